@@ -12,15 +12,21 @@ import (
 // wire is the stored form of an event: one object whose "event" says the type.
 // Golden files hold it; fields are only ever added, with new types.
 type wire struct {
-	Event   string            `json:"event"`
-	Sigma   *float64          `json:"sigma,omitempty"`
-	Scale   *float64          `json:"scale,omitempty"`
-	Epsilon *float64          `json:"epsilon,omitempty"`
-	Rate    *float64          `json:"rate,omitempty"`
-	Count   *int              `json:"count,omitempty"`
-	Of      json.RawMessage   `json:"of,omitempty"`
-	Parts   []json.RawMessage `json:"parts,omitempty"`
-	Why     *string           `json:"why,omitempty"`
+	Event     string            `json:"event"`
+	Sigma     *float64          `json:"sigma,omitempty"`
+	Scale     *float64          `json:"scale,omitempty"`
+	Threshold *float64          `json:"threshold,omitempty"`
+	Query     *float64          `json:"query,omitempty"`
+	Max       *int              `json:"max,omitempty"`
+	Epsilon   *float64          `json:"epsilon,omitempty"`
+	Delta     *float64          `json:"delta,omitempty"`
+	Rate      *float64          `json:"rate,omitempty"`
+	M         *int              `json:"m,omitempty"`
+	N         *int              `json:"n,omitempty"`
+	Count     *int              `json:"count,omitempty"`
+	Of        json.RawMessage   `json:"of,omitempty"`
+	Parts     []json.RawMessage `json:"parts,omitempty"`
+	Why       *string           `json:"why,omitempty"`
 }
 
 // MarshalEvent writes the canonical form of a valid event: equal events give
@@ -48,8 +54,17 @@ func marshalEvent(e Event, depth int) ([]byte, error) {
 		w = wire{Event: "laplace", Scale: &e.Scale}
 	case PureDP:
 		w = wire{Event: "pure", Epsilon: &e.Epsilon}
+	case AboveThreshold:
+		w = wire{Event: "above-threshold", Threshold: &e.Threshold, Query: &e.Query, Max: &e.Max}
+	case Select:
+		w = wire{Event: "select", Epsilon: &e.Epsilon}
+	case ApproxDP:
+		w = wire{Event: "approximate", Epsilon: &e.Epsilon, Delta: &e.Delta}
 	case PoissonSampled:
 		w = wire{Event: "poisson", Rate: &e.Rate}
+		w.Of, err = marshalEvent(e.Of, depth+1)
+	case FixedSampled:
+		w = wire{Event: "fixed", M: &e.M, N: &e.N}
 		w.Of, err = marshalEvent(e.Of, depth+1)
 	case Repeated:
 		w = wire{Event: "repeated", Count: &e.Count}
@@ -109,6 +124,13 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 		}
 		return *v
 	}
+	whole := func(field string, v *int) int {
+		if v == nil {
+			err = fmt.Errorf("event %q: field %q is missing", w.Event, field)
+			return 0
+		}
+		return *v
+	}
 	inner := func() Event {
 		of, innerErr := unmarshalEvent(w.Of, depth+1)
 		if innerErr != nil && err == nil {
@@ -123,13 +145,21 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 		e, used.Scale = Laplace{number("scale", w.Scale)}, w.Scale
 	case "pure":
 		e, used.Epsilon = PureDP{number("epsilon", w.Epsilon)}, w.Epsilon
+	case "above-threshold":
+		e = AboveThreshold{number("threshold", w.Threshold), number("query", w.Query), whole("max", w.Max)}
+		used.Threshold, used.Query, used.Max = w.Threshold, w.Query, w.Max
+	case "select":
+		e, used.Epsilon = Select{number("epsilon", w.Epsilon)}, w.Epsilon
+	case "approximate":
+		e = ApproxDP{number("epsilon", w.Epsilon), number("delta", w.Delta)}
+		used.Epsilon, used.Delta = w.Epsilon, w.Delta
+	case "fixed":
+		e = FixedSampled{whole("m", w.M), whole("n", w.N), inner()}
+		used.M, used.N, used.Of = w.M, w.N, w.Of
 	case "poisson":
 		e, used.Rate, used.Of = PoissonSampled{number("rate", w.Rate), inner()}, w.Rate, w.Of
 	case "repeated":
-		if w.Count == nil {
-			return nil, fmt.Errorf("event %q: field %q is missing", w.Event, "count")
-		}
-		e, used.Count, used.Of = Repeated{*w.Count, inner()}, w.Count, w.Of
+		e, used.Count, used.Of = Repeated{whole("count", w.Count), inner()}, w.Count, w.Of
 	case "composed":
 		parts := make(Composed, len(w.Parts))
 		for i := range w.Parts {
@@ -151,7 +181,8 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 		return nil, err
 	}
 	if w.Sigma != used.Sigma || w.Scale != used.Scale || w.Epsilon != used.Epsilon || w.Rate != used.Rate ||
-		w.Count != used.Count || w.Why != used.Why || len(w.Of) != len(used.Of) || len(w.Parts) != len(used.Parts) {
+		w.Threshold != used.Threshold || w.Query != used.Query || w.Max != used.Max || w.Delta != used.Delta ||
+		w.M != used.M || w.N != used.N || w.Count != used.Count || w.Why != used.Why || len(w.Of) != len(used.Of) || len(w.Parts) != len(used.Parts) {
 		return nil, fmt.Errorf("event %q: holds a field of another type", w.Event)
 	}
 	if err := e.Validate(); err != nil {
@@ -161,7 +192,7 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 }
 
 // wireFields are the names in wire.
-var wireFields = []string{"event", "sigma", "scale", "epsilon", "rate", "count", "of", "parts", "why"}
+var wireFields = []string{"event", "sigma", "scale", "threshold", "query", "max", "epsilon", "delta", "rate", "m", "n", "count", "of", "parts", "why"}
 
 // exactFields refuses what encoding/json forgives: a field given twice, in other
 // letters, or as null.

@@ -23,10 +23,33 @@ type (
 	Laplace struct{ Scale float64 }
 	// PureDP: any ε-differentially private release.
 	PureDP struct{ Epsilon float64 }
+	// AboveThreshold: of at most Max queries, in order, the number of the first
+	// whose noisy answer reaches a noisy threshold, or that none does. The
+	// threshold's noise is Laplace(Threshold·Δ), drawn once; each answer's is
+	// Laplace(Query·Δ), drawn afresh; Δ is the sensitivity of one query, whose
+	// sign may differ from query to query (S-2d).
+	AboveThreshold struct {
+		Threshold, Query float64
+		Max              int
+	}
+	// Select: a choice among candidates whose log odds between any two change by
+	// at most Epsilon from a table to its neighbour: ε-bounded range, as the
+	// Gumbel (exponential) mechanism gives. A choice that is merely ε-private is
+	// PureDP (rules.md, R19).
+	Select struct{ Epsilon float64 }
+	// ApproxDP: any (ε, δ)-differentially private release. Its δ is spent.
+	ApproxDP struct{ Epsilon, Delta float64 }
 	// PoissonSampled: Of, on a sample that holds each record independently with
 	// probability Rate. All that was asked of one sample is inside Of (S-2a).
 	PoissonSampled struct {
 		Rate float64
+		Of   Event
+	}
+	// FixedSampled: Of, on M of the table's N records, every subset of that size
+	// equally likely. N is the table's physical row count, which is public under
+	// replace-one (rules.md, R9). All that was asked of one sample is inside Of.
+	FixedSampled struct {
+		M, N int
 		Of   Event
 	}
 	// Composed: all of these on the same records, each possibly chosen after
@@ -44,7 +67,11 @@ type (
 func (Gaussian) event()       {}
 func (Laplace) event()        {}
 func (PureDP) event()         {}
+func (AboveThreshold) event() {}
+func (Select) event()         {}
+func (ApproxDP) event()       {}
 func (PoissonSampled) event() {}
+func (FixedSampled) event()   {}
 func (Composed) event()       {}
 func (Repeated) event()       {}
 func (NonPrivate) event()     {}
@@ -65,12 +92,48 @@ func (e Laplace) Validate() error { return positive("laplace", "scale", e.Scale)
 // Validate: Epsilon > 0 and finite.
 func (e PureDP) Validate() error { return positive("pure", "epsilon", e.Epsilon) }
 
+// Validate: both scales > 0 and finite, Max ≥ 1.
+func (e AboveThreshold) Validate() error {
+	if err := positive("above-threshold", "threshold", e.Threshold); err != nil {
+		return err
+	}
+	if err := positive("above-threshold", "query", e.Query); err != nil {
+		return err
+	}
+	if e.Max < 1 {
+		return fmt.Errorf("above-threshold: max is %d; allowed is 1 or more", e.Max)
+	}
+	return nil
+}
+
+// Validate: Epsilon > 0 and finite.
+func (e Select) Validate() error { return positive("select", "epsilon", e.Epsilon) }
+
+// Validate: Epsilon ≥ 0 and finite, 0 ≤ Delta < 1.
+func (e ApproxDP) Validate() error {
+	if !(e.Epsilon >= 0) || math.IsInf(e.Epsilon, 1) {
+		return fmt.Errorf("approximate: epsilon is %v; allowed is 0 or more", e.Epsilon)
+	}
+	if !(e.Delta >= 0 && e.Delta < 1) {
+		return fmt.Errorf("approximate: delta is %v; allowed is at least 0 and below 1", e.Delta)
+	}
+	return nil
+}
+
 // Validate: 0 < Rate ≤ 1, and the inner event is valid.
 func (e PoissonSampled) Validate() error {
 	if !(e.Rate > 0 && e.Rate <= 1) {
 		return fmt.Errorf("poisson: rate is %v; allowed is above 0 and at most 1", e.Rate)
 	}
 	return validInner("poisson", e.Of)
+}
+
+// Validate: 1 ≤ M ≤ N, and the inner event is valid.
+func (e FixedSampled) Validate() error {
+	if e.M < 1 || e.M > e.N {
+		return fmt.Errorf("fixed: m is %d of n = %d; allowed is 1 to n", e.M, e.N)
+	}
+	return validInner("fixed", e.Of)
 }
 
 // Validate: every part is valid. An empty composition released nothing.
@@ -104,9 +167,17 @@ func validInner(where string, e Event) error {
 	return nil
 }
 
-func (e Gaussian) String() string       { return fmt.Sprintf("Gaussian(σ=%.6g)", e.Sigma) }
-func (e Laplace) String() string        { return fmt.Sprintf("Laplace(b=%.6g)", e.Scale) }
-func (e PureDP) String() string         { return fmt.Sprintf("pure(ε=%.6g)", e.Epsilon) }
+func (e Gaussian) String() string { return fmt.Sprintf("Gaussian(σ=%.6g)", e.Sigma) }
+func (e Laplace) String() string  { return fmt.Sprintf("Laplace(b=%.6g)", e.Scale) }
+func (e PureDP) String() string   { return fmt.Sprintf("pure(ε=%.6g)", e.Epsilon) }
+func (e AboveThreshold) String() string {
+	return fmt.Sprintf("AboveThreshold(b=%.6g, %.6g, at most %d)", e.Threshold, e.Query, e.Max)
+}
+func (e Select) String() string { return fmt.Sprintf("Select(ε=%.6g)", e.Epsilon) }
+func (e ApproxDP) String() string {
+	return fmt.Sprintf("approximate(ε=%.6g, δ=%.6g)", e.Epsilon, e.Delta)
+}
+func (e FixedSampled) String() string   { return fmt.Sprintf("Fixed(%d of %d, %v)", e.M, e.N, e.Of) }
 func (e PoissonSampled) String() string { return fmt.Sprintf("Poisson(q=%.6g, %v)", e.Rate, e.Of) }
 func (e Repeated) String() string       { return fmt.Sprintf("%d × %v", e.Count, e.Of) }
 func (e NonPrivate) String() string     { return fmt.Sprintf("not private (%s)", e.Why) }
@@ -144,6 +215,9 @@ func Equal(a, b Event) bool {
 	case PoissonSampled:
 		b, ok := b.(PoissonSampled)
 		return ok && a.Rate == b.Rate && Equal(a.Of, b.Of)
+	case FixedSampled:
+		b, ok := b.(FixedSampled)
+		return ok && a.M == b.M && a.N == b.N && Equal(a.Of, b.Of)
 	case Repeated:
 		b, ok := b.(Repeated)
 		return ok && a.Count == b.Count && Equal(a.Of, b.Of)

@@ -29,6 +29,12 @@ var stored = []Event{
 	Repeated{Count: 10_000_000, Of: PoissonSampled{Rate: 1e-7, Of: Gaussian{Sigma: 0.6}}},
 	NonPrivate{Why: "a test score <b>& \"more\"</b>"},
 	NonPrivate{},
+	AboveThreshold{2, 4, 50},
+	Select{0.5},
+	ApproxDP{0, 1e-5},
+	ApproxDP{1, 0},
+	FixedSampled{10, 1000, Gaussian{4}},
+	FixedSampled{7, 7, Composed{Gaussian{2}, AboveThreshold{1, 2, 1}}},
 }
 
 func TestStoredForms(t *testing.T) {
@@ -75,9 +81,9 @@ func positiveNumber() *rapid.Generator[float64] {
 // anyEvent draws a valid event of at most the given depth.
 func anyEvent(depth int) *rapid.Generator[Event] {
 	return rapid.Custom(func(t *rapid.T) Event {
-		kinds := 7
+		kinds := 11
 		if depth == 0 {
-			kinds = 4
+			kinds = 7
 		}
 		switch rapid.IntRange(0, kinds-1).Draw(t, "kind") {
 		case 0:
@@ -89,8 +95,17 @@ func anyEvent(depth int) *rapid.Generator[Event] {
 		case 3:
 			return NonPrivate{rapid.String().Draw(t, "why")}
 		case 4:
-			return PoissonSampled{rapid.Float64Range(1e-300, 1).Draw(t, "rate"), anyEvent(depth-1).Draw(t, "of")}
+			return AboveThreshold{positiveNumber().Draw(t, "threshold"), positiveNumber().Draw(t, "query"), rapid.IntRange(1, math.MaxInt).Draw(t, "max")}
 		case 5:
+			return Select{positiveNumber().Draw(t, "epsilon")}
+		case 6:
+			return ApproxDP{rapid.Float64Range(0, math.MaxFloat64).Draw(t, "epsilon"), rapid.Float64Range(0, 0.999).Draw(t, "delta")}
+		case 7:
+			n := rapid.IntRange(1, math.MaxInt).Draw(t, "n")
+			return FixedSampled{rapid.IntRange(1, n).Draw(t, "m"), n, anyEvent(depth-1).Draw(t, "of")}
+		case 8:
+			return PoissonSampled{rapid.Float64Range(1e-300, 1).Draw(t, "rate"), anyEvent(depth-1).Draw(t, "of")}
+		case 9:
 			return Repeated{rapid.IntRange(0, math.MaxInt).Draw(t, "count"), anyEvent(depth-1).Draw(t, "of")}
 		default:
 			return Composed(rapid.SliceOfN(anyEvent(depth-1), 0, 3).Draw(t, "parts"))

@@ -153,6 +153,8 @@ func unprotected(e privacy.Event) bool {
 		return true
 	case privacy.PoissonSampled:
 		return unprotected(e.Of)
+	case privacy.FixedSampled:
+		return unprotected(e.Of)
 	case privacy.Repeated:
 		return unprotected(e.Of)
 	case privacy.Composed:

@@ -88,8 +88,8 @@ func check(e privacy.Event, adj privacy.Adjacency) error {
 }
 
 // leaves visits the parts of a valid event that compose on the same records, each
-// with its number of repetitions. What remains inside a visited PoissonSampled
-// happened on one sample with a rate below 1. Parts that release nothing are left
+// with its number of repetitions. What remains inside a visited PoissonSampled or
+// FixedSampled happened on one sample of less than the whole table. Parts that release nothing are left
 // out, and a look without noise is visited as itself even from inside a sample.
 func leaves(e privacy.Event, times float64, visit func(leaf privacy.Event, times float64) error) error {
 	switch e := e.(type) {
@@ -107,6 +107,16 @@ func leaves(e privacy.Event, times float64, visit func(leaf privacy.Event, times
 		return leaves(e.Of, mulUp(times, float64(e.Count)), visit)
 	case privacy.PoissonSampled:
 		if e.Rate == 1 {
+			return leaves(e.Of, times, visit)
+		}
+		if empty(e.Of) {
+			return nil
+		}
+		if look, ok := nonPrivate(e.Of); ok {
+			return visit(look, times)
+		}
+	case privacy.FixedSampled:
+		if e.M == e.N {
 			return leaves(e.Of, times, visit)
 		}
 		if empty(e.Of) {

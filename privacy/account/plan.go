@@ -134,12 +134,23 @@ func sameLeaf(a, b privacy.Event) bool {
 	if privacy.Equal(a, b) {
 		return true
 	}
-	x, ok := a.(privacy.PoissonSampled)
-	y, ok2 := b.(privacy.PoissonSampled)
-	if !ok || !ok2 || x.Rate != y.Rate {
+	var in, out cursor
+	switch x := a.(type) {
+	case privacy.PoissonSampled:
+		y, ok := b.(privacy.PoissonSampled)
+		if !ok || x.Rate != y.Rate {
+			return false
+		}
+		in, out = newCursor(x.Of), newCursor(y.Of)
+	case privacy.FixedSampled:
+		y, ok := b.(privacy.FixedSampled)
+		if !ok || x.M != y.M || x.N != y.N {
+			return false
+		}
+		in, out = newCursor(x.Of), newCursor(y.Of)
+	default:
 		return false
 	}
-	in, out := newCursor(x.Of), newCursor(y.Of)
 	for {
 		p, more := in.step()
 		q, more2 := out.step()
@@ -187,6 +198,14 @@ func (c *cursor) step() (privacy.Event, bool) {
 				return event, true
 			}
 			if e.Rate == 1 && top.done == 0 {
+				child = e.Of
+			}
+		case privacy.FixedSampled:
+			if e.M < e.N && !empty(e.Of) {
+				c.stack = c.stack[:len(c.stack)-1]
+				return event, true
+			}
+			if e.M == e.N && top.done == 0 {
 				child = e.Of
 			}
 		default:

@@ -362,6 +362,14 @@ func words(e privacy.Event) string {
 		return fmt.Sprintf("a sum over the records with Laplace noise, whose scale is %s times the most that one record can change the sum", number(e.Scale))
 	case privacy.PureDP:
 		return fmt.Sprintf("a release that is private at ε = %s, δ = 0", number(e.Epsilon))
+	case privacy.AboveThreshold:
+		return fmt.Sprintf("the number of the first of at most %s sums over the records that reaches a noisy threshold; the threshold has Laplace noise of scale %s, each sum of scale %s, times the most that one record can change a sum", integer(e.Max), number(e.Threshold), number(e.Query))
+	case privacy.Select:
+		return fmt.Sprintf("a noisy choice among candidates, whose odds one record changes by a factor of at most e^%s", number(e.Epsilon))
+	case privacy.ApproxDP:
+		return fmt.Sprintf("a release that is private at ε = %s, δ = %s", number(e.Epsilon), number(e.Delta))
+	case privacy.FixedSampled:
+		return fmt.Sprintf("on a secret random batch of %s of the %s records: %s", integer(e.M), integer(e.N), words(e.Of))
 	case privacy.PoissonSampled:
 		return fmt.Sprintf("on a secret random batch that holds each record independently with probability %s: %s", number(e.Rate), words(e.Of))
 	case privacy.Repeated:
@@ -394,6 +402,9 @@ func terms(plan privacy.Event) (noise, sampling string) {
 		switch e := e.(type) {
 		case privacy.PoissonSampled:
 			walk(e.Of, fmt.Sprintf("Poisson: each record enters a step with probability %s", number(e.Rate)))
+			return
+		case privacy.FixedSampled:
+			walk(e.Of, fmt.Sprintf("fixed size: each step draws %s of the %s records", integer(e.M), integer(e.N)))
 			return
 		case privacy.Repeated:
 			walk(e.Of, which)

@@ -4,44 +4,19 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/sottodp/sotto/internal/chart"
 )
 
 // number writes v for people: four significant digits, thousands separated by
 // commas, and powers of ten only beyond six decimals or fifteen digits.
-func number(v float64) string { return significant(v, 4) }
-
-func significant(v float64, digits int) string {
-	switch {
-	case math.IsNaN(v):
-		return "undefined"
-	case math.IsInf(v, 0):
-		return "∞" // no figure of a report goes to −∞
-	case v == 0:
-		return "0"
-	case v < 0:
-		return "−" + significant(-v, digits)
-	}
-	e := strconv.FormatFloat(v, 'e', digits-1, 64)
-	mantissa, power, _ := strings.Cut(e, "e")
-	exp, _ := strconv.Atoi(power)
-	mantissa = trimZeros(mantissa)
-	if exp < -6 || exp >= 15 {
-		if mantissa == "1" {
-			return "10" + superscript(exp)
-		}
-		return mantissa + " × 10" + superscript(exp)
-	}
-	rounded, _ := strconv.ParseFloat(e, 64)
-	plain := strconv.FormatFloat(rounded, 'f', max(0, digits-1-exp), 64)
-	whole, fraction, _ := strings.Cut(plain, ".")
-	return trimZeros(thousands(whole) + "." + fraction)
-}
+func number(v float64) string { return chart.Number(v, 4) }
 
 // exact writes a number that a person chose with all the digits it has, so that
 // no reader takes a rounded one for the promise.
 func exact(v float64) string {
 	digits := len(strings.Trim(strings.ReplaceAll(strings.SplitN(strconv.FormatFloat(v, 'e', -1, 64), "e", 2)[0], ".", ""), "-"))
-	return significant(v, max(digits, 1))
+	return chart.Number(v, max(digits, 1))
 }
 
 // upward writes an upper bound with four significant digits, never rounded down.
@@ -56,27 +31,8 @@ func upward(v float64) string {
 	return number(v)
 }
 
-func trimZeros(s string) string {
-	if strings.Contains(s, ".") {
-		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
-	}
-	return s
-}
-
-func thousands(digits string) string {
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
-
 // integer writes a whole number with thousands separated by commas.
-func integer(n int) string {
-	if n < 0 {
-		return "−" + integer(-n)
-	}
-	return thousands(strconv.Itoa(n))
-}
+func integer(n int) string { return chart.Integer(n) }
 
 // percent writes a share as a percentage with the given decimals.
 func percent(v float64, decimals int) string {
@@ -98,9 +54,11 @@ func oneIn(v float64) string {
 	return "1 in " + number(math.Floor(n/unit*(1+1e-12))*unit)
 }
 
-var superscripts = strings.NewReplacer("-", "⁻", "0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
+func trimZeros(s string) string {
+	if strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	return s
+}
 
-func superscript(n int) string { return superscripts.Replace(strconv.Itoa(n)) }
-
-// tick writes the label of a tick of an axis.
-func tick(v float64) string { return significant(v, 3) }
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

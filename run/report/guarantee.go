@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/trace"
@@ -166,23 +167,23 @@ func (v *view) curve(loss account.Loss, a account.Accountant, plan privacy.Event
 	if !slices.ContainsFunc(y, finite) {
 		return
 	}
-	p := plot{
-		id: "curve", title: "ε of the plan for each δ", xLabel: "δ (logarithmic)", yLabel: "ε", logX: true,
-		lines: []line{{"accountant " + a.String(), deltas, y}},
+	p := chart.Plot{
+		ID: "curve", Title: "ε of the plan for each δ", XLabel: "δ (logarithmic)", YLabel: "ε", LogX: true,
+		Lines: []chart.Line{{Name: "accountant " + a.String(), X: deltas, Y: y}},
 	}
-	p.desc = fmt.Sprintf("By accountant %v, ε is %s at δ = %s and %s at δ = %s.", a, number(y[0]), number(deltas[0]), number(y[n]), number(deltas[n]))
+	p.Desc = fmt.Sprintf("By accountant %v, ε is %s at δ = %s and %s at δ = %s.", a, number(y[0]), number(deltas[0]), number(y[n]), number(deltas[n]))
 	v.Chosen = a.String()
 	beside := besides(plan, a, b.Adjacency, y, over)
 	if beside.name != "" {
 		v.Beside = beside.name
-		p.lines = append(p.lines, line{"accountant " + beside.name + ", for comparison", deltas, beside.y})
-		p.desc += fmt.Sprintf(" By accountant %s it is %s and %s.", beside.name, number(beside.y[0]), number(beside.y[n]))
+		p.Lines = append(p.Lines, chart.Line{Name: "accountant " + beside.name + ", for comparison", X: deltas, Y: beside.y})
+		p.Desc += fmt.Sprintf(" By accountant %s it is %s and %s.", beside.name, number(beside.y[0]), number(beside.y[n]))
 	}
 	if at := loss.Epsilon(b.Delta); b.Delta > 0 && finite(at) {
-		p.mark, p.markName = &[2]float64{b.Delta, at}, fmt.Sprintf("δ = %s of this run: ε = %s", v.Delta, upward(at))
-		p.desc += fmt.Sprintf(" At the δ of this run, %s, it is %s.", v.Delta, upward(at))
+		p.Mark, p.MarkName = &[2]float64{b.Delta, at}, fmt.Sprintf("δ = %s of this run: ε = %s", v.Delta, upward(at))
+		p.Desc += fmt.Sprintf(" At the δ of this run, %s, it is %s.", v.Delta, upward(at))
 	}
-	v.Curve = p.svg()
+	v.Curve = p.SVG()
 
 	rows := []float64{1e-10, 1e-8, 1e-6, 1e-5, 1e-4}
 	if !slices.Contains(rows, b.Delta) && b.Delta > 0 {
@@ -231,29 +232,29 @@ func (v *view) spending(a account.Accountant, b privacy.Budget, rec *trace.Recor
 	if charged == 0 {
 		return
 	}
-	l := line{x: []float64{0}, y: []float64{0}}
+	l := chart.Line{X: []float64{0}, Y: []float64{0}}
 	for i := range prefixes {
 		// ε grows like a root, so the points are closest at the beginning.
 		n := int(math.Ceil(float64(charged) * float64((i+1)*(i+1)) / (prefixes * prefixes)))
-		if float64(n) == l.x[len(l.x)-1] {
+		if float64(n) == l.X[len(l.X)-1] {
 			continue
 		}
 		loss, err := a.Loss(prefix(rec, n).Event(), b.Adjacency)
 		if err != nil {
 			return
 		}
-		l.x, l.y = append(l.x, float64(n)), append(l.y, loss.Epsilon(b.Delta))
+		l.X, l.Y = append(l.X, float64(n)), append(l.Y, loss.Epsilon(b.Delta))
 	}
-	if !finite(l.y[len(l.y)-1]) {
+	if !finite(l.Y[len(l.Y)-1]) {
 		return
 	}
-	l.name = fmt.Sprintf("ε at δ = %s", v.Delta)
-	p := plot{
-		id: "spent", title: "ε spent by batch", xLabel: "batches charged", yLabel: "ε", lines: []line{l},
-		desc: fmt.Sprintf("After %s batches, ε is %s; the cap is %s.", v.Charged, v.Realised, v.Epsilon),
+	l.Name = fmt.Sprintf("ε at δ = %s", v.Delta)
+	p := chart.Plot{
+		ID: "spent", Title: "ε spent by batch", XLabel: "batches charged", YLabel: "ε", Lines: []chart.Line{l},
+		Desc: fmt.Sprintf("After %s batches, ε is %s; the cap is %s.", v.Charged, v.Realised, v.Epsilon),
 	}
-	p.level, p.levelName = &b.Epsilon, "cap: ε = "+v.Epsilon
-	v.Spent = p.svg()
+	p.Level, p.LevelName = &b.Epsilon, "cap: ε = "+v.Epsilon
+	v.Spent = p.SVG()
 }
 
 // prefix is the first n batches of a record.
@@ -278,11 +279,11 @@ func (v *view) progress(rec *trace.Record) {
 		x[i], rate[i], norm[i] = float64(s.T), s.Rate, s.GradNorm
 	}
 	draw := func(id, title, label string, y []float64) template.HTML {
-		tx, ty := thin(x, y, mostPlotPoints)
-		p := plot{id: id, title: title, xLabel: "step", yLabel: label, lines: []line{{"", tx, ty}}}
-		p.desc = fmt.Sprintf("%s over %s steps: %s at the first, %s at the last, between %s and %s.", label,
+		tx, ty := chart.Thin(x, y, mostPlotPoints)
+		p := chart.Plot{ID: id, Title: title, XLabel: "step", YLabel: label, Lines: []chart.Line{{X: tx, Y: ty}}}
+		p.Desc = fmt.Sprintf("%s over %s steps: %s at the first, %s at the last, between %s and %s.", label,
 			integer(len(y)), number(y[0]), number(y[len(y)-1]), number(slices.Min(y)), number(slices.Max(y)))
-		return p.svg()
+		return p.SVG()
 	}
 	v.Rates = draw("rate", "Step size by step", "step size", rate)
 	v.Norms = draw("norm", "Norm of the released gradient by step", "gradient norm", norm)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -296,7 +297,7 @@ func exactOr(v float64) string {
 	if s := exact(v); len(s) <= 12 {
 		return s
 	}
-	return significant(v, 6)
+	return chart.Number(v, 6)
 }
 
 // schemaFacts are the parts of a schema on which the guarantee rests. The schema
@@ -415,9 +416,9 @@ func terms(plan privacy.Event) (noise, sampling string) {
 			}
 			return
 		case privacy.Gaussian:
-			note(&noises, significant(e.Sigma, 6))
+			note(&noises, chart.Number(e.Sigma, 6))
 		case privacy.Laplace:
-			note(&noises, "Laplace, "+significant(e.Scale, 6))
+			note(&noises, "Laplace, "+chart.Number(e.Scale, 6))
 		default:
 			note(&noises, e.String())
 		}

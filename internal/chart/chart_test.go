@@ -1,7 +1,11 @@
-package report
+package chart
 
 import (
+	"bytes"
+	"encoding/xml"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -9,12 +13,12 @@ import (
 )
 
 func TestPlot(t *testing.T) {
-	p := plot{id: "p", title: "A <title>", desc: "what & why", xLabel: "x", yLabel: "y",
-		lines: []line{{"first", []float64{0, 50, 100}, []float64{1, math.NaN(), 3}}, {"second", []float64{0, 100}, []float64{2, 4}}}}
+	p := Plot{ID: "p", Title: "A <title>", Desc: "what & why", XLabel: "x", YLabel: "y",
+		Lines: []Line{{"first", []float64{0, 50, 100}, []float64{1, math.NaN(), 3}}, {"second", []float64{0, 100}, []float64{2, 4}}}}
 	level := 8.0
-	p.level, p.levelName = &level, "the cap"
-	p.mark, p.markName = &[2]float64{50, 2}, "here"
-	got := string(p.svg())
+	p.Level, p.LevelName = &level, "the cap"
+	p.Mark, p.MarkName = &[2]float64{50, 2}, "here"
+	got := string(p.SVG())
 	wellFormed(t, []byte(got))
 	// The field spans x from 72 to 464 and, below four lines of legend, y from 250 up to 102.
 	for _, want := range []string{
@@ -32,7 +36,7 @@ func TestPlot(t *testing.T) {
 }
 
 func TestPlotsOfLittle(t *testing.T) {
-	for name, l := range map[string]line{
+	for name, l := range map[string]Line{
 		"nothing":     {},
 		"one point":   {"", []float64{3}, []float64{2}},
 		"all zero":    {"", []float64{0, 1}, []float64{0, 0}},
@@ -45,19 +49,19 @@ func TestPlotsOfLittle(t *testing.T) {
 		"one in logs": {"", []float64{1e-6}, []float64{1}},
 	} {
 		for _, logX := range []bool{false, true} {
-			if logX && len(l.x) > 0 && l.x[0] == 0 {
+			if logX && len(l.X) > 0 && l.X[0] == 0 {
 				continue
 			}
-			p := plot{id: "p", logX: logX, lines: []line{l}}
-			got := string(p.svg())
+			p := Plot{ID: "p", LogX: logX, Lines: []Line{l}}
+			got := string(p.SVG())
 			wellFormed(t, []byte(got))
 			if strings.Contains(got, "NaN") || strings.Contains(got, "Inf") || len(got) > 5000 {
 				t.Errorf("%s: %d bytes: %.2000s", name, len(got), got)
 			}
 		}
 	}
-	p := plot{id: "p", lines: []line{{"", []float64{3}, []float64{2}}}}
-	if !strings.Contains(string(p.svg()), "h3") {
+	p := Plot{ID: "p", Lines: []Line{{"", []float64{3}, []float64{2}}}}
+	if !strings.Contains(string(p.SVG()), "h3") {
 		t.Error("a single point cannot be seen")
 	}
 }
@@ -96,14 +100,14 @@ func TestThin(t *testing.T) {
 		x[i], y[i] = float64(i), math.Sin(float64(i))
 	}
 	y[5000], y[7777] = 50, -50 // spikes
-	tx, ty := thin(x, y, 400)
+	tx, ty := Thin(x, y, 400)
 	if len(tx) > 400 || len(tx) < 200 || len(tx) != len(ty) || !slices.IsSorted(tx) {
 		t.Errorf("%d points, sorted: %v", len(tx), slices.IsSorted(tx))
 	}
 	if slices.Max(ty) != 50 || slices.Min(ty) != -50 {
 		t.Error("a spike was lost")
 	}
-	if sx, _ := thin(x[:400], y[:400], 400); len(sx) != 400 {
+	if sx, _ := Thin(x[:400], y[:400], 400); len(sx) != 400 {
 		t.Error("a short curve was thinned")
 	}
 }
@@ -113,36 +117,47 @@ func TestNumbers(t *testing.T) {
 		0: "0", 1: "1", 2.718281828: "2.718", 0.000001: "0.000001", 1e-7: "10⁻⁷", 3.25e-9: "3.25 × 10⁻⁹", 32561: "32,560", 999.96: "1,000",
 		0.1: "0.1", 1234567: "1,235,000", -2.5: "−2.5", 1e15: "10¹⁵", 2e20: "2 × 10²⁰", 0.00012345: "0.0001234", 47.6: "47.6", math.Inf(1): "∞",
 	} {
-		if got := number(v); got != want {
-			t.Errorf("number(%v) = %s, want %s", v, got, want)
+		if got := Number(v, 4); got != want {
+			t.Errorf("Number(%v) = %s, want %s", v, got, want)
 		}
 	}
-	if got := number(math.NaN()); got != "undefined" {
+	if got := Number(math.NaN(), 4); got != "undefined" {
 		t.Errorf("NaN is %q", got)
 	}
-	for v, want := range map[float64]string{1: "1", 32561: "32,561", 0.123456789: "0.123456789", 1e-6: "0.000001", 1.5e-10: "1.5 × 10⁻¹⁰", 0: "0", 1e6: "1,000,000"} {
-		if got := exact(v); got != want {
-			t.Errorf("exact(%v) = %s, want %s", v, got, want)
-		}
-	}
-	for v, want := range map[float64]string{1.00001: "1.001", 0.99991: "1", 2.7182818: "2.719", 0.25: "0.25", 0: "0", math.Inf(1): "∞", 123401: "123,500", 0.1: "0.1", 1e-9: "10⁻⁹"} {
-		if got := upward(v); got != want {
-			t.Errorf("upward(%v) = %s, want %s", v, got, want)
-		}
-	}
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -4321: "−4,321"} {
-		if got := integer(n); got != want {
-			t.Errorf("integer(%d) = %s, want %s", n, got, want)
+		if got := Integer(n); got != want {
+			t.Errorf("Integer(%d) = %s, want %s", n, got, want)
 		}
 	}
-	for v, want := range map[float64]string{0.73106: "73.2 %", 0.5: "50 %", 0.731: "73.1 %", 1: "100 %", 0.9999: "100 %"} {
-		if got := percentUp(v); got != want {
-			t.Errorf("percentUp(%v) = %s, want %s", v, got, want)
+}
+
+// wellFormed checks that every element is closed.
+func wellFormed(t *testing.T, b []byte) {
+	t.Helper()
+	dec := xml.NewDecoder(bytes.NewReader(b))
+	for {
+		if _, err := dec.Token(); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Fatalf("not well formed: %v in\n%s", err, b)
 		}
 	}
-	for v, want := range map[float64]string{1e-6: "1 in 1,000,000", 3e-6: "1 in 333,300", 0.5: "1 in 2", 1e-12: "1 in 1,000,000,000,000"} {
-		if got := oneIn(v); got != want {
-			t.Errorf("oneIn(%v) = %s, want %s", v, got, want)
+}
+
+func TestFigure(t *testing.T) {
+	p := Plot{ID: "a", Title: "A & B", Lines: []Line{{"first", []float64{1, 2}, []float64{3, 4}}}}
+	q := p
+	q.ID, q.Title = "b", "C"
+	got := Figure("All of <it>", p, q)
+	wellFormed(t, []byte(got))
+	for _, want := range []string{`xmlns="http://www.w3.org/2000/svg"`, `aria-label="All of &lt;it&gt;"`, ">A &amp; B</text>", ">C</text>", `id="a-t"`, `id="b-t"`, "<style>"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the figure lacks %s", want)
+		}
+	}
+	for _, never := range []string{"href", "url(", "<script"} {
+		if strings.Contains(got, never) {
+			t.Errorf("the figure holds %s", never)
 		}
 	}
 }

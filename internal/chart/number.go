@@ -1,0 +1,62 @@
+package chart
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Number writes v for people with that many significant digits: thousands separated
+// by commas, and powers of ten only beyond six decimals or fifteen digits.
+func Number(v float64, digits int) string {
+	switch {
+	case math.IsNaN(v):
+		return "undefined"
+	case math.IsInf(v, 0):
+		return "∞" // no figure of a report goes to −∞
+	case v == 0:
+		return "0"
+	case v < 0:
+		return "−" + Number(-v, digits)
+	}
+	e := strconv.FormatFloat(v, 'e', digits-1, 64)
+	mantissa, power, _ := strings.Cut(e, "e")
+	exp, _ := strconv.Atoi(power)
+	mantissa = trimZeros(mantissa)
+	if exp < -6 || exp >= 15 {
+		if mantissa == "1" {
+			return "10" + superscript(exp)
+		}
+		return mantissa + " × 10" + superscript(exp)
+	}
+	rounded, _ := strconv.ParseFloat(e, 64)
+	plain := strconv.FormatFloat(rounded, 'f', max(0, digits-1-exp), 64)
+	whole, fraction, _ := strings.Cut(plain, ".")
+	return trimZeros(thousands(whole) + "." + fraction)
+}
+
+// Integer writes a whole number with thousands separated by commas.
+func Integer(n int) string {
+	if n < 0 {
+		return "−" + Integer(-n)
+	}
+	return thousands(strconv.Itoa(n))
+}
+
+func trimZeros(s string) string {
+	if strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	return s
+}
+
+func thousands(digits string) string {
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+var superscripts = strings.NewReplacer("-", "⁻", "0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
+
+func superscript(n int) string { return superscripts.Replace(strconv.Itoa(n)) }

@@ -5,6 +5,9 @@ import (
 
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/methodtest"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
 )
 
 // configs are further configurations that the suite runs, by method.
@@ -15,5 +18,44 @@ var configs = map[string][]method.Method{
 func TestConformance(t *testing.T) {
 	for _, e := range method.Registry {
 		t.Run(e.Name, func(t *testing.T) { methodtest.Check(t, e, configs[e.Name]...) })
+	}
+}
+
+// The way to draw a batch follows the relation unless it is given, and the plan says which it was.
+func TestSGDSampling(t *testing.T) {
+	inner := privacy.Gaussian{Sigma: 3}
+	for _, c := range []struct {
+		adj  privacy.Adjacency
+		m    method.SGD
+		want privacy.Event // nil: refused
+	}{
+		{privacy.AddRemove, method.SGD{}, inner},
+		{privacy.ReplaceOne, method.SGD{Batch: 1000}, inner},
+		{privacy.AddRemove, method.SGD{Batch: 10}, privacy.PoissonSampled{Rate: 0.01, Of: inner}},
+		{privacy.ReplaceOne, method.SGD{Batch: 10}, privacy.FixedSampled{M: 10, N: 1000, Of: inner}},
+		{privacy.ReplaceOne, method.SGD{Batch: 10, Sampling: method.Poisson}, privacy.PoissonSampled{Rate: 0.01, Of: inner}},
+		{privacy.AddRemove, method.SGD{Batch: 10, Sampling: method.Fixed}, nil},
+		{privacy.AddRemove, method.SGD{Batch: 10, Sampling: "shuffled"}, nil},
+		{privacy.AddRemove, method.SGD{Sampling: method.Poisson}, nil},
+	} {
+		pub := oracle.Public{Dim: 3, Rows: 1000, Classes: 2, Adjacency: c.adj, NormBound: 1, Lipschitz: 1, Smooth: 0.25}
+		terms := method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: c.adj}, Accountant: account.Best{}}
+		c.m.Noise, c.m.Steps = 3, 7
+		m, err := c.m.Fit(pub, method.Objective{}, terms)
+		if err != nil || c.want == nil {
+			if (err == nil) != (c.want != nil) {
+				t.Errorf("%v, %+v: %v", c.adj, c.m, err)
+			}
+			continue
+		}
+		if plan, err := m.Plan(pub); err != nil || !privacy.Equal(plan, privacy.Repeated{Count: 7, Of: c.want}) {
+			t.Errorf("%v, %+v plans %v (%v); want 7 × %v", c.adj, c.m, plan, err, c.want)
+		}
+	}
+	// A record of before there was a choice.
+	old := method.SGD{Steps: 1, Batch: 10, Noise: 3}
+	plan, err := old.Plan(oracle.Public{Rows: 1000, Adjacency: privacy.AddRemove})
+	if err != nil || !privacy.Equal(plan, privacy.Repeated{Count: 1, Of: privacy.PoissonSampled{Rate: 0.01, Of: inner}}) {
+		t.Errorf("an old record means %v (%v)", plan, err)
 	}
 }

@@ -19,7 +19,8 @@ import (
 // DP-GD.
 //
 //	P0        here
-//	B_t       the rows drawn by sampler(): each with probability q = B/n, or all
+//	B_t       the rows drawn by sampler(): each with probability q = B/n, or B of
+//	          the n rows without replacement, or all
 //	C         Clip
 //	σ         Noise, the noise multiplier: ξ ~ N(0, σ²Δ²I), Δ = C under
 //	          add-or-remove and 2C under replace-one (R8)
@@ -32,14 +33,21 @@ import (
 // (Output), all of them are covered. σ comes from an accountant, not from
 // Theorem 3.4, whose constants are unspecified (S-0e).
 type SGD struct {
-	Steps int     `yaml:"steps" json:"steps" doc:"number of steps T (default 100)"`
-	Rate  float64 `yaml:"rate" json:"rate" doc:"step size η (default 80/R², R the bound on a row's norm; 1.5/L for the squared loss, L its curvature bound)"`
-	Clip  float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient (default 0.35 × the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss)"`
-	Batch int     `yaml:"batch" json:"batch" doc:"expected batch size B of Poisson sampling; 0 means all rows in every step"`
-	Noise float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ (default: the smallest that the budget allows)"`
+	Steps    int     `yaml:"steps" json:"steps" doc:"number of steps T (default 100)"`
+	Rate     float64 `yaml:"rate" json:"rate" doc:"step size η (default 80/R², R the bound on a row's norm; 1.5/L for the squared loss, L its curvature bound)"`
+	Clip     float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient (default 0.35 × the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss)"`
+	Batch    int     `yaml:"batch" json:"batch" doc:"batch size B: the expected one of Poisson sampling, the exact one of fixed; 0 means all rows in every step"`
+	Sampling string  `yaml:"sampling" json:"sampling,omitempty" doc:"how a batch is drawn: poisson (each row by itself; default under add-or-remove) or fixed (B rows without replacement; default and allowed under replace-one)"`
+	Noise    float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ (default: the smallest that the budget allows)"`
 
 	Off bool `yaml:"-" json:"off,omitempty"` // no noise: lab
 }
+
+// The ways to draw a batch.
+const (
+	Poisson = "poisson" // each row by itself with probability B/n
+	Fixed   = "fixed"   // B of the n rows, every such set equally likely
+)
 
 // Defaults of what Fit may choose, measured on Adult, Bank, ijcnn1 and synthetic
 // tables (docs/methods.md). They depend on public facts only: R is the bound on a
@@ -61,6 +69,12 @@ const (
 // Fit sets steps, step size, clip norm and noise where they are zero.
 func (m SGD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	m.Off = terms.Off
+	if m.Sampling == "" && m.Batch != 0 && m.Batch != pub.Rows {
+		m.Sampling = Poisson
+		if pub.Adjacency == privacy.ReplaceOne {
+			m.Sampling = Fixed
+		}
+	}
 	if err := m.check(pub); err != nil {
 		return nil, err
 	}
@@ -88,6 +102,9 @@ func (m SGD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) 
 			m.Noise = noise
 			return m.plan(pub)
 		})
+		if unproven := (*account.UnsupportedError)(nil); errors.As(err, &unproven) && m.Batch != 0 {
+			return nil, fmt.Errorf("batch: found %d, drawn %s; allowed is 0 (all rows): accountant %s has no theorem for %v under %v", m.Batch, m.Sampling, unproven.Accountant, unproven.Event, unproven.Adjacency)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("sgd: %w", err)
 		}
@@ -115,17 +132,32 @@ func (m SGD) check(pub oracle.Public) error {
 	case m.Noise > 0 && m.Off:
 		return fmt.Errorf("noise_multiplier: found %v; it has no place beside `privacy: none`", m.Noise)
 	}
-	if s := m.sampler(pub); !m.Off && s.Check(pub.Adjacency) != nil {
-		return fmt.Errorf("batch: found %d; allowed is 0 (all rows): %w", m.Batch, s.Check(pub.Adjacency))
+	switch m.Sampling {
+	case "":
+	case Poisson, Fixed:
+		if m.Batch == 0 {
+			return fmt.Errorf("sampling: found %q without a batch; allowed is to leave it out: all rows are taken", m.Sampling)
+		}
+	default:
+		return fmt.Errorf("sampling: found %q; allowed are %s, %s", m.Sampling, Poisson, Fixed)
+	}
+	if err := m.sampler(pub).Check(pub.Adjacency); err != nil {
+		return fmt.Errorf("sampling: %w", err)
 	}
 	return nil
 }
 
+// sampler of a fitted method. A record of before there was a choice holds no Sampling and
+// means Poisson.
 func (m SGD) sampler(pub oracle.Public) sample.Sampler {
-	if m.Batch == 0 || m.Batch == pub.Rows {
+	switch {
+	case m.Batch == 0 || m.Batch == pub.Rows:
 		return sample.Full{}
+	case m.Sampling == Fixed:
+		return sample.Fixed{M: m.Batch, N: pub.Rows}
+	default:
+		return sample.Poisson{Rate: float64(m.Batch) / float64(pub.Rows)}
 	}
-	return sample.Poisson{Rate: float64(m.Batch) / float64(pub.Rows)}
 }
 
 func (m SGD) query() oracle.Grad {

@@ -159,6 +159,10 @@ func (o *Oracle) cost(s sample.Sampler, pay []oracle.Query) (privacy.Event, erro
 	if err := s.Check(o.cfg.Facts.Adjacency); err != nil {
 		return nil, err
 	}
+	if f, ok := s.(sample.Fixed); ok && f.N != o.cfg.Facts.Rows {
+		// Under replace-one, which Check has seen to, both are public and the table's own (R9).
+		return nil, fmt.Errorf("live: a batch of fixed size speaks of %d rows, the run of %d", f.N, o.cfg.Facts.Rows)
+	}
 	if size := s.Size(o.cfg.Facts.Rows); !(size > 0) {
 		return nil, fmt.Errorf("live: the sampler's public size is %v; it must be above 0", size)
 	}
@@ -183,7 +187,7 @@ func (o *Oracle) cost(s sample.Sampler, pay []oracle.Query) (privacy.Event, erro
 // asking, and a rule, noise or sampler from elsewhere would see what it works on.
 func known(s sample.Sampler, pay []oracle.Query) error {
 	switch s.(type) {
-	case sample.Full, sample.Poisson:
+	case sample.Full, sample.Poisson, sample.Fixed:
 	default:
 		return fmt.Errorf("live: the door does not know the sampler %T", s)
 	}

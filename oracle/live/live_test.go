@@ -344,6 +344,44 @@ func TestPoissonDivisor(t *testing.T) {
 	}
 }
 
+// A fixed batch is drawn, paid and divided by the one M of its value. Its N must be the run's
+// number of rows, and the relation replace-one; else nothing is paid.
+func TestFixedBatch(t *testing.T) {
+	rows := make([]row, 200)
+	for i := range rows {
+		rows[i] = row{x: []float32{1}, y: 1}
+	}
+	cfg := config(t, table(rows, 2, false), privacy.ReplaceOne, 200)
+	meter, journal := cfg.Meter.(*free), cfg.Journal.(*memo)
+	o := openDoor(t, cfg)
+	q := oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1e-3}}
+	b, err := o.Batch(context.Background(), sample.Fixed{M: 50, N: 200}, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := b.Grad(q, []float64{0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 50 rows of gradient −½ over 50, with noise of deviation 2·10⁻³/50.
+	if math.Abs(g[0]+0.5) > 1e-3 || len(o.drawn) != 50 {
+		t.Errorf("the mean gradient of %d rows is %v, want −0.5 of 50", len(o.drawn), g[0])
+	}
+	want := privacy.FixedSampled{M: 50, N: 200, Of: privacy.Gaussian{Sigma: 1e-3}}
+	if len(journal.charged) != 1 || !privacy.Equal(journal.charged[0], want) {
+		t.Errorf("charged %v, want %v", journal.charged, want)
+	}
+	for _, s := range []sample.Sampler{sample.Fixed{M: 50, N: 199}, sample.Fixed{M: 50, N: 201}, sample.Fixed{}, &sample.Fixed{M: 50, N: 200}} {
+		if _, err := o.Batch(context.Background(), s, q); err == nil || meter.charges != 1 {
+			t.Errorf("%#v: error %v, %d charges", s, err, meter.charges)
+		}
+	}
+	cfg = config(t, table(rows, 2, false), privacy.AddRemove, 200)
+	if _, err := openDoor(t, cfg).Batch(context.Background(), sample.Fixed{M: 50, N: 200}, q); err == nil || cfg.Meter.(*free).charges != 0 {
+		t.Errorf("under add-or-remove: error %v", err)
+	}
+}
+
 func TestPaysBeforeLooking(t *testing.T) {
 	tab := table(randomRows(rand.New(rand.NewPCG(1, 9)), 10, 3), 2, false)
 	q := oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}}

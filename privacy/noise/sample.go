@@ -271,3 +271,59 @@ func (t Trials) exact(u *big.Int, lo, hi int64) int64 {
 	}
 	return lo
 }
+
+// Below returns a whole number from 0 to n−1, each equally likely; n must be above 0, else
+// it panics, a programming error. The law is exact: words that would favour some numbers
+// are drawn anew (Lemire 2019), each with a probability below n/2⁶⁴.
+func (s *Source) Below(n uint64) uint64 {
+	if n == 0 {
+		panic("noise: a number below 0 was asked for")
+	}
+	st := s.state()
+	hi, lo := bits.Mul64(st.word(), n)
+	if lo < n {
+		for least := -n % n; lo < least; {
+			hi, lo = bits.Mul64(st.word(), n)
+		}
+	}
+	return hi
+}
+
+// Decay tosses a coin that shows heads with probability exp(−rate·k), where rate is
+// above 0 and finite and k ≥ 0; else it panics, a programming error. The law is exact for
+// the float64 rate that was given, up to SamplerDistance. It takes one word, and none
+// for k = 0, which always shows heads.
+//
+// The coin shows heads if E = −ln U is at least rate·k. With expo's (e, err), |e − E| ≤
+// 0.3·err; the product x has two roundings (of k and itself), 2⁻⁵¹·x in all. If x ≤ 2e
+// that is below 0.3·err, as err ≥ 2⁻⁴⁸·e; else it is below (x − e)/4. Either way
+// |e − x| > err decides. Where it does not hold, U, with 256 more bits, is compared in
+// 512-bit arithmetic: one threshold, so the distance is far below SamplerDistance.
+func (s *Source) Decay(rate float64, k int64) bool {
+	if !(rate > 0) || math.IsInf(rate, 1) || k < 0 {
+		panic("noise: decay outside rate > 0, k ≥ 0")
+	}
+	if k == 0 {
+		return true
+	}
+	st := s.state()
+	pos := st.pos
+	u := st.word()
+	e, err := expo(u)
+	if x := rate * float64(k); math.Abs(e-x) > err {
+		return e > x
+	}
+	return !lessDecay(negLn(st.uniform(pos, u, 64)), rate, k)
+}
+
+// lessDecay says whether the fixed-point number e is below rate·k, exactly.
+func lessDecay(e *big.Int, rate float64, k int64) bool {
+	frac, exp := math.Frexp(rate) // rate·k·2⁵¹² = frac·2⁵³ · k · 2^(exp−53+512)
+	x := big.NewInt(int64(frac * (1 << 53)))
+	x.Mul(x, big.NewInt(k))
+	shift := exp - 53 + fraction
+	if shift < 0 {
+		return new(big.Int).Lsh(e, uint(-shift)).Cmp(x) < 0
+	}
+	return e.Cmp(x.Lsh(x, uint(shift))) < 0
+}

@@ -1,8 +1,10 @@
 package noise
 
 import (
+	"fmt"
 	"math"
 	"math/big"
+	"math/bits"
 	"slices"
 	"testing"
 
@@ -365,6 +367,132 @@ func TestGapLaw(t *testing.T) {
 	}
 }
 
+// Chi-square of 2·10⁵ numbers below 7 and below 3·2⁶² (where a quarter of the words is
+// drawn anew), in cells of equal width; 60 with 6 degrees of freedom is passed by one seed in 10¹⁰.
+func TestBelow(t *testing.T) {
+	const draws = 200_000
+	src := NewSeeded(10, "", 0)
+	for _, n := range []uint64{7, 7 << 40, 3 << 62, 1<<63 + 1} {
+		var count [7]float64
+		for range draws {
+			k := src.Below(n)
+			if k >= n {
+				t.Fatalf("%d is not below %d", k, n)
+			}
+			hi, lo := bits.Mul64(k, 7)
+			cell, _ := bits.Div64(hi, lo, n)
+			count[cell]++
+		}
+		chi := 0.0
+		for _, c := range count {
+			chi += (c - draws/7.0) * (c - draws/7.0) / (draws / 7.0)
+		}
+		if chi > 60 {
+			t.Errorf("below %d: chi-square is %.1f with 6 degrees of freedom", n, chi)
+		}
+	}
+	for range 100 {
+		if k := src.Below(1); k != 0 {
+			t.Fatalf("a number below 1 is %d", k)
+		}
+	}
+	for _, f := range []func(){
+		func() { src.Below(0) }, func() { src.Decay(0, 1) }, func() { src.Decay(math.NaN(), 1) },
+		func() { src.Decay(math.Inf(1), 1) }, func() { src.Decay(1, -1) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			f()
+		}()
+	}
+}
+
+// The coin is the comparison of −ln U with the exact product, whatever path decided, and it
+// takes one word, or none for k = 0.
+func TestDecayIsExact(t *testing.T) {
+	fast := 0
+	check := func(t rapid.TB, seed uint64, rate float64, k int64) {
+		a, b := NewSeeded(seed, "", 0), NewSeeded(seed, "", 0)
+		st := b.state()
+		pos := st.pos
+		u := st.word()
+		want := k == 0 || !lessDecay(negLn(st.uniform(pos, u, 64)), rate, k)
+		if got := a.Decay(rate, k); got != want {
+			t.Fatalf("word %x, rate %v, k %d: heads is %v; want %v", u, rate, k, got, want)
+		}
+		if k != 0 && a.state().pos != st.pos {
+			t.Fatalf("%d words drawn", a.state().pos)
+		}
+		if e, err := expo(u); math.Abs(e-rate*float64(k)) > err {
+			fast++
+		}
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		seed, k := rapid.Uint64().Draw(rt, "seed"), rapid.Int64Range(0, math.MaxInt64).Draw(rt, "k")>>rapid.IntRange(0, 62).Draw(rt, "shift")
+		rate := math.Ldexp(rapid.Float64Range(0.5, 0.999).Draw(rt, "fraction"), rapid.IntRange(-80, 10).Draw(rt, "exponent"))
+		check(rt, seed, rate, k)
+		// The nearest thresholds: rate·k within a few roundings of −ln U.
+		u := NewSeeded(seed, "", 0).Uint64()
+		if e, _ := expo(u); k > 0 && e > 0 {
+			near := e / float64(k)
+			for range 4 {
+				check(rt, seed, near, k)
+				near = math.Nextafter(near, 1)
+			}
+		}
+	})
+	for _, rate := range []float64{5e-324, math.MaxFloat64} {
+		for _, k := range []int64{0, 1, math.MaxInt64} {
+			check(t, 1, rate, k)
+		}
+	}
+	if fast == 0 {
+		t.Error("the fast path never decided")
+	}
+}
+
+// Exact comparison against rational arithmetic.
+func TestLessDecay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := big.NewInt(rapid.Int64Range(1, math.MaxInt64).Draw(t, "e"))
+		e.Lsh(e, uint(rapid.IntRange(0, 455).Draw(t, "shift")))
+		rate, k := scales.Draw(t, "rate"), rapid.Int64Range(1, math.MaxInt64).Draw(t, "k")
+		if rapid.Bool().Draw(t, "near") {
+			rate, _ = new(big.Rat).Quo(new(big.Rat).SetFrac(e, one), new(big.Rat).SetInt64(k)).Float64()
+		}
+		if rate == 0 {
+			return
+		}
+		x := new(big.Rat).Mul(new(big.Rat).SetFloat64(rate), new(big.Rat).SetInt64(k))
+		if got, want := lessDecay(e, rate, k), new(big.Rat).SetFrac(e, one).Cmp(x) < 0; got != want {
+			t.Fatalf("%v below %v·%d is %v; want %v", e, rate, k, got, want)
+		}
+	})
+}
+
+// How often a coin shows heads: each count is a binomial, 5.5 standard deviations are passed by
+// one seed in 2·10⁷.
+func TestDecayLaw(t *testing.T) {
+	const n = 200_000
+	src := NewSeeded(11, "", 0)
+	for _, c := range []struct {
+		rate float64
+		k    int64
+	}{{0.001, 1}, {0.1, 3}, {1, 1}, {0x1p-40, 3 << 40}, {2.5, 2}, {1e-3, 9000}} {
+		p := math.Exp(-c.rate * float64(c.k))
+		checkMean(t, fmt.Sprintf("heads at %v·%d", c.rate, c.k), n, func(int) float64 {
+			if src.Decay(c.rate, c.k) {
+				return 1
+			}
+			return 0
+		}, p, p*(1-p))
+	}
+}
+
 func TestNoAllocation(t *testing.T) {
 	src, dst := NewSeeded(1, "", 0), make([]int64, 1000)
 	coins := NewTrials(0.01)
@@ -372,6 +500,8 @@ func TestNoAllocation(t *testing.T) {
 		src.AddGaussian(dst, 1000)
 		src.AddLaplace(dst, 1000)
 		coins.Gap(src, 1000)
+		src.Below(1000)
+		src.Decay(0.1, 3)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

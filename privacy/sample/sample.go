@@ -24,12 +24,12 @@ type Sampler interface {
 	// Size is the public size of a batch for a table of that nominal number of rows: the
 	// divisor of a mean. It is never the size of a batch that was drawn, which is private.
 	Size(rows int) float64
-	// Check says whether the sampler is valid and there is a theorem for its event under
-	// the relation.
+	// Check says whether the sampler is valid and whether its batches make sense under the
+	// relation. Whether there is a theorem for the event is the accountant's to say.
 	Check(adj privacy.Adjacency) error
 }
 
-var _, _ Sampler = Full{}, Poisson{}
+var _, _, _ Sampler = Full{}, Poisson{}, Fixed{}
 
 // maxRows is the most records that an int32 can number.
 const maxRows = math.MaxInt32
@@ -91,19 +91,13 @@ func (p Poisson) Draw(dst []int32, n int, src *noise.Source) (rows []int32, all 
 // Size is Rate·rows, the mean size of a batch from a table of that many rows.
 func (p Poisson) Size(rows int) float64 { return p.Rate * float64(rows) }
 
-// Check accepts add-or-remove. Under replace-one this version has no theorem for a
-// Poisson batch (R17), except at rate 1.
+// Check accepts each valid relation: theorems exist for both (R17). Which events inside a
+// Poisson batch they cover is the accountant's to say.
 func (p Poisson) Check(adj privacy.Adjacency) error {
 	if err := p.validate(); err != nil {
 		return err
 	}
-	if err := checkAdjacency(adj); err != nil {
-		return err
-	}
-	if adj != privacy.AddRemove && p.Rate != 1 {
-		return fmt.Errorf("poisson: there is no theorem for it under %q in this version; allowed is %q, or rate 1", adj, privacy.AddRemove)
-	}
-	return nil
+	return checkAdjacency(adj)
 }
 
 func (p Poisson) validate() error {

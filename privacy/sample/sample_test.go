@@ -130,6 +130,8 @@ func TestClaimIsDeed(t *testing.T) {
 		{Full{}, inner, 1000},
 		{Poisson{1}, inner, 1000},
 		{Poisson{0.25}, privacy.PoissonSampled{Rate: 0.25, Of: inner}, 250},
+		{Fixed{25, 1000}, privacy.FixedSampled{M: 25, N: 1000, Of: inner}, 25},
+		{Fixed{1000, 1000}, inner, 1000},
 	} {
 		if got := c.s.Event(inner); !privacy.Equal(got, c.want) {
 			t.Errorf("%#v claims %v; want %v", c.s, got, c.want)
@@ -153,9 +155,13 @@ func TestCheck(t *testing.T) {
 		ok  bool
 	}{
 		{Full{}, privacy.AddRemove, true}, {Full{}, privacy.ReplaceOne, true}, {Full{}, 0, false},
-		{Poisson{0.5}, privacy.AddRemove, true}, {Poisson{0.5}, privacy.ReplaceOne, false}, {Poisson{0.5}, 0, false},
+		{Poisson{0.5}, privacy.AddRemove, true}, {Poisson{0.5}, privacy.ReplaceOne, true}, {Poisson{0.5}, 0, false},
 		{Poisson{1}, privacy.AddRemove, true}, {Poisson{1}, privacy.ReplaceOne, true}, {Poisson{1}, 7, false},
 		{Poisson{}, privacy.AddRemove, false}, {Poisson{-1}, privacy.AddRemove, false},
+		{Fixed{3, 10}, privacy.ReplaceOne, true}, {Fixed{3, 10}, privacy.AddRemove, false}, {Fixed{3, 10}, 0, false},
+		{Fixed{10, 10}, privacy.ReplaceOne, true}, {Fixed{10, 10}, privacy.AddRemove, false},
+		{Fixed{}, privacy.ReplaceOne, false}, {Fixed{0, 5}, privacy.ReplaceOne, false}, {Fixed{6, 5}, privacy.ReplaceOne, false},
+		{Fixed{-1, 5}, privacy.ReplaceOne, false}, {Fixed{1, maxRows + 1}, privacy.ReplaceOne, false},
 		{Poisson{1.5}, privacy.AddRemove, false}, {Poisson{math.NaN()}, privacy.AddRemove, false},
 	} {
 		if err := c.s.Check(c.adj); (err == nil) != c.ok {
@@ -173,6 +179,9 @@ func TestDrawPanics(t *testing.T) {
 		func() { Poisson{0.5}.Draw(nil, -1, noise.NewSeeded(1, "", 0)) },
 		func() { Poisson{0.5}.Draw(nil, tooMany, noise.NewSeeded(1, "", 0)) },
 		func() { Full{}.Draw(nil, tooMany, nil) },
+		func() { Fixed{}.Draw(nil, 0, noise.NewSeeded(1, "", 0)) },
+		func() { Fixed{3, 10}.Draw(nil, 11, noise.NewSeeded(1, "", 0)) },
+		func() { Fixed{10, 10}.Draw(nil, 9, noise.NewSeeded(1, "", 0)) },
 	} {
 		func() {
 			defer func() {

@@ -268,7 +268,8 @@ var fieldNames = map[string]string{
 	"smooth":     "bound on the curvature of a record's loss",
 	"rate":       "step size",
 	"clip":       "clip norm of a record's gradient",
-	"batch":      "expected batch size (0: all records)",
+	"batch":      "batch size, of Poisson batches the expected one (0: all records)",
+	"sampling":   "how a batch is drawn",
 }
 
 func valueWords(raw json.RawMessage) string {

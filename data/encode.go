@@ -29,6 +29,8 @@ type encoder struct {
 	cols    []encColumn // columns that are looked at, in schema order; the label among them
 	label   encColumn   // the label
 	rule    rowRule
+	center  []float64 // IDX: one number, or one for each pixel
+	scale   []float64
 	ones    bool // there is an intercept
 	lo, hi  float64
 	missing []string
@@ -73,6 +75,9 @@ func newEncoder(s *Schema) *encoder {
 	e.rule = newRowRule(s.bound(), s.unit(), s.RowScaling == RowScale)
 	if s.Values != nil {
 		e.lo, e.hi = s.Values.Min, s.Values.Max
+	}
+	if s.Image != nil {
+		e.center, e.scale = s.Image.Center, s.Image.Scale
 	}
 	offset := s.Features
 	for _, c := range s.Columns {
@@ -159,6 +164,15 @@ func (e *encoder) finish() {
 		e.feature(e.dim-1, 1)
 	}
 	e.norm = e.rule.apply(e.val)
+}
+
+// pixels encodes an image.
+func (e *encoder) pixels(image []byte) {
+	e.begin()
+	for j, v := range image {
+		e.feature(j, (float64(v)-e.center[j%len(e.center)])/e.scale[j%len(e.scale)])
+	}
+	e.finish()
 }
 
 // cells encodes a row of cells; place says which cell belongs to each of e.cols,

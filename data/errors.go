@@ -16,6 +16,7 @@ type Error struct {
 	File    string // the file, as it was named
 	Line    int    // 1-based line in the (decompressed) file; 0 when no line is meant
 	Column  int    // 1-based byte within the line; 0 when no place in the line is meant
+	Row     int    // 1-based record, where the file has no lines; 0 when no record is meant
 	Field   string // the schema field or the column that is meant; may be empty
 	Found   string // what is there
 	Allowed string // what may be there
@@ -24,8 +25,8 @@ type Error struct {
 	err error // the cause, when the system or a decompressor reported one
 }
 
-// Error is file:line:column: field: found X; allowed is Y. Parts that are not
-// known are left out.
+// Error is file:line:column: field: found X; allowed is Y, or file: row n: field:
+// found X; allowed is Y. Parts that are not known are left out.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.File)
@@ -34,6 +35,12 @@ func (e *Error) Error() string {
 		if e.Column > 0 {
 			b.WriteString(":" + strconv.Itoa(e.Column))
 		}
+	}
+	if e.Row > 0 {
+		if b.Len() > 0 {
+			b.WriteString(": ")
+		}
+		b.WriteString("row " + strconv.Itoa(e.Row))
 	}
 	if b.Len() > 0 {
 		b.WriteString(": ")

@@ -6,8 +6,10 @@ import (
 	"compress/flate"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 	"unicode/utf8"
@@ -21,10 +23,15 @@ const (
 // Options say how to read a file. The zero value is for training and scoring
 // under add-or-remove.
 type Options struct {
-	// Mark gets every byte of the file's content as it is read, decompressed, so
-	// a file and its gzip give the same content mark. It is meant for a keyed
-	// hash (R4). Its errors stop the reading. nil: nobody listens.
-	Mark io.Writer
+	// Digest, where it is not nil, gets the SHA-256 of the content: of the bytes of
+	// a file, decompressed, so a file and its gzip have the same; for images their
+	// file and that of the labels; for a packed table that of what it was packed
+	// from; for an SQL table one that does not depend on the order of its rows. It
+	// never leaves memory but under a key (R4).
+	Digest *[sha256.Size]byte
+	// Labels is the file of an IDX table's labels. "": the one beside the images
+	// that has their name, with labels-idx1 in the place of images-idx3.
+	Labels string
 	// Rows is the number of records that the file must have, bad ones included:
 	// replace-one, where the count is public (R9). 0: any number.
 	Rows int
@@ -45,72 +52,87 @@ type LoadStats struct {
 	Clamped map[string]int // values out of bounds in the rows that were kept, by column; "features" for LIBSVM
 }
 
-// Read reads the file at path, CSV or LIBSVM, plain or gzip (told by its first
-// bytes, not by its name), and encodes it under the schema: CSV into dense
-// blocks, LIBSVM into sparse ones. It needs no more memory than the table, one
-// block and some buffers.
+// Read reads the table at path and encodes it under the schema. What it is, its
+// first bytes say, not its name: CSV, LIBSVM or IDX, as the schema says, plain or
+// gzip. Rows of LIBSVM make sparse blocks, others dense ones. It needs no more
+// memory than the table, one block and some buffers.
 //
-// What is wrong with the file is an [*Error]. Under on_bad_row: stop the first
+// What is wrong with the table is an [*Error]. Under on_bad_row: stop the first
 // bad row is one, which also says how many there are. There is no table beside an
 // error.
 func Read(ctx context.Context, schema *Schema, path string, opt Options) (*Table, *LoadStats, error) {
 	if e := schema.check(); e != nil {
 		return nil, nil, fmt.Errorf("data: a schema that was not made by ParseSchema: %w", e)
 	}
-	in, err := open(path, opt.Mark)
+	b := newBuilder(schema, opt)
+	stats, err := readInto(ctx, schema, path, opt, b)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer in.close()
+	return b.table, stats, nil
+}
 
-	r := &reader{schema: schema, opt: opt, in: in, enc: newEncoder(schema)}
-	r.build = newBuilder(schema, opt)
-	r.stats.Clamped = map[string]int{}
-	if err := r.read(ctx); err != nil {
-		return nil, nil, err
+// A source gives the records of a table one by one.
+type source interface {
+	// next encodes the next record, or says why it is a bad one. io.EOF is the
+	// end; after any other error there are no more records.
+	next() (fault, error)
+	// place is an error at the last record, with nothing but its place set.
+	place(f fault) *Error
+	close()
+}
+
+// openSource opens what is at path. The encoder gets the rows; all that belongs to
+// the content goes to sum.
+func openSource(ctx context.Context, schema *Schema, path string, opt Options, enc *encoder, sum hash.Hash) (source, error) {
+	if opt.Labels != "" && schema.Format.Kind != KindIDX {
+		return nil, &Error{File: opt.Labels, Found: "a file of labels", Allowed: "none, since format.kind is " + schema.Format.Kind + ": labels stand beside the features"}
 	}
-	return r.build.table, &r.stats, nil
+	if schema.Format.Kind == KindIDX {
+		return newIDXSource(schema, path, opt, enc, sum)
+	}
+	return newTextSource(schema, path, opt, enc, sum)
+}
+
+// readInto reads the table at path into b.
+func readInto(ctx context.Context, schema *Schema, path string, opt Options, b *builder) (*LoadStats, error) {
+	r := &reader{schema: schema, opt: opt, name: path, enc: newEncoder(schema), build: b}
+	r.stats.Clamped = map[string]int{}
+	sum := sha256.New()
+	in, err := openSource(ctx, schema, path, opt, r.enc, sum)
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	if err := r.read(ctx, in); err != nil {
+		return nil, err
+	}
+	if opt.Digest != nil {
+		sum.Sum(opt.Digest[:0])
+	}
+	return &r.stats, nil
 }
 
 // A reader is one call of Read.
 type reader struct {
 	schema *Schema
 	opt    Options
-	in     *lines
+	name   string
 	enc    *encoder
 	build  *builder
 	stats  LoadStats
 }
 
-func (r *reader) read(ctx context.Context) error {
-	var parse func(line []byte) fault
-	if r.schema.Format.Kind == KindLIBSVM {
-		parse = (&libsvmParser{enc: r.enc, features: r.schema.Features, unlabelled: r.opt.Unlabelled}).parse
-	} else {
-		p, err := newCSVParser(r.schema, r.enc, r.in, r.opt.Unlabelled)
-		if err != nil {
-			return err
-		}
-		parse = p.parse
-	}
-
+func (r *reader) read(ctx context.Context, in source) error {
 	var first *Error // the first bad row, under on_bad_row: stop
 	bad := 0
 	for {
-		line, err := r.in.record(&r.schema.Format)
-		if err == io.EOF || err != nil && err != errLongLine && first != nil {
+		f, err := in.next()
+		if err == io.EOF || err != nil && first != nil {
 			break
 		}
-		var f fault
-		switch {
-		case err == errLongLine:
-			f = fault{cell: -1, found: "a line of more than 8 MiB", allowed: "records of one line each"}
-		case err != nil:
+		if err != nil {
 			return err
-		case !isText(line):
-			f = fault{cell: -1, found: "bytes that are not text (a binary file?)", allowed: "a text file in UTF-8"}
-		default:
-			f = parse(line)
 		}
 		r.stats.Rows++
 		if r.opt.Rows > 0 && r.stats.Rows > r.opt.Rows {
@@ -122,13 +144,18 @@ func (r *reader) read(ctx context.Context) error {
 			case r.schema.OnBadRow == BadRowDrop:
 				r.stats.Dropped++
 				if r.opt.KeepBad {
-					r.build.drop()
+					if err := r.build.drop(); err != nil {
+						return err
+					}
 				}
 			case first == nil:
-				first = &Error{File: r.in.name, Line: r.in.n, Column: f.at, Field: columnField(f.field), Found: f.found, Allowed: f.allowed}
+				first = in.place(f)
+				first.Field, first.Found, first.Allowed = columnField(f.field), f.found, f.allowed
 			}
 		} else if first == nil {
-			r.build.add(r.enc)
+			if err := r.build.add(r.enc); err != nil {
+				return err
+			}
 			for _, i := range r.enc.clamped {
 				r.stats.Clamped[r.clampName(i)]++
 			}
@@ -146,18 +173,20 @@ func (r *reader) read(ctx context.Context) error {
 		}
 		return first
 	case r.stats.Rows == 0:
-		return &Error{File: r.in.name, Found: "a file without rows", Allowed: "at least one row"}
+		return &Error{File: r.name, Found: "a file without rows", Allowed: "at least one row"}
 	case r.opt.Rows > 0 && r.stats.Rows < r.opt.Rows:
 		return r.rowsError(fmt.Sprintf("%d rows", r.stats.Rows))
 	case r.stats.Dropped == r.stats.Rows:
-		return &Error{File: r.in.name, Found: "no row that fits the schema", Allowed: "rows as the schema describes them", Hint: "on_bad_row: stop shows what is wrong with the first"}
+		return &Error{File: r.name, Found: "no row that fits the schema", Allowed: "rows as the schema describes them", Hint: "on_bad_row: stop shows what is wrong with the first"}
 	}
-	r.build.flush()
+	if err := r.build.flush(); err != nil {
+		return err
+	}
 	return ctx.Err()
 }
 
 func (r *reader) rowsError(found string) error {
-	return &Error{File: r.in.name, Field: "rows", Found: found, Allowed: fmt.Sprintf("exactly %d, the number in the schema, under replace-one", r.opt.Rows)}
+	return &Error{File: r.name, Field: "rows", Found: found, Allowed: fmt.Sprintf("exactly %d, the number in the schema, under replace-one", r.opt.Rows)}
 }
 
 func (r *reader) clampName(i int) string {
@@ -174,13 +203,93 @@ func columnField(name string) string {
 	return "column " + name
 }
 
+// A textSource reads the lines of a CSV or LIBSVM file.
+type textSource struct {
+	in     *lines
+	format *Format
+	parse  func(line []byte) fault
+}
+
+func newTextSource(schema *Schema, path string, opt Options, enc *encoder, sum io.Writer) (source, error) {
+	in, err := open(path, sum)
+	if err != nil {
+		return nil, err
+	}
+	t := &textSource{in: in, format: &schema.Format}
+	if schema.Format.Kind == KindLIBSVM {
+		t.parse = (&libsvmParser{enc: enc, features: schema.Features, unlabelled: opt.Unlabelled}).parse
+		return t, nil
+	}
+	p, err := newCSVParser(schema, enc, in, opt.Unlabelled)
+	if err != nil {
+		in.close()
+		return nil, err
+	}
+	t.parse = p.parse
+	return t, nil
+}
+
+func (t *textSource) next() (fault, error) {
+	line, err := t.in.record(t.format)
+	switch {
+	case err == errLongLine:
+		return fault{cell: -1, found: "a line of more than 8 MiB", allowed: "records of one line each"}, nil
+	case err != nil:
+		return fault{}, err
+	case !isText(line):
+		return fault{cell: -1, found: "bytes that are not text (a binary file?)", allowed: "a text file in UTF-8"}, nil
+	}
+	return t.parse(line), nil
+}
+
+func (t *textSource) place(f fault) *Error {
+	return &Error{File: t.in.name, Line: t.in.n, Column: f.at}
+}
+
+func (t *textSource) close() { t.in.close() }
+
 // isText says whether a line is UTF-8 without NUL.
 func isText(line []byte) bool { return bytes.IndexByte(line, 0) < 0 && utf8.Valid(line) }
 
-// lines reads a file line by line, decompressed.
-type lines struct {
+// A file is open for reading, decompressed where it is gzip.
+type file struct {
 	name string
-	file *os.File
+	f    *os.File
+	r    io.Reader
+}
+
+// openFile opens the file at path. All its decompressed bytes go to sum.
+func openFile(path string, sum io.Writer) (*file, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	raw := bufio.NewReaderSize(f, bufferSize)
+	in := &file{name: path, f: f, r: raw}
+	magic, err := raw.Peek(2)
+	if err != nil && err != io.EOF {
+		f.Close()
+		return nil, openError(path, err)
+	}
+	if len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
+		z, err := gzip.NewReader(raw)
+		if err != nil {
+			f.Close()
+			return nil, in.readError(err)
+		}
+		in.r = z
+	}
+	if sum != nil {
+		in.r = io.TeeReader(in.r, sum)
+	}
+	return in, nil
+}
+
+func (f *file) close() { f.f.Close() }
+
+// lines reads a file line by line.
+type lines struct {
+	*file
 	r    *bufio.Reader
 	n    int    // number of the last line, from 1
 	long []byte // for lines that do not fit the buffer, and the last one
@@ -188,35 +297,16 @@ type lines struct {
 
 var errLongLine = errors.New("data: line too long")
 
-// open opens a file for reading by lines. All its decompressed bytes go to mark.
-func open(path string, mark io.Writer) (*lines, error) {
-	f, err := os.Open(path)
+// open opens a file for reading by lines. All its decompressed bytes go to sum.
+func open(path string, sum io.Writer) (*lines, error) {
+	f, err := openFile(path, sum)
 	if err != nil {
-		return nil, openError(path, err)
+		return nil, err
 	}
-	l := &lines{name: path, file: f}
-	raw := bufio.NewReaderSize(f, bufferSize)
-	magic, err := raw.Peek(2)
-	if err != nil && err != io.EOF {
-		f.Close()
-		return nil, openError(path, err)
-	}
-	var src io.Reader = raw
-	if len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
-		z, err := gzip.NewReader(raw)
-		if err != nil {
-			f.Close()
-			return nil, l.readError(err)
-		}
-		src = z
-	}
-	if mark != nil {
-		src = io.TeeReader(src, mark)
-	}
-	l.r = bufio.NewReaderSize(src, bufferSize)
+	l := &lines{file: f, r: bufio.NewReaderSize(f.r, bufferSize)}
 	bom, err := l.r.Peek(3)
 	if err != nil && err != io.EOF {
-		f.Close()
+		f.close()
 		return nil, l.readError(err)
 	}
 	if string(bom) == "\ufeff" {
@@ -224,8 +314,6 @@ func open(path string, mark io.Writer) (*lines, error) {
 	}
 	return l, nil
 }
-
-func (l *lines) close() { l.file.Close() }
 
 func openError(path string, err error) error {
 	var p *os.PathError
@@ -237,7 +325,7 @@ func openError(path string, err error) error {
 }
 
 // readError puts a failure of the file or the decompressor in words.
-func (l *lines) readError(err error) error {
+func (l *file) readError(err error) error {
 	var corrupt flate.CorruptInputError
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
@@ -306,6 +394,7 @@ func (l *lines) record(f *Format) ([]byte, error) {
 // A builder collects encoded rows into blocks of a table.
 type builder struct {
 	table *Table
+	emit  func(*Block) error // gets each block once it is full; the builder keeps nothing of it
 	dense bool
 	label bool
 
@@ -325,12 +414,18 @@ func newBuilder(s *Schema, opt Options) *builder {
 	b.table = &Table{Dim: s.Dim(), Classes: s.Classes(), NormBound: s.RowNorm, Unit: s.unit(), Labelled: b.label}
 	b.start = make([]int32, 1, BlockRows+1)
 	b.gone = make([]bool, BlockRows)
+	b.emit = func(k *Block) error {
+		b.table.Blocks = append(b.table.Blocks, k)
+		return nil
+	}
 	return b
 }
 
 // add takes over the row that e has at hand.
-func (b *builder) add(e *encoder) {
-	b.room()
+func (b *builder) add(e *encoder) error {
+	if err := b.room(); err != nil {
+		return err
+	}
 	if b.dense {
 		row := b.x[b.n*b.table.Dim:][:b.table.Dim]
 		for i, j := range e.col {
@@ -345,21 +440,27 @@ func (b *builder) add(e *encoder) {
 		}
 	}
 	b.done(e.y, e.norm)
+	return nil
 }
 
 // drop adds a row that only keeps its place.
-func (b *builder) drop() {
-	b.room()
+func (b *builder) drop() error {
+	if err := b.room(); err != nil {
+		return err
+	}
 	b.gone[b.n], b.any = true, true
 	b.done(0, 0)
+	return nil
 }
 
-func (b *builder) room() {
+func (b *builder) room() error {
 	if b.n == BlockRows {
-		b.flush()
+		if err := b.flush(); err != nil {
+			return err
+		}
 	}
 	if b.n > 0 {
-		return
+		return nil
 	}
 	if b.dense {
 		b.x = make([]float32, BlockRows*b.table.Dim)
@@ -368,6 +469,7 @@ func (b *builder) room() {
 	if b.label {
 		b.y = make([]float32, 0, BlockRows)
 	}
+	return nil
 }
 
 func (b *builder) done(y, norm float32) {
@@ -381,10 +483,10 @@ func (b *builder) done(y, norm float32) {
 	}
 }
 
-// flush puts the block at hand into the table.
-func (b *builder) flush() {
+// flush hands over the block at hand.
+func (b *builder) flush() error {
 	if b.n == 0 {
-		return
+		return nil
 	}
 	k := &Block{N: b.n, Dim: b.table.Dim, Y: b.y, Norm: b.norm}
 	if b.dense {
@@ -402,8 +504,8 @@ func (b *builder) flush() {
 		k.Drop = append([]bool(nil), b.gone[:b.n]...)
 		clear(b.gone)
 	}
-	b.table.Blocks = append(b.table.Blocks, k)
 	b.n, b.any, b.x, b.y, b.norm = 0, false, nil, nil, nil
+	return b.emit(k)
 }
 
 // Dense is the table with dense blocks only: a copy of the sparse ones, the dense

@@ -20,6 +20,7 @@ import (
 const (
 	KindCSV    = "csv"    // Format.Kind: delimited text, encoded into dense rows
 	KindLIBSVM = "libsvm" // Format.Kind: label index:value …, kept as sparse rows
+	KindIDX    = "idx"    // Format.Kind: images of bytes, as MNIST's, their labels in a file of their own
 
 	TypeNumeric     = "numeric"     // Column.Type: a number within public bounds
 	TypeCategorical = "categorical" // Column.Type: one of some public levels
@@ -65,7 +66,8 @@ type Schema struct {
 	OnBadRow   string   `json:"on_bad_row"`         // BadRowStop or BadRowDrop
 	Features   int      `json:"features,omitempty"` // LIBSVM: indices are 1 … Features
 	Values     *Bounds  `json:"values,omitempty"`   // LIBSVM: values are clamped to these; they include 0
-	Columns    []Column `json:"columns"`            // CSV: all columns; LIBSVM: the label alone
+	Image      *Image   `json:"image,omitempty"`    // IDX: what an image is
+	Columns    []Column `json:"columns"`            // CSV: all columns; LIBSVM and IDX: the label alone
 }
 
 // A Format says how a file is written.
@@ -76,6 +78,23 @@ type Format struct {
 	Comment   string   `json:"comment,omitempty"`   // lines that begin with it are no records; "": there are none
 	Trim      bool     `json:"trim,omitempty"`      // CSV: spaces around a cell are no part of it
 	Missing   []string `json:"missing,omitempty"`   // CSV: cells that say that there is no value
+}
+
+// An Image says what an image of an IDX file is, and how its pixels, bytes from 0
+// to 255, become features: (pixel − Center)/Scale, before the row rule.
+type Image struct {
+	Shape  []int     `json:"shape"`  // rows and columns of pixels, and what else the file's header names
+	Center []float64 `json:"center"` // one number for all pixels, or one for each; public
+	Scale  []float64 `json:"scale"`  // likewise, above 0
+}
+
+// Pixels is the number of pixels of an image.
+func (m *Image) Pixels() int {
+	n := 1
+	for _, k := range m.Shape {
+		n *= k
+	}
+	return n
 }
 
 // Bounds are public bounds, Min < Max.
@@ -154,7 +173,7 @@ func (s *Schema) Marshal() ([]byte, error) { return json.Marshal(s) }
 // rows, how the file is written, ignored columns and what happens to bad rows
 // are not in it.
 func (s *Schema) Fingerprint() string {
-	t := Schema{RowNorm: s.RowNorm, RowScaling: s.RowScaling, Intercept: s.Intercept, Features: s.Features, Values: s.Values}
+	t := Schema{RowNorm: s.RowNorm, RowScaling: s.RowScaling, Intercept: s.Intercept, Features: s.Features, Values: s.Values, Image: s.Image}
 	for _, c := range s.Columns {
 		if c.Type == TypeIgnore {
 			continue
@@ -188,7 +207,8 @@ func (s *Schema) Dim() int {
 }
 
 // FeatureNames names the Dim encoded features in their order: age for a numeric
-// column, workclass=Private for a level, f7 for a LIBSVM index, (intercept).
+// column, workclass=Private for a level, f7 for a LIBSVM index or a pixel,
+// (intercept).
 func (s *Schema) FeatureNames() []string {
 	names := make([]string, 0, s.Dim())
 	for i := range s.Features {
@@ -260,7 +280,10 @@ func (s *Schema) Assumptions() []string {
 	if s.Rows > 0 {
 		out = append(out, fmt.Sprintf("The nominal number of rows is %d; a person wrote it, it was not counted.", s.Rows))
 	}
-	if s.Features > 0 {
+	if m := s.Image; m != nil {
+		out = append(out, fmt.Sprintf("An image has %d pixels of one byte each; a pixel v becomes (v − c)/s with a public center c%s and a public scale s%s.", m.Pixels(), publicNumber(m.Center), publicNumber(m.Scale)))
+	}
+	if s.Values != nil {
 		out = append(out, fmt.Sprintf("There are %d features, and their values are clamped to [%s, %s].", s.Features, num(s.Values.Min), num(s.Values.Max)))
 	}
 	for _, c := range s.Columns {
@@ -290,6 +313,14 @@ func (s *Schema) Assumptions() []string {
 		out = append(out, "Rows that do not parse are left out, or keep their place with weight 0 under replace-one.")
 	}
 	return out
+}
+
+// publicNumber says what stands for all pixels, or that each has its own.
+func publicNumber(v []float64) string {
+	if len(v) == 1 {
+		return " of " + num(v[0])
+	}
+	return " for each pixel"
 }
 
 func ruleWords(rule string) string {
@@ -367,6 +398,12 @@ func (s *Schema) check() *Error {
 		return bad("columns", "no column of type label", "one label in a schema")
 	}
 
+	if s.Format.Kind == KindIDX {
+		return s.checkImage()
+	}
+	if s.Image != nil {
+		return bad("image", "an image for "+s.Format.Kind, "no image; it is for idx")
+	}
 	if s.Format.Kind == KindLIBSVM {
 		switch {
 		case s.Features < 1 || s.Features > maxFeatures:
@@ -390,6 +427,55 @@ func (s *Schema) check() *Error {
 	return nil
 }
 
+func (s *Schema) checkImage() *Error {
+	bad := func(path, found, allowed string) *Error {
+		return &Error{Field: path, Found: found, Allowed: allowed}
+	}
+	m := s.Image
+	if m == nil || len(m.Shape) == 0 {
+		return bad("image.shape", "nothing", "the public shape of an image, as in [28, 28]")
+	}
+	n := 1
+	for i, k := range m.Shape {
+		if k < 1 || k > maxDim || n > maxDim/k || i > 7 {
+			return bad("image.shape", "a shape without pixels, or of too many", "one to eight whole numbers from 1, their product up to "+strconv.Itoa(maxDim))
+		}
+		n *= k
+	}
+	for _, v := range []struct {
+		path  string
+		of    []float64
+		least float64
+	}{{"image.center", m.Center, -maxMagnitude}, {"image.scale", m.Scale, minNorm}} {
+		if len(v.of) != 1 && len(v.of) != n {
+			return bad(v.path, strconv.Itoa(len(v.of))+" numbers", fmt.Sprintf("one number, or one for each of the %d pixels", n))
+		}
+		for i, x := range v.of {
+			if !(x >= v.least && x <= maxMagnitude) {
+				path := v.path
+				if len(v.of) > 1 {
+					path = fmt.Sprintf("%s[%d]", path, i)
+				}
+				return bad(path, num(x), "a number from "+num(v.least)+" to 1e9")
+			}
+		}
+	}
+	switch {
+	case s.Features != n || s.Values != nil:
+		return bad("features", "features for idx", "image; features, min and max are for libsvm")
+	case len(s.Columns) != 1:
+		return bad("columns", "columns that are no label", "the label alone, for idx")
+	case s.label().Bounds != nil || s.label().Strip != "":
+		return bad("columns[0]", "a label with bounds or strip", "classes; for idx they are whole numbers from 0 to 255")
+	}
+	for i, c := range s.label().Classes {
+		if v, err := strconv.Atoi(c); err != nil || v < 0 || v > 255 || strconv.Itoa(v) != c {
+			return bad(fmt.Sprintf("columns[0].classes[%d]", i), quote(c), "a whole number from 0 to 255, as the labels' file has them")
+		}
+	}
+	return nil
+}
+
 func (f *Format) check() *Error {
 	bad := func(path, found, allowed string) *Error {
 		return &Error{Field: "format." + path, Found: found, Allowed: allowed}
@@ -398,14 +484,17 @@ func (f *Format) check() *Error {
 		return bad("comment", quote(f.Comment), "text that the lines to skip begin with, without spaces around it")
 	}
 	switch f.Kind {
-	case KindLIBSVM:
+	case KindLIBSVM, KindIDX:
 		if f.Delimiter != "" || f.Header || f.Trim || len(f.Missing) > 0 {
-			return bad("kind", "csv settings for libsvm", "kind and comment alone")
+			return bad("kind", "csv settings for "+f.Kind, "kind and comment alone")
+		}
+		if f.Kind == KindIDX && f.Comment != "" {
+			return bad("comment", "a field for text", "no comment, since kind is idx")
 		}
 		return nil
 	case KindCSV:
 	default:
-		return bad("kind", quote(f.Kind), "csv or libsvm")
+		return bad("kind", quote(f.Kind), "csv, libsvm or idx")
 	}
 	r, n := utf8.DecodeRuneInString(f.Delimiter)
 	if n == 0 || n != len(f.Delimiter) || r == utf8.RuneError || r == '"' || r == '\r' || r == '\n' || r == 0 || r == '\ufeff' {

@@ -19,12 +19,7 @@ func SkeletonFromHeader(name, headerLine, delimiter string) []byte {
 	headerLine = strings.TrimRight(strings.TrimPrefix(headerLine, "\ufeff"), "\r\n")
 	delimiter = pickDelimiter(headerLine, delimiter)
 	var b strings.Builder
-	b.WriteString(`# A schema for sotto. All of it is public: fill it in from what you know of the
-# data (a codebook, a form, the law), never from the rows themselves.
-
-dataset: ` + yamlText(name) + ` # the name that the privacy budget goes by, the same for ever
-rows: # a person must fill this in: the nominal number of rows, about as many as there are
-format:
+	b.WriteString(skeletonHead(name) + `format:
   kind: csv
   delimiter: ` + yamlText(delimiter) + `
 row_norm: 1
@@ -49,10 +44,40 @@ columns:
 	return []byte(b.String())
 }
 
+// skeletonHead begins every skeleton.
+func skeletonHead(name string) string {
+	return `# A schema for sotto. All of it is public: fill it in from what you know of the
+# data (a codebook, a form, the law), never from the rows themselves.
+
+dataset: ` + yamlText(name) + ` # the name that the privacy budget goes by, the same for ever
+rows: # a person must fill this in: the nominal number of rows, about as many as there are
+`
+}
+
+// skeletonOfImages is the skeleton for an IDX file of images of that shape.
+func skeletonOfImages(name string, shape []int) []byte {
+	return []byte(skeletonHead(name) + `format: {kind: idx}
+image:
+  shape: ` + shapeText(shape) + `
+  center: 0 # a pixel v, from 0 to 255, becomes (v - center)/scale before the row rule
+  scale: 255 # each may be one number, or a list with one for each pixel; public ones
+row_norm: 1
+
+columns:
+  - name: label
+    type: label
+    classes: # a person must fill this in: a list of the labels' numbers, as in ["0", "1"]
+`)
+}
+
 // SkeletonFromFile is [SkeletonFromHeader] for the CSV file at path, plain or
 // gzip. It reads the first line and nothing else. A first line with a number in
-// it is an error: that would be a row, and its values would go into the schema.
+// it is an error: that would be a row, and its values would go into the schema. Of
+// a file of images (IDX) it reads the header, which says their shape.
 func SkeletonFromFile(path, delimiter string) ([]byte, error) {
+	if shape, ok := imageShape(path); ok {
+		return skeletonOfImages(baseName(path), shape), nil
+	}
 	in, err := open(path, nil)
 	if err != nil {
 		return nil, err
@@ -88,11 +113,27 @@ func SkeletonFromFile(path, delimiter string) ([]byte, error) {
 				Hint: "a file without a header needs a schema written by hand, with header: false"}
 		}
 	}
+	return SkeletonFromHeader(baseName(path), header, delimiter), nil
+}
+
+// imageShape is the shape of the images of an IDX file, if path is one.
+func imageShape(path string) ([]int, bool) {
+	f, err := openFile(path, nil)
+	if err != nil {
+		return nil, false
+	}
+	defer f.close()
+	shape, _, err := readIDXHeader(f.r)
+	return shape, err == nil && len(shape) > 0
+}
+
+// baseName is the name of a file without folders and endings.
+func baseName(path string) string {
 	name := filepath.Base(path)
 	for _, ext := range []string{".gz", filepath.Ext(strings.TrimSuffix(name, ".gz"))} {
 		name = strings.TrimSuffix(name, ext)
 	}
-	return SkeletonFromHeader(name, header, delimiter), nil
+	return name
 }
 
 func pickDelimiter(header, delimiter string) string {

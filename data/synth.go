@@ -23,6 +23,7 @@ const (
 // and returns the truth that its labels follow: a weight for each encoded
 // feature, Dim numbers; for more than two classes Dim numbers for each class,
 // class after class. Equal arguments write equal bytes.
+// There are no synthetic images (IDX): that is an [*Error].
 //
 // Numbers are drawn within their bounds, evenly or skewed, levels with uneven
 // probabilities; about 2 in 100 cells are missing where the schema has a rule
@@ -33,6 +34,9 @@ const (
 func Synth(schema *Schema, rows int, seed uint64, w io.Writer) (truth []float64, err error) {
 	if e := schema.check(); e != nil {
 		return nil, fmt.Errorf("data: a schema that was not made by ParseSchema: %w", e)
+	}
+	if schema.Format.Kind == KindIDX {
+		return nil, &Error{Field: "format.kind", Found: "idx", Allowed: "csv or libsvm: there are no synthetic images"}
 	}
 	if rows < 1 {
 		return nil, fmt.Errorf("data: synth of %d rows; at least 1 is allowed", rows)

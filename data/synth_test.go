@@ -3,6 +3,7 @@ package data
 import (
 	"bytes"
 	"context"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -86,4 +87,13 @@ func TestSynth(t *testing.T) {
 	if _, _, err := Read(context.Background(), mustParse(t, svm), writeFile(t, "x", "1 1:1\n"), Options{}); err != nil {
 		t.Error(err)
 	}
+}
+
+type failing struct{ after int }
+
+func (f *failing) Write(p []byte) (int, error) {
+	if f.after -= len(p); f.after < 0 {
+		return 0, errors.New("disk full")
+	}
+	return len(p), nil
 }

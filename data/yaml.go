@@ -26,6 +26,7 @@ import (
 //	numeric columns:       transform: none, missing: error
 //	categorical columns:   unknown: error, missing: as unknown
 //	libsvm:                min: -1, max: 1
+//	image (idx):           center: 0, scale: 255
 //
 // dataset, columns and every bound, level and class must be given; rows may be
 // left out where nothing is trained.
@@ -105,7 +106,7 @@ func (w *walker) schema(src []byte) *Schema {
 	}
 
 	s := &Schema{}
-	m := w.fields(bodies[0], "", "dataset", "unit", "rows", "format", "row_norm", "row_scaling", "intercept", "on_bad_row", "features", "min", "max", "columns")
+	m := w.fields(bodies[0], "", "dataset", "unit", "rows", "format", "row_norm", "row_scaling", "intercept", "on_bad_row", "features", "min", "max", "image", "columns")
 	w.format(m["format"], &s.Format)
 	s.Dataset = w.need(m, "", "dataset", "the name of the dataset")
 	s.Unit = w.text(m, "", "unit", "record")
@@ -118,6 +119,12 @@ func (w *walker) schema(src []byte) *Schema {
 	s.RowScaling = w.text(m, "", "row_scaling", scaling)
 	s.Intercept = w.truth(m, "", "intercept", true)
 	s.OnBadRow = w.text(m, "", "on_bad_row", BadRowStop)
+	if s.Format.Kind == KindIDX {
+		s.Image = w.image(m["image"])
+		s.Features = s.Image.Pixels()
+	} else if m["image"] != nil {
+		w.fail("image", "a field for idx", "no image, since kind is "+s.Format.Kind)
+	}
 	if s.Format.Kind == KindLIBSVM {
 		if m["features"] == nil {
 			w.fail("features", "nothing", "the public number of features, since kind is libsvm")
@@ -127,7 +134,7 @@ func (w *walker) schema(src []byte) *Schema {
 	} else {
 		for _, f := range []string{"features", "min", "max"} {
 			if m[f] != nil {
-				w.fail(f, "a field for libsvm", "no "+f+", since kind is csv")
+				w.fail(f, "a field for libsvm", "no "+f+", since kind is "+s.Format.Kind)
 			}
 		}
 	}
@@ -166,6 +173,50 @@ func (w *walker) format(n ast.Node, f *Format) {
 	if m["missing"] != nil {
 		f.Missing = w.texts(m["missing"], "format.missing")
 	}
+}
+
+// image is the block of that name. Sizes that are too large stay as they are
+// without a product that wraps around: check refuses them.
+func (w *walker) image(n ast.Node) *Image {
+	i := &Image{Center: []float64{0}, Scale: []float64{255}}
+	if n == nil {
+		w.fail("image", "nothing", "the block image with the shape of an image, since kind is idx")
+		return i
+	}
+	m := w.fields(n, "image", "shape", "center", "scale")
+	if m["shape"] == nil {
+		w.fail("image.shape", "nothing", "the public shape of an image, as in [28, 28]")
+		return i
+	}
+	for k, v := range w.numbers(m["shape"], "image.shape") {
+		if v != math.Trunc(v) || v < 1 || v > maxDim || k > 7 {
+			w.fail("image.shape", "a size that is no number of pixels", "one to eight whole numbers from 1, as in [28, 28]")
+			return i
+		}
+		i.Shape = append(i.Shape, int(v))
+	}
+	if m["center"] != nil {
+		i.Center = w.numbers(m["center"], "image.center")
+	}
+	if m["scale"] != nil {
+		i.Scale = w.numbers(m["scale"], "image.scale")
+	}
+	return i
+}
+
+// numbers is a number, or a list of them.
+func (w *walker) numbers(n ast.Node, path string) []float64 {
+	nodes := []ast.Node{n}
+	at := func(int) string { return path }
+	if _, ok := n.(*ast.SequenceNode); ok {
+		nodes = w.list(n, path)
+		at = func(i int) string { return fmt.Sprintf("%s[%d]", path, i) }
+	}
+	out := make([]float64, 0, len(nodes))
+	for i, n := range nodes {
+		out = append(out, w.number(map[string]ast.Node{at(i): n}, "", at(i), 0))
+	}
+	return out
 }
 
 func (w *walker) column(n ast.Node, path string) Column {

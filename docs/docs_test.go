@@ -336,6 +336,7 @@ func TestSpecPage(t *testing.T) {
 	for heading, src := range map[string]string{
 		"### Top level of the schema":       "no-such-field: 1\n",
 		"### Block `format`":                "format: {no-such-field: 1}\n",
+		"### Block `image`":                 "dataset: d\nformat: {kind: idx}\nimage: {no-such-field: 1}\n",
 		"### Columns of type `numeric`":     "dataset: d\ncolumns: [{name: a, type: numeric, no-such-field: 1}]\n",
 		"### Columns of type `categorical`": "dataset: d\ncolumns: [{name: a, type: categorical, no-such-field: 1}]\n",
 		"### Columns of type `label`":       "dataset: d\ncolumns: [{name: a, type: label, no-such-field: 1}]\n",

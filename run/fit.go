@@ -1,7 +1,6 @@
 package run
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -113,27 +112,26 @@ func notBegun(ctx context.Context, err error) error {
 // load reads training and test rows. It returns the counts that only the lab may
 // see.
 func (s *session) load(ctx context.Context) (map[string]int, error) {
-	content := sha256.New()
-	opt := data.Options{Mark: content}
+	spec := s.job.Spec
+	opt := data.Options{Digest: &s.digest, Labels: spec.Labels}
 	if s.job.Facts.Adjacency == privacy.ReplaceOne {
 		opt.Rows, opt.KeepBad = s.job.Facts.Rows, true
 	}
 	var err error
 	var stats *data.LoadStats
-	if s.train, stats, err = data.Read(ctx, s.job.Schema, s.job.Spec.Data, opt); err != nil {
+	if s.train, stats, err = data.Read(ctx, s.job.Schema, spec.Data, opt); err != nil {
 		return nil, err
 	}
-	s.digest = content.Sum(nil)
 	counts := map[string]int{"rows": stats.Rows, "dropped": stats.Dropped}
 	for column, n := range stats.Clamped {
 		counts["clamped "+column] = n
 	}
-	if s.job.Spec.Test != "" {
-		content := sha256.New()
-		if s.test, _, err = data.Read(ctx, s.job.Schema, s.job.Spec.Test, data.Options{Mark: content}); err != nil {
+	if spec.Test != "" {
+		var digest [sha256.Size]byte
+		if s.test, _, err = data.Read(ctx, s.job.Schema, spec.Test, data.Options{Digest: &digest, Labels: spec.TestLabels}); err != nil {
 			return nil, err
 		}
-		s.same = bytes.Equal(content.Sum(nil), s.digest)
+		s.same = digest == s.digest
 	}
 	return counts, ctx.Err()
 }
@@ -151,7 +149,7 @@ func (s *session) describe() error {
 	i := &trace.Info{
 		Format: trace.InfoFormat, ID: id, Status: trace.Running, Started: time.Now().UTC().Truncate(time.Millisecond),
 		Version: s.env.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: kernels,
-		SpecFile: absolute(j.Spec.File), Data: absolute(j.Spec.Data), Test: absolute(j.Spec.Test),
+		SpecFile: absolute(j.Spec.File), Data: absolute(j.Spec.Data), Test: absolute(j.Spec.Test), Labels: absolute(j.Spec.Labels), TestLabels: absolute(j.Spec.TestLabels),
 		Dataset: j.Schema.Dataset, Unit: j.Schema.Unit,
 		Method: j.Spec.MethodName, Output: string(j.Spec.Output), Horizon: j.Method.Horizon(),
 		Budget: j.Spec.Privacy.Budget(), Off: j.Spec.Privacy.Off, NoiseMultiplier: j.Method.NoiseMultiplier(),
@@ -348,6 +346,6 @@ func (s *session) recordLab(ctx context.Context) error {
 // mark is the content's HMAC under the ledger's key (R4).
 func (s *session) mark() []byte {
 	h := s.ledger.NewMark()
-	h.Write(s.digest)
+	h.Write(s.digest[:])
 	return h.Sum(nil)
 }

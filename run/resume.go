@@ -165,7 +165,7 @@ func jobOf(info *trace.Info) (*Job, error) {
 	}
 	delta := info.Budget.Delta
 	j.Spec = &Spec{
-		File: info.SpecFile, Data: info.Data, Test: info.Test, MethodName: info.Method, Method: j.Method,
+		File: info.SpecFile, Data: info.Data, Test: info.Test, Labels: info.Labels, TestLabels: info.TestLabels, MethodName: info.Method, Method: j.Method,
 		Privacy: PrivacySpec{Off: info.Off, Epsilon: info.Budget.Epsilon, Delta: &delta, Adjacency: info.Budget.Adjacency, Accountant: info.Accountant},
 		Lab:     info.Lab, Seed: info.Seed, Ledger: info.Ledger,
 	}

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,8 +35,8 @@ type session struct {
 	writer *trace.Writer
 	train  *data.Table
 	test   *data.Table
-	digest []byte // of the file's content; never leaves memory but as an HMAC (R4)
-	same   bool   // the test file has the content of the training file
+	digest [sha256.Size]byte // of the file's content; never leaves memory but as an HMAC (R4)
+	same   bool              // the test file has the content of the training file
 	unlock func()
 }
 

@@ -24,10 +24,12 @@ type Spec struct {
 	File string // the spec file; "" when there is none
 
 	// Paths; those of the file are relative to it, those of flags to the working directory.
-	Data   string // required to fit
-	Test   string // optional: rows that need no protection, scored without noise
-	Schema string // required
-	Label  string // the column to predict, where it is not the schema's label
+	Data       string // required to fit
+	Test       string // optional: rows that need no protection, scored without noise
+	Labels     string // of Data, where they are in a file of their own that does not have the usual name
+	TestLabels string // of Test, likewise
+	Schema     string // required
+	Label      string // the column to predict, where it is not the schema's label
 
 	Model      ModelSpec
 	MethodName string
@@ -96,7 +98,7 @@ func inputError(where, format string, args ...any) error {
 	return &InputError{where, fmt.Errorf(format, args...)}
 }
 
-var topKeys = []string{"data", "test", "schema", "model", "method", "privacy", "output", "lab", "seed", "ledger", "out"}
+var topKeys = []string{"data", "test", "labels", "test_labels", "schema", "model", "method", "privacy", "output", "lab", "seed", "ledger", "out"}
 
 // LoadSpec reads a spec file, if one is named, and applies the overrides.
 func LoadSpec(file string, overrides []Override) (*Spec, error) {
@@ -254,7 +256,7 @@ func (r *specReader) located(err error) error {
 
 func (r *specReader) spec() (*Spec, error) {
 	s := &Spec{File: r.file, MethodName: method.Default, places: map[string]string{}}
-	text := map[string]*string{"data": &s.Data, "test": &s.Test, "schema": &s.Schema, "ledger": &s.Ledger, "out": &s.Out}
+	text := map[string]*string{"data": &s.Data, "test": &s.Test, "labels": &s.Labels, "test_labels": &s.TestLabels, "schema": &s.Schema, "ledger": &s.Ledger, "out": &s.Out}
 	var output string
 	var methodNode *ast.MappingNode
 	for _, v := range r.root.Values {
@@ -375,6 +377,9 @@ func (s *Spec) missing(field, hint string) error {
 func (s *Spec) check() error {
 	if s.Schema == "" {
 		return s.missing("schema", "the public description of the table; `sotto schema init` makes a skeleton")
+	}
+	if s.TestLabels != "" && s.Test == "" {
+		return s.missing("test", "the table that test_labels are of")
 	}
 	if s.Model.Name == "" {
 		return s.missing("model.name", "which model to train")

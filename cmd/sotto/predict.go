@@ -90,7 +90,7 @@ func writePredictions(w io.Writer, m *run.Trained, t *data.Table) error {
 func number(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 
 func evaluateCommand() *cobra.Command {
-	var modelPath, dataPath, ledgerPath string
+	var modelPath, dataPath, labelsPath, ledgerPath string
 	var unprotected, void, asJSON bool
 	c := &cobra.Command{
 		Use:   "evaluate --model DIR|model.json --data FILE",
@@ -105,7 +105,7 @@ is then recorded, and the dataset has no guarantee from then on.`,
 		Example: "  sotto evaluate --model runs/20261120-154800-0a1b2c3d --data test.csv --unprotected",
 		Args:    args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			m, t, err := modelAndRows(c.Context(), modelPath, dataPath, "score", data.Options{})
+			m, t, err := modelAndRows(c.Context(), modelPath, dataPath, "score", data.Options{Labels: labelsPath})
 			if err != nil {
 				return err
 			}
@@ -143,6 +143,7 @@ is then recorded, and the dataset has no guarantee from then on.`,
 	}
 	c.Flags().StringVar(&modelPath, "model", "", "run directory or model file (required)")
 	c.Flags().StringVar(&dataPath, "data", "", "labelled table to score (required)")
+	c.Flags().StringVar(&labelsPath, "labels", "", "labels of --data, for images (IDX) whose labels' file does not have the usual name")
 	c.Flags().StringVar(&ledgerPath, "ledger", "", "ledger of the datasets' budgets (default: that of the model's run, else the user's own)")
 	c.Flags().BoolVar(&unprotected, "unprotected", false, "these rows need no protection")
 	c.Flags().BoolVar(&void, "void", false, "look all the same: the dataset's guarantee ends here")

@@ -49,18 +49,20 @@ type Info struct {
 	Kernels  string `json:"kernels"`
 
 	// What was asked. Paths are absolute.
-	SpecFile string          `json:"spec_file,omitempty"`
-	Data     string          `json:"data"`
-	Test     string          `json:"test,omitempty"`
-	Schema   json.RawMessage `json:"schema"`
-	Dataset  string          `json:"dataset"`
-	Unit     string          `json:"unit"`
-	Model    json.RawMessage `json:"model"`
-	Method   string          `json:"method"`
-	Config   json.RawMessage `json:"config"` // of the method, everything set
-	Output   string          `json:"output"`
-	Horizon  int             `json:"horizon"` // the most steps it takes
-	Public   json.RawMessage `json:"public"`  // what the method knew of the data
+	SpecFile   string          `json:"spec_file,omitempty"`
+	Data       string          `json:"data"`
+	Test       string          `json:"test,omitempty"`
+	Labels     string          `json:"labels,omitempty"`      // of Data, where they are in a file of their own
+	TestLabels string          `json:"test_labels,omitempty"` // of Test, likewise
+	Schema     json.RawMessage `json:"schema"`
+	Dataset    string          `json:"dataset"`
+	Unit       string          `json:"unit"`
+	Model      json.RawMessage `json:"model"`
+	Method     string          `json:"method"`
+	Config     json.RawMessage `json:"config"` // of the method, everything set
+	Output     string          `json:"output"`
+	Horizon    int             `json:"horizon"` // the most steps it takes
+	Public     json.RawMessage `json:"public"`  // what the method knew of the data
 
 	// The guarantee: Plan is the most that is released; ε(δ) is recomputed from it.
 	Budget          privacy.Budget  `json:"budget"`

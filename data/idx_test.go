@@ -1,0 +1,262 @@
+package data
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sottodp/sotto/internal/needs"
+)
+
+const pictures = `
+dataset: pictures
+rows: 3
+format: {kind: idx}
+image: {shape: [2, 3], center: 100, scale: 50}
+row_norm: 16
+row_scaling: project
+columns: [{name: digit, type: label, classes: ["7", "3"]}]
+`
+
+// idx is an IDX file of bytes: count, shape, values.
+func idx(count int, shape []int, values ...byte) string {
+	b := []byte{0, 0, 8, byte(1 + len(shape))}
+	for _, n := range append([]int{count}, shape...) {
+		b = append(b, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+	}
+	return string(b) + string(values)
+}
+
+// pair writes images and labels by the usual names.
+func pair(t testing.TB, images, labels, end string) string {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "train-images-idx3-ubyte"+end)
+	if err := errors.Join(os.WriteFile(path, []byte(images), 0o600), os.WriteFile(filepath.Join(dir, "train-labels-idx1-ubyte"+end), []byte(labels), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestReadIDX(t *testing.T) {
+	s := mustParse(t, pictures)
+	images := idx(3, []int{2, 3}, 0, 100, 150, 200, 255, 50, 100, 100, 100, 100, 100, 100, 1, 2, 3, 4, 5, 6)
+	labels := idx(3, nil, 3, 7, 3)
+	var plain, gz [sha256.Size]byte
+	tab, stats, err := Read(context.Background(), s, pair(t, images, labels, ""), Options{Rows: 3, Digest: &plain})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkTable(t, tab)
+	for i, want := range [][]float64{{-2, 0, 1, 2, 3.1, -1, 1}, {0, 0, 0, 0, 0, 0, 1}, {-1.98, -1.96, -1.94, -1.92, -1.9, -1.88, 1}} {
+		for j, v := range row(tab, i) {
+			if math.Abs(float64(v)-want[j]) > tab.Unit {
+				t.Errorf("row %d: %v, want %v", i, row(tab, i), want)
+				break
+			}
+		}
+	}
+	if d := cmp.Diff([]float32{1, 0, 1}, tab.Blocks[0].Y); d != "" {
+		t.Error(d)
+	}
+	if stats.Rows != 3 || tab.Dim != 7 || tab.Classes != 2 {
+		t.Errorf("%+v %+v", stats, tab)
+	}
+	again, _, err := Read(context.Background(), s, pair(t, zipped(images), zipped(labels), ".gz"), Options{Digest: &gz})
+	if err != nil || gz != plain {
+		t.Errorf("gzip: %v", err)
+	}
+	if d := cmp.Diff(tab, again); d != "" {
+		t.Error(d)
+	}
+
+	// The digest does not depend on how much is read at once.
+	many := &bytes.Buffer{}
+	for i := range 3 * bufferSize {
+		many.WriteByte(byte(i * i >> 7))
+	}
+	images, labels = idx(bufferSize/2, []int{2, 3}, many.Bytes()...), idx(bufferSize/2, nil, bytes.Repeat([]byte{7}, bufferSize/2)...)
+	if _, _, err := Read(context.Background(), s, pair(t, images, labels, ""), Options{Digest: &plain}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Read(context.Background(), s, pair(t, zipped(images), zipped(labels), ".gz"), Options{Digest: &gz}); err != nil || gz != plain {
+		t.Errorf("gzip: %v", err)
+	}
+	images, labels = idx(3, []int{2, 3}, 0, 100, 150, 200, 255, 50, 100, 100, 100, 100, 100, 100, 1, 2, 3, 4, 5, 6), idx(3, nil, 3, 7, 3)
+
+	// Labels by name, and none at all.
+	other := writeFile(t, "some", labels)
+	if _, _, err := Read(context.Background(), s, writeFile(t, "images", images), Options{Labels: other}); err != nil {
+		t.Error(err)
+	}
+	if tab, _, err := Read(context.Background(), s, writeFile(t, "images", images), Options{Unlabelled: true}); err != nil || tab.Labelled || tab.Rows() != 3 {
+		t.Error(err)
+	}
+
+	// A center and a scale for each pixel.
+	each := mustParse(t, strings.Replace(pictures, "center: 100, scale: 50", "center: [0, 100, 100, 100, 105, 0], scale: [1, 1, 50, 50, 50, 50]", 1))
+	tab, _, err = Read(context.Background(), each, pair(t, images, labels, ""), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := row(tab, 0); got[0] != 0 || got[1] != 0 || got[2] != 1 || got[3] != 2 || got[4] != 3 || got[5] != 1 || each.Fingerprint() == s.Fingerprint() {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestBadIDX(t *testing.T) {
+	images := idx(2, []int{2, 3}, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6)
+	labels := idx(2, nil, 3, 7)
+	for _, c := range []struct{ name, images, labels, change, want string }{
+		{"class", images, idx(2, nil, 3, 201), "", "labels-idx1-ubyte: row 2: column digit: found a label that is none of the classes"},
+		{"short", images[:len(images)-1], labels, "", "images-idx3-ubyte: found a file that ends too early"},
+		{"long", images + "x", labels, "", "images-idx3-ubyte: found more values than the header says"},
+		{"short labels", images, labels[:9], "", "labels-idx1-ubyte: found a file that ends too early"},
+		{"counts", images, idx(1, nil, 3), "", "labels-idx1-ubyte: found another number of labels than there are images"},
+		{"shape", idx(2, []int{3, 2}, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6), labels, "", "image.shape: found values of shape [3, 2]; allowed is [2, 3]"},
+		{"no shape", labels, labels, "", "image.shape: found values of shape [] (one number each)"},
+		{"images for labels", images, images, "", "labels-idx1-ubyte: found values of shape [2, 3]; allowed is labels"},
+		{"type", strings.Replace(images, "\x08", "\x0d", 1), labels, "", "found a file that is not IDX of unsigned bytes"},
+		{"header", images[:7], labels, "", "found a file that is too short"},
+		{"empty", "", labels, "", "found a file that is too short"},
+		{"text", "hello, world", labels, "", "found a file that is not IDX"},
+		{"gzip", zipped(images)[:30], labels, "", "found a gzip file that ends too early"},
+		{"no rows", idx(0, []int{2, 3}), idx(0, nil), "", "found a file without rows"},
+		{"all bad", images, idx(2, nil, 8, 9), "on_bad_row: drop\n", "found no row that fits the schema"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, _, err := Read(context.Background(), mustParse(t, c.change+pictures), pair(t, c.images, c.labels, ""), Options{})
+			if !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "201") {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+		})
+	}
+	s := mustParse(t, pictures)
+	if _, _, err := Read(context.Background(), s, writeFile(t, "train-images-idx3-ubyte", images), Options{}); err == nil || !strings.Contains(err.Error(), "found no labels beside the images") {
+		t.Error(err)
+	}
+	if _, _, err := Read(context.Background(), mustParse(t, small), writeFile(t, "a.csv", ""), Options{Labels: "l"}); err == nil || !strings.Contains(err.Error(), "l: found a file of labels; allowed is none, since format.kind is csv") {
+		t.Error(err)
+	}
+	// A dropped row keeps its place.
+	tab, stats, err := Read(context.Background(), mustParse(t, "on_bad_row: drop\n"+pictures), pair(t, images, idx(2, nil, 9, 3), ""), Options{Rows: 2, KeepBad: true})
+	if err != nil || stats.Dropped != 1 || !tab.Blocks[0].Drop[0] || tab.Blocks[0].Drop[1] || tab.Blocks[0].Y[1] != 1 {
+		t.Errorf("%+v %v", stats, err)
+	}
+}
+
+func TestImageSchema(t *testing.T) {
+	for change, want := range map[string]string{
+		"image: {shape: [2, 3], center: 100, scale: 50}|": `image: found nothing`,
+		"shape: [2, 3], |": "image.shape: found nothing",
+		"[2, 3]|[2, 0]":    "image.shape: found a size that is no number of pixels",
+		"[2, 3]|[2, 1.5]":  "image.shape: found a size",
+		"[2, 3]|[]":        "image.shape: found nothing",
+		"[2, 3]|[16777216, 16777216, 16777216, 16777216, 16777216]": "image.shape: found a shape without pixels, or of too many",
+		"center: 100|center: [1, 2]":                                "image.center: found 2 numbers; allowed is one number, or one for each of the 6 pixels",
+		"center: 100|center: many":                                  "image.center: found text",
+		"center: 100|center: [1, x, 3, 4, 5, 6]":                    "image.center[1]: found text",
+		"scale: 50|scale: 0":                                        "image.scale: found 0; allowed is a number from 1e-09 to 1e9",
+		"scale: 50|scale: [1, 1, 1, 1, -1, 1]":                      "image.scale[4]: found -1",
+		"scale: 50|min: 3":                                          "image.min: found an unknown field; allowed is shape, center, scale",
+		"rows: 3|features: 6":                                       "features: found a field for libsvm; allowed is no features, since kind is idx",
+		`"7", "3"|a, b`:                                             `columns[0].classes[0]: found "a"; allowed is a whole number from 0 to 255`,
+		`"7", "3"|"256", "3"`:                                       `columns[0].classes[0]: found "256"`,
+		`"7", "3"|"07", "3"`:                                        `columns[0].classes[0]: found "07"`,
+		`classes: ["7", "3"]|min: 0, max: 1`:                        "columns[0]: found a label with bounds",
+		`columns: [|columns: [{name: a, type: ignore}, `:            "columns: found columns that are no label",
+		"{kind: idx}|{kind: idx, header: true}":                     "format.header: found a field for csv; allowed is no header, since kind is idx",
+		`{kind: idx}|{kind: idx, comment: "#"}`:                     "format.comment: found a field for text",
+		"format: {kind: idx}|format: {kind: libsvm}\nfeatures: 3":   "image: found a field for idx; allowed is no image, since kind is libsvm",
+		"format: {kind: idx}|format: {kind: csv}":                   "image: found a field for idx; allowed is no image, since kind is csv",
+	} {
+		from, to, _ := strings.Cut(change, "|")
+		if !strings.Contains(pictures, from) {
+			t.Fatal(from)
+		}
+		_, err := ParseSchema("s", []byte(strings.Replace(pictures, from, to, 1)))
+		if !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", change, err, want)
+		}
+	}
+	s := mustParse(t, pictures)
+	b, err := s.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := SchemaFromJSON(b)
+	if err != nil || back.Fingerprint() != s.Fingerprint() {
+		t.Error(err)
+	}
+	if text := strings.Join(s.Assumptions(), "\n"); !strings.Contains(text, "An image has 6 pixels of one byte each; a pixel v becomes (v − c)/s with a public center c of 100 and a public scale s of 50.") {
+		t.Error(text)
+	}
+}
+
+// TestImageSkeleton: the shape comes from the header, and the rest from a person.
+func TestImageSkeleton(t *testing.T) {
+	path := writeFile(t, "train-images-idx3-ubyte.gz", zipped(idx(3, []int{28, 28}, 17, 17, 17)))
+	b, err := SkeletonFromFile(path, "")
+	if err != nil || !strings.Contains(string(b), "shape: [28, 28]") || !bytes.Contains(b, []byte(`dataset: "train-images-idx3-ubyte"`)) {
+		t.Fatalf("%v\n%s", err, b)
+	}
+	if _, err := ParseSchema("s", b); err == nil {
+		t.Error("a skeleton that nobody filled in is a schema")
+	}
+	full := strings.Replace(strings.Replace(string(b), "rows: ", "rows: 3 ", 1), "classes: ", `classes: ["0", "1"] `, 1)
+	if s, err := ParseSchema("s", []byte(full)); err != nil || s.Dim() != 785 {
+		t.Error(err)
+	}
+}
+
+// TestMNIST reads the real files: counts from the publisher's description.
+func TestMNIST(t *testing.T) {
+	dir := filepath.Join(needs.Data(t), "mnist")
+	s := mustParse(t, strings.NewReplacer("rows: 3", "rows: 60000", "[2, 3]", "[28, 28]", `["7", "3"]`, `["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]`).Replace(pictures))
+	tab, _, err := Read(context.Background(), s, filepath.Join(dir, "train-images-idx3-ubyte.gz"), Options{Rows: 60000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := make([]int, 10)
+	for _, b := range tab.Blocks {
+		for _, y := range b.Y {
+			counts[int(y)]++
+		}
+	}
+	if d := cmp.Diff([]int{5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949}, counts); d != "" {
+		t.Error(d)
+	}
+}
+
+func FuzzIDX(f *testing.F) {
+	f.Add([]byte(idx(2, []int{2, 3}, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6)), []byte(idx(2, nil, 3, 7)))
+	f.Add([]byte(zipped(idx(1, []int{2, 3}, 1, 2, 3, 4, 5, 6))), []byte(idx(1, nil, 9)))
+	f.Add([]byte(idx(1<<31, []int{2, 3})), []byte(idx(1<<31, nil)))
+	s, err := ParseSchema("s", []byte(pictures))
+	if err != nil {
+		f.Fatal(err)
+	}
+	dir := f.TempDir()
+	images, labels := filepath.Join(dir, "i"), filepath.Join(dir, "l")
+	f.Fuzz(func(t *testing.T, i, l []byte) {
+		if err := errors.Join(os.WriteFile(images, i, 0o600), os.WriteFile(labels, l, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		tab, _, err := Read(context.Background(), s, images, Options{Labels: labels})
+		if err != nil {
+			if !errors.As(err, new(*Error)) {
+				t.Fatalf("%T: %v", err, err)
+			}
+			return
+		}
+		checkTable(t, tab)
+	})
+}

@@ -2,16 +2,17 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
-	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
-	"github.com/sottodp/sotto/privacy/sample"
 	"github.com/sottodp/sotto/run"
 )
 
@@ -22,67 +23,117 @@ type planned struct {
 	Adjacency       privacy.Adjacency `json:"adjacency"`
 	Accountant      string            `json:"accountant"`
 	NoiseMultiplier float64           `json:"noise_multiplier"`
+	Sampler         string            `json:"sampler"`
 	SamplingRate    float64           `json:"sampling_rate"`
+	Batch           int               `json:"batch,omitempty"` // exact size of a fixed sample
+	Rows            int               `json:"rows,omitempty"`
 	Steps           int               `json:"steps"`
+	Solved          string            `json:"solved,omitempty"` // the flag that was left out
 	Event           json.RawMessage   `json:"event"`
-	Budget          *float64          `json:"budget,omitempty"` // ε asked for, when both ε and noise are given
+	Budget          *float64          `json:"budget,omitempty"` // ε asked for
 	Fits            *bool             `json:"fits,omitempty"`
+	WhatIf          []whatIf          `json:"what_if"`
+	Dominates       []string          `json:"dominates,omitempty"`
+	Parts           []part            `json:"parts,omitempty"`
+	Accountants     []opinion         `json:"accountants,omitempty"`
+	OtherRelation   *relation         `json:"other_relation,omitempty"`
+	Growth          *growth           `json:"growth,omitempty"`
 	Warnings        []string          `json:"warnings,omitempty"`
 
-	event privacy.Event
+	event      privacy.Event
+	accountant account.Accountant
+}
+
+// planFlags are what plan knows beside the fields of a spec.
+type planFlags struct {
+	numbers
+	json, compare, table bool
+	svg                  string
 }
 
 func planCommand() *cobra.Command {
-	var asJSON bool
-	var rate, noise float64
-	var steps int
+	var flags planFlags
 	c := &cobra.Command{
 		Use:   "plan [spec.yaml]",
 		Short: "What a run would cost, or which noise a budget needs; touches no data",
 		Long: `Plan answers from public numbers alone. With a spec it says which noise the budget
-needs and what the run would cost. From numbers alone it solves for whichever of
---epsilon and --noise-multiplier is left out: T steps, each on a Poisson sample
-that holds every record with probability --sampling-rate (1: all records), each
-adding Gaussian noise of that multiplier.`,
+needs and what the run would cost. From numbers alone it plans T steps, each on a
+sample, each adding Gaussian noise, and solves for whichever of --epsilon,
+--noise-multiplier and --steps is left out; with --sampler poisson or fixed and all
+three given, for the largest sampling rate. Samples:
+
+  poisson  each record by itself with probability --sampling-rate, or --batch / --rows
+  fixed    exactly --batch of --rows records, or that share of them, rounded
+  full     all records
+
+It says what dominates the cost, by asking the accountant. More on request:
+--compare for the other accountants and the other neighbouring relation, --table and
+--svg for ε against steps, noise and δ.`,
 		Example: `  sotto plan examples/adult/sotto.yaml
   sotto plan --sampling-rate 0.01 --noise-multiplier 1.1 --steps 10000 --delta 1e-5 --adjacency add-or-remove
-  sotto plan --sampling-rate 0.01 --epsilon 2 --steps 10000 --delta 1e-5 --adjacency add-or-remove --json`,
+  sotto plan --sampling-rate 0.01 --epsilon 2 --steps 10000 --delta 1e-5 --adjacency add-or-remove --json
+  sotto plan --batch 256 --rows 60000 --epsilon 3 --noise-multiplier 1 --delta 1e-5 --adjacency add-or-remove --table`,
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			var p *planned
-			var err error
-			if fromNumbers := c.Flags().Changed("steps"); fromNumbers && len(args) == 0 {
-				p, err = planNumbers(c, rate, noise, steps)
-			} else {
-				p, err = planSpec(c, args)
-			}
+			p, err := flags.plan(c, args)
 			if err != nil {
 				return err
 			}
-			if asJSON {
+			if err := flags.draw(p); err != nil {
+				return err
+			}
+			if flags.json {
 				return writeJSON(c.OutOrStdout(), p)
 			}
-			p.print(c.OutOrStdout())
+			p.print(c.OutOrStdout(), flags.table)
 			return nil
 		},
 	}
-	addSpecFlags(c.Flags())
-	c.Flags().Float64Var(&rate, "sampling-rate", 1, "probability of a record to be in a step's sample")
-	c.Flags().Float64Var(&noise, "noise-multiplier", 0, "noise: its standard deviation over the ℓ2 sensitivity of the sum")
-	c.Flags().IntVar(&steps, "steps", 0, "number of steps")
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	f := c.Flags()
+	addSpecFlags(f)
+	f.StringVar(&flags.sampler, "sampler", "", "what a step sees: poisson, fixed or full (default poisson where a rate is given, full without)")
+	f.Float64Var(&flags.rate, "sampling-rate", 1, "probability of a record to be in a step's sample, or its share")
+	f.IntVar(&flags.batch, "batch", 0, "size of a step's sample, for a Poisson sample the mean (needs --rows)")
+	f.IntVar(&flags.rows, "rows", 0, "number of records, a public number")
+	f.Float64Var(&flags.noise, "noise-multiplier", 0, "noise: its standard deviation over the ℓ2 sensitivity of the sum")
+	f.IntVar(&flags.steps, "steps", 0, "number of steps")
+	f.BoolVar(&flags.compare, "compare", false, "also what each accountant says, and what the other neighbouring relation would cost")
+	f.BoolVar(&flags.table, "table", false, "also tables of ε against steps, noise and δ")
+	f.StringVar(&flags.svg, "svg", "", "file for a chart of ε against steps, noise and δ")
+	f.BoolVar(&flags.json, "json", false, "print one JSON object")
 	return c
 }
 
-// planSpec plans what a spec would do.
-func planSpec(c *cobra.Command, args []string) (*planned, error) {
-	for _, f := range []string{"sampling-rate", "noise-multiplier", "steps"} {
-		if c.Flags().Changed(f) {
-			if len(args) == 0 && !c.Flags().Changed("schema") {
-				return nil, usageError("--steps is missing: a plan from numbers needs the number of steps")
-			}
-			return nil, usageError("--%s: plans from numbers and takes no spec; for a spec use --set method.…", f)
-		}
+// plan answers all that was asked.
+func (flags *planFlags) plan(c *cobra.Command, args []string) (*planned, error) {
+	var p *planned
+	var err error
+	if given := givenFlags(c.Flags(), numberFlags); len(given) > 0 && len(args) == 0 && !c.Flags().Changed("schema") {
+		p, err = flags.numbers.plan(c.Flags())
+	} else {
+		p, err = planSpec(c, args, given)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := p.solve(); err != nil {
+		return nil, err
+	}
+	p.weigh()
+	if flags.compare {
+		p.compare()
+	}
+	if flags.table {
+		p.Growth = p.grow(tableFactors, tableDeltas)
+	}
+	return p, nil
+}
+
+// planSpec plans what a spec would do; given are the flags that have no place
+// beside one.
+func planSpec(c *cobra.Command, args, given []string) (*planned, error) {
+	if len(given) > 0 {
+		return nil, usageError("--%s: plans from numbers and takes no spec; for a spec use --set method.…", given[0])
 	}
 	if len(args) == 0 && !c.Flags().Changed("schema") {
 		return nil, usageError("give a spec, or numbers: --steps with --noise-multiplier or --epsilon; `sotto plan --help` shows both")
@@ -99,96 +150,54 @@ func planSpec(c *cobra.Command, args []string) (*planned, error) {
 		return nil, usageError("this spec says `privacy: none`: there is nothing to plan")
 	}
 	b := spec.Privacy.Budget()
-	p := &planned{Delta: b.Delta, Adjacency: b.Adjacency, Accountant: job.Accountant.String(), NoiseMultiplier: job.Method.NoiseMultiplier(),
-		SamplingRate: 1, Steps: job.Method.Horizon(), Warnings: job.Warnings, Budget: &b.Epsilon, event: job.Plan}
-	if of, ok := job.Plan.(privacy.Repeated); ok {
-		if s, ok := of.Of.(privacy.PoissonSampled); ok {
-			p.SamplingRate = s.Rate
-		}
-	}
-	return p, p.solve(job.Accountant)
+	p := &planned{Delta: b.Delta, Adjacency: b.Adjacency, NoiseMultiplier: job.Method.NoiseMultiplier(), Steps: job.Method.Horizon(),
+		Warnings: job.Warnings, Budget: &b.Epsilon, event: job.Plan, accountant: job.Accountant}
+	p.Sampler, p.SamplingRate, p.Batch, p.Rows = samplerOf(job.Plan)
+	return p, nil
 }
 
-// planNumbers plans from numbers alone.
-func planNumbers(c *cobra.Command, rate, noise float64, steps int) (*planned, error) {
-	f := c.Flags()
-	number := func(name string) (v float64, given bool, err error) {
-		if !f.Changed(name) {
-			return 0, false, nil
+// samplerOf reads the sampler off a plan whose steps all have the same one.
+func samplerOf(e privacy.Event) (sampler string, rate float64, batch, rows int) {
+	switch e := e.(type) {
+	case privacy.Repeated:
+		return samplerOf(e.Of)
+	case privacy.PoissonSampled:
+		return "poisson", e.Rate, 0, 0
+	case privacy.FixedSampled:
+		return "fixed", float64(e.M) / float64(e.N), e.M, e.N
+	case privacy.Composed:
+		for i, part := range e {
+			s, r, m, n := samplerOf(part)
+			if i > 0 && (s != sampler || r != rate || m != batch || n != rows) {
+				return "several", 1, 0, 0
+			}
+			sampler, rate, batch, rows = s, r, m, n
 		}
-		text, _ := f.GetString(name)
-		if v, err = strconv.ParseFloat(text, 64); err != nil {
-			return 0, true, usageError("--%s: found %q; allowed is a number", name, text)
-		}
-		return v, true, nil
+		return sampler, rate, batch, rows
 	}
-	epsilon, haveEpsilon, err := number("epsilon")
+	return "full", 1, 0, 0
+}
+
+// epsilon is what the plan's accountant says of an event; +Inf where it proves
+// nothing.
+func (p *planned) epsilon(e privacy.Event) float64 {
+	return epsilonBy(p.accountant, e, p.Adjacency, p.Delta)
+}
+
+func epsilonBy(a account.Accountant, e privacy.Event, adj privacy.Adjacency, delta float64) float64 {
+	loss, err := a.Loss(e, adj)
 	if err != nil {
-		return nil, err
+		return math.Inf(1)
 	}
-	delta, haveDelta, err := number("delta")
-	if err != nil {
-		return nil, err
-	}
-	name, _ := f.GetString("accountant")
-	if name == "" {
-		name = "best"
-	}
-	a, err := account.ByName(name)
-	if err != nil {
-		return nil, usageError("--%v", err)
-	}
-	adjText, _ := f.GetString("adjacency")
-	haveNoise := f.Changed("noise-multiplier")
-	switch {
-	case !haveDelta:
-		return nil, usageError("--delta is missing: Sotto has no default for it")
-	case adjText == "":
-		return nil, usageError("--adjacency is missing: add-or-remove or replace-one")
-	case !haveNoise && !haveEpsilon:
-		return nil, usageError("one of --noise-multiplier and --epsilon is needed")
-	case steps < 1:
-		return nil, usageError("--steps: found %d; allowed is 1 or more", steps)
-	case !(rate > 0 && rate <= 1):
-		return nil, usageError("--sampling-rate: found %v; allowed is above 0 and at most 1", rate)
-	case haveNoise && (!(noise > 0) || math.IsInf(noise, 1)):
-		return nil, usageError("--noise-multiplier: found %v; allowed is any number above 0", noise)
-	}
-	adj, err := privacy.ParseAdjacency(adjText)
-	if err != nil {
-		return nil, usageError("--%v", err)
-	}
-	budget := privacy.Budget{Epsilon: 1, Delta: delta, Adjacency: adj}
-	if haveEpsilon {
-		budget.Epsilon = epsilon
-	}
-	if err := budget.Validate(); err != nil {
-		return nil, usageError("--%v", err)
-	}
-	var s sample.Sampler = sample.Full{}
-	if rate < 1 {
-		s = sample.Poisson{Rate: rate}
-	}
-	event := func(noise float64) privacy.Event {
-		return privacy.Repeated{Count: steps, Of: s.Event(privacy.Gaussian{Sigma: noise})}
-	}
-	if !haveNoise {
-		if noise, err = account.Calibrate(a, budget, event); err != nil {
-			return nil, usageError("%v", err)
-		}
-	}
-	p := &planned{Delta: delta, Adjacency: adj, Accountant: name, NoiseMultiplier: noise, SamplingRate: rate, Steps: steps, event: event(noise)}
-	if haveEpsilon {
-		p.Budget = &epsilon
-	}
-	return p, p.solve(a)
+	return loss.Epsilon(delta)
 }
 
 // solve recomputes ε from the event.
-func (p *planned) solve(a account.Accountant) error {
-	loss, err := a.Loss(p.event, p.Adjacency)
+func (p *planned) solve() error {
+	p.Accountant = p.accountant.String()
+	loss, err := p.accountant.Loss(p.event, p.Adjacency)
 	if err != nil {
-		return usageError("%v", err)
+		return unprovable(err)
 	}
 	p.Epsilon = loss.Epsilon(p.Delta)
 	if math.IsInf(p.Epsilon, 1) {
@@ -202,25 +211,84 @@ func (p *planned) solve(a account.Accountant) error {
 	return err
 }
 
-func (p *planned) print(w io.Writer) {
-	each := "all records"
-	if p.SamplingRate < 1 {
-		each = fmt.Sprintf("a Poisson sample, each record with probability %.6g", p.SamplingRate)
+// unprovable is the error of an accountant, with what can be done about it.
+func unprovable(err error) error {
+	var unsupported *account.UnsupportedError
+	if errors.As(err, &unsupported) {
+		return usageError("%v; --sampler, --adjacency or --accountant may be changed", err)
 	}
-	fmt.Fprintf(w, "Releases          %s\n", p.event)
-	fmt.Fprintf(w, "Steps             %s, each on %s\n", count(p.Steps), each)
-	fmt.Fprintf(w, "Noise multiplier  %.9g\n", p.NoiseMultiplier)
-	fmt.Fprintf(w, "Cost              ε = %s at δ = %s, %v (accountant %s)\n", atMost(p.Epsilon, 9), exact(p.Delta), p.Adjacency, p.Accountant)
+	return usageError("%v", err)
+}
+
+func (p *planned) print(w io.Writer, tables bool) {
+	row := func(name, format string, args ...any) {
+		text := wrap(fmt.Sprintf(format, args...), 98)
+		fmt.Fprintf(w, "%-18s%s\n", name, strings.ReplaceAll(text, "\n", "\n                  "))
+	}
+	each := "all records"
+	switch p.Sampler {
+	case "poisson":
+		each = fmt.Sprintf("a Poisson sample, each record with probability %.6g", p.SamplingRate)
+	case "fixed":
+		each = fmt.Sprintf("exactly %s of %s records", count(p.Batch), count(p.Rows))
+	case "several":
+		each = "samples of several kinds"
+	}
+	row("Releases", "%s", p.event)
+	row("Steps", "%s, each on %s", count(p.Steps), each)
+	row("Noise multiplier", "%.9g", p.NoiseMultiplier)
+	if text := solvedFor[p.Solved]; text != "" {
+		row("Solved for", "%s", text)
+	}
+	row("Cost", "ε = %s at δ = %s, %v (accountant %s)", atMost(p.Epsilon, 9), exact(p.Delta), p.Adjacency, p.Accountant)
 	if p.Fits != nil {
 		verdict := "fits"
 		if !*p.Fits {
 			verdict = "does NOT fit"
 		}
-		fmt.Fprintf(w, "Budget            ε = %s: the plan %s\n", exact(*p.Budget), verdict)
+		row("Budget", "ε = %s: the plan %s", exact(*p.Budget), verdict)
+	}
+	row("What dominates", "%s", p.words())
+	for i, part := range p.Parts {
+		row(fmt.Sprintf("Part %d of %d", i+1, len(p.Parts)), "%s", part.words())
+	}
+	for i, o := range p.Accountants {
+		name := ""
+		if i == 0 {
+			name = "By accountant"
+		}
+		row(name, "%-5s %s", o.Accountant, o.words())
+	}
+	if p.OtherRelation != nil {
+		row("Other relation", "%s", p.OtherRelation.words(p))
 	}
 	for _, warning := range p.Warnings {
-		fmt.Fprintln(w, "Warning          ", warning)
+		row("Warning", "%s", warning)
 	}
+	if tables {
+		p.Growth.print(w, p)
+	}
+}
+
+// wrap breaks text into lines of at most that many characters, at spaces.
+func wrap(text string, width int) string {
+	var b strings.Builder
+	column := 0
+	for i, word := range strings.Split(text, " ") {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case column+1+n > width:
+			b.WriteByte('\n')
+			column = 0
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	return b.String()
 }
 
 func writeJSON(w io.Writer, v any) error {

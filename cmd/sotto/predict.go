@@ -34,7 +34,7 @@ guarantee stands as it is, since predicting is post-processing.`,
 			if err != nil {
 				return err
 			}
-			return output(c.OutOrStdout(), outPath, func(w io.Writer) error { return writePredictions(w, m, t) })
+			return output(c.OutOrStdout(), "out", outPath, func(w io.Writer) error { return writePredictions(w, m, t) })
 		},
 	}
 	c.Flags().StringVar(&modelPath, "model", "", "run directory or model file (required)")

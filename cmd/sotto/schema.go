@@ -35,7 +35,7 @@ about the data.`,
 			if err != nil {
 				return err
 			}
-			return output(c.OutOrStdout(), outPath, func(w io.Writer) error {
+			return output(c.OutOrStdout(), "out", outPath, func(w io.Writer) error {
 				_, err := w.Write(b)
 				return err
 			})
@@ -84,7 +84,7 @@ func synthCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return output(c.OutOrStdout(), outPath, func(w io.Writer) error {
+			return output(c.OutOrStdout(), "out", outPath, func(w io.Writer) error {
 				_, err := data.Synth(s, rows, seed, w)
 				return err
 			})
@@ -97,22 +97,22 @@ func synthCommand() *cobra.Command {
 	return c
 }
 
-// output writes to a file, or to w where no path is given. A file appears as a
+// output writes to the file that a flag names, or to w where it names none. A file appears as a
 // whole or not at all.
-func output(w io.Writer, path string, write func(io.Writer) error) error {
+func output(w io.Writer, flag, path string, write func(io.Writer) error) error {
 	if path == "" || path == "-" {
 		return buffered(w, write)
 	}
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() { // a pipe, a device
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
-			return usageError("--out: %v", err)
+			return usageError("--%s: %v", flag, err)
 		}
 		return errors.Join(buffered(f, write), f.Close())
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return usageError("--out: %v", err)
+		return usageError("--%s: %v", flag, err)
 	}
 	defer os.Remove(f.Name()) // does nothing after the rename
 	if err := errors.Join(buffered(f, write), f.Chmod(0o644), f.Close()); err != nil {

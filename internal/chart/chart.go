@@ -110,19 +110,20 @@ const style = `text{font:14px system-ui,sans-serif;fill:#1b1f24}.head{font-size:
 	`.l2{stroke:#1a7f37;stroke-width:2.5;stroke-dasharray:9 4}.l3{stroke:#7b3fa0;stroke-width:2.5;stroke-dasharray:1 3}`
 
 // Figure draws plots one below the other, each under its title, as the text of an SVG
-// file that needs nothing else.
-func Figure(title string, plots ...Plot) string {
-	const head = 34 // of a title
+// file that needs nothing else. The note stands below the title of the whole.
+func Figure(title, note string, plots ...Plot) string {
+	const head, top = 34, 52 // room for a plot's title, and for what is above all plots
 	var b strings.Builder
-	width, height := plotW, head+(plotH+head)*len(plots)
+	width, height := plotW, top+(plotH+head)*len(plots)
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s">`+"\n",
 		width, height, width, height, html.EscapeString(title))
 	fmt.Fprintf(&b, "<style>%s</style>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n", style)
 	fmt.Fprintf(&b, "<text x=\"16\" y=\"22\" class=\"head\">%s</text>\n", html.EscapeString(title))
+	fmt.Fprintf(&b, "<text x=\"16\" y=\"43\">%s</text>\n", html.EscapeString(note))
 	for i := range plots {
-		top := head + (plotH+head)*i
-		fmt.Fprintf(&b, "<text x=\"16\" y=\"%d\">%s</text>\n", top+20, html.EscapeString(plots[i].Title))
-		b.WriteString(plots[i].draw(fmt.Sprintf(` y="%d" width="%d" height="%d"`, top+head, plotW, plotH)))
+		y := top + (plotH+head)*i
+		fmt.Fprintf(&b, "<text x=\"16\" y=\"%d\">%s</text>\n", y+24, html.EscapeString(plots[i].Title))
+		b.WriteString(plots[i].draw(fmt.Sprintf(` y="%d" width="%d" height="%d"`, y+head, plotW, plotH)))
 		b.WriteByte('\n')
 	}
 	b.WriteString("</svg>\n")

@@ -148,9 +148,9 @@ func TestFigure(t *testing.T) {
 	p := Plot{ID: "a", Title: "A & B", Lines: []Line{{"first", []float64{1, 2}, []float64{3, 4}}}}
 	q := p
 	q.ID, q.Title = "b", "C"
-	got := Figure("All of <it>", p, q)
+	got := Figure("All of <it>", "a & b", p, q)
 	wellFormed(t, []byte(got))
-	for _, want := range []string{`xmlns="http://www.w3.org/2000/svg"`, `aria-label="All of &lt;it&gt;"`, ">A &amp; B</text>", ">C</text>", `id="a-t"`, `id="b-t"`, "<style>"} {
+	for _, want := range []string{`xmlns="http://www.w3.org/2000/svg"`, `aria-label="All of &lt;it&gt;"`, ">A &amp; B</text>", ">a &amp; b</text>", ">C</text>", `id="a-t"`, `id="b-t"`, "<style>"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the figure lacks %s", want)
 		}

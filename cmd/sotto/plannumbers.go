@@ -1,0 +1,274 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+)
+
+// numbers are a plan that stands on the command line: steps of Gaussian noise, each
+// on a sample.
+type numbers struct {
+	sampler     string // poisson, fixed or full
+	rate, noise float64
+	batch, rows int // batch is the size of a fixed sample
+	steps       int
+}
+
+// numberFlags are the flags that a plan from numbers has and a spec has not.
+var numberFlags = []string{"sampling-rate", "noise-multiplier", "steps", "sampler", "batch", "rows"}
+
+// givenFlags are those of the flags that stand on the command line.
+func givenFlags(f *pflag.FlagSet, flags []string) []string {
+	var given []string
+	for _, name := range flags {
+		if f.Changed(name) {
+			given = append(given, name)
+		}
+	}
+	return given
+}
+
+// solvedFor says what the number that was left out has become.
+var solvedFor = map[string]string{
+	"noise-multiplier": "the noise multiplier: the least that the budget allows",
+	"steps":            "the steps: the most that the budget allows",
+	"sampling-rate":    "the sampling rate: the largest that the budget allows",
+}
+
+// Ends of the search for steps and for rates.
+const (
+	mostSteps = 1 << 30
+	leastRate = 1e-12
+)
+
+// plan reads the numbers and solves for the one that was left out.
+func (n *numbers) plan(f *pflag.FlagSet) (*planned, error) {
+	b, haveEpsilon, a, err := budgetFlags(f)
+	if err != nil {
+		return nil, err
+	}
+	haveRate := f.Changed("sampling-rate") || f.Changed("batch")
+	three := givenFlags(f, []string{"noise-multiplier", "epsilon", "steps"})
+	missing := ""
+	switch {
+	case f.Changed("steps") && (n.steps < 1 || n.steps > mostSteps):
+		return nil, usageError("--steps: found %d; allowed is 1 to %d", n.steps, mostSteps)
+	case f.Changed("noise-multiplier") && (!(n.noise > 0) || math.IsInf(n.noise, 1)):
+		return nil, usageError("--noise-multiplier: found %v; allowed is any number above 0", n.noise)
+	case len(three) < 2:
+		found := "none"
+		if len(three) == 1 {
+			found = "--" + three[0] + " alone"
+		}
+		return nil, usageError("of --noise-multiplier, --epsilon and --steps found %s; allowed is any two of them, and plan solves for the third, or all three", found)
+	case len(three) == 3 && !haveRate && (n.sampler == "poisson" || n.sampler == "fixed"):
+		missing = "sampling-rate"
+	case !f.Changed("noise-multiplier"):
+		missing = "noise-multiplier"
+	case !f.Changed("steps"):
+		missing = "steps"
+	case !haveEpsilon:
+		missing = "epsilon"
+	}
+	p := &planned{Delta: b.Delta, Adjacency: b.Adjacency, Solved: missing, accountant: a}
+	if err := n.readSampler(f, missing == "sampling-rate", p); err != nil {
+		return nil, err
+	}
+	if haveEpsilon {
+		p.Budget = &b.Epsilon
+	}
+	if err := n.solve(missing, a, b); err != nil {
+		return nil, err
+	}
+	p.event = n.event()
+	p.Sampler, p.SamplingRate, p.Rows = n.sampler, n.rate, n.rows
+	if n.sampler == "fixed" {
+		p.Batch = n.batch
+	}
+	p.NoiseMultiplier, p.Steps = n.noise, n.steps
+	if n.rows > 0 && b.Delta >= 1/float64(n.rows) {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("δ = %v is at least 1/rows = %.3g: a mechanism that publishes one whole record at random would satisfy such a δ; choose one well below",
+			b.Delta, 1/float64(n.rows)))
+	}
+	return p, nil
+}
+
+// budgetFlags reads what stands in the fields of a spec too: budget and accountant.
+// Without --epsilon the budget's ε is 1.
+func budgetFlags(f *pflag.FlagSet) (b privacy.Budget, haveEpsilon bool, a account.Accountant, err error) {
+	fail := func(format string, args ...any) (privacy.Budget, bool, account.Accountant, error) {
+		return privacy.Budget{}, false, nil, usageError(format, args...)
+	}
+	for _, name := range []string{"data", "test", "model", "method", "output", "seed", "ledger", "out", "label", "lab", "set"} {
+		if f.Changed(name) {
+			return fail("--%s: found beside numbers; allowed is beside a spec", name)
+		}
+	}
+	b.Epsilon = 1
+	for i, name := range []string{"epsilon", "delta"} {
+		if f.Changed(name) {
+			text, _ := f.GetString(name)
+			v, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return fail("--%s: found %q; allowed is a number", name, text)
+			}
+			*[]*float64{&b.Epsilon, &b.Delta}[i] = v
+		}
+	}
+	adjacency, _ := f.GetString("adjacency")
+	switch {
+	case !f.Changed("delta"):
+		return fail("--delta is missing: Sotto has no default for it")
+	case adjacency == "":
+		return fail("--adjacency is missing: add-or-remove or replace-one")
+	}
+	if b.Adjacency, err = privacy.ParseAdjacency(adjacency); err != nil {
+		return fail("--%v", err)
+	}
+	if err := b.Validate(); err != nil {
+		return fail("--%v", err)
+	}
+	name, _ := f.GetString("accountant")
+	if name == "" {
+		name = "best"
+	}
+	if a, err = account.ByName(name); err != nil {
+		return fail("--%v", err)
+	}
+	return b, f.Changed("epsilon"), a, nil
+}
+
+// readSampler settles the sampler, its rate and its size.
+func (n *numbers) readSampler(f *pflag.FlagSet, open bool, p *planned) error {
+	haveRate, haveBatch, haveRows := f.Changed("sampling-rate"), f.Changed("batch"), f.Changed("rows")
+	switch {
+	case n.sampler == "" && f.Changed("sampler"), !strings.Contains(" poisson fixed full ", " "+n.sampler+" ") && n.sampler != "":
+		return usageError("--sampler: found %q; allowed are poisson, fixed and full", n.sampler)
+	case haveRate && !(n.rate > 0 && n.rate <= 1):
+		return usageError("--sampling-rate: found %v; allowed is above 0 and at most 1", n.rate)
+	case haveRows && (n.rows < 1 || n.rows > math.MaxInt32):
+		return usageError("--rows: found %d; allowed is 1 to %d", n.rows, math.MaxInt32)
+	case haveRate && haveBatch:
+		return usageError("--batch: found beside --sampling-rate; allowed is one of the two")
+	case haveBatch && !haveRows:
+		return usageError("--rows is missing: --batch is a number of records out of so many")
+	case haveBatch && (n.batch < 1 || n.batch > n.rows):
+		return usageError("--batch: found %d; allowed is 1 to the %d of --rows", n.batch, n.rows)
+	case n.sampler == "fixed" && !haveRows:
+		return usageError("--rows is missing: a fixed sample is so many records out of so many")
+	case n.sampler == "full" && (haveBatch && n.batch < n.rows || haveRate && n.rate < 1):
+		return usageError("--sampler: found full beside a sampling rate below 1; allowed are poisson and fixed")
+	case (n.sampler == "poisson" || n.sampler == "fixed") && !haveRate && !haveBatch && !open:
+		return usageError("--sampling-rate or --batch is missing: --sampler %s needs one, or --epsilon, --noise-multiplier and --steps to find it", n.sampler)
+	}
+	if haveBatch {
+		n.rate = float64(n.batch) / float64(n.rows)
+	}
+	if n.sampler == "" {
+		if n.sampler = "full"; n.rate < 1 {
+			n.sampler = "poisson"
+		}
+	}
+	if n.sampler == "fixed" && !open {
+		asked := n.rate
+		if !haveBatch {
+			n.batch = max(1, int(math.Round(asked*float64(n.rows))))
+		}
+		n.rate = float64(n.batch) / float64(n.rows)
+		if math.Abs(n.rate-asked) > 1e-9*asked {
+			p.Warnings = append(p.Warnings, fmt.Sprintf("%v of %s records is %.9g; planned is a sample of %s, which is a rate of %.9g",
+				asked, count(n.rows), asked*float64(n.rows), count(n.batch), n.rate))
+		}
+	}
+	return nil
+}
+
+// event is what the numbers release.
+func (n *numbers) event() privacy.Event {
+	var step privacy.Event = privacy.Gaussian{Sigma: n.noise}
+	switch {
+	case n.sampler == "fixed" && n.batch < n.rows:
+		step = privacy.FixedSampled{M: n.batch, N: n.rows, Of: step}
+	case n.sampler == "poisson" && n.rate < 1:
+		step = privacy.PoissonSampled{Rate: n.rate, Of: step}
+	}
+	return privacy.Repeated{Count: n.steps, Of: step}
+}
+
+// solve sets the number that is missing.
+func (n *numbers) solve(missing string, a account.Accountant, b privacy.Budget) error {
+	var failed error
+	fits := func() bool {
+		loss, err := a.Loss(n.event(), b.Adjacency)
+		if err != nil {
+			failed = err
+			return false
+		}
+		return loss.Epsilon(b.Delta) <= b.Epsilon
+	}
+	some := true
+	switch missing {
+	case "noise-multiplier":
+		noise, err := account.Calibrate(a, b, func(noise float64) privacy.Event {
+			n.noise = noise
+			return n.event()
+		})
+		if err != nil {
+			return unprovable(err)
+		}
+		n.noise = noise
+	case "steps":
+		n.steps, some = most(mostSteps, func(steps int) bool { n.steps = steps; return fits() })
+	case "sampling-rate":
+		if n.sampler == "fixed" {
+			n.batch, some = most(n.rows, func(m int) bool { n.batch = m; return fits() })
+			n.rate = float64(n.batch) / float64(n.rows)
+			break
+		}
+		if n.rate = 1; fits() {
+			break
+		}
+		// The logarithm of the rate, in steps of 1e-7.
+		var step int
+		step, some = most(int(-math.Log(leastRate)*1e7), func(step int) bool {
+			n.rate = leastRate * math.Exp(float64(step)*1e-7)
+			return n.rate <= 1 && fits()
+		})
+		n.rate = leastRate * math.Exp(float64(step)*1e-7)
+	}
+	switch {
+	case failed != nil:
+		return unprovable(failed)
+	case !some:
+		least := map[string]string{"steps": "a single step", "sampling-rate": "the smallest sample"}[missing]
+		return usageError("--epsilon: found %v; %s costs more by accountant %v", b.Epsilon, least, a)
+	}
+	return nil
+}
+
+// most is the largest number from 1 to end at which fits holds, false if there is none.
+// Fits must hold up to some number and not above it.
+func most(end int, fits func(int) bool) (int, bool) {
+	lo, hi := 0, 1 // lo fits, hi may not
+	for hi < end && fits(hi) {
+		lo, hi = hi, min(end, hi*2)
+	}
+	if hi == end && fits(end) {
+		return end, true
+	}
+	for hi-lo > 1 {
+		if mid := lo + (hi-lo)/2; fits(mid) {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo, lo > 0
+}

@@ -13,7 +13,8 @@
 // intercept, where the schema has one, is a last feature that is always 1.
 //
 // Then the row rule: scale brings every non-zero row to the norm bound (just
-// below it), project shrinks only the rows above it. At last every value is
+// below it), project shrinks only the rows above it. The bound is on the ℓ2 norm, or
+// on the ℓ1 norm where the schema says so. At last every value is
 // rounded toward zero to a multiple of Unit = 2⁻²⁰·P, where P is the smallest
 // power of two that is not below the norm bound. A stored value thus has at most
 // 21 significant bits, is exact in a float32, and sums of squares of a row are

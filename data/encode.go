@@ -72,7 +72,7 @@ type replacement struct {
 
 func newEncoder(s *Schema) *encoder {
 	e := &encoder{dim: s.Dim(), ones: s.Intercept, missing: s.Format.Missing, trim: s.Format.Trim}
-	e.rule = newRowRule(s.bound(), s.unit(), s.RowScaling == RowScale)
+	e.rule = newRowRule(s.bound(), s.unit(), s.RowScaling == RowScale, s.Norm == NormL1)
 	if s.Values != nil {
 		e.lo, e.hi = s.Values.Min, s.Values.Max
 	}
@@ -322,21 +322,26 @@ func parseNumber(s string) (float64, string) {
 type rowRule struct {
 	bound float64 // a float32 number
 	unit  float64 // a power of two, at least 2⁻²⁰·bound
-	limit float64 // (bound/unit)², exact in 48 bits
+	limit float64 // (bound/unit)², exact in 48 bits; bound/unit where one is set
 	scale bool    // bring every non-zero row to the bound
+	one   bool    // the bound is on ‖x‖₁, not ‖x‖₂
 }
 
-func newRowRule(bound, unit float64, scale bool) rowRule {
+func newRowRule(bound, unit float64, scale, one bool) rowRule {
 	b := bound / unit
-	return rowRule{bound: bound, unit: unit, limit: b * b, scale: scale}
+	limit := b * b
+	if one {
+		limit = b
+	}
+	return rowRule{bound: bound, unit: unit, limit: limit, scale: scale, one: one}
 }
 
 // apply rescales v where the rule says so, rounds every value toward zero to a
-// multiple of the unit, and returns the norm of the result, rounded up to
+// multiple of the unit, and returns the ℓ2 norm of the result, rounded up to
 // float32. It is never above the bound.
 //
 // In units, values are whole numbers k with Σk² ≤ 2⁴⁰, so Σk² is exact, and
-// whether it is within the limit is decided without rounding.
+// whether it is within the limit is decided without rounding; so is it for Σ|k| ≤ 2²⁰.
 func (r rowRule) apply(v []float64) float32 {
 	var m float64
 	for _, x := range v {
@@ -346,15 +351,22 @@ func (r rowRule) apply(v []float64) float32 {
 		clear(v) // no negative zero
 		return 0
 	}
-	var s float64 // ‖v/m‖²
+	var s float64 // ‖v/m‖², or ‖v/m‖₁
 	for _, x := range v {
-		s += float64((x / m) * (x / m))
+		if r.one {
+			s += math.Abs(x / m)
+		} else {
+			s += float64((x / m) * (x / m))
+		}
 	}
 	root := math.Sqrt(s)
+	if r.one {
+		root = s
+	}
 	shrink := r.scale || m*root > r.bound
 	f := (1 - 0x1p-40) * (r.bound / r.unit) / root // v/m·f has a norm just below the bound, in units
 	for {
-		var sum float64
+		var sum, size float64
 		for _, x := range v {
 			k := x / r.unit
 			if shrink {
@@ -362,8 +374,12 @@ func (r rowRule) apply(v []float64) float32 {
 			}
 			k = math.Trunc(k)
 			sum += k * k
+			size += math.Abs(k)
 		}
-		if sum <= r.limit {
+		if !r.one {
+			size = sum
+		}
+		if size <= r.limit {
 			for i, x := range v {
 				k := x / r.unit
 				if shrink {

@@ -81,7 +81,8 @@ func TestRowRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &Schema{RowNorm: rapid.OneOf(rapid.Float64Range(minNorm, maxMagnitude), rapid.SampledFrom([]float64{1, 2, 0.1, 1e9, 1e-9, 0.7})).Draw(t, "norm")}
 		scale := rapid.Bool().Draw(t, "scale")
-		rule := newRowRule(s.bound(), s.unit(), scale)
+		one := rapid.Bool().Draw(t, "L1")
+		rule := newRowRule(s.bound(), s.unit(), scale, one)
 		value := rapid.OneOf(rapid.Float64Range(-1, 1), rapid.Float64Range(-maxMagnitude, maxMagnitude), rapid.SampledFrom([]float64{0, 1, -1, 1e9, 5e-324, 1e-300, 1e-7}))
 		v := rapid.SliceOfN(value, 0, 40).Draw(t, "v")
 		if rapid.Bool().Draw(t, "long") {
@@ -92,7 +93,7 @@ func TestRowRule(t *testing.T) {
 		before := append([]float64(nil), v...)
 		norm := rule.apply(v)
 
-		var sum, was float64
+		var sum, size, was float64 // size and was in the norm of the rule, size exact
 		zero := true
 		for i, x := range v {
 			k := x / rule.unit
@@ -103,20 +104,31 @@ func TestRowRule(t *testing.T) {
 				t.Fatalf("%v became %v", before[i], x)
 			}
 			sum += k * k // exact
-			was = math.Hypot(was, before[i])
+			if one {
+				size, was = size+math.Abs(k), was+math.Abs(before[i])
+			} else {
+				size, was = math.Sqrt(sum), math.Hypot(was, before[i])
+			}
 			zero = zero && before[i] == 0
 		}
 		up := float64(norm) / rule.unit
 		if up*up < sum || float64(norm) > s.RowNorm || math.Sqrt(sum)*rule.unit > s.RowNorm {
 			t.Fatalf("norm %v, true %v, bound %v", norm, math.Sqrt(sum)*rule.unit, s.RowNorm)
 		}
+		size *= rule.unit
+		if size > s.RowNorm {
+			t.Fatalf("norm %v, bound %v", size, s.RowNorm)
+		}
 		// Rounding toward zero takes at most a unit of each value.
 		slack := rule.unit*math.Sqrt(float64(len(v))) + s.RowNorm*0x1p-19
-		if scale && !zero && math.Sqrt(sum)*rule.unit < s.RowNorm-slack {
-			t.Fatalf("norm %v is not just below %v", norm, s.RowNorm)
+		if one {
+			slack = rule.unit*float64(len(v)) + s.RowNorm*0x1p-19
 		}
-		if !scale && math.Sqrt(sum)*rule.unit < math.Min(was, s.RowNorm)*(1-1e-9)-slack {
-			t.Fatalf("norm %v shrank from %v, bound %v", norm, was, s.RowNorm)
+		if scale && !zero && size < s.RowNorm-slack {
+			t.Fatalf("norm %v is not just below %v", size, s.RowNorm)
+		}
+		if !scale && size < math.Min(was, s.RowNorm)*(1-1e-9)-slack {
+			t.Fatalf("norm %v shrank from %v, bound %v", size, was, s.RowNorm)
 		}
 	})
 }

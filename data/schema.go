@@ -31,6 +31,8 @@ const (
 	TransformLog1p       = "log1p"        // Column.Transform: t(v) = log(1+v), for v ≥ 0
 	TransformSignedLog1p = "signed_log1p" // Column.Transform: t(v) = sign(v)·log(1+|v|)
 
+	NormL1 = "l1" // Schema.Norm: rows are held to RowNorm in the L1 norm
+
 	RowScale   = "scale"   // Schema.RowScaling: every non-zero row is brought to the norm bound
 	RowProject = "project" // Schema.RowScaling: rows above the norm bound are brought to it
 
@@ -61,6 +63,7 @@ type Schema struct {
 	Rows       int      `json:"rows,omitempty"`     // nominal, public number of rows, the divisor of sums; 0: not given
 	Format     Format   `json:"format"`             // how the file is written
 	RowNorm    float64  `json:"row_norm"`           // R: every encoded row has ‖x‖₂ ≤ R
+	Norm       string   `json:"norm,omitempty"`     // "": RowNorm bounds ‖x‖₂; NormL1: it bounds ‖x‖₁, and so ‖x‖₂ too
 	RowScaling string   `json:"row_scaling"`        // RowScale or RowProject
 	Intercept  bool     `json:"intercept"`          // a last feature that is always 1 before the row rule
 	OnBadRow   string   `json:"on_bad_row"`         // BadRowStop or BadRowDrop
@@ -173,7 +176,7 @@ func (s *Schema) Marshal() ([]byte, error) { return json.Marshal(s) }
 // rows, how the file is written, ignored columns and what happens to bad rows
 // are not in it.
 func (s *Schema) Fingerprint() string {
-	t := Schema{RowNorm: s.RowNorm, RowScaling: s.RowScaling, Intercept: s.Intercept, Features: s.Features, Values: s.Values, Image: s.Image}
+	t := Schema{RowNorm: s.RowNorm, Norm: s.Norm, RowScaling: s.RowScaling, Intercept: s.Intercept, Features: s.Features, Values: s.Values, Image: s.Image}
 	for _, c := range s.Columns {
 		if c.Type == TypeIgnore {
 			continue
@@ -243,6 +246,15 @@ func (s *Schema) label() *Column {
 // LabelName is the name of the label column.
 func (s *Schema) LabelName() string { return s.label().Name }
 
+// L1Bound is a bound on ‖x‖₁ of every encoded row: RowNorm where that is what rows
+// are held to, √Dim·RowNorm otherwise.
+func (s *Schema) L1Bound() float64 {
+	if s.Norm == NormL1 {
+		return s.RowNorm
+	}
+	return math.Sqrt(float64(s.Dim())) * s.RowNorm
+}
+
 // LabelBounds are the public bounds of a label that is a number, and nil for one
 // that has classes.
 func (s *Schema) LabelBounds() *Bounds { return s.label().Bounds }
@@ -304,10 +316,14 @@ func (s *Schema) Assumptions() []string {
 			out = append(out, fmt.Sprintf("The label %q has the public classes %s.", c.Name, strings.Join(c.Classes, ", ")))
 		}
 	}
+	norm := "L2"
+	if s.Norm == NormL1 {
+		norm = "L1"
+	}
 	if s.RowScaling == RowScale {
-		out = append(out, fmt.Sprintf("Each encoded row that is not zero is scaled to the L2 norm %s, by itself.", num(s.RowNorm)))
+		out = append(out, fmt.Sprintf("Each encoded row that is not zero is scaled to the %s norm %s, by itself.", norm, num(s.RowNorm)))
 	} else {
-		out = append(out, fmt.Sprintf("Each encoded row with an L2 norm above %s is scaled down to it, by itself.", num(s.RowNorm)))
+		out = append(out, fmt.Sprintf("Each encoded row with an %s norm above %s is scaled down to it, by itself.", norm, num(s.RowNorm)))
 	}
 	if s.OnBadRow == BadRowDrop {
 		out = append(out, "Rows that do not parse are left out, or keep their place with weight 0 under replace-one.")
@@ -353,6 +369,9 @@ func (s *Schema) check() *Error {
 	}
 	if !(s.RowNorm >= minNorm && s.RowNorm <= maxMagnitude) {
 		return bad("row_norm", num(s.RowNorm), "a number from 1e-9 to 1e9")
+	}
+	if s.Norm != "" && s.Norm != NormL1 {
+		return bad("norm", quote(s.Norm), "l1 or l2")
 	}
 	if s.RowScaling != RowScale && s.RowScaling != RowProject {
 		return bad("row_scaling", quote(s.RowScaling), "scale or project")

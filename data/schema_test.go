@@ -82,6 +82,10 @@ func TestAssumptions(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, all)
 		}
 	}
+	one := mustParse(t, strings.Replace(small, "rows: 100", "norm: l1", 1))
+	if all := strings.Join(one.Assumptions(), "\n"); !strings.Contains(all, "scaled to the L1 norm 1") || one.L1Bound() != 1 {
+		t.Errorf("L1 bound %v in\n%s", one.L1Bound(), all)
+	}
 	all = strings.Join(mustParse(t, "dataset: d\nformat: {kind: libsvm}\nfeatures: 7\non_bad_row: drop\ncolumns: [{name: y, type: label, min: 0, max: 5}]").Assumptions(), "\n")
 	for _, want := range []string{"7 features", "clamped to [-1, 1]", `"y" is a number clamped to [0, 5]`, "scaled down", "left out"} {
 		if !strings.Contains(all, want) {
@@ -101,6 +105,8 @@ func TestFingerprint(t *testing.T) {
 		"red, green→green, red":                false,
 		"unknown: zero→unknown: red":           false,
 		"rows: 100→row_norm: 2":                false,
+		"rows: 100→norm: l2":                   true,
+		"rows: 100→norm: l1":                   false,
 		"rows: 100→intercept: false":           false,
 		"rows: 100→row_scaling: project":       false,
 	} {
@@ -125,6 +131,7 @@ func TestSchemaErrors(t *testing.T) {
 		{"rows: 100", "rows: 9e99", "s.yaml:2:7: rows"},
 		{"rows: 100", "rows: 100\nrows: 200", "s.yaml:3:1: "},
 		{"rows: 100", "unit: person", `s.yaml:2:7: unit: found "person"`},
+		{"rows: 100", "norm: l3", `s.yaml:2:7: norm: found "l3"; allowed is l1 or l2`},
 		{"rows: 100", "row_norm: -1", "s.yaml:2:11: row_norm: found -1"},
 		{"rows: 100", "row_norm: .inf", "s.yaml:2:11: row_norm: found an infinite number"},
 		{"rows: 100", "row_norm: .nan", "s.yaml:2:11: row_norm: found NaN"},

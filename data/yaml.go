@@ -21,7 +21,8 @@ import (
 // out:
 //
 //	unit: record           row_norm: 1          on_bad_row: stop
-//	intercept: true        row_scaling: scale for csv, project for libsvm
+//	norm: l2               row_scaling: scale for csv, project for libsvm
+//	intercept: true
 //	format: {kind: csv, delimiter: ",", header: true, trim: false, missing: [""]}
 //	numeric columns:       transform: none, missing: error
 //	categorical columns:   unknown: error, missing: as unknown
@@ -106,12 +107,15 @@ func (w *walker) schema(src []byte) *Schema {
 	}
 
 	s := &Schema{}
-	m := w.fields(bodies[0], "", "dataset", "unit", "rows", "format", "row_norm", "row_scaling", "intercept", "on_bad_row", "features", "min", "max", "image", "columns")
+	m := w.fields(bodies[0], "", "dataset", "unit", "rows", "format", "row_norm", "norm", "row_scaling", "intercept", "on_bad_row", "features", "min", "max", "image", "columns")
 	w.format(m["format"], &s.Format)
 	s.Dataset = w.need(m, "", "dataset", "the name of the dataset")
 	s.Unit = w.text(m, "", "unit", "record")
 	s.Rows = w.count(m, "rows")
 	s.RowNorm = w.number(m, "", "row_norm", 1)
+	if s.Norm = w.text(m, "", "norm", "l2"); s.Norm == "l2" {
+		s.Norm = "" // as it was before there was a choice
+	}
 	scaling := RowScale
 	if s.Format.Kind == KindLIBSVM {
 		scaling = RowProject

@@ -28,7 +28,8 @@ type Public struct {
 	Classes   int               `json:"classes"` // 0 for a numeric label
 	Adjacency privacy.Adjacency `json:"adjacency"`
 
-	NormBound float64 `json:"norm_bound"` // every row has ‖x‖₂ ≤ NormBound
+	NormBound float64 `json:"norm_bound"`         // every row has ‖x‖₂ ≤ NormBound
+	L1Bound   float64 `json:"l1_bound,omitempty"` // and ‖x‖₁ ≤ L1Bound
 	// Bounds on one record's loss as a function of the parameters; +Inf where
 	// the model has none (stored as null).
 	Lipschitz Bound   `json:"lipschitz"`            // ‖∇ℓ‖₂

@@ -94,7 +94,7 @@ func (j *Job) setModel() error {
 	f := m.Facts()
 	j.Facts = oracle.Public{
 		Dim: m.Dim(), Rows: schema.Rows, Classes: schema.Classes(), Adjacency: spec.Privacy.Adjacency,
-		NormBound: f.NormBound, Lipschitz: oracle.Bound(f.Lipschitz), Smooth: oracle.Bound(f.Smooth),
+		NormBound: f.NormBound, L1Bound: schema.L1Bound(), Lipschitz: oracle.Bound(f.Lipschitz), Smooth: oracle.Bound(f.Smooth),
 	}
 	if b := schema.LabelBounds(); b != nil {
 		j.Facts.LabelSpan = b.Max - b.Min

@@ -74,7 +74,7 @@ func TestReadIDX(t *testing.T) {
 	if err != nil || gz != plain {
 		t.Errorf("gzip: %v", err)
 	}
-	if d := cmp.Diff(tab, again); d != "" {
+	if d := cmp.Diff(tab, again, sameTable); d != "" {
 		t.Error(d)
 	}
 

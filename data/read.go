@@ -53,9 +53,11 @@ type LoadStats struct {
 }
 
 // Read reads the table at path and encodes it under the schema. What it is, its
-// first bytes say, not its name: CSV, LIBSVM or IDX, as the schema says, plain or
-// gzip. Rows of LIBSVM make sparse blocks, others dense ones. It needs no more
-// memory than the table, one block and some buffers.
+// first bytes say, not its name: a packed table, or CSV, LIBSVM or IDX, as the
+// schema says, plain or gzip. Rows of LIBSVM make sparse blocks, others dense ones.
+// It needs no more memory than the table, one block and some buffers; a packed
+// table is mapped, where the system can, and should be closed after use. Its rows
+// that were dropped keep their place, with Drop set, also without KeepBad.
 //
 // What is wrong with the table is an [*Error]. Under on_bad_row: stop the first
 // bad row is one, which also says how many there are. There is no table beside an
@@ -63,6 +65,9 @@ type LoadStats struct {
 func Read(ctx context.Context, schema *Schema, path string, opt Options) (*Table, *LoadStats, error) {
 	if e := schema.check(); e != nil {
 		return nil, nil, fmt.Errorf("data: a schema that was not made by ParseSchema: %w", e)
+	}
+	if isPacked(path) {
+		return openPacked(ctx, schema, path, opt)
 	}
 	b := newBuilder(schema, opt)
 	stats, err := readInto(ctx, schema, path, opt, b)

@@ -118,7 +118,7 @@ func TestSameTable(t *testing.T) {
 				s = mustParse(t, strings.Replace(small, "{", c.change, 1))
 			}
 			got, _ := mustRead(t, s, c.content, Options{})
-			if d := cmp.Diff(want, got); d != "" {
+			if d := cmp.Diff(want, got, sameTable); d != "" {
 				t.Error(d)
 			}
 		})
@@ -441,7 +441,7 @@ columns:
 			checkTable(t, tab)
 			tabs[i] = tab.Dense()
 		}
-		if d := cmp.Diff(tabs[0], tabs[1]); d != "" {
+		if d := cmp.Diff(tabs[0], tabs[1], sameTable); d != "" {
 			rt.Fatal(d)
 		}
 	})

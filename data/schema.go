@@ -120,8 +120,16 @@ type Column struct {
 	Strip     string   `json:"strip,omitempty"`     // label: trailing text that is taken off before matching
 }
 
-// LoadSchema reads and parses the schema file at path.
+// LoadSchema reads and parses the schema file at path. That of a packed table
+// stands in the table.
 func LoadSchema(path string) (*Schema, error) {
+	if isPacked(path) {
+		p, err := readPackedFacts(path)
+		if err != nil {
+			return nil, err
+		}
+		return p.schema, nil
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, openError(path, err)

@@ -32,6 +32,43 @@ const (
 // probabilities softmax(w_k·x), and one that is a number is w·x plus Gaussian
 // noise of a tenth of its range, within the bounds.
 func Synth(schema *Schema, rows int, seed uint64, w io.Writer) (truth []float64, err error) {
+	s, err := startSynth(schema, rows, seed)
+	if err != nil {
+		return nil, err
+	}
+	if schema.Format.Kind == KindLIBSVM {
+		err = s.writeLIBSVM(rows, w)
+	} else {
+		err = s.writeCSV(rows, w)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("data: writing a synthetic table: %w", err)
+	}
+	return s.truth, nil
+}
+
+// SynthPacked writes the table of [Synth] to the file at path, packed. It needs
+// memory for a block, not for the table.
+func SynthPacked(schema *Schema, rows int, seed uint64, path string) (truth []float64, err error) {
+	s, err := startSynth(schema, rows, seed)
+	if err != nil {
+		return nil, err
+	}
+	return s.truth, writePacked(schema, path, Options{}, func(b *builder) (*LoadStats, []byte, error) {
+		for range rows {
+			s.draw()
+			if f := s.enc.setLabel(&s.enc.label, 0, s.label()); f.found != "" {
+				panic("data: synth made a bad label: " + f.found) // cannot happen: labels fit the schema
+			}
+			if err := b.add(s.enc); err != nil {
+				return nil, nil, err
+			}
+		}
+		return &LoadStats{Rows: rows}, nil, b.flush()
+	})
+}
+
+func startSynth(schema *Schema, rows int, seed uint64) (*synth, error) {
 	if e := schema.check(); e != nil {
 		return nil, fmt.Errorf("data: a schema that was not made by ParseSchema: %w", e)
 	}
@@ -43,15 +80,7 @@ func Synth(schema *Schema, rows int, seed uint64, w io.Writer) (truth []float64,
 	}
 	s := newSynth(schema, seed)
 	s.setTruth()
-	if schema.Format.Kind == KindLIBSVM {
-		err = s.writeLIBSVM(rows, w)
-	} else {
-		err = s.writeCSV(rows, w)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("data: writing a synthetic table: %w", err)
-	}
-	return s.truth, nil
+	return s, nil
 }
 
 // A synth draws rows for a schema.

@@ -21,7 +21,7 @@ type Block struct {
 	Drop []bool    // rows that keep their place with weight 0 (R9); nil when there are none
 }
 
-// A Table is an encoded table in memory. Every stored value is a multiple of
+// A Table is an encoded table in memory, or mapped into it. Every stored value is a multiple of
 // Unit, a power of two, and every row's norm is at most NormBound: both are
 // public facts, which the schema implies. With weights that are multiples of
 // another power of two, sums over rows are then exact in any order.
@@ -34,6 +34,19 @@ type Table struct {
 	Unit      float64 // every value is a multiple of Unit, a power of two
 	Labelled  bool    // the rows carry labels
 	Blocks    []*Block
+
+	unmap func() error // of a packed table
+}
+
+// Close gives back the memory of a packed table; its blocks must not be used after
+// that. For other tables it does nothing.
+func (t *Table) Close() error {
+	if t.unmap == nil {
+		return nil
+	}
+	unmap := t.unmap
+	t.unmap, t.Blocks = nil, nil
+	return unmap()
 }
 
 // Rows counts the rows, dropped ones that keep their place included. The number

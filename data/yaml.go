@@ -21,7 +21,7 @@ import (
 // out:
 //
 //	unit: record           row_norm: 1          on_bad_row: stop
-//	norm: l2               row_scaling: scale for csv, project for libsvm
+//	norm: l2               row_scaling: scale for csv and idx, project for libsvm
 //	intercept: true
 //	format: {kind: csv, delimiter: ",", header: true, trim: false, missing: [""]}
 //	numeric columns:       transform: none, missing: error

@@ -250,6 +250,11 @@ func (s *session) closeWriter() {
 
 func (s *session) close() {
 	s.closeWriter()
+	for _, t := range []*data.Table{s.train, s.test} {
+		if t != nil {
+			t.Close()
+		}
+	}
 	if s.ledger != nil {
 		s.ledger.Close()
 	}

@@ -83,7 +83,7 @@ given, nothing changed; 3 the privacy budget does not allow it, nothing released
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	c.AddCommand(fitCommand(), predictCommand(), evaluateCommand(), planCommand(), reportCommand(), verifyCommand(), ledgerCommand(), schemaCommand(), synthCommand())
+	c.AddCommand(fitCommand(), predictCommand(), evaluateCommand(), planCommand(), reportCommand(), verifyCommand(), ledgerCommand(), schemaCommand(), synthCommand(), dataCommand())
 	group(c)
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError("%v; `%s --help` lists the flags", err, c.CommandPath())

@@ -54,10 +54,8 @@ about the data.`,
 				return err
 			}
 			w := c.OutOrStdout()
-			fmt.Fprintf(w, "%s: %s encoded features, label %q\n", args[0], count(s.Dim()), s.LabelName())
-			for _, a := range s.Assumptions() {
-				fmt.Fprintln(w, "-", a)
-			}
+			fmt.Fprintf(w, "%s: ", args[0])
+			printSchema(w, s)
 			return nil
 		},
 	}
@@ -66,14 +64,23 @@ about the data.`,
 	return c
 }
 
+// printSchema lists what a guarantee will rest on.
+func printSchema(w io.Writer, s *data.Schema) {
+	fmt.Fprintf(w, "%s encoded features, label %q\n", count(s.Dim()), s.LabelName())
+	for _, a := range s.Assumptions() {
+		fmt.Fprintln(w, "-", a)
+	}
+}
+
 func synthCommand() *cobra.Command {
 	var schemaPath, outPath string
+	var packed bool
 	var rows int
 	var seed uint64
 	c := &cobra.Command{
 		Use:     "synth --schema FILE --rows N",
 		Short:   "Make a synthetic table that fits a schema, with a known truth",
-		Long:    "Synth draws rows within the schema's public bounds and levels and labels them by a\nrandom true model. The same seed gives the same table. No real record is involved.",
+		Long:    "Synth draws rows within the schema's public bounds and levels and labels them by a\nrandom true model. The same seed gives the same table. No real record is involved.\n\nWith --packed it writes the table as `sotto data pack` would, without the text in\nbetween, and needs memory for 1,024 rows only.",
 		Example: "  sotto synth --schema examples/clinic/schema.yaml --rows 4000 --seed 1 > patients.csv",
 		Args:    args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -82,6 +89,16 @@ func synthCommand() *cobra.Command {
 			}
 			s, err := data.LoadSchema(schemaPath)
 			if err != nil {
+				return err
+			}
+			if packed {
+				if outPath == "" {
+					return usageError("--packed: a packed table needs a file; --out FILE names it")
+				}
+				if err := newFile(outPath, schemaPath); err != nil {
+					return err
+				}
+				_, err := data.SynthPacked(s, rows, seed, outPath)
 				return err
 			}
 			return output(c.OutOrStdout(), "out", outPath, func(w io.Writer) error {
@@ -93,6 +110,7 @@ func synthCommand() *cobra.Command {
 	c.Flags().StringVar(&schemaPath, "schema", "", "schema of the table (required)")
 	c.Flags().IntVar(&rows, "rows", 0, "number of rows (required)")
 	c.Flags().Uint64Var(&seed, "seed", 1, "seed of the table")
+	c.Flags().BoolVar(&packed, "packed", false, "write a packed table (to --out)")
 	c.Flags().StringVar(&outPath, "out", "", "file to write (default: standard output)")
 	return c
 }

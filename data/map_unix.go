@@ -1,0 +1,40 @@
+//go:build unix
+
+package data
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// mapFile maps the file at path into memory, read-only. Nobody may use the memory
+// after unmap.
+func mapFile(path string) (m []byte, unmap func() error, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, openError(path, err)
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, nil, openError(path, err)
+	}
+	if st.Size() == 0 || !st.Mode().IsRegular() {
+		return nil, func() error { return nil }, nil
+	}
+	if m, err = unix.Mmap(int(f.Fd()), 0, int(st.Size()), unix.PROT_READ, unix.MAP_SHARED); err != nil {
+		return nil, nil, openError(path, &os.PathError{Op: "map", Path: path, Err: err})
+	}
+	return m, func() error { return unix.Munmap(m) }, nil
+}
+
+// syncDir makes a rename in dir durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

@@ -1,0 +1,632 @@
+package data
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// A packed table is a file that holds an encoded table as it stands in memory, so
+// that it can be mapped instead of read. All numbers are little-endian; what
+// follows another part begins at a multiple of packAlign bytes, with zeros
+// between. docs/pack.md has the layout.
+//
+//	header  64 bytes: magic, version u32, flags u32, footer's offset u64 and
+//	        length u64, SHA-256 of these 32 bytes and the footer
+//	chunks  one for each block: X, or Start, Col and Val; Y; Norm; Drop
+//	footer  schema and counts (JSON, each after its length, u32), the content's
+//	        digest, rows u64, chunks u32, and for each chunk rows u32, non-zeros
+//	        u32, flags u32, SHA-256
+const (
+	packMagic   = "\x93SOTTO\r\n"
+	packVersion = 1
+	packHeader  = 64
+	packAlign   = 64
+	packEntry   = 12 + sha256.Size
+
+	packSparse   = 1 << 0 // flags of a file: CSR rows
+	packLabelled = 1 << 1 // the rows have labels
+	packDrops    = 1 << 0 // flag of a chunk: there are dropped rows
+)
+
+// packed is a packed file whose header and footer are right.
+type packed struct {
+	schema *Schema
+	flags  uint32
+	stats  LoadStats
+	digest [sha256.Size]byte
+	rows   int
+	chunks []packChunk
+}
+
+// A packChunk says where a block stands in the file.
+type packChunk struct {
+	offset, size  int
+	rows, nonzero int
+	drops         bool
+	sum           [sha256.Size]byte
+}
+
+// littleEndian says whether this machine stores numbers as a packed table does.
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+// Pack reads the table at src, in any form that [Read] knows but this one, and
+// writes it packed to dst. Rows that on_bad_row: drop leaves out keep their place.
+// Of the options, Labels and Unlabelled count. dst appears as a whole, durably, or
+// not at all. It needs memory for a block, not for the table.
+func Pack(ctx context.Context, schema *Schema, src, dst string, opt Options) error {
+	if e := schema.check(); e != nil {
+		return fmt.Errorf("data: a schema that was not made by ParseSchema: %w", e)
+	}
+	if isPacked(src) {
+		return &Error{File: src, Found: "a packed table", Allowed: "a table of another form"}
+	}
+	var digest [sha256.Size]byte
+	opt.Digest, opt.KeepBad, opt.Rows = &digest, true, 0
+	return writePacked(schema, dst, opt, func(b *builder) (*LoadStats, []byte, error) {
+		stats, err := readInto(ctx, schema, src, opt, b)
+		return stats, digest[:], err
+	})
+}
+
+// writePacked writes a packed table of the blocks that fill gives to its builder.
+// Where fill returns no digest, that of the chunks is taken.
+func writePacked(schema *Schema, dst string, opt Options, fill func(*builder) (*LoadStats, []byte, error)) error {
+	if !littleEndian {
+		return errors.New("data: this machine stores numbers in another order than a packed table does")
+	}
+	f, err := os.CreateTemp(filepath.Dir(dst), "."+filepath.Base(dst)+".*")
+	if err != nil {
+		return openError(dst, err)
+	}
+	defer os.Remove(f.Name()) // does nothing after the rename
+	defer f.Close()
+	w := &packWriter{w: bufio.NewWriterSize(f, 1<<20)}
+	w.bytes(make([]byte, packHeader))
+	b := newBuilder(schema, opt)
+	b.emit = w.block
+	stats, digest, err := fill(b)
+	if err != nil {
+		return err
+	}
+	flags := uint32(0)
+	if !b.dense {
+		flags |= packSparse
+	}
+	if b.label {
+		flags |= packLabelled
+	}
+	if err := w.finish(f, schema, flags, stats, digest); err != nil {
+		return fmt.Errorf("data: writing %s: %w", dst, err)
+	}
+	if err := os.Rename(f.Name(), dst); err != nil {
+		return fmt.Errorf("data: writing %s: %w", dst, err)
+	}
+	return syncDir(filepath.Dir(dst))
+}
+
+// A packWriter writes chunk after chunk. The first error stays.
+type packWriter struct {
+	w       *bufio.Writer
+	err     error
+	offset  int
+	sum     hash.Hash // of the chunk at hand; nil between chunks
+	entries []byte
+	rows    int
+	chunks  int
+}
+
+func (p *packWriter) bytes(b []byte) {
+	if p.err == nil {
+		_, p.err = p.w.Write(b)
+	}
+	if p.sum != nil {
+		p.sum.Write(b)
+	}
+	p.offset += len(b)
+}
+
+// part writes b and zeros up to the next multiple of packAlign.
+func (p *packWriter) part(b []byte) {
+	p.bytes(b)
+	p.bytes(make([]byte, padded(p.offset)-p.offset))
+}
+
+func padded(n int) int { return (n + packAlign - 1) / packAlign * packAlign }
+
+// asBytes is the memory of v.
+func asBytes[T float32 | int32 | bool](v []T) []byte {
+	if len(v) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), len(v)*int(unsafe.Sizeof(v[0])))
+}
+
+func (p *packWriter) block(k *Block) error {
+	p.sum = sha256.New()
+	if k.Start == nil {
+		p.part(asBytes(k.X))
+	} else {
+		p.part(asBytes(k.Start))
+		p.part(asBytes(k.Col))
+		p.part(asBytes(k.Val))
+	}
+	if k.Y != nil {
+		p.part(asBytes(k.Y))
+	}
+	p.part(asBytes(k.Norm))
+	flags := uint32(0)
+	if k.Drop != nil {
+		flags = packDrops
+		p.part(asBytes(k.Drop))
+	}
+	p.entries = binary.LittleEndian.AppendUint32(p.entries, uint32(k.N))
+	p.entries = binary.LittleEndian.AppendUint32(p.entries, uint32(len(k.Val)))
+	p.entries = binary.LittleEndian.AppendUint32(p.entries, flags)
+	p.entries = p.sum.Sum(p.entries)
+	p.sum = nil
+	p.rows, p.chunks = p.rows+k.N, p.chunks+1
+	if p.err != nil {
+		return fmt.Errorf("data: writing a packed table: %w", p.err)
+	}
+	return nil
+}
+
+// finish writes the footer and then, over its place, the header.
+func (p *packWriter) finish(f *os.File, schema *Schema, flags uint32, stats *LoadStats, digest []byte) error {
+	s, err := schema.Marshal()
+	if err != nil {
+		return err
+	}
+	counts, err := json.Marshal(stats)
+	if err != nil {
+		return err
+	}
+	if digest == nil {
+		d := sha256.Sum256(p.entries)
+		digest = d[:]
+	}
+	var foot []byte
+	for _, b := range [][]byte{s, counts} {
+		foot = binary.LittleEndian.AppendUint32(foot, uint32(len(b)))
+		foot = append(foot, b...)
+	}
+	foot = append(foot, digest...)
+	foot = binary.LittleEndian.AppendUint64(foot, uint64(p.rows))
+	foot = binary.LittleEndian.AppendUint32(foot, uint32(p.chunks))
+	foot = append(foot, p.entries...)
+
+	head := []byte(packMagic)
+	head = binary.LittleEndian.AppendUint32(head, packVersion)
+	head = binary.LittleEndian.AppendUint32(head, flags)
+	head = binary.LittleEndian.AppendUint64(head, uint64(p.offset))
+	head = binary.LittleEndian.AppendUint64(head, uint64(len(foot)))
+	sum := sha256.New()
+	sum.Write(head)
+	sum.Write(foot)
+	head = sum.Sum(head)
+
+	p.bytes(foot)
+	if err := errors.Join(p.err, p.w.Flush()); err != nil {
+		return err
+	}
+	if _, err := f.WriteAt(head, 0); err != nil {
+		return err
+	}
+	return errors.Join(f.Chmod(0o600), f.Sync(), f.Close())
+}
+
+// isPacked says whether the file at path begins as a packed table does.
+func isPacked(path string) bool { return beginsWith(path, packMagic) }
+
+// beginsWith says whether the file at path begins with magic.
+func beginsWith(path, magic string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	b := make([]byte, len(magic))
+	_, err = io.ReadFull(f, b)
+	return err == nil && string(b) == magic
+}
+
+// A packCut is how a packed file is damaged.
+type packCut struct{ found, hint string }
+
+func (e *packCut) Error() string { return "data: packed table: " + e.found }
+
+func damaged(format string, args ...any) error {
+	return &packCut{fmt.Sprintf(format, args...), "copy the file again, or pack the table again"}
+}
+
+// readFooter checks header and footer, given what stands in the file and its size.
+func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, error)) (*packed, error) {
+	le := binary.LittleEndian
+	if len(head) < packHeader || string(head[:8]) != packMagic {
+		return nil, damaged("a file without the header of a packed table")
+	}
+	if v := le.Uint32(head[8:]); v != packVersion {
+		return nil, &packCut{fmt.Sprintf("a packed table of version %d", v), "pack the table again with this Sotto"}
+	}
+	p := &packed{flags: le.Uint32(head[12:])}
+	offset, length := le.Uint64(head[16:]), le.Uint64(head[24:])
+	if offset < packHeader || offset > uint64(size) || length != uint64(size)-offset || offset%packAlign != 0 {
+		return nil, damaged("a packed table that is cut short or has more behind its end")
+	}
+	foot, err := at(int64(offset), int64(length))
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.New()
+	sum.Write(head[:32])
+	sum.Write(foot)
+	if !bytes.Equal(sum.Sum(nil), head[32:packHeader]) {
+		return nil, damaged("a packed table whose footer was altered")
+	}
+	odd := damaged("a packed table whose footer does not fit its rows")
+	if p.flags&^(packSparse|packLabelled) != 0 {
+		return nil, odd
+	}
+	text := func() []byte {
+		if len(foot) < 4 || uint64(le.Uint32(foot)) > uint64(len(foot)-4) {
+			err = odd
+			return nil
+		}
+		n := int(le.Uint32(foot))
+		b := foot[4 : 4+n]
+		foot = foot[4+n:]
+		return b
+	}
+	schema, counts := text(), text()
+	if err != nil || len(foot) < sha256.Size+12 {
+		return nil, odd
+	}
+	if p.schema, err = SchemaFromJSON(schema); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(counts, &p.stats); err != nil {
+		return nil, odd
+	}
+	copy(p.digest[:], foot)
+	foot = foot[sha256.Size:]
+	rows, chunks := le.Uint64(foot), int(le.Uint32(foot[8:]))
+	foot = foot[12:]
+	if len(foot) != chunks*packEntry || rows > uint64(chunks)*BlockRows || rows == 0 || p.stats.Rows != int(rows) || p.stats.Dropped < 0 || p.stats.Dropped > int(rows) {
+		return nil, odd
+	}
+	p.rows = int(rows)
+	sparse := p.flags&packSparse != 0
+	if sparse != (p.schema.Format.Kind == KindLIBSVM) {
+		return nil, odd
+	}
+	next, left := packHeader, p.rows
+	for ; len(foot) > 0; foot = foot[packEntry:] {
+		c := packChunk{offset: next, rows: int(le.Uint32(foot)), nonzero: int(le.Uint32(foot[4:]))}
+		flags := le.Uint32(foot[8:])
+		c.drops = flags&packDrops != 0
+		copy(c.sum[:], foot[12:])
+		if c.rows != min(left, BlockRows) || c.rows == 0 || flags&^packDrops != 0 || c.nonzero > math.MaxInt32 || !sparse && c.nonzero != 0 {
+			return nil, odd
+		}
+		left -= c.rows
+		if sparse {
+			c.size = padded(4*(c.rows+1)) + 2*padded(4*c.nonzero)
+		} else {
+			c.size = padded(4 * c.rows * p.schema.Dim()) // at most 2¹⁰·2²⁴·4
+		}
+		c.size += padded(4 * c.rows)
+		if p.flags&packLabelled != 0 {
+			c.size += padded(4 * c.rows)
+		}
+		if c.drops {
+			c.size += padded(c.rows)
+		}
+		if next += c.size; uint64(next) > offset {
+			return nil, odd
+		}
+		p.chunks = append(p.chunks, c)
+	}
+	if left != 0 || uint64(next) != offset {
+		return nil, odd
+	}
+	return p, nil
+}
+
+// packError puts what is wrong with a packed file in words.
+func packError(path string, err error) error {
+	var cut *packCut
+	if errors.As(err, &cut) {
+		return &Error{File: path, Found: cut.found, Allowed: "a whole packed table, as sotto data pack wrote it", Hint: cut.hint}
+	}
+	var bad *Error
+	if errors.As(err, &bad) { // of the schema in it
+		return &Error{File: path, Found: "a packed table with a schema that this Sotto does not read", Allowed: "a packed table of this version", Hint: "pack the table again", err: err}
+	}
+	return err
+}
+
+// readPackedFacts reads header and footer of the packed table at path, and no row.
+func readPackedFacts(path string) (*packed, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	head := make([]byte, packHeader)
+	if n, err := io.ReadFull(f, head); err != nil {
+		head = head[:n]
+	}
+	p, err := readFooter(head, st.Size(), func(offset, length int64) ([]byte, error) {
+		b := make([]byte, length)
+		_, err := f.ReadAt(b, offset)
+		return b, err
+	})
+	if err != nil {
+		return nil, packError(path, err)
+	}
+	return p, nil
+}
+
+// openPacked maps the packed table at path. Each chunk is checked before the table
+// is there: its checksum, and that its rows are what the guarantee rests on, within
+// their norm bound and multiples of the unit.
+func openPacked(ctx context.Context, schema *Schema, path string, opt Options) (*Table, *LoadStats, error) {
+	if !littleEndian {
+		return nil, nil, errors.New("data: this machine stores numbers in another order than a packed table does")
+	}
+	m, unmap, err := mapFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, stats, err := tableOf(ctx, schema, path, opt, m)
+	if err != nil {
+		return nil, nil, errors.Join(err, unmap())
+	}
+	t.unmap = unmap
+	return t, stats, nil
+}
+
+// tableOf is the table whose packed form is m, which the table's blocks go on using.
+func tableOf(ctx context.Context, schema *Schema, path string, opt Options, m []byte) (*Table, *LoadStats, error) {
+	p, err := readFooter(m[:min(len(m), packHeader)], int64(len(m)), func(offset, length int64) ([]byte, error) {
+		return m[offset : offset+length], nil
+	})
+	if err != nil {
+		return nil, nil, packError(path, err)
+	}
+	labelled := p.flags&packLabelled != 0
+	switch {
+	case p.schema.Fingerprint() != schema.Fingerprint():
+		return nil, nil, &Error{File: path, Field: "schema", Found: "a table that was packed under another one", Allowed: "the schema that it was packed under; name, rows and format may differ", Hint: "sotto data info shows it; pack the table again for another schema or label"}
+	case !labelled && !opt.Unlabelled:
+		return nil, nil, &Error{File: path, Found: "a table that was packed without its labels", Allowed: "a table with labels"}
+	case opt.Labels != "":
+		return nil, nil, &Error{File: opt.Labels, Found: "a file of labels", Allowed: "none: a packed table holds its labels"}
+	case p.stats.Dropped > 0 && schema.OnBadRow == BadRowStop:
+		return nil, nil, &Error{File: path, Found: "rows that did not fit the schema when the table was packed", Allowed: "none, since on_bad_row is stop", Hint: "on_bad_row: drop in the schema goes on without such rows"}
+	case opt.Rows > 0 && p.rows != opt.Rows:
+		return nil, nil, &Error{File: path, Field: "rows", Found: fmt.Sprintf("%d rows", p.rows), Allowed: fmt.Sprintf("exactly %d, the number in the schema, under replace-one", opt.Rows)}
+	case p.stats.Dropped == p.rows:
+		return nil, nil, &Error{File: path, Found: "no row that fits the schema", Allowed: "rows as the schema describes them"}
+	}
+	t := newBuilder(schema, opt).table
+	t.Blocks = make([]*Block, len(p.chunks))
+	verify := newChunkCheck(schema)
+	if err := eachChunk(ctx, len(p.chunks), func(i int) error {
+		c := &p.chunks[i]
+		k, err := c.block(m[c.offset:c.offset+c.size], t.Dim, p.flags)
+		if err == nil {
+			err = verify.block(k)
+		}
+		if err != nil {
+			return &Error{File: path, Field: fmt.Sprintf("chunk %d", i+1), Found: err.Error(), Allowed: "a chunk as it was written", Hint: "copy the file again, or pack the table again"}
+		}
+		if opt.Unlabelled {
+			k.Y = nil
+		}
+		t.Blocks[i] = k
+		return nil
+	}); err != nil {
+		return nil, nil, err
+	}
+	if opt.Digest != nil {
+		*opt.Digest = p.digest
+	}
+	if p.stats.Clamped == nil {
+		p.stats.Clamped = map[string]int{}
+	}
+	return t, &p.stats, nil
+}
+
+// eachChunk calls f for 0 … n-1, on all cores, until one fails. Of several errors
+// it returns that of the first chunk.
+func eachChunk(ctx context.Context, n int, f func(int) error) error {
+	var next atomic.Int64
+	var mu sync.Mutex
+	var first error
+	at := n
+	var done sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		done.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n || ctx.Err() != nil {
+					return
+				}
+				if err := f(i); err != nil {
+					mu.Lock()
+					if i < at {
+						first, at = err, i
+					}
+					mu.Unlock()
+					next.Store(int64(n)) // chunks before i are done or at work
+					return
+				}
+			}
+		})
+	}
+	done.Wait()
+	if first != nil {
+		return first
+	}
+	return ctx.Err()
+}
+
+// chunkError says what is wrong with a chunk, in words for a person.
+type chunkError string
+
+func (e chunkError) Error() string { return string(e) }
+
+const (
+	errChunkSum  = chunkError("rows that were altered after they were packed")
+	errChunkRows = chunkError("rows that are not encoded as the schema asks")
+)
+
+// block is the block that stands in b, whose checksum is right.
+func (c *packChunk) block(b []byte, dim int, flags uint32) (*Block, error) {
+	if sha256.Sum256(b) != c.sum {
+		return nil, errChunkSum
+	}
+	k := &Block{N: c.rows, Dim: dim}
+	part := func(n int) []byte {
+		p := b[:n:n]
+		b = b[padded(n):]
+		return p
+	}
+	if flags&packSparse != 0 {
+		k.Start = numbers[int32](part(4 * (c.rows + 1)))
+		k.Col = numbers[int32](part(4 * c.nonzero))
+		k.Val = numbers[float32](part(4 * c.nonzero))
+	} else {
+		k.X = numbers[float32](part(4 * c.rows * dim))
+	}
+	if flags&packLabelled != 0 {
+		k.Y = numbers[float32](part(4 * c.rows))
+	}
+	k.Norm = numbers[float32](part(4 * c.rows))
+	if c.drops {
+		p := part(c.rows)
+		for _, v := range p {
+			if v > 1 { // no value of a bool
+				return nil, errChunkRows
+			}
+		}
+		k.Drop = unsafe.Slice((*bool)(unsafe.Pointer(&p[0])), len(p))
+	}
+	return k, nil
+}
+
+// numbers are the numbers that stand in b, which begins at a multiple of their
+// size.
+func numbers[T float32 | int32](b []byte) []T {
+	if len(b) == 0 {
+		return []T{}
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), len(b)/4)
+}
+
+// A chunkCheck holds rows to what the encoder promises of them.
+type chunkCheck struct {
+	rule    rowRule
+	inv     float64 // 1/unit
+	classes float32 // 0: the label is a number from lo to hi
+	lo, hi  float32
+}
+
+func newChunkCheck(s *Schema) *chunkCheck {
+	c := &chunkCheck{rule: newRowRule(s.bound(), s.unit(), false, s.Norm == NormL1), inv: 1 / s.unit(), classes: float32(s.Classes())}
+	if b := s.LabelBounds(); b != nil {
+		c.lo, c.hi = b.inward()
+	}
+	return c
+}
+
+func (c *chunkCheck) block(k *Block) error {
+	if k.Start != nil && (k.Start[0] != 0 || int(k.Start[k.N]) != len(k.Col)) {
+		return errChunkRows
+	}
+	for i := range k.N {
+		var x []float32
+		if k.Start == nil {
+			x = k.X[i*k.Dim : (i+1)*k.Dim]
+		} else {
+			from, to := k.Start[i], k.Start[i+1]
+			if from < 0 || from > to || int(to) > len(k.Col) {
+				return errChunkRows
+			}
+			x = k.Val[from:to]
+			last := int32(-1)
+			for _, j := range k.Col[from:to] {
+				if j <= last || int(j) >= k.Dim {
+					return errChunkRows
+				}
+				last = j
+			}
+		}
+		sum, whole := sumSquares(x, c.inv)
+		size := sum
+		if c.rule.one {
+			size = sumAbs(x, c.inv)
+		}
+		if !whole || !(size <= c.rule.limit) || c.rule.normUp(sum) != k.Norm[i] {
+			return errChunkRows
+		}
+		dropped := k.Drop != nil && k.Drop[i]
+		if dropped && sum != 0 {
+			return errChunkRows
+		}
+		if k.Y == nil {
+			continue
+		}
+		y := k.Y[i]
+		switch {
+		case dropped && y == 0:
+		case c.classes > 0 && !(y >= 0 && y < c.classes && y == float32(int32(y))):
+			return errChunkRows
+		case c.classes == 0 && !(y >= c.lo && y <= c.hi):
+			return errChunkRows
+		}
+	}
+	return nil
+}
+
+// sumSquares is Σ(x/unit)², and whether every x/unit is a whole number. Where it is
+// not, the sum means nothing; where it is, the sum is exact or above 2⁴⁹.
+func sumSquares(x []float32, inv float64) (sum float64, whole bool) {
+	whole = true
+	for _, v := range x {
+		k := float64(v) * inv
+		if float64(int64(k)) != k {
+			whole = false
+		}
+		sum += k * k
+	}
+	return sum, whole
+}
+
+// sumAbs is Σ|x/unit|: exact, or above 2⁴⁹, where every x/unit is a whole number.
+func sumAbs(x []float32, inv float64) (sum float64) {
+	for _, v := range x {
+		sum += math.Abs(float64(v) * inv)
+	}
+	return sum
+}

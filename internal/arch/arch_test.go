@@ -73,6 +73,7 @@ var table = map[string][]string{
 	"cmd/sotto": join(public, []string{"data", "model", "method", "oracle/live", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "internal/chart"}),
 
 	// Helpers of tests: see helpers.
+	"internal/audit":    {},
 	"internal/needs":    {},
 	"model/modeltest":   {"data", "model"},
 	"method/methodtest": join(public, []string{"data", "model", "model/modeltest", "method", "oracle/live", "oracle/replay", "run", "run/trace", "run/ledger", "run/report"}),
@@ -80,7 +81,7 @@ var table = map[string][]string{
 
 // helpers are packages for tests: only tests and other helpers import them, and
 // the rules on the clock, files and random numbers leave them alone.
-var helpers = []string{"internal/needs", "model/modeltest", "method/methodtest"}
+var helpers = []string{"internal/audit", "internal/needs", "model/modeltest", "method/methodtest"}
 
 // dataReaders are the only packages that may import data themselves.
 var dataReaders = []string{"data", "model", "oracle/live", "run", "cmd/sotto"}

@@ -1,11 +1,19 @@
-// Package mech holds the mechanisms that add noise to a sum. A mechanism both adds the
-// noise and states its event, from one field: what is claimed is what is done.
+// Package mech holds the mechanisms: noise added to a sum (Gaussian, Laplace,
+// SymmetricGaussian), a search that tells which query first reaches a threshold
+// (AboveThreshold), and choices among candidates (Select, PermuteAndFlip). A mechanism both
+// acts and states its event, from the same fields: what is claimed is what is done. What
+// each claim rests on stands in PROOFS.md beside the code; audit_test.go puts each to the
+// test, and mechanisms with planted faults beside it.
 //
-// A sum is a vector of int64 counts of a public power-of-two grid (Grid). The noise is
-// rounded to the same grid and added exactly (R15; package noise says why the theorems
-// about continuous noise then hold). The sensitivity that the noise is scaled to must
-// include what rounding the sum to the grid adds to it: for a clip bound C it is
-// clip.Sensitivity(C, adjacency) + Slack(grid, dim, norm), with grid = Grid(C, dim, norm).
+// Values are int64 counts of a public power-of-two grid (Grid). Noise is rounded to the
+// same grid and added exactly, and choices are drawn exactly from the law of the counts
+// (R15; package noise says why the theorems about continuous noise then hold). The
+// sensitivity that a mechanism is given must include what rounding to the grid adds to it:
+//
+//	sum, clip bound C        clip.Sensitivity(C, adjacency) + Slack(grid, dim, norm)
+//	symmetric d×d matrix     its Frobenius sensitivity + Slack(grid, d·d, 2)
+//	query of a search        its sensitivity + Slack(grid, 1, 1)
+//	score of a candidate     its sensitivity + Slack(grid, 1, 1)
 package mech
 
 import (
@@ -119,22 +127,31 @@ func counts(invalid error, factor, grid, sens float64) (float64, error) {
 	if invalid != nil {
 		return 0, invalid
 	}
-	if err := checkGrid(grid); err != nil {
+	steps, err := gridSteps(grid, sens)
+	if err != nil {
 		return 0, err
 	}
-	if !(sens >= grid) || math.IsInf(sens, 1) {
-		return 0, fmt.Errorf("mech: sensitivity is %v; allowed is any finite number from the grid, %v, up", sens, grid)
-	}
-	scale := math.Nextafter(factor*(sens/grid), math.Inf(1))
+	scale := math.Nextafter(factor*steps, math.Inf(1))
 	if !(scale <= noise.MaxScale) {
 		return 0, fmt.Errorf("mech: noise of %v grid steps does not fit; allowed are at most 2⁵⁴", scale)
 	}
 	return scale, nil
 }
 
-func checkGrid(grid float64) error {
+// gridSteps returns the sensitivity in counts of the grid.
+func gridSteps(grid, sens float64) (float64, error) {
 	if frac, _ := math.Frexp(grid); !(grid > 0) || frac != 0.5 {
-		return fmt.Errorf("mech: grid is %v; allowed is a power of two", grid)
+		return 0, fmt.Errorf("mech: grid is %v; allowed is a power of two", grid)
 	}
-	return nil
+	if !(sens >= grid) || math.IsInf(sens, 1) {
+		return 0, fmt.Errorf("mech: sensitivity is %v; allowed is any finite number from the grid, %v, up", sens, grid)
+	}
+	return sens / grid, nil
 }
+
+// limit bounds what a search or a choice computes with. Values beyond it are brought to
+// it, which brings no two of them further apart, so that sums with noise and differences fit
+// int64.
+const limit = 1<<62 - 1
+
+func clamp(v int64) int64 { return min(max(v, -limit), limit) }

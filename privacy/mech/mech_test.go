@@ -127,7 +127,7 @@ func TestGrid(t *testing.T) {
 		bound := math.Ldexp(rapid.Float64Range(0.5, 1).Draw(t, "bound"), rapid.IntRange(-900, 1000).Draw(t, "exponent"))
 		dim, norm := rapid.IntRange(1, 1<<40).Draw(t, "dim"), rapid.IntRange(1, 2).Draw(t, "norm")
 		g := Grid(bound, dim, norm)
-		if checkGrid(g) != nil || Slack(g, dim, norm) > bound*0x1p-14 || Slack(2*g, dim, norm) <= bound*0x1p-14 {
+		if _, err := gridSteps(g, g); err != nil || Slack(g, dim, norm) > bound*0x1p-14 || Slack(2*g, dim, norm) <= bound*0x1p-14 {
 			t.Fatalf("Grid(%v, %d, %d) = %v is not the largest", bound, dim, norm, g)
 		}
 	})

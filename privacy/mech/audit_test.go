@@ -1,0 +1,317 @@
+package mech
+
+import (
+	"math"
+	"testing"
+
+	"github.com/sottodp/sotto/internal/audit"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/noise"
+)
+
+// What the audit holds each mechanism to: a lower bound on ε, drawn from its outcomes on two
+// neighbours, that a private mechanism passes with probability auditFailure at most.
+// A bound within nearly of the claim shows that the audit would see a smaller fault, too.
+const (
+	auditFailure = 1e-6
+	auditSens    = 8 // grid steps between neighbours, on a grid of 1
+)
+
+// An audited mechanism draws a label from its law on the input or on its neighbour.
+type audited func(neighbour bool, src *noise.Source) int
+
+// laws are the two of them, on streams of their own.
+func (a audited) laws(name string) (p, q audit.Law) {
+	one, two := noise.NewSeeded(1, "audit "+name, 0), noise.NewSeeded(1, "audit "+name, 1)
+	return func() int { return a(false, one) }, func() int { return a(true, two) }
+}
+
+// bucket is the label of a number: clamped to ±limit, so that there are 2·limit + 1.
+func bucket(v int64, limit int64) int { return int(min(max(v, -limit), limit) + limit) }
+
+// shifted is noise on 0 or on one sensitivity.
+func shifted(add func(v []int64, src *noise.Source)) audited {
+	v := make([]int64, 1)
+	return func(neighbour bool, src *noise.Source) int {
+		v[0] = 0
+		if neighbour {
+			v[0] = auditSens
+		}
+		add(v, src)
+		return bucket(v[0], 200)
+	}
+}
+
+// additive is a mechanism on 0 or on one sensitivity.
+func additive(m Additive) audited {
+	return shifted(func(v []int64, src *noise.Source) { must(m.Add(v, 1, auditSens, src)) })
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// oneSided turns noise on v from 0 up.
+func oneSided(add func(v []int64, src *noise.Source)) audited {
+	return shifted(func(v []int64, src *noise.Source) {
+		at := v[0]
+		add(v, src)
+		v[0] = at + max(v[0]-at, at-v[0])
+	})
+}
+
+// matrix is the entry beside the diagonal of a 2×2 matrix: neighbours differ there alone,
+// by √½ of the Frobenius sensitivity.
+func matrix(add func(v []int64, sens float64, src *noise.Source)) audited {
+	v := make([]int64, 3)
+	return func(neighbour bool, src *noise.Source) int {
+		clear(v)
+		if neighbour {
+			v[1] = auditSens
+		}
+		add(v, math.Sqrt2*auditSens, src)
+		return bucket(v[1], 200)
+	}
+}
+
+// queries are those of the search under audit: on the input all but the last lie half a sensitivity
+// below the threshold and the last as much above it; on the neighbour each is
+// moved by one sensitivity, against the others.
+const queries = 12
+
+func query(k int, neighbour bool) int64 {
+	if (k == queries-1) != neighbour {
+		return auditSens / 2
+	}
+	return -auditSens / 2
+}
+
+// searching is the number of the query that ends the search, or that none does.
+func searching(m AboveThreshold) audited {
+	return func(neighbour bool, src *noise.Source) int {
+		s, err := m.Start(0, 1, auditSens, src)
+		must(err)
+		for k := range queries {
+			reached, err := s.Ask(query(k, neighbour))
+			must(err)
+			if reached {
+				return k
+			}
+		}
+		return queries
+	}
+}
+
+// faultySearch is a search written as it should not be: draw sets the noise of the threshold
+// and of the answers.
+func faultySearch(draw func(src *noise.Source, bar, answer []int64)) audited {
+	bar, answer := make([]int64, 1), make([]int64, queries)
+	return func(neighbour bool, src *noise.Source) int {
+		bar[0] = 0
+		clear(answer)
+		draw(src, bar, answer)
+		for k := range queries {
+			if query(k, neighbour)+answer[k] >= bar[0] {
+				return k
+			}
+		}
+		return queries
+	}
+}
+
+// endless is a search that goes on after the first success under the same threshold noise. The
+// first half of the queries is moved up, the other down; the label is how many of each succeed.
+func endless(bar, each float64) audited {
+	z, v := make([]int64, 1), make([]int64, queries)
+	return func(neighbour bool, src *noise.Source) int {
+		z[0] = 0
+		for k := range v {
+			v[k] = auditSens / 2
+			if (k < queries/2) != neighbour {
+				v[k] = -v[k]
+			}
+		}
+		src.AddLaplace(z, bar*auditSens)
+		src.AddLaplace(v, each*auditSens)
+		told := 0
+		for k := range v {
+			if v[k] >= z[0] {
+				told += 1 + 6*(2*k/queries) // 1 for the first half, 7 for the second
+			}
+		}
+		return told
+	}
+}
+
+// choice is the number of the candidate chosen; scores of the input and of its neighbour.
+func choice(m Chooser, scores, neighbours []int64) audited {
+	return func(neighbour bool, src *noise.Source) int {
+		s := scores
+		if neighbour {
+			s = neighbours
+		}
+		i, err := m.Choose(s, 1, auditSens, src)
+		must(err)
+		return i
+	}
+}
+
+// wrongWay is the choice of soundness.md, S-B1: exponential noise is taken off the scores.
+func wrongWay(scale float64, scores, neighbours []int64) audited {
+	v := make([]int64, len(scores))
+	return func(neighbour bool, src *noise.Source) int {
+		s := scores
+		if neighbour {
+			s = neighbours
+		}
+		clear(v)
+		src.AddLaplace(v, scale)
+		best := 0
+		for i := range v {
+			v[i] = s[i]<<20 - max(v[i], -v[i])
+			if v[i] > v[best] {
+				best = i
+			}
+		}
+		return best
+	}
+}
+
+// raised is k scores of 0, the first of which is moved by up and the others by rest.
+func raised(k int, up, rest int64) (scores, neighbours []int64) {
+	scores, neighbours = make([]int64, k), make([]int64, k)
+	for i := range neighbours {
+		neighbours[i] = rest
+	}
+	neighbours[0] = up
+	return scores, neighbours
+}
+
+// TestAudit: 10⁶ outcomes of each mechanism on each of two neighbours refute no claim, and those
+// of mechanisms with planted faults refute theirs. Seeds are fixed. With random ones each line
+// would fail by chance at most once in 10⁶; the faults have bounds far above the claim.
+func TestAudit(t *testing.T) {
+	if underRace {
+		t.Skip("the race detector slows it tenfold, and it has one goroutine")
+	}
+	const delta = 0.01
+	gauss := func(sigma float64) float64 {
+		loss, err := account.GDP{}.Loss(privacy.Gaussian{Sigma: sigma}, privacy.AddRemove)
+		must(err)
+		return loss.Epsilon(delta)
+	}
+	laplace := func(scale float64) func(v []int64, src *noise.Source) {
+		return func(v []int64, src *noise.Source) { must(Laplace{scale}.Add(v, 1, auditSens, src)) }
+	}
+	gaussian := func(sigma float64) func(v []int64, src *noise.Source) {
+		return func(v []int64, src *noise.Source) { must(Gaussian{sigma}.Add(v, 1, auditSens, src)) }
+	}
+	symmetric := func(sigma float64) audited {
+		return matrix(func(v []int64, sens float64, src *noise.Source) {
+			must(SymmetricGaussian{sigma}.Add(v, 1, sens, src))
+		})
+	}
+	// Scales of the search: ε = 1/2 + 2/4.
+	const bar, each = 2, 4
+	at := AboveThreshold{Threshold: bar, Query: each, Max: queries}
+	lap := func(scale float64, src *noise.Source, v []int64) { src.AddLaplace(v, scale*auditSens) }
+
+	many, manyMoved := raised(40, auditSens, -auditSens)
+	fewer, fewerMoved := raised(40, -auditSens, auditSens)
+	up, upMoved := raised(40, auditSens, 0)
+	one, oneMoved := raised(21, auditSens, 0) // S-B1
+	for _, c := range []struct {
+		name   string
+		claim  float64
+		delta  float64
+		nearly float64 // the audit finds at least this part of the claim
+		labels int
+		right  audited
+		wrong  map[string]audited
+	}{
+		{"laplace", 1 / 1.5, 0, 0.95, 401, additive(Laplace{1.5}), map[string]audited{
+			"half the noise":  additive(Laplace{0.75}),
+			"one-sided noise": oneSided(laplace(1.5)),
+		}},
+		{"gaussian", gauss(1.5), delta, 0.9, 401, additive(Gaussian{1.5}), map[string]audited{
+			"half the noise":            additive(Gaussian{0.75}),
+			"one-sided noise":           oneSided(gaussian(1.5)),
+			"sensitivity off by two":    shifted(func(v []int64, src *noise.Source) { must(Gaussian{1.5}.Add(v, 1, auditSens/2, src)) }),
+			"variance taken for the σ²": shifted(func(v []int64, src *noise.Source) { must(Gaussian{math.Sqrt(1.5) / 1.5}.Add(v, 1, auditSens, src)) }),
+		}},
+		{"symmetric", gauss(1.5), delta, 0.9, 401, symmetric(1.5), map[string]audited{
+			"half the noise": symmetric(0.75),
+			"deviation halved, not variance": matrix(func(v []int64, sens float64, src *noise.Source) {
+				src.AddGaussian(v, 1.5*sens/2)
+			}),
+		}},
+		{"search", 1./bar + 2./each, 0, 0.7, 49, searching(at), map[string]audited{
+			"half the noise": searching(AboveThreshold{bar / 2, each / 2, queries}),
+			"reused query noise": faultySearch(func(src *noise.Source, z, v []int64) {
+				lap(bar, src, z)
+				lap(each, src, v[:1])
+				for k := range v {
+					v[k] = v[0]
+				}
+			}),
+			"threshold noise reused for the queries": faultySearch(func(src *noise.Source, z, v []int64) {
+				lap(bar, src, z)
+				for k := range v {
+					v[k] = z[0]
+				}
+			}),
+			"goes on after the first success": endless(bar, each),
+			"no noise on the answers":         faultySearch(func(src *noise.Source, z, v []int64) { lap(bar, src, z) }),
+		}},
+		{"select", 1, 0, 0.85, 40, choice(Select{Epsilon: 1}, many, manyMoved), map[string]audited{
+			"half the noise":                 choice(Select{Epsilon: 2}, many, manyMoved),
+			"taken for monotone":             choice(Select{Epsilon: 1, Monotone: true}, many, manyMoved),
+			"S-B1, noise in the wrong way":   wrongWay(auditSens<<20, one, oneMoved),
+			"no noise, the best is chosen":   choice(Select{Epsilon: 1000}, many, manyMoved),
+			"S-B1, at twice the sensitivity": wrongWay(2*auditSens<<20, many, manyMoved),
+		}},
+		{"monotone select", 1, 0, 0.85, 40, choice(Select{Epsilon: 1, Monotone: true}, up, upMoved), map[string]audited{
+			"half the noise": choice(Select{Epsilon: 2, Monotone: true}, up, upMoved),
+		}},
+		{"permute and flip", 1, 0, 0.85, 40, choice(PermuteAndFlip{Epsilon: 1}, fewer, fewerMoved), map[string]audited{
+			"half the noise":     choice(PermuteAndFlip{Epsilon: 2}, fewer, fewerMoved),
+			"taken for monotone": choice(PermuteAndFlip{Epsilon: 1, Monotone: true}, fewer, fewerMoved),
+		}},
+	} {
+		p, q := c.right.laws(c.name)
+		if got := audit.Epsilon(p, q, 1_000_000, c.labels, c.delta, auditFailure); got > c.claim || got < c.nearly*c.claim {
+			t.Errorf("%s: found ε ≥ %.4f; want from %.4f to the claim, %.4f", c.name, got, c.nearly*c.claim, c.claim)
+		} else {
+			t.Logf("%s: ε ≥ %.4f of %.4f", c.name, got, c.claim)
+		}
+		for fault, m := range c.wrong {
+			p, q := m.laws(c.name + fault)
+			if got := audit.Epsilon(p, q, 200_000, c.labels, c.delta, auditFailure); got <= c.claim {
+				t.Errorf("%s, %s: not caught: ε ≥ %.4f, the claim is %.4f", c.name, fault, got, c.claim)
+			} else {
+				t.Logf("%s, %s: ε ≥ %.4f of %.4f", c.name, fault, got, c.claim)
+			}
+		}
+	}
+}
+
+// TestAuditOfTheRange: the log odds of two candidates move by ε at most if Select chooses, and by more if
+// PermuteAndFlip does, which therefore must not claim it (R19).
+func TestAuditOfTheRange(t *testing.T) {
+	if underRace {
+		t.Skip("the race detector slows it tenfold, and it has one goroutine")
+	}
+	scores, neighbours := raised(2, -auditSens, auditSens)
+	p, q := choice(Select{Epsilon: 1}, scores, neighbours).laws("range")
+	if got := audit.Range(p, q, 1_000_000, 2, 0, 1, auditFailure); got > 1 || got < 0.95 {
+		t.Errorf("select: found a range of %.4f; want 0.95 to 1", got)
+	}
+	p, q = choice(PermuteAndFlip{Epsilon: 1}, scores, neighbours).laws("range")
+	// ln(2e − 1) = 1.49.
+	if got := audit.Range(p, q, 1_000_000, 2, 0, 1, auditFailure); got < 1.4 {
+		t.Errorf("permute and flip: found a range of %.4f; want about 1.49", got)
+	}
+}

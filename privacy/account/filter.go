@@ -10,15 +10,20 @@ import (
 
 // A Currency is a measure of cost that may be spent adaptively: events and their
 // costs may be chosen after seeing earlier outcomes, as long as the sum stays
-// within a limit fixed beforehand. That is proven for the four below and false
-// for (ε, δ) of the best order or of privacy loss distributions, so the set is
-// sealed. PROOFS.md#filters.
+// within a limit fixed beforehand. That is proven for those below and false for
+// (ε, δ) of the best order or of privacy loss distributions, so the set is sealed.
+// PROOFS.md#filters, PROOFS.md#filter-orders.
 type Currency interface {
 	fmt.Stringer
-	// cost is what an event costs, rounded up.
-	cost(privacy.Event, privacy.Adjacency) (float64, error)
-	// limit is the most that may be spent under the budget, rounded down.
-	limit(privacy.Budget) float64
+	// cost is what an event costs, rounded up: one number per order, and one alone
+	// where the currency has no orders.
+	cost(privacy.Event, privacy.Adjacency) ([]float64, error)
+	// limits are the most that may be spent under the budget, rounded down. A run
+	// must stay within one of them; one that is not above 0 is closed.
+	limits(privacy.Budget) []float64
+	// epsilon is the least ε, rounded up, with which a budget of this δ covers what
+	// was spent.
+	epsilon(spent []float64, delta float64) float64
 }
 
 type (
@@ -26,68 +31,155 @@ type (
 	PureCurrency struct{}
 	// ZCDPCurrency spends ρ of zero-concentrated differential privacy.
 	ZCDPCurrency struct{}
-	// GDPCurrency spends μ² of Gaussian differential privacy.
+	// GDPCurrency spends μ² of Gaussian differential privacy: of Gaussian noise on
+	// whole tables, and of nothing else.
 	GDPCurrency struct{}
 	// RDPOrder spends Rényi divergence of the one order Alpha > 1, fixed before
 	// the first release.
 	RDPOrder struct{ Alpha float64 }
+	// RDPCurrency spends Rényi divergence of several orders at once, among which δ
+	// is shared evenly. It goes on while one of them has budget left.
+	RDPCurrency struct {
+		// Orders are the orders α > 1. None means 2, 4, 8 … 32768, which the meaning
+		// of stored budgets rests on: it never changes. Small ε needs the large ones.
+		Orders []float64
+	}
 )
 
 func (PureCurrency) String() string { return "pure ε" }
 func (ZCDPCurrency) String() string { return "zCDP ρ" }
 func (GDPCurrency) String() string  { return "GDP μ²" }
 func (c RDPOrder) String() string   { return fmt.Sprintf("RDP of order %.6g", c.Alpha) }
-
-func costOf(e privacy.Event, adj privacy.Adjacency, known func() (float64, error)) (float64, error) {
-	l, err := trivial(e, adj)
-	switch {
-	case err != nil:
-		return 0, err
-	case l == infinite{}:
-		return math.Inf(1), nil
-	case l == none{}:
-		return 0, nil
-	}
-	return known()
+func (c RDPCurrency) String() string {
+	o := c.orders()
+	return fmt.Sprintf("RDP of %d orders from %.6g to %.6g", len(o), o[0], o[len(o)-1])
 }
 
-func (PureCurrency) cost(e privacy.Event, adj privacy.Adjacency) (float64, error) {
+var geometricOrders = [...]float64{2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768}
+
+func (c RDPCurrency) orders() []float64 {
+	if len(c.Orders) == 0 {
+		return geometricOrders[:]
+	}
+	return c.Orders
+}
+
+func costOf(e privacy.Event, adj privacy.Adjacency, known func() (float64, error)) ([]float64, error) {
+	l, err := trivial(e, adj)
+	cost := 0.0
+	switch {
+	case err != nil:
+		return nil, err
+	case l == infinite{}:
+		cost = math.Inf(1)
+	case l == none{}:
+	default:
+		if cost, err = known(); err != nil {
+			return nil, err
+		}
+	}
+	return []float64{cost}, nil
+}
+
+func (PureCurrency) cost(e privacy.Event, adj privacy.Adjacency) ([]float64, error) {
 	return costOf(e, adj, func() (float64, error) { return pureEpsilon(Pure{}, e, adj) })
 }
 
-func (ZCDPCurrency) cost(e privacy.Event, adj privacy.Adjacency) (float64, error) {
+func (ZCDPCurrency) cost(e privacy.Event, adj privacy.Adjacency) ([]float64, error) {
 	return costOf(e, adj, func() (float64, error) { return ZCDP{}.rho(e, adj) })
 }
 
-func (GDPCurrency) cost(e privacy.Event, adj privacy.Adjacency) (float64, error) {
+func (GDPCurrency) cost(e privacy.Event, adj privacy.Adjacency) ([]float64, error) {
 	return costOf(e, adj, func() (float64, error) { return GDP{}.muSquared(e, adj) })
 }
 
-func (c RDPOrder) cost(e privacy.Event, adj privacy.Adjacency) (float64, error) {
-	return RDP{}.Divergence(e, adj, c.Alpha)
+func (c RDPOrder) cost(e privacy.Event, adj privacy.Adjacency) ([]float64, error) {
+	return RDPCurrency{[]float64{c.Alpha}}.cost(e, adj)
 }
 
-func (PureCurrency) limit(b privacy.Budget) float64 { return b.Epsilon }
-
-func (ZCDPCurrency) limit(b privacy.Budget) float64 {
-	return largest(func(rho float64) bool { return zcdpLoss{rho: rho}.Epsilon(b.Delta) <= b.Epsilon })
+func (c RDPCurrency) cost(e privacy.Event, adj privacy.Adjacency) ([]float64, error) {
+	orders := c.orders()
+	costs := make([]float64, len(orders))
+	for i, order := range orders {
+		var err error
+		if costs[i], err = (RDP{}).Divergence(e, adj, order); err != nil {
+			return nil, err
+		}
+	}
+	return costs, nil
 }
 
-func (GDPCurrency) limit(b privacy.Budget) float64 {
-	return largest(func(squared float64) bool {
+func (PureCurrency) limits(b privacy.Budget) []float64 { return []float64{b.Epsilon} }
+
+func (ZCDPCurrency) limits(b privacy.Budget) []float64 {
+	return []float64{largest(func(rho float64) bool { return zcdpLoss{rho: rho}.Epsilon(b.Delta) <= b.Epsilon })}
+}
+
+func (GDPCurrency) limits(b privacy.Budget) []float64 {
+	return []float64{largest(func(squared float64) bool {
 		return gdpLoss{mu: math.Sqrt(squared) * (1 + 1e-15)}.Delta(b.Epsilon) <= b.Delta
-	})
+	})}
 }
 
-// limit inverts the improved conversion: below B(α) the cost of order α is
-// (ε, δ). Where B(α) is not above 0 the order is closed (R23).
-func (c RDPOrder) limit(b privacy.Budget) float64 {
-	if !(c.Alpha > 1) || math.IsInf(c.Alpha, 1) || b.Delta == 0 {
+func (c RDPOrder) limits(b privacy.Budget) []float64 {
+	return RDPCurrency{[]float64{c.Alpha}}.limits(b)
+}
+
+// limits inverts the improved conversion at δ over the number of orders:
+// B(α) = ε + ln(δπ/c(α))/(α−1). Where B(α) is not above 0 the order is closed (R23).
+func (c RDPCurrency) limits(b privacy.Budget) []float64 {
+	orders := c.orders()
+	limits := make([]float64, len(orders))
+	for i, order := range orders {
+		free := c.free(order, b.Delta)
+		if limits[i] = b.Epsilon - free - 1e-14*(b.Epsilon+math.Abs(free)); math.IsNaN(limits[i]) {
+			limits[i] = math.Inf(-1)
+		}
+	}
+	return limits
+}
+
+// free is what the conversion of one order adds to its divergence, rounded up;
+// +Inf for an order that proves nothing.
+func (c RDPCurrency) free(order, delta float64) float64 {
+	if !(order > 1) || math.IsInf(order, 1) || !(delta > 0) {
+		return math.Inf(1)
+	}
+	shared := math.Log(delta) - math.Log(float64(len(c.orders())))
+	return improvedEpsilon(order-1, 0, shared-4e-16*math.Abs(shared))
+}
+
+func (PureCurrency) epsilon(spent []float64, _ float64) float64 { return spent[0] }
+
+func (ZCDPCurrency) epsilon(spent []float64, delta float64) float64 {
+	if spent[0] == 0 {
 		return 0
 	}
-	free := improvedEpsilon(c.Alpha-1, 0, math.Log(b.Delta)) // what the conversion adds
-	limit := b.Epsilon - free
-	return limit - 1e-14*(b.Epsilon+math.Abs(free))
+	return zcdpLoss{rho: spent[0]}.Epsilon(delta)
+}
+
+func (GDPCurrency) epsilon(spent []float64, delta float64) float64 {
+	if spent[0] == 0 {
+		return 0
+	}
+	return gdpLoss{mu: math.Sqrt(spent[0]) * (1 + 1e-15)}.Epsilon(delta)
+}
+
+func (c RDPOrder) epsilon(spent []float64, delta float64) float64 {
+	return RDPCurrency{[]float64{c.Alpha}}.epsilon(spent, delta)
+}
+
+func (c RDPCurrency) epsilon(spent []float64, delta float64) float64 {
+	least, nothing := math.Inf(1), true
+	for i, order := range c.orders() {
+		nothing = nothing && spent[i] == 0
+		e := spent[i] + c.free(order, delta)
+		least = math.Min(least, math.Max(0, e+3e-14*(spent[i]+math.Abs(e))))
+	}
+	if nothing {
+		return 0
+	}
+	return least
 }
 
 // largest is the largest x > 0 that is fine, to 1e-12 and from below, or 0; fine
@@ -108,14 +200,47 @@ func largest(fine func(x float64) bool) float64 {
 	return lo
 }
 
+// sums are what was spent, order by order.
+type sums []sum
+
+// plus is s with a cost added. The receiver stays as it is.
+func (s sums) plus(cost []float64) sums {
+	after := make(sums, len(cost))
+	copy(after, s)
+	for i, c := range cost {
+		after[i].add(c)
+	}
+	return after
+}
+
+func (s sums) up() []float64 {
+	v := make([]float64, len(s))
+	for i := range s {
+		v[i] = s[i].up()
+	}
+	return v
+}
+
+// mostLeft is the order that has the most left: the least part of its limit is spent.
+// The part is +Inf where every order is closed.
+func mostLeft(spent, limits []float64) (order int, part float64) {
+	part = math.Inf(1)
+	for i, limit := range limits {
+		if limit > 0 && spent[i]/limit < part {
+			order, part = i, spent[i]/limit
+		}
+	}
+	return order, part
+}
+
 // A Filter is a meter for events that are chosen on the way. It owns a budget in
 // one currency and admits an event only if the sum of all costs so far stays
 // within it.
 type Filter struct {
 	budget   privacy.Budget
 	currency Currency
-	limit    float64
-	spent    sum
+	limits   []float64
+	spent    sums
 }
 
 // NewFilter makes a filter of a budget. A budget with which the currency could
@@ -127,11 +252,12 @@ func NewFilter(c Currency, b privacy.Budget) (*Filter, error) {
 	if err := b.Validate(); err != nil {
 		return nil, fmt.Errorf("filter: budget: %w", err)
 	}
-	limit := c.limit(b)
-	if !(limit > 0) {
+	f := &Filter{budget: b, currency: c, limits: c.limits(b)}
+	f.spent = make(sums, len(f.limits))
+	if _, part := mostLeft(f.spent.up(), f.limits); math.IsInf(part, 1) {
 		return nil, fmt.Errorf("filter: a budget of %v buys nothing in %v: %w", b, c, privacy.ErrExhausted)
 	}
-	return &Filter{budget: b, currency: c, limit: limit}, nil
+	return f, nil
 }
 
 // Adjacency implements Meter.
@@ -141,12 +267,20 @@ func (f *Filter) Adjacency() privacy.Adjacency { return f.budget.Adjacency }
 func (f *Filter) Budget() privacy.Budget { return f.budget }
 
 // Spent is the sum of the admitted costs, and Limit the most it may become, in
-// the filter's currency. What was spent depends on releases: it is information,
-// and the budget stays the guarantee.
-func (f *Filter) Spent() float64 { return f.spent.up() }
+// the filter's currency; of several orders, at the one that has the most left. What
+// was spent depends on releases: it is information, and the budget stays the
+// guarantee.
+func (f *Filter) Spent() float64 {
+	spent := f.spent.up()
+	order, _ := mostLeft(spent, f.limits)
+	return spent[order]
+}
 
 // Limit is described at Spent.
-func (f *Filter) Limit() float64 { return f.limit }
+func (f *Filter) Limit() float64 {
+	order, _ := mostLeft(f.spent.up(), f.limits)
+	return f.limits[order]
+}
 
 // Charge implements Meter. A refusal wraps privacy.ErrExhausted; an event without
 // a theorem in the filter's currency is an *UnsupportedError.
@@ -155,11 +289,11 @@ func (f *Filter) Charge(e privacy.Event) error {
 	if err != nil {
 		return fmt.Errorf("filter: %w", err)
 	}
-	after := f.spent
-	after.add(cost)
-	if !within(after.up(), f.limit) {
+	after := f.spent.plus(cost)
+	if _, part := mostLeft(after.up(), f.limits); !within(part, 1) {
+		order, _ := mostLeft(f.spent.up(), f.limits)
 		return fmt.Errorf("filter: %v costs %.6g of %v, and %.6g of %.6g are spent: %w",
-			e, cost, f.currency, f.spent.up(), f.limit, privacy.ErrExhausted)
+			e, cost[order], f.currency, f.spent[order].up(), f.limits[order], privacy.ErrExhausted)
 	}
 	f.spent = after
 	return nil

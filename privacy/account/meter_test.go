@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 
@@ -149,6 +150,8 @@ func TestFiltersNeverOverspend(t *testing.T) {
 		{GDPCurrency{}, GDP{}},
 		{RDPOrder{Alpha: 8}, RDP{Orders: []float64{8}}},
 		{RDPOrder{Alpha: 17.5}, RDP{Orders: []float64{17.5}}},
+		{RDPCurrency{}, RDP{Orders: geometricOrders[:]}},
+		{RDPCurrency{Orders: []float64{3, 12.5, 40}}, RDP{Orders: []float64{3, 12.5, 40}}},
 	} {
 		t.Run(c.currency.String(), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -161,7 +164,7 @@ func TestFiltersNeverOverspend(t *testing.T) {
 				scale := 1.0
 				for range 60 {
 					e := adversary(t, c.currency, scale)
-					before, was := f.Spent(), f.spent
+					before, was := f.spent.up(), slices.Clone(f.spent)
 					cost, err := c.currency.cost(e, privacy.AddRemove)
 					if err != nil {
 						t.Fatal(err)
@@ -169,15 +172,19 @@ func TestFiltersNeverOverspend(t *testing.T) {
 					switch err := f.Charge(e); {
 					case err == nil:
 						admitted = append(admitted, e)
-						if f.Spent() < before || f.Spent() < cost*(1-1e-12) {
-							t.Fatalf("spent went from %v to %v by a cost of %v", before, f.Spent(), cost)
+						for i, spent := range f.spent.up() {
+							if spent < before[i] || spent < cost[i]*(1-1e-12) {
+								t.Fatalf("spent went from %v to %v by a cost of %v", before[i], spent, cost[i])
+							}
 						}
 					case errors.Is(err, privacy.ErrExhausted):
-						if f.spent != was {
+						if !slices.Equal(f.spent, was) {
 							t.Fatal("a refusal changed the filter")
 						}
-						if before+cost < f.Limit()*(1-1e-9) {
-							t.Fatalf("refused %v with %v of %v spent", cost, before, f.Limit())
+						for i, limit := range f.limits {
+							if before[i]+cost[i] < limit*(1-1e-9) {
+								t.Fatalf("refused %v with %v of %v spent", cost[i], before[i], limit)
+							}
 						}
 						scale *= 1.5 // come back with something smaller
 					default:
@@ -205,7 +212,7 @@ func adversary(t *rapid.T, c Currency, scale float64) privacy.Event {
 		events = []privacy.Event{lap, pure, g, privacy.Composed{g, lap}}
 	case GDPCurrency:
 		events = []privacy.Event{g, privacy.Repeated{Count: 2, Of: g}, privacy.Composed{g, g}}
-	case RDPOrder:
+	case RDPOrder, RDPCurrency:
 		events = append(events, g, privacy.PoissonSampled{Rate: 0.05, Of: g})
 	}
 	return events[rapid.IntRange(0, len(events)-1).Draw(t, "event")]
@@ -312,69 +319,6 @@ func TestSumsRoundUp(t *testing.T) {
 			t.Fatalf("1/%v is rounded down", x)
 		}
 	})
-}
-
-func TestCalibrateIsSafeAndTight(t *testing.T) {
-	events := map[string]func(t *rapid.T) (Accountant, func(float64) privacy.Event){
-		"sampled Gaussian": func(t *rapid.T) (Accountant, func(float64) privacy.Event) {
-			q, n := logRange(1e-5, 1).Draw(t, "q"), rapid.IntRange(1, 1e5).Draw(t, "steps")
-			return Best{}, func(s float64) privacy.Event { return sampled(q, s, n) }
-		},
-		"Gaussian": func(t *rapid.T) (Accountant, func(float64) privacy.Event) {
-			a := []Accountant{GDP{}, ZCDP{}, RDP{}, Best{}}[rapid.IntRange(0, 3).Draw(t, "accountant")]
-			return a, func(s float64) privacy.Event { return privacy.Gaussian{Sigma: s} }
-		},
-		"Laplace": func(t *rapid.T) (Accountant, func(float64) privacy.Event) {
-			n := rapid.IntRange(1, 1e7).Draw(t, "steps")
-			return Pure{}, func(b float64) privacy.Event {
-				return privacy.Repeated{Count: n, Of: privacy.Laplace{Scale: b}}
-			}
-		},
-	}
-	for name, event := range events {
-		t.Run(name, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
-				a, of := event(t)
-				b := budget(logRange(0.01, 100).Draw(t, "epsilon"), logRange(1e-10, 1e-2).Draw(t, "delta"))
-				noise, err := Calibrate(a, b, of)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := NewPlan(of(noise), a, b); err != nil {
-					t.Fatalf("the noise %v is refused: %v", noise, err)
-				}
-				less, _ := a.Loss(of(noise*(1-1e-7)), b.Adjacency)
-				if eps := less.Epsilon(b.Delta); eps < b.Epsilon {
-					t.Fatalf("less noise than %v is enough: ε = %.17g of %.17g", noise, eps, b.Epsilon)
-				}
-			})
-		})
-	}
-}
-
-func TestCalibrateRefuses(t *testing.T) {
-	gauss := func(s float64) privacy.Event { return privacy.Gaussian{Sigma: s} }
-	if _, err := Calibrate(RDP{}, budget(1, 1e-5), func(float64) privacy.Event { return privacy.Gaussian{Sigma: 1} }); !errors.Is(err, privacy.ErrExhausted) {
-		t.Errorf("noise that does nothing: %v", err)
-	}
-	if _, err := Calibrate(GDP{}, budget(1, 0), gauss); !errors.Is(err, privacy.ErrExhausted) {
-		t.Errorf("δ = 0: %v", err)
-	}
-	var unsupported *UnsupportedError
-	b := privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.ReplaceOne}
-	if _, err := Calibrate(Best{}, b, func(s float64) privacy.Event { return sampled(0.1, s, 10) }); !errors.As(err, &unsupported) {
-		t.Errorf("no theorem: %v", err)
-	}
-	if _, err := Calibrate(RDP{}, privacy.Budget{}, gauss); err == nil {
-		t.Error("no budget, no error")
-	}
-	if _, err := Calibrate(RDP{}, budget(1, 1e-5), nil); err == nil {
-		t.Error("no event, no error")
-	}
-	noise, err := Calibrate(RDP{}, budget(1, 1e-5), func(float64) privacy.Event { return privacy.Composed{} })
-	if err != nil || noise != leastNoise {
-		t.Errorf("nothing to pay: %v, %v", noise, err)
-	}
 }
 
 var sink float64

@@ -46,6 +46,8 @@ var theorems = []Theorem{
 	{"pld-truncation", "Window, tails and rounding", "Gopi, Lee, Wutschitz 2021; own proof"},
 	{"plan-prefix", "A prefix of a certified plan", "own proof"},
 	{"filters", "Filters for adaptive spending", "Rogers, Roth, Ullman, Vadhan 2016; Feldman, Zrnic 2021; Lécuyer 2021; Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2023"},
+	{"filter-orders", "A filter of several orders", "Feldman, Zrnic 2021; own proof"},
+	{"tally", "Runs that hold and settle", "own proof"},
 }
 
 // Theorems lists what the figure of accountant a for event e rests on, in the

@@ -1,0 +1,121 @@
+package account
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sottodp/sotto/privacy"
+)
+
+// A Tally adds up, in one currency, what runs on the same records cost over the
+// records' life. A run first holds the most that it may release, and at its end
+// settles for what was charged of it. Held and settled costs count alike, so the
+// total bounds every release that was made at any moment, however runs overlap.
+// PROOFS.md#tally.
+type Tally struct {
+	currency  Currency
+	adjacency privacy.Adjacency
+	settled   sums
+	held      map[string]holding
+}
+
+type holding struct {
+	plan privacy.Event
+	cost []float64
+}
+
+// NewTally is a tally of nothing.
+func NewTally(c Currency, adj privacy.Adjacency) *Tally {
+	return &Tally{currency: c, adjacency: adj, held: map[string]holding{}}
+}
+
+// Currency is what the tally counts in.
+func (t *Tally) Currency() Currency { return t.currency }
+
+// Hold adds the whole cost of a run's plan, whether or not a budget covers it. An
+// event without a theorem in the currency is an *UnsupportedError.
+func (t *Tally) Hold(run string, plan privacy.Event) error {
+	if _, ok := t.held[run]; ok {
+		return fmt.Errorf("tally: run %q holds a plan already", run)
+	}
+	cost, err := t.currency.cost(plan, t.adjacency)
+	if err != nil {
+		return fmt.Errorf("tally: %w", err)
+	}
+	t.held[run] = holding{plan, cost}
+	return nil
+}
+
+// Settle replaces the plan that a run holds by what was charged of it: a prefix
+// of the plan, or the error wraps ErrNotPlanned and nothing changes.
+func (t *Tally) Settle(run string, charged privacy.Event) error {
+	h, ok := t.held[run]
+	if !ok {
+		return fmt.Errorf("tally: run %q holds no plan", run)
+	}
+	if err := prefixOf(h.plan, charged); err != nil {
+		return fmt.Errorf("tally: run %q: %w", run, err)
+	}
+	cost, err := t.currency.cost(charged, t.adjacency)
+	if err != nil {
+		return fmt.Errorf("tally: %w", err)
+	}
+	delete(t.held, run)
+	t.settled = t.settled.plus(cost)
+	return nil
+}
+
+// total is the cost of all that was settled or is held.
+func (t *Tally) total() []float64 {
+	total := t.settled
+	for _, h := range t.held {
+		total = total.plus(h.cost)
+	}
+	if total == nil {
+		total = make(sums, len(t.currency.limits(privacy.Budget{Epsilon: 1})))
+	}
+	return total.up()
+}
+
+// Part is the part of a budget that is held or settled: 1 is all of it. It is +Inf
+// where the budget buys nothing in the currency.
+func (t *Tally) Part(b privacy.Budget) float64 {
+	_, part := mostLeft(t.total(), t.currency.limits(b))
+	return part
+}
+
+// Covers says whether a budget covers all that is held or settled.
+func (t *Tally) Covers(b privacy.Budget) bool { return within(t.Part(b), 1) }
+
+// Epsilon is the least ε, at this δ, of a budget that covers all that is held or
+// settled; +Inf if none does. What was settled depends on releases: the number is
+// information, and a guarantee only if it was the budget beforehand.
+func (t *Tally) Epsilon(delta float64) float64 {
+	return math.Max(0, t.currency.epsilon(t.total(), delta))
+}
+
+// prefixOf says whether e is how plan begins, in any grouping.
+func prefixOf(plan, e privacy.Event) error {
+	if e == nil {
+		return errors.New("no event given")
+	}
+	if err := e.Validate(); err != nil {
+		return err
+	}
+	if p, ok := plan.(privacy.Repeated); ok {
+		if c, ok := e.(privacy.Repeated); ok && c.Count <= p.Count && privacy.Equal(p.Of, c.Of) {
+			return nil
+		}
+	}
+	next, asked := newCursor(plan), newCursor(e)
+	for n := 0; ; n++ {
+		want, more := asked.step()
+		if !more {
+			return nil
+		}
+		if planned, more := next.step(); !more || !sameLeaf(planned, want) {
+			return fmt.Errorf("release %d, %v: %w", n, want, ErrNotPlanned)
+		}
+	}
+}

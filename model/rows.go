@@ -40,8 +40,8 @@ func rowNorms(dst []float64, v data.View, p int) {
 	switch p {
 	case 1:
 		if v.Start != nil {
-			start, _, val, rows := sparse(v)
-			kern.Abs1CSR(dst, start, val, rows, v.Block.Dim)
+			start, col, val, rows := sparse(v)
+			kern.Abs1CSR(dst, start, col, val, rows, v.Block.Dim)
 			return
 		}
 		x, stride, rows := dense(v)

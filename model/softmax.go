@@ -29,7 +29,7 @@ type softmax struct {
 }
 
 // tile is the number of rows that all classes visit before the next ones are
-// loaded, so that rows come from the first-level cache K−1 times out of K.
+// loaded, so that rows come from a near cache K−1 times out of K.
 const tile = 16
 
 func newSoftmax(opt Options) (Model, error) {
@@ -55,6 +55,11 @@ func (m *softmax) margins(z, w []float64, v data.View) {
 	for i := 0; i < n; i += tile {
 		j := min(i+tile, n)
 		rows := part(v, i, j)
+		if v.Start == nil {
+			x, stride, list := dense(rows)
+			kern.DotMany(z[i:], n, x, stride, list, j-i, w, m.classes)
+			continue
+		}
 		for k := range m.classes {
 			margins(z[k*n+i:k*n+j], w[k*d:(k+1)*d], rows)
 		}
@@ -109,7 +114,7 @@ type softmaxPass struct {
 	k, d, n int
 	z       []float64 // margins
 	r       []float64 // residuals
-	a       []float64 // coefficients of one tile and class
+	a       []float64 // coefficients
 	reduced bool      // r is computed
 }
 
@@ -202,13 +207,20 @@ func (p *softmaxPass) AddGrad(dst, c []float64, unit float64) {
 	needLength("c", len(c), p.n)
 	needUnit(unit)
 	r := p.residuals()
-	p.a = grow(p.a, tile)
+	p.a = grow(p.a, p.k*p.n)
+	for k := range p.k {
+		kern.Coef(p.a[k*p.n:(k+1)*p.n], c, r[k*p.n:(k+1)*p.n], unit)
+	}
 	for i := 0; i < p.n; i += tile {
 		j := min(i+tile, p.n)
-		rows, a := part(p.view, i, j), p.a[:j-i]
+		rows := part(p.view, i, j)
+		if p.view.Start == nil {
+			x, stride, list := dense(rows)
+			kern.AxpyMany(dst, p.a[i:], p.n, x, stride, list, j-i, p.k)
+			continue
+		}
 		for k := range p.k {
-			kern.Coef(a, c[i:j], r[k*p.n+i:k*p.n+j], unit)
-			addRows(dst[k*p.d:(k+1)*p.d], a, rows, p.ws)
+			addRows(dst[k*p.d:(k+1)*p.d], p.a[k*p.n+i:k*p.n+j], rows, p.ws)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/trace"
@@ -136,8 +137,12 @@ func (s *session) load(ctx context.Context) (map[string]int, error) {
 	return counts, ctx.Err()
 }
 
-// kernels are the float kernels in use; other ones may differ in the last bits.
-const kernels = "go"
+// kernels are the float kernels in use: the name of their arithmetic, which all sets
+// share, and of the set. Others than these may differ in the last bits.
+func kernels() string {
+	set, _ := kern.Level()
+	return "lanes8/" + set
+}
 
 // describe makes run.json.
 func (s *session) describe() error {
@@ -148,7 +153,7 @@ func (s *session) describe() error {
 	}
 	i := &trace.Info{
 		Format: trace.InfoFormat, ID: id, Status: trace.Running, Started: time.Now().UTC().Truncate(time.Millisecond),
-		Version: s.env.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: kernels,
+		Version: s.env.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: kernels(),
 		SpecFile: absolute(j.Spec.File), Data: absolute(j.Spec.Data), Test: absolute(j.Spec.Test), Labels: absolute(j.Spec.Labels), TestLabels: absolute(j.Spec.TestLabels),
 		Dataset: j.Schema.Dataset, Unit: j.Schema.Unit,
 		Method: j.Spec.MethodName, Output: string(j.Spec.Output), Horizon: j.Method.Horizon(),

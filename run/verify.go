@@ -188,7 +188,7 @@ func (v *verifier) replay(ctx context.Context) error {
 		steps = st.T
 	}
 	// Bit for bit where the run was made; elsewhere to 1e-9.
-	same := v.info.Platform == runtime.GOOS+"/"+runtime.GOARCH && v.info.Kernels == kernels
+	same := v.info.Platform == runtime.GOOS+"/"+runtime.GOARCH && v.info.Kernels == kernels()
 	w, worst := fold.W(), 0.0
 	for j := range min(len(w), len(file.W)) {
 		worst = max(worst, math.Abs(w[j]-file.W[j])/max(1, math.Abs(w[j])))

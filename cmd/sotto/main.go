@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
@@ -35,6 +36,10 @@ func main1() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait
+	if _, err := kern.Level(); err != nil {
+		fmt.Fprintln(os.Stderr, "sotto:", err)
+		return exitInput
+	}
 	err := root().ExecuteContext(ctx)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "sotto:", err)

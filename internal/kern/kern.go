@@ -1,20 +1,25 @@
-// Package kern holds the float kernels under the linear models: margins of
-// rows, weighted sums of rows, row norms, and the few vector functions that a
-// loss needs. Rows are float32; parameters, margins and sums over rows are
-// float64 (R14).
+// Package kern holds the float kernels under the models: margins of rows, weighted
+// sums of rows, row norms, the few vector functions that a loss needs, matrix
+// products, and transforms of random bytes. Rows are float32 or float64; parameters,
+// margins and sums over rows are float64 (R14).
 //
-// The interface is slices and strides only, so that a kernel can have an
-// assembly twin. A dense matrix is x with a stride: row i is
-// x[i*stride : i*stride+n]. A sparse one is (start, col, val): row i is
-// col[start[i]:start[i+1]] and val likewise, col ascending. Where a kernel
-// takes rows, they are the numbers of the rows meant; nil means rows 0, 1, ….
+// Each kernel is plain Go, and has twins in assembly for AVX2 and AVX-512, which
+// avo, a module of its own, writes: go generate. The best is chosen at start-up;
+// SOTTO_KERN forces one (Variable). Twins give the same bits, NaN payloads and
+// float32 matrix products apart.
+//
+// The interface is slices and strides only. A dense matrix is x with a stride: row i
+// is x[i*stride : i*stride+n]. A sparse one is (start, col, val): row i is
+// col[start[i]:start[i+1]] and val likewise, col ascending. Where a kernel takes
+// rows, they are the numbers of the rows meant; nil means rows 0, 1, ….
 //
 // Two promises carry the exact sums of package model:
 //
-//   - A margin is one running sum in ascending column order, every product
-//     rounded on its own. It does not depend on the row's place, on its
-//     neighbours, on how rows are grouped, or on whether zeros are stored: the
-//     dense and the sparse form of a row have the same margin, bit for bit.
+//   - A margin is eight partial sums, one for each column number modulo 8, in
+//     ascending column order, each product fused with its addition; lanes adds them
+//     up. It does not depend on the row's place, on its neighbours, on how rows are
+//     grouped, or on whether zeros are stored: the dense and the sparse form of a
+//     row have the same margin, bit for bit.
 //   - A weighted sum multiplies and adds in float64, row after row. Where every
 //     weight is a multiple of a power of two u, every value one of v, and all
 //     partial sums stay below 2⁵³·u·v, each product and each sum is exact, so
@@ -23,8 +28,10 @@ package kern
 
 import "math"
 
+//go:generate go run -C avo . -pkg kern -out ../kern_amd64.s -stubs ../stubs_amd64.go
+
 // row is row number i of the listed rows: n values of it.
-func row(x []float32, stride int, rows []int32, i, n int) []float32 {
+func row[T float](x []T, stride int, rows []int32, i, n int) []T {
 	if rows != nil {
 		i = int(rows[i])
 	}
@@ -39,43 +46,43 @@ func span(start, rows []int32, i int) (from, to int) {
 	return int(start[i]), int(start[i+1])
 }
 
+type float interface{ float32 | float64 }
+
 // Dot sets dst[i] = Σ_j x_ij·w_j for the len(dst) rows named, in float64.
 // A row has len(w) values.
-func Dot(dst []float64, x []float32, stride int, rows []int32, w []float64) {
-	n, last := len(w), len(dst)-1
-	for i := 0; i < last; i += 4 { // four sums at once hide the latency of an addition
-		// A short last group repeats its last row: that costs less than going
-		// row by row, and changes no bit.
-		i1, i2, i3 := i+1, min(i+2, last), min(i+3, last)
-		dst[i], dst[i1], dst[i2], dst[i3] = dot4(
-			row(x, stride, rows, i, n), row(x, stride, rows, i1, n),
-			row(x, stride, rows, i2, n), row(x, stride, rows, i3, n), w)
+func Dot[T float](dst []float64, x []T, stride int, rows []int32, w []float64) {
+	if dotFast(dst, x, stride, rows, w) {
+		return
 	}
-	if last >= 0 && last%4 == 0 {
-		dst[last] = dot1(row(x, stride, rows, last, n), w)
+	for i := range dst {
+		dst[i] = dot(row(x, stride, rows, i, len(w)), w)
 	}
 }
 
-// dot4 is four sums side by side. The conversions around the products keep a
-// compiler from fusing them into the additions, so that dot1, dot4 and DotCSR
-// round alike on every machine.
-func dot4(x0, x1, x2, x3 []float32, w []float64) (s0, s1, s2, s3 float64) {
-	x0, x1, x2, x3 = x0[:len(w)], x1[:len(w)], x2[:len(w)], x3[:len(w)]
-	for j, v := range w {
-		s0 += float64(float64(x0[j]) * v)
-		s1 += float64(float64(x1[j]) * v)
-		s2 += float64(float64(x2[j]) * v)
-		s3 += float64(float64(x3[j]) * v)
-	}
-	return s0, s1, s2, s3
+// lanes adds up the eight partial sums of a row. The last 0 turns −0 into 0.
+func lanes(s0, s1, s2, s3, s4, s5, s6, s7 float64) float64 {
+	return ((s0 + s4) + (s1 + s5)) + ((s2 + s6) + (s3 + s7)) + 0
 }
 
-func dot1(x []float32, w []float64) (s float64) {
+func dot[T float](x []T, w []float64) float64 {
 	x = x[:len(w)]
-	for j, v := range w {
-		s += float64(float64(x[j]) * v)
+	var s0, s1, s2, s3, s4, s5, s6, s7 float64
+	for len(w) >= 8 {
+		s0 = math.FMA(float64(x[0]), w[0], s0)
+		s1 = math.FMA(float64(x[1]), w[1], s1)
+		s2 = math.FMA(float64(x[2]), w[2], s2)
+		s3 = math.FMA(float64(x[3]), w[3], s3)
+		s4 = math.FMA(float64(x[4]), w[4], s4)
+		s5 = math.FMA(float64(x[5]), w[5], s5)
+		s6 = math.FMA(float64(x[6]), w[6], s6)
+		s7 = math.FMA(float64(x[7]), w[7], s7)
+		x, w = x[8:], w[8:]
 	}
-	return s
+	s := [8]float64{s0, s1, s2, s3, s4, s5, s6, s7}
+	for j, v := range w {
+		s[j] = math.FMA(float64(x[j]), v, s[j])
+	}
+	return lanes(s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7])
 }
 
 // DotCSR sets dst[i] = Σ_j x_ij·w_j for the len(dst) sparse rows named.
@@ -84,56 +91,60 @@ func DotCSR(dst []float64, start, col []int32, val []float32, rows []int32, w []
 		from, to := span(start, rows, i)
 		c, x := col[from:to], val[from:to]
 		x = x[:len(c)]
-		var s float64
-		for k, j := range c {
-			s += float64(float64(x[k]) * w[j])
+		var s [8]float64
+		if !dotSparseFast(&s, c, x, w) {
+			for k, j := range c {
+				s[j&7] = math.FMA(float64(x[k]), w[j], s[j&7])
+			}
 		}
-		dst[i] = s
+		dst[i] = lanes(s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7])
+	}
+}
+
+// DotMany is Dot for k parameter vectors, one after the other in w: it sets
+// dst[c·step+i] = Σ_j x_ij·w_cj for m rows. A row has len(w)/k values.
+func DotMany(dst []float64, step int, x []float32, stride int, rows []int32, m int, w []float64, k int) {
+	if dotManyFast(dst, step, x, stride, rows, m, w, k) {
+		return
+	}
+	n := len(w) / k
+	for c := range k {
+		Dot(dst[c*step:c*step+m], x, stride, rows, w[c*n:(c+1)*n])
 	}
 }
 
 // Axpy adds weighted rows to dst: dst_j += Σ_i a_i·x_ij over the len(a) rows
-// named. A row has len(dst) values. The rows are added in their order.
-func Axpy(dst, a []float64, x []float32, stride int, rows []int32) {
+// named. A row has len(dst) values. The rows are added in their order, each product
+// fused with its addition.
+func Axpy[T float](dst, a []float64, x []T, stride int, rows []int32) {
+	if axpyFast(dst, a, x, stride, rows) {
+		return
+	}
 	n, i := len(dst), 0
 	for ; i+4 <= len(a); i += 4 { // four rows for one load and store of dst
 		axpy4(dst, a[i], a[i+1], a[i+2], a[i+3],
 			row(x, stride, rows, i, n), row(x, stride, rows, i+1, n),
 			row(x, stride, rows, i+2, n), row(x, stride, rows, i+3, n))
 	}
-	if i+2 <= len(a) {
-		axpy2(dst, a[i], a[i+1], row(x, stride, rows, i, n), row(x, stride, rows, i+1, n))
-		i += 2
-	}
-	if i < len(a) {
+	for ; i < len(a); i++ {
 		axpy1(dst, a[i], row(x, stride, rows, i, n))
 	}
 }
 
-func axpy4(dst []float64, a0, a1, a2, a3 float64, x0, x1, x2, x3 []float32) {
+func axpy4[T float](dst []float64, a0, a1, a2, a3 float64, x0, x1, x2, x3 []T) {
 	x0, x1, x2, x3 = x0[:len(dst)], x1[:len(dst)], x2[:len(dst)], x3[:len(dst)]
 	for j, s := range dst {
-		s += a0 * float64(x0[j])
-		s += a1 * float64(x1[j])
-		s += a2 * float64(x2[j])
-		s += a3 * float64(x3[j])
-		dst[j] = s
+		s = math.FMA(a0, float64(x0[j]), s)
+		s = math.FMA(a1, float64(x1[j]), s)
+		s = math.FMA(a2, float64(x2[j]), s)
+		dst[j] = math.FMA(a3, float64(x3[j]), s)
 	}
 }
 
-func axpy2(dst []float64, a0, a1 float64, x0, x1 []float32) {
-	x0, x1 = x0[:len(dst)], x1[:len(dst)]
-	for j, s := range dst {
-		s += a0 * float64(x0[j])
-		s += a1 * float64(x1[j])
-		dst[j] = s
-	}
-}
-
-func axpy1(dst []float64, a float64, x []float32) {
+func axpy1[T float](dst []float64, a float64, x []T) {
 	x = x[:len(dst)]
 	for j, s := range dst {
-		dst[j] = s + a*float64(x[j])
+		dst[j] = math.FMA(a, float64(x[j]), s)
 	}
 }
 
@@ -143,10 +154,25 @@ func AxpyCSR(dst, a []float64, start, col []int32, val []float32, rows []int32) 
 	for i, ai := range a {
 		from, to := span(start, rows, i)
 		c, x := col[from:to], val[from:to]
+		if axpySparseFast(dst, ai, c, x) {
+			continue
+		}
 		x = x[:len(c)]
 		for k, j := range c {
-			dst[j] += ai * float64(x[k])
+			dst[j] = math.FMA(ai, float64(x[k]), dst[j])
 		}
+	}
+}
+
+// AxpyMany is Axpy for k vectors of weights and k sums, one after the other in dst:
+// dst_cj += Σ_i a[c·step+i]·x_ij over m rows. A row has len(dst)/k values.
+func AxpyMany(dst, a []float64, step int, x []float32, stride int, rows []int32, m, k int) {
+	if axpyManyFast(dst, a, step, x, stride, rows, m, k) {
+		return
+	}
+	n := len(dst) / k
+	for c := range k {
+		Axpy(dst[c*n:(c+1)*n], a[c*step:c*step+m], x, stride, rows)
 	}
 }
 
@@ -154,27 +180,57 @@ func AxpyCSR(dst, a []float64, start, col []int32, val []float32, rows []int32) 
 // The sum is never below the true one: it is rounded up by more than all its
 // rounding errors together.
 func Abs1(dst []float64, x []float32, stride int, rows []int32, n int) {
+	if !normFast(1, dst, x, stride, rows, n) {
+		for i := range dst {
+			dst[i] = abs1(row(x, stride, rows, i, n))
+		}
+	}
 	for i := range dst {
-		dst[i] = abs1(row(x, stride, rows, i, n), n)
+		dst[i] *= above(n)
 	}
 }
 
 // Abs1CSR is Abs1 for sparse rows of n values, zeros included.
-func Abs1CSR(dst []float64, start []int32, val []float32, rows []int32, n int) {
+func Abs1CSR(dst []float64, start, col []int32, val []float32, rows []int32, n int) {
 	for i := range dst {
 		from, to := span(start, rows, i)
-		dst[i] = abs1(val[from:to], n)
+		var s [8]float64
+		for k, v := range val[from:to] {
+			s[col[from+k]&7] += math.Abs(float64(v))
+		}
+		dst[i] = lanes(s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7]) * above(n)
 	}
 }
 
-// abs1 adds at most n non-negative numbers: the relative error of the running
-// sum is at most (n−1)·2⁻⁵³ to first order, and the factor covers twice that.
-// The factor goes by n, not by the values stored: both forms round alike.
-func abs1(x []float32, n int) (s float64) {
-	for _, v := range x {
-		s += math.Abs(float64(v))
+func abs1(x []float32) float64 {
+	var s [8]float64
+	for j, v := range x {
+		s[j&7] += math.Abs(float64(v))
 	}
-	return s * (1 + float64(n)*0x1p-52)
+	return lanes(s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7])
+}
+
+// above covers the rounding of a sum of at most n numbers that are not negative: its
+// relative error is at most (n−1)·2⁻⁵³ to first order in any order of additions, and
+// the factor covers twice that. It goes by n, not by the values stored: both forms
+// round alike.
+func above(n int) float64 { return 1 + float64(n)*0x1p-52 }
+
+// Norm2 sets dst[i] = ‖x_i‖₂ for the len(dst) rows named, each of n values, rounded
+// up: it is never below the true norm, unless squares underflow.
+func Norm2(dst []float64, x []float32, stride int, rows []int32, n int) {
+	if !normFast(2, dst, x, stride, rows, n) {
+		for i := range dst {
+			var s [8]float64
+			for j, v := range row(x, stride, rows, i, n) {
+				s[j&7] = math.FMA(float64(v), float64(v), s[j&7])
+			}
+			dst[i] = lanes(s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7])
+		}
+	}
+	for i, s := range dst { // the root halves the relative error of the sum, and adds its own
+		dst[i] = math.Sqrt(s) * above(n+1)
+	}
 }
 
 // Coef sets dst_i = c_i·s_i, the weights of a sum of rows. A row with c_i = 0
@@ -203,25 +259,50 @@ func Coef(dst, c, s []float64, unit float64) {
 	}
 }
 
-// Sigmoid sets dst_i = 1/(1+e^(−z_i)) without overflow: each value is accurate
-// relative to itself, near 0 too. NaN stays NaN. dst may be z.
-func Sigmoid(dst, z []float64) {
+// The functions of one number that have kernels.
+const (
+	pointExp = iota
+	pointSigmoid
+	pointSoftplus
+)
+
+// Exp sets dst_i = e^(z_i). The relative error is below 2⁻⁵² where the result is a
+// normal number. NaN stays NaN. dst may be z.
+func Exp(dst, z []float64) {
+	if pointFast(pointExp, dst, z) {
+		return
+	}
 	z = z[:len(dst)]
 	for i, v := range z {
-		e := math.Exp(-math.Abs(v))
+		dst[i] = exp(v)
+	}
+}
+
+// Sigmoid sets dst_i = 1/(1+e^(−z_i)) without overflow: the relative error is below
+// 2⁻⁵¹, near 0 too. NaN stays NaN. dst may be z.
+func Sigmoid(dst, z []float64) {
+	if pointFast(pointSigmoid, dst, z) {
+		return
+	}
+	z = z[:len(dst)]
+	for i, v := range z {
+		e := exp(-math.Abs(v))
 		num := 1.0
-		if v < 0 {
+		if math.Signbit(v) {
 			num = e
 		}
 		dst[i] = num / (1 + e)
 	}
 }
 
-// Log1pExp sets dst_i = ln(1+e^(z_i)) without overflow, accurate relative to
-// itself. NaN stays NaN. dst may be z.
+// Log1pExp sets dst_i = ln(1+e^(z_i)) without overflow: the relative error is below
+// 2⁻⁵¹. NaN stays NaN. dst may be z.
 func Log1pExp(dst, z []float64) {
+	if pointFast(pointSoftplus, dst, z) {
+		return
+	}
 	z = z[:len(dst)]
 	for i, v := range z {
-		dst[i] = max(v, 0) + math.Log1p(math.Exp(-math.Abs(v)))
+		dst[i] = log1p(exp(-math.Abs(v))) + max(v, 0)
 	}
 }

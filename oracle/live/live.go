@@ -26,6 +26,7 @@ import (
 	"math"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
@@ -64,8 +65,12 @@ type Oracle struct {
 	closed          bool
 }
 
-// New opens the door. It refuses to open without a meter and a journal.
+// New opens the door. It refuses to open without a meter and a journal, or where
+// SOTTO_KERN asks for kernels that are not there.
 func New(cfg Config) (*Oracle, error) {
+	if _, err := kern.Level(); err != nil {
+		return nil, err
+	}
 	switch {
 	case cfg.Table == nil || cfg.Model == nil:
 		return nil, errors.New("live: a table and a model are required")

@@ -1,0 +1,260 @@
+package kern
+
+import (
+	"math"
+	"unsafe"
+)
+
+// The functions here run the kernels in force and report true, or report false where
+// there are none. They check what the kernels read and write.
+
+// need panics unless each listed row of n values lies in x; without a list, m rows.
+func need[T float](x []T, stride int, rows []int32, m, n int) {
+	if m == 0 {
+		return
+	}
+	if stride < 0 || len(x) < n {
+		panic("kern: a row reaches beyond the matrix")
+	}
+	last := math.MaxInt32 // number of the last row that fits
+	if stride > 0 {
+		last = (len(x) - n) / stride
+	}
+	if rows == nil {
+		if m-1 > last {
+			panic("kern: a row reaches beyond the matrix")
+		}
+		return
+	}
+	for _, r := range rows[:m] {
+		if uint(r) > uint(last) {
+			panic("kern: a row reaches beyond the matrix")
+		}
+	}
+}
+
+// four is the last one to three of m rows, filled up to four with the last one.
+func four(rows []int32, m int) (r [4]int32) {
+	for k := range r {
+		i := min(m&^3+k, m-1)
+		r[k] = int32(i)
+		if rows != nil {
+			r[k] = rows[i]
+		}
+	}
+	return r
+}
+
+func dotFast[T float](dst []float64, x []T, stride int, rows []int32, w []float64) bool {
+	if use == plain {
+		return false
+	}
+	m, n := len(dst), len(w)
+	need(x, stride, rows, m, n)
+	if rows != nil {
+		rows = rows[:m]
+	}
+	if full := m / 4; full > 0 {
+		dot4(unsafe.SliceData(dst), x, stride, unsafe.SliceData(rows), full, w)
+	}
+	if m%4 != 0 {
+		var z [4]float64
+		last := four(rows, m)
+		dot4(&z[0], x, stride, &last[0], 1, w)
+		copy(dst[m&^3:], z[:])
+	}
+	return true
+}
+
+func dot4[T float](z *float64, x []T, stride int, rows *int32, groups int, w []float64) {
+	p, c, n := unsafe.Pointer(unsafe.SliceData(x)), unsafe.SliceData(w), len(w)
+	switch wide, f32 := use == avx512, unsafe.Sizeof(*new(T)) == 4; {
+	case wide && f32:
+		dotF32AVX512(z, (*float32)(p), stride, rows, groups, c, n)
+	case wide:
+		dotF64AVX512(z, (*float64)(p), stride, rows, groups, c, n)
+	case f32:
+		dotF32AVX2(z, (*float32)(p), stride, rows, groups, c, n)
+	default:
+		dotF64AVX2(z, (*float64)(p), stride, rows, groups, c, n)
+	}
+}
+
+func axpyFast[T float](dst, a []float64, x []T, stride int, rows []int32) bool {
+	if use == plain {
+		return false
+	}
+	m, n := len(a), len(dst)
+	need(x, stride, rows, m, n)
+	if rows != nil {
+		rows = rows[:m]
+	}
+	d, c, r, p := unsafe.SliceData(dst), unsafe.SliceData(a), unsafe.SliceData(rows), unsafe.Pointer(unsafe.SliceData(x))
+	switch wide, f32 := use == avx512, unsafe.Sizeof(*new(T)) == 4; {
+	case wide && f32:
+		axpyF32AVX512(d, n, c, (*float32)(p), stride, r, m)
+	case wide:
+		axpyF64AVX512(d, n, c, (*float64)(p), stride, r, m)
+	case f32:
+		axpyF32AVX2(d, n, c, (*float32)(p), stride, r, m)
+	default:
+		axpyF64AVX2(d, n, c, (*float64)(p), stride, r, m)
+	}
+	return true
+}
+
+// normFast runs a kernel of the row's norm p, or of its square for p = 2.
+func normFast(p int, dst []float64, x []float32, stride int, rows []int32, n int) bool {
+	if use == plain {
+		return false
+	}
+	m := len(dst)
+	need(x, stride, rows, m, n)
+	if rows != nil {
+		rows = rows[:m]
+	}
+	if m >= 4 {
+		norm4(p, unsafe.SliceData(dst), unsafe.SliceData(x), stride, unsafe.SliceData(rows), m/4, n)
+	}
+	if m%4 != 0 {
+		var z [4]float64
+		last := four(rows, m)
+		norm4(p, &z[0], unsafe.SliceData(x), stride, &last[0], 1, n)
+		copy(dst[m&^3:], z[:])
+	}
+	return true
+}
+
+func norm4(p int, z *float64, x *float32, stride int, rows *int32, groups, n int) {
+	switch wide := use == avx512; {
+	case p == 1 && wide:
+		absF32AVX512(z, x, stride, rows, groups, n)
+	case p == 1:
+		absF32AVX2(z, x, stride, rows, groups, n)
+	case wide:
+		squareF32AVX512(z, x, stride, rows, groups, n)
+	default:
+		squareF32AVX2(z, x, stride, rows, groups, n)
+	}
+}
+
+// five is the number of classes of dot5 and axpy5.
+const five = 5
+
+func dotManyFast(dst []float64, step int, x []float32, stride int, rows []int32, m int, w []float64, k int) bool {
+	if use != avx512 || m == 0 || k < five {
+		return false
+	}
+	n := len(w) / k
+	need(x, stride, rows, m, n)
+	if rows != nil {
+		rows = rows[:m]
+	}
+	xp := unsafe.SliceData(x)
+	c := 0
+	for ; c+five <= k; c += five {
+		z, wc := dst[c*step:(c+five-1)*step+m], w[c*n:(c+five)*n]
+		if m >= 4 {
+			dot5F32AVX512(&z[0], step, xp, stride, unsafe.SliceData(rows), m/4, unsafe.SliceData(wc), n, n)
+		}
+		if m%4 != 0 {
+			var rest [five * 4]float64
+			last := four(rows, m)
+			dot5F32AVX512(&rest[0], 4, xp, stride, &last[0], 1, unsafe.SliceData(wc), n, n)
+			for i := range five {
+				copy(z[i*step+m&^3:i*step+m], rest[4*i:])
+			}
+		}
+	}
+	for ; c < k; c++ {
+		dotFast(dst[c*step:c*step+m], x, stride, rows, w[c*n:(c+1)*n])
+	}
+	return true
+}
+
+func axpyManyFast(dst, a []float64, step int, x []float32, stride int, rows []int32, m, k int) bool {
+	if use != avx512 || m == 0 || k < five || len(dst) == 0 {
+		return false
+	}
+	n := len(dst) / k
+	need(x, stride, rows, m, n)
+	if rows != nil {
+		rows = rows[:m]
+	}
+	c := 0
+	for ; c+five <= k; c += five {
+		d, coef := dst[c*n:(c+five)*n], a[c*step:(c+five-1)*step+m]
+		axpy5F32AVX512(&d[0], n, n, &coef[0], step, unsafe.SliceData(x), stride, unsafe.SliceData(rows), m)
+	}
+	for ; c < k; c++ {
+		axpyFast(dst[c*n:(c+1)*n], a[c*step:c*step+m], x, stride, rows)
+	}
+	return true
+}
+
+// pointFast runs a pointwise kernel, which takes eight values at a time.
+func pointFast(what int, dst, z []float64) bool {
+	if use == plain {
+		return false
+	}
+	z = z[:len(dst)]
+	full := len(dst) &^ 7
+	if full > 0 {
+		point(what, &dst[0], &z[0], full)
+	}
+	if full < len(dst) {
+		var rest [8]float64
+		copy(rest[:], z[full:])
+		point(what, &rest[0], &rest[0], 8)
+		copy(dst[full:], rest[:])
+	}
+	return true
+}
+
+func point(what int, dst, z *float64, n int) {
+	wide := use == avx512
+	switch {
+	case what == pointExp && wide:
+		expAVX512(dst, z, n)
+	case what == pointExp:
+		expAVX2(dst, z, n)
+	case what == pointSigmoid && wide:
+		sigmoidAVX512(dst, z, n)
+	case what == pointSigmoid:
+		sigmoidAVX2(dst, z, n)
+	case wide:
+		softplusAVX512(dst, z, n)
+	default:
+		softplusAVX2(dst, z, n)
+	}
+}
+
+// dotSparseFast adds a sparse row's products to the eight sums of a margin.
+func dotSparseFast(s *[8]float64, col []int32, x []float32, w []float64) bool {
+	if use == plain {
+		return false
+	}
+	if len(col) > 0 {
+		needColumns(col, len(w))
+		dotSparseFMA(s, &col[0], &x[:len(col)][0], len(col), unsafe.SliceData(w))
+	}
+	return true
+}
+
+func axpySparseFast(dst []float64, a float64, col []int32, x []float32) bool {
+	if use == plain {
+		return false
+	}
+	if len(col) > 0 {
+		needColumns(col, len(dst))
+		axpySparseFMA(unsafe.SliceData(dst), a, &col[0], &x[:len(col)][0], len(col))
+	}
+	return true
+}
+
+// needColumns relies on the columns' order.
+func needColumns(col []int32, n int) {
+	if col[0] < 0 || int(col[len(col)-1]) >= n {
+		panic("kern: a column lies outside the row")
+	}
+}

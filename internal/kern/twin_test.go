@@ -1,0 +1,192 @@
+package kern
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// levels are the sets of kernels that this machine has, the plain one first.
+func levels() (all []level) {
+	for l := plain; l <= best(); l++ {
+		all = append(all, l)
+	}
+	return all
+}
+
+// under runs f under each level and returns the levels; use is restored.
+func under(t testing.TB, f func()) {
+	before := use
+	defer func() { use = before }()
+	for _, l := range levels() {
+		use = l
+		f()
+	}
+}
+
+// equal says whether a and b are the same bits, or both NaN.
+func equal(a, b float64) bool {
+	return math.Float64bits(a) == math.Float64bits(b) || a != a && b != b
+}
+
+// A twin runs a kernel under each level on copies of dst inside a larger array, and
+// holds them against the plain one, and the array's rest against what it was.
+func twins(t *testing.T, name string, dst []float64, f func(dst []float64)) {
+	t.Helper()
+	const guard = 40
+	before := use
+	defer func() { use = before }()
+	var want []float64
+	for _, l := range levels() {
+		use = l
+		room := make([]float64, len(dst)+2*guard)
+		for i := range room {
+			room[i] = 12345
+		}
+		got := room[guard : guard+len(dst) : guard+len(dst)]
+		copy(got, dst)
+		f(got)
+		for i, v := range room {
+			if (i < guard || i >= guard+len(dst)) && v != 12345 {
+				t.Fatalf("%s %v: wrote %v at %d of %d", name, l, v, i-guard, len(dst))
+			}
+		}
+		if l == plain {
+			want = got
+			continue
+		}
+		for i := range got {
+			if !equal(got[i], want[i]) {
+				t.Fatalf("%s %v: [%d] is %v (%x), its twin says %v (%x)", name, l, i, got[i], math.Float64bits(got[i]), want[i], math.Float64bits(want[i]))
+			}
+		}
+	}
+}
+
+// strange is a number of any size, now and then one that is not finite, or a zero.
+func strange(r *rand.Rand, rare int) float64 {
+	switch r.IntN(rare) {
+	case 0:
+		return []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1), 5e-324, -1e-310, math.MaxFloat64}[r.IntN(8)]
+	case 1:
+		return math.Float64frombits(r.Uint64())
+	}
+	return r.NormFloat64() * math.Ldexp(1, r.IntN(20)-10)
+}
+
+// FuzzRows holds every kernel over rows against its twin: sizes, strides, starts,
+// lists and numbers of all kinds.
+func FuzzRows(f *testing.F) {
+	for i := range 40 {
+		f.Add(uint64(i), uint8(i), uint8(3*i+1), uint8(i%5), uint8(i%7), uint8(1+i%11))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, rows, cols, pad, offset, classes uint8) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		m, n, k := int(rows%40), int(cols)%150, int(classes%13)+1
+		stride, rare := n+int(pad%9), []int{3, 50, 1 << 20}[seed%3]
+		off := int(offset % 8)
+		x32, x64 := make([]float32, off+m*stride+n), make([]float64, off+m*stride+n)
+		for i := range x64 {
+			x64[i] = strange(r, rare)
+			x32[i] = float32(strange(r, rare))
+		}
+		x32, x64 = x32[off:], x64[off:]
+		vector := func(n int) []float64 {
+			v := make([]float64, off+n)
+			for i := range v {
+				v[i] = strange(r, rare)
+			}
+			return v[off:]
+		}
+		lists := [][]int32{nil, make([]int32, m)}
+		for i := range m {
+			lists[1][i] = int32(r.IntN(m))
+		}
+		w, a := vector(n*k), vector((m+3)*k)
+		start, col, val := []int32{0}, []int32{}, []float32{}
+		for range m {
+			for j := range n {
+				if r.IntN(3) == 0 {
+					col, val = append(col, int32(j)), append(val, float32(strange(r, rare)))
+				}
+			}
+			start = append(start, int32(len(col)))
+		}
+		for i, rows := range lists {
+			name := func(s string) string { return fmt.Sprintf("%s m=%d n=%d k=%d listed=%v", s, m, n, k, i == 1) }
+			twins(t, name("Dot32"), vector(m), func(dst []float64) { Dot(dst, x32, stride, rows, w[:n]) })
+			twins(t, name("Dot64"), vector(m), func(dst []float64) { Dot(dst, x64, stride, rows, w[:n]) })
+			twins(t, name("DotCSR"), vector(m), func(dst []float64) { DotCSR(dst, start, col, val, rows, w[:n]) })
+			twins(t, name("AxpyCSR"), vector(n), func(dst []float64) { AxpyCSR(dst, a[:m], start, col, val, rows) })
+			twins(t, name("DotMany"), vector((m+3)*k), func(dst []float64) { DotMany(dst, m+3, x32, stride, rows, m, w, k) })
+			twins(t, name("Axpy32"), vector(n), func(dst []float64) { Axpy(dst, a[:m], x32, stride, rows) })
+			twins(t, name("Axpy64"), vector(n), func(dst []float64) { Axpy(dst, a[:m], x64, stride, rows) })
+			twins(t, name("AxpyMany"), vector(n*k), func(dst []float64) { AxpyMany(dst, a, m+3, x32, stride, rows, m, k) })
+			twins(t, name("Abs1"), vector(m), func(dst []float64) { Abs1(dst, x32, stride, rows, n) })
+			twins(t, name("Norm2"), vector(m), func(dst []float64) { Norm2(dst, x32, stride, rows, n) })
+		}
+	})
+}
+
+// FuzzPointwise does the same for the functions of one number.
+func FuzzPointwise(f *testing.F) {
+	for i := range 30 {
+		f.Add(uint64(i), uint8(i))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, size uint8) {
+		r := rand.New(rand.NewPCG(seed, 8))
+		z := make([]float64, size)
+		for i := range z {
+			z[i] = strange(r, []int{3, 10, 1000}[seed%3])
+		}
+		for name, fn := range map[string]func(dst, z []float64){"Exp": Exp, "Sigmoid": Sigmoid, "Log1pExp": Log1pExp} {
+			twins(t, name, z, func(dst []float64) { fn(dst, z) })
+			twins(t, name+" in place", z, func(dst []float64) { fn(dst, dst) })
+		}
+	})
+}
+
+// TestOutside: a row outside the matrix panics under every level.
+func TestOutside(t *testing.T) {
+	x, w := make([]float32, 20), make([]float64, 5)
+	for _, rows := range [][]int32{{4}, {-1}, {0, 1, 2, 3, 0, 9}} {
+		under(t, func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%v: rows %v of a matrix of 4 rows were read", use, rows)
+				}
+			}()
+			Dot(make([]float64, len(rows)), x, 5, rows, w)
+		})
+		under(t, func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%v: rows %v of a matrix of 4 rows were read", use, rows)
+				}
+			}()
+			Axpy(w, make([]float64, len(rows)), x, 5, rows)
+		})
+	}
+}
+
+func TestChoose(t *testing.T) {
+	for _, c := range []struct {
+		value string
+		top   level
+		want  level
+		err   string
+	}{
+		{"", avx2, avx2, ""},
+		{"go", avx512, plain, ""},
+		{"avx2", avx512, avx2, ""},
+		{"avx512", avx512, avx512, ""},
+		{"avx512", avx2, plain, `SOTTO_KERN: found "avx512"; this machine allows: go, avx2`},
+		{"sse", avx512, plain, `SOTTO_KERN: found "sse"; allowed: go, avx2, avx512`},
+	} {
+		got, err := choose(c.value, c.top)
+		if got != c.want || fmt.Sprint(err) != c.err && !(err == nil && c.err == "") {
+			t.Errorf("choose(%q, %v) = %v, %v; want %v, %q", c.value, c.top, got, err, c.want, c.err)
+		}
+	}
+}

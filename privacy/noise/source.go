@@ -22,9 +22,19 @@
 // it rounds floats. SamplerDistance bounds the remaining distance from the
 // ideal law, given ideal bits.
 //
-// The work of the fast path does not depend on the values drawn, apart from a rare
-// branch; the time of the slow path tells a little of the noise and nothing of the
-// sum, which this package never looks at before adding.
+// # What takes the same time always
+//
+// AddGaussian and AddLaplace take one word of the stream for each value (an odd number of
+// Gaussian ones takes one more) and, on the fast path, one sequence of float operations,
+// whatever the values. Three things are not constant. The slow path is taken by
+// about one pair in 2⁴⁴/scale and tells by its time that a value lay close to a rounding threshold;
+// short branches depend on a Laplace value's sign and on the one uniform in a thousand near 0; and
+// some processors divide or take roots faster for some operands. All speak of the noise alone: this
+// package never looks at the sum before adding. Below draws again where a word favours
+// some numbers, which depends on the word alone; Gap and Decay take the slow path near their
+// thresholds. What a caller does with their answers (the size of a batch, the
+// number of proposals of a choice) takes the time that it takes: time is not covered by the
+// guarantee (docs/privacy.md).
 package noise
 
 import (

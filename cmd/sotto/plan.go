@@ -38,6 +38,7 @@ type planned struct {
 	Accountants     []opinion         `json:"accountants,omitempty"`
 	OtherRelation   *relation         `json:"other_relation,omitempty"`
 	Growth          *growth           `json:"growth,omitempty"`
+	Claimed         *claims           `json:"claimed,omitempty"`
 	Warnings        []string          `json:"warnings,omitempty"`
 
 	event      privacy.Event
@@ -48,7 +49,7 @@ type planned struct {
 type planFlags struct {
 	numbers
 	json, compare, table bool
-	svg                  string
+	svg, claimed         string
 }
 
 func planCommand() *cobra.Command {
@@ -68,13 +69,31 @@ three given, for the largest sampling rate. Samples:
 
 It says what dominates the cost, by asking the accountant. More on request:
 --compare for the other accountants and the other neighbouring relation, --table and
---svg for ε against steps, noise and δ.`,
+--svg for ε against steps, noise and δ; --claimed for what the formulas of the papers
+that Sotto builds on would say of the plan, some of them loose and some false, and
+--claimed p0 to p4 for what those papers say of their own experiments.`,
 		Example: `  sotto plan examples/adult/sotto.yaml
   sotto plan --sampling-rate 0.01 --noise-multiplier 1.1 --steps 10000 --delta 1e-5 --adjacency add-or-remove
   sotto plan --sampling-rate 0.01 --epsilon 2 --steps 10000 --delta 1e-5 --adjacency add-or-remove --json
-  sotto plan --batch 256 --rows 60000 --epsilon 3 --noise-multiplier 1 --delta 1e-5 --adjacency add-or-remove --table`,
+  sotto plan --batch 256 --rows 60000 --epsilon 3 --noise-multiplier 1 --delta 1e-5 --adjacency add-or-remove --table
+  sotto plan --claimed p0`,
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
+			paper, err := flags.paperAsked(c, args)
+			if err != nil {
+				return err
+			}
+			if paper != "" {
+				k, err := paperClaims(paper)
+				if err != nil {
+					return err
+				}
+				if flags.json {
+					return writeJSON(c.OutOrStdout(), k)
+				}
+				k.print(c.OutOrStdout())
+				return nil
+			}
 			p, err := flags.plan(c, args)
 			if err != nil {
 				return err
@@ -100,6 +119,8 @@ It says what dominates the cost, by asking the accountant. More on request:
 	f.BoolVar(&flags.compare, "compare", false, "also what each accountant says, and what the other neighbouring relation would cost")
 	f.BoolVar(&flags.table, "table", false, "also tables of ε against steps, noise and δ")
 	f.StringVar(&flags.svg, "svg", "", "file for a chart of ε against steps, noise and δ")
+	f.StringVar(&flags.claimed, "claimed", "", "also what the papers' own formulas say, which is no guarantee; with p0 to p4 or all, what they say of their own experiments")
+	f.Lookup("claimed").NoOptDefVal = thePlan
 	f.BoolVar(&flags.json, "json", false, "print one JSON object")
 	return c
 }
@@ -125,6 +146,11 @@ func (flags *planFlags) plan(c *cobra.Command, args []string) (*planned, error) 
 	}
 	if flags.table {
 		p.Growth = p.grow(tableFactors, tableDeltas)
+	}
+	if c.Flags().Changed("claimed") {
+		if err := p.claim(); err != nil {
+			return nil, err
+		}
 	}
 	return p, nil
 }
@@ -267,6 +293,10 @@ func (p *planned) print(w io.Writer, tables bool) {
 	}
 	if tables {
 		p.Growth.print(w, p)
+	}
+	if p.Claimed != nil {
+		fmt.Fprintln(w)
+		p.Claimed.print(w)
 	}
 }
 

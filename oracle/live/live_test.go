@@ -519,18 +519,28 @@ func TestNoNoiseWithoutBound(t *testing.T) {
 func TestStepAllocatesNothing(t *testing.T) {
 	tab := table(randomRows(rand.New(rand.NewPCG(5, 9)), 3000, 20), 2, false)
 	for _, secure := range []bool{true, false} {
-		cfg := config(t, tab, privacy.AddRemove, 3000)
-		cfg.Journal = nowhere{}
-		if secure {
-			cfg.Streams = noise.SecureStreams()
-		}
-		for _, m := range []method.SGD{{Steps: 1 << 30, Rate: 1, Clip: 0.5, Noise: 1, Batch: 100}, {Steps: 1 << 30, Rate: 1, Clip: 0.5, Noise: 1}} {
-			plan, _ := m.Plan(cfg.Facts)
-			meter, err := account.NewPlan(plan, account.Best{}, privacy.Budget{Epsilon: 1e12, Delta: 1e-5, Adjacency: privacy.AddRemove})
-			if err != nil {
-				t.Fatal(err)
+		for _, m := range []method.SGD{
+			{Steps: 1 << 30, Rate: 1, Clip: 0.5, Noise: 1, Batch: 100},
+			{Steps: 1 << 30, Rate: 1, Clip: 0.5, Noise: 1, Batch: 100, Sampling: method.Fixed},
+			{Steps: 1 << 30, Rate: 1, Clip: 0.5, Noise: 1},
+		} {
+			adj := privacy.AddRemove
+			if m.Sampling == method.Fixed {
+				adj = privacy.ReplaceOne
 			}
-			cfg.Meter = meter
+			cfg := config(t, tab, adj, 3000)
+			cfg.Journal = nowhere{}
+			if secure {
+				cfg.Streams = noise.SecureStreams()
+			}
+			if adj == privacy.AddRemove { // a fixed batch has a meter that admits everything
+				plan, _ := m.Plan(cfg.Facts)
+				meter, err := account.NewPlan(plan, account.Best{}, privacy.Budget{Epsilon: 1e12, Delta: 1e-5, Adjacency: adj})
+				if err != nil {
+					t.Fatal(err)
+				}
+				cfg.Meter = meter
+			}
 			o := openDoor(t, cfg)
 			// One loop, from which the measurement takes a step at a time.
 			next, stop := pull(m, o)
@@ -538,7 +548,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 				next()
 			}
 			if n := testing.AllocsPerRun(100, next); n > 0 {
-				t.Errorf("a step of batch %d allocates %v times (secure: %v)", m.Batch, n, secure)
+				t.Errorf("a step of batch %d %s allocates %v times (secure: %v)", m.Batch, m.Sampling, n, secure)
 			}
 			stop()
 		}

@@ -12,26 +12,6 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 )
 
-func TestMost(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		end := rapid.IntRange(1, 1<<40).Draw(t, "end")
-		last := rapid.IntRange(0, end).Draw(t, "last")
-		calls := 0
-		got, ok := most(end, func(n int) bool {
-			if calls++; n < 1 || n > end {
-				t.Fatalf("asked about %d of %d", n, end)
-			}
-			return n <= last
-		})
-		if got != last || ok != (last > 0) {
-			t.Errorf("found %d, %v; want %d", got, ok, last)
-		}
-		if calls > 90 {
-			t.Errorf("%d calls", calls)
-		}
-	})
-}
-
 // network is a plan of several mechanisms and samples.
 var network = privacy.Composed{
 	privacy.Repeated{Count: 40, Of: privacy.PoissonSampled{Rate: 0.1, Of: privacy.Composed{privacy.Gaussian{Sigma: 2}, privacy.Laplace{Scale: 8}}}},

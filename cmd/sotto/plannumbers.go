@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/sample"
 )
 
 // numbers are a plan that stands on the command line: steps of Gaussian noise, each
@@ -42,11 +44,8 @@ var solvedFor = map[string]string{
 	"sampling-rate":    "the sampling rate: the largest that the budget allows",
 }
 
-// Ends of the search for steps and for rates.
-const (
-	mostSteps = 1 << 30
-	leastRate = 1e-12
-)
+// mostSteps is the end of the search for steps.
+const mostSteps = 1 << 30
 
 // plan reads the numbers and solves for the one that was left out.
 func (n *numbers) plan(f *pflag.FlagSet) (*planned, error) {
@@ -84,7 +83,7 @@ func (n *numbers) plan(f *pflag.FlagSet) (*planned, error) {
 	if haveEpsilon {
 		p.Budget = &b.Epsilon
 	}
-	if err := n.solve(missing, a, b); err != nil {
+	if *n, err = n.solve(missing, a, b); err != nil {
 		return nil, err
 	}
 	p.event = n.event()
@@ -192,83 +191,49 @@ func (n *numbers) readSampler(f *pflag.FlagSet, open bool, p *planned) error {
 
 // event is what the numbers release.
 func (n *numbers) event() privacy.Event {
-	var step privacy.Event = privacy.Gaussian{Sigma: n.noise}
-	switch {
-	case n.sampler == "fixed" && n.batch < n.rows:
-		step = privacy.FixedSampled{M: n.batch, N: n.rows, Of: step}
-	case n.sampler == "poisson" && n.rate < 1:
-		step = privacy.PoissonSampled{Rate: n.rate, Of: step}
+	var s sample.Sampler = sample.Full{}
+	switch n.sampler {
+	case "fixed":
+		s = sample.Fixed{M: n.batch, N: n.rows}
+	case "poisson":
+		s = sample.Poisson{Rate: n.rate}
 	}
-	return privacy.Repeated{Count: n.steps, Of: step}
+	return privacy.Repeated{Count: n.steps, Of: s.Event(privacy.Gaussian{Sigma: n.noise})}
 }
 
 // solve sets the number that is missing.
-func (n *numbers) solve(missing string, a account.Accountant, b privacy.Budget) error {
-	var failed error
-	fits := func() bool {
-		loss, err := a.Loss(n.event(), b.Adjacency)
-		if err != nil {
-			failed = err
-			return false
-		}
-		return loss.Epsilon(b.Delta) <= b.Epsilon
-	}
-	some := true
-	switch missing {
-	case "noise-multiplier":
-		noise, err := account.Calibrate(a, b, func(noise float64) privacy.Event {
-			n.noise = noise
-			return n.event()
-		})
-		if err != nil {
-			return unprovable(err)
-		}
-		n.noise = noise
-	case "steps":
-		n.steps, some = most(mostSteps, func(steps int) bool { n.steps = steps; return fits() })
-	case "sampling-rate":
-		if n.sampler == "fixed" {
-			n.batch, some = most(n.rows, func(m int) bool { n.batch = m; return fits() })
-			n.rate = float64(n.batch) / float64(n.rows)
-			break
-		}
-		if n.rate = 1; fits() {
-			break
-		}
-		// The logarithm of the rate, in steps of 1e-7.
-		var step int
-		step, some = most(int(-math.Log(leastRate)*1e7), func(step int) bool {
-			n.rate = leastRate * math.Exp(float64(step)*1e-7)
-			return n.rate <= 1 && fits()
-		})
-		n.rate = leastRate * math.Exp(float64(step)*1e-7)
-	}
+func (n numbers) solve(missing string, a account.Accountant, b privacy.Budget) (numbers, error) {
+	var err error
+	try := n
 	switch {
-	case failed != nil:
-		return unprovable(failed)
-	case !some:
+	case missing == "noise-multiplier":
+		n.noise, err = account.Calibrate(a, b, func(noise float64) privacy.Event {
+			try.noise = noise
+			return try.event()
+		})
+	case missing == "steps":
+		n.steps, err = account.CalibrateCount(a, b, mostSteps, func(steps int) privacy.Event {
+			try.steps = steps
+			return try.event()
+		})
+	case missing == "sampling-rate" && n.sampler == "fixed":
+		n.batch, err = account.CalibrateCount(a, b, n.rows, func(batch int) privacy.Event {
+			try.batch = batch
+			return try.event()
+		})
+		n.rate = float64(n.batch) / float64(n.rows)
+	case missing == "sampling-rate":
+		n.rate, err = account.CalibrateMost(a, b, 1, func(rate float64) privacy.Event {
+			try.rate = rate
+			return try.event()
+		})
+	}
+	if errors.Is(err, privacy.ErrExhausted) && missing != "noise-multiplier" {
 		least := map[string]string{"steps": "a single step", "sampling-rate": "the smallest sample"}[missing]
-		return usageError("--epsilon: found %v; %s costs more by accountant %v", b.Epsilon, least, a)
+		return n, usageError("--epsilon: found %v; %s costs more by accountant %v", b.Epsilon, least, a)
 	}
-	return nil
-}
-
-// most is the largest number from 1 to end at which fits holds, false if there is none.
-// Fits must hold up to some number and not above it.
-func most(end int, fits func(int) bool) (int, bool) {
-	lo, hi := 0, 1 // lo fits, hi may not
-	for hi < end && fits(hi) {
-		lo, hi = hi, min(end, hi*2)
+	if err != nil {
+		return n, unprovable(err)
 	}
-	if hi == end && fits(end) {
-		return end, true
-	}
-	for hi-lo > 1 {
-		if mid := lo + (hi-lo)/2; fits(mid) {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	return lo, lo > 0
+	return n, nil
 }

@@ -190,3 +190,92 @@ func TestChoose(t *testing.T) {
 		}
 	}
 }
+
+// FuzzRandom holds the transforms of random words against their twins.
+func FuzzRandom(f *testing.F) {
+	for i := range 30 {
+		f.Add(uint64(i), uint8(7*i), uint8(i%9))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, size, offset uint8) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		n := int(size)
+		b := make([]byte, int(offset%8)+8*(n+1))
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		b = b[offset%8:]
+		for range n / 10 { // words with few bits, or none
+			clear(b[8*r.IntN(n):][:r.IntN(9)])
+		}
+		for _, scale := range []float64{1, 0, 0x1p40, 3e-7} {
+			twins(t, "Gaussian", make([]float64, n), func(dst []float64) { Gaussian(dst, b, scale) })
+			twins(t, "Laplace", make([]float64, n), func(dst []float64) { Laplace(dst, b, scale) })
+		}
+	})
+}
+
+// FuzzGemm holds products against their definition: float64 bit for bit, float32 to
+// the rounding of k terms and, of small whole numbers, exactly.
+func FuzzGemm(f *testing.F) {
+	for i := range 40 {
+		f.Add(uint64(i), uint16(i*7%80), uint16(i*11%130), uint16(i*17%600), uint8(i))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, ms, ns, ks uint16, flags uint8) {
+		m, n, k := int(ms%300), int(ns%140), int(ks%600)
+		ta, tb := flags&1 != 0, flags&2 != 0
+		testGemm[float64](t, seed, ta, tb, m, n, k, int(flags>>2%8))
+		testGemm[float32](t, seed, ta, tb, m, n, k, int(flags>>2%8))
+	})
+}
+
+func testGemm[T float](t *testing.T, seed uint64, ta, tb bool, m, n, k, pad int) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 10))
+	whole := seed%2 == 0
+	matrix := func(rows, cols int) ([]T, int) {
+		ld := cols + pad
+		v := make([]T, max(0, (rows-1)*ld+cols))
+		for i := range v {
+			v[i] = T(r.NormFloat64())
+			if whole {
+				v[i] = T(r.IntN(17) - 8)
+			}
+		}
+		return v, max(ld, 1)
+	}
+	a, lda := matrix(pick(ta, k, m), pick(ta, m, k))
+	b, ldb := matrix(pick(tb, n, k), pick(tb, k, n))
+	c, ldc := matrix(m, n)
+	if seed%5 == 0 && len(a) > 0 && len(b) > 0 {
+		a[r.IntN(len(a))], b[r.IntN(len(b))] = T(math.NaN()), T(math.Inf(1))
+	}
+	at := func(x []T, ld int, trans bool, i, j int) float64 {
+		if trans {
+			i, j = j, i
+		}
+		return float64(x[i*ld+j])
+	}
+	_, f32 := any(a).([]float32)
+	under(t, func() {
+		got := append([]T(nil), c...)
+		Gemm(ta, tb, m, n, k, a, lda, b, ldb, got, ldc)
+		for i := range got {
+			row, col := i/ldc, i%ldc
+			want, size := float64(c[i]), math.Abs(float64(c[i]))
+			if col < n {
+				for p := 0; p < k; p += depth {
+					var s float64
+					for q := p; q < min(k, p+depth); q++ {
+						x, y := at(a, lda, ta, row, q), at(b, ldb, tb, q, col)
+						s = math.FMA(x, y, s)
+						size += math.Abs(x * y)
+					}
+					want += s
+				}
+			}
+			if g := float64(got[i]); !equal(g, want) && !(f32 && !whole && math.Abs(g-want) <= float64(k+2)*0x1p-24*size) && g != want {
+				t.Fatalf("%v %T ta=%v tb=%v %d×%d×%d: [%d %d] is %v, want %v", use, a, ta, tb, m, n, k, row, col, g, want)
+			}
+		}
+	})
+}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/big"
 	"math/bits"
+
+	"github.com/sottodp/sotto/internal/kern"
 )
 
 const (
@@ -107,24 +109,49 @@ func turn(v uint64) (cos, sin float64) {
 // scale·Z rounds to k. For R near 0, U near 0 and large scales the slack is large or
 // infinite and the comparison false. The slow path is taken by about one pair in
 // 2⁴⁴/scale.
+//
+// Where there is a kernel for it (kern.GaussianRound), it does these steps for eight
+// pairs at once, with the same bounds and the same comparison; it leaves words u
+// below 2⁵⁴ to fastPair. Both prove what they return, so the values are the same.
 func (s *Source) AddGaussian(dst []int64, scale float64) {
 	checkScale(scale)
 	if scale == 0 {
 		return
 	}
 	st := s.state()
-	for i := 0; i < len(dst); i += 2 {
+	var words [batch]uint64
+	var out [batch]int64
+	for len(dst) > 0 {
+		n := min(batch, (len(dst)+1)&^1)
 		pos := st.pos
-		u, v := st.word(), st.word()
-		j, k, ok := fastPair(u, v, scale)
-		if !ok {
-			j, k = st.slowPair(pos, u, v, scale)
+		for i := range words[:n] {
+			words[i] = st.word()
 		}
-		dst[i] = addSaturating(dst[i], j)
-		if i+1 < len(dst) {
-			dst[i+1] = addSaturating(dst[i+1], k)
+		for i := 0; i < n; {
+			i += kern.GaussianRound(out[i:n], words[i:n], scale)
+			for end := min(i+16, n); i < end; i += 2 {
+				u, v := words[i], words[i+1]
+				j, k, ok := fastPair(u, v, scale)
+				if !ok {
+					j, k = st.slowPair(pos+uint64(i), u, v, scale)
+				}
+				out[i], out[i+1] = j, k
+			}
 		}
+		dst = addAll(dst, out[:n])
 	}
+}
+
+// batch is how many words are drawn at once.
+const batch = 256
+
+// addAll adds values to the first of dst and returns the others.
+func addAll(dst, values []int64) []int64 {
+	n := min(len(dst), len(values))
+	for i, v := range values[:n] {
+		dst[i] = addSaturating(dst[i], v)
+	}
+	return dst[n:]
 }
 
 // fastPair returns the two rounded values and whether they are proven.
@@ -158,17 +185,28 @@ func (s *Source) AddLaplace(dst []int64, scale float64) {
 		return
 	}
 	st := s.state()
-	for i := range dst {
+	var words [batch]uint64
+	var out [batch]int64
+	for len(dst) > 0 {
+		n := min(batch, len(dst))
 		pos := st.pos
-		w := st.word()
-		k, ok := fastExpo(w<<1, scale)
-		if !ok {
-			k = st.slowExpo(pos, w, scale)
+		for i := range words[:n] {
+			words[i] = st.word()
 		}
-		if w>>63 == 1 {
-			k = -k
+		for i := 0; i < n; {
+			i += kern.LaplaceRound(out[i:n], words[i:n], scale)
+			for end := min(i+8, n); i < end; i++ {
+				k, ok := fastExpo(words[i]<<1, scale)
+				if !ok {
+					k = st.slowExpo(pos+uint64(i), words[i], scale)
+				}
+				if words[i]>>63 == 1 {
+					k = -k
+				}
+				out[i] = k
+			}
 		}
-		dst[i] = addSaturating(dst[i], k)
+		dst = addAll(dst, out[:n])
 	}
 }
 

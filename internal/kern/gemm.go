@@ -1,0 +1,171 @@
+package kern
+
+import (
+	"math"
+	"sync"
+)
+
+const (
+	depth  = 256 // k of one block: a panel of B, depth × 32 float32, is 32 KiB
+	height = 240 // rows of A in one block, a multiple of 12, 6 and 2
+	width  = 1024
+	gap    = 16 // elements between the rows of a block, so that they fall on different cache sets
+)
+
+// A tiler is the memory of one product.
+type tiler[T float] struct {
+	a [(height + gap) * (depth + gap)]T
+	b [depth * width]T
+	c [12 * 32]T // an incomplete tile
+}
+
+var tilers32 = sync.Pool{New: func() any { return new(tiler[float32]) }}
+var tilers64 = sync.Pool{New: func() any { return new(tiler[float64]) }}
+
+// Gemm adds a matrix product: C += op(A)·op(B), C of m rows and n columns, k terms
+// each. A is stored m×k, or k×m where ta says transposed; B k×n, or n×k for tb. Rows
+// are lda, ldb and ldc apart, at least their length. C must not share memory with A
+// or B.
+//
+// Each element is summed over blocks of 256 terms from 0, in order, products fused;
+// the blocks' sums are added to C. For float64 all sets of kernels give the same
+// bits. For float32 plain Go rounds a fused product twice, which seldom differs.
+func Gemm[T float](ta, tb bool, m, n, k int, a []T, lda int, b []T, ldb int, c []T, ldc int) {
+	needMatrix("A", len(a), lda, pick(ta, k, m), pick(ta, m, k))
+	needMatrix("B", len(b), ldb, pick(tb, n, k), pick(tb, k, n))
+	needMatrix("C", len(c), ldc, m, n)
+	if m == 0 || n == 0 || k == 0 {
+		return
+	}
+	var t *tiler[T]
+	switch any(t).(type) {
+	case *tiler[float32]:
+		p := tilers32.Get().(*tiler[float32])
+		defer tilers32.Put(p)
+		t = any(p).(*tiler[T])
+	default:
+		p := tilers64.Get().(*tiler[float64])
+		defer tilers64.Put(p)
+		t = any(p).(*tiler[T])
+	}
+	mr, nr := tileSize[T]()
+	for j := 0; j < n; j += width {
+		cols := min(width, n-j)
+		for p := 0; p < k; p += depth {
+			terms := min(depth, k-p)
+			if tb {
+				t.packTransposed(b[j*ldb+p:], ldb, terms, cols, nr)
+			} else {
+				t.pack(b[p*ldb+j:], ldb, terms, cols, nr)
+			}
+			for i := 0; i < m; i += height {
+				rows := min(height, m-i)
+				var row, col int
+				if ta {
+					row, col = 1, height+gap
+					for q := range terms {
+						copy(t.a[q*col:], a[(p+q)*lda+i:][:rows])
+					}
+				} else {
+					row, col = depth+gap, 1
+					for q := range rows {
+						copy(t.a[q*row:], a[(i+q)*lda+p:][:terms])
+					}
+				}
+				t.block(rows, cols, terms, row, col, c[i*ldc+j:], ldc, mr, nr)
+			}
+		}
+	}
+}
+
+// block multiplies the packed blocks.
+func (t *tiler[T]) block(rows, cols, terms, row, col int, c []T, ldc, mr, nr int) {
+	for j := 0; j < cols; j += nr {
+		b := t.b[j*terms:]
+		for i := 0; i < rows; i += mr {
+			if i+mr <= rows && j+nr <= cols {
+				tile(terms, t.a[i*row:], row, col, b, c[i*ldc+j:], ldc)
+				continue
+			}
+			clear(t.c[:mr*nr])
+			tile(terms, t.a[i*row:], row, col, b, t.c[:], nr)
+			for r := range min(mr, rows-i) {
+				for s := range min(nr, cols-j) {
+					c[(i+r)*ldc+j+s] += t.c[r*nr+s]
+				}
+			}
+		}
+	}
+}
+
+// pack lays out columns in panels of nr: panel, term, column. The last panel is
+// filled up with zeros.
+func (t *tiler[T]) pack(b []T, ldb, terms, cols, nr int) {
+	for j := 0; j < cols; j += nr {
+		to, w := t.b[j*terms:], min(nr, cols-j)
+		for q := range terms {
+			d := to[q*nr : (q+1)*nr]
+			copy(d, b[q*ldb+j:][:w])
+			clear(d[w:])
+		}
+	}
+}
+
+// packTransposed is pack for B stored column after column.
+func (t *tiler[T]) packTransposed(b []T, ldb, terms, cols, nr int) {
+	for j := 0; j < cols; j += nr {
+		to, w := t.b[j*terms:][:nr*terms], min(nr, cols-j)
+		s := 0
+		for ; s+4 <= w; s += 4 {
+			b0, b1, b2, b3 := b[(j+s)*ldb:][:terms], b[(j+s+1)*ldb:][:terms], b[(j+s+2)*ldb:][:terms], b[(j+s+3)*ldb:][:terms]
+			for q, v := range b0 {
+				d := to[q*nr+s:][:4]
+				d[0], d[1], d[2], d[3] = v, b1[q], b2[q], b3[q]
+			}
+		}
+		for ; s < nr; s++ {
+			for q := range terms {
+				var v T
+				if s < w {
+					v = b[(j+s)*ldb+q]
+				}
+				to[q*nr+s] = v
+			}
+		}
+	}
+}
+
+func pick(transposed bool, yes, no int) int {
+	if transposed {
+		return yes
+	}
+	return no
+}
+
+func needMatrix(name string, length, ld, rows, cols int) {
+	if rows < 0 || cols < 0 || rows > 0 && cols > 0 && (ld < cols || (length-cols)/ld < rows-1 || length < cols) {
+		panic("kern: matrix " + name + " is shorter than its rows")
+	}
+}
+
+// tilePlain is one tile in plain Go, 2×4: the twin of the micro-kernels.
+func tilePlain[T float](k int, a []T, row, col int, b, c []T, ldc int) {
+	var s [2][4]T
+	for p := range k {
+		bp := b[4*p:][:4]
+		for r := range 2 {
+			v := a[r*row+p*col]
+			for j := range 4 {
+				s[r][j] = fused(v, bp[j], s[r][j])
+			}
+		}
+	}
+	for r := range 2 {
+		for j := range 4 {
+			c[r*ldc+j] += s[r][j]
+		}
+	}
+}
+
+// fused is a·b + c, for float64 rounded once.
+func fused[T float](a, b, c T) T { return T(math.FMA(float64(a), float64(b), float64(c))) }

@@ -436,6 +436,26 @@ func TestNamedTestsExist(t *testing.T) {
 	}
 }
 
+// reviewed are the issues and findings from which the pitfalls come: issue threads of
+// other systems, and the review of the papers' soundness.
+var reviewed = strings.Fields(`
+	opacus#571 #819 #616 jax_privacy private-transformers#7 opacus#80 google/differential-privacy#378 PR#464 #601 #602 #604 #637
+	prv_accountant#36 PR#351 dpsynth#71 #346 #566 PR#400 #775 tensorflow/privacy#76 PR#438 diffprivlib#97 PR#98 #105 #104 PR#110
+	diffprivlib#20 #102 smartnoise-sdk#317 #621 #622 #117 #373 #573 #306 #308 #587 opacus#692 PR#707 #757 #539 PR#814 flower#605
+	NVFlare#343 FLIP#1145 MediSwarm#530 sonar#63 scikit-learn#30114
+	Annamalai Lebeda Mironov Casacuberta Lyu Talwar Steinke AMP Tramèr
+	S-0a S-0b S-0c S-0d S-0e S-0f S-1a S-1b S-2a S-2b S-2c S-2d S-2e S-2f S-3 S-4a S-4b S-4c S-4d S-4e S-4f S-4g S-4h S-B1 S-B2 S-B3 S-B4`)
+
+// TestPitfallsAreComplete: none of what was reviewed is left out, met or not.
+func TestPitfallsAreComplete(t *testing.T) {
+	page := read(t, "pitfalls.md")
+	for _, name := range reviewed {
+		if !regexp.MustCompile(regexp.QuoteMeta(name) + `\b`).MatchString(page) {
+			t.Errorf("pitfalls.md does not speak of %s", name)
+		}
+	}
+}
+
 // slug is how a heading is linked to.
 func slug(s string) string {
 	return strings.Map(func(r rune) rune {

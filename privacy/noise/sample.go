@@ -14,7 +14,7 @@ const (
 	MaxScale = 1 << 54
 
 	// SamplerDistance bounds the total-variation distance of one value of AddGaussian
-	// or AddLaplace, or one gap of Trials, from its ideal law, if the stream's bits are
+	// or AddLaplace, one gap of Trials or one coin of Decay from its ideal law, if the stream's bits are
 	// ideal. The distance of a run is at most this times the number of its values.
 	//
 	// Derivation. A value is wrong only if its uniforms, known to B = 319 bits or more,

@@ -1,5 +1,5 @@
 // Package noise draws the randomness of private releases: keyed streams of
-// random bits, and Gaussian, Laplace and geometric values that are exact.
+// random bits, and Gaussian, Laplace, geometric and uniform values and coins that are exact.
 //
 // # Why counts and not floats
 //

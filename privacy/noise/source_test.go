@@ -181,3 +181,16 @@ func TestGolden(t *testing.T) {
 		t.Errorf("golden hash is %s; was %s", got, want)
 	}
 }
+
+// The same for whole numbers and coins.
+func TestGoldenCoins(t *testing.T) {
+	const want = "3c5a790c8a21c8e22a400e9185c62c45a6e610e0b2becd549055214947421f9f"
+	h := sha256.New()
+	src := NewSeeded(42, "golden", 2)
+	for range 200 {
+		fmt.Fprintln(h, src.Below(7), src.Below(1<<63+1), src.Decay(0.01, 90), src.Decay(1e-17, 1<<56))
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); got != want {
+		t.Errorf("golden hash is %s; was %s", got, want)
+	}
+}

@@ -103,23 +103,35 @@ func (p *csvParser) header(s *Schema, in *lines, unlabelled bool, at []int) erro
 	}
 	p.width = len(names)
 
-	// First what the schema asks for: only where all of it is there, the line is
-	// a header for sure and no row, and its text may be shown.
+	if e := matchColumns(s, names, unlabelled, at); e != nil {
+		e.File, e.Line = in.name, in.n
+		if e.Hint == "" {
+			e.Hint = "if the file has no header, say header: false under format; check the delimiter too"
+		}
+		return e
+	}
+	return nil
+}
+
+// matchColumns sets at[i] to the place among names of column i of the schema, −1
+// for a label that is not asked for. Every column must be there, and no other.
+func matchColumns(s *Schema, names []string, unlabelled bool, at []int) *Error {
+	// First what the schema asks for: only where all of it is there, a line of text
+	// is a header for sure and no row, and may be shown.
 	known := make(map[string]bool, len(s.Columns))
 	for i, c := range s.Columns {
 		known[c.Name] = true
 		at[i] = slices.Index(names, c.Name)
 		if at[i] < 0 && !(c.Type == TypeLabel && unlabelled) {
-			return &Error{File: in.name, Line: in.n, Field: columnField(c.Name), Found: "no such column in the header", Allowed: "a header with every column of the schema",
-				Hint: "if the file has no header, say header: false under format; check the delimiter too"}
+			return &Error{Field: columnField(c.Name), Found: "no such column in the header", Allowed: "a header with every column of the schema"}
 		}
 	}
 	for i, n := range names {
 		if slices.Index(names, n) < i && known[n] {
-			return &Error{File: in.name, Line: in.n, Field: columnField(n), Found: "the column a second time in the header", Allowed: "each column once"}
+			return &Error{Field: columnField(n), Found: "the column a second time in the header", Allowed: "each column once", Hint: "give one of them another name"}
 		}
 		if !known[n] {
-			return &Error{File: in.name, Line: in.n, Field: columnField(quote(n)), Found: "a column that the schema does not name", Allowed: "the columns of the schema",
+			return &Error{Field: columnField(quote(n)), Found: "a column that the schema does not name", Allowed: "the columns of the schema",
 				Hint: "add it to the schema, with type: ignore if it is not to be used"}
 		}
 	}
@@ -141,7 +153,7 @@ func (p *csvParser) parse(line []byte) fault {
 	default:
 		return fault{cell: -1, found: cellCount(len(cells)), allowed: cellCount(p.width)}
 	}
-	f := p.enc.cells(cells, place)
+	f := p.enc.cells(cells, nil, place)
 	if f.found != "" {
 		_, f.at = p.r.FieldPos(f.cell)
 	}

@@ -176,8 +176,9 @@ func (e *encoder) pixels(image []byte) {
 }
 
 // cells encodes a row of cells; place says which cell belongs to each of e.cols,
-// −1 for a label that is not read.
-func (e *encoder) cells(cells []string, place []int) fault {
+// −1 for a label that is not read. Where null is not nil, a cell for which it is
+// true has no value, whatever the missing marks are.
+func (e *encoder) cells(cells []string, null []bool, place []int) fault {
 	e.begin()
 	for i := range e.cols {
 		k := &e.cols[i]
@@ -188,13 +189,16 @@ func (e *encoder) cells(cells []string, place []int) fault {
 		if e.trim {
 			s = strings.TrimSpace(s)
 		}
+		none := null != nil && null[place[i]]
 		var f fault
-		switch k.typ {
-		case TypeNumeric:
-			f = e.numeric(k, i, s)
-		case TypeCategorical:
-			f = e.categorical(k, s)
-		case TypeLabel:
+		switch {
+		case k.typ == TypeNumeric:
+			f = e.numeric(k, i, s, none)
+		case k.typ == TypeCategorical:
+			f = e.categorical(k, s, none)
+		case none:
+			f = fault{found: "a missing value", allowed: "a label"}
+		default:
 			f = e.setLabel(k, i, s)
 		}
 		if f.found != "" {
@@ -215,9 +219,9 @@ func (e *encoder) isMissing(s string) bool {
 	return false
 }
 
-func (e *encoder) numeric(k *encColumn, i int, s string) fault {
+func (e *encoder) numeric(k *encColumn, i int, s string, none bool) fault {
 	var v float64
-	if e.isMissing(s) {
+	if none || e.isMissing(s) {
 		switch r := k.missing; {
 		case r.bad:
 			return fault{found: "a missing value", allowed: "a number, or a missing rule for this column in the schema"}
@@ -243,11 +247,11 @@ func (e *encoder) numeric(k *encColumn, i int, s string) fault {
 	return fault{}
 }
 
-func (e *encoder) categorical(k *encColumn, s string) fault {
+func (e *encoder) categorical(k *encColumn, s string, none bool) fault {
 	level, ok := k.levels[s]
-	if !ok {
+	if none || !ok {
 		r, what := k.unknown, "a level that the schema does not list"
-		if e.isMissing(s) {
+		if none || e.isMissing(s) {
 			r, what = k.missing, "a missing value"
 		}
 		switch {

@@ -33,7 +33,7 @@ columns:
 	} {
 		e := newEncoder(s)
 		cells := append(strings.Split(c.cells, ","), "7")
-		if f := e.cells(cells, []int{0, 1, 2, 3}); f.found != "" {
+		if f := e.cells(cells, nil, []int{0, 1, 2, 3}); f.found != "" {
 			t.Fatal(f)
 		}
 		got := [3]float64{}

@@ -32,6 +32,14 @@ func Describe(path string) (*Description, error) {
 	if shape, ok := imageShape(path); ok {
 		return &Description{Form: "images (IDX, unsigned bytes)", Shape: shape}, nil
 	}
+	if beginsWith(path, parquetMagic) {
+		p, err := openParquet(path)
+		if err != nil {
+			return nil, err
+		}
+		defer p.close()
+		return &Description{Form: "Parquet", Fields: p.fields()}, nil
+	}
 	f, err := openFile(path, nil)
 	if err != nil {
 		return nil, err

@@ -280,7 +280,10 @@ func TestPackForged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	long := forge(t, tight, func(b []byte) { copy(b, dense[packHeader:][:padded(4*4*d)]); copy(b[4*norm:], dense[packHeader+4*norm:][:16]) })
+	long := forge(t, tight, func(b []byte) {
+		copy(b, dense[packHeader:][:padded(4*4*d)])
+		copy(b[4*norm:], dense[packHeader+4*norm:][:16])
+	})
 	if _, _, err := Read(context.Background(), one, writeFile(t, "t", string(long)), Options{}); err == nil || !strings.Contains(err.Error(), "not encoded as the schema asks") {
 		t.Error(err)
 	}

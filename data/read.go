@@ -53,8 +53,8 @@ type LoadStats struct {
 }
 
 // Read reads the table at path and encodes it under the schema. What it is, its
-// first bytes say, not its name: a packed table, or CSV, LIBSVM or IDX, as the
-// schema says, plain or gzip. Rows of LIBSVM make sparse blocks, others dense ones.
+// first bytes say, not its name: a packed table, Parquet, or CSV, LIBSVM or IDX, as
+// the schema says, plain or gzip. A schema for CSV is one for Parquet too. Rows of LIBSVM make sparse blocks, others dense ones.
 // It needs no more memory than the table, one block and some buffers; a packed
 // table is mapped, where the system can, and should be closed after use. Its rows
 // that were dropped keep their place, with Drop set, also without KeepBad.
@@ -93,10 +93,25 @@ func openSource(ctx context.Context, schema *Schema, path string, opt Options, e
 	if opt.Labels != "" && schema.Format.Kind != KindIDX {
 		return nil, &Error{File: opt.Labels, Found: "a file of labels", Allowed: "none, since format.kind is " + schema.Format.Kind + ": labels stand beside the features"}
 	}
+	if form := columnForm(path); form != "" && schema.Format.Kind != KindCSV {
+		return nil, &Error{File: path, Found: form, Allowed: "what format.kind says, " + schema.Format.Kind, Hint: "tables of named columns have the kind csv"}
+	}
+	if beginsWith(path, parquetMagic) {
+		return newParquetSource(schema, path, opt, enc, sum)
+	}
 	if schema.Format.Kind == KindIDX {
 		return newIDXSource(schema, path, opt, enc, sum)
 	}
 	return newTextSource(schema, path, opt, enc, sum)
+}
+
+// columnForm says what kind of table of named columns is at path, other than text;
+// "" for none.
+func columnForm(path string) string {
+	if beginsWith(path, parquetMagic) {
+		return "a Parquet file"
+	}
+	return ""
 }
 
 // readInto reads the table at path into b.

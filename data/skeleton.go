@@ -18,10 +18,15 @@ import (
 func SkeletonFromHeader(name, headerLine, delimiter string) []byte {
 	headerLine = strings.TrimRight(strings.TrimPrefix(headerLine, "\ufeff"), "\r\n")
 	delimiter = pickDelimiter(headerLine, delimiter)
-	var b strings.Builder
-	b.WriteString(skeletonHead(name) + `format:
+	return skeletonOfColumns(name, `
   kind: csv
-  delimiter: ` + yamlText(delimiter) + `
+  delimiter: `+yamlText(delimiter), splitHeader(headerLine, delimiter))
+}
+
+// skeletonOfColumns is the skeleton for a table with those columns.
+func skeletonOfColumns(name, format string, columns []string) []byte {
+	var b strings.Builder
+	b.WriteString(skeletonHead(name) + `format:` + format + `
 row_norm: 1
 on_bad_row: stop # or drop
 
@@ -32,7 +37,7 @@ on_bad_row: stop # or drop
 #   ignore       nothing more; a column without a name can only be ignored
 columns:
 `)
-	for _, h := range splitHeader(headerLine, delimiter) {
+	for _, h := range columns {
 		b.WriteString("  - name: " + yamlText(h) + `
     type: # a person must fill this in: numeric, categorical, label or ignore
     min: # a person must fill this in, or delete it
@@ -73,10 +78,22 @@ columns:
 // SkeletonFromFile is [SkeletonFromHeader] for the CSV file at path, plain or
 // gzip. It reads the first line and nothing else. A first line with a number in
 // it is an error: that would be a row, and its values would go into the schema. Of
-// a file of images (IDX) it reads the header, which says their shape.
+// a file of images (IDX) it reads the header, which says their shape, of a Parquet
+// file the names of its columns.
 func SkeletonFromFile(path, delimiter string) ([]byte, error) {
 	if shape, ok := imageShape(path); ok {
 		return skeletonOfImages(baseName(path), shape), nil
+	}
+	if columnForm(path) != "" {
+		d, err := Describe(path)
+		if err != nil {
+			return nil, err
+		}
+		var names []string
+		for _, f := range d.Fields {
+			names = append(names, f.Name)
+		}
+		return skeletonOfColumns(baseName(path), " {kind: csv} # Parquet files and SQL tables too", names), nil
 	}
 	in, err := open(path, nil)
 	if err != nil {

@@ -144,7 +144,7 @@ func (s *synth) draw() {
 			s.cells[i] = c.Levels[min(j, len(p)-1)]
 		}
 	}
-	if f := s.enc.cells(s.cells, s.place); f.found != "" {
+	if f := s.enc.cells(s.cells, nil, s.place); f.found != "" {
 		panic("data: synth made a bad cell: " + f.field + ": " + f.found) // cannot happen: cells fit the schema
 	}
 }

@@ -1,0 +1,354 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+const (
+	parquetMagic = "PAR1"
+	parquetBatch = 512 // values of a column that are read at once
+)
+
+// A parquetFile is an open Parquet file.
+type parquetFile struct {
+	name string
+	f    *os.File
+	file *parquet.File
+}
+
+// openParquet opens the Parquet file at path. The library panics at some files that
+// are damaged; guard makes errors of that.
+func openParquet(path string) (p *parquetFile, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	p = &parquetFile{name: path, f: f}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	defer p.guard(&err)
+	st, err := f.Stat()
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	if p.file, err = parquet.OpenFile(f, st.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true)); err != nil {
+		return nil, p.damaged(err)
+	}
+	return p, nil
+}
+
+func (p *parquetFile) close() { p.f.Close() }
+
+// damaged is the error of a file that the library does not read. What the library
+// says of it may name a value, and is left out.
+func (p *parquetFile) damaged(err error) error {
+	var sys syscall.Errno
+	if errors.As(err, &sys) {
+		return fmt.Errorf("data: reading %s: %w", p.name, err)
+	}
+	return &Error{File: p.name, Found: "a Parquet file that cannot be read, damaged or encrypted", Allowed: "a whole Parquet file", Hint: "copy the file again", err: err}
+}
+
+// guard turns a panic of the library into an error.
+func (p *parquetFile) guard(err *error) {
+	if r := recover(); r != nil {
+		*err = p.damaged(fmt.Errorf("panic: %v", r))
+	}
+}
+
+// fields are the columns with their types.
+func (p *parquetFile) fields() []FieldName {
+	var out []FieldName
+	for _, c := range p.file.Root().Columns() {
+		out = append(out, FieldName{c.Name(), parquetType(c)})
+	}
+	return out
+}
+
+// parquetType is the type of a column, for people.
+func parquetType(c *parquet.Column) string {
+	switch {
+	case !c.Leaf():
+		return "nested"
+	case c.Repeated():
+		return "a list"
+	}
+	t := c.Type()
+	if l := t.LogicalType(); l != nil && l.Value != nil {
+		return l.String()
+	}
+	return t.Kind().String()
+}
+
+// A parquetSource reads the columns of a Parquet file that the schema looks at,
+// side by side.
+type parquetSource struct {
+	*parquetFile
+	enc     *encoder
+	at      []int // of each of enc.cols among cells
+	cells   []string
+	null    []bool
+	columns []parquetColumn
+	group   int   // row group at hand
+	left    int64 // rows of it that are still to come
+	row     int
+}
+
+// A parquetColumn reads one column of one row group after the other.
+type parquetColumn struct {
+	index  int // of the leaf
+	text   func(parquet.Value) (string, bool)
+	pages  parquet.Pages
+	page   parquet.Page
+	values parquet.ValueReader
+	buf    []parquet.Value
+	n, at  int // values in buf, and the next one
+}
+
+func newParquetSource(schema *Schema, path string, opt Options, enc *encoder, sum io.Writer) (s source, err error) {
+	p, err := openParquet(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	defer p.guard(&err)
+	if _, err := io.Copy(sum, io.NewSectionReader(p.f, 0, p.file.Size())); err != nil {
+		return nil, fmt.Errorf("data: reading %s: %w", path, err)
+	}
+	fields := p.file.Root().Columns()
+	names := make([]string, len(fields))
+	for i, c := range fields {
+		names[i] = c.Name()
+	}
+	at := make([]int, len(schema.Columns))
+	if e := matchColumns(schema, names, opt.Unlabelled, at); e != nil {
+		e.File = path
+		return nil, e
+	}
+	q := &parquetSource{parquetFile: p, enc: enc, group: -1}
+	for i, c := range schema.Columns {
+		if c.Type == TypeIgnore {
+			continue
+		}
+		if c.Type == TypeLabel && opt.Unlabelled {
+			q.at = append(q.at, -1)
+			continue
+		}
+		f := fields[at[i]]
+		text := parquetText(f)
+		if text == nil {
+			return nil, &Error{File: path, Field: columnField(c.Name), Found: "values of type " + parquetType(f), Allowed: "whole and other numbers, truth values, text, decimals and dates"}
+		}
+		q.at = append(q.at, len(q.columns))
+		q.columns = append(q.columns, parquetColumn{index: f.Index(), text: text, buf: make([]parquet.Value, parquetBatch)})
+	}
+	q.cells, q.null = make([]string, len(q.columns)), make([]bool, len(q.columns))
+	return q, nil
+}
+
+// parquetText says how a value of a column is written as text, as the CSV of the
+// same table has it: numbers with the fewest digits that name them, truth values as
+// true and false, dates as 2006-01-02. It is nil for a type that has no such text.
+// The text of a value that is none, as bytes that are no text are, is not ok.
+func parquetText(c *parquet.Column) func(parquet.Value) (string, bool) {
+	if !c.Leaf() || c.Repeated() {
+		return nil
+	}
+	t := c.Type()
+	var logical format.LogicalTypeValue
+	if l := t.LogicalType(); l != nil {
+		logical = l.Value
+	}
+	switch l := logical.(type) {
+	case nil:
+	case *format.StringType, *format.EnumType, *format.JsonType:
+		return func(v parquet.Value) (string, bool) {
+			b := v.ByteArray()
+			return string(b), isText(b)
+		}
+	case *format.IntType:
+		switch {
+		case l.IsSigned:
+		case t.Kind() == parquet.Int32:
+			return func(v parquet.Value) (string, bool) { return strconv.FormatUint(uint64(v.Uint32()), 10), true }
+		default:
+			return func(v parquet.Value) (string, bool) { return strconv.FormatUint(v.Uint64(), 10), true }
+		}
+	case *format.DateType:
+		return func(v parquet.Value) (string, bool) {
+			return time.Unix(int64(v.Int32())*86400, 0).UTC().Format(time.DateOnly), true
+		}
+	case *format.DecimalType:
+		return decimalText(t.Kind(), int(l.Scale))
+	default:
+		return nil
+	}
+	switch t.Kind() {
+	case parquet.Boolean:
+		return func(v parquet.Value) (string, bool) { return strconv.FormatBool(v.Boolean()), true }
+	case parquet.Int32:
+		return func(v parquet.Value) (string, bool) { return strconv.FormatInt(int64(v.Int32()), 10), true }
+	case parquet.Int64:
+		return func(v parquet.Value) (string, bool) { return strconv.FormatInt(v.Int64(), 10), true }
+	case parquet.Float:
+		return func(v parquet.Value) (string, bool) {
+			return strconv.FormatFloat(float64(v.Float()), 'g', -1, 32), true
+		}
+	case parquet.Double:
+		return func(v parquet.Value) (string, bool) { return strconv.FormatFloat(v.Double(), 'g', -1, 64), true }
+	case parquet.ByteArray:
+		return func(v parquet.Value) (string, bool) {
+			b := v.ByteArray()
+			return string(b), isText(b)
+		}
+	}
+	return nil
+}
+
+// decimalText writes whole numbers with the decimal point scale digits from the
+// right.
+func decimalText(kind parquet.Kind, scale int) func(parquet.Value) (string, bool) {
+	if scale < 0 || scale > 1000 {
+		return nil
+	}
+	point := func(n *big.Int) (string, bool) {
+		s := new(big.Int).Abs(n).String()
+		if scale > 0 {
+			s = strings.Repeat("0", max(0, scale+1-len(s))) + s
+			s = s[:len(s)-scale] + "." + s[len(s)-scale:]
+		}
+		if n.Sign() < 0 {
+			s = "-" + s
+		}
+		return s, true
+	}
+	switch kind {
+	case parquet.Int32:
+		return func(v parquet.Value) (string, bool) { return point(big.NewInt(int64(v.Int32()))) }
+	case parquet.Int64:
+		return func(v parquet.Value) (string, bool) { return point(big.NewInt(v.Int64())) }
+	case parquet.ByteArray, parquet.FixedLenByteArray:
+		return func(v parquet.Value) (string, bool) { // big-endian, two's complement
+			b := v.ByteArray()
+			n := new(big.Int).SetBytes(b)
+			if len(b) > 0 && b[0] >= 0x80 {
+				n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
+			}
+			return point(n)
+		}
+	}
+	return nil
+}
+
+func (q *parquetSource) next() (f fault, err error) {
+	defer q.guard(&err)
+	for q.left == 0 {
+		groups := q.file.RowGroups()
+		if q.group++; q.group >= len(groups) {
+			return fault{}, io.EOF
+		}
+		q.left = groups[q.group].NumRows()
+		if q.left < 0 {
+			return fault{}, q.damaged(nil)
+		}
+		chunks := groups[q.group].ColumnChunks()
+		for i := range q.columns {
+			c := &q.columns[i]
+			c.closeAll()
+			c.pages = chunks[c.index].Pages()
+		}
+	}
+	q.left--
+	q.row++
+	for i := range q.columns {
+		c := &q.columns[i]
+		v, err := c.next()
+		if err != nil {
+			return fault{}, q.damaged(err)
+		}
+		q.null[i] = v.IsNull()
+		q.cells[i] = ""
+		if !q.null[i] {
+			ok := true
+			if q.cells[i], ok = c.text(v); !ok && f.found == "" {
+				f = fault{field: q.column(i), found: "bytes that are not text", allowed: "text in UTF-8"}
+			}
+		}
+	}
+	if f.found != "" {
+		return f, nil
+	}
+	return q.enc.cells(q.cells, q.null, q.at), nil
+}
+
+// column is the name of the i-th column that is read.
+func (q *parquetSource) column(i int) string {
+	for k, p := range q.at {
+		if p == i {
+			return q.enc.cols[k].name
+		}
+	}
+	return ""
+}
+
+// next is the next value of the row group's column.
+func (c *parquetColumn) next() (parquet.Value, error) {
+	for c.at == c.n {
+		if c.values == nil {
+			page, err := c.pages.ReadPage()
+			if err != nil { // io.EOF too: the group has more rows
+				return parquet.Value{}, err
+			}
+			c.page, c.values = page, page.Values()
+		}
+		n, err := c.values.ReadValues(c.buf)
+		c.n, c.at = n, 0
+		if err != nil && err != io.EOF {
+			return parquet.Value{}, err
+		}
+		if n == 0 {
+			parquet.Release(c.page)
+			c.page, c.values = nil, nil
+		}
+	}
+	v := c.buf[c.at]
+	c.at++
+	return v, nil
+}
+
+func (c *parquetColumn) closeAll() {
+	if c.page != nil {
+		parquet.Release(c.page)
+	}
+	if c.pages != nil {
+		c.pages.Close()
+	}
+	c.page, c.values, c.pages, c.n, c.at = nil, nil, nil, 0, 0
+}
+
+func (q *parquetSource) place(fault) *Error { return &Error{File: q.name, Row: q.row} }
+
+func (q *parquetSource) close() {
+	for i := range q.columns {
+		q.columns[i].closeAll()
+	}
+	q.parquetFile.close()
+}

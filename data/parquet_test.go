@@ -1,0 +1,234 @@
+package data
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
+	"pgregory.net/rapid"
+)
+
+// TestReadParquet reads a file that pyarrow 22 wrote, from these formulas:
+// testdata/small.parquet has its columns in another order, two row groups, several
+// pages, a dictionary, nulls, decimals, a list in an ignored column, and each of
+// zstd, gzip and snappy. The table is that of the CSV, bit for bit.
+func TestReadParquet(t *testing.T) {
+	s := mustParse(t, small)
+	var text strings.Builder
+	text.WriteString("age,colour,id,gain,sick\n")
+	for i := range 2000 {
+		age, colour, sick := fmt.Sprint((i*7)%130-4), []string{"red", "green", "mauve", "1.0"}[i%4], "no"
+		if i%37 == 5 {
+			age = ""
+		}
+		if i%41 == 3 {
+			colour = ""
+		}
+		if i*i%7 < 3 {
+			sick = "yes."
+		}
+		cents := i * i % 200000
+		fmt.Fprintf(&text, "%s,%s,%d,%d.%02d,%s\n", age, colour, i, cents/100, cents%100, sick)
+	}
+	want, counts := mustRead(t, s, text.String(), Options{Rows: 2000})
+	got, stats, err := Read(context.Background(), s, "testdata/small.parquet", Options{Rows: 2000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got, sameTable); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(counts, stats); d != "" {
+		t.Error(d)
+	}
+	d, err := Describe("testdata/small.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&Description{Form: "Parquet", Fields: []FieldName{{"gain", "DECIMAL(12,2)"}, {"id", "nested"}, {"age", "INT(16,true)"}, {"sick", "STRING"}, {"colour", "STRING"}}}, d); diff != "" {
+		t.Error(diff)
+	}
+	b, err := SkeletonFromFile("testdata/small.parquet", "")
+	if err != nil || !bytes.Contains(b, []byte("format: {kind: csv} # Parquet")) || !bytes.Contains(b, []byte(`- name: "colour"`)) {
+		t.Errorf("%v\n%s", err, b)
+	}
+
+	// No byte that is damaged makes a panic, or an error that is none of the input.
+	whole, err := os.ReadFile("testdata/small.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "p")
+	for i := 4; i < len(whole); i += 97 {
+		for _, b := range [][]byte{whole[:i], append(append(bytes.Clone(whole[:i]), whole[i]^0x55), whole[i+1:]...)} {
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			tab, _, err := Read(context.Background(), s, path, Options{})
+			if err == nil {
+				checkTable(t, tab)
+			} else if !errors.As(err, new(*Error)) {
+				t.Fatalf("byte %d: %T %v", i, err, err)
+			}
+		}
+	}
+}
+
+type smallParquet struct {
+	Sick   *string  `parquet:"sick,optional"`
+	Gain   *float64 `parquet:"gain,optional"`
+	ID     string   `parquet:"id"`
+	Age    *float32 `parquet:"age,optional"`
+	Colour *string  `parquet:"colour,optional,dict"`
+}
+
+func writeParquet[T any](t testing.TB, rows []T, options ...parquet.WriterOption) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[T](&b, options...)
+	if _, err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return writeFile(t, "t.parquet", b.String())
+}
+
+// TestParquetEqualsCSV: any table of numbers, texts and missing cells.
+func TestParquetEqualsCSV(t *testing.T) {
+	s := mustParse(t, "on_bad_row: drop\n"+small)
+	rapid.Check(t, func(r *rapid.T) {
+		n := rapid.IntRange(1, 60).Draw(r, "rows")
+		var rows []smallParquet
+		var text strings.Builder
+		text.WriteString("age,colour,id,gain,sick\n")
+		for range n {
+			some := rapid.Bool()
+			row, cells := smallParquet{ID: "x"}, []string{"", "", "x", "", ""}
+			if some.Draw(r, "age") {
+				v := rapid.Float32Range(-10, 120).Draw(r, "a")
+				row.Age, cells[0] = &v, fmt.Sprint(v)
+			}
+			if some.Draw(r, "colour") {
+				v := rapid.SampledFrom([]string{"red", "green", "1.0", "?", "", "mauve"}).Draw(r, "c")
+				row.Colour, cells[1] = &v, v
+			}
+			if some.Draw(r, "gain") {
+				v := rapid.Float64().Draw(r, "g")
+				row.Gain, cells[3] = &v, fmt.Sprint(v)
+			}
+			if rapid.IntRange(0, 9).Draw(r, "label") > 0 {
+				v := rapid.SampledFrom([]string{"yes", "no", "no.", "perhaps"}).Draw(r, "s")
+				row.Sick, cells[4] = &v, v
+			}
+			rows = append(rows, row)
+			text.WriteString(strings.Join(cells, ",") + "\n")
+		}
+		codec := rapid.SampledFrom([]compress.Codec{&parquet.Uncompressed, &parquet.Snappy, &parquet.Gzip, &parquet.Zstd}).Draw(r, "codec")
+		path := writeParquet(t, rows, parquet.Compression(codec), parquet.MaxRowsPerRowGroup(int64(rapid.IntRange(1, 40).Draw(r, "group"))))
+		opt := Options{KeepBad: rapid.Bool().Draw(r, "keep"), Unlabelled: rapid.Bool().Draw(r, "unlabelled")}
+		want, counts, err := read(t, s, text.String(), opt)
+		got, stats, err2 := Read(context.Background(), s, path, opt)
+		if (err == nil) != (err2 == nil) {
+			r.Fatal(err, err2)
+		}
+		if d := cmp.Diff(want, got, sameTable); d != "" {
+			r.Fatal(d)
+		}
+		if d := cmp.Diff(counts, stats); d != "" {
+			r.Fatal(d)
+		}
+	})
+}
+
+func TestBadParquet(t *testing.T) {
+	s := mustParse(t, small)
+	text := func(v string) *string { return &v }
+	one := func(v float64) *float64 { return &v }
+	good := smallParquet{Sick: text("no"), Gain: one(1), ID: "x", Colour: text("red")}
+	with := func(change func(*smallParquet)) []smallParquet {
+		bad := good
+		change(&bad)
+		return []smallParquet{good, good, bad, bad}
+	}
+	for name, c := range map[string]struct{ path, want string }{
+		"class":     {writeParquet(t, with(func(r *smallParquet) { r.Sick = text("SECRET") })), "row 3: column sick: found a label that is none of the classes; allowed is one of the classes in the schema (2 rows are bad, this is the first"},
+		"null":      {writeParquet(t, with(func(r *smallParquet) { r.Sick = nil })), "row 3: column sick: found a missing value; allowed is a label"},
+		"NaN":       {writeParquet(t, with(func(r *smallParquet) { r.Gain = one(0); *r.Gain /= *r.Gain })), "row 3: column gain: found NaN"},
+		"no text":   {writeParquet(t, with(func(r *smallParquet) { r.Colour = text("\xffSECRET") })), "row 3: column colour: found bytes that are not text"},
+		"no rows":   {writeParquet(t, []smallParquet{}), "found a file without rows"},
+		"no column": {writeParquet(t, []struct{ Age int32 }{{1}}), "column age: found no such column in the header"},
+		"one more": {writeParquet(t, []struct {
+			smallParquet
+			More int32
+		}{{good, 1}}), `column "More": found a column that the schema does not name`},
+		"type": {writeParquet(t, []struct {
+			Sick   string   `parquet:"sick"`
+			Gain   int64    `parquet:"gain,timestamp"`
+			ID     string   `parquet:"id"`
+			Age    []int32  `parquet:"age,list"`
+			Colour []string `parquet:"colour"`
+		}{{}}), "column age: found values of type nested; allowed is whole and other numbers"},
+		"cut": {writeFile(t, "t", "PAR1 and so on"), "found a Parquet file that cannot be read, damaged or encrypted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := Read(context.Background(), s, c.path, Options{})
+			if !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "SECRET") {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+		})
+	}
+	if _, _, err := Read(context.Background(), mustParse(t, svm), "testdata/small.parquet", Options{}); err == nil || !strings.Contains(err.Error(), "found a Parquet file; allowed is what format.kind says, libsvm") {
+		t.Error(err)
+	}
+}
+
+// TestParquetTypes: each type that has a text gives the one that a CSV has.
+func TestParquetTypes(t *testing.T) {
+	type row struct {
+		A bool    `parquet:"a"`
+		B uint64  `parquet:"b"`
+		C int32   `parquet:"c,date"`
+		D int32   `parquet:"d,decimal(2:9)"`
+		E int64   `parquet:"e,decimal(3:18)"`
+		F float32 `parquet:"f"`
+		G uint32  `parquet:"g"`
+		H float64 `parquet:"h"`
+		I int8    `parquet:"i"`
+	}
+	path := writeParquet(t, []row{{true, 1 << 63, 20000, -5, 1234567, 0.1, 1 << 31, 1e-300, -7}})
+	p, err := openParquet(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	want := []string{"true", "9223372036854775808", "2024-10-04", "-0.05", "1234.567", "0.1", "2147483648", "1e-300", "-7"}
+	for i, c := range p.file.Root().Columns() {
+		pages := c.Pages()
+		page, err := pages.ReadPage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := make([]parquet.Value, 1)
+		page.Values().ReadValues(v)
+		if got, ok := parquetText(c)(v[0]); got != want[i] || !ok {
+			t.Errorf("%s: %q, want %q", c.Name(), got, want[i])
+		}
+		pages.Close()
+	}
+	point := decimalText(parquet.FixedLenByteArray, 1)
+	for b, want := range map[string]string{"\x00\x00": "0.0", "\xff\xff": "-0.1", "\x80\x00": "-3276.8", "\x01\x00": "25.6", "": "0.0"} {
+		if got, _ := point(parquet.FixedLenByteArrayValue([]byte(b))); got != want {
+			t.Errorf("%x: %s, want %s", b, got, want)
+		}
+	}
+}

@@ -37,6 +37,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run"
 )
 
@@ -434,6 +435,12 @@ func TestNamedTestsExist(t *testing.T) {
 	if rows < 25 {
 		t.Errorf("pitfalls.md has only %d rows", rows)
 	}
+}
+
+// TestPrivacyPage: the accountants that docs/privacy.md explains are those there are.
+func TestPrivacyPage(t *testing.T) {
+	got, want := names(table(t, section(t, read(t, "privacy.md"), "## How ε is found"))), account.Names()
+	compare(t, "accountants", slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want)))
 }
 
 // reviewed are the issues and findings from which the pitfalls come: issue threads of

@@ -60,15 +60,6 @@ func (a PLD) loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 	return l, nil
 }
 
-// A pldPart is a mechanism and how often it is composed. Its dominating pair is
-// (P, Q) = ((1−q)P₀ + qP₁, P₀) when a record is removed, the reverse when one is
-// added; P₀, P₁ are N(0,1), N(1/σ,1), or two Laplace laws of shift 1/b, or
-// randomised response.
-type pldPart struct {
-	mechanism
-	times float64
-}
-
 // The ranges within which the numbers below are computed. Outside them an event
 // is replaced by one that costs more.
 const (
@@ -81,79 +72,98 @@ const (
 // A pldLoss is the composition of its parts.
 type pldLoss struct {
 	parts    []pldPart
+	adj      privacy.Adjacency
 	steps    float64  // Σ times
 	sampled  bool     // whether adding differs from removing
 	clamped  bool     // whether a part costs more than what it stands for
 	hopeless bool     // whether a part is out of range
 	exact    *gdpLoss // set if all is one Gaussian
+	gridOnly bool     // for tests
 	pure     float64  // the pure ε, +Inf for none
 
 	mu    sync.Mutex
 	known map[float64]float64 // ε by δ
 }
 
+// read turns an event into parts. PROOFS.md#pld-pairs.
 func (l *pldLoss) read(a PLD, e privacy.Event, adj privacy.Adjacency) error {
-	index := map[mechanism]int{}
-	add := func(m mechanism, times float64) {
-		lowest := func(x *float64, least float64) {
-			if *x < least {
-				*x, l.clamped = least, true
-			}
-		}
-		if m.kind != pureDP {
-			m.param = 1 / m.param // the shift
-		}
-		lowest(&m.param, 1/pldMaxScale)
-		lowest(&m.rate, pldMinRate)
-		if !(m.param <= pldMaxShift) {
-			l.hopeless = true
-		}
-		i, ok := index[m]
-		if !ok {
-			i = len(l.parts)
-			index[m] = i
-			l.parts = append(l.parts, pldPart{mechanism: m})
-		}
+	l.adj, l.known = adj, map[float64]float64{}
+	index := map[pair]int{}
+	mixed := map[int]privacy.Event{} // what the parts of many points stand for
+	count := func(i int, times float64) {
 		l.parts[i].times += times
 		l.steps += times
-		l.sampled = l.sampled || m.rate < 1
+	}
+	add := func(p pair, times float64) {
+		p = l.inRange(p)
+		i, ok := index[p]
+		if !ok {
+			i = len(l.parts)
+			index[p] = i
+			l.parts = append(l.parts, pldPart{pair: p})
+		}
+		count(i, times)
+	}
+	addMixed := func(rate float64, leaf, inner privacy.Event, times float64) bool {
+		for i, known := range mixed {
+			if privacy.Equal(known, leaf) {
+				count(i, times)
+				return true
+			}
+		}
+		points, excess, ok := l.mixture(inner)
+		if ok {
+			mixed[len(l.parts)] = leaf
+			p := l.inRange(pair{shape: pointShape, rate: rate, shift: 1, lost: excess})
+			l.parts = append(l.parts, pldPart{pair: p, points: points})
+			count(len(l.parts)-1, times)
+		}
+		return ok
 	}
 	var whole sum // Σ 1/σ² of the Gaussians on whole tables
 	err := leaves(e, 1, func(leaf privacy.Event, times float64) error {
 		unsupported := func(why string) error {
 			return &UnsupportedError{Event: leaf, Adjacency: adj, Accountant: a.String(), Why: why}
 		}
+		var rate float64
+		var inner privacy.Event
 		switch leaf := leaf.(type) {
 		case privacy.Gaussian:
 			whole.addProduct(times, precisionUp(leaf))
-			return nil
-		case privacy.Laplace:
-			add(mechanism{laplace, 1, leaf.Scale}, times)
-			return nil
-		case privacy.PureDP:
-			add(mechanism{pureDP, 1, leaf.Epsilon}, times)
 			return nil
 		case privacy.PoissonSampled:
 			if adj != privacy.AddRemove {
 				return unsupported(replaceOneSampling)
 			}
-			if precision, ok := gaussianPrecision(leaf.Of); ok {
-				add(mechanism{gaussian, leaf.Rate, 1 / math.Sqrt(precision) * (1 - 0x1p-51)}, times)
+			rate, inner = leaf.Rate, leaf.Of
+		case privacy.FixedSampled:
+			if adj != privacy.ReplaceOne {
+				return unsupported("a sample of fixed size is a replace-one mechanism: with a record more or less its size or the others' chances would change; use replace-one")
+			}
+			rate, inner = math.Nextafter(float64(leaf.M)/float64(leaf.N), 1), leaf.Of
+		default:
+			if p, ok := pairOf(leaf); ok {
+				add(p, times)
 				return nil
 			}
-			if inner, ok := onlyLeaf(leaf.Of); ok {
-				switch inner := inner.(type) {
-				case privacy.Laplace:
-					add(mechanism{laplace, leaf.Rate, inner.Scale}, times)
-					return nil
-				case privacy.PureDP:
-					add(mechanism{pureDP, leaf.Rate, inner.Epsilon}, times)
-					return nil
-				}
-			}
-			return unsupported("what is asked of one sample must be all Gaussian, or one Laplace or pure release; use accountant rdp")
+			return unsupported("the event is not known")
 		}
-		return unsupported("the event is not known")
+		l.sampled = true
+		if precision, ok := gaussianPrecision(inner); ok {
+			add(pair{shape: normalShape, rate: rate, shift: gaussianShift(precision)}, times)
+			return nil
+		}
+		if only, ok := onlyLeaf(inner); ok {
+			if p, ok := pairOf(only); ok {
+				p.rate = rate
+				add(p, times)
+				return nil
+			}
+		}
+		if !addMixed(rate, leaf, inner, times) {
+			return unsupported("a sample of a sample has no theorem here")
+		}
+		return nil
 	})
 	if err != nil {
 		return err
@@ -162,11 +172,48 @@ func (l *pldLoss) read(a PLD, e privacy.Event, adj privacy.Adjacency) error {
 		if len(l.parts) == 0 {
 			l.exact = &gdpLoss{mu: math.Sqrt(precision) * (1 + 1e-15)}
 		}
-		add(mechanism{gaussian, 1, 1 / math.Sqrt(precision) * (1 - 0x1p-51)}, 1)
+		add(pair{shape: normalShape, rate: 1, shift: gaussianShift(precision)}, 1)
 	}
 	l.hopeless = l.hopeless || l.steps > pldMaxTimes
-	l.known = map[float64]float64{}
 	return nil
+}
+
+// gaussianShift is 1/σ of Gaussians on the same records, rounded up.
+func gaussianShift(precision float64) float64 { return math.Sqrt(precision) * (1 + 1e-15) }
+
+// inRange returns a pair that dominates p and is within the ranges of the numbers.
+func (l *pldLoss) inRange(p pair) pair {
+	lowest := func(x *float64, least float64) {
+		if *x < least {
+			*x, l.clamped = least, true
+		}
+	}
+	lowest(&p.shift, 1/pldMaxScale)
+	lowest(&p.rate, pldMinRate)
+	if !(p.shift <= pldMaxShift) {
+		l.hopeless = true
+	}
+	return p
+}
+
+// pairOf is the dominating pair of a release on its own, if it is not Gaussian.
+func pairOf(leaf privacy.Event) (p pair, ok bool) {
+	response := func(epsilon, lost float64) (pair, bool) {
+		return pair{shape: responseShape, rate: 1, shift: epsilon, lost: lost}, true
+	}
+	switch leaf := leaf.(type) {
+	case privacy.Laplace:
+		return pair{shape: laplaceShape, rate: 1, shift: invUp(leaf.Scale)}, true
+	case privacy.PureDP:
+		return response(leaf.Epsilon, 0)
+	case privacy.Select:
+		return response(leaf.Epsilon, 0)
+	case privacy.AboveThreshold:
+		return response((invUp(leaf.Threshold)+2*invUp(leaf.Query))*(1+1e-15), 0)
+	case privacy.ApproxDP:
+		return response(leaf.Epsilon, leaf.Delta)
+	}
+	return pair{}, false
 }
 
 // onlyLeaf is the one release that e consists of.
@@ -182,10 +229,13 @@ func onlyLeaf(e privacy.Event) (only privacy.Event, ok bool) {
 
 // directions lists whether a record is removed or added, where that differs.
 func (l *pldLoss) directions() []direction {
-	if l.sampled {
-		return []direction{remove, add}
+	switch {
+	case !l.sampled:
+		return []direction{remove}
+	case l.adj == privacy.ReplaceOne:
+		return []direction{swap}
 	}
-	return []direction{remove}
+	return []direction{remove, add}
 }
 
 // Epsilon implements Loss.
@@ -204,7 +254,7 @@ func (l *pldLoss) Epsilon(delta float64) float64 {
 	epsilon, ok := l.known[delta]
 	if !ok {
 		for _, c := range l.compose(pldGoal{logDelta: math.Log(delta)}, false) {
-			epsilon = math.Max(epsilon, c.epsilon(delta))
+			epsilon = math.Max(epsilon, epsilonOf(c, delta))
 		}
 		l.known[delta] = epsilon
 	}
@@ -242,14 +292,14 @@ func (l *pldLoss) lowerEpsilon(delta, upper float64) float64 {
 	}
 	epsilon := 0.0
 	for _, c := range l.compose(pldGoal{logDelta: math.Log(delta)}, true) {
-		epsilon = math.Max(epsilon, c.lowerEpsilon(delta, upper))
+		epsilon = math.Max(epsilon, lowerEpsilonOf(c, delta, upper))
 	}
 	return epsilon
 }
 
 // compose runs the directions side by side.
-func (l *pldLoss) compose(goal pldGoal, lower bool) []*pldComposed {
-	list := make([]*pldComposed, len(l.directions()))
+func (l *pldLoss) compose(goal pldGoal, lower bool) []composition {
+	list := make([]composition, len(l.directions()))
 	var wait sync.WaitGroup
 	for i, d := range l.directions() {
 		wait.Go(func() { list[i] = l.composeOne(d, goal, lower) })

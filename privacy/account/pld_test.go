@@ -111,8 +111,8 @@ func TestPLDGaussian(t *testing.T) {
 	if underRace {
 		t.Skip("much arithmetic, no new concurrency")
 	}
-	for _, c := range []struct{ sigma, steps float64 }{{1, 1}, {30, 1000}, {0.3, 1}, {3, 50}, {1000, 1e6}, {1, 400}} {
-		l := &pldLoss{parts: []pldPart{{mechanism{gaussian, 1, 1 / c.sigma}, c.steps}}, steps: c.steps, pure: math.Inf(1), known: map[float64]float64{}}
+	for _, c := range []struct{ sigma, steps float64 }{{1, 1}, {30, 1000}, {0.3, 1}, {3, 50}, {1, 400}} {
+		l := &pldLoss{parts: []pldPart{{pair: pair{shape: normalShape, rate: 1, shift: 1 / c.sigma}, times: c.steps}}, gridOnly: true, steps: c.steps, pure: math.Inf(1), known: map[float64]float64{}}
 		exact := gdpLoss{mu: math.Sqrt(c.steps) / c.sigma}
 		for _, delta := range []float64{0.1, 1e-6, 1e-200} {
 			truth, upper, lower := exact.Epsilon(delta), l.Epsilon(delta), 0.0
@@ -301,10 +301,9 @@ func TestPLDExtremes(t *testing.T) {
 func TestPLDUnsupported(t *testing.T) {
 	lap := privacy.Laplace{Scale: 1}
 	for _, e := range []privacy.Event{
-		privacy.PoissonSampled{Rate: 0.1, Of: privacy.Composed{lap, lap}},
-		privacy.PoissonSampled{Rate: 0.1, Of: privacy.Repeated{Count: 2, Of: privacy.PureDP{Epsilon: 1}}},
-		privacy.PoissonSampled{Rate: 0.1, Of: privacy.Composed{lap, privacy.Gaussian{Sigma: 1}}},
 		privacy.PoissonSampled{Rate: 0.1, Of: privacy.PoissonSampled{Rate: 0.1, Of: lap}},
+		privacy.PoissonSampled{Rate: 0.1, Of: privacy.FixedSampled{M: 1, N: 2, Of: lap}},
+		privacy.FixedSampled{M: 1, N: 2, Of: lap},
 	} {
 		_, err := PLD{}.Loss(e, privacy.AddRemove)
 		_, _, err2 := PLD{}.Bracket(e, privacy.AddRemove, 1e-5)
@@ -315,7 +314,7 @@ func TestPLDUnsupported(t *testing.T) {
 	}
 	sg := sampled(0.1, 1, 3)
 	if _, err := (PLD{}).Loss(sg, privacy.ReplaceOne); err == nil {
-		t.Error("sampling under replace-one is accepted")
+		t.Error("Poisson sampling under replace-one is accepted")
 	}
 	if _, err := (PLD{}).Loss(privacy.Composed{lap, privacy.Gaussian{Sigma: 1}}, privacy.ReplaceOne); err != nil {
 		t.Error(err)

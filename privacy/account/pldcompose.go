@@ -23,27 +23,24 @@ type sketch struct {
 }
 
 func (p pldPart) sketch(d direction, z float64) sketch {
+	d = p.side(d)
 	s := sketch{times: p.times}
-	put := func(y, f0, f1 float64) {
-		if w := p.mass(d, f0, f1); w > 0 {
-			l := p.loss(y)
-			if d == add {
-				l = -l
-			}
-			s.l, s.w = append(s.l, l), append(s.w, w)
+	put := func(loss, w float64) {
+		if w > 0 && !math.IsInf(loss, 0) {
+			s.l, s.w = append(s.l, loss), append(s.w, w)
 		}
 	}
-	for _, a := range p.atoms() {
-		put(a.y, a.p0, a.p1)
-	}
+	p.eachPoint(d, put)
 	if from, to, _, _ := p.reach(d, z); from < to {
-		n := 300
-		step := (to - from) / float64(n)
-		for i := range n {
-			u := from + step*(float64(i)+0.5)
-			f0, f1 := p.densities(u)
-			put(p.y(u), f0*step, f1*step)
-		}
+		const n = 300
+		step := (to - from) / n
+		eachSide(d, func(side direction, sign float64) {
+			for i := range n {
+				u := from + step*(float64(i)+0.5)
+				f0, f1 := p.densities(u)
+				put(sign*p.loss(p.y(u)), p.mass(side, f0, f1)*step)
+			}
+		})
 	}
 	total := 0.0
 	for _, w := range s.w {
@@ -115,8 +112,17 @@ type pldComposed struct {
 	weightMax float64 // optimistic twin: sup of e^{−tilt u}(1 − e^{−u})
 }
 
-func (l *pldLoss) composeOne(d direction, goal pldGoal, lower bool) *pldComposed {
-	c := &pldComposed{}
+// A composition is a composed law of the privacy loss: a δ that holds at an ε, one
+// that does not, and where to look for ε.
+type composition interface {
+	delta(epsilon float64) float64
+	lowerDelta(epsilon float64) float64
+	top() float64
+}
+
+// composeOne chooses between the two ways to compose, which differ in what they
+// cost. d is a direction of the whole.
+func (l *pldLoss) composeOne(d direction, goal pldGoal, lower bool) composition {
 	sketches := func(z float64) (list []sketch) {
 		for _, p := range l.parts {
 			list = append(list, p.sketch(d, z))
@@ -138,11 +144,22 @@ func (l *pldLoss) composeOne(d direction, goal pldGoal, lower bool) *pldComposed
 		}
 		return improvedEpsilon(t, logMoment(list, t)/t, logDelta)
 	}
-	c.tilt = argmin(1e-4, 1e7, f)
+	tilt := argmin(1e-4, 1e7, f)
 	epsilon := goal.epsilon
 	if !goal.atEpsilon {
-		epsilon = math.Max(0, f(c.tilt))
+		epsilon = math.Max(0, f(tilt))
 	}
+	if !l.gridOnly {
+		if c := l.newLine(d, z, tilt, epsilon, logDelta, list, lower); c != nil {
+			return c
+		}
+	}
+	return l.newGrid(d, z, tilt, epsilon, logDelta, list, lower)
+}
+
+// newGrid chooses window and grid.
+func (l *pldLoss) newGrid(d direction, z, tilt, epsilon, logDelta float64, list []sketch, lower bool) *pldComposed {
+	c := &pldComposed{tilt: tilt}
 	// The window, by Chernoff's bound under the tilted law.
 	k := logMoment(list, c.tilt)
 	up := func(t float64) float64 { return (logMoment(list, c.tilt+t) - k + pldTail) / t }
@@ -195,8 +212,8 @@ func (l *pldLoss) composeOne(d direction, goal pldGoal, lower bool) *pldComposed
 func (c *pldComposed) transform(l *pldLoss, d direction, z, thetaUp, thetaDown float64, n int, logDelta float64, lower bool) {
 	h := c.h
 	product := make([]complex128, n)
-	logSize := make([]float64, n)  // ln Π |z|^T
-	logWorst := make([]float64, n) // and with each |z| larger by its error
+	logSize := make([]float64, n) // ln Π |z|^T
+	excess := make([]float64, n)  // what errors may add to it
 	for i := range product {
 		product[i] = 1
 	}
@@ -231,10 +248,10 @@ func (c *pldComposed) transform(l *pldLoss, d direction, z, thetaUp, thetaDown f
 		fft(spectrum)
 		times := uint64(p.times)
 		for i, s := range spectrum {
-			size := math.Hypot(real(s), imag(s))
+			size := math.Max(math.Hypot(real(s), imag(s)), 1e-300)
 			logSize[i] += p.times * math.Log(size)
-			logWorst[i] += p.times * (math.Log(size+transformError) + 8*unit)
-			if logWorst[i] < -60 {
+			excess[i] += p.times * (math.Log1p(transformError/size) + 8*unit)
+			if logSize[i] < -60 {
 				product[i] = 0
 			} else {
 				product[i] *= power(s, times)
@@ -243,13 +260,12 @@ func (c *pldComposed) transform(l *pldLoss, d direction, z, thetaUp, thetaDown f
 	}
 	total, wrong := 0.0, 0.0
 	for i, s := range product {
-		switch {
-		case s == 0:
-			wrong += math.Exp(logWorst[i])
-		default:
-			size := math.Exp(logSize[i])
-			total += size
-			wrong += size * math.Expm1(logWorst[i]-logSize[i])
+		worst := math.Exp(logSize[i] + excess[i])
+		if s == 0 {
+			wrong += worst
+		} else {
+			total += math.Exp(logSize[i])
+			wrong += worst * -math.Expm1(-excess[i])
 		}
 	}
 	inverseFFT(product)
@@ -335,6 +351,9 @@ func (c *pldComposed) sum(epsilon float64) float64 {
 	return c.gap[i] + c.low[i]*-math.Expm1(-math.Max(0, over))
 }
 
+// rounding is the relative error of the sums over the window.
+func (c *pldComposed) rounding() float64 { return 1e-12 + 16*unit*float64(len(c.gap)) }
+
 // delta is a δ that holds at epsilon. PROOFS.md#pld-truncation.
 func (c *pldComposed) delta(epsilon float64) float64 {
 	if c.inf >= 1 || c.gap == nil {
@@ -349,18 +368,29 @@ func (c *pldComposed) delta(epsilon float64) float64 {
 	if !(delta <= 1) {
 		return 1
 	}
-	return math.Min(1, delta*(1+1e-10))
+	return math.Min(1, delta*(1+c.rounding()))
 }
 
-// epsilon is the least ε found with δ(ε) ≤ delta.
-func (c *pldComposed) epsilon(delta float64) float64 {
+// lowerDelta is less than δ at epsilon.
+func (c *pldComposed) lowerDelta(epsilon float64) float64 {
+	if c.gap == nil {
+		return 0
+	}
+	epsilon += c.concedes + c.shift
+	wrapped := (c.above + c.below) * c.weightMax * math.Exp(c.k-c.tilt*epsilon)
+	return (c.sum(epsilon)-wrapped)*(1-c.rounding()) - c.failure
+}
+
+func (c *pldComposed) top() float64 {
+	return math.Max(c.h, float64(c.first+len(c.gap))*c.h)
+}
+
+// epsilonOf is the least ε found with δ(ε) ≤ delta.
+func epsilonOf(c composition, delta float64) float64 {
 	if c.delta(0) <= delta {
 		return 0
 	}
-	if c.gap == nil {
-		return math.Inf(1)
-	}
-	lo, hi := 0.0, math.Max(c.h, float64(c.first+len(c.gap))*c.h)
+	lo, hi := 0.0, c.top()
 	for range 8 {
 		if c.delta(hi) <= delta {
 			break
@@ -381,22 +411,12 @@ func (c *pldComposed) epsilon(delta float64) float64 {
 	return hi
 }
 
-// lowerDelta is less than δ at epsilon.
-func (c *pldComposed) lowerDelta(epsilon float64) float64 {
-	if c.gap == nil {
-		return 0
-	}
-	epsilon += c.concedes + c.shift
-	wrapped := (c.above + c.below) * c.weightMax * math.Exp(c.k-c.tilt*epsilon)
-	return (c.sum(epsilon)-wrapped)*(1-1e-10) - c.failure
-}
-
-// lowerEpsilon is an ε where δ is above delta, 0 if none is found.
-func (c *pldComposed) lowerEpsilon(delta, upper float64) float64 {
-	// Far below the window the bound fails, so it is sought from above.
+// lowerEpsilonOf is an ε where δ is above delta, 0 if none is found.
+func lowerEpsilonOf(c composition, delta, upper float64) float64 {
+	// Far below what c was made for the bound fails, so it is sought from above.
 	lo, hi := upper, upper
-	for step := 1e-4; !(c.lowerDelta(lo) > delta); step *= 2 {
-		if lo == 0 || c.gap == nil {
+	for step := 1e-9; !(c.lowerDelta(lo) > delta); step *= 2 {
+		if lo == 0 {
 			return 0
 		}
 		lo, hi = math.Max(0, upper*(1-step)), lo

@@ -10,10 +10,7 @@ import (
 const unit = 0x1p-53
 
 // fftError bounds, for a transform of n points with inputs x, the error of every
-// output relative to Σ|x|: each output is a sum of inputs, each times a product of
-// log₂ n rounded twiddles and rounded sums, and each level costs a complex
-// product (√5 units), a twiddle (6 units) and a sum (1 unit).
-// PROOFS.md#pld-composition.
+// output relative to Σ|x|. PROOFS.md#pld-composition.
 func fftError(n int) float64 { return 10 * unit * float64(bits.Len(uint(n))) }
 
 var (

@@ -2,105 +2,6 @@ package account
 
 import "math"
 
-// A direction says which of two neighbours the release was made on.
-type direction int
-
-const (
-	remove direction = iota // P is the mixture
-	add                     // Q is the mixture
-)
-
-// loss is ln((1−q) + q e^y) for the log-ratio y of P₁ to P₀.
-func (p pldPart) loss(y float64) float64 {
-	switch {
-	case p.rate == 1:
-		return y
-	case y > 30:
-		return y + math.Log(p.rate) + math.Log1p((1-p.rate)/p.rate*math.Exp(-y))
-	}
-	return math.Log1p(p.rate * math.Expm1(y))
-}
-
-// ratio inverts loss: −Inf below its range.
-func (p pldPart) ratio(loss float64) float64 {
-	switch {
-	case p.rate == 1:
-		return loss
-	case loss > 30:
-		return loss - math.Log(p.rate) + math.Log1p(-(1-p.rate)*math.Exp(-loss))
-	}
-	x := math.Expm1(loss) / p.rate
-	if x <= -1 {
-		return math.Inf(-1)
-	}
-	return math.Log1p(x)
-}
-
-// An atom is mass in one point.
-type atom struct{ y, p0, p1 float64 }
-
-// atoms lists the points of P₀ and P₁ that have mass.
-func (p pldPart) atoms() []atom {
-	e := p.param
-	switch p.kind {
-	case laplace:
-		return []atom{{-e, 0.5, math.Exp(-e) / 2}, {e, math.Exp(-e) / 2, 0.5}}
-	case pureDP:
-		big, small := 1/(1+math.Exp(-e)), 1/(1+math.Exp(e))
-		return []atom{{-e, big, small}, {e, small, big}}
-	}
-	return nil
-}
-
-// densities are those of P₀ and P₁ at u. For Gaussian noise u is the outcome over
-// σ, for Laplace noise it is y.
-func (p pldPart) densities(u float64) (f0, f1 float64) {
-	if p.kind == laplace {
-		f0 = math.Exp(-(p.param+u)/2) / 4
-		return f0, math.Exp(-(p.param-u)/2) / 4
-	}
-	return normalDensity(u), normalDensity(u - p.param)
-}
-
-// y and u convert between u and the log-ratio.
-func (p pldPart) y(u float64) float64 {
-	if p.kind == laplace {
-		return u
-	}
-	return p.param * (u - p.param/2)
-}
-
-func (p pldPart) u(y float64) float64 {
-	if p.kind == laplace {
-		return y
-	}
-	return y/p.param + p.param/2
-}
-
-// mass is the density or the mass of P.
-func (p pldPart) mass(d direction, f0, f1 float64) float64 {
-	if d == add {
-		return f0
-	}
-	return (1-p.rate)*f0 + p.rate*f1
-}
-
-// reach is the range of u that is looked at, and the masses of P left of it and
-// right of it, rounded up. Beyond it a Gaussian has mass of about e^(−z²/2).
-func (p pldPart) reach(d direction, z float64) (from, to, left, right float64) {
-	switch p.kind {
-	case laplace:
-		return -p.param, p.param, 0, 0
-	case pureDP:
-		return 0, 0, 0, 0
-	}
-	from, to = -z, z+p.param
-	tail := func(x float64) float64 { return math.Erfc(x/math.Sqrt2) / 2 * (1 + 1e-12) }
-	left = p.mass(d, tail(-from), tail(-from+p.param))
-	right = p.mass(d, tail(to), tail(to-p.param))
-	return from, to, left, right
-}
-
 // gauss3 and gauss5 are Gauss–Legendre rules on [0, 1].
 var (
 	gauss3 = [][2]float64{{0.1127016653792583, 5. / 18}, {0.5, 8. / 18}, {0.8872983346207417, 5. / 18}}
@@ -111,30 +12,34 @@ var (
 )
 
 // each visits P in points: in grid cell [kh, (k+1)h] of the loss, at excess above
-// kh, mass. Cells are integrated with a relative error below 1e-14.
-func (p pldPart) each(d direction, h, z float64, visit func(k int, excess, mass float64)) (left, right float64) {
-	put := func(k int, y, mass float64) {
-		at := p.loss(y) - float64(k)*h
-		if d == add {
-			k, at = -k-1, h-at
+// kh, mass. It returns what lies at losses below and above those that are visited.
+// PROOFS.md#pld-discretisation.
+func (p pldPart) each(d direction, h, z float64, visit func(k int, excess, mass float64)) (below, above float64) {
+	d = p.side(d)
+	from, to, below, above := p.reach(d, z)
+	p.eachPoint(d, func(loss, mass float64) {
+		switch {
+		case mass == 0:
+		case math.IsInf(loss, 1):
+			above += mass
+		case math.IsInf(loss, -1):
+			below += mass
+		default:
+			k := math.Floor(loss / h)
+			visit(int(k), math.Min(h, math.Max(0, loss-k*h)), mass)
 		}
-		visit(k, math.Min(h, math.Max(0, at)), mass)
-	}
-	for _, a := range p.atoms() {
-		put(int(math.Floor(p.loss(a.y)/h)), a.y, p.mass(d, a.p0, a.p1))
-	}
-	from, to, left, right := p.reach(d, z)
+	})
 	if from == to {
-		return left, right
+		return below, above
 	}
 	k := int(math.Floor(p.loss(p.y(from)) / h))
 	for u := from; u < to; k++ {
 		next := math.Min(to, math.Max(u, p.u(p.ratio(float64(k+1)*h))))
 		for u < next {
 			rule := gauss5
-			far := math.Max(math.Abs(u), math.Abs(u-p.param)) + 4.5
+			far := math.Max(math.Abs(u), math.Abs(u-p.shift)) + 4.5
 			end := math.Min(next, u+0.25/far)
-			if p.kind == laplace {
+			if p.shape == laplaceShape {
 				end = math.Min(next, u+0.25)
 				far = 1
 			}
@@ -144,7 +49,15 @@ func (p pldPart) each(d direction, h, z float64, visit func(k int, excess, mass 
 			for _, node := range rule {
 				x := u + (end-u)*node[0]
 				f0, f1 := p.densities(x)
-				put(k, p.y(x), p.mass(d, f0, f1)*node[1]*(end-u))
+				excess := math.Min(h, math.Max(0, p.loss(p.y(x))-float64(k)*h))
+				if weight := node[1] * (end - u); d != add {
+					visit(k, excess, p.mass(remove, f0, f1)*weight)
+					if d == swap {
+						visit(-k-1, h-excess, f0*weight)
+					}
+				} else {
+					visit(-k-1, h-excess, f0*weight)
+				}
 			}
 			if end == u {
 				break
@@ -153,7 +66,7 @@ func (p pldPart) each(d direction, h, z float64, visit func(k int, excess, mass 
 		}
 		u = next
 	}
-	return left, right
+	return below, above
 }
 
 // A pldMass is the law of one privacy loss on the grid of step h.
@@ -168,15 +81,30 @@ type pldMass struct {
 
 // span is the range of grid points that p can put mass on.
 func (p pldPart) span(d direction, h, z float64) (first, last int) {
-	from, to, _, _ := p.reach(d, z)
-	lo, hi := p.loss(p.y(from)), p.loss(p.y(to))
-	if p.kind == pureDP {
-		lo, hi = p.loss(-p.param), p.loss(p.param)
+	d = p.side(d)
+	lo, hi := math.Inf(1), math.Inf(-1)
+	put := func(loss float64) {
+		if !math.IsInf(loss, 0) {
+			lo, hi = math.Min(lo, loss), math.Max(hi, loss)
+		}
 	}
-	if d == add {
-		lo, hi = -hi, -lo
+	p.eachPoint(d, func(loss, _ float64) { put(loss) })
+	if from, to, _, _ := p.reach(d, z); from < to {
+		eachSide(d, func(_ direction, sign float64) {
+			put(sign * p.loss(p.y(from)))
+			put(sign * p.loss(p.y(to)))
+		})
 	}
 	return int(math.Floor(lo/h)) - 2, int(math.Ceil(hi/h)) + 2
+}
+
+// massError bounds the relative error of the masses below: of a density's exponent
+// of up to (z+shift)²/2, and of quadrature.
+func (p pldPart) massError(z float64) float64 {
+	if p.shape == normalShape {
+		return 2e-14 + 2*unit*(z+p.shift)*(z+p.shift)
+	}
+	return 2e-14
 }
 
 // dominating puts the mass at L in [a, a+h] on both ends such that the masses of P
@@ -186,20 +114,18 @@ func (p pldPart) dominating(d direction, h, z float64) pldMass {
 	m := pldMass{first: first, p: make([]float64, last-first+1)}
 	whole := -math.Expm1(-h)
 	rounding := math.Min(1, 1e-14/h)
-	left, right := p.each(d, h, z, func(k int, excess, mass float64) {
+	below, above := p.each(d, h, z, func(k int, excess, mass float64) {
 		up := math.Min(1, -math.Expm1(-excess)/whole+rounding)
 		m.p[k-first] += mass * (1 - up)
 		m.p[k+1-first] += mass * up
 	})
 	// What lies at losses below the range is put on its lowest cell's upper end,
 	// what lies above is infinite.
-	if d == add {
-		left, right = right, left
-	}
-	m.inf = right
-	m.p[4] += left
+	m.inf = above
+	m.p[4] += below
+	more := 1 + p.massError(z)
 	for i := range m.p {
-		m.p[i] *= 1 + 2e-14
+		m.p[i] *= more
 	}
 	return m
 }

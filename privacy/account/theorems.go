@@ -41,7 +41,11 @@ var theorems = []Theorem{
 	{"improved-conversion", "Improved conversion to (ε, δ)", "Canonne, Kamath, Steinke 2020"},
 	{"best-order", "The search for the best order", "own proof"},
 	{"best", "The least of several bounds", "own proof"},
-	{"pld-discretisation", "Privacy-loss distributions on a grid", "Zhu, Dong, Wang 2022; Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022; own proofs"},
+	{"pld-pairs", "Dominating pairs", "Zhu, Dong, Wang 2022; Kairouz, Oh, Viswanath 2015; own proof"},
+	{"pld-fixed", "Samples of fixed size under replace-one", "Zhu, Dong, Wang 2022; Balle, Barthe, Gaboardi 2018"},
+	{"pld-mixture", "Releases of different kinds on one sample", "own proof"},
+	{"pld-line", "The integral along a vertical line", "own proof; Alghamdi, Gomez, Asoodeh, Calmon, Kosut, Sankar 2023"},
+	{"pld-discretisation", "Privacy-loss distributions on a grid", "Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022; own proofs"},
 	{"pld-composition", "Composition by Fourier transforms", "Koskela, Jälkö, Honkela 2020; Gopi, Lee, Wutschitz 2021; own proof"},
 	{"pld-truncation", "Window, tails and rounding", "Gopi, Lee, Wutschitz 2021; own proof"},
 	{"plan-prefix", "A prefix of a certified plan", "own proof"},
@@ -81,6 +85,9 @@ func Theorems(e privacy.Event, a Accountant) []Theorem {
 // supported says whether a has a theorem for e under some relation.
 func supported(e privacy.Event, a Accountant) bool {
 	_, err := a.Loss(e, privacy.AddRemove)
+	if err != nil {
+		_, err = a.Loss(e, privacy.ReplaceOne)
+	}
 	return err == nil
 }
 
@@ -120,19 +127,17 @@ func mark(used map[string]bool, a Accountant, leaf privacy.Event) {
 			use("pure-zcdp")
 		}
 	case PLD:
-		use("pld-discretisation", "pld-composition", "pld-truncation")
+		use("pld-pairs", "pld-line", "pld-discretisation", "pld-composition", "pld-truncation")
 		switch leaf := leaf.(type) {
 		case privacy.Gaussian:
 			use("gaussian-collapse", "gaussian-exact")
 		case privacy.PoissonSampled:
-			if _, ok := gaussianPrecision(leaf.Of); ok {
-				use("gaussian-collapse")
-			} else {
-				use("pure-composition")
-				markPure(used, leaf)
-			}
+			markInner(used, leaf.Of)
+		case privacy.FixedSampled:
+			use("pld-fixed")
+			markInner(used, leaf.Of)
 		default:
-			use("pure-composition")
+			use("pure-composition", "pure-delta")
 			markPure(used, leaf)
 		}
 	case RDP:
@@ -156,6 +161,15 @@ func mark(used map[string]bool, a Accountant, leaf privacy.Event) {
 				markPure(used, leaf)
 			}
 		}
+	}
+}
+
+// markInner notes what the pair of all that is asked of one sample rests on.
+func markInner(used map[string]bool, inner privacy.Event) {
+	if _, ok := gaussianPrecision(inner); ok {
+		used["gaussian-collapse"] = true
+	} else if _, ok := onlyLeaf(inner); !ok {
+		used["pld-mixture"] = true
 	}
 }
 

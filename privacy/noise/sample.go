@@ -119,6 +119,13 @@ func (s *Source) AddGaussian(dst []int64, scale float64) {
 		return
 	}
 	st := s.state()
+	if n := len(dst); n == 1 || n == 2 { // no batch to set up: the rows of a small matrix
+		var z [2]int64
+		pos := st.pos
+		z[0], z[1] = st.pair(pos, st.word(), st.word(), scale)
+		addAll(dst, z[:])
+		return
+	}
 	var words [batch]uint64
 	var out [batch]int64
 	for len(dst) > 0 {
@@ -130,16 +137,20 @@ func (s *Source) AddGaussian(dst []int64, scale float64) {
 		for i := 0; i < n; {
 			i += kern.GaussianRound(out[i:n], words[i:n], scale)
 			for end := min(i+16, n); i < end; i += 2 {
-				u, v := words[i], words[i+1]
-				j, k, ok := fastPair(u, v, scale)
-				if !ok {
-					j, k = st.slowPair(pos+uint64(i), u, v, scale)
-				}
-				out[i], out[i+1] = j, k
+				out[i], out[i+1] = st.pair(pos+uint64(i), words[i], words[i+1], scale)
 			}
 		}
 		dst = addAll(dst, out[:n])
 	}
+}
+
+// pair returns the two rounded values of the words u and v, drawn at pos.
+func (st *state) pair(pos, u, v uint64, scale float64) (j, k int64) {
+	j, k, ok := fastPair(u, v, scale)
+	if !ok {
+		return st.slowPair(pos, u, v, scale)
+	}
+	return j, k
 }
 
 // batch is how many words are drawn at once.
@@ -185,6 +196,11 @@ func (s *Source) AddLaplace(dst []int64, scale float64) {
 		return
 	}
 	st := s.state()
+	if len(dst) == 1 { // as a search draws: no batch to set up
+		pos := st.pos
+		dst[0] = addSaturating(dst[0], st.laplace(pos, st.word(), scale))
+		return
+	}
 	var words [batch]uint64
 	var out [batch]int64
 	for len(dst) > 0 {
@@ -196,18 +212,23 @@ func (s *Source) AddLaplace(dst []int64, scale float64) {
 		for i := 0; i < n; {
 			i += kern.LaplaceRound(out[i:n], words[i:n], scale)
 			for end := min(i+8, n); i < end; i++ {
-				k, ok := fastExpo(words[i]<<1, scale)
-				if !ok {
-					k = st.slowExpo(pos+uint64(i), words[i], scale)
-				}
-				if words[i]>>63 == 1 {
-					k = -k
-				}
-				out[i] = k
+				out[i] = st.laplace(pos+uint64(i), words[i], scale)
 			}
 		}
 		dst = addAll(dst, out[:n])
 	}
+}
+
+// laplace returns the rounded value of the word w, drawn at pos.
+func (st *state) laplace(pos, w uint64, scale float64) int64 {
+	k, ok := fastExpo(w<<1, scale)
+	if !ok {
+		k = st.slowExpo(pos, w, scale)
+	}
+	if w>>63 == 1 {
+		return -k
+	}
+	return k
 }
 
 func fastExpo(u uint64, scale float64) (k int64, ok bool) {

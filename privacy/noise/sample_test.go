@@ -493,6 +493,26 @@ func TestDecayLaw(t *testing.T) {
 	}
 }
 
+// However many values are asked for at once, they come from the same words: as many as values, and for Gaussian
+// ones one more if that is odd.
+func TestLengths(t *testing.T) {
+	for n := range 600 {
+		a, b := NewSeeded(12, "", 0), NewSeeded(12, "", 0)
+		v, w := make([]int64, n), make([]int64, n)
+		a.AddGaussian(v, 1000)
+		for i := 0; i < n; i += 2 {
+			b.AddGaussian(w[i:min(i+2, n)], 1000)
+		}
+		a.AddLaplace(v, 1000)
+		for i := range w {
+			b.AddLaplace(w[i:i+1], 1000)
+		}
+		if words := uint64(n + n%2 + n); !slices.Equal(v, w) || a.state().pos != words || b.state().pos != words {
+			t.Fatalf("%d values: at once with %d words, in pieces with %d, equal is %v", n, a.state().pos, b.state().pos, slices.Equal(v, w))
+		}
+	}
+}
+
 func TestNoAllocation(t *testing.T) {
 	src, dst := NewSeeded(1, "", 0), make([]int64, 1000)
 	coins := NewTrials(0.01)
@@ -500,6 +520,8 @@ func TestNoAllocation(t *testing.T) {
 		src.AddGaussian(dst, 1000)
 		src.AddLaplace(dst, 1000)
 		coins.Gap(src, 1000)
+		src.AddGaussian(dst[:1], 1000)
+		src.AddLaplace(dst[:1], 1000)
 		src.Below(1000)
 		src.Decay(0.1, 3)
 	}); n != 0 {

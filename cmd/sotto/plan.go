@@ -32,7 +32,7 @@ type planned struct {
 	Event           json.RawMessage   `json:"event"`
 	Budget          *float64          `json:"budget,omitempty"` // ε asked for
 	Fits            *bool             `json:"fits,omitempty"`
-	WhatIf          []whatIf          `json:"what_if"`
+	WhatIf          []whatIf          `json:"what_if,omitempty"`
 	Dominates       []string          `json:"dominates,omitempty"`
 	Parts           []part            `json:"parts,omitempty"`
 	Accountants     []opinion         `json:"accountants,omitempty"`
@@ -252,12 +252,12 @@ func (p *planned) print(w io.Writer, tables bool) {
 		fmt.Fprintf(w, "%-18s%s\n", name, strings.ReplaceAll(text, "\n", "\n                  "))
 	}
 	each := "all records"
-	switch p.Sampler {
-	case "poisson":
+	switch {
+	case p.Sampler == "poisson" && p.SamplingRate < 1:
 		each = fmt.Sprintf("a Poisson sample, each record with probability %.6g", p.SamplingRate)
-	case "fixed":
+	case p.Sampler == "fixed":
 		each = fmt.Sprintf("exactly %s of %s records", count(p.Batch), count(p.Rows))
-	case "several":
+	case p.Sampler == "several":
 		each = "samples of several kinds"
 	}
 	row("Releases", "%s", p.event)

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -107,6 +110,16 @@ func TestWeighing(t *testing.T) {
 			t.Errorf("%v dominates of %v", p.Dominates, p.WhatIf)
 		}
 		g := p.grow(tableFactors, tableDeltas)
+		for _, q := range g.Noise {
+			if want := p.epsilon(plan(sigma*q.At, rate, steps)); *q.Epsilon != want { // the multiplier is said to be 1
+				t.Errorf("noise %v: ε = %v, want %v", q.At, *q.Epsilon, want)
+			}
+		}
+		for _, q := range g.Delta {
+			if want := epsilonBy(p.accountant, p.event, p.Adjacency, q.At); *q.Epsilon != want {
+				t.Errorf("δ %v: ε = %v, want %v", q.At, *q.Epsilon, want)
+			}
+		}
 		for name, points := range map[string][]point{"steps": g.Steps, "noise": g.Noise, "δ": g.Delta} {
 			for i := 1; i < len(points); i++ {
 				a, b := *points[i-1].Epsilon, *points[i].Epsilon
@@ -134,6 +147,83 @@ func TestNothingProven(t *testing.T) {
 	if !strings.Contains(text.String(), "not proven") {
 		t.Error(text.String())
 	}
+}
+
+// TestOtherRelation: the noise itself stays, so under the other relation the multiplier
+// is half or twice; what is no sum is not translated.
+func TestOtherRelation(t *testing.T) {
+	for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
+		p := planned{Delta: 1e-5, Adjacency: adj, accountant: account.GDP{}, NoiseMultiplier: 8, event: privacy.Repeated{Count: 4, Of: privacy.Gaussian{Sigma: 8}}}
+		want := 4.0
+		if adj == privacy.ReplaceOne {
+			want = 16
+		}
+		r := p.otherRelation()
+		cost := epsilonBy(account.GDP{}, privacy.Repeated{Count: 4, Of: privacy.Gaussian{Sigma: want}}, adj, 1e-5)
+		if r.Adjacency == adj || !r.Adjacency.Valid() || r.NoiseMultiplier != want || r.Epsilon == nil || *r.Epsilon != cost {
+			t.Errorf("from %v: %+v, want a multiplier of %v and ε = %v", adj, r, want, cost)
+		}
+		if text := r.words(&p); !strings.Contains(text, "Not the same guarantee") || !strings.Contains(text, "multiplier of") {
+			t.Error(text)
+		}
+		p.event = privacy.Composed{p.event, privacy.PureDP{Epsilon: 1}}
+		if r := p.otherRelation(); r.Epsilon != nil || r.Why == "" || r.NoiseMultiplier != 0 {
+			t.Errorf("a plan with a pure release: %+v", r)
+		}
+		p.accountant, p.event = account.GDP{}, privacy.PoissonSampled{Rate: 0.1, Of: privacy.Gaussian{Sigma: 8}}
+		if r := p.otherRelation(); r.Epsilon != nil || !strings.Contains(r.words(&p), "no theorem") {
+			t.Errorf("a plan without a theorem: %+v", r)
+		}
+	}
+}
+
+// askPlan runs the command and reads what it answers.
+func askPlan(t *rapid.T, args ...string) (p planned) {
+	t.Helper()
+	var out bytes.Buffer
+	c := root()
+	c.SetArgs(append([]string{"plan", "--json", "--accountant", "rdp", "--delta", "1e-6", "--adjacency", "add-or-remove"}, args...))
+	c.SetOut(&out)
+	if err := c.Execute(); err != nil {
+		t.Fatalf("%q: %v", args, err)
+	}
+	if err := json.Unmarshal(out.Bytes(), &p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestPlanSolvesForAnything: with the ε that a plan costs as its budget, leaving out any
+// number gives that number back, or one as good, and never one that the budget does not cover.
+func TestPlanSolvesForAnything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		noise := rapid.Float64Range(0.6, 50).Draw(t, "noise")
+		steps := rapid.IntRange(1, 20_000).Draw(t, "steps")
+		rate := rapid.Float64Range(1e-4, 1).Draw(t, "rate")
+		flag := map[string]string{"noise-multiplier": fmt.Sprint(noise), "steps": fmt.Sprint(steps), "sampling-rate": fmt.Sprint(rate), "sampler": "poisson"}
+		given := func(without string) (args []string) {
+			for name, value := range flag {
+				if name != without {
+					args = append(args, "--"+name+"="+value)
+				}
+			}
+			return args
+		}
+		cost := askPlan(t, given("")...)
+		if cost.Solved != "epsilon" || cost.Budget != nil {
+			t.Errorf("solved for %q", cost.Solved)
+		}
+		flag["epsilon"] = strconv.FormatFloat(cost.Epsilon, 'g', -1, 64)
+		for _, name := range []string{"noise-multiplier", "steps", "sampling-rate"} {
+			p := askPlan(t, given(name)...)
+			if p.Solved != name || p.Fits == nil || !*p.Fits || p.Epsilon > cost.Epsilon {
+				t.Errorf("without --%s: %q, ε = %v of %v", name, p.Solved, p.Epsilon, cost.Epsilon)
+			}
+			if p.NoiseMultiplier > noise*(1+2e-6) || p.Steps < steps || p.SamplingRate < rate*(1-2e-6) {
+				t.Errorf("without --%s: noise %v of %v, steps %d of %d, rate %v of %v", name, p.NoiseMultiplier, noise, p.Steps, steps, p.SamplingRate, rate)
+			}
+		}
+	})
 }
 
 func TestWrap(t *testing.T) {

@@ -288,7 +288,9 @@ func TestMethodsPage(t *testing.T) {
 				fields = append(fields, []string{"`" + f.Name + "`", types[f.Type], f.Doc})
 			}
 		}
-		if got := table(t, section(t, page, "### `"+e.Name+"`")); !reflect.DeepEqual(got, fields) {
+		// Methods with the same fields share a heading.
+		heading := regexp.MustCompile("(?m)^### .*`" + e.Name + "`.*$").FindString(page)
+		if got := table(t, section(t, page, heading)); !reflect.DeepEqual(got, fields) {
 			t.Errorf("%s: the page has\n%q\nthe registry\n%q", e.Name, got, fields)
 		}
 	}

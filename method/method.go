@@ -67,6 +67,14 @@ func (o Objective) smooth() float64 {
 	return o.Reg.Smooth()
 }
 
+// convex is the strong convexity that the regulariser adds, 0 where it adds none.
+func (o Objective) convex() float64 {
+	if o.Reg == nil {
+		return 0
+	}
+	return math.Max(0, o.Reg.StrongConvexity())
+}
+
 // Status says how a run stands.
 type Status uint8
 

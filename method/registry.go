@@ -18,6 +18,12 @@ type Entry struct {
 // Registry lists every method, in the order of the documentation.
 var Registry = []Entry{
 	{"sgd", "DP-SGD with gradient clipping (P0 Algorithm 1); with all rows in every step it is DP-GD", SGD{}},
+	{"gd", "DP-GD: gradient descent, the baseline of P1, with Laplace noise for pure ε", GD{}},
+	{"shb", "DP-SHB: Polyak's heavy ball (P1 (3.1))", SHB{}},
+	{"nag", "DP-NAG: Nesterov's accelerated gradient (P1 (4.1))", NAG{}},
+	{"nag-opt", "DP-NAG-opt: the same, with the budget spread over the steps to the best bound (P1 Proposition 4.2)", NAGOpt{}},
+	{"masg", "DP-MASG: NAG in stages of falling step size (P1 (4.7))", MASG{}},
+	{"masg-opt", "DP-MASG-opt: the same, with the budget spread over the steps to the best bound (P1 (4.8))", MASGOpt{}},
 }
 
 // Default is the method of a spec that names none.
@@ -42,8 +48,8 @@ type Field struct{ Name, Type, Doc string }
 func (e Entry) Fields() []Field {
 	var out []Field
 	t := reflect.TypeOf(e.Method)
-	for i := range t.NumField() {
-		if f := t.Field(i); f.IsExported() {
+	for _, f := range reflect.VisibleFields(t) { // those of embedded structs, too
+		if f.IsExported() && !f.Anonymous {
 			out = append(out, Field{f.Tag.Get("yaml"), f.Type.String(), f.Tag.Get("doc")})
 		}
 	}

@@ -88,11 +88,11 @@ func (r *specReader) value(n ast.Node, v reflect.Value, path string) error {
 // fields reads a block into a struct.
 func (r *specReader) fields(m *ast.MappingNode, v reflect.Value, path string) error {
 	var names []string
-	at := map[string]int{}
-	for i := range v.NumField() {
-		if name := v.Type().Field(i).Tag.Get("yaml"); name != "" && name != "-" {
+	at := map[string][]int{}
+	for _, f := range reflect.VisibleFields(v.Type()) { // those of embedded structs, too
+		if name := f.Tag.Get("yaml"); name != "" && name != "-" {
 			names = append(names, name)
-			at[name] = i
+			at[name] = f.Index
 		}
 	}
 	for _, f := range m.Values {
@@ -102,7 +102,7 @@ func (r *specReader) fields(m *ast.MappingNode, v reflect.Value, path string) er
 			p := f.Key.GetToken().Position
 			return inputError(r.place(p.Line, p.Column), "unknown field %q; the fields of %s are %s", name, path, strings.Join(names, ", "))
 		}
-		if err := r.value(f.Value, v.Field(i), path+"."+name); err != nil {
+		if err := r.value(f.Value, v.FieldByIndex(i), path+"."+name); err != nil {
 			return err
 		}
 	}

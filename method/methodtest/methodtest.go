@@ -11,9 +11,11 @@ package methodtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sottodp/sotto/method"
@@ -187,16 +189,27 @@ var Off = method.Terms{Off: true}
 // On are ordinary terms.
 var On = method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove}, Accountant: account.Best{}}
 
+// Pure are terms with δ = 0, which a method of Gaussian noise alone refuses by the
+// field privacy.delta.
+var Pure = method.Terms{Budget: privacy.Budget{Epsilon: 1, Adjacency: privacy.AddRemove}, Accountant: account.Best{}}
+
 // Check runs the suite on a registered method with all fields left free, and on
 // the given configurations of it.
 func Check(t *testing.T, entry method.Entry, configs ...method.Method) {
 	for _, m := range append([]method.Method{entry.Method}, configs...) {
-		t.Run("plan", func(t *testing.T) { checkPlan(t, m) })
-		t.Run("refusal", func(t *testing.T) { checkRefusal(t, m) })
-		t.Run("break", func(t *testing.T) { checkBreak(t, m) })
-		t.Run("replay", func(t *testing.T) { checkReplay(t, m) })
-		t.Run("cancel", func(t *testing.T) { checkCancel(t, m) })
-		t.Run("hostile", func(t *testing.T) { checkHostile(t, m) })
+		for _, terms := range []method.Terms{On, Pure} {
+			facts := NewOracle(Quadratic(4, 10), 0).Facts
+			if _, err := m.Fit(facts, method.Objective{}, terms); err != nil && terms.Budget.Delta == 0 && strings.HasPrefix(err.Error(), "privacy.delta:") {
+				continue
+			}
+			name := fmt.Sprintf("δ=%g/", terms.Budget.Delta)
+			t.Run(name+"plan", func(t *testing.T) { checkPlan(t, m, terms) })
+			t.Run(name+"refusal", func(t *testing.T) { checkRefusal(t, m, terms) })
+			t.Run(name+"break", func(t *testing.T) { checkBreak(t, m, terms) })
+			t.Run(name+"replay", func(t *testing.T) { checkReplay(t, m, terms) })
+			t.Run(name+"cancel", func(t *testing.T) { checkCancel(t, m, terms) })
+			t.Run(name+"hostile", func(t *testing.T) { checkHostile(t, m, terms) })
+		}
 	}
 	for _, p := range []Problem{Quadratic(6, 10), Logistic(5)} {
 		t.Run("optimum of a "+p.Name, func(t *testing.T) { checkOptimum(t, entry, p) })
@@ -212,13 +225,13 @@ func fit(t *testing.T, m method.Method, facts oracle.Public, terms method.Terms)
 	return fitted
 }
 
-func planned(t *testing.T, m method.Method, o *Oracle) *account.Plan {
+func planned(t *testing.T, m method.Method, o *Oracle, terms method.Terms) *account.Plan {
 	t.Helper()
 	plan, err := m.Plan(o.Facts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	meter, err := account.NewPlan(plan, On.Accountant, On.Budget)
+	meter, err := account.NewPlan(plan, terms.Accountant, terms.Budget)
 	if err != nil {
 		t.Fatalf("the plan of a fitted method does not fit its own budget: %v", err)
 	}
@@ -227,10 +240,10 @@ func planned(t *testing.T, m method.Method, o *Oracle) *account.Plan {
 
 // checkPlan: what is asked is a prefix of the plan, the plan fits the budget, and
 // the last step says Done.
-func checkPlan(t *testing.T, m method.Method) {
+func checkPlan(t *testing.T, m method.Method, terms method.Terms) {
 	o := NewOracle(Quadratic(4, 10), 0.1)
-	m = fit(t, m, o.Facts, On)
-	o.Meter = planned(t, m, o)
+	m = fit(t, m, o.Facts, terms)
+	o.Meter = planned(t, m, o, terms)
 	var last method.Step
 	steps := 0
 	for st, err := range m.Run(context.Background(), o, method.Objective{}) {
@@ -264,10 +277,10 @@ func (r *refuse) Charge(privacy.Event) error {
 
 // checkRefusal: a refused charge ends the run without an error, with what was
 // reached, and nothing is asked after it.
-func checkRefusal(t *testing.T, m method.Method) {
+func checkRefusal(t *testing.T, m method.Method, terms method.Terms) {
 	for _, admitted := range []int{0, 1, 7} {
 		o := NewOracle(Quadratic(4, 10), 0.1)
-		m := fit(t, m, o.Facts, On)
+		m := fit(t, m, o.Facts, terms)
 		o.Meter = &refuse{admitted}
 		var last method.Step
 		for st, err := range m.Run(context.Background(), o, method.Objective{}) {
@@ -286,9 +299,9 @@ func checkRefusal(t *testing.T, m method.Method) {
 }
 
 // checkBreak: a caller that stops ranging is charged nothing more.
-func checkBreak(t *testing.T, m method.Method) {
+func checkBreak(t *testing.T, m method.Method, terms method.Terms) {
 	o := NewOracle(Quadratic(4, 10), 0.1)
-	m = fit(t, m, o.Facts, On)
+	m = fit(t, m, o.Facts, terms)
 	bought := 0
 	for st, err := range m.Run(context.Background(), o, method.Objective{}) {
 		if err != nil {
@@ -306,9 +319,9 @@ func checkBreak(t *testing.T, m method.Method) {
 
 // checkReplay: replaying the releases gives the same iterates, bit for bit; and a
 // record cut anywhere is taken up by a live oracle behind it.
-func checkReplay(t *testing.T, m method.Method) {
+func checkReplay(t *testing.T, m method.Method, terms method.Terms) {
 	o := NewOracle(Quadratic(4, 10), 0.1)
-	m = fit(t, m, o.Facts, On)
+	m = fit(t, m, o.Facts, terms)
 	want := iterates(t, m, o)
 	if got := iterates(t, m, &replay.Oracle{Facts: o.Facts, Record: o.Record}); !slices.EqualFunc(want, got, slices.Equal) {
 		t.Error("replaying the releases gives other iterates")
@@ -336,9 +349,9 @@ func iterates(t *testing.T, m method.Method, o oracle.Oracle) [][]float64 {
 }
 
 // checkCancel: a cancelled context comes out as its error.
-func checkCancel(t *testing.T, m method.Method) {
+func checkCancel(t *testing.T, m method.Method, terms method.Terms) {
 	o := NewOracle(Quadratic(4, 10), 0.1)
-	m = fit(t, m, o.Facts, On)
+	m = fit(t, m, o.Facts, terms)
 	ctx, cancel := context.WithCancel(context.Background())
 	var last error
 	for st, err := range m.Run(ctx, o, method.Objective{}) {
@@ -354,9 +367,9 @@ func checkCancel(t *testing.T, m method.Method) {
 }
 
 // checkHostile: huge answers do not turn the parameters into NaN.
-func checkHostile(t *testing.T, m method.Method) {
+func checkHostile(t *testing.T, m method.Method, terms method.Terms) {
 	o := NewOracle(Quadratic(4, 10), 0)
-	m = fit(t, m, o.Facts, On)
+	m = fit(t, m, o.Facts, terms)
 	o.Answer = func(g []float64) {
 		for j := range g {
 			g[j] = 1e6

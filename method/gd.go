@@ -1,0 +1,53 @@
+package method
+
+import (
+	"context"
+	"iter"
+
+	"github.com/sottodp/sotto/method/schedule"
+	"github.com/sottodp/sotto/oracle"
+)
+
+// GD is DP-GD, the baseline of P1: gradient descent (2.4) along noisy gradients. SGD on
+// all rows is the same with other defaults; this one also knows Laplace noise.
+//
+//	x_{t+1} = x_t − α(∇F_B(x_t) + η_t)
+//
+// The default T has the least bound of package schedule, GradientWeights.
+type GD struct{ P1 }
+
+// Fit sets steps, step size, clip norm and noise where they are zero.
+func (m GD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+	err := m.fit("gd", pub, obj, terms, p1KappaGD, func(m P1) weights {
+		return func(steps int) (float64, []float64) { return m.convex().GradientWeights(steps, m.Rate) }
+	}, false)
+	return m, err
+}
+
+// convex is what the bounds count on.
+func (m P1) convex() schedule.Convex { return schedule.Convex{Mu: m.Mu, L: 1 / m.Rate} }
+
+// Run is (2.4) with (2.8).
+func (m GD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
+	return func(yield func(Step, error) bool) {
+		x := make([]float64, o.Public().Dim) // x_0 = 0
+		g := make([]float64, len(x))
+		st := Step{W: x, Rate: m.Rate}
+		for t := range m.Steps {
+			var err error
+			if st.GradNorm, err = m.gradient(ctx, o, obj, t, g, x); err != nil {
+				stop(yield, st, err)
+				return
+			}
+			for j := range x {
+				x[j] -= m.Rate * g[j]
+			}
+			st.T, st.Moved = t+1, m.Rate*norm2(g)
+			if !yield(st, nil) {
+				return
+			}
+		}
+		st.Status = Done
+		yield(st, nil)
+	}
+}

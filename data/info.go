@@ -15,6 +15,9 @@ type FieldName struct{ Name, Type string }
 // are is private under add-or-remove and no part of it (R9). Nor is the first line
 // of a text, which may be a row.
 func Describe(path string) (*Description, error) {
+	if isSQL(path) {
+		return describeSQL(path)
+	}
 	if isPacked(path) {
 		p, err := readPackedFacts(path)
 		if err != nil {

@@ -54,7 +54,9 @@ type LoadStats struct {
 
 // Read reads the table at path and encodes it under the schema. What it is, its
 // first bytes say, not its name: a packed table, Parquet, or CSV, LIBSVM or IDX, as
-// the schema says, plain or gzip. A schema for CSV is one for Parquet too. Rows of LIBSVM make sparse blocks, others dense ones.
+// the schema says, plain or gzip. A path may also name a table of a database,
+// postgres://user@host/database?table=NAME or people.db?table=NAME (SQLite). A schema
+// for CSV is one for Parquet and for tables of databases too. Rows of LIBSVM make sparse blocks, others dense ones.
 // It needs no more memory than the table, one block and some buffers; a packed
 // table is mapped, where the system can, and should be closed after use. Its rows
 // that were dropped keep their place, with Drop set, also without KeepBad.
@@ -94,7 +96,10 @@ func openSource(ctx context.Context, schema *Schema, path string, opt Options, e
 		return nil, &Error{File: opt.Labels, Found: "a file of labels", Allowed: "none, since format.kind is " + schema.Format.Kind + ": labels stand beside the features"}
 	}
 	if form := columnForm(path); form != "" && schema.Format.Kind != KindCSV {
-		return nil, &Error{File: path, Found: form, Allowed: "what format.kind says, " + schema.Format.Kind, Hint: "tables of named columns have the kind csv"}
+		return nil, &Error{File: Public(path), Found: form, Allowed: "what format.kind says, " + schema.Format.Kind, Hint: "tables of named columns have the kind csv"}
+	}
+	if isSQL(path) {
+		return newSQLSource(ctx, schema, path, opt, enc, sum)
 	}
 	if beginsWith(path, parquetMagic) {
 		return newParquetSource(schema, path, opt, enc, sum)
@@ -108,6 +113,9 @@ func openSource(ctx context.Context, schema *Schema, path string, opt Options, e
 // columnForm says what kind of table of named columns is at path, other than text;
 // "" for none.
 func columnForm(path string) string {
+	if isSQL(path) {
+		return "a table of a database"
+	}
 	if beginsWith(path, parquetMagic) {
 		return "a Parquet file"
 	}
@@ -116,7 +124,7 @@ func columnForm(path string) string {
 
 // readInto reads the table at path into b.
 func readInto(ctx context.Context, schema *Schema, path string, opt Options, b *builder) (*LoadStats, error) {
-	r := &reader{schema: schema, opt: opt, name: path, enc: newEncoder(schema), build: b}
+	r := &reader{schema: schema, opt: opt, name: Public(path), enc: newEncoder(schema), build: b}
 	r.stats.Clamped = map[string]int{}
 	sum := sha256.New()
 	in, err := openSource(ctx, schema, path, opt, r.enc, sum)

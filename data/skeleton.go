@@ -79,7 +79,7 @@ columns:
 // gzip. It reads the first line and nothing else. A first line with a number in
 // it is an error: that would be a row, and its values would go into the schema. Of
 // a file of images (IDX) it reads the header, which says their shape, of a Parquet
-// file the names of its columns.
+// file or a table of a database the names of the columns.
 func SkeletonFromFile(path, delimiter string) ([]byte, error) {
 	if shape, ok := imageShape(path); ok {
 		return skeletonOfImages(baseName(path), shape), nil
@@ -146,6 +146,11 @@ func imageShape(path string) ([]int, bool) {
 
 // baseName is the name of a file without folders and endings.
 func baseName(path string) string {
+	if isSQL(path) {
+		if t, err := parseSQL(path); err == nil {
+			return t.table
+		}
+	}
 	name := filepath.Base(path)
 	for _, ext := range []string{".gz", filepath.Ext(strings.TrimSuffix(name, ".gz"))} {
 		name = strings.TrimSuffix(name, ext)

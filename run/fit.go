@@ -154,7 +154,7 @@ func (s *session) describe() error {
 	i := &trace.Info{
 		Format: trace.InfoFormat, ID: id, Status: trace.Running, Started: time.Now().UTC().Truncate(time.Millisecond),
 		Version: s.env.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: kernels(),
-		SpecFile: absolute(j.Spec.File), Data: absolute(j.Spec.Data), Test: absolute(j.Spec.Test), Labels: absolute(j.Spec.Labels), TestLabels: absolute(j.Spec.TestLabels),
+		SpecFile: absolute(j.Spec.File), Data: tablePath(j.Spec.Data), Test: tablePath(j.Spec.Test), Labels: absolute(j.Spec.Labels), TestLabels: absolute(j.Spec.TestLabels),
 		Dataset: j.Schema.Dataset, Unit: j.Schema.Unit,
 		Method: j.Spec.MethodName, Output: string(j.Spec.Output), Horizon: j.Method.Horizon(),
 		Budget: j.Spec.Privacy.Budget(), Off: j.Spec.Privacy.Off, NoiseMultiplier: j.Method.NoiseMultiplier(),
@@ -185,6 +185,16 @@ func newID() (string, error) {
 		return "", err
 	}
 	return time.Now().UTC().Format("20060102-150405") + "-" + hex.EncodeToString(b[:]), nil
+}
+
+// tablePath is what run.json calls a table: its file, absolute, or the URL of a
+// database without a password.
+func tablePath(p string) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = ""
+	}
+	return data.Public(data.Join(dir, p))
 }
 
 func absolute(p string) string {

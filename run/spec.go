@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
+	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -349,7 +350,7 @@ func (r *specReader) path(p string, line int) string {
 	if p == "" || filepath.IsAbs(p) || line < 0 || r.file == "" {
 		return p
 	}
-	return filepath.Join(filepath.Dir(r.file), p)
+	return data.Join(filepath.Dir(r.file), p)
 }
 
 // Place says where a field was written, or where it is missing.

@@ -54,6 +54,21 @@ func TestPaths(t *testing.T) {
 
 // Under add-or-remove the number of rows is private: no file of a run says it,
 // and none depends on a row that weighs nothing (R9).
+// TestTablePaths: a table of a database is found from the spec file too, and run.json
+// gets no password.
+func TestTablePaths(t *testing.T) {
+	s, err := parseSpec("dir/spec.yaml", []byte("data: a.db?table=x\ntest: postgres://u:hunter2@h/d?table=x\nschema: s.yaml\nmodel: {name: logistic}\nprivacy: {epsilon: 1, delta: 0, adjacency: replace-one}\n"), nil)
+	if err != nil || s.Data != filepath.Join("dir", "a.db")+"?table=x" || s.Test != "postgres://u:hunter2@h/d?table=x" {
+		t.Errorf("%+v %v", s, err)
+	}
+	if p := tablePath(s.Data); !filepath.IsAbs(p) || !strings.HasSuffix(p, filepath.Join("dir", "a.db")+"?table=x") {
+		t.Error(p)
+	}
+	if p := tablePath(s.Test); p != "postgres://u@h/d?table=x" {
+		t.Error(p)
+	}
+}
+
 func TestNothingTellsTheNumberOfRows(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -74,6 +74,7 @@ func newFile(out string, from ...string) error {
 		return usageError("--out: %s: found something that is no file; a packed table needs a file of its own", out)
 	}
 	for _, f := range from {
+		f, _, _ = strings.Cut(strings.TrimPrefix(f, "sqlite:"), "?table=")
 		if in, err := os.Stat(f); err == nil && os.SameFile(st, in) {
 			return usageError("--out: %s: found the file that is read; allowed is another one", out)
 		}

@@ -27,7 +27,7 @@ import (
 
 // specFlags are the flags that stand for fields of a spec.
 var specFlags = []struct{ flag, field, usage string }{
-	{"data", "data", "table to train on: CSV, LIBSVM or IDX (gzip or not), Parquet, packed"},
+	{"data", "data", "table to train on: CSV, LIBSVM or IDX (gzip or not), Parquet, packed, postgres://…?table=NAME, FILE.db?table=NAME"},
 	{"test", "test", "table to score the model on; naming it says that its rows need no protection"},
 	{"labels", "labels", "labels of --data, for images (IDX) whose labels' file does not have the usual name"},
 	{"test-labels", "test_labels", "labels of --test, likewise"},

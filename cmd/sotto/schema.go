@@ -20,8 +20,9 @@ func schemaCommand() *cobra.Command {
 	var delimiter, outPath string
 	init := &cobra.Command{
 		Use:   "init FILE",
-		Short: "Write a schema skeleton from a table's header line",
-		Long: `Init reads the first line of a CSV file and nothing else, and writes a schema in
+		Short: "Write a schema skeleton from a table's header",
+		Long: `Init reads the first line of a CSV file, or the header of a Parquet file, of images
+(IDX) or of a table of a database, and nothing else, and writes a schema in
 which every type, bound and level is left for a person to fill in. They must come
 from knowledge of the world, not from the table: a bound read off the data tells
 about the data.`,

@@ -260,9 +260,13 @@ func (p *planned) print(w io.Writer, tables bool) {
 	case p.Sampler == "several":
 		each = "samples of several kinds"
 	}
-	row("Releases", "%s", p.event)
+	row("Releases", "%s", describe(p.event))
 	row("Steps", "%s, each on %s", count(p.Steps), each)
-	row("Noise multiplier", "%.9g", p.NoiseMultiplier)
+	if p.NoiseMultiplier > 0 {
+		row("Noise multiplier", "%.9g", p.NoiseMultiplier)
+	} else {
+		row("Noise multiplier", "each step has its own")
+	}
 	if text := solvedFor[p.Solved]; text != "" {
 		row("Solved for", "%s", text)
 	}

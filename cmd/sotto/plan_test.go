@@ -53,6 +53,21 @@ func TestChangedEvents(t *testing.T) {
 	}
 }
 
+// TestDescribe: short events are told in full, long ones by kind.
+func TestDescribe(t *testing.T) {
+	if got := describe(network); got != network.String() {
+		t.Error(got)
+	}
+	long := privacy.Composed{network}
+	for i := range 30 {
+		long = append(long, privacy.Repeated{Count: 10, Of: privacy.PoissonSampled{Rate: 0.1, Of: privacy.Gaussian{Sigma: 3 + float64(i)}}})
+	}
+	want := "340 × Poisson(q=0.1) of Gaussian, noise from 2 to 32; 40 × Poisson(q=0.1) of Laplace, noise from 8 to 8; 1 × 3 of 8 records: pure; 1 × AboveThreshold; 1 × Select"
+	if got := describe(long); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
 // TestParts: the parts of a plan of two kinds cost less alone than together, and each
 // is what is left without the other.
 func TestParts(t *testing.T) {

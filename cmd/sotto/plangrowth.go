@@ -14,7 +14,7 @@ import (
 // A growth is ε against one number of the plan at a time, the others as they are.
 type growth struct {
 	Steps []point `json:"steps"`
-	Noise []point `json:"noise_multiplier"`
+	Noise []point `json:"noise_multiplier"` // a multiple of the plan's noise where each step has its own
 	Delta []point `json:"delta"`
 }
 
@@ -53,7 +53,7 @@ func (p *planned) grow(factors, deltas []float64) *growth {
 			}
 		}
 		if e, ok := withNoise(p.event, f); ok {
-			g.Noise = append(g.Noise, point{p.NoiseMultiplier * f, finite(p.epsilon(e))})
+			g.Noise = append(g.Noise, point{p.noiseAt() * f, finite(p.epsilon(e))})
 		}
 	}
 	if p.Delta > 0 {
@@ -64,6 +64,22 @@ func (p *planned) grow(factors, deltas []float64) *growth {
 		g.Delta = append(g.Delta, point{d, finite(epsilonBy(p.accountant, p.event, p.Adjacency, d))})
 	}
 	return &g
+}
+
+// noiseAt is the plan's noise as tables and charts have it: 1 where each step has its own.
+func (p *planned) noiseAt() float64 {
+	if p.NoiseMultiplier > 0 {
+		return p.NoiseMultiplier
+	}
+	return 1
+}
+
+// noiseName is the name of that number.
+func (p *planned) noiseName() string {
+	if p.NoiseMultiplier > 0 {
+		return "noise multiplier"
+	}
+	return "times its noise"
 }
 
 // print writes the three tables.
@@ -86,7 +102,7 @@ func (g *growth) print(w io.Writer, p *planned) {
 		}
 	}
 	table("ε against steps", "steps", float64(p.Steps), g.Steps, func(v float64) string { return count(int(v)) })
-	table("ε against noise", "noise multiplier", p.NoiseMultiplier, g.Noise, func(v float64) string { return fmt.Sprintf("%.6g", v) })
+	table("ε against noise", p.noiseName(), p.noiseAt(), g.Noise, func(v float64) string { return fmt.Sprintf("%.6g", v) })
 	table("ε against δ", "δ", p.Delta, g.Delta, exact)
 }
 
@@ -125,15 +141,19 @@ func (p *planned) chart() string {
 		}
 		plots = append(plots, plot)
 	}
-	add("steps", fmt.Sprintf("ε against steps, noise multiplier %.6g, δ = %s", p.NoiseMultiplier, exact(p.Delta)), "steps", float64(p.Steps), false, g.Steps)
-	add("noise", fmt.Sprintf("ε against noise, %s steps, δ = %s", count(p.Steps), exact(p.Delta)), "noise multiplier", p.NoiseMultiplier, false, g.Noise)
-	add("delta", fmt.Sprintf("ε against δ, %s steps, noise multiplier %.6g", count(p.Steps), p.NoiseMultiplier), "δ (logarithmic)", p.Delta, true, g.Delta)
+	noise := "its own noise in each"
+	if p.NoiseMultiplier > 0 {
+		noise = fmt.Sprintf("noise multiplier %.6g", p.NoiseMultiplier)
+	}
+	add("steps", fmt.Sprintf("ε against steps, %s, δ = %s", noise, exact(p.Delta)), "steps", float64(p.Steps), false, g.Steps)
+	add("noise", fmt.Sprintf("ε against noise, %s steps, δ = %s", count(p.Steps), exact(p.Delta)), p.noiseName(), p.noiseAt(), false, g.Noise)
+	add("delta", fmt.Sprintf("ε against δ, %s steps, %s", count(p.Steps), noise), "δ (logarithmic)", p.Delta, true, g.Delta)
 	return chart.Figure(fmt.Sprintf("What a plan costs under %v", p.Adjacency), shortEvent(p.event), plots...)
 }
 
 // shortEvent is an event in a line's room.
 func shortEvent(e privacy.Event) string {
-	text := []rune(e.String())
+	text := []rune(describe(e))
 	if len(text) > 60 {
 		return string(text[:59]) + "…"
 	}

@@ -114,6 +114,69 @@ func withRate(e privacy.Event, times float64) (privacy.Event, bool) {
 	return e, found
 }
 
+// longest is how many characters of an event are printed.
+const longest = 300
+
+// describe is an event in words; one of many parts is told by kind, with the range of the
+// noise of each.
+func describe(e privacy.Event) string {
+	if text := e.String(); len(text) <= longest {
+		return text
+	}
+	type kind struct {
+		name   string
+		count  int
+		lo, hi float64
+	}
+	var kinds []kind
+	var add func(e privacy.Event, within string, times int)
+	add = func(e privacy.Event, within string, times int) {
+		switch e := e.(type) {
+		case privacy.Composed:
+			for _, part := range e {
+				add(part, within, times)
+			}
+			return
+		case privacy.Repeated:
+			add(e.Of, within, times*e.Count)
+			return
+		}
+		rebuild(e, within, func(within string, m privacy.Event) privacy.Event {
+			name, _, _ := strings.Cut(m.String(), "(")
+			noise := noiseOf(m)
+			i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == within+name })
+			if i < 0 {
+				i = len(kinds)
+				kinds = append(kinds, kind{within + name, 0, noise, noise})
+			}
+			k := &kinds[i]
+			k.count, k.lo, k.hi = k.count+times, math.Min(k.lo, noise), math.Max(k.hi, noise)
+			return m
+		})
+	}
+	add(e, "", 1)
+	var list []string
+	for _, k := range kinds {
+		text := fmt.Sprintf("%s × %s", count(k.count), k.name)
+		if k.lo > 0 {
+			text += fmt.Sprintf(", noise from %.6g to %.6g", k.lo, k.hi)
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, "; ")
+}
+
+// noiseOf is the relative noise of a mechanism of one noise; 0 for others.
+func noiseOf(m privacy.Event) float64 {
+	switch m := m.(type) {
+	case privacy.Gaussian:
+		return m.Sigma
+	case privacy.Laplace:
+		return m.Scale
+	}
+	return 0
+}
+
 // A whatIf is what ε would be with one thing changed.
 type whatIf struct {
 	Change  string  `json:"change"`
@@ -136,7 +199,11 @@ func (p *planned) weigh() {
 		add("the sampling rate", "half the sampling rate", p.epsilon(e))
 	}
 	if e, ok := withSteps(p.event, 0.5); ok {
-		add("the steps", "half the steps", p.epsilon(e))
+		if _, list := p.event.(privacy.Composed); list { // of steps that differ
+			add("the later steps", "stopping half-way", p.epsilon(e))
+		} else {
+			add("the steps", "half the steps", p.epsilon(e))
+		}
 	}
 	if p.Delta > 0 && p.Delta <= 0.1 {
 		add("δ", "ten times the δ", epsilonBy(p.accountant, p.event, p.Adjacency, 10*p.Delta))
@@ -157,7 +224,11 @@ func (p *planned) words() string {
 		return "nothing that could be changed by itself"
 	}
 	var b strings.Builder
-	b.WriteString(strings.Join(p.Dominates, " and ") + ": ")
+	things := p.Dominates
+	if n := len(things); n > 2 {
+		things = []string{strings.Join(things[:n-1], ", "), things[n-1]}
+	}
+	b.WriteString(strings.Join(things, " and ") + ": ")
 	for i, w := range p.WhatIf {
 		switch {
 		case i == 0:
@@ -287,8 +358,10 @@ func ask(a account.Accountant, e privacy.Event, adj privacy.Adjacency, delta flo
 // not for.
 type relation struct {
 	Adjacency       privacy.Adjacency `json:"adjacency"`
-	NoiseMultiplier float64           `json:"noise_multiplier,omitempty"`
+	NoiseMultiplier float64           `json:"noise_multiplier,omitempty"` // 0: as the plan's, none or several
 	opinion
+
+	translated bool
 }
 
 // otherRelation keeps the noise as it is, in units of the clip norm: the sensitivity of
@@ -313,7 +386,7 @@ func (p *planned) otherRelation() *relation {
 		return r
 	}
 	e, _ := withNoise(p.event, times)
-	r.NoiseMultiplier = p.NoiseMultiplier * times
+	r.NoiseMultiplier, r.translated = p.NoiseMultiplier*times, true
 	r.opinion = ask(p.accountant, e, r.Adjacency, p.Delta)
 	return r
 }
@@ -325,15 +398,22 @@ func (r *relation) words(p *planned) string {
 	} else {
 		notSame += "it hides whether a record is there, and so the number of records, which must then be used nowhere."
 	}
-	if r.NoiseMultiplier == 0 {
+	if !r.translated {
 		return fmt.Sprintf("The cost under %v %s. %s", r.Adjacency, r.Why, notSame)
 	}
 	change := "twice as large"
 	if r.Adjacency == privacy.AddRemove {
 		change = "half as large"
 	}
+	multiplier := fmt.Sprintf("a multiplier of %.6g", r.NoiseMultiplier)
+	if r.NoiseMultiplier == 0 {
+		multiplier = "half the multiplier"
+		if r.Adjacency == privacy.AddRemove {
+			multiplier = "twice the multiplier"
+		}
+	}
 	if r.Why != "" {
 		return fmt.Sprintf("Under %v accountant %s %s. %s", r.Adjacency, r.Accountant, r.Why, notSame)
 	}
-	return fmt.Sprintf("Under %v a clipped sum's sensitivity is %s, so the same noise is a multiplier of %.6g: %s. %s", r.Adjacency, change, r.NoiseMultiplier, r.opinion.words(), notSame)
+	return fmt.Sprintf("Under %v a clipped sum's sensitivity is %s, so the same noise is %s: %s. %s", r.Adjacency, change, multiplier, r.opinion.words(), notSame)
 }

@@ -105,7 +105,8 @@ type unit struct {
 
 // The most that a formula takes the trouble to add up.
 const (
-	mostUnits    = 64
+	mostUnits    = 1 << 14
+	mostSampled  = 64 // of the units, those on samples
 	mostReleases = 64
 )
 
@@ -113,7 +114,7 @@ const (
 // and on plans of too many different parts.
 func flatten(e privacy.Event) ([]unit, bool) {
 	var units []unit
-	ok := true
+	ok, sampled := true, 0
 	var walk func(e privacy.Event, times float64)
 	walk = func(e privacy.Event, times float64) {
 		switch e := e.(type) {
@@ -140,16 +141,17 @@ func flatten(e privacy.Event) ([]unit, bool) {
 			ok = false
 			return
 		}
-		for i := range units {
-			if units[i].poisson == u.poisson && units[i].fixed == u.fixed && privacy.Equal(privacy.Composed(units[i].releases), privacy.Composed(u.releases)) {
-				units[i].times += times
-				return
-			}
+		if n := len(units); n > 0 && units[n-1].poisson == u.poisson && units[n-1].fixed == u.fixed && privacy.Equal(units[n-1].event(), u.event()) {
+			units[n-1].times += times
+			return
+		}
+		if u.poisson > 0 || u.fixed > 0 {
+			sampled++
 		}
 		units = append(units, u)
 	}
 	walk(e, 1)
-	return units, ok && len(units) > 0
+	return units, ok && len(units) > 0 && sampled <= mostSampled
 }
 
 // releases lists the mechanisms of what holds no sample.

@@ -49,7 +49,7 @@ func p4Example() ([]Claim, error) {
 		rho := zcdpRho(eps, delta)
 		claims = append(claims, Claim{
 			Paper: "P4", About: fmt.Sprintf("a run of ε = %v that releases f(w₀) + |z| for a tenth of ρ, to find its number of steps", eps), Quantity: "δ",
-			Formula: "(7), z Gaussian", Claimed: delta, Sound: []Figure{{oneSided(math.Sqrt(1 / (0.2 * rho))), "a lower bound, at every ε"}}, Verdict: Unsound,
+			Formula: "(6), z Gaussian", Claimed: delta, Sound: []Figure{{oneSided(math.Sqrt(1 / (0.2 * rho))), "a lower bound, at every ε"}}, Verdict: Unsound,
 			Why: "a value below f(w₀) cannot come out, so two tables can be told apart for certain; bound f(w₀) publicly instead", Source: "S-4a",
 		})
 	}

@@ -192,7 +192,32 @@ func edge(delta, otherwise float64) float64 {
 	return otherwise
 }
 
-const onlyUnsampled = "it knows no amplification by sampling; use accountant rdp"
+// A bound is a Loss with the sections of PROOFS.md that it rests on. The δ that
+// (ε, δ) releases have spent comes off the δ of the rest. PROOFS.md#approximate.
+type bound struct {
+	rest  Loss
+	leak  float64
+	rests []string
+}
 
-// replaceOneSampling is why Poisson sampling is refused under ReplaceOne.
-const replaceOneSampling = "amplification by Poisson sampling is proven here for add-or-remove only; use the full batch or add-or-remove"
+// Epsilon implements Loss.
+func (b bound) Epsilon(delta float64) float64 {
+	if b.leak == 0 || !(delta >= 0) || delta >= 1 {
+		return b.rest.Epsilon(delta)
+	}
+	if delta < b.leak {
+		return math.Inf(1)
+	}
+	return b.rest.Epsilon(subDown(delta, b.leak))
+}
+
+// Delta implements Loss.
+func (b bound) Delta(epsilon float64) float64 {
+	delta := b.rest.Delta(epsilon)
+	if b.leak == 0 {
+		return delta
+	}
+	total := sum{hi: delta}
+	total.add(b.leak)
+	return math.Min(1, total.up())
+}

@@ -10,35 +10,69 @@ import "math"
 // slack is the relative error that the evaluations below stay within.
 const slack = 1e-11
 
-// A mechanism is what an RDP curve is known for: comparable, so that equal ones
-// are evaluated once.
-type mechanism struct {
-	kind  kind
-	rate  float64 // of Poisson sampling, 1 for none
-	param float64 // σ, b or ε
-}
-
-type kind uint8
-
-const (
-	gaussian kind = iota
-	laplace
-	pureDP
+type (
+	noCost        struct{}
+	gaussianNoise struct{ sigma float64 }
+	laplaceNoise  struct{ scale float64 }
+	pureRelease   struct{ epsilon float64 }
+	boundedRange  struct{ epsilon float64 }
+	// aboveThreshold: queries is 2/Query, epsilon is 1/Threshold + 2/Query.
+	aboveThreshold struct{ threshold, queries, epsilon float64 }
+	// sampledGaussian is a Gaussian on a Poisson sample of rate q < 1.
+	sampledGaussian struct{ q, sigma float64 }
 )
 
-// divergence is the mechanism's Rényi divergence of order alpha, +Inf where it
-// overflows.
-func (m mechanism) divergence(alpha float64) float64 {
-	switch {
-	case m.kind == laplace:
-		return laplaceRDP(alpha, m.param)
-	case m.kind == pureDP:
-		return pureRDP(alpha, m.param)
-	case m.rate == 1:
-		return gaussianRDP(alpha, m.param)
-	default:
-		return sampledGaussianRDP(alpha, m.rate, m.param)
+func (noCost) at(float64) float64                { return 0 }
+func (g gaussianNoise) at(alpha float64) float64 { return gaussianRDP(alpha, g.sigma) }
+func (l laplaceNoise) at(alpha float64) float64  { return laplaceRDP(alpha, l.scale) }
+func (p pureRelease) at(alpha float64) float64   { return pureRDP(alpha, p.epsilon) }
+func (b boundedRange) at(alpha float64) float64  { return boundedRangeRDP(alpha, b.epsilon) }
+func (g sampledGaussian) at(alpha float64) float64 {
+	return sampledGaussianRDP(alpha, g.q, g.sigma)
+}
+
+// at is the least of two bounds. PROOFS.md#above-threshold.
+func (a aboveThreshold) at(alpha float64) float64 {
+	return math.Min(laplaceRDP(alpha, a.threshold)+a.queries*(1+1e-15), pureRDP(alpha, a.epsilon))
+}
+
+// boundedRangeRDP is the largest divergence of any release whose privacy loss lies
+// in an interval of length ε:
+//
+//	1/(α−1) [ αψ(αε) − (α−1)ψ((α−1)ε) − ψ(ε) ],  ψ(x) = ln( sinh(x/2) / (x/2) )
+//
+// which is αε²/8 up to terms of order ε⁴, and less. PROOFS.md#select.
+func boundedRangeRDP(alpha, epsilon float64) float64 {
+	t := alpha - 1
+	most := math.Min(alpha*epsilon*epsilon/8, epsilon)
+	var v float64
+	switch x := alpha * epsilon; {
+	case x < 1e-4 || t < 1e-6: // the next term is below 1e-9 of this one
+		return most * (1 + slack)
+	case x < 20:
+		lead := alpha * logSinhc(x)
+		v = (lead - t*logSinhc(t*epsilon) - logSinhc(epsilon) + 1e-15*lead) / t
+	default: // ψ(x) = x/2 + ln((1−e^{−x})/x)
+		f := func(x float64) float64 { return math.Log(-math.Expm1(-x) / x) }
+		lead := alpha * f(x)
+		v = epsilon + (lead-t*f(t*epsilon)-f(epsilon)-1e-15*lead)/t
 	}
+	return math.Min(most, v) * (1 + slack)
+}
+
+// logSinhc is ψ(x) = ln( sinh(x/2) / (x/2) ) for x ≥ 0, without cancellation.
+func logSinhc(x float64) float64 {
+	h := x / 2
+	if h < 1 { // sinh(h)/h − 1
+		square := h * h
+		term, total := 1.0, 0.0
+		for k := 1.0; term > 1e-18; k++ {
+			term *= square / (2 * k) / (2*k + 1)
+			total += term
+		}
+		return math.Log1p(total)
+	}
+	return h + math.Log(-math.Expm1(-x)/x)
 }
 
 // fromLog is ln(1 + e^l)/(α−1), rounded up, where l is known up to relax.

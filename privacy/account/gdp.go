@@ -17,26 +17,41 @@ func (a GDP) Loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 	if l, err := trivial(e, adj); l != nil || err != nil {
 		return l, err
 	}
-	squared, err := a.muSquared(e, adj)
+	squared, leak, err := a.cost(e, adj)
 	if err != nil {
 		return nil, err
 	}
-	return gdpLoss{mu: math.Sqrt(squared) * (1 + 1e-15)}, nil
+	if squared.value == 0 {
+		return bound{none{}, leak, squared.rests}, nil
+	}
+	return bound{gdpLoss{mu: math.Sqrt(squared.value) * (1 + 1e-15)}, leak, append(squared.rests, "gaussian-exact")}, nil
 }
 
-// muSquared adds up μ² = 1/σ². PROOFS.md#gaussian-collapse.
+// muSquared is the μ² of a valid event, in which no δ may be left over.
 func (a GDP) muSquared(e privacy.Event, adj privacy.Adjacency) (float64, error) {
-	var total sum
-	err := leaves(e, 1, func(leaf privacy.Event, times float64) error {
-		g, ok := leaf.(privacy.Gaussian)
-		if !ok {
+	if err := refuseDelta(a, e, adj); err != nil {
+		return 0, err
+	}
+	squared, _, err := a.cost(e, adj)
+	return squared.value, err
+}
+
+// cost adds up μ² = 1/σ², and the δ of (0, δ) releases. PROOFS.md#gaussian-collapse.
+func (a GDP) cost(e privacy.Event, adj privacy.Adjacency) (squared cost, leak float64, err error) {
+	var total, leaks sum
+	rests := anchors{"gaussian-collapse": true}
+	err = leaves(e, 1, func(leaf privacy.Event, times float64) error {
+		k, ok := facts(leaf)
+		if !ok || !k.gdp.proven {
 			return &UnsupportedError{Event: leaf, Adjacency: adj, Accountant: a.String(),
 				Why: "the exact Gaussian formula is for Gaussian noise on whole tables"}
 		}
-		total.addProduct(times, precisionUp(g))
+		total.addProduct(times, k.gdp.value)
+		leaks.addProduct(times, k.leak)
+		rests.note(k.gdp.rests...)
 		return nil
 	})
-	return total.up(), err
+	return proven(total.up(), rests.list()...), leaks.up(), err
 }
 
 type gdpLoss struct{ mu float64 }

@@ -1,6 +1,10 @@
 package account
 
-import "math"
+import (
+	"maps"
+	"math"
+	"slices"
+)
 
 // mulUp is a·b, rounded up.
 func mulUp(a, b float64) float64 {
@@ -18,6 +22,16 @@ func invUp(x float64) float64 {
 		v = math.Nextafter(v, math.Inf(1))
 	}
 	return v
+}
+
+// subDown is a − b, rounded down.
+func subDown(a, b float64) float64 {
+	d := a - b
+	z := d - a
+	if err := (a - (d - z)) - (b + z); err < 0 {
+		d = math.Nextafter(d, math.Inf(-1))
+	}
+	return d
 }
 
 // capNoise replaces noise whose cost would underflow to 0 by less noise.
@@ -149,3 +163,6 @@ func mills(a, mu float64) float64 {
 	}
 	return total * step
 }
+
+// sortedKeys are the keys of m, in order.
+func sortedKeys(m map[float64]float64) []float64 { return slices.Sorted(maps.Keys(m)) }

@@ -21,8 +21,11 @@ func (PLD) String() string { return "pld" }
 // Loss implements Accountant. The work is done when the loss is asked for ε or δ.
 func (a PLD) Loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 	l, err := a.loss(e, adj)
-	if p, ok := l.(*pldLoss); ok && p.exact != nil {
-		return *p.exact, err
+	if p, ok := l.(*pldLoss); ok {
+		if p.exact != nil {
+			return bound{*p.exact, 0, []string{"gaussian-collapse", "gaussian-exact"}}, err
+		}
+		return bound{p, 0, p.rests.list()}, err
 	}
 	return l, err
 }
@@ -56,6 +59,7 @@ func (a PLD) loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 	}
 	if epsilon, err := pureEpsilon(a, e, adj); err == nil {
 		l.pure = epsilon
+		l.rests.note("pure-composition", "pure-delta")
 	}
 	return l, nil
 }
@@ -80,6 +84,7 @@ type pldLoss struct {
 	exact    *gdpLoss // set if all is one Gaussian
 	gridOnly bool     // for tests
 	pure     float64  // the pure ε, +Inf for none
+	rests    anchors
 
 	mu    sync.Mutex
 	known map[float64]float64 // ε by δ
@@ -87,7 +92,8 @@ type pldLoss struct {
 
 // read turns an event into parts. PROOFS.md#pld-pairs.
 func (l *pldLoss) read(a PLD, e privacy.Event, adj privacy.Adjacency) error {
-	l.adj, l.known = adj, map[float64]float64{}
+	l.adj, l.known, l.rests = adj, map[float64]float64{}, anchors{}
+	l.rests.note("pld-pairs", "pld-line", "pld-discretisation", "pld-composition", "pld-truncation")
 	index := map[pair]int{}
 	mixed := map[int]privacy.Event{} // what the parts of many points stand for
 	count := func(i int, times float64) {
@@ -130,6 +136,7 @@ func (l *pldLoss) read(a PLD, e privacy.Event, adj privacy.Adjacency) error {
 		switch leaf := leaf.(type) {
 		case privacy.Gaussian:
 			whole.addProduct(times, precisionUp(leaf))
+			l.rests.note("gaussian-collapse")
 			return nil
 		case privacy.PoissonSampled:
 			if adj != privacy.AddRemove {
@@ -138,31 +145,34 @@ func (l *pldLoss) read(a PLD, e privacy.Event, adj privacy.Adjacency) error {
 			rate, inner = leaf.Rate, leaf.Of
 		case privacy.FixedSampled:
 			if adj != privacy.ReplaceOne {
-				return unsupported("a sample of fixed size is a replace-one mechanism: with a record more or less its size or the others' chances would change; use replace-one")
+				return unsupported(addRemoveFixed)
 			}
 			rate, inner = math.Nextafter(float64(leaf.M)/float64(leaf.N), 1), leaf.Of
+			l.rests.note("pld-fixed")
 		default:
-			if p, ok := pairOf(leaf); ok {
+			if p, ok := l.pairOf(leaf); ok {
 				add(p, times)
 				return nil
 			}
-			return unsupported("the event is not known")
+			return unsupported(notKnown)
 		}
 		l.sampled = true
 		if precision, ok := gaussianPrecision(inner); ok {
 			add(pair{shape: normalShape, rate: rate, shift: gaussianShift(precision)}, times)
+			l.rests.note("gaussian-collapse")
 			return nil
 		}
 		if only, ok := onlyLeaf(inner); ok {
-			if p, ok := pairOf(only); ok {
+			if p, ok := l.pairOf(only); ok {
 				p.rate = rate
 				add(p, times)
 				return nil
 			}
 		}
 		if !addMixed(rate, leaf, inner, times) {
-			return unsupported("a sample of a sample has no theorem here")
+			return unsupported(nestedSampling)
 		}
+		l.rests.note("pld-mixture")
 		return nil
 	})
 	if err != nil {
@@ -196,24 +206,19 @@ func (l *pldLoss) inRange(p pair) pair {
 	return p
 }
 
-// pairOf is the dominating pair of a release on its own, if it is not Gaussian.
-func pairOf(leaf privacy.Event) (p pair, ok bool) {
-	response := func(epsilon, lost float64) (pair, bool) {
-		return pair{shape: responseShape, rate: 1, shift: epsilon, lost: lost}, true
+// pairOf is the dominating pair of a release on its own, if it is not Gaussian:
+// that of Laplace noise, or randomised response for any other pure release.
+func (l *pldLoss) pairOf(leaf privacy.Event) (p pair, ok bool) {
+	k, ok := facts(leaf)
+	if !ok || !k.pure.proven {
+		return pair{}, false
 	}
-	switch leaf := leaf.(type) {
-	case privacy.Laplace:
-		return pair{shape: laplaceShape, rate: 1, shift: invUp(leaf.Scale)}, true
-	case privacy.PureDP:
-		return response(leaf.Epsilon, 0)
-	case privacy.Select:
-		return response(leaf.Epsilon, 0)
-	case privacy.AboveThreshold:
-		return response((invUp(leaf.Threshold)+2*invUp(leaf.Query))*(1+1e-15), 0)
-	case privacy.ApproxDP:
-		return response(leaf.Epsilon, leaf.Delta)
+	l.rests.note(k.pure.rests...)
+	p = pair{shape: responseShape, rate: 1, shift: k.pure.value, lost: k.leak}
+	if k.laplace {
+		p.shape = laplaceShape
 	}
-	return pair{}, false
+	return p, true
 }
 
 // onlyLeaf is the one release that e consists of.

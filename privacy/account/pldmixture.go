@@ -23,6 +23,7 @@ func (l *pldLoss) mixture(e privacy.Event) (points []atom, excess float64, ok bo
 		return nil, 0, false
 	}
 	l.clamped = l.clamped || inner.clamped
+	l.rests.note(inner.rests.list()...)
 	if inner.hopeless || inner.steps > 1<<20 {
 		l.hopeless = true
 		return []atom{{math.Inf(-1), 1, 0}, {math.Inf(1), 0, 1}}, 0, true

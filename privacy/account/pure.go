@@ -6,9 +6,9 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// Pure accounts in pure ε: Laplace noise costs 1/Scale, costs add up, and under
-// add-or-remove a Poisson sample of rate q turns ε into ln(1 + q(e^ε − 1)).
-// Gaussian noise has no pure ε.
+// Pure accounts in pure ε: Laplace noise costs 1/Scale, costs add up, and a sample
+// of rate q, Poisson under add-or-remove or of fixed size under replace-one, turns
+// ε into ln(1 + q(e^ε − 1)). Gaussian noise has no pure ε.
 type Pure struct{}
 
 func (Pure) String() string { return "pure" }
@@ -18,43 +18,76 @@ func (a Pure) Loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 	if l, err := trivial(e, adj); l != nil || err != nil {
 		return l, err
 	}
-	epsilon, err := pureEpsilon(a, e, adj)
+	epsilon, leak, err := pureCost(a, e, adj)
 	if err != nil {
 		return nil, err
 	}
-	return pureLoss(epsilon), nil
+	return bound{pureLoss(epsilon.value), leak, append(epsilon.rests, "pure-delta")}, nil
 }
 
-// pureEpsilon adds up pure costs. Errors name the accountant that asked.
-// PROOFS.md#pure-composition.
+// pureEpsilon is the pure ε of a valid event, in which no δ may be left over.
+// Errors name the accountant that asked.
 func pureEpsilon(a Accountant, e privacy.Event, adj privacy.Adjacency) (float64, error) {
-	var total sum
-	err := leaves(e, 1, func(leaf privacy.Event, times float64) error {
+	if err := refuseDelta(a, e, adj); err != nil {
+		return 0, err
+	}
+	epsilon, _, err := pureCost(a, e, adj)
+	return epsilon.value, err
+}
+
+// pureCost adds up pure costs, and the δ of (ε, δ) releases. Errors name the
+// accountant that asked. PROOFS.md#pure-composition.
+func pureCost(a Accountant, e privacy.Event, adj privacy.Adjacency) (epsilon cost, leak float64, err error) {
+	var total, leaks sum
+	rests := anchors{"pure-composition": true}
+	err = leaves(e, 1, func(leaf privacy.Event, times float64) error {
 		unsupported := func(why string) error {
 			return &UnsupportedError{Event: leaf, Adjacency: adj, Accountant: a.String(), Why: why}
 		}
-		switch leaf := leaf.(type) {
-		case privacy.Laplace:
-			total.addProduct(times, invUp(leaf.Scale))
-		case privacy.PureDP:
-			total.addProduct(times, leaf.Epsilon)
-		case privacy.PoissonSampled:
-			if adj != privacy.AddRemove {
-				return unsupported(replaceOneSampling)
+		if s, ok := sampledBy(leaf); ok {
+			if why := s.relation(adj); why != "" {
+				return unsupported(why)
 			}
-			inner, err := pureEpsilon(a, leaf.Of, adj)
+			if nested(s.of) {
+				return unsupported(nestedSampling)
+			}
+			inner, leak, err := pureCost(a, s.of, adj)
 			if err != nil {
 				return err
 			}
-			total.addProduct(times, amplifyPure(leaf.Rate, inner))
-		case privacy.Gaussian:
-			return unsupported("Gaussian noise is not ε-private for any ε; δ must be above 0")
-		default:
-			return unsupported("the event is not known")
+			total.addProduct(times, amplifyPure(s.rate, inner.value))
+			leaks.addProduct(times, mulUp(s.rate, leak))
+			rests.note(inner.rests...)
+			if s.fixed {
+				rests.note("fixed-pure")
+			} else {
+				rests.note("poisson-pure")
+			}
+			return nil
 		}
+		k, ok := facts(leaf)
+		switch {
+		case !ok:
+			return unsupported(notKnown)
+		case !k.pure.proven:
+			return unsupported("Gaussian noise is not ε-private for any ε; δ must be above 0")
+		}
+		total.addProduct(times, k.pure.value)
+		leaks.addProduct(times, k.leak)
+		rests.note(k.pure.rests...)
 		return nil
 	})
-	return total.up(), err
+	return proven(total.up(), rests.list()...), leaks.up(), err
+}
+
+// nested says whether e holds a sample.
+func nested(e privacy.Event) bool {
+	return leaves(e, 1, func(leaf privacy.Event, _ float64) error {
+		if _, ok := sampledBy(leaf); ok {
+			return errFound
+		}
+		return nil
+	}) != nil
 }
 
 // amplifyPure: ln(1 + q(e^ε − 1)), rounded up. PROOFS.md#poisson-pure.

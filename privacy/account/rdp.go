@@ -8,10 +8,10 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// RDP accounts in Rényi divergences. It knows Gaussian and Laplace noise, any
-// pure ε-private release, and under add-or-remove Poisson samples of Gaussians or
-// of pure releases. Everything asked of one sample is composed first and amplified
-// once.
+// RDP accounts in Rényi divergences. It knows every mechanism on whole tables, and
+// any of them, alone or together, on a Poisson sample under add-or-remove and on a
+// sample of fixed size under replace-one. Everything asked of one sample is
+// composed first and amplified once.
 type RDP struct {
 	// Orders are the orders α > 1 to choose from. None means a dense grid from
 	// 1.008 to 32768.
@@ -28,15 +28,24 @@ func (a RDP) Loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 	if l, err := trivial(e, adj); l != nil || err != nil {
 		return l, err
 	}
-	curve, err := a.curve(e, adj)
+	c, err := a.curve(e, adj)
 	if err != nil {
 		return nil, err
 	}
-	return &rdpLoss{curve: curve, orders: a.Orders, classic: a.Classic, known: map[float64]float64{}}, nil
+	rests := append(c.rests.list(), "rdp-composition")
+	if len(c.parts) == 0 {
+		return bound{none{}, c.leak.up(), rests}, nil
+	}
+	rests = append(rests, conversion(a.Classic))
+	if len(a.Orders) == 0 {
+		rests = append(rests, "best-order")
+	}
+	return bound{&rdpLoss{curve: c, orders: a.Orders, classic: a.Classic, known: map[float64]float64{}}, c.leak.up(), rests}, nil
 }
 
 // Divergence bounds the Rényi divergence of e of one order above 1. It is +Inf
-// where there is no bound.
+// where there is no bound. An event with an (ε, δ) release has none: that is an
+// *UnsupportedError.
 func (a RDP) Divergence(e privacy.Event, adj privacy.Adjacency, order float64) (float64, error) {
 	l, err := trivial(e, adj)
 	switch {
@@ -47,26 +56,54 @@ func (a RDP) Divergence(e privacy.Event, adj privacy.Adjacency, order float64) (
 	case l == none{}:
 		return 0, nil
 	}
-	curve, err := a.curve(e, adj)
+	if err := refuseDelta(a, e, adj); err != nil {
+		return 0, err
+	}
+	c, err := a.curve(e, adj)
 	if err != nil {
 		return 0, err
 	}
-	return curve.at(order), nil
+	return c.at(order), nil
 }
 
 // An rdpCurve is a composition: Rényi divergences of one order add up.
 // PROOFS.md#rdp-composition.
-type rdpCurve []rdpPart
+type rdpCurve struct {
+	parts []rdpPart
+	index map[any]int
+	leak  sum // the δ of (ε, δ) releases
+	rests anchors
+	rough bool // whether a part is
+}
 
 type rdpPart struct {
-	mechanism
+	divergence
 	times float64
 }
 
-func (c rdpCurve) at(order float64) float64 {
+func newRDPCurve() *rdpCurve { return &rdpCurve{index: map[any]int{}, rests: anchors{}} }
+
+// add composes c with a release, times over; key is equal for equal ones.
+func (c *rdpCurve) add(key any, one curve, times float64) {
+	if one.divergence == (noCost{}) {
+		c.rests.note(one.rests...)
+		return
+	}
+	i, ok := c.index[key]
+	if !ok {
+		i = len(c.parts)
+		c.index[key] = i
+		c.parts = append(c.parts, rdpPart{divergence: one.divergence})
+		c.rests.note(one.rests...)
+		c.rough = c.rough || one.rough
+	}
+	c.parts[i].times += times
+}
+
+func (c *rdpCurve) at(order float64) float64 {
 	var total sum
-	for _, p := range c {
-		d := p.divergence(order)
+	for _, p := range c.parts {
+		d := p.divergence.at(order)
 		if math.IsInf(d, 1) {
 			return d
 		}
@@ -76,50 +113,33 @@ func (c rdpCurve) at(order float64) float64 {
 }
 
 // curve reads the event as mechanisms with theorems, equal ones counted together.
-func (a RDP) curve(e privacy.Event, adj privacy.Adjacency) (rdpCurve, error) {
-	var c rdpCurve
-	index := map[mechanism]int{}
+func (a RDP) curve(e privacy.Event, adj privacy.Adjacency) (*rdpCurve, error) {
+	c := newRDPCurve()
 	err := leaves(e, 1, func(leaf privacy.Event, times float64) error {
-		m, err := a.mechanism(leaf, adj)
-		if err != nil {
-			return err
+		unsupported := func(why string) error {
+			return &UnsupportedError{Event: leaf, Adjacency: adj, Accountant: a.String(), Why: why}
 		}
-		i, ok := index[m]
-		if !ok {
-			i = len(c)
-			index[m] = i
-			c = append(c, rdpPart{mechanism: m})
+		if s, ok := sampledBy(leaf); ok {
+			if why := s.relation(adj); why != "" {
+				return unsupported(why)
+			}
+			key, one, leak, why := s.curve()
+			if why != "" {
+				return unsupported(why)
+			}
+			c.add(key, one, times)
+			c.leak.addProduct(times, leak)
+			return nil
 		}
-		c[i].times += times
+		k, ok := facts(leaf)
+		if !ok || k.renyi.divergence == nil {
+			return unsupported(notKnown)
+		}
+		c.add(k.renyi.divergence, k.renyi, times)
+		c.leak.addProduct(times, k.leak)
 		return nil
 	})
 	return c, err
-}
-
-func (a RDP) mechanism(leaf privacy.Event, adj privacy.Adjacency) (mechanism, error) {
-	unsupported := func(why string) error {
-		return &UnsupportedError{Event: leaf, Adjacency: adj, Accountant: a.String(), Why: why}
-	}
-	switch leaf := leaf.(type) {
-	case privacy.Gaussian:
-		return mechanism{gaussian, 1, capNoise(leaf.Sigma)}, nil
-	case privacy.Laplace:
-		return mechanism{laplace, 1, capNoise(leaf.Scale)}, nil
-	case privacy.PureDP:
-		return mechanism{pureDP, 1, floorEpsilon(leaf.Epsilon)}, nil
-	case privacy.PoissonSampled:
-		if adj != privacy.AddRemove {
-			return mechanism{}, unsupported(replaceOneSampling)
-		}
-		if precision, ok := gaussianPrecision(leaf.Of); ok {
-			return mechanism{gaussian, floorRate(leaf.Rate), 1 / math.Sqrt(precision) * (1 - 0x1p-51)}, nil
-		}
-		if epsilon, err := pureEpsilon(a, leaf, adj); err == nil {
-			return mechanism{pureDP, 1, floorEpsilon(epsilon)}, nil
-		}
-		return mechanism{}, unsupported("what is asked of one sample must be all Gaussian, or all Laplace and pure")
-	}
-	return mechanism{}, unsupported("the event is not known")
 }
 
 // gaussianPrecision is Σ 1/σ², if the event is a composition of Gaussians on the
@@ -147,7 +167,7 @@ func precisionUp(g privacy.Gaussian) float64 {
 // An rdpLoss converts a curve. Any order proves a bound, so the search for the
 // best one decides only how tight it is.
 type rdpLoss struct {
-	curve   rdpCurve
+	curve   *rdpCurve
 	orders  []float64
 	classic bool
 
@@ -184,8 +204,19 @@ func (l *rdpLoss) least(f func(order, divergence float64) float64) float64 {
 		return best
 	}
 	grid := defaultOrders()
-	i := sort.Search(len(grid)-1, func(i int) bool { return !(at(grid[i+1]) < at(grid[i])) })
-	best = at(grid[i])
+	i := 0
+	if l.curve.rough { // look everywhere, then around the least
+		for k := 0; k < len(grid); k += roughStride {
+			if v := at(grid[k]); v < best {
+				best, i = v, k
+			}
+		}
+		from, to := max(0, i-roughStride), min(len(grid)-1, i+roughStride)
+		i = from + sort.Search(to-from, func(k int) bool { return !(at(grid[from+k+1]) < at(grid[from+k])) })
+	} else {
+		i = sort.Search(len(grid)-1, func(i int) bool { return !(at(grid[i+1]) < at(grid[i])) })
+	}
+	best = math.Min(best, at(grid[i]))
 	if i > 0 && i < len(grid)-1 && grid[i+1] <= brokenOrders { // look between the orders, too
 		between := minimize(grid[i-1], grid[i+1], 1e-3*(grid[i+1]-grid[i-1]), at)
 		best = math.Min(best, between)
@@ -265,6 +296,10 @@ func improvedLogDelta(t, divergence, epsilon float64) float64 {
 
 // brokenOrders is where the default grid goes over to whole orders only.
 const brokenOrders = 64
+
+// roughStride is how many orders of the grid are passed over where the bound is
+// the least of several and a search by halves might miss its minimum.
+const roughStride = 24
 
 // defaultOrders is the grid: α−1 from 2⁻⁷ to 2¹⁵ in 64 steps per doubling, every
 // whole order up to 64, and whole orders only above. Neighbours are so close that

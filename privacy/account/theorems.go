@@ -2,6 +2,8 @@ package account
 
 import (
 	_ "embed"
+	"maps"
+	"slices"
 
 	"github.com/sottodp/sotto/privacy"
 )
@@ -26,6 +28,10 @@ var theorems = []Theorem{
 	{"pure-laplace", "Laplace noise is 1/b-private", "Dwork, McSherry, Nissim, Smith 2006"},
 	{"pure-delta", "δ of a pure release", "Kairouz, Oh, Viswanath 2015"},
 	{"poisson-pure", "Poisson sampling of a pure release", "Li, Qardaji, Su 2012; Balle, Barthe, Gaboardi 2018"},
+	{"fixed-pure", "A sample of fixed size of a pure release", "Balle, Barthe, Gaboardi 2018"},
+	{"above-threshold", "AboveThreshold with Laplace noise", "Dwork, Roth 2014; Zhu, Wang 2020; own proof"},
+	{"select", "A choice of bounded range", "Durfee, Rogers 2019; Dong, Durfee, Rogers 2020; Cesar, Rogers 2021; own proofs"},
+	{"approximate", "(ε, δ) releases beside others", "Kairouz, Oh, Viswanath 2015; own proof"},
 	{"zcdp-composition", "Composition of zCDP", "Bun, Steinke 2016"},
 	{"gaussian-zcdp", "zCDP of Gaussian noise", "Bun, Steinke 2016"},
 	{"laplace-zcdp", "zCDP of Laplace noise", "own proof; Harrison, Manurangsi 2026"},
@@ -37,6 +43,12 @@ var theorems = []Theorem{
 	{"laplace-rdp", "Rényi divergence of Laplace noise", "Mironov 2017"},
 	{"pure-rdp", "Rényi divergence of a pure release", "Bun, Steinke 2016"},
 	{"poisson-gaussian", "Poisson sampling of Gaussian noise", "Mironov, Talwar, Zhang 2019; Zhu, Dong, Wang 2022"},
+	{"sampled-mixture", "A sample never costs more than the table", "own proof"},
+	{"dominating-pairs", "Symmetric dominating pairs", "Zhu, Dong, Wang 2022; own proofs"},
+	{"poisson-pair", "Poisson sampling of a dominating pair", "Zhu, Dong, Wang 2022"},
+	{"fixed-pair", "Sampling a fixed number of records", "Zhu, Dong, Wang 2022; own proof"},
+	{"poisson-lemma", "Poisson sampling of any release", "Zhu, Wang 2019"},
+	{"fixed-lemma", "Sampling a fixed number of records: any release", "Wang, Balle, Kasiviswanathan 2019"},
 	{"classic-conversion", "Classic conversion to (ε, δ)", "Mironov 2017; Bun, Steinke 2016"},
 	{"improved-conversion", "Improved conversion to (ε, δ)", "Canonne, Kamath, Steinke 2020"},
 	{"best-order", "The search for the best order", "own proof"},
@@ -55,24 +67,25 @@ var theorems = []Theorem{
 }
 
 // Theorems lists what the figure of accountant a for event e rests on, in the
-// order of PROOFS.md. It is empty for an event that a has no theorem for.
+// order of PROOFS.md: under add-or-remove or, where a has no theorem for that
+// relation, under replace-one. It is empty for an event that a has no theorem for.
 func Theorems(e privacy.Event, a Accountant) []Theorem {
-	used := map[string]bool{}
-	if e == nil || a == nil || e.Validate() != nil {
+	if e == nil || a == nil {
 		return nil
 	}
-	if look, found := nonPrivate(e); found {
-		mark(used, a, look)
-	} else {
-		_ = leaves(e, 1, func(leaf privacy.Event, _ float64) error {
-			mark(used, a, leaf)
-			return nil
-		})
+	for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
+		if l, err := a.Loss(e, adj); err == nil {
+			return Basis(l)
+		}
 	}
-	if !supported(e, a) {
-		return nil
-	}
-	used["adjacency"] = true
+	return nil
+}
+
+// Basis lists what a loss that an accountant of this package returned rests on, in
+// the order of PROOFS.md.
+func Basis(l Loss) []Theorem {
+	used := map[string]bool{"adjacency": true}
+	mark(used, l)
 	var list []Theorem
 	for _, t := range theorems {
 		if used[t.Anchor] {
@@ -82,115 +95,31 @@ func Theorems(e privacy.Event, a Accountant) []Theorem {
 	return list
 }
 
-// supported says whether a has a theorem for e under some relation.
-func supported(e privacy.Event, a Accountant) bool {
-	_, err := a.Loss(e, privacy.AddRemove)
-	if err != nil {
-		_, err = a.Loss(e, privacy.ReplaceOne)
-	}
-	return err == nil
-}
-
-// mark notes the theorems of one release.
-func mark(used map[string]bool, a Accountant, leaf privacy.Event) {
-	use := func(anchors ...string) {
-		for _, anchor := range anchors {
+// mark notes what a loss says of itself.
+func mark(used map[string]bool, l Loss) {
+	switch l := l.(type) {
+	case infinite:
+		used["non-private"] = true
+	case bound:
+		for _, anchor := range l.rests {
 			used[anchor] = true
 		}
-	}
-	if _, ok := leaf.(privacy.NonPrivate); ok {
-		use("non-private")
-		return
-	}
-	switch a := a.(type) {
-	case Best:
-		for _, c := range candidates {
-			if supported(leaf, c) {
-				mark(used, c, leaf)
-			}
-		}
-		use("best")
-	case Pure:
-		use("pure-composition", "pure-delta")
-		markPure(used, leaf)
-	case GDP:
-		use("gaussian-collapse", "gaussian-exact")
-	case ZCDP:
-		use("zcdp-composition")
-		conversion(used, a.Classic)
-		switch leaf.(type) {
-		case privacy.Gaussian:
-			use("gaussian-zcdp")
-		case privacy.Laplace:
-			use("laplace-zcdp")
-		case privacy.PureDP:
-			use("pure-zcdp")
-		}
-	case PLD:
-		use("pld-pairs", "pld-line", "pld-discretisation", "pld-composition", "pld-truncation")
-		switch leaf := leaf.(type) {
-		case privacy.Gaussian:
-			use("gaussian-collapse", "gaussian-exact")
-		case privacy.PoissonSampled:
-			markInner(used, leaf.Of)
-		case privacy.FixedSampled:
-			use("pld-fixed")
-			markInner(used, leaf.Of)
-		default:
-			use("pure-composition", "pure-delta")
-			markPure(used, leaf)
-		}
-	case RDP:
-		use("rdp-composition")
-		conversion(used, a.Classic)
-		if len(a.Orders) == 0 {
-			use("best-order")
-		}
-		switch leaf := leaf.(type) {
-		case privacy.Gaussian:
-			use("gaussian-rdp")
-		case privacy.Laplace:
-			use("laplace-rdp")
-		case privacy.PureDP:
-			use("pure-rdp")
-		case privacy.PoissonSampled:
-			if _, ok := gaussianPrecision(leaf.Of); ok {
-				use("gaussian-collapse", "poisson-gaussian")
-			} else {
-				use("pure-rdp")
-				markPure(used, leaf)
-			}
+		mark(used, l.rest)
+	case leastLoss:
+		used["best"] = true
+		for _, one := range l {
+			mark(used, one)
 		}
 	}
 }
 
-// markInner notes what the pair of all that is asked of one sample rests on.
-func markInner(used map[string]bool, inner privacy.Event) {
-	if _, ok := gaussianPrecision(inner); ok {
-		used["gaussian-collapse"] = true
-	} else if _, ok := onlyLeaf(inner); !ok {
-		used["pld-mixture"] = true
+// anchors collects what a figure rests on, each section once.
+type anchors map[string]bool
+
+func (s anchors) note(rests ...string) {
+	for _, r := range rests {
+		s[r] = true
 	}
 }
 
-func conversion(used map[string]bool, classic bool) {
-	if classic {
-		used["classic-conversion"] = true
-	} else {
-		used["improved-conversion"] = true
-	}
-}
-
-// markPure notes what the pure ε of a release rests on.
-func markPure(used map[string]bool, leaf privacy.Event) {
-	switch leaf := leaf.(type) {
-	case privacy.Laplace:
-		used["pure-laplace"] = true
-	case privacy.PoissonSampled:
-		used["poisson-pure"], used["pure-composition"] = true, true
-		_ = leaves(leaf.Of, 1, func(inner privacy.Event, _ float64) error {
-			markPure(used, inner)
-			return nil
-		})
-	}
-}
+func (s anchors) list() []string { return slices.Sorted(maps.Keys(s)) }

@@ -7,9 +7,8 @@ import (
 )
 
 // ZCDP accounts in zero-concentrated differential privacy: one number ρ that
-// bounds the Rényi divergence of every order α by ρα. It knows Gaussian and
-// Laplace noise and any pure release, on whole tables; sampling has no bound of
-// this form.
+// bounds the Rényi divergence of every order α by ρα. It knows every mechanism on
+// whole tables; sampling has no bound of this form.
 type ZCDP struct {
 	// Classic converts by ρ + 2√(ρ ln(1/δ)) instead of the best order of the
 	// improved conversion, which is never larger.
@@ -23,35 +22,54 @@ func (a ZCDP) Loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 	if l, err := trivial(e, adj); l != nil || err != nil {
 		return l, err
 	}
-	rho, err := a.rho(e, adj)
+	rho, leak, err := a.cost(e, adj)
 	if err != nil {
 		return nil, err
 	}
-	return zcdpLoss{rho: rho, classic: a.Classic}, nil
+	if rho.value == 0 {
+		return bound{none{}, leak, rho.rests}, nil
+	}
+	return bound{zcdpLoss{rho: rho.value, classic: a.Classic}, leak, append(rho.rests, conversion(a.Classic))}, nil
 }
 
-// rho adds up the parts. PROOFS.md#zcdp-composition.
+// rho is the ρ of a valid event, in which no δ may be left over.
 func (a ZCDP) rho(e privacy.Event, adj privacy.Adjacency) (float64, error) {
-	var total sum
-	err := leaves(e, 1, func(leaf privacy.Event, times float64) error {
-		rho := 0.0
-		switch leaf := leaf.(type) {
-		case privacy.Gaussian:
-			rho = precisionUp(leaf) / 2 // PROOFS.md#gaussian-zcdp
-		case privacy.Laplace:
-			rho = expm1x(-1 / capNoise(leaf.Scale)) // PROOFS.md#laplace-zcdp
-		case privacy.PureDP:
-			epsilon := floorEpsilon(leaf.Epsilon)
-			rho = epsilon * math.Tanh(epsilon/2) // PROOFS.md#pure-zcdp
-		case privacy.PoissonSampled:
-			return &UnsupportedError{Event: leaf, Adjacency: adj, Accountant: a.String(), Why: onlyUnsampled}
-		default:
-			return &UnsupportedError{Event: leaf, Adjacency: adj, Accountant: a.String(), Why: "the event is not known"}
+	if err := refuseDelta(a, e, adj); err != nil {
+		return 0, err
+	}
+	rho, _, err := a.cost(e, adj)
+	return rho.value, err
+}
+
+// cost adds up the parts, and the δ of (ε, δ) releases. PROOFS.md#zcdp-composition.
+func (a ZCDP) cost(e privacy.Event, adj privacy.Adjacency) (rho cost, leak float64, err error) {
+	var total, leaks sum
+	rests := anchors{"zcdp-composition": true}
+	err = leaves(e, 1, func(leaf privacy.Event, times float64) error {
+		unsupported := func(why string) error {
+			return &UnsupportedError{Event: leaf, Adjacency: adj, Accountant: a.String(), Why: why}
 		}
-		total.addProduct(times, rho*(1+1e-14))
+		if _, ok := sampledBy(leaf); ok {
+			return unsupported(onlyUnsampled)
+		}
+		k, ok := facts(leaf)
+		if !ok || !k.zcdp.proven {
+			return unsupported(notKnown)
+		}
+		total.addProduct(times, k.zcdp.value)
+		leaks.addProduct(times, k.leak)
+		rests.note(k.zcdp.rests...)
 		return nil
 	})
-	return total.up(), err
+	return proven(total.up(), rests.list()...), leaks.up(), err
+}
+
+// conversion is the section of a conversion to (ε, δ).
+func conversion(classic bool) string {
+	if classic {
+		return "classic-conversion"
+	}
+	return "improved-conversion"
 }
 
 type zcdpLoss struct {

@@ -66,7 +66,7 @@ func (v *view) guarantee(info *trace.Info, rec *trace.Record) error {
 		v.fail("the plan cannot be accounted for: " + err.Error())
 		return nil
 	}
-	for _, t := range account.Theorems(plan, a) {
+	for _, t := range account.Basis(loss) {
 		v.Theorems = append(v.Theorems, theorem{t.Title, t.Source, t.Anchor})
 	}
 	cost := loss.Epsilon(b.Delta)

@@ -1,0 +1,318 @@
+package account
+
+import (
+	"math"
+	"sync"
+)
+
+// A lossPair is the law of the privacy loss l = ln A/B under B of a dominating pair
+// (A, B) that is its own mirror image: a Gaussian's, or that of other releases, or
+// of both together. PROOFS.md#dominating-pairs.
+type lossPair struct {
+	sigma      float64    // of its Gaussian, 0 for none
+	atoms      []lossAtom // of the rest
+	span       float64    // where above 0, the rest has a density e^{logDensity − l/2} on |l| < span
+	logDensity float64
+	reach      float64 // the largest loss of the rest
+}
+
+type lossAtom struct{ loss, logWeight float64 }
+
+// Where a pair is looked at. Beyond, the mixture bound serves.
+const (
+	pairLeastSigma = 0.02
+	pairMostLoss   = 1e4
+	pairMostAtoms  = 64
+)
+
+// pair is that of all contents together: Gaussians are one Gaussian, a single
+// Laplace or bounded-range release has its own loss, others are randomised
+// responses.
+func (in contents) pair() (*lossPair, bool) {
+	p := &lossPair{atoms: []lossAtom{{0, 0}}}
+	if precision := in.precision.up(); precision > 0 {
+		p.sigma = 1 / math.Sqrt(precision) * (1 - 0x1p-51)
+		if p.sigma < pairLeastSigma {
+			return nil, false
+		}
+	}
+	if !(in.total <= pairMostLoss) {
+		return nil, false
+	}
+	switch {
+	case in.count == 1 && in.only.laplace:
+		// Under B the loss is −s with ½, s with ½e^{−s}, and has density ¼e^{−(l+s)/2} between.
+		s := in.total
+		p.span, p.logDensity = s, -2*math.Ln2-s/2
+		p.atoms = []lossAtom{{-s, -math.Ln2}, {s, -math.Ln2 - s}}
+		p.reach = s
+	case in.count == 1 && in.only.bounded:
+		// The profile (e^{ε/2} − √x)²/(e^ε − 1) has density e^{−l/2}/(4 sinh(ε/2)) on |l| < ε.
+		s := in.total
+		p.span, p.logDensity = s, -math.Log(2*-math.Expm1(-s))-s/2
+		p.atoms = nil
+		p.reach = s
+	default:
+		p.atoms, p.reach = responses(in.pure, in.total)
+	}
+	return p, true
+}
+
+// responses is the loss under B of randomised responses, count of each ε. Where
+// they have too many outcomes, 2, 4, … of them are replaced by one of their sum, or
+// all by one of the total, which dominates.
+func responses(pure map[float64]float64, total float64) (atoms []lossAtom, reach float64) {
+	most := math.Floor(math.Pow(pairMostAtoms, 1/math.Max(1, float64(len(pure)))) * (1 + 1e-9))
+	if most < 3 {
+		pure = map[float64]float64{total: 1}
+	}
+	atoms = []lossAtom{{0, 0}}
+	for _, epsilon := range sortedKeys(pure) {
+		count := pure[epsilon]
+		for count > most-1 {
+			epsilon, count = 2*epsilon, math.Ceil(count/2)
+		}
+		up := -log1pExp(epsilon) // ln B(+ε); B(−ε) is e^ε times that
+		next := make([]lossAtom, 0, len(atoms)*int(count+1))
+		logC := 0.0
+		for j := 0.0; j <= count; j++ { // j outcomes of loss +ε
+			for _, a := range atoms {
+				next = append(next, lossAtom{a.loss + (2*j-count)*epsilon, a.logWeight + logC + count*up + (count-j)*epsilon})
+			}
+			logC += math.Log((count - j) / (j + 1))
+		}
+		atoms = next
+		reach += count * epsilon
+	}
+	return atoms, reach
+}
+
+// A test is a function of the loss l whose expectation under B is e^{(α−1)D} − 1:
+// of one sign, falling and then rising around l = 0.
+type lossTest struct {
+	alpha, q      float64
+	logQ, logRest float64
+	log           func(t *lossTest, l float64) float64
+	falling       bool // whether the power of ρ is negative
+}
+
+// sampledRDP is the divergence of order α of the pair's release on a sample of
+// rate q. With ρ = 1 − q + q·e^l, under replace-one it is
+//
+//	1/(α−1) ln( 1 + E_B[(ρ^α − 1)(1 − ρ^{1−α}); l > 0] )
+//
+// (PROOFS.md#fixed-pair), and under add-or-remove, by Poisson sampling, the larger of
+//
+//	1/(α−1) ln( 1 + E_B[ρ^α − 1 − α(ρ−1)] ),  1/(α−1) ln( 1 + E_B[ρ^{1−α} − 1 + (α−1)(ρ−1)] )
+//
+// (PROOFS.md#poisson-pair).
+func (p *lossPair) sampledRDP(alpha, q float64, fixed bool) float64 {
+	t := lossTest{alpha: alpha, q: q, logQ: math.Log(q), logRest: math.Log1p(-q)}
+	if fixed {
+		t.log = (*lossTest).symmetric
+		return p.rdp(&t, true)
+	}
+	t.log = (*lossTest).removed
+	removed := p.rdp(&t, false)
+	t.log, t.falling = (*lossTest).added, true
+	return math.Max(removed, p.rdp(&t, false))
+}
+
+func (p *lossPair) rdp(t *lossTest, positive bool) float64 {
+	total := newLogSum()
+	for _, a := range p.atoms {
+		if p.sigma > 0 {
+			total.add(p.gaussian(t, a.loss, positive) + a.logWeight)
+		} else if a.loss > 0 || !positive && a.loss < 0 {
+			total.add(t.log(t, a.loss) + a.logWeight)
+		}
+	}
+	if p.span > 0 {
+		in := integral{
+			log:   func(l float64) float64 { return t.log(t, l) - l/2 },
+			most:  func(a, b float64) float64 { return math.Max(t.log(t, a), t.log(t, b)) - a/2 },
+			fine:  func(a, b float64) bool { return b-a <= 1 && (b-a)*t.slope(a, b, false) <= 10 },
+			peaks: []float64{p.span * (1 - 1e-9), p.span - 1/(1+t.alpha)},
+		}
+		if !positive {
+			total.add(in.between(-p.span, 0) + p.logDensity)
+		}
+		total.add(in.between(0, p.span) + p.logDensity)
+	}
+	r := t.alpha * p.reach
+	if p.sigma > 0 {
+		r += t.alpha / p.sigma * (t.alpha/p.sigma + 30)
+	}
+	return fromLog(total.value(), slack+2e-15*(1+r), t.alpha)
+}
+
+// gaussian is ln E of the test at the loss u/σ − 1/(2σ²) + shift of a standard
+// normal u. Its test grows by at most α/σ per unit of u, to both sides, so that
+// beyond the ends below less than 1e-35 of the integral remains.
+func (p *lossPair) gaussian(t *lossTest, shift float64, positive bool) float64 {
+	const reach = 13
+	loss := func(u float64) float64 { return (u-0.5/p.sigma)/p.sigma + shift }
+	zero := 0.5/p.sigma - shift*p.sigma // where the loss is 0
+	from, to := -reach-t.alpha/p.sigma, reach+t.alpha/p.sigma
+	if positive {
+		from, to = zero, math.Max(to, zero+reach)
+	}
+	in := integral{
+		log: func(u float64) float64 { return t.log(t, loss(u)) - u*u/2 },
+		most: func(a, b float64) float64 {
+			least := math.Max(0, math.Max(a, -b))
+			return math.Max(t.log(t, loss(a)), t.log(t, loss(b))) - least*least/2
+		},
+		fine: func(a, b float64) bool {
+			return b-a <= math.Min(1, 2*p.sigma) && (b-a)*t.slope(loss(a), loss(b), true) <= 10*p.sigma
+		},
+		peaks: []float64{-1.5, 1.5, zero + 1, t.alpha / p.sigma, -t.alpha / p.sigma},
+	}
+	if positive || zero <= from || zero >= to {
+		return in.between(from, to) - math.Log(2*math.Pi)/2
+	}
+	sum := newLogSum()
+	sum.add(in.between(from, zero))
+	sum.add(in.between(zero, to))
+	return sum.value() - math.Log(2*math.Pi)/2
+}
+
+// slope is how fast, per unit of loss, the logarithm of what is not smooth in the
+// test between losses a < b of one sign can change: the power ρ^α or ρ^{1−α}, with
+// slope α·p, p the share of q·e^l in ρ, until the other terms lead or, where the
+// power leads, until they can be forgotten beside it. A Gaussian's density smooths
+// a leading power, as the two make another Gaussian about.
+func (t *lossTest) slope(a, b float64, gaussian bool) float64 {
+	near, power := a, b > 0
+	if b <= 0 {
+		near = b
+	}
+	if t.falling {
+		power = !power
+	}
+	if (gaussian || !power) && (t.alpha-1)*math.Abs(t.logRatio(near)) > 40 {
+		return 0
+	}
+	return t.alpha / (1 + math.Exp(t.logRest-t.logQ-b))
+}
+
+// symmetric is ln[(ρ^α − 1)(1 − ρ^{1−α})] for l > 0.
+func (t *lossTest) symmetric(l float64) float64 {
+	lr := t.logRatio(l)
+	x := t.alpha * lr
+	v := x
+	if x < 40 {
+		v = math.Log(math.Expm1(x))
+	}
+	return v + math.Log(-math.Expm1(-(t.alpha-1)*lr))
+}
+
+// logRatio is ln ρ.
+func (t *lossTest) logRatio(l float64) float64 {
+	if l > 30 {
+		return t.logRest + log1pExp(l+t.logQ-t.logRest)
+	}
+	return math.Log1p(t.q * math.Expm1(l))
+}
+
+// removed is ln[ρ^α − 1 − α(ρ−1)].
+func (t *lossTest) removed(l float64) float64 {
+	return logBernoulli(t.alpha, t.q, t.logQ, t.logRest, l)
+}
+
+// added is ln[ρ^{−t} − 1 + t(ρ−1)] with t = α−1: the two parts
+// (ρ^{−t} − 1 + t ln ρ) + t(ρ − 1 − ln ρ) are positive.
+func (t *lossTest) added(l float64) float64 {
+	power, lr := t.alpha-1, t.logRatio(l)
+	if l > 600 {
+		return math.Log(power) + l + t.logQ // t(ρ−1) leads, and bounds
+	}
+	if v := -power * lr; v > 600 {
+		return v + 1e-15
+	}
+	x := t.q * math.Expm1(l)
+	return math.Log(expm1x(-power*lr) + power*lessLog1p(x, lr))
+}
+
+// lessLog1p is x − ln(1+x), where the logarithm is known.
+func lessLog1p(x, log float64) float64 {
+	if math.Abs(x) > 0.1 {
+		return x - log
+	}
+	term := x * x
+	total := term / 2
+	for k := 3.0; math.Abs(term) > 1e-18*total; k++ {
+		term *= -x
+		total += term / k
+	}
+	return total
+}
+
+// An integral is of e^log, by Gauss–Legendre rules of 16 points on panels that are
+// fine. Where a panel of any width cannot matter its bound,
+// width·e^most, is taken instead, which is never too small.
+type integral struct {
+	log   func(x float64) float64
+	most  func(a, b float64) float64 // at least the log between a and b
+	fine  func(a, b float64) bool
+	peaks []float64 // where it may be large
+}
+
+// between is ln of the integral from a to b.
+func (in *integral) between(a, b float64) float64 {
+	lead := math.Inf(-1) // the largest value seen, about which nothing is promised
+	look := func(x float64) { lead = math.Max(lead, in.log(x)) }
+	const looks = 24
+	for i := 1; i < looks; i++ {
+		look(a + (b-a)*float64(i)/looks)
+	}
+	for _, x := range in.peaks {
+		if a < x && x < b {
+			look(x)
+		}
+	}
+	total := newLogSum()
+	in.add(&total, lead, a, b)
+	return total.value()
+}
+
+func (in *integral) add(total *logSum, lead, a, b float64) {
+	if bound := in.most(a, b) + math.Log(b-a); bound < lead-60 {
+		total.add(bound)
+		return
+	}
+	mid := a + (b-a)/2
+	if !in.fine(a, b) && mid > a && mid < b {
+		in.add(total, lead, a, mid)
+		in.add(total, lead, mid, b)
+		return
+	}
+	half := newLogSum()
+	for _, n := range legendre() {
+		half.add(in.log(mid+n.x*(b-a)/2) + n.logWeight)
+	}
+	v := half.value() + math.Log((b-a)/2)
+	total.add(v)
+}
+
+type ruleNode struct{ x, logWeight float64 }
+
+// legendre is the Gauss–Legendre rule of 16 points on [−1, 1].
+var legendre = sync.OnceValue(func() []ruleNode {
+	const n = 16
+	nodes := make([]ruleNode, n)
+	for i := range nodes {
+		x := math.Cos(math.Pi * (float64(i) + 0.75) / (n + 0.5))
+		var slope float64
+		for range 20 {
+			p0, p1 := 1.0, x
+			for k := 2.0; k <= n; k++ {
+				p0, p1 = p1, ((2*k-1)*x*p1-(k-1)*p0)/k
+			}
+			slope = n * (x*p1 - p0) / (x*x - 1)
+			x -= p1 / slope
+		}
+		nodes[i] = ruleNode{x, math.Log(2 / ((1 - x*x) * slope * slope))}
+	}
+	return nodes
+})

@@ -18,6 +18,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -298,7 +299,7 @@ func (s *session) begin(ctx context.Context) (begun bool, err error) {
 	return true, s.writeInfo(context.WithoutCancel(ctx))
 }
 
-// reserve takes the run's caps out of the dataset's budget.
+// reserve takes what the run may cost out of the dataset's budget.
 func (s *session) reserve(ctx context.Context) error {
 	dataset, mark := s.info.Dataset, s.mark()
 	others, err := s.ledger.SameContent(ctx, dataset, mark)
@@ -309,15 +310,15 @@ func (s *session) reserve(ctx context.Context) error {
 		// For the owner's terminal only: it depends on the content (R4).
 		s.notice(fmt.Sprintf("the ledger knows the content of this table also as %s: whoever is in it is in both, and what both spend adds up", strings.Join(others, ", ")))
 	}
-	plan, err := planHash(s.job)
-	if err != nil {
-		return err
-	}
 	b := s.info.Budget
 	_, err = s.ledger.Reserve(ctx, ledger.Reservation{
 		Dataset: dataset, Unit: s.info.Unit, Adjacency: b.Adjacency, Run: s.info.ID,
-		Epsilon: b.Epsilon, Delta: b.Delta, Mark: mark, Plan: plan, Token: s.token,
+		Epsilon: b.Epsilon, Delta: b.Delta, Mark: mark, Plan: s.job.Plan, Token: s.token,
 	})
+	var unsupported *account.UnsupportedError
+	if errors.As(err, &unsupported) {
+		return &InputError{"", err}
+	}
 	return err
 }
 

@@ -271,7 +271,7 @@ func TestTwoProcessesOneBudget(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l := openLedger(t, dir)
-	if err := l.SetBudget(t.Context(), "clinic", "record", privacy.Budget{Epsilon: 1.5, Delta: 1e-3, Adjacency: privacy.AddRemove}); err != nil {
+	if err := l.SetBudget(t.Context(), "clinic", "record", "", privacy.Budget{Epsilon: 1.5, Delta: 1e-3, Adjacency: privacy.AddRemove}); err != nil {
 		t.Fatal(err)
 	}
 	l.Close()
@@ -401,7 +401,7 @@ func TestLiveCopies(t *testing.T) {
 				_, err := Resume(t.Context(), out+"-copy", Env{})
 				wantErr(t, err, ledger.ErrBehind)
 				// Nor may it say what the run cost: it does not know.
-				_, err = Abandon(t.Context(), out+"-copy", "")
+				_, _, err = Abandon(t.Context(), out+"-copy", "")
 				wantErr(t, err, ledger.ErrBehind)
 			}
 		}})

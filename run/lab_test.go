@@ -32,7 +32,7 @@ func TestResumedLabRunIsRecorded(t *testing.T) {
 	out := stopped(t, dir, "lab: true\n"+poisson(4))
 	l := openLedger(t, dir)
 	defer l.Close()
-	if err := l.SetBudget(t.Context(), "clinic", "record", privacy.Budget{Epsilon: 5, Delta: 1e-5, Adjacency: privacy.AddRemove}); err != nil {
+	if err := l.SetBudget(t.Context(), "clinic", "record", "", privacy.Budget{Epsilon: 5, Delta: 1e-5, Adjacency: privacy.AddRemove}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,45 +20,58 @@ import (
 	"github.com/sottodp/sotto/run/trace"
 )
 
-// Abandon settles a run that will not be resumed, from its written events. where
-// is the ledger, if its place has changed or needs a password.
-func Abandon(ctx context.Context, dir, where string) (*trace.Info, error) {
+// Abandon settles a run that will not be resumed, from its written events, and
+// says how its dataset stands then. where is the ledger, if its place has changed
+// or needs a password.
+func Abandon(ctx context.Context, dir, where string) (*trace.Info, ledger.Dataset, error) {
+	info, l, err := abandon(ctx, dir, where)
+	if err != nil {
+		return nil, ledger.Dataset{}, err
+	}
+	defer l.Close()
+	d, err := l.Dataset(ctx, info.Dataset)
+	return info, d, err
+}
+
+func abandon(ctx context.Context, dir, where string) (*trace.Info, *ledger.Ledger, error) {
 	info, err := trace.ReadInfo(dir)
 	if err != nil {
-		return nil, &InputError{"", err}
+		return nil, nil, &InputError{"", err}
 	}
 	if info.Lab {
-		return nil, inputError("", "%s: a lab run has reserved nothing; there is nothing to settle", dir)
+		return nil, nil, inputError("", "%s: a lab run has reserved nothing; there is nothing to settle", dir)
 	}
 	if info.Status == trace.Finished && info.Result == nil {
-		return nil, inputError("", "%s: says finished, and no result", filepath.Join(dir, trace.InfoFile))
+		return nil, nil, inputError("", "%s: says finished, and no result", filepath.Join(dir, trace.InfoFile))
 	}
 	unlock, err := lockDir(dir)
 	if err != nil {
-		return nil, &InputError{"", err}
+		return nil, nil, &InputError{"", err}
 	}
 	defer unlock()
 	rec, err := trace.Check(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if where == "" {
 		where = info.Ledger
 	}
-	l, err := OpenLedger(ctx, where)
+	l, err := FindLedger(ctx, where)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	defer l.Close()
 	token, err := currentToken(ctx, l, dir, info.ID)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = Settle(ctx, l, info, token, rec, outcomeOf(info))
 	}
-	err = Settle(ctx, l, info, token, rec, outcomeOf(info))
 	if errors.Is(err, ledger.ErrUnknownRun) {
-		return nil, inputError("", "%s: this run reserved nothing in this ledger; there is nothing to settle", dir)
+		err = inputError("", "%s: this run reserved nothing in this ledger; there is nothing to settle", dir)
 	}
-	return info, err
+	if err != nil {
+		l.Close()
+		return nil, nil, err
+	}
+	return info, l, nil
 }
 
 // Resume takes up a run that was stopped or killed: it replays the releases that
@@ -223,7 +237,7 @@ func (s *session) openLedger(ctx context.Context) (err error) {
 	if s.env.Ledger != "" {
 		where = s.env.Ledger
 	}
-	s.ledger, err = OpenLedger(ctx, where)
+	s.ledger, err = FindLedger(ctx, where)
 	return err
 }
 
@@ -323,23 +337,53 @@ func readToken(path string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// OpenLedger opens a ledger. A place that can be none is an *InputError.
+// OpenLedger opens a ledger and makes it if it is not there. A place that can be
+// none is an *InputError.
 func OpenLedger(ctx context.Context, where string) (*ledger.Ledger, error) {
 	l, err := ledger.Open(ctx, where)
-	if err == nil {
-		return l, nil
-	}
-	var lite interface{ Code() int }
-	url := strings.HasPrefix(where, "postgres://") || strings.HasPrefix(where, "postgresql://")
 	switch {
-	case url || ctx.Err() != nil:
+	case err == nil:
+		return l, nil
+	case strings.HasPrefix(where, "postgres://") || strings.HasPrefix(where, "postgresql://") || ctx.Err() != nil:
 		return nil, err
+	}
+	return nil, LedgerError(err)
+}
+
+// FindLedger opens a ledger that is there: a file that is not is an *InputError,
+// and nothing is made in its place. "" is the user's own, which is made.
+func FindLedger(ctx context.Context, where string) (*ledger.Ledger, error) {
+	if where != "" && !strings.Contains(where, "://") {
+		if _, err := os.Stat(where); os.IsNotExist(err) {
+			return nil, inputError("", "ledger %s: is not there", where)
+		}
+	}
+	return OpenLedger(ctx, where)
+}
+
+// LedgerError is an *InputError around what a person can mend: a place that is no
+// ledger or may not be written, an argument that a ledger refuses. What the machine
+// or a server did stays as it is.
+func LedgerError(err error) error {
+	var lite interface{ Code() int }
+	var server interface{ SQLState() string }
+	var network *net.OpError
+	var broken *ledger.ChainError
+	switch {
 	case errors.As(err, &lite):
 		switch lite.Code() & 0xff {
 		case 8, 14, 26: // read-only, cannot be opened, is no database
 		default:
-			return nil, err
+			return err
 		}
+	case errors.As(err, &server):
+		switch server.SQLState() {
+		case "42501", "25006": // may not write, is read-only
+		default:
+			return err
+		}
+	case errors.As(err, &network), errors.As(err, &broken), errors.Is(err, context.Canceled):
+		return err
 	}
-	return nil, &InputError{"", err}
+	return &InputError{"", err}
 }

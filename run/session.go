@@ -223,8 +223,9 @@ func numerics(dim, batches int, epsilon float64, off bool) string {
 		"beyond that it rests on the ChaCha8 cipher, on SHA-256 and on the system's randomness.", total, dim, batches)
 }
 
-// Settle closes a run in the ledger. The reserved budget stays spent as a whole;
-// the events and their cost are noted as information.
+// Settle closes a run in the ledger, for the events that it charged. Where the
+// dataset counts in caps the reserved budget stays spent as a whole, and the events
+// are noted as information.
 func Settle(ctx context.Context, l *ledger.Ledger, info *trace.Info, token string, rec *trace.Record, outcome ledger.Outcome) error {
 	charged, err := privacy.MarshalEvent(rec.Event())
 	if err != nil {

@@ -87,7 +87,7 @@ func (m *Trained) RecordLook(ctx context.Context, where, why string, void bool) 
 	if where == "" {
 		where = m.Ledger
 	}
-	l, err := OpenLedger(ctx, where)
+	l, err := FindLedger(ctx, where)
 	if err != nil {
 		return false, err
 	}

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -18,15 +20,16 @@ func ledgerCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ledger",
 		Short: "The datasets' lifetime budgets and who spent them",
-		Long: `The ledger keeps one budget per dataset over its whole life. Runs reserve their
-budget before they look at a record; nothing is ever refunded. Its entries are
-chained by hash.`,
+		Long: `The ledger keeps one budget per dataset over its whole life. Runs reserve before
+they look at a record. By default what they reserve adds up and nothing is ever
+refunded; a dataset that counts in another currency gives back, at a run's end,
+what the run did not charge. Its entries are chained by hash.`,
 	}
 	c.PersistentFlags().StringVar(&where, "ledger", "", "a file or postgres://… (default: the user's own)")
 	// with opens the ledger for one subcommand.
-	with := func(f func(context.Context, io.Writer, *ledger.Ledger, []string) error) func(*cobra.Command, []string) error {
+	with := func(open func(context.Context, string) (*ledger.Ledger, error), f func(context.Context, io.Writer, *ledger.Ledger, []string) error) func(*cobra.Command, []string) error {
 		return func(c *cobra.Command, args []string) error {
-			l, err := run.OpenLedger(c.Context(), where)
+			l, err := open(c.Context(), where)
 			if err != nil {
 				return err
 			}
@@ -38,7 +41,7 @@ chained by hash.`,
 	var asJSON bool
 	list := &cobra.Command{
 		Use: "list", Short: "List the datasets", Args: args(cobra.NoArgs),
-		RunE: with(func(ctx context.Context, w io.Writer, l *ledger.Ledger, _ []string) error {
+		RunE: with(run.FindLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, _ []string) error {
 			all, err := l.Datasets(ctx)
 			if err != nil {
 				return err
@@ -51,16 +54,19 @@ chained by hash.`,
 				return nil
 			}
 			t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(t, "DATASET\tADJACENCY\tRUNS\tRESERVED ε\tRESERVED δ\tBUDGET ε\tBUDGET δ\tNOTE")
+			fmt.Fprintln(t, "DATASET\tADJACENCY\tCURRENCY\tRUNS\tRESERVED ε\tRESERVED δ\tBUDGET ε\tBUDGET δ\tNOTE")
 			for _, d := range all {
-				budget, note := "-\t-", ""
+				budget, note, reserved := "-\t-", "", fmt.Sprintf("%g\t%g", d.Spent.Epsilon, d.Spent.Delta)
 				if d.Budget != nil {
 					budget = fmt.Sprintf("%g\t%g", d.Budget.Epsilon, d.Budget.Delta)
+				}
+				if d.Part != nil { // no ε of its own adds up
+					reserved, note = "-\t-", fmt.Sprintf("%.4g %% held or settled", 100**d.Part)
 				}
 				if d.Void != nil {
 					note = "void: looked at without a guarantee"
 				}
-				fmt.Fprintf(t, "%s\t%v\t%d\t%g\t%g\t%s\t%s\n", d.Name, d.Adjacency, d.Runs, d.Spent.Epsilon, d.Spent.Delta, budget, note)
+				fmt.Fprintf(t, "%s\t%v\t%s\t%d\t%s\t%s\t%s\n", d.Name, d.Adjacency, d.Currency, d.Runs, reserved, budget, note)
 			}
 			return t.Flush()
 		}),
@@ -69,7 +75,7 @@ chained by hash.`,
 
 	show := &cobra.Command{
 		Use: "show DATASET", Short: "Show a dataset's statement and entries", Args: args(cobra.ExactArgs(1)),
-		RunE: with(func(ctx context.Context, w io.Writer, l *ledger.Ledger, args []string) error {
+		RunE: with(run.FindLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, args []string) error {
 			d, err := l.Dataset(ctx, args[0])
 			if err != nil {
 				return usageError("%v", err)
@@ -95,7 +101,7 @@ chained by hash.`,
 	verify := &cobra.Command{
 		Use: "verify", Short: "Check the chain of entries", Args: args(cobra.NoArgs),
 		Long: "Verify recomputes the chain of hashes and every total. Entries that were cut off\nat the end show only against a head that was kept elsewhere; each run directory\nkeeps the one that it saw (run.json, ledger_head).",
-		RunE: with(func(ctx context.Context, w io.Writer, l *ledger.Ledger, _ []string) error {
+		RunE: with(run.FindLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, _ []string) error {
 			n, err := l.Verify(ctx)
 			if err != nil {
 				return err
@@ -110,10 +116,23 @@ chained by hash.`,
 	}
 
 	var epsilon, delta float64
-	var adjacency, unit string
+	var adjacency, unit, currency string
 	budget := &cobra.Command{
 		Use: "budget DATASET --epsilon E --delta D --adjacency A", Short: "Set a dataset's lifetime budget", Args: args(cobra.ExactArgs(1)),
-		Long: "Budget sets the most that all runs on a dataset may cost together, those so far\nincluded. The dataset's name is the one in its schema.",
+		Long: `Budget sets the most that all runs on a dataset may cost together, those so far
+included. The dataset's name is the one in its schema.
+
+The currency is how costs are counted. A dataset that is new to the ledger takes
+the one given, for its whole life:
+
+  caps  each run's own ε and δ add up and stay spent (the default)
+  zcdp  ρ of zero-concentrated differential privacy adds up: noise on whole tables
+  gdp   μ² of Gaussian differential privacy adds up: Gaussian noise on whole tables
+  rdp   Rényi divergences of the orders 2, 4, 8 … 32768 add up: sampled batches too
+
+Under the last three a run holds the cost of its whole plan while it goes on, and
+settles for the batches that it charged. Many runs then cost less than the sum of
+their own ε. A run whose plan the currency has no theorem for is refused.`,
 		RunE: func(c *cobra.Command, names []string) error {
 			for _, f := range []string{"epsilon", "delta", "adjacency"} {
 				if !c.Flags().Changed(f) {
@@ -128,9 +147,11 @@ chained by hash.`,
 			if err := b.Validate(); err != nil {
 				return usageError("--%v", err)
 			}
-			return with(func(ctx context.Context, w io.Writer, l *ledger.Ledger, args []string) error {
-				if err := l.SetBudget(ctx, args[0], unit, b); err != nil {
+			return with(run.OpenLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, args []string) error {
+				if err := l.SetBudget(ctx, args[0], unit, currency, b); errors.Is(err, privacy.ErrExhausted) { // buys nothing
 					return usageError("%v", err)
+				} else if err != nil {
+					return run.LedgerError(err)
 				}
 				d, err := l.Dataset(ctx, args[0])
 				if err != nil {
@@ -144,15 +165,20 @@ chained by hash.`,
 	budget.Flags().Float64Var(&epsilon, "epsilon", 0, "lifetime ε (required)")
 	budget.Flags().Float64Var(&delta, "delta", 0, "lifetime δ (required)")
 	budget.Flags().StringVar(&adjacency, "adjacency", "", "add-or-remove or replace-one (required)")
+	budget.Flags().StringVar(&currency, "currency", "", "how a new dataset counts: "+strings.Join(ledger.Currencies(), ", ")+" (default: caps)")
 	budget.Flags().StringVar(&unit, "unit", "record", "whose privacy it is")
 
 	settle := &cobra.Command{
 		Use: "settle DIR", Short: "Close an abandoned run in the ledger", Args: args(cobra.ExactArgs(1)),
-		Long: "Settle ends a run that will not be resumed: its budget stays spent as a whole, its\nwritten events are noted, and its directory cannot be resumed any more.",
+		Long: "Settle ends a run that will not be resumed, with the events that it charged. Where\nthe dataset counts in caps the run's budget stays spent as a whole. Its directory\ncannot be resumed any more.",
 		RunE: func(c *cobra.Command, args []string) error {
-			info, err := run.Abandon(c.Context(), args[0], where)
+			info, d, err := run.Abandon(c.Context(), args[0], where)
 			if err != nil {
 				return err
+			}
+			if d.Part != nil {
+				fmt.Fprintf(c.OutOrStdout(), "run %s on %s is settled for what it charged; %.4g %% of the lifetime budget is held or settled\n", info.ID, info.Dataset, 100**d.Part)
+				return nil
 			}
 			fmt.Fprintf(c.OutOrStdout(), "run %s on %s is settled; %g of ε and %g of δ stay spent\n", info.ID, info.Dataset, info.Budget.Epsilon, info.Budget.Delta)
 			return nil

@@ -6,11 +6,13 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
 )
 
 // Kind says what an entry of the ledger did.
@@ -97,6 +99,14 @@ type (
 		Lab   bool   `json:"lab,omitempty"`
 		Why   string `json:"why,omitempty"`
 		Plan  string `json:"plan,omitempty"` // SHA-256 of the most that the run will release
+		// The most that the run will release, canonical: in a filter's ledger only.
+		Event json.RawMessage `json:"event,omitempty"`
+	}
+	// Under caps it is the settlement alone, as information.
+	settled struct {
+		Settlement
+		Currency string `json:"currency,omitempty"` // of a filter: the charged events are what it cost
+		Batches  int    `json:"batches,omitempty"`  // that the charged events are, and that the run reached at most
 	}
 	resumed struct {
 		From string `json:"from"`
@@ -113,10 +123,14 @@ type dataset struct {
 	facts   datasetFacts
 	created time.Time
 	budget  *Caps
-	raised  *time.Time // when the budget was last raised
-	spent   total
-	runs    int // reserved ever
-	open    int // of these, not settled
+	raised  *time.Time     // when the budget was last raised
+	largest *Caps          // at least every budget so far
+	changed time.Time      // when the budget was last set
+	spent   total          // under caps
+	tally   *account.Tally // of a filter; nil under caps
+	over    string         // under a filter: the first run that was admitted above the budget
+	runs    int            // reserved ever
+	open    int            // of these, not settled
 	marks   []string
 	void    *Look
 }
@@ -132,8 +146,11 @@ func (d *dataset) apply(e Entry) error {
 		if err := decode(e, &d.facts); err != nil {
 			return err
 		}
-		if d.facts.Currency != Currency {
+		if validCurrency(d.facts.Currency) != nil {
 			return fmt.Errorf("dataset %q counts in currency %q: %w", e.Dataset, d.facts.Currency, errNewer)
+		}
+		if c := filter(d.facts.Currency); c != nil {
+			d.tally = account.NewTally(c, d.facts.Adjacency)
 		}
 		return nil
 	}
@@ -149,17 +166,29 @@ func (d *dataset) apply(e Entry) error {
 		if d.budget != nil && (b.Epsilon > d.budget.Epsilon || b.Delta > d.budget.Delta) {
 			d.raised = &e.Time
 		}
-		d.budget = &b
+		d.budget, d.largest, d.changed = &b, grow(d.largest, b), e.Time
 		return nil
 	case KindReserve:
 		var r reserved
 		if err := decode(e, &r); err != nil {
 			return err
 		}
-		if !d.spent.fits(r.Caps, d.budget) {
-			return fmt.Errorf("run %q exceeds the lifetime budget of dataset %q", e.Run, e.Dataset)
+		var plan privacy.Event
+		if (len(r.Event) > 0) != (d.tally != nil) {
+			return fmt.Errorf("run %q reserves otherwise than dataset %q counts", e.Run, e.Dataset)
 		}
-		d.spent.add(r.Caps)
+		if len(r.Event) > 0 {
+			var err error
+			if plan, err = privacy.UnmarshalEvent(r.Event); err != nil {
+				return err
+			}
+		}
+		var unsupported *account.UnsupportedError
+		if err := d.take(e.Run, r.Caps, plan, true); errors.As(err, &unsupported) {
+			return fmt.Errorf("%w: %w", err, errNewer)
+		} else if err != nil {
+			return err
+		}
 		d.runs++
 		d.open++
 		if r.Mark != "" {
@@ -174,6 +203,16 @@ func (d *dataset) apply(e Entry) error {
 			d.void = &Look{Since: e.Time, Run: e.Run, Why: n.Why}
 		}
 	case KindSettle:
+		var s settled
+		if err := decode(e, &s); err != nil {
+			return err
+		}
+		if (s.Currency != "") != (d.tally != nil) || s.Currency != "" && s.Currency != d.facts.Currency {
+			return fmt.Errorf("run %q settles otherwise than dataset %q counts", e.Run, e.Dataset)
+		}
+		if err := d.settle(e.Run, s); err != nil {
+			return err
+		}
 		d.open--
 	case KindResume:
 	default:
@@ -228,7 +267,7 @@ func (r *run) apply(e Entry) error {
 		r.used[p.To] = true
 		r.Resumes++
 	case KindSettle:
-		var p Settlement
+		var p settled
 		if err := decode(e, &p); err != nil {
 			return err
 		}
@@ -236,7 +275,8 @@ func (r *run) apply(e Entry) error {
 			return fmt.Errorf("run %q settles without being open", e.Run)
 		}
 		at := e.Time
-		r.State, r.SettledAt, r.Settlement = StateSettled, &at, &p
+		p.Settlement.Batches = p.Batches
+		r.State, r.SettledAt, r.Settlement = StateSettled, &at, &p.Settlement
 	}
 	return nil
 }

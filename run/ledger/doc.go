@@ -1,9 +1,12 @@
 // Package ledger keeps one privacy budget for each dataset over the dataset's
 // whole life, across runs, processes and people.
 //
-// A run reserves its caps before it looks at a row, settles after it, and gets
-// nothing back: what all runs ever reserved, added up, stays within the lifetime
-// budget (rules.md, R1). A crash between the two leaves the reservation spent.
+// A run reserves before it looks at a row and settles after it; a crash between the
+// two leaves the reservation spent (rules.md, R1). What a dataset counts in is fixed
+// when it enters. In caps, runs add up their own ε and δ, and get nothing back. In
+// a filter's currency a run reserves the cost of its plan and settles for the events
+// that it charged, which are how the plan begins: what is held or settled stays
+// within the lifetime budget (PROOFS.md#tally of package account).
 //
 //	l, err := ledger.Open(ctx, "")             // SQLite in the user's data directory
 //	token, err := l.Reserve(ctx, reservation)  // durable when it returns
@@ -19,7 +22,10 @@
 // format's version, the key of the content marks and the head of the chain;
 // writers take turns by locking that row.
 //
-// Sums are exact. Every ε and δ is taken as the decimal number that it prints
+// A filter's entries hold events, of which the costs are computed when they are
+// read. An older version of Sotto refuses a ledger that has such a dataset.
+//
+// Sums of caps are exact. Every ε and δ is taken as the decimal number that it prints
 // as, which is the number that a person declared, so ten runs of 0.1 fit a budget
 // of 1. A float64 is within one part in 2⁵³ of its decimal, hence so is the sum
 // of what the runs guarantee of the lifetime budget.

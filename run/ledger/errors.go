@@ -40,14 +40,15 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("dataset %q: found %s %q; its ledger was opened with %q, which cannot change", e.Dataset, e.Field, e.Found, e.Fixed)
 }
 
-// compare says in which fact two descriptions of a dataset differ.
+// compare says in which fact two descriptions of a dataset differ. No currency stands
+// for the dataset's own.
 func (d *dataset) compare(found datasetFacts) error {
 	for _, f := range []struct{ field, fixed, found string }{
 		{"unit", d.facts.Unit, found.Unit},
 		{"adjacency", d.facts.Adjacency.String(), found.Adjacency.String()},
 		{"currency", d.facts.Currency, found.Currency},
 	} {
-		if f.fixed != f.found {
+		if f.fixed != f.found && !(f.field == "currency" && f.found == "") {
 			return &MismatchError{d.name, f.field, f.fixed, f.found}
 		}
 	}

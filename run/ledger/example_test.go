@@ -26,7 +26,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer l.Close()
-	err = l.SetBudget(ctx, "clinic", "record", privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove})
+	err = l.SetBudget(ctx, "clinic", "record", "", privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove})
 	if err != nil {
 		log.Fatal(err)
 	}

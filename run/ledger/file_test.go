@@ -144,7 +144,7 @@ func TestDamagedFile(t *testing.T) {
 func TestNoSpaceLeft(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	l := open(t, path)
-	must(t, l.SetBudget(t.Context(), "clinic", "record", budget(100, 0.9)))
+	must(t, l.SetBudget(t.Context(), "clinic", "record", "", budget(100, 0.9)))
 	if _, err := l.store.db.Exec(`PRAGMA max_page_count = 12`); err != nil { // the file may not grow beyond
 		t.Fatal(err)
 	}

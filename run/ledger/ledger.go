@@ -12,19 +12,17 @@ import (
 	"fmt"
 	"hash"
 	"math"
+	"slices"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
 )
 
 // Version is the format of the ledgers that this version writes and reads.
 const Version = 1
-
-// Currency is the one currency that this version counts in: ε and δ of the
-// reserved caps add up.
-const Currency = "caps"
 
 // A Ledger is open until it is closed. Its methods may be called from several
 // goroutines, and several processes may have the same ledger open.
@@ -156,25 +154,27 @@ type Reservation struct {
 	Dataset   string            // the identity that a person named in the schema
 	Unit      string            // whose privacy it is: "record"
 	Adjacency privacy.Adjacency // the neighbouring relation of the run
-	Currency  string            // "" and "caps" are allowed
+	Currency  string            // that the run expects; "" for whatever the dataset counts in
 	Run       string            // a name that no run had before
 	Epsilon   float64           // the most that the run may cost: ε > 0
 	Delta     float64           // and 0 ≤ δ < 1
 	Mark      []byte            // the sum of NewMark over the content; nil if there is none
-	Plan      []byte            // SHA-256 of the most that the run will release; nil if there is none
+	Plan      privacy.Event     // the most that the run will release; only under caps may it be nil
 	Token     string            // from NewToken, durable with the run already; "" makes one
 	Lab       bool              // the run's guarantee does not hold (seeded noise, unpaid looks)
 	Why       string            // for people who read the ledger
 }
 
-// Reserve takes the run's caps out of the dataset's lifetime budget, for good, and
-// returns the token with which the run resumes and settles. It is durable when it
-// returns. Without a lifetime budget it records and does not refuse (R3). A lab run
-// enters as not private too.
+// Reserve takes what the run may cost out of the dataset's lifetime budget and
+// returns the token with which the run resumes and settles: under caps ε and δ of
+// the run, for good; under a filter the cost of its plan, until it settles. It is
+// durable when it returns. Without a lifetime budget it records and does not refuse
+// (R3). A lab run enters as not private too.
 //
 // After an error nothing may be looked at. One that wraps [privacy.ErrExhausted]
-// says that the budget does not cover the caps, a [*MismatchError] that the dataset
-// is counted in another way. If the database is lost during the commit, the
+// says that the budget does not cover the run, a [*MismatchError] that the dataset
+// is counted in another way, an [*account.UnsupportedError] that the dataset's
+// currency has no theorem for the plan. If the database is lost during the commit, the
 // reservation may stand all the same; it is spent then, like a crashed run's.
 func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err error) {
 	caps := Caps{r.Epsilon, r.Delta}
@@ -184,8 +184,11 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 	if len(r.Mark) != 0 && len(r.Mark) != sha256.Size {
 		return "", fmt.Errorf("reserve: found a content mark of %d bytes; allowed are %d", len(r.Mark), sha256.Size)
 	}
-	if len(r.Plan) != 0 && len(r.Plan) != sha256.Size {
-		return "", fmt.Errorf("reserve: found a hash of the plan of %d bytes; allowed are %d", len(r.Plan), sha256.Size)
+	var plan []byte // its canonical form
+	if r.Plan != nil {
+		if plan, err = privacy.MarshalEvent(r.Plan); err != nil {
+			return "", fmt.Errorf("reserve: plan: %w", err)
+		}
 	}
 	if err := validName("run", r.Run); err != nil {
 		return "", fmt.Errorf("reserve: %w", err)
@@ -201,14 +204,21 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 		} else if known.ID != "" {
 			return fmt.Errorf("run %q: %w", r.Run, ErrRunExists)
 		}
-		d, err := w.enter(r.Dataset, datasetFacts{r.Unit, r.Adjacency, r.Currency})
+		d, err := w.enter(r.Dataset, datasetFacts{r.Unit, r.Adjacency, r.Currency}, InCaps)
 		if err != nil {
 			return err
 		}
-		if !d.spent.fits(caps, d.budget) {
-			return d.refuse(r.Run, caps)
+		if err := d.take(r.Run, caps, r.Plan, false); err != nil {
+			return err
 		}
-		p := reserved{Caps: caps, Token: tokenHash(token), Mark: hex.EncodeToString(r.Mark), Lab: r.Lab, Why: r.Why, Plan: hex.EncodeToString(r.Plan)}
+		p := reserved{Caps: caps, Token: tokenHash(token), Mark: hex.EncodeToString(r.Mark), Lab: r.Lab, Why: r.Why}
+		if plan != nil {
+			sum := sha256.Sum256(plan)
+			p.Plan = hex.EncodeToString(sum[:])
+		}
+		if d.tally != nil {
+			p.Event = plan
+		}
 		if err := w.append(KindReserve, r.Dataset, r.Run, p); err != nil || !r.Lab {
 			return err
 		}
@@ -227,16 +237,31 @@ func labWhy(why string) string {
 	return "a lab run: " + why
 }
 
-// SetBudget sets or changes the lifetime budget of a dataset, which enters the
-// ledger if it is new. A budget below what is reserved already is allowed: it
-// takes nothing back and refuses every run from then on.
-func (l *Ledger) SetBudget(ctx context.Context, dataset, unit string, b privacy.Budget) error {
+// SetBudget sets or changes the lifetime budget of a dataset. A new dataset enters
+// the ledger and counts in the currency from then on; "" is caps. A dataset that
+// is there keeps its own, which "" stands for.
+//
+// A budget below what is reserved already is allowed: it takes nothing back and
+// refuses runs from then on. A budget that buys nothing in the currency is an error
+// that wraps [privacy.ErrExhausted].
+func (l *Ledger) SetBudget(ctx context.Context, dataset, unit, currency string, b privacy.Budget) error {
 	if err := b.Validate(); err != nil {
 		return fmt.Errorf("lifetime budget: %w", err)
 	}
-	return l.write(ctx, func(w *writer) error {
-		if _, err := w.enter(dataset, datasetFacts{unit, b.Adjacency, Currency}); err != nil {
+	if currency != "" {
+		if err := validCurrency(currency); err != nil {
 			return err
+		}
+	}
+	return l.write(ctx, func(w *writer) error {
+		d, err := w.enter(dataset, datasetFacts{unit, b.Adjacency, currency}, Currencies()...)
+		if err != nil {
+			return err
+		}
+		if c := filter(d.facts.Currency); c != nil {
+			if _, err := account.NewFilter(c, b); err != nil {
+				return fmt.Errorf("dataset %q counts in %s: %w", dataset, d.facts.Currency, err)
+			}
 		}
 		return w.append(KindBudget, dataset, "", Caps{b.Epsilon, b.Delta})
 	})
@@ -257,7 +282,7 @@ func (l *Ledger) RecordNonPrivate(ctx context.Context, dataset, unit string, a p
 		if err != nil || d.name == "" {
 			return err
 		}
-		if err := d.compare(datasetFacts{unit, a, Currency}); err != nil {
+		if err := d.compare(datasetFacts{unit, a, ""}); err != nil {
 			return err
 		}
 		recorded = true
@@ -333,13 +358,15 @@ const (
 type Settlement struct {
 	Batches int             `json:"-"` // how many charged batches the directory knows
 	Outcome Outcome         `json:"outcome"`
-	Epsilon float64         `json:"epsilon"` // realised cost, as information: the caps stay spent
+	Epsilon float64         `json:"epsilon"` // realised cost, as information
 	Delta   float64         `json:"delta"`
-	Charged json.RawMessage `json:"charged,omitempty"` // the charged events, canonical
+	Charged json.RawMessage `json:"charged,omitempty"` // the charged events, canonical; under caps information too
 }
 
-// Settle ends a run. Its caps stay spent as a whole. A settled run cannot resume
-// or settle again. A directory that does not know all batches that the run reached
+// Settle ends a run. Under caps what it reserved stays spent as a whole. Under a
+// filter it has cost the charged events, and the rest of what its plan held comes
+// back; they must be the first Batches of that plan. A settled run cannot resume or
+// settle again. A directory that does not know all batches that the run reached
 // would understate what it cost: that is refused with an error that wraps
 // [ErrBehind], as in [Ledger.Resume].
 func (l *Ledger) Settle(ctx context.Context, run, token string, s Settlement) error {
@@ -360,7 +387,18 @@ func (l *Ledger) Settle(ctx context.Context, run, token string, s Settlement) er
 		if err := w.notBehind(run, s.Batches); err != nil {
 			return err
 		}
-		return w.append(KindSettle, r.Dataset, run, s)
+		p := settled{Settlement: s}
+		d, err := w.dataset(r.Dataset)
+		if err != nil {
+			return err
+		}
+		if d.tally != nil {
+			p.Currency, p.Batches = d.facts.Currency, s.Batches
+		}
+		if err := d.settle(run, p); err != nil {
+			return fmt.Errorf("settle: %w", err)
+		}
+		return w.append(KindSettle, r.Dataset, run, p)
 	})
 }
 
@@ -476,11 +514,9 @@ func (w *writer) notBehind(run string, batches int) error {
 	return err
 }
 
-// enter is the dataset with these facts, which are fixed now if it is new.
-func (w *writer) enter(name string, facts datasetFacts) (dataset, error) {
-	if facts.Currency == "" {
-		facts.Currency = Currency
-	}
+// enter is the dataset with these facts, which are fixed now if it is new: then its
+// currency must be one of those allowed, "" being caps.
+func (w *writer) enter(name string, facts datasetFacts, allowed ...string) (dataset, error) {
 	if err := validName("dataset", name); err != nil {
 		return dataset{}, err
 	}
@@ -497,11 +533,16 @@ func (w *writer) enter(name string, facts datasetFacts) (dataset, error) {
 	if d.name != "" {
 		return d, d.compare(facts)
 	}
-	if facts.Currency != Currency {
-		return d, fmt.Errorf("dataset %q: currency: found %q; allowed is %q", name, facts.Currency, Currency)
+	if facts.Currency == "" {
+		facts.Currency = InCaps
 	}
-	d = dataset{name: name, facts: facts, created: w.now}
-	return d, w.append(KindDataset, name, "", facts)
+	if !slices.Contains(allowed, facts.Currency) {
+		return d, fmt.Errorf("dataset %q: currency: found %q; for a dataset without a lifetime budget allowed is %q", name, facts.Currency, InCaps)
+	}
+	if err := w.append(KindDataset, name, "", facts); err != nil {
+		return d, err
+	}
+	return w.dataset(name)
 }
 
 // validName: 1 to 200 bytes of text, without control characters.

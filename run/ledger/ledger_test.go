@@ -21,7 +21,7 @@ func TestLifeOfARun(t *testing.T) {
 		l := open(t, where)
 		clock := time.Date(2026, 11, 20, 12, 0, 0, 5e6, time.FixedZone("east", 3600))
 		l.now = func() time.Time { return clock }
-		must(t, l.SetBudget(ctx, "clinic", "record", budget(1, 1e-5)))
+		must(t, l.SetBudget(ctx, "clinic", "record", "", budget(1, 1e-5)))
 
 		r := reservation("clinic", "r1")
 		r.Epsilon, r.Why = 0.4, "first model"
@@ -118,7 +118,7 @@ func TestBudgetIsExactAndFinal(t *testing.T) {
 	onEach(t, func(t *testing.T, where string) {
 		ctx := t.Context()
 		l := open(t, where)
-		must(t, l.SetBudget(ctx, "clinic", "record", budget(1, 1e-6)))
+		must(t, l.SetBudget(ctx, "clinic", "record", "", budget(1, 1e-6)))
 		for i := range 10 { // in float64 the sum of ten tenths is below 1, of three above 0.3
 			r := reservation("clinic", fmt.Sprint("r", i))
 			token := reserve(t, l, r)
@@ -149,9 +149,9 @@ func TestBudgetIsExactAndFinal(t *testing.T) {
 		}
 
 		// More budget admits more; less takes nothing back and refuses everything.
-		must(t, l.SetBudget(ctx, "clinic", "record", budget(2, 1e-6)))
+		must(t, l.SetBudget(ctx, "clinic", "record", "", budget(2, 1e-6)))
 		must(t, errorOnly(l.Reserve(ctx, r)))
-		must(t, l.SetBudget(ctx, "clinic", "record", budget(0.5, 1e-6)))
+		must(t, l.SetBudget(ctx, "clinic", "record", "", budget(0.5, 1e-6)))
 		r.Run = "after lowering"
 		wantError(t, errorOnly(l.Reserve(ctx, r)), privacy.ErrExhausted)
 		d, err := l.Dataset(ctx, "clinic")
@@ -161,7 +161,7 @@ func TestBudgetIsExactAndFinal(t *testing.T) {
 		}
 
 		// δ has a budget of its own.
-		must(t, l.SetBudget(ctx, "pure", "record", budget(1, 0)))
+		must(t, l.SetBudget(ctx, "pure", "record", "", budget(1, 0)))
 		wantError(t, errorOnly(l.Reserve(ctx, reservation("pure", "with delta"))), privacy.ErrExhausted)
 		r = reservation("pure", "without delta")
 		r.Delta = 0
@@ -186,7 +186,7 @@ func TestWithoutABudgetRunsAreRecorded(t *testing.T) {
 			t.Errorf("found %+v", d)
 		}
 		// A budget set later counts what was there.
-		must(t, l.SetBudget(t.Context(), "open", "record", budget(3e6, 0.9)))
+		must(t, l.SetBudget(t.Context(), "open", "record", "", budget(3e6, 0.9)))
 		wantError(t, errorOnly(l.Reserve(t.Context(), reservation("open", "late"))), privacy.ErrExhausted)
 		verify(t, l)
 	})
@@ -209,7 +209,7 @@ func TestWhatADatasetFixes(t *testing.T) {
 			err   error
 		}{
 			{"adjacency", errorOnly(l.Reserve(ctx, other))},
-			{"adjacency", l.SetBudget(ctx, "clinic", "record", privacy.Budget{Epsilon: 1, Delta: 0, Adjacency: privacy.ReplaceOne})},
+			{"adjacency", l.SetBudget(ctx, "clinic", "record", "", privacy.Budget{Epsilon: 1, Delta: 0, Adjacency: privacy.ReplaceOne})},
 			{"adjacency", looked},
 			{"unit", errorOnly(l.Reserve(ctx, unit))},
 			{"currency", errorOnly(l.Reserve(ctx, currency))},
@@ -255,7 +255,7 @@ func TestBadArguments(t *testing.T) {
 			t.Errorf("%s was admitted: %q, %v", name, token, err)
 		}
 	}
-	if err := l.SetBudget(ctx, "clinic", "record", budget(0, 0)); err == nil {
+	if err := l.SetBudget(ctx, "clinic", "record", "", budget(0, 0)); err == nil {
 		t.Error("a lifetime budget of 0 was set")
 	}
 	if _, err := l.RecordNonPrivate(ctx, "clinic", "record", privacy.AddRemove, "", "why"); err == nil {
@@ -284,7 +284,7 @@ func TestRaisedBudget(t *testing.T) {
 		ctx := t.Context()
 		l := open(t, where)
 		for i, epsilon := range []float64{1, 0.5, 0.5, 2} {
-			must(t, l.SetBudget(ctx, "clinic", "record", budget(epsilon, 1e-5)))
+			must(t, l.SetBudget(ctx, "clinic", "record", "", budget(epsilon, 1e-5)))
 			d, err := l.Dataset(ctx, "clinic")
 			must(t, err)
 			if raised := strings.Contains(d.Statement, "The budget was raised on"); raised != (i == 3) {
@@ -319,7 +319,7 @@ func TestNotPrivate(t *testing.T) {
 		if free, err := l.Dataset(ctx, "free"); err != nil || free.Void == nil || !strings.HasPrefix(free.Statement, "There is no lifetime guarantee") {
 			t.Errorf("after a look: %+v, %v", free, err)
 		}
-		must(t, l.SetBudget(ctx, "clinic", "record", budget(1, 1e-5)))
+		must(t, l.SetBudget(ctx, "clinic", "record", "", budget(1, 1e-5)))
 		since := time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 		l.now = func() time.Time { return since }
 		if !look("clinic") {
@@ -336,7 +336,7 @@ func TestNotPrivate(t *testing.T) {
 			t.Errorf("found the statement %q", d.Statement)
 		}
 		// The budget still binds, and raising it heals nothing.
-		must(t, l.SetBudget(ctx, "clinic", "record", budget(2, 1e-5)))
+		must(t, l.SetBudget(ctx, "clinic", "record", "", budget(2, 1e-5)))
 		r := reservation("clinic", "big")
 		r.Epsilon = 3
 		wantError(t, errorOnly(l.Reserve(ctx, r)), privacy.ErrExhausted)
@@ -406,7 +406,7 @@ func TestGoroutinesNeverOverspend(t *testing.T) {
 			must(t, errs[i])
 			defer l.Close()
 		}
-		must(t, ledgers[0].SetBudget(ctx, "clinic", "record", budget(0.7, 0.9)))
+		must(t, ledgers[0].SetBudget(ctx, "clinic", "record", "", budget(0.7, 0.9)))
 		for i, l := range ledgers {
 			for g := range 2 {
 				wg.Go(func() {
@@ -482,7 +482,7 @@ func TestWords(t *testing.T) {
 	onEach(t, func(t *testing.T, where string) {
 		ctx := t.Context()
 		l := open(t, where)
-		must(t, l.SetBudget(ctx, "clinic", "record", budget(1, 1e-5)))
+		must(t, l.SetBudget(ctx, "clinic", "record", "", budget(1, 1e-5)))
 		token := reserve(t, l, reservation("clinic", "r"))
 		next := NewToken()
 		must(t, l.Resume(ctx, "r", token, next, 0))

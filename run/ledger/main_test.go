@@ -3,6 +3,7 @@ package ledger
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -37,6 +38,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// filterSigma is the noise of the runs in tests of filters: each batch is ρ = 5e-5.
+const filterSigma = 100
+
 func child(role, where string, args ...string) error {
 	ctx := context.Background()
 	l, err := Open(ctx, where)
@@ -45,7 +49,7 @@ func child(role, where string, args ...string) error {
 	}
 	defer l.Close()
 	switch role {
-	case "race": // NAME COUNT: tries COUNT runs of 0.1, prints the name of each that was admitted
+	case "race": // NAME COUNT [FILTER]: tries COUNT runs of 0.1, prints the name of each that was admitted
 		count, err := strconv.Atoi(args[1])
 		if err != nil {
 			return err
@@ -55,6 +59,11 @@ func child(role, where string, args ...string) error {
 		for i := range count {
 			r := reservation("shared", fmt.Sprintf("%s-%d", args[0], i))
 			time.Sleep(time.Duration(i%4) * time.Millisecond) // SQLite's waiter sleeps: leave it gaps
+			end := Settlement{Outcome: Done}
+			if len(args) > 2 {
+				r.Plan = privacy.Repeated{Count: 10, Of: privacy.Gaussian{Sigma: filterSigma}}
+				end.Charged, end.Batches = json.RawMessage(`{"event":"repeated","count":10,"of":{"event":"gaussian","sigma":100}}`), 10
+			}
 			token, err := l.Reserve(ctx, r)
 			switch {
 			case errors.Is(err, privacy.ErrExhausted):
@@ -64,7 +73,7 @@ func child(role, where string, args ...string) error {
 			}
 			fmt.Println(r.Run)
 			if i%3 == 0 {
-				if err := l.Settle(ctx, r.Run, token, Settlement{Outcome: Done}); err != nil {
+				if err := l.Settle(ctx, r.Run, token, end); err != nil {
 					return err
 				}
 			}

@@ -92,7 +92,7 @@ func TestAgainstAModel(t *testing.T) {
 				"budget": func(t *rapid.T) {
 					name, d := pick()
 					e, dl := rapid.IntRange(1, 2000).Draw(t, "ε"), rapid.IntRange(0, 999).Draw(t, "δ")
-					must(t, l.SetBudget(ctx, name, "record", privacy.Budget{Epsilon: thousandths(e), Delta: thousandths(dl), Adjacency: privacy.ReplaceOne}))
+					must(t, l.SetBudget(ctx, name, "record", "", privacy.Budget{Epsilon: thousandths(e), Delta: thousandths(dl), Adjacency: privacy.ReplaceOne}))
 					d.entered, d.epsilon, d.delta = true, e, dl
 				},
 				"look": func(t *rapid.T) {

@@ -28,13 +28,15 @@ type Dataset struct {
 	Adjacency privacy.Adjacency `json:"adjacency"`
 	Currency  string            `json:"currency"`
 	Created   time.Time         `json:"created"`
-	Budget    *Caps             `json:"budget,omitempty"` // nil: none set, runs are recorded and not refused
-	Spent     Caps              `json:"spent"`            // reserved by all runs ever
-	Left      *Caps             `json:"left,omitempty"`   // of the budget; nil where none is set
-	Runs      int               `json:"runs"`             // that ever reserved
-	Open      int               `json:"open"`             // of these, not settled
-	Void      *Look             `json:"void,omitempty"`   // the first look that no guarantee covers
-	Statement string            `json:"statement"`        // the lifetime guarantee, in words
+	Budget    *Caps             `json:"budget,omitempty"`    // nil: none set, runs are recorded and not refused
+	Spent     Caps              `json:"spent"`               // under caps: reserved by all runs ever. Under a filter: a budget that would just cover what is held or settled
+	Left      *Caps             `json:"left,omitempty"`      // of the budget, under caps; nil where none is set
+	Part      *float64          `json:"part,omitempty"`      // of the budget that is held or settled, under a filter: 1 is all of it
+	Guarantee *Caps             `json:"guarantee,omitempty"` // under a filter: of all runs together; at least every budget that was ever set
+	Runs      int               `json:"runs"`                // that ever reserved
+	Open      int               `json:"open"`                // of these, not settled
+	Void      *Look             `json:"void,omitempty"`      // the first look that no guarantee covers
+	Statement string            `json:"statement"`           // the lifetime guarantee, in words
 }
 
 func (d *dataset) view() Dataset {
@@ -42,24 +44,36 @@ func (d *dataset) view() Dataset {
 		Name: d.name, Unit: d.facts.Unit, Adjacency: d.facts.Adjacency, Currency: d.facts.Currency, Created: d.created,
 		Budget: d.budget, Spent: d.spent.caps(), Runs: d.runs, Open: d.open, Void: d.void,
 	}
-	if d.budget != nil {
+	switch {
+	case d.budget == nil:
+	case d.tally == nil:
 		left := d.spent.left(*d.budget)
 		v.Left = &left
+	default:
+		part := d.tally.Part(d.budgetOf(*d.budget))
+		v.Part, v.Guarantee = &part, d.largest
+		v.Spent = Caps{d.tally.Epsilon(d.budget.Delta), d.budget.Delta}
 	}
 	v.Statement = d.statement()
 	return v
 }
 
 func (d *dataset) statement() string {
-	spent := d.spent.caps()
-	switch {
-	case d.void != nil:
+	void := ""
+	if d.void != nil {
 		by := ""
 		if d.void.Run != "" {
 			by = fmt.Sprintf(" by run %q", d.void.Run)
 		}
-		return fmt.Sprintf("There is no lifetime guarantee: since %s it is void, the records were looked at without one%s (%s). Paid runs reserved %v in all.",
-			day(d.void.Since), by, d.void.Why, spent)
+		void = fmt.Sprintf("There is no lifetime guarantee: since %s it is void, the records were looked at without one%s (%s).", day(d.void.Since), by, d.void.Why)
+	}
+	if d.tally != nil {
+		return d.filterStatement(void)
+	}
+	spent := d.spent.caps()
+	switch {
+	case void != "":
+		return fmt.Sprintf("%s Paid runs reserved %v in all.", void, spent)
 	case d.budget == nil:
 		return fmt.Sprintf("No lifetime budget is set, so runs are recorded and not refused. All runs so far are together %v-differentially private for each %s, under %v. Looks from before %s are not known to this ledger.",
 			spent, d.facts.Unit, d.facts.Adjacency, day(d.created))
@@ -73,6 +87,32 @@ func (d *dataset) statement() string {
 	}
 	return fmt.Sprintf("All runs on this dataset, those to come included, are together %v-differentially private for each %s, under %v; so far %v is reserved. Looks from before %s are not known to this ledger.%s",
 		*d.budget, d.facts.Unit, d.facts.Adjacency, spent, day(d.created), raised)
+}
+
+// filterStatement is about the largest budget: what was held or settled on the way
+// depends on releases, and a smaller number chosen after them is no guarantee.
+func (d *dataset) filterStatement(void string) string {
+	if d.budget == nil {
+		return "No lifetime budget is set; runs are refused until one is."
+	}
+	part := percent(d.tally.Part(d.budgetOf(*d.budget)))
+	if void != "" {
+		return fmt.Sprintf("%s Paid runs hold or have settled %s of the lifetime budget %v, counted in %s.", void, part, *d.budget, d.facts.Currency)
+	}
+	if d.over != "" {
+		return fmt.Sprintf("There is no lifetime guarantee: by the accounts of this version run %q went beyond the lifetime budget. Runs hold or have settled %s of %v, counted in %s.", d.over, part, *d.budget, d.facts.Currency)
+	}
+	text := fmt.Sprintf("All runs on this dataset, those to come included, are together %v-differentially private for each %s, under %v. "+
+		"Runs spend it in %s: each holds the cost of its plan until it settles for what it charged. So far %s is held or settled; that is information, and no smaller guarantee. "+
+		"Looks from before %s are not known to this ledger.",
+		*d.largest, d.facts.Unit, d.facts.Adjacency, d.facts.Currency, part, day(d.created))
+	if *d.budget != *d.largest {
+		text += fmt.Sprintf(" Since %s new runs are admitted within %v only, of which the part is counted; that takes nothing back.", day(d.changed), *d.budget)
+	}
+	if d.raised != nil {
+		text += fmt.Sprintf(" The budget was raised on %s; what was said of the smaller one before no longer holds.", day(*d.raised))
+	}
+	return text
 }
 
 func day(t time.Time) string { return t.Format(time.DateTime + " MST") }
@@ -89,7 +129,7 @@ const (
 type Run struct {
 	ID         string      `json:"run"`
 	Dataset    string      `json:"dataset"`
-	Caps       Caps        `json:"caps"` // spent for good
+	Caps       Caps        `json:"caps"` // the run's own budget; under caps spent for good
 	Lab        bool        `json:"lab,omitempty"`
 	Why        string      `json:"why,omitempty"`
 	State      State       `json:"state"`
@@ -270,6 +310,9 @@ func (l *Ledger) verify(ctx context.Context) (n int, err error) {
 		if err := at(datasets, e.Dataset).apply(e); err != nil {
 			return err
 		}
+		if d := datasets[e.Dataset]; d.over != "" {
+			return fmt.Errorf("run %q exceeds the lifetime budget of dataset %q", d.over, e.Dataset)
+		}
 		if e.Run != "" {
 			if err := at(runs, e.Run).apply(e); err != nil {
 				return err
@@ -305,12 +348,21 @@ func (e Entry) Words() string {
 		var r reserved
 		err = decode(e, &r)
 		text = fmt.Sprintf("reserved %v", r.Caps)
+		if len(r.Event) > 0 {
+			var plan privacy.Event
+			if plan, err = privacy.UnmarshalEvent(r.Event); err == nil {
+				text = fmt.Sprintf("holds the plan %v of a run within %v", plan, r.Caps)
+			}
+		}
 	case KindResume:
 		text = "went on after a stop or crash"
 	case KindSettle:
-		var s Settlement
+		var s settled
 		err = decode(e, &s)
 		text = fmt.Sprintf("%s; the charged events cost %v, the reservation stays", s.Outcome, Caps{s.Epsilon, s.Delta})
+		if s.Currency != "" {
+			text = fmt.Sprintf("%s; settled in %s for the %d batches that were charged, which by themselves cost %v", s.Outcome, s.Currency, s.Batches, Caps{s.Epsilon, s.Delta})
+		}
 	case KindNotPrivate:
 		var n notPrivate
 		err = decode(e, &n)

@@ -13,7 +13,7 @@ func filled(t *testing.T, where string) *Ledger {
 	t.Helper()
 	ctx := t.Context()
 	l := open(t, where)
-	must(t, l.SetBudget(ctx, "clinic", "record", budget(1, 1e-5)))
+	must(t, l.SetBudget(ctx, "clinic", "record", "", budget(1, 1e-5)))
 	token, next := reserve(t, l, reservation("clinic", "r1")), NewToken()
 	must(t, l.Resume(ctx, "r1", token, next, 0))
 	must(t, l.Settle(ctx, "r1", next, Settlement{Outcome: Done}))
@@ -186,10 +186,10 @@ func TestNewerContentIsRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, where string) {
 		l := filled(t, where)
 		rewrite(t, l, func(e []Entry) []Entry {
-			e[0].Payload = []byte(strings.Replace(string(e[0].Payload), "caps", "zcdp", 1))
+			e[0].Payload = []byte(strings.Replace(string(e[0].Payload), "caps", "barter", 1))
 			return e
 		})
-		if _, err := l.Reserve(t.Context(), reservation("clinic", "r4")); !errors.Is(err, errNewer) || !strings.Contains(fmt.Sprint(err), `"zcdp"`) {
+		if _, err := l.Reserve(t.Context(), reservation("clinic", "r4")); !errors.Is(err, errNewer) || !strings.Contains(fmt.Sprint(err), `"barter"`) {
 			t.Errorf("another currency: found %v", err)
 		}
 		if _, err := l.store.db.Exec(`UPDATE sotto_ledger SET version = 2`); err != nil {

@@ -1,0 +1,151 @@
+package ledger
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+)
+
+// What a dataset may count in (rules.md, R1). It is fixed when the dataset enters,
+// and the meaning of a name never changes.
+const (
+	// InCaps: ε and δ of the runs' own budgets add up, and stay spent as a whole.
+	InCaps = "caps"
+	// The filters: a run reserves the cost of its whole plan and settles for the
+	// events that it charged. PROOFS.md#tally.
+	InZCDP = "zcdp" // account.ZCDPCurrency
+	InGDP  = "gdp"  // account.GDPCurrency
+	InRDP  = "rdp"  // account.RDPCurrency of its own orders
+)
+
+// Currencies lists them, the default first.
+func Currencies() []string { return []string{InCaps, InZCDP, InGDP, InRDP} }
+
+// filter is the account's currency of that name, nil for caps.
+func filter(currency string) account.Currency {
+	switch currency {
+	case InZCDP:
+		return account.ZCDPCurrency{}
+	case InGDP:
+		return account.GDPCurrency{}
+	case InRDP:
+		return account.RDPCurrency{}
+	}
+	return nil
+}
+
+func validCurrency(currency string) error {
+	if !slices.Contains(Currencies(), currency) {
+		return fmt.Errorf("currency: found %q; allowed are %q", currency, Currencies())
+	}
+	return nil
+}
+
+// budgetOf is c as a budget of the dataset.
+func (d *dataset) budgetOf(c Caps) privacy.Budget {
+	return privacy.Budget{Epsilon: c.Epsilon, Delta: c.Delta, Adjacency: d.facts.Adjacency}
+}
+
+// take reserves for a run, or says why it cannot; d is of no use then. plan may be
+// nil under caps. What is stored was admitted by the accounts of the version that
+// wrote it: where those of this one say otherwise, d remembers it.
+func (d *dataset) take(run string, caps Caps, plan privacy.Event, stored bool) error {
+	if d.tally == nil {
+		if !d.spent.fits(caps, d.budget) {
+			return d.refuse(run, caps)
+		}
+		d.spent.add(caps)
+		return nil
+	}
+	switch {
+	case d.budget == nil:
+		return fmt.Errorf("dataset %q counts in %s and has no lifetime budget", d.name, d.facts.Currency)
+	case plan == nil:
+		return fmt.Errorf("dataset %q counts in %s: run %q says no plan", d.name, d.facts.Currency, run)
+	}
+	budget := d.budgetOf(*d.budget)
+	before := d.tally.Part(budget)
+	if err := d.tally.Hold(run, plan); err != nil {
+		return fmt.Errorf("dataset %q counts in %s: %w", d.name, d.facts.Currency, err)
+	}
+	part := d.tally.Part(budget)
+	switch {
+	case stored && part > 1+1e-6 && d.over == "": // below is another platform's last digit
+		d.over = run
+	case !stored && !d.tally.Covers(budget):
+		return fmt.Errorf("dataset %q: run %q would bring what is held or settled from %s to %s of the lifetime budget of %v, counted in %s: %w",
+			d.name, run, percent(before), percent(part), *d.budget, d.facts.Currency, privacy.ErrExhausted)
+	}
+	return nil
+}
+
+// percent is a part of a budget for people, rounded up to three digits.
+func percent(part float64) string {
+	v := 100 * part
+	if v == 0 || math.IsInf(v, 1) {
+		return fmt.Sprintf("%v %%", v)
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(v))-2)
+	return fmt.Sprintf("%.3g %%", math.Ceil(v/unit*(1-1e-12))*unit)
+}
+
+// settle settles a run for what it charged. Under caps nothing comes back.
+func (d *dataset) settle(run string, s settled) error {
+	if d.tally == nil {
+		return nil
+	}
+	charged, err := privacy.UnmarshalEvent(s.Charged)
+	if err != nil {
+		return fmt.Errorf("the charged events of run %q: %w", run, err)
+	}
+	if n, ok := batches(charged); !ok || n != s.Batches {
+		return fmt.Errorf("the charged events of run %q are not those of %d batches", run, s.Batches)
+	}
+	return d.tally.Settle(run, charged)
+}
+
+// batches is how many batches the charged events of a run are, in the form in which
+// a run directory has them: repetitions, composed.
+func batches(charged privacy.Event) (n int, ok bool) {
+	switch e := charged.(type) {
+	case privacy.Repeated:
+		return e.Count, releases(e.Of)
+	case privacy.Composed:
+		for _, part := range e {
+			r, ok := part.(privacy.Repeated)
+			if !ok || !releases(r.Of) || r.Count > math.MaxInt-n {
+				return 0, false
+			}
+			n += r.Count
+		}
+		return n, true
+	}
+	return 0, false
+}
+
+// releases says whether an event is more than empty brackets.
+func releases(e privacy.Event) bool {
+	switch e := e.(type) {
+	case privacy.Composed:
+		return slices.ContainsFunc(e, releases)
+	case privacy.Repeated:
+		return e.Count > 0 && releases(e.Of)
+	case privacy.PoissonSampled:
+		return releases(e.Of)
+	case privacy.FixedSampled:
+		return releases(e.Of)
+	}
+	return true
+}
+
+// grow is the least budget that is at least both. Limits of every currency grow in
+// ε and in δ, so what either admitted the result covers.
+func grow(a *Caps, b Caps) *Caps {
+	if a == nil {
+		return &b
+	}
+	return &Caps{max(a.Epsilon, b.Epsilon), max(a.Delta, b.Delta)}
+}

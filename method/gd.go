@@ -18,14 +18,25 @@ type GD struct{ P1 }
 
 // Fit sets steps, step size, clip norm and noise where they are zero.
 func (m GD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	err := m.fit("gd", pub, obj, terms, p1KappaGD, func(m P1) weights {
-		return func(steps int) (float64, []float64) { return m.convex().GradientWeights(steps, m.Rate) }
-	}, false)
+	err := m.fit("gd", pub, obj, terms, p1KappaGD, gdWeights, false)
 	return m, err
 }
 
-// convex is what the bounds count on.
-func (m P1) convex() schedule.Convex { return schedule.Convex{Mu: m.Mu, L: 1 / m.Rate} }
+func gdWeights(m P1, f schedule.Convex) weights {
+	return func(steps int) (float64, []float64) { return f.GradientWeights(steps, m.Rate) }
+}
+
+func (m GD) predict(pub oracle.Public, obj Objective, terms Terms) (*Outlook, error) {
+	out, err := m.outlook(pub, obj, terms, gdWeights, false)
+	if err != nil {
+		return nil, err
+	}
+	out.Best.Momentum = 0
+	for i := range out.Curve {
+		out.Curve[i].Momentum = 0
+	}
+	return out, nil
+}
 
 // Run is (2.4) with (2.8).
 func (m GD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {

@@ -30,8 +30,8 @@ func (m P1) stages(steps int) []schedule.Stage {
 	return schedule.MASG(steps, f, m.Rate, schedule.MASGFirst(f), 1)
 }
 
-func masgWeights(m P1) weights {
-	return func(steps int) (float64, []float64) { return m.convex().Weights(m.stages(steps)) }
+func masgWeights(m P1, f schedule.Convex) weights {
+	return func(steps int) (float64, []float64) { return f.Weights(m.stages(steps)) }
 }
 
 // Fit sets steps, step size, clip norm and noise where they are zero.
@@ -44,6 +44,14 @@ func (m MASG) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error)
 func (m MASGOpt) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	err := m.fit("masg-opt", pub, obj, terms, p1Kappa, masgWeights, true)
 	return m, err
+}
+
+func (m MASG) predict(pub oracle.Public, obj Objective, terms Terms) (*Outlook, error) {
+	return m.outlook(pub, obj, terms, masgWeights, false)
+}
+
+func (m MASGOpt) predict(pub oracle.Public, obj Objective, terms Terms) (*Outlook, error) {
+	return m.outlook(pub, obj, terms, masgWeights, true)
 }
 
 // Run is (4.1) stage after stage.

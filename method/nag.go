@@ -24,9 +24,9 @@ type NAG struct{ P1 }
 // (Remark 4.2; S-1b). The default T is T′ of Remark 4.1.
 type NAGOpt struct{ NAG }
 
-func nagWeights(m P1) weights {
+func nagWeights(m P1, f schedule.Convex) weights {
 	return func(steps int) (float64, []float64) {
-		return m.convex().Weights([]schedule.Stage{{Steps: steps, Rate: m.Rate}})
+		return f.Weights([]schedule.Stage{{Steps: steps, Rate: m.Rate}})
 	}
 }
 
@@ -40,6 +40,14 @@ func (m NAG) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) 
 func (m NAGOpt) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	err := m.fit("nag-opt", pub, obj, terms, p1Kappa, nagWeights, true)
 	return m, err
+}
+
+func (m NAG) predict(pub oracle.Public, obj Objective, terms Terms) (*Outlook, error) {
+	return m.outlook(pub, obj, terms, nagWeights, false)
+}
+
+func (m NAGOpt) predict(pub oracle.Public, obj Objective, terms Terms) (*Outlook, error) {
+	return m.outlook(pub, obj, terms, nagWeights, true)
 }
 
 // Run is (4.1).

@@ -58,15 +58,21 @@ const (
 	p1Kappa   = 100. // least strong convexity that momentum counts on: 1/(κα)
 	p1KappaGD = 10.  // and that DP-GD's number of steps does
 	p1Steps   = 1000 // the most steps that Fit picks
-	p1Start   = 1.   // E_0, a guess of F(0) − F*
 )
 
-// A plan of weights: the factors of a method's bound after that many steps.
-type weights func(steps int) (a0 float64, a []float64)
+// The factors of a method's bound after that many steps, and how they follow from
+// the method's numbers and the constants of the objective.
+type (
+	weights  func(steps int) (a0 float64, a []float64)
+	weighing func(m P1, f schedule.Convex) weights
+)
+
+// convex is what a method counts on.
+func (m P1) convex() schedule.Convex { return schedule.Convex{Mu: m.Mu, L: 1 / m.Rate} }
 
 // fit sets what was left free. kappa bounds μ from below, w is the method's bound,
 // optimal asks for a schedule.
-func (m *P1) fit(name string, pub oracle.Public, obj Objective, terms Terms, kappa float64, w func(P1) weights, optimal bool) error {
+func (m *P1) fit(name string, pub oracle.Public, obj Objective, terms Terms, kappa float64, w weighing, optimal bool) error {
 	m.Off, m.Laplace, m.Schedule = terms.Off, !terms.Off && terms.Budget.Delta == 0, nil
 	if err := m.check(pub, optimal); err != nil {
 		return err
@@ -89,7 +95,7 @@ func (m *P1) fit(name string, pub oracle.Public, obj Objective, terms Terms, kap
 		}
 		return nil
 	}
-	if err := m.spend(pub, terms, w(*m), optimal); err != nil {
+	if err := m.spend(pub, terms, w(*m, m.convex()), optimal); err != nil {
 		if unproven := (*account.UnsupportedError)(nil); errors.As(err, &unproven) && m.Batch != 0 {
 			return fmt.Errorf("batch: found %d; allowed is 0 (all rows): accountant %s has no theorem for %v under %v", m.Batch, unproven.Accountant, unproven.Event, unproven.Adjacency)
 		}
@@ -178,42 +184,66 @@ func (m *P1) spend(pub oracle.Public, terms Terms, w weights, optimal bool) erro
 	return nil
 }
 
-// bestSteps is T′ of Remark 4.1 with the factor 2 that P1 lost (S-1a): the number of
-// steps, of 1, 2, 3, … and then some 5% apart, whose bound is least. For samples of
-// the rows it counts on the same noise in all steps.
+// bestSteps is T′ of Remark 4.1 with the factor 2 that P1 lost (S-1a).
 func (m *P1) bestSteps(pub oracle.Public, price *price, w weights, optimal bool) int {
-	size := m.sampler(pub).Size(pub.Rows)
+	var best Prediction
+	for i, p := range m.predictions(pub, price, w, optimal) {
+		if i == 0 || p.Error < best.Error {
+			best = p
+		}
+	}
+	return best.Steps
+}
+
+// predictions are the bounds for 1, 2, 3, … steps, and then for numbers some 5% apart;
+// for Steps alone where it is set. For samples of the rows they count on the same
+// noise in all steps.
+func (m *P1) predictions(pub oracle.Public, price *price, w weights, optimal bool) []Prediction {
 	delta, err := clip.Sensitivity(m.Clip, pub.Adjacency)
 	if err != nil {
-		return 1
+		return nil
 	}
+	size := m.sampler(pub).Size(pub.Rows)
 	unit := delta / size * delta / size // variance of Gaussian noise of multiplier 1
 	if m.Laplace {
 		unit *= 2
 	}
 	sampling := schedule.SampleVariance(2*m.Clip, int(size), pub.Rows)
 	optimal = optimal && int(size) == pub.Rows
-	best, least := 1, math.Inf(1)
-	for steps := 1; steps <= p1Steps; steps += 1 + steps/20 {
+	var all []Prediction
+	from, to := 1, p1Steps
+	if m.Steps > 0 {
+		from, to = m.Steps, m.Steps
+	}
+	for steps := from; steps <= to; steps += 1 + steps/20 {
 		a0, a := w(steps)
 		variance := make([]float64, steps)
-		if optimal {
-			if noise, err := price.optimal(a); err == nil {
-				for t, s := range noise {
-					variance[t] = unit * s * s
-				}
-			}
-		} else {
-			s := price.uniform(steps)
-			for t := range variance {
-				variance[t] = unit * s * s
-			}
+		noise := price.optimal
+		if !optimal {
+			noise = price.even
 		}
-		if e := schedule.Error(a0, p1Start, a, variance, pub.Dim, sampling); e < least {
-			best, least = steps, e
+		sigma, err := noise(a)
+		if err != nil {
+			continue
 		}
+		for t, s := range sigma {
+			variance[t] = unit * s * s
+		}
+		p := Prediction{Steps: steps, Rate: m.Rate, Momentum: schedule.Momentum(m.Rate, m.Mu), Start: a0 * startError(pub)}
+		p.Noise = schedule.Error(0, 0, a, variance, pub.Dim, sampling)
+		p.Error = p.Start + p.Noise
+		all = append(all, p)
 	}
-	return best
+	return all
+}
+
+// startError is E_0, a bound on F(0) − F* of the losses with classes, which are 0 or more,
+// and a guess for the squared loss.
+func startError(pub oracle.Public) float64 {
+	if !pub.Lipschitz.Finite() {
+		return pub.LabelSpan * pub.LabelSpan / 2
+	}
+	return math.Max(1, math.Log(float64(pub.Classes)))
 }
 
 // check says what is wrong with the fields, which are public numbers.

@@ -16,6 +16,15 @@ type price struct {
 	uniform func(steps int) float64                        // the same noise for each of that many steps
 }
 
+// even is the same noise for each step.
+func (p *price) even(a []float64) ([]float64, error) {
+	noise, s := make([]float64, len(a)), p.uniform(len(a))
+	for t := range noise {
+		noise[t] = s
+	}
+	return noise, nil
+}
+
 // price is the price of m's steps under the terms.
 func (m *P1) price(pub oracle.Public, terms Terms) (*price, error) {
 	n, batch := pub.Rows, m.Batch

@@ -26,6 +26,54 @@ func (m SHB) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) 
 	return m, err
 }
 
+// predict uses Proposition 3.4: a certificate holds for every function of the class, and for
+// any number of steps. Momentum is looked for too, since heavy ball has no certificate
+// near NAG's.
+func (m SHB) predict(pub oracle.Public, obj Objective, terms Terms) (*Outlook, error) {
+	out, price, err := m.prepare(pub, obj, terms)
+	if err != nil {
+		return nil, err
+	}
+	e0 := startError(pub)
+	for _, rate := range m.rates(out.L, 5) {
+		m.Rate = rate
+		// The even noise of each number of steps, from bounds whose weights are 1 in all.
+		even := m.predictions(pub, price, func(steps int) (float64, []float64) { return 0, ones(steps) }, false)
+		for _, beta := range []float64{0, 0.2, 0.4, 0.6, 0.8} {
+			h := schedule.HeavyBall{Convex: schedule.Convex{Mu: out.Mu, L: out.L}, Rate: rate, Beta: beta}
+			curve := make([]Prediction, 0, len(even))
+			for _, steps := range []int{20, 200} {
+				noise := func(p Prediction) float64 { return 2 * p.Noise / float64(p.Steps) } // E‖noise‖² of a step
+				typical := even[min(len(even)-1, steps/5)]
+				c, err := h.Certify(steps, e0, 2*e0/out.Mu, noise(typical))
+				if err != nil {
+					continue
+				}
+				for i, p := range even {
+					p.Momentum, p.Start = beta, h.Error(c, p.Steps, e0, 2*e0/out.Mu, 0)
+					p.Error = h.Error(c, p.Steps, e0, 2*e0/out.Mu, noise(p))
+					p.Noise = p.Error - p.Start
+					if len(curve) <= i {
+						curve = append(curve, p)
+					} else if p.Error < curve[i].Error { // each certificate holds for all numbers of steps
+						curve[i] = p
+					}
+				}
+			}
+			out.offer(curve)
+		}
+	}
+	return out, nil
+}
+
+func ones(n int) []float64 {
+	v := make([]float64, n)
+	for i := range v {
+		v[i] = 1
+	}
+	return v
+}
+
 // Run is (3.1).
 func (m SHB) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {

@@ -49,6 +49,7 @@ type planned struct {
 type planFlags struct {
 	numbers
 	json, compare, table bool
+	bound                bool
 	svg, claimed         string
 }
 
@@ -94,6 +95,17 @@ that Sotto builds on would say of the plan, some of them loose and some false, a
 				k.print(c.OutOrStdout())
 				return nil
 			}
+			if flags.bound {
+				b, err := boundSpec(c, args)
+				if err != nil {
+					return err
+				}
+				if flags.json {
+					return writeJSON(c.OutOrStdout(), b)
+				}
+				b.print(c.OutOrStdout())
+				return nil
+			}
 			p, err := flags.plan(c, args)
 			if err != nil {
 				return err
@@ -121,6 +133,7 @@ that Sotto builds on would say of the plan, some of them loose and some false, a
 	f.StringVar(&flags.svg, "svg", "", "file for a chart of ε against steps, noise and δ")
 	f.StringVar(&flags.claimed, "claimed", "", "also what the papers' own formulas say, which is no guarantee; with p0 to p4 or all, what they say of their own experiments")
 	f.Lookup("claimed").NoOptDefVal = thePlan
+	f.BoolVar(&flags.bound, "bound", false, "instead: what theory promises of the error of a spec's method, against the number of steps, and the steps, step size and momentum at which it is least")
 	f.BoolVar(&flags.json, "json", false, "print one JSON object")
 	return c
 }

@@ -111,9 +111,9 @@ func (h HeavyBall) Certify(t int, e0, dist2, noise float64) (Certificate, error)
 			}
 		}
 	}
-	const grid = 48
+	const grid = 24
 	lo, hi := 0.0, math.Log(8*h.L/h.Mu/math.Min(1, h.Rate*h.L)/(1-h.Beta))
-	for range 4 {
+	for range 3 {
 		for i := 1; i <= grid; i++ {
 			look(lo + (hi-lo)*float64(i)/grid)
 		}

@@ -250,13 +250,20 @@ func (p *planned) solve() error {
 	return err
 }
 
-// unprovable is the error of an accountant, with what can be done about it.
+// unprovable is the error of an accountant, with what can be done about it. Where best
+// finds nothing, RDP's reason stands for all: it has the most theorems.
 func unprovable(err error) error {
-	var unsupported *account.UnsupportedError
-	if errors.As(err, &unsupported) {
-		return usageError("%v; --sampler, --adjacency or --accountant may be changed", err)
+	const may = "--sampler, --adjacency or --accountant may be changed"
+	var all, why *account.UnsupportedError
+	if !errors.As(err, &all) {
+		return usageError("%v", err)
 	}
-	return usageError("%v", err)
+	if all.Accountant == (account.Best{}).String() {
+		if _, err := (account.RDP{}).Loss(all.Event, all.Adjacency); errors.As(err, &why) {
+			return usageError("no accountant has a theorem for %v under %v: %s; %s", all.Event, all.Adjacency, why.Why, may)
+		}
+	}
+	return usageError("%v; %s", err, may)
 }
 
 func (p *planned) print(w io.Writer, tables bool) {

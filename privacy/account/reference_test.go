@@ -16,16 +16,16 @@ import (
 // each with the reason. The list may only shrink.
 var notCovered = map[string]string{
 	"zw_atlap_claim_":       "a paper's claim: privacy/account/claimed",
-	"P4_eH_":                "a method's constants: method",
-	"P4_mindec_":            "a method's constants: method",
-	"P4_T_":                 "a method's constants: method",
-	"P4_t1_t2":              "a method's constants: method",
-	"P4_cH_max":             "a method's constants: method",
-	"P4_sigma_":             "a method's split of its budget: method",
+	"P4_eH_":                "a method's constants: the step of the second-order methods (P4)",
+	"P4_mindec_":            "a method's constants: the step of the second-order methods (P4)",
+	"P4_T_":                 "a method's constants: the step of the second-order methods (P4)",
+	"P4_t1_t2":              "a method's constants: the step of the second-order methods (P4)",
+	"P4_cH_max":             "a method's constants: the step of the second-order methods (P4)",
+	"P4_sigma_":             "a method's split of its budget: the step of the second-order methods (P4)",
 	"P4_onesided_":          "a broken mechanism that no event allows: privacy/account/claimed",
 	"P4_hess_":              "a sensitivity: privacy/account/claimed",
-	"P4_logistic_":          "bounds of losses: model",
-	"P4_reg_":               "bounds of regularisers: model",
+	"P4_logistic_":          "bounds of a loss: the step of the second-order methods (P4)",
+	"P4_reg_":               "bounds of a regulariser: the step of the second-order methods (P4)",
 	"at_lap_thm2_":          "a paper's claim: privacy/account/claimed",
 	"at_gauss_":             "a paper's claim: privacy/account/claimed",
 	"samebatch_btls_":       "a paper's claim: privacy/account/claimed",
@@ -38,14 +38,14 @@ var notCovered = map[string]string{
 	"P1_masg_":              "noise schedules: method/schedule/reference_test.go",
 	"P1_nag_counterexample": "convergence, not privacy: method/schedule/reference_test.go",
 	"P1_hb_":                "convergence, not privacy: method/schedule/reference_test.go",
-	"P3_metropolis_":        "mixing matrices: gossip",
-	"P3_beta_":              "mixing matrices: gossip",
-	"P3_share_prob":         "mixing matrices: gossip",
+	"P3_metropolis_":        "mixing matrices: the step of the distributed methods (P3)",
+	"P3_beta_":              "mixing matrices: the step of the distributed methods (P3)",
+	"P3_share_prob":         "mixing matrices: the step of the distributed methods (P3)",
 	"P3_sigma_":             "a paper's claim: privacy/account/claimed",
 	"P3_Tmin_":              "a paper's claim: privacy/account/claimed",
 	"P3_chain_value":        "a paper's claim: privacy/account/claimed",
-	"WGC_net":               "value clipping",
-	"specnorm_":             "value clipping",
+	"WGC_net":               "value clipping: the step of the networks (P0)",
+	"specnorm_":             "value clipping: the step of the networks (P0)",
 	"agd_noisymin_":         "a broken mechanism that no event allows: privacy/account/claimed",
 }
 
@@ -408,9 +408,13 @@ func TestReferenceValues(t *testing.T) {
 			}
 		})
 	}
-	for prefix := range notCovered {
+	for prefix, why := range notCovered {
 		if !used[prefix] {
 			t.Errorf("the list of what is not covered names %q, which no entry has", prefix)
+		}
+		// Another package's test reproduces it, or a later step owes it.
+		if !strings.HasSuffix(why, ": privacy/account/claimed") && !strings.HasSuffix(why, ": method/schedule/reference_test.go") && !strings.Contains(why, ": the step of the ") {
+			t.Errorf("nobody owes %q: %s", prefix, why)
 		}
 	}
 	if covered < 165 {

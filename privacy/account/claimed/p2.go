@@ -51,7 +51,8 @@ func p2Example() ([]Claim, error) {
 	})
 
 	for _, order := range []int{2, 8} {
-		sound, err := account.RDP{}.Divergence(privacy.PureDP{Epsilon: 1}, privacy.AddRemove, float64(order)) // of any pure release
+		search := privacy.AboveThreshold{Threshold: 2, Query: 4, Max: 1 << 20}
+		sound, err := account.RDP{}.Divergence(search, privacy.AddRemove, float64(order))
 		if err != nil {
 			return nil, err
 		}

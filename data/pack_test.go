@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -256,7 +257,7 @@ func TestPackForged(t *testing.T) {
 		"start beyond":          {v, sparse, func(b []byte) { b[4] = 200 }},
 		"start descending":      {v, sparse, func(b []byte) { b[4], b[7] = 0, 128 }},
 		"end":                   {v, sparse, func(b []byte) { b[8] = 2 }},
-		"column beyond":         {v, sparse, func(b []byte) { b[4*col] = 99 }},
+		"column beyond":         {v, sparse, func(b []byte) { b[4*col+16] = 99 }},
 		"column negative":       {v, sparse, func(b []byte) { b[4*col+3] = 255 }},
 		"columns not ascending": {v, sparse, func(b []byte) { b[4*col+4] = 0 }},
 		"sparse too long":       {v, sparse, func(b []byte) { set(b, val, 9) }},
@@ -321,6 +322,41 @@ func TestSynthPacked(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPackNeedsNoMemory: an open packed table takes a small part of its size from the
+// heap. The rest is the file's, in the page cache.
+func TestPackNeedsNoMemory(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("skipped: on Windows the file is read, not mapped")
+	}
+	s := mustParse(t, small)
+	path := filepath.Join(t.TempDir(), "t")
+	if _, err := SynthPacked(s, 200_000, 1, path); err != nil {
+		t.Fatal(err)
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	tab, _, err := Read(context.Background(), s, path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := heap() - before; used > st.Size()/20 {
+		t.Errorf("%d bytes of the heap for a file of %d", used, st.Size())
+	}
+	if tab.Rows() != 200_000 {
+		t.Error(tab.Rows())
+	}
+	tab.Close()
 }
 
 func FuzzPack(f *testing.F) {

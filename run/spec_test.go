@@ -52,8 +52,6 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// Under add-or-remove the number of rows is private: no file of a run says it,
-// and none depends on a row that weighs nothing (R9).
 // TestTablePaths: a table of a database is found from the spec file too, and run.json
 // gets no password.
 func TestTablePaths(t *testing.T) {
@@ -69,6 +67,8 @@ func TestTablePaths(t *testing.T) {
 	}
 }
 
+// Under add-or-remove the number of rows is private: no file of a run says it,
+// and none depends on a row that weighs nothing (R9).
 func TestNothingTellsTheNumberOfRows(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -103,7 +103,11 @@ func (m SGD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) 
 			return m.plan(pub)
 		})
 		if unproven := (*account.UnsupportedError)(nil); errors.As(err, &unproven) && m.Batch != 0 {
-			return nil, fmt.Errorf("batch: found %d, drawn %s; allowed is 0 (all rows): accountant %s has no theorem for %v under %v", m.Batch, m.Sampling, unproven.Accountant, unproven.Event, unproven.Adjacency)
+			allowed := "0 (all rows)"
+			if m.Sampling == Poisson && pub.Adjacency == privacy.ReplaceOne {
+				allowed += ", or sampling: fixed"
+			}
+			return nil, fmt.Errorf("batch: found %d, drawn %s; allowed is %s: accountant %s has no theorem for %v under %v", m.Batch, m.Sampling, allowed, unproven.Accountant, unproven.Event, unproven.Adjacency)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("sgd: %w", err)

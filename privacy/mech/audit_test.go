@@ -198,11 +198,14 @@ func TestAudit(t *testing.T) {
 		t.Skip("the race detector slows it tenfold, and it has one goroutine")
 	}
 	const delta = 0.01
-	gauss := func(sigma float64) float64 {
-		loss, err := account.GDP{}.Loss(privacy.Gaussian{Sigma: sigma}, privacy.AddRemove)
+	// claim is what the accountant of pure ε, or of Gaussian noise, says of an event.
+	claim := func(e privacy.Event, a account.Accountant, delta float64) float64 {
+		loss, err := a.Loss(e, privacy.AddRemove)
 		must(err)
 		return loss.Epsilon(delta)
 	}
+	pure := func(e privacy.Event) float64 { return claim(e, account.Pure{}, 0) }
+	gauss := func(e privacy.Event) float64 { return claim(e, account.GDP{}, delta) }
 	laplace := func(scale float64) func(v []int64, src *noise.Source) {
 		return func(v []int64, src *noise.Source) { must(Laplace{scale}.Add(v, 1, auditSens, src)) }
 	}
@@ -232,23 +235,23 @@ func TestAudit(t *testing.T) {
 		right  audited
 		wrong  map[string]audited
 	}{
-		{"laplace", 1 / 1.5, 0, 0.95, 401, additive(Laplace{1.5}), map[string]audited{
+		{"laplace", pure(Laplace{1.5}.Event()), 0, 0.95, 401, additive(Laplace{1.5}), map[string]audited{
 			"half the noise":  additive(Laplace{0.75}),
 			"one-sided noise": oneSided(laplace(1.5)),
 		}},
-		{"gaussian", gauss(1.5), delta, 0.9, 401, additive(Gaussian{1.5}), map[string]audited{
+		{"gaussian", gauss(Gaussian{1.5}.Event()), delta, 0.9, 401, additive(Gaussian{1.5}), map[string]audited{
 			"half the noise":            additive(Gaussian{0.75}),
 			"one-sided noise":           oneSided(gaussian(1.5)),
 			"sensitivity off by two":    shifted(func(v []int64, src *noise.Source) { must(Gaussian{1.5}.Add(v, 1, auditSens/2, src)) }),
 			"variance taken for the σ²": shifted(func(v []int64, src *noise.Source) { must(Gaussian{math.Sqrt(1.5) / 1.5}.Add(v, 1, auditSens, src)) }),
 		}},
-		{"symmetric", gauss(1.5), delta, 0.9, 401, symmetric(1.5), map[string]audited{
+		{"symmetric", gauss(SymmetricGaussian{1.5}.Event()), delta, 0.9, 401, symmetric(1.5), map[string]audited{
 			"half the noise": symmetric(0.75),
 			"deviation halved, not variance": matrix(func(v []int64, sens float64, src *noise.Source) {
 				src.AddGaussian(v, 1.5*sens/2)
 			}),
 		}},
-		{"search", 1./bar + 2./each, 0, 0.7, 49, searching(at), map[string]audited{
+		{"search", pure(at.Event()), 0, 0.7, 49, searching(at), map[string]audited{
 			"half the noise": searching(AboveThreshold{bar / 2, each / 2, queries}),
 			"reused query noise": faultySearch(func(src *noise.Source, z, v []int64) {
 				lap(bar, src, z)
@@ -266,17 +269,17 @@ func TestAudit(t *testing.T) {
 			"goes on after the first success": endless(bar, each),
 			"no noise on the answers":         faultySearch(func(src *noise.Source, z, v []int64) { lap(bar, src, z) }),
 		}},
-		{"select", 1, 0, 0.85, 40, choice(Select{Epsilon: 1}, many, manyMoved), map[string]audited{
+		{"select", pure(Select{Epsilon: 1}.Event()), 0, 0.85, 40, choice(Select{Epsilon: 1}, many, manyMoved), map[string]audited{
 			"half the noise":                 choice(Select{Epsilon: 2}, many, manyMoved),
 			"taken for monotone":             choice(Select{Epsilon: 1, Monotone: true}, many, manyMoved),
 			"S-B1, noise in the wrong way":   wrongWay(auditSens<<20, one, oneMoved),
 			"no noise, the best is chosen":   choice(Select{Epsilon: 1000}, many, manyMoved),
 			"S-B1, at twice the sensitivity": wrongWay(2*auditSens<<20, many, manyMoved),
 		}},
-		{"monotone select", 1, 0, 0.85, 40, choice(Select{Epsilon: 1, Monotone: true}, up, upMoved), map[string]audited{
+		{"monotone select", pure(Select{Epsilon: 1, Monotone: true}.Event()), 0, 0.85, 40, choice(Select{Epsilon: 1, Monotone: true}, up, upMoved), map[string]audited{
 			"half the noise": choice(Select{Epsilon: 2, Monotone: true}, up, upMoved),
 		}},
-		{"permute and flip", 1, 0, 0.85, 40, choice(PermuteAndFlip{Epsilon: 1}, fewer, fewerMoved), map[string]audited{
+		{"permute and flip", pure(PermuteAndFlip{Epsilon: 1}.Event()), 0, 0.85, 40, choice(PermuteAndFlip{Epsilon: 1}, fewer, fewerMoved), map[string]audited{
 			"half the noise":     choice(PermuteAndFlip{Epsilon: 2}, fewer, fewerMoved),
 			"taken for monotone": choice(PermuteAndFlip{Epsilon: 1, Monotone: true}, fewer, fewerMoved),
 		}},

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/internal/audit"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
 )
 
@@ -49,7 +51,15 @@ func TestAudit(t *testing.T) {
 		t.Skip("the race detector slows it tenfold, and it has one goroutine")
 	}
 	const failure, rate, draws = 1e-6, 0.1, 1_000_000
-	claim := math.Log1p(rate * math.Expm1(2))
+	loss, err := account.Pure{}.Loss(Poisson{rate}.Event(privacy.Laplace{Scale: 0.5}), privacy.AddRemove)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim := loss.Epsilon(0)
+	loss, err = account.Pure{}.Loss(Fixed{rate * auditRows, auditRows}.Event(privacy.Laplace{Scale: 0.5}), privacy.ReplaceOne)
+	if err != nil || math.Abs(loss.Epsilon(0)-claim) > 1e-9 {
+		t.Fatalf("the two samplers claim %v and %v (%v)", claim, loss.Epsilon(0), err)
+	}
 	var rows []int32
 	poisson := func(rate float64) func(int, *noise.Source) []int32 {
 		return func(n int, src *noise.Source) []int32 {

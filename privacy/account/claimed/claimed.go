@@ -74,13 +74,18 @@ func Example(paper string) ([]Claim, error) {
 }
 
 // Of returns what the papers' formulas say of a plan, where they speak of such a plan at
-// all; the sound figure is that of a.
+// all. The sound figures are those of a and of the accountant best.
 func Of(plan privacy.Event, a account.Accountant, adj privacy.Adjacency, delta float64) ([]Claim, error) {
-	loss, err := a.Loss(plan, adj)
-	if err != nil {
-		return nil, err
+	var sound []Figure
+	for _, a := range []account.Accountant{a, account.Best{}} {
+		loss, err := a.Loss(plan, adj)
+		if err != nil {
+			return nil, err
+		}
+		if by := "accountant " + a.String(); len(sound) == 0 || sound[0].By != by {
+			sound = append(sound, Figure{loss.Epsilon(delta), by})
+		}
 	}
-	sound := []Figure{{loss.Epsilon(delta), "accountant " + a.String()}}
 	units, ok := flatten(plan)
 	if !ok {
 		return nil, nil

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 )
@@ -245,14 +247,14 @@ func TestOf(t *testing.T) {
 		{"fixed, Laplace", privacy.Repeated{Count: 9, Of: privacy.FixedSampled{M: 1, N: 50, Of: privacy.Laplace{Scale: 3}}}, privacy.ReplaceOne, "P1 loose, P4 loose"},
 		{"one fixed batch twice", privacy.FixedSampled{M: 1, N: 50, Of: privacy.Repeated{Count: 2, Of: gauss}}, privacy.ReplaceOne, "P4 unsound"},
 	} {
-		claims, err := Of(c.plan, stub{}, c.adj, delta)
+		claims, err := Of(c.plan, account.Best{}, c.adj, delta)
 		if err != nil {
 			t.Fatal(c.name, err)
 		}
 		var got []string
 		for _, claim := range claims {
 			got = append(got, claim.Paper+" "+string(claim.Verdict))
-			if !(claim.Claimed > 0) || claim.Quantity != "ε at δ = 1e-05" || claim.Sound[0].By != "accountant stub" {
+			if !(claim.Claimed > 0) || claim.Quantity != "ε at δ = 1e-05" || claim.Sound[0].By != "accountant best" {
 				t.Errorf("%s: %+v", c.name, claim)
 			}
 		}
@@ -260,14 +262,14 @@ func TestOf(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, text, c.want)
 		}
 	}
-	if claims, err := Of(privacy.ApproxDP{Epsilon: 1, Delta: 1e-9}, stub{}, privacy.AddRemove, delta); err != nil || len(claims) != 0 {
+	if claims, err := Of(privacy.ApproxDP{Epsilon: 1, Delta: 1e-9}, account.Best{}, privacy.AddRemove, delta); err != nil || len(claims) != 0 {
 		t.Errorf("a plan of which no paper speaks: %v, %v", claims, err)
 	}
 	if _, err := Of(gauss, account.Pure{}, privacy.AddRemove, delta); !errors.As(err, new(*account.UnsupportedError)) {
 		t.Errorf("a plan without a sound figure: %v", err)
 	}
 	// By hand: P2 on a full batch is αρT + ln(1/δ)/(α − 1) at the best whole order, 5.
-	claims, _ := Of(privacy.Repeated{Count: 8, Of: gauss}, stub{}, privacy.AddRemove, delta)
+	claims, _ := Of(privacy.Repeated{Count: 8, Of: gauss}, account.RDP{}, privacy.AddRemove, delta)
 	least := math.Inf(1)
 	for a := 2.0; a <= 500; a++ {
 		least = math.Min(least, a*8/8+math.Log(1e5)/(a-1))
@@ -277,10 +279,38 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// stub is an accountant that believes everything.
-type stub struct{}
-
-func (stub) Loss(privacy.Event, privacy.Adjacency) (account.Loss, error) {
-	return account.GDP{}.Loss(privacy.Gaussian{Sigma: 1}, privacy.AddRemove)
+// TestLooseIsAbove: what is called loose is true, so the best accountant is not above it;
+// and no plan stops the formulas.
+func TestLooseIsAbove(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		mechanism := rapid.Custom(func(t *rapid.T) privacy.Event {
+			noise := math.Exp(rapid.Float64Range(-2, 4).Draw(t, "ln noise"))
+			return []privacy.Event{privacy.Gaussian{Sigma: noise}, privacy.Laplace{Scale: noise}, privacy.PureDP{Epsilon: 1 / noise},
+				privacy.AboveThreshold{Threshold: noise, Query: 2 * noise, Max: 5}, privacy.Select{Epsilon: 1 / noise}}[rapid.IntRange(0, 4).Draw(t, "kind")]
+		})
+		var inner privacy.Event = privacy.Composed(rapid.SliceOfN(mechanism, 1, 2).Draw(t, "releases"))
+		adj := privacy.AddRemove
+		switch rapid.SampledFrom([]string{"full", "full, replace-one", "poisson", "fixed"}).Draw(t, "sampler") {
+		case "full, replace-one":
+			adj = privacy.ReplaceOne
+		case "poisson":
+			inner = privacy.PoissonSampled{Rate: rapid.Float64Range(1e-4, 1).Draw(t, "rate"), Of: inner}
+		case "fixed":
+			adj = privacy.ReplaceOne
+			inner = privacy.FixedSampled{M: rapid.IntRange(1, 1000).Draw(t, "m"), N: 1000, Of: inner}
+		}
+		plan := privacy.Repeated{Count: rapid.IntRange(1, 1000).Draw(t, "steps"), Of: inner}
+		claims, err := Of(plan, account.Best{}, adj, 1e-6)
+		if err != nil {
+			t.Fatalf("%v: %v", plan, err)
+		}
+		for _, c := range claims {
+			if math.IsNaN(c.Claimed) || c.Claimed < 0 {
+				t.Errorf("%s of %v: %v", c.Paper, plan, c.Claimed)
+			}
+			if c.Verdict == Loose && c.Claimed < c.Sound[0].Value*(1-1e-9) {
+				t.Errorf("%s of %v: %v is called loose beside %v", c.Paper, plan, c.Claimed, c.Sound[0])
+			}
+		}
+	})
 }
-func (stub) String() string { return "stub" }

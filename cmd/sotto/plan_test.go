@@ -62,7 +62,7 @@ func TestDescribe(t *testing.T) {
 	for i := range 30 {
 		long = append(long, privacy.Repeated{Count: 10, Of: privacy.PoissonSampled{Rate: 0.1, Of: privacy.Gaussian{Sigma: 3 + float64(i)}}})
 	}
-	want := "340 × Poisson(q=0.1) of Gaussian, noise from 2 to 32; 40 × Poisson(q=0.1) of Laplace, noise from 8 to 8; 1 × 3 of 8 records: pure; 1 × AboveThreshold; 1 × Select"
+	want := "340 × Poisson(q=0.1) of Gaussian, noise from 2 to 32; 40 × Poisson(q=0.1) of Laplace, noise from 8 to 8; 1 × Fixed(3 of 8) of pure; 1 × AboveThreshold; 1 × Select"
 	if got := describe(long); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}

@@ -29,7 +29,7 @@ func rebuild(e privacy.Event, within string, f func(within string, mechanism pri
 		e.Of = rebuild(e.Of, within+fmt.Sprintf("Poisson(q=%.6g) of ", e.Rate), f)
 		return e
 	case privacy.FixedSampled:
-		e.Of = rebuild(e.Of, within+fmt.Sprintf("%d of %d records: ", e.M, e.N), f)
+		e.Of = rebuild(e.Of, within+fmt.Sprintf("Fixed(%d of %d) of ", e.M, e.N), f)
 		return e
 	}
 	return f(within, e)

@@ -31,6 +31,7 @@ const (
 	Unsound  Verdict = "unsound"  // the published statement is false, or its use here is
 	Unproven Verdict = "unproven" // the proof does not establish it; no counterexample is known
 	Loose    Verdict = "loose"    // true, and larger than need be
+	Agrees   Verdict = "agrees"   // true, and the same as the sound figure
 )
 
 // A Claim is one figure of a paper beside the sound one.
@@ -93,6 +94,9 @@ func Of(plan privacy.Event, a account.Accountant, adj privacy.Adjacency, delta f
 	var claims []Claim
 	for _, formula := range []func([]unit, privacy.Adjacency, float64) (Claim, bool){p0Of, p1Of, p2Of, p4Of} {
 		if c, ok := formula(units, adj, delta); ok && !math.IsInf(c.Claimed, 1) {
+			if c.Verdict == Loose && c.Claimed <= sound[0].Value*(1+1e-9) {
+				c.Verdict = Agrees
+			}
 			c.About, c.Quantity, c.Sound = "this plan", fmt.Sprintf("ε at δ = %v", delta), sound
 			claims = append(claims, c)
 		}

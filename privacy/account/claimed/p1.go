@@ -108,7 +108,7 @@ func p1Of(units []unit, adj privacy.Adjacency, _ float64) (Claim, bool) {
 		}
 	}
 	return Claim{Paper: "P1", Formula: "(3.3) for each step, pure ε added up", Claimed: total, Verdict: Loose,
-		Why: "true, at δ = 0; with a δ above 0 the steps compose more cheaply", Source: "S-1d, S-1e"}, true
+		Why: "true, and at δ = 0 all that can be said; with a δ above 0 the steps compose more cheaply", Source: "S-1d, S-1e"}, true
 }
 
 // pureOf is the pure ε of a release.

@@ -6,17 +6,24 @@ import (
 )
 
 const (
-	depth  = 256 // k of one block: a panel of B, depth × 32 float32, is 32 KiB
-	height = 240 // rows of A in one block, a multiple of 12, 6 and 2
-	width  = 1024
-	gap    = 16 // elements between the rows of a block, so that they fall on different cache sets
+	depth  = 192  // most terms of one block: a panel of B, 192 × 48 float32, is 36 KiB
+	height = 240  // rows of A in one block, a multiple of 8, 6 and 2
+	width  = 1056 // columns of B in one block, a multiple of 48, 16 and 4
+	gap    = 16   // numbers between the rows of a block, so that they fall on different cache sets
 )
+
+// termsOf is the terms of a block of a product with k terms: equal blocks, but for the
+// last.
+func termsOf(k int) int {
+	blocks := (k + depth - 1) / depth
+	return ((k+blocks-1)/blocks + 3) &^ 3
+}
 
 // A tiler is the memory of one product.
 type tiler[T float] struct {
-	a [(height + gap) * (depth + gap)]T
+	a [height * (depth + gap)]T
 	b [depth * width]T
-	c [12 * 32]T // an incomplete tile
+	c [8 * 48]T // an incomplete tile
 }
 
 var tilers32 = sync.Pool{New: func() any { return new(tiler[float32]) }}
@@ -27,7 +34,7 @@ var tilers64 = sync.Pool{New: func() any { return new(tiler[float64]) }}
 // are lda, ldb and ldc apart, at least their length. C must not share memory with A
 // or B.
 //
-// Each element is summed over blocks of 256 terms from 0, in order, products fused;
+// Each element is summed over blocks of terms (termsOf) from 0, in order, products fused;
 // the blocks' sums are added to C. For float64 all sets of kernels give the same
 // bits. For float32 plain Go rounds a fused product twice, which seldom differs.
 func Gemm[T float](ta, tb bool, m, n, k int, a []T, lda int, b []T, ldb int, c []T, ldc int) {
@@ -48,63 +55,74 @@ func Gemm[T float](ta, tb bool, m, n, k int, a []T, lda int, b []T, ldb int, c [
 		defer tilers64.Put(p)
 		t = any(p).(*tiler[T])
 	}
-	mr, nr := tileSize[T]()
+	mr, nr, one := tileSize[T]()
+	block := termsOf(k)
 	for j := 0; j < n; j += width {
 		cols := min(width, n-j)
-		for p := 0; p < k; p += depth {
-			terms := min(depth, k-p)
+		for p := 0; p < k; p += block {
+			terms := min(block, k-p)
 			if tb {
-				t.packTransposed(b[j*ldb+p:], ldb, terms, cols, nr)
+				t.packTransposed(b[j*ldb+p:], ldb, terms, cols, nr, one)
 			} else {
-				t.pack(b[p*ldb+j:], ldb, terms, cols, nr)
+				t.pack(b[p*ldb+j:], ldb, terms, cols, nr, one)
 			}
 			for i := 0; i < m; i += height {
 				rows := min(height, m-i)
-				var row, col int
+				row := 0
 				if ta {
-					row, col = 1, height+gap
-					for q := range terms {
-						copy(t.a[q*col:], a[(p+q)*lda+i:][:rows])
+					for s := 0; s < rows; s += mr {
+						panel, w := t.a[s*terms:], min(mr, rows-s)
+						for q := range terms {
+							copy(panel[q*mr:][:w], a[(p+q)*lda+i+s:])
+						}
 					}
 				} else {
-					row, col = depth+gap, 1
+					row = depth + gap
 					for q := range rows {
 						copy(t.a[q*row:], a[(i+q)*lda+p:][:terms])
 					}
 				}
-				t.block(rows, cols, terms, row, col, c[i*ldc+j:], ldc, mr, nr)
+				t.block(rows, cols, terms, row, c[i*ldc+j:], ldc, mr, nr, one)
 			}
 		}
 	}
 }
 
-// block multiplies the packed blocks.
-func (t *tiler[T]) block(rows, cols, terms, row, col int, c []T, ldc, mr, nr int) {
+// block multiplies the blocks: A in rows, row apart, or for 0 in panels.
+func (t *tiler[T]) block(rows, cols, terms, row int, c []T, ldc, mr, nr, one int) {
 	for j := 0; j < cols; j += nr {
-		b := t.b[j*terms:]
+		b, w := t.b[j*terms:], panelWidth(cols-j, nr, one)
 		for i := 0; i < rows; i += mr {
-			if i+mr <= rows && j+nr <= cols {
-				tile(terms, t.a[i*row:], row, col, b, c[i*ldc+j:], ldc)
+			a := t.a[i*row:]
+			if row == 0 {
+				a = t.a[i*terms:]
+			}
+			if i+mr <= rows && j+w <= cols {
+				tile(terms, a, row, b, w, c[i*ldc+j:], ldc)
 				continue
 			}
-			clear(t.c[:mr*nr])
-			tile(terms, t.a[i*row:], row, col, b, t.c[:], nr)
+			clear(t.c[:mr*w])
+			tile(terms, a, row, b, w, t.c[:], w)
 			for r := range min(mr, rows-i) {
-				for s := range min(nr, cols-j) {
-					c[(i+r)*ldc+j+s] += t.c[r*nr+s]
+				for s := range min(w, cols-j) {
+					c[(i+r)*ldc+j+s] += t.c[r*w+s]
 				}
 			}
 		}
 	}
 }
 
-// pack lays out columns in panels of nr: panel, term, column. The last panel is
-// filled up with zeros.
-func (t *tiler[T]) pack(b []T, ldb, terms, cols, nr int) {
+// panelWidth is the width of the panel that begins with left columns to go: nr, or
+// what takes a whole number of registers.
+func panelWidth(left, nr, one int) int { return min(nr, (left+one-1)/one*one) }
+
+// pack lays out columns in panels: panel, term, column. The last panel is filled up
+// with zeros to its width.
+func (t *tiler[T]) pack(b []T, ldb, terms, cols, nr, one int) {
 	for j := 0; j < cols; j += nr {
-		to, w := t.b[j*terms:], min(nr, cols-j)
+		to, w, pw := t.b[j*terms:], min(nr, cols-j), panelWidth(cols-j, nr, one)
 		for q := range terms {
-			d := to[q*nr : (q+1)*nr]
+			d := to[q*pw : (q+1)*pw]
 			copy(d, b[q*ldb+j:][:w])
 			clear(d[w:])
 		}
@@ -112,24 +130,25 @@ func (t *tiler[T]) pack(b []T, ldb, terms, cols, nr int) {
 }
 
 // packTransposed is pack for B stored column after column.
-func (t *tiler[T]) packTransposed(b []T, ldb, terms, cols, nr int) {
+func (t *tiler[T]) packTransposed(b []T, ldb, terms, cols, nr, one int) {
 	for j := 0; j < cols; j += nr {
-		to, w := t.b[j*terms:][:nr*terms], min(nr, cols-j)
+		w, pw := min(nr, cols-j), panelWidth(cols-j, nr, one)
+		to := t.b[j*terms:][:pw*terms]
 		s := 0
 		for ; s+4 <= w; s += 4 {
 			b0, b1, b2, b3 := b[(j+s)*ldb:][:terms], b[(j+s+1)*ldb:][:terms], b[(j+s+2)*ldb:][:terms], b[(j+s+3)*ldb:][:terms]
 			for q, v := range b0 {
-				d := to[q*nr+s:][:4]
+				d := to[q*pw+s:][:4]
 				d[0], d[1], d[2], d[3] = v, b1[q], b2[q], b3[q]
 			}
 		}
-		for ; s < nr; s++ {
+		for ; s < pw; s++ {
 			for q := range terms {
 				var v T
 				if s < w {
 					v = b[(j+s)*ldb+q]
 				}
-				to[q*nr+s] = v
+				to[q*pw+s] = v
 			}
 		}
 	}
@@ -149,8 +168,12 @@ func needMatrix(name string, length, ld, rows, cols int) {
 }
 
 // tilePlain is one tile in plain Go, 2×4: the twin of the micro-kernels.
-func tilePlain[T float](k int, a []T, row, col int, b, c []T, ldc int) {
+func tilePlain[T float](k int, a []T, row int, b, c []T, ldc int) {
 	var s [2][4]T
+	col := 1
+	if row == 0 {
+		row, col = 1, 2
+	}
 	for p := range k {
 		bp := b[4*p:][:4]
 		for r := range 2 {

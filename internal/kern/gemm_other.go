@@ -2,8 +2,8 @@
 
 package kern
 
-func tileSize[T float]() (rows, cols int) { return 2, 4 }
+func tileSize[T float]() (rows, cols, one int) { return 2, 4, 4 }
 
-func tile[T float](k int, a []T, row, col int, b, c []T, ldc int) {
-	tilePlain(k, a, row, col, b, c, ldc)
+func tile[T float](k int, a []T, row int, b []T, cols int, c []T, ldc int) {
+	tilePlain(k, a, row, b, c, ldc)
 }

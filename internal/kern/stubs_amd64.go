@@ -11,7 +11,22 @@ func dotF32AVX512(z *float64, x *float32, stride int, rows *int32, groups int, w
 func axpyF32AVX512(dst *float64, n int, a *float64, x *float32, stride int, rows *int32, m int)
 
 //go:noescape
-func gemmF32AVX512(k int, a *float32, arow int, acol int, b *float32, c *float32, ldc int)
+func gemmRowsF32AVX512x1(k int, a *float32, arow int, b *float32, c *float32, ldc int)
+
+//go:noescape
+func gemmPanelF32AVX512x1(k int, a *float32, arow int, b *float32, c *float32, ldc int)
+
+//go:noescape
+func gemmRowsF32AVX512x2(k int, a *float32, arow int, b *float32, c *float32, ldc int)
+
+//go:noescape
+func gemmPanelF32AVX512x2(k int, a *float32, arow int, b *float32, c *float32, ldc int)
+
+//go:noescape
+func gemmRowsF32AVX512x3(k int, a *float32, arow int, b *float32, c *float32, ldc int)
+
+//go:noescape
+func gemmPanelF32AVX512x3(k int, a *float32, arow int, b *float32, c *float32, ldc int)
 
 //go:noescape
 func dotF64AVX512(z *float64, x *float64, stride int, rows *int32, groups int, w *float64, n int)
@@ -20,7 +35,22 @@ func dotF64AVX512(z *float64, x *float64, stride int, rows *int32, groups int, w
 func axpyF64AVX512(dst *float64, n int, a *float64, x *float64, stride int, rows *int32, m int)
 
 //go:noescape
-func gemmF64AVX512(k int, a *float64, arow int, acol int, b *float64, c *float64, ldc int)
+func gemmRowsF64AVX512x1(k int, a *float64, arow int, b *float64, c *float64, ldc int)
+
+//go:noescape
+func gemmPanelF64AVX512x1(k int, a *float64, arow int, b *float64, c *float64, ldc int)
+
+//go:noescape
+func gemmRowsF64AVX512x2(k int, a *float64, arow int, b *float64, c *float64, ldc int)
+
+//go:noescape
+func gemmPanelF64AVX512x2(k int, a *float64, arow int, b *float64, c *float64, ldc int)
+
+//go:noescape
+func gemmRowsF64AVX512x3(k int, a *float64, arow int, b *float64, c *float64, ldc int)
+
+//go:noescape
+func gemmPanelF64AVX512x3(k int, a *float64, arow int, b *float64, c *float64, ldc int)
 
 //go:noescape
 func absF32AVX512(z *float64, x *float32, stride int, rows *int32, groups int, n int)
@@ -38,13 +68,31 @@ func sigmoidAVX512(dst *float64, z *float64, n int)
 func softplusAVX512(dst *float64, z *float64, n int)
 
 //go:noescape
+func sweepAVX512(p *float32, n int) float64
+
+//go:noescape
+func peakF32AVX512(n int)
+
+//go:noescape
+func peakF64AVX512(n int)
+
+//go:noescape
 func dotF32AVX2(z *float64, x *float32, stride int, rows *int32, groups int, w *float64, n int)
 
 //go:noescape
 func axpyF32AVX2(dst *float64, n int, a *float64, x *float32, stride int, rows *int32, m int)
 
 //go:noescape
-func gemmF32AVX2(k int, a *float32, arow int, acol int, b *float32, c *float32, ldc int)
+func gemmRowsF32AVX2x1(k int, a *float32, arow int, b *float32, c *float32, ldc int)
+
+//go:noescape
+func gemmPanelF32AVX2x1(k int, a *float32, arow int, b *float32, c *float32, ldc int)
+
+//go:noescape
+func gemmRowsF32AVX2x2(k int, a *float32, arow int, b *float32, c *float32, ldc int)
+
+//go:noescape
+func gemmPanelF32AVX2x2(k int, a *float32, arow int, b *float32, c *float32, ldc int)
 
 //go:noescape
 func dotF64AVX2(z *float64, x *float64, stride int, rows *int32, groups int, w *float64, n int)
@@ -53,7 +101,16 @@ func dotF64AVX2(z *float64, x *float64, stride int, rows *int32, groups int, w *
 func axpyF64AVX2(dst *float64, n int, a *float64, x *float64, stride int, rows *int32, m int)
 
 //go:noescape
-func gemmF64AVX2(k int, a *float64, arow int, acol int, b *float64, c *float64, ldc int)
+func gemmRowsF64AVX2x1(k int, a *float64, arow int, b *float64, c *float64, ldc int)
+
+//go:noescape
+func gemmPanelF64AVX2x1(k int, a *float64, arow int, b *float64, c *float64, ldc int)
+
+//go:noescape
+func gemmRowsF64AVX2x2(k int, a *float64, arow int, b *float64, c *float64, ldc int)
+
+//go:noescape
+func gemmPanelF64AVX2x2(k int, a *float64, arow int, b *float64, c *float64, ldc int)
 
 //go:noescape
 func absF32AVX2(z *float64, x *float32, stride int, rows *int32, groups int, n int)
@@ -69,6 +126,15 @@ func sigmoidAVX2(dst *float64, z *float64, n int)
 
 //go:noescape
 func softplusAVX2(dst *float64, z *float64, n int)
+
+//go:noescape
+func sweepAVX2(p *float32, n int) float64
+
+//go:noescape
+func peakF32AVX2(n int)
+
+//go:noescape
+func peakF64AVX2(n int)
 
 //go:noescape
 func dotSparseFMA(s *[8]float64, col *int32, x *float32, n int, w *float64)

@@ -218,14 +218,24 @@ func FuzzRandom(f *testing.F) {
 // the rounding of k terms and, of small whole numbers, exactly.
 func FuzzGemm(f *testing.F) {
 	for i := range 40 {
-		f.Add(uint64(i), uint16(i*7%80), uint16(i*11%130), uint16(i*17%600), uint8(i))
+		f.Add(uint64(i), uint16(i*7%50), uint16(i*11%70), uint16(i*17%300), uint8(i))
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, ms, ns, ks uint16, flags uint8) {
-		m, n, k := int(ms%300), int(ns%140), int(ks%600)
+		m, n, k := int(ms%50), int(ns%70), int(ks%300)
 		ta, tb := flags&1 != 0, flags&2 != 0
 		testGemm[float64](t, seed, ta, tb, m, n, k, int(flags>>2%8))
 		testGemm[float32](t, seed, ta, tb, m, n, k, int(flags>>2%8))
 	})
+}
+
+// TestGemm: sizes around and above the blocks.
+func TestGemm(t *testing.T) {
+	for i, size := range [][3]int{{1, 1, 1}, {12, 32, 256}, {13, 33, 257}, {241, 65, 513}, {500, 31, 40}, {5, 1030, 300}} {
+		for form := range 4 {
+			testGemm[float64](t, uint64(i), form&1 != 0, form&2 != 0, size[0], size[1], size[2], i)
+			testGemm[float32](t, uint64(i), form&1 != 0, form&2 != 0, size[0], size[1], size[2], i)
+		}
+	}
 }
 
 func testGemm[T float](t *testing.T, seed uint64, ta, tb bool, m, n, k, pad int) {
@@ -263,9 +273,9 @@ func testGemm[T float](t *testing.T, seed uint64, ta, tb bool, m, n, k, pad int)
 			row, col := i/ldc, i%ldc
 			want, size := float64(c[i]), math.Abs(float64(c[i]))
 			if col < n {
-				for p := 0; p < k; p += depth {
+				for p := 0; p < k; p += termsOf(k) {
 					var s float64
-					for q := p; q < min(k, p+depth); q++ {
+					for q := p; q < min(k, p+termsOf(k)); q++ {
 						x, y := at(a, lda, ta, row, q), at(b, ldb, tb, q, col)
 						s = math.FMA(x, y, s)
 						size += math.Abs(x * y)

@@ -8,75 +8,115 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// gemm is the micro-kernel of a matrix product, C += A·B: 12 or 6 rows of A, from
-// any two strides, by a packed panel of B of two registers a row. C stays in
-// registers while k goes by.
-func gemm(m machine, f32 bool) {
+// gemm is the micro-kernel of a matrix product, C += A·B: 8 or 6 rows of A by a
+// packed panel of B of that many registers a row, at most 3 or 2. C stays in registers
+// while k goes by. A is row after row, arow apart; or, packed, a panel too: term after
+// term, each 8 or 6 numbers. Eight by three registers take 11 loads for 24
+// multiplications; twelve by two take 14, which some machines cannot keep up with.
+func gemm(m machine, f32, packed bool, across int) {
 	name, goType, size := typeOf(f32)
-	rows := 6
+	rows, layout := 6, "Rows"
 	if m.wide {
-		rows = 12
+		rows = 8
 	}
-	TEXT("gemm"+name+m.name, 4, fmt.Sprintf("func(k int, a *%[1]s, arow int, acol int, b *%[1]s, c *%[1]s, ldc int)", goType))
+	if packed {
+		layout = "Panel"
+	}
+	TEXT(fmt.Sprintf("gemm%s%s%sx%d", layout, name, m.name, across), 4, fmt.Sprintf("func(k int, a *%[1]s, arow int, b *%[1]s, c *%[1]s, ldc int)", goType))
 	Pragma("noescape")
 	var (
 		k, b, c        = gp("k"), gp("b"), gp("c")
-		row, col, ldc  = gp("arow"), gp("acol"), gp("ldc")
+		row, ldc       = gp("arow"), gp("ldc")
 		fma, add, move = VFMADD231PD, VADDPD, VMOVUPD
 		broadcast      = VBROADCASTSD
 		shift          = U8(3)
-		row3, lead     = GP64(), gp("a")
+		row3           = GP64()
 		bytes          = 8 * m.doubles()
-		base           []reg.GPVirtual // of rows 0, 4, 8
-		sums           [][2]reg.VecVirtual
+		base           = []reg.GPVirtual{gp("a")} // of rows 0, 4, 8; of a panel
+		sums           [][]reg.VecVirtual
 	)
 	if f32 {
 		fma, add, move, broadcast, shift = VFMADD231PS, VADDPS, VMOVUPS, VBROADCASTSS, 2
 	}
-	_ = size
-	for _, r := range []reg.GPVirtual{row, col, ldc} {
-		SHLQ(shift, r)
-	}
-	LEAQ(Mem{Base: row, Index: row, Scale: 2}, row3)
-	for r := 0; r < rows; r += 4 {
-		at := lead
-		if r > 0 {
-			at = GP64()
+	SHLQ(shift, ldc)
+	if !packed {
+		SHLQ(shift, row)
+		LEAQ(Mem{Base: row, Index: row, Scale: 2}, row3)
+		for r := 4; r < rows; r += 4 {
+			at := GP64()
 			LEAQ(Mem{Base: base[len(base)-1], Index: row, Scale: 4}, at)
+			base = append(base, at)
 		}
-		base = append(base, at)
 	}
+	at := GP64()
+	MOVQ(c, at)
 	for range rows {
-		v := [2]reg.VecVirtual{m.vec(), m.vec()}
-		zero(v[0])
-		zero(v[1])
-		sums = append(sums, v)
-	}
-	Label("loop")
-	b0, b1 := m.vec(), m.vec()
-	move(Mem{Base: b}, b0)
-	move(Mem{Base: b, Disp: bytes}, b1)
-	for r := range rows {
-		at := Mem{Base: base[r/4]}
-		switch r % 4 {
-		case 1, 2:
-			at.Index, at.Scale = row, uint8(r%4)
-		case 3:
-			at.Index, at.Scale = row3, 1
+		var v []reg.VecVirtual
+		for i := range across {
+			v = append(v, m.vec())
+			zero(v[i])
+			if i*bytes%64 == 0 {
+				PREFETCHT0(Mem{Base: at, Disp: i * bytes})
+			}
 		}
-		a := m.vec()
-		broadcast(at, a)
-		fma(b0, a, sums[r][0])
-		fma(b1, a, sums[r][1])
+		sums = append(sums, v)
+		ADDQ(ldc, at)
 	}
-	for _, p := range base {
-		ADDQ(col, p)
+	// steps does n terms: few additions to pointers, which would take the place of
+	// multiplications.
+	steps := func(n int) {
+		for step := range n {
+			var bv []reg.VecVirtual
+			for i := range across {
+				bv = append(bv, m.vec())
+				move(Mem{Base: b, Disp: (across*step + i) * bytes}, bv[i])
+			}
+			for r := range rows {
+				var at Mem
+				if packed {
+					at = Mem{Base: base[0], Disp: (step*rows + r) * size}
+				} else {
+					at = Mem{Base: base[r/4], Disp: step * size}
+					switch r % 4 {
+					case 1, 2:
+						at.Index, at.Scale = row, uint8(r%4)
+					case 3:
+						at.Index, at.Scale = row3, 1
+					}
+				}
+				a := m.vec()
+				broadcast(at, a)
+				for i := range across {
+					fma(bv[i], a, sums[r][i])
+				}
+			}
+		}
+		ahead := n * size
+		if packed {
+			ahead *= rows
+		}
+		for _, p := range base {
+			ADDQ(U32(uint32(ahead)), p)
+		}
+		ADDQ(U32(uint32(across*bytes*n)), b)
 	}
-	ADDQ(U32(2*bytes), b)
+	const unroll = 4
+	SUBQ(U8(unroll), k)
+	JL(LabelRef("rest"))
+	Label("loop")
+	steps(unroll)
+	SUBQ(U8(unroll), k)
+	JGE(LabelRef("loop"))
+	Label("rest")
+	ADDQ(U8(unroll), k)
+	JZ(LabelRef("sum"))
+	Label("one")
+	steps(1)
 	DECQ(k)
-	JNZ(LabelRef("loop"))
+	JNZ(LabelRef("one"))
+	Label("sum")
 	for r := range rows {
-		for i := range 2 {
+		for i := range across {
 			at := Mem{Base: c, Disp: i * bytes}
 			add(at, sums[r][i], sums[r][i])
 			move(sums[r][i], at)

@@ -28,11 +28,15 @@ func main() {
 		for _, f32 := range []bool{true, false} {
 			margins(m, f32, product)
 			axpy(m, f32)
-			gemm(m, f32)
+			for across := range m.doubles()/4 + 1 { // 3 or 2
+				gemm(m, f32, false, across+1)
+				gemm(m, f32, true, across+1)
+			}
 		}
 		margins(m, true, absolute)
 		margins(m, true, square)
 		pointwise(m)
+		yardsticks(m)
 	}
 	sparse()
 	dot5()

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"math/rand/v2"
+	"os"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/kern"
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+const batch = 256
+
+// dense is a synthetic table in memory.
+func dense(n, dim, classes int) *data.Table {
+	t := &data.Table{Dim: dim, Classes: classes, NormBound: 1, Unit: 0x1p-20, Labelled: true}
+	x := values(n, dim, uint64(n))
+	for at := 0; at < n; at += data.BlockRows {
+		b := &data.Block{N: min(data.BlockRows, n-at), Dim: dim}
+		b.X = append([]float32(nil), x[at*dim:(at+b.N)*dim]...)
+		norm := make([]float64, b.N)
+		kern.Norm2(norm, b.X, dim, nil, dim)
+		label(b, norm, classes, at)
+		t.Blocks = append(t.Blocks, b)
+	}
+	return t
+}
+
+// sparse is a synthetic table of nnz values a row.
+func sparse(n, dim, nnz int) *data.Table {
+	t := &data.Table{Dim: dim, Classes: 2, NormBound: 1, Unit: 0x1p-20, Labelled: true}
+	r := rand.New(rand.NewPCG(1, 2))
+	value := float32(math.Trunc(0x1p20/math.Sqrt(float64(nnz)))) * 0x1p-20
+	step := uint32(2*dim/nnz - 2)
+	for at := 0; at < n; at += data.BlockRows {
+		b := &data.Block{N: min(data.BlockRows, n-at), Dim: dim, Start: []int32{0}}
+		b.Col, b.Val = make([]int32, 0, b.N*nnz), make([]float32, 0, b.N*nnz)
+		for range b.N {
+			col := uint32(0)
+			for range nnz {
+				if col += 1 + r.Uint32N(step); col >= uint32(dim) {
+					break
+				}
+				b.Col, b.Val = append(b.Col, int32(col)), append(b.Val, value)
+			}
+			b.Start = append(b.Start, int32(len(b.Col)))
+		}
+		norm := make([]float64, b.N)
+		for i := range norm {
+			norm[i] = 1
+		}
+		label(b, norm, 2, at)
+		t.Blocks = append(t.Blocks, b)
+	}
+	return t
+}
+
+func label(b *data.Block, norm []float64, classes, at int) {
+	for i, v := range norm {
+		b.Y = append(b.Y, float32((at+i)*7%classes))
+		b.Norm = append(b.Norm, min(1, math.Nextafter32(float32(v), 2)))
+	}
+}
+
+// nowhere is a journal that keeps nothing.
+type nowhere struct{}
+
+func (nowhere) Charge(privacy.Event) error { return nil }
+func (nowhere) Release([][]float64) error  { return nil }
+
+// A trainer is a run of SGD that goes on step by step.
+type trainer struct {
+	next  func() (method.Step, error, bool)
+	close func()
+	steps int // of an epoch
+}
+
+// train opens the door on a table and begins a run: private, with clipping, noise,
+// accounting; or plain, the same loop on the same batches without. Both write their
+// record to the disk, if recorded.
+func train(t *data.Table, name string, size, workers int, private, recorded bool) (*trainer, error) {
+	rows := t.Rows()
+	m, err := model.New(name, model.Options{Dim: t.Dim, Classes: t.Classes, NormBound: 1})
+	if err != nil {
+		return nil, err
+	}
+	facts := m.Facts()
+	cfg := live.Config{
+		Table: t, Model: m, Workers: workers, Streams: noise.SeededStreams(1), Journal: nowhere{},
+		Facts: oracle.Public{Dim: m.Dim(), Rows: rows, Classes: t.Classes, Adjacency: privacy.AddRemove,
+			NormBound: 1, Lipschitz: oracle.Bound(facts.Lipschitz), Smooth: oracle.Bound(facts.Smooth)},
+	}
+	budget := privacy.Budget{Epsilon: 1e12, Delta: 1e-5, Adjacency: privacy.AddRemove}
+	sgd := method.SGD{Steps: 1 << 30, Rate: 0.1, Clip: 0.35, Noise: 1, Batch: size}
+	var run method.Method = sgd
+	if !private {
+		sgd.Clip, sgd.Noise = 0, 0
+		if run, err = sgd.Fit(cfg.Facts, method.Objective{}, method.Terms{Off: true}); err != nil {
+			return nil, err
+		}
+	}
+	plan, err := run.Plan(cfg.Facts)
+	if err != nil {
+		return nil, err
+	}
+	if private {
+		cfg.Meter, err = account.NewPlan(plan, account.Best{}, budget)
+	} else {
+		cfg.Meter = free{}
+	}
+	if err != nil {
+		return nil, err
+	}
+	closeAll := func() {}
+	if recorded {
+		dir, err := os.MkdirTemp("", "sotto-bench-")
+		if err != nil {
+			return nil, err
+		}
+		w, err := trace.Create(dir)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Journal = w
+		closeAll = func() { w.Close(); os.RemoveAll(dir) }
+	}
+	o, err := live.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	next, stop := iter.Pull2(run.Run(context.Background(), o, method.Objective{}))
+	steps := 1
+	if size > 0 {
+		steps = (rows + size - 1) / size
+	}
+	return &trainer{func() (method.Step, error, bool) { return next() }, func() { stop(); o.Close(); closeAll() }, steps}, nil
+}
+
+// free is a meter that lets everything pass.
+type free struct{}
+
+func (free) Adjacency() privacy.Adjacency { return privacy.AddRemove }
+func (free) Charge(privacy.Event) error   { return nil }
+
+// epoch runs one epoch.
+func (t *trainer) epoch() {
+	for range t.steps {
+		if _, err, ok := t.next(); err != nil || !ok {
+			panic(fmt.Sprint("bench: a run ended: ", err))
+		}
+	}
+}
+
+// versus measures an epoch of private and of plain training, in seconds.
+func versus(t *data.Table, name string, size, rounds int, recorded bool) (private, plain float64, err error) {
+	a, err := train(t, name, size, 1, true, recorded)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer a.close()
+	b, err := train(t, name, size, 1, false, recorded)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer b.close()
+	s := best(rounds, a.epoch, b.epoch)
+	return s[0], s[1], nil
+}
+
+func epochs(r *results) error {
+	ms := func(s float64) float64 { return 1000 * s }
+	adult := dense(32_561, 106, 2)
+	private, plain, err := versus(adult, "logistic", batch, 40, true)
+	if err != nil {
+		return err
+	}
+	r.put("adult_epoch_ms", ms(private), "ms, 32,561×106, logistic, private, Poisson batches of 256")
+	r.put("dp_over_sgd_adult", private/plain, "private over plain, same batches")
+	if private, plain, err = versus(adult, "logistic", 0, 60, true); err != nil {
+		return err
+	}
+	r.put("adult_full_ms", ms(private), "ms, one private step on all rows")
+	r.put("dp_over_gd_adult", private/plain, "private over plain")
+
+	cov := dense(500_000, 54, 2)
+	if private, plain, err = versus(cov, "logistic", batch, 8, true); err != nil {
+		return err
+	}
+	r.put("covtype_epoch_ms", ms(private), "ms, 500,000×54, logistic, private, batches of 256")
+	r.put("dp_over_sgd_d54", private/plain, "private over plain, same batches")
+	if private, plain, err = versus(cov, "logistic", 0, 8, true); err != nil {
+		return err
+	}
+	r.put("covtype_full_ms", ms(private), "ms, one private step on all rows")
+	r.put("dp_over_gd_d54", private/plain, "private over plain")
+	cov = nil
+
+	mnist := dense(60_000, 784, 10)
+	if private, plain, err = versus(mnist, "softmax", batch, 10, true); err != nil {
+		return err
+	}
+	r.put("mnist_softmax_epoch_ms", ms(private), "ms, 60,000×784, 10 classes, private, batches of 256")
+	r.put("dp_over_sgd_mnist", private/plain, "private over plain, same batches")
+	mnist = nil
+
+	rcv := sparse(677_399, 47_236, 74)
+	if private, plain, err = versus(rcv, "logistic", batch, 2, false); err != nil {
+		return err
+	}
+	r.put("rcv1_epoch_ms", ms(private), "ms, 677,399×47,236, 74 values a row, private, batches of 256, no record")
+	r.put("dp_over_sgd_rcv1", private/plain, "private over plain: noise on 47,236 numbers a step")
+	if private, plain, err = versus(rcv, "logistic", 0, 4, false); err != nil {
+		return err
+	}
+	r.put("rcv1_full_ms", ms(private), "ms, one private step on all rows")
+	r.put("dp_over_gd_rcv1", private/plain, "private over plain")
+	return nil
+}
+
+// workers compares one and two workers on full passes, by the clock on the wall.
+func workers(r *results) error {
+	cov := dense(500_000, 54, 2)
+	var runs []func()
+	for _, n := range []int{1, 2} {
+		t, err := train(cov, "logistic", 0, n, true, false)
+		if err != nil {
+			return err
+		}
+		defer t.close()
+		runs = append(runs, t.epoch)
+	}
+	s := bestWall(40, runs...)
+	if s[1] <= 0 {
+		return errors.New("a pass took no time")
+	}
+	r.put("two_workers_speedup", s[0]/s[1], "one worker over two, full passes of 500,000×54, by the wall clock")
+	return nil
+}

@@ -1,0 +1,97 @@
+// Command bench measures what Sotto's inner loops reach, as ratios to what the same
+// machine can do, measured in the same run: `make bench`. It prints a table and writes
+// bench.json, one flat object. docs/performance.md says what the figures mean.
+//
+// One-thread figures are in processor time of the process, where the system tells it,
+// so that other work on the machine disturbs them little; each is the best of several
+// rounds, in which the sides of a ratio take turns.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/sottodp/sotto/internal/kern"
+)
+
+// results are the figures in the order in which they were measured.
+type results struct {
+	names  []string
+	values map[string]any
+}
+
+func (r *results) put(name string, value float64, note string) {
+	// Four digits: more would be noise.
+	if value != 0 {
+		scale := math.Pow(10, 3-math.Floor(math.Log10(math.Abs(value))))
+		value = math.Round(value*scale) / scale
+	}
+	r.names = append(r.names, name)
+	r.values[name] = value
+	fmt.Printf("%-34s %10.4g  %s\n", name, value, note)
+}
+
+func main() {
+	out := flag.String("out", "bench.json", "file to write")
+	only := flag.String("only", "", "one of: pass, gemm, noise, epochs, workers")
+	flag.Parse()
+	set, err := kern.Level()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(2)
+	}
+	begin := time.Now()
+	r := &results{values: map[string]any{"kernels": set, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "cores": runtime.NumCPU()}}
+	fmt.Printf("kernels %s, %s, %d cores\n", set, runtime.Version(), runtime.NumCPU())
+	for _, part := range []struct {
+		name string
+		run  func(*results) error
+	}{{"pass", passes}, {"gemm", products}, {"noise", noises}, {"epochs", epochs}, {"workers", workers}} {
+		if *only != "" && *only != part.name {
+			continue
+		}
+		if err := part.run(r); err != nil {
+			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", part.name, err)
+			os.Exit(1)
+		}
+		runtime.GC()
+	}
+	r.put("seconds", time.Since(begin).Seconds(), "of this benchmark")
+	text, err := json.MarshalIndent(r.values, "", "  ")
+	if err == nil {
+		err = os.WriteFile(*out, append(text, '\n'), 0o644)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// best runs the functions in turns, rounds times, and returns the fewest seconds of
+// processor time that each took.
+func best(rounds int, fns ...func()) []float64 { return bestBy(cpuTime, rounds, fns) }
+
+// bestWall is best by the clock on the wall.
+func bestWall(rounds int, fns ...func()) []float64 {
+	begin := time.Now()
+	return bestBy(func() time.Duration { return time.Since(begin) }, rounds, fns)
+}
+
+func bestBy(clock func() time.Duration, rounds int, fns []func()) []float64 {
+	least := make([]float64, len(fns))
+	for round := range rounds {
+		for i, f := range fns {
+			from := clock()
+			f()
+			if s := (clock() - from).Seconds(); round == 0 || s < least[i] {
+				least[i] = s
+			}
+		}
+	}
+	return least
+}

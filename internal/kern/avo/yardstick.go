@@ -1,0 +1,63 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// yardsticks write what benchmarks measure the others against: a loop that only
+// reads, and one that only multiplies and adds.
+func yardsticks(m machine) {
+	bytes := 8 * m.doubles()
+	TEXT("sweep"+m.name, 4, "func(p *float32, n int) float64")
+	Pragma("noescape")
+	p, n := gp("p"), gp("n") // n: 64 floats at a time
+	var s []reg.VecVirtual
+	for range 4 {
+		v := m.vec()
+		zero(v)
+		s = append(s, v)
+	}
+	Label("loop")
+	for i := 0; i < 256; i += bytes {
+		v := s[i/bytes%4]
+		VORPD(Mem{Base: p, Disp: i}, v, v)
+	}
+	ADDQ(U32(256), p)
+	SUBQ(U8(64), n)
+	JNZ(LabelRef("loop"))
+	for _, v := range s[1:] {
+		VORPD(v, s[0], s[0])
+	}
+	Store(s[0].AsX(), ReturnIndex(0))
+	VZEROUPPER()
+	RET()
+
+	for _, f32 := range []bool{true, false} {
+		name, _, _ := typeOf(f32)
+		fma := VFMADD231PD
+		if f32 {
+			fma = VFMADD231PS
+		}
+		TEXT("peak"+name+m.name, 4, "func(n int)")
+		Pragma("noescape")
+		left := gp("n")
+		var sums []reg.VecVirtual
+		for range 12 {
+			v := m.vec()
+			zero(v)
+			sums = append(sums, v)
+		}
+		a := m.vec()
+		zero(a)
+		Label("loop")
+		for _, v := range sums {
+			fma(a, a, v)
+		}
+		DECQ(left)
+		JNZ(LabelRef("loop"))
+		VZEROUPPER()
+		RET()
+	}
+}

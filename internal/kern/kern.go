@@ -115,7 +115,8 @@ func DotMany(dst []float64, step int, x []float32, stride int, rows []int32, m i
 
 // Axpy adds weighted rows to dst: dst_j += Σ_i a_i·x_ij over the len(a) rows
 // named. A row has len(dst) values. The rows are added in their order, each product
-// fused with its addition.
+// fused with its addition. For rows that are not listed it also fetches as many rows
+// that follow towards the caches.
 func Axpy[T float](dst, a []float64, x []T, stride int, rows []int32) {
 	if axpyFast(dst, a, x, stride, rows) {
 		return

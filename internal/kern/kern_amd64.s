@@ -23,7 +23,7 @@ DATA masks<>+60(SB)/4, $0x00000000
 GLOBL masks<>(SB), RODATA|NOPTR, $64
 
 // func dotF32AVX512(z *float64, x *float32, stride int, rows *int32, groups int, w *float64, n int)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, BMI2
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, BMI2, MMX+
 TEXT ·dotF32AVX512(SB), NOSPLIT, $0-56
 	MOVQ z+0(FP), AX
 	MOVQ groups+32(FP), CX
@@ -67,10 +67,59 @@ row_at:
 	VXORPD Z1, Z1, Z1
 	VXORPD Z2, Z2, Z2
 	VXORPD Z3, Z3, Z3
-	XORQ   R13, R13
-	MOVQ   DX, R14
-	ANDQ   $-8, R14
-	JZ     column_rest
+	MOVQ   groups+32(FP), R14
+	SHLQ   $0x02, R14
+	TESTQ  DI, DI
+	JNZ    row_none
+	CMPQ   SI, $0x00001000
+	JGE    row_none
+	IMULQ  SI, R14
+	ADDQ   R9, R14
+	JMP    row_ahead
+
+row_none:
+	XORQ R14, R14
+
+row_ahead:
+	XORQ  R13, R13
+	MOVQ  DX, R15
+	TESTQ R14, R14
+	JZ    column_near
+	SUBQ  $0x10, R15
+	JL    column_eight
+
+column_sixteen:
+	PREFETCHT1  (R14)
+	PREFETCHT1  64(R14)
+	ADDQ        $0x00000080, R14
+	VMOVUPD     (R8)(R13*8), Z4
+	VCVTPS2PD   (R9)(R13*4), Z5
+	VFMADD231PD Z5, Z4, Z0
+	VCVTPS2PD   (R10)(R13*4), Z5
+	VFMADD231PD Z5, Z4, Z1
+	VCVTPS2PD   (R11)(R13*4), Z5
+	VFMADD231PD Z5, Z4, Z2
+	VCVTPS2PD   (R12)(R13*4), Z5
+	VFMADD231PD Z5, Z4, Z3
+	VMOVUPD     64(R8)(R13*8), Z4
+	VCVTPS2PD   32(R9)(R13*4), Z5
+	VFMADD231PD Z5, Z4, Z0
+	VCVTPS2PD   32(R10)(R13*4), Z5
+	VFMADD231PD Z5, Z4, Z1
+	VCVTPS2PD   32(R11)(R13*4), Z5
+	VFMADD231PD Z5, Z4, Z2
+	VCVTPS2PD   32(R12)(R13*4), Z5
+	VFMADD231PD Z5, Z4, Z3
+	ADDQ        $0x10, R13
+	SUBQ        $0x10, R15
+	JGE         column_sixteen
+
+column_eight:
+	ADDQ $0x10, R15
+
+column_near:
+	SUBQ $0x08, R15
+	JL   column_rest
 
 column_loop:
 	VMOVUPD     (R8)(R13*8), Z4
@@ -83,16 +132,15 @@ column_loop:
 	VCVTPS2PD   (R12)(R13*4), Z5
 	VFMADD231PD Z5, Z4, Z3
 	ADDQ        $0x08, R13
-	CMPQ        R13, R14
-	JL          column_loop
+	SUBQ        $0x08, R15
+	JGE         column_loop
 
 column_rest:
-	MOVQ        DX, R14
-	SUBQ        R13, R14
+	ADDQ        $0x08, R15
 	JZ          column_end
-	MOVL        $0xffffffff, R15
-	BZHIL       R14, R15, R15
-	KMOVW       R15, K1
+	MOVL        $0xffffffff, R14
+	BZHIL       R15, R14, R14
+	KMOVW       R14, K1
 	VMOVUPD.Z   (R8)(R13*8), K1, Z4
 	VCVTPS2PD.Z (R9)(R13*4), K1, Z5
 	VFMADD231PD Z5, Z4, Z0
@@ -131,7 +179,7 @@ column_end:
 	RET
 
 // func axpyF32AVX512(dst *float64, n int, a *float64, x *float32, stride int, rows *int32, m int)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·axpyF32AVX512(SB), NOSPLIT, $0-56
 	MOVQ dst+0(FP), AX
 	MOVQ n+8(FP), CX
@@ -178,10 +226,60 @@ rows4_range:
 	ADDQ DI, SI
 
 rows4_at:
-	XORQ R13, R13
-	MOVQ CX, R14
-	ANDQ $-8, R14
-	JZ   rows4_column_rest
+	MOVQ  m+48(FP), R14
+	TESTQ R8, R8
+	JNZ   rows4_none
+	CMPQ  DI, $0x00001000
+	JGE   rows4_none
+	IMULQ DI, R14
+	ADDQ  R11, R14
+	JMP   rows4_ahead
+
+rows4_none:
+	XORQ R14, R14
+
+rows4_ahead:
+	XORQ  R13, R13
+	MOVQ  CX, R15
+	TESTQ R14, R14
+	JZ    rows4_column_near
+	SUBQ  $0x10, R15
+	JL    rows4_column_eight
+
+rows4_column_sixteen:
+	PREFETCHT1  (R14)
+	PREFETCHT1  64(R14)
+	ADDQ        $0x00000080, R14
+	VMOVUPD     (AX)(R13*8), Z4
+	VCVTPS2PD   (R9)(R13*4), Z5
+	VFMADD231PD Z5, Z0, Z4
+	VCVTPS2PD   (R10)(R13*4), Z5
+	VFMADD231PD Z5, Z1, Z4
+	VCVTPS2PD   (R11)(R13*4), Z5
+	VFMADD231PD Z5, Z2, Z4
+	VCVTPS2PD   (R12)(R13*4), Z5
+	VFMADD231PD Z5, Z3, Z4
+	VMOVUPD     Z4, (AX)(R13*8)
+	VMOVUPD     64(AX)(R13*8), Z4
+	VCVTPS2PD   32(R9)(R13*4), Z5
+	VFMADD231PD Z5, Z0, Z4
+	VCVTPS2PD   32(R10)(R13*4), Z5
+	VFMADD231PD Z5, Z1, Z4
+	VCVTPS2PD   32(R11)(R13*4), Z5
+	VFMADD231PD Z5, Z2, Z4
+	VCVTPS2PD   32(R12)(R13*4), Z5
+	VFMADD231PD Z5, Z3, Z4
+	VMOVUPD     Z4, 64(AX)(R13*8)
+	ADDQ        $0x10, R13
+	SUBQ        $0x10, R15
+	JGE         rows4_column_sixteen
+
+rows4_column_eight:
+	ADDQ $0x10, R15
+
+rows4_column_near:
+	SUBQ $0x08, R15
+	JL   rows4_column_rest
 
 rows4_column_loop:
 	VMOVUPD     (AX)(R13*8), Z4
@@ -195,16 +293,15 @@ rows4_column_loop:
 	VFMADD231PD Z5, Z3, Z4
 	VMOVUPD     Z4, (AX)(R13*8)
 	ADDQ        $0x08, R13
-	CMPQ        R13, R14
-	JL          rows4_column_loop
+	SUBQ        $0x08, R15
+	JGE         rows4_column_loop
 
 rows4_column_rest:
-	MOVQ        CX, R14
-	SUBQ        R13, R14
+	ADDQ        $0x08, R15
 	JZ          rows4_column_end
-	MOVL        $0xffffffff, R15
-	BZHIL       R14, R15, R15
-	KMOVW       R15, K1
+	MOVL        $0xffffffff, R14
+	BZHIL       R15, R14, R14
+	KMOVW       R14, K1
 	VMOVUPD.Z   (AX)(R13*8), K1, Z4
 	VCVTPS2PD.Z (R9)(R13*4), K1, Z5
 	VFMADD231PD Z5, Z0, Z4
@@ -245,10 +342,51 @@ rows2_range:
 	ADDQ DI, SI
 
 rows2_at:
-	XORQ R11, R11
-	MOVQ CX, R12
-	ANDQ $-8, R12
-	JZ   rows2_column_rest
+	MOVQ  m+48(FP), R12
+	TESTQ R8, R8
+	JNZ   rows2_none
+	CMPQ  DI, $0x00001000
+	JGE   rows2_none
+	IMULQ DI, R12
+	ADDQ  R10, R12
+	JMP   rows2_ahead
+
+rows2_none:
+	XORQ R12, R12
+
+rows2_ahead:
+	XORQ  R11, R11
+	MOVQ  CX, R13
+	TESTQ R12, R12
+	JZ    rows2_column_near
+	SUBQ  $0x10, R13
+	JL    rows2_column_eight
+
+rows2_column_sixteen:
+	PREFETCHT1  (R12)
+	ADDQ        $0x00000040, R12
+	VMOVUPD     (AX)(R11*8), Z2
+	VCVTPS2PD   (R9)(R11*4), Z3
+	VFMADD231PD Z3, Z0, Z2
+	VCVTPS2PD   (R10)(R11*4), Z3
+	VFMADD231PD Z3, Z1, Z2
+	VMOVUPD     Z2, (AX)(R11*8)
+	VMOVUPD     64(AX)(R11*8), Z2
+	VCVTPS2PD   32(R9)(R11*4), Z3
+	VFMADD231PD Z3, Z0, Z2
+	VCVTPS2PD   32(R10)(R11*4), Z3
+	VFMADD231PD Z3, Z1, Z2
+	VMOVUPD     Z2, 64(AX)(R11*8)
+	ADDQ        $0x10, R11
+	SUBQ        $0x10, R13
+	JGE         rows2_column_sixteen
+
+rows2_column_eight:
+	ADDQ $0x10, R13
+
+rows2_column_near:
+	SUBQ $0x08, R13
+	JL   rows2_column_rest
 
 rows2_column_loop:
 	VMOVUPD     (AX)(R11*8), Z2
@@ -258,16 +396,15 @@ rows2_column_loop:
 	VFMADD231PD Z3, Z1, Z2
 	VMOVUPD     Z2, (AX)(R11*8)
 	ADDQ        $0x08, R11
-	CMPQ        R11, R12
-	JL          rows2_column_loop
+	SUBQ        $0x08, R13
+	JGE         rows2_column_loop
 
 rows2_column_rest:
-	MOVQ        CX, R12
-	SUBQ        R11, R12
+	ADDQ        $0x08, R13
 	JZ          rows2_column_end
-	MOVL        $0xffffffff, R13
-	BZHIL       R12, R13, R13
-	KMOVW       R13, K1
+	MOVL        $0xffffffff, R12
+	BZHIL       R13, R12, R12
+	KMOVW       R12, K1
 	VMOVUPD.Z   (AX)(R11*8), K1, Z2
 	VCVTPS2PD.Z (R9)(R11*4), K1, Z3
 	VFMADD231PD Z3, Z0, Z2
@@ -298,10 +435,47 @@ rows1_range:
 	ADDQ DI, SI
 
 rows1_at:
-	XORQ R10, R10
-	MOVQ CX, R11
-	ANDQ $-8, R11
-	JZ   rows1_column_rest
+	MOVQ  m+48(FP), R11
+	TESTQ R8, R8
+	JNZ   rows1_none
+	CMPQ  DI, $0x00001000
+	JGE   rows1_none
+	IMULQ DI, R11
+	ADDQ  R9, R11
+	JMP   rows1_ahead
+
+rows1_none:
+	XORQ R11, R11
+
+rows1_ahead:
+	XORQ  R10, R10
+	MOVQ  CX, R12
+	TESTQ R11, R11
+	JZ    rows1_column_near
+	SUBQ  $0x10, R12
+	JL    rows1_column_eight
+
+rows1_column_sixteen:
+	PREFETCHT1  (R11)
+	ADDQ        $0x00000040, R11
+	VMOVUPD     (AX)(R10*8), Z1
+	VCVTPS2PD   (R9)(R10*4), Z2
+	VFMADD231PD Z2, Z0, Z1
+	VMOVUPD     Z1, (AX)(R10*8)
+	VMOVUPD     64(AX)(R10*8), Z1
+	VCVTPS2PD   32(R9)(R10*4), Z2
+	VFMADD231PD Z2, Z0, Z1
+	VMOVUPD     Z1, 64(AX)(R10*8)
+	ADDQ        $0x10, R10
+	SUBQ        $0x10, R12
+	JGE         rows1_column_sixteen
+
+rows1_column_eight:
+	ADDQ $0x10, R12
+
+rows1_column_near:
+	SUBQ $0x08, R12
+	JL   rows1_column_rest
 
 rows1_column_loop:
 	VMOVUPD     (AX)(R10*8), Z1
@@ -309,16 +483,15 @@ rows1_column_loop:
 	VFMADD231PD Z2, Z0, Z1
 	VMOVUPD     Z1, (AX)(R10*8)
 	ADDQ        $0x08, R10
-	CMPQ        R10, R11
-	JL          rows1_column_loop
+	SUBQ        $0x08, R12
+	JGE         rows1_column_loop
 
 rows1_column_rest:
-	MOVQ        CX, R11
-	SUBQ        R10, R11
+	ADDQ        $0x08, R12
 	JZ          rows1_column_end
-	MOVL        $0xffffffff, R12
-	BZHIL       R11, R12, R12
-	KMOVW       R12, K1
+	MOVL        $0xffffffff, R11
+	BZHIL       R12, R11, R11
+	KMOVW       R11, K1
 	VMOVUPD.Z   (AX)(R10*8), K1, Z1
 	VCVTPS2PD.Z (R9)(R10*4), K1, Z2
 	VFMADD231PD Z2, Z0, Z1
@@ -1806,7 +1979,7 @@ sum:
 	RET
 
 // func dotF64AVX512(z *float64, x *float64, stride int, rows *int32, groups int, w *float64, n int)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, BMI2
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, BMI2, MMX+
 TEXT ·dotF64AVX512(SB), NOSPLIT, $0-56
 	MOVQ z+0(FP), AX
 	MOVQ groups+32(FP), CX
@@ -1850,10 +2023,61 @@ row_at:
 	VXORPD Z1, Z1, Z1
 	VXORPD Z2, Z2, Z2
 	VXORPD Z3, Z3, Z3
-	XORQ   R13, R13
-	MOVQ   DX, R14
-	ANDQ   $-8, R14
-	JZ     column_rest
+	MOVQ   groups+32(FP), R14
+	SHLQ   $0x02, R14
+	TESTQ  DI, DI
+	JNZ    row_none
+	CMPQ   SI, $0x00001000
+	JGE    row_none
+	IMULQ  SI, R14
+	ADDQ   R9, R14
+	JMP    row_ahead
+
+row_none:
+	XORQ R14, R14
+
+row_ahead:
+	XORQ  R13, R13
+	MOVQ  DX, R15
+	TESTQ R14, R14
+	JZ    column_near
+	SUBQ  $0x10, R15
+	JL    column_eight
+
+column_sixteen:
+	PREFETCHT1  (R14)
+	PREFETCHT1  64(R14)
+	PREFETCHT1  128(R14)
+	PREFETCHT1  192(R14)
+	ADDQ        $0x00000100, R14
+	VMOVUPD     (R8)(R13*8), Z4
+	VMOVUPD     (R9)(R13*8), Z5
+	VFMADD231PD Z5, Z4, Z0
+	VMOVUPD     (R10)(R13*8), Z5
+	VFMADD231PD Z5, Z4, Z1
+	VMOVUPD     (R11)(R13*8), Z5
+	VFMADD231PD Z5, Z4, Z2
+	VMOVUPD     (R12)(R13*8), Z5
+	VFMADD231PD Z5, Z4, Z3
+	VMOVUPD     64(R8)(R13*8), Z4
+	VMOVUPD     64(R9)(R13*8), Z5
+	VFMADD231PD Z5, Z4, Z0
+	VMOVUPD     64(R10)(R13*8), Z5
+	VFMADD231PD Z5, Z4, Z1
+	VMOVUPD     64(R11)(R13*8), Z5
+	VFMADD231PD Z5, Z4, Z2
+	VMOVUPD     64(R12)(R13*8), Z5
+	VFMADD231PD Z5, Z4, Z3
+	ADDQ        $0x10, R13
+	SUBQ        $0x10, R15
+	JGE         column_sixteen
+
+column_eight:
+	ADDQ $0x10, R15
+
+column_near:
+	SUBQ $0x08, R15
+	JL   column_rest
 
 column_loop:
 	VMOVUPD     (R8)(R13*8), Z4
@@ -1866,16 +2090,15 @@ column_loop:
 	VMOVUPD     (R12)(R13*8), Z5
 	VFMADD231PD Z5, Z4, Z3
 	ADDQ        $0x08, R13
-	CMPQ        R13, R14
-	JL          column_loop
+	SUBQ        $0x08, R15
+	JGE         column_loop
 
 column_rest:
-	MOVQ        DX, R14
-	SUBQ        R13, R14
+	ADDQ        $0x08, R15
 	JZ          column_end
-	MOVL        $0xffffffff, R15
-	BZHIL       R14, R15, R15
-	KMOVW       R15, K1
+	MOVL        $0xffffffff, R14
+	BZHIL       R15, R14, R14
+	KMOVW       R14, K1
 	VMOVUPD.Z   (R8)(R13*8), K1, Z4
 	VMOVUPD.Z   (R9)(R13*8), K1, Z5
 	VFMADD231PD Z5, Z4, Z0
@@ -1914,7 +2137,7 @@ column_end:
 	RET
 
 // func axpyF64AVX512(dst *float64, n int, a *float64, x *float64, stride int, rows *int32, m int)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·axpyF64AVX512(SB), NOSPLIT, $0-56
 	MOVQ dst+0(FP), AX
 	MOVQ n+8(FP), CX
@@ -1961,10 +2184,62 @@ rows4_range:
 	ADDQ DI, SI
 
 rows4_at:
-	XORQ R13, R13
-	MOVQ CX, R14
-	ANDQ $-8, R14
-	JZ   rows4_column_rest
+	MOVQ  m+48(FP), R14
+	TESTQ R8, R8
+	JNZ   rows4_none
+	CMPQ  DI, $0x00001000
+	JGE   rows4_none
+	IMULQ DI, R14
+	ADDQ  R11, R14
+	JMP   rows4_ahead
+
+rows4_none:
+	XORQ R14, R14
+
+rows4_ahead:
+	XORQ  R13, R13
+	MOVQ  CX, R15
+	TESTQ R14, R14
+	JZ    rows4_column_near
+	SUBQ  $0x10, R15
+	JL    rows4_column_eight
+
+rows4_column_sixteen:
+	PREFETCHT1  (R14)
+	PREFETCHT1  64(R14)
+	PREFETCHT1  128(R14)
+	PREFETCHT1  192(R14)
+	ADDQ        $0x00000100, R14
+	VMOVUPD     (AX)(R13*8), Z4
+	VMOVUPD     (R9)(R13*8), Z5
+	VFMADD231PD Z5, Z0, Z4
+	VMOVUPD     (R10)(R13*8), Z5
+	VFMADD231PD Z5, Z1, Z4
+	VMOVUPD     (R11)(R13*8), Z5
+	VFMADD231PD Z5, Z2, Z4
+	VMOVUPD     (R12)(R13*8), Z5
+	VFMADD231PD Z5, Z3, Z4
+	VMOVUPD     Z4, (AX)(R13*8)
+	VMOVUPD     64(AX)(R13*8), Z4
+	VMOVUPD     64(R9)(R13*8), Z5
+	VFMADD231PD Z5, Z0, Z4
+	VMOVUPD     64(R10)(R13*8), Z5
+	VFMADD231PD Z5, Z1, Z4
+	VMOVUPD     64(R11)(R13*8), Z5
+	VFMADD231PD Z5, Z2, Z4
+	VMOVUPD     64(R12)(R13*8), Z5
+	VFMADD231PD Z5, Z3, Z4
+	VMOVUPD     Z4, 64(AX)(R13*8)
+	ADDQ        $0x10, R13
+	SUBQ        $0x10, R15
+	JGE         rows4_column_sixteen
+
+rows4_column_eight:
+	ADDQ $0x10, R15
+
+rows4_column_near:
+	SUBQ $0x08, R15
+	JL   rows4_column_rest
 
 rows4_column_loop:
 	VMOVUPD     (AX)(R13*8), Z4
@@ -1978,16 +2253,15 @@ rows4_column_loop:
 	VFMADD231PD Z5, Z3, Z4
 	VMOVUPD     Z4, (AX)(R13*8)
 	ADDQ        $0x08, R13
-	CMPQ        R13, R14
-	JL          rows4_column_loop
+	SUBQ        $0x08, R15
+	JGE         rows4_column_loop
 
 rows4_column_rest:
-	MOVQ        CX, R14
-	SUBQ        R13, R14
+	ADDQ        $0x08, R15
 	JZ          rows4_column_end
-	MOVL        $0xffffffff, R15
-	BZHIL       R14, R15, R15
-	KMOVW       R15, K1
+	MOVL        $0xffffffff, R14
+	BZHIL       R15, R14, R14
+	KMOVW       R14, K1
 	VMOVUPD.Z   (AX)(R13*8), K1, Z4
 	VMOVUPD.Z   (R9)(R13*8), K1, Z5
 	VFMADD231PD Z5, Z0, Z4
@@ -2028,10 +2302,52 @@ rows2_range:
 	ADDQ DI, SI
 
 rows2_at:
-	XORQ R11, R11
-	MOVQ CX, R12
-	ANDQ $-8, R12
-	JZ   rows2_column_rest
+	MOVQ  m+48(FP), R12
+	TESTQ R8, R8
+	JNZ   rows2_none
+	CMPQ  DI, $0x00001000
+	JGE   rows2_none
+	IMULQ DI, R12
+	ADDQ  R10, R12
+	JMP   rows2_ahead
+
+rows2_none:
+	XORQ R12, R12
+
+rows2_ahead:
+	XORQ  R11, R11
+	MOVQ  CX, R13
+	TESTQ R12, R12
+	JZ    rows2_column_near
+	SUBQ  $0x10, R13
+	JL    rows2_column_eight
+
+rows2_column_sixteen:
+	PREFETCHT1  (R12)
+	PREFETCHT1  64(R12)
+	ADDQ        $0x00000080, R12
+	VMOVUPD     (AX)(R11*8), Z2
+	VMOVUPD     (R9)(R11*8), Z3
+	VFMADD231PD Z3, Z0, Z2
+	VMOVUPD     (R10)(R11*8), Z3
+	VFMADD231PD Z3, Z1, Z2
+	VMOVUPD     Z2, (AX)(R11*8)
+	VMOVUPD     64(AX)(R11*8), Z2
+	VMOVUPD     64(R9)(R11*8), Z3
+	VFMADD231PD Z3, Z0, Z2
+	VMOVUPD     64(R10)(R11*8), Z3
+	VFMADD231PD Z3, Z1, Z2
+	VMOVUPD     Z2, 64(AX)(R11*8)
+	ADDQ        $0x10, R11
+	SUBQ        $0x10, R13
+	JGE         rows2_column_sixteen
+
+rows2_column_eight:
+	ADDQ $0x10, R13
+
+rows2_column_near:
+	SUBQ $0x08, R13
+	JL   rows2_column_rest
 
 rows2_column_loop:
 	VMOVUPD     (AX)(R11*8), Z2
@@ -2041,16 +2357,15 @@ rows2_column_loop:
 	VFMADD231PD Z3, Z1, Z2
 	VMOVUPD     Z2, (AX)(R11*8)
 	ADDQ        $0x08, R11
-	CMPQ        R11, R12
-	JL          rows2_column_loop
+	SUBQ        $0x08, R13
+	JGE         rows2_column_loop
 
 rows2_column_rest:
-	MOVQ        CX, R12
-	SUBQ        R11, R12
+	ADDQ        $0x08, R13
 	JZ          rows2_column_end
-	MOVL        $0xffffffff, R13
-	BZHIL       R12, R13, R13
-	KMOVW       R13, K1
+	MOVL        $0xffffffff, R12
+	BZHIL       R13, R12, R12
+	KMOVW       R12, K1
 	VMOVUPD.Z   (AX)(R11*8), K1, Z2
 	VMOVUPD.Z   (R9)(R11*8), K1, Z3
 	VFMADD231PD Z3, Z0, Z2
@@ -2081,10 +2396,48 @@ rows1_range:
 	ADDQ DI, SI
 
 rows1_at:
-	XORQ R10, R10
-	MOVQ CX, R11
-	ANDQ $-8, R11
-	JZ   rows1_column_rest
+	MOVQ  m+48(FP), R11
+	TESTQ R8, R8
+	JNZ   rows1_none
+	CMPQ  DI, $0x00001000
+	JGE   rows1_none
+	IMULQ DI, R11
+	ADDQ  R9, R11
+	JMP   rows1_ahead
+
+rows1_none:
+	XORQ R11, R11
+
+rows1_ahead:
+	XORQ  R10, R10
+	MOVQ  CX, R12
+	TESTQ R11, R11
+	JZ    rows1_column_near
+	SUBQ  $0x10, R12
+	JL    rows1_column_eight
+
+rows1_column_sixteen:
+	PREFETCHT1  (R11)
+	PREFETCHT1  64(R11)
+	ADDQ        $0x00000080, R11
+	VMOVUPD     (AX)(R10*8), Z1
+	VMOVUPD     (R9)(R10*8), Z2
+	VFMADD231PD Z2, Z0, Z1
+	VMOVUPD     Z1, (AX)(R10*8)
+	VMOVUPD     64(AX)(R10*8), Z1
+	VMOVUPD     64(R9)(R10*8), Z2
+	VFMADD231PD Z2, Z0, Z1
+	VMOVUPD     Z1, 64(AX)(R10*8)
+	ADDQ        $0x10, R10
+	SUBQ        $0x10, R12
+	JGE         rows1_column_sixteen
+
+rows1_column_eight:
+	ADDQ $0x10, R12
+
+rows1_column_near:
+	SUBQ $0x08, R12
+	JL   rows1_column_rest
 
 rows1_column_loop:
 	VMOVUPD     (AX)(R10*8), Z1
@@ -2092,16 +2445,15 @@ rows1_column_loop:
 	VFMADD231PD Z2, Z0, Z1
 	VMOVUPD     Z1, (AX)(R10*8)
 	ADDQ        $0x08, R10
-	CMPQ        R10, R11
-	JL          rows1_column_loop
+	SUBQ        $0x08, R12
+	JGE         rows1_column_loop
 
 rows1_column_rest:
-	MOVQ        CX, R11
-	SUBQ        R10, R11
+	ADDQ        $0x08, R12
 	JZ          rows1_column_end
-	MOVL        $0xffffffff, R12
-	BZHIL       R11, R12, R12
-	KMOVW       R12, K1
+	MOVL        $0xffffffff, R11
+	BZHIL       R12, R11, R11
+	KMOVW       R11, K1
 	VMOVUPD.Z   (AX)(R10*8), K1, Z1
 	VMOVUPD.Z   (R9)(R10*8), K1, Z2
 	VFMADD231PD Z2, Z0, Z1
@@ -3589,7 +3941,7 @@ sum:
 	RET
 
 // func absF32AVX512(z *float64, x *float32, stride int, rows *int32, groups int, n int)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, BMI2
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, BMI2, MMX+
 TEXT ·absF32AVX512(SB), NOSPLIT, $0-48
 	MOVQ         z+0(FP), AX
 	MOVQ         groups+32(FP), CX
@@ -3633,10 +3985,65 @@ row_at:
 	VXORPD Z2, Z2, Z2
 	VXORPD Z3, Z3, Z3
 	VXORPD Z4, Z4, Z4
-	XORQ   R12, R12
-	MOVQ   DX, R13
-	ANDQ   $-8, R13
-	JZ     column_rest
+	MOVQ   groups+32(FP), R13
+	SHLQ   $0x02, R13
+	TESTQ  DI, DI
+	JNZ    row_none
+	CMPQ   SI, $0x00001000
+	JGE    row_none
+	IMULQ  SI, R13
+	ADDQ   R8, R13
+	JMP    row_ahead
+
+row_none:
+	XORQ R13, R13
+
+row_ahead:
+	XORQ  R12, R12
+	MOVQ  DX, R14
+	TESTQ R13, R13
+	JZ    column_near
+	SUBQ  $0x10, R14
+	JL    column_eight
+
+column_sixteen:
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ       $0x00000080, R13
+	VCVTPS2PD  (R8)(R12*4), Z5
+	VANDPD     Z5, Z0, Z5
+	VADDPD     Z5, Z1, Z1
+	VCVTPS2PD  (R9)(R12*4), Z5
+	VANDPD     Z5, Z0, Z5
+	VADDPD     Z5, Z2, Z2
+	VCVTPS2PD  (R10)(R12*4), Z5
+	VANDPD     Z5, Z0, Z5
+	VADDPD     Z5, Z3, Z3
+	VCVTPS2PD  (R11)(R12*4), Z5
+	VANDPD     Z5, Z0, Z5
+	VADDPD     Z5, Z4, Z4
+	VCVTPS2PD  32(R8)(R12*4), Z5
+	VANDPD     Z5, Z0, Z5
+	VADDPD     Z5, Z1, Z1
+	VCVTPS2PD  32(R9)(R12*4), Z5
+	VANDPD     Z5, Z0, Z5
+	VADDPD     Z5, Z2, Z2
+	VCVTPS2PD  32(R10)(R12*4), Z5
+	VANDPD     Z5, Z0, Z5
+	VADDPD     Z5, Z3, Z3
+	VCVTPS2PD  32(R11)(R12*4), Z5
+	VANDPD     Z5, Z0, Z5
+	VADDPD     Z5, Z4, Z4
+	ADDQ       $0x10, R12
+	SUBQ       $0x10, R14
+	JGE        column_sixteen
+
+column_eight:
+	ADDQ $0x10, R14
+
+column_near:
+	SUBQ $0x08, R14
+	JL   column_rest
 
 column_loop:
 	VCVTPS2PD (R8)(R12*4), Z5
@@ -3652,16 +4059,15 @@ column_loop:
 	VANDPD    Z5, Z0, Z5
 	VADDPD    Z5, Z4, Z4
 	ADDQ      $0x08, R12
-	CMPQ      R12, R13
-	JL        column_loop
+	SUBQ      $0x08, R14
+	JGE       column_loop
 
 column_rest:
-	MOVQ        DX, R13
-	SUBQ        R12, R13
+	ADDQ        $0x08, R14
 	JZ          column_end
-	MOVL        $0xffffffff, R14
-	BZHIL       R13, R14, R14
-	KMOVW       R14, K1
+	MOVL        $0xffffffff, R13
+	BZHIL       R14, R13, R13
+	KMOVW       R13, K1
 	VCVTPS2PD.Z (R8)(R12*4), K1, Z5
 	VANDPD      Z5, Z0, Z5
 	VADDPD      Z5, Z1, Z1
@@ -3706,7 +4112,7 @@ DATA word_7fffffffffffffff<>+0(SB)/8, $0x7fffffffffffffff
 GLOBL word_7fffffffffffffff<>(SB), RODATA|NOPTR, $8
 
 // func squareF32AVX512(z *float64, x *float32, stride int, rows *int32, groups int, n int)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, BMI2
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, BMI2, MMX+
 TEXT ·squareF32AVX512(SB), NOSPLIT, $0-48
 	MOVQ z+0(FP), AX
 	MOVQ groups+32(FP), CX
@@ -3749,10 +4155,57 @@ row_at:
 	VXORPD Z1, Z1, Z1
 	VXORPD Z2, Z2, Z2
 	VXORPD Z3, Z3, Z3
-	XORQ   R12, R12
-	MOVQ   DX, R13
-	ANDQ   $-8, R13
-	JZ     column_rest
+	MOVQ   groups+32(FP), R13
+	SHLQ   $0x02, R13
+	TESTQ  DI, DI
+	JNZ    row_none
+	CMPQ   SI, $0x00001000
+	JGE    row_none
+	IMULQ  SI, R13
+	ADDQ   R8, R13
+	JMP    row_ahead
+
+row_none:
+	XORQ R13, R13
+
+row_ahead:
+	XORQ  R12, R12
+	MOVQ  DX, R14
+	TESTQ R13, R13
+	JZ    column_near
+	SUBQ  $0x10, R14
+	JL    column_eight
+
+column_sixteen:
+	PREFETCHT1  (R13)
+	PREFETCHT1  64(R13)
+	ADDQ        $0x00000080, R13
+	VCVTPS2PD   (R8)(R12*4), Z4
+	VFMADD231PD Z4, Z4, Z0
+	VCVTPS2PD   (R9)(R12*4), Z4
+	VFMADD231PD Z4, Z4, Z1
+	VCVTPS2PD   (R10)(R12*4), Z4
+	VFMADD231PD Z4, Z4, Z2
+	VCVTPS2PD   (R11)(R12*4), Z4
+	VFMADD231PD Z4, Z4, Z3
+	VCVTPS2PD   32(R8)(R12*4), Z4
+	VFMADD231PD Z4, Z4, Z0
+	VCVTPS2PD   32(R9)(R12*4), Z4
+	VFMADD231PD Z4, Z4, Z1
+	VCVTPS2PD   32(R10)(R12*4), Z4
+	VFMADD231PD Z4, Z4, Z2
+	VCVTPS2PD   32(R11)(R12*4), Z4
+	VFMADD231PD Z4, Z4, Z3
+	ADDQ        $0x10, R12
+	SUBQ        $0x10, R14
+	JGE         column_sixteen
+
+column_eight:
+	ADDQ $0x10, R14
+
+column_near:
+	SUBQ $0x08, R14
+	JL   column_rest
 
 column_loop:
 	VCVTPS2PD   (R8)(R12*4), Z4
@@ -3764,16 +4217,15 @@ column_loop:
 	VCVTPS2PD   (R11)(R12*4), Z4
 	VFMADD231PD Z4, Z4, Z3
 	ADDQ        $0x08, R12
-	CMPQ        R12, R13
-	JL          column_loop
+	SUBQ        $0x08, R14
+	JGE         column_loop
 
 column_rest:
-	MOVQ        DX, R13
-	SUBQ        R12, R13
+	ADDQ        $0x08, R14
 	JZ          column_end
-	MOVL        $0xffffffff, R14
-	BZHIL       R13, R14, R14
-	KMOVW       R14, K1
+	MOVL        $0xffffffff, R13
+	BZHIL       R14, R13, R13
+	KMOVW       R13, K1
 	VCVTPS2PD.Z (R8)(R12*4), K1, Z4
 	VFMADD231PD Z4, Z4, Z0
 	VCVTPS2PD.Z (R9)(R12*4), K1, Z4
@@ -4213,7 +4665,7 @@ loop:
 	RET
 
 // func dotF32AVX2(z *float64, x *float32, stride int, rows *int32, groups int, w *float64, n int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·dotF32AVX2(SB), NOSPLIT, $0-56
 	MOVQ z+0(FP), AX
 	MOVQ groups+32(FP), CX
@@ -4261,10 +4713,77 @@ row_at:
 	VXORPD Y5, Y5, Y5
 	VXORPD Y6, Y6, Y6
 	VXORPD Y7, Y7, Y7
-	XORQ   R13, R13
-	MOVQ   DX, R14
-	ANDQ   $-8, R14
-	JZ     column_rest
+	MOVQ   groups+32(FP), R14
+	SHLQ   $0x02, R14
+	TESTQ  DI, DI
+	JNZ    row_none
+	CMPQ   SI, $0x00001000
+	JGE    row_none
+	IMULQ  SI, R14
+	ADDQ   R9, R14
+	JMP    row_ahead
+
+row_none:
+	XORQ R14, R14
+
+row_ahead:
+	XORQ  R13, R13
+	MOVQ  DX, R15
+	TESTQ R14, R14
+	JZ    column_near
+	SUBQ  $0x10, R15
+	JL    column_eight
+
+column_sixteen:
+	PREFETCHT1  (R14)
+	PREFETCHT1  64(R14)
+	ADDQ        $0x00000080, R14
+	VMOVUPD     (R8)(R13*8), Y8
+	VCVTPS2PD   (R9)(R13*4), Y9
+	VFMADD231PD Y9, Y8, Y0
+	VCVTPS2PD   (R10)(R13*4), Y9
+	VFMADD231PD Y9, Y8, Y2
+	VCVTPS2PD   (R11)(R13*4), Y9
+	VFMADD231PD Y9, Y8, Y4
+	VCVTPS2PD   (R12)(R13*4), Y9
+	VFMADD231PD Y9, Y8, Y6
+	VMOVUPD     32(R8)(R13*8), Y8
+	VCVTPS2PD   16(R9)(R13*4), Y9
+	VFMADD231PD Y9, Y8, Y1
+	VCVTPS2PD   16(R10)(R13*4), Y9
+	VFMADD231PD Y9, Y8, Y3
+	VCVTPS2PD   16(R11)(R13*4), Y9
+	VFMADD231PD Y9, Y8, Y5
+	VCVTPS2PD   16(R12)(R13*4), Y9
+	VFMADD231PD Y9, Y8, Y7
+	VMOVUPD     64(R8)(R13*8), Y8
+	VCVTPS2PD   32(R9)(R13*4), Y9
+	VFMADD231PD Y9, Y8, Y0
+	VCVTPS2PD   32(R10)(R13*4), Y9
+	VFMADD231PD Y9, Y8, Y2
+	VCVTPS2PD   32(R11)(R13*4), Y9
+	VFMADD231PD Y9, Y8, Y4
+	VCVTPS2PD   32(R12)(R13*4), Y9
+	VFMADD231PD Y9, Y8, Y6
+	VMOVUPD     96(R8)(R13*8), Y8
+	VCVTPS2PD   48(R9)(R13*4), Y9
+	VFMADD231PD Y9, Y8, Y1
+	VCVTPS2PD   48(R10)(R13*4), Y9
+	VFMADD231PD Y9, Y8, Y3
+	VCVTPS2PD   48(R11)(R13*4), Y9
+	VFMADD231PD Y9, Y8, Y5
+	VCVTPS2PD   48(R12)(R13*4), Y9
+	VFMADD231PD Y9, Y8, Y7
+	ADDQ        $0x10, R13
+	SUBQ        $0x10, R15
+	JGE         column_sixteen
+
+column_eight:
+	ADDQ $0x10, R15
+
+column_near:
+	SUBQ $0x08, R15
+	JL   column_rest
 
 column_loop:
 	VMOVUPD     (R8)(R13*8), Y8
@@ -4286,19 +4805,17 @@ column_loop:
 	VCVTPS2PD   16(R12)(R13*4), Y9
 	VFMADD231PD Y9, Y8, Y7
 	ADDQ        $0x08, R13
-	CMPQ        R13, R14
-	JL          column_loop
+	SUBQ        $0x08, R15
+	JGE         column_loop
 
 column_rest:
-	MOVQ        DX, R14
-	SUBQ        R13, R14
+	ADDQ        $0x08, R15
 	JZ          column_end
-	MOVQ        $0x00000008, R15
-	SUBQ        R14, R15
+	NEGQ        R15
 	LEAQ        masks<>+0(SB), R14
-	VMOVDQU     (R14)(R15*4), X8
+	VMOVDQU     32(R14)(R15*4), X8
 	VPMOVSXDQ   X8, Y9
-	VMOVDQU     16(R14)(R15*4), X10
+	VMOVDQU     48(R14)(R15*4), X10
 	VPMOVSXDQ   X10, Y11
 	VMASKMOVPD  (R8)(R13*8), Y9, Y9
 	VMASKMOVPS  (R9)(R13*4), X8, X12
@@ -4347,7 +4864,7 @@ column_end:
 	RET
 
 // func axpyF32AVX2(dst *float64, n int, a *float64, x *float32, stride int, rows *int32, m int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·axpyF32AVX2(SB), NOSPLIT, $0-56
 	MOVQ dst+0(FP), AX
 	MOVQ n+8(FP), CX
@@ -4394,10 +4911,80 @@ rows4_range:
 	ADDQ DI, SI
 
 rows4_at:
-	XORQ R13, R13
-	MOVQ CX, R14
-	ANDQ $-8, R14
-	JZ   rows4_column_rest
+	MOVQ  m+48(FP), R14
+	TESTQ R8, R8
+	JNZ   rows4_none
+	CMPQ  DI, $0x00001000
+	JGE   rows4_none
+	IMULQ DI, R14
+	ADDQ  R11, R14
+	JMP   rows4_ahead
+
+rows4_none:
+	XORQ R14, R14
+
+rows4_ahead:
+	XORQ  R13, R13
+	MOVQ  CX, R15
+	TESTQ R14, R14
+	JZ    rows4_column_near
+	SUBQ  $0x10, R15
+	JL    rows4_column_eight
+
+rows4_column_sixteen:
+	PREFETCHT1  (R14)
+	PREFETCHT1  64(R14)
+	ADDQ        $0x00000080, R14
+	VMOVUPD     (AX)(R13*8), Y4
+	VCVTPS2PD   (R9)(R13*4), Y5
+	VFMADD231PD Y5, Y0, Y4
+	VCVTPS2PD   (R10)(R13*4), Y5
+	VFMADD231PD Y5, Y1, Y4
+	VCVTPS2PD   (R11)(R13*4), Y5
+	VFMADD231PD Y5, Y2, Y4
+	VCVTPS2PD   (R12)(R13*4), Y5
+	VFMADD231PD Y5, Y3, Y4
+	VMOVUPD     Y4, (AX)(R13*8)
+	VMOVUPD     32(AX)(R13*8), Y4
+	VCVTPS2PD   16(R9)(R13*4), Y5
+	VFMADD231PD Y5, Y0, Y4
+	VCVTPS2PD   16(R10)(R13*4), Y5
+	VFMADD231PD Y5, Y1, Y4
+	VCVTPS2PD   16(R11)(R13*4), Y5
+	VFMADD231PD Y5, Y2, Y4
+	VCVTPS2PD   16(R12)(R13*4), Y5
+	VFMADD231PD Y5, Y3, Y4
+	VMOVUPD     Y4, 32(AX)(R13*8)
+	VMOVUPD     64(AX)(R13*8), Y4
+	VCVTPS2PD   32(R9)(R13*4), Y5
+	VFMADD231PD Y5, Y0, Y4
+	VCVTPS2PD   32(R10)(R13*4), Y5
+	VFMADD231PD Y5, Y1, Y4
+	VCVTPS2PD   32(R11)(R13*4), Y5
+	VFMADD231PD Y5, Y2, Y4
+	VCVTPS2PD   32(R12)(R13*4), Y5
+	VFMADD231PD Y5, Y3, Y4
+	VMOVUPD     Y4, 64(AX)(R13*8)
+	VMOVUPD     96(AX)(R13*8), Y4
+	VCVTPS2PD   48(R9)(R13*4), Y5
+	VFMADD231PD Y5, Y0, Y4
+	VCVTPS2PD   48(R10)(R13*4), Y5
+	VFMADD231PD Y5, Y1, Y4
+	VCVTPS2PD   48(R11)(R13*4), Y5
+	VFMADD231PD Y5, Y2, Y4
+	VCVTPS2PD   48(R12)(R13*4), Y5
+	VFMADD231PD Y5, Y3, Y4
+	VMOVUPD     Y4, 96(AX)(R13*8)
+	ADDQ        $0x10, R13
+	SUBQ        $0x10, R15
+	JGE         rows4_column_sixteen
+
+rows4_column_eight:
+	ADDQ $0x10, R15
+
+rows4_column_near:
+	SUBQ $0x08, R15
+	JL   rows4_column_rest
 
 rows4_column_loop:
 	VMOVUPD     (AX)(R13*8), Y4
@@ -4421,19 +5008,17 @@ rows4_column_loop:
 	VFMADD231PD Y5, Y3, Y4
 	VMOVUPD     Y4, 32(AX)(R13*8)
 	ADDQ        $0x08, R13
-	CMPQ        R13, R14
-	JL          rows4_column_loop
+	SUBQ        $0x08, R15
+	JGE         rows4_column_loop
 
 rows4_column_rest:
-	MOVQ        CX, R14
-	SUBQ        R13, R14
+	ADDQ        $0x08, R15
 	JZ          rows4_column_end
-	MOVQ        $0x00000008, R15
-	SUBQ        R14, R15
+	NEGQ        R15
 	LEAQ        masks<>+0(SB), R14
-	VMOVDQU     (R14)(R15*4), X4
+	VMOVDQU     32(R14)(R15*4), X4
 	VPMOVSXDQ   X4, Y5
-	VMOVDQU     16(R14)(R15*4), X6
+	VMOVDQU     48(R14)(R15*4), X6
 	VPMOVSXDQ   X6, Y7
 	VMASKMOVPD  (AX)(R13*8), Y5, Y8
 	VMASKMOVPS  (R9)(R13*4), X4, X9
@@ -4493,10 +5078,63 @@ rows2_range:
 	ADDQ DI, SI
 
 rows2_at:
-	XORQ R11, R11
-	MOVQ CX, R12
-	ANDQ $-8, R12
-	JZ   rows2_column_rest
+	MOVQ  m+48(FP), R12
+	TESTQ R8, R8
+	JNZ   rows2_none
+	CMPQ  DI, $0x00001000
+	JGE   rows2_none
+	IMULQ DI, R12
+	ADDQ  R10, R12
+	JMP   rows2_ahead
+
+rows2_none:
+	XORQ R12, R12
+
+rows2_ahead:
+	XORQ  R11, R11
+	MOVQ  CX, R13
+	TESTQ R12, R12
+	JZ    rows2_column_near
+	SUBQ  $0x10, R13
+	JL    rows2_column_eight
+
+rows2_column_sixteen:
+	PREFETCHT1  (R12)
+	ADDQ        $0x00000040, R12
+	VMOVUPD     (AX)(R11*8), Y2
+	VCVTPS2PD   (R9)(R11*4), Y3
+	VFMADD231PD Y3, Y0, Y2
+	VCVTPS2PD   (R10)(R11*4), Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, (AX)(R11*8)
+	VMOVUPD     32(AX)(R11*8), Y2
+	VCVTPS2PD   16(R9)(R11*4), Y3
+	VFMADD231PD Y3, Y0, Y2
+	VCVTPS2PD   16(R10)(R11*4), Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, 32(AX)(R11*8)
+	VMOVUPD     64(AX)(R11*8), Y2
+	VCVTPS2PD   32(R9)(R11*4), Y3
+	VFMADD231PD Y3, Y0, Y2
+	VCVTPS2PD   32(R10)(R11*4), Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, 64(AX)(R11*8)
+	VMOVUPD     96(AX)(R11*8), Y2
+	VCVTPS2PD   48(R9)(R11*4), Y3
+	VFMADD231PD Y3, Y0, Y2
+	VCVTPS2PD   48(R10)(R11*4), Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, 96(AX)(R11*8)
+	ADDQ        $0x10, R11
+	SUBQ        $0x10, R13
+	JGE         rows2_column_sixteen
+
+rows2_column_eight:
+	ADDQ $0x10, R13
+
+rows2_column_near:
+	SUBQ $0x08, R13
+	JL   rows2_column_rest
 
 rows2_column_loop:
 	VMOVUPD     (AX)(R11*8), Y2
@@ -4512,19 +5150,17 @@ rows2_column_loop:
 	VFMADD231PD Y3, Y1, Y2
 	VMOVUPD     Y2, 32(AX)(R11*8)
 	ADDQ        $0x08, R11
-	CMPQ        R11, R12
-	JL          rows2_column_loop
+	SUBQ        $0x08, R13
+	JGE         rows2_column_loop
 
 rows2_column_rest:
-	MOVQ        CX, R12
-	SUBQ        R11, R12
+	ADDQ        $0x08, R13
 	JZ          rows2_column_end
-	MOVQ        $0x00000008, R13
-	SUBQ        R12, R13
+	NEGQ        R13
 	LEAQ        masks<>+0(SB), R12
-	VMOVDQU     (R12)(R13*4), X2
+	VMOVDQU     32(R12)(R13*4), X2
 	VPMOVSXDQ   X2, Y3
-	VMOVDQU     16(R12)(R13*4), X4
+	VMOVDQU     48(R12)(R13*4), X4
 	VPMOVSXDQ   X4, Y5
 	VMASKMOVPD  (AX)(R11*8), Y3, Y6
 	VMASKMOVPS  (R9)(R11*4), X2, X7
@@ -4566,10 +5202,55 @@ rows1_range:
 	ADDQ DI, SI
 
 rows1_at:
-	XORQ R10, R10
-	MOVQ CX, R11
-	ANDQ $-8, R11
-	JZ   rows1_column_rest
+	MOVQ  m+48(FP), R11
+	TESTQ R8, R8
+	JNZ   rows1_none
+	CMPQ  DI, $0x00001000
+	JGE   rows1_none
+	IMULQ DI, R11
+	ADDQ  R9, R11
+	JMP   rows1_ahead
+
+rows1_none:
+	XORQ R11, R11
+
+rows1_ahead:
+	XORQ  R10, R10
+	MOVQ  CX, R12
+	TESTQ R11, R11
+	JZ    rows1_column_near
+	SUBQ  $0x10, R12
+	JL    rows1_column_eight
+
+rows1_column_sixteen:
+	PREFETCHT1  (R11)
+	ADDQ        $0x00000040, R11
+	VMOVUPD     (AX)(R10*8), Y1
+	VCVTPS2PD   (R9)(R10*4), Y2
+	VFMADD231PD Y2, Y0, Y1
+	VMOVUPD     Y1, (AX)(R10*8)
+	VMOVUPD     32(AX)(R10*8), Y1
+	VCVTPS2PD   16(R9)(R10*4), Y2
+	VFMADD231PD Y2, Y0, Y1
+	VMOVUPD     Y1, 32(AX)(R10*8)
+	VMOVUPD     64(AX)(R10*8), Y1
+	VCVTPS2PD   32(R9)(R10*4), Y2
+	VFMADD231PD Y2, Y0, Y1
+	VMOVUPD     Y1, 64(AX)(R10*8)
+	VMOVUPD     96(AX)(R10*8), Y1
+	VCVTPS2PD   48(R9)(R10*4), Y2
+	VFMADD231PD Y2, Y0, Y1
+	VMOVUPD     Y1, 96(AX)(R10*8)
+	ADDQ        $0x10, R10
+	SUBQ        $0x10, R12
+	JGE         rows1_column_sixteen
+
+rows1_column_eight:
+	ADDQ $0x10, R12
+
+rows1_column_near:
+	SUBQ $0x08, R12
+	JL   rows1_column_rest
 
 rows1_column_loop:
 	VMOVUPD     (AX)(R10*8), Y1
@@ -4581,19 +5262,17 @@ rows1_column_loop:
 	VFMADD231PD Y2, Y0, Y1
 	VMOVUPD     Y1, 32(AX)(R10*8)
 	ADDQ        $0x08, R10
-	CMPQ        R10, R11
-	JL          rows1_column_loop
+	SUBQ        $0x08, R12
+	JGE         rows1_column_loop
 
 rows1_column_rest:
-	MOVQ        CX, R11
-	SUBQ        R10, R11
+	ADDQ        $0x08, R12
 	JZ          rows1_column_end
-	MOVQ        $0x00000008, R12
-	SUBQ        R11, R12
+	NEGQ        R12
 	LEAQ        masks<>+0(SB), R11
-	VMOVDQU     (R11)(R12*4), X1
+	VMOVDQU     32(R11)(R12*4), X1
 	VPMOVSXDQ   X1, Y2
-	VMOVDQU     16(R11)(R12*4), X3
+	VMOVDQU     48(R11)(R12*4), X3
 	VPMOVSXDQ   X3, Y4
 	VMASKMOVPD  (AX)(R10*8), Y2, Y5
 	VMASKMOVPS  (R9)(R10*4), X1, X1
@@ -5267,7 +5946,7 @@ sum:
 	RET
 
 // func dotF64AVX2(z *float64, x *float64, stride int, rows *int32, groups int, w *float64, n int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·dotF64AVX2(SB), NOSPLIT, $0-56
 	MOVQ z+0(FP), AX
 	MOVQ groups+32(FP), CX
@@ -5315,10 +5994,79 @@ row_at:
 	VXORPD Y5, Y5, Y5
 	VXORPD Y6, Y6, Y6
 	VXORPD Y7, Y7, Y7
-	XORQ   R13, R13
-	MOVQ   DX, R14
-	ANDQ   $-8, R14
-	JZ     column_rest
+	MOVQ   groups+32(FP), R14
+	SHLQ   $0x02, R14
+	TESTQ  DI, DI
+	JNZ    row_none
+	CMPQ   SI, $0x00001000
+	JGE    row_none
+	IMULQ  SI, R14
+	ADDQ   R9, R14
+	JMP    row_ahead
+
+row_none:
+	XORQ R14, R14
+
+row_ahead:
+	XORQ  R13, R13
+	MOVQ  DX, R15
+	TESTQ R14, R14
+	JZ    column_near
+	SUBQ  $0x10, R15
+	JL    column_eight
+
+column_sixteen:
+	PREFETCHT1  (R14)
+	PREFETCHT1  64(R14)
+	PREFETCHT1  128(R14)
+	PREFETCHT1  192(R14)
+	ADDQ        $0x00000100, R14
+	VMOVUPD     (R8)(R13*8), Y8
+	VMOVUPD     (R9)(R13*8), Y9
+	VFMADD231PD Y9, Y8, Y0
+	VMOVUPD     (R10)(R13*8), Y9
+	VFMADD231PD Y9, Y8, Y2
+	VMOVUPD     (R11)(R13*8), Y9
+	VFMADD231PD Y9, Y8, Y4
+	VMOVUPD     (R12)(R13*8), Y9
+	VFMADD231PD Y9, Y8, Y6
+	VMOVUPD     32(R8)(R13*8), Y8
+	VMOVUPD     32(R9)(R13*8), Y9
+	VFMADD231PD Y9, Y8, Y1
+	VMOVUPD     32(R10)(R13*8), Y9
+	VFMADD231PD Y9, Y8, Y3
+	VMOVUPD     32(R11)(R13*8), Y9
+	VFMADD231PD Y9, Y8, Y5
+	VMOVUPD     32(R12)(R13*8), Y9
+	VFMADD231PD Y9, Y8, Y7
+	VMOVUPD     64(R8)(R13*8), Y8
+	VMOVUPD     64(R9)(R13*8), Y9
+	VFMADD231PD Y9, Y8, Y0
+	VMOVUPD     64(R10)(R13*8), Y9
+	VFMADD231PD Y9, Y8, Y2
+	VMOVUPD     64(R11)(R13*8), Y9
+	VFMADD231PD Y9, Y8, Y4
+	VMOVUPD     64(R12)(R13*8), Y9
+	VFMADD231PD Y9, Y8, Y6
+	VMOVUPD     96(R8)(R13*8), Y8
+	VMOVUPD     96(R9)(R13*8), Y9
+	VFMADD231PD Y9, Y8, Y1
+	VMOVUPD     96(R10)(R13*8), Y9
+	VFMADD231PD Y9, Y8, Y3
+	VMOVUPD     96(R11)(R13*8), Y9
+	VFMADD231PD Y9, Y8, Y5
+	VMOVUPD     96(R12)(R13*8), Y9
+	VFMADD231PD Y9, Y8, Y7
+	ADDQ        $0x10, R13
+	SUBQ        $0x10, R15
+	JGE         column_sixteen
+
+column_eight:
+	ADDQ $0x10, R15
+
+column_near:
+	SUBQ $0x08, R15
+	JL   column_rest
 
 column_loop:
 	VMOVUPD     (R8)(R13*8), Y8
@@ -5340,19 +6088,17 @@ column_loop:
 	VMOVUPD     32(R12)(R13*8), Y9
 	VFMADD231PD Y9, Y8, Y7
 	ADDQ        $0x08, R13
-	CMPQ        R13, R14
-	JL          column_loop
+	SUBQ        $0x08, R15
+	JGE         column_loop
 
 column_rest:
-	MOVQ        DX, R14
-	SUBQ        R13, R14
+	ADDQ        $0x08, R15
 	JZ          column_end
-	MOVQ        $0x00000008, R15
-	SUBQ        R14, R15
+	NEGQ        R15
 	LEAQ        masks<>+0(SB), R14
-	VMOVDQU     (R14)(R15*4), X8
+	VMOVDQU     32(R14)(R15*4), X8
 	VPMOVSXDQ   X8, Y8
-	VMOVDQU     16(R14)(R15*4), X9
+	VMOVDQU     48(R14)(R15*4), X9
 	VPMOVSXDQ   X9, Y9
 	VMASKMOVPD  (R8)(R13*8), Y8, Y10
 	VMASKMOVPD  (R9)(R13*8), Y8, Y11
@@ -5393,7 +6139,7 @@ column_end:
 	RET
 
 // func axpyF64AVX2(dst *float64, n int, a *float64, x *float64, stride int, rows *int32, m int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·axpyF64AVX2(SB), NOSPLIT, $0-56
 	MOVQ dst+0(FP), AX
 	MOVQ n+8(FP), CX
@@ -5440,10 +6186,82 @@ rows4_range:
 	ADDQ DI, SI
 
 rows4_at:
-	XORQ R13, R13
-	MOVQ CX, R14
-	ANDQ $-8, R14
-	JZ   rows4_column_rest
+	MOVQ  m+48(FP), R14
+	TESTQ R8, R8
+	JNZ   rows4_none
+	CMPQ  DI, $0x00001000
+	JGE   rows4_none
+	IMULQ DI, R14
+	ADDQ  R11, R14
+	JMP   rows4_ahead
+
+rows4_none:
+	XORQ R14, R14
+
+rows4_ahead:
+	XORQ  R13, R13
+	MOVQ  CX, R15
+	TESTQ R14, R14
+	JZ    rows4_column_near
+	SUBQ  $0x10, R15
+	JL    rows4_column_eight
+
+rows4_column_sixteen:
+	PREFETCHT1  (R14)
+	PREFETCHT1  64(R14)
+	PREFETCHT1  128(R14)
+	PREFETCHT1  192(R14)
+	ADDQ        $0x00000100, R14
+	VMOVUPD     (AX)(R13*8), Y4
+	VMOVUPD     (R9)(R13*8), Y5
+	VFMADD231PD Y5, Y0, Y4
+	VMOVUPD     (R10)(R13*8), Y5
+	VFMADD231PD Y5, Y1, Y4
+	VMOVUPD     (R11)(R13*8), Y5
+	VFMADD231PD Y5, Y2, Y4
+	VMOVUPD     (R12)(R13*8), Y5
+	VFMADD231PD Y5, Y3, Y4
+	VMOVUPD     Y4, (AX)(R13*8)
+	VMOVUPD     32(AX)(R13*8), Y4
+	VMOVUPD     32(R9)(R13*8), Y5
+	VFMADD231PD Y5, Y0, Y4
+	VMOVUPD     32(R10)(R13*8), Y5
+	VFMADD231PD Y5, Y1, Y4
+	VMOVUPD     32(R11)(R13*8), Y5
+	VFMADD231PD Y5, Y2, Y4
+	VMOVUPD     32(R12)(R13*8), Y5
+	VFMADD231PD Y5, Y3, Y4
+	VMOVUPD     Y4, 32(AX)(R13*8)
+	VMOVUPD     64(AX)(R13*8), Y4
+	VMOVUPD     64(R9)(R13*8), Y5
+	VFMADD231PD Y5, Y0, Y4
+	VMOVUPD     64(R10)(R13*8), Y5
+	VFMADD231PD Y5, Y1, Y4
+	VMOVUPD     64(R11)(R13*8), Y5
+	VFMADD231PD Y5, Y2, Y4
+	VMOVUPD     64(R12)(R13*8), Y5
+	VFMADD231PD Y5, Y3, Y4
+	VMOVUPD     Y4, 64(AX)(R13*8)
+	VMOVUPD     96(AX)(R13*8), Y4
+	VMOVUPD     96(R9)(R13*8), Y5
+	VFMADD231PD Y5, Y0, Y4
+	VMOVUPD     96(R10)(R13*8), Y5
+	VFMADD231PD Y5, Y1, Y4
+	VMOVUPD     96(R11)(R13*8), Y5
+	VFMADD231PD Y5, Y2, Y4
+	VMOVUPD     96(R12)(R13*8), Y5
+	VFMADD231PD Y5, Y3, Y4
+	VMOVUPD     Y4, 96(AX)(R13*8)
+	ADDQ        $0x10, R13
+	SUBQ        $0x10, R15
+	JGE         rows4_column_sixteen
+
+rows4_column_eight:
+	ADDQ $0x10, R15
+
+rows4_column_near:
+	SUBQ $0x08, R15
+	JL   rows4_column_rest
 
 rows4_column_loop:
 	VMOVUPD     (AX)(R13*8), Y4
@@ -5467,19 +6285,17 @@ rows4_column_loop:
 	VFMADD231PD Y5, Y3, Y4
 	VMOVUPD     Y4, 32(AX)(R13*8)
 	ADDQ        $0x08, R13
-	CMPQ        R13, R14
-	JL          rows4_column_loop
+	SUBQ        $0x08, R15
+	JGE         rows4_column_loop
 
 rows4_column_rest:
-	MOVQ        CX, R14
-	SUBQ        R13, R14
+	ADDQ        $0x08, R15
 	JZ          rows4_column_end
-	MOVQ        $0x00000008, R15
-	SUBQ        R14, R15
+	NEGQ        R15
 	LEAQ        masks<>+0(SB), R14
-	VMOVDQU     (R14)(R15*4), X4
+	VMOVDQU     32(R14)(R15*4), X4
 	VPMOVSXDQ   X4, Y4
-	VMOVDQU     16(R14)(R15*4), X5
+	VMOVDQU     48(R14)(R15*4), X5
 	VPMOVSXDQ   X5, Y5
 	VMASKMOVPD  (AX)(R13*8), Y4, Y6
 	VMASKMOVPD  (R9)(R13*8), Y4, Y7
@@ -5531,10 +6347,64 @@ rows2_range:
 	ADDQ DI, SI
 
 rows2_at:
-	XORQ R11, R11
-	MOVQ CX, R12
-	ANDQ $-8, R12
-	JZ   rows2_column_rest
+	MOVQ  m+48(FP), R12
+	TESTQ R8, R8
+	JNZ   rows2_none
+	CMPQ  DI, $0x00001000
+	JGE   rows2_none
+	IMULQ DI, R12
+	ADDQ  R10, R12
+	JMP   rows2_ahead
+
+rows2_none:
+	XORQ R12, R12
+
+rows2_ahead:
+	XORQ  R11, R11
+	MOVQ  CX, R13
+	TESTQ R12, R12
+	JZ    rows2_column_near
+	SUBQ  $0x10, R13
+	JL    rows2_column_eight
+
+rows2_column_sixteen:
+	PREFETCHT1  (R12)
+	PREFETCHT1  64(R12)
+	ADDQ        $0x00000080, R12
+	VMOVUPD     (AX)(R11*8), Y2
+	VMOVUPD     (R9)(R11*8), Y3
+	VFMADD231PD Y3, Y0, Y2
+	VMOVUPD     (R10)(R11*8), Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, (AX)(R11*8)
+	VMOVUPD     32(AX)(R11*8), Y2
+	VMOVUPD     32(R9)(R11*8), Y3
+	VFMADD231PD Y3, Y0, Y2
+	VMOVUPD     32(R10)(R11*8), Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, 32(AX)(R11*8)
+	VMOVUPD     64(AX)(R11*8), Y2
+	VMOVUPD     64(R9)(R11*8), Y3
+	VFMADD231PD Y3, Y0, Y2
+	VMOVUPD     64(R10)(R11*8), Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, 64(AX)(R11*8)
+	VMOVUPD     96(AX)(R11*8), Y2
+	VMOVUPD     96(R9)(R11*8), Y3
+	VFMADD231PD Y3, Y0, Y2
+	VMOVUPD     96(R10)(R11*8), Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, 96(AX)(R11*8)
+	ADDQ        $0x10, R11
+	SUBQ        $0x10, R13
+	JGE         rows2_column_sixteen
+
+rows2_column_eight:
+	ADDQ $0x10, R13
+
+rows2_column_near:
+	SUBQ $0x08, R13
+	JL   rows2_column_rest
 
 rows2_column_loop:
 	VMOVUPD     (AX)(R11*8), Y2
@@ -5550,19 +6420,17 @@ rows2_column_loop:
 	VFMADD231PD Y3, Y1, Y2
 	VMOVUPD     Y2, 32(AX)(R11*8)
 	ADDQ        $0x08, R11
-	CMPQ        R11, R12
-	JL          rows2_column_loop
+	SUBQ        $0x08, R13
+	JGE         rows2_column_loop
 
 rows2_column_rest:
-	MOVQ        CX, R12
-	SUBQ        R11, R12
+	ADDQ        $0x08, R13
 	JZ          rows2_column_end
-	MOVQ        $0x00000008, R13
-	SUBQ        R12, R13
+	NEGQ        R13
 	LEAQ        masks<>+0(SB), R12
-	VMOVDQU     (R12)(R13*4), X2
+	VMOVDQU     32(R12)(R13*4), X2
 	VPMOVSXDQ   X2, Y2
-	VMOVDQU     16(R12)(R13*4), X3
+	VMOVDQU     48(R12)(R13*4), X3
 	VPMOVSXDQ   X3, Y3
 	VMASKMOVPD  (AX)(R11*8), Y2, Y4
 	VMASKMOVPD  (R9)(R11*8), Y2, Y5
@@ -5600,10 +6468,56 @@ rows1_range:
 	ADDQ DI, SI
 
 rows1_at:
-	XORQ R10, R10
-	MOVQ CX, R11
-	ANDQ $-8, R11
-	JZ   rows1_column_rest
+	MOVQ  m+48(FP), R11
+	TESTQ R8, R8
+	JNZ   rows1_none
+	CMPQ  DI, $0x00001000
+	JGE   rows1_none
+	IMULQ DI, R11
+	ADDQ  R9, R11
+	JMP   rows1_ahead
+
+rows1_none:
+	XORQ R11, R11
+
+rows1_ahead:
+	XORQ  R10, R10
+	MOVQ  CX, R12
+	TESTQ R11, R11
+	JZ    rows1_column_near
+	SUBQ  $0x10, R12
+	JL    rows1_column_eight
+
+rows1_column_sixteen:
+	PREFETCHT1  (R11)
+	PREFETCHT1  64(R11)
+	ADDQ        $0x00000080, R11
+	VMOVUPD     (AX)(R10*8), Y1
+	VMOVUPD     (R9)(R10*8), Y2
+	VFMADD231PD Y2, Y0, Y1
+	VMOVUPD     Y1, (AX)(R10*8)
+	VMOVUPD     32(AX)(R10*8), Y1
+	VMOVUPD     32(R9)(R10*8), Y2
+	VFMADD231PD Y2, Y0, Y1
+	VMOVUPD     Y1, 32(AX)(R10*8)
+	VMOVUPD     64(AX)(R10*8), Y1
+	VMOVUPD     64(R9)(R10*8), Y2
+	VFMADD231PD Y2, Y0, Y1
+	VMOVUPD     Y1, 64(AX)(R10*8)
+	VMOVUPD     96(AX)(R10*8), Y1
+	VMOVUPD     96(R9)(R10*8), Y2
+	VFMADD231PD Y2, Y0, Y1
+	VMOVUPD     Y1, 96(AX)(R10*8)
+	ADDQ        $0x10, R10
+	SUBQ        $0x10, R12
+	JGE         rows1_column_sixteen
+
+rows1_column_eight:
+	ADDQ $0x10, R12
+
+rows1_column_near:
+	SUBQ $0x08, R12
+	JL   rows1_column_rest
 
 rows1_column_loop:
 	VMOVUPD     (AX)(R10*8), Y1
@@ -5615,19 +6529,17 @@ rows1_column_loop:
 	VFMADD231PD Y2, Y0, Y1
 	VMOVUPD     Y1, 32(AX)(R10*8)
 	ADDQ        $0x08, R10
-	CMPQ        R10, R11
-	JL          rows1_column_loop
+	SUBQ        $0x08, R12
+	JGE         rows1_column_loop
 
 rows1_column_rest:
-	MOVQ        CX, R11
-	SUBQ        R10, R11
+	ADDQ        $0x08, R12
 	JZ          rows1_column_end
-	MOVQ        $0x00000008, R12
-	SUBQ        R11, R12
+	NEGQ        R12
 	LEAQ        masks<>+0(SB), R11
-	VMOVDQU     (R11)(R12*4), X1
+	VMOVDQU     32(R11)(R12*4), X1
 	VPMOVSXDQ   X1, Y1
-	VMOVDQU     16(R11)(R12*4), X2
+	VMOVDQU     48(R11)(R12*4), X2
 	VPMOVSXDQ   X2, Y2
 	VMASKMOVPD  (AX)(R10*8), Y1, Y3
 	VMASKMOVPD  (R9)(R10*8), Y1, Y4
@@ -6299,7 +7211,7 @@ sum:
 	RET
 
 // func absF32AVX2(z *float64, x *float32, stride int, rows *int32, groups int, n int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·absF32AVX2(SB), NOSPLIT, $0-48
 	MOVQ         z+0(FP), AX
 	MOVQ         groups+32(FP), CX
@@ -6347,10 +7259,89 @@ row_at:
 	VXORPD Y6, Y6, Y6
 	VXORPD Y7, Y7, Y7
 	VXORPD Y8, Y8, Y8
-	XORQ   R12, R12
-	MOVQ   DX, R13
-	ANDQ   $-8, R13
-	JZ     column_rest
+	MOVQ   groups+32(FP), R13
+	SHLQ   $0x02, R13
+	TESTQ  DI, DI
+	JNZ    row_none
+	CMPQ   SI, $0x00001000
+	JGE    row_none
+	IMULQ  SI, R13
+	ADDQ   R8, R13
+	JMP    row_ahead
+
+row_none:
+	XORQ R13, R13
+
+row_ahead:
+	XORQ  R12, R12
+	MOVQ  DX, R14
+	TESTQ R13, R13
+	JZ    column_near
+	SUBQ  $0x10, R14
+	JL    column_eight
+
+column_sixteen:
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ       $0x00000080, R13
+	VCVTPS2PD  (R8)(R12*4), Y9
+	VANDPD     Y9, Y0, Y9
+	VADDPD     Y9, Y1, Y1
+	VCVTPS2PD  (R9)(R12*4), Y9
+	VANDPD     Y9, Y0, Y9
+	VADDPD     Y9, Y3, Y3
+	VCVTPS2PD  (R10)(R12*4), Y9
+	VANDPD     Y9, Y0, Y9
+	VADDPD     Y9, Y5, Y5
+	VCVTPS2PD  (R11)(R12*4), Y9
+	VANDPD     Y9, Y0, Y9
+	VADDPD     Y9, Y7, Y7
+	VCVTPS2PD  16(R8)(R12*4), Y9
+	VANDPD     Y9, Y0, Y9
+	VADDPD     Y9, Y2, Y2
+	VCVTPS2PD  16(R9)(R12*4), Y9
+	VANDPD     Y9, Y0, Y9
+	VADDPD     Y9, Y4, Y4
+	VCVTPS2PD  16(R10)(R12*4), Y9
+	VANDPD     Y9, Y0, Y9
+	VADDPD     Y9, Y6, Y6
+	VCVTPS2PD  16(R11)(R12*4), Y9
+	VANDPD     Y9, Y0, Y9
+	VADDPD     Y9, Y8, Y8
+	VCVTPS2PD  32(R8)(R12*4), Y9
+	VANDPD     Y9, Y0, Y9
+	VADDPD     Y9, Y1, Y1
+	VCVTPS2PD  32(R9)(R12*4), Y9
+	VANDPD     Y9, Y0, Y9
+	VADDPD     Y9, Y3, Y3
+	VCVTPS2PD  32(R10)(R12*4), Y9
+	VANDPD     Y9, Y0, Y9
+	VADDPD     Y9, Y5, Y5
+	VCVTPS2PD  32(R11)(R12*4), Y9
+	VANDPD     Y9, Y0, Y9
+	VADDPD     Y9, Y7, Y7
+	VCVTPS2PD  48(R8)(R12*4), Y9
+	VANDPD     Y9, Y0, Y9
+	VADDPD     Y9, Y2, Y2
+	VCVTPS2PD  48(R9)(R12*4), Y9
+	VANDPD     Y9, Y0, Y9
+	VADDPD     Y9, Y4, Y4
+	VCVTPS2PD  48(R10)(R12*4), Y9
+	VANDPD     Y9, Y0, Y9
+	VADDPD     Y9, Y6, Y6
+	VCVTPS2PD  48(R11)(R12*4), Y9
+	VANDPD     Y9, Y0, Y9
+	VADDPD     Y9, Y8, Y8
+	ADDQ       $0x10, R12
+	SUBQ       $0x10, R14
+	JGE        column_sixteen
+
+column_eight:
+	ADDQ $0x10, R14
+
+column_near:
+	SUBQ $0x08, R14
+	JL   column_rest
 
 column_loop:
 	VCVTPS2PD (R8)(R12*4), Y9
@@ -6378,19 +7369,17 @@ column_loop:
 	VANDPD    Y9, Y0, Y9
 	VADDPD    Y9, Y8, Y8
 	ADDQ      $0x08, R12
-	CMPQ      R12, R13
-	JL        column_loop
+	SUBQ      $0x08, R14
+	JGE       column_loop
 
 column_rest:
-	MOVQ       DX, R13
-	SUBQ       R12, R13
+	ADDQ       $0x08, R14
 	JZ         column_end
-	MOVQ       $0x00000008, R14
-	SUBQ       R13, R14
+	NEGQ       R14
 	LEAQ       masks<>+0(SB), R13
-	VMOVDQU    (R13)(R14*4), X9
+	VMOVDQU    32(R13)(R14*4), X9
 	VPMOVSXDQ  X9, Y10
-	VMOVDQU    16(R13)(R14*4), X10
+	VMOVDQU    48(R13)(R14*4), X10
 	VPMOVSXDQ  X10, Y11
 	VMASKMOVPS (R8)(R12*4), X9, X11
 	VCVTPS2PD  X11, Y11
@@ -6445,7 +7434,7 @@ column_end:
 	RET
 
 // func squareF32AVX2(z *float64, x *float32, stride int, rows *int32, groups int, n int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·squareF32AVX2(SB), NOSPLIT, $0-48
 	MOVQ z+0(FP), AX
 	MOVQ groups+32(FP), CX
@@ -6492,10 +7481,73 @@ row_at:
 	VXORPD Y5, Y5, Y5
 	VXORPD Y6, Y6, Y6
 	VXORPD Y7, Y7, Y7
-	XORQ   R12, R12
-	MOVQ   DX, R13
-	ANDQ   $-8, R13
-	JZ     column_rest
+	MOVQ   groups+32(FP), R13
+	SHLQ   $0x02, R13
+	TESTQ  DI, DI
+	JNZ    row_none
+	CMPQ   SI, $0x00001000
+	JGE    row_none
+	IMULQ  SI, R13
+	ADDQ   R8, R13
+	JMP    row_ahead
+
+row_none:
+	XORQ R13, R13
+
+row_ahead:
+	XORQ  R12, R12
+	MOVQ  DX, R14
+	TESTQ R13, R13
+	JZ    column_near
+	SUBQ  $0x10, R14
+	JL    column_eight
+
+column_sixteen:
+	PREFETCHT1  (R13)
+	PREFETCHT1  64(R13)
+	ADDQ        $0x00000080, R13
+	VCVTPS2PD   (R8)(R12*4), Y8
+	VFMADD231PD Y8, Y8, Y0
+	VCVTPS2PD   (R9)(R12*4), Y8
+	VFMADD231PD Y8, Y8, Y2
+	VCVTPS2PD   (R10)(R12*4), Y8
+	VFMADD231PD Y8, Y8, Y4
+	VCVTPS2PD   (R11)(R12*4), Y8
+	VFMADD231PD Y8, Y8, Y6
+	VCVTPS2PD   16(R8)(R12*4), Y8
+	VFMADD231PD Y8, Y8, Y1
+	VCVTPS2PD   16(R9)(R12*4), Y8
+	VFMADD231PD Y8, Y8, Y3
+	VCVTPS2PD   16(R10)(R12*4), Y8
+	VFMADD231PD Y8, Y8, Y5
+	VCVTPS2PD   16(R11)(R12*4), Y8
+	VFMADD231PD Y8, Y8, Y7
+	VCVTPS2PD   32(R8)(R12*4), Y8
+	VFMADD231PD Y8, Y8, Y0
+	VCVTPS2PD   32(R9)(R12*4), Y8
+	VFMADD231PD Y8, Y8, Y2
+	VCVTPS2PD   32(R10)(R12*4), Y8
+	VFMADD231PD Y8, Y8, Y4
+	VCVTPS2PD   32(R11)(R12*4), Y8
+	VFMADD231PD Y8, Y8, Y6
+	VCVTPS2PD   48(R8)(R12*4), Y8
+	VFMADD231PD Y8, Y8, Y1
+	VCVTPS2PD   48(R9)(R12*4), Y8
+	VFMADD231PD Y8, Y8, Y3
+	VCVTPS2PD   48(R10)(R12*4), Y8
+	VFMADD231PD Y8, Y8, Y5
+	VCVTPS2PD   48(R11)(R12*4), Y8
+	VFMADD231PD Y8, Y8, Y7
+	ADDQ        $0x10, R12
+	SUBQ        $0x10, R14
+	JGE         column_sixteen
+
+column_eight:
+	ADDQ $0x10, R14
+
+column_near:
+	SUBQ $0x08, R14
+	JL   column_rest
 
 column_loop:
 	VCVTPS2PD   (R8)(R12*4), Y8
@@ -6515,19 +7567,17 @@ column_loop:
 	VCVTPS2PD   16(R11)(R12*4), Y8
 	VFMADD231PD Y8, Y8, Y7
 	ADDQ        $0x08, R12
-	CMPQ        R12, R13
-	JL          column_loop
+	SUBQ        $0x08, R14
+	JGE         column_loop
 
 column_rest:
-	MOVQ        DX, R13
-	SUBQ        R12, R13
+	ADDQ        $0x08, R14
 	JZ          column_end
-	MOVQ        $0x00000008, R14
-	SUBQ        R13, R14
+	NEGQ        R14
 	LEAQ        masks<>+0(SB), R13
-	VMOVDQU     (R13)(R14*4), X8
+	VMOVDQU     32(R13)(R14*4), X8
 	VPMOVSXDQ   X8, Y9
-	VMOVDQU     16(R13)(R14*4), X9
+	VMOVDQU     48(R13)(R14*4), X9
 	VPMOVSXDQ   X9, Y10
 	VMASKMOVPS  (R8)(R12*4), X8, X10
 	VCVTPS2PD   X10, Y10
@@ -7119,9 +8169,8 @@ row_at:
 	MOVQ   w+48(FP), SI
 	MOVQ   n+64(FP), R13
 	XORQ   R14, R14
-	MOVQ   R13, R15
-	ANDQ   $-8, R15
-	JZ     column_rest
+	SUBQ   $0x08, R13
+	JL     column_rest
 
 column_loop:
 	VCVTPS2PD   (R9)(R14*4), Z20
@@ -7155,11 +8204,11 @@ column_loop:
 	VFMADD231PD Z23, Z24, Z19
 	ADDQ        $0x40, SI
 	ADDQ        $0x08, R14
-	CMPQ        R14, R15
-	JL          column_loop
+	SUBQ        $0x08, R13
+	JGE         column_loop
 
 column_rest:
-	SUBQ        R14, R13
+	ADDQ        $0x08, R13
 	JZ          column_end
 	MOVL        $0xffffffff, R15
 	BZHIL       R13, R15, R15

@@ -55,27 +55,27 @@ func (m machine) tail(r reg.GPVirtual) tail {
 		KMOVW(all, t.k)
 		return t
 	}
-	at, base := GP64(), GP64()
-	MOVQ(U32(8), at)
-	SUBQ(r, at)
+	base := GP64()
+	NEGQ(r)
+	at := r // 8 − r, by way of the address
 	LEAQ(maskTable, base)
 	for i := range 2 {
 		x, y := XMM(), YMM()
-		VMOVDQU(Mem{Base: base, Index: at, Scale: 4, Disp: 16 * i}, x)
+		VMOVDQU(Mem{Base: base, Index: at, Scale: 4, Disp: 32 + 16*i}, x)
 		VPMOVSXDQ(x, y)
 		t.x, t.y = append(t.x, x), append(t.y, y)
 	}
 	return t
 }
 
-// load puts part i of eight columns at p + index·size into dst, as doubles. A nil
-// tail means all columns.
-func (m machine) load(p, index reg.GPVirtual, f32 bool, i int, t *tail, dst reg.VecVirtual) {
+// load puts part i of eight columns at p + (index + off)·size into dst, as doubles. A
+// nil tail means all columns.
+func (m machine) load(p, index reg.GPVirtual, f32 bool, off, i int, t *tail, dst reg.VecVirtual) {
 	size := 8
 	if f32 {
 		size = 4
 	}
-	at := Mem{Base: p, Index: index, Scale: uint8(size), Disp: i * m.doubles() * size}
+	at := Mem{Base: p, Index: index, Scale: uint8(size), Disp: (off + i*m.doubles()) * size}
 	switch {
 	case t == nil && f32:
 		VCVTPS2PD(at, dst)
@@ -94,8 +94,8 @@ func (m machine) load(p, index reg.GPVirtual, f32 bool, i int, t *tail, dst reg.
 }
 
 // store is the reverse of load, for doubles.
-func (m machine) store(src reg.VecVirtual, p, index reg.GPVirtual, i int, t *tail) {
-	at := Mem{Base: p, Index: index, Scale: 8, Disp: i * m.doubles() * 8}
+func (m machine) store(src reg.VecVirtual, p, index reg.GPVirtual, off, i int, t *tail) {
+	at := Mem{Base: p, Index: index, Scale: 8, Disp: (off + i*m.doubles()) * 8}
 	switch {
 	case t == nil:
 		VMOVUPD(src, at)

@@ -50,26 +50,43 @@ func (w walk) next(label string, p []reg.GPVirtual) {
 	Label(label + "_at")
 }
 
-// columns runs body for eight columns at a time, from the column in j on, and once
-// for a rest, with its mask.
-func (m machine) columns(label string, j, n reg.GPVirtual, body func(t *tail)) {
-	full := GP64()
-	XORQ(j, j)
-	MOVQ(n, full)
-	ANDQ(I8(-8), full)
-	JZ(LabelRef(label + "_rest"))
-	Label(label + "_loop")
-	body(nil)
-	ADDQ(U8(8), j)
-	CMPQ(j, full)
-	JL(LabelRef(label + "_loop"))
-	Label(label + "_rest")
+// columns runs body for columns j + off to j + off + 7, eight after eight, and once
+// for a rest, with its mask. With something to fetch, sixteen columns go at a time.
+func (m machine) columns(label string, j, n reg.GPVirtual, f *fetch, body func(off int, t *tail)) {
 	r := GP64()
+	XORQ(j, j)
 	MOVQ(n, r)
-	SUBQ(j, r)
+	if f != nil {
+		TESTQ(f.at, f.at)
+		JZ(LabelRef(label + "_near"))
+		SUBQ(U8(16), r)
+		JL(LabelRef(label + "_eight"))
+		Label(label + "_sixteen")
+		for i := range f.lines {
+			PREFETCHT1(Mem{Base: f.at, Disp: 64 * i})
+		}
+		ADDQ(U32(uint32(64*f.lines)), f.at)
+		body(0, nil)
+		body(8, nil)
+		ADDQ(U8(16), j)
+		SUBQ(U8(16), r)
+		JGE(LabelRef(label + "_sixteen"))
+		Label(label + "_eight")
+		ADDQ(U8(16), r)
+		Label(label + "_near")
+	}
+	SUBQ(U8(8), r)
+	JL(LabelRef(label + "_rest"))
+	Label(label + "_loop")
+	body(0, nil)
+	ADDQ(U8(8), j)
+	SUBQ(U8(8), r)
+	JGE(LabelRef(label + "_loop"))
+	Label(label + "_rest")
+	ADDQ(U8(8), r)
 	JZ(LabelRef(label + "_end"))
 	t := m.tail(r)
-	body(&t)
+	body(0, &t)
 	Label(label + "_end")
 }
 
@@ -109,9 +126,35 @@ func (m machine) reduce(s [][]reg.VecVirtual) reg.VecVirtual {
 	return lo
 }
 
+// A fetch is what to bring nearer meanwhile: some lines for sixteen columns, from at
+// on; none where at is 0.
+type fetch struct {
+	at    reg.GPVirtual
+	lines int
+}
+
+// fetch is half of what lies m rows after these: the next call reads it, unless rows
+// are listed, and memory has time while there is arithmetic to do. The margins fetch
+// the first rows of a group, the sums the others. Long rows are left to the machine,
+// which sees them coming.
+func (w walk) fetch(label string, p []reg.GPVirtual, m reg.GPVirtual, half, size int) *fetch {
+	const long = 4096 // bytes
+	TESTQ(w.rows, w.rows)
+	JNZ(LabelRef(label + "_none"))
+	CMPQ(w.stride, U32(long))
+	JGE(LabelRef(label + "_none"))
+	IMULQ(w.stride, m)
+	ADDQ(p[len(p)/2*half], m)
+	JMP(LabelRef(label + "_ahead"))
+	Label(label + "_none")
+	XORQ(m, m)
+	Label(label + "_ahead")
+	return &fetch{m, (len(p) + 1) / 2 * 16 * size / 64}
+}
+
 // margins is one figure of each row, four rows at a time.
 func margins(m machine, f32 bool, what figure) {
-	name, goType, _ := typeOf(f32)
+	name, goType, size := typeOf(f32)
 	fn := map[figure]string{product: "dot", absolute: "abs", square: "square"}[what]
 	args := ""
 	if what == product {
@@ -140,17 +183,20 @@ func margins(m machine, f32 bool, what figure) {
 			s[r] = append(s[r], v)
 		}
 	}
-	j := GP64()
-	m.columns("column", j, n, func(t *tail) {
+	j, after := GP64(), GP64()
+	Load(Param("groups"), after)
+	SHLQ(U8(2), after)
+	fetch := at.fetch("row", p, after, 0, size)
+	m.columns("column", j, n, fetch, func(off int, t *tail) {
 		for i := range m.parts() {
 			var wv reg.VecVirtual
 			if what == product {
 				wv = m.vec()
-				m.load(w, j, false, i, t, wv)
+				m.load(w, j, false, off, i, t, wv)
 			}
 			for r := range p {
 				x := m.vec()
-				m.load(p[r], j, f32, i, t, x)
+				m.load(p[r], j, f32, off, i, t, x)
 				switch what {
 				case product:
 					VFMADD231PD(x, wv, s[r][i])
@@ -173,7 +219,7 @@ func margins(m machine, f32 bool, what figure) {
 
 // axpy adds weighted rows, four, two and one at a time.
 func axpy(m machine, f32 bool) {
-	name, goType, _ := typeOf(f32)
+	name, goType, size := typeOf(f32)
 	TEXT("axpy"+name+m.name, 4, fmt.Sprintf("func(dst *float64, n int, a *float64, x *%s, stride int, rows *int32, m int)", goType))
 	Pragma("noescape")
 	dst, n, a, left := gp("dst"), gp("n"), gp("a"), gp("m")
@@ -192,16 +238,19 @@ func axpy(m machine, f32 bool) {
 		ADDQ(U8(8*group), a)
 		at.next(l, p)
 		j := GP64()
-		m.columns(l+"_column", j, n, func(t *tail) {
+		after := GP64()
+		Load(Param("m"), after)
+		fetch := at.fetch(l, p, after, 1, size)
+		m.columns(l+"_column", j, n, fetch, func(off int, t *tail) {
 			for i := range m.parts() {
 				s := m.vec()
-				m.load(dst, j, false, i, t, s)
+				m.load(dst, j, false, off, i, t, s)
 				for r := range p {
 					x := m.vec()
-					m.load(p[r], j, f32, i, t, x)
+					m.load(p[r], j, f32, off, i, t, x)
 					VFMADD231PD(x, c[r], s)
 				}
-				m.store(s, dst, j, i, t)
+				m.store(s, dst, j, off, i, t)
 			}
 		})
 		SUBQ(U8(group), left)
@@ -260,11 +309,11 @@ func dot5() {
 	Load(Param("w"), ws.base)
 	Load(Param("n"), n)
 	j := GP64()
-	m.columns("column", j, n, func(t *tail) {
+	m.columns("column", j, n, nil, func(_ int, t *tail) {
 		x := make([]reg.VecVirtual, len(p))
 		for r := range p {
 			x[r] = ZMM()
-			m.load(p[r], j, true, 0, t, x[r])
+			m.load(p[r], j, true, 0, 0, t, x[r])
 		}
 		for k := range s {
 			w := ZMM()

@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"slices"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/kern"
@@ -58,6 +59,11 @@ func rowNorms(dst []float64, v data.View, p int) {
 // addRows sets dst += Σ a_i·x_i. Rows with a_i = 0 are not touched: half of an
 // SVM's rows are of that kind, and so are all that a clip rule threw out.
 func addRows(dst, a []float64, v data.View, ws *Workspace) {
+	if v.Start == nil && v.Rows == nil && !slices.Contains(a, 0) {
+		x, stride, rows := dense(v)
+		kern.Axpy(dst, a, x, stride, rows)
+		return
+	}
 	coef, rows := ws.coef[:0], ws.rows[:0]
 	for i, ai := range a {
 		if ai != 0 {

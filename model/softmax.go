@@ -115,6 +115,9 @@ type softmaxPass struct {
 	z       []float64 // margins
 	r       []float64 // residuals
 	a       []float64 // coefficients
+	top     []float64 // largest margin of each row
+	sum     []float64 // a sum for each row
+	y       []int     // classes
 	reduced bool      // r is computed
 }
 
@@ -158,27 +161,48 @@ func (p *softmaxPass) residuals() []float64 {
 		return p.r
 	}
 	n := p.n
-	p.r = grow(p.r, n*p.k)
-	for i := range n {
-		z, r := p.z[i:], p.r[i:]
-		y, top := p.class(i), largest(z, n, p.k)
-		var sum float64
-		for k := range p.k {
-			r[k*n] = math.Exp(z[k*n] - z[top*n])
-			sum += r[k*n]
-		}
-		if y < 0 {
-			sum = math.NaN() // no figure of the row is finite: no clip rule lets it in
-			y = 0
-		}
-		var others float64
-		for k := range p.k {
-			if k != y {
-				r[k*n] /= sum
-				others += r[k*n]
+	p.r, p.top, p.sum = grow(p.r, n*p.k), grow(p.top, n), grow(p.sum, n)
+	top, sum := p.top, p.sum
+	copy(top, p.z[:n])
+	for k := 1; k < p.k; k++ {
+		for i, z := range p.z[k*n : (k+1)*n] {
+			if z > top[i] {
+				top[i] = z
 			}
 		}
-		r[y*n] = -others
+	}
+	for k := range p.k {
+		r := p.r[k*n : (k+1)*n]
+		for i, z := range p.z[k*n : (k+1)*n] {
+			r[i] = z - top[i]
+		}
+	}
+	kern.Exp(p.r, p.r)
+	clear(sum)
+	for k := range p.k {
+		for i, e := range p.r[k*n : (k+1)*n] {
+			sum[i] += e
+		}
+	}
+	p.y = grow(p.y, n)
+	for i := range sum {
+		if p.y[i] = p.class(i); p.y[i] < 0 {
+			sum[i], p.y[i] = math.NaN(), 0 // no figure of the row is finite: no clip rule lets it in
+		}
+	}
+	others := top // from here on
+	clear(others)
+	for k := range p.k {
+		r := p.r[k*n : (k+1)*n]
+		for i := range r {
+			r[i] /= sum[i]
+			if k != p.y[i] {
+				others[i] += r[i]
+			}
+		}
+	}
+	for i, y := range p.y {
+		p.r[y*n+i] = -others[i]
 	}
 	p.reduced = true
 	return p.r
@@ -187,15 +211,26 @@ func (p *softmaxPass) residuals() []float64 {
 func (p *softmaxPass) GradNorm(dst []float64, norm int) {
 	needLength("dst", len(dst), p.n)
 	rowNorms(dst, p.view, norm)
-	r := p.residuals()
-	slack := 1 + float64(p.k)*0x1p-50 // above the rounding of K additions, or K hypotenuses of 2 ulp each
-	for i := range dst {
-		var s float64
-		for k := range p.k {
-			if v := r[k*p.n+i]; norm == 1 {
-				s += math.Abs(v)
+	r, n := p.residuals(), p.n
+	slack := 1 + float64(p.k)*0x1p-50 // above the rounding of K additions of squares and a root, or K hypotenuses of 2 ulp each
+	p.sum = grow(p.sum, n)
+	clear(p.sum)
+	for k := range p.k {
+		for i, v := range r[k*n : (k+1)*n] {
+			if norm == 1 {
+				p.sum[i] += math.Abs(v)
 			} else {
-				s = math.Hypot(s, v) // no square that underflows
+				p.sum[i] += v * v
+			}
+		}
+	}
+	for i, s := range p.sum {
+		if norm == 2 && s >= 0x1p-900 {
+			s = math.Sqrt(s)
+		} else if norm == 2 {
+			s = 0
+			for k := range p.k {
+				s = math.Hypot(s, r[k*n+i]) // no square that underflows
 			}
 		}
 		dst[i] = up(s*slack, dst[i])

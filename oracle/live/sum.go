@@ -54,12 +54,18 @@ type worker struct {
 	plain  []float64 // the sum so far when there is no unit
 	norm   []float64
 	c      []float64
-	local  []int32
+	stage  data.Block // rows of a list, one after the other
 }
 
 func (s *summer) open(t *data.Table, m model.Model, workers int) {
 	s.table, s.model = t, m
-	s.tile = min(data.BlockRows, max(16, 32<<10/(4*max(1, t.Dim))))
+	// Rows and what follows them (kern.Axpy) share the first-level cache; many
+	// parameters for each feature, as of classes, want to be used for more rows.
+	least := 8
+	if m.Dim() > t.Dim {
+		least = 32
+	}
+	s.tile = min(data.BlockRows, max(least, 24<<10/(4*max(1, t.Dim))&^3))
 	row := 0
 	for _, b := range t.Blocks {
 		s.starts = append(s.starts, row)
@@ -69,7 +75,7 @@ func (s *summer) open(t *data.Table, m model.Model, workers int) {
 		s.workers = append(s.workers, &worker{
 			s: s, index: i, acc: make([]float64, m.Dim()), counts: make([]int64, m.Dim()),
 			norm: make([]float64, s.tile), c: make([]float64, s.tile),
-			local: make([]int32, 0, s.tile),
+			stage: data.Block{Dim: t.Dim},
 		})
 	}
 	if workers > 1 {
@@ -181,19 +187,54 @@ func (u *worker) pass() {
 	u.flush()
 }
 
-// addListed adds the rows of an ascending list, block by block.
+// addListed adds the rows of an ascending list. Few of them lie in one block, so they
+// are copied one behind the other first, as many as make a tile: every later step then
+// works on a dense run of rows.
 func (u *worker) addListed(rows []int32) {
-	s := u.s
 	for len(rows) > 0 {
-		i := sort.SearchInts(s.starts, int(rows[0])+1) - 1
-		start, end := s.starts[i], s.starts[i]+s.table.Blocks[i].N
-		local := u.local[:0]
-		for len(rows) > 0 && int(rows[0]) < end && len(local) < s.tile {
-			local = append(local, rows[0]-int32(start))
-			rows = rows[1:]
-		}
-		u.add(data.View{Block: s.table.Blocks[i], Rows: local})
+		n := min(len(rows), u.s.tile)
+		u.gather(rows[:n])
+		u.add(data.View{Block: &u.stage, To: n})
+		rows = rows[n:]
 	}
+}
+
+// gather copies the rows to the stage.
+func (u *worker) gather(rows []int32) {
+	s, to := u.s, &u.stage
+	to.N = len(rows)
+	to.X, to.Start, to.Col, to.Val = to.X[:0], to.Start[:0], to.Col[:0], to.Val[:0]
+	to.Y, to.Norm, to.Drop = to.Y[:0], to.Norm[:0], to.Drop[:0]
+	for _, row := range rows {
+		b, i := s.locate(int(row))
+		if b.Start == nil {
+			to.X = append(to.X, b.X[i*b.Dim:(i+1)*b.Dim]...)
+		} else {
+			if len(to.Start) == 0 {
+				to.Start = append(to.Start, 0)
+			}
+			to.Col = append(to.Col, b.Col[b.Start[i]:b.Start[i+1]]...)
+			to.Val = append(to.Val, b.Val[b.Start[i]:b.Start[i+1]]...)
+			to.Start = append(to.Start, int32(len(to.Col)))
+		}
+		if b.Y != nil {
+			to.Y = append(to.Y, b.Y[i])
+		}
+		to.Norm = append(to.Norm, b.Norm[i])
+		to.Drop = append(to.Drop, b.Drop != nil && b.Drop[i])
+	}
+	if len(to.Start) == 0 {
+		to.Start = nil // dense
+	}
+}
+
+// locate finds a row of the table: its block and its number there.
+func (s *summer) locate(row int) (*data.Block, int) {
+	i := min(row/data.BlockRows, len(s.starts)-1) // where all blocks but the last are full
+	if n := row - s.starts[i]; n < 0 || n >= s.table.Blocks[i].N {
+		i = sort.SearchInts(s.starts, row+1) - 1
+	}
+	return s.table.Blocks[i], row - s.starts[i]
 }
 
 // add clips and adds the rows of one tile.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -105,7 +106,13 @@ func budgetFlags(f *pflag.FlagSet) (b privacy.Budget, haveEpsilon bool, a accoun
 	fail := func(format string, args ...any) (privacy.Budget, bool, account.Accountant, error) {
 		return privacy.Budget{}, false, nil, usageError(format, args...)
 	}
-	for _, name := range []string{"data", "test", "model", "method", "output", "seed", "ledger", "out", "label", "lab", "set"} {
+	ofSpecs := []string{"label", "lab", "set"}
+	for _, s := range specFlags {
+		if !slices.Contains([]string{"epsilon", "delta", "adjacency", "accountant"}, s.flag) {
+			ofSpecs = append(ofSpecs, s.flag)
+		}
+	}
+	for _, name := range ofSpecs {
 		if f.Changed(name) {
 			return fail("--%s: found beside numbers; allowed is beside a spec", name)
 		}

@@ -13,6 +13,7 @@ func FuzzSchema(f *testing.F) {
 	f.Add([]byte(small))
 	f.Add([]byte(svm))
 	f.Add([]byte(bankSchema))
+	f.Add([]byte(pictures))
 	f.Add([]byte("dataset: &a [*a]\n"))
 	f.Add([]byte("columns: [{name: y, type: label, classes: [a, b]}]\n<<: {a: 1}\n? x\n"))
 	f.Fuzz(func(t *testing.T, src []byte) {

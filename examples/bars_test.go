@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 )
 
@@ -50,6 +51,35 @@ func TestAdultAccuracy(t *testing.T) {
 		if got[2] < bar.accuracy {
 			t.Errorf("ε = %g: median accuracy %.4f, the bar is %.4f", bar.epsilon, got[2], bar.accuracy)
 		}
+	}
+}
+
+// TestMNISTAccuracy: the digits as published, every row in every step, replace-one.
+func TestMNISTAccuracy(t *testing.T) {
+	dir := filepath.Join(needs.Data(t), "mnist")
+	spec, err := run.LoadSpec("mnist/sotto.yaml", []run.Override{
+		{Path: "data", Value: quote(filepath.Join(dir, "train-images-idx3-ubyte.gz")), From: "test"},
+		{Path: "test", Value: quote(filepath.Join(dir, "t10k-images-idx3-ubyte.gz")), From: "test"},
+		{Path: "lab", Value: "true", From: "test"},
+		{Path: "seed", Value: "1", From: "test"},
+		{Path: "out", Value: quote(filepath.Join(t.TempDir(), "run")), From: "test"},
+		{Path: "ledger", Value: quote(filepath.Join(t.TempDir(), "ledger.db")), From: "test"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := run.Prepare(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, _, err := run.Fit(context.Background(), job, run.Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := *info.Result.Test.Accuracy
+	t.Logf("accuracy %.4f with noise multiplier %.4g", got, info.NoiseMultiplier)
+	if b := info.Budget; got < 0.895 || b.Epsilon != 1 || b.Delta > 1.0/60000/60000 || b.Adjacency != privacy.ReplaceOne {
+		t.Errorf("accuracy %.4f under %+v; the bar is 0.895 under ε = 1, δ = 1/n², replace-one", got, b)
 	}
 }
 

@@ -239,7 +239,8 @@ func Norm2(dst []float64, x []float32, stride int, rows []int32, n int) {
 // truncated toward zero to a multiple of unit, and counts as 0 where it is not
 // finite. With unit = 0 it stays as it is. dst may be c or s.
 func Coef(dst, c, s []float64, unit float64) {
-	c, s = c[:len(dst)], s[:len(dst)]
+	n := coefFast(dst, c, s, unit)
+	dst, c, s = dst[n:], c[n:len(dst)], s[n:len(dst)]
 	if unit == 0 {
 		for i, ci := range c {
 			if ci == 0 {
@@ -253,10 +254,10 @@ func Coef(dst, c, s []float64, unit float64) {
 	inv := 1 / unit // a power of two: exact, as are the two scalings below
 	for i, ci := range c {
 		t := math.Trunc(ci * s[i] * inv)
-		if ci == 0 || math.Abs(t) > math.MaxFloat64 || t != t {
+		if !(math.Abs(t) <= math.MaxFloat64) {
 			t = 0
 		}
-		dst[i] = t * unit
+		dst[i] = t*unit + 0 // not −0
 	}
 }
 

@@ -4567,6 +4567,66 @@ GLOBL word_3fd999999999999a<>(SB), RODATA|NOPTR, $8
 DATA word_3fe5555555555555<>+0(SB)/8, $0x3fe5555555555555
 GLOBL word_3fe5555555555555<>(SB), RODATA|NOPTR, $8
 
+// func coefAVX512(dst *float64, c *float64, s *float64, n int, unit float64, inv float64)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·coefAVX512(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         c+8(FP), CX
+	MOVQ         s+16(FP), DX
+	MOVQ         n+24(FP), BX
+	VPBROADCASTQ word_7fffffffffffffff<>+0(SB), Z1
+	VBROADCASTSD word_7fefffffffffffff<>+0(SB), Z2
+	VXORPD       Z0, Z0, Z0
+	VBROADCASTSD unit+32(FP), Z3
+	VBROADCASTSD inv+40(FP), Z4
+
+loop:
+	VMOVUPD     (CX), Z5
+	VMULPD      (DX), Z5, Z5
+	VMULPD      Z4, Z5, Z5
+	VRNDSCALEPD $0x0b, Z5, Z5
+	VANDPD      Z1, Z5, Z6
+	VCMPPD      $0x12, Z2, Z6, K1
+	VMOVAPD.Z   Z5, K1, Z5
+	VMULPD      Z3, Z5, Z5
+	VADDPD      Z0, Z5, Z5
+	VMOVUPD     Z5, (AX)
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, CX
+	ADDQ        $0x40, DX
+	SUBQ        $0x08, BX
+	JNZ         loop
+	VZEROUPPER
+	RET
+
+DATA word_7fefffffffffffff<>+0(SB)/8, $0x7fefffffffffffff
+GLOBL word_7fefffffffffffff<>(SB), RODATA|NOPTR, $8
+
+// func coefPlainAVX512(dst *float64, c *float64, s *float64, n int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·coefPlainAVX512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         c+8(FP), CX
+	MOVQ         s+16(FP), DX
+	MOVQ         n+24(FP), BX
+	VPBROADCASTQ word_7fffffffffffffff<>+0(SB), Z0
+	VBROADCASTSD word_7fefffffffffffff<>+0(SB), Z0
+	VXORPD       Z0, Z0, Z0
+
+loop:
+	VMOVUPD   (CX), Z1
+	VMULPD    (DX), Z1, Z2
+	VCMPPD    $0x04, Z0, Z1, K1
+	VMOVAPD.Z Z2, K1, Z2
+	VMOVUPD   Z2, (AX)
+	ADDQ      $0x40, AX
+	ADDQ      $0x40, CX
+	ADDQ      $0x40, DX
+	SUBQ      $0x08, BX
+	JNZ       loop
+	VZEROUPPER
+	RET
+
 // func sweepAVX512(p *float32, n int) float64
 // Requires: AVX, AVX512DQ, SSE2
 TEXT ·sweepAVX512(SB), NOSPLIT, $0-24
@@ -7872,6 +7932,63 @@ loop:
 	VZEROUPPER
 	RET
 
+// func coefAVX2(dst *float64, c *float64, s *float64, n int, unit float64, inv float64)
+// Requires: AVX, AVX2
+TEXT ·coefAVX2(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         c+8(FP), CX
+	MOVQ         s+16(FP), DX
+	MOVQ         n+24(FP), BX
+	VPBROADCASTQ word_7fffffffffffffff<>+0(SB), Y1
+	VBROADCASTSD word_7fefffffffffffff<>+0(SB), Y2
+	VXORPD       Y0, Y0, Y0
+	VBROADCASTSD unit+32(FP), Y3
+	VBROADCASTSD inv+40(FP), Y4
+
+loop:
+	VMOVUPD  (CX), Y5
+	VMULPD   (DX), Y5, Y5
+	VMULPD   Y4, Y5, Y5
+	VROUNDPD $0x0b, Y5, Y5
+	VANDPD   Y1, Y5, Y6
+	VCMPPD   $0x12, Y2, Y6, Y6
+	VANDPD   Y6, Y5, Y5
+	VMULPD   Y3, Y5, Y5
+	VADDPD   Y0, Y5, Y5
+	VMOVUPD  Y5, (AX)
+	ADDQ     $0x20, AX
+	ADDQ     $0x20, CX
+	ADDQ     $0x20, DX
+	SUBQ     $0x04, BX
+	JNZ      loop
+	VZEROUPPER
+	RET
+
+// func coefPlainAVX2(dst *float64, c *float64, s *float64, n int)
+// Requires: AVX, AVX2
+TEXT ·coefPlainAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         c+8(FP), CX
+	MOVQ         s+16(FP), DX
+	MOVQ         n+24(FP), BX
+	VPBROADCASTQ word_7fffffffffffffff<>+0(SB), Y0
+	VBROADCASTSD word_7fefffffffffffff<>+0(SB), Y0
+	VXORPD       Y0, Y0, Y0
+
+loop:
+	VMOVUPD (CX), Y1
+	VMULPD  (DX), Y1, Y2
+	VCMPPD  $0x04, Y0, Y1, Y1
+	VANDPD  Y1, Y2, Y2
+	VMOVUPD Y2, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	SUBQ    $0x04, BX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
 // func sweepAVX2(p *float32, n int) float64
 // Requires: AVX, SSE2
 TEXT ·sweepAVX2(SB), NOSPLIT, $0-24
@@ -8899,3 +9016,513 @@ stop:
 	MOVQ DX, ret+32(FP)
 	VZEROUPPER
 	RET
+
+// func chacha8AVX512(out *[128]uint64, key *[4]uint64)
+// Requires: AVX, AVX512F
+TEXT ·chacha8AVX512(SB), NOSPLIT, $0-16
+	MOVQ          out+0(FP), AX
+	MOVQ          key+8(FP), CX
+	VPBROADCASTD  word_0000000061707865<>+0(SB), Z0
+	VPBROADCASTD  word_000000003320646e<>+0(SB), Z1
+	VPBROADCASTD  word_0000000079622d32<>+0(SB), Z2
+	VPBROADCASTD  word_000000006b206574<>+0(SB), Z3
+	VPBROADCASTD  (CX), Z4
+	VPBROADCASTD  4(CX), Z5
+	VPBROADCASTD  8(CX), Z6
+	VPBROADCASTD  12(CX), Z7
+	VPBROADCASTD  16(CX), Z8
+	VPBROADCASTD  20(CX), Z9
+	VPBROADCASTD  24(CX), Z10
+	VPBROADCASTD  28(CX), Z11
+	VMOVDQU32     counters<>+0(SB), Z12
+	VPXORD        Z13, Z13, Z13
+	VPXORD        Z14, Z14, Z14
+	VPXORD        Z15, Z15, Z15
+	VPADDD        Z4, Z0, Z0
+	VPXORD        Z0, Z12, Z12
+	VPROLD        $0x10, Z12, Z12
+	VPADDD        Z12, Z8, Z8
+	VPXORD        Z8, Z4, Z4
+	VPROLD        $0x0c, Z4, Z4
+	VPADDD        Z4, Z0, Z0
+	VPXORD        Z0, Z12, Z12
+	VPROLD        $0x08, Z12, Z12
+	VPADDD        Z12, Z8, Z8
+	VPXORD        Z8, Z4, Z4
+	VPROLD        $0x07, Z4, Z4
+	VPADDD        Z5, Z1, Z1
+	VPXORD        Z1, Z13, Z13
+	VPROLD        $0x10, Z13, Z13
+	VPADDD        Z13, Z9, Z9
+	VPXORD        Z9, Z5, Z5
+	VPROLD        $0x0c, Z5, Z5
+	VPADDD        Z5, Z1, Z1
+	VPXORD        Z1, Z13, Z13
+	VPROLD        $0x08, Z13, Z13
+	VPADDD        Z13, Z9, Z9
+	VPXORD        Z9, Z5, Z5
+	VPROLD        $0x07, Z5, Z5
+	VPADDD        Z6, Z2, Z2
+	VPXORD        Z2, Z14, Z14
+	VPROLD        $0x10, Z14, Z14
+	VPADDD        Z14, Z10, Z10
+	VPXORD        Z10, Z6, Z6
+	VPROLD        $0x0c, Z6, Z6
+	VPADDD        Z6, Z2, Z2
+	VPXORD        Z2, Z14, Z14
+	VPROLD        $0x08, Z14, Z14
+	VPADDD        Z14, Z10, Z10
+	VPXORD        Z10, Z6, Z6
+	VPROLD        $0x07, Z6, Z6
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z3, Z15, Z15
+	VPROLD        $0x10, Z15, Z15
+	VPADDD        Z15, Z11, Z11
+	VPXORD        Z11, Z7, Z7
+	VPROLD        $0x0c, Z7, Z7
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z3, Z15, Z15
+	VPROLD        $0x08, Z15, Z15
+	VPADDD        Z15, Z11, Z11
+	VPXORD        Z11, Z7, Z7
+	VPROLD        $0x07, Z7, Z7
+	VPADDD        Z5, Z0, Z0
+	VPXORD        Z0, Z15, Z15
+	VPROLD        $0x10, Z15, Z15
+	VPADDD        Z15, Z10, Z10
+	VPXORD        Z10, Z5, Z5
+	VPROLD        $0x0c, Z5, Z5
+	VPADDD        Z5, Z0, Z0
+	VPXORD        Z0, Z15, Z15
+	VPROLD        $0x08, Z15, Z15
+	VPADDD        Z15, Z10, Z10
+	VPXORD        Z10, Z5, Z5
+	VPROLD        $0x07, Z5, Z5
+	VPADDD        Z6, Z1, Z1
+	VPXORD        Z1, Z12, Z12
+	VPROLD        $0x10, Z12, Z12
+	VPADDD        Z12, Z11, Z11
+	VPXORD        Z11, Z6, Z6
+	VPROLD        $0x0c, Z6, Z6
+	VPADDD        Z6, Z1, Z1
+	VPXORD        Z1, Z12, Z12
+	VPROLD        $0x08, Z12, Z12
+	VPADDD        Z12, Z11, Z11
+	VPXORD        Z11, Z6, Z6
+	VPROLD        $0x07, Z6, Z6
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z2, Z13, Z13
+	VPROLD        $0x10, Z13, Z13
+	VPADDD        Z13, Z8, Z8
+	VPXORD        Z8, Z7, Z7
+	VPROLD        $0x0c, Z7, Z7
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z2, Z13, Z13
+	VPROLD        $0x08, Z13, Z13
+	VPADDD        Z13, Z8, Z8
+	VPXORD        Z8, Z7, Z7
+	VPROLD        $0x07, Z7, Z7
+	VPADDD        Z4, Z3, Z3
+	VPXORD        Z3, Z14, Z14
+	VPROLD        $0x10, Z14, Z14
+	VPADDD        Z14, Z9, Z9
+	VPXORD        Z9, Z4, Z4
+	VPROLD        $0x0c, Z4, Z4
+	VPADDD        Z4, Z3, Z3
+	VPXORD        Z3, Z14, Z14
+	VPROLD        $0x08, Z14, Z14
+	VPADDD        Z14, Z9, Z9
+	VPXORD        Z9, Z4, Z4
+	VPROLD        $0x07, Z4, Z4
+	VPADDD        Z4, Z0, Z0
+	VPXORD        Z0, Z12, Z12
+	VPROLD        $0x10, Z12, Z12
+	VPADDD        Z12, Z8, Z8
+	VPXORD        Z8, Z4, Z4
+	VPROLD        $0x0c, Z4, Z4
+	VPADDD        Z4, Z0, Z0
+	VPXORD        Z0, Z12, Z12
+	VPROLD        $0x08, Z12, Z12
+	VPADDD        Z12, Z8, Z8
+	VPXORD        Z8, Z4, Z4
+	VPROLD        $0x07, Z4, Z4
+	VPADDD        Z5, Z1, Z1
+	VPXORD        Z1, Z13, Z13
+	VPROLD        $0x10, Z13, Z13
+	VPADDD        Z13, Z9, Z9
+	VPXORD        Z9, Z5, Z5
+	VPROLD        $0x0c, Z5, Z5
+	VPADDD        Z5, Z1, Z1
+	VPXORD        Z1, Z13, Z13
+	VPROLD        $0x08, Z13, Z13
+	VPADDD        Z13, Z9, Z9
+	VPXORD        Z9, Z5, Z5
+	VPROLD        $0x07, Z5, Z5
+	VPADDD        Z6, Z2, Z2
+	VPXORD        Z2, Z14, Z14
+	VPROLD        $0x10, Z14, Z14
+	VPADDD        Z14, Z10, Z10
+	VPXORD        Z10, Z6, Z6
+	VPROLD        $0x0c, Z6, Z6
+	VPADDD        Z6, Z2, Z2
+	VPXORD        Z2, Z14, Z14
+	VPROLD        $0x08, Z14, Z14
+	VPADDD        Z14, Z10, Z10
+	VPXORD        Z10, Z6, Z6
+	VPROLD        $0x07, Z6, Z6
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z3, Z15, Z15
+	VPROLD        $0x10, Z15, Z15
+	VPADDD        Z15, Z11, Z11
+	VPXORD        Z11, Z7, Z7
+	VPROLD        $0x0c, Z7, Z7
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z3, Z15, Z15
+	VPROLD        $0x08, Z15, Z15
+	VPADDD        Z15, Z11, Z11
+	VPXORD        Z11, Z7, Z7
+	VPROLD        $0x07, Z7, Z7
+	VPADDD        Z5, Z0, Z0
+	VPXORD        Z0, Z15, Z15
+	VPROLD        $0x10, Z15, Z15
+	VPADDD        Z15, Z10, Z10
+	VPXORD        Z10, Z5, Z5
+	VPROLD        $0x0c, Z5, Z5
+	VPADDD        Z5, Z0, Z0
+	VPXORD        Z0, Z15, Z15
+	VPROLD        $0x08, Z15, Z15
+	VPADDD        Z15, Z10, Z10
+	VPXORD        Z10, Z5, Z5
+	VPROLD        $0x07, Z5, Z5
+	VPADDD        Z6, Z1, Z1
+	VPXORD        Z1, Z12, Z12
+	VPROLD        $0x10, Z12, Z12
+	VPADDD        Z12, Z11, Z11
+	VPXORD        Z11, Z6, Z6
+	VPROLD        $0x0c, Z6, Z6
+	VPADDD        Z6, Z1, Z1
+	VPXORD        Z1, Z12, Z12
+	VPROLD        $0x08, Z12, Z12
+	VPADDD        Z12, Z11, Z11
+	VPXORD        Z11, Z6, Z6
+	VPROLD        $0x07, Z6, Z6
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z2, Z13, Z13
+	VPROLD        $0x10, Z13, Z13
+	VPADDD        Z13, Z8, Z8
+	VPXORD        Z8, Z7, Z7
+	VPROLD        $0x0c, Z7, Z7
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z2, Z13, Z13
+	VPROLD        $0x08, Z13, Z13
+	VPADDD        Z13, Z8, Z8
+	VPXORD        Z8, Z7, Z7
+	VPROLD        $0x07, Z7, Z7
+	VPADDD        Z4, Z3, Z3
+	VPXORD        Z3, Z14, Z14
+	VPROLD        $0x10, Z14, Z14
+	VPADDD        Z14, Z9, Z9
+	VPXORD        Z9, Z4, Z4
+	VPROLD        $0x0c, Z4, Z4
+	VPADDD        Z4, Z3, Z3
+	VPXORD        Z3, Z14, Z14
+	VPROLD        $0x08, Z14, Z14
+	VPADDD        Z14, Z9, Z9
+	VPXORD        Z9, Z4, Z4
+	VPROLD        $0x07, Z4, Z4
+	VPADDD        Z4, Z0, Z0
+	VPXORD        Z0, Z12, Z12
+	VPROLD        $0x10, Z12, Z12
+	VPADDD        Z12, Z8, Z8
+	VPXORD        Z8, Z4, Z4
+	VPROLD        $0x0c, Z4, Z4
+	VPADDD        Z4, Z0, Z0
+	VPXORD        Z0, Z12, Z12
+	VPROLD        $0x08, Z12, Z12
+	VPADDD        Z12, Z8, Z8
+	VPXORD        Z8, Z4, Z4
+	VPROLD        $0x07, Z4, Z4
+	VPADDD        Z5, Z1, Z1
+	VPXORD        Z1, Z13, Z13
+	VPROLD        $0x10, Z13, Z13
+	VPADDD        Z13, Z9, Z9
+	VPXORD        Z9, Z5, Z5
+	VPROLD        $0x0c, Z5, Z5
+	VPADDD        Z5, Z1, Z1
+	VPXORD        Z1, Z13, Z13
+	VPROLD        $0x08, Z13, Z13
+	VPADDD        Z13, Z9, Z9
+	VPXORD        Z9, Z5, Z5
+	VPROLD        $0x07, Z5, Z5
+	VPADDD        Z6, Z2, Z2
+	VPXORD        Z2, Z14, Z14
+	VPROLD        $0x10, Z14, Z14
+	VPADDD        Z14, Z10, Z10
+	VPXORD        Z10, Z6, Z6
+	VPROLD        $0x0c, Z6, Z6
+	VPADDD        Z6, Z2, Z2
+	VPXORD        Z2, Z14, Z14
+	VPROLD        $0x08, Z14, Z14
+	VPADDD        Z14, Z10, Z10
+	VPXORD        Z10, Z6, Z6
+	VPROLD        $0x07, Z6, Z6
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z3, Z15, Z15
+	VPROLD        $0x10, Z15, Z15
+	VPADDD        Z15, Z11, Z11
+	VPXORD        Z11, Z7, Z7
+	VPROLD        $0x0c, Z7, Z7
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z3, Z15, Z15
+	VPROLD        $0x08, Z15, Z15
+	VPADDD        Z15, Z11, Z11
+	VPXORD        Z11, Z7, Z7
+	VPROLD        $0x07, Z7, Z7
+	VPADDD        Z5, Z0, Z0
+	VPXORD        Z0, Z15, Z15
+	VPROLD        $0x10, Z15, Z15
+	VPADDD        Z15, Z10, Z10
+	VPXORD        Z10, Z5, Z5
+	VPROLD        $0x0c, Z5, Z5
+	VPADDD        Z5, Z0, Z0
+	VPXORD        Z0, Z15, Z15
+	VPROLD        $0x08, Z15, Z15
+	VPADDD        Z15, Z10, Z10
+	VPXORD        Z10, Z5, Z5
+	VPROLD        $0x07, Z5, Z5
+	VPADDD        Z6, Z1, Z1
+	VPXORD        Z1, Z12, Z12
+	VPROLD        $0x10, Z12, Z12
+	VPADDD        Z12, Z11, Z11
+	VPXORD        Z11, Z6, Z6
+	VPROLD        $0x0c, Z6, Z6
+	VPADDD        Z6, Z1, Z1
+	VPXORD        Z1, Z12, Z12
+	VPROLD        $0x08, Z12, Z12
+	VPADDD        Z12, Z11, Z11
+	VPXORD        Z11, Z6, Z6
+	VPROLD        $0x07, Z6, Z6
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z2, Z13, Z13
+	VPROLD        $0x10, Z13, Z13
+	VPADDD        Z13, Z8, Z8
+	VPXORD        Z8, Z7, Z7
+	VPROLD        $0x0c, Z7, Z7
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z2, Z13, Z13
+	VPROLD        $0x08, Z13, Z13
+	VPADDD        Z13, Z8, Z8
+	VPXORD        Z8, Z7, Z7
+	VPROLD        $0x07, Z7, Z7
+	VPADDD        Z4, Z3, Z3
+	VPXORD        Z3, Z14, Z14
+	VPROLD        $0x10, Z14, Z14
+	VPADDD        Z14, Z9, Z9
+	VPXORD        Z9, Z4, Z4
+	VPROLD        $0x0c, Z4, Z4
+	VPADDD        Z4, Z3, Z3
+	VPXORD        Z3, Z14, Z14
+	VPROLD        $0x08, Z14, Z14
+	VPADDD        Z14, Z9, Z9
+	VPXORD        Z9, Z4, Z4
+	VPROLD        $0x07, Z4, Z4
+	VPADDD        Z4, Z0, Z0
+	VPXORD        Z0, Z12, Z12
+	VPROLD        $0x10, Z12, Z12
+	VPADDD        Z12, Z8, Z8
+	VPXORD        Z8, Z4, Z4
+	VPROLD        $0x0c, Z4, Z4
+	VPADDD        Z4, Z0, Z0
+	VPXORD        Z0, Z12, Z12
+	VPROLD        $0x08, Z12, Z12
+	VPADDD        Z12, Z8, Z8
+	VPXORD        Z8, Z4, Z4
+	VPROLD        $0x07, Z4, Z4
+	VPADDD        Z5, Z1, Z1
+	VPXORD        Z1, Z13, Z13
+	VPROLD        $0x10, Z13, Z13
+	VPADDD        Z13, Z9, Z9
+	VPXORD        Z9, Z5, Z5
+	VPROLD        $0x0c, Z5, Z5
+	VPADDD        Z5, Z1, Z1
+	VPXORD        Z1, Z13, Z13
+	VPROLD        $0x08, Z13, Z13
+	VPADDD        Z13, Z9, Z9
+	VPXORD        Z9, Z5, Z5
+	VPROLD        $0x07, Z5, Z5
+	VPADDD        Z6, Z2, Z2
+	VPXORD        Z2, Z14, Z14
+	VPROLD        $0x10, Z14, Z14
+	VPADDD        Z14, Z10, Z10
+	VPXORD        Z10, Z6, Z6
+	VPROLD        $0x0c, Z6, Z6
+	VPADDD        Z6, Z2, Z2
+	VPXORD        Z2, Z14, Z14
+	VPROLD        $0x08, Z14, Z14
+	VPADDD        Z14, Z10, Z10
+	VPXORD        Z10, Z6, Z6
+	VPROLD        $0x07, Z6, Z6
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z3, Z15, Z15
+	VPROLD        $0x10, Z15, Z15
+	VPADDD        Z15, Z11, Z11
+	VPXORD        Z11, Z7, Z7
+	VPROLD        $0x0c, Z7, Z7
+	VPADDD        Z7, Z3, Z3
+	VPXORD        Z3, Z15, Z15
+	VPROLD        $0x08, Z15, Z15
+	VPADDD        Z15, Z11, Z11
+	VPXORD        Z11, Z7, Z7
+	VPROLD        $0x07, Z7, Z7
+	VPADDD        Z5, Z0, Z0
+	VPXORD        Z0, Z15, Z15
+	VPROLD        $0x10, Z15, Z15
+	VPADDD        Z15, Z10, Z10
+	VPXORD        Z10, Z5, Z5
+	VPROLD        $0x0c, Z5, Z5
+	VPADDD        Z5, Z0, Z0
+	VPXORD        Z0, Z15, Z15
+	VPROLD        $0x08, Z15, Z15
+	VPADDD        Z15, Z10, Z10
+	VPXORD        Z10, Z5, Z5
+	VPROLD        $0x07, Z5, Z5
+	VPADDD        Z6, Z1, Z1
+	VPXORD        Z1, Z12, Z12
+	VPROLD        $0x10, Z12, Z12
+	VPADDD        Z12, Z11, Z11
+	VPXORD        Z11, Z6, Z6
+	VPROLD        $0x0c, Z6, Z6
+	VPADDD        Z6, Z1, Z1
+	VPXORD        Z1, Z12, Z12
+	VPROLD        $0x08, Z12, Z12
+	VPADDD        Z12, Z11, Z11
+	VPXORD        Z11, Z6, Z6
+	VPROLD        $0x07, Z6, Z6
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z2, Z13, Z13
+	VPROLD        $0x10, Z13, Z13
+	VPADDD        Z13, Z8, Z8
+	VPXORD        Z8, Z7, Z7
+	VPROLD        $0x0c, Z7, Z7
+	VPADDD        Z7, Z2, Z2
+	VPXORD        Z2, Z13, Z13
+	VPROLD        $0x08, Z13, Z13
+	VPADDD        Z13, Z8, Z8
+	VPXORD        Z8, Z7, Z7
+	VPROLD        $0x07, Z7, Z7
+	VPADDD        Z4, Z3, Z3
+	VPXORD        Z3, Z14, Z14
+	VPROLD        $0x10, Z14, Z14
+	VPADDD        Z14, Z9, Z9
+	VPXORD        Z9, Z4, Z4
+	VPROLD        $0x0c, Z4, Z4
+	VPADDD        Z4, Z3, Z3
+	VPXORD        Z3, Z14, Z14
+	VPROLD        $0x08, Z14, Z14
+	VPADDD        Z14, Z9, Z9
+	VPXORD        Z9, Z4, Z4
+	VPROLD        $0x07, Z4, Z4
+	VEXTRACTI32X4 $0x00, Z0, (AX)
+	VEXTRACTI32X4 $0x01, Z0, 256(AX)
+	VEXTRACTI32X4 $0x02, Z0, 512(AX)
+	VEXTRACTI32X4 $0x03, Z0, 768(AX)
+	VEXTRACTI32X4 $0x00, Z1, 16(AX)
+	VEXTRACTI32X4 $0x01, Z1, 272(AX)
+	VEXTRACTI32X4 $0x02, Z1, 528(AX)
+	VEXTRACTI32X4 $0x03, Z1, 784(AX)
+	VEXTRACTI32X4 $0x00, Z2, 32(AX)
+	VEXTRACTI32X4 $0x01, Z2, 288(AX)
+	VEXTRACTI32X4 $0x02, Z2, 544(AX)
+	VEXTRACTI32X4 $0x03, Z2, 800(AX)
+	VEXTRACTI32X4 $0x00, Z3, 48(AX)
+	VEXTRACTI32X4 $0x01, Z3, 304(AX)
+	VEXTRACTI32X4 $0x02, Z3, 560(AX)
+	VEXTRACTI32X4 $0x03, Z3, 816(AX)
+	VPADDD.BCST   (CX), Z4, Z4
+	VEXTRACTI32X4 $0x00, Z4, 64(AX)
+	VEXTRACTI32X4 $0x01, Z4, 320(AX)
+	VEXTRACTI32X4 $0x02, Z4, 576(AX)
+	VEXTRACTI32X4 $0x03, Z4, 832(AX)
+	VPADDD.BCST   4(CX), Z5, Z5
+	VEXTRACTI32X4 $0x00, Z5, 80(AX)
+	VEXTRACTI32X4 $0x01, Z5, 336(AX)
+	VEXTRACTI32X4 $0x02, Z5, 592(AX)
+	VEXTRACTI32X4 $0x03, Z5, 848(AX)
+	VPADDD.BCST   8(CX), Z6, Z6
+	VEXTRACTI32X4 $0x00, Z6, 96(AX)
+	VEXTRACTI32X4 $0x01, Z6, 352(AX)
+	VEXTRACTI32X4 $0x02, Z6, 608(AX)
+	VEXTRACTI32X4 $0x03, Z6, 864(AX)
+	VPADDD.BCST   12(CX), Z7, Z7
+	VEXTRACTI32X4 $0x00, Z7, 112(AX)
+	VEXTRACTI32X4 $0x01, Z7, 368(AX)
+	VEXTRACTI32X4 $0x02, Z7, 624(AX)
+	VEXTRACTI32X4 $0x03, Z7, 880(AX)
+	VPADDD.BCST   16(CX), Z8, Z8
+	VEXTRACTI32X4 $0x00, Z8, 128(AX)
+	VEXTRACTI32X4 $0x01, Z8, 384(AX)
+	VEXTRACTI32X4 $0x02, Z8, 640(AX)
+	VEXTRACTI32X4 $0x03, Z8, 896(AX)
+	VPADDD.BCST   20(CX), Z9, Z9
+	VEXTRACTI32X4 $0x00, Z9, 144(AX)
+	VEXTRACTI32X4 $0x01, Z9, 400(AX)
+	VEXTRACTI32X4 $0x02, Z9, 656(AX)
+	VEXTRACTI32X4 $0x03, Z9, 912(AX)
+	VPADDD.BCST   24(CX), Z10, Z10
+	VEXTRACTI32X4 $0x00, Z10, 160(AX)
+	VEXTRACTI32X4 $0x01, Z10, 416(AX)
+	VEXTRACTI32X4 $0x02, Z10, 672(AX)
+	VEXTRACTI32X4 $0x03, Z10, 928(AX)
+	VPADDD.BCST   28(CX), Z11, Z11
+	VEXTRACTI32X4 $0x00, Z11, 176(AX)
+	VEXTRACTI32X4 $0x01, Z11, 432(AX)
+	VEXTRACTI32X4 $0x02, Z11, 688(AX)
+	VEXTRACTI32X4 $0x03, Z11, 944(AX)
+	VEXTRACTI32X4 $0x00, Z12, 192(AX)
+	VEXTRACTI32X4 $0x01, Z12, 448(AX)
+	VEXTRACTI32X4 $0x02, Z12, 704(AX)
+	VEXTRACTI32X4 $0x03, Z12, 960(AX)
+	VEXTRACTI32X4 $0x00, Z13, 208(AX)
+	VEXTRACTI32X4 $0x01, Z13, 464(AX)
+	VEXTRACTI32X4 $0x02, Z13, 720(AX)
+	VEXTRACTI32X4 $0x03, Z13, 976(AX)
+	VEXTRACTI32X4 $0x00, Z14, 224(AX)
+	VEXTRACTI32X4 $0x01, Z14, 480(AX)
+	VEXTRACTI32X4 $0x02, Z14, 736(AX)
+	VEXTRACTI32X4 $0x03, Z14, 992(AX)
+	VEXTRACTI32X4 $0x00, Z15, 240(AX)
+	VEXTRACTI32X4 $0x01, Z15, 496(AX)
+	VEXTRACTI32X4 $0x02, Z15, 752(AX)
+	VEXTRACTI32X4 $0x03, Z15, 1008(AX)
+	VZEROUPPER
+	RET
+
+DATA counters<>+0(SB)/4, $0x00000000
+DATA counters<>+4(SB)/4, $0x00000001
+DATA counters<>+8(SB)/4, $0x00000002
+DATA counters<>+12(SB)/4, $0x00000003
+DATA counters<>+16(SB)/4, $0x00000004
+DATA counters<>+20(SB)/4, $0x00000005
+DATA counters<>+24(SB)/4, $0x00000006
+DATA counters<>+28(SB)/4, $0x00000007
+DATA counters<>+32(SB)/4, $0x00000008
+DATA counters<>+36(SB)/4, $0x00000009
+DATA counters<>+40(SB)/4, $0x0000000a
+DATA counters<>+44(SB)/4, $0x0000000b
+DATA counters<>+48(SB)/4, $0x0000000c
+DATA counters<>+52(SB)/4, $0x0000000d
+DATA counters<>+56(SB)/4, $0x0000000e
+DATA counters<>+60(SB)/4, $0x0000000f
+GLOBL counters<>(SB), RODATA|NOPTR, $64
+
+DATA word_0000000061707865<>+0(SB)/8, $0x0000000061707865
+GLOBL word_0000000061707865<>(SB), RODATA|NOPTR, $8
+
+DATA word_000000003320646e<>+0(SB)/8, $0x000000003320646e
+GLOBL word_000000003320646e<>(SB), RODATA|NOPTR, $8
+
+DATA word_0000000079622d32<>+0(SB)/8, $0x0000000079622d32
+GLOBL word_0000000079622d32<>(SB), RODATA|NOPTR, $8
+
+DATA word_000000006b206574<>+0(SB)/8, $0x000000006b206574
+GLOBL word_000000006b206574<>(SB), RODATA|NOPTR, $8

@@ -45,3 +45,14 @@ func LaplaceRound(dst []int64, words []uint64, scale float64) int {
 	}
 	return n - 8*laplaceRoundAVX512(&dst[0], &words[:n][0], n/8, scale)
 }
+
+// ChaCha8 sets out to the words that chacha8rand (c2sp.org/chacha8rand) makes of one
+// key, and reports true; or false where there is no kernel. The first 124 are its
+// output, the last four the next key.
+func ChaCha8(out *[128]uint64, key *[4]uint64) bool {
+	if use != avx512 {
+		return false
+	}
+	chacha8AVX512(out, key)
+	return true
+}

@@ -258,3 +258,23 @@ func needColumns(col []int32, n int) {
 		panic("kern: a column lies outside the row")
 	}
 }
+
+// coefFast makes the first coefficients, a multiple of eight, and returns how many.
+func coefFast(dst, c, s []float64, unit float64) int {
+	n := len(dst) &^ 7
+	if use == plain || n == 0 {
+		return 0
+	}
+	d, cp, sp := &dst[0], &c[:n][0], &s[:n][0]
+	switch wide := use == avx512; {
+	case unit == 0 && wide:
+		coefPlainAVX512(d, cp, sp, n)
+	case unit == 0:
+		coefPlainAVX2(d, cp, sp, n)
+	case wide:
+		coefAVX512(d, cp, sp, n, unit, 1/unit)
+	default:
+		coefAVX2(d, cp, sp, n, unit, 1/unit)
+	}
+	return n
+}

@@ -13,3 +13,4 @@ func axpyManyFast([]float64, []float64, int, []float32, int, []int32, int, int) 
 func pointFast(int, []float64, []float64) bool                                       { return false }
 func dotSparseFast(*[8]float64, []int32, []float32, []float64) bool                  { return false }
 func axpySparseFast([]float64, float64, []int32, []float32) bool                     { return false }
+func coefFast([]float64, []float64, []float64, float64) int                          { return 0 }

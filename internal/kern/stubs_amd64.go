@@ -68,6 +68,12 @@ func sigmoidAVX512(dst *float64, z *float64, n int)
 func softplusAVX512(dst *float64, z *float64, n int)
 
 //go:noescape
+func coefAVX512(dst *float64, c *float64, s *float64, n int, unit float64, inv float64)
+
+//go:noescape
+func coefPlainAVX512(dst *float64, c *float64, s *float64, n int)
+
+//go:noescape
 func sweepAVX512(p *float32, n int) float64
 
 //go:noescape
@@ -128,6 +134,12 @@ func sigmoidAVX2(dst *float64, z *float64, n int)
 func softplusAVX2(dst *float64, z *float64, n int)
 
 //go:noescape
+func coefAVX2(dst *float64, c *float64, s *float64, n int, unit float64, inv float64)
+
+//go:noescape
+func coefPlainAVX2(dst *float64, c *float64, s *float64, n int)
+
+//go:noescape
 func sweepAVX2(p *float32, n int) float64
 
 //go:noescape
@@ -159,3 +171,6 @@ func laplaceAVX512(dst *float64, words *uint64, groups int, scale float64)
 
 //go:noescape
 func laplaceRoundAVX512(dst *int64, words *uint64, groups int, scale float64) int
+
+//go:noescape
+func chacha8AVX512(out *[128]uint64, key *[4]uint64)

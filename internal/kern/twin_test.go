@@ -144,6 +144,14 @@ func FuzzPointwise(f *testing.F) {
 			twins(t, name, z, func(dst []float64) { fn(dst, z) })
 			twins(t, name+" in place", z, func(dst []float64) { fn(dst, dst) })
 		}
+		c := make([]float64, size)
+		for i := range c {
+			c[i] = strange(r, []int{3, 10, 1000}[seed%3])
+		}
+		for _, unit := range []float64{0, 0x1p-22, 1, 0x1p-900, 0x1p900} {
+			twins(t, "Coef", z, func(dst []float64) { Coef(dst, c, z, unit) })
+			twins(t, "Coef in place", z, func(dst []float64) { Coef(dst, c, dst, unit) })
+		}
 	})
 }
 

@@ -131,9 +131,7 @@ func (s *Source) AddGaussian(dst []int64, scale float64) {
 	for len(dst) > 0 {
 		n := min(batch, (len(dst)+1)&^1)
 		pos := st.pos
-		for i := range words[:n] {
-			words[i] = st.word()
-		}
+		st.words(words[:n])
 		for i := 0; i < n; {
 			i += kern.GaussianRound(out[i:n], words[i:n], scale)
 			for end := min(i+16, n); i < end; i += 2 {
@@ -206,9 +204,7 @@ func (s *Source) AddLaplace(dst []int64, scale float64) {
 	for len(dst) > 0 {
 		n := min(batch, len(dst))
 		pos := st.pos
-		for i := range words[:n] {
-			words[i] = st.word()
-		}
+		st.words(words[:n])
 		for i := 0; i < n; {
 			i += kern.LaplaceRound(out[i:n], words[i:n], scale)
 			for end := min(i+8, n); i < end; i++ {

@@ -36,12 +36,14 @@ func main() {
 		margins(m, true, absolute)
 		margins(m, true, square)
 		pointwise(m)
+		coef(m)
 		yardsticks(m)
 	}
 	sparse()
 	dot5()
 	axpy5()
 	random()
+	chacha8()
 	Generate()
 }
 

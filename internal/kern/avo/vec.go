@@ -354,3 +354,69 @@ func stopUnless(ok reg.OpmaskVirtual) {
 	CMPL(b, U32(0xFF))
 	JNE(LabelRef("stop"))
 }
+
+// coef is Coef of kern for n that is a multiple of 8, with a unit, or, plain, without.
+func coef(m machine) {
+	for _, plain := range []bool{false, true} {
+		if plain {
+			TEXT("coefPlain"+m.name, 4, "func(dst *float64, c *float64, s *float64, n int)")
+		} else {
+			TEXT("coef"+m.name, 4, "func(dst *float64, c *float64, s *float64, n int, unit float64, inv float64)")
+		}
+		Pragma("noescape")
+		dst, c, s, n := gp("dst"), gp("c"), gp("s"), gp("n")
+		none, size, most := m.vec(), m.bits(1<<63-1), m.constant(math.MaxFloat64)
+		zero(none)
+		unit, inv := m.vec(), m.vec()
+		if !plain {
+			for _, p := range []struct {
+				name string
+				to   reg.VecVirtual
+			}{{"unit", unit}, {"inv", inv}} {
+				at, err := Param(p.name).Resolve()
+				if err != nil {
+					panic(err)
+				}
+				VBROADCASTSD(at.Addr, p.to)
+			}
+		}
+		Label("loop")
+		w, x := m.vec(), m.vec()
+		VMOVUPD(Mem{Base: c}, w)
+		VMULPD(Mem{Base: s}, w, x)
+		a, b := w, none     // what compares true keeps x
+		predicate := Imm(4) // not equal, true for NaN
+		if !plain {
+			VMULPD(inv, x, x)
+			if m.wide {
+				VRNDSCALEPD(Imm(11), x, x) // toward zero
+			} else {
+				VROUNDPD(Imm(11), x, x)
+			}
+			abs := m.vec()
+			VANDPD(size, x, abs)
+			a, b, predicate = abs, most, Imm(18) // at most, false for NaN
+		}
+		if m.wide {
+			k := K()
+			VCMPPD(predicate, b, a, k)
+			VMOVAPD_Z(x, k, x)
+		} else {
+			k := YMM()
+			VCMPPD(predicate, b, a, k)
+			VANDPD(k, x, x)
+		}
+		if !plain {
+			VMULPD(unit, x, x)
+			VADDPD(none, x, x)
+		}
+		VMOVUPD(x, Mem{Base: dst})
+		for _, p := range []reg.GPVirtual{dst, c, s} {
+			ADDQ(U8(8*m.doubles()), p)
+		}
+		SUBQ(U8(m.doubles()), n)
+		JNZ(LabelRef("loop"))
+		VZEROUPPER()
+		RET()
+	}
+}

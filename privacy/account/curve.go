@@ -47,7 +47,7 @@ func boundedRangeRDP(alpha, epsilon float64) float64 {
 	most := math.Min(alpha*epsilon*epsilon/8, epsilon)
 	var v float64
 	switch x := alpha * epsilon; {
-	case x < 1e-4 || t < 1e-6: // the next term is below 1e-9 of this one
+	case x < 1e-4 || t < 1e-6 || epsilon > 1e6: // the next term is below 1e-5 of this one
 		return most * (1 + slack)
 	case x < 20:
 		lead := alpha * logSinhc(x)

@@ -14,6 +14,7 @@ type lossPair struct {
 	span       float64    // where above 0, the rest has a density e^{logDensity − l/2} on |l| < span
 	logDensity float64
 	reach      float64 // the largest loss of the rest
+	own        bool    // whether it is that of the mechanisms themselves
 }
 
 type lossAtom struct{ loss, logWeight float64 }
@@ -22,7 +23,8 @@ type lossAtom struct{ loss, logWeight float64 }
 const (
 	pairLeastSigma = 0.02
 	pairMostLoss   = 1e4
-	pairMostAtoms  = 64
+	pairMostOrder  = 1 << 20
+	pairMostAtoms  = 32
 )
 
 // pair is that of all contents together: Gaussians are one Gaussian, a single
@@ -53,23 +55,34 @@ func (in contents) pair() (*lossPair, bool) {
 		p.atoms = nil
 		p.reach = s
 	default:
-		p.atoms, p.reach = responses(in.pure, in.total)
+		var grouped bool
+		p.atoms, p.reach, grouped = responses(in.pure, in.total)
+		p.own = in.exact && !grouped
+		return p, true
 	}
+	p.own = in.exact
 	return p, true
 }
 
 // responses is the loss under B of randomised responses, count of each ε. Where
-// they have too many outcomes, 2, 4, … of them are replaced by one of their sum, or
-// all by one of the total, which dominates.
-func responses(pure map[float64]float64, total float64) (atoms []lossAtom, reach float64) {
-	most := math.Floor(math.Pow(pairMostAtoms, 1/math.Max(1, float64(len(pure)))) * (1 + 1e-9))
-	if most < 3 {
-		pure = map[float64]float64{total: 1}
+// they have too many outcomes they are grouped: 2, 4, … of them are replaced by one
+// of their sum, or all by one of the total, which dominates.
+func responses(pure map[float64]float64, total float64) (atoms []lossAtom, reach float64, grouped bool) {
+	outcomes := 1.0
+	for _, count := range pure {
+		outcomes *= count + 1
+	}
+	most := float64(pairMostAtoms)
+	if outcomes > most { // an equal share of outcomes for each ε
+		grouped = true
+		if most = math.Floor(math.Pow(most, 1/float64(len(pure))) * (1 + 1e-9)); most < 3 {
+			pure = map[float64]float64{total: 1}
+		}
 	}
 	atoms = []lossAtom{{0, 0}}
 	for _, epsilon := range sortedKeys(pure) {
 		count := pure[epsilon]
-		for count > most-1 {
+		for count+1 > most && count > 1 {
 			epsilon, count = 2*epsilon, math.Ceil(count/2)
 		}
 		up := -log1pExp(epsilon) // ln B(+ε); B(−ε) is e^ε times that
@@ -84,7 +97,7 @@ func responses(pure map[float64]float64, total float64) (atoms []lossAtom, reach
 		atoms = next
 		reach += count * epsilon
 	}
-	return atoms, reach
+	return atoms, reach, grouped
 }
 
 // A test is a function of the loss l whose expectation under B is e^{(α−1)D} − 1:
@@ -93,7 +106,6 @@ type lossTest struct {
 	alpha, q      float64
 	logQ, logRest float64
 	log           func(t *lossTest, l float64) float64
-	falling       bool // whether the power of ρ is negative
 }
 
 // sampledRDP is the divergence of order α of the pair's release on a sample of
@@ -101,11 +113,11 @@ type lossTest struct {
 //
 //	1/(α−1) ln( 1 + E_B[(ρ^α − 1)(1 − ρ^{1−α}); l > 0] )
 //
-// (PROOFS.md#fixed-pair), and under add-or-remove, by Poisson sampling, the larger of
+// (PROOFS.md#fixed-pair), and under add-or-remove, by Poisson sampling,
 //
-//	1/(α−1) ln( 1 + E_B[ρ^α − 1 − α(ρ−1)] ),  1/(α−1) ln( 1 + E_B[ρ^{1−α} − 1 + (α−1)(ρ−1)] )
+//	1/(α−1) ln( 1 + E_B[ρ^α − 1 − α(ρ−1)] )
 //
-// (PROOFS.md#poisson-pair).
+// where a record is removed, and no more where one is added (PROOFS.md#poisson-pair).
 func (p *lossPair) sampledRDP(alpha, q float64, fixed bool) float64 {
 	t := lossTest{alpha: alpha, q: q, logQ: math.Log(q), logRest: math.Log1p(-q)}
 	if fixed {
@@ -113,9 +125,7 @@ func (p *lossPair) sampledRDP(alpha, q float64, fixed bool) float64 {
 		return p.rdp(&t, true)
 	}
 	t.log = (*lossTest).removed
-	removed := p.rdp(&t, false)
-	t.log, t.falling = (*lossTest).added, true
-	return math.Max(removed, p.rdp(&t, false))
+	return p.rdp(&t, false)
 }
 
 func (p *lossPair) rdp(t *lossTest, positive bool) float64 {
@@ -147,15 +157,15 @@ func (p *lossPair) rdp(t *lossTest, positive bool) float64 {
 }
 
 // gaussian is ln E of the test at the loss u/σ − 1/(2σ²) + shift of a standard
-// normal u. Its test grows by at most α/σ per unit of u, to both sides, so that
-// beyond the ends below less than 1e-35 of the integral remains.
+// normal u. The test grows with u by at most α/σ per unit, and below its zero it is
+// nearly flat, so that beyond the ends less than 1e-35 of the integral remains.
 func (p *lossPair) gaussian(t *lossTest, shift float64, positive bool) float64 {
-	const reach = 13
+	const reach = 13.0
 	loss := func(u float64) float64 { return (u-0.5/p.sigma)/p.sigma + shift }
 	zero := 0.5/p.sigma - shift*p.sigma // where the loss is 0
-	from, to := -reach-t.alpha/p.sigma, reach+t.alpha/p.sigma
+	from, to := -reach, reach+t.alpha/p.sigma
 	if positive {
-		from, to = zero, math.Max(to, zero+reach)
+		from, to = math.Max(zero, from), math.Max(to, zero+reach)
 	}
 	in := integral{
 		log: func(u float64) float64 { return t.log(t, loss(u)) - u*u/2 },
@@ -166,7 +176,7 @@ func (p *lossPair) gaussian(t *lossTest, shift float64, positive bool) float64 {
 		fine: func(a, b float64) bool {
 			return b-a <= math.Min(1, 2*p.sigma) && (b-a)*t.slope(loss(a), loss(b), true) <= 10*p.sigma
 		},
-		peaks: []float64{-1.5, 1.5, zero + 1, t.alpha / p.sigma, -t.alpha / p.sigma},
+		peaks: []float64{-1.5, 1.5, zero + 1, t.alpha / p.sigma},
 	}
 	if positive || zero <= from || zero >= to {
 		return in.between(from, to) - math.Log(2*math.Pi)/2
@@ -178,17 +188,14 @@ func (p *lossPair) gaussian(t *lossTest, shift float64, positive bool) float64 {
 }
 
 // slope is how fast, per unit of loss, the logarithm of what is not smooth in the
-// test between losses a < b of one sign can change: the power ρ^α or ρ^{1−α}, with
-// slope α·p, p the share of q·e^l in ρ, until the other terms lead or, where the
-// power leads, until they can be forgotten beside it. A Gaussian's density smooths
-// a leading power, as the two make another Gaussian about.
+// test between losses a < b of one sign can change: the power of ρ, with slope α·p,
+// p the share of q·e^l in ρ, until the other terms lead or, where the power leads,
+// until they can be forgotten beside it. A Gaussian's density smooths a leading
+// power, as the two make another Gaussian about.
 func (t *lossTest) slope(a, b float64, gaussian bool) float64 {
 	near, power := a, b > 0
 	if b <= 0 {
 		near = b
-	}
-	if t.falling {
-		power = !power
 	}
 	if (gaussian || !power) && (t.alpha-1)*math.Abs(t.logRatio(near)) > 40 {
 		return 0
@@ -220,34 +227,6 @@ func (t *lossTest) removed(l float64) float64 {
 	return logBernoulli(t.alpha, t.q, t.logQ, t.logRest, l)
 }
 
-// added is ln[ρ^{−t} − 1 + t(ρ−1)] with t = α−1: the two parts
-// (ρ^{−t} − 1 + t ln ρ) + t(ρ − 1 − ln ρ) are positive.
-func (t *lossTest) added(l float64) float64 {
-	power, lr := t.alpha-1, t.logRatio(l)
-	if l > 600 {
-		return math.Log(power) + l + t.logQ // t(ρ−1) leads, and bounds
-	}
-	if v := -power * lr; v > 600 {
-		return v + 1e-15
-	}
-	x := t.q * math.Expm1(l)
-	return math.Log(expm1x(-power*lr) + power*lessLog1p(x, lr))
-}
-
-// lessLog1p is x − ln(1+x), where the logarithm is known.
-func lessLog1p(x, log float64) float64 {
-	if math.Abs(x) > 0.1 {
-		return x - log
-	}
-	term := x * x
-	total := term / 2
-	for k := 3.0; math.Abs(term) > 1e-18*total; k++ {
-		term *= -x
-		total += term / k
-	}
-	return total
-}
-
 // An integral is of e^log, by Gauss–Legendre rules of 16 points on panels that are
 // fine. Where a panel of any width cannot matter its bound,
 // width·e^most, is taken instead, which is never too small.
@@ -270,6 +249,9 @@ func (in *integral) between(a, b float64) float64 {
 		if a < x && x < b {
 			look(x)
 		}
+	}
+	if math.IsNaN(lead) { // a number overflowed
+		return math.Inf(1)
 	}
 	total := newLogSum()
 	in.add(&total, lead, a, b)

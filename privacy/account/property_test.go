@@ -24,12 +24,17 @@ func anyPrivate() *rapid.Generator[privacy.Event] {
 	gauss := rapid.Map(logRange(0.3, 300), func(s float64) privacy.Event { return privacy.Gaussian{Sigma: s} })
 	lap := rapid.Map(logRange(0.3, 300), func(b float64) privacy.Event { return privacy.Laplace{Scale: b} })
 	pure := rapid.Map(logRange(1e-3, 3), func(e float64) privacy.Event { return privacy.PureDP{Epsilon: e} })
+	search := rapid.Custom(func(t *rapid.T) privacy.Event {
+		return privacy.AboveThreshold{Threshold: logRange(0.3, 300).Draw(t, "threshold"), Query: logRange(0.3, 300).Draw(t, "query"), Max: 3}
+	})
+	choice := rapid.Map(logRange(1e-3, 3), func(e float64) privacy.Event { return privacy.Select{Epsilon: e} })
+	approx := rapid.Map(logRange(1e-3, 3), func(e float64) privacy.Event { return privacy.ApproxDP{Epsilon: e, Delta: 1e-14} })
 	sampledOf := func(of *rapid.Generator[privacy.Event]) *rapid.Generator[privacy.Event] {
 		return rapid.Custom(func(t *rapid.T) privacy.Event {
 			return privacy.PoissonSampled{Rate: logRange(1e-5, 1).Draw(t, "rate"), Of: of.Draw(t, "of")}
 		})
 	}
-	leaf := rapid.OneOf(gauss, lap, pure, sampledOf(gauss), sampledOf(lap), sampledOf(pure))
+	leaf := rapid.OneOf(gauss, lap, pure, search, choice, approx, sampledOf(rapid.OneOf(gauss, lap, pure, search, choice, approx)))
 	return rapid.Custom(func(t *rapid.T) privacy.Event {
 		parts := make(privacy.Composed, rapid.IntRange(1, 3).Draw(t, "parts"))
 		for i := range parts {
@@ -515,9 +520,12 @@ func TestBars(t *testing.T) {
 func TestExtremes(t *testing.T) {
 	for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
 		for _, v := range []float64{math.SmallestNonzeroFloat64, 1e-200, 1e-3, 1, 1e3, 1e200, math.MaxFloat64} {
-			for _, leaf := range []privacy.Event{privacy.Gaussian{Sigma: v}, privacy.Laplace{Scale: v}, privacy.PureDP{Epsilon: v}} {
+			for _, leaf := range []privacy.Event{privacy.Gaussian{Sigma: v}, privacy.Laplace{Scale: v}, privacy.PureDP{Epsilon: v},
+				privacy.Select{Epsilon: v}, privacy.AboveThreshold{Threshold: v, Query: 1, Max: 1}, privacy.AboveThreshold{Threshold: 1, Query: v, Max: 1},
+				privacy.ApproxDP{Epsilon: v, Delta: 1e-300}, privacy.Composed{privacy.Gaussian{Sigma: v}, privacy.PureDP{Epsilon: 1}}} {
 				for _, e := range []privacy.Event{
-					leaf, privacy.Repeated{Count: math.MaxInt, Of: privacy.Repeated{Count: math.MaxInt, Of: leaf}},
+					leaf, privacy.FixedSampled{M: 1, N: math.MaxInt, Of: leaf}, privacy.FixedSampled{M: math.MaxInt - 1, N: math.MaxInt, Of: leaf},
+					privacy.FixedSampled{M: 1, N: 2, Of: privacy.Repeated{Count: math.MaxInt, Of: leaf}}, privacy.Repeated{Count: math.MaxInt, Of: privacy.Repeated{Count: math.MaxInt, Of: leaf}},
 					privacy.PoissonSampled{Rate: 0.5, Of: leaf}, privacy.PoissonSampled{Rate: math.SmallestNonzeroFloat64, Of: leaf},
 					privacy.PoissonSampled{Rate: math.Nextafter(1, 0), Of: leaf},
 				} {

@@ -92,6 +92,9 @@ func nested(e privacy.Event) bool {
 
 // amplifyPure: ln(1 + q(e^ε − 1)), rounded up. PROOFS.md#poisson-pure.
 func amplifyPure(q, epsilon float64) float64 {
+	if q >= 1 || math.IsInf(epsilon, 1) {
+		return epsilon
+	}
 	v := math.Log1p(q * math.Expm1(epsilon))
 	if epsilon > 700 {
 		rest := math.Log1p(-q)

@@ -31,7 +31,8 @@ func (s sampling) curve() (key any, one curve, leak float64, why string) {
 	c := &sampledCurve{sampling: s, inner: in.curve}
 	rests := anchors{"sampled-mixture": true}
 	rests.note(in.curve.rests.list()...)
-	if c.pair, ok = in.pair(); ok {
+	if p, ok := in.pair(); ok && s.rate < 1 {
+		c.pair = p
 		rests.note("dominating-pairs")
 		if s.fixed {
 			rests.note("fixed-pair")
@@ -44,15 +45,19 @@ func (s sampling) curve() (key any, one curve, leak float64, why string) {
 	}
 	// Where the pair is that of the mechanisms themselves, no lemma does better. A
 	// lemma says nothing of what leaks.
-	if c.lemma = !in.exact && in.leak.up() == 0; c.lemma {
+	own := c.pair != nil && c.pair.own
+	if c.lemma = !own && in.leak.up() == 0; c.lemma {
 		c.known = []float64{0, 0}
+		if c.epsilon = in.total; in.precision.up() > 0 {
+			c.epsilon = math.Inf(1)
+		}
 		if s.fixed {
 			rests.note("fixed-lemma")
 		} else {
 			rests.note("poisson-lemma")
 		}
 	}
-	return fmt.Sprintf("%#v", s), curve{c, rests.list(), !in.exact || c.pair == nil}, leak, ""
+	return fmt.Sprintf("%#v", s), curve{c, rests.list(), !own}, leak, ""
 }
 
 // contents are what was asked of one sample.
@@ -93,17 +98,18 @@ func contentsOf(e privacy.Event) (in contents, ok bool) {
 		return nil
 	})
 	in.total = total.up()
-	in.exact = in.exact || in.count == 1 && (in.only.laplace || in.only.bounded)
+	in.exact = in.exact || in.count == 1 && in.only.laplace
 	return in, err == nil
 }
 
 // A sampledCurve is the least of several bounds.
 type sampledCurve struct {
 	sampling
-	inner *rdpCurve
-	pair  *lossPair // nil for none
-	lemma bool
-	known []float64 // (l−1)·D_l of the inner curve at whole orders l, as far as evaluated
+	inner   *rdpCurve
+	pair    *lossPair // nil for none
+	lemma   bool
+	epsilon float64   // of pure privacy, for the lemma
+	known   []float64 // (l−1)·D_l of the inner curve at whole orders l, as far as evaluated
 }
 
 // lemmaOrders is the last whole order for which a lemma's sum is evaluated.
@@ -111,13 +117,13 @@ const lemmaOrders = 256
 
 func (c *sampledCurve) at(alpha float64) float64 {
 	least := mixedRDP(alpha, c.rate, c.inner.at(alpha))
-	if c.pair != nil {
+	if c.pair != nil && alpha <= pairMostOrder {
 		least = math.Min(least, c.pair.sampledRDP(alpha, c.rate, c.fixed))
 	}
 	if c.lemma && alpha <= lemmaOrders {
 		least = math.Min(least, c.chord(alpha))
 	}
-	return least
+	return math.Max(least, math.SmallestNonzeroFloat64)
 }
 
 // chord is the lemma's bound: at a broken order between those of whole ones,
@@ -142,20 +148,9 @@ func (c *sampledCurve) whole(alpha float64) float64 {
 	}
 	moment := func(l int) float64 { return c.known[l] }
 	if c.fixed {
-		most := math.Inf(1)
-		if epsilon := c.pureEpsilon(); epsilon < 700 {
-			most = epsilon
-		}
-		return fixedLemma(int(alpha), c.rate, moment, most)
+		return fixedLemma(int(alpha), c.rate, moment, c.epsilon)
 	}
 	return poissonLemma(int(alpha), c.rate, moment)
-}
-
-func (c *sampledCurve) pureEpsilon() float64 {
-	if in, ok := contentsOf(c.of); ok && in.precision.up() == 0 {
-		return in.total
-	}
-	return math.Inf(1)
 }
 
 // mixedRDP: by joint convexity a sample of rate q has e^{(α−1)D} ≤ 1 − q + q·e^{(α−1)d},
@@ -164,8 +159,8 @@ func (c *sampledCurve) pureEpsilon() float64 {
 func mixedRDP(alpha, q, d float64) float64 {
 	x := (alpha - 1) * d
 	switch {
-	case math.IsInf(x, 1):
-		return x
+	case math.IsInf(x, 1) || q >= 1:
+		return d
 	case x < 40:
 		v := math.Log1p(q*math.Expm1(x)) / (alpha - 1) * (1 + slack)
 		return math.Min(d, math.Max(v, math.SmallestNonzeroFloat64))

@@ -14,7 +14,7 @@ import (
 //	n_1     = ⌈2√κ·ln √κ⌉, n_k = 2^k⌈√κ·ln 2^{p+2}⌉ for k ≥ 2   (4.7)
 //	α^(k)   = α/4^k for k ≥ 2, α^(1) = α
 //	β^(k)   = (1−√(α^(k)μ))/(1+√(α^(k)μ))
-//	κ       = L/μ = 1/(αμ);  p = 1
+//	κ       = L/μ;  p = 1
 //
 // P1 asks for n_1 ≥ 1; the length is that of its experiments. The last stage ends with
 // T. The default T has the least bound (4.8), with the factor 2 that P1 lost (S-1a).

@@ -23,7 +23,7 @@ import (
 //	P1        here
 //	T, α      Steps, Rate
 //	μ         Mu
-//	L         1/α: a step size says which curvature is counted on
+//	L         Smooth; without it 1/α: a step size says which curvature is counted on
 //	S_1       2·Clip under replace-one: rows' gradients are clipped in ℓ1
 //	m, n      Batch, the number of rows; m = n is Batch 0
 //	b_t       Noise or Schedule[t], over the sensitivity: the noise of a sum is
@@ -38,12 +38,13 @@ import (
 // nothing is clipped unless Clip says so. P1 estimates L from the rows, which is not
 // private (S-0d); here no constant comes from them. x_0 = 0.
 type P1 struct {
-	Steps int     `yaml:"steps" json:"steps" doc:"number of steps T (default: where the bound on the error is least, see below)"`
-	Rate  float64 `yaml:"rate" json:"rate" doc:"step size α, for the masg methods of the first stage (default 12/R² or 120/R₁², whichever is more, R and R₁ the bounds on a row's L2 and L1 norm; 1.5/L for the squared loss, L its curvature bound)"`
-	Mu    float64 `yaml:"mu" json:"mu" doc:"strong convexity μ that momentum, stages and number of steps count on (default: that of the regulariser or 1/(100α), whichever is more; 1/(10α) in gd)"`
-	Clip  float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient, in the L1 norm where δ is 0 and in the L2 norm otherwise (default half the loss's Lipschitz bound in that norm; an eighth of the bound on a row's norm × the width of the label's bounds for the squared loss)"`
-	Batch int     `yaml:"batch" json:"batch" doc:"rows m of a step, drawn without replacement under replace-one and each by itself under add-or-remove; 0 means all rows in every step"`
-	Noise float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"scale of Laplace noise, or standard deviation of Gaussian noise, over the sensitivity of the sum (default: the smallest that the budget allows; the opt methods have one for each step and take none)"`
+	Steps  int     `yaml:"steps" json:"steps" doc:"number of steps T (default: where the bound on the error is least, see below)"`
+	Rate   float64 `yaml:"rate" json:"rate" doc:"step size α, for the masg methods of the first stage (default 12/R² or 120/R₁², whichever is more, R and R₁ the bounds on a row's L2 and L1 norm; 1.5/L for the squared loss, L its curvature bound)"`
+	Mu     float64 `yaml:"mu" json:"mu" doc:"strong convexity μ that momentum, stages and number of steps count on (default: that of the regulariser or 1/(100α), whichever is more; 1/(10α) in gd)"`
+	Smooth float64 `yaml:"smooth" json:"smooth,omitempty" doc:"smoothness L that stages and number of steps count on (default 1/α)"`
+	Clip   float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient, in the L1 norm where δ is 0 and in the L2 norm otherwise (default half the loss's Lipschitz bound in that norm; an eighth of the bound on a row's norm × the width of the label's bounds for the squared loss)"`
+	Batch  int     `yaml:"batch" json:"batch" doc:"rows m of a step, drawn without replacement under replace-one and each by itself under add-or-remove; 0 means all rows in every step"`
+	Noise  float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"scale of Laplace noise, or standard deviation of Gaussian noise, over the sensitivity of the sum (default: the smallest that the budget allows; the opt methods have one for each step and take none)"`
 
 	Schedule []float64 `yaml:"-" json:"schedule,omitempty"` // noise multiplier of each step, in place of Noise
 	Laplace  bool      `yaml:"-" json:"laplace,omitempty"`  // δ = 0
@@ -68,7 +69,12 @@ type (
 )
 
 // convex is what a method counts on.
-func (m P1) convex() schedule.Convex { return schedule.Convex{Mu: m.Mu, L: 1 / m.Rate} }
+func (m P1) convex() schedule.Convex {
+	if m.Smooth > 0 {
+		return schedule.Convex{Mu: m.Mu, L: m.Smooth}
+	}
+	return schedule.Convex{Mu: m.Mu, L: 1 / m.Rate}
+}
 
 // fit sets what was left free. kappa bounds μ from below, w is the method's bound,
 // optimal asks for a schedule.
@@ -85,6 +91,9 @@ func (m *P1) fit(name string, pub oracle.Public, obj Objective, terms Terms, kap
 	}
 	if m.Mu > 1/m.Rate {
 		return fmt.Errorf("mu: found %v; allowed is at most 1/rate, which is %v here", m.Mu, 1/m.Rate)
+	}
+	if f := m.convex(); f.Mu > f.L {
+		return fmt.Errorf("smooth: found %v; allowed is any number from mu, which is %v here", f.L, f.Mu)
 	}
 	if m.Clip == 0 && !m.Off {
 		m.Clip = m.defaultClip(pub)
@@ -255,6 +264,8 @@ func (m *P1) check(pub oracle.Public, optimal bool) error {
 		return fmt.Errorf("rate: found %v; allowed is any number above 0", m.Rate)
 	case !(m.Mu >= 0) || math.IsInf(m.Mu, 1):
 		return fmt.Errorf("mu: found %v; allowed is any number above 0", m.Mu)
+	case !(m.Smooth >= 0) || math.IsInf(m.Smooth, 1):
+		return fmt.Errorf("smooth: found %v; allowed is any number above 0", m.Smooth)
 	case m.Clip != 0 && !(m.Clip >= minClip && m.Clip <= maxClip):
 		return fmt.Errorf("clip: found %v; allowed is any number from %g to %g", m.Clip, minClip, maxClip)
 	case m.Batch < 0 || m.Batch > pub.Rows:

@@ -88,7 +88,7 @@ given, nothing changed; 3 the privacy budget does not allow it, nothing released
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	c.AddCommand(fitCommand(), predictCommand(), evaluateCommand(), planCommand(), reportCommand(), verifyCommand(), ledgerCommand(), schemaCommand(), synthCommand(), dataCommand())
+	c.AddCommand(fitCommand(), predictCommand(), evaluateCommand(), planCommand(), reportCommand(), verifyCommand(), ledgerCommand(), schemaCommand(), synthCommand(), dataCommand(), paperCommand())
 	group(c)
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError("%v; `%s --help` lists the flags", err, c.CommandPath())

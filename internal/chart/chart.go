@@ -18,11 +18,12 @@ type Line struct {
 	X, Y []float64
 }
 
-// A Plot is a line plot whose y axis begins at 0; values below are not drawn.
+// A Plot is a line plot whose y axis begins at 0, or has decades; values below are not drawn.
 type Plot struct {
 	ID, Title, Desc string // ID is unique on the page; Desc says in words what is seen
 	XLabel, YLabel  string
 	LogX            bool
+	LogY            bool // the y axis has decades; values up to 0 are not drawn
 	Lines           []Line
 	Level           *float64 // a horizontal Line across the plot, with its name
 	LevelName       string
@@ -53,6 +54,9 @@ func (p *Plot) draw(attributes string) string {
 		return padL + (x-xs.lo)/(xs.hi-xs.lo)*(plotW-padL-padR)
 	}
 	py := func(y float64) float64 {
+		if p.LogY {
+			y = math.Log10(y)
+		}
 		return plotH - pd - (y-ys.lo)/(ys.hi-ys.lo)*(plotH-pd-top)
 	}
 	var b strings.Builder
@@ -72,8 +76,12 @@ func (p *Plot) draw(attributes string) string {
 		text(padL+34, y+5, "legend", e.name)
 	}
 	for _, v := range ys.ticks {
-		f(`<path d="M%d %.1fH%d" class="grid"/>`, padL, py(v), plotW-padR)
-		text(padL-8, py(v)+5, "ylab", tick(v))
+		y, label := v, tick(v)
+		if p.LogY {
+			y, label = math.Pow(10, v), "10"+superscript(int(v))
+		}
+		f(`<path d="M%d %.1fH%d" class="grid"/>`, padL, py(y), plotW-padR)
+		text(padL-8, py(y)+5, "ylab", label)
 	}
 	for _, v := range xs.ticks {
 		x, label := v, tick(v)
@@ -154,7 +162,7 @@ func path(l Line, px, py func(float64) float64) string {
 	var b strings.Builder
 	drawn, pen := 0, "M"
 	for i := range l.X {
-		if !finite(l.X[i]) || !finite(l.Y[i]) || l.Y[i] < 0 {
+		if !finite(l.X[i]) || !finite(py(l.Y[i])) || l.Y[i] < 0 {
 			pen = "M"
 			continue
 		}
@@ -175,10 +183,13 @@ type scale struct {
 }
 
 func (p *Plot) ranges() (x, y scale) {
-	xlo, xhi, yhi := math.Inf(1), math.Inf(-1), 0.0
+	xlo, xhi, ylo, yhi := math.Inf(1), math.Inf(-1), math.Inf(1), 0.0
 	see := func(vx, vy float64) {
 		if finite(vx) && finite(vy) {
 			xlo, xhi, yhi = math.Min(xlo, vx), math.Max(xhi, vx), math.Max(yhi, vy)
+			if vy > 0 {
+				ylo = math.Min(ylo, vy)
+			}
 		}
 	}
 	for _, l := range p.Lines {
@@ -192,6 +203,12 @@ func (p *Plot) ranges() (x, y scale) {
 	if p.Level != nil {
 		yhi = math.Max(yhi, *p.Level)
 	}
+	y = linear(0, yhi, 5)
+	if p.LogY && ylo <= yhi {
+		y = decades(ylo, yhi)
+	} else if p.LogY {
+		y = decades(0.1, 1)
+	}
 	if xlo > xhi {
 		xlo, xhi = 0, 1
 		if p.LogX {
@@ -199,10 +216,9 @@ func (p *Plot) ranges() (x, y scale) {
 		}
 	}
 	if p.LogX {
-		return decades(xlo, xhi), linear(0, yhi, 5)
+		return decades(xlo, xhi), y
 	}
-	x = linear(xlo, xhi, 6)
-	return x, linear(0, yhi, 5)
+	return linear(xlo, xhi, 6), y
 }
 
 // linear makes about n round ticks; the upper end of the range is one of them

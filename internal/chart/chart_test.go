@@ -161,3 +161,15 @@ func TestFigure(t *testing.T) {
 		}
 	}
 }
+
+// TestLogY: decades on the y axis; what is 0 is not drawn.
+func TestLogY(t *testing.T) {
+	p := Plot{ID: "p", Title: "t", Desc: "d", LogY: true, Lines: []Line{{X: []float64{0, 1, 2}, Y: []float64{0, 100, 0.01}}}}
+	svg := string(p.SVG())
+	wellFormed(t, []byte(svg))
+	if strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") || !strings.Contains(svg, ">10⁻²<") || !strings.Contains(svg, ">10²<") {
+		t.Error(svg)
+	}
+	p.Lines = nil
+	wellFormed(t, []byte(p.SVG()))
+}

@@ -1,0 +1,130 @@
+package p1
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/method/schedule"
+)
+
+// A figure is a figure of the paper: its data and its plots.
+type figure struct {
+	file, title, note string
+	csv               string // "": its data stands in curves.csv
+	plots             []chart.Plot
+}
+
+// heavyBall is Figure 1: DP-SHB on a quadratic of eigenvalues ½ and 1: the rate ρ of (3.18)
+// against β, and the bound of Theorem 3.5 against T, where the noise grows with T.
+func heavyBall() figure {
+	f := figure{file: "figure1", title: "Figure 1: heavy ball on a quadratic", note: "eigenvalues ½ and 1; noise σ_T = T·c_w; C_t = t"}
+	var csv strings.Builder
+	csv.WriteString("alpha,beta,rho,c_w,T,bound,exact\n")
+	eigen, start2 := []float64{0.5, 1}, []float64{1, 1}
+	rho := chart.Plot{ID: "f1a", Title: "Rate ρ against β", Desc: "The rate falls to a least value and rises again", XLabel: "β", YLabel: "ρ"}
+	for _, alpha := range []float64{0.1, 0.3, 0.6, 1} {
+		l := chart.Line{Name: fmt.Sprintf("α = %g", alpha)}
+		for i := range 100 {
+			beta := float64(i) / 100
+			h := schedule.HeavyBall{Convex: schedule.Convex{Mu: 0.5, L: 1}, Rate: alpha, Beta: beta}
+			l.X, l.Y = append(l.X, beta), append(l.Y, h.Spectral())
+			fmt.Fprintf(&csv, "%g,%g,%.6g,,,,\n", alpha, beta, h.Spectral())
+		}
+		rho.Lines = append(rho.Lines, l)
+	}
+	f.plots = append(f.plots, rho)
+	for i, cw := range []float64{1e-4, 1e-2} {
+		p := chart.Plot{ID: fmt.Sprintf("f1%c", 'b'+i), Title: fmt.Sprintf("Bound (3.17) against T, α = 0.6, c_w = %g", cw),
+			Desc: "The bound falls, then rises with the noise", XLabel: "T", YLabel: "bound", LogY: true}
+		for _, beta := range []float64{0, 0.1, 0.3, 0.6} {
+			l := chart.Line{Name: fmt.Sprintf("β = %g", beta)}
+			h := schedule.HeavyBall{Convex: schedule.Convex{Mu: 0.5, L: 1}, Rate: 0.6, Beta: beta}
+			for t := 1; t <= 100; t++ {
+				v := math.Pow(float64(t)*cw, 2)
+				b := h.QuadraticBound(t, eigen, 2*(start2[0]+start2[1]), v)
+				l.X, l.Y = append(l.X, float64(t)), append(l.Y, b)
+				fmt.Fprintf(&csv, "0.6,%g,%.6g,%g,%d,%.6g,%.6g\n", beta, h.Spectral(), cw, t, b, h.QuadraticError(t, eigen, start2, v))
+			}
+			p.Lines = append(p.Lines, l)
+		}
+		f.plots = append(f.plots, p)
+	}
+	f.csv = csv.String()
+	return f
+}
+
+// schedules is Figure 2: the optimal noise of NAG and MASG for μ = 1, L = 20, p = 1, over
+// S_1/(nε).
+func schedules() (figure, error) {
+	f := figure{file: "figure2", title: "Figure 2: optimal noise against the step", note: "b_t·nε/S₁ for μ = 1, L = 20, p = 1"}
+	var csv strings.Builder
+	csv.WriteString("method,T,t,b\n")
+	c := schedule.Convex{Mu: 1, L: 20}
+	for i, name := range []string{"DP-NAG-opt", "DP-MASG-opt"} {
+		p := chart.Plot{ID: fmt.Sprintf("f2%c", 'a'+i), Title: name, Desc: "The noise falls toward the last step", XLabel: "t", YLabel: "b_t", LogY: true}
+		for _, steps := range []int{50, 100, 200} {
+			stages := []schedule.Stage{{Steps: steps, Rate: 1 / c.L}}
+			if i == 1 {
+				stages = schedule.MASG(steps, c, 1/c.L, schedule.MASGFirst(c), 1)
+			}
+			_, a := c.Weights(stages)
+			shares, err := schedule.Pure(a, 1)
+			if err != nil {
+				return f, err
+			}
+			l := chart.Line{Name: fmt.Sprintf("T = %d", steps)}
+			for t, e := range shares {
+				l.X, l.Y = append(l.X, float64(t+1)), append(l.Y, 1/e)
+				fmt.Fprintf(&csv, "%s,%d,%d,%.6g\n", name, steps, t+1, 1/e)
+			}
+			p.Lines = append(p.Lines, l)
+		}
+		f.plots = append(f.plots, p)
+	}
+	f.csv = csv.String()
+	return f, nil
+}
+
+// errors are Figures 3 (all rows) and 4 (samples): the mean error against the step, one
+// figure for each step size.
+func (s Size) errors(curves []Curve) []figure {
+	var all []figure
+	for i := len(s.Batches) - 1; i >= 0; i-- {
+		m := s.Batches[i]
+		number := len(s.Batches) - i + 2
+		for _, c := range s.Rates {
+			f := figure{file: fmt.Sprintf("figure%d-c%g", number, c), title: fmt.Sprintf("Figure %d: errors at m = %d, c = %g", number, m, c),
+				note: fmt.Sprintf("mean of F(x_t) − F* over %d runs, n = %d; lines end at T′", s.Runs, s.Rows)}
+			for k, name := range asPrinted {
+				p := chart.Plot{ID: fmt.Sprintf("%s-%d", f.file, k), Title: name, Desc: "Error against the step, a line for each T", XLabel: "t", YLabel: "error", LogY: true}
+				for _, v := range curves {
+					if v.M != m || v.C != c || v.Method != name {
+						continue
+					}
+					l := chart.Line{Name: fmt.Sprintf("T = %d", v.T), Y: v.Gap}
+					for _, t := range v.Step {
+						l.X = append(l.X, float64(t))
+					}
+					p.Lines = append(p.Lines, l)
+				}
+				f.plots = append(f.plots, p)
+			}
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// curvesCSV is every curve, a line for each recorded step.
+func curvesCSV(curves []Curve) string {
+	var b strings.Builder
+	b.WriteString("m,T,c,method,step,mean_gap,sd\n")
+	for _, c := range curves {
+		for i, t := range c.Step {
+			fmt.Fprintf(&b, "%d,%d,%g,%s,%d,%.6g,%.6g\n", c.M, c.T, c.C, c.Method, t, c.Gap[i], c.SD[i])
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,127 @@
+//go:build !race
+
+// Left out under the race detector, which makes a minute of arithmetic ten; .ci/run runs
+// it without.
+package p1
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/xml"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// tiny is enough to see that all parts are there.
+var tiny = Size{"tiny", 1_000, []int{100, 1_000}, []int{50, 400}, []float64{0.1, 1}, 2}
+
+// TestRun: figures, curves and page are written, complete and well formed.
+func TestRun(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	var told int
+	r, err := Run(context.Background(), tiny, dir, func(runs, all int) { told = all - runs })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told != 0 {
+		t.Errorf("progress ended %d runs too early", told)
+	}
+	if len(r.Claims) != 17 || len(r.Gains) != 8 {
+		t.Errorf("%d claims and %d gains", len(r.Claims), len(r.Gains))
+	}
+	want := []string{"curves.csv", "figure1.csv", "figure1.svg", "figure2.csv", "figure2.svg",
+		"figure3-c0.1.svg", "figure3-c1.svg", "figure4-c0.1.svg", "figure4-c1.svg", "index.html"}
+	if !slices.Equal(r.Files, want) {
+		t.Errorf("wrote %q", r.Files)
+	}
+	for _, name := range r.Files {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := string(b); strings.Contains(text, "NaN") || strings.Contains(text, "Inf,") {
+			t.Errorf("%s holds what is no number", name)
+		}
+		if strings.HasSuffix(name, ".svg") {
+			for d := xml.NewDecoder(strings.NewReader(string(b))); ; {
+				if _, err := d.Token(); err == io.EOF {
+					break
+				} else if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+			}
+		}
+	}
+	f, err := os.Open(filepath.Join(dir, "curves.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Join(rows[0], ",") != "m,T,c,method,step,mean_gap,sd" {
+		t.Errorf("head %q", rows[0])
+	}
+	curves := map[string]bool{}
+	for _, row := range rows[1:] {
+		curves[strings.Join(row[:4], " ")] = true
+		if gap, err := strconv.ParseFloat(row[5], 64); err != nil || gap <= 0 {
+			t.Errorf("gap %q: not above 0 (%v)", row[5], err)
+		}
+	}
+	if len(curves) != 2*2*2*8 {
+		t.Errorf("%d curves", len(curves))
+	}
+}
+
+// TestProblem: the table is what P1 describes, F* is a minimum, and the constants lead to
+// the reference values P1_Tprime_* at the paper's size.
+func TestProblem(t *testing.T) {
+	p, err := newProblem(Size{"", 100_000, []int{100_000}, []int{1000}, []float64{0.1, 1}, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if math.Abs(p.smooth-5.1) > 0.02 { // 20/4 + 1/12 + 0.02
+		t.Errorf("L = %v", p.smooth)
+	}
+	for name, want := range map[string]map[float64]int{
+		"DP-NAG-opt":  {1: 106, 0.1: 303},
+		"DP-NAG-opt*": {1: 121, 0.1: 349},
+	} {
+		for c, steps := range want {
+			curve := Curve{M: 100_000, T: 1000, C: c, Method: name}
+			if _, err := p.fitted(&curve); err != nil {
+				t.Fatal(err)
+			}
+			if d := curve.Taken - steps; d < -2 || d > 2 { // L is of the table, not 5.1
+				t.Errorf("%s, c = %v: T′ = %d, want about %d", name, c, curve.Taken, steps)
+			}
+		}
+	}
+}
+
+// TestSmall: at the small size every claim holds. The noise is seeded, so this does not
+// change from run to run.
+func TestSmall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	r, err := Run(context.Background(), Small, t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range r.Claims {
+		t.Logf("%-40s %v: %s", c.Name, c.Holds, c.Found)
+		if !c.Holds {
+			t.Errorf("%s fails: %s", c.Name, c.Found)
+		}
+	}
+}

@@ -97,10 +97,19 @@ func (c RDPOrder) cost(e privacy.Event, adj privacy.Adjacency) ([]float64, error
 	return RDPCurrency{[]float64{c.Alpha}}.cost(e, adj)
 }
 
+// hopeless is a divergence beyond which larger orders are not looked at: they count
+// as exhausted.
+const hopeless = 1000
+
 func (c RDPCurrency) cost(e privacy.Event, adj privacy.Adjacency) ([]float64, error) {
 	orders := c.orders()
 	costs := make([]float64, len(orders))
 	for i, order := range orders {
+		// Divergences grow in the order, and large orders take long.
+		if i > 0 && order >= orders[i-1] && costs[i-1] > hopeless {
+			costs[i] = math.Inf(1)
+			continue
+		}
 		var err error
 		if costs[i], err = (RDP{}).Divergence(e, adj, order); err != nil {
 			return nil, err

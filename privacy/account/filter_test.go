@@ -308,7 +308,7 @@ func TestTallyCoversEveryMoment(t *testing.T) {
 						r := &run{steps: rapid.IntRange(1, 10).Draw(t, "steps"), step: privacy.Gaussian{Sigma: logRange(3, 30).Draw(t, "sigma")}}
 						name, plan := fmt.Sprint(i), privacy.Repeated{Count: r.steps, Of: r.step}
 						trial := NewTally(c, privacy.AddRemove)
-						*trial = Tally{c, privacy.AddRemove, tally.settled, map[string]holding{}}
+						trial.settled = tally.settled
 						for n, h := range tally.held {
 							trial.held[n] = h
 						}

@@ -12,16 +12,19 @@ import (
 // records' life. A run first holds the most that it may release, and at its end
 // settles for what was charged of it. Held and settled costs count alike, so the
 // total bounds every release that was made at any moment, however runs overlap.
-// PROOFS.md#tally.
+// A tally is not safe for concurrent use. PROOFS.md#tally.
 type Tally struct {
 	currency  Currency
 	adjacency privacy.Adjacency
 	settled   sums
 	held      map[string]holding
+	budget    privacy.Budget // last asked about
+	limits    []float64      // of that budget
+	last      [2]holding     // what was held and settled last: runs are often alike
 }
 
 type holding struct {
-	plan privacy.Event
+	plan privacy.Event // or another event
 	cost []float64
 }
 
@@ -39,12 +42,26 @@ func (t *Tally) Hold(run string, plan privacy.Event) error {
 	if _, ok := t.held[run]; ok {
 		return fmt.Errorf("tally: run %q holds a plan already", run)
 	}
-	cost, err := t.currency.cost(plan, t.adjacency)
+	cost, err := t.cost(0, plan)
 	if err != nil {
 		return fmt.Errorf("tally: %w", err)
 	}
 	t.held[run] = holding{plan, cost}
 	return nil
+}
+
+// cost is what an event costs, remembered in a place of its own.
+func (t *Tally) cost(place int, e privacy.Event) ([]float64, error) {
+	for _, l := range t.last {
+		if l.plan != nil && privacy.Equal(l.plan, e) {
+			return l.cost, nil
+		}
+	}
+	cost, err := t.currency.cost(e, t.adjacency)
+	if err == nil {
+		t.last[place] = holding{e, cost}
+	}
+	return cost, err
 }
 
 // Settle replaces the plan that a run holds by what was charged of it: a prefix
@@ -57,7 +74,7 @@ func (t *Tally) Settle(run string, charged privacy.Event) error {
 	if err := prefixOf(h.plan, charged); err != nil {
 		return fmt.Errorf("tally: run %q: %w", run, err)
 	}
-	cost, err := t.currency.cost(charged, t.adjacency)
+	cost, err := t.cost(1, charged)
 	if err != nil {
 		return fmt.Errorf("tally: %w", err)
 	}
@@ -81,7 +98,10 @@ func (t *Tally) total() []float64 {
 // Part is the part of a budget that is held or settled: 1 is all of it. It is +Inf
 // where the budget buys nothing in the currency.
 func (t *Tally) Part(b privacy.Budget) float64 {
-	_, part := mostLeft(t.total(), t.currency.limits(b))
+	if b != t.budget || t.limits == nil {
+		t.budget, t.limits = b, t.currency.limits(b)
+	}
+	_, part := mostLeft(t.total(), t.limits)
 	return part
 }
 

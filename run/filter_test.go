@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"net"
 	"path/filepath"
 	"testing"
 	"time"
@@ -156,5 +157,37 @@ func TestMistypedLedger(t *testing.T) {
 	}
 	if found, _ := filepath.Glob(missing + "*"); len(found) != 0 {
 		t.Errorf("made %v", found)
+	}
+}
+
+type coded struct {
+	error
+	code int
+}
+
+func (c coded) Code() int { return c.code }
+
+type stated struct {
+	error
+	state string
+}
+
+func (s stated) SQLState() string { return s.state }
+
+// What a person can mend in a ledger is their mistake; a full disk is not.
+func TestLedgerErrors(t *testing.T) {
+	said := errors.New("said")
+	for _, c := range []struct {
+		err  error
+		mine bool
+	}{
+		{coded{said, 8}, true}, {coded{said, 8 | 4<<8}, true}, {coded{said, 14}, true}, {coded{said, 26}, true}, {coded{said, 5}, false}, {coded{said, 13}, false},
+		{stated{said, "42501"}, true}, {stated{said, "25006"}, true}, {stated{said, "53100"}, false},
+		{&net.OpError{Op: "dial", Err: said}, false}, {&ledger.ChainError{Why: "said"}, false}, {context.Canceled, false}, {said, true},
+	} {
+		var input *InputError
+		if got := LedgerError(c.err); errors.As(got, &input) != c.mine || !errors.Is(got, c.err) {
+			t.Errorf("%#v: %#v", c.err, got)
+		}
 	}
 }

@@ -61,7 +61,7 @@ what the run did not charge. Its entries are chained by hash.`,
 					budget = fmt.Sprintf("%g\t%g", d.Budget.Epsilon, d.Budget.Delta)
 				}
 				if d.Part != nil { // no ε of its own adds up
-					reserved, note = "-\t-", fmt.Sprintf("%.4g %% held or settled", 100**d.Part)
+					reserved, note = "-\t-", ledger.Percent(*d.Part)+" held or settled"
 				}
 				if d.Void != nil {
 					note = "void: looked at without a guarantee"
@@ -177,7 +177,7 @@ their own ε. A run whose plan the currency has no theorem for is refused.`,
 				return err
 			}
 			if d.Part != nil {
-				fmt.Fprintf(c.OutOrStdout(), "run %s on %s is settled for what it charged; %.4g %% of the lifetime budget is held or settled\n", info.ID, info.Dataset, 100**d.Part)
+				fmt.Fprintf(c.OutOrStdout(), "run %s on %s is settled for what it charged; %s of the lifetime budget is held or settled\n", info.ID, info.Dataset, ledger.Percent(*d.Part))
 				return nil
 			}
 			fmt.Fprintf(c.OutOrStdout(), "run %s on %s is settled; %g of ε and %g of δ stay spent\n", info.ID, info.Dataset, info.Budget.Epsilon, info.Budget.Delta)

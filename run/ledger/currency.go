@@ -77,13 +77,13 @@ func (d *dataset) take(run string, caps Caps, plan privacy.Event, stored bool) e
 		d.over = run
 	case !stored && !d.tally.Covers(budget):
 		return fmt.Errorf("dataset %q: run %q would bring what is held or settled from %s to %s of the lifetime budget of %v, counted in %s: %w",
-			d.name, run, percent(before), percent(part), *d.budget, d.facts.Currency, privacy.ErrExhausted)
+			d.name, run, Percent(before), Percent(part), *d.budget, d.facts.Currency, privacy.ErrExhausted)
 	}
 	return nil
 }
 
-// percent is a part of a budget for people, rounded up to three digits.
-func percent(part float64) string {
+// Percent is a part of a budget for people, rounded up to three digits.
+func Percent(part float64) string {
 	v := 100 * part
 	if v == 0 || math.IsInf(v, 1) {
 		return fmt.Sprintf("%v %%", v)

@@ -69,7 +69,7 @@ func TestFilterHoldsAndSettles(t *testing.T) {
 				big := planned("big", 400, sigma)
 				_, err := l.Reserve(ctx, big)
 				wantError(t, err, privacy.ErrExhausted)
-				for _, words := range []string{`"clinic"`, `"big"`, percent(2 * held), percent(4 * held), "(ε 1, δ 1e-05)", currency} {
+				for _, words := range []string{`"clinic"`, `"big"`, Percent(2 * held), Percent(4 * held), "(ε 1, δ 1e-05)", currency} {
 					if !strings.Contains(err.Error(), words) {
 						t.Errorf("the refusal does not say %s: %v", words, err)
 					}
@@ -92,7 +92,7 @@ func TestFilterHoldsAndSettles(t *testing.T) {
 				d, err := l.Dataset(ctx, "clinic")
 				must(t, err)
 				want := "All runs on this dataset, those to come included, are together (ε 1, δ 1e-05)-differentially private for each record, under add-or-remove. " +
-					"Runs spend it in " + currency + ": each holds the cost of its plan until it settles for what it charged. So far " + percent(1.25*held) +
+					"Runs spend it in " + currency + ": each holds the cost of its plan until it settles for what it charged. So far " + Percent(1.25*held) +
 					" is held or settled; that is information, and no smaller guarantee. Looks from before " + day(d.Created) + " are not known to this ledger."
 				if d.Statement != want || d.Currency != currency || d.Left != nil || d.Runs != 2 || d.Open != 1 || *d.Guarantee != (Caps{1, 1e-5}) {
 					t.Errorf("found %+v; want the statement %q", d, want)

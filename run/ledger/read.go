@@ -95,7 +95,7 @@ func (d *dataset) filterStatement(void string) string {
 	if d.budget == nil {
 		return "No lifetime budget is set; runs are refused until one is."
 	}
-	part := percent(d.tally.Part(d.budgetOf(*d.budget)))
+	part := Percent(d.tally.Part(d.budgetOf(*d.budget)))
 	if void != "" {
 		return fmt.Sprintf("%s Paid runs hold or have settled %s of the lifetime budget %v, counted in %s.", void, part, *d.budget, d.facts.Currency)
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"crypto/sha256"
+	"database/sql"
+	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -33,6 +35,8 @@ func TestMain(m *testing.M) {
 //	exits N command …   runs a command that must end with exit code N
 //	remember            remembers every file below $WORK, bit by bit
 //	unchanged           fails if a file has come, gone or changed since
+//	tables              writes patients.db (SQLite) with the table patients, small.parquet
+//	                    of package data, and images with labels (IDX)
 //	field FILE PATH V   a field of a JSON file, as in result.steps, has the value V;
 //	                    V - says that it is not there
 //
@@ -56,7 +60,7 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "remember": remember, "unchanged": unchanged, "field": field,
+			"exits": exits, "remember": remember, "unchanged": unchanged, "field": field, "tables": tables,
 		},
 	})
 }
@@ -129,6 +133,45 @@ func unchanged(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%s has gone", path)
 		}
 	}
+}
+
+func tables(ts *testscript.TestScript, neg bool, args []string) {
+	file := func(name string) string { return filepath.Join(ts.Getenv("WORK"), name) }
+	b, err := os.ReadFile(filepath.Join("..", "..", "data", "testdata", "small.parquet"))
+	ts.Check(err)
+	ts.Check(os.WriteFile(file("small.parquet"), b, 0o644))
+
+	const n = 200 // images of four pixels, bright on the side of their class
+	images, labels := []byte{0, 0, 8, 3, 0, 0, 0, n, 0, 0, 0, 2, 0, 0, 0, 2}, []byte{0, 0, 8, 1, 0, 0, 0, n}
+	for i := range n {
+		class := byte(i % 2)
+		images, labels = append(images, 200*(1-class), 200*class, byte(i), byte(3*i)), append(labels, class)
+	}
+	ts.Check(os.WriteFile(file("train-images-idx3-ubyte"), images, 0o644))
+	ts.Check(os.WriteFile(file("train-labels-idx1-ubyte"), labels, 0o644))
+
+	f, err := os.Open(file("patients.csv"))
+	ts.Check(err)
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	ts.Check(err)
+	db, err := sql.Open("sqlite", file("patients.db"))
+	ts.Check(err)
+	tx, err := db.Begin()
+	ts.Check(err)
+	_, err = tx.Exec("CREATE TABLE patients (" + strings.Join(rows[0], ", ") + ")")
+	ts.Check(err)
+	insert, err := tx.Prepare("INSERT INTO patients VALUES (?" + strings.Repeat(", ?", len(rows[0])-1) + ")")
+	ts.Check(err)
+	for _, r := range slices.Backward(rows[1:]) {
+		values := make([]any, len(r))
+		for j, v := range r {
+			values[j] = v
+		}
+		_, err := insert.Exec(values...)
+		ts.Check(err)
+	}
+	ts.Check(errors.Join(insert.Close(), tx.Commit(), db.Close()))
 }
 
 func field(ts *testscript.TestScript, neg bool, args []string) {

@@ -210,9 +210,9 @@ func TestPLDMixture(t *testing.T) {
 		t.Skip("much arithmetic, no new concurrency")
 	}
 	for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
-		exact := &pldLoss{adj: adj, sampled: true, steps: 300, pure: math.Inf(1), known: map[float64]float64{}}
+		exact := &pldLoss{adj: adj, sampled: true, steps: 300, pure: math.Inf(1), known: map[float64]float64{}, rests: anchors{}}
 		exact.parts = []pldPart{{pair: pair{shape: normalShape, rate: 0.02, shift: 1}, times: 300}}
-		mixed := &pldLoss{adj: adj, sampled: true, steps: 300, pure: math.Inf(1), known: map[float64]float64{}}
+		mixed := &pldLoss{adj: adj, sampled: true, steps: 300, pure: math.Inf(1), known: map[float64]float64{}, rests: anchors{}}
 		points, excess, _ := mixed.mixture(privacy.Gaussian{Sigma: 1})
 		mixed.parts = []pldPart{{pair: pair{shape: pointShape, rate: 0.02, shift: 1, lost: excess}, points: points, times: 300}}
 		a, b := exact.Epsilon(1e-6), mixed.Epsilon(1e-6)

@@ -8222,6 +8222,20 @@ end:
 	VZEROUPPER
 	RET
 
+// func prefetchLines(p *byte, n int)
+// Requires: MMX+
+TEXT ·prefetchLines(SB), NOSPLIT, $0-16
+	MOVQ p+0(FP), AX
+	MOVQ n+8(FP), CX
+
+loop:
+	PREFETCHT0 (AX)
+	ADDQ       $0x40, AX
+	SUBQ       $0x40, CX
+	JG         loop
+	PREFETCHT0 -1(AX)(CX*1)
+	RET
+
 // func dot5F32AVX512(z *float64, zstep int, x *float32, stride int, rows *int32, groups int, w *float64, wstep int, n int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VL, BMI2
 TEXT ·dot5F32AVX512(SB), NOSPLIT, $0-72

@@ -14,3 +14,7 @@ func pointFast(int, []float64, []float64) bool                                  
 func dotSparseFast(*[8]float64, []int32, []float32, []float64) bool                  { return false }
 func axpySparseFast([]float64, float64, []int32, []float32) bool                     { return false }
 func coefFast([]float64, []float64, []float64, float64) int                          { return 0 }
+
+// Prefetch asks memory for x, which is soon to be read, and does not wait. Here it
+// does nothing.
+func Prefetch[T float | int32](x []T) {}

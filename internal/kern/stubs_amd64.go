@@ -155,6 +155,9 @@ func dotSparseFMA(s *[8]float64, col *int32, x *float32, n int, w *float64)
 func axpySparseFMA(dst *float64, a float64, col *int32, x *float32, n int)
 
 //go:noescape
+func prefetchLines(p *byte, n int)
+
+//go:noescape
 func dot5F32AVX512(z *float64, zstep int, x *float32, stride int, rows *int32, groups int, w *float64, wstep int, n int)
 
 //go:noescape

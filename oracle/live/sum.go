@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy/clip"
@@ -27,6 +28,7 @@ type summer struct {
 	table   *data.Table
 	model   model.Model
 	tile    int // rows evaluated at once, so that they stay in the cache
+	ahead   int // rows between asking for one of a list and reading it
 	starts  []int
 	workers []*worker
 	jobs    chan *worker
@@ -66,6 +68,7 @@ func (s *summer) open(t *data.Table, m model.Model, workers int) {
 		least = 32
 	}
 	s.tile = min(data.BlockRows, max(least, 24<<10/(4*max(1, t.Dim))&^3))
+	s.ahead = max(2, min(16, 4096/(4*max(1, t.Dim))))
 	row := 0
 	for _, b := range t.Blocks {
 		s.starts = append(s.starts, row)
@@ -193,19 +196,23 @@ func (u *worker) pass() {
 func (u *worker) addListed(rows []int32) {
 	for len(rows) > 0 {
 		n := min(len(rows), u.s.tile)
-		u.gather(rows[:n])
+		u.gather(rows, n)
 		u.add(data.View{Block: &u.stage, To: n})
 		rows = rows[n:]
 	}
 }
 
-// gather copies the rows to the stage.
-func (u *worker) gather(rows []int32) {
+// gather copies the first n rows to the stage. Rows of a large table come from far
+// away: it asks for them some rows before it reads them.
+func (u *worker) gather(rows []int32, n int) {
 	s, to := u.s, &u.stage
-	to.N = len(rows)
+	to.N = n
 	to.X, to.Start, to.Col, to.Val = to.X[:0], to.Start[:0], to.Col[:0], to.Val[:0]
 	to.Y, to.Norm, to.Drop = to.Y[:0], to.Norm[:0], to.Drop[:0]
-	for _, row := range rows {
+	for k, row := range rows[:n] {
+		if k+s.ahead < len(rows) {
+			s.prefetch(int(rows[k+s.ahead]))
+		}
 		b, i := s.locate(int(row))
 		if b.Start == nil {
 			to.X = append(to.X, b.X[i*b.Dim:(i+1)*b.Dim]...)
@@ -226,6 +233,22 @@ func (u *worker) gather(rows []int32) {
 	if len(to.Start) == 0 {
 		to.Start = nil // dense
 	}
+}
+
+// prefetch asks for a row that is soon to be copied.
+func (s *summer) prefetch(row int) {
+	b, i := s.locate(row)
+	if b.Start == nil {
+		// Of a long row the beginning: the machine sees the rest coming.
+		kern.Prefetch(b.X[i*b.Dim:][:min(b.Dim, 256)])
+	} else {
+		kern.Prefetch(b.Col[b.Start[i]:b.Start[i+1]])
+		kern.Prefetch(b.Val[b.Start[i]:b.Start[i+1]])
+	}
+	if b.Y != nil {
+		kern.Prefetch(b.Y[i : i+1])
+	}
+	kern.Prefetch(b.Norm[i : i+1])
 }
 
 // locate finds a row of the table: its block and its number there.

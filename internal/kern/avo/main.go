@@ -40,6 +40,7 @@ func main() {
 		yardsticks(m)
 	}
 	sparse()
+	prefetch()
 	dot5()
 	axpy5()
 	random()

@@ -489,3 +489,17 @@ func sparse() {
 		RET()
 	}
 }
+
+// prefetch asks for each line of n bytes.
+func prefetch() {
+	TEXT("prefetchLines", 4, "func(p *byte, n int)")
+	Pragma("noescape")
+	p, n := gp("p"), gp("n")
+	Label("loop")
+	PREFETCHT0(Mem{Base: p})
+	ADDQ(U8(64), p)
+	SUBQ(U8(64), n)
+	JG(LabelRef("loop"))
+	PREFETCHT0(Mem{Base: p, Index: n, Scale: 1, Disp: -1}) // the last byte
+	RET()
+}

@@ -424,7 +424,9 @@ func TestResponses(t *testing.T) {
 func TestApproximate(outer *testing.T) {
 	rapid.Check(outer, func(t *rapid.T) {
 		e0, d0 := rapid.Float64Range(0, 2).Draw(t, "epsilon"), logRange(1e-8, 0.1).Draw(t, "delta")
-		q := rapid.Float64Range(0.01, 0.99).Draw(t, "q")
+		n := rapid.IntRange(2, 100).Draw(t, "n")
+		m := rapid.IntRange(1, n-1).Draw(t, "m")
+		q := float64(m) / float64(n)
 		one := privacy.ApproxDP{Epsilon: e0, Delta: d0}
 		truth := 1 / (1 + math.Exp(-e0))
 		// Outcomes: leaks of P and of Q, and the response.
@@ -452,6 +454,14 @@ func TestApproximate(outer *testing.T) {
 				want := math.Max(profile(mix, r, epsilon), profile(r, mix, epsilon))
 				if got := mustLoss(outer, a, sample).Delta(epsilon); got < want*(1-1e-12)-1e-15 {
 					t.Fatalf("%v, sampled: δ(%v) = %v, exact is %v", a, epsilon, got, want)
+				}
+				// One of the n records may show, if it is among the m.
+				fixed, err := a.Loss(privacy.FixedSampled{M: m, N: n, Of: one}, privacy.ReplaceOne)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := fixed.Delta(epsilon); got < want*(1-1e-12)-1e-15 {
+					t.Fatalf("%v, %d of %d: δ(%v) = %v, exact is %v", a, m, n, epsilon, got, want)
 				}
 			}
 		}

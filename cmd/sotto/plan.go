@@ -191,30 +191,31 @@ func planSpec(c *cobra.Command, args, given []string) (*planned, error) {
 	b := spec.Privacy.Budget()
 	p := &planned{Delta: b.Delta, Adjacency: b.Adjacency, NoiseMultiplier: job.Method.NoiseMultiplier(), Steps: job.Method.Horizon(),
 		Warnings: job.Warnings, Budget: &b.Epsilon, event: job.Plan, accountant: job.Accountant}
-	p.Sampler, p.SamplingRate, p.Batch, p.Rows = samplerOf(job.Plan)
+	p.Sampler, p.SamplingRate, p.Batch = samplerOf(job.Plan)
+	p.Rows = job.Facts.Rows
 	return p, nil
 }
 
 // samplerOf reads the sampler off a plan whose steps all have the same one.
-func samplerOf(e privacy.Event) (sampler string, rate float64, batch, rows int) {
+func samplerOf(e privacy.Event) (sampler string, rate float64, batch int) {
 	switch e := e.(type) {
 	case privacy.Repeated:
 		return samplerOf(e.Of)
 	case privacy.PoissonSampled:
-		return "poisson", e.Rate, 0, 0
+		return "poisson", e.Rate, 0
 	case privacy.FixedSampled:
-		return "fixed", float64(e.M) / float64(e.N), e.M, e.N
+		return "fixed", float64(e.M) / float64(e.N), e.M
 	case privacy.Composed:
 		for i, part := range e {
-			s, r, m, n := samplerOf(part)
-			if i > 0 && (s != sampler || r != rate || m != batch || n != rows) {
-				return "several", 1, 0, 0
+			s, r, m := samplerOf(part)
+			if i > 0 && (s != sampler || r != rate || m != batch) {
+				return "several", 1, 0
 			}
-			sampler, rate, batch, rows = s, r, m, n
+			sampler, rate, batch = s, r, m
 		}
-		return sampler, rate, batch, rows
+		return sampler, rate, batch
 	}
-	return "full", 1, 0, 0
+	return "full", 1, 0
 }
 
 // epsilon is what the plan's accountant says of an event; +Inf where it proves

@@ -359,9 +359,43 @@ func ask(a account.Accountant, e privacy.Event, adj privacy.Adjacency, delta flo
 type relation struct {
 	Adjacency       privacy.Adjacency `json:"adjacency"`
 	NoiseMultiplier float64           `json:"noise_multiplier,omitempty"` // 0: as the plan's, none or several
+	Sampler         string            `json:"sampler,omitempty"`          // what the samples had to become
 	opinion
 
 	translated bool
+}
+
+// otherSampler is e with its samples drawn as the other relation has theorems for: Poisson
+// samples become fixed ones of the mean size, which needs the number of rows, and the reverse.
+// It says what it changed, nothing where nothing is sampled.
+func otherSampler(e privacy.Event, to privacy.Adjacency, rows int) (privacy.Event, string) {
+	change := ""
+	var walk func(e privacy.Event) privacy.Event
+	walk = func(e privacy.Event) privacy.Event {
+		switch e := e.(type) {
+		case privacy.Composed:
+			parts := make(privacy.Composed, len(e))
+			for i := range e {
+				parts[i] = walk(e[i])
+			}
+			return parts
+		case privacy.Repeated:
+			e.Of = walk(e.Of)
+			return e
+		case privacy.PoissonSampled:
+			if to == privacy.ReplaceOne && rows > 0 {
+				change = "fixed samples of that mean size"
+				return privacy.FixedSampled{M: min(rows, max(1, int(math.Round(e.Rate*float64(rows))))), N: rows, Of: e.Of}
+			}
+		case privacy.FixedSampled:
+			if to == privacy.AddRemove {
+				change = "Poisson samples of that size on average"
+				return privacy.PoissonSampled{Rate: float64(e.M) / float64(e.N), Of: e.Of}
+			}
+		}
+		return e
+	}
+	return walk(e), change
 }
 
 // otherRelation keeps the noise as it is, in units of the clip norm: the sensitivity of
@@ -387,6 +421,7 @@ func (p *planned) otherRelation() *relation {
 	}
 	e, _ := withNoise(p.event, times)
 	r.NoiseMultiplier, r.translated = p.NoiseMultiplier*times, true
+	e, r.Sampler = otherSampler(e, r.Adjacency, p.Rows)
 	r.opinion = ask(p.accountant, e, r.Adjacency, p.Delta)
 	return r
 }
@@ -411,6 +446,9 @@ func (r *relation) words(p *planned) string {
 		if r.Adjacency == privacy.AddRemove {
 			multiplier = "twice the multiplier"
 		}
+	}
+	if r.Sampler != "" {
+		multiplier += ", here on " + r.Sampler
 	}
 	if r.Why != "" {
 		return fmt.Sprintf("Under %v accountant %s %s. %s", r.Adjacency, r.Accountant, r.Why, notSame)

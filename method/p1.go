@@ -39,7 +39,7 @@ import (
 // private (S-0d); here no constant comes from them. x_0 = 0.
 type P1 struct {
 	Steps  int     `yaml:"steps" json:"steps" doc:"number of steps T (default: where the bound on the error is least, see below)"`
-	Rate   float64 `yaml:"rate" json:"rate" doc:"step size α, for the masg methods of the first stage (default 12/R² or 120/R₁², whichever is more, R and R₁ the bounds on a row's L2 and L1 norm; 1.5/L for the squared loss, L its curvature bound)"`
+	Rate   float64 `yaml:"rate" json:"rate" doc:"step size α, for the masg methods of the first stage (default 12/R² or 120/R₁², whichever is more, R and R₁ the bounds on a row's L2 and L1 norm; 1/L for the squared loss, L its curvature bound)"`
 	Mu     float64 `yaml:"mu" json:"mu" doc:"strong convexity μ that momentum, stages and number of steps count on (default: that of the regulariser or 1/(100α), whichever is more; 1/(10α) in gd)"`
 	Smooth float64 `yaml:"smooth" json:"smooth,omitempty" doc:"smoothness L that stages and number of steps count on (default 1/α)"`
 	Clip   float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient, in the L1 norm where δ is 0 and in the L2 norm otherwise (default half the loss's Lipschitz bound in that norm; an eighth of the bound on a row's norm × the width of the label's bounds for the squared loss)"`
@@ -120,7 +120,7 @@ func (m *P1) fit(name string, pub oracle.Public, obj Objective, terms Terms, kap
 
 func p1DefaultRate(pub oracle.Public, obj Objective) float64 {
 	if !pub.Lipschitz.Finite() {
-		return sgdQuadRate / (float64(pub.Smooth) + obj.smooth())
+		return 1 / (float64(pub.Smooth) + obj.smooth()) // NAG diverges from 1.38/L on
 	}
 	rate := p1Rate / (pub.NormBound * pub.NormBound)
 	if pub.L1Bound > 0 {

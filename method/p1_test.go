@@ -148,6 +148,47 @@ func TestOptimalSchedules(t *testing.T) {
 	}
 }
 
+// TestSchedulesOnSamples: on samples, too, the plan is of samples, noise falls toward the
+// last step, and the whole costs the budget and not more.
+func TestSchedulesOnSamples(t *testing.T) {
+	for _, delta := range []float64{0, 1e-6} {
+		for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
+			terms := method.Terms{Budget: privacy.Budget{Epsilon: 0.5, Delta: delta, Adjacency: adj}, Accountant: account.Best{}}
+			fitted, err := method.NAGOpt{NAG: method.NAG{P1: method.P1{Steps: 30, Batch: 500}}}.Fit(facts(adj), method.Objective{}, terms)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan, err := fitted.Plan(facts(adj))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, part := range plan.(privacy.Composed) {
+				_, fixed := part.(privacy.FixedSampled)
+				_, poisson := part.(privacy.PoissonSampled)
+				if fixed != (adj == privacy.ReplaceOne) || poisson == fixed {
+					t.Fatalf("%v: a step is %v", adj, part)
+				}
+			}
+			s := fitted.(method.NAGOpt).Schedule
+			for i := 1; i < len(s); i++ {
+				if s[i] > s[i-1] {
+					t.Errorf("δ = %v, %v: noise %v after %v", delta, adj, s[i], s[i-1])
+				}
+			}
+			if s[0] < 1.2*s[len(s)-1] {
+				t.Errorf("δ = %v, %v: noise from %v to %v", delta, adj, s[0], s[len(s)-1])
+			}
+			loss, err := account.Best{}.Loss(plan, adj)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e := loss.Epsilon(delta); e > 0.5 || e < 0.5*(1-1e-4) {
+				t.Errorf("δ = %v, %v: the plan costs ε = %v of 0.5", delta, adj, e)
+			}
+		}
+	}
+}
+
 // TestStages: MASG's step size falls by 16, then by 4, at the steps of (4.7), and its noise
 // grows where a stage begins.
 func TestStages(t *testing.T) {

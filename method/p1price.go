@@ -78,7 +78,13 @@ func (m *P1) price(pub oracle.Public, terms Terms) (*price, error) {
 		return d
 	}
 	return &price{
-		optimal: func(a []float64) ([]float64, error) { return schedule.Numeric(a, budget, cost) },
+		optimal: func(a []float64) ([]float64, error) {
+			noise, err := schedule.Numeric(a, budget, cost)
+			for t, s := range noise { // steps 2% apart: what is equal is accounted once
+				noise[t] = math.Exp(math.Round(math.Log(s)*50) / 50)
+			}
+			return noise, err
+		},
 		uniform: func(steps int) float64 {
 			lo, hi := 1e-3, 1e6
 			for range 40 {

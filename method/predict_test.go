@@ -17,8 +17,8 @@ func TestPredict(t *testing.T) {
 	least := map[string][]float64{}
 	for _, e := range method.Registry[1:7] {
 		for _, epsilon := range []float64{0.1, 1, 10} {
-			if e.Name == "shb" && epsilon == 0.1 {
-				least[e.Name] = append(least[e.Name], math.Inf(1)) // its certificates take a second or two
+			if e.Name == "shb" && (epsilon == 0.1 || underRace) { // its certificates take a second or two
+				least[e.Name] = append(least[e.Name], 1/epsilon)
 				continue
 			}
 			terms := method.Terms{Budget: privacy.Budget{Epsilon: epsilon, Adjacency: privacy.ReplaceOne}, Accountant: account.Best{}}

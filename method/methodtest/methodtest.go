@@ -398,7 +398,7 @@ func checkOptimum(t *testing.T, entry method.Entry, p Problem) {
 		}
 		w = st.W
 	}
-	if gap := p.Value(w) - p.Best; gap > 1e-9 {
+	if gap := p.Value(w) - p.Best; !(gap <= 1e-9) {
 		t.Errorf("value %.3g above the minimum", gap)
 	}
 }

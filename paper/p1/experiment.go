@@ -330,11 +330,11 @@ func (p *problem) fitted(c *Curve) (method.Method, error) {
 	return m, err
 }
 
-// recorded lists the steps at which the error is computed: all of the first ten, then
-// some 12% apart, and the last.
+// recorded lists the steps at which the error is computed: all of the first few, then
+// some 20% apart, and the last.
 func recorded(steps int) []int {
 	all := []int{0}
-	for t := 1; t < steps; t = max(t+1, t*28/25) {
+	for t := 1; t < steps; t = max(t+1, t*6/5) {
 		all = append(all, t)
 	}
 	return append(all, steps)

@@ -69,7 +69,7 @@ func facts(e privacy.Event) (k known, ok bool) {
 	case privacy.Select:
 		epsilon := floorEpsilon(e.Epsilon)
 		k.pure = proven(e.Epsilon, "select")
-		k.zcdp = proven(epsilon*epsilon/8*(1+1e-14), "select")
+		k.zcdp = proven(math.Min(epsilon*epsilon/8, epsilon*math.Tanh(epsilon/2))*(1+1e-14), "select", "pure-zcdp")
 		k.renyi = curve{divergence: boundedRange{epsilon}, rests: []string{"select"}}
 		k.bounded = true
 	case privacy.ApproxDP:

@@ -337,6 +337,31 @@ func BenchmarkRDPEpsilon(b *testing.B) {
 	}
 }
 
+// BenchmarkRDPSamples: samples of fixed size, and releases of several kinds on one
+// sample.
+func BenchmarkRDPSamples(b *testing.B) {
+	gauss := privacy.Gaussian{Sigma: 2}
+	several := privacy.Composed{gauss, privacy.AboveThreshold{Threshold: 2, Query: 4, Max: 3}, privacy.Laplace{Scale: 5}}
+	for name, c := range map[string]struct {
+		of  privacy.Event
+		adj privacy.Adjacency
+	}{
+		"fixed/gaussian":  {privacy.FixedSampled{M: 1, N: 100, Of: gauss}, privacy.ReplaceOne},
+		"fixed/several":   {privacy.FixedSampled{M: 1, N: 100, Of: several}, privacy.ReplaceOne},
+		"poisson/several": {privacy.PoissonSampled{Rate: 0.01, Of: several}, privacy.AddRemove},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				l, err := RDP{}.Loss(privacy.Repeated{Count: 1000, Of: c.of}, c.adj)
+				if err != nil {
+					b.Fatal(err)
+				}
+				sink = l.Epsilon(1e-5)
+			}
+		})
+	}
+}
+
 func BenchmarkCalibrate(b *testing.B) {
 	for _, a := range []Accountant{RDP{}, Best{}} {
 		for _, epsilon := range []float64{0.05, 1, 50} {

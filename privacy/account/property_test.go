@@ -313,13 +313,15 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// TestZCDPBoundsTheCurve: ρα bounds the Rényi divergence of every order, and no
-// smaller ρ does.
+// TestZCDPBoundsTheCurve: ρα bounds the Rényi divergence of every order, and for the
+// first three events no smaller ρ does.
 func TestZCDPBoundsTheCurve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := logRange(1e-4, 1e3).Draw(t, "v")
 		alpha := 1 + logRange(1e-3, 1e5).Draw(t, "t")
-		for _, e := range []privacy.Event{privacy.Laplace{Scale: v}, privacy.PureDP{Epsilon: v}, privacy.Gaussian{Sigma: v}} {
+		const tight = 3
+		for i, e := range []privacy.Event{privacy.Laplace{Scale: v}, privacy.PureDP{Epsilon: v}, privacy.Gaussian{Sigma: v},
+			privacy.Select{Epsilon: v}, privacy.AboveThreshold{Threshold: v, Query: 2 * v, Max: 1}} {
 			rho, err := ZCDP{}.rho(e, privacy.AddRemove)
 			if err != nil {
 				t.Fatal(err)
@@ -328,8 +330,7 @@ func TestZCDPBoundsTheCurve(t *testing.T) {
 			if d > alpha*rho*(1+1e-10) {
 				t.Fatalf("%v: D_%v = %v above ρα = %v", e, alpha, d, alpha*rho)
 			}
-			near, _ := RDP{}.Divergence(e, privacy.AddRemove, 1+1e-7)
-			if near < rho*(1-1e-3) {
+			if near, _ := (RDP{}).Divergence(e, privacy.AddRemove, 1+1e-7); i < tight && near < rho*(1-1e-3) {
 				t.Fatalf("%v: D_1 = %v, ρ = %v", e, near, rho)
 			}
 		}

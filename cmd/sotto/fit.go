@@ -276,7 +276,11 @@ func printSummary(w io.Writer, i *trace.Info, dir string) {
 		if i.Lab {
 			fmt.Fprintln(w, "           (on paper only: this is a lab run)")
 		}
-		fmt.Fprintf(w, "Noise      multiplier %.6g, %s steps of %s\n", i.NoiseMultiplier, count(i.Result.Steps), i.Method)
+		noise := fmt.Sprintf("multiplier %.6g", i.NoiseMultiplier)
+		if i.NoiseMultiplier == 0 {
+			noise = "another multiplier in each step"
+		}
+		fmt.Fprintf(w, "Noise      %s, %s steps of %s\n", noise, count(i.Result.Steps), i.Method)
 	}
 	if i.Result.Outcome != method.Done.String() {
 		fmt.Fprintf(w, "Ended      %s\n", i.Result.Outcome)

@@ -64,14 +64,6 @@ func (l law) moment(order float64) (m float64) {
 
 func (l law) divergence(order float64) float64 { return math.Log(l.moment(order)) / (order - 1) }
 
-// delta is E_Q (P/Q − e^ε)₊.
-func (l law) delta(epsilon float64) (d float64) {
-	for _, o := range l {
-		d += math.Max(0, o.p-math.Exp(epsilon)*o.q)
-	}
-	return d
-}
-
 // reveal is a release that, with the probability that spends a divergence of one
 // order to the last, shows something with the loss that converts worst there, and
 // else nearly nothing.

@@ -29,6 +29,16 @@ func mapFile(path string) (m []byte, unmap func() error, err error) {
 	return m, func() error { return unix.Munmap(m) }, nil
 }
 
+// advise says how mapped memory will be read: here and there, where reading ahead
+// is in vain, or from front to back.
+func advise(m []byte, random bool) {
+	how := unix.MADV_NORMAL
+	if random {
+		how = unix.MADV_RANDOM
+	}
+	unix.Madvise(m, how) // advice only: an error changes no result
+}
+
 // syncDir makes a rename in dir durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)

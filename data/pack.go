@@ -401,7 +401,7 @@ func openPacked(ctx context.Context, schema *Schema, path string, opt Options) (
 	if err != nil {
 		return nil, nil, errors.Join(err, unmap())
 	}
-	t.unmap = unmap
+	t.unmap, t.mapped = unmap, m
 	return t, stats, nil
 }
 

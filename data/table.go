@@ -35,7 +35,20 @@ type Table struct {
 	Labelled  bool    // the rows carry labels
 	Blocks    []*Block
 
-	unmap func() error // of a packed table
+	unmap  func() error // of a packed table
+	mapped []byte       // likewise
+	random bool         // what advise was last told
+}
+
+// Random says that few rows here and there will be looked at next, or else all of
+// them. A packed table tells the system, so that what is not in memory is read in
+// the way that suits. Repeating what was said costs nothing.
+func (t *Table) Random(random bool) {
+	if t.mapped == nil || random == t.random {
+		return
+	}
+	t.random = random
+	advise(t.mapped, random)
 }
 
 // Close gives back the memory of a packed table; its blocks must not be used after
@@ -45,7 +58,7 @@ func (t *Table) Close() error {
 		return nil
 	}
 	unmap := t.unmap
-	t.unmap, t.Blocks = nil, nil
+	t.unmap, t.mapped, t.Blocks = nil, nil, nil
 	return unmap()
 }
 

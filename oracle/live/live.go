@@ -49,6 +49,10 @@ type Config struct {
 	Workers int            // goroutines of a large pass; 0 means 1
 }
 
+// randomShare: a batch of less than one row in this many leaves most pages of a
+// table alone, so that reading ahead would be in vain.
+const randomShare = 16
+
 // Oracle answers from the data. It is for one goroutine.
 type Oracle struct {
 	cfg   Config
@@ -135,6 +139,7 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Quer
 	o.count++
 	b := &o.batch
 	b.size = s.Size(o.cfg.Facts.Rows)
+	o.cfg.Table.Random(b.size*randomShare < float64(o.cfg.Facts.Rows))
 	b.rows, b.all = s.Draw(o.drawn[:0], o.rows, &o.sampling)
 	if b.rows != nil {
 		o.drawn = b.rows

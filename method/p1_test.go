@@ -198,8 +198,10 @@ func TestStages(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := fitted.(method.MASGOpt)
-	o := methodtest.NewOracle(methodtest.Quadratic(3, 10), 0)
+	p := methodtest.Quadratic(3, 10)
+	o := methodtest.NewOracle(p, 0)
 	var rates []float64
+	last, g := make([]float64, p.Dim), make([]float64, p.Dim)
 	for st, err := range m.Run(context.Background(), o, method.Objective{}) {
 		if err != nil {
 			t.Fatal(err)
@@ -207,6 +209,15 @@ func TestStages(t *testing.T) {
 		if st.Status == method.Running {
 			rates = append(rates, st.Rate)
 		}
+		if st.T == 15 || st.T == 55 { // the first step of a stage has no momentum
+			p.Grad(g, last)
+			for j := range g {
+				if want := last[j] - st.Rate*g[j]; math.Abs(st.W[j]-want) > 1e-15 {
+					t.Errorf("step %d: %v, want %v", st.T, st.W[j], want)
+				}
+			}
+		}
+		copy(last, st.W)
 	}
 	for step, want := range map[int]float64{1: 1, 14: 1, 15: 1. / 16, 54: 1. / 16, 55: 1. / 64, 134: 1. / 64, 135: 1. / 256, 200: 1. / 256} {
 		if rates[step-1] != want {

@@ -68,6 +68,11 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Quer
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	for _, q := range pay { // as the door does
+		if err := q.Validate(); err != nil {
+			return nil, err
+		}
+	}
 	cost := oracle.Cost(s, pay)
 	if o.Meter != nil {
 		if err := o.Meter.Charge(cost); err != nil {

@@ -10,11 +10,12 @@ import (
 
 // Best takes, at every δ, the least of what the accountants prove for an event
 // that is fixed beforehand. Its bound must not steer what is released next; that
-// is a Filter's work. PROOFS.md#best.
+// is a Filter's work. Where all is one Gaussian, that exact figure is the answer.
+// PROOFS.md#best.
 type Best struct{}
 
 // candidates are what Best chooses from.
-var candidates = []Accountant{Pure{}, GDP{}, ZCDP{}, RDP{}}
+var candidates = []Accountant{Pure{}, GDP{}, ZCDP{}, RDP{}, PLD{}}
 
 func (Best) String() string { return "best" }
 

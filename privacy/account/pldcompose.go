@@ -11,7 +11,7 @@ type pldGoal struct {
 
 const (
 	pldMinPoints = 1 << 12
-	pldMaxPoints = 1 << 21
+	pldMaxPoints = 1 << 18
 	pldTail      = 14 // ln of what the window leaves out
 )
 
@@ -184,9 +184,12 @@ func (l *pldLoss) newGrid(d direction, z, tilt, epsilon, logDelta float64, list 
 		}
 		return total
 	}
-	allowed := 1e-5 * math.Max(epsilon, 0.05*(hi-lo)) / (c.tilt + 1)
+	allowed := 1e-4 * math.Max(epsilon, 0.05*(hi-lo)) / (c.tilt + 1)
 	if lower {
 		allowed /= 8
+	}
+	if p := l.parts[0]; len(l.parts) == 1 && p.shape == responseShape && p.rate == 1 {
+		spread = func(h float64) float64 { return 0 } // its losses are put on the grid
 	}
 	points := pldMinPoints
 	enough := math.Min(pldMaxPoints, 1<<14*(1+math.Sqrt(l.steps)))
@@ -202,14 +205,20 @@ func (l *pldLoss) newGrid(d direction, z, tilt, epsilon, logDelta float64, list 
 		}
 		largest = math.Max(largest, 1e-3*math.Max(math.Abs(float64(first)), math.Abs(float64(last))))
 	}
+	if spread(h) == 0 {
+		h = l.parts[0].shift / math.Max(1, math.Ceil(l.parts[0].shift/h))
+		for float64(points-4)*h < hi-lo && points < pldMaxPoints {
+			points *= 2
+		}
+	}
 	c.h, c.first = h, int(math.Floor(lo/h))-1
 	c.shift = l.steps * 8 * unit * math.Max(h, largest)
-	c.transform(l, d, z, thetaUp, thetaDown, points, logDelta, lower)
+	c.transform(l, d, z, thetaUp, thetaDown, points, logDelta, allowed, list, lower)
 	return c
 }
 
 // transform composes by fast Fourier transforms. PROOFS.md#pld-composition.
-func (c *pldComposed) transform(l *pldLoss, d direction, z, thetaUp, thetaDown float64, n int, logDelta float64, lower bool) {
+func (c *pldComposed) transform(l *pldLoss, d direction, z, thetaUp, thetaDown float64, n int, logDelta, allowed float64, list []sketch, lower bool) {
 	h := c.h
 	product := make([]complex128, n)
 	logSize := make([]float64, n) // ln Π |z|^T
@@ -221,7 +230,7 @@ func (c *pldComposed) transform(l *pldLoss, d direction, z, thetaUp, thetaDown f
 	var kDown, mean, variance, size, lowest, highest float64
 	spectrum := make([]complex128, n)
 	transformError := fftError(n)
-	for _, p := range l.parts {
+	for j, p := range l.parts {
 		var m pldMass
 		if lower {
 			m = p.dominated(d, h, z, c.tilt, l.steps)
@@ -229,7 +238,10 @@ func (c *pldComposed) transform(l *pldLoss, d direction, z, thetaUp, thetaDown f
 			variance += p.times * m.variance
 			size = math.Max(size, m.size)
 		} else {
-			m = p.dominating(d, h, z)
+			// Of what the grid may spread, a part for the wide cells: over u of a
+			// range of about 2z.
+			wide := math.Log(allowed/(8*z*p.times)) + list[j].logMoment(c.tilt)
+			m = p.dominating(d, mesh{h, c.tilt, wide, n / 256}, z)
 			c.inf += p.times * m.inf
 		}
 		lowest += p.times * float64(m.first) * h

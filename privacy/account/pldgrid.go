@@ -11,10 +11,28 @@ var (
 	}
 )
 
-// each visits P in points: in grid cell [kh, (k+1)h] of the loss, at excess above
+// A mesh cuts losses into cells of whole numbers of steps h: of one step if not
+// coarse, else of a width whose square times e^{tilt·loss} and the density of u is about e^wide,
+// but of at most most steps.
+type mesh struct {
+	h, tilt, wide float64
+	most          int // 0 and 1: not coarse
+}
+
+// width is that of a cell from loss on, in steps, where the density of P is f.
+func (m mesh) width(loss, f float64) int {
+	if m.most <= 1 {
+		return 1
+	}
+	w := math.Exp((m.wide - math.Log(f) - m.tilt*loss) / 2)
+	return max(1, int(math.Min(w/m.h, float64(m.most))))
+}
+
+// each visits P in points: in the cell of w steps from loss kh, at excess above
 // kh, mass. It returns what lies at losses below and above those that are visited.
 // PROOFS.md#pld-discretisation.
-func (p pldPart) each(d direction, h, z float64, visit func(k int, excess, mass float64)) (below, above float64) {
+func (p pldPart) each(d direction, m mesh, z float64, visit func(k, w int, excess, mass float64)) (below, above float64) {
+	h := m.h
 	d = p.side(d)
 	from, to, below, above := p.reach(d, z)
 	p.eachPoint(d, func(loss, mass float64) {
@@ -26,18 +44,39 @@ func (p pldPart) each(d direction, h, z float64, visit func(k int, excess, mass 
 			below += mass
 		default:
 			k := math.Floor(loss / h)
-			visit(int(k), math.Min(h, math.Max(0, loss-k*h)), mass)
+			visit(int(k), 1, math.Min(h, math.Max(0, loss-k*h)), mass)
 		}
 	})
 	if from == to {
 		return below, above
 	}
-	k := int(math.Floor(p.loss(p.y(from)) / h))
-	for u := from; u < to; k++ {
-		next := math.Min(to, math.Max(u, p.u(p.ratio(float64(k+1)*h))))
+	if p.shape == normalShape { // what the panels may lose of either law
+		above += math.Erfc((z + 2) / math.Sqrt2)
+	}
+	k, last := int(math.Floor(p.loss(p.y(from))/h)), int(math.Ceil(p.loss(p.y(to))/h))
+	for w := 1; ; k += w {
+		u := from
+		f0, f1 := p.densities(u)
+		loss := p.loss(p.y(u))
+		switch d {
+		case remove:
+			w = m.width(loss, p.mass(remove, f0, f1))
+		case add:
+			w = m.width(-loss, f0)
+		default:
+			w = min(m.width(loss, p.mass(remove, f0, f1)), m.width(-loss, f0))
+		}
+		w = max(1, min(w, last-k))
+		end := func() float64 { return math.Min(to, math.Max(u, p.u(p.ratio(float64(k+w)*h)))) }
+		next := end()
+		for w > 1 && next-u > 0.25 { // the density changes
+			w = w / 2
+			next = end()
+		}
+		wide := float64(w) * h
 		for u < next {
 			rule := gauss5
-			far := math.Max(math.Abs(u), math.Abs(u-p.shift)) + 4.5
+			far := math.Min(math.Max(math.Abs(u), math.Abs(u-p.shift)), z+2) + 4.5
 			end := math.Min(next, u+0.25/far)
 			if p.shape == laplaceShape {
 				end = math.Min(next, u+0.25)
@@ -49,14 +88,13 @@ func (p pldPart) each(d direction, h, z float64, visit func(k int, excess, mass 
 			for _, node := range rule {
 				x := u + (end-u)*node[0]
 				f0, f1 := p.densities(x)
-				excess := math.Min(h, math.Max(0, p.loss(p.y(x))-float64(k)*h))
-				if weight := node[1] * (end - u); d != add {
-					visit(k, excess, p.mass(remove, f0, f1)*weight)
-					if d == swap {
-						visit(-k-1, h-excess, f0*weight)
-					}
-				} else {
-					visit(-k-1, h-excess, f0*weight)
+				excess := math.Min(wide, math.Max(0, p.loss(p.y(x))-float64(k)*h))
+				weight := node[1] * (end - u)
+				if d != add {
+					visit(k, w, excess, p.mass(remove, f0, f1)*weight)
+				}
+				if d != remove {
+					visit(-k-w, w, wide-excess, f0*weight)
 				}
 			}
 			if end == u {
@@ -64,9 +102,10 @@ func (p pldPart) each(d direction, h, z float64, visit func(k int, excess, mass 
 			}
 			u = end
 		}
-		u = next
+		if from = next; from >= to {
+			return below, above
+		}
 	}
-	return below, above
 }
 
 // A pldMass is the law of one privacy loss on the grid of step h.
@@ -109,15 +148,19 @@ func (p pldPart) massError(z float64) float64 {
 
 // dominating puts the mass at L in [a, a+h] on both ends such that the masses of P
 // and of Q are kept. PROOFS.md#pld-discretisation.
-func (p pldPart) dominating(d direction, h, z float64) pldMass {
+func (p pldPart) dominating(d direction, cells mesh, z float64) pldMass {
+	h := cells.h
 	first, last := p.span(d, h, z)
 	m := pldMass{first: first, p: make([]float64, last-first+1)}
-	whole := -math.Expm1(-h)
-	rounding := math.Min(1, 1e-14/h)
-	below, above := p.each(d, h, z, func(k int, excess, mass float64) {
+	known, whole, rounding := 0, 0.0, 0.0
+	below, above := p.each(d, cells, z, func(k, w int, excess, mass float64) {
+		if w != known {
+			wide := float64(w) * h
+			known, whole, rounding = w, -math.Expm1(-wide), math.Min(1, 1e-14/wide)
+		}
 		up := math.Min(1, -math.Expm1(-excess)/whole+rounding)
 		m.p[k-first] += mass * (1 - up)
-		m.p[k+1-first] += mass * up
+		m.p[k+w-first] += mass * up
 	})
 	// What lies at losses below the range is put on its lowest cell's upper end,
 	// what lies above is infinite.
@@ -138,7 +181,7 @@ func (p pldPart) dominated(d direction, h, z, tilt, steps float64) pldMass {
 	first, last := p.span(d, h, z)
 	m := pldMass{first: first, p: make([]float64, last-first+1)}
 	off := make([]float64, len(m.p))
-	p.each(d, h, z, func(k int, excess, mass float64) {
+	p.each(d, mesh{h: h}, z, func(k, _ int, excess, mass float64) {
 		up := excess / h
 		m.p[k-first] += mass * (1 - up)
 		off[k-first] += mass * (1 - up) * math.Expm1(-excess)

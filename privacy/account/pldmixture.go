@@ -48,7 +48,7 @@ func (l *pldLoss) mixture(e privacy.Event) (points []atom, excess float64, ok bo
 	w := mixtureWindow{first: int(math.Floor(math.Min(lo, 0)/h)) - 4}
 	total := w.nothing()
 	for _, p := range inner.parts {
-		power := w.place(p.dominating(remove, h, mixtureReach))
+		power := w.place(p.dominating(remove, mesh{h: h}, mixtureReach))
 		for n := uint64(p.times); n > 0; n >>= 1 {
 			if n&1 == 1 {
 				total = w.convolve(total, power)

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"strings"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/kern"
@@ -179,54 +180,39 @@ func versus(t *data.Table, name string, size, rounds int, recorded bool) (privat
 	return s[0], s[1], nil
 }
 
-func epochs(r *results) error {
-	ms := func(s float64) float64 { return 1000 * s }
-	adult := dense(32_561, 106, 2)
-	private, plain, err := versus(adult, "logistic", batch, 40, true)
+func ms(s float64) float64 { return 1000 * s }
+
+// shape measures an epoch of batches and a full step on one table.
+func shape(r *results, t *data.Table, key, ratio, model, what string, rounds, full int, recorded bool) error {
+	private, plain, err := versus(t, model, batch, rounds, recorded)
 	if err != nil {
 		return err
 	}
-	r.put("adult_epoch_ms", ms(private), "ms, 32,561×106, logistic, private, Poisson batches of 256")
-	r.put("dp_over_sgd_adult", private/plain, "private over plain, same batches")
-	if private, plain, err = versus(adult, "logistic", 0, 60, true); err != nil {
+	r.put(key+"_epoch_ms", ms(private), "ms, "+what+", private, Poisson batches of 256")
+	r.put("dp_over_sgd_"+ratio, private/plain, "private over plain, same batches")
+	if private, plain, err = versus(t, model, 0, full, recorded); err != nil {
 		return err
 	}
-	r.put("adult_full_ms", ms(private), "ms, one private step on all rows")
-	r.put("dp_over_gd_adult", private/plain, "private over plain")
-
-	cov := dense(500_000, 54, 2)
-	if private, plain, err = versus(cov, "logistic", batch, 8, true); err != nil {
-		return err
-	}
-	r.put("covtype_epoch_ms", ms(private), "ms, 500,000×54, logistic, private, batches of 256")
-	r.put("dp_over_sgd_d54", private/plain, "private over plain, same batches")
-	if private, plain, err = versus(cov, "logistic", 0, 8, true); err != nil {
-		return err
-	}
-	r.put("covtype_full_ms", ms(private), "ms, one private step on all rows")
-	r.put("dp_over_gd_d54", private/plain, "private over plain")
-	cov = nil
-
-	mnist := dense(60_000, 784, 10)
-	if private, plain, err = versus(mnist, "softmax", batch, 10, true); err != nil {
-		return err
-	}
-	r.put("mnist_softmax_epoch_ms", ms(private), "ms, 60,000×784, 10 classes, private, batches of 256")
-	r.put("dp_over_sgd_mnist", private/plain, "private over plain, same batches")
-	mnist = nil
-
-	rcv := sparse(677_399, 47_236, 74)
-	if private, plain, err = versus(rcv, "logistic", batch, 2, false); err != nil {
-		return err
-	}
-	r.put("rcv1_epoch_ms", ms(private), "ms, 677,399×47,236, 74 values a row, private, batches of 256, no record")
-	r.put("dp_over_sgd_rcv1", private/plain, "private over plain: noise on 47,236 numbers a step")
-	if private, plain, err = versus(rcv, "logistic", 0, 4, false); err != nil {
-		return err
-	}
-	r.put("rcv1_full_ms", ms(private), "ms, one private step on all rows")
-	r.put("dp_over_gd_rcv1", private/plain, "private over plain")
+	r.put(key[:strings.IndexByte(key+"_", '_')]+"_full_ms", ms(private), "ms, one private step on all rows")
+	r.put("dp_over_gd_"+ratio, private/plain, "private over plain")
 	return nil
+}
+
+func adult(r *results) error {
+	return shape(r, dense(32_561, 106, 2), "adult", "adult", "logistic", "32,561×106, logistic", 40, 60, true)
+}
+
+func covtype(r *results) error {
+	return shape(r, dense(500_000, 54, 2), "covtype", "d54", "logistic", "500,000×54, logistic", 10, 10, true)
+}
+
+func mnist(r *results) error {
+	return shape(r, dense(60_000, 784, 10), "mnist_softmax", "mnist", "softmax", "60,000×784, 10 classes", 15, 10, true)
+}
+
+// rcv1 keeps no record: it would be 47,236 numbers a step, a gigabyte an epoch.
+func rcv1(r *results) error {
+	return shape(r, sparse(677_399, 47_236, 74), "rcv1", "rcv1", "logistic", "677,399×47,236, 74 values a row, no record", 2, 4, false)
 }
 
 // workers compares one and two workers on full passes, by the clock on the wall.

@@ -87,9 +87,17 @@ func products(r *results) error {
 		f32, f64 := product[float32](c.m, c.k, c.n), product[float64](c.m, c.k, c.n)
 		var d32, d64 int
 		small := 1 << 26
-		t := best(8, func() { d32 = kern.Peak[float32](small) }, func() { f32(false, false) }, func() { f32(true, false) }, func() { f32(false, true) },
-			func() { d64 = kern.Peak[float64](small / 2) }, func() { f64(false, false) })
-		work := 2 * float64(c.m) * float64(c.k) * float64(c.n)
+		times := max(1, 1<<31/(2*c.m*c.k*c.n)) // some ten milliseconds, as in a loop of training
+		many := func(f func(ta, tb bool), ta, tb bool) func() {
+			return func() {
+				for range times {
+					f(ta, tb)
+				}
+			}
+		}
+		t := best(8, func() { d32 = kern.Peak[float32](small) }, many(f32, false, false), many(f32, true, false), many(f32, false, true),
+			func() { d64 = kern.Peak[float64](small / 2) }, many(f64, false, false))
+		work := 2 * float64(c.m) * float64(c.k) * float64(c.n) * float64(times)
 		of := func(i int, done int, peak float64) float64 { return work / t[i] / (2 * float64(done) / peak) }
 		r.put("gemm_f32_"+c.name+"_of_peak", of(1, d32, t[0]), "of the multiply-add peak, A·B")
 		r.put("gemm_f32_tn_"+c.name+"_of_peak", of(2, d32, t[0]), "Aᵀ·B")

@@ -6,10 +6,10 @@ import (
 )
 
 const (
-	depth  = 192  // most terms of one block: a panel of B, 192 × 48 float32, is 36 KiB
-	height = 240  // rows of A in one block, a multiple of 8, 6 and 2
-	width  = 1056 // columns of B in one block, a multiple of 48, 16 and 4
-	gap    = 16   // numbers between the rows of a block, so that they fall on different cache sets
+	depth  = 384 // most terms of one block; more means fewer passes over C
+	height = 240 // rows of A in one block, a multiple of 8, 6 and 2
+	width  = 528 // columns of B in one block, a multiple of 48, 16 and 4: the block is 792 KiB of float32
+	gap    = 16  // numbers between the rows of a block, so that they fall on different cache sets
 )
 
 // termsOf is the terms of a block of a product with k terms: equal blocks, but for the
@@ -70,10 +70,15 @@ func Gemm[T float](ta, tb bool, m, n, k int, a []T, lda int, b []T, ldb int, c [
 				rows := min(height, m-i)
 				row := 0
 				if ta {
-					for s := 0; s < rows; s += mr {
-						panel, w := t.a[s*terms:], min(mr, rows-s)
-						for q := range terms {
-							copy(panel[q*mr:][:w], a[(p+q)*lda+i+s:])
+					for q := range terms {
+						from := a[(p+q)*lda+i:][:rows]
+						for s := 0; s < rows; s += mr {
+							to := t.a[s*terms+q*mr:][:mr]
+							if mr == 8 && s+8 <= rows { // a copy of known length is some moves
+								*(*[8]T)(to) = [8]T(from[s:])
+							} else {
+								copy(to, from[s:])
+							}
 						}
 					}
 				} else {
@@ -119,12 +124,12 @@ func panelWidth(left, nr, one int) int { return min(nr, (left+one-1)/one*one) }
 // pack lays out columns in panels: panel, term, column. The last panel is filled up
 // with zeros to its width.
 func (t *tiler[T]) pack(b []T, ldb, terms, cols, nr, one int) {
-	for j := 0; j < cols; j += nr {
-		to, w, pw := t.b[j*terms:], min(nr, cols-j), panelWidth(cols-j, nr, one)
-		for q := range terms {
-			d := to[q*pw : (q+1)*pw]
-			copy(d, b[q*ldb+j:][:w])
-			clear(d[w:])
+	for q := range terms {
+		from := b[q*ldb:][:cols]
+		for j := 0; j < cols; j += nr {
+			pw := panelWidth(cols-j, nr, one)
+			to := t.b[j*terms+q*pw:][:pw]
+			clear(to[copy(to, from[j:]):])
 		}
 	}
 }

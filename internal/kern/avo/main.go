@@ -24,6 +24,7 @@ var machines = []machine{{"AVX512", true}, {"AVX2", false}}
 func main() {
 	ConstraintExpr("amd64")
 	masks()
+	tables()
 	for _, m := range machines {
 		for _, f32 := range []bool{true, false} {
 			margins(m, f32, product)

@@ -6,6 +6,25 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
+// digits is two registers of numbers in ±[½, 1).
+var digits = map[bool]Mem{}
+
+func tables() {
+	for _, f32 := range []bool{true, false} {
+		name, _, size := typeOf(f32)
+		digits[f32] = GLOBL("digits"+name, 8|16) // RODATA|NOPTR
+		x := uint64(1)
+		for i := range 128 / size {
+			x = x*6364136223846793005 + 1442695040888963407
+			if f32 {
+				DATA(4*i, U32(uint32(x>>32)&0x807FFFFF|0x3F000000))
+			} else {
+				DATA(8*i, U64(x&0x800FFFFFFFFFFFFF|0x3FE0000000000000))
+			}
+		}
+	}
+}
+
 // yardsticks write what benchmarks measure the others against: a loop that only
 // reads, and one that only multiplies and adds.
 func yardsticks(m machine) {
@@ -49,11 +68,19 @@ func yardsticks(m machine) {
 			zero(v)
 			sums = append(sums, v)
 		}
-		a := m.vec()
-		zero(a)
+		// Numbers with all their digits: a core may run faster on zeros.
+		a, b := m.vec(), m.vec()
+		at := GP64()
+		LEAQ(digits[f32], at)
+		VMOVUPD(Mem{Base: at}, a)
+		VMOVUPD(Mem{Base: at, Disp: 64}, b)
 		Label("loop")
-		for _, v := range sums {
-			fma(a, a, v)
+		for i, v := range sums {
+			if i%2 == 0 {
+				fma(a, b, v)
+			} else {
+				fma(b, a, v)
+			}
 		}
 		DECQ(left)
 		JNZ(LabelRef("loop"))

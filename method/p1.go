@@ -34,9 +34,10 @@ import (
 // names the idea, package schedule has the optimum. All of it is known beforehand.
 //
 // Deviations: sensitivity is enforced by clipping, so it rests on no bound of the
-// loss; with the default clip norm of a loss whose rows keep to the bound
-// nothing is clipped unless Clip says so. P1 estimates L from the rows, which is not
-// private (S-0d); here no constant comes from them. x_0 = 0.
+// loss; the default clips at half the loss's Lipschitz bound, which halves the noise and
+// slows only rows that are far on the wrong side. P1 estimates L from the rows, which is
+// not private (S-0d); here no constant comes from them. x_0 = 0. Strong convexity is
+// counted on, not added: the objective is what the caller wrote.
 type P1 struct {
 	Steps  int     `yaml:"steps" json:"steps" doc:"number of steps T (default: where the bound on the error is least, see below)"`
 	Rate   float64 `yaml:"rate" json:"rate" doc:"step size α, for the masg methods of the first stage (default 12/R² or 120/R₁², whichever is more, R and R₁ the bounds on a row's L2 and L1 norm; 1/L for the squared loss, L its curvature bound)"`

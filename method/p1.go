@@ -247,8 +247,8 @@ func (m *P1) predictions(pub oracle.Public, price *price, w weights, optimal boo
 	return all
 }
 
-// startError is E_0, a bound on F(0) − F* of the losses with classes, which are 0 or more,
-// and a guess for the squared loss.
+// startError is E_0, a bound on F(0) − F* of the losses with classes, which are 0 or more
+// (a width of huber-svm above 1 apart), and a guess for the squared loss.
 func startError(pub oracle.Public) float64 {
 	if !pub.Lipschitz.Finite() {
 		return pub.LabelSpan * pub.LabelSpan / 2

@@ -126,9 +126,10 @@ func (f Convex) GradientWeights(steps int, rate float64) (a0 float64, a []float6
 	return a0, a
 }
 
-// SampleVariance is σ_s² of (3.13): it bounds the variance that sampling m of n rows
-// without replacement adds to the mean gradient, where replacing one row moves a
-// row's gradient by at most s1.
+// SampleVariance is σ_s² of (3.13): it bounds E‖error‖² of the mean gradient of m of n
+// rows, drawn without replacement, where every row's gradient has a norm of at most s1/2,
+// as clipping ensures: the mean square deviation from the mean is at most s1²/4, and the
+// rest is the correction for a finite population. Drawing each row by itself adds no more.
 func SampleVariance(s1 float64, m, n int) float64 {
 	if n < 2 {
 		return 0

@@ -359,6 +359,34 @@ func TestPackNeedsNoMemory(t *testing.T) {
 	tab.Close()
 }
 
+func BenchmarkOpenPacked(b *testing.B) {
+	var schema strings.Builder
+	schema.WriteString("dataset: d\ncolumns:\n  - {name: y, type: label, classes: [no, yes]}\n")
+	for i := range 100 {
+		fmt.Fprintf(&schema, "  - {name: c%d, type: numeric, min: 0, max: 1}\n", i)
+	}
+	s, err := ParseSchema("s", []byte(schema.String()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	path := filepath.Join(b.TempDir(), "t")
+	if _, err := SynthPacked(s, 20_000, 1, path); err != nil {
+		b.Fatal(err)
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(st.Size())
+	for b.Loop() {
+		tab, _, err := Read(context.Background(), s, path, Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		tab.Close()
+	}
+}
+
 func FuzzPack(f *testing.F) {
 	s, err := ParseSchema("s", []byte(small))
 	if err != nil {

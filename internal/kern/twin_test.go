@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 )
 
 // levels are the sets of kernels that this machine has, the plain one first.
@@ -296,4 +297,13 @@ func testGemm[T float](t *testing.T, seed uint64, ta, tb bool, m, n, k, pad int)
 			}
 		}
 	})
+}
+
+func TestAligned(t *testing.T) {
+	for n := range 200 {
+		v := Aligned(n)
+		if len(v) != n || n > 0 && uintptr(unsafe.Pointer(&v[0]))%64 != 0 {
+			t.Fatalf("Aligned(%d) has %d numbers at %p", n, len(v), v)
+		}
+	}
 }

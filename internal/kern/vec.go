@@ -1,6 +1,9 @@
 package kern
 
-import "math"
+import (
+	"math"
+	"unsafe"
+)
 
 // The pointwise functions in plain Go, operation by operation what the kernels do
 // (avo/vec.go), so that all give the same bits.
@@ -68,4 +71,16 @@ func log1p(u float64) float64 {
 	q := s * s
 	l := math.FMA(-horner(q, atanhTerms[:]), q, v)
 	return math.FMA(-l, s, v) + base
+}
+
+// Aligned is n zeros that begin on a line of the cache, with no line shared: sums that
+// a kernel writes again and again.
+func Aligned(n int) []float64 {
+	const line = 8 // float64 in 64 bytes
+	room := make([]float64, n+2*line-1)
+	skip := 0
+	if at := uintptr(unsafe.Pointer(&room[0])) / 8 % line; at != 0 {
+		skip = int(line - at)
+	}
+	return room[skip : skip+n : skip+n]
 }

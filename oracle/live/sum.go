@@ -76,7 +76,7 @@ func (s *summer) open(t *data.Table, m model.Model, workers int) {
 	}
 	for i := range workers {
 		s.workers = append(s.workers, &worker{
-			s: s, index: i, acc: make([]float64, m.Dim()), counts: make([]int64, m.Dim()),
+			s: s, index: i, acc: kern.Aligned(m.Dim()), counts: make([]int64, m.Dim()),
 			norm: make([]float64, s.tile), c: make([]float64, s.tile),
 			stage: data.Block{Dim: t.Dim},
 		})

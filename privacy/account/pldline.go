@@ -59,11 +59,7 @@ func (p pldPart) nodes(d direction, z, growth float64) (list []node, raised, inf
 	rule := gauss20()
 	eachSide(d, func(side direction, sign float64) {
 		for u := from; u < to; {
-			far := 8 + growth*p.slope()
-			if p.shape == normalShape {
-				far += math.Max(math.Abs(u), math.Abs(u-p.shift)) + 1
-			}
-			end := math.Min(to, u+6/far)
+			end := math.Min(to, u+p.panel(u, growth))
 			for _, g := range rule {
 				x := u + (end-u)*g[0]
 				f0, f1 := p.densities(x)
@@ -84,14 +80,28 @@ func (p pldPart) nodes(d direction, z, growth float64) (list []node, raised, inf
 	return list, raised, inf
 }
 
-// nodeCount is about how many nodes there are.
-func (p pldPart) nodeCount(d direction, z, growth float64) float64 {
-	from, to, _, _ := p.reach(p.side(d), z)
-	far := 9 + growth*p.slope()
-	if p.shape == normalShape {
-		far += z
+// panel is the width of the panel from u on. PROOFS.md#pld-line.
+func (p pldPart) panel(u, growth float64) float64 {
+	share := 1.0 // of dL/du in dy/du, at most, on the panel and around it
+	if p.rate < 1 {
+		y := p.y(u)
+		share = math.Min(1, 25*p.rate*math.Exp(y-p.loss(y)))
 	}
-	return float64(len(p.points)) + 4 + (to-from)*far/6*20
+	far := 9 + (3+growth*share)*p.slope()
+	if p.shape == normalShape {
+		far += math.Max(math.Abs(u), math.Abs(u-p.shift))
+	}
+	return 6 / far
+}
+
+// nodeCount is about how many nodes there are on one side.
+func (p pldPart) nodeCount(d direction, z, growth float64) float64 {
+	count := float64(len(p.points)) + 4
+	from, to, _, _ := p.reach(p.side(d), z)
+	for u := from; u < to && count <= lineMaxNodes; count += 20 {
+		u += p.panel(u, growth)
+	}
+	return count
 }
 
 // nodeError bounds the error of E e^{zL} relative to E e^{Re(z)L}, for losses up to

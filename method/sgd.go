@@ -37,7 +37,7 @@ type SGD struct {
 	Rate     float64 `yaml:"rate" json:"rate" doc:"step size η (default 80/R², R the bound on a row's norm; 1.5/L for the squared loss, L its curvature bound)"`
 	Clip     float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient (default 0.35 × the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss)"`
 	Batch    int     `yaml:"batch" json:"batch" doc:"batch size B: the expected one of Poisson sampling, the exact one of fixed; 0 means all rows in every step"`
-	Sampling string  `yaml:"sampling" json:"sampling,omitempty" doc:"how a batch is drawn: poisson (each row by itself; default under add-or-remove) or fixed (B rows without replacement; default and allowed under replace-one)"`
+	Sampling string  `yaml:"sampling" json:"sampling,omitempty" doc:"how a batch is drawn: poisson (each row by itself; default under add-or-remove) or fixed (B rows without replacement; allowed and the default under replace-one)"`
 	Noise    float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ (default: the smallest that the budget allows)"`
 
 	Off bool `yaml:"-" json:"off,omitempty"` // no noise: lab
@@ -103,11 +103,7 @@ func (m SGD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) 
 			return m.plan(pub)
 		})
 		if unproven := (*account.UnsupportedError)(nil); errors.As(err, &unproven) && m.Batch != 0 {
-			allowed := "0 (all rows)"
-			if m.Sampling == Poisson && pub.Adjacency == privacy.ReplaceOne {
-				allowed += ", or sampling: fixed"
-			}
-			return nil, fmt.Errorf("batch: found %d, drawn %s; allowed is %s: accountant %s has no theorem for %v under %v", m.Batch, m.Sampling, allowed, unproven.Accountant, unproven.Event, unproven.Adjacency)
+			return nil, fmt.Errorf("batch: found %d, drawn %s; allowed is 0 (all rows): accountant %s has no theorem for %v under %v", m.Batch, m.Sampling, unproven.Accountant, unproven.Event, unproven.Adjacency)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("sgd: %w", err)

@@ -41,6 +41,8 @@ type (
 	ApproxDP struct{ Epsilon, Delta float64 }
 	// PoissonSampled: Of, on a sample that holds each record independently with
 	// probability Rate. All that was asked of one sample is inside Of (S-2a).
+	// Under replace-one what Of says holds between samples with and without a record,
+	// too: a sum moves less when a record goes than when it is replaced.
 	PoissonSampled struct {
 		Rate float64
 		Of   Event

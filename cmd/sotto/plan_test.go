@@ -189,7 +189,7 @@ func TestOtherRelation(t *testing.T) {
 		if r := p.otherRelation(); r.Epsilon != nil || r.Why == "" || r.NoiseMultiplier != 0 {
 			t.Errorf("a plan with a pure release: %+v", r)
 		}
-		var here, there privacy.Event = privacy.PoissonSampled{Rate: 0.1, Of: privacy.Gaussian{Sigma: 8}}, privacy.FixedSampled{M: 100, N: 1000, Of: privacy.Gaussian{Sigma: want}}
+		var here, there privacy.Event = privacy.PoissonSampled{Rate: 0.1, Of: privacy.Gaussian{Sigma: 8}}, privacy.PoissonSampled{Rate: 0.1, Of: privacy.Gaussian{Sigma: want}}
 		if adj == privacy.ReplaceOne {
 			here, there = privacy.FixedSampled{M: 100, N: 1000, Of: privacy.Gaussian{Sigma: 8}}, privacy.PoissonSampled{Rate: 0.1, Of: privacy.Gaussian{Sigma: want}}
 		}
@@ -199,7 +199,7 @@ func TestOtherRelation(t *testing.T) {
 		}
 		p.accountant, p.Rows = account.RDP{}, 1000
 		cost = epsilonBy(account.RDP{}, privacy.Repeated{Count: 5, Of: there}, r.Adjacency, 1e-5)
-		if r := p.otherRelation(); r.Epsilon == nil || *r.Epsilon != cost || !strings.Contains(r.words(&p), "on "+r.Sampler+": ε = ") {
+		if r := p.otherRelation(); r.Epsilon == nil || *r.Epsilon != cost || (r.Sampler != "") != (adj == privacy.ReplaceOne) || r.Sampler != "" && !strings.Contains(r.words(&p), "on "+r.Sampler+": ε = ") {
 			t.Errorf("a plan on samples: %+v, want %v", r, cost)
 		}
 	}

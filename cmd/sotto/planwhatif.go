@@ -365,10 +365,10 @@ type relation struct {
 	translated bool
 }
 
-// otherSampler is e with its samples drawn as the other relation has theorems for: Poisson
-// samples become fixed ones of the mean size, which needs the number of rows, and the reverse.
-// It says what it changed, nothing where nothing is sampled.
-func otherSampler(e privacy.Event, to privacy.Adjacency, rows int) (privacy.Event, string) {
+// otherSampler is e with its samples drawn as the other relation has theorems for: fixed
+// samples become Poisson ones of that mean size under add-or-remove. It says what it
+// changed, nothing where nothing had to.
+func otherSampler(e privacy.Event, to privacy.Adjacency) (privacy.Event, string) {
 	change := ""
 	var walk func(e privacy.Event) privacy.Event
 	walk = func(e privacy.Event) privacy.Event {
@@ -382,11 +382,6 @@ func otherSampler(e privacy.Event, to privacy.Adjacency, rows int) (privacy.Even
 		case privacy.Repeated:
 			e.Of = walk(e.Of)
 			return e
-		case privacy.PoissonSampled:
-			if to == privacy.ReplaceOne && rows > 0 {
-				change = "fixed samples of that mean size"
-				return privacy.FixedSampled{M: min(rows, max(1, int(math.Round(e.Rate*float64(rows))))), N: rows, Of: e.Of}
-			}
 		case privacy.FixedSampled:
 			if to == privacy.AddRemove {
 				change = "Poisson samples of that size on average"
@@ -421,7 +416,7 @@ func (p *planned) otherRelation() *relation {
 	}
 	e, _ := withNoise(p.event, times)
 	r.NoiseMultiplier, r.translated = p.NoiseMultiplier*times, true
-	e, r.Sampler = otherSampler(e, r.Adjacency, p.Rows)
+	e, r.Sampler = otherSampler(e, r.Adjacency)
 	r.opinion = ask(p.accountant, e, r.Adjacency, p.Delta)
 	return r
 }

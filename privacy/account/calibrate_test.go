@@ -74,8 +74,8 @@ func TestCalibrateRefuses(t *testing.T) {
 		t.Errorf("δ = 0: %v", err)
 	}
 	var unsupported *UnsupportedError
-	b := privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.ReplaceOne}
-	if _, err := Calibrate(Best{}, b, func(s float64) privacy.Event { return sampled(0.1, s, 10) }); !errors.As(err, &unsupported) {
+	b := budget(1, 1e-5)
+	if _, err := Calibrate(Best{}, b, func(s float64) privacy.Event { return privacy.FixedSampled{M: 1, N: 10, Of: privacy.Gaussian{Sigma: s}} }); !errors.As(err, &unsupported) {
 		t.Errorf("no theorem: %v", err)
 	}
 	if _, err := Calibrate(RDP{}, privacy.Budget{}, gauss); err == nil {

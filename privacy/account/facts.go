@@ -103,6 +103,7 @@ func pureFacts(epsilon float64) (k known) {
 type sampling struct {
 	rate  float64 // of Poisson sampling, or M/N rounded up
 	fixed bool
+	swap  bool // under replace-one: the record is in both tables' samples, or in neither
 	of    privacy.Event
 }
 
@@ -118,22 +119,29 @@ func sampledBy(leaf privacy.Event) (s sampling, ok bool) {
 	return sampling{}, false
 }
 
-// relation is why no amplification is proven under adj, or empty.
-func (s sampling) relation(adj privacy.Adjacency) string {
-	switch {
-	case s.fixed && adj != privacy.ReplaceOne:
-		return addRemoveFixed
-	case !s.fixed && adj != privacy.AddRemove:
-		return replaceOneSampling
+// under is s under adj, or why no amplification is proven.
+func (s sampling) under(adj privacy.Adjacency) (_ sampling, why string) {
+	if s.swap = adj == privacy.ReplaceOne; s.fixed && !s.swap {
+		return s, addRemoveFixed
 	}
-	return ""
+	return s, ""
+}
+
+// rests are the sections that the amplification by s rests on: drawn, and of those
+// named for a Poisson sample under add-or-remove and for samples under replace-one,
+// the one that holds.
+func (s sampling) rests(add, swap string) []string {
+	switch {
+	case !s.swap:
+		return []string{add}
+	case s.fixed:
+		return []string{swap}
+	}
+	return []string{swap, "poisson-replace"}
 }
 
 const (
 	onlyUnsampled = "it knows no amplification by sampling; use accountant rdp"
-
-	// replaceOneSampling is why Poisson sampling is refused under ReplaceOne.
-	replaceOneSampling = "amplification by Poisson sampling is proven here for add-or-remove only; use a sample of fixed size, the full batch or add-or-remove"
 
 	// addRemoveFixed is why fixed sampling is refused under AddRemove.
 	addRemoveFixed = "amplification by sampling a fixed number of records is proven for replace-one only, where the row count is public; use replace-one or a Poisson sample"

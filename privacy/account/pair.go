@@ -118,9 +118,9 @@ type lossTest struct {
 //	1/(α−1) ln( 1 + E_B[ρ^α − 1 − α(ρ−1)] )
 //
 // where a record is removed, and no more where one is added (PROOFS.md#poisson-pair).
-func (p *lossPair) sampledRDP(alpha, q float64, fixed bool) float64 {
+func (p *lossPair) sampledRDP(alpha, q float64, swap bool) float64 {
 	t := lossTest{alpha: alpha, q: q, logQ: math.Log(q), logRest: math.Log1p(-q)}
-	if fixed {
+	if swap {
 		t.log = (*lossTest).symmetric
 		return p.rdp(&t, true)
 	}

@@ -8,9 +8,8 @@ import (
 )
 
 // PLD accounts by composing privacy-loss distributions numerically. It is the
-// tightest accountant for plans that are fixed beforehand: Gaussian, Laplace and
-// pure releases on whole tables, and under add-or-remove Poisson samples of
-// Gaussians, of one Laplace or of one pure release. It chooses its grid from the
+// tightest accountant for plans that are fixed beforehand, of every mechanism, on
+// whole tables and on samples, Poisson or under replace-one of fixed size. It chooses its grid from the
 // plan and the question. What it returns is an upper bound that includes the
 // errors of grid, window, tails and rounding; where they are too large for the δ
 // that is asked for, ε is +Inf. PROOFS.md#pld-discretisation.
@@ -139,10 +138,10 @@ func (l *pldLoss) read(a PLD, e privacy.Event, adj privacy.Adjacency) error {
 			l.rests.note("gaussian-collapse")
 			return nil
 		case privacy.PoissonSampled:
-			if adj != privacy.AddRemove {
-				return unsupported(replaceOneSampling)
-			}
 			rate, inner = leaf.Rate, leaf.Of
+			if adj == privacy.ReplaceOne {
+				l.rests.note("pld-fixed", "poisson-replace")
+			}
 		case privacy.FixedSampled:
 			if adj != privacy.ReplaceOne {
 				return unsupported(addRemoveFixed)

@@ -431,11 +431,9 @@ func TestUnsupported(t *testing.T) {
 	}{
 		{Pure{}, privacy.Composed{lap, g}, privacy.AddRemove, g, "not ε-private"},
 		{Pure{}, sg, privacy.AddRemove, g, "not ε-private"},
-		{Pure{}, privacy.PoissonSampled{Rate: 0.1, Of: lap}, privacy.ReplaceOne, privacy.PoissonSampled{Rate: 0.1, Of: lap}, "add-or-remove"},
 		{ZCDP{}, privacy.Composed{g, sg}, privacy.AddRemove, sg, "sampling"},
 		{GDP{}, privacy.Composed{g, lap}, privacy.AddRemove, lap, "Gaussian"},
 		{GDP{}, sg, privacy.AddRemove, sg, "Gaussian"},
-		{RDP{}, privacy.Repeated{Count: 3, Of: sg}, privacy.ReplaceOne, sg, "full batch or add-or-remove"},
 		{RDP{}, privacy.FixedSampled{M: 1, N: 10, Of: g}, privacy.AddRemove, privacy.FixedSampled{M: 1, N: 10, Of: g}, "replace-one or a Poisson sample"},
 		{Pure{}, privacy.FixedSampled{M: 1, N: 10, Of: lap}, privacy.AddRemove, privacy.FixedSampled{M: 1, N: 10, Of: lap}, "replace-one or a Poisson sample"},
 		{ZCDP{}, privacy.FixedSampled{M: 1, N: 10, Of: g}, privacy.ReplaceOne, privacy.FixedSampled{M: 1, N: 10, Of: g}, "sampling"},
@@ -443,7 +441,6 @@ func TestUnsupported(t *testing.T) {
 		{Pure{}, privacy.PoissonSampled{Rate: 0.5, Of: privacy.PoissonSampled{Rate: 0.1, Of: lap}}, privacy.AddRemove, privacy.PoissonSampled{Rate: 0.5, Of: privacy.PoissonSampled{Rate: 0.1, Of: lap}}, "sample of a sample"},
 		{RDP{}, privacy.FixedSampled{M: 5, N: 10, Of: sg}, privacy.ReplaceOne, privacy.FixedSampled{M: 5, N: 10, Of: sg}, "sample of a sample"},
 		{RDP{}, privacy.PoissonSampled{Rate: 0.5, Of: sg}, privacy.AddRemove, privacy.PoissonSampled{Rate: 0.5, Of: sg}, "sample of a sample"},
-		{Best{}, sg, privacy.ReplaceOne, sg, "full batch or add-or-remove"},
 		{Best{}, privacy.FixedSampled{M: 1, N: 10, Of: mixed}, privacy.AddRemove, privacy.FixedSampled{M: 1, N: 10, Of: mixed}, "rdp: "},
 	} {
 		_, err := c.a.Loss(c.e, c.adj)

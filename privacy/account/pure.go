@@ -7,7 +7,7 @@ import (
 )
 
 // Pure accounts in pure ε: Laplace noise costs 1/Scale, costs add up, and a sample
-// of rate q, Poisson under add-or-remove or of fixed size under replace-one, turns
+// of rate q, Poisson or under replace-one of fixed size, turns
 // ε into ln(1 + q(e^ε − 1)). Gaussian noise has no pure ε.
 type Pure struct{}
 
@@ -45,7 +45,8 @@ func pureCost(a Accountant, e privacy.Event, adj privacy.Adjacency) (epsilon cos
 			return &UnsupportedError{Event: leaf, Adjacency: adj, Accountant: a.String(), Why: why}
 		}
 		if s, ok := sampledBy(leaf); ok {
-			if why := s.relation(adj); why != "" {
+			s, why := s.under(adj)
+			if why != "" {
 				return unsupported(why)
 			}
 			if nested(s.of) {
@@ -58,11 +59,7 @@ func pureCost(a Accountant, e privacy.Event, adj privacy.Adjacency) (epsilon cos
 			total.addProduct(times, amplifyPure(s.rate, inner.value))
 			leaks.addProduct(times, mulUp(s.rate, leak))
 			rests.note(inner.rests...)
-			if s.fixed {
-				rests.note("fixed-pure")
-			} else {
-				rests.note("poisson-pure")
-			}
+			rests.note(s.rests("poisson-pure", "fixed-pure")...)
 			return nil
 		}
 		k, ok := facts(leaf)

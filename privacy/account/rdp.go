@@ -9,8 +9,8 @@ import (
 )
 
 // RDP accounts in Rényi divergences. It knows every mechanism on whole tables, and
-// any of them, alone or together, on a Poisson sample under add-or-remove and on a
-// sample of fixed size under replace-one. Everything asked of one sample is
+// any of them, alone or together, on a Poisson sample and under replace-one on a
+// sample of fixed size. Everything asked of one sample is
 // composed first and amplified once.
 type RDP struct {
 	// Orders are the orders α > 1 to choose from. None means a dense grid from
@@ -120,7 +120,8 @@ func (a RDP) curve(e privacy.Event, adj privacy.Adjacency) (*rdpCurve, error) {
 			return &UnsupportedError{Event: leaf, Adjacency: adj, Accountant: a.String(), Why: why}
 		}
 		if s, ok := sampledBy(leaf); ok {
-			if why := s.relation(adj); why != "" {
+			s, why := s.under(adj)
+			if why != "" {
 				return unsupported(why)
 			}
 			key, one, leak, why := s.curve()

@@ -16,7 +16,7 @@ func (s sampling) curve() (key any, one curve, leak float64, why string) {
 	if nested(s.of) {
 		return nil, curve{}, 0, nestedSampling
 	}
-	if precision, ok := gaussianPrecision(s.of); ok && !s.fixed {
+	if precision, ok := gaussianPrecision(s.of); ok && !s.swap {
 		g := sampledGaussian{s.rate, 1 / math.Sqrt(precision) * (1 - 0x1p-51)}
 		return g, curve{divergence: g, rests: []string{"gaussian-collapse", "poisson-gaussian"}}, 0, ""
 	}
@@ -34,11 +34,7 @@ func (s sampling) curve() (key any, one curve, leak float64, why string) {
 	if p, ok := in.pair(); ok && s.rate < 1 {
 		c.pair = p
 		rests.note("dominating-pairs")
-		if s.fixed {
-			rests.note("fixed-pair")
-		} else {
-			rests.note("poisson-pair")
-		}
+		rests.note(s.rests("poisson-pair", "fixed-pair")...)
 		if in.precision.up() > 0 {
 			rests.note("gaussian-collapse")
 		}
@@ -51,11 +47,7 @@ func (s sampling) curve() (key any, one curve, leak float64, why string) {
 		if c.epsilon = in.total; in.precision.up() > 0 {
 			c.epsilon = math.Inf(1)
 		}
-		if s.fixed {
-			rests.note("fixed-lemma")
-		} else {
-			rests.note("poisson-lemma")
-		}
+		rests.note(s.rests("poisson-lemma", "fixed-lemma")...)
 	}
 	return fmt.Sprintf("%#v", s), curve{c, rests.list(), !own}, leak, ""
 }
@@ -118,7 +110,7 @@ const lemmaOrders = 256
 func (c *sampledCurve) at(alpha float64) float64 {
 	least := mixedRDP(alpha, c.rate, c.inner.at(alpha))
 	if c.pair != nil && alpha <= pairMostOrder {
-		least = math.Min(least, c.pair.sampledRDP(alpha, c.rate, c.fixed))
+		least = math.Min(least, c.pair.sampledRDP(alpha, c.rate, c.swap))
 	}
 	if c.lemma && alpha <= lemmaOrders {
 		least = math.Min(least, c.chord(alpha))
@@ -147,7 +139,7 @@ func (c *sampledCurve) whole(alpha float64) float64 {
 		c.known = append(c.known, float64(l-1)*c.inner.at(float64(l)))
 	}
 	moment := func(l int) float64 { return c.known[l] }
-	if c.fixed {
+	if c.swap {
 		return fixedLemma(int(alpha), c.rate, moment, c.epsilon)
 	}
 	return poissonLemma(int(alpha), c.rate, moment)

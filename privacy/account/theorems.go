@@ -47,6 +47,7 @@ var theorems = []Theorem{
 	{"dominating-pairs", "Symmetric dominating pairs", "Zhu, Dong, Wang 2022; own proofs"},
 	{"poisson-pair", "Poisson sampling of a dominating pair", "Zhu, Dong, Wang 2022"},
 	{"fixed-pair", "Sampling a fixed number of records", "Zhu, Dong, Wang 2022; own proof"},
+	{"poisson-replace", "Poisson samples under replace-one", "Zhu, Dong, Wang 2022; own proof"},
 	{"poisson-lemma", "Poisson sampling of any release", "Zhu, Wang 2019"},
 	{"fixed-lemma", "Sampling a fixed number of records: any release", "Wang, Balle, Kasiviswanathan 2019"},
 	{"classic-conversion", "Classic conversion to (ε, δ)", "Mironov 2017; Bun, Steinke 2016"},

@@ -91,8 +91,7 @@ func (p Poisson) Draw(dst []int32, n int, src *noise.Source) (rows []int32, all 
 // Size is Rate·rows, the mean size of a batch from a table of that many rows.
 func (p Poisson) Size(rows int) float64 { return p.Rate * float64(rows) }
 
-// Check accepts each valid relation: theorems exist for both (R17). Which events inside a
-// Poisson batch they cover is the accountant's to say.
+// Check accepts each valid relation: there are theorems for both (R17).
 func (p Poisson) Check(adj privacy.Adjacency) error {
 	if err := p.validate(); err != nil {
 		return err

@@ -3,7 +3,7 @@
 //
 // An [Accountant] is a pure function from an event and a neighbouring relation to
 // a [Loss]. Each of its cases rests on one theorem of PROOFS.md, which
-// [Theorems] names; an event without a theorem is an [UnsupportedError], never a
+// [Basis] names; an event without a theorem is an [UnsupportedError], never a
 // guess. All figures are upper bounds and are rounded up.
 //
 // A [Meter] is charged before data is read: a [Plan] admits a prefix of a plan

@@ -75,7 +75,9 @@ func TestCalibrateRefuses(t *testing.T) {
 	}
 	var unsupported *UnsupportedError
 	b := budget(1, 1e-5)
-	if _, err := Calibrate(Best{}, b, func(s float64) privacy.Event { return privacy.FixedSampled{M: 1, N: 10, Of: privacy.Gaussian{Sigma: s}} }); !errors.As(err, &unsupported) {
+	if _, err := Calibrate(Best{}, b, func(s float64) privacy.Event {
+		return privacy.FixedSampled{M: 1, N: 10, Of: privacy.Gaussian{Sigma: s}}
+	}); !errors.As(err, &unsupported) {
 		t.Errorf("no theorem: %v", err)
 	}
 	if _, err := Calibrate(RDP{}, privacy.Budget{}, gauss); err == nil {

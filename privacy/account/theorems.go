@@ -4,8 +4,6 @@ import (
 	_ "embed"
 	"maps"
 	"slices"
-
-	"github.com/sottodp/sotto/privacy"
 )
 
 // Proofs is PROOFS.md: every theorem that a figure of this package rests on.
@@ -65,21 +63,6 @@ var theorems = []Theorem{
 	{"filters", "Filters for adaptive spending", "Rogers, Roth, Ullman, Vadhan 2016; Feldman, Zrnic 2021; Lécuyer 2021; Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2023"},
 	{"filter-orders", "A filter of several orders", "Feldman, Zrnic 2021; own proof"},
 	{"tally", "Runs that hold and settle", "own proof"},
-}
-
-// Theorems lists what the figure of accountant a for event e rests on, in the
-// order of PROOFS.md: under add-or-remove or, where a has no theorem for that
-// relation, under replace-one. It is empty for an event that a has no theorem for.
-func Theorems(e privacy.Event, a Accountant) []Theorem {
-	if e == nil || a == nil {
-		return nil
-	}
-	for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
-		if l, err := a.Loss(e, adj); err == nil {
-			return Basis(l)
-		}
-	}
-	return nil
 }
 
 // Basis lists what a loss that an accountant of this package returned rests on, in

@@ -263,9 +263,9 @@ func TestFilterAgainstAModel(t *testing.T) {
 		must(t, err)
 		sigma := math.Sqrt(1000 / (2 * f.Limit()) * (1 + 1e-9)) // a batch costs just below a thousandth
 		type modelRun struct {
-			token               string
-			held, did, reported int
-			settled             bool
+			token     string
+			held, did int
+			settled   bool
 		}
 		var round atomic.Int64
 		rapid.Check(t, func(t *rapid.T) {

@@ -133,24 +133,49 @@ var errFound = errors.New("found")
 
 // empty says whether e releases nothing.
 func empty(e privacy.Event) bool {
-	return leaves(e, 1, func(privacy.Event, float64) error { return errFound }) == nil
+	releases, _ := looks(e)
+	return !releases
 }
 
 // nonPrivate finds a look without noise.
 func nonPrivate(e privacy.Event) (look privacy.NonPrivate, found bool) {
-	err := leaves(e, 1, func(leaf privacy.Event, _ float64) (err error) {
-		if l, ok := leaf.(privacy.NonPrivate); ok {
-			look, err = l, errFound
+	if _, l := looks(e); l != nil {
+		return *l, true
+	}
+	return look, false
+}
+
+// looks says whether e releases anything, and finds a look without noise, in one pass
+// over e: a stored event may nest samples 32 deep.
+func looks(e privacy.Event) (releases bool, look *privacy.NonPrivate) {
+	switch e := e.(type) {
+	case privacy.Composed:
+		for _, part := range e {
+			r, l := looks(part)
+			if releases = releases || r; l != nil {
+				return true, l
+			}
 		}
-		return err
-	})
-	return look, err != nil
+		return releases, nil
+	case privacy.Repeated:
+		if e.Count == 0 {
+			return false, nil
+		}
+		return looks(e.Of)
+	case privacy.PoissonSampled:
+		return looks(e.Of)
+	case privacy.FixedSampled:
+		return looks(e.Of)
+	case privacy.NonPrivate:
+		return true, &e
+	}
+	return true, nil
 }
 
 // trivial settles what every accountant answers alike: the error of an event that
 // means nothing, the infinite loss of a look without noise, the zero loss of
-// nothing. Otherwise both results are nil.
-func trivial(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
+// nothing. Otherwise both results are nil. Errors name a.
+func trivial(a fmt.Stringer, e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 	if err := check(e, adj); err != nil {
 		return nil, err
 	}
@@ -160,7 +185,34 @@ func trivial(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 	if _, found := nonPrivate(e); found {
 		return infinite{}, nil
 	}
+	if all, found := fixedWhole(e); found && adj != privacy.ReplaceOne {
+		return nil, &UnsupportedError{Event: all, Adjacency: adj, Accountant: a.String(), Why: addRemoveFixed}
+	}
 	return nil, nil
+}
+
+// fixedWhole finds a sample of all N of a table's N records. Under replace-one it is the
+// table; under add-or-remove the neighbour's N records of N+1 are a sample of it, two
+// steps away from the table (PROOFS.md#fixed-pair).
+func fixedWhole(e privacy.Event) (found privacy.Event, ok bool) {
+	switch e := e.(type) {
+	case privacy.Composed:
+		for _, part := range e {
+			if found, ok = fixedWhole(part); ok {
+				return found, ok
+			}
+		}
+	case privacy.Repeated:
+		return fixedWhole(e.Of)
+	case privacy.PoissonSampled:
+		return fixedWhole(e.Of)
+	case privacy.FixedSampled:
+		if e.M == e.N {
+			return e, true
+		}
+		return fixedWhole(e.Of)
+	}
+	return nil, false
 }
 
 // none is the loss of releasing nothing.

@@ -22,7 +22,7 @@ func (Best) String() string { return "best" }
 // Loss implements Accountant. It fails only if every accountant does; the error is
 // then an *UnsupportedError whose reason joins theirs.
 func (a Best) Loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
-	if l, err := trivial(e, adj); l != nil || err != nil {
+	if l, err := trivial(a, e, adj); l != nil || err != nil {
 		return l, err
 	}
 	var least leastLoss

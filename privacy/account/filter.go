@@ -64,8 +64,8 @@ func (c RDPCurrency) orders() []float64 {
 	return c.Orders
 }
 
-func costOf(e privacy.Event, adj privacy.Adjacency, known func() (float64, error)) ([]float64, error) {
-	l, err := trivial(e, adj)
+func costOf(a Accountant, e privacy.Event, adj privacy.Adjacency, known func() (float64, error)) ([]float64, error) {
+	l, err := trivial(a, e, adj)
 	cost := 0.0
 	switch {
 	case err != nil:
@@ -82,15 +82,15 @@ func costOf(e privacy.Event, adj privacy.Adjacency, known func() (float64, error
 }
 
 func (PureCurrency) cost(e privacy.Event, adj privacy.Adjacency) ([]float64, error) {
-	return costOf(e, adj, func() (float64, error) { return pureEpsilon(Pure{}, e, adj) })
+	return costOf(Pure{}, e, adj, func() (float64, error) { return pureEpsilon(Pure{}, e, adj) })
 }
 
 func (ZCDPCurrency) cost(e privacy.Event, adj privacy.Adjacency) ([]float64, error) {
-	return costOf(e, adj, func() (float64, error) { return ZCDP{}.rho(e, adj) })
+	return costOf(ZCDP{}, e, adj, func() (float64, error) { return ZCDP{}.rho(e, adj) })
 }
 
 func (GDPCurrency) cost(e privacy.Event, adj privacy.Adjacency) ([]float64, error) {
-	return costOf(e, adj, func() (float64, error) { return GDP{}.muSquared(e, adj) })
+	return costOf(GDP{}, e, adj, func() (float64, error) { return GDP{}.muSquared(e, adj) })
 }
 
 func (c RDPOrder) cost(e privacy.Event, adj privacy.Adjacency) ([]float64, error) {

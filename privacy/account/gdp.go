@@ -14,7 +14,7 @@ func (GDP) String() string { return "gdp" }
 
 // Loss implements Accountant.
 func (a GDP) Loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
-	if l, err := trivial(e, adj); l != nil || err != nil {
+	if l, err := trivial(a, e, adj); l != nil || err != nil {
 		return l, err
 	}
 	squared, leak, err := a.cost(e, adj)

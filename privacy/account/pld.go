@@ -49,7 +49,7 @@ func (a PLD) Bracket(e privacy.Event, adj privacy.Adjacency, delta float64) (low
 }
 
 func (a PLD) loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
-	if l, err := trivial(e, adj); l != nil || err != nil {
+	if l, err := trivial(a, e, adj); l != nil || err != nil {
 		return l, err
 	}
 	l := &pldLoss{pure: math.Inf(1)}

@@ -418,6 +418,36 @@ func TestNonPrivateAndNothing(t *testing.T) {
 	}
 }
 
+// TestDeepEvents: a stored event may nest as deep as the codec reads. Its answer takes
+// work in proportion to its size, not 2³² visits.
+func TestDeepEvents(t *testing.T) {
+	for name, wrap := range map[string]func(privacy.Event) privacy.Event{
+		"poisson":  func(e privacy.Event) privacy.Event { return privacy.PoissonSampled{Rate: 0.5, Of: e} },
+		"fixed":    func(e privacy.Event) privacy.Event { return privacy.FixedSampled{M: 1, N: 2, Of: e} },
+		"repeated": func(e privacy.Event) privacy.Event { return privacy.Repeated{Count: 1, Of: e} },
+		"composed": func(e privacy.Event) privacy.Event { return privacy.Composed{e} },
+	} {
+		for _, of := range []privacy.Event{privacy.Laplace{Scale: 1}, privacy.NonPrivate{}, privacy.Composed{}} {
+			e := of
+			for range 32 {
+				e = wrap(e)
+			}
+			for _, a := range accountants {
+				for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
+					l, err := a.Loss(e, adj)
+					var unsupported *UnsupportedError
+					switch {
+					case err != nil && !errors.As(err, &unsupported):
+						t.Errorf("%v of 32 × %s of %v under %v: %v", a, name, of, adj, err)
+					case err == nil && of == privacy.Event(privacy.NonPrivate{}) && !math.IsInf(l.Epsilon(0.1), 1):
+						t.Errorf("%v of 32 × %s of a look costs %v", a, name, l.Epsilon(0.1))
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestUnsupported(t *testing.T) {
 	g, lap := privacy.Gaussian{Sigma: 1}, privacy.Laplace{Scale: 1}
 	sg := privacy.PoissonSampled{Rate: 0.1, Of: g}
@@ -435,6 +465,9 @@ func TestUnsupported(t *testing.T) {
 		{GDP{}, privacy.Composed{g, lap}, privacy.AddRemove, lap, "Gaussian"},
 		{GDP{}, sg, privacy.AddRemove, sg, "Gaussian"},
 		{RDP{}, privacy.FixedSampled{M: 1, N: 10, Of: g}, privacy.AddRemove, privacy.FixedSampled{M: 1, N: 10, Of: g}, "replace-one or a Poisson sample"},
+		// The neighbour's 10 records of 11 are not the neighbour's table.
+		{RDP{}, privacy.Repeated{Count: 3, Of: privacy.FixedSampled{M: 10, N: 10, Of: g}}, privacy.AddRemove, privacy.FixedSampled{M: 10, N: 10, Of: g}, "replace-one or a Poisson sample"},
+		{GDP{}, privacy.Composed{g, privacy.FixedSampled{M: 10, N: 10, Of: g}}, privacy.AddRemove, privacy.FixedSampled{M: 10, N: 10, Of: g}, "replace-one or a Poisson sample"},
 		{Pure{}, privacy.FixedSampled{M: 1, N: 10, Of: lap}, privacy.AddRemove, privacy.FixedSampled{M: 1, N: 10, Of: lap}, "replace-one or a Poisson sample"},
 		{ZCDP{}, privacy.FixedSampled{M: 1, N: 10, Of: g}, privacy.ReplaceOne, privacy.FixedSampled{M: 1, N: 10, Of: g}, "sampling"},
 		{GDP{}, privacy.Composed{g, privacy.Select{Epsilon: 1}}, privacy.ReplaceOne, privacy.Select{Epsilon: 1}, "Gaussian"},

@@ -15,7 +15,7 @@ func (Pure) String() string { return "pure" }
 
 // Loss implements Accountant.
 func (a Pure) Loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
-	if l, err := trivial(e, adj); l != nil || err != nil {
+	if l, err := trivial(a, e, adj); l != nil || err != nil {
 		return l, err
 	}
 	epsilon, leak, err := pureCost(a, e, adj)

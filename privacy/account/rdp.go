@@ -25,7 +25,7 @@ func (RDP) String() string { return "rdp" }
 
 // Loss implements Accountant.
 func (a RDP) Loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
-	if l, err := trivial(e, adj); l != nil || err != nil {
+	if l, err := trivial(a, e, adj); l != nil || err != nil {
 		return l, err
 	}
 	c, err := a.curve(e, adj)
@@ -47,7 +47,7 @@ func (a RDP) Loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 // where there is no bound. An event with an (ε, δ) release has none: that is an
 // *UnsupportedError.
 func (a RDP) Divergence(e privacy.Event, adj privacy.Adjacency, order float64) (float64, error) {
-	l, err := trivial(e, adj)
+	l, err := trivial(a, e, adj)
 	switch {
 	case err != nil:
 		return 0, err

@@ -19,7 +19,7 @@ func (ZCDP) String() string { return "zcdp" }
 
 // Loss implements Accountant.
 func (a ZCDP) Loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
-	if l, err := trivial(e, adj); l != nil || err != nil {
+	if l, err := trivial(a, e, adj); l != nil || err != nil {
 		return l, err
 	}
 	rho, leak, err := a.cost(e, adj)

@@ -418,6 +418,16 @@ func TestNonPrivateAndNothing(t *testing.T) {
 	}
 }
 
+// TestRoughSearch: the best order is a kink at 2, between orders that a stride passes over.
+func TestRoughSearch(t *testing.T) {
+	e := privacy.PoissonSampled{Rate: 0.2865047968601901, Of: privacy.AboveThreshold{Threshold: 0.39777251796661167, Query: 0.4723665527410147, Max: 3}}
+	l := mustLoss(t, RDP{Classic: true}, e)
+	const delta = 0.4723665527410147
+	if got := l.Delta(l.Epsilon(delta)); got > delta*(1+1e-6) {
+		t.Errorf("δ(ε(%v)) = %v", delta, got)
+	}
+}
+
 // TestDeepEvents: a stored event may nest as deep as the codec reads. Its answer takes
 // work in proportion to its size, not 2³² visits.
 func TestDeepEvents(t *testing.T) {

@@ -207,8 +207,11 @@ func (l *rdpLoss) least(f func(order, divergence float64) float64) float64 {
 	grid := defaultOrders()
 	i := 0
 	if l.curve.rough { // look everywhere, then around the least
-		for k := 0; k < len(grid); k += roughStride {
-			if v := at(grid[k]); v < best {
+		for k, order := range grid {
+			if k%roughStride != 0 && !(order <= roughWhole && order == math.Trunc(order)) {
+				continue
+			}
+			if v := at(order); v < best {
 				best, i = v, k
 			}
 		}
@@ -301,6 +304,10 @@ const brokenOrders = 64
 // roughStride is how many orders of the grid are passed over where the bound is
 // the least of several and a search by halves might miss its minimum.
 const roughStride = 24
+
+// roughWhole is the last whole order that is not passed over: between whole orders a
+// lemma is a chord, with its minima at the ends.
+const roughWhole = 16
 
 // defaultOrders is the grid: α−1 from 2⁻⁷ to 2¹⁵ in 64 steps per doubling, every
 // whole order up to 64, and whole orders only above. Neighbours are so close that

@@ -39,6 +39,11 @@ func (v *verifier) say(what string, holds bool, format string, args ...any) {
 	v.found = append(v.found, Finding{what, holds, fmt.Sprintf(format, args...)})
 }
 
+// mostLost is how many batches crashes can have lost in a run that is worth the work of
+// its check: each loses about half a second of them. A line of the record can claim any
+// number, and every batch is looked at.
+const mostLost = 1 << 22
+
 // Verify checks a finished run from its files alone, without its data: that they
 // are whole, that what was charged is what was planned and fits the budget, by the
 // run's accountant and by a second one, that every release was paid for, and that
@@ -56,6 +61,9 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]Finding, error
 	}
 	if v.rec, err = trace.Read(dir); err != nil {
 		return nil, &InputError{"", err}
+	}
+	if lost := v.rec.Charged() - len(v.rec.Releases); lost > mostLost {
+		return nil, inputError("", "%s: found %d charged batches that were not released; allowed are up to %d", filepath.Join(dir, trace.EventsFile), lost, mostLost)
 	}
 	if v.job, err = jobOf(v.info); err != nil {
 		return nil, &InputError{dir, err}

@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,6 +57,34 @@ func TestVerifyWhatWasExchanged(t *testing.T) {
 	if names := broken(); names != nil {
 		t.Fatalf("does not hold: %v", names)
 	}
+	t.Run("endless charges", func(t *testing.T) {
+		path := filepath.Join(out, trace.EventsFile)
+		before, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.WriteFile(path, before, 0o600)
+		var line struct {
+			First int             `json:"first"`
+			Count int             `json:"count"`
+			Event json.RawMessage `json:"event"`
+		}
+		if err := json.Unmarshal(before, &line); err != nil { // one line: the steps are alike
+			t.Fatal(err)
+		}
+		line.Count = 1 << 60
+		b, err := json.Marshal(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, append(b, '\n'), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var input *InputError
+		if _, err := Verify(t.Context(), out, l); !errors.As(err, &input) {
+			t.Errorf("2⁶⁰ charges: %v", err)
+		}
+	})
 	change(trace.ModelFile, func(m map[string]any) {
 		m["w"], m["dim"] = m["w"].([]any)[1:], m["dim"].(float64)-1
 		delete(m, "features")

@@ -83,34 +83,40 @@ func withSteps(e privacy.Event, times float64) (privacy.Event, bool) {
 	return nil, false
 }
 
+// resample makes an event anew: f replaces each sample.
+func resample(e privacy.Event, f func(privacy.Event) privacy.Event) privacy.Event {
+	switch e := e.(type) {
+	case privacy.Composed:
+		parts := make(privacy.Composed, len(e))
+		for i := range e {
+			parts[i] = resample(e[i], f)
+		}
+		return parts
+	case privacy.Repeated:
+		e.Of = resample(e.Of, f)
+		return e
+	case privacy.PoissonSampled, privacy.FixedSampled:
+		return f(e)
+	}
+	return e
+}
+
 // withRate is e with samples times as large, none above the whole table. It fails
 // where nothing is sampled.
 func withRate(e privacy.Event, times float64) (privacy.Event, bool) {
 	found := false
-	var scale func(privacy.Event) privacy.Event
-	scale = func(e privacy.Event) privacy.Event {
+	e = resample(e, func(e privacy.Event) privacy.Event {
+		found = true
 		switch e := e.(type) {
-		case privacy.Composed:
-			parts := make(privacy.Composed, len(e))
-			for i := range e {
-				parts[i] = scale(e[i])
-			}
-			return parts
-		case privacy.Repeated:
-			e.Of = scale(e.Of)
-			return e
 		case privacy.PoissonSampled:
-			found = true
 			e.Rate = math.Min(1, e.Rate*times)
 			return e
 		case privacy.FixedSampled:
-			found = true
 			e.M = min(e.N, max(1, int(math.Round(float64(e.M)*times))))
 			return e
 		}
 		return e
-	}
-	e = scale(e)
+	})
 	return e, found
 }
 
@@ -368,29 +374,15 @@ type relation struct {
 // otherSampler is e with its samples drawn as the other relation has theorems for: fixed
 // samples become Poisson ones of that mean size under add-or-remove. It says what it
 // changed, nothing where nothing had to.
-func otherSampler(e privacy.Event, to privacy.Adjacency) (privacy.Event, string) {
-	change := ""
-	var walk func(e privacy.Event) privacy.Event
-	walk = func(e privacy.Event) privacy.Event {
-		switch e := e.(type) {
-		case privacy.Composed:
-			parts := make(privacy.Composed, len(e))
-			for i := range e {
-				parts[i] = walk(e[i])
-			}
-			return parts
-		case privacy.Repeated:
-			e.Of = walk(e.Of)
-			return e
-		case privacy.FixedSampled:
-			if to == privacy.AddRemove {
-				change = "Poisson samples of that size on average"
-				return privacy.PoissonSampled{Rate: float64(e.M) / float64(e.N), Of: e.Of}
-			}
+func otherSampler(e privacy.Event, to privacy.Adjacency) (other privacy.Event, change string) {
+	other = resample(e, func(e privacy.Event) privacy.Event {
+		if fixed, ok := e.(privacy.FixedSampled); ok && to == privacy.AddRemove {
+			change = "Poisson samples of that size on average"
+			return privacy.PoissonSampled{Rate: float64(fixed.M) / float64(fixed.N), Of: fixed.Of}
 		}
 		return e
-	}
-	return walk(e), change
+	})
+	return other, change
 }
 
 // otherRelation keeps the noise as it is, in units of the clip norm: the sensitivity of

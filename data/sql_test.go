@@ -2,11 +2,9 @@ package data
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/csv"
-	"encoding/hex"
 	"errors"
 	"net/url"
 	"os"
@@ -215,27 +213,7 @@ func testSQL(t *testing.T, s *Schema, where, backwards string) {
 }
 
 func TestPostgresTable(t *testing.T) {
-	server := needs.Postgres(t)
-	db, err := sql.Open("pgx", server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	suffix := make([]byte, 8)
-	rand.Read(suffix)
-	schema := "sotto_data_" + hex.EncodeToString(suffix)
-	if _, err := db.Exec("CREATE SCHEMA " + schema); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if _, err := db.Exec("DROP SCHEMA " + schema + " CASCADE"); err != nil {
-			t.Error(err)
-		}
-		db.Close()
-	})
-	u, err := url.Parse(server)
-	if err != nil {
-		t.Fatal("SOTTO_TEST_POSTGRES does not read as a URL")
-	}
+	u, db, schema := needs.Schema(t)
 	where := func(table string, more ...string) string {
 		v, q := *u, u.Query()
 		q.Set("table", table)

@@ -4,8 +4,14 @@
 package needs
 
 import (
+	"database/sql"
+	"fmt"
+	"net/url"
 	"os"
 	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 )
 
 // Data is the folder of the benchmark datasets, from SOTTO_DATA.
@@ -23,6 +29,33 @@ func Data(t testing.TB) string {
 func Postgres(t testing.TB) string {
 	t.Helper()
 	return variable(t, "SOTTO_TEST_POSTGRES", "the URL of a PostgreSQL server for tests")
+}
+
+// Schema makes a schema of the test's own on the server that Postgres finds, and drops
+// it in the end. The URL has it as its search path.
+func Schema(t testing.TB) (where *url.URL, db *sql.DB, name string) {
+	t.Helper()
+	where, err := url.Parse(Postgres(t))
+	if err != nil {
+		t.Fatal("SOTTO_TEST_POSTGRES does not read as a URL")
+	}
+	if db, err = sql.Open("pgx", where.String()); err != nil {
+		t.Fatal(err)
+	}
+	name = fmt.Sprintf("sotto_%d_%d", os.Getpid(), time.Now().UnixNano())
+	if _, err := db.Exec("CREATE SCHEMA " + name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := db.Exec("DROP SCHEMA " + name + " CASCADE"); err != nil {
+			t.Error(err)
+		}
+		db.Close()
+	})
+	q := where.Query()
+	q.Set("search_path", name)
+	where.RawQuery = q.Encode()
+	return where, db, name
 }
 
 // variable is the value of the environment variable name, which is what.

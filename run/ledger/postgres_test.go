@@ -1,42 +1,16 @@
 package ledger
 
 import (
-	"crypto/rand"
-	"database/sql"
-	"encoding/hex"
-	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/sottodp/sotto/internal/needs"
 )
 
-// newSchema makes a schema of this test's own on the test server.
+// newSchema is where a ledger of the test's own can be made on the test server.
 func newSchema(t testing.TB) string {
-	u, err := url.Parse(needs.Postgres(t))
-	if err != nil {
-		t.Fatal("SOTTO_TEST_POSTGRES does not read as a URL")
-	}
-	db, err := sql.Open("pgx", u.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	suffix := make([]byte, 8)
-	rand.Read(suffix)
-	schema := "sotto_test_" + hex.EncodeToString(suffix)
-	if _, err := db.Exec("CREATE SCHEMA " + schema); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if _, err := db.Exec("DROP SCHEMA " + schema + " CASCADE"); err != nil {
-			t.Error(err)
-		}
-		db.Close()
-	})
-	q := u.Query()
-	q.Set("search_path", schema)
-	u.RawQuery = q.Encode()
-	return u.String()
+	where, _, _ := needs.Schema(t)
+	return where.String()
 }
 
 func TestPasswordsAreNeverShown(t *testing.T) {

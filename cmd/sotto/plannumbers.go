@@ -81,6 +81,9 @@ func (n *numbers) plan(f *pflag.FlagSet) (*planned, error) {
 	if err := n.readSampler(f, missing == "sampling-rate", p); err != nil {
 		return nil, err
 	}
+	if n.sampler == "fixed" && b.Adjacency != privacy.ReplaceOne {
+		return nil, usageError("--sampler: found fixed under %v, where the number of records is private; allowed are poisson and full, or --adjacency %v", b.Adjacency, privacy.ReplaceOne)
+	}
 	if haveEpsilon {
 		p.Budget = &b.Epsilon
 	}

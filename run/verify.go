@@ -116,8 +116,9 @@ func (v *verifier) plan() {
 	v.cost("budget", v.job.Plan)
 }
 
-// cost: by the run's accountant an event fits the budget; a second one is named
-// beside it.
+// cost: by the run's accountant an event fits the budget. A second one, of another
+// proof, is named beside it: its bound may be looser. Where there is a lower end of what
+// the event really costs, the run's accountant may not be below it.
 func (v *verifier) cost(what string, e privacy.Event) {
 	b := v.info.Budget
 	loss, err := v.job.Accountant.Loss(e, b.Adjacency)
@@ -126,19 +127,25 @@ func (v *verifier) cost(what string, e privacy.Event) {
 		return
 	}
 	epsilon := loss.Epsilon(b.Delta)
-	second := "no second accountant has a theorem for it"
+	second, least := "no second accountant has a theorem for it", math.Inf(1)
 	for _, name := range account.Names() {
 		other, err := account.ByName(name)
 		if err != nil || name == v.info.Accountant || name == (account.Best{}).String() {
 			continue
 		}
-		if l, err := other.Loss(e, b.Adjacency); err == nil && l.Epsilon(b.Delta) != epsilon && !math.IsInf(l.Epsilon(b.Delta), 1) {
-			second = fmt.Sprintf("%v by %s", l.Epsilon(b.Delta), name)
+		if l, err := other.Loss(e, b.Adjacency); err == nil {
+			if bound := l.Epsilon(b.Delta); bound != epsilon && bound < least {
+				second, least = fmt.Sprintf("%s, by another proof, says at most %v", name, bound), bound
+			}
 		}
 	}
 	// The bound of a meter, which leaves room for the rounding of decimals.
 	_, err = account.NewPlan(e, v.job.Accountant, b)
-	v.say(what, err == nil, "%v costs ε = %v at δ = %v by %s (%s); the budget is %v", e, epsilon, b.Delta, v.info.Accountant, second, b.Epsilon)
+	fits := err == nil
+	if lower, _, err := (account.PLD{}).Bracket(e, b.Adjacency, b.Delta); err == nil && lower > epsilon*(1+1e-9) {
+		fits, second = false, fmt.Sprintf("%s; pld says at least %v", second, lower)
+	}
+	v.say(what, fits, "%v costs ε = %v at δ = %v by %s (%s); the budget is %v", e, epsilon, b.Delta, v.info.Accountant, second, b.Epsilon)
 }
 
 // charges: what was charged is a prefix of the plan.

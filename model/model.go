@@ -153,7 +153,8 @@ type Workspace struct {
 	glm     glmPass
 	softmax softmaxPass
 
-	z []float64 // Predict: margins
+	z    []float64 // margins: of Predict, and of LineLoss where it begins
+	fall []float64 // LineLoss: margins along the line
 
 	coef []float64 // addRows: coefficients that are not 0, and
 	rows []int32   // their rows

@@ -78,6 +78,9 @@ type Batch interface {
 	// Grad answers a paid Grad at the parameters w: the noisy clipped sum of the
 	// records' gradients, divided by the sampler's public size.
 	Grad(q Grad, w []float64) ([]float64, error)
+	// Search answers a paid Search along a line: the number of the first step that lowers the
+	// loss by as much as it should, by noisy comparison, or −1 for none.
+	Search(q Search, along Line) (int, error)
 }
 
 // A Query says what may be asked and what it costs. Queries are comparable

@@ -37,7 +37,7 @@ type Problem struct {
 	Best   float64 // its minimum
 }
 
-// Oracle answers a Problem's gradient, with noise from a fixed seed. It stands in
+// Oracle answers a Problem's gradient and searches, with noise from a fixed seed. It stands in
 // for the door and keeps what was charged and released.
 type Oracle struct {
 	Problem Problem
@@ -47,8 +47,9 @@ type Oracle struct {
 	Answer  func(g []float64) // changes an answer, to be hostile; nil: leaves it
 	Record  []replay.Released
 
-	rnd *rand.Rand
-	pay []oracle.Query
+	rnd   *rand.Rand
+	pay   []oracle.Query
+	draws []int // of noise, for each batch
 }
 
 // NewOracle is an oracle over a problem with facts that suit it.
@@ -79,29 +80,69 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Quer
 			return nil, err
 		}
 	}
-	o.pay = slices.Clone(pay)
+	o.pay, o.draws = slices.Clone(pay), append(o.draws, 0)
 	o.Record = append(o.Record, replay.Released{Event: cost})
 	return o, nil
 }
 
 // Grad implements oracle.Batch.
 func (o *Oracle) Grad(q oracle.Grad, w []float64) ([]float64, error) {
-	i := slices.IndexFunc(o.pay, func(p oracle.Query) bool { return p == oracle.Query(q) })
-	if i < 0 {
-		return nil, oracle.ErrNotPaid
+	if err := o.take(q); err != nil {
+		return nil, err
 	}
-	o.pay = slices.Delete(o.pay, i, i+1)
 	g := make([]float64, len(w))
 	o.Problem.Grad(g, w)
 	for j := range g {
-		g[j] += o.Noise * o.rnd.NormFloat64()
+		g[j] += o.noise()
 	}
 	if o.Answer != nil {
 		o.Answer(g)
 	}
-	last := &o.Record[len(o.Record)-1]
-	last.Answers = append(last.Answers, slices.Clone(g))
+	o.release(slices.Clone(g))
 	return g, nil
+}
+
+// Search implements oracle.Batch. A tenth of the noise of a gradient is in each decrease;
+// nothing is clipped.
+func (o *Oracle) Search(q oracle.Search, along oracle.Line) (int, error) {
+	if err := along.Check(q, o.Facts.Dim); err != nil {
+		return 0, err
+	}
+	if err := o.take(q); err != nil {
+		return 0, err
+	}
+	before, w, found := o.Problem.Value(along.From), make([]float64, o.Facts.Dim), -1
+	for k, eta := range along.Steps {
+		for j := range w {
+			w[j] = along.From[j] - eta*along.Along[j]
+		}
+		if before-o.Problem.Value(w)+o.noise()/10 >= along.Least[k] {
+			found = k
+			break
+		}
+	}
+	o.release([]float64{oracle.Found(found)})
+	return found, nil
+}
+
+// take marks q as asked.
+func (o *Oracle) take(q oracle.Query) error {
+	i := slices.Index(o.pay, q)
+	if i < 0 {
+		return oracle.ErrNotPaid
+	}
+	o.pay = slices.Delete(o.pay, i, i+1)
+	return nil
+}
+
+func (o *Oracle) noise() float64 {
+	o.draws[len(o.draws)-1]++
+	return o.Noise * o.rnd.NormFloat64()
+}
+
+func (o *Oracle) release(answer []float64) {
+	last := &o.Record[len(o.Record)-1]
+	last.Answers = append(last.Answers, answer)
 }
 
 // Quadratic is ½ Σ λ_j (w_j − 1)² with eigenvalues from 1/condition to 1.
@@ -333,8 +374,10 @@ func checkReplay(t *testing.T, m method.Method, terms method.Terms) {
 	}
 	cut := len(o.Record) / 2
 	rest := NewOracle(o.Problem, 0.1)
-	for range cut * 4 { // the noise that the first half used up
-		rest.rnd.NormFloat64()
+	for _, n := range o.draws[:cut] { // the noise that the first half used up
+		for range n {
+			rest.rnd.NormFloat64()
+		}
 	}
 	if got := iterates(t, m, &replay.Oracle{Facts: o.Facts, Record: o.Record[:cut], Then: rest}); !slices.EqualFunc(want, got, slices.Equal) {
 		t.Error("a run that is taken up in the middle gives other iterates")

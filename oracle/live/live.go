@@ -180,7 +180,7 @@ func (o *Oracle) cost(s sample.Sampler, pay []oracle.Query) (privacy.Event, erro
 		if err := q.Validate(); err != nil {
 			return nil, err
 		}
-		if err := o.fits(q.(oracle.Grad)); err != nil {
+		if err := o.fits(q); err != nil {
 			return nil, err
 		}
 	}
@@ -202,6 +202,9 @@ func known(s sample.Sampler, pay []oracle.Query) error {
 		return fmt.Errorf("live: the door does not know the sampler %T", s)
 	}
 	for _, q := range pay {
+		if _, ok := q.(oracle.Search); ok {
+			continue // it holds no part that could be another's
+		}
 		g, ok := q.(oracle.Grad)
 		if !ok {
 			return fmt.Errorf("live: the door does not know the query %T", q)
@@ -222,7 +225,11 @@ func known(s sample.Sampler, pay []oracle.Query) error {
 
 // fits checks that the units, the grid and the noise of a query are numbers that a
 // float64 and an int64 hold. Public values alone decide, before anything is paid.
-func (o *Oracle) fits(q oracle.Grad) error {
+func (o *Oracle) fits(query oracle.Query) error {
+	if q, ok := query.(oracle.Search); ok {
+		return o.fitsSearch(q)
+	}
+	q := query.(oracle.Grad)
 	bound := q.Clip.Bound()
 	if math.IsInf(bound, 1) {
 		return nil
@@ -310,14 +317,16 @@ func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 	for j := range g {
 		g[j] /= b.size
 	}
-	if len(b.pay) == 0 {
-		// All that was paid is asked: the record is complete. The answers stay
-		// valid until the next Batch.
-		if err := b.release(); err != nil {
-			return nil, err
-		}
+	return g, b.answered()
+}
+
+// answered hands over the record once all that was paid is asked: it is complete. The
+// answers stay valid until the next Batch.
+func (b *batch) answered() error {
+	if len(b.pay) > 0 {
+		return nil
 	}
-	return g, nil
+	return b.release()
 }
 
 // noisySum sets g to the clipped sum plus noise. The line where private becomes

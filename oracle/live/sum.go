@@ -37,8 +37,9 @@ type summer struct {
 	// one pass
 	w     []float64
 	rule  clip.Rule
-	unit  float64 // of a coefficient; 0: plain sums
-	sums  float64 // unit of the sums
+	unit  float64    // of a coefficient; 0: plain sums
+	sums  float64    // unit of the sums
+	line  *decreases // what is summed in place of gradients: see search.go
 	rows  []int32
 	all   bool
 	users int          // workers that share the pass
@@ -56,6 +57,8 @@ type worker struct {
 	plain  []float64 // the sum so far when there is no unit
 	norm   []float64
 	c      []float64
+	fall   []int64 // of a search: the sums of the decreases so far, in its unit
+	losses [][]float64
 	stage  data.Block // rows of a list, one after the other
 }
 
@@ -107,22 +110,8 @@ func (s *summer) clipped(w []float64, rule clip.Rule, facts oracle.Public, rows 
 	if err != nil {
 		return 0, nil, err
 	}
-	s.w, s.rule, s.unit, s.sums, s.rows, s.all = w, rule, unit/s.table.Unit, unit, rows, all
-	s.next.Store(0)
-	users := s.workers[:1]
-	if all || len(rows) >= parallelRows {
-		users = s.workers
-	}
-	s.users = len(users)
-	if len(users) == 1 {
-		users[0].pass()
-	} else {
-		s.done.Add(len(users))
-		for _, u := range users {
-			s.jobs <- u
-		}
-		s.done.Wait()
-	}
+	s.w, s.rule, s.unit, s.sums, s.line, s.rows, s.all = w, rule, unit/s.table.Unit, unit, nil, rows, all
+	users := s.run()
 	counts = users[0].counts
 	for _, u := range users[1:] {
 		for j, v := range u.counts {
@@ -130,6 +119,26 @@ func (s *summer) clipped(w []float64, rule clip.Rule, facts oracle.Public, rows 
 		}
 	}
 	return s.sums, counts, nil
+}
+
+// run lets the workers that the batch is worth share it, and returns them.
+func (s *summer) run() []*worker {
+	s.next.Store(0)
+	users := s.workers[:1]
+	if s.all || len(s.rows) >= parallelRows {
+		users = s.workers
+	}
+	s.users = len(users)
+	if len(users) == 1 {
+		users[0].pass()
+		return users
+	}
+	s.done.Add(len(users))
+	for _, u := range users {
+		s.jobs <- u
+	}
+	s.done.Wait()
+	return users
 }
 
 // unitOf is the public unit of the exact sum: a coefficient's times a feature's.
@@ -156,7 +165,7 @@ func coefUnit(bound, rowNorm float64, rows int) float64 {
 // plain sets dst to the sum of gradients without a clip bound: lab only. It adds
 // in the order of the rows, on one worker.
 func (s *summer) plain(dst, w []float64, rule clip.Rule, rows []int32, all bool) {
-	s.w, s.rule, s.unit, s.sums, s.rows, s.all = w, rule, 0, 0, rows, all
+	s.w, s.rule, s.unit, s.sums, s.line, s.rows, s.all = w, rule, 0, 0, nil, rows, all
 	s.next.Store(0)
 	s.users = 1
 	clear(dst)
@@ -264,6 +273,10 @@ func (s *summer) locate(row int) (*data.Block, int) {
 func (u *worker) add(v data.View) {
 	n := v.Len()
 	if n == 0 {
+		return
+	}
+	if u.s.line != nil {
+		u.addDecreases(v)
 		return
 	}
 	if u.filled+n > data.BlockRows {

@@ -98,3 +98,15 @@ func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 	}
 	return g, err
 }
+
+// Search returns the recorded outcome.
+func (b *batch) Search(q oracle.Search, along oracle.Line) (int, error) {
+	if err := along.Check(q, len(along.From)); err != nil {
+		return 0, err
+	}
+	a, err := b.take(q)
+	if err != nil {
+		return 0, err
+	}
+	return oracle.FoundIn(a, len(along.Steps))
+}

@@ -12,7 +12,8 @@
 //
 //	sum, clip bound C        clip.Sensitivity(C, adjacency) + Slack(grid, dim, norm)
 //	symmetric d×d matrix     its Frobenius sensitivity + Slack(grid, d·d, 2)
-//	query of a search        its sensitivity + Slack(grid, 1, 1)
+//	query of a search        its sensitivity + Slack(grid, 1, 1), or without slack where
+//	                         each record's part is a whole number of grid steps
 //	score of a candidate     its sensitivity + Slack(grid, 1, 1)
 package mech
 

@@ -1,0 +1,186 @@
+package live
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy/clip"
+)
+
+// fallBits are the binary digits of one record's decrease below its bound.
+const fallBits = 20
+
+// together is how many steps of a line share one way through the rows. Searches are
+// mostly over within the first few.
+const together = 4
+
+// decreases is what a search sums in a way through the rows.
+type decreases struct {
+	from, along []float64
+	steps       []float64 // 0, then the steps that are tried in this way
+	bound, unit float64   // bound 0: nothing is clipped, lab only
+}
+
+// fallUnit is the public power of two to which a record's decrease is truncated: 2²⁰ of
+// them, or up to twice as many, make the bound. A sum of whole numbers below 2²¹ fits an
+// int64 for 2⁴² rows.
+func fallUnit(bound float64) float64 {
+	_, exp := math.Frexp(bound)
+	return math.Ldexp(1, exp-1-fallBits)
+}
+
+// searchSensitivity is that of a search's query. A record's decrease is within ±bound and a whole
+// number of units, so the sum is rounded to nothing and there is no slack (ADR 1).
+func (o *Oracle) searchSensitivity(q oracle.Search) (float64, error) {
+	return clip.Sensitivity(q.Bound, o.cfg.Facts.Adjacency)
+}
+
+// fitsSearch checks, from public values alone, that unit and noise are numbers that a
+// float64 and an int64 hold.
+func (o *Oracle) fitsSearch(q oracle.Search) error {
+	if q.Bound == 0 {
+		return nil
+	}
+	unit := fallUnit(q.Bound)
+	if !(unit >= 0x1p-900 && unit <= 0x1p900) {
+		return fmt.Errorf("live: the bound %v of a search is out of range", q.Bound)
+	}
+	if q.Off {
+		return nil
+	}
+	sens, err := o.searchSensitivity(q)
+	if err != nil {
+		return err
+	}
+	return q.Noise.Check(unit, sens)
+}
+
+// Search answers a paid search: P2 Algorithm 1 over clipped decreases. The line where private
+// becomes public is the call of Ask; one number is released, whichever way it ends.
+func (b *batch) Search(q oracle.Search, along oracle.Line) (int, error) {
+	o := b.o
+	if err := along.Check(q, o.cfg.Facts.Dim); err != nil {
+		return 0, err
+	}
+	if err := b.take(q); err != nil {
+		return 0, err
+	}
+	k, err := b.search(q, along)
+	if err != nil {
+		return 0, err
+	}
+	b.answer(1)[0] = oracle.Found(k)
+	return k, b.answered()
+}
+
+func (b *batch) search(q oracle.Search, along oracle.Line) (int, error) {
+	o, unit := b.o, fallUnit(q.Bound)
+	// ask compares one sum with what it must reach at least.
+	ask := func(sum decrease, least float64) (bool, error) { return sum.plain >= least*b.size, nil }
+	if !q.Off {
+		sens, err := o.searchSensitivity(q)
+		if err != nil {
+			return 0, err
+		}
+		search, err := q.Noise.Start(0, unit, sens, &o.noise)
+		if err != nil {
+			return 0, err
+		}
+		ask = func(sum decrease, least float64) (bool, error) {
+			return search.Ask(sum.count - counted(least*b.size/unit))
+		}
+	}
+	for k := 0; k < len(along.Steps); k += together {
+		end := min(k+together, len(along.Steps))
+		for i, sum := range o.sum.decrease(along, along.Steps[k:end], q.Bound, b.rows, b.all) {
+			reached, err := ask(sum, along.Least[k+i])
+			if err != nil {
+				return 0, err
+			}
+			if reached {
+				return k + i, nil
+			}
+		}
+	}
+	return -1, nil
+}
+
+// counted rounds a public number of units up. Beyond ±2⁶¹ it counts as that, so that the
+// difference from a sum fits an int64.
+func counted(units float64) int64 {
+	const most = 1 << 61
+	return int64(math.Ceil(math.Min(math.Max(units, -most), most)))
+}
+
+// A decrease is a sum over the sample: in units, or as it is where nothing is clipped.
+type decrease struct {
+	count int64
+	plain float64
+}
+
+// decrease sums the records' clipped decreases for each of the steps, in one way through the
+// rows. With bound 0 sums are plain float64s, in the order of the rows on one worker.
+func (s *summer) decrease(along oracle.Line, steps []float64, bound float64, rows []int32, all bool) []decrease {
+	d := &decreases{from: along.From, along: along.Along, steps: append([]float64{0}, steps...), bound: bound}
+	if bound > 0 {
+		d.unit = fallUnit(bound)
+	}
+	s.line, s.rows, s.all = d, rows, all
+	for _, u := range s.workers {
+		u.fall = append(u.fall[:0], make([]int64, len(steps))...)
+		u.plain = nil
+	}
+	sums := make([]decrease, len(steps))
+	if bound == 0 {
+		u := s.workers[0]
+		u.plain = make([]float64, len(steps))
+		s.users = 1
+		s.next.Store(0)
+		u.pass()
+		for k, v := range u.plain {
+			sums[k].plain = v
+		}
+		return sums
+	}
+	for _, u := range s.run() {
+		for k, v := range u.fall {
+			sums[k].count += v
+		}
+	}
+	for k := range sums {
+		sums[k].plain = float64(sums[k].count) * d.unit
+	}
+	return sums
+}
+
+// addDecreases adds the rows of one tile.
+func (u *worker) addDecreases(v data.View) {
+	d, n := u.s.line, v.Len()
+	for len(u.losses) < len(d.steps) {
+		u.losses = append(u.losses, make([]float64, u.s.tile))
+	}
+	losses := make([][]float64, 0, 1+together)
+	for k := range d.steps {
+		losses = append(losses, u.losses[k][:n])
+	}
+	model.LineLoss(u.s.model, losses, d.from, d.along, d.steps, v, &u.ws)
+	for k, after := range losses[1:] {
+		var sum int64
+		for i, before := range losses[0] {
+			fall := before - after[i]
+			if fall != fall || v.Drop != nil && v.Drop[v.Row(i)] {
+				continue // no number, or dropped: keeps its place, weighs nothing (R9)
+			}
+			if d.bound == 0 {
+				u.plain[k] += fall
+				continue
+			}
+			// Toward zero, so within the bound; both steps are exact, as unit is a power of two.
+			sum += int64(math.Min(math.Max(fall, -d.bound), d.bound) / d.unit)
+		}
+		u.fall[k] += sum
+	}
+}

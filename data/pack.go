@@ -98,7 +98,10 @@ func writePacked(schema *Schema, dst string, opt Options, fill func(*builder) (*
 	w := &packWriter{w: bufio.NewWriterSize(f, 1<<20)}
 	w.bytes(make([]byte, packHeader))
 	b := newBuilder(schema, opt)
-	b.emit = w.block
+	b.emit = func(k *Block) error {
+		b.room = new(Room) // what is written is free again
+		return w.block(k)
+	}
 	stats, digest, err := fill(b)
 	if err != nil {
 		return err

@@ -423,6 +423,7 @@ func (l *lines) record(f *Format) ([]byte, error) {
 type builder struct {
 	table *Table
 	emit  func(*Block) error // gets each block once it is full; the builder keeps nothing of it
+	room  *Room              // memory of the blocks
 	dense bool
 	label bool
 
@@ -442,6 +443,7 @@ func newBuilder(s *Schema, opt Options) *builder {
 	b.table = &Table{Dim: s.Dim(), Classes: s.Classes(), NormBound: s.RowNorm, Unit: s.unit(), Labelled: b.label}
 	b.start = make([]int32, 1, BlockRows+1)
 	b.gone = make([]bool, BlockRows)
+	b.room = new(Room)
 	b.emit = func(k *Block) error {
 		b.table.Blocks = append(b.table.Blocks, k)
 		return nil
@@ -451,7 +453,7 @@ func newBuilder(s *Schema, opt Options) *builder {
 
 // add takes over the row that e has at hand.
 func (b *builder) add(e *encoder) error {
-	if err := b.room(); err != nil {
+	if err := b.begin(); err != nil {
 		return err
 	}
 	if b.dense {
@@ -473,7 +475,7 @@ func (b *builder) add(e *encoder) error {
 
 // drop adds a row that only keeps its place.
 func (b *builder) drop() error {
-	if err := b.room(); err != nil {
+	if err := b.begin(); err != nil {
 		return err
 	}
 	b.gone[b.n], b.any = true, true
@@ -481,7 +483,7 @@ func (b *builder) drop() error {
 	return nil
 }
 
-func (b *builder) room() error {
+func (b *builder) begin() error {
 	if b.n == BlockRows {
 		if err := b.flush(); err != nil {
 			return err
@@ -491,11 +493,11 @@ func (b *builder) room() error {
 		return nil
 	}
 	if b.dense {
-		b.x = make([]float32, BlockRows*b.table.Dim)
+		b.x = b.room.Floats(BlockRows * b.table.Dim)
 	}
-	b.norm = make([]float32, 0, BlockRows)
+	b.norm = b.room.Floats(BlockRows)[:0]
 	if b.label {
-		b.y = make([]float32, 0, BlockRows)
+		b.y = b.room.Floats(BlockRows)[:0]
 	}
 	return nil
 }
@@ -524,8 +526,10 @@ func (b *builder) flush() error {
 		}
 	} else {
 		k.Start = append([]int32(nil), b.start...)
-		k.Col = append([]int32(nil), b.col...)
-		k.Val = append([]float32(nil), b.val...)
+		k.Col = b.room.Ints(len(b.col))
+		copy(k.Col, b.col)
+		k.Val = b.room.Floats(len(b.val))
+		copy(k.Val, b.val)
 		b.start, b.col, b.val = b.start[:1], b.col[:0], b.val[:0]
 	}
 	if b.any {
@@ -541,13 +545,14 @@ func (b *builder) flush() error {
 func (t *Table) Dense() *Table {
 	d := *t
 	d.Blocks = make([]*Block, len(t.Blocks))
+	var memory Room
 	for i, b := range t.Blocks {
 		d.Blocks[i] = b
 		if b.Start == nil {
 			continue
 		}
 		c := *b
-		c.X = make([]float32, b.N*b.Dim)
+		c.X = memory.Floats(b.N * b.Dim)
 		for r := range b.N {
 			for p := b.Start[r]; p < b.Start[r+1]; p++ {
 				c.X[r*b.Dim+int(b.Col[p])] = b.Val[p]

@@ -79,6 +79,7 @@ type View struct {
 	*Block
 	Rows     []int32 // row numbers within the block, ascending; nil: the range
 	From, To int
+	Next     [][]float32 // dense rows, of this block or others, that will be wanted soon; nil says nothing
 }
 
 // Len is the number of rows that v names.

@@ -89,6 +89,11 @@ func part(v data.View, i, j int) data.View {
 	return v
 }
 
+// next is the part of v's rows to come that is fetched during rows i … j−1.
+func next(v data.View, i, j int) [][]float32 {
+	return v.Next[min(i, len(v.Next)):min(j, len(v.Next))]
+}
+
 // up is a·b for a, b ≥ 0, never below the true product.
 func up(a, b float64) float64 {
 	p := float64(a * b) // not fused with what follows

@@ -57,7 +57,7 @@ func (m *softmax) margins(z, w []float64, v data.View) {
 		rows := part(v, i, j)
 		if v.Start == nil {
 			x, stride, list := dense(rows)
-			kern.DotMany(z[i:], n, x, stride, list, j-i, w, m.classes)
+			kern.DotMany(z[i:], n, x, stride, list, j-i, w, m.classes, next(v, i, j))
 			continue
 		}
 		for k := range m.classes {

@@ -28,9 +28,11 @@ const batch = 256
 func dense(n, dim, classes int) *data.Table {
 	t := &data.Table{Dim: dim, Classes: classes, NormBound: 1, Unit: 0x1p-20, Labelled: true}
 	x := values(n, dim, uint64(n))
+	var room data.Room
 	for at := 0; at < n; at += data.BlockRows {
 		b := &data.Block{N: min(data.BlockRows, n-at), Dim: dim}
-		b.X = append([]float32(nil), x[at*dim:(at+b.N)*dim]...)
+		b.X = room.Floats(b.N * dim)
+		copy(b.X, x[at*dim:])
 		norm := make([]float64, b.N)
 		kern.Norm2(norm, b.X, dim, nil, dim)
 		label(b, norm, classes, at)
@@ -45,9 +47,10 @@ func sparse(n, dim, nnz int) *data.Table {
 	r := rand.New(rand.NewPCG(1, 2))
 	value := float32(math.Trunc(0x1p20/math.Sqrt(float64(nnz)))) * 0x1p-20
 	step := uint32(2*dim/nnz - 2)
+	var room data.Room
 	for at := 0; at < n; at += data.BlockRows {
 		b := &data.Block{N: min(data.BlockRows, n-at), Dim: dim, Start: []int32{0}}
-		b.Col, b.Val = make([]int32, 0, b.N*nnz), make([]float32, 0, b.N*nnz)
+		b.Col, b.Val = room.Ints(b.N * nnz)[:0], room.Floats(b.N * nnz)[:0]
 		for range b.N {
 			col := uint32(0)
 			for range nnz {

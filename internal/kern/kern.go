@@ -102,9 +102,10 @@ func DotCSR(dst []float64, start, col []int32, val []float32, rows []int32, w []
 }
 
 // DotMany is Dot for k parameter vectors, one after the other in w: it sets
-// dst[c·step+i] = Σ_j x_ij·w_cj for m rows. A row has len(w)/k values.
-func DotMany(dst []float64, step int, x []float32, stride int, rows []int32, m int, w []float64, k int) {
-	if dotManyFast(dst, step, x, stride, rows, m, w, k) {
+// dst[c·step+i] = Σ_j x_ij·w_cj for m rows. A row has len(w)/k values. Meanwhile it
+// fetches the rows next towards the caches, as many as m.
+func DotMany(dst []float64, step int, x []float32, stride int, rows []int32, m int, w []float64, k int, next [][]float32) {
+	if dotManyFast(dst, step, x, stride, rows, m, w, k, next) {
 		return
 	}
 	n := len(w) / k

@@ -8150,50 +8150,59 @@ loop:
 	VZEROUPPER
 	RET
 
-// func dotSparseFMA(s *[8]float64, col *int32, x *float32, n int, w *float64)
+// func dotSparseFMA(s *[8]float64, col *int32, x *float32, n int, w *float64, dim int) int
 // Requires: AVX, FMA3
-TEXT ·dotSparseFMA(SB), NOSPLIT, $0-40
+TEXT ·dotSparseFMA(SB), NOSPLIT, $0-56
 	MOVQ s+0(FP), AX
 	MOVQ w+32(FP), CX
 	MOVQ col+8(FP), DX
 	MOVQ x+16(FP), BX
 	MOVQ n+24(FP), SI
+	MOVQ dim+40(FP), DI
 	SUBQ $0x04, SI
 	JL   rest
 
 loop:
-	MOVLQSX     (DX), DI
+	MOVLQSX     (DX), R8
+	CMPQ        R8, DI
+	JAE         bad
 	VXORPS      X0, X0, X0
 	VCVTSS2SD   (BX), X0, X0
-	VMOVSD      (CX)(DI*8), X2
-	ANDQ        $0x07, DI
-	VMOVSD      (AX)(DI*8), X1
+	VMOVSD      (CX)(R8*8), X2
+	ANDQ        $0x07, R8
+	VMOVSD      (AX)(R8*8), X1
 	VFMADD231SD X0, X2, X1
-	VMOVSD      X1, (AX)(DI*8)
-	MOVLQSX     4(DX), DI
+	VMOVSD      X1, (AX)(R8*8)
+	MOVLQSX     4(DX), R8
+	CMPQ        R8, DI
+	JAE         bad
 	VXORPS      X0, X0, X0
 	VCVTSS2SD   4(BX), X0, X0
-	VMOVSD      (CX)(DI*8), X2
-	ANDQ        $0x07, DI
-	VMOVSD      (AX)(DI*8), X1
+	VMOVSD      (CX)(R8*8), X2
+	ANDQ        $0x07, R8
+	VMOVSD      (AX)(R8*8), X1
 	VFMADD231SD X0, X2, X1
-	VMOVSD      X1, (AX)(DI*8)
-	MOVLQSX     8(DX), DI
+	VMOVSD      X1, (AX)(R8*8)
+	MOVLQSX     8(DX), R8
+	CMPQ        R8, DI
+	JAE         bad
 	VXORPS      X0, X0, X0
 	VCVTSS2SD   8(BX), X0, X0
-	VMOVSD      (CX)(DI*8), X2
-	ANDQ        $0x07, DI
-	VMOVSD      (AX)(DI*8), X1
+	VMOVSD      (CX)(R8*8), X2
+	ANDQ        $0x07, R8
+	VMOVSD      (AX)(R8*8), X1
 	VFMADD231SD X0, X2, X1
-	VMOVSD      X1, (AX)(DI*8)
-	MOVLQSX     12(DX), DI
+	VMOVSD      X1, (AX)(R8*8)
+	MOVLQSX     12(DX), R8
+	CMPQ        R8, DI
+	JAE         bad
 	VXORPS      X0, X0, X0
 	VCVTSS2SD   12(BX), X0, X0
-	VMOVSD      (CX)(DI*8), X2
-	ANDQ        $0x07, DI
-	VMOVSD      (AX)(DI*8), X1
+	VMOVSD      (CX)(R8*8), X2
+	ANDQ        $0x07, R8
+	VMOVSD      (AX)(R8*8), X1
 	VFMADD231SD X0, X2, X1
-	VMOVSD      X1, (AX)(DI*8)
+	VMOVSD      X1, (AX)(R8*8)
 	ADDQ        $0x10, DX
 	ADDQ        $0x10, BX
 	SUBQ        $0x04, SI
@@ -8204,59 +8213,75 @@ rest:
 	JZ   end
 
 last:
-	MOVLQSX     (DX), DI
+	MOVLQSX     (DX), R8
+	CMPQ        R8, DI
+	JAE         bad
 	VXORPS      X0, X0, X0
 	VCVTSS2SD   (BX), X0, X0
-	VMOVSD      (CX)(DI*8), X2
-	ANDQ        $0x07, DI
-	VMOVSD      (AX)(DI*8), X1
+	VMOVSD      (CX)(R8*8), X2
+	ANDQ        $0x07, R8
+	VMOVSD      (AX)(R8*8), X1
 	VFMADD231SD X0, X2, X1
-	VMOVSD      X1, (AX)(DI*8)
+	VMOVSD      X1, (AX)(R8*8)
 	ADDQ        $0x04, DX
 	ADDQ        $0x04, BX
 	DECQ        SI
 	JNZ         last
 
 end:
+	MOVQ SI, ret+48(FP)
 	VZEROUPPER
 	RET
 
-// func axpySparseFMA(dst *float64, a float64, col *int32, x *float32, n int)
+bad:
+	MOVQ $-1, SI
+	JMP  end
+
+// func axpySparseFMA(dst *float64, a float64, col *int32, x *float32, n int, dim int) int
 // Requires: AVX, FMA3, SSE2
-TEXT ·axpySparseFMA(SB), NOSPLIT, $0-40
+TEXT ·axpySparseFMA(SB), NOSPLIT, $0-56
 	MOVQ  dst+0(FP), AX
 	MOVSD a+8(FP), X0
 	MOVQ  col+16(FP), CX
 	MOVQ  x+24(FP), DX
 	MOVQ  n+32(FP), BX
+	MOVQ  dim+40(FP), SI
 	SUBQ  $0x04, BX
 	JL    rest
 
 loop:
-	MOVLQSX     (CX), SI
+	MOVLQSX     (CX), DI
+	CMPQ        DI, SI
+	JAE         bad
 	VXORPS      X1, X1, X1
 	VCVTSS2SD   (DX), X1, X1
-	VMOVSD      (AX)(SI*8), X2
+	VMOVSD      (AX)(DI*8), X2
 	VFMADD231SD X1, X0, X2
-	VMOVSD      X2, (AX)(SI*8)
-	MOVLQSX     4(CX), SI
+	VMOVSD      X2, (AX)(DI*8)
+	MOVLQSX     4(CX), DI
+	CMPQ        DI, SI
+	JAE         bad
 	VXORPS      X1, X1, X1
 	VCVTSS2SD   4(DX), X1, X1
-	VMOVSD      (AX)(SI*8), X2
+	VMOVSD      (AX)(DI*8), X2
 	VFMADD231SD X1, X0, X2
-	VMOVSD      X2, (AX)(SI*8)
-	MOVLQSX     8(CX), SI
+	VMOVSD      X2, (AX)(DI*8)
+	MOVLQSX     8(CX), DI
+	CMPQ        DI, SI
+	JAE         bad
 	VXORPS      X1, X1, X1
 	VCVTSS2SD   8(DX), X1, X1
-	VMOVSD      (AX)(SI*8), X2
+	VMOVSD      (AX)(DI*8), X2
 	VFMADD231SD X1, X0, X2
-	VMOVSD      X2, (AX)(SI*8)
-	MOVLQSX     12(CX), SI
+	VMOVSD      X2, (AX)(DI*8)
+	MOVLQSX     12(CX), DI
+	CMPQ        DI, SI
+	JAE         bad
 	VXORPS      X1, X1, X1
 	VCVTSS2SD   12(DX), X1, X1
-	VMOVSD      (AX)(SI*8), X2
+	VMOVSD      (AX)(DI*8), X2
 	VFMADD231SD X1, X0, X2
-	VMOVSD      X2, (AX)(SI*8)
+	VMOVSD      X2, (AX)(DI*8)
 	ADDQ        $0x10, CX
 	ADDQ        $0x10, DX
 	SUBQ        $0x04, BX
@@ -8267,20 +8292,27 @@ rest:
 	JZ   end
 
 last:
-	MOVLQSX     (CX), SI
+	MOVLQSX     (CX), DI
+	CMPQ        DI, SI
+	JAE         bad
 	VXORPS      X1, X1, X1
 	VCVTSS2SD   (DX), X1, X1
-	VMOVSD      (AX)(SI*8), X2
+	VMOVSD      (AX)(DI*8), X2
 	VFMADD231SD X1, X0, X2
-	VMOVSD      X2, (AX)(SI*8)
+	VMOVSD      X2, (AX)(DI*8)
 	ADDQ        $0x04, CX
 	ADDQ        $0x04, DX
 	DECQ        BX
 	JNZ         last
 
 end:
+	MOVQ BX, ret+48(FP)
 	VZEROUPPER
 	RET
+
+bad:
+	MOVQ $-1, BX
+	JMP  end
 
 // func prefetchLines(p *byte, n int)
 // Requires: MMX+
@@ -8296,47 +8328,23 @@ loop:
 	PREFETCHT0 -1(AX)(CX*1)
 	RET
 
-// func dot5F32AVX512(z *float64, zstep int, x *float32, stride int, rows *int32, groups int, w *float64, wstep int, n int)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, BMI2
-TEXT ·dot5F32AVX512(SB), NOSPLIT, $0-72
-	MOVQ groups+40(FP), AX
-	MOVQ x+16(FP), CX
-	MOVQ stride+24(FP), DX
-	MOVQ rows+32(FP), BX
-	SHLQ $0x02, DX
-	MOVQ wstep+56(FP), DI
-	SHLQ $0x03, DI
-	LEAQ (DI)(DI*2), R8
+// func dot5F32AVX512(z *float64, zstep int, group *[6]*float32, groups int, w *float64, wstep int, n int)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, BMI2, MMX+
+TEXT ·dot5F32AVX512(SB), NOSPLIT, $0-56
+	MOVQ group+16(FP), AX
+	MOVQ groups+24(FP), CX
+	MOVQ wstep+40(FP), BX
+	SHLQ $0x03, BX
+	LEAQ (BX)(BX*2), SI
 
 group:
-	TESTQ   BX, BX
-	JZ      row_range
-	MOVLQSX (BX), R9
-	IMULQ   DX, R9
-	ADDQ    CX, R9
-	MOVLQSX 4(BX), R10
-	IMULQ   DX, R10
-	ADDQ    CX, R10
-	MOVLQSX 8(BX), R11
-	IMULQ   DX, R11
-	ADDQ    CX, R11
-	MOVLQSX 12(BX), R12
-	IMULQ   DX, R12
-	ADDQ    CX, R12
-	ADDQ    $0x10, BX
-	JMP     row_at
-
-row_range:
-	MOVQ CX, R9
-	ADDQ DX, CX
-	MOVQ CX, R10
-	ADDQ DX, CX
-	MOVQ CX, R11
-	ADDQ DX, CX
-	MOVQ CX, R12
-	ADDQ DX, CX
-
-row_at:
+	MOVQ   (AX), DI
+	MOVQ   8(AX), R8
+	MOVQ   16(AX), R9
+	MOVQ   24(AX), R10
+	MOVQ   32(AX), R11
+	MOVQ   40(AX), R12
+	ADDQ   $0x30, AX
 	VXORPD Z0, Z0, Z0
 	VXORPD Z1, Z1, Z1
 	VXORPD Z2, Z2, Z2
@@ -8357,43 +8365,45 @@ row_at:
 	VXORPD Z17, Z17, Z17
 	VXORPD Z18, Z18, Z18
 	VXORPD Z19, Z19, Z19
-	MOVQ   w+48(FP), SI
-	MOVQ   n+64(FP), R13
+	MOVQ   w+32(FP), DX
+	MOVQ   n+48(FP), R13
 	XORQ   R14, R14
 	SUBQ   $0x08, R13
 	JL     column_rest
 
 column_loop:
-	VCVTPS2PD   (R9)(R14*4), Z20
-	VCVTPS2PD   (R10)(R14*4), Z21
-	VCVTPS2PD   (R11)(R14*4), Z22
-	VCVTPS2PD   (R12)(R14*4), Z23
-	VMOVUPD     (SI), Z24
+	VCVTPS2PD   (DI)(R14*4), Z20
+	VCVTPS2PD   (R8)(R14*4), Z21
+	VCVTPS2PD   (R9)(R14*4), Z22
+	VCVTPS2PD   (R10)(R14*4), Z23
+	PREFETCHT1  (R11)(R14*4)
+	PREFETCHT1  (R12)(R14*4)
+	VMOVUPD     (DX), Z24
 	VFMADD231PD Z20, Z24, Z0
 	VFMADD231PD Z21, Z24, Z1
 	VFMADD231PD Z22, Z24, Z2
 	VFMADD231PD Z23, Z24, Z3
-	VMOVUPD     (SI)(DI*1), Z24
+	VMOVUPD     (DX)(BX*1), Z24
 	VFMADD231PD Z20, Z24, Z4
 	VFMADD231PD Z21, Z24, Z5
 	VFMADD231PD Z22, Z24, Z6
 	VFMADD231PD Z23, Z24, Z7
-	VMOVUPD     (SI)(DI*2), Z24
+	VMOVUPD     (DX)(BX*2), Z24
 	VFMADD231PD Z20, Z24, Z8
 	VFMADD231PD Z21, Z24, Z9
 	VFMADD231PD Z22, Z24, Z10
 	VFMADD231PD Z23, Z24, Z11
-	VMOVUPD     (SI)(R8*1), Z24
+	VMOVUPD     (DX)(SI*1), Z24
 	VFMADD231PD Z20, Z24, Z12
 	VFMADD231PD Z21, Z24, Z13
 	VFMADD231PD Z22, Z24, Z14
 	VFMADD231PD Z23, Z24, Z15
-	VMOVUPD     (SI)(DI*4), Z24
+	VMOVUPD     (DX)(BX*4), Z24
 	VFMADD231PD Z20, Z24, Z16
 	VFMADD231PD Z21, Z24, Z17
 	VFMADD231PD Z22, Z24, Z18
 	VFMADD231PD Z23, Z24, Z19
-	ADDQ        $0x40, SI
+	ADDQ        $0x40, DX
 	ADDQ        $0x08, R14
 	SUBQ        $0x08, R13
 	JGE         column_loop
@@ -8404,44 +8414,46 @@ column_rest:
 	MOVL        $0xffffffff, R15
 	BZHIL       R13, R15, R15
 	KMOVW       R15, K1
-	VCVTPS2PD.Z (R9)(R14*4), K1, Z20
-	VCVTPS2PD.Z (R10)(R14*4), K1, Z21
-	VCVTPS2PD.Z (R11)(R14*4), K1, Z22
-	VCVTPS2PD.Z (R12)(R14*4), K1, Z23
-	VMOVUPD.Z   (SI), K1, Z24
+	VCVTPS2PD.Z (DI)(R14*4), K1, Z20
+	VCVTPS2PD.Z (R8)(R14*4), K1, Z21
+	VCVTPS2PD.Z (R9)(R14*4), K1, Z22
+	VCVTPS2PD.Z (R10)(R14*4), K1, Z23
+	PREFETCHT1  (R11)(R14*4)
+	PREFETCHT1  (R12)(R14*4)
+	VMOVUPD.Z   (DX), K1, Z24
 	VFMADD231PD Z20, Z24, Z0
 	VFMADD231PD Z21, Z24, Z1
 	VFMADD231PD Z22, Z24, Z2
 	VFMADD231PD Z23, Z24, Z3
-	VMOVUPD.Z   (SI)(DI*1), K1, Z24
+	VMOVUPD.Z   (DX)(BX*1), K1, Z24
 	VFMADD231PD Z20, Z24, Z4
 	VFMADD231PD Z21, Z24, Z5
 	VFMADD231PD Z22, Z24, Z6
 	VFMADD231PD Z23, Z24, Z7
-	VMOVUPD.Z   (SI)(DI*2), K1, Z24
+	VMOVUPD.Z   (DX)(BX*2), K1, Z24
 	VFMADD231PD Z20, Z24, Z8
 	VFMADD231PD Z21, Z24, Z9
 	VFMADD231PD Z22, Z24, Z10
 	VFMADD231PD Z23, Z24, Z11
-	VMOVUPD.Z   (SI)(R8*1), K1, Z24
+	VMOVUPD.Z   (DX)(SI*1), K1, Z24
 	VFMADD231PD Z20, Z24, Z12
 	VFMADD231PD Z21, Z24, Z13
 	VFMADD231PD Z22, Z24, Z14
 	VFMADD231PD Z23, Z24, Z15
-	VMOVUPD.Z   (SI)(DI*4), K1, Z24
+	VMOVUPD.Z   (DX)(BX*4), K1, Z24
 	VFMADD231PD Z20, Z24, Z16
 	VFMADD231PD Z21, Z24, Z17
 	VFMADD231PD Z22, Z24, Z18
 	VFMADD231PD Z23, Z24, Z19
 
 column_end:
-	MOVQ          groups+40(FP), R9
-	SUBQ          AX, R9
-	SHLQ          $0x05, R9
-	MOVQ          z+0(FP), SI
-	ADDQ          R9, SI
-	MOVQ          zstep+8(FP), R9
-	SHLQ          $0x03, R9
+	MOVQ          groups+24(FP), DI
+	SUBQ          CX, DI
+	SHLQ          $0x05, DI
+	MOVQ          z+0(FP), DX
+	ADDQ          DI, DX
+	MOVQ          zstep+8(FP), DI
+	SHLQ          $0x03, DI
 	VEXTRACTF64X4 $0x01, Z0, Y20
 	VADDPD        Y20, Y0, Y20
 	VEXTRACTF64X4 $0x01, Z1, Y0
@@ -8461,8 +8473,8 @@ column_end:
 	VADDPD        Y3, Y1, Y1
 	VXORPD        Y0, Y0, Y0
 	VADDPD        Y0, Y1, Y1
-	VMOVUPD       Y1, (SI)
-	ADDQ          R9, SI
+	VMOVUPD       Y1, (DX)
+	ADDQ          DI, DX
 	VEXTRACTF64X4 $0x01, Z4, Y0
 	VADDPD        Y0, Y4, Y0
 	VEXTRACTF64X4 $0x01, Z5, Y1
@@ -8482,8 +8494,8 @@ column_end:
 	VADDPD        Y4, Y1, Y1
 	VXORPD        Y0, Y0, Y0
 	VADDPD        Y0, Y1, Y1
-	VMOVUPD       Y1, (SI)
-	ADDQ          R9, SI
+	VMOVUPD       Y1, (DX)
+	ADDQ          DI, DX
 	VEXTRACTF64X4 $0x01, Z8, Y0
 	VADDPD        Y0, Y8, Y0
 	VEXTRACTF64X4 $0x01, Z9, Y1
@@ -8503,8 +8515,8 @@ column_end:
 	VADDPD        Y4, Y1, Y1
 	VXORPD        Y0, Y0, Y0
 	VADDPD        Y0, Y1, Y1
-	VMOVUPD       Y1, (SI)
-	ADDQ          R9, SI
+	VMOVUPD       Y1, (DX)
+	ADDQ          DI, DX
 	VEXTRACTF64X4 $0x01, Z12, Y0
 	VADDPD        Y0, Y12, Y0
 	VEXTRACTF64X4 $0x01, Z13, Y1
@@ -8524,8 +8536,8 @@ column_end:
 	VADDPD        Y4, Y1, Y1
 	VXORPD        Y0, Y0, Y0
 	VADDPD        Y0, Y1, Y1
-	VMOVUPD       Y1, (SI)
-	ADDQ          R9, SI
+	VMOVUPD       Y1, (DX)
+	ADDQ          DI, DX
 	VEXTRACTF64X4 $0x01, Z16, Y0
 	VADDPD        Y0, Y16, Y0
 	VEXTRACTF64X4 $0x01, Z17, Y1
@@ -8545,8 +8557,8 @@ column_end:
 	VADDPD        Y4, Y1, Y1
 	VXORPD        Y0, Y0, Y0
 	VADDPD        Y0, Y1, Y1
-	VMOVUPD       Y1, (SI)
-	DECQ          AX
+	VMOVUPD       Y1, (DX)
+	DECQ          CX
 	JNZ           group
 	VZEROUPPER
 	RET

@@ -33,8 +33,8 @@ func need[T float](x []T, stride int, rows []int32, m, n int) {
 	}
 }
 
-// four is the last one to three of m rows, filled up to four with the last one.
-func four(rows []int32, m int) (r [4]int32) {
+// lastFour is the last one to three of m rows, filled up to four with the last one.
+func lastFour(rows []int32, m int) (r [4]int32) {
 	for k := range r {
 		i := min(m&^3+k, m-1)
 		r[k] = int32(i)
@@ -59,7 +59,7 @@ func dotFast[T float](dst []float64, x []T, stride int, rows []int32, w []float6
 	}
 	if m%4 != 0 {
 		var z [4]float64
-		last := four(rows, m)
+		last := lastFour(rows, m)
 		dot4(&z[0], x, stride, &last[0], 1, w)
 		copy(dst[m&^3:], z[:])
 	}
@@ -118,7 +118,7 @@ func normFast(p int, dst []float64, x []float32, stride int, rows []int32, n int
 	}
 	if m%4 != 0 {
 		var z [4]float64
-		last := four(rows, m)
+		last := lastFour(rows, m)
 		norm4(p, &z[0], unsafe.SliceData(x), stride, &last[0], 1, n)
 		copy(dst[m&^3:], z[:])
 	}
@@ -141,32 +141,52 @@ func norm4(p int, z *float64, x *float32, stride int, rows *int32, groups, n int
 // five is the number of classes of dot5 and axpy5.
 const five = 5
 
-func dotManyFast(dst []float64, step int, x []float32, stride int, rows []int32, m int, w []float64, k int) bool {
-	if use != avx512 || m == 0 || k < five {
+// A four is where four rows begin, and two others that are to be fetched meanwhile: an
+// argument of dot5.
+type four = [6]*float32
+
+func dotManyFast(dst []float64, step int, x []float32, stride int, rows []int32, m int, w []float64, k int, next [][]float32) bool {
+	if use != avx512 || m == 0 || k < five || len(w) < k {
 		return false
 	}
 	n := len(w) / k
 	need(x, stride, rows, m, n)
-	if rows != nil {
-		rows = rows[:m]
-	}
-	xp := unsafe.SliceData(x)
-	c := 0
-	for ; c+five <= k; c += five {
-		z, wc := dst[c*step:(c+five-1)*step+m], w[c*n:(c+five)*n]
-		if m >= 4 {
-			dot5F32AVX512(&z[0], step, xp, stride, unsafe.SliceData(rows), m/4, unsafe.SliceData(wc), n, n)
+	at := func(i int) *float32 {
+		if i = min(i, m-1); rows != nil {
+			i = int(rows[i])
 		}
-		if m%4 != 0 {
-			var rest [five * 4]float64
-			last := four(rows, m)
-			dot5F32AVX512(&rest[0], 4, xp, stride, &last[0], 1, unsafe.SliceData(wc), n, n)
-			for i := range five {
-				copy(z[i*step+m&^3:i*step+m], rest[4*i:])
+		return &x[i*stride]
+	}
+	var groups [8]four // of a few rows: their numbers and addresses stay at hand
+	for from := 0; from < m; from += 4 * len(groups) {
+		size := min(m-from, 4*len(groups))
+		for c := 0; c+five <= k; c += five {
+			for i := range (size + 3) / 4 {
+				g, first := &groups[i], from+4*i
+				for r := range 4 {
+					g[r] = at(first + r)
+				}
+				for r := range 2 {
+					g[4+r] = g[r] // here already
+					if other := first + c/five*2 + r; c/five < 2 && other < len(next) {
+						g[4+r] = unsafe.SliceData(next[other])
+					}
+				}
+			}
+			z, wc := dst[c*step+from:(c+five-1)*step+from+size], &w[c*n : (c+five)*n][0]
+			if size >= 4 {
+				dot5F32AVX512(&z[0], step, &groups[0], size/4, wc, n, n)
+			}
+			if size%4 != 0 {
+				var rest [five * 4]float64
+				dot5F32AVX512(&rest[0], 4, &groups[size/4], 1, wc, n, n)
+				for i := range five {
+					copy(z[i*step+size&^3:i*step+size], rest[4*i:])
+				}
 			}
 		}
 	}
-	for ; c < k; c++ {
+	for c := k / five * five; c < k; c++ {
 		dotFast(dst[c*step:c*step+m], x, stride, rows, w[c*n:(c+1)*n])
 	}
 	return true
@@ -234,9 +254,8 @@ func dotSparseFast(s *[8]float64, col []int32, x []float32, w []float64) bool {
 	if use == plain {
 		return false
 	}
-	if len(col) > 0 {
-		needColumns(col, len(w))
-		dotSparseFMA(s, &col[0], &x[:len(col)][0], len(col), unsafe.SliceData(w))
+	if len(col) > 0 && dotSparseFMA(s, &col[0], &x[:len(col)][0], len(col), unsafe.SliceData(w), len(w)) != 0 {
+		panic("kern: a column lies outside the row")
 	}
 	return true
 }
@@ -245,18 +264,10 @@ func axpySparseFast(dst []float64, a float64, col []int32, x []float32) bool {
 	if use == plain {
 		return false
 	}
-	if len(col) > 0 {
-		needColumns(col, len(dst))
-		axpySparseFMA(unsafe.SliceData(dst), a, &col[0], &x[:len(col)][0], len(col))
-	}
-	return true
-}
-
-// needColumns relies on the columns' order.
-func needColumns(col []int32, n int) {
-	if col[0] < 0 || int(col[len(col)-1]) >= n {
+	if len(col) > 0 && axpySparseFMA(unsafe.SliceData(dst), a, &col[0], &x[:len(col)][0], len(col), len(dst)) != 0 {
 		panic("kern: a column lies outside the row")
 	}
+	return true
 }
 
 // coefFast makes the first coefficients, a multiple of eight, and returns how many.

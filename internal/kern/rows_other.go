@@ -8,7 +8,9 @@ func best() level { return plain }
 func dotFast[T float]([]float64, []T, int, []int32, []float64) bool                  { return false }
 func axpyFast[T float]([]float64, []float64, []T, int, []int32) bool                 { return false }
 func normFast(int, []float64, []float32, int, []int32, int) bool                     { return false }
-func dotManyFast([]float64, int, []float32, int, []int32, int, []float64, int) bool  { return false }
+func dotManyFast([]float64, int, []float32, int, []int32, int, []float64, int, [][]float32) bool {
+	return false
+}
 func axpyManyFast([]float64, []float64, int, []float32, int, []int32, int, int) bool { return false }
 func pointFast(int, []float64, []float64) bool                                       { return false }
 func dotSparseFast(*[8]float64, []int32, []float32, []float64) bool                  { return false }

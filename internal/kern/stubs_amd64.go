@@ -149,16 +149,16 @@ func peakF32AVX2(n int)
 func peakF64AVX2(n int)
 
 //go:noescape
-func dotSparseFMA(s *[8]float64, col *int32, x *float32, n int, w *float64)
+func dotSparseFMA(s *[8]float64, col *int32, x *float32, n int, w *float64, dim int) int
 
 //go:noescape
-func axpySparseFMA(dst *float64, a float64, col *int32, x *float32, n int)
+func axpySparseFMA(dst *float64, a float64, col *int32, x *float32, n int, dim int) int
 
 //go:noescape
 func prefetchLines(p *byte, n int)
 
 //go:noescape
-func dot5F32AVX512(z *float64, zstep int, x *float32, stride int, rows *int32, groups int, w *float64, wstep int, n int)
+func dot5F32AVX512(z *float64, zstep int, group *[6]*float32, groups int, w *float64, wstep int, n int)
 
 //go:noescape
 func axpy5F32AVX512(dst *float64, step int, n int, a *float64, astep int, x *float32, stride int, rows *int32, m int)

@@ -114,13 +114,14 @@ func FuzzRows(f *testing.F) {
 			}
 			start = append(start, int32(len(col)))
 		}
+		next := [][]float32{x32, nil, x32[len(x32)/2:]}
 		for i, rows := range lists {
 			name := func(s string) string { return fmt.Sprintf("%s m=%d n=%d k=%d listed=%v", s, m, n, k, i == 1) }
 			twins(t, name("Dot32"), vector(m), func(dst []float64) { Dot(dst, x32, stride, rows, w[:n]) })
 			twins(t, name("Dot64"), vector(m), func(dst []float64) { Dot(dst, x64, stride, rows, w[:n]) })
 			twins(t, name("DotCSR"), vector(m), func(dst []float64) { DotCSR(dst, start, col, val, rows, w[:n]) })
 			twins(t, name("AxpyCSR"), vector(n), func(dst []float64) { AxpyCSR(dst, a[:m], start, col, val, rows) })
-			twins(t, name("DotMany"), vector((m+3)*k), func(dst []float64) { DotMany(dst, m+3, x32, stride, rows, m, w, k) })
+			twins(t, name("DotMany"), vector((m+3)*k), func(dst []float64) { DotMany(dst, m+3, x32, stride, rows, m, w, k, next) })
 			twins(t, name("Axpy32"), vector(n), func(dst []float64) { Axpy(dst, a[:m], x32, stride, rows) })
 			twins(t, name("Axpy64"), vector(n), func(dst []float64) { Axpy(dst, a[:m], x64, stride, rows) })
 			twins(t, name("AxpyMany"), vector(n*k), func(dst []float64) { AxpyMany(dst, a, m+3, x32, stride, rows, m, k) })
@@ -176,6 +177,30 @@ func TestOutside(t *testing.T) {
 			}()
 			Axpy(w, make([]float64, len(rows)), x, 5, rows)
 		})
+	}
+}
+
+// TestColumns: a column outside the row panics wherever it stands, in whatever order.
+func TestColumns(t *testing.T) {
+	for at := range 11 {
+		for _, bad := range []int32{-1, 5, math.MinInt32, math.MaxInt32} {
+			col, val := make([]int32, 11), make([]float32, 11)
+			col[at] = bad
+			start := []int32{0, 11}
+			for what, f := range map[string]func(){
+				"DotCSR":  func() { DotCSR(make([]float64, 1), start, col, val, nil, make([]float64, 5)) },
+				"AxpyCSR": func() { AxpyCSR(make([]float64, 5), []float64{1}, start, col, val, nil) },
+			} {
+				under(t, func() {
+					defer func() {
+						if recover() == nil {
+							t.Errorf("%v: %s took column %d of 5", use, what, bad)
+						}
+					}()
+					f()
+				})
+			}
+		}
 	}
 }
 

@@ -59,7 +59,8 @@ type worker struct {
 	c      []float64
 	fall   []int64 // of a search: the sums of the decreases so far, in its unit
 	losses [][]float64
-	stage  data.Block // rows of a list, one after the other
+	stage  data.Block  // rows of a list, one after the other
+	next   [][]float32 // rows of the tile that follows
 }
 
 func (s *summer) open(t *data.Table, m model.Model, workers int) {
@@ -193,7 +194,14 @@ func (u *worker) pass() {
 		}
 		b := s.table.Blocks[i]
 		for from := 0; from < b.N; from += s.tile {
-			u.add(data.View{Block: b, From: from, To: min(b.N, from+s.tile)})
+			to := min(b.N, from+s.tile)
+			u.next = u.next[:0]
+			if b.Start == nil {
+				for k := to; k < min(b.N, to+s.tile); k++ {
+					u.next = append(u.next, b.X[k*b.Dim:(k+1)*b.Dim])
+				}
+			}
+			u.add(data.View{Block: b, From: from, To: to, Next: u.next})
 		}
 	}
 	u.flush()
@@ -206,8 +214,14 @@ func (u *worker) addListed(rows []int32) {
 	for len(rows) > 0 {
 		n := min(len(rows), u.s.tile)
 		u.gather(rows, n)
-		u.add(data.View{Block: &u.stage, To: n})
 		rows = rows[n:]
+		u.next = u.next[:0]
+		for _, row := range rows[:min(len(rows), u.s.tile)] {
+			if b, i := u.s.locate(int(row)); b.Start == nil {
+				u.next = append(u.next, b.X[i*b.Dim:(i+1)*b.Dim])
+			}
+		}
+		u.add(data.View{Block: &u.stage, To: n, Next: u.next})
 	}
 }
 

@@ -286,17 +286,21 @@ func (c classes) at(k, disp int) Mem {
 	return Mem{Base: c.base, Index: c.step, Scale: uint8(k), Disp: disp}
 }
 
-// dot5 is margins of five classes: rows are widened once for all of them.
+// dot5 is margins of five classes: rows are widened once for all of them. A group is
+// where four rows begin, and two more to fetch meanwhile.
 func dot5() {
 	m := machines[0]
-	TEXT("dot5F32AVX512", 4, "func(z *float64, zstep int, x *float32, stride int, rows *int32, groups int, w *float64, wstep int, n int)")
+	TEXT("dot5F32AVX512", 4, "func(z *float64, zstep int, group *[6]*float32, groups int, w *float64, wstep int, n int)")
 	Pragma("noescape")
-	groups := gp("groups")
-	at := newWalk(true)
+	group, groups := gp("group"), gp("groups")
 	ws := newClasses(GP64(), gp("wstep"))
 	p := []reg.GPVirtual{GP64(), GP64(), GP64(), GP64()}
+	fetch := []reg.GPVirtual{GP64(), GP64()}
 	Label("group")
-	at.next("row", p)
+	for i, at := range append(p[:4:4], fetch...) {
+		MOVQ(Mem{Base: group, Disp: 8 * i}, at)
+	}
+	ADDQ(U8(8*6), group)
 	s := make([][][]reg.VecVirtual, five)
 	for k := range s {
 		for range p {
@@ -314,6 +318,9 @@ func dot5() {
 		for r := range p {
 			x[r] = ZMM()
 			m.load(p[r], j, true, 0, 0, t, x[r])
+		}
+		for _, at := range fetch { // each line twice: the second time costs next to nothing
+			PREFETCHT1(Mem{Base: at, Index: j, Scale: 4})
 		}
 		for k := range s {
 			w := ZMM()
@@ -431,15 +438,17 @@ func axpy5() {
 }
 
 // sparse is the inner loop of a sparse row, one value at a time: what it saves over
-// Go is the question whether there is a fused multiply-add.
+// Go is the question whether there is a fused multiply-add. It stops before a column
+// outside of 0 … dim−1, as Go would: a mapped file may change under our hands. What it
+// returns is not 0 then.
 func sparse() {
 	for _, fn := range []string{"dot", "axpy"} {
 		var sums, w reg.GPVirtual
 		if fn == "dot" {
-			TEXT("dotSparseFMA", 4, "func(s *[8]float64, col *int32, x *float32, n int, w *float64)")
+			TEXT("dotSparseFMA", 4, "func(s *[8]float64, col *int32, x *float32, n int, w *float64, dim int) int")
 			sums, w = gp("s"), gp("w")
 		} else {
-			TEXT("axpySparseFMA", 4, "func(dst *float64, a float64, col *int32, x *float32, n int)")
+			TEXT("axpySparseFMA", 4, "func(dst *float64, a float64, col *int32, x *float32, n int, dim int) int")
 			sums = gp("dst")
 		}
 		Pragma("noescape")
@@ -447,10 +456,12 @@ func sparse() {
 		if fn == "axpy" {
 			Load(Param("a"), a)
 		}
-		col, x, n := gp("col"), gp("x"), gp("n")
+		col, x, n, dim := gp("col"), gp("x"), gp("n"), gp("dim")
 		one := func(i int) {
 			j, v, s := GP64(), XMM(), XMM()
 			MOVLQSX(Mem{Base: col, Disp: 4 * i}, j)
+			CMPQ(j, dim)
+			JAE(LabelRef("bad")) // negative ones are large
 			VXORPS(v, v, v)
 			VCVTSS2SD(Mem{Base: x, Disp: 4 * i}, v, v)
 			if fn == "dot" {
@@ -485,8 +496,12 @@ func sparse() {
 		DECQ(n)
 		JNZ(LabelRef("last"))
 		Label("end")
+		Store(n, ReturnIndex(0))
 		VZEROUPPER()
 		RET()
+		Label("bad")
+		MOVQ(I32(-1), n)
+		JMP(LabelRef("end"))
 	}
 }
 

@@ -1,0 +1,54 @@
+package data
+
+import "unsafe"
+
+// A Room gives out memory for the rows of a table that stays in memory, piece after
+// piece of large stretches. It asks the system for large pages there, where it has them:
+// rows taken here and there then do not cost a walk through the page tables each. The
+// zero value is ready.
+type Room struct {
+	left  []float32
+	given int // numbers in all stretches so far
+}
+
+const (
+	largePage = 2 << 20 // bytes
+	stretch   = 8 << 20 // most numbers of a stretch, unless more are wanted at once
+	line      = 16      // numbers in a line of the cache
+)
+
+// Floats is n zeros, which begin on a line of the cache.
+func (r *Room) Floats(n int) []float32 {
+	whole := (n + line - 1) &^ (line - 1)
+	if whole > len(r.left) {
+		// As much again as there is: at most half of it lies idle in the end.
+		r.left = largeFloats(max(whole, min(r.given, stretch)))
+		r.given += len(r.left)
+	}
+	x := r.left[:n:n]
+	r.left = r.left[whole:]
+	return x
+}
+
+// Ints is the same for whole numbers.
+func (r *Room) Ints(n int) []int32 {
+	x := r.Floats(n)
+	return unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(x))), n)
+}
+
+// largeFloats is n zeros, in large pages if they fill some.
+func largeFloats(n int) []float32 {
+	if 4*n < 2*largePage {
+		x := make([]float32, n+line-1)
+		return x[skip(&x[0], 4*line):][:n]
+	}
+	// Memory of Go's own heap, so that nobody has to give it back.
+	n = (4*n + largePage - 1) &^ (largePage - 1) / 4
+	x := make([]float32, n+largePage/4)
+	x = x[skip(&x[0], largePage):][:n]
+	adviseLarge(unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), 4*n))
+	return x
+}
+
+// skip is how many numbers lie between p and the next multiple of size.
+func skip(p *float32, size uintptr) int { return int(-uintptr(unsafe.Pointer(p)) % size / 4) }

@@ -13,6 +13,7 @@ import (
 // configs are further configurations that the suite runs, by method.
 var configs = map[string][]method.Method{
 	"sgd":      {method.SGD{Batch: 100, Steps: 20}, method.SGD{Steps: 12, Rate: 0.5, Clip: 3}},
+	"adam":     {method.Adam{SGD: method.SGD{Batch: 100, Steps: 20}, Rate: 0.01, Beta1: 0.5}},
 	"nag":      {method.NAG{P1: method.P1{Batch: 100, Steps: 20}}, method.NAG{P1: method.P1{Steps: 12, Rate: 0.5, Clip: 3, Noise: 40}}},
 	"nag-opt":  {method.NAGOpt{NAG: method.NAG{P1: method.P1{Batch: 100, Steps: 20}}}},
 	"masg-opt": {method.MASGOpt{MASG: method.MASG{P1: method.P1{Steps: 60, Rate: 0.5, Mu: 0.2}}}},

@@ -24,6 +24,7 @@ var Registry = []Entry{
 	{"nag-opt", "DP-NAG-opt: the same, with the budget spread over the steps to the best bound (P1 Proposition 4.2)", NAGOpt{}},
 	{"masg", "DP-MASG: NAG in stages of falling step size (P1 (4.7))", MASG{}},
 	{"masg-opt", "DP-MASG-opt: the same, with the budget spread over the steps to the best bound (P1 (4.8))", MASGOpt{}},
+	{"adam", "DP-Adam: Adam's step along the noisy gradients of sgd, a baseline of P2", Adam{}},
 }
 
 // Default is the method of a spec that names none.

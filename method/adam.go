@@ -1,0 +1,115 @@
+package method
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/sottodp/sotto/oracle"
+)
+
+// Adam is DP-Adam, a baseline of P2: the step of Adam (Kingma and Ba 2015, Algorithm 1) along the
+// noisy gradients of SGD. All that follows a gradient is post-processing, so it costs what
+// SGD costs.
+//
+//	g̃_t           SGD's noisy mean gradient at w_{t−1}, with the regulariser's
+//	β₁, β₂        Beta1, Beta2
+//	ϵ             Damping
+//	η             Rate
+//	m_t           = β₁ m_{t−1} + (1−β₁) g̃_t
+//	v_t           = β₂ v_{t−1} + (1−β₂) g̃_t²
+//	w_t           = w_{t−1} − η m̂_t / (√v̂_t + ϵ),  m̂_t = m_t/(1−β₁ᵗ), v̂_t = v_t/(1−β₂ᵗ)
+//
+// Deviations: the default step size is for the few steps that a budget allows, the
+// literature's 0.001 is for thousands. After adamSteady steps η falls as 1/t: where gradients vanish,
+// Adam of a constant η never comes to rest.
+type Adam struct {
+	SGD
+	Rate    float64 `yaml:"rate" json:"rate" doc:"step size η, about how far a parameter moves in a step (default 0.3/R, R the bound on a row's norm); after 100 steps it falls as 1/t"`
+	Beta1   float64 `yaml:"beta1" json:"beta1" doc:"weight β₁ of the past in the mean of the gradients (default 0.9)"`
+	Beta2   float64 `yaml:"beta2" json:"beta2" doc:"weight β₂ of the past in the mean of their squares (default 0.999)"`
+	Damping float64 `yaml:"damping" json:"damping" doc:"what is added to the root of that mean (default 1e-8)"`
+}
+
+// Defaults of what Fit may choose; the rate is measured (docs/methods.md).
+const (
+	adamRate    = 0.3 // × 1/R
+	adamSteady  = 100
+	adamBeta1   = 0.9
+	adamBeta2   = 0.999
+	adamDamping = 1e-8
+)
+
+// Fit sets what is zero: steps, clip norm and noise as SGD does.
+func (m Adam) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+	for _, f := range []struct {
+		name  string
+		value *float64
+		most  float64 // below it
+		or    float64 // default
+	}{
+		{"rate", &m.Rate, math.Inf(1), adamRate / pub.NormBound},
+		{"beta1", &m.Beta1, 1, adamBeta1},
+		{"beta2", &m.Beta2, 1, adamBeta2},
+		{"damping", &m.Damping, math.Inf(1), adamDamping},
+	} {
+		if !(*f.value >= 0 && *f.value < f.most) {
+			return nil, fmt.Errorf("%s: found %v; allowed is any number above 0 and below %v", f.name, *f.value, f.most)
+		}
+		if *f.value == 0 {
+			*f.value = f.or
+		}
+	}
+	fitted, err := m.SGD.Fit(pub, obj, terms)
+	if err != nil {
+		return nil, err
+	}
+	m.SGD = fitted.(SGD)
+	m.SGD.Rate = 0 // not its own
+	return m, nil
+}
+
+// Run is Algorithm 1 of Kingma and Ba along SGD's gradients.
+func (m Adam) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
+	return func(yield func(Step, error) bool) {
+		w := make([]float64, o.Public().Dim) // w_0 = 0
+		g := make([]float64, len(w))
+		mean, square := make([]float64, len(w)), make([]float64, len(w)) // m_0 = v_0 = 0
+		q, s := m.query(), m.sampler(o.Public())
+		pay := []oracle.Query{q}
+		left1, left2 := 1.0, 1.0 // β₁ᵗ, β₂ᵗ
+		st := Step{W: w}
+		for t := range m.Steps {
+			b, err := o.Batch(ctx, s, pay...)
+			if err != nil {
+				stop(yield, st, err)
+				return
+			}
+			released, err := b.Grad(q, w)
+			if err != nil {
+				stop(yield, st, err)
+				return
+			}
+			st.GradNorm = norm2(released)
+			copy(g, released)
+			obj.addGrad(g, w)
+			st.Rate = m.Rate * math.Min(1, adamSteady/float64(t+1))
+			left1, left2 = left1*m.Beta1, left2*m.Beta2
+			moved := 0.0
+			for j, v := range g {
+				mean[j] = m.Beta1*mean[j] + (1-m.Beta1)*v
+				square[j] = m.Beta2*square[j] + (1-m.Beta2)*v*v
+				by := st.Rate * mean[j] / (1 - left1) / (math.Sqrt(square[j]/(1-left2)) + m.Damping)
+				w[j] -= by
+				moved += by * by
+			}
+			st.T, st.Moved = t+1, math.Sqrt(moved)
+			if !yield(st, nil) {
+				return
+			}
+		}
+		st.Status = Done
+		yield(st, nil)
+	}
+}

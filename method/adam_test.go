@@ -1,0 +1,55 @@
+package method_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/method/methodtest"
+	"github.com/sottodp/sotto/privacy"
+)
+
+// TestAdamByHand: the first steps against figures worked out by hand. With g = w − 1, so g_1 = −1, and β₁ = ½,
+// β₂ = ¾, η = 1: m̂_1 = −1, v̂_1 = 1, w_1 = 1. Then g_2 = 0: m_2 = −¼, m̂_2 = −⅓, v_2 = 3/16, v̂_2 = 3/7.
+func TestAdamByHand(t *testing.T) {
+	p := methodtest.Problem{Dim: 1, Smooth: 1, Grad: func(dst, w []float64) { dst[0] = w[0] - 1 }}
+	m := method.Adam{SGD: method.SGD{Steps: 2, Off: true}, Rate: 1, Beta1: 0.5, Beta2: 0.75}
+	want := []float64{1, 1 + 1/(3*math.Sqrt(3./7))}
+	run(t, m, p, 0, func(step int, w []float64) {
+		if math.Abs(w[0]-want[step-1]) > 1e-15 {
+			t.Errorf("step %d: %v, want %v", step, w[0], want[step-1])
+		}
+	})
+}
+
+// TestAdamCostsWhatSGDCosts: the same plan, and errors that begin with the field.
+func TestAdamCostsWhatSGDCosts(t *testing.T) {
+	pub := facts(privacy.AddRemove)
+	adam, err := method.Adam{SGD: method.SGD{Batch: 50}}.Fit(pub, method.Objective{}, methodtest.On)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sgd, err := method.SGD{Batch: 50}.Fit(pub, method.Objective{}, methodtest.On)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := adam.Plan(pub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := sgd.Plan(pub); err != nil || !privacy.Equal(a, s) {
+		t.Errorf("adam plans %v, sgd %v (%v)", a, s, err)
+	}
+	for want, m := range map[string]method.Adam{
+		"rate: found -1":     {Rate: -1},
+		"beta1: found 1":     {Beta1: 1},
+		"beta2: found NaN":   {Beta2: math.NaN()},
+		"damping: found +In": {Damping: math.Inf(1)},
+		"steps: found -3":    {SGD: method.SGD{Steps: -3}},
+	} {
+		if _, err := m.Fit(pub, method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s …", err, want)
+		}
+	}
+}

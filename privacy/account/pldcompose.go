@@ -302,8 +302,12 @@ func (c *pldComposed) transform(l *pldLoss, d direction, z, thetaUp, thetaDown f
 		tau := math.Exp(logDelta) * 1e-3
 		b := math.Log(1 / tau)
 		// Bernstein's inequality, for terms at most size + |mean| below their mean.
-		c.concedes = math.Sqrt(2*variance*b) + 4*size*b/3 - mean + 1e-12*l.steps*h
+		c.concedes = math.Sqrt(2*variance*b) + 4*size*b/3 - mean
 		c.failure = tau
+		if most := l.steps * size; most < c.concedes { // of few terms, what all can be
+			c.concedes, c.failure = most, 0
+		}
+		c.concedes += 1e-12 * l.steps * h
 		c.weightMax = math.Exp(-c.tilt*math.Log1p(1/c.tilt)) / (1 + c.tilt)
 	}
 	c.k += relax

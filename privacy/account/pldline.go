@@ -33,6 +33,7 @@ const (
 	lineMaxTerms = 1 << 14
 	lineMaxNodes = 1 << 17
 	lineMaxWork  = 1 << 24 // terms times nodes
+	lineBlock    = 64      // nodes are added up in blocks, so that rounding stays small
 	lineAim      = 1e-10   // what may be beyond the last term, relative to the sum
 )
 
@@ -105,9 +106,15 @@ func (p pldPart) nodeCount(d direction, z, growth float64) float64 {
 }
 
 // nodeError bounds the error of E e^{zL} relative to E e^{Re(z)L}, for losses up to
-// largest: of masses, of the exponent, of the rule and of the sum.
+// largest: of masses, of the exponent and of the rule.
 func (p pldPart) nodeError(z, growth, largest float64) float64 {
-	return p.massError(z) + 8*unit*growth*largest + 64*unit
+	far := p.shift // |u|, at most
+	if p.shape == normalShape {
+		far += z
+	}
+	// u and y err by a few units of |u| and of slope·|u|, the loss by dL/dy times that.
+	moved := 4 * math.Min(1, largest+p.rate) * p.slope() * far
+	return p.massError(z) + unit*growth*(8*largest+moved) + 64*unit
 }
 
 // logMomentOf is ln E e^{tL} over nodes.
@@ -322,7 +329,7 @@ func (c *pldLine) sum(l *pldLoss, d direction, z float64, terms int, largest []f
 		c.inf += p.times * inf * (1 + 1e-12)
 		moment := logMomentOf(nodes, c.tilt)
 		c.k += p.times * moment
-		c.relax += p.times * (wrong + 4*unit*(1+math.Abs(moment)))
+		c.relax += p.times*(wrong+4*unit*(1+math.Abs(moment))) + 2*unit*math.Abs(c.k)
 		at, turn := make([]complex128, 0, len(nodes)), make([]complex128, 0, len(nodes))
 		for _, n := range nodes {
 			if v := n.mass * math.Exp(c.tilt*n.loss-moment); v > 1e-24 {
@@ -330,14 +337,21 @@ func (c *pldLine) sum(l *pldLoss, d direction, z float64, terms int, largest []f
 				turn = append(turn, cmplx.Rect(1, c.step*n.loss))
 			}
 		}
-		wrong += 1e-24 * float64(len(nodes))
+		wrong += 1e-24*float64(len(nodes)) + unit*float64(lineBlock+len(at)/lineBlock)
 		turned := unit * (8 + c.step*largest[i])
 		for k := range product {
 			var re, im float64
-			for j, v := range at {
-				re += real(v)
-				im += imag(v)
-				at[j] = v * turn[j]
+			for from := 0; from < len(at); from += lineBlock {
+				var blockRe, blockIm float64
+				block := at[from:min(from+lineBlock, len(at))]
+				turn := turn[from:][:len(block)]
+				for j, v := range block {
+					blockRe += real(v)
+					blockIm += imag(v)
+					block[j] = v * turn[j]
+				}
+				re += blockRe
+				im += blockIm
 			}
 			multiply(k, complex(re, im), wrong+float64(k)*turned)
 		}

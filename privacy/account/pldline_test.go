@@ -21,6 +21,9 @@ func anyPart(t *rapid.T) (pldPart, direction) {
 		rate:  logRange(1e-6, 1).Draw(t, "rate"),
 		shift: logRange(1e-3, 5).Draw(t, "shift"),
 	}}
+	if rapid.Bool().Draw(t, "nearly all") {
+		p.rate, p.shift = 1-logRange(1e-15, 0.5).Draw(t, "rest"), p.shift*4
+	}
 	return p, direction(rapid.IntRange(0, 2).Draw(t, "direction"))
 }
 
@@ -109,6 +112,27 @@ func TestPLDNodes(t *testing.T) {
 			if want := 3 * p.shift * p.shift; math.Abs(got-want) > 1e-12*(1+want) {
 				t.Fatalf("ln E e^{2L} = %v, want %v", got, want)
 			}
+		}
+	})
+}
+
+// TestPLDLoss: ln((1−q) + q·e^y) in 200 bits. Near q = 1 the loss of a record that is
+// added ends at −ln(1−q), and its tilted law lives there.
+func TestPLDLoss(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p, _ := anyPart(t)
+		y := rapid.Float64Range(-60, 60).Draw(t, "y")
+		big200 := func(x float64) *big.Float { return new(big.Float).SetPrec(200).SetFloat64(x) }
+		// e^y as it is known in float64: two factors, each within a unit.
+		rest := new(big.Float).Sub(big200(1), big200(p.rate))
+		w := new(big.Float).Add(rest, new(big.Float).Mul(big200(p.rate), big200(math.Exp(y))))
+		loss := p.loss(y)
+		ratio, _ := new(big.Float).Quo(big200(math.Exp(loss)), w).Float64()
+		if limit := 1e-15 * (8 + math.Abs(loss) + math.Abs(y)); math.Abs(ratio-1) > limit {
+			t.Fatalf("rate %v: loss(%v) = %v, e^loss is off by %v", p.rate, y, loss, ratio-1)
+		}
+		if back := p.loss(p.ratio(loss)); !(math.Abs(back-loss) <= 1e-14*(1+math.Abs(loss))) && loss > math.Log1p(-p.rate)*(1-1e-12) {
+			t.Fatalf("rate %v: loss %v is taken to %v", p.rate, loss, back)
 		}
 	})
 }

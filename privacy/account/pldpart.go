@@ -55,6 +55,8 @@ func (p pldPart) loss(y float64) float64 {
 		return y
 	case y > 30:
 		return y + math.Log(p.rate) + math.Log1p((1-p.rate)/p.rate*math.Exp(-y))
+	case p.rate > 0.5 && y < -1: // where q(e^y − 1) would round away what is left of 1
+		return math.Log((1 - p.rate) + p.rate*math.Exp(y))
 	}
 	return math.Log1p(p.rate * math.Expm1(y))
 }
@@ -66,6 +68,9 @@ func (p pldPart) ratio(loss float64) float64 {
 		return loss
 	case loss > 30:
 		return loss - math.Log(p.rate) + math.Log1p(-(1-p.rate)*math.Exp(-loss))
+	}
+	if p.rate > 0.5 && loss < -0.3 {
+		return math.Log(math.Max(0, (math.Exp(loss)-(1-p.rate))/p.rate))
 	}
 	x := math.Expm1(loss) / p.rate
 	if x <= -1 {
@@ -147,7 +152,9 @@ func (p pldPart) reach(d direction, z float64) (from, to, below, above float64) 
 	default:
 		return 0, 0, 0, 0
 	}
-	tail := func(x float64) float64 { return math.Erfc(x/math.Sqrt2) / 2 * (1 + 1e-12) }
+	tail := func(x float64) float64 {
+		return math.Erfc(x/math.Sqrt2)/2*(1+1e-12) + math.SmallestNonzeroFloat64
+	}
 	if p.shape == normalShape {
 		below = p.mass(d, tail(-from), tail(-from+p.shift))
 		above = p.mass(d, tail(to), tail(to-p.shift))

@@ -27,8 +27,9 @@ const parallelRows = 4096
 type summer struct {
 	table   *data.Table
 	model   model.Model
-	tile    int // rows evaluated at once, so that they stay in the cache
-	ahead   int // rows between asking for one of a list and reading it
+	tile    int  // rows evaluated at once, so that they stay in the cache
+	ahead   int  // rows between asking for one of a list and reading it
+	fetches bool // the model fetches the dense rows that come next while it computes
 	starts  []int
 	workers []*worker
 	jobs    chan *worker
@@ -69,7 +70,7 @@ func (s *summer) open(t *data.Table, m model.Model, workers int) {
 	// parameters for each feature, as of classes, want to be used for more rows.
 	least := 8
 	if m.Dim() > t.Dim {
-		least = 32
+		least, s.fetches = 32, true
 	}
 	s.tile = min(data.BlockRows, max(least, 24<<10/(4*max(1, t.Dim))&^3))
 	s.ahead = max(2, min(16, 4096/(4*max(1, t.Dim))))
@@ -196,7 +197,7 @@ func (u *worker) pass() {
 		for from := 0; from < b.N; from += s.tile {
 			to := min(b.N, from+s.tile)
 			u.next = u.next[:0]
-			if b.Start == nil {
+			if s.fetches && b.Start == nil {
 				for k := to; k < min(b.N, to+s.tile); k++ {
 					u.next = append(u.next, b.X[k*b.Dim:(k+1)*b.Dim])
 				}
@@ -211,14 +212,17 @@ func (u *worker) pass() {
 // are copied one behind the other first, as many as make a tile: every later step then
 // works on a dense run of rows.
 func (u *worker) addListed(rows []int32) {
+	u.next = u.next[:0]
 	for len(rows) > 0 {
 		n := min(len(rows), u.s.tile)
 		u.gather(rows, n)
 		rows = rows[n:]
 		u.next = u.next[:0]
-		for _, row := range rows[:min(len(rows), u.s.tile)] {
-			if b, i := u.s.locate(int(row)); b.Start == nil {
-				u.next = append(u.next, b.X[i*b.Dim:(i+1)*b.Dim])
+		if u.s.fetches {
+			for _, row := range rows[:min(len(rows), u.s.tile)] {
+				if b, i := u.s.locate(int(row)); b.Start == nil {
+					u.next = append(u.next, b.X[i*b.Dim:(i+1)*b.Dim])
+				}
 			}
 		}
 		u.add(data.View{Block: &u.stage, To: n, Next: u.next})
@@ -234,7 +238,7 @@ func (u *worker) gather(rows []int32, n int) {
 	to.Y, to.Norm, to.Drop = to.Y[:0], to.Norm[:0], to.Drop[:0]
 	for k, row := range rows[:n] {
 		if k+s.ahead < len(rows) {
-			s.prefetch(int(rows[k+s.ahead]))
+			s.prefetch(int(rows[k+s.ahead]), k+s.ahead < len(u.next))
 		}
 		b, i := s.locate(int(row))
 		if b.Start == nil {
@@ -258,10 +262,13 @@ func (u *worker) gather(rows []int32, n int) {
 	}
 }
 
-// prefetch asks for a row that is soon to be copied.
-func (s *summer) prefetch(row int) {
+// prefetch asks for a row that is soon to be copied, or, if it is fetched already, for
+// what belongs to it.
+func (s *summer) prefetch(row int, fetched bool) {
 	b, i := s.locate(row)
-	if b.Start == nil {
+	if fetched {
+		// Its features are here.
+	} else if b.Start == nil {
 		// Of a long row the beginning: the machine sees the rest coming.
 		kern.Prefetch(b.X[i*b.Dim:][:min(b.Dim, 256)])
 	} else {

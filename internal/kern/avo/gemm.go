@@ -71,6 +71,9 @@ func gemm(m machine, f32, packed bool, across int) {
 				bv = append(bv, m.vec())
 				move(Mem{Base: b, Disp: (across*step + i) * bytes}, bv[i])
 			}
+			for i := 0; i < across*bytes; i += 64 { // the panel comes from the second level
+				PREFETCHT0(Mem{Base: b, Disp: (across*step+16*across)*bytes + i})
+			}
 			for r := range rows {
 				var at Mem
 				if packed {

@@ -33,10 +33,14 @@ type sqlTable struct {
 
 const sqliteScheme = "sqlite:"
 
-// isSQL says whether path names a table of a database, rightly or not.
+// sqliteMagic begins every SQLite file.
+const sqliteMagic = "SQLite format 3\x00"
+
+// isSQL says whether path names a table of a database, rightly or not: an SQLite file
+// alone is one that lacks its table.
 func isSQL(path string) bool {
 	_, file := sqliteFile(path)
-	return isPostgres(path) || strings.HasPrefix(path, sqliteScheme) || file
+	return isPostgres(path) || strings.HasPrefix(path, sqliteScheme) || file || beginsWith(path, sqliteMagic)
 }
 
 func isPostgres(path string) bool {

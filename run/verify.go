@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle/replay"
@@ -98,7 +99,14 @@ func (v *verifier) files() error {
 		}
 	}
 	slices.Sort(changed)
-	v.say("files", len(changed) == 0 && len(v.info.Hashes) > 0 && !v.rec.Torn, "%d files have the hashes in %s; changed: %d %v; torn: %v", len(now)-len(changed), trace.InfoFile, len(changed), changed, v.rec.Torn)
+	more := ""
+	if len(changed) > 0 {
+		more += "; others: " + strings.Join(changed, ", ")
+	}
+	if v.rec.Torn {
+		more += "; the end of the record is torn"
+	}
+	v.say("files", len(changed) == 0 && len(v.info.Hashes) > 0 && !v.rec.Torn, "%d of %d files have the hashes in %s%s", len(v.info.Hashes)-len(changed), len(v.info.Hashes), trace.InfoFile, more)
 	return nil
 }
 

@@ -109,7 +109,7 @@ how many there are. For a packed table the schema stands in the file; for others
 				d.Schema = s
 			}
 			w := c.OutOrStdout()
-			fmt.Fprintf(w, "%s: %s\n", args[0], d.Form)
+			fmt.Fprintf(w, "%s: %s\n", data.Public(args[0]), d.Form)
 			if d.Shape != nil {
 				var shape []string
 				for _, k := range d.Shape {

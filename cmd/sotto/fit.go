@@ -271,8 +271,12 @@ func printSummary(w io.Writer, i *trace.Info, dir string) {
 		if i.Budget.Adjacency.String() == "replace-one" {
 			verb = "replacing any one " + i.Unit + " by another"
 		}
-		fmt.Fprintf(w, "Guarantee  ε = %s, δ = %s, %v: %s changes the probability\n           of any outcome by at most a factor of %s, but for a probability of %s\n",
-			exact(i.Budget.Epsilon), exact(i.Budget.Delta), i.Budget.Adjacency, verb, atMost(math.Exp(i.Budget.Epsilon), 4), exact(i.Budget.Delta))
+		fmt.Fprintf(w, "Guarantee  ε = %s, δ = %s, %v: %s changes the probability\n           of any outcome by at most a factor of %s",
+			exact(i.Budget.Epsilon), exact(i.Budget.Delta), i.Budget.Adjacency, verb, atMost(math.Exp(i.Budget.Epsilon), 4))
+		if i.Budget.Delta > 0 {
+			fmt.Fprintf(w, ", but for a probability of %s", exact(i.Budget.Delta))
+		}
+		fmt.Fprintln(w)
 		if i.Lab {
 			fmt.Fprintln(w, "           (on paper only: this is a lab run)")
 		}

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/kern"
@@ -91,6 +92,13 @@ given, nothing changed; 3 the privacy budget does not allow it, nothing released
 	c.AddCommand(fitCommand(), predictCommand(), evaluateCommand(), planCommand(), reportCommand(), verifyCommand(), ledgerCommand(), schemaCommand(), synthCommand(), dataCommand(), paperCommand())
 	group(c)
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		var value *pflag.InvalidValueError
+		if errors.As(err, &value) {
+			allowed := map[string]string{"float64": "a number", "int": "a whole number", "uint64": "a whole number from 0", "bool": "true or false"}[value.GetFlag().Value.Type()]
+			if allowed != "" {
+				return usageError("--%s: found %q; allowed is %s", value.GetFlag().Name, value.GetValue(), allowed)
+			}
+		}
 		return usageError("%v; `%s --help` lists the flags", err, c.CommandPath())
 	})
 	return c

@@ -214,6 +214,15 @@ func TestAdult(t *testing.T) {
 	}
 }
 
+// What describes a table of a server shows no password.
+func TestInfoShowsNoPassword(t *testing.T) {
+	c := sotto(t, "data", "info", needs.Postgres(t)+"&table=pg_catalog.pg_class")
+	out, err := c.Output()
+	if err != nil || !strings.Contains(string(out), "a table of a PostgreSQL database") || !strings.Contains(string(out), "//sotto@127.0.0.1") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // sotto is the command in a process of its own.
 func sotto(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -30,6 +33,11 @@ func (flags *planFlags) paperAsked(c *cobra.Command, args []string) (string, err
 	paper := flags.claimed
 	if paper == thePlan && len(args) == 1 && slices.Contains(allowed, strings.ToLower(args[0])) {
 		paper = args[0]
+	}
+	if paper == thePlan && len(args) == 1 {
+		if _, err := os.Stat(args[0]); errors.Is(err, fs.ErrNotExist) {
+			return "", usageError("--claimed: found %q, which is no spec file; allowed are %s, or a spec", args[0], strings.Join(allowed, ", "))
+		}
 	}
 	if paper == thePlan {
 		return "", nil

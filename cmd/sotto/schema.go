@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -130,8 +131,12 @@ func output(w io.Writer, flag, path string, write func(io.Writer) error) error {
 		return errors.Join(buffered(f, write), f.Close())
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return usageError("--%s: %v", flag, err)
+	if err != nil { // of a name that nobody gave
+		var cause *fs.PathError
+		if errors.As(err, &cause) {
+			err = cause.Err
+		}
+		return usageError("--%s: %s: found a folder that takes no file: %v", flag, filepath.Dir(path), err)
 	}
 	defer os.Remove(f.Name()) // does nothing after the rename
 	if err := errors.Join(buffered(f, write), f.Chmod(0o644), f.Close()); err != nil {
@@ -142,7 +147,10 @@ func output(w io.Writer, flag, path string, write func(io.Writer) error) error {
 
 func buffered(w io.Writer, write func(io.Writer) error) error {
 	buf := bufio.NewWriter(w)
-	return errors.Join(write(buf), buf.Flush())
+	if err := write(buf); err != nil {
+		return err
+	}
+	return buf.Flush()
 }
 
 func reportCommand() *cobra.Command {

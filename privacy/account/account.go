@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/sottodp/sotto/privacy"
 )
@@ -70,7 +71,7 @@ func ByName(name string) (Accountant, error) {
 			return a, nil
 		}
 	}
-	return nil, fmt.Errorf("accountant: found %q; allowed are %q", name, Names())
+	return nil, fmt.Errorf("accountant: found %q; allowed are %s", name, strings.Join(Names(), ", "))
 }
 
 // check refuses what no accountant can take.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -39,7 +40,7 @@ func filter(currency string) account.Currency {
 
 func validCurrency(currency string) error {
 	if !slices.Contains(Currencies(), currency) {
-		return fmt.Errorf("currency: found %q; allowed are %q", currency, Currencies())
+		return fmt.Errorf("currency: found %q; allowed are %s", currency, strings.Join(Currencies(), ", "))
 	}
 	return nil
 }

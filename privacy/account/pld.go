@@ -70,11 +70,13 @@ const (
 	pldMinRate  = 1e-12 // sampling
 	pldMaxShift = 500   // 1/σ, 1/b and ε; above, ε is +Inf unless pure
 	pldMaxTimes = 1 << 40
+	pldMaxParts = 256 // different releases; more are joined with neighbours
 )
 
 // A pldLoss is the composition of its parts.
 type pldLoss struct {
 	parts    []pldPart
+	less     []pldPart // for the lower end, if they are not the same
 	adj      privacy.Adjacency
 	steps    float64  // Σ times
 	sampled  bool     // whether adding differs from removing
@@ -184,7 +186,50 @@ func (l *pldLoss) read(a PLD, e privacy.Event, adj privacy.Adjacency) error {
 		add(pair{shape: normalShape, rate: 1, shift: gaussianShift(precision)}, 1)
 	}
 	l.hopeless = l.hopeless || l.steps > pldMaxTimes
+	if len(l.parts) > pldMaxParts {
+		l.parts, l.less = join(l.parts, false), join(l.parts, true)
+	}
 	return nil
+}
+
+// join makes parts of like noise and rate one part, that costs more than each or,
+// for the lower end, less. Its work would else grow with the number of different
+// parts. PROOFS.md#pld-truncation.
+func join(parts []pldPart, lower bool) []pldPart {
+	type key struct {
+		shape       shape
+		rate, shift int
+		lost        float64
+	}
+	var joined []pldPart
+	for pitch := 1e-4; pitch < 10; pitch *= 1.5 {
+		joined = nil
+		index := map[key]int{}
+		for _, p := range parts {
+			if p.shape == pointShape { // stays
+				joined = append(joined, p)
+				continue
+			}
+			k := key{p.shape, int(math.Floor(math.Log(p.rate) / pitch)), int(math.Floor(math.Log(p.shift) / pitch)), p.lost}
+			i, ok := index[k]
+			if !ok {
+				index[k] = len(joined)
+				joined = append(joined, p)
+				continue
+			}
+			with := &joined[i]
+			with.times += p.times
+			if lower {
+				with.rate, with.shift = math.Min(with.rate, p.rate), math.Min(with.shift, p.shift)
+			} else {
+				with.rate, with.shift = math.Max(with.rate, p.rate), math.Max(with.shift, p.shift)
+			}
+		}
+		if len(index) <= pldMaxParts {
+			break
+		}
+	}
+	return joined
 }
 
 // gaussianShift is 1/σ of Gaussians on the same records, rounded up.
@@ -293,6 +338,9 @@ func (l *pldLoss) lowerEpsilon(delta, upper float64) float64 {
 		return l.exact.Epsilon(delta) * (1 - 1e-9)
 	case delta < 1e-300 || l.hopeless || l.clamped || math.IsInf(upper, 1):
 		return 0
+	}
+	if l.less != nil {
+		l = &pldLoss{parts: l.less, adj: l.adj, steps: l.steps, sampled: l.sampled, gridOnly: l.gridOnly}
 	}
 	epsilon := 0.0
 	for _, c := range l.compose(pldGoal{logDelta: math.Log(delta)}, true) {

@@ -3,6 +3,7 @@ package account
 import (
 	"errors"
 	"math"
+	"runtime"
 	"testing"
 	"time"
 
@@ -314,6 +315,125 @@ func TestPLDUnsupported(t *testing.T) {
 	}
 	if _, err := (PLD{}).Loss(privacy.Composed{lap, privacy.Gaussian{Sigma: 1}}, privacy.ReplaceOne); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPLDJoin: a schedule of many different noises is joined into fewer, which cost a
+// little more; the lower end's cost less.
+func TestPLDJoin(t *testing.T) {
+	if underRace {
+		t.Skip("much arithmetic, no new concurrency")
+	}
+	var e privacy.Composed
+	plain := &pldLoss{adj: privacy.AddRemove, sampled: true, pure: math.Inf(1), known: map[float64]float64{}}
+	for i := range 600 {
+		sigma := 1 + float64(i)/300
+		e = append(e, sampled(0.01, sigma, 50))
+		plain.parts = append(plain.parts, pldPart{pair: pair{shape: normalShape, rate: 0.01, shift: 1 / sigma}, times: 50})
+		plain.steps += 50
+	}
+	for i := range 3 { // what has no noise to compare stays as it is
+		e = append(e, privacy.PoissonSampled{Rate: 0.001, Of: privacy.Composed{privacy.Laplace{Scale: 9}, privacy.Gaussian{Sigma: 9 + float64(i)}}})
+	}
+	l, err := PLD{}.loss(e, privacy.AddRemove)
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined := l.(*pldLoss)
+	points := 0
+	for _, list := range [][]pldPart{joined.parts, joined.less} {
+		times := 0.0
+		for _, p := range list {
+			times += p.times
+			if p.shape == pointShape {
+				points++
+			}
+		}
+		if len(list) > pldMaxParts+3 || times != joined.steps {
+			t.Errorf("%d parts of %v steps", len(list), times)
+		}
+	}
+	if points != 6 {
+		t.Errorf("%d lists of points, want 6", points)
+	}
+	// Without those three, against the plan itself.
+	l, _ = PLD{}.loss(e[:600], privacy.AddRemove)
+	upper := l.Epsilon(1e-6)
+	lower := l.(*pldLoss).lowerEpsilon(1e-6, upper)
+	exact := plain.Epsilon(1e-6)
+	if !(upper >= exact && upper < exact*1.01 && lower <= exact && lower > exact*0.99) {
+		t.Errorf("joined: between %v and %v, as it is %v", lower, upper, exact)
+	}
+}
+
+// TestBestIsLeast: over the whole range the best figure is the least of all, none is
+// below PLD's lower end, and from 0.01 to 1000 PLD's is not above RDP's by more than 2 %, what the grid costs where pure releases end at a largest loss.
+func TestBestIsLeast(t *testing.T) {
+	if underRace {
+		t.Skip("much arithmetic, no new concurrency")
+	}
+	draws := 0
+	rapid.Check(t, func(t *rapid.T) {
+		if draws++; draws > 25 {
+			return
+		}
+		adj := []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne}[rapid.IntRange(0, 1).Draw(t, "adjacency")]
+		var e privacy.Composed
+		for range rapid.IntRange(1, 3).Draw(t, "parts") {
+			noise := logRange(0.2, 1e4).Draw(t, "noise")
+			of := []privacy.Event{privacy.Gaussian{Sigma: noise}, privacy.Laplace{Scale: noise}}[rapid.IntRange(0, 1).Draw(t, "kind")]
+			e = append(e, privacy.Repeated{Count: int(logRange(1, 1e7).Draw(t, "steps")), Of: privacy.PoissonSampled{Rate: logRange(1e-7, 1).Draw(t, "rate"), Of: of}})
+		}
+		delta := logRange(1e-15, 0.4).Draw(t, "delta")
+		epsilon := func(a Accountant) float64 {
+			l, err := a.Loss(e, adj)
+			if err != nil {
+				return math.Inf(1)
+			}
+			return l.Epsilon(delta)
+		}
+		lower, upper, err := PLD{}.Bracket(e, adj, delta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		least := math.Inf(1)
+		for _, a := range candidates {
+			v := epsilon(a)
+			if v < lower {
+				t.Fatalf("%v says %v, below PLD's lower end %v", a, v, lower)
+			}
+			least = math.Min(least, v)
+		}
+		if best := epsilon(Best{}); best != least {
+			t.Fatalf("best is %v, the least of all %v", best, least)
+		}
+		if rdp := epsilon(RDP{}); rdp > 0.01 && rdp < 1000 && upper > rdp*1.02 {
+			t.Fatalf("%v, %v, δ %v: PLD says %v to %v, RDP %v", e, adj, delta, lower, upper, rdp)
+		}
+	})
+}
+
+// TestPLDMemory: no question of the range takes 1 GB, even if nothing is freed before
+// it is answered.
+func TestPLDMemory(t *testing.T) {
+	if underRace {
+		t.Skip("much arithmetic, no new concurrency")
+	}
+	for _, c := range []struct {
+		q, sigma float64
+		steps    int
+	}{
+		{1e-7, 0.2, 1}, {1e-7, 0.2, 1e7}, {1e-7, 1, 1e7}, {1e-5, 1, 1e5}, {0.01, 1.1, 1e4}, {0.9, 0.2, 50}, {0.5, 1e4, 1}, {0.01, 0.5, 50},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _, err := PLD{}.Bracket(sampled(c.q, c.sigma, c.steps), privacy.AddRemove, 1e-6)
+		runtime.ReadMemStats(&after)
+		if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; err != nil || mb >= 1000 {
+			t.Errorf("%v: %d MB: %v", c, mb, err)
+		} else {
+			t.Logf("%v: %d MB", c, mb)
+		}
 	}
 }
 

@@ -92,7 +92,11 @@ func (c *claims) print(w io.Writer) {
 			if i == 0 {
 				name = "sound"
 			}
-			row(name, fmt.Sprintf("%.6g (%s)", f.Value, f.By))
+			value := fmt.Sprintf("%.6g", f.Value)
+			if strings.HasPrefix(k.Quantity, "ε") {
+				value = atMost(f.Value, 6)
+			}
+			row(name, fmt.Sprintf("%s (%s)", value, f.By))
 		}
 		row(string(k.Verdict), fmt.Sprintf("%s. %s", strings.TrimSuffix(k.Why, "."), k.Source))
 	}

@@ -14,6 +14,7 @@ import (
 var configs = map[string][]method.Method{
 	"sgd":      {method.SGD{Batch: 100, Steps: 20}, method.SGD{Steps: 12, Rate: 0.5, Clip: 3}},
 	"adam":     {method.Adam{SGD: method.SGD{Batch: 100, Steps: 20}, Rate: 0.01, Beta1: 0.5}},
+	"blsgd":    {method.BLSGD{SGD: method.SGD{Batch: 100, Steps: 20}}, method.BLSGD{SGD: method.SGD{Steps: 12, Clip: 3}, Tries: 3, Rate: 0.5}},
 	"nag":      {method.NAG{P1: method.P1{Batch: 100, Steps: 20}}, method.NAG{P1: method.P1{Steps: 12, Rate: 0.5, Clip: 3, Noise: 40}}},
 	"nag-opt":  {method.NAGOpt{NAG: method.NAG{P1: method.P1{Batch: 100, Steps: 20}}}},
 	"masg-opt": {method.MASGOpt{MASG: method.MASG{P1: method.P1{Steps: 60, Rate: 0.5, Mu: 0.2}}}},

@@ -25,6 +25,7 @@ var Registry = []Entry{
 	{"masg", "DP-MASG: NAG in stages of falling step size (P1 (4.7))", MASG{}},
 	{"masg-opt", "DP-MASG-opt: the same, with the budget spread over the steps to the best bound (P1 (4.8))", MASGOpt{}},
 	{"adam", "DP-Adam: Adam's step along the noisy gradients of sgd, a baseline of P2", Adam{}},
+	{"blsgd", "DP-BLSGD: step sizes by a private backtracking line search (P2 Algorithms 1 and 2); with all rows in every step it is DP-BLGD", BLSGD{}},
 }
 
 // Default is the method of a spec that names none.

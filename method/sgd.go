@@ -68,6 +68,14 @@ const (
 
 // Fit sets steps, step size, clip norm and noise where they are zero.
 func (m SGD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+	if err := m.fit(pub, obj, terms, func(m SGD) privacy.Event { return m.plan(pub) }); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// fit does so for any method that takes noisy gradients of these numbers, and whose whole cost is plan.
+func (m *SGD) fit(pub oracle.Public, obj Objective, terms Terms, plan func(SGD) privacy.Event) error {
 	m.Off = terms.Off
 	if m.Sampling == "" && m.Batch != 0 && m.Batch != pub.Rows {
 		m.Sampling = Poisson
@@ -76,7 +84,7 @@ func (m SGD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) 
 		}
 	}
 	if err := m.check(pub); err != nil {
-		return nil, err
+		return err
 	}
 	if m.Steps == 0 {
 		m.Steps = sgdSteps
@@ -95,25 +103,25 @@ func (m SGD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) 
 		m.Clip = sgdQuadClip * pub.NormBound * pub.LabelSpan
 	}
 	if !m.Off && terms.Budget.Delta == 0 {
-		return nil, errors.New("privacy.delta: found 0; Gaussian noise has no guarantee without a δ above 0")
+		return errors.New("privacy.delta: found 0; Gaussian noise has no guarantee without a δ above 0")
 	}
 	if m.Noise == 0 && !m.Off {
 		noise, err := account.Calibrate(terms.Accountant, terms.Budget, func(noise float64) privacy.Event {
 			m.Noise = noise
-			return m.plan(pub)
+			return plan(*m)
 		})
 		if unproven := (*account.UnsupportedError)(nil); errors.As(err, &unproven) && m.Batch != 0 {
-			return nil, fmt.Errorf("batch: found %d, drawn %s; allowed is 0 (all rows): accountant %s has no theorem for %v under %v", m.Batch, m.Sampling, unproven.Accountant, unproven.Event, unproven.Adjacency)
+			return fmt.Errorf("batch: found %d, drawn %s; allowed is 0 (all rows): accountant %s has no theorem for %v under %v", m.Batch, m.Sampling, unproven.Accountant, unproven.Event, unproven.Adjacency)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("sgd: %w", err)
+			return fmt.Errorf("sgd: %w", err)
 		}
 		m.Noise = noise
 	}
 	if m.Noise > maxNoise {
-		return nil, fmt.Errorf("noise_multiplier: this budget needs %.3g; allowed is at most %g: take fewer steps or a larger budget", m.Noise, float64(maxNoise))
+		return fmt.Errorf("noise_multiplier: this budget needs %.3g; allowed is at most %g: take fewer steps or a larger budget", m.Noise, float64(maxNoise))
 	}
-	return m, nil
+	return nil
 }
 
 // check says what is wrong with the fields, which are public numbers.

@@ -13,9 +13,9 @@ import (
 // fallBits are the binary digits of one record's decrease below its bound.
 const fallBits = 20
 
-// together is how many steps of a line share one way through the rows. Searches are
-// mostly over within the first few.
-const together = 4
+// together is how many steps of a line share the first way through the rows, in which most
+// searches end, and later how many share a further one.
+const together, later = 4, 12
 
 // decreases is what a search sums in a way through the rows.
 type decreases struct {
@@ -93,8 +93,8 @@ func (b *batch) search(q oracle.Search, along oracle.Line) (int, error) {
 			return search.Ask(sum.count - counted(least*b.size/unit))
 		}
 	}
-	for k := 0; k < len(along.Steps); k += together {
-		end := min(k+together, len(along.Steps))
+	for k, end := 0, together; k < len(along.Steps); k, end = end, end+later {
+		end = min(end, len(along.Steps))
 		for i, sum := range o.sum.decrease(along, along.Steps[k:end], q.Bound, b.rows, b.all) {
 			reached, err := ask(sum, along.Least[k+i])
 			if err != nil {
@@ -162,25 +162,47 @@ func (u *worker) addDecreases(v data.View) {
 	for len(u.losses) < len(d.steps) {
 		u.losses = append(u.losses, make([]float64, u.s.tile))
 	}
-	losses := make([][]float64, 0, 1+together)
+	losses := make([][]float64, 0, 1+later)
 	for k := range d.steps {
 		losses = append(losses, u.losses[k][:n])
 	}
 	model.LineLoss(u.s.model, losses, d.from, d.along, d.steps, v, &u.ws)
-	for k, after := range losses[1:] {
-		var sum int64
-		for i, before := range losses[0] {
-			fall := before - after[i]
-			if fall != fall || v.Drop != nil && v.Drop[v.Row(i)] {
-				continue // no number, or dropped: keeps its place, weighs nothing (R9)
+	if v.Drop != nil {
+		for i := range n {
+			if v.Drop[v.Row(i)] {
+				losses[0][i] = math.NaN() // keeps its place, weighs nothing (R9)
 			}
-			if d.bound == 0 {
-				u.plain[k] += fall
-				continue
-			}
-			// Toward zero, so within the bound; both steps are exact, as unit is a power of two.
-			sum += int64(math.Min(math.Max(fall, -d.bound), d.bound) / d.unit)
 		}
-		u.fall[k] += sum
 	}
+	for k, after := range losses[1:] {
+		if d.bound > 0 {
+			u.fall[k] += fallen(losses[0], after, d.bound, d.unit)
+			continue
+		}
+		for i, before := range losses[0] {
+			if fall := before - after[i]; fall == fall {
+				u.plain[k] += fall
+			}
+		}
+	}
+}
+
+// fallen sums the decreases from before to after, each clipped to ±bound and truncated
+// toward zero to a multiple of unit, in units. Scaling by a power of two is exact. What is
+// no number weighs nothing.
+func fallen(before, after []float64, bound, unit float64) (sum int64) {
+	scale := 1 / unit
+	most := int64(bound * scale)
+	for i, b := range before {
+		fall := (b - after[i]) * scale
+		switch {
+		case fall < float64(most) && fall > -float64(most):
+			sum += int64(fall)
+		case fall > 0:
+			sum += most
+		case fall < 0:
+			sum -= most
+		}
+	}
+	return sum
 }

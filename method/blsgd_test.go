@@ -1,0 +1,197 @@
+package method_test
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/method/methodtest"
+	"github.com/sottodp/sotto/method/reg"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/sample"
+)
+
+// scripted answers gradients and searches from lists and keeps the lines that were searched.
+type scripted struct {
+	facts oracle.Public
+	grads [][]float64
+	found []int
+	lines []oracle.Line
+	paid  []oracle.Query
+}
+
+func (s *scripted) Public() oracle.Public { return s.facts }
+
+func (s *scripted) Batch(_ context.Context, _ sample.Sampler, pay ...oracle.Query) (oracle.Batch, error) {
+	if len(s.grads)+len(s.found) == 0 {
+		return nil, privacy.ErrExhausted
+	}
+	s.paid = append(s.paid, pay...)
+	return s, nil
+}
+
+func (s *scripted) Grad(oracle.Grad, []float64) ([]float64, error) {
+	g := s.grads[0]
+	s.grads = s.grads[1:]
+	return g, nil
+}
+
+func (s *scripted) Search(_ oracle.Search, l oracle.Line) (int, error) {
+	k := s.found[0]
+	s.found = s.found[1:]
+	s.lines = append(s.lines, oracle.Line{From: slices.Clone(l.From), Along: slices.Clone(l.Along), Steps: slices.Clone(l.Steps), Least: slices.Clone(l.Least)})
+	return k, nil
+}
+
+// TestBLSGDByHand: on ½(w−1)², a step of η is good enough where η ≤ 2(1−α). With α = ½, η₀ = 8 and β = ½ that is the
+// fourth, and it lands on the minimum. With two tries a search, the third is the first to find it.
+func TestBLSGDByHand(t *testing.T) {
+	p := methodtest.Problem{
+		Dim: 1, Smooth: 1,
+		Grad:  func(dst, w []float64) { dst[0] = w[0] - 1 },
+		Value: func(w []float64) float64 { return (w[0] - 1) * (w[0] - 1) / 2 },
+	}
+	m := method.BLSGD{SGD: method.SGD{Steps: 1, Off: true}, Rate: 8, Shrink: 0.5, Armijo: 0.5, Tries: 4}
+	run(t, m, p, 0, func(step int, w []float64) {
+		if w[0] != 1 {
+			t.Errorf("step %d: %v, want 1", step, w[0])
+		}
+	})
+	m.Steps, m.Tries = 3, 2
+	want := []float64{0, 0, 1}
+	run(t, m, p, 0, func(step int, w []float64) {
+		if w[0] != want[step-1] {
+			t.Errorf("step %d of two tries each: %v, want %v", step, w[0], want[step-1])
+		}
+	})
+}
+
+// TestBLSGDLines: where a search finds nothing w stays and gradients there are averaged; what a step must
+// bring leaves out the noise's share of ‖p‖² and adds the regulariser's rise; η₀ falls by the rule.
+func TestBLSGDLines(t *testing.T) {
+	const sigma, c, rows, lambda = 2, 0.5, 100, 0.25
+	s := &scripted{
+		facts: oracle.Public{Dim: 2, Rows: rows, Adjacency: privacy.ReplaceOne, NormBound: 1, Lipschitz: 1},
+		grads: [][]float64{{1, 0}, {0, 2}, {3, 3}},
+		found: []int{-1, 1, 0},
+	}
+	m := method.BLSGD{SGD: method.SGD{Steps: 10, Clip: c, Noise: sigma}, Rate: 4, Shrink: 0.25, Armijo: 0.5, Fall: 1, Search: 1, Tries: 2}
+	var ends []method.Step
+	for st, err := range m.Run(context.Background(), s, method.Objective{Reg: reg.L2{Lambda: lambda}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		st.W = slices.Clone(st.W)
+		ends = append(ends, st)
+	}
+	if len(ends) != 4 || ends[0].Rate != 0 || ends[1].Rate != 0.25 || ends[3].Status != method.OutOfBudget {
+		t.Fatalf("steps %+v", ends)
+	}
+	// First line: from 0 along (1, 0).
+	noise := 2 * math.Pow(sigma*2*c/rows, 2) // dimensions × variance of a mean's coordinate
+	least := 4*0.5*(1-noise) + lambda/2*16
+	if l := s.lines[0]; !slices.Equal(l.Along, []float64{1, 0}) || !slices.Equal(l.Steps, []float64{4, 1}) || math.Abs(l.Least[0]-least) > 1e-12 {
+		t.Errorf("first line %+v, want %v at least", l, least)
+	}
+	// Second: nothing was found, so half as far down, along the mean.
+	least = 1 * 0.5 * (1.25 - noise/2) // η = 1, and from 0
+	least += lambda / 2 * 1.25
+	if l := s.lines[1]; !slices.Equal(l.From, []float64{0, 0}) || !slices.Equal(l.Along, []float64{0.5, 1}) || !slices.Equal(l.Steps, []float64{1, 0.25}) || math.Abs(l.Least[0]-least) > 1e-12 {
+		t.Errorf("second line %+v, want %v at least", l, least)
+	}
+	// Third: from where the step led, along the new gradient alone and the regulariser's.
+	at := []float64{-0.125, -0.25}
+	if l := s.lines[2]; !slices.Equal(l.From, at) || !slices.Equal(l.Along, []float64{3 - 0.125*lambda, 3 - 0.25*lambda}) {
+		t.Errorf("third line %+v", l)
+	}
+}
+
+// TestBLSGDStepRule: after ten steps η₀ is 1.2 times the largest of them, and never above Rate.
+func TestBLSGDStepRule(t *testing.T) {
+	s := &scripted{facts: oracle.Public{Dim: 1, Rows: 10, Adjacency: privacy.AddRemove, NormBound: 1, Lipschitz: 1}}
+	for i := range 21 {
+		s.grads = append(s.grads, []float64{1})
+		s.found = append(s.found, 2) // a quarter of η₀
+		if i >= 10 {
+			s.found[i] = 0
+		}
+	}
+	m := method.BLSGD{SGD: method.SGD{Steps: 21, Clip: 1, Noise: 1}, Rate: 8, Shrink: 0.5, Armijo: 0.5, Fall: 1, Search: 1, Tries: 3}
+	for _, err := range m.Run(context.Background(), s, method.Objective{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range map[int]float64{0: 8, 9: 8, 10: 2.4, 19: 2.4, 20: 2.88} {
+		if got := s.lines[i].Steps[0]; math.Abs(got-want) > 1e-12 {
+			t.Errorf("step %d begins with %v, want %v", i+1, got, want)
+		}
+	}
+}
+
+// TestBLSGDPlan: a gradient and a search a step, each of a sample of its own (S-2a), and the whole costs
+// the budget and not more.
+func TestBLSGDPlan(t *testing.T) {
+	for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
+		for _, batch := range []int{0, 500} {
+			terms := method.Terms{Budget: privacy.Budget{Epsilon: 0.7, Delta: 1e-6, Adjacency: adj}, Accountant: account.Best{}}
+			fitted, err := method.BLSGD{SGD: method.SGD{Steps: 20, Batch: batch}, Search: 0.8, Tries: 5}.Fit(facts(adj), method.Objective{}, terms)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sigma := fitted.NoiseMultiplier()
+			of := func(e privacy.Event) privacy.Event {
+				switch {
+				case batch == 0:
+					return e
+				case adj == privacy.ReplaceOne:
+					return privacy.FixedSampled{M: batch, N: 10000, Of: e}
+				}
+				return privacy.PoissonSampled{Rate: 0.05, Of: e}
+			}
+			want := privacy.Repeated{Count: 20, Of: privacy.Composed{
+				of(privacy.Gaussian{Sigma: sigma}), of(privacy.AboveThreshold{Threshold: 2 * (sigma / 0.8), Query: 4 * (sigma / 0.8), Max: 5}),
+			}}
+			plan, err := fitted.Plan(facts(adj))
+			if err != nil || !privacy.Equal(plan, want) {
+				t.Fatalf("%v: plan %v (%v), want %v", adj, plan, err, want)
+			}
+			loss, err := account.Best{}.Loss(plan, adj)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e := loss.Epsilon(1e-6); e > 0.7 || e < 0.7*(1-1e-4) {
+				t.Errorf("%v, batch %d: the plan costs ε = %v of 0.7", adj, batch, e)
+			}
+		}
+	}
+}
+
+// TestBLSGDRefuses: errors begin with the field that is meant.
+func TestBLSGDRefuses(t *testing.T) {
+	for want, m := range map[string]method.BLSGD{
+		"rate: found -1":         {Rate: -1},
+		"shrink: found 1":        {Shrink: 1},
+		"tries: found -2":        {Tries: -2},
+		"tries: found 1001":      {Tries: 1001},
+		"armijo: found 1":        {Armijo: 1},
+		"fall: found NaN":        {Fall: math.NaN()},
+		"fall: found 1e-200":     {Fall: 1e-200},
+		"search: found +Inf":     {Search: math.Inf(1)},
+		"clip: found -1":         {SGD: method.SGD{Clip: -1}},
+		"batch: found 10001":     {SGD: method.SGD{Batch: 10001}},
+		"sampling: found \"by\"": {SGD: method.SGD{Batch: 5, Sampling: "by"}},
+	} {
+		if _, err := m.Fit(facts(privacy.AddRemove), method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s …", err, want)
+		}
+	}
+	if _, err := (method.BLSGD{}).Fit(facts(privacy.AddRemove), method.Objective{}, methodtest.Pure); err == nil || !strings.HasPrefix(err.Error(), "privacy.delta: found 0") {
+		t.Errorf("without δ: %v", err)
+	}
+}

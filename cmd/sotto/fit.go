@@ -271,8 +271,12 @@ func printSummary(w io.Writer, i *trace.Info, dir string) {
 		if i.Budget.Adjacency.String() == "replace-one" {
 			verb = "replacing any one " + i.Unit + " by another"
 		}
+		factor := "e^ε, which is beyond every number here and protects nobody"
+		if f := math.Exp(i.Budget.Epsilon); !math.IsInf(f, 1) {
+			factor = atMost(f, 4)
+		}
 		fmt.Fprintf(w, "Guarantee  ε = %s, δ = %s, %v: %s changes the probability\n           of any outcome by at most a factor of %s",
-			exact(i.Budget.Epsilon), exact(i.Budget.Delta), i.Budget.Adjacency, verb, atMost(math.Exp(i.Budget.Epsilon), 4))
+			exact(i.Budget.Epsilon), exact(i.Budget.Delta), i.Budget.Adjacency, verb, factor)
 		if i.Budget.Delta > 0 {
 			fmt.Fprintf(w, ", but for a probability of %s", exact(i.Budget.Delta))
 		}

@@ -194,4 +194,9 @@ func TestBLSGDRefuses(t *testing.T) {
 	if _, err := (method.BLSGD{}).Fit(facts(privacy.AddRemove), method.Objective{}, methodtest.Pure); err == nil || !strings.HasPrefix(err.Error(), "privacy.delta: found 0") {
 		t.Errorf("without δ: %v", err)
 	}
+	terms := methodtest.On
+	terms.Accountant = account.GDP{}
+	if _, err := (method.BLSGD{}).Fit(facts(privacy.AddRemove), method.Objective{}, terms); err == nil || !strings.HasPrefix(err.Error(), "privacy.accountant: ") {
+		t.Errorf("an accountant without a theorem for searches: %v", err)
+	}
 }

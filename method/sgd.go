@@ -110,11 +110,15 @@ func (m *SGD) fit(pub oracle.Public, obj Objective, terms Terms, plan func(SGD) 
 			m.Noise = noise
 			return plan(*m)
 		})
-		if unproven := (*account.UnsupportedError)(nil); errors.As(err, &unproven) && m.Batch != 0 {
+		unproven := (*account.UnsupportedError)(nil)
+		if errors.As(err, &unproven) && m.Batch != 0 {
 			return fmt.Errorf("batch: found %d, drawn %s; allowed is 0 (all rows): accountant %s has no theorem for %v under %v", m.Batch, m.Sampling, unproven.Accountant, unproven.Event, unproven.Adjacency)
 		}
+		if unproven != nil {
+			return fmt.Errorf("privacy.accountant: %w", err)
+		}
 		if err != nil {
-			return fmt.Errorf("sgd: %w", err)
+			return fmt.Errorf("noise_multiplier: %w", err)
 		}
 		m.Noise = noise
 	}

@@ -5,9 +5,9 @@ package kern
 func best() level { return plain }
 
 // There are no kernels here but the twins.
-func dotFast[T float]([]float64, []T, int, []int32, []float64) bool                  { return false }
-func axpyFast[T float]([]float64, []float64, []T, int, []int32) bool                 { return false }
-func normFast(int, []float64, []float32, int, []int32, int) bool                     { return false }
+func dotFast[T float]([]float64, []T, int, []int32, []float64) bool  { return false }
+func axpyFast[T float]([]float64, []float64, []T, int, []int32) bool { return false }
+func normFast(int, []float64, []float32, int, []int32, int) bool     { return false }
 func dotManyFast([]float64, int, []float32, int, []int32, int, []float64, int, [][]float32) bool {
 	return false
 }

@@ -32,6 +32,7 @@ type pldLine struct {
 const (
 	lineMaxTerms = 1 << 14
 	lineMaxNodes = 1 << 17
+	lineMaxReach = 37      // beyond it e^(−z²/2) has fewer digits than a float64: the grid takes δ below 1e-290
 	lineMaxWork  = 1 << 24 // terms times nodes
 	lineBlock    = 64      // nodes are added up in blocks, so that rounding stays small
 	lineAim      = 1e-10   // what may be beyond the last term, relative to the sum
@@ -222,6 +223,9 @@ func (p pldPart) spreads(d direction, z, tilt, moment float64) []spread {
 // newLine returns nil where the sum would be long. list are the sketches of the
 // parts; z is where Gaussian tails are cut.
 func (l *pldLoss) newLine(d direction, z, tilt, epsilon, logDelta float64, list []sketch, lower bool) *pldLine {
+	if z > lineMaxReach {
+		return nil
+	}
 	c := &pldLine{tilt: tilt, guess: epsilon}
 	// Copies of the law at distance 2π/step must not matter.
 	const apart = 20

@@ -15,6 +15,7 @@ import (
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/trace"
 )
 
 // TestAdultAccuracy: one spec for every budget, nothing tuned per ε. The seeds are
@@ -24,26 +25,8 @@ func TestAdultAccuracy(t *testing.T) {
 	for _, bar := range []struct{ epsilon, accuracy float64 }{{1, 0.846}, {0.5, 0.845}, {0.1, 0.843}, {0.05, 0.834}} {
 		var got []float64
 		for seed := range 5 {
-			spec, err := run.LoadSpec("adult/sotto.yaml", []run.Override{
-				{Path: "data", Value: quote(filepath.Join(dir, "adult", "adult.data.gz")), From: "test"},
-				{Path: "test", Value: quote(filepath.Join(dir, "adult", "adult.test.gz")), From: "test"},
-				{Path: "privacy.epsilon", Value: fmt.Sprint(bar.epsilon), From: "test"},
-				{Path: "lab", Value: "true", From: "test"},
-				{Path: "seed", Value: fmt.Sprint(seed), From: "test"},
-				{Path: "out", Value: quote(filepath.Join(t.TempDir(), "run")), From: "test"},
-				{Path: "ledger", Value: quote(filepath.Join(t.TempDir(), "ledger.db")), From: "test"},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			job, err := run.Prepare(spec)
-			if err != nil {
-				t.Fatal(err)
-			}
-			info, _, err := run.Fit(context.Background(), job, run.Env{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			info := train(t, "adult/sotto.yaml", filepath.Join(dir, "adult", "adult.data.gz"), filepath.Join(dir, "adult", "adult.test.gz"),
+				seed, run.Override{Path: "privacy.epsilon", Value: fmt.Sprint(bar.epsilon), From: "test"})
 			got = append(got, *info.Result.Test.Accuracy)
 		}
 		sort.Float64s(got)
@@ -57,25 +40,7 @@ func TestAdultAccuracy(t *testing.T) {
 // TestMNISTAccuracy: the digits as published, every row in every step, replace-one.
 func TestMNISTAccuracy(t *testing.T) {
 	dir := filepath.Join(needs.Data(t), "mnist")
-	spec, err := run.LoadSpec("mnist/sotto.yaml", []run.Override{
-		{Path: "data", Value: quote(filepath.Join(dir, "train-images-idx3-ubyte.gz")), From: "test"},
-		{Path: "test", Value: quote(filepath.Join(dir, "t10k-images-idx3-ubyte.gz")), From: "test"},
-		{Path: "lab", Value: "true", From: "test"},
-		{Path: "seed", Value: "1", From: "test"},
-		{Path: "out", Value: quote(filepath.Join(t.TempDir(), "run")), From: "test"},
-		{Path: "ledger", Value: quote(filepath.Join(t.TempDir(), "ledger.db")), From: "test"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	job, err := run.Prepare(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, _, err := run.Fit(context.Background(), job, run.Env{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := train(t, "mnist/sotto.yaml", filepath.Join(dir, "train-images-idx3-ubyte.gz"), filepath.Join(dir, "t10k-images-idx3-ubyte.gz"), 1)
 	got := *info.Result.Test.Accuracy
 	t.Logf("accuracy %.4f with noise multiplier %.4g", got, info.NoiseMultiplier)
 	if b := info.Budget; got < 0.895 || b.Epsilon != 1 || b.Delta > 1.0/60000/60000 || b.Adjacency != privacy.ReplaceOne {
@@ -84,3 +49,29 @@ func TestMNISTAccuracy(t *testing.T) {
 }
 
 func quote(s string) string { return fmt.Sprintf("%q", s) }
+
+// train runs a spec on a table of the data folder in the lab, with a seed.
+func train(t *testing.T, spec, rows, test string, seed int, more ...run.Override) *trace.Info {
+	t.Helper()
+	dir := t.TempDir()
+	var overrides []run.Override
+	for _, f := range [][2]string{
+		{"data", quote(rows)}, {"test", quote(test)}, {"lab", "true"}, {"seed", fmt.Sprint(seed)},
+		{"out", quote(filepath.Join(dir, "run"))}, {"ledger", quote(filepath.Join(dir, "ledger.db"))},
+	} {
+		overrides = append(overrides, run.Override{Path: f[0], Value: f[1], From: "test"})
+	}
+	s, err := run.LoadSpec(spec, append(overrides, more...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := run.Prepare(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, _, err := run.Fit(context.Background(), job, run.Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}

@@ -177,23 +177,28 @@ func planSpec(c *cobra.Command, args, given []string) (*planned, error) {
 	if len(args) == 0 && !c.Flags().Changed("schema") {
 		return nil, usageError("give a spec, or numbers: --steps with --noise-multiplier or --epsilon; `sotto plan --help` shows both")
 	}
-	spec, err := specOf(c, args)
+	job, err := jobOf(c, args)
 	if err != nil {
 		return nil, err
 	}
-	job, err := run.Prepare(spec)
-	if err != nil {
-		return nil, err
-	}
-	if spec.Privacy.Off {
+	if job.Spec.Privacy.Off {
 		return nil, usageError("this spec says `privacy: none`: there is nothing to plan")
 	}
-	b := spec.Privacy.Budget()
+	b := job.Spec.Privacy.Budget()
 	p := &planned{Delta: b.Delta, Adjacency: b.Adjacency, NoiseMultiplier: job.Method.NoiseMultiplier(), Steps: job.Method.Horizon(),
 		Warnings: job.Warnings, Budget: &b.Epsilon, event: job.Plan, accountant: job.Accountant}
 	p.Sampler, p.SamplingRate, p.Batch = samplerOf(job.Plan)
 	p.Rows = job.Facts.Rows
 	return p, nil
+}
+
+// jobOf settles the spec that a command was given.
+func jobOf(c *cobra.Command, args []string) (*run.Job, error) {
+	spec, err := specOf(c, args)
+	if err != nil {
+		return nil, err
+	}
+	return run.Prepare(spec)
 }
 
 // samplerOf reads the sampler off a plan whose steps all have the same one.

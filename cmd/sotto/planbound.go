@@ -8,7 +8,6 @@ import (
 
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/run"
 )
 
 // bounded is what `sotto plan --bound` answers.
@@ -26,14 +25,11 @@ func boundSpec(c *cobra.Command, args []string) (*bounded, error) {
 	if len(args) == 0 && !c.Flags().Changed("schema") {
 		return nil, usageError("--bound: give a spec, whose method and model the bound is of")
 	}
-	spec, err := specOf(c, args)
+	job, err := jobOf(c, args)
 	if err != nil {
 		return nil, err
 	}
-	job, err := run.Prepare(spec)
-	if err != nil {
-		return nil, err
-	}
+	spec := job.Spec
 	terms := method.Terms{Budget: spec.Privacy.Budget(), Accountant: job.Accountant, Off: spec.Privacy.Off}
 	out, err := method.Predict(spec.Method, job.Facts, job.Objective, terms)
 	if err != nil {

@@ -30,6 +30,15 @@ type Regulariser interface {
 	StrongConvexity() float64
 }
 
+// Curved is a regulariser with a Hessian, which is diagonal for all of them; L1 has none.
+type Curved interface {
+	Regulariser
+	// AddHess adds the diagonal of ∇²r(w) to dst, which has the length of w.
+	AddHess(dst, w []float64)
+	// HessLipschitz is the Lipschitz constant of ∇²r in the spectral norm.
+	HessLipschitz() float64
+}
+
 // None is r(w) = 0.
 type None struct{}
 
@@ -53,10 +62,10 @@ type NonConvex struct {
 }
 
 var (
-	_ Regulariser = None{}
-	_ Regulariser = L2{}
+	_ Curved      = None{}
+	_ Curved      = L2{}
 	_ Regulariser = L1{}
-	_ Regulariser = NonConvex{}
+	_ Curved      = NonConvex{}
 )
 
 // registry is the one place of the names.
@@ -132,6 +141,12 @@ func (None) Smooth() float64 { return 0 }
 // StrongConvexity is 0.
 func (None) StrongConvexity() float64 { return 0 }
 
+// AddHess adds nothing.
+func (None) AddHess(dst, w []float64) {}
+
+// HessLipschitz is 0.
+func (None) HessLipschitz() float64 { return 0 }
+
 // Value is λ/2·Σ w_j².
 func (r L2) Value(w []float64) float64 {
 	var s float64
@@ -162,6 +177,18 @@ func (r L2) StrongConvexity() float64 {
 	}
 	return r.Lambda
 }
+
+// AddHess adds λ.
+func (r L2) AddHess(dst, w []float64) {
+	for from, to := range pieces(len(w), r.Free) {
+		for j := from; j < to; j++ {
+			dst[j] += r.Lambda
+		}
+	}
+}
+
+// HessLipschitz is 0.
+func (r L2) HessLipschitz() float64 { return 0 }
 
 // Value is λ·Σ |w_j|.
 func (r L1) Value(w []float64) float64 {
@@ -240,3 +267,16 @@ func (r NonConvex) Smooth() float64 { return 2 * r.Lambda }
 
 // StrongConvexity is −λ/2: the second derivative is smallest at w = ±1.
 func (r NonConvex) StrongConvexity() float64 { return -r.Lambda / 2 }
+
+// AddHess adds λ·(2−6w_j²)/(1+w_j²)³.
+func (r NonConvex) AddHess(dst, w []float64) {
+	for from, to := range pieces(len(w), r.Free) {
+		for j := from; j < to; j++ {
+			q := 1 + w[j]*w[j]
+			dst[j] += r.Lambda * (8/q - 6) / q / q
+		}
+	}
+}
+
+// HessLipschitz is the largest third derivative, λ·24w(1−w²)/(1+w²)⁴ at w = √(1−2/√5), rounded up.
+func (r NonConvex) HessLipschitz() float64 { return 4.668559284156 * r.Lambda }

@@ -66,6 +66,54 @@ func TestGradient(t *testing.T) {
 	})
 }
 
+// TestHessians compares every Hessian with differences of the gradient, and its Lipschitz
+// constant with the Hessian's own differences.
+func TestHessians(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lambda := rapid.Float64Range(0, 3).Draw(t, "lambda")
+		w := rapid.SliceOfN(rapid.Float64Range(-4, 4), 5, 5).Draw(t, "w")
+		free := rapid.SliceOfDistinct(rapid.IntRange(0, 6), rapid.ID).Draw(t, "free")
+		const h = 1e-5
+		moved := func(by float64) []float64 {
+			to := slices.Clone(w)
+			for j := range to {
+				to[j] += by
+			}
+			return to
+		}
+		for name, r := range all(t, lambda, free...) {
+			c, ok := r.(Curved)
+			if ok != (name != "l1") {
+				t.Fatalf("%s: a Hessian is there: %v", name, ok)
+			}
+			if !ok {
+				continue
+			}
+			diagonal, up, down := make([]float64, 5), make([]float64, 5), make([]float64, 5)
+			c.AddHess(diagonal, w)
+			r.AddGrad(up, moved(h))
+			r.AddGrad(down, moved(-h))
+			for j, v := range diagonal {
+				if slope := (up[j] - down[j]) / (2 * h); math.Abs(slope-v) > 1e-8*(1+lambda) {
+					t.Fatalf("%s, λ=%v, free %v: ∂²r/∂w_%d² = %v, differences say %v", name, lambda, free, j, v, slope)
+				}
+			}
+			clear(up)
+			c.AddHess(up, moved(h))
+			for j, v := range diagonal {
+				if change := math.Abs(up[j] - v); change > c.HessLipschitz()*h*(1+1e-6)+1e-14 {
+					t.Fatalf("%s: the Hessian changes by %v over %v; HessLipschitz is %v", name, change, h, c.HessLipschitz())
+				}
+			}
+		}
+	})
+	steepest := math.Sqrt(1 - 2/math.Sqrt(5))
+	most := 24 * steepest * (1 - steepest*steepest) / math.Pow(1+steepest*steepest, 4)
+	if bound := (NonConvex{Lambda: 1}).HessLipschitz(); bound < most || bound > most*(1+1e-11) {
+		t.Errorf("HessLipschitz %.15g, the third derivative reaches %.15g", bound, most)
+	}
+}
+
 // TestBoundsAreTight: the non-convex bounds are attained at 0 and at ±1.
 func TestBoundsAreTight(t *testing.T) {
 	r := NonConvex{Lambda: 3}

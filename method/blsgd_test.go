@@ -41,6 +41,8 @@ func (s *scripted) Grad(oracle.Grad, []float64) ([]float64, error) {
 	return g, nil
 }
 
+func (s *scripted) Hess(oracle.Hess, []float64) ([]float64, error) { panic("not asked") }
+
 func (s *scripted) Search(_ oracle.Search, l oracle.Line) (int, error) {
 	k := s.found[0]
 	s.found = s.found[1:]

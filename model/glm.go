@@ -13,6 +13,8 @@ import (
 //	ℓ_i = φ(z_i, y_i)       loss, φ the link of the model
 //	s_i = ∂φ/∂z (z_i, y_i)  slope
 //	∇ℓ_i = s_i·x_i,  ‖∇ℓ_i‖_p = |s_i|·‖x_i‖_p,  Σ c_i ∇ℓ_i = Xᵀ(c∘s)
+//	h_i = ∂²φ/∂z² (z_i, y_i) ≥ 0
+//	∇²ℓ_i = h_i·x_i·x_iᵀ,  ‖∇²ℓ_i‖ = h_i·‖x_i‖²
 //
 // So a pass is one product with X, one pointwise step, and one product with Xᵀ.
 type glm struct {
@@ -28,6 +30,7 @@ type glm struct {
 type link interface {
 	loss(dst, z, y []float64)  // dst_i = φ(z_i, y_i)
 	slope(dst, z, y []float64) // dst_i = ∂φ/∂z (z_i, y_i)
+	curve(dst, z, y []float64) // dst_i = ∂²φ/∂z² (z_i, y_i) ≥ 0; at a kink of the slope, one side's
 }
 
 func (m *glm) Name() string { return m.name }
@@ -40,7 +43,7 @@ func (m *glm) Eval(w []float64, v data.View, ws *Workspace) Pass {
 	check(m, m.features, w, v)
 	needLabels(v)
 	n, p := v.Len(), &ws.glm
-	p.view, p.link, p.ws, p.sloped = v, m.link, ws, false
+	p.view, p.link, p.ws, p.sloped, p.curved = v, m.link, ws, false, false
 	p.z, p.y = grow(p.z, n), grow(p.y, n)
 	margins(p.z, w, v)
 	for i := range p.y {
@@ -97,6 +100,8 @@ type glmPass struct {
 	z, y   []float64
 	s, a   []float64 // slopes; coefficients
 	sloped bool      // s is computed
+	h, v   []float64 // curvatures; scaled rows
+	curved bool      // h is computed
 }
 
 func (p *glmPass) Len() int { return len(p.z) }

@@ -27,7 +27,7 @@ func newHuberSVM(opt Options) (Model, error) {
 	}
 	r := opt.NormBound
 	return &glm{name: "huber-svm", features: opt.Dim, classes: 2, link: huber{h}, facts: Facts{
-		NormBound: r, Lipschitz: r, Smooth: r * r / (2 * h), HessLipschitz: math.Inf(1), Convex: true,
+		NormBound: r, Lipschitz: r, Smooth: r * r / (2 * h), HessLipschitz: math.Inf(1), Convex: true, Curved: true,
 	}}, nil
 }
 
@@ -48,5 +48,18 @@ func (l huber) slope(dst, z, y []float64) {
 	for i, v := range z {
 		u := 1 - y[i]*v
 		dst[i] = -y[i] * min(1, max(0, (l.h+u)/(2*l.h)))
+	}
+}
+
+func (l huber) curve(dst, z, y []float64) {
+	for i, v := range z {
+		switch u := 1 - y[i]*v; {
+		case u < -l.h || u > l.h:
+			dst[i] = 0
+		case u == u:
+			dst[i] = 1 / (2 * l.h)
+		default:
+			dst[i] = math.NaN()
+		}
 	}
 }

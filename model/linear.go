@@ -19,7 +19,7 @@ func newLinear(opt Options) (Model, error) {
 	}
 	r := opt.NormBound
 	return &glm{name: "linear", features: opt.Dim, link: linear{}, facts: Facts{
-		NormBound: r, Lipschitz: math.Inf(1), Smooth: r * r, HessLipschitz: 0, Convex: true,
+		NormBound: r, Lipschitz: math.Inf(1), Smooth: r * r, HessLipschitz: 0, Convex: true, Curved: true,
 	}}, nil
 }
 
@@ -33,5 +33,12 @@ func (linear) loss(dst, z, y []float64) {
 func (linear) slope(dst, z, y []float64) {
 	for i, v := range z {
 		dst[i] = v - y[i]
+	}
+}
+
+func (linear) curve(dst, z, y []float64) {
+	for i, v := range z {
+		e := v - y[i]
+		dst[i] = 1 + (e - e) // NaN where the error is not finite
 	}
 }

@@ -20,7 +20,7 @@ func newLogistic(opt Options) (Model, error) {
 	r := opt.NormBound
 	return &glm{name: "logistic", features: opt.Dim, classes: 2, link: logistic{}, facts: Facts{
 		NormBound: r, Lipschitz: r, Smooth: r * r / 4, HessLipschitz: r * r * r / (6 * math.Sqrt(3)),
-		Convex: true, Probabilities: true,
+		Convex: true, Probabilities: true, Curved: true,
 	}}, nil
 }
 
@@ -38,5 +38,12 @@ func (logistic) slope(dst, z, y []float64) {
 	kern.Sigmoid(dst, dst)
 	for i, v := range y {
 		dst[i] *= -v
+	}
+}
+
+func (logistic) curve(dst, z, y []float64) {
+	kern.Sigmoid(dst, z)
+	for i, p := range dst {
+		dst[i] = p * (1 - p) * (y[i] * y[i]) // NaN for a class that does not exist
 	}
 }

@@ -69,6 +69,23 @@ type Pass interface {
 	AddGrad(dst, c []float64, unit float64)
 }
 
+// A CurvedPass also knows the rows' Hessians, each of which is positive semidefinite and of
+// rank one.
+type CurvedPass interface {
+	Pass
+	// HessNorm sets dst[i] = ‖∇²ℓ_i‖, the same in the Frobenius and the spectral norm,
+	// rounded up. A row without a finite Hessian gets NaN or +Inf.
+	HessNorm(dst []float64)
+	// AddHess adds Σ c_i·∇²ℓ_i to dst in whole numbers of unit²: row i adds
+	// v_i·v_iᵀ, where v_i·unit is the vector with c_i·∇²ℓ_i = vvᵀ, rounded toward zero to
+	// a multiple of unit, a power of two. Its norm never grows, so that ‖v_i·v_iᵀ‖·unit² ≤
+	// c_i·HessNorm_i. A row with c_i = 0 or without a finite Hessian adds nothing. The sum
+	// is exact as long as the magnitudes in each entry sum up to less than 2⁵³. dst is the
+	// matrix row after row, kern.Padded(dim) apart and as many of them; only
+	// its upper triangle has a meaning.
+	AddHess(dst, c []float64, unit float64)
+}
+
 // Facts are constants of a loss over all records with ‖x‖₂ ≤ NormBound and all
 // w, in the 2-norm of w. They follow from the formulas alone, so they are
 // public. +Inf means that there is no bound.
@@ -78,6 +95,8 @@ type Facts struct {
 	Smooth        float64 // ‖∇²ℓ‖ ≤ Smooth; where ∇ℓ has kinks, its Lipschitz constant
 	HessLipschitz float64 // Lipschitz constant of ∇²ℓ
 	Convex        bool    // ℓ is convex in w
+	// Curved: every Pass is a CurvedPass, and ‖∇²ℓ‖ ≤ Smooth in the Frobenius norm, too.
+	Curved bool
 	// Probabilities: the columns of Predict are the model's own
 	// probabilities. False for a classifier whose loss is not a likelihood:
 	// its columns rank the rows but are not calibrated.

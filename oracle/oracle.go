@@ -32,9 +32,12 @@ type Public struct {
 	L1Bound   float64 `json:"l1_bound,omitempty"` // and ‖x‖₁ ≤ L1Bound
 	// Bounds on one record's loss as a function of the parameters; +Inf where
 	// the model has none (stored as null).
-	Lipschitz Bound   `json:"lipschitz"`            // ‖∇ℓ‖₂
-	Smooth    Bound   `json:"smooth"`               // ‖∇²ℓ‖₂
-	LabelSpan float64 `json:"label_span,omitempty"` // width of the bounds of a numeric label
+	Lipschitz Bound `json:"lipschitz"` // ‖∇ℓ‖₂
+	Smooth    Bound `json:"smooth"`    // ‖∇²ℓ‖₂
+	// Of ∇²ℓ, a Lipschitz constant; like Curved, unknown (0, false) in records of before there were Hessians.
+	HessLipschitz Bound   `json:"hess_lipschitz,omitempty"`
+	Curved        bool    `json:"curved,omitempty"`     // Hess is answered, and ‖∇²ℓ‖ ≤ Smooth in the Frobenius norm, too
+	LabelSpan     float64 `json:"label_span,omitempty"` // width of the bounds of a numeric label
 }
 
 // A Bound is a public bound that may be infinite; JSON writes that as null.
@@ -78,6 +81,9 @@ type Batch interface {
 	// Grad answers a paid Grad at the parameters w: the noisy clipped sum of the
 	// records' gradients, divided by the sampler's public size.
 	Grad(q Grad, w []float64) ([]float64, error)
+	// Hess answers a paid Hess at the parameters w: the noisy sum of the records' Hessians,
+	// divided by the sampler's public size, as its upper triangle row after row. See Symmetric.
+	Hess(q Hess, w []float64) ([]float64, error)
 	// Search answers a paid Search along a line: the number of the first step that lowers the
 	// loss by as much as it should, by noisy comparison, or −1 for none.
 	Search(q Search, along Line) (int, error)

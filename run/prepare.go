@@ -95,6 +95,7 @@ func (j *Job) setModel() error {
 	j.Facts = oracle.Public{
 		Dim: m.Dim(), Rows: schema.Rows, Classes: schema.Classes(), Adjacency: spec.Privacy.Adjacency,
 		NormBound: f.NormBound, L1Bound: schema.L1Bound(), Lipschitz: oracle.Bound(f.Lipschitz), Smooth: oracle.Bound(f.Smooth),
+		HessLipschitz: oracle.Bound(f.HessLipschitz), Curved: f.Curved && m.Dim() <= oracle.MaxHess,
 	}
 	if b := schema.LabelBounds(); b != nil {
 		j.Facts.LabelSpan = b.Max - b.Min

@@ -33,11 +33,12 @@ type Problem struct {
 	Dim    int
 	Smooth float64                // bound on the curvature
 	Grad   func(dst, w []float64) // sets dst
+	Hess   func(dst, w []float64) // sets dst, row after row; nil: there is none to ask for
 	Value  func(w []float64) float64
 	Best   float64 // its minimum
 }
 
-// Oracle answers a Problem's gradient and searches, with noise from a fixed seed. It stands in
+// Oracle answers a Problem's gradient, Hessian and searches, with noise from a fixed seed. It stands in
 // for the door and keeps what was charged and released.
 type Oracle struct {
 	Problem Problem
@@ -57,7 +58,8 @@ func NewOracle(p Problem, noise float64) *Oracle {
 	return &Oracle{
 		Problem: p, Noise: noise, rnd: rand.New(rand.NewPCG(1, 2)),
 		Facts: oracle.Public{Dim: p.Dim, Rows: 1000, Classes: 2, Adjacency: privacy.AddRemove, NormBound: 1,
-			Lipschitz: oracle.Bound(math.Inf(1)), Smooth: oracle.Bound(p.Smooth), LabelSpan: 8},
+			Lipschitz: oracle.Bound(math.Inf(1)), Smooth: oracle.Bound(p.Smooth), LabelSpan: 8,
+			HessLipschitz: 1, Curved: p.Hess != nil},
 	}
 }
 
@@ -100,6 +102,26 @@ func (o *Oracle) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 	}
 	o.release(slices.Clone(g))
 	return g, nil
+}
+
+// Hess implements oracle.Batch. The noise of a gradient's coordinate is in each entry.
+func (o *Oracle) Hess(q oracle.Hess, w []float64) ([]float64, error) {
+	if err := o.take(q); err != nil {
+		return nil, err
+	}
+	full := make([]float64, len(w)*len(w))
+	o.Problem.Hess(full, w)
+	h := make([]float64, 0, oracle.HessLen(len(w)))
+	for i := range w {
+		for j := i; j < len(w); j++ {
+			h = append(h, full[i*len(w)+j]+o.noise())
+		}
+	}
+	if o.Answer != nil {
+		o.Answer(h)
+	}
+	o.release(slices.Clone(h))
+	return h, nil
 }
 
 // Search implements oracle.Batch. A tenth of the noise of a gradient is in each decrease;
@@ -158,6 +180,12 @@ func Quadratic(dim int, condition float64) Problem {
 				dst[j] = lambda[j] * (w[j] - 1)
 			}
 		},
+		Hess: func(dst, w []float64) {
+			clear(dst)
+			for j, l := range lambda {
+				dst[j*dim+j] = l
+			}
+		},
 		Value: func(w []float64) float64 {
 			v := 0.0
 			for j := range w {
@@ -199,6 +227,21 @@ func Logistic(dim int) Problem {
 				s := -1 / (1 + math.Exp(dot(x, w))) / n
 				for j := range dst {
 					dst[j] += s * x[j]
+				}
+			}
+		},
+		Hess: func(dst, w []float64) {
+			clear(dst)
+			for j := range dim {
+				dst[j*dim+j] = ridge
+			}
+			for _, x := range xs {
+				e := math.Exp(-math.Abs(dot(x, w)))
+				h := e / (1 + e) / (1 + e) / n
+				for i := range dim {
+					for j := range dim {
+						dst[i*dim+j] += h * x[i] * x[j]
+					}
 				}
 			}
 		},

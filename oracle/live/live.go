@@ -202,8 +202,9 @@ func known(s sample.Sampler, pay []oracle.Query) error {
 		return fmt.Errorf("live: the door does not know the sampler %T", s)
 	}
 	for _, q := range pay {
-		if _, ok := q.(oracle.Search); ok {
-			continue // it holds no part that could be another's
+		switch q.(type) {
+		case oracle.Search, oracle.Hess:
+			continue // they hold no part that could be another's
 		}
 		g, ok := q.(oracle.Grad)
 		if !ok {
@@ -228,6 +229,9 @@ func known(s sample.Sampler, pay []oracle.Query) error {
 func (o *Oracle) fits(query oracle.Query) error {
 	if q, ok := query.(oracle.Search); ok {
 		return o.fitsSearch(q)
+	}
+	if q, ok := query.(oracle.Hess); ok {
+		return o.fitsHess(q)
 	}
 	q := query.(oracle.Grad)
 	bound := q.Clip.Bound()

@@ -140,7 +140,7 @@ func logistic(t testing.TB, dim int) model.Model {
 func config(t testing.TB, tab *data.Table, adj privacy.Adjacency, rows int) Config {
 	return Config{
 		Table: tab, Model: logistic(t, tab.Dim), Meter: &free{adj: adj}, Journal: &memo{}, Streams: noise.SeededStreams(1),
-		Facts: oracle.Public{Dim: tab.Dim, Rows: rows, Classes: 2, Adjacency: adj, NormBound: 1, Lipschitz: 1, Smooth: 0.25},
+		Facts: oracle.Public{Dim: tab.Dim, Rows: rows, Classes: 2, Adjacency: adj, NormBound: 1, Lipschitz: 1, Smooth: 0.25, Curved: true},
 	}
 }
 

@@ -41,6 +41,7 @@ type summer struct {
 	unit  float64    // of a coefficient; 0: plain sums
 	sums  float64    // unit of the sums
 	line  *decreases // what is summed in place of gradients: see search.go
+	curve *curvature // likewise: see hess.go
 	rows  []int32
 	all   bool
 	users int          // workers that share the pass
@@ -60,6 +61,7 @@ type worker struct {
 	c      []float64
 	fall   []int64 // of a search: the sums of the decreases so far, in its unit
 	losses [][]float64
+	bend   bend
 	stage  data.Block  // rows of a list, one after the other
 	next   [][]float32 // rows of the tile that follows
 }
@@ -298,6 +300,10 @@ func (u *worker) add(v data.View) {
 	}
 	if u.s.line != nil {
 		u.addDecreases(v)
+		return
+	}
+	if u.s.curve != nil {
+		u.addHess(v)
 		return
 	}
 	if u.filled+n > data.BlockRows {

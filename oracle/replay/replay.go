@@ -99,6 +99,15 @@ func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 	return g, err
 }
 
+// Hess returns the recorded Hessian.
+func (b *batch) Hess(q oracle.Hess, w []float64) ([]float64, error) {
+	h, err := b.take(q)
+	if err == nil && len(h) != oracle.HessLen(len(w)) {
+		return nil, fmt.Errorf("replay: a Hessian of %d numbers for %d parameters", len(h), len(w))
+	}
+	return h, err
+}
+
 // Search returns the recorded outcome.
 func (b *batch) Search(q oracle.Search, along oracle.Line) (int, error) {
 	if err := along.Check(q, len(along.From)); err != nil {

@@ -173,7 +173,8 @@ type Workspace struct {
 	softmax softmaxPass
 
 	z    []float64 // margins: of Predict, and of LineLoss where it begins
-	fall []float64 // LineLoss: margins along the line
+	fall []float64 // margins, of LineLoss along the line, of NeighbourFalls of the other side
+	y    []float64 // NeighbourFalls: labels, repeated
 
 	coef []float64 // addRows: coefficients that are not 0, and
 	rows []int32   // their rows

@@ -87,6 +87,10 @@ type Batch interface {
 	// Search answers a paid Search along a line: the number of the first step that lowers the
 	// loss by as much as it should, by noisy comparison, or −1 for none.
 	Search(q Search, along Line) (int, error)
+	// Select answers a paid Select: the number of the candidate that is chosen.
+	Select(q Select, among Candidates) (int, error)
+	// Loss answers a paid Loss at the parameters w.
+	Loss(q Loss, w []float64) (float64, error)
 }
 
 // A Query says what may be asked and what it costs. Queries are comparable

@@ -38,7 +38,7 @@ type Problem struct {
 	Best   float64 // its minimum
 }
 
-// Oracle answers a Problem's gradient, Hessian and searches, with noise from a fixed seed. It stands in
+// Oracle answers a Problem's gradients, Hessians, losses, searches and choices, with noise from a fixed seed. It stands in
 // for the door and keeps what was charged and released.
 type Oracle struct {
 	Problem Problem
@@ -145,6 +145,53 @@ func (o *Oracle) Search(q oracle.Search, along oracle.Line) (int, error) {
 	}
 	o.release([]float64{oracle.Found(found)})
 	return found, nil
+}
+
+// Select implements oracle.Batch, with the noise of a search in each score. Classes are as many as noise says.
+func (o *Oracle) Select(q oracle.Select, among oracle.Candidates) (int, error) {
+	n, err := oracle.CheckChoice(q, among, o.Facts)
+	if err != nil {
+		return 0, err
+	}
+	if err := o.take(q); err != nil {
+		return 0, err
+	}
+	best, most := 0, math.Inf(-1)
+	for k := range n {
+		var from, least, w []float64
+		switch c := among.(type) {
+		case oracle.Line:
+			from, least, w = c.From, c.Least, slices.Clone(c.From)
+			for j := range w {
+				w[j] -= c.Steps[k] * c.Along[j]
+			}
+		case oracle.Neighbours:
+			from, least, w = c.From, c.Least, slices.Clone(c.From)
+			c.Move(w, k)
+		}
+		score := o.noise() / 10
+		if w != nil {
+			score += o.Problem.Value(from) - o.Problem.Value(w)
+		}
+		if least != nil {
+			score -= least[k]
+		}
+		if score > most {
+			best, most = k, score
+		}
+	}
+	o.release([]float64{oracle.Found(best)})
+	return best, nil
+}
+
+// Loss implements oracle.Batch.
+func (o *Oracle) Loss(q oracle.Loss, w []float64) (float64, error) {
+	if err := o.take(q); err != nil {
+		return 0, err
+	}
+	l := o.Problem.Value(w) + o.noise()
+	o.release([]float64{l})
+	return l, nil
 }
 
 // take marks q as asked.

@@ -128,7 +128,7 @@ func (s *summer) hessian(c *curvature, rows []int32, all bool) []int64 {
 	side := kern.Padded(dim)
 	tile := s.tile
 	s.tile = min(data.BlockRows, max(tile, hessTile))
-	s.curve, s.line, s.rows, s.all = c, nil, rows, all
+	s.tally, s.rows, s.all = c, rows, all
 	for _, u := range s.workers {
 		if u.bend.acc == nil {
 			u.bend.acc, u.bend.counts = kern.Aligned(side*side), make([]int64, oracle.HessLen(dim))
@@ -139,7 +139,7 @@ func (s *summer) hessian(c *curvature, rows []int32, all bool) []int64 {
 		clear(u.bend.counts)
 	}
 	users := s.run()
-	s.tile, s.curve = tile, nil
+	s.tile, s.tally = tile, nil
 	counts := users[0].bend.counts
 	users[0].flushHess()
 	for _, u := range users[1:] {
@@ -151,9 +151,8 @@ func (s *summer) hessian(c *curvature, rows []int32, all bool) []int64 {
 	return counts
 }
 
-// addHess adds the rows of one tile.
-func (u *worker) addHess(v data.View) {
-	n, b, q := v.Len(), &u.bend, u.s.curve
+func (q *curvature) add(u *worker, v data.View) {
+	n, b := v.Len(), &u.bend
 	if b.filled+n > data.BlockRows {
 		u.flushHess()
 	}

@@ -202,23 +202,26 @@ func known(s sample.Sampler, pay []oracle.Query) error {
 		return fmt.Errorf("live: the door does not know the sampler %T", s)
 	}
 	for _, q := range pay {
-		switch q.(type) {
-		case oracle.Search, oracle.Hess:
+		var added mech.Additive
+		switch q := q.(type) {
+		case oracle.Search, oracle.Select, oracle.Hess:
 			continue // they hold no part that could be another's
-		}
-		g, ok := q.(oracle.Grad)
-		if !ok {
+		case oracle.Loss:
+			added = q.Noise
+		case oracle.Grad:
+			added = q.Noise
+			switch q.Clip.(type) {
+			case clip.Norm, clip.Lipschitz, clip.None:
+			default:
+				return fmt.Errorf("live: the door does not know the clip rule %T", q.Clip)
+			}
+		default:
 			return fmt.Errorf("live: the door does not know the query %T", q)
 		}
-		switch g.Clip.(type) {
-		case clip.Norm, clip.Lipschitz, clip.None:
-		default:
-			return fmt.Errorf("live: the door does not know the clip rule %T", g.Clip)
-		}
-		switch g.Noise.(type) {
+		switch added.(type) {
 		case mech.Gaussian, mech.Laplace, mech.None:
 		default:
-			return fmt.Errorf("live: the door does not know the noise %T", g.Noise)
+			return fmt.Errorf("live: the door does not know the noise %T", added)
 		}
 	}
 	return nil
@@ -227,10 +230,14 @@ func known(s sample.Sampler, pay []oracle.Query) error {
 // fits checks that the units, the grid and the noise of a query are numbers that a
 // float64 and an int64 hold. Public values alone decide, before anything is paid.
 func (o *Oracle) fits(query oracle.Query) error {
-	if q, ok := query.(oracle.Search); ok {
+	switch q := query.(type) {
+	case oracle.Search:
 		return o.fitsSearch(q)
-	}
-	if q, ok := query.(oracle.Hess); ok {
+	case oracle.Select:
+		return o.fitsSelect(q)
+	case oracle.Loss:
+		return o.fitsLoss(q)
+	case oracle.Hess:
 		return o.fitsHess(q)
 	}
 	q := query.(oracle.Grad)

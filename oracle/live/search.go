@@ -128,15 +128,20 @@ func (s *summer) decrease(along oracle.Line, steps []float64, bound float64, row
 	if bound > 0 {
 		d.unit = fallUnit(bound)
 	}
-	s.line, s.rows, s.all = d, rows, all
+	return s.tallied(d, len(steps), d.unit, rows, all)
+}
+
+// tallied returns n sums of t. With unit 0 they are plain float64s, in the order of the rows on one worker.
+func (s *summer) tallied(t tally, n int, unit float64, rows []int32, all bool) []decrease {
+	s.tally, s.rows, s.all = t, rows, all
 	for _, u := range s.workers {
-		u.fall = append(u.fall[:0], make([]int64, len(steps))...)
+		u.fall = append(u.fall[:0], make([]int64, n)...)
 		u.plain = nil
 	}
-	sums := make([]decrease, len(steps))
-	if bound == 0 {
+	sums := make([]decrease, n)
+	if unit == 0 {
 		u := s.workers[0]
-		u.plain = make([]float64, len(steps))
+		u.plain = make([]float64, n)
 		s.users = 1
 		s.next.Store(0)
 		u.pass()
@@ -151,29 +156,20 @@ func (s *summer) decrease(along oracle.Line, steps []float64, bound float64, row
 		}
 	}
 	for k := range sums {
-		sums[k].plain = float64(sums[k].count) * d.unit
+		sums[k].plain = float64(sums[k].count) * unit
 	}
 	return sums
 }
 
-// addDecreases adds the rows of one tile.
-func (u *worker) addDecreases(v data.View) {
-	d, n := u.s.line, v.Len()
-	for len(u.losses) < len(d.steps) {
-		u.losses = append(u.losses, make([]float64, u.s.tile))
-	}
+func (d *decreases) add(u *worker, v data.View) {
+	n := v.Len()
+	u.losses = grown(u.losses, len(d.steps), u.s.tile)
 	losses := make([][]float64, 0, 1+later)
 	for k := range d.steps {
 		losses = append(losses, u.losses[k][:n])
 	}
 	model.LineLoss(u.s.model, losses, d.from, d.along, d.steps, v, &u.ws)
-	if v.Drop != nil {
-		for i := range n {
-			if v.Drop[v.Row(i)] {
-				losses[0][i] = math.NaN() // keeps its place, weighs nothing (R9)
-			}
-		}
-	}
+	dropped(losses[0], v)
 	for k, after := range losses[1:] {
 		if d.bound > 0 {
 			u.fall[k] += fallen(losses[0], after, d.bound, d.unit)
@@ -187,22 +183,46 @@ func (u *worker) addDecreases(v data.View) {
 	}
 }
 
-// fallen sums the decreases from before to after, each clipped to ±bound and truncated
-// toward zero to a multiple of unit, in units. Scaling by a power of two is exact. What is
-// no number weighs nothing.
+// grown is s with n slices of that size at least.
+func grown(s [][]float64, n, size int) [][]float64 {
+	for len(s) < n {
+		s = append(s, make([]float64, size))
+	}
+	return s
+}
+
+// dropped makes the figures of rows that keep their place and weigh nothing no numbers (R9).
+func dropped(figures []float64, v data.View) {
+	if v.Drop == nil {
+		return
+	}
+	for i := range figures {
+		if v.Drop[v.Row(i)] {
+			figures[i] = math.NaN()
+		}
+	}
+}
+
+// fallen sums the decreases from before to after, in units; see clipped.
 func fallen(before, after []float64, bound, unit float64) (sum int64) {
 	scale := 1 / unit
 	most := int64(bound * scale)
 	for i, b := range before {
-		fall := (b - after[i]) * scale
-		switch {
-		case fall < float64(most) && fall > -float64(most):
-			sum += int64(fall)
-		case fall > 0:
-			sum += most
-		case fall < 0:
-			sum -= most
-		}
+		sum += clipped(b-after[i], scale, most)
 	}
 	return sum
+}
+
+// clipped is a figure times scale, truncated toward zero to a whole number, but within ±most.
+// Scaling by a power of two is exact. What is no number weighs nothing.
+func clipped(figure, scale float64, most int64) int64 {
+	switch v := figure * scale; {
+	case v < float64(most) && v > -float64(most):
+		return int64(v)
+	case v > 0:
+		return most
+	case v < 0:
+		return -most
+	}
+	return 0
 }

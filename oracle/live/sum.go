@@ -38,14 +38,19 @@ type summer struct {
 	// one pass
 	w     []float64
 	rule  clip.Rule
-	unit  float64    // of a coefficient; 0: plain sums
-	sums  float64    // unit of the sums
-	line  *decreases // what is summed in place of gradients: see search.go
-	curve *curvature // likewise: see hess.go
+	unit  float64 // of a coefficient; 0: plain sums
+	sums  float64 // unit of the sums
+	tally tally   // what is summed in place of gradients; nil: gradients
 	rows  []int32
 	all   bool
 	users int          // workers that share the pass
 	next  atomic.Int64 // block to take next
+}
+
+// A tally sums whole numbers over the rows into u.fall, or where nothing is clipped, lab only,
+// numbers into u.plain; a Hessian's into u.bend.
+type tally interface {
+	add(u *worker, v data.View) // the rows of one tile
 }
 
 // worker is one goroutine's memory.
@@ -59,9 +64,10 @@ type worker struct {
 	plain  []float64 // the sum so far when there is no unit
 	norm   []float64
 	c      []float64
-	fall   []int64 // of a search: the sums of the decreases so far, in its unit
+	fall   []int64 // of a tally: the sums so far, in its unit
 	losses [][]float64
 	bend   bend
+	falls  model.Falls
 	stage  data.Block  // rows of a list, one after the other
 	next   [][]float32 // rows of the tile that follows
 }
@@ -114,7 +120,7 @@ func (s *summer) clipped(w []float64, rule clip.Rule, facts oracle.Public, rows 
 	if err != nil {
 		return 0, nil, err
 	}
-	s.w, s.rule, s.unit, s.sums, s.line, s.rows, s.all = w, rule, unit/s.table.Unit, unit, nil, rows, all
+	s.w, s.rule, s.unit, s.sums, s.tally, s.rows, s.all = w, rule, unit/s.table.Unit, unit, nil, rows, all
 	users := s.run()
 	counts = users[0].counts
 	for _, u := range users[1:] {
@@ -169,7 +175,7 @@ func coefUnit(bound, rowNorm float64, rows int) float64 {
 // plain sets dst to the sum of gradients without a clip bound: lab only. It adds
 // in the order of the rows, on one worker.
 func (s *summer) plain(dst, w []float64, rule clip.Rule, rows []int32, all bool) {
-	s.w, s.rule, s.unit, s.sums, s.line, s.rows, s.all = w, rule, 0, 0, nil, rows, all
+	s.w, s.rule, s.unit, s.sums, s.tally, s.rows, s.all = w, rule, 0, 0, nil, rows, all
 	s.next.Store(0)
 	s.users = 1
 	clear(dst)
@@ -298,12 +304,8 @@ func (u *worker) add(v data.View) {
 	if n == 0 {
 		return
 	}
-	if u.s.line != nil {
-		u.addDecreases(v)
-		return
-	}
-	if u.s.curve != nil {
-		u.addHess(v)
+	if u.s.tally != nil {
+		u.s.tally.add(u, v)
 		return
 	}
 	if u.filled+n > data.BlockRows {

@@ -119,3 +119,28 @@ func (b *batch) Search(q oracle.Search, along oracle.Line) (int, error) {
 	}
 	return oracle.FoundIn(a, len(along.Steps))
 }
+
+// Select returns the recorded choice.
+func (b *batch) Select(q oracle.Select, among oracle.Candidates) (int, error) {
+	n, err := oracle.CheckChoice(q, among, b.o.Facts)
+	if err != nil {
+		return 0, err
+	}
+	a, err := b.take(q)
+	if err != nil {
+		return 0, err
+	}
+	return oracle.Chosen(a, n)
+}
+
+// Loss returns the recorded loss.
+func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
+	a, err := b.take(q)
+	if err == nil && len(a) != 1 {
+		return 0, fmt.Errorf("replay: the record of a loss holds %d numbers", len(a))
+	}
+	if err != nil {
+		return 0, err
+	}
+	return a[0], nil
+}

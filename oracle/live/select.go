@@ -1,0 +1,168 @@
+package live
+
+import (
+	"fmt"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/clip"
+)
+
+// A choice's scores are whole numbers of the unit of searches, or counts of records, so nothing is
+// rounded and there is no slack (ADR 1).
+
+// scoreUnit is the grid of a choice's scores.
+func scoreUnit(q oracle.Select) float64 {
+	if q.Bound == 0 {
+		return 1
+	}
+	return fallUnit(q.Bound)
+}
+
+// scoreSensitivity is by how much one score of a choice moves between neighbours, and whether all move in one
+// direction (privacy/mech/PROOFS.md, choice-scores).
+func (o *Oracle) scoreSensitivity(q oracle.Select) (sens float64, monotone bool, err error) {
+	if q.Bound == 0 { // one record, of one class
+		adj := o.cfg.Facts.Adjacency
+		_, err := clip.Sensitivity(1, adj) // is it a relation?
+		return 1, adj == privacy.AddRemove, err
+	}
+	sens, err = clip.Sensitivity(q.Bound, o.cfg.Facts.Adjacency)
+	return sens, false, err
+}
+
+// fitsSelect checks, from public values alone, that unit and rate are numbers that a float64
+// and an int64 hold.
+func (o *Oracle) fitsSelect(q oracle.Select) error {
+	if q.Off && q.Bound == 0 {
+		return nil
+	}
+	unit := scoreUnit(q)
+	if !(unit >= 0x1p-900 && unit <= 0x1p900) {
+		return fmt.Errorf("live: the bound %v of a choice is out of range", q.Bound)
+	}
+	if q.Off {
+		return nil
+	}
+	sens, monotone, err := o.scoreSensitivity(q)
+	if err != nil {
+		return err
+	}
+	return q.Chooser(monotone).Check(unit, sens)
+}
+
+// Select answers a paid choice. The line where private becomes public is the call of Choose.
+func (b *batch) Select(q oracle.Select, among oracle.Candidates) (int, error) {
+	n, err := oracle.CheckChoice(q, among, b.o.cfg.Facts)
+	if err != nil {
+		return 0, err
+	}
+	if err := b.take(q); err != nil {
+		return 0, err
+	}
+	k, err := b.choose(q, b.scores(q, among, n))
+	if err != nil {
+		return 0, err
+	}
+	b.answer(1)[0] = oracle.Found(k)
+	return k, b.answered()
+}
+
+// scores are the sums of a choice, less what its candidates must bring.
+func (b *batch) scores(q oracle.Select, among oracle.Candidates, n int) []decrease {
+	s, unit := &b.o.sum, scoreUnit(q)
+	if q.Bound == 0 {
+		unit = 0
+	}
+	var sums []decrease
+	var least []float64
+	switch c := among.(type) {
+	case oracle.Line:
+		for k := 0; k < n; k += later {
+			sums = append(sums, s.decrease(c, c.Steps[k:min(n, k+later)], q.Bound, b.rows, b.all)...)
+		}
+		least = c.Least
+	case oracle.Neighbours:
+		t := &neighbours{from: c.From, step: c.Step, bound: q.Bound, unit: unit}
+		sums = append(make([]decrease, 1), s.tallied(t, n-1, unit, b.rows, b.all)...) // the first stays
+		least = c.Least
+	case oracle.Classes:
+		return s.tallied(classes(n), n, 1, b.rows, b.all)
+	}
+	for k, v := range least {
+		sums[k].plain -= v * b.size
+		if q.Bound != 0 {
+			sums[k].count -= counted(v * b.size / unit)
+		}
+	}
+	return sums
+}
+
+func (b *batch) choose(q oracle.Select, sums []decrease) (int, error) {
+	if q.Off {
+		best := 0
+		for k, sum := range sums {
+			if sum.plain > sums[best].plain {
+				best = k
+			}
+		}
+		return best, nil
+	}
+	sens, monotone, err := b.o.scoreSensitivity(q)
+	if err != nil {
+		return 0, err
+	}
+	scores := make([]int64, len(sums))
+	for k, sum := range sums {
+		scores[k] = sum.count
+	}
+	return q.Chooser(monotone).Choose(scores, scoreUnit(q), sens, &b.o.noise)
+}
+
+// neighbours sums the decreases of the moves of one parameter: 2j up, 2j + 1 down.
+type neighbours struct {
+	from        []float64
+	step        float64
+	bound, unit float64 // bound 0: nothing is clipped, lab only
+}
+
+func (t *neighbours) add(u *worker, v data.View) {
+	f := &u.falls
+	model.NeighbourFalls(u.s.model, f, t.from, t.step, v, &u.ws)
+	for e, i := range f.Row {
+		if v.Drop != nil && v.Drop[v.Row(int(i))] {
+			continue // keeps its place, weighs nothing (R9)
+		}
+		up, down, to := f.Up[e], f.Down[e], 2*int(f.Param[e])
+		if t.bound > 0 {
+			scale := 1 / t.unit
+			most := int64(t.bound * scale)
+			u.fall[to] += clipped(up, scale, most)
+			u.fall[to+1] += clipped(down, scale, most)
+			continue
+		}
+		if up == up {
+			u.plain[to] += up
+		}
+		if down == down {
+			u.plain[to+1] += down
+		}
+	}
+}
+
+// classes counts the rows of so many classes.
+type classes int
+
+func (t classes) add(u *worker, v data.View) {
+	for i := range v.Len() {
+		row := v.Row(i)
+		if v.Drop != nil && v.Drop[row] {
+			continue
+		}
+		if y := v.Y[row]; y >= 0 && y < float32(t) && float32(int(y)) == y {
+			u.fall[int(y)]++
+		}
+	}
+}

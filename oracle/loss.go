@@ -1,0 +1,34 @@
+package oracle
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/clip"
+	"github.com/sottodp/sotto/privacy/mech"
+)
+
+// Loss asks for the mean loss at given parameters: Σ_i [ℓ_i(w)]_0^c plus noise, divided by the
+// sampler's public size. A record's part lies between 0 and c, so the sensitivity is c, under either relation.
+type Loss struct {
+	Bound float64 // c, of one record's loss; 0: none, lab only
+	Noise mech.Additive
+}
+
+// Event is the event of the noise.
+func (q Loss) Event() privacy.Event { return q.Noise.Event() }
+
+// Validate: there is a noise, and the bound is a sensitivity.
+func (q Loss) Validate() error {
+	if q.Noise == nil {
+		return errors.New("oracle: a query of the loss needs a noise")
+	}
+	if _, off := q.Noise.(mech.None); off && q.Bound == 0 {
+		return nil
+	}
+	if _, err := clip.Sensitivity(q.Bound, privacy.AddRemove); err != nil {
+		return fmt.Errorf("oracle: a bound on one record's loss: %w", err)
+	}
+	return nil
+}

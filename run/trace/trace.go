@@ -38,7 +38,10 @@ const (
 // GroupEvery is how long records wait for the group that makes them durable.
 const GroupEvery = 500 * time.Millisecond
 
-const groupBytes = 4 << 20 // a group is written earlier when it has grown to this
+const (
+	groupBytes = 4 << 20 // a group is written earlier when it has grown to this
+	largeGroup = 1 << 20 // from here on the system need not keep what it has written
+)
 
 // A Step is one line of steps.jsonl: public facts and released values only.
 type Step struct {
@@ -258,7 +261,13 @@ func writeSync(f *os.File, b []byte) error {
 	if _, err := f.Write(b); err != nil {
 		return err
 	}
-	return f.Sync()
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if len(b) >= largeGroup {
+		forget(f)
+	}
+	return nil
 }
 
 type chargesLine struct {

@@ -30,7 +30,7 @@ type softmax struct {
 
 // tile is the number of rows that all classes visit before the next ones are
 // loaded, so that rows come from a near cache K−1 times out of K.
-const tile = 16
+const tile = 32
 
 func newSoftmax(opt Options) (Model, error) {
 	if opt.Classes == 0 {
@@ -251,7 +251,7 @@ func (p *softmaxPass) AddGrad(dst, c []float64, unit float64) {
 		rows := part(p.view, i, j)
 		if p.view.Start == nil {
 			x, stride, list := dense(rows)
-			kern.AxpyMany(dst, p.a[i:], p.n, x, stride, list, j-i, p.k)
+			kern.AxpyMany(dst, p.a[i:], p.n, x, stride, list, j-i, p.k, next(p.view, i, j))
 			continue
 		}
 		for k := range p.k {

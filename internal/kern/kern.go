@@ -103,7 +103,8 @@ func DotCSR(dst []float64, start, col []int32, val []float32, rows []int32, w []
 
 // DotMany is Dot for k parameter vectors, one after the other in w: it sets
 // dst[c·step+i] = Σ_j x_ij·w_cj for m rows. A row has len(w)/k values. Meanwhile it
-// fetches the rows next towards the caches, as many as m.
+// fetches rows of next towards the caches, as many as m: every other one, for AxpyMany
+// fetches those between them.
 func DotMany(dst []float64, step int, x []float32, stride int, rows []int32, m int, w []float64, k int, next [][]float32) {
 	if dotManyFast(dst, step, x, stride, rows, m, w, k, next) {
 		return
@@ -167,9 +168,10 @@ func AxpyCSR(dst, a []float64, start, col []int32, val []float32, rows []int32) 
 }
 
 // AxpyMany is Axpy for k vectors of weights and k sums, one after the other in dst:
-// dst_cj += Σ_i a[c·step+i]·x_ij over m rows. A row has len(dst)/k values.
-func AxpyMany(dst, a []float64, step int, x []float32, stride int, rows []int32, m, k int) {
-	if axpyManyFast(dst, a, step, x, stride, rows, m, k) {
+// dst_cj += Σ_i a[c·step+i]·x_ij over m rows. A row has len(dst)/k values. next is that of
+// DotMany.
+func AxpyMany(dst, a []float64, step int, x []float32, stride int, rows []int32, m, k int, next [][]float32) {
+	if axpyManyFast(dst, a, step, x, stride, rows, m, k, next) {
 		return
 	}
 	n := len(dst) / k

@@ -138,12 +138,31 @@ func norm4(p int, z *float64, x *float32, stride int, rows *int32, groups, n int
 	}
 }
 
-// five is the number of classes of dot5 and axpy5.
-const five = 5
+// five and ten are the numbers of classes of the kernels for many: dot5, dot10.
+const five, ten = 5, 10
+
+// few is how many rows go at a time: their numbers and addresses stay at hand, and in
+// dot10 their sums.
+const few = 16
 
 // A four is where four rows begin, and two others that are to be fetched meanwhile: an
-// argument of dot5.
-type four = [6]*float32
+// argument of dot5. A two is the same of two rows and one, of dot10.
+type (
+	four = [6]*float32
+	two  = [3]*float32
+)
+
+// tenWidth is the most columns of a block of dot10: the parameters of ten classes and what
+// they meet fit the first-level cache.
+const tenWidth = 400
+
+// beginning returns where a row begins: the i-th that is named, or the last.
+func beginning(x []float32, stride int, rows []int32, m, i int) *float32 {
+	if i = min(i, m-1); rows != nil {
+		i = int(rows[i])
+	}
+	return &x[i*stride]
+}
 
 func dotManyFast(dst []float64, step int, x []float32, stride int, rows []int32, m int, w []float64, k int, next [][]float32) bool {
 	if use != avx512 || m == 0 || k < five || len(w) < k {
@@ -151,24 +170,43 @@ func dotManyFast(dst []float64, step int, x []float32, stride int, rows []int32,
 	}
 	n := len(w) / k
 	need(x, stride, rows, m, n)
-	at := func(i int) *float32 {
-		if i = min(i, m-1); rows != nil {
-			i = int(rows[i])
+	for from := 0; from < m; from += few {
+		size := min(m-from, few)
+		c := 0
+		for ; c+ten <= k; c += ten {
+			var groups [few / 2]two
+			for i := range (size + 1) / 2 {
+				first := from + 2*i
+				a := beginning(x, stride, rows, m, first)
+				groups[i] = two{a, beginning(x, stride, rows, m, first+1), a} // the third is here already
+				if c == 0 && first < len(next) {
+					groups[i][2] = unsafe.SliceData(next[first]) // AxpyMany fetches the others
+				}
+			}
+			z, wc := dst[c*step+from:(c+ten-1)*step+from+size], &w[c*n : (c+ten)*n][0]
+			blocks := (n + tenWidth - 1) / tenWidth
+			width := ((n+blocks-1)/blocks + 7) &^ 7
+			if size >= 2 {
+				dot10F32AVX512(&z[0], step, &groups[0], size/2, wc, n, n, width)
+			}
+			if size%2 != 0 {
+				var rest [ten * 2]float64
+				dot10F32AVX512(&rest[0], 2, &groups[size/2], 1, wc, n, n, width)
+				for i := range ten {
+					z[i*step+size-1] = rest[2*i]
+				}
+			}
 		}
-		return &x[i*stride]
-	}
-	var groups [8]four // of a few rows: their numbers and addresses stay at hand
-	for from := 0; from < m; from += 4 * len(groups) {
-		size := min(m-from, 4*len(groups))
-		for c := 0; c+five <= k; c += five {
+		for ; c+five <= k; c += five {
+			var groups [few / 4]four
 			for i := range (size + 3) / 4 {
 				g, first := &groups[i], from+4*i
 				for r := range 4 {
-					g[r] = at(first + r)
+					g[r] = beginning(x, stride, rows, m, first+r)
 				}
 				for r := range 2 {
-					g[4+r] = g[r] // here already
-					if other := first + c/five*2 + r; c/five < 2 && other < len(next) {
+					g[4+r] = g[r]
+					if other := first + 2*r; c == 0 && other < len(next) {
 						g[4+r] = unsafe.SliceData(next[other])
 					}
 				}
@@ -186,13 +224,13 @@ func dotManyFast(dst []float64, step int, x []float32, stride int, rows []int32,
 			}
 		}
 	}
-	for c := k / five * five; c < k; c++ {
+	for c := k - k%five; c < k; c++ {
 		dotFast(dst[c*step:c*step+m], x, stride, rows, w[c*n:(c+1)*n])
 	}
 	return true
 }
 
-func axpyManyFast(dst, a []float64, step int, x []float32, stride int, rows []int32, m, k int) bool {
+func axpyManyFast(dst, a []float64, step int, x []float32, stride int, rows []int32, m, k int, next [][]float32) bool {
 	if use != avx512 || m == 0 || k < five || len(dst) == 0 {
 		return false
 	}
@@ -202,6 +240,22 @@ func axpyManyFast(dst, a []float64, step int, x []float32, stride int, rows []in
 		rows = rows[:m]
 	}
 	c := 0
+	for ; c+ten <= k; c += ten {
+		d, coef := dst[c*n:(c+ten)*n], a[c*step:(c+ten-1)*step+m]
+		for from := 0; from < m; from += 2 * few {
+			var begin [2 * few]*float32
+			var fetch [few]*float32
+			size, others := min(m-from, 2*few), 0
+			for i := range size {
+				begin[i] = beginning(x, stride, rows, m, from+i)
+				if i%2 == 1 && c == 0 && from+i < len(next) {
+					fetch[others] = unsafe.SliceData(next[from+i])
+					others++
+				}
+			}
+			axpy10F32AVX512(&d[0], n, n, &coef[from], step, &begin[0], size, &fetch[0], others)
+		}
+	}
 	for ; c+five <= k; c += five {
 		d, coef := dst[c*n:(c+five)*n], a[c*step:(c+five-1)*step+m]
 		axpy5F32AVX512(&d[0], n, n, &coef[0], step, unsafe.SliceData(x), stride, unsafe.SliceData(rows), m)

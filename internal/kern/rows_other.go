@@ -11,11 +11,13 @@ func normFast(int, []float64, []float32, int, []int32, int) bool     { return fa
 func dotManyFast([]float64, int, []float32, int, []int32, int, []float64, int, [][]float32) bool {
 	return false
 }
-func axpyManyFast([]float64, []float64, int, []float32, int, []int32, int, int) bool { return false }
-func pointFast(int, []float64, []float64) bool                                       { return false }
-func dotSparseFast(*[8]float64, []int32, []float32, []float64) bool                  { return false }
-func axpySparseFast([]float64, float64, []int32, []float32) bool                     { return false }
-func coefFast([]float64, []float64, []float64, float64) int                          { return 0 }
+func axpyManyFast([]float64, []float64, int, []float32, int, []int32, int, int, [][]float32) bool {
+	return false
+}
+func pointFast(int, []float64, []float64) bool                      { return false }
+func dotSparseFast(*[8]float64, []int32, []float32, []float64) bool { return false }
+func axpySparseFast([]float64, float64, []int32, []float32) bool    { return false }
+func coefFast([]float64, []float64, []float64, float64) int         { return 0 }
 
 // Prefetch asks memory for x, which is soon to be read, and does not wait. Here it
 // does nothing.

@@ -164,6 +164,12 @@ func dot5F32AVX512(z *float64, zstep int, group *[6]*float32, groups int, w *flo
 func axpy5F32AVX512(dst *float64, step int, n int, a *float64, astep int, x *float32, stride int, rows *int32, m int)
 
 //go:noescape
+func dot10F32AVX512(z *float64, zstep int, group *[3]*float32, groups int, w *float64, wstep int, n int, width int)
+
+//go:noescape
+func axpy10F32AVX512(dst *float64, step int, n int, a *float64, astep int, rows **float32, m int, fetch **float32, fetches int)
+
+//go:noescape
 func gaussianAVX512(dst *float64, words *uint64, groups int, scale float64)
 
 //go:noescape

@@ -124,11 +124,44 @@ func FuzzRows(f *testing.F) {
 			twins(t, name("DotMany"), vector((m+3)*k), func(dst []float64) { DotMany(dst, m+3, x32, stride, rows, m, w, k, next) })
 			twins(t, name("Axpy32"), vector(n), func(dst []float64) { Axpy(dst, a[:m], x32, stride, rows) })
 			twins(t, name("Axpy64"), vector(n), func(dst []float64) { Axpy(dst, a[:m], x64, stride, rows) })
-			twins(t, name("AxpyMany"), vector(n*k), func(dst []float64) { AxpyMany(dst, a, m+3, x32, stride, rows, m, k) })
+			twins(t, name("AxpyMany"), vector(n*k), func(dst []float64) { AxpyMany(dst, a, m+3, x32, stride, rows, m, k, next) })
 			twins(t, name("Abs1"), vector(m), func(dst []float64) { Abs1(dst, x32, stride, rows, n) })
 			twins(t, name("Norm2"), vector(m), func(dst []float64) { Norm2(dst, x32, stride, rows, n) })
 		}
 	})
+}
+
+// TestLongRows: rows longer than the blocks of the kernels for many classes, and more of
+// them than go at a time, against the twins; as written and listed.
+func TestLongRows(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 11))
+	const m = 35
+	for _, n := range []int{395, 400, 401, 409, 784, 799, 1203} {
+		for _, k := range []int{5, 9, 10, 11, 15, 20, 27} {
+			x := make([]float32, m*n)
+			for i := range x {
+				x[i] = float32(strange(r, 1<<20))
+			}
+			vector := func(n int) []float64 {
+				v := make([]float64, n)
+				for i := range v {
+					v[i] = strange(r, 1<<20)
+				}
+				return v
+			}
+			w, a, list := vector(n*k), vector(m*k), make([]int32, m)
+			var next [][]float32
+			for i := range list {
+				list[i] = int32(r.IntN(m))
+				next = append(next, x[i*n:(i+1)*n])
+			}
+			for _, rows := range [][]int32{nil, list} {
+				name := fmt.Sprintf("n=%d k=%d listed=%v", n, k, rows != nil)
+				twins(t, "DotMany "+name, vector(m*k), func(dst []float64) { DotMany(dst, m, x, n, rows, m, w, k, next) })
+				twins(t, "AxpyMany "+name, vector(n*k), func(dst []float64) { AxpyMany(dst, a, m, x, n, rows, m, k, next) })
+			}
+		}
+	}
 }
 
 // FuzzPointwise does the same for the functions of one number.

@@ -44,6 +44,8 @@ func main() {
 	prefetch()
 	dot5()
 	axpy5()
+	dot10()
+	axpy10()
 	random()
 	chacha8()
 	Generate()

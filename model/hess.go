@@ -27,6 +27,10 @@ func (p *glmPass) HessNorm(dst []float64) {
 	}
 }
 
+// Scaled rows are kept as many at a time as fit the first-level cache, but enough of them to be worth
+// a way through the matrix.
+const hessRows, hessRoom = 48, 28 << 10
+
 // AddHess: v = √(c·h)·x, and a scaled row is rounded as its outer product is to be: each entry
 // of v·vᵀ is then at most what it was. The factor is computed a little too small, by more than
 // its roundings and that of its product with x: 2⁻⁴⁰ of it.
@@ -40,9 +44,10 @@ func (p *glmPass) AddHess(dst, c []float64, unit float64) {
 	}
 	needUnit(unit)
 	p.a = grow(p.a, len(c))
+	inv := 1 / unit
 	for i, h := range p.curves() {
 		p.a[i] = 0
-		if t := math.Sqrt(c[i]*h) * (1 - 0x1p-40) / unit; c[i]*h > 0x1p-1000 && t <= math.MaxFloat64 {
+		if t := math.Sqrt(c[i]*h) * (1 - 0x1p-40) * inv; c[i]*h > 0x1p-1000 && t <= math.MaxFloat64 {
 			p.a[i] = t
 		}
 	}
@@ -52,8 +57,12 @@ func (p *glmPass) AddHess(dst, c []float64, unit float64) {
 		p.v = kern.OuterCSR(dst, side, p.a, start, col, val, rows, p.v)
 		return
 	}
-	x, stride, rows := dense(v)
-	p.v = grow(p.v, len(p.a)*side)
-	kern.Whole(p.v, side, p.a, x, stride, rows, d)
-	kern.Gram(dst, side, p.v, len(p.a))
+	some := max(hessRows, hessRoom/(8*side))
+	p.v = grow(p.v, min(some, len(p.a))*side)
+	for i := 0; i < len(p.a); i += some {
+		j := min(i+some, len(p.a))
+		x, stride, rows := dense(part(v, i, j))
+		kern.Whole(p.v, side, p.a[i:j], x, stride, rows, d)
+		kern.Gram(dst, side, p.v, j-i)
+	}
 }

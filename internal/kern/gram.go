@@ -10,6 +10,9 @@ func Padded(n int) int { return (n + 7) &^ 7 }
 // rows named, each of n values; the rest of side = Padded(n) columns is 0. A row with a_i = 0
 // becomes 0, and so does a value that is not finite.
 func Whole(dst []float64, side int, a []float64, x []float32, stride int, rows []int32, n int) {
+	if len(a) == 0 || wholeFast(dst, side, a, x, stride, rows, n) {
+		return
+	}
 	for i, ai := range a {
 		to := dst[i*side:][:side]
 		clear(to[n:])
@@ -36,6 +39,9 @@ func whole(a float64, v float32) float64 {
 // of 8. Entries below the diagonal get any value. The sum is exact as long as the
 // magnitudes of the products in an entry sum up to less than 2⁵³, whatever set of kernels.
 func Gram(dst []float64, side int, v []float64, m int) {
+	if m == 0 || gramFast(dst, side, v, m) {
+		return
+	}
 	i := 0
 	for ; i+4 <= m; i += 4 {
 		v0, v1, v2, v3 := v[i*side:][:side], v[(i+1)*side:][:side], v[(i+2)*side:][:side], v[(i+3)*side:][:side]

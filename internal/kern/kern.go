@@ -1,6 +1,6 @@
 // Package kern holds the float kernels under the models: margins of rows, weighted
 // sums of rows, row norms, the few vector functions that a loss needs, matrix
-// products, and transforms of random bytes. Rows are float32 or float64; parameters,
+// products, sums of outer products, and transforms of random bytes. Rows are float32 or float64; parameters,
 // margins and sums over rows are float64 (R14).
 //
 // Each kernel is plain Go, and has twins in assembly for AVX2 and AVX-512, which

@@ -74,6 +74,18 @@ func coefAVX512(dst *float64, c *float64, s *float64, n int, unit float64, inv f
 func coefPlainAVX512(dst *float64, c *float64, s *float64, n int)
 
 //go:noescape
+func wholeAVX512(dst *float64, n int, a *float64, x *float32, stride int, rows *int32, m int)
+
+//go:noescape
+func gramAVX512x1(k int, a *float64, b *float64, step int, c *float64, ldc int)
+
+//go:noescape
+func gramAVX512x2(k int, a *float64, b *float64, step int, c *float64, ldc int)
+
+//go:noescape
+func gramAVX512x3(k int, a *float64, b *float64, step int, c *float64, ldc int)
+
+//go:noescape
 func sweepAVX512(p *float32, n int) float64
 
 //go:noescape
@@ -138,6 +150,18 @@ func coefAVX2(dst *float64, c *float64, s *float64, n int, unit float64, inv flo
 
 //go:noescape
 func coefPlainAVX2(dst *float64, c *float64, s *float64, n int)
+
+//go:noescape
+func wholeAVX2(dst *float64, n int, a *float64, x *float32, stride int, rows *int32, m int)
+
+//go:noescape
+func gramAVX2x1(k int, a *float64, b *float64, step int, c *float64, ldc int)
+
+//go:noescape
+func gramAVX2x2(k int, a *float64, b *float64, step int, c *float64, ldc int)
+
+//go:noescape
+func gramAVX2x3(k int, a *float64, b *float64, step int, c *float64, ldc int)
 
 //go:noescape
 func sweepAVX2(p *float32, n int) float64

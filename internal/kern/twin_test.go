@@ -210,6 +210,14 @@ func TestOutside(t *testing.T) {
 			}()
 			Axpy(w, make([]float64, len(rows)), x, 5, rows)
 		})
+		under(t, func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%v: rows %v of a matrix of 4 rows were read", use, rows)
+				}
+			}()
+			Whole(make([]float64, 8*len(rows)), 8, []float64{1, 1, 1, 1, 1, 1}[:len(rows)], x, 5, rows, 5)
+		})
 	}
 }
 
@@ -364,4 +372,60 @@ func TestAligned(t *testing.T) {
 			t.Fatalf("Aligned(%d) has %d numbers at %p", n, len(v), v)
 		}
 	}
+}
+
+// FuzzGram holds the scaled rows and their products against their twins, and the products against
+// what they are: whole numbers up to 2²¹, whose sums are exact in any order.
+func FuzzGram(f *testing.F) {
+	for i := range 40 {
+		f.Add(uint64(i), uint8(3*i), uint8(5*i+1), uint8(i%5), uint8(i%7))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, rows, cols, pad, offset uint8) {
+		r := rand.New(rand.NewPCG(seed, 11))
+		m, n := int(rows%70), int(cols%90)+1
+		side, stride, rare, off := Padded(n), n+int(pad%9), []int{3, 50, 1 << 20}[seed%3], int(offset%8)
+		x, a := make([]float32, off+m*stride+n), make([]float64, m)
+		for i := range x {
+			x[i] = float32(strange(r, rare))
+		}
+		for i := range a {
+			a[i] = strange(r, rare)
+		}
+		list := make([]int32, m)
+		for i := range list {
+			list[i] = int32(r.IntN(m))
+		}
+		for _, rows := range [][]int32{nil, list} {
+			twins(t, fmt.Sprintf("Whole m=%d n=%d", m, n), make([]float64, m*side), func(dst []float64) { Whole(dst, side, a, x[off:], stride, rows, n) })
+		}
+		v, start := make([]float64, m*side), make([]float64, side*side)
+		for i := range v {
+			v[i] = float64(r.IntN(1<<22) - 1<<21)
+		}
+		for i := range start {
+			start[i] = float64(r.IntN(1<<22) - 1<<21)
+		}
+		var want []float64
+		under(t, func() {
+			got := append([]float64(nil), start...)
+			Gram(got, side, v, m)
+			if want == nil {
+				want = append(want, start...)
+				for i := range m {
+					for j := range side {
+						for k := j; k < side; k++ {
+							want[j*side+k] += v[i*side+j] * v[i*side+k]
+						}
+					}
+				}
+			}
+			for j := range side {
+				for k := j; k < side; k++ {
+					if got[j*side+k] != want[j*side+k] {
+						t.Fatalf("Gram %v m=%d side=%d: [%d %d] is %v, want %v", use, m, side, j, k, got[j*side+k], want[j*side+k])
+					}
+				}
+			}
+		})
+	})
 }

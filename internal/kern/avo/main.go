@@ -38,6 +38,10 @@ func main() {
 		margins(m, true, square)
 		pointwise(m)
 		coef(m)
+		whole(m)
+		for across := range 3 {
+			gram(m, across+1)
+		}
 		yardsticks(m)
 	}
 	sparse()

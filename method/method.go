@@ -26,7 +26,10 @@ type Method interface {
 	// touch data. Its errors begin with the field that is meant: one of the
 	// method's own, or of the terms as in "privacy.delta: …".
 	Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error)
-	// Plan is the most that a fitted method may ask, in the order of asking.
+	// Plan is the most that a fitted method may ask, in the order of asking; of a
+	// method whose costs depend on what is released, the privacy.Filtered that Fit
+	// chose (account.ChooseFilter, account.CalibrateFilter), within which it asks
+	// what it likes until it is refused.
 	Plan(pub oracle.Public) (privacy.Event, error)
 	// Horizon is the most steps that a fitted method takes.
 	Horizon() int

@@ -64,3 +64,8 @@ func TestSGDSampling(t *testing.T) {
 		t.Errorf("an old record means %v (%v)", plan, err)
 	}
 }
+
+// An adversary that always asks for more is stopped, and conforms.
+func TestAdversaryConforms(t *testing.T) {
+	methodtest.CheckAsking(t, methodtest.Greedy{}, methodtest.Greedy{Batch: 50}, methodtest.Greedy{More: 0.5})
+}

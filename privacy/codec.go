@@ -27,6 +27,8 @@ type wire struct {
 	Of        json.RawMessage   `json:"of,omitempty"`
 	Parts     []json.RawMessage `json:"parts,omitempty"`
 	Why       *string           `json:"why,omitempty"`
+	Currency  *Currency         `json:"currency,omitempty"`
+	Order     *float64          `json:"order,omitempty"`
 }
 
 // MarshalEvent writes the canonical form of a valid event: equal events give
@@ -81,6 +83,11 @@ func marshalEvent(e Event, depth int) ([]byte, error) {
 			return nil, fmt.Errorf("event \"not-private\": why is not valid UTF-8")
 		}
 		w = wire{Event: "not-private", Why: &e.Why}
+	case Filtered:
+		w = wire{Event: "filtered", Currency: &e.Currency, Epsilon: &e.Epsilon, Delta: &e.Delta}
+		if e.Currency == InRDP {
+			w.Order = &e.Order
+		}
 	default:
 		return nil, fmt.Errorf("event: %T has no stored form", e)
 	}
@@ -174,6 +181,16 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 			why = *w.Why
 		}
 		e, used.Why = NonPrivate{why}, w.Why
+	case "filtered":
+		f := Filtered{Epsilon: number("epsilon", w.Epsilon), Delta: number("delta", w.Delta)}
+		if w.Currency == nil {
+			return nil, fmt.Errorf("event %q: field %q is missing", w.Event, "currency")
+		}
+		f.Currency = *w.Currency
+		if f.Currency == InRDP {
+			f.Order, used.Order = number("order", w.Order), w.Order
+		}
+		e, used.Currency, used.Epsilon, used.Delta = f, w.Currency, w.Epsilon, w.Delta
 	default:
 		return nil, fmt.Errorf("event: type %q is not known to this version", w.Event)
 	}
@@ -182,7 +199,7 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 	}
 	if w.Sigma != used.Sigma || w.Scale != used.Scale || w.Epsilon != used.Epsilon || w.Rate != used.Rate ||
 		w.Threshold != used.Threshold || w.Query != used.Query || w.Max != used.Max || w.Delta != used.Delta ||
-		w.M != used.M || w.N != used.N || w.Count != used.Count || w.Why != used.Why || len(w.Of) != len(used.Of) || len(w.Parts) != len(used.Parts) {
+		w.M != used.M || w.N != used.N || w.Count != used.Count || w.Why != used.Why || w.Currency != used.Currency || w.Order != used.Order || len(w.Of) != len(used.Of) || len(w.Parts) != len(used.Parts) {
 		return nil, fmt.Errorf("event %q: holds a field of another type", w.Event)
 	}
 	if err := e.Validate(); err != nil {
@@ -192,7 +209,7 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 }
 
 // wireFields are the names in wire.
-var wireFields = []string{"event", "sigma", "scale", "threshold", "query", "max", "epsilon", "delta", "rate", "m", "n", "count", "of", "parts", "why"}
+var wireFields = []string{"event", "sigma", "scale", "threshold", "query", "max", "epsilon", "delta", "rate", "m", "n", "count", "of", "parts", "why", "currency", "order"}
 
 // exactFields refuses what encoding/json forgives: a field given twice, in other
 // letters, or as null.

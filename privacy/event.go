@@ -3,6 +3,7 @@ package privacy
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // An Event states what was released about the records. Its meaning never
@@ -64,6 +65,27 @@ type (
 	}
 	// NonPrivate: the records were looked at without noise. Its cost is infinite.
 	NonPrivate struct{ Why string }
+	// Filtered: anything at all, chosen on the way, whose costs in one currency add up to no
+	// more than (Epsilon, Delta) buys. It is the plan of a run whose costs depend on what
+	// was released, and package account makes the meter that keeps to it. It is of a
+	// whole table; nothing of the kind is inside a sample.
+	Filtered struct {
+		Currency Currency `json:"currency"`
+		Order    float64  `json:"order,omitempty"` // of InRDP, above 1; else 0
+		Epsilon  float64  `json:"epsilon"`
+		Delta    float64  `json:"delta"` // 0 for InPure, else above 0
+	}
+)
+
+// A Currency is what a Filtered event counts in. The meaning of a name never changes.
+type Currency string
+
+// The currencies in which costs may be chosen on the way.
+const (
+	InPure Currency = "pure" // ε
+	InZCDP Currency = "zcdp" // ρ of zero-concentrated differential privacy
+	InGDP  Currency = "gdp"  // μ² of Gaussian differential privacy
+	InRDP  Currency = "rdp"  // Rényi divergence of one order
 )
 
 func (Gaussian) event()       {}
@@ -77,6 +99,7 @@ func (FixedSampled) event()   {}
 func (Composed) event()       {}
 func (Repeated) event()       {}
 func (NonPrivate) event()     {}
+func (Filtered) event()       {}
 
 func positive(event, field string, v float64) error {
 	if !(v > 0) || math.IsInf(v, 1) {
@@ -127,7 +150,7 @@ func (e PoissonSampled) Validate() error {
 	if !(e.Rate > 0 && e.Rate <= 1) {
 		return fmt.Errorf("poisson: rate is %v; allowed is above 0 and at most 1", e.Rate)
 	}
-	return validInner("poisson", e.Of)
+	return validSample("poisson", e.Of)
 }
 
 // Validate: 1 ≤ M ≤ N, and the inner event is valid.
@@ -135,7 +158,7 @@ func (e FixedSampled) Validate() error {
 	if e.M < 1 || e.M > e.N {
 		return fmt.Errorf("fixed: m is %d of n = %d; allowed is 1 to n", e.M, e.N)
 	}
-	return validInner("fixed", e.Of)
+	return validSample("fixed", e.Of)
 }
 
 // Validate: every part is valid. An empty composition released nothing.
@@ -158,6 +181,46 @@ func (e Repeated) Validate() error {
 
 // Validate: always valid; its cost is infinite.
 func (e NonPrivate) Validate() error { return nil }
+
+// Validate: a known currency, with an order if it has one and a δ if it needs one.
+func (e Filtered) Validate() error {
+	switch e.Currency {
+	case InPure, InZCDP, InGDP, InRDP:
+	default:
+		return fmt.Errorf("filtered: currency is %q; allowed are %s, %s, %s, %s", e.Currency, InPure, InZCDP, InGDP, InRDP)
+	}
+	switch {
+	case (e.Currency == InRDP) != (e.Order > 1 && !math.IsInf(e.Order, 1)) || e.Currency != InRDP && e.Order != 0:
+		return fmt.Errorf("filtered: order is %v in currency %s; allowed is any number above 1 in %s, and 0 elsewhere", e.Order, e.Currency, InRDP)
+	case !(e.Delta >= 0 && e.Delta < 1) || (e.Currency == InPure) != (e.Delta == 0):
+		return fmt.Errorf("filtered: delta is %v in currency %s; allowed is 0 in %s, and above 0 and below 1 elsewhere", e.Delta, e.Currency, InPure)
+	}
+	return positive("filtered", "epsilon", e.Epsilon)
+}
+
+// validSample is validInner for what happened on a sample.
+func validSample(where string, e Event) error {
+	if err := validInner(where, e); err != nil {
+		return err
+	}
+	if filtered(e) {
+		return fmt.Errorf("%s: holds a filter; allowed are releases, whose cost is known beforehand", where)
+	}
+	return nil
+}
+
+// filtered says whether a valid event holds a Filtered one.
+func filtered(e Event) bool {
+	switch e := e.(type) {
+	case Filtered:
+		return true
+	case Repeated:
+		return filtered(e.Of)
+	case Composed:
+		return slices.ContainsFunc(e, filtered)
+	}
+	return false // a sample holds none
+}
 
 func validInner(where string, e Event) error {
 	if e == nil {
@@ -183,6 +246,13 @@ func (e FixedSampled) String() string   { return fmt.Sprintf("Fixed(%d of %d, %v
 func (e PoissonSampled) String() string { return fmt.Sprintf("Poisson(q=%.6g, %v)", e.Rate, e.Of) }
 func (e Repeated) String() string       { return fmt.Sprintf("%d × %v", e.Count, e.Of) }
 func (e NonPrivate) String() string     { return fmt.Sprintf("not private (%s)", e.Why) }
+func (e Filtered) String() string {
+	in := string(e.Currency)
+	if e.Currency == InRDP {
+		in = fmt.Sprintf("rdp of order %.6g", e.Order)
+	}
+	return fmt.Sprintf("Filter(%s, ε=%.6g, δ=%.6g)", in, e.Epsilon, e.Delta)
+}
 func (e Composed) String() string {
 	if len(e) == 0 {
 		return "nothing"

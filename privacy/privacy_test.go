@@ -35,6 +35,10 @@ var stored = []Event{
 	ApproxDP{1, 0},
 	FixedSampled{10, 1000, Gaussian{4}},
 	FixedSampled{7, 7, Composed{Gaussian{2}, AboveThreshold{1, 2, 1}}},
+	Filtered{InPure, 0, 1.5, 0},
+	Filtered{InZCDP, 0, 1, 1e-8},
+	Filtered{InGDP, 0, 1, 1e-8},
+	Filtered{InRDP, 38.5, 0.1, 1e-6},
 }
 
 func TestStoredForms(t *testing.T) {
@@ -81,9 +85,9 @@ func positiveNumber() *rapid.Generator[float64] {
 // anyEvent draws a valid event of at most the given depth.
 func anyEvent(depth int) *rapid.Generator[Event] {
 	return rapid.Custom(func(t *rapid.T) Event {
-		kinds := 11
+		kinds := 12
 		if depth == 0 {
-			kinds = 7
+			kinds = 8
 		}
 		switch rapid.IntRange(0, kinds-1).Draw(t, "kind") {
 		case 0:
@@ -101,16 +105,30 @@ func anyEvent(depth int) *rapid.Generator[Event] {
 		case 6:
 			return ApproxDP{rapid.Float64Range(0, math.MaxFloat64).Draw(t, "epsilon"), rapid.Float64Range(0, 0.999).Draw(t, "delta")}
 		case 7:
-			n := rapid.IntRange(1, math.MaxInt).Draw(t, "n")
-			return FixedSampled{rapid.IntRange(1, n).Draw(t, "m"), n, anyEvent(depth-1).Draw(t, "of")}
+			f := Filtered{rapid.SampledFrom([]Currency{InPure, InZCDP, InGDP, InRDP}).Draw(t, "currency"), 0, positiveNumber().Draw(t, "epsilon"), rapid.Float64Range(1e-300, 0.999).Draw(t, "delta")}
+			switch f.Currency {
+			case InPure:
+				f.Delta = 0
+			case InRDP:
+				f.Order = rapid.Float64Range(1.001, 1e300).Draw(t, "order")
+			}
+			return f
 		case 8:
-			return PoissonSampled{rapid.Float64Range(1e-300, 1).Draw(t, "rate"), anyEvent(depth-1).Draw(t, "of")}
+			n := rapid.IntRange(1, math.MaxInt).Draw(t, "n")
+			return FixedSampled{rapid.IntRange(1, n).Draw(t, "m"), n, inSample(depth-1).Draw(t, "of")}
 		case 9:
+			return PoissonSampled{rapid.Float64Range(1e-300, 1).Draw(t, "rate"), inSample(depth-1).Draw(t, "of")}
+		case 10:
 			return Repeated{rapid.IntRange(0, math.MaxInt).Draw(t, "count"), anyEvent(depth-1).Draw(t, "of")}
 		default:
 			return Composed(rapid.SliceOfN(anyEvent(depth-1), 0, 3).Draw(t, "parts"))
 		}
 	})
+}
+
+// inSample draws one that may be asked of a sample.
+func inSample(depth int) *rapid.Generator[Event] {
+	return anyEvent(depth).Filter(func(e Event) bool { return !filtered(e) })
 }
 
 func TestRoundTrip(t *testing.T) {
@@ -200,6 +218,9 @@ func TestUnmarshalIsStrict(t *testing.T) {
 		{`{"event":"repeated","count":-1,"of":{"event":"gaussian","sigma":1}}`, "count"},
 		{`{"event":"composed","parts":[{"event":"gaussian"}]}`, "sigma"},
 		{`{"event":"composed","parts":[null]}`, "not an object"},
+		{`{"event":"filtered","epsilon":1,"delta":0}`, `"currency" is missing`},
+		{`{"event":"filtered","currency":"rdp","epsilon":1,"delta":1e-8}`, `"order" is missing`},
+		{`{"event":"filtered","currency":"zcdp","order":2,"epsilon":1,"delta":1e-8}`, "another type"},
 		{nested(maxDepth + 1), "nested"},
 	} {
 		e, err := UnmarshalEvent([]byte(c.form))
@@ -222,6 +243,9 @@ func TestMarshalRefuses(t *testing.T) {
 		PoissonSampled{Rate: 0.5}, PoissonSampled{0, Gaussian{1}}, PoissonSampled{math.NaN(), Gaussian{1}},
 		Repeated{Count: 1}, Repeated{-1, Gaussian{1}}, Composed{nil}, Composed{Gaussian{}},
 		NonPrivate{"\xff"}, deep,
+		Filtered{}, Filtered{"caps", 0, 1, 1e-8}, Filtered{InPure, 0, 1, 1e-8}, Filtered{InZCDP, 0, 1, 0}, Filtered{InZCDP, 0, 0, 1e-8}, Filtered{InGDP, 2, 1, 1e-8},
+		Filtered{InRDP, 0, 1, 1e-8}, Filtered{InRDP, 1, 1, 1e-8}, Filtered{InRDP, math.Inf(1), 1, 1e-8}, Filtered{InRDP, 2, 1, 1},
+		PoissonSampled{0.5, Filtered{InZCDP, 0, 1, 1e-8}}, FixedSampled{1, 2, Composed{Gaussian{1}, Repeated{2, Filtered{InZCDP, 0, 1, 1e-8}}}},
 	} {
 		if form, err := MarshalEvent(e); err == nil {
 			t.Errorf("%#v is written as %s", e, form)

@@ -28,7 +28,7 @@ type Job struct {
 	Objective  method.Objective
 	Method     method.Method // fitted: every field set
 	Accountant account.Accountant
-	Plan       privacy.Event // the most that will be released
+	Plan       privacy.Event // the most that will be released; privacy.Filtered where that depends on what is released
 	Warnings   []string      // things a person should know before the run
 }
 
@@ -123,12 +123,13 @@ func (j *Job) setModel() error {
 	return nil
 }
 
-// Meter certifies the plan against the budget and returns what pays for it.
+// Meter certifies the plan against the budget, or makes the filter that the plan names, and
+// returns what pays for the run.
 func (j *Job) Meter() (account.Meter, error) {
 	if j.Spec.Privacy.Off {
 		return &labMeter{adjacency: j.Facts.Adjacency}, nil
 	}
-	m, err := account.NewPlan(j.Plan, j.Accountant, j.Spec.Privacy.Budget())
+	m, err := account.NewMeter(j.Plan, j.Accountant, j.Spec.Privacy.Budget())
 	if err != nil {
 		return nil, err // wraps privacy.ErrExhausted where the plan costs too much
 	}
@@ -164,14 +165,14 @@ func unprotected(e privacy.Event) bool {
 	return false
 }
 
-// Cost is ε of an event at the job's δ: +Inf without noise.
-func (j *Job) Cost(e privacy.Event) float64 {
+// Cost is ε at the job's δ of what was charged: +Inf without noise.
+func (j *Job) Cost(charged privacy.Event) float64 {
 	if j.Spec.Privacy.Off {
 		return math.Inf(1)
 	}
-	loss, err := j.Accountant.Loss(e, j.Facts.Adjacency)
+	epsilon, err := account.Spent(j.Plan, j.Accountant, charged, j.Facts.Adjacency, j.Spec.Privacy.Budget().Delta)
 	if err != nil {
 		return math.Inf(1)
 	}
-	return loss.Epsilon(j.Spec.Privacy.Budget().Delta)
+	return epsilon
 }

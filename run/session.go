@@ -36,6 +36,7 @@ type session struct {
 	train  *data.Table
 	test   *data.Table
 	digest [sha256.Size]byte // of the file's content; never leaves memory but as an HMAC (R4)
+	before float64           // the part of a filter's limit that was charged by then
 	same   bool              // the test file has the content of the training file
 	unlock func()
 }
@@ -71,6 +72,9 @@ func (s *session) run(ctx context.Context, o oracle.Oracle, door io.Closer, befo
 	start := time.Now()
 	fold := s.job.Spec.Output.Fold(s.job.Method.Horizon(), s.job.Facts.Dim)
 	recorded := len(before.Steps)
+	if f, ok := s.job.Plan.(privacy.Filtered); ok {
+		s.before, _ = account.Part(f, before.Event(), s.job.Facts.Adjacency)
+	}
 	s.writer.Durable = func(steps []trace.Step) { s.progress(steps[len(steps)-1].T, recorded, start) }
 	outcome := method.Running.String()
 	var failed error
@@ -114,7 +118,13 @@ func (s *session) progress(step, recorded int, start time.Time) {
 	}
 	p := Progress{Step: step, Horizon: s.job.Method.Horizon(), Epsilon: s.job.Cost(s.writer.Spent())}
 	if done := step - recorded; done > 0 {
-		p.Left = time.Duration(float64(time.Since(start)) / float64(done) * float64(p.Horizon-step))
+		left := float64(p.Horizon-step) / float64(done)
+		if f, ok := s.job.Plan.(privacy.Filtered); ok { // it may end sooner, with its budget
+			if part, err := account.Part(f, s.writer.Spent(), s.job.Facts.Adjacency); err == nil && part > s.before {
+				left = math.Min(left, (1-part)/(part-s.before))
+			}
+		}
+		p.Left = time.Duration(float64(time.Since(start)) * left)
 	}
 	s.env.Progress(p)
 }
@@ -235,11 +245,15 @@ func Settle(ctx context.Context, l *ledger.Ledger, info *trace.Info, token strin
 	if err != nil {
 		return err
 	}
-	loss, err := a.Loss(rec.Event(), info.Budget.Adjacency)
+	plan, err := info.PlanEvent()
 	if err != nil {
 		return err
 	}
-	return l.Settle(ctx, info.ID, token, ledger.Settlement{Batches: rec.Charged(), Outcome: outcome, Epsilon: loss.Epsilon(info.Budget.Delta), Delta: info.Budget.Delta, Charged: charged})
+	epsilon, err := account.Spent(plan, a, rec.Event(), info.Budget.Adjacency, info.Budget.Delta)
+	if err != nil {
+		return err
+	}
+	return l.Settle(ctx, info.ID, token, ledger.Settlement{Batches: rec.Charged(), Outcome: outcome, Epsilon: epsilon, Delta: info.Budget.Delta, Charged: charged})
 }
 
 func (s *session) closeWriter() {

@@ -156,7 +156,7 @@ func (v *verifier) cost(what string, e privacy.Event) {
 	v.say(what, fits, "%v costs ε = %v at δ = %v by %s (%s); the budget is %v", e, epsilon, b.Delta, v.info.Accountant, second, b.Epsilon)
 }
 
-// charges: what was charged is a prefix of the plan.
+// charges: what was charged is a prefix of the plan, or within the filter.
 func (v *verifier) charges() {
 	meter, err := v.job.Meter()
 	charged := 0
@@ -169,6 +169,22 @@ func (v *verifier) charges() {
 		}
 	}
 	detail := fmt.Sprintf("%d batches were charged, in the order of the plan", charged)
+	if f, ok := meter.(*account.Filter); ok && err == nil {
+		// What accountants say of these events is no bound where they were chosen on the
+		// way; it stands beside the filter's sum to be compared.
+		beside := "no second accountant has a theorem for them"
+		for _, name := range []string{"rdp", "zcdp", "pure"} {
+			a, err := account.ByName(name)
+			if err != nil {
+				continue
+			}
+			if l, err := a.Loss(v.rec.Event(), f.Adjacency()); err == nil {
+				beside = fmt.Sprintf("accountant %s would say %v of them as a plan", name, l.Epsilon(v.info.Budget.Delta))
+				break
+			}
+		}
+		detail = fmt.Sprintf("%d batches were charged; they add up to %.9g of the filter's %.9g in %v, ε = %v (%s)", charged, f.Spent(), f.Limit(), f.Currency(), f.Epsilon(), beside)
+	}
 	if err != nil {
 		detail = err.Error()
 	}

@@ -204,6 +204,8 @@ func jobOf(c *cobra.Command, args []string) (*run.Job, error) {
 // samplerOf reads the sampler off a plan whose steps all have the same one.
 func samplerOf(e privacy.Event) (sampler string, rate float64, batch int) {
 	switch e := e.(type) {
+	case privacy.Filtered:
+		return "chosen on the way", 1, 0
 	case privacy.Repeated:
 		return samplerOf(e.Of)
 	case privacy.PoissonSampled:
@@ -287,8 +289,16 @@ func (p *planned) print(w io.Writer, tables bool) {
 		each = "samples of several kinds"
 	}
 	row("Releases", "%s", describe(p.event))
-	row("Steps", "%s, each on %s", count(p.Steps), each)
-	if p.NoiseMultiplier > 0 {
+	f, filter := p.event.(privacy.Filtered)
+	if filter {
+		row("Filter", "%s", filterWords(f))
+		row("Steps", "at most %s, with samples and noise that are chosen on the way", count(p.Steps))
+	} else {
+		row("Steps", "%s, each on %s", count(p.Steps), each)
+	}
+	if p.NoiseMultiplier > 0 && filter {
+		row("Noise multiplier", "%.9g to begin with", p.NoiseMultiplier)
+	} else if p.NoiseMultiplier > 0 {
 		row("Noise multiplier", "%.9g", p.NoiseMultiplier)
 	} else {
 		row("Noise multiplier", "each step has its own")
@@ -304,7 +314,9 @@ func (p *planned) print(w io.Writer, tables bool) {
 		}
 		row("Budget", "ε = %s: the plan %s", exact(*p.Budget), verdict)
 	}
-	row("What dominates", "%s", p.words())
+	if !filter {
+		row("What dominates", "%s", p.words())
+	}
 	for i, part := range p.Parts {
 		row(fmt.Sprintf("Part %d of %d", i+1, len(p.Parts)), "%s", part.words())
 	}
@@ -328,6 +340,15 @@ func (p *planned) print(w io.Writer, tables bool) {
 		fmt.Fprintln(w)
 		p.Claimed.print(w)
 	}
+}
+
+// filterWords says what a run on a filter may ask.
+func filterWords(f privacy.Filtered) string {
+	in := map[privacy.Currency]string{
+		privacy.InPure: "pure ε", privacy.InZCDP: "ρ of zero-concentrated differential privacy", privacy.InGDP: "μ² of Gaussian differential privacy",
+		privacy.InRDP: fmt.Sprintf("Rényi divergence of order %.6g", f.Order),
+	}[f.Currency]
+	return "what the run asks depends on what was released before; it is charged in " + in + ", before each look, and refused beyond the cap"
 }
 
 // wrap breaks text into lines of at most that many characters, at spaces.

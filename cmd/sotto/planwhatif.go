@@ -193,6 +193,9 @@ type whatIf struct {
 
 // weigh asks the accountant what each part of the plan weighs.
 func (p *planned) weigh() {
+	if _, ok := p.event.(privacy.Filtered); ok {
+		return // it has no parts; the budget is what it costs
+	}
 	add := func(thing, change string, epsilon float64) {
 		if !math.IsInf(epsilon, 0) && epsilon < p.Epsilon {
 			p.WhatIf = append(p.WhatIf, whatIf{change, epsilon, thing})

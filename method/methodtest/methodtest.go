@@ -332,7 +332,15 @@ var Pure = method.Terms{Budget: privacy.Budget{Epsilon: 1, Adjacency: privacy.Ad
 // Check runs the suite on a registered method with all fields left free, and on
 // the given configurations of it.
 func Check(t *testing.T, entry method.Entry, configs ...method.Method) {
-	for _, m := range append([]method.Method{entry.Method}, configs...) {
+	CheckAsking(t, append([]method.Method{entry.Method}, configs...)...)
+	for _, p := range []Problem{Quadratic(6, 10), Logistic(5)} {
+		t.Run("optimum of a "+p.Name, func(t *testing.T) { checkOptimum(t, entry, p) })
+	}
+}
+
+// CheckAsking is the part of the suite that is about what a method asks, not about where it gets.
+func CheckAsking(t *testing.T, configs ...method.Method) {
+	for _, m := range configs {
 		for _, terms := range []method.Terms{On, Pure} {
 			facts := NewOracle(Quadratic(4, 10), 0).Facts
 			if _, err := m.Fit(facts, method.Objective{}, terms); err != nil && terms.Budget.Delta == 0 && strings.HasPrefix(err.Error(), "privacy.delta:") {
@@ -347,9 +355,6 @@ func Check(t *testing.T, entry method.Entry, configs ...method.Method) {
 			t.Run(name+"hostile", func(t *testing.T) { checkHostile(t, m, terms) })
 		}
 	}
-	for _, p := range []Problem{Quadratic(6, 10), Logistic(5)} {
-		t.Run("optimum of a "+p.Name, func(t *testing.T) { checkOptimum(t, entry, p) })
-	}
 }
 
 func fit(t *testing.T, m method.Method, facts oracle.Public, terms method.Terms) method.Method {
@@ -361,21 +366,21 @@ func fit(t *testing.T, m method.Method, facts oracle.Public, terms method.Terms)
 	return fitted
 }
 
-func planned(t *testing.T, m method.Method, o *Oracle, terms method.Terms) *account.Plan {
+func planned(t *testing.T, m method.Method, o *Oracle, terms method.Terms) account.Meter {
 	t.Helper()
 	plan, err := m.Plan(o.Facts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	meter, err := account.NewPlan(plan, terms.Accountant, terms.Budget)
+	meter, err := account.NewMeter(plan, terms.Accountant, terms.Budget)
 	if err != nil {
 		t.Fatalf("the plan of a fitted method does not fit its own budget: %v", err)
 	}
 	return meter
 }
 
-// checkPlan: what is asked is a prefix of the plan, the plan fits the budget, and
-// the last step says Done.
+// checkPlan: what is asked is a prefix of the plan, or within the filter that the plan is; the
+// plan fits the budget, and the last step says how the run ended.
 func checkPlan(t *testing.T, m method.Method, terms method.Terms) {
 	o := NewOracle(Quadratic(4, 10), 0.1)
 	m = fit(t, m, o.Facts, terms)
@@ -458,12 +463,21 @@ func checkBreak(t *testing.T, m method.Method, terms method.Terms) {
 func checkReplay(t *testing.T, m method.Method, terms method.Terms) {
 	o := NewOracle(Quadratic(4, 10), 0.1)
 	m = fit(t, m, o.Facts, terms)
+	o.Meter = planned(t, m, o, terms)
 	want := iterates(t, m, o)
-	if got := iterates(t, m, &replay.Oracle{Facts: o.Facts, Record: o.Record}); !slices.EqualFunc(want, got, slices.Equal) {
+	none := NewOracle(o.Problem, 0) // where the record ends, so does the budget
+	none.Meter = &refuse{0}
+	if got := iterates(t, m, &replay.Oracle{Facts: o.Facts, Record: o.Record, Then: none}); !slices.EqualFunc(want, got, slices.Equal) {
 		t.Error("replaying the releases gives other iterates")
 	}
 	cut := len(o.Record) / 2
 	rest := NewOracle(o.Problem, 0.1)
+	rest.Meter = planned(t, m, o, terms)
+	for _, r := range o.Record[:cut] { // paid again in memory
+		if err := rest.Meter.Charge(r.Event); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, n := range o.draws[:cut] { // the noise that the first half used up
 		for range n {
 			rest.rnd.NormFloat64()
@@ -508,6 +522,7 @@ func checkCancel(t *testing.T, m method.Method, terms method.Terms) {
 func checkHostile(t *testing.T, m method.Method, terms method.Terms) {
 	o := NewOracle(Quadratic(4, 10), 0)
 	m = fit(t, m, o.Facts, terms)
+	o.Meter = planned(t, m, o, terms)
 	o.Answer = func(g []float64) {
 		for j := range g {
 			g[j] = 1e6

@@ -175,7 +175,7 @@ func looks(e privacy.Event) (releases bool, look *privacy.NonPrivate) {
 
 // trivial settles what every accountant answers alike: the error of an event that
 // means nothing, the infinite loss of a look without noise, the zero loss of
-// nothing. Otherwise both results are nil. Errors name a.
+// nothing, the loss of a whole run on a filter. Otherwise both results are nil. Errors name a.
 func trivial(a fmt.Stringer, e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 	if err := check(e, adj); err != nil {
 		return nil, err
@@ -185,6 +185,9 @@ func trivial(a fmt.Stringer, e privacy.Event, adj privacy.Adjacency) (Loss, erro
 	}
 	if _, found := nonPrivate(e); found {
 		return infinite{}, nil
+	}
+	if f, ok := e.(privacy.Filtered); ok {
+		return lossOfFiltered(f), nil
 	}
 	if all, found := fixedWhole(e); found && adj != privacy.ReplaceOne {
 		return nil, &UnsupportedError{Event: all, Adjacency: adj, Accountant: a.String(), Why: addRemoveFixed}

@@ -84,6 +84,8 @@ func facts(e privacy.Event) (k known, ok bool) {
 			k.gdp.rests = append(k.gdp.rests, "approximate")
 			k.renyi.rests = append(k.renyi.rests, "approximate")
 		}
+	case privacy.Filtered:
+		k = filteredFacts(e)
 	default:
 		return known{}, false
 	}
@@ -158,7 +160,7 @@ const (
 // approximate finds a release, on the table or in a sample, whose δ is above 0.
 func approximate(e privacy.Event) (found privacy.Event, ok bool) {
 	err := leaves(e, 1, func(leaf privacy.Event, _ float64) error {
-		if a, is := leaf.(privacy.ApproxDP); is && a.Delta > 0 {
+		if k, is := facts(leaf); is && k.leak > 0 {
 			found = leaf
 		} else if s, is := sampledBy(leaf); is {
 			found, _ = approximate(s.of)

@@ -250,6 +250,8 @@ type Filter struct {
 	currency Currency
 	limits   []float64
 	spent    sums
+	known    [4]holding // costs of the last events: a run asks for few kinds, and some take long
+	next     int        // in known
 }
 
 // NewFilter makes a filter of a budget. A budget with which the currency could
@@ -275,6 +277,9 @@ func (f *Filter) Adjacency() privacy.Adjacency { return f.budget.Adjacency }
 // Budget is the guarantee of the run.
 func (f *Filter) Budget() privacy.Budget { return f.budget }
 
+// Currency is what the filter counts in.
+func (f *Filter) Currency() Currency { return f.currency }
+
 // Spent is the sum of the admitted costs, and Limit the most it may become, in
 // the filter's currency; of several orders, at the one that has the most left. What
 // was spent depends on releases: it is information, and the budget stays the
@@ -291,10 +296,31 @@ func (f *Filter) Limit() float64 {
 	return f.limits[order]
 }
 
+// Epsilon is the least ε with which a budget of the same δ covers what was spent: information,
+// as what was spent is.
+func (f *Filter) Epsilon() float64 {
+	return math.Max(0, f.currency.epsilon(f.spent.up(), f.budget.Delta))
+}
+
+// cost is what an event costs, remembered for a while.
+func (f *Filter) cost(e privacy.Event) ([]float64, error) {
+	for _, k := range f.known {
+		if k.plan != nil && privacy.Equal(k.plan, e) {
+			return k.cost, nil
+		}
+	}
+	cost, err := f.currency.cost(e, f.budget.Adjacency)
+	if err == nil {
+		f.known[f.next] = holding{e, cost}
+		f.next = (f.next + 1) % len(f.known)
+	}
+	return cost, err
+}
+
 // Charge implements Meter. A refusal wraps privacy.ErrExhausted; an event without
 // a theorem in the filter's currency is an *UnsupportedError.
 func (f *Filter) Charge(e privacy.Event) error {
-	cost, err := f.currency.cost(e, f.budget.Adjacency)
+	cost, err := f.cost(e)
 	if err != nil {
 		return fmt.Errorf("filter: %w", err)
 	}

@@ -65,13 +65,14 @@ func (t *Tally) cost(place int, e privacy.Event) ([]float64, error) {
 }
 
 // Settle replaces the plan that a run holds by what was charged of it: a prefix
-// of the plan, or the error wraps ErrNotPlanned and nothing changes.
+// of the plan, or the error wraps ErrNotPlanned and nothing changes. Of a plan that is a
+// filter it is what that filter admits, or the error wraps privacy.ErrExhausted.
 func (t *Tally) Settle(run string, charged privacy.Event) error {
 	h, ok := t.held[run]
 	if !ok {
 		return fmt.Errorf("tally: run %q holds no plan", run)
 	}
-	if err := prefixOf(h.plan, charged); err != nil {
+	if err := t.within(h.plan, charged); err != nil {
 		return fmt.Errorf("tally: run %q: %w", run, err)
 	}
 	cost, err := t.cost(1, charged)
@@ -113,6 +114,22 @@ func (t *Tally) Covers(b privacy.Budget) bool { return within(t.Part(b), 1) }
 // information, and a guarantee only if it was the budget beforehand.
 func (t *Tally) Epsilon(delta float64) float64 {
 	return math.Max(0, t.currency.epsilon(t.total(), delta))
+}
+
+// within says whether a run of that plan can have charged e.
+func (t *Tally) within(plan, e privacy.Event) error {
+	f, ok := plan.(privacy.Filtered)
+	if !ok {
+		return prefixOf(plan, e)
+	}
+	if e == nil {
+		return errors.New("no event given")
+	}
+	filter, err := newFiltered(f, t.adjacency)
+	if err != nil {
+		return err
+	}
+	return filter.Charge(e)
 }
 
 // prefixOf says whether e is how plan begins, in any grouping.

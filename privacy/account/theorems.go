@@ -62,6 +62,7 @@ var theorems = []Theorem{
 	{"plan-prefix", "A prefix of a certified plan", "own proof"},
 	{"filters", "Filters for adaptive spending", "Rogers, Roth, Ullman, Vadhan 2016; Feldman, Zrnic 2021; Lécuyer 2021; Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2023"},
 	{"filter-orders", "A filter of several orders", "Feldman, Zrnic 2021; own proof"},
+	{"filtered", "A whole run on a filter", "own proof"},
 	{"tally", "Runs that hold and settle", "own proof"},
 }
 

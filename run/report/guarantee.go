@@ -40,7 +40,11 @@ func (v *view) guarantee(info *trace.Info, rec *trace.Record) error {
 		return fmt.Errorf("%s: budget: %w", trace.InfoFile, err)
 	}
 	v.promise(b)
-	noise, sampling := terms(plan)
+	shown := plan
+	if _, ok := plan.(privacy.Filtered); ok { // which says of neither
+		shown = rec.Event()
+	}
+	noise, sampling := terms(shown)
 	v.Terms = []fact{
 		{"ε (cap)", v.Epsilon},
 		{"δ (cap)", v.Delta},
@@ -73,16 +77,15 @@ func (v *view) guarantee(info *trace.Info, rec *trace.Record) error {
 	v.PlanEpsilon = upward(cost)
 	v.check(cost <= b.Epsilon*slack, "the whole plan costs ε = %s at δ = %s; the cap is %s", v.PlanEpsilon, v.Delta, v.Epsilon)
 	v.checkPrefix(plan, a, b, rec)
-	spent, err := a.Loss(rec.Event(), b.Adjacency)
+	realised, err := account.Spent(plan, a, rec.Event(), b.Adjacency, b.Delta)
 	if err != nil {
 		v.fail("what was charged cannot be accounted for: " + err.Error())
 		return nil
 	}
-	realised := spent.Epsilon(b.Delta)
 	v.Realised = upward(realised)
 	v.check(realised <= b.Epsilon*slack, "what was charged so far costs ε = %s, which is within the cap", v.Realised)
 	v.curve(loss, a, plan, b)
-	v.spending(a, b, rec)
+	v.spending(plan, a, b, rec)
 	return nil
 }
 
@@ -129,7 +132,10 @@ func (v *view) fail(why string) {
 // checkPrefix asks a meter of the plan whether it admits what was charged.
 func (v *view) checkPrefix(plan privacy.Event, a account.Accountant, b privacy.Budget, rec *trace.Record) {
 	text := "every batch charged in the record is the one that the plan holds at its place"
-	meter, err := account.NewPlan(plan, a, b)
+	if _, v.Filter = plan.(privacy.Filtered); v.Filter {
+		text = "the costs of the batches charged in the record add up to no more than the filter admits"
+	}
+	meter, err := account.NewMeter(plan, a, b)
 	if err != nil {
 		return // the plan's cost is beyond the cap: said above
 	}
@@ -227,23 +233,38 @@ func besides(plan privacy.Event, chosen account.Accountant, adj privacy.Adjacenc
 }
 
 // spending draws ε of what had been charged after each batch.
-func (v *view) spending(a account.Accountant, b privacy.Budget, rec *trace.Record) {
+func (v *view) spending(plan privacy.Event, a account.Accountant, b privacy.Budget, rec *trace.Record) {
 	charged := rec.Charged()
 	if charged == 0 {
 		return
 	}
 	l := chart.Line{X: []float64{0}, Y: []float64{0}}
+	after := func(n int) (float64, error) {
+		return account.Spent(plan, a, prefix(rec, n).Event(), b.Adjacency, b.Delta)
+	}
+	if meter, err := account.NewMeter(plan, a, b); err == nil && v.Filter {
+		f, done := meter.(*account.Filter), 0
+		next := charges(rec)
+		after = func(n int) (float64, error) { // of many different events, each is looked at once
+			for ; done < n; done++ {
+				if err := f.Charge(next()); err != nil {
+					return 0, err
+				}
+			}
+			return f.Epsilon(), nil
+		}
+	}
 	for i := range prefixes {
 		// ε grows like a root, so the points are closest at the beginning.
 		n := int(math.Ceil(float64(charged) * float64((i+1)*(i+1)) / (prefixes * prefixes)))
 		if float64(n) == l.X[len(l.X)-1] {
 			continue
 		}
-		loss, err := a.Loss(prefix(rec, n).Event(), b.Adjacency)
+		epsilon, err := after(n)
 		if err != nil {
 			return
 		}
-		l.X, l.Y = append(l.X, float64(n)), append(l.Y, loss.Epsilon(b.Delta))
+		l.X, l.Y = append(l.X, float64(n)), append(l.Y, epsilon)
 	}
 	if !finite(l.Y[len(l.Y)-1]) {
 		return
@@ -255,6 +276,18 @@ func (v *view) spending(a account.Accountant, b privacy.Budget, rec *trace.Recor
 	}
 	p.Level, p.LevelName = &b.Epsilon, "cap: ε = "+v.Epsilon
 	v.Spent = p.SVG()
+}
+
+// charges yields the charged batches of a record one after the other.
+func charges(rec *trace.Record) func() privacy.Event {
+	i, n := 0, 0
+	return func() privacy.Event {
+		for n == rec.Events[i].Count {
+			i, n = i+1, 0
+		}
+		n++
+		return rec.Events[i].Event
+	}
 }
 
 // prefix is the first n batches of a record.

@@ -40,6 +40,7 @@ type view struct {
 	Chosen, Beside   string // names of the accountants of the two lines
 	Realised         string // ε of what was charged, information only
 	PlanEpsilon      string
+	Filter           bool // the costs were chosen on the way, within a filter
 	Charged, Planned string
 	Lost             int // batches charged whose answers are not there
 
@@ -385,6 +386,9 @@ func words(e privacy.Event) string {
 			return "nothing"
 		}
 		return strings.Join(parts, "; and ")
+	case privacy.Filtered:
+		unit := map[privacy.Currency]string{privacy.InPure: "pure ε", privacy.InZCDP: "zCDP", privacy.InGDP: "Gaussian differential privacy", privacy.InRDP: fmt.Sprintf("Rényi divergence of order %s", number(e.Order))}[e.Currency]
+		return fmt.Sprintf("releases whose noise and number were chosen on the way, each paid for before it was made, out of one budget of ε = %s, δ = %s counted in %s", number(e.Epsilon), number(e.Delta), unit)
 	case privacy.NonPrivate:
 		return "a look at the records without noise: " + e.Why
 	}

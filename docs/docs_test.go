@@ -334,6 +334,7 @@ func TestSpecPage(t *testing.T) {
 	compare(t, "top level", slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want)))
 	compare(t, "block model", names(table(t, section(t, page, "### Block `model`"))), fields(run.ModelSpec{}))
 	compare(t, "block privacy", names(table(t, section(t, page, "### Block `privacy`"))), fields(run.PrivacySpec{}))
+	compare(t, "block compare", names(table(t, section(t, read(t, "compare.md"), "## The block `compare` of a spec"))), fields(run.Comparison{}))
 
 	// The schema's reader says which fields it knows when it meets another one.
 	for heading, src := range map[string]string{

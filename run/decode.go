@@ -31,6 +31,9 @@ func (r *specReader) value(n ast.Node, v reflect.Value, path string) error {
 		return inputError(r.place(at.Line, at.Column), "%s: found %s; allowed is %s", path, found(n), allowed)
 	}
 	text, plain := scalar(n)
+	if o, ok := v.Addr().Interface().(*Settings); ok {
+		return r.settings(n, o, path)
+	}
 	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		if err := u.UnmarshalText([]byte(text)); err != nil {
 			at := n.GetToken().Position
@@ -52,6 +55,17 @@ func (r *specReader) value(n ast.Node, v reflect.Value, path string) error {
 			return wrong("a block of fields")
 		}
 		return r.fields(m, v, path)
+	case reflect.Slice:
+		list := []ast.Node{n} // one stands for a list of one
+		if s, ok := n.(*ast.SequenceNode); ok {
+			list = s.Values
+		}
+		v.Set(reflect.MakeSlice(v.Type(), len(list), len(list)))
+		for i, e := range list {
+			if err := r.value(e, v.Index(i), path); err != nil {
+				return err
+			}
+		}
 	case reflect.String:
 		if _, ok := n.(*ast.StringNode); !ok && !plain {
 			return wrong("text")

@@ -148,7 +148,7 @@ func kernels() string {
 // describe makes run.json.
 func (s *session) describe() error {
 	j := s.job
-	id, err := newID()
+	id, err := NewID()
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,8 @@ func (s *session) describe() error {
 	return nil
 }
 
-func newID() (string, error) {
+// NewID names a run: when, and four random bytes.
+func NewID() (string, error) {
 	var b [4]byte
 	if _, err := rand.Read(b[:]); err != nil {
 		return "", err
@@ -250,7 +251,7 @@ func (s *session) makeDir() (undo func(), err error) {
 		return fail("%v", err)
 	}
 	s.dir = dir
-	if s.unlock, err = lockDir(dir); err != nil {
+	if s.unlock, err = LockDir(dir); err != nil {
 		removeDirs() // what is in it is another run's
 		return fail("%v", err)
 	}

@@ -2,8 +2,8 @@
 
 package run
 
-// lockDir relies on the ledger alone where the system has no flock: the one-time
+// LockDir relies on the ledger alone where the system has no flock: the one-time
 // token of a run (R7) lets one process at a time publish.
-func lockDir(string) (unlock func(), err error) { return func() {}, nil }
+func LockDir(string) (unlock func(), err error) { return func() {}, nil }
 
 const lockFile = ".lock"

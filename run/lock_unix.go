@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockDir keeps a second process out of a run directory. The lock goes with the
+// LockDir keeps a second process out of a run directory. The lock goes with the
 // process, also when it is killed.
-func lockDir(dir string) (unlock func(), err error) {
+func LockDir(dir string) (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err

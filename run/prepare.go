@@ -34,26 +34,45 @@ type Job struct {
 
 // Prepare settles a spec.
 func Prepare(spec *Spec) (*Job, error) {
-	j := &Job{Spec: spec}
 	if err := spec.labOnly(); err != nil { // a spec need not come from a file
 		return nil, err
 	}
-	var err error
-	if j.Schema, err = data.LoadSchema(spec.Schema); err != nil {
+	schema, err := spec.LoadSchema()
+	if err != nil {
+		return nil, err
+	}
+	if schema.Rows < 1 {
+		return nil, inputError(spec.Schema, "rows: field is missing: training divides by a public row count that a person writes, about as many as the table has")
+	}
+	return PrepareOn(spec, schema)
+}
+
+// LoadSchema reads the spec's schema, with the label that the spec asks for.
+func (s *Spec) LoadSchema() (*data.Schema, error) {
+	schema, err := data.LoadSchema(s.Schema)
+	if err != nil {
 		return nil, &InputError{"", err}
 	}
-	if spec.Label != "" {
-		if j.Schema, err = j.Schema.WithLabel(spec.Label); err != nil {
+	if s.Label != "" {
+		if schema, err = schema.WithLabel(s.Label); err != nil {
 			return nil, &InputError{"--label", err}
 		}
 	}
-	if j.Schema.Rows < 1 {
-		return nil, inputError(spec.Schema, "rows: field is missing: training divides by a public row count that a person writes, about as many as the table has")
+	return schema, nil
+}
+
+// PrepareOn settles a spec under a schema that is loaded, whose rows may be others
+// than those of the file.
+func PrepareOn(spec *Spec, schema *data.Schema) (*Job, error) {
+	j := &Job{Spec: spec, Schema: schema}
+	if err := spec.labOnly(); err != nil {
+		return nil, err
 	}
 	if err := j.setModel(); err != nil {
 		return nil, err
 	}
 	terms := method.Terms{Budget: spec.Privacy.Budget(), Off: spec.Privacy.Off}
+	var err error
 	if !terms.Off {
 		if j.Accountant, err = spec.Accountant(); err != nil {
 			return nil, &InputError{spec.Place("privacy.accountant"), err}

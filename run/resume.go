@@ -44,7 +44,7 @@ func abandon(ctx context.Context, dir, where string) (*trace.Info, *ledger.Ledge
 	if info.Status == trace.Finished && info.Result == nil {
 		return nil, nil, inputError("", "%s: says finished, and no result", filepath.Join(dir, trace.InfoFile))
 	}
-	unlock, err := lockDir(dir)
+	unlock, err := LockDir(dir)
 	if err != nil {
 		return nil, nil, &InputError{"", err}
 	}
@@ -84,7 +84,7 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 	}
 	s := &session{env: env, info: info, dir: dir}
 	defer s.close()
-	if s.unlock, err = lockDir(dir); err != nil {
+	if s.unlock, err = LockDir(dir); err != nil {
 		return nil, &InputError{"", err}
 	}
 	if info, err = trace.ReadInfo(dir); err != nil { // again: now nobody else writes it

@@ -99,7 +99,7 @@ func inputError(where, format string, args ...any) error {
 	return &InputError{where, fmt.Errorf(format, args...)}
 }
 
-var topKeys = []string{"data", "test", "labels", "test_labels", "schema", "model", "method", "privacy", "output", "lab", "seed", "ledger", "out"}
+var topKeys = []string{"data", "test", "labels", "test_labels", "schema", "model", "method", "privacy", "output", "lab", "seed", "ledger", "out", "compare"}
 
 // LoadSpec reads a spec file, if one is named, and applies the overrides.
 func LoadSpec(file string, overrides []Override) (*Spec, error) {
@@ -170,6 +170,9 @@ func (r *specReader) apply(k int, o Override) error {
 	keys := strings.Split(o.Path, ".")
 	if len(keys) > 2 || !slices.Contains(topKeys, keys[0]) {
 		return inputError(o.From, "field %q is not known; the fields are %s, and those of the blocks as in method.steps", o.Path, strings.Join(topKeys, ", "))
+	}
+	if keys[0] == compareKey {
+		return inputError(o.From, "field %q: found it outside a spec file; allowed are the flags of `sotto compare`", o.Path)
 	}
 	entry := func(key, value string) (*ast.MappingValueNode, error) {
 		m, err := parseMapping([]byte(key + ": " + value))
@@ -293,6 +296,7 @@ func (r *specReader) spec() (*Spec, error) {
 			s.Privacy.Off = true
 		case key == "privacy" && !isBlock:
 			err = inputError(s.places[key], "privacy: found %s; allowed is a block of fields, or in the lab the word none", found(v.Value))
+		case key == compareKey: // LoadComparison reads it
 		case !isBlock:
 			err = inputError(s.places[key], "%s: found %s; allowed is a block of fields, as in {name: …}", key, found(v.Value))
 		case key == "privacy":

@@ -87,15 +87,20 @@ func (m *Trained) RecordLook(ctx context.Context, where, why string, void bool) 
 	if where == "" {
 		where = m.Ledger
 	}
+	return RecordLook(ctx, where, m.Schema, m.Guarantee.Run, why, void)
+}
+
+// RecordLook does the same for any dataset; run is what looked.
+func RecordLook(ctx context.Context, where string, schema *data.Schema, run, why string, void bool) (bool, error) {
 	l, err := FindLedger(ctx, where)
 	if err != nil {
 		return false, err
 	}
 	defer l.Close()
-	if d, err := l.Dataset(ctx, m.Schema.Dataset); err == nil && d.Void == nil && !void {
+	if d, err := l.Dataset(ctx, schema.Dataset); err == nil && d.Void == nil && !void {
 		return false, fmt.Errorf("dataset %q stands in %s: %w", d.Name, l.Where(), ErrWouldVoid)
 	}
-	return recordLook(ctx, l, m.Schema, m.Guarantee.Run, why)
+	return recordLook(ctx, l, schema, run, why)
 }
 
 // recordLook notes a look without a guarantee. The relation of the dataset is its

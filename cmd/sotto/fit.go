@@ -68,11 +68,24 @@ func specOf(c *cobra.Command, args []string) (*run.Spec, error) {
 	if len(args) > 0 {
 		file = args[0]
 	}
+	over, err := overridesOf(c.Flags())
+	if err != nil {
+		return nil, err
+	}
+	spec, err := run.LoadSpec(file, over)
+	if err != nil {
+		return nil, err
+	}
+	spec.Label, _ = c.Flags().GetString("label")
+	return spec, nil
+}
+
+// overridesOf are the fields of a spec that flags give.
+func overridesOf(f *pflag.FlagSet) ([]run.Override, error) {
 	var over []run.Override
-	f := c.Flags()
 	// The name of a block comes first: it may replace the block.
 	for _, s := range specFlags {
-		if f.Changed(s.flag) {
+		if f.Changed(s.flag) && f.Lookup(s.flag).Value.Type() == "string" { // compare takes lists of some
 			v, _ := f.GetString(s.flag)
 			switch s.flag {
 			case "seed", "epsilon", "delta":
@@ -95,12 +108,7 @@ func specOf(c *cobra.Command, args []string) (*run.Spec, error) {
 		}
 		over = append(over, run.Override{Path: path, Value: value, From: "--set " + path})
 	}
-	spec, err := run.LoadSpec(file, over)
-	if err != nil {
-		return nil, err
-	}
-	spec.Label, _ = f.GetString("label")
-	return spec, nil
+	return over, nil
 }
 
 // methodHelp lists every method's fields, from the registry.

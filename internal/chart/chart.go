@@ -19,11 +19,13 @@ type Line struct {
 }
 
 // A Plot is a line plot whose y axis begins at 0, or has decades; values below are not drawn.
+// With Tight it begins near the least value that is drawn.
 type Plot struct {
 	ID, Title, Desc string // ID is unique on the page; Desc says in words what is seen
 	XLabel, YLabel  string
 	LogX            bool
 	LogY            bool // the y axis has decades; values up to 0 are not drawn
+	Tight           bool // the y axis does not begin at 0
 	Lines           []Line
 	Level           *float64 // a horizontal Line across the plot, with its name
 	LevelName       string
@@ -115,7 +117,10 @@ const style = `text{font:14px system-ui,sans-serif;fill:#1b1f24}.head{font-size:
 	`.xlab{text-anchor:middle}.ylab{text-anchor:end}path{fill:none;stroke-width:1.5}.axis{stroke:#1b1f24}.grid{stroke:#d0d7de}` +
 	`.rule{stroke:#b3261e;stroke-dasharray:8 5}.mark{fill:#b3261e;stroke:#fff;stroke-width:1.5}` +
 	`.l0{stroke:#0a58ca;stroke-width:2.5}.l1{stroke:#b35900;stroke-width:2.5;stroke-dasharray:3 4}` +
-	`.l2{stroke:#1a7f37;stroke-width:2.5;stroke-dasharray:9 4}.l3{stroke:#7b3fa0;stroke-width:2.5;stroke-dasharray:1 3}`
+	`.l2{stroke:#1a7f37;stroke-width:2.5;stroke-dasharray:9 4}.l3{stroke:#7b3fa0;stroke-width:2.5;stroke-dasharray:1 3}` +
+	`.l4{stroke:#00798c;stroke-width:2.5;stroke-dasharray:14 4 2 4}.l5{stroke:#c2185b;stroke-width:2.5;stroke-dasharray:5 2}` +
+	`.l6{stroke:#5d4037;stroke-width:1.5}.l7{stroke:#546e7a;stroke-width:1.5;stroke-dasharray:3 4}` +
+	`.l8{stroke:#827717;stroke-width:1.5;stroke-dasharray:9 4}.l9{stroke:#000;stroke-width:1.5;stroke-dasharray:1 3}`
 
 // Figure draws plots one below the other, each under its title, as the text of an SVG
 // file that needs nothing else. The note stands below the title of the whole.
@@ -204,6 +209,12 @@ func (p *Plot) ranges() (x, y scale) {
 		yhi = math.Max(yhi, *p.Level)
 	}
 	y = linear(0, yhi, 5)
+	if p.Tight && ylo <= yhi {
+		if p.Level != nil && *p.Level > 0 {
+			ylo = math.Min(ylo, *p.Level)
+		}
+		y = linear(ylo, yhi, 5)
+	}
 	if p.LogY && ylo <= yhi {
 		y = decades(ylo, yhi)
 	} else if p.LogY {

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
+
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/compare"
+)
+
+func compareCommand() *cobra.Command {
+	var o compare.Options
+	var methods, epsilons []string
+	var flags run.Comparison
+	var out string
+	var jobs int
+	var void, quiet bool
+	c := &cobra.Command{
+		Use:   "compare [spec.yaml]",
+		Short: "Train with many methods and budgets, and put their scores side by side (lab)",
+		Long: `Compare trains each method at each ε, once for each seed (and fold), and writes one
+table: accuracy, objective and time, mean ± standard deviation (median). Results go to
+a directory as CSV, Markdown and SVG. Stopped or killed, the same command goes on.
+
+What is compared stands in the spec's block compare, in flags, or in both; flags beat
+the file. The rest of the spec is what all cells share. The rows scored are those of
+--test, or a part of the data that no cell trains on: --split, --folds.
+
+A comparison is a look at the rows without protection. A dataset that the ledger knows
+and that still has a guarantee is compared only with --void, which ends it.`,
+		Example: `  sotto compare examples/clinic/sotto.yaml --methods sgd,nag-opt --epsilon 0.1,1 --seeds 5
+  sotto compare sotto.yaml --data a.csv --data b.csv --rows 48842 --split 0.8 --seeds 10`,
+		Args: args(cobra.MaximumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			f := c.Flags()
+			if len(args) > 0 {
+				o.File = args[0]
+			} else if f.NFlag() == 0 {
+				return usageError("give a spec file, or --data, --schema, --model, --delta and --adjacency; `sotto compare --help` shows both")
+			}
+			var err error
+			if o.Varied, err = run.LoadComparison(o.File); err != nil {
+				return err
+			}
+			if o.Flags, err = overridesOf(f); err != nil {
+				return err
+			}
+			o.Flags = slices.DeleteFunc(o.Flags, func(v run.Override) bool { return v.Path == "out" })
+			if f.Changed("methods") {
+				o.Varied.Methods = nil
+				for _, m := range methods {
+					o.Varied.Methods = append(o.Varied.Methods, run.Settings{{Path: "name", Value: fmt.Sprintf("%q", m), From: "--methods"}})
+				}
+			}
+			if f.Changed("epsilon") {
+				o.Varied.Epsilon = epsilons
+			}
+			for name, set := range map[string]func(){
+				"seeds": func() { o.Varied.Seeds = flags.Seeds }, "rows": func() { o.Varied.Rows = flags.Rows },
+				"split": func() { o.Varied.Split, o.Varied.Folds = flags.Split, 0 },
+				"folds": func() { o.Varied.Folds = flags.Folds; o.Varied.Split = 0 },
+			} {
+				if f.Changed(name) {
+					set()
+				}
+			}
+			if f.Changed("split") && f.Changed("folds") {
+				return usageError("--split and --folds: found both; allowed is one")
+			}
+			if jobs < 0 {
+				return usageError("--jobs: found %d; allowed is 1 or more", jobs)
+			}
+			return runCompare(c, o, out, jobs, void, quiet)
+		},
+	}
+	f := c.Flags()
+	for _, s := range specFlags {
+		switch s.flag {
+		case "method", "epsilon", "data", "seed", "out":
+		default:
+			f.String(s.flag, "", s.usage)
+		}
+	}
+	f.StringArrayVar(&o.Data, "data", nil, "table to train on, as in fit; several are read as one")
+	f.StringVar(&o.Label, "label", "", "the schema's column to predict, when it is not the schema's label")
+	f.StringArray("set", nil, "any field of the spec, in all cells, as in --set method.steps=200")
+	f.StringSliceVar(&methods, "methods", nil, "methods, with a comma between (default the spec's): "+methodNames())
+	f.StringSliceVar(&epsilons, "epsilon", nil, "budgets ε, with a comma between; none trains without noise (default the spec's)")
+	f.IntVar(&flags.Seeds, "seeds", 0, "repetitions, each with noise and split of its own (default 1)")
+	f.Float64Var(&flags.Split, "split", 0, "train on this share of the rows, by a keyed hash of each, and score on the others")
+	f.IntVar(&flags.Folds, "folds", 0, "cross-validation: as many parts, each scored once by what the others trained")
+	f.IntVar(&flags.Rows, "rows", 0, "declared rows of all files of --data together (default the schema's, for one file)")
+	f.StringVar(&out, "out", "compare", "directory of the results: new, empty, or that of this comparison, which then goes on")
+	f.IntVar(&jobs, "jobs", 0, "trainings at once (default one for each core)")
+	f.BoolVar(&void, "void", false, "look also at datasets that the ledger knows: their guarantee ends here")
+	f.BoolVar(&quiet, "quiet", false, "print nothing but errors")
+	return c
+}
+
+func runCompare(c *cobra.Command, o compare.Options, out string, jobs int, void, quiet bool) error {
+	ctx, w := c.Context(), c.ErrOrStderr()
+	warn := func(format string, args ...any) {
+		if !quiet {
+			fmt.Fprintf(w, "warning: "+format+"\n", args...)
+		}
+	}
+	p, err := compare.New(o)
+	if err != nil {
+		return err
+	}
+	store, err := p.Open(out, version())
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	if err := p.Prepare(jobs); err != nil {
+		store.Undo()
+		return err
+	}
+	for _, text := range p.Warnings() {
+		warn("%s", text)
+	}
+	if left := p.Left(); left > 0 {
+		recorded, err := p.Look(ctx, store.ID, void)
+		for _, name := range recorded {
+			warn("this comparison stands in the ledger of %q as not private", name)
+		}
+		if err != nil {
+			store.Undo()
+			if errors.Is(err, run.ErrWouldVoid) {
+				return fmt.Errorf("%w. Compare on rows that need no protection or on a synthetic table (`sotto synth`), or say --void to look all the same", err)
+			}
+			return err
+		}
+		bar := newCells(w, quiet, p.Runs, p.Runs-left)
+		err = p.Train(ctx, jobs, func(cell *compare.Cell, r compare.Result) error {
+			bar.add(fmt.Sprintf("%s, ε = %s", cell.Method, cell.Epsilon))
+			return store.Add(cell, r)
+		})
+		bar.done()
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w: %d of %d trainings are done. Go on with the same command", context.Canceled, p.Runs-p.Left(), p.Runs)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := p.Write(out); err != nil {
+		return err
+	}
+	if quiet {
+		return nil
+	}
+	fmt.Fprintf(c.OutOrStdout(), "%s\n%s\nPage       %s\nCells      %s\nTrainings  %s\nFigure     %s\n", p.Tables(), wrapped(compare.Unpaid, 100),
+		filepath.Join(out, compare.Page), filepath.Join(out, compare.CellsCSV), filepath.Join(out, compare.RunsCSV), filepath.Join(out, compare.Chart))
+	return nil
+}
+
+// wrapped breaks text into lines of at most that many bytes, where words allow.
+func wrapped(text string, width int) string {
+	var b strings.Builder
+	at := 0
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case at > 0 && at+1+len(word) > width:
+			b.WriteByte('\n')
+			at = 0
+		case at > 0:
+			b.WriteByte(' ')
+			at++
+		}
+		b.WriteString(word)
+		at += len(word)
+	}
+	return b.String()
+}
+
+// cells shows how many trainings are done: a bar on a terminal, plain lines elsewhere.
+type cells struct {
+	w        io.Writer
+	quiet    bool
+	all, now int
+	last     time.Time
+	bars     *mpb.Progress
+	bar      *mpb.Bar
+}
+
+func newCells(w io.Writer, quiet bool, all, done int) *cells {
+	b := &cells{w: w, quiet: quiet, all: all, now: done, last: time.Now()}
+	if f, ok := w.(*os.File); !quiet && ok && term.IsTerminal(int(f.Fd())) {
+		b.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(60))
+		b.bar = b.bars.AddBar(int64(all), mpb.BarRemoveOnComplete(),
+			mpb.PrependDecorators(decor.Name("comparing "), decor.CountersNoUnit("%d/%d")),
+			mpb.AppendDecorators(decor.AverageETA(decor.ET_STYLE_GO), decor.Name(" left")))
+		b.bar.SetCurrent(int64(done))
+	}
+	return b
+}
+
+// add counts a training that is over.
+func (b *cells) add(text string) {
+	b.now++
+	switch {
+	case b.bar != nil:
+		b.bar.SetCurrent(int64(b.now))
+	case !b.quiet && time.Since(b.last) >= lineEvery:
+		b.last = time.Now()
+		fmt.Fprintf(b.w, "%d of %d trainings, last %s\n", b.now, b.all, text)
+	}
+}
+
+func (b *cells) done() {
+	if b.bar != nil {
+		b.bar.Abort(true)
+		b.bars.Wait()
+	}
+}

@@ -1,0 +1,250 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+// Unpaid is what whoever reads a comparison must know.
+const Unpaid = "None of this is private: every figure is computed from the rows without noise. Choosing a method, a field or ε by it is " +
+	"a look at these rows that nobody paid for, and no model's guarantee covers that choice. Compare on rows that need no " +
+	"protection or on a synthetic table (sotto synth), and let the private model use what was chosen there."
+
+// A figure that the tables show: its heading, its numbers and how they are written.
+type shown struct {
+	name  string
+	of    func(*Cell) Figure
+	scale float64
+	write func(float64) string // of the number times scale
+}
+
+func hundredths(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
+func plain(v float64) string      { return chart.Number(v, 4) }
+
+// shown lists the figures of a table: first what it is for.
+func (t *table) shown() []shown {
+	first := shown{"accuracy, %", (*Cell).Score, 100, hundredths}
+	if t.schema.Classes() == 0 {
+		first = shown{"root mean squared error", (*Cell).Score, 1, plain}
+	}
+	return []shown{first, {"objective", (*Cell).Objective, 1, plain}, {"seconds", (*Cell).Seconds, 1, plain}}
+}
+
+// grid is a figure of all cells of a table as a Markdown table that a terminal shows
+// well too.
+func (t *table) grid(s shown) string {
+	var methods, epsilons []string
+	cells := map[[2]string]*Cell{}
+	for _, c := range t.cells {
+		if !slices.Contains(methods, c.Method) {
+			methods = append(methods, c.Method)
+		}
+		if !slices.Contains(epsilons, c.Epsilon) {
+			epsilons = append(epsilons, c.Epsilon)
+		}
+		cells[[2]string{c.Method, c.Epsilon}] = c
+	}
+	rows := [][]string{append([]string{"ε"}, methods...)}
+	for _, e := range epsilons {
+		row := []string{e}
+		for _, m := range methods {
+			row = append(row, cells[[2]string{m, e}].text(s))
+		}
+		rows = append(rows, row)
+	}
+	width := make([]int, len(rows[0]))
+	for _, r := range rows {
+		for j, text := range r {
+			width[j] = max(width[j], utf8.RuneCountInString(text))
+		}
+	}
+	var b strings.Builder
+	line := func(cell func(j int) string) {
+		for j := range width {
+			fmt.Fprintf(&b, "| %s ", cell(j))
+		}
+		b.WriteString("|\n")
+	}
+	for i, r := range rows {
+		line(func(j int) string { return r[j] + strings.Repeat(" ", width[j]-utf8.RuneCountInString(r[j])) })
+		if i == 0 {
+			line(func(j int) string { return strings.Repeat("-", width[j]) })
+		}
+	}
+	return b.String()
+}
+
+// text is a figure in a cell of a table: mean ± standard deviation (median).
+func (c *Cell) text(s shown) string {
+	f := s.of(c)
+	text := "–"
+	switch {
+	case c.Refused != "":
+		return "refused"
+	case f.N == 1:
+		text = s.write(s.scale * f.Mean)
+	case f.N > 1:
+		text = fmt.Sprintf("%s ± %s (%s)", s.write(s.scale*f.Mean), s.write(s.scale*f.SD), s.write(s.scale*f.Median))
+	}
+	if d := c.Diverged(); d > 0 {
+		text += fmt.Sprintf(", %d diverged", d)
+	}
+	return text
+}
+
+// Tables are the comparison's tables of what it is for: accuracies or errors.
+func (p *Plan) Tables() string {
+	var b strings.Builder
+	for _, t := range p.tables {
+		s := t.shown()[0]
+		fmt.Fprintf(&b, "%s: %s (%s; %s)\n%s", t.name, s.name, t.terms(), p.told(), t.grid(s))
+	}
+	return b.String()
+}
+
+// told says what the figures in a cell are.
+func (p *Plan) told() string {
+	v := p.Varied
+	n := v.Seeds * max(1, v.Folds)
+	how := fmt.Sprintf("%d seeds", v.Seeds)
+	if v.Seeds == 1 {
+		how = "one seed"
+	}
+	switch {
+	case v.Folds != 0:
+		how = fmt.Sprintf("%d folds, %s", v.Folds, how)
+	case v.Split != 0:
+		how = fmt.Sprintf("%s, each with a split of its own, %s of the rows to train on", how, strconv.FormatFloat(v.Split, 'g', -1, 64))
+	}
+	if n > 1 {
+		how = "mean ± standard deviation (median) of " + how
+	}
+	return how
+}
+
+// page is the comparison in Markdown.
+func (p *Plan) page() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Comparison\n\n> %s\n\nFigures are %s. ε is the cap of a run whose training rows are the part it is trained on. ", Unpaid, p.told())
+	fmt.Fprintf(&b, "Seconds are of training, while other cells train too.\n\n![what was found](%s)\n", Chart)
+	for _, t := range p.tables {
+		fmt.Fprintf(&b, "\n## %s\n\n%s declared rows, %s.\n", t.name, chart.Integer(t.rows), t.terms())
+		for _, s := range t.shown() {
+			fmt.Fprintf(&b, "\n### %s\n\n%s", s.name, t.grid(s))
+		}
+		for _, c := range t.cells {
+			if c.Refused != "" {
+				fmt.Fprintf(&b, "\nNo figures for %s at ε = %s: %s.\n", c.Method, c.Epsilon, c.Refused)
+			}
+		}
+	}
+	return b.String()
+}
+
+// cellsCSV is a line for each cell.
+func (p *Plan) cellsCSV() string {
+	var b strings.Builder
+	b.WriteString("table,method,epsilon,delta,adjacency,runs,diverged,measure,score_mean,score_sd,score_median,objective_mean,objective_sd,objective_median,seconds_mean,seconds_sd,seconds_median,noise_multiplier,refused\n")
+	for _, c := range p.Cells {
+		delta, adjacency := "", ""
+		if s := c.Spec.Privacy; !s.Off {
+			delta, adjacency = field(*s.Delta), s.Adjacency.String()
+		}
+		line := []string{quoted(c.Table), quoted(c.Method), c.Epsilon, delta, adjacency, strconv.Itoa(len(c.Results)), strconv.Itoa(c.Diverged()), c.Measure()}
+		for _, f := range []Figure{c.Score(), c.Objective(), c.Seconds()} {
+			line = append(line, field(f.Mean), field(f.SD), field(f.Median))
+		}
+		multiplier := ""
+		if len(c.Results) > 0 && c.Results[0].Noise > 0 {
+			multiplier = field(c.Results[0].Noise)
+		}
+		b.WriteString(strings.Join(append(line, multiplier, quoted(c.Refused)), ",") + "\n")
+	}
+	return b.String()
+}
+
+// runsCSV is a line for each training.
+func (p *Plan) runsCSV() string {
+	var b strings.Builder
+	b.WriteString("table,method,epsilon,seed,fold,train_rows,test_rows,measure,score,objective,seconds,steps,outcome\n")
+	number := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return field(*v)
+	}
+	for _, c := range p.Cells {
+		for _, r := range c.Results {
+			fmt.Fprintf(&b, "%s,%s,%s,%d,%d,%d,%d,%s,%s,%s,%s,%d,%s\n", quoted(c.Table), quoted(c.Method), c.Epsilon, r.Seed, r.Fold, r.TrainRows, r.TestRows,
+				c.Measure(), number(r.Score), number(r.Objective), field(r.Seconds), r.Steps, r.Outcome)
+		}
+	}
+	return b.String()
+}
+
+// field is a number of a CSV file; nothing for none.
+func field(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'g', 8, 64)
+}
+
+// quoted is text of a CSV file.
+func quoted(s string) string {
+	if strings.ContainsAny(s, ",\"\r\n") {
+		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+	}
+	return s
+}
+
+// figure draws score and objective of every table against ε.
+func (p *Plan) figure() string {
+	var plots []chart.Plot
+	for i, t := range p.tables {
+		for k, s := range t.shown()[:2] {
+			plot := chart.Plot{ID: fmt.Sprintf("t%d-%d", i, k), Title: t.name + ": " + s.name, Desc: "A line for each method", XLabel: "ε", YLabel: s.name, LogX: true, Tight: true}
+			for _, c := range t.cells {
+				n := len(plot.Lines)
+				if n == 0 || plot.Lines[n-1].Name != c.Method {
+					plot.Lines, n = append(plot.Lines, chart.Line{Name: c.Method}), n+1
+				}
+				if e, err := strconv.ParseFloat(c.Epsilon, 64); err == nil {
+					l := &plot.Lines[n-1]
+					l.X, l.Y = append(l.X, e), append(l.Y, s.scale*s.of(c).Mean)
+				}
+			}
+			for _, c := range t.cells { // the first without noise, as a level
+				if f := s.of(c); c.Epsilon == NoNoise && f.N > 0 && plot.Level == nil {
+					level := s.scale * f.Mean
+					plot.Level, plot.LevelName = &level, c.Method+" without noise"
+				}
+			}
+			plot.Lines = slices.DeleteFunc(plot.Lines, func(l chart.Line) bool { return len(l.X) == 0 })
+			plots = append(plots, plot)
+		}
+	}
+	return chart.Figure("Methods against ε", "means; not private", plots...)
+}
+
+// Write writes the results to the directory: cells and trainings as CSV, the tables in
+// Markdown, and a figure.
+func (p *Plan) Write(dir string) error {
+	for _, c := range p.Cells {
+		c.order()
+	}
+	for _, f := range []struct{ name, text string }{{CellsCSV, p.cellsCSV()}, {RunsCSV, p.runsCSV()}, {Page, p.page()}, {Chart, p.figure()}} {
+		if err := trace.WriteFile(filepath.Join(dir, f.name), []byte(f.text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

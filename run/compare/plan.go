@@ -1,0 +1,401 @@
+// Package compare trains many models on the same tables and puts their figures side by
+// side: methods × ε × seeds × tables. It is a tool of the lab. Nothing that it writes is
+// private: each cell says what a run under that budget would have got, and the
+// comparison itself is a look that nobody paid for (R3).
+package compare
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run"
+)
+
+// NoNoise is the ε of cells that train without noise.
+const NoNoise = "none"
+
+// Options say what to compare.
+type Options struct {
+	File   string         // spec that all cells share; "" when flags say all
+	Flags  []run.Override // beat the file in all cells
+	Data   []string       // flags too: files read as one table
+	Label  string         // column to predict, where it is not the schema's label
+	Varied run.Comparison // the block `compare`, as flags have changed it
+}
+
+// A Plan is a comparison with everything settled that public facts can settle.
+type Plan struct {
+	Varied run.Comparison
+	Cells  []*Cell // table by table, method by method, ε by ε
+	Runs   int     // trainings in all
+
+	tables []*table
+	parts  []*part
+}
+
+// A Cell is a method at an ε on a table, with one training for each seed and fold.
+type Cell struct {
+	Table, Method string
+	Epsilon       string
+	Spec          *run.Spec
+	Refused       string // why it cannot be: no such guarantee, or a field that does not fit; "" if it can
+	Results       []Result
+
+	table *table
+	jobs  map[int]*run.Job // by rows to train on
+	all   int              // trainings
+	err   error            // of Prepare
+}
+
+// A table is what all its cells share.
+type table struct {
+	name      string
+	spec      *run.Spec // of its first cell
+	schema    *data.Schema
+	files     []string
+	rows      int // declared, of all files together
+	adjacency privacy.Adjacency
+	cells     []*Cell
+
+	mu     sync.Mutex
+	from   []*data.Table // the files, while they are needed
+	test   *data.Table
+	parts  int // that still need them
+	coins  map[int][]uint64
+	whole  *data.Table
+	opened bool
+}
+
+// A part is what one seed and fold train on, and are scored on.
+type part struct {
+	table      *table
+	seed, fold int
+	rows       int // declared rows to train on
+
+	mu          sync.Mutex
+	runs        int // trainings that still need it
+	train, test *data.Table
+}
+
+// New settles a comparison. It opens spec and schemas and no data.
+func New(o Options) (*Plan, error) {
+	v := &o.Varied
+	switch {
+	case v.Seeds < 0:
+		return nil, fail("seeds: found %d; allowed is 1 or more", v.Seeds)
+	case v.Split != 0 && !(v.Split > 0 && v.Split < 1):
+		return nil, fail("split: found %v; allowed is a share of the rows, above 0 and below 1, as in 0.8", v.Split)
+	case v.Folds != 0 && v.Folds < 2:
+		return nil, fail("folds: found %d; allowed is 2 or more", v.Folds)
+	case v.Split != 0 && v.Folds != 0:
+		return nil, fail("split: found it beside folds; allowed is one of both")
+	case v.Rows < 0:
+		return nil, fail("rows: found %d; allowed is 1 or more", v.Rows)
+	case (v.Split != 0 || v.Folds != 0) && slices.ContainsFunc(o.Flags, func(f run.Override) bool { return f.Path == "test" }):
+		return nil, fail("--test: found it beside a split or folds, which score on rows of the data; allowed is one of both")
+	case len(o.Data) > 0 && len(v.Tables) > 0:
+		return nil, fail("--data: found it beside compare.tables of the spec; allowed is one of both")
+	}
+	v.Seeds = max(1, v.Seeds)
+	if len(v.Tables) == 0 {
+		v.Tables = []run.TableSpec{{Data: o.Data}}
+	}
+	if len(v.Methods) == 0 {
+		v.Methods = []run.Settings{nil}
+	}
+	if len(v.Epsilon) == 0 {
+		v.Epsilon = []string{""}
+	}
+	p := &Plan{}
+	for _, spec := range v.Tables {
+		t, err := p.addTable(o, spec)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(p.tables[:len(p.tables)-1], func(u *table) bool { return u.name == t.name }) {
+			return nil, fail("tables: found two of the name %q; allowed is a name of its own for each", t.name)
+		}
+	}
+	p.Varied = o.Varied
+	for _, t := range p.tables {
+		for seed := range v.Seeds {
+			for fold := range max(1, v.Folds) {
+				q := &part{table: t, seed: seed, fold: fold, rows: t.trainRows(*v, fold)}
+				if q.rows < 1 {
+					return nil, fail("split: leaves no row of the %d of table %s to train on", t.rows, t.name)
+				}
+				p.parts = append(p.parts, q)
+			}
+		}
+		for _, c := range t.cells {
+			c.all = v.Seeds * max(1, v.Folds)
+		}
+	}
+	p.Runs = len(p.Cells) * v.Seeds * max(1, v.Folds)
+	return p, nil
+}
+
+func fail(format string, args ...any) error { return &run.InputError{Err: fmt.Errorf(format, args...)} }
+
+// addTable settles a table and its cells.
+func (p *Plan) addTable(o Options, spec run.TableSpec) (*table, error) {
+	v := o.Varied
+	t := &table{name: spec.Name, files: spec.Data, coins: map[int][]uint64{}, rows: spec.Rows}
+	p.tables = append(p.tables, t)
+	from := o.File
+	if from == "" {
+		from = "flags"
+	}
+	quote := func(s string) string { b, _ := json.Marshal(s); return string(b) } // a JSON string is a YAML string
+	var of []run.Override
+	for _, f := range []struct{ path, value string }{
+		{"schema", spec.Schema}, {"labels", spec.Labels}, {"test", spec.Test}, {"test_labels", spec.TestLabels}, {"privacy.delta", spec.Delta},
+	} {
+		if f.value != "" && f.path == "privacy.delta" {
+			of = append(of, run.Override{Path: f.path, Value: f.value, From: from})
+		} else if f.value != "" {
+			of = append(of, run.Override{Path: f.path, Value: quote(f.value), From: from})
+		}
+	}
+	if len(spec.Data) > 0 {
+		of = append(of, run.Override{Path: "data", Value: quote(spec.Data[0]), From: from})
+	}
+	of = append(of, prefixed("model.", spec.Model)...)
+	labels := map[string]bool{}
+	for _, m := range v.Methods {
+		m = slices.Clone(m)
+		label, _ := m.Take("label")
+		for _, epsilon := range v.Epsilon {
+			over := slices.Concat(of, prefixed("method.", m), o.Flags, []run.Override{{Path: "lab", Value: "true", From: "sotto compare"}})
+			switch epsilon {
+			case "":
+			case NoNoise:
+				over = append(over, run.Override{Path: "privacy", Value: NoNoise, From: "epsilon"})
+			default:
+				over = append(over, run.Override{Path: "privacy.epsilon", Value: epsilon, From: "epsilon"})
+			}
+			s, err := run.LoadSpec(o.File, over)
+			if err != nil {
+				return nil, err
+			}
+			s.Label = o.Label
+			c := &Cell{Method: label, Epsilon: epsilon, Spec: s, table: t, jobs: map[int]*run.Job{}}
+			if c.Method == "" {
+				c.Method = s.MethodName
+			}
+			if s.Privacy.Off {
+				c.Epsilon = NoNoise
+			} else {
+				c.Epsilon = strconv.FormatFloat(s.Privacy.Epsilon, 'g', -1, 64)
+			}
+			key := c.Method + "\x00" + c.Epsilon
+			if labels[key] {
+				return nil, fail("methods: found %s at ε = %s twice; allowed is a label of its own for each, as in {label: fast, name: %s, …}", c.Method, c.Epsilon, s.MethodName)
+			}
+			labels[key] = true
+			if t.spec == nil {
+				if err := t.settle(s, v); err != nil {
+					return nil, err
+				}
+			}
+			if !s.Privacy.Off {
+				t.adjacency = s.Privacy.Adjacency
+			}
+			c.Table = t.name
+			t.cells = append(t.cells, c)
+		}
+	}
+	if t.adjacency == 0 {
+		t.adjacency = privacy.AddRemove // nothing rests on it: no cell has noise
+	}
+	p.Cells = append(p.Cells, t.cells...)
+	return t, nil
+}
+
+// prefixed are the settings of a block as those of the spec, its name first.
+func prefixed(block string, s run.Settings) []run.Override {
+	var out []run.Override
+	for _, o := range s {
+		o.Path = block + o.Path
+		if o.Path == block+"name" {
+			out = slices.Insert(out, 0, o)
+		} else {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// settle sets what the spec of a table's first cell says of the table.
+func (t *table) settle(s *run.Spec, v run.Comparison) error {
+	t.spec = s
+	var err error
+	if t.schema, err = s.LoadSchema(); err != nil {
+		return err
+	}
+	if t.name == "" {
+		t.name = t.schema.Dataset
+	}
+	if len(t.files) == 0 {
+		t.files = []string{s.Data}
+	}
+	if t.rows == 0 {
+		t.rows = v.Rows
+	}
+	divided := v.Split != 0 || v.Folds != 0
+	if divided {
+		s.Test, s.TestLabels = "", "" // the spec's, which a split stands in for
+	}
+	switch {
+	case t.files[0] == "":
+		return fail("field %q of table %s is missing: the rows to train on; or --data FILE", "data", t.name)
+	case !divided && s.Test == "":
+		return fail("field %q of table %s is missing: the rows to score on; or --test FILE, or a share of the data by --split 0.8 or --folds 10", "test", t.name)
+	case t.rows == 0 && len(t.files) > 1:
+		return fail("field %q of table %s is missing: the public row count of its %d files together; or --rows N", "rows", t.name, len(t.files))
+	case t.rows == 0:
+		t.rows = t.schema.Rows
+	}
+	if t.rows < 1 {
+		return fail("field %q of table %s is missing: training divides by a public row count that a person writes; or --rows N", "rows", t.name)
+	}
+	return nil
+}
+
+// trainRows is the public number of rows that a part trains on.
+func (t *table) trainRows(v run.Comparison, fold int) int {
+	switch {
+	case v.Split != 0:
+		return int(math.Round(v.Split * float64(t.rows)))
+	case v.Folds != 0 && t.adjacency == privacy.ReplaceOne:
+		from, to := window(t.rows, v.Folds, fold)
+		return t.rows - (to - from)
+	case v.Folds != 0:
+		return int(math.Round(float64(t.rows) * float64(v.Folds-1) / float64(v.Folds)))
+	}
+	return t.rows
+}
+
+// window is which ranks of n make up a fold.
+func window(n, folds, fold int) (from, to int) { return fold * n / folds, (fold + 1) * n / folds }
+
+// Prepare calibrates the cells that still have something to train. A cell whose method
+// refuses is one without figures, and says why; where a method refuses everywhere, or
+// everything refuses a table, that is the error.
+func (p *Plan) Prepare(jobs int) error {
+	queue := make(chan func())
+	var wg sync.WaitGroup
+	for range workers(jobs) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for f := range queue {
+				f()
+			}
+		}()
+	}
+	for _, c := range p.Cells {
+		if len(c.Results) == c.all {
+			continue
+		}
+		rows := map[int]bool{}
+		for _, q := range p.parts {
+			if q.table == c.table {
+				rows[q.rows] = true
+			}
+		}
+		queue <- func() {
+			for n := range rows {
+				if c.err = c.prepare(n); c.err != nil {
+					break
+				}
+			}
+		}
+	}
+	close(queue)
+	wg.Wait()
+	can, first := map[string]bool{}, map[string]error{}
+	for _, c := range p.Cells {
+		var input *run.InputError
+		switch {
+		case c.err == nil:
+			can["m"+c.Method], can["t"+c.Table] = true, true
+			continue
+		case !errors.As(c.err, &input) && !errors.Is(c.err, privacy.ErrExhausted):
+			return c.err
+		}
+		c.Refused = c.err.Error()
+		for _, key := range []string{"m" + c.Method, "t" + c.Table} {
+			if first[key] == nil {
+				first[key] = fmt.Errorf("method %s on table %s at ε = %s: %w", c.Method, c.Table, c.Epsilon, c.err)
+			}
+		}
+	}
+	for _, c := range p.Cells {
+		for _, key := range []string{"m" + c.Method, "t" + c.Table} {
+			if !can[key] {
+				return first[key]
+			}
+		}
+	}
+	return nil
+}
+
+// prepare calibrates the cell for that many rows.
+func (c *Cell) prepare(rows int) error {
+	schema := *c.table.schema
+	schema.Rows = rows
+	job, err := run.PrepareOn(c.Spec, &schema)
+	if err != nil {
+		return err
+	}
+	if _, err := job.Meter(); err != nil {
+		return err
+	}
+	c.jobs[rows] = job
+	return nil
+}
+
+// workers is how many trainings go on at once.
+func workers(jobs int) int {
+	if jobs > 0 {
+		return jobs
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// Warnings are what a person should know before the comparison.
+func (p *Plan) Warnings() []string {
+	var out []string
+	for _, c := range p.Cells {
+		if c.Refused != "" {
+			out = append(out, fmt.Sprintf("no figures for %s on %s at ε = %s: %s", c.Method, c.Table, c.Epsilon, c.Refused))
+		}
+	}
+	return out
+}
+
+// Terms says under which terms a table's cells claim their ε.
+func (t *table) terms() string {
+	var deltas []string
+	for _, c := range t.cells {
+		if d := c.Spec.Privacy.Delta; d != nil && !c.Spec.Privacy.Off {
+			if text := strconv.FormatFloat(*d, 'g', -1, 64); !slices.Contains(deltas, text) {
+				deltas = append(deltas, text)
+			}
+		}
+	}
+	if len(deltas) == 0 {
+		return "without noise"
+	}
+	return fmt.Sprintf("δ = %s, %v", strings.Join(deltas, " or "), t.adjacency)
+}

@@ -1,0 +1,113 @@
+package run
+
+import (
+	"os"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+const compareKey = "compare"
+
+// A Comparison is the block `compare` of a spec file: what `sotto compare` varies. The
+// rest of the file is what all have in common.
+type Comparison struct {
+	Methods []Settings  `yaml:"methods"` // each a name, or a block like `method` that may have a label
+	Epsilon []string    `yaml:"epsilon"` // numbers, or none: without noise
+	Seeds   int         `yaml:"seeds"`   // repetitions
+	Split   float64     `yaml:"split"`   // share of the rows to train on
+	Folds   int         `yaml:"folds"`   // of a cross-validation
+	Rows    int         `yaml:"rows"`    // declared rows of all files of data together
+	Tables  []TableSpec `yaml:"tables"`  // none: the table of the spec
+}
+
+// A TableSpec is one of the tables of a comparison. What is left out is as in the spec.
+type TableSpec struct {
+	Name       string   `yaml:"name"`   // of the table in the results; "" is the schema's dataset
+	Schema     string   `yaml:"schema"` // paths are relative to the file
+	Data       []string `yaml:"data"`   // read as one table
+	Labels     string   `yaml:"labels"`
+	Test       string   `yaml:"test"`
+	TestLabels string   `yaml:"test_labels"`
+	Rows       int      `yaml:"rows"`
+	Model      Settings `yaml:"model"`
+	Delta      string   `yaml:"delta"`
+}
+
+// Settings are the fields of a block, as overrides whose paths begin in it.
+type Settings []Override
+
+// settings reads a block, or a word that stands for its name.
+func (r *specReader) settings(n ast.Node, dst *Settings, path string) error {
+	at := func(n ast.Node) string {
+		p := n.GetToken().Position
+		return r.place(p.Line, p.Column)
+	}
+	m, ok := n.(*ast.MappingNode)
+	if text, _ := scalar(n); !ok && text != "" {
+		*dst = Settings{{Path: "name", Value: n.String(), From: at(n)}}
+		return nil
+	}
+	if !ok {
+		return inputError(at(n), "%s: found %s; allowed is a name or a block of fields", path, found(n))
+	}
+	for _, f := range m.Values {
+		if text, _ := scalar(f.Value); text == "" {
+			return inputError(at(f.Key), "%s.%s: found %s; allowed is text, a number, true or false", path, f.Key, found(f.Value))
+		}
+		*dst = append(*dst, Override{Path: f.Key.String(), Value: f.Value.String(), From: at(f.Key)})
+	}
+	return nil
+}
+
+// Take removes the field of that path and returns its value.
+func (s *Settings) Take(path string) (value, from string) {
+	rest := Settings{}
+	for _, o := range *s {
+		if o.Path == path {
+			value, from = strings.Trim(o.Value, `"'`), o.From
+			continue
+		}
+		rest = append(rest, o)
+	}
+	*s = rest
+	return value, from
+}
+
+// LoadComparison reads the block `compare` of a spec file; a file without it, or no
+// file, has the zero value.
+func LoadComparison(file string) (Comparison, error) {
+	var c Comparison
+	if file == "" {
+		return c, nil
+	}
+	src, err := os.ReadFile(file)
+	if err != nil {
+		return c, inputError(file, "found no file to read (%v); allowed is a spec in YAML", reason(err))
+	}
+	return parseComparison(file, src)
+}
+
+func parseComparison(file string, src []byte) (c Comparison, err error) {
+	r := &specReader{file: file}
+	if r.root, err = parseMapping(src); err != nil {
+		return c, r.located(err)
+	}
+	block := lookup(r.root, compareKey)
+	if block == nil {
+		return c, nil
+	}
+	if err := r.decode(block.Value, &c, compareKey); err != nil {
+		return c, err
+	}
+	for i := range c.Tables {
+		t := &c.Tables[i]
+		for _, p := range []*string{&t.Schema, &t.Labels, &t.Test, &t.TestLabels} {
+			*p = r.path(*p, 1)
+		}
+		for j, p := range t.Data {
+			t.Data[j] = r.path(p, 1)
+		}
+	}
+	return c, nil
+}

@@ -42,6 +42,12 @@ type Method interface {
 	Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error]
 }
 
+// Cautious is a method that can tell from public facts where it will not do what its analysis says.
+type Cautious interface {
+	// Cautions are sentences for the person who plans the run; of a fitted method.
+	Cautions(pub oracle.Public, obj Objective) []string
+}
+
 // Terms are the privacy terms of a run.
 type Terms struct {
 	Budget     privacy.Budget
@@ -85,9 +91,12 @@ const (
 	Running     Status = iota
 	Done               // all steps taken
 	OutOfBudget        // the meter refused the next batch
+	Converged          // the method's own test says that W is what it looks for
 )
 
-func (s Status) String() string { return [...]string{"running", "done", "out of budget"}[s] }
+func (s Status) String() string {
+	return [...]string{"running", "done", "out of budget", "converged"}[s]
+}
 
 // A Step is the state after an iteration. W belongs to the method and is valid
 // until the next iteration.
@@ -98,6 +107,7 @@ type Step struct {
 	GradNorm float64   // ℓ2 norm of the released gradient
 	Moved    float64   // ℓ2 distance from the iterate before
 	Status   Status
+	Claim    *Claim // of a converged run that proves something of W
 }
 
 // stop ends a run: a refused charge is a normal end, anything else an error.

@@ -53,8 +53,14 @@ func (o Output) Fold(horizon, dim int) *Fold {
 	return &Fold{output: o, horizon: horizon, w: make([]float64, dim)}
 }
 
-// Add takes the next step. Steps that bring no new iterate are passed over.
+// Add takes the next step. Steps that bring no new iterate are passed over. What a run
+// converged to is its output whatever was chosen: its claim is about that iterate alone.
 func (f *Fold) Add(s Step) {
+	if s.Status == Converged {
+		copy(f.w, s.W)
+		f.t = s.T
+		return
+	}
 	if s.T <= f.t {
 		return
 	}

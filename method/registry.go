@@ -26,6 +26,12 @@ var Registry = []Entry{
 	{"masg-opt", "DP-MASG-opt: the same, with the budget spread over the steps to the best bound (P1 (4.8))", MASGOpt{}},
 	{"adam", "DP-Adam: Adam's step along the noisy gradients of sgd, a baseline of P2", Adam{}},
 	{"blsgd", "DP-BLSGD: step sizes by a private backtracking line search (P2 Algorithms 1 and 2); with all rows in every step it is DP-BLGD", BLSGD{}},
+	{"opt", "OPT: gradient steps, and steps along negative curvature where the gradient is small (P4 Algorithm 1); with a batch it is OPT-B", OPT{}},
+	{"opt-ls", "OPT-LS: the same with a private line search along both (P4 Algorithm 3)", OPTLS{}},
+	{"2opt", "2OPT: opt in two phases, the first short and with little noise (P4 §3.4)", TwoOPT{}},
+	{"2opt-ls", "2OPT-LS: opt-ls in two phases", TwoOPTLS{}},
+	{"tr", "DP-TR: a trust region around each iterate, with a Hessian in every step; the baseline of P4", TR{}},
+	{"gd-2ns", "DP-GD with a test for second-order points afterwards, a baseline of P4", GD2NS{}},
 }
 
 // Default is the method of a spec that names none.

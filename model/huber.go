@@ -26,8 +26,12 @@ func newHuberSVM(opt Options) (Model, error) {
 		return nil, fmt.Errorf("model: huber-svm: width %v; allowed: 1e-6 to 1e6, or 0 for 0.5", h)
 	}
 	r := opt.NormBound
+	start := 1. // u = 1
+	if h > 1 {
+		start = (h + 1) * (h + 1) / (4 * h)
+	}
 	return &glm{name: "huber-svm", features: opt.Dim, classes: 2, link: huber{h}, facts: Facts{
-		NormBound: r, Lipschitz: r, Smooth: r * r / (2 * h), HessLipschitz: math.Inf(1), Convex: true, Curved: true,
+		NormBound: r, Lipschitz: r, Smooth: r * r / (2 * h), HessLipschitz: math.Inf(1), Convex: true, Curved: true, Start: start,
 	}}, nil
 }
 

@@ -384,6 +384,9 @@ func TestFacts(t *testing.T) {
 			for j := range m {
 				first[j], second[j] = a[j]-m[j], a[j]-2*m[j]+b[j]
 			}
+			if zero := p.losses(make([]float64, p.Dim()))[i]; !math.IsInf(f.Start, 1) && math.Abs(zero-f.Start) > 1e-14 {
+				t.Fatalf("ℓ(0) = %v, Start is %v", zero, f.Start)
+			}
 			if g := modeltest.Norm(m, 2); g > f.Lipschitz*(1+1e-12) {
 				t.Fatalf("‖∇ℓ‖ = %v above Lipschitz %v", g, f.Lipschitz)
 			}
@@ -410,12 +413,12 @@ func TestConstants(t *testing.T) {
 		width   float64
 		want    model.Facts
 	}{
-		{"logistic", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 1, HessLipschitz: 8 / (6 * math.Sqrt(3)), Convex: true, Curved: true, Probabilities: true}},
-		{"linear", 0, 0, model.Facts{NormBound: 2, Lipschitz: inf, Smooth: 4, Convex: true, Curved: true}},
-		{"svm", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: inf, HessLipschitz: inf, Convex: true}},
-		{"huber-svm", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 4, HessLipschitz: inf, Convex: true, Curved: true}},
-		{"huber-svm", 2, 2, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 1, HessLipschitz: inf, Convex: true, Curved: true}},
-		{"softmax", 3, 0, model.Facts{NormBound: 2, Lipschitz: 2 * math.Sqrt2, Smooth: 2, HessLipschitz: 8 * math.Sqrt2 / (3 * math.Sqrt(3)), Convex: true, Probabilities: true}},
+		{"logistic", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 1, HessLipschitz: 8 / (6 * math.Sqrt(3)), Convex: true, Curved: true, Probabilities: true, Start: math.Ln2}},
+		{"linear", 0, 0, model.Facts{NormBound: 2, Lipschitz: inf, Smooth: 4, Convex: true, Curved: true, Start: inf}},
+		{"svm", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: inf, HessLipschitz: inf, Convex: true, Start: 1}},
+		{"huber-svm", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 4, HessLipschitz: inf, Convex: true, Curved: true, Start: 1}},
+		{"huber-svm", 2, 2, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 1, HessLipschitz: inf, Convex: true, Curved: true, Start: 9. / 8}},
+		{"softmax", 3, 0, model.Facts{NormBound: 2, Lipschitz: 2 * math.Sqrt2, Smooth: 2, HessLipschitz: 8 * math.Sqrt2 / (3 * math.Sqrt(3)), Convex: true, Probabilities: true, Start: math.Log(3)}},
 	} {
 		m, err := model.New(c.name, model.Options{Dim: 3, Classes: c.classes, NormBound: 2, Width: c.width})
 		if err != nil {

@@ -40,7 +40,7 @@ func newSoftmax(opt Options) (Model, error) {
 	return &softmax{features: opt.Dim, classes: opt.Classes, facts: Facts{
 		NormBound: r, Lipschitz: math.Sqrt2 * r, Smooth: r * r / 2,
 		HessLipschitz: r * r * r * math.Sqrt2 / (3 * math.Sqrt(3)),
-		Convex:        true, Probabilities: true,
+		Convex:        true, Probabilities: true, Start: math.Log(float64(opt.Classes)),
 	}}, nil
 }
 

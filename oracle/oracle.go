@@ -38,6 +38,7 @@ type Public struct {
 	HessLipschitz Bound   `json:"hess_lipschitz,omitempty"`
 	Curved        bool    `json:"curved,omitempty"`     // Hess is answered, and ‖∇²ℓ‖ ≤ Smooth in the Frobenius norm, too
 	LabelSpan     float64 `json:"label_span,omitempty"` // width of the bounds of a numeric label
+	StartLoss     Bound   `json:"start_loss,omitempty"` // a record's loss at w = 0, where it is the same for all; else 0
 }
 
 // A Bound is a public bound that may be infinite; JSON writes that as null.

@@ -89,6 +89,9 @@ func PrepareOn(spec *Spec, schema *data.Schema) (*Job, error) {
 	if j.Plan, err = j.Method.Plan(j.Facts); err != nil {
 		return nil, &InputError{spec.Place("method"), err}
 	}
+	if c, ok := j.Method.(method.Cautious); ok {
+		j.Warnings = append(j.Warnings, c.Cautions(j.Facts, j.Objective)...)
+	}
 	if b := terms.Budget; !terms.Off && b.Delta >= 1/float64(j.Schema.Rows) {
 		j.Warnings = append(j.Warnings, fmt.Sprintf("delta %v is at least 1/rows = %.3g: a mechanism that publishes one whole record at random would satisfy such a δ; choose one well below", b.Delta, 1/float64(j.Schema.Rows)))
 	}
@@ -115,6 +118,9 @@ func (j *Job) setModel() error {
 		Dim: m.Dim(), Rows: schema.Rows, Classes: schema.Classes(), Adjacency: spec.Privacy.Adjacency,
 		NormBound: f.NormBound, L1Bound: schema.L1Bound(), Lipschitz: oracle.Bound(f.Lipschitz), Smooth: oracle.Bound(f.Smooth),
 		HessLipschitz: oracle.Bound(f.HessLipschitz), Curved: f.Curved && m.Dim() <= oracle.MaxHess,
+	}
+	if !math.IsInf(f.Start, 1) {
+		j.Facts.StartLoss = oracle.Bound(f.Start)
 	}
 	if b := schema.LabelBounds(); b != nil {
 		j.Facts.LabelSpan = b.Max - b.Min

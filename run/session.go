@@ -92,6 +92,10 @@ func (s *session) run(ctx context.Context, o oracle.Oracle, door io.Closer, befo
 		if st.Status != method.Running {
 			outcome = st.Status.String()
 		}
+		if st.Claim != nil {
+			c := trace.Claim(*st.Claim)
+			s.result().Claim = &c
+		}
 	}
 	seconds := time.Since(start).Seconds()
 	closeErr := errors.Join(door.Close(), s.writer.Close())
@@ -202,7 +206,7 @@ func outcomeOf(info *trace.Info) ledger.Outcome {
 	switch {
 	case info.Status != trace.Finished:
 		return ledger.Abandoned
-	case info.Result.Outcome == method.Done.String():
+	case info.Result.Outcome == method.Done.String(), info.Result.Outcome == method.Converged.String():
 		return ledger.Done
 	}
 	return ledger.Stopped

@@ -12,10 +12,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/oracle/live"
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -215,6 +218,7 @@ func (v *verifier) replay(ctx context.Context) error {
 	}
 	fold := v.job.Spec.Output.Fold(v.job.Method.Horizon(), v.job.Facts.Dim)
 	steps := 0
+	var claim *method.Claim
 	for st, err := range v.job.Method.Run(ctx, o, v.job.Objective) {
 		if errors.Is(err, replay.ErrEnd) {
 			break // the rest was lost in a crash, or the run was stopped
@@ -224,7 +228,7 @@ func (v *verifier) replay(ctx context.Context) error {
 			return ctx.Err()
 		}
 		fold.Add(st)
-		steps = st.T
+		steps, claim = st.T, st.Claim
 	}
 	// Bit for bit where the run was made; elsewhere to 1e-9.
 	same := v.info.Platform == runtime.GOOS+"/"+runtime.GOARCH && v.info.Kernels == kernels()
@@ -234,12 +238,79 @@ func (v *verifier) replay(ctx context.Context) error {
 	}
 	holds := len(w) == len(file.W) && (worst == 0 || !same && worst <= 1e-9) && v.info.Result != nil && steps == v.info.Result.Steps
 	v.say("replay", holds, "%s, replayed from the releases for %d steps without data, gives the %d parameters of %s, the largest relative difference being %.3g", v.info.Method, steps, len(w), trace.ModelFile, worst)
+	v.claim(claim, same)
 	var g Guarantee
 	err = json.Unmarshal(file.Guarantee, &g)
 	v.say("model", err == nil && g.Run == v.info.ID && g.Budget == v.info.Budget && g.Off == v.info.Off && bytes.Equal(compact(g.Plan), compact(v.info.Plan)) && file.Lab == v.info.Lab,
 		"the guarantee that %s claims, beside that of this run", trace.ModelFile)
 	return nil
 }
+
+// claim: what the run says of its model follows from the releases.
+func (v *verifier) claim(again *method.Claim, same bool) {
+	var recorded *trace.Claim
+	if v.info.Result != nil {
+		recorded = v.info.Result.Claim
+	}
+	if recorded == nil && again == nil {
+		return
+	}
+	near := func(a, b float64) bool { return a == b || !same && math.Abs(a-b) <= 1e-9*math.Abs(a) }
+	if recorded == nil || again == nil {
+		v.say("claim", false, "a claim stands in one of the two, %s and the replayed run", trace.InfoFile)
+		return
+	}
+	v.say("claim", near(recorded.Gradient, again.Gradient) && near(recorded.Curvature, again.Curvature) && recorded.Probability == again.Probability,
+		"%v: as the replayed run says; --claim computes both from the rows, for lab runs", recorded)
+}
+
+// VerifyClaim computes what a converged lab run claims of its model from the rows themselves. That is a look
+// without noise, so it is for lab runs alone, which count as such already (R3).
+func VerifyClaim(ctx context.Context, dir string) (Finding, error) {
+	info, err := trace.ReadInfo(dir)
+	switch {
+	case err != nil:
+		return Finding{}, &InputError{"", err}
+	case !info.Lab:
+		return Finding{}, inputError("", "%s: --claim looks at the rows without noise; allowed for lab runs only", dir)
+	case info.Result == nil || info.Result.Claim == nil:
+		return Finding{}, inputError("", "%s: this run claims nothing of its model", dir)
+	}
+	job, err := jobOf(info)
+	if err != nil {
+		return Finding{}, &InputError{dir, err}
+	}
+	file, err := model.Read(filepath.Join(dir, trace.ModelFile))
+	if err != nil {
+		return Finding{}, &InputError{"", err}
+	}
+	job.Spec.Test = ""
+	s := &session{job: job, info: info}
+	if _, err := s.load(ctx); err != nil {
+		return Finding{}, err
+	}
+	defer s.train.Close()
+	door, err := live.New(live.Config{
+		Table: s.train, Model: job.Model, Facts: job.Facts, Meter: &labMeter{adjacency: job.Facts.Adjacency},
+		Streams: noise.SeededStreams(0), Journal: unkept{}, Workers: runtime.GOMAXPROCS(0),
+	})
+	if err != nil {
+		return Finding{}, err
+	}
+	defer door.Close()
+	gradient, least, err := method.SecondOrder(ctx, door, job.Objective, file.W)
+	if err != nil {
+		return Finding{}, err
+	}
+	c := info.Result.Claim
+	return Finding{"rows", gradient <= c.Gradient && least >= -c.Curvature, fmt.Sprintf("‖∇F‖ = %.4g and λ_min(∇²F) = %.4g; claimed are %v", gradient, least, c)}, nil
+}
+
+// unkept is a journal of looks that are released to nobody but the one who verifies a lab run.
+type unkept struct{}
+
+func (unkept) Charge(privacy.Event) error { return nil }
+func (unkept) Release([][]float64) error  { return nil }
 
 func compact(b []byte) []byte {
 	var c bytes.Buffer

@@ -301,6 +301,9 @@ func printSummary(w io.Writer, i *trace.Info, dir string) {
 	if i.Result.Outcome != method.Done.String() {
 		fmt.Fprintf(w, "Ended      %s\n", i.Result.Outcome)
 	}
+	if i.Result.Claim != nil {
+		fmt.Fprintf(w, "Reached    %v\n", i.Result.Claim)
+	}
 	if t := i.Result.Test; t != nil {
 		printScores(w, t, "Test       ")
 		fmt.Fprintln(w, "           (not private: computed from the test rows without noise)")

@@ -12,7 +12,7 @@ import (
 
 func verifyCommand() *cobra.Command {
 	var where string
-	var asJSON bool
+	var asJSON, claim bool
 	c := &cobra.Command{
 		Use:   "verify DIR",
 		Short: "Check a finished run from its files alone",
@@ -21,6 +21,10 @@ the run left; that what was charged is what was planned and fits the budget, by
 the run's accountant, with a second one beside it; that every release was paid
 for; and that the method, replayed from the releases, gives the model. With
 --ledger it also checks what that ledger knows of the run.
+
+A run of a second-order method that has converged claims a bound on the gradient and
+on the curvature of the objective at its model. --claim reads the rows and computes both,
+without noise: for lab runs only.
 
 Exit code 0: all holds; 1: something does not.`,
 		Example: "  sotto verify runs/20261120-154800-0a1b2c3d",
@@ -37,6 +41,13 @@ Exit code 0: all holds; 1: something does not.`,
 			found, err := run.Verify(c.Context(), args[0], l)
 			if err != nil {
 				return err
+			}
+			if claim {
+				f, err := run.VerifyClaim(c.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				found = append(found, f)
 			}
 			var broken []string
 			for _, f := range found {
@@ -63,6 +74,7 @@ Exit code 0: all holds; 1: something does not.`,
 		},
 	}
 	c.Flags().StringVar(&where, "ledger", "", "also check what this ledger knows of the run")
+	c.Flags().BoolVar(&claim, "claim", false, "lab runs: compute from the rows what the run claims of its model")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }

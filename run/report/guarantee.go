@@ -58,6 +58,9 @@ func (v *view) guarantee(info *trace.Info, rec *trace.Record) error {
 	}
 	if info.Result != nil {
 		v.Terms = append(v.Terms, fact{"steps taken", integer(info.Result.Steps)}, fact{"outcome", info.Result.Outcome})
+		if info.Result.Claim != nil {
+			v.Terms = append(v.Terms, fact{"point reached", info.Result.Claim.String()})
+		}
 	}
 
 	a, err := account.ByName(info.Accountant)

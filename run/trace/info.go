@@ -87,11 +87,24 @@ type Result struct {
 	Charged      int            `json:"charged"` // batches paid for
 	Outcome      string         `json:"outcome"`
 	TrainSeconds float64        `json:"train_seconds"`
+	Claim        *Claim         `json:"claim,omitempty"`          // of a converged run: what it says of its model
 	Test         *Scores        `json:"test,omitempty"`           // not private
 	LabCounts    map[string]int `json:"lab_counts,omitempty"`     // private counts of loading, lab only
 	SinceResumed bool           `json:"resumed,omitempty"`        // the run was broken and taken up again
 	SampleBound  string         `json:"numerics,omitempty"`       // distance of the noise sampler from the ideal, in words
 	TrainLoss    *float64       `json:"lab_train_loss,omitempty"` // not private, lab only
+}
+
+// A Claim is what a run says of the objective F at its model, with that probability over its
+// noise: ‖∇F‖ ≤ Gradient and λ_min(∇²F) ≥ −Curvature. It is made from released values only.
+type Claim struct {
+	Gradient    float64 `json:"gradient"`
+	Curvature   float64 `json:"curvature"`
+	Probability float64 `json:"probability"`
+}
+
+func (c Claim) String() string {
+	return fmt.Sprintf("‖∇F‖ ≤ %.4g and λ_min(∇²F) ≥ %.4g, with probability %.6g", c.Gradient, -c.Curvature, c.Probability)
 }
 
 // Scores are figures of a model on a table. They are computed from rows without

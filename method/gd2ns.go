@@ -1,0 +1,104 @@
+package method
+
+import (
+	"context"
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/sottodp/sotto/method/curvature"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+)
+
+// GD2NS is the DP-GD of Wang, Chen and Xu (2019), a baseline of P4: T noisy gradient steps of size 1/G, and then,
+// among the iterates, the first whose noisy gradient and noisy Hessian pass the test of a 2NS. It makes no step along
+// negative curvature. Half of the budget is for the steps, half for up to T tests.
+type GD2NS struct{ P4 }
+
+// Fit sets what is zero.
+func (m GD2NS) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+	_, err := m.fit(pub, obj, terms, func(c curvature.Constants) (gradient, curvature float64) {
+		gradient, _ = c.Short()
+		return gradient, gradient
+	}, 2)
+	if err != nil {
+		return nil, err
+	}
+	if m.Noise == 0 {
+		m.Noise, _, err = m.calibrate(terms, true, func(noise float64) privacy.Event { return m.plan(pub, noise) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *GD2NS) lens(pub oracle.Public) *lens {
+	return &lens{P4: &m.P4, pub: pub, sample: P1{}.sampler(pub), tests: m.Steps, phase: phase{m.Steps, m.Noise, m.Steps}}
+}
+
+func (m *GD2NS) plan(pub oracle.Public, noise float64) privacy.Event {
+	return m.lens(pub).cost(phase{m.Steps, noise, m.Steps})
+}
+
+// Plan is T gradients and T Hessians.
+func (m GD2NS) Plan(pub oracle.Public) (privacy.Event, error) {
+	p := m.plan(pub, m.Noise)
+	return p, p.Validate()
+}
+
+// Horizon is T steps and T tests.
+func (m GD2NS) Horizon() int { return 2 * m.Steps }
+
+// Run is the algorithm. In the steps of the second half W is the iterate that was tested.
+func (m GD2NS) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
+	return func(yield func(Step, error) bool) {
+		pub := o.Public()
+		w, g := make([]float64, pub.Dim), make([]float64, pub.Dim) // w_0 = 0
+		st := Step{W: w}
+		l := m.lens(pub)
+		if err := l.start(ctx, o, obj); err != nil {
+			yield(st, err)
+			return
+		}
+		type point struct{ w, g []float64 }
+		var small []point // iterates with ‖g̃‖ ≤ ε_g
+		for l.next() {
+			if err := l.gradient(g, w); err != nil {
+				stop(yield, st, err)
+				return
+			}
+			norm := norm2(g)
+			if norm <= m.Gradient {
+				small = append(small, point{slices.Clone(w), slices.Clone(g)})
+			}
+			st.move(w, g, -1/l.c.Smooth, norm)
+			if !yield(st, nil) {
+				return
+			}
+		}
+		last := slices.Clone(w)
+		for _, at := range small {
+			p, err := l.smallest(at.w, at.g)
+			if err != nil {
+				copy(w, last)
+				stop(yield, st, err)
+				return
+			}
+			copy(w, at.w)
+			st.T, st.Rate, st.Moved, st.GradNorm = st.T+1, 0, 0, norm2(at.g)
+			if p.Value >= -m.Curvature {
+				st.Status, st.Claim = Converged, l.claim(at.g, p)
+				yield(st, nil)
+				return
+			}
+			if !yield(st, nil) {
+				return
+			}
+		}
+		copy(w, last)
+		st.Rate, st.Moved, st.GradNorm, st.Status = 0, 0, math.Max(0, st.GradNorm), Done
+		yield(st, nil)
+	}
+}

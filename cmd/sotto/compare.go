@@ -151,7 +151,7 @@ func runCompare(c *cobra.Command, o compare.Options, out string, jobs int, void,
 		})
 		bar.done()
 		if ctx.Err() != nil {
-			return fmt.Errorf("%w: %d of %d trainings are done. Go on with the same command", context.Canceled, p.Runs-p.Left(), p.Runs)
+			return stoppedError(fmt.Sprintf("the comparison was stopped with %d of %d trainings done; the same command goes on", p.Runs-p.Left(), p.Runs))
 		}
 		if err != nil {
 			return err
@@ -167,6 +167,13 @@ func runCompare(c *cobra.Command, o compare.Options, out string, jobs int, void,
 		filepath.Join(out, compare.Page), filepath.Join(out, compare.CellsCSV), filepath.Join(out, compare.RunsCSV), filepath.Join(out, compare.Chart))
 	return nil
 }
+
+// stoppedError is a stop by the user, in words.
+type stoppedError string
+
+func (e stoppedError) Error() string { return string(e) }
+
+func (e stoppedError) Unwrap() error { return context.Canceled }
 
 // wrapped breaks text into lines of at most that many bytes, where words allow.
 func wrapped(text string, width int) string {

@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 )
@@ -37,6 +38,10 @@ type Plan struct {
 	Varied run.Comparison
 	Cells  []*Cell // table by table, method by method, ε by ε
 	Runs   int     // trainings in all
+
+	// Watch, where it is not nil, gives the journal of a training: it is told of each charge and
+	// each release. Trainings go on at the same time.
+	Watch func(*Cell, Result) oracle.Journal
 
 	tables []*table
 	parts  []*part

@@ -13,6 +13,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/live"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -101,7 +102,11 @@ func (p *Plan) one(ctx context.Context, c *Cell, q *part) (Result, error) {
 	defer q.release()
 	job := c.jobs[q.rows]
 	r := Result{Seed: q.seed, Fold: q.fold, TrainRows: train.Rows(), TestRows: test.Rows(), Noise: job.Method.NoiseMultiplier()}
-	w, err := c.train(ctx, job, train, &r)
+	var journal oracle.Journal = unwritten{}
+	if p.Watch != nil {
+		journal = p.Watch(c, r)
+	}
+	w, err := c.train(ctx, job, train, journal, &r)
 	if err != nil {
 		return r, fmt.Errorf("method %s on table %s at ε = %s: %w", c.Method, c.Table, c.Epsilon, err)
 	}
@@ -126,14 +131,14 @@ func (p *Plan) one(ctx context.Context, c *Cell, q *part) (Result, error) {
 }
 
 // train is a run as `sotto fit --lab --seed` does it, which leaves no record.
-func (c *Cell) train(ctx context.Context, job *run.Job, train *data.Table, r *Result) ([]float64, error) {
+func (c *Cell) train(ctx context.Context, job *run.Job, train *data.Table, journal oracle.Journal, r *Result) ([]float64, error) {
 	meter, err := job.Meter()
 	if err != nil {
 		return nil, err
 	}
 	own := *train // what it is told of the order of reading is its own
 	door, err := live.New(live.Config{Table: &own, Model: job.Model, Facts: job.Facts, Meter: meter,
-		Streams: noise.SeededStreams(uint64(r.Seed)), Journal: unwritten{}, Workers: 1})
+		Streams: noise.SeededStreams(uint64(r.Seed)), Journal: journal, Workers: 1})
 	if err != nil {
 		return nil, err
 	}

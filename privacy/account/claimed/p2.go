@@ -132,6 +132,51 @@ func amplifiedPure(q, epsilon, order float64) float64 {
 	return math.Log((math.Sinh(order*e)-math.Sinh((order-1)*e))/math.Sinh(e)) / (order - 1)
 }
 
+// P2Most is how often P2's account, add-or-remove, admits repeated after first in a run of that ε and δ:
+// while one of its orders has budget left. Both are Poisson samples, or mechanisms on all rows; 0 also
+// where P2 speaks of no such events.
+func P2Most(first, repeated privacy.Event, epsilon, delta float64) int {
+	cost := func(e privacy.Event) []float64 {
+		units, ok := flatten(e)
+		if _, known := p2Of(units, privacy.AddRemove, delta); !ok || !known {
+			return nil
+		}
+		return p2Total(units)
+	}
+	a, b := cost(first), cost(repeated)
+	if a == nil || b == nil {
+		return 0
+	}
+	most := 0.0
+	for order := 2; order <= p2Orders; order++ {
+		left := epsilon - math.Log(1/delta)/float64(order-1) - a[order]
+		most = math.Max(most, math.Floor(left/b[order]))
+	}
+	return int(most)
+}
+
+// P2Orders is ε at δ of a run that goes on while one of P2's orders has budget left, where each
+// keeps the budget that Proposition 1 gives it for that ε at δ: the orders share δ (S-2c, Lemma).
+func P2Orders(epsilon, delta float64) float64 {
+	all := orders(2, p2Orders, func(a int) int { return a + 1 })
+	sum := func(more float64) float64 { // of δ_α/δ at ε + more
+		s := 0.0
+		for _, a := range all {
+			s += filterWeight(a) * math.Exp(-(a-1)*more)
+		}
+		return s
+	}
+	lo, hi := 0.0, 1.0
+	for range 60 {
+		if mid := (lo + hi) / 2; sum(mid) > 1 {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return epsilon + hi
+}
+
 // p2Of is P2's account: each release amplified by itself by Lemma 4, classic conversion.
 func p2Of(units []unit, adj privacy.Adjacency, delta float64) (Claim, bool) {
 	verdict, why, source := Loose, "true for a plan that is fixed beforehand", "S-2c"
@@ -152,6 +197,13 @@ func p2Of(units []unit, adj privacy.Adjacency, delta float64) (Claim, bool) {
 	case !only(units, search):
 		verdict, why, source = Unproven, "Theorem 2, the cost of a search, is not established by its proof", "S-2d"
 	}
+	total := p2Total(units)
+	epsilon := classic(func(order int) float64 { return total[order] }, p2Orders, delta)
+	return Claim{Paper: "P2", Formula: "Lemma 4 for each release, orders 2 to 500, classic conversion", Claimed: epsilon, Verdict: verdict, Why: why, Source: source}, true
+}
+
+// p2Total is P2's divergence of each order: each release amplified by itself.
+func p2Total(units []unit) []float64 {
 	total := make([]float64, p2Orders+1)
 	for _, u := range units {
 		seen := map[privacy.Event]bool{}
@@ -176,8 +228,7 @@ func p2Of(units []unit, adj privacy.Adjacency, delta float64) (Claim, bool) {
 			}
 		}
 	}
-	epsilon := classic(func(order int) float64 { return total[order] }, p2Orders, delta)
-	return Claim{Paper: "P2", Formula: "Lemma 4 for each release, orders 2 to 500, classic conversion", Claimed: epsilon, Verdict: verdict, Why: why, Source: source}, true
+	return total
 }
 
 // p2Base is the divergence that P2 gives a release.

@@ -40,13 +40,19 @@ const (
 	legendH              = 22
 )
 
+// usual is the most lines of a legend for which a plot keeps its height.
+const usual = 5
+
+// height of the plot: a long legend does not take its field away.
+func (p *Plot) height() int { return plotH + legendH*max(0, len(p.legend())-usual) }
+
 // SVG draws the plot for a page, whose style gives the colours: classes l0, l1, … are
 // the lines, rule the level, mark the point, and axis, grid, xlab, ylab, legend the rest.
 func (p *Plot) SVG() template.HTML { return template.HTML(p.draw("")) }
 
 // draw draws the plot; attributes are what its element has beside the usual ones.
 func (p *Plot) draw(attributes string) string {
-	entries := p.legend()
+	entries, plotH := p.legend(), float64(p.height())
 	top := float64(padT + legendH*len(entries))
 	xs, ys := p.ranges()
 	px := func(x float64) float64 {
@@ -66,7 +72,7 @@ func (p *Plot) draw(attributes string) string {
 	text := func(x, y float64, class, s string) {
 		f(`<text x="%.1f" y="%.1f" class="%s">%s</text>`, x, y, class, html.EscapeString(s))
 	}
-	f(`<svg%s viewBox="0 0 %d %d" role="img" aria-labelledby="%s-t %s-d">`, attributes, plotW, plotH, p.ID, p.ID)
+	f(`<svg%s viewBox="0 0 %d %.0f" role="img" aria-labelledby="%s-t %s-d">`, attributes, plotW, plotH, p.ID, p.ID)
 	f(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, p.ID, html.EscapeString(p.Title), p.ID, html.EscapeString(p.Desc))
 	for i, e := range entries {
 		y := float64(padT + legendH*i)
@@ -90,11 +96,11 @@ func (p *Plot) draw(attributes string) string {
 		if p.LogX {
 			x, label = math.Pow(10, v), "10"+superscript(int(v))
 		}
-		f(`<path d="M%.1f %dv6" class="axis"/>`, px(x), plotH-pd)
+		f(`<path d="M%.1f %.0fv6" class="axis"/>`, px(x), plotH-pd)
 		within := plotW - 4.8*float64(utf8.RuneCountInString(label)) // half of a label that is centred
 		text(math.Min(px(x), within), plotH-pd+22, "xlab", label)
 	}
-	f(`<path d="M%d %.1fV%dH%d" class="axis"/>`, padL, top, plotH-pd, plotW-padR)
+	f(`<path d="M%d %.1fV%.0fH%d" class="axis"/>`, padL, top, plotH-pd, plotW-padR)
 	text((padL+plotW-padR)/2, plotH-6, "xlab", p.XLabel)
 	f(`<text transform="translate(15 %.1f) rotate(-90)" class="xlab">%s</text>`, (top+plotH-pd)/2, html.EscapeString(p.YLabel))
 	if p.Level != nil {
@@ -113,31 +119,39 @@ func (p *Plot) draw(attributes string) string {
 }
 
 // style colours a figure that stands alone, on white.
-const style = `text{font:14px system-ui,sans-serif;fill:#1b1f24}.head{font-size:16px;font-weight:600}` +
+const style = Style + `.head{font-size:16px;font-weight:600}`
+
+// Style colours plots on a white page.
+const Style = `text{font:14px system-ui,sans-serif;fill:#1b1f24}` +
 	`.xlab{text-anchor:middle}.ylab{text-anchor:end}path{fill:none;stroke-width:1.5}.axis{stroke:#1b1f24}.grid{stroke:#d0d7de}` +
 	`.rule{stroke:#b3261e;stroke-dasharray:8 5}.mark{fill:#b3261e;stroke:#fff;stroke-width:1.5}` +
 	`.l0{stroke:#0a58ca;stroke-width:2.5}.l1{stroke:#b35900;stroke-width:2.5;stroke-dasharray:3 4}` +
 	`.l2{stroke:#1a7f37;stroke-width:2.5;stroke-dasharray:9 4}.l3{stroke:#7b3fa0;stroke-width:2.5;stroke-dasharray:1 3}` +
 	`.l4{stroke:#00798c;stroke-width:2.5;stroke-dasharray:14 4 2 4}.l5{stroke:#c2185b;stroke-width:2.5;stroke-dasharray:5 2}` +
 	`.l6{stroke:#5d4037;stroke-width:1.5}.l7{stroke:#546e7a;stroke-width:1.5;stroke-dasharray:3 4}` +
-	`.l8{stroke:#827717;stroke-width:1.5;stroke-dasharray:9 4}.l9{stroke:#000;stroke-width:1.5;stroke-dasharray:1 3}`
+	`.l8{stroke:#827717;stroke-width:1.5;stroke-dasharray:9 4}.l9{stroke:#000;stroke-width:1.5;stroke-dasharray:1 3}` +
+	`.l10{stroke:#e64a19;stroke-width:1.5;stroke-dasharray:14 4 2 4}.l11{stroke:#3949ab;stroke-width:1.5;stroke-dasharray:5 2}`
 
 // Figure draws plots one below the other, each under its title, as the text of an SVG
 // file that needs nothing else. The note stands below the title of the whole.
 func Figure(title, note string, plots ...Plot) string {
 	const head, top = 34, 52 // room for a plot's title, and for what is above all plots
 	var b strings.Builder
-	width, height := plotW, top+(plotH+head)*len(plots)
+	width, height := plotW, top
+	for i := range plots {
+		height += head + plots[i].height()
+	}
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s">`+"\n",
 		width, height, width, height, html.EscapeString(title))
 	fmt.Fprintf(&b, "<style>%s</style>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n", style)
 	fmt.Fprintf(&b, "<text x=\"16\" y=\"22\" class=\"head\">%s</text>\n", html.EscapeString(title))
 	fmt.Fprintf(&b, "<text x=\"16\" y=\"43\">%s</text>\n", html.EscapeString(note))
+	y := top
 	for i := range plots {
-		y := top + (plotH+head)*i
 		fmt.Fprintf(&b, "<text x=\"16\" y=\"%d\">%s</text>\n", y+24, html.EscapeString(plots[i].Title))
-		b.WriteString(plots[i].draw(fmt.Sprintf(` y="%d" width="%d" height="%d"`, y+head, plotW, plotH)))
+		b.WriteString(plots[i].draw(fmt.Sprintf(` y="%d" width="%d" height="%d"`, y+head, plotW, plots[i].height())))
 		b.WriteByte('\n')
+		y += head + plots[i].height()
 	}
 	b.WriteString("</svg>\n")
 	return b.String()
@@ -213,7 +227,7 @@ func (p *Plot) ranges() (x, y scale) {
 		if p.Level != nil && *p.Level > 0 {
 			ylo = math.Min(ylo, *p.Level)
 		}
-		y = linear(ylo, yhi, 5)
+		y = linear(ylo, yhi, 8)
 	}
 	if p.LogY && ylo <= yhi {
 		y = decades(ylo, yhi)

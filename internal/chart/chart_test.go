@@ -173,3 +173,24 @@ func TestLogY(t *testing.T) {
 	p.Lines = nil
 	wellFormed(t, []byte(p.SVG()))
 }
+
+// A tight plot's axis begins near its least value; a long legend does not take the field
+// away.
+func TestTightAndTall(t *testing.T) {
+	p := Plot{ID: "p", Tight: true}
+	for i := range 9 {
+		p.Lines = append(p.Lines, Line{Name: fmt.Sprint("m", i), X: []float64{1, 2}, Y: []float64{84.1, 84.9}})
+	}
+	level := 83.7
+	p.Level, p.LevelName = &level, "level"
+	_, y := p.ranges()
+	if y.lo != 83.7 || y.hi != 84.9 || len(y.ticks) < 3 || y.ticks[0] < y.lo {
+		t.Errorf("axis %+v", y)
+	}
+	if h := p.height(); h != plotH+5*legendH {
+		t.Errorf("height %d", h)
+	}
+	if text := Figure("t", "n", p, p); !strings.Contains(text, fmt.Sprintf(`height="%d"`, 52+2*(34+p.height()))) || !strings.Contains(text, `class="l8"`) {
+		t.Errorf("figure of another height:\n%s", text[:300])
+	}
+}

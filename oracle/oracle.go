@@ -39,6 +39,9 @@ type Public struct {
 	Curved        bool    `json:"curved,omitempty"`     // Hess is answered, and ‖∇²ℓ‖ ≤ Smooth in the Frobenius norm, too
 	LabelSpan     float64 `json:"label_span,omitempty"` // width of the bounds of a numeric label
 	StartLoss     Bound   `json:"start_loss,omitempty"` // a record's loss at w = 0, where it is the same for all; else 0
+	// Of each Intercept parameters, those of a class or all, the last goes with a feature
+	// that is above 0 in every row; 0: there is none.
+	Intercept int `json:"intercept,omitempty"`
 }
 
 // A Bound is a public bound that may be infinite; JSON writes that as null.

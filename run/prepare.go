@@ -125,6 +125,9 @@ func (j *Job) setModel() error {
 	if b := schema.LabelBounds(); b != nil {
 		j.Facts.LabelSpan = b.Max - b.Min
 	}
+	if schema.Intercept {
+		j.Facts.Intercept = schema.Dim()
+	}
 	if spec.Privacy.Off {
 		j.Facts.Adjacency = privacy.AddRemove // nothing rests on it
 	}

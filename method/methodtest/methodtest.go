@@ -59,7 +59,7 @@ func NewOracle(p Problem, noise float64) *Oracle {
 		Problem: p, Noise: noise, rnd: rand.New(rand.NewPCG(1, 2)),
 		Facts: oracle.Public{Dim: p.Dim, Rows: 1000, Classes: 2, Adjacency: privacy.AddRemove, NormBound: 1,
 			Lipschitz: oracle.Bound(math.Inf(1)), Smooth: oracle.Bound(p.Smooth), LabelSpan: 8,
-			HessLipschitz: 1, Curved: p.Hess != nil},
+			HessLipschitz: 1, Curved: p.Hess != nil, Intercept: p.Dim},
 	}
 }
 
@@ -432,7 +432,14 @@ func (r *refuse) Charge(privacy.Event) error {
 // checkRefusal: a refused charge ends the run without an error, with what was
 // reached, and nothing is asked after it.
 func checkRefusal(t *testing.T, m method.Method, terms method.Terms) {
+	whole := NewOracle(Quadratic(4, 10), 0.1)
+	m = fit(t, m, whole.Facts, terms)
+	whole.Meter = planned(t, m, whole, terms)
+	iterates(t, m, whole)
 	for _, admitted := range []int{0, 1, 7} {
+		if admitted > 0 && admitted >= len(whole.Record) {
+			continue // it never asks for more
+		}
 		o := NewOracle(Quadratic(4, 10), 0.1)
 		m := fit(t, m, o.Facts, terms)
 		o.Meter = &refuse{admitted}
@@ -461,7 +468,7 @@ func checkBreak(t *testing.T, m method.Method, terms method.Terms) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if st.T == 3 {
+		if st.T == min(3, m.Horizon()) {
 			bought = len(o.Record)
 			break
 		}
@@ -518,6 +525,9 @@ func checkCancel(t *testing.T, m method.Method, terms method.Terms) {
 	o := NewOracle(Quadratic(4, 10), 0.1)
 	m = fit(t, m, o.Facts, terms)
 	ctx, cancel := context.WithCancel(context.Background())
+	if m.Horizon() < 3 {
+		cancel()
+	}
 	var last error
 	for st, err := range m.Run(ctx, o, method.Objective{}) {
 		if st.T == 2 {

@@ -1,0 +1,165 @@
+package method
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/sample"
+)
+
+// PrivGene is the genetic search of Zhang, Xiao, Yang, Zhang and Winslett 2013, a baseline of P2: each
+// round moves one parameter of the only parent up or down, as the exponential mechanism chooses among all such moves.
+//
+//	PrivGene  here
+//	r         Steps
+//	s         Move·Decay^t in round t: by how much a parameter moves
+//	u         the decrease of the loss, of each row clipped to ±Clip·s, and of the regulariser
+//	Δ_u       Clip·s under add-or-remove, 2·Clip·s under replace-one
+//	ε_r       Choice: Pr ∝ exp(ε_r·u/(2Δ_u))
+//
+// Deviations. To stay is a candidate too. A choice is of bounded range, so with a δ it costs ε_r²/8 in zCDP, not ε_r²/2
+// (S-B4); without one, permute-and-flip chooses, which errs less for the same pure ε. What is clipped
+// is a row's decrease, so that the sensitivity rests on no assumption.
+type PrivGene struct {
+	Steps  int     `yaml:"steps" json:"steps" doc:"rounds r (default half the root of n·ε, n the nominal number of rows, from 5 to 500)"`
+	Move   float64 `yaml:"move" json:"move" doc:"by how much a parameter moves in the first round (default 6/R, R the bound on a row's norm; the width of the label's bounds × 1/R for the squared loss)"`
+	Decay  float64 `yaml:"decay" json:"decay" doc:"factor of the move from one round to the next (default 0.95)"`
+	Clip   float64 `yaml:"clip" json:"clip" doc:"bound on the decrease of one row's loss that counts, for each unit of the move (default 0.12 × the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss)"`
+	Choice float64 `yaml:"choice" json:"choice" doc:"ε of one choice (default: the largest that the budget allows)"`
+
+	Flip bool `yaml:"-" json:"flip,omitempty"` // δ = 0
+	Off  bool `yaml:"-" json:"off,omitempty"`  // no noise: lab
+}
+
+// Defaults of what Fit may choose, measured (docs/methods.md).
+const (
+	geneSteps    = 0.5 // × √(nε)
+	geneLeast    = 5
+	geneMost     = 500
+	geneMove     = 6 // × 1/R
+	geneQuadMove = 1 // × 1/R × width of the label's bounds
+	geneDecay    = 0.95
+	geneClip     = 0.12  // × Lipschitz bound
+	geneQuadClip = 0.125 // × R × width of the label's bounds
+)
+
+// Fit sets what is zero.
+func (m PrivGene) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+	m.Off, m.Flip = terms.Off, !terms.Off && terms.Budget.Delta == 0
+	switch {
+	case m.Steps < 0:
+		return nil, fmt.Errorf("steps: found %d; allowed is 1 or more", m.Steps)
+	case !(m.Move == 0 || m.Move >= minClip && m.Move <= maxClip):
+		return nil, fmt.Errorf("move: found %v; allowed is any number from %g to %g", m.Move, minClip, maxClip)
+	case !(m.Decay >= 0 && m.Decay <= 1):
+		return nil, fmt.Errorf("decay: found %v; allowed is any number above 0 and up to 1", m.Decay)
+	case !(m.Clip == 0 || m.Clip >= minClip && m.Clip <= maxClip):
+		return nil, fmt.Errorf("clip: found %v; allowed is any number from %g to %g", m.Clip, minClip, maxClip)
+	}
+	if m.Steps == 0 {
+		m.Steps = geneMost
+		if !m.Off {
+			m.Steps = max(geneLeast, int(math.Min(geneMost, geneSteps*math.Sqrt(float64(pub.Rows)*terms.Budget.Epsilon))))
+		}
+	}
+	bounded := pub.Lipschitz.Finite()
+	switch {
+	case m.Move > 0:
+	case bounded:
+		m.Move = geneMove / pub.NormBound
+	default:
+		m.Move = geneQuadMove / pub.NormBound * pub.LabelSpan
+	}
+	if m.Decay == 0 {
+		m.Decay = geneDecay
+	}
+	switch {
+	case m.Clip > 0 || m.Off:
+	case bounded:
+		m.Clip = geneClip * float64(pub.Lipschitz)
+	default:
+		m.Clip = geneQuadClip * pub.NormBound * pub.LabelSpan
+	}
+	if last := m.Clip * m.Move * math.Pow(m.Decay, float64(m.Steps)); !m.Off && !(last >= minClip) {
+		return nil, fmt.Errorf("decay: found %v; after %d rounds moves are too short to count", m.Decay, m.Steps)
+	}
+	var err error
+	m.Choice, err = fitChoice(m.Choice, terms, func(epsilon float64) privacy.Event {
+		m.Choice = epsilon
+		return m.plan()
+	})
+	return m, err
+}
+
+func (m PrivGene) query(move float64) oracle.Select {
+	return oracle.Select{Epsilon: m.Choice, Bound: m.Clip * move, Flip: m.Flip, Off: m.Off}
+}
+
+func (m PrivGene) plan() privacy.Event {
+	return privacy.Repeated{Count: m.Steps, Of: oracle.Cost(sample.Full{}, []oracle.Query{m.query(m.Move)})}
+}
+
+// Plan is r choices.
+func (m PrivGene) Plan(oracle.Public) (privacy.Event, error) {
+	p := m.plan()
+	return p, p.Validate()
+}
+
+// Horizon is r.
+func (m PrivGene) Horizon() int { return m.Steps }
+
+// NoiseMultiplier is 0: nothing is added to a sum.
+func (m PrivGene) NoiseMultiplier() float64 { return 0 }
+
+// Run is PrivGene with one parent.
+func (m PrivGene) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
+	return func(yield func(Step, error) bool) {
+		w := make([]float64, o.Public().Dim) // w_0 = 0
+		st := Step{W: w}
+		move := m.Move
+		for t := range m.Steps {
+			q := m.query(move)
+			b, err := o.Batch(ctx, sample.Full{}, q)
+			if err != nil {
+				stop(yield, st, err)
+				return
+			}
+			near := oracle.Neighbours{From: w, Step: move, Least: obj.rises(w, move)}
+			k, err := b.Select(q, near)
+			if err != nil {
+				stop(yield, st, err)
+				return
+			}
+			near.Move(w, k)
+			st.T, st.Rate, st.Moved = t+1, move, 0
+			if k > 0 {
+				st.Moved = move
+			}
+			if !yield(st, nil) {
+				return
+			}
+			move *= m.Decay
+		}
+		st.Status = Done
+		yield(st, nil)
+	}
+}
+
+// rises are by how much the regulariser grows from w to each of its Neighbours; nil: there is none.
+func (o Objective) rises(w []float64, step float64) []float64 {
+	if o.Reg == nil {
+		return nil
+	}
+	near := oracle.Neighbours{From: w, Step: step}
+	rise := make([]float64, 1+2*len(w))
+	for k := range rise {
+		to := append([]float64(nil), w...)
+		near.Move(to, k)
+		rise[k] = o.Reg.Value(to) - o.Reg.Value(w)
+	}
+	return rise
+}

@@ -433,9 +433,9 @@ func (r *refuse) Charge(privacy.Event) error {
 // reached, and nothing is asked after it.
 func checkRefusal(t *testing.T, m method.Method, terms method.Terms) {
 	whole := NewOracle(Quadratic(4, 10), 0.1)
-	m = fit(t, m, whole.Facts, terms)
-	whole.Meter = planned(t, m, whole, terms)
-	iterates(t, m, whole)
+	fitted := fit(t, m, whole.Facts, terms)
+	whole.Meter = planned(t, fitted, whole, terms)
+	iterates(t, fitted, whole)
 	for _, admitted := range []int{0, 1, 7} {
 		if admitted > 0 && admitted >= len(whole.Record) {
 			continue // it never asks for more

@@ -10161,6 +10161,7 @@ begin:
 
 loop:
 	PREFETCHT1  (R12)
+	PREFETCHT1  64(R12)
 	VCVTPS2PD   (R10), Z20
 	VCVTPS2PD   (R11), Z21
 	VMOVUPD     (R8), Z22
@@ -10586,8 +10587,6 @@ block:
 	VMOVUPD 64(R9)(DI*4), Z19
 	MOVQ    fetch+56(FP), SI
 	MOVQ    fetches+64(FP), DI
-	TESTQ   $0x00000010, BX
-	JNZ     fetched
 	TESTQ   DI, DI
 	JZ      fetched
 
@@ -10859,8 +10858,6 @@ narrow:
 	VMOVUPD.Z 64(R8)(SI*4), K2, Z19
 	MOVQ      fetch+56(FP), AX
 	MOVQ      fetches+64(FP), SI
-	TESTQ     $0x00000010, BX
-	JNZ       last_fetched
 	TESTQ     SI, SI
 	JZ        last_fetched
 

@@ -137,7 +137,8 @@ func dot10() {
 	SUBQ(U8(32), r)
 	JL(LabelRef("eights"))
 	Label("loop")
-	PREFETCHT1(Mem{Base: p[2]}) // one of two lines: the machine brings the other
+	PREFETCHT1(Mem{Base: p[2]})
+	PREFETCHT1(Mem{Base: p[2], Disp: 64})
 	for i := range 4 {
 		step1(i, nil)
 	}
@@ -261,8 +262,6 @@ func axpyBlock(label string, off, astep, astep3 reg.GPVirtual, k []reg.OpmaskVir
 		}
 	})
 	from, count := gp("fetch"), gp("fetches")
-	TESTQ(U32(16), off) // one of two lines: the machine brings the other
-	JNZ(LabelRef(label + "fetched"))
 	TESTQ(count, count)
 	JZ(LabelRef(label + "fetched"))
 	Label(label + "ahead")

@@ -290,6 +290,9 @@ func TestMethodsPage(t *testing.T) {
 		}
 		// Methods with the same fields share a heading.
 		heading := regexp.MustCompile("(?m)^### .*`" + e.Name + "`.*$").FindString(page)
+		if len(fields) == 0 && heading != "" {
+			continue // nothing to set
+		}
 		if got := table(t, section(t, page, heading)); !reflect.DeepEqual(got, fields) {
 			t.Errorf("%s: the page has\n%q\nthe registry\n%q", e.Name, got, fields)
 		}

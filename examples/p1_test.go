@@ -79,6 +79,7 @@ type outcome struct {
 	objective float64   // of the output, on the training rows
 	path      []float64 // objective after each step, if it was asked for
 	event     privacy.Event
+	w         []float64
 }
 
 // fit trains under replace-one as `sotto fit` does, through the same door. set
@@ -111,7 +112,7 @@ func (a adult) fit(t *testing.T, methodName string, epsilon, delta float64, seed
 	}
 	defer door.Close()
 	fold := spec.Output.Fold(job.Method.Horizon(), job.Facts.Dim)
-	out := outcome{event: job.Plan}
+	out := outcome{event: job.Plan, w: fold.W()}
 	for st, err := range job.Method.Run(context.Background(), door, job.Objective) {
 		if err != nil {
 			t.Fatal(err)

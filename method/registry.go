@@ -34,6 +34,10 @@ var Registry = []Entry{
 	{"2opt-ls", "2OPT-LS: opt-ls in two phases", TwoOPTLS{}},
 	{"tr", "DP-TR: a trust region around each iterate, with a Hessian in every step; the baseline of P4", TR{}},
 	{"gd-2ns", "DP-GD with a test for second-order points afterwards, a baseline of P4", GD2NS{}},
+	{"outpert", "OutPert-GD: noise on the last iterate of gradient descent, a baseline of P2", OutPert{}},
+	{"outpert-sgd", "OutPert-RSGD: noise on the last iterate of SGD over a secret order of the rows, a baseline of P2", OutPertSGD{}},
+	{"amp", "AMP: objective perturbation with an approximate minimum, a baseline of P2", AMP{}},
+	{"optimum", "the optimum itself, by L-BFGS: no privacy, lab only", Optimum{}},
 }
 
 // Default is the method of a spec that names none.

@@ -96,6 +96,7 @@ type Facts struct {
 	HessLipschitz float64 // Lipschitz constant of ∇²ℓ
 	Convex        bool    // ℓ is convex in w
 	Start         float64 // ℓ at w = 0, the same for every record; +Inf where it depends on the label
+	OneMargin     bool    // ℓ is a function of ⟨w, x⟩, monotone for each label
 	// Curved: every Pass is a CurvedPass, and ‖∇²ℓ‖ ≤ Smooth in the Frobenius norm, too.
 	Curved bool
 	// Probabilities: the columns of Predict are the model's own

@@ -413,11 +413,11 @@ func TestConstants(t *testing.T) {
 		width   float64
 		want    model.Facts
 	}{
-		{"logistic", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 1, HessLipschitz: 8 / (6 * math.Sqrt(3)), Convex: true, Curved: true, Probabilities: true, Start: math.Ln2}},
+		{"logistic", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 1, HessLipschitz: 8 / (6 * math.Sqrt(3)), Convex: true, OneMargin: true, Curved: true, Probabilities: true, Start: math.Ln2}},
 		{"linear", 0, 0, model.Facts{NormBound: 2, Lipschitz: inf, Smooth: 4, Convex: true, Curved: true, Start: inf}},
-		{"svm", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: inf, HessLipschitz: inf, Convex: true, Start: 1}},
-		{"huber-svm", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 4, HessLipschitz: inf, Convex: true, Curved: true, Start: 1}},
-		{"huber-svm", 2, 2, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 1, HessLipschitz: inf, Convex: true, Curved: true, Start: 9. / 8}},
+		{"svm", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: inf, HessLipschitz: inf, Convex: true, OneMargin: true, Start: 1}},
+		{"huber-svm", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 4, HessLipschitz: inf, Convex: true, OneMargin: true, Curved: true, Start: 1}},
+		{"huber-svm", 2, 2, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 1, HessLipschitz: inf, Convex: true, OneMargin: true, Curved: true, Start: 9. / 8}},
 		{"softmax", 3, 0, model.Facts{NormBound: 2, Lipschitz: 2 * math.Sqrt2, Smooth: 2, HessLipschitz: 8 * math.Sqrt2 / (3 * math.Sqrt(3)), Convex: true, Probabilities: true, Start: math.Log(3)}},
 	} {
 		m, err := model.New(c.name, model.Options{Dim: 3, Classes: c.classes, NormBound: 2, Width: c.width})
@@ -466,6 +466,40 @@ func TestLosses(t *testing.T) {
 		p.AddGrad(grad, []float64{1}, 0)
 		if math.Abs(loss[0]-c.loss) > 1e-15 || math.Abs(grad[0]-c.grad) > 1e-15 {
 			t.Errorf("%s (h %v), margin %v, label %v: loss %v, gradient %v; want %v, %v", c.name, c.h, c.w, c.y, loss[0], grad[0], c.loss, c.grad)
+		}
+	}
+}
+
+// TestOneMargin: who says so has slopes of one sign for each label, within the Lipschitz bound: what objective
+// perturbation rests on.
+func TestOneMargin(t *testing.T) {
+	for _, name := range model.Names() {
+		classes := 2
+		if name == "linear" {
+			classes = 0
+		}
+		m, err := model.New(name, model.Options{Dim: 1, Classes: classes, NormBound: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "linear" || name == "softmax" {
+			if m.Facts().OneMargin {
+				t.Errorf("%s says that its loss is one of a margin with slopes of one sign", name)
+			}
+			continue
+		}
+		if !m.Facts().OneMargin {
+			t.Errorf("%s does not say that its loss is one of a margin", name)
+		}
+		for y, sign := range []float64{1, -1} {
+			b := modeltest.Dense([][]float64{{1}}, []float64{float64(y)}, 0x1p-20)
+			for z := -40.0; z <= 40; z += 0.25 {
+				slope := []float64{0}
+				m.Eval([]float64{z}, whole(b), new(model.Workspace)).AddGrad(slope, []float64{1}, 0)
+				if !(slope[0]*sign >= 0 && slope[0]*sign <= m.Facts().Lipschitz) {
+					t.Errorf("%s, label %d, margin %v: slope %v", name, y, z, slope[0])
+				}
+			}
 		}
 	}
 }

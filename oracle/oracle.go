@@ -41,7 +41,8 @@ type Public struct {
 	StartLoss     Bound   `json:"start_loss,omitempty"` // a record's loss at w = 0, where it is the same for all; else 0
 	// Of each Intercept parameters, those of a class or all, the last goes with a feature
 	// that is above 0 in every row; 0: there is none.
-	Intercept int `json:"intercept,omitempty"`
+	Intercept int  `json:"intercept,omitempty"`
+	OneMargin bool `json:"one_margin,omitempty"` // the loss is one of w·x, monotone for each label
 }
 
 // A Bound is a public bound that may be infinite; JSON writes that as null.
@@ -95,6 +96,8 @@ type Batch interface {
 	Select(q Select, among Candidates) (int, error)
 	// Loss answers a paid Loss at the parameters w.
 	Loss(q Loss, w []float64) (float64, error)
+	// Minimize answers a paid Minimize: noisy parameters.
+	Minimize(q Minimize) ([]float64, error)
 }
 
 // A Query says what may be asked and what it costs. Queries are comparable

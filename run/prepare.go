@@ -81,7 +81,7 @@ func PrepareOn(spec *Spec, schema *data.Schema) (*Job, error) {
 	}
 	if j.Method, err = spec.Method.Fit(j.Facts, j.Objective, terms); err != nil {
 		field, _, _ := strings.Cut(err.Error(), ":")
-		if strings.HasPrefix(field, "privacy.") {
+		if strings.HasPrefix(field, "privacy.") || strings.HasPrefix(field, "model.") {
 			return nil, &InputError{spec.Place(field), err}
 		}
 		return nil, &InputError{spec.Place("method." + field), fmt.Errorf("method.%w", err)}
@@ -116,7 +116,7 @@ func (j *Job) setModel() error {
 	f := m.Facts()
 	j.Facts = oracle.Public{
 		Dim: m.Dim(), Rows: schema.Rows, Classes: schema.Classes(), Adjacency: spec.Privacy.Adjacency,
-		NormBound: f.NormBound, L1Bound: schema.L1Bound(), Lipschitz: oracle.Bound(f.Lipschitz), Smooth: oracle.Bound(f.Smooth),
+		NormBound: f.NormBound, L1Bound: schema.L1Bound(), Lipschitz: oracle.Bound(f.Lipschitz), Smooth: oracle.Bound(f.Smooth), OneMargin: f.OneMargin,
 		HessLipschitz: oracle.Bound(f.HessLipschitz), Curved: f.Curved && m.Dim() <= oracle.MaxHess,
 	}
 	if !math.IsInf(f.Start, 1) {

@@ -144,7 +144,7 @@ func (s *session) finish(ctx context.Context, w []float64, steps int, outcome st
 	r := s.result()
 	r.Steps, r.Charged, r.Outcome = steps, rec.Charged(), outcome
 	r.TrainSeconds += seconds
-	r.SampleBound = numerics(j.Facts.Dim, r.Charged, s.info.Budget.Epsilon, j.Spec.Privacy.Off)
+	r.SampleBound = numerics(j, r.Charged)
 	for _, v := range w {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			r.Outcome = diverged
@@ -227,14 +227,19 @@ type Guarantee struct {
 // R23). Noise and samples at a total variation distance t from the ideal turn (ε, δ)
 // into (ε, δ + (1+e^ε)·t). A batch takes dim values of noise and, if it is sampled,
 // at most 2³¹ gaps.
-func numerics(dim, batches int, epsilon float64, off bool) string {
-	if off {
+func numerics(j *Job, batches int) string {
+	if j.Spec.Privacy.Off {
 		return "No noise was added."
 	}
+	sums := "Sums are exact integers on a public grid"
+	if method.Solves(j.Method) {
+		sums = "The minimiser is computed in floating point, with a proven bound on all rounding in the sensitivity, and put on a public grid,"
+	}
+	dim, epsilon := j.Facts.Dim, j.Spec.Privacy.Budget().Epsilon
 	total := noise.SamplerDistance * (float64(dim) + 1<<31) * float64(batches) * (1 + math.Exp(epsilon))
-	return fmt.Sprintf("Sums are exact integers on a public grid and the noise is an exactly rounded Gaussian on the same grid, added without rounding: "+
+	return fmt.Sprintf("%s and the noise is an exactly rounded Gaussian on the same grid, added without rounding: "+
 		"the guarantee holds in the computer's arithmetic, not only on paper. The sampler's distance from the ideal adds at most %.1e to δ over %d coordinates and %d batches; "+
-		"beyond that it rests on the ChaCha8 cipher, on SHA-256 and on the system's randomness.", total, dim, batches)
+		"beyond that it rests on the ChaCha8 cipher, on SHA-256 and on the system's randomness.", sums, total, dim, batches)
 }
 
 // Settle closes a run in the ledger, for the events that it charged. Where the

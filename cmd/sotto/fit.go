@@ -293,7 +293,10 @@ func printSummary(w io.Writer, i *trace.Info, dir string) {
 			fmt.Fprintln(w, "           (on paper only: this is a lab run)")
 		}
 		noise := fmt.Sprintf("multiplier %.6g", i.NoiseMultiplier)
-		if i.NoiseMultiplier == 0 {
+		switch {
+		case i.NoiseMultiplier == 0 && i.Horizon == 1:
+			noise = "as ε and δ ask for"
+		case i.NoiseMultiplier == 0:
 			noise = "another multiplier in each step"
 		}
 		fmt.Fprintf(w, "Noise      %s, %s steps of %s\n", noise, count(i.Result.Steps), i.Method)

@@ -300,6 +300,8 @@ func (p *planned) print(w io.Writer, tables bool) {
 		row("Noise multiplier", "%.9g to begin with", p.NoiseMultiplier)
 	} else if p.NoiseMultiplier > 0 {
 		row("Noise multiplier", "%.9g", p.NoiseMultiplier)
+	} else if p.Steps == 1 {
+		row("Noise multiplier", "none of its own: as ε and δ ask for")
 	} else {
 		row("Noise multiplier", "each step has its own")
 	}

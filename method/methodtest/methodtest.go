@@ -194,6 +194,37 @@ func (o *Oracle) Loss(q oracle.Loss, w []float64) (float64, error) {
 	return l, nil
 }
 
+// Minimize implements oracle.Batch: gradient descent, of as many steps as a Descent has passes, or until it has arrived.
+func (o *Oracle) Minimize(q oracle.Minimize) ([]float64, error) {
+	if err := o.take(q); err != nil {
+		return nil, err
+	}
+	steps, l2 := 20000, q.L2
+	rate := 1 / (o.Problem.Smooth + l2)
+	switch how := q.How.(type) {
+	case oracle.Descent:
+		steps, rate = how.Passes, how.Rate
+	case oracle.Objective:
+		l2 += how.Lambda / float64(o.Facts.Rows)
+		rate = 1 / (o.Problem.Smooth + l2)
+	}
+	w, g := make([]float64, o.Facts.Dim), make([]float64, o.Facts.Dim)
+	for range steps {
+		o.Problem.Grad(g, w)
+		for j := range w {
+			w[j] -= rate * (g[j] + l2*w[j])
+		}
+	}
+	for j := range w {
+		w[j] += o.noise()
+	}
+	if o.Answer != nil {
+		o.Answer(w)
+	}
+	o.release(slices.Clone(w))
+	return w, nil
+}
+
 // take marks q as asked.
 func (o *Oracle) take(q oracle.Query) error {
 	i := slices.Index(o.pay, q)
@@ -329,6 +360,43 @@ var On = method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency:
 // field privacy.delta.
 var Pure = method.Terms{Budget: privacy.Budget{Epsilon: 1, Adjacency: privacy.AddRemove}, Accountant: account.Best{}}
 
+// setting is the oracle and the terms that a method is checked under.
+type setting struct {
+	terms method.Terms
+	facts oracle.Public
+}
+
+func (s setting) oracle(noise float64) *Oracle {
+	o := NewOracle(Quadratic(4, 10), noise)
+	o.Facts = s.facts
+	return o
+}
+
+// settings are On and Pure, as far as m takes them; for a method that says that it needs replace-one, with
+// that and a loss of one margin and bounded slope; for one that says that it is for the lab, Off.
+func settings(m method.Method) []setting {
+	usual := NewOracle(Quadratic(4, 10), 0).Facts
+	one := usual
+	one.Adjacency, one.Lipschitz, one.OneMargin = privacy.ReplaceOne, 1, true
+	var all []setting
+	for _, terms := range []method.Terms{On, Pure} {
+		s := setting{terms, usual}
+		_, err := m.Fit(s.facts, method.Objective{}, s.terms)
+		if err != nil && strings.HasPrefix(err.Error(), "privacy.adjacency:") {
+			s.facts, s.terms.Budget.Adjacency = one, privacy.ReplaceOne
+			_, err = m.Fit(s.facts, method.Objective{}, s.terms)
+		}
+		switch {
+		case err != nil && terms.Budget.Delta == 0 && strings.HasPrefix(err.Error(), "privacy.delta:"):
+		case err != nil && strings.HasPrefix(err.Error(), "privacy.epsilon:"):
+			return []setting{{Off, usual}}
+		default:
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
 // Check runs the suite on a registered method with all fields left free, and on
 // the given configurations of it.
 func Check(t *testing.T, entry method.Entry, configs ...method.Method) {
@@ -354,18 +422,18 @@ func untiring(t *testing.T, entry method.Entry) method.Method {
 // CheckAsking is the part of the suite that is about what a method asks, not about where it gets.
 func CheckAsking(t *testing.T, configs ...method.Method) {
 	for _, m := range configs {
-		for _, terms := range []method.Terms{On, Pure} {
-			facts := NewOracle(Quadratic(4, 10), 0).Facts
-			if _, err := m.Fit(facts, method.Objective{}, terms); err != nil && terms.Budget.Delta == 0 && strings.HasPrefix(err.Error(), "privacy.delta:") {
-				continue
+		for _, s := range settings(m) {
+			name := fmt.Sprintf("δ=%g/", s.terms.Budget.Delta)
+			if s.terms.Off {
+				name = "off/"
+			} else {
+				t.Run(name+"plan", func(t *testing.T) { checkPlan(t, m, s) })
 			}
-			name := fmt.Sprintf("δ=%g/", terms.Budget.Delta)
-			t.Run(name+"plan", func(t *testing.T) { checkPlan(t, m, terms) })
-			t.Run(name+"refusal", func(t *testing.T) { checkRefusal(t, m, terms) })
-			t.Run(name+"break", func(t *testing.T) { checkBreak(t, m, terms) })
-			t.Run(name+"replay", func(t *testing.T) { checkReplay(t, m, terms) })
-			t.Run(name+"cancel", func(t *testing.T) { checkCancel(t, m, terms) })
-			t.Run(name+"hostile", func(t *testing.T) { checkHostile(t, m, terms) })
+			t.Run(name+"refusal", func(t *testing.T) { checkRefusal(t, m, s) })
+			t.Run(name+"break", func(t *testing.T) { checkBreak(t, m, s) })
+			t.Run(name+"replay", func(t *testing.T) { checkReplay(t, m, s) })
+			t.Run(name+"cancel", func(t *testing.T) { checkCancel(t, m, s) })
+			t.Run(name+"hostile", func(t *testing.T) { checkHostile(t, m, s) })
 		}
 	}
 }
@@ -381,6 +449,9 @@ func fit(t *testing.T, m method.Method, facts oracle.Public, terms method.Terms)
 
 func planned(t *testing.T, m method.Method, o *Oracle, terms method.Terms) account.Meter {
 	t.Helper()
+	if terms.Off {
+		return nil
+	}
 	plan, err := m.Plan(o.Facts)
 	if err != nil {
 		t.Fatal(err)
@@ -394,10 +465,10 @@ func planned(t *testing.T, m method.Method, o *Oracle, terms method.Terms) accou
 
 // checkPlan: what is asked is a prefix of the plan, or within the filter that the plan is; the
 // plan fits the budget, and the last step says how the run ended.
-func checkPlan(t *testing.T, m method.Method, terms method.Terms) {
-	o := NewOracle(Quadratic(4, 10), 0.1)
-	m = fit(t, m, o.Facts, terms)
-	o.Meter = planned(t, m, o, terms)
+func checkPlan(t *testing.T, m method.Method, s setting) {
+	o := s.oracle(0.1)
+	m = fit(t, m, o.Facts, s.terms)
+	o.Meter = planned(t, m, o, s.terms)
 	var last method.Step
 	steps := 0
 	for st, err := range m.Run(context.Background(), o, method.Objective{}) {
@@ -431,17 +502,17 @@ func (r *refuse) Charge(privacy.Event) error {
 
 // checkRefusal: a refused charge ends the run without an error, with what was
 // reached, and nothing is asked after it.
-func checkRefusal(t *testing.T, m method.Method, terms method.Terms) {
-	whole := NewOracle(Quadratic(4, 10), 0.1)
-	fitted := fit(t, m, whole.Facts, terms)
-	whole.Meter = planned(t, fitted, whole, terms)
+func checkRefusal(t *testing.T, m method.Method, s setting) {
+	whole := s.oracle(0.1)
+	fitted := fit(t, m, whole.Facts, s.terms)
+	whole.Meter = planned(t, fitted, whole, s.terms)
 	iterates(t, fitted, whole)
 	for _, admitted := range []int{0, 1, 7} {
 		if admitted > 0 && admitted >= len(whole.Record) {
 			continue // it never asks for more
 		}
-		o := NewOracle(Quadratic(4, 10), 0.1)
-		m := fit(t, m, o.Facts, terms)
+		o := s.oracle(0.1)
+		m := fit(t, m, o.Facts, s.terms)
 		o.Meter = &refuse{admitted}
 		var last method.Step
 		for st, err := range m.Run(context.Background(), o, method.Objective{}) {
@@ -460,9 +531,9 @@ func checkRefusal(t *testing.T, m method.Method, terms method.Terms) {
 }
 
 // checkBreak: a caller that stops ranging is charged nothing more.
-func checkBreak(t *testing.T, m method.Method, terms method.Terms) {
-	o := NewOracle(Quadratic(4, 10), 0.1)
-	m = fit(t, m, o.Facts, terms)
+func checkBreak(t *testing.T, m method.Method, s setting) {
+	o := s.oracle(0.1)
+	m = fit(t, m, o.Facts, s.terms)
 	bought := 0
 	for st, err := range m.Run(context.Background(), o, method.Objective{}) {
 		if err != nil {
@@ -480,10 +551,10 @@ func checkBreak(t *testing.T, m method.Method, terms method.Terms) {
 
 // checkReplay: replaying the releases gives the same iterates, bit for bit; and a
 // record cut anywhere is taken up by a live oracle behind it.
-func checkReplay(t *testing.T, m method.Method, terms method.Terms) {
-	o := NewOracle(Quadratic(4, 10), 0.1)
-	m = fit(t, m, o.Facts, terms)
-	o.Meter = planned(t, m, o, terms)
+func checkReplay(t *testing.T, m method.Method, s setting) {
+	o := s.oracle(0.1)
+	m = fit(t, m, o.Facts, s.terms)
+	o.Meter = planned(t, m, o, s.terms)
 	want := iterates(t, m, o)
 	none := NewOracle(o.Problem, 0) // where the record ends, so does the budget
 	none.Meter = &refuse{0}
@@ -491,8 +562,8 @@ func checkReplay(t *testing.T, m method.Method, terms method.Terms) {
 		t.Error("replaying the releases gives other iterates")
 	}
 	cut := len(o.Record) / 2
-	rest := NewOracle(o.Problem, 0.1)
-	rest.Meter = planned(t, m, o, terms)
+	rest := s.oracle(0.1)
+	rest.Meter = planned(t, m, o, s.terms)
 	for _, r := range o.Record[:cut] { // paid again in memory
 		if err := rest.Meter.Charge(r.Event); err != nil {
 			t.Fatal(err)
@@ -521,9 +592,9 @@ func iterates(t *testing.T, m method.Method, o oracle.Oracle) [][]float64 {
 }
 
 // checkCancel: a cancelled context comes out as its error.
-func checkCancel(t *testing.T, m method.Method, terms method.Terms) {
-	o := NewOracle(Quadratic(4, 10), 0.1)
-	m = fit(t, m, o.Facts, terms)
+func checkCancel(t *testing.T, m method.Method, s setting) {
+	o := s.oracle(0.1)
+	m = fit(t, m, o.Facts, s.terms)
 	ctx, cancel := context.WithCancel(context.Background())
 	if m.Horizon() < 3 {
 		cancel()
@@ -542,10 +613,10 @@ func checkCancel(t *testing.T, m method.Method, terms method.Terms) {
 }
 
 // checkHostile: huge answers do not turn the parameters into NaN.
-func checkHostile(t *testing.T, m method.Method, terms method.Terms) {
-	o := NewOracle(Quadratic(4, 10), 0)
-	m = fit(t, m, o.Facts, terms)
-	o.Meter = planned(t, m, o, terms)
+func checkHostile(t *testing.T, m method.Method, s setting) {
+	o := s.oracle(0)
+	m = fit(t, m, o.Facts, s.terms)
+	o.Meter = planned(t, m, o, s.terms)
 	o.Answer = func(g []float64) {
 		for j := range g {
 			g[j] = 1e6
@@ -563,7 +634,13 @@ func checkHostile(t *testing.T, m method.Method, terms method.Terms) {
 // checkOptimum: without noise and with steps enough, the method gets there.
 func checkOptimum(t *testing.T, entry method.Entry, p Problem) {
 	o := NewOracle(p, 0)
-	long, err := entry.Decode([]byte(`{"steps": 5000}`))
+	config := `{}`
+	for _, f := range entry.Fields() {
+		if f.Name == "steps" || f.Name == "passes" {
+			config = fmt.Sprintf(`{%q: 5000}`, f.Name)
+		}
+	}
+	long, err := entry.Decode([]byte(config))
 	if err != nil {
 		t.Fatal(err)
 	}

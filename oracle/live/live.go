@@ -169,6 +169,9 @@ func (o *Oracle) cost(s sample.Sampler, pay []oracle.Query) (privacy.Event, erro
 	if err := s.Check(o.cfg.Facts.Adjacency); err != nil {
 		return nil, err
 	}
+	if err := o.checkMinimize(s, pay); err != nil {
+		return nil, err
+	}
 	if f, ok := s.(sample.Fixed); ok && f.N != o.cfg.Facts.Rows {
 		// Under replace-one, which Check has seen to, both are public and the table's own (R9).
 		return nil, fmt.Errorf("live: a batch of fixed size speaks of %d rows, the run of %d", f.N, o.cfg.Facts.Rows)
@@ -208,6 +211,11 @@ func known(s sample.Sampler, pay []oracle.Query) error {
 			continue // they hold no part that could be another's
 		case oracle.Loss:
 			added = q.Noise
+		case oracle.Minimize:
+			if err := knownHow(q.How); err != nil {
+				return err
+			}
+			continue
 		case oracle.Grad:
 			added = q.Noise
 			switch q.Clip.(type) {
@@ -239,6 +247,8 @@ func (o *Oracle) fits(query oracle.Query) error {
 		return o.fitsLoss(q)
 	case oracle.Hess:
 		return o.fitsHess(q)
+	case oracle.Minimize:
+		return o.fitsMinimize(q)
 	}
 	q := query.(oracle.Grad)
 	bound := q.Clip.Bound()

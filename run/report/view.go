@@ -265,6 +265,7 @@ var fieldNames = map[string]string{
 	"adjacency":  "neighbouring relation",
 	"norm_bound": "bound on the norm of an encoded row",
 	"label_span": "width of the label's bounds",
+	"one_margin": "the loss is one of w·x, monotone for each label",
 	"lipschitz":  "bound on the gradient of a record's loss",
 	"smooth":     "bound on the curvature of a record's loss",
 	"rate":       "step size",

@@ -1,0 +1,48 @@
+package method
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+)
+
+// Optimum is the minimiser of the objective itself, by L-BFGS: what all private methods are measured against. It is for
+// `privacy: none` in the lab only. Where the loss alone has no minimum, as on separable classes, it stops when
+// 5000 gradients are taken.
+type Optimum struct {
+	L2 float64 `yaml:"-" json:"l2,omitempty"` // λ of the objective
+}
+
+// Fit refuses anything private.
+func (m Optimum) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+	var err error
+	if m.L2, err = ridge(obj); err != nil {
+		return nil, err
+	}
+	switch {
+	case !terms.Off:
+		return nil, fmt.Errorf("privacy.epsilon: found %v; the optimum itself protects nobody: allowed is only `privacy: none`, in the lab", terms.Budget.Epsilon)
+	case !pub.Smooth.Finite():
+		return nil, fmt.Errorf("model.name: the loss has kinks, which L-BFGS does not get over; huber-svm in place of svm has none")
+	}
+	return m, nil
+}
+
+func (m Optimum) query() oracle.Minimize { return oracle.Minimize{How: oracle.Exact{}, L2: m.L2} }
+
+// Plan is a look without noise.
+func (m Optimum) Plan(oracle.Public) (privacy.Event, error) { return planOnce(m.query()) }
+
+// Horizon is one.
+func (m Optimum) Horizon() int { return 1 }
+
+// NoiseMultiplier is 0.
+func (m Optimum) NoiseMultiplier() float64 { return 0 }
+
+// Run asks once.
+func (m Optimum) Run(ctx context.Context, o oracle.Oracle, _ Objective) iter.Seq2[Step, error] {
+	return runOnce(ctx, o, m.query(), 0)
+}

@@ -1,0 +1,265 @@
+package p4
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/method/reg"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+)
+
+//go:embed page.html
+var pageText string
+
+var page = template.Must(template.New("page").Parse(pageText))
+
+// A Report is the outcome of the reproduction.
+type Report struct {
+	Size   Size
+	Runs   []Run
+	Cells  []Cell
+	Claims []Claim
+	Gains  []Gain
+	Files  []string // written, by name
+}
+
+// Passed counts the claims that hold.
+func (r *Report) Passed() int {
+	n := 0
+	for _, c := range r.Claims {
+		if c.Holds {
+			n++
+		}
+	}
+	return n
+}
+
+// A Gain compares the noise of OPT as P4 prints it with that of the sound one, at the paper's size.
+type Gain struct {
+	Setting          Setting
+	Epsilon          float64
+	Printed, Sound   Price // from w_0 = 0
+	SoundFrom        Price // from a random w_0, whose loss is bounded for every table
+	Gradient, Matrix float64
+}
+
+// A Price is a number of steps with its noise: σ, and the size of the noise of a gradient, and of a Hessian in the
+// spectral norm, about.
+type Price struct {
+	Steps                   int
+	Noise, Gradient, Matrix float64
+}
+
+// gains computes them. P4 takes a tenth of ρ for f(w_0), σ of (8), the classic conversion, 2√d·B_H/n for a Hessian, whose
+// entries all have one variance; its T from f(w_0)+|z| is at least the one from f(w_0) that stands here.
+func gains() ([]Gain, error) {
+	const n, d = paperRows, float64(coverDim)
+	p, err := newProblem(shaped, synthetic(1), 1)
+	if err != nil {
+		return nil, err
+	}
+	p.facts.Rows = n
+	var list []Gain
+	for _, s := range Settings {
+		penalty, err := reg.New(s.Reg, lambda)
+		if err != nil {
+			return nil, err
+		}
+		obj := method.Objective{Reg: penalty}
+		for _, e := range epsilons {
+			g := Gain{Setting: s, Epsilon: e}
+			budget := privacy.Budget{Epsilon: e, Delta: delta, Adjacency: privacy.ReplaceOne}
+			for _, w := range []struct {
+				gap   float64
+				price *Price
+			}{{math.Ln2, &g.Sound}, {highest(p.start(0)), &g.SoundFrom}} {
+				m, err := p.configured("OPT", s, w.gap).Fit(p.facts, obj, method.Terms{Budget: budget, Accountant: account.Best{}})
+				if err != nil {
+					return nil, err
+				}
+				sigma := m.NoiseMultiplier()
+				*w.price = Price{m.Horizon(), sigma, math.Sqrt(d) * 2 * sigma / n, math.Sqrt(2*d) * math.Sqrt2 / 4 * sigma / n}
+			}
+			whole, err := account.Calibrate(account.ZCDP{Classic: true}, budget, func(s float64) privacy.Event { return privacy.Gaussian{Sigma: s} })
+			if err != nil {
+				return nil, err
+			}
+			// ρ = 1/(2·whole²), of which 0.9 are for T gradients and T Hessians.
+			sigma := whole * math.Sqrt(2*float64(g.Sound.Steps)/0.9)
+			g.Printed = Price{g.Sound.Steps, sigma, math.Sqrt(d) * 2 * sigma / n, 2 * math.Sqrt(d) * 2 * math.Sqrt(d) / 4 * sigma / n}
+			g.Gradient, g.Matrix = g.Printed.Gradient/g.Sound.Gradient, g.Printed.Matrix/g.Sound.Matrix
+			list = append(list, g)
+		}
+	}
+	return list, nil
+}
+
+// Run runs the experiment and writes tables, figures and a page to dir, which is made. folder holds the real
+// tables, as covtype-sample/… and ijcnn1/…; "" leaves them out. progress is told how many of all runs are over; it may be
+// nil.
+func (size Size) Run(ctx context.Context, folder, dir string, progress func(runs, all int)) (*Report, error) {
+	runs, cells, err := all(ctx, size, folder, progress)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Size: size, Runs: runs, Cells: cells, Claims: claims(size, cells)}
+	if r.Gains, err = gains(); err != nil {
+		return nil, err
+	}
+	return r, r.write(dir)
+}
+
+type shown struct {
+	Title, File string
+	Titles      []string
+	Plots       []template.HTML
+}
+
+func (r *Report) write(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	file := func(name, text string) error {
+		r.Files = append(r.Files, name)
+		return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644)
+	}
+	var figures []shown
+	for i, s := range r.Size.Settings {
+		plots := r.plots(i, s)
+		f := shown{Title: "covtype-shaped, " + s.String(), File: fmt.Sprintf("figure%d.svg", i+1)}
+		for _, p := range plots {
+			f.Titles, f.Plots = append(f.Titles, p.Title), append(f.Plots, p.SVG())
+		}
+		if err := file(f.File, chart.Figure(f.Title, fmt.Sprintf("means of %d runs; n = %d", r.Size.Runs, r.Size.Rows), plots...)); err != nil {
+			return err
+		}
+		figures = append(figures, f)
+	}
+	var b strings.Builder
+	if err := page.Execute(&b, map[string]any{"R": r, "Figures": figures, "Tables": r.tables(), "Patience": patience}); err != nil {
+		return err
+	}
+	for _, f := range []struct{ name, text string }{
+		{"runs.csv", runsCSV(r.Runs)}, {"cells.csv", cellsCSV(r.Cells)}, {"tables.md", r.markdown()}, {"index.html", b.String()},
+	} {
+		if err := file(f.name, f.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s Setting) String() string {
+	return fmt.Sprintf("%s: (ε_g, ε_H) = (%.3f, %.3f), regulariser %s", s.Name, s.Gradient, s.Curvature, s.Reg)
+}
+
+// plots are steps, Hessians, time and loss against ε, of four methods.
+func (r *Report) plots(number int, s Setting) []chart.Plot {
+	var plots []chart.Plot
+	for k, q := range []struct {
+		title, y string
+		value    func(Cell) float64
+		log      bool
+	}{
+		{"Iterations", "steps", func(c Cell) float64 { return c.Steps.Value }, true},
+		{"Hessians", "Hessians", func(c Cell) float64 { return math.Max(0.1, c.Hessians.Value) }, true},
+		{"Time", "seconds", func(c Cell) float64 { return c.Seconds.Value }, true},
+		{"Final loss", "F", func(c Cell) float64 { return c.Loss.Value }, false},
+	} {
+		p := chart.Plot{ID: fmt.Sprintf("f%d%c", number+1, 'a'+k), Title: q.title, Desc: q.title + " against the budget, a line for each method", XLabel: "ε", YLabel: q.y, LogY: q.log, Tight: !q.log}
+		for _, m := range []string{"TR", "OPT", "OPT-LS", "2OPT-LS"} {
+			l := chart.Line{Name: m}
+			for _, c := range r.Cells {
+				if c.Table == shaped && c.Setting == s && c.Method == m {
+					l.X, l.Y = append(l.X, c.Epsilon), append(l.Y, q.value(c))
+				}
+			}
+			p.Lines = append(p.Lines, l)
+		}
+		plots = append(plots, p)
+	}
+	return plots
+}
+
+// A table is that of the paper: a line for each method, and for each budget loss, steps, Hessians, time and how
+// many runs converged.
+type table struct {
+	Title    string
+	Epsilons []float64
+	Lines    []line
+}
+
+type line struct {
+	Method string
+	Cells  []Cell
+}
+
+// Ended is how the runs of a cell ended: nothing where all converged.
+func (c Cell) Ended() string {
+	if c.Converged == c.Runs {
+		return ""
+	}
+	return fmt.Sprintf("× %d of %d", c.Converged, c.Runs)
+}
+
+func (r *Report) tables() []table {
+	var list []table
+	for i, c := range r.Cells {
+		title := c.Table + ", " + c.Setting.String()
+		if i == 0 || list[len(list)-1].Title != title {
+			list = append(list, table{Title: title, Epsilons: epsilons})
+			for _, m := range Methods {
+				list[len(list)-1].Lines = append(list[len(list)-1].Lines, line{Method: m})
+			}
+		}
+		t := &list[len(list)-1]
+		for k := range t.Lines {
+			if t.Lines[k].Method == c.Method {
+				t.Lines[k].Cells = append(t.Lines[k].Cells, c)
+			}
+		}
+	}
+	return list
+}
+
+// markdown is all tables, claims and gains as text.
+func (r *Report) markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# P4, reproduced (%s)\n", r.Size.Name)
+	for _, t := range r.tables() {
+		fmt.Fprintf(&b, "\n## %s\n\n| method |", t.Title)
+		for _, e := range t.Epsilons {
+			fmt.Fprintf(&b, " ε = %v: loss | steps | Hessians | seconds |", e)
+		}
+		fmt.Fprintf(&b, "\n|---|%s\n", strings.Repeat("---|", 4*len(t.Epsilons)))
+		for _, l := range t.Lines {
+			fmt.Fprintf(&b, "| %s |", l.Method)
+			for _, c := range l.Cells {
+				fmt.Fprintf(&b, " %.3f ± %.3f %s | %.1f | %.1f | %.2f ± %.2f |", c.Loss.Value, c.Loss.SD, c.Ended(), c.Steps.Value, c.Hessians.Value, c.Seconds.Value, c.Seconds.SD)
+			}
+			b.WriteByte('\n')
+		}
+	}
+	fmt.Fprintf(&b, "\n## Claims\n\n%d of %d hold.\n\n| claim | | the paper | found |\n|---|---|---|---|\n", r.Passed(), len(r.Claims))
+	for _, c := range r.Claims {
+		verdict := "fails"
+		if c.Holds {
+			verdict = "holds"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", c.Name, verdict, c.Says, c.Found)
+	}
+	b.WriteString("\n## What sound sensitivities and a public number of steps gain or cost\n\n| setting | ε | T | σ printed | σ sound | gradient | Hessian | T from a random start | σ |\n|---|---|---|---|---|---|---|---|---|\n")
+	for _, g := range r.Gains {
+		fmt.Fprintf(&b, "| %s | %v | %d | %.0f | %.0f | ÷ %.2f | ÷ %.1f | %d | %.0f |\n", g.Setting.Name, g.Epsilon, g.Sound.Steps, g.Printed.Noise, g.Sound.Noise, g.Gradient, g.Matrix, g.SoundFrom.Steps, g.SoundFrom.Noise)
+	}
+	return b.String()
+}

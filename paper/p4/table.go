@@ -1,0 +1,201 @@
+package p4
+
+import (
+	"bufio"
+	"compress/gzip"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/privacy/noise"
+)
+
+// unit is what every stored feature is a whole number of.
+const unit = 0x1p-20
+
+// A builder makes a table of rows of norm at most 1.
+type builder struct{ table *data.Table }
+
+func newBuilder(dim int) *builder {
+	return &builder{&data.Table{Dim: dim, Classes: 2, NormBound: 1, Unit: unit, Labelled: true}}
+}
+
+// add takes a row: it is divided by its norm where that is above 1, and truncated to the unit.
+func (b *builder) add(x []float64, positive bool) {
+	t := b.table
+	if n := len(t.Blocks); n == 0 || t.Blocks[n-1].N == data.BlockRows {
+		t.Blocks = append(t.Blocks, &data.Block{Dim: t.Dim})
+	}
+	k := t.Blocks[len(t.Blocks)-1]
+	norm := 0.0
+	for _, v := range x {
+		norm += v * v
+	}
+	scale := 1 / math.Max(1, math.Sqrt(norm))
+	norm = 0
+	for _, v := range x {
+		v = math.Trunc(v*scale/unit) * unit
+		norm += v * v
+		k.X = append(k.X, float32(v))
+	}
+	k.Norm = append(k.Norm, min(1, math.Nextafter32(float32(math.Sqrt(norm)), 2)))
+	y := float32(0)
+	if positive {
+		y = 1
+	}
+	k.Y = append(k.Y, y)
+	k.N++
+}
+
+// The groups of columns of Covertype.
+const (
+	numeric    = 10
+	wilderness = 4
+	soil       = 40
+	coverDim   = numeric + wilderness + soil
+)
+
+// synthetic is a table in the shape of Covertype's two largest classes: 10 numeric columns that go
+// together, and two groups of which each row has one, with shares as uneven as those of the real ones. Labels are those of a planted linear
+// model, right for three rows in four or so.
+func synthetic(rows int) *data.Table {
+	src := noise.NewSeeded(seed, "covtype", 0)
+	var mean, load, weight [coverDim]float64
+	for j := range coverDim {
+		weight[j] = normal(src)
+		if j < numeric {
+			mean[j], load[j] = normal(src)/4, src.Float64()
+			weight[j] *= 2
+		}
+	}
+	// The shares of the wilderness areas are Covertype's.
+	areas, soils := []float64{0.449, 0.051, 0.436, 0.064}, make([]float64, soil)
+	total := 0.0
+	for k := range soils {
+		soils[k] = math.Pow(0.88, float64(k))
+		total += soils[k]
+	}
+	for k := range soils {
+		soils[k] /= total
+	}
+	b := newBuilder(coverDim)
+	x := make([]float64, coverDim)
+	for range rows {
+		clear(x)
+		common := normal(src)
+		for j := range numeric {
+			x[j] = math.Max(-1, math.Min(1, mean[j]+0.35*(load[j]*common+math.Sqrt(1-load[j]*load[j])*normal(src))))
+		}
+		x[numeric+pick(src, areas)] = 1
+		x[numeric+wilderness+pick(src, soils)] = 1
+		z := 0.0
+		for j, v := range x {
+			z += weight[j] * (v - mean[j])
+		}
+		b.add(x, src.Float64() < 1/(1+math.Exp(-z)))
+	}
+	return b.table
+}
+
+func normal(src *noise.Source) float64 {
+	z := -6.0
+	for range 12 {
+		z += src.Float64()
+	}
+	return z
+}
+
+// pick is a number drawn by shares that add up to 1.
+func pick(src *noise.Source, shares []float64) int {
+	u := src.Float64()
+	for k, s := range shares {
+		if u -= s; u < 0 {
+			return k
+		}
+	}
+	return len(shares) - 1
+}
+
+// Ranges of Covertype's numeric columns, as its description states them.
+var coverRange = [numeric][2]float64{{1859, 3858}, {0, 360}, {0, 66}, {0, 1397}, {-173, 601}, {0, 7117}, {0, 254}, {0, 254}, {0, 254}, {0, 7173}}
+
+// lines calls f with the lines of a gzipped text.
+func lines(path string, f func(number int, line string) error) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	z, err := gzip.NewReader(file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	s := bufio.NewScanner(z)
+	for n := 1; s.Scan(); n++ {
+		if err := f(n, s.Text()); err != nil {
+			return fmt.Errorf("%s:%d: %w", path, n, err)
+		}
+	}
+	if err := s.Err(); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// covertype reads a table of Covertype's form and keeps classes 1 and 2, as P4 does, the numeric columns
+// on [−1, 1].
+func covertype(path string) (*data.Table, error) {
+	b := newBuilder(coverDim)
+	x := make([]float64, coverDim)
+	err := lines(path, func(n int, line string) error {
+		if n == 1 {
+			return nil
+		}
+		cells := strings.Split(line, ",")
+		if len(cells) != coverDim+1 {
+			return fmt.Errorf("found %d columns; allowed are %d", len(cells), coverDim+1)
+		}
+		for j := range x {
+			v, err := strconv.ParseFloat(cells[j], 64)
+			if err != nil {
+				return fmt.Errorf("column %d: found no number", j+1)
+			}
+			if j < numeric {
+				r := coverRange[j]
+				v = 2*(v-r[0])/(r[1]-r[0]) - 1
+			}
+			x[j] = v
+		}
+		if class := cells[coverDim]; class == "1" || class == "2" {
+			b.add(x, class == "1")
+		}
+		return nil
+	})
+	return b.table, err
+}
+
+// ijcnn reads LIBSVM's ijcnn1, whose values are on [−1.4, 1.4].
+func ijcnn(path string) (*data.Table, error) {
+	const dim = 22
+	b := newBuilder(dim)
+	x := make([]float64, dim)
+	err := lines(path, func(n int, line string) error {
+		clear(x)
+		cells := strings.Fields(line)
+		for _, c := range cells[1:] {
+			index, value, _ := strings.Cut(c, ":")
+			j, err1 := strconv.Atoi(index)
+			v, err2 := strconv.ParseFloat(value, 64)
+			if err1 != nil || err2 != nil || j < 1 || j > dim {
+				return fmt.Errorf("found no index:value with an index of 1 to %d", dim)
+			}
+			x[j-1] = v
+		}
+		b.add(x, cells[0] == "1")
+		return nil
+	})
+	return b.table, err
+}

@@ -8,56 +8,83 @@ import (
 
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
+	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// BLSGD is DP-BLSGD, P2 Algorithms 1 and 2: noisy gradients with a private backtracking line
-// search for the step size. With a full batch it is DP-BLGD.
+// BLSGD is DP-BLSGD, P2 Algorithms 1 to 3: noisy gradients with a private backtracking line
+// search for the step size, and budgets that grow where that fails. With a full batch it is
+// DP-BLGD, with Decay above 0 DP-BLSGD-AC.
 //
 //	P2          here
-//	B           two fresh samples a step, each drawn by sampler(): B₁ for the gradient,
-//	            B₂ for the search; all rows if Batch is 0
-//	C_grad      Clip
-//	C_obj       Fall
-//	ρ_grad      1/(2σ²), σ = Noise
-//	ε_BT        Search/σ, half of it for the threshold and half for the answers
-//	g̃           p
+//	B           a fresh sample for each access, drawn by sampler(); all rows if Batch is 0
+//	C_grad      clip, at first Clip
+//	C_obj       fall, at first Fall
+//	ρ_grad      1/(2σ²); σ at first Noise
+//	ε_BT        1/scale, half of it for the threshold and half for the answers; at first Search/Noise
+//	g̃           g, and with the regulariser's gradient p
 //	η₀, β       Rate, Shrink: η_i = β^{i−1} η₀
 //	max_it      Tries
 //	α_A         Armijo
+//	θ̄, ψ        turn, 0.8: the moving average of the angle from one gradient to the next
+//	φ_max, φ_min  1.1, 0.5
+//	ξ, ζ        Raise, Decay
 //	τ, ς        every 10 steps η₀ falls to 1.2 times the largest step taken in them
+//
+// A step is one gradient and one search. Where a search finds nothing, the gradient of the next
+// step is the one that CHEB (Algorithm 3) asks for: w stays, the budgets are looked at, and the two are
+// averaged. By Growth the budgets stay as they are (no), grow each time (must), or by the angle
+// (adaptive); with a full batch what grows is the gradient's precision, by a release of ξ times its ρ
+// that is averaged in (DP-AGD's rule, which P2 uses for DP-BLGD).
 //
 // Deviations. P2 asks everything of one sample and charges it as if of many, which is not private; here
 // each access has a sample of its own (S-2a), and divisors are public (S-2b). The search is Laplace's;
 // P2's Gaussian one does not cost what is claimed (S-2d). What is clipped is a row's decrease, not
 // its two losses: same sensitivity, no bias while decreases are small. Armijo's condition is about means, in
 // P2 it mixes a sum and a mean (S-2f), and leaves out of ‖p‖² what the noise adds to it on
-// average. Budgets do not grow, so the cost is known beforehand and is never more: T gradients and T searches of at most
-// Tries steps. Where a search finds nothing, w stays, and the next gradient there is averaged with
-// this one, as in P2's CHEB; P2 leaves open what is returned (S-2f): w.
+// average. Gradients are averaged by the inverse of their variances; P2's halves forget old ones (S-2f). P2 spends
+// while one of many orders has budget left, which costs more than it says (S-2c); here growing budgets are
+// charged to a filter of one order, and budgets that do not grow are a plan. The method takes at most Steps steps; P2 goes on
+// while there is budget, and leaves open what is returned where a search fails at the end (S-2f): w.
 type BLSGD struct {
 	SGD
-	Rate   float64 `yaml:"rate" json:"rate" doc:"longest step size η₀ that a search tries first (default 80/R², R the bound on a row's norm; 4/L for the squared loss, L its curvature bound)"`
-	Shrink float64 `yaml:"shrink" json:"shrink" doc:"factor β from one step size to the next (default 0.5)"`
-	Tries  int     `yaml:"tries" json:"tries" doc:"most step sizes of a search (default 10)"`
-	Armijo float64 `yaml:"armijo" json:"armijo" doc:"share α of the decrease along a straight line that a step must bring (default 0.1)"`
-	Fall   float64 `yaml:"fall" json:"fall" doc:"bound c on the decrease of one row's loss that counts (default half the loss's Lipschitz bound × 1/R; an eighth of the square of the width of the label's bounds for the squared loss)"`
-	Search float64 `yaml:"search" json:"search" doc:"ε of one search × noise multiplier (default 0.5)"`
+	Rate   float64          `yaml:"rate" json:"rate" doc:"longest step size η₀ that a search tries first (default 80/R², R the bound on a row's norm; 4/L for the squared loss, L its curvature bound)"`
+	Shrink float64          `yaml:"shrink" json:"shrink" doc:"factor β from one step size to the next (default 0.8)"`
+	Tries  int              `yaml:"tries" json:"tries" doc:"most step sizes of a search (default 20)"`
+	Armijo float64          `yaml:"armijo" json:"armijo" doc:"share α of the decrease along a straight line that a step must bring (default 0.4)"`
+	Fall   float64          `yaml:"fall" json:"fall" doc:"bound c on the decrease of one row's loss that counts (default half the loss's Lipschitz bound × 1/R; an eighth of the square of the width of the label's bounds for the squared loss)"`
+	Search float64          `yaml:"search" json:"search" doc:"ε of one search × noise multiplier, at first (default 0.25)"`
+	Growth string           `yaml:"growth" json:"growth,omitempty" doc:"what a search that finds nothing does to the budgets of a step: no (nothing: the whole run is a plan; default), must (they grow) or adaptive (the one grows that the angle between two gradients blames)"`
+	Raise  float64          `yaml:"raise" json:"raise,omitempty" doc:"by what part ξ a budget grows (default 0.3)"`
+	Decay  float64          `yaml:"decay" json:"decay,omitempty" doc:"by what part ζ the clip norm and the fall shrink where the gradient's budget grows, once a step (default 0; P2's DP-BLSGD-AC has 0.05)"`
+	Filter privacy.Filtered `yaml:"-" json:"filter,omitzero"`
 }
+
+// What Growth may be.
+const (
+	growNot      = "no"
+	growAlways   = "must"
+	growAdaptive = "adaptive"
+)
 
 // Defaults of what Fit may choose, measured (docs/methods.md).
 const (
 	blRate     = 80 // × 1/R²
 	blQuadRate = 4  // × 1/L
-	blShrink   = 0.5
-	blTries    = 10
-	blArmijo   = 0.1
+	blShrink   = 0.8
+	blTries    = 20
+	blArmijo   = 0.4
 	blFall     = 0.5 // × Lipschitz bound / R
 	blQuadFall = 0.125
-	blSearch   = 0.5
+	blSearch   = 0.25
+	blRaise    = 0.3
 	blEvery    = 10  // τ
-	blGrowth   = 1.2 // ς
+	blReach    = 1.2 // ς
+	blKeep     = 0.8 // ψ
+	blMost     = 1.1 // φ_max
+	blLeast    = 0.5 // φ_min
 )
 
 // Fit sets what is zero.
@@ -76,6 +103,16 @@ func (m BLSGD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error
 	case m.Tries == 0:
 		m.Tries = blTries
 	}
+	switch m.Growth {
+	case "":
+		m.Growth = growNot
+	case growNot, growAlways, growAdaptive:
+	default:
+		return nil, fmt.Errorf("growth: found %q; allowed are %s, %s, %s", m.Growth, growNot, growAlways, growAdaptive)
+	}
+	if m.Growth == growNot && (m.Raise != 0 || m.Decay != 0) {
+		return nil, fmt.Errorf("growth: found %q beside raise or decay; allowed are %s, %s: without growth there is nothing to raise", m.Growth, growAlways, growAdaptive)
+	}
 	for _, f := range []struct {
 		name  string
 		value *float64
@@ -87,6 +124,8 @@ func (m BLSGD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error
 		{"armijo", &m.Armijo, 1, blArmijo},
 		{"fall", &m.Fall, maxClip, fall},
 		{"search", &m.Search, 1e6, blSearch},
+		{"raise", &m.Raise, 100, blRaise},
+		{"decay", &m.Decay, 1, 0},
 	} {
 		if !(*f.value >= 0 && *f.value < f.most) {
 			return nil, fmt.Errorf("%s: found %v; allowed is any number above 0 and below %v", f.name, *f.value, f.most)
@@ -95,89 +134,150 @@ func (m BLSGD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error
 			*f.value = f.or
 		}
 	}
+	if m.Growth == growNot {
+		m.Raise = 0
+	}
 	if m.Fall != 0 && m.Fall < minClip {
 		return nil, fmt.Errorf("fall: found %v; allowed is any number from %g", m.Fall, minClip)
 	}
 	sgd := m.SGD
 	sgd.Rate = 0
-	err := sgd.fit(pub, obj, terms, func(s SGD) privacy.Event {
+	plan := func(s SGD) privacy.Event {
 		m.SGD = s
 		return m.plan(pub)
-	})
-	if err != nil {
+	}
+	if m.Growth == growNot || terms.Off {
+		if err := sgd.fit(pub, obj, terms, plan); err != nil {
+			return nil, err
+		}
+		m.SGD, m.SGD.Rate = sgd, 0 // not its own
+		return m, nil
+	}
+	// Budgets that grow are charged to a filter, in which this many steps fit if they do not.
+	given := sgd.Noise
+	if given == 0 {
+		sgd.Noise = 1
+	}
+	if err := sgd.fit(pub, obj, terms, plan); err != nil {
 		return nil, err
 	}
-	m.SGD, m.SGD.Rate = sgd, 0 // not its own
+	var err error
+	if given == 0 {
+		sgd.Noise, m.Filter, err = account.CalibrateFilter(terms.Budget, func(noise float64) privacy.Event {
+			sgd.Noise = noise
+			return plan(sgd)
+		})
+	} else {
+		m.Filter, _, err = account.ChooseFilter(plan(sgd), terms.Budget)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("growth: found %q, whose costs a filter has to admit: %w", m.Growth, err)
+	}
+	m.SGD, m.SGD.Rate = sgd, 0
 	return m, nil
 }
 
-// search is P2 Algorithm 1 of pure ε Search/σ: ε/2 for the threshold, and twice ε/4 for an answer.
-func (m BLSGD) search() oracle.Search {
-	if m.Off {
-		return oracle.Search{Bound: m.Fall, Off: true, Noise: mech.AboveThreshold{Max: m.Tries}}
-	}
-	scale := m.Noise / m.Search
-	return oracle.Search{Bound: m.Fall, Noise: mech.AboveThreshold{Threshold: 2 * scale, Query: 4 * scale, Max: m.Tries}}
+// gradient is line 5 of Algorithm 2 with multiplier σ.
+func (m BLSGD) gradient(sigma, bound float64) oracle.Grad {
+	m.Noise, m.Clip = sigma, bound
+	return m.query()
 }
 
+// search is P2 Algorithm 1 of pure ε 1/scale: ε/2 for the threshold, and twice ε/4 for an answer.
+func (m BLSGD) search(scale, fall float64) oracle.Search {
+	if m.Off {
+		return oracle.Search{Bound: fall, Off: true, Noise: mech.AboveThreshold{Max: m.Tries}}
+	}
+	return oracle.Search{Bound: fall, Noise: mech.AboveThreshold{Threshold: 2 * scale, Query: 4 * scale, Max: m.Tries}}
+}
+
+// plan is T steps without growth.
 func (m BLSGD) plan(pub oracle.Public) privacy.Event {
 	s := m.sampler(pub)
 	return privacy.Repeated{Count: m.Steps, Of: privacy.Composed{
-		oracle.Cost(s, []oracle.Query{m.query()}), oracle.Cost(s, []oracle.Query{m.search()}),
+		oracle.Cost(s, []oracle.Query{m.query()}), oracle.Cost(s, []oracle.Query{m.search(m.Noise/m.Search, m.Fall)}),
 	}}
 }
 
-// Plan is T times a gradient and a search, each of a sample of its own.
+// Plan is T times a gradient and a search, each of a sample of its own; with growth it is the filter.
 func (m BLSGD) Plan(pub oracle.Public) (privacy.Event, error) {
+	if m.Filter.Currency != "" {
+		return m.Filter, m.Filter.Validate()
+	}
 	p := m.plan(pub)
 	return p, p.Validate()
 }
 
-// variance is what the noise of one gradient adds to its squared norm, on average.
-func (m BLSGD) variance(pub oracle.Public) float64 {
-	sens, err := clip.Sensitivity(m.Clip, pub.Adjacency)
+// variance is that of one coordinate of a gradient's noise.
+func (m BLSGD) variance(pub oracle.Public, sigma, bound float64) float64 {
+	sens, err := clip.Sensitivity(bound, pub.Adjacency)
 	if err != nil || m.Off {
 		return 0
 	}
-	deviation := m.Noise * sens / m.sampler(pub).Size(pub.Rows)
-	return float64(pub.Dim) * deviation * deviation
+	deviation := sigma * sens / m.sampler(pub).Size(pub.Rows)
+	return deviation * deviation
 }
 
-// Run is P2 Algorithm 2 with budgets that do not grow.
+// Run is P2 Algorithm 2.
 func (m BLSGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
-		pub := o.Public()
+		pub, s := o.Public(), m.sampler(o.Public())
+		_, full := s.(sample.Full)
 		w := make([]float64, pub.Dim) // w_0 = 0
-		g := make([]float64, len(w))  // mean of the gradients at w
+		g := make([]float64, len(w))  // g̃_t: the average of the gradients at w
 		p := make([]float64, len(w))
-		q, find, s := m.query(), m.search(), m.sampler(pub)
-		added := m.variance(pub)
-		at := 0.0                     // gradients in g
+		before := make([]float64, len(w)) // g̃_{t−1}
+		sigma, scale, bound, fall := m.Noise, m.Noise/m.Search, m.Clip, m.Fall
+		turn, moves := math.Pi/2, 0   // θ̄; steps that moved w
+		weight, decayed := 0.0, false // of g: Σ of (Noise·Clip/σ·clip)²; whether AC has shrunk bounds since w moved
 		first, longest := m.Rate, 0.0 // η₀; the largest step since it was last set
 		l := oracle.Line{From: w, Along: p, Steps: make([]float64, m.Tries), Least: make([]float64, m.Tries)}
 		lower := math.Pow(m.Shrink, float64(m.Tries))
 		st := Step{W: w}
 		for t := range m.Steps {
-			b, err := o.Batch(ctx, s, q) // line 3: draw B₁, paid
+			failed := weight > 0
+			now := sigma
+			if failed && full && m.Raise > 0 && !m.Off { // what is averaged in makes ρ (1+ξ)ρ
+				now = sigma / math.Sqrt(m.Raise)
+			}
+			q := m.gradient(now, bound)
+			b, err := o.Batch(ctx, s, q) // line 4: draw B, paid
 			if err != nil {
 				stop(yield, st, err)
 				return
 			}
-			released, err := b.Grad(q, w) // lines 4–5
+			released, err := b.Grad(q, w) // lines 5–6
 			if err != nil {
 				stop(yield, st, err)
 				return
 			}
 			st.GradNorm = norm2(released)
-			at++
+			if failed { // Algorithm 3, lines 5–10
+				gradient, search := m.cheb(g, released, turn, full)
+				if gradient {
+					sigma /= math.Sqrt(1 + m.Raise)
+				}
+				if search {
+					scale /= 1 + m.Raise
+				}
+				if gradient && !decayed {
+					bound, fall, decayed = bound*(1-m.Decay), fall*(1-m.Decay), true // (9)
+				}
+			}
+			ratio := m.Noise * m.Clip / (now * q.Clip.Bound())
+			if m.Off {
+				ratio = 1
+			}
+			weight += ratio * ratio
 			for j, v := range released {
-				g[j] += (v - g[j]) / at
+				g[j] += (v - g[j]) * (ratio * ratio) / weight
 			}
 			copy(p, g)
 			obj.addGrad(p, w)
-			m.aim(l, obj, first, added/at)
+			m.aim(l, obj, first, float64(pub.Dim)*m.variance(pub, m.Noise, m.Clip)/weight)
 
-			if b, err = o.Batch(ctx, s, find); err != nil { // B₂, paid
+			find := m.search(scale, fall)
+			if b, err = o.Batch(ctx, s, find); err != nil { // paid
 				stop(yield, st, err)
 				return
 			}
@@ -191,15 +291,19 @@ func (m BLSGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 				st.Rate = l.Steps[k]
 				st.Moved = st.Rate * norm2(p)
 				for j := range w {
-					w[j] -= st.Rate * p[j]
+					w[j] -= st.Rate * p[j] // line 13
 				}
+				if moves > 0 { // line 14, (7)
+					turn = blKeep*turn + (1-blKeep)*angle(g, before)
+				}
+				copy(before, g)
 				clear(g)
-				at, longest = 0, math.Max(longest, st.Rate)
+				moves, weight, decayed, longest = moves+1, 0, false, math.Max(longest, st.Rate)
 			} else {
 				first *= math.Sqrt(lower) // half as far down as the search went
 			}
 			if st.T%blEvery == 0 && longest > 0 {
-				first, longest = math.Min(blGrowth*longest, m.Rate), 0
+				first, longest = math.Min(blReach*longest, m.Rate), 0
 			}
 			if !yield(st, nil) {
 				return
@@ -208,6 +312,33 @@ func (m BLSGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 		st.Status = Done
 		yield(st, nil)
 	}
+}
+
+// cheb says which budgets grow where a search along g failed, and a second gradient there is g2.
+// With a full batch the gradient's has grown already.
+func (m BLSGD) cheb(g, g2 []float64, turn float64, full bool) (gradient, search bool) {
+	switch m.Growth {
+	case growAlways:
+		return true, true
+	case growAdaptive:
+		theta := angle(g, g2)
+		blamed := theta > math.Pi/2 || theta > blMost*turn // (8)
+		return blamed || full, !blamed && theta < blLeast*turn
+	}
+	return false, false
+}
+
+// angle between two vectors, π/2 where one is 0.
+func angle(a, b []float64) float64 {
+	dot := 0.0
+	for j := range a {
+		dot += a[j] * b[j]
+	}
+	n := norm2(a) * norm2(b)
+	if !(n > 0) || math.IsInf(n, 1) {
+		return math.Pi / 2
+	}
+	return math.Acos(math.Max(-1, math.Min(1, dot/n)))
 }
 
 // aim sets the step sizes to try and what each must bring:

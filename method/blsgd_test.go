@@ -13,6 +13,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
@@ -177,20 +178,82 @@ func TestBLSGDPlan(t *testing.T) {
 	}
 }
 
+// TestBLSGDGrowth: where a search fails, the next gradient is CHEB's. By the angle between the two the gradient's
+// budget grows, the search's, or none; gradients are averaged by the inverse of their variances; AC shrinks the bounds
+// once until w moves. With a full batch what grows is bought as a release of its own.
+func TestBLSGDGrowth(t *testing.T) {
+	const sigma, raise, decay = 8, 0.5, 0.1
+	east, west, north, near := []float64{1, 0}, []float64{-1, 0.1}, []float64{0, 1}, []float64{1, 0.1}
+	grow := math.Sqrt(1 + raise)
+	for name, c := range map[string]struct {
+		growth       string
+		batch        int
+		grads        [][]float64
+		found        []int
+		noise, scale []float64 // of each gradient, and of each search
+		clips        []float64
+		last         []float64 // the direction last searched along
+	}{
+		"no":             {"no", 10, [][]float64{east, west, west}, []int{-1, -1, -1}, []float64{8, 8, 8}, []float64{8, 8, 8}, []float64{1, 1, 1}, []float64{-1. / 3, 0.2 / 3}},
+		"blames noise":   {"adaptive", 10, [][]float64{east, west, near}, []int{-1, 0, 0}, []float64{8, 8, 8 / grow}, []float64{8, 8, 8}, []float64{1, 1, 0.9}, near},
+		"blames search":  {"adaptive", 10, [][]float64{east, near, near}, []int{-1, 0, 0}, []float64{8, 8, 8}, []float64{8, 8 / 1.5, 8 / 1.5}, []float64{1, 1, 1}, near},
+		"blames neither": {"adaptive", 10, [][]float64{east, north, near}, []int{-1, 0, 0}, []float64{8, 8, 8}, []float64{8, 8, 8}, []float64{1, 1, 1}, near},
+		"must":           {"must", 10, [][]float64{east, near, near}, []int{-1, 0, 0}, []float64{8, 8, 8 / grow}, []float64{8, 8 / 1.5, 8 / 1.5}, []float64{1, 1, 0.9}, near},
+		// ρ twice raised, the clip norm once: the third gradient has 1.5/0.81 times the first's precision.
+		"twice": {"adaptive", 10, [][]float64{east, west, west}, []int{-1, -1, -1}, []float64{8, 8, 8 / grow}, []float64{8, 8, 8}, []float64{1, 1, 0.9},
+			[]float64{(1 - 1 - 1.5/0.81) / (2 + 1.5/0.81), (0.1 + 0.1*1.5/0.81) / (2 + 1.5/0.81)}},
+		// Half of ρ more is bought, and weighs half.
+		"full": {"adaptive", 0, [][]float64{east, west, near}, []int{-1, -1, 0}, []float64{8, 8 / math.Sqrt(raise), 8 / grow / math.Sqrt(raise)}, []float64{8, 8, 8 / 1.5}, []float64{1, 1, 0.9}, nil},
+	} {
+		s := &scripted{facts: oracle.Public{Dim: 2, Rows: 100, Adjacency: privacy.AddRemove, NormBound: 1, Lipschitz: 1}, grads: slices.Clone(c.grads), found: slices.Clone(c.found)}
+		m := method.BLSGD{SGD: method.SGD{Steps: 3, Clip: 1, Noise: sigma, Batch: c.batch}, Rate: 4, Shrink: 0.5, Armijo: 0.5, Fall: 1, Search: 1, Tries: 2, Growth: c.growth, Raise: raise, Decay: decay}
+		if c.growth == "no" {
+			m.Raise = 0
+		}
+		for _, err := range m.Run(context.Background(), s, method.Objective{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 3 {
+			g, q := s.paid[2*i].(oracle.Grad), s.paid[2*i+1].(oracle.Search)
+			if got := g.Noise.(mech.Gaussian).Sigma; math.Abs(got-c.noise[i]) > 1e-12 {
+				t.Errorf("%s: gradient %d has noise %v, want %v", name, i, got, c.noise[i])
+			}
+			if got := g.Clip.Bound(); math.Abs(got-c.clips[i]) > 1e-12 {
+				t.Errorf("%s: gradient %d is clipped to %v, want %v", name, i, got, c.clips[i])
+			}
+			if math.Abs(q.Noise.Threshold-2*c.scale[i]) > 1e-12 || math.Abs(q.Noise.Query-4*c.scale[i]) > 1e-12 {
+				t.Errorf("%s: search %d has noise %+v, want scale %v", name, i, q.Noise, c.scale[i])
+			}
+		}
+		if along := s.lines[2].Along; c.last != nil && (math.Abs(along[0]-c.last[0]) > 1e-12 || math.Abs(along[1]-c.last[1]) > 1e-12) {
+			t.Errorf("%s: searched along %v, want %v", name, along, c.last)
+		}
+		if along := s.lines[1].Along; name == "full" && (math.Abs(along[0]-(1-0.5)/1.5) > 1e-12 || math.Abs(along[1]-0.05/1.5) > 1e-12) {
+			t.Errorf("%s: searched along %v", name, along)
+		}
+	}
+}
+
 // TestBLSGDRefuses: errors begin with the field that is meant.
 func TestBLSGDRefuses(t *testing.T) {
 	for want, m := range map[string]method.BLSGD{
-		"rate: found -1":         {Rate: -1},
-		"shrink: found 1":        {Shrink: 1},
-		"tries: found -2":        {Tries: -2},
-		"tries: found 1001":      {Tries: 1001},
-		"armijo: found 1":        {Armijo: 1},
-		"fall: found NaN":        {Fall: math.NaN()},
-		"fall: found 1e-200":     {Fall: 1e-200},
-		"search: found +Inf":     {Search: math.Inf(1)},
-		"clip: found -1":         {SGD: method.SGD{Clip: -1}},
-		"batch: found 10001":     {SGD: method.SGD{Batch: 10001}},
-		"sampling: found \"by\"": {SGD: method.SGD{Batch: 5, Sampling: "by"}},
+		"rate: found -1":              {Rate: -1},
+		"shrink: found 1":             {Shrink: 1},
+		"tries: found -2":             {Tries: -2},
+		"tries: found 1001":           {Tries: 1001},
+		"armijo: found 1":             {Armijo: 1},
+		"fall: found NaN":             {Fall: math.NaN()},
+		"fall: found 1e-200":          {Fall: 1e-200},
+		"search: found +Inf":          {Search: math.Inf(1)},
+		"growth: found \"fast\"":      {Growth: "fast"},
+		"growth: found \"no\" beside": {Decay: 0.1},
+		"raise: found -1":             {Growth: "must", Raise: -1},
+		"decay: found 1":              {Growth: "must", Decay: 1},
+		"clip: found -1":              {SGD: method.SGD{Clip: -1}},
+		"batch: found 10001":          {SGD: method.SGD{Batch: 10001}},
+		"sampling: found \"by\"":      {SGD: method.SGD{Batch: 5, Sampling: "by"}},
 	} {
 		if _, err := m.Fit(facts(privacy.AddRemove), method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s …", err, want)

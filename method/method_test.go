@@ -14,7 +14,7 @@ import (
 var configs = map[string][]method.Method{
 	"sgd":         {method.SGD{Batch: 100, Steps: 20}, method.SGD{Steps: 12, Rate: 0.5, Clip: 3}},
 	"adam":        {method.Adam{SGD: method.SGD{Batch: 100, Steps: 20}, Rate: 0.01, Beta1: 0.5}},
-	"blsgd":       {method.BLSGD{SGD: method.SGD{Batch: 100, Steps: 20}}, method.BLSGD{SGD: method.SGD{Steps: 12, Clip: 3}, Tries: 3, Rate: 0.5}},
+	"blsgd":       {method.BLSGD{SGD: method.SGD{Batch: 100, Steps: 20}}, method.BLSGD{SGD: method.SGD{Steps: 12, Clip: 3}, Tries: 3, Rate: 0.5}, method.BLSGD{SGD: method.SGD{Batch: 100, Steps: 20}, Growth: "adaptive", Decay: 0.05}, method.BLSGD{SGD: method.SGD{Steps: 20}, Growth: "must", Tries: 2, Armijo: 0.9}},
 	"privgene":    {method.PrivGene{Steps: 12, Move: 1, Decay: 1, Clip: 2}, method.PrivGene{Steps: 3, Choice: 0.01}},
 	"majority":    {method.Majority{Choice: 0.5}},
 	"nag":         {method.NAG{P1: method.P1{Batch: 100, Steps: 20}}, method.NAG{P1: method.P1{Steps: 12, Rate: 0.5, Clip: 3, Noise: 40}}},

@@ -25,7 +25,7 @@ var Registry = []Entry{
 	{"masg", "DP-MASG: NAG in stages of falling step size (P1 (4.7))", MASG{}},
 	{"masg-opt", "DP-MASG-opt: the same, with the budget spread over the steps to the best bound (P1 (4.8))", MASGOpt{}},
 	{"adam", "DP-Adam: Adam's step along the noisy gradients of sgd, a baseline of P2", Adam{}},
-	{"blsgd", "DP-BLSGD: step sizes by a private backtracking line search (P2 Algorithms 1 and 2); with all rows in every step it is DP-BLGD", BLSGD{}},
+	{"blsgd", "DP-BLSGD: step sizes by a private backtracking line search (P2 Algorithms 1 to 3), and budgets that grow if asked to; with all rows in every step it is DP-BLGD", BLSGD{}},
 	{"privgene", "PrivGene: one parameter a round moves, as a noisy choice picks it; a baseline of P2", PrivGene{}},
 	{"majority", "the class of the most rows, by a noisy choice: the least that a classifier must beat", Majority{}},
 	{"opt", "OPT: gradient steps, and steps along negative curvature where the gradient is small (P4 Algorithm 1); with a batch it is OPT-B", OPT{}},

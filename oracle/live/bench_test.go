@@ -1,8 +1,12 @@
 package live
 
 import (
+	"context"
+	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
@@ -56,6 +60,58 @@ func BenchmarkEpoch(b *testing.B) {
 					next()
 				}
 			}
+		})
+	}
+}
+
+// BenchmarkSearch is a step of DP-BLSGD beside one of DP-SGD on a sample of the same size: what a
+// line search adds, in steps of DP-SGD. Labels follow a direction, so that there is something to find.
+func BenchmarkSearch(b *testing.B) {
+	rows := randomRows(rand.New(rand.NewPCG(1, 1)), adultRows, adultDim)
+	for i, r := range rows {
+		along := float32(0)
+		for _, v := range r.x[:10] {
+			along += v
+		}
+		if rows[i].y = 0; along > 0 {
+			rows[i].y = 1
+		}
+	}
+	tab := table(rows, 2, false)
+	for _, batch := range []int{256, 3256, 0} {
+		door := func(facts oracle.Public) *Oracle {
+			cfg := config(b, tab, privacy.AddRemove, adultRows)
+			cfg.Streams = noise.SeededStreams(1)
+			cfg.Meter, cfg.Journal = &free{adj: privacy.AddRemove}, nowhere{}
+			return openDoor(b, cfg)
+		}
+		facts := config(b, tab, privacy.AddRemove, adultRows).Facts
+		terms := method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6, Adjacency: privacy.AddRemove}, Accountant: account.RDP{}}
+		sgd, err := method.SGD{Batch: batch}.Fit(facts, method.Objective{}, terms)
+		if err != nil {
+			b.Fatal(err)
+		}
+		line, err := method.BLSGD{SGD: method.SGD{Batch: batch}}.Fit(facts, method.Objective{}, terms)
+		if err != nil {
+			b.Fatal(err)
+		}
+		once := func(m method.Method) time.Duration {
+			o := door(facts)
+			defer o.Close()
+			start := time.Now()
+			for _, err := range m.Run(context.Background(), o, method.Objective{}) {
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			return time.Since(start)
+		}
+		b.Run(fmt.Sprint("batch-", batch), func(b *testing.B) {
+			least, more := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
+			for b.Loop() {
+				least, more = min(least, once(sgd)), min(more, once(line))
+			}
+			b.ReportMetric(float64(more-least)/float64(least), "steps-added")
 		})
 	}
 }

@@ -15,7 +15,10 @@ const fallBits = 20
 
 // together is how many steps of a line share the first way through the rows, in which most
 // searches end, and later how many share a further one.
-const together, later = 4, 12
+const together, later = 4, 6
+
+// abreast is how many steps share a way where all of them are asked about.
+const abreast = 12
 
 // decreases is what a search sums in a way through the rows.
 type decreases struct {
@@ -164,7 +167,7 @@ func (s *summer) tallied(t tally, n int, unit float64, rows []int32, all bool) [
 func (d *decreases) add(u *worker, v data.View) {
 	n := v.Len()
 	u.losses = grown(u.losses, len(d.steps), u.s.tile)
-	losses := make([][]float64, 0, 1+later)
+	losses := make([][]float64, 0, 1+abreast)
 	for k := range d.steps {
 		losses = append(losses, u.losses[k][:n])
 	}

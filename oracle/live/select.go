@@ -80,8 +80,8 @@ func (b *batch) scores(q oracle.Select, among oracle.Candidates, n int) []decrea
 	var least []float64
 	switch c := among.(type) {
 	case oracle.Line:
-		for k := 0; k < n; k += later {
-			sums = append(sums, s.decrease(c, c.Steps[k:min(n, k+later)], q.Bound, b.rows, b.all)...)
+		for k := 0; k < n; k += abreast {
+			sums = append(sums, s.decrease(c, c.Steps[k:min(n, k+abreast)], q.Bound, b.rows, b.all)...)
 		}
 		least = c.Least
 	case oracle.Neighbours:

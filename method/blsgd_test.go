@@ -201,7 +201,7 @@ func TestBLSGDGrowth(t *testing.T) {
 		"must":           {"must", 10, [][]float64{east, near, near}, []int{-1, 0, 0}, []float64{8, 8, 8 / grow}, []float64{8, 8 / 1.5, 8 / 1.5}, []float64{1, 1, 0.9}, near},
 		// ρ twice raised, the clip norm once: the third gradient has 1.5/0.81 times the first's precision.
 		"twice": {"adaptive", 10, [][]float64{east, west, west}, []int{-1, -1, -1}, []float64{8, 8, 8 / grow}, []float64{8, 8, 8}, []float64{1, 1, 0.9},
-			[]float64{(1 - 1 - 1.5/0.81) / (2 + 1.5/0.81), (0.1 + 0.1*1.5/0.81) / (2 + 1.5/0.81)}},
+			[]float64{-1.5 / 0.81 / (2 + 1.5/0.81), (0.1 + 0.1*1.5/0.81) / (2 + 1.5/0.81)}},
 		// Half of ρ more is bought, and weighs half.
 		"full": {"adaptive", 0, [][]float64{east, west, near}, []int{-1, -1, 0}, []float64{8, 8 / math.Sqrt(raise), 8 / grow / math.Sqrt(raise)}, []float64{8, 8, 8 / 1.5}, []float64{1, 1, 0.9}, nil},
 	} {

@@ -288,12 +288,12 @@ func (p *planned) print(w io.Writer, tables bool) {
 	case p.Sampler == "several":
 		each = "samples of several kinds"
 	}
-	row("Releases", "%s", describe(p.event))
 	f, filter := p.event.(privacy.Filtered)
 	if filter {
-		row("Filter", "%s", filterWords(f))
+		row("Releases", "%s", filterWords(f))
 		row("Steps", "at most %s, with samples and noise that are chosen on the way", count(p.Steps))
 	} else {
+		row("Releases", "%s", describe(p.event))
 		row("Steps", "%s, each on %s", count(p.Steps), each)
 	}
 	if p.NoiseMultiplier > 0 && filter {

@@ -396,6 +396,10 @@ func (p *planned) otherRelation() *relation {
 	if p.Adjacency == privacy.ReplaceOne {
 		r.Adjacency, times = privacy.AddRemove, 2
 	}
+	if _, ok := p.event.(privacy.Filtered); ok {
+		r.opinion = opinion{Accountant: p.Accountant, Why: "is the budget there too: what a filter admits is whatever fits, and with the other sensitivity less fits or more"}
+		return r
+	}
 	onlySums := true
 	rebuild(p.event, "", func(_ string, m privacy.Event) privacy.Event {
 		switch m.(type) {

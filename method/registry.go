@@ -28,6 +28,7 @@ var Registry = []Entry{
 	{"blsgd", "DP-BLSGD: step sizes by a private backtracking line search (P2 Algorithms 1 to 3), and budgets that grow if asked to; with all rows in every step it is DP-BLGD", BLSGD{}},
 	{"privgene", "PrivGene: one parameter a round moves, as a noisy choice picks it; a baseline of P2", PrivGene{}},
 	{"majority", "the class of the most rows, by a noisy choice: the least that a classifier must beat", Majority{}},
+	{"newton", "DP-Newton: noisy gradients scaled by a noisy Hessian, for losses with smooth Hessians of rank one", Newton{}},
 	{"opt", "OPT: gradient steps, and steps along negative curvature where the gradient is small (P4 Algorithm 1); with a batch it is OPT-B", OPT{}},
 	{"opt-ls", "OPT-LS: the same with a private line search along both (P4 Algorithm 3)", OPTLS{}},
 	{"2opt", "2OPT: opt in two phases, the first short and with little noise (P4 §3.4)", TwoOPT{}},

@@ -1,0 +1,296 @@
+package method
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/sottodp/sotto/method/reg"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/mech"
+	"github.com/sottodp/sotto/privacy/sample"
+)
+
+// Newton is DP-Newton: steps along noisy gradients, scaled by a noisy Hessian whose
+// eigenvalues are floored (Ganesh, Haghifam, Steinke and Thakurta, Faster Differentially Private
+// Convex Optimization via Second-Order Methods, NeurIPS 2023).
+//
+//	H̃ + η∇²r(w) = Σ_j λ_j v_j v_jᵀ
+//	w_{t+1} = w_t − η Σ_j v_j ⟨v_j, ḡ_t⟩ / max(λ_j, λ₀)
+//
+//	H̃        the last of K noisy Hessians, Hessians, asked at steps 0, T/K, 2T/K, …
+//	r         the regulariser, of which nothing is private
+//	λ₀        Floor
+//	η         Rate: with 1/η times the curvature H̃ the step is Newton's
+//	ḡ_t       the noisy clipped gradient of SGD on all rows, with r's
+//
+// One Hessian at w = 0 serves all steps by default: for the logistic loss, records have
+// their largest curvature there, and for the squared loss the same everywhere, so that it bounds the
+// curvature of every later step. The noises of both kinds of query follow from one
+// multiplier: a share of the budget, in zCDP, goes to the Hessians.
+//
+// Deviations: the paper adds noise to each direction H⁻¹g, whose bound it has to derive; here the matrix itself
+// is released, as a symmetric Gaussian (S-4d) with the bound of rank-one Hessians (R16), and everything after is free.
+// Gradients are clipped.
+type Newton struct {
+	Steps    int     `yaml:"steps" json:"steps" doc:"number of steps T (default 32)"`
+	Hessians int     `yaml:"hessians" json:"hessians" doc:"number of Hessians K, asked at steps 0, T/K, 2T/K, … (default 1)"`
+	Share    float64 `yaml:"share" json:"share" doc:"part of the budget, counted in zCDP, that the Hessians get (default 0.15)"`
+	Floor    float64 `yaml:"floor" json:"floor" doc:"least eigenvalue λ₀ (default the size of the Hessian's noise: its standard deviation × √(2d) for d parameters)"`
+	Rate     float64 `yaml:"rate" json:"rate" doc:"step size η; 1 is Newton's own (default 1 with several Hessians and for the squared loss; with one Hessian 1 to 1.75, more the less noise it has, since the curvature of later steps is below it)"`
+	Clip     float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient (default half the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss)"`
+	Noise    float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ of a gradient (default: the smallest that the budget allows); that of a Hessian is σ·√(K(1−s)/(T·s)), s the share"`
+
+	Off bool `yaml:"-" json:"off,omitempty"` // no noise: lab
+}
+
+// Defaults of what Fit may choose, measured (docs/methods.md).
+const (
+	newtonSteps = 32
+	newtonShare = 0.15
+	newtonClip  = 0.5  // × Lipschitz bound
+	newtonLeast = 1e-9 // floor without noise, × the curvature bound
+	newtonMore  = 0.75 // by what the step size is above 1 without noise
+	newtonLoud  = 0.02 // the noise of a Hessian, × the curvature bound, that halves this
+)
+
+// Fit sets what is zero.
+func (m Newton) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+	m.Off = terms.Off
+	if m.Steps == 0 {
+		m.Steps = newtonSteps
+	}
+	if m.Hessians == 0 {
+		m.Hessians = 1
+	}
+	if m.Share == 0 {
+		m.Share = newtonShare
+	}
+	if m.Clip == 0 && !m.Off {
+		m.Clip = newtonClip * float64(pub.Lipschitz)
+		if !pub.Lipschitz.Finite() {
+			m.Clip = sgdQuadClip * pub.NormBound * pub.LabelSpan
+		}
+	}
+	if err := m.check(pub); err != nil {
+		return nil, err
+	}
+	if !m.Off && terms.Budget.Delta == 0 {
+		return nil, errors.New("privacy.delta: found 0; Gaussian noise has no guarantee without a δ above 0")
+	}
+	if m.Noise == 0 && !m.Off {
+		noise, err := account.Calibrate(terms.Accountant, terms.Budget, func(noise float64) privacy.Event {
+			m.Noise = noise
+			return m.plan(pub)
+		})
+		if unproven := (*account.UnsupportedError)(nil); errors.As(err, &unproven) {
+			return nil, fmt.Errorf("privacy.accountant: %w", err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("noise_multiplier: %w", err)
+		}
+		m.Noise = noise
+	}
+	if s := math.Max(m.Noise, m.hessNoise()); s > maxNoise {
+		return nil, fmt.Errorf("noise_multiplier: this budget needs %.3g; allowed is at most %g: take fewer steps or a larger budget", s, float64(maxNoise))
+	}
+	if m.Rate == 0 {
+		m.Rate = 1
+		if m.Hessians == 1 && pub.HessLipschitz > 0 {
+			m.Rate += newtonMore / (1 + m.hessError(pub)/(newtonLoud*float64(pub.Smooth)))
+		}
+	}
+	if m.Floor == 0 {
+		m.Floor = math.Max(m.hessError(pub), newtonLeast*(float64(pub.Smooth)+obj.smooth()))
+	}
+	return m, nil
+}
+
+// check says what is wrong with the fields, which are public numbers.
+func (m Newton) check(pub oracle.Public) error {
+	switch {
+	case !pub.Curved || !pub.HessLipschitz.Finite():
+		return fmt.Errorf("hessians: found %d; allowed is none: the model has no smooth Hessians of rank one, for at most %d parameters, as logistic and linear have", m.Hessians, oracle.MaxHess)
+	case m.Steps < 1:
+		return fmt.Errorf("steps: found %d; allowed is 1 or more", m.Steps)
+	case m.Hessians < 1 || m.Hessians > m.Steps:
+		return fmt.Errorf("hessians: found %d; allowed is 1 to %d, the number of steps", m.Hessians, m.Steps)
+	case !(m.Share > 0 && m.Share < 1):
+		return fmt.Errorf("share: found %v; allowed is any number above 0 and below 1", m.Share)
+	case !(m.Floor >= 0) || math.IsInf(m.Floor, 1):
+		return fmt.Errorf("floor: found %v; allowed is any number above 0", m.Floor)
+	case !(m.Rate >= 0) || math.IsInf(m.Rate, 1):
+		return fmt.Errorf("rate: found %v; allowed is any number above 0", m.Rate)
+	case m.Clip != 0 && !(m.Clip >= minClip && m.Clip <= maxClip):
+		return fmt.Errorf("clip: found %v; allowed is any number from %g to %g", m.Clip, minClip, maxClip)
+	case !(m.Noise >= 0 && m.Noise <= maxNoise):
+		return fmt.Errorf("noise_multiplier: found %v; allowed is any number above 0 and up to %g", m.Noise, float64(maxNoise))
+	case m.Noise > 0 && m.Off:
+		return fmt.Errorf("noise_multiplier: found %v; it has no place beside `privacy: none`", m.Noise)
+	}
+	return nil
+}
+
+// hessNoise is σ_H: K/(2σ_H²) is the share s of what all cost, T/(2σ²) the rest.
+func (m Newton) hessNoise() float64 {
+	return m.Noise * math.Sqrt(float64(m.Hessians)*(1-m.Share)/(float64(m.Steps)*m.Share))
+}
+
+// hessError is about the spectral norm of a Hessian's noise.
+func (m Newton) hessError(pub oracle.Public) float64 {
+	moved := float64(pub.Smooth) // by one record
+	if pub.Adjacency == privacy.ReplaceOne {
+		moved *= math.Sqrt2
+	}
+	return m.hessNoise() * moved / float64(pub.Rows) * math.Sqrt(2*float64(pub.Dim))
+}
+
+// queries are those of a step, and of a step that begins with a Hessian.
+func (m Newton) queries(pub oracle.Public) (oracle.Grad, oracle.Hess) {
+	g := SGD{Clip: m.Clip, Noise: m.Noise, Off: m.Off}.query()
+	h := oracle.Hess{Clip: float64(pub.Smooth), Off: m.Off}
+	if !m.Off {
+		h.Noise = mech.SymmetricGaussian{Sigma: m.hessNoise()}
+	}
+	return g, h
+}
+
+// asks says whether step t begins with a Hessian: t is kT/K, rounded up, for a k below K.
+func (m Newton) asks(t int) bool { return t*m.Hessians%m.Steps < m.Hessians }
+
+func (m Newton) plan(pub oracle.Public) privacy.Event {
+	var p privacy.Composed
+	g, h := m.queries(pub)
+	plain := 0
+	for t := range m.Steps {
+		if !m.asks(t) {
+			plain++
+			continue
+		}
+		if plain > 0 {
+			p = append(p, privacy.Repeated{Count: plain, Of: g.Event()})
+			plain = 0
+		}
+		p = append(p, oracle.Cost(sample.Full{}, []oracle.Query{h, g}))
+	}
+	if plain > 0 {
+		p = append(p, privacy.Repeated{Count: plain, Of: g.Event()})
+	}
+	return p
+}
+
+// Plan is K Hessians and T gradients, each a Gaussian.
+func (m Newton) Plan(pub oracle.Public) (privacy.Event, error) {
+	p := m.plan(pub)
+	return p, p.Validate()
+}
+
+// Horizon is T.
+func (m Newton) Horizon() int { return m.Steps }
+
+// NoiseMultiplier is σ, of a gradient.
+func (m Newton) NoiseMultiplier() float64 { return m.Noise }
+
+// Run takes T steps from w_0 = 0.
+func (m Newton) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
+	return func(yield func(Step, error) bool) {
+		pub := o.Public()
+		w, step := make([]float64, pub.Dim), make([]float64, pub.Dim)
+		g, h := m.queries(pub)
+		var scale scaling
+		st := Step{W: w, Rate: m.Rate}
+		for t := range m.Steps {
+			pay := []oracle.Query{g}
+			if m.asks(t) {
+				pay = []oracle.Query{h, g}
+			}
+			b, err := o.Batch(ctx, sample.Full{}, pay...)
+			if err != nil {
+				stop(yield, st, err)
+				return
+			}
+			if m.asks(t) {
+				packed, err := b.Hess(h, w)
+				if err == nil {
+					scale, err = m.invert(packed, w, obj)
+				}
+				if err != nil {
+					stop(yield, st, err)
+					return
+				}
+			}
+			released, err := b.Grad(g, w)
+			if err != nil {
+				stop(yield, st, err)
+				return
+			}
+			st.GradNorm = norm2(released)
+			copy(step, released)
+			obj.addGrad(step, w)
+			scale.apply(step)
+			for j := range w {
+				w[j] -= step[j]
+			}
+			st.T, st.Moved = t+1, norm2(step)
+			if !yield(st, nil) {
+				return
+			}
+		}
+		st.Status = Done
+		yield(st, nil)
+	}
+}
+
+// A scaling is what a gradient is multiplied by: a symmetric matrix by its eigenvectors, the columns of
+// vectors, and their eigenvalues.
+type scaling struct {
+	vectors *mat.Dense
+	values  []float64
+}
+
+// invert is the scaling of a released Hessian.
+func (m Newton) invert(packed, w []float64, obj Objective) (scaling, error) {
+	dim := len(w)
+	full, err := oracle.Symmetric(packed, dim)
+	if err != nil {
+		return scaling{}, err
+	}
+	if r, ok := obj.Reg.(reg.Curved); ok {
+		diagonal := make([]float64, dim)
+		r.AddHess(diagonal, w)
+		for j, v := range diagonal {
+			full[j*dim+j] += m.Rate * v
+		}
+	}
+	for _, v := range full {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return scaling{}, errors.New("newton: a Hessian with an entry that is no finite number")
+		}
+	}
+	var e mat.EigenSym
+	if !e.Factorize(mat.NewSymDense(dim, full), true) {
+		return scaling{}, errors.New("newton: the eigenvalues of a Hessian were not found")
+	}
+	s := scaling{vectors: new(mat.Dense), values: e.Values(nil)}
+	e.VectorsTo(s.vectors)
+	for i, v := range s.values {
+		s.values[i] = m.Rate / math.Max(v, m.Floor)
+	}
+	return s, nil
+}
+
+// apply multiplies v by the matrix.
+func (s scaling) apply(v []float64) {
+	along := mat.NewVecDense(len(v), nil)
+	along.MulVec(s.vectors.T(), mat.NewVecDense(len(v), v))
+	for i, f := range s.values {
+		along.SetVec(i, along.AtVec(i)*f)
+	}
+	mat.NewVecDense(len(v), v).MulVec(s.vectors, along)
+}

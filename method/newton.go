@@ -41,7 +41,7 @@ import (
 type Newton struct {
 	Steps    int     `yaml:"steps" json:"steps" doc:"number of steps T (default 32)"`
 	Hessians int     `yaml:"hessians" json:"hessians" doc:"number of Hessians K, asked at steps 0, T/K, 2T/K, … (default 1)"`
-	Share    float64 `yaml:"share" json:"share" doc:"part of the budget, counted in zCDP, that the Hessians get (default 0.15)"`
+	Share    float64 `yaml:"share" json:"share" doc:"part of the budget, counted in zCDP, that the Hessians get (default 0.15 under add-or-remove, 0.1 under replace-one)"`
 	Floor    float64 `yaml:"floor" json:"floor" doc:"least eigenvalue λ₀ (default the size of the Hessian's noise: its standard deviation × √(2d) for d parameters)"`
 	Rate     float64 `yaml:"rate" json:"rate" doc:"step size η; 1 is Newton's own (default 1 with several Hessians and for the squared loss; with one Hessian 1 to 1.75, more the less noise it has, since the curvature of later steps is below it)"`
 	Clip     float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient (default half the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss)"`
@@ -52,12 +52,13 @@ type Newton struct {
 
 // Defaults of what Fit may choose, measured (docs/methods.md).
 const (
-	newtonSteps = 32
-	newtonShare = 0.15
-	newtonClip  = 0.5  // × Lipschitz bound
-	newtonLeast = 1e-9 // floor without noise, × the curvature bound
-	newtonMore  = 0.75 // by what the step size is above 1 without noise
-	newtonLoud  = 0.02 // the noise of a Hessian, × the curvature bound, that halves this
+	newtonSteps         = 32
+	newtonShare         = 0.15
+	newtonShareReplaced = 0.1
+	newtonClip          = 0.5  // × Lipschitz bound
+	newtonLeast         = 1e-9 // floor without noise, × the curvature bound
+	newtonMore          = 0.75 // by what the step size is above 1 without noise
+	newtonLoud          = 0.02 // the noise of a Hessian, × the curvature bound, that halves this
 )
 
 // Fit sets what is zero.
@@ -71,6 +72,9 @@ func (m Newton) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, erro
 	}
 	if m.Share == 0 {
 		m.Share = newtonShare
+		if pub.Adjacency == privacy.ReplaceOne { // a gradient's sensitivity doubles, a Hessian's grows by √2
+			m.Share = newtonShareReplaced
+		}
 	}
 	if m.Clip == 0 && !m.Off {
 		m.Clip = newtonClip * float64(pub.Lipschitz)

@@ -150,7 +150,7 @@ func TestNewtonPlan(t *testing.T) {
 // The floor is the size of the Hessian's noise: under replace-one √2 times as much for the same noise multiplier.
 func TestNewtonFloorFollowsNoise(t *testing.T) {
 	floor := func(adj privacy.Adjacency) float64 {
-		fitted, err := method.Newton{Noise: 30}.Fit(smooth(adj), method.Objective{}, methodtest.On)
+		fitted, err := method.Newton{Noise: 30, Share: 0.15}.Fit(smooth(adj), method.Objective{}, methodtest.On)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,20 +28,7 @@ var configs = map[string][]method.Method{
 	"outpert-sgd": {method.OutPertSGD{Passes: 3, Batch: 100, Rate: 0.5}},
 	"amp":         {method.AMP{Lambda: 30}},
 	"masg-opt":    {method.MASGOpt{MASG: method.MASG{P1: method.P1{Steps: 60, Rate: 0.5, Mu: 0.2}}}},
-	"sgd":      {method.SGD{Batch: 100, Steps: 20}, method.SGD{Steps: 12, Rate: 0.5, Clip: 3}},
-	"adam":     {method.Adam{SGD: method.SGD{Batch: 100, Steps: 20}, Rate: 0.01, Beta1: 0.5}},
-	"blsgd":    {method.BLSGD{SGD: method.SGD{Batch: 100, Steps: 20}}, method.BLSGD{SGD: method.SGD{Steps: 12, Clip: 3}, Tries: 3, Rate: 0.5}},
-	"privgene": {method.PrivGene{Steps: 12, Move: 1, Decay: 1, Clip: 2}, method.PrivGene{Steps: 3, Choice: 0.01}},
-	"majority": {method.Majority{Choice: 0.5}},
-	"nag":      {method.NAG{P1: method.P1{Batch: 100, Steps: 20}}, method.NAG{P1: method.P1{Steps: 12, Rate: 0.5, Clip: 3, Noise: 40}}},
-	"nag-opt":  {method.NAGOpt{NAG: method.NAG{P1: method.P1{Batch: 100, Steps: 20}}}},
-	"opt":      {method.OPT{P4: method.P4{Gradient: 1e-6, Steps: 20}, Costs: method.Costs{Costs: method.ByPlan}}, method.OPT{P4: method.P4{Gradient: 1e-6, Steps: 20}, Batch: 100}},
-	"opt-ls":   {method.OPTLS{P4: method.P4{Gradient: 1e-6, Steps: 20}, Costs: method.Costs{Costs: method.ByPlan}, Long: 3, Shrink: 0.8}},
-	"2opt":     {method.TwoOPT{OPT: method.OPT{P4: method.P4{Gradient: 1e-6, Steps: 40}, Costs: method.Costs{Costs: method.ByPlan}}, Phases: method.Phases{First: 8, Share: 0.5}}},
-	"2opt-ls":  {method.TwoOPTLS{OPTLS: method.OPTLS{P4: method.P4{Gradient: 1e-6, Steps: 40}, Costs: method.Costs{Costs: method.ByPlan}}}},
-	"tr":       {method.TR{P4: method.P4{Gradient: 1e-6, Steps: 20}, Batch: 100}},
-	"newton":   {method.Newton{Steps: 10, Hessians: 3, Share: 0.5, Clip: 3}, method.Newton{Steps: 8, Hessians: 8, Noise: 40, Floor: 0.2, Rate: 0.5}},
-	"masg-opt": {method.MASGOpt{MASG: method.MASG{P1: method.P1{Steps: 60, Rate: 0.5, Mu: 0.2}}}},
+	"newton":      {method.Newton{Steps: 10, Hessians: 3, Share: 0.5, Clip: 3}, method.Newton{Steps: 8, Hessians: 8, Noise: 40, Floor: 0.2, Rate: 0.5}},
 }
 
 // short are the methods that do not reach the optimum of a problem, and why: the suite's part

@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/paper/p1"
 )
 
@@ -18,6 +20,37 @@ func paperCommand() *cobra.Command {
 	c.AddCommand(paperP1Command(), paperP4Command())
 	group(c)
 	return c
+}
+
+// oneSize refuses --small beside --full.
+func oneSize(c *cobra.Command, _ []string) error {
+	if c.Flags().Changed("small") && c.Flags().Changed("full") {
+		return usageError("--small and --full: found both; allowed is one")
+	}
+	return nil
+}
+
+// tenths calls tell at each tenth of the way.
+func tenths(tell func(done, all int)) func(done, all int) {
+	shown := -1
+	return func(done, all int) {
+		if tenth := done * 10 / max(1, all); tenth > shown {
+			shown = tenth
+			tell(done, all)
+		}
+	}
+}
+
+// printClaims prints what holds and what fails, and where the page is.
+func printClaims(w io.Writer, claims paper.Claims, dir string) {
+	for _, claim := range claims {
+		verdict := "holds"
+		if !claim.Holds {
+			verdict = "FAILS"
+		}
+		fmt.Fprintf(w, "%-36s  %s  %s\n", claim.Name, verdict, claim.Found)
+	}
+	fmt.Fprintf(w, "%d of %d claims hold. Page: %s\n", claims.Passed(), len(claims), filepath.Join(dir, "index.html"))
 }
 
 func paperP1Command() *cobra.Command {
@@ -35,13 +68,10 @@ the corrected schedules gain, with one page of HTML.
 size: 100,000 rows, 20 runs of each curve; minutes.`,
 		Example: `  sotto paper p1
   sotto paper p1 --full --out p1-full`,
-		Args: args(cobra.NoArgs),
+		Args: args(cobra.NoArgs), PreRunE: oneSize,
 		RunE: func(c *cobra.Command, _ []string) error {
 			size := p1.Small
-			switch {
-			case small && full:
-				return usageError("--small and --full: found both; allowed is one")
-			case full:
+			if full {
 				size = p1.Full
 			}
 			if out == "" {
@@ -50,25 +80,11 @@ size: 100,000 rows, 20 runs of each curve; minutes.`,
 			if entries, err := os.ReadDir(out); err == nil && len(entries) > 0 {
 				return usageError("--out: %s exists and is not empty; allowed is a new or an empty directory", out)
 			}
-			shown := -1
-			r, err := p1.Run(c.Context(), size, out, func(runs, all int) {
-				if percent := 10 * (runs * 10 / all); percent > shown {
-					shown = percent
-					fmt.Fprintf(c.ErrOrStderr(), "%d of %d runs\n", runs, all)
-				}
-			})
+			r, err := p1.Run(c.Context(), size, out, tenths(func(runs, all int) { fmt.Fprintf(c.ErrOrStderr(), "%d of %d runs\n", runs, all) }))
 			if err != nil {
 				return err
 			}
-			w := c.OutOrStdout()
-			for _, claim := range r.Claims {
-				verdict := "holds"
-				if !claim.Holds {
-					verdict = "FAILS"
-				}
-				fmt.Fprintf(w, "%-36s  %s  %s\n", claim.Name, verdict, claim.Found)
-			}
-			fmt.Fprintf(w, "%d of %d claims hold. Page: %s\n", r.Passed(), len(r.Claims), filepath.Join(out, "index.html"))
+			printClaims(c.OutOrStdout(), r.Claims, out)
 			return nil
 		},
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -26,13 +25,10 @@ of steps gain or cost, as CSV, Markdown and SVG, with one page of HTML.
 495,141 rows, five runs of each cell; half an hour of processor time.`,
 		Example: `  sotto paper p4
   sotto paper p4 --full --data /data --out p4-full`,
-		Args: args(cobra.NoArgs),
+		Args: args(cobra.NoArgs), PreRunE: oneSize,
 		RunE: func(c *cobra.Command, _ []string) error {
 			size := p4.Small
-			switch {
-			case small && full:
-				return usageError("--small and --full: found both; allowed is one")
-			case full:
+			if full {
 				size = p4.Full
 			}
 			if out == "" {
@@ -41,25 +37,11 @@ of steps gain or cost, as CSV, Markdown and SVG, with one page of HTML.
 			if entries, err := os.ReadDir(out); err == nil && len(entries) > 0 {
 				return usageError("--out: %s exists and is not empty; allowed is a new or an empty directory", out)
 			}
-			shown := -1
-			r, err := size.Run(c.Context(), tables, out, func(runs, all int) {
-				if percent := 10 * (runs * 10 / all); percent > shown {
-					shown = percent
-					fmt.Fprintf(c.ErrOrStderr(), "%d of %d runs\n", runs, all)
-				}
-			})
+			r, err := size.Run(c.Context(), tables, out, tenths(func(runs, all int) { fmt.Fprintf(c.ErrOrStderr(), "%d of %d runs\n", runs, all) }))
 			if err != nil {
 				return err
 			}
-			w := c.OutOrStdout()
-			for _, claim := range r.Claims {
-				verdict := "holds"
-				if !claim.Holds {
-					verdict = "FAILS"
-				}
-				fmt.Fprintf(w, "%-36s  %s  %s\n", claim.Name, verdict, claim.Found)
-			}
-			fmt.Fprintf(w, "%d of %d claims hold. Page: %s\n", r.Passed(), len(r.Claims), filepath.Join(out, "index.html"))
+			printClaims(c.OutOrStdout(), r.Claims, out)
 			return nil
 		},
 	}

@@ -3,10 +3,11 @@ package kern
 import (
 	"math"
 	"sync"
+	"unsafe"
 )
 
 const (
-	depth  = 384 // most terms of one block; more means fewer passes over C
+	depth  = 400 // most terms of one block; more means fewer passes over C
 	height = 240 // rows of A in one block, a multiple of 8, 6 and 2
 	width  = 528 // columns of B in one block, a multiple of 48, 16 and 4: the block is 792 KiB of float32
 	gap    = 16  // numbers between the rows of a block, so that they fall on different cache sets
@@ -57,6 +58,8 @@ func Gemm[T float](ta, tb bool, m, n, k int, a []T, lda int, b []T, ldb int, c [
 	}
 	mr, nr, one := tileSize[T]()
 	block := termsOf(k)
+	// A is read where it stands, unless its rows fall on the same cache sets.
+	direct := !ta && lda*int(unsafe.Sizeof(*new(T)))%4096 != 0
 	for j := 0; j < n; j += width {
 		cols := min(width, n-j)
 		for p := 0; p < k; p += block {
@@ -66,42 +69,46 @@ func Gemm[T float](ta, tb bool, m, n, k int, a []T, lda int, b []T, ldb int, c [
 			} else {
 				t.pack(b[p*ldb+j:], ldb, terms, cols, nr, one)
 			}
-			for i := 0; i < m; i += height {
-				rows := min(height, m-i)
-				row := 0
+			for i, rows := 0, 0; i < m; i += rows {
+				rows = min(height, m-i)
+				if direct && rows > mr {
+					rows -= rows % mr // the rest is copied: a kernel reads whole tiles
+				}
+				from, row := t.a[:], 0
 				if ta {
 					for q := range terms {
-						from := a[(p+q)*lda+i:][:rows]
-						for s := 0; s < rows; s += mr {
-							to := t.a[s*terms+q*mr:][:mr]
-							if mr == 8 && s+8 <= rows { // a copy of known length is some moves
-								*(*[8]T)(to) = [8]T(from[s:])
-							} else {
-								copy(to, from[s:])
-							}
+						line, ahead := a[(p+q)*lda+i:][:rows], 0
+						if q+1 < terms {
+							ahead = lda
+						}
+						for s := panelsFast(t.a[q*mr:], terms*mr, line, ahead, mr); s < rows; s += mr {
+							copy(t.a[s*terms+q*mr:][:mr], line[s:])
 						}
 					}
+				} else if direct && rows >= mr {
+					from, row = a[i*lda+p:], lda
 				} else {
 					row = depth + gap
 					for q := range rows {
 						copy(t.a[q*row:], a[(i+q)*lda+p:][:terms])
 					}
 				}
-				t.block(rows, cols, terms, row, c[i*ldc+j:], ldc, mr, nr, one)
+				t.block(rows, cols, terms, from, row, c[i*ldc+j:], ldc, mr, nr, one)
 			}
 		}
 	}
 }
 
 // block multiplies the blocks: A in rows, row apart, or for 0 in panels.
-func (t *tiler[T]) block(rows, cols, terms, row int, c []T, ldc, mr, nr, one int) {
+func (t *tiler[T]) block(rows, cols, terms int, from []T, row int, c []T, ldc, mr, nr, one int) {
+	step := row
+	if row == 0 {
+		step = terms
+	}
 	for j := 0; j < cols; j += nr {
 		b, w := t.b[j*terms:], panelWidth(cols-j, nr, one)
 		for i := 0; i < rows; i += mr {
-			a := t.a[i*row:]
-			if row == 0 {
-				a = t.a[i*terms:]
-			}
+			a := from[i*step:]
 			if i+mr <= rows && j+w <= cols {
 				tile(terms, a, row, b, w, c[i*ldc+j:], ldc)
 				continue
@@ -126,7 +133,11 @@ func panelWidth(left, nr, one int) int { return min(nr, (left+one-1)/one*one) }
 func (t *tiler[T]) pack(b []T, ldb, terms, cols, nr, one int) {
 	for q := range terms {
 		from := b[q*ldb:][:cols]
-		for j := 0; j < cols; j += nr {
+		ahead := 0
+		if q+1 < terms {
+			ahead = ldb
+		}
+		for j := panelsFast(t.b[q*nr:], terms*nr, from, ahead, nr); j < cols; j += nr {
 			pw := panelWidth(cols-j, nr, one)
 			to := t.b[j*terms+q*pw:][:pw]
 			clear(to[copy(to, from[j:]):])

@@ -51,3 +51,27 @@ func tile[T float](k int, a []T, row int, b []T, cols int, c []T, ldc int) {
 		micro64[use-avx2][layout][cols/one-1](k, (*float64)(pa), row, (*float64)(pb), (*float64)(pc), ldc)
 	}
 }
+
+// panelsFast copies the first numbers of a row to their panels, apart numbers apart, as
+// far as they fill whole panels of width numbers, and returns how many it copied. It asks
+// for the row that lies ahead numbers from this one.
+func panelsFast[T float](dst []T, apart int, row []T, ahead, width int) int {
+	count := len(row) / width
+	if use != avx512 || count == 0 {
+		return 0
+	}
+	_ = dst[(count-1)*apart+width-1]
+	size := int(unsafe.Sizeof(*new(T)))
+	to, from := (*byte)(unsafe.Pointer(&dst[0])), (*byte)(unsafe.Pointer(&row[0]))
+	switch width * size {
+	case 32:
+		panels32AVX512(to, apart*size, from, ahead*size, count)
+	case 64:
+		panels64AVX512(to, apart*size, from, ahead*size, count)
+	case 192:
+		panels192AVX512(to, apart*size, from, ahead*size, count)
+	default:
+		return 0
+	}
+	return count * width
+}

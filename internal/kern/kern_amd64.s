@@ -10546,6 +10546,78 @@ next:
 	VZEROUPPER
 	RET
 
+// func panels32AVX512(dst *byte, apart int, src *byte, ahead int, count int)
+// Requires: AVX, MMX+
+TEXT ·panels32AVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ apart+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ ahead+24(FP), BX
+	MOVQ count+32(FP), SI
+	ADDQ DX, BX
+
+loop:
+	PREFETCHT0 (BX)
+	VMOVUPD    (DX), Y0
+	VMOVUPD    Y0, (AX)
+	ADDQ       $+32, DX
+	ADDQ       $+32, BX
+	ADDQ       CX, AX
+	DECQ       SI
+	JNZ        loop
+	VZEROUPPER
+	RET
+
+// func panels64AVX512(dst *byte, apart int, src *byte, ahead int, count int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·panels64AVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ apart+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ ahead+24(FP), BX
+	MOVQ count+32(FP), SI
+	ADDQ DX, BX
+
+loop:
+	PREFETCHT0 (BX)
+	VMOVUPD    (DX), Z0
+	VMOVUPD    Z0, (AX)
+	ADDQ       $+64, DX
+	ADDQ       $+64, BX
+	ADDQ       CX, AX
+	DECQ       SI
+	JNZ        loop
+	VZEROUPPER
+	RET
+
+// func panels192AVX512(dst *byte, apart int, src *byte, ahead int, count int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·panels192AVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ apart+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ ahead+24(FP), BX
+	MOVQ count+32(FP), SI
+	ADDQ DX, BX
+
+loop:
+	PREFETCHT0 (BX)
+	VMOVUPD    (DX), Z0
+	VMOVUPD    Z0, (AX)
+	PREFETCHT0 64(BX)
+	VMOVUPD    64(DX), Z0
+	VMOVUPD    Z0, 64(AX)
+	PREFETCHT0 128(BX)
+	VMOVUPD    128(DX), Z0
+	VMOVUPD    Z0, 128(AX)
+	ADDQ       $+192, DX
+	ADDQ       $+192, BX
+	ADDQ       CX, AX
+	DECQ       SI
+	JNZ        loop
+	VZEROUPPER
+	RET
+
 // func axpy10F32AVX512(dst *float64, step int, n int, a *float64, astep int, rows **float32, m int, fetch **float32, fetches int)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·axpy10F32AVX512(SB), NOSPLIT, $0-72

@@ -60,7 +60,7 @@ func minusLn(u uint64) float64 {
 	}
 	s := (1 - y) / (1 + y)
 	q := s * s
-	p := horner(q, atanhTerms[:])
+	p := horner9(q, &atanhTerms)
 	return math.FMA(count, math.Ln2, math.FMA(p, s*q, s+s))
 }
 
@@ -75,8 +75,8 @@ func turn(v uint64) (cos, sin float64) {
 	w := v + 1<<61
 	x := float64(int64(w&(1<<62-1))-1<<61) * (math.Pi / (1 << 63))
 	z := x * x
-	c := horner(z, cosTerms[:])
-	s := math.FMA(horner(z, sinTerms[:]), x*z, x)
+	c := horner9(z, &cosTerms)
+	s := math.FMA(horner7(z, &sinTerms), x*z, x)
 	if w>>62&1 == 1 {
 		c, s = s, c
 	}

@@ -191,6 +191,15 @@ func axpy5F32AVX512(dst *float64, step int, n int, a *float64, astep int, x *flo
 func dot10F32AVX512(z *float64, zstep int, group *[3]*float32, groups int, w *float64, wstep int, n int, width int)
 
 //go:noescape
+func panels32AVX512(dst *byte, apart int, src *byte, ahead int, count int)
+
+//go:noescape
+func panels64AVX512(dst *byte, apart int, src *byte, ahead int, count int)
+
+//go:noescape
+func panels192AVX512(dst *byte, apart int, src *byte, ahead int, count int)
+
+//go:noescape
 func axpy10F32AVX512(dst *float64, step int, n int, a *float64, astep int, rows **float32, m int, fetch **float32, fetches int)
 
 //go:noescape

@@ -28,12 +28,43 @@ var expTerms, atanhTerms = func() (e [14]float64, a [9]float64) {
 	return e, a
 }()
 
-// horner is Σ c_k·q^k.
-func horner(q float64, c []float64) float64 {
-	p := c[len(c)-1]
-	for k := len(c) - 2; k >= 0; k-- {
-		p = math.FMA(p, q, c[k])
-	}
+// horner7, horner9 and horner14 are Σ c_k·q^k, term by term: a loop over them makes the noise a fifth slower.
+func horner7(q float64, c *[7]float64) float64 {
+	p := math.FMA(c[6], q, c[5])
+	p = math.FMA(p, q, c[4])
+	p = math.FMA(p, q, c[3])
+	p = math.FMA(p, q, c[2])
+	p = math.FMA(p, q, c[1])
+	p = math.FMA(p, q, c[0])
+	return p
+}
+
+func horner9(q float64, c *[9]float64) float64 {
+	p := math.FMA(c[8], q, c[7])
+	p = math.FMA(p, q, c[6])
+	p = math.FMA(p, q, c[5])
+	p = math.FMA(p, q, c[4])
+	p = math.FMA(p, q, c[3])
+	p = math.FMA(p, q, c[2])
+	p = math.FMA(p, q, c[1])
+	p = math.FMA(p, q, c[0])
+	return p
+}
+
+func horner14(q float64, c *[14]float64) float64 {
+	p := math.FMA(c[13], q, c[12])
+	p = math.FMA(p, q, c[11])
+	p = math.FMA(p, q, c[10])
+	p = math.FMA(p, q, c[9])
+	p = math.FMA(p, q, c[8])
+	p = math.FMA(p, q, c[7])
+	p = math.FMA(p, q, c[6])
+	p = math.FMA(p, q, c[5])
+	p = math.FMA(p, q, c[4])
+	p = math.FMA(p, q, c[3])
+	p = math.FMA(p, q, c[2])
+	p = math.FMA(p, q, c[1])
+	p = math.FMA(p, q, c[0])
 	return p
 }
 
@@ -51,7 +82,7 @@ func exp(x float64) float64 {
 	nf := math.FMA(x, math.Log2E, magic)
 	n := nf - magic
 	t := math.FMA(-n, ln2Lo, math.FMA(-n, ln2Hi, x))
-	p := horner(t, expTerms[:])
+	p := horner14(t, &expTerms)
 	two := math.Float64bits(nf) - math.Float64bits(magic) + 4096
 	half := two >> 1
 	const bias = 1<<64 - 1025
@@ -69,7 +100,7 @@ func log1p(u float64) float64 {
 	}
 	s := v / (v + 2)
 	q := s * s
-	l := math.FMA(-horner(q, atanhTerms[:]), q, v)
+	l := math.FMA(-horner9(q, &atanhTerms), q, v)
 	return math.FMA(-l, s, v) + base
 }
 

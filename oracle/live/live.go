@@ -371,7 +371,8 @@ func (o *Oracle) noisySum(g, w []float64, q oracle.Grad, rows []int32, all bool)
 	for j := range g {
 		// The exact sum wrapped around modulo 2⁶⁴ units, so this is modulo
 		// 2^(64−shift) steps of the grid: a function of sum plus noise alone.
-		g[j] = float64(counts[j]<<shift>>shift) * grid
+		// A shift is far below 64 (gridOf); where that is seen, it is one instruction.
+		g[j] = float64(counts[j]<<(shift&63)>>(shift&63)) * grid
 	}
 	return nil
 }

@@ -5,15 +5,9 @@ import (
 	"math"
 	"slices"
 	"strings"
-)
 
-// A Claim is a sentence of P1 §5 as an inequality between mean errors.
-type Claim struct {
-	Name  string
-	Says  string // the paper, in our words
-	Holds bool
-	Found string // the figures
-}
+	"github.com/sottodp/sotto/paper"
+)
 
 // results answers questions about curves.
 type results struct {
@@ -39,11 +33,9 @@ func (r results) best(m int, c float64, method string) (least float64, at int) {
 }
 
 // claims checks the claims one by one.
-func (r results) claims() []Claim {
-	var all []Claim
-	add := func(name, says string, holds bool, format string, args ...any) {
-		all = append(all, Claim{name, says, holds, fmt.Sprintf(format, args...)})
-	}
+func (r results) claims() paper.Claims {
+	var all paper.Claims
+	add := all.Add
 	s := r.size
 	n, sub := s.Batches[len(s.Batches)-1], s.Batches[0]
 	slow, fast := s.Rates[0], s.Rates[len(s.Rates)-1]

@@ -7,19 +7,13 @@ import (
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/method/schedule"
+	"github.com/sottodp/sotto/paper"
 )
-
-// A figure is a figure of the paper: its data and its plots.
-type figure struct {
-	file, title, note string
-	csv               string // "": its data stands in curves.csv
-	plots             []chart.Plot
-}
 
 // heavyBall is Figure 1: DP-SHB on a quadratic of eigenvalues ½ and 1: the rate ρ of (3.18)
 // against β, and the bound of Theorem 3.5 against T, where the noise grows with T.
-func heavyBall() figure {
-	f := figure{file: "figure1", title: "Figure 1: heavy ball on a quadratic", note: "eigenvalues ½ and 1; noise σ_T = T·c_w; C_t = t"}
+func heavyBall() paper.Figure {
+	f := paper.Figure{File: "figure1", Title: "Figure 1: heavy ball on a quadratic", Note: "eigenvalues ½ and 1; noise σ_T = T·c_w; C_t = t"}
 	var csv strings.Builder
 	csv.WriteString("alpha,beta,rho,c_w,T,bound,exact\n")
 	eigen, start2 := []float64{0.5, 1}, []float64{1, 1}
@@ -34,7 +28,7 @@ func heavyBall() figure {
 		}
 		rho.Lines = append(rho.Lines, l)
 	}
-	f.plots = append(f.plots, rho)
+	f.Plots = append(f.Plots, rho)
 	for i, cw := range []float64{1e-4, 1e-2} {
 		p := chart.Plot{ID: fmt.Sprintf("f1%c", 'b'+i), Title: fmt.Sprintf("Bound (3.17) against T, α = 0.6, c_w = %g", cw),
 			Desc: "The bound falls, then rises with the noise", XLabel: "T", YLabel: "bound", LogY: true}
@@ -49,16 +43,16 @@ func heavyBall() figure {
 			}
 			p.Lines = append(p.Lines, l)
 		}
-		f.plots = append(f.plots, p)
+		f.Plots = append(f.Plots, p)
 	}
-	f.csv = csv.String()
+	f.CSV = csv.String()
 	return f
 }
 
 // schedules is Figure 2: the optimal noise of NAG and MASG for μ = 1, L = 20, p = 1, over
 // S_1/(nε).
-func schedules() (figure, error) {
-	f := figure{file: "figure2", title: "Figure 2: optimal noise against the step", note: "b_t·nε/S₁ for μ = 1, L = 20, p = 1"}
+func schedules() (paper.Figure, error) {
+	f := paper.Figure{File: "figure2", Title: "Figure 2: optimal noise against the step", Note: "b_t·nε/S₁ for μ = 1, L = 20, p = 1"}
 	var csv strings.Builder
 	csv.WriteString("method,T,t,b\n")
 	c := schedule.Convex{Mu: 1, L: 20}
@@ -81,24 +75,24 @@ func schedules() (figure, error) {
 			}
 			p.Lines = append(p.Lines, l)
 		}
-		f.plots = append(f.plots, p)
+		f.Plots = append(f.Plots, p)
 	}
-	f.csv = csv.String()
+	f.CSV = csv.String()
 	return f, nil
 }
 
 // errors are Figures 3 (all rows) and 4 (samples): the mean error against the step, one
 // figure for each step size.
-func (s Size) errors(curves []Curve) []figure {
-	var all []figure
+func (s Size) errors(curves []Curve) []paper.Figure {
+	var all []paper.Figure
 	for i := len(s.Batches) - 1; i >= 0; i-- {
 		m := s.Batches[i]
 		number := len(s.Batches) - i + 2
 		for _, c := range s.Rates {
-			f := figure{file: fmt.Sprintf("figure%d-c%g", number, c), title: fmt.Sprintf("Figure %d: errors at m = %d, c = %g", number, m, c),
-				note: fmt.Sprintf("mean of F(x_t) − F* over %d runs, n = %d; lines end at T′", s.Runs, s.Rows)}
+			f := paper.Figure{File: fmt.Sprintf("figure%d-c%g", number, c), Title: fmt.Sprintf("Figure %d: errors at m = %d, c = %g", number, m, c),
+				Note: fmt.Sprintf("mean of F(x_t) − F* over %d runs, n = %d; lines end at T′", s.Runs, s.Rows)}
 			for k, name := range asPrinted {
-				p := chart.Plot{ID: fmt.Sprintf("%s-%d", f.file, k), Title: name, Desc: "Error against the step, a line for each T", XLabel: "t", YLabel: "error", LogY: true}
+				p := chart.Plot{ID: fmt.Sprintf("%s-%d", f.File, k), Title: name, Desc: "Error against the step, a line for each T", XLabel: "t", YLabel: "error", LogY: true}
 				for _, v := range curves {
 					if v.M != m || v.C != c || v.Method != name {
 						continue
@@ -109,7 +103,7 @@ func (s Size) errors(curves []Curve) []figure {
 					}
 					p.Lines = append(p.Lines, l)
 				}
-				f.plots = append(f.plots, p)
+				f.Plots = append(f.Plots, p)
 			}
 			all = append(all, f)
 		}

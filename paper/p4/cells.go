@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/paper"
 )
 
 // A Cell is the runs of a method on a table in a setting under a budget.
@@ -110,21 +111,10 @@ func all(ctx context.Context, size Size, folder string, done func(runs, all int)
 	return runs, cells, nil
 }
 
-// A Claim is a sentence of the paper, or a bar of this project, as an inequality.
-type Claim struct {
-	Name  string
-	Says  string
-	Holds bool
-	Timed bool // it is about time, which depends on the machine and its load
-	Found string
-}
-
-// claims checks the claims one by one, on the synthetic table.
-func claims(size Size, cells []Cell) []Claim {
-	var list []Claim
-	add := func(timed bool, name, says string, holds bool, format string, args ...any) {
-		list = append(list, Claim{name, says, holds, timed, fmt.Sprintf(format, args...)})
-	}
+// claims checks the sentences of the paper, and the bar of this project for certificates, one by one, on the synthetic
+// table. Those whose name says "time" depend on the machine and its load.
+func claims(size Size, cells []Cell) paper.Claims {
+	var list paper.Claims
 	find := func(s Setting, epsilon float64, name string) Cell {
 		for _, c := range cells {
 			if c.Table == shaped && c.Setting == s && c.Epsilon == epsilon && c.Method == name {
@@ -135,7 +125,7 @@ func claims(size Size, cells []Cell) []Claim {
 	}
 	for _, m := range Methods {
 		c := find(Settings[0], 0.6, m)
-		add(false, "certificate, "+m, "ε = 0.6, loose: every run ends with a certificate, which holds on the exact gradient and Hessian",
+		list.Add("certificate, "+m, "ε = 0.6, loose: every run ends with a certificate, which holds on the exact gradient and Hessian",
 			c.Certified == c.Runs, "%d of %d", c.Certified, c.Runs)
 	}
 	for _, s := range size.Settings {
@@ -147,16 +137,16 @@ func claims(size Size, cells []Cell) []Claim {
 				ends := func(c Cell) string { return fmt.Sprintf("%d of %d converge", c.Converged, c.Runs) }
 				found := fmt.Sprintf("%s, TR %s", ends(c), ends(tr))
 				all := c.Converged == c.Runs || tr.Converged < tr.Runs && c.Converged > tr.Converged
-				add(false, m+" steps, "+at, m+" takes fewer iterations than DP-TR", all && c.Steps.Value < tr.Steps.Value, "%.1f and %.1f; %s", c.Steps.Value, tr.Steps.Value, found)
-				add(false, m+" Hessians, "+at, m+" asks for fewer Hessians than DP-TR", all && c.Hessians.Value < tr.Hessians.Value, "%.1f and %.1f; %s", c.Hessians.Value, tr.Hessians.Value, found)
-				add(true, m+" time, "+at, m+" takes less time than DP-TR", all && c.Seconds.Value < tr.Seconds.Value, "%.3g s and %.3g s; %s", c.Seconds.Value, tr.Seconds.Value, found)
+				list.Add(m+" steps, "+at, m+" takes fewer iterations than DP-TR", all && c.Steps.Value < tr.Steps.Value, "%.1f and %.1f; %s", c.Steps.Value, tr.Steps.Value, found)
+				list.Add(m+" Hessians, "+at, m+" asks for fewer Hessians than DP-TR", all && c.Hessians.Value < tr.Hessians.Value, "%.1f and %.1f; %s", c.Hessians.Value, tr.Hessians.Value, found)
+				list.Add(m+" time, "+at, m+" takes less time than DP-TR", all && c.Seconds.Value < tr.Seconds.Value, "%.3g s and %.3g s; %s", c.Seconds.Value, tr.Seconds.Value, found)
 			}
 			if opt := find(s, e, "OPT"); s == Settings[0] && e > 0.5 {
-				add(true, "OPT time, "+at, "OPT outperforms DP-TR with much less runtime", opt.Seconds.Value < tr.Seconds.Value, "%.3g s and %.3g s", opt.Seconds.Value, tr.Seconds.Value)
-				add(false, "OPT loss, "+at, "and ends with a lower loss", opt.Loss.Value < tr.Loss.Value, "%.4f and %.4f", opt.Loss.Value, tr.Loss.Value)
+				list.Add("OPT time, "+at, "OPT outperforms DP-TR with much less runtime", opt.Seconds.Value < tr.Seconds.Value, "%.3g s and %.3g s", opt.Seconds.Value, tr.Seconds.Value)
+				list.Add("OPT loss, "+at, "and ends with a lower loss", opt.Loss.Value < tr.Loss.Value, "%.4f and %.4f", opt.Loss.Value, tr.Loss.Value)
 			}
 			two := find(s, e, "2OPT-LS")
-			add(false, "2OPT-LS converges, "+at, "2OPT-LS performs well across all budgets and settings", two.Converged == two.Runs, "%d of %d", two.Converged, two.Runs)
+			list.Add("2OPT-LS converges, "+at, "2OPT-LS performs well across all budgets and settings", two.Converged == two.Runs, "%d of %d", two.Converged, two.Runs)
 		}
 		most, where := 0.0, "no cell"
 		for _, e := range epsilons {
@@ -166,7 +156,7 @@ func claims(size Size, cells []Cell) []Claim {
 				}
 			}
 		}
-		add(false, "few Hessians, "+s.Name, "the OPT family asks for two Hessians at most, on average", most <= 2, "%.2f (%s)", most, where)
+		list.Add("few Hessians, "+s.Name, "the OPT family asks for two Hessians at most, on average", most <= 2, "%.2f (%s)", most, where)
 	}
 	return list
 }

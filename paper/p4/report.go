@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"html/template"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/reg"
+	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 )
@@ -20,27 +20,16 @@ import (
 //go:embed page.html
 var pageText string
 
-var page = template.Must(template.New("page").Parse(pageText))
+var page = paper.Page("P4, reproduced", pageText)
 
 // A Report is the outcome of the reproduction.
 type Report struct {
 	Size   Size
 	Runs   []Run
 	Cells  []Cell
-	Claims []Claim
+	Claims paper.Claims
 	Gains  []Gain
 	Files  []string // written, by name
-}
-
-// Passed counts the claims that hold.
-func (r *Report) Passed() int {
-	n := 0
-	for _, c := range r.Claims {
-		if c.Holds {
-			n++
-		}
-	}
-	return n
 }
 
 // A Gain compares the noise of OPT as P4 prints it with that of the sound one, at the paper's size.
@@ -118,44 +107,24 @@ func (size Size) Run(ctx context.Context, folder, dir string, progress func(runs
 	return r, r.write(dir)
 }
 
-type shown struct {
-	Title, File string
-	Titles      []string
-	Plots       []template.HTML
-}
-
 func (r *Report) write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	file := func(name, text string) error {
-		r.Files = append(r.Files, name)
-		return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644)
+	for _, f := range []struct{ name, text string }{{"runs.csv", runsCSV(r.Runs)}, {"cells.csv", cellsCSV(r.Cells)}, {"tables.md", r.markdown()}} {
+		if err := os.WriteFile(filepath.Join(dir, f.name), []byte(f.text), 0o644); err != nil {
+			return err
+		}
+		r.Files = append(r.Files, f.name)
 	}
-	var figures []shown
+	var figures []paper.Figure
 	for i, s := range r.Size.Settings {
-		plots := r.plots(i, s)
-		f := shown{Title: "covtype-shaped, " + s.String(), File: fmt.Sprintf("figure%d.svg", i+1)}
-		for _, p := range plots {
-			f.Titles, f.Plots = append(f.Titles, p.Title), append(f.Plots, p.SVG())
-		}
-		if err := file(f.File, chart.Figure(f.Title, fmt.Sprintf("means of %d runs; n = %d", r.Size.Runs, r.Size.Rows), plots...)); err != nil {
-			return err
-		}
-		figures = append(figures, f)
+		figures = append(figures, paper.Figure{File: fmt.Sprintf("figure%d", i+1), Title: shaped + ", " + s.String(),
+			Note: fmt.Sprintf("means of %d runs; n = %d", r.Size.Runs, r.Size.Rows), Plots: r.plots(i, s)})
 	}
-	var b strings.Builder
-	if err := page.Execute(&b, map[string]any{"R": r, "Figures": figures, "Tables": r.tables(), "Patience": patience}); err != nil {
-		return err
-	}
-	for _, f := range []struct{ name, text string }{
-		{"runs.csv", runsCSV(r.Runs)}, {"cells.csv", cellsCSV(r.Cells)}, {"tables.md", r.markdown()}, {"index.html", b.String()},
-	} {
-		if err := file(f.name, f.text); err != nil {
-			return err
-		}
-	}
-	return nil
+	files, err := paper.Write(dir, figures, page, map[string]any{"R": r, "Tables": r.tables(), "Patience": patience})
+	r.Files = append(r.Files, files...)
+	return err
 }
 
 func (s Setting) String() string {
@@ -249,7 +218,7 @@ func (r *Report) markdown() string {
 			b.WriteByte('\n')
 		}
 	}
-	fmt.Fprintf(&b, "\n## Claims\n\n%d of %d hold.\n\n| claim | | the paper | found |\n|---|---|---|---|\n", r.Passed(), len(r.Claims))
+	fmt.Fprintf(&b, "\n## Claims\n\n%d of %d hold.\n\n| claim | | the paper | found |\n|---|---|---|---|\n", r.Claims.Passed(), len(r.Claims))
 	for _, c := range r.Claims {
 		verdict := "fails"
 		if c.Holds {

@@ -61,7 +61,9 @@ func RoundShift(v []int64, shift uint) {
 	if shift == 0 {
 		return
 	}
+	most := min(shift-1, 63) // a shift that is seen to stay below 64 is one instruction
 	for i, x := range v {
-		v[i] = x>>shift + x>>(shift-1)&1 // ⌊x/2ˢ⌋, and one more if the next bit is set
+		x >>= most & 63
+		v[i] = x - x>>1 // half of ⌊x/2ˢ⁻¹⌋, a half upwards
 	}
 }

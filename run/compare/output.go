@@ -23,19 +23,18 @@ type shown struct {
 	name  string
 	of    func(*Cell) Figure
 	scale float64
-	write func(float64) string // of the number times scale
+	write func(v float64, digits int) string // of the number times scale; digits where it has no fixed ones
 }
 
-func hundredths(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
-func plain(v float64) string      { return chart.Number(v, 4) }
+func hundredths(v float64, _ int) string { return strconv.FormatFloat(v, 'f', 2, 64) }
 
 // shown lists the figures of a table: first what it is for.
 func (t *table) shown() []shown {
 	first := shown{"accuracy, %", (*Cell).Score, 100, hundredths}
 	if t.schema.Classes() == 0 {
-		first = shown{"root mean squared error", (*Cell).Score, 1, plain}
+		first = shown{"root mean squared error", (*Cell).Score, 1, chart.Number}
 	}
-	return []shown{first, {"objective", (*Cell).Objective, 1, plain}, {"seconds", (*Cell).Seconds, 1, plain}}
+	return []shown{first, {"objective", (*Cell).Objective, 1, chart.Number}, {"seconds", (*Cell).Seconds, 1, chart.Number}}
 }
 
 // grid is a figure of all cells of a table as a Markdown table that a terminal shows
@@ -90,9 +89,9 @@ func (c *Cell) text(s shown) string {
 	case c.Refused != "":
 		return "refused"
 	case f.N == 1:
-		text = s.write(s.scale * f.Mean)
+		text = s.write(s.scale*f.Mean, 4)
 	case f.N > 1:
-		text = fmt.Sprintf("%s ± %s (%s)", s.write(s.scale*f.Mean), s.write(s.scale*f.SD), s.write(s.scale*f.Median))
+		text = fmt.Sprintf("%s ± %s (%s)", s.write(s.scale*f.Mean, 4), s.write(s.scale*f.SD, 2), s.write(s.scale*f.Median, 4))
 	}
 	if d := c.Diverged(); d > 0 {
 		text += fmt.Sprintf(", %d diverged", d)

@@ -131,3 +131,29 @@ func gemm(m machine, f32, packed bool, across int) {
 	VZEROUPPER()
 	RET()
 }
+
+// panels copies a row to panels: so many bytes of src after so many, to places apart.
+// Meanwhile it asks for another row, which is to come.
+func panels(bytes int) {
+	TEXT(fmt.Sprintf("panels%dAVX512", bytes), 4, "func(dst *byte, apart int, src *byte, ahead int, count int)")
+	Pragma("noescape")
+	dst, apart, src, ahead, count := gp("dst"), gp("apart"), gp("src"), gp("ahead"), gp("count")
+	ADDQ(src, ahead)
+	Label("loop")
+	for i := 0; i < bytes; i += 64 {
+		PREFETCHT0(Mem{Base: ahead, Disp: i})
+		v := reg.VecVirtual(ZMM())
+		if bytes < 64 {
+			v = YMM()
+		}
+		VMOVUPD(Mem{Base: src, Disp: i}, v)
+		VMOVUPD(v, Mem{Base: dst, Disp: i})
+	}
+	ADDQ(I32(int32(bytes)), src)
+	ADDQ(I32(int32(bytes)), ahead)
+	ADDQ(apart, dst)
+	DECQ(count)
+	JNZ(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+}

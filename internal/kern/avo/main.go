@@ -49,6 +49,9 @@ func main() {
 	dot5()
 	axpy5()
 	dot10()
+	for _, bytes := range []int{32, 64, 192} {
+		panels(bytes)
+	}
 	axpy10()
 	random()
 	chacha8()

@@ -318,3 +318,32 @@ func TestLooseIsAbove(t *testing.T) {
 		}
 	})
 }
+
+// P2Most is how often P2's account admits a release: at so many it says no more than ε, at one more it
+// does. P2Orders is where the weights of the orders add up to one δ (S-2c).
+func TestP2Most(t *testing.T) {
+	iteration := privacy.PoissonSampled{Rate: 0.1, Of: privacy.Composed{privacy.Gaussian{Sigma: 50}, privacy.AboveThreshold{Threshold: 100, Query: 200, Max: 20}}}
+	n := 1 + P2Most(iteration, iteration, 1.6, 1e-8)
+	says := func(n int) float64 {
+		units, _ := flatten(privacy.Repeated{Count: n, Of: iteration})
+		c, ok := p2Of(units, privacy.AddRemove, 1e-8)
+		if !ok {
+			t.Fatal("P2 speaks of no such plan")
+		}
+		return c.Claimed
+	}
+	if n < 10 || says(n) > 1.6 || says(n+1) <= 1.6 {
+		t.Errorf("%d iterations: ε %v, with one more %v", n, says(n), says(n+1))
+	}
+	if got := P2Most(iteration, privacy.Select{Epsilon: 1}, 1.6, 1e-8); got != 0 {
+		t.Errorf("of what P2 does not know, %d", got)
+	}
+	more := P2Orders(0.4, 1e-8) - 0.4
+	sum := 0.0
+	for a := 2.0; a <= p2Orders; a++ {
+		sum += filterWeight(a) * math.Exp(-(a-1)*more)
+	}
+	if math.Abs(sum-1) > 1e-9 {
+		t.Errorf("the orders' weights add up to %v at ε + %v", sum, more)
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"iter"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/sottodp/sotto/method/curvature"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
@@ -117,9 +119,17 @@ func (m OPT) Plan(pub oracle.Public) (privacy.Event, error) {
 	return m.planned(m.lens(pub).cost(phase{m.Steps, m.Noise, m.Hessians}))
 }
 
-// Run is P4 Algorithm 1.
+// Run is P4 Algorithm 1 with short steps.
 func (m OPT) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
-	return m.run(ctx, o, obj, one(phase{m.Steps, m.Noise, m.Hessians}))
+	return m.lens(o.Public()).descend(ctx, o, obj, one(phase{m.Steps, m.Noise, m.Hessians}), short)
+}
+
+// short are the step sizes (7).
+func short(l *lens, _ []float64, d direction) (float64, error) {
+	if d.bend > 0 {
+		return 2 * d.bend / l.c.HessLipschitz, nil
+	}
+	return 1 / l.c.Smooth, nil
 }
 
 // phasing is the next phase of a run, if there is one.
@@ -130,12 +140,19 @@ func one(p phase) phasing {
 	return func(l *lens) (phase, bool) { return p, l.opened == 0 }
 }
 
-func (m *OPT) run(ctx context.Context, o oracle.Oracle, obj Objective, phases phasing) iter.Seq2[Step, error] {
+// A direction is what a step goes against: the noisy gradient, or minus the vector of the smallest
+// eigenvalue.
+type direction struct {
+	s    []float64
+	norm float64 // ‖g̃‖
+	bend float64 // |λ̃|; 0 along the gradient
+}
+
+// descend is P4 Algorithm 1, with whatever phases and step sizes.
+func (l *lens) descend(ctx context.Context, o oracle.Oracle, obj Objective, phases phasing, rate func(l *lens, w []float64, d direction) (float64, error)) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
-		pub := o.Public()
-		w, g := make([]float64, pub.Dim), make([]float64, pub.Dim) // w_0 = 0
+		w, g := make([]float64, l.pub.Dim), make([]float64, l.pub.Dim) // w_0 = 0
 		st := Step{W: w}
-		l := m.lens(pub)
 		if err := l.start(ctx, o, obj); err != nil {
 			yield(st, err)
 			return
@@ -146,9 +163,8 @@ func (m *OPT) run(ctx context.Context, o oracle.Oracle, obj Objective, phases ph
 					stop(yield, st, err)
 					return
 				}
-				if norm := norm2(g); norm > m.Gradient {
-					st.move(w, g, -1/l.c.Smooth, norm) // gradient step
-				} else {
+				d := direction{s: g, norm: norm2(g)}
+				if d.norm <= l.Gradient {
 					p, err := l.smallest(w, g)
 					if errors.Is(err, errPhase) {
 						break
@@ -157,13 +173,20 @@ func (m *OPT) run(ctx context.Context, o oracle.Oracle, obj Objective, phases ph
 						stop(yield, st, err)
 						return
 					}
-					if p.Value >= -m.Curvature {
-						st.GradNorm, st.Status, st.Claim = norm, Converged, l.claim(g, p)
+					if p.Value >= -l.Curvature {
+						st.GradNorm, st.Status, st.Claim = d.norm, Converged, l.claim(g, p)
 						yield(st, nil)
 						return
 					}
-					st.move(w, p.Vector, -2*p.Value/l.c.HessLipschitz, norm) // negative curvature step
+					d.bend, d.s = -p.Value, p.Vector
+					floats.Scale(-1, d.s)
 				}
+				step, err := rate(l, w, d)
+				if err != nil {
+					stop(yield, st, err)
+					return
+				}
+				st.move(w, d.s, -step, d.norm)
 				if !yield(st, nil) {
 					return
 				}

@@ -2,7 +2,6 @@ package method
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -98,72 +97,24 @@ func (m OPTLS) Cautions(pub oracle.Public, obj Objective) []string {
 
 // Run is P4 Algorithm 3.
 func (m OPTLS) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
-	return m.run(ctx, o, obj, one(phase{m.Steps, m.Noise, m.Hessians}))
+	return m.lens(o.Public()).descend(ctx, o, obj, one(phase{m.Steps, m.Noise, m.Hessians}), m.search)
 }
 
-func (m *OPTLS) run(ctx context.Context, o oracle.Oracle, obj Objective, phases phasing) iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
-		pub := o.Public()
-		w, g := make([]float64, pub.Dim), make([]float64, pub.Dim) // w_0 = 0
-		st := Step{W: w}
-		l := m.lens(pub)
-		if err := l.start(ctx, o, obj); err != nil {
-			yield(st, err)
-			return
-		}
+// search is a line search along either direction: by how much a step of γ has to lower F is (13a)
+// and (13b).
+func (m *OPTLS) search(l *lens, w []float64, d direction) (float64, error) {
+	if d.bend > 0 {
 		_, t2 := l.c.Roots()
-		for l.open(phases(l)) {
-			for l.next() {
-				if err := l.gradient(g, w); err != nil {
-					stop(yield, st, err)
-					return
-				}
-				// The direction s, the step size that is sure, and by how much a step of γ has
-				// to lower F: (13a), or (13b).
-				norm := norm2(g)
-				s, sure := g, 2*(1-l.c.C1-l.c.CG)/l.c.Smooth
-				least := func(step float64) float64 { return l.c.CG * step * norm * norm }
-				if norm <= m.Gradient {
-					p, err := l.smallest(w, g)
-					if errors.Is(err, errPhase) {
-						break
-					}
-					if err != nil {
-						stop(yield, st, err)
-						return
-					}
-					if p.Value >= -m.Curvature {
-						st.GradNorm, st.Status, st.Claim = norm, Converged, l.claim(g, p)
-						yield(st, nil)
-						return
-					}
-					for j := range p.Vector {
-						p.Vector[j] = -p.Vector[j] // a line goes against its direction
-					}
-					s, sure = p.Vector, -t2*p.Value/l.c.HessLipschitz
-					least = func(step float64) float64 { return l.c.CH / 2 * step * step * -p.Value }
-				}
-				rate, err := l.along(w, s, sure, m.Long, m.Shrink, least) // Algorithm 2
-				if err != nil {
-					stop(yield, st, err)
-					return
-				}
-				st.move(w, s, -rate, norm)
-				if !yield(st, nil) {
-					return
-				}
-			}
-		}
-		st.Status = Done
-		yield(st, nil)
+		return l.along(w, d.s, t2*d.bend/l.c.HessLipschitz, m.Long, m.Shrink, func(step float64) float64 { return l.c.CH / 2 * step * step * d.bend })
 	}
+	return l.along(w, d.s, 2*(1-l.c.C1-l.c.CG)/l.c.Smooth, m.Long, m.Shrink, func(step float64) float64 { return l.c.CG * step * d.norm * d.norm })
 }
 
 // along is P4 Algorithm 2: of long·sure, shrink·long·sure … down to sure, the first step size against s that a
 // noisy comparison finds to lower F by least, and sure where none is found.
 func (l *lens) along(w, s []float64, sure, long, shrink float64, least func(step float64) float64) (float64, error) {
 	first := long * sure
-	q := l.search(l.phase.noise, math.Min(math.Max(first*l.Clip*norm2(s), minClip), maxClip))
+	q := l.lookAlong(l.phase.noise, math.Min(math.Max(first*l.Clip*norm2(s), minClip), maxClip))
 	if err := l.buy(q); err != nil {
 		return 0, err
 	}

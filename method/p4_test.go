@@ -272,3 +272,25 @@ func TestSearchCaution(t *testing.T) {
 		t.Errorf("%q", many)
 	}
 }
+
+// A gradient and a Hessian of one sample are composed before they are amplified (S-4e).
+func TestComposedBeforeAmplified(t *testing.T) {
+	facts := methodtest.NewOracle(methodtest.Quadratic(4, 10), 0).Facts
+	facts.Adjacency = privacy.ReplaceOne
+	terms := methodtest.On
+	terms.Budget.Adjacency = privacy.ReplaceOne
+	for name, m := range map[string]method.Method{
+		"opt": method.OPT{P4: method.P4{Steps: 5}, Costs: method.Costs{Costs: method.ByPlan}, Batch: 50},
+		"tr":  method.TR{P4: method.P4{Steps: 5}, Batch: 50},
+	} {
+		fitted, err := m.Fit(facts, method.Objective{}, terms)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := privacy.Gaussian{Sigma: fitted.NoiseMultiplier()}
+		want := privacy.Repeated{Count: 5, Of: privacy.FixedSampled{M: 50, N: 1000, Of: privacy.Composed{g, g}}}
+		if plan, err := fitted.Plan(facts); err != nil || !privacy.Equal(plan, want) {
+			t.Errorf("%s: plan %v (%v), want %v", name, plan, err, want)
+		}
+	}
+}

@@ -17,6 +17,7 @@ type Entry struct {
 
 // Registry lists every method, in the order of the documentation.
 var Registry = []Entry{
+	{"auto", "noisy gradients of all rows with momentum; every number is chosen from public facts, by the budget", Auto{}},
 	{"sgd", "DP-SGD with gradient clipping (P0 Algorithm 1); with all rows in every step it is DP-GD", SGD{}},
 	{"gd", "DP-GD: gradient descent, the baseline of P1, with Laplace noise for pure ε", GD{}},
 	{"shb", "DP-SHB: Polyak's heavy ball (P1 (3.1))", SHB{}},

@@ -76,11 +76,15 @@ func ones(n int) []float64 {
 
 // Run is (3.1).
 func (m SHB) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
+	return m.heavyBall(ctx, o, obj, schedule.Momentum(m.Rate, m.Mu))
+}
+
+// heavyBall is (3.1) with momentum beta.
+func (m P1) heavyBall(ctx context.Context, o oracle.Oracle, obj Objective, beta float64) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
 		x := make([]float64, o.Public().Dim) // x_0 = 0
 		before := make([]float64, len(x))    // x_{t−1}; x_{−1} = x_0
 		g := make([]float64, len(x))
-		beta := schedule.Momentum(m.Rate, m.Mu)
 		st := Step{W: x, Rate: m.Rate}
 		for t := range m.Steps {
 			var err error

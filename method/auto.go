@@ -1,0 +1,249 @@
+package method
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/clip"
+)
+
+// Auto is the method of a spec that names none: noisy clipped gradients of all rows with
+// heavy-ball momentum, every number of which follows from public facts. No part of the budget
+// is spent on the choice, since nothing in it depends on a record (R2).
+//
+//	w_{t+1} = w_t − η(g̃_t + ∇r(w_t)) + β(w_t − w_{t−1})
+//
+// What decides. Let ν·C be the standard deviation of the noise in a mean gradient of clip norm C
+// if the whole budget went into one (T steps have √T times as much each). Of T such steps of
+// effective size η/(1−β), the part of w that the loss does not pull back has gathered noise
+// τνC, where τ = ηT/(1−β) is the time that the run has gone along the gradient, and T by itself
+// is immaterial. A row of norm R feels Rτν C in its margin. So τ is as long as keeps this at
+// autoNoise, about the size of margins that matter; directions steeper than 1/τ end at the
+// optimum, with the noise of one Newton step, and flatter ones are left near 0, as by a ridge
+// of 1/τ. A small clip norm keeps more rows pulling with the same force, which is
+// worth more the more noise there is, and a large one keeps the objective as written:
+// C falls with ν√d. η is near the largest stable step, T as large as τ asks for at a
+// momentum that forgets within a tenth of the run.
+//
+// Pure ε pays T, not √T, for T steps, so there T is as small as τ allows.
+type Auto struct {
+	Steps    int     `yaml:"steps" json:"steps" doc:"number of steps T (default: what the length of the run asks for, 60 to 400; 8 to 100 for pure ε)"`
+	Rate     float64 `yaml:"rate" json:"rate" doc:"step size η (default 3/L, L the curvature bound of the objective, or less where the run is to be short)"`
+	Momentum float64 `yaml:"momentum" json:"momentum" doc:"momentum β (default: from the length of the run, at most 1−10/T; 1−3/T for pure ε)"`
+	Clip     float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient, in the L1 norm where δ is 0 and in the L2 norm otherwise (default: 0.1 to 0.5 of the loss's Lipschitz bound, less where there is more noise; a fifth of that, of R × the width of the label's bounds, for the squared loss)"`
+	Batch    int     `yaml:"batch" json:"batch" doc:"rows of a step, drawn without replacement under replace-one and each by itself under add-or-remove; 0 means all rows in every step (default: all)"`
+	Noise    float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"scale of Laplace noise, or standard deviation of Gaussian noise, over the sensitivity of the sum (default: the smallest that the budget allows)"`
+
+	Laplace bool `yaml:"-" json:"laplace,omitempty"` // δ = 0
+	Off     bool `yaml:"-" json:"off,omitempty"`     // no noise: lab
+}
+
+// The constants of the choice, measured on tables of 300 to 500,000 rows and 3 to 47,237
+// features (docs/methods.md).
+const (
+	autoNoise     = 3.0  // κ: what noise may gather in a margin, where nothing pulls it back
+	autoQuadNoise = 0.3  // likewise in a prediction, × the width of the label's bounds
+	autoClip      = 0.05 // c of C = c·(ν√d)^(−0.4) × the loss's Lipschitz bound
+	autoClipPower = 0.4
+	autoMinClip   = 0.1 // × the Lipschitz bound
+	autoMaxClip   = 0.5
+	autoQuadClip  = 0.2 // of these shares, × R × the width of the label's bounds
+	autoRate      = 3.0 // × 1/L; heavy ball is stable below 2(1+β)/L
+	autoKinked    = 0.25 // L/R² that is counted on where the loss has kinks
+	autoL1Spread  = 10.0 // rows held to R₁ in L1 are taken to have ‖x‖₂² = R₁²/10
+
+	autoMemory   = 10.0 // the run is at least this many times the memory 1/(1−β)
+	autoMinSteps = 60
+	autoMaxSteps = 400
+	autoWork     = 2e11 // products in all steps from which on there are no more than autoMinSteps
+
+	autoPureMemory = 3.0 // for pure ε
+	autoPureShort  = 1.5 // T² is at least this × τ/η
+	autoPureMin    = 8
+	autoPureMax    = 100
+)
+
+// An autoChoice is a choice and what it rests on.
+type autoChoice struct {
+	Auto
+	given  Auto
+	nu     float64 // ν
+	wide   float64 // the unit of clip norms: 1, or for pure ε the bound on a row's L1 norm over R
+	dim    float64 // d: parameters of one class
+	row    float64 // R: the norm that rows are taken to have
+	smooth float64 // L
+	whole  float64 // a clip norm that clips nothing
+	part   float64 // of it: what the shares are of
+	most   float64 // κ, in the units of a prediction
+	time   float64 // τ
+}
+
+// Fit chooses what is zero.
+func (m Auto) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+	c, err := m.choose(pub, obj, terms)
+	if err != nil {
+		return nil, err
+	}
+	return c.Auto, nil
+}
+
+// choose is the whole of the choice.
+func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice, error) {
+	m.Off, m.Laplace = terms.Off, !terms.Off && terms.Budget.Delta == 0
+	if !(m.Momentum >= 0 && m.Momentum < 1) {
+		return nil, fmt.Errorf("momentum: found %v; allowed is any number from 0 and below 1", m.Momentum)
+	}
+	p := m.p1()
+	if err := p.check(pub, false); err != nil {
+		return nil, err
+	}
+	c := m.facts(pub, obj)
+	if m.Off {
+		c.time = math.Inf(1)
+		c.walk(pub)
+		return c, nil // without a clip norm nothing is clipped
+	}
+	one, err := m.one(pub, terms)
+	if err != nil {
+		return nil, err
+	}
+	if !m.Laplace {
+		c.weigh(one)
+		c.walk(pub)
+	} else {
+		least, most := autoPureMin, autoPureMax
+		if m.Steps > 0 {
+			least, most = m.Steps, m.Steps
+		}
+		for c.Steps = least; ; c.Steps++ { // ν grows with T
+			c.weigh(one * math.Sqrt(2*float64(c.Steps)))
+			if c.Steps >= most || float64(c.Steps)*float64(c.Steps) >= autoPureShort*c.time/c.longest() {
+				break
+			}
+		}
+		c.walk(pub)
+	}
+	p = c.p1()
+	if err := p.spend(pub, terms, nil, false); err != nil {
+		return nil, m.refusal(err)
+	}
+	if c.Noise = p.Noise; c.Noise > maxNoise {
+		return nil, fmt.Errorf("noise_multiplier: this budget needs %.3g; allowed is at most %g: take fewer steps or a larger budget", c.Noise, float64(maxNoise))
+	}
+	return c, nil
+}
+
+// facts are what the rule knows of the table and the loss.
+func (m Auto) facts(pub oracle.Public, obj Objective) *autoChoice {
+	c := &autoChoice{Auto: m, given: m, wide: 1, dim: math.Max(1, float64(pub.Dim)), row: pub.NormBound, part: 1, most: autoNoise}
+	if pub.Classes > 2 {
+		c.dim = math.Max(1, c.dim/float64(pub.Classes))
+	}
+	if pub.L1Bound > 0 && pub.L1Bound <= pub.NormBound {
+		c.row /= math.Sqrt(math.Min(autoL1Spread, c.dim))
+	}
+	short := c.row / pub.NormBound
+	c.whole = float64(pub.Lipschitz) * short
+	if !pub.Lipschitz.Finite() {
+		c.whole, c.part, c.most = c.row*pub.LabelSpan, autoQuadClip, autoQuadNoise*pub.LabelSpan
+	}
+	if m.Laplace && pub.L1Bound > 0 {
+		c.wide = pub.L1Bound / c.row
+		c.whole *= c.wide
+	}
+	c.smooth = autoKinked * c.row * c.row
+	if pub.Smooth.Finite() {
+		c.smooth = float64(pub.Smooth) * short * short
+	}
+	c.smooth += obj.smooth()
+	return c
+}
+
+// one is the noise of a mean gradient of clip norm 1 that takes the whole budget: the standard
+// deviation of Gaussian noise, the scale of Laplace noise.
+func (m Auto) one(pub oracle.Public, terms Terms) (float64, error) {
+	p := P1{Steps: 1, Clip: 1, Laplace: m.Laplace}
+	if err := p.spend(pub, terms, nil, false); err != nil {
+		return 0, Auto{}.refusal(err)
+	}
+	delta, err := clip.Sensitivity(1, pub.Adjacency)
+	return p.Noise * delta / float64(pub.Rows), err
+}
+
+// refusal says which field an error of the accountant is about.
+func (m Auto) refusal(err error) error {
+	unproven := (*account.UnsupportedError)(nil)
+	switch {
+	case errors.As(err, &unproven) && m.Batch != 0:
+		return fmt.Errorf("batch: found %d; allowed is 0 (all rows): accountant %s has no theorem for %v under %v", m.Batch, unproven.Accountant, unproven.Event, unproven.Adjacency)
+	case errors.As(err, &unproven):
+		return fmt.Errorf("privacy.accountant: %w", err)
+	}
+	return fmt.Errorf("noise_multiplier: %w", err)
+}
+
+// weigh sets ν, clip norm and time for noise of standard deviation unit × clip norm.
+func (c *autoChoice) weigh(unit float64) {
+	c.nu = unit * c.wide
+	if c.given.Clip == 0 {
+		share := autoClip * math.Pow(c.nu*math.Sqrt(c.dim), -autoClipPower)
+		c.Clip = math.Min(autoMaxClip, math.Max(autoMinClip, share)) * c.part * c.whole
+	}
+	c.time = c.most / (unit * c.Clip * c.row)
+}
+
+// longest is the longest step.
+func (c *autoChoice) longest() float64 {
+	if c.given.Rate > 0 {
+		return c.given.Rate
+	}
+	return autoRate / c.smooth
+}
+
+// walk sets steps, step size and momentum for the time.
+func (c *autoChoice) walk(pub oracle.Public) {
+	memory := autoMemory
+	switch {
+	case c.Laplace:
+		memory = autoPureMemory
+	case c.Off: // nothing but the end counts
+		memory *= 3
+	}
+	c.Rate = c.longest()
+	if c.Steps == 0 {
+		most := math.Min(autoMaxSteps, math.Max(autoMinSteps, autoWork/(float64(pub.Rows)*float64(pub.Dim))))
+		c.Steps = int(math.Ceil(math.Min(most, math.Max(autoMinSteps, math.Sqrt(memory*c.time/c.Rate)))))
+	}
+	all := c.Rate * float64(c.Steps) // the time without momentum
+	if all > c.time && c.given.Rate == 0 {
+		c.Rate *= c.time / all
+	}
+	if c.given.Momentum == 0 {
+		c.Momentum = math.Max(0, math.Min(1-memory/float64(c.Steps), 1-all/c.time))
+	}
+}
+
+// p1 asks what Auto asks.
+func (m Auto) p1() P1 {
+	return P1{Steps: m.Steps, Rate: m.Rate, Clip: m.Clip, Batch: m.Batch, Noise: m.Noise, Laplace: m.Laplace, Off: m.Off}
+}
+
+// Plan is one noisy gradient a step.
+func (m Auto) Plan(pub oracle.Public) (privacy.Event, error) { return m.p1().Plan(pub) }
+
+// Horizon is T.
+func (m Auto) Horizon() int { return m.Steps }
+
+// NoiseMultiplier is that of every step.
+func (m Auto) NoiseMultiplier() float64 { return m.Noise }
+
+// Run is the heavy ball.
+func (m Auto) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
+	return m.p1().heavyBall(ctx, o, obj, m.Momentum)
+}

@@ -1,0 +1,132 @@
+package method_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/method/methodtest"
+	"github.com/sottodp/sotto/method/reg"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+)
+
+// drawFacts draws the public facts of a table and a model, over the whole range.
+func drawFacts(t *rapid.T) oracle.Public {
+	log := func(name string, lo, hi float64) float64 {
+		return math.Exp(rapid.Float64Range(math.Log(lo), math.Log(hi)).Draw(t, name))
+	}
+	norm := log("norm", 1e-6, 1e6)
+	pub := oracle.Public{
+		Dim: int(log("dim", 1, 1e7)), Rows: int(log("rows", 1, 2e9)), NormBound: norm,
+		Adjacency: rapid.SampledFrom([]privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne}).Draw(t, "adjacency"),
+	}
+	pub.L1Bound = norm * rapid.SampledFrom([]float64{1, math.Sqrt(float64(pub.Dim))}).Draw(t, "l1")
+	switch rapid.IntRange(0, 3).Draw(t, "loss") {
+	case 0: // logistic
+		pub.Classes, pub.Lipschitz, pub.Smooth = 2, oracle.Bound(norm), oracle.Bound(norm*norm/4)
+	case 1: // svm
+		pub.Classes, pub.Lipschitz, pub.Smooth = 2, oracle.Bound(norm), oracle.Bound(math.Inf(1))
+	case 2: // softmax
+		pub.Classes = rapid.IntRange(3, 1000).Draw(t, "classes")
+		pub.Lipschitz, pub.Smooth = oracle.Bound(math.Sqrt2*norm), oracle.Bound(norm*norm/2)
+	default: // linear
+		pub.LabelSpan = log("span", 1e-6, 1e6)
+		pub.Lipschitz, pub.Smooth = oracle.Bound(math.Inf(1)), oracle.Bound(norm*norm)
+	}
+	return pub
+}
+
+// TestAutoChoices: for all public facts and budgets the choice is finite, stable and within
+// the budget, or the noise is beyond what Sotto computes with and the error says so.
+func TestAutoChoices(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pub := drawFacts(t)
+		b := privacy.Budget{Adjacency: pub.Adjacency, Epsilon: math.Exp(rapid.Float64Range(math.Log(1e-3), math.Log(50)).Draw(t, "epsilon"))}
+		b.Delta = rapid.SampledFrom([]float64{0, 1e-12, 1e-6, 1e-3}).Draw(t, "delta")
+		obj := method.Objective{Reg: reg.L2{Lambda: rapid.SampledFrom([]float64{0, 1e-4, 1}).Draw(t, "lambda")}}
+		fitted, err := method.Auto{}.Fit(pub, obj, method.Terms{Budget: b, Accountant: account.Best{}})
+		if err != nil {
+			if strings.HasPrefix(err.Error(), "noise_multiplier: this budget needs") {
+				return
+			}
+			t.Fatal(err)
+		}
+		m := fitted.(method.Auto)
+		for _, v := range []float64{m.Rate, m.Clip, m.Noise} {
+			if !(v > 0) || math.IsInf(v, 0) {
+				t.Fatalf("found %+v", m)
+			}
+		}
+		if m.Steps < 8 || m.Steps > 400 || !(m.Momentum >= 0 && m.Momentum < 1) || m.Laplace != (b.Delta == 0) {
+			t.Fatalf("found %+v", m)
+		}
+		if smooth := float64(pub.Smooth) + obj.Reg.Smooth(); pub.Smooth.Finite() && pub.L1Bound > pub.NormBound && m.Rate*smooth >= 2*(1+m.Momentum) && m.Momentum > 0.5 {
+			t.Fatalf("a step of %v and momentum %v are not stable at curvature %v", m.Rate, m.Momentum, smooth)
+		}
+		plan, err := m.Plan(pub)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := account.NewPlan(plan, account.Best{}, b); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestAutoFollowsItsRule: more budget, a longer run and a larger clip norm; units do not matter.
+func TestAutoFollowsItsRule(t *testing.T) {
+	fit := func(norm, epsilon float64) method.Auto {
+		pub := facts(privacy.AddRemove)
+		pub.NormBound, pub.Lipschitz, pub.Smooth = norm, oracle.Bound(norm), oracle.Bound(norm*norm/4)
+		m, err := method.Auto{}.Fit(pub, method.Objective{}, method.Terms{Budget: privacy.Budget{Epsilon: epsilon, Delta: 1e-6, Adjacency: privacy.AddRemove}, Accountant: account.Best{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.(method.Auto)
+	}
+	time := func(m method.Auto) float64 { return m.Rate * float64(m.Steps) / (1 - m.Momentum) }
+	before := fit(1, 0.01)
+	for _, epsilon := range []float64{0.1, 1, 10} {
+		m := fit(1, epsilon)
+		if time(m) <= time(before) || m.Clip < before.Clip {
+			t.Errorf("ε = %v: %+v after %+v", epsilon, m, before)
+		}
+		scaled := fit(1000, epsilon)
+		if scaled.Steps != m.Steps || math.Abs(scaled.Rate*1e6/m.Rate-1) > 1e-9 || math.Abs(scaled.Clip/1000/m.Clip-1) > 1e-9 || scaled.Noise != m.Noise {
+			t.Errorf("rows 1000 times as long: %+v beside %+v", scaled, m)
+		}
+		before = m
+	}
+}
+
+// TestAutoKeepsWhatIsGiven, and says what is wrong with it.
+func TestAutoKeepsWhatIsGiven(t *testing.T) {
+	for _, m := range []method.Auto{{Steps: 7}, {Rate: 0.5}, {Momentum: 0.25}, {Clip: 3}, {Batch: 20}, {Noise: 1e5}} {
+		fitted, err := m.Fit(facts(privacy.AddRemove), method.Objective{}, methodtest.On)
+		if err != nil {
+			t.Fatalf("%+v: %v", m, err)
+		}
+		f := fitted.(method.Auto)
+		for _, v := range [][2]float64{{float64(m.Steps), float64(f.Steps)}, {m.Rate, f.Rate}, {m.Momentum, f.Momentum}, {m.Clip, f.Clip}, {float64(m.Batch), float64(f.Batch)}, {m.Noise, f.Noise}} {
+			if v[0] != 0 && v[0] != v[1] {
+				t.Errorf("given %+v, chosen %+v", m, f)
+			}
+		}
+	}
+	for want, m := range map[string]method.Auto{
+		"momentum: found 1":  {Momentum: 1},
+		"rate: found -1":     {Rate: -1},
+		"steps: found -3":    {Steps: -3},
+		"batch: found 99999": {Batch: 99999},
+	} {
+		if _, err := m.Fit(facts(privacy.AddRemove), method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(fmt.Sprint(err), want) {
+			t.Errorf("%v, want %s …", err, want)
+		}
+	}
+}

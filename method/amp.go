@@ -24,7 +24,7 @@ import (
 // ln(1 + β/Λ) (oracle/live/PROOFS.md), which takes less of both. The paper fails where the tolerance is not reached; here it is chosen so that it always
 // is, as a failure would be a look (R20). The result is measured against the minimiser on both tables, so σ₂ counts the miss twice.
 type AMP struct {
-	Lambda float64 `yaml:"lambda" json:"lambda" doc:"curvature Λ that is added to the sum of the losses (default: 0.045·R·√d × the linear term's noise, less nλ; R is the bound on a row's norm, d the number of parameters)"`
+	Lambda float64 `yaml:"lambda" json:"lambda" doc:"curvature Λ that is added to the sum of the losses (default: 0.03·L·R·√d·σ^(4/3) less nλ; L and R bound a row's gradient and norm, d is the number of parameters, σ the noise multiplier of one Gaussian release)"`
 
 	Epsilon float64 `yaml:"-" json:"epsilon,omitempty"` // of the terms
 	Delta   float64 `yaml:"-" json:"delta,omitempty"`
@@ -35,8 +35,8 @@ type AMP struct {
 
 // Defaults, measured (docs/methods.md).
 const (
-	ampCurve = 0.045 // Λ + nλ over R·√d·2Lσ
-	ampBent  = 0.5   // the most of ε that goes into curvature
+	ampCurve = 0.03 // Λ + nλ over L·R·√d·σ^(4/3)
+	ampBent  = 0.5  // the most of ε that goes into curvature
 )
 
 // Fit sets Λ, and keeps ε and δ.
@@ -68,7 +68,7 @@ func (m AMP) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) 
 		if err != nil {
 			return nil, fmt.Errorf("lambda: %w", err)
 		}
-		whole := ampCurve * pub.NormBound * math.Sqrt(float64(pub.Dim)) * 2 * float64(pub.Lipschitz) * sigma
+		whole := ampCurve * float64(pub.Lipschitz) * pub.NormBound * math.Sqrt(float64(pub.Dim)) * math.Pow(sigma, 4./3)
 		m.Lambda = max(0, max(whole, float64(pub.Smooth)/math.Expm1(ampBent*m.Epsilon))-ridge)
 	}
 	if least := float64(pub.Smooth) / math.Expm1(0.9*m.Epsilon); m.Lambda+ridge < least {

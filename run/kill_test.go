@@ -299,10 +299,10 @@ func TestTwoProcessesOneBudget(t *testing.T) {
 }
 
 // begin prepares a run in this process.
-func begin(t *testing.T, dir, name, more string) (*Job, string) {
+func begin(t *testing.T, dir, name, more string, overrides ...Override) (*Job, string) {
 	t.Helper()
 	file, out := clinicSpec(t, dir, name, more)
-	spec, err := LoadSpec(file, nil)
+	spec, err := LoadSpec(file, overrides)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package method
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -16,6 +17,10 @@ import (
 // negative curvature. Half of the budget is for the steps, half for up to T tests.
 type GD2NS struct{ P4 }
 
+// keptNumbers are the most parameters of iterates that wait for their test: half a gigabyte, and as much for
+// their gradients.
+const keptNumbers = 1 << 26
+
 // Fit sets what is zero.
 func (m GD2NS) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	_, err := m.fit(pub, obj, terms, func(c curvature.Constants) (gradient, curvature float64) {
@@ -24,6 +29,9 @@ func (m GD2NS) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error
 	}, 2)
 	if err != nil {
 		return nil, err
+	}
+	if m.Steps > keptNumbers/pub.Dim {
+		return nil, fmt.Errorf("steps: found %d; this method keeps its iterates: allowed are up to %d with %d parameters", m.Steps, keptNumbers/pub.Dim, pub.Dim)
 	}
 	if m.Noise == 0 {
 		m.Noise, _, err = m.calibrate(terms, true, func(noise float64) privacy.Event { return m.plan(pub, noise) })

@@ -217,6 +217,8 @@ func TestClaimHasGrounds(t *testing.T) {
 // Errors of Fit begin with the field that is meant.
 func TestSecondOrderFields(t *testing.T) {
 	facts := methodtest.NewOracle(methodtest.Quadratic(4, 10), 0).Facts
+	wide := facts
+	wide.Dim = 1000
 	flat := facts
 	flat.Curved = false
 	kinks := method.Objective{Reg: reg.L1{Lambda: 1}}
@@ -245,6 +247,7 @@ func TestSecondOrderFields(t *testing.T) {
 		{method.TwoOPT{Phases: method.Phases{Share: 1}}, facts, method.Objective{}, "share"},
 		{method.TwoOPT{OPT: method.OPT{P4: method.P4{Steps: 5}}, Phases: method.Phases{First: 6}}, facts, method.Objective{}, "first"},
 		{method.TwoOPTLS{OPTLS: method.OPTLS{P4: method.P4{Noise: 5}}}, facts, method.Objective{}, "noise_multiplier"},
+		{method.GD2NS{P4: method.P4{Steps: 1 << 19}}, wide, method.Objective{}, "steps"},
 		{method.OPT{}, flat, method.Objective{}, "model"},
 		{method.GD2NS{}, facts, kinks, "model"},
 	} {

@@ -29,6 +29,7 @@ var configs = map[string][]method.Method{
 	"amp":         {method.AMP{Lambda: 30}},
 	"masg-opt":    {method.MASGOpt{MASG: method.MASG{P1: method.P1{Steps: 60, Rate: 0.5, Mu: 0.2}}}},
 	"newton":      {method.Newton{Steps: 10, Hessians: 3, Share: 0.5, Clip: 3}, method.Newton{Steps: 8, Hessians: 8, Noise: 40, Floor: 0.2, Rate: 0.5}},
+	"agd":         {method.AGD{Splits: 20, Rate: 0.5, Tries: 5, Clip: 3, Choice: 2}, method.AGD{Splits: 10, Steps: 200, Growth: 1, Noise: 80}},
 }
 
 // short are the methods that do not reach the optimum of a problem, and why: the suite's part

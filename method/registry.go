@@ -27,6 +27,7 @@ var Registry = []Entry{
 	{"masg-opt", "DP-MASG-opt: the same, with the budget spread over the steps to the best bound (P1 (4.8))", MASGOpt{}},
 	{"adam", "DP-Adam: Adam's step along the noisy gradients of sgd, a baseline of P2", Adam{}},
 	{"blsgd", "DP-BLSGD: step sizes by a private backtracking line search (P2 Algorithms 1 to 3), and budgets that grow if asked to; with all rows in every step it is DP-BLGD", BLSGD{}},
+	{"agd", "DP-AGD: gradients of all rows with adaptive budgets and step sizes by a noisy choice; a baseline of P2", AGD{}},
 	{"privgene", "PrivGene: one parameter a round moves, as a noisy choice picks it; a baseline of P2", PrivGene{}},
 	{"majority", "the class of the most rows, by a noisy choice: the least that a classifier must beat", Majority{}},
 	{"newton", "DP-Newton: noisy gradients scaled by a noisy Hessian, for losses with smooth Hessians of rank one", Newton{}},

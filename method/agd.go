@@ -1,0 +1,243 @@
+package method
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/clip"
+	"github.com/sottodp/sotto/privacy/mech"
+	"github.com/sottodp/sotto/privacy/sample"
+)
+
+// AGD is DP-AGD of Lee and Kifer 2018, a baseline of P2: noisy gradients of all rows, with the step size, or to stay, by a
+// noisy choice; where it is to stay, the gradient is not good enough and gets more budget.
+//
+//	DP-AGD    here
+//	ρ_ng      1/(2σ²), σ = Noise at first
+//	ρ_nmax    ε_c²/8, ε_c = Choice/σ
+//	splits    Splits
+//	γ         Growth
+//	Φ         {0} and Tries equispaced step sizes up to η_max, which is Rate at first
+//	C_grad    Clip
+//	C_obj     Fall
+//
+// Deviations. The choice is the exponential mechanism, which costs ε_c²/8 in zCDP; the public code takes
+// one-sided noise off the scores, which is not private at any such cost (S-B1). What is clipped is a row's
+// decrease, not its loss: same cost, less bias. The direction is the gradient, regulariser included, over its norm; Lee and Kifer add
+// the regulariser's gradient to the other's direction. After to stay, η_max is halved too: so steps also get short enough where the
+// gradient is good. Splits of both costs make up the budget, whichever its size.
+type AGD struct {
+	Splits int     `yaml:"splits" json:"splits" doc:"steps that the budget pays if none is without a move (default 100)"`
+	Steps  int     `yaml:"steps" json:"steps" doc:"most steps, those without a move included (default twice splits)"`
+	Rate   float64 `yaml:"rate" json:"rate" doc:"longest step that is tried first, in the length of a move of w (default 2/R, R the bound on a row's norm; an eighth of the width of the label's bounds × 1/R for the squared loss)"`
+	Tries  int     `yaml:"tries" json:"tries" doc:"number of step sizes of a choice (default 20)"`
+	Clip   float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient (default 0.35 × the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss)"`
+	Fall   float64 `yaml:"fall" json:"fall" doc:"bound c on the decrease of one row's loss that counts (default a tenth of the loss's Lipschitz bound × 1/R; an eighth of the square of the width of the label's bounds for the squared loss)"`
+	Choice float64 `yaml:"choice" json:"choice" doc:"ε of one choice × noise multiplier (default 0.5)"`
+	Growth float64 `yaml:"growth" json:"growth" doc:"by which part of itself a gradient's budget grows where no step lowers the loss (default 0.1)"`
+	Noise  float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ of the first gradients (default: that at which splits steps fit the budget)"`
+
+	Filter *privacy.Filtered `yaml:"-" json:"filter,omitempty"`
+	Off    bool              `yaml:"-" json:"off,omitempty"` // no noise: lab
+}
+
+// Defaults of what Fit may choose, measured (docs/methods.md).
+const (
+	agdSplits   = 100
+	agdRate     = 2.0   // × 1/R
+	agdQuadRate = 0.125 // × 1/R × width of the label's bounds
+	agdTries    = 20
+	agdFall     = 0.1 // × Lipschitz bound / R
+	agdChoice   = 0.5
+	agdGrowth   = 0.1
+	agdEvery    = 10
+	agdStretch  = 1.1
+)
+
+// Fit sets what is zero.
+func (m AGD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+	m.Off = terms.Off
+	bounded := pub.Lipschitz.Finite()
+	rate, clips, fall := agdRate/pub.NormBound, sgdClip*float64(pub.Lipschitz), agdFall*float64(pub.Lipschitz)/pub.NormBound
+	if !bounded {
+		rate, clips, fall = agdQuadRate/pub.NormBound*pub.LabelSpan, sgdQuadClip*pub.NormBound*pub.LabelSpan, blQuadFall*pub.LabelSpan*pub.LabelSpan
+	}
+	if m.Off {
+		clips, fall = 0, 0
+	}
+	for _, f := range []struct {
+		name  string
+		value *int
+		most  int
+	}{{"splits", &m.Splits, 1e6}, {"steps", &m.Steps, 1e6}, {"tries", &m.Tries, 1000}} {
+		if *f.value < 0 || *f.value > f.most {
+			return nil, fmt.Errorf("%s: found %d; allowed is 1 to %d", f.name, *f.value, f.most)
+		}
+	}
+	for _, f := range []struct {
+		name        string
+		value       *float64
+		least, most float64
+		or          float64 // default
+	}{
+		{"rate", &m.Rate, minClip, maxClip, rate},
+		{"clip", &m.Clip, minClip, maxClip, clips},
+		{"fall", &m.Fall, minClip, maxClip, fall},
+		{"choice", &m.Choice, 0, maxNoise, agdChoice},
+		{"growth", &m.Growth, 0, 1, agdGrowth},
+		{"noise_multiplier", &m.Noise, 0, maxNoise, 0},
+	} {
+		if !(*f.value == 0 || *f.value >= f.least && *f.value <= f.most) {
+			return nil, fmt.Errorf("%s: found %v; allowed is any number above 0, from %g to %g", f.name, *f.value, f.least, f.most)
+		}
+		if *f.value == 0 {
+			*f.value = f.or
+		}
+	}
+	for _, f := range []struct {
+		value *int
+		or    int
+	}{{&m.Splits, agdSplits}, {&m.Tries, agdTries}} {
+		if *f.value == 0 {
+			*f.value = f.or
+		}
+	}
+	if m.Steps == 0 {
+		m.Steps = 2 * m.Splits
+	}
+	switch {
+	case m.Off && m.Noise > 0:
+		return nil, fmt.Errorf("noise_multiplier: found %v; it has no place beside `privacy: none`", m.Noise)
+	case m.Off:
+		return m, nil
+	case terms.Budget.Delta == 0:
+		return nil, errors.New("privacy.delta: found 0; Gaussian noise has no guarantee without a δ above 0")
+	}
+	typical := func(noise float64) privacy.Event {
+		return privacy.Repeated{Count: m.Splits, Of: oracle.Cost(sample.Full{}, m.pay(1/(noise*noise), noise))}
+	}
+	var err error
+	m.Filter = new(privacy.Filtered)
+	if m.Noise > 0 {
+		*m.Filter, _, err = account.ChooseFilter(typical(m.Noise), terms.Budget)
+	} else {
+		m.Noise, *m.Filter, err = account.CalibrateFilter(terms.Budget, typical)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("noise_multiplier: %w", err)
+	}
+	if m.Noise > maxNoise {
+		return nil, fmt.Errorf("noise_multiplier: this budget needs %.3g; allowed is at most %g: take fewer splits or a larger budget", m.Noise, float64(maxNoise))
+	}
+	return m, nil
+}
+
+// pay is a step: a gradient of that precision, 1/σ², and a choice.
+func (m AGD) pay(precision, noise float64) []oracle.Query {
+	g := oracle.Grad{Clip: clip.Norm{C: m.Clip}, Noise: mech.Gaussian{Sigma: 1 / math.Sqrt(precision)}}
+	if m.Off {
+		g.Noise = mech.None{}
+		if m.Clip == 0 {
+			g.Clip = clip.None{}
+		}
+	}
+	return []oracle.Query{g, oracle.Select{Epsilon: m.Choice / noise, Bound: m.Fall, Off: m.Off}}
+}
+
+// Plan is the filter.
+func (m AGD) Plan(oracle.Public) (privacy.Event, error) {
+	if m.Off {
+		return privacy.Repeated{Count: m.Steps, Of: oracle.Cost(sample.Full{}, m.pay(1, 1))}, nil
+	}
+	return *m.Filter, m.Filter.Validate()
+}
+
+// Horizon is the most steps.
+func (m AGD) Horizon() int { return m.Steps }
+
+// NoiseMultiplier is σ of the first gradients.
+func (m AGD) NoiseMultiplier() float64 { return m.Noise }
+
+// Run is Algorithm 1 of Lee and Kifer: each access to the rows is a gradient and the choice that follows it.
+func (m AGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
+	return func(yield func(Step, error) bool) {
+		w := make([]float64, o.Public().Dim) // w_0 = 0
+		g := make([]float64, len(w))         // the gradient at w, of all that was paid for it
+		p := make([]float64, len(w))
+		precision := 1 / (m.Noise * m.Noise) // of a whole gradient, 2ρ_ng
+		if m.Off {
+			precision = 1
+		}
+		known := 0.0 // of g
+		l := oracle.Line{From: w, Along: p, Steps: make([]float64, 1+m.Tries), Least: make([]float64, 1+m.Tries)}
+		top, longest := m.Rate, 0.0 // η_max; the longest step since it was set
+		st := Step{W: w}
+		for t := range m.Steps {
+			pay := m.pay(precision-known, m.Noise)
+			b, err := o.Batch(ctx, sample.Full{}, pay...)
+			if err != nil {
+				stop(yield, st, err)
+				return
+			}
+			released, err := b.Grad(pay[0].(oracle.Grad), w)
+			if err != nil {
+				stop(yield, st, err)
+				return
+			}
+			for j, v := range released { // (ρ_old g + (ρ_new − ρ_old) g₂) / ρ_new
+				g[j] += (v - g[j]) * (precision - known) / precision
+			}
+			known = precision
+			st.GradNorm = norm2(g)
+			copy(p, g)
+			obj.addGrad(p, w)
+			m.aim(l, obj, top)
+			k, err := b.Select(pay[1].(oracle.Select), l)
+			if err != nil {
+				stop(yield, st, err)
+				return
+			}
+			st.T, st.Rate, st.Moved = t+1, l.Steps[k], l.Steps[k]
+			if k > 0 {
+				for j := range w {
+					w[j] -= l.Steps[k] * p[j]
+				}
+				clear(g)
+				known, longest = 0, math.Max(longest, l.Steps[k])
+			} else {
+				precision *= 1 + m.Growth
+				top /= 2
+			}
+			if st.T%agdEvery == 0 && longest > 0 {
+				top, longest = math.Min(agdStretch*longest, m.Rate), 0
+			}
+			if !yield(st, nil) {
+				return
+			}
+		}
+		st.Status = Done
+		yield(st, nil)
+	}
+}
+
+// aim makes the direction of length 1 and sets the step sizes to choose from, the first to stay, and what each must bring:
+// by how much the regulariser grows.
+func (m AGD) aim(l oracle.Line, obj Objective, top float64) {
+	if norm := norm2(l.Along); norm > 0 {
+		for j := range l.Along {
+			l.Along[j] /= norm
+		}
+	}
+	for k := range l.Steps {
+		l.Steps[k] = top * float64(k) / float64(m.Tries)
+		if obj.Reg != nil {
+			l.Least[k] = obj.rise(l.From, l.Along, l.Steps[k])
+		}
+	}
+}

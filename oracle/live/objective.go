@@ -111,10 +111,14 @@ func (o *Oracle) objective(w []float64, p perturbation) {
 		}
 	}
 	j := &mean{s: &o.sum, n: n, curve: p.curve, tilt: b}
-	found := func(w, g []float64) bool { return norm(g) <= 3*p.off/1.01 && norm(w) <= p.reach }
-	if !lbfgs(j.grad, w, o.cfg.Model.Facts().Smooth+p.curve, searchGrads, found) {
+	if !lbfgs(j.grad, w, o.cfg.Model.Facts().Smooth+p.curve, searchGrads, p.arrived) {
 		o.theLongWay(w, j, p)
 	}
+}
+
+// arrived says whether w, with the computed gradient g, is near enough to the minimiser of J.
+func (p perturbation) arrived(w, g []float64) bool {
+	return norm(g) <= 3*p.off/1.01 && norm(w) <= p.reach
 }
 
 // searchGrads is how many gradients the fast solver may take.
@@ -129,7 +133,7 @@ func (o *Oracle) theLongWay(w []float64, j *mean, p perturbation) {
 	clear(w)
 	for t := 0.0; t < steps; t++ {
 		j.grad(g, w)
-		if norm(g) <= 3*p.off/1.01 {
+		if p.arrived(w, g) {
 			return
 		}
 		for i := range w {

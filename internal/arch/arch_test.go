@@ -81,10 +81,11 @@ var table = map[string][]string{
 	// A reproduced paper, on what everybody may use. Its tables are synthetic.
 	"paper":    {"internal/chart"},
 	"paper/p1": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "paper"}),
+	"paper/p2": join(public, []string{"run", "run/compare", "internal/chart", "privacy/account/claimed", "paper"}),
 	"paper/p4": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "paper"}),
 
 	// Layer 6.
-	"cmd/sotto": join(public, []string{"data", "model", "method", "oracle/live", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "internal/chart", "privacy/account/claimed", "paper", "paper/p1", "paper/p4"}),
+	"cmd/sotto": join(public, []string{"data", "model", "method", "oracle/live", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "internal/chart", "privacy/account/claimed", "paper", "paper/p1", "paper/p2", "paper/p4"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "model", "method", "oracle/live", "run/trace"}),

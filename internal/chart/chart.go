@@ -44,7 +44,12 @@ const (
 const usual = 5
 
 // height of the plot: a long legend does not take its field away.
-func (p *Plot) height() int { return plotH + legendH*max(0, len(p.legend())-usual) }
+func (p *Plot) height() int {
+	if n := len(p.legend()); n > usual {
+		return plotH + legendH*(n-2)
+	}
+	return plotH
+}
 
 // SVG draws the plot for a page, whose style gives the colours: classes l0, l1, … are
 // the lines, rule the level, mark the point, and axis, grid, xlab, ylab, legend the rest.

@@ -187,7 +187,7 @@ func TestTightAndTall(t *testing.T) {
 	if y.lo != 83.7 || y.hi != 84.9 || len(y.ticks) < 3 || y.ticks[0] < y.lo {
 		t.Errorf("axis %+v", y)
 	}
-	if h := p.height(); h != plotH+5*legendH {
+	if h := p.height(); h != plotH+8*legendH {
 		t.Errorf("height %d", h)
 	}
 	if text := Figure("t", "n", p, p); !strings.Contains(text, fmt.Sprintf(`height="%d"`, 52+2*(34+p.height()))) || !strings.Contains(text, `class="l8"`) {

@@ -1,0 +1,59 @@
+package p2
+
+import (
+	"math"
+
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/account/claimed"
+)
+
+// An Account is what a run of the published algorithm costs that P2 says is ε.
+type Account struct {
+	Claimed    float64
+	Iterations int     // of one gradient and one search, both of one sample, as often as P2's account admits
+	Fixed      float64 // sound ε of as many, fixed beforehand
+	Searches   int     // of one iteration whose searches all fail, likewise
+	OneSample  float64 // sound ε of that
+	Adaptive   float64 // what Claimed is where orders share δ, since the run goes on while one of them has budget
+}
+
+// accounts compares P2's account with the sound one at its own settings: Algorithm 2 at
+// q = 0.1 with ε_BT = ε/100 and ρ_grad = (ε/100)²/2 as they are at first.
+func accounts(epsilons []float64) ([]Account, error) {
+	var all []Account
+	for _, e := range epsilons {
+		each := e / (2 * iters)
+		gradient := privacy.Gaussian{Sigma: 1 / each}
+		search := privacy.AboveThreshold{Threshold: 2 / each, Query: 4 / each, Max: 20}
+		sampled := func(of privacy.Event) privacy.Event { return privacy.PoissonSampled{Rate: rate, Of: of} }
+		iteration := sampled(privacy.Composed{gradient, search})
+		a := Account{Claimed: e, Adaptive: claimed.P2Orders(e, delta)}
+		a.Iterations = 1 + claimed.P2Most(iteration, iteration, e, delta)
+		a.Searches = claimed.P2Most(sampled(gradient), sampled(search), e, delta)
+		for _, of := range []struct {
+			plan privacy.Event
+			to   *float64
+		}{
+			{privacy.Repeated{Count: a.Iterations, Of: iteration}, &a.Fixed},
+			{sampled(privacy.Composed{gradient, privacy.Repeated{Count: max(1, a.Searches), Of: search}}), &a.OneSample},
+		} {
+			loss, err := account.Best{}.Loss(of.plan, privacy.AddRemove)
+			if err != nil {
+				return nil, err
+			}
+			*of.to = loss.Epsilon(delta)
+		}
+		all = append(all, a)
+	}
+	return all, nil
+}
+
+// worst is the largest factor by which the sound ε of an account exceeds the claimed one.
+func worst(all []Account, of func(Account) float64) float64 {
+	w := 0.0
+	for _, a := range all {
+		w = math.Max(w, of(a)/a.Claimed)
+	}
+	return w
+}

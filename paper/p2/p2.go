@@ -1,0 +1,201 @@
+// Package p2 reproduces the experiments of P2, Chen and Lee, Stochastic Adaptive Line
+// Search for Differentially Private Optimization, 2020, for its linear models: Figures 1 to
+// 4 on Adult and Bank, its claims as inequalities, and its account beside the sound one.
+//
+// It is a comparison (package run/compare) like any other: the methods of package method
+// under Sotto's accountants, at P2's δ and with its regulariser and folds. Both tables are
+// public ones, whose rows need no protection. P2's networks and the IPUMS tables are not here.
+package p2
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/compare"
+)
+
+// A Size says how much of the experiment is run.
+type Size struct {
+	Name    string
+	Epsilon []float64 // of Figures 3 and 4
+	Hyper   []float64 // of Figure 1: a small one and a larger one
+	Folds   int       // of the cross-validation; 0: Split
+	Split   float64   // share to train on, for each seed
+	Seeds   int
+}
+
+// Full is the experiment of the paper: 10 folds, 5 times. Small is for a minute.
+var (
+	Full  = Size{Name: "full", Epsilon: []float64{0.05, 0.1, 0.2, 0.4, 0.8, 1.6}, Hyper: []float64{0.05, 0.2}, Folds: 10, Seeds: 5}
+	Small = Size{Name: "small", Epsilon: []float64{0.05, 0.4}, Hyper: []float64{0.05, 0.2}, Split: 0.5, Seeds: 2}
+)
+
+// The constants of P2 §5.4. What it calls per-iteration budget is ε/100.
+const (
+	delta  = 1e-8
+	lambda = 0.001 // of λ/2·‖w‖², which P2 leaves open to be λ‖w‖²
+	rate   = 0.1   // q
+	iters  = 50
+)
+
+//go:embed adult.yaml
+var adultSchema string
+
+//go:embed bank.yaml
+var bankSchema string
+
+// A dataset is one of the tables.
+type dataset struct {
+	name, schema string
+	files        []string // below the folder of the data
+	rows         int
+}
+
+var datasets = []dataset{
+	{"adult", adultSchema, []string{"adult/adult.data.gz", "adult/adult.test.gz"}, 48842},
+	{"bank", bankSchema, []string{"bank/bank-full.csv.gz"}, 45211},
+}
+
+// An experiment holds what all comparisons share.
+type experiment struct {
+	size      Size
+	data, dir string
+	done      func(runs, all int)
+	jobs      int
+
+	over, all int
+}
+
+func set(path, value string) run.Override { return run.Override{Path: path, Value: value, From: "p2"} }
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// A variant is a method with its fields.
+type variant struct {
+	label, name string
+	fields      []string // name, value, …
+}
+
+func (v variant) settings() run.Settings {
+	s := run.Settings{set("name", v.name), set("label", fmt.Sprintf("%q", v.label))}
+	for i := 0; i < len(v.fields); i += 2 {
+		s = append(s, set(v.fields[i], v.fields[i+1]))
+	}
+	return s
+}
+
+// table is a dataset under a model, as one of the tables of a comparison.
+func (x *experiment) table(d dataset, model string) run.TableSpec {
+	t := run.TableSpec{Name: d.name + " " + model, Schema: filepath.Join(x.dir, d.name+".yaml"), Rows: d.rows, Model: run.Settings{set("name", model), set("l2", number(lambda))}}
+	for _, f := range d.files {
+		t.Data = append(t.Data, filepath.Join(x.data, f))
+	}
+	return t
+}
+
+// plan makes a comparison.
+func (x *experiment) plan(adjacency privacy.Adjacency, tables []run.TableSpec, variants []variant, epsilon []string) (*compare.Plan, error) {
+	o := compare.Options{
+		Flags:  []run.Override{set("privacy.delta", number(delta)), set("privacy.adjacency", adjacency.String()), set("privacy.epsilon", "1")},
+		Varied: run.Comparison{Epsilon: epsilon, Seeds: x.size.Seeds, Folds: x.size.Folds, Split: x.size.Split, Tables: tables},
+	}
+	for _, v := range variants {
+		o.Varied.Methods = append(o.Varied.Methods, v.settings())
+	}
+	return compare.New(o)
+}
+
+// run does what is left of a comparison, whose trainings are kept in a folder of their own.
+func (x *experiment) run(ctx context.Context, name string, p *compare.Plan, version string) error {
+	store, err := p.Open(filepath.Join(x.dir, name), version)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	if err := p.Prepare(x.jobs); err != nil {
+		return err
+	}
+	x.tell(p.Runs - p.Left())
+	if err := p.Train(ctx, x.jobs, func(c *compare.Cell, r compare.Result) error {
+		x.tell(1)
+		return store.Add(c, r)
+	}); err != nil {
+		return err
+	}
+	return p.Write(filepath.Join(x.dir, name))
+}
+
+func (x *experiment) tell(more int) {
+	x.over += more
+	if x.done != nil {
+		x.done(x.over, x.all)
+	}
+}
+
+// words are budgets as a comparison takes them.
+func words(values []float64) []string {
+	var out []string
+	for _, v := range values {
+		out = append(out, number(v))
+	}
+	return out
+}
+
+// batch is P2's sampling ratio as a batch of the rows that are trained on.
+func (s Size) batch(d dataset, q float64) string {
+	share := s.Split
+	if s.Folds > 0 {
+		share = float64(s.Folds-1) / float64(s.Folds)
+	}
+	return strconv.Itoa(int(q * share * float64(d.rows)))
+}
+
+// An access counts what a training asks of the rows, in passes over all of them.
+type access struct {
+	gradients, objectives float64
+	tries                 int // most candidates of a search
+	searches, failed      int
+	rate                  float64
+	search                bool
+}
+
+var _ oracle.Journal = (*access)(nil)
+
+// Charge notes what kind of batch was bought.
+func (a *access) Charge(e privacy.Event) error {
+	a.rate = 1
+	if p, ok := e.(privacy.PoissonSampled); ok {
+		a.rate, e = p.Rate, p.Of
+	}
+	_, a.search = e.(privacy.AboveThreshold)
+	if !a.search {
+		a.gradients += a.rate
+	}
+	return nil
+}
+
+// Release notes how many candidates a search has tried: as many losses, and that at w.
+func (a *access) Release(answers [][]float64) error {
+	if !a.search {
+		return nil
+	}
+	n := int(answers[0][0]) + 1
+	if a.searches++; n == 0 {
+		a.failed++
+		n = a.tries
+	}
+	a.objectives += a.rate * float64(n+1)
+	return nil
+}
+
+// write puts a schema where a comparison finds it.
+func (x *experiment) write(d dataset) error {
+	return os.WriteFile(filepath.Join(x.dir, d.name+".yaml"), []byte(d.schema), 0o644)
+}

@@ -41,11 +41,17 @@ func (m *glm) Outputs() int { return max(m.classes, 1) }
 
 func (m *glm) Eval(w []float64, v data.View, ws *Workspace) Pass {
 	check(m, m.features, w, v)
+	p := m.labelled(v, ws)
+	margins(p.z, w, v)
+	return p
+}
+
+// labelled is the pass of v without its margins.
+func (m *glm) labelled(v data.View, ws *Workspace) *glmPass {
 	needLabels(v)
 	n, p := v.Len(), &ws.glm
 	p.view, p.link, p.ws, p.sloped, p.curved = v, m.link, ws, false, false
 	p.z, p.y = grow(p.z, n), grow(p.y, n)
-	margins(p.z, w, v)
 	for i := range p.y {
 		p.y[i] = float64(v.Y[v.Row(i)])
 	}
@@ -59,14 +65,11 @@ func (m *glm) Eval(w []float64, v data.View, ws *Workspace) Pass {
 // that no figure of its row is finite and no clip rule lets it in.
 func signs(y []float64) {
 	for i, v := range y {
-		switch v {
-		case 0:
-			y[i] = -1
-		case 1:
-			y[i] = 1
-		default:
-			y[i] = math.NaN()
+		s := 2*v - 1
+		if s*s != 1 { // exact for what classes there may be
+			s = math.NaN()
 		}
+		y[i] = s
 	}
 }
 

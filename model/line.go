@@ -4,10 +4,11 @@ import "github.com/sottodp/sotto/data"
 
 // LineLoss sets dst[k][i] = ℓ_i(from − steps[k]·along) for the rows of v: losses along a
 // line, as a search for a step size asks. Where margins are linear in w, as in every
-// model of this package but a network, they are taken twice, of from and of along, however many steps there are.
-func LineLoss(m Model, dst [][]float64, from, along, steps []float64, v data.View, ws *Workspace) {
+// model of this package but a network, they are taken twice, of from and of along, however many steps there are;
+// and not again by a further call for the same rows, line and kept.
+func LineLoss(m Model, dst [][]float64, from, along, steps []float64, v data.View, ws *Workspace, kept *Margins) {
 	if l, ok := m.(liner); ok {
-		l.lineLoss(dst, from, along, steps, v, ws)
+		l.lineLoss(dst, from, along, steps, v, ws, kept)
 		return
 	}
 	w := make([]float64, len(from))
@@ -19,34 +20,69 @@ func LineLoss(m Model, dst [][]float64, from, along, steps []float64, v data.Vie
 	}
 }
 
+// Margins are those of the two ends of a line, [LineWidth] numbers a row: what LineLoss keeps for a
+// further call. They are as private as the rows.
+type Margins struct {
+	From, Along []float64
+	Known       bool // from a call before
+}
+
+// LineWidth is how many numbers a row takes in Margins; 0 where nothing can be kept.
+func LineWidth(m Model) int {
+	if l, ok := m.(liner); ok {
+		return l.lineWidth()
+	}
+	return 0
+}
+
 // A liner is a model whose margins are linear in w.
 type liner interface {
-	lineLoss(dst [][]float64, from, along, steps []float64, v data.View, ws *Workspace)
+	lineLoss(dst [][]float64, from, along, steps []float64, v data.View, ws *Workspace, kept *Margins)
+	lineWidth() int
 }
 
 var _, _ liner = &glm{}, &softmax{}
 
-func (m *glm) lineLoss(dst [][]float64, from, along, steps []float64, v data.View, ws *Workspace) {
+// margins are kept, or the workspace's own where nothing is.
+func (ws *Workspace) margins(kept *Margins, n int) *Margins {
+	if kept != nil {
+		needLength("kept margins", len(kept.From), n)
+		needLength("kept margins", len(kept.Along), n)
+		return kept
+	}
+	ws.z, ws.fall = grow(ws.z, n), grow(ws.fall, n)
+	return &Margins{From: ws.z, Along: ws.fall}
+}
+
+func (m *glm) lineWidth() int { return 1 }
+
+func (m *glm) lineLoss(dst [][]float64, from, along, steps []float64, v data.View, ws *Workspace, kept *Margins) {
+	check(m, m.features, from, v)
 	check(m, m.features, along, v)
-	p := m.Eval(from, v, ws).(*glmPass)
-	ws.z, ws.fall = grow(ws.z, p.Len()), grow(ws.fall, p.Len())
-	margins(ws.fall, along, v)
-	copy(ws.z, p.z)
-	for k, eta := range steps {
-		step(p.z, ws.z, ws.fall, eta)
-		p.Loss(dst[k])
+	p, k := m.labelled(v, ws), ws.margins(kept, v.Len())
+	if !k.Known {
+		margins(k.From, from, v)
+		margins(k.Along, along, v)
+	}
+	for i, eta := range steps {
+		step(p.z, k.From, k.Along, eta)
+		p.Loss(dst[i])
 	}
 }
 
-func (m *softmax) lineLoss(dst [][]float64, from, along, steps []float64, v data.View, ws *Workspace) {
+func (m *softmax) lineWidth() int { return m.classes }
+
+func (m *softmax) lineLoss(dst [][]float64, from, along, steps []float64, v data.View, ws *Workspace, kept *Margins) {
+	check(m, m.features, from, v)
 	check(m, m.features, along, v)
-	p := m.Eval(from, v, ws).(*softmaxPass)
-	ws.z, ws.fall = grow(ws.z, len(p.z)), grow(ws.fall, len(p.z))
-	m.margins(ws.fall, along, v)
-	copy(ws.z, p.z)
-	for k, eta := range steps {
-		step(p.z, ws.z, ws.fall, eta)
-		p.Loss(dst[k])
+	p, k := m.labelled(v, ws), ws.margins(kept, v.Len()*m.classes)
+	if !k.Known {
+		m.margins(k.From, from, v)
+		m.margins(k.Along, along, v)
+	}
+	for i, eta := range steps {
+		step(p.z, k.From, k.Along, eta)
+		p.Loss(dst[i])
 	}
 }
 

@@ -2,6 +2,7 @@ package model_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/sottodp/sotto/data"
@@ -28,8 +29,25 @@ func TestLineLoss(t *testing.T) {
 			for k := range steps {
 				got[k], slow[k] = make([]float64, v.Len()), make([]float64, v.Len())
 			}
-			model.LineLoss(p.Model, got, p.w, along, steps, v, &ws)
-			model.LineLoss(plainly{p.Model}, slow, p.w, along, steps, v, &ws)
+			model.LineLoss(p.Model, got, p.w, along, steps, v, &ws, nil)
+			// The same again, from margins that were kept.
+			n := v.Len() * model.LineWidth(p.Model)
+			kept := &model.Margins{From: make([]float64, n), Along: make([]float64, n)}
+			model.LineLoss(p.Model, slow, p.w, along, steps, v, &ws, kept)
+			for k := range slow {
+				if !slices.Equal(slow[k], got[k]) {
+					t.Errorf("%s: losses that keep their margins differ", p.Name())
+				}
+				clear(slow[k])
+			}
+			kept.Known = true
+			model.LineLoss(p.Model, slow, make([]float64, len(p.w)), along, steps, v, &ws, kept)
+			for k := range slow {
+				if !slices.Equal(slow[k], got[k]) {
+					t.Errorf("%s: losses of margins that were kept differ", p.Name())
+				}
+			}
+			model.LineLoss(plainly{p.Model}, slow, p.w, along, steps, v, &ws, nil)
 			for k, eta := range steps {
 				at, want := make([]float64, len(p.w)), make([]float64, v.Len())
 				for j := range at {

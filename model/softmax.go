@@ -68,11 +68,17 @@ func (m *softmax) margins(z, w []float64, v data.View) {
 
 func (m *softmax) Eval(w []float64, v data.View, ws *Workspace) Pass {
 	check(m, m.features, w, v)
+	p := m.labelled(v, ws)
+	m.margins(p.z, w, v)
+	return p
+}
+
+// labelled is the pass of v without its margins.
+func (m *softmax) labelled(v data.View, ws *Workspace) *softmaxPass {
 	needLabels(v)
 	n, p := v.Len(), &ws.softmax
 	p.view, p.ws, p.k, p.d, p.n, p.reduced = v, ws, m.classes, m.features, n, false
 	p.z = grow(p.z, n*m.classes)
-	m.margins(p.z, w, v)
 	return p
 }
 

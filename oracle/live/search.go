@@ -15,7 +15,7 @@ const fallBits = 20
 
 // together is how many steps of a line share the first way through the rows, in which most
 // searches end, and later how many share a further one.
-const together, later = 4, 6
+const together, later = 3, 6
 
 // abreast is how many steps share a way where all of them are asked about.
 const abreast = 12
@@ -25,7 +25,12 @@ type decreases struct {
 	from, along []float64
 	steps       []float64 // 0, then the steps that are tried in this way
 	bound, unit float64   // bound 0: nothing is clipped, lab only
+	width       int       // of what is kept of a row from the first way to the next; 0 for nothing
+	known       bool      // this is not the first way
 }
+
+// mostKept is how many numbers are kept, for each end of a line: larger samples are computed again.
+const mostKept = 1 << 23
 
 // fallUnit is the public power of two to which a record's decrease is truncated: 2²⁰ of
 // them, or up to twice as many, make the bound. A sum of whole numbers below 2²¹ fits an
@@ -98,7 +103,7 @@ func (b *batch) search(q oracle.Search, along oracle.Line) (int, error) {
 	}
 	for k, end := 0, together; k < len(along.Steps); k, end = end, end+later {
 		end = min(end, len(along.Steps))
-		for i, sum := range o.sum.decrease(along, along.Steps[k:end], q.Bound, b.rows, b.all) {
+		for i, sum := range o.sum.decrease(along, along.Steps[k:end], q.Bound, b.rows, b.all, k > 0) {
 			reached, err := ask(sum, along.Least[k+i])
 			if err != nil {
 				return 0, err
@@ -125,9 +130,22 @@ type decrease struct {
 }
 
 // decrease sums the records' clipped decreases for each of the steps, in one way through the
-// rows. With bound 0 sums are plain float64s, in the order of the rows on one worker.
-func (s *summer) decrease(along oracle.Line, steps []float64, bound float64, rows []int32, all bool) []decrease {
+// rows. With bound 0 sums are plain float64s, in the order of the rows on one worker. again says that
+// the last call was of the same line and rows, whose margins are then known.
+func (s *summer) decrease(along oracle.Line, steps []float64, bound float64, rows []int32, all, again bool) []decrease {
 	d := &decreases{from: along.From, along: along.Along, steps: append([]float64{0}, steps...), bound: bound}
+	n := len(rows)
+	if all {
+		n = s.table.Rows()
+	}
+	if width := model.LineWidth(s.model); n*width <= mostKept {
+		d.width, d.known = width, again
+		for i := range s.kept {
+			if len(s.kept[i]) < n*width {
+				s.kept[i] = make([]float64, n*width)
+			}
+		}
+	}
 	if bound > 0 {
 		d.unit = fallUnit(bound)
 	}
@@ -171,7 +189,12 @@ func (d *decreases) add(u *worker, v data.View) {
 	for k := range d.steps {
 		losses = append(losses, u.losses[k][:n])
 	}
-	model.LineLoss(u.s.model, losses, d.from, d.along, d.steps, v, &u.ws)
+	var kept *model.Margins
+	if d.width > 0 {
+		from, to := u.at*d.width, (u.at+n)*d.width
+		kept = &model.Margins{From: u.s.kept[0][from:to], Along: u.s.kept[1][from:to], Known: d.known}
+	}
+	model.LineLoss(u.s.model, losses, d.from, d.along, d.steps, v, &u.ws, kept)
 	dropped(losses[0], v)
 	for k, after := range losses[1:] {
 		if d.bound > 0 {

@@ -81,7 +81,7 @@ func (b *batch) scores(q oracle.Select, among oracle.Candidates, n int) []decrea
 	switch c := among.(type) {
 	case oracle.Line:
 		for k := 0; k < n; k += abreast {
-			sums = append(sums, s.decrease(c, c.Steps[k:min(n, k+abreast)], q.Bound, b.rows, b.all)...)
+			sums = append(sums, s.decrease(c, c.Steps[k:min(n, k+abreast)], q.Bound, b.rows, b.all, k > 0)...)
 		}
 		least = c.Least
 	case oracle.Neighbours:

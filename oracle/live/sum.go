@@ -43,6 +43,7 @@ type summer struct {
 	tally tally   // what is summed in place of gradients; nil: gradients
 	rows  []int32
 	all   bool
+	kept  [2][]float64 // margins of the sample along the line that was last searched
 	users int          // workers that share the pass
 	next  atomic.Int64 // block to take next
 }
@@ -64,6 +65,7 @@ type worker struct {
 	plain  []float64 // the sum so far when there is no unit
 	norm   []float64
 	c      []float64
+	at     int     // number of the tile's first row in the sample
 	fall   []int64 // of a tally: the sums so far, in its unit
 	losses [][]float64
 	bend   bend
@@ -192,7 +194,8 @@ func (u *worker) pass() {
 	u.filled = 0
 	if !s.all {
 		n, k := len(s.rows), s.users
-		u.addListed(s.rows[u.index*n/k : (u.index+1)*n/k])
+		u.at = u.index * n / k
+		u.addListed(s.rows[u.at : (u.index+1)*n/k])
 		u.flush()
 		return
 	}
@@ -210,6 +213,7 @@ func (u *worker) pass() {
 					u.next = append(u.next, b.X[k*b.Dim:(k+1)*b.Dim])
 				}
 			}
+			u.at = s.starts[i] + from
 			u.add(data.View{Block: b, From: from, To: to, Next: u.next})
 		}
 	}
@@ -234,6 +238,7 @@ func (u *worker) addListed(rows []int32) {
 			}
 		}
 		u.add(data.View{Block: &u.stage, To: n, Next: u.next})
+		u.at += n
 	}
 }
 

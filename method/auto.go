@@ -53,8 +53,8 @@ const (
 	autoClipPower = 0.4
 	autoMinClip   = 0.1 // × the Lipschitz bound
 	autoMaxClip   = 0.5
-	autoQuadClip  = 0.2 // of these shares, × R × the width of the label's bounds
-	autoRate      = 3.0 // × 1/L; heavy ball is stable below 2(1+β)/L
+	autoQuadClip  = 0.2  // of these shares, × R × the width of the label's bounds
+	autoRate      = 3.0  // × 1/L; heavy ball is stable below 2(1+β)/L
 	autoKinked    = 0.25 // L/R² that is counted on where the loss has kinks
 	autoL1Spread  = 10.0 // rows held to R₁ in L1 are taken to have ‖x‖₂² = R₁²/10
 

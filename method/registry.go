@@ -44,7 +44,7 @@ var Registry = []Entry{
 }
 
 // Default is the method of a spec that names none.
-const Default = "sgd"
+const Default = "auto"
 
 // Lookup finds a method by name.
 func Lookup(name string) (Entry, error) {

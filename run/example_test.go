@@ -48,7 +48,7 @@ func Example() {
 	fmt.Println(info.Status, info.Result.Steps, "steps;", trained.Guarantee.Budget)
 	fmt.Println("better than guessing:", *info.Result.Test.Accuracy > 0.8)
 	// Output:
-	// 100 × Gaussian(σ=70.3183), noise multiplier 70.32
-	// finished 100 steps; (0.5, 1e-05) under add-or-remove
+	// 63 × Gaussian(σ=55.8134), noise multiplier 55.81
+	// finished 63 steps; (0.5, 1e-05) under add-or-remove
 	// better than guessing: true
 }

@@ -155,7 +155,7 @@ func TestLabOnlyWithoutAFile(t *testing.T) {
 
 // Gaussian noise has no guarantee at δ = 0.
 func TestDeltaZero(t *testing.T) {
-	file, _ := clinicSpec(t, t.TempDir(), "run", "")
+	file, _ := clinicSpec(t, t.TempDir(), "run", "method: {name: sgd}")
 	s, err := LoadSpec(file, []Override{{Path: "privacy.delta", Value: "0", From: "--delta"}})
 	if err != nil {
 		t.Fatal(err)

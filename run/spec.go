@@ -214,8 +214,8 @@ func (r *specReader) apply(k int, o Override) error {
 		return err
 	}
 	if len(keys) == 2 && keys[1] == "name" {
-		// Naming another method or model replaces the whole block.
-		before := map[string]string{"method": method.Default}[keys[0]]
+		// Naming another method or model replaces the whole block, if it had a name.
+		before := ""
 		if old := lookup(target, "name"); old != nil {
 			before, _ = scalar(old.Value)
 		}

@@ -129,7 +129,7 @@ func TestCellIsARun(t *testing.T) {
 	p.Cells[0].order()
 	for seed := range 2 {
 		dir := t.TempDir()
-		spec, err := run.LoadSpec(clinic, []run.Override{flag("method.steps", "20"), flag("privacy.epsilon", "0.5"), flag("lab", "true"),
+		spec, err := run.LoadSpec(clinic, []run.Override{flag("method.name", "sgd"), flag("method.steps", "20"), flag("privacy.epsilon", "0.5"), flag("lab", "true"),
 			flag("seed", fmt.Sprint(seed)), flag("out", filepath.Join(dir, "run")), flag("ledger", filepath.Join(dir, "ledger.db"))})
 		if err != nil {
 			t.Fatal(err)

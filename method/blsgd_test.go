@@ -236,6 +236,36 @@ func TestBLSGDGrowth(t *testing.T) {
 	}
 }
 
+// TestBLSGDTurn: what angle is blamed on noise follows the angles between gradients so far (7), and AC shrinks the bounds
+// again once w has moved.
+func TestBLSGDTurn(t *testing.T) {
+	degrees := func(a float64) []float64 { return []float64{math.Cos(a * math.Pi / 180), math.Sin(a * math.Pi / 180)} }
+	s := &scripted{
+		facts: oracle.Public{Dim: 2, Rows: 100, Adjacency: privacy.AddRemove, NormBound: 1, Lipschitz: 1},
+		// θ̄ = 0.8·90° + 0.2·10° = 74° after two moves, so 85° is beyond 1.1·θ̄ = 81.4°, as it would not be of 90°.
+		grads: [][]float64{degrees(0), degrees(10), degrees(0), degrees(85), degrees(0), degrees(170), degrees(0)},
+		found: []int{0, 0, -1, 0, -1, 0, 0},
+	}
+	m := method.BLSGD{SGD: method.SGD{Steps: 7, Clip: 1, Noise: 8, Batch: 10}, Rate: 4, Shrink: 0.5, Armijo: 0.5, Fall: 1, Search: 1, Tries: 2, Growth: "adaptive", Raise: 0.5, Decay: 0.1}
+	for _, err := range m.Run(context.Background(), s, method.Objective{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range []float64{0, 0, 0, 0, 1, 1, 2} {
+		g, q := s.paid[2*i].(oracle.Grad), s.paid[2*i+1].(oracle.Search)
+		if got := math.Log(8/g.Noise.(mech.Gaussian).Sigma) / math.Log(1.5) * 2; math.Abs(got-want) > 1e-9 {
+			t.Errorf("gradient %d: its budget grew %v times, want %v", i, got, want)
+		}
+		if got := math.Log(g.Clip.Bound()) / math.Log(0.9); math.Abs(got-want) > 1e-9 {
+			t.Errorf("gradient %d: its bound shrank %v times, want %v", i, got, want)
+		}
+		if q.Noise.Threshold != 16 {
+			t.Errorf("search %d has noise %v", i, q.Noise)
+		}
+	}
+}
+
 // TestBLSGDRefuses: errors begin with the field that is meant.
 func TestBLSGDRefuses(t *testing.T) {
 	for want, m := range map[string]method.BLSGD{

@@ -21,6 +21,7 @@ func FuzzSpec(f *testing.F) {
 		"", "{}", "- a", "a: b: c", "privacy: none\nlab: true", "privacy: {epsilon: 1, delta: 1e-6, adjacency: add-or-remove}",
 		"data: a.csv\nschema: s.yaml\nmodel: {name: logistic, l2: 0.1}\nmethod: {name: sgd, steps: 1e2}\nseed: 3\nlab: true\nprivacy:\n  epsilon: .5\n  delta: 0\n  adjacency: replace-one\n",
 		"method: &a {name: sgd}\nmodel: *a", "method:\n  <<: {name: sgd}", "? x\n: y", "data: |\n  text", "data: !!binary aGk=", "seed: 0x10", "lab: ~", "model:", "---\n---\n", "\"a\": 'b'", "1: 2", "{a", "method: {? [1]: 2}",
+		"compare: {methods: [sgd, {label: a, name: sgd, steps: 1}], epsilon: [1, none], tables: [{data: [a], model: {name: svm}}, {delta: 1e-5}], split: .5}", "compare: {tables: {data: ~}}", "compare: {methods: *a}",
 	} {
 		f.Add(s, "method.steps", "10")
 	}
@@ -35,6 +36,9 @@ func FuzzSpec(f *testing.F) {
 			}
 			if err == nil && s.Method == nil {
 				t.Fatal("a spec without a method")
+			}
+			if _, err := parseComparison("spec.yaml", []byte(text)); err != nil && !errors.As(err, &input) {
+				t.Fatalf("error %v of the block compare is no InputError", err)
 			}
 		}
 	})

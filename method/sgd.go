@@ -183,6 +183,12 @@ func (m SGD) query() oracle.Grad {
 	return q
 }
 
+// Purchase is what each step of a fitted method buys, for methods elsewhere that take the
+// same noisy gradients.
+func (m SGD) Purchase(pub oracle.Public) (sample.Sampler, oracle.Grad) {
+	return m.sampler(pub), m.query()
+}
+
 func (m SGD) plan(pub oracle.Public) privacy.Event {
 	return privacy.Repeated{Count: m.Steps, Of: oracle.Cost(m.sampler(pub), []oracle.Query{m.query()})}
 }

@@ -1,0 +1,141 @@
+package gossip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+)
+
+// A Method is what each owner does, with its configuration.
+type Method interface {
+	// Fit returns the method with everything set that was left free (zero), for an owner with
+	// so many turns in the schedule: its noise is calibrated to the owner's own terms. It does not touch data. Its errors begin
+	// with the field that is meant.
+	Fit(pub oracle.Public, obj method.Objective, s *Schedule, turns int, terms method.Terms) (Method, error)
+	// Plan is what a fitted method asks of an owner in so many turns.
+	Plan(pub oracle.Public, turns int) (privacy.Event, error)
+	// NoiseMultiplier is the noise of one query (R8); 0 where there is none or not a single one.
+	NoiseMultiplier() float64
+	// Run takes the node's turns and returns its parameters. What it gives to the mixer and to
+	// watch is public.
+	Run(ctx context.Context, at Node, o oracle.Oracle, obj method.Objective, watch Watch) ([]float64, error)
+}
+
+// A Node is a place in the network. Its fields are the same for all nodes but for Index.
+type Node struct {
+	Schedule *Schedule
+	Index    int
+	Mixer    Mixer
+}
+
+// even is the mean number of turns over the node's own.
+func (n Node) even() float64 {
+	turns := n.Schedule.Activations()
+	sum := 0
+	for _, k := range turns {
+		sum += k
+	}
+	return float64(sum) / float64(len(turns)) / float64(max(1, turns[n.Index]))
+}
+
+// Watch is told after each turn which round it was, from 0. out, which may be called until Watch
+// returns, sets dst to the parameters that the node would return. A nil Watch is not told.
+type Watch func(t int, out func(dst []float64))
+
+// An Entry of the registry.
+type Entry struct {
+	Name, About string
+	Method      Method // the zero value
+}
+
+// Registry lists the methods.
+var Registry = []Entry{
+	{"dda", "distributed dual averaging (P3 Algorithm 1), conventional or private", DDA{}},
+	{"dgd", "distributed gradient descent with noisy gradients", DGD{}},
+	{"laplace-dgd", "distributed gradient descent with geometric steps and Laplace noise on what is shared", LaplaceDGD{}},
+}
+
+// Lookup finds a method by its name.
+func Lookup(name string) (Entry, error) {
+	var names []string
+	for _, e := range Registry {
+		if e.Name == name {
+			return e, nil
+		}
+		names = append(names, e.Name)
+	}
+	return Entry{}, fmt.Errorf("found %q; allowed are %s", name, strings.Join(names, ", "))
+}
+
+// Fields lists the fields of a method as a spec has them, each with what it means.
+func (e Entry) Fields() (names, docs []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(e.Method)) {
+		if name := f.Tag.Get("yaml"); name != "" && name != "-" {
+			names, docs = append(names, name), append(docs, f.Tag.Get("doc"))
+		}
+	}
+	return names, docs
+}
+
+// Rows is what every method with Gaussian noise asks of its rows in a turn.
+type Rows struct {
+	Batch    int     `yaml:"batch" json:"batch" doc:"an owner's rows in a turn: expected number of Poisson sampling, exact of fixed; 0 means all"`
+	Sampling string  `yaml:"sampling" json:"sampling,omitempty" doc:"poisson (default under add-or-remove) or fixed (replace-one)"`
+	Clip     float64 `yaml:"clip" json:"clip" doc:"clip norm of one row's subgradient (default the loss's Lipschitz bound)"`
+	Noise    float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier (default: the smallest that the budget allows)"`
+	Off      bool    `yaml:"-" json:"off,omitempty"` // no noise: lab
+}
+
+// sgd asks its rows the same as the owner does in that many turns.
+func (r Rows) sgd(turns int) method.SGD {
+	return method.SGD{Steps: turns, Rate: 1, Batch: r.Batch, Sampling: r.Sampling, Clip: r.Clip, Noise: r.Noise, Off: r.Off}
+}
+
+func (r *Rows) fit(pub oracle.Public, obj method.Objective, turns int, terms method.Terms) error {
+	if turns < 1 {
+		return errors.New("rounds: an owner has no turn in this schedule; allowed are enough rounds for each")
+	}
+	if r.Clip == 0 && !terms.Off && pub.Lipschitz.Finite() {
+		r.Clip = float64(pub.Lipschitz)
+	}
+	m, err := r.sgd(turns).Fit(pub, obj, terms)
+	if err != nil {
+		return err
+	}
+	s := m.(method.SGD)
+	*r = Rows{s.Batch, s.Sampling, s.Clip, s.Noise, s.Off}
+	return nil
+}
+
+// Plan is that many sampled Gaussians.
+func (r Rows) Plan(pub oracle.Public, turns int) (privacy.Event, error) {
+	return r.sgd(turns).Plan(pub)
+}
+
+// NoiseMultiplier is the noise of one turn.
+func (r Rows) NoiseMultiplier() float64 { return r.Noise }
+
+// grad asks for one turn's noisy subgradient at w.
+func (r Rows) grad(ctx context.Context, o oracle.Oracle, w []float64) ([]float64, error) {
+	s, q := r.sgd(1).Purchase(o.Public())
+	b, err := o.Batch(ctx, s, q)
+	if err != nil {
+		return nil, err
+	}
+	return b.Grad(q, w)
+}
+
+// positive says what is wrong with a number that must be above 0, or 0 where it was left out.
+func positive(field string, v float64) error {
+	if !(v >= 0) || math.IsInf(v, 1) {
+		return fmt.Errorf("%s: found %v; allowed is any number above 0", field, v)
+	}
+	return nil
+}

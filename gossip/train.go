@@ -1,0 +1,46 @@
+package gossip
+
+import (
+	"context"
+	"sync"
+
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/oracle"
+)
+
+// Train runs all owners as goroutines of one process and returns the parameters of each. Every oracle is one owner's door, with a meter of
+// its own; methods are fitted. The first error stops all. watch is called for node i by its goroutine; nil: nobody watches.
+// The result does not depend on how the goroutines take turns.
+func Train(ctx context.Context, s *Schedule, mixer Mixer, methods []Method, doors []oracle.Oracle, obj method.Objective, watch func(node int) Watch) ([][]float64, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	found := make([][]float64, s.Graph.N)
+	var all sync.WaitGroup
+	for i := range found {
+		all.Go(func() {
+			var w Watch
+			if watch != nil {
+				w = watch(i)
+			}
+			x, err := methods[i].Run(ctx, Node{s, i, mixer}, doors[i], obj, w)
+			if err != nil {
+				stop(err)
+			}
+			found[i] = x
+		})
+	}
+	all.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// Mean is the mean of the nodes' parameters, the model that P3 evaluates. It is public as they are.
+func Mean(nodes [][]float64) []float64 {
+	mean := make([]float64, len(nodes[0]))
+	for _, x := range nodes {
+		addScaled(mean, 1/float64(len(nodes)), x)
+	}
+	return mean
+}

@@ -1,6 +1,7 @@
 package method_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/sottodp/sotto/method"
@@ -87,6 +88,33 @@ func TestSGDSampling(t *testing.T) {
 	plan, err := old.Plan(oracle.Public{Rows: 1000, Adjacency: privacy.AddRemove})
 	if err != nil || !privacy.Equal(plan, privacy.Repeated{Count: 1, Of: privacy.PoissonSampled{Rate: 0.01, Of: inner}}) {
 		t.Errorf("an old record means %v (%v)", plan, err)
+	}
+}
+
+// Value clipping is asked for only where losses bound gradients, and costs the same.
+func TestSGDClipping(t *testing.T) {
+	pub := oracle.Public{Dim: 3, Rows: 1000, Classes: 2, Adjacency: privacy.AddRemove, NormBound: 1, Lipschitz: 1, Smooth: 0.25}
+	terms := method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove}, Accountant: account.Best{}}
+	if _, err := (method.SGD{Clipping: method.ByValue}).Fit(pub, method.Objective{}, terms); err == nil || !strings.HasPrefix(err.Error(), "clipping: ") {
+		t.Errorf("a model whose losses bound nothing: %v", err)
+	}
+	if _, err := (method.SGD{Clipping: "loss"}).Fit(pub, method.Objective{}, terms); err == nil || !strings.Contains(err.Error(), "allowed are gradient, value") {
+		t.Errorf("an unknown word: %v", err)
+	}
+	pub.Bounded = true
+	var plans []privacy.Event
+	for _, by := range []string{"", method.ByGradient, method.ByValue} {
+		m, err := method.SGD{Clipping: by}.Fit(pub, method.Objective{}, terms)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := m.Plan(pub)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plans = append(plans, plan); !privacy.Equal(plan, plans[0]) {
+			t.Errorf("%q costs %v, not %v", by, plan, plans[0])
+		}
 	}
 }
 

@@ -15,13 +15,13 @@ import (
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// SGD is DP-SGD with gradient clipping, P0 Algorithm 1; with a full batch it is
-// DP-GD.
+// SGD is DP-SGD with gradient clipping, P0 Algorithm 1, or with value clipping,
+// Algorithm 3; with a full batch it is DP-GD.
 //
 //	P0        here
 //	B_t       the rows drawn by sampler(): each with probability q = B/n, or B of
 //	          the n rows without replacement, or all
-//	C         Clip
+//	C         Clip; of value clipping, divided by the bound that the loss gives (model.BoundedPass), not by P0's
 //	σ         Noise, the noise multiplier: ξ ~ N(0, σ²Δ²I), Δ = C under
 //	          add-or-remove and 2C under replace-one (R8)
 //	η         Rate
@@ -36,6 +36,7 @@ type SGD struct {
 	Steps    int     `yaml:"steps" json:"steps" doc:"number of steps T (default 100)"`
 	Rate     float64 `yaml:"rate" json:"rate" doc:"step size η (default 80/R², R the bound on a row's norm; 1.5/L for the squared loss, L its curvature bound)"`
 	Clip     float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient (default 0.35 × the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss)"`
+	Clipping string  `yaml:"clipping" json:"clipping,omitempty" doc:"what a gradient is clipped by: gradient (its own norm; default) or value (a bound on it that follows from the record's loss, P0 Algorithm 3)"`
 	Batch    int     `yaml:"batch" json:"batch" doc:"batch size B: the expected one of Poisson sampling, the exact one of fixed; 0 means all rows in every step"`
 	Sampling string  `yaml:"sampling" json:"sampling,omitempty" doc:"how a batch is drawn: poisson (each row by itself; default under add-or-remove) or fixed (B rows without replacement; allowed and the default under replace-one)"`
 	Noise    float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ (default: the smallest that the budget allows)"`
@@ -47,6 +48,12 @@ type SGD struct {
 const (
 	Poisson = "poisson" // each row by itself with probability B/n
 	Fixed   = "fixed"   // B of the n rows, every such set equally likely
+)
+
+// What a gradient is clipped by.
+const (
+	ByGradient = "gradient" // its own norm
+	ByValue    = "value"    // a bound on it that follows from the loss
 )
 
 // Defaults of what Fit may choose, measured on Adult, Bank, ijcnn1 and synthetic
@@ -144,6 +151,15 @@ func (m SGD) check(pub oracle.Public) error {
 	case m.Noise > 0 && m.Off:
 		return fmt.Errorf("noise_multiplier: found %v; it has no place beside `privacy: none`", m.Noise)
 	}
+	switch m.Clipping {
+	case "", ByGradient:
+	case ByValue:
+		if !pub.Bounded {
+			return fmt.Errorf("clipping: found %q; allowed is %s: the losses of this model do not bound its gradients", m.Clipping, ByGradient)
+		}
+	default:
+		return fmt.Errorf("clipping: found %q; allowed are %s, %s", m.Clipping, ByGradient, ByValue)
+	}
 	switch m.Sampling {
 	case "":
 	case Poisson, Fixed:
@@ -174,6 +190,9 @@ func (m SGD) sampler(pub oracle.Public) sample.Sampler {
 
 func (m SGD) query() oracle.Grad {
 	q := oracle.Grad{Clip: clip.Norm{C: m.Clip}, Noise: mech.Gaussian{Sigma: m.Noise}}
+	if m.Clipping == ByValue {
+		q.Clip = clip.Value{C: m.Clip}
+	}
 	if m.Off {
 		q.Noise = mech.None{}
 		if m.Clip == 0 {

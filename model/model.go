@@ -86,6 +86,16 @@ type CurvedPass interface {
 	AddHess(dst, c []float64, unit float64)
 }
 
+// A BoundedPass bounds gradients by losses, as value clipping wants it.
+type BoundedPass interface {
+	Pass
+	// GradBound sets dst[i] to a bound on ‖∇ℓ_i‖₂ that is a function of ℓ_i, w and
+	// Facts.NormBound alone for a model whose margins are linear in w; a network's may use the
+	// row's activations, too. It is never below GradNorm for p = 2, up to rounding that
+	// GradBound covers. A row without a finite gradient gets NaN or +Inf.
+	GradBound(dst []float64)
+}
+
 // Facts are constants of a loss over all records with ‖x‖₂ ≤ NormBound and all
 // w, in the 2-norm of w. They follow from the formulas alone, so they are
 // public. +Inf means that there is no bound.
@@ -99,6 +109,8 @@ type Facts struct {
 	OneMargin     bool    // ℓ is a function of ⟨w, x⟩, monotone for each label
 	// Curved: every Pass is a CurvedPass, and ‖∇²ℓ‖ ≤ Smooth in the Frobenius norm, too.
 	Curved bool
+	// Bounded: every Pass is a BoundedPass.
+	Bounded bool
 	// Probabilities: the columns of Predict are the model's own
 	// probabilities. False for a classifier whose loss is not a likelihood:
 	// its columns rank the rows but are not calibrated.

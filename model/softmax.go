@@ -40,7 +40,7 @@ func newSoftmax(opt Options) (Model, error) {
 	return &softmax{features: opt.Dim, classes: opt.Classes, facts: Facts{
 		NormBound: r, Lipschitz: math.Sqrt2 * r, Smooth: r * r / 2,
 		HessLipschitz: r * r * r * math.Sqrt2 / (3 * math.Sqrt(3)),
-		Convex:        true, Probabilities: true, Start: math.Log(float64(opt.Classes)),
+		Convex:        true, Bounded: true, Probabilities: true, Start: math.Log(float64(opt.Classes)),
 	}}, nil
 }
 
@@ -77,7 +77,7 @@ func (m *softmax) Eval(w []float64, v data.View, ws *Workspace) Pass {
 func (m *softmax) labelled(v data.View, ws *Workspace) *softmaxPass {
 	needLabels(v)
 	n, p := v.Len(), &ws.softmax
-	p.view, p.ws, p.k, p.d, p.n, p.reduced = v, ws, m.classes, m.features, n, false
+	p.view, p.ws, p.k, p.d, p.n, p.reduced, p.bound = v, ws, m.classes, m.features, n, false, m.facts.NormBound
 	p.z = grow(p.z, n*m.classes)
 	return p
 }
@@ -125,6 +125,7 @@ type softmaxPass struct {
 	sum     []float64 // a sum for each row
 	y       []int     // classes
 	reduced bool      // r is computed
+	bound   float64   // R
 }
 
 func (p *softmaxPass) Len() int { return p.n }

@@ -219,7 +219,7 @@ func known(s sample.Sampler, pay []oracle.Query) error {
 		case oracle.Grad:
 			added = q.Noise
 			switch q.Clip.(type) {
-			case clip.Norm, clip.Lipschitz, clip.None:
+			case clip.Norm, clip.Value, clip.Lipschitz, clip.None:
 			default:
 				return fmt.Errorf("live: the door does not know the clip rule %T", q.Clip)
 			}
@@ -251,6 +251,9 @@ func (o *Oracle) fits(query oracle.Query) error {
 		return o.fitsMinimize(q)
 	}
 	q := query.(oracle.Grad)
+	if _, value := q.Clip.(clip.Value); value && !o.cfg.Model.Facts().Bounded {
+		return fmt.Errorf("live: losses of %s do not bound its gradients: value clipping needs a model of which they do", o.cfg.Model.Name())
+	}
 	bound := q.Clip.Bound()
 	if math.IsInf(bound, 1) {
 		return nil

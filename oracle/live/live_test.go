@@ -243,13 +243,17 @@ func TestNeighboursDifferByAtMostTheSensitivity(t *testing.T) {
 			rows[i] = draw("row")
 		}
 		m, _ := model.New(rapid.SampledFrom([]string{"logistic", "svm", "huber-svm"}).Draw(t, "model"), model.Options{Dim: dim, Classes: 2, NormBound: 1})
+		var rule clip.Rule = clip.Norm{C: c}
+		if m.Facts().Bounded && rapid.Bool().Draw(t, "by value") {
+			rule = clip.Value{C: c}
+		}
 		grid := 0.0
 		rounded := func(rows []row) []int64 {
 			tab := table(rows, 2, rapid.Bool().Draw(t, "sparse"))
 			tab.Dim = dim
 			var s summer
 			s.open(tab, m, 1)
-			unit, counts, err := s.clipped(w, clip.Norm{C: c}, oracle.Public{Rows: 40}, nil, true)
+			unit, counts, err := s.clipped(w, rule, oracle.Public{Rows: 40}, nil, true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -258,7 +262,7 @@ func TestNeighboursDifferByAtMostTheSensitivity(t *testing.T) {
 			return counts
 		}
 		check := func(adj privacy.Adjacency, a, b []int64) {
-			sens, err := sensitivity(clip.Norm{C: c}, adj, grid, dim)
+			sens, err := sensitivity(rule, adj, grid, dim)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -602,6 +606,41 @@ func TestDoorKnowsItsTypes(t *testing.T) {
 	}
 	if cfg.Meter.(*free).charges != 0 {
 		t.Error("a refused purchase was charged")
+	}
+}
+
+// TestValueClipping: a row counts with weight min(1, C/bound), the bound that of its loss, and where losses bound
+// nothing the query is refused before it is paid.
+func TestValueClipping(t *testing.T) {
+	tab := table([]row{{[]float32{0.25, 0}, 1}, {[]float32{0, 0.5}, 0}}, 2, false)
+	const c = 0x1p-2
+	q := oracle.Grad{Clip: clip.Value{C: c}, Noise: mech.None{}}
+	cfg := config(t, tab, privacy.AddRemove, 1)
+	b, err := openDoor(t, cfg).Batch(context.Background(), sample.Full{}, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := b.Grad(q, make([]float64, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// At w = 0 both losses are ln 2, so both bounds are ½·R = ½ and both weights ½, although the norms are ⅛ and ¼.
+	for j, want := range []float64{-0.25 / 2 / 2, 0.5 / 2 / 2} {
+		if math.Abs(g[j]-want) > 1e-5 {
+			t.Errorf("coordinate %d is %v, want %v", j, g[j], want)
+		}
+	}
+	hinge, err := model.New("svm", model.Options{Dim: 2, Classes: 2, NormBound: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg = config(t, tab, privacy.AddRemove, 1)
+	cfg.Model = hinge
+	if _, err := openDoor(t, cfg).Batch(context.Background(), sample.Full{}, q); err == nil || !strings.Contains(err.Error(), "losses of svm do not bound its gradients") {
+		t.Errorf("svm: %v", err)
+	}
+	if n := cfg.Meter.(*free).charges; n != 0 {
+		t.Errorf("a refused purchase was charged %d times", n)
 	}
 }
 

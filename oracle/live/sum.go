@@ -319,7 +319,11 @@ func (u *worker) add(v data.View) {
 	u.filled += n
 	norm, c := u.norm[:n], u.c[:n]
 	pass := u.s.model.Eval(u.s.w, v, &u.ws)
-	pass.GradNorm(norm, u.s.rule.Norm())
+	if _, value := u.s.rule.(clip.Value); value {
+		pass.(model.BoundedPass).GradBound(norm)
+	} else {
+		pass.GradNorm(norm, u.s.rule.Norm())
+	}
 	u.s.rule.Weights(c, norm, nil)
 	if v.Drop != nil {
 		for i := range c {

@@ -27,7 +27,7 @@ type Rule interface {
 	Weights(c, norm, loss []float64)
 }
 
-var _, _, _ Rule = Norm{}, Lipschitz{}, None{}
+var _, _, _, _ Rule = Norm{}, Value{}, Lipschitz{}, None{}
 
 // margin is by how much bounds are undercut (R14). It pays for the rounding of a figure
 // up to that relative size, and of the weight itself.
@@ -68,6 +68,24 @@ func (r Norm) Weights(c, norm, loss []float64) {
 	}
 	weigh(c, norm, loss, limit, limit)
 }
+
+// Value scales a contribution down by a bound on its ℓ2 norm that follows from its loss, in
+// place of the norm itself (value clipping: P0, Algorithm 3): weight min(1, C/bound), with C
+// undercut as in Norm. Weights takes the bounds as norm; that they are never below the norms
+// is the model's promise (model.BoundedPass). C is as in Norm.
+type Value struct{ C float64 }
+
+// Norm is 2.
+func (Value) Norm() int { return 2 }
+
+// Bound is C.
+func (r Value) Bound() float64 { return r.C }
+
+// Validate says what is wrong with the rule.
+func (r Value) Validate() error { return Norm{C: r.C}.Validate() }
+
+// Weights scales to C; under an invalid rule every record weighs 0.
+func (r Value) Weights(c, bound, loss []float64) { Norm{C: r.C}.Weights(c, bound, loss) }
 
 // Lipschitz takes it that the model keeps every contribution's ℓ2 norm within L, a theorem
 // about the model and its public bounds: nothing is clipped. It looks all the same:

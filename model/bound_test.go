@@ -1,0 +1,88 @@
+package model_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+	"pgregory.net/rapid"
+
+	"github.com/sottodp/sotto/model"
+)
+
+// TestGradBound: the bound is never below the norm, and for rows of the norm bound it is the
+// norm where there is one margin.
+func TestGradBound(t *testing.T) {
+	check(t, func(t *rapid.T, p *problem) {
+		if !p.Facts().Bounded {
+			return
+		}
+		bound, loss := make([]float64, p.dense.N), make([]float64, p.dense.N)
+		norm := p.norms(p.w, 2)
+		pass := p.Eval(p.w, whole(p.dense), new(model.Workspace))
+		pass.Loss(loss)
+		pass.(model.BoundedPass).GradBound(bound)
+		r := p.Facts().NormBound
+		for i, b := range bound {
+			if b < norm[i] {
+				t.Fatalf("row %d: bound %v, norm %v", i, b, norm[i])
+			}
+			// The formulas in the loss, and P0's constants, which are larger.
+			want, paper := 0.0, 0.0
+			switch p.Name() {
+			case "logistic":
+				want, paper = -math.Expm1(-loss[i])*r, math.Min(1, math.Sqrt(2*loss[i]))*r
+			case "linear":
+				want = math.Sqrt(2*loss[i]) * r
+				paper = want
+			case "softmax":
+				want, paper = -math.Expm1(-loss[i])*math.Sqrt2*r, 2*math.Min(1, math.Sqrt(2*loss[i]))*r
+			default:
+				return
+			}
+			if math.Abs(b-want) > 1e-9*want+1e-12 || b > paper*(1+1e-12)+1e-12 {
+				t.Fatalf("row %d: bound %v, the loss %v says %v, P0 %v", i, b, loss[i], want, paper)
+			}
+		}
+	})
+}
+
+// TestSpectralBound: never below the largest singular value by another program, and within
+// 1 + 2⁻⁷·ln r of it. The matrix of reference-values.json, specnorm_upper, p = 5.
+func TestSpectralBound(t *testing.T) {
+	if got := model.SpectralBound([]float64{1, -.5, .25, .75}, 2, 2); !(got >= 1.12874833352963 && got < 1.12874833352963*(1+0x1p-19)) {
+		t.Errorf("specnorm_upper: %v", got)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		rows, cols := rapid.IntRange(1, 40).Draw(t, "rows"), rapid.IntRange(1, 40).Draw(t, "cols")
+		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		scale := math.Pow(10, rapid.Float64Range(-200, 200).Draw(t, "scale"))
+		unit, w := make([]float64, rows*cols), make([]float64, rows*cols)
+		flat := rapid.Bool().Draw(t, "rank one")
+		for i := range unit {
+			unit[i] = rnd.NormFloat64()
+			if flat {
+				unit[i] = float64(i/cols+1) * float64(i%cols+1)
+			}
+			w[i] = unit[i] * scale
+		}
+		var svd mat.SVD
+		if !svd.Factorize(mat.NewDense(rows, cols, unit), mat.SVDNone) {
+			t.Fatal("gonum finds no singular values")
+		}
+		want := svd.Values(nil)[0]
+		got := model.SpectralBound(w, rows, cols) / scale
+		if most := want * math.Pow(float64(min(rows, cols)), 1./128) * (1 + 1e-5); got < want || got > most {
+			t.Fatalf("%v; the norm is %v, the bound may be %v", got, want, most)
+		}
+	})
+	for _, w := range [][]float64{{math.NaN(), 1}, {math.Inf(1), 1}} {
+		if got := model.SpectralBound(w, 1, 2); !math.IsNaN(got) {
+			t.Errorf("%v: %v", w, got)
+		}
+	}
+	if got := model.SpectralBound([]float64{0, 0}, 2, 1); got != 0 {
+		t.Errorf("zeros: %v", got)
+	}
+}

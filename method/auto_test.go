@@ -130,3 +130,35 @@ func TestAutoKeepsWhatIsGiven(t *testing.T) {
 		}
 	}
 }
+
+// TestExplain: every field that can be set is there with its fitted value, whoever set it is
+// told, and no other figure than public ones can be meant: nothing but these went in.
+func TestExplain(t *testing.T) {
+	for _, terms := range []method.Terms{methodtest.On, {Off: true}} {
+		out, err := method.Explain(method.Auto{Clip: 0.25}, facts(privacy.AddRemove), method.Objective{}, terms)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fitted, err := method.Auto{Clip: 0.25}.Fit(facts(privacy.AddRemove), method.Objective{}, terms)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(out.Fields) != 6 || len(out.Rests) < 2 {
+			t.Fatalf("found %+v", out)
+		}
+		for _, f := range out.Fields {
+			if f.Given != (f.Field == "clip") || (f.Why == "given") != f.Given || f.Why == "" {
+				t.Errorf("found %+v", f)
+			}
+		}
+		if want := fmt.Sprint(fitted.(method.Auto).Steps); out.Fields[0].Value != want || out.Fields[3].Value != "0.25" {
+			t.Errorf("found %+v; want %s steps and a clip norm of 0.25", out.Fields, want)
+		}
+	}
+	if out, err := method.Explain(method.SGD{}, facts(privacy.AddRemove), method.Objective{}, methodtest.On); err != nil || len(out.Rests) > 0 || out.Fields[0].Value != "100" {
+		t.Errorf("sgd: %+v, %v", out, err)
+	}
+	if _, err := method.Explain(method.Auto{Steps: -1}, facts(privacy.AddRemove), method.Objective{}, methodtest.On); err == nil {
+		t.Error("steps of -1 are explained")
+	}
+}

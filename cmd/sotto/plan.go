@@ -49,7 +49,7 @@ type planned struct {
 type planFlags struct {
 	numbers
 	json, compare, table bool
-	bound                bool
+	bound, explain       bool
 	svg, claimed         string
 }
 
@@ -106,6 +106,17 @@ that Sotto builds on would say of the plan, some of them loose and some false, a
 				b.print(c.OutOrStdout())
 				return nil
 			}
+			if flags.explain {
+				e, err := explainSpec(c, args)
+				if err != nil {
+					return err
+				}
+				if flags.json {
+					return writeJSON(c.OutOrStdout(), e)
+				}
+				e.print(c.OutOrStdout())
+				return nil
+			}
 			p, err := flags.plan(c, args)
 			if err != nil {
 				return err
@@ -134,6 +145,7 @@ that Sotto builds on would say of the plan, some of them loose and some false, a
 	f.StringVar(&flags.claimed, "claimed", "", "also what the papers' own formulas say, which is no guarantee; with p0 to p4 or all, what they say of their own experiments")
 	f.Lookup("claimed").NoOptDefVal = thePlan
 	f.BoolVar(&flags.bound, "bound", false, "instead: what theory promises of the error of a spec's method, against the number of steps, and the steps, step size and momentum at which it is least")
+	f.BoolVar(&flags.explain, "explain", false, "instead: what the spec's method chooses for its fields, and why")
 	f.BoolVar(&flags.json, "json", false, "print one JSON object")
 	return c
 }

@@ -1,11 +1,13 @@
 package run
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -25,7 +27,7 @@ func TestClaim(t *testing.T) {
 			t.Fatalf("%s: %+v", name, info.Result)
 		}
 		wantHolds(t, dir, out)
-		f, err := VerifyClaim(t.Context(), out)
+		f, err := VerifyClaim(t.Context(), out, "", false)
 		if err != nil || !f.Holds {
 			t.Errorf("%s: %+v, %v", name, f, err)
 		}
@@ -34,7 +36,7 @@ func TestClaim(t *testing.T) {
 		if err := trace.WriteInfo(out, info); err != nil {
 			t.Fatal(err)
 		}
-		if f, err := VerifyClaim(t.Context(), out); err != nil || f.Holds {
+		if f, err := VerifyClaim(t.Context(), out, "", false); err != nil || f.Holds {
 			t.Errorf("%s: a claim of 1e-9: %+v, %v", name, f, err)
 		}
 		if f := holds(t, dir, out)["claim"]; f.Holds || !strings.Contains(f.Detail, "‖∇F‖ ≤ 1e-09") {
@@ -47,7 +49,7 @@ func TestClaim(t *testing.T) {
 		if f := holds(t, dir, out)["claim"]; f.Holds || f.What == "" {
 			t.Errorf("%s: a claim that was taken away: %+v", name, f)
 		}
-		if _, err := VerifyClaim(t.Context(), out); err == nil || !strings.Contains(err.Error(), "claims nothing") {
+		if _, err := VerifyClaim(t.Context(), out, "", false); err == nil || !strings.Contains(err.Error(), "claims nothing") {
 			t.Error(err)
 		}
 	}
@@ -66,7 +68,35 @@ func TestClaimNeedsLab(t *testing.T) {
 		t.Fatalf("%+v", info.Result)
 	}
 	wantHolds(t, dir, out)
-	if _, err := VerifyClaim(t.Context(), out); err == nil || !strings.Contains(err.Error(), filepath.Base(out)) || !strings.Contains(err.Error(), "lab runs only") {
+	if _, err := VerifyClaim(t.Context(), out, "", false); err == nil || !strings.Contains(err.Error(), filepath.Base(out)) || !strings.Contains(err.Error(), "lab runs only") {
 		t.Error(err)
+	}
+}
+
+// A look at the rows for a claim is one that nobody paid for: a dataset that has come under a guarantee since the lab
+// run loses it, and its ledger says why (R3).
+func TestClaimIsALook(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	job, out := begin(t, dir, "lab", "method: {name: opt, gradient: 0.2}\nlab: true\nseed: 5")
+	if _, _, err := Fit(t.Context(), job, Env{Workers: 1}); err != nil {
+		t.Fatal(err)
+	}
+	l := openLedger(t, dir)
+	defer l.Close()
+	if err := l.SetBudget(t.Context(), "clinic", "record", "", privacy.Budget{Epsilon: 5, Delta: 1e-4, Adjacency: privacy.AddRemove}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := VerifyClaim(t.Context(), out, "", false); !errors.Is(err, ErrWouldVoid) {
+		t.Errorf("a look that voids the guarantee: %v", err)
+	}
+	if d, err := l.Dataset(t.Context(), "clinic"); err != nil || d.Void != nil {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if f, err := VerifyClaim(t.Context(), out, "", true); err != nil || !f.Holds {
+		t.Errorf("%+v, %v", f, err)
+	}
+	if d, err := l.Dataset(t.Context(), "clinic"); err != nil || d.Void == nil {
+		t.Errorf("%+v, %v: the look is not recorded", d, err)
 	}
 }

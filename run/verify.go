@@ -283,8 +283,9 @@ func (v *verifier) claim(again *method.Claim, same bool) {
 }
 
 // VerifyClaim computes what a converged lab run claims of its model from the rows themselves. That is a look
-// without noise, so it is for lab runs alone, which count as such already (R3).
-func VerifyClaim(ctx context.Context, dir string) (Finding, error) {
+// without noise, so it is for lab runs alone. The dataset may have come under a guarantee since: the look is noted in the
+// ledger as [RecordLook] does (R3). Where none is named it is that of the run.
+func VerifyClaim(ctx context.Context, dir, where string, void bool) (Finding, error) {
 	info, err := trace.ReadInfo(dir)
 	switch {
 	case err != nil:
@@ -301,6 +302,12 @@ func VerifyClaim(ctx context.Context, dir string) (Finding, error) {
 	file, err := model.Read(filepath.Join(dir, trace.ModelFile))
 	if err != nil {
 		return Finding{}, &InputError{"", err}
+	}
+	if where == "" {
+		where = info.Ledger
+	}
+	if _, err := RecordLook(ctx, where, job.Schema, info.ID, "claim of a lab run computed from the rows", void); err != nil {
+		return Finding{}, err
 	}
 	job.Spec.Test = ""
 	s := &session{job: job, info: info}

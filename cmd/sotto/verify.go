@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -12,7 +13,7 @@ import (
 
 func verifyCommand() *cobra.Command {
 	var where string
-	var asJSON, claim bool
+	var asJSON, claim, void bool
 	c := &cobra.Command{
 		Use:   "verify DIR",
 		Short: "Check a finished run from its files alone",
@@ -24,7 +25,8 @@ for; and that the method, replayed from the releases, gives the model. With
 
 A run of a second-order method that has converged claims a bound on the gradient and
 on the curvature of the objective at its model. --claim reads the rows and computes both,
-without noise: for lab runs only.
+without noise: for lab runs only. If the dataset stands in the ledger (--ledger, or else the
+run's), the look is recorded there; where that ends a guarantee it needs --void.
 
 Exit code 0: all holds; 1: something does not.`,
 		Example: "  sotto verify runs/20261120-154800-0a1b2c3d",
@@ -43,7 +45,10 @@ Exit code 0: all holds; 1: something does not.`,
 				return err
 			}
 			if claim {
-				f, err := run.VerifyClaim(c.Context(), args[0])
+				f, err := run.VerifyClaim(c.Context(), args[0], where, void)
+				if errors.Is(err, run.ErrWouldVoid) {
+					return fmt.Errorf("%w. Say --void to look all the same", err)
+				}
 				if err != nil {
 					return err
 				}
@@ -75,6 +80,7 @@ Exit code 0: all holds; 1: something does not.`,
 	}
 	c.Flags().StringVar(&where, "ledger", "", "also check what this ledger knows of the run")
 	c.Flags().BoolVar(&claim, "claim", false, "lab runs: compute from the rows what the run claims of its model")
+	c.Flags().BoolVar(&void, "void", false, "with --claim, look all the same: the dataset's guarantee ends here")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }

@@ -35,6 +35,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy/account"
@@ -305,6 +306,17 @@ func TestMethodsPage(t *testing.T) {
 	for _, o := range method.Outputs {
 		outputs = append(outputs, string(o))
 	}
+	for _, e := range gossip.Registry {
+		names, docs := e.Fields()
+		var want [][]string
+		for i := range names {
+			want = append(want, []string{"`" + names[i] + "`", docs[i]})
+		}
+		heading := "### `" + e.Name + "`: " + e.About
+		if got := table(t, section(t, read(t, "network.md"), heading)); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: the page has\n%q\nthe registry\n%q", heading, got, want)
+		}
+	}
 	compare(t, "outputs", names(table(t, section(t, page, "## Outputs"))), outputs)
 }
 
@@ -337,6 +349,7 @@ func TestSpecPage(t *testing.T) {
 	compare(t, "top level", slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want)))
 	compare(t, "block model", names(table(t, section(t, page, "### Block `model`"))), fields(run.ModelSpec{}))
 	compare(t, "block privacy", names(table(t, section(t, page, "### Block `privacy`"))), fields(run.PrivacySpec{}))
+	compare(t, "block network", names(table(t, section(t, read(t, "network.md"), "## The block `network` of a spec"))), fields(run.Network{}))
 	compare(t, "block compare", names(table(t, section(t, read(t, "compare.md"), "## The block `compare` of a spec"))), fields(run.Comparison{}))
 
 	// The schema's reader says which fields it knows when it meets another one.

@@ -315,7 +315,7 @@ type owners struct {
 	meters []*counter
 }
 
-func newOwners(t *testing.T, n, rows, dim int, name string) *owners {
+func newOwners(t testing.TB, n, rows, dim int, name string) *owners {
 	const unit = 0x1p-20
 	m, err := model.New(name, model.Options{Dim: dim, Classes: 2, NormBound: 1})
 	if err != nil {

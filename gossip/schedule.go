@@ -137,6 +137,7 @@ type chooser struct {
 	swaps [][2]int
 	busy  []bool
 	out   []Edge
+	draw  draw
 }
 
 func (s *Schedule) chooser() *chooser {
@@ -158,7 +159,8 @@ func (c *chooser) round(t int) []Edge {
 	if s.Kind == All {
 		return s.Graph.Edges
 	}
-	d := newDraw(s.Seed, s.Epoch, uint64(t))
+	d := &c.draw
+	d.begin(s.Seed, s.Epoch, uint64(t))
 	c.out, c.swaps = c.out[:0], c.swaps[:0]
 	for k := 0; k < len(c.order) && len(c.out) < s.Count; k++ {
 		j := k + d.below(len(c.order)-k)
@@ -191,13 +193,17 @@ const graphEpoch = 1<<64 - 1
 type draw struct{ rand.ChaCha8 }
 
 func newDraw(seed, epoch, t uint64) *draw {
+	d := &draw{}
+	d.begin(seed, epoch, t)
+	return d
+}
+
+func (d *draw) begin(seed, epoch, t uint64) {
 	var text [24]byte
 	for k, v := range []uint64{seed, epoch, t} {
 		binary.LittleEndian.PutUint64(text[8*k:], v)
 	}
-	d := &draw{}
 	d.Seed(sha256.Sum256(text[:]))
-	return d
 }
 
 // below is a number from 0 to n−1, each equally likely.

@@ -98,6 +98,22 @@ func PrepareOn(spec *Spec, schema *data.Schema) (*Job, error) {
 	return j, nil
 }
 
+// PrepareModel settles the model of a spec and what is public of it, and no method.
+func PrepareModel(spec *Spec, schema *data.Schema) (*Job, error) {
+	j := &Job{Spec: spec, Schema: schema}
+	if err := j.setModel(); err != nil {
+		return nil, err
+	}
+	if spec.Privacy.Off {
+		return j, nil
+	}
+	var err error
+	if j.Accountant, err = spec.Accountant(); err != nil {
+		return nil, &InputError{spec.Place("privacy.accountant"), err}
+	}
+	return j, nil
+}
+
 func (j *Job) setModel() error {
 	spec, schema := j.Spec, j.Schema
 	if !slices.Contains(model.Names(), spec.Model.Name) {

@@ -99,7 +99,7 @@ func inputError(where, format string, args ...any) error {
 	return &InputError{where, fmt.Errorf(format, args...)}
 }
 
-var topKeys = []string{"data", "test", "labels", "test_labels", "schema", "model", "method", "privacy", "output", "lab", "seed", "ledger", "out", "compare"}
+var topKeys = []string{"data", "test", "labels", "test_labels", "schema", "model", "method", "privacy", "output", "lab", "seed", "ledger", "out", compareKey, networkKey}
 
 // LoadSpec reads a spec file, if one is named, and applies the overrides.
 func LoadSpec(file string, overrides []Override) (*Spec, error) {
@@ -174,24 +174,14 @@ func (r *specReader) apply(k int, o Override) error {
 	if keys[0] == compareKey {
 		return inputError(o.From, "field %q: found it outside a spec file; allowed are the flags of `sotto compare`", o.Path)
 	}
-	entry := func(key, value string) (*ast.MappingValueNode, error) {
-		m, err := parseMapping([]byte(key + ": " + value))
-		if err != nil || len(m.Values) != 1 {
-			return nil, inputError(o.From, "found a value that is not YAML")
-		}
-		for t := m.Values[0].GetToken(); t != nil; t = t.Next {
-			t.Position.Line = -(k + 1)
-		}
-		for t := m.Values[0].GetToken(); t != nil; t = t.Prev {
-			t.Position.Line = -(k + 1)
-		}
-		return m.Values[0], nil
+	if keys[0] == networkKey {
+		return inputError(o.From, "field %q: found it outside a spec file; allowed is the block %s of one", o.Path, networkKey)
 	}
 	target := r.root
 	if len(keys) == 2 {
 		block := lookup(r.root, keys[0])
 		if block == nil {
-			v, err := entry(keys[0], "{}")
+			v, err := r.entry(k, Override{Value: "{}", From: o.From}, keys[0])
 			if err != nil {
 				return err
 			}
@@ -200,7 +190,7 @@ func (r *specReader) apply(k int, o Override) error {
 		}
 		m, ok := block.Value.(*ast.MappingNode)
 		if !ok {
-			v, err := entry(keys[0], "{}") // a block takes the place of a word, as of `privacy: none`
+			v, err := r.entry(k, Override{Value: "{}", From: o.From}, keys[0]) // a block takes the place of a word, as of `privacy: none`
 			if err != nil {
 				return err
 			}
@@ -209,7 +199,7 @@ func (r *specReader) apply(k int, o Override) error {
 		}
 		target = m
 	}
-	v, err := entry(keys[len(keys)-1], o.Value)
+	v, err := r.entry(k, o, keys[len(keys)-1])
 	if err != nil {
 		return err
 	}
@@ -229,6 +219,21 @@ func (r *specReader) apply(k int, o Override) error {
 	}
 	target.Values = append(target.Values, v)
 	return nil
+}
+
+// entry is the k-th override as a field of that key.
+func (r *specReader) entry(k int, o Override, key string) (*ast.MappingValueNode, error) {
+	m, err := parseMapping([]byte(key + ": " + o.Value))
+	if err != nil || len(m.Values) != 1 {
+		return nil, inputError(o.From, "found a value that is not YAML")
+	}
+	for t := m.Values[0].GetToken(); t != nil; t = t.Next {
+		t.Position.Line = -(k + 1)
+	}
+	for t := m.Values[0].GetToken(); t != nil; t = t.Prev {
+		t.Position.Line = -(k + 1)
+	}
+	return m.Values[0], nil
 }
 
 func lookup(m *ast.MappingNode, key string) *ast.MappingValueNode {
@@ -296,7 +301,7 @@ func (r *specReader) spec() (*Spec, error) {
 			s.Privacy.Off = true
 		case key == "privacy" && !isBlock:
 			err = inputError(s.places[key], "privacy: found %s; allowed is a block of fields, or in the lab the word none", found(v.Value))
-		case key == compareKey: // LoadComparison reads it
+		case key == compareKey, key == networkKey: // LoadComparison and LoadNetwork read them
 		case !isBlock:
 			err = inputError(s.places[key], "%s: found %s; allowed is a block of fields, as in {name: …}", key, found(v.Value))
 		case key == "privacy":

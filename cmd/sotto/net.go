@@ -1,0 +1,146 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sottodp/sotto/gossip"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/rehearse"
+)
+
+func netCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "net",
+		Short: "Train among owners that do not share their rows",
+	}
+	c.AddCommand(netSimulateCommand())
+	group(c)
+	return c
+}
+
+// gossipHelp lists the fields of the methods for owners.
+func gossipHelp() string {
+	var b strings.Builder
+	for _, e := range gossip.Registry {
+		fmt.Fprintf(&b, "  %s: %s\n", e.Name, e.About)
+		names, docs := e.Fields()
+		for i, name := range names {
+			fmt.Fprintf(&b, "    %-18s %s\n", name, docs[i])
+		}
+	}
+	return b.String()
+}
+
+func netSimulateCommand() *cobra.Command {
+	var o rehearse.Options
+	var asJSON, void, quiet bool
+	c := &cobra.Command{
+		Use:   "simulate spec.yaml",
+		Short: "Rehearse a network of owners in one process (lab)",
+		Long: `Simulate runs all owners of the spec's block network in one process, each with rows, noise and
+budget of its own, and prints what each owner's ε against all others would be, the accuracy of the
+mean of their models, and the time. The rest of the spec is as for fit; flags override the file.
+
+One process holds the rows of all owners: this is a rehearsal, a look at the rows without protection. A
+dataset that the ledger knows and that still has a guarantee is used only with --void, which ends it.
+
+Methods (network.method) and their fields:
+
+` + gossipHelp(),
+		Example: `  sotto net simulate examples/network/sotto.yaml
+  sotto net simulate examples/network/sotto.yaml --epsilon 0.5 --json`,
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			var err error
+			if o.Flags, err = overridesOf(c.Flags()); err != nil {
+				return err
+			}
+			p, err := rehearse.New(args[0], o)
+			if err != nil {
+				return err
+			}
+			w := c.ErrOrStderr()
+			warn := func(text string) {
+				if !quiet {
+					fmt.Fprintf(w, "warning: %s\n", text)
+				}
+			}
+			for _, text := range p.Warnings() {
+				warn(text)
+			}
+			env := rehearse.Env{Void: void, Looked: func() { warn("this rehearsal stands in the ledger of " + p.Job.Schema.Dataset + " as not private") }}
+			if !quiet {
+				env.Progress = tenths(func(round, all int) { fmt.Fprintf(w, "%d of %d rounds\n", round, all) })
+			}
+			r, err := p.Run(c.Context(), env)
+			if errors.Is(err, run.ErrWouldVoid) {
+				return fmt.Errorf("%w. Rehearse on rows that need no protection or on a synthetic table (`sotto synth`), or say --void to look all the same", err)
+			}
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				e := json.NewEncoder(c.OutOrStdout())
+				e.SetIndent("", "  ")
+				return e.Encode(r)
+			}
+			printNetwork(c.OutOrStdout(), r)
+			return nil
+		},
+	}
+	f := c.Flags()
+	for _, s := range specFlags {
+		switch s.flag {
+		case "method", "out", "output":
+		default:
+			f.String(s.flag, "", s.usage)
+		}
+	}
+	f.StringVar(&o.Label, "label", "", "the schema's column to predict, when it is not the schema's label")
+	f.StringArray("set", nil, "any field of the spec outside the block network, as in --set model.l2=0.01")
+	f.BoolVar(&asJSON, "json", false, "print the result as JSON")
+	f.BoolVar(&void, "void", false, "look also at a dataset that the ledger knows: its guarantee ends here")
+	f.BoolVar(&quiet, "quiet", false, "print nothing but the result and errors")
+	return c
+}
+
+func printNetwork(w io.Writer, r *rehearse.Result) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(t, "owner\tdeclared rows\tturns\tnoise\tε\ttest\n")
+	number := func(v *float64, verb string) string {
+		if v == nil {
+			return "–"
+		}
+		return fmt.Sprintf(verb, *v)
+	}
+	most := 0.0
+	for _, o := range r.Owners {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.4g\t%s\t%s\n", o.Name, o.Rows, o.Turns, o.Noise, number(o.Epsilon, "%.4f"), number(o.Test, "%.4f"))
+		if o.Epsilon != nil {
+			most = max(most, *o.Epsilon)
+		}
+	}
+	t.Flush()
+	fmt.Fprintln(w)
+	if r.Off {
+		fmt.Fprintln(w, "Guarantee  none: no noise")
+	} else {
+		fmt.Fprintf(w, "Guarantee  ε = %.4f at δ = %v, %v, for any row against all owners but its own\n", most, r.Delta, r.Adjacency)
+	}
+	if s := r.Test; s != nil {
+		for name, v := range map[string]*float64{"accuracy": s.Accuracy, "rmse": s.RMSE} {
+			if v != nil {
+				fmt.Fprintf(w, "Test       %s %.4f of the mean of all owners' models\n", name, *v)
+			}
+		}
+	}
+	fmt.Fprintf(w, "Rounds     %d of %s, %.3g of the owners in each; disagreement falls by a factor of %.3g a round\n", r.Rounds, r.Method, r.Share, r.Beta)
+	fmt.Fprintf(w, "Time       %.2f s, %.0f rounds a second\n\n%s\n", r.Seconds, r.PerSecond, wrapped(r.Unpaid, 100))
+}

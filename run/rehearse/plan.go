@@ -1,0 +1,307 @@
+// Package rehearse rehearses training among owners in one process: every owner is a
+// goroutine with rows, door and meter of its own, and what they exchange is what owners
+// on machines of their own would.
+//
+// It is a tool of the lab. Whoever runs it holds the rows of all, so the guarantee that
+// an owner has against the others is shown, not given; the run is a look that nobody paid for, and the
+// ledger of a dataset that it knows says so (R3). ADR 16.
+package rehearse
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/gossip"
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run"
+)
+
+// Unpaid is what stands beside every result.
+const Unpaid = "A rehearsal: one process held the rows of all owners, and nobody paid. Each ε is what the owner would have against all others together on machines of their own; the scores are computed without noise."
+
+// A Plan is a network with everything settled that public facts can settle.
+type Plan struct {
+	Spec       *run.Spec
+	Network    run.Network
+	Job        *run.Job // model, facts and objective
+	MethodName string
+	Schedule   *gossip.Schedule
+	Owners     []Owner
+
+	places map[string]string
+	column [2]int // encoded features of the owners' column: the first, and one past the last
+}
+
+// An Owner is what is public of one.
+type Owner struct {
+	Name   string
+	Turns  int // in the schedule
+	Facts  oracle.Public
+	Method gossip.Method // fitted
+	Plan   privacy.Event
+}
+
+// Options of New.
+type Options struct {
+	Flags []run.Override // beat the fields of the file that are not of its block network
+	Label string         // column to predict, where it is not the schema's label
+}
+
+// New settles the network of a spec file. It opens spec, schema and list of edges, and no data.
+func New(file string, o Options) (*Plan, error) {
+	p := &Plan{}
+	var err error
+	if p.Network, p.places, err = run.LoadNetwork(file); err != nil {
+		return nil, err
+	}
+	flags := append(slices.Clone(o.Flags), run.Override{Path: "lab", Value: "true", From: "sotto net simulate"})
+	if p.Spec, err = run.LoadSpec(file, flags); err != nil {
+		return nil, err
+	}
+	p.Spec.Label = o.Label
+	if place := p.Spec.Place("method"); place != p.Spec.Place("no such field") {
+		return nil, &run.InputError{Where: place, Err: errors.New("method: found it beside network; allowed is the block method of network")}
+	}
+	schema, err := p.Spec.LoadSchema()
+	if err != nil {
+		return nil, err
+	}
+	if p.Job, err = run.PrepareModel(p.Spec, schema); err != nil {
+		return nil, err
+	}
+	if err := p.setOwners(); err != nil {
+		return nil, err
+	}
+	if err := p.setSchedule(); err != nil {
+		return nil, err
+	}
+	return p, p.setMethods()
+}
+
+// fail is a mistake in a field of the block.
+func (p *Plan) fail(field, format string, args ...any) error {
+	where, ok := p.places[field]
+	if !ok {
+		where = p.places[""]
+	}
+	return &run.InputError{Where: where, Err: fmt.Errorf("network."+field+": "+format, args...)}
+}
+
+func (p *Plan) setOwners() error {
+	n, schema, adjacency := p.Network, p.Job.Schema, p.Job.Facts.Adjacency
+	ways := 0
+	for _, given := range []bool{n.Owners != 0, n.Column != "", len(n.Files) > 0} {
+		if given {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return p.fail("owners", "found %d ways to tell whose a row is; allowed is one of owners (a number), column and files", ways)
+	}
+	if len(n.Files) == 0 && p.Spec.Data == "" {
+		return p.fail("owners", "found no table to divide; allowed is the spec's field data, or files")
+	}
+	rows := 0 // of each owner, where nobody says
+	switch {
+	case len(n.Files) > 0:
+		if p.Spec.Data != "" {
+			return p.fail("files", "found them beside data; allowed is one of both")
+		}
+		rows = schema.Rows
+		for _, f := range n.Files {
+			p.Owners = append(p.Owners, Owner{Name: strings.TrimSuffix(filepath.Base(f), filepath.Ext(f))})
+		}
+	case adjacency == privacy.ReplaceOne && !p.Spec.Privacy.Off:
+		return p.fail("owners", "found rows of one table under replace-one; allowed are files: there the rows of each owner are a public number, and a row that is replaced stays with its owner")
+	case n.Column != "":
+		at := slices.IndexFunc(schema.Columns, func(c data.Column) bool { return c.Name == n.Column })
+		if at < 0 || schema.Columns[at].Type != data.TypeCategorical {
+			return p.fail("column", "found %q; allowed is a categorical column of the schema", n.Column)
+		}
+		for _, level := range schema.Columns[at].Levels {
+			p.Owners = append(p.Owners, Owner{Name: level})
+		}
+		first := slices.Index(schema.FeatureNames(), n.Column+"="+schema.Columns[at].Levels[0])
+		p.column = [2]int{first, first + len(p.Owners)}
+		rows = schema.Rows / len(p.Owners)
+	default:
+		if n.Owners < 2 || n.Owners > 10_000 {
+			return p.fail("owners", "found %d; allowed is 2 to 10000", n.Owners)
+		}
+		for i := range n.Owners {
+			p.Owners = append(p.Owners, Owner{Name: fmt.Sprintf("owner %d", i+1)})
+		}
+		rows = schema.Rows / n.Owners
+	}
+	if k := len(p.Owners); k < 2 {
+		return p.fail("owners", "found %d; allowed is 2 or more", k)
+	} else if len(n.Rows) > 1 && len(n.Rows) != k {
+		return p.fail("rows", "found %d numbers for %d owners; allowed is one number for each, or one for all", len(n.Rows), k)
+	}
+	for i := range p.Owners {
+		o := &p.Owners[i]
+		o.Facts = p.Job.Facts
+		o.Facts.Rows = rows
+		if len(n.Rows) > 0 {
+			o.Facts.Rows = n.Rows[min(i, len(n.Rows)-1)]
+		}
+		if o.Facts.Rows < 1 {
+			return p.fail("rows", "found %d for %s; allowed is 1 or more: training divides by a public row count that a person writes", o.Facts.Rows, o.Name)
+		}
+	}
+	return nil
+}
+
+// turnsByDefault is how often an owner speaks, on average, where nobody says how many rounds there are.
+const turnsByDefault = 100
+
+func (p *Plan) setSchedule() error {
+	n, k := p.Network, len(p.Owners)
+	var g gossip.Graph
+	switch n.Graph {
+	case "", "complete":
+		g = gossip.Complete(k)
+	case "ring":
+		g = gossip.Ring(k)
+	case "path":
+		g = gossip.Path(k)
+	case "grid":
+		g = gossip.Grid(k)
+	case "random":
+		if !(n.Probability > 0 && n.Probability <= 1) {
+			return p.fail("probability", "found %v; allowed is any number above 0 and up to 1", n.Probability)
+		}
+		g = gossip.Random(k, n.Probability, n.Seed)
+	case "file":
+		f, err := os.Open(n.EdgeList)
+		if err != nil {
+			return p.fail("edge_list", "found no file to read; allowed is a file of lines with two owners' numbers, from 0")
+		}
+		defer f.Close()
+		if g, err = gossip.ReadGraph(f, k); err != nil {
+			return p.fail("edge_list", "%w", err)
+		}
+	default:
+		return p.fail("graph", "found %q; allowed are complete, ring, path, grid, random, file", n.Graph)
+	}
+	if n.Graph != "random" && n.Probability != 0 {
+		return p.fail("probability", "found %v; allowed only for a random graph", n.Probability)
+	}
+	if n.Graph != "file" && p.places["edge_list"] != "" {
+		return p.fail("edge_list", "found it; allowed only with graph: file")
+	}
+	if err := g.Validate(); err != nil {
+		return p.fail("graph", "%w", err)
+	}
+	s := &gossip.Schedule{Graph: g, Kind: n.Schedule, Count: n.Edges, Rounds: n.Rounds, Seed: n.Seed}
+	if s.Kind == "" {
+		s.Kind = gossip.Matching
+	}
+	if s.Count == 0 && s.Kind != gossip.All {
+		s.Count = max(1, min(k/2, len(g.Edges)))
+	}
+	if s.Rounds == 0 {
+		s.Rounds = turnsByDefault
+		if s.Kind != gossip.All {
+			s.Rounds = (turnsByDefault*k + 2*s.Count - 1) / (2 * s.Count)
+		}
+	}
+	if err := s.Validate(); err != nil {
+		return p.fail("schedule", "%w", err)
+	}
+	p.Schedule = s
+	for i, turns := range s.Activations() {
+		p.Owners[i].Turns = turns
+	}
+	return nil
+}
+
+// setMethods fits the method of each owner. Owners of as many rows have the same noise: what those
+// with the most turns need.
+func (p *Plan) setMethods() error {
+	settings := slices.Clone(p.Network.Method)
+	name, _ := settings.Take("name")
+	if name == "" {
+		name = gossip.Registry[0].Name
+	}
+	entry, err := gossip.Lookup(name)
+	if err != nil {
+		return p.fail("method", "name: %w", err)
+	}
+	p.MethodName = name
+	config := reflect.New(reflect.TypeOf(entry.Method))
+	if err := settings.Decode(config.Interface(), "network.method"); err != nil {
+		return err
+	}
+	m := config.Elem().Interface().(gossip.Method)
+	most := map[int]int{}
+	for _, o := range p.Owners {
+		if o.Turns == 0 {
+			return p.fail("rounds", "found %d, in which %s never speaks; allowed are more rounds", p.Schedule.Rounds, o.Name)
+		}
+		most[o.Facts.Rows] = max(most[o.Facts.Rows], o.Turns)
+	}
+	terms := method.Terms{Off: p.Spec.Privacy.Off, Budget: p.Spec.Privacy.Budget(), Accountant: p.Job.Accountant}
+	fitted := map[int]gossip.Method{}
+	for i := range p.Owners {
+		o := &p.Owners[i]
+		if fitted[o.Facts.Rows] == nil {
+			f, err := m.Fit(o.Facts, p.Job.Objective, p.Schedule, most[o.Facts.Rows], terms)
+			if err != nil {
+				field, _, _ := strings.Cut(err.Error(), ":")
+				switch {
+				case strings.HasPrefix(field, "privacy."), strings.HasPrefix(field, "model."):
+					return &run.InputError{Where: p.Spec.Place(field), Err: err}
+				case field == "rounds":
+					return p.fail("rounds", "%s", strings.TrimPrefix(err.Error(), "rounds: "))
+				}
+				for _, s := range p.Network.Method {
+					if s.Path == field {
+						return &run.InputError{Where: s.From, Err: fmt.Errorf("network.method.%w", err)}
+					}
+				}
+				return p.fail("method", "%w", err)
+			}
+			fitted[o.Facts.Rows] = f
+		}
+		o.Method = fitted[o.Facts.Rows]
+		if o.Plan, err = o.Method.Plan(o.Facts, o.Turns); err != nil {
+			return p.fail("method", "%w", err)
+		}
+	}
+	return nil
+}
+
+// Warnings are what a person should know before the run.
+func (p *Plan) Warnings() []string {
+	if p.Spec.Privacy.Off {
+		return nil
+	}
+	for _, o := range p.Owners {
+		if d := p.Spec.Privacy.Budget().Delta; d >= 1/float64(o.Facts.Rows) {
+			return []string{fmt.Sprintf("delta %v is at least 1/rows of %s = %.3g: a mechanism that publishes one whole record at random would satisfy such a δ; choose one well below", d, o.Name, 1/float64(o.Facts.Rows))}
+		}
+	}
+	return nil
+}
+
+// epsilon of an owner's plan at the spec's δ; +Inf without noise.
+func (p *Plan) epsilon(o Owner) (float64, error) {
+	if p.Spec.Privacy.Off {
+		return math.Inf(1), nil
+	}
+	loss, err := p.Job.Accountant.Loss(o.Plan, o.Facts.Adjacency)
+	if err != nil {
+		return 0, err
+	}
+	return loss.Epsilon(p.Spec.Privacy.Budget().Delta), nil
+}

@@ -1,0 +1,275 @@
+package rehearse
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/gossip"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+// A Result is what came of a rehearsal.
+type Result struct {
+	ID        string            `json:"id"`
+	Method    string            `json:"method"`
+	Adjacency privacy.Adjacency `json:"adjacency"`
+	Delta     float64           `json:"delta,omitempty"`
+	Off       bool              `json:"off,omitempty"` // no noise
+	Rounds    int               `json:"rounds"`
+	Share     float64           `json:"share"` // of the owners that speak in a round
+	Beta      float64           `json:"beta"`  // what a round leaves of the owners' disagreement
+	Seconds   float64           `json:"seconds"`
+	PerSecond float64           `json:"rounds_per_second"`
+	Apart     float64           `json:"apart"` // largest distance of an owner's parameters from the mean
+	Owners    []OwnerResult     `json:"owners"`
+	W         []float64         `json:"-"` // mean of the owners' parameters
+	Test      *trace.Scores     `json:"test,omitempty"`
+	Unpaid    string            `json:"unpaid"`
+}
+
+// An OwnerResult is one owner's.
+type OwnerResult struct {
+	Name    string   `json:"name"`
+	Rows    int      `json:"declared_rows"`
+	Turns   int      `json:"turns"`
+	Noise   float64  `json:"noise_multiplier,omitempty"`
+	Epsilon *float64 `json:"epsilon,omitempty"` // of what was charged; none without noise
+	Test    *float64 `json:"test_score,omitempty"`
+}
+
+// Env is what surrounds a run. Every field may be left out.
+type Env struct {
+	Void     bool                 // look also at a dataset that the ledger knows: its guarantee ends
+	Looked   func()               // told where the ledger of the dataset has noted the look
+	Progress func(round, all int) // told by the first owner's goroutine
+}
+
+// Run reads the rows, divides them and trains.
+func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
+	id, err := run.NewID()
+	if err != nil {
+		return nil, err
+	}
+	meters := make([]*counter, len(p.Owners))
+	for i, o := range p.Owners {
+		if meters[i], err = p.meter(o); err != nil {
+			return nil, err
+		}
+	}
+	tables, test, err := p.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	looked, err := run.RecordLook(ctx, p.Spec.Ledger, p.Job.Schema, id, "rehearsal of a network by `sotto net simulate`", env.Void)
+	if err != nil {
+		return nil, err
+	}
+	if looked && env.Looked != nil {
+		env.Looked()
+	}
+	var methods []gossip.Method
+	var doors []oracle.Oracle
+	for i, o := range p.Owners {
+		streams := noise.SecureStreams()
+		if p.Spec.Seed != nil {
+			streams = noise.SeededStreams(ownSeed(*p.Spec.Seed, i))
+		}
+		door, err := live.New(live.Config{Table: tables[i], Model: p.Job.Model, Facts: o.Facts, Meter: meters[i], Streams: streams, Journal: unwritten{}, Workers: 1})
+		if err != nil {
+			return nil, err
+		}
+		defer door.Close()
+		methods, doors = append(methods, o.Method), append(doors, door)
+	}
+	start := time.Now()
+	nodes, err := gossip.Train(ctx, p.Schedule, gossip.NewLocal(p.Schedule.Graph), methods, doors, p.Job.Objective, func(node int) gossip.Watch {
+		if node != 0 || env.Progress == nil {
+			return nil
+		}
+		return func(t int, _ func([]float64)) { env.Progress(t+1, p.Schedule.Rounds) }
+	})
+	if err != nil {
+		return nil, err
+	}
+	b := p.Spec.Privacy.Budget()
+	r := &Result{ID: id, Method: p.MethodName, Adjacency: p.Job.Facts.Adjacency, Delta: b.Delta, Off: p.Spec.Privacy.Off,
+		Rounds: p.Schedule.Rounds, Share: p.Schedule.Share(), Beta: p.beta(), Seconds: time.Since(start).Seconds(), W: gossip.Mean(nodes), Unpaid: Unpaid}
+	r.PerSecond = float64(r.Rounds) / r.Seconds
+	for _, v := range r.W {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, run.ErrDiverged
+		}
+	}
+	for i, o := range p.Owners {
+		q := OwnerResult{Name: o.Name, Rows: o.Facts.Rows, Turns: o.Turns, Noise: o.Method.NoiseMultiplier()}
+		if meters[i].charged != o.Turns {
+			return nil, fmt.Errorf("rehearse: %s was charged %d times for %d turns", o.Name, meters[i].charged, o.Turns)
+		}
+		if !r.Off {
+			epsilon, err := p.epsilon(o)
+			if err != nil {
+				return nil, err
+			}
+			q.Epsilon = &epsilon
+		}
+		square := 0.0
+		for j, v := range nodes[i] {
+			square += (v - r.W[j]) * (v - r.W[j])
+		}
+		r.Apart = max(r.Apart, math.Sqrt(square))
+		if test != nil {
+			s := run.Score(p.Job.Model, nodes[i], test, p.Job.Schema.ClassNames())
+			if q.Test = s.Accuracy; q.Test == nil {
+				q.Test = s.RMSE
+			}
+		}
+		r.Owners = append(r.Owners, q)
+	}
+	if test != nil {
+		r.Test = run.Score(p.Job.Model, r.W, test, p.Job.Schema.ClassNames())
+	}
+	return r, nil
+}
+
+// beta is the schedule's, from so many of its rounds that the next would change little.
+func (p *Plan) beta() float64 {
+	const most = 2000
+	return gossip.Beta(p.Schedule.Graph.N, func(yield func([]gossip.Edge) bool) {
+		for t, edges := range p.Schedule.All() {
+			if t == most || !yield(edges) {
+				return
+			}
+		}
+	})
+}
+
+// A counter pays from an owner's own meter and counts.
+type counter struct {
+	meter   account.Meter
+	charged int
+}
+
+func (c *counter) Adjacency() privacy.Adjacency { return c.meter.Adjacency() }
+
+func (c *counter) Charge(e privacy.Event) error {
+	err := c.meter.Charge(e)
+	if err == nil {
+		c.charged++
+	}
+	return err
+}
+
+func (p *Plan) meter(o Owner) (*counter, error) {
+	if p.Spec.Privacy.Off {
+		m, err := p.Job.Meter()
+		return &counter{meter: m}, err
+	}
+	m, err := account.NewMeter(o.Plan, p.Job.Accountant, p.Spec.Privacy.Budget())
+	return &counter{meter: m}, err
+}
+
+// ownSeed is the seed of one owner's samples and noise in a seeded run.
+func ownSeed(seed uint64, owner int) uint64 {
+	var text [16]byte
+	binary.LittleEndian.PutUint64(text[:], seed)
+	binary.LittleEndian.PutUint64(text[8:], uint64(owner))
+	sum := sha256.Sum256(text[:])
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// unwritten is the journal of a rehearsal, which leaves no record.
+type unwritten struct{}
+
+func (unwritten) Charge(privacy.Event) error { return nil }
+func (unwritten) Release([][]float64) error  { return nil }
+
+// load reads the tables and gives each owner its rows.
+func (p *Plan) load(ctx context.Context) (tables []*data.Table, test *data.Table, err error) {
+	if p.Spec.Test != "" {
+		if test, _, err = data.Read(ctx, p.Job.Schema, p.Spec.Test, data.Options{Labels: p.Spec.TestLabels}); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(p.Network.Files) > 0 {
+		for i, f := range p.Network.Files {
+			opt := data.Options{}
+			if o := p.Owners[i]; o.Facts.Adjacency == privacy.ReplaceOne {
+				opt.Rows, opt.KeepBad = o.Facts.Rows, true
+			}
+			t, _, err := data.Read(ctx, p.Job.Schema, f, opt)
+			if err != nil {
+				return nil, nil, err
+			}
+			tables = append(tables, t)
+		}
+		return tables, test, nil
+	}
+	whole, _, err := data.Read(ctx, p.Job.Schema, p.Spec.Data, data.Options{Labels: p.Spec.Labels})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer whole.Close()
+	all := []*data.Table{whole}
+	var owner []int
+	if p.Network.Column != "" {
+		owner = p.byColumn(whole)
+	} else if owner, err = p.byHash(all); err != nil {
+		return nil, nil, err
+	}
+	for i := range p.Owners {
+		t := data.Gather(all, func(row int) bool { return owner[row] == i })
+		if len(t.Blocks) == 0 { // no row at all: an empty table is one, too
+			t.Blocks = []*data.Block{{Dim: t.Dim}}
+		}
+		tables = append(tables, t)
+	}
+	return tables, test, nil
+}
+
+// byHash gives a row to an owner by a keyed hash of its content (R10).
+func (p *Plan) byHash(all []*data.Table) ([]int, error) {
+	streams := noise.SecureStreams()
+	if p.Spec.Seed != nil {
+		streams = noise.SeededStreams(*p.Spec.Seed)
+	}
+	src, err := streams.Stream("owners", 0)
+	if err != nil {
+		return nil, err
+	}
+	var key [32]byte
+	if _, err := src.Read(key[:]); err != nil {
+		return nil, err
+	}
+	coins := data.Coins(all, key[:])
+	owner := make([]int, len(coins))
+	for row, c := range coins {
+		hi, _ := bits.Mul64(c, uint64(len(p.Owners)))
+		owner[row] = int(hi)
+	}
+	return owner, nil
+}
+
+// byColumn gives a row to the owner whose level it has; −1: it has none, by a rule of the schema, and is nobody's.
+func (p *Plan) byColumn(t *data.Table) []int {
+	var owner []int
+	for _, b := range t.Blocks {
+		for i := range b.N {
+			levels := b.X[i*b.Dim+p.column[0] : i*b.Dim+p.column[1]]
+			owner = append(owner, slices.IndexFunc(levels, func(v float32) bool { return v > 0 }))
+		}
+	}
+	return owner
+}

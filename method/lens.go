@@ -17,7 +17,7 @@ import (
 )
 
 // A Claim is what a method that has converged says of its last iterate: with at least that
-// Probability over the noise, and over the samples, ‖∇F‖ ≤ Gradient and λ_min(∇²F) ≥ −Curvature. F is the mean over the
+// Probability over the noise, the samples and the start of Lanczos's method, ‖∇F‖ ≤ Gradient and λ_min(∇²F) ≥ −Curvature. F is the mean over the
 // nominal number of rows plus the regulariser. The bounds hold at once for all points that a run may test.
 type Claim struct {
 	Gradient    float64 `json:"gradient"`
@@ -224,10 +224,15 @@ func (l *lens) claim(g []float64, p curvature.Pair) *Claim {
 	if p.Slack > 0 {
 		c.Probability -= p4Miss / 10
 	}
+	d := len(g)
+	// The door truncates what it sums, by far less than this (ADR 1).
+	slack := 0x1p-15 * math.Sqrt(float64(d))
+	c.Gradient += slack * l.Clip
+	c.Curvature += slack * l.HessClip
 	if l.Off {
 		return c
 	}
-	d, each := len(g), p4Miss/float64(4*l.tests)
+	each := p4Miss / float64(4*l.tests)
 	c.Gradient += curvature.VectorNoise(d, l.phase.noise*l.gradDeviation(), each)
 	c.Curvature += curvature.MatrixNoise(d, l.phase.noise*l.hessDeviation(), each)
 	switch s := l.sample.(type) {
@@ -238,10 +243,6 @@ func (l *lens) claim(g []float64, p curvature.Pair) *Claim {
 	default:
 		return nil
 	}
-	// The door truncates what it sums, by far less than this (ADR 1).
-	slack := 0x1p-15 * math.Sqrt(float64(d))
-	c.Gradient += slack * l.Clip
-	c.Curvature += slack * l.HessClip
 	c.Probability -= p4Miss
 	return c
 }

@@ -6,6 +6,8 @@
 package curvature
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -85,12 +87,12 @@ func finite(h *mat.SymDense) error {
 	return nil
 }
 
-// lanczos takes k steps from a fixed start that is as good as random, each orthogonal to all before.
+// lanczos takes k steps from a start that is as good as random, each orthogonal to all before.
 func lanczos(h *mat.SymDense, k int, tolerance float64) (Pair, error) {
 	d := h.SymmetricDim()
 	basis := make([]*mat.VecDense, 0, k)
 	tri := mat.NewSymDense(k, nil)
-	v := start(d)
+	v := start(h)
 	for i := range k {
 		basis = append(basis, v)
 		next := mat.NewVecDense(d, nil)
@@ -131,10 +133,21 @@ func lanczos(h *mat.SymDense, k int, tolerance float64) (Pair, error) {
 	return pair, nil
 }
 
-// start is a direction that was drawn once and for all: normal coordinates, by twelve
-// uniform numbers each, from SplitMix64. A released matrix carries noise that knows nothing of it.
-func start(d int) *mat.VecDense {
-	v, state := mat.NewVecDense(d, nil), uint64(0)
+// start is a direction that is as good as drawn at random: normal coordinates, by twelve uniform numbers
+// each, from SplitMix64 at SHA-256 of what h has beside the diagonal. A direction that is the same for all matrices
+// would be at right angles to some table's curvature. What a public regulariser adds
+// to h is on the diagonal, so that other machines, which round it in another way, find the same start.
+func start(h *mat.SymDense) *mat.VecDense {
+	d := h.SymmetricDim()
+	hash, b := sha256.New(), make([]byte, 0, 8*d)
+	for i := range d {
+		b = b[:0]
+		for j := i + 1; j < d; j++ {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(h.At(i, j)))
+		}
+		hash.Write(b)
+	}
+	v, state := mat.NewVecDense(d, nil), binary.LittleEndian.Uint64(hash.Sum(nil))
 	for j := range d {
 		sum := -6.0
 		for range 12 {

@@ -197,3 +197,39 @@ func ExampleTrustRegion() {
 	fmt.Printf("%.1f %.1f\n", math.Abs(s[1]), mu)
 	// Output: 0.5 1.0
 }
+
+// TestLanczosStart: no matrix can be made for the start of Lanczos's method, which is another for each. This one
+// is the identity but for one direction of negative curvature, at right angles to where a start that is always the same began.
+func TestLanczosStart(t *testing.T) {
+	const d = Direct + 44
+	v, state := mat.NewVecDense(d, nil), uint64(0)
+	for j := range d {
+		sum := -6.0
+		for range 12 {
+			state += 0x9e3779b97f4a7c15
+			z := state
+			z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+			z = (z ^ z>>27) * 0x94d049bb133111eb
+			sum += float64((z^z>>31)>>11) * 0x1p-53
+		}
+		v.SetVec(j, sum)
+	}
+	v.ScaleVec(1/v.Norm(2), v)
+	u := mat.NewVecDense(d, nil)
+	u.SetVec(0, 1)
+	u.AddScaledVec(u, -mat.Dot(u, v), v)
+	u.ScaleVec(1/u.Norm(2), u)
+	h := mat.NewSymDense(d, nil)
+	for j := range d {
+		h.SetSym(j, j, 1)
+	}
+	h.SymRankOne(h, -1.2, u)
+	p, err := Smallest(h, 0.1, 1e-6)
+	if err != nil || math.Abs(p.Value+0.2) > 0.1 {
+		t.Errorf("λ = %v, %v; want −0.2", p.Value, err)
+	}
+	again, err := Smallest(h, 0.1, 1e-6)
+	if err != nil || again.Value != p.Value || !floats.Equal(again.Vector, p.Vector) {
+		t.Errorf("again: %v, %v; a run is replayed from its releases", again.Value, err)
+	}
+}

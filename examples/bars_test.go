@@ -67,8 +67,8 @@ func TestMNISTAccuracy(t *testing.T) {
 	info := train(t, "mnist/sotto.yaml", filepath.Join(dir, "train-images-idx3-ubyte.gz"), filepath.Join(dir, "t10k-images-idx3-ubyte.gz"), 1)
 	got := *info.Result.Test.Accuracy
 	t.Logf("accuracy %.4f with noise multiplier %.4g", got, info.NoiseMultiplier)
-	if b := info.Budget; got < 0.895 || b.Epsilon != 1 || b.Delta > 1.0/60000/60000 || b.Adjacency != privacy.ReplaceOne {
-		t.Errorf("accuracy %.4f under %+v; the bar is 0.895 under ε = 1, δ = 1/n², replace-one", got, b)
+	if b := info.Budget; got < 0.898 || b.Epsilon != 1 || b.Delta > 1.0/60000/60000 || b.Adjacency != privacy.ReplaceOne {
+		t.Errorf("accuracy %.4f under %+v; the bar is 0.898 under ε = 1, δ = 1/n², replace-one", got, b)
 	}
 }
 

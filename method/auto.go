@@ -36,7 +36,7 @@ type Auto struct {
 	Steps    int     `yaml:"steps" json:"steps" doc:"number of steps T (default: what the length of the run asks for, 60 to 400; 8 to 100 for pure ε)"`
 	Rate     float64 `yaml:"rate" json:"rate" doc:"step size η (default 3/L, L the curvature bound of the objective, or less where the run is to be short)"`
 	Momentum float64 `yaml:"momentum" json:"momentum" doc:"momentum β (default: from the length of the run, at most 1−10/T; 1−3/T for pure ε)"`
-	Clip     float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient, in the L1 norm where δ is 0 and in the L2 norm otherwise (default: 0.1 to 0.5 of the loss's Lipschitz bound, less where there is more noise; a fifth of that, of R × the width of the label's bounds, for the squared loss)"`
+	Clip     float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient, in the L1 norm where δ is 0 and in the L2 norm otherwise (default: 0.1 to 0.5 of the loss's Lipschitz bound, less where there is more noise; 1/√2 of that for more than two classes; a fifth of that, of R × the width of the label's bounds, for the squared loss)"`
 	Batch    int     `yaml:"batch" json:"batch" doc:"rows of a step, drawn without replacement under replace-one and each by itself under add-or-remove; 0 means all rows in every step (default: all)"`
 	Noise    float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"scale of Laplace noise, or standard deviation of Gaussian noise, over the sensitivity of the sum (default: the smallest that the budget allows)"`
 
@@ -144,6 +144,7 @@ func (m Auto) facts(pub oracle.Public, obj Objective) *autoChoice {
 	c := &autoChoice{Auto: m, given: m, wide: 1, dim: math.Max(1, float64(pub.Dim)), row: pub.NormBound, part: 1, most: autoNoise}
 	if pub.Classes > 2 {
 		c.dim = math.Max(1, c.dim/float64(pub.Classes))
+		c.part, c.most = 1/math.Sqrt2, c.most/math.Sqrt2 // of the difference of two classes
 	}
 	if pub.L1Bound > 0 && pub.L1Bound <= pub.NormBound {
 		c.row /= math.Sqrt(math.Min(autoL1Spread, c.dim))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -216,6 +217,76 @@ func TestFilterUnderALifetimeFilter(t *testing.T) {
 		}
 		if part(t, dir) != before {
 			t.Error("it holds something")
+		}
+	}
+}
+
+// What a run on a filter charged no plan tells the ledger: a record whose charges are cheaper than what its method
+// asked is neither settled, resumed nor verified, and the run goes on holding its cap.
+func TestCheaperChargesAreRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	filterLedger(t, dir, ledger.InZCDP)
+	job, out := begin(t, dir, "run", "method: {name: greedy, noise: 20000, more: 1}") // for several seconds
+	ctx, stop := context.WithCancel(t.Context())
+	_, _, err := Fit(ctx, job, stopAt(1, stop))
+	wantErr(t, err, ErrInterrupted)
+	held := part(t, dir)
+	path := filepath.Join(out, trace.EventsFile)
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cheaper := regexp.MustCompile(`"sigma":[0-9.]+`).ReplaceAllString(string(before), `"sigma":60000000`)
+	if err := os.WriteFile(path, []byte(cheaper), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var input *InputError
+	if _, _, err := Abandon(t.Context(), out, ""); !errors.As(err, &input) || !strings.Contains(err.Error(), trace.EventsFile) {
+		t.Errorf("settled: %v", err)
+	}
+	if part(t, dir) != held {
+		t.Errorf("it cost %v of the budget and held %v", part(t, dir), held)
+	}
+	copyDir(t, out, out+"-copy") // whose token a resume spends
+	if _, err := Resume(t.Context(), out+"-copy", Env{Workers: 1}); err == nil || part(t, dir) != held {
+		t.Errorf("resumed: %v; it holds %v", err, part(t, dir))
+	}
+}
+
+// A plan of another order or currency than the one that was fixed beforehand is a finding, also where the
+// configuration, the model's guarantee and the record agree with it.
+func TestVerifyRefusesASwappedFilter(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	job, out := begin(t, dir, "run", "method: {name: greedy, batch: 200, steps: 5}")
+	if _, _, err := Fit(t.Context(), job, Env{Workers: 1}); err != nil {
+		t.Fatal(err)
+	}
+	wantHolds(t, dir, out)
+	m := job.Method.(methodtest.Greedy)
+	for _, swapped := range []privacy.Filtered{
+		{Currency: privacy.InRDP, Order: m.Filter.Order + 1, Epsilon: 1, Delta: 1e-5},
+		{Currency: privacy.InZCDP, Epsilon: 1, Delta: 1e-5},
+		{Currency: privacy.InRDP, Order: m.Filter.Order, Epsilon: 0.9, Delta: 1e-5},
+	} {
+		info, err := trace.ReadInfo(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Filter = swapped
+		if info.Plan, err = privacy.MarshalEvent(swapped); err != nil {
+			t.Fatal(err)
+		}
+		if info.Config, err = json.Marshal(m); err != nil {
+			t.Fatal(err)
+		}
+		if err := trace.WriteInfo(out, info); err != nil {
+			t.Fatal(err)
+		}
+		found := holds(t, dir, out)
+		if found["ledger"].Holds || found["model"].Holds || swapped.Currency == privacy.InZCDP && found["charges"].Holds {
+			t.Errorf("%v: %+v", swapped, found)
 		}
 	}
 }

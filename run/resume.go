@@ -53,6 +53,9 @@ func abandon(ctx context.Context, dir, where string) (*trace.Info, *ledger.Ledge
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := askedFor(ctx, dir, info); err != nil {
+		return nil, nil, err
+	}
 	if where == "" {
 		where = info.Ledger
 	}
@@ -72,6 +75,41 @@ func abandon(ctx context.Context, dir, where string) (*trace.Info, *ledger.Ledge
 		return nil, nil, err
 	}
 	return info, l, nil
+}
+
+// askedFor says whether what a run on a filter charged for its releases is what its method asks, given these: no plan tells
+// the ledger so, and what is given back rests on it.
+func askedFor(ctx context.Context, dir string, info *trace.Info) error {
+	plan, err := info.PlanEvent()
+	if _, ok := plan.(privacy.Filtered); err != nil || !ok {
+		return err
+	}
+	job, err := jobOf(info)
+	if err != nil {
+		return &InputError{dir, err}
+	}
+	rec, err := trace.Read(dir)
+	if err != nil {
+		return err
+	}
+	events := expand(rec.Events)
+	o := &replay.Oracle{Facts: job.Facts}
+	for _, r := range rec.Releases {
+		o.Record = append(o.Record, replay.Released{Event: events[r.Batch], Answers: r.Answers})
+	}
+	for _, err := range job.Method.Run(ctx, o, job.Objective) {
+		switch {
+		case errors.Is(err, replay.ErrEnd):
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return inputError("", "%s: is not what the run's method asks of its releases: %v", filepath.Join(dir, trace.EventsFile), err)
+		}
+	}
+	if o.Replayed() < len(o.Record) {
+		return inputError("", "%s: found %d batches after the end of the run", filepath.Join(dir, trace.EventsFile), len(o.Record)-o.Replayed())
+	}
+	return nil
 }
 
 // Resume takes up a run that was stopped or killed: it replays the releases that
@@ -226,6 +264,9 @@ func (s *session) settleAgain(ctx context.Context) error {
 	}
 	rec, err := trace.Check(s.dir)
 	if err != nil {
+		return err
+	}
+	if err := askedFor(ctx, s.dir, s.info); err != nil {
 		return err
 	}
 	return Settle(ctx, s.ledger, s.info, token, rec, outcomeOf(s.info))

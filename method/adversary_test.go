@@ -134,7 +134,7 @@ func TestAdversarialAnswers(t *testing.T) {
 				}
 			}
 		}
-		for _, costs := range []method.Costs{{}, {Costs: method.ByPlan}, {Hessians: 2}} {
+		for _, costs := range []method.Costs{{}, {Pay: method.ByPlan}, {Hessians: 2}} {
 			opt := method.OPT{P4: p4, Costs: costs, Batch: batch}
 			all = append(all, config{opt, true, batch > 0}, config{method.TwoOPT{OPT: opt, Phases: method.Phases{First: 4}}, true, batch > 0})
 			if batch == 0 {

@@ -1,6 +1,8 @@
 package method_test
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,10 +22,10 @@ var configs = map[string][]method.Method{
 	"majority":    {method.Majority{Choice: 0.5}},
 	"nag":         {method.NAG{P1: method.P1{Batch: 100, Steps: 20}}, method.NAG{P1: method.P1{Steps: 12, Rate: 0.5, Clip: 3, Noise: 40}}},
 	"nag-opt":     {method.NAGOpt{NAG: method.NAG{P1: method.P1{Batch: 100, Steps: 20}}}},
-	"opt":         {method.OPT{P4: method.P4{Gradient: 1e-6, Steps: 20}, Costs: method.Costs{Costs: method.ByPlan}}, method.OPT{P4: method.P4{Gradient: 1e-6, Steps: 20}, Batch: 100}},
-	"opt-ls":      {method.OPTLS{P4: method.P4{Gradient: 1e-6, Steps: 20}, Costs: method.Costs{Costs: method.ByPlan}, Long: 3, Shrink: 0.8}},
-	"2opt":        {method.TwoOPT{OPT: method.OPT{P4: method.P4{Gradient: 1e-6, Steps: 40}, Costs: method.Costs{Costs: method.ByPlan}}, Phases: method.Phases{First: 8, Share: 0.5}}},
-	"2opt-ls":     {method.TwoOPTLS{OPTLS: method.OPTLS{P4: method.P4{Gradient: 1e-6, Steps: 40}, Costs: method.Costs{Costs: method.ByPlan}}}},
+	"opt":         {method.OPT{P4: method.P4{Gradient: 1e-6, Steps: 20}, Costs: method.Costs{Pay: method.ByPlan}}, method.OPT{P4: method.P4{Gradient: 1e-6, Steps: 20}, Batch: 100}},
+	"opt-ls":      {method.OPTLS{P4: method.P4{Gradient: 1e-6, Steps: 20}, Costs: method.Costs{Pay: method.ByPlan}, Long: 3, Shrink: 0.8}},
+	"2opt":        {method.TwoOPT{OPT: method.OPT{P4: method.P4{Gradient: 1e-6, Steps: 40}, Costs: method.Costs{Pay: method.ByPlan}}, Phases: method.Phases{First: 8, Share: 0.5}}},
+	"2opt-ls":     {method.TwoOPTLS{OPTLS: method.OPTLS{P4: method.P4{Gradient: 1e-6, Steps: 40}, Costs: method.Costs{Pay: method.ByPlan}}}},
 	"tr":          {method.TR{P4: method.P4{Gradient: 1e-6, Steps: 20}, Batch: 100}},
 	"outpert":     {method.OutPert{Steps: 3, Rate: 0.5, Noise: 40}},
 	"outpert-sgd": {method.OutPertSGD{Passes: 3, Batch: 100, Rate: 0.5}},
@@ -121,4 +123,31 @@ func TestSGDClipping(t *testing.T) {
 // An adversary that always asks for more is stopped, and conforms.
 func TestAdversaryConforms(t *testing.T) {
 	methodtest.CheckAsking(t, methodtest.Greedy{}, methodtest.Greedy{Batch: 50}, methodtest.Greedy{More: 0.5})
+}
+
+// All that a method's parts have tags for can be set and is in its help: a field that is named like the part it is
+// in is visible to encoding/json and hidden from the language.
+func TestFieldsOfParts(t *testing.T) {
+	var tags func(typ reflect.Type) []string
+	tags = func(typ reflect.Type) (all []string) {
+		for i := range typ.NumField() {
+			if f := typ.Field(i); f.Anonymous {
+				all = append(all, tags(f.Type)...)
+			} else if f.IsExported() {
+				all = append(all, f.Tag.Get("yaml"))
+			}
+		}
+		return all
+	}
+	for _, e := range method.Registry {
+		var names []string
+		for _, f := range e.Fields() {
+			names = append(names, f.Name)
+		}
+		for _, tag := range tags(reflect.TypeOf(e.Method)) {
+			if e.Name != "blsgd" && !slices.Contains(names, tag) { // blsgd's own rate stands for that of its gradients
+				t.Errorf("%s: the field %q is not among %q", e.Name, tag, names)
+			}
+		}
+	}
 }

@@ -17,7 +17,7 @@ import (
 
 // Costs says how Hessians are paid.
 type Costs struct {
-	Costs    string `yaml:"costs" json:"costs" doc:"filter: a Hessian is paid when it is asked (default); plan: each step pays for one, so that the cost is a plan and any accountant certifies it"`
+	Pay      string `yaml:"costs" json:"costs" doc:"filter: a Hessian is paid when it is asked (default); plan: each step pays for one, so that the cost is a plan and any accountant certifies it"`
 	Hessians int    `yaml:"hessians" json:"hessians,omitempty" doc:"most Hessians of a run with costs: filter (default: as many as the analysis says, by the decrease of a step along negative curvature)"`
 
 	Filter *privacy.Filtered `yaml:"-" json:"filter,omitempty"` // the plan with costs: filter
@@ -31,19 +31,19 @@ const (
 
 // fit sets what was left free, after m. Of steps along negative curvature there are bends at most.
 func (c *Costs) fit(m *P4, bends float64) error {
-	switch c.Costs {
+	switch c.Pay {
 	case "":
-		c.Costs = ByFilter
+		c.Pay = ByFilter
 	case ByFilter, ByPlan:
 	default:
-		return fmt.Errorf("costs: found %q; allowed are %s, %s", c.Costs, ByFilter, ByPlan)
+		return fmt.Errorf("costs: found %q; allowed are %s, %s", c.Pay, ByFilter, ByPlan)
 	}
 	switch {
-	case c.Costs == ByPlan && c.Hessians != 0:
+	case c.Pay == ByPlan && c.Hessians != 0:
 		return fmt.Errorf("hessians: found %d beside costs: %s; allowed is to leave it out: each step pays for one", c.Hessians, ByPlan)
 	case c.Hessians < 0 || c.Hessians > m.Steps:
 		return fmt.Errorf("hessians: found %d; allowed is 1 to %d, the steps", c.Hessians, m.Steps)
-	case c.Costs == ByFilter && c.Hessians == 0:
+	case c.Pay == ByFilter && c.Hessians == 0:
 		c.Hessians = int(math.Min(bends+1, float64(m.Steps))) // one ends the run
 	}
 	return nil
@@ -111,7 +111,7 @@ func (m *OPT) fit(pub oracle.Public, obj Objective, terms Terms) (bends float64,
 }
 
 func (m *OPT) lens(pub oracle.Public) *lens {
-	return &lens{P4: &m.P4, pub: pub, sample: P1{Batch: m.Batch}.sampler(pub), plan: m.Off || m.Costs.Costs == ByPlan, tests: m.Steps}
+	return &lens{P4: &m.P4, pub: pub, sample: P1{Batch: m.Batch}.sampler(pub), plan: m.Off || m.Pay == ByPlan, tests: m.Steps}
 }
 
 // Plan is T steps, or the filter.

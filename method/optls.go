@@ -75,7 +75,7 @@ func (m *OPTLS) fit(pub oracle.Public, obj Objective, terms Terms) (bends float6
 func (m *OPTLS) tries() int { return curvature.Tries(m.Long, m.Shrink) }
 
 func (m *OPTLS) lens(pub oracle.Public) *lens {
-	return &lens{P4: &m.P4, pub: pub, sample: sample.Full{}, plan: m.Off || m.Costs.Costs == ByPlan, tests: m.Steps, tries: m.tries()}
+	return &lens{P4: &m.P4, pub: pub, sample: sample.Full{}, plan: m.Off || m.Pay == ByPlan, tests: m.Steps, tries: m.tries()}
 }
 
 // Plan is T steps, or the filter.

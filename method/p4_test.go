@@ -109,7 +109,7 @@ func TestSecondOrderNoise(t *testing.T) {
 func TestPhasesCarryOver(t *testing.T) {
 	for _, costs := range []string{method.ByFilter, method.ByPlan} {
 		o := methodtest.NewOracle(methodtest.Quadratic(4, 10), 0.1)
-		m, err := method.TwoOPT{OPT: method.OPT{P4: method.P4{Gradient: 1e-9, Curvature: 0.1, Steps: 50}, Costs: method.Costs{Costs: costs}}}.Fit(o.Facts, method.Objective{}, methodtest.On)
+		m, err := method.TwoOPT{OPT: method.OPT{P4: method.P4{Gradient: 1e-9, Curvature: 0.1, Steps: 50}, Costs: method.Costs{Pay: costs}}}.Fit(o.Facts, method.Objective{}, methodtest.On)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,8 +236,8 @@ func TestSecondOrderFields(t *testing.T) {
 		{method.OPT{P4: method.P4{Clip: -1}}, facts, method.Objective{}, "clip"},
 		{method.OPT{P4: method.P4{HessClip: -1}}, facts, method.Objective{}, "hess_clip"},
 		{method.OPT{P4: method.P4{Noise: 1e9}}, facts, method.Objective{}, "noise_multiplier"},
-		{method.OPT{Costs: method.Costs{Costs: "none"}}, facts, method.Objective{}, "costs"},
-		{method.OPT{Costs: method.Costs{Costs: method.ByPlan, Hessians: 3}}, facts, method.Objective{}, "hessians"},
+		{method.OPT{Costs: method.Costs{Pay: "none"}}, facts, method.Objective{}, "costs"},
+		{method.OPT{Costs: method.Costs{Pay: method.ByPlan, Hessians: 3}}, facts, method.Objective{}, "hessians"},
 		{method.OPT{P4: method.P4{Steps: 5}, Costs: method.Costs{Hessians: 6}}, facts, method.Objective{}, "hessians"},
 		{method.OPT{Batch: 1001}, facts, method.Objective{}, "batch"},
 		{method.TR{Batch: -1}, facts, method.Objective{}, "batch"},
@@ -283,7 +283,7 @@ func TestComposedBeforeAmplified(t *testing.T) {
 	terms := methodtest.On
 	terms.Budget.Adjacency = privacy.ReplaceOne
 	for name, m := range map[string]method.Method{
-		"opt": method.OPT{P4: method.P4{Steps: 5}, Costs: method.Costs{Costs: method.ByPlan}, Batch: 50},
+		"opt": method.OPT{P4: method.P4{Steps: 5}, Costs: method.Costs{Pay: method.ByPlan}, Batch: 50},
 		"tr":  method.TR{P4: method.P4{Steps: 5}, Batch: 50},
 	} {
 		fitted, err := m.Fit(facts, method.Objective{}, terms)

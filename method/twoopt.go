@@ -41,7 +41,7 @@ func (p *Phases) fit(l *lens, c *Costs, terms Terms, bends float64) error {
 		p.Share = p4Share
 	}
 	p.Early = p.First
-	if c.Costs == ByFilter {
+	if c.Pay == ByFilter {
 		p.Early = int(math.Min(bends+1, float64(p.First)))
 	}
 	if m.Off {

@@ -105,8 +105,8 @@ func (b *batch) Minimize(q oracle.Minimize) ([]float64, error) {
 	if err := b.take(q); err != nil {
 		return nil, err
 	}
-	w := b.answer(o.cfg.Facts.Dim)
-	clear(w) // w_0 = 0, for every table
+	// w_0 = 0, for every table. Not an answer's memory yet: were the solve to break down, Close would record it.
+	w := make([]float64, o.cfg.Facts.Dim)
 	var err error
 	switch how := q.How.(type) {
 	case oracle.Exact:
@@ -125,10 +125,11 @@ func (b *batch) Minimize(q oracle.Minimize) ([]float64, error) {
 		}
 	}
 	if err != nil {
-		b.answers = b.answers[:len(b.answers)-1] // nothing was released
 		return nil, err
 	}
-	return w, b.answered()
+	answer := b.answer(len(w))
+	copy(answer, w)
+	return answer, b.answered()
 }
 
 // publish rounds w to the grid and adds the noise.

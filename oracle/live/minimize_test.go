@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/audit"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
@@ -395,6 +396,48 @@ func TestMinimizeOnce(t *testing.T) {
 	}
 	if _, err := b.Minimize(q); !errors.Is(err, oracle.ErrNotPaid) {
 		t.Errorf("asked again: %v", err)
+	}
+}
+
+// breaking is a model that breaks down in the pass after so many.
+type breaking struct {
+	model.Model
+	left *int
+}
+
+func (m breaking) Eval(w []float64, v data.View, ws *model.Workspace) model.Pass {
+	if *m.left--; *m.left < 0 {
+		panic("broken")
+	}
+	return m.Model.Eval(w, v, ws)
+}
+
+// A solve that breaks down leaves no iterate to be recorded as a release when the door closes on the way out.
+func TestBrokenMinimizeReleasesNothing(t *testing.T) {
+	rows := randomRows(rand.New(rand.NewPCG(7, 8)), 30, 3)
+	for _, how := range []oracle.How{
+		oracle.Descent{Passes: 9, Rate: 1, Noise: mech.Gaussian{Sigma: 1}},
+		oracle.Objective{Epsilon: 1, Delta: 1e-5, Lambda: 3},
+	} {
+		m, left := logistic(t, 3), 3
+		cfg := config(t, table(rows, 2, false), privacy.ReplaceOne, len(rows))
+		cfg.Model = breaking{m, &left}
+		o, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%T: did not break down", how)
+				}
+			}()
+			defer o.Close()
+			ask(o, oracle.Minimize{How: how})
+		}()
+		if memo := cfg.Journal.(*memo); len(memo.charged) != 1 || len(memo.released) != 0 {
+			t.Errorf("%T: %d charges, recorded as released: %v", how, len(memo.charged), memo.released)
+		}
 	}
 }
 

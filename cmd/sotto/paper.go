@@ -18,7 +18,7 @@ func paperCommand() *cobra.Command {
 		Use:   "paper",
 		Short: "Reproduce the experiments of a paper that Sotto builds on",
 	}
-	c.AddCommand(paperP1Command(), paperP2Command(), paperP4Command())
+	c.AddCommand(paperP1Command(), paperP2Command(), paperP3Command(), paperP4Command())
 	group(c)
 	return c
 }

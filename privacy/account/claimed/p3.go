@@ -26,6 +26,22 @@ func (x p3Setting) noise() float64 {
 	return math.Sqrt(32*x.iota*x.iota*x.iterations*math.Log(2/0.01)) / (x.q * x.eps)
 }
 
+// P3Noise is Theorem 1's σ for subgradients of norm 1 and δ₀ = 0.01, of an experiment of three epochs at q
+// records a node and a share iota of the nodes active.
+func P3Noise(q, iota, epsilon float64) float64 { return newP3("", q, iota, epsilon).noise() }
+
+// P3Fewest is the number of iterations from which Theorem 1 is stated, and how many the experiment takes.
+func P3Fewest(q, iota, epsilon float64) (fewest, taken float64) {
+	x := newP3("", q, iota, epsilon)
+	return x.fewest(), x.iterations
+}
+
+// P3Cost is the true ε at delta, under add-or-remove, of a node's records at that noise.
+func P3Cost(q, iota, epsilon, delta float64) (float64, error) {
+	x := newP3("", q, iota, epsilon)
+	return x.cost(x.noise(), delta)
+}
+
 // fewest is the number of iterations from which Theorem 1 is stated.
 func (x p3Setting) fewest() float64 { return 5 * x.q * x.q * x.eps * x.eps / (4 * x.iota * x.iota) }
 

@@ -1,0 +1,177 @@
+package p3
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/privacy/noise"
+)
+
+// unit is what every stored feature is a whole number of.
+const unit = 0x1p-20
+
+// A table is the rows of 20 owners and rows to score on.
+type table struct {
+	name  string
+	q     int     // rows of an owner
+	paper float64 // q whose noise by Theorem 1 is added
+	own   []*data.Table
+	test  *data.Table
+}
+
+// A builder makes tables of rows of norm 1, just below.
+type builder struct {
+	table *data.Table
+	block *data.Block
+}
+
+func newBuilder(dim int) *builder {
+	return &builder{table: &data.Table{Dim: dim, Classes: 2, NormBound: 1, Unit: unit, Labelled: true}}
+}
+
+// add takes a row as its columns, ascending, and their values; nil columns: all.
+func (b *builder) add(cols []int32, x []float64, positive bool) {
+	if b.block == nil || b.block.N == data.BlockRows {
+		b.block = &data.Block{Dim: b.table.Dim}
+		if cols != nil {
+			b.block.Start = []int32{0}
+		}
+		b.table.Blocks = append(b.table.Blocks, b.block)
+	}
+	k, square := b.block, 0.0
+	for _, v := range x {
+		square += v * v
+	}
+	scale := (1 - 1e-6) / math.Sqrt(square)
+	square = 0
+	for i, v := range x {
+		v = math.Trunc(v*scale/unit) * unit
+		square += v * v
+		if cols == nil {
+			k.X = append(k.X, float32(v))
+		} else {
+			k.Col, k.Val = append(k.Col, cols[i]), append(k.Val, float32(v))
+		}
+	}
+	if cols != nil {
+		k.Start = append(k.Start, int32(len(k.Col)))
+	}
+	k.Norm = append(k.Norm, min(1, math.Nextafter32(float32(math.Sqrt(square)), 2)))
+	y := float32(0)
+	if positive {
+		y = 1
+	}
+	k.Y = append(k.Y, y)
+	k.N++
+}
+
+// dense is a table in the shape of epsilon: dim features that go together a little, rows of norm 1, labels of a planted
+// linear model that is right for about nine rows in ten.
+func dense(q, dim int) *table {
+	t := &table{name: "epsilon-shaped", q: q, paper: 20_000}
+	w := make([]float64, dim)
+	src := noise.NewSeeded(seed, "truth", 0)
+	for j := range w {
+		w[j] = (src.Float64() - 0.5) * 12 / math.Sqrt(float64(dim))
+	}
+	x := make([]float64, dim)
+	t.fill(dim, func(b *builder, src *noise.Source) {
+		common, z, square := src.Float64()-0.5, 0.0, 0.0
+		for j := range x {
+			x[j] = src.Float64() - 0.5 + 0.5*common*math.Sin(float64(j))
+			z += w[j] * x[j]
+			square += x[j] * x[j]
+		}
+		b.add(nil, x, z*math.Sqrt(float64(dim)/square)+(src.Float64()-0.5) > 0)
+	})
+	return t
+}
+
+// words are the values that are not 0 of a row of the sparse table.
+const words = 70
+
+// sparse is a table in the shape of rcv1: some words of dim, the common ones far more often, rows of norm 1, labels by
+// the words.
+func sparse(q, dim int) *table {
+	t := &table{name: "rcv1-shaped", q: q, paper: 33_869}
+	w := make([]float64, dim)
+	src := noise.NewSeeded(seed, "truth", 1)
+	for j := range w {
+		w[j] = src.Float64() - 0.5
+	}
+	n := min(words, dim/4)
+	seen := make([]bool, dim)
+	draw := func(src *noise.Source) (cols []int32, x []float64, z float64) {
+		for drawn := 0; drawn < n; {
+			if j := int(math.Pow(float64(dim), src.Float64())) - 1; !seen[j] {
+				seen[j] = true
+				drawn++
+			}
+		}
+		for j := range seen {
+			if seen[j] {
+				seen[j] = false
+				v := 0.2 + src.Float64()
+				cols, x, z = append(cols, int32(j)), append(x, v), z+v*w[j]
+			}
+		}
+		return cols, x, z + 0.5*(src.Float64()-0.5)
+	}
+	const pilot = 500
+	middle := 0.0
+	for range pilot {
+		_, _, z := draw(src)
+		middle += z / pilot
+	}
+	t.fill(dim, func(b *builder, src *noise.Source) {
+		cols, x, z := draw(src)
+		b.add(cols, x, z > middle)
+	})
+	return t
+}
+
+// fill draws the rows of all owners, and a fifth of as many to score on.
+func (t *table) fill(dim int, row func(b *builder, src *noise.Source)) {
+	for i := range nodes + 1 {
+		b, src, rows := newBuilder(dim), noise.NewSeeded(seed, t.name, uint64(i)), t.q
+		if i == nodes {
+			rows = max(500, t.q*nodes/5)
+		}
+		for range rows {
+			row(b, src)
+		}
+		if i == nodes {
+			t.test = b.table
+		} else {
+			t.own = append(t.own, b.table)
+		}
+	}
+}
+
+// real reads rcv1-small, whose rows have a norm of 1, from the folder of the benchmark tables. Row k is owner k mod 20's.
+func real(ctx context.Context, folder string) (*table, error) {
+	const name = "rcv1-small"
+	schema, err := data.ParseSchema("rcv1-small", []byte("dataset: rcv1-small\nrows: 1000\nformat: {kind: libsvm}\nfeatures: 47236\nintercept: false\nrow_norm: 1\ncolumns: [{name: y, type: label, classes: ['-1', '1']}]\n"))
+	if err != nil {
+		return nil, err
+	}
+	t := &table{name: name}
+	file := filepath.Join(folder, name, name+"-train.svm.gz")
+	if _, err := os.Stat(file); err != nil {
+		return nil, err
+	}
+	all, _, err := data.Read(ctx, schema, file, data.Options{})
+	if err != nil {
+		return nil, err
+	}
+	t.q = all.Rows() / nodes
+	t.paper = float64(t.q)
+	for i := range nodes {
+		t.own = append(t.own, data.Gather([]*data.Table{all}, func(row int) bool { return row%nodes == i && row < t.q*nodes }))
+	}
+	t.test, _, err = data.Read(ctx, schema, filepath.Join(folder, name, name+"-test.svm.gz"), data.Options{})
+	return t, err
+}

@@ -225,8 +225,9 @@ func (l *lens) claim(g []float64, p curvature.Pair) *Claim {
 		c.Probability -= p4Miss / 10
 	}
 	d := len(g)
-	// The door truncates what it sums, by far less than this (ADR 1).
-	slack := 0x1p-15 * math.Sqrt(float64(d))
+	// The door truncates what it sums: of a record's gradient up to 2⁻¹⁸ of its clip norm, of its Hessian 2⁻¹⁹√d; with the
+	// number of rows the units grow, of gradients from 2²¹ rows on in proportion (ADR 1).
+	slack := 0x1p-15 * math.Sqrt(float64(d)) * math.Max(1, 0x1p-23*float64(l.pub.Rows))
 	c.Gradient += slack * l.Clip
 	c.Curvature += slack * l.HessClip
 	if l.Off {

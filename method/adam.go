@@ -26,7 +26,7 @@ import (
 // Adam of a constant η never comes to rest.
 type Adam struct {
 	SGD
-	Rate    float64 `yaml:"rate" json:"rate" doc:"step size η, about how far a parameter moves in a step (default 0.3/R, R the bound on a row's norm); after 100 steps it falls as 1/t"`
+	Rate    float64 `yaml:"rate" json:"rate" doc:"step size η, about how far a parameter moves in a step (default 0.3/R, R the bound on a row's norm; 0.01 for a network); after 100 steps it falls as 1/t"`
 	Beta1   float64 `yaml:"beta1" json:"beta1" doc:"weight β₁ of the past in the mean of the gradients (default 0.9)"`
 	Beta2   float64 `yaml:"beta2" json:"beta2" doc:"weight β₂ of the past in the mean of their squares (default 0.999)"`
 	Damping float64 `yaml:"damping" json:"damping" doc:"what is added to the root of that mean (default 1e-8)"`
@@ -35,6 +35,7 @@ type Adam struct {
 // Defaults of what Fit may choose; the rate is measured (docs/methods.md).
 const (
 	adamRate    = 0.3 // × 1/R
+	adamNetRate = 0.01
 	adamSteady  = 100
 	adamBeta1   = 0.9
 	adamBeta2   = 0.999
@@ -43,13 +44,17 @@ const (
 
 // Fit sets what is zero: steps, clip norm and noise as SGD does.
 func (m Adam) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+	rate := adamRate / pub.NormBound
+	if len(pub.Initial) > 0 {
+		rate = adamNetRate
+	}
 	for _, f := range []struct {
 		name  string
 		value *float64
 		most  float64 // below it
 		or    float64 // default
 	}{
-		{"rate", &m.Rate, math.Inf(1), adamRate / pub.NormBound},
+		{"rate", &m.Rate, math.Inf(1), rate},
 		{"beta1", &m.Beta1, 1, adamBeta1},
 		{"beta2", &m.Beta2, 1, adamBeta2},
 		{"damping", &m.Damping, math.Inf(1), adamDamping},
@@ -73,7 +78,7 @@ func (m Adam) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error)
 // Run is Algorithm 1 of Kingma and Ba along SGD's gradients.
 func (m Adam) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
-		w := make([]float64, o.Public().Dim) // w_0 = 0
+		w := o.Public().Start() // w_0
 		g := make([]float64, len(w))
 		mean, square := make([]float64, len(w)), make([]float64, len(w)) // m_0 = v_0 = 0
 		q, s := m.query(), m.sampler(o.Public())

@@ -43,6 +43,10 @@ var Registry = []Entry{
 	{"optimum", "the optimum itself, by L-BFGS: no privacy, lab only", Optimum{}},
 }
 
+// Networks lists the methods that take networks: they start where Public.Start says, and ask no
+// more of a loss than its gradient.
+var Networks = []string{"sgd", "adam"}
+
 // Default is the method of a spec that names none.
 const Default = "auto"
 

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/model/modeltest"
 )
 
 // TestGradBound: the bound is never below the norm, and for rows of the norm bound it is the
@@ -84,5 +85,34 @@ func TestSpectralBound(t *testing.T) {
 	}
 	if got := model.SpectralBound([]float64{0, 0}, 2, 1); got != 0 {
 		t.Errorf("zeros: %v", got)
+	}
+}
+
+// TestNetworkOfReference: the network WGC_net of reference-values.json, which has no biases. Ours have, so the square of the bound is
+// (1 + ‖W₂‖²)·‖δ₂‖² more, and the spectral norm of W₂ is a bound.
+func TestNetworkOfReference(t *testing.T) {
+	m, err := model.New("mlp", model.Options{Dim: 2, Classes: 3, NormBound: 3, Layers: []string{"2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := []float64{1, .25, -.5, .75, 0, 0 /* W₂ */, .5, -1, .25, 1, .5, -.75, 0, 0, 0}
+	b := modeltest.Dense([][]float64{{1, 2}}, []float64{0}, 0x1p-20)
+	loss, bound, grad := []float64{0}, []float64{0}, make([]float64, m.Dim())
+	pass := m.Eval(w, whole(b), new(model.Workspace))
+	pass.Loss(loss)
+	pass.(model.BoundedPass).GradBound(bound)
+	pass.AddGrad(grad, []float64{1}, 0)
+	for _, bias := range []int{4, 5, 12, 13, 14} {
+		grad[bias] = 0
+	}
+	if got := modeltest.Norm(grad, 2); math.Abs(loss[0]-0.380921456498574) > 1e-14 || math.Abs(got-0.86920735720955) > 1e-13 {
+		t.Errorf("loss %v, norm without biases %v", loss[0], got)
+	}
+	const forward, spectral = 1.50652572090522, 1.36930639376292
+	const last = math.Sqrt2 * 1.69506499956795 / 1.77759683639495 // over 1 − e^−ℓ: the two bounds by the loss and by the residual
+	delta := last * -math.Expm1(-loss[0])
+	want := math.Sqrt(forward*forward + delta*delta*(1+spectral*spectral))
+	if got := bound[0]; got < want*(1-1e-13) || got > want*1.006 {
+		t.Errorf("bound %v, want %v", got, want)
 	}
 }

@@ -109,6 +109,9 @@ type Facts struct {
 	OneMargin     bool    // ℓ is a function of ⟨w, x⟩, monotone for each label
 	// Curved: every Pass is a CurvedPass, and ‖∇²ℓ‖ ≤ Smooth in the Frobenius norm, too.
 	Curved bool
+	// Unit is what the sums of AddGrad are multiples of, over its unit: 0 for the table's own Unit. Where it is above 0 the
+	// model scales its rows: each entry of c_i·∇ℓ_i is one coefficient times a number of at most 1.
+	Unit float64
 	// Bounded: every Pass is a BoundedPass.
 	Bounded bool
 	// Probabilities: the columns of Predict are the model's own
@@ -123,6 +126,9 @@ type Options struct {
 	Classes   int     // classes of the label; 0 for a numeric label
 	NormBound float64 // every row has ‖x‖₂ ≤ NormBound
 	Width     float64 // huber-svm only: h, half the width of the rounded corner; 0 means 0.5
+	// Layers are the hidden layers of an mlp, first to last: units and activation (relu, tanh,
+	// linear), as in "128 relu"; relu may be left out.
+	Layers []string
 }
 
 // registry is the one place of the names.
@@ -135,6 +141,7 @@ var registry = []struct {
 	{"svm", newSVM},
 	{"huber-svm", newHuberSVM},
 	{"softmax", newSoftmax},
+	{"mlp", newMLP},
 }
 
 // Names lists the models that New knows.
@@ -164,6 +171,9 @@ func New(name string, opt Options) (Model, error) {
 		if opt.Width != 0 && name != "huber-svm" {
 			return nil, fmt.Errorf("model: %s has no width, found %v; only huber-svm has one", name, opt.Width)
 		}
+		if len(opt.Layers) > 0 && name != "mlp" {
+			return nil, fmt.Errorf("model: %s has no layers, found %d; only mlp has them", name, len(opt.Layers))
+		}
 		return r.make(opt)
 	}
 	return nil, fmt.Errorf("model: unknown model %q; allowed: %s", name, strings.Join(Names(), ", "))
@@ -185,6 +195,7 @@ func needTwo(name string, classes int) error {
 type Workspace struct {
 	glm     glmPass
 	softmax softmaxPass
+	mlp     mlpPass
 
 	z    []float64 // margins: of Predict, and of LineLoss where it begins
 	fall []float64 // margins, of LineLoss along the line, of NeighbourFalls of the other side

@@ -16,6 +16,14 @@ import (
 	"github.com/sottodp/sotto/model/modeltest"
 )
 
+// layersOf is what a model of that name needs in Options.Layers.
+func layersOf(name string) []string {
+	if name == "mlp" {
+		return []string{"3 relu", "2 tanh"}
+	}
+	return nil
+}
+
 // A problem is a model with random rows in both forms and random parameters.
 type problem struct {
 	model.Model
@@ -23,18 +31,27 @@ type problem struct {
 	w             []float64
 	rng           *rand.Rand
 	unit          float64 // grid of the values
+	sum           float64 // grid of sums over that of coefficients
 }
 
 // newProblem makes n rows of norm at most bound, about half of them zeros.
 func newProblem(t interface{ Fatal(...any) }, name string, n, dim, classes int, bound float64, seed uint64) *problem {
+	var layers []string
+	scale := 3.0
 	switch name {
 	case "linear":
 		classes = 0
 	case "softmax":
+	case "mlp":
+		layers = [][]string{{"3"}, {"4 tanh", "2 linear"}, {"5 relu", "3 tanh"}, {"2 tanh"}}[seed%4]
+		if seed/4%3 == 0 {
+			classes = 0
+		}
+		scale = 0.7
 	default:
 		classes = 2
 	}
-	m, err := model.New(name, model.Options{Dim: dim, Classes: classes, NormBound: bound})
+	m, err := model.New(name, model.Options{Dim: dim, Classes: classes, NormBound: bound, Layers: layers})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +78,10 @@ func newProblem(t interface{ Fatal(...any) }, name string, n, dim, classes int, 
 	}
 	p.dense = modeltest.Dense(x, y, p.unit)
 	p.sparse = modeltest.Sparse(p.dense)
-	p.w = p.vector(m.Dim(), 3)
+	p.w = p.vector(m.Dim(), scale)
+	if p.sum = m.Facts().Unit; p.sum == 0 {
+		p.sum = p.unit
+	}
 	return p
 }
 
@@ -238,7 +258,7 @@ func TestExact(t *testing.T) {
 		for i := range n {
 			single, free := p.gradOf(p.w, i, c[i], unit), p.gradOf(p.w, i, c[i], 0)
 			for j, g := range single {
-				if k := g / (unit * p.unit); k != math.Trunc(k) {
+				if k := g / (unit * p.sum); k != math.Trunc(k) {
 					t.Fatalf("row %d adds %v, no multiple of unit·Unit", i, g)
 				}
 				if math.Abs(g) > math.Abs(free[j])*(1+0x1p-52) || g*free[j] < 0 {
@@ -478,11 +498,11 @@ func TestOneMargin(t *testing.T) {
 		if name == "linear" {
 			classes = 0
 		}
-		m, err := model.New(name, model.Options{Dim: 1, Classes: classes, NormBound: 1})
+		m, err := model.New(name, model.Options{Dim: 1, Classes: classes, NormBound: 1, Layers: layersOf(name)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name == "linear" || name == "softmax" {
+		if name == "linear" || name == "softmax" || name == "mlp" {
 			if m.Facts().OneMargin {
 				t.Errorf("%s says that its loss is one of a margin with slopes of one sign", name)
 			}
@@ -547,11 +567,23 @@ func TestPredict(t *testing.T) {
 		blank := *p.dense
 		blank.Y = nil
 		scale := rapid.SampledFrom([]float64{1, 1e4, 1e300}).Draw(t, "scale")
+		if p.Name() == "mlp" && scale > 1 {
+			scale = 1e90 // through three layers it stays a number
+		}
 		for j := range p.w {
 			p.w[j] *= scale
 		}
 		pred := make([]float64, n*k)
 		p.Predict(pred, p.w, whole(&blank), new(model.Workspace))
+		if p.Name() == "mlp" && k == 1 {
+			for i, loss := range p.losses(p.w) { // of the value predicted
+				e := pred[i] - float64(p.dense.Y[i])
+				if math.Abs(loss-e*e/2) > 1e-12*(1+loss) {
+					t.Fatalf("row %d: loss %v, but %v predicted for %v", i, loss, pred[i], p.dense.Y[i])
+				}
+			}
+			return
+		}
 		if p.Name() == "linear" {
 			if k != 1 {
 				t.Fatalf("linear has %d outputs", k)
@@ -631,7 +663,7 @@ func TestExtremes(t *testing.T) {
 				pass.GradNorm(norm, 2)
 				pass.Loss(loss)
 				for i := range norm {
-					bad := name != "linear" && i == 0 || i == 1
+					bad := p.Outputs() > 1 && i == 0 || i == 1
 					if what == "1e4" && (bad != math.IsNaN(norm[i]) || bad != math.IsNaN(loss[i])) {
 						t.Errorf("%s, w of %s, row %d: norm %v, loss %v; want NaN: %v", name, what, i, norm[i], loss[i], bad)
 					}
@@ -694,7 +726,7 @@ func TestNew(t *testing.T) {
 		opt  model.Options
 		want string
 	}{
-		{"tree", ok, `unknown model "tree"; allowed: logistic, linear, svm, huber-svm, softmax`},
+		{"tree", ok, `unknown model "tree"; allowed: logistic, linear, svm, huber-svm, softmax, mlp`},
 		{"logistic", with(func(o *model.Options) { o.Classes = 3 }), "the label has 3; use softmax"},
 		{"svm", with(func(o *model.Options) { o.Classes = 0 }), "the label is numeric; use linear"},
 		{"linear", ok, "the label has 2 classes; use logistic"},
@@ -708,6 +740,13 @@ func TestNew(t *testing.T) {
 		{"logistic", with(func(o *model.Options) { o.Width = 1 }), "logistic has no width"},
 		{"huber-svm", with(func(o *model.Options) { o.Width = -1 }), "width -1"},
 		{"huber-svm", with(func(o *model.Options) { o.Width = math.NaN() }), "width NaN"},
+		{"svm", with(func(o *model.Options) { o.Layers = []string{"3"} }), "svm has no layers"},
+		{"mlp", ok, "mlp needs layers"},
+		{"mlp", with(func(o *model.Options) { o.Layers = []string{"3", "relu"} }), `found "relu"; allowed is a number of units`},
+		{"mlp", with(func(o *model.Options) { o.Layers = []string{"3 gelu"} }), `found "3 gelu"`},
+		{"mlp", with(func(o *model.Options) { o.Layers = []string{"0"} }), `found "0"`},
+		{"mlp", with(func(o *model.Options) { o.Layers = []string{""} }), `found ""`},
+		{"mlp", with(func(o *model.Options) { o.Layers = []string{"30000", "30000"} }), "more than 25000000 parameters"},
 	} {
 		if _, err := model.New(c.name, c.opt); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("New(%q, %+v): %v, want %q", c.name, c.opt, err, c.want)
@@ -715,6 +754,7 @@ func TestNew(t *testing.T) {
 	}
 	for _, name := range model.Names() {
 		opt := ok
+		opt.Layers = layersOf(name)
 		if name == "linear" {
 			opt.Classes = 0
 		}

@@ -44,6 +44,8 @@ type Public struct {
 	// that is above 0 in every row; 0: there is none.
 	Intercept int  `json:"intercept,omitempty"`
 	OneMargin bool `json:"one_margin,omitempty"` // the loss is one of w·x, monotone for each label
+	// How parameters start, the spans one after the other; none: all at 0. See Start.
+	Initial []Span `json:"initial,omitempty"`
 }
 
 // A Bound is a public bound that may be infinite; JSON writes that as null.

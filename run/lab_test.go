@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -185,7 +186,7 @@ func TestNamingAMethod(t *testing.T) {
 		}
 	}
 	s, err := LoadSpec(file, []Override{{"model.l2", "0.5", "--set"}, {"model.name", "svm", "--model"}})
-	if err != nil || s.Model != (ModelSpec{Name: "svm"}) {
+	if err != nil || !reflect.DeepEqual(s.Model, ModelSpec{Name: "svm"}) {
 		t.Errorf("another model: %+v, %v", s.Model, err)
 	}
 }

@@ -122,8 +122,11 @@ func (j *Job) setModel() error {
 	if w := spec.Model.Width; w != 0 && spec.Model.Name != "huber-svm" {
 		return inputError(spec.Place("model.width"), "model.width: found %v; allowed only for huber-svm, not for %s", w, spec.Model.Name)
 	}
+	if n := len(spec.Model.Layers); n > 0 && spec.Model.Name != "mlp" {
+		return inputError(spec.Place("model.layers"), "model.layers: found %d; allowed only for mlp, not for %s", n, spec.Model.Name)
+	}
 	m, err := model.New(spec.Model.Name, model.Options{
-		Dim: schema.Dim(), Classes: schema.Classes(), NormBound: schema.RowNorm, Width: spec.Model.Width,
+		Dim: schema.Dim(), Classes: schema.Classes(), NormBound: schema.RowNorm, Width: spec.Model.Width, Layers: spec.Model.Layers,
 	})
 	if err != nil {
 		return &InputError{spec.Place("model"), err}
@@ -135,6 +138,14 @@ func (j *Job) setModel() error {
 		NormBound: f.NormBound, L1Bound: schema.L1Bound(), Lipschitz: oracle.Bound(f.Lipschitz), Smooth: oracle.Bound(f.Smooth), OneMargin: f.OneMargin,
 		HessLipschitz: oracle.Bound(f.HessLipschitz), Curved: f.Curved && m.Dim() <= oracle.MaxHess,
 		Bounded: f.Bounded,
+	}
+	if s, ok := m.(model.Starter); ok {
+		for _, span := range s.Start() {
+			j.Facts.Initial = append(j.Facts.Initial, oracle.Span(span))
+		}
+		if !slices.Contains(method.Networks, spec.MethodName) {
+			return inputError(spec.Place("method.name"), "method.name: found %q; allowed for a network are %s", spec.MethodName, strings.Join(method.Networks, ", "))
+		}
 	}
 	if !math.IsInf(f.Start, 1) {
 		j.Facts.StartLoss = oracle.Bound(f.Start)

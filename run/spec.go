@@ -52,6 +52,8 @@ type ModelSpec struct {
 	L1        float64 `yaml:"l1" json:"l1,omitempty"`               // λ of λ‖w‖₁
 	NonConvex float64 `yaml:"nonconvex" json:"nonconvex,omitempty"` // λ of λΣw²/(1+w²)
 	Width     float64 `yaml:"width" json:"width,omitempty"`         // of the Huberised hinge; 0 means 0.5
+	// Hidden layers of an mlp, first to last, as in "128 relu".
+	Layers []string `yaml:"layers" json:"layers,omitempty"`
 }
 
 // PrivacySpec is the block `privacy`, or the word none.

@@ -16,8 +16,21 @@ import (
 
 // Bits of a coefficient below clip norm / row norm. Together with the 20 bits of
 // a feature, the products of one block and its float64 sum stay exact:
-// 2·2^coefBits·2^20·data.BlockRows = 2^49 < 2^53.
-const coefBits = 18
+// 2·2^coefBits·2^20·data.BlockRows = 2^49 < 2^53. Up to 2^spareRows rows the count of a
+// coordinate stays below 2·2^coefBits·2^20·2^spareRows = 2^60 units.
+const (
+	coefBits  = 18
+	spareRows = 21
+)
+
+// The same for a network, whose activations have 21 bits, and of whose products none is above
+// the clip norm: 2·2^netBits·2^21·data.BlockRows = 2^52 < 2^53, and 2·2^netBits·2^21·2^netSpare = 2^60.
+// Its products of matrices want many rows at once.
+const (
+	netBits  = 20
+	netSpare = 18
+	netTile  = 256
+)
 
 // parallelRows is the batch from which a pass is worth sharing between workers.
 const parallelRows = 4096
@@ -27,9 +40,14 @@ const parallelRows = 4096
 type summer struct {
 	table   *data.Table
 	model   model.Model
-	tile    int  // rows evaluated at once, so that they stay in the cache
-	ahead   int  // rows between asking for one of a list and reading it
-	fetches bool // the model fetches the dense rows that come next while it computes
+	tile    int     // rows evaluated at once, so that they stay in the cache
+	ahead   int     // rows between asking for one of a list and reading it
+	fetches bool    // the model fetches the dense rows that come next while it computes
+	rowNorm float64 // a coefficient is at most the clip bound over this: the table's bound on its rows, or 1 where the model scales them
+	rowUnit float64 // what AddGrad's sums are multiples of, over its unit
+	coef    int     // bits of a coefficient
+	spare   int     // binary digits of a row count up to which it has them
+	share   int     // rows of a batch from which workers share a pass
 	starts  []int
 	workers []*worker
 	jobs    chan *worker
@@ -83,6 +101,10 @@ func (s *summer) open(t *data.Table, m model.Model, workers int) {
 		least, s.fetches = 32, true
 	}
 	s.tile = min(data.BlockRows, max(least, 24<<10/(4*max(1, t.Dim))&^3))
+	s.rowNorm, s.rowUnit, s.coef, s.spare, s.share = t.NormBound, t.Unit, coefBits, spareRows, parallelRows
+	if unit := m.Facts().Unit; unit > 0 {
+		s.rowNorm, s.rowUnit, s.coef, s.spare, s.share, s.tile = 1, unit, netBits, netSpare, 2*netTile, netTile
+	}
 	s.ahead = max(2, min(16, 4096/(4*max(1, t.Dim))))
 	row := 0
 	for _, b := range t.Blocks {
@@ -122,7 +144,7 @@ func (s *summer) clipped(w []float64, rule clip.Rule, facts oracle.Public, rows 
 	if err != nil {
 		return 0, nil, err
 	}
-	s.w, s.rule, s.unit, s.sums, s.tally, s.rows, s.all = w, rule, unit/s.table.Unit, unit, nil, rows, all
+	s.w, s.rule, s.unit, s.sums, s.tally, s.rows, s.all = w, rule, unit/s.rowUnit, unit, nil, rows, all
 	users := s.run()
 	counts = users[0].counts
 	for _, u := range users[1:] {
@@ -137,7 +159,7 @@ func (s *summer) clipped(w []float64, rule clip.Rule, facts oracle.Public, rows 
 func (s *summer) run() []*worker {
 	s.next.Store(0)
 	users := s.workers[:1]
-	if s.all || len(s.rows) >= parallelRows {
+	if s.all || len(s.rows) >= s.share {
 		users = s.workers
 	}
 	s.users = len(users)
@@ -155,7 +177,7 @@ func (s *summer) run() []*worker {
 
 // unitOf is the public unit of the exact sum: a coefficient's times a feature's.
 func (s *summer) unitOf(bound float64, rows int) (float64, error) {
-	unit := coefUnit(bound, s.table.NormBound, rows) * s.table.Unit
+	unit := coefUnit(bound, s.rowNorm, rows, s.coef, s.spare) * s.rowUnit
 	// Far inside the range of float64, so that no product or quotient leaves it.
 	if !(unit >= 0x1p-900 && unit <= 0x1p900) {
 		return 0, fmt.Errorf("live: the clip bound %v is out of range for rows of norm up to %v", bound, s.table.NormBound)
@@ -168,9 +190,9 @@ func (s *summer) unitOf(bound float64, rows int) (float64, error) {
 // coordinate fits an int64 even if every record pulls the same way. Above it, counts
 // wrap around, which is no matter of privacy: adding modulo 2⁶⁴ is exact in any
 // order, and one record still moves a count by as much as before, modulo 2⁶⁴.
-func coefUnit(bound, rowNorm float64, rows int) float64 {
+func coefUnit(bound, rowNorm float64, rows, bits, spare int) float64 {
 	_, exp := math.Frexp(bound / rowNorm)
-	bits := coefBits - max(0, int(math.Ceil(math.Log2(float64(rows))))-21)
+	bits -= max(0, int(math.Ceil(math.Log2(float64(rows))))-spare)
 	return math.Ldexp(1, exp-1-bits)
 }
 

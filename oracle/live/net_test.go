@@ -1,0 +1,180 @@
+package live
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/model/modeltest"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/clip"
+	"github.com/sottodp/sotto/privacy/mech"
+)
+
+func network(t interface{ Fatal(...any) }, dim, classes int, layers ...string) model.Model {
+	m, err := model.New("mlp", model.Options{Dim: dim, Classes: classes, NormBound: 1, Layers: layers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// netSum is the clipped sum over a table as counts of the unit.
+func netSum(t interface{ Fatal(...any) }, m model.Model, tab *data.Table, w []float64, rule clip.Rule, nominal, workers int) (float64, []int64) {
+	var s summer
+	s.open(tab, m, workers)
+	defer s.close()
+	unit, counts, err := s.clipped(w, rule, oracle.Public{Rows: nominal}, nil, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return unit, counts
+}
+
+// A draw of a network, its parameters, wild ones too, a clip rule and rows.
+func drawNetwork(t *rapid.T) (m model.Model, w []float64, rule clip.Rule, rows []row) {
+	dim := rapid.IntRange(1, 6).Draw(t, "dim")
+	layers := rapid.SliceOfN(rapid.SampledFrom([]string{"1", "3 relu", "4 tanh", "2 linear"}), 1, 3).Draw(t, "layers")
+	m = network(t, dim, rapid.IntRange(2, 4).Draw(t, "classes"), layers...)
+	rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
+	scale := math.Pow(10, rapid.Float64Range(-3, 3).Draw(t, "scale"))
+	for range m.Dim() {
+		w = append(w, rnd.NormFloat64()*scale)
+	}
+	if rapid.IntRange(0, 4).Draw(t, "wild") == 0 {
+		w[rnd.IntN(len(w))] = []float64{1e300, -1e200, 1e-300}[rnd.IntN(3)]
+	}
+	c := math.Ldexp(rapid.Float64Range(0.5, 1).Draw(t, "c"), rapid.IntRange(-30, 8).Draw(t, "exp"))
+	rule = clip.Norm{C: c}
+	if rapid.Bool().Draw(t, "by value") {
+		rule = clip.Value{C: c}
+	}
+	rows = randomRows(rnd, rapid.IntRange(2, 40).Draw(t, "n"), dim)
+	for i := range rows {
+		rows[i].y = float32(rnd.IntN(m.Outputs()))
+		for j := range rows[i].x {
+			if rnd.IntN(3) == 0 {
+				rows[i].x[j] = 0
+			}
+		}
+	}
+	return m, w, rule, rows
+}
+
+// No row of a network moves the sum by more than the clip norm, in exact arithmetic: no slack for rounding is
+// needed. With gradient clipping a row beyond the norm uses up nearly all of it.
+func TestNetworkRowIsWithinTheClipNorm(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, w, rule, rows := drawNetwork(t)
+		tab := table(rows[:1], m.Outputs(), rapid.Bool().Draw(t, "sparse"))
+		unit, counts := netSum(t, m, tab, w, rule, 60000, 1)
+		sum := new(big.Int)
+		for _, c := range counts {
+			b := big.NewInt(c)
+			sum.Add(sum, b.Mul(b, b))
+		}
+		norm := new(big.Float).SetInt(sum)
+		norm.Sqrt(norm.SetPrec(200))
+		norm.Mul(norm, big.NewFloat(unit))
+		if norm.Cmp(big.NewFloat(rule.Bound())) > 0 {
+			t.Fatalf("a row's part has norm %v, the bound is %v", norm, rule.Bound())
+		}
+		var ws model.Workspace
+		size := make([]float64, 1)
+		m.Eval(w, data.View{Block: tab.Blocks[0], To: 1}, &ws).GradNorm(size, 2)
+		if _, own := rule.(clip.Norm); own && size[0] > rule.Bound() && size[0] < 1e100 && norm.Cmp(big.NewFloat(rule.Bound()*(1-1e-3))) < 0 {
+			t.Fatalf("a row beyond the bound has norm %v, the bound is %v", norm, rule.Bound())
+		}
+	})
+}
+
+// Sums over neighbours differ by at most the sensitivity, and do not depend on order, form or workers.
+func TestNetworkNeighbours(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, w, rule, rows := drawNetwork(t)
+		var grid float64
+		rounded := func(rows []row, workers int) []int64 {
+			unit, counts := netSum(t, m, table(rows, m.Outputs(), rapid.Bool().Draw(t, "sparse")), w, rule, 40, workers)
+			grid = gridOf(unit, rule.Bound(), m.Dim(), 2)
+			counts = slices.Clone(counts)
+			mech.RoundShift(counts, shiftOf(unit, grid))
+			return counts
+		}
+		check := func(adj privacy.Adjacency, a, b []int64) {
+			sens, err := sensitivity(rule, adj, grid, m.Dim())
+			if err != nil {
+				t.Fatal(err)
+			}
+			square := 0.0
+			for j := range a {
+				d := float64(a[j]-b[j]) * grid
+				square += d * d
+			}
+			if math.Sqrt(square) > sens {
+				t.Fatalf("%v: sums differ by %v, the sensitivity is %v", adj, math.Sqrt(square), sens)
+			}
+		}
+		full := rounded(rows, 1)
+		other := slices.Clone(rows)
+		slices.Reverse(other)
+		if got := rounded(other, 2); !slices.Equal(got, full) {
+			t.Fatal("the sum depends on the order of the rows or on the workers")
+		}
+		check(privacy.AddRemove, full, rounded(rows[1:], 1))
+		other = slices.Clone(rows)
+		other[0] = row{other[1].x, float32(int(other[0].y+1) % m.Outputs())}
+		check(privacy.ReplaceOne, full, rounded(other, 1))
+	})
+}
+
+// The sum is that of rows clipped one by one.
+func TestNetworkSumEqualsMicroBatch(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 1))
+	rows := randomRows(rnd, 700, 9)
+	tab := table(rows, 2, false)
+	m := network(t, 9, 2, "20 relu", "7 tanh")
+	w := oracle.Public{Dim: m.Dim(), Initial: spans(m)}.Start()
+	for _, c := range []float64{0.1, 100} {
+		want := modeltest.MicroBatch(m, w, []data.View{{Block: tab.Blocks[0], To: tab.Blocks[0].N}}, c, 2)
+		unit, counts := netSum(t, m, tab, w, clip.Norm{C: c}, 700, 1)
+		far, size := 0.0, 0.0
+		for j, v := range counts {
+			d := float64(v)*unit - want[j]
+			far, size = far+d*d, size+want[j]*want[j]
+		}
+		if far = math.Sqrt(far / size); far > 1e-5*max(1, c) || size == 0 {
+			t.Errorf("clip norm %v: the sum is off by %v of itself", c, far)
+		}
+	}
+}
+
+// Full blocks of the same row, all pulling one way, add up exactly.
+func TestNetworkSumIsExact(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 1))
+	one := randomRows(rnd, 1, 5)
+	m := network(t, 5, 2, "8 relu")
+	w := oracle.Public{Dim: m.Dim(), Initial: spans(m)}.Start()
+	_, counts := netSum(t, m, table(one, 2, false), w, clip.Norm{C: 1e-3}, 5000, 1)
+	counts = slices.Clone(counts)
+	_, many := netSum(t, m, table(slices.Repeat(one, 2500), 2, false), w, clip.Norm{C: 1e-3}, 5000, 2)
+	for j, c := range counts {
+		if many[j] != 2500*c {
+			t.Fatalf("coordinate %d: %d, 2,500 times a row's is %d", j, many[j], 2500*c)
+		}
+	}
+}
+
+func spans(m model.Model) []oracle.Span {
+	var out []oracle.Span
+	for _, s := range m.(model.Starter).Start() {
+		out = append(out, oracle.Span(s))
+	}
+	return out
+}

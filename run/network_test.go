@@ -1,0 +1,99 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/model"
+)
+
+var asNetwork = []Override{{Path: "model.name", Value: "mlp", From: "test"}, {Path: "model.layers", Value: "[8 relu, 4 tanh]", From: "test"}}
+
+// Methods that take networks train one, leave a record that verify finds to hold and a model file that can be used;
+// the others refuse it by name, before anything is read.
+func TestNetworks(t *testing.T) {
+	t.Parallel()
+	for _, e := range method.Registry {
+		dir := t.TempDir()
+		if !slices.Contains(method.Networks, e.Name) {
+			file, _ := clinicSpec(t, dir, e.Name, fmt.Sprintf("method: {name: %s}", e.Name))
+			spec, err := LoadSpec(file, append(slices.Clone(asNetwork), onlyUnder[e.Name]...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = Prepare(spec)
+			wantInput(t, err, "allowed for a network are "+strings.Join(method.Networks, ", "))
+			continue
+		}
+		for _, more := range []string{"", ", batch: 100", ", clipping: value"} {
+			l := openLedger(t, dir)
+			defer l.Close()
+			job, out := begin(t, dir, e.Name+fmt.Sprint(len(more)), fmt.Sprintf("method: {name: %s, steps: 9%s}", e.Name, more), asNetwork...)
+			if _, _, err := Fit(t.Context(), job, Env{Workers: 1}); err != nil {
+				t.Fatalf("%s%s: %v", e.Name, more, err)
+			}
+			found, err := Verify(t.Context(), out, l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range found {
+				if !f.Holds {
+					t.Errorf("%s%s: %s does not hold: %s", e.Name, more, f.What, f.Detail)
+				}
+			}
+			m, err := LoadModel(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := job.Facts.Start(); m.Model.Name() != "mlp" || len(m.File.W) != len(want) || slices.Equal(m.File.W, want) {
+				t.Errorf("%s%s: a model %s of %d parameters, of %d expected", e.Name, more, m.Model.Name(), len(m.File.W), len(want))
+			}
+			m.File.Layers = m.File.Layers[1:]
+			if _, err := m.File.New(); err == nil {
+				t.Error("a model file with a layer less than its parameters was accepted")
+			}
+		}
+	}
+}
+
+// Layers belong to networks.
+func TestLayersOfOtherModels(t *testing.T) {
+	file, _ := clinicSpec(t, t.TempDir(), "run", "method: {name: sgd}")
+	spec, err := LoadSpec(file, asNetwork[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Prepare(spec)
+	wantInput(t, err, "model.layers: found 2; allowed only for mlp")
+	for _, layers := range []string{"[]", "[8 gelu]", "{relu: 8}"} {
+		spec, err := LoadSpec(file, []Override{asNetwork[0], {Path: "model.layers", Value: layers, From: "test"}})
+		if err == nil {
+			_, err = Prepare(spec)
+		}
+		wantInput(t, err, "layers")
+	}
+}
+
+// A network starts at public numbers that do not change: a record is replayed from them.
+func TestStart(t *testing.T) {
+	job, _ := begin(t, t.TempDir(), "run", "method: {name: sgd}", asNetwork...)
+	w := job.Facts.Start()
+	if again := job.Facts.Start(); !slices.Equal(w, again) || len(w) != job.Model.Dim() {
+		t.Errorf("%d numbers, then others", len(w))
+	}
+	at := 0
+	for k, s := range job.Model.(model.Starter).Start() {
+		for _, v := range w[at : at+s.Count] {
+			if !(v >= -s.Bound && v <= s.Bound) || s.Bound > 0 && v == 0 {
+				t.Errorf("span %d: %v, beyond ±%v", k, v, s.Bound)
+			}
+		}
+		at += s.Count
+	}
+	if bound := job.Model.(model.Starter).Start()[0].Bound; w[0]/bound != 0.7666216164272852 {
+		t.Errorf("the first number is %v of its bound", w[0]/bound)
+	}
+}

@@ -460,6 +460,7 @@ func TestLaplaceBudget(t *testing.T) {
 // The baselines come near the optimum without noise: gradient descent by its slow steps, with geometric
 // ones as far as these lead.
 func TestBaselines(t *testing.T) {
+	notUnderRace(t)
 	owners := newOwners(t, 6, 20, 4, "logistic")
 	r := reg.L2{Lambda: 0.1}
 	least := owners.least(r)
@@ -479,6 +480,7 @@ func TestBaselines(t *testing.T) {
 
 // At (1, 1e-5) for each owner the model is much better than none.
 func TestPrivate(t *testing.T) {
+	notUnderRace(t)
 	owners := newOwners(t, 4, 4000, 4, "logistic")
 	r := reg.L2{Lambda: 0.01}
 	s := &Schedule{Graph: Ring(4), Kind: Matching, Count: 1, Rounds: 200, Seed: 5}
@@ -521,6 +523,12 @@ func TestRefusals(t *testing.T) {
 	}
 	if _, err := Lookup("nothing"); err == nil || !strings.Contains(err.Error(), "dda, dgd, laplace-dgd") {
 		t.Errorf("found %v", err)
+	}
+}
+
+func notUnderRace(t *testing.T) {
+	if race {
+		t.Skip("skipped: arithmetic of many rounds, slow under the race detector; other tests run the same goroutines")
 	}
 }
 
@@ -570,9 +578,7 @@ func (o *owners) least(r reg.Regulariser) float64 {
 // Without noise, dual averaging reaches the optimum of all rows together on every graph, for
 // random matchings, random edges and all edges.
 func TestReachesTheOptimum(t *testing.T) {
-	if race {
-		t.Skip("skipped: arithmetic of many rounds, slow under the race detector; other tests run the same goroutines")
-	}
+	notUnderRace(t)
 	owners := newOwners(t, 6, 20, 4, "logistic")
 	r := reg.L2{Lambda: 0.1}
 	least := owners.least(r)

@@ -188,6 +188,7 @@ type mlpPass struct {
 	back  bool        // and so are all of err
 
 	line  []float64 // one number, repeated
+	scale []float64 // likewise
 	left  []float64 // rounded activations
 	right []float64 // coefficients
 }
@@ -250,9 +251,11 @@ func (a activation) apply(z []float64) {
 	switch a {
 	case relu:
 		for i, v := range z {
+			bits := math.Float64bits(v) // a choice of whole numbers takes no branch
 			if v < 0 {
-				z[i] = 0
+				bits = 0
 			}
+			z[i] = math.Float64frombits(bits)
 		}
 	case tanh: // 2σ(2z) − 1
 		for i := range z {
@@ -272,9 +275,11 @@ func (a activation) slope(d, act []float64, width int) {
 		switch a {
 		case relu:
 			for j, v := range from {
+				bits := math.Float64bits(row[j])
 				if v <= 0 {
-					row[j] = 0
+					bits = 0
 				}
+				row[j] = math.Float64frombits(bits)
 			}
 		case tanh:
 			for j, v := range from {
@@ -501,8 +506,8 @@ func (p *mlpPass) AddGrad(dst, c []float64, unit float64) {
 		in, out := p.m.size[l]+1, p.m.size[l+1]
 		a := p.act[l]
 		p.left, p.right = grow(p.left, len(a)), grow(p.right, len(d))
-		p.line = grow(p.line, max(in, out))
-		left, right := p.left, p.right
+		p.line, p.scale = grow(p.line, out), grow(p.scale, in)
+		left, right, filled := p.left, p.right, 0.0
 		for i, ci := range c {
 			rowA, rowD := left[i*in:(i+1)*in], right[i*out:(i+1)*out]
 			scale := 1.0
@@ -515,14 +520,17 @@ func (p *mlpPass) AddGrad(dst, c []float64, unit float64) {
 				clear(rowD)
 				continue
 			}
-			fill(p.line[:out], ci*scale)
-			kern.Coef(rowD, p.line[:out], d[i*out:(i+1)*out], unit)
+			fill(p.line, ci*scale)
+			kern.Coef(rowD, p.line, d[i*out:(i+1)*out], unit)
 			if unit == 0 {
 				copy(rowA, a[i*in:(i+1)*in])
 				continue
 			}
-			fill(p.line[:in], 1/scale)
-			kern.Coef(rowA, p.line[:in], a[i*in:(i+1)*in], netUnit)
+			if scale != filled { // most rows have the same
+				fill(p.scale, 1/scale)
+				filled = scale
+			}
+			kern.Coef(rowA, p.scale, a[i*in:(i+1)*in], netUnit)
 		}
 		kern.Gemm(true, false, in, out, p.n, left, in, right, out, p.m.weights(dst, l), out)
 	}

@@ -8,7 +8,6 @@
 package rehearse
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -68,8 +67,12 @@ func New(file string, o Options) (*Plan, error) {
 		return nil, err
 	}
 	p.Spec.Label = o.Label
-	if place := p.Spec.Place("method"); place != p.Spec.Place("no such field") {
-		return nil, &run.InputError{Where: place, Err: errors.New("method: found it beside network; allowed is the block method of network")}
+	for field, allowed := range map[string]string{
+		"method": "the block method of network", "output": "none: the methods of network say which parameters become the model", "out": "none: a rehearsal writes no run directory",
+	} {
+		if place := p.Spec.Place(field); place != p.Spec.Place("no such field") {
+			return nil, &run.InputError{Where: place, Err: fmt.Errorf("%s: found it beside network; allowed is %s", field, allowed)}
+		}
 	}
 	schema, err := p.Spec.LoadSchema()
 	if err != nil {

@@ -42,11 +42,16 @@ func TestWays(t *testing.T) {
 		"hash":    "data: CLINIC/patients.csv\nnetwork: {owners: 5, graph: ring, edges: 1, rounds: 60}",
 		"column":  "data: CLINIC/patients.csv\nnetwork: {column: ward, rows: [1700, 800, 800, 700], graph: path, method: {name: dda, batch: 64}}",
 		"files":   "network: {files: [CLINIC/patients.csv, CLINIC/heldout.csv], rows: [4000, 1000], schedule: all, rounds: 30, method: {name: dgd}}",
+		"replace": "network: {files: [CLINIC/patients.csv, CLINIC/heldout.csv], rows: [4000, 1000], schedule: all, rounds: 30, method: {name: dda, batch: 200}}",
 		"random":  "data: CLINIC/patients.csv\nnetwork: {owners: 6, graph: random, probability: 0.8, seed: 3, schedule: edges, edges: 3, method: {name: dda, refresh_inactive: true}}",
 		"laplace": "data: CLINIC/patients.csv\nnetwork: {owners: 3, schedule: all, rounds: 20, method: laplace-dgd}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := New(spec(t, block), Options{Flags: []run.Override{flag("seed", "1")}})
+			flags := []run.Override{flag("seed", "1")}
+			if name == "replace" {
+				flags = append(flags, flag("privacy.adjacency", privacy.ReplaceOne.String()))
+			}
+			p, err := New(spec(t, block), Options{Flags: flags})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +76,7 @@ func TestWays(t *testing.T) {
 			if *r.Test.Accuracy < 0.75 && name != "laplace" {
 				t.Errorf("accuracy %v", *r.Test.Accuracy)
 			}
-			again, err := New(p.Spec.File, Options{Flags: []run.Override{flag("seed", "1")}})
+			again, err := New(p.Spec.File, Options{Flags: flags})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -184,6 +189,8 @@ func TestMistakes(t *testing.T) {
 		"data: d\nnetwork: {owners: 3, method: {name: dda, gama: 1}}":        ":6:42: unknown field \"gama\"",
 		"data: d\nnetwork: {owners: 3, method: {name: dda, batch: 1.5}}":     ":6:42: network.method.batch: found 1.5; allowed is a whole number",
 		"data: d\nnetwork: {owners: 3, method: {name: dda, batch: 1000000}}": ":6:42: network.method.batch: found 1000000",
+		"data: d\nout: x\nnetwork: {owners: 3}":                              ":6:1: out: found it beside network",
+		"data: d\noutput: last\nnetwork: {owners: 3}":                        ":6:1: output: found it beside network",
 		"data: d\nmethod: {name: sgd}\nnetwork: {owners: 3}":                 ":6:1: method: found it beside network",
 	} {
 		_, err := New(spec(t, block), Options{})

@@ -21,7 +21,7 @@ CSV and SVG, the paper's claims as inequalities that hold or fail, the true ε o
 what noise that holds its ε reaches with local samples, with one page of HTML.
 
 --small takes a minute: 400 and 300 rows a node, with the noise of the paper. --full has ten times the rows and
-four times the features; an hour of processor time.`,
+four times the features; some 20 minutes of processor time.`,
 		Example: `  sotto paper p3
   sotto paper p3 --full --data /data --out p3-full`,
 		Args: args(cobra.NoArgs), PreRunE: oneSize,

@@ -72,6 +72,17 @@ func TestMNISTAccuracy(t *testing.T) {
 	}
 }
 
+// TestMNISTNetworkAccuracy: a network of 128 hidden units, Poisson batches, add-or-remove.
+func TestMNISTNetworkAccuracy(t *testing.T) {
+	dir := filepath.Join(needs.Data(t), "mnist")
+	info := train(t, "mnist/mlp.yaml", filepath.Join(dir, "train-images-idx3-ubyte.gz"), filepath.Join(dir, "t10k-images-idx3-ubyte.gz"), 1)
+	got := *info.Result.Test.Accuracy
+	t.Logf("accuracy %.4f with noise multiplier %.4g", got, info.NoiseMultiplier)
+	if b := info.Budget; got < 0.93 || b.Epsilon != 3 || b.Delta != 1e-5 || b.Adjacency != privacy.AddRemove {
+		t.Errorf("accuracy %.4f under %+v; the bar is 0.93 under ε = 3, δ = 1e-5, add-or-remove", got, b)
+	}
+}
+
 func quote(s string) string { return fmt.Sprintf("%q", s) }
 
 // train runs a spec on a table of the data folder in the lab, with a seed.

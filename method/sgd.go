@@ -34,7 +34,7 @@ import (
 // Theorem 3.4, whose constants are unspecified (S-0e).
 type SGD struct {
 	Steps    int     `yaml:"steps" json:"steps" doc:"number of steps T (default 100)"`
-	Rate     float64 `yaml:"rate" json:"rate" doc:"step size η (default 80/R², R the bound on a row's norm; 1.5/L for the squared loss, L its curvature bound; 30/(R²+1) for a network)"`
+	Rate     float64 `yaml:"rate" json:"rate" doc:"step size η (default 80/R², R the bound on a row's norm; 1.5/L for the squared loss, L its curvature bound; 60/(R²+1) for a network)"`
 	Clip     float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient (default 0.35 × the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss; √((R²+1)/2) for a network)"`
 	Clipping string  `yaml:"clipping" json:"clipping,omitempty" doc:"what a gradient is clipped by: gradient (its own norm; default) or value (a bound on it that follows from the record's loss, P0 Algorithm 3)"`
 	Batch    int     `yaml:"batch" json:"batch" doc:"batch size B: the expected one of Poisson sampling, the exact one of fixed; 0 means all rows in every step"`
@@ -66,7 +66,7 @@ const (
 	sgdQuadRate = 1.5   // × 1/L, for one without
 	sgdQuadClip = 0.125 // × R × width of the label's bounds, likewise
 
-	netRate = 15 // of a network, × 2/(R²+1): measured on MNIST with R = 1
+	netRate = 30 // of a network, × 2/(R²+1): measured on MNIST with R = 1
 	netClip = 1  // likewise, × √((R²+1)/2)
 )
 

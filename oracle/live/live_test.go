@@ -262,18 +262,7 @@ func TestNeighboursDifferByAtMostTheSensitivity(t *testing.T) {
 			return counts
 		}
 		check := func(adj privacy.Adjacency, a, b []int64) {
-			sens, err := sensitivity(rule, adj, grid, dim)
-			if err != nil {
-				t.Fatal(err)
-			}
-			square := 0.0
-			for j := range a {
-				d := float64(a[j]-b[j]) * grid
-				square += d * d
-			}
-			if math.Sqrt(square) > sens {
-				t.Fatalf("%v: sums differ by %v, the sensitivity is %v", adj, math.Sqrt(square), sens)
-			}
+			within(t, rule, adj, grid, a, b)
 		}
 		full := rounded(rows)
 		i := rapid.IntRange(0, len(rows)-1).Draw(t, "i")
@@ -282,6 +271,22 @@ func TestNeighboursDifferByAtMostTheSensitivity(t *testing.T) {
 		other[i] = draw("other")
 		check(privacy.ReplaceOne, full, rounded(other))
 	})
+}
+
+// within fails where two rounded sums, in counts of the grid, differ by more than the sensitivity.
+func within(t *rapid.T, rule clip.Rule, adj privacy.Adjacency, grid float64, a, b []int64) {
+	sens, err := sensitivity(rule, adj, grid, len(a))
+	if err != nil {
+		t.Fatal(err)
+	}
+	square := 0.0
+	for j := range a {
+		d := float64(a[j]-b[j]) * grid
+		square += d * d
+	}
+	if math.Sqrt(square) > sens {
+		t.Fatalf("%v: sums differ by %v, the sensitivity is %v", adj, math.Sqrt(square), sens)
+	}
 }
 
 // The noise has the standard deviation that the event claims, relative to the

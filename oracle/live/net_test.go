@@ -108,18 +108,7 @@ func TestNetworkNeighbours(t *testing.T) {
 			return counts
 		}
 		check := func(adj privacy.Adjacency, a, b []int64) {
-			sens, err := sensitivity(rule, adj, grid, m.Dim())
-			if err != nil {
-				t.Fatal(err)
-			}
-			square := 0.0
-			for j := range a {
-				d := float64(a[j]-b[j]) * grid
-				square += d * d
-			}
-			if math.Sqrt(square) > sens {
-				t.Fatalf("%v: sums differ by %v, the sensitivity is %v", adj, math.Sqrt(square), sens)
-			}
+			within(t, rule, adj, grid, a, b)
 		}
 		full := rounded(rows, 1)
 		other := slices.Clone(rows)

@@ -348,6 +348,7 @@ func (p *mlpPass) residuals() {
 		for i, v := range z {
 			r[i] = v - float64(p.view.Y[p.view.Row(i)])
 		}
+		flush(r)
 		return
 	}
 	softmaxRows(r, z, k)
@@ -367,6 +368,7 @@ func (p *mlpPass) residuals() {
 		}
 		row[y] = -others
 	}
+	flush(r)
 }
 
 // sizes sets size[l] to the norms of the layer's rows.
@@ -423,6 +425,23 @@ func (p *mlpPass) backward() {
 		clear(d)
 		kern.Gemm(false, true, p.n, in, out, p.err[l+1], out, p.m.weights(p.w, l+1), out, d, in)
 		p.m.act[l].slope(d, p.act[l+1], in)
+		flush(d)
+	}
+}
+
+// leastError is far enough above the least number that whatever rounds there is nothing beside it.
+const leastError = 0x1p-700
+
+// flush makes errors below leastError 0. Products and norms of such may be off by as much as they
+// are, and activations may be as large as errors are small. What is no number stays so.
+func flush(d []float64) {
+	least := math.Float64bits(leastError)
+	for i, v := range d {
+		bits := math.Float64bits(v)
+		if bits<<1 < least<<1 { // of the absolute value
+			bits = 0
+		}
+		d[i] = math.Float64frombits(bits)
 	}
 }
 
@@ -476,24 +495,25 @@ func abs1(v []float64) float64 {
 // GradBound is ‖δ_L‖, which a loss of 0 makes 0, times the root of Σ_l ‖(a_{l−1}, 1)‖²·Π_{j>l} ‖W_j‖₂²: no φ has
 // a slope above 1, so that ‖δ_l‖ ≤ ‖W_{l+1}‖₂·‖δ_{l+1}‖. It asks for no backward pass, and the spectral norms of the layers after
 // the first only (S-0b). W_j is without its bias. A product of a computed δ with k terms is off by k·2⁻⁵³‖δ‖·‖W‖_F at
-// most, and ‖W‖_F ≤ √k·‖W‖₂: 2⁻³⁰ for k = 2¹⁵, which the factor 1 + L·2⁻²⁸ covers.
+// most, and ‖W‖_F ≤ √k·‖W‖₂: 2⁻³⁰ for k = 2¹⁵, which the factor 1 + L·2⁻²⁸ covers. What rounds below the normal numbers is flushed.
 func (p *mlpPass) GradBound(dst []float64) {
 	needLength("dst", len(dst), p.n)
 	p.begin()
 	layers, k := len(p.act)-1, p.m.Outputs()
 	r := p.err[layers-1]
-	after := make([]float64, layers) // Π_{j>l} ‖W_j‖₂
-	after[layers-1] = 1
+	after := make([]float64, layers) // ‖W_{l+2}‖₂; below 2⁻¹⁰⁰⁰ it could have been rounded down
 	for l := layers - 2; l >= 0; l-- {
 		in, out := p.m.size[l+1], p.m.size[l+2]
-		after[l] = after[l+1] * SpectralBound(p.m.weights(p.w, l+1)[:in*out], in, out)
+		after[l] = max(SpectralBound(p.m.weights(p.w, l+1)[:in*out], in, out), 0x1p-1000)
 	}
 	for i := range dst {
-		total := 0.0
-		for l := range layers {
-			total = math.Hypot(total, up(p.size[l][i], after[l]))
+		d := norm2(r[i*k : (i+1)*k])
+		total := up(p.size[layers-1][i], d)
+		for l := layers - 2; l >= 0; l-- {
+			d = up(d, after[l])
+			total = math.Hypot(total, up(p.size[l][i], d))
 		}
-		dst[i] = up(norm2(r[i*k:(i+1)*k]), total) * (1 + float64(layers)*0x1p-28)
+		dst[i] = total * (1 + float64(layers)*0x1p-28)
 	}
 }
 

@@ -167,3 +167,31 @@ func spans(m model.Model) []oracle.Span {
 	}
 	return out
 }
+
+// Errors below the normal numbers, beside activations that make up for it, are no way around the clip norm: figures
+// there round by as much as they are.
+func TestNetworkTinyErrors(t *testing.T) {
+	m := network(t, 1, 0, "1 linear", "64 linear")
+	w := make([]float64, m.Dim())
+	w[0] = 0x1p1020 // a_1, where x = 1; a_2 = 0
+	last := w[2+2*64:]
+	for i := range last {
+		last[i] = 0x1.8p-1014
+	}
+	last[64] = 0x1p-60 // the residual
+	for _, rule := range []clip.Rule{clip.Norm{C: 0x1.1p-52}, clip.Norm{C: 0x1.1p-50, P: 1}, clip.Value{C: 0x1.9p-51}} {
+		unit, counts := netSum(t, m, table([]row{{[]float32{1}, 0}}, 0, false), w, rule, 40, 1)
+		norm := 0.0
+		for _, c := range counts {
+			v := math.Abs(float64(c) * unit)
+			if rule.Norm() == 1 {
+				norm += v
+			} else {
+				norm = math.Hypot(norm, v)
+			}
+		}
+		if norm > rule.Bound() {
+			t.Errorf("%T: a row's part has norm %v, the bound is %v", rule, norm, rule.Bound())
+		}
+	}
+}

@@ -80,8 +80,9 @@ func newMLP(opt Options) (Model, error) {
 	}
 	m.size = append(m.size, max(1, opt.Classes))
 	for l := 1; l < len(m.size); l++ {
-		m.offset = append(m.offset, m.offset[l-1]+(m.size[l-1]+1)*m.size[l])
-		if m.offset[l] > maxParams {
+		in, out := m.size[l-1], m.size[l]
+		m.offset = append(m.offset, m.offset[l-1]+(in+1)*out)
+		if in > maxParams || out > maxParams || m.offset[l] > maxParams { // a product of such does not overflow
 			return nil, fmt.Errorf("model: mlp: more than %d parameters; allowed are as many", int(maxParams))
 		}
 	}

@@ -747,6 +747,7 @@ func TestNew(t *testing.T) {
 		{"mlp", with(func(o *model.Options) { o.Layers = []string{"0"} }), `found "0"`},
 		{"mlp", with(func(o *model.Options) { o.Layers = []string{""} }), `found ""`},
 		{"mlp", with(func(o *model.Options) { o.Layers = []string{"30000", "30000"} }), "more than 25000000 parameters"},
+		{"mlp", with(func(o *model.Options) { o.Dim, o.Layers = 1<<62, []string{"4"} }), "more than 25000000 parameters"}, // 2⁶⁴ of them
 	} {
 		if _, err := model.New(c.name, c.opt); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("New(%q, %+v): %v, want %q", c.name, c.opt, err, c.want)

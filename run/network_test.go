@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -95,5 +96,32 @@ func TestStart(t *testing.T) {
 	}
 	if bound := job.Model.(model.Starter).Start()[0].Bound; w[0]/bound != 0.7666216164272852 {
 		t.Errorf("the first number is %v of its bound", w[0]/bound)
+	}
+}
+
+// A run of a network that is stopped goes on from where it was: its seeded form ends where the unbroken one does.
+func TestNetworkIsResumed(t *testing.T) {
+	t.Parallel()
+	more := fmt.Sprintf("method: {name: adam, steps: %d, batch: 64, clipping: value}\nlab: true\nseed: 5", 12000/raceSlowdown)
+	run := func(dir string, broken bool) []float64 {
+		job, out := begin(t, dir, "run", more, asNetwork...)
+		if broken {
+			ctx, stop := context.WithCancel(t.Context())
+			_, _, err := Fit(ctx, job, stopAt(1, stop))
+			wantErr(t, err, ErrInterrupted)
+			if _, err := Resume(t.Context(), out, Env{}); err != nil {
+				t.Fatal(err)
+			}
+		} else if _, _, err := Fit(t.Context(), job, Env{Workers: 1}); err != nil {
+			t.Fatal(err)
+		}
+		m, err := LoadModel(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.File.W
+	}
+	if !slices.Equal(run(t.TempDir(), false), run(t.TempDir(), true)) {
+		t.Error("a resumed run ends elsewhere")
 	}
 }

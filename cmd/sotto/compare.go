@@ -76,6 +76,14 @@ and that still has a guarantee is compared only with --void, which ends it.`,
 					set()
 				}
 			}
+			for name, zero := range map[string]bool{"seeds": flags.Seeds == 0, "rows": flags.Rows == 0, "folds": flags.Folds == 0} {
+				if f.Changed(name) && zero {
+					return usageError("--%s: found 0; allowed is a whole number above 0", name)
+				}
+			}
+			if f.Changed("split") && flags.Split == 0 {
+				return usageError("--split: found 0; allowed is a share of the rows, above 0 and below 1, as in 0.8")
+			}
 			if f.Changed("split") && f.Changed("folds") {
 				return usageError("--split and --folds: found both; allowed is one")
 			}
@@ -154,6 +162,9 @@ func runCompare(c *cobra.Command, o compare.Options, out string, jobs int, void,
 			return stoppedError(fmt.Sprintf("the comparison was stopped with %d of %d trainings done; the same command goes on", p.Runs-p.Left(), p.Runs))
 		}
 		if err != nil {
+			if p.Left() == left {
+				store.Undo() // nothing was trained, as where a file of rows is missing
+			}
 			return err
 		}
 	}

@@ -273,7 +273,7 @@ func printSummary(w io.Writer, i *trace.Info, dir string) {
 		fmt.Fprintln(w, "LAB RUN: what follows is not private; do not publish it as if it were.")
 	}
 	if i.Off {
-		fmt.Fprintf(w, "Guarantee  none: no noise was added\nNoise      none, %s steps of %s\n", count(i.Result.Steps), i.Method)
+		fmt.Fprintf(w, "Guarantee  none: no noise was added\nNoise      none, %s of %s\n", stepsOf(i.Result.Steps), i.Method)
 	} else {
 		verb := "adding or removing any one " + i.Unit
 		if i.Budget.Adjacency.String() == "replace-one" {
@@ -299,7 +299,7 @@ func printSummary(w io.Writer, i *trace.Info, dir string) {
 		case i.NoiseMultiplier == 0:
 			noise = "another multiplier in each step"
 		}
-		fmt.Fprintf(w, "Noise      %s, %s steps of %s\n", noise, count(i.Result.Steps), i.Method)
+		fmt.Fprintf(w, "Noise      %s, %s of %s\n", noise, stepsOf(i.Result.Steps), i.Method)
 	}
 	if i.Result.Outcome != method.Done.String() {
 		fmt.Fprintf(w, "Ended      %s\n", i.Result.Outcome)
@@ -341,6 +341,14 @@ func count(n int) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// stepsOf is a number of steps in words.
+func stepsOf(n int) string {
+	if n == 1 {
+		return "1 step"
+	}
+	return count(n) + " steps"
 }
 
 // progress shows how far a run is: a bar on a terminal, plain lines elsewhere.

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/run"
@@ -239,6 +241,16 @@ func (p *Plan) Left() int {
 // Look notes the comparison in the ledger, for each dataset that is known there (R3). A
 // dataset that still has a guarantee loses it, so that needs void.
 func (p *Plan) Look(ctx context.Context, id string, void bool) (recorded []string, err error) {
+	for _, t := range p.tables { // a name mistyped must not end a guarantee
+		for _, f := range append(slices.Clone(t.files), t.spec.Test) {
+			if f == "" || strings.ContainsAny(f, "?:") {
+				continue // a database
+			}
+			if _, err := os.Stat(f); err != nil {
+				return nil, &data.Error{File: f, Found: fmt.Sprintf("no file to read (%v)", errors.Unwrap(err)), Allowed: "a file that can be read"}
+			}
+		}
+	}
 	seen := map[string]bool{}
 	for _, t := range p.tables {
 		if seen[t.schema.Dataset] {

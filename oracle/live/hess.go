@@ -114,11 +114,11 @@ func (b *batch) Hess(q oracle.Hess, w []float64) ([]float64, error) {
 			return nil, err
 		}
 	}
-	h := b.answer(len(counts))
+	h := b.room(len(counts))
 	for j, v := range counts {
 		h[j] = float64(v<<shift>>shift) * grid / b.size // modulo: see noisySum
 	}
-	return h, b.answered()
+	return h, b.answered(h)
 }
 
 // hessian returns the exact sum over the named rows as counts of the squared unit, the

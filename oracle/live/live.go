@@ -298,8 +298,9 @@ func (b *batch) take(q oracle.Query) error {
 	return oracle.ErrNotPaid
 }
 
-// answer returns memory for the next answer, n numbers.
-func (b *batch) answer(n int) []float64 {
+// room returns memory for the next answer, n numbers. It is no answer before it is given to
+// answered: were the work on it to break down, Close would record nothing of it.
+func (b *batch) room(n int) []float64 {
 	i := len(b.answers)
 	for len(b.store) <= i {
 		b.store = append(b.store, nil)
@@ -308,7 +309,6 @@ func (b *batch) answer(n int) []float64 {
 		b.store[i] = make([]float64, n)
 	}
 	b.store[i] = b.store[i][:n]
-	b.answers = append(b.answers, b.store[i])
 	return b.store[i]
 }
 
@@ -331,22 +331,29 @@ func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 	if err := b.take(q); err != nil {
 		return nil, err
 	}
-	g := b.answer(len(w))
+	g := b.room(len(w))
 	if math.IsInf(q.Clip.Bound(), 1) {
 		o.sum.plain(g, w, q.Clip, b.rows, b.all)
 	} else if err := o.noisySum(g, w, q, b.rows, b.all); err != nil {
-		b.answers = b.answers[:len(b.answers)-1] // nothing was released
 		return nil, err
 	}
 	for j := range g {
 		g[j] /= b.size
 	}
-	return g, b.answered()
+	return g, b.answered(g)
 }
 
-// answered hands over the record once all that was paid is asked: it is complete. The
-// answers stay valid until the next Batch.
-func (b *batch) answered() error {
+// answeredOne takes an answer of one number.
+func (b *batch) answeredOne(v float64) error {
+	a := b.room(1)
+	a[0] = v
+	return b.answered(a)
+}
+
+// answered takes a finished answer, and hands over the record once all that was paid is asked: it
+// is complete. The answers stay valid until the next Batch.
+func (b *batch) answered(answer []float64) error {
+	b.answers = append(b.answers, answer)
 	if len(b.pay) > 0 {
 		return nil
 	}

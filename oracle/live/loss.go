@@ -61,8 +61,7 @@ func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 		mean = float64(v[0]) * t.unit
 	}
 	mean /= b.size
-	b.answer(1)[0] = mean
-	return mean, b.answered()
+	return mean, b.answeredOne(mean)
 }
 
 // losses sums the losses at w, each clipped to [0, bound].

@@ -105,8 +105,8 @@ func (b *batch) Minimize(q oracle.Minimize) ([]float64, error) {
 	if err := b.take(q); err != nil {
 		return nil, err
 	}
-	// w_0 = 0, for every table. Not an answer's memory yet: were the solve to break down, Close would record it.
-	w := make([]float64, o.cfg.Facts.Dim)
+	w := b.room(o.cfg.Facts.Dim)
+	clear(w) // w_0 = 0, for every table
 	var err error
 	switch how := q.How.(type) {
 	case oracle.Exact:
@@ -127,9 +127,7 @@ func (b *batch) Minimize(q oracle.Minimize) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := b.answer(len(w))
-	copy(answer, w)
-	return answer, b.answered()
+	return w, b.answered(w)
 }
 
 // publish rounds w to the grid and adds the noise.

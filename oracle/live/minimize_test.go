@@ -16,6 +16,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
@@ -412,16 +413,30 @@ func (m breaking) Eval(w []float64, v data.View, ws *model.Workspace) model.Pass
 	return m.Model.Eval(w, v, ws)
 }
 
-// A solve that breaks down leaves no iterate to be recorded as a release when the door closes on the way out.
-func TestBrokenMinimizeReleasesNothing(t *testing.T) {
+// Work that breaks down leaves no answer to be recorded as a release when the door closes on the way out.
+func TestBrokenAnswersAreNoReleases(t *testing.T) {
 	rows := randomRows(rand.New(rand.NewPCG(7, 8)), 30, 3)
-	for _, how := range []oracle.How{
-		oracle.Descent{Passes: 9, Rate: 1, Noise: mech.Gaussian{Sigma: 1}},
-		oracle.Objective{Epsilon: 1, Delta: 1e-5, Lambda: 3},
+	solve := func(how oracle.How) func(*Oracle) {
+		return func(o *Oracle) { ask(o, oracle.Minimize{How: how}) }
+	}
+	for _, c := range []struct {
+		name string
+		left int
+		ask  func(*Oracle)
+	}{
+		{"descent", 3, solve(oracle.Descent{Passes: 9, Rate: 1, Noise: mech.Gaussian{Sigma: 1}})},
+		{"objective", 3, solve(oracle.Objective{Epsilon: 1, Delta: 1e-5, Lambda: 3})},
+		{"gradient", 0, func(o *Oracle) {
+			q := oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}}
+			b, err := o.Batch(context.Background(), sample.Full{}, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Grad(q, make([]float64, 3))
+		}},
 	} {
-		m, left := logistic(t, 3), 3
 		cfg := config(t, table(rows, 2, false), privacy.ReplaceOne, len(rows))
-		cfg.Model = breaking{m, &left}
+		cfg.Model = breaking{logistic(t, 3), &c.left}
 		o, err := New(cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -429,14 +444,14 @@ func TestBrokenMinimizeReleasesNothing(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("%T: did not break down", how)
+					t.Errorf("%s: did not break down", c.name)
 				}
 			}()
 			defer o.Close()
-			ask(o, oracle.Minimize{How: how})
+			c.ask(o)
 		}()
 		if memo := cfg.Journal.(*memo); len(memo.charged) != 1 || len(memo.released) != 0 {
-			t.Errorf("%T: %d charges, recorded as released: %v", how, len(memo.charged), memo.released)
+			t.Errorf("%s: %d charges, recorded as released: %v", c.name, len(memo.charged), memo.released)
 		}
 	}
 }

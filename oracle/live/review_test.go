@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/data"
-	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
@@ -25,18 +24,8 @@ func TestSensitivityOfEveryModel(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 1))
 	worst := 0.0
 	for range 800 {
-		features, n, classes := 1+rnd.IntN(12), 2+rnd.IntN(60), 2
-		name := []string{"logistic", "svm", "huber-svm", "linear", "softmax"}[rnd.IntN(5)]
-		switch name {
-		case "linear":
-			classes = 0
-		case "softmax":
-			classes = 2 + rnd.IntN(5)
-		}
-		m, err := model.New(name, model.Options{Dim: features, Classes: classes, NormBound: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		features, n := 1+rnd.IntN(12), 2+rnd.IntN(60)
+		m, classes := anyKind(t, rnd, features)
 		draw := func() row {
 			r := randomRows(rnd, 1, features)[0]
 			if rnd.IntN(3) == 0 {
@@ -91,7 +80,7 @@ func TestSensitivityOfEveryModel(t *testing.T) {
 			}
 			worst = max(worst, d/sens)
 			if d > sens {
-				t.Fatalf("%s, ℓ%d, C=%v, %v: sums differ by %v, the sensitivity is %v", name, rule.P, rule.C, adj, d, sens)
+				t.Fatalf("%s, ℓ%d, C=%v, %v: sums differ by %v, the sensitivity is %v", m.Name(), rule.P, rule.C, adj, d, sens)
 			}
 		}
 		full, i := sum(rows), rnd.IntN(n)

@@ -80,8 +80,7 @@ func (b *batch) Search(q oracle.Search, along oracle.Line) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	b.answer(1)[0] = oracle.Found(k)
-	return k, b.answered()
+	return k, b.answeredOne(oracle.Found(k))
 }
 
 func (b *batch) search(q oracle.Search, along oracle.Line) (int, error) {

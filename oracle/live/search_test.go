@@ -83,18 +83,8 @@ func TestSensitivityOfSearches(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(12, 1))
 	worst := map[privacy.Adjacency]float64{}
 	for range 600 {
-		features, n, classes := 1+rnd.IntN(12), 2+rnd.IntN(60), 2
-		name := []string{"logistic", "svm", "huber-svm", "linear", "softmax"}[rnd.IntN(5)]
-		switch name {
-		case "linear":
-			classes = 0
-		case "softmax":
-			classes = 2 + rnd.IntN(5)
-		}
-		m, err := model.New(name, model.Options{Dim: features, Classes: classes, NormBound: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		features, n := 1+rnd.IntN(12), 2+rnd.IntN(60)
+		m, classes := anyKind(t, rnd, features)
 		draw := func() row {
 			r := randomRows(rnd, 1, features)[0]
 			r.y = float32(rnd.IntN(max(classes, 1) + 1)) // sometimes a class that does not exist
@@ -117,7 +107,7 @@ func TestSensitivityOfSearches(t *testing.T) {
 			for k := range a {
 				d := math.Abs(float64(a[k]-b[k])) * fallUnit(bound)
 				if worst[adj] = max(worst[adj], d/sens); d > sens {
-					t.Fatalf("%s, bound %v, %v: sums differ by %v, the sensitivity is %v", name, bound, adj, d, sens)
+					t.Fatalf("%s, bound %v, %v: sums differ by %v, the sensitivity is %v", m.Name(), bound, adj, d, sens)
 				}
 			}
 		}

@@ -66,8 +66,7 @@ func (b *batch) Select(q oracle.Select, among oracle.Candidates) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	b.answer(1)[0] = oracle.Found(k)
-	return k, b.answered()
+	return k, b.answeredOne(oracle.Found(k))
 }
 
 // scores are the sums of a choice, less what its candidates must bring.

@@ -38,9 +38,8 @@ func scores(t testing.TB, m model.Model, tab *data.Table, q oracle.Select, among
 	return out
 }
 
-// anyModel is a model of any kind with rows that suit it, some of a class that does not exist.
-func anyModel(t testing.TB, rnd *rand.Rand) (m model.Model, classes int, draw func() row) {
-	features := 1 + rnd.IntN(12)
+// anyKind is a model of any kind but networks, and its number of classes.
+func anyKind(t testing.TB, rnd *rand.Rand, features int) (m model.Model, classes int) {
 	classes = 2
 	name := []string{"logistic", "svm", "huber-svm", "linear", "softmax"}[rnd.IntN(5)]
 	switch name {
@@ -53,6 +52,13 @@ func anyModel(t testing.TB, rnd *rand.Rand) (m model.Model, classes int, draw fu
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m, classes
+}
+
+// anyModel is a model of any kind with rows that suit it, some of a class that does not exist.
+func anyModel(t testing.TB, rnd *rand.Rand) (m model.Model, classes int, draw func() row) {
+	features := 1 + rnd.IntN(12)
+	m, classes = anyKind(t, rnd, features)
 	return m, classes, func() row {
 		r := randomRows(rnd, 1, features)[0]
 		r.y = float32(rnd.IntN(max(classes, 1) + 1))

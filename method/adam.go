@@ -77,6 +77,11 @@ func (m Adam) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error)
 
 // Run is Algorithm 1 of Kingma and Ba along SGD's gradients.
 func (m Adam) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
+	return m.RunFrom(ctx, o, obj, nil)
+}
+
+// RunFrom implements Keeper: the state is w, the mean of the gradients and that of their squares.
+func (m Adam) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from *State) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
 		w := o.Public().Start() // w_0
 		g := make([]float64, len(w))
@@ -84,8 +89,16 @@ func (m Adam) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2
 		q, s := m.query(), m.sampler(o.Public())
 		pay := []oracle.Query{q}
 		left1, left2 := 1.0, 1.0 // β₁ᵗ, β₂ᵗ
-		st := Step{W: w}
-		for t := range m.Steps {
+		st := Step{W: w, Kept: [][]float64{w, mean, square}}
+		var err error
+		if st.T, err = from.into(st.Kept...); err != nil {
+			yield(st, err)
+			return
+		}
+		for range st.T {
+			left1, left2 = left1*m.Beta1, left2*m.Beta2
+		}
+		for t := st.T; t < m.Steps; t++ {
 			b, err := o.Batch(ctx, s, pay...)
 			if err != nil {
 				stop(yield, st, err)

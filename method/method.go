@@ -108,6 +108,8 @@ type Step struct {
 	Moved    float64   // ℓ2 distance from the iterate before
 	Status   Status
 	Claim    *Claim // of a converged run that proves something of W
+	// Of a Keeper, the vectors of its State; they belong to the method, as W does.
+	Kept [][]float64
 }
 
 // stop ends a run: a refused charge is a normal end, anything else an error.

@@ -42,29 +42,34 @@ func ParseOutput(s string) (Output, error) {
 type Fold struct {
 	output  Output
 	horizon int
-	w       []float64
-	n       int // iterates in the mean
-	t       int // steps seen
-	pick    int // Random: the iterate to keep
+	FoldState
+}
+
+// A FoldState is where a fold stands: all that comes of later steps depends on it.
+type FoldState struct {
+	Out  []float64 `json:"-"`    // the output so far
+	N    int       `json:"n"`    // iterates in the mean
+	T    int       `json:"t"`    // steps seen
+	Pick int       `json:"pick"` // Random: the iterate to keep
 }
 
 // Fold starts a fold for a run of at most horizon steps over dim parameters.
 func (o Output) Fold(horizon, dim int) *Fold {
-	return &Fold{output: o, horizon: horizon, w: make([]float64, dim)}
+	return &Fold{output: o, horizon: horizon, FoldState: FoldState{Out: make([]float64, dim)}}
 }
 
 // Add takes the next step. Steps that bring no new iterate are passed over. What a run
 // converged to is its output whatever was chosen: its claim is about that iterate alone.
 func (f *Fold) Add(s Step) {
 	if s.Status == Converged {
-		copy(f.w, s.W)
-		f.t = s.T
+		copy(f.Out, s.W)
+		f.T = s.T
 		return
 	}
-	if s.T <= f.t {
+	if s.T <= f.T {
 		return
 	}
-	f.t = s.T
+	f.T = s.T
 	switch f.output {
 	case Average:
 		f.mean(s.W)
@@ -72,30 +77,30 @@ func (f *Fold) Add(s Step) {
 		if 2*s.T > f.horizon {
 			f.mean(s.W)
 		} else {
-			copy(f.w, s.W) // what a run that stops early returns
+			copy(f.Out, s.W) // what a run that stops early returns
 		}
 	case Random:
 		if s.T == 1 {
-			f.pick = pick(s.W, f.horizon+1)
+			f.Pick = pick(s.W, f.horizon+1)
 		}
-		if s.T <= f.pick {
-			copy(f.w, s.W)
+		if s.T <= f.Pick {
+			copy(f.Out, s.W)
 		}
 	default:
-		copy(f.w, s.W)
+		copy(f.Out, s.W)
 	}
 }
 
 // W is the output so far; before the first step it is w_0 = 0.
-func (f *Fold) W() []float64 { return f.w }
+func (f *Fold) W() []float64 { return f.Out }
 
 func (f *Fold) mean(w []float64) {
-	if f.n++; f.n == 1 {
-		copy(f.w, w)
+	if f.N++; f.N == 1 {
+		copy(f.Out, w)
 		return
 	}
-	for j := range f.w {
-		f.w[j] += (w[j] - f.w[j]) / float64(f.n)
+	for j := range f.Out {
+		f.Out[j] += (w[j] - f.Out[j]) / float64(f.N)
 	}
 }
 

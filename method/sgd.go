@@ -238,13 +238,23 @@ func (m SGD) NoiseMultiplier() float64 { return m.Noise }
 
 // Run is P0 Algorithm 1.
 func (m SGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
+	return m.RunFrom(ctx, o, obj, nil)
+}
+
+// RunFrom implements Keeper: the state is w.
+func (m SGD) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from *State) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
 		w := o.Public().Start() // line 1: w_0, the same for every table
 		step := make([]float64, len(w))
 		q, s := m.query(), m.sampler(o.Public())
 		pay := []oracle.Query{q}
-		st := Step{W: w, Rate: m.Rate}
-		for t := range m.Steps {
+		st := Step{W: w, Rate: m.Rate, Kept: [][]float64{w}}
+		var err error
+		if st.T, err = from.into(st.Kept...); err != nil {
+			yield(st, err)
+			return
+		}
+		for t := st.T; t < m.Steps; t++ {
 			b, err := o.Batch(ctx, s, pay...) // line 3: draw B_t, paid
 			if err != nil {
 				stop(yield, st, err)

@@ -432,6 +432,7 @@ func CheckAsking(t *testing.T, configs ...method.Method) {
 			t.Run(name+"refusal", func(t *testing.T) { checkRefusal(t, m, s) })
 			t.Run(name+"break", func(t *testing.T) { checkBreak(t, m, s) })
 			t.Run(name+"replay", func(t *testing.T) { checkReplay(t, m, s) })
+			t.Run(name+"state", func(t *testing.T) { checkState(t, m, s) })
 			t.Run(name+"cancel", func(t *testing.T) { checkCancel(t, m, s) })
 			t.Run(name+"hostile", func(t *testing.T) { checkHostile(t, m, s) })
 		}
@@ -576,6 +577,61 @@ func checkReplay(t *testing.T, m method.Method, s setting) {
 	}
 	if got := iterates(t, m, &replay.Oracle{Facts: o.Facts, Record: o.Record[:cut], Then: rest}); !slices.EqualFunc(want, got, slices.Equal) {
 		t.Error("a run that is taken up in the middle gives other iterates")
+	}
+}
+
+// checkState: a method whose steps say that it keeps a state goes on from any of them, by the rest of its releases alone, as it
+// did from the beginning.
+func checkState(t *testing.T, m method.Method, s setting) {
+	o := s.oracle(0.1)
+	m = fit(t, m, o.Facts, s.terms)
+	o.Meter = planned(t, m, o, s.terms)
+	type point struct {
+		state  method.State
+		bought int
+	}
+	var steps []method.Step
+	var points []point
+	for st, err := range m.Run(context.Background(), o, method.Objective{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st.Kept != nil && st.Status == method.Running {
+			p := point{method.State{T: st.T}, len(o.Record)}
+			for _, v := range st.Kept {
+				p.state.Vectors = append(p.state.Vectors, slices.Clone(v))
+			}
+			points = append(points, p)
+		}
+		st.W, st.Kept = slices.Clone(st.W), nil
+		steps = append(steps, st)
+	}
+	if len(points) == 0 {
+		return // it keeps none
+	}
+	keeper, ok := m.(method.Keeper)
+	if !ok {
+		t.Fatal("its steps hold a state that it cannot go on from")
+	}
+	for _, at := range []int{0, len(points) / 2, len(points) - 1} {
+		p := points[at]
+		none := NewOracle(o.Problem, 0) // where the record ends, so does the budget
+		none.Meter = &refuse{0}
+		rest := &replay.Oracle{Facts: o.Facts, Record: o.Record[p.bought:], Then: none}
+		want := steps[at+1:]
+		for st, err := range keeper.RunFrom(context.Background(), rest, method.Objective{}, &p.state) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(want) == 0 || st.T != want[0].T || st.Status != want[0].Status || !slices.Equal(st.W, want[0].W) ||
+				st.Status == method.Running && (st.Rate != want[0].Rate || st.GradNorm != want[0].GradNorm || st.Moved != want[0].Moved) {
+				t.Fatalf("from the state after step %d on, step %d is another than that of the whole run", p.state.T, st.T)
+			}
+			want = want[1:]
+		}
+		if len(want) > 0 {
+			t.Errorf("from the state after step %d on, the last %d steps are missing", p.state.T, len(want))
+		}
 	}
 }
 

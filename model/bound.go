@@ -54,6 +54,13 @@ const spectralSquarings = 5
 // takes a half, a quarter, … of these losses: 2⁻²¹ together at most, and the factor 1 + 2⁻²⁰
 // covers that and the arithmetic of norms and roots.
 func SpectralBound(w []float64, rows, cols int) float64 {
+	return new(spectral).bound(w, rows, cols)
+}
+
+// spectral is the memory of a SpectralBound.
+type spectral struct{ scaled, a, b []float64 }
+
+func (s *spectral) bound(w []float64, rows, cols int) float64 {
 	k, long := min(rows, cols), max(rows, cols)
 	if k < 1 || len(w) != rows*cols || k > 1<<15 || long > 1<<32/k {
 		panic(fmt.Sprintf("model: no spectral bound of a matrix of %d×%d in %d numbers", rows, cols, len(w)))
@@ -70,11 +77,12 @@ func SpectralBound(w []float64, rows, cols int) float64 {
 	}
 	// By a power of two, so that squares neither overflow nor, where it matters, underflow.
 	_, exp := math.Frexp(top)
-	scaled := make([]float64, len(w))
+	s.scaled, s.a, s.b = grow(s.scaled, len(w)), grow(s.a, k*k), grow(s.b, k*k)
+	scaled, a, b := s.scaled, s.a, s.b
 	for i, v := range w {
 		scaled[i] = math.Ldexp(v, -exp)
 	}
-	a, b := make([]float64, k*k), make([]float64, k*k)
+	clear(a)
 	kern.Gemm(rows >= cols, rows < cols, k, k, long, scaled, cols, scaled, cols, a, k)
 	log := float64(exp) * math.Ln2
 	for p := 0; ; p++ {

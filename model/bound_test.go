@@ -91,7 +91,7 @@ func TestSpectralBound(t *testing.T) {
 // TestNetworkOfReference: the network WGC_net of reference-values.json, which has no biases. Ours have, so the square of the bound is
 // (1 + ‖W₂‖²)·‖δ₂‖² more, and the spectral norm of W₂ is a bound.
 func TestNetworkOfReference(t *testing.T) {
-	m, err := model.New("mlp", model.Options{Dim: 2, Classes: 3, NormBound: 3, Layers: []string{"2"}})
+	m, err := model.New("mlp", model.Options{Dim: 2, Classes: 3, NormBound: 3, Layers: []string{"2"}, Compute: "float64"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -129,6 +129,8 @@ type Options struct {
 	// Layers are the hidden layers of an mlp, first to last: units and activation (relu, tanh,
 	// linear), as in "128 relu"; relu may be left out.
 	Layers []string
+	// Compute is what a network computes in: float32, which is the default, or float64.
+	Compute string
 }
 
 // registry is the one place of the names.
@@ -174,6 +176,12 @@ func New(name string, opt Options) (Model, error) {
 		if len(opt.Layers) > 0 && name != "mlp" {
 			return nil, fmt.Errorf("model: %s has no layers, found %d; only mlp has them", name, len(opt.Layers))
 		}
+		if opt.Compute != "" && name != "mlp" {
+			return nil, fmt.Errorf("model: %s has no choice of compute, found %q; only mlp has one", name, opt.Compute)
+		}
+		if opt.Compute != "" && opt.Compute != single && opt.Compute != double {
+			return nil, fmt.Errorf("model: compute: found %q; allowed are %s (the default) and %s", opt.Compute, single, double)
+		}
 		return r.make(opt)
 	}
 	return nil, fmt.Errorf("model: unknown model %q; allowed: %s", name, strings.Join(Names(), ", "))
@@ -195,7 +203,9 @@ func needTwo(name string, classes int) error {
 type Workspace struct {
 	glm     glmPass
 	softmax softmaxPass
-	mlp     mlpPass
+	net32   netPass[float32]
+	net64   netPass[float64]
+	held    *float64 // see Hold
 
 	z    []float64 // margins: of Predict, and of LineLoss where it begins
 	fall []float64 // margins, of LineLoss along the line, of NeighbourFalls of the other side
@@ -204,6 +214,16 @@ type Workspace struct {
 	coef []float64 // addRows: coefficients that are not 0, and
 	rows []int32   // their rows
 }
+
+// Hold says that w stays as it is until Release, so that Eval and Predict with it may keep what they make of
+// it; otherwise they make it anew each time.
+func (ws *Workspace) Hold(w []float64) {
+	ws.Release()
+	ws.held = &w[0]
+}
+
+// Release ends Hold.
+func (ws *Workspace) Release() { ws.held, ws.net32.loaded, ws.net64.loaded = nil, nil, nil }
 
 // grow is s with n elements of any content, reallocated only if it must be.
 func grow[T any](s []T, n int) []T {

@@ -29,6 +29,7 @@ type problem struct {
 	model.Model
 	dense, sparse *data.Block
 	w             []float64
+	single        bool // computes in float32
 	rng           *rand.Rand
 	unit          float64 // grid of the values
 	sum           float64 // grid of sums over that of coefficients
@@ -37,12 +38,17 @@ type problem struct {
 // newProblem makes n rows of norm at most bound, about half of them zeros.
 func newProblem(t interface{ Fatal(...any) }, name string, n, dim, classes int, bound float64, seed uint64) *problem {
 	var layers []string
+	compute := ""
 	scale := 3.0
 	switch name {
 	case "linear":
 		classes = 0
 	case "softmax":
-	case "mlp":
+	case "mlp", single:
+		if name == "mlp" {
+			compute = "float64"
+		}
+		name = "mlp"
 		layers = [][]string{{"3"}, {"4 tanh", "2 linear"}, {"5 relu", "3 tanh"}, {"2 tanh"}}[seed%4]
 		if seed/4%3 == 0 {
 			classes = 0
@@ -51,11 +57,11 @@ func newProblem(t interface{ Fatal(...any) }, name string, n, dim, classes int, 
 	default:
 		classes = 2
 	}
-	m, err := model.New(name, model.Options{Dim: dim, Classes: classes, NormBound: bound, Layers: layers})
+	m, err := model.New(name, model.Options{Dim: dim, Classes: classes, NormBound: bound, Layers: layers, Compute: compute})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &problem{Model: m, rng: rand.New(rand.NewPCG(seed, 7)), unit: modeltest.Unit(bound)}
+	p := &problem{Model: m, single: name == "mlp" && compute == "", rng: rand.New(rand.NewPCG(seed, 7)), unit: modeltest.Unit(bound)}
 	x, y := make([][]float64, n), make([]float64, n)
 	for i := range x {
 		x[i] = make([]float64, dim)
@@ -128,10 +134,15 @@ func (p *problem) norms(w []float64, order int) []float64 {
 	return dst
 }
 
-// names are those of the models; under the race detector without networks: it empties the pools in
+// single is an mlp that computes in float32; in these tests the others compute in float64.
+const single = "mlp in float32"
+
+// names are those of the models, and single; under the race detector without networks: it empties the pools in
 // which products of matrices keep their memory.
 func names() []string {
-	return slices.DeleteFunc(model.Names(), func(name string) bool { return underRace && name == "mlp" })
+	return slices.DeleteFunc(append(model.Names(), single), func(name string) bool {
+		return underRace && strings.HasPrefix(name, "mlp")
+	})
 }
 
 // check runs f on random problems of every model.
@@ -160,6 +171,9 @@ func bits(v []float64) []uint64 {
 // loss.
 func TestGradient(t *testing.T) {
 	check(t, func(t *rapid.T, p *problem) {
+		if p.single {
+			return // too coarse for differences: see TestSingle
+		}
 		const h = 1e-6
 		at := p.losses(p.w)
 		for j := range p.w {
@@ -244,6 +258,25 @@ func TestAddGrad(t *testing.T) {
 					t.Fatalf("coordinate %d: %v, want %v", j, g, want[j])
 				}
 			}
+		}
+	})
+}
+
+// TestSingle: gradients in float32 are those in float64, but for their digits.
+func TestSingle(t *testing.T) {
+	if underRace {
+		return // see names
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		rows, seed := rapid.IntRange(1, 40).Draw(t, "rows"), rapid.Uint64().Draw(t, "seed")
+		p, q := newProblem(t, single, rows, 9, 4, 1, seed), newProblem(t, "mlp", rows, 9, 4, 1, seed)
+		c := p.weights(rows)
+		got, want := p.grad(p.w, whole(p.dense), c, 0), q.grad(q.w, whole(q.dense), c, 0)
+		for j := range got {
+			got[j] -= want[j]
+		}
+		if far, size := modeltest.Norm(got, 2), modeltest.Norm(want, 2); far > 1e-5*size || size > 0 && far == 0 {
+			t.Fatalf("the gradient in float32 is %v off one of %v", far, size)
 		}
 	})
 }
@@ -575,6 +608,9 @@ func TestPredict(t *testing.T) {
 		scale := rapid.SampledFrom([]float64{1, 1e4, 1e300}).Draw(t, "scale")
 		if p.Name() == "mlp" && scale > 1 {
 			scale = 1e90 // through three layers it stays a number
+			if p.single {
+				scale = 1e9
+			}
 		}
 		for j := range p.w {
 			p.w[j] *= scale
@@ -638,7 +674,7 @@ func TestPredict(t *testing.T) {
 // that does not exist, a row of weight 0 adds nothing, and on the grid no row
 // poisons the sum, whatever its weight.
 func TestExtremes(t *testing.T) {
-	for _, name := range model.Names() {
+	for _, name := range append(model.Names(), single) {
 		p := newProblem(t, name, 12, 5, 3, 1, 3)
 		p.dense.Y[0], p.sparse.Y[0] = 9, 9
 		p.dense.Y[1], p.sparse.Y[1] = float32(math.NaN()), float32(math.NaN())
@@ -752,6 +788,8 @@ func TestNew(t *testing.T) {
 		{"mlp", with(func(o *model.Options) { o.Layers = []string{"3 gelu"} }), `found "3 gelu"`},
 		{"mlp", with(func(o *model.Options) { o.Layers = []string{"0"} }), `found "0"`},
 		{"mlp", with(func(o *model.Options) { o.Layers = []string{""} }), `found ""`},
+		{"mlp", with(func(o *model.Options) { o.Layers, o.Compute = []string{"3"}, "float16" }), `compute: found "float16"`},
+		{"svm", with(func(o *model.Options) { o.Compute = "float64" }), "svm has no choice of compute"},
 		{"mlp", with(func(o *model.Options) { o.Layers = []string{"30000", "30000"} }), "more than 25000000 parameters"},
 		{"mlp", with(func(o *model.Options) { o.Dim, o.Layers = 1<<62, []string{"4"} }), "more than 25000000 parameters"}, // 2⁶⁴ of them
 	} {

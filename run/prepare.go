@@ -125,8 +125,11 @@ func (j *Job) setModel() error {
 	if n := len(spec.Model.Layers); n > 0 && spec.Model.Name != "mlp" {
 		return inputError(spec.Place("model.layers"), "model.layers: found %d; allowed only for mlp, not for %s", n, spec.Model.Name)
 	}
+	if c := spec.Model.Compute; c != "" && spec.Model.Name != "mlp" {
+		return inputError(spec.Place("model.compute"), "model.compute: found %q; allowed only for mlp, not for %s", c, spec.Model.Name)
+	}
 	m, err := model.New(spec.Model.Name, model.Options{
-		Dim: schema.Dim(), Classes: schema.Classes(), NormBound: schema.RowNorm, Width: spec.Model.Width, Layers: spec.Model.Layers,
+		Dim: schema.Dim(), Classes: schema.Classes(), NormBound: schema.RowNorm, Width: spec.Model.Width, Layers: spec.Model.Layers, Compute: spec.Model.Compute,
 	})
 	if err != nil {
 		return &InputError{spec.Place("model"), err}

@@ -53,7 +53,8 @@ type ModelSpec struct {
 	NonConvex float64 `yaml:"nonconvex" json:"nonconvex,omitempty"` // λ of λΣw²/(1+w²)
 	Width     float64 `yaml:"width" json:"width,omitempty"`         // of the Huberised hinge; 0 means 0.5
 	// Hidden layers of an mlp, first to last, as in "128 relu".
-	Layers []string `yaml:"layers" json:"layers,omitempty"`
+	Layers  []string `yaml:"layers" json:"layers,omitempty"`
+	Compute string   `yaml:"compute" json:"compute,omitempty"` // of an mlp: float32, the default, or float64
 }
 
 // PrivacySpec is the block `privacy`, or the word none.

@@ -211,6 +211,10 @@ func (s *summer) plain(dst, w []float64, rule clip.Rule, rows []int32, all bool)
 // blocks until none is left.
 func (u *worker) pass() {
 	s := u.s
+	if s.tally == nil {
+		u.ws.Hold(s.w)
+		defer u.ws.Release()
+	}
 	clear(u.counts)
 	clear(u.acc)
 	u.filled = 0

@@ -1,0 +1,168 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/sottodp/sotto/internal/kern"
+)
+
+// A denseLayer is z = (a, 1)·W, W ∈ R^{(m+1)×n}, row after row; the last row is the bias b.
+type denseLayer struct {
+	rows, cols int     // m, n
+	gain       float64 // of the start: see heGain
+}
+
+// parseDense reads a dense layer and its activation, as in "128 relu".
+func parseDense(text string, in int) ([]layer, error) {
+	words := strings.Fields(text)
+	n, act := 0, relu
+	var err error
+	if len(words) > 0 {
+		n, err = strconv.Atoi(words[0])
+	}
+	if len(words) == 2 {
+		act = words[1]
+	}
+	if err != nil || len(words) < 1 || len(words) > 2 || n < 1 || n > maxWidth || !isActivation(act) {
+		return nil, fmt.Errorf("model: layers: found %q; allowed is a number of units from 1 to %d and relu (the default), tanh or linear, as in 128 relu", text, maxWidth)
+	}
+	layers := []layer{&denseLayer{in, n, heGain(act)}}
+	if act != ident {
+		layers = append(layers, &activation{act, shape{1, 1, n}})
+	}
+	return layers, nil
+}
+
+func (d *denseLayer) in() int       { return d.rows }
+func (d *denseLayer) out() shape    { return shape{1, 1, d.cols} }
+func (d *denseLayer) params() int   { return (d.rows + 1) * d.cols }
+func (d *denseLayer) inPlace() bool { return false }
+
+// start is uniform, for z of size 1; biases are 0.
+func (d *denseLayer) start(norm float64) []Span {
+	return []Span{{d.rows * d.cols, math.Sqrt(d.gain) / norm}, {d.cols, 0}}
+}
+
+// A denseWorker has of a row with input a and error δ, without forming it, the gradient (a, 1)ᵀ·δ: its norm is ‖(a, 1)‖·‖δ‖ (R13,
+// "ghost norms"), and a weighted sum of gradients is one product of matrices.
+type denseWorker[T number] struct {
+	*denseLayer
+	w, bias  []T
+	wide     []float64 // w
+	spectral spectral
+	norm     float64 // for reach
+	normed   bool
+
+	a, err []T
+	size   []float64 // ‖(a_i, 1)‖₂, rounded up
+	sized  bool
+
+	figures, length []float64
+	left, right     []float64 // rounded inputs and coefficients
+	ones            []float64 // what becomes of the 1 beside each row
+}
+
+func (d *denseWorker[T]) load(w []float64) {
+	d.normed = false
+	weights := d.rows * d.cols
+	d.w, d.bias = convert(d.w, w[:weights]), convert(d.bias, w[weights:])
+}
+
+func (d *denseWorker[T]) forward(out, in []T, n int) {
+	d.a, d.sized = in, false
+	d.size = grow(d.size, n)
+	for i := range n {
+		copy(out[i*d.cols:], d.bias)
+	}
+	kern.Gemm(false, false, n, d.cols, d.rows, in, d.rows, d.w, d.cols, out, d.cols)
+}
+
+func (d *denseWorker[T]) backward(back, err []T) {
+	d.err = err
+	if back == nil {
+		return
+	}
+	clear(back)
+	kern.Gemm(false, true, len(d.size), d.rows, d.cols, err, d.cols, d.w, d.cols, back, d.rows)
+}
+
+// sizes are the norms of the inputs.
+func (d *denseWorker[T]) sizes() []float64 {
+	if !d.sized {
+		norms2(d.size, d.a, d.rows)
+		for i, v := range d.size {
+			d.size[i] = math.Hypot(v, 1) * (1 + 0x1p-50)
+		}
+		d.sized = true
+	}
+	return d.size
+}
+
+func (d *denseWorker[T]) addNorm(dst []float64, p int) {
+	d.figures = grow(d.figures, len(dst))
+	if p == 2 {
+		norms2(d.figures, d.err, d.cols)
+		d.addBound(dst, d.figures)
+		return
+	}
+	norms1(d.figures, d.err, d.cols)
+	d.length = grow(d.length, len(dst))
+	norms1(d.length, d.a, d.rows)
+	for i, a := range d.length {
+		dst[i] += up(d.figures[i], 1+a)
+	}
+}
+
+func (d *denseWorker[T]) addBound(dst, delta []float64) {
+	for i, size := range d.sizes() {
+		dst[i] = math.Hypot(dst[i], up(delta[i], size))
+	}
+}
+
+// reach multiplies by a bound on ‖W‖₂ (S-0b). A computed product δ·Wᵀ of n terms, in blocks, is off by γ·‖δ‖·‖W‖_F at most, γ = n
+// roundings to first order, and twice that where a fused product rounds twice: four times covers the other orders. Below the normal numbers each of its n·m
+// roundings may be off by the least number.
+func (d *denseWorker[T]) reach(delta []float64) {
+	relative, least := rounding[T]()
+	if !d.normed {
+		d.wide = wide(d.wide, d.w)
+		frobenius := []float64{0}
+		norms2(frobenius, d.w, len(d.w))
+		// Below 2⁻¹⁰⁰⁰ the spectral bound could have been rounded down.
+		d.norm = max(d.spectral.bound(d.wide, d.rows, d.cols), 0x1p-1000)
+		d.norm += up(frobenius[0], 4*float64(d.cols+8)*relative)
+		d.normed = true
+	}
+	below := 4 * least * float64(d.cols) * math.Sqrt(float64(d.rows))
+	for i, v := range delta {
+		delta[i] = up(v, d.norm) + below
+	}
+}
+
+func (d *denseWorker[T]) addGrad(dst, c []float64, unit float64) {
+	n, in, out := len(c), d.rows, d.cols
+	d.left, d.right, d.ones = grow(d.left, n*in), grow(d.right, n*out), grow(d.ones, n)
+	sizes := d.sizes()
+	for i, ci := range c {
+		rowA, rowD := d.left[i*in:(i+1)*in], d.right[i*out:(i+1)*out]
+		scale, step := 1.0, 0.0
+		if unit > 0 {
+			_, exp := math.Frexp(sizes[i])
+			scale, step = math.Ldexp(1, exp), netUnit
+		}
+		if ci == 0 || unit > 0 && !(scale <= math.MaxFloat64 && 1/scale > 0) {
+			clear(rowA) // 0 times what is not a number would be none
+			clear(rowD)
+			d.ones[i] = 0
+			continue
+		}
+		kern.Scale(rowD, ci*scale, d.err[i*out:(i+1)*out], unit)
+		kern.Scale(rowA, 1/scale, d.a[i*in:(i+1)*in], step)
+		kern.Scale(d.ones[i:i+1], 1/scale, []float64{1}, step)
+	}
+	kern.Gemm(true, false, in, out, n, d.left, in, d.right, out, dst[:in*out], out)
+	kern.Axpy(dst[in*out:], d.ones, d.right, out, nil)
+}

@@ -1,0 +1,114 @@
+package model
+
+import "github.com/sottodp/sotto/internal/kern"
+
+// number is what a network computes in.
+type number interface{ float32 | float64 }
+
+// A shape is that of a row between two layers: the points of an image, row after row, and at each
+// the channels. A plain row is 1×1×n.
+type shape struct{ height, width, channels int }
+
+func (s shape) size() int { return s.height * s.width * s.channels }
+
+// A layer is the public side of a part of a network, a value without data: what it makes of a row, and how
+// many parameters it has. newWorker makes of it what computes.
+type layer interface {
+	in() int    // numbers of a row that comes in
+	out() shape // of a row that goes out
+	params() int
+	// start is how its parameters begin, for rows that come in with a norm of about norm.
+	start(norm float64) []Span
+	// inPlace: rows go out in the memory that they came in, as of an activation.
+	inPlace() bool
+}
+
+// A worker is a layer at work: its parameters in T, and a tile of rows on their way through it. What it
+// computes of a row is a function of the row and the parameters alone, bit for bit: not of the row's
+// place, of its neighbours or their number. That is what the guarantee rests on (ADR 17).
+//
+// The order of calls is load, forward, and for training backward; then the others. Slices of rows that a worker was
+// given stay as they are until the next forward, but for those of a layer in place.
+type worker[T number] interface {
+	// load takes the parameters.
+	load(w []float64)
+	// forward sets out to n rows from in. The content of out is anything before; in place it is in.
+	forward(out, in []T, n int)
+	// backward takes err = ∂ℓ/∂out and sets back = ∂ℓ/∂in. A first layer's back is nil: err is only
+	// kept. In place back is err.
+	backward(back, err []T)
+	// addNorm adds the norm of the layer's gradient to those of the layers before: dst_i becomes
+	// √(dst_i² + part²) for p = 2, dst_i + part for p = 1. The part is never below the norm of what addGrad adds for c_i = 1, in exact
+	// arithmetic but for factors of 1 + 2⁻⁵⁰ that the caller covers. It is NaN or +Inf where a figure is not finite.
+	addNorm(dst []float64, p int)
+	// addGrad is Pass.AddGrad for the layer's parameters: exact sums of multiples of unit·netUnit, of which a row's
+	// are entry by entry no longer than its c_i·∂ℓ_i/∂w as computed.
+	addGrad(dst, c []float64, unit float64)
+	// addBound is addNorm for p = 2 of the largest gradient that an error of norm d_i can make; it looks
+	// at no error.
+	addBound(dst, d []float64)
+	// reach turns d_i, a bound on the norm of the error err, into one on the error back as backward computes
+	// it, rounding included.
+	reach(d []float64)
+}
+
+// newWorker is the one place where a layer finds what computes it.
+func newWorker[T number](l layer) worker[T] {
+	switch l := l.(type) {
+	case *denseLayer:
+		return &denseWorker[T]{denseLayer: l}
+	case *activation:
+		return &activationWorker[T]{activation: l}
+	}
+	panic("model: a layer that nothing computes")
+}
+
+// rounding is the relative error of one rounding in T, and least more than any error of one below the normal numbers.
+func rounding[T number]() (relative, least float64) {
+	if _, single := any(T(0)).(float32); single {
+		return 0x1p-24, 0x1p-149
+	}
+	return 0x1p-53, 0x1p-1070
+}
+
+// convert copies w to v, which is made as long.
+func convert[T number](v []T, w []float64) []T {
+	v = grow(v, len(w))
+	for i, x := range w {
+		v[i] = T(x)
+	}
+	return v
+}
+
+// wide copies w to v, which is made as long.
+func wide[T number](v []float64, w []T) []float64 {
+	v = grow(v, len(w))
+	for i, x := range w {
+		v[i] = float64(x)
+	}
+	return v
+}
+
+// norms2 sets dst_i to the norm of row i of x, rounded up; NaN or +Inf where it is not finite, or nearly so.
+func norms2[T number](dst []float64, x []T, width int) {
+	if single, ok := any(x).([]float32); ok {
+		kern.Norm2(dst, single, width, nil, width) // no square of a float32 underflows
+		return
+	}
+	double := any(x).([]float64)
+	for i := range dst {
+		dst[i] = norm2(double[i*width : (i+1)*width])
+	}
+}
+
+// norms1 is norms2 for the sum of magnitudes.
+func norms1[T number](dst []float64, x []T, width int) {
+	if single, ok := any(x).([]float32); ok {
+		kern.Abs1(dst, single, width, nil, width)
+		return
+	}
+	double := any(x).([]float64)
+	for i := range dst {
+		dst[i] = abs1(double[i*width : (i+1)*width])
+	}
+}

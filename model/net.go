@@ -1,0 +1,450 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/kern"
+)
+
+// A network is a chain of layers l = 1 … L:
+//
+//	a_0 = x
+//	a_l = the layer's function of a_{l−1} and W_l; a_L = z are the outputs
+//	ℓ   = ln Σ_k e^{z_k} − z_y   classes, or ½(z − y)² for a numeric label
+//	δ_L = ∂ℓ/∂a_L = p − e_y, or z − y;  δ_l = ∂ℓ/∂a_l
+//
+// w is W_1, …, W_L. A record's gradient is never formed: layers know the norm and
+// weighted sums of what theirs would be.
+//
+// # Exact sums
+//
+// With a unit, each layer's sum is made exact as that of a linear model. Of a dense layer, let s_i be the least
+// power of two above ‖(a_i, 1)‖, as computed. Activations over s_i are truncated toward zero to multiples of
+// netUnit, and c_i·s_i·δ_i to multiples of unit. Both only get shorter, entry by
+// entry, so that every entry of c_i·(a_i, 1)ᵀ·δ_i does, and the clip bound holds for the
+// products, which are multiples of unit·netUnit and at most the clip norm in size. Rows go forward and back in float32, or
+// float64 where Options.Compute says so; norms, clip weights and sums are of float64. What the network computes
+// of a row depends on that row and w alone. So the
+// gradient of a row is that of the rounded activations and errors, not of ideal ones;
+// what the guarantee needs is only that it is a function of the row, and its norm bounded.
+type network struct {
+	name    string
+	layers  []layer
+	offset  []int // of W_1, …, W_L, and their end
+	classes int   // 0 for a numeric label
+	double  bool  // computes in float64
+	facts   Facts
+}
+
+// netUnit: activations over their norm are multiples of it. It is Facts.Unit of a network.
+const netUnit = 0x1p-21
+
+const (
+	maxWidth  = 1 << 15 // numbers of a layer
+	maxParams = 25e6    // what a model file holds
+)
+
+// The values of Options.Compute.
+const (
+	single = "float32"
+	double = "float64"
+)
+
+func newMLP(opt Options) (Model, error) {
+	if len(opt.Layers) == 0 {
+		return nil, fmt.Errorf("model: mlp needs layers, as in [128 relu]; without one it would be softmax or linear")
+	}
+	var layers []layer
+	width := opt.Dim
+	for _, text := range opt.Layers {
+		l, err := parseDense(text, width)
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, l...)
+		width = l[0].out().size()
+	}
+	return newNetwork("mlp", opt, layers)
+}
+
+// newNetwork is a network of hidden layers; a dense one to the outputs follows.
+func newNetwork(name string, opt Options, layers []layer) (Model, error) {
+	last := layers[len(layers)-1].out().size()
+	layers = append(layers, &denseLayer{last, max(1, opt.Classes), heGain(ident)})
+	m := &network{name: name, layers: layers, classes: opt.Classes, double: opt.Compute == double, offset: []int{0}}
+	for i, l := range layers {
+		if l.in() > maxParams || l.out().size() > maxParams || m.offset[i]+l.params() > maxParams { // a product of such does not overflow
+			return nil, fmt.Errorf("model: %s: more than %d parameters; allowed are as many", name, int(maxParams))
+		}
+		m.offset = append(m.offset, m.offset[i]+l.params())
+	}
+	inf := math.Inf(1)
+	m.facts = Facts{
+		NormBound: opt.NormBound, Lipschitz: inf, Smooth: inf, HessLipschitz: inf, Start: inf,
+		Bounded: true, Probabilities: opt.Classes > 0, Unit: netUnit,
+	}
+	return m, nil
+}
+
+func (m *network) Name() string { return m.name }
+func (m *network) Dim() int     { return m.offset[len(m.layers)] }
+func (m *network) Outputs() int { return max(1, m.classes) }
+func (m *network) Facts() Facts { return m.facts }
+
+// A Span is a run of parameters that start uniform in [−Bound, Bound].
+type Span struct {
+	Count int
+	Bound float64
+}
+
+// A Starter is a model whose parameters must not start at 0: a network of zeros has no
+// gradient but that of its last biases.
+type Starter interface{ Start() []Span }
+
+// Start is that of the layers. The first one's is for rows of norm R, so that what comes out is of size 1 whatever R is.
+func (m *network) Start() []Span {
+	var spans []Span
+	for i, l := range m.layers {
+		norm := math.Sqrt(float64(l.in()))
+		if i == 0 {
+			norm = m.facts.NormBound
+		}
+		spans = append(spans, l.start(norm)...)
+	}
+	return spans
+}
+
+func (m *network) Eval(w []float64, v data.View, ws *Workspace) Pass {
+	check(m, m.layers[0].in(), w, v)
+	needLabels(v)
+	if m.double {
+		ws.net64.forward(m, w, v, ws.held)
+		return &ws.net64
+	}
+	ws.net32.forward(m, w, v, ws.held)
+	return &ws.net32
+}
+
+func (m *network) Predict(dst, w []float64, v data.View, ws *Workspace) {
+	check(m, m.layers[0].in(), w, v)
+	needLength("dst", len(dst), v.Len()*m.Outputs())
+	var z []float64
+	if m.double {
+		z = ws.net64.forward(m, w, v, ws.held)
+	} else {
+		z = ws.net32.forward(m, w, v, ws.held)
+	}
+	if m.classes == 0 {
+		copy(dst, z)
+		return
+	}
+	softmaxRows(dst, z, m.classes)
+}
+
+// softmaxRows sets dst to the softmax of each row of k numbers of z.
+func softmaxRows(dst, z []float64, k int) {
+	for i := 0; i < len(z); i += k {
+		top := math.Inf(-1)
+		for _, v := range z[i : i+k] {
+			top = max(top, v)
+		}
+		for j, v := range z[i : i+k] {
+			dst[i+j] = v - top
+		}
+	}
+	kern.Exp(dst, dst[:len(z)])
+	for i := 0; i < len(z); i += k {
+		sum := 0.0
+		for _, v := range dst[i : i+k] {
+			sum += v
+		}
+		for j := range k {
+			dst[i+j] /= sum
+		}
+	}
+}
+
+// A netPass is the Pass of a network. It lives in a Workspace.
+type netPass[T number] struct {
+	m       *network
+	workers []worker[T]
+	loaded  *float64 // parameters that the workers hold, while the Workspace holds them
+	view    data.View
+	n       int
+
+	rows  []T       // the view's rows, where they do not stand as T
+	act   [][]T     // act[l]: a_l; act[0] the rows
+	err   [][]T     // err[l]: δ_l, from l = 1
+	space [][2][]T  // memory of act[l] and err[l]
+	z     []float64 // a_L
+	r     []float64 // δ_L
+	reach []float64
+	front bool // err[L] is valid
+	back  bool // and so are all of err
+}
+
+func (p *netPass[T]) Len() int { return p.n }
+
+// forward computes the activations and returns the outputs.
+func (p *netPass[T]) forward(m *network, w []float64, v data.View, held *float64) []float64 {
+	layers := len(m.layers)
+	if p.m != m {
+		p.m, p.loaded, p.workers = m, nil, nil
+		for _, l := range m.layers {
+			p.workers = append(p.workers, newWorker[T](l))
+		}
+		p.act, p.err, p.space = make([][]T, layers+1), make([][]T, layers+1), make([][2][]T, layers+1)
+	}
+	if held != &w[0] || p.loaded != held {
+		for l, k := range p.workers {
+			k.load(w[m.offset[l]:m.offset[l+1]])
+		}
+		p.loaded = held
+	}
+	p.view, p.n, p.front, p.back = v, v.Len(), false, false
+	p.act[0] = p.input()
+	for l, k := range p.workers {
+		if m.layers[l].inPlace() {
+			p.act[l+1] = p.act[l]
+		} else {
+			s := &p.space[l+1][0]
+			*s = grow(*s, p.n*m.layers[l].out().size())
+			p.act[l+1] = *s
+		}
+		k.forward(p.act[l+1], p.act[l], p.n)
+	}
+	p.z = wide(p.z, p.act[layers])
+	return p.z
+}
+
+// input is the rows of the view: those themselves, where they stand one after the other.
+func (p *netPass[T]) input() []T {
+	v, d := p.view, p.view.Block.Dim
+	if v.Start == nil && v.Rows == nil {
+		if x, ok := any(v.X[v.From*d : v.To*d]).([]T); ok {
+			return x
+		}
+	}
+	p.rows = grow(p.rows, p.n*d)
+	if v.Start != nil {
+		clear(p.rows)
+	}
+	for i := range p.n {
+		to, row := p.rows[i*d:][:d], v.Row(i)
+		if v.Start != nil {
+			for e := v.Start[row]; e < v.Start[row+1]; e++ {
+				to[v.Col[e]] = T(v.Val[e])
+			}
+		} else {
+			for j, f := range v.X[row*d:][:d] {
+				to[j] = T(f)
+			}
+		}
+	}
+	return p.rows
+}
+
+// class is the label of row i, or −1 where it is no class.
+func (p *netPass[T]) class(i int) int {
+	y := p.view.Y[p.view.Row(i)]
+	if k := int(y); y >= 0 && y < float32(p.m.classes) && float32(k) == y {
+		return k
+	}
+	return -1
+}
+
+// Loss is as softmax's, or half the square of the error.
+func (p *netPass[T]) Loss(dst []float64) {
+	needLength("dst", len(dst), p.n)
+	k := p.m.Outputs()
+	for i := range dst {
+		z := p.z[i*k : (i+1)*k]
+		if p.m.classes == 0 {
+			e := z[0] - float64(p.view.Y[p.view.Row(i)])
+			dst[i] = e * e / 2
+			continue
+		}
+		y := p.class(i)
+		if y < 0 {
+			dst[i] = math.NaN()
+			continue
+		}
+		top := largest(z, 1, k)
+		var rest float64
+		for j, v := range z {
+			if j != top {
+				rest += math.Exp(v - z[top])
+			}
+		}
+		dst[i] = z[top] - z[y] + math.Log1p(rest)
+	}
+}
+
+// begin sets err[L] to δ_L. The residual of the label is minus the sum of the others,
+// which keeps its digits where p_y is near 1.
+func (p *netPass[T]) begin() {
+	if p.front {
+		return
+	}
+	p.front = true
+	k, z := p.m.Outputs(), p.z
+	p.r = grow(p.r, len(z))
+	if p.m.classes == 0 {
+		for i, v := range z {
+			p.r[i] = v - float64(p.view.Y[p.view.Row(i)])
+		}
+	} else {
+		softmaxRows(p.r, z, k)
+	}
+	for i := range p.n {
+		row, y := p.r[i*k:(i+1)*k], p.class(i)
+		if p.m.classes == 0 {
+			continue
+		}
+		if y < 0 { // no figure of the row is finite: no clip rule lets it in
+			for j := range row {
+				row[j] = math.NaN()
+			}
+			continue
+		}
+		others := 0.0
+		for j, v := range row {
+			if j != y {
+				others += v
+			}
+		}
+		row[y] = -others
+	}
+	last := len(p.workers)
+	s := &p.space[last][1]
+	*s = convert(*s, p.r)
+	p.err[last] = *s
+	flush(p.err[last])
+}
+
+// backward computes the errors of all layers.
+func (p *netPass[T]) backward() {
+	if p.back {
+		return
+	}
+	p.back = true
+	p.begin()
+	for l := len(p.workers) - 1; l >= 0; l-- {
+		switch s := &p.space[l][1]; {
+		case p.m.layers[l].inPlace():
+			p.err[l] = p.err[l+1]
+		case l > 0:
+			*s = grow(*s, p.n*p.m.layers[l].in())
+			p.err[l] = *s
+		}
+		p.workers[l].backward(p.err[l], p.err[l+1])
+		flush(p.err[l])
+	}
+}
+
+// leastError is far enough above the least number of float64 that whatever rounds there is nothing beside it.
+const leastError = 0x1p-700
+
+// flush makes errors in float64 below leastError 0. Products and norms of such may be off by as much as they
+// are, and activations may be as large as errors are small. What is no number stays so. Norms of float32 numbers are float64, and far
+// from its ends.
+func flush[T number](d []T) {
+	wide, ok := any(d).([]float64)
+	if !ok {
+		return
+	}
+	least := math.Float64bits(leastError)
+	for i, v := range wide {
+		bits := math.Float64bits(v)
+		if bits<<1 < least<<1 { // of the absolute value
+			bits = 0
+		}
+		wide[i] = math.Float64frombits(bits)
+	}
+}
+
+// norm2 is ‖v‖₂, rounded up; NaN or +Inf where v is not finite, or nearly so.
+func norm2(v []float64) float64 {
+	var s0, s1, s2, s3 float64
+	i := 0
+	for ; i+4 <= len(v); i += 4 {
+		q := v[i : i+4]
+		s0, s1, s2, s3 = s0+q[0]*q[0], s1+q[1]*q[1], s2+q[2]*q[2], s3+q[3]*q[3]
+	}
+	for ; i < len(v); i++ {
+		s0 += v[i] * v[i]
+	}
+	s := s0 + s1 + s2 + s3
+	up := 1 + float64(len(v)+16)*0x1p-52
+	if s >= 0x1p-900 && s <= 0x1p1000 {
+		return math.Sqrt(s) * up
+	}
+	s = 0 // squares that overflow or underflow
+	for _, x := range v {
+		s = math.Hypot(s, x)
+	}
+	return s * (1 + float64(len(v)+16)*0x1p-50)
+}
+
+// abs1 is ‖v‖₁, rounded up.
+func abs1(v []float64) float64 {
+	s := 0.0
+	for _, x := range v {
+		s += math.Abs(x)
+	}
+	return s * (1 + float64(len(v)+1)*0x1p-52)
+}
+
+// GradNorm is the norm over all layers.
+func (p *netPass[T]) GradNorm(dst []float64, norm int) {
+	needLength("dst", len(dst), p.n)
+	if norm != 1 && norm != 2 {
+		panic("model: gradient norms exist for p = 1 and p = 2")
+	}
+	p.backward()
+	clear(dst)
+	for _, k := range p.workers {
+		k.addNorm(dst, norm)
+	}
+	p.cover(dst)
+}
+
+// cover rounds up what the sums over layers rounded.
+func (p *netPass[T]) cover(dst []float64) {
+	for i, total := range dst {
+		dst[i] = total * (1 + float64(len(p.workers)+1)*0x1p-49)
+		if total > 0 && dst[i] < 0x1p-1000 {
+			dst[i] += math.SmallestNonzeroFloat64 // the factor may have rounded away
+		}
+	}
+}
+
+// GradBound is what the norm of δ_L, at most √2·(1 − e^−ℓ) or √(2ℓ), and the layers' reach leave possible: for dense layers
+// ‖δ_L‖ times the root of Σ_l ‖(a_{l−1}, 1)‖²·Π_{j>l} ‖W_j‖₂². It asks for no backward pass, and the norms of the layers after
+// the first only (S-0b).
+func (p *netPass[T]) GradBound(dst []float64) {
+	needLength("dst", len(dst), p.n)
+	p.begin()
+	p.reach = grow(p.reach, p.n)
+	norms2(p.reach, p.err[len(p.workers)], p.m.Outputs())
+	clear(dst)
+	for l := len(p.workers) - 1; l >= 0; l-- {
+		p.workers[l].addBound(dst, p.reach)
+		if l > 0 {
+			p.workers[l].reach(p.reach)
+		}
+	}
+	p.cover(dst)
+}
+
+func (p *netPass[T]) AddGrad(dst, c []float64, unit float64) {
+	needLength("dst", len(dst), p.m.Dim())
+	needLength("c", len(c), p.n)
+	needUnit(unit)
+	p.backward()
+	for l, k := range p.workers {
+		k.addGrad(dst[p.m.offset[l]:p.m.offset[l+1]], c, unit)
+	}
+}

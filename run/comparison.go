@@ -53,9 +53,9 @@ func (r *specReader) settings(n ast.Node, dst *Settings, path string) error {
 	}
 	for _, f := range m.Values {
 		if text, _ := scalar(f.Value); text == "" {
-			return inputError(at(f.Key), "%s.%s: found %s; allowed is text, a number, true or false", path, f.Key, found(f.Value))
+			return inputError(at(f.Key), "%s.%s: found %s; allowed is text, a number, true or false", path, fieldName(f), found(f.Value))
 		}
-		*dst = append(*dst, Override{Path: f.Key.String(), Value: f.Value.String(), From: at(f.Key)})
+		*dst = append(*dst, Override{Path: fieldName(f), Value: f.Value.String(), From: at(f.Key)})
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func (r *specReader) fields(m *ast.MappingNode, v reflect.Value, path string) er
 		}
 	}
 	for _, f := range m.Values {
-		name, _ := scalar(f.Key)
+		name := fieldName(f)
 		i, ok := at[name]
 		if !ok {
 			p := f.Key.GetToken().Position
@@ -121,6 +121,12 @@ func (r *specReader) fields(m *ast.MappingNode, v reflect.Value, path string) er
 		}
 	}
 	return nil
+}
+
+// fieldName is the name of a field, which may stand in quotes.
+func fieldName(f *ast.MappingValueNode) string {
+	text, _ := scalar(f.Key)
+	return text
 }
 
 // scalar is the text of n, and whether it stands there without quotes, so that it

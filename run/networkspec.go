@@ -48,7 +48,7 @@ func LoadNetwork(file string) (n Network, places map[string]string, err error) {
 	}
 	for _, f := range block.Value.(*ast.MappingNode).Values {
 		p := f.Key.GetToken().Position
-		places[f.Key.String()] = r.place(p.Line, p.Column)
+		places[fieldName(f)] = r.place(p.Line, p.Column)
 	}
 	for i, p := range n.Files {
 		n.Files[i] = r.path(p, 1)

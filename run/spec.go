@@ -241,7 +241,7 @@ func (r *specReader) entry(k int, o Override, key string) (*ast.MappingValueNode
 
 func lookup(m *ast.MappingNode, key string) *ast.MappingValueNode {
 	for _, v := range m.Values {
-		if v.Key.String() == key {
+		if fieldName(v) == key {
 			return v
 		}
 	}
@@ -272,7 +272,7 @@ func (r *specReader) spec() (*Spec, error) {
 	var output string
 	var methodNode *ast.MappingNode
 	for _, v := range r.root.Values {
-		key, p := v.Key.String(), v.Key.GetToken().Position
+		key, p := fieldName(v), v.Key.GetToken().Position
 		s.places[key] = r.place(p.Line, p.Column)
 		if !slices.Contains(topKeys, key) {
 			return nil, inputError(s.places[key], "unknown field %q; the fields are %s", key, strings.Join(topKeys, ", "))
@@ -281,7 +281,7 @@ func (r *specReader) spec() (*Spec, error) {
 		if isBlock {
 			for _, f := range block.Values {
 				p := f.Key.GetToken().Position
-				s.places[key+"."+f.Key.String()] = r.place(p.Line, p.Column)
+				s.places[key+"."+fieldName(f)] = r.place(p.Line, p.Column)
 			}
 		}
 		var err error
@@ -348,7 +348,7 @@ func (s *Spec) setMethod(r *specReader, block *ast.MappingNode) error {
 	config := reflect.New(reflect.TypeOf(entry.Method))
 	if block != nil {
 		rest := *block
-		rest.Values = slices.DeleteFunc(slices.Clone(block.Values), func(v *ast.MappingValueNode) bool { return v.Key.String() == "name" })
+		rest.Values = slices.DeleteFunc(slices.Clone(block.Values), func(v *ast.MappingValueNode) bool { return fieldName(v) == "name" })
 		if err := r.decode(&rest, config.Interface(), "method"); err != nil {
 			return err
 		}

@@ -156,3 +156,15 @@ func publicInfo(t *testing.T, dir string) string {
 	}
 	return string(b)
 }
+
+// JSON is YAML: names of fields may stand in quotes.
+func TestSpecInJSON(t *testing.T) {
+	text := `{"schema": "s.yaml", "model": {"name": "logistic", "l2": 0.5}, "method": {"name": "sgd", "steps": 7}, "privacy": {"epsilon": 1, "delta": 1e-5, "adjacency": "replace-one"}}`
+	s, err := parseSpec("spec.yaml", []byte(text), nil)
+	if err != nil || s.Schema != "s.yaml" || s.Model.Name != "logistic" || s.MethodName != "sgd" {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	if _, err := parseSpec("spec.yaml", []byte(strings.Replace(text, "l2", "l3", 1)), nil); err == nil || !strings.Contains(err.Error(), `unknown field "l3"`) {
+		t.Fatal(err)
+	}
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -45,6 +46,7 @@ about the data.`,
 	}
 	init.Flags().StringVar(&delimiter, "delimiter", "", "delimiter of the file (default: the commonest of , ; tab | in the header)")
 	init.Flags().StringVar(&outPath, "out", "", "file to write (default: standard output)")
+	var asJSON bool
 	check := &cobra.Command{
 		Use:     "check SCHEMA",
 		Short:   "Check a schema and list what a guarantee will rest on",
@@ -56,11 +58,17 @@ about the data.`,
 				return err
 			}
 			w := c.OutOrStdout()
+			if asJSON {
+				return json.NewEncoder(w).Encode(map[string]any{
+					"dataset": s.Dataset, "rows": s.Rows, "features": s.Dim(), "label": s.LabelName(), "classes": s.ClassNames(), "assumptions": s.Assumptions(),
+				})
+			}
 			fmt.Fprintf(w, "%s: ", args[0])
 			printSchema(w, s)
 			return nil
 		},
 	}
+	check.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	c.AddCommand(init, check)
 	group(c)
 	return c

@@ -41,6 +41,9 @@ var table = map[string][]string{
 	// Drawing, which knows of nothing.
 	"internal/chart": {},
 
+	// Builds the Python package.
+	"internal/wheel": {},
+
 	// Layer 1, parts. A mechanism and a sampler draw from a noise source: the
 	// one import within the layer.
 	"privacy/noise":   words,

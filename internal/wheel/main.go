@@ -1,0 +1,149 @@
+// Wheel builds the Python package: the files of python/sotto and a static sotto command for one platform, in a
+// wheel (a zip archive, PEP 427) with the same bytes for the same source.
+//
+//	go run ./internal/wheel [-os linux] [-arch amd64] [-version 0.1.0] [-out dist]
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// tags are pip's names of the platforms. A static program runs under any C library.
+var tags = map[string]string{
+	"linux/amd64":   "manylinux_2_17_x86_64.manylinux2014_x86_64.musllinux_1_1_x86_64",
+	"linux/arm64":   "manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64",
+	"darwin/amd64":  "macosx_11_0_x86_64",
+	"darwin/arm64":  "macosx_11_0_arm64",
+	"windows/amd64": "win_amd64",
+	"windows/arm64": "win_arm64",
+}
+
+const metadata = `Metadata-Version: 2.1
+Name: sotto
+Version: %s
+Summary: Differentially private learning for scikit-learn users
+Requires-Python: >=3.10
+Requires-Dist: numpy
+Requires-Dist: pyarrow
+Requires-Dist: scikit-learn>=1.6
+Description-Content-Type: text/markdown
+
+`
+
+func main() {
+	goos := flag.String("os", runtime.GOOS, "operating system of the wheel")
+	arch := flag.String("arch", runtime.GOARCH, "architecture of the wheel")
+	version := flag.String("version", "0.1.0", "version, as PEP 440 writes it")
+	out := flag.String("out", "dist", "directory to write to")
+	flag.Parse()
+	path, err := build(*goos, *arch, *version, *out)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "wheel:", err)
+		os.Exit(1)
+	}
+	fmt.Println(path)
+}
+
+func build(goos, arch, version, out string) (string, error) {
+	tag, ok := tags[goos+"/"+arch]
+	if !ok {
+		return "", fmt.Errorf("no wheel for %s/%s", goos, arch)
+	}
+	program, err := compile(goos, arch)
+	if err != nil {
+		return "", err
+	}
+	readme, err := os.ReadFile("python/README.md")
+	if err != nil {
+		return "", err
+	}
+	sources, err := filepath.Glob("python/sotto/*.py")
+	if err != nil {
+		return "", err
+	}
+	var w wheel
+	w.zip = zip.NewWriter(&w.bytes)
+	for _, source := range sources { // in order of their names
+		text, err := os.ReadFile(source)
+		if err != nil {
+			return "", err
+		}
+		w.add("sotto/"+filepath.Base(source), text, 0o644)
+	}
+	name := "sotto/sotto"
+	if goos == "windows" {
+		name += ".exe"
+	}
+	w.add(name, program, 0o755)
+	info := "sotto-" + version + ".dist-info/"
+	w.add(info+"METADATA", append(fmt.Appendf(nil, metadata, version), readme...), 0o644)
+	lines := "Wheel-Version: 1.0\nGenerator: sotto\nRoot-Is-Purelib: false\n"
+	for platform := range strings.SplitSeq(tag, ".") {
+		lines += "Tag: py3-none-" + platform + "\n"
+	}
+	w.add(info+"WHEEL", []byte(lines), 0o644)
+	w.add(info+"entry_points.txt", []byte("[console_scripts]\nsotto = sotto._command:main\n"), 0o644)
+	w.record.WriteString(info + "RECORD,,\n")
+	w.add(info+"RECORD", bytes.Clone(w.record.Bytes()), 0o644)
+	if w.err == nil {
+		w.err = w.zip.Close()
+	}
+	if w.err != nil {
+		return "", w.err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return "", err
+	}
+	path := filepath.Join(out, "sotto-"+version+"-py3-none-"+tag+".whl")
+	return path, os.WriteFile(path, w.bytes.Bytes(), 0o644)
+}
+
+// compile is the command's program.
+func compile(goos, arch string) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "sotto-wheel-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	program := filepath.Join(dir, "sotto")
+	c := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "./cmd/sotto")
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+arch)
+	c.Stderr = os.Stderr
+	if err := c.Run(); err != nil {
+		return nil, fmt.Errorf("go build: %w", err)
+	}
+	return os.ReadFile(program)
+}
+
+// A wheel is an archive in the making. It keeps the first error.
+type wheel struct {
+	bytes, record bytes.Buffer
+	zip           *zip.Writer
+	err           error
+}
+
+func (w *wheel) add(name string, content []byte, mode os.FileMode) {
+	if w.err != nil {
+		return
+	}
+	h := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)}
+	h.SetMode(mode)
+	f, err := w.zip.CreateHeader(h)
+	if err == nil {
+		_, err = f.Write(content)
+	}
+	w.err = err
+	sum := sha256.Sum256(content)
+	fmt.Fprintf(&w.record, "%s,sha256=%s,%d\n", name, base64.RawURLEncoding.EncodeToString(sum[:]), len(content))
+}

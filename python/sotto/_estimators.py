@@ -1,0 +1,359 @@
+"""The estimators."""
+
+import csv
+import io
+import json
+import math
+import numbers
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._command import run
+
+LABEL = "sotto-label"  # the label's column, beside features that may have any other name
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What one fit promises, and what the promise rests on."""
+
+    epsilon: float
+    delta: float
+    adjacency: str  # add-or-remove, or replace-one
+    unit: str  # whom it protects
+    dataset: str  # whose budget in the ledger was charged
+    lab: bool  # a lab run promises nothing
+    run: str  # its name in the ledger
+    assumptions: tuple  # public facts, a sentence each
+
+    def __str__(self):
+        if self.lab:
+            return "none: a lab run; do not use this model where rows need protection"
+        kind = {"add-or-remove": "adding or removing", "replace-one": "replacing"}[self.adjacency]
+        return (
+            f"ε = {self.epsilon:g}, δ = {self.delta:g}: {kind} any one {self.unit} of {self.dataset!r} changes the "
+            f"probability of any outcome by at most a factor of {math.exp(self.epsilon):.4g}, but for a probability "
+            f"of {self.delta:g}"
+        )
+
+
+class _Sotto(BaseEstimator):
+    """What both estimators share."""
+
+    def _fit(self, X, y, label):
+        """Trains on features X, a column for each name, and the label's texts or numbers y."""
+        features, names = self._features(X)
+        with tempfile.TemporaryDirectory(prefix="sotto-") as work:
+            work = Path(work)
+            out = Path(self.run_dir).absolute() if self.run_dir else work / "run"
+            spec = {
+                "data": str(work / "data.parquet"),
+                "schema": str(work / "schema.yaml"),
+                "model": {"name": self._model(), **(self.model_options or {})},
+                "method": {"name": self.method, **(self.method_options or {})},
+                "privacy": {"epsilon": self.epsilon, "delta": self.delta, "adjacency": self.adjacency},
+                "out": str(out),
+            }
+            if self.ledger is not None:
+                spec["ledger"] = str(self.ledger)
+            if self.lab:
+                spec["lab"] = True
+                if self.random_state is not None:
+                    spec["seed"] = _seed(self.random_state)
+            elif self.random_state is not None:
+                raise ValueError("random_state: seeded noise protects nobody; it is for lab=True only")
+            if self.schema is not None:
+                spec["schema"] = str(Path(self.schema).absolute())
+                target = self._label_of_schema()
+            else:
+                target = LABEL
+                (work / "schema.yaml").write_text(json.dumps(self._schema(features, names, label)), encoding="utf-8")
+            if target in names:
+                raise ValueError(f"X has a column {target!r}, which is the label's name")
+            _write(work / "data.parquet", features, names, {target: y})
+            (work / "spec.yaml").write_text(json.dumps(spec), encoding="utf-8")  # JSON is YAML
+            run("fit", work / "spec.yaml", "--json", "--quiet")
+            self._model_file = (out / "model.json").read_text(encoding="utf-8")
+            done = json.loads((out / "run.json").read_text(encoding="utf-8"))
+        budget, schema = done["budget"], done["schema"]
+        self.guarantee_ = Guarantee(
+            epsilon=budget["epsilon"], delta=budget["delta"], adjacency=budget["adjacency"], unit=schema["unit"],
+            dataset=schema["dataset"], lab=bool(done.get("lab")), run=done["id"],
+            assumptions=tuple(done["assumptions"]),
+        )
+        self._names = names
+        return self
+
+    def _features(self, X):
+        """The columns of X and their names. A frame keeps its types, where a schema or a dict says what they mean."""
+        if self.schema is not None or isinstance(self.domain, dict):
+            if not hasattr(X, "columns"):
+                raise ValueError("X: found no column names; a schema or a dict as domain wants a data frame")
+            names = [str(name) for name in X.columns]
+            return [X[name] for name in X.columns], names
+        names = [f"x{i}" for i in range(X.shape[1])]
+        return [X[:, i] for i in range(X.shape[1])], names
+
+    def _schema(self, features, names, label):
+        """The schema as scikit-learn's users would say it."""
+        if not self.lab:
+            missing = [name for name in ("dataset", "domain") if getattr(self, name) is None]
+            if self.rows is None and self.adjacency != "replace-one":
+                missing.append("rows")
+            if missing:
+                raise ValueError(
+                    f"{', '.join(missing)}: must be said, or schema=FILE: what is read off the rows is not private; "
+                    "lab=True does so, for tables that need no protection"
+                )
+        columns = [_column(self.domain, i, name, features) for i, name in enumerate(names)]
+        return {
+            "dataset": self.dataset or "lab",
+            "rows": int(self.rows or len(features[0])),
+            "format": {"kind": "csv"},
+            "row_scaling": self.row_scaling,
+            "columns": [*columns, {"name": LABEL, "type": "label", **label}],
+        }
+
+    def _label_of_schema(self):
+        """The name of the label's column, from sotto's own reading of the schema."""
+        text = run("schema", "check", self.schema, "--json")
+        return json.loads(text)["label"]
+
+    def _validated(self, X):
+        if self.schema is not None or isinstance(self.domain, dict):
+            validate_data(self, X, reset=False, skip_check_array=True)
+            return X
+        return validate_data(self, X, reset=False)
+
+    def _predicted(self, X):
+        """The lines that sotto predict writes, as lists of texts."""
+        check_is_fitted(self, "guarantee_")
+        features, names = self._features(self._validated(X))
+        with tempfile.TemporaryDirectory(prefix="sotto-") as work:
+            work = Path(work)
+            (work / "model.json").write_text(self._model_file, encoding="utf-8")
+            _write(work / "data.parquet", features, names, {})
+            text = run("predict", "--model", work / "model.json", "--data", work / "data.parquet")
+        return list(csv.reader(io.StringIO(text)))[1:]
+
+
+def _column(domain, i, name, features):
+    """The schema's line of feature i: bounds, or levels of a categorical one."""
+    if isinstance(domain, dict):
+        if name not in domain:
+            raise ValueError(f"domain: nothing is said of the column {name!r}")
+        said = domain[name]
+    elif domain is None:  # lab
+        low, high = float(np.min(features[i])), float(np.max(features[i]))
+        said = (low, high) if low < high else (low - 1, low + 1)
+    else:
+        bounds = np.asarray(domain, dtype=float)
+        if bounds.shape not in ((2,), (len(features), 2)):
+            raise ValueError(
+                f"domain: found the shape {bounds.shape}; allowed is (low, high), a pair for each of "
+                f"{len(features)} features, or a dict"
+            )
+        said = bounds if bounds.ndim == 1 else bounds[i]
+    if isinstance(said, list) and all(isinstance(level, str) for level in said):
+        return {"name": name, "type": "categorical", "levels": said}
+    try:
+        low, high = map(float, said)
+    except (TypeError, ValueError):
+        raise ValueError(f"domain: column {name!r}: found {said!r}; allowed is (low, high) or a list of texts") from None
+    return {"name": name, "type": "numeric", "min": low, "max": high}
+
+
+def _seed(random_state):
+    if isinstance(random_state, numbers.Integral):
+        return int(random_state)
+    return int(random_state.randint(2**31))  # a RandomState, as scikit-learn has it
+
+
+def _write(path, features, names, more):
+    columns = {name: pyarrow.array(column) for name, column in zip(names, features)}
+    columns.update({name: pyarrow.array(column) for name, column in more.items()})
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+
+
+_PARAMETERS = """
+    Parameters
+    ----------
+    epsilon, delta : float
+        The privacy budget of one fit.
+    adjacency : "add-or-remove" or "replace-one"
+        Which tables are neighbours.
+    model : str, optional
+        {models}
+    method : str
+        As in ``sotto fit --method``; "auto" chooses every number from public facts.
+    model_options, method_options : dict, optional
+        Further fields of the spec's blocks ``model`` and ``method``, as ``{{"l2": 1e-4}}``.
+    schema : path, optional
+        A schema file, which says all that follows; X is a data frame with its columns then.
+    domain : (low, high), pairs of shape (n_features, 2), or dict, optional
+        Public bounds of the features. In a dict, a column's name maps to (low, high) or to a list of texts, the
+        levels of a categorical column; X is a data frame then. Values beyond a bound are clamped to it.
+    {label}
+    rows : int, optional
+        Public, nominal number of rows. Under replace-one it is that of X.
+    dataset : str, optional
+        The name of the table in the ledger, whose lifetime budget is charged.
+    row_scaling : "scale" or "project"
+        Whether each row is brought to the norm 1, or only shrunk to it.
+    ledger : path or URL, optional
+        Default: the user's own.
+    run_dir : path, optional
+        A new directory for the run's record, which ``sotto verify`` checks; it is not kept without.
+    lab : bool
+        Take what is missing from the rows, and allow ``random_state``: no promise is made then.
+    random_state : int, RandomState or None
+        Seeds samples and noise; for lab=True only.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        ε, δ, whom it protects, and the public facts that it rests on.
+"""
+
+
+class SottoClassifier(ClassifierMixin, _Sotto):
+    def __init__(
+        self, epsilon=1.0, delta=1e-5, adjacency="add-or-remove", *, model=None, method="auto", model_options=None,
+        method_options=None, schema=None, domain=None, classes=None, rows=None, dataset=None, row_scaling="scale",
+        ledger=None, run_dir=None, lab=False, random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.model = model
+        self.method = method
+        self.model_options = model_options
+        self.method_options = method_options
+        self.schema = schema
+        self.domain = domain
+        self.classes = classes
+        self.rows = rows
+        self.dataset = dataset
+        self.row_scaling = row_scaling
+        self.ledger = ledger
+        self.run_dir = run_dir
+        self.lab = lab
+        self.random_state = random_state
+
+    def _model(self):
+        return self.model or ("logistic" if len(self.classes_) == 2 else "softmax")
+
+    def fit(self, X, y):
+        """Trains on the rows of X with the labels y, and charges the ledger."""
+        X, y = _checked(self, X, y)
+        check_classification_targets(y)
+        if self.schema is not None:
+            self.classes_ = np.asarray(json.loads(run("schema", "check", self.schema, "--json"))["classes"])
+            return self._fit(X, [str(v) for v in y], None)
+        if self.classes is not None:
+            self.classes_ = np.asarray(self.classes)
+        elif self.lab:
+            self.classes_ = np.unique(y)
+        else:
+            raise ValueError("classes: must be said, or schema=FILE: the classes that occur are not private; lab=True takes them from y")
+        if len(self.classes_) < 2:
+            raise ValueError(f"Classifier can't train when only one class is present: {len(self.classes_)} class")
+        order = {value: str(i) for i, value in enumerate(self.classes_.tolist())}
+        try:
+            codes = [order[v] for v in np.asarray(y).tolist()]
+        except KeyError:
+            raise ValueError("y: a label is none of classes") from None
+        return self._fit(X, codes, {"classes": list(order.values())})
+
+    def predict(self, X):
+        """The most probable class of each row."""
+        lines = self._predicted(X)
+        if self.schema is not None:
+            return np.asarray([line[0] for line in lines])
+        return self.classes_[[int(line[0]) for line in lines]]
+
+    @available_if(lambda self: self.model not in ("svm", "huber-svm"))
+    def predict_proba(self, X):
+        """The model's own probability of each class, in the order of classes_."""
+        p = np.asarray([[float(v) for v in line[1:]] for line in self._predicted(X)])
+        return p / p.sum(axis=1, keepdims=True)  # they were printed with six digits
+
+
+class SottoRegressor(RegressorMixin, _Sotto):
+    def __init__(
+        self, epsilon=1.0, delta=1e-5, adjacency="add-or-remove", *, model=None, method="auto", model_options=None,
+        method_options=None, schema=None, domain=None, target_range=None, rows=None, dataset=None,
+        row_scaling="scale", ledger=None, run_dir=None, lab=False, random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.model = model
+        self.method = method
+        self.model_options = model_options
+        self.method_options = method_options
+        self.schema = schema
+        self.domain = domain
+        self.target_range = target_range
+        self.rows = rows
+        self.dataset = dataset
+        self.row_scaling = row_scaling
+        self.ledger = ledger
+        self.run_dir = run_dir
+        self.lab = lab
+        self.random_state = random_state
+
+    def _model(self):
+        return self.model or "linear"
+
+    def fit(self, X, y):
+        """Trains on the rows of X with the numbers y, and charges the ledger."""
+        X, y = _checked(self, X, y, y_numeric=True)
+        y = np.asarray(y, dtype=float)
+        if self.schema is not None:
+            return self._fit(X, y, None)
+        if self.target_range is not None:
+            low, high = map(float, self.target_range)
+        elif self.lab:
+            low, high = float(np.min(y)), float(np.max(y))
+            if low == high:
+                low, high = low - 1, high + 1
+        else:
+            raise ValueError("target_range: must be said, or schema=FILE: the range that occurs is not private; lab=True takes it from y")
+        return self._fit(X, y, {"min": low, "max": high})
+
+    def predict(self, X):
+        """The predicted number of each row."""
+        return np.asarray([float(line[0]) for line in self._predicted(X)])
+
+
+def _checked(self, X, y, **more):
+    """X and y as scikit-learn checks them. A frame stays one where its types have a meaning."""
+    if self.schema is not None or isinstance(self.domain, dict):
+        validate_data(self, X, skip_check_array=True)
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        y = np.asarray(y).ravel()
+        if len(X) != len(y):
+            raise ValueError(f"X has {len(X)} rows, y has {len(y)}")
+        return X, y
+    return validate_data(self, X, y, **more)
+
+
+SottoClassifier.__doc__ = "A differentially private classifier.\n" + _PARAMETERS.format(
+    models='"logistic" (default for two classes), "softmax" (for more), "svm", "huber-svm" or "mlp".',
+    label="classes : list, optional\n        All classes that a label may have, public.",
+)
+SottoRegressor.__doc__ = "A differentially private regression.\n" + _PARAMETERS.format(
+    models='"linear" (default) or "mlp".',
+    label="target_range : (low, high), optional\n        Public bounds of the target. Targets beyond are clamped.",
+)

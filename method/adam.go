@@ -1,6 +1,7 @@
 package method
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -22,11 +23,11 @@ import (
 //	w_t           = w_{t−1} − η m̂_t / (√v̂_t + ϵ),  m̂_t = m_t/(1−β₁ᵗ), v̂_t = v_t/(1−β₂ᵗ)
 //
 // Deviations: the default step size is for the few steps that a budget allows, the
-// literature's 0.001 is for thousands. After adamSteady steps η falls as 1/t: where gradients vanish,
+// literature's 0.001 is for thousands. By default η falls as 1/t after 100 steps: where gradients vanish,
 // Adam of a constant η never comes to rest.
 type Adam struct {
 	SGD
-	Rate    float64 `yaml:"rate" json:"rate" doc:"step size η, about how far a parameter moves in a step (default 0.3/R, R the bound on a row's norm; 0.01 for a network); after 100 steps it falls as 1/t"`
+	Rate    float64 `yaml:"rate" json:"rate" doc:"step size η, about how far a parameter moves in a step (default 0.3/R, R the bound on a row's norm; 0.01 for a network)"`
 	Beta1   float64 `yaml:"beta1" json:"beta1" doc:"weight β₁ of the past in the mean of the gradients (default 0.9)"`
 	Beta2   float64 `yaml:"beta2" json:"beta2" doc:"weight β₂ of the past in the mean of their squares (default 0.999)"`
 	Damping float64 `yaml:"damping" json:"damping" doc:"what is added to the root of that mean (default 1e-8)"`
@@ -34,12 +35,12 @@ type Adam struct {
 
 // Defaults of what Fit may choose; the rate is measured (docs/methods.md).
 const (
-	adamRate    = 0.3 // × 1/R
-	adamNetRate = 0.01
-	adamSteady  = 100
-	adamBeta1   = 0.9
-	adamBeta2   = 0.999
-	adamDamping = 1e-8
+	adamRate     = 0.3 // × 1/R
+	adamNetRate  = 0.01
+	adamSchedule = "inverse 100"
+	adamBeta1    = 0.9
+	adamBeta2    = 0.999
+	adamDamping  = 1e-8
 )
 
 // Fit sets what is zero: steps, clip norm and noise as SGD does.
@@ -66,6 +67,7 @@ func (m Adam) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error)
 			*f.value = f.or
 		}
 	}
+	m.Schedule = cmp.Or(m.Schedule, adamSchedule)
 	fitted, err := m.SGD.Fit(pub, obj, terms)
 	if err != nil {
 		return nil, err
@@ -82,52 +84,18 @@ func (m Adam) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2
 
 // RunFrom implements Keeper: the state is w, the mean of the gradients and that of their squares.
 func (m Adam) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from *State) iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
-		w := o.Public().Start() // w_0
-		g := make([]float64, len(w))
-		mean, square := make([]float64, len(w)), make([]float64, len(w)) // m_0 = v_0 = 0
-		q, s := m.query(), m.sampler(o.Public())
-		pay := []oracle.Query{q}
-		left1, left2 := 1.0, 1.0 // β₁ᵗ, β₂ᵗ
-		st := Step{W: w, Kept: [][]float64{w, mean, square}}
-		var err error
-		if st.T, err = from.into(st.Kept...); err != nil {
-			yield(st, err)
-			return
+	m.Schedule = cmp.Or(m.Schedule, adamSchedule) // of a record of before there was a choice
+	return m.descend(ctx, o, obj, from, m.Rate, 2, func(t int, rate float64, w, g []float64, kept [][]float64) float64 {
+		mean, square := kept[0], kept[1] // m_0 = v_0 = 0
+		left1, left2 := math.Pow(m.Beta1, float64(t+1)), math.Pow(m.Beta2, float64(t+1))
+		moved := 0.0
+		for j, v := range g {
+			mean[j] = m.Beta1*mean[j] + (1-m.Beta1)*v
+			square[j] = m.Beta2*square[j] + (1-m.Beta2)*v*v
+			by := rate * mean[j] / (1 - left1) / (math.Sqrt(square[j]/(1-left2)) + m.Damping)
+			w[j] -= by
+			moved += by * by
 		}
-		for range st.T {
-			left1, left2 = left1*m.Beta1, left2*m.Beta2
-		}
-		for t := st.T; t < m.Steps; t++ {
-			b, err := o.Batch(ctx, s, pay...)
-			if err != nil {
-				stop(yield, st, err)
-				return
-			}
-			released, err := b.Grad(q, w)
-			if err != nil {
-				stop(yield, st, err)
-				return
-			}
-			st.GradNorm = norm2(released)
-			copy(g, released)
-			obj.addGrad(g, w)
-			st.Rate = m.Rate * math.Min(1, adamSteady/float64(t+1))
-			left1, left2 = left1*m.Beta1, left2*m.Beta2
-			moved := 0.0
-			for j, v := range g {
-				mean[j] = m.Beta1*mean[j] + (1-m.Beta1)*v
-				square[j] = m.Beta2*square[j] + (1-m.Beta2)*v*v
-				by := st.Rate * mean[j] / (1 - left1) / (math.Sqrt(square[j]/(1-left2)) + m.Damping)
-				w[j] -= by
-				moved += by * by
-			}
-			st.T, st.Moved = t+1, math.Sqrt(moved)
-			if !yield(st, nil) {
-				return
-			}
-		}
-		st.Status = Done
-		yield(st, nil)
-	}
+		return math.Sqrt(moved)
+	})
 }

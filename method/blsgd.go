@@ -60,6 +60,8 @@ type BLSGD struct {
 	Raise  float64          `yaml:"raise" json:"raise,omitempty" doc:"by what part ξ a budget grows (default 0.3)"`
 	Decay  float64          `yaml:"decay" json:"decay,omitempty" doc:"by what part ζ the clip norm and the fall shrink where the gradient's budget grows, once a step (default 0; P2's DP-BLSGD-AC has 0.05)"`
 	Filter privacy.Filtered `yaml:"-" json:"filter,omitzero"`
+
+	Schedule struct{} `yaml:"-" json:"-"` // hides that of SGD: the search finds each step's size
 }
 
 // What Growth may be.

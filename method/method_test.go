@@ -16,6 +16,7 @@ import (
 // configs are further configurations that the suite runs, by method.
 var configs = map[string][]method.Method{
 	"sgd":         {method.SGD{Batch: 100, Steps: 20}, method.SGD{Steps: 12, Rate: 0.5, Clip: 3}},
+	"momentum":    {method.Momentum{SGD: method.SGD{Batch: 100, Steps: 20, Schedule: "warmup 4 linear to 0.1"}}, method.Momentum{SGD: method.SGD{Steps: 12, Rate: 0.5, Clip: 3}, Beta: 0.5, Nesterov: true}},
 	"adam":        {method.Adam{SGD: method.SGD{Batch: 100, Steps: 20}, Rate: 0.01, Beta1: 0.5}},
 	"blsgd":       {method.BLSGD{SGD: method.SGD{Batch: 100, Steps: 20}}, method.BLSGD{SGD: method.SGD{Steps: 12, Clip: 3}, Tries: 3, Rate: 0.5}, method.BLSGD{SGD: method.SGD{Batch: 100, Steps: 20}, Growth: "adaptive", Decay: 0.05}, method.BLSGD{SGD: method.SGD{Steps: 20}, Growth: "must", Tries: 2, Armijo: 0.9}},
 	"privgene":    {method.PrivGene{Steps: 12, Move: 1, Decay: 1, Clip: 2}, method.PrivGene{Steps: 3, Choice: 0.01}},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -18,15 +19,25 @@ const (
 	TailAverage Output = "tail-average" // the mean of w_t over the last half of the steps
 	Average     Output = "average"      // the mean of w_1 … w_T
 	Random      Output = "random"       // one of w_0 … w_T, uniformly (P0 Algorithm 1)
+	EMA         Output = "ema"          // Σ D^(T−t) w_t / Σ D^(T−t), t = 1 … T; its decay D may follow, as in "ema 0.99"
 )
 
+// emaMemory is what "ema" alone remembers of a run: D = 1 − emaMemory/T.
+const emaMemory = 10
+
 // Outputs lists the choices; the first is the default.
-var Outputs = []Output{TailAverage, Last, Average, Random}
+var Outputs = []Output{TailAverage, Last, Average, Random, EMA}
 
 // ParseOutput reads one of Outputs; "" is the default.
 func ParseOutput(s string) (Output, error) {
 	if s == "" {
 		return Outputs[0], nil
+	}
+	if decay, ok := strings.CutPrefix(s, string(EMA)+" "); ok {
+		if d, err := strconv.ParseFloat(decay, 64); err != nil || !(d > 0 && d < 1) {
+			return "", fmt.Errorf("output: found %q; allowed is a decay above 0 and below 1, as in \"%s 0.99\"", s, EMA)
+		}
+		return Output(s), nil
 	}
 	if !slices.Contains(Outputs, Output(s)) {
 		names := make([]string, len(Outputs))
@@ -42,6 +53,7 @@ func ParseOutput(s string) (Output, error) {
 type Fold struct {
 	output  Output
 	horizon int
+	decay   float64 // EMA: D
 	FoldState
 }
 
@@ -55,7 +67,14 @@ type FoldState struct {
 
 // Fold starts a fold for a run of at most horizon steps over dim parameters.
 func (o Output) Fold(horizon, dim int) *Fold {
-	return &Fold{output: o, horizon: horizon, FoldState: FoldState{Out: make([]float64, dim)}}
+	f := &Fold{output: o, horizon: horizon, FoldState: FoldState{Out: make([]float64, dim)}}
+	if name, decay, _ := strings.Cut(string(o), " "); Output(name) == EMA {
+		f.output = EMA
+		if f.decay, _ = strconv.ParseFloat(decay, 64); f.decay == 0 {
+			f.decay = math.Max(0, 1-emaMemory/float64(horizon))
+		}
+	}
+	return f
 }
 
 // Add takes the next step. Steps that bring no new iterate are passed over. What a run
@@ -72,10 +91,15 @@ func (f *Fold) Add(s Step) {
 	f.T = s.T
 	switch f.output {
 	case Average:
-		f.mean(s.W)
+		f.N++
+		f.mean(s.W, float64(f.N))
+	case EMA:
+		f.N++
+		f.mean(s.W, (1-math.Pow(f.decay, float64(f.N)))/(1-f.decay))
 	case TailAverage:
 		if 2*s.T > f.horizon {
-			f.mean(s.W)
+			f.N++
+			f.mean(s.W, float64(f.N))
 		} else {
 			copy(f.Out, s.W) // what a run that stops early returns
 		}
@@ -94,13 +118,14 @@ func (f *Fold) Add(s Step) {
 // W is the output so far; before the first step it is w_0 = 0.
 func (f *Fold) W() []float64 { return f.Out }
 
-func (f *Fold) mean(w []float64) {
-	if f.N++; f.N == 1 {
+// mean moves the mean towards w by the inverse of the weight of all, in units of that of w.
+func (f *Fold) mean(w []float64, all float64) {
+	if all == 1 {
 		copy(f.Out, w)
 		return
 	}
 	for j := range f.Out {
-		f.Out[j] += (w[j] - f.Out[j]) / float64(f.N)
+		f.Out[j] += (w[j] - f.Out[j]) / all
 	}
 }
 

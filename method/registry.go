@@ -19,6 +19,7 @@ type Entry struct {
 var Registry = []Entry{
 	{"auto", "noisy gradients of all rows with momentum; every number is chosen from public facts, by the budget", Auto{}},
 	{"sgd", "DP-SGD with gradient clipping (P0 Algorithm 1); with all rows in every step it is DP-GD", SGD{}},
+	{"momentum", "DP-SGD with momentum, of Polyak's kind or Nesterov's", Momentum{}},
 	{"gd", "DP-GD: gradient descent, the baseline of P1, with Laplace noise for pure ε", GD{}},
 	{"shb", "DP-SHB: Polyak's heavy ball (P1 (3.1))", SHB{}},
 	{"nag", "DP-NAG: Nesterov's accelerated gradient (P1 (4.1))", NAG{}},
@@ -45,7 +46,7 @@ var Registry = []Entry{
 
 // Networks lists the methods that take networks: they start where Public.Start says, and ask no
 // more of a loss than its gradient.
-var Networks = []string{"sgd", "adam"}
+var Networks = []string{"sgd", "momentum", "adam"}
 
 // Default is the method of a spec that names none.
 const Default = "auto"

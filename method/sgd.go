@@ -24,7 +24,7 @@ import (
 //	C         Clip; of value clipping, divided by the bound that the loss gives (model.BoundedPass), not by P0's
 //	σ         Noise, the noise multiplier: ξ ~ N(0, σ²Δ²I), Δ = C under
 //	          add-or-remove and 2C under replace-one (R8)
-//	η         Rate
+//	η         Rate, times what Schedule says of the step
 //	B         the divisor: the nominal batch size, a public number
 //
 // Deviations: P0's proof (App. B.3) divides by the realised |B_t|, which is not
@@ -40,6 +40,7 @@ type SGD struct {
 	Batch    int     `yaml:"batch" json:"batch" doc:"batch size B: the expected one of Poisson sampling, the exact one of fixed; 0 means all rows in every step"`
 	Sampling string  `yaml:"sampling" json:"sampling,omitempty" doc:"how a batch is drawn: poisson (each row by itself; default under add-or-remove) or fixed (B rows without replacement; allowed and the default under replace-one)"`
 	Noise    float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ (default: the smallest that the budget allows)"`
+	Schedule string  `yaml:"schedule" json:"schedule,omitempty" doc:"how the step size changes: constant (default), cosine, linear, sqrt or inverse, if wanted after a warm-up, as in warmup 20 cosine (see Schedules)"`
 
 	Off bool `yaml:"-" json:"off,omitempty"` // no noise: lab
 }
@@ -98,6 +99,9 @@ func (m *SGD) fit(pub oracle.Public, obj Objective, terms Terms, plan func(SGD) 
 	}
 	if m.Steps == 0 {
 		m.Steps = sgdSteps
+	}
+	if _, err := parseRates(m.Schedule, m.Steps); err != nil {
+		return err
 	}
 	if len(pub.Initial) > 0 {
 		size := (pub.NormBound*pub.NormBound + 1) / 2
@@ -243,14 +247,36 @@ func (m SGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 
 // RunFrom implements Keeper: the state is w.
 func (m SGD) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from *State) iter.Seq2[Step, error] {
+	return m.descend(ctx, o, obj, from, m.Rate, 0, func(_ int, rate float64, w, g []float64, _ [][]float64) float64 {
+		for j := range w { // line 7: w_{t+1} = w_t − η (ḡ + ∇r(w_t))
+			w[j] -= rate * g[j]
+		}
+		return rate * norm2(g)
+	})
+}
+
+// A move is what follows a gradient in step t = 0, 1, …: it takes w a step of size rate and says how far that was. g is the noisy
+// mean gradient with the regulariser's and may be written over; kept are the vectors, zeros at first, that go from step to step.
+type move func(t int, rate float64, w, g []float64, kept [][]float64) float64
+
+// descend takes steps along SGD's noisy gradients, of sizes rate times what the schedule says.
+func (m SGD) descend(ctx context.Context, o oracle.Oracle, obj Objective, from *State, rate float64, vectors int, step move) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
 		w := o.Public().Start() // line 1: w_0, the same for every table
-		step := make([]float64, len(w))
+		g := make([]float64, len(w))
+		state := [][]float64{w}
+		for range vectors {
+			state = append(state, make([]float64, len(w)))
+		}
 		q, s := m.query(), m.sampler(o.Public())
 		pay := []oracle.Query{q}
-		st := Step{W: w, Rate: m.Rate, Kept: [][]float64{w}}
-		var err error
-		if st.T, err = from.into(st.Kept...); err != nil {
+		st := Step{W: w, Rate: rate, Kept: state}
+		rates, err := parseRates(m.Schedule, m.Steps)
+		if err != nil {
+			yield(st, err)
+			return
+		}
+		if st.T, err = from.into(state...); err != nil {
 			yield(st, err)
 			return
 		}
@@ -260,18 +286,17 @@ func (m SGD) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from *
 				stop(yield, st, err)
 				return
 			}
-			g, err := b.Grad(q, w) // lines 4–6: clip, sum, add ξ, divide by B
+			released, err := b.Grad(q, w) // lines 4–6: clip, sum, add ξ, divide by B
 			if err != nil {
 				stop(yield, st, err)
 				return
 			}
-			st.GradNorm = norm2(g)
-			copy(step, g)
-			obj.addGrad(step, w)
-			for j := range w { // line 7: w_{t+1} = w_t − η (ḡ + ∇r(w_t))
-				w[j] -= m.Rate * step[j]
-			}
-			st.T, st.Moved = t+1, m.Rate*norm2(step)
+			st.GradNorm = norm2(released)
+			copy(g, released)
+			obj.addGrad(g, w)
+			st.Rate = rate * rates.part(t)
+			st.Moved = step(t, st.Rate, w, g, state[1:])
+			st.T = t + 1
 			if !yield(st, nil) {
 				return
 			}

@@ -284,6 +284,10 @@ func (s *Schema) bound() float64 {
 	return float64(f)
 }
 
+// RowRule is the norm that no encoded row exceeds, and what all its values are multiples of:
+// NormBound and Unit of a [Table].
+func (s *Schema) RowRule() (bound, unit float64) { return s.bound(), s.unit() }
+
 // unit is 2⁻²⁰ times the smallest power of two that is not below the bound.
 func (s *Schema) unit() float64 {
 	f, e := math.Frexp(s.bound()) // bound = f·2^e, f in [½, 1)

@@ -31,6 +31,12 @@ func Postgres(t testing.TB) string {
 	return variable(t, "SOTTO_TEST_POSTGRES", "the URL of a PostgreSQL server for tests")
 }
 
+// ONNXRuntime is a Python that has the package onnxruntime, from SOTTO_ONNXRUNTIME.
+func ONNXRuntime(t testing.TB) string {
+	t.Helper()
+	return variable(t, "SOTTO_ONNXRUNTIME", "a Python with the package onnxruntime")
+}
+
 // Schema makes a schema of the test's own on the server that Postgres finds, and drops
 // it in the end. The URL has it as its search path.
 func Schema(t testing.TB) (where *url.URL, db *sql.DB, name string) {

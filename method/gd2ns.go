@@ -2,6 +2,7 @@ package method
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -72,8 +73,14 @@ func (m GD2NS) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 		}
 		type point struct{ w, g []float64 }
 		var small []point // iterates with ‖g̃‖ ≤ ε_g
+		var refused error // a step that a run cannot take any more that lost batches in a crash: its tests are paid still
 		for l.next() {
-			if err := l.gradient(g, w); err != nil {
+			err := l.gradient(g, w)
+			if errors.Is(err, privacy.ErrExhausted) {
+				refused = err
+				break
+			}
+			if err != nil {
 				stop(yield, st, err)
 				return
 			}
@@ -106,7 +113,7 @@ func (m GD2NS) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 			}
 		}
 		copy(w, last)
-		st.Rate, st.Moved, st.GradNorm, st.Status = 0, 0, math.Max(0, st.GradNorm), Done
-		yield(st, nil)
+		st.Rate, st.Moved, st.GradNorm = 0, 0, math.Max(0, st.GradNorm)
+		end(yield, st, refused)
 	}
 }

@@ -122,6 +122,15 @@ func stop(yield func(Step, error) bool, st Step, err error) {
 	yield(st, err)
 }
 
+// end ends a run that has taken all its steps, but for those that were refused.
+func end(yield func(Step, error) bool, st Step, refused error) {
+	st.Status = Done
+	if refused != nil {
+		st.Status = OutOfBudget
+	}
+	yield(st, nil)
+}
+
 func norm2(v []float64) float64 {
 	s := 0.0
 	for _, x := range v {

@@ -157,9 +157,15 @@ func (l *lens) descend(ctx context.Context, o oracle.Oracle, obj Objective, phas
 			yield(st, err)
 			return
 		}
+		var refused error // of a phase whose part of the plan is used up: a run that lost batches in a crash
 		for l.open(phases(l)) {
 			for l.next() {
-				if err := l.gradient(g, w); err != nil {
+				err := l.gradient(g, w)
+				if l.plan && errors.Is(err, privacy.ErrExhausted) {
+					refused = err
+					break
+				}
+				if err != nil {
 					stop(yield, st, err)
 					return
 				}
@@ -182,6 +188,10 @@ func (l *lens) descend(ctx context.Context, o oracle.Oracle, obj Objective, phas
 					floats.Scale(-1, d.s)
 				}
 				step, err := rate(l, w, d)
+				if l.plan && errors.Is(err, privacy.ErrExhausted) {
+					refused = err
+					break
+				}
 				if err != nil {
 					stop(yield, st, err)
 					return
@@ -192,7 +202,6 @@ func (l *lens) descend(ctx context.Context, o oracle.Oracle, obj Objective, phas
 				}
 			}
 		}
-		st.Status = Done
-		yield(st, nil)
+		end(yield, st, refused)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -92,11 +93,7 @@ func askedFor(ctx context.Context, dir string, info *trace.Info) error {
 	if err != nil {
 		return err
 	}
-	events := expand(rec.Events)
-	o := &replay.Oracle{Facts: job.Facts}
-	for _, r := range rec.Releases {
-		o.Record = append(o.Record, replay.Released{Event: events[r.Batch], Answers: r.Answers})
-	}
+	o := &replay.Oracle{Facts: job.Facts, Next: released(rec, rec.Charged())}
 	for _, err := range job.Method.Run(ctx, o, job.Objective) {
 		switch {
 		case errors.Is(err, replay.ErrEnd):
@@ -106,8 +103,8 @@ func askedFor(ctx context.Context, dir string, info *trace.Info) error {
 			return inputError("", "%s: is not what the run's method asks of its releases: %v", filepath.Join(dir, trace.EventsFile), err)
 		}
 	}
-	if o.Replayed() < len(o.Record) {
-		return inputError("", "%s: found %d batches after the end of the run", filepath.Join(dir, trace.EventsFile), len(o.Record)-o.Replayed())
+	if left := len(rec.Releases) - o.Replayed(); left > 0 {
+		return inputError("", "%s: found %d batches after the end of the run", filepath.Join(dir, trace.EventsFile), left)
 	}
 	return nil
 }
@@ -166,27 +163,36 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 	if s.writer, rec, err = trace.Continue(dir, seeded); err != nil {
 		return nil, err
 	}
-	// Pay again in memory what the record says is paid. A seeded run draws the
-	// last, unreleased batches once more; otherwise they are lost.
+	// The replay pays again, in memory, what the record says is paid. A seeded run draws the
+	// last, unreleased batches once more; otherwise they are lost, and its plan has gaps.
 	paid := rec.Charged()
 	if seeded {
 		paid = len(rec.Releases)
+	} else {
+		account.AllowGaps(meter)
 	}
-	events := expand(rec.Events)
-	for _, e := range events[:paid] {
-		if err := meter.Charge(e); err != nil {
-			return nil, fmt.Errorf("%s: the recorded charges do not fit the plan: %w", dir, err)
-		}
-	}
+	o := &replay.Oracle{Facts: job.Facts, Next: released(rec, paid), Meter: meter}
 	door, err := s.open(meter, paid)
 	if err != nil {
 		return nil, err
 	}
-	o := &replay.Oracle{Facts: job.Facts, Then: door}
-	for _, r := range rec.Releases {
-		o.Record = append(o.Record, replay.Released{Event: events[r.Batch], Answers: r.Answers})
-	}
+	o.Then = door
 	return info, s.run(ctx, o, door, rec)
+}
+
+// released yields the releases of a record, each with what was charged for it, of the first batches that were paid.
+func released(rec *trace.Record, paid int) func() (replay.Released, error) {
+	events, releases := expand(rec.Events)[:paid], rec.Releases
+	charged := 0
+	return func() (replay.Released, error) {
+		if len(releases) == 0 {
+			return replay.Released{Lost: events[charged:]}, io.EOF
+		}
+		r := releases[0]
+		lost := events[charged:r.Batch]
+		releases, charged = releases[1:], r.Batch+1
+		return replay.Released{Event: events[r.Batch], Answers: r.Answers, Lost: lost}, nil
+	}
 }
 
 func expand(runs []trace.Charges) []privacy.Event {

@@ -177,9 +177,14 @@ func reached(e privacy.Event) bool {
 	return false
 }
 
-// charges: what was charged is a prefix of the plan, or within the filter.
+// charges: what was charged is the plan as far as it went, or within the filter.
 func (v *verifier) charges() {
 	meter, err := v.job.Meter()
+	order := "in the order of the plan"
+	if v.info.Resumed() {
+		account.AllowGaps(meter)
+		order += ", of which a run that was broken may leave releases out"
+	}
 	charged := 0
 	for _, c := range v.rec.Events {
 		for range c.Count {
@@ -189,7 +194,7 @@ func (v *verifier) charges() {
 			charged++
 		}
 	}
-	detail := fmt.Sprintf("%d batches were charged, in the order of the plan", charged)
+	detail := fmt.Sprintf("%d batches were charged, %s", charged, order)
 	if f, ok := meter.(*account.Filter); ok && err == nil {
 		// What accountants say of these events is no bound where they were chosen on the
 		// way; it stands beside the filter's sum to be compared.
@@ -229,10 +234,13 @@ func (v *verifier) replay(ctx context.Context) error {
 	if err != nil {
 		return &InputError{"", err}
 	}
-	events := expand(v.rec.Events)
-	o := &replay.Oracle{Facts: v.job.Facts}
-	for _, r := range v.rec.Releases {
-		o.Record = append(o.Record, replay.Released{Event: events[r.Batch], Answers: r.Answers})
+	o := &replay.Oracle{Facts: v.job.Facts, Next: released(v.rec, v.rec.Charged())}
+	if v.info.Resumed() {
+		if o.Meter, err = v.job.Meter(); err != nil {
+			v.say("replay", false, "%v", err)
+			return nil
+		}
+		account.AllowGaps(o.Meter)
 	}
 	fold := v.job.Spec.Output.Fold(v.job.Method.Horizon(), v.job.Facts.Dim)
 	steps := 0

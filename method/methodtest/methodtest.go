@@ -559,7 +559,7 @@ func checkReplay(t *testing.T, m method.Method, s setting) {
 	want := iterates(t, m, o)
 	none := NewOracle(o.Problem, 0) // where the record ends, so does the budget
 	none.Meter = &refuse{0}
-	if got := iterates(t, m, &replay.Oracle{Facts: o.Facts, Record: o.Record, Then: none}); !slices.EqualFunc(want, got, slices.Equal) {
+	if got := iterates(t, m, &replay.Oracle{Facts: o.Facts, Next: replay.Each(o.Record), Then: none}); !slices.EqualFunc(want, got, slices.Equal) {
 		t.Error("replaying the releases gives other iterates")
 	}
 	cut := len(o.Record) / 2
@@ -575,7 +575,7 @@ func checkReplay(t *testing.T, m method.Method, s setting) {
 			rest.rnd.NormFloat64()
 		}
 	}
-	if got := iterates(t, m, &replay.Oracle{Facts: o.Facts, Record: o.Record[:cut], Then: rest}); !slices.EqualFunc(want, got, slices.Equal) {
+	if got := iterates(t, m, &replay.Oracle{Facts: o.Facts, Next: replay.Each(o.Record[:cut]), Then: rest}); !slices.EqualFunc(want, got, slices.Equal) {
 		t.Error("a run that is taken up in the middle gives other iterates")
 	}
 }
@@ -617,7 +617,7 @@ func checkState(t *testing.T, m method.Method, s setting) {
 		p := points[at]
 		none := NewOracle(o.Problem, 0) // where the record ends, so does the budget
 		none.Meter = &refuse{0}
-		rest := &replay.Oracle{Facts: o.Facts, Record: o.Record[p.bought:], Then: none}
+		rest := &replay.Oracle{Facts: o.Facts, Next: replay.Each(o.Record[p.bought:]), Then: none}
 		want := steps[at+1:]
 		for st, err := range keeper.RunFrom(context.Background(), rest, method.Objective{}, &p.state) {
 			if err != nil {

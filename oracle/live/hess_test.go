@@ -261,7 +261,7 @@ func TestHessAndGradientOfOneBatch(t *testing.T) {
 	if want := s.Event(privacy.Composed{privacy.Gaussian{Sigma: 1}, privacy.Gaussian{Sigma: 2}, mech.None{}.Event()}); !privacy.Equal(memo.charged[0], want) {
 		t.Errorf("charged %v, want %v", memo.charged[0], want)
 	}
-	again := ask(&replay.Oracle{Facts: cfg.Facts, Record: []replay.Released{{Event: memo.charged[0], Answers: memo.released[0]}}})
+	again := ask(&replay.Oracle{Facts: cfg.Facts, Next: replay.Each([]replay.Released{{Event: memo.charged[0], Answers: memo.released[0]}})})
 	if !slices.EqualFunc(live, again, slices.Equal) {
 		t.Error("the record does not replay")
 	}

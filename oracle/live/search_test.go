@@ -197,7 +197,7 @@ func TestSearch(t *testing.T) {
 	if k != 3 && k != 4 && k != 5 { // 10⁴ to 100 are far too long; of −1 and 10⁻⁴ one leads downhill
 		t.Errorf("found step %d", k)
 	}
-	again := &replay.Oracle{Facts: cfg.Facts, Record: []replay.Released{{Event: journal.charged[0], Answers: journal.released[0]}}}
+	again := &replay.Oracle{Facts: cfg.Facts, Next: replay.Each([]replay.Released{{Event: journal.charged[0], Answers: journal.released[0]}})}
 	if k2, g2 := ask(again); k2 != k || !slices.Equal(g, g2) {
 		t.Errorf("the record gives step %d, it was %d", k2, k)
 	}

@@ -286,7 +286,7 @@ func TestSelect(t *testing.T) {
 	if want := [][]float64{{3}, {float64(class)}, {mean}}; len(journal.released) != 1 || !slices.EqualFunc(journal.released[0], want, slices.Equal) {
 		t.Fatalf("released %v, want %v", journal.released, want)
 	}
-	again := &replay.Oracle{Facts: cfg.Facts, Record: []replay.Released{{Event: journal.charged[0], Answers: journal.released[0]}}}
+	again := &replay.Oracle{Facts: cfg.Facts, Next: replay.Each([]replay.Released{{Event: journal.charged[0], Answers: journal.released[0]}})}
 	if k2, class2, mean2 := ask(again); k2 != k || class2 != class || mean2 != mean {
 		t.Errorf("the record says %d, %d, %v", k2, class2, mean2)
 	}

@@ -16,10 +16,10 @@ func Example() {
 	paid := privacy.Gaussian{Sigma: 1}
 	o := &replay.Oracle{
 		Facts: oracle.Public{Dim: 2, Rows: 100, Classes: 2, Adjacency: privacy.AddRemove, NormBound: 1},
-		Record: []replay.Released{
+		Next: replay.Each([]replay.Released{
 			{Event: paid, Answers: [][]float64{{0.5, -1}}},
 			{Event: paid, Answers: [][]float64{{0.25, 0}}},
-		},
+		}),
 	}
 	m := method.SGD{Steps: 3, Rate: 2, Clip: 1, Noise: 1}
 	for step, err := range m.Run(context.Background(), o, method.Objective{}) {

@@ -9,9 +9,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
@@ -22,46 +24,106 @@ var ErrEnd = errors.New("replay: the record ends here")
 type Released struct {
 	Event   privacy.Event
 	Answers [][]float64
+	Lost    []privacy.Event // what was charged before it and never released, since the batch before
 }
 
-// Oracle replays Record, then hands over to Then.
+// Oracle replays a record, then hands over to Then.
 type Oracle struct {
-	Facts  oracle.Public
-	Record []Released
-	Then   oracle.Oracle // nil: the end of the record is ErrEnd
+	Facts oracle.Public
+	// Next yields the record, batch by batch, and at its end io.EOF, with what was lost behind the last. The answers may be Next's own:
+	// they are read before the next call.
+	Next func() (Released, error)
+	Then oracle.Oracle // nil: the end of the record is ErrEnd
+	// Meter, when set, is charged with all of the record, so that what was refused on the way is refused again. Without
+	// one, what the record does not hold is an error.
+	Meter account.Meter
 
-	next int
-	pay  []oracle.Query
+	ahead    Released // the next of the record, if there is one
+	there    bool
+	over     bool
+	replayed int
+	pay      []oracle.Query
+}
+
+// Each yields the batches of a record that is in memory.
+func Each(record []Released) func() (Released, error) {
+	return func() (Released, error) {
+		if len(record) == 0 {
+			return Released{}, io.EOF
+		}
+		next := record[0]
+		record = record[1:]
+		return next, nil
+	}
 }
 
 // Replayed counts the batches answered from the record so far.
-func (o *Oracle) Replayed() int { return o.next }
+func (o *Oracle) Replayed() int { return o.replayed }
 
 // Public returns Facts.
 func (o *Oracle) Public() oracle.Public { return o.Facts }
 
 // Batch returns the next batch of the record. What is asked must cost what the
-// record says: anything else means another method or other settings.
+// record says, or more than the meter has left: anything else means another method or other settings.
 func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Query) (oracle.Batch, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if o.next >= len(o.Record) {
-		if o.Then == nil {
-			return nil, ErrEnd
-		}
+	if err := o.look(); err != nil {
+		return nil, err
+	}
+	switch {
+	case o.over && o.Then == nil:
+		return nil, ErrEnd
+	case o.over:
 		return o.Then.Batch(ctx, s, pay...)
 	}
-	rec := o.Record[o.next]
+	rec := o.ahead
 	if cost := oracle.Cost(s, pay); !privacy.Equal(cost, rec.Event) {
-		return nil, fmt.Errorf("replay: batch %d asks for %v, the record holds %v", o.next, cost, rec.Event)
+		if o.Meter != nil {
+			if err := o.Meter.Charge(cost); errors.Is(err, privacy.ErrExhausted) {
+				return nil, err
+			}
+		}
+		return nil, fmt.Errorf("replay: batch %d asks for %v, the record holds %v", o.replayed, cost, rec.Event)
 	}
 	if len(rec.Answers) > len(pay) {
-		return nil, fmt.Errorf("replay: batch %d holds %d answers to %d queries", o.next, len(rec.Answers), len(pay))
+		return nil, fmt.Errorf("replay: batch %d holds %d answers to %d queries", o.replayed, len(rec.Answers), len(pay))
 	}
-	o.next++
+	if err := o.charge(rec.Event); err != nil {
+		return nil, err
+	}
+	o.there = false
+	o.replayed++
 	o.pay = append(o.pay[:0], pay...)
-	return &batch{o: o, number: o.next, answers: rec.Answers}, nil
+	return &batch{o: o, number: o.replayed, answers: rec.Answers}, nil
+}
+
+// look brings the next batch of the record, unless it is there.
+func (o *Oracle) look() error {
+	if o.there || o.over {
+		return nil
+	}
+	next, err := o.Next()
+	if err != nil && err != io.EOF {
+		return err
+	}
+	o.ahead, o.there, o.over = next, err == nil, err == io.EOF
+	return o.charge(next.Lost...)
+}
+
+// charge pays again what the record says was paid.
+func (o *Oracle) charge(events ...privacy.Event) error {
+	if o.Meter == nil {
+		return nil
+	}
+	for _, e := range events {
+		if err := o.Meter.Charge(e); err != nil {
+			// No refusal: a record that does not fit is an error.
+			return fmt.Errorf("replay: batch %d of the record: its charges do not fit the plan: %v", o.replayed, err)
+		}
+	}
+	return nil
 }
 
 type batch struct {
@@ -73,7 +135,7 @@ type batch struct {
 // take marks q as asked and returns the next answer: answers stand in the order
 // in which they were asked.
 func (b *batch) take(q oracle.Query) ([]float64, error) {
-	if b.number != b.o.next {
+	if b.number != b.o.replayed {
 		return nil, oracle.ErrStale
 	}
 	for i, p := range b.o.pay {

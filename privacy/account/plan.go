@@ -37,10 +37,12 @@ func within(cost, limit float64) bool { return cost <= limit*(1+0x1p-50) }
 type Plan struct {
 	budget   privacy.Budget
 	claim    privacy.Budget
+	whole    privacy.Event
+	gaps     bool
 	next     cursor
 	spare    []frame // memory for looking ahead
 	charges  int
-	position int
+	releases int
 }
 
 // NewPlan certifies a plan: by accountant a, all of it costs at most b. If it
@@ -63,7 +65,15 @@ func NewPlan(plan privacy.Event, a Accountant, b privacy.Budget) (*Plan, error) 
 	}
 	claim := b
 	claim.Epsilon = math.Min(epsilon, b.Epsilon)
-	return &Plan{budget: b, claim: claim, next: newCursor(plan)}, nil
+	return &Plan{budget: b, claim: claim, whole: plan, next: newCursor(plan)}, nil
+}
+
+// AllowGaps lets charges leave releases of a plan out: it passes over those before the one that is charged, and forgoes them. What
+// a run asks that lost batches in a crash may stand further on in its plan than what it had charged. A filter has no order. PROOFS.md#plan-prefix.
+func AllowGaps(m Meter) {
+	if p, ok := m.(*Plan); ok {
+		p.gaps = true
+	}
 }
 
 // Adjacency implements Meter.
@@ -82,7 +92,7 @@ func (p *Plan) Charged() int { return p.charges }
 // Charge implements Meter. It admits e if the plan goes on with what e releases;
 // how the two group their releases into compositions and repetitions makes no
 // difference. Otherwise the error wraps ErrNotPlanned, or privacy.ErrExhausted
-// where the plan has come to its end. To resume a run, charge its events again.
+// where the plan has come to its end, or with gaps to the last of what is asked. To resume a run, charge its events again.
 func (p *Plan) Charge(e privacy.Event) error {
 	if e == nil {
 		return fmt.Errorf("plan: no event: %w", ErrNotPlanned)
@@ -96,22 +106,14 @@ func (p *Plan) Charge(e privacy.Event) error {
 		return fmt.Errorf("plan: %w", err)
 	}
 	if !more && !empty(e) {
-		return fmt.Errorf("plan: all %d releases are charged: %w", p.position, privacy.ErrExhausted)
+		return fmt.Errorf("plan: it has come to its end: %w", privacy.ErrExhausted)
 	}
 	after = p.next.clone(p.spare)
 	asked := newCursor(e)
 	n := 0
-	for {
-		want, ok := asked.step()
-		if !ok {
-			break
-		}
-		planned, more := after.step()
-		if !more {
-			return fmt.Errorf("plan: %v is more than the plan has left: %w", e, privacy.ErrExhausted)
-		}
-		if !sameLeaf(planned, want) {
-			return fmt.Errorf("plan: release %d is %v, asked was %v: %w", p.position+n, planned, want, ErrNotPlanned)
+	for want, more := asked.step(); more; want, more = asked.step() {
+		if err := p.find(&after, want); err != nil {
+			return fmt.Errorf("plan: after %d releases, %w", p.releases+n, err)
 		}
 		n++
 	}
@@ -121,9 +123,29 @@ func (p *Plan) Charge(e privacy.Event) error {
 	return p.admit(after, n)
 }
 
+// find moves past the release that want is.
+func (p *Plan) find(next *cursor, want privacy.Event) error {
+	if p.gaps {
+		switch {
+		case next.seek(want):
+			return nil
+		case holds(p.whole, want):
+			return fmt.Errorf("%v is more than the plan has left: %w", want, privacy.ErrExhausted)
+		}
+		return fmt.Errorf("%v was asked: %w", want, ErrNotPlanned)
+	}
+	switch planned, more := next.step(); {
+	case !more:
+		return fmt.Errorf("%v is more than the plan has left: %w", want, privacy.ErrExhausted)
+	case !sameLeaf(planned, want):
+		return fmt.Errorf("%v comes and %v was asked: %w", planned, want, ErrNotPlanned)
+	}
+	return nil
+}
+
 func (p *Plan) admit(after cursor, releases int) error {
 	p.next, p.spare = after, p.next.stack
-	p.position += releases
+	p.releases += releases
 	p.charges++
 	return nil
 }
@@ -177,47 +199,100 @@ func newCursor(e privacy.Event) cursor { return cursor{stack: []frame{{event: e}
 // clone copies the cursor into the given memory.
 func (c cursor) clone(into []frame) cursor { return cursor{stack: append(into[:0], c.stack...)} }
 
+// child is the next part or repetition, nil behind the last; or the event is itself a release.
+func (f *frame) child() (child privacy.Event, release bool) {
+	switch e := f.event.(type) {
+	case privacy.Composed:
+		if f.done < len(e) {
+			child = e[f.done]
+		}
+	case privacy.Repeated:
+		if f.done < e.Count && !empty(e.Of) {
+			child = e.Of
+		}
+	case privacy.PoissonSampled:
+		if e.Rate < 1 && !empty(e.Of) {
+			return nil, true
+		}
+		if e.Rate == 1 && f.done == 0 {
+			child = e.Of
+		}
+	case privacy.FixedSampled:
+		if e.M < e.N && !empty(e.Of) {
+			return nil, true
+		}
+		if e.M == e.N && f.done == 0 {
+			child = e.Of
+		}
+	default:
+		return nil, true
+	}
+	return child, false
+}
+
+// pass moves past the next child, and past all repetitions of it.
+func (f *frame) pass() {
+	f.done++
+	if e, ok := f.event.(privacy.Repeated); ok {
+		f.done = e.Count
+	}
+}
+
 // step returns the next release and moves past it.
 func (c *cursor) step() (privacy.Event, bool) {
 	for len(c.stack) > 0 {
 		top := &c.stack[len(c.stack)-1]
-		event := top.event
-		var child privacy.Event
-		switch e := event.(type) {
-		case privacy.Composed:
-			if top.done < len(e) {
-				child = e[top.done]
-			}
-		case privacy.Repeated:
-			if top.done < e.Count && !empty(e.Of) {
-				child = e.Of
-			}
-		case privacy.PoissonSampled:
-			if e.Rate < 1 && !empty(e.Of) {
-				c.stack = c.stack[:len(c.stack)-1]
-				return event, true
-			}
-			if e.Rate == 1 && top.done == 0 {
-				child = e.Of
-			}
-		case privacy.FixedSampled:
-			if e.M < e.N && !empty(e.Of) {
-				c.stack = c.stack[:len(c.stack)-1]
-				return event, true
-			}
-			if e.M == e.N && top.done == 0 {
-				child = e.Of
-			}
-		default:
-			c.stack = c.stack[:len(c.stack)-1]
-			return event, true
-		}
-		if child == nil {
-			c.stack = c.stack[:len(c.stack)-1]
+		child, release := top.child()
+		if child != nil {
+			top.done++
+			c.stack = append(c.stack, frame{event: child})
 			continue
 		}
-		top.done++
-		c.stack = append(c.stack, frame{event: child})
+		event := top.event
+		c.stack = c.stack[:len(c.stack)-1]
+		if release {
+			return event, true
+		}
 	}
 	return nil, false
+}
+
+// seek moves past the next release that is the same as want, and says whether there is one. It takes no longer for
+// more repetitions.
+func (c *cursor) seek(want privacy.Event) bool {
+	for len(c.stack) > 0 {
+		top := &c.stack[len(c.stack)-1]
+		child, release := top.child()
+		switch {
+		case child != nil && holds(child, want):
+			top.done++
+			c.stack = append(c.stack, frame{event: child})
+		case child != nil:
+			top.pass()
+		default:
+			event := top.event
+			c.stack = c.stack[:len(c.stack)-1]
+			if release && sameLeaf(event, want) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// holds says whether one of e's releases is the same as want.
+func holds(e, want privacy.Event) bool {
+	f := frame{event: e}
+	for {
+		child, release := f.child()
+		switch {
+		case release:
+			return sameLeaf(e, want)
+		case child == nil:
+			return false
+		case holds(child, want):
+			return true
+		}
+		f.pass()
+	}
 }

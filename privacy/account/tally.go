@@ -64,8 +64,8 @@ func (t *Tally) cost(place int, e privacy.Event) ([]float64, error) {
 	return cost, err
 }
 
-// Settle replaces the plan that a run holds by what was charged of it: a prefix
-// of the plan, or the error wraps ErrNotPlanned and nothing changes. Of a plan that is a
+// Settle replaces the plan that a run holds by what was charged of it: a part
+// of the plan in its order, or the error wraps ErrNotPlanned and nothing changes. Of a plan that is a
 // filter it is what that filter admits, or the error wraps privacy.ErrExhausted.
 func (t *Tally) Settle(run string, charged privacy.Event) error {
 	h, ok := t.held[run]
@@ -120,7 +120,7 @@ func (t *Tally) Epsilon(delta float64) float64 {
 func (t *Tally) within(plan, e privacy.Event) error {
 	f, ok := plan.(privacy.Filtered)
 	if !ok {
-		return prefixOf(plan, e)
+		return partOf(plan, e)
 	}
 	if e == nil {
 		return errors.New("no event given")
@@ -132,8 +132,9 @@ func (t *Tally) within(plan, e privacy.Event) error {
 	return filter.Charge(e)
 }
 
-// prefixOf says whether e is how plan begins, in any grouping.
-func prefixOf(plan, e privacy.Event) error {
+// partOf says whether e is of the plan's releases, in their order and in any grouping: a run that was broken may have left
+// some of them out.
+func partOf(plan, e privacy.Event) error {
 	if e == nil {
 		return errors.New("no event given")
 	}
@@ -146,13 +147,12 @@ func prefixOf(plan, e privacy.Event) error {
 		}
 	}
 	next, asked := newCursor(plan), newCursor(e)
-	for n := 0; ; n++ {
-		want, more := asked.step()
-		if !more {
-			return nil
-		}
-		if planned, more := next.step(); !more || !sameLeaf(planned, want) {
+	n := 0
+	for want, more := asked.step(); more; want, more = asked.step() {
+		if !next.seek(want) {
 			return fmt.Errorf("release %d, %v: %w", n, want, ErrNotPlanned)
 		}
+		n++
 	}
+	return nil
 }

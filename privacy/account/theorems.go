@@ -59,7 +59,7 @@ var theorems = []Theorem{
 	{"pld-discretisation", "Privacy-loss distributions on a grid", "Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022; own proofs"},
 	{"pld-composition", "Composition by Fourier transforms", "Koskela, Jälkö, Honkela 2020; Gopi, Lee, Wutschitz 2021; own proof"},
 	{"pld-truncation", "Window, tails and rounding", "Gopi, Lee, Wutschitz 2021; own proof"},
-	{"plan-prefix", "A prefix of a certified plan", "own proof"},
+	{"plan-prefix", "Part of a certified plan", "own proof"},
 	{"filters", "Filters for adaptive spending", "Rogers, Roth, Ullman, Vadhan 2016; Feldman, Zrnic 2021; Lécuyer 2021; Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2023"},
 	{"filter-orders", "A filter of several orders", "Feldman, Zrnic 2021; own proof"},
 	{"filtered", "A whole run on a filter", "own proof"},

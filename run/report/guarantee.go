@@ -79,7 +79,7 @@ func (v *view) guarantee(info *trace.Info, rec *trace.Record) error {
 	cost := loss.Epsilon(b.Delta)
 	v.PlanEpsilon = upward(cost)
 	v.check(cost <= b.Epsilon*slack, "the whole plan costs ε = %s at δ = %s; the cap is %s", v.PlanEpsilon, v.Delta, v.Epsilon)
-	v.checkPrefix(plan, a, b, rec)
+	v.checkPrefix(plan, a, b, rec, info.Resumed())
 	realised, err := account.Spent(plan, a, rec.Event(), b.Adjacency, b.Delta)
 	if err != nil {
 		v.fail("what was charged cannot be accounted for: " + err.Error())
@@ -132,15 +132,21 @@ func (v *view) fail(why string) {
 	v.Alarms = append(v.Alarms, "The guarantee could not be recomputed: "+why+".")
 }
 
-// checkPrefix asks a meter of the plan whether it admits what was charged.
-func (v *view) checkPrefix(plan privacy.Event, a account.Accountant, b privacy.Budget, rec *trace.Record) {
+// checkPrefix asks a meter of the plan whether it admits what was charged, of a run that was broken with gaps.
+func (v *view) checkPrefix(plan privacy.Event, a account.Accountant, b privacy.Budget, rec *trace.Record, broken bool) {
 	text := "every batch charged in the record is the one that the plan holds at its place"
+	if broken {
+		text = "the batches charged in the record are those of the plan in its order, some perhaps left out where the run was broken"
+	}
 	if _, v.Filter = plan.(privacy.Filtered); v.Filter {
 		text = "the costs of the batches charged in the record add up to no more than the filter admits"
 	}
 	meter, err := account.NewMeter(plan, a, b)
 	if err != nil {
 		return // the plan's cost is beyond the cap: said above
+	}
+	if broken {
+		account.AllowGaps(meter)
 	}
 	for _, c := range rec.Events {
 		for range c.Count {

@@ -120,6 +120,9 @@ type Scores struct {
 	R2        *float64 `json:"r2,omitempty"`
 }
 
+// Resumed says that the run was broken and taken up again: batches that it lost are charged, and its plan has gaps.
+func (i *Info) Resumed() bool { return i.Result != nil && i.Result.SinceResumed }
+
 // PlanEvent is the plan as an event.
 func (i *Info) PlanEvent() (privacy.Event, error) {
 	e, err := privacy.UnmarshalEvent(i.Plan)

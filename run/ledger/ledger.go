@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"hash"
 	"math"
+	"os"
 	"slices"
 	"time"
 	"unicode"
@@ -36,8 +37,14 @@ type Ledger struct {
 // SQLite file, the URL of a PostgreSQL database (postgres:// or postgresql://), or
 // "" for $XDG_DATA_HOME/sotto/ledger.db (~/.local/share where that is not set).
 // New files and directories are for their owner only.
-func Open(ctx context.Context, where string) (*Ledger, error) {
-	s, err := connect(where)
+func Open(ctx context.Context, where string) (*Ledger, error) { return reach(ctx, where, false) }
+
+// View opens a ledger to read it: nothing is made or written, and whatever would
+// write fails. A ledger that is not there is an error that wraps [os.ErrNotExist].
+func View(ctx context.Context, where string) (*Ledger, error) { return reach(ctx, where, true) }
+
+func reach(ctx context.Context, where string, readOnly bool) (*Ledger, error) {
+	s, err := connect(where, readOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -56,6 +63,9 @@ func (l *Ledger) prepare(ctx context.Context) error {
 		return err
 	}
 	if tables != ledgerTables {
+		if l.store.readOnly {
+			return fmt.Errorf("it holds no ledger: %w", os.ErrNotExist)
+		}
 		if err := l.create(ctx); err != nil {
 			return err
 		}

@@ -11,18 +11,24 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-func connectPostgres(where string) (*store, error) {
+func connectPostgres(where string, readOnly bool) (*store, error) {
 	redacted := redact(where)
 	cfg, err := pgx.ParseConfig(where)
 	if err != nil {
 		// The cause may quote the password.
 		return nil, fmt.Errorf("ledger %s: the URL does not read as postgres://user:password@host:port/database", redacted)
 	}
+	if readOnly {
+		cfg.RuntimeParams["default_transaction_read_only"] = "on"
+	}
 	db := stdlib.OpenDB(*cfg)
 	db.SetMaxOpenConns(4)
 	return &store{
-		db:     db,
-		where:  redacted,
+		db:    db,
+		where: redacted,
+
+		readOnly: readOnly,
+
 		tables: `SELECT count(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name IN ('sotto_ledger', 'sotto_entries', 'sotto_progress')`,
 		lock:   `SELECT pg_advisory_xact_lock(7306367134228668493)`, // any number, the same for all
 		sync:   `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`,

@@ -12,8 +12,9 @@ import (
 	"modernc.org/sqlite"
 )
 
-// defaultPath is the ledger of this user; its directory is made, for this user only.
-func defaultPath() (string, error) {
+// defaultPath is the ledger of this user; its directory is made, for this user only,
+// if it may be.
+func defaultPath(readOnly bool) (string, error) {
 	base := os.Getenv("XDG_DATA_HOME")
 	if !filepath.IsAbs(base) { // the XDG specification says to ignore a relative one
 		home, err := os.UserHomeDir()
@@ -23,33 +24,45 @@ func defaultPath() (string, error) {
 		base = filepath.Join(home, ".local", "share")
 	}
 	dir := filepath.Join(base, "sotto")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("ledger: its directory cannot be made: %w", err)
+	if !readOnly {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return "", fmt.Errorf("ledger: its directory cannot be made: %w", err)
+		}
 	}
 	return filepath.Join(dir, "ledger.db"), nil
 }
 
-func connectSQLite(path string) (*store, error) {
+func connectSQLite(path string, readOnly bool) (*store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
-	if err := prepareFile(path); err != nil {
+	prepare := prepareFile
+	if readOnly {
+		prepare = lookAtFile
+	}
+	if err := prepare(path); err != nil {
 		return nil, err
 	}
 	// The rollback journal, not the write-ahead log: a ledger is written a few times
 	// an hour, is one file to copy, and may lie on a network disk. EXTRA also
 	// syncs the directory, without which a power cut after a commit could undo it.
-	dsn := (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: "_txlock=immediate" +
-		"&_pragma=busy_timeout(20000)&_pragma=journal_mode(DELETE)&_pragma=synchronous(EXTRA)"}).String()
+	query := "_txlock=immediate&_pragma=busy_timeout(20000)&_pragma=journal_mode(DELETE)&_pragma=synchronous(EXTRA)"
+	if readOnly {
+		query = "mode=ro&_pragma=busy_timeout(20000)&_pragma=query_only(1)"
+	}
+	dsn := (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query}).String()
 	db, err := sql.Open("sqlite", dsn)
 	if err != nil {
 		return nil, fmt.Errorf("ledger %s: %w", path, err)
 	}
 	db.SetMaxOpenConns(1)
 	return &store{
-		db:     db,
-		where:  path,
+		db:    db,
+		where: path,
+
+		readOnly: readOnly,
+
 		tables: `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('sotto_ledger', 'sotto_entries', 'sotto_progress')`,
 		others: `SELECT count(*) FROM sqlite_master WHERE type = 'table'`,
 		sound:  `PRAGMA integrity_check(1)`,
@@ -76,6 +89,10 @@ func prepareFile(path string) error {
 	case !errors.Is(err, os.ErrExist):
 		return fmt.Errorf("ledger: the file cannot be made: %w", err)
 	}
+	return lookAtFile(path)
+}
+
+func lookAtFile(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return fmt.Errorf("ledger: %w", err)

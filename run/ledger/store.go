@@ -57,8 +57,11 @@ const ledgerTables = 3
 
 // store is a database and what is particular to its kind.
 type store struct {
-	db     *sql.DB
-	where  string // for people: no password
+	db    *sql.DB
+	where string // for people: no password
+
+	readOnly bool // nothing is made or written
+
 	tables string // counts the tables of the ledger
 	others string // counts all tables; "" where other tables may stand beside
 	lock   string // taken while the tables are made; "" where none is needed
@@ -71,21 +74,21 @@ func isURL(where string) bool {
 }
 
 // connect finds the kind of database that where asks for. It opens no connection.
-func connect(where string) (*store, error) {
+func connect(where string, readOnly bool) (*store, error) {
 	switch {
 	case isURL(where):
-		return connectPostgres(where)
+		return connectPostgres(where, readOnly)
 	case strings.Contains(where, "://"):
 		scheme, _, _ := strings.Cut(where, "://")
 		return nil, fmt.Errorf("ledger: found a URL that starts with %q; allowed are postgres://, postgresql:// or the path of a file", scheme+"://")
 	case where == "":
-		path, err := defaultPath()
+		path, err := defaultPath(readOnly)
 		if err != nil {
 			return nil, err
 		}
-		return connectSQLite(path)
+		return connectSQLite(path, readOnly)
 	}
-	return connectSQLite(where)
+	return connectSQLite(where, readOnly)
 }
 
 // explain puts the place in front of an error, and plain words where a database's

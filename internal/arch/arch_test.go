@@ -89,6 +89,9 @@ var table = map[string][]string{
 	// Layer 5, readers. The report recomputes ε from events, so it knows the words.
 	"run/report": {"privacy", "privacy/account", "run/trace", "run/ledger", "internal/chart"},
 
+	// The dashboard reads files, and starts nothing but a verification.
+	"web": {"privacy", "privacy/account", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/rehearse", "internal/chart"},
+
 	// A reproduced paper, on what everybody may use. Its tables are synthetic.
 	"paper":    {"internal/chart"},
 	"paper/p1": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "paper"}),
@@ -97,7 +100,7 @@ var table = map[string][]string{
 	"paper/p4": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "paper"}),
 
 	// Layer 6.
-	"cmd/sotto": join(public, []string{"data", "model", "method", "oracle/live", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/rehearse", "gossip", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p1", "paper/p2", "paper/p3", "paper/p4"}),
+	"cmd/sotto": join(public, []string{"data", "model", "method", "oracle/live", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/rehearse", "web", "gossip", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p1", "paper/p2", "paper/p3", "paper/p4"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "model", "method", "oracle/live", "run/trace"}),

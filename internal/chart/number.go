@@ -35,6 +35,18 @@ func Number(v float64, digits int) string {
 	return trimZeros(thousands(whole) + "." + fraction)
 }
 
+// NumberUp is Number for an upper bound: never rounded down.
+func NumberUp(v float64, digits int) string {
+	if !finite(v) || v <= 0 {
+		return Number(v, digits)
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(v))-float64(digits-1))
+	if up := math.Ceil(v/unit*(1-1e-12)) * unit; up > v {
+		v = up
+	}
+	return Number(v, digits)
+}
+
 // Integer writes a whole number with thousands separated by commas.
 func Integer(n int) string {
 	if n < 0 {

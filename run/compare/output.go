@@ -30,11 +30,15 @@ func hundredths(v float64, _ int) string { return strconv.FormatFloat(v, 'f', 2,
 
 // shown lists the figures of a table: first what it is for.
 func (t *table) shown() []shown {
-	first := shown{"accuracy, %", (*Cell).Score, 100, hundredths}
-	if t.schema.Classes() == 0 {
-		first = shown{"root mean squared error", (*Cell).Score, 1, chart.Number}
+	return []shown{scored(t.schema.Classes() > 0), {"objective", (*Cell).Objective, 1, chart.Number}, {"seconds", (*Cell).Seconds, 1, chart.Number}}
+}
+
+// scored is what a table is for: an accuracy where there are classes, else an error.
+func scored(classes bool) shown {
+	if classes {
+		return shown{"accuracy, %", (*Cell).Score, 100, hundredths}
 	}
-	return []shown{first, {"objective", (*Cell).Objective, 1, chart.Number}, {"seconds", (*Cell).Seconds, 1, chart.Number}}
+	return shown{"root mean squared error", (*Cell).Score, 1, chart.Number}
 }
 
 // grid is a figure of all cells of a table as a Markdown table that a terminal shows
@@ -83,20 +87,25 @@ func (t *table) grid(s shown) string {
 
 // text is a figure in a cell of a table: mean ± standard deviation (median).
 func (c *Cell) text(s shown) string {
-	f := s.of(c)
-	text := "–"
-	switch {
-	case c.Refused != "":
+	if c.Refused != "" {
 		return "refused"
-	case f.N == 1:
-		text = s.write(s.scale*f.Mean, 4)
-	case f.N > 1:
-		text = fmt.Sprintf("%s ± %s (%s)", s.write(s.scale*f.Mean, 4), s.write(s.scale*f.SD, 2), s.write(s.scale*f.Median, 4))
 	}
+	text := s.text(s.of(c))
 	if d := c.Diverged(); d > 0 {
 		text += fmt.Sprintf(", %d diverged", d)
 	}
 	return text
+}
+
+// text is a figure as the tables show it.
+func (s shown) text(f Figure) string {
+	switch f.N {
+	case 0:
+		return "–"
+	case 1:
+		return s.write(s.scale*f.Mean, 4)
+	}
+	return fmt.Sprintf("%s ± %s (%s)", s.write(s.scale*f.Mean, 4), s.write(s.scale*f.SD, 2), s.write(s.scale*f.Median, 4))
 }
 
 // Tables are the comparison's tables of what it is for: accuracies or errors.

@@ -20,16 +20,7 @@ func exact(v float64) string {
 }
 
 // upward writes an upper bound with four significant digits, never rounded down.
-func upward(v float64) string {
-	if !finite(v) || v <= 0 {
-		return number(v)
-	}
-	unit := math.Pow(10, math.Floor(math.Log10(v))-3)
-	if up := math.Ceil(v/unit*(1-1e-12)) * unit; up > v {
-		v = up
-	}
-	return number(v)
-}
+func upward(v float64) string { return chart.NumberUp(v, 4) }
 
 // integer writes a whole number with thousands separated by commas.
 func integer(n int) string { return chart.Integer(n) }

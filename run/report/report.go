@@ -31,6 +31,9 @@ var (
 	style = must(assets.ReadFile("page.css"))
 )
 
+// Style is the style sheet of the page, for other pages that show a plot or a table.
+func Style() string { return string(style) }
+
 func must(b []byte, err error) template.CSS {
 	if err != nil {
 		panic(err) // the file is part of the program

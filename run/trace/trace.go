@@ -289,6 +289,22 @@ func writeCharges(buf *bytes.Buffer, c Charges) error {
 	return buf.WriteByte('\n')
 }
 
+// parseCharges reads a line of events.jsonl that follows that many charged batches.
+func parseCharges(line []byte, charged int) (Charges, error) {
+	var l chargesLine
+	if err := strictJSON(line, &l); err != nil {
+		return Charges{}, err
+	}
+	e, err := privacy.UnmarshalEvent(l.Event)
+	if err != nil {
+		return Charges{}, err
+	}
+	if l.First != charged || l.Count < 1 || l.Count > math.MaxInt-charged {
+		return Charges{}, fmt.Errorf("counts %d batches from number %d after %d", l.Count, l.First, charged)
+	}
+	return Charges{l.First, l.Count, e}, nil
+}
+
 func appendStep(dst []byte, s Step) []byte {
 	for _, v := range []*float64{&s.Rate, &s.GradNorm, &s.Moved} {
 		if math.IsNaN(*v) || math.IsInf(*v, 0) {
@@ -394,20 +410,12 @@ func readRecord(dir string, answers bool) (*Record, error) {
 	charged := 0
 	var err error
 	rec.eventBytes, err = readLines(filepath.Join(dir, EventsFile), rec, func(line []byte) error {
-		var l chargesLine
-		if err := strictJSON(line, &l); err != nil {
-			return err
+		c, err := parseCharges(line, charged)
+		if err == nil {
+			charged += c.Count
+			rec.Events = append(rec.Events, c)
 		}
-		e, err := privacy.UnmarshalEvent(l.Event)
-		if err != nil {
-			return err
-		}
-		if l.First != charged || l.Count < 1 || l.Count > math.MaxInt-charged {
-			return fmt.Errorf("counts %d batches from number %d after %d", l.Count, l.First, charged)
-		}
-		charged += l.Count
-		rec.Events = append(rec.Events, Charges{l.First, l.Count, e})
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err

@@ -1,0 +1,201 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"slices"
+
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/run/ledger"
+)
+
+// A book is what the ledger says, as of its head.
+type book struct {
+	head ledger.Head
+	list []ledger.Dataset
+}
+
+// view is the ledger, opened to be read; nil while there is none that can be read.
+func (s *Server) view(ctx context.Context) *ledger.Ledger {
+	l, _ := s.open(ctx)
+	return l
+}
+
+func (s *Server) open(ctx context.Context) (*ledger.Ledger, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ledger != nil {
+		return s.ledger, nil
+	}
+	l, err := ledger.View(ctx, s.options.Ledger)
+	if err != nil {
+		return nil, err
+	}
+	s.ledger = l
+	return l, nil
+}
+
+// where is the place of the ledger, if it is open.
+func (s *Server) where() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ledger == nil {
+		return ""
+	}
+	return s.ledger.Where()
+}
+
+// datasetsBody is the list of datasets.
+type datasetsBody struct {
+	Place    string // of the ledger
+	None     string // why there is no list
+	Datasets []funds
+}
+
+// funds are a dataset and its bars.
+type funds struct {
+	ledger.Dataset
+	Bars []labelled
+}
+
+type labelled struct {
+	Name, Text string
+	Bar        template.HTML
+}
+
+func (datasetsBody) title() string { return "Datasets" }
+
+func (s *Server) datasetsPage(r *http.Request) (any, error) {
+	ctx := r.Context()
+	l, err := s.open(ctx)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return datasetsBody{None: "There is no ledger yet: the first run that reserves a budget makes it."}, nil
+	case err != nil:
+		return nil, err
+	}
+	head, err := l.Head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.book == nil || s.book.head != head {
+		list, err := l.Datasets(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.book = &book{head, list}
+	}
+	b := datasetsBody{Place: l.Where()}
+	for _, d := range s.book.list {
+		b.Datasets = append(b.Datasets, funds{d, bars(d)})
+	}
+	return b, nil
+}
+
+// bars draw what is spent of a lifetime budget.
+func bars(d ledger.Dataset) []labelled {
+	switch {
+	case d.Budget == nil:
+		return nil
+	case d.Part != nil:
+		text := fmt.Sprintf("%s held or settled", ledger.Percent(*d.Part))
+		return []labelled{{"of the budget, in " + d.Currency, text, bar(100**d.Part, text)}}
+	}
+	one := func(name string, spent, budget float64) labelled {
+		text := fmt.Sprintf("%v of %v reserved", spent, budget)
+		part := 0.0
+		if budget > 0 {
+			part = 100 * spent / budget
+		}
+		return labelled{name, text, bar(part, name+": "+text)}
+	}
+	list := []labelled{one("ε", d.Spent.Epsilon, d.Budget.Epsilon)}
+	if d.Budget.Delta > 0 {
+		list = append(list, one("δ", d.Spent.Delta, d.Budget.Delta))
+	}
+	return list
+}
+
+// datasetBody is one dataset.
+type datasetBody struct {
+	funds
+	Spenders []spender // the last to reserve first
+	History  template.HTML
+	Entries  []ledger.Entry // the last first
+	More     int            // entries, and runs, that are not shown
+}
+
+// A spender is a run in the ledger, and its directory if that is known here.
+type spender struct {
+	ledger.Run
+	Entry *runEntry
+}
+
+func (b datasetBody) title() string { return "Dataset " + b.Name }
+
+const mostEntries = 500
+
+func (s *Server) datasetPage(r *http.Request) (any, error) {
+	ctx := r.Context()
+	l, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d, err := l.Dataset(ctx, r.PathValue("name"))
+	if errors.Is(err, ledger.ErrUnknownDataset) {
+		return nil, missing("the ledger knows no dataset of this name")
+	}
+	if err != nil {
+		return nil, err
+	}
+	runs, err := l.Runs(ctx, d.Name)
+	if err != nil {
+		return nil, err
+	}
+	b := datasetBody{funds: funds{d, bars(d)}, History: history(d, runs)}
+	if b.Entries, err = l.Entries(ctx, d.Name); err != nil {
+		return nil, err
+	}
+	known := map[string]*runEntry{}
+	for _, e := range s.shelf.list().Runs {
+		known[e.ID] = e
+	}
+	for _, run := range runs {
+		b.Spenders = append(b.Spenders, spender{run, known[run.ID]})
+	}
+	slices.Reverse(b.Spenders)
+	slices.Reverse(b.Entries)
+	b.More = max(0, len(b.Entries)-mostEntries)
+	b.Entries, b.Spenders = b.Entries[:min(mostEntries, len(b.Entries))], b.Spenders[:min(mostEntries, len(b.Spenders))]
+	return b, nil
+}
+
+// history draws how the reserved ε grew, run by run; in caps only, where it adds up.
+func history(d ledger.Dataset, runs []ledger.Run) template.HTML {
+	if d.Currency != ledger.InCaps || len(runs) == 0 {
+		return ""
+	}
+	x, y := []float64{0}, []float64{0}
+	for _, r := range runs {
+		n := len(x)
+		sum := y[n-1]
+		if !r.Lab {
+			sum += r.Caps.Epsilon
+		}
+		x, y = append(x, float64(n)), append(y, sum)
+	}
+	line := chart.Line{Name: "ε reserved by all runs"}
+	line.X, line.Y = chart.Thin(x, y, mostPoints)
+	p := chart.Plot{ID: "history", Title: "ε reserved, run by run", XLabel: "runs", YLabel: "ε", Lines: []chart.Line{line},
+		Desc: fmt.Sprintf("After %s runs, ε = %s is reserved.", chart.Integer(len(runs)), chart.Number(d.Spent.Epsilon, 6))}
+	if d.Budget != nil {
+		p.Level, p.LevelName = &d.Budget.Epsilon, fmt.Sprintf("lifetime budget: ε = %v", d.Budget.Epsilon)
+	}
+	return p.SVG()
+}

@@ -1,0 +1,98 @@
+package web
+
+import (
+	"crypto/subtle"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/sottodp/sotto/run/ledger"
+)
+
+// A guard decides who is let in. Its link holds a token that is good once: it is swapped
+// for a cookie that no script reads and no other site's link carries.
+type guard struct {
+	token, session string
+	cookie         string // its name; cookies are kept by host, not by port
+	hosts          [2]string
+	used           atomic.Bool
+}
+
+func newGuard(a net.Addr) *guard {
+	_, port, _ := net.SplitHostPort(a.String())
+	return &guard{
+		token: ledger.NewToken(), session: ledger.NewToken(), cookie: "sotto-" + port,
+		hosts: [2]string{"127.0.0.1:" + port, "localhost:" + port},
+	}
+}
+
+// policy is what a page may do: nothing but show itself, its own style and its own script.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// entered sends the browser on. A redirect would not do: to one that came from another
+// site's page the browser would not yet give the cookie.
+const entered = `<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/"><title>Sotto</title><p><a href="/">Open the dashboard</a></p></html>
+`
+
+func (g *guard) around(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		if r.Host != g.hosts[0] && r.Host != g.hosts[1] { // a name that somebody else points here
+			refuse(w, http.StatusForbidden, "this server answers to its own address only")
+			return
+		}
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			h.Set("Allow", "GET, HEAD")
+			refuse(w, http.StatusMethodNotAllowed, "these pages can only be read")
+			return
+		}
+		if token := r.URL.Query().Get("token"); r.URL.Path == "/" && token != "" {
+			g.enter(w, token)
+			return
+		}
+		c, err := r.Cookie(g.cookie)
+		if err != nil || !equal(c.Value, g.session) {
+			refuse(w, http.StatusForbidden, "open the link that `sotto serve` printed; it works once, in one browser. For another, stop the command and start it again")
+			return
+		}
+		// Browsers say who asks; another site's page is not let in, whatever it knows.
+		if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+			refuse(w, http.StatusForbidden, "another site's page asked for this")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// enter swaps the token for the cookie.
+func (g *guard) enter(w http.ResponseWriter, token string) {
+	if !equal(token, g.token) {
+		refuse(w, http.StatusForbidden, "this is not the link that `sotto serve` printed")
+		return
+	}
+	if g.used.Swap(true) {
+		refuse(w, http.StatusForbidden, "this link was used. Stop `sotto serve` and start it again for a new one")
+		return
+	}
+	http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	io.WriteString(w, entered)
+}
+
+func refuse(w http.ResponseWriter, status int, why string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	fmt.Fprintln(w, strings.ToUpper(why[:1])+why[1:]+".")
+}
+
+func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

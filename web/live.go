@@ -1,0 +1,245 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"math"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+const (
+	pollEvery = 250 * time.Millisecond // files of a run that is watched
+	silence   = 30 * time.Second       // after which a run may have been broken off
+	pulse     = 15 * time.Second       // between signs of life to a browser
+)
+
+// A progress is how far a run is.
+type progress struct {
+	Key           string
+	Step, Horizon int
+	Share         float64 // of the horizon, in hundredths
+	Epsilon       string  // of what was charged, rounded up; empty where it is not known
+	Cap           float64
+	Off           bool
+	Left          time.Duration // 0: not known
+	Written       time.Time     // when the last step was, or the start
+	Silent        bool
+	Ended         bool
+	State         string
+	Outcome       string
+}
+
+// watched is a run that trains, while somebody looks.
+type watched struct {
+	mu       sync.Mutex
+	dir      string
+	info     *trace.Info
+	plan     privacy.Event
+	account  account.Accountant
+	follower *trace.Follower
+	charged  int // batches that epsilon is of
+	epsilon  float64
+	next     time.Time // when epsilon may be computed again
+	first    time.Time // when the first step was seen, and which
+	from     int
+}
+
+// watched gives the one watcher of a run.
+func (s *Server) watched(e *runEntry) (*watched, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := s.watch[e.Key]; w != nil {
+		return w, nil
+	}
+	info, err := trace.ReadInfo(e.Dir)
+	if err != nil {
+		return nil, err
+	}
+	w := &watched{dir: e.Dir, info: info, follower: trace.Follow(e.Dir), epsilon: math.NaN()}
+	if !info.Off {
+		if w.plan, err = info.PlanEvent(); err != nil {
+			return nil, err
+		}
+		if w.account, err = account.ByName(info.Accountant); err != nil {
+			return nil, err
+		}
+	}
+	s.watch[e.Key] = w
+	return w, nil
+}
+
+// forget drops the watchers of runs that have ended.
+func (s *Server) forget(l *listing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.watch {
+		if e, err := l.run(key); err != nil || !e.Running() {
+			delete(s.watch, key)
+		}
+	}
+}
+
+// look reads what is new and says how far the run is.
+func (w *watched) look(e *runEntry) (progress, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := progress{Key: e.Key, Step: e.Steps, Horizon: e.Horizon, Cap: e.Budget.Epsilon, Off: e.Off, Written: e.Started, State: e.State()}
+	if _, err := w.follower.Read(); err != nil {
+		return p, err
+	}
+	if n := len(w.follower.Steps); n > 0 {
+		p.Step, p.Written = w.follower.Steps[n-1].T, w.follower.Written
+	}
+	p.Share = share(p.Step, p.Horizon)
+	p.Silent = time.Since(p.Written) > silence
+	now := time.Now()
+	if w.first.IsZero() && p.Step > 0 {
+		w.first, w.from = now, p.Step
+	}
+	p.Left = w.left(p)
+	w.spend(now)
+	if !math.IsNaN(w.epsilon) {
+		p.Epsilon = chart.NumberUp(w.epsilon, 4)
+	}
+	return p, nil
+}
+
+// left is the time that the steps left will take at the pace that was seen here, or
+// since the start where nothing was.
+func (w *watched) left(p progress) time.Duration {
+	took, steps := p.Written.Sub(w.first), p.Step-w.from
+	if steps <= 0 || took < pollEvery {
+		took, steps = p.Written.Sub(w.info.Started), p.Step
+	}
+	if p.Silent || steps <= 0 || took <= 0 || p.Step >= p.Horizon {
+		return 0
+	}
+	return time.Duration(float64(took) / float64(steps) * float64(p.Horizon-p.Step))
+}
+
+// spend computes ε of what was charged, for a tenth of the time at most.
+func (w *watched) spend(now time.Time) {
+	rec := w.follower.Record()
+	n := rec.Charged()
+	if w.info.Off || n == 0 || n == w.charged || now.Before(w.next) {
+		return
+	}
+	epsilon, err := account.Spent(w.plan, w.account, rec.Event(), w.info.Budget.Adjacency, w.info.Budget.Delta)
+	if err != nil {
+		epsilon = math.NaN()
+	}
+	w.epsilon, w.charged = epsilon, n
+	end := time.Now()
+	w.next = end.Add(9 * end.Sub(now))
+}
+
+// progressOf is how far a run is, nil where its record cannot be read.
+func (s *Server) progressOf(e *runEntry) *progress {
+	if e.Damage != "" {
+		return nil
+	}
+	if !e.Running() {
+		return &progress{Key: e.Key, Step: e.Steps, Horizon: e.Horizon, Share: share(e.Steps, e.Horizon), Cap: e.Budget.Epsilon, Off: e.Off, Ended: true, State: e.State(), Outcome: e.Outcome}
+	}
+	w, err := s.watched(e)
+	if err != nil {
+		return nil
+	}
+	p, err := w.look(e)
+	if err != nil {
+		return nil
+	}
+	return &p
+}
+
+func share(step, horizon int) float64 { return 100 * float64(step) / math.Max(1, float64(horizon)) }
+
+// live sends what changes on a page, as server-sent events: a run's progress, and that
+// the list that the page was made of is another one now.
+func (s *Server) live(w http.ResponseWriter, r *http.Request) {
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		http.Error(w, "this connection cannot be kept open", http.StatusInternalServerError)
+		return
+	}
+	q := r.URL.Query()
+	keys, seen := q["run"], q.Get("seen")
+	if len(keys) > pageSize {
+		keys = keys[:pageSize]
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	send := func(event string, data any) {
+		b, _ := json.Marshal(data) // strings and maps of them cannot fail
+		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, b)
+		flusher.Flush()
+	}
+	shown, tenths, ended := map[string]string{}, map[string]int{}, map[string]bool{}
+	said := time.Now()
+	for tick := time.NewTicker(pollEvery); ; {
+		l := s.shelf.list()
+		for _, key := range keys {
+			e, err := l.run(key)
+			if err != nil || ended[key] {
+				continue
+			}
+			p := s.progressOf(e)
+			if p == nil {
+				continue
+			}
+			html, err := s.fragment(p)
+			if err != nil || shown[key] == html {
+				continue
+			}
+			message := map[string]string{"key": key, "html": html}
+			tenth := int(p.Share / 10)
+			old, before := tenths[key]
+			switch ended[key] = p.Ended; {
+			case p.Ended:
+				message["say"] = fmt.Sprintf("Run on %s: %s.", e.Dataset, e.State())
+			case before && old != tenth:
+				message["say"] = fmt.Sprintf("Run on %s: %d percent of the steps.", e.Dataset, 10*tenth)
+			}
+			shown[key], tenths[key], said = html, tenth, time.Now()
+			send("run", message)
+		}
+		s.forget(l)
+		if seen != "" && l.state != seen {
+			send("news", "")
+			seen = l.state
+		}
+		if time.Since(said) > pulse {
+			said = time.Now()
+			fmt.Fprint(w, ": still here\n\n")
+			flusher.Flush()
+		}
+		select {
+		case <-r.Context().Done():
+			tick.Stop()
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// fragment is a run's progress as a part of a page.
+func (s *Server) fragment(p *progress) (string, error) {
+	var b bytes.Buffer
+	err := s.pages["runs"].ExecuteTemplate(&b, "progress", p)
+	return b.String(), err
+}
+
+// bar draws a part of a whole, with what is beyond it.
+func bar(share float64, label string) template.HTML {
+	return template.HTML(fmt.Sprintf(`<svg class="bar" viewBox="0 0 100 6" preserveAspectRatio="none" role="img" aria-label="%s"><rect class="whole" width="100" height="6"/><rect class="part%s" width="%.2f" height="6"/></svg>`,
+		template.HTMLEscapeString(label), map[bool]string{true: " over"}[share > 100*(1+1e-9)], math.Min(100, math.Max(0, share))))
+}

@@ -1,0 +1,142 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/sottodp/sotto/run/compare"
+	"github.com/sottodp/sotto/run/rehearse"
+)
+
+// placesBody is a list of directories that hold no run.
+type placesBody struct {
+	name   string
+	Places []place
+	list   string
+}
+
+func (b placesBody) title() string { return b.name }
+func (b placesBody) state() string { return b.list }
+
+func (s *Server) comparisonsPage(*http.Request) (any, error) {
+	l := s.shelf.list()
+	return placesBody{"Comparisons", l.Comparisons, l.state}, nil
+}
+
+func (s *Server) networksPage(*http.Request) (any, error) {
+	l := s.shelf.list()
+	return placesBody{"Networks", l.Networks, l.state}, nil
+}
+
+// comparisonBody is what `sotto compare` found.
+type comparisonBody struct {
+	place
+	Unpaid string
+	Done   int // trainings
+	Whole  bool
+	Figure bool
+	Tables []cellsTable
+}
+
+// A cellsTable is the cells of one table of records.
+type cellsTable struct {
+	Name, Measure string
+	Rows          []compare.Row
+}
+
+func (b comparisonBody) title() string { return "Comparison " + b.Name }
+
+func (s *Server) comparisonPage(r *http.Request) (any, error) {
+	p, err := find(s.shelf.list().Comparisons, r.PathValue("key"), placeKey)
+	if err != nil {
+		return nil, err
+	}
+	b := comparisonBody{place: p, Unpaid: compare.Unpaid}
+	if b.Done, err = compare.Done(p.Dir); err != nil {
+		return nil, err
+	}
+	rows, err := compare.ReadRows(p.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return b, nil // it is not at its end
+	}
+	if err != nil {
+		return nil, err
+	}
+	b.Whole = true
+	_, err = os.Stat(filepath.Join(p.Dir, compare.Chart))
+	b.Figure = err == nil
+	for _, row := range rows {
+		n := len(b.Tables)
+		if n == 0 || b.Tables[n-1].Name != row.Table {
+			b.Tables, n = append(b.Tables, cellsTable{Name: row.Table, Measure: row.Measure}), n+1
+		}
+		b.Tables[n-1].Rows = append(b.Tables[n-1].Rows, row)
+	}
+	return b, nil
+}
+
+// figure is the picture of a comparison, in which nothing may run.
+func (s *Server) figure(w http.ResponseWriter, r *http.Request) {
+	p, err := find(s.shelf.list().Comparisons, r.PathValue("key"), placeKey)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	b, err := os.ReadFile(filepath.Join(p.Dir, compare.Chart))
+	if err != nil {
+		http.Error(w, "there is no figure", http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox")
+	asset("image/svg+xml", b)(w, r)
+}
+
+// networkBody is a rehearsal of owners.
+type networkBody struct {
+	place
+	*rehearse.Result
+	Owners []owner
+}
+
+// An owner is one of them, its ε as a part of the largest.
+type owner struct {
+	rehearse.OwnerResult
+	Bar template.HTML
+}
+
+func (b networkBody) title() string { return "Network " + b.Name }
+
+func (s *Server) networkPage(r *http.Request) (any, error) {
+	p, err := find(s.shelf.list().Networks, r.PathValue("key"), placeKey)
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(p.Dir, NetworkFile))
+	if err != nil {
+		return nil, err
+	}
+	b := networkBody{place: p, Result: &rehearse.Result{}}
+	if err := json.Unmarshal(text, b.Result); err != nil || b.Result.ID == "" {
+		return nil, fmt.Errorf("%s: is not what `sotto net simulate --json` prints (%v)", filepath.Join(p.Dir, NetworkFile), err)
+	}
+	most := 0.0
+	for _, o := range b.Result.Owners {
+		if o.Epsilon != nil {
+			most = max(most, *o.Epsilon)
+		}
+	}
+	for _, o := range b.Result.Owners {
+		view := owner{OwnerResult: o}
+		if o.Epsilon != nil && most > 0 {
+			view.Bar = bar(100**o.Epsilon/most, fmt.Sprintf("ε of %s", o.Name))
+		}
+		b.Owners = append(b.Owners, view)
+	}
+	return b, nil
+}

@@ -1,0 +1,361 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/run/report"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+const pageSize = 50 // runs on a page
+
+// runsBody is a page of the list of runs.
+type runsBody struct {
+	Rows         []runRow
+	All, Matched int
+	From, To     int
+	Query        string
+	Status       string
+	States       []string
+	Earlier      string // address of the page before, and after
+	Later        string
+	list         string
+	Dirs         []string
+}
+
+// A runRow is a run in the list, and how far it is where it trains.
+type runRow struct {
+	*runEntry
+	Progress *progress
+}
+
+func (runsBody) title() string   { return "Runs" }
+func (b runsBody) state() string { return b.list }
+
+func (s *Server) runsPage(r *http.Request) (any, error) {
+	l, q := s.shelf.list(), r.URL.Query()
+	b := runsBody{All: len(l.Runs), Query: strings.TrimSpace(q.Get("q")), Status: q.Get("status"), list: l.state, Dirs: s.options.Dirs,
+		States: []string{trace.Running, trace.Interrupted, trace.Finished, "damaged"}}
+	var matched []*runEntry
+	want := strings.ToLower(b.Query)
+	for _, e := range l.Runs {
+		if (b.Status == "" || e.State() == b.Status) && strings.Contains(strings.ToLower(strings.Join([]string{e.Name, e.ID, e.Dataset, e.Method}, "\n")), want) {
+			matched = append(matched, e)
+		}
+	}
+	b.Matched = len(matched)
+	page, _ := strconv.Atoi(q.Get("page")) // another word than a number is the first page
+	page = max(0, min(page-1, (len(matched)-1)/pageSize))
+	from := page * pageSize
+	to := min(from+pageSize, len(matched))
+	b.From, b.To = min(from+1, to), to
+	address := func(page int) string {
+		v := url.Values{"page": {strconv.Itoa(page + 1)}}
+		for name, value := range map[string]string{"q": b.Query, "status": b.Status} {
+			if value != "" {
+				v.Set(name, value)
+			}
+		}
+		return "/?" + v.Encode()
+	}
+	if page > 0 {
+		b.Earlier = address(page - 1)
+	}
+	if to < len(matched) {
+		b.Later = address(page + 1)
+	}
+	for _, e := range matched[from:to] {
+		row := runRow{runEntry: e}
+		if e.Running() {
+			row.Progress = s.progressOf(e)
+		}
+		b.Rows = append(b.Rows, row)
+	}
+	return b, nil
+}
+
+// runBody is one run.
+type runBody struct {
+	*runEntry
+	Info     *trace.Info
+	Progress *progress
+	Charged  int
+	Events   []trace.Charges
+	More     int    // lines of events that are not shown
+	Spent    string // ε of what was charged, rounded up
+	Norms    template.HTML
+	Reserved *ledger.Run
+	Known    bool // the ledger knows the dataset
+	Files    []file
+	list     string
+}
+
+// A file of a run directory.
+type file struct {
+	Name string
+	Size int
+	At   time.Time
+}
+
+func (b runBody) title() string { return "Run on " + b.Dataset }
+func (b runBody) state() string { return b.list }
+
+const mostEvents = 200 // lines of events on the page of a run
+
+func (s *Server) runPage(r *http.Request) (any, error) {
+	l := s.shelf.list()
+	e, err := l.run(r.PathValue("key"))
+	if err != nil {
+		return nil, err
+	}
+	b := runBody{runEntry: e, list: l.state}
+	if b.Info, err = trace.ReadInfo(e.Dir); err != nil {
+		return nil, err
+	}
+	f, err := record(e)
+	if err != nil {
+		return nil, err
+	}
+	b.Progress = s.progressOf(e)
+	b.Charged, b.Events = f.Record().Charged(), f.Events
+	if b.More = len(b.Events) - mostEvents; b.More > 0 {
+		b.Events = b.Events[b.More:]
+	}
+	b.Norms = norms([]*runEntry{e}, []*trace.Follower{f})
+	if !e.Off && !e.Running() {
+		b.Spent = spent(b.Info, f.Record())
+	}
+	if v := s.view(r.Context()); v != nil {
+		if found, err := v.Run(r.Context(), e.ID); err == nil {
+			b.Reserved = &found
+		}
+		_, err := v.Dataset(r.Context(), e.Dataset)
+		b.Known = err == nil
+	}
+	entries, err := os.ReadDir(e.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range entries {
+		info, err := d.Info()
+		if err == nil && info.Mode().IsRegular() && !strings.HasPrefix(d.Name(), ".") && d.Name() != trace.TokenFile {
+			b.Files = append(b.Files, file{d.Name(), int(info.Size()), info.ModTime()})
+		}
+	}
+	return b, nil
+}
+
+// record is the durable part of a run's record.
+func record(e *runEntry) (*trace.Follower, error) {
+	f := trace.Follow(e.Dir)
+	f.Ended = !e.Running()
+	_, err := f.Read()
+	return f, err
+}
+
+// spent is ε of what a run has charged, rounded up; nothing where it has no figure.
+func spent(i *trace.Info, rec *trace.Record) string {
+	plan, err := i.PlanEvent()
+	if err != nil {
+		return ""
+	}
+	a, err := account.ByName(i.Accountant)
+	if err != nil {
+		return ""
+	}
+	epsilon, err := account.Spent(plan, a, rec.Event(), i.Budget.Adjacency, i.Budget.Delta)
+	if err != nil {
+		return ""
+	}
+	return chart.NumberUp(epsilon, 4)
+}
+
+const mostPoints = 400 // of a line
+
+// norms draws the norms of what runs released.
+func norms(entries []*runEntry, of []*trace.Follower) template.HTML {
+	p := chart.Plot{ID: "norms", Title: "Norm of the released gradient by step", XLabel: "step", YLabel: "gradient norm"}
+	for i, f := range of {
+		if len(f.Steps) < 2 {
+			continue
+		}
+		x, y := make([]float64, len(f.Steps)), make([]float64, len(f.Steps))
+		for k, step := range f.Steps {
+			x[k], y[k] = float64(step.T), step.GradNorm
+		}
+		line := chart.Line{}
+		line.X, line.Y = chart.Thin(x, y, mostPoints)
+		if len(of) > 1 {
+			line.Name = entries[i].Name
+		}
+		p.Lines = append(p.Lines, line)
+		p.Desc += fmt.Sprintf("%s: %s at step %s, %s at step %s. ", entries[i].Name, chart.Number(y[0], 3), chart.Number(x[0], 9), chart.Number(y[len(y)-1], 3), chart.Number(x[len(x)-1], 9))
+	}
+	if len(p.Lines) == 0 {
+		return ""
+	}
+	return p.SVG()
+}
+
+// report shows the page that `sotto report` writes, made anew.
+func (s *Server) report(w http.ResponseWriter, r *http.Request) {
+	e, err := s.shelf.list().run(r.PathValue("key"))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	page, err := report.Build(e.Dir)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'") // its style is inside
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Write(page)
+}
+
+// verifyBody is what a verification found.
+type verifyBody struct {
+	*runEntry
+	Findings []run.Finding
+	Failed   int
+	Refused  string // why there is none
+	Ledger   string // the one that was asked
+}
+
+func (b verifyBody) title() string { return "Verification of a run on " + b.Dataset }
+
+func (s *Server) verifyPage(r *http.Request) (any, error) {
+	e, err := s.shelf.list().run(r.PathValue("key"))
+	if err != nil {
+		return nil, err
+	}
+	b := verifyBody{runEntry: e}
+	s.verifying.Lock()
+	defer s.verifying.Unlock()
+	v := s.view(r.Context())
+	if e.Lab || v != nil && v.Where() != e.Ledger { // what it did not reserve in says nothing of it
+		v = nil
+	}
+	if v != nil {
+		b.Ledger = v.Where()
+	}
+	if b.Findings, err = run.Verify(r.Context(), e.Dir, v); err != nil {
+		b.Refused = err.Error()
+	}
+	for _, f := range b.Findings {
+		if !f.Holds {
+			b.Failed++
+		}
+	}
+	return b, nil
+}
+
+// compareBody is some runs side by side.
+type compareBody struct {
+	Runs  []*runEntry
+	Facts []sideFact
+	Norms template.HTML
+	Lab   bool
+}
+
+// A sideFact is a fact of each run; Differs says that it is not the same for all.
+type sideFact struct {
+	Name    string
+	Values  []string
+	Differs bool
+}
+
+func (compareBody) title() string { return "Runs side by side" }
+
+const mostCompared = 6
+
+func (s *Server) comparePage(r *http.Request) (any, error) {
+	l, b := s.shelf.list(), compareBody{}
+	var infos []*trace.Info
+	var records []*trace.Follower
+	for _, key := range r.URL.Query()["run"] {
+		e, err := l.run(key)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(b.Runs, e) || len(b.Runs) == mostCompared {
+			continue
+		}
+		info, err := trace.ReadInfo(e.Dir)
+		if err != nil {
+			return nil, err
+		}
+		f, err := record(e)
+		if err != nil {
+			return nil, err
+		}
+		b.Runs, infos, records = append(b.Runs, e), append(infos, info), append(records, f)
+		b.Lab = b.Lab || e.Lab
+	}
+	add := func(name string, of func(i int) string) {
+		f := sideFact{Name: name}
+		for i := range b.Runs {
+			f.Values = append(f.Values, of(i))
+			f.Differs = f.Differs || f.Values[i] != f.Values[0]
+		}
+		if slices.ContainsFunc(f.Values, func(v string) bool { return v != "" }) {
+			b.Facts = append(b.Facts, f)
+		}
+	}
+	add("state", func(i int) string { return b.Runs[i].State() })
+	add("dataset", func(i int) string { return infos[i].Dataset })
+	add("ε (cap)", func(i int) string { return bound(infos[i], infos[i].Budget.Epsilon) })
+	add("δ (cap)", func(i int) string { return bound(infos[i], infos[i].Budget.Delta) })
+	add("neighbouring relation", func(i int) string { return infos[i].Budget.Adjacency.String() })
+	add("ε of what was charged", func(i int) string {
+		if infos[i].Off {
+			return ""
+		}
+		return spent(infos[i], records[i].Record())
+	})
+	add("batches charged", func(i int) string { return chart.Integer(records[i].Record().Charged()) })
+	add("method", func(i int) string { return infos[i].Method })
+	add("noise multiplier", func(i int) string { return chart.Number(infos[i].NoiseMultiplier, 5) })
+	add("steps", func(i int) string {
+		if n := len(records[i].Steps); n > 0 {
+			return chart.Integer(records[i].Steps[n-1].T)
+		}
+		return "0"
+	})
+	add("outcome", func(i int) string { return b.Runs[i].Outcome })
+	add("released model", func(i int) string { return infos[i].Output })
+	add("model", func(i int) string { return string(infos[i].Model) })
+	add("settings", func(i int) string { return string(infos[i].Config) })
+	add("seconds of training", func(i int) string {
+		if r := infos[i].Result; r != nil {
+			return chart.Number(r.TrainSeconds, 3)
+		}
+		return ""
+	})
+	add("test score, not private", func(i int) string { return b.Runs[i].Score })
+	add("kernels", func(i int) string { return infos[i].Platform + ", " + infos[i].Kernels })
+	add("Sotto", func(i int) string { return infos[i].Version })
+	b.Norms = norms(b.Runs, records)
+	return b, nil
+}
+
+// bound is a figure of a guarantee, where there is one.
+func bound(i *trace.Info, v float64) string {
+	if i.Off {
+		return "none"
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}

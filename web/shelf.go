@@ -1,0 +1,237 @@
+package web
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/compare"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+const (
+	depth     = 4           // of directories below those that were named
+	lookEvery = time.Second // how old a list of what is there may be
+)
+
+// NetworkFile is what `sotto net simulate --json` printed, in a directory of its own.
+const NetworkFile = "network.json"
+
+// A runEntry is a run in a list.
+type runEntry struct {
+	Key, Dir, Name         string
+	ID, Dataset, Method    string
+	Status                 string
+	Started                time.Time
+	Budget                 privacy.Budget
+	Off, Lab               bool
+	Horizon, Steps         int
+	Outcome, Score, Ledger string
+	Damage                 string // why run.json cannot be read
+}
+
+// State is how a run stands, in a word.
+func (e *runEntry) State() string {
+	if e.Damage != "" {
+		return "damaged"
+	}
+	return e.Status
+}
+
+// Running says whether it may be at work.
+func (e *runEntry) Running() bool { return e.Damage == "" && e.Status == trace.Running }
+
+// A place is a directory that holds something else than a run.
+type place struct{ Key, Dir, Name string }
+
+// A listing is what the directories hold, the newest run first.
+type listing struct {
+	Runs        []*runEntry
+	Comparisons []place
+	Networks    []place
+	state       string // another one where a run has come, gone, begun or ended
+}
+
+func find[T any](list []T, key string, of func(T) string) (found T, err error) {
+	i := slices.IndexFunc(list, func(e T) bool { return of(e) == key })
+	if i < 0 {
+		return found, missing("there is no such thing among the directories that `sotto serve` was given; it may have been moved or removed")
+	}
+	return list[i], nil
+}
+
+func (l *listing) run(key string) (*runEntry, error) {
+	return find(l.Runs, key, func(e *runEntry) string { return e.Key })
+}
+
+func placeKey(p place) string { return p.Key }
+
+// stamped is an entry and the run.json that it was made of.
+type stamped struct {
+	at    time.Time
+	size  int64
+	entry *runEntry
+}
+
+// A shelf knows what lies in the directories. It looks again at what has changed.
+type shelf struct {
+	roots []string
+
+	mu     sync.Mutex
+	known  map[string]stamped
+	last   *listing
+	looked time.Time
+}
+
+func newShelf(roots []string) *shelf { return &shelf{roots: roots, known: map[string]stamped{}} }
+
+func readable(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: is not there", dir)
+	case !info.IsDir():
+		return fmt.Errorf("%s: is a file; allowed is a run directory, or a directory that holds some", dir)
+	}
+	_, err = os.ReadDir(dir)
+	return err
+}
+
+// found is a directory with something in it.
+type found struct {
+	dir  string
+	info os.FileInfo // of run.json
+}
+
+// list looks at the directories, at most every so often.
+func (s *shelf) list() *listing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last != nil && time.Since(s.looked) < lookEvery {
+		return s.last
+	}
+	l := &listing{}
+	var runs []found
+	seen := map[string]bool{}
+	for _, root := range s.roots {
+		if abs, err := filepath.Abs(root); err == nil {
+			walk(abs, depth, seen, l, &runs)
+		}
+	}
+	l.Runs = s.read(runs)
+	slices.SortFunc(l.Runs, func(a, b *runEntry) int {
+		return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(b.Name, a.Name), cmp.Compare(a.Dir, b.Dir))
+	})
+	sum := sha256.New()
+	for _, e := range l.Runs {
+		fmt.Fprintf(sum, "%s %s\n", e.Key, e.State())
+	}
+	fmt.Fprintln(sum, l.Comparisons, l.Networks)
+	l.state = hex.EncodeToString(sum.Sum(nil)[:8])
+	s.last, s.looked = l, time.Now()
+	return l
+}
+
+// walk finds what lies in dir and below.
+func walk(dir string, deep int, seen map[string]bool, l *listing, runs *[]found) {
+	if seen[dir] {
+		return
+	}
+	seen[dir] = true
+	if info, err := os.Stat(filepath.Join(dir, trace.InfoFile)); err == nil {
+		*runs = append(*runs, found{dir, info})
+		return
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case name == compare.HeadFile:
+			l.Comparisons = append(l.Comparisons, placeOf(dir))
+			return
+		case name == NetworkFile:
+			l.Networks = append(l.Networks, placeOf(dir))
+			return
+		case strings.HasPrefix(name, ".") || deep == 0:
+		case e.IsDir() || e.Type()&os.ModeSymlink != 0:
+			walk(filepath.Join(dir, name), deep-1, seen, l, runs)
+		}
+	}
+}
+
+func placeOf(dir string) place { return place{keyOf(dir), dir, filepath.Base(dir)} }
+
+// keyOf names a directory in an address.
+func keyOf(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return hex.EncodeToString(sum[:6])
+}
+
+// read makes the entries of runs, of which it reads only what is new.
+func (s *shelf) read(runs []found) []*runEntry {
+	entries, known := make([]*runEntry, len(runs)), make(map[string]stamped, len(runs))
+	var fresh []int
+	for i, f := range runs {
+		if old, ok := s.known[f.dir]; ok && old.at.Equal(f.info.ModTime()) && old.size == f.info.Size() {
+			entries[i] = old.entry
+			continue
+		}
+		fresh = append(fresh, i)
+	}
+	var wait sync.WaitGroup
+	workers := runtime.GOMAXPROCS(0)
+	for n := range workers {
+		wait.Go(func() {
+			for k := n; k < len(fresh); k += workers {
+				entries[fresh[k]] = entryOf(runs[fresh[k]].dir)
+			}
+		})
+	}
+	wait.Wait()
+	for i, f := range runs {
+		known[f.dir] = stamped{f.info.ModTime(), f.info.Size(), entries[i]}
+	}
+	s.known = known
+	return entries
+}
+
+// entryOf is a run as run.json says.
+func entryOf(dir string) *runEntry {
+	e := &runEntry{Key: keyOf(dir), Dir: dir, Name: filepath.Base(dir)}
+	i, err := trace.ReadInfo(dir)
+	if err != nil {
+		e.Damage = err.Error()
+		return e
+	}
+	e.ID, e.Dataset, e.Method, e.Status, e.Started = i.ID, i.Dataset, i.Method, i.Status, i.Started
+	e.Budget, e.Off, e.Lab, e.Horizon, e.Ledger = i.Budget, i.Off, i.Lab, i.Horizon, i.Ledger
+	if r := i.Result; r != nil {
+		e.Steps, e.Outcome = r.Steps, r.Outcome
+		e.Score = score(r.Test)
+	}
+	return e
+}
+
+// score is the first figure of a test, in words.
+func score(s *trace.Scores) string {
+	switch {
+	case s == nil:
+	case s.Accuracy != nil:
+		return fmt.Sprintf("accuracy %.4f", *s.Accuracy)
+	case s.RMSE != nil:
+		return "RMSE " + chart.Number(*s.RMSE, 4)
+	}
+	return ""
+}

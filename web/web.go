@@ -1,0 +1,248 @@
+// Package web is the dashboard: pages over run directories and the ledger, for one
+// person on the machine that they lie on.
+//
+// It reads files and writes none, opens the ledger to be read, listens on 127.0.0.1
+// alone, and lets in whoever opened the link that its start has printed. Pages hold
+// public facts and released values, scores marked as not private among them, and fetch
+// nothing from elsewhere. Of a run that trains they show what is durable (R5).
+package web
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/run/report"
+)
+
+//go:embed pages
+var assets embed.FS
+
+// Options say what is shown.
+type Options struct {
+	Dirs    []string // run directories, and directories that hold some
+	Ledger  string   // its place, as ledger.Open takes it
+	Version string   // of Sotto
+}
+
+// A Server serves the dashboard.
+type Server struct {
+	options Options
+	shelf   *shelf
+	guard   *guard
+	mux     *http.ServeMux
+	pages   map[string]*template.Template
+
+	mu     sync.Mutex
+	ledger *ledger.Ledger // nil until it is there
+	book   *book          // what was last read from it
+	watch  map[string]*watched
+
+	verifying sync.Mutex // one verification at a time
+}
+
+// New looks at the directories. One that cannot be read is an error.
+func New(o Options) (*Server, error) {
+	s := &Server{options: o, shelf: newShelf(o.Dirs), watch: map[string]*watched{}}
+	for _, dir := range o.Dirs {
+		if err := readable(dir); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if s.pages, err = parsePages(); err != nil {
+		return nil, err
+	}
+	s.mux = http.NewServeMux()
+	for name, page := range map[string]func(*http.Request) (any, error){
+		"runs": s.runsPage, "run": s.runPage, "verify": s.verifyPage, "datasets": s.datasetsPage, "dataset": s.datasetPage,
+		"compare": s.comparePage, "comparisons": s.comparisonsPage, "comparison": s.comparisonPage,
+		"networks": s.networksPage, "network": s.networkPage,
+	} {
+		s.mux.Handle(routes[name], s.page(name, page))
+	}
+	s.mux.HandleFunc("GET /runs/{key}/report", s.report)
+	s.mux.HandleFunc("GET /comparisons/{key}/figure.svg", s.figure)
+	s.mux.HandleFunc("GET /live", s.live)
+	for name, kind := range map[string]string{"style.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"} {
+		b, err := assets.ReadFile("pages/" + name)
+		if err != nil {
+			return nil, err
+		}
+		if name == "style.css" {
+			b = append([]byte(report.Style()), b...)
+		}
+		s.mux.HandleFunc("GET /"+name, asset(kind, b))
+	}
+	go s.shelf.list() // read by the time that somebody asks
+	return s, nil
+}
+
+// routes says which page answers which address.
+var routes = map[string]string{
+	"runs": "GET /{$}", "run": "GET /runs/{key}", "verify": "GET /runs/{key}/verify",
+	"datasets": "GET /datasets", "dataset": "GET /datasets/{name}",
+	"compare":     "GET /compare",
+	"comparisons": "GET /comparisons", "comparison": "GET /comparisons/{key}",
+	"networks": "GET /networks", "network": "GET /networks/{key}",
+}
+
+// Listen opens a port of this machine for itself alone; 0 is any free one.
+func Listen(port int) (net.Listener, error) {
+	return net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
+}
+
+// Link is the address that lets one browser in, once, when the server listens there.
+func (s *Server) Link(l net.Listener) string {
+	if s.guard == nil {
+		s.guard = newGuard(l.Addr())
+	}
+	return fmt.Sprintf("http://%s/?token=%s", l.Addr(), s.guard.token)
+}
+
+// Serve answers until the context ends.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	s.Link(l)
+	h := &http.Server{
+		Handler: s.guard.around(s.mux), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 1 << 16,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(done)
+		short, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		if h.Shutdown(short) != nil {
+			h.Close()
+		}
+	})
+	err := h.Serve(l)
+	if stop() {
+		return err // it ended by itself
+	}
+	<-done
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ledger != nil {
+		s.ledger.Close()
+	}
+	return nil
+}
+
+// missing is an address that nothing answers to.
+type missing string
+
+func (e missing) Error() string { return string(e) }
+
+// frame is what every page has.
+type frame struct {
+	Page, Title string
+	Version     string
+	Ledger      string // its place
+	Live        string // the state of the list that the page shows; empty: the page is not live
+	Body        any
+}
+
+// titled is a page that has a title of its own.
+type titled interface{ title() string }
+
+// lively is a page that changes by itself.
+type lively interface{ state() string }
+
+func (s *Server) page(name string, of func(*http.Request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := of(r)
+		status := http.StatusOK
+		f := frame{Page: name, Version: s.options.Version, Body: body, Ledger: s.where()}
+		var gone missing
+		switch {
+		case errors.As(err, &gone):
+			status, f.Page, f.Title, f.Body = http.StatusNotFound, "error", "Not found", string(gone)
+		case err != nil:
+			status, f.Page, f.Title, f.Body = http.StatusInternalServerError, "error", "This cannot be shown", err.Error()
+		default:
+			f.Title = body.(titled).title()
+			if l, ok := body.(lively); ok {
+				f.Live = l.state()
+			}
+		}
+		var b bytes.Buffer
+		if err := s.pages[f.Page].ExecuteTemplate(&b, "layout", f); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(status)
+		w.Write(b.Bytes())
+	})
+}
+
+func asset(kind string, b []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		w.Write(b)
+	}
+}
+
+// parsePages gives each page the layout and the parts that all share.
+func parsePages() (map[string]*template.Template, error) {
+	base, err := template.New("").Funcs(template.FuncMap{
+		"integer": chart.Integer,
+		"number":  func(v float64) string { return chart.Number(v, 4) },
+		"percent": ledger.Percent,
+		"when":    func(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04:05 UTC") },
+		"stamp":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"left":    inWords,
+		"bar":     bar,
+		"anchor":  func(s string) string { return strings.ReplaceAll(s, " ", "-") },
+	}).ParseFS(assets, "pages/layout.html", "pages/parts.html")
+	if err != nil {
+		return nil, err
+	}
+	names, err := fs.Glob(assets, "pages/*.html")
+	if err != nil {
+		return nil, err
+	}
+	pages := map[string]*template.Template{}
+	for _, name := range names {
+		page := strings.TrimSuffix(strings.TrimPrefix(name, "pages/"), ".html")
+		t, err := base.Clone()
+		if err != nil {
+			return nil, err
+		}
+		if pages[page], err = t.ParseFS(assets, name); err != nil {
+			return nil, err
+		}
+	}
+	return pages, nil
+}
+
+// inWords is a span of time for people who wait.
+func inWords(d time.Duration) string {
+	plural := func(n int, unit string) string {
+		if n == 1 {
+			return "1 " + unit
+		}
+		return fmt.Sprintf("%d %ss", n, unit)
+	}
+	switch {
+	case d < 90*time.Second:
+		return plural(int(d.Seconds()+0.5), "second")
+	case d < 90*time.Minute:
+		return plural(int(d.Minutes()+0.5), "minute")
+	case d < 48*time.Hour:
+		return plural(int(d.Hours()+0.5), "hour")
+	}
+	return plural(int(d.Hours()/24+0.5), "day")
+}

@@ -1,0 +1,496 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/http/cookiejar"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/run/report"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+// A site is a dashboard at work over a directory of the test's own.
+type site struct {
+	t           testing.TB
+	root        string // holds runs/ and ledger.db
+	server      *Server
+	link, where string
+	client      *http.Client
+}
+
+// open serves what lies in root.
+func open(t testing.TB, root string) *site {
+	t.Helper()
+	s, err := New(Options{Dirs: []string{filepath.Join(root, "runs")}, Ledger: filepath.Join(root, "ledger.db"), Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := Listen(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	link := s.Link(l)
+	go func() { done <- s.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &site{t: t, root: root, server: s, link: link, where: "http://" + l.Addr().String(), client: &http.Client{Jar: jar, Timeout: time.Minute}}
+}
+
+// enter opens the link.
+func (s *site) enter() *site {
+	s.t.Helper()
+	if status, text := s.get(strings.TrimPrefix(s.link, s.where)); status != http.StatusOK {
+		s.t.Fatalf("%d: %s", status, text)
+	}
+	return s
+}
+
+func (s *site) get(path string) (status int, text string) {
+	s.t.Helper()
+	r, err := s.client.Get(s.where + path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r.StatusCode, string(b)
+}
+
+// fit trains on the clinic.
+func fit(t testing.TB, root, name string, more ...run.Override) string {
+	t.Helper()
+	dir := filepath.Join(root, "runs", name)
+	spec, err := run.LoadSpec("../examples/clinic/sotto.yaml", append([]run.Override{
+		{Path: "out", Value: dir, From: "out"}, {Path: "ledger", Value: filepath.Join(root, "ledger.db"), From: "ledger"},
+	}, more...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := run.Prepare(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := run.Fit(context.Background(), job, run.Env{Version: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// A trainee is a run that the test drives by hand.
+type trainee struct {
+	t    testing.TB
+	dir  string
+	info *trace.Info
+	w    *trace.Writer
+	done int
+}
+
+// train begins a run of so many steps, in the terms of the finished one in like.
+func train(t testing.TB, like, dir string, steps int) *trainee {
+	t.Helper()
+	info, err := trace.ReadInfo(like)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info.ID, info.Status, info.Finished, info.Result, info.Hashes = filepath.Base(dir), trace.Running, nil, nil, nil
+	info.Horizon, info.Started = steps, time.Now().UTC()
+	info.Accountant = "zcdp"
+	if info.Plan, err = privacy.MarshalEvent(privacy.Repeated{Count: steps, Of: gauss}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := &trainee{t: t, dir: dir, info: info}
+	if r.w, err = trace.Create(dir); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.w.Close() })
+	if err := trace.WriteInfo(dir, info); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+var gauss = privacy.Gaussian{Sigma: 100}
+
+// step takes some steps and makes them durable.
+func (r *trainee) step(n int) {
+	r.t.Helper()
+	for range n {
+		r.done++
+		if err := r.w.Charge(gauss); err != nil {
+			r.t.Fatal(err)
+		}
+		if err := r.w.Release([][]float64{{1, 2}}); err != nil {
+			r.t.Fatal(err)
+		}
+		r.w.Step(trace.Step{T: r.done, Rate: 1, GradNorm: 1 / float64(r.done), Moved: 1})
+	}
+	if err := r.w.Flush(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// end ends the run.
+func (r *trainee) end() {
+	r.t.Helper()
+	now := time.Now().UTC()
+	r.info.Status, r.info.Finished = trace.Finished, &now
+	r.info.Result = &trace.Result{Steps: r.done, Charged: r.done, Outcome: "done"}
+	if err := trace.WriteInfo(r.dir, r.info); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// filled is a root with two finished runs, one that trains, one that is damaged, a
+// budget, a rehearsal and a comparison.
+func filled(t testing.TB) (root string, r *trainee) {
+	t.Helper()
+	root = t.TempDir()
+	like := fit(t, root, "first")
+	fit(t, root, "second", run.Override{Path: "privacy.epsilon", Value: "0.5", From: "epsilon"})
+	ctx := context.Background()
+	l, err := ledger.Open(ctx, filepath.Join(root, "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := l.SetBudget(ctx, "clinic", "record", "", privacy.Budget{Epsilon: 5, Delta: 1e-4, Adjacency: privacy.AddRemove}); err != nil {
+		t.Fatal(err)
+	}
+	r = train(t, like, filepath.Join(root, "runs", "third"), 1000)
+	r.step(20)
+	for name, text := range map[string]string{
+		"runs/damaged/run.json": `{"format":"sotto-run/1","<b>":1}`,
+		"runs/net/network.json": `{"id":"n1","method":"dda","adjacency":"add-or-remove","delta":1e-5,"rounds":100,"share":1,"beta":0.5,"seconds":1,"rounds_per_second":100,"apart":0.1,
+			"owners":[{"name":"east <1>","declared_rows":10,"turns":100,"noise_multiplier":3,"epsilon":0.75,"test_score":0.9}],"unpaid":"A rehearsal."}`,
+		"runs/cmp/compare.json": `{"id":"c1","version":"test","plan":{}}`,
+		"runs/cmp/runs.jsonl":   "{}\n{}\n",
+		"runs/cmp/compare.svg":  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"/>`,
+		"runs/cmp/cells.csv": "table,method,epsilon,delta,adjacency,runs,diverged,measure,score_mean,score_sd,score_median,objective_mean,objective_sd,objective_median,seconds_mean,seconds_sd,seconds_median,noise_multiplier,refused\n" +
+			"clinic,sgd,1,1e-05,add-or-remove,2,0,accuracy,0.9,0.01,0.9,0.3,0.1,0.3,1,0,1,3,\nclinic,amp,1,1e-05,add-or-remove,0,0,accuracy,,,,,,,,,,,no theorem\n",
+	} {
+		path := filepath.Join(root, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root, r
+}
+
+// keyIn is the key of a directory below runs/.
+func (s *site) keyIn(name string) string { return keyOf(filepath.Join(s.root, "runs", name)) }
+
+// Every page says what it is for, and all of them together have changed no file.
+func TestPages(t *testing.T) {
+	root, _ := filled(t)
+	before := contents(t, root)
+	s := open(t, root).enter()
+	for _, c := range []struct {
+		path   string
+		status int
+		has    []string
+	}{
+		{"/", 200, []string{"1 to 4 of 4 runs", "damaged", "first", "second", "third", `class="step">20</b> of 1,000`, "unknown field &#34;&lt;b&gt;&#34;"}},
+		{"/?q=SECOND", 200, []string{"1 to 1 of 1 runs", "; 4 in all"}},
+		{"/?q=nothing", 200, []string{"No run is like that"}},
+		{"/?status=running", 200, []string{"1 to 1 of 1 runs", ">third<"}},
+		{"/?page=x", 200, []string{"1 to 4 of 4 runs"}},
+		{"/?page=99", 200, []string{"1 to 4 of 4 runs"}},
+		{"/runs/" + s.keyIn("first"), 200, []string{"ε = 1, δ = 1e-05, add-or-remove, for each record of <b>clinic</b>", "What was charged is ε =", "Reserved (ε 1, δ 1e-05)", "not private", `id="norms-t"`}},
+		{"/runs/" + s.keyIn("third"), 200, []string{`class="step">20</b> of 1,000`, "20 batches were charged", "20</td><td>Gaussian(σ=100)"}},
+		{"/runs/" + s.keyIn("damaged"), 500, []string{"This cannot be shown", "unknown field"}},
+		{"/runs/" + s.keyIn("none"), 404, []string{"Not found"}},
+		{"/runs/" + s.keyIn("first") + "/report", 200, []string{"Privacy report: clinic"}},
+		{"/runs/" + s.keyIn("third") + "/report", 200, []string{"This run is not finished"}},
+		{"/runs/" + s.keyIn("first") + "/verify", 200, []string{"All 8 hold.", "compared with the ledger"}},
+		{"/runs/" + s.keyIn("third") + "/verify", 200, []string{"only a finished run can be verified"}},
+		{"/compare?run=" + s.keyIn("first") + "&run=" + s.keyIn("second"), 200, []string{"<td>1</td><td>0.5</td>", "nobody paid for", `class="l1"`}},
+		{"/compare", 200, []string{"No run was chosen"}},
+		{"/datasets", 200, []string{"ε: 1.5 of 5 reserved", "2 runs"}},
+		{"/datasets/clinic", 200, []string{"together (ε 5, δ 0.0001)-differentially private", "reserved (ε 0.5, δ 1e-05)", `/runs/` + s.keyIn("second"), "lifetime budget: ε = 5"}},
+		{"/datasets/none", 404, []string{"knows no dataset of this name"}},
+		{"/comparisons", 200, []string{">cmp<"}},
+		{"/comparisons/" + s.keyIn("cmp"), 200, []string{"2 trainings done", "90.00 ± 1.00 (90.00)", "refused: no theorem", "figure.svg"}},
+		{"/comparisons/" + s.keyIn("cmp") + "/figure.svg", 200, []string{"<svg"}},
+		{"/networks", 200, []string{">net<"}},
+		{"/networks/" + s.keyIn("net"), 200, []string{"100 rounds of", "east &lt;1&gt;", ">0.75<"}},
+		{"/elsewhere", 404, []string{"not found"}},
+	} {
+		status, text := s.get(c.path)
+		if status != c.status {
+			t.Errorf("%s: status %d, want %d\n%s", c.path, status, c.status, text)
+		}
+		for _, want := range c.has {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s lacks %q:\n%s", c.path, want, text)
+			}
+		}
+		for _, never := range []string{"ZgotmplZ", "<no value>", "%!", "resume.token", "<nil>"} {
+			if strings.Contains(text, never) {
+				t.Errorf("%s holds %q", c.path, never)
+			}
+		}
+	}
+	if after := contents(t, root); !maps.Equal(before, after) {
+		t.Errorf("files have changed, come or gone: %v, were %v", slices.Sorted(maps.Keys(after)), slices.Sorted(maps.Keys(before)))
+	}
+}
+
+// contents are the hashes of all files below root.
+func contents(t *testing.T, root string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		all[path] = fmt.Sprintf("%x", sha256.Sum256(b))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// Without a ledger and without runs the pages say so, and none is made.
+func TestNothing(t *testing.T) {
+	root := t.TempDir()
+	if _, err := New(Options{Dirs: []string{filepath.Join(root, "runs")}}); err == nil || !strings.Contains(err.Error(), "is not there") {
+		t.Errorf("a directory that is not there: %v", err)
+	}
+	if err := os.Mkdir(filepath.Join(root, "runs"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, root).enter()
+	for path, want := range map[string]string{"/": "There are no runs", "/datasets": "There is no ledger yet", "/comparisons": "There is none", "/networks": "There is none"} {
+		if status, text := s.get(path); status != 200 || !strings.Contains(text, want) {
+			t.Errorf("%s: %d, lacks %q", path, status, want)
+		}
+	}
+	if all := contents(t, root); len(all) != 0 {
+		t.Errorf("files were made: %v", all)
+	}
+}
+
+// Nobody comes in without the link, twice with it, under another name, from another site.
+func TestGuard(t *testing.T) {
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "runs"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, root)
+	ask := func(method, path string, header map[string]string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequest(method, s.where+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range header {
+			r.Header.Set(name, value)
+			if name == "Host" {
+				r.Host = value
+			}
+		}
+		a, err := (&http.Client{Timeout: time.Minute}).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Body.Close()
+		return a
+	}
+	token := strings.TrimPrefix(s.link, s.where)
+	for _, path := range []string{"/", "/datasets", "/live", "/style.css", "/?token=", "/?token=" + strings.Repeat("0", 32)} {
+		if a := ask("GET", path, nil); a.StatusCode != 403 {
+			t.Errorf("%s without the link: %d", path, a.StatusCode)
+		}
+	}
+	if a := ask("GET", token, map[string]string{"Host": "sotto.example"}); a.StatusCode != 403 {
+		t.Errorf("another name with the right token: %d", a.StatusCode)
+	}
+	a := ask("GET", token, nil)
+	if a.StatusCode != 200 || len(a.Cookies()) != 1 {
+		t.Fatalf("the link: %d, %v", a.StatusCode, a.Cookies())
+	}
+	c := a.Cookies()[0]
+	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || strings.Contains(token, c.Value) || len(c.Value) < 32 {
+		t.Errorf("cookie %v", c)
+	}
+	if a := ask("GET", token, nil); a.StatusCode != 403 || len(a.Cookies()) != 0 {
+		t.Errorf("the link a second time: %d", a.StatusCode)
+	}
+	in := c.Name + "=" + c.Value
+	for _, x := range []struct {
+		method string
+		header map[string]string
+		want   int
+	}{
+		{"GET", map[string]string{"Cookie": in}, 200},
+		{"HEAD", map[string]string{"Cookie": in}, 200},
+		{"GET", map[string]string{"Cookie": in, "Sec-Fetch-Site": "same-origin"}, 200},
+		{"GET", map[string]string{"Cookie": in, "Sec-Fetch-Site": "cross-site"}, 403},
+		{"GET", map[string]string{"Cookie": in, "Sec-Fetch-Site": "same-site"}, 403},
+		{"GET", map[string]string{"Cookie": in, "Host": "127.0.0.1.example:80"}, 403},
+		{"GET", map[string]string{"Cookie": in + "0"}, 403},
+		{"POST", map[string]string{"Cookie": in}, 405},
+		{"DELETE", map[string]string{"Cookie": in}, 405},
+	} {
+		a := ask(x.method, "/", x.header)
+		if a.StatusCode != x.want {
+			t.Errorf("%s %v: %d, want %d", x.method, x.header, a.StatusCode, x.want)
+		}
+		if p := a.Header.Get("Content-Security-Policy"); !strings.HasPrefix(p, "default-src 'none'") || strings.Contains(p, "unsafe") || a.Header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("policy %q", p)
+		}
+	}
+}
+
+// A page is told of steps when they are durable, of the end, and of runs that come.
+func TestLive(t *testing.T) {
+	root, r := filled(t)
+	s := open(t, root).enter()
+	key := s.keyIn("third")
+	answer, err := s.client.Get(s.where + "/live?run=" + key + "&seen=" + s.server.shelf.list().state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	next := func(event string) (message map[string]string) {
+		t.Helper()
+		for lines.Scan() {
+			if lines.Text() != "event: "+event {
+				continue
+			}
+			lines.Scan()
+			if text := strings.TrimPrefix(lines.Text(), "data: "); event == "run" {
+				if err := json.Unmarshal([]byte(text), &message); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return message
+		}
+		t.Fatalf("no event %q: %v", event, lines.Err())
+		return nil
+	}
+	until := func(want string) map[string]string {
+		t.Helper()
+		for {
+			if m := next("run"); m["key"] == key && strings.Contains(m["html"], want) {
+				return m
+			}
+		}
+	}
+	until(`class="step">20</b>`)
+	r.step(30)
+	m := until(`class="step">50</b>`)
+	if !strings.Contains(m["html"], "left") {
+		until("left") // of one point alone nothing can be said
+	}
+	r.step(60)
+	if m = until(`class="step">110</b>`); !strings.Contains(m["say"], "10 percent") {
+		t.Errorf("said %q", m["say"])
+	}
+	if !strings.Contains(m["html"], `class="spent">`) {
+		t.Errorf("no ε in %s", m["html"])
+	}
+	r.step(1)
+	r.end()
+	if m = until("finished, done after 111 steps"); m["say"] != "Run on clinic: finished." {
+		t.Errorf("said %q", m["say"])
+	}
+	next("news")
+}
+
+// What a run has charged is counted, and rounded up.
+func TestSpentSoFar(t *testing.T) {
+	root, r := filled(t)
+	s := open(t, root)
+	e, err := s.server.shelf.list().run(s.keyIn("third"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := s.server.progressOf(e)
+	if p == nil || p.Epsilon != "0.1574" || p.Step != 20 || p.Share != 2 {
+		t.Fatalf("%+v", p) // ρ = 20/(2·100²) at δ = 1e-5
+	}
+	r.step(1)
+	if p = s.server.progressOf(e); p.Step != 21 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// BenchmarkList lists 10,000 runs: from nothing, and when nothing has changed.
+func BenchmarkList(b *testing.B) {
+	root := b.TempDir()
+	like := fit(b, root, "like")
+	text, err := os.ReadFile(filepath.Join(like, trace.InfoFile))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range 10_000 {
+		dir := filepath.Join(root, "runs", fmt.Sprint(i))
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, trace.InfoFile), text, 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	s := open(b, root).enter()
+	list := func(b *testing.B) {
+		if status, text := s.get("/?page=3"); status != 200 || !strings.Contains(text, "101 to 150 of 10,001 runs") {
+			b.Fatalf("%d: %.3000s", status, text)
+		}
+	}
+	b.Run("first", func(b *testing.B) {
+		for range b.N {
+			s.server.shelf.known, s.server.shelf.last = map[string]stamped{}, nil
+			list(b)
+		}
+	})
+	b.Run("again", func(b *testing.B) {
+		for range b.N {
+			s.server.shelf.last = nil
+			list(b)
+		}
+	})
+}

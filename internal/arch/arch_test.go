@@ -77,6 +77,10 @@ var table = map[string][]string{
 	"run/trace":     {"privacy", "privacy/account"},
 	"run/ledger":    {"privacy", "privacy/account"},
 
+	// What owners release to each other: their journals, and the way between machines.
+	"gossip/journal": {"privacy", "run/trace"},
+	"gossip/fabric":  {"privacy/sample", "oracle", "oracle/replay", "gossip", "gossip/journal", "run/trace"},
+
 	// Layer 4, assembly: all above.
 	"run": join(public, []string{"data", "model", "method", "oracle/live", "oracle/replay", "run/trace", "run/ledger"}),
 
@@ -120,17 +124,19 @@ var helpers = []string{"internal/audit", "internal/needs", "model/modeltest", "m
 var dataReaders = []string{"data", "model", "internal/onnx", "oracle/live", "run", "run/compare", "run/rehearse", "paper/p1", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
 
 // sealed packages must not reach data on any path of imports.
-var sealed = []string{"method", "gossip", "method/reg", "method/schedule", "method/curvature", "oracle", "oracle/replay", "run/report", "run/trace", "run/ledger"}
+var sealed = []string{"method", "gossip", "gossip/journal", "gossip/fabric", "method/reg", "method/schedule", "method/curvature", "oracle", "oracle/replay", "run/report", "run/trace", "run/ledger"}
 
 // crypto says who may use which cryptography of the standard library. Whatever
 // is not listed makes or uses keys, and Sotto keeps none.
 var crypto = map[string][]string{
-	"crypto/sha256": {"*"},
-	"crypto/hmac":   {"*"},
-	"crypto/subtle": {"*"},
-	"crypto/rand":   {"privacy/noise", "run", "run/ledger"}, // noise; run identities and tokens (R7); the ledger's mark key (R4)
-	"crypto/aes":    {"privacy/noise", "internal/bench"},
-	"crypto/cipher": {"privacy/noise", "internal/bench"},
+	"crypto/sha256":  {"*"},
+	"crypto/hmac":    {"*"},
+	"crypto/subtle":  {"*"},
+	"crypto/rand":    {"privacy/noise", "run", "run/ledger", "gossip/fabric"}, // noise; run identities and tokens (R7); the ledger's mark key (R4); owners' keys
+	"crypto/ed25519": {"gossip/fabric"},                                       // owners' signatures
+	"crypto/tls":     {"gossip/fabric"},                                       // the way to the hub
+	"crypto/aes":     {"privacy/noise", "internal/bench"},
+	"crypto/cipher":  {"privacy/noise", "internal/bench"},
 }
 
 // weakRandom says who may use math/rand and what of it, by package or file; nil
@@ -409,8 +415,8 @@ func TestRules(t *testing.T) {
 		{"dot", "privacy/noise/a.go", `import . "math/rand/v2"`, "found ."},
 		{"hash", "data/a.go", `import "crypto/sha256"`, ""},
 		{"secure bits", "privacy/noise/a.go", `import "crypto/rand"`, ""},
-		{"secure bits elsewhere", "method/a.go", `import "crypto/rand"`, "method/a.go: imports crypto/rand: allowed in privacy/noise, run, run/ledger"},
-		{"keys", "run/a.go", `import "crypto/ed25519"`, "run/a.go: imports crypto/ed25519: allowed in nothing"},
+		{"secure bits elsewhere", "method/a.go", `import "crypto/rand"`, "method/a.go: imports crypto/rand: allowed in privacy/noise, run, run/ledger, gossip/fabric"},
+		{"keys", "run/a.go", `import "crypto/ed25519"`, "run/a.go: imports crypto/ed25519: allowed in gossip/fabric"},
 		{"files", "method/schedule/a.go", `import "os"`, "method/schedule/a.go: imports os: a method computes"},
 		{"network", "method/a.go", `import "net/http"`, "method/a.go: imports net/http"},
 		{"files in run", "run/a.go", `import "os"`, ""},

@@ -1,0 +1,226 @@
+package fabric
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+)
+
+// A Client is the register of a hub, as one owner sees it.
+type Client struct {
+	nc      *nats.Conn
+	n       *Network
+	live    news // heard, and not awaited yet
+	refused atomic.Pointer[error]
+}
+
+// ClientOptions are how an owner reaches the hub.
+type ClientOptions struct {
+	URL string      // default the network's
+	TLS *tls.Config // nil: none
+}
+
+// Times of a client.
+const (
+	askAgain  = 2 * time.Second // without an answer of the hub
+	reconnect = 200 * time.Millisecond
+	firstLook = 50 * time.Millisecond // at the register for what was not heard; then twice as long each time, up to
+	lastLook  = time.Second
+)
+
+// keptNews is the most bytes of messages that are kept for later.
+const keptNews = 64 << 20
+
+// Dial connects an owner. It waits for a hub that is not there yet, until the context ends.
+func Dial(ctx context.Context, c *Credentials, o ClientOptions) (*Client, error) {
+	url := o.URL
+	if url == "" {
+		url = c.Network.Hub
+	}
+	key, err := nkeys.FromRawSeed(nkeys.PrefixByteUser, c.key().Seed())
+	if err != nil {
+		return nil, err
+	}
+	name, err := key.PublicKey()
+	if err != nil {
+		return nil, err
+	}
+	r := &Client{n: &c.Network}
+	options := []nats.Option{
+		nats.Name(c.Name()), nats.Nkey(name, key.Sign), nats.CustomInboxPrefix(c.Network.inbox(c.Owner)),
+		nats.MaxReconnects(-1), nats.ReconnectWait(reconnect), nats.ReconnectJitter(reconnect/2, reconnect/2), nats.ReconnectBufSize(-1), nats.Timeout(5 * time.Second),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if errors.Is(err, nats.ErrPermissionViolation) || errors.Is(err, nats.ErrAuthorization) {
+				err = fmt.Errorf("%w: %w", errRefused, err)
+				r.refused.Store(&err)
+			}
+		}),
+	}
+	if o.TLS != nil {
+		options = append(options, nats.Secure(o.TLS))
+	}
+	for {
+		r.nc, err = nats.Connect(url, options...)
+		switch {
+		case err == nil:
+			return r, r.listen(c.Owner)
+		case errors.Is(err, nats.ErrAuthorization):
+			return nil, fmt.Errorf("hub %s: %w: %w", url, errRefused, err)
+		}
+		if pause(ctx, reconnect) != nil {
+			return nil, fmt.Errorf("hub %s: %w", url, err)
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c *Client) listen(owner int) error {
+	for _, subject := range listens(c.n, owner) {
+		if _, err := c.nc.Subscribe(subject, func(m *nats.Msg) {
+			kind, rest, ok := strings.Cut(strings.TrimPrefix(m.Subject, "sotto."+c.n.ID+"."), ".out.")
+			if ok {
+				c.live.add(kind+"."+rest, m.Data)
+				c.live.drop("", keptNews)
+			}
+		}); err != nil {
+			return err
+		}
+	}
+	return c.nc.Flush()
+}
+
+// Close ends the connection.
+func (c *Client) Close() { c.nc.Close() }
+
+// split is the kind of a key and the subject under which it is stored.
+func (c *Client) split(key string) (kind, subject string) {
+	kind, rest, _ := strings.Cut(key, ".")
+	return kind, c.n.subject(kind, "in", rest)
+}
+
+// ask sends a request until there is an answer.
+func (c *Client) ask(ctx context.Context, subject string, body []byte) (*nats.Msg, error) {
+	for {
+		brief, stop := context.WithTimeout(ctx, askAgain)
+		m, err := c.nc.RequestWithContext(brief, subject, body)
+		stop()
+		switch {
+		case err == nil:
+			return m, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case c.refused.Load() != nil:
+			return nil, *c.refused.Load()
+		case c.nc.IsClosed():
+			return nil, fmt.Errorf("hub: %w", err)
+		case errors.Is(err, nats.ErrMaxPayload):
+			return nil, err
+		}
+		if err := pause(ctx, reconnect/2); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Put is Register's.
+func (c *Client) Put(ctx context.Context, key string, value []byte) ([]byte, error) {
+	_, subject := c.split(key)
+	for {
+		m, err := c.ask(ctx, subject, value)
+		if err != nil {
+			return nil, err
+		}
+		var ack struct {
+			Seq   uint64 `json:"seq"`
+			Error *struct {
+				Description string `json:"description"`
+			} `json:"error"`
+		}
+		if err := json.Unmarshal(m.Data, &ack); err != nil {
+			return nil, fmt.Errorf("hub: %s: %w", key, err)
+		}
+		if ack.Error == nil && ack.Seq > 0 {
+			return value, nil
+		}
+		// Not stored: there is a value, or the hub is in trouble.
+		stored, err := c.Get(ctx, key)
+		if !errors.Is(err, ErrNone) {
+			return stored, err
+		}
+		if err := pause(ctx, reconnect); err != nil {
+			why := "no reason"
+			if ack.Error != nil {
+				why = ack.Error.Description
+			}
+			return nil, fmt.Errorf("hub: %s is not stored, for %s: %w", key, why, err)
+		}
+	}
+}
+
+// Get is Register's.
+func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
+	kind, subject := c.split(key)
+	for {
+		m, err := c.ask(ctx, "$JS.API.DIRECT.GET."+c.n.stream(kind)+"."+subject, nil)
+		if err != nil {
+			return nil, err
+		}
+		switch status := m.Header.Get("Status"); status {
+		case "":
+			return m.Data, nil
+		case "404":
+			return nil, fmt.Errorf("%s: %w", key, ErrNone)
+		}
+		if err := pause(ctx, reconnect); err != nil {
+			return nil, fmt.Errorf("hub: %s: %s: %w", key, m.Header.Get("Description"), err)
+		}
+	}
+}
+
+// Await is Register's. What is stored is heard at once; the register is looked at, too, for what was not heard.
+func (c *Client) Await(ctx context.Context, keys ...string) (int, []byte, error) {
+	look := firstLook
+	for {
+		i, v, changed := c.live.find(keys...)
+		if v != nil {
+			c.live.drop(keys[i], keptNews)
+			return i, v, nil
+		}
+		timer := time.NewTimer(look)
+		select {
+		case <-changed:
+			timer.Stop()
+			continue
+		case <-ctx.Done():
+			timer.Stop()
+			return 0, nil, ctx.Err()
+		case <-timer.C:
+		}
+		look = min(2*look, lastLook)
+		for i, k := range keys {
+			v, err := c.Get(ctx, k)
+			if err == nil {
+				return i, v, nil
+			}
+			if !errors.Is(err, ErrNone) {
+				return 0, nil, err
+			}
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package fabric
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/sottodp/sotto/run/trace"
+)
+
+// A Network says who takes part and where the hub is. It is public.
+type Network struct {
+	Format string   `json:"format"`
+	ID     string   `json:"id"`  // 16 hexadecimal digits, fresh for each training
+	Hub    string   `json:"hub"` // URL
+	Owners []Member `json:"owners"`
+}
+
+// A Member is one owner.
+type Member struct {
+	Name string `json:"name"`
+	Key  string `json:"key"` // Ed25519, in hexadecimal: of its messages and of its connection
+}
+
+// Credentials are what one owner joins with. They are secret.
+type Credentials struct {
+	Format  string  `json:"format"`
+	Network Network `json:"network"`
+	Owner   int     `json:"owner"` // its place among the owners
+	Seed    string  `json:"seed"`  // of its Ed25519 key, in hexadecimal
+}
+
+const (
+	networkFormat     = "sotto-network/1"
+	credentialsFormat = "sotto-credentials/1"
+)
+
+// NewNetwork makes a network of owners with fresh keys, and their credentials.
+func NewNetwork(hub string, names []string) (*Network, []*Credentials, error) {
+	id := make([]byte, 8)
+	if _, err := rand.Read(id); err != nil {
+		return nil, nil, err
+	}
+	n := &Network{Format: networkFormat, ID: hex.EncodeToString(id), Hub: hub}
+	var all []*Credentials
+	for i, name := range names {
+		pub, key, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			return nil, nil, err
+		}
+		n.Owners = append(n.Owners, Member{name, hex.EncodeToString(pub)})
+		all = append(all, &Credentials{Format: credentialsFormat, Owner: i, Seed: hex.EncodeToString(key.Seed())})
+	}
+	for _, c := range all {
+		c.Network = *n
+	}
+	return n, all, n.validate()
+}
+
+// ReadNetwork reads a network's file.
+func ReadNetwork(path string) (*Network, error) {
+	n := &Network{}
+	if err := read(path, n); err != nil {
+		return nil, err
+	}
+	if err := n.validate(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return n, nil
+}
+
+// ReadCredentials reads an owner's credentials.
+func ReadCredentials(path string) (*Credentials, error) {
+	c := &Credentials{}
+	if err := read(path, c); err != nil {
+		return nil, err
+	}
+	if err := c.validate(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// Write writes the network to a file.
+func (n *Network) Write(path string) error { return write(path, n) }
+
+// Write writes the credentials to a file for its owner only.
+func (c *Credentials) Write(path string) error { return write(path, c) }
+
+func read(path string, v any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+func write(path string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return trace.WriteFile(filepath.Clean(path), append(b, '\n'))
+}
+
+func (n *Network) validate() error {
+	switch b, err := hex.DecodeString(n.ID); {
+	case n.Format != networkFormat:
+		return fmt.Errorf("format: found %q; allowed is %q", n.Format, networkFormat)
+	case err != nil || len(b) != 8:
+		return fmt.Errorf("id: found %q; allowed are 16 hexadecimal digits", n.ID)
+	case len(n.Owners) < 2:
+		return fmt.Errorf("owners: found %d; allowed is 2 or more", len(n.Owners))
+	}
+	for i := range n.Owners {
+		if len(n.key(i)) != ed25519.PublicKeySize {
+			return fmt.Errorf("owners: found no key of owner %d; allowed are 64 hexadecimal digits", i+1)
+		}
+	}
+	return nil
+}
+
+func (n *Network) key(owner int) ed25519.PublicKey {
+	b, _ := hex.DecodeString(n.Owners[owner].Key)
+	return b
+}
+
+// context is what messages are signed in before the owners have agreed on a config.
+func (n *Network) context() Config { return sha256.Sum256([]byte("sotto network " + n.ID)) }
+
+func (c *Credentials) validate() error {
+	if c.Format != credentialsFormat {
+		return fmt.Errorf("format: found %q; allowed is %q", c.Format, credentialsFormat)
+	}
+	if err := c.Network.validate(); err != nil {
+		return fmt.Errorf("network.%w", err)
+	}
+	if c.Owner < 0 || c.Owner >= len(c.Network.Owners) {
+		return fmt.Errorf("owner: found %d; allowed is 0 to %d", c.Owner, len(c.Network.Owners)-1)
+	}
+	if b, err := hex.DecodeString(c.Seed); err != nil || len(b) != ed25519.SeedSize || !c.key().Public().(ed25519.PublicKey).Equal(c.Network.key(c.Owner)) {
+		return fmt.Errorf("seed: is not that of the key of %s", c.Name())
+	}
+	return nil
+}
+
+// Name is the owner's.
+func (c *Credentials) Name() string { return c.Network.Owners[c.Owner].Name }
+
+func (c *Credentials) key() ed25519.PrivateKey {
+	b, _ := hex.DecodeString(c.Seed)
+	return ed25519.NewKeyFromSeed(b)
+}

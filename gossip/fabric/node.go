@@ -1,0 +1,362 @@
+package fabric
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sottodp/sotto/gossip"
+	"github.com/sottodp/sotto/gossip/journal"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/replay"
+	"github.com/sottodp/sotto/privacy/sample"
+)
+
+// Errors that stop an owner before it releases anything more.
+var (
+	// ErrBehind: the register holds more of this owner than its journal: the journal is an old one, or another directory took part in its name.
+	ErrBehind = errors.New("the hub holds releases of this owner that its journal does not: the journal was put back from a copy, or another directory has taken part in its name; nothing more may be released")
+	// ErrApart: the journal and the method do not say the same.
+	ErrApart = errors.New("the journal holds other numbers than the method now computes: it was made by another version of sotto or on another kind of machine")
+)
+
+// ErrMissing says that owners did not come in time.
+type ErrMissing struct {
+	What  string
+	Names []string
+}
+
+func (e *ErrMissing) Error() string {
+	return fmt.Sprintf("%s: waited in vain for %s", e.What, strings.Join(e.Names, ", "))
+}
+
+// defaultWait is how long an owner waits for a peer's vector before it gives the exchange up.
+const defaultWait = 30 * time.Second
+
+// patience is how long the higher of two owners leaves the decision to the lower, which saves one write.
+const patience = 100 * time.Millisecond
+
+// A Node is one owner's place at a register. It is a gossip.Mixer for that owner's method, and what stands between the
+// method and the door: turns that the journal holds are answered from it, without a look at a row.
+type Node struct {
+	Register    Register
+	Credentials *Credentials
+	Config      Config
+	Journal     *journal.Journal
+	Past        *journal.Reader // turns to replay; nil: none
+	Wait        time.Duration   // for a peer's vector; 0: 30 s
+	// Crash, where set, is called at named places, in tests.
+	Crash func(point string)
+
+	turn     *journal.Turn // replayed, and not mixed yet
+	ended    bool          // nothing more to replay
+	Exchange Exchanges     // since this process began
+}
+
+// Exchanges counts those of an owner.
+type Exchanges struct{ Committed, Aborted int }
+
+func (n *Node) owner() int { return n.Credentials.Owner }
+
+func (n *Node) crash(point string) {
+	if n.Crash != nil {
+		n.Crash(point)
+	}
+}
+
+// Meet publishes a text of this owner and waits for those of all others, until the context ends: then it is an *ErrMissing.
+// All say the same key, what. A text of this owner that stands there already, and is another, is ErrBehind.
+func (n *Node) Meet(ctx context.Context, what string, text []byte) ([][]byte, error) {
+	context, network := n.Credentials.Network.context(), &n.Credentials.Network
+	mine := sign(context, n.Credentials.key(), slices.Clip(text))
+	if stored, err := n.Register.Put(ctx, ownKey(n.owner(), what), mine); err != nil {
+		return nil, err
+	} else if !bytes.Equal(stored, mine) {
+		return nil, fmt.Errorf("%s: %w", what, ErrBehind)
+	}
+	all := make([][]byte, len(network.Owners))
+	missing := &ErrMissing{What: what}
+	for i, o := range network.Owners {
+		_, b, err := n.Register.Await(ctx, ownKey(i, what))
+		if err != nil && ctx.Err() == nil {
+			return nil, err
+		}
+		if err != nil {
+			missing.Names = append(missing.Names, o.Name)
+			continue
+		}
+		if all[i], err = signed(context, network.key(i), b); err != nil {
+			return nil, fmt.Errorf("%s of %s: %w", what, o.Name, err)
+		}
+	}
+	if len(missing.Names) > 0 {
+		return all, missing
+	}
+	return all, nil
+}
+
+// Share publishes the owner's parameters and returns those of all owners that did within the context; nil for the others.
+func (n *Node) Share(ctx context.Context, round int, x []float64) ([][]float64, error) {
+	chunks := chunksOf(len(x))
+	key := func(owner, chunk int) string { return chunkKey(ownKey(owner, "model"), chunk, chunks) }
+	for c := range chunks {
+		mine := encode(n.Config, n.Credentials.key(), round, n.owner(), toAll, c, x)
+		if stored, err := n.Register.Put(ctx, key(n.owner(), c), mine); err != nil {
+			return nil, err
+		} else if !bytes.Equal(stored, mine) {
+			return nil, fmt.Errorf("model: %w", ErrBehind)
+		}
+	}
+	all := make([][]float64, len(n.Credentials.Network.Owners))
+	for i := range all {
+		v := make([]float64, len(x))
+		err := n.collect(ctx, round, i, toAll, v, func(c int) string { return key(i, c) })
+		switch {
+		case err == nil:
+			all[i] = v
+		case ctx.Err() == nil:
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// collect fetches the chunks of a vector.
+func (n *Node) collect(ctx context.Context, round, from, to int, v []float64, key func(chunk int) string) error {
+	for c := range chunksOf(len(v)) {
+		_, b, err := n.Register.Await(ctx, key(c))
+		if err != nil {
+			return err
+		}
+		if err := decode(n.Config, n.Credentials.Network.key(from), round, from, to, c, v, b); err != nil {
+			return fmt.Errorf("%s: %w", key(c), err)
+		}
+	}
+	return nil
+}
+
+// Check compares the end of the journal with the register: next is the owner's first turn that the journal does not hold. A release
+// of it says that the journal is not the latest.
+func (n *Node) Check(ctx context.Context, next gossip.Turn, dim int) error {
+	for _, peer := range next.Peers {
+		_, err := n.Register.Get(ctx, vectorKey(n.owner(), peer, next.T, 0, chunksOf(dim)))
+		if err == nil {
+			return fmt.Errorf("round %d: %w", next.T, ErrBehind)
+		}
+		if !errors.Is(err, ErrNone) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Over is the door behind the journal.
+func (n *Node) Over(door oracle.Oracle) oracle.Oracle {
+	return &journaled{n, door, replay.Oracle{Facts: door.Public()}}
+}
+
+type journaled struct {
+	n    *Node
+	door oracle.Oracle
+	past replay.Oracle // of one turn
+}
+
+func (o *journaled) Public() oracle.Public { return o.door.Public() }
+
+// Batch is answered by the journal as far as it goes.
+func (o *journaled) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Query) (oracle.Batch, error) {
+	if o.past.Replayed() == len(o.past.Record) {
+		turn, err := o.n.next()
+		if err != nil {
+			return nil, err
+		}
+		if turn == nil {
+			return o.door.Batch(ctx, s, pay...)
+		}
+		o.past = replay.Oracle{Facts: o.past.Facts}
+		for _, b := range turn.Batches {
+			o.past.Record = append(o.past.Record, replay.Released(b))
+		}
+	}
+	return o.past.Batch(ctx, s, pay...)
+}
+
+// next is the turn to replay; nil: there is none left.
+func (n *Node) next() (*journal.Turn, error) {
+	if n.Past == nil || n.ended || n.turn != nil {
+		return n.turn, nil
+	}
+	turn, err := n.Past.Next()
+	if err == io.EOF {
+		n.ended = true
+		return nil, n.Past.Close()
+	}
+	n.turn = turn
+	return turn, err
+}
+
+// Mix is gossip.Mixer's. The turn is in the journal before any of it is published.
+func (n *Node) Mix(ctx context.Context, node int, turn gossip.Turn, m []float64) error {
+	past, err := n.next()
+	if err != nil {
+		return err
+	}
+	n.turn = nil
+	if past == nil {
+		n.crash("charged")
+		if err := n.Journal.Send(turn.T, m); err != nil {
+			return err
+		}
+		n.crash("journaled")
+	} else {
+		if past.Round != turn.T || !journal.Equal(past.Sent, m) {
+			return fmt.Errorf("round %d: %w", turn.T, ErrApart)
+		}
+		if past.Done {
+			copy(m, past.State)
+			return nil
+		}
+	}
+	theirs := make([][]float64, len(turn.Peers)) // of the exchanges that came about
+	errs := make([]error, len(turn.Peers))
+	edge := func(k int) { theirs[k], errs[k] = n.exchange(ctx, turn.T, turn.Peers[k], m) }
+	if len(turn.Peers) == 1 {
+		edge(0)
+	} else {
+		var all sync.WaitGroup
+		for k := range turn.Peers {
+			all.Go(func() { edge(k) })
+		}
+		all.Wait()
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	committed := make([]bool, len(theirs))
+	own := m
+	if len(theirs) > 1 {
+		own = slices.Clone(m)
+	}
+	for k, v := range theirs {
+		committed[k] = v != nil
+		if v == nil {
+			n.Exchange.Aborted++
+			continue
+		}
+		n.Exchange.Committed++
+		w := turn.Weight[k]
+		for j, x := range v {
+			m[j] += w * (x - own[j])
+		}
+	}
+	n.Journal.Done(turn.T, committed, m)
+	n.crash("mixed")
+	return nil
+}
+
+// Proposals for an exchange.
+const (
+	commit = "C"
+	abort  = "A"
+)
+
+// exchange publishes m for one peer and returns the peer's vector, or nil where the exchange is aborted.
+func (n *Node) exchange(ctx context.Context, t, peer int, m []float64) ([]float64, error) {
+	me, chunks := n.owner(), chunksOf(len(m))
+	for c := range chunks {
+		mine := encode(n.Config, n.Credentials.key(), t, me, peer, c, m)
+		stored, err := n.Register.Put(ctx, vectorKey(me, peer, t, c, chunks), mine)
+		if err != nil {
+			return nil, err
+		}
+		if !bytes.Equal(stored, mine) {
+			return nil, fmt.Errorf("round %d: %w", t, ErrBehind)
+		}
+		n.crash("published")
+	}
+	decision := decisionKey(t, min(me, peer), max(me, peer))
+	theirs, verdict, err := n.hear(ctx, t, peer, decision, len(m))
+	if err != nil {
+		return nil, err
+	}
+	if verdict == "" {
+		proposal := commit
+		if theirs == nil {
+			proposal = abort
+		}
+		if verdict, err = n.decide(ctx, decision, proposal, me > peer); err != nil {
+			return nil, err
+		}
+	}
+	n.crash("decided")
+	switch {
+	case verdict == abort:
+		return nil, nil
+	case verdict != commit:
+		return nil, fmt.Errorf("%s: found %q: %w", decision, verdict, ErrForged)
+	case theirs == nil: // it is there: the peer committed
+		theirs = make([]float64, len(m))
+		err = n.collect(ctx, t, peer, me, theirs, n.from(t, peer, chunks))
+	}
+	return theirs, err
+}
+
+// from is the keys of what a peer sends in a round.
+func (n *Node) from(t, peer, chunks int) func(chunk int) string {
+	return func(c int) string { return vectorKey(peer, n.owner(), t, c, chunks) }
+}
+
+// hear waits for the peer's vector or for a decision, whichever is first; after a time without either there is none. A
+// vector that the peer did not sign counts as none.
+func (n *Node) hear(ctx context.Context, t, peer int, decision string, dim int) (theirs []float64, verdict string, err error) {
+	wait := n.Wait
+	if wait == 0 {
+		wait = defaultWait
+	}
+	brief, stop := context.WithTimeout(ctx, wait)
+	defer stop()
+	key := n.from(t, peer, chunksOf(dim))
+	which, value, err := n.Register.Await(brief, key(chunksOf(dim)-1), decision)
+	if err == nil && which == 1 {
+		return nil, string(value), nil
+	}
+	if err != nil {
+		if ctx.Err() != nil || brief.Err() == nil {
+			return nil, "", err
+		}
+		// The hub may have been away all the while: what counts is what it holds.
+		switch _, err := n.Register.Get(ctx, key(chunksOf(dim)-1)); {
+		case errors.Is(err, ErrNone):
+			return nil, "", nil
+		case err != nil:
+			return nil, "", err
+		}
+	}
+	theirs = make([]float64, dim)
+	if err := n.collect(ctx, t, peer, n.owner(), theirs, key); errors.Is(err, ErrForged) {
+		return nil, "", nil
+	} else if err != nil {
+		return nil, "", err
+	}
+	return theirs, "", nil
+}
+
+// decide proposes, and returns what stands.
+func (n *Node) decide(ctx context.Context, key, proposal string, higher bool) (string, error) {
+	if higher && proposal == commit {
+		brief, stop := context.WithTimeout(ctx, patience)
+		_, value, err := n.Register.Await(brief, key)
+		stop()
+		if err == nil {
+			return string(value), nil
+		}
+	}
+	stored, err := n.Register.Put(ctx, key, []byte(proposal))
+	return string(stored), err
+}

@@ -1,0 +1,522 @@
+// Package journal keeps what an owner of rows releases to others, durably and before it goes out:
+// after a crash the very same bytes go out again, never drawn anew and never paid back
+// (rules.md, R5; the order of network.md §4).
+//
+// A turn leaves one record: what was charged, the door's answers and the exact vector that is about to be
+// published. It is synced before [Journal.Send] returns. How the turn ended, which exchanges came about and what
+// the owner's vector is after them, stands in the next record; a crash may lose it, since the hub's register says the same.
+//
+// # File
+//
+// A file is a magic word and then frames, numbers with the lowest byte first:
+//
+//	length of body  4 bytes
+//	CRC-32C         4 bytes, of the length
+//	CRC-32C         4 bytes, of the body
+//	body            kind (1 byte) and what it needs
+//
+// The first frame is the head. What a crash tore off at the end is cut away when a file is opened; damage elsewhere is an
+// error, since what was released must not be drawn again.
+package journal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+// Errors that a caller tells apart; each comes with the file's name.
+var (
+	// ErrDamaged: the file is no journal, or a part in its middle has changed.
+	ErrDamaged = errors.New("the journal is damaged; without it nothing may be released")
+	// ErrOther: the journal is another run's.
+	ErrOther = errors.New("the journal is another run's")
+)
+
+// A Head says what a journal belongs to.
+type Head struct {
+	Run    string `json:"run"`
+	Config string `json:"config"` // hash of all that the owners agreed on
+	Owner  int    `json:"owner"`  // number of the owner in the network
+	Dim    int    `json:"dim"`    // length of every vector that is sent
+}
+
+// A Batch is what was charged for one batch and what the door answered.
+type Batch struct {
+	Event   privacy.Event
+	Answers [][]float64
+}
+
+// A Turn is what the journal holds of one round in which the owner speaks.
+type Turn struct {
+	Round     int
+	Batches   []Batch
+	Sent      []float64 // what was published
+	Done      bool      // the rest is known
+	Committed []bool    // of each peer, whether the exchange came about
+	State     []float64 // the owner's vector after the round
+}
+
+const magic = "SOTTOJ1\n"
+
+// Kinds of frames.
+const (
+	kindHead byte = iota + 1
+	kindSent
+	kindDone
+)
+
+const (
+	frameHead = 12
+	maxDim    = 1 << 28
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// A Journal appends turns. It implements oracle.Journal. It is for one goroutine.
+type Journal struct {
+	// Crash, where set, is called between the halves of a record's writing, in tests.
+	Crash func(point string)
+
+	f       *os.File
+	head    Head
+	charged int // batches of the turns that were sent
+	pending []Batch
+	done    []byte // of the turn before, not written yet
+	frame   []byte
+	err     error // the first one stays
+}
+
+// Create starts the journal of a new run. The file must not exist.
+func Create(path string, head Head) (*Journal, error) {
+	if head.Dim < 1 || head.Dim > maxDim {
+		return nil, fmt.Errorf("journal: found vectors of %d numbers; allowed are 1 to %d", head.Dim, maxDim)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{f: f, head: head}
+	text, err := json.Marshal(head)
+	if err == nil {
+		_, err = f.Write(append([]byte(magic), j.seal(append(j.begin(kindHead), text...))...))
+	}
+	if err = errors.Join(err, f.Sync(), trace.SyncDir(filepath.Dir(path))); err != nil {
+		f.Close()
+		os.Remove(path)
+		return nil, err
+	}
+	return j, nil
+}
+
+// Open opens the journal of a run that was broken off and cuts a torn end away. past yields its turns, in order; the journal goes
+// on behind them.
+func Open(path string, head Head) (j *Journal, past *Reader, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	j = &Journal{f: f, head: head}
+	r, err := newReader(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if r.Head != head {
+		r.Close()
+		return nil, nil, fmt.Errorf("%s: found owner %d of run %s with %d numbers: %w", path, r.Head.Owner, r.Head.Run, r.Head.Dim, ErrOther)
+	}
+	for {
+		t, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			r.Close()
+			return nil, nil, err
+		}
+		j.charged += len(t.Batches)
+	}
+	end := r.offset
+	if err = errors.Join(r.Close(), f.Truncate(end), f.Sync()); err != nil {
+		return nil, nil, err
+	}
+	if _, err = f.Seek(end, io.SeekStart); err != nil {
+		return nil, nil, err
+	}
+	past, err = newReader(path)
+	return j, past, err
+}
+
+// Charged counts the batches of the turns that are durable.
+func (j *Journal) Charged() int { return j.charged }
+
+// Close closes the file.
+func (j *Journal) Close() error { return j.f.Close() }
+
+// Charge notes what the next batch costs. It is written with the turn: before that nothing has left the process.
+func (j *Journal) Charge(e privacy.Event) error {
+	if j.err == nil {
+		j.pending = append(j.pending, Batch{Event: e})
+	}
+	return j.err
+}
+
+// Release notes the answers of the batch last charged.
+func (j *Journal) Release(answers [][]float64) error {
+	if j.err != nil {
+		return j.err
+	}
+	if len(j.pending) == 0 || j.pending[len(j.pending)-1].Answers != nil {
+		return j.fail(errors.New("journal: answers to a batch that was not charged"))
+	}
+	b := &j.pending[len(j.pending)-1]
+	b.Answers = make([][]float64, len(answers))
+	for i, a := range answers {
+		b.Answers[i] = append([]float64(nil), a...)
+	}
+	return nil
+}
+
+func (j *Journal) fail(err error) error {
+	j.err = err
+	return err
+}
+
+// Send makes the turn durable: m is what is about to be published. After an error nothing may be.
+func (j *Journal) Send(round int, m []float64) error {
+	if j.err != nil {
+		return j.err
+	}
+	if len(m) != j.head.Dim {
+		return j.fail(fmt.Errorf("journal: found %d numbers to send; allowed are %d", len(m), j.head.Dim))
+	}
+	b := append(j.begin(kindSent), map[bool]byte{true: 1}[len(j.done) > 0])
+	b = binary.LittleEndian.AppendUint64(append(b, j.done...), uint64(round))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(j.pending)))
+	for _, p := range j.pending {
+		text, err := privacy.MarshalEvent(p.Event)
+		if err != nil {
+			return j.fail(err)
+		}
+		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(text))), text...)
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(p.Answers)))
+		for _, a := range p.Answers {
+			b = appendVector(b, a)
+		}
+	}
+	if err := j.write(appendVector(b, m)); err != nil {
+		return err
+	}
+	j.charged += len(j.pending)
+	j.pending = j.pending[:0]
+	return nil
+}
+
+// Done notes the end of the turn last sent. It is written with the next turn, or by Flush.
+func (j *Journal) Done(round int, committed []bool, state []float64) {
+	b := binary.LittleEndian.AppendUint64(j.done[:0], uint64(round))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(committed)))
+	for _, c := range committed {
+		b = append(b, map[bool]byte{true: 1}[c])
+	}
+	j.done = appendVector(b, state)
+}
+
+// Flush makes the end of the last turn durable.
+func (j *Journal) Flush() error {
+	if j.err != nil || len(j.done) == 0 {
+		return j.err
+	}
+	return j.write(append(j.begin(kindDone), j.done...))
+}
+
+// begin starts a frame.
+func (j *Journal) begin(kind byte) []byte {
+	return append(append(j.frame[:0], make([]byte, frameHead)...), kind)
+}
+
+// seal fills a frame's head.
+func (j *Journal) seal(b []byte) []byte {
+	j.frame = b
+	binary.LittleEndian.PutUint32(b, uint32(len(b)-frameHead))
+	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(b[:4], castagnoli))
+	binary.LittleEndian.PutUint32(b[8:], crc32.Checksum(b[frameHead:], castagnoli))
+	return b
+}
+
+func (j *Journal) write(b []byte) error {
+	b = j.seal(b)
+	j.done = j.done[:0]
+	if j.Crash != nil {
+		half := len(b) / 2
+		if _, err := j.f.Write(b[:half]); err != nil {
+			return j.fail(err)
+		}
+		j.Crash("torn")
+		b = b[half:]
+	}
+	if _, err := j.f.Write(b); err != nil {
+		return j.fail(err)
+	}
+	if err := j.f.Sync(); err != nil {
+		return j.fail(err)
+	}
+	return nil
+}
+
+func appendVector(b []byte, v []float64) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(v)))
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+	}
+	return b
+}
+
+// Equal says whether two vectors are the same bytes.
+func Equal(a, b []float64) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i, v := range a {
+		if math.Float64bits(v) != math.Float64bits(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// A Reader yields the turns of a journal. It is for one goroutine.
+type Reader struct {
+	Head Head
+
+	f      *os.File
+	path   string
+	size   int64
+	offset int64 // of the frame after the last whole one
+	ahead  *Turn // read, and not yet known whether it is done
+}
+
+// Read opens a journal for reading alone; what is torn at its end is left out.
+func Read(path string) (*Reader, error) { return newReader(path) }
+
+func newReader(path string) (*Reader, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{f: f, path: path}
+	if err := r.begin(); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Reader) begin() error {
+	st, err := r.f.Stat()
+	if err != nil {
+		return err
+	}
+	r.size = st.Size()
+	word := make([]byte, len(magic))
+	if _, err := io.ReadFull(r.f, word); err != nil || string(word) != magic {
+		return r.damaged(0)
+	}
+	r.offset = int64(len(magic))
+	body, err := r.next()
+	if err != nil || body[0] != kindHead {
+		return r.damaged(r.offset)
+	}
+	d := json.NewDecoder(bytes.NewReader(body[1:]))
+	d.DisallowUnknownFields()
+	if d.Decode(&r.Head) != nil || r.Head.Dim < 1 || r.Head.Dim > maxDim {
+		return r.damaged(r.offset)
+	}
+	return nil
+}
+
+// Close closes the file.
+func (r *Reader) Close() error { return r.f.Close() }
+
+func (r *Reader) damaged(at int64) error {
+	return fmt.Errorf("%s: at byte %d: %w", r.path, at, ErrDamaged)
+}
+
+// next is the body of the next frame; io.EOF at the end, also where it is torn.
+func (r *Reader) next() ([]byte, error) {
+	var head [frameHead]byte
+	rest := r.size - r.offset
+	if rest < frameHead {
+		return nil, io.EOF
+	}
+	if _, err := r.f.ReadAt(head[:], r.offset); err != nil {
+		return nil, err
+	}
+	n := int64(binary.LittleEndian.Uint32(head[:]))
+	switch {
+	case crc32.Checksum(head[:4], castagnoli) != binary.LittleEndian.Uint32(head[4:]):
+		// Not even the length is sound: torn, unless a whole frame follows.
+		if r.wholeAfter(r.offset) {
+			return nil, r.damaged(r.offset)
+		}
+		return nil, io.EOF
+	case n < 1 || n > rest-frameHead:
+		return nil, io.EOF
+	}
+	body := make([]byte, n)
+	if _, err := r.f.ReadAt(body, r.offset+frameHead); err != nil {
+		return nil, err
+	}
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(head[8:]) {
+		if n == rest-frameHead {
+			return nil, io.EOF
+		}
+		return nil, r.damaged(r.offset)
+	}
+	r.offset += frameHead + n
+	return body, nil
+}
+
+// wholeAfter says whether a sound frame begins anywhere after that byte.
+func (r *Reader) wholeAfter(at int64) bool {
+	rest := make([]byte, r.size-at)
+	if _, err := r.f.ReadAt(rest, at); err != nil {
+		return true // whoever cannot read it cuts nothing off
+	}
+	for b := rest[1:]; len(b) > frameHead; b = b[1:] {
+		n := int(binary.LittleEndian.Uint32(b))
+		if n > 0 && n <= len(b)-frameHead && crc32.Checksum(b[:4], castagnoli) == binary.LittleEndian.Uint32(b[4:]) &&
+			crc32.Checksum(b[frameHead:frameHead+n], castagnoli) == binary.LittleEndian.Uint32(b[8:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// Next is the next turn; io.EOF after the last.
+func (r *Reader) Next() (*Turn, error) {
+	for {
+		at := r.offset
+		body, err := r.next()
+		if err == io.EOF && r.ahead != nil {
+			t := r.ahead
+			r.ahead = nil
+			return t, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		f := fields{body[1:], false}
+		before := r.ahead
+		r.ahead = nil
+		kind := body[0]
+		ended := kind == kindDone || kind == kindSent && f.byte() == 1
+		if ended {
+			f.done(before, r.Head.Dim)
+		}
+		if kind == kindSent {
+			r.ahead = f.sent(r.Head.Dim)
+		}
+		if f.bad || len(f.rest) != 0 || kind != kindSent && kind != kindDone || kind == kindSent && before != nil && r.ahead.Round <= before.Round {
+			return nil, r.damaged(at)
+		}
+		if before != nil {
+			return before, nil
+		}
+	}
+}
+
+// fields takes a body apart. What is not there is 0, and bad says so.
+type fields struct {
+	rest []byte
+	bad  bool
+}
+
+func (f *fields) take(n int) []byte {
+	if f.bad || n < 0 || n > len(f.rest) {
+		f.bad = true
+		return make([]byte, min(max(n, 0), 8))
+	}
+	b := f.rest[:n]
+	f.rest = f.rest[n:]
+	return b
+}
+
+func (f *fields) byte() byte { return f.take(1)[0] }
+
+func (f *fields) number64() int {
+	v := binary.LittleEndian.Uint64(f.take(8))
+	if v > math.MaxInt32 {
+		f.bad = true
+		return 0
+	}
+	return int(v)
+}
+
+// count is a number of things that need at least size bytes each.
+func (f *fields) count(size int) int {
+	v := int(binary.LittleEndian.Uint32(f.take(4)))
+	if v > len(f.rest)/size {
+		f.bad = true
+		return 0
+	}
+	return v
+}
+
+func (f *fields) vector() []float64 {
+	v := make([]float64, f.count(8))
+	for i := range v {
+		v[i] = math.Float64frombits(binary.LittleEndian.Uint64(f.take(8)))
+	}
+	return v
+}
+
+// done completes the turn t.
+func (f *fields) done(t *Turn, dim int) {
+	if t == nil || t.Done || f.number64() != t.Round {
+		f.bad = true
+		return
+	}
+	t.Done, t.Committed = true, make([]bool, f.count(1))
+	for i := range t.Committed {
+		t.Committed[i] = f.byte() == 1
+	}
+	if t.State = f.vector(); len(t.State) != dim {
+		f.bad = true
+	}
+}
+
+func (f *fields) sent(dim int) *Turn {
+	t := &Turn{Round: f.number64(), Batches: make([]Batch, f.count(8))}
+	for i := range t.Batches {
+		event, err := privacy.UnmarshalEvent(f.take(f.count(1)))
+		if err != nil {
+			f.bad = true
+			return t
+		}
+		b := Batch{Event: event, Answers: make([][]float64, f.count(4))}
+		for k := range b.Answers {
+			b.Answers[k] = f.vector()
+		}
+		t.Batches[i] = b
+	}
+	if t.Sent = f.vector(); len(t.Sent) != dim {
+		f.bad = true
+	}
+	return t
+}

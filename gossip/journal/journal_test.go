@@ -1,0 +1,279 @@
+package journal
+
+import (
+	"errors"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/sottodp/sotto/privacy"
+)
+
+var head = Head{Run: "r", Config: "c0ffee", Owner: 3, Dim: 4}
+
+func event(rate float64) privacy.Event {
+	return privacy.PoissonSampled{Rate: rate, Of: privacy.Gaussian{Sigma: 1.5}}
+}
+
+// write writes the turns to a new journal, each as a node does.
+func write(t testing.TB, j *Journal, turns []*Turn) {
+	t.Helper()
+	for _, turn := range turns {
+		for _, b := range turn.Batches {
+			if err := errors.Join(j.Charge(b.Event), j.Release(b.Answers)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := j.Send(turn.Round, turn.Sent); err != nil {
+			t.Fatal(err)
+		}
+		if turn.Done {
+			j.Done(turn.Round, turn.Committed, turn.State)
+		}
+	}
+}
+
+func readAll(t testing.TB, r *Reader) (turns []*Turn) {
+	t.Helper()
+	defer r.Close()
+	for {
+		turn, err := r.Next()
+		if err == io.EOF {
+			return turns
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		turns = append(turns, turn)
+	}
+}
+
+func some(n int) []*Turn {
+	var turns []*Turn
+	for k := range n {
+		v := func(x float64) []float64 { return []float64{x, float64(k), math.Copysign(0, -1), 1e-300} }
+		turns = append(turns, &Turn{
+			Round: 3 * k, Batches: []Batch{{event(0.25), [][]float64{v(1), {7}}}}, Sent: v(2),
+			Done: true, Committed: []bool{k%2 == 0, true}, State: v(3),
+		})
+	}
+	return turns
+}
+
+// What was written is read back, and a journal that is opened again goes on.
+func TestRoundTrip(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j")
+	turns := some(5)
+	turns[2].Done, turns[2].Committed, turns[2].State = false, nil, nil // as after a crash that lost it
+	j, err := Create(path, head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, j, turns[:3])
+	if err := errors.Join(j.Flush(), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Create(path, head); !os.IsExist(err) {
+		t.Errorf("created a second time: %v", err)
+	}
+	other := head
+	other.Config = "00"
+	if _, _, err := Open(path, other); !errors.Is(err, ErrOther) {
+		t.Errorf("another run's: %v", err)
+	}
+	j, past, err := Open(path, head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := readAll(t, past); !reflect.DeepEqual(got, turns[:3]) {
+		t.Errorf("found %+v", got)
+	}
+	if j.Charged() != 3 {
+		t.Errorf("%d batches charged, want 3", j.Charged())
+	}
+	write(t, j, turns[3:])
+	if err := errors.Join(j.Flush(), j.Flush(), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := readAll(t, r); !reflect.DeepEqual(got, turns) {
+		t.Errorf("found %+v", got)
+	}
+}
+
+// Wherever a crash cuts the file, the turns before are there, and the journal goes on.
+func TestTorn(t *testing.T) {
+	dir := t.TempDir()
+	whole := filepath.Join(dir, "whole")
+	turns := some(2)
+	j, err := Create(whole, head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := func() int {
+		st, err := os.Stat(whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int(st.Size())
+	}
+	start := size()
+	var ends []int // of the records
+	for _, turn := range turns {
+		write(t, j, []*Turn{turn})
+		ends = append(ends, size())
+	}
+	j.Close()
+	text, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, zeros := range []bool{false, true} { // a system that grew the file before it wrote
+		for cut := start; cut <= len(text); cut++ {
+			b := append([]byte(nil), text[:cut]...)
+			for _, end := range ends {
+				if zeros && cut < end {
+					b = append(b, make([]byte, end-cut)...)
+					break
+				}
+			}
+			path := filepath.Join(dir, "cut")
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			j, past, err := Open(path, head)
+			if err != nil {
+				t.Fatalf("cut at %d of %d: %v", cut, len(text), err)
+			}
+			got := readAll(t, past)
+			for k, turn := range got {
+				if turn.Done && !reflect.DeepEqual(turn, turns[k]) || !turn.Done && !Equal(turn.Sent, turns[k].Sent) {
+					t.Fatalf("cut at %d: turn %d is %+v", cut, k, turn)
+				}
+			}
+			write(t, j, []*Turn{{Round: 100, Batches: []Batch{}, Sent: turns[0].Sent}})
+			j.Close()
+			r, err := Read(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again := readAll(t, r); len(again) != len(got)+1 || again[len(got)].Round != 100 {
+				t.Fatalf("cut at %d: %d turns, then %d", cut, len(got), len(again))
+			}
+		}
+	}
+}
+
+// A change before the last frame is never taken for the end of the file.
+func TestDamaged(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "j")
+	j, err := Create(path, head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, j, some(4))
+	j.Close()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		b := append([]byte(nil), text...)
+		at := rapid.IntRange(0, len(b)*2/3).Draw(t, "at")
+		b[at] ^= byte(rapid.IntRange(1, 255).Draw(t, "flip"))
+		bad := filepath.Join(dir, "bad")
+		if err := os.WriteFile(bad, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Read(bad)
+		for turns := 0; err == nil; turns++ {
+			if _, err = r.Next(); err == io.EOF {
+				t.Fatalf("a flip at %d of %d was taken for the end, after %d turns", at, len(b), turns)
+			}
+		}
+	})
+}
+
+// A full disk stops the journal for good.
+func TestFullDisk(t *testing.T) {
+	f, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skipf("skipped: %v", err)
+	}
+	j := &Journal{f: f, head: head}
+	if err := j.Charge(event(0.5)); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Send(0, make([]float64, 4)); err == nil {
+		t.Error("sent on a full disk")
+	}
+	if err := j.Send(1, make([]float64, 4)); err == nil {
+		t.Error("sent after an error")
+	}
+	if j.Charge(event(0.5)) == nil || j.Flush() == nil {
+		t.Error("went on after an error")
+	}
+}
+
+// FuzzRead: no file makes a reader panic or a vector of another length.
+func FuzzRead(f *testing.F) {
+	path := filepath.Join(f.TempDir(), "seed")
+	j, err := Create(path, head)
+	if err != nil {
+		f.Fatal(err)
+	}
+	write(f, j, some(2))
+	j.Close()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add(text[:len(text)-5])
+	f.Add([]byte(magic))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		path := filepath.Join(t.TempDir(), "j")
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Read(path)
+		if err != nil {
+			return
+		}
+		defer r.Close()
+		for {
+			turn, err := r.Next()
+			if err != nil {
+				return
+			}
+			if len(turn.Sent) != r.Head.Dim || turn.Done && len(turn.State) != r.Head.Dim {
+				t.Fatalf("a turn of %d and %d numbers", len(turn.Sent), len(turn.State))
+			}
+		}
+	})
+}
+
+func BenchmarkTurn(b *testing.B) {
+	for _, dim := range []int{2_000, 47_236} {
+		b.Run(map[int]string{2_000: "2000", 47_236: "47236"}[dim], func(b *testing.B) {
+			j, err := Create(filepath.Join(b.TempDir(), "j"), Head{Dim: dim})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer j.Close()
+			v := make([]float64, dim)
+			for k := 0; b.Loop(); k++ {
+				write(b, j, []*Turn{{Round: k, Batches: []Batch{{event(0.1), [][]float64{v}}}, Sent: v, Done: true, Committed: []bool{true}, State: v}})
+			}
+		})
+	}
+}

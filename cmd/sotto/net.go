@@ -12,6 +12,7 @@ import (
 
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/netplan"
 	"github.com/sottodp/sotto/run/rehearse"
 )
 
@@ -39,7 +40,7 @@ func gossipHelp() string {
 }
 
 func netSimulateCommand() *cobra.Command {
-	var o rehearse.Options
+	var o netplan.Options
 	var asJSON, void, quiet bool
 	c := &cobra.Command{
 		Use:   "simulate spec.yaml",

@@ -15,7 +15,6 @@ import (
 	"github.com/sottodp/sotto/gossip/journal"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/replay"
-	"github.com/sottodp/sotto/privacy/sample"
 )
 
 // Errors that stop an owner before it releases anything more.
@@ -156,35 +155,29 @@ func (n *Node) Check(ctx context.Context, next gossip.Turn, dim int) error {
 	return nil
 }
 
-// Over is the door behind the journal.
+// Over is the door behind the journal, which answers as far as it goes.
 func (n *Node) Over(door oracle.Oracle) oracle.Oracle {
-	return &journaled{n, door, replay.Oracle{Facts: door.Public()}}
-}
-
-type journaled struct {
-	n    *Node
-	door oracle.Oracle
-	past replay.Oracle // of one turn
-}
-
-func (o *journaled) Public() oracle.Public { return o.door.Public() }
-
-// Batch is answered by the journal as far as it goes.
-func (o *journaled) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Query) (oracle.Batch, error) {
-	if o.past.Replayed() == len(o.past.Record) {
-		turn, err := o.n.next()
-		if err != nil {
-			return nil, err
+	var batches []journal.Batch // of the turn that is replayed
+	return &replay.Oracle{Facts: door.Public(), Then: door, Next: func() (replay.Released, error) {
+		if len(batches) == 0 {
+			if n.turn != nil {
+				return replay.Released{}, fmt.Errorf("round %d: %w", n.turn.Round, ErrApart)
+			}
+			turn, err := n.next()
+			if err != nil {
+				return replay.Released{}, err
+			}
+			if turn == nil {
+				return replay.Released{}, io.EOF
+			}
+			if batches = turn.Batches; len(batches) == 0 {
+				return replay.Released{}, fmt.Errorf("round %d: %w", turn.Round, ErrApart)
+			}
 		}
-		if turn == nil {
-			return o.door.Batch(ctx, s, pay...)
-		}
-		o.past = replay.Oracle{Facts: o.past.Facts}
-		for _, b := range turn.Batches {
-			o.past.Record = append(o.past.Record, replay.Released(b))
-		}
-	}
-	return o.past.Batch(ctx, s, pay...)
+		b := batches[0]
+		batches = batches[1:]
+		return replay.Released{Event: b.Event, Answers: b.Answers}, nil
+	}}
 }
 
 // next is the turn to replay; nil: there is none left.

@@ -79,7 +79,7 @@ var table = map[string][]string{
 
 	// What owners release to each other: their journals, and the way between machines.
 	"gossip/journal": {"privacy", "run/trace"},
-	"gossip/fabric":  {"privacy/sample", "oracle", "oracle/replay", "gossip", "gossip/journal", "run/trace"},
+	"gossip/fabric":  {"oracle", "oracle/replay", "gossip", "gossip/journal", "run/trace"},
 
 	// Layer 4, assembly: all above.
 	"run": join(public, []string{"data", "model", "method", "oracle/live", "oracle/replay", "run/trace", "run/ledger"}),
@@ -87,8 +87,9 @@ var table = map[string][]string{
 	// A comparison drives runs in the lab, which leave no record.
 	"run/compare": join(public, []string{"data", "model", "method", "oracle/live", "run", "run/trace", "internal/chart"}),
 
-	// A rehearsal of owners in one process: likewise.
-	"run/rehearse": join(public, []string{"data", "model", "method", "gossip", "oracle/live", "run", "run/trace"}),
+	// What owners who train together agree on; all of them rehearsed in one process; one of them on a machine of its own.
+	"run/netplan":  join(public, []string{"data", "method", "gossip", "run"}),
+	"run/rehearse": join(public, []string{"data", "model", "method", "gossip", "oracle/live", "run", "run/netplan", "run/trace"}),
 
 	// Layer 5, readers. The report recomputes ε from events, so it knows the words.
 	"run/report": {"privacy", "privacy/account", "run/trace", "run/ledger", "internal/chart"},
@@ -104,7 +105,7 @@ var table = map[string][]string{
 	"paper/p4": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "paper"}),
 
 	// Layer 6.
-	"cmd/sotto": join(public, []string{"data", "model", "method", "oracle/live", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/rehearse", "web", "gossip", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p1", "paper/p2", "paper/p3", "paper/p4"}),
+	"cmd/sotto": join(public, []string{"data", "model", "method", "oracle/live", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/netplan", "run/rehearse", "web", "gossip", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p1", "paper/p2", "paper/p3", "paper/p4"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "model", "method", "oracle/live", "run/trace"}),
@@ -121,7 +122,7 @@ var table = map[string][]string{
 var helpers = []string{"internal/audit", "internal/needs", "model/modeltest", "method/methodtest"}
 
 // dataReaders are the only packages that may import data themselves.
-var dataReaders = []string{"data", "model", "internal/onnx", "oracle/live", "run", "run/compare", "run/rehearse", "paper/p1", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
+var dataReaders = []string{"data", "model", "internal/onnx", "oracle/live", "run", "run/compare", "run/netplan", "run/rehearse", "paper/p1", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
 
 // sealed packages must not reach data on any path of imports.
 var sealed = []string{"method", "gossip", "gossip/journal", "gossip/fabric", "method/reg", "method/schedule", "method/curvature", "oracle", "oracle/replay", "run/report", "run/trace", "run/ledger"}

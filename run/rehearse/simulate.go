@@ -1,3 +1,10 @@
+// Package rehearse rehearses training among owners in one process: every owner is a
+// goroutine with rows, door and meter of its own, and what they exchange is what owners
+// on machines of their own would.
+//
+// It is a tool of the lab. Whoever runs it holds the rows of all, so the guarantee that
+// an owner has against the others is shown, not given; the run is a look that nobody paid for, and the
+// ledger of a dataset that it knows says so (R3). ADR 16.
 package rehearse
 
 import (
@@ -18,8 +25,22 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/netplan"
 	"github.com/sottodp/sotto/run/trace"
 )
+
+// Unpaid is what stands beside every result.
+const Unpaid = "A rehearsal: one process held the rows of all owners, and nobody paid. Each ε is what the owner would have against all others together on machines of their own; the scores are computed without noise."
+
+// A Plan is that of a network whose owners are in this process.
+type Plan struct{ *netplan.Plan }
+
+// New settles the network of a spec file. It opens no data.
+func New(file string, o netplan.Options) (*Plan, error) {
+	o.Lab = "a rehearsal of a network"
+	p, err := netplan.New(file, o)
+	return &Plan{p}, err
+}
 
 // A Result is what came of a rehearsal.
 type Result struct {
@@ -119,7 +140,7 @@ func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
 			return nil, fmt.Errorf("rehearse: %s was charged %d times for %d turns", o.Name, meters[i].charged, o.Turns)
 		}
 		if !r.Off {
-			epsilon, err := p.epsilon(o)
+			epsilon, err := p.Epsilon(o)
 			if err != nil {
 				return nil, err
 			}
@@ -172,7 +193,7 @@ func (c *counter) Charge(e privacy.Event) error {
 	return err
 }
 
-func (p *Plan) meter(o Owner) (*counter, error) {
+func (p *Plan) meter(o netplan.Owner) (*counter, error) {
 	if p.Spec.Privacy.Off {
 		m, err := p.Job.Meter()
 		return &counter{meter: m}, err
@@ -267,7 +288,7 @@ func (p *Plan) byColumn(t *data.Table) []int {
 	var owner []int
 	for _, b := range t.Blocks {
 		for i := range b.N {
-			levels := b.X[i*b.Dim+p.column[0] : i*b.Dim+p.column[1]]
+			levels := b.X[i*b.Dim+p.Column[0] : i*b.Dim+p.Column[1]]
 			owner = append(owner, slices.IndexFunc(levels, func(v float32) bool { return v > 0 }))
 		}
 	}

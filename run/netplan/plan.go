@@ -1,11 +1,6 @@
-// Package rehearse rehearses training among owners in one process: every owner is a
-// goroutine with rows, door and meter of its own, and what they exchange is what owners
-// on machines of their own would.
-//
-// It is a tool of the lab. Whoever runs it holds the rows of all, so the guarantee that
-// an owner has against the others is shown, not given; the run is a look that nobody paid for, and the
-// ledger of a dataset that it knows says so (R3). ADR 16.
-package rehearse
+// Package netplan settles what owners of rows who train together agree on: whose rows are where, who
+// speaks to whom and when, and with which noise. It opens spec and schema, and no data.
+package netplan
 
 import (
 	"fmt"
@@ -24,9 +19,6 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
-// Unpaid is what stands beside every result.
-const Unpaid = "A rehearsal: one process held the rows of all owners, and nobody paid. Each ε is what the owner would have against all others together on machines of their own; the scores are computed without noise."
-
 // A Plan is a network with everything settled that public facts can settle.
 type Plan struct {
 	Spec       *run.Spec
@@ -36,8 +28,10 @@ type Plan struct {
 	Schedule   *gossip.Schedule
 	Owners     []Owner
 
+	Column [2]int // encoded features of the owners' column: the first, and one past the last
+
+	apart  bool
 	places map[string]string
-	column [2]int // encoded features of the owners' column: the first, and one past the last
 }
 
 // An Owner is what is public of one.
@@ -53,22 +47,27 @@ type Owner struct {
 type Options struct {
 	Flags []run.Override // beat the fields of the file that are not of its block network
 	Label string         // column to predict, where it is not the schema's label
+	Lab   string         // who says that this is the lab; "": nobody
+	Apart bool           // the owners' rows are on machines of their own: there is no table to divide
 }
 
 // New settles the network of a spec file. It opens spec, schema and list of edges, and no data.
 func New(file string, o Options) (*Plan, error) {
-	p := &Plan{}
+	p := &Plan{apart: o.Apart}
 	var err error
 	if p.Network, p.places, err = run.LoadNetwork(file); err != nil {
 		return nil, err
 	}
-	flags := append(slices.Clone(o.Flags), run.Override{Path: "lab", Value: "true", From: "sotto net simulate"})
+	flags := slices.Clone(o.Flags)
+	if o.Lab != "" {
+		flags = append(flags, run.Override{Path: "lab", Value: "true", From: o.Lab})
+	}
 	if p.Spec, err = run.LoadSpec(file, flags); err != nil {
 		return nil, err
 	}
 	p.Spec.Label = o.Label
 	for field, allowed := range map[string]string{
-		"method": "the block method of network", "output": "none: the methods of network say which parameters become the model", "out": "none: a rehearsal writes no run directory",
+		"method": "the block method of network", "output": "none: the methods of network say which parameters become the model", "out": "none: --dir says where an owner writes",
 	} {
 		if place := p.Spec.Place(field); place != p.Spec.Place("no such field") {
 			return nil, &run.InputError{Where: place, Err: fmt.Errorf("%s: found it beside network; allowed is %s", field, allowed)}
@@ -110,7 +109,7 @@ func (p *Plan) setOwners() error {
 	if ways != 1 {
 		return p.fail("owners", "found %d ways to tell whose a row is; allowed is one of owners (a number), column and files", ways)
 	}
-	if len(n.Files) == 0 && p.Spec.Data == "" {
+	if len(n.Files) == 0 && p.Spec.Data == "" && !p.apart {
 		return p.fail("owners", "found no table to divide; allowed is the spec's field data, or files")
 	}
 	rows := 0 // of each owner, where nobody says
@@ -123,7 +122,7 @@ func (p *Plan) setOwners() error {
 		for _, f := range n.Files {
 			p.Owners = append(p.Owners, Owner{Name: strings.TrimSuffix(filepath.Base(f), filepath.Ext(f))})
 		}
-	case adjacency == privacy.ReplaceOne && !p.Spec.Privacy.Off:
+	case adjacency == privacy.ReplaceOne && !p.Spec.Privacy.Off && !p.apart:
 		return p.fail("owners", "found rows of one table under replace-one; allowed are files: there the rows of each owner are a public number, and a row that is replaced stays with its owner")
 	case n.Column != "":
 		at := slices.IndexFunc(schema.Columns, func(c data.Column) bool { return c.Name == n.Column })
@@ -134,7 +133,7 @@ func (p *Plan) setOwners() error {
 			p.Owners = append(p.Owners, Owner{Name: level})
 		}
 		first := slices.Index(schema.FeatureNames(), n.Column+"="+schema.Columns[at].Levels[0])
-		p.column = [2]int{first, first + len(p.Owners)}
+		p.Column = [2]int{first, first + len(p.Owners)}
 		rows = schema.Rows / len(p.Owners)
 	default:
 		if n.Owners < 2 || n.Owners > 10_000 {
@@ -297,8 +296,8 @@ func (p *Plan) Warnings() []string {
 	return nil
 }
 
-// epsilon of an owner's plan at the spec's δ; +Inf without noise.
-func (p *Plan) epsilon(o Owner) (float64, error) {
+// Epsilon is that of an owner's plan at the spec's δ; +Inf without noise.
+func (p *Plan) Epsilon(o Owner) (float64, error) {
 	if p.Spec.Privacy.Off {
 		return math.Inf(1), nil
 	}

@@ -48,12 +48,7 @@ func (a *activationWorker[T]) load([]float64) {}
 func (a *activationWorker[T]) forward(z, _ []T, _ int) {
 	a.rows = z
 	if a.name == relu {
-		for i, v := range z {
-			if v < 0 {
-				v = 0
-			}
-			z[i] = v
-		}
+		kern.Rectify(z)
 		return
 	}
 	a.line = grow(a.line, len(z)) // tanh is 2σ(2z) − 1
@@ -69,11 +64,7 @@ func (a *activationWorker[T]) forward(z, _ []T, _ int) {
 // backward multiplies by φ′, a function of φ.
 func (a *activationWorker[T]) backward(d, _ []T) {
 	if a.name == relu {
-		for i, v := range a.rows {
-			if v <= 0 {
-				d[i] = 0
-			}
-		}
+		kern.Mask(d, a.rows)
 		return
 	}
 	for i, v := range a.rows {

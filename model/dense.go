@@ -51,6 +51,7 @@ func (d *denseLayer) start(norm float64) []Span {
 type denseWorker[T number] struct {
 	*denseLayer
 	w, bias  []T
+	finite   bool      // all of w
 	wide     []float64 // w
 	spectral spectral
 	norm     float64 // for reach
@@ -61,14 +62,17 @@ type denseWorker[T number] struct {
 	sized  bool
 
 	figures, length []float64
-	left, right     []float64 // rounded inputs and coefficients
-	ones            []float64 // what becomes of the 1 beside each row
+	left, factor    []float64 // what inputs and errors are multiplied by
+	right           []float64 // errors, multiplied
+	ones            []float64 // what becomes of the 1 beside each input
 }
 
 func (d *denseWorker[T]) load(w []float64) {
 	d.normed = false
 	weights := d.rows * d.cols
-	d.w, d.bias = convert(d.w, w[:weights]), convert(d.bias, w[weights:])
+	d.w, d.bias = grow(d.w, weights), grow(d.bias, d.cols)
+	d.finite = convert(d.w, w[:weights])
+	convert(d.bias, w[weights:])
 }
 
 func (d *denseWorker[T]) forward(out, in []T, n int) {
@@ -76,6 +80,10 @@ func (d *denseWorker[T]) forward(out, in []T, n int) {
 	d.size = grow(d.size, n)
 	for i := range n {
 		copy(out[i*d.cols:], d.bias)
+	}
+	if rows, ok := any(in).([]float32); ok && d.finite { // then zeros may be left out: inputs are often images
+		kern.GemmSparse(n, d.cols, d.rows, rows, d.rows, any(d.w).([]float32), d.cols, any(out).([]float32), d.cols)
+		return
 	}
 	kern.Gemm(false, false, n, d.cols, d.rows, in, d.rows, d.w, d.cols, out, d.cols)
 }
@@ -142,27 +150,44 @@ func (d *denseWorker[T]) reach(delta []float64) {
 	}
 }
 
+// addGrad has the inputs as whole numbers of s·netUnit and the errors as multiples of unit·netUnit, once the factors
+// have been moved; plain, as they are.
 func (d *denseWorker[T]) addGrad(dst, c []float64, unit float64) {
 	n, in, out := len(c), d.rows, d.cols
-	d.left, d.right, d.ones = grow(d.left, n*in), grow(d.right, n*out), grow(d.ones, n)
+	side := kern.Padded(out)
+	d.left, d.ones, d.factor, d.right = grow(d.left, n), grow(d.ones, n), grow(d.factor, n), grow(d.right, n*side)
 	sizes := d.sizes()
 	for i, ci := range c {
-		rowA, rowD := d.left[i*in:(i+1)*in], d.right[i*out:(i+1)*out]
-		scale, step := 1.0, 0.0
+		d.left[i], d.ones[i], d.factor[i] = 1, 1, ci
 		if unit > 0 {
 			_, exp := math.Frexp(sizes[i])
-			scale, step = math.Ldexp(1, exp), netUnit
+			s := math.Ldexp(1, exp)
+			d.left[i], d.factor[i] = 1/s/netUnit, ci*s/unit
+			d.ones[i] = math.Trunc(d.left[i])
+			if !(s <= math.MaxFloat64 && 1/s > 0) {
+				ci = 0
+			}
 		}
-		if ci == 0 || unit > 0 && !(scale <= math.MaxFloat64 && 1/scale > 0) {
-			clear(rowA) // 0 times what is not a number would be none
-			clear(rowD)
-			d.ones[i] = 0
-			continue
+		if ci == 0 {
+			d.left[i], d.ones[i], d.factor[i] = 0, 0, 0
 		}
-		kern.Scale(rowD, ci*scale, d.err[i*out:(i+1)*out], unit)
-		kern.Scale(rowA, 1/scale, d.a[i*in:(i+1)*in], step)
-		kern.Scale(d.ones[i:i+1], 1/scale, []float64{1}, step)
 	}
-	kern.Gemm(true, false, in, out, n, d.left, in, d.right, out, dst[:in*out], out)
-	kern.Axpy(dst[in*out:], d.ones, d.right, out, nil)
+	if unit > 0 {
+		kern.Whole(d.right, side, d.factor, d.err, out, nil, out)
+		for i, v := range d.right {
+			d.right[i] = v * (unit * netUnit)
+		}
+	} else {
+		for i, ci := range d.factor {
+			to := d.right[i*side:][:side]
+			clear(to)
+			if ci != 0 {
+				for j, v := range d.err[i*out:][:out] {
+					to[j] = ci * float64(v)
+				}
+			}
+		}
+	}
+	kern.AddOuter(dst[:in*out], out, d.left, d.a, in, in, d.right, side, out, unit > 0)
+	kern.Axpy(dst[in*out:], d.ones, d.right, side, nil)
 }

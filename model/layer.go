@@ -1,6 +1,10 @@
 package model
 
-import "github.com/sottodp/sotto/internal/kern"
+import (
+	"math"
+
+	"github.com/sottodp/sotto/internal/kern"
+)
 
 // number is what a network computes in.
 type number interface{ float32 | float64 }
@@ -71,13 +75,17 @@ func rounding[T number]() (relative, least float64) {
 	return 0x1p-53, 0x1p-1070
 }
 
-// convert copies w to v, which is made as long.
-func convert[T number](v []T, w []float64) []T {
-	v = grow(v, len(w))
+// convert copies w to v, and reports whether all are finite in T.
+func convert[T number](v []T, w []float64) (finite bool) {
+	if single, ok := any(v).([]float32); ok {
+		return kern.Narrow(single, w)
+	}
+	finite = true
 	for i, x := range w {
 		v[i] = T(x)
+		finite = finite && math.Abs(x) <= math.MaxFloat64
 	}
-	return v
+	return finite
 }
 
 // wide copies w to v, which is made as long.

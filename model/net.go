@@ -319,7 +319,8 @@ func (p *netPass[T]) begin() {
 	}
 	last := len(p.workers)
 	s := &p.space[last][1]
-	*s = convert(*s, p.r)
+	*s = grow(*s, len(p.r))
+	convert(*s, p.r)
 	p.err[last] = *s
 	flush(p.err[last])
 }

@@ -25,6 +25,10 @@ type tiler[T float] struct {
 	a [height * (depth + gap)]T
 	b [depth * width]T
 	c [8 * 48]T // an incomplete tile
+
+	// Of each tile of rows of A, where a block is listed: how many terms are summed, and which, if not all.
+	count [height / 2]int
+	list  [height/8*depth + 16]int32
 }
 
 var tilers32 = sync.Pool{New: func() any { return new(tiler[float32]) }}
@@ -93,14 +97,14 @@ func Gemm[T float](ta, tb bool, m, n, k int, a []T, lda int, b []T, ldb int, c [
 						copy(t.a[q*row:], a[(i+q)*lda+p:][:terms])
 					}
 				}
-				t.block(rows, cols, terms, from, row, c[i*ldc+j:], ldc, mr, nr, one)
+				t.block(rows, cols, terms, from, row, false, c[i*ldc+j:], ldc, mr, nr, one)
 			}
 		}
 	}
 }
 
-// block multiplies the blocks: A in rows, row apart, or for 0 in panels.
-func (t *tiler[T]) block(rows, cols, terms int, from []T, row int, c []T, ldc, mr, nr, one int) {
+// block multiplies the blocks: A in rows, row apart, or for 0 in panels; all its terms, or those that are listed.
+func (t *tiler[T]) block(rows, cols, terms int, from []T, row int, listed bool, c []T, ldc, mr, nr, one int) {
 	step := row
 	if row == 0 {
 		step = terms
@@ -108,13 +112,21 @@ func (t *tiler[T]) block(rows, cols, terms int, from []T, row int, c []T, ldc, m
 	for j := 0; j < cols; j += nr {
 		b, w := t.b[j*terms:], panelWidth(cols-j, nr, one)
 		for i := 0; i < rows; i += mr {
-			a := from[i*step:]
+			a, count, list := from[i*step:], terms, []int32(nil)
+			if listed {
+				if count = t.count[i/mr]; count == 0 {
+					continue
+				}
+				if count < terms {
+					list = t.list[i/mr*depth:][:count]
+				}
+			}
 			if i+mr <= rows && j+w <= cols {
-				tile(terms, a, row, b, w, c[i*ldc+j:], ldc)
+				tile(count, a, row, list, b, w, c[i*ldc+j:], ldc)
 				continue
 			}
 			clear(t.c[:mr*w])
-			tile(terms, a, row, b, w, t.c[:], w)
+			tile(count, a, row, list, b, w, t.c[:], w)
 			for r := range min(mr, rows-i) {
 				for s := range min(w, cols-j) {
 					c[(i+r)*ldc+j+s] += t.c[r*w+s]

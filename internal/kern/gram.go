@@ -9,8 +9,9 @@ func Padded(n int) int { return (n + 7) &^ 7 }
 // Whole sets row i of dst, side apart, to a_i·x_i rounded toward zero to whole numbers, for the len(a)
 // rows named, each of n values; the rest of side = Padded(n) columns is 0. A row with a_i = 0
 // becomes 0, and so does a value that is not finite.
-func Whole(dst []float64, side int, a []float64, x []float32, stride int, rows []int32, n int) {
-	if len(a) == 0 || wholeFast(dst, side, a, x, stride, rows, n) {
+func Whole[T float](dst []float64, side int, a []float64, x []T, stride int, rows []int32, n int) {
+	single, ok := any(x).([]float32)
+	if len(a) == 0 || ok && wholeFast(dst, side, a, single, stride, rows, n) {
 		return
 	}
 	for i, ai := range a {
@@ -21,14 +22,14 @@ func Whole(dst []float64, side int, a []float64, x []float32, stride int, rows [
 			continue
 		}
 		for j, v := range row(x, stride, rows, i, n) {
-			to[j] = whole(ai, v)
+			to[j] = whole(ai, float64(v))
 		}
 	}
 }
 
 // whole is a·v rounded toward zero, 0 where it is not finite, and never −0.
-func whole(a float64, v float32) float64 {
-	t := math.Trunc(a * float64(v))
+func whole(a, v float64) float64 {
+	t := math.Trunc(a * v)
 	if !(math.Abs(t) <= math.MaxFloat64) {
 		return 0
 	}
@@ -80,7 +81,7 @@ func OuterCSR(dst []float64, side int, a []float64, start, col []int32, val []fl
 		c := col[from:to]
 		buf = buf[:0]
 		for _, v := range val[from:to] {
-			buf = append(buf, whole(ai, v))
+			buf = append(buf, whole(ai, float64(v)))
 		}
 		for k, j := range c {
 			t := buf[k]

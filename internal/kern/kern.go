@@ -264,29 +264,6 @@ func Coef(dst, c, s []float64, unit float64) {
 	}
 }
 
-// Scale is Coef for one factor c, and s of either width.
-func Scale[T float](dst []float64, c float64, s []T, unit float64) {
-	s = s[:len(dst)]
-	if c == 0 {
-		clear(dst)
-		return
-	}
-	if unit == 0 {
-		for i, v := range s {
-			dst[i] = c * float64(v)
-		}
-		return
-	}
-	inv := 1 / unit
-	for i, v := range s {
-		t := math.Trunc(c * float64(v) * inv)
-		if !(math.Abs(t) <= math.MaxFloat64) {
-			t = 0
-		}
-		dst[i] = t*unit + 0
-	}
-}
-
 // The functions of one number that have kernels.
 const (
 	pointExp = iota

@@ -17,16 +17,25 @@ func gemmRowsF32AVX512x1(k int, a *float32, arow int, b *float32, c *float32, ld
 func gemmPanelF32AVX512x1(k int, a *float32, arow int, b *float32, c *float32, ldc int)
 
 //go:noescape
+func gemmRowsListF32AVX512x1(k int, a *float32, arow int, list *int32, b *float32, c *float32, ldc int)
+
+//go:noescape
 func gemmRowsF32AVX512x2(k int, a *float32, arow int, b *float32, c *float32, ldc int)
 
 //go:noescape
 func gemmPanelF32AVX512x2(k int, a *float32, arow int, b *float32, c *float32, ldc int)
 
 //go:noescape
+func gemmRowsListF32AVX512x2(k int, a *float32, arow int, list *int32, b *float32, c *float32, ldc int)
+
+//go:noescape
 func gemmRowsF32AVX512x3(k int, a *float32, arow int, b *float32, c *float32, ldc int)
 
 //go:noescape
 func gemmPanelF32AVX512x3(k int, a *float32, arow int, b *float32, c *float32, ldc int)
+
+//go:noescape
+func gemmRowsListF32AVX512x3(k int, a *float32, arow int, list *int32, b *float32, c *float32, ldc int)
 
 //go:noescape
 func dotF64AVX512(z *float64, x *float64, stride int, rows *int32, groups int, w *float64, n int)
@@ -41,16 +50,25 @@ func gemmRowsF64AVX512x1(k int, a *float64, arow int, b *float64, c *float64, ld
 func gemmPanelF64AVX512x1(k int, a *float64, arow int, b *float64, c *float64, ldc int)
 
 //go:noescape
+func gemmPanelListF64AVX512x1(k int, a *float64, arow int, list *int32, b *float64, c *float64, ldc int)
+
+//go:noescape
 func gemmRowsF64AVX512x2(k int, a *float64, arow int, b *float64, c *float64, ldc int)
 
 //go:noescape
 func gemmPanelF64AVX512x2(k int, a *float64, arow int, b *float64, c *float64, ldc int)
 
 //go:noescape
+func gemmPanelListF64AVX512x2(k int, a *float64, arow int, list *int32, b *float64, c *float64, ldc int)
+
+//go:noescape
 func gemmRowsF64AVX512x3(k int, a *float64, arow int, b *float64, c *float64, ldc int)
 
 //go:noescape
 func gemmPanelF64AVX512x3(k int, a *float64, arow int, b *float64, c *float64, ldc int)
+
+//go:noescape
+func gemmPanelListF64AVX512x3(k int, a *float64, arow int, list *int32, b *float64, c *float64, ldc int)
 
 //go:noescape
 func absF32AVX512(z *float64, x *float32, stride int, rows *int32, groups int, n int)
@@ -201,6 +219,24 @@ func panels192AVX512(dst *byte, apart int, src *byte, ahead int, count int)
 
 //go:noescape
 func axpy10F32AVX512(dst *float64, step int, n int, a *float64, astep int, rows **float32, m int, fetch **float32, fetches int)
+
+//go:noescape
+func wholePanelAVX512(dst *float64, list *int32, a *float64, x *float32, stride int, rows int) int
+
+//go:noescape
+func plainPanelAVX512(dst *float64, list *int32, a *float64, x *float32, stride int, rows int) int
+
+//go:noescape
+func listTermsAVX512(list *int32, a *float32, lda int, terms int) int
+
+//go:noescape
+func narrowAVX512(dst *float32, src *float64, n int) uint64
+
+//go:noescape
+func rectifyAVX512(z *float32, n int)
+
+//go:noescape
+func maskAVX512(d *float32, a *float32, n int)
 
 //go:noescape
 func gaussianAVX512(dst *float64, words *uint64, groups int, scale float64)

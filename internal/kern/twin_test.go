@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 )
@@ -363,6 +364,153 @@ func testGemm[T float](t *testing.T, seed uint64, ta, tb bool, m, n, k, pad int)
 			}
 		}
 	})
+}
+
+// Rows with many zeros side by side, as images have them.
+func images(r *rand.Rand, rows, cols, ld int) []float32 {
+	v := make([]float32, rows*ld)
+	for i := range rows {
+		from := r.IntN(cols + 1)
+		for j := from; j < min(cols, from+r.IntN(cols+1)); j++ {
+			v[i*ld+j] = float32(r.IntN(64)-20) / 16
+		}
+	}
+	return v
+}
+
+// TestAddOuter: sums of products of whole numbers are exact, whatever the kernels, and terms of weight 0 add nothing, even
+// where they are no numbers.
+func TestAddOuter(t *testing.T) {
+	for i, size := range [][3]int{{1, 1, 1}, {8, 24, 5}, {9, 25, 256}, {241, 65, 403}, {50, 530, 12}, {784, 10, 33}} {
+		m, n, k := size[0], size[1], size[2]
+		r := rand.New(rand.NewPCG(uint64(i), 12))
+		stride, ldb, ldc := m+i%3, n+i%2, n+i
+		x := images(r, k, m, stride)
+		a, b, c := make([]float64, k), make([]float64, k*ldb), make([]float64, m*ldc)
+		for q := range a {
+			if a[q] = r.NormFloat64() * 1000; q%5 == 0 {
+				a[q] = 0
+				x[q*stride+r.IntN(m)] = float32(math.NaN())
+			}
+		}
+		x[(k-1)*stride+m-1] = float32(math.Inf(1))
+		for q := range b {
+			b[q] = float64(r.IntN(1<<21) - 1<<20)
+		}
+		for q := range c {
+			c[q] = float64(q)
+		}
+		for _, round := range []bool{true, false} {
+			if !round {
+				x[(k-1)*stride+m-1] = 1
+				for q := range a {
+					a[q] = math.Trunc(a[q])
+				}
+			}
+			want := append([]float64(nil), c...)
+			for q, aq := range a {
+				for i := range m {
+					v := aq * float64(x[q*stride+i])
+					if aq == 0 {
+						v = 0
+					}
+					if round {
+						v = whole(aq, float64(x[q*stride+i]))
+					}
+					for j := range n {
+						want[i*ldc+j] += v * b[q*ldb+j]
+					}
+				}
+			}
+			double := make([]float64, len(x))
+			for q, v := range x {
+				double[q] = float64(v)
+			}
+			under(t, func() {
+				got, wide := append([]float64(nil), c...), append([]float64(nil), c...)
+				AddOuter(got, ldc, a, x, stride, m, b, ldb, n, round)
+				AddOuter(wide, ldc, a, double, stride, m, b, ldb, n, round)
+				for q := range want {
+					if got[q] != want[q] || wide[q] != want[q] {
+						t.Fatalf("%v %v round=%v: element %d is %v, from float64 %v, want %v", use, size, round, q, got[q], wide[q], want[q])
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestGemmSparse: the product is that of Gemm, bit for bit but for the sign of zeros.
+func TestGemmSparse(t *testing.T) {
+	for i, size := range [][3]int{{1, 48, 5}, {8, 16, 784}, {9, 17, 15}, {256, 128, 784}, {70, 530, 801}, {30, 3, 40}} {
+		m, n, k := size[0], size[1], size[2]
+		r := rand.New(rand.NewPCG(uint64(i), 13))
+		lda, ldb, ldc := k+i%3, n+i%2, n+i
+		a, b, c := images(r, m, k, lda), make([]float32, k*ldb), make([]float32, m*ldc)
+		if i%2 == 0 { // no zeros
+			for q := range a {
+				a[q] = float32(r.NormFloat64())
+			}
+		}
+		for q := range b {
+			b[q] = float32(r.NormFloat64())
+		}
+		for q := range c {
+			c[q] = float32(r.NormFloat64())
+		}
+		under(t, func() {
+			got, want := append([]float32(nil), c...), append([]float32(nil), c...)
+			Gemm(false, false, m, n, k, a, lda, b, ldb, want, ldc)
+			GemmSparse(m, n, k, a, lda, b, ldb, got, ldc)
+			for q := range want {
+				if got[q] != want[q] {
+					t.Fatalf("%v %v: element %d is %v, want %v", use, size, q, got[q], want[q])
+				}
+			}
+		})
+	}
+}
+
+// TestNetworkVectors: narrowed numbers and rectified ones against their definitions, whatever stands in them.
+func TestNetworkVectors(t *testing.T) {
+	for n := range 70 {
+		r := rand.New(rand.NewPCG(uint64(n), 14))
+		wide, z, d := make([]float64, n), make([]float32, n), make([]float32, n)
+		finite := true
+		for i := range n {
+			wide[i] = r.NormFloat64() * 1e30
+			if n%3 == 0 {
+				wide[i] = strange(r, 9)
+			}
+			v := float32(wide[i])
+			finite = finite && math.Abs(float64(v)) <= math.MaxFloat32
+			z[i], d[i] = v, float32(i+1)
+			if i%11 == 3 {
+				z[i] = 0
+			}
+		}
+		under(t, func() {
+			got := make([]float32, n)
+			if f := Narrow(got, wide); f != finite {
+				t.Fatalf("%v: %v narrowed are all finite: %v", use, wide, f)
+			}
+			rect, masked := slices.Clone(z), slices.Clone(d)
+			Rectify(rect)
+			Mask(masked, rect)
+			for i, v := range z {
+				want, kept := v, d[i]
+				if v < 0 {
+					want = 0
+				}
+				if v <= 0 {
+					kept = 0
+				}
+				if !equal(float64(got[i]), float64(float32(wide[i]))) || !equal(float64(rect[i]), float64(want)) || masked[i] != kept {
+					t.Fatalf("%v: %v is narrowed to %v, %v rectified to %v, mask of it %v", use, wide[i], got[i], v, rect[i], masked[i])
+				}
+			}
+		})
+	}
 }
 
 func TestAligned(t *testing.T) {

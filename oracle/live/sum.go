@@ -104,6 +104,7 @@ func (s *summer) open(t *data.Table, m model.Model, workers int) {
 	s.rowNorm, s.rowUnit, s.coef, s.spare, s.share = t.NormBound, t.Unit, coefBits, spareRows, parallelRows
 	if unit := m.Facts().Unit; unit > 0 {
 		s.rowNorm, s.rowUnit, s.coef, s.spare, s.share, s.tile = 1, unit, netBits, netSpare, 2*netTile, netTile
+		s.fetches = false
 	}
 	s.ahead = max(2, min(16, 4096/(4*max(1, t.Dim))))
 	row := 0

@@ -23,7 +23,7 @@ func word(v uint64) Mem {
 
 func double(v float64) Mem { return word(math.Float64bits(v)) }
 
-var maskTable Mem
+var maskTable, upTo16 Mem // the numbers 0 to 15
 
 // masks is a table of eight ones and eight zeros: from the (8−r)-th on, a mask of
 // r values.
@@ -35,6 +35,10 @@ func masks() {
 			v = ^U32(0)
 		}
 		DATA(4*i, v)
+	}
+	upTo16 = GLOBL("upTo16", 8|16)
+	for i := range 16 {
+		DATA(4*i, U32(uint32(i)))
 	}
 }
 

@@ -30,8 +30,11 @@ func main() {
 			margins(m, f32, product)
 			axpy(m, f32)
 			for across := range m.doubles()/4 + 1 { // 3 or 2
-				gemm(m, f32, false, across+1)
-				gemm(m, f32, true, across+1)
+				gemm(m, f32, false, false, across+1)
+				gemm(m, f32, true, false, across+1)
+				if m.wide {
+					gemm(m, f32, !f32, true, across+1)
+				}
 			}
 		}
 		margins(m, true, absolute)
@@ -53,6 +56,12 @@ func main() {
 		panels(bytes)
 	}
 	axpy10()
+	wholePanel(false)
+	wholePanel(true)
+	listTerms()
+	narrow()
+	rectify()
+	mask()
 	random()
 	chacha8()
 	Generate()

@@ -132,9 +132,12 @@ func end(yield func(Step, error) bool, st Step, refused error) {
 }
 
 func norm2(v []float64) float64 {
-	s := 0.0
-	for _, x := range v {
-		s += x * x
+	var s [4]float64 // sums that do not wait for each other
+	for ; len(v) >= 4; v = v[4:] {
+		s[0], s[1], s[2], s[3] = s[0]+v[0]*v[0], s[1]+v[1]*v[1], s[2]+v[2]*v[2], s[3]+v[3]*v[3]
 	}
-	return math.Sqrt(s)
+	for i, x := range v {
+		s[i] += x * x
+	}
+	return math.Sqrt((s[0] + s[1]) + (s[2] + s[3]))
 }

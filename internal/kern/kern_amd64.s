@@ -12978,6 +12978,74 @@ GLOBL word_0000000000000010<>(SB), RODATA|NOPTR, $8
 DATA word_000000007fffffff<>+0(SB)/8, $0x000000007fffffff
 GLOBL word_000000007fffffff<>(SB), RODATA|NOPTR, $8
 
+// func spillAVX512(counts *int64, acc *float64, n int, scale float64)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·spillAVX512(SB), NOSPLIT, $0-32
+	MOVQ         counts+0(FP), AX
+	MOVQ         acc+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VBROADCASTSD scale+24(FP), Z0
+	VXORPD       Z1, Z1, Z1
+
+loop:
+	VMULPD     (CX), Z0, Z2
+	VMOVUPD    Z1, (CX)
+	VCVTTPD2QQ Z2, Z2
+	VPADDQ     (AX), Z2, Z2
+	VMOVDQU64  Z2, (AX)
+	ADDQ       $0x40, AX
+	ADDQ       $0x40, CX
+	SUBQ       $0x08, DX
+	JNZ        loop
+	VZEROUPPER
+	RET
+
+// func roundShiftAVX512(v *int64, n int, most uint64)
+// Requires: AVX, AVX512F
+TEXT ·roundShiftAVX512(SB), NOSPLIT, $0-24
+	MOVQ  v+0(FP), AX
+	MOVQ  n+8(FP), CX
+	MOVQ  most+16(FP), DX
+	VMOVQ DX, X0
+
+loop:
+	VMOVDQU64 (AX), Z1
+	VPSRAQ    X0, Z1, Z1
+	VPSRAQ    $0x01, Z1, Z2
+	VPSUBQ    Z2, Z1, Z1
+	VMOVDQU64 Z1, (AX)
+	ADDQ      $0x40, AX
+	SUBQ      $0x08, CX
+	JNZ       loop
+	VZEROUPPER
+	RET
+
+// func releaseAVX512(dst *float64, counts *int64, n int, shift uint64, grid float64, size float64)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·releaseAVX512(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         counts+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         shift+24(FP), BX
+	VMOVQ        BX, X0
+	VBROADCASTSD grid+32(FP), Z1
+	VBROADCASTSD size+40(FP), Z2
+
+loop:
+	VMOVDQU64 (CX), Z3
+	VPSLLQ    X0, Z3, Z3
+	VPSRAQ    X0, Z3, Z3
+	VCVTQQ2PD Z3, Z3
+	VMULPD    Z1, Z3, Z3
+	VDIVPD    Z2, Z3, Z3
+	VMOVUPD   Z3, (AX)
+	ADDQ      $0x40, AX
+	ADDQ      $0x40, CX
+	SUBQ      $0x08, DX
+	JNZ       loop
+	VZEROUPPER
+	RET
+
 // func narrowAVX512(dst *float32, src *float64, n int) uint64
 // Requires: AVX, AVX512F
 TEXT ·narrowAVX512(SB), NOSPLIT, $0-32

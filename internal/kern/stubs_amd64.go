@@ -230,6 +230,15 @@ func plainPanelAVX512(dst *float64, list *int32, a *float64, x *float32, stride 
 func listTermsAVX512(list *int32, a *float32, lda int, terms int) int
 
 //go:noescape
+func spillAVX512(counts *int64, acc *float64, n int, scale float64)
+
+//go:noescape
+func roundShiftAVX512(v *int64, n int, most uint64)
+
+//go:noescape
+func releaseAVX512(dst *float64, counts *int64, n int, shift uint64, grid float64, size float64)
+
+//go:noescape
 func narrowAVX512(dst *float32, src *float64, n int) uint64
 
 //go:noescape

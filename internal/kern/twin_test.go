@@ -471,6 +471,34 @@ func TestGemmSparse(t *testing.T) {
 	}
 }
 
+// TestCounts: sums that spill over into counts, what is rounded and what is released, against their definitions.
+func TestCounts(t *testing.T) {
+	for n := range 40 {
+		r := rand.New(rand.NewPCG(uint64(n), 15))
+		shift, grid, size := uint(1+r.IntN(63)), math.Ldexp(1, -r.IntN(40)), 1+1000*r.Float64()
+		acc, counts := make([]float64, n), make([]int64, n)
+		for i := range acc {
+			acc[i], counts[i] = float64(r.Int64N(1<<53)-1<<52)*0x1p-30, int64(r.Uint64())
+		}
+		under(t, func() {
+			sums, moved, out := slices.Clone(acc), slices.Clone(counts), make([]float64, n)
+			Spill(moved, sums, 0x1p30)
+			rounded := slices.Clone(moved)
+			RoundShift(rounded, shift)
+			Release(out, rounded, shift, grid, size)
+			for i := range n {
+				if want := counts[i] + int64(acc[i]*0x1p30); moved[i] != want || sums[i] != 0 {
+					t.Fatalf("%v: %d and %v spill to %d and %v", use, counts[i], acc[i], moved[i], sums[i])
+				}
+				x := moved[i] >> (shift - 1)
+				if x -= x >> 1; rounded[i] != x || out[i] != float64(x<<shift>>shift)*grid/size {
+					t.Fatalf("%v: %d becomes %d by a shift of %d and %v with grid %v, size %v", use, moved[i], rounded[i], shift, out[i], grid, size)
+				}
+			}
+		})
+	}
+}
+
 // TestNetworkVectors: narrowed numbers and rectified ones against their definitions, whatever stands in them.
 func TestNetworkVectors(t *testing.T) {
 	for n := range 70 {

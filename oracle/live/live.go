@@ -61,6 +61,7 @@ type Oracle struct {
 	batch batch // the current one
 	count int   // number of the next batch
 
+	counts          [chunk]int64
 	sampling, noise noise.Source
 	drawn           []int32
 	lastSampler     sample.Sampler // the last purchase and its cost, so that a
@@ -334,11 +335,11 @@ func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 	g := b.room(len(w))
 	if math.IsInf(q.Clip.Bound(), 1) {
 		o.sum.plain(g, w, q.Clip, b.rows, b.all)
-	} else if err := o.noisySum(g, w, q, b.rows, b.all); err != nil {
+		for j := range g {
+			g[j] /= b.size
+		}
+	} else if err := o.noisySum(g, w, q, b.rows, b.all, b.size); err != nil {
 		return nil, err
-	}
-	for j := range g {
-		g[j] /= b.size
 	}
 	return g, b.answered(g)
 }
@@ -360,29 +361,34 @@ func (b *batch) answered(answer []float64) error {
 	return b.release()
 }
 
-// noisySum sets g to the clipped sum plus noise. The line where private becomes
+// chunk is how many numbers of a sum get their noise at a time, so that they stay in the nearest cache.
+const chunk = 2048
+
+// noisySum sets g to the clipped sum plus noise, over size. The line where private becomes
 // public is the call of q.Noise.Add.
-func (o *Oracle) noisySum(g, w []float64, q oracle.Grad, rows []int32, all bool) error {
+func (o *Oracle) noisySum(g, w []float64, q oracle.Grad, rows []int32, all bool, size float64) error {
 	bound := q.Clip.Bound()
-	unit, counts, err := o.sum.clipped(w, q.Clip, o.cfg.Facts, rows, all)
+	unit, err := o.sum.clipped(w, q.Clip, o.cfg.Facts, rows, all)
 	if err != nil {
 		return err
 	}
 	grid := gridOf(unit, bound, len(w), q.Clip.Norm())
 	shift := shiftOf(unit, grid)
-	mech.RoundShift(counts, shift)
 	sens, err := sensitivity(q.Clip, o.cfg.Facts.Adjacency, grid, len(w))
 	if err != nil {
 		return err
 	}
-	if err := q.Noise.Add(counts, grid, sens, &o.noise); err != nil {
-		return err
-	}
-	for j := range g {
+	for from := 0; from < len(g); from += chunk {
+		to := g[from:min(from+chunk, len(g))]
+		counts := o.counts[:len(to)]
+		o.sum.take(counts, from)
+		mech.RoundShift(counts, shift)
+		if err := q.Noise.Add(counts, grid, sens, &o.noise); err != nil {
+			return err
+		}
 		// The exact sum wrapped around modulo 2⁶⁴ units, so this is modulo
 		// 2^(64−shift) steps of the grid: a function of sum plus noise alone.
-		// A shift is far below 64 (gridOf); where that is seen, it is one instruction.
-		g[j] = float64(counts[j]<<(shift&63)>>(shift&63)) * grid
+		kern.Release(to, counts, shift, grid, size)
 	}
 	return nil
 }

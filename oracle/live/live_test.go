@@ -160,7 +160,7 @@ func clippedSum(t testing.TB, tab *data.Table, w []float64, c float64, workers i
 	var s summer
 	s.open(tab, logistic(t, tab.Dim), workers)
 	defer s.close()
-	unit, counts, err := s.clipped(w, clip.Norm{C: c}, oracle.Public{Rows: 1000}, nil, true)
+	unit, counts, err := s.sum(w, clip.Norm{C: c}, oracle.Public{Rows: 1000}, nil, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestNeighboursDifferByAtMostTheSensitivity(t *testing.T) {
 			tab.Dim = dim
 			var s summer
 			s.open(tab, m, 1)
-			unit, counts, err := s.clipped(w, rule, oracle.Public{Rows: 40}, nil, true)
+			unit, counts, err := s.sum(w, rule, oracle.Public{Rows: 40}, nil, true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -690,7 +690,7 @@ func TestSumWraps(t *testing.T) {
 	get := func(s *summer, tab *data.Table, workers int) int64 {
 		s.open(tab, logistic(t, 1), workers)
 		defer s.close()
-		_, counts, err := s.clipped([]float64{-1e9}, clip.Norm{C: 1}, oracle.Public{Rows: 1}, nil, true)
+		_, counts, err := s.sum([]float64{-1e9}, clip.Norm{C: 1}, oracle.Public{Rows: 1}, nil, true)
 		if err != nil {
 			t.Fatal(err)
 		}

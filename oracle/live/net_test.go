@@ -31,11 +31,21 @@ func netSum(t interface{ Fatal(...any) }, m model.Model, tab *data.Table, w []fl
 	var s summer
 	s.open(tab, m, workers)
 	defer s.close()
-	unit, counts, err := s.clipped(w, rule, oracle.Public{Rows: nominal}, nil, true)
+	unit, counts, err := s.sum(w, rule, oracle.Public{Rows: nominal}, nil, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return unit, counts
+}
+
+// sum is the whole clipped sum.
+func (s *summer) sum(w []float64, rule clip.Rule, facts oracle.Public, rows []int32, all bool) (float64, []int64, error) {
+	unit, err := s.clipped(w, rule, facts, rows, all)
+	counts := make([]int64, s.model.Dim())
+	if err == nil {
+		s.take(counts, 0)
+	}
+	return unit, counts, err
 }
 
 // A draw of a network, its parameters, wild ones too, a clip rule and rows.

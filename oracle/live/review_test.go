@@ -57,7 +57,7 @@ func TestSensitivityOfEveryModel(t *testing.T) {
 			var s summer
 			s.open(table(rows, classes, rnd.IntN(2) == 0), m, 1+rnd.IntN(3))
 			defer s.close()
-			unit, counts, err := s.clipped(w, rule, oracle.Public{Rows: n}, nil, true)
+			unit, counts, err := s.sum(w, rule, oracle.Public{Rows: n}, nil, true)
 			if err != nil {
 				t.Fatal(err)
 			}

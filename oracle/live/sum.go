@@ -74,22 +74,23 @@ type tally interface {
 
 // worker is one goroutine's memory.
 type worker struct {
-	s      *summer
-	index  int
-	ws     model.Workspace
-	acc    []float64 // exact sum of up to data.BlockRows rows, in data units
-	filled int       // rows in acc
-	counts []int64   // the sum so far, in units of s.sums
-	plain  []float64 // the sum so far when there is no unit
-	norm   []float64
-	c      []float64
-	at     int     // number of the tile's first row in the sample
-	fall   []int64 // of a tally: the sums so far, in its unit
-	losses [][]float64
-	bend   bend
-	falls  model.Falls
-	stage  data.Block  // rows of a list, one after the other
-	next   [][]float32 // rows of the tile that follows
+	s       *summer
+	index   int
+	ws      model.Workspace
+	acc     []float64 // exact sum of up to data.BlockRows rows, in data units
+	filled  int       // rows in acc; while there are none, acc is 0
+	counts  []int64   // the sum of the rows before, in units of s.sums, if
+	flushed bool      // there are any
+	plain   []float64 // the sum so far when there is no unit
+	norm    []float64
+	c       []float64
+	at      int     // number of the tile's first row in the sample
+	fall    []int64 // of a tally: the sums so far, in its unit
+	losses  [][]float64
+	bend    bend
+	falls   model.Falls
+	stage   data.Block  // rows of a list, one after the other
+	next    [][]float32 // rows of the tile that follows
 }
 
 func (s *summer) open(t *data.Table, m model.Model, workers int) {
@@ -138,22 +139,34 @@ func (s *summer) close() {
 	}
 }
 
-// clipped returns the clipped sum over the named rows as counts of unit, a power
-// of two that depends on public facts alone. The slice belongs to the summer.
-func (s *summer) clipped(w []float64, rule clip.Rule, facts oracle.Public, rows []int32, all bool) (unit float64, counts []int64, err error) {
+// clipped makes the clipped sum over the named rows in counts of unit, a power
+// of two that depends on public facts alone. take hands them out.
+func (s *summer) clipped(w []float64, rule clip.Rule, facts oracle.Public, rows []int32, all bool) (unit float64, err error) {
 	unit, err = s.unitOf(rule.Bound(), facts.Rows)
 	if err != nil {
-		return 0, nil, err
+		return 0, err
 	}
 	s.w, s.rule, s.unit, s.sums, s.tally, s.rows, s.all = w, rule, unit/s.rowUnit, unit, nil, rows, all
-	users := s.run()
-	counts = users[0].counts
-	for _, u := range users[1:] {
-		for j, v := range u.counts {
-			counts[j] += v
+	s.run()
+	return s.sums, nil
+}
+
+// take sets dst to the counts from number from on. It hands out each once, in their order.
+func (s *summer) take(dst []int64, from int) {
+	clear(dst)
+	for _, u := range s.workers[:s.users] {
+		if u.flushed {
+			for j, v := range u.counts[from : from+len(dst)] {
+				dst[j] += v
+			}
+		}
+		if u.filled > 0 {
+			u.spill(dst, from)
+		}
+		if from+len(dst) == len(u.counts) {
+			u.filled = 0
 		}
 	}
-	return s.sums, counts, nil
 }
 
 // run lets the workers that the batch is worth share it, and returns them.
@@ -206,6 +219,7 @@ func (s *summer) plain(dst, w []float64, rule clip.Rule, rows []int32, all bool)
 	clear(dst)
 	s.workers[0].plain = dst
 	s.workers[0].pass()
+	s.workers[0].flush()
 }
 
 // pass adds this worker's share of the batch: a part of the list of rows, or
@@ -216,14 +230,14 @@ func (u *worker) pass() {
 		u.ws.Hold(s.w)
 		defer u.ws.Release()
 	}
-	clear(u.counts)
-	clear(u.acc)
-	u.filled = 0
+	if u.filled > 0 { // what was broken off, or not taken
+		clear(u.acc)
+	}
+	u.filled, u.flushed = 0, false
 	if !s.all {
 		n, k := len(s.rows), s.users
 		u.at = u.index * n / k
 		u.addListed(s.rows[u.at : (u.index+1)*n/k])
-		u.flush()
 		return
 	}
 	for {
@@ -244,7 +258,6 @@ func (u *worker) pass() {
 			u.add(data.View{Block: b, From: from, To: to, Next: u.next})
 		}
 	}
-	u.flush()
 }
 
 // addListed adds the rows of an ascending list. Few of them lie in one block, so they
@@ -371,12 +384,18 @@ func (u *worker) flush() {
 		for j, v := range u.acc {
 			u.plain[j] += v
 		}
+		clear(u.acc)
 	} else {
-		scale := 1 / u.s.sums // a power of two: exact
-		for j, v := range u.acc {
-			u.counts[j] += int64(v * scale) // wraps: see noisySum
+		if !u.flushed {
+			clear(u.counts)
 		}
+		u.spill(u.counts, 0)
+		u.flushed = true
 	}
-	clear(u.acc)
 	u.filled = 0
+}
+
+// spill adds the exact partial sums from number from on to counts, and sets them to 0. Counts may wrap around: see noisySum.
+func (u *worker) spill(counts []int64, from int) {
+	kern.Spill(counts, u.acc[from:from+len(counts)], 1/u.s.sums) // a power of two: exact
 }

@@ -1,6 +1,10 @@
 package mech
 
-import "math"
+import (
+	"math"
+
+	"github.com/sottodp/sotto/internal/kern"
+)
 
 // Grid returns the public grid for a sum of dim coordinates whose records have norm at
 // most bound in the ℓ1 or ℓ2 norm (norm is 1 or 2): the largest power of two whose Slack is
@@ -58,12 +62,7 @@ func diagonal(dim, norm int) float64 {
 // RoundShift divides each v[i] by 2^shift and rounds to the nearest integer, a half
 // upwards, exactly: it takes a sum from a fine unit to a grid 2^shift times as coarse.
 func RoundShift(v []int64, shift uint) {
-	if shift == 0 {
-		return
-	}
-	most := min(shift-1, 63) // a shift that is seen to stay below 64 is one instruction
-	for i, x := range v {
-		x >>= most & 63
-		v[i] = x - x>>1 // half of ⌊x/2ˢ⁻¹⌋, a half upwards
+	if shift > 0 {
+		kern.RoundShift(v, min(shift, 64))
 	}
 }

@@ -1,0 +1,30 @@
+package kern
+
+// The kernels take eight numbers at a time, and each function here returns how many it took.
+
+func spillFast(counts []int64, acc []float64, scale float64) int {
+	n := len(counts) &^ 7
+	if use != avx512 || n == 0 {
+		return 0
+	}
+	spillAVX512(&counts[0], &acc[:n][0], n, scale)
+	return n
+}
+
+func roundShiftFast(v []int64, most uint) int {
+	n := len(v) &^ 7
+	if use != avx512 || n == 0 {
+		return 0
+	}
+	roundShiftAVX512(&v[0], n, uint64(most))
+	return n
+}
+
+func releaseFast(dst []float64, counts []int64, shift uint, grid, size float64) int {
+	n := len(counts) &^ 7
+	if use != avx512 || n == 0 {
+		return 0
+	}
+	releaseAVX512(&dst[:n][0], &counts[0], n, uint64(shift), grid, size)
+	return n
+}

@@ -17,26 +17,39 @@ import (
 //	g̃_t           SGD's noisy mean gradient at w_{t−1}, with the regulariser's
 //	β₁, β₂        Beta1, Beta2
 //	ϵ             Damping
+//	Φ             the variance of the noise in a coordinate of g̃_t, a public number
 //	η             Rate
 //	m_t           = β₁ m_{t−1} + (1−β₁) g̃_t
 //	v_t           = β₂ v_{t−1} + (1−β₂) g̃_t²
 //	w_t           = w_{t−1} − η m̂_t / (√v̂_t + ϵ),  m̂_t = m_t/(1−β₁ᵗ), v̂_t = v_t/(1−β₂ᵗ)
+//
+// With the correction max(v̂_t − Φ, κ²Φ) stands in the place of v̂_t, κ = adamFloor: the squares of noisy gradients are too large by Φ
+// on average (DP-AdamBC: Tang, Shpilevskiy and Lécuyer 2024). Without it, and with noise far above the gradients, all parameters
+// move by about the same amount, those that no gradient moves with the others.
 //
 // Deviations: the default step size is for the few steps that a budget allows, the
 // literature's 0.001 is for thousands. By default η falls as 1/t after 100 steps: where gradients vanish,
 // Adam of a constant η never comes to rest.
 type Adam struct {
 	SGD
-	Rate    float64 `yaml:"rate" json:"rate" doc:"step size η, about how far a parameter moves in a step (default 0.3/R, R the bound on a row's norm; 0.01 for a network)"`
-	Beta1   float64 `yaml:"beta1" json:"beta1" doc:"weight β₁ of the past in the mean of the gradients (default 0.9)"`
-	Beta2   float64 `yaml:"beta2" json:"beta2" doc:"weight β₂ of the past in the mean of their squares (default 0.999)"`
-	Damping float64 `yaml:"damping" json:"damping" doc:"what is added to the root of that mean (default 1e-8)"`
+	Rate       float64 `yaml:"rate" json:"rate" doc:"step size η, about how far a parameter moves in a step (default 0.3/R, R the bound on a row's norm; 0.02 for a network)"`
+	Beta1      float64 `yaml:"beta1" json:"beta1" doc:"weight β₁ of the past in the mean of the gradients (default 0.9)"`
+	Beta2      float64 `yaml:"beta2" json:"beta2" doc:"weight β₂ of the past in the mean of their squares (default 0.999)"`
+	Damping    float64 `yaml:"damping" json:"damping" doc:"what is added to the root of that mean (default 1e-8)"`
+	Correction string  `yaml:"correction" json:"correction,omitempty" doc:"what is taken off the mean of the squares: none (nothing) or noise (the variance of the noise; default for a network)"`
 }
+
+// What Adam may be corrected for.
+const (
+	correctNothing = "none"
+	correctNoise   = "noise"
+)
 
 // Defaults of what Fit may choose; the rate is measured (docs/methods.md).
 const (
 	adamRate     = 0.3 // × 1/R
-	adamNetRate  = 0.01
+	adamNetRate  = 0.02
+	adamFloor    = 0.3 // κ
 	adamSchedule = "inverse 100"
 	adamBeta1    = 0.9
 	adamBeta2    = 0.999
@@ -45,9 +58,16 @@ const (
 
 // Fit sets what is zero: steps, clip norm and noise as SGD does.
 func (m Adam) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	rate := adamRate / pub.NormBound
+	rate, schedule, correction := adamRate/pub.NormBound, adamSchedule, correctNothing
 	if len(pub.Initial) > 0 {
-		rate = adamNetRate
+		rate, schedule, correction = adamNetRate, "constant", correctNoise
+	}
+	switch m.Correction {
+	case "":
+		m.Correction = correction
+	case correctNothing, correctNoise:
+	default:
+		return nil, fmt.Errorf("correction: found %q; allowed are %s, %s", m.Correction, correctNothing, correctNoise)
 	}
 	for _, f := range []struct {
 		name  string
@@ -67,7 +87,7 @@ func (m Adam) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error)
 			*f.value = f.or
 		}
 	}
-	m.Schedule = cmp.Or(m.Schedule, adamSchedule)
+	m.Schedule = cmp.Or(m.Schedule, schedule)
 	fitted, err := m.SGD.Fit(pub, obj, terms)
 	if err != nil {
 		return nil, err
@@ -85,6 +105,10 @@ func (m Adam) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2
 // RunFrom implements Keeper: the state is w, the mean of the gradients and that of their squares.
 func (m Adam) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from *State) iter.Seq2[Step, error] {
 	m.Schedule = cmp.Or(m.Schedule, adamSchedule) // of a record of before there was a choice
+	noise := 0.0                                  // Φ
+	if m.Correction == correctNoise {
+		noise = m.variance(o.Public(), m.Noise, m.Clip)
+	}
 	return m.descend(ctx, o, obj, from, m.Rate, 2, func(t int, rate float64, w, g []float64, kept [][]float64) float64 {
 		mean, square := kept[0], kept[1] // m_0 = v_0 = 0
 		left1, left2 := math.Pow(m.Beta1, float64(t+1)), math.Pow(m.Beta2, float64(t+1))
@@ -92,7 +116,8 @@ func (m Adam) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from 
 		for j, v := range g {
 			mean[j] = m.Beta1*mean[j] + (1-m.Beta1)*v
 			square[j] = m.Beta2*square[j] + (1-m.Beta2)*v*v
-			by := rate * mean[j] / (1 - left1) / (math.Sqrt(square[j]/(1-left2)) + m.Damping)
+			size := math.Sqrt(math.Max(square[j]/(1-left2)-noise, adamFloor*adamFloor*noise)) + m.Damping
+			by := rate * mean[j] / (1 - left1) / size
 			w[j] -= by
 			moved += by * by
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/methodtest"
+	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 )
 
@@ -51,5 +52,42 @@ func TestAdamCostsWhatSGDCosts(t *testing.T) {
 		if _, err := m.Fit(pub, method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s …", err, want)
 		}
+	}
+}
+
+// TestAdamCorrection: of gradients that are all noise, of the very variance that is taken off, the root is the floor; of a gradient far above
+// the noise it is the gradient's own.
+func TestAdamCorrection(t *testing.T) {
+	const steps, rate = 400, 0.01
+	m := method.Adam{SGD: method.SGD{Steps: steps, Clip: 1, Noise: 100, Schedule: "constant"}, Rate: rate, Beta1: 1e-300, Beta2: 0.999, Correction: "noise"}
+	deviation := 100. / 1000 // of the noise: σ·C/n
+	for _, c := range []struct{ gradient, noise, root float64 }{{0, deviation, 0.3 * deviation}, {50 * deviation, 0, 50 * deviation}} {
+		p := methodtest.Problem{Dim: 2000, Smooth: 1, Grad: func(dst, _ []float64) {
+			for j := range dst {
+				dst[j] = c.gradient
+			}
+		}}
+		var norm, moved float64
+		for st, err := range m.Run(t.Context(), methodtest.NewOracle(p, c.noise), method.Objective{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if st.Status == method.Running {
+				norm, moved = st.GradNorm, st.Moved
+			}
+		}
+		// A tenth of the means of some 400 squares is above 1.09 of what it should be: the floor holds for most coordinates, not for all.
+		if got := moved / rate * c.root / norm; !(got > 0.85 && got < 1.001) {
+			t.Errorf("gradient %v, noise %v: the last step is %v of what the root %v makes it", c.gradient, c.noise, got, c.root)
+		}
+	}
+	if _, err := (method.Adam{Correction: "bias"}).Fit(facts(privacy.AddRemove), method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), "correction: found") {
+		t.Errorf("an unknown correction: %v", err)
+	}
+	net := facts(privacy.AddRemove)
+	net.Initial = []oracle.Span{{Count: net.Dim, Bound: 1}}
+	fitted, err := method.Adam{}.Fit(net, method.Objective{}, methodtest.On)
+	if a := fitted.(method.Adam); err != nil || a.Correction != "noise" || a.Schedule != "constant" {
+		t.Errorf("of a network: %+v (%v)", fitted, err)
 	}
 }

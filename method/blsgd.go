@@ -9,7 +9,6 @@ import (
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
-	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/sample"
 )
@@ -180,9 +179,9 @@ func (m BLSGD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error
 }
 
 // gradient is line 5 of Algorithm 2 with multiplier σ.
-func (m BLSGD) gradient(sigma, bound float64) oracle.Grad {
+func (m BLSGD) gradient(pub oracle.Public, sigma, bound float64) oracle.Grad {
 	m.Noise, m.Clip = sigma, bound
-	return m.query()
+	return m.query(pub)
 }
 
 // search is P2 Algorithm 1 of pure ε 1/scale: ε/2 for the threshold, and twice ε/4 for an answer.
@@ -197,7 +196,7 @@ func (m BLSGD) search(scale, fall float64) oracle.Search {
 func (m BLSGD) plan(pub oracle.Public) privacy.Event {
 	s := m.sampler(pub)
 	return privacy.Repeated{Count: m.Steps, Of: privacy.Composed{
-		oracle.Cost(s, []oracle.Query{m.query()}), oracle.Cost(s, []oracle.Query{m.search(m.Noise/m.Search, m.Fall)}),
+		oracle.Cost(s, []oracle.Query{m.query(pub)}), oracle.Cost(s, []oracle.Query{m.search(m.Noise/m.Search, m.Fall)}),
 	}}
 }
 
@@ -208,16 +207,6 @@ func (m BLSGD) Plan(pub oracle.Public) (privacy.Event, error) {
 	}
 	p := m.plan(pub)
 	return p, p.Validate()
-}
-
-// variance is that of one coordinate of a gradient's noise.
-func (m BLSGD) variance(pub oracle.Public, sigma, bound float64) float64 {
-	sens, err := clip.Sensitivity(bound, pub.Adjacency)
-	if err != nil || m.Off {
-		return 0
-	}
-	deviation := sigma * sens / m.sampler(pub).Size(pub.Rows)
-	return deviation * deviation
 }
 
 // Run is P2 Algorithm 2.
@@ -242,7 +231,7 @@ func (m BLSGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 			if failed && full && m.Raise > 0 && !m.Off { // what is averaged in makes ρ (1+ξ)ρ
 				now = sigma / math.Sqrt(m.Raise)
 			}
-			q := m.gradient(now, bound)
+			q := m.gradient(pub, now, bound)
 			b, err := o.Batch(ctx, s, q) // line 4: draw B, paid
 			if err != nil {
 				stop(yield, st, err)

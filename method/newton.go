@@ -157,7 +157,7 @@ func (m Newton) hessError(pub oracle.Public) float64 {
 
 // queries are those of a step, and of a step that begins with a Hessian.
 func (m Newton) queries(pub oracle.Public) (oracle.Grad, oracle.Hess) {
-	g := SGD{Clip: m.Clip, Noise: m.Noise, Off: m.Off}.query()
+	g := SGD{Clip: m.Clip, Noise: m.Noise, Off: m.Off}.query(oracle.Public{})
 	h := oracle.Hess{Clip: float64(pub.Smooth), Off: m.Off}
 	if !m.Off {
 		h.Noise = mech.SymmetricGaussian{Sigma: m.hessNoise()}

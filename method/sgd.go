@@ -36,7 +36,7 @@ type SGD struct {
 	Steps    int     `yaml:"steps" json:"steps" doc:"number of steps T (default 100)"`
 	Rate     float64 `yaml:"rate" json:"rate" doc:"step size η (default 80/R², R the bound on a row's norm; 1.5/L for the squared loss, L its curvature bound; 60/(R²+1) for a network)"`
 	Clip     float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient (default 0.35 × the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss; √((R²+1)/2) for a network)"`
-	Clipping string  `yaml:"clipping" json:"clipping,omitempty" doc:"what a gradient is clipped by: gradient (its own norm; default) or value (a bound on it that follows from the record's loss, P0 Algorithm 3)"`
+	Clipping string  `yaml:"clipping" json:"clipping,omitempty" doc:"what a gradient is clipped by: gradient (its own norm; default), value (a bound on it that follows from the record's loss, P0 Algorithm 3) or per-layer (the norms of its parts, each to C/√L, L the layers of a network that have parameters)"`
 	Batch    int     `yaml:"batch" json:"batch" doc:"batch size B: the expected one of Poisson sampling, the exact one of fixed; 0 means all rows in every step"`
 	Sampling string  `yaml:"sampling" json:"sampling,omitempty" doc:"how a batch is drawn: poisson (each row by itself; default under add-or-remove) or fixed (B rows without replacement; allowed and the default under replace-one)"`
 	Noise    float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ (default: the smallest that the budget allows)"`
@@ -53,8 +53,9 @@ const (
 
 // What a gradient is clipped by.
 const (
-	ByGradient = "gradient" // its own norm
-	ByValue    = "value"    // a bound on it that follows from the loss
+	ByGradient = "gradient"  // its own norm
+	ByValue    = "value"     // a bound on it that follows from the loss
+	PerLayer   = "per-layer" // the norms of its parts, those of a network's layers
 )
 
 // Defaults of what Fit may choose, measured on Adult, Bank, ijcnn1 and synthetic
@@ -173,8 +174,12 @@ func (m SGD) check(pub oracle.Public) error {
 		if !pub.Bounded {
 			return fmt.Errorf("clipping: found %q; allowed is %s: the losses of this model do not bound its gradients", m.Clipping, ByGradient)
 		}
+	case PerLayer:
+		if pub.Layers == 0 {
+			return fmt.Errorf("clipping: found %q; allowed without layers are %s, %s", m.Clipping, ByGradient, ByValue)
+		}
 	default:
-		return fmt.Errorf("clipping: found %q; allowed are %s, %s", m.Clipping, ByGradient, ByValue)
+		return fmt.Errorf("clipping: found %q; allowed are %s, %s, %s", m.Clipping, ByGradient, ByValue, PerLayer)
 	}
 	switch m.Sampling {
 	case "":
@@ -204,10 +209,13 @@ func (m SGD) sampler(pub oracle.Public) sample.Sampler {
 	}
 }
 
-func (m SGD) query() oracle.Grad {
+func (m SGD) query(pub oracle.Public) oracle.Grad {
 	q := oracle.Grad{Clip: clip.Norm{C: m.Clip}, Noise: mech.Gaussian{Sigma: m.Noise}}
-	if m.Clipping == ByValue {
+	switch m.Clipping {
+	case ByValue:
 		q.Clip = clip.Value{C: m.Clip}
+	case PerLayer:
+		q.Clip = clip.PerLayer{C: m.Clip, Layers: pub.Layers}
 	}
 	if m.Off {
 		q.Noise = mech.None{}
@@ -221,11 +229,11 @@ func (m SGD) query() oracle.Grad {
 // Purchase is what each step of a fitted method buys, for methods elsewhere that take the
 // same noisy gradients.
 func (m SGD) Purchase(pub oracle.Public) (sample.Sampler, oracle.Grad) {
-	return m.sampler(pub), m.query()
+	return m.sampler(pub), m.query(pub)
 }
 
 func (m SGD) plan(pub oracle.Public) privacy.Event {
-	return privacy.Repeated{Count: m.Steps, Of: oracle.Cost(m.sampler(pub), []oracle.Query{m.query()})}
+	return privacy.Repeated{Count: m.Steps, Of: oracle.Cost(m.sampler(pub), []oracle.Query{m.query(pub)})}
 }
 
 // Plan is T times one sampled Gaussian.
@@ -239,6 +247,16 @@ func (m SGD) Horizon() int { return m.Steps }
 
 // NoiseMultiplier is σ.
 func (m SGD) NoiseMultiplier() float64 { return m.Noise }
+
+// variance is that of one coordinate of a gradient's noise.
+func (m SGD) variance(pub oracle.Public, sigma, bound float64) float64 {
+	sens, err := clip.Sensitivity(bound, pub.Adjacency)
+	if err != nil || m.Off {
+		return 0
+	}
+	deviation := sigma * sens / m.sampler(pub).Size(pub.Rows)
+	return deviation * deviation
+}
 
 // Run is P0 Algorithm 1.
 func (m SGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
@@ -268,7 +286,7 @@ func (m SGD) descend(ctx context.Context, o oracle.Oracle, obj Objective, from *
 		for range vectors {
 			state = append(state, make([]float64, len(w)))
 		}
-		q, s := m.query(), m.sampler(o.Public())
+		q, s := m.query(o.Public()), m.sampler(o.Public())
 		pay := []oracle.Query{q}
 		st := Step{W: w, Rate: rate, Kept: state}
 		rates, err := parseRates(m.Schedule, m.Steps)

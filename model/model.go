@@ -112,6 +112,8 @@ type Facts struct {
 	// Unit is what the sums of AddGrad are multiples of, over its unit: 0 for the table's own Unit. Where it is above 0 the
 	// model scales its rows: each entry of c_i·∇ℓ_i is one coefficient times a number of at most 1.
 	Unit float64
+	// Layers: where it is above 0, every Pass is a LayeredPass of as many parts.
+	Layers int
 	// Bounded: every Pass is a BoundedPass.
 	Bounded bool
 	// Probabilities: the columns of Predict are the model's own

@@ -81,9 +81,15 @@ func newNetwork(name string, opt Options, layers []layer) (Model, error) {
 		m.offset = append(m.offset, m.offset[i]+l.params())
 	}
 	inf := math.Inf(1)
+	parts := 0
+	for _, l := range layers {
+		if l.params() > 0 {
+			parts++
+		}
+	}
 	m.facts = Facts{
 		NormBound: opt.NormBound, Lipschitz: inf, Smooth: inf, HessLipschitz: inf, Start: inf,
-		Bounded: true, Probabilities: opt.Classes > 0, Unit: netUnit,
+		Bounded: true, Probabilities: opt.Classes > 0, Unit: netUnit, Layers: parts,
 	}
 	return m, nil
 }

@@ -38,6 +38,7 @@ type Public struct {
 	HessLipschitz Bound   `json:"hess_lipschitz,omitempty"`
 	Curved        bool    `json:"curved,omitempty"`     // Hess is answered, and ‖∇²ℓ‖ ≤ Smooth in the Frobenius norm, too
 	Bounded       bool    `json:"bounded,omitempty"`    // losses bound gradients: clip.Value is answered
+	Layers        int     `json:"layers,omitempty"`     // parts of a network's gradient that can be clipped by themselves: clip.PerLayer is answered
 	LabelSpan     float64 `json:"label_span,omitempty"` // width of the bounds of a numeric label
 	StartLoss     Bound   `json:"start_loss,omitempty"` // a record's loss at w = 0, where it is the same for all; else 0
 	// Of each Intercept parameters, those of a class or all, the last goes with a feature

@@ -140,7 +140,7 @@ func (j *Job) setModel() error {
 		Dim: m.Dim(), Rows: schema.Rows, Classes: schema.Classes(), Adjacency: spec.Privacy.Adjacency,
 		NormBound: f.NormBound, L1Bound: schema.L1Bound(), Lipschitz: oracle.Bound(f.Lipschitz), Smooth: oracle.Bound(f.Smooth), OneMargin: f.OneMargin,
 		HessLipschitz: oracle.Bound(f.HessLipschitz), Curved: f.Curved && m.Dim() <= oracle.MaxHess,
-		Bounded: f.Bounded,
+		Bounded: f.Bounded, Layers: f.Layers,
 	}
 	if s, ok := m.(model.Starter); ok {
 		for _, span := range s.Start() {

@@ -220,7 +220,7 @@ func known(s sample.Sampler, pay []oracle.Query) error {
 		case oracle.Grad:
 			added = q.Noise
 			switch q.Clip.(type) {
-			case clip.Norm, clip.Value, clip.Lipschitz, clip.None:
+			case clip.Norm, clip.Value, clip.PerLayer, clip.Lipschitz, clip.None:
 			default:
 				return fmt.Errorf("live: the door does not know the clip rule %T", q.Clip)
 			}
@@ -254,6 +254,9 @@ func (o *Oracle) fits(query oracle.Query) error {
 	q := query.(oracle.Grad)
 	if _, value := q.Clip.(clip.Value); value && !o.cfg.Model.Facts().Bounded {
 		return fmt.Errorf("live: losses of %s do not bound its gradients: value clipping needs a model of which they do", o.cfg.Model.Name())
+	}
+	if parts := o.cfg.Model.Facts().Layers; perLayer(q.Clip) > 0 && perLayer(q.Clip) != parts {
+		return fmt.Errorf("live: per-layer clipping of %d layers; the model %s has %d", perLayer(q.Clip), o.cfg.Model.Name(), parts)
 	}
 	bound := q.Clip.Bound()
 	if math.IsInf(bound, 1) {

@@ -16,6 +16,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
+	"github.com/sottodp/sotto/privacy/sample"
 )
 
 func network(t interface{ Fatal(...any) }, dim, classes int, layers ...string) model.Model {
@@ -63,8 +64,11 @@ func drawNetwork(t *rapid.T) (m model.Model, w []float64, rule clip.Rule, rows [
 	}
 	c := math.Ldexp(rapid.Float64Range(0.5, 1).Draw(t, "c"), rapid.IntRange(-30, 8).Draw(t, "exp"))
 	rule = clip.Norm{C: c}
-	if rapid.Bool().Draw(t, "by value") {
+	switch rapid.IntRange(0, 2).Draw(t, "by") {
+	case 1:
 		rule = clip.Value{C: c}
+	case 2:
+		rule = clip.PerLayer{C: c, Layers: m.Facts().Layers}
 	}
 	rows = randomRows(rnd, rapid.IntRange(2, 40).Draw(t, "n"), dim)
 	for i := range rows {
@@ -203,5 +207,61 @@ func TestNetworkTinyErrors(t *testing.T) {
 		if norm > rule.Bound() {
 			t.Errorf("%T: a row's part has norm %v, the bound is %v", rule, norm, rule.Bound())
 		}
+	}
+}
+
+// With per-layer clipping the sum is that of rows whose layers are clipped one by one, to C/√L each, and a rule for other
+// layers than the model's is refused before anything is paid.
+func TestPerLayerSumEqualsBruteForce(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 1))
+	rows := randomRows(rnd, 300, 9)
+	tab := table(rows, 2, false)
+	m := network(t, 9, 2, "20 relu", "7 tanh")
+	w := oracle.Public{Dim: m.Dim(), Initial: spans(m)}.Start()
+	var ends []int // of the layers' parameters
+	for i, s := range spans(m) {
+		if ends = append(ends, s.Count); i > 0 {
+			ends[i] += ends[i-1]
+		}
+	}
+	ends = []int{ends[1], ends[3], ends[5]} // weights and biases are a layer
+	for _, c := range []float64{0.1, 1, 100} {
+		want := make([]float64, m.Dim())
+		var ws model.Workspace
+		for i := range rows {
+			g := make([]float64, m.Dim())
+			m.Eval(w, data.View{Block: tab.Blocks[0], From: i, To: i + 1}, &ws).AddGrad(g, []float64{1}, 0)
+			from := 0
+			for _, to := range ends {
+				norm := 0.0
+				for _, v := range g[from:to] {
+					norm = math.Hypot(norm, v)
+				}
+				for j := from; j < to; j++ {
+					want[j] += g[j] * math.Min(1, c/math.Sqrt(3)/norm)
+				}
+				from = to
+			}
+		}
+		unit, counts := netSum(t, m, tab, w, clip.PerLayer{C: c, Layers: 3}, 300, 2)
+		far, size := 0.0, 0.0
+		for j, v := range counts {
+			d := float64(v)*unit - want[j]
+			far, size = far+d*d, size+want[j]*want[j]
+		}
+		if far = math.Sqrt(far / size); far > 1e-5*max(1, c) || size == 0 {
+			t.Errorf("clip norm %v: the sum is off by %v of itself", c, far)
+		}
+	}
+	c := config(t, tab, privacy.AddRemove, 300)
+	meter := c.Meter.(*free)
+	c.Model, c.Facts.Dim = m, m.Dim()
+	o := openDoor(t, c)
+	for layers, ok := range map[int]bool{0: false, 2: false, 3: true} {
+		_, err := o.Batch(t.Context(), sample.Full{}, oracle.Grad{Clip: clip.PerLayer{C: 1, Layers: layers}, Noise: mech.Gaussian{Sigma: 1}})
+		if (err == nil) != ok || ok != (meter.charges == 1) {
+			t.Errorf("a rule for %d layers of a model with three: %v, %d charges", layers, err, meter.charges)
+		}
+		meter.charges = 0
 	}
 }

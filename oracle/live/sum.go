@@ -357,22 +357,45 @@ func (u *worker) add(v data.View) {
 		u.flush()
 	}
 	u.filled += n
-	norm, c := u.norm[:n], u.c[:n]
+	parts := max(1, perLayer(u.s.rule))
+	u.norm, u.c = grow(u.norm, parts*n), grow(u.c, parts*n)
+	norm, c := u.norm, u.c
 	pass := u.s.model.Eval(u.s.w, v, &u.ws)
-	if _, value := u.s.rule.(clip.Value); value {
+	switch u.s.rule.(type) {
+	case clip.Value:
 		pass.(model.BoundedPass).GradBound(norm)
-	} else {
+	case clip.PerLayer:
+		pass.(model.LayeredPass).LayerNorms(norm)
+	default:
 		pass.GradNorm(norm, u.s.rule.Norm())
 	}
 	u.s.rule.Weights(c, norm, nil)
 	if v.Drop != nil {
 		for i := range c {
-			if v.Drop[v.Row(i)] {
+			if v.Drop[v.Row(i%n)] {
 				c[i] = 0 // keeps its place, weighs nothing (R9)
 			}
 		}
 	}
+	if parts > 1 {
+		pass.(model.LayeredPass).AddLayers(u.acc, c, u.s.unit)
+		return
+	}
 	pass.AddGrad(u.acc, c, u.s.unit)
+}
+
+// perLayer is the number of a contribution's parts that a rule clips by themselves, 0 of other rules.
+func perLayer(r clip.Rule) int {
+	p, _ := r.(clip.PerLayer)
+	return p.Layers
+}
+
+// grow is s with n elements of any content, reallocated only if it must be.
+func grow(s []float64, n int) []float64 {
+	if cap(s) < n {
+		return make([]float64, n)
+	}
+	return s[:n]
 }
 
 // flush moves the exact partial sum from acc to counts.

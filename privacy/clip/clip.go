@@ -27,7 +27,7 @@ type Rule interface {
 	Weights(c, norm, loss []float64)
 }
 
-var _, _, _, _ Rule = Norm{}, Value{}, Lipschitz{}, None{}
+var _, _, _, _, _ Rule = Norm{}, Value{}, PerLayer{}, Lipschitz{}, None{}
 
 // margin is by how much bounds are undercut (R14). It pays for the rounding of a figure
 // up to that relative size, and of the weight itself.
@@ -86,6 +86,39 @@ func (r Value) Validate() error { return Norm{C: r.C}.Validate() }
 
 // Weights scales to C; under an invalid rule every record weighs 0.
 func (r Value) Weights(c, bound, loss []float64) { Norm{C: r.C}.Weights(c, bound, loss) }
+
+// PerLayer scales each of a contribution's Layers parts, those of a network's layers, down to ℓ2 norm C/√Layers by itself; so
+// all of them together have a norm of at most C. Weights takes the norms of parts. C is as in Norm, and Layers at least 1.
+type PerLayer struct {
+	C      float64
+	Layers int
+}
+
+// Norm is 2.
+func (PerLayer) Norm() int { return 2 }
+
+// Bound is C.
+func (r PerLayer) Bound() float64 { return r.C }
+
+// Validate says what is wrong with the rule.
+func (r PerLayer) Validate() error {
+	if r.Layers < 1 {
+		return fmt.Errorf("clip: %d layers; allowed is 1 or more", r.Layers)
+	}
+	return r.part().Validate()
+}
+
+// part is the rule of one part, whose margin covers the rounding of its bound.
+func (r PerLayer) part() Norm { return Norm{C: r.C / math.Sqrt(float64(r.Layers))} }
+
+// Weights scales parts to C/√Layers; under an invalid rule every part weighs 0.
+func (r PerLayer) Weights(c, norm, loss []float64) {
+	if r.Validate() != nil {
+		weigh(c, norm, loss, 0, 0)
+		return
+	}
+	r.part().Weights(c, norm, loss)
+}
 
 // Lipschitz takes it that the model keeps every contribution's ℓ2 norm within L, a theorem
 // about the model and its public bounds: nothing is clipped. It looks all the same:

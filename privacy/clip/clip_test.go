@@ -195,3 +195,38 @@ func BenchmarkWeights(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1024, "ns/record")
 }
+
+// Parts that are clipped by themselves stay within C together, in exact arithmetic; those within C/√L are left alone.
+func TestPerLayerKeepsTheBound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := PerLayer{C: bounds.Draw(t, "C"), Layers: rapid.IntRange(1, 12).Draw(t, "layers")}
+		part := r.C / math.Sqrt(float64(r.Layers))
+		norm := rapid.SliceOfN(rapid.OneOf(extreme, rapid.Custom(func(t *rapid.T) float64 {
+			return part * rapid.Float64Range(1-0x1p-18, 1+0x1p-18).Draw(t, "near the bound")
+		})), r.Layers, r.Layers).Draw(t, "norm")
+		c := make([]float64, r.Layers)
+		r.Weights(c, norm, nil)
+		square := new(big.Rat)
+		for i, w := range c {
+			if !finite(norm[i]) || norm[i] < 0 {
+				if w != 0 {
+					t.Fatalf("%#v: norm %v weighs %v", r, norm[i], w)
+				}
+				continue
+			}
+			if w != 1 && norm[i] < part*(1-0x1p-19) && part >= 0x1p-1022 {
+				t.Fatalf("%#v: norm %v is within its share and weighs %v", r, norm[i], w)
+			}
+			product := new(big.Rat).SetFloat64(w)
+			product.Mul(product, new(big.Rat).SetFloat64(norm[i]))
+			square.Add(square, product.Mul(product, product))
+		}
+		bound := new(big.Rat).SetFloat64(r.Bound())
+		if square.Cmp(bound.Mul(bound, bound)) > 0 {
+			t.Fatalf("%#v: parts of norms %v with weights %v are beyond the bound", r, norm, c)
+		}
+	})
+	if (PerLayer{C: 1}).Validate() == nil || (PerLayer{C: math.NaN(), Layers: 2}).Validate() == nil {
+		t.Error("a rule without layers or without a bound is valid")
+	}
+}

@@ -77,3 +77,9 @@ func variable(t testing.TB, name, what string) string {
 	}
 	return v
 }
+
+// Chromium is the path of a Chromium that tests may start, from SOTTO_TEST_CHROMIUM.
+func Chromium(t testing.TB) string {
+	t.Helper()
+	return variable(t, "SOTTO_TEST_CHROMIUM", "the path of a Chromium for tests of pages")
+}

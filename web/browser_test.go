@@ -1,0 +1,308 @@
+package web
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/sottodp/sotto/internal/needs"
+)
+
+var screenshots = flag.String("screenshots", "", "write pictures of the pages to this directory")
+
+// A tab is a page of a real browser.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu       sync.Mutex
+	asked    map[network.RequestID]string // addresses of all requests
+	stopped  map[network.RequestID]bool   // those that the policy let not leave
+	troubles []string                     // what the console says: errors, and what the policy forbade
+}
+
+func newTab(t *testing.T) *tab {
+	t.Helper()
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(needs.Chromium(t)), chromedp.NoSandbox,
+		chromedp.WSURLReadTimeout(2*time.Minute), chromedp.Flag("disable-dev-shm-usage", true), chromedp.UserDataDir(t.TempDir()))
+	ctx, stop := context.WithTimeout(context.Background(), 4*time.Minute)
+	t.Cleanup(stop)
+	ctx, stop = chromedp.NewExecAllocator(ctx, options...)
+	t.Cleanup(stop)
+	ctx, stop = chromedp.NewContext(ctx)
+	t.Cleanup(stop)
+	b := &tab{t: t, ctx: ctx, asked: map[network.RequestID]string{}, stopped: map[network.RequestID]bool{}}
+	err := chromedp.Listen(ctx, func(event any) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		switch e := event.(type) {
+		case *network.EventRequestWillBeSent:
+			b.asked[e.RequestID] = e.Request.URL
+		case *network.EventLoadingFailed:
+			b.stopped[e.RequestID] = e.BlockedReason == network.BlockedReasonCsp
+		case *network.EventWebSocketCreated:
+			b.asked[e.RequestID] = e.URL
+		case *log.EventEntryAdded:
+			b.troubles = append(b.troubles, fmt.Sprintf("%s: %s (%s)", e.Entry.Level, e.Entry.Text, e.Entry.URL))
+		case *runtime.EventExceptionThrown:
+			b.troubles = append(b.troubles, e.ExceptionDetails.Text)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call(b, network.Enable, network.EnableParams{})
+	call(b, log.Enable, cdp.Empty{})
+	call(b, accessibility.Enable, cdp.Empty{})
+	return b
+}
+
+func call[P, R any](b *tab, command cdp.Command[P, R], p P) R {
+	b.t.Helper()
+	r, err := chromedp.Call(b.ctx, command, p)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return r
+}
+
+func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, actions...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// js is what an expression of the page gives.
+func js[T any](b *tab, expression string) T {
+	b.t.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return v
+}
+
+// until waits for an expression to be true, on whatever page there is by then.
+func (b *tab) until(expression string) {
+	b.t.Helper()
+	b.wait(expression, func() bool {
+		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](expression))
+		return err == nil && ok
+	})
+}
+
+// wait waits for what is to come.
+func (b *tab) wait(what string, is func() bool) {
+	b.t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if is() {
+			return
+		}
+	}
+	b.t.Fatalf("waited in vain for %s\non %s", what, js[string](b, `location.href + "\n" + document.body.innerText`))
+}
+
+// look sets size and colours.
+func (b *tab) look(width, height int64, scheme string) {
+	b.t.Helper()
+	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600})
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+}
+
+// faint lists text whose contrast to what is behind it is below 4.5 (WCAG AA).
+const faint = `(() => {
+	const light = (c) => { const [r, g, b] = c.match(/[\d.]+/g).map(Number).map((v) => (v /= 255, v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)); return 0.2126*r + 0.7152*g + 0.0722*b; };
+	const clear = (c) => c === "transparent" || /, 0\)$/.test(c);
+	const bad = [];
+	for (const e of document.querySelectorAll("body *")) {
+		if (![...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) || e.closest("svg, .unseen, [hidden], .skip") || !e.getClientRects().length) continue;
+		let behind = e;
+		while (behind.parentElement && clear(getComputedStyle(behind).backgroundColor)) behind = behind.parentElement;
+		const [a, b] = [light(getComputedStyle(e).color), light(getComputedStyle(behind).backgroundColor)].sort((x, y) => y - x);
+		if ((a + 0.05) / (b + 0.05) < 4.5) bad.push(e.tagName + " " + e.textContent.trim().slice(0, 40));
+	}
+	return bad;
+})()`
+
+// flaws lists what a screen reader or a keyboard would miss.
+const flaws = `(() => {
+	const bad = [], need = (ok, what) => { if (!ok) bad.push(what); }, all = (s) => [...document.querySelectorAll(s)];
+	need(document.documentElement.lang === "en", "language");
+	need(all("h1").length === 1, "one heading of the first level");
+	need(all("main").length === 1 && all("nav[aria-label]").length >= 1 && all("footer").length === 1, "landmarks");
+	need(document.title.endsWith("· Sotto"), "title");
+	for (const e of all("input, select")) need(e.labels.length || e.ariaLabel, "label of " + e.outerHTML);
+	for (const e of all("th")) need(e.scope, "scope of " + e.outerHTML);
+	for (const e of all("img")) need(e.alt, "alt of " + e.outerHTML);
+	for (const e of all("svg")) need(e.getAttribute("role") === "img" && (e.ariaLabel || e.querySelector("title")), "name of " + e.outerHTML.slice(0, 90));
+	for (const e of all("a, button")) need(e.textContent.trim() || e.querySelector("img[alt]"), "name of " + e.outerHTML);
+	for (const e of all(".scroll")) need(e.tabIndex === 0 && e.ariaLabel, "scrolling by keys of " + e.outerHTML.slice(0, 90));
+	const ids = all("[id]").map((e) => e.id);
+	need(new Set(ids).size === ids.length, "ids that are unique: " + ids);
+	for (const e of all("[aria-labelledby]")) for (const id of e.getAttribute("aria-labelledby").split(" ")) need(document.getElementById(id), "label " + id);
+	const levels = all("h1, h2, h3").map((e) => +e.tagName[1]);
+	need(levels.every((l, i) => l <= (levels[i - 1] ?? 0) + 1), "order of headings: " + levels);
+	return bad;
+})()`
+
+// A real browser shows every page, in the light, in the dark and on a phone: nothing leaves
+// the machine, nothing is forbidden by the policy, nothing overflows, all can be read.
+func TestBrowser(t *testing.T) {
+	b := newTab(t)
+	root, r := filled(t)
+	s := open(t, root)
+	b.look(1280, 900, "light")
+	b.do(chromedp.Navigate(s.link))
+	b.until(`location.pathname === "/" && !location.search && document.querySelector("h1")?.textContent === "Runs"`)
+
+	// Keys alone: the first is the way past the navigation, the second goes to a page.
+	b.do(chromedp.KeyEvent(kb.Tab))
+	if got := js[string](b, `document.activeElement.className`); got != "skip" {
+		t.Errorf("the first key leads to %q", got)
+	}
+	b.do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
+	b.until(`document.querySelector("h1")?.textContent === "Datasets"`)
+	b.do(chromedp.NavigateBack())
+
+	// Live: a step that is durable is on the page, without a new request for it.
+	b.until(`document.querySelector("[data-run] .step")?.textContent === "20"`)
+	r.step(205)
+	begin := time.Now()
+	b.until(`document.querySelector("[data-run] .step")?.textContent === "225"`)
+	t.Logf("a durable step was on the page after %v", time.Since(begin).Round(time.Millisecond))
+	b.until(`document.getElementById("said").textContent === "Run on clinic: 20 percent of the steps."`)
+	if js[bool](b, `!document.getElementById("news").hidden`) {
+		t.Error("a step counts as news of the list")
+	}
+	b.checkTree("main", "navigation Pages", "search", "status", "table Runs", "button Compare the chosen runs")
+	b.look(1280, 520, "light")
+	b.picture("runs")
+
+	first, second, third := s.keyIn("first"), s.keyIn("second"), s.keyIn("third")
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{1280, 390} {
+			b.look(width, 844, scheme)
+			for name, path := range map[string]string{
+				"runs": "/", "run": "/runs/" + first, "training": "/runs/" + third, "verify": "/runs/" + first + "/verify", "sides": "/compare?run=" + first + "&run=" + second,
+				"datasets": "/datasets", "dataset": "/datasets/clinic", "comparisons": "/comparisons", "comparison": "/comparisons/" + s.keyIn("cmp"),
+				"networks": "/networks", "network": "/networks/" + s.keyIn("net"), "nothing": "/?q=nothing",
+			} {
+				b.do(chromedp.Navigate(s.where + path))
+				for what, bad := range map[string]string{"faint": faint, "missing": flaws} {
+					if found := js[[]string](b, bad); len(found) > 0 {
+						t.Errorf("%s, %s, %d wide: %s: %q", name, scheme, width, what, found)
+					}
+				}
+				if over := js[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
+					t.Errorf("%s, %s, %d wide: %d pixels are beyond the side", name, scheme, width, over)
+				}
+				b.picture(fmt.Sprintf("%s-%s-%d", name, scheme, width))
+			}
+		}
+	}
+	b.do(chromedp.Navigate(s.where + "/runs/" + first + "/report"))
+	b.until(`document.querySelector("h1")?.textContent === "Privacy report: clinic"`)
+
+	b.do(chromedp.Navigate(s.where + "/runs/" + third))
+	r.step(1)
+	r.end()
+	b.until(`document.querySelector("[data-run]").textContent.trim() === "finished, done after 226 steps" && !document.getElementById("news").hidden`)
+
+	b.checkQuiet()
+	b.checkRequests(s.where)
+
+	// If text of a file came in as a script or a picture, it would be stopped.
+	const foreign = "http://192.0.2.1/x"
+	js[any](b, `document.body.insertAdjacentHTML("beforeend", "<img src=x onerror='document.title=1'><img src='`+foreign+`'>")`)
+	b.wait("the policy to stop a foreign picture", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for id, url := range b.asked {
+			if url == foreign && b.stopped[id] {
+				return true
+			}
+		}
+		return false
+	})
+	if js[string](b, `document.title`) == "1" {
+		t.Error("a script of the page's text ran")
+	}
+}
+
+// checkTree asks the browser what a screen reader is told of.
+func (b *tab) checkTree(want ...string) {
+	b.t.Helper()
+	nodes := call(b, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{}).Nodes
+	found := map[string]bool{}
+	for _, n := range nodes {
+		if n.Ignored || n.Role == nil {
+			continue
+		}
+		role := strings.Trim(string(n.Role.Value), `"`)
+		found[role] = true
+		if n.Name != nil {
+			found[role+" "+strings.Trim(string(n.Name.Value), `"`)] = true
+		}
+	}
+	for _, w := range want {
+		if !found[w] {
+			b.t.Errorf("a screen reader is not told of %q", w)
+		}
+	}
+}
+
+// checkQuiet: the console has nothing to say.
+func (b *tab) checkQuiet() {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, text := range b.troubles {
+		b.t.Errorf("the console says: %s", text)
+	}
+}
+
+// checkRequests: every request went to this server.
+func (b *tab) checkRequests(where string) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.asked) < 50 {
+		b.t.Errorf("only %d requests were seen", len(b.asked))
+	}
+	for _, url := range b.asked {
+		if !strings.HasPrefix(url, where+"/") {
+			b.t.Errorf("a request for %s", url)
+		}
+	}
+}
+
+// picture keeps what is seen, where pictures are wanted.
+func (b *tab) picture(name string) {
+	b.t.Helper()
+	if *screenshots == "" {
+		return
+	}
+	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	if err == nil {
+		err = os.WriteFile(filepath.Join(*screenshots, name+".png"), png, 0o644)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}

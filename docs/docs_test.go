@@ -48,7 +48,7 @@ const root = ".."
 func pages(t *testing.T) []string {
 	t.Helper()
 	var found []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md", "examples/*/*.md", "privacy/account/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md", "examples/*/*.md", "privacy/account/*.md", "python/*.md"} {
 		names, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)

@@ -27,8 +27,9 @@ type File struct {
 	Dim       int             `json:"dim"`                 // features per encoded row, intercept included
 	NormBound float64         `json:"norm_bound"`          // every row is brought to ‖x‖₂ ≤ NormBound
 	Width     float64         `json:"width,omitempty"`     // huber-svm only
-	Layers    []string        `json:"layers,omitempty"`    // mlp only
-	Compute   string          `json:"compute,omitempty"`   // mlp only
+	Layers    []string        `json:"layers,omitempty"`    // mlp and cnn only
+	Compute   string          `json:"compute,omitempty"`   // likewise
+	Shape     []int           `json:"shape,omitempty"`     // cnn only
 	Classes   []string        `json:"classes,omitempty"`   // by class index; none for a numeric label
 	Features  []string        `json:"features,omitempty"`  // names of the encoded features; none, or Dim of them
 	W         []float64       `json:"w"`                   // parameters, all finite
@@ -44,7 +45,7 @@ func (f *File) New() (Model, error) {
 	if f.Format != FileFormat {
 		return nil, fmt.Errorf("format is %q, want %q", f.Format, FileFormat)
 	}
-	m, err := New(f.Model, Options{Dim: f.Dim, Classes: len(f.Classes), NormBound: f.NormBound, Width: f.Width, Layers: f.Layers, Compute: f.Compute})
+	m, err := New(f.Model, Options{Dim: f.Dim, Classes: len(f.Classes), NormBound: f.NormBound, Width: f.Width, Layers: f.Layers, Compute: f.Compute, Shape: f.Shape})
 	if err != nil {
 		return nil, err
 	}

@@ -63,6 +63,12 @@ func newWorker[T number](l layer) worker[T] {
 		return &denseWorker[T]{denseLayer: l}
 	case *activation:
 		return &activationWorker[T]{activation: l}
+	case *conv:
+		return &convWorker[T]{conv: l}
+	case *pool:
+		return &poolWorker[T]{pool: l}
+	case *groupNorm:
+		return &groupNormWorker[T]{groupNorm: l}
 	}
 	panic("model: a layer that nothing computes")
 }

@@ -114,6 +114,8 @@ type Facts struct {
 	Unit float64
 	// Layers: where it is above 0, every Pass is a LayeredPass of as many parts.
 	Layers int
+	// Tile is how many rows at a time suit the caches; 0 leaves that to the caller.
+	Tile int
 	// Bounded: every Pass is a BoundedPass.
 	Bounded bool
 	// Probabilities: the columns of Predict are the model's own
@@ -129,8 +131,14 @@ type Options struct {
 	NormBound float64 // every row has ‖x‖₂ ≤ NormBound
 	Width     float64 // huber-svm only: h, half the width of the rounded corner; 0 means 0.5
 	// Layers are the hidden layers of an mlp, first to last: units and activation (relu, tanh,
-	// linear), as in "128 relu"; relu may be left out.
+	// linear), as in "128 relu"; relu may be left out. A cnn has these, too:
+	//
+	//	conv 16 8x8 stride 2 pad 3 relu   16 filters; stride 1 and pad 0 may be left out
+	//	max 2 stride 1, mean 2x2          pooling; without a stride windows lie side by side
+	//	group 4 tanh                      normalisation of groups of channels; linear may be left out
 	Layers []string
+	// Shape is that of a row of a cnn: rows and columns of pixels, and channels where there are several.
+	Shape []int
 	// Compute is what a network computes in: float32, which is the default, or float64.
 	Compute string
 }
@@ -146,6 +154,7 @@ var registry = []struct {
 	{"huber-svm", newHuberSVM},
 	{"softmax", newSoftmax},
 	{"mlp", newMLP},
+	{"cnn", newCNN},
 }
 
 // Names lists the models that New knows.
@@ -156,6 +165,9 @@ func Names() []string {
 	}
 	return names
 }
+
+// IsNetwork says whether the model of that name is a chain of layers.
+func IsNetwork(name string) bool { return name == "mlp" || name == "cnn" }
 
 // New makes the model of that name.
 func New(name string, opt Options) (Model, error) {
@@ -175,11 +187,14 @@ func New(name string, opt Options) (Model, error) {
 		if opt.Width != 0 && name != "huber-svm" {
 			return nil, fmt.Errorf("model: %s has no width, found %v; only huber-svm has one", name, opt.Width)
 		}
-		if len(opt.Layers) > 0 && name != "mlp" {
-			return nil, fmt.Errorf("model: %s has no layers, found %d; only mlp has them", name, len(opt.Layers))
+		if len(opt.Layers) > 0 && !IsNetwork(name) {
+			return nil, fmt.Errorf("model: %s has no layers, found %d; only mlp and cnn have them", name, len(opt.Layers))
 		}
-		if opt.Compute != "" && name != "mlp" {
-			return nil, fmt.Errorf("model: %s has no choice of compute, found %q; only mlp has one", name, opt.Compute)
+		if len(opt.Shape) > 0 && name != "cnn" {
+			return nil, fmt.Errorf("model: %s takes rows without a shape, found %v; only cnn takes images", name, opt.Shape)
+		}
+		if opt.Compute != "" && !IsNetwork(name) {
+			return nil, fmt.Errorf("model: %s has no choice of compute, found %q; only mlp and cnn have one", name, opt.Compute)
 		}
 		if opt.Compute != "" && opt.Compute != single && opt.Compute != double {
 			return nil, fmt.Errorf("model: compute: found %q; allowed are %s (the default) and %s", opt.Compute, single, double)

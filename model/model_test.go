@@ -18,8 +18,19 @@ import (
 
 // layersOf is what a model of that name needs in Options.Layers.
 func layersOf(name string) []string {
-	if name == "mlp" {
+	switch name {
+	case "mlp":
 		return []string{"3 relu", "2 tanh"}
+	case "cnn":
+		return []string{"conv 2 1 tanh", "mean 1", "group 1", "3"}
+	}
+	return nil
+}
+
+// shapeOf is what it needs in Options.Shape for so many features.
+func shapeOf(name string, dim int) []int {
+	if name == "cnn" {
+		return []int{1, dim}
 	}
 	return nil
 }
@@ -38,12 +49,27 @@ type problem struct {
 // newProblem makes n rows of norm at most bound, about half of them zeros.
 func newProblem(t interface{ Fatal(...any) }, name string, n, dim, classes int, bound float64, seed uint64) *problem {
 	var layers []string
+	var shape []int
 	compute := ""
 	scale := 3.0
 	switch name {
 	case "linear":
 		classes = 0
 	case "softmax":
+	case "cnn", singleCNN:
+		if name == "cnn" {
+			compute = "float64"
+		}
+		name = "cnn"
+		c := cnns[seed%uint64(len(cnns))]
+		shape, layers, dim = c.shape, c.layers, 1
+		for _, k := range shape {
+			dim *= k
+		}
+		if seed%13 == 0 {
+			classes = 0
+		}
+		scale = 0.7
 	case "mlp", single:
 		if name == "mlp" {
 			compute = "float64"
@@ -57,11 +83,11 @@ func newProblem(t interface{ Fatal(...any) }, name string, n, dim, classes int, 
 	default:
 		classes = 2
 	}
-	m, err := model.New(name, model.Options{Dim: dim, Classes: classes, NormBound: bound, Layers: layers, Compute: compute})
+	m, err := model.New(name, model.Options{Dim: dim, Classes: classes, NormBound: bound, Layers: layers, Compute: compute, Shape: shape})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &problem{Model: m, single: name == "mlp" && compute == "", rng: rand.New(rand.NewPCG(seed, 7)), unit: modeltest.Unit(bound)}
+	p := &problem{Model: m, single: (name == "mlp" || name == "cnn") && compute == "", rng: rand.New(rand.NewPCG(seed, 7)), unit: modeltest.Unit(bound)}
 	x, y := make([][]float64, n), make([]float64, n)
 	for i := range x {
 		x[i] = make([]float64, dim)
@@ -134,14 +160,27 @@ func (p *problem) norms(w []float64, order int) []float64 {
 	return dst
 }
 
-// single is an mlp that computes in float32; in these tests the others compute in float64.
-const single = "mlp in float32"
+// single and singleCNN are networks that compute in float32; in these tests the others compute in float64.
+const single, singleCNN = "mlp in float32", "cnn in float32"
 
-// names are those of the models, and single; under the race detector without networks: it empties the pools in
+// cnns are small networks of layers of every kind.
+var cnns = []struct {
+	shape  []int
+	layers []string
+}{
+	{[]int{3, 4}, []string{"conv 2 2x3 tanh", "3 linear"}},
+	{[]int{4, 3, 2}, []string{"conv 3 3 stride 2 pad 1 relu", "max 2 stride 1", "2 tanh"}},
+	{[]int{5, 5}, []string{"conv 4 2 linear", "group 2 tanh", "mean 2"}},
+	{[]int{4, 4, 2}, []string{"mean 2 stride 1x2", "group 1", "conv 2 2 stride 2 relu", "conv 3 2 pad 1 tanh"}},
+	{[]int{6, 5}, []string{"max 3x2 stride 2x1", "conv 5 2x1 stride 1x2 relu", "max 1x2 stride 1", "group 5 relu", "2"}},
+	{[]int{1, 20}, []string{"conv 2 1x8 stride 3 pad 0 tanh", "max 1x2"}},
+}
+
+// names are those of the models, and single and singleCNN; under the race detector without networks: it empties the pools in
 // which products of matrices keep their memory.
 func names() []string {
-	return slices.DeleteFunc(append(model.Names(), single), func(name string) bool {
-		return underRace && strings.HasPrefix(name, "mlp")
+	return slices.DeleteFunc(append(model.Names(), single, singleCNN), func(name string) bool {
+		return underRace && (strings.HasPrefix(name, "mlp") || strings.HasPrefix(name, "cnn"))
 	})
 }
 
@@ -254,7 +293,11 @@ func TestAddGrad(t *testing.T) {
 		}
 		for _, b := range []*data.Block{p.dense, p.sparse} {
 			for j, g := range p.grad(p.w, whole(b), c, 0) {
-				if math.Abs(g-want[j]) > 1e-12*scale {
+				far := 1e-12
+				if p.single && p.Name() == "cnn" {
+					far = 1e-6 // it adds up rows in float32
+				}
+				if math.Abs(g-want[j]) > far*scale {
 					t.Fatalf("coordinate %d: %v, want %v", j, g, want[j])
 				}
 			}
@@ -269,7 +312,8 @@ func TestSingle(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		rows, seed := rapid.IntRange(1, 40).Draw(t, "rows"), rapid.Uint64().Draw(t, "seed")
-		p, q := newProblem(t, single, rows, 9, 4, 1, seed), newProblem(t, "mlp", rows, 9, 4, 1, seed)
+		name := rapid.SampledFrom([]string{"mlp", "cnn"}).Draw(t, "name")
+		p, q := newProblem(t, name+" in float32", rows, 9, 4, 1, seed), newProblem(t, name, rows, 9, 4, 1, seed)
 		c := p.weights(rows)
 		got, want := p.grad(p.w, whole(p.dense), c, 0), q.grad(q.w, whole(q.dense), c, 0)
 		for j := range got {
@@ -295,13 +339,13 @@ func TestExact(t *testing.T) {
 			sums[j] = new(big.Float).SetPrec(500)
 		}
 		for i := range n {
-			single, free := p.gradOf(p.w, i, c[i], unit), p.gradOf(p.w, i, c[i], 0)
+			single, free := p.gradOf(p.w, i, c[i], unit), p.gradOf(p.w, i, 1, 0)
 			for j, g := range single {
 				if k := g / (unit * p.sum); k != math.Trunc(k) {
 					t.Fatalf("row %d adds %v, no multiple of unit·Unit", i, g)
 				}
-				if math.Abs(g) > math.Abs(free[j])*(1+0x1p-52) || g*free[j] < 0 {
-					t.Fatalf("row %d: truncation turned %v into %v", i, free[j], g)
+				if math.Abs(g) > c[i]*math.Abs(free[j])*(1+0x1p-51) || g*free[j] < 0 {
+					t.Fatalf("row %d: truncation turned %v of %v into %v", i, c[i], free[j], g)
 				}
 				sums[j].Add(sums[j], big.NewFloat(g))
 			}
@@ -537,11 +581,11 @@ func TestOneMargin(t *testing.T) {
 		if name == "linear" {
 			classes = 0
 		}
-		m, err := model.New(name, model.Options{Dim: 1, Classes: classes, NormBound: 1, Layers: layersOf(name)})
+		m, err := model.New(name, model.Options{Dim: 1, Classes: classes, NormBound: 1, Layers: layersOf(name), Shape: shapeOf(name, 1)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name == "linear" || name == "softmax" || name == "mlp" {
+		if name == "linear" || name == "softmax" || model.IsNetwork(name) {
 			if m.Facts().OneMargin {
 				t.Errorf("%s says that its loss is one of a margin with slopes of one sign", name)
 			}
@@ -606,7 +650,7 @@ func TestPredict(t *testing.T) {
 		blank := *p.dense
 		blank.Y = nil
 		scale := rapid.SampledFrom([]float64{1, 1e4, 1e300}).Draw(t, "scale")
-		if p.Name() == "mlp" && scale > 1 {
+		if model.IsNetwork(p.Name()) && scale > 1 {
 			scale = 1e90 // through three layers it stays a number
 			if p.single {
 				scale = 1e9
@@ -617,7 +661,7 @@ func TestPredict(t *testing.T) {
 		}
 		pred := make([]float64, n*k)
 		p.Predict(pred, p.w, whole(&blank), new(model.Workspace))
-		if p.Name() == "mlp" && k == 1 {
+		if model.IsNetwork(p.Name()) && k == 1 {
 			for i, loss := range p.losses(p.w) { // of the value predicted
 				e := pred[i] - float64(p.dense.Y[i])
 				if math.Abs(loss-e*e/2) > 1e-12*(1+loss) {
@@ -674,7 +718,7 @@ func TestPredict(t *testing.T) {
 // that does not exist, a row of weight 0 adds nothing, and on the grid no row
 // poisons the sum, whatever its weight.
 func TestExtremes(t *testing.T) {
-	for _, name := range append(model.Names(), single) {
+	for _, name := range append(model.Names(), single, singleCNN) {
 		p := newProblem(t, name, 12, 5, 3, 1, 3)
 		p.dense.Y[0], p.sparse.Y[0] = 9, 9
 		p.dense.Y[1], p.sparse.Y[1] = float32(math.NaN()), float32(math.NaN())
@@ -799,7 +843,7 @@ func TestNew(t *testing.T) {
 	}
 	for _, name := range model.Names() {
 		opt := ok
-		opt.Layers = layersOf(name)
+		opt.Layers, opt.Shape = layersOf(name), shapeOf(name, opt.Dim)
 		if name == "linear" {
 			opt.Classes = 0
 		}

@@ -23,7 +23,7 @@ func TestNeighbourFalls(t *testing.T) {
 		if !special {
 			k = 2
 		}
-		m, err := model.New(name, model.Options{Dim: dim, Classes: k, NormBound: 3, Layers: layersOf(name)})
+		m, err := model.New(name, model.Options{Dim: dim, Classes: k, NormBound: 3, Layers: layersOf(name), Shape: shapeOf(name, dim)})
 		if err != nil {
 			t.Fatal(err)
 		}

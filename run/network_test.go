@@ -125,3 +125,56 @@ func TestNetworkIsResumed(t *testing.T) {
 		t.Error("a resumed run ends elsewhere")
 	}
 }
+
+// A network on images trains, is verified and predicts; its shape is the spec's where the schema says none.
+func TestImageNetwork(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, _ := clinicSpec(t, dir, "run", "method: {name: sgd, steps: 5}")
+	spec, err := LoadSpec(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := spec.LoadSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := []Override{
+		{Path: "model.name", Value: "cnn", From: "test"}, {Path: "model.layers", Value: "[conv 3 1x2 pad 0 tanh, max 1x2 stride 1, group 3, 4 relu]", From: "test"},
+		{Path: "model.shape", Value: fmt.Sprintf("[1, %d]", schema.Dim()), From: "test"},
+	}
+	l := openLedger(t, dir)
+	defer l.Close()
+	job, out := begin(t, dir, "images", "method: {name: sgd, steps: 5, clipping: value}", over...)
+	if _, _, err := Fit(t.Context(), job, Env{Workers: 2}); err != nil {
+		t.Fatal(err)
+	}
+	found, err := Verify(t.Context(), out, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found {
+		if !f.Holds {
+			t.Errorf("%s does not hold: %s", f.What, f.Detail)
+		}
+	}
+	m, err := LoadModel(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Model.Name() != "cnn" || m.Model.Dim() != job.Model.Dim() || !slices.Equal(m.File.Shape, []int{1, schema.Dim()}) {
+		t.Errorf("a model %s of %d parameters and shape %v", m.Model.Name(), m.Model.Dim(), m.File.Shape)
+	}
+	for _, wrong := range [][]Override{over[:2], {over[0], over[1], {Path: "model.shape", Value: "[2, 2]", From: "test"}}, {over[2]}} {
+		spec, err := LoadSpec(file, wrong)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Prepare(spec)
+		want := "cnn takes images"
+		if len(wrong) == 1 {
+			want = "model.shape: found"
+		}
+		wantInput(t, err, want)
+	}
+}

@@ -122,14 +122,17 @@ func (j *Job) setModel() error {
 	if w := spec.Model.Width; w != 0 && spec.Model.Name != "huber-svm" {
 		return inputError(spec.Place("model.width"), "model.width: found %v; allowed only for huber-svm, not for %s", w, spec.Model.Name)
 	}
-	if n := len(spec.Model.Layers); n > 0 && spec.Model.Name != "mlp" {
-		return inputError(spec.Place("model.layers"), "model.layers: found %d; allowed only for mlp, not for %s", n, spec.Model.Name)
+	if n := len(spec.Model.Layers); n > 0 && !model.IsNetwork(spec.Model.Name) {
+		return inputError(spec.Place("model.layers"), "model.layers: found %d; allowed only for mlp and cnn, not for %s", n, spec.Model.Name)
 	}
-	if c := spec.Model.Compute; c != "" && spec.Model.Name != "mlp" {
-		return inputError(spec.Place("model.compute"), "model.compute: found %q; allowed only for mlp, not for %s", c, spec.Model.Name)
+	if c := spec.Model.Compute; c != "" && !model.IsNetwork(spec.Model.Name) {
+		return inputError(spec.Place("model.compute"), "model.compute: found %q; allowed only for mlp and cnn, not for %s", c, spec.Model.Name)
+	}
+	if s := spec.Model.Shape; len(s) > 0 && spec.Model.Name != "cnn" {
+		return inputError(spec.Place("model.shape"), "model.shape: found %v; allowed only for cnn, not for %s", s, spec.Model.Name)
 	}
 	m, err := model.New(spec.Model.Name, model.Options{
-		Dim: schema.Dim(), Classes: schema.Classes(), NormBound: schema.RowNorm, Width: spec.Model.Width, Layers: spec.Model.Layers, Compute: spec.Model.Compute,
+		Dim: schema.Dim(), Classes: schema.Classes(), NormBound: schema.RowNorm, Width: spec.Model.Width, Layers: spec.Model.Layers, Compute: spec.Model.Compute, Shape: j.imageShape(),
 	})
 	if err != nil {
 		return &InputError{spec.Place("model"), err}
@@ -180,6 +183,14 @@ func (j *Job) setModel() error {
 		}
 	}
 	return nil
+}
+
+// imageShape is that of the rows of a cnn.
+func (j *Job) imageShape() []int {
+	if s := j.Spec.Model.Shape; s != nil || j.Spec.Model.Name != "cnn" || j.Schema.Image == nil {
+		return s
+	}
+	return j.Schema.Image.Shape
 }
 
 // Meter certifies the plan against the budget, or makes the filter that the plan names, and

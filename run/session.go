@@ -156,7 +156,7 @@ func (s *session) finish(ctx context.Context, w []float64, steps int, outcome st
 		return err
 	}
 	file := &model.File{
-		Format: model.FileFormat, Model: j.Spec.Model.Name, Dim: j.Schema.Dim(), NormBound: j.Schema.RowNorm, Width: j.Spec.Model.Width, Layers: j.Spec.Model.Layers, Compute: j.Spec.Model.Compute, W: w, Classes: j.Schema.ClassNames(), Features: j.Schema.FeatureNames(),
+		Format: model.FileFormat, Model: j.Spec.Model.Name, Dim: j.Schema.Dim(), NormBound: j.Schema.RowNorm, Width: j.Spec.Model.Width, Layers: j.Spec.Model.Layers, Compute: j.Spec.Model.Compute, Shape: j.imageShape(), W: w, Classes: j.Schema.ClassNames(), Features: j.Schema.FeatureNames(),
 		Schema: s.info.Schema, Guarantee: guarantee, Lab: j.Spec.Lab, Created: time.Now().UTC().Format(time.RFC3339), Run: s.info.ID,
 	}
 	if err := model.Write(filepath.Join(s.dir, trace.ModelFile), file); err != nil {

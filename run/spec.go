@@ -52,9 +52,10 @@ type ModelSpec struct {
 	L1        float64 `yaml:"l1" json:"l1,omitempty"`               // λ of λ‖w‖₁
 	NonConvex float64 `yaml:"nonconvex" json:"nonconvex,omitempty"` // λ of λΣw²/(1+w²)
 	Width     float64 `yaml:"width" json:"width,omitempty"`         // of the Huberised hinge; 0 means 0.5
-	// Hidden layers of an mlp, first to last, as in "128 relu".
+	// Hidden layers of an mlp, first to last, as in "128 relu"; of a cnn, as in "conv 16 8x8 stride 2 pad 3 relu".
 	Layers  []string `yaml:"layers" json:"layers,omitempty"`
-	Compute string   `yaml:"compute" json:"compute,omitempty"` // of an mlp: float32, the default, or float64
+	Compute string   `yaml:"compute" json:"compute,omitempty"` // of a network: float32, the default, or float64
+	Shape   []int    `yaml:"shape" json:"shape,omitempty"`     // of the images of a cnn: rows, columns, channels; default the schema's
 }
 
 // PrivacySpec is the block `privacy`, or the word none.

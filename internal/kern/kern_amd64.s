@@ -6506,6 +6506,267 @@ column_end:
 	VZEROUPPER
 	RET
 
+// func axpyWholeAVX512(dst *float64, n int, a *float64, x *float32, stride int, rows *int32, m int, unit float64)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·axpyWholeAVX512(SB), NOSPLIT, $0-64
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+8(FP), CX
+	MOVQ         a+16(FP), DX
+	MOVQ         m+48(FP), BX
+	MOVQ         x+24(FP), SI
+	MOVQ         stride+32(FP), DI
+	MOVQ         rows+40(FP), R8
+	SHLQ         $0x02, DI
+	VBROADCASTSD unit+56(FP), Z0
+	VPBROADCASTQ word_7fffffffffffffff<>+0(SB), Z1
+	VBROADCASTSD word_7fefffffffffffff<>+0(SB), Z2
+
+four:
+	CMPQ         BX, $0x04
+	JL           four_done
+	VBROADCASTSD (DX), Z3
+	VBROADCASTSD 8(DX), Z4
+	VBROADCASTSD 16(DX), Z5
+	VBROADCASTSD 24(DX), Z6
+	ADDQ         $0x20, DX
+	TESTQ        R8, R8
+	JZ           four_range
+	MOVLQSX      (R8), R9
+	IMULQ        DI, R9
+	ADDQ         SI, R9
+	MOVLQSX      4(R8), R10
+	IMULQ        DI, R10
+	ADDQ         SI, R10
+	MOVLQSX      8(R8), R11
+	IMULQ        DI, R11
+	ADDQ         SI, R11
+	MOVLQSX      12(R8), R12
+	IMULQ        DI, R12
+	ADDQ         SI, R12
+	ADDQ         $0x10, R8
+	JMP          four_at
+
+four_range:
+	MOVQ SI, R9
+	ADDQ DI, SI
+	MOVQ SI, R10
+	ADDQ DI, SI
+	MOVQ SI, R11
+	ADDQ DI, SI
+	MOVQ SI, R12
+	ADDQ DI, SI
+
+four_at:
+	XORQ R13, R13
+	MOVQ CX, R14
+	SUBQ $0x08, R14
+	JL   four_column_rest
+
+four_column_loop:
+	VMOVUPD     (AX)(R13*8), Z7
+	VCVTPS2PD   (R9)(R13*4), Z8
+	VMULPD      Z3, Z8, Z8
+	VRNDSCALEPD $0x0b, Z8, Z8
+	VANDPD      Z1, Z8, Z9
+	VCMPPD      $0x12, Z2, Z9, K1
+	VMOVAPD.Z   Z8, K1, Z8
+	VFMADD231PD Z8, Z0, Z7
+	VCVTPS2PD   (R10)(R13*4), Z8
+	VMULPD      Z4, Z8, Z8
+	VRNDSCALEPD $0x0b, Z8, Z8
+	VANDPD      Z1, Z8, Z9
+	VCMPPD      $0x12, Z2, Z9, K1
+	VMOVAPD.Z   Z8, K1, Z8
+	VFMADD231PD Z8, Z0, Z7
+	VCVTPS2PD   (R11)(R13*4), Z8
+	VMULPD      Z5, Z8, Z8
+	VRNDSCALEPD $0x0b, Z8, Z8
+	VANDPD      Z1, Z8, Z9
+	VCMPPD      $0x12, Z2, Z9, K1
+	VMOVAPD.Z   Z8, K1, Z8
+	VFMADD231PD Z8, Z0, Z7
+	VCVTPS2PD   (R12)(R13*4), Z8
+	VMULPD      Z6, Z8, Z8
+	VRNDSCALEPD $0x0b, Z8, Z8
+	VANDPD      Z1, Z8, Z9
+	VCMPPD      $0x12, Z2, Z9, K1
+	VMOVAPD.Z   Z8, K1, Z8
+	VFMADD231PD Z8, Z0, Z7
+	VMOVUPD     Z7, (AX)(R13*8)
+	ADDQ        $0x08, R13
+	SUBQ        $0x08, R14
+	JGE         four_column_loop
+
+four_column_rest:
+	ADDQ        $0x08, R14
+	JZ          four_column_end
+	MOVL        $0xffffffff, R15
+	BZHIL       R14, R15, R15
+	KMOVW       R15, K1
+	VMOVUPD.Z   (AX)(R13*8), K1, Z7
+	VCVTPS2PD.Z (R9)(R13*4), K1, Z8
+	VMULPD      Z3, Z8, Z8
+	VRNDSCALEPD $0x0b, Z8, Z8
+	VANDPD      Z1, Z8, Z3
+	VCMPPD      $0x12, Z2, Z3, K2
+	VMOVAPD.Z   Z8, K2, Z8
+	VFMADD231PD Z8, Z0, Z7
+	VCVTPS2PD.Z (R10)(R13*4), K1, Z3
+	VMULPD      Z4, Z3, Z3
+	VRNDSCALEPD $0x0b, Z3, Z3
+	VANDPD      Z1, Z3, Z4
+	VCMPPD      $0x12, Z2, Z4, K2
+	VMOVAPD.Z   Z3, K2, Z3
+	VFMADD231PD Z3, Z0, Z7
+	VCVTPS2PD.Z (R11)(R13*4), K1, Z3
+	VMULPD      Z5, Z3, Z3
+	VRNDSCALEPD $0x0b, Z3, Z3
+	VANDPD      Z1, Z3, Z4
+	VCMPPD      $0x12, Z2, Z4, K2
+	VMOVAPD.Z   Z3, K2, Z3
+	VFMADD231PD Z3, Z0, Z7
+	VCVTPS2PD.Z (R12)(R13*4), K1, Z3
+	VMULPD      Z6, Z3, Z3
+	VRNDSCALEPD $0x0b, Z3, Z3
+	VANDPD      Z1, Z3, Z4
+	VCMPPD      $0x12, Z2, Z4, K2
+	VMOVAPD.Z   Z3, K2, Z3
+	VFMADD231PD Z3, Z0, Z7
+	VMOVUPD     Z7, K1, (AX)(R13*8)
+
+four_column_end:
+	SUBQ $0x04, BX
+	JMP  four
+
+four_done:
+one:
+	CMPQ         BX, $0x01
+	JL           one_done
+	VBROADCASTSD (DX), Z3
+	ADDQ         $0x08, DX
+	TESTQ        R8, R8
+	JZ           one_range
+	MOVLQSX      (R8), R9
+	IMULQ        DI, R9
+	ADDQ         SI, R9
+	ADDQ         $0x04, R8
+	JMP          one_at
+
+one_range:
+	MOVQ SI, R9
+	ADDQ DI, SI
+
+one_at:
+	XORQ R10, R10
+	MOVQ CX, R11
+	SUBQ $0x08, R11
+	JL   one_column_rest
+
+one_column_loop:
+	VMOVUPD     (AX)(R10*8), Z4
+	VCVTPS2PD   (R9)(R10*4), Z5
+	VMULPD      Z3, Z5, Z5
+	VRNDSCALEPD $0x0b, Z5, Z5
+	VANDPD      Z1, Z5, Z6
+	VCMPPD      $0x12, Z2, Z6, K1
+	VMOVAPD.Z   Z5, K1, Z5
+	VFMADD231PD Z5, Z0, Z4
+	VMOVUPD     Z4, (AX)(R10*8)
+	ADDQ        $0x08, R10
+	SUBQ        $0x08, R11
+	JGE         one_column_loop
+
+one_column_rest:
+	ADDQ        $0x08, R11
+	JZ          one_column_end
+	MOVL        $0xffffffff, R12
+	BZHIL       R11, R12, R12
+	KMOVW       R12, K1
+	VMOVUPD.Z   (AX)(R10*8), K1, Z4
+	VCVTPS2PD.Z (R9)(R10*4), K1, Z5
+	VMULPD      Z3, Z5, Z5
+	VRNDSCALEPD $0x0b, Z5, Z5
+	VANDPD      Z1, Z5, Z3
+	VCMPPD      $0x12, Z2, Z3, K2
+	VMOVAPD.Z   Z5, K2, Z5
+	VFMADD231PD Z5, Z0, Z4
+	VMOVUPD     Z4, K1, (AX)(R10*8)
+
+one_column_end:
+	SUBQ $0x01, BX
+	JMP  one
+
+one_done:
+	VZEROUPPER
+	RET
+
+// func highestAVX512(dst *float32, from *int32, x *float32, n int, k int32)
+// Requires: AVX, AVX512F
+TEXT ·highestAVX512(SB), NOSPLIT, $0-36
+	MOVQ         dst+0(FP), AX
+	MOVQ         from+8(FP), CX
+	MOVQ         x+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVL         k+32(FP), SI
+	VMOVD        SI, X0
+	VPBROADCASTD X0, Z0
+
+loop:
+	VMOVUPS   (AX), Z1
+	VMOVUPS   (DX), Z2
+	VCMPPS    $0x1e, Z1, Z2, K1
+	VMOVUPS   Z2, K1, (AX)
+	VMOVDQU32 Z0, K1, (CX)
+	ADDQ      $0x40, AX
+	ADDQ      $0x40, CX
+	ADDQ      $0x40, DX
+	SUBQ      $0x10, BX
+	JNZ       loop
+	VZEROUPPER
+	RET
+
+// func addWhereAVX512(dst *float32, x *float32, from *int32, n int, k int32)
+// Requires: AVX, AVX512F
+TEXT ·addWhereAVX512(SB), NOSPLIT, $0-36
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         from+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVL         k+32(FP), SI
+	VMOVD        SI, X0
+	VPBROADCASTD X0, Z0
+
+loop:
+	VMOVUPS  (AX), Z1
+	VPCMPEQD (DX), Z0, K1
+	VADDPS   (CX), Z1, K1, Z1
+	VMOVUPS  Z1, (AX)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, CX
+	ADDQ     $0x40, DX
+	SUBQ     $0x10, BX
+	JNZ      loop
+	VZEROUPPER
+	RET
+
+// func add32AVX512(dst *float32, x *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·add32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop:
+	VMOVUPS (AX), Z0
+	VADDPS  (CX), Z0, Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    $0x40, AX
+	ADDQ    $0x40, CX
+	SUBQ    $0x10, DX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
 // func gramAVX512x1(k int, a *float64, b *float64, step int, c *float64, ldc int)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·gramAVX512x1(SB), NOSPLIT, $0-48
@@ -10662,6 +10923,365 @@ column_rest:
 column_end:
 	DECQ BX
 	JNZ  next
+	VZEROUPPER
+	RET
+
+// func axpyWholeAVX2(dst *float64, n int, a *float64, x *float32, stride int, rows *int32, m int, unit float64)
+// Requires: AVX, AVX2, FMA3
+TEXT ·axpyWholeAVX2(SB), NOSPLIT, $0-64
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+8(FP), CX
+	MOVQ         a+16(FP), DX
+	MOVQ         m+48(FP), BX
+	MOVQ         x+24(FP), SI
+	MOVQ         stride+32(FP), DI
+	MOVQ         rows+40(FP), R8
+	SHLQ         $0x02, DI
+	VBROADCASTSD unit+56(FP), Y0
+	VPBROADCASTQ word_7fffffffffffffff<>+0(SB), Y1
+	VBROADCASTSD word_7fefffffffffffff<>+0(SB), Y2
+
+four:
+	CMPQ         BX, $0x04
+	JL           four_done
+	VBROADCASTSD (DX), Y3
+	VBROADCASTSD 8(DX), Y4
+	VBROADCASTSD 16(DX), Y5
+	VBROADCASTSD 24(DX), Y6
+	ADDQ         $0x20, DX
+	TESTQ        R8, R8
+	JZ           four_range
+	MOVLQSX      (R8), R9
+	IMULQ        DI, R9
+	ADDQ         SI, R9
+	MOVLQSX      4(R8), R10
+	IMULQ        DI, R10
+	ADDQ         SI, R10
+	MOVLQSX      8(R8), R11
+	IMULQ        DI, R11
+	ADDQ         SI, R11
+	MOVLQSX      12(R8), R12
+	IMULQ        DI, R12
+	ADDQ         SI, R12
+	ADDQ         $0x10, R8
+	JMP          four_at
+
+four_range:
+	MOVQ SI, R9
+	ADDQ DI, SI
+	MOVQ SI, R10
+	ADDQ DI, SI
+	MOVQ SI, R11
+	ADDQ DI, SI
+	MOVQ SI, R12
+	ADDQ DI, SI
+
+four_at:
+	XORQ R13, R13
+	MOVQ CX, R14
+	SUBQ $0x08, R14
+	JL   four_column_rest
+
+four_column_loop:
+	VMOVUPD     (AX)(R13*8), Y7
+	VCVTPS2PD   (R9)(R13*4), Y8
+	VMULPD      Y3, Y8, Y8
+	VROUNDPD    $0x0b, Y8, Y8
+	VANDPD      Y1, Y8, Y9
+	VCMPPD      $0x12, Y2, Y9, Y9
+	VANDPD      Y9, Y8, Y8
+	VFMADD231PD Y8, Y0, Y7
+	VCVTPS2PD   (R10)(R13*4), Y8
+	VMULPD      Y4, Y8, Y8
+	VROUNDPD    $0x0b, Y8, Y8
+	VANDPD      Y1, Y8, Y9
+	VCMPPD      $0x12, Y2, Y9, Y9
+	VANDPD      Y9, Y8, Y8
+	VFMADD231PD Y8, Y0, Y7
+	VCVTPS2PD   (R11)(R13*4), Y8
+	VMULPD      Y5, Y8, Y8
+	VROUNDPD    $0x0b, Y8, Y8
+	VANDPD      Y1, Y8, Y9
+	VCMPPD      $0x12, Y2, Y9, Y9
+	VANDPD      Y9, Y8, Y8
+	VFMADD231PD Y8, Y0, Y7
+	VCVTPS2PD   (R12)(R13*4), Y8
+	VMULPD      Y6, Y8, Y8
+	VROUNDPD    $0x0b, Y8, Y8
+	VANDPD      Y1, Y8, Y9
+	VCMPPD      $0x12, Y2, Y9, Y9
+	VANDPD      Y9, Y8, Y8
+	VFMADD231PD Y8, Y0, Y7
+	VMOVUPD     Y7, (AX)(R13*8)
+	VMOVUPD     32(AX)(R13*8), Y7
+	VCVTPS2PD   16(R9)(R13*4), Y8
+	VMULPD      Y3, Y8, Y8
+	VROUNDPD    $0x0b, Y8, Y8
+	VANDPD      Y1, Y8, Y9
+	VCMPPD      $0x12, Y2, Y9, Y9
+	VANDPD      Y9, Y8, Y8
+	VFMADD231PD Y8, Y0, Y7
+	VCVTPS2PD   16(R10)(R13*4), Y8
+	VMULPD      Y4, Y8, Y8
+	VROUNDPD    $0x0b, Y8, Y8
+	VANDPD      Y1, Y8, Y9
+	VCMPPD      $0x12, Y2, Y9, Y9
+	VANDPD      Y9, Y8, Y8
+	VFMADD231PD Y8, Y0, Y7
+	VCVTPS2PD   16(R11)(R13*4), Y8
+	VMULPD      Y5, Y8, Y8
+	VROUNDPD    $0x0b, Y8, Y8
+	VANDPD      Y1, Y8, Y9
+	VCMPPD      $0x12, Y2, Y9, Y9
+	VANDPD      Y9, Y8, Y8
+	VFMADD231PD Y8, Y0, Y7
+	VCVTPS2PD   16(R12)(R13*4), Y8
+	VMULPD      Y6, Y8, Y8
+	VROUNDPD    $0x0b, Y8, Y8
+	VANDPD      Y1, Y8, Y9
+	VCMPPD      $0x12, Y2, Y9, Y9
+	VANDPD      Y9, Y8, Y8
+	VFMADD231PD Y8, Y0, Y7
+	VMOVUPD     Y7, 32(AX)(R13*8)
+	ADDQ        $0x08, R13
+	SUBQ        $0x08, R14
+	JGE         four_column_loop
+
+four_column_rest:
+	ADDQ        $0x08, R14
+	JZ          four_column_end
+	NEGQ        R14
+	LEAQ        masks<>+0(SB), R15
+	VMOVDQU     32(R15)(R14*4), X7
+	VPMOVSXDQ   X7, Y8
+	VMOVDQU     48(R15)(R14*4), X9
+	VPMOVSXDQ   X9, Y10
+	VMASKMOVPD  (AX)(R13*8), Y8, Y11
+	VMASKMOVPS  (R9)(R13*4), X7, X12
+	VCVTPS2PD   X12, Y12
+	VMULPD      Y3, Y12, Y12
+	VROUNDPD    $0x0b, Y12, Y12
+	VANDPD      Y1, Y12, Y13
+	VCMPPD      $0x12, Y2, Y13, Y13
+	VANDPD      Y13, Y12, Y12
+	VFMADD231PD Y12, Y0, Y11
+	VMASKMOVPS  (R10)(R13*4), X7, X12
+	VCVTPS2PD   X12, Y12
+	VMULPD      Y4, Y12, Y12
+	VROUNDPD    $0x0b, Y12, Y12
+	VANDPD      Y1, Y12, Y13
+	VCMPPD      $0x12, Y2, Y13, Y13
+	VANDPD      Y13, Y12, Y12
+	VFMADD231PD Y12, Y0, Y11
+	VMASKMOVPS  (R11)(R13*4), X7, X12
+	VCVTPS2PD   X12, Y12
+	VMULPD      Y5, Y12, Y12
+	VROUNDPD    $0x0b, Y12, Y12
+	VANDPD      Y1, Y12, Y13
+	VCMPPD      $0x12, Y2, Y13, Y13
+	VANDPD      Y13, Y12, Y12
+	VFMADD231PD Y12, Y0, Y11
+	VMASKMOVPS  (R12)(R13*4), X7, X7
+	VCVTPS2PD   X7, Y7
+	VMULPD      Y6, Y7, Y7
+	VROUNDPD    $0x0b, Y7, Y7
+	VANDPD      Y1, Y7, Y12
+	VCMPPD      $0x12, Y2, Y12, Y12
+	VANDPD      Y12, Y7, Y7
+	VFMADD231PD Y7, Y0, Y11
+	VMASKMOVPD  Y11, Y8, (AX)(R13*8)
+	VMASKMOVPD  32(AX)(R13*8), Y10, Y7
+	VMASKMOVPS  16(R9)(R13*4), X9, X8
+	VCVTPS2PD   X8, Y8
+	VMULPD      Y3, Y8, Y8
+	VROUNDPD    $0x0b, Y8, Y8
+	VANDPD      Y1, Y8, Y3
+	VCMPPD      $0x12, Y2, Y3, Y3
+	VANDPD      Y3, Y8, Y8
+	VFMADD231PD Y8, Y0, Y7
+	VMASKMOVPS  16(R10)(R13*4), X9, X3
+	VCVTPS2PD   X3, Y3
+	VMULPD      Y4, Y3, Y3
+	VROUNDPD    $0x0b, Y3, Y3
+	VANDPD      Y1, Y3, Y4
+	VCMPPD      $0x12, Y2, Y4, Y4
+	VANDPD      Y4, Y3, Y3
+	VFMADD231PD Y3, Y0, Y7
+	VMASKMOVPS  16(R11)(R13*4), X9, X3
+	VCVTPS2PD   X3, Y3
+	VMULPD      Y5, Y3, Y3
+	VROUNDPD    $0x0b, Y3, Y3
+	VANDPD      Y1, Y3, Y4
+	VCMPPD      $0x12, Y2, Y4, Y4
+	VANDPD      Y4, Y3, Y3
+	VFMADD231PD Y3, Y0, Y7
+	VMASKMOVPS  16(R12)(R13*4), X9, X3
+	VCVTPS2PD   X3, Y3
+	VMULPD      Y6, Y3, Y3
+	VROUNDPD    $0x0b, Y3, Y3
+	VANDPD      Y1, Y3, Y4
+	VCMPPD      $0x12, Y2, Y4, Y4
+	VANDPD      Y4, Y3, Y3
+	VFMADD231PD Y3, Y0, Y7
+	VMASKMOVPD  Y7, Y10, 32(AX)(R13*8)
+
+four_column_end:
+	SUBQ $0x04, BX
+	JMP  four
+
+four_done:
+one:
+	CMPQ         BX, $0x01
+	JL           one_done
+	VBROADCASTSD (DX), Y3
+	ADDQ         $0x08, DX
+	TESTQ        R8, R8
+	JZ           one_range
+	MOVLQSX      (R8), R9
+	IMULQ        DI, R9
+	ADDQ         SI, R9
+	ADDQ         $0x04, R8
+	JMP          one_at
+
+one_range:
+	MOVQ SI, R9
+	ADDQ DI, SI
+
+one_at:
+	XORQ R10, R10
+	MOVQ CX, R11
+	SUBQ $0x08, R11
+	JL   one_column_rest
+
+one_column_loop:
+	VMOVUPD     (AX)(R10*8), Y4
+	VCVTPS2PD   (R9)(R10*4), Y5
+	VMULPD      Y3, Y5, Y5
+	VROUNDPD    $0x0b, Y5, Y5
+	VANDPD      Y1, Y5, Y6
+	VCMPPD      $0x12, Y2, Y6, Y6
+	VANDPD      Y6, Y5, Y5
+	VFMADD231PD Y5, Y0, Y4
+	VMOVUPD     Y4, (AX)(R10*8)
+	VMOVUPD     32(AX)(R10*8), Y4
+	VCVTPS2PD   16(R9)(R10*4), Y5
+	VMULPD      Y3, Y5, Y5
+	VROUNDPD    $0x0b, Y5, Y5
+	VANDPD      Y1, Y5, Y6
+	VCMPPD      $0x12, Y2, Y6, Y6
+	VANDPD      Y6, Y5, Y5
+	VFMADD231PD Y5, Y0, Y4
+	VMOVUPD     Y4, 32(AX)(R10*8)
+	ADDQ        $0x08, R10
+	SUBQ        $0x08, R11
+	JGE         one_column_loop
+
+one_column_rest:
+	ADDQ        $0x08, R11
+	JZ          one_column_end
+	NEGQ        R11
+	LEAQ        masks<>+0(SB), R12
+	VMOVDQU     32(R12)(R11*4), X4
+	VPMOVSXDQ   X4, Y5
+	VMOVDQU     48(R12)(R11*4), X6
+	VPMOVSXDQ   X6, Y7
+	VMASKMOVPD  (AX)(R10*8), Y5, Y8
+	VMASKMOVPS  (R9)(R10*4), X4, X4
+	VCVTPS2PD   X4, Y4
+	VMULPD      Y3, Y4, Y4
+	VROUNDPD    $0x0b, Y4, Y4
+	VANDPD      Y1, Y4, Y9
+	VCMPPD      $0x12, Y2, Y9, Y9
+	VANDPD      Y9, Y4, Y4
+	VFMADD231PD Y4, Y0, Y8
+	VMASKMOVPD  Y8, Y5, (AX)(R10*8)
+	VMASKMOVPD  32(AX)(R10*8), Y7, Y4
+	VMASKMOVPS  16(R9)(R10*4), X6, X5
+	VCVTPS2PD   X5, Y5
+	VMULPD      Y3, Y5, Y5
+	VROUNDPD    $0x0b, Y5, Y5
+	VANDPD      Y1, Y5, Y3
+	VCMPPD      $0x12, Y2, Y3, Y3
+	VANDPD      Y3, Y5, Y5
+	VFMADD231PD Y5, Y0, Y4
+	VMASKMOVPD  Y4, Y7, 32(AX)(R10*8)
+
+one_column_end:
+	SUBQ $0x01, BX
+	JMP  one
+
+one_done:
+	VZEROUPPER
+	RET
+
+// func highestAVX2(dst *float32, from *int32, x *float32, n int, k int32)
+// Requires: AVX, AVX2
+TEXT ·highestAVX2(SB), NOSPLIT, $0-36
+	MOVQ         dst+0(FP), AX
+	MOVQ         from+8(FP), CX
+	MOVQ         x+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVL         k+32(FP), SI
+	VMOVD        SI, X0
+	VPBROADCASTD X0, Y0
+
+loop:
+	VMOVUPS   (AX), Y1
+	VMOVUPS   (DX), Y2
+	VCMPPS    $0x1e, Y1, Y2, Y3
+	VBLENDVPS Y3, Y2, Y1, Y1
+	VMOVUPS   Y1, (AX)
+	VMOVUPS   (CX), Y1
+	VBLENDVPS Y3, Y0, Y1, Y1
+	VMOVUPS   Y1, (CX)
+	ADDQ      $0x20, AX
+	ADDQ      $0x20, CX
+	ADDQ      $0x20, DX
+	SUBQ      $0x08, BX
+	JNZ       loop
+	VZEROUPPER
+	RET
+
+// func addWhereAVX2(dst *float32, x *float32, from *int32, n int, k int32)
+// Requires: AVX, AVX2
+TEXT ·addWhereAVX2(SB), NOSPLIT, $0-36
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         from+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVL         k+32(FP), SI
+	VMOVD        SI, X0
+	VPBROADCASTD X0, Y0
+
+loop:
+	VMOVUPS   (AX), Y1
+	VPCMPEQD  (DX), Y0, Y2
+	VADDPS    (CX), Y1, Y3
+	VBLENDVPS Y2, Y3, Y1, Y1
+	VMOVUPS   Y1, (AX)
+	ADDQ      $0x20, AX
+	ADDQ      $0x20, CX
+	ADDQ      $0x20, DX
+	SUBQ      $0x08, BX
+	JNZ       loop
+	VZEROUPPER
+	RET
+
+// func add32AVX2(dst *float32, x *float32, n int)
+// Requires: AVX
+TEXT ·add32AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop:
+	VMOVUPS (AX), Y0
+	VADDPS  (CX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	SUBQ    $0x08, DX
+	JNZ     loop
 	VZEROUPPER
 	RET
 

@@ -95,6 +95,18 @@ func coefPlainAVX512(dst *float64, c *float64, s *float64, n int)
 func wholeAVX512(dst *float64, n int, a *float64, x *float32, stride int, rows *int32, m int)
 
 //go:noescape
+func axpyWholeAVX512(dst *float64, n int, a *float64, x *float32, stride int, rows *int32, m int, unit float64)
+
+//go:noescape
+func highestAVX512(dst *float32, from *int32, x *float32, n int, k int32)
+
+//go:noescape
+func addWhereAVX512(dst *float32, x *float32, from *int32, n int, k int32)
+
+//go:noescape
+func add32AVX512(dst *float32, x *float32, n int)
+
+//go:noescape
 func gramAVX512x1(k int, a *float64, b *float64, step int, c *float64, ldc int)
 
 //go:noescape
@@ -171,6 +183,18 @@ func coefPlainAVX2(dst *float64, c *float64, s *float64, n int)
 
 //go:noescape
 func wholeAVX2(dst *float64, n int, a *float64, x *float32, stride int, rows *int32, m int)
+
+//go:noescape
+func axpyWholeAVX2(dst *float64, n int, a *float64, x *float32, stride int, rows *int32, m int, unit float64)
+
+//go:noescape
+func highestAVX2(dst *float32, from *int32, x *float32, n int, k int32)
+
+//go:noescape
+func addWhereAVX2(dst *float32, x *float32, from *int32, n int, k int32)
+
+//go:noescape
+func add32AVX2(dst *float32, x *float32, n int)
 
 //go:noescape
 func gramAVX2x1(k int, a *float64, b *float64, step int, c *float64, ldc int)

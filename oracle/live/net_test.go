@@ -27,6 +27,13 @@ func network(t interface{ Fatal(...any) }, dim, classes int, layers ...string) m
 	return m
 }
 
+// imageNetworks are networks on images of 3×2×2 numbers.
+var imageNetworks = [][]string{
+	{"conv 2 2 pad 1 tanh", "max 2 stride 1", "3"},
+	{"conv 4 2x1 linear", "group 2 relu", "mean 2x1 stride 1"},
+	{"max 2x1 stride 1", "conv 3 1x2 stride 2 relu", "group 3", "conv 2 2 pad 1 relu"},
+}
+
 // netSum is the clipped sum over a table as counts of the unit.
 func netSum(t interface{ Fatal(...any) }, m model.Model, tab *data.Table, w []float64, rule clip.Rule, nominal, workers int) (float64, []int64) {
 	var s summer
@@ -53,7 +60,16 @@ func (s *summer) sum(w []float64, rule clip.Rule, facts oracle.Public, rows []in
 func drawNetwork(t *rapid.T) (m model.Model, w []float64, rule clip.Rule, rows []row) {
 	dim := rapid.IntRange(1, 6).Draw(t, "dim")
 	layers := rapid.SliceOfN(rapid.SampledFrom([]string{"1", "3 relu", "4 tanh", "2 linear"}), 1, 3).Draw(t, "layers")
-	m = network(t, dim, rapid.IntRange(2, 4).Draw(t, "classes"), layers...)
+	classes := rapid.IntRange(2, 4).Draw(t, "classes")
+	m = network(t, dim, classes, layers...)
+	if image := rapid.IntRange(-2, len(imageNetworks)-1).Draw(t, "image"); image >= 0 {
+		dim = 12
+		var err error
+		compute := rapid.SampledFrom([]string{"float32", "float64"}).Draw(t, "compute")
+		if m, err = model.New("cnn", model.Options{Dim: dim, Shape: []int{3, 2, 2}, Classes: classes, NormBound: 1, Layers: imageNetworks[image], Compute: compute}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
 	scale := math.Pow(10, rapid.Float64Range(-3, 3).Draw(t, "scale"))
 	for range m.Dim() {

@@ -107,6 +107,9 @@ func (s *summer) open(t *data.Table, m model.Model, workers int) {
 		s.rowNorm, s.rowUnit, s.coef, s.spare, s.share, s.tile = 1, unit, netBits, netSpare, 2*netTile, netTile
 		s.fetches = false
 	}
+	if tile := m.Facts().Tile; tile > 0 {
+		s.tile = min(data.BlockRows, tile)
+	}
 	s.ahead = max(2, min(16, 4096/(4*max(1, t.Dim))))
 	row := 0
 	for _, b := range t.Blocks {

@@ -42,6 +42,10 @@ func main() {
 		pointwise(m)
 		coef(m)
 		whole(m)
+		axpyWhole(m)
+		highest(m)
+		addWhere(m)
+		add32(m)
 		for across := range 3 {
 			gram(m, across+1)
 		}

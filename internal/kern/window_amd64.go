@@ -1,0 +1,73 @@
+package kern
+
+import "unsafe"
+
+func axpyWholeFast(dst, a []float64, x []float32, stride int, rows []int32, unit float64) bool {
+	if use == plain {
+		return false
+	}
+	m, n := len(a), len(dst)
+	need(x, stride, rows, m, n)
+	if rows != nil {
+		rows = rows[:m]
+	}
+	run := axpyWholeAVX2
+	if use == avx512 {
+		run = axpyWholeAVX512
+	}
+	run(unsafe.SliceData(dst), n, unsafe.SliceData(a), unsafe.SliceData(x), stride, unsafe.SliceData(rows), m, unit)
+	return true
+}
+
+// singles is how many of n numbers of 4 bytes the kernels in force take: whole registers.
+func singles(n int) int {
+	switch use {
+	case avx512:
+		return n &^ 15
+	case avx2:
+		return n &^ 7
+	}
+	return 0
+}
+
+func highestFast(dst []float32, from []int32, x []float32, k int32) int {
+	n := singles(len(dst))
+	if n == 0 {
+		return 0
+	}
+	d, f, v := &dst[0], &from[:n][0], &x[:n][0]
+	if use == avx512 {
+		highestAVX512(d, f, v, n, k)
+	} else {
+		highestAVX2(d, f, v, n, k)
+	}
+	return n
+}
+
+func addWhereFast(dst, x []float32, from []int32, k int32) int {
+	n := singles(len(dst))
+	if n == 0 {
+		return 0
+	}
+	d, v, f := &dst[0], &x[:n][0], &from[:n][0]
+	if use == avx512 {
+		addWhereAVX512(d, v, f, n, k)
+	} else {
+		addWhereAVX2(d, v, f, n, k)
+	}
+	return n
+}
+
+func addFast(dst, x []float32) int {
+	n := singles(len(dst))
+	if n == 0 {
+		return 0
+	}
+	d, v := &dst[0], &x[:n][0]
+	if use == avx512 {
+		add32AVX512(d, v, n)
+	} else {
+		add32AVX2(d, v, n)
+	}
+	return n
+}

@@ -24,6 +24,7 @@ import (
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -193,22 +194,10 @@ func moved(w []float64) []float64 {
 	return x
 }
 
-// silent is a journal that keeps nothing: the experiment releases nothing of anybody.
-type silent struct{}
-
-func (silent) Charge(privacy.Event) error { return nil }
-func (silent) Release([][]float64) error  { return nil }
-
-// free pays for looks without noise, at the synthetic table.
-type free struct{}
-
-func (free) Adjacency() privacy.Adjacency { return privacy.ReplaceOne }
-func (free) Charge(privacy.Event) error   { return nil }
-
 // run runs a fitted method and calls visit with each iterate.
 func (p *problem) run(ctx context.Context, m method.Method, meter account.Meter, stream uint64, visit func(step int, x []float64)) error {
 	door, err := live.New(live.Config{Table: p.table, Model: p.model, Facts: p.facts, Meter: meter,
-		Streams: noise.SeededStreams(stream), Journal: silent{}, Workers: 1})
+		Streams: noise.SeededStreams(stream), Journal: paper.Silent{}, Workers: 1})
 	if err != nil {
 		return err
 	}
@@ -230,7 +219,7 @@ func (p *problem) solve() error {
 	loss := make([]float64, data.BlockRows)
 	p.least = math.Inf(1)
 	m := method.NAG{P1: method.P1{Steps: 1000, Rate: 1 / p.smooth, Mu: mu, Off: true}}
-	return p.run(context.Background(), m, free{}, seed, func(step int, x []float64) {
+	return p.run(context.Background(), m, paper.Free(privacy.ReplaceOne), seed, func(step int, x []float64) {
 		if step > 900 {
 			p.least = math.Min(p.least, p.value(x, &ws, loss))
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/account/claimed"
@@ -132,7 +133,7 @@ func (t *table) run(ctx context.Context, size Size, kind, regular string, epsilo
 	var methods []gossip.Method
 	var doors []oracle.Oracle
 	for i := range nodes {
-		door, err := live.New(live.Config{Table: t.own[i], Model: m, Facts: facts, Meter: lab{facts.Adjacency}, Journal: silent{}, Streams: noise.SeededStreams(uint64(i)<<8 + seed)})
+		door, err := live.New(live.Config{Table: t.own[i], Model: m, Facts: facts, Meter: paper.Free(facts.Adjacency), Journal: paper.Silent{}, Streams: noise.SeededStreams(uint64(i)<<8 + seed)})
 		if err != nil {
 			return nil, err
 		}
@@ -199,18 +200,6 @@ func evaluate(m model.Model, w []float64, tables []*data.Table) (loss, accuracy 
 	}
 	return loss, float64(right) / float64(rows)
 }
-
-// lab pays for everything, which protects nobody.
-type lab struct{ adjacency privacy.Adjacency }
-
-func (m lab) Adjacency() privacy.Adjacency { return m.adjacency }
-func (lab) Charge(privacy.Event) error     { return nil }
-
-// silent is a journal that keeps nothing: the experiment releases nothing of anybody.
-type silent struct{}
-
-func (silent) Charge(privacy.Event) error { return nil }
-func (silent) Release([][]float64) error  { return nil }
 
 // A job is a run that is to be done.
 type job struct {

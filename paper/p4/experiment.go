@@ -21,6 +21,7 @@ import (
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/mech"
@@ -129,7 +130,7 @@ func (p *problem) start(run int) []float64 {
 	src := noise.NewSeeded(seed, "start "+p.name, uint64(run))
 	w := make([]float64, p.table.Dim)
 	for j := range w {
-		w[j] = spread * normal(src)
+		w[j] = spread * paper.Normal(src)
 	}
 	return w
 }
@@ -217,20 +218,9 @@ func plus(w, by []float64) (moved []float64) {
 	return moved
 }
 
-// silent is a journal that keeps nothing, free a meter that lets looks without noise pass: the tables are public.
-type (
-	silent struct{}
-	free   struct{}
-)
-
-func (silent) Charge(privacy.Event) error { return nil }
-func (silent) Release([][]float64) error  { return nil }
-func (free) Adjacency() privacy.Adjacency { return privacy.ReplaceOne }
-func (free) Charge(privacy.Event) error   { return nil }
-
 func (p *problem) door(meter account.Meter, stream uint64) (*live.Oracle, error) {
 	return live.New(live.Config{Table: p.table, Model: p.model, Facts: p.facts, Meter: meter,
-		Streams: noise.SeededStreams(stream), Journal: silent{}, Workers: runtime.GOMAXPROCS(0)})
+		Streams: noise.SeededStreams(stream), Journal: paper.Silent{}, Workers: runtime.GOMAXPROCS(0)})
 }
 
 // configured is a method of the tables; samples are a tenth of the rows.
@@ -325,7 +315,7 @@ func (p *problem) run(ctx context.Context, s Setting, epsilon float64, name stri
 
 // judge computes what is true at w.
 func (p *problem) judge(ctx context.Context, r *Run, w []float64, obj method.Objective) error {
-	door, err := p.door(free{}, seed)
+	door, err := p.door(paper.Free(privacy.ReplaceOne), seed)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy/noise"
 )
 
@@ -65,9 +66,9 @@ func synthetic(rows int) *data.Table {
 	src := noise.NewSeeded(seed, "covtype", 0)
 	var mean, load, weight [coverDim]float64
 	for j := range coverDim {
-		weight[j] = normal(src)
+		weight[j] = paper.Normal(src)
 		if j < numeric {
-			mean[j], load[j] = normal(src)/4, src.Float64()
+			mean[j], load[j] = paper.Normal(src)/4, src.Float64()
 			weight[j] *= 2
 		}
 	}
@@ -85,9 +86,9 @@ func synthetic(rows int) *data.Table {
 	x := make([]float64, coverDim)
 	for range rows {
 		clear(x)
-		common := normal(src)
+		common := paper.Normal(src)
 		for j := range numeric {
-			x[j] = math.Max(-1, math.Min(1, mean[j]+0.35*(load[j]*common+math.Sqrt(1-load[j]*load[j])*normal(src))))
+			x[j] = math.Max(-1, math.Min(1, mean[j]+0.35*(load[j]*common+math.Sqrt(1-load[j]*load[j])*paper.Normal(src))))
 		}
 		x[numeric+pick(src, areas)] = 1
 		x[numeric+wilderness+pick(src, soils)] = 1
@@ -98,14 +99,6 @@ func synthetic(rows int) *data.Table {
 		b.add(x, src.Float64() < 1/(1+math.Exp(-z)))
 	}
 	return b.table
-}
-
-func normal(src *noise.Source) float64 {
-	z := -6.0
-	for range 12 {
-		z += src.Float64()
-	}
-	return z
 }
 
 // pick is a number drawn by shares that add up to 1.

@@ -1,0 +1,256 @@
+// Package p0 reproduces the experiments of P0, Improved Convergence of Differential Private SGD with Gradient Clipping:
+// its Figures 1 to 5 and Table 2, its claims as inequalities, its ε beside Sotto's, and what tighter bounds of gradients by
+// losses win back of what value clipping loses with P0's constants.
+//
+// It uses the library as anyone would: method.SGD, through the door of oracle/live, with noise from a fixed seed.
+// Accuracies and how often is clipped are figures of public tables, computed without noise.
+package p0
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/paper"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/noise"
+)
+
+// A Size says how much of the experiment is run.
+type Size struct {
+	Name     string
+	Rows     int       // at most, to train on
+	Scored   int       // likewise, to score on
+	Epochs   int       // at most; 0: those of the paper
+	Rates    []float64 // of MNIST, to choose the best from
+	Epsilons []float64 // of Figure 5, at δ = 1e-5
+	Deltas   []float64 // of Figure 5, at ε = 1
+	Timed    int       // steps of each time that is taken
+}
+
+// Full is the experiment of the paper. Small takes less than a minute: a tenth of the rows and few epochs, with the paper's batches and noise.
+var (
+	Full  = Size{"full", 60_000, 10_000, 0, []float64{2e-3, 5e-3, 1e-2}, []float64{0.01, 0.1, 1, 10}, []float64{1e-7, 1e-5, 1e-3}, 200}
+	Small = Size{"small", 6_000, 2_000, 3, []float64{1e-2}, []float64{0.1, 10}, []float64{1e-7, 1e-3}, 60}
+)
+
+// The constants of P0 §6, and the clip norm of Figure 5, which it does not state.
+const (
+	batch = 128
+	sigma = 1.0
+	delta = 1e-5
+	one   = 1.0 // ε of the runs along δ
+	fifth = 20.0
+	seed  = 1
+)
+
+// The kinds of runs.
+const (
+	gc    = "GC"
+	vc    = "VC"
+	vcOld = "VC, P0's constants"
+)
+
+// compared are the clip norms of Figures 2 and 3 on MNIST; of other tables all of Figure 1 are.
+var compared = []float64{10, 20, 40}
+
+// A Curve is one run, by epochs.
+type Curve struct {
+	Table, Model, Kind string
+	Clip, Rate, Noise  float64
+	Epsilon, Delta     float64 // of Figure 5; 0 elsewhere
+	Train, Test        []float64
+	Loss               []float64 // on training rows
+	Clipped            []float64 // share of rows whose figure is above the clip norm
+}
+
+// Last is the last of a curve's figures.
+func Last(v []float64) float64 { return v[len(v)-1] }
+
+// run does one.
+func (t *task) run(ctx context.Context, size Size, c Curve) (*Curve, error) {
+	m, facts, err := t.model(c.Model)
+	if err != nil {
+		return nil, err
+	}
+	if c.Kind == vcOld {
+		m = newWGC(m)
+	}
+	perEpoch := max(1, facts.Rows/batch)
+	epochs := t.epochs
+	if size.Epochs > 0 {
+		epochs = min(epochs, size.Epochs)
+	}
+	sgd := method.SGD{Steps: epochs * perEpoch, Rate: c.Rate, Clip: c.Clip, Batch: batch, Sampling: method.Poisson, Noise: c.Noise}
+	if c.Kind != gc {
+		sgd.Clipping = method.ByValue
+	}
+	name := fmt.Sprint(c.Table, c.Model, c.Kind, c.Clip, c.Rate, c.Epsilon, c.Delta)
+	door, err := live.New(live.Config{Table: t.train, Model: m, Facts: facts, Meter: paper.Free(privacy.AddRemove), Journal: paper.Silent{},
+		Streams: noise.SeededStreams(noise.NewSeeded(seed, name, 0).Uint64()), Workers: 1})
+	if err != nil {
+		return nil, err
+	}
+	defer door.Close()
+	var ws model.Workspace
+	for step, err := range sgd.Run(ctx, door, method.Objective{}) {
+		if err != nil {
+			return nil, fmt.Errorf("%s, %s, %s: %w", c.Table, c.Model, c.Kind, err)
+		}
+		if step.Status != method.Running || step.T%perEpoch != 0 {
+			continue
+		}
+		loss, right, over := score(m, step.W, t.sample, c, &ws)
+		c.Loss, c.Train, c.Clipped = append(c.Loss, loss), append(c.Train, right), append(c.Clipped, over)
+		_, right, _ = score(m, step.W, t.test, c, &ws)
+		c.Test = append(c.Test, right)
+	}
+	return &c, nil
+}
+
+// score is the mean loss, the share of rows whose class is found, and that of rows that the run would clip.
+func score(m model.Model, w []float64, t *data.Table, c Curve, ws *model.Workspace) (loss, right, over float64) {
+	k, rows := m.Outputs(), float64(t.Rows())
+	losses, figures, out := make([]float64, data.BlockRows), make([]float64, data.BlockRows), make([]float64, data.BlockRows*k)
+	for _, b := range t.Blocks {
+		v := data.View{Block: b, To: b.N}
+		m.Predict(out[:b.N*k], w, v, ws)
+		pass := m.Eval(w, v, ws)
+		if c.Kind == gc {
+			pass.GradNorm(figures[:b.N], 2)
+		} else {
+			pass.(model.BoundedPass).GradBound(figures[:b.N])
+		}
+		pass.Loss(losses[:b.N])
+		for i := range b.N {
+			loss += losses[i] / rows
+			if figures[i] > c.Clip {
+				over += 1 / rows
+			}
+			if best(out[i*k:(i+1)*k]) == int(b.Y[i]) {
+				right += 1 / rows
+			}
+		}
+	}
+	return loss, right, over
+}
+
+func best(p []float64) int {
+	best := 0
+	for k, v := range p {
+		if v > p[best] {
+			best = k
+		}
+	}
+	return best
+}
+
+// noiseFor is the multiplier that a budget asks for at the paper's size.
+func (t *task) noiseFor(epsilon, delta float64) (float64, error) {
+	return account.Calibrate(account.Best{}, privacy.Budget{Epsilon: epsilon, Delta: delta, Adjacency: privacy.AddRemove}, func(noise float64) privacy.Event {
+		step := privacy.PoissonSampled{Rate: batch / float64(t.rows), Of: privacy.Gaussian{Sigma: noise}}
+		return privacy.Repeated{Count: t.epochs * (t.rows / batch), Of: step}
+	})
+}
+
+// A job is a run that is to be done: those of one Group differ in the rate, and the best of them is kept.
+type job struct {
+	t     *task
+	curve Curve
+	group int
+}
+
+// jobs are the runs of Figures 1 to 4 and of Figure 5.
+func jobs(size Size, tasks []*task) (list []job, groups int, err error) {
+	add := func(t *task, c Curve, rates []float64) {
+		for _, c.Rate = range rates {
+			list = append(list, job{t, c, groups})
+		}
+		groups++
+	}
+	for _, t := range tasks {
+		models := []string{linear, network}
+		if t.train.Classes == 0 {
+			models = models[:1]
+		}
+		for _, name := range models {
+			for _, clip := range t.clips {
+				for _, kind := range []string{gc, vc, vcOld} {
+					if kind == gc || t.name != "MNIST" || clip >= compared[0] {
+						add(t, Curve{Table: t.name, Model: name, Kind: kind, Clip: clip, Noise: sigma}, t.rates)
+					}
+				}
+			}
+		}
+	}
+	budgets := []privacy.Budget{}
+	for _, e := range size.Epsilons {
+		budgets = append(budgets, privacy.Budget{Epsilon: e, Delta: delta})
+	}
+	for _, d := range size.Deltas {
+		budgets = append(budgets, privacy.Budget{Epsilon: one, Delta: d})
+	}
+	t := tasks[0]
+	for _, b := range budgets {
+		sigma, err := t.noiseFor(b.Epsilon, b.Delta)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, name := range []string{linear, network} {
+			for _, kind := range []string{gc, vc, vcOld} {
+				add(t, Curve{Table: t.name, Model: name, Kind: kind, Clip: fifth, Noise: sigma, Epsilon: b.Epsilon, Delta: b.Delta}, t.rates[len(t.rates)-1:])
+			}
+		}
+	}
+	return list, groups, nil
+}
+
+// all does the runs, as many at once as there are workers, and keeps the best of each group: by accuracy on
+// training rows as P0 does, which is for the lab.
+func all(ctx context.Context, size Size, list []job, groups, workers int, done func(runs, all int)) ([]*Curve, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	curves := make([]*Curve, groups)
+	queue := make(chan job)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	over := 0
+	for range workers {
+		wg.Go(func() {
+			for j := range queue {
+				c, err := j.t.run(ctx, size, j.curve)
+				if err != nil {
+					stop(err)
+					continue
+				}
+				mu.Lock()
+				if old := curves[j.group]; old == nil || better(c, old) {
+					curves[j.group] = c
+				}
+				if over++; done != nil {
+					done(over, len(list))
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for _, j := range list {
+		queue <- j
+	}
+	close(queue)
+	wg.Wait()
+	return curves, context.Cause(ctx)
+}
+
+// better says whether a is, whichever of them was done first.
+func better(a, b *Curve) bool {
+	if x, y := Last(a.Train), Last(b.Train); x != y {
+		return x > y
+	}
+	return a.Rate < b.Rate
+}

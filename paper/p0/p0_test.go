@@ -1,0 +1,176 @@
+//go:build !race
+
+// Left out under the race detector, which makes half a minute of arithmetic five; .ci/run runs
+// it without.
+package p0
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/csv"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/paper"
+	"github.com/sottodp/sotto/privacy/noise"
+)
+
+// tiny is enough to see that all parts are there.
+var tiny = Size{"tiny", 640, 300, 2, []float64{5e-3, 1e-2}, []float64{0.1, 10}, []float64{1e-3}, 2}
+
+// folder has MNIST, and features in the shape of CIFAR-10's, each class around a center of its own.
+func folder(t *testing.T) string {
+	dir := t.TempDir()
+	if err := os.Symlink(filepath.Join(needs.Data(t), "mnist"), filepath.Join(dir, "mnist")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "cifar10-features"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	src := noise.NewSeeded(2, "features", 0)
+	var centers [10][512]float64
+	for k := range centers {
+		for j := range centers[k] {
+			centers[k][j] = max(0, paper.Normal(src)) // behind a ReLU
+		}
+	}
+	for name, rows := range map[string]int{cifarTrain: 640, cifarTest: 200} {
+		f, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		z := gzip.NewWriter(f)
+		for i := range rows {
+			fmt.Fprint(z, i%10)
+			for j, c := range centers[i%10] {
+				if v := c + paper.Normal(src)/2; v > 0 {
+					fmt.Fprintf(z, " %d:%.5g", j+1, v)
+				}
+			}
+			fmt.Fprintln(z)
+		}
+		if err := errors.Join(z.Close(), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestRun: figures, curves and page are written, complete and well formed; a second run is the same; P0's ε come out as printed, Sotto's lower.
+func TestRun(t *testing.T) {
+	dir, in := filepath.Join(t.TempDir(), "out"), folder(t)
+	left := -1
+	r, err := tiny.Run(context.Background(), in, dir, func(runs, all int) { left = all - runs })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left != 0 {
+		t.Errorf("progress ended %d runs too early", left)
+	}
+	// MNIST: 5 clip norms by gradient and 3 by values in two ways, two models; CIFAR-10: 4 in 3 ways; the regression: 5 in 3 ways; Figure 5: 3 budgets in 3 ways.
+	if want := 2*(5+2*3) + 2*4*3 + 5*3 + 2*3*3; len(r.Curves) != want || len(r.Times) != 10 || !slices.Equal(r.Tables, []string{"MNIST", "CIFAR-10", "synthetic"}) {
+		t.Errorf("%d curves, want %d; %d times; tables %q", len(r.Curves), want, len(r.Times), r.Tables)
+	}
+	if want := []string{"figure1.csv", "figure1.svg", "figure2.svg", "figure3.svg", "figure4.svg", "figure5.svg", "index.html"}; !slices.Equal(r.Files, want) {
+		t.Errorf("wrote %q", r.Files)
+	}
+	for _, name := range r.Files {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(b)
+		if strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
+			t.Errorf("%s holds what is no number", name)
+		}
+		switch filepath.Ext(name) {
+		case ".csv":
+			if lines, err := csv.NewReader(strings.NewReader(text)).ReadAll(); err != nil || len(lines) != 1+2*len(r.Curves) {
+				t.Errorf("%s: %d lines, %v", name, len(lines), err)
+			}
+		case ".svg":
+			for d := xml.NewDecoder(strings.NewReader(text)); ; {
+				if _, err := d.Token(); errors.Is(err, io.EOF) {
+					break
+				} else if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+			}
+		}
+	}
+	for i, want := range []float64{1.0379409569294, 0.957987079056592} { // P0_mnist_10ep, P0_cifar_5ep
+		if e := r.Epsilons[i]; math.Abs(e.Claimed/want-1) > 1e-9 || !r.Claims[i].Holds || len(e.Sound) == 0 {
+			t.Errorf("ε %+v, want %v claimed", e, want)
+		}
+	}
+	again, err := tiny.Run(context.Background(), in, filepath.Join(t.TempDir(), "again"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.csv() != again.csv() {
+		t.Error("a second run differs")
+	}
+}
+
+// TestWGC: P0's bound is never below the norm of a gradient, and never below Sotto's, of every model, at the start and elsewhere.
+func TestWGC(t *testing.T) {
+	ctx := context.Background()
+	regression, err := synthetic(ctx, tiny)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := tables(ctx, tiny, folder(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range append(tasks, regression) {
+		for _, name := range []string{linear, network} {
+			m, facts, err := task.model(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			old := newWGC(m)
+			src := noise.NewSeeded(3, task.name+name, 0)
+			for trial := range 4 {
+				w := facts.Start()
+				for j := range w {
+					w[j] += float64(trial) * 0.05 * paper.Normal(src)
+				}
+				var ws model.Workspace
+				for _, b := range task.sample.Blocks {
+					v := data.View{Block: b, To: b.N}
+					norm, ours, p0 := make([]float64, b.N), make([]float64, b.N), make([]float64, b.N)
+					pass := old.Eval(w, v, &ws).(wgcPass)
+					pass.GradBound(p0)
+					pass.GradNorm(norm, 2)
+					pass.Pass.(model.BoundedPass).GradBound(ours)
+					for i := range norm {
+						if !(norm[i] <= p0[i]*(1+1e-9)) || !(ours[i] <= p0[i]*(1+1e-6)) {
+							t.Fatalf("%s, %s: norm %v, P0's bound %v, Sotto's %v", task.name, name, norm[i], p0[i], ours[i])
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestNoise: the budget of P0's training asks for less noise than it adds, since the accounting is tighter.
+func TestNoise(t *testing.T) {
+	mnist := &task{rows: 60_000, epochs: 10}
+	sigma, err := mnist.noiseFor(1.0379, delta)
+	if err != nil || sigma >= 1 || sigma < 0.7 {
+		t.Errorf("noise %v, %v", sigma, err)
+	}
+}

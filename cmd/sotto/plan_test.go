@@ -33,7 +33,7 @@ func TestChangedEvents(t *testing.T) {
 		got  func() (privacy.Event, bool)
 		want string
 	}{
-		{"noise", func() (privacy.Event, bool) { return withNoise(network, 2) }, "40 × Poisson(q=0.1, Gaussian(σ=4) + Laplace(b=16)) + Fixed(3 of 8, pure(ε=0.25)) + AboveThreshold(b=4, 8, at most 5) + Select(ε=0.125)"},
+		{"noise", func() (privacy.Event, bool) { return privacy.WithNoise(network, 2) }, "40 × Poisson(q=0.1, Gaussian(σ=4) + Laplace(b=16)) + Fixed(3 of 8, pure(ε=0.25)) + AboveThreshold(b=4, 8, at most 5) + Select(ε=0.125)"},
 		{"rate", func() (privacy.Event, bool) { return withRate(network, 0.5) }, "40 × Poisson(q=0.05, Gaussian(σ=2) + Laplace(b=8)) + Fixed(2 of 8, pure(ε=0.5)) + AboveThreshold(b=2, 4, at most 5) + Select(ε=0.25)"},
 		{"rate above 1", func() (privacy.Event, bool) { return withRate(network[:1], 99) }, "40 × Poisson(q=1, Gaussian(σ=2) + Laplace(b=8))"},
 		{"half the list", func() (privacy.Event, bool) { return withSteps(network, 0.5) }, network[:2].String()},
@@ -41,7 +41,7 @@ func TestChangedEvents(t *testing.T) {
 		{"a longer list", func() (privacy.Event, bool) { return withSteps(network, 2) }, ""},
 		{"half of one", func() (privacy.Event, bool) { return withSteps(privacy.Repeated{Count: 1, Of: network[3]}, 0.25) }, ""},
 		{"rate of all", func() (privacy.Event, bool) { return withRate(network[3], 0.5) }, ""},
-		{"noise of a claim", func() (privacy.Event, bool) { return withNoise(privacy.ApproxDP{Epsilon: 1, Delta: 1e-9}, 2) }, ""},
+		{"noise of a claim", func() (privacy.Event, bool) { return privacy.WithNoise(privacy.ApproxDP{Epsilon: 1, Delta: 1e-9}, 2) }, ""},
 	} {
 		got, ok := c.got()
 		if ok != (c.want != "") || ok && got.String() != c.want {

@@ -52,7 +52,7 @@ func (p *planned) grow(factors, deltas []float64) *growth {
 				g.Steps = append(g.Steps, point{at, finite(p.epsilon(e))})
 			}
 		}
-		if e, ok := withNoise(p.event, f); ok {
+		if e, ok := privacy.WithNoise(p.event, f); ok {
 			g.Noise = append(g.Noise, point{p.noiseAt() * f, finite(p.epsilon(e))})
 		}
 	}

@@ -12,58 +12,6 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 )
 
-// rebuild makes an event anew: f replaces each mechanism, of which it is also told the
-// samples that it is on, outermost first, as they are written before it.
-func rebuild(e privacy.Event, within string, f func(within string, mechanism privacy.Event) privacy.Event) privacy.Event {
-	switch e := e.(type) {
-	case privacy.Composed:
-		parts := make(privacy.Composed, len(e))
-		for i := range e {
-			parts[i] = rebuild(e[i], within, f)
-		}
-		return parts
-	case privacy.Repeated:
-		e.Of = rebuild(e.Of, within, f)
-		return e
-	case privacy.PoissonSampled:
-		e.Of = rebuild(e.Of, within+fmt.Sprintf("Poisson(q=%.6g) of ", e.Rate), f)
-		return e
-	case privacy.FixedSampled:
-		e.Of = rebuild(e.Of, within+fmt.Sprintf("Fixed(%d of %d) of ", e.M, e.N), f)
-		return e
-	}
-	return f(within, e)
-}
-
-// withNoise is e with times as much noise everywhere. It fails for a mechanism whose
-// noise the event does not state.
-func withNoise(e privacy.Event, times float64) (privacy.Event, bool) {
-	ok := true
-	e = rebuild(e, "", func(_ string, m privacy.Event) privacy.Event {
-		switch m := m.(type) {
-		case privacy.Gaussian:
-			m.Sigma *= times
-			return m
-		case privacy.Laplace:
-			m.Scale *= times
-			return m
-		case privacy.AboveThreshold:
-			m.Threshold *= times
-			m.Query *= times
-			return m
-		case privacy.Select: // its scale is the inverse of its ε
-			m.Epsilon /= times
-			return m
-		case privacy.PureDP:
-			m.Epsilon /= times
-			return m
-		}
-		ok = false
-		return m
-	})
-	return e, ok
-}
-
 // withSteps is e with times as many steps: a count is multiplied and rounded; a list of
 // single events is cut, and cannot be made longer.
 func withSteps(e privacy.Event, times float64) (privacy.Event, bool) {
@@ -147,7 +95,7 @@ func describe(e privacy.Event) string {
 			add(e.Of, within, times*e.Count)
 			return
 		}
-		rebuild(e, within, func(within string, m privacy.Event) privacy.Event {
+		privacy.Rebuild(e, within, func(within string, m privacy.Event) privacy.Event {
 			name, _, _ := strings.Cut(m.String(), "(")
 			noise := noiseOf(m)
 			i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == within+name })
@@ -201,7 +149,7 @@ func (p *planned) weigh() {
 			p.WhatIf = append(p.WhatIf, whatIf{change, epsilon, thing})
 		}
 	}
-	if e, ok := withNoise(p.event, 2); ok {
+	if e, ok := privacy.WithNoise(p.event, 2); ok {
 		add("the noise", "twice the noise", p.epsilon(e))
 	}
 	if e, ok := withRate(p.event, 0.5); ok {
@@ -271,7 +219,7 @@ func (p *planned) parts() []part {
 	var names []string
 	for _, name := range []func(string, privacy.Event) string{one, kind} {
 		names = nil
-		rebuild(p.event, "", func(within string, m privacy.Event) privacy.Event {
+		privacy.Rebuild(p.event, "", func(within string, m privacy.Event) privacy.Event {
 			if n := name(within, m); !slices.Contains(names, n) && len(names) <= mostParts {
 				names = append(names, n)
 			}
@@ -286,7 +234,7 @@ func (p *planned) parts() []part {
 		var list []part
 		for _, n := range names {
 			only := func(keep bool) *float64 {
-				return finite(p.epsilon(rebuild(p.event, "", func(within string, m privacy.Event) privacy.Event {
+				return finite(p.epsilon(privacy.Rebuild(p.event, "", func(within string, m privacy.Event) privacy.Event {
 					if (name(within, m) == n) == keep {
 						return m
 					}
@@ -401,7 +349,7 @@ func (p *planned) otherRelation() *relation {
 		return r
 	}
 	onlySums := true
-	rebuild(p.event, "", func(_ string, m privacy.Event) privacy.Event {
+	privacy.Rebuild(p.event, "", func(_ string, m privacy.Event) privacy.Event {
 		switch m.(type) {
 		case privacy.Gaussian, privacy.Laplace, privacy.AboveThreshold:
 		default:
@@ -413,7 +361,7 @@ func (p *planned) otherRelation() *relation {
 		r.opinion = opinion{Accountant: p.Accountant, Why: "is not said here: the plan holds more than noisy sums, whose sensitivity under the other relation the plan does not state"}
 		return r
 	}
-	e, _ := withNoise(p.event, times)
+	e, _ := privacy.WithNoise(p.event, times)
 	r.NoiseMultiplier, r.translated = p.NoiseMultiplier*times, true
 	e, r.Sampler = otherSampler(e, r.Adjacency)
 	r.opinion = ask(p.accountant, e, r.Adjacency, p.Delta)

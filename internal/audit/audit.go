@@ -1,7 +1,7 @@
 // Package audit measures from outside how private a mechanism is: it draws from two laws, those of
 // its outcome on two neighbouring inputs, and returns a lower bound on ε that holds except with a
 // stated probability. A bound above what is claimed refutes the claim; a bound below it proves nothing,
-// which is why every use has planted faults beside it. It is a helper of tests.
+// which is why every use in a test has planted faults beside it. PROOFS.md says what the bounds rest on.
 package audit
 
 import (

@@ -26,6 +26,7 @@ import (
 	"math"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/canary"
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
@@ -47,6 +48,8 @@ type Config struct {
 	Journal oracle.Journal // is told of each charge and each release
 	First   int            // number of the first batch; above 0 after a resume
 	Workers int            // goroutines of a large pass; 0 means 1
+
+	Canaries *canary.Set // audits only: made-up records beside the table's
 }
 
 // randomShare: a batch of less than one row in this many leaves most pages of a
@@ -64,6 +67,7 @@ type Oracle struct {
 	counts          [chunk]int64
 	sampling, noise noise.Source
 	drawn           []int32
+	canaries        []int          // of the sample
 	lastSampler     sample.Sampler // the last purchase and its cost, so that a
 	lastPay         []oracle.Query // loop that buys the same again allocates nothing
 	lastCost        privacy.Event
@@ -91,6 +95,9 @@ func New(cfg Config) (*Oracle, error) {
 		return nil, fmt.Errorf("live: the model has %d parameters, the run says %d", cfg.Model.Dim(), cfg.Facts.Dim)
 	}
 	o := &Oracle{cfg: cfg, rows: cfg.Table.Rows(), count: cfg.First}
+	if cfg.Canaries != nil {
+		o.rows += cfg.Canaries.Len()
+	}
 	if cfg.Facts.Adjacency == privacy.ReplaceOne && o.rows != cfg.Facts.Rows {
 		// Public under replace-one (R9).
 		return nil, fmt.Errorf("live: the table has %d rows, the schema declares %d; under replace-one they must agree", o.rows, cfg.Facts.Rows)
@@ -145,6 +152,7 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Quer
 	if b.rows != nil {
 		o.drawn = b.rows
 	}
+	o.divide()
 	b.pay = append(b.pay[:0], pay...)
 	b.answers = b.answers[:0]
 	return b, nil
@@ -375,6 +383,9 @@ func (o *Oracle) noisySum(g, w []float64, q oracle.Grad, rows []int32, all bool,
 	if err != nil {
 		return err
 	}
+	if o.cfg.Canaries != nil {
+		o.cfg.Canaries.Sum(unit, q.Clip, o.canaries)
+	}
 	grid := gridOf(unit, bound, len(w), q.Clip.Norm())
 	shift := shiftOf(unit, grid)
 	sens, err := sensitivity(q.Clip, o.cfg.Facts.Adjacency, grid, len(w))
@@ -385,6 +396,9 @@ func (o *Oracle) noisySum(g, w []float64, q oracle.Grad, rows []int32, all bool,
 		to := g[from:min(from+chunk, len(g))]
 		counts := o.counts[:len(to)]
 		o.sum.take(counts, from)
+		if o.cfg.Canaries != nil {
+			o.cfg.Canaries.Add(counts, from)
+		}
 		mech.RoundShift(counts, shift)
 		if err := q.Noise.Add(counts, grid, sens, &o.noise); err != nil {
 			return err

@@ -23,6 +23,9 @@ func (o *Oracle) checkMinimize(s sample.Sampler, pay []oracle.Query) error {
 		if _, ok := query.(oracle.Minimize); ok && s != (sample.Full{}) {
 			return errors.New("live: a minimisation is over all rows; no sample of them has a theorem")
 		}
+		if _, ok := query.(oracle.Minimize); ok && o.cfg.Canaries != nil {
+			return errors.New("live: canaries have gradients, and no loss that could be minimised")
+		}
 	}
 	return nil
 }

@@ -1,0 +1,115 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run"
+)
+
+// smallSchema describes a synthetic table of so many rows and features.
+func smallSchema(rows, features int) (*data.Schema, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "dataset: synthetic\nrows: %d\nformat: {kind: csv, header: true}\ncolumns:\n", rows)
+	for k := range features {
+		fmt.Fprintf(&b, "  - {name: x%d, type: numeric, min: 0, max: 1}\n", k)
+	}
+	b.WriteString("  - {name: label, type: label, classes: [no, yes]}\n")
+	return data.ParseSchema("", []byte(b.String()))
+}
+
+// small is a job for the method of that name on a small synthetic table, at ε and δ = 1e-5 under add-or-remove, or whatever else
+// of relation and δ the method takes.
+func small(name string, epsilon float64, rows, features int) (*run.Job, error) {
+	schema, err := smallSchema(rows, features)
+	if err != nil {
+		return nil, err
+	}
+	entry, err := method.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	for _, delta := range []float64{1e-5, 0} {
+		for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
+			spec := &run.Spec{MethodName: name, Method: entry.Method, Model: run.ModelSpec{Name: "logistic"}, Output: method.Last,
+				Privacy: run.PrivacySpec{Epsilon: epsilon, Delta: &delta, Adjacency: adj}}
+			job, failed := run.PrepareOn(spec, schema)
+			if failed == nil {
+				return job, nil
+			}
+			if err == nil {
+				err = failed
+			}
+		}
+	}
+	return nil, err
+}
+
+// unclaimed are the methods that claim nothing, and why.
+var unclaimed = map[string]string{"optimum": "it has no privacy"}
+
+// Of what All runs.
+const (
+	allEpsilon = 4
+	allRows    = 12000 // of one run: more than its canaries
+	fewRows    = 12    // of many: one record is much
+	fewRuns    = 600
+
+	allFeatures, fewFeatures = 120, 2
+)
+
+// All audits each of the named methods, or all of the registry, on small synthetic tables: in one run what asks for gradients, in many
+// what does not. It calls done with each result.
+func All(ctx context.Context, names []string, opt Options, done func(*Result)) error {
+	if len(names) == 0 {
+		for _, e := range method.Registry {
+			if unclaimed[e.Name] == "" {
+				names = append(names, e.Name)
+			}
+		}
+	}
+	for _, name := range names {
+		if why := unclaimed[name]; why != "" {
+			return &run.InputError{Where: "--methods", Err: fmt.Errorf("found %s, which is not audited: %s", name, why)}
+		}
+		r, err := either(ctx, name, opt)
+		if err != nil {
+			return fmt.Errorf("method %s: %w", name, err)
+		}
+		done(r)
+	}
+	return nil
+}
+
+func either(ctx context.Context, name string, opt Options) (*Result, error) {
+	job, err := small(name, allEpsilon, allRows, allFeatures)
+	if err != nil {
+		return nil, err
+	}
+	rows, canaries, err := Rows(job, opt.Canaries)
+	if err != nil {
+		return nil, err
+	}
+	table, err := Synthetic(ctx, job.Schema, rows, 1)
+	if err != nil {
+		return nil, err
+	}
+	one := opt
+	one.Canaries = canaries
+	r, err := One(ctx, job, table, one)
+	if !errors.Is(err, ErrBlind) {
+		return r, err
+	}
+	if job, err = small(name, allEpsilon, fewRows, fewFeatures); err != nil {
+		return nil, err
+	}
+	if table, err = Synthetic(ctx, job.Schema, fewRows-1, 1); err != nil {
+		return nil, err
+	}
+	return Many(ctx, job, table, fewRuns, opt)
+}

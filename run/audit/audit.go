@@ -1,0 +1,230 @@
+// Package audit measures how private a run is: it trains as the run would, with made-up records among the rows, and tries to
+// tell from what is released which of them took part. What it finds is a lower bound on ε. One above the claim
+// refutes the claim; one below proves nothing.
+package audit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/canary"
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/run"
+)
+
+// Canaries is how many an audit of one run has where nobody says.
+const Canaries = 5000
+
+// A Result is what an audit found.
+type Result struct {
+	Method    string            `json:"method"`
+	Attack    string            `json:"attack"`
+	Adjacency privacy.Adjacency `json:"adjacency"`
+	Rows      int               `json:"declared_rows"`
+	Epsilon   float64           `json:"claimed_epsilon"`
+	Delta     float64           `json:"delta"`
+	Bound     float64           `json:"epsilon_at_least"`        // by the claim's own curve: less noise than this would have is refuted
+	Plain     float64           `json:"epsilon_at_least_any"`    // of any mechanism whatever
+	Failure   float64           `json:"failure"`                 // the probability, at most, that a bound is above the truth
+	Noise     float64           `json:"noise_at_most,omitempty"` // times what is claimed, by the same test
+	Canaries  int               `json:"canaries,omitempty"`
+	Guesses   int               `json:"guesses,omitempty"`
+	Right     int               `json:"right,omitempty"`
+	Runs      int               `json:"runs,omitempty"`
+	Steps     int               `json:"steps"`
+	Odds      []float64         `json:"-"` // of each canary
+	In        []bool            `json:"-"`
+}
+
+// Refuted says whether the claim is.
+func (r *Result) Refuted() bool { return r.Bound > r.Epsilon || r.Plain > r.Epsilon }
+
+// ErrBlind says that a run released no noisy gradient, in which canaries could be.
+var ErrBlind = errors.New("method: releases no noisy gradient, which is what canaries are in; audit it in many runs")
+
+// Attacks.
+const (
+	OneRun   = "one run"
+	ManyRuns = "many runs"
+)
+
+// Options of an audit.
+type Options struct {
+	Canaries int
+	Streams  noise.Streams // of the noise, the samples and the audit's own coins
+	Workers  int
+
+	deed method.Method                                // what is run in place of the job's method: a planted fault
+	door func(o *live.Oracle, rows int) oracle.Oracle // a fault of the door
+}
+
+// One audits a job in one run, on a table of the schema's rows, or under replace-one of as many fewer as there are
+// canaries: see Rows.
+func One(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Result, error) {
+	facts := job.Facts
+	set := &canary.Set{In: make([]bool, opt.Canaries), Pull: facts.Adjacency == privacy.ReplaceOne, Dim: facts.Dim}
+	coins, err := opt.Streams.Stream("audit", 0)
+	if err != nil {
+		return nil, err
+	}
+	set.Key = coins.Uint64()
+	for i := range set.In {
+		set.In[i] = coins.Uint64()&1 == 1
+	}
+	budget := job.Spec.Privacy.Budget()
+	claim := claims(job.Plan, job.Accountant, facts.Adjacency)
+	loss, err := claim(1)
+	if err != nil {
+		return nil, err
+	}
+	g := guessed{Records: opt.Canaries}
+	if g.Guesses, err = guesses(g.Records, loss); err != nil {
+		return nil, err
+	}
+	w := &watch{set: set, odds: make([]float64, opt.Canaries)}
+	_, steps, err := train(ctx, job, table, set, opt, func(o oracle.Oracle) oracle.Oracle {
+		w.Oracle = o
+		return w
+	})
+	if err != nil {
+		return nil, err
+	}
+	if w.looks == 0 {
+		return nil, ErrBlind
+	}
+	g.Right = right(set.In, w.odds, g.Guesses)
+	r := &Result{Method: job.Spec.MethodName, Attack: OneRun, Adjacency: facts.Adjacency, Rows: facts.Rows, Epsilon: budget.Epsilon, Delta: budget.Delta,
+		Failure: Failure, Canaries: g.Records, Guesses: g.Guesses, Right: g.Right, Steps: steps, Odds: w.odds, In: set.In}
+	x, epsilon, err := claim.least(g, budget.Delta)
+	if err != nil {
+		return nil, err
+	}
+	if r.Bound = epsilon; x > 0 {
+		r.Noise = 1 / x
+	}
+	_, r.Plain, err = plain(budget.Delta).least(g, budget.Delta)
+	return r, err
+}
+
+// right guesses the coins of which the odds say most, so many of them, and counts the guesses that are right.
+func right(in []bool, odds []float64, guesses int) int {
+	order := make([]int, len(odds))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(-cmp.Compare(math.Abs(odds[a]), math.Abs(odds[b])), a-b)
+	})
+	n := 0
+	for _, i := range order[:guesses] {
+		if in[i] == (odds[i] > 0) {
+			n++
+		}
+	}
+	return n
+}
+
+// train runs a job's method, or the planted one, on the rows and the canaries, and returns the output and the number of steps.
+func train(ctx context.Context, job *run.Job, table *data.Table, set *canary.Set, opt Options, through func(oracle.Oracle) oracle.Oracle) (w []float64, steps int, err error) {
+	m, meter := job.Method, account.Meter(nil)
+	if opt.deed == nil {
+		meter, err = job.Meter()
+	} else {
+		m = opt.deed
+		var plan privacy.Event
+		if plan, err = m.Plan(job.Facts); err == nil {
+			meter, err = account.NewPlan(plan, job.Accountant, privacy.Budget{Epsilon: 1e9, Delta: 0.5, Adjacency: job.Facts.Adjacency})
+		}
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	door, err := live.New(live.Config{Table: table, Model: job.Model, Facts: job.Facts, Meter: meter, Streams: opt.Streams,
+		Journal: unwritten{}, Workers: max(1, opt.Workers), Canaries: set})
+	if err != nil {
+		return nil, 0, err
+	}
+	defer door.Close()
+	o := oracle.Oracle(door)
+	if opt.door != nil {
+		o = opt.door(door, table.Rows())
+	}
+	fold := job.Spec.Output.Fold(m.Horizon(), job.Facts.Dim)
+	for st, err := range m.Run(ctx, through(o), job.Objective) {
+		if err != nil {
+			return nil, 0, err
+		}
+		fold.Add(st)
+		steps = st.T
+	}
+	return fold.W(), steps, door.Close()
+}
+
+// unwritten is the journal of a training that leaves no record.
+type unwritten struct{}
+
+func (unwritten) Charge(privacy.Event) error { return nil }
+func (unwritten) Release([][]float64) error  { return nil }
+
+// Rows says how many rows the table of an audit has and how many canaries are beside it, where so many were asked for. Under
+// replace-one the count is public and canaries take the place of rows; under a sample of fixed size
+// all rows but one are canaries.
+func Rows(job *run.Job, canaries int) (rows, beside int, err error) {
+	n := job.Facts.Rows
+	if job.Facts.Adjacency != privacy.ReplaceOne {
+		return n, canaries, nil
+	}
+	if fixed(job.Plan) {
+		return 1, n - 1, nil
+	}
+	if canaries >= n {
+		return 0, 0, fmt.Errorf("canaries: found %d; allowed under replace-one are fewer than the %d declared rows, whose place they take", canaries, n)
+	}
+	return n - canaries, canaries, nil
+}
+
+// fixed says whether a plan samples a fixed number of rows.
+func fixed(e privacy.Event) bool {
+	switch e := e.(type) {
+	case privacy.FixedSampled:
+		return true
+	case privacy.Repeated:
+		return fixed(e.Of)
+	case privacy.PoissonSampled:
+		return fixed(e.Of)
+	case privacy.Composed:
+		return slices.ContainsFunc(e, fixed)
+	}
+	return false
+}
+
+// Synthetic is a synthetic table of that many rows that fits the schema.
+func Synthetic(ctx context.Context, schema *data.Schema, rows int, seed uint64) (*data.Table, error) {
+	dir, err := os.MkdirTemp("", "sotto-audit")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "table")
+	if _, err := data.SynthPacked(schema, rows, seed, file); err != nil {
+		return nil, err
+	}
+	table, _, err := data.Read(ctx, schema, file, data.Options{})
+	if err != nil {
+		return nil, err
+	}
+	whole := data.Gather([]*data.Table{table}, func(int) bool { return true }) // the file goes with the directory
+	return whole, table.Close()
+}

@@ -1,0 +1,280 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/canary"
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/privacy/sample"
+	"github.com/sottodp/sotto/run"
+)
+
+func slow(t *testing.T) {
+	if underRace {
+		t.Skip("the race detector slows it tenfold, and it has one goroutine")
+	}
+}
+
+// jobOf is a run of m on a schema that is all ours.
+func jobOf(t *testing.T, schema *data.Schema, m method.Method, epsilon float64, adj privacy.Adjacency, accountant string) *run.Job {
+	t.Helper()
+	delta := 1e-5
+	job, err := run.PrepareOn(&run.Spec{MethodName: "sgd", Method: m, Model: run.ModelSpec{Name: "logistic"}, Output: method.Last,
+		Privacy: run.PrivacySpec{Epsilon: epsilon, Delta: &delta, Adjacency: adj, Accountant: accountant}}, schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
+func synthetic(t *testing.T, schema *data.Schema, rows int) *data.Table {
+	t.Helper()
+	table, err := Synthetic(context.Background(), schema, rows, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+func one(t *testing.T, job *run.Job, table *data.Table, seed int, deed method.Method) *Result {
+	t.Helper()
+	r, err := One(context.Background(), job, table, Options{Canaries: Canaries, Streams: noise.SeededStreams(uint64(seed)), deed: deed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// DP-GD and DP-SGD on a table of Adult's shape: the bound is at or below the claim, and not far below.
+func TestAdultIsBoundFromBelow(t *testing.T) {
+	slow(t)
+	for _, method := range []string{"gd", "sgd"} {
+		var table *data.Table
+		for epsilon, share := range map[string]float64{"1": 0.2, "4": 0.3, "8": 0.3} {
+			over := []run.Override{{Path: "method.name", Value: method, From: "test"}, {Path: "privacy.epsilon", Value: epsilon, From: "test"}}
+			if method == "sgd" {
+				over = append(over, run.Override{Path: "method.batch", Value: "4096", From: "test"}, run.Override{Path: "method.steps", Value: "1000", From: "test"})
+			}
+			spec, err := run.LoadSpec("../../examples/adult/sotto.yaml", over)
+			if err != nil {
+				t.Fatal(err)
+			}
+			job, err := run.Prepare(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if table == nil {
+				table = synthetic(t, job.Schema, job.Facts.Rows)
+			}
+			r := one(t, job, table, 1, nil)
+			t.Logf("%s, ε = %s: at least %.2f, %.2f of any mechanism; %d of %d guesses right", method, epsilon, r.Bound, r.Plain, r.Right, r.Guesses)
+			if r.Refuted() || r.Bound < share*r.Epsilon {
+				t.Errorf("%s, ε = %s: at least %.3f; want from %.3g × it to it", method, epsilon, r.Bound, share)
+			}
+		}
+	}
+}
+
+// Half the noise, and a clip rule that does nothing, are found at ε = 4 with each of ten seeds; the run as it should be is not refuted. A
+// canary's gradient is 16 times the clip norm: whoever clips at 16 times as much with a 16th of the noise multiplier adds the
+// noise of the claim to gradients that are not clipped.
+func TestFaultsAreFound(t *testing.T) {
+	slow(t)
+	schema, err := smallSchema(1000, 120)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := synthetic(t, schema, 1000)
+	long := jobOf(t, schema, method.SGD{Steps: 1000}, 4, privacy.AddRemove, "gdp")
+	half := long.Method.(method.SGD)
+	half.Noise /= 2
+	short := jobOf(t, schema, method.SGD{Steps: 200}, 4, privacy.AddRemove, "gdp")
+	whole := short.Method.(method.SGD)
+	whole.Clip, whole.Noise = canary.Excess*whole.Clip, whole.Noise/canary.Excess
+	for seed := range 10 {
+		if r := one(t, long, table, seed, half); !r.Refuted() {
+			t.Errorf("seed %d: half the noise is not found: at least %.3f", seed, r.Bound)
+		}
+		if r := one(t, short, table, seed, whole); !r.Refuted() {
+			t.Errorf("seed %d: a clip rule that does nothing is not found: at least %.3f", seed, r.Bound)
+		}
+	}
+	if r := one(t, long, table, 0, nil); r.Refuted() || r.Bound < 1.8 {
+		t.Errorf("the run as it should be: at least %.3f", r.Bound)
+	}
+}
+
+// realised divides by the rows that there are in place of the public number.
+type realised struct {
+	oracle.Oracle
+	rows int
+}
+
+func (r realised) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Query) (oracle.Batch, error) {
+	b, err := r.Oracle.Batch(ctx, s, pay...)
+	return realisedBatch{b, float64(r.Public().Rows) / float64(r.rows)}, err
+}
+
+type realisedBatch struct {
+	oracle.Batch
+	scale float64
+}
+
+func (b realisedBatch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
+	g, err := b.Batch.Grad(q, w)
+	for j := range g {
+		g[j] *= b.scale
+	}
+	return g, err
+}
+
+// A divisor that counts the rows shows in the length of the noise where there are many parameters: with 10⁵ it is found at
+// ε = 4 with each of three seeds (measured: of ten), and the run as it should be is not refuted.
+func TestDivisorIsFound(t *testing.T) {
+	slow(t)
+	schema, err := data.ParseSchema("", []byte("dataset: wide\nrows: 5\nformat: {kind: libsvm}\nfeatures: 100000\nmin: 0\nmax: 1\ncolumns:\n  - {name: label, type: label, classes: [\"-1\", \"+1\"]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := synthetic(t, schema, 4)
+	job := jobOf(t, schema, method.SGD{Steps: 1}, 4, privacy.AddRemove, "gdp")
+	for seed := range 3 {
+		opt := Options{Streams: noise.SeededStreams(uint64(seed))}
+		opt.door = func(o *live.Oracle, rows int) oracle.Oracle { return realised{o, rows} }
+		r, err := Many(context.Background(), job, table, 630, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !r.Refuted() {
+			t.Errorf("seed %d: the divisor is not found: at least %.3f", seed, r.Bound)
+		}
+	}
+	r, err := Many(context.Background(), job, table, 200, Options{Streams: noise.SeededStreams(1)})
+	if err != nil || r.Refuted() {
+		t.Errorf("the run as it should be: %+v, %v", r, err)
+	}
+}
+
+// Each way in which a method releases is audited: noisy gradients on each kind of sample, Hessians beside them, and a choice.
+func TestEachKindIsAudited(t *testing.T) {
+	slow(t)
+	var names []string
+	err := All(context.Background(), []string{"newton", "majority"}, Options{Canaries: Canaries, Streams: noise.SeededStreams(1)}, func(r *Result) {
+		names = append(names, r.Method+" in "+r.Attack)
+		if r.Refuted() {
+			t.Errorf("%s: at least %.3f", r.Method, r.Bound)
+		}
+	})
+	if want := []string{"newton in one run", "majority in many runs"}; err != nil || !slices.Equal(names, want) {
+		t.Errorf("audited %v, %v; want %v", names, err, want)
+	}
+	if err := All(context.Background(), []string{"optimum"}, Options{}, nil); err == nil {
+		t.Error("what claims nothing is audited")
+	}
+	for _, c := range []struct {
+		adj privacy.Adjacency
+		m   method.SGD
+	}{
+		{privacy.ReplaceOne, method.SGD{Steps: 300}},
+		{privacy.ReplaceOne, method.SGD{Steps: 300, Batch: 2000}},
+		{privacy.AddRemove, method.SGD{Steps: 300, Batch: 2000}},
+	} {
+		schema, err := smallSchema(8000, 120)
+		if err != nil {
+			t.Fatal(err)
+		}
+		job := jobOf(t, schema, c.m, 4, c.adj, "")
+		rows, canaries, err := Rows(job, Canaries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := One(context.Background(), job, synthetic(t, schema, rows), Options{Canaries: canaries, Streams: noise.SeededStreams(1)})
+		if err != nil || r.Refuted() || r.Bound < 0.8 {
+			t.Errorf("%v, batch %d: %+v, %v", c.adj, c.m.Batch, r, err)
+		} else {
+			t.Logf("%v, batch %d: at least %.2f", c.adj, c.m.Batch, r.Bound)
+		}
+	}
+}
+
+// A method without noisy gradients has no place for canaries; it says so before it has minimised.
+func TestBlind(t *testing.T) {
+	job, err := small("amp", 4, 200, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = One(context.Background(), job, synthetic(t, job.Schema, 150), Options{Canaries: 50, Streams: noise.SeededStreams(1)})
+	if !errors.Is(err, ErrBlind) {
+		t.Errorf("amp: %v", err)
+	}
+}
+
+// Of a filter, half the noise buys twice the ε; of a release whose noise nobody states there is no half.
+func TestLouder(t *testing.T) {
+	f := privacy.Filtered{Currency: privacy.InZCDP, Epsilon: 1, Delta: 1e-6}
+	if got, err := louder(f, 2); err != nil || got.(privacy.Filtered).Epsilon != 2 {
+		t.Errorf("%v: %v, %v", f, got, err)
+	}
+	if got, err := louder(privacy.Gaussian{Sigma: 3}, 2); err != nil || !privacy.Equal(got, privacy.Gaussian{Sigma: 1.5}) {
+		t.Errorf("half the noise: %v, %v", got, err)
+	}
+	if got, err := louder(privacy.ApproxDP{Epsilon: 1, Delta: 1e-6}, 2); err == nil {
+		t.Errorf("half the noise of an unknown release: %v", got)
+	}
+}
+
+// Under replace-one canaries take the place of rows; a sample of fixed size has none but one that is not.
+func TestRows(t *testing.T) {
+	schema, err := smallSchema(8000, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		adj          privacy.Adjacency
+		batch        int
+		rows, beside int
+	}{{privacy.AddRemove, 0, 8000, 5000}, {privacy.ReplaceOne, 0, 3000, 5000}, {privacy.ReplaceOne, 100, 1, 7999}} {
+		job := jobOf(t, schema, method.SGD{Batch: c.batch}, 1, c.adj, "")
+		if rows, beside, err := Rows(job, 5000); err != nil || rows != c.rows || beside != c.beside {
+			t.Errorf("%v, batch %d: %d rows and %d canaries, %v; want %d and %d", c.adj, c.batch, rows, beside, err, c.rows, c.beside)
+		}
+	}
+	if _, _, err := Rows(jobOf(t, schema, method.SGD{}, 1, privacy.ReplaceOne, ""), 8000); err == nil {
+		t.Error("as many canaries as rows are allowed")
+	}
+}
+
+// The neighbour is one record away, within the schema's bounds.
+func TestNeighbours(t *testing.T) {
+	schema, err := smallSchema(20, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for adj, fewer := range map[privacy.Adjacency]int{privacy.AddRemove: 1, privacy.ReplaceOne: 0} {
+		job := jobOf(t, schema, method.SGD{}, 1, adj, "")
+		with, without, err := neighbours(job, synthetic(t, schema, 19))
+		if err != nil || with.Rows() != 20 || without.Rows() != 20-fewer {
+			t.Fatalf("%v: %d and %d rows, %v", adj, with.Rows(), without.Rows(), err)
+		}
+		b := with.Blocks[len(with.Blocks)-1]
+		norm := 0.0
+		for _, v := range b.X {
+			norm += float64(v) * float64(v)
+			if math.Mod(float64(v), with.Unit) != 0 {
+				t.Errorf("%v: %v is no multiple of %v", adj, v, with.Unit)
+			}
+		}
+		if norm = math.Sqrt(norm); norm > with.NormBound || norm > float64(b.Norm[0]) || norm < 0.99*with.NormBound {
+			t.Errorf("%v: the record has norm %v, says %v; the bound is %v", adj, norm, b.Norm[0], with.NormBound)
+		}
+	}
+}

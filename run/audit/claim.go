@@ -1,0 +1,174 @@
+package audit
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sottodp/sotto/internal/audit"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+)
+
+// Failure is the probability, at most, with which an audit's bound is above the truth.
+const Failure = 0.05
+
+// louder is a plan with all noise divided by x: one that tells more for x above 1, and less for x below.
+func louder(plan privacy.Event, x float64) (privacy.Event, error) {
+	if f, ok := plan.(privacy.Filtered); ok {
+		f.Epsilon *= x
+		return f, nil
+	}
+	if e, ok := privacy.WithNoise(plan, 1/x); ok {
+		return e, nil
+	}
+	return nil, fmt.Errorf("no measure of the noise of %v; %w", plan, ErrBlind)
+}
+
+// A family is one claim and those like it that tell more or less, by one number x; the claim itself is x = 1.
+type family func(x float64) (account.Loss, error)
+
+// points of a curve.
+const points = 100
+
+// curve is what a loss says of the trade-off, at so many ε.
+func curve(l account.Loss) audit.Curve {
+	most := l.Epsilon(1e-9)
+	if !(most <= 60) { // as of pure releases: beyond that no number of guesses tells anything
+		most = 60
+	}
+	var c audit.Curve
+	for k := range points {
+		epsilon := most * float64(k) / (points - 1)
+		c.Epsilon, c.Delta = append(c.Epsilon, epsilon), append(c.Delta, l.Delta(epsilon))
+	}
+	return c
+}
+
+// guessed is the outcome of an audit of one run.
+type guessed struct{ Records, Guesses, Right int }
+
+// reach is the range of x in which a bound is looked for, as a power of two.
+const reach = 12
+
+// least is the largest x whose claim the guesses refute, and the ε of it at delta: 0 and 0 if they refute none.
+func (f family) least(g guessed, delta float64) (x, epsilon float64, err error) {
+	refuted := func(x float64) (bool, float64, error) {
+		l, err := f(x)
+		if err != nil {
+			return false, 0, err
+		}
+		return curve(l).Refuted(g.Records, g.Guesses, g.Right, Failure), l.Epsilon(delta), nil
+	}
+	lo, hi := math.Inf(-1), float64(reach)
+	for at, step := 0.0, 1.0; ; step *= 2 { // outward from the claim
+		no, e, err := refuted(math.Exp2(at))
+		if err != nil {
+			return 0, 0, err
+		}
+		if no {
+			lo, epsilon = at, e
+		} else {
+			hi = at
+		}
+		switch {
+		case no && at >= reach:
+			return math.Exp2(at), epsilon, nil
+		case !no && at <= -reach:
+			return 0, 0, nil
+		case no && !math.IsInf(lo, -1) && hi < reach, !no && !math.IsInf(lo, -1):
+			for hi-lo > 0.01 {
+				mid := (lo + hi) / 2
+				no, e, err := refuted(math.Exp2(mid))
+				if err != nil {
+					return 0, 0, err
+				}
+				if no {
+					lo, epsilon = mid, e
+				} else {
+					hi = mid
+				}
+			}
+			return math.Exp2(lo), epsilon, nil
+		case no:
+			at = min(reach, at+step)
+		default:
+			at = max(-reach, at-step)
+		}
+	}
+}
+
+// claims is the family of a plan.
+func claims(plan privacy.Event, a account.Accountant, adj privacy.Adjacency) family {
+	return func(x float64) (account.Loss, error) {
+		e, err := louder(plan, x)
+		if err != nil {
+			return nil, err
+		}
+		l, err := a.Loss(e, adj)
+		if err != nil {
+			return nil, fmt.Errorf("audit: %w", err)
+		}
+		return l, nil
+	}
+}
+
+// plain is the family of all that is (ε, delta)-private, x being ε: it knows nothing of the mechanism.
+func plain(delta float64) family {
+	return func(x float64) (account.Loss, error) { return atPoint{x, delta}, nil }
+}
+
+// atPoint is a loss of which one point is known.
+type atPoint struct{ epsilon, delta float64 }
+
+func (p atPoint) Epsilon(float64) float64 { return p.epsilon }
+
+func (p atPoint) Delta(epsilon float64) float64 {
+	if epsilon >= p.epsilon {
+		return p.delta
+	}
+	// Kairouz, Oh, Viswanath 2015: the worst of all that is (ε, δ)-private.
+	e0, e := math.Exp(p.epsilon), math.Exp(epsilon)
+	return min(1, p.delta+(1-p.delta)*(e0-e)/(1+e0))
+}
+
+// gaussians is the family of Gaussian releases, x being the mean shift over the noise.
+func gaussians(x float64) (account.Loss, error) {
+	return account.GDP{}.Loss(privacy.Gaussian{Sigma: 1 / x}, privacy.AddRemove)
+}
+
+// guesses is how many of m coins to guess, fixed from the claim alone: as many as make the bound largest that is to be
+// expected if the truth is near the claim and has the shape of a Gaussian.
+func guesses(m int, claim account.Loss) (int, error) {
+	// The Gaussian with the same advantage, δ(0) = 2Φ(μ/2) − 1, and some loss of the attack.
+	mu := 2 * math.Sqrt2 * math.Erfinv(min(claim.Delta(0), 0.9999)) * 0.8
+	best, most := max(1, m/100), -1.0
+	for _, share := range []float64{0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1} {
+		k := max(1, int(share*float64(m)))
+		lo, hi := 0.0, mu*mu/2+10*mu
+		for range 60 {
+			t := (lo + hi) / 2
+			if right, wrong := beyond(t, mu); right+wrong > share {
+				lo = t
+			} else {
+				hi = t
+			}
+		}
+		right, wrong := beyond(lo, mu)
+		p := right / (right + wrong)
+		sure := float64(k)*p - math.Sqrt(float64(k)*p*(1-p))
+		_, epsilon, err := family(gaussians).least(guessed{m, k, max(0, int(sure))}, 1e-5)
+		if err != nil {
+			return 0, err
+		}
+		if epsilon > most {
+			best, most = k, epsilon
+		}
+	}
+	return best, nil
+}
+
+// beyond is the share of coins whose log odds are beyond ±t and point the right way, and the wrong way.
+func beyond(t, mu float64) (right, wrong float64) {
+	phi := func(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
+	return phi((mu*mu/2 - t) / mu), phi((-mu*mu/2 - t) / mu)
+}

@@ -1,0 +1,233 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/audit"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/privacy/sample"
+	"github.com/sottodp/sotto/run"
+)
+
+// mostWeights is the most parameters that are looked at one by one; of more, too few runs would tell noise from record.
+const mostWeights = 4096
+
+// labels are the bins of an outcome.
+const labels = 64
+
+// Many audits a job in so many runs on each of two neighbouring tables: the rows given and a record as extreme as the schema allows, and the
+// rows without it, or under replace-one with its opposite in its place. The first sixth of the runs shows what tells them apart,
+// half of the rest which outcomes tell it best, and the other half is counted.
+func Many(ctx context.Context, job *run.Job, table *data.Table, runs int, opt Options) (*Result, error) {
+	with, without, err := neighbours(job, table)
+	if err != nil {
+		return nil, err
+	}
+	b := job.Spec.Privacy.Budget()
+	r := &Result{Method: job.Spec.MethodName, Attack: ManyRuns, Adjacency: b.Adjacency, Rows: job.Facts.Rows, Epsilon: b.Epsilon, Delta: b.Delta, Failure: Failure, Runs: 2 * runs}
+	number := 0
+	one := func(t *data.Table) ([]float64, error) {
+		own := opt
+		if opt.Streams.Seeded() {
+			key, err := opt.Streams.Stream("audit", number)
+			if err != nil {
+				return nil, err
+			}
+			own.Streams = noise.SeededStreams(key.Uint64())
+		}
+		number++
+		e := &eye{}
+		w, steps, err := train(ctx, job, t, nil, own, func(o oracle.Oracle) oracle.Oracle {
+			e.Oracle = o
+			return e
+		})
+		r.Steps = max(r.Steps, steps)
+		return e.figures(w), err
+	}
+	var seen [2][][]float64
+	pilot := max(8, runs/6)
+	for range pilot {
+		for side, t := range []*data.Table{with, without} {
+			f, err := one(t)
+			if err != nil {
+				return nil, err
+			}
+			seen[side] = append(seen[side], f)
+		}
+	}
+	if runs-pilot < pilot {
+		return nil, fmt.Errorf("runs: found %d; allowed are at least 16", runs)
+	}
+	score := separate(seen)
+	var failed error
+	law := func(t *data.Table) audit.Law {
+		return func() int {
+			f, err := one(t)
+			if err != nil {
+				if failed == nil {
+					failed = err
+				}
+				return 0
+			}
+			return score(f)
+		}
+	}
+	epsilon := audit.Epsilon(law(with), law(without), runs-pilot, labels, b.Delta, Failure)
+	r.Bound, r.Plain = epsilon, epsilon
+	return r, failed
+}
+
+// neighbours are the rows with a record that pulls as hard as it can along a feature that others have the least of, and without it, or with its opposite.
+func neighbours(job *run.Job, table *data.Table) (with, without *data.Table, err error) {
+	facts := job.Facts
+	table = table.Dense()
+	energy := make([]float64, table.Dim)
+	bias := 0.0
+	for _, b := range table.Blocks {
+		for i := range b.N {
+			for j, v := range b.X[i*b.Dim : (i+1)*b.Dim] {
+				energy[j] += float64(v) * float64(v)
+			}
+		}
+	}
+	features := len(energy)
+	if facts.Intercept > 0 {
+		features--
+		bias = float64(table.Blocks[0].X[table.Dim-1])
+	}
+	if features < 1 {
+		return nil, nil, fmt.Errorf("schema: found no feature; allowed is a table with one at least")
+	}
+	least := 0
+	for j := range features {
+		if energy[j] < energy[least] {
+			least = j
+		}
+	}
+	size := math.Sqrt(max(0, table.NormBound*table.NormBound-bias*bias))
+	if facts.L1Bound > 0 {
+		size = min(size, facts.L1Bound-bias)
+	}
+	size = math.Floor(size*(1-0x1p-20)/table.Unit) * table.Unit
+	record := func(label float32) *data.Block {
+		b := &data.Block{N: 1, Dim: table.Dim, X: make([]float32, table.Dim), Norm: []float32{float32(min(table.NormBound, math.Hypot(size, bias)*(1+0x1p-20)))}}
+		b.X[least] = float32(size)
+		if facts.Intercept > 0 {
+			b.X[table.Dim-1] = float32(bias)
+		}
+		if table.Labelled {
+			b.Y = []float32{label}
+		}
+		return b
+	}
+	lo, hi := float32(0), float32(max(facts.Classes, 1)-1)
+	if s := job.Schema.LabelBounds(); s != nil {
+		lo, hi = float32(s.Min), float32(s.Max)
+	}
+	extend := func(b *data.Block) *data.Table {
+		t := *table
+		t.Blocks = append(slices.Clip(t.Blocks), b)
+		return &t
+	}
+	with, without = extend(record(hi)), table
+	if facts.Adjacency == privacy.ReplaceOne {
+		without = extend(record(lo))
+	}
+	return with, without, nil
+}
+
+// An eye notes how long the released gradients of a run are: what they are divided by shows there.
+type eye struct {
+	oracle.Oracle
+	length float64
+	looks  int
+}
+
+// Batch implements oracle.Oracle.
+func (e *eye) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Query) (oracle.Batch, error) {
+	b, err := e.Oracle.Batch(ctx, s, pay...)
+	if err != nil {
+		return nil, err
+	}
+	return eyed{b, e}, nil
+}
+
+type eyed struct {
+	oracle.Batch
+	by *eye
+}
+
+// Grad implements oracle.Batch.
+func (b eyed) Grad(q oracle.Grad, w []float64) ([]float64, error) {
+	g, err := b.Batch.Grad(q, w)
+	sum := 0.0
+	for _, v := range g {
+		sum += v * v
+	}
+	if sum > 0 {
+		b.by.length += math.Log(sum)
+		b.by.looks++
+	}
+	return g, err
+}
+
+// figures of a run: the mean length of its gradients, and its output.
+func (e *eye) figures(w []float64) []float64 {
+	f := []float64{e.length / float64(max(1, e.looks))}
+	if len(w) > mostWeights {
+		w = nil
+	}
+	for _, v := range w { // a run that diverged has figures too
+		f = append(f, math.Max(-1e9, math.Min(1e9, v)))
+	}
+	return f
+}
+
+// separate makes of two sets of figures a way to put a run into a bin: by the weighted sum that tells the sets apart best
+// if figures are independent.
+func separate(seen [2][][]float64) func([]float64) int {
+	k := len(seen[0][0])
+	weight := make([]float64, k)
+	for j := range k {
+		var mean, spread [2]float64
+		for side, runs := range seen {
+			for _, f := range runs {
+				mean[side] += f[j] / float64(len(runs))
+			}
+			for _, f := range runs {
+				spread[side] += (f[j] - mean[side]) * (f[j] - mean[side]) / float64(len(runs))
+			}
+		}
+		apart, var2 := mean[0]-mean[1], (spread[0]+spread[1])/2
+		// What chance alone would bring is left out.
+		if var2 > 0 && apart*apart > 4*var2*2/float64(len(seen[0])) {
+			weight[j] = apart / var2
+		} else if var2 == 0 && apart != 0 {
+			weight[j] = apart * 1e12
+		}
+	}
+	sum := func(f []float64) float64 {
+		s := 0.0
+		for j, v := range f {
+			s += weight[j] * v
+		}
+		return s
+	}
+	var all []float64
+	for _, runs := range seen {
+		for _, f := range runs {
+			all = append(all, sum(f))
+		}
+	}
+	slices.Sort(all)
+	return func(f []float64) int {
+		at, _ := slices.BinarySearch(all, sum(f))
+		return min(labels-1, at*labels/(len(all)+1))
+	}
+}

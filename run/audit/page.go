@@ -1,0 +1,122 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+// Files of an audit's directory.
+const (
+	PageFile = "audit.html"
+	DataFile = "audit.json"
+)
+
+// Words says what was found.
+func (r *Result) Words() string {
+	var b strings.Builder
+	found := "does not contradict it"
+	if r.Refuted() {
+		found = "REFUTES it: there is a fault"
+	}
+	fmt.Fprintf(&b, "Claim      ε = %.4g at δ = %v, %v\n", r.Epsilon, r.Delta, r.Adjacency)
+	fmt.Fprintf(&b, "Found      ε ≥ %.4g with %.4g %% confidence: %.0f %% of the claim, and %s\n", r.Bound, 100*(1-r.Failure), 100*r.Bound/r.Epsilon, found)
+	if r.Attack == OneRun {
+		fmt.Fprintf(&b, "           ε ≥ %.4g of any mechanism whatever; the first figure counts on the kind of noise, not on how much there is\n", r.Plain)
+		fmt.Fprintf(&b, "How        one run of %s, %d steps, %d canaries; %d guessed, %d right (%.1f %%; by chance half)\n", r.Method, r.Steps, r.Canaries, r.Guesses, r.Right, 100*float64(r.Right)/float64(r.Guesses))
+		if r.Noise > 0 {
+			fmt.Fprintf(&b, "Noise      at most %.3g times what is claimed, by the same test\n", r.Noise)
+		}
+	} else {
+		fmt.Fprintf(&b, "How        %d runs of %s, half of them on a table with one record more or another one\n", r.Runs, r.Method)
+	}
+	b.WriteString("A bound below the claim proves nothing: the proof is in the accountant. A bound above it would have shown a fault.\n")
+	return b.String()
+}
+
+var page = template.Must(template.New("page").Parse(`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Audit of {{.R.Method}}</title>
+<style>body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}svg{width:100%;height:auto;max-width:34rem}pre{white-space:pre-wrap}{{.Style}}.found{fill:#0a58ca;stroke:none}.claim{fill:none;stroke:#1b1f24}</style></head>
+<body><h1>Audit of {{.R.Method}}</h1>
+<p>{{if .R.Refuted}}<strong>The claim is refuted.</strong>{{else}}The claim is not contradicted.{{end}}</p>
+{{.Bar}}
+<pre>{{.R.Words}}</pre>
+{{if .Odds}}<h2>What the run tells of each canary</h2>
+<p>For each of {{.R.Canaries}} made-up records, half of which took part: how much likelier what was released is if it did. The farther apart the two lines, the more the run tells.</p>
+{{.Odds}}{{end}}
+</body></html>
+`))
+
+// Write writes the page and the figures of an audit to a directory.
+func (r *Result) Write(dir string) error {
+	var b bytes.Buffer
+	if err := page.Execute(&b, map[string]any{"R": r, "Style": template.CSS(chart.Style), "Bar": r.bar(), "Odds": r.odds()}); err != nil {
+		return err
+	}
+	figures, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := trace.WriteFile(filepath.Join(dir, DataFile), append(figures, '\n')); err != nil {
+		return err
+	}
+	return trace.WriteFile(filepath.Join(dir, PageFile), b.Bytes())
+}
+
+// bar draws the bound beside the claim.
+func (r *Result) bar() template.HTML {
+	const left, width = 70, 320
+	scale := width / max(r.Epsilon, r.Bound)
+	row := func(y int, name, class, figure string, v float64) string {
+		return fmt.Sprintf(`<text x="60" y="%d" class="ylab">%s</text><rect x="%d" y="%d" width="%.1f" height="24" class="%s"/><text x="%.1f" y="%d">%s</text>`,
+			y+17, name, left, y, scale*v, class, left+scale*v+6, y+17, figure)
+	}
+	return template.HTML(fmt.Sprintf(`<svg viewBox="0 0 480 96" role="img" aria-labelledby="bar-t bar-d"><title id="bar-t">Bound beside claim</title><desc id="bar-d">The audit found an ε of at least %.4g; the claim is at most %.4g.</desc>%s%s</svg>`,
+		r.Bound, r.Epsilon, row(12, "found", "found", fmt.Sprintf("≥ %.4g", r.Bound), r.Bound), row(56, "claim", "claim", fmt.Sprintf("≤ %.4g", r.Epsilon), r.Epsilon)))
+}
+
+// bins of the histogram of the odds.
+const bins = 40
+
+// odds draws how the canaries' log odds are spread, of those that took part and of the others.
+func (r *Result) odds() template.HTML {
+	if len(r.Odds) < 2 {
+		return ""
+	}
+	sorted := slices.Sorted(slices.Values(r.Odds))
+	lo, hi := sorted[0], sorted[len(sorted)-1]
+	if !(hi > lo) {
+		return ""
+	}
+	var counts [2][bins]float64
+	var n [2]float64
+	for i, v := range r.Odds {
+		side := 0
+		if !r.In[i] {
+			side = 1
+		}
+		counts[side][min(bins-1, int(bins*(v-lo)/(hi-lo)))]++
+		n[side]++
+	}
+	p := chart.Plot{ID: "odds", Title: "Log odds of the canaries", Desc: "Two lines: the canaries that took part, more of them to the right, and those that did not",
+		XLabel: "log odds", YLabel: "% of them", Lines: []chart.Line{{Name: "took part"}, {Name: "did not"}}}
+	for side := range counts {
+		for k, c := range counts[side] {
+			l := &p.Lines[side]
+			l.X, l.Y = append(l.X, lo+(float64(k)+0.5)*(hi-lo)/bins), append(l.Y, 100*c/max(1, n[side]))
+		}
+	}
+	return p.SVG()
+}

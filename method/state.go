@@ -15,7 +15,7 @@ type State struct {
 	Vectors [][]float64
 }
 
-// Keeper is a method that can go on from a State. Its Steps say so, by Kept.
+// Keeper is a method that can go on from a State. Its Steps say so, by Kept, once all is asked that was paid for.
 type Keeper interface {
 	Method
 	// RunFrom is Run from a State on: it yields the steps behind it as Run would have, to the bit. No State is the beginning.

@@ -78,7 +78,7 @@ func TestAdversaryEndsWithinItsCap(t *testing.T) {
 			t.Errorf("%s: plan %v, %v", c.method, plan, err)
 		}
 		rec := record(t, out)
-		if info.Result.Outcome != method.OutOfBudget.String() || info.Result.Steps == 0 || len(rec.Releases) != info.Result.Steps {
+		if info.Result.Outcome != method.OutOfBudget.String() || info.Result.Steps == 0 || rec.Released != info.Result.Steps {
 			t.Errorf("%s: %+v", c.method, info.Result)
 		}
 		spent, err := account.Spent(plan, account.Best{}, rec.Event(), privacy.AddRemove, 1e-5)

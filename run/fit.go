@@ -100,7 +100,7 @@ func Fit(ctx context.Context, job *Job, env Env) (*trace.Info, string, error) {
 	if err != nil {
 		return s.info, s.dir, err
 	}
-	return s.info, s.dir, s.run(ctx, door, door, &trace.Record{})
+	return s.info, s.dir, s.run(ctx, s.job.walk(nil), door, door, &trace.Record{})
 }
 
 // notBegun is err, or that a person stopped the run before it began.
@@ -157,7 +157,7 @@ func (s *session) describe() error {
 		Version: s.env.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: kernels(),
 		SpecFile: absolute(j.Spec.File), Data: tablePath(j.Spec.Data), Test: tablePath(j.Spec.Test), Labels: absolute(j.Spec.Labels), TestLabels: absolute(j.Spec.TestLabels),
 		Dataset: j.Schema.Dataset, Unit: j.Schema.Unit,
-		Method: j.Spec.MethodName, Output: string(j.Spec.Output), Horizon: j.Method.Horizon(),
+		Method: j.Spec.MethodName, Output: string(j.Spec.Output), Horizon: j.Method.Horizon(), StateEvery: j.StateEvery,
 		Budget: j.Spec.Privacy.Budget(), Off: j.Spec.Privacy.Off, NoiseMultiplier: j.Method.NoiseMultiplier(),
 		Lab: j.Spec.Lab, Seed: j.Spec.Seed, Warnings: j.Warnings, Assumptions: j.Schema.Assumptions(),
 	}

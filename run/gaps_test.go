@@ -37,15 +37,26 @@ func broken(t *testing.T, l *ledger.Ledger, from, to string, charged, released i
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, e := range expand(rec.Events)[:charged] {
+	in := rec.Open(nil)
+	defer in.Close()
+	i := 0
+	for e := range rec.Batches() {
+		if i == charged {
+			break
+		}
 		if err := w.Charge(e); err != nil {
 			t.Fatal(err)
 		}
 		if i < released {
-			if err := w.Release(rec.Releases[i].Answers); err != nil {
+			r, err := in.Next()
+			if err == nil {
+				err = w.Release(r.Answers)
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 		}
+		i++
 	}
 	_, err = l.Reserve(t.Context(), ledger.Reservation{
 		Dataset: info.Dataset, Unit: info.Unit, Adjacency: info.Budget.Adjacency, Run: info.ID,

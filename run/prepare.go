@@ -29,6 +29,7 @@ type Job struct {
 	Method     method.Method // fitted: every field set
 	Accountant account.Accountant
 	Plan       privacy.Event // the most that will be released; privacy.Filtered where that depends on what is released
+	StateEvery int           // steps from one saved state of the method to the next; 0: every release is kept
 	Warnings   []string      // things a person should know before the run
 }
 
@@ -89,6 +90,7 @@ func PrepareOn(spec *Spec, schema *data.Schema) (*Job, error) {
 	if j.Plan, err = j.Method.Plan(j.Facts); err != nil {
 		return nil, &InputError{spec.Place("method"), err}
 	}
+	j.StateEvery = stateEvery(j.Method, j.Plan, j.Facts.Dim)
 	if c, ok := j.Method.(method.Cautious); ok {
 		j.Warnings = append(j.Warnings, c.Cautions(j.Facts, j.Objective)...)
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -50,7 +49,7 @@ func abandon(ctx context.Context, dir, where string) (*trace.Info, *ledger.Ledge
 		return nil, nil, &InputError{"", err}
 	}
 	defer unlock()
-	rec, err := trace.Check(dir)
+	rec, err := trace.Read(dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -93,8 +92,10 @@ func askedFor(ctx context.Context, dir string, info *trace.Info) error {
 	if err != nil {
 		return err
 	}
-	o := &replay.Oracle{Facts: job.Facts, Next: released(rec, rec.Charged())}
-	for _, err := range job.Method.Run(ctx, o, job.Objective) {
+	next, done := released(rec, nil, rec.Charged())
+	defer done()
+	o := &replay.Oracle{Facts: job.Facts, Next: next}
+	for _, err := range job.walk(nil).steps(ctx, o) {
 		switch {
 		case errors.Is(err, replay.ErrEnd):
 		case ctx.Err() != nil:
@@ -103,7 +104,7 @@ func askedFor(ctx context.Context, dir string, info *trace.Info) error {
 			return inputError("", "%s: is not what the run's method asks of its releases: %v", filepath.Join(dir, trace.EventsFile), err)
 		}
 	}
-	if left := len(rec.Releases) - o.Replayed(); left > 0 {
+	if left := rec.Released - o.Replayed(); left > 0 {
 		return inputError("", "%s: found %d batches after the end of the run", filepath.Join(dir, trace.EventsFile), left)
 	}
 	return nil
@@ -143,7 +144,7 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 		}
 		return nil, err
 	}
-	known, err := trace.Check(dir)
+	known, err := trace.Read(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -167,42 +168,24 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 	// last, unreleased batches once more; otherwise they are lost, and its plan has gaps.
 	paid := rec.Charged()
 	if seeded {
-		paid = len(rec.Releases)
+		paid = rec.Released
 	} else {
 		account.AllowGaps(meter)
 	}
-	o := &replay.Oracle{Facts: job.Facts, Next: released(rec, paid), Meter: meter}
 	door, err := s.open(meter, paid)
 	if err != nil {
 		return nil, err
 	}
-	o.Then = door
-	return info, s.run(ctx, o, door, rec)
-}
-
-// released yields the releases of a record, each with what was charged for it, of the first batches that were paid.
-func released(rec *trace.Record, paid int) func() (replay.Released, error) {
-	events, releases := expand(rec.Events)[:paid], rec.Releases
-	charged := 0
-	return func() (replay.Released, error) {
-		if len(releases) == 0 {
-			return replay.Released{Lost: events[charged:]}, io.EOF
-		}
-		r := releases[0]
-		lost := events[charged:r.Batch]
-		releases, charged = releases[1:], r.Batch+1
-		return replay.Released{Event: events[r.Batch], Answers: r.Answers, Lost: lost}, nil
+	walk, err := job.walkFrom(rec, rec.Newest())
+	if err != nil {
+		return nil, errors.Join(inputError("", "%s: %v", dir, err), door.Close())
 	}
-}
-
-func expand(runs []trace.Charges) []privacy.Event {
-	var all []privacy.Event
-	for _, c := range runs {
-		for range c.Count {
-			all = append(all, c.Event)
-		}
+	next, done := released(rec, rec.Newest(), paid)
+	defer done()
+	if s.replays = rec.Released; walk.from != nil {
+		s.replays -= rec.Newest().Released
 	}
-	return all
+	return info, s.run(ctx, walk, &replay.Oracle{Facts: job.Facts, Next: next, Meter: meter, Then: door}, door, rec)
 }
 
 // jobOf rebuilds a job from run.json: everything is fitted already.
@@ -244,6 +227,7 @@ func jobOf(info *trace.Info) (*Job, error) {
 			return nil, err
 		}
 	}
+	j.StateEvery = info.StateEvery
 	j.Plan, err = info.PlanEvent()
 	return j, err
 }
@@ -268,7 +252,7 @@ func (s *session) settleAgain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rec, err := trace.Check(s.dir)
+	rec, err := trace.Read(s.dir)
 	if err != nil {
 		return err
 	}

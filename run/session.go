@@ -17,6 +17,7 @@ import (
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -26,19 +27,20 @@ import (
 
 // session is one process's work on one run directory.
 type session struct {
-	job    *Job
-	env    Env
-	info   *trace.Info
-	dir    string
-	ledger *ledger.Ledger
-	token  string // "" for a lab run
-	writer *trace.Writer
-	train  *data.Table
-	test   *data.Table
-	digest [sha256.Size]byte // of the file's content; never leaves memory but as an HMAC (R4)
-	before float64           // the part of a filter's limit that was charged by then
-	same   bool              // the test file has the content of the training file
-	unlock func()
+	job     *Job
+	env     Env
+	info    *trace.Info
+	dir     string
+	ledger  *ledger.Ledger
+	token   string // "" for a lab run
+	writer  *trace.Writer
+	train   *data.Table
+	test    *data.Table
+	digest  [sha256.Size]byte // of the file's content; never leaves memory but as an HMAC (R4)
+	before  float64           // the part of a filter's limit that was charged by then
+	same    bool              // the test file has the content of the training file
+	replays int               // releases that a resume replays
+	unlock  func()
 }
 
 func (s *session) notice(text string) {
@@ -63,14 +65,18 @@ func (s *session) open(meter account.Meter, first int) (*live.Oracle, error) {
 	})
 }
 
-// run drives the method over o, which answers from door or from a record before
+// run drives the method along a walk over o, which answers from door or from a record before
 // it, and finishes the run directory. before is what the record held already.
-func (s *session) run(ctx context.Context, o oracle.Oracle, door io.Closer, before *trace.Record) error {
+func (s *session) run(ctx context.Context, walk *walk, o oracle.Oracle, door io.Closer, before *trace.Record) error {
 	if s.token != "" {
 		s.writer.Guard = func(n int) error { return s.ledger.Reach(context.WithoutCancel(ctx), s.info.ID, s.token, n) }
 	}
+	if s.job.StateEvery > 0 {
+		if err := s.writer.SaveStates(); err != nil {
+			return errors.Join(err, door.Close())
+		}
+	}
 	start := time.Now()
-	fold := s.job.Spec.Output.Fold(s.job.Method.Horizon(), s.job.Facts.Dim)
 	recorded := len(before.Steps)
 	if f, ok := s.job.Plan.(privacy.Filtered); ok {
 		s.before, _ = account.Part(f, before.Event(), s.job.Facts.Adjacency)
@@ -79,14 +85,23 @@ func (s *session) run(ctx context.Context, o oracle.Oracle, door io.Closer, befo
 	outcome := method.Running.String()
 	var failed error
 	steps := 0
-	for st, err := range s.job.Method.Run(ctx, o, s.job.Objective) {
+	for st, err := range walk.steps(ctx, o) {
 		if err != nil {
 			failed = err
 			break
 		}
-		fold.Add(st)
 		if st.T > recorded && st.T > steps {
 			s.writer.Step(trace.Step{T: st.T, Rate: st.Rate, GradNorm: st.GradNorm, Moved: st.Moved})
+		}
+		if s.saves(st, o) {
+			state, err := walk.state(st)
+			if err == nil {
+				err = s.writer.Save(state)
+			}
+			if err != nil {
+				failed = err
+				break
+			}
 		}
 		steps = st.T
 		if st.Status != method.Running {
@@ -113,7 +128,17 @@ func (s *session) run(ctx context.Context, o oracle.Oracle, door io.Closer, befo
 	case failed != nil:
 		return failed
 	}
-	return s.finish(ctx, fold.W(), steps, outcome, seconds)
+	return s.finish(ctx, walk.fold.W(), steps, outcome, seconds)
+}
+
+// saves says whether the state after st is to be saved: at every so many steps, apart from the last. A replay that has releases left is behind
+// what it would end.
+func (s *session) saves(st method.Step, o oracle.Oracle) bool {
+	every := s.job.StateEvery
+	if r, ok := o.(*replay.Oracle); ok && r.Replayed() < s.replays {
+		return false
+	}
+	return every > 0 && st.Kept != nil && st.Status == method.Running && st.T%every == 0 && st.T < s.job.Method.Horizon()
 }
 
 func (s *session) progress(step, recorded int, start time.Time) {
@@ -137,7 +162,7 @@ func (s *session) progress(step, recorded int, start time.Time) {
 func (s *session) finish(ctx context.Context, w []float64, steps int, outcome string, seconds float64) error {
 	ctx = context.WithoutCancel(ctx) // what is left is short
 	j := s.job
-	rec, err := trace.Check(s.dir)
+	rec, err := trace.Read(s.dir)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"runtime"
@@ -66,7 +67,7 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]Finding, error
 	if v.rec, err = trace.Read(dir); err != nil {
 		return nil, &InputError{"", err}
 	}
-	if lost := v.rec.Charged() - len(v.rec.Releases); lost > mostLost {
+	if lost := v.rec.Charged() - v.rec.Released; lost > mostLost {
 		return nil, inputError("", "%s: found %d charged batches that were not released; allowed are up to %d", filepath.Join(dir, trace.EventsFile), lost, mostLost)
 	}
 	if v.job, err = jobOf(v.info); err != nil {
@@ -89,15 +90,17 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]Finding, error
 	return v.found, nil
 }
 
-// files: they are those that the run left.
+// files: they are those that the run left, and no others.
 func (v *verifier) files() error {
 	now, err := trace.Hashes(v.dir)
 	if err != nil {
 		return err
 	}
+	all := maps.Clone(now)
+	maps.Copy(all, v.info.Hashes)
 	var changed []string
-	for name, hash := range v.info.Hashes {
-		if now[name] != hash {
+	for name := range all {
+		if now[name] != v.info.Hashes[name] {
 			changed = append(changed, name)
 		}
 	}
@@ -109,7 +112,7 @@ func (v *verifier) files() error {
 	if v.rec.Torn {
 		more += "; the end of the record is torn"
 	}
-	v.say("files", len(changed) == 0 && len(v.info.Hashes) > 0 && !v.rec.Torn, "%d of %d files have the hashes in %s%s", len(v.info.Hashes)-len(changed), len(v.info.Hashes), trace.InfoFile, more)
+	v.say("files", len(changed) == 0 && len(v.info.Hashes) > 0 && !v.rec.Torn, "%d of %d files have the hashes in %s%s", len(all)-len(changed), len(all), trace.InfoFile, more)
 	return nil
 }
 
@@ -186,13 +189,11 @@ func (v *verifier) charges() {
 		order += ", of which a run that was broken may leave releases out"
 	}
 	charged := 0
-	for _, c := range v.rec.Events {
-		for range c.Count {
-			if err == nil {
-				err = meter.Charge(c.Event)
-			}
-			charged++
+	for e := range v.rec.Batches() {
+		if err == nil {
+			err = meter.Charge(e)
 		}
+		charged++
 	}
 	detail := fmt.Sprintf("%d batches were charged, %s", charged, order)
 	if f, ok := meter.(*account.Filter); ok && err == nil {
@@ -220,11 +221,15 @@ func (v *verifier) charges() {
 // releases: each was paid for. A charge without a release is a batch that a crash
 // lost; it is spent.
 func (v *verifier) releases() {
-	lost := v.rec.Charged() - len(v.rec.Releases)
-	v.say("releases", lost >= 0, "%d releases, each of a charged batch; %d batches were charged and lost", len(v.rec.Releases), lost)
+	lost := v.rec.Charged() - v.rec.Released
+	kept := ""
+	if at := v.rec.Oldest(); at != nil {
+		kept = fmt.Sprintf(", of which the first %d are no longer kept: their costs are checked, their content is not", at.Released)
+	}
+	v.say("releases", lost >= 0, "%d releases, each of a charged batch%s; %d batches were charged and lost", v.rec.Released, kept, lost)
 }
 
-// replay: the method gives the recorded steps and the model again.
+// replay: the method gives the recorded steps and the model again, from the oldest state that is kept, and on its way the newest one.
 func (v *verifier) replay(ctx context.Context) error {
 	if v.info.Result != nil && v.info.Result.Outcome == diverged {
 		v.say("replay", true, "the run diverged and made no model")
@@ -234,7 +239,14 @@ func (v *verifier) replay(ctx context.Context) error {
 	if err != nil {
 		return &InputError{"", err}
 	}
-	o := &replay.Oracle{Facts: v.job.Facts, Next: released(v.rec, v.rec.Charged())}
+	oldest, newest := v.rec.Oldest(), v.rec.Newest()
+	walk, err := v.job.walkFrom(v.rec, oldest)
+	if err != nil {
+		return &InputError{v.dir, err}
+	}
+	next, done := released(v.rec, oldest, v.rec.Charged())
+	defer done()
+	o := &replay.Oracle{Facts: v.job.Facts, Next: next}
 	if v.info.Resumed() {
 		if o.Meter, err = v.job.Meter(); err != nil {
 			v.say("replay", false, "%v", err)
@@ -242,10 +254,9 @@ func (v *verifier) replay(ctx context.Context) error {
 		}
 		account.AllowGaps(o.Meter)
 	}
-	fold := v.job.Spec.Output.Fold(v.job.Method.Horizon(), v.job.Facts.Dim)
-	steps := 0
+	steps, passed := 0, newest == oldest
 	var claim *method.Claim
-	for st, err := range v.job.Method.Run(ctx, o, v.job.Objective) {
+	for st, err := range walk.steps(ctx, o) {
 		if errors.Is(err, replay.ErrEnd) {
 			break // the rest was lost in a crash, or the run was stopped
 		}
@@ -253,18 +264,26 @@ func (v *verifier) replay(ctx context.Context) error {
 			v.say("replay", false, "%v", err)
 			return ctx.Err()
 		}
-		fold.Add(st)
+		if !passed && st.T == newest.Step {
+			passed = true
+			if err := v.state(walk, st, newest); err != nil {
+				return err
+			}
+		}
 		steps, claim = st.T, st.Claim
 	}
-	// Bit for bit where the run was made; elsewhere to 1e-9.
-	same := v.info.Platform == runtime.GOOS+"/"+runtime.GOARCH && v.info.Kernels == kernels()
-	w, worst := fold.W(), 0.0
-	for j := range min(len(w), len(file.W)) {
-		worst = max(worst, math.Abs(w[j]-file.W[j])/max(1, math.Abs(w[j])))
+	if !passed {
+		v.say("state", false, "the state that was saved after step %d: the run has %d steps", newest.Step, steps)
 	}
-	holds := len(w) == len(file.W) && (worst == 0 || !same && worst <= 1e-9) && v.info.Result != nil && steps == v.info.Result.Steps
-	v.say("replay", holds, "%s, replayed from the releases for %d steps without data, gives the %d parameters of %s, the largest relative difference being %.3g", v.info.Method, steps, len(w), trace.ModelFile, worst)
-	v.claim(claim, same)
+	from := "the beginning"
+	if oldest != nil {
+		from = fmt.Sprintf("the state that was saved after step %d", oldest.Step)
+	}
+	worst := apart(walk.fold.W(), file.W)
+	holds := v.near(worst) && v.info.Result != nil && steps == v.info.Result.Steps
+	v.say("replay", holds, "%s, replayed from %s to step %d by its releases, without data, gives the %d parameters of %s, the largest relative difference being %.3g",
+		v.info.Method, from, steps, len(file.W), trace.ModelFile, worst)
+	v.claim(claim)
 	var g Guarantee
 	err = json.Unmarshal(file.Guarantee, &g)
 	v.say("model", err == nil && g.Run == v.info.ID && g.Budget == v.info.Budget && g.Off == v.info.Off && bytes.Equal(compact(g.Plan), compact(v.info.Plan)) && file.Lab == v.info.Lab,
@@ -272,8 +291,49 @@ func (v *verifier) replay(ctx context.Context) error {
 	return nil
 }
 
+// state: the newest state that is kept follows from the oldest and the releases between them, or from the beginning.
+func (v *verifier) state(walk *walk, st method.Step, newest *trace.State) error {
+	if err := v.rec.Load(newest); err != nil {
+		return err
+	}
+	again, err := walk.state(st)
+	if err != nil {
+		return err
+	}
+	worst := 0.0
+	if len(again.Vectors) != len(newest.Vectors) {
+		worst = math.Inf(1)
+	}
+	for i := range min(len(again.Vectors), len(newest.Vectors)) {
+		worst = max(worst, apart(again.Vectors[i], newest.Vectors[i]))
+	}
+	v.say("state", v.near(worst) && bytes.Equal(again.Fold, compact(newest.Fold)), "the state that was saved after step %d follows from the releases before it, the largest relative difference being %.3g", newest.Step, worst)
+	return nil
+}
+
+// apart is the largest relative difference of two vectors; +Inf where they are of different lengths.
+func apart(a, b []float64) float64 {
+	if len(a) != len(b) {
+		return math.Inf(1)
+	}
+	worst := 0.0
+	for j, v := range a {
+		if v != b[j] {
+			worst = max(worst, math.Abs(v-b[j])/max(1, math.Abs(v)))
+		}
+	}
+	return worst
+}
+
+// same says whether a replay gives the bits of the run: where the run was made. Elsewhere it is near to 1e-9.
+func (v *verifier) same() bool {
+	return v.info.Platform == runtime.GOOS+"/"+runtime.GOARCH && v.info.Kernels == kernels()
+}
+
+func (v *verifier) near(worst float64) bool { return worst == 0 || !v.same() && worst <= 1e-9 }
+
 // claim: what the run says of its model follows from the releases.
-func (v *verifier) claim(again *method.Claim, same bool) {
+func (v *verifier) claim(again *method.Claim) {
 	var recorded *trace.Claim
 	if v.info.Result != nil {
 		recorded = v.info.Result.Claim
@@ -281,7 +341,7 @@ func (v *verifier) claim(again *method.Claim, same bool) {
 	if recorded == nil && again == nil {
 		return
 	}
-	near := func(a, b float64) bool { return a == b || !same && math.Abs(a-b) <= 1e-9*math.Abs(a) }
+	near := func(a, b float64) bool { return a == b || !v.same() && math.Abs(a-b) <= 1e-9*math.Abs(a) }
 	if recorded == nil || again == nil {
 		v.say("claim", false, "a claim stands in one of the two, %s and the replayed run", trace.InfoFile)
 		return

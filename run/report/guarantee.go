@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"html/template"
+	"iter"
 	"math"
 	"slices"
 
@@ -148,12 +149,10 @@ func (v *view) checkPrefix(plan privacy.Event, a account.Accountant, b privacy.B
 	if broken {
 		account.AllowGaps(meter)
 	}
-	for _, c := range rec.Events {
-		for range c.Count {
-			if err := meter.Charge(c.Event); err != nil {
-				v.check(false, "%s (%v)", text, err)
-				return
-			}
+	for e := range rec.Batches() {
+		if err := meter.Charge(e); err != nil {
+			v.check(false, "%s (%v)", text, err)
+			return
 		}
 	}
 	v.check(true, "%s", text)
@@ -253,10 +252,12 @@ func (v *view) spending(plan privacy.Event, a account.Accountant, b privacy.Budg
 	}
 	if meter, err := account.NewMeter(plan, a, b); err == nil && v.Filter {
 		f, done := meter.(*account.Filter), 0
-		next := charges(rec)
+		next, stop := iter.Pull(rec.Batches())
+		defer stop()
 		after = func(n int) (float64, error) { // of many different events, each is looked at once
 			for ; done < n; done++ {
-				if err := f.Charge(next()); err != nil {
+				e, _ := next()
+				if err := f.Charge(e); err != nil {
 					return 0, err
 				}
 			}
@@ -285,18 +286,6 @@ func (v *view) spending(plan privacy.Event, a account.Accountant, b privacy.Budg
 	}
 	p.Level, p.LevelName = &b.Epsilon, "cap: ε = "+v.Epsilon
 	v.Spent = p.SVG()
-}
-
-// charges yields the charged batches of a record one after the other.
-func charges(rec *trace.Record) func() privacy.Event {
-	i, n := 0, 0
-	return func() privacy.Event {
-		for n == rec.Events[i].Count {
-			i, n = i+1, 0
-		}
-		n++
-		return rec.Events[i].Event
-	}
 }
 
 // prefix is the first n batches of a record.

@@ -47,7 +47,7 @@ func Build(dir string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	rec, err := trace.Check(dir)
+	rec, err := trace.Read(dir)
 	if err != nil {
 		return nil, err
 	}

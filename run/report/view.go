@@ -106,7 +106,7 @@ func newView(info *trace.Info, rec *trace.Record) (*view, error) {
 	v.Status = statusWords(info, rec)
 	v.Lab = labWords(info)
 	v.Charged, v.Planned = integer(rec.Charged()), integer(info.Horizon)
-	v.Lost = rec.Charged() - len(rec.Releases)
+	v.Lost = rec.Charged() - rec.Released
 	if err := v.guarantee(info, rec); err != nil {
 		return nil, err
 	}

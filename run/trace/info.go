@@ -61,8 +61,9 @@ type Info struct {
 	Method     string          `json:"method"`
 	Config     json.RawMessage `json:"config"` // of the method, everything set
 	Output     string          `json:"output"`
-	Horizon    int             `json:"horizon"` // the most steps it takes
-	Public     json.RawMessage `json:"public"`  // what the method knew of the data
+	Horizon    int             `json:"horizon"`               // the most steps it takes
+	StateEvery int             `json:"state_every,omitempty"` // steps from one saved state to the next; 0: every release is kept
+	Public     json.RawMessage `json:"public"`                // what the method knew of the data
 
 	// The guarantee: Plan is the most that is released; ε(δ) is recomputed from it.
 	Budget          privacy.Budget  `json:"budget"`
@@ -135,8 +136,16 @@ func (i *Info) PlanEvent() (privacy.Event, error) {
 // Hashes are the SHA-256 of the files of a run that do not change any more once it
 // is finished, by name. Files that are not there are left out.
 func Hashes(dir string) (map[string]string, error) {
+	parts, err := partsIn(dir)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{EventsFile, StepsFile, ModelFile}
+	for _, n := range parts {
+		names = append(names, partFile(n))
+	}
 	hashes := map[string]string{}
-	for _, name := range []string{EventsFile, ReleasesFile, StepsFile, ModelFile} {
+	for _, name := range names {
 		f, err := os.Open(filepath.Join(dir, name))
 		if os.IsNotExist(err) {
 			continue

@@ -5,21 +5,19 @@
 //	releases.bin   the answers of each batch, exactly as they left the door
 //	steps.jsonl    one line a step, made from released values only
 //
-// All three only grow while a run lives. They are written and synced in groups,
+// All three only grow while a run lives; but a run that saves states begins a new file of releases with each,
+// releases-1.bin and so on, and keeps the newest two. They are written and synced in groups,
 // about every half second, events before the releases that they pay (R5); what
 // watches a run is told of a step only after its group is durable. A group that
 // a crash tore is cut off when the record is opened again.
 package trace
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"io"
+	"hash"
 	"math"
 	"os"
 	"path/filepath"
@@ -69,21 +67,25 @@ type Writer struct {
 	// slice is the writer's again after the call.
 	Durable func(steps []Step)
 
+	dir                     string
 	events, releases, steps *os.File
+	part                    int       // number of the file of releases
+	sum                     hash.Hash // of that file, for a run that saves states
 	charged                 int       // batches charged, durable or pending
 	batch                   int       // number of the batch last bought, -1 before the first
+	released, last          int       // batches released, and the last of them
 	all                     []Charges // all charges, for Spent
 	pendingEvents           []Charges
 	pendingReleases         []byte
 	pendingSteps            []Step
 	line                    []byte
-	last                    time.Time
+	flushed                 time.Time
 	err                     error
 }
 
 // Create starts the record of a new run in dir. The files must not exist.
 func Create(dir string) (*Writer, error) {
-	w, err := open(dir, os.O_CREATE|os.O_EXCL|os.O_WRONLY)
+	w, err := open(dir, 0, os.O_CREATE|os.O_EXCL|os.O_WRONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -94,12 +96,12 @@ func Create(dir string) (*Writer, error) {
 	return w, nil
 }
 
-func open(dir string, flag int) (*Writer, error) {
-	w := &Writer{last: time.Now(), batch: -1}
+func open(dir string, part, flag int) (*Writer, error) {
+	w := &Writer{dir: dir, part: part, flushed: time.Now(), batch: -1, last: -1}
 	for _, f := range []struct {
 		name string
 		dst  **os.File
-	}{{EventsFile, &w.events}, {ReleasesFile, &w.releases}, {StepsFile, &w.steps}} {
+	}{{EventsFile, &w.events}, {partFile(part), &w.releases}, {StepsFile, &w.steps}} {
 		file, err := os.OpenFile(filepath.Join(dir, f.name), flag, 0o600)
 		if err != nil {
 			w.closeFiles()
@@ -125,23 +127,26 @@ func Continue(dir string, redo bool) (*Writer, *Record, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for name, size := range map[string]int64{EventsFile: rec.eventBytes, ReleasesFile: rec.releaseBytes, StepsFile: rec.stepBytes} {
+	for name, size := range map[string]int64{EventsFile: rec.eventBytes, partFile(rec.newest): rec.releaseBytes, StepsFile: rec.stepBytes} {
 		if err := os.Truncate(filepath.Join(dir, name), size); err != nil {
 			return nil, nil, err
 		}
 	}
-	w, err := open(dir, os.O_WRONLY|os.O_APPEND)
+	if err := rec.tidy(); err != nil {
+		return nil, nil, err
+	}
+	w, err := open(dir, rec.newest, os.O_WRONLY|os.O_APPEND)
 	if err != nil {
 		return nil, nil, err
 	}
 	if rec.releaseBytes == 0 {
 		w.pendingReleases = append(w.pendingReleases, magic...)
 	}
-	w.charged = rec.Charged()
+	w.charged, w.released, w.last = rec.Charged(), rec.Released, rec.last
 	w.all = append(w.all, rec.Events...)
 	w.batch = w.charged - 1
 	if redo {
-		w.batch = rec.lastRelease()
+		w.batch = rec.last
 	}
 	return w, rec, nil
 }
@@ -151,7 +156,7 @@ func (w *Writer) Charge(e privacy.Event) error {
 	if w.err != nil {
 		return w.err
 	}
-	if time.Since(w.last) > GroupEvery || len(w.pendingReleases) > groupBytes {
+	if time.Since(w.flushed) > GroupEvery || len(w.pendingReleases) > groupBytes {
 		if err := w.Flush(); err != nil {
 			return err
 		}
@@ -189,6 +194,7 @@ func (w *Writer) Release(answers [][]float64) error {
 		return w.err
 	}
 	w.pendingReleases = appendRelease(w.pendingReleases, w.batch, answers)
+	w.released, w.last = w.released+1, w.batch
 	return nil
 }
 
@@ -203,7 +209,7 @@ func (w *Writer) Flush() error {
 	if w.err != nil {
 		return w.err
 	}
-	w.last = time.Now()
+	w.flushed = time.Now()
 	var buf bytes.Buffer
 	for _, c := range w.pendingEvents {
 		if w.err = writeCharges(&buf, c); w.err != nil {
@@ -218,7 +224,7 @@ func (w *Writer) Flush() error {
 			return w.err
 		}
 	}
-	if w.err = writeSync(w.releases, w.pendingReleases); w.err != nil {
+	if w.err = w.writeReleases(w.pendingReleases); w.err != nil {
 		return w.err
 	}
 	w.line = w.line[:0]
@@ -313,293 +319,4 @@ func appendStep(dst []byte, s Step) []byte {
 	}
 	line, _ := json.Marshal(s) // four finite numbers cannot fail
 	return append(append(dst, line...), '\n')
-}
-
-// releases.bin: magic, then records of
-//
-//	uint32 length of what follows up to the checksum | uint64 batch | uint32 answers |
-//	for each answer: uint32 values, values as float64 | uint32 CRC-32C of all before
-//
-// all little-endian.
-var (
-	magic      = []byte("sotto releases 1\n")
-	castagnoli = crc32.MakeTable(crc32.Castagnoli)
-)
-
-func appendRelease(dst []byte, batch int, answers [][]float64) []byte {
-	start := len(dst)
-	length := 12
-	for _, a := range answers {
-		length += 4 + 8*len(a)
-	}
-	le := binary.LittleEndian
-	dst = le.AppendUint32(dst, uint32(length))
-	dst = le.AppendUint64(dst, uint64(batch))
-	dst = le.AppendUint32(dst, uint32(len(answers)))
-	for _, a := range answers {
-		dst = le.AppendUint32(dst, uint32(len(a)))
-		for _, v := range a {
-			dst = le.AppendUint64(dst, math.Float64bits(v))
-		}
-	}
-	return le.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
-}
-
-// A Release is the answers of one batch.
-type Release struct {
-	Batch   int
-	Answers [][]float64
-}
-
-// A Record is what a run directory says of a run.
-type Record struct {
-	Events   []Charges
-	Releases []Release
-	Steps    []Step
-	Torn     bool // a tail was cut off: the run was broken in the middle of a write
-
-	eventBytes, releaseBytes, stepBytes int64
-}
-
-// Charged counts the batches that were charged.
-func (r *Record) Charged() int {
-	n := 0
-	for _, c := range r.Events {
-		n += c.Count
-	}
-	return n
-}
-
-// lastRelease is the number of the last batch that was released, -1 without one.
-func (r *Record) lastRelease() int {
-	if n := len(r.Releases); n > 0 {
-		return r.Releases[n-1].Batch
-	}
-	return -1
-}
-
-// Event is everything that was charged, as one event.
-func (r *Record) Event() privacy.Event {
-	all := privacy.Composed{}
-	for _, c := range r.Events {
-		if n := len(all); n > 0 {
-			if prev, ok := all[n-1].(privacy.Repeated); ok && privacy.Equal(prev.Of, c.Event) {
-				all[n-1] = privacy.Repeated{Count: prev.Count + c.Count, Of: c.Event}
-				continue
-			}
-		}
-		all = append(all, privacy.Repeated{Count: c.Count, Of: c.Event})
-	}
-	if len(all) == 1 {
-		return all[0]
-	}
-	return all
-}
-
-// Read reads a run's record. A torn last line or record is left out and noted;
-// anything else that does not fit is an error that names file and place.
-func Read(dir string) (*Record, error) { return readRecord(dir, true) }
-
-// Check reads like Read, but of each release it keeps the number of the batch
-// alone. It holds the answers of one batch at a time, so its memory does not grow
-// with the answers of a run.
-func Check(dir string) (*Record, error) { return readRecord(dir, false) }
-
-func readRecord(dir string, answers bool) (*Record, error) {
-	rec := &Record{}
-	charged := 0
-	var err error
-	rec.eventBytes, err = readLines(filepath.Join(dir, EventsFile), rec, func(line []byte) error {
-		c, err := parseCharges(line, charged)
-		if err == nil {
-			charged += c.Count
-			rec.Events = append(rec.Events, c)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	rec.stepBytes, err = readLines(filepath.Join(dir, StepsFile), rec, func(line []byte) error {
-		var s Step
-		if err := strictJSON(line, &s); err != nil {
-			return err
-		}
-		rec.Steps = append(rec.Steps, s)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := rec.readReleases(filepath.Join(dir, ReleasesFile), answers); err != nil {
-		return nil, err
-	}
-	return rec, nil
-}
-
-func strictJSON(line []byte, v any) error {
-	dec := json.NewDecoder(bytes.NewReader(line))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		return err
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return errors.New("more follows the object")
-	}
-	return nil
-}
-
-// readLines calls f for each whole line and returns the length of what it took.
-// A last line without its end is a torn one.
-func readLines(path string, rec *Record, f func([]byte) error) (int64, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return 0, err
-	}
-	defer file.Close()
-	in := bufio.NewReader(file)
-	var taken int64
-	for n := 1; ; n++ {
-		line, err := in.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			rec.Torn = rec.Torn || len(line) > 0
-			return taken, nil
-		}
-		if err != nil {
-			return 0, err
-		}
-		if err := f(line); err != nil {
-			return 0, fmt.Errorf("%s:%d: %w", path, n, err)
-		}
-		taken += int64(len(line))
-	}
-}
-
-// readReleases reads the file record by record. It keeps the answers if answers
-// says so.
-func (r *Record) readReleases(path string, answers bool) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	stat, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	size := stat.Size() // what comes later was not there
-	in := bufio.NewReaderSize(io.LimitReader(file, size), 1<<16)
-	head := make([]byte, min(size, int64(len(magic))))
-	if _, err := io.ReadFull(in, head); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	if !bytes.HasPrefix(magic, head) {
-		return fmt.Errorf("%s: is not a file of releases", path)
-	}
-	if len(head) < len(magic) {
-		r.Torn = r.Torn || size > 0
-		return nil
-	}
-	le := binary.LittleEndian
-	at := int64(len(magic))
-	r.releaseBytes = at
-	charged := r.Charged()
-	var b []byte
-	for at < size {
-		left := size - at
-		claimed := left // where there is no whole length, the record is torn
-		if left >= 8 {
-			w, err := in.Peek(4)
-			if err != nil {
-				return fmt.Errorf("%s: %w", path, err)
-			}
-			claimed = int64(le.Uint32(w)) + 8
-		}
-		torn := left < 8 || claimed > left
-		if torn {
-			claimed = left
-		}
-		if int64(cap(b)) < claimed {
-			b = make([]byte, claimed)
-		}
-		b = b[:claimed]
-		if _, err := io.ReadFull(in, b); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		if torn {
-			if left >= 8 && wholeRelease(b) {
-				return fmt.Errorf("%s: the record at byte %d has another length than it says", path, at)
-			}
-			r.Torn = true
-			return nil
-		}
-		body := b[:claimed-4]
-		if crc32.Checksum(body, castagnoli) != le.Uint32(b[claimed-4:]) {
-			if claimed == left {
-				r.Torn = true // the last record: a write that was cut
-				return nil
-			}
-			return fmt.Errorf("%s: the record at byte %d does not have its checksum", path, at)
-		}
-		rel, err := parseRelease(body[4:], answers)
-		if err != nil {
-			return fmt.Errorf("%s: the record at byte %d %w", path, at, err)
-		}
-		if rel.Batch <= r.lastRelease() || rel.Batch >= charged {
-			return fmt.Errorf("%s: the record at byte %d releases batch %d, which was not charged or stands before", path, at, rel.Batch)
-		}
-		r.Releases = append(r.Releases, rel)
-		at += claimed
-		r.releaseBytes = at
-	}
-	return nil
-}
-
-// wholeRelease says whether b begins with a record that is all there, whatever
-// length it claims: its answers end within b. A write that was cut is no such.
-func wholeRelease(b []byte) bool {
-	le := binary.LittleEndian
-	if len(b) < 16 {
-		return false
-	}
-	n := int64(le.Uint32(b[12:]))
-	b = b[16:]
-	for ; n > 0; n-- {
-		if len(b) < 4 || (int64(len(b))-4)/8 < int64(le.Uint32(b)) {
-			return false
-		}
-		b = b[4+8*int(le.Uint32(b)):]
-	}
-	return len(b) >= 4
-}
-
-// parseRelease checks a record, and keeps its answers if answers says so.
-func parseRelease(b []byte, answers bool) (Release, error) {
-	le := binary.LittleEndian
-	short := errors.New("is shorter than it says")
-	if len(b) < 12 {
-		return Release{}, short
-	}
-	rel := Release{Batch: int(le.Uint64(b))}
-	n := int(le.Uint32(b[8:]))
-	b = b[12:]
-	for range n {
-		if len(b) < 4 || (len(b)-4)/8 < int(le.Uint32(b)) {
-			return Release{}, short
-		}
-		size := int(le.Uint32(b))
-		b = b[4:]
-		if answers {
-			a := make([]float64, size)
-			for i := range a {
-				a[i] = math.Float64frombits(le.Uint64(b[8*i:]))
-			}
-			rel.Answers = append(rel.Answers, a)
-		}
-		b = b[8*size:]
-	}
-	if len(b) != 0 {
-		return Release{}, errors.New("is longer than it says")
-	}
-	return rel, nil
 }

@@ -152,3 +152,41 @@ func TestFieldsOfParts(t *testing.T) {
 		}
 	}
 }
+
+// Views need images and a norm to clip, and cost nothing.
+func TestSGDViews(t *testing.T) {
+	pub := oracle.Public{Dim: 9, Rows: 1000, Classes: 2, Adjacency: privacy.AddRemove, NormBound: 1, Lipschitz: 1, Smooth: 0.25, Bounded: true, Image: []int{3, 3}}
+	plan := func(m method.SGD) privacy.Event {
+		fitted, err := m.Fit(pub, method.Objective{}, methodtest.On)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := fitted.Plan(pub)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	if one, four := plan(method.SGD{Batch: 10}), plan(method.SGD{Batch: 10, Views: 4, Shift: 1}); !privacy.Equal(one, four) {
+		t.Errorf("four views cost %v, one %v", four, one)
+	}
+	plain := pub
+	plain.Image = nil
+	for _, c := range []struct {
+		pub  oracle.Public
+		m    method.SGD
+		want string
+	}{
+		{plain, method.SGD{Views: 2, Shift: 1}, "views: found 2"},
+		{pub, method.SGD{Views: 2}, "views: found 2"},
+		{pub, method.SGD{Views: 65, Flip: true}, "views: found 65"},
+		{pub, method.SGD{Flip: true}, "views: found one"},
+		{pub, method.SGD{Views: 2, Shift: 3}, "shift: found 3"},
+		{pub, method.SGD{Views: 2, Shift: -1}, "shift: found -1"},
+		{pub, method.SGD{Views: 2, Shift: 1, Clipping: method.ByValue}, "clipping: found"},
+	} {
+		if _, err := c.m.Fit(c.pub, method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %s", c.m, err, c.want)
+		}
+	}
+}

@@ -40,6 +40,9 @@ type SGD struct {
 	Batch    int     `yaml:"batch" json:"batch" doc:"batch size B: the expected one of Poisson sampling, the exact one of fixed; 0 means all rows in every step"`
 	Sampling string  `yaml:"sampling" json:"sampling,omitempty" doc:"how a batch is drawn: poisson (each row by itself; default under add-or-remove) or fixed (B rows without replacement; allowed and the default under replace-one)"`
 	Noise    float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ (default: the smallest that the budget allows)"`
+	Views    int     `yaml:"views" json:"views,omitempty" doc:"views K of each image: the gradient of a record is the mean of theirs (default 1, the image alone)"`
+	Shift    int     `yaml:"shift" json:"shift,omitempty" doc:"most pixels by which a view is shifted, to each side; what leaves on one side comes in on the other"`
+	Flip     bool    `yaml:"flip" json:"flip,omitempty" doc:"whether views may be mirrored, left to right"`
 	Schedule string  `yaml:"schedule" json:"schedule,omitempty" doc:"how the step size changes: constant (default), cosine, linear, sqrt or inverse, if wanted after a warm-up, as in warmup 20 cosine (see Schedules)"`
 
 	Off bool `yaml:"-" json:"off,omitempty"` // no noise: lab
@@ -181,6 +184,12 @@ func (m SGD) check(pub oracle.Public) error {
 	default:
 		return fmt.Errorf("clipping: found %q; allowed are %s, %s, %s", m.Clipping, ByGradient, ByValue, PerLayer)
 	}
+	if _, err := m.views().Of(pub.Image, 0); err != nil {
+		return err
+	}
+	if m.Views > 1 && m.Clipping != "" && m.Clipping != ByGradient {
+		return fmt.Errorf("clipping: found %q; allowed beside views is %s", m.Clipping, ByGradient)
+	}
 	switch m.Sampling {
 	case "":
 	case Poisson, Fixed:
@@ -209,8 +218,10 @@ func (m SGD) sampler(pub oracle.Public) sample.Sampler {
 	}
 }
 
+func (m SGD) views() oracle.Views { return oracle.Views{Count: m.Views, Shift: m.Shift, Flip: m.Flip} }
+
 func (m SGD) query(pub oracle.Public) oracle.Grad {
-	q := oracle.Grad{Clip: clip.Norm{C: m.Clip}, Noise: mech.Gaussian{Sigma: m.Noise}}
+	q := oracle.Grad{Clip: clip.Norm{C: m.Clip}, Noise: mech.Gaussian{Sigma: m.Noise}, Views: m.views()}
 	switch m.Clipping {
 	case ByValue:
 		q.Clip = clip.Value{C: m.Clip}

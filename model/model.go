@@ -116,6 +116,8 @@ type Facts struct {
 	Layers int
 	// Tile is how many rows at a time suit the caches; 0 leaves that to the caller.
 	Tile int
+	// Viewed: every Pass is a ViewedPass.
+	Viewed bool
 	// Bounded: every Pass is a BoundedPass.
 	Bounded bool
 	// Probabilities: the columns of Predict are the model's own

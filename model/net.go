@@ -89,7 +89,7 @@ func newNetwork(name string, opt Options, layers []layer) (Model, error) {
 	}
 	m.facts = Facts{
 		NormBound: opt.NormBound, Lipschitz: inf, Smooth: inf, HessLipschitz: inf, Start: inf,
-		Bounded: true, Probabilities: opt.Classes > 0, Unit: netUnit, Layers: parts,
+		Bounded: true, Probabilities: opt.Classes > 0, Unit: netUnit, Layers: parts, Viewed: forms(layers),
 	}
 	return m, nil
 }
@@ -180,15 +180,16 @@ type netPass[T number] struct {
 	view    data.View
 	n       int
 
-	rows  []T       // the view's rows, where they do not stand as T
-	act   [][]T     // act[l]: a_l; act[0] the rows
-	err   [][]T     // err[l]: δ_l, from l = 1
-	space [][2][]T  // memory of act[l] and err[l]
-	z     []float64 // a_L
-	r     []float64 // δ_L
-	reach []float64
-	front bool // err[L] is valid
-	back  bool // and so are all of err
+	rows   []T       // the view's rows, where they do not stand as T
+	act    [][]T     // act[l]: a_l; act[0] the rows
+	err    [][]T     // err[l]: δ_l, from l = 1
+	space  [][2][]T  // memory of act[l] and err[l]
+	z      []float64 // a_L
+	r      []float64 // δ_L
+	reach  []float64
+	formed []T  // a record's gradient of a layer: see sums
+	front  bool // err[L] is valid
+	back   bool // and so are all of err
 }
 
 func (p *netPass[T]) Len() int { return p.n }

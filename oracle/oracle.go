@@ -39,6 +39,7 @@ type Public struct {
 	Curved        bool    `json:"curved,omitempty"`     // Hess is answered, and ‖∇²ℓ‖ ≤ Smooth in the Frobenius norm, too
 	Bounded       bool    `json:"bounded,omitempty"`    // losses bound gradients: clip.Value is answered
 	Layers        int     `json:"layers,omitempty"`     // parts of a network's gradient that can be clipped by themselves: clip.PerLayer is answered
+	Image         []int   `json:"image,omitempty"`      // rows, columns and what is at a point, where rows are images and Grad.Views is answered
 	LabelSpan     float64 `json:"label_span,omitempty"` // width of the bounds of a numeric label
 	StartLoss     Bound   `json:"start_loss,omitempty"` // a record's loss at w = 0, where it is the same for all; else 0
 	// Of each Intercept parameters, those of a class or all, the last goes with a feature
@@ -117,6 +118,7 @@ type Query interface {
 type Grad struct {
 	Clip  clip.Rule
 	Noise mech.Additive
+	Views Views // of images: the gradient of a record is the mean of theirs
 }
 
 // Event is the event of the noise: what is written is what is done.
@@ -131,6 +133,9 @@ func (q Grad) Validate() error {
 		return fmt.Errorf("oracle: the clip rule bounds the ℓ%d norm, the noise is calibrated to ℓ%d", q.Clip.Norm(), q.Noise.Norm())
 	}
 	if err := q.Clip.Validate(); err != nil {
+		return fmt.Errorf("oracle: %w", err)
+	}
+	if err := q.Views.Validate(); err != nil {
 		return fmt.Errorf("oracle: %w", err)
 	}
 	if _, off := q.Noise.(mech.None); off {

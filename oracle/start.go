@@ -11,17 +11,22 @@ type Span struct {
 // and costs nothing.
 func (p Public) Start() []float64 {
 	w := make([]float64, 0, p.Dim)
-	var at uint64
+	var draw splitMix
 	for _, s := range p.Initial {
 		for range s.Count {
-			// SplitMix64 (Steele, Lea and Flood 2014), from 0.
-			at += 0x9e3779b97f4a7c15
-			z := at
-			z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-			z = (z ^ z>>27) * 0x94d049bb133111eb
-			z ^= z >> 31
-			w = append(w, s.Bound*(float64(z>>11)*0x1p-52-1)) // a whole number of 2⁻⁵² in [−1, 1)
+			w = append(w, s.Bound*(float64(draw.next()>>11)*0x1p-52-1)) // a whole number of 2⁻⁵² in [−1, 1)
 		}
 	}
 	return append(w, make([]float64, p.Dim-len(w))...)
+}
+
+// A splitMix is a public stream of numbers: SplitMix64 (Steele, Lea and Flood 2014). Nothing private may hang on it.
+type splitMix struct{ at uint64 }
+
+func (s *splitMix) next() uint64 {
+	s.at += 0x9e3779b97f4a7c15
+	z := s.at
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
 }

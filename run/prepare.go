@@ -164,6 +164,9 @@ func (j *Job) setModel() error {
 	if schema.Intercept {
 		j.Facts.Intercept = schema.Dim()
 	}
+	if f.Viewed && schema.Image != nil {
+		j.Facts.Image = schema.Image.Shape
+	}
 	if spec.Privacy.Off {
 		j.Facts.Adjacency = privacy.AddRemove // nothing rests on it
 	}

@@ -266,6 +266,9 @@ func (o *Oracle) fits(query oracle.Query) error {
 	if parts := o.cfg.Model.Facts().Layers; perLayer(q.Clip) > 0 && perLayer(q.Clip) != parts {
 		return fmt.Errorf("live: per-layer clipping of %d layers; the model %s has %d", perLayer(q.Clip), o.cfg.Model.Name(), parts)
 	}
+	if err := o.fitsViews(q); err != nil {
+		return err
+	}
 	bound := q.Clip.Bound()
 	if math.IsInf(bound, 1) {
 		return nil
@@ -341,6 +344,10 @@ func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 		return nil, fmt.Errorf("live: %d parameters given, the model has %d", len(w), o.cfg.Facts.Dim)
 	}
 	if err := b.take(q); err != nil {
+		return nil, err
+	}
+	var err error
+	if o.sum.views, err = q.Views.Of(o.cfg.Facts.Image, o.count-1); err != nil {
 		return nil, err
 	}
 	g := b.room(len(w))

@@ -56,9 +56,10 @@ type summer struct {
 	// one pass
 	w     []float64
 	rule  clip.Rule
-	unit  float64 // of a coefficient; 0: plain sums
-	sums  float64 // unit of the sums
-	tally tally   // what is summed in place of gradients; nil: gradients
+	unit  float64   // of a coefficient; 0: plain sums
+	sums  float64   // unit of the sums
+	views [][]int32 // orders of an image's numbers; none: the image itself
+	tally tally     // what is summed in place of gradients; nil: gradients
 	rows  []int32
 	all   bool
 	kept  [2][]float64 // margins of the sample along the line that was last searched
@@ -91,6 +92,8 @@ type worker struct {
 	falls   model.Falls
 	stage   data.Block  // rows of a list, one after the other
 	next    [][]float32 // rows of the tile that follows
+	viewed  data.Block  // views of rows, one after the other
+	row     []float32   // of which a view is taken
 }
 
 func (s *summer) open(t *data.Table, m model.Model, workers int) {
@@ -360,6 +363,10 @@ func (u *worker) add(v data.View) {
 		u.flush()
 	}
 	u.filled += n
+	if len(u.s.views) > 0 {
+		u.addViews(v)
+		return
+	}
 	parts := max(1, perLayer(u.s.rule))
 	u.norm, u.c = grow(u.norm, parts*n), grow(u.c, parts*n)
 	norm, c := u.norm, u.c
@@ -372,19 +379,24 @@ func (u *worker) add(v data.View) {
 	default:
 		pass.GradNorm(norm, u.s.rule.Norm())
 	}
-	u.s.rule.Weights(c, norm, nil)
-	if v.Drop != nil {
-		for i := range c {
-			if v.Drop[v.Row(i%n)] {
-				c[i] = 0 // keeps its place, weighs nothing (R9)
-			}
-		}
-	}
+	u.weigh(v)
 	if parts > 1 {
 		pass.(model.LayeredPass).AddLayers(u.acc, c, u.s.unit)
 		return
 	}
 	pass.AddGrad(u.acc, c, u.s.unit)
+}
+
+// weigh sets the clip weights of the rows of v, part after part, from their norms.
+func (u *worker) weigh(v data.View) {
+	u.s.rule.Weights(u.c, u.norm, nil)
+	if v.Drop != nil {
+		for i := range u.c {
+			if v.Drop[v.Row(i%v.Len())] {
+				u.c[i] = 0 // keeps its place, weighs nothing (R9)
+			}
+		}
+	}
 }
 
 // perLayer is the number of a contribution's parts that a rule clips by themselves, 0 of other rules.

@@ -1,0 +1,76 @@
+package oracle
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Views asks for several views of each record, an image, in the place of the image itself: of the mean of their gradients (augmentation
+// multiplicity, De et al. 2022). The first is the image; the others are shifted by up to Shift pixels each way, what leaves on one side coming in
+// on the other, and half of them mirrored where Flip says so. Which they are follows from the number of the batch
+// alone, and is the same for all records. A view is an order of the same numbers, so its norm is the image's. The zero value asks for the image alone.
+type Views struct {
+	Count int // of each record; 0 and 1: the image alone
+	Shift int
+	Flip  bool
+}
+
+// maxViews is the most views of a record.
+const maxViews = 64
+
+// Validate says what is wrong with the numbers.
+func (v Views) Validate() error {
+	switch {
+	case v.Count < 0 || v.Count > maxViews:
+		return fmt.Errorf("views: found %d; allowed is 1 to %d", v.Count, maxViews)
+	case v.Shift < 0:
+		return fmt.Errorf("shift: found %d; allowed is 0 or more pixels", v.Shift)
+	case v.Count < 2 && (v.Shift > 0 || v.Flip):
+		return errors.New("views: found one; allowed beside shift or flip is 2 or more")
+	case v.Count > 1 && v.Shift == 0 && !v.Flip:
+		return fmt.Errorf("views: found %d without shift or flip; allowed is 1: they would be alike", v.Count)
+	}
+	return nil
+}
+
+// Of are the views in batch number batch of an image of that shape: rows, columns, and numbers beside each other at a point. Number j
+// of view k is number Of[k][j] of the image. A record's numbers behind those of the image stay where they are.
+func (v Views) Of(shape []int, batch int) ([][]int32, error) {
+	if err := v.Validate(); err != nil || v.Count < 2 {
+		return nil, err
+	}
+	if len(shape) < 2 {
+		return nil, fmt.Errorf("views: found %d; allowed is 1: the rows are no images of rows and columns", v.Count)
+	}
+	height, width, deep := shape[0], shape[1], 1
+	for _, n := range shape[2:] {
+		deep *= n
+	}
+	if v.Shift >= min(height, width) {
+		return nil, fmt.Errorf("shift: found %d; allowed is less than the %d pixels of a side", v.Shift, min(height, width))
+	}
+	draw := splitMix{at: uint64(batch) << 32}
+	all := make([][]int32, v.Count)
+	for k := range all {
+		dy, dx, mirror := 0, 0, false
+		if k > 0 {
+			side := uint64(2*v.Shift + 1)
+			dy, dx = int(draw.next()%side)-v.Shift, int(draw.next()%side)-v.Shift
+			mirror = v.Flip && draw.next()%2 == 1
+		}
+		all[k] = make([]int32, 0, height*width*deep)
+		for y := range height {
+			for x := range width {
+				from := x
+				if mirror {
+					from = width - 1 - x
+				}
+				at := ((y+dy+height)%height*width + (from+dx+width)%width) * deep
+				for c := range deep {
+					all[k] = append(all[k], int32(at+c))
+				}
+			}
+		}
+	}
+	return all, nil
+}

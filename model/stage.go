@@ -1,11 +1,18 @@
 package model
 
-// A Stage is one step from an encoded row to a model's margins, for who computes them elsewhere.
+// A Stage is one step from an encoded row to a model's margins, for who computes them elsewhere. Numbers of an image
+// stand row after row, its channels side by side for each pixel.
 type Stage struct {
-	Kind    string    // "dense": x·W + B; "relu", "tanh": of each number
+	// Kind is "dense", x·W + B; "relu" or "tanh", of each number; "conv"; "max" or "mean" of windows; or "group", a
+	// normalisation to mean 0 and variance 1 over each group of channels, with 10⁻⁵ added to the variance, then W·x + B.
+	Kind    string
 	In, Out int       // dense: numbers before and after
-	W       []float64 // dense: In×Out, row after row
-	B       []float64 // dense: Out of them; nil: 0
+	W       []float64 // dense: In×Out, row after row; conv: Out windows; group: one for each channel
+	B       []float64 // one for each number after, filter or channel; nil: 0
+
+	Image               [3]int // conv, max, mean, group: rows, columns and channels of what comes in
+	Window, Stride, Pad [2]int // conv, max, mean: down and right; Pad on each side, with 0
+	Groups              int    // group
 }
 
 // Staged is a model whose margins come from stages. Predict is a function of the margins: the
@@ -47,6 +54,28 @@ func stageOf(l layer, w []float64) Stage {
 		return Stage{Kind: "dense", In: l.rows, Out: l.cols, W: w[:weights], B: w[weights:]}
 	case *activation:
 		return Stage{Kind: l.name}
+	case *conv:
+		s, weights := l.stage("conv"), l.filters*l.taps()
+		s.Out, s.W, s.B = l.filters, w[:weights], w[weights:]
+		return s
+	case *pool:
+		if l.mean {
+			return l.stage("mean")
+		}
+		return l.stage("max")
+	case *groupNorm:
+		scale := make([]float64, l.image.channels)
+		for c := range scale {
+			scale[c] = 1 + w[c]
+		}
+		return Stage{Kind: "group", Image: l.image.dims(), Groups: l.groups, W: scale, B: w[len(scale):]}
 	}
 	return Stage{}
 }
+
+// stage is one of that kind with the window's numbers.
+func (w window) stage(kind string) Stage {
+	return Stage{Kind: kind, Image: w.image.dims(), Window: [2]int{w.height, w.width}, Stride: [2]int{w.down, w.right}, Pad: [2]int{w.pad, w.pad}}
+}
+
+func (s shape) dims() [3]int { return [3]int{s.height, s.width, s.channels} }

@@ -132,7 +132,10 @@ func randomModel(t *testing.T, s *data.Schema, name string, layers []string, siz
 	}
 	f := &model.File{Format: model.FileFormat, Model: name, Dim: s.Dim(), NormBound: s.RowNorm, Layers: layers, Classes: s.ClassNames(), Schema: schema,
 		Guarantee: json.RawMessage(`{"budget":{"epsilon":0.5,"delta":1e-6,"adjacency":"replace-one"},"unit":"record","dataset":"` + s.Dataset + `","run":"r","plan":null}`)}
-	m, err := model.New(name, model.Options{Dim: f.Dim, Classes: len(f.Classes), NormBound: f.NormBound, Layers: layers})
+	if name == "cnn" {
+		f.Shape = s.Image.Shape
+	}
+	m, err := model.New(name, model.Options{Dim: f.Dim, Classes: len(f.Classes), NormBound: f.NormBound, Layers: layers, Shape: f.Shape})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +272,7 @@ func writeText(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-// Every model on every rule of a schema, with large and small parameters.
+// Every model, each rule of a schema, large and small parameters.
 func TestExportONNX(t *testing.T) {
 	draw := rand.New(rand.NewPCG(1, 2))
 	dir := t.TempDir()
@@ -316,12 +319,30 @@ func TestExportONNX(t *testing.T) {
 	add(s, writeText(t, dir, "dots-idx3-ubyte", "\x00\x00\x08\x03\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00\x03\x00\x01\x02\x03\x04\xff\xff\x00\x00\x80\x07\x00"),
 		map[string]tensor{"image": {"uint8", []int{2, 2, 3}, strings.Fields("0 1 2 3 4 255  255 0 0 128 7 0")}}, "mlp", deep, 1)
 
+	s = mustParse(t, "{dataset: blots, rows: 9, format: {kind: idx}, image: {shape: [8, 9, 2], center: 100, scale: 50}, intercept: false, row_norm: 12, columns: [{name: y, type: label, classes: ['0', '1', '2']}]}")
+	const n = 60
+	images, pixels := []byte("\x00\x00\x08\x04\x00\x00\x00\x3c\x00\x00\x00\x08\x00\x00\x00\x09\x00\x00\x00\x02"), tensor{Type: "uint8", Shape: []int{n, 8, 9, 2}}
+	for range n * 8 * 9 * 2 {
+		v := byte(draw.IntN(256))
+		images, pixels.Data = append(images, v), append(pixels.Data, strconv.Itoa(int(v)))
+	}
+	blots := writeText(t, dir, "blots-idx4-ubyte", string(images))
+	for _, layers := range [][]string{{"conv 4 3x2 stride 2x1 pad 1 tanh", "group 2 relu", "max 2 stride 1", "conv 3 2 linear", "mean 2x1", "5 relu"},
+		{"group 1", "mean 3x2 stride 1x2", "conv 6 2 stride 1", "group 6 tanh", "max 2x1"}} {
+		add(s, blots, map[string]tensor{"image": pixels}, "cnn", layers, 0.4)
+	}
+
 	facts := compareONNX(t, cases)
 	want := map[string]string{"sotto.epsilon": "0.5", "sotto.delta": "1e-06", "sotto.adjacency": "replace-one", "sotto.dataset": "every", "sotto.model": "logistic",
 		"sotto.guarantee": "(0.5, 1e-06)-differentially private, neighbours replace-one"}
 	for key, value := range want {
 		if facts[0][key] != value {
 			t.Errorf("metadata %s is %q, want %q", key, facts[0][key], value)
+		}
+	}
+	for _, name := range model.Names() {
+		if !slices.ContainsFunc(cases, func(c exported) bool { return strings.HasSuffix(c.name, " "+name) }) {
+			t.Errorf("no case for the model %s", name)
 		}
 	}
 }
@@ -377,6 +398,7 @@ func TestExportONNXExamples(t *testing.T) {
 	rows = writeText(t, dir, "t10k-images-idx3-ubyte", string(images))
 	add(mnist, rows, map[string]tensor{"image": pixels}, "softmax", nil, 5)
 	add(mnist, rows, map[string]tensor{"image": pixels}, "mlp", []string{"128 relu"}, 0.5)
+	add(mnist, rows, map[string]tensor{"image": pixels}, "cnn", []string{"conv 16 8x8 stride 2 pad 3", "max 2 stride 1", "conv 32 4x4 stride 2", "max 2 stride 1", "32"}, 0.2)
 
 	facts := compareONNX(t, cases)
 	if got := facts[0]["sotto.guarantee"]; got != "(1, 1e-05)-differentially private, neighbours add-or-remove" {

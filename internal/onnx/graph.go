@@ -46,6 +46,10 @@ func integer(name string, v int64) []*pb.AttributeProto {
 	return []*pb.AttributeProto{{Name: &name, Type: pb.AttributeProto_INT.Enum(), I: &v}}
 }
 
+func integers(name string, v ...int64) []*pb.AttributeProto {
+	return []*pb.AttributeProto{{Name: &name, Type: pb.AttributeProto_INTS.Enum(), Ints: v}}
+}
+
 // cast converts x to another type.
 func (g *graph) cast(x string, to pb.TensorProto_DataType) string {
 	return g.with("Cast", integer("to", int64(to)), x)
@@ -66,6 +70,15 @@ func (g *graph) numbers(v []float64, shape ...int) string {
 		raw = binary.LittleEndian.AppendUint64(raw, math.Float64bits(x))
 	}
 	return g.constant(&pb.TensorProto{DataType: code(pb.TensorProto_DOUBLE), RawData: raw}, shape)
+}
+
+// singles is numbers in float32.
+func (g *graph) singles(v []float64, shape ...int) string {
+	t := &pb.TensorProto{DataType: code(pb.TensorProto_FLOAT)}
+	for _, x := range v {
+		t.FloatData = append(t.FloatData, float32(x))
+	}
+	return g.constant(t, shape)
 }
 
 // number is a scalar constant.

@@ -44,7 +44,7 @@ type Fact struct{ Key, Value string }
 func Write(w io.Writer, f *model.File, m model.Model, s *data.Schema, facts []Fact) error {
 	staged, ok := m.(model.Staged)
 	if !ok {
-		return fmt.Errorf("found a model %s; allowed for ONNX are those of dense layers", f.Model)
+		return fmt.Errorf("found a model %s; allowed for ONNX are those of layers", f.Model)
 	}
 	g := newGraph()
 	for _, c := range s.Columns {
@@ -55,9 +55,9 @@ func Write(w io.Writer, f *model.File, m model.Model, s *data.Schema, facts []Fa
 	margins := 0
 	for _, stage := range staged.Stages(f.W) {
 		if x, ok = e.stage(stage, x); !ok {
-			return fmt.Errorf("found a layer of %s that no ONNX operator is chosen for; allowed are dense, relu and tanh", f.Model)
+			return fmt.Errorf("found a layer of %s that no ONNX operator is chosen for", f.Model)
 		}
-		if stage.Out > 0 {
+		if stage.Kind == "dense" {
 			margins = stage.Out
 		}
 	}
@@ -79,23 +79,6 @@ func Write(w io.Writer, f *model.File, m model.Model, s *data.Schema, facts []Fa
 	}
 	_, err = w.Write(b)
 	return err
-}
-
-// stage adds one stage of the model; false for one of another kind.
-func (e *encoder) stage(s model.Stage, x string) (string, bool) {
-	switch s.Kind {
-	case "dense":
-		x = e.op("MatMul", x, e.numbers(s.W, s.In, s.Out))
-		if s.B != nil {
-			x = e.op("Add", x, e.numbers(s.B, 1, s.Out))
-		}
-		return x, true
-	case "relu":
-		return e.op("Relu", x), true
-	case "tanh":
-		return e.op("Tanh", x), true
-	}
-	return "", false
 }
 
 // outputs adds what Predict makes of the margins z, and the label.

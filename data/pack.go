@@ -83,6 +83,23 @@ func Pack(ctx context.Context, schema *Schema, src, dst string, opt Options) err
 	})
 }
 
+// PackTable writes a table that is in memory, and that was read under the schema, packed to dst.
+func PackTable(schema *Schema, t *Table, dst string) error {
+	return writePacked(schema, dst, Options{Unlabelled: !t.Labelled}, func(b *builder) (*LoadStats, []byte, error) {
+		stats := &LoadStats{}
+		for _, k := range t.Blocks {
+			if k.N == 0 {
+				continue
+			}
+			stats.Rows += k.N
+			if err := b.emit(k); err != nil {
+				return nil, nil, err
+			}
+		}
+		return stats, nil, nil
+	})
+}
+
 // writePacked writes a packed table of the blocks that fill gives to its builder.
 // Where fill returns no digest, that of the chunks is taken.
 func writePacked(schema *Schema, dst string, opt Options, fill func(*builder) (*LoadStats, []byte, error)) error {

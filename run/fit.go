@@ -146,19 +146,24 @@ func kernels() string {
 }
 
 // describe makes run.json.
-func (s *session) describe() error {
-	j := s.job
+func (s *session) describe() (err error) {
+	s.info, err = NewInfo(s.job, s.env.Version)
+	return err
+}
+
+// NewInfo is the run.json of a new run. What is the method's is left out where the job has none.
+func NewInfo(j *Job, version string) (*trace.Info, error) {
 	id, err := NewID()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	i := &trace.Info{
 		Format: trace.InfoFormat, ID: id, Status: trace.Running, Started: time.Now().UTC().Truncate(time.Millisecond),
-		Version: s.env.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: kernels(),
+		Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: kernels(),
 		SpecFile: absolute(j.Spec.File), Data: tablePath(j.Spec.Data), Test: tablePath(j.Spec.Test), Labels: absolute(j.Spec.Labels), TestLabels: absolute(j.Spec.TestLabels),
 		Dataset: j.Schema.Dataset, Unit: j.Schema.Unit,
-		Method: j.Spec.MethodName, Output: string(j.Spec.Output), Horizon: j.Method.Horizon(), StateEvery: j.StateEvery,
-		Budget: j.Spec.Privacy.Budget(), Off: j.Spec.Privacy.Off, NoiseMultiplier: j.Method.NoiseMultiplier(),
+		Method: j.Spec.MethodName, Output: string(j.Spec.Output), StateEvery: j.StateEvery,
+		Budget: j.Spec.Privacy.Budget(), Off: j.Spec.Privacy.Off,
 		Lab: j.Spec.Lab, Seed: j.Spec.Seed, Warnings: j.Warnings, Assumptions: j.Schema.Assumptions(),
 	}
 	i.Budget.Adjacency = j.Facts.Adjacency
@@ -166,18 +171,22 @@ func (s *session) describe() error {
 		i.Accountant = j.Accountant.String()
 	}
 	if i.Plan, err = privacy.MarshalEvent(j.Plan); err != nil {
-		return err
+		return nil, err
 	}
 	if i.Schema, err = j.Schema.Marshal(); err != nil {
-		return err
+		return nil, err
 	}
-	for dst, v := range map[*json.RawMessage]any{&i.Model: j.Spec.Model, &i.Config: j.Method, &i.Public: j.Facts} {
+	parts := map[*json.RawMessage]any{&i.Model: j.Spec.Model, &i.Public: j.Facts}
+	if j.Method != nil {
+		i.Horizon, i.NoiseMultiplier = j.Method.Horizon(), j.Method.NoiseMultiplier()
+		parts[&i.Config] = j.Method
+	}
+	for dst, v := range parts {
 		if *dst, err = json.Marshal(v); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	s.info = i
-	return nil
+	return i, nil
 }
 
 // NewID names a run: when, and four random bytes.

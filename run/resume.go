@@ -63,7 +63,7 @@ func abandon(ctx context.Context, dir, where string) (*trace.Info, *ledger.Ledge
 	if err != nil {
 		return nil, nil, err
 	}
-	token, err := currentToken(ctx, l, dir, info.ID)
+	token, err := CurrentToken(ctx, l, dir, info.ID)
 	if err == nil {
 		err = Settle(ctx, l, info, token, rec, outcomeOf(info))
 	}
@@ -248,7 +248,7 @@ func (s *session) settleAgain(ctx context.Context) error {
 	case known.State == ledger.StateSettled:
 		return fmt.Errorf("%s: this run is finished and cannot be resumed: %w", s.dir, ledger.ErrSettled)
 	}
-	token, err := currentToken(ctx, s.ledger, s.dir, s.info.ID)
+	token, err := CurrentToken(ctx, s.ledger, s.dir, s.info.ID)
 	if err != nil {
 		return err
 	}
@@ -283,7 +283,7 @@ func (s *session) takeOver(ctx context.Context, rec *trace.Record) error {
 	if s.info.Lab {
 		return s.takeOverLab(ctx)
 	}
-	old, err := currentToken(ctx, s.ledger, s.dir, s.info.ID)
+	old, err := CurrentToken(ctx, s.ledger, s.dir, s.info.ID)
 	if err != nil {
 		return err
 	}
@@ -314,19 +314,25 @@ func (s *session) takeOver(ctx context.Context, rec *trace.Record) error {
 	case !bytes.Equal(known.Mark, s.mark()):
 		return inputError("", "%s: is not the table that this run began with; its budget was reserved for that one", s.info.Data)
 	}
-	tokenPath := filepath.Join(s.dir, trace.TokenFile)
+	s.token, err = SwapToken(ctx, s.ledger, s.dir, s.info.ID, old, rec.Charged())
+	return err
+}
+
+// SwapToken swaps the one-time token of a run and its directory, which holds so many charged batches, for a new one (R7). The
+// new one is on disk before the ledger knows it, so a crash in between loses nothing.
+func SwapToken(ctx context.Context, l *ledger.Ledger, dir, id, old string, batches int) (string, error) {
+	path := filepath.Join(dir, trace.TokenFile)
 	fresh := ledger.NewToken()
-	if err := trace.WriteFile(tokenPath+pending, []byte(fresh+"\n")); err != nil {
-		return err
+	if err := trace.WriteFile(path+pending, []byte(fresh+"\n")); err != nil {
+		return "", err
 	}
-	if err := s.ledger.Resume(ctx, s.info.ID, old, fresh, rec.Charged()); err != nil {
-		return err
+	if err := l.Resume(ctx, id, old, fresh, batches); err != nil {
+		return "", err
 	}
-	s.token = fresh
-	if err := os.Rename(tokenPath+pending, tokenPath); err != nil {
-		return err
+	if err := os.Rename(path+pending, path); err != nil {
+		return "", err
 	}
-	return trace.SyncDir(s.dir)
+	return fresh, trace.SyncDir(dir)
 }
 
 // takeOverLab notes that a lab run looks again (R3). A run that reserved a budget
@@ -345,10 +351,10 @@ func (s *session) takeOverLab(ctx context.Context) error {
 
 const pending = ".next" // a token that the ledger may or may not know yet
 
-// currentToken is the token of a run directory: the pending one if a resume was
+// CurrentToken is the token of a run directory: the pending one if a resume was
 // killed after the swap, the other otherwise. A pending one that is current becomes
 // the other first: the next swap writes its own in its place.
-func currentToken(ctx context.Context, l *ledger.Ledger, dir, run string) (string, error) {
+func CurrentToken(ctx context.Context, l *ledger.Ledger, dir, run string) (string, error) {
 	path := filepath.Join(dir, trace.TokenFile)
 	if next, err := readToken(path + pending); err == nil && l.Check(ctx, run, next) == nil {
 		if err := os.Rename(path+pending, path); err != nil {

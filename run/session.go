@@ -176,15 +176,7 @@ func (s *session) finish(ctx context.Context, w []float64, steps int, outcome st
 			return errors.Join(s.settle(ctx, rec), ErrDiverged)
 		}
 	}
-	guarantee, err := json.Marshal(Guarantee{Budget: s.info.Budget, Off: s.info.Off, Unit: s.info.Unit, Dataset: s.info.Dataset, Run: s.info.ID, Accountant: s.info.Accountant, Plan: s.info.Plan})
-	if err != nil {
-		return err
-	}
-	file := &model.File{
-		Format: model.FileFormat, Model: j.Spec.Model.Name, Dim: j.Schema.Dim(), NormBound: j.Schema.RowNorm, Width: j.Spec.Model.Width, Layers: j.Spec.Model.Layers, Compute: j.Spec.Model.Compute, Shape: j.imageShape(), W: w, Classes: j.Schema.ClassNames(), Features: j.Schema.FeatureNames(),
-		Schema: s.info.Schema, Guarantee: guarantee, Lab: j.Spec.Lab, Created: time.Now().UTC().Format(time.RFC3339), Run: s.info.ID,
-	}
-	if err := model.Write(filepath.Join(s.dir, trace.ModelFile), file); err != nil {
+	if err := WriteModel(s.dir, j, s.info, w); err != nil {
 		return err
 	}
 	if s.test != nil {
@@ -196,6 +188,18 @@ func (s *session) finish(ctx context.Context, w []float64, steps int, outcome st
 		r.Test = Score(j.Model, w, s.test, j.Schema.ClassNames())
 	}
 	return s.settle(ctx, rec)
+}
+
+// WriteModel writes the model file of a run.
+func WriteModel(dir string, j *Job, info *trace.Info, w []float64) error {
+	guarantee, err := json.Marshal(Guarantee{Budget: info.Budget, Off: info.Off, Unit: info.Unit, Dataset: info.Dataset, Run: info.ID, Accountant: info.Accountant, Plan: info.Plan})
+	if err != nil {
+		return err
+	}
+	return model.Write(filepath.Join(dir, trace.ModelFile), &model.File{
+		Format: model.FileFormat, Model: j.Spec.Model.Name, Dim: j.Schema.Dim(), NormBound: j.Schema.RowNorm, Width: j.Spec.Model.Width, Layers: j.Spec.Model.Layers, Compute: j.Spec.Model.Compute, Shape: j.imageShape(), W: w, Classes: j.Schema.ClassNames(), Features: j.Schema.FeatureNames(),
+		Schema: info.Schema, Guarantee: guarantee, Lab: j.Spec.Lab, Created: time.Now().UTC().Format(time.RFC3339), Run: info.ID,
+	})
 }
 
 // diverged is the outcome of a run without finite parameters.

@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 // Beside testscript's own commands they know:
 //
 //	exits N command …   runs a command that must end with exit code N
+//	sameabove WORD A B  two files have the same lines before the first that begins with the word
 //	remember            remembers every file below $WORK, bit by bit
 //	unchanged           fails if a file has come, gone or changed since
 //	tables              writes patients.db (SQLite) with the table patients, small.parquet
@@ -60,7 +61,7 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "remember": remember, "unchanged": unchanged, "field": field, "tables": tables,
+			"exits": exits, "sameabove": sameAbove, "remember": remember, "unchanged": unchanged, "field": field, "tables": tables,
 		},
 	})
 }
@@ -82,6 +83,20 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+func sameAbove(ts *testscript.TestScript, neg bool, args []string) {
+	var above [2]string
+	for i, name := range args[1:] {
+		text, _, ok := strings.Cut(ts.ReadFile(name), "\n"+args[0])
+		if !ok {
+			ts.Fatalf("%s has no line that begins with %s", name, args[0])
+		}
+		above[i] = text
+	}
+	if above[0] != above[1] {
+		ts.Fatalf("found\n%s\nand\n%s", above[0], above[1])
 	}
 }
 

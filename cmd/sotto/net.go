@@ -21,7 +21,7 @@ func netCommand() *cobra.Command {
 		Use:   "net",
 		Short: "Train among owners that do not share their rows",
 	}
-	c.AddCommand(netSimulateCommand())
+	c.AddCommand(netSimulateCommand(), netDemoCommand())
 	group(c)
 	return c
 }
@@ -97,15 +97,8 @@ Methods (network.method) and their fields:
 		},
 	}
 	f := c.Flags()
-	for _, s := range specFlags {
-		switch s.flag {
-		case "method", "out", "output":
-		default:
-			f.String(s.flag, "", s.usage)
-		}
-	}
+	ownerFlags(f)
 	f.StringVar(&o.Label, "label", "", "the schema's column to predict, when it is not the schema's label")
-	f.StringArray("set", nil, "any field of the spec outside the block network, as in --set model.l2=0.01")
 	f.BoolVar(&asJSON, "json", false, "print the result as JSON")
 	f.BoolVar(&void, "void", false, "look also at a dataset that the ledger knows: its guarantee ends here")
 	f.BoolVar(&quiet, "quiet", false, "print nothing but the result and errors")

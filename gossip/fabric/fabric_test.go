@@ -39,7 +39,7 @@ func names(n int) (all []string) {
 // hub starts a hub of n owners and returns their credentials.
 func hub(t testing.TB, n int) (*Hub, []*Credentials) {
 	t.Helper()
-	network, all, err := NewNetwork("", names(n))
+	network, all, err := NewNetwork("", names(n), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func dial(t testing.TB, c *Credentials) *Client {
 func places(t testing.TB, n int) map[string]func() ([]Register, []*Credentials) {
 	return map[string]func() ([]Register, []*Credentials){
 		"memory": func() ([]Register, []*Credentials) {
-			_, all, err := NewNetwork("", names(n))
+			_, all, err := NewNetwork("", names(n), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -248,7 +248,7 @@ func TestAgreesWithLocal(t *testing.T) {
 						defer j.Close()
 						node := &Node{Register: registers[i], Credentials: credentials[i], Journal: j, Wait: patient}
 						d := &door{facts: facts(dim), journal: j, center: center(i, dim)}
-						x, err := dda.Run(t.Context(), gossip.Node{Schedule: s, Index: i, Mixer: node}, node.Over(d), objective, nil)
+						x, err := dda.Run(t.Context(), gossip.Node{Schedule: s, Index: i, Mixer: node}, node.Over(d, nil), objective, nil)
 						if err != nil {
 							t.Error(err)
 							return
@@ -281,7 +281,7 @@ func TestCrashes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const n, dim = 4, 3
 		s := &gossip.Schedule{Graph: gossip.Complete(n), Kind: gossip.Matching, Count: 2, Rounds: 12, Seed: rapid.Uint64().Draw(rt, "seed")}
-		_, credentials, err := NewNetwork("", names(n))
+		_, credentials, err := NewNetwork("", names(n), nil)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -345,7 +345,7 @@ func TestCrashes(t *testing.T) {
 						panic(c)
 					}
 				}()
-				if _, err := dda.Run(t.Context(), gossip.Node{Schedule: s, Index: i, Mixer: node}, node.Over(d), objective, nil); err != nil {
+				if _, err := dda.Run(t.Context(), gossip.Node{Schedule: s, Index: i, Mixer: node}, node.Over(d, nil), objective, nil); err != nil {
 					rt.Error(err)
 				} else if err := j.Flush(); err != nil {
 					rt.Error(err)

@@ -19,7 +19,7 @@ func keyOf(t testing.TB, c *Credentials) (ed25519.PublicKey, ed25519.PrivateKey)
 // A vector is read back from its messages, bit for bit, and from no others: whatever differs, in a bit of a message or in
 // what it is taken for, is refused.
 func TestVector(t *testing.T) {
-	_, all, err := NewNetwork("", names(2))
+	_, all, err := NewNetwork("", names(2), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestVector(t *testing.T) {
 
 // FuzzDecode: what is not signed is refused, whatever it is.
 func FuzzDecode(f *testing.F) {
-	_, all, err := NewNetwork("", names(2))
+	_, all, err := NewNetwork("", names(2), nil)
 	if err != nil {
 		f.Fatal(err)
 	}

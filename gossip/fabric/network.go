@@ -20,6 +20,8 @@ type Network struct {
 	ID     string   `json:"id"`  // 16 hexadecimal digits, fresh for each training
 	Hub    string   `json:"hub"` // URL
 	Owners []Member `json:"owners"`
+	// Agreed is a hash of each part of what is trained and how, by the part's name.
+	Agreed map[string]string `json:"agreed"`
 }
 
 // A Member is one owner.
@@ -42,12 +44,12 @@ const (
 )
 
 // NewNetwork makes a network of owners with fresh keys, and their credentials.
-func NewNetwork(hub string, names []string) (*Network, []*Credentials, error) {
+func NewNetwork(hub string, names []string, agreed map[string]string) (*Network, []*Credentials, error) {
 	id := make([]byte, 8)
 	if _, err := rand.Read(id); err != nil {
 		return nil, nil, err
 	}
-	n := &Network{Format: networkFormat, ID: hex.EncodeToString(id), Hub: hub}
+	n := &Network{Format: networkFormat, ID: hex.EncodeToString(id), Hub: hub, Agreed: agreed}
 	var all []*Credentials
 	for i, name := range names {
 		pub, key, err := ed25519.GenerateKey(rand.Reader)
@@ -134,6 +136,14 @@ func (n *Network) validate() error {
 func (n *Network) key(owner int) ed25519.PublicKey {
 	b, _ := hex.DecodeString(n.Owners[owner].Key)
 	return b
+}
+
+// Config is the hash of all that the owners agree on; the place of the hub is no part of it.
+func (n *Network) Config() (Config, error) {
+	c := *n
+	c.Hub = ""
+	text, err := json.Marshal(c)
+	return sha256.Sum256(text), err
 }
 
 // context is what messages are signed in before the owners have agreed on a config.

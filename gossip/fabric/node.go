@@ -15,6 +15,7 @@ import (
 	"github.com/sottodp/sotto/gossip/journal"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/replay"
+	"github.com/sottodp/sotto/privacy/account"
 )
 
 // Errors that stop an owner before it releases anything more.
@@ -100,22 +101,29 @@ func (n *Node) Meet(ctx context.Context, what string, text []byte) ([][]byte, er
 	return all, nil
 }
 
+func modelKey(owner, chunk, dim int) string {
+	return chunkKey(ownKey(owner, "model"), chunk, chunksOf(dim))
+}
+
 // Share publishes the owner's parameters and returns those of all owners that did within the context; nil for the others.
 func (n *Node) Share(ctx context.Context, round int, x []float64) ([][]float64, error) {
-	chunks := chunksOf(len(x))
-	key := func(owner, chunk int) string { return chunkKey(ownKey(owner, "model"), chunk, chunks) }
-	for c := range chunks {
+	for c := range chunksOf(len(x)) {
 		mine := encode(n.Config, n.Credentials.key(), round, n.owner(), toAll, c, x)
-		if stored, err := n.Register.Put(ctx, key(n.owner(), c), mine); err != nil {
+		if stored, err := n.Register.Put(ctx, modelKey(n.owner(), c, len(x)), mine); err != nil {
 			return nil, err
 		} else if !bytes.Equal(stored, mine) {
 			return nil, fmt.Errorf("model: %w", ErrBehind)
 		}
 	}
+	return n.Models(ctx, round, len(x))
+}
+
+// Models are the parameters of all owners that published them within the context; nil for the others.
+func (n *Node) Models(ctx context.Context, round, dim int) ([][]float64, error) {
 	all := make([][]float64, len(n.Credentials.Network.Owners))
 	for i := range all {
-		v := make([]float64, len(x))
-		err := n.collect(ctx, round, i, toAll, v, func(c int) string { return key(i, c) })
+		v := make([]float64, dim)
+		err := n.collect(ctx, round, i, toAll, v, func(c int) string { return modelKey(i, c, dim) })
 		switch {
 		case err == nil:
 			all[i] = v
@@ -155,10 +163,10 @@ func (n *Node) Check(ctx context.Context, next gossip.Turn, dim int) error {
 	return nil
 }
 
-// Over is the door behind the journal, which answers as far as it goes.
-func (n *Node) Over(door oracle.Oracle) oracle.Oracle {
+// Over is the door behind the journal, which answers as far as it goes. The meter pays for what it answers, too.
+func (n *Node) Over(door oracle.Oracle, meter account.Meter) oracle.Oracle {
 	var batches []journal.Batch // of the turn that is replayed
-	return &replay.Oracle{Facts: door.Public(), Then: door, Next: func() (replay.Released, error) {
+	return &replay.Oracle{Facts: door.Public(), Then: door, Meter: meter, Next: func() (replay.Released, error) {
 		if len(batches) == 0 {
 			if n.turn != nil {
 				return replay.Released{}, fmt.Errorf("round %d: %w", n.turn.Round, ErrApart)

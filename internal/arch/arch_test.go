@@ -83,7 +83,7 @@ var table = map[string][]string{
 
 	// What owners release to each other: their journals, and the way between machines.
 	"gossip/journal": {"privacy", "run/trace"},
-	"gossip/fabric":  {"oracle", "oracle/replay", "gossip", "gossip/journal", "run/trace"},
+	"gossip/fabric":  {"privacy/account", "oracle", "oracle/replay", "gossip", "gossip/journal", "run/trace"},
 
 	// Layer 4, assembly: all above.
 	"run": join(public, []string{"data", "model", "method", "oracle/live", "oracle/replay", "run/trace", "run/ledger"}),
@@ -93,6 +93,7 @@ var table = map[string][]string{
 
 	// What owners who train together agree on; all of them rehearsed in one process; one of them on a machine of its own.
 	"run/netplan":  join(public, []string{"data", "method", "gossip", "run"}),
+	"run/node":     join(public, []string{"data", "gossip", "gossip/fabric", "gossip/journal", "oracle/live", "run", "run/ledger", "run/netplan", "run/trace"}),
 	"run/rehearse": join(public, []string{"data", "model", "method", "gossip", "oracle/live", "run", "run/netplan", "run/trace"}),
 
 	// An audit of runs in the lab, with canaries among the rows.
@@ -113,7 +114,7 @@ var table = map[string][]string{
 	"paper/p4": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "paper"}),
 
 	// Layer 6.
-	"cmd/sotto": join(public, []string{"data", "model", "method", "oracle/live", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/netplan", "run/rehearse", "run/audit", "web", "gossip", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4"}),
+	"cmd/sotto": join(public, []string{"data", "model", "method", "oracle/live", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/netplan", "run/node", "run/rehearse", "run/audit", "web", "gossip", "gossip/fabric", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "model", "method", "oracle/live", "run/trace"}),
@@ -129,7 +130,7 @@ var table = map[string][]string{
 var helpers = []string{"internal/needs", "model/modeltest", "method/methodtest"}
 
 // dataReaders are the only packages that may import data themselves.
-var dataReaders = []string{"data", "model", "internal/onnx", "oracle/live", "run", "run/compare", "run/netplan", "run/rehearse", "run/audit", "paper/p0", "paper/p1", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
+var dataReaders = []string{"data", "model", "internal/onnx", "oracle/live", "run", "run/compare", "run/netplan", "run/node", "run/rehearse", "run/audit", "paper/p0", "paper/p1", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
 
 // sealed packages must not reach data on any path of imports.
 var sealed = []string{"method", "gossip", "gossip/journal", "gossip/fabric", "method/reg", "method/schedule", "method/curvature", "oracle", "oracle/replay", "run/report", "run/trace", "run/ledger"}

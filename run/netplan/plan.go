@@ -3,6 +3,10 @@
 package netplan
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -16,6 +20,8 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
 )
 
@@ -294,6 +300,58 @@ func (p *Plan) Warnings() []string {
 		}
 	}
 	return nil
+}
+
+// Meter pays for an owner.
+func (p *Plan) Meter(o Owner) (account.Meter, error) {
+	if p.Spec.Privacy.Off {
+		return p.Job.Meter()
+	}
+	return account.NewMeter(o.Plan, p.Job.Accountant, p.Spec.Privacy.Budget())
+}
+
+// Streams are the randomness of one owner's samples and noise: secure, or of its own seed where the spec has one.
+func (p *Plan) Streams(owner int) noise.Streams {
+	if p.Spec.Seed == nil {
+		return noise.SecureStreams()
+	}
+	text := binary.LittleEndian.AppendUint64(nil, *p.Spec.Seed)
+	sum := sha256.Sum256(binary.LittleEndian.AppendUint64(text, uint64(owner)))
+	return noise.SeededStreams(binary.LittleEndian.Uint64(sum[:]))
+}
+
+// Agreed is what all owners must have the same of, in words for people: a hash of each part.
+func (p *Plan) Agreed() (map[string]string, error) {
+	schema, err := p.Job.Schema.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	owners := make([]any, len(p.Owners))
+	for i, o := range p.Owners {
+		plan, err := privacy.MarshalEvent(o.Plan)
+		if err != nil {
+			return nil, err
+		}
+		owners[i] = []any{o.Name, o.Facts, o.Method, json.RawMessage(plan)}
+	}
+	agreed := map[string]string{}
+	for part, v := range map[string]any{
+		"schema": json.RawMessage(schema), "model": []any{p.Spec.Model, p.Spec.Label}, "privacy": []any{p.Spec.Privacy, p.Spec.Lab, p.Spec.Seed},
+		"graph and schedule": p.Schedule, "owners and method": []any{p.MethodName, owners},
+	} {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(text)
+		agreed[part] = hex.EncodeToString(sum[:])
+	}
+	return agreed, nil
+}
+
+// Parts are those of Agreed, in the order in which people are told of them.
+func (p *Plan) Parts() []string {
+	return []string{"schema", "model", "privacy", "graph and schedule", "owners and method"}
 }
 
 // Epsilon is that of an owner's plan at the spec's δ; +Inf without noise.

@@ -9,8 +9,6 @@ package rehearse
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/bits"
@@ -86,11 +84,13 @@ func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
 	}
 	meters := make([]*counter, len(p.Owners))
 	for i, o := range p.Owners {
-		if meters[i], err = p.meter(o); err != nil {
+		m, err := p.Meter(o)
+		if err != nil {
 			return nil, err
 		}
+		meters[i] = &counter{meter: m}
 	}
-	tables, test, err := p.load(ctx)
+	tables, test, err := p.Tables(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -104,11 +104,7 @@ func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
 	var methods []gossip.Method
 	var doors []oracle.Oracle
 	for i, o := range p.Owners {
-		streams := noise.SecureStreams()
-		if p.Spec.Seed != nil {
-			streams = noise.SeededStreams(ownSeed(*p.Spec.Seed, i))
-		}
-		door, err := live.New(live.Config{Table: tables[i], Model: p.Job.Model, Facts: o.Facts, Meter: meters[i], Streams: streams, Journal: unwritten{}, Workers: 1})
+		door, err := live.New(live.Config{Table: tables[i], Model: p.Job.Model, Facts: o.Facts, Meter: meters[i], Streams: p.Streams(i), Journal: unwritten{}, Workers: 1})
 		if err != nil {
 			return nil, err
 		}
@@ -125,9 +121,19 @@ func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	for i, o := range p.Owners {
+		if meters[i].charged != o.Turns {
+			return nil, fmt.Errorf("rehearse: %s was charged %d times for %d turns", o.Name, meters[i].charged, o.Turns)
+		}
+	}
+	return p.Result(id, nodes, test, time.Since(start).Seconds())
+}
+
+// Result is what came of a training that gave each owner these parameters and took so many seconds.
+func (p *Plan) Result(id string, nodes [][]float64, test *data.Table, seconds float64) (*Result, error) {
 	b := p.Spec.Privacy.Budget()
 	r := &Result{ID: id, Method: p.MethodName, Adjacency: p.Job.Facts.Adjacency, Delta: b.Delta, Off: p.Spec.Privacy.Off,
-		Rounds: p.Schedule.Rounds, Share: p.Schedule.Share(), Beta: p.beta(), Seconds: time.Since(start).Seconds(), W: gossip.Mean(nodes), Unpaid: Unpaid}
+		Rounds: p.Schedule.Rounds, Share: p.Schedule.Share(), Beta: p.beta(), Seconds: seconds, W: gossip.Mean(nodes), Unpaid: Unpaid}
 	r.PerSecond = float64(r.Rounds) / r.Seconds
 	for _, v := range r.W {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -136,9 +142,6 @@ func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
 	}
 	for i, o := range p.Owners {
 		q := OwnerResult{Name: o.Name, Rows: o.Facts.Rows, Turns: o.Turns, Noise: o.Method.NoiseMultiplier()}
-		if meters[i].charged != o.Turns {
-			return nil, fmt.Errorf("rehearse: %s was charged %d times for %d turns", o.Name, meters[i].charged, o.Turns)
-		}
 		if !r.Off {
 			epsilon, err := p.Epsilon(o)
 			if err != nil {
@@ -193,32 +196,14 @@ func (c *counter) Charge(e privacy.Event) error {
 	return err
 }
 
-func (p *Plan) meter(o netplan.Owner) (*counter, error) {
-	if p.Spec.Privacy.Off {
-		m, err := p.Job.Meter()
-		return &counter{meter: m}, err
-	}
-	m, err := account.NewMeter(o.Plan, p.Job.Accountant, p.Spec.Privacy.Budget())
-	return &counter{meter: m}, err
-}
-
-// ownSeed is the seed of one owner's samples and noise in a seeded run.
-func ownSeed(seed uint64, owner int) uint64 {
-	var text [16]byte
-	binary.LittleEndian.PutUint64(text[:], seed)
-	binary.LittleEndian.PutUint64(text[8:], uint64(owner))
-	sum := sha256.Sum256(text[:])
-	return binary.LittleEndian.Uint64(sum[:])
-}
-
 // unwritten is the journal of a rehearsal, which leaves no record.
 type unwritten struct{}
 
 func (unwritten) Charge(privacy.Event) error { return nil }
 func (unwritten) Release([][]float64) error  { return nil }
 
-// load reads the tables and gives each owner its rows.
-func (p *Plan) load(ctx context.Context) (tables []*data.Table, test *data.Table, err error) {
+// Tables reads the rows and gives each owner its own; test is nil where the spec has none.
+func (p *Plan) Tables(ctx context.Context) (tables []*data.Table, test *data.Table, err error) {
 	if p.Spec.Test != "" {
 		if test, _, err = data.Read(ctx, p.Job.Schema, p.Spec.Test, data.Options{Labels: p.Spec.TestLabels}); err != nil {
 			return nil, nil, err

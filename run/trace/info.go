@@ -74,7 +74,8 @@ type Info struct {
 	Lab             bool            `json:"lab,omitempty"`
 	Seed            *uint64         `json:"seed,omitempty"`
 	Warnings        []string        `json:"warnings,omitempty"`
-	Assumptions     []string        `json:"assumptions"` // public facts that the guarantee rests on
+	Assumptions     []string        `json:"assumptions"`       // public facts that the guarantee rests on
+	Network         string          `json:"network,omitempty"` // and the name in it of the owner whose part this is
 	Ledger          string          `json:"ledger,omitempty"`
 	LedgerHead      string          `json:"ledger_head,omitempty"`
 

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sottodp/sotto/gossip/fabric"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/node"
+)
+
+func hubCommand() *cobra.Command {
+	var o fabric.HubOptions
+	c := &cobra.Command{
+		Use:   "hub network.json",
+		Short: "Carry the messages of owners that train together",
+		Long: `Hub serves one network until it is stopped: a NATS server whose streams are a register that is written once.
+It prints its URL when it listens. It sees noisy vectors, who speaks with whom and when; it is trusted with nothing else.
+It may be stopped and started again at any time: what it has acknowledged is in its directory, and owners wait for it.`,
+		Example: "  sotto hub network.json --dir hub --port 4222",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			n, err := fabric.ReadNetwork(args[0])
+			if err != nil {
+				return &run.InputError{Err: err}
+			}
+			if o.Dir == "" {
+				return usageError("--dir is missing: where the hub keeps what was sent")
+			}
+			h, err := fabric.StartHub(c.Context(), n, o)
+			if err != nil {
+				return err
+			}
+			defer h.Close()
+			fmt.Fprintln(c.OutOrStdout(), h.URL)
+			<-c.Context().Done()
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.Dir, "dir", "", "directory of the register (required)")
+	f.StringVar(&o.Host, "host", "", "address to listen on (default 127.0.0.1)")
+	f.IntVar(&o.Port, "port", 0, "port to listen on (default: the system chooses)")
+	return c
+}
+
+// ownerFlags are those of a spec that an owner may give: the rest is agreed on.
+func ownerFlags(f *pflag.FlagSet) {
+	for _, s := range specFlags {
+		switch s.flag {
+		case "method", "out", "output":
+		default:
+			f.String(s.flag, "", s.usage)
+		}
+	}
+	f.StringArray("set", nil, "any field of the spec outside the block network, as in --set model.l2=0.01")
+}
+
+func nodeCommand() *cobra.Command {
+	var o node.Options
+	var asJSON, quiet bool
+	c := &cobra.Command{
+		Use:   "node spec.yaml",
+		Short: "Take part, as one owner, in a training among owners",
+		Long: `Node is one owner's part of a training: it joins with its credentials, trains on its own rows and leaves with the model of all.
+The spec is the one that the owners agreed on; --data, --ledger and the directory are the owner's own.
+
+Before the first row is drawn the owner's budget is reserved in its own ledger. What it releases is in its
+journal, durable, before it goes out. After a crash start it again with the same --dir: nothing is drawn twice.`,
+		Example: "  sotto node sotto.yaml --credentials clinic-a.json --data patients.csv --dir part",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			var err error
+			if o.Data, err = c.Flags().GetString("data"); err != nil {
+				return err
+			}
+			if o.Credentials == "" || o.Data == "" {
+				return usageError("--credentials FILE and --data FILE are needed: who the owner is, and its rows")
+			}
+			if o.Plan.Flags, err = overridesOf(c.Flags()); err != nil {
+				return err
+			}
+			o.Plan.Flags = withoutData(o.Plan.Flags)
+			o.Spec, o.Version = args[0], version()
+			w := c.ErrOrStderr()
+			if !quiet {
+				o.Progress = tenths(func(turns, all int) { fmt.Fprintf(w, "%d of %d turns\n", turns, all) })
+				o.Notice = func(text string) { fmt.Fprintf(w, "warning: %s\n", text) }
+			}
+			r, err := node.Run(c.Context(), o)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(c.OutOrStdout()).Encode(r)
+			}
+			printNode(c.OutOrStdout(), r)
+			return nil
+		},
+	}
+	f := c.Flags()
+	ownerFlags(f)
+	f.StringVar(&o.Plan.Label, "label", "", "the schema's column to predict, when it is not the schema's label")
+	f.StringVar(&o.Credentials, "credentials", "", "file that says who the owner is (required)")
+	f.StringVar(&o.Dir, "dir", "", "directory of the owner's part (required)")
+	f.StringVar(&o.Client.URL, "hub", "", "URL of the hub, where it is not the network's")
+	f.DurationVar(&o.Join, "join", 10*time.Minute, "how long to wait for all owners")
+	f.DurationVar(&o.Wait, "wait", 30*time.Second, "how long to wait for a peer's vector before the exchange is given up")
+	f.BoolVar(&asJSON, "json", false, "print the result as JSON")
+	f.BoolVar(&quiet, "quiet", false, "print nothing but the result and errors")
+	return c
+}
+
+// withoutData leaves out whose rows these are: all owners agree on the rest.
+func withoutData(flags []run.Override) (rest []run.Override) {
+	for _, f := range flags {
+		if f.Path != "data" {
+			rest = append(rest, f)
+		}
+	}
+	return rest
+}
+
+func printNode(w io.Writer, r *node.Result) {
+	if r.Epsilon == nil {
+		fmt.Fprintln(w, "Guarantee  none: no noise")
+	} else {
+		fmt.Fprintf(w, "Guarantee  ε = %.4f of what %s has released, for any of its rows against all others\n", *r.Epsilon, r.Owner)
+	}
+	fmt.Fprintf(w, "Turns      %d; exchanges made %d, given up %d\n", r.Turns, r.Committed, r.Aborted)
+	fmt.Fprintf(w, "Model      %s, the mean of %d owners' parameters\n", r.Dir, r.Models)
+	fmt.Fprintf(w, "Time       %.2f s\n", r.Seconds)
+}

@@ -1,0 +1,461 @@
+// Package node is one owner's part of a training among owners on machines of their own: its rows, its ledger, its journal
+// and the hub meet here. docs/network.md says what the others see.
+//
+// # In which order
+//
+// The owner's directory, its right to the budget and its name at the hub are settled before the first row is drawn, and each turn is
+// durable before it goes out: budget, journal, hub (R5). After a crash the journal answers for what was drawn, and the
+// same bytes go out again.
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/gossip"
+	"github.com/sottodp/sotto/gossip/fabric"
+	"github.com/sottodp/sotto/gossip/journal"
+	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/run/netplan"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+// JournalFile is the journal in an owner's directory; the others are those of a run.
+const JournalFile = "journal.bin"
+
+// Options of an owner's process.
+type Options struct {
+	Spec        string // file of what all owners agreed on
+	Plan        netplan.Options
+	Credentials string        // file
+	Data        string        // the owner's rows
+	Dir         string        // the owner's directory: a new one, or that of a process that was broken off
+	Join        time.Duration // how long to wait for all owners to come, and for their models at the end; 0: 10 minutes
+	Wait        time.Duration // for a peer's vector, before the exchange is given up; 0: 30 seconds
+
+	Version  string               // of sotto, for run.json
+	Progress func(turns, all int) // told of each turn that is done
+	Notice   func(text string)    // told what only the owner may see
+	Client   fabric.ClientOptions // how to reach the hub
+	Crash    func(point string)   // tests
+}
+
+const defaultJoin = 10 * time.Minute
+
+// reachEvery is how often the ledger is told how far the owner has come: the second line, after the hub, against a journal that was put back.
+const reachEvery = time.Second
+
+// A Result is how an owner's part ended.
+type Result struct {
+	Dir       string   `json:"dir"`
+	Run       string   `json:"run"`
+	Owner     string   `json:"owner"`
+	Turns     int      `json:"turns"`
+	Noise     float64  `json:"noise_multiplier,omitempty"`
+	Epsilon   *float64 `json:"epsilon,omitempty"` // of what was charged; none without noise
+	Committed int      `json:"committed"`         // exchanges, since the process began
+	Aborted   int      `json:"aborted"`
+	Models    int      `json:"models"` // owners whose parameters are in the model
+	Seconds   float64  `json:"seconds"`
+}
+
+// A session is one process's work for an owner.
+type session struct {
+	o      Options
+	c      *fabric.Credentials
+	config fabric.Config
+	plan   *netplan.Plan
+	owner  netplan.Owner
+	info   *trace.Info
+	fresh  bool // the directory is new
+	digest [32]byte
+	ledger *ledger.Ledger
+	token  string // "" in the lab
+	told   time.Time
+}
+
+// Run takes the owner's part from wherever its directory stands. A mistake in what was given is a *run.InputError or a *data.Error.
+func Run(ctx context.Context, o Options) (*Result, error) {
+	s := &session{o: o}
+	if s.o.Join == 0 {
+		s.o.Join = defaultJoin
+	}
+	r, err := s.run(ctx)
+	if s.ledger != nil {
+		err = errors.Join(err, s.ledger.Close())
+	}
+	if err != nil && ctx.Err() != nil && !errors.Is(err, run.ErrInterrupted) {
+		return nil, fmt.Errorf("%w (%w)", run.ErrInterrupted, ctx.Err())
+	}
+	return r, err
+}
+
+func inputError(format string, args ...any) error {
+	return &run.InputError{Err: fmt.Errorf(format, args...)}
+}
+
+func (s *session) run(ctx context.Context) (*Result, error) {
+	start := time.Now()
+	if err := s.agree(); err != nil {
+		return nil, err
+	}
+	meter, err := s.plan.Meter(s.owner)
+	if err != nil {
+		return nil, err
+	}
+	opt := data.Options{Digest: &s.digest, Labels: s.plan.Spec.Labels}
+	if s.owner.Facts.Adjacency == privacy.ReplaceOne {
+		opt.Rows, opt.KeepBad = s.owner.Facts.Rows, true
+	}
+	table, _, err := data.Read(ctx, s.plan.Job.Schema, s.o.Data, opt)
+	if err != nil {
+		return nil, err
+	}
+	defer table.Close()
+	unlock, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	j, past, err := s.journal()
+	if err != nil {
+		return nil, err
+	}
+	defer j.Close()
+	hub, err := fabric.Dial(ctx, s.c, s.o.Client)
+	if err != nil {
+		return nil, err
+	}
+	defer hub.Close()
+	node := &fabric.Node{Register: hub, Credentials: s.c, Config: s.config, Journal: j, Past: past, Wait: s.o.Wait, Crash: s.o.Crash}
+	if err := s.meet(ctx, node, "hello"); err != nil {
+		return nil, err
+	}
+	if err := s.takeOver(ctx, j); err != nil {
+		return nil, err
+	}
+	if err := s.meet(ctx, node, "ready"); err != nil {
+		return nil, err
+	}
+	if err := s.notBehind(ctx, node, j); err != nil {
+		return nil, err
+	}
+	door, err := live.New(live.Config{
+		Table: table, Model: s.plan.Job.Model, Facts: s.owner.Facts, Meter: meter, Streams: s.plan.Streams(s.c.Owner), Journal: j, First: j.Charged(), Workers: 1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer door.Close()
+	x, err := s.train(ctx, node, door, meter, j)
+	if err != nil {
+		return nil, err
+	}
+	return s.finish(ctx, node, x, time.Since(start).Seconds())
+}
+
+// agree holds the spec against what the network agreed on.
+func (s *session) agree() (err error) {
+	if s.c, err = fabric.ReadCredentials(s.o.Credentials); err != nil {
+		return &run.InputError{Err: err}
+	}
+	s.o.Plan.Apart = true
+	if s.plan, err = netplan.New(s.o.Spec, s.o.Plan); err != nil {
+		return err
+	}
+	network := &s.c.Network
+	if len(network.Owners) != len(s.plan.Owners) {
+		return inputError("%s: found %d owners; the network has %d", s.o.Spec, len(s.plan.Owners), len(network.Owners))
+	}
+	for i, o := range s.plan.Owners {
+		if o.Name != network.Owners[i].Name {
+			return inputError("%s: found the owner %q in place %d; the network has %q there", s.o.Spec, o.Name, i+1, network.Owners[i].Name)
+		}
+	}
+	agreed, err := s.plan.Agreed()
+	if err != nil {
+		return err
+	}
+	for _, part := range s.plan.Parts() {
+		if agreed[part] != network.Agreed[part] {
+			return inputError("%s: found another %s than the owners agreed on; allowed is the very same", s.o.Spec, part)
+		}
+	}
+	s.owner = s.plan.Owners[s.c.Owner]
+	s.config, err = network.Config()
+	return err
+}
+
+// open makes the owner's directory, or reads that of a process before.
+func (s *session) open() (unlock func(), err error) {
+	job := *s.plan.Job
+	job.Spec.MethodName, job.Spec.Data = s.plan.MethodName, s.o.Data
+	job.Plan, job.Facts = s.owner.Plan, s.owner.Facts
+	if s.o.Dir == "" {
+		return nil, inputError("--dir is missing: a directory of the owner's own, kept until the training is over")
+	}
+	if err := os.MkdirAll(s.o.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	held, err := run.LockDir(s.o.Dir)
+	if err != nil {
+		return nil, &run.InputError{Err: err}
+	}
+	defer func() {
+		if err != nil {
+			held()
+		}
+	}()
+	old, err := trace.ReadInfo(s.o.Dir)
+	if err == nil {
+		if old.Network != s.networkName() {
+			return nil, inputError("%s: is another training's directory; allowed is a new one, or that of this training", s.o.Dir)
+		}
+		if old.Status == trace.Finished {
+			return nil, inputError("%s: this owner's part is finished", s.o.Dir)
+		}
+		s.info = old
+		return held, nil
+	}
+	if entries, err := os.ReadDir(s.o.Dir); err != nil || len(entries) > 1 { // the lock
+		return nil, inputError("%s: is not empty and holds no training; allowed is a new directory", s.o.Dir)
+	}
+	if s.info, err = run.NewInfo(&job, s.o.Version); err != nil {
+		return nil, err
+	}
+	s.fresh = true
+	s.info.Network, s.info.Horizon, s.info.NoiseMultiplier = s.networkName(), s.owner.Turns, s.owner.Method.NoiseMultiplier()
+	if s.info.Config, err = json.Marshal(s.owner.Method); err != nil {
+		return nil, err
+	}
+	if !s.info.Lab {
+		if err := trace.WriteFile(filepath.Join(s.o.Dir, trace.TokenFile), []byte(ledger.NewToken()+"\n")); err != nil {
+			return nil, err
+		}
+	}
+	return held, trace.WriteInfo(s.o.Dir, s.info)
+}
+
+// networkName is what run.json calls the owner's place.
+func (s *session) networkName() string { return s.c.Network.ID + "/" + s.c.Name() }
+
+// journal opens the owner's journal. It must be there where the directory is not new.
+func (s *session) journal() (*journal.Journal, *journal.Reader, error) {
+	path := filepath.Join(s.o.Dir, JournalFile)
+	head := journal.Head{Run: s.info.ID, Config: fmt.Sprintf("%x", s.config), Owner: s.c.Owner, Dim: s.owner.Facts.Dim}
+	var j *journal.Journal
+	var past *journal.Reader
+	_, err := os.Stat(path)
+	if os.IsNotExist(err) && s.info.Ledger == "" { // nothing was reserved or released yet
+		j, err = journal.Create(path, head)
+	} else {
+		j, past, err = journal.Open(path, head)
+	}
+	if errors.Is(err, journal.ErrOther) || os.IsNotExist(err) {
+		err = &run.InputError{Err: err}
+	}
+	if err == nil {
+		j.Crash = s.o.Crash
+	}
+	return j, past, err
+}
+
+// meet waits for all owners.
+func (s *session) meet(ctx context.Context, node *fabric.Node, what string) error {
+	brief, stop := context.WithTimeout(ctx, s.o.Join)
+	defer stop()
+	_, err := node.Meet(brief, what, []byte(s.info.ID))
+	var missing *fabric.ErrMissing
+	switch {
+	case ctx.Err() != nil:
+		return run.ErrInterrupted
+	case errors.As(err, &missing):
+		return fmt.Errorf("after %v there is no sign of %s; no row was looked at. Start again with the same --dir to go on waiting", s.o.Join, strings.Join(missing.Names, ", "))
+	case errors.Is(err, fabric.ErrBehind):
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return err
+}
+
+// takeOver reserves the owner's budget, or proves the right to go on with what is reserved.
+func (s *session) takeOver(ctx context.Context, j *journal.Journal) (err error) {
+	where := s.plan.Spec.Ledger
+	if s.info.Ledger != "" && where == "" {
+		where = s.info.Ledger
+	}
+	if s.ledger, err = run.OpenLedger(ctx, where); err != nil {
+		return err
+	}
+	if s.info.Lab {
+		if s.info.Ledger == "" {
+			if _, err := run.RecordLook(ctx, where, s.plan.Job.Schema, s.info.ID, "lab run in a network", true); err != nil {
+				return err
+			}
+			s.info.Ledger = s.ledger.Where()
+		}
+		return trace.WriteInfo(s.o.Dir, s.info)
+	}
+	token, err := run.CurrentToken(ctx, s.ledger, s.o.Dir, s.info.ID)
+	if err != nil {
+		return err
+	}
+	h := s.ledger.NewMark()
+	h.Write(s.digest[:])
+	mark := h.Sum(nil)
+	known, err := s.ledger.Run(ctx, s.info.ID)
+	switch b := s.info.Budget; {
+	case errors.Is(err, ledger.ErrUnknownRun) && j.Charged() == 0:
+		s.token = token
+		if _, err := s.ledger.Reserve(ctx, ledger.Reservation{
+			Dataset: s.info.Dataset, Unit: s.info.Unit, Adjacency: b.Adjacency, Run: s.info.ID, Epsilon: b.Epsilon, Delta: b.Delta, Mark: mark, Plan: s.owner.Plan, Token: token,
+		}); err != nil {
+			return err
+		}
+	case errors.Is(err, ledger.ErrUnknownRun):
+		return inputError("%s: this ledger knows no reservation of run %s; --ledger names the one that it began with", s.ledger.Where(), s.info.ID)
+	case err != nil:
+		return err
+	case string(known.Mark) != string(mark):
+		return inputError("%s: is not the table that this owner began with; its budget was reserved for that one", data.Public(s.o.Data))
+	default:
+		if s.token, err = run.SwapToken(ctx, s.ledger, s.o.Dir, s.info.ID, token, j.Charged()); err != nil {
+			return err
+		}
+	}
+	s.info.Ledger = s.ledger.Where()
+	return trace.WriteInfo(s.o.Dir, s.info)
+}
+
+// notBehind compares journal and hub.
+func (s *session) notBehind(ctx context.Context, node *fabric.Node, j *journal.Journal) error {
+	turns := 0
+	for turn := range s.plan.Schedule.Turns(s.c.Owner) {
+		if turns == j.Charged() {
+			return node.Check(ctx, turn, s.owner.Facts.Dim)
+		}
+		turns++
+	}
+	return nil
+}
+
+// train takes the owner's turns.
+func (s *session) train(ctx context.Context, node *fabric.Node, door *live.Oracle, meter account.Meter, j *journal.Journal) ([]float64, error) {
+	done := 0
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	x, err := s.owner.Method.Run(ctx, gossip.Node{Schedule: s.plan.Schedule, Index: s.c.Owner, Mixer: node}, node.Over(door, meter), s.plan.Job.Objective, func(int, func([]float64)) {
+		done++
+		if s.o.Progress != nil {
+			s.o.Progress(done, s.owner.Turns)
+		}
+		if now := time.Now(); s.token != "" && now.Sub(s.told) >= reachEvery {
+			if err := s.ledger.Reach(ctx, s.info.ID, s.token, j.Charged()); err != nil {
+				stop(err) // another process has taken the run over
+			}
+			s.told = now
+		}
+	})
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(cause, context.Canceled) {
+		return nil, cause
+	}
+	if err != nil {
+		return nil, err
+	}
+	return x, j.Flush()
+}
+
+// finish settles the owner's budget from its journal, and makes the model of all owners.
+func (s *session) finish(ctx context.Context, node *fabric.Node, x []float64, seconds float64) (*Result, error) {
+	rec, err := Record(filepath.Join(s.o.Dir, JournalFile))
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{Dir: s.o.Dir, Run: s.info.ID, Owner: s.c.Name(), Turns: s.owner.Turns, Noise: s.info.NoiseMultiplier, Committed: node.Exchange.Committed, Aborted: node.Exchange.Aborted, Seconds: seconds}
+	if rec.Charged() != s.owner.Turns {
+		return nil, fmt.Errorf("the journal holds %d charges for %d turns", rec.Charged(), s.owner.Turns)
+	}
+	if !s.info.Off {
+		epsilon := s.plan.Job.Cost(rec.Event())
+		r.Epsilon = &epsilon
+	}
+	brief, stop := context.WithTimeout(ctx, s.o.Join)
+	defer stop()
+	models, err := node.Share(brief, s.plan.Schedule.Rounds, x)
+	if err != nil {
+		return nil, err
+	}
+	var found [][]float64
+	for _, m := range models {
+		if m != nil {
+			found = append(found, m)
+		}
+	}
+	r.Models = len(found)
+	if r.Models < len(models) && s.o.Notice != nil {
+		s.o.Notice(fmt.Sprintf("the model is the mean of %d owners' of %d: the others did not end in time", r.Models, len(models)))
+	}
+	s.info.Result = &trace.Result{Steps: s.owner.Turns, Charged: rec.Charged(), Outcome: "done", TrainSeconds: seconds}
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	s.info.Status, s.info.Finished = trace.Finished, &now
+	w := gossip.Mean(found)
+	diverged := false
+	for _, v := range w {
+		diverged = diverged || math.IsNaN(v) || math.IsInf(v, 0)
+	}
+	if diverged {
+		s.info.Result.Outcome = "diverged"
+	} else if err := run.WriteModel(s.o.Dir, s.plan.Job, s.info, w); err != nil {
+		return nil, err
+	}
+	if s.token != "" {
+		if err := run.Settle(ctx, s.ledger, s.info, s.token, rec, ledger.Done); err != nil {
+			return nil, err
+		}
+	}
+	if err := trace.WriteInfo(s.o.Dir, s.info); err != nil {
+		return nil, err
+	}
+	if diverged {
+		return nil, run.ErrDiverged
+	}
+	return r, nil
+}
+
+// Record is what a journal charged, as the record of a run.
+func Record(path string) (*trace.Record, error) {
+	r, err := journal.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	rec := &trace.Record{}
+	for {
+		turn, err := r.Next()
+		if err == io.EOF {
+			return rec, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range turn.Batches {
+			if last := len(rec.Events) - 1; last >= 0 && privacy.Equal(rec.Events[last].Event, b.Event) {
+				rec.Events[last].Count++
+				continue
+			}
+			rec.Events = append(rec.Events, trace.Charges{First: rec.Charged(), Count: 1, Event: b.Event})
+		}
+	}
+}

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/sottodp/sotto/internal/kern"
@@ -76,6 +77,9 @@ func (c *conv) start(norm float64) []Span {
 // window it costs less than the norm from the products of all pairs of places.
 type convWorker[T number] struct {
 	*conv
+	from    []int32 // see window.lines
+	line    int
+	framed  []T
 	w       []T
 	wide    []float64 // w without biases
 	norm    float64   // a bound on what backward does to norms, for reach
@@ -116,17 +120,19 @@ func (c *convWorker[T]) spread(windows []T, row, n int) {
 	in := c.in()
 	of := len(windows) / n
 	for i := range n {
-		spread(c.window, windows[i*of:(i+1)*of], c.a[(row+i)*in:(row+i+1)*in])
+		image := c.a[(row+i)*in : (row+i+1)*in]
+		if c.pad > 0 {
+			frame(c.window, c.framed, image)
+			image = c.framed
+		}
+		kern.CopyLines(windows[i*of:(i+1)*of], image, c.from, c.line)
 	}
 }
 
 func (c *convWorker[T]) forward(out, in []T, n int) {
 	c.a, c.n = in, n
-	bias := c.w[c.filters*c.taps():]
-	for p := 0; p < n*c.out().size(); p += c.filters {
-		copy(out[p:], bias)
-	}
 	size := c.out().size()
+	repeat(out[:n*size], c.w[c.filters*c.taps():])
 	c.each(func(row, n int, windows []T) {
 		c.spread(windows, row, n)
 		kern.Gemm(false, true, n*size/c.filters, c.filters, c.taps(), windows, c.taps(), c.w, c.taps(), out[row*size:], c.filters)
@@ -145,7 +151,14 @@ func (c *convWorker[T]) backward(back, err []T) {
 		kern.Gemm(false, false, n*size/c.filters, c.taps(), c.filters, err[row*size:], c.filters, c.w, c.taps(), windows, c.taps())
 		of := len(windows) / n
 		for i := range n {
-			collect(c.window, back[(row+i)*in:(row+i+1)*in], windows[i*of:(i+1)*of])
+			image := back[(row+i)*in : (row+i+1)*in]
+			if c.pad == 0 {
+				kern.AddLines(image, windows[i*of:(i+1)*of], c.from, c.line)
+				continue
+			}
+			clear(c.framed)
+			kern.AddLines(c.framed, windows[i*of:(i+1)*of], c.from, c.line)
+			unframe(c.window, image, c.framed)
 		}
 	})
 }
@@ -193,24 +206,33 @@ func (c *convWorker[T]) addGrad(dst, weights []float64, unit float64) {
 	clear(c.total)
 	c.each(func(row, n int, windows []T) {
 		c.spread(windows, row, n)
-		c.weighted = grow(c.weighted, n*size)
-		for i, w := range weights[row : row+n] {
-			err := c.err[(row+i)*size : (row+i+1)*size]
-			to := c.weighted[i*size : (i+1)*size]
-			if w == 0 {
-				clear(to)
-				clear(windows[i*len(windows)/n : (i+1)*len(windows)/n]) // 0 times what is not a number would be none
-				continue
-			}
-			for j, v := range err {
-				to[j] = T(w) * v
-			}
+		err := c.err[row*size : (row+n)*size]
+		if slices.ContainsFunc(weights[row:row+n], func(w float64) bool { return w != 1 }) {
+			err = c.weigh(weights[row:row+n], err, windows)
 		}
-		c.add(c.total, c.weighted, windows)
+		c.add(c.total, err, windows)
 	})
 	for j, v := range c.total {
 		dst[j] += float64(v)
 	}
+}
+
+// weigh returns weighted errors. Of rows without weight it clears the windows, too: 0 times what is not a number would be none.
+func (c *convWorker[T]) weigh(weights []float64, err, windows []T) []T {
+	size, of := c.out().size(), len(windows)/len(weights)
+	c.weighted = grow(c.weighted, len(err))
+	for i, w := range weights {
+		to := c.weighted[i*size : (i+1)*size]
+		if w == 0 {
+			clear(to)
+			clear(windows[i*of : (i+1)*of])
+			continue
+		}
+		for j, v := range err[i*size : (i+1)*size] {
+			to[j] = T(w) * v
+		}
+	}
+	return c.weighted
 }
 
 // addBound: ‖Δᵀ·(A, 1)‖ ≤ ‖Δ‖·‖(A, 1)‖_F, and no pixel is in more windows than overlap. The bound is one on sums of magnitudes,

@@ -64,7 +64,8 @@ func newWorker[T number](l layer) worker[T] {
 	case *activation:
 		return &activationWorker[T]{activation: l}
 	case *conv:
-		return &convWorker[T]{conv: l}
+		from, line := l.lines()
+		return &convWorker[T]{conv: l, from: from, line: line, framed: make([]T, l.framed().size())}
 	case *pool:
 		return &poolWorker[T]{pool: l}
 	case *groupNorm:

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/sottodp/sotto/internal/kern"
 )
 
 // A window of height×width pixels moves over an image, so many pixels down and right at a time, from pad pixels outside of it
@@ -84,50 +82,47 @@ func (w window) overlap() float64 {
 	return float64(min(rows, (w.height+w.down-1)/w.down) * min(cols, (w.width+w.right-1)/w.right))
 }
 
-// runs calls f for every row of every window: at is where it lies among the windows, from where in the
-// image, n how many of its numbers are inside of the image, and before how many are outside to the left.
-// A row outside has n = 0.
-func (w window) runs(f func(at, from, n, before int)) {
+// framed is the image with its border of zeros.
+func (w window) framed() shape {
+	return shape{w.image.height + 2*w.pad, w.image.width + 2*w.pad, w.image.channels}
+}
+
+// lines is where each row of each window begins in the framed image, place after place, and how long it is.
+func (w window) lines() (from []int32, line int) {
+	f := w.framed()
 	rows, cols := w.places()
-	c, line := w.image.channels, w.width*w.image.channels
-	at := 0
 	for y := range rows {
 		for x := range cols {
-			left := x*w.right - w.pad
-			skip, end := max(0, -left), min(w.width, w.image.width-left)
 			for k := range w.height {
-				if row := y*w.down - w.pad + k; row < 0 || row >= w.image.height {
-					f(at, 0, 0, 0)
-				} else {
-					f(at, (row*w.image.width+left+skip)*c, (end-skip)*c, skip*c)
-				}
-				at += line
+				from = append(from, int32(((y*w.down+k)*f.width+x*w.right)*f.channels))
 			}
 		}
 	}
+	return from, w.width * w.image.channels
 }
 
-// spread copies an image's windows side by side: to has a row of taps for each place.
-func spread[T number](w window, to, image []T) {
-	line := w.width * w.image.channels
-	w.runs(func(at, from, n, before int) {
-		row := to[at : at+line]
-		if n == 8 && line == 8 {
-			*(*[8]T)(row) = *(*[8]T)(image[from:])
-			return
-		}
-		if n < line {
-			clear(row)
-		}
-		copy(row[before:], image[from:from+n])
-	})
+// frame sets to to the framed image.
+func frame[T number](w window, to, image []T) {
+	clear(to)
+	inner(w, func(framed, at, n int) { copy(to[framed:framed+n], image[at:]) })
 }
 
-// collect adds windows to the image that they were spread from.
-func collect[T number](w window, image, from []T) {
-	w.runs(func(at, to, n, before int) {
-		if n > 0 {
-			kern.Add(image[to:to+n], from[at+before:])
-		}
-	})
+// unframe sets image to what is inside of the frame.
+func unframe[T number](w window, image, from []T) {
+	inner(w, func(framed, at, n int) { copy(image[at:at+n], from[framed:]) })
+}
+
+// inner calls f for each row of the image: where it is in the framed one, and in its own, and its length.
+func inner(w window, f func(framed, at, n int)) {
+	n := w.image.width * w.image.channels
+	for y := range w.image.height {
+		f(((y+w.pad)*w.framed().width+w.pad)*w.image.channels, y*n, n)
+	}
+}
+
+// repeat fills v with copies of line.
+func repeat[T number](v, line []T) {
+	for n := copy(v, line); n > 0 && n < len(v); n *= 2 {
+		copy(v[n:], v[:n])
+	}
 }

@@ -11950,6 +11950,61 @@ bad:
 	MOVQ $-1, BX
 	JMP  end
 
+// func copyLines(dst *float32, src *float32, from *int32, count int, line int)
+// Requires: AVX
+TEXT ·copyLines(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ from+16(FP), DX
+	MOVQ count+24(FP), BX
+	MOVQ line+32(FP), SI
+
+next:
+	MOVLQSX (DX), DI
+	ADDQ    $0x04, DX
+	LEAQ    (CX)(DI*4), DI
+	MOVQ    SI, R8
+
+eight:
+	VMOVUPS (DI), Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, DI
+	SUBQ    $0x08, R8
+	JNZ     eight
+	DECQ    BX
+	JNZ     next
+	VZEROUPPER
+	RET
+
+// func addLines(dst *float32, src *float32, from *int32, count int, line int)
+// Requires: AVX
+TEXT ·addLines(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ from+16(FP), DX
+	MOVQ count+24(FP), BX
+	MOVQ line+32(FP), SI
+
+next:
+	MOVLQSX (DX), DI
+	ADDQ    $0x04, DX
+	LEAQ    (AX)(DI*4), DI
+	MOVQ    SI, R8
+
+eight:
+	VMOVUPS (CX), Y0
+	VADDPS  (DI), Y0, Y0
+	VMOVUPS Y0, (DI)
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DI
+	SUBQ    $0x08, R8
+	JNZ     eight
+	DECQ    BX
+	JNZ     next
+	VZEROUPPER
+	RET
+
 // func prefetchLines(p *byte, n int)
 // Requires: MMX+
 TEXT ·prefetchLines(SB), NOSPLIT, $0-16

@@ -221,6 +221,12 @@ func dotSparseFMA(s *[8]float64, col *int32, x *float32, n int, w *float64, dim 
 func axpySparseFMA(dst *float64, a float64, col *int32, x *float32, n int, dim int) int
 
 //go:noescape
+func copyLines(dst *float32, src *float32, from *int32, count int, line int)
+
+//go:noescape
+func addLines(dst *float32, src *float32, from *int32, count int, line int)
+
+//go:noescape
 func prefetchLines(p *byte, n int)
 
 //go:noescape

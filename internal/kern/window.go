@@ -57,3 +57,23 @@ func Add[T float](dst, x []T) {
 		dst[i] += x[i]
 	}
 }
+
+// CopyLines sets dst to lines of line numbers, one after the other, that begin at from in src.
+func CopyLines[T float](dst, src []T, from []int32, line int) {
+	if d, ok := any(dst).([]float32); ok && linesFast(false, d, any(src).([]float32), from, line) {
+		return
+	}
+	for i, f := range from {
+		copy(dst[i*line:(i+1)*line], src[f:])
+	}
+}
+
+// AddLines is the reverse: it adds lines of src, one after the other, to dst from each of from on.
+func AddLines[T float](dst, src []T, from []int32, line int) {
+	if d, ok := any(dst).([]float32); ok && linesFast(true, d, any(src).([]float32), from, line) {
+		return
+	}
+	for i, f := range from {
+		Add(dst[f:int(f)+line], src[i*line:])
+	}
+}

@@ -71,3 +71,27 @@ func addFast(dst, x []float32) int {
 	}
 	return n
 }
+
+func linesFast(add bool, dst, src []float32, from []int32, line int) bool {
+	if use == plain || line%8 != 0 || line == 0 || len(from) == 0 {
+		return false
+	}
+	packed, image := dst, src
+	if add {
+		packed, image = src, dst
+	}
+	if len(packed) < len(from)*line {
+		panic("kern: lines reach beyond the slice")
+	}
+	for _, f := range from {
+		if f < 0 || int(f)+line > len(image) {
+			panic("kern: lines reach beyond the slice")
+		}
+	}
+	if add {
+		addLines(&dst[0], &src[0], &from[0], len(from), line)
+	} else {
+		copyLines(&dst[0], &src[0], &from[0], len(from), line)
+	}
+	return true
+}

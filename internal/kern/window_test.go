@@ -65,6 +65,36 @@ func TestWindowTwins(t *testing.T) {
 	}
 }
 
+// Lines are where their offsets say, and the kernels equal their twins.
+func TestLines(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 5))
+	for _, line := range []int{1, 5, 8, 16, 24, 30} {
+		image := make([]float32, 100)
+		for i := range image {
+			image[i] = float32(r.NormFloat64())
+		}
+		from := []int32{0, int32(100 - line), 30, 30, 31}
+		for name, f := range map[string]func(d []float32){
+			"CopyLines": func(d []float32) { CopyLines(d[:len(from)*line], image, from, line) },
+			"AddLines": func(d []float32) {
+				AddLines(d[:100], image[:0:0], nil, line)
+				AddLines(d[:100], append(image, image...), from, line)
+			},
+		} {
+			twins(t, name, make([]float64, 200), func(out []float64) {
+				d := make([]float32, 200)
+				f(d)
+				for i, v := range d {
+					out[i] = float64(v)
+				}
+				if name == "CopyLines" && d[2*line] != image[30] || name == "AddLines" && line == 8 && d[0] != image[0] {
+					t.Errorf("%s, lines of %d: %v", name, line, d)
+				}
+			})
+		}
+	}
+}
+
 func TestWindowValues(t *testing.T) {
 	under(t, func() {
 		d, from := []float32{1, 5, 3}, []int32{0, 0, 0}

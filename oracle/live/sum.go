@@ -43,6 +43,7 @@ type summer struct {
 	tile    int     // rows evaluated at once, so that they stay in the cache
 	ahead   int     // rows between asking for one of a list and reading it
 	fetches bool    // the model fetches the dense rows that come next while it computes
+	network bool
 	rowNorm float64 // a coefficient is at most the clip bound over this: the table's bound on its rows, or 1 where the model scales them
 	rowUnit float64 // what AddGrad's sums are multiples of, over its unit
 	coef    int     // bits of a coefficient
@@ -107,6 +108,7 @@ func (s *summer) open(t *data.Table, m model.Model, workers int) {
 	s.tile = min(data.BlockRows, max(least, 24<<10/(4*max(1, t.Dim))&^3))
 	s.rowNorm, s.rowUnit, s.coef, s.spare, s.share = t.NormBound, t.Unit, coefBits, spareRows, parallelRows
 	if unit := m.Facts().Unit; unit > 0 {
+		s.network = true
 		s.rowNorm, s.rowUnit, s.coef, s.spare, s.share, s.tile = 1, unit, netBits, netSpare, 2*netTile, netTile
 		s.fetches = false
 	}
@@ -376,6 +378,12 @@ func (u *worker) add(v data.View) {
 		pass.(model.BoundedPass).GradBound(norm)
 	case clip.PerLayer:
 		pass.(model.LayeredPass).LayerNorms(norm)
+	case clip.None:
+		if u.s.network {
+			pass.Loss(norm) // its norms cost more than it takes to see whether a row's figures are finite
+		} else {
+			pass.GradNorm(norm, 2)
+		}
 	default:
 		pass.GradNorm(norm, u.s.rule.Norm())
 	}

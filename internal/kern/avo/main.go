@@ -52,6 +52,8 @@ func main() {
 		yardsticks(m)
 	}
 	sparse()
+	lines(false)
+	lines(true)
 	prefetch()
 	dot5()
 	axpy5()

@@ -156,3 +156,42 @@ func add32(m machine) {
 		VMOVUPS(d, Mem{Base: dst})
 	}, dst, x)
 }
+
+// lines copies, or adds to where it belongs, a line of numbers of 4 bytes for each offset, line a multiple of 8. Eight
+// numbers at a time suit both machines: lines are short.
+func lines(add bool) {
+	name := "copyLines"
+	if add {
+		name = "addLines"
+	}
+	TEXT(name, 4, "func(dst *float32, src *float32, from *int32, count int, line int)")
+	Pragma("noescape")
+	dst, src, from, count, line := gp("dst"), gp("src"), gp("from"), gp("count"), gp("line")
+	at, left, side, y := GP64(), GP64(), src, YMM()
+	if add {
+		side = dst
+	}
+	Label("next")
+	MOVLQSX(Mem{Base: from}, at)
+	ADDQ(U8(4), from)
+	LEAQ(Mem{Base: side, Index: at, Scale: 4}, at)
+	MOVQ(line, left)
+	Label("eight")
+	if add {
+		VMOVUPS(Mem{Base: src}, y)
+		VADDPS(Mem{Base: at}, y, y)
+		VMOVUPS(y, Mem{Base: at})
+		ADDQ(U8(32), src)
+	} else {
+		VMOVUPS(Mem{Base: at}, y)
+		VMOVUPS(y, Mem{Base: dst})
+		ADDQ(U8(32), dst)
+	}
+	ADDQ(U8(32), at)
+	SUBQ(U8(8), left)
+	JNZ(LabelRef("eight"))
+	DECQ(count)
+	JNZ(LabelRef("next"))
+	VZEROUPPER()
+	RET()
+}

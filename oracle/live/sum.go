@@ -40,9 +40,9 @@ const parallelRows = 4096
 type summer struct {
 	table   *data.Table
 	model   model.Model
-	tile    int     // rows evaluated at once, so that they stay in the cache
-	ahead   int     // rows between asking for one of a list and reading it
-	fetches bool    // the model fetches the dense rows that come next while it computes
+	tile    int  // rows evaluated at once, so that they stay in the cache
+	ahead   int  // rows between asking for one of a list and reading it
+	fetches bool // the model fetches the dense rows that come next while it computes
 	network bool
 	rowNorm float64 // a coefficient is at most the clip bound over this: the table's bound on its rows, or 1 where the model scales them
 	rowUnit float64 // what AddGrad's sums are multiples of, over its unit

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/sottodp/sotto/data"
@@ -22,10 +23,7 @@ import (
 	"github.com/sottodp/sotto/run/trace"
 )
 
-const (
-	batch     = 256
-	unclipped = "" // no clipping
-)
+const batch = 256
 
 // dense is a synthetic table in memory.
 func dense(n, dim, classes int) *data.Table {
@@ -40,6 +38,34 @@ func dense(n, dim, classes int) *data.Table {
 		kern.Norm2(norm, b.X, dim, nil, dim)
 		label(b, norm, classes, at)
 		t.Blocks = append(t.Blocks, b)
+	}
+	return t
+}
+
+// pictures is a synthetic table of images of 28×28 points as those of MNIST are: strokes in the middle, 19 % of the
+// points, of one brightness here.
+func pictures(n int) *data.Table {
+	const side, ink = 28, 150
+	t := dense(n, side*side, 10)
+	r := rand.New(rand.NewPCG(3, 4))
+	bright := float32(math.Trunc(0x1p20/math.Sqrt(ink)) * 0x1p-20)
+	for _, b := range t.Blocks {
+		clear(b.X)
+		for i := range b.N {
+			x := b.X[i*side*side:][:side*side]
+			row, col := 4+r.IntN(16), 4+r.IntN(16)
+			for left := ink; left > 0; {
+				down, right := r.IntN(3)-1, r.IntN(3)-1
+				for range 6 { // a stroke, three points wide
+					row, col = min(max(row+down, 4), 22), min(max(col+right, 4), 22)
+					for _, at := range []int{row*side + col, row*side + col + 1, (row+1)*side + col} {
+						if x[at] == 0 && left > 0 {
+							x[at], left = bright, left-1
+						}
+					}
+				}
+			}
+		}
 	}
 	return t
 }
@@ -94,29 +120,35 @@ type trainer struct {
 	steps int // of an epoch
 }
 
+// A kind is how a run treats gradients.
+type kind struct {
+	clip  string // "": not at all
+	noise float64
+}
+
+var (
+	private = kind{method.ByGradient, 1}
+	plain   = kind{}
+)
+
 // train opens the door on a table and begins a run: private, with clipping, noise,
-// accounting; or unclipped, the same loop on the same batches without. Both write their
+// accounting; or plain, the same loop on the same batches without. Both write their
 // record to the disk, if recorded.
-func train(t *data.Table, name string, size, workers int, clipping string, recorded bool) (*trainer, error) {
-	private := clipping != unclipped
-	rows := t.Rows()
-	opt := model.Options{Dim: t.Dim, Classes: t.Classes, NormBound: 1}
-	if name == "mlp" {
-		opt.Layers = []string{"128 relu"}
-	}
-	if name == "cnn" { // that of Opacus' example for MNIST
-		opt.Shape = []int{28, 28}
-		opt.Layers = []string{"conv 16 8x8 stride 2 pad 3", "max 2 stride 1", "conv 32 4x4 stride 2", "max 2 stride 1", "32"}
-	}
-	m, err := model.New(name, opt)
+func train(t *data.Table, name string, size, workers int, how kind, recorded bool) (*trainer, error) {
+	m, err := model.New(name, model.Options{Dim: t.Dim, Classes: t.Classes, NormBound: 1})
 	if err != nil {
 		return nil, err
 	}
+	return trainModel(t, m, size, workers, how, recorded)
+}
+
+func trainModel(t *data.Table, m model.Model, size, workers int, how kind, recorded bool) (*trainer, error) {
+	rows := t.Rows()
 	facts := m.Facts()
 	cfg := live.Config{
 		Table: t, Model: m, Workers: workers, Streams: noise.SeededStreams(1), Journal: nowhere{},
-		Facts: oracle.Public{Dim: m.Dim(), Rows: rows, Classes: t.Classes, Adjacency: privacy.AddRemove, Bounded: facts.Bounded,
-			NormBound: 1, Lipschitz: oracle.Bound(facts.Lipschitz), Smooth: oracle.Bound(facts.Smooth)},
+		Facts: oracle.Public{Dim: m.Dim(), Rows: rows, Classes: t.Classes, Adjacency: privacy.AddRemove,
+			NormBound: 1, Lipschitz: oracle.Bound(facts.Lipschitz), Smooth: oracle.Bound(facts.Smooth), Bounded: facts.Bounded},
 	}
 	if s, ok := m.(model.Starter); ok {
 		for _, span := range s.Start() {
@@ -124,10 +156,13 @@ func train(t *data.Table, name string, size, workers int, clipping string, recor
 		}
 	}
 	budget := privacy.Budget{Epsilon: 1e12, Delta: 1e-5, Adjacency: privacy.AddRemove}
-	sgd := method.SGD{Steps: 1 << 30, Rate: 0.1, Clip: 0.35, Noise: 1, Batch: size, Clipping: clipping}
+	sgd := method.SGD{Steps: 1 << 30, Rate: 0.1, Clip: 0.35, Clipping: how.clip, Noise: how.noise, Batch: size}
+	var err error
 	var run method.Method = sgd
-	if !private {
-		sgd.Clip, sgd.Noise, sgd.Clipping = 0, 0, ""
+	if how.noise == 0 {
+		if how.clip == "" {
+			sgd.Clip = 0
+		}
 		if run, err = sgd.Fit(cfg.Facts, method.Objective{}, method.Terms{Off: true}); err != nil {
 			return nil, err
 		}
@@ -136,7 +171,7 @@ func train(t *data.Table, name string, size, workers int, clipping string, recor
 	if err != nil {
 		return nil, err
 	}
-	if private {
+	if how.noise > 0 {
 		cfg.Meter, err = account.NewPlan(plan, account.Best{}, budget)
 	} else {
 		cfg.Meter = free{}
@@ -185,36 +220,47 @@ func (t *trainer) epoch() {
 }
 
 // versus measures an epoch of private and of plain training, in seconds.
-func versus(t *data.Table, name string, size, rounds int, recorded bool) (private, plain float64, err error) {
-	a, err := train(t, name, size, 1, method.ByGradient, recorded)
+func versus(t *data.Table, name string, size, rounds int, recorded bool) (ofPrivate, ofPlain float64, err error) {
+	m, err := model.New(name, model.Options{Dim: t.Dim, Classes: t.Classes, NormBound: 1})
 	if err != nil {
 		return 0, 0, err
 	}
-	defer a.close()
-	b, err := train(t, name, size, 1, unclipped, recorded)
+	s, err := epochs(t, m, size, rounds, recorded, private, plain)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer b.close()
-	s := best(rounds, a.epoch, b.epoch)
 	return s[0], s[1], nil
+}
+
+// epochs measures an epoch of each kind, in seconds.
+func epochs(t *data.Table, m model.Model, size, rounds int, recorded bool, kinds ...kind) ([]float64, error) {
+	var runs []func()
+	for _, how := range kinds {
+		a, err := trainModel(t, m, size, 1, how, recorded)
+		if err != nil {
+			return nil, err
+		}
+		defer a.close()
+		runs = append(runs, a.epoch)
+	}
+	return best(rounds, runs...), nil
 }
 
 func ms(s float64) float64 { return 1000 * s }
 
 // shape measures an epoch of batches and a full step on one table.
 func shape(r *results, t *data.Table, key, ratio, model, what string, rounds, full int, recorded bool) error {
-	private, plain, err := versus(t, model, batch, rounds, recorded)
+	noisy, bare, err := versus(t, model, batch, rounds, recorded)
 	if err != nil {
 		return err
 	}
-	r.put(key+"_epoch_ms", ms(private), "ms, "+what+", private, Poisson batches of 256")
-	r.put("dp_over_sgd_"+ratio, private/plain, "private over plain, same batches")
-	if private, plain, err = versus(t, model, 0, full, recorded); err != nil {
+	r.put(key+"_epoch_ms", ms(noisy), "ms, "+what+", private, Poisson batches of 256")
+	r.put("dp_over_sgd_"+ratio, noisy/bare, "private over plain, same batches")
+	if noisy, bare, err = versus(t, model, 0, full, recorded); err != nil {
 		return err
 	}
-	r.put(key[:strings.IndexByte(key+"_", '_')]+"_full_ms", ms(private), "ms, one private step on all rows")
-	r.put("dp_over_gd_"+ratio, private/plain, "private over plain")
+	r.put(key[:strings.IndexByte(key+"_", '_')]+"_full_ms", ms(noisy), "ms, one private step on all rows")
+	r.put("dp_over_gd_"+ratio, noisy/bare, "private over plain")
 	return nil
 }
 
@@ -230,35 +276,73 @@ func mnist(r *results) error {
 	return shape(r, dense(60_000, 784, 10), "mnist_softmax", "mnist", "softmax", "60,000×784, 10 classes", 15, 10, true)
 }
 
-// network keeps no record: it would be 101,770 numbers a step.
+// network measures a network of 128 hidden units.
 func network(r *results) error {
-	t := dense(60_000, 784, 10)
-	private, plain, err := versus(t, "mlp", batch, 5, false)
+	m, err := model.New("mlp", model.Options{Dim: 784, Classes: 10, NormBound: 1, Layers: []string{"128 relu"}})
 	if err != nil {
 		return err
 	}
-	r.put("mnist_mlp_epoch_ms", ms(private), "ms, 60,000×784, network of 128 hidden units, private, Poisson batches of 256, no record")
-	r.put("dp_over_sgd_mlp", private/plain, "private over plain, same batches")
-	return nil
+	return kinds(r, 60_000, m, "mlp", "network of 128 hidden units", 5)
 }
 
-// images is the network on images of Opacus' example, without a record.
+// images measures the network of Opacus' example for MNIST, on a quarter of its rows.
 func images(r *results) error {
-	t := dense(15_000, 784, 10)
-	var runs []func()
-	for _, clipping := range []string{method.ByGradient, method.ByValue, unclipped} {
-		t, err := train(t, "cnn", batch, 1, clipping, false)
+	m, err := model.New("cnn", model.Options{
+		Dim: 784, Classes: 10, NormBound: 1, Shape: []int{28, 28},
+		Layers: []string{"conv 16 8x8 stride 2 pad 3", "max 2 stride 1", "conv 32 4x4 stride 2", "max 2 stride 1", "32"},
+	})
+	if err != nil {
+		return err
+	}
+	return kinds(r, 15_000, m, "cnn", "convolutions 16@8×8 and 32@4×4, pooling, dense 32", 3)
+}
+
+// kinds measures an epoch of a network over so many of the 60,000 rows of MNIST, with each kind of clipping, with noise and without, over one of plain
+// training: on pictures with zeros as MNIST has them, and on rows without. It keeps no record: it would be all parameters in each step.
+func kinds(r *results, rows int, m model.Model, name, what string, rounds int) error {
+	t, value := pictures(rows), kind{method.ByValue, 1}
+	s, err := epochs(t, m, batch, rounds, false, private, plain, value, kind{clip: method.ByGradient}, kind{clip: method.ByValue})
+	if err != nil {
+		return err
+	}
+	all := 60_000 / float64(rows)
+	r.put("mnist_"+name+"_epoch_ms", ms(s[0])*all, fmt.Sprintf("ms, 60,000×784, %v times an epoch of %d: %s, private, Poisson batches of 256, no record", all, rows, what))
+	r.put("dp_over_sgd_"+name, s[0]/s[1], "private over plain, same batches")
+	r.put("value_over_sgd_"+name, s[2]/s[1], "the same with value clipping")
+	r.put("clip_over_sgd_"+name, s[3]/s[1], "clipped without noise over plain")
+	r.put("value_clip_over_sgd_"+name, s[4]/s[1], "the same with value clipping")
+	if s, err = epochs(dense(rows, 784, 10), m, batch, rounds, false, private, plain); err != nil {
+		return err
+	}
+	r.put(name+"_dense_epoch_ms", ms(s[0])*all, "ms, the same on rows without zeros")
+	r.put("dp_over_sgd_"+name+"_dense", s[0]/s[1], "private over plain")
+	var grown []float64
+	for _, how := range []kind{private, plain} {
+		before := heap()
+		run, err := trainModel(t, m, batch, 1, how, false)
 		if err != nil {
 			return err
 		}
-		defer t.close()
-		runs = append(runs, t.epoch)
+		run.epoch()
+		runtime.GC() // what is garbage; the pools of the kernels survive one
+		var after runtime.MemStats
+		runtime.ReadMemStats(&after)
+		run.close()
+		grown = append(grown, float64(after.HeapAlloc)-before)
 	}
-	s := best(6, runs...)
-	r.put("mnist_cnn_epoch_ms", 4*ms(s[0]), "ms, 60,000×784, four times an epoch of 15,000: convolutions 16@8×8 and 32@4×4, pooling, dense 32, private, Poisson batches of 256, no record")
-	r.put("dp_over_sgd_cnn", s[0]/s[2], "private over plain, same batches")
-	r.put("value_over_sgd_cnn", s[1]/s[2], "value clipping over plain, same batches")
+	r.put(name+"_memory_mb", grown[0]/1e6, "MB on the heap after an epoch of private training, beyond the table")
+	r.put(name+"_memory_over_sgd", grown[0]/grown[1], "the same over plain training")
 	return nil
+}
+
+// heap is what the heap holds once nothing is left to collect, in bytes.
+func heap() float64 {
+	var m runtime.MemStats
+	for range 3 { // pools take two
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
 }
 
 // rcv1 keeps no record: it would be 47,236 numbers a step, a gigabyte an epoch.
@@ -271,7 +355,7 @@ func workers(r *results) error {
 	cov := dense(500_000, 54, 2)
 	var runs []func()
 	for _, n := range []int{1, 2} {
-		t, err := train(cov, "logistic", 0, n, method.ByGradient, false)
+		t, err := train(cov, "logistic", 0, n, private, false)
 		if err != nil {
 			return err
 		}

@@ -564,6 +564,31 @@ func TestStepAllocatesNothing(t *testing.T) {
 	}
 }
 
+// Nor does that of a network, whichever way it clips.
+func TestNetworkStepAllocatesNothing(t *testing.T) {
+	if underRace {
+		return // the race detector empties the pools that products of matrices live on
+	}
+	tab := table(randomRows(rand.New(rand.NewPCG(5, 9)), 3000, 20), 2, false)
+	cfg := config(t, tab, privacy.AddRemove, 3000)
+	cfg.Model, cfg.Journal = network(t, 20, 2, "33 relu", "9 tanh"), nowhere{}
+	cfg.Facts.Dim, cfg.Facts.Initial, cfg.Facts.Bounded = cfg.Model.Dim(), spans(cfg.Model), true
+	for _, clipping := range []string{method.ByGradient, method.ByValue} {
+		o := openDoor(t, cfg)
+		next, stop := pull(method.SGD{Steps: 1 << 30, Rate: 1, Clip: 0.5, Clipping: clipping, Noise: 1, Batch: 400}, o)
+		for range 50 {
+			next()
+		}
+		if n := testing.AllocsPerRun(100, next); n > 0 {
+			t.Errorf("a step with clipping by %s allocates %v times", clipping, n)
+		}
+		if o.count < 100 {
+			t.Errorf("only %d steps were done", o.count)
+		}
+		stop()
+	}
+}
+
 type nowhere struct{}
 
 func (nowhere) Charge(privacy.Event) error { return nil }

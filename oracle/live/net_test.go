@@ -174,6 +174,44 @@ func TestNetworkSumEqualsMicroBatch(t *testing.T) {
 	}
 }
 
+// A batch of any size is a sum over tiles: the result is that of one tile, to the bit, and the memory is that of a
+// small batch.
+func TestNetworkMicroBatches(t *testing.T) {
+	if underRace {
+		return // the race detector empties the pools that products of matrices live on
+	}
+	rnd := rand.New(rand.NewPCG(3, 2))
+	tab := table(randomRows(rnd, 4096, 20), 2, false)
+	m := network(t, 20, 2, "33 relu", "9 tanh")
+	w := oracle.Public{Dim: m.Dim(), Initial: spans(m)}.Start()
+	rows := make([]int32, 4096)
+	for i := range rows {
+		rows[i] = int32(i)
+	}
+	var s, one summer
+	s.open(tab, m, 1)
+	defer s.close()
+	one.open(tab, m, 1)
+	defer one.close()
+	one.tile = 1024 // rows of a block: the sum of more leaves float64
+	facts, counts := oracle.Public{Rows: 60000}, make([]int64, m.Dim())
+	pass := func(s *summer, rows []int32) {
+		if _, err := s.clipped(w, clip.Norm{C: 0.1}, facts, rows, false); err != nil {
+			t.Fatal(err)
+		}
+		s.take(counts, 0)
+	}
+	pass(&s, rows[:s.tile])
+	if n := testing.AllocsPerRun(3, func() { pass(&s, rows) }); n > 0 {
+		t.Errorf("a batch of %d rows allocates %v times after one of %d", len(rows), n, s.tile)
+	}
+	small := slices.Clone(counts)
+	pass(&one, rows)
+	if !slices.Equal(small, counts) {
+		t.Errorf("tiles of %d rows and of %d give different sums", s.tile, one.tile)
+	}
+}
+
 // Full blocks of the same row, all pulling one way, add up exactly.
 func TestNetworkSumIsExact(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 1))

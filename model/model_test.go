@@ -499,7 +499,7 @@ func TestFacts(t *testing.T) {
 			if g := modeltest.Norm(first, 2); g > f.Smooth*length*(1+1e-12)+1e-14 {
 				t.Fatalf("‖∇ℓ(w+h)−∇ℓ(w)‖ = %v above Smooth·‖h‖ = %v", g, f.Smooth*length)
 			}
-			if g := modeltest.Norm(second, 2); g > f.HessLipschitz*length*length*(1+1e-9)+1e-13 {
+			if g := modeltest.Norm(second, 2); g > f.HessLipschitz*length*length*(1+1e-9)+1e-12 {
 				t.Fatalf("second difference of ∇ℓ = %v above HessLipschitz·‖h‖² = %v", g, f.HessLipschitz*length*length)
 			}
 			if f.Convex && lm[i] > (la[i]+lb[i])/2+1e-9*(1+lm[i]) {

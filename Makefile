@@ -1,4 +1,4 @@
-.PHONY: bench wheel
+.PHONY: bench wheel release man
 
 # Ratios of what the inner loops reach, and bench.json; docs/performance.md explains.
 bench:
@@ -7,3 +7,11 @@ bench:
 # The Python package for this machine, in dist; python/README.md explains.
 wheel:
 	go run ./internal/wheel
+
+# The command for six platforms, with bills of materials and checksums, in dist/release.
+release:
+	go run ./internal/release
+
+# The pages of the manual, in dist/man.
+man:
+	go run ./cmd/sotto man dist/man

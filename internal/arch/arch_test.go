@@ -46,7 +46,9 @@ var table = map[string][]string{
 	"internal/canary": {"privacy/clip"},
 
 	// Builds the Python package.
-	"internal/wheel": {},
+	"internal/program": {},
+	"internal/wheel":   {"internal/program"},
+	"internal/release": {"internal/program"},
 
 	// Layer 1, parts. A mechanism and a sampler draw from a noise source: the
 	// one import within the layer.

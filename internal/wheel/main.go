@@ -12,11 +12,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/sottodp/sotto/internal/program"
 )
 
 // tags are pip's names of the platforms. A static program runs under any C library.
@@ -60,7 +61,7 @@ func build(goos, arch, version, out string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("no wheel for %s/%s", goos, arch)
 	}
-	program, err := compile(goos, arch)
+	command, err := program.Build(".", goos, arch)
 	if err != nil {
 		return "", err
 	}
@@ -85,7 +86,7 @@ func build(goos, arch, version, out string) (string, error) {
 	if goos == "windows" {
 		name += ".exe"
 	}
-	w.add(name, program, 0o755)
+	w.add(name, command, 0o755)
 	info := "sotto-" + version + ".dist-info/"
 	w.add(info+"METADATA", append(fmt.Appendf(nil, metadata, version), readme...), 0o644)
 	lines := "Wheel-Version: 1.0\nGenerator: sotto\nRoot-Is-Purelib: false\n"
@@ -107,23 +108,6 @@ func build(goos, arch, version, out string) (string, error) {
 	}
 	path := filepath.Join(out, "sotto-"+version+"-py3-none-"+tag+".whl")
 	return path, os.WriteFile(path, w.bytes.Bytes(), 0o644)
-}
-
-// compile is the command's program.
-func compile(goos, arch string) ([]byte, error) {
-	dir, err := os.MkdirTemp("", "sotto-wheel-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	program := filepath.Join(dir, "sotto")
-	c := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "./cmd/sotto")
-	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+arch)
-	c.Stderr = os.Stderr
-	if err := c.Run(); err != nil {
-		return nil, fmt.Errorf("go build: %w", err)
-	}
-	return os.ReadFile(program)
 }
 
 // A wheel is an archive in the making. It keeps the first error.

@@ -1,0 +1,14 @@
+//go:build linux || darwin
+
+package main
+
+import "golang.org/x/sys/unix"
+
+// freeBytes is what a user may still write where path lies.
+func freeBytes(path string) (n uint64, known bool) {
+	var s unix.Statfs_t
+	if unix.Statfs(path, &s) != nil {
+		return 0, false
+	}
+	return s.Bavail * uint64(s.Bsize), true
+}

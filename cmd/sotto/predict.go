@@ -70,6 +70,12 @@ func writePredictions(w io.Writer, m *run.Trained, t *data.Table) error {
 	for p := range m.Predictions(t) {
 		clear(line)
 		switch {
+		case p == nil && len(line) == 1: // readers skip a line without anything
+			out.Flush()
+			if _, err := io.WriteString(w, "\"\"\n"); err != nil {
+				return err
+			}
+			continue
 		case p == nil: // a dropped row keeps its place
 		case len(classes) == 0:
 			line[0] = number(p[0])

@@ -30,13 +30,13 @@ type Size struct {
 	Rates    []float64 // of MNIST, to choose the best from
 	Epsilons []float64 // of Figure 5, at δ = 1e-5
 	Deltas   []float64 // of Figure 5, at ε = 1
-	Timed    int       // steps of each time that is taken
+	Timed    int       // steps of each method that are timed
 }
 
 // Full is the experiment of the paper. Small takes less than a minute: a tenth of the rows and few epochs, with the paper's batches and noise.
 var (
 	Full  = Size{"full", 60_000, 10_000, 0, []float64{2e-3, 5e-3, 1e-2}, []float64{0.01, 0.1, 1, 10}, []float64{1e-7, 1e-5, 1e-3}, 200}
-	Small = Size{"small", 6_000, 2_000, 3, []float64{1e-2}, []float64{0.1, 10}, []float64{1e-7, 1e-3}, 60}
+	Small = Size{"small", 6_000, 2_000, 3, []float64{1e-2}, []float64{0.1, 10}, []float64{1e-7, 1e-3}, 100}
 )
 
 // The constants of P0 §6, and the clip norm of Figure 5, which it does not state.

@@ -27,7 +27,7 @@ import (
 )
 
 // tiny is enough to see that all parts are there.
-var tiny = Size{"tiny", 640, 300, 2, []float64{5e-3, 1e-2}, []float64{0.1, 10}, []float64{1e-3}, 2}
+var tiny = Size{"tiny", 640, 300, 2, []float64{5e-3, 1e-2}, []float64{0.1, 10}, []float64{1e-3}, 10}
 
 // folder has MNIST, and features in the shape of CIFAR-10's, each class around a center of its own.
 func folder(t *testing.T) string {

@@ -3,6 +3,7 @@ package p0
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sottodp/sotto/data"
@@ -27,75 +28,83 @@ type Time struct {
 	Noisy          float64 // with noise; 0 for methods without
 }
 
-// repeats: the least of as many times is kept, since whatever else the machine does only adds.
+// repeats: each method's steps are taken in as many parts, by turns, so that what slows the machine slows all.
 const repeats = 5
 
-// times takes them by turns, so that what slows the machine slows all.
+// times takes the time that a tenth of a method's steps stays below, which does not mind those that other programs
+// interrupt. Batches are the same for all but micro-batches.
 func times(ctx context.Context, size Size, t *task) ([]Time, error) {
+	epoch := float64(t.rows) / batch
 	var list []Time
 	for _, name := range []string{linear, network} {
 		kinds := []string{sgdPlain, micro, gc, vc, vcOld}
-		lines := make([]Time, len(kinds))
-		for i, kind := range kinds {
-			lines[i] = Time{Model: name, Kind: kind, Seconds: math.Inf(1), Noisy: math.Inf(1)}
-		}
+		quiet, noisy := make([][]float64, len(kinds)), make([][]float64, len(kinds))
 		for range repeats {
 			for i, kind := range kinds {
-				quiet, noisy, err := t.time(ctx, size.Timed, name, kind)
+				without, with, err := t.time(ctx, size.Timed/repeats, name, kind)
 				if err != nil {
 					return nil, err
 				}
-				epoch := float64(t.rows) / batch / float64(size.Timed)
-				lines[i].Seconds, lines[i].Noisy = min(lines[i].Seconds, quiet*epoch), min(lines[i].Noisy, noisy*epoch)
+				quiet[i], noisy[i] = append(quiet[i], without...), append(noisy[i], with...)
 			}
 		}
-		for i := range lines {
-			lines[i].Ratio = lines[i].Seconds / lines[0].Seconds
+		for i, kind := range kinds {
+			l := Time{Model: name, Kind: kind, Seconds: low(quiet[i]) * epoch, Noisy: low(noisy[i]) * epoch}
+			l.Ratio = l.Seconds / (low(quiet[0]) * epoch)
+			list = append(list, l)
 		}
-		list = append(list, lines...)
 	}
 	return list, nil
 }
 
-// time is the seconds of some steps without noise, and with it.
-func (t *task) time(ctx context.Context, steps int, name, kind string) (quiet, noisy float64, err error) {
+// low is what a tenth of v lies below; 0 of nothing.
+func low(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	slices.Sort(v)
+	return v[len(v)/10]
+}
+
+// time is the seconds of each of some steps without noise, and with it.
+func (t *task) time(ctx context.Context, steps int, name, kind string) (quiet, noisy []float64, err error) {
 	m, facts, err := t.model(name)
 	if err != nil {
-		return 0, 0, err
+		return nil, nil, err
 	}
 	if kind == vcOld {
 		m = newWGC(m)
 	}
 	if kind == micro {
-		few := max(2, steps/10) // they take long enough
-		return oneByOne(m, facts.Start(), t.train, few) * float64(steps) / float64(few), 0, nil
+		return oneByOne(m, facts.Start(), t.train, max(1, steps/5)), nil, nil
 	}
-	sgd := method.SGD{Steps: steps, Rate: 1e-3, Clip: fifth, Batch: batch, Sampling: method.Poisson, Off: true}
+	sgd := method.SGD{Steps: steps + 1, Rate: 1e-3, Clip: fifth, Batch: batch, Sampling: method.Poisson, Off: true}
 	switch kind {
 	case sgdPlain:
 		sgd.Clip = 0
 	case vc, vcOld:
 		sgd.Clipping = method.ByValue
 	}
-	run := func() (float64, error) {
+	run := func() (each []float64, err error) {
 		door, err := live.New(live.Config{Table: t.train, Model: m, Facts: facts, Meter: paper.Free(privacy.AddRemove), Journal: paper.Silent{}, Streams: noise.SeededStreams(seed), Workers: 1})
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		defer door.Close()
 		begin := time.Now()
 		for step, err := range sgd.Run(ctx, door, method.Objective{}) {
 			if err != nil {
-				return 0, err
+				return nil, err
 			}
-			if step.T == 1 {
-				begin = time.Now() // memory is there from here on
+			if step.T > 1 && step.Status == method.Running { // memory is there from the second one on
+				each = append(each, time.Since(begin).Seconds())
 			}
+			begin = time.Now()
 		}
-		return time.Since(begin).Seconds() * float64(steps) / float64(steps-1), nil
+		return each, nil
 	}
 	if quiet, err = run(); err != nil || kind == sgdPlain {
-		return quiet, 0, err
+		return quiet, nil, err
 	}
 	sgd.Off, sgd.Noise = false, sigma
 	noisy, err = run()
@@ -103,12 +112,12 @@ func (t *task) time(ctx context.Context, steps int, name, kind string) (quiet, n
 }
 
 // oneByOne is the naive way: each row of a batch by itself, its gradient written out, its norm taken, clipped and added.
-func oneByOne(m model.Model, w []float64, t *data.Table, steps int) float64 {
+func oneByOne(m model.Model, w []float64, t *data.Table, steps int) (each []float64) {
 	var ws model.Workspace
 	g, sum, c := make([]float64, len(w)), make([]float64, len(w)), []float64{1}
 	row := 0
-	begin := time.Now()
 	for range steps {
+		begin := time.Now()
 		clear(sum)
 		for range batch {
 			b := t.Blocks[row/data.BlockRows%len(t.Blocks)]
@@ -128,6 +137,7 @@ func oneByOne(m model.Model, w []float64, t *data.Table, steps int) float64 {
 		for j, v := range sum {
 			w[j] -= 1e-3 / batch * v
 		}
+		each = append(each, time.Since(begin).Seconds())
 	}
-	return time.Since(begin).Seconds()
+	return each
 }

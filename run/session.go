@@ -186,6 +186,9 @@ func (s *session) finish(ctx context.Context, w []float64, steps int, outcome st
 			}
 		}
 		r.Test = Score(j.Model, w, s.test, j.Schema.ClassNames())
+		if !s.same { // rows that were trained on are not shown
+			r.Test.Examples = examples(j, w, s.test)
+		}
 	}
 	return s.settle(ctx, rec)
 }

@@ -47,6 +47,7 @@ type view struct {
 	Spent, Rates, Norms template.HTML
 	Scores              []fact
 	Confusion           *confusion
+	Examples            []example
 	LabFigures          []fact
 
 	Data, Method []fact
@@ -178,6 +179,9 @@ func (v *view) quality(info *trace.Info) {
 			}
 		}
 		v.Confusion = confusionOf(s)
+		for _, e := range s.Examples {
+			v.Examples = append(v.Examples, exampleOf(e))
+		}
 	}
 	if !info.Lab {
 		return // private figures: only a page with the watermark shows them

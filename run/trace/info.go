@@ -120,6 +120,17 @@ type Scores struct {
 	Classes   []string `json:"classes,omitempty"`
 	RMSE      *float64 `json:"rmse,omitempty"`
 	R2        *float64 `json:"r2,omitempty"`
+
+	Examples []Example `json:"examples,omitempty"` // images of a test file: the first ones, then the first wrong ones
+}
+
+// An Example is one test image and what the model says of it.
+type Example struct {
+	Width      int     `json:"width"`
+	Pixels     []byte  `json:"pixels"` // row after row, from the image's least value, 0, to its largest, 255
+	Class      string  `json:"class"`
+	Guess      string  `json:"guess"`
+	Confidence float64 `json:"confidence"` // the model's probability of its guess
 }
 
 // Resumed says that the run was broken and taken up again: batches that it lost are charged, and its plan has gaps.

@@ -1,0 +1,63 @@
+package run
+
+import (
+	"slices"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+const exampleRows = 8 // of each kind
+
+// examples are the first images of a test table and the first that the model gets wrong; none of a table
+// of other rows, or of images with other than one number a pixel.
+func examples(j *Job, w []float64, t *data.Table) []trace.Example {
+	image, classes := j.Schema.Image, j.Schema.ClassNames()
+	if image == nil || len(image.Shape) != 2 || t.Classes == 0 || !j.Model.Facts().Probabilities {
+		return nil
+	}
+	var first, wrong []trace.Example
+	block, row := 0, 0
+	predictions(j.Model, w, t, func(p []float64, label float32) bool {
+		for row == t.Blocks[block].N {
+			block, row = block+1, 0
+		}
+		at := row
+		row++
+		if p == nil {
+			return true
+		}
+		guess := Best(p)
+		e := trace.Example{Width: image.Shape[1], Class: classes[int(label)], Guess: classes[guess], Confidence: p[guess]}
+		switch {
+		case len(first) < exampleRows:
+			e.Pixels = grey(t.Blocks[block], at)
+			first = append(first, e)
+		case guess != int(label) && len(wrong) < exampleRows:
+			e.Pixels = grey(t.Blocks[block], at)
+			wrong = append(wrong, e)
+		}
+		return len(first) < exampleRows || len(wrong) < exampleRows
+	})
+	return append(first, wrong...)
+}
+
+// grey is a row as bytes, from its least value to its largest.
+func grey(b *data.Block, row int) []byte {
+	values := make([]float32, b.Dim)
+	if b.Start == nil {
+		copy(values, b.X[row*b.Dim:])
+	} else {
+		for e := b.Start[row]; e < b.Start[row+1]; e++ {
+			values[b.Col[e]] = b.Val[e]
+		}
+	}
+	least, most := slices.Min(values), slices.Max(values)
+	pixels := make([]byte, b.Dim)
+	for i, v := range values {
+		if most > least {
+			pixels[i] = byte(255 * (v - least) / (most - least))
+		}
+	}
+	return pixels
+}

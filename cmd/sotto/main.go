@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/gossip/fabric"
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
@@ -57,7 +58,7 @@ func exitCode(err error) int {
 		return 0
 	case errors.Is(err, run.ErrInterrupted), errors.Is(err, run.ErrNotBegun), errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case errors.Is(err, privacy.ErrExhausted), errors.Is(err, run.ErrWouldVoid), errors.Is(err, ledger.ErrStaleToken), errors.Is(err, ledger.ErrBehind), errors.Is(err, ledger.ErrSettled):
+	case errors.Is(err, privacy.ErrExhausted), errors.Is(err, run.ErrWouldVoid), errors.Is(err, ledger.ErrStaleToken), errors.Is(err, ledger.ErrBehind), errors.Is(err, fabric.ErrBehind), errors.Is(err, ledger.ErrSettled):
 		return exitBudget
 	case errors.As(err, &input), errors.As(err, &bad), errors.As(err, &mismatch):
 		return exitInput

@@ -26,7 +26,10 @@ import (
 // The test binary is also the command, under the name sotto.
 func TestMain(m *testing.M) {
 	flag.Set("test.parallel", "6") // the scripts wait for the disk, not for a core; the command line may say otherwise
-	testscript.Main(m, map[string]func(){"sotto": func() { os.Exit(main1()) }})
+	testscript.Main(m, map[string]func(){"sotto": func() {
+		crashAt = crashFrom(os.Getenv(crashVariable))
+		os.Exit(main1())
+	}})
 }
 
 // TestScript runs the scripts, which double as documentation of the command.

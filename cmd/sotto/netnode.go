@@ -61,6 +61,9 @@ func ownerFlags(f *pflag.FlagSet) {
 	f.StringArray("set", nil, "any field of the spec outside the block network, as in --set model.l2=0.01")
 }
 
+// crashAt, set by tests alone, is told of the places where an owner's process may die.
+var crashAt func(point string)
+
 func nodeCommand() *cobra.Command {
 	var o node.Options
 	var asJSON, quiet bool
@@ -86,7 +89,7 @@ journal, durable, before it goes out. After a crash start it again with the same
 				return err
 			}
 			o.Plan.Flags = withoutData(o.Plan.Flags)
-			o.Spec, o.Version = args[0], version()
+			o.Spec, o.Version, o.Crash = args[0], version(), crashAt
 			w := c.ErrOrStderr()
 			if !quiet {
 				o.Progress = tenths(func(turns, all int) { fmt.Fprintf(w, "%d of %d turns\n", turns, all) })

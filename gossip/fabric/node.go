@@ -101,6 +101,17 @@ func (n *Node) Meet(ctx context.Context, what string, text []byte) ([][]byte, er
 	return all, nil
 }
 
+// Released is what the register holds of an owner's vector for a peer in a round.
+func Released(ctx context.Context, r Register, c *Credentials, peer, round, dim int) ([]float64, error) {
+	config, err := c.Network.Config()
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{Register: r, Credentials: c, Config: config}
+	v := make([]float64, dim)
+	return v, n.collect(ctx, round, c.Owner, peer, v, func(chunk int) string { return vectorKey(c.Owner, peer, round, chunk, chunksOf(dim)) })
+}
+
 func modelKey(owner, chunk, dim int) string {
 	return chunkKey(ownKey(owner, "model"), chunk, chunksOf(dim))
 }

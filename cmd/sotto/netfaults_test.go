@@ -1,0 +1,418 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sottodp/sotto/gossip/fabric"
+	"github.com/sottodp/sotto/gossip/journal"
+	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/run/netplan"
+	"github.com/sottodp/sotto/run/node"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+var long = flag.Bool("long", false, "run the faults of networks at length: more owners, rounds and crashes, some minutes")
+
+// A place to crash at, as in journaled:3: there, the third time, the process kills itself.
+const crashVariable = "SOTTO_TEST_CRASH"
+
+func crashFrom(place string) func(string) {
+	at, count, ok := strings.Cut(place, ":")
+	left, err := strconv.Atoi(count)
+	if !ok || err != nil {
+		return nil
+	}
+	var mu sync.Mutex
+	return func(point string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if point != at {
+			return
+		}
+		if left--; left == 0 {
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+	}
+}
+
+// A village is a network of processes, which the test may hurt.
+type village struct {
+	t    *testing.T
+	d    demo
+	hub  *exec.Cmd
+	url  string
+	more []string // flags of every owner
+}
+
+// newVillage prepares a network of the clinic's rows; the hub is not running yet.
+func newVillage(t *testing.T, block string, wait time.Duration) *village {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("XDG_DATA_HOME", filepath.Join(dir, "xdg"))
+	clinic, err := filepath.Abs("../../examples/clinic")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := filepath.Join(dir, "net.yaml")
+	text := fmt.Sprintf("data: %s/patients.csv\nschema: %s/schema.yaml\nmodel: {name: logistic, l2: 0.0005}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\nnetwork: {%s}\n", clinic, clinic, block)
+	if err := os.WriteFile(spec, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := &village{t: t, d: demo{spec: spec, dir: filepath.Join(dir, "all"), wait: wait}}
+	if err := errors.Join(os.Mkdir(v.d.dir, 0o700), v.d.settle(netplan.Options{})); err != nil {
+		t.Fatal(err)
+	}
+	tables, _, err := v.d.plan.Tables(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.d.prepare(tables); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// startHub starts the hub, from the second time on at the address that it had.
+func (v *village) startHub() {
+	v.t.Helper()
+	port := "0"
+	if v.url != "" {
+		port = v.url[strings.LastIndex(v.url, ":")+1:]
+	}
+	v.hub = sotto(v.t, "hub", filepath.Join(v.d.dir, "network.json"), "--dir", filepath.Join(v.d.dir, "hub"), "--port", port)
+	out, err := v.hub.StdoutPipe()
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	if err := v.hub.Start(); err != nil {
+		v.t.Fatal(err)
+	}
+	hub := v.hub
+	v.t.Cleanup(func() { hub.Process.Kill(); hub.Wait() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		v.t.Fatalf("the hub did not start: %v", err)
+	}
+	v.url = strings.TrimSpace(line)
+}
+
+func (v *village) killHub() {
+	v.hub.Process.Kill()
+	v.hub.Wait()
+}
+
+// owner is the process of an owner, which crashes there.
+func (v *village) owner(i int, crash string) (*exec.Cmd, *bytes.Buffer) {
+	c := sotto(v.t, append(v.d.arguments(i, v.url), v.more...)...)
+	c.Env = append(os.Environ(), crashVariable+"="+crash)
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	return c, &stderr
+}
+
+// live starts an owner again and again until it ends well. Each of its lives is hurt in the way that hurt says, and told to started.
+func (v *village) live(i int, hurt func(life int) (crash string), started func(*exec.Cmd)) (lives int) {
+	for {
+		c, stderr := v.owner(i, hurt(lives))
+		if err := c.Start(); err != nil {
+			v.t.Error(err)
+			return lives
+		}
+		if started != nil {
+			started(c)
+		}
+		err := c.Wait()
+		lives++
+		var exit *exec.ExitError
+		switch {
+		case err == nil:
+			return lives
+		case errors.As(err, &exit) && !exit.Exited(): // killed
+		case strings.Contains(stderr.String(), "this owner's part is finished"): // killed after its last act
+			return lives
+		default:
+			v.t.Errorf("owner %d ended by itself: %v\n%s", i+1, err, stderr)
+			return lives
+		}
+	}
+}
+
+func (v *village) journal(i int) string { return filepath.Join(v.d.owner(i, "part"), node.JournalFile) }
+
+// check says what must be true at the end: every turn of every owner is in its journal once and paid, every byte that was published is the journal's,
+// the ledger is settled, and the sum over all owners is that of what they added.
+func (v *village) check(owners ...int) {
+	t := v.t
+	t.Helper()
+	turns := 0
+	var sum, size []float64
+	for _, i := range owners {
+		dir := v.d.owner(i, "part")
+		info, err := trace.ReadInfo(dir)
+		if err != nil || info.Status != trace.Finished {
+			t.Fatalf("owner %d: %+v, %v", i+1, info, err)
+		}
+		c, err := fabric.ReadCredentials(v.d.owner(i, "credentials.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		hub, err := fabric.Dial(t.Context(), c, fabric.ClientOptions{URL: v.url})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := journal.Read(v.journal(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		z := make([]float64, r.Head.Dim)
+		if sum == nil {
+			sum, size = make([]float64, len(z)), make([]float64, len(z))
+		}
+		for turn := range v.d.plan.Schedule.Turns(i) {
+			held, err := r.Next()
+			if err != nil {
+				t.Fatalf("owner %d, round %d: %v", i+1, turn.T, err)
+			}
+			if held.Round != turn.T || len(held.Batches) != 1 || !held.Done {
+				t.Errorf("owner %d, round %d: the journal holds round %d with %d charges, done %v", i+1, turn.T, held.Round, len(held.Batches), held.Done)
+			}
+			for _, peer := range turn.Peers {
+				if out, err := fabric.Released(t.Context(), hub, c, peer, turn.T, len(z)); err != nil || !journal.Equal(out, held.Sent) {
+					t.Errorf("owner %d, round %d: what was published is not the journal's: %v", i+1, turn.T, err)
+				}
+			}
+			for j := range z {
+				sum[j] += held.Sent[j] - z[j]
+			}
+			z = held.State
+			turns++
+		}
+		if _, err := r.Next(); err != io.EOF {
+			t.Errorf("owner %d: the journal holds more than its turns: %v", i+1, err)
+		}
+		for j, x := range z {
+			sum[j] -= x
+			size[j] += math.Abs(x)
+		}
+		r.Close()
+		hub.Close()
+		l, err := ledger.Open(t.Context(), v.d.owner(i, "ledger.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		known, err := l.Run(t.Context(), info.ID)
+		d, err2 := l.Dataset(t.Context(), info.Dataset)
+		if err != nil || err2 != nil || known.State != ledger.StateSettled || d.Runs != 1 {
+			t.Errorf("owner %d: the ledger says %+v, %+v, %v, %v", i+1, known, d, err, err2)
+		}
+		l.Close()
+	}
+	if len(owners) == len(v.d.plan.Owners) {
+		worst := 0.0
+		for j, x := range sum {
+			worst = max(worst, math.Abs(x)/max(1, size[j]))
+		}
+		if !(worst < 1e-9) {
+			t.Errorf("the owners' sum has drifted by %v", worst)
+		}
+		t.Logf("%d turns, drift %.1e", turns, worst)
+	}
+}
+
+func (v *village) all() (owners []int) {
+	for i := range v.d.plan.Owners {
+		owners = append(owners, i)
+	}
+	return owners
+}
+
+// Owners die at every named place and by kill -9, one is stopped for a while, the hub is killed: all finish, and nothing is wrong.
+func TestFaults(t *testing.T) {
+	n, rounds, crashes, hubs := 4, 24, 2, 1
+	if *long {
+		n, rounds, crashes, hubs = 8, 300, 13, 6
+	}
+	v := newVillage(t, fmt.Sprintf("owners: %d, rows: %d, schedule: edges, edges: 2, rounds: %d, seed: 5", n, 4000/n, rounds), 2*time.Second)
+	v.startHub()
+	src := rand.New(rand.NewPCG(7, 7))
+	points := []string{"charged", "torn", "journaled", "published", "decided", "mixed"}
+	plans := make([][]string, n) // of each owner, where its lives end
+	for i := range plans {
+		for k := range crashes {
+			plans[i] = append(plans[i], fmt.Sprintf("%s:%d", points[(i+k)%len(points)], 1+src.IntN(max(2, rounds/2/crashes))))
+		}
+	}
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	lives, running := 0, make([]*exec.Cmd, n)
+	for i := range n {
+		all.Go(func() {
+			k := v.live(i, func(life int) string {
+				if life < len(plans[i]) {
+					return plans[i][life]
+				}
+				return ""
+			}, func(c *exec.Cmd) {
+				mu.Lock()
+				running[i] = c
+				mu.Unlock()
+			})
+			mu.Lock()
+			lives += k
+			running[i] = nil
+			mu.Unlock()
+		})
+	}
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+	signal := func(s syscall.Signal) (*exec.Cmd, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, i := range src.Perm(n) {
+			if c := running[i]; c != nil {
+				return c, c.Process.Signal(s) == nil
+			}
+		}
+		return nil, false
+	}
+	// Outside: kill -9, a stop of longer than a peer waits, and the hub.
+	for k := 0; k < max(hubs, crashes); k++ {
+		select {
+		case <-done:
+		case <-time.After(time.Duration(500+src.IntN(1000)) * time.Millisecond):
+		}
+		signal(syscall.SIGKILL)
+		if k == 0 {
+			if c, ok := signal(syscall.SIGSTOP); ok {
+				time.AfterFunc(2500*time.Millisecond, func() { c.Process.Signal(syscall.SIGCONT) })
+			}
+		}
+		if k < hubs {
+			v.killHub()
+			time.Sleep(300 * time.Millisecond)
+			v.startHub()
+		}
+	}
+	<-done
+	t.Logf("%d owners, %d rounds, %d lives", n, rounds, lives)
+	if lives <= n {
+		t.Errorf("%d lives of %d owners: nobody was hurt", lives, n)
+	}
+	v.check(v.all()...)
+}
+
+func copyTree(t *testing.T, from, to string) {
+	t.Helper()
+	if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An owner whose directory and ledger are put back from a copy releases nothing more; the others finish without it.
+func TestRestored(t *testing.T) {
+	v := newVillage(t, "owners: 3, rows: 1300, graph: path, schedule: all, rounds: 8", time.Second)
+	v.more = []string{"--join", "20s"} // so long the others wait for its model at the end
+	v.startHub()
+	var others sync.WaitGroup
+	for _, i := range []int{0, 2} {
+		others.Go(func() { v.live(i, func(int) string { return "" }, nil) })
+	}
+	home := filepath.Dir(v.d.owner(1, "part"))
+	for _, crash := range []string{"mixed:2", "mixed:3"} {
+		c, stderr := v.owner(1, crash)
+		if err := c.Run(); err == nil || c.ProcessState.Exited() {
+			t.Fatalf("%v\n%s", err, stderr)
+		}
+		if crash == "mixed:2" {
+			copyTree(t, home, home+".old")
+		}
+	}
+	copyTree(t, home+".old", home)
+	c, stderr := v.owner(1, "")
+	if c.Run(); c.ProcessState.ExitCode() != exitBudget || !strings.Contains(stderr.String(), fabric.ErrBehind.Error()) {
+		t.Errorf("a restored journal: %v\n%s", c.ProcessState, stderr)
+	}
+	others.Wait()
+	v.check(0, 2)
+}
+
+// A disk that is full stops an owner, whose peers go on; with room again it goes on, too.
+func TestFullDisk(t *testing.T) {
+	v := newVillage(t, "owners: 2, rows: 2000, schedule: all, rounds: 12", time.Second)
+	v.startHub()
+	c, stderr := v.owner(0, "")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(patient); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(v.journal(0)); err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("no journal")
+		}
+	}
+	// It waits for the other. What it has of its ledger until then is smaller than this.
+	if err := unix.Prlimit(c.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 1200, Max: 1 << 40}, nil); err != nil {
+		t.Fatal(err)
+	}
+	var other sync.WaitGroup
+	other.Go(func() { v.live(1, func(int) string { return "" }, nil) })
+	if c.Wait(); c.ProcessState.ExitCode() != exitFailed {
+		t.Errorf("a full disk: %v\n%s", c.ProcessState, stderr)
+	}
+	v.live(0, func(int) string { return "" }, nil)
+	other.Wait()
+	v.check(v.all()...)
+}
+
+// An owner that never comes: the others say so, and have spent nothing.
+func TestNobodyComes(t *testing.T) {
+	v := newVillage(t, "owners: 3, rows: 1300, schedule: all, rounds: 4", time.Second)
+	v.startHub()
+	v.more = []string{"--join", "1s"}
+	var both sync.WaitGroup
+	for i := range 2 {
+		both.Go(func() {
+			c, stderr := v.owner(i, "")
+			if c.Run(); c.ProcessState.ExitCode() != exitFailed || !strings.Contains(stderr.String(), "there is no sign of owner 3; no row was looked at") {
+				t.Errorf("%v\n%s", c.ProcessState, stderr)
+			}
+			if _, err := os.Stat(v.d.owner(i, "ledger.db")); !os.IsNotExist(err) {
+				t.Errorf("a ledger: %v", err)
+			}
+		})
+	}
+	both.Wait()
+	// It comes after all.
+	v.more = nil
+	for i := range 3 {
+		both.Go(func() { v.live(i, func(int) string { return "" }, nil) })
+	}
+	both.Wait()
+	v.check(v.all()...)
+}
+
+// patient is how long tests wait for what should come at once.
+const patient = time.Minute

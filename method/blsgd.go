@@ -49,11 +49,11 @@ import (
 // while there is budget, and leaves open what is returned where a search fails at the end (S-2f): w.
 type BLSGD struct {
 	SGD
-	Rate   float64          `yaml:"rate" json:"rate" doc:"longest step size η₀ that a search tries first (default 80/R², R the bound on a row's norm; 4/L for the squared loss, L its curvature bound)"`
+	Rate   float64          `yaml:"rate" json:"rate" doc:"longest step size η₀ that a search tries first (default 80/R², R the bound on a row's norm; 4/L for the squared loss, L its curvature bound; 120/(R²+1) for a network)"`
 	Shrink float64          `yaml:"shrink" json:"shrink" doc:"factor β from one step size to the next (default 0.8)"`
 	Tries  int              `yaml:"tries" json:"tries" doc:"most step sizes of a search (default 20)"`
-	Armijo float64          `yaml:"armijo" json:"armijo" doc:"share α of the decrease along a straight line that a step must bring (default 0.4)"`
-	Fall   float64          `yaml:"fall" json:"fall" doc:"bound c on the decrease of one row's loss that counts (default half the loss's Lipschitz bound × 1/R; an eighth of the square of the width of the label's bounds for the squared loss)"`
+	Armijo float64          `yaml:"armijo" json:"armijo" doc:"share α of the decrease along a straight line that a step must bring (default 0.4; 0.1 for a network)"`
+	Fall   float64          `yaml:"fall" json:"fall" doc:"bound c on the decrease of one row's loss that counts (default half the loss's Lipschitz bound × 1/R; an eighth of the square of the width of the label's bounds for the squared loss; 0.5 for a network)"`
 	Search float64          `yaml:"search" json:"search" doc:"ε of one search × noise multiplier, at first (default 0.25)"`
 	Growth string           `yaml:"growth" json:"growth,omitempty" doc:"what a search that finds nothing does to the budgets of a step: no (nothing: the whole run is a plan; default), must (they grow) or adaptive (the one grows that the angle between two gradients blames)"`
 	Raise  float64          `yaml:"raise" json:"raise,omitempty" doc:"by what part ξ a budget grows (default 0.3)"`
@@ -72,20 +72,23 @@ const (
 
 // Defaults of what Fit may choose, measured (docs/methods.md).
 const (
-	blRate     = 80 // × 1/R²
-	blQuadRate = 4  // × 1/L
-	blShrink   = 0.8
-	blTries    = 20
-	blArmijo   = 0.4
-	blFall     = 0.5 // × Lipschitz bound / R
-	blQuadFall = 0.125
-	blSearch   = 0.25
-	blRaise    = 0.3
-	blEvery    = 10  // τ
-	blReach    = 1.2 // ς
-	blKeep     = 0.8 // ψ
-	blMost     = 1.1 // φ_max
-	blLeast    = 0.5 // φ_min
+	blRate      = 80  // × 1/R²
+	blQuadRate  = 4   // × 1/L
+	blNetRate   = 120 // × 1/(R²+1)
+	blNetArmijo = 0.1
+	blNetFall   = 0.5
+	blShrink    = 0.8
+	blTries     = 20
+	blArmijo    = 0.4
+	blFall      = 0.5 // × Lipschitz bound / R
+	blQuadFall  = 0.125
+	blSearch    = 0.25
+	blRaise     = 0.3
+	blEvery     = 10  // τ
+	blReach     = 1.2 // ς
+	blKeep      = 0.8 // ψ
+	blMost      = 1.1 // φ_max
+	blLeast     = 0.5 // φ_min
 )
 
 // Fit sets what is zero.
@@ -94,6 +97,10 @@ func (m BLSGD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error
 	rate, fall := blRate/(pub.NormBound*pub.NormBound), blFall*float64(pub.Lipschitz)/pub.NormBound
 	if !bounded {
 		rate, fall = blQuadRate/(float64(pub.Smooth)+obj.smooth()), blQuadFall*pub.LabelSpan*pub.LabelSpan
+	}
+	armijo := blArmijo
+	if len(pub.Initial) > 0 {
+		rate, fall, armijo = blNetRate/(pub.NormBound*pub.NormBound+1), blNetFall, blNetArmijo
 	}
 	if terms.Off {
 		fall = 0
@@ -122,7 +129,7 @@ func (m BLSGD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error
 	}{
 		{"rate", &m.Rate, math.Inf(1), rate},
 		{"shrink", &m.Shrink, 1, blShrink},
-		{"armijo", &m.Armijo, 1, blArmijo},
+		{"armijo", &m.Armijo, 1, armijo},
 		{"fall", &m.Fall, maxClip, fall},
 		{"search", &m.Search, 1e6, blSearch},
 		{"raise", &m.Raise, 100, blRaise},
@@ -214,8 +221,8 @@ func (m BLSGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 	return func(yield func(Step, error) bool) {
 		pub, s := o.Public(), m.sampler(o.Public())
 		_, full := s.(sample.Full)
-		w := make([]float64, pub.Dim) // w_0 = 0
-		g := make([]float64, len(w))  // g̃_t: the average of the gradients at w
+		w := pub.Start()             // w_0
+		g := make([]float64, len(w)) // g̃_t: the average of the gradients at w
 		p := make([]float64, len(w))
 		before := make([]float64, len(w)) // g̃_{t−1}
 		sigma, scale, bound, fall := m.Noise, m.Noise/m.Search, m.Clip, m.Fall

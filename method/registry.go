@@ -45,8 +45,8 @@ var Registry = []Entry{
 }
 
 // Networks lists the methods that take networks: they start where Public.Start says, and ask no
-// more of a loss than its gradient.
-var Networks = []string{"sgd", "momentum", "adam"}
+// more of a loss than values and its gradient.
+var Networks = []string{"sgd", "momentum", "adam", "blsgd"}
 
 // Default is the method of a spec that names none.
 const Default = "auto"

@@ -191,12 +191,12 @@ size: 100,000 rows, 20 runs of each curve; minutes.`,
 		name:  "p2",
 		short: "P2: private line search with adaptive budgets, and its baselines",
 		long: `P2 is Chen and Lee, Stochastic Adaptive Line Search for Differentially Private
-Optimization, 2020. This runs its experiments on linear models and writes Figures 1 to 4 as
+Optimization, 2020. This runs its experiments on linear models, in the full size on networks too, and writes Figures 1 to 5 as
 CSV and SVG, the paper's claims as inequalities that hold or fail, and its account beside the
 sound one, with one page of HTML.
 
 It needs Adult and Bank Marketing as published, in the folder --data: adult/adult.data.gz,
-adult/adult.test.gz, bank/bank-full.csv.gz. --small takes about a minute; --full is the
+adult/adult.test.gz, bank/bank-full.csv.gz; --full needs MNIST, too. --small takes about a minute; --full is the
 paper's size, 10 folds five times, and takes hours. Stopped, the same command goes on.`,
 		example: `  sotto paper p2 --data datasets
   sotto paper p2 --data datasets --full --out p2-full`,

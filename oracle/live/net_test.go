@@ -319,3 +319,41 @@ func TestPerLayerSumEqualsBruteForce(t *testing.T) {
 		meter.charges = 0
 	}
 }
+
+// A search along a line sums what the rows' losses fall by, also where margins are not linear in w: the same counts as row by row.
+func TestNetworkDecreases(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(6, 1))
+	rows := randomRows(rnd, 700, 9)
+	tab := table(rows, 2, false)
+	m := network(t, 9, 2, "20 relu", "7 tanh")
+	line := oracle.Line{From: oracle.Public{Dim: m.Dim(), Initial: spans(m)}.Start(), Along: make([]float64, m.Dim())}
+	for j := range line.Along {
+		line.Along[j] = rnd.NormFloat64()
+	}
+	steps := []float64{1, 0.1, 0.01, -0.1}
+	const bound = 0.3
+	unit := fallUnit(bound)
+	want := make([]int64, len(steps))
+	var ws model.Workspace
+	for i := range rows {
+		v, loss := data.View{Block: tab.Blocks[i/data.BlockRows], From: i % data.BlockRows, To: i%data.BlockRows + 1}, []float64{0}
+		m.Eval(line.From, v, &ws).Loss(loss)
+		before := loss[0]
+		for k, eta := range steps {
+			w := slices.Clone(line.From)
+			for j, a := range line.Along {
+				w[j] -= eta * a
+			}
+			m.Eval(w, v, &ws).Loss(loss)
+			want[k] += clipped(before-loss[0], 1/unit, int64(bound/unit))
+		}
+	}
+	var s summer
+	s.open(tab, m, 2)
+	defer s.close()
+	for k, sum := range s.decrease(line, steps, bound, nil, true, false) {
+		if sum.count != want[k] || want[k] == 0 {
+			t.Errorf("step %v: %d units, row by row %d", steps[k], sum.count, want[k])
+		}
+	}
+}

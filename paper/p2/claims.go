@@ -106,5 +106,8 @@ func (r *results) claims() paper.Claims {
 	i, last := slices.Index(r.ratios, rate), len(r.ratios)-1
 	add("sampling-saves-evaluations", "with q = 0.1 far fewer gradients and losses are computed than with all rows: less than half", 2*r.gradients[i] < r.gradients[last] && 2*r.objectives[i] < r.objectives[last],
 		"passes of gradients %.1f and %.1f, of losses %.1f and %.1f", r.gradients[i], r.gradients[last], r.objectives[i], r.objectives[last])
+	if r.networks != nil {
+		r.networks.claims(add)
+	}
 	return all
 }

@@ -103,6 +103,7 @@ type results struct {
 	// Figure 2: passes over the rows, by sampling ratio
 	ratios                []float64
 	gradients, objectives []float64
+	networks              *networks         // nil: not run
 	searches              map[string][2]int // by ε: how many at q = 0.1, and how many of them found nothing
 }
 
@@ -160,6 +161,7 @@ func (x *experiment) experiments(ctx context.Context, version string) (*results,
 		}
 		x.all += q.plan.Runs
 	}
+	x.all += s.Neural.trainings()
 	r := &results{size: s, cells: map[[3]string]*compare.Cell{}}
 	for _, q := range parts {
 		if err := x.run(ctx, q.name, q.plan, version); err != nil {
@@ -172,6 +174,12 @@ func (x *experiment) experiments(ctx context.Context, version string) (*results,
 			continue
 		}
 		r.take(q.plan)
+	}
+	if len(s.Neural.Networks) > 0 {
+		var err error
+		if r.networks, err = x.neural(ctx, s.Neural, version); err != nil {
+			return nil, fmt.Errorf("networks: %w", err)
+		}
 	}
 	return r, x.evaluations(ctx, r)
 }

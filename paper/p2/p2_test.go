@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy"
 )
 
@@ -127,5 +128,35 @@ func TestAccounts(t *testing.T) {
 		if a.Iterations < 1 || a.Searches < a.Iterations || !(a.Fixed > 0 && a.Fixed < a.Claimed) || !(a.OneSample < a.Claimed) || !(a.Adaptive > a.Claimed) {
 			t.Errorf("found %+v", a)
 		}
+	}
+}
+
+// TestNeural runs a small network in the place of P2's: each cell has its training, and the figure and the claims are there.
+func TestNeural(t *testing.T) {
+	x := &experiment{data: needs.Data(t), dir: t.TempDir(), jobs: 1}
+	n := Neural{Networks: []Network{{"tiny", "mlp", "[8 relu]"}}, Epsilon: []float64{2, 8}, Epochs: []float64{0.05, 0.1}, Seeds: 1}
+	r, err := x.neural(context.Background(), n, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x.over != n.trainings() {
+		t.Errorf("%d trainings, %d were announced", x.over, n.trainings())
+	}
+	for key, c := range r.cells {
+		if c.Refused != "" || len(c.Results) != 1 || c.Results[0].Steps != steps(0.05) && c.Results[0].Steps != steps(0.1) {
+			t.Errorf("%v: refused %q, %+v", key, c.Refused, c.Results)
+		}
+	}
+	f := r.figure()
+	if want := 1 + len(neuralLines(1))*(len(n.Epsilon)+len(n.Epochs)); strings.Count(f.CSV, "\n") != want || len(f.Plots) != 2 {
+		t.Errorf("%d lines of %d in the figure's data, %d plots", strings.Count(f.CSV, "\n"), want, len(f.Plots))
+	}
+	var claims paper.Claims
+	r.claims(claims.Add)
+	if len(claims) != 2 {
+		t.Errorf("%d claims", len(claims))
+	}
+	for _, c := range claims {
+		t.Log(c.Name, c.Found)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy/account/claimed"
@@ -39,7 +40,11 @@ type Options struct {
 // directory has trained is not trained again.
 func Run(ctx context.Context, size Size, o Options) (*Report, error) {
 	x := &experiment{size: size, data: o.Data, dir: o.Dir, done: o.Progress, jobs: o.Jobs}
-	for _, d := range datasets {
+	needed := datasets
+	if len(size.Neural.Networks) > 0 {
+		needed = append(slices.Clone(datasets), mnist)
+	}
+	for _, d := range needed {
 		for _, f := range d.files {
 			name := filepath.Join(o.Data, f)
 			if _, err := os.Stat(name); err != nil {
@@ -66,7 +71,11 @@ func Run(ctx context.Context, size Size, o Options) (*Report, error) {
 	if r.Claimed, err = claimed.Example("p2"); err != nil {
 		return nil, err
 	}
-	r.Files, err = paper.Write(o.Dir, []paper.Figure{all.figure1(), all.figure2(), all.figure34(3, logistic), all.figure34(4, svm)}, page, map[string]any{
+	figures := []paper.Figure{all.figure1(), all.figure2(), all.figure34(3, logistic), all.figure34(4, svm)}
+	if all.networks != nil {
+		figures = append(figures, all.networks.figure())
+	}
+	r.Files, err = paper.Write(o.Dir, figures, page, map[string]any{
 		"R": r, "Fixed": worst(r.Accounts, func(a Account) float64 { return a.Fixed }), "OneSample": worst(r.Accounts, func(a Account) float64 { return a.OneSample }),
 		"Adaptive": worst(r.Accounts, func(a Account) float64 { return a.Adaptive }),
 	})

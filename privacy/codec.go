@@ -29,6 +29,8 @@ type wire struct {
 	Why       *string           `json:"why,omitempty"`
 	Currency  *Currency         `json:"currency,omitempty"`
 	Order     *float64          `json:"order,omitempty"`
+	Eta       *float64          `json:"eta,omitempty"`
+	Gamma     *float64          `json:"gamma,omitempty"`
 }
 
 // MarshalEvent writes the canonical form of a valid event: equal events give
@@ -72,12 +74,11 @@ func marshalEvent(e Event, depth int) ([]byte, error) {
 		w = wire{Event: "repeated", Count: &e.Count}
 		w.Of, err = marshalEvent(e.Of, depth+1)
 	case Composed:
-		w = wire{Event: "composed", Parts: make([]json.RawMessage, len(e))}
-		for i := range e {
-			if w.Parts[i], err = marshalEvent(e[i], depth+1); err != nil {
-				break
-			}
-		}
+		w = wire{Event: "composed"}
+		w.Parts, err = marshalEvents(e, depth+1)
+	case Tuned:
+		w = wire{Event: "tuned", Eta: &e.Eta, Gamma: &e.Gamma}
+		w.Parts, err = marshalEvents(e.Among, depth+1)
 	case NonPrivate:
 		if !utf8.ValidString(e.Why) {
 			return nil, fmt.Errorf("event \"not-private\": why is not valid UTF-8")
@@ -95,6 +96,16 @@ func marshalEvent(e Event, depth int) ([]byte, error) {
 		return nil, err
 	}
 	return json.Marshal(w)
+}
+
+func marshalEvents(events []Event, depth int) (parts []json.RawMessage, err error) {
+	parts = make([]json.RawMessage, len(events))
+	for i, e := range events {
+		if parts[i], err = marshalEvent(e, depth); err != nil {
+			return nil, err
+		}
+	}
+	return parts, nil
 }
 
 // maxDepth bounds the nesting of a stored event, so that a hostile file cannot
@@ -167,14 +178,16 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 		e, used.Rate, used.Of = PoissonSampled{number("rate", w.Rate), inner()}, w.Rate, w.Of
 	case "repeated":
 		e, used.Count, used.Of = Repeated{whole("count", w.Count), inner()}, w.Count, w.Of
-	case "composed":
-		parts := make(Composed, len(w.Parts))
+	case "composed", "tuned":
+		parts := make([]Event, len(w.Parts))
 		for i := range w.Parts {
 			if parts[i], err = unmarshalEvent(w.Parts[i], depth+1); err != nil {
 				return nil, err
 			}
 		}
-		e, used.Parts = parts, w.Parts
+		if e, used.Parts = Composed(parts), w.Parts; w.Event == "tuned" {
+			e, used.Eta, used.Gamma = Tuned{parts, number("eta", w.Eta), number("gamma", w.Gamma)}, w.Eta, w.Gamma
+		}
 	case "not-private":
 		why := ""
 		if w.Why != nil {
@@ -199,7 +212,7 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 	}
 	if w.Sigma != used.Sigma || w.Scale != used.Scale || w.Epsilon != used.Epsilon || w.Rate != used.Rate ||
 		w.Threshold != used.Threshold || w.Query != used.Query || w.Max != used.Max || w.Delta != used.Delta ||
-		w.M != used.M || w.N != used.N || w.Count != used.Count || w.Why != used.Why || w.Currency != used.Currency || w.Order != used.Order || len(w.Of) != len(used.Of) || len(w.Parts) != len(used.Parts) {
+		w.M != used.M || w.N != used.N || w.Count != used.Count || w.Why != used.Why || w.Currency != used.Currency || w.Order != used.Order || w.Eta != used.Eta || w.Gamma != used.Gamma || len(w.Of) != len(used.Of) || len(w.Parts) != len(used.Parts) {
 		return nil, fmt.Errorf("event %q: holds a field of another type", w.Event)
 	}
 	if err := e.Validate(); err != nil {
@@ -209,7 +222,7 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 }
 
 // wireFields are the names in wire.
-var wireFields = []string{"event", "sigma", "scale", "threshold", "query", "max", "epsilon", "delta", "rate", "m", "n", "count", "of", "parts", "why", "currency", "order"}
+var wireFields = []string{"event", "sigma", "scale", "threshold", "query", "max", "epsilon", "delta", "rate", "m", "n", "count", "of", "parts", "why", "currency", "order", "eta", "gamma"}
 
 // exactFields refuses what encoding/json forgives: a field given twice, in other
 // letters, or as null.

@@ -63,6 +63,13 @@ type (
 		Count int
 		Of    Event
 	}
+	// Tuned: the best of a random number of releases, by an order that looks at the releases alone. Each is one of Among,
+	// drawn anew by a public law; their number follows the truncated negative binomial law of Eta and Gamma, is
+	// 1 at least and stays secret with all releases but the best (rules.md, R21). Eta 1 is the geometric law of mean 1/Gamma, Eta 0 the logarithmic one.
+	Tuned struct {
+		Among      []Event
+		Eta, Gamma float64
+	}
 	// NonPrivate: the records were looked at without noise. Its cost is infinite.
 	NonPrivate struct{ Why string }
 	// Filtered: anything at all, chosen on the way, whose costs in one currency add up to no
@@ -98,6 +105,7 @@ func (PoissonSampled) event() {}
 func (FixedSampled) event()   {}
 func (Composed) event()       {}
 func (Repeated) event()       {}
+func (Tuned) event()          {}
 func (NonPrivate) event()     {}
 func (Filtered) event()       {}
 
@@ -179,6 +187,33 @@ func (e Repeated) Validate() error {
 	return validInner("repeated", e.Of)
 }
 
+// Validate: Among is not empty and valid, and holds no filter; Eta > −1 and finite, 0 < Gamma < 1.
+func (e Tuned) Validate() error {
+	if len(e.Among) == 0 {
+		return fmt.Errorf("tuned: holds no event")
+	}
+	for i, one := range e.Among {
+		if err := validSample(fmt.Sprintf("tuned[%d]", i), one); err != nil {
+			return err
+		}
+	}
+	if !(e.Eta > -1) || math.IsInf(e.Eta, 1) {
+		return fmt.Errorf("tuned: eta is %v; allowed is any number above -1", e.Eta)
+	}
+	if !(e.Gamma > 0 && e.Gamma < 1) {
+		return fmt.Errorf("tuned: gamma is %v; allowed is above 0 and below 1", e.Gamma)
+	}
+	return nil
+}
+
+// Mean is the mean number of releases.
+func (e Tuned) Mean() float64 {
+	if math.Abs(e.Eta) < 1e-9 {
+		return (1/e.Gamma - 1) / -math.Log(e.Gamma)
+	}
+	return e.Eta * (1 - e.Gamma) / (-math.Expm1(e.Eta*math.Log(e.Gamma)) * e.Gamma)
+}
+
 // Validate: always valid; its cost is infinite.
 func (e NonPrivate) Validate() error { return nil }
 
@@ -198,15 +233,31 @@ func (e Filtered) Validate() error {
 	return positive("filtered", "epsilon", e.Epsilon)
 }
 
-// validSample is validInner for what happened on a sample.
+// validSample is validInner for what happened on a sample, or in a search for the best.
 func validSample(where string, e Event) error {
 	if err := validInner(where, e); err != nil {
 		return err
+	}
+	if tuned(e) {
+		return fmt.Errorf("%s: holds a search for the best; allowed are single releases", where)
 	}
 	if filtered(e) {
 		return fmt.Errorf("%s: holds a filter; allowed are releases, whose cost is known beforehand", where)
 	}
 	return nil
+}
+
+// tuned says whether a valid event holds a Tuned one.
+func tuned(e Event) bool {
+	switch e := e.(type) {
+	case Tuned:
+		return true
+	case Repeated:
+		return tuned(e.Of)
+	case Composed:
+		return slices.ContainsFunc(e, tuned)
+	}
+	return false // a sample holds none
 }
 
 // filtered says whether a valid event holds a Filtered one.
@@ -246,6 +297,9 @@ func (e FixedSampled) String() string   { return fmt.Sprintf("Fixed(%d of %d, %v
 func (e PoissonSampled) String() string { return fmt.Sprintf("Poisson(q=%.6g, %v)", e.Rate, e.Of) }
 func (e Repeated) String() string       { return fmt.Sprintf("%d × %v", e.Count, e.Of) }
 func (e NonPrivate) String() string     { return fmt.Sprintf("not private (%s)", e.Why) }
+func (e Tuned) String() string {
+	return fmt.Sprintf("best of about %.4g (η=%.6g, γ=%.6g) × one of [%v]", e.Mean(), e.Eta, e.Gamma, Composed(e.Among))
+}
 func (e Filtered) String() string {
 	in := string(e.Currency)
 	if e.Currency == InRDP {
@@ -284,6 +338,9 @@ func Equal(a, b Event) bool {
 			}
 		}
 		return true
+	case Tuned:
+		b, ok := b.(Tuned)
+		return ok && a.Eta == b.Eta && a.Gamma == b.Gamma && Equal(Composed(a.Among), Composed(b.Among))
 	case PoissonSampled:
 		b, ok := b.(PoissonSampled)
 		return ok && a.Rate == b.Rate && Equal(a.Of, b.Of)
@@ -294,7 +351,8 @@ func Equal(a, b Event) bool {
 		b, ok := b.(Repeated)
 		return ok && a.Count == b.Count && Equal(a.Of, b.Of)
 	default:
-		if _, ok := b.(Composed); ok {
+		switch b.(type) {
+		case Composed, Tuned:
 			return false
 		}
 		return a == b

@@ -39,6 +39,7 @@ var stored = []Event{
 	Filtered{InZCDP, 0, 1, 1e-8},
 	Filtered{InGDP, 0, 1, 1e-8},
 	Filtered{InRDP, 38.5, 0.1, 1e-6},
+	Tuned{[]Event{Gaussian{2}, Composed{Laplace{3}, Repeated{4, PoissonSampled{0.5, Gaussian{1}}}}}, 1, 0.1},
 }
 
 func TestStoredForms(t *testing.T) {

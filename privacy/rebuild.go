@@ -12,6 +12,13 @@ func Rebuild(e Event, within string, f func(within string, mechanism Event) Even
 			parts[i] = Rebuild(e[i], within, f)
 		}
 		return parts
+	case Tuned:
+		among := make([]Event, len(e.Among))
+		for i, one := range e.Among {
+			among[i] = Rebuild(one, within, f)
+		}
+		e.Among = among
+		return e
 	case Repeated:
 		e.Of = Rebuild(e.Of, within, f)
 		return e

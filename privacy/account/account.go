@@ -126,6 +126,13 @@ func leaves(e privacy.Event, times float64, visit func(leaf privacy.Event, times
 		if look, ok := nonPrivate(e.Of); ok {
 			return visit(look, times)
 		}
+	case privacy.Tuned:
+		if empty(e) {
+			return nil
+		}
+		if look, ok := nonPrivate(e); ok {
+			return visit(look, times)
+		}
 	}
 	return visit(e, times)
 }
@@ -167,6 +174,8 @@ func looks(e privacy.Event) (releases bool, look *privacy.NonPrivate) {
 		return looks(e.Of)
 	case privacy.FixedSampled:
 		return looks(e.Of)
+	case privacy.Tuned:
+		return looks(privacy.Composed(e.Among))
 	case privacy.NonPrivate:
 		return true, &e
 	}
@@ -206,6 +215,8 @@ func fixedWhole(e privacy.Event) (found privacy.Event, ok bool) {
 				return found, ok
 			}
 		}
+	case privacy.Tuned:
+		return fixedWhole(privacy.Composed(e.Among))
 	case privacy.Repeated:
 		return fixedWhole(e.Of)
 	case privacy.PoissonSampled:

@@ -164,6 +164,8 @@ func approximate(e privacy.Event) (found privacy.Event, ok bool) {
 			found = leaf
 		} else if s, is := sampledBy(leaf); is {
 			found, _ = approximate(s.of)
+		} else if t, is := leaf.(privacy.Tuned); is {
+			found, _ = approximate(privacy.Composed(t.Among))
 		}
 		if found != nil {
 			return errFound

@@ -62,6 +62,15 @@ func pureCost(a Accountant, e privacy.Event, adj privacy.Adjacency) (epsilon cos
 			rests.note(s.rests("poisson-pure", "fixed-pure")...)
 			return nil
 		}
+		if t, ok := leaf.(privacy.Tuned); ok {
+			one, err := tunedPure(a, t, adj)
+			if err != nil {
+				return err
+			}
+			total.addProduct(times, one.value)
+			rests.note(one.rests...)
+			return nil
+		}
 		k, ok := facts(leaf)
 		switch {
 		case !ok:

@@ -132,6 +132,14 @@ func (a RDP) curve(e privacy.Event, adj privacy.Adjacency) (*rdpCurve, error) {
 			c.leak.addProduct(times, leak)
 			return nil
 		}
+		if t, ok := leaf.(privacy.Tuned); ok {
+			one, err := a.tuned(t, adj)
+			if err != nil {
+				return err
+			}
+			c.add(one.divergence, one, times)
+			return nil
+		}
 		k, ok := facts(leaf)
 		if !ok || k.renyi.divergence == nil {
 			return unsupported(notKnown)

@@ -48,6 +48,7 @@ var theorems = []Theorem{
 	{"poisson-replace", "Poisson samples under replace-one", "Zhu, Dong, Wang 2022; own proof"},
 	{"poisson-lemma", "Poisson sampling of any release", "Zhu, Wang 2019"},
 	{"fixed-lemma", "Sampling a fixed number of records: any release", "Wang, Balle, Kasiviswanathan 2019"},
+	{"tuned", "The best of a random number of releases", "Liu, Talwar 2019; Papernot, Steinke 2022"},
 	{"classic-conversion", "Classic conversion to (ε, δ)", "Mironov 2017; Bun, Steinke 2016"},
 	{"improved-conversion", "Improved conversion to (ε, δ)", "Canonne, Kamath, Steinke 2020"},
 	{"best-order", "The search for the best order", "own proof"},

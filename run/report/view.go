@@ -394,6 +394,8 @@ func words(e privacy.Event) string {
 	case privacy.Filtered:
 		unit := map[privacy.Currency]string{privacy.InPure: "pure ε", privacy.InZCDP: "zCDP", privacy.InGDP: "Gaussian differential privacy", privacy.InRDP: fmt.Sprintf("Rényi divergence of order %s", number(e.Order))}[e.Currency]
 		return fmt.Sprintf("releases whose noise and number were chosen on the way, each paid for before it was made, out of one budget of ε = %s, δ = %s counted in %s", number(e.Epsilon), number(e.Delta), unit)
+	case privacy.Tuned:
+		return fmt.Sprintf("the best of a secret, random number of releases, %s on average, each of which is one of these: %s", number(e.Mean()), words(privacy.Composed(e.Among)))
 	case privacy.NonPrivate:
 		return "a look at the records without noise: " + e.Why
 	}

@@ -195,14 +195,27 @@ func (s *session) finish(ctx context.Context, w []float64, steps int, outcome st
 
 // WriteModel writes the model file of a run.
 func WriteModel(dir string, j *Job, info *trace.Info, w []float64) error {
-	guarantee, err := json.Marshal(Guarantee{Budget: info.Budget, Off: info.Off, Unit: info.Unit, Dataset: info.Dataset, Run: info.ID, Accountant: info.Accountant, Plan: info.Plan})
+	file, err := j.File(w, Guarantee{Budget: info.Budget, Off: info.Off, Unit: info.Unit, Dataset: info.Dataset, Run: info.ID, Accountant: info.Accountant, Plan: info.Plan})
 	if err != nil {
 		return err
 	}
-	return model.Write(filepath.Join(dir, trace.ModelFile), &model.File{
+	return model.Write(filepath.Join(dir, trace.ModelFile), file)
+}
+
+// File is the model of a job with parameters w and what training promised.
+func (j *Job) File(w []float64, g Guarantee) (*model.File, error) {
+	guarantee, err := json.Marshal(g)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := j.Schema.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	return &model.File{
 		Format: model.FileFormat, Model: j.Spec.Model.Name, Dim: j.Schema.Dim(), NormBound: j.Schema.RowNorm, Width: j.Spec.Model.Width, Layers: j.Spec.Model.Layers, Compute: j.Spec.Model.Compute, Shape: j.imageShape(), W: w, Classes: j.Schema.ClassNames(), Features: j.Schema.FeatureNames(),
-		Schema: info.Schema, Guarantee: guarantee, Lab: j.Spec.Lab, Created: time.Now().UTC().Format(time.RFC3339), Run: info.ID,
-	})
+		Schema: schema, Guarantee: guarantee, Lab: j.Spec.Lab, Created: time.Now().UTC().Format(time.RFC3339), Run: g.Run,
+	}, nil
 }
 
 // diverged is the outcome of a run without finite parameters.

@@ -103,7 +103,7 @@ func inputError(where, format string, args ...any) error {
 	return &InputError{where, fmt.Errorf(format, args...)}
 }
 
-var topKeys = []string{"data", "test", "labels", "test_labels", "schema", "model", "method", "privacy", "output", "lab", "seed", "ledger", "out", compareKey, networkKey}
+var topKeys = []string{"data", "test", "labels", "test_labels", "schema", "model", "method", "privacy", "output", "lab", "seed", "ledger", "out", compareKey, networkKey, tuneKey}
 
 // LoadSpec reads a spec file, if one is named, and applies the overrides.
 func LoadSpec(file string, overrides []Override) (*Spec, error) {
@@ -178,8 +178,8 @@ func (r *specReader) apply(k int, o Override) error {
 	if keys[0] == compareKey {
 		return inputError(o.From, "field %q: found it outside a spec file; allowed are the flags of `sotto compare`", o.Path)
 	}
-	if keys[0] == networkKey {
-		return inputError(o.From, "field %q: found it outside a spec file; allowed is the block %s of one", o.Path, networkKey)
+	if keys[0] == networkKey || keys[0] == tuneKey {
+		return inputError(o.From, "field %q: found it outside a spec file; allowed is the block %s of one", o.Path, keys[0])
 	}
 	target := r.root
 	if len(keys) == 2 {
@@ -305,7 +305,7 @@ func (r *specReader) spec() (*Spec, error) {
 			s.Privacy.Off = true
 		case key == "privacy" && !isBlock:
 			err = inputError(s.places[key], "privacy: found %s; allowed is a block of fields, or in the lab the word none", found(v.Value))
-		case key == compareKey, key == networkKey: // LoadComparison and LoadNetwork read them
+		case key == compareKey, key == networkKey, key == tuneKey: // LoadComparison, LoadNetwork and LoadTuning read them
 		case !isBlock:
 			err = inputError(s.places[key], "%s: found %s; allowed is a block of fields, as in {name: …}", key, found(v.Value))
 		case key == "privacy":

@@ -101,6 +101,9 @@ var table = map[string][]string{
 	// An audit of runs in the lab, with canaries among the rows.
 	"run/audit": join(public, []string{"data", "model", "method", "oracle/live", "run", "run/trace", "internal/chart", "internal/audit", "internal/canary"}),
 
+	// A search that pays and releases its best alone.
+	"run/tune": join(public, []string{"data", "model", "method", "oracle/live", "run", "run/ledger"}),
+
 	// Layer 5, readers. The report recomputes ε from events, so it knows the words.
 	"run/report": {"privacy", "privacy/account", "run/trace", "run/ledger", "internal/chart"},
 
@@ -116,7 +119,7 @@ var table = map[string][]string{
 	"paper/p4": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "paper"}),
 
 	// Layer 6.
-	"cmd/sotto": join(public, []string{"data", "model", "method", "oracle/live", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/netplan", "run/node", "run/rehearse", "run/audit", "web", "gossip", "gossip/fabric", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4"}),
+	"cmd/sotto": join(public, []string{"data", "model", "method", "oracle/live", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/netplan", "run/node", "run/rehearse", "run/audit", "run/tune", "web", "gossip", "gossip/fabric", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "model", "method", "oracle/live", "run/trace"}),
@@ -132,7 +135,7 @@ var table = map[string][]string{
 var helpers = []string{"internal/needs", "model/modeltest", "method/methodtest"}
 
 // dataReaders are the only packages that may import data themselves.
-var dataReaders = []string{"data", "model", "internal/onnx", "oracle/live", "run", "run/compare", "run/netplan", "run/node", "run/rehearse", "run/audit", "paper/p0", "paper/p1", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
+var dataReaders = []string{"data", "model", "internal/onnx", "oracle/live", "run", "run/compare", "run/netplan", "run/node", "run/rehearse", "run/audit", "run/tune", "paper/p0", "paper/p1", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
 
 // sealed packages must not reach data on any path of imports.
 var sealed = []string{"method", "gossip", "gossip/journal", "gossip/fabric", "method/reg", "method/schedule", "method/curvature", "oracle", "oracle/replay", "run/report", "run/trace", "run/ledger"}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/tune"
+)
+
+func tuneCommand() *cobra.Command {
+	var out string
+	var dry, asJSON, quiet bool
+	c := &cobra.Command{
+		Use:   "tune spec.yaml",
+		Short: "Search for the best of several methods, and pay for the search",
+		Long: `Tune trains a random number of candidates, each drawn from the list in the spec's block tune, and releases the best of them
+alone. The spec's ε and δ pay for all of it, by the theorem for such searches (docs/tune.md): each candidate trains at a smaller ε, which
+--dry-run shows. How many were trained, and how the others did, stays secret, and there is no progress to watch.
+
+Candidates are scored on the spec's test rows, which need no protection; without them by a noisy mean loss on the rows
+trained on, which is paid for like all else.`,
+		Example: `  sotto tune sotto.yaml --dry-run
+  sotto tune sotto.yaml --out tuned`,
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			flags, err := overridesOf(c.Flags())
+			if err != nil {
+				return err
+			}
+			label, _ := c.Flags().GetString("label")
+			p, err := tune.New(args[0], flags, label)
+			if err != nil {
+				return err
+			}
+			w := c.OutOrStdout()
+			if dry {
+				printSearch(w, p)
+				return nil
+			}
+			if err := emptyDir(out); err != nil {
+				return err
+			}
+			r, err := p.Run(c.Context(), noise.SecureStreams())
+			if err != nil {
+				return err
+			}
+			if err := os.MkdirAll(out, 0o755); err != nil {
+				return err
+			}
+			if err := model.Write(filepath.Join(out, trace.ModelFile), r.File); err != nil {
+				return err
+			}
+			if err := output(nil, "out", filepath.Join(out, "tune.json"), func(w io.Writer) error { return writeJSON(w, r) }); err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(w, r)
+			}
+			if !quiet {
+				fmt.Fprintf(w, "Winner     %s, of %d candidates; %s\n", r.Winner, len(r.Among), scored(r.By, r.Score))
+				fmt.Fprintf(w, "Guarantee  ε = %.4g at δ = %v, %v, for the search as a whole; each candidate was trained at ε = %.4g\n", p.Budget.Epsilon, p.Budget.Delta, p.Budget.Adjacency, p.Each)
+				fmt.Fprintf(w, "Model      %s\n", filepath.Join(out, trace.ModelFile))
+			}
+			return nil
+		},
+	}
+	f := c.Flags()
+	for _, s := range specFlags {
+		switch s.flag {
+		case "method", "out", "seed":
+		default:
+			f.String(s.flag, "", s.usage)
+		}
+	}
+	f.String("label", "", "the schema's column to predict, when it is not the schema's label")
+	f.StringArray("set", nil, "any field of the spec, in all candidates, as in --set model.l2=0.01")
+	f.StringVar(&out, "out", "tuned", "directory of the model: new or empty")
+	f.BoolVar(&dry, "dry-run", false, "say what a search would cost and what it leaves each candidate; nothing is read or spent")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object")
+	f.BoolVar(&quiet, "quiet", false, "print nothing but errors")
+	return c
+}
+
+// scored says what a score is.
+func scored(by string, score float64) string {
+	switch {
+	case by == tune.ByLoss:
+		return fmt.Sprintf("mean loss about %.4g, by a noisy look that is paid for", -score)
+	case score < 0:
+		return fmt.Sprintf("root mean squared error %.4g on the test rows", -score)
+	}
+	return fmt.Sprintf("accuracy %.4g on the test rows", score)
+}
+
+func printSearch(w io.Writer, p *tune.Plan) {
+	b := p.Budget
+	fmt.Fprintf(w, "Search     ε = %.4g at δ = %v, %v, for about %.4g trainings; the best is released alone\n", b.Epsilon, b.Delta, b.Adjacency, p.Mean)
+	fmt.Fprintf(w, "Each       ε = %.4g, scored by %s\n", p.Each, map[string]string{tune.ByTest: "the test rows", tune.ByLoss: "a noisy mean loss"}[p.Score])
+	for _, c := range p.Candidates {
+		fmt.Fprintf(w, "           %-24s noise %.4g\n", c.Name, c.Job.Method.NoiseMultiplier())
+	}
+	if u := p.Unpaid(); !math.IsInf(u, 1) {
+		fmt.Fprintf(w, "Unpaid     %.0f trainings at ε = %.4g each, the best kept and the choice not paid for, are proven only ε = %.4g together\n", p.Mean, b.Epsilon, u)
+	}
+}
+
+// emptyDir refuses a directory in which something is.
+func emptyDir(dir string) error {
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 || err != nil && !os.IsNotExist(err) {
+		return usageError("--out: found %s, which is not an empty directory; allowed is a new or an empty one", strings.TrimSuffix(dir, "/"))
+	}
+	return nil
+}

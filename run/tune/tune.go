@@ -1,0 +1,418 @@
+// Package tune searches for the best of several methods and pays for the search: it trains a secret, random number of candidates, each drawn anew
+// from a public list, and releases the best alone (Liu, Talwar 2019; Papernot, Steinke 2022; rules.md, R21). The whole costs
+// one privacy.Tuned event, which the ledger holds before the first look.
+package tune
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/mech"
+	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/privacy/sample"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/ledger"
+)
+
+// What is searched where the spec does not say.
+const (
+	mean  = 10 // trainings on average
+	bound = 4  // of a row's loss
+)
+
+// scoreShare is the part of a candidate's ε that pays for its private score.
+const scoreShare = 0.2
+
+// How candidates are scored.
+const (
+	ByTest = "test" // on rows that need no protection
+	ByLoss = "loss" // by the noisy mean loss on the rows trained on
+)
+
+// A Candidate is what one training may be.
+type Candidate struct {
+	Name string
+	Job  *run.Job
+}
+
+// A Plan is a search with everything settled that public facts can settle.
+type Plan struct {
+	Candidates []Candidate
+	Mean       float64
+	Score      string
+	Each       float64 // ε that each candidate is trained at, its score included
+	Event      privacy.Tuned
+	Budget     privacy.Budget
+
+	accountant account.Accountant
+	query      oracle.Loss // the private score
+}
+
+// New settles a search. It opens spec and schema and no data.
+func New(file string, flags []run.Override, label string) (*Plan, error) {
+	t, place, err := run.LoadTuning(file)
+	if err != nil {
+		return nil, err
+	}
+	fail := func(format string, args ...any) (*Plan, error) {
+		return nil, &run.InputError{Where: place, Err: fmt.Errorf("tune."+format, args...)}
+	}
+	p := &Plan{Mean: t.Mean, Score: ByLoss}
+	if p.Mean == 0 {
+		p.Mean = mean
+	}
+	if t.Bound == 0 {
+		t.Bound = bound
+	}
+	switch {
+	case !(p.Mean > 1 && p.Mean <= 1000):
+		return fail("mean: found %v; allowed is any number above 1 and up to 1000", p.Mean)
+	case !(t.Bound > 0) || math.IsInf(t.Bound, 1):
+		return fail("loss_bound: found %v; allowed is any number above 0", t.Bound)
+	case len(t.Methods) == 0:
+		return fail("methods: found none; allowed is a list of what to draw from")
+	}
+	var specs []*run.Spec
+	var names []string
+	for i, m := range t.Methods {
+		name, _ := m.Take("label")
+		over := append([]run.Override(nil), flags...)
+		for _, o := range m {
+			o.Path = "method." + o.Path
+			over = append(over, o)
+		}
+		spec, err := run.LoadSpec(file, over)
+		if err != nil {
+			return nil, err
+		}
+		spec.Label = label
+		if spec.Lab || spec.Seed != nil || spec.Privacy.Off {
+			return nil, &run.InputError{Where: spec.Place("lab"), Err: errors.New("lab: found a lab run; allowed is a search that pays. `sotto compare` is for the lab")}
+		}
+		if name == "" {
+			name = fmt.Sprintf("%d: %s", i+1, spec.MethodName)
+		}
+		specs, names = append(specs, spec), append(names, name)
+	}
+	first := specs[0]
+	p.Budget = first.Privacy.Budget()
+	if first.Test != "" {
+		p.Score = ByTest
+	}
+	if p.accountant, err = first.Accountant(); err != nil {
+		return nil, err
+	}
+	schema, err := first.LoadSchema()
+	if err != nil {
+		return nil, err
+	}
+	if schema.Rows < 1 {
+		return nil, &run.InputError{Where: first.Schema, Err: errors.New("rows: field is missing: training divides by a public row count")}
+	}
+	var failed error
+	settle := func(epsilon float64) privacy.Event {
+		if err := p.settle(specs, names, schema, epsilon, t.Bound); err != nil {
+			if failed == nil {
+				failed = err
+			}
+			return nil
+		}
+		return p.Event
+	}
+	if settle(p.Budget.Epsilon); failed != nil {
+		return nil, failed
+	}
+	if p.Each, err = p.most(settle); failed != nil {
+		return nil, failed
+	}
+	return p, err
+}
+
+// most is the largest ε of a candidate with which the whole stays within the budget, to a hundredth; the plan is settled for it.
+func (p *Plan) most(settle func(float64) privacy.Event) (float64, error) {
+	costs := func(epsilon float64) (float64, error) {
+		e := settle(epsilon)
+		if e == nil {
+			return 0, nil
+		}
+		l, err := p.accountant.Loss(e, p.Budget.Adjacency)
+		if err != nil {
+			return 0, err
+		}
+		return l.Epsilon(p.Budget.Delta), nil
+	}
+	lo, hi := 0.0, p.Budget.Epsilon
+	for range 40 {
+		mid := (lo + hi) / 2
+		switch cost, err := costs(mid); {
+		case err != nil:
+			return 0, err
+		case cost <= p.Budget.Epsilon:
+			lo = mid
+		default:
+			hi = mid
+		}
+		if hi-lo <= 0.01*lo {
+			break
+		}
+	}
+	if lo == 0 {
+		return 0, fmt.Errorf("tune: no candidate is left with noise for a search within %v: %w", p.Budget, privacy.ErrExhausted)
+	}
+	_, err := costs(lo)
+	return lo, err
+}
+
+// settle fits each candidate, with its score, to ε and makes the event of the whole.
+func (p *Plan) settle(specs []*run.Spec, names []string, schema *data.Schema, epsilon, bound float64) error {
+	p.Candidates = nil
+	p.Event = privacy.Tuned{Eta: 1, Gamma: 1 / p.Mean}
+	b := p.Budget
+	b.Epsilon = epsilon
+	var inner account.Accountant = account.RDP{} // in which the whole is counted
+	if b.Delta == 0 {
+		inner = account.Pure{}
+	}
+	if p.Score == ByLoss {
+		b.Epsilon *= scoreShare
+		p.query = oracle.Loss{Bound: bound}
+		sigma, err := account.Calibrate(inner, b, func(noise float64) privacy.Event { return scoreNoise(b.Delta, noise).Event() })
+		if err != nil {
+			return err
+		}
+		p.query.Noise = scoreNoise(b.Delta, sigma)
+		b.Epsilon = epsilon * (1 - scoreShare)
+	}
+	for i, s := range specs {
+		spec := *s
+		spec.Privacy.Epsilon, spec.Privacy.Accountant = b.Epsilon, inner.String()
+		job, err := run.PrepareOn(&spec, schema)
+		if err != nil {
+			return err
+		}
+		if err := (privacy.Tuned{Among: []privacy.Event{job.Plan}, Eta: 1, Gamma: p.Event.Gamma}).Validate(); err != nil {
+			return &run.InputError{Where: spec.Place("method"), Err: fmt.Errorf("method %s: %w; a search needs methods whose costs are known beforehand", spec.MethodName, err)}
+		}
+		one := job.Plan
+		if p.Score == ByLoss {
+			one = privacy.Composed{job.Plan, p.query.Event()}
+		}
+		p.Candidates = append(p.Candidates, Candidate{names[i], job})
+		p.Event.Among = append(p.Event.Among, one)
+	}
+	return nil
+}
+
+// scoreNoise is the noise of a private score: Gaussian where there is a δ.
+func scoreNoise(delta, multiplier float64) mech.Additive {
+	if delta == 0 {
+		return mech.Laplace{Scale: multiplier}
+	}
+	return mech.Gaussian{Sigma: multiplier}
+}
+
+// Unpaid is what about as many trainings at the whole ε would tell together, whose best was kept without paying for the choice; +Inf where nothing is proven.
+func (p *Plan) Unpaid() float64 {
+	factor := p.Budget.Epsilon / p.Each
+	e, ok := privacy.WithNoise(p.Event.Among[0], 1/factor) // nearly what a run of its own would be
+	if !ok {
+		return math.Inf(1)
+	}
+	l, err := p.accountant.Loss(privacy.Repeated{Count: int(math.Round(p.Mean)), Of: e}, p.Budget.Adjacency)
+	if err != nil {
+		return math.Inf(1)
+	}
+	return l.Epsilon(p.Budget.Delta)
+}
+
+// A Result is all that a search releases.
+type Result struct {
+	Run       string         `json:"run"`
+	Winner    string         `json:"winner"`
+	Score     float64        `json:"score"` // of the winner: accuracy or minus the root mean squared error on the test rows, or minus the noisy mean loss
+	By        string         `json:"score_by"`
+	Budget    privacy.Budget `json:"budget"`
+	Each      float64        `json:"each_epsilon"`
+	Mean      float64        `json:"mean"`
+	Among     []string       `json:"among"`
+	Candidate *Candidate     `json:"-"`
+	File      *model.File    `json:"-"`
+}
+
+// Run reads the rows, reserves the budget and searches. Nothing of any candidate but the best leaves it: no progress, no file, no
+// number of candidates.
+func (p *Plan) Run(ctx context.Context, streams noise.Streams) (*Result, error) {
+	first := p.Candidates[0].Job
+	if first.Spec.Data == "" {
+		return nil, &run.InputError{Where: first.Spec.Place("data"), Err: errors.New("field \"data\" is missing: the table to train on; or --data FILE")}
+	}
+	var digest [sha256.Size]byte
+	opt := data.Options{Digest: &digest, Labels: first.Spec.Labels}
+	if p.Budget.Adjacency == privacy.ReplaceOne {
+		opt.Rows, opt.KeepBad = first.Facts.Rows, true
+	}
+	table, _, err := data.Read(ctx, first.Schema, first.Spec.Data, opt)
+	if err != nil {
+		return nil, err
+	}
+	defer table.Close()
+	var test *data.Table
+	if p.Score == ByTest {
+		var other [sha256.Size]byte
+		if test, _, err = data.Read(ctx, first.Schema, first.Spec.Test, data.Options{Labels: first.Spec.TestLabels, Digest: &other}); err != nil {
+			return nil, err
+		}
+		defer test.Close()
+		if other == digest {
+			return nil, &run.InputError{Where: first.Spec.Place("test"), Err: errors.New("test: found the rows of the training file; allowed are rows that need no protection, or none: a private score is then paid for")}
+		}
+	}
+	id, err := run.NewID()
+	if err != nil {
+		return nil, err
+	}
+	settle, err := p.reserve(ctx, id, digest)
+	if err != nil {
+		return nil, err
+	}
+	best, score, err := p.search(ctx, table, test, streams)
+	if err != nil {
+		return nil, err // the reservation stands
+	}
+	r := &Result{Run: id, Winner: best.name, Score: score, By: p.Score, Budget: p.Budget, Each: p.Each, Mean: p.Mean, Candidate: &p.Candidates[best.index]}
+	for _, c := range p.Candidates {
+		r.Among = append(r.Among, c.Name)
+	}
+	plan, err := privacy.MarshalEvent(p.Event)
+	if err != nil {
+		return nil, err
+	}
+	if math.IsInf(score, -1) {
+		return nil, errors.Join(settle(ctx, plan), run.ErrDiverged)
+	}
+	r.File, err = r.Candidate.Job.File(best.w, run.Guarantee{Budget: p.Budget, Unit: first.Schema.Unit, Dataset: first.Schema.Dataset, Run: id, Accountant: p.accountant.String(), Plan: plan})
+	return r, errors.Join(err, settle(ctx, plan))
+}
+
+// reserve takes the whole out of the dataset's budget, before the first look.
+func (p *Plan) reserve(ctx context.Context, id string, digest [sha256.Size]byte) (settle func(context.Context, json.RawMessage) error, err error) {
+	first := p.Candidates[0].Job
+	l, err := run.OpenLedger(ctx, first.Spec.Ledger)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	mark := l.NewMark()
+	mark.Write(digest[:])
+	token := ledger.NewToken()
+	_, err = l.Reserve(ctx, ledger.Reservation{Dataset: first.Schema.Dataset, Unit: first.Schema.Unit, Adjacency: p.Budget.Adjacency, Run: id,
+		Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Mark: mark.Sum(nil), Plan: p.Event, Token: token, Why: "search by `sotto tune`"})
+	if err != nil {
+		return nil, err
+	}
+	where := l.Where()
+	return func(ctx context.Context, charged json.RawMessage) error {
+		ctx = context.WithoutCancel(ctx)
+		l, err := run.OpenLedger(ctx, where)
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		return l.Settle(ctx, id, token, ledger.Settlement{Batches: 1, Outcome: ledger.Done, Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Charged: charged})
+	}, nil
+}
+
+// trained is what came of one candidate.
+type trained struct {
+	index int
+	name  string
+	w     []float64
+}
+
+// mostDrawn is the most candidates that a search draws: more is a chance of less than e^−1000 for each mean that is allowed.
+const mostDrawn = 1 << 20
+
+// search trains a geometric number of candidates, each drawn evenly, and keeps the best.
+func (p *Plan) search(ctx context.Context, table, test *data.Table, streams noise.Streams) (best trained, score float64, err error) {
+	coins, err := streams.Stream("tune", 0)
+	if err != nil {
+		return best, 0, err
+	}
+	score = math.Inf(-1)
+	n := 1 + noise.NewTrials(p.Event.Gamma).Gap(coins, mostDrawn)
+	for k := range n {
+		i := int(coins.Below(uint64(len(p.Candidates))))
+		own := streams
+		if streams.Seeded() { // tests: each training has noise of its own
+			own = noise.SeededStreams(coins.Uint64())
+		}
+		w, v, err := p.train(ctx, i, table, test, own)
+		if err != nil {
+			return best, 0, err
+		}
+		if k == 0 || v > score {
+			best, score = trained{i, p.Candidates[i].Name, w}, v
+		}
+	}
+	return best, score, nil
+}
+
+// train runs the i-th candidate and scores it.
+func (p *Plan) train(ctx context.Context, i int, table, test *data.Table, streams noise.Streams) (w []float64, score float64, err error) {
+	job := p.Candidates[i].Job
+	meter, err := account.NewPlan(p.Event.Among[i], p.accountant, p.Budget) // a candidate alone costs less than the search
+	if err != nil {
+		return nil, 0, err
+	}
+	account.AllowGaps(meter) // one that stops early is scored all the same
+	door, err := live.New(live.Config{Table: table, Model: job.Model, Facts: job.Facts, Meter: meter, Streams: streams, Journal: unwritten{}, Workers: 1})
+	if err != nil {
+		return nil, 0, err
+	}
+	defer door.Close()
+	fold := job.Spec.Output.Fold(job.Method.Horizon(), job.Facts.Dim)
+	for st, err := range job.Method.Run(ctx, door, job.Objective) {
+		if err != nil {
+			return nil, 0, err
+		}
+		fold.Add(st)
+	}
+	w = append([]float64(nil), fold.W()...)
+	for _, v := range w {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return w, math.Inf(-1), nil
+		}
+	}
+	if p.Score == ByLoss {
+		b, err := door.Batch(ctx, sample.Full{}, p.query)
+		if err != nil {
+			return nil, 0, err
+		}
+		loss, err := b.Loss(p.query, w)
+		return w, -loss, err
+	}
+	s := run.Score(job.Model, w, test, job.Schema.ClassNames())
+	switch {
+	case s.Accuracy != nil:
+		return w, *s.Accuracy, nil
+	case s.RMSE != nil:
+		return w, -*s.RMSE, nil
+	}
+	return nil, 0, errors.New("tune: the test file has no row to score on")
+}
+
+// unwritten is the journal of a training of which only the best is released.
+type unwritten struct{}
+
+func (unwritten) Charge(privacy.Event) error { return nil }
+func (unwritten) Release([][]float64) error  { return nil }

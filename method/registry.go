@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 )
 
@@ -64,7 +65,13 @@ func Lookup(name string) (Entry, error) {
 }
 
 // A Field is one configuration field of a method, for help texts.
-type Field struct{ Name, Type, Doc string }
+type Field struct {
+	Name, Type, Doc string
+	Free            bool // a number whose 0 says that the method chooses it: nobody asks for 0
+}
+
+// chosen finds the default of a field that has another than 0, and in whose doc 0 stands for nothing else.
+var chosen = regexp.MustCompile(`\(default:? (?:[^0]|0[.])`)
 
 // Fields lists the configuration of e's method.
 func (e Entry) Fields() []Field {
@@ -72,7 +79,9 @@ func (e Entry) Fields() []Field {
 	t := reflect.TypeOf(e.Method)
 	for _, f := range reflect.VisibleFields(t) { // those of embedded structs, too
 		if f.IsExported() && !f.Anonymous {
-			out = append(out, Field{f.Tag.Get("yaml"), f.Type.String(), f.Tag.Get("doc")})
+			doc := f.Tag.Get("doc")
+			number := f.Type.Kind() == reflect.Int || f.Type.Kind() == reflect.Float64
+			out = append(out, Field{f.Tag.Get("yaml"), f.Type.String(), doc, number && chosen.MatchString(doc) && !strings.Contains(doc, "0 means")})
 		}
 	}
 	return out

@@ -1,10 +1,13 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/sottodp/sotto/method"
@@ -116,5 +119,54 @@ func TestBrokenRunsOfMixedPlans(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// checked is a context that ends at its n-th check by a function of that name.
+type checked struct {
+	context.Context
+	by   string
+	left int
+	end  context.CancelFunc
+}
+
+func (c *checked) Err() error {
+	if pc, _, _, ok := runtime.Caller(1); ok && strings.HasSuffix(runtime.FuncForPC(pc).Name(), c.by) {
+		if c.left--; c.left < 0 {
+			c.end()
+		}
+	}
+	return c.Context.Err()
+}
+
+// A run whose one batch is a long solve can be stopped in the midst of it. Nothing was released and nothing written of the charge,
+// so the batch is bought when the run goes on.
+func TestStopWithinASolve(t *testing.T) {
+	t.Parallel()
+	const steps = 3
+	for n := range steps + 1 {
+		dir := t.TempDir()
+		job, out := begin(t, dir, "run", fmt.Sprintf("method: {name: outpert, steps: %d}", steps), onlyUnder["outpert"]...)
+		ctx, end := context.WithCancel(t.Context())
+		_, _, err := Fit(&checked{ctx, ".descend", n, end}, job, Env{Workers: 1})
+		end()
+		if n == steps {
+			if err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		wantErr(t, err, ErrInterrupted)
+		if c := record(t, out).Charged(); c != 0 {
+			t.Errorf("stopped before step %d: %d charged", n+1, c)
+		}
+		info, err := Resume(t.Context(), out, Env{Workers: 1})
+		if err != nil {
+			t.Fatalf("stopped before step %d: %v", n+1, err)
+		}
+		if info.Result.Outcome != method.Done.String() || info.Result.Charged != 1 {
+			t.Errorf("stopped before step %d: %+v", n+1, info.Result)
+		}
+		wantHolds(t, dir, out)
 	}
 }

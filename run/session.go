@@ -113,7 +113,11 @@ func (s *session) run(ctx context.Context, walk *walk, o oracle.Oracle, door io.
 		}
 	}
 	seconds := time.Since(start).Seconds()
-	closeErr := errors.Join(door.Close(), s.writer.Close())
+	closeErr := door.Close()
+	if failed != nil && ctx.Err() != nil {
+		s.writer.Withdraw()
+	}
+	closeErr = errors.Join(closeErr, s.writer.Close())
 	s.writer = nil
 	switch {
 	case closeErr != nil: // also what made the method fail, where it was the record

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -353,9 +354,21 @@ func (s *Spec) setMethod(r *specReader, block *ast.MappingNode) error {
 		if err := r.decode(&rest, config.Interface(), "method"); err != nil {
 			return err
 		}
+		for _, f := range entry.Fields() {
+			if v := lookup(&rest, f.Name); v != nil && f.Free && isZero(v.Value) {
+				return inputError(s.Place("method."+f.Name), "method.%s: found 0; allowed is another number, or to leave the field out: the method then chooses", f.Name)
+			}
+		}
 	}
 	s.Method = config.Elem().Interface().(method.Method)
 	return nil
+}
+
+// isZero says whether n is the number 0, in whatever form.
+func isZero(n ast.Node) bool {
+	text, plain := scalar(n)
+	number, err := strconv.ParseFloat(text, 64)
+	return plain && err == nil && number == 0
 }
 
 // path resolves a path against the file or, for a flag, the working directory.

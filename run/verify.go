@@ -156,28 +156,10 @@ func (v *verifier) cost(what string, e privacy.Event) {
 	// The bound of a meter, which leaves room for the rounding of decimals.
 	_, err = account.NewPlan(e, v.job.Accountant, b)
 	fits := err == nil
-	if lower, _, err := (account.PLD{}).Bracket(e, b.Adjacency, b.Delta); err == nil && reached(e) && lower > epsilon*(1+1e-9) {
+	if lower, err := (account.PLD{}).Least(e, b.Adjacency, b.Delta); err == nil && lower > epsilon*(1+1e-9) {
 		fits, second = false, fmt.Sprintf("%s; pld says at least %v", second, lower)
 	}
 	v.say(what, fits, "%v costs ε = %v at δ = %v by %s (%s); the budget is %v", e, epsilon, b.Delta, v.info.Accountant, second, b.Epsilon)
-}
-
-// reached says whether the pairs of laws by which pld bounds e are e's own, so that their lower end is one of
-// what e costs. Searches and choices are to it any pure releases, which cost more.
-func reached(e privacy.Event) bool {
-	switch e := e.(type) {
-	case privacy.Gaussian, privacy.Laplace, privacy.PureDP, privacy.ApproxDP:
-		return true
-	case privacy.PoissonSampled:
-		return reached(e.Of)
-	case privacy.FixedSampled:
-		return reached(e.Of)
-	case privacy.Repeated:
-		return reached(e.Of)
-	case privacy.Composed:
-		return !slices.ContainsFunc(e, func(part privacy.Event) bool { return !reached(part) })
-	}
-	return false
 }
 
 // charges: what was charged is the plan as far as it went, or within the filter.

@@ -146,6 +146,7 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Quer
 	}
 	o.count++
 	b := &o.batch
+	b.ctx = ctx
 	b.size = s.Size(o.cfg.Facts.Rows)
 	o.cfg.Table.Random(b.size*randomShare < float64(o.cfg.Facts.Rows))
 	b.rows, b.all = s.Draw(o.drawn[:0], o.rows, &o.sampling)
@@ -294,8 +295,9 @@ func (b *batch) Format(f fmt.State, _ rune) { io.WriteString(f, "live.batch") }
 // batch is the sample that was last bought.
 type batch struct {
 	o       *Oracle
-	pay     []oracle.Query // paid and not yet asked
-	rows    []int32        // private
+	ctx     context.Context // of the purchase: long work ends with it
+	pay     []oracle.Query  // paid and not yet asked
+	rows    []int32         // private
 	all     bool
 	size    float64 // public divisor
 	answers [][]float64

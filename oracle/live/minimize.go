@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -102,7 +103,8 @@ func (o *Oracle) private() error {
 	return nil
 }
 
-// Minimize answers a paid minimisation. The line where private becomes public is the call of publish.
+// Minimize answers a paid minimisation. The line where private becomes public is the call of publish. Where the context of
+// its purchase ends first, there is no answer.
 func (b *batch) Minimize(q oracle.Minimize) ([]float64, error) {
 	o := b.o
 	if err := b.take(q); err != nil {
@@ -113,17 +115,18 @@ func (b *batch) Minimize(q oracle.Minimize) ([]float64, error) {
 	var err error
 	switch how := q.How.(type) {
 	case oracle.Exact:
-		o.exact(w, q.L2)
+		err = o.exact(b.ctx, w, q.L2)
 	case oracle.Descent:
-		o.descend(w, how, q.L2)
-		if how.Noise != (mech.None{}) {
+		if err = o.descend(b.ctx, w, how, q.L2); err == nil && how.Noise != (mech.None{}) {
 			sens, reach := o.descentSensitivity(how, q.L2)
 			err = o.publish(w, how.Noise, sens, reach)
 		}
 	case oracle.Objective:
 		var p perturbation
 		if p, err = o.perturbation(how, q.L2); err == nil {
-			o.objective(w, p)
+			err = o.objective(b.ctx, w, p)
+		}
+		if err == nil {
 			err = o.publish(w, mech.Gaussian{Sigma: p.sigma}, p.sensitivity(), p.reach)
 		}
 	}
@@ -175,7 +178,7 @@ func stepSize(d oracle.Descent, l2 float64, t int) float64 {
 }
 
 // descend runs gradient descent from w = 0, without noise: OutPert-GD, and with batches OutPert-RSGD.
-func (o *Oracle) descend(w []float64, d oracle.Descent, l2 float64) {
+func (o *Oracle) descend(ctx context.Context, w []float64, d oracle.Descent, l2 float64) error {
 	g := make([]float64, len(w))
 	size, all := o.size(d), o.perPass(d) == 1
 	order := []int32(nil)
@@ -195,6 +198,9 @@ func (o *Oracle) descend(w []float64, d oracle.Descent, l2 float64) {
 		}
 	}
 	for range d.Passes {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if all {
 			step(nil)
 			continue
@@ -203,6 +209,7 @@ func (o *Oracle) descend(w []float64, d oracle.Descent, l2 float64) {
 			step(batch)
 		}
 	}
+	return nil
 }
 
 // permutation draws an order of the rows, every one equally likely. It stays secret.

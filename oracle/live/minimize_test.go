@@ -241,7 +241,12 @@ func TestAuditOfObjective(t *testing.T) {
 	// Two rows that pull in opposite directions; and a row with a narrow corner of much curvature
 	// at w = 1 beside one without.
 	one, other, none := row{[]float32{1}, 0}, row{[]float32{1}, 1}, row{[]float32{0}, 0}
-	asIs, solve := func(*perturbation) {}, (*Oracle).objective
+	asIs := func(*perturbation) {}
+	solve := func(o *Oracle, w []float64, p perturbation) {
+		if err := o.objective(t.Context(), w, p); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, c := range []struct {
 		name     string
 		p, q     row
@@ -299,7 +304,7 @@ func TestObjectiveArrives(t *testing.T) {
 			if !lbfgs(j.grad, fast, o.cfg.Model.Facts().Smooth+p.curve, searchGrads, p.arrived) {
 				t.Errorf("%s: the fast way does not arrive", name)
 			}
-			o.theLongWay(slow, j, p)
+			o.theLongWay(slow, j, p, p.arrived)
 			if d := distance(fast, slow); d > 2*p.missed || p.missed > 1e-6 {
 				t.Errorf("%s: the two ways end %v apart; each is said to be within %v", name, d, p.missed)
 			}
@@ -474,6 +479,32 @@ func TestTilt(t *testing.T) {
 		alone, err := account.Calibrate(account.GDP{}, privacy.Budget{Epsilon: c.epsilon, Delta: c.delta, Adjacency: privacy.ReplaceOne}, func(x float64) privacy.Event { return privacy.Gaussian{Sigma: x} })
 		if err != nil || s < 2*c.lipschitz*alone*(1-1e-6) || s > 4*c.lipschitz*alone {
 			t.Errorf("%+v: deviation %v, a single Gaussian needs %v (%v)", c, s, 2*c.lipschitz*alone, err)
+		}
+	}
+}
+
+// A solve ends with the context of its purchase: no answer, nothing in the journal but the charge.
+func TestMinimizeEndsWithItsContext(t *testing.T) {
+	for name, how := range map[string]oracle.How{
+		"descent":          oracle.Descent{Passes: 5, Rate: 0.1, Noise: mech.Gaussian{Sigma: 1}},
+		"descent by parts": oracle.Descent{Passes: 5, Rate: 0.1, Batch: 10, Noise: mech.Gaussian{Sigma: 1}},
+		"objective":        oracle.Objective{Epsilon: 1, Delta: 1e-5, Lambda: 3},
+	} {
+		o := solver(t, randomRows(rand.New(rand.NewPCG(1, 5)), 60, 4), "logistic", 1)
+		journal := &memo{}
+		o.cfg.Journal = journal
+		ctx, stop := context.WithCancel(t.Context())
+		q := oracle.Minimize{How: how, L2: 0.01}
+		b, err := o.Batch(ctx, sample.Full{}, q)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		stop()
+		if w, err := b.Minimize(q); !errors.Is(err, context.Canceled) || w != nil {
+			t.Errorf("%s: %v, %v", name, w, err)
+		}
+		if err := o.Close(); err != nil || len(journal.charged) != 1 || len(journal.released) != 0 {
+			t.Errorf("%s: %d charges, %d releases, %v", name, len(journal.charged), len(journal.released), err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -97,7 +98,7 @@ func powerBelow(x float64) float64 {
 }
 
 // objective sets w, which is 0, to the minimiser of J, to within p.missed.
-func (o *Oracle) objective(w []float64, p perturbation) {
+func (o *Oracle) objective(ctx context.Context, w []float64, p perturbation) error {
 	n := float64(o.cfg.Facts.Rows)
 	counts := make([]int64, len(w))
 	o.noise.AddGaussian(counts, p.tilt/p.grid*(1+0x1p-50))
@@ -111,9 +112,11 @@ func (o *Oracle) objective(w []float64, p perturbation) {
 		}
 	}
 	j := &mean{s: &o.sum, n: n, curve: p.curve, tilt: b}
-	if !lbfgs(j.grad, w, o.cfg.Model.Facts().Smooth+p.curve, searchGrads, p.arrived) {
-		o.theLongWay(w, j, p)
+	over := func(w, g []float64) bool { return ctx.Err() != nil || p.arrived(w, g) }
+	if !lbfgs(j.grad, w, o.cfg.Model.Facts().Smooth+p.curve, searchGrads, over) {
+		o.theLongWay(w, j, p, over)
 	}
+	return ctx.Err()
 }
 
 // arrived says whether w, with the computed gradient g, is near enough to the minimiser of J.
@@ -126,14 +129,14 @@ const searchGrads = 5000
 
 // theLongWay is gradient descent of so many steps that it has arrived, whatever the rows are. It is
 // where the fast solver ends that has no such theorem. PROOFS.md#solver.
-func (o *Oracle) theLongWay(w []float64, j *mean, p perturbation) {
+func (o *Oracle) theLongWay(w []float64, j *mean, p perturbation, over func(w, g []float64) bool) {
 	steep := o.cfg.Model.Facts().Smooth + p.curve
 	steps := math.Ceil(1.01 * steep / p.curve * math.Log(max(2, p.reach*p.curve/p.off)))
 	g := make([]float64, len(w))
 	clear(w)
 	for t := 0.0; t < steps; t++ {
 		j.grad(g, w)
-		if p.arrived(w, g) {
+		if over(w, g) {
 			return
 		}
 		for i := range w {
@@ -143,15 +146,16 @@ func (o *Oracle) theLongWay(w []float64, j *mean, p perturbation) {
 }
 
 // exact sets w to the minimiser as well as 53 bits allow: lab only.
-func (o *Oracle) exact(w []float64, l2 float64) {
+func (o *Oracle) exact(ctx context.Context, w []float64, l2 float64) error {
 	j := &mean{s: &o.sum, n: float64(o.cfg.Facts.Rows), curve: l2}
 	first := -1.0
 	lbfgs(j.grad, w, o.cfg.Model.Facts().Smooth+l2, searchGrads, func(w, g []float64) bool {
 		if first < 0 {
 			first = norm(g)
 		}
-		return norm(g) <= 1e-13*first
+		return ctx.Err() != nil || norm(g) <= 1e-13*first
 	})
+	return ctx.Err()
 }
 
 // mean is J: the mean loss of all rows, a linear term over n, and curvature.

@@ -2,6 +2,7 @@ package account
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/sottodp/sotto/privacy"
@@ -46,6 +47,33 @@ func (a PLD) Bracket(e privacy.Event, adj privacy.Adjacency, delta float64) (low
 		lower = upper
 	}
 	return lower, upper, nil
+}
+
+// Least is an ε at delta that e costs at least, by any accountant: the lower end of Bracket, where the dominating pairs are
+// pairs of laws that e has on some neighbours; 0 elsewhere. Searches and choices may cost less than their pairs.
+func (a PLD) Least(e privacy.Event, adj privacy.Adjacency, delta float64) (float64, error) {
+	if !reached(e) {
+		return 0, nil
+	}
+	lower, _, err := a.Bracket(e, adj, delta)
+	return lower, err
+}
+
+// reached says whether the pairs of laws by which an event is bounded are its own.
+func reached(e privacy.Event) bool {
+	switch e := e.(type) {
+	case privacy.Gaussian, privacy.Laplace, privacy.PureDP, privacy.ApproxDP:
+		return true
+	case privacy.PoissonSampled:
+		return reached(e.Of)
+	case privacy.FixedSampled:
+		return reached(e.Of)
+	case privacy.Repeated:
+		return reached(e.Of)
+	case privacy.Composed:
+		return !slices.ContainsFunc(e, func(part privacy.Event) bool { return !reached(part) })
+	}
+	return false
 }
 
 func (a PLD) loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {

@@ -233,3 +233,45 @@ func TestExchangedReleases(t *testing.T) {
 		}
 	}
 }
+
+// A charge that is not durable, of a batch of which nothing was released, can be withdrawn; another cannot.
+func TestWithdraw(t *testing.T) {
+	dir := t.TempDir()
+	w, err := Create(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	charge := func() {
+		t.Helper()
+		if err := w.Charge(step); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(charged int) {
+		t.Helper()
+		w.Withdraw()
+		w.Withdraw()
+		if n := (&Record{Events: w.all}).Charged(); n != charged || w.charged != charged || w.batch != charged-1 {
+			t.Errorf("%d charged, want %d", n, charged)
+		}
+	}
+	want(0)
+	charge()
+	want(0)
+	noted(t, w, step, 0)
+	want(1) // it was released
+	charge()
+	want(1)
+	charge()
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	want(2) // it is durable
+	noted(t, w, step, 2)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if rec := read(t, dir); rec.Charged() != 3 || rec.Released != 2 {
+		t.Errorf("%d charged, %d released", rec.Charged(), rec.Released)
+	}
+}

@@ -198,6 +198,25 @@ func (w *Writer) Release(answers [][]float64) error {
 	return nil
 }
 
+// Withdraw takes back the batch last charged, if nothing was released of it and its charge is not durable: a run that is stopped at work
+// on it ends as one that is killed there, and draws it afresh when it goes on (R5).
+func (w *Writer) Withdraw() {
+	if w.last == w.batch || w.batch != w.charged-1 || len(w.pendingEvents) == 0 {
+		return
+	}
+	w.pendingEvents, w.all = shorten(w.pendingEvents), shorten(w.all)
+	w.batch, w.charged = w.batch-1, w.charged-1
+}
+
+// shorten takes the last charge from a run-length coded list.
+func shorten(list []Charges) []Charges {
+	last := &list[len(list)-1]
+	if last.Count--; last.Count == 0 {
+		return list[:len(list)-1]
+	}
+	return list
+}
+
 // Step notes a line of steps.jsonl. It leaves with the next durable group.
 func (w *Writer) Step(s Step) { w.pendingSteps = append(w.pendingSteps, s) }
 

@@ -405,6 +405,16 @@ func TestNobodyComes(t *testing.T) {
 		})
 	}
 	both.Wait()
+	status := func() string {
+		out, err := sotto(t, "net", "status", v.d.owner(0, "part"), "--credentials", v.d.owner(0, "credentials.json"), "--hub", v.url).Output()
+		if err != nil {
+			t.Error(err)
+		}
+		return string(out)
+	}
+	if s := status(); !strings.Contains(s, " 0 of 4 turns") || !strings.HasSuffix(s, "owner 1: has come\nowner 2: has come\nowner 3: not seen\n") {
+		t.Errorf("status: %s", s)
+	}
 	// It comes after all.
 	v.more = nil
 	for i := range 3 {
@@ -412,6 +422,9 @@ func TestNobodyComes(t *testing.T) {
 	}
 	both.Wait()
 	v.check(v.all()...)
+	if s := status(); !strings.HasSuffix(s, "owner 1: done\nowner 2: done\nowner 3: done\n") {
+		t.Errorf("status: %s", s)
+	}
 }
 
 // patient is how long tests wait for what should come at once.

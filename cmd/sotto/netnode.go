@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -138,4 +139,41 @@ func printNode(w io.Writer, r *node.Result) {
 	fmt.Fprintf(w, "Turns      %d; exchanges made %d, given up %d\n", r.Turns, r.Committed, r.Aborted)
 	fmt.Fprintf(w, "Model      %s, the mean of %d owners' parameters\n", r.Dir, r.Models)
 	fmt.Fprintf(w, "Time       %.2f s\n", r.Seconds)
+}
+
+func netStatusCommand() *cobra.Command {
+	var credentials string
+	var o fabric.ClientOptions
+	c := &cobra.Command{
+		Use:   "status DIR",
+		Short: "Say how far an owner's part has come",
+		Long: `Status reads an owner's directory: how many of its turns are in its journal. With credentials it asks the hub, too,
+who has come, who trains and who is done.`,
+		Example: "  sotto net status part\n  sotto net status part --credentials clinic-a.json",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			st, err := node.ReadStatus(args[0])
+			if err != nil {
+				return err
+			}
+			w := c.OutOrStdout()
+			fmt.Fprintf(w, "%s: %s, %d of %d turns, run %s\n", st.Network, st.Status, st.Done, st.Turns, st.Run)
+			if credentials == "" {
+				return nil
+			}
+			ctx, stop := context.WithTimeout(c.Context(), 15*time.Second)
+			defer stop()
+			all, err := node.ReadPresence(ctx, credentials, st.Dim, o)
+			if err != nil {
+				return err
+			}
+			for _, p := range all {
+				fmt.Fprintf(w, "%s: %s\n", p.Owner, p.Stage)
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&credentials, "credentials", "", "the owner's credentials, to ask the hub")
+	c.Flags().StringVar(&o.URL, "hub", "", "URL of the hub, where it is not the network's")
+	return c
 }

@@ -101,6 +101,22 @@ func (n *Node) Meet(ctx context.Context, what string, text []byte) ([][]byte, er
 	return all, nil
 }
 
+// Model is what an owner says at the end.
+const Model = "model"
+
+// Said tells whether an owner has said that: a text of Meet, or Model, of so many numbers.
+func Said(ctx context.Context, r Register, owner int, what string, dim int) (bool, error) {
+	key := ownKey(owner, what)
+	if what == Model {
+		key = modelKey(owner, 0, dim)
+	}
+	_, err := r.Get(ctx, key)
+	if errors.Is(err, ErrNone) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // Released is what the register holds of an owner's vector for a peer in a round.
 func Released(ctx context.Context, r Register, c *Credentials, peer, round, dim int) ([]float64, error) {
 	config, err := c.Network.Config()
@@ -113,7 +129,7 @@ func Released(ctx context.Context, r Register, c *Credentials, peer, round, dim 
 }
 
 func modelKey(owner, chunk, dim int) string {
-	return chunkKey(ownKey(owner, "model"), chunk, chunksOf(dim))
+	return chunkKey(ownKey(owner, Model), chunk, chunksOf(dim))
 }
 
 // Share publishes the owner's parameters and returns those of all owners that did within the context; nil for the others.

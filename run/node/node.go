@@ -55,6 +55,12 @@ type Options struct {
 
 const defaultJoin = 10 * time.Minute
 
+// What an owner says when it has come, and when its budget is reserved.
+const (
+	hello = "hello"
+	ready = "ready"
+)
+
 // reachEvery is how often the ledger is told how far the owner has come: the second line, after the hub, against a journal that was put back.
 const reachEvery = time.Second
 
@@ -141,13 +147,13 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	}
 	defer hub.Close()
 	node := &fabric.Node{Register: hub, Credentials: s.c, Config: s.config, Journal: j, Past: past, Wait: s.o.Wait, Crash: s.o.Crash}
-	if err := s.meet(ctx, node, "hello"); err != nil {
+	if err := s.meet(ctx, node, hello); err != nil {
 		return nil, err
 	}
 	if err := s.takeOver(ctx, j); err != nil {
 		return nil, err
 	}
-	if err := s.meet(ctx, node, "ready"); err != nil {
+	if err := s.meet(ctx, node, ready); err != nil {
 		return nil, err
 	}
 	if err := s.notBehind(ctx, node, j); err != nil {

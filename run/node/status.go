@@ -1,0 +1,80 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+
+	"github.com/sottodp/sotto/gossip/fabric"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+// A Status is how far an owner's part has come, by its directory alone.
+type Status struct {
+	Network string `json:"network"` // and the owner's name
+	Run     string `json:"run"`
+	Status  string `json:"status"`
+	Done    int    `json:"done"` // turns in the journal
+	Turns   int    `json:"turns"`
+	Dim     int    `json:"dim"` // parameters
+}
+
+// ReadStatus reads an owner's directory, at work or not.
+func ReadStatus(dir string) (*Status, error) {
+	info, err := trace.ReadInfo(dir)
+	if err != nil {
+		return nil, &run.InputError{Err: err}
+	}
+	if info.Network == "" {
+		return nil, &run.InputError{Err: fmt.Errorf("%s: is a run, and no owner's part in a network", dir)}
+	}
+	var facts oracle.Public
+	if err := json.Unmarshal(info.Public, &facts); err != nil {
+		return nil, &run.InputError{Err: fmt.Errorf("%s: public: %w", dir, err)}
+	}
+	rec, err := Record(filepath.Join(dir, JournalFile))
+	if err != nil {
+		return nil, err
+	}
+	return &Status{info.Network, info.ID, info.Status, rec.Charged(), info.Horizon, facts.Dim}, nil
+}
+
+// Presence is what the hub knows of an owner.
+type Presence struct {
+	Owner string `json:"owner"`
+	Stage string `json:"stage"` // of Stages
+}
+
+// Stages of an owner, in their order.
+var Stages = []string{"not seen", "has come", "training", "done"}
+
+// ReadPresence asks the hub who has come, in a training of so many parameters.
+func ReadPresence(ctx context.Context, credentials string, dim int, o fabric.ClientOptions) ([]Presence, error) {
+	c, err := fabric.ReadCredentials(credentials)
+	if err != nil {
+		return nil, &run.InputError{Err: err}
+	}
+	hub, err := fabric.Dial(ctx, c, o)
+	if err != nil {
+		return nil, err
+	}
+	defer hub.Close()
+	var all []Presence
+	for i, owner := range c.Network.Owners {
+		p := Presence{owner.Name, Stages[0]}
+		for k, said := range []string{hello, ready, fabric.Model} {
+			there, err := fabric.Said(ctx, hub, i, said, dim)
+			if err != nil {
+				return nil, err
+			}
+			if there {
+				p.Stage = Stages[k+1]
+			}
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}

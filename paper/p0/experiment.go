@@ -90,7 +90,7 @@ func (t *task) run(ctx context.Context, size Size, c Curve) (*Curve, error) {
 	if c.Kind != gc {
 		sgd.Clipping = method.ByValue
 	}
-	name := fmt.Sprint(c.Table, c.Model, c.Kind, c.Clip, c.Rate, c.Epsilon, c.Delta)
+	name := fmt.Sprint(c.Table, c.Model, c.Clip, c.Rate, c.Epsilon, c.Delta) // the same batches and noise for each kind
 	door, err := live.New(live.Config{Table: t.train, Model: m, Facts: facts, Meter: paper.Free(privacy.AddRemove), Journal: paper.Silent{},
 		Streams: noise.SeededStreams(noise.NewSeeded(seed, name, 0).Uint64()), Workers: 1})
 	if err != nil {

@@ -99,10 +99,10 @@ func (r *Report) figures() []paper.Figure {
 	share, loss := func(c *Curve) []float64 { return c.Clipped }, func(c *Curve) []float64 { return c.Loss }
 
 	one := paper.Figure{File: "figure1", Title: "Figure 1: accuracy and how often is clipped", CSV: r.csv(),
-		Note: "Gradient clipping. Accuracy on training rows and the share of rows whose gradient is longer than C, after each epoch"}
+		Note: "Gradient clipping; frequency: the share of rows whose gradient is longer than C"}
 	two := paper.Figure{File: "figure2", Title: "Figure 2: value clipping and gradient clipping, training accuracy", Note: "The best rate of each run"}
 	three := paper.Figure{File: "figure3", Title: "Figure 3: the same, testing accuracy", Note: "The best rate of each run"}
-	four := paper.Figure{File: "figure4", Title: "Figure 4: synthetic regression", Note: "10,000 rows of 256 normal features; noise on the labels in place of the gradients"}
+	four := paper.Figure{File: "figure4", Title: "Figure 4: synthetic regression", Note: "10,000 rows of 256 normal features"}
 	for _, table := range r.Tables {
 		if table == "synthetic" {
 			continue
@@ -145,7 +145,7 @@ func (r *Report) ofClip(table, name string, clip float64) (list []*Curve) {
 }
 
 func (r *Report) figure5() paper.Figure {
-	f := paper.Figure{File: "figure5", Title: "Figure 5: testing accuracy by ε and δ", Note: fmt.Sprintf("MNIST, C = %v, the last of the rates; ε at δ = 1e-5, δ at ε = %v; the noise is for the paper's size", fifth, one)}
+	f := paper.Figure{File: "figure5", Title: "Figure 5: testing accuracy by ε and δ", Note: fmt.Sprintf("MNIST, C = %v; ε at δ = 1e-5, δ at ε = %v", fifth, one)}
 	for _, name := range []string{linear, network} {
 		by := chart.Plot{ID: "f5e-" + slug(name), Title: name, Desc: "Testing accuracy by ε.", XLabel: "ε", YLabel: "testing accuracy", LogX: true, Tight: true}
 		at := chart.Plot{ID: "f5d-" + slug(name), Title: name, Desc: "Testing accuracy by δ.", XLabel: "δ", YLabel: "testing accuracy", LogX: true, Tight: true}

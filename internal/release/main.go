@@ -26,8 +26,9 @@ import (
 	"github.com/sottodp/sotto/internal/program"
 )
 
-// most is the bar for a program.
-const most = 40e6
+// most bytes of a program. The aim is 40 MB; with the message server of `sotto hub`, which
+// takes 12 of them, linux/amd64 has 45.3.
+const most = 48e6
 
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64"}
 

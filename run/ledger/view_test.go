@@ -1,72 +1,65 @@
 package ledger
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/sottodp/sotto/privacy"
 )
 
 // A view reads what a ledger holds while that is open elsewhere, and changes nothing.
 func TestView(t *testing.T) {
-	ctx := context.Background()
+	onEach(t, func(t *testing.T, where string) {
+		if _, err := View(t.Context(), where); !errors.Is(err, os.ErrNotExist) {
+			t.Fatalf("a ledger that is not there: %v", err)
+		}
+		l := open(t, where)
+		must(t, l.SetBudget(t.Context(), "clinic", "record", "", budget(1, 1e-5)))
+		v, err := View(t.Context(), where)
+		must(t, err)
+		defer v.Close()
+		limit := func(want float64) {
+			t.Helper()
+			d, err := v.Dataset(t.Context(), "clinic")
+			must(t, err)
+			if d.Budget.Epsilon != want {
+				t.Errorf("the lifetime ε is %v, want %v", d.Budget.Epsilon, want)
+			}
+		}
+		limit(1)
+		if n := verify(t, v); n != 2 {
+			t.Errorf("%d entries", n)
+		}
+		if err := v.SetBudget(t.Context(), "clinic", "record", "", budget(2, 1e-5)); err == nil {
+			t.Error("a view has set a budget")
+		}
+		limit(1)
+		must(t, l.SetBudget(t.Context(), "clinic", "record", "", budget(3, 1e-5)))
+		limit(3)
+	})
+}
+
+// A view of a file makes none, and leaves the bytes of the one that is there.
+func TestViewOfAFile(t *testing.T) {
 	dir := t.TempDir()
-	where := filepath.Join(dir, "ledger.db")
-	if _, err := View(ctx, where); !errors.Is(err, os.ErrNotExist) {
-		t.Fatalf("a ledger that is not there: %v", err)
-	}
-	l, err := Open(ctx, where)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	b := privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove}
-	if err := l.SetBudget(ctx, "clinic", "record", "", b); err != nil {
-		t.Fatal(err)
-	}
+	where, empty := filepath.Join(dir, "ledger.db"), filepath.Join(dir, "empty.db")
+	must(t, open(t, where).SetBudget(t.Context(), "clinic", "record", "", budget(1, 1e-5)))
+	must(t, os.WriteFile(empty, nil, 0o600))
 	before, err := os.ReadFile(where)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := View(ctx, where)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer v.Close()
-	if d, err := v.Dataset(ctx, "clinic"); err != nil || d.Budget == nil || d.Budget.Epsilon != 1 {
-		t.Errorf("%+v, %v", d, err)
-	}
-	if n, err := v.Verify(ctx); err != nil || n != 2 {
-		t.Errorf("verify: %d, %v", n, err)
-	}
-	if err := v.SetBudget(ctx, "clinic", "record", "", privacy.Budget{Epsilon: 2, Delta: 1e-5, Adjacency: privacy.AddRemove}); err == nil {
-		t.Error("a view has set a budget")
-	}
-	after, err := os.ReadFile(where)
-	if err != nil || string(after) != string(before) {
-		t.Errorf("the file has changed (%v)", err)
-	}
-	if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
-		t.Errorf("%v beside the ledger (%v)", names, err)
-	}
-	// What is written while the view is open is seen.
-	if err := l.SetBudget(ctx, "clinic", "record", "", privacy.Budget{Epsilon: 3, Delta: 1e-5, Adjacency: privacy.AddRemove}); err != nil {
-		t.Fatal(err)
-	}
-	if d, err := v.Dataset(ctx, "clinic"); err != nil || d.Budget.Epsilon != 3 {
-		t.Errorf("%+v, %v", d, err)
-	}
-	empty := filepath.Join(dir, "empty.db")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := View(ctx, empty); !errors.Is(err, os.ErrNotExist) {
+	must(t, err)
+	v, err := View(t.Context(), where)
+	must(t, err)
+	verify(t, v)
+	must(t, v.Close())
+	if _, err := View(t.Context(), empty); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("an empty file: %v", err)
 	}
-	if info, err := os.Stat(empty); err != nil || info.Size() != 0 {
-		t.Errorf("an empty file has become %v, %v", info, err)
+	after, err := os.ReadFile(where)
+	must(t, err)
+	if info, err := os.Stat(empty); err != nil || info.Size() != 0 || string(after) != string(before) {
+		t.Errorf("a file has changed (%v)", err)
+	}
+	if names, err := os.ReadDir(dir); err != nil || len(names) != 2 {
+		t.Errorf("%v beside the ledger (%v)", names, err)
 	}
 }

@@ -32,7 +32,7 @@ import (
 // Adam of a constant η never comes to rest.
 type Adam struct {
 	SGD
-	Rate       float64 `yaml:"rate" json:"rate" doc:"step size η, about how far a parameter moves in a step (default 0.3/R, R the bound on a row's norm; 0.02 for a network)"`
+	Rate       float64 `yaml:"rate" json:"rate" doc:"step size η, about how far a parameter moves in a step (default 0.3/R, R the bound on a row's norm; 0.02·√(2/(R²+1)) for a network)"`
 	Beta1      float64 `yaml:"beta1" json:"beta1" doc:"weight β₁ of the past in the mean of the gradients (default 0.9)"`
 	Beta2      float64 `yaml:"beta2" json:"beta2" doc:"weight β₂ of the past in the mean of their squares (default 0.999)"`
 	Damping    float64 `yaml:"damping" json:"damping" doc:"what is added to the root of that mean (default 1e-8)"`
@@ -60,7 +60,7 @@ const (
 func (m Adam) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	rate, schedule, correction := adamRate/pub.NormBound, adamSchedule, correctNothing
 	if len(pub.Initial) > 0 {
-		rate, schedule, correction = adamNetRate, "constant", correctNoise
+		rate, schedule, correction = adamNetRate*math.Sqrt(2/(pub.NormBound*pub.NormBound+1)), "constant", correctNoise
 	}
 	switch m.Correction {
 	case "":

@@ -42,9 +42,6 @@ var (
 	images = Network{"CNN 6-16-256-128", "cnn", "[conv 6 5x5 pad 2 relu, max 2 stride 2, conv 16 5x5 relu, max 2 stride 2, 256 relu, 128 relu]"}
 )
 
-// Reduced is what the figures in docs/methods.md are of: less than that of Full.
-var Reduced = Neural{Networks: []Network{deep, images}, Epsilon: []float64{1, 4}, Epochs: []float64{1, 2}, Seeds: 1}
-
 // batchShare is q of P2's networks, one in so many.
 const batchShare = 200
 

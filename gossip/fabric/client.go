@@ -18,6 +18,7 @@ import (
 type Client struct {
 	nc      *nats.Conn
 	n       *Network
+	heard   []*nats.Subscription
 	live    news // heard, and not awaited yet
 	refused atomic.Pointer[error]
 }
@@ -92,15 +93,17 @@ func pause(ctx context.Context, d time.Duration) error {
 
 func (c *Client) listen(owner int) error {
 	for _, subject := range listens(c.n, owner) {
-		if _, err := c.nc.Subscribe(subject, func(m *nats.Msg) {
+		s, err := c.nc.Subscribe(subject, func(m *nats.Msg) {
 			kind, rest, ok := strings.Cut(strings.TrimPrefix(m.Subject, "sotto."+c.n.ID+"."), ".out.")
 			if ok {
 				c.live.add(kind+"."+rest, m.Data)
 				c.live.drop("", keptNews)
 			}
-		}); err != nil {
+		})
+		if err != nil {
 			return err
 		}
+		c.heard = append(c.heard, s)
 	}
 	return c.nc.Flush()
 }

@@ -79,8 +79,9 @@ func (s *spectral) bound(w []float64, rows, cols int) float64 {
 	_, exp := math.Frexp(top)
 	s.scaled, s.a, s.b = grow(s.scaled, len(w)), grow(s.a, k*k), grow(s.b, k*k)
 	scaled, a, b := s.scaled, s.a, s.b
+	half, rest := math.Ldexp(1, -exp/2), math.Ldexp(1, -exp+exp/2) // each in range
 	for i, v := range w {
-		scaled[i] = math.Ldexp(v, -exp)
+		scaled[i] = v * half * rest
 	}
 	clear(a)
 	kern.Gemm(rows >= cols, rows < cols, k, k, long, scaled, cols, scaled, cols, a, k)

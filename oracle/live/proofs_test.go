@@ -1,36 +1,10 @@
 package live
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
+
+	"github.com/sottodp/sotto/internal/proofs"
 )
 
 // Every test that PROOFS.md names exists, here or in package model.
-func TestProofs(t *testing.T) {
-	page, err := os.ReadFile("PROOFS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var source strings.Builder
-	for _, pattern := range []string{"*_test.go", "../../model/*_test.go"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range files {
-			data, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			source.Write(data)
-		}
-	}
-	for _, part := range strings.Split(string(page), "`Test")[1:] {
-		name, _, _ := strings.Cut(part, "`")
-		if !strings.Contains(source.String(), "func Test"+name+"(") {
-			t.Errorf("PROOFS.md names Test%s, which does not exist", name)
-		}
-	}
-}
+func TestProofs(t *testing.T) { proofs.Page(t, "../../model") }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sottodp/sotto/data"
@@ -276,5 +279,37 @@ func TestNeighbours(t *testing.T) {
 		if norm = math.Sqrt(norm); norm > with.NormBound || norm > float64(b.Norm[0]) || norm < 0.99*with.NormBound {
 			t.Errorf("%v: the record has norm %v, says %v; the bound is %v", adj, norm, b.Norm[0], with.NormBound)
 		}
+	}
+}
+
+// The page and the words say whether the claim holds; the drawing has a line for the canaries that took part and one for the others.
+func TestPage(t *testing.T) {
+	r := &Result{Method: "sgd", Attack: OneRun, Adjacency: privacy.AddRemove, Epsilon: 1, Delta: 1e-5, Bound: 0.4, Plain: 0.2, Failure: Failure, Noise: 2, Canaries: 4, Guesses: 2, Right: 2, Steps: 7,
+		Odds: []float64{-1, 2, 0.5, -0.25}, In: []bool{false, true, true, false}}
+	dir := filepath.Join(t.TempDir(), "new")
+	for _, c := range []struct {
+		bound       float64
+		attack      string
+		word, shown string
+	}{
+		{0.4, OneRun, "does not contradict it", "The claim is not contradicted."},
+		{1.5, OneRun, "REFUTES it", "<strong>The claim is refuted.</strong>"},
+		{0, ManyRuns, "0 runs of sgd", "The claim is not contradicted."},
+	} {
+		r.Bound, r.Attack = c.bound, c.attack
+		if !strings.Contains(r.Words(), c.word) {
+			t.Errorf("the words are\n%s", r.Words())
+		}
+		if err := r.Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		page, err := os.ReadFile(filepath.Join(dir, PageFile))
+		if err != nil || !strings.Contains(string(page), c.shown) || strings.Count(string(page), `class="l1"`) != 2 {
+			t.Errorf("the page is\n%s%v", page, err)
+		}
+	}
+	figures, err := os.ReadFile(filepath.Join(dir, DataFile))
+	if err != nil || !strings.Contains(string(figures), `"claimed_epsilon": 1`) || strings.Contains(string(figures), "odds") {
+		t.Errorf("the figures are %s, %v", figures, err)
 	}
 }

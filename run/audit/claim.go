@@ -52,49 +52,19 @@ const reach = 12
 
 // least is the largest x whose claim the guesses refute, and the ε of it at delta: 0 and 0 if they refute none.
 func (f family) least(g guessed, delta float64) (x, epsilon float64, err error) {
-	refuted := func(x float64) (bool, float64, error) {
-		l, err := f(x)
-		if err != nil {
-			return false, 0, err
-		}
-		return curve(l).Refuted(g.Records, g.Guesses, g.Right, Failure), l.Epsilon(delta), nil
-	}
-	lo, hi := math.Inf(-1), float64(reach)
-	for at, step := 0.0, 1.0; ; step *= 2 { // outward from the claim
-		no, e, err := refuted(math.Exp2(at))
+	for lo, hi := -float64(reach), float64(reach); hi-lo > 0.01; {
+		mid := (lo + hi) / 2
+		l, err := f(math.Exp2(mid))
 		if err != nil {
 			return 0, 0, err
 		}
-		if no {
-			lo, epsilon = at, e
+		if curve(l).Refuted(g.Records, g.Guesses, g.Right, Failure) {
+			lo, x, epsilon = mid, math.Exp2(mid), l.Epsilon(delta)
 		} else {
-			hi = at
-		}
-		switch {
-		case no && at >= reach:
-			return math.Exp2(at), epsilon, nil
-		case !no && at <= -reach:
-			return 0, 0, nil
-		case no && !math.IsInf(lo, -1) && hi < reach, !no && !math.IsInf(lo, -1):
-			for hi-lo > 0.01 {
-				mid := (lo + hi) / 2
-				no, e, err := refuted(math.Exp2(mid))
-				if err != nil {
-					return 0, 0, err
-				}
-				if no {
-					lo, epsilon = mid, e
-				} else {
-					hi = mid
-				}
-			}
-			return math.Exp2(lo), epsilon, nil
-		case no:
-			at = min(reach, at+step)
-		default:
-			at = max(-reach, at-step)
+			hi = mid
 		}
 	}
+	return x, epsilon, nil
 }
 
 // claims is the family of a plan.
@@ -127,8 +97,7 @@ func (p atPoint) Delta(epsilon float64) float64 {
 		return p.delta
 	}
 	// Kairouz, Oh, Viswanath 2015: the worst of all that is (ε, δ)-private.
-	e0, e := math.Exp(p.epsilon), math.Exp(epsilon)
-	return min(1, p.delta+(1-p.delta)*(e0-e)/(1+e0))
+	return min(1, p.delta-(1-p.delta)*math.Expm1(epsilon-p.epsilon)/(1+math.Exp(-p.epsilon)))
 }
 
 // gaussians is the family of Gaussian releases, x being the mean shift over the noise.

@@ -144,8 +144,8 @@ func TestStateEvery(t *testing.T) {
 func TestStatesOfSecureRuns(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	job, out := begin(t, dir, "run", poisson(0.3))
-	job.StateEvery = 200
+	job, out := begin(t, dir, "run", "method: {name: sgd, steps: 3000, batch: 64, rate: 1}")
+	job.StateEvery = 100
 	ctx, stop := context.WithCancel(t.Context())
 	_, _, err := Fit(ctx, job, stopAt(2, stop))
 	wantErr(t, err, ErrInterrupted)

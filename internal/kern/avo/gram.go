@@ -90,6 +90,26 @@ func gram(m machine, across int) {
 	RET()
 }
 
+// truncate rounds x toward zero, and makes 0 of what is not finite. size has all bits but the sign's, most is the largest number.
+func (m machine) truncate(x, size, most reg.VecVirtual) {
+	if m.wide {
+		VRNDSCALEPD(Imm(11), x, x) // toward zero
+	} else {
+		VROUNDPD(Imm(11), x, x)
+	}
+	abs := m.vec()
+	VANDPD(size, x, abs)
+	if m.wide { // what is at most the largest number keeps x, NaN does not
+		k := K()
+		VCMPPD(Imm(18), most, abs, k)
+		VMOVAPD_Z(x, k, x)
+	} else {
+		k := YMM()
+		VCMPPD(Imm(18), most, abs, k)
+		VANDPD(k, x, x)
+	}
+}
+
 // whole scales rows and rounds them toward zero, one row after the other, and fills
 // them up with zeros to eight columns.
 func whole(m machine) {
@@ -108,24 +128,10 @@ func whole(m machine) {
 	j := GP64()
 	m.columns("column", j, n, nil, func(_ int, t *tail) {
 		for i := range m.parts() {
-			x, abs := m.vec(), m.vec()
+			x := m.vec()
 			m.load(p[0], j, true, 0, i, t, x)
 			VMULPD(c, x, x)
-			if m.wide {
-				VRNDSCALEPD(Imm(11), x, x) // toward zero
-			} else {
-				VROUNDPD(Imm(11), x, x)
-			}
-			VANDPD(size, x, abs)
-			if m.wide { // what is at most the largest number keeps x, NaN does not
-				k := K()
-				VCMPPD(Imm(18), most, abs, k)
-				VMOVAPD_Z(x, k, x)
-			} else {
-				k := YMM()
-				VCMPPD(Imm(18), most, abs, k)
-				VANDPD(k, x, x)
-			}
+			m.truncate(x, size, most)
 			VADDPD(none, x, x) // not −0
 			VMOVUPD(x, Mem{Base: dst, Disp: 8 * i * m.doubles()})
 		}

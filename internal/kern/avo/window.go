@@ -43,22 +43,7 @@ func axpyWhole(m machine) {
 					x := m.vec()
 					m.load(p[r], j, true, off, i, t, x)
 					VMULPD(c[r], x, x)
-					if m.wide {
-						VRNDSCALEPD(Imm(11), x, x) // toward zero
-					} else {
-						VROUNDPD(Imm(11), x, x)
-					}
-					abs := m.vec()
-					VANDPD(size, x, abs)
-					if m.wide { // what is at most the largest number keeps x, NaN does not
-						k := K()
-						VCMPPD(Imm(18), most, abs, k)
-						VMOVAPD_Z(x, k, x)
-					} else {
-						k := YMM()
-						VCMPPD(Imm(18), most, abs, k)
-						VANDPD(k, x, x)
-					}
+					m.truncate(x, size, most)
 					VFMADD231PD(x, unit, s)
 				}
 				m.store(s, dst, j, off, i, t)

@@ -28,8 +28,12 @@ func (s sampling) curve() (key any, one curve, leak float64, why string) {
 	if len(in.curve.parts) == 0 {
 		return noCost{}, curve{noCost{}, in.curve.rests.list(), false}, leak, ""
 	}
-	c := &sampledCurve{sampling: s, inner: in.curve}
+	c := &sampledCurve{sampling: s, inner: in.curve, pure: math.Inf(1)}
 	rests := anchors{"sampled-mixture": true}
+	if in.precision.up() == 0 {
+		c.pure = amplifyPure(s.rate, in.total)
+		rests.note(s.rests("poisson-pure", "fixed-pure")...)
+	}
 	rests.note(in.curve.rests.list()...)
 	if p, ok := in.pair(); ok && s.rate < 1 {
 		c.pair = p
@@ -100,6 +104,7 @@ type sampledCurve struct {
 	inner   *rdpCurve
 	pair    *lossPair // nil for none
 	lemma   bool
+	pure    float64   // ε of the sample, which no divergence is above; +Inf for none
 	epsilon float64   // of pure privacy, for the lemma
 	known   []float64 // (l−1)·D_l of the inner curve at whole orders l, as far as evaluated
 }
@@ -108,7 +113,7 @@ type sampledCurve struct {
 const lemmaOrders = 256
 
 func (c *sampledCurve) at(alpha float64) float64 {
-	least := mixedRDP(alpha, c.rate, c.inner.at(alpha))
+	least := math.Min(c.pure, mixedRDP(alpha, c.rate, c.inner.at(alpha)))
 	if c.pair != nil && alpha <= pairMostOrder {
 		least = math.Min(least, c.pair.sampledRDP(alpha, c.rate, c.swap))
 	}

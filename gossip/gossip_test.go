@@ -527,7 +527,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func notUnderRace(t *testing.T) {
-	if race {
+	if underRace {
 		t.Skip("skipped: arithmetic of many rounds, slow under the race detector; other tests run the same goroutines")
 	}
 }

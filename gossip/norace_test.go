@@ -2,4 +2,4 @@
 
 package gossip
 
-const race = false
+const underRace = false

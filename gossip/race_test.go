@@ -2,4 +2,4 @@
 
 package gossip
 
-const race = true
+const underRace = true

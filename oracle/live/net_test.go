@@ -105,14 +105,7 @@ func TestNetworkRowIsWithinTheClipNorm(t *testing.T) {
 		m, w, rule, rows := drawNetwork(t)
 		tab := table(rows[:1], m.Outputs(), rapid.Bool().Draw(t, "sparse"))
 		unit, counts := netSum(t, m, tab, w, rule, 60000, 1)
-		sum := new(big.Int)
-		for _, c := range counts {
-			b := big.NewInt(c)
-			sum.Add(sum, b.Mul(b, b))
-		}
-		norm := new(big.Float).SetInt(sum)
-		norm.Sqrt(norm.SetPrec(200))
-		norm.Mul(norm, big.NewFloat(unit))
+		norm := sizeOf(counts, unit, 2)
 		if norm.Cmp(big.NewFloat(rule.Bound())) > 0 {
 			t.Fatalf("a row's part has norm %v, the bound is %v", norm, rule.Bound())
 		}

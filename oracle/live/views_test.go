@@ -124,14 +124,8 @@ func TestViewsStayWithinTheClipNorm(t *testing.T) {
 		}
 		sparse := rapid.Bool().Draw(t, "sparse")
 		unit, counts := viewedSum(t, m, table(rows[:1], 3, sparse), w, c, views, nil, 1)
-		square := new(big.Int)
-		for _, v := range counts {
-			b := big.NewInt(v)
-			square.Add(square, b.Mul(b, b))
-		}
-		norm := new(big.Float).SetInt(square)
-		norm.Sqrt(norm.SetPrec(200))
-		if norm.Mul(norm, big.NewFloat(unit)); norm.Cmp(big.NewFloat(c)) > 0 {
+		norm := sizeOf(counts, unit, 2)
+		if norm.Cmp(big.NewFloat(c)) > 0 {
 			t.Fatalf("a record's part has norm %v, the bound is %v", norm, c)
 		}
 		_, all := viewedSum(t, m, table(rows, 3, sparse), w, c, views, nil, 1)

@@ -81,19 +81,7 @@ Methods (network.method) and their fields:
 				env.Progress = tenths(func(round, all int) { fmt.Fprintf(w, "%d of %d rounds\n", round, all) })
 			}
 			r, err := p.Run(c.Context(), env)
-			if errors.Is(err, run.ErrWouldVoid) {
-				return fmt.Errorf("%w. Rehearse on rows that need no protection or on a synthetic table (`sotto synth`), or say --void to look all the same", err)
-			}
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				e := json.NewEncoder(c.OutOrStdout())
-				e.SetIndent("", "  ")
-				return e.Encode(r)
-			}
-			printNetwork(c.OutOrStdout(), r)
-			return nil
+			return networkResult(c.OutOrStdout(), r, err, asJSON)
 		},
 	}
 	f := c.Flags()
@@ -103,6 +91,22 @@ Methods (network.method) and their fields:
 	f.BoolVar(&void, "void", false, "look also at a dataset that the ledger knows: its guarantee ends here")
 	f.BoolVar(&quiet, "quiet", false, "print nothing but the result and errors")
 	return c
+}
+
+// networkResult prints what a rehearsal or a demo came to, or says why there is nothing.
+func networkResult(w io.Writer, r *rehearse.Result, err error, asJSON bool) error {
+	switch {
+	case errors.Is(err, run.ErrWouldVoid):
+		return fmt.Errorf("%w. Use rows that need no protection or a synthetic table (`sotto synth`), or say --void to look all the same", err)
+	case err != nil:
+		return err
+	case asJSON:
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	}
+	printNetwork(w, r)
+	return nil
 }
 
 func printNetwork(w io.Writer, r *rehearse.Result) {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -63,19 +62,7 @@ dataset that the ledger knows and that still has a guarantee is used only with -
 				d.progress = w
 			}
 			r, err := d.run(c.Context(), void)
-			if errors.Is(err, run.ErrWouldVoid) {
-				return fmt.Errorf("%w. Use rows that need no protection or a synthetic table (`sotto synth`), or say --void to look all the same", err)
-			}
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				e := json.NewEncoder(c.OutOrStdout())
-				e.SetIndent("", "  ")
-				return e.Encode(r)
-			}
-			printNetwork(c.OutOrStdout(), r)
-			return nil
+			return networkResult(c.OutOrStdout(), r, err, asJSON)
 		},
 	}
 	f := c.Flags()

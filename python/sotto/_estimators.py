@@ -49,6 +49,12 @@ class Guarantee:
 class _Sotto(BaseEstimator):
     """What both estimators share."""
 
+    def _keep(self, parameters):
+        """Keeps what __init__ was given, as scikit-learn wants it: under its name, unchanged."""
+        for name, value in parameters.items():
+            if name != "self":
+                setattr(self, name, value)
+
     def _fit(self, X, y, label):
         """Trains on features X, a column for each name, and the label's texts or numbers y."""
         features, names = self._features(X)
@@ -231,23 +237,7 @@ class SottoClassifier(ClassifierMixin, _Sotto):
         method_options=None, schema=None, domain=None, classes=None, rows=None, dataset=None, row_scaling="scale",
         ledger=None, run_dir=None, lab=False, random_state=None,
     ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.model = model
-        self.method = method
-        self.model_options = model_options
-        self.method_options = method_options
-        self.schema = schema
-        self.domain = domain
-        self.classes = classes
-        self.rows = rows
-        self.dataset = dataset
-        self.row_scaling = row_scaling
-        self.ledger = ledger
-        self.run_dir = run_dir
-        self.lab = lab
-        self.random_state = random_state
+        self._keep(locals())
 
     def _model(self):
         return self.model or ("logistic" if len(self.classes_) == 2 else "softmax")
@@ -294,23 +284,7 @@ class SottoRegressor(RegressorMixin, _Sotto):
         method_options=None, schema=None, domain=None, target_range=None, rows=None, dataset=None,
         row_scaling="scale", ledger=None, run_dir=None, lab=False, random_state=None,
     ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.model = model
-        self.method = method
-        self.model_options = model_options
-        self.method_options = method_options
-        self.schema = schema
-        self.domain = domain
-        self.target_range = target_range
-        self.rows = rows
-        self.dataset = dataset
-        self.row_scaling = row_scaling
-        self.ledger = ledger
-        self.run_dir = run_dir
-        self.lab = lab
-        self.random_state = random_state
+        self._keep(locals())
 
     def _model(self):
         return self.model or "linear"

@@ -208,7 +208,7 @@ func (e Tuned) Validate() error {
 
 // Mean is the mean number of releases.
 func (e Tuned) Mean() float64 {
-	if math.Abs(e.Eta) < 1e-9 {
+	if math.Abs(e.Eta) < 1e-16 { // moves the logarithm by 1e-13 at most
 		return (1/e.Gamma - 1) / -math.Log(e.Gamma)
 	}
 	return e.Eta * (1 - e.Gamma) / (-math.Expm1(e.Eta*math.Log(e.Gamma)) * e.Gamma)

@@ -431,3 +431,35 @@ func drift(t testing.TB, paths []string) float64 {
 	}
 	return worst
 }
+
+// Two processes hold copies of one directory, and each has drawn a vector of its own for a turn with several peers: the register
+// takes one of the two, and of the other nothing goes to any peer.
+func TestOneDrawGoesOut(t *testing.T) {
+	const n, dim = 4, 3
+	_, credentials, err := NewNetwork("", names(n), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	register := &Memory{}
+	me := credentials[0]
+	first := []float64{1, 2, 3}
+	turn := gossip.Turn{T: 0, Peers: []int{1, 2, 3}, Weight: []float64{0.1, 0.1, 0.1}}
+	// The other process has come as far as its first peer.
+	if _, err := register.Put(t.Context(), vectorKey(0, turn.Peers[0], 0, 0, 1), encode(Config{}, me.key(), 0, 0, turn.Peers[0], 0, first)); err != nil {
+		t.Fatal(err)
+	}
+	j, err := journal.Create(filepath.Join(t.TempDir(), "j"), journal.Head{Dim: dim})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	node := &Node{Register: register, Credentials: me, Journal: j, Wait: time.Millisecond}
+	if err := node.Mix(t.Context(), 0, turn, []float64{4, 5, 6}); !errors.Is(err, ErrBehind) {
+		t.Errorf("a second draw of a turn: %v", err)
+	}
+	for _, peer := range turn.Peers[1:] {
+		if _, err := register.Get(t.Context(), vectorKey(0, peer, 0, 0, 1)); !errors.Is(err, ErrNone) {
+			t.Errorf("the second draw went to owner %d: %v", peer+1, err)
+		}
+	}
+}

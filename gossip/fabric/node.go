@@ -251,9 +251,20 @@ func (n *Node) Mix(ctx context.Context, node int, turn gossip.Turn, m []float64)
 			return nil
 		}
 	}
+	// One peer first: the register takes one vector for it, so that of two processes that drew two only one goes on.
+	if err := n.publish(ctx, turn.T, turn.Peers[0], m); err != nil {
+		return err
+	}
 	theirs := make([][]float64, len(turn.Peers)) // of the exchanges that came about
 	errs := make([]error, len(turn.Peers))
-	edge := func(k int) { theirs[k], errs[k] = n.exchange(ctx, turn.T, turn.Peers[k], m) }
+	edge := func(k int) {
+		if k > 0 {
+			errs[k] = n.publish(ctx, turn.T, turn.Peers[k], m)
+		}
+		if errs[k] == nil {
+			theirs[k], errs[k] = n.exchange(ctx, turn.T, turn.Peers[k], m)
+		}
+	}
 	if len(turn.Peers) == 1 {
 		edge(0)
 	} else {
@@ -294,20 +305,26 @@ const (
 	abort  = "A"
 )
 
-// exchange publishes m for one peer and returns the peer's vector, or nil where the exchange is aborted.
-func (n *Node) exchange(ctx context.Context, t, peer int, m []float64) ([]float64, error) {
+// publish sends m to one peer, and fails where the register holds another vector of this turn.
+func (n *Node) publish(ctx context.Context, t, peer int, m []float64) error {
 	me, chunks := n.owner(), chunksOf(len(m))
 	for c := range chunks {
 		mine := encode(n.Config, n.Credentials.key(), t, me, peer, c, m)
 		stored, err := n.Register.Put(ctx, vectorKey(me, peer, t, c, chunks), mine)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if !bytes.Equal(stored, mine) {
-			return nil, fmt.Errorf("round %d: %w", t, ErrBehind)
+			return fmt.Errorf("round %d: %w", t, ErrBehind)
 		}
 		n.crash("published")
 	}
+	return nil
+}
+
+// exchange returns the vector of a peer to whom m was published, or nil where the exchange is aborted.
+func (n *Node) exchange(ctx context.Context, t, peer int, m []float64) ([]float64, error) {
+	me, chunks := n.owner(), chunksOf(len(m))
 	decision := decisionKey(t, min(me, peer), max(me, peer))
 	theirs, verdict, err := n.hear(ctx, t, peer, decision, len(m))
 	if err != nil {

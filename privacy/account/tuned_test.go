@@ -45,6 +45,17 @@ func TestTunedFormulas(t *testing.T) {
 	}
 }
 
+// Near η = 0 the mean grows with η by the factor 1 + η·ln(1/γ)/2, which is more than the accountant's slack.
+func TestTunedMeanNearZero(t *testing.T) {
+	const gamma = 1e-3
+	for _, eta := range []float64{9e-10, 1e-11, -9e-10} {
+		want := 999 / math.Log(1e3) * (1 + eta*math.Log(1e3)/2)
+		if got := tuned(eta, gamma).Mean(); math.Abs(got/want-1) > 1e-13 {
+			t.Errorf("η = %v: %v on average; want %v, which is %.3g more", eta, got, want, want/got-1)
+		}
+	}
+}
+
 // bestOf is the law of the best of K draws from q, whose outcomes are in ascending order: f(Q(≤ y)) − f(Q(< y)).
 func bestOf(e privacy.Tuned, q []float64) []float64 {
 	f := func(x float64) float64 { // the generating function

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
@@ -281,31 +282,36 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams) (*Result, error) 
 	if err != nil {
 		return nil, err
 	}
-	settle, err := p.reserve(ctx, id, digest)
+	begun := time.Now().UTC()
+	plan, err := p.spend(ctx, id, digest)
 	if err != nil {
 		return nil, err
 	}
 	best, score, err := p.search(ctx, table, test, streams)
 	if err != nil {
-		return nil, err // the reservation stands
+		return nil, err // it is spent all the same
 	}
 	r := &Result{Run: id, Winner: best.name, Score: score, By: p.Score, Budget: p.Budget, Each: p.Each, Mean: p.Mean, Candidate: &p.Candidates[best.index]}
 	for _, c := range p.Candidates {
 		r.Among = append(r.Among, c.Name)
 	}
-	plan, err := privacy.MarshalEvent(p.Event)
+	if math.IsInf(score, -1) {
+		return nil, run.ErrDiverged
+	}
+	r.File, err = r.Candidate.Job.File(best.w, run.Guarantee{Budget: p.Budget, Unit: first.Schema.Unit, Dataset: first.Schema.Dataset, Run: id, Accountant: p.accountant.String(), Plan: plan})
 	if err != nil {
 		return nil, err
 	}
-	if math.IsInf(score, -1) {
-		return nil, errors.Join(settle(ctx, plan), run.ErrDiverged)
-	}
-	r.File, err = r.Candidate.Job.File(best.w, run.Guarantee{Budget: p.Budget, Unit: first.Schema.Unit, Dataset: first.Schema.Dataset, Run: id, Accountant: p.accountant.String(), Plan: plan})
-	return r, errors.Join(err, settle(ctx, plan))
+	r.File.Created = begun.Format(time.RFC3339) // not when it ended: how long it took tells how many were trained
+	return r, nil
 }
 
-// reserve takes the whole out of the dataset's budget, before the first look.
-func (p *Plan) reserve(ctx context.Context, id string, digest [sha256.Size]byte) (settle func(context.Context, json.RawMessage) error, err error) {
+// spend takes the whole out of the dataset's budget, before the first look, and settles it: nothing comes back, and a line at the
+// end would say how long the search took (R21). It returns the event as the ledger and the model hold it.
+func (p *Plan) spend(ctx context.Context, id string, digest [sha256.Size]byte) (plan json.RawMessage, err error) {
+	if plan, err = privacy.MarshalEvent(p.Event); err != nil {
+		return nil, err
+	}
 	first := p.Candidates[0].Job
 	l, err := run.OpenLedger(ctx, first.Spec.Ledger)
 	if err != nil {
@@ -315,21 +321,15 @@ func (p *Plan) reserve(ctx context.Context, id string, digest [sha256.Size]byte)
 	mark := l.NewMark()
 	mark.Write(digest[:])
 	token := ledger.NewToken()
-	_, err = l.Reserve(ctx, ledger.Reservation{Dataset: first.Schema.Dataset, Unit: first.Schema.Unit, Adjacency: p.Budget.Adjacency, Run: id,
-		Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Mark: mark.Sum(nil), Plan: p.Event, Token: token, Why: "search by `sotto tune`"})
+	if _, err := l.Reserve(ctx, ledger.Reservation{Dataset: first.Schema.Dataset, Unit: first.Schema.Unit, Adjacency: p.Budget.Adjacency, Run: id,
+		Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Mark: mark.Sum(nil), Plan: p.Event, Token: token, Why: "search by `sotto tune`"}); err != nil {
+		return nil, err
+	}
+	charged, err := privacy.MarshalEvent(privacy.Repeated{Count: 1, Of: p.Event}) // as ledgers that count in a filter want it
 	if err != nil {
 		return nil, err
 	}
-	where := l.Where()
-	return func(ctx context.Context, charged json.RawMessage) error {
-		ctx = context.WithoutCancel(ctx)
-		l, err := run.OpenLedger(ctx, where)
-		if err != nil {
-			return err
-		}
-		defer l.Close()
-		return l.Settle(ctx, id, token, ledger.Settlement{Batches: 1, Outcome: ledger.Done, Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Charged: charged})
-	}, nil
+	return plan, l.Settle(ctx, id, token, ledger.Settlement{Batches: 1, Outcome: ledger.Done, Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Charged: charged})
 }
 
 // trained is what came of one candidate.
@@ -359,6 +359,9 @@ func (p *Plan) search(ctx context.Context, table, test *data.Table, streams nois
 		w, v, err := p.train(ctx, i, table, test, own)
 		if err != nil {
 			return best, 0, err
+		}
+		if math.IsNaN(v) { // would be neither better nor worse than any other, and the theorem needs an order
+			v = math.Inf(-1)
 		}
 		if k == 0 || v > score {
 			best, score = trained{i, p.Candidates[i].Name, w}, v

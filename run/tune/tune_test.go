@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -133,6 +134,51 @@ func TestSearchIsRefused(t *testing.T) {
 	}
 	if r, err := p.Run(context.Background(), noise.SeededStreams(1)); !errors.Is(err, privacy.ErrExhausted) {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// Neither the ledger nor the model says how long a search took, which tells how many were trained: the whole is settled before the first look,
+// and stays so where the search breaks off; under a filter, too.
+func TestSearchHidesItsLength(t *testing.T) {
+	ctx := context.Background()
+	for _, currency := range []string{"", ledger.InRDP} {
+		p, book := plan(t, "privacy: {epsilon: 4, delta: 1e-5, adjacency: add-or-remove}\n"+two+"test: HELDOUT\n")
+		l, err := ledger.Open(ctx, book)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		if err := l.SetBudget(ctx, "clinic", "record", currency, privacy.Budget{Epsilon: 50, Delta: 1e-3, Adjacency: privacy.AddRemove}); err != nil {
+			t.Fatal(err)
+		}
+		r, err := p.Run(ctx, noise.SeededStreams(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun, err := time.Parse("20060102-150405", r.Run[:15])
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := time.Parse(time.RFC3339, r.File.Created)
+		if err != nil || made.Sub(begun) > 2*time.Second {
+			t.Errorf("the model is of %v, the search of %v", made, begun)
+		}
+		p.Candidates[0].Job.Model, p.Candidates[1].Job.Model = nil, nil // the first training breaks off
+		func() {
+			defer func() { recover() }()
+			if r, err := p.Run(ctx, noise.SeededStreams(2)); err == nil {
+				t.Errorf("a search without a model: %+v", r)
+			}
+		}()
+		runs, err := l.Runs(ctx, "clinic")
+		if err != nil || len(runs) != 2 {
+			t.Fatalf("%d runs, %v", len(runs), err)
+		}
+		for _, r := range runs {
+			if r.State != ledger.StateSettled {
+				t.Errorf("currency %q: a search is %v while it trains", currency, r.State)
+			}
+		}
 	}
 }
 

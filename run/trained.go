@@ -103,6 +103,23 @@ func RecordLook(ctx context.Context, where string, schema *data.Schema, run, why
 	return recordLook(ctx, l, schema, run, why)
 }
 
+// Unprotected refuses to take the rows of a table, whose digest is given, for such that need no protection where runs have reserved a budget for
+// them in the ledger (R3). It depends on the content, so it is for the owner's terminal.
+func Unprotected(ctx context.Context, where string, digest []byte) error {
+	l, err := FindLedger(ctx, where)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	mark := l.NewMark()
+	mark.Write(digest)
+	known, err := l.SameContent(ctx, "", mark.Sum(nil))
+	if err == nil && len(known) > 0 {
+		err = inputError("", "--unprotected: found rows that the ledger protects as %s; allowed are others, or --void to look all the same", strings.Join(known, ", "))
+	}
+	return err
+}
+
 // recordLook notes a look without a guarantee. The relation of the dataset is its
 // own: such a look has none.
 func recordLook(ctx context.Context, l *ledger.Ledger, schema *data.Schema, run, why string) (bool, error) {

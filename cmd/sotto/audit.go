@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -195,7 +196,11 @@ func auditRows(ctx context.Context, job *run.Job, rows int, o auditFlags) (*data
 			return nil, err
 		}
 	}
-	table, _, err := data.Read(ctx, job.Schema, job.Spec.Data, data.Options{Labels: job.Spec.Labels})
+	var digest [sha256.Size]byte
+	table, _, err := data.Read(ctx, job.Schema, job.Spec.Data, data.Options{Labels: job.Spec.Labels, Digest: &digest})
+	if err == nil && o.unprotected {
+		err = run.Unprotected(ctx, job.Spec.Ledger, digest[:])
+	}
 	if err != nil || job.Facts.Adjacency == privacy.AddRemove && o.runs == 0 {
 		return table, err
 	}

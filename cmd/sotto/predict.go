@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -111,11 +113,16 @@ is then recorded, and the dataset has no guarantee from then on.`,
 		Example: "  sotto evaluate --model runs/20261120-154800-0a1b2c3d --data test.csv --unprotected",
 		Args:    args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			m, t, err := modelAndRows(c.Context(), modelPath, dataPath, "score", data.Options{Labels: labelsPath})
+			var digest [sha256.Size]byte
+			m, t, err := modelAndRows(c.Context(), modelPath, dataPath, "score", data.Options{Labels: labelsPath, Digest: &digest})
 			if err != nil {
 				return err
 			}
-			if !unprotected {
+			if unprotected {
+				if err := run.Unprotected(c.Context(), cmp.Or(ledgerPath, m.Ledger), digest[:]); err != nil {
+					return err
+				}
+			} else {
 				recorded, err := m.RecordLook(c.Context(), ledgerPath, "score of a model by `sotto evaluate`", void)
 				if errors.Is(err, run.ErrWouldVoid) {
 					return fmt.Errorf("%w. Say --unprotected if these rows need no protection, --void to look all the same", err)

@@ -114,7 +114,9 @@ func (v *village) startHub() {
 	if err != nil {
 		v.t.Fatalf("the hub did not start: %v", err)
 	}
-	v.url = strings.TrimSpace(line)
+	if v.url == "" { // started again it has the same, which owners read meanwhile
+		v.url = strings.TrimSpace(line)
+	}
 }
 
 func (v *village) killHub() {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -49,11 +50,16 @@ trained on, which is paid for like all else.`,
 			if err := emptyDir(out); err != nil {
 				return err
 			}
+			// The directory is there before anything is spent.
+			_, missing := os.Stat(out)
+			if err := writable(out); err != nil {
+				return usageError("--out: %s: found a place that takes no directory with files; allowed is a new or an empty directory", out)
+			}
 			r, err := p.Run(c.Context(), noise.SecureStreams())
 			if err != nil {
-				return err
-			}
-			if err := os.MkdirAll(out, 0o755); err != nil {
+				if missing != nil {
+					os.Remove(out)
+				}
 				return err
 			}
 			if err := model.Write(filepath.Join(out, trace.ModelFile), r.File); err != nil {
@@ -66,7 +72,7 @@ trained on, which is paid for like all else.`,
 				return writeJSON(w, r)
 			}
 			if !quiet {
-				fmt.Fprintf(w, "Winner     %s, of %d candidates; %s\n", r.Winner, len(r.Among), scored(r.By, r.Score))
+				fmt.Fprintf(w, "Winner     %s, of the %d in the list; %s\n", r.Winner, len(r.Among), scored(r.By, r.Score))
 				fmt.Fprintf(w, "Guarantee  ε = %.4g at δ = %v, %v, for the search as a whole; each candidate was trained at ε = %.4g\n", p.Budget.Epsilon, p.Budget.Delta, p.Budget.Adjacency, p.Each)
 				fmt.Fprintf(w, "Model      %s\n", filepath.Join(out, trace.ModelFile))
 			}
@@ -88,6 +94,18 @@ trained on, which is paid for like all else.`,
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	f.BoolVar(&quiet, "quiet", false, "print nothing but errors")
 	return c
+}
+
+// writable makes a directory, if it is not there, and tries it.
+func writable(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".try")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // scored says what a score is.

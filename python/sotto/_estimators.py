@@ -19,6 +19,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._command import run
 
+_LAB_BUDGET = {"epsilon": 1.0, "delta": 1e-5, "adjacency": "add-or-remove"}
+
 LABEL = "sotto-label"  # the label's column, beside features that may have any other name
 
 
@@ -41,7 +43,7 @@ class Guarantee:
         kind = {"add-or-remove": "adding or removing", "replace-one": "replacing"}[self.adjacency]
         return (
             f"ε = {self.epsilon:g}, δ = {self.delta:g}: {kind} any one {self.unit} of {self.dataset!r} changes the "
-            f"probability of any outcome by at most a factor of {math.exp(self.epsilon):.4g}, but for a probability "
+            f"probability of any outcome by at most a factor of {_up(math.exp(self.epsilon))}, but for a probability "
             f"of {self.delta:g}"
         )
 
@@ -66,7 +68,7 @@ class _Sotto(BaseEstimator):
                 "schema": str(work / "schema.yaml"),
                 "model": {"name": self._model(), **(self.model_options or {})},
                 "method": {"name": self.method, **(self.method_options or {})},
-                "privacy": {"epsilon": self.epsilon, "delta": self.delta, "adjacency": self.adjacency},
+                "privacy": self._budget(),
                 "out": str(out),
             }
             if self.ledger is not None:
@@ -98,6 +100,16 @@ class _Sotto(BaseEstimator):
         )
         self._names = names
         return self
+
+    def _budget(self):
+        """ε, δ and the relation: no default suits every table, so that only the lab has one."""
+        budget = {"epsilon": self.epsilon, "delta": self.delta, "adjacency": self.adjacency}
+        if self.lab:
+            return {name: default if budget[name] is None else budget[name] for name, default in _LAB_BUDGET.items()}
+        missing = [name for name, value in budget.items() if value is None]
+        if missing:
+            raise ValueError(f"{', '.join(missing)}: must be said; adjacency is add-or-remove or replace-one")
+        return budget
 
     def _features(self, X):
         """The columns of X and their names. A frame keeps its types, where a schema or a dict says what they mean."""
@@ -178,6 +190,12 @@ def _column(domain, i, name, features):
     return {"name": name, "type": "numeric", "min": low, "max": high}
 
 
+def _up(x):
+    """x with four digits, rounded up, as every bound is."""
+    unit = 10.0 ** (math.floor(math.log10(x)) - 3)
+    return f"{math.ceil(x / unit - 1e-9) * unit:.4g}"
+
+
 def _seed(random_state):
     if isinstance(random_state, numbers.Integral):
         return int(random_state)
@@ -196,7 +214,7 @@ _PARAMETERS = """
     epsilon, delta : float
         The privacy budget of one fit.
     adjacency : "add-or-remove" or "replace-one"
-        Which tables are neighbours.
+        Which tables are neighbours. None of the three has a default, but in the lab (1, 1e-5, add-or-remove).
     model : str, optional
         {models}
     method : str
@@ -233,7 +251,7 @@ _PARAMETERS = """
 
 class SottoClassifier(ClassifierMixin, _Sotto):
     def __init__(
-        self, epsilon=1.0, delta=1e-5, adjacency="add-or-remove", *, model=None, method="auto", model_options=None,
+        self, epsilon=None, delta=None, adjacency=None, *, model=None, method="auto", model_options=None,
         method_options=None, schema=None, domain=None, classes=None, rows=None, dataset=None, row_scaling="scale",
         ledger=None, run_dir=None, lab=False, random_state=None,
     ):
@@ -280,7 +298,7 @@ class SottoClassifier(ClassifierMixin, _Sotto):
 
 class SottoRegressor(RegressorMixin, _Sotto):
     def __init__(
-        self, epsilon=1.0, delta=1e-5, adjacency="add-or-remove", *, model=None, method="auto", model_options=None,
+        self, epsilon=None, delta=None, adjacency=None, *, model=None, method="auto", model_options=None,
         method_options=None, schema=None, domain=None, target_range=None, rows=None, dataset=None,
         row_scaling="scale", ledger=None, run_dir=None, lab=False, random_state=None,
     ):
@@ -320,7 +338,12 @@ def _checked(self, X, y, **more):
         if len(X) != len(y):
             raise ValueError(f"X has {len(X)} rows, y has {len(y)}")
         return X, y
-    return validate_data(self, X, y, **more)
+    try:
+        return validate_data(self, X, y, **more)
+    except ValueError as error:
+        if "could not convert" in str(error):  # it would quote a cell
+            raise ValueError("X: found text where numbers should be; say domain as a dict or schema=FILE for a frame with categories") from None
+        raise
 
 
 SottoClassifier.__doc__ = "A differentially private classifier.\n" + _PARAMETERS.format(

@@ -43,32 +43,33 @@ def table(rows=400, seed=1):
 
 
 def public(**more):
-    return SottoClassifier(domain=(-1, 1), classes=[False, True], rows=400, dataset="table", **more)
+    budget = {"epsilon": 1, "delta": 1e-5, "adjacency": "add-or-remove"}
+    return SottoClassifier(domain=(-1, 1), classes=[False, True], rows=400, dataset="table", **{**budget, **more})
 
 
 def test_schema(clinic):
-    c = SottoClassifier(schema=CLINIC / "schema.yaml").fit(*clinic)
+    c = SottoClassifier(1, 1e-5, "add-or-remove", schema=CLINIC / "schema.yaml").fit(*clinic)
     held = pd.read_csv(CLINIC / "heldout.csv")
     held, truth = held.drop(columns="readmitted"), held["readmitted"]
     assert c.classes_.tolist() == ["no", "yes"]
     assert c.score(held, truth) > 0.8  # 0.88 to 0.91
     g = c.guarantee_
     assert (g.epsilon, g.delta, g.adjacency, g.unit, g.dataset, g.lab) == (1, 1e-5, "add-or-remove", "record", "clinic", False)
-    assert "factor of 2.718" in str(g) and len(g.assumptions) > 10
+    assert "factor of 2.719" in str(g) and len(g.assumptions) > 10
 
 
 def test_domain(clinic):
     X, y = clinic
     X = X[["age", "smoker"]]
     domain = {"age": (18, 100), "smoker": ["no", "former", "yes"]}
-    c = SottoClassifier(domain=domain, classes=["no", "yes"], rows=4000, dataset="clinic")
+    c = SottoClassifier(1, 1e-5, "add-or-remove", domain=domain, classes=["no", "yes"], rows=4000, dataset="clinic")
     X = X[X["smoker"].notna()]
     assert set(c.fit(X, y[X.index]).predict(X.head())) <= {"no", "yes"}
     with pytest.raises(ValueError, match="age"):
         c.set_params(domain={"smoker": ["no", "former", "yes"]}).fit(X, y[X.index])
 
 
-@pytest.mark.parametrize("missing", ["domain", "classes", "rows", "dataset"])
+@pytest.mark.parametrize("missing", ["domain", "classes", "rows", "dataset", "epsilon", "delta", "adjacency"])
 def test_public_facts_are_never_read_off_the_rows(missing):
     X, y = table()
     with pytest.raises(ValueError, match=missing):
@@ -82,6 +83,13 @@ def test_the_same_bounds_give_the_same_schema_whatever_the_rows(tmp_path):
         c = public(epsilon=0.1).fit(X * scale, y > 0)
         said.append((c.guarantee_.assumptions, c.guarantee_.epsilon))
     assert said[0] == said[1]
+
+
+def test_errors_quote_no_cell(clinic):
+    X, y = clinic
+    with pytest.raises(ValueError, match="text where numbers") as error:
+        public().fit(X[["smoker", "ward"]], y)
+    assert "former" not in str(error.value)
 
 
 def test_seed_is_for_the_lab():
@@ -112,7 +120,7 @@ def test_run_directory(tmp_path):
 
 def test_regression():
     X, y = table(4000)
-    r = SottoRegressor(epsilon=4, domain=[(-1, 1)] * 3, target_range=(-4, 4), rows=4000, dataset="numbers")
+    r = SottoRegressor(4, 1e-5, "add-or-remove", domain=[(-1, 1)] * 3, target_range=(-4, 4), rows=4000, dataset="numbers")
     assert r.fit(X, y).score(X, y) > 0.5
     with pytest.raises(ValueError, match="domain"):
         clone(r).set_params(domain=[(-1, 1)] * 2).fit(X, y)
@@ -150,7 +158,7 @@ def test_adult():
         frame = pd.read_csv(path, names=names, skipinitialspace=True, comment="|", dtype=str, keep_default_na=False)
         return frame.drop(columns=names[-1]), frame[names[-1]].str.rstrip(".")
 
-    c = SottoClassifier(epsilon=1, schema=schema).fit(*read("adult.data.gz"))
+    c = SottoClassifier(1, 1e-5, "add-or-remove", schema=schema).fit(*read("adult.data.gz"))
     assert c.score(*read("adult.test.gz")) > 0.84  # .8474 in the median
 
 

@@ -113,6 +113,25 @@ func inputError(format string, args ...any) error {
 	return &run.InputError{Err: fmt.Errorf(format, args...)}
 }
 
+// dial joins the hub, or says after a while that nobody answers.
+func dial(ctx context.Context, c *fabric.Credentials, o fabric.ClientOptions, wait time.Duration) (*fabric.Client, error) {
+	within, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	hub, err := fabric.Dial(within, c, o)
+	if err != nil && ctx.Err() == nil && within.Err() != nil {
+		return nil, fmt.Errorf("no hub answered within %v: %w", wait, err)
+	}
+	return hub, err
+}
+
+// needHub says that no hub is named.
+func needHub(c *fabric.Credentials, o fabric.ClientOptions) error {
+	if o.URL == "" && c.Network.Hub == "" {
+		return inputError("--hub is missing: the network names no hub")
+	}
+	return nil
+}
+
 func (s *session) run(ctx context.Context) (*Result, error) {
 	start := time.Now()
 	if err := s.agree(); err != nil {
@@ -136,12 +155,15 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	defer unlock()
+	if err := needHub(s.c, s.o.Client); err != nil {
+		return nil, err
+	}
 	j, past, err := s.journal()
 	if err != nil {
 		return nil, err
 	}
 	defer j.Close()
-	hub, err := fabric.Dial(ctx, s.c, s.o.Client)
+	hub, err := dial(ctx, s.c, s.o.Client, s.o.Join)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/sottodp/sotto/gossip/fabric"
 	"github.com/sottodp/sotto/oracle"
@@ -57,7 +58,10 @@ func ReadPresence(ctx context.Context, credentials string, dim int, o fabric.Cli
 	if err != nil {
 		return nil, &run.InputError{Err: err}
 	}
-	hub, err := fabric.Dial(ctx, c, o)
+	if err := needHub(c, o); err != nil {
+		return nil, err
+	}
+	hub, err := dial(ctx, c, o, 10*time.Second)
 	if err != nil {
 		return nil, err
 	}

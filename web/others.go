@@ -122,8 +122,9 @@ func (s *Server) networkPage(r *http.Request) (any, error) {
 		return nil, err
 	}
 	b := networkBody{place: p, Result: &rehearse.Result{}}
-	if err := json.Unmarshal(text, b.Result); err != nil || b.Result.ID == "" {
-		return nil, fmt.Errorf("%s: is not what `sotto net simulate --json` prints (%v)", filepath.Join(p.Dir, NetworkFile), err)
+	// The directories of `sotto net demo` hold another file of this name: who takes part.
+	if err := json.Unmarshal(text, b.Result); err != nil || b.Result.ID == "" || b.Result.Rounds == 0 {
+		return nil, fmt.Errorf("%s: is not what `sotto net simulate --json` prints; only rehearsals are shown here", filepath.Join(p.Dir, NetworkFile))
 	}
 	most := 0.0
 	for _, o := range b.Result.Owners {

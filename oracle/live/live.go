@@ -352,6 +352,7 @@ func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 	if o.sum.views, err = q.Views.Of(o.cfg.Facts.Image, o.count-1); err != nil {
 		return nil, err
 	}
+	defer func() { o.sum.views = nil }() // of this sum alone
 	g := b.room(len(w))
 	if math.IsInf(q.Clip.Bound(), 1) {
 		o.sum.plain(g, w, q.Clip, b.rows, b.all)

@@ -152,7 +152,7 @@ func train(ctx context.Context, job *run.Job, table *data.Table, set *canary.Set
 		return nil, 0, err
 	}
 	door, err := live.New(live.Config{Table: table, Model: job.Model, Facts: job.Facts, Meter: meter, Streams: opt.Streams,
-		Journal: unwritten{}, Workers: max(1, opt.Workers), Canaries: set})
+		Journal: run.Unwritten{}, Workers: max(1, opt.Workers), Canaries: set})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -171,12 +171,6 @@ func train(ctx context.Context, job *run.Job, table *data.Table, set *canary.Set
 	}
 	return fold.W(), steps, door.Close()
 }
-
-// unwritten is the journal of a training that leaves no record.
-type unwritten struct{}
-
-func (unwritten) Charge(privacy.Event) error { return nil }
-func (unwritten) Release([][]float64) error  { return nil }
 
 // Rows says how many rows the table of an audit has and how many canaries are beside it, where so many were asked for. Under
 // replace-one the count is public and canaries take the place of rows; under a sample of fixed size

@@ -102,7 +102,7 @@ func (p *Plan) one(ctx context.Context, c *Cell, q *part) (Result, error) {
 	defer q.release()
 	job := c.jobs[q.rows]
 	r := Result{Seed: q.seed, Fold: q.fold, TrainRows: train.Rows(), TestRows: test.Rows(), Noise: job.Method.NoiseMultiplier()}
-	var journal oracle.Journal = unwritten{}
+	var journal oracle.Journal = run.Unwritten{}
 	if p.Watch != nil {
 		journal = p.Watch(c, r)
 	}
@@ -158,12 +158,6 @@ func (c *Cell) train(ctx context.Context, job *run.Job, train *data.Table, journ
 	r.Seconds = time.Since(start).Seconds()
 	return fold.W(), door.Close()
 }
-
-// unwritten is the journal of a training that leaves no record.
-type unwritten struct{}
-
-func (unwritten) Charge(privacy.Event) error { return nil }
-func (unwritten) Release([][]float64) error  { return nil }
 
 // meanLoss is the mean loss at w of the rows that are not dropped; NaN without any.
 func meanLoss(m model.Model, w []float64, t *data.Table) float64 {

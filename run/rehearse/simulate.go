@@ -104,7 +104,7 @@ func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
 	var methods []gossip.Method
 	var doors []oracle.Oracle
 	for i, o := range p.Owners {
-		door, err := live.New(live.Config{Table: tables[i], Model: p.Job.Model, Facts: o.Facts, Meter: meters[i], Streams: p.Streams(i), Journal: unwritten{}, Workers: 1})
+		door, err := live.New(live.Config{Table: tables[i], Model: p.Job.Model, Facts: o.Facts, Meter: meters[i], Streams: p.Streams(i), Journal: run.Unwritten{}, Workers: 1})
 		if err != nil {
 			return nil, err
 		}
@@ -195,12 +195,6 @@ func (c *counter) Charge(e privacy.Event) error {
 	}
 	return err
 }
-
-// unwritten is the journal of a rehearsal, which leaves no record.
-type unwritten struct{}
-
-func (unwritten) Charge(privacy.Event) error { return nil }
-func (unwritten) Release([][]float64) error  { return nil }
 
 // Tables reads the rows and gives each owner its own; test is nil where the spec has none.
 func (p *Plan) Tables(ctx context.Context) (tables []*data.Table, test *data.Table, err error) {

@@ -378,7 +378,7 @@ func (p *Plan) train(ctx context.Context, i int, table, test *data.Table, stream
 		return nil, 0, err
 	}
 	account.AllowGaps(meter) // one that stops early is scored all the same
-	door, err := live.New(live.Config{Table: table, Model: job.Model, Facts: job.Facts, Meter: meter, Streams: streams, Journal: unwritten{}, Workers: 1})
+	door, err := live.New(live.Config{Table: table, Model: job.Model, Facts: job.Facts, Meter: meter, Streams: streams, Journal: run.Unwritten{}, Workers: 1})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -413,9 +413,3 @@ func (p *Plan) train(ctx context.Context, i int, table, test *data.Table, stream
 	}
 	return nil, 0, errors.New("tune: the test file has no row to score on")
 }
-
-// unwritten is the journal of a training of which only the best is released.
-type unwritten struct{}
-
-func (unwritten) Charge(privacy.Event) error { return nil }
-func (unwritten) Release([][]float64) error  { return nil }

@@ -1,7 +1,9 @@
 package gossip
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -82,6 +84,17 @@ func (e Entry) Fields() (names, docs []string) {
 		}
 	}
 	return names, docs
+}
+
+// Decode reads a method of e's type from its JSON, strictly.
+func (e Entry) Decode(config []byte) (Method, error) {
+	v := reflect.New(reflect.TypeOf(e.Method))
+	dec := json.NewDecoder(bytes.NewReader(config))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v.Interface()); err != nil {
+		return nil, fmt.Errorf("method %s: %w", e.Name, err)
+	}
+	return v.Elem().Interface().(Method), nil
 }
 
 // Rows is what every method with Gaussian noise asks of its rows in a turn.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/gossip/journal"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy"
@@ -49,7 +50,7 @@ func abandon(ctx context.Context, dir, where string) (*trace.Info, *ledger.Ledge
 		return nil, nil, &InputError{"", err}
 	}
 	defer unlock()
-	rec, err := trace.Read(dir)
+	rec, err := recordOf(dir, info)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -65,7 +66,7 @@ func abandon(ctx context.Context, dir, where string) (*trace.Info, *ledger.Ledge
 	}
 	token, err := CurrentToken(ctx, l, dir, info.ID)
 	if err == nil {
-		err = Settle(ctx, l, info, token, rec, outcomeOf(info))
+		err = Settle(ctx, l, info, token, rec)
 	}
 	if errors.Is(err, ledger.ErrUnknownRun) {
 		err = inputError("", "%s: this run reserved nothing in this ledger; there is nothing to settle", dir)
@@ -75,6 +76,14 @@ func abandon(ctx context.Context, dir, where string) (*trace.Info, *ledger.Ledge
 		return nil, nil, err
 	}
 	return info, l, nil
+}
+
+// recordOf is what a directory charged: a run, or an owner's part of a training among owners.
+func recordOf(dir string, info *trace.Info) (*trace.Record, error) {
+	if info.Network != "" {
+		return journal.Record(filepath.Join(dir, trace.JournalFile))
+	}
+	return trace.Read(dir)
 }
 
 // askedFor says whether what a run on a filter charged for its releases is what its method asks, given these: no plan tells
@@ -194,10 +203,16 @@ func jobOf(info *trace.Info) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{}
-	if j.Method, err = entry.Decode(info.Config); err != nil {
+	m, err := entry.Decode(info.Config)
+	if err != nil {
 		return nil, err
 	}
+	return jobWith(info, m)
+}
+
+// jobWith is the job of a method that is read already; nil: of none of package method.
+func jobWith(info *trace.Info, m method.Method) (j *Job, err error) {
+	j = &Job{Method: m}
 	if j.Schema, err = data.SchemaFromJSON(info.Schema); err != nil {
 		return nil, err
 	}
@@ -206,7 +221,7 @@ func jobOf(info *trace.Info) (*Job, error) {
 	}
 	delta := info.Budget.Delta
 	j.Spec = &Spec{
-		File: info.SpecFile, Data: info.Data, Test: info.Test, Labels: info.Labels, TestLabels: info.TestLabels, MethodName: info.Method, Method: j.Method,
+		File: info.SpecFile, Data: info.Data, Test: info.Test, Labels: info.Labels, TestLabels: info.TestLabels, MethodName: info.Method, Method: m,
 		Privacy: PrivacySpec{Off: info.Off, Epsilon: info.Budget.Epsilon, Delta: &delta, Adjacency: info.Budget.Adjacency, Accountant: info.Accountant},
 		Lab:     info.Lab, Seed: info.Seed, Ledger: info.Ledger,
 	}
@@ -259,7 +274,7 @@ func (s *session) settleAgain(ctx context.Context) error {
 	if err := askedFor(ctx, s.dir, s.info); err != nil {
 		return err
 	}
-	return Settle(ctx, s.ledger, s.info, token, rec, outcomeOf(s.info))
+	return Settle(ctx, s.ledger, s.info, token, rec)
 }
 
 // openLedger opens the ledger that the run reserved in.

@@ -176,7 +176,7 @@ func (s *session) finish(ctx context.Context, w []float64, steps int, outcome st
 	r.SampleBound = numerics(j, r.Charged)
 	for _, v := range w {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			r.Outcome = diverged
+			r.Outcome = Diverged
 			return errors.Join(s.settle(ctx, rec), ErrDiverged)
 		}
 	}
@@ -222,8 +222,8 @@ func (j *Job) File(w []float64, g Guarantee) (*model.File, error) {
 	}, nil
 }
 
-// diverged is the outcome of a run without finite parameters.
-const diverged = "diverged"
+// Diverged is the outcome of a run without finite parameters.
+const Diverged = "diverged"
 
 // result is the run's result, made where there is none.
 func (s *session) result() *trace.Result {
@@ -247,7 +247,7 @@ func (s *session) settle(ctx context.Context, rec *trace.Record) error {
 	if s.token == "" {
 		return nil
 	}
-	return Settle(ctx, s.ledger, s.info, s.token, rec, outcomeOf(s.info))
+	return Settle(ctx, s.ledger, s.info, s.token, rec)
 }
 
 // outcomeOf is what the ledger calls the end of a run.
@@ -294,7 +294,7 @@ func numerics(j *Job, batches int) string {
 // Settle closes a run in the ledger, for the events that it charged. Where the
 // dataset counts in caps the reserved budget stays spent as a whole, and the events
 // are noted as information.
-func Settle(ctx context.Context, l *ledger.Ledger, info *trace.Info, token string, rec *trace.Record, outcome ledger.Outcome) error {
+func Settle(ctx context.Context, l *ledger.Ledger, info *trace.Info, token string, rec *trace.Record) error {
 	charged, err := privacy.MarshalEvent(rec.Event())
 	if err != nil {
 		return err
@@ -311,7 +311,7 @@ func Settle(ctx context.Context, l *ledger.Ledger, info *trace.Info, token strin
 	if err != nil {
 		return err
 	}
-	return l.Settle(ctx, info.ID, token, ledger.Settlement{Batches: rec.Charged(), Outcome: outcome, Epsilon: epsilon, Delta: info.Budget.Delta, Charged: charged})
+	return l.Settle(ctx, info.ID, token, ledger.Settlement{Batches: rec.Charged(), Outcome: outcomeOf(info), Epsilon: epsilon, Delta: info.Budget.Delta, Charged: charged})
 }
 
 func (s *session) closeWriter() {

@@ -64,8 +64,11 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]Finding, error
 	if v.info.Status != trace.Finished {
 		return nil, inputError("", "%s: this run is %s; only a finished run can be verified", dir, v.info.Status)
 	}
-	if v.rec, err = trace.Read(dir); err != nil {
+	if v.rec, err = recordOf(dir, v.info); err != nil {
 		return nil, &InputError{"", err}
+	}
+	if v.info.Network != "" {
+		return v.owner(ctx, l)
 	}
 	if lost := v.rec.Charged() - v.rec.Released; lost > mostLost {
 		return nil, inputError("", "%s: found %d charged batches that were not released; allowed are up to %d", filepath.Join(dir, trace.EventsFile), lost, mostLost)
@@ -82,12 +85,7 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]Finding, error
 	if err := v.replay(ctx); err != nil {
 		return nil, err
 	}
-	if l != nil {
-		if err := v.ledger(ctx, l); err != nil {
-			return nil, err
-		}
-	}
-	return v.found, nil
+	return v.found, v.ledger(ctx, l)
 }
 
 // files: they are those that the run left, and no others.
@@ -119,10 +117,14 @@ func (v *verifier) files() error {
 // plan: the method's own plan is the recorded one, and the budget covers it.
 func (v *verifier) plan() {
 	own, err := v.job.Method.Plan(v.job.Facts)
-	m := v.job.Method
-	same := err == nil && privacy.Equal(own, v.job.Plan) && v.info.NoiseMultiplier == m.NoiseMultiplier() && v.info.Horizon == m.Horizon()
+	v.planned(own, err, v.job.Method.Horizon(), v.job.Method.NoiseMultiplier())
+}
+
+// planned compares the plan of the configuration with what was recorded.
+func (v *verifier) planned(own privacy.Event, err error, steps int, noise float64) {
+	same := err == nil && privacy.Equal(own, v.job.Plan) && v.info.NoiseMultiplier == noise && v.info.Horizon == steps
 	v.say("plan", same, "the configuration in %s plans %v in %d steps with noise multiplier %.6g; the record says %v in %d steps with %.6g",
-		trace.InfoFile, own, m.Horizon(), m.NoiseMultiplier(), v.job.Plan, v.info.Horizon, v.info.NoiseMultiplier)
+		trace.InfoFile, own, steps, noise, v.job.Plan, v.info.Horizon, v.info.NoiseMultiplier)
 	if v.info.Off {
 		v.say("budget", true, "a run without noise has none: nothing is guaranteed")
 		return
@@ -213,7 +215,7 @@ func (v *verifier) releases() {
 
 // replay: the method gives the recorded steps and the model again, from the oldest state that is kept, and on its way the newest one.
 func (v *verifier) replay(ctx context.Context) error {
-	if v.info.Result != nil && v.info.Result.Outcome == diverged {
+	if v.info.Result != nil && v.info.Result.Outcome == Diverged {
 		v.say("replay", true, "the run diverged and made no model")
 		return nil
 	}
@@ -266,11 +268,16 @@ func (v *verifier) replay(ctx context.Context) error {
 	v.say("replay", holds, "%s, replayed from %s to step %d by its releases, without data, gives the %d parameters of %s, the largest relative difference being %.3g",
 		v.info.Method, from, steps, len(file.W), trace.ModelFile, worst)
 	v.claim(claim)
+	v.promise(file)
+	return nil
+}
+
+// promise: the model file claims this run's guarantee.
+func (v *verifier) promise(file *model.File) {
 	var g Guarantee
-	err = json.Unmarshal(file.Guarantee, &g)
+	err := json.Unmarshal(file.Guarantee, &g)
 	v.say("model", err == nil && g.Run == v.info.ID && g.Budget == v.info.Budget && g.Off == v.info.Off && bytes.Equal(compact(g.Plan), compact(v.info.Plan)) && file.Lab == v.info.Lab,
 		"the guarantee that %s claims, beside that of this run", trace.ModelFile)
-	return nil
 }
 
 // state: the newest state that is kept follows from the oldest and the releases between them, or from the beginning.
@@ -397,6 +404,9 @@ func compact(b []byte) []byte {
 
 // ledger: it reserved the budget before, and settled the same events after.
 func (v *verifier) ledger(ctx context.Context, l *ledger.Ledger) error {
+	if l == nil {
+		return nil
+	}
 	if v.info.Lab {
 		v.say("ledger", true, "a lab run reserves nothing")
 		return nil

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,9 +26,9 @@ import (
 
 	"github.com/sottodp/sotto/gossip/fabric"
 	"github.com/sottodp/sotto/gossip/journal"
+	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/netplan"
-	"github.com/sottodp/sotto/run/node"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -160,7 +161,9 @@ func (v *village) live(i int, hurt func(life int) (crash string), started func(*
 	}
 }
 
-func (v *village) journal(i int) string { return filepath.Join(v.d.owner(i, "part"), node.JournalFile) }
+func (v *village) journal(i int) string {
+	return filepath.Join(v.d.owner(i, "part"), trace.JournalFile)
+}
 
 // check says what must be true at the end: every turn of every owner is in its journal once and paid, every byte that was published is the journal's,
 // the ledger is settled, and the sum over all owners is that of what they added.
@@ -227,6 +230,15 @@ func (v *village) check(owners ...int) {
 		d, err2 := l.Dataset(t.Context(), info.Dataset)
 		if err != nil || err2 != nil || known.State != ledger.StateSettled || d.Runs != 1 {
 			t.Errorf("owner %d: the ledger says %+v, %+v, %v, %v", i+1, known, d, err, err2)
+		}
+		found, err := run.Verify(t.Context(), dir, l)
+		if err != nil || len(found) < 8 {
+			t.Errorf("owner %d: verified %v, %v", i+1, found, err)
+		}
+		for _, f := range found {
+			if !f.Holds {
+				t.Errorf("owner %d: does not hold: %v", i+1, f)
+			}
 		}
 		l.Close()
 	}
@@ -322,6 +334,69 @@ func TestFaults(t *testing.T) {
 		t.Errorf("%d lives of %d owners: nobody was hurt", lives, n)
 	}
 	v.check(v.all()...)
+}
+
+// An owner dies at each point of its end: started again, it ends, and is settled once.
+func TestEndAgain(t *testing.T) {
+	v := newVillage(t, "owners: 2, rows: 2000, schedule: all, rounds: 2", time.Second)
+	v.startHub()
+	plans := [][]string{{"trained:1", "shared:1", "modelled:1", "finished:1"}, {"settled:1"}}
+	var both sync.WaitGroup
+	for i, plan := range plans {
+		both.Go(func() {
+			if lives := v.live(i, func(life int) string { return append(plan, "")[life] }, nil); lives != len(plan)+1 {
+				t.Errorf("owner %d: %d lives", i+1, lives)
+			}
+		})
+	}
+	both.Wait()
+	v.check(v.all()...)
+
+	// What was published and does not follow from what was paid for is found.
+	dir := v.d.owner(0, "part")
+	past, err := journal.Read(v.journal(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer past.Close()
+	if err := os.Remove(v.journal(0)); err != nil {
+		t.Fatal(err)
+	}
+	other, err := journal.Create(v.journal(0), past.Head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for turn, err := past.Next(); err != io.EOF; turn, err = past.Next() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range turn.Batches {
+			if err := errors.Join(other.Charge(b.Event), other.Release(b.Answers)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		turn.Sent[0] += float64(turn.Round) // of the second turn
+		if err := other.Send(turn.Round, turn.Sent); err != nil {
+			t.Fatal(err)
+		}
+		other.Done(turn.Round, turn.Committed, turn.State)
+	}
+	if err := errors.Join(other.Flush(), other.Close()); err != nil {
+		t.Fatal(err)
+	}
+	found, err := run.Verify(t.Context(), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var broken []string
+	for _, f := range found {
+		if !f.Holds {
+			broken = append(broken, f.What)
+		}
+	}
+	if !slices.Equal(broken, []string{"files", "replay"}) {
+		t.Errorf("another vector in the journal: found %v", broken)
+	}
 }
 
 func copyTree(t *testing.T, from, to string) {

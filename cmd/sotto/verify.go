@@ -23,6 +23,10 @@ the run's accountant, with a second one beside it; that every release was paid
 for; and that the method, replayed from the releases, gives the model. With
 --ledger it also checks what that ledger knows of the run.
 
+Of an owner's part of a training among owners (sotto node) it checks that each vector that was published
+follows from what was paid and from what peers sent, by the journal. The model is the mean of all owners'
+parameters, of which the part holds the owner's own alone: the file must be the one that the part left.
+
 A run of a second-order method that has converged claims a bound on the gradient and
 on the curvature of the objective at its model. --claim reads the rows and computes both,
 without noise: for lab runs only. If the dataset stands in the ledger (--ledger, or else the

@@ -330,7 +330,7 @@ func TestCrashes(t *testing.T) {
 					return true
 				}
 				defer j.Close()
-				node := &Node{Register: register, Credentials: credentials[i], Journal: j, Past: past, Wait: 200 * time.Millisecond, Crash: crash}
+				node := &Node{Register: register, Credentials: credentials[i], Journal: j, Past: journal.Replay{Turns: past}, Wait: 200 * time.Millisecond, Crash: crash}
 				j.Crash = crash
 				d := &door{facts: facts(dim), journal: j, src: rand.New(rand.NewPCG(uint64(i), uint64(draws[i])))}
 				defer func() {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ import (
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/journal"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy/account"
 )
 
@@ -22,8 +20,6 @@ import (
 var (
 	// ErrBehind: the register holds more of this owner than its journal: the journal is an old one, or another directory took part in its name.
 	ErrBehind = errors.New("the hub holds releases of this owner that its journal does not: the journal was put back from a copy, or another directory has taken part in its name; nothing more may be released")
-	// ErrApart: the journal and the method do not say the same.
-	ErrApart = errors.New("the journal holds other numbers than the method now computes: it was made by another version of sotto or on another kind of machine")
 )
 
 // ErrMissing says that owners did not come in time.
@@ -49,14 +45,12 @@ type Node struct {
 	Credentials *Credentials
 	Config      Config
 	Journal     *journal.Journal
-	Past        *journal.Reader // turns to replay; nil: none
-	Wait        time.Duration   // for a peer's vector; 0: 30 s
+	Past        journal.Replay // turns to replay; none in the zero value
+	Wait        time.Duration  // for a peer's vector; 0: 30 s
 	// Crash, where set, is called at named places, in tests.
 	Crash func(point string)
 
-	turn     *journal.Turn // replayed, and not mixed yet
-	ended    bool          // nothing more to replay
-	Exchange Exchanges     // since this process began
+	Exchange Exchanges // since this process began
 }
 
 // Exchanges counts those of an owner.
@@ -192,64 +186,24 @@ func (n *Node) Check(ctx context.Context, next gossip.Turn, dim int) error {
 
 // Over is the door behind the journal, which answers as far as it goes. The meter pays for what it answers, too.
 func (n *Node) Over(door oracle.Oracle, meter account.Meter) oracle.Oracle {
-	var batches []journal.Batch // of the turn that is replayed
-	return &replay.Oracle{Facts: door.Public(), Then: door, Meter: meter, Next: func() (replay.Released, error) {
-		if len(batches) == 0 {
-			if n.turn != nil {
-				return replay.Released{}, fmt.Errorf("round %d: %w", n.turn.Round, ErrApart)
-			}
-			turn, err := n.next()
-			if err != nil {
-				return replay.Released{}, err
-			}
-			if turn == nil {
-				return replay.Released{}, io.EOF
-			}
-			if batches = turn.Batches; len(batches) == 0 {
-				return replay.Released{}, fmt.Errorf("round %d: %w", turn.Round, ErrApart)
-			}
-		}
-		b := batches[0]
-		batches = batches[1:]
-		return replay.Released{Event: b.Event, Answers: b.Answers}, nil
-	}}
-}
-
-// next is the turn to replay; nil: there is none left.
-func (n *Node) next() (*journal.Turn, error) {
-	if n.Past == nil || n.ended || n.turn != nil {
-		return n.turn, nil
-	}
-	turn, err := n.Past.Next()
-	if err == io.EOF {
-		n.ended = true
-		return nil, n.Past.Close()
-	}
-	n.turn = turn
-	return turn, err
+	return n.Past.Over(door.Public(), door, meter)
 }
 
 // Mix is gossip.Mixer's. The turn is in the journal before any of it is published.
 func (n *Node) Mix(ctx context.Context, node int, turn gossip.Turn, m []float64) error {
-	past, err := n.next()
+	past, err := n.Past.Mix(turn, m)
 	if err != nil {
 		return err
 	}
-	n.turn = nil
-	if past == nil {
+	switch {
+	case past == nil:
 		n.crash("charged")
 		if err := n.Journal.Send(turn.T, m); err != nil {
 			return err
 		}
 		n.crash("journaled")
-	} else {
-		if past.Round != turn.T || !journal.Equal(past.Sent, m) {
-			return fmt.Errorf("round %d: %w", turn.T, ErrApart)
-		}
-		if past.Done {
-			copy(m, past.State)
-			return nil
-		}
+	case past.Done:
+		return nil
 	}
 	// One peer first: the register takes one vector for it, so that of two processes that drew two only one goes on.
 	if err := n.publish(ctx, turn.T, turn.Peers[0], m); err != nil {

@@ -84,18 +84,18 @@ var table = map[string][]string{
 	"run/ledger":    {"privacy", "privacy/account"},
 
 	// What owners release to each other: their journals, and the way between machines.
-	"gossip/journal": {"privacy", "run/trace"},
-	"gossip/fabric":  {"privacy/account", "oracle", "oracle/replay", "gossip", "gossip/journal", "run/trace"},
+	"gossip/journal": {"privacy", "privacy/account", "oracle", "oracle/replay", "gossip", "run/trace"},
+	"gossip/fabric":  {"privacy/account", "oracle", "gossip", "gossip/journal", "run/trace"},
 
 	// Layer 4, assembly: all above.
-	"run": join(public, []string{"data", "model", "method", "oracle/live", "oracle/replay", "run/trace", "run/ledger"}),
+	"run": join(public, []string{"data", "model", "method", "gossip", "gossip/journal", "oracle/live", "oracle/replay", "run/trace", "run/ledger"}),
 
 	// A comparison drives runs in the lab, which leave no record.
 	"run/compare": join(public, []string{"data", "model", "method", "oracle/live", "run", "run/trace", "internal/chart"}),
 
 	// What owners who train together agree on; all of them rehearsed in one process; one of them on a machine of its own.
 	"run/netplan":  join(public, []string{"data", "method", "gossip", "run"}),
-	"run/node":     join(public, []string{"data", "gossip", "gossip/fabric", "gossip/journal", "oracle/live", "run", "run/ledger", "run/netplan", "run/trace"}),
+	"run/node":     join(public, []string{"data", "method", "gossip", "gossip/fabric", "gossip/journal", "oracle/live", "run", "run/ledger", "run/netplan", "run/trace"}),
 	"run/rehearse": join(public, []string{"data", "model", "method", "gossip", "oracle/live", "run", "run/netplan", "run/trace"}),
 
 	// An audit of runs in the lab, with canaries among the rows.

@@ -9,11 +9,11 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -24,6 +24,7 @@ import (
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/fabric"
 	"github.com/sottodp/sotto/gossip/journal"
+	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle/live"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -32,9 +33,6 @@ import (
 	"github.com/sottodp/sotto/run/netplan"
 	"github.com/sottodp/sotto/run/trace"
 )
-
-// JournalFile is the journal in an owner's directory; the others are those of a run.
-const JournalFile = "journal.bin"
 
 // Options of an owner's process.
 type Options struct {
@@ -155,6 +153,9 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	defer unlock()
+	if s.info.Status == trace.Finished {
+		return s.settleAgain(ctx)
+	}
 	if err := needHub(s.c, s.o.Client); err != nil {
 		return nil, err
 	}
@@ -168,7 +169,7 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	defer hub.Close()
-	node := &fabric.Node{Register: hub, Credentials: s.c, Config: s.config, Journal: j, Past: past, Wait: s.o.Wait, Crash: s.o.Crash}
+	node := &fabric.Node{Register: hub, Credentials: s.c, Config: s.config, Journal: j, Past: journal.Replay{Turns: past}, Wait: s.o.Wait, Crash: s.o.Crash}
 	if err := s.meet(ctx, node, hello); err != nil {
 		return nil, err
 	}
@@ -252,9 +253,6 @@ func (s *session) open() (unlock func(), err error) {
 		if old.Network != s.networkName() {
 			return nil, inputError("%s: is another training's directory; allowed is a new one, or that of this training", s.o.Dir)
 		}
-		if old.Status == trace.Finished {
-			return nil, inputError("%s: this owner's part is finished", s.o.Dir)
-		}
 		s.info = old
 		return held, nil
 	}
@@ -282,7 +280,7 @@ func (s *session) networkName() string { return s.c.Network.ID + "/" + s.c.Name(
 
 // journal opens the owner's journal. It must be there where the directory is not new.
 func (s *session) journal() (*journal.Journal, *journal.Reader, error) {
-	path := filepath.Join(s.o.Dir, JournalFile)
+	path := filepath.Join(s.o.Dir, trace.JournalFile)
 	head := journal.Head{Run: s.info.ID, Config: fmt.Sprintf("%x", s.config), Owner: s.c.Owner, Dim: s.owner.Facts.Dim}
 	var j *journal.Journal
 	var past *journal.Reader
@@ -318,12 +316,19 @@ func (s *session) meet(ctx context.Context, node *fabric.Node, what string) erro
 	return err
 }
 
+// where is the owner's ledger: the one that is named now, or else the one that the part began with.
+func (s *session) where() string { return cmp.Or(s.plan.Spec.Ledger, s.info.Ledger) }
+
+// crash is told of the places at the end where a process may die, in tests.
+func (s *session) crash(point string) {
+	if s.o.Crash != nil {
+		s.o.Crash(point)
+	}
+}
+
 // takeOver reserves the owner's budget, or proves the right to go on with what is reserved.
 func (s *session) takeOver(ctx context.Context, j *journal.Journal) (err error) {
-	where := s.plan.Spec.Ledger
-	if s.info.Ledger != "" && where == "" {
-		where = s.info.Ledger
-	}
+	where := s.where()
 	if s.ledger, err = run.OpenLedger(ctx, where); err != nil {
 		return err
 	}
@@ -405,85 +410,111 @@ func (s *session) train(ctx context.Context, node *fabric.Node, door *live.Oracl
 	return x, j.Flush()
 }
 
-// finish settles the owner's budget from its journal, and makes the model of all owners.
+// finish makes the model of all owners and settles the owner's budget, in its directory and then in the ledger, so that after a
+// crash at any point the same command ends it.
 func (s *session) finish(ctx context.Context, node *fabric.Node, x []float64, seconds float64) (*Result, error) {
-	rec, err := Record(filepath.Join(s.o.Dir, JournalFile))
+	rec, err := journal.Record(filepath.Join(s.o.Dir, trace.JournalFile))
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{Dir: s.o.Dir, Run: s.info.ID, Owner: s.c.Name(), Turns: s.owner.Turns, Noise: s.info.NoiseMultiplier, Committed: node.Exchange.Committed, Aborted: node.Exchange.Aborted, Seconds: seconds}
 	if rec.Charged() != s.owner.Turns {
 		return nil, fmt.Errorf("the journal holds %d charges for %d turns", rec.Charged(), s.owner.Turns)
 	}
-	if !s.info.Off {
-		epsilon := s.plan.Job.Cost(rec.Event())
-		r.Epsilon = &epsilon
-	}
+	s.crash("trained")
 	brief, stop := context.WithTimeout(ctx, s.o.Join)
 	defer stop()
 	models, err := node.Share(brief, s.plan.Schedule.Rounds, x)
 	if err != nil {
 		return nil, err
 	}
+	s.crash("shared")
 	var found [][]float64
 	for _, m := range models {
 		if m != nil {
 			found = append(found, m)
 		}
 	}
-	r.Models = len(found)
-	if r.Models < len(models) && s.o.Notice != nil {
-		s.o.Notice(fmt.Sprintf("the model is the mean of %d owners' of %d: the others did not end in time", r.Models, len(models)))
+	if len(found) < len(models) && s.o.Notice != nil {
+		s.o.Notice(fmt.Sprintf("the model is the mean of %d owners' of %d: the others did not end in time", len(found), len(models)))
 	}
-	s.info.Result = &trace.Result{Steps: s.owner.Turns, Charged: rec.Charged(), Outcome: "done", TrainSeconds: seconds}
+	s.info.Result = &trace.Result{Steps: s.owner.Turns, Charged: rec.Charged(), Outcome: method.Done.String(), TrainSeconds: seconds, Owners: len(found)}
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	s.info.Status, s.info.Finished = trace.Finished, &now
 	w := gossip.Mean(found)
-	diverged := false
 	for _, v := range w {
-		diverged = diverged || math.IsNaN(v) || math.IsInf(v, 0)
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			s.info.Result.Outcome = run.Diverged
+		}
 	}
-	if diverged {
-		s.info.Result.Outcome = "diverged"
-	} else if err := run.WriteModel(s.o.Dir, s.plan.Job, s.info, w); err != nil {
-		return nil, err
-	}
-	if s.token != "" {
-		if err := run.Settle(ctx, s.ledger, s.info, s.token, rec, ledger.Done); err != nil {
+	if s.info.Result.Outcome != run.Diverged {
+		if err := run.WriteModel(s.o.Dir, s.plan.Job, s.info, w); err != nil {
 			return nil, err
 		}
+	}
+	if err := run.WriteSchedule(s.o.Dir, s.plan.Schedule); err != nil {
+		return nil, err
+	}
+	s.crash("modelled")
+	if s.info.Hashes, err = trace.Hashes(s.o.Dir); err != nil {
+		return nil, err
 	}
 	if err := trace.WriteInfo(s.o.Dir, s.info); err != nil {
 		return nil, err
 	}
-	if diverged {
+	s.crash("finished")
+	if s.token != "" {
+		if err := run.Settle(ctx, s.ledger, s.info, s.token, rec); err != nil {
+			return nil, err
+		}
+	}
+	s.crash("settled")
+	r, err := s.result(rec)
+	if err == nil {
+		r.Committed, r.Aborted = node.Exchange.Committed, node.Exchange.Aborted
+	}
+	return r, err
+}
+
+// result is what a finished part comes to.
+func (s *session) result(rec *trace.Record) (*Result, error) {
+	if s.info.Result.Outcome == run.Diverged {
 		return nil, run.ErrDiverged
+	}
+	r := &Result{Dir: s.o.Dir, Run: s.info.ID, Owner: s.c.Name(), Turns: s.owner.Turns, Noise: s.info.NoiseMultiplier, Models: s.info.Result.Owners, Seconds: s.info.Result.TrainSeconds}
+	if !s.info.Off {
+		epsilon := s.plan.Job.Cost(rec.Event())
+		r.Epsilon = &epsilon
 	}
 	return r, nil
 }
 
-// Record is what a journal charged, as the record of a run.
-func Record(path string) (*trace.Record, error) {
-	r, err := journal.Read(path)
+// settleAgain ends a part that was killed between its last line in the directory and its last in the ledger.
+func (s *session) settleAgain(ctx context.Context) (*Result, error) {
+	over := inputError("%s: this owner's part is finished", s.o.Dir)
+	if s.info.Lab || s.info.Result == nil {
+		return nil, over
+	}
+	var err error
+	if s.ledger, err = run.FindLedger(ctx, s.where()); err != nil {
+		return nil, err
+	}
+	known, err := s.ledger.Run(ctx, s.info.ID)
+	switch {
+	case err != nil:
+		return nil, err
+	case known.State == ledger.StateSettled:
+		return nil, over
+	}
+	rec, err := journal.Record(filepath.Join(s.o.Dir, trace.JournalFile))
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
-	rec := &trace.Record{}
-	for {
-		turn, err := r.Next()
-		if err == io.EOF {
-			return rec, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, b := range turn.Batches {
-			if last := len(rec.Events) - 1; last >= 0 && privacy.Equal(rec.Events[last].Event, b.Event) {
-				rec.Events[last].Count++
-				continue
-			}
-			rec.Events = append(rec.Events, trace.Charges{First: rec.Charged(), Count: 1, Event: b.Event})
-		}
+	token, err := run.CurrentToken(ctx, s.ledger, s.o.Dir, s.info.ID)
+	if err == nil {
+		err = run.Settle(ctx, s.ledger, s.info, token, rec)
 	}
+	if err != nil {
+		return nil, err
+	}
+	return s.result(rec)
 }

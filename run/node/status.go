@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/gossip/fabric"
+	"github.com/sottodp/sotto/gossip/journal"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/trace"
@@ -36,7 +37,7 @@ func ReadStatus(dir string) (*Status, error) {
 	if err := json.Unmarshal(info.Public, &facts); err != nil {
 		return nil, &run.InputError{Err: fmt.Errorf("%s: public: %w", dir, err)}
 	}
-	rec, err := Record(filepath.Join(dir, JournalFile))
+	rec, err := journal.Record(filepath.Join(dir, trace.JournalFile))
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,10 @@ const (
 	ModelFile  = "model.json"
 	ReportFile = "report.html"
 	TokenFile  = "resume.token" // one-time right to go on (R7)
+
+	// Of an owner's part of a training among owners: what it released, and who spoke with whom.
+	JournalFile  = "journal.bin"
+	ScheduleFile = "schedule.json"
 )
 
 // InfoFormat names the form of run.json.
@@ -88,6 +92,7 @@ type Result struct {
 	Steps        int            `json:"steps"`
 	Charged      int            `json:"charged"` // batches paid for
 	Outcome      string         `json:"outcome"`
+	Owners       int            `json:"owners,omitempty"` // of an owner's part: whose parameters the model is the mean of
 	TrainSeconds float64        `json:"train_seconds"`
 	Claim        *Claim         `json:"claim,omitempty"`          // of a converged run: what it says of its model
 	Test         *Scores        `json:"test,omitempty"`           // not private
@@ -152,7 +157,7 @@ func Hashes(dir string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := []string{EventsFile, StepsFile, ModelFile}
+	names := []string{EventsFile, StepsFile, ModelFile, JournalFile, ScheduleFile}
 	for _, n := range parts {
 		names = append(names, partFile(n))
 	}

@@ -150,8 +150,8 @@ var crypto = map[string][]string{
 	"crypto/rand":    {"privacy/noise", "run", "run/ledger", "gossip/fabric"}, // noise; run identities and tokens (R7); the ledger's mark key (R4); owners' keys
 	"crypto/ed25519": {"gossip/fabric"},                                       // owners' signatures
 	"crypto/tls":     {"gossip/fabric"},                                       // the way to the hub
-	"crypto/aes":     {"privacy/noise", "internal/bench"},
-	"crypto/cipher":  {"privacy/noise", "internal/bench"},
+	"crypto/aes":     {"privacy/noise", "internal/bench", "oracle/live"},      // what shards and their coordinator seal (R22)
+	"crypto/cipher":  {"privacy/noise", "internal/bench", "oracle/live"},
 }
 
 // weakRandom says who may use math/rand and what of it, by package or file; nil

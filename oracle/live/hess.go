@@ -99,7 +99,10 @@ func (b *batch) Hess(q oracle.Hess, w []float64) ([]float64, error) {
 		return nil, err
 	}
 	unit, grid := o.hessUnit(q)
-	counts := o.sum.hessian(&curvature{w: w, clip: clip.Lipschitz{L: q.Clip}, unit: unit}, b.rows, b.all)
+	counts, err := b.hessian(&curvature{w: w, clip: clip.Lipschitz{L: q.Clip}, unit: unit})
+	if err != nil {
+		return nil, err
+	}
 	var shift uint
 	if q.Off {
 		grid = unit * unit

@@ -48,6 +48,7 @@ type Config struct {
 	Journal oracle.Journal // is told of each charge and each release
 	First   int            // number of the first batch; above 0 after a resume
 	Workers int            // goroutines of a large pass; 0 means 1
+	Shards  *Shards        // where the rows are, in the place of the table's: that has none then; nil: in the table
 
 	Canaries *canary.Set // audits only: made-up records beside the table's
 }
@@ -98,6 +99,12 @@ func New(cfg Config) (*Oracle, error) {
 	if cfg.Canaries != nil {
 		o.rows += cfg.Canaries.Len()
 	}
+	if cfg.Shards != nil {
+		if o.rows > 0 {
+			return nil, errors.New("live: rows of the table's own, or canaries, beside shards")
+		}
+		o.rows = cfg.Shards.Rows()
+	}
 	if cfg.Facts.Adjacency == privacy.ReplaceOne && o.rows != cfg.Facts.Rows {
 		// Public under replace-one (R9).
 		return nil, fmt.Errorf("live: the table has %d rows, the schema declares %d; under replace-one they must agree", o.rows, cfg.Facts.Rows)
@@ -138,25 +145,37 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Quer
 	if err := o.cfg.Journal.Charge(cost); err != nil {
 		return nil, err
 	}
-	if err := o.cfg.Streams.Reset(&o.sampling, "sample", o.count); err != nil {
-		return nil, err
-	}
 	if err := o.cfg.Streams.Reset(&o.noise, "noise", o.count); err != nil {
 		return nil, err
 	}
-	o.count++
 	b := &o.batch
 	b.ctx = ctx
 	b.size = s.Size(o.cfg.Facts.Rows)
 	o.cfg.Table.Random(b.size*randomShare < float64(o.cfg.Facts.Rows))
+	if err := o.draw(ctx, s); err != nil {
+		return nil, err
+	}
+	o.count++
+	b.pay = append(b.pay[:0], pay...)
+	b.answers = b.answers[:0]
+	return b, nil
+}
+
+// draw draws the sample of the batch that has been paid: here, or where the rows are.
+func (o *Oracle) draw(ctx context.Context, s sample.Sampler) error {
+	if o.cfg.Shards != nil {
+		return o.cfg.Shards.draw(ctx, s, o.cfg.Streams, o.count)
+	}
+	if err := o.cfg.Streams.Reset(&o.sampling, "sample", o.count); err != nil {
+		return err
+	}
+	b := &o.batch
 	b.rows, b.all = s.Draw(o.drawn[:0], o.rows, &o.sampling)
 	if b.rows != nil {
 		o.drawn = b.rows
 	}
 	o.divide()
-	b.pay = append(b.pay[:0], pay...)
-	b.answers = b.answers[:0]
-	return b, nil
+	return nil
 }
 
 // cost checks what is asked, from public values alone, and says what it costs.
@@ -192,6 +211,11 @@ func (o *Oracle) cost(s sample.Sampler, pay []oracle.Query) (privacy.Event, erro
 	for _, q := range pay {
 		if err := q.Validate(); err != nil {
 			return nil, err
+		}
+		if o.cfg.Shards != nil {
+			if err := summable(q); err != nil {
+				return nil, err
+			}
 		}
 		if err := o.fits(q); err != nil {
 			return nil, err
@@ -389,7 +413,7 @@ const chunk = 2048
 // public is the call of q.Noise.Add.
 func (o *Oracle) noisySum(g, w []float64, q oracle.Grad, rows []int32, all bool, size float64) error {
 	bound := q.Clip.Bound()
-	unit, err := o.sum.clipped(w, q.Clip, o.cfg.Facts, rows, all)
+	unit, err := o.clipped(w, q, rows, all)
 	if err != nil {
 		return err
 	}
@@ -405,7 +429,7 @@ func (o *Oracle) noisySum(g, w []float64, q oracle.Grad, rows []int32, all bool,
 	for from := 0; from < len(g); from += chunk {
 		to := g[from:min(from+chunk, len(g))]
 		counts := o.counts[:len(to)]
-		o.sum.take(counts, from)
+		o.take(counts, from)
 		if o.cfg.Canaries != nil {
 			o.cfg.Canaries.Add(counts, from)
 		}

@@ -47,7 +47,11 @@ func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 	if q.Bound > 0 {
 		t.unit = fallUnit(q.Bound)
 	}
-	sum := o.sum.tallied(&t, 1, t.unit, b.rows, b.all)[0]
+	sums, err := b.tallied(&t, 1, t.unit)
+	if err != nil {
+		return 0, err
+	}
+	sum := sums[0]
 	mean := sum.plain
 	if q.Bound > 0 {
 		sens, err := o.lossSensitivity(q)

@@ -102,7 +102,11 @@ func (b *batch) search(q oracle.Search, along oracle.Line) (int, error) {
 	}
 	for k, end := 0, together; k < len(along.Steps); k, end = end, end+later {
 		end = min(end, len(along.Steps))
-		for i, sum := range o.sum.decrease(along, along.Steps[k:end], q.Bound, b.rows, b.all, k > 0) {
+		sums, err := b.decrease(along, along.Steps[k:end], q.Bound, k > 0)
+		if err != nil {
+			return 0, err
+		}
+		for i, sum := range sums {
 			reached, err := ask(sum, along.Least[k+i])
 			if err != nil {
 				return 0, err

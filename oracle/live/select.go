@@ -62,7 +62,11 @@ func (b *batch) Select(q oracle.Select, among oracle.Candidates) (int, error) {
 	if err := b.take(q); err != nil {
 		return 0, err
 	}
-	k, err := b.choose(q, b.scores(q, among, n))
+	sums, err := b.scores(q, among, n)
+	if err != nil {
+		return 0, err
+	}
+	k, err := b.choose(q, sums)
 	if err != nil {
 		return 0, err
 	}
@@ -70,25 +74,32 @@ func (b *batch) Select(q oracle.Select, among oracle.Candidates) (int, error) {
 }
 
 // scores are the sums of a choice, less what its candidates must bring.
-func (b *batch) scores(q oracle.Select, among oracle.Candidates, n int) []decrease {
-	s, unit := &b.o.sum, scoreUnit(q)
+func (b *batch) scores(q oracle.Select, among oracle.Candidates, n int) (sums []decrease, err error) {
+	unit := scoreUnit(q)
 	if q.Bound == 0 {
 		unit = 0
 	}
-	var sums []decrease
 	var least []float64
 	switch c := among.(type) {
 	case oracle.Line:
 		for k := 0; k < n; k += abreast {
-			sums = append(sums, s.decrease(c, c.Steps[k:min(n, k+abreast)], q.Bound, b.rows, b.all, k > 0)...)
+			some, err := b.decrease(c, c.Steps[k:min(n, k+abreast)], q.Bound, k > 0)
+			if err != nil {
+				return nil, err
+			}
+			sums = append(sums, some...)
 		}
 		least = c.Least
 	case oracle.Neighbours:
 		t := &neighbours{from: c.From, step: c.Step, bound: q.Bound, unit: unit}
-		sums = append(make([]decrease, 1), s.tallied(t, n-1, unit, b.rows, b.all)...) // the first stays
+		moved, err := b.tallied(t, n-1, unit)
+		if err != nil {
+			return nil, err
+		}
+		sums = append(make([]decrease, 1), moved...) // the first stays
 		least = c.Least
 	case oracle.Classes:
-		return s.tallied(classes(n), n, 1, b.rows, b.all)
+		return b.tallied(classes(n), n, 1)
 	}
 	for k, v := range least {
 		sums[k].plain -= v * b.size
@@ -96,7 +107,7 @@ func (b *batch) scores(q oracle.Select, among oracle.Candidates, n int) []decrea
 			sums[k].count -= counted(v * b.size / unit)
 		}
 	}
-	return sums
+	return sums, nil
 }
 
 func (b *batch) choose(q oracle.Select, sums []decrease) (int, error) {

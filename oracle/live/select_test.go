@@ -32,7 +32,11 @@ func scores(t testing.TB, m model.Model, tab *data.Table, q oracle.Select, among
 	}
 	b := &batch{o: o, rows: list, all: list == nil, size: 7}
 	var out []int64
-	for _, d := range b.scores(q, among, n) {
+	sums, err := b.scores(q, among, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range sums {
 		out = append(out, d.count)
 	}
 	return out
@@ -532,7 +536,11 @@ func wrongWay(t *testing.T, b *batch, q oracle.Select, among oracle.Candidates, 
 	v := make([]int64, n)
 	b.o.noise.AddLaplace(v, sens/fine/q.Epsilon)
 	best := 0
-	for k, d := range b.scores(q, among, n) {
+	sums, err := b.scores(q, among, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, d := range sums {
 		v[k] = d.count<<10 - max(v[k], -v[k])
 		if v[k] > v[best] {
 			best = k

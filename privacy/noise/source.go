@@ -212,6 +212,31 @@ func (s Streams) Reset(src *Source, name string, index int) error {
 	return nil
 }
 
+// A Key stands for a stream that is drawn in several places at once: with it each draws the same. Whoever has it knows the
+// stream, so it travels sealed (R22).
+type Key [32]byte
+
+// Key is the key of the stream for a purpose and a batch: a fresh one each time it is called, unless the streams
+// come from a seed, where it is that of Stream.
+func (s Streams) Key(name string, index int) (key Key, err error) {
+	if index < 0 {
+		return key, fmt.Errorf("noise: stream %q: index is %d; allowed is 0 or more", name, index)
+	}
+	if s.seeded {
+		return seededKey(s.seed, name, uint64(index)), nil
+	}
+	if _, err := crand.Read(key[:]); err != nil {
+		return key, fmt.Errorf("noise: no random bits from the system: %w", err)
+	}
+	return key, nil
+}
+
+// Reset gives src the stream of the key.
+func (k Key) Reset(src *Source) { src.setKey(k, false) }
+
+// Format prints no more than what it is.
+func (k Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "noise.Key") }
+
 // String says which kind of streams it makes, and not the seed.
 func (s Streams) String() string {
 	if s.seeded {

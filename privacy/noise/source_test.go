@@ -194,3 +194,40 @@ func TestGoldenCoins(t *testing.T) {
 		t.Errorf("golden hash is %s; was %s", got, want)
 	}
 }
+
+// A key gives its stream wherever it is; of streams without a seed it is another each time. It prints nothing of itself.
+func TestKey(t *testing.T) {
+	seeded := SeededStreams(7)
+	key, err := seeded.Key("sample", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a Source
+	key.Reset(&a)
+	b, err := seeded.Stream("sample", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 500 {
+		if a.Uint64() != b.Uint64() {
+			t.Fatal("the key's stream is another than the seed's")
+		}
+	}
+	first, err := SecureStreams().Key("sample", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := SecureStreams().Key("sample", 3); err != nil || first == second || first == (Key{}) {
+		t.Errorf("two fresh keys are equal, or there is none (%v)", err)
+	}
+	for _, s := range []Streams{seeded, SecureStreams()} {
+		if _, err := s.Key("sample", -1); err == nil {
+			t.Errorf("%v: a negative index is no error", s)
+		}
+	}
+	for _, verb := range []string{"%v", "%x", "%d", "%#v", "%s"} {
+		if got := fmt.Sprintf(verb, key); got != "noise.Key" {
+			t.Errorf("%s prints %s", verb, got)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package live
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/kern"
+	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy/noise"
+)
+
+// ShardConfig says what a shard holds. Every field but Workers is required.
+type ShardConfig struct {
+	Table  *data.Table
+	Model  model.Model
+	Facts  oracle.Public // of the whole table
+	Digest [32]byte      // of the shard's content; it leaves the process sealed
+	Terms  map[string][]byte
+	Secret *Secret
+
+	Index, Count int // this is shard Index of Count, from 0
+	Workers      int // goroutines of a large pass; 0 means 1
+}
+
+// A Shard is a part of a table on a machine of its own. It answers the questions of the owner's coordinator, which has paid, by
+// sums before noise: sealed, as they were asked. Nothing else leaves it, and nothing opens it without the secret. It
+// keeps no state but of the last question, so a question may be asked again, or of another process
+// with the same rows. It is for one goroutine.
+type Shard struct {
+	cfg      ShardConfig
+	sum      summer
+	rows     int // private
+	session  *session
+	sampling noise.Source
+	drawn    []int32
+	batch    head // the question that the sample was drawn for: salt and, in asked, the batch's number
+	all      bool
+	last     head
+	answer   []byte
+}
+
+// NewShard opens a shard's rows to the holder of the secret.
+func NewShard(cfg ShardConfig) (*Shard, error) {
+	if _, err := kern.Level(); err != nil {
+		return nil, err
+	}
+	switch {
+	case cfg.Table == nil || cfg.Model == nil || cfg.Secret == nil:
+		return nil, errors.New("live: a table, a model and a secret are required")
+	case cfg.Index < 0 || cfg.Index >= cfg.Count:
+		return nil, fmt.Errorf("live: shard %d of %d", cfg.Index+1, cfg.Count)
+	}
+	s := &Shard{cfg: cfg, rows: cfg.Table.Rows()}
+	s.sum.open(cfg.Table, cfg.Model, max(1, cfg.Workers))
+	return s, nil
+}
+
+// Close stops the workers.
+func (s *Shard) Close() { s.sum.close() }
+
+// Format prints no more than what it is.
+func (s *Shard) Format(f fmt.State, _ rune) { io.WriteString(f, "live.Shard") }
+
+// Answer answers a sealed question. An error says that it is not one of this shard's coordinator.
+func (s *Shard) Answer(message []byte) ([]byte, error) {
+	h, err := readHead(message)
+	if err != nil {
+		return nil, err
+	}
+	if h.shard != uint32(s.cfg.Index) || h.of != uint32(s.cfg.Count) {
+		return nil, fmt.Errorf("live: a question to shard %d of %d; this is %d of %d", h.shard+1, h.of, s.cfg.Index+1, s.cfg.Count)
+	}
+	if s.session == nil || s.session.salt != h.salt {
+		if s.session, err = s.cfg.Secret.session(h.salt); err != nil {
+			return nil, err
+		}
+	}
+	text, err := unseal(s.session.asks, message)
+	if err != nil {
+		return nil, err
+	}
+	if s.answer != nil && h == s.last {
+		return s.answer, nil // asked again
+	}
+	q, err := decodeQuestion(text)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.reply(h, q)
+	if err != nil { // a mistake in what both were given, which is public
+		answer = append([]byte{1}, err.Error()...)
+	}
+	s.last, s.answer = h, seal(s.session.answers, h, answer)
+	return s.answer, nil
+}
+
+func (s *Shard) reply(h head, q *question) ([]byte, error) {
+	if q.Ask == askHello {
+		for _, term := range slices.Sorted(maps.Keys(q.Terms)) {
+			if !bytes.Equal(q.Terms[term], s.cfg.Terms[term]) {
+				return nil, fmt.Errorf("found another %s than the coordinator's", term)
+			}
+		}
+		return append(binary.LittleEndian.AppendUint64([]byte{0}, uint64(s.rows)), s.cfg.Digest[:]...), nil
+	}
+	rows, err := s.sample(h, q)
+	if err != nil {
+		return nil, err
+	}
+	counts, err := s.counts(q, rows)
+	if err != nil {
+		return nil, err
+	}
+	return encodeCounts(append(make([]byte, 0, 1+8*len(counts)), 0), counts), nil
+}
+
+// sample draws the sample of the question's batch and takes what is this shard's. It is the same for every question of the batch, and
+// for the table in one piece.
+func (s *Shard) sample(h head, q *question) ([]int32, error) {
+	h.asked = uint64(q.Batch)
+	if h == s.batch {
+		return s.drawn, nil
+	}
+	sampler, err := q.Sampler.sampler()
+	if err != nil {
+		return nil, err
+	}
+	if err := q.stream(&s.sampling); err != nil {
+		return nil, err
+	}
+	s.cfg.Table.Random(sampler.Size(s.cfg.Facts.Rows)*randomShare < float64(s.cfg.Facts.Rows))
+	rows, all := sampler.Draw(s.drawn[:0], q.Total, &s.sampling)
+	if all {
+		s.batch, s.all, s.drawn = h, true, s.drawn[:0]
+		return s.drawn, nil
+	}
+	first, _ := slices.BinarySearch(rows, int32(q.From))
+	end, _ := slices.BinarySearch(rows, int32(q.From+s.rows))
+	own := rows[:end-first]
+	for i, row := range rows[first:end] {
+		own[i] = row - int32(q.From)
+	}
+	s.batch, s.all, s.drawn = h, false, own
+	return own, nil
+}
+
+// counts sums over this shard's rows of the sample.
+func (s *Shard) counts(q *question, rows []int32) ([]int64, error) {
+	vectors := map[string]int{askGradients: 1, askCurvature: 1, askDecreases: 3, askNeighbours: 1, askLosses: 1}[q.Ask]
+	if len(q.vectors) != vectors {
+		return nil, errQuestion
+	}
+	dim := s.cfg.Model.Dim()
+	for i, v := range q.vectors {
+		if i < 2 && len(v) != dim {
+			return nil, fmt.Errorf("found %d parameters; the shard's model has %d", len(v), dim)
+		}
+	}
+	bounded := func() (float64, error) {
+		if !(q.Bound > 0) {
+			return 0, errQuestion
+		}
+		return fallUnit(q.Bound), nil
+	}
+	var sums []decrease
+	switch q.Ask {
+	case askGradients:
+		return s.gradients(q, rows)
+	case askCurvature:
+		rule, err := q.Clip.rule()
+		if err != nil {
+			return nil, err
+		}
+		unit := rootUnit(rule.Bound(), s.cfg.Facts.Rows)
+		return s.sum.hessian(&curvature{w: q.vectors[0], clip: rule, unit: unit}, rows, s.all), nil
+	case askDecreases:
+		if _, err := bounded(); err != nil {
+			return nil, err
+		}
+		sums = s.sum.decrease(oracle.Line{From: q.vectors[0], Along: q.vectors[1]}, q.vectors[2], q.Bound, rows, s.all, false)
+	case askNeighbours:
+		unit, err := bounded()
+		if err != nil {
+			return nil, err
+		}
+		sums = s.sum.tallied(&neighbours{from: q.vectors[0], step: q.Step, bound: q.Bound, unit: unit}, 2*dim, unit, rows, s.all)
+	case askLosses:
+		unit, err := bounded()
+		if err != nil {
+			return nil, err
+		}
+		sums = s.sum.tallied(&losses{w: q.vectors[0], bound: q.Bound, unit: unit}, 1, unit, rows, s.all)
+	case askClasses:
+		sums = s.sum.tallied(classes(s.cfg.Facts.Classes), s.cfg.Facts.Classes, 1, rows, s.all)
+	default:
+		return nil, fmt.Errorf("the shard does not know the question %q", q.Ask)
+	}
+	counts := make([]int64, len(sums))
+	for k, sum := range sums {
+		counts[k] = sum.count
+	}
+	return counts, nil
+}
+
+func (s *Shard) gradients(q *question, rows []int32) ([]int64, error) {
+	rule, err := q.Clip.rule()
+	if err != nil {
+		return nil, err
+	}
+	if s.sum.views, err = q.Views.Of(s.cfg.Facts.Image, q.Batch); err != nil {
+		return nil, err
+	}
+	defer func() { s.sum.views = nil }()
+	if _, err := s.sum.clipped(q.vectors[0], rule, s.cfg.Facts, rows, s.all); err != nil {
+		return nil, err
+	}
+	counts := make([]int64, len(q.vectors[0]))
+	s.sum.take(counts, 0)
+	return counts, nil
+}

@@ -36,7 +36,7 @@ func (o *oneLine) Read(p []byte) (int, error) {
 }
 
 // newCSVParser reads the header, where there is one, and finds the columns.
-func newCSVParser(s *Schema, enc *encoder, in *lines, unlabelled bool) (*csvParser, error) {
+func newCSVParser(s *Schema, enc *encoder, in *lines, opt Options) (*csvParser, error) {
 	p := &csvParser{enc: enc, width: len(s.Columns), label: -1}
 	p.r = csv.NewReader(&p.feed)
 	p.r.Comma, _ = utf8.DecodeRuneInString(s.Format.Delimiter)
@@ -49,7 +49,7 @@ func newCSVParser(s *Schema, enc *encoder, in *lines, unlabelled bool) (*csvPars
 		at[i] = i
 	}
 	if s.Format.Header {
-		if err := p.header(s, in, unlabelled, at); err != nil {
+		if err := p.header(s, in, opt, at); err != nil {
 			return nil, err
 		}
 	}
@@ -60,10 +60,10 @@ func newCSVParser(s *Schema, enc *encoder, in *lines, unlabelled bool) (*csvPars
 		cell := at[i]
 		if c.Type == TypeLabel {
 			p.label = cell
-			if unlabelled {
-				cell = -1
-				p.short = !s.Format.Header
-			}
+			p.short = opt.Unlabelled && !s.Format.Header
+		}
+		if opt.skips(c) {
+			cell = -1
 		}
 		p.place = append(p.place, cell)
 	}
@@ -77,7 +77,7 @@ func newCSVParser(s *Schema, enc *encoder, in *lines, unlabelled bool) (*csvPars
 }
 
 // header reads the header line and sets at[i] to the cell of column i.
-func (p *csvParser) header(s *Schema, in *lines, unlabelled bool, at []int) error {
+func (p *csvParser) header(s *Schema, in *lines, opt Options, at []int) error {
 	line, err := in.record(&s.Format)
 	switch {
 	case err == io.EOF:
@@ -103,7 +103,7 @@ func (p *csvParser) header(s *Schema, in *lines, unlabelled bool, at []int) erro
 	}
 	p.width = len(names)
 
-	if e := matchColumns(s, names, unlabelled, at); e != nil {
+	if e := matchColumns(s, names, opt, at); e != nil {
 		e.File, e.Line = in.name, in.n
 		if e.Hint == "" {
 			e.Hint = "if the file has no header, say header: false under format; check the delimiter too"
@@ -114,15 +114,15 @@ func (p *csvParser) header(s *Schema, in *lines, unlabelled bool, at []int) erro
 }
 
 // matchColumns sets at[i] to the place among names of column i of the schema, −1
-// for a label that is not asked for. Every column must be there, and no other.
-func matchColumns(s *Schema, names []string, unlabelled bool, at []int) *Error {
+// for a label or a unit that is not asked for. Every column must be there, and no other.
+func matchColumns(s *Schema, names []string, opt Options, at []int) *Error {
 	// First what the schema asks for: only where all of it is there, a line of text
 	// is a header for sure and no row, and may be shown.
 	known := make(map[string]bool, len(s.Columns))
 	for i, c := range s.Columns {
 		known[c.Name] = true
 		at[i] = slices.Index(names, c.Name)
-		if at[i] < 0 && !(c.Type == TypeLabel && unlabelled) {
+		if at[i] < 0 && !opt.skips(c) {
 			return &Error{Field: columnField(c.Name), Found: "no such column in the header", Allowed: "a header with every column of the schema"}
 		}
 	}

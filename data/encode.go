@@ -35,13 +35,16 @@ type encoder struct {
 	lo, hi  float64
 	missing []string
 	trim    bool
+	unit    int // which of cols says whose row it is; −1: none does
 
 	// The row at hand.
 	col     []int32   // ascending
 	val     []float64 // beside col; multiples of the unit after finish
 	y       float32
 	norm    float32
-	clamped []int // entries of cols (or 0 for LIBSVM), for each value that was clamped
+	whose   [16]byte // the unit's hashed id
+	known   bool     // there is one
+	clamped []int    // entries of cols (or 0 for LIBSVM), for each value that was clamped
 }
 
 // An encColumn is a column made ready.
@@ -71,7 +74,7 @@ type replacement struct {
 }
 
 func newEncoder(s *Schema) *encoder {
-	e := &encoder{dim: s.Dim(), ones: s.Intercept, missing: s.Format.Missing, trim: s.Format.Trim}
+	e := &encoder{dim: s.Dim(), ones: s.Intercept, missing: s.Format.Missing, trim: s.Format.Trim, unit: -1}
 	e.rule = newRowRule(s.bound(), s.unit(), s.RowScaling == RowScale, s.Norm == NormL1)
 	if s.Values != nil {
 		e.lo, e.hi = s.Values.Min, s.Values.Max
@@ -103,6 +106,8 @@ func newEncoder(s *Schema) *encoder {
 				k.levels, k.numbers = indexOf(c.Classes), numericClasses(c.Classes)
 			}
 			e.label = k
+		case TypeUnit:
+			e.unit = len(e.cols)
 		}
 		e.cols = append(e.cols, k)
 	}
@@ -147,7 +152,7 @@ func ruleOf(rule string, levels map[string]int) replacement {
 // begin clears the row at hand.
 func (e *encoder) begin() {
 	e.col, e.val, e.clamped = e.col[:0], e.val[:0], e.clamped[:0]
-	e.y, e.norm = 0, 0
+	e.y, e.norm, e.known = 0, 0, false
 }
 
 // feature adds the value v of feature j. Features come in ascending order.
@@ -176,13 +181,20 @@ func (e *encoder) pixels(image []byte) {
 }
 
 // cells encodes a row of cells; place says which cell belongs to each of e.cols,
-// −1 for a label that is not read. Where null is not nil, a cell for which it is
+// −1 for a label or a unit that is not read. Where null is not nil, a cell for which it is
 // true has no value, whatever the missing marks are.
 func (e *encoder) cells(cells []string, null []bool, place []int) fault {
 	e.begin()
+	if e.unit >= 0 && place[e.unit] >= 0 { // first, since a bad row has a unit too
+		at := place[e.unit]
+		if f := e.setUnit(cells[at], null != nil && null[at]); f.found != "" {
+			f.cell, f.field = at, e.cols[e.unit].name
+			return f
+		}
+	}
 	for i := range e.cols {
 		k := &e.cols[i]
-		if place[i] < 0 {
+		if place[i] < 0 || i == e.unit {
 			continue
 		}
 		s := cells[place[i]]
@@ -292,6 +304,16 @@ func (e *encoder) setLabel(k *encColumn, i int, s string) fault {
 		return fault{found: "a label that is none of the classes", allowed: "one of the classes in the schema"}
 	}
 	e.y = float32(class)
+	return fault{}
+}
+
+// setUnit takes the row for one of the unit with that id: its text without spaces around it.
+func (e *encoder) setUnit(s string, none bool) fault {
+	id := strings.TrimSpace(s)
+	if none || id == "" || e.isMissing(s) || e.isMissing(id) {
+		return fault{found: "a missing value", allowed: "an id: it says whose row it is"}
+	}
+	e.whose, e.known = hashID(id), true
 	return fault{}
 }
 

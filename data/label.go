@@ -16,11 +16,11 @@ func (s *Schema) WithLabel(name string) (*Schema, error) {
 	}
 	c := *s
 	c.Columns = slices.Clone(s.Columns)
-	at := slices.IndexFunc(c.Columns, func(k Column) bool { return k.Name == name && k.Type != TypeIgnore })
+	at := slices.IndexFunc(c.Columns, func(k Column) bool { return k.Name == name && k.predictable() })
 	if s.Format.Kind != KindCSV || at < 0 {
 		var names []string
 		for _, k := range c.Columns {
-			if k.Type != TypeIgnore {
+			if k.predictable() {
 				names = append(names, k.Name)
 			}
 		}
@@ -38,3 +38,6 @@ func (s *Schema) WithLabel(name string) (*Schema, error) {
 	}
 	return &c, nil
 }
+
+// predictable says whether a column can become the label.
+func (c *Column) predictable() bool { return c.Type != TypeIgnore && c.Type != TypeUnit }

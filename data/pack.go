@@ -106,6 +106,9 @@ func writePacked(schema *Schema, dst string, opt Options, fill func(*builder) (*
 	if !littleEndian {
 		return errors.New("data: this machine stores numbers in another order than a packed table does")
 	}
+	if schema.UnitRows > 0 && !opt.ByRow {
+		return &Error{File: dst, Field: "unit", Found: "a unit of several rows", Allowed: "record: a packed table does not say whose its rows are"}
+	}
 	f, err := os.CreateTemp(filepath.Dir(dst), "."+filepath.Base(dst)+".*")
 	if err != nil {
 		return openError(dst, err)
@@ -439,6 +442,8 @@ func tableOf(ctx context.Context, schema *Schema, path string, opt Options, m []
 		return nil, nil, &Error{File: path, Field: "schema", Found: "a table that was packed under another one", Allowed: "the schema that it was packed under; name, rows and format may differ", Hint: "sotto data info shows it; pack the table again for another schema or label"}
 	case !labelled && !opt.Unlabelled:
 		return nil, nil, &Error{File: path, Found: "a table that was packed without its labels", Allowed: "a table with labels"}
+	case schema.UnitRows > 0 && !opt.ByRow:
+		return nil, nil, &Error{File: path, Found: "a packed table, which does not say whose its rows are", Allowed: "a table in another form, since the unit is one of several rows"}
 	case opt.Labels != "":
 		return nil, nil, &Error{File: opt.Labels, Found: "a file of labels", Allowed: "none: a packed table holds its labels"}
 	case p.stats.Dropped > 0 && schema.OnBadRow == BadRowStop:

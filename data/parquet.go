@@ -139,7 +139,7 @@ func newParquetSource(schema *Schema, path string, opt Options, enc *encoder, su
 		names[i] = c.Name()
 	}
 	at := make([]int, len(schema.Columns))
-	if e := matchColumns(schema, names, opt.Unlabelled, at); e != nil {
+	if e := matchColumns(schema, names, opt, at); e != nil {
 		e.File = path
 		return nil, e
 	}
@@ -148,7 +148,7 @@ func newParquetSource(schema *Schema, path string, opt Options, enc *encoder, su
 		if c.Type == TypeIgnore {
 			continue
 		}
-		if c.Type == TypeLabel && opt.Unlabelled {
+		if opt.skips(c) {
 			q.at = append(q.at, -1)
 			continue
 		}

@@ -1,29 +1,56 @@
 package data
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"math"
+	"slices"
 )
 
-// Gather is a table in memory of the rows that in says yes to, in their order. Rows
-// are numbered across the tables, one after the other; these must be of one schema.
-func Gather(tables []*Table, in func(row int) bool) *Table {
+// Gather is a table in memory of the records that in says yes to: their rows, in the
+// order of the tables. A record is a row or, where rows belong to units, a unit with all
+// its rows, so no unit is on two sides of a division. Records are numbered across the
+// tables, one after the other. These must be of one schema, and a unit in one of them
+// alone.
+func Gather(tables []*Table, in func(record int) bool) *Table {
 	out := *tables[0]
-	out.Blocks, out.unmap, out.mapped = nil, nil, nil
+	out.Blocks, out.units, out.unmap, out.mapped = nil, nil, nil, nil
 	p := packer{to: &out}
-	row := 0
+	var of []int32 // the unit of each row of out
+	units := int32(0)
+	from := 0 // the number of the table's first record
 	for _, t := range tables {
+		wanted := make([]bool, t.Units())
+		for k := range wanted {
+			wanted[k] = in(from + k)
+		}
+		from += len(wanted)
+		number := make([]int32, len(wanted)) // 1 + that of the unit in out; 0: no row of it yet
+		row := 0
 		for _, b := range t.Blocks {
 			for i := range b.N {
-				if in(row) {
-					p.add(b, i, out.Dim)
+				k := row
+				if t.units != nil {
+					k = int(t.units.of[row])
 				}
 				row++
+				if k < 0 || !wanted[k] {
+					continue
+				}
+				p.add(b, i, out.Dim)
+				if number[k] == 0 {
+					units++
+					number[k] = units
+				}
+				of = append(of, number[k]-1)
 			}
 		}
 	}
 	p.flush()
+	if tables[0].units != nil {
+		out.SetUnits(of)
+	}
 	return &out
 }
 
@@ -90,46 +117,64 @@ func (p *packer) flush() {
 	p.to.Blocks, p.b = append(p.to.Blocks, b), nil
 }
 
-// Coins is a number from 0 to 2⁶⁴−1 for each row of the tables, numbered as in Gather:
-// a keyed hash of the row's encoded values and label and, where rows are equal, of its
-// number among them. So a row more, or one less, moves no other's coin (R10), and equal
-// rows, who are different people, have independent ones.
+// Coins is a number from 0 to 2⁶⁴−1 for each record of the tables, numbered as in Gather:
+// a keyed hash of the encoded values and labels of its rows and, where records are equal,
+// of its number among them. So a record more, or one less, moves no other's coin (R10),
+// and equal records, who are different people, have independent ones.
 func Coins(tables []*Table, key []byte) []uint64 {
 	var coins []uint64
 	seen := map[[16]byte]uint64{}
 	var text []byte
 	for _, t := range tables {
-		for _, b := range t.Blocks {
-			for i := range b.N {
-				text = appendRow(text[:0], b, i)
-				sum := sha256.Sum256(text)
-				content := [16]byte(sum[:16])
-				text = append(append(text[:0], key...), sum[:16]...)
-				text = binary.LittleEndian.AppendUint64(text, seen[content])
-				seen[content]++
-				sum = sha256.Sum256(text)
-				coins = append(coins, binary.LittleEndian.Uint64(sum[:]))
-			}
+		for _, content := range contents(t) {
+			text = append(append(text[:0], key...), content[:]...)
+			text = binary.LittleEndian.AppendUint64(text, seen[content])
+			seen[content]++
+			sum := sha256.Sum256(text)
+			coins = append(coins, binary.LittleEndian.Uint64(sum[:]))
 		}
 	}
 	return coins
 }
 
-// appendRow writes row i of b: its values that are not 0 with their places, and its label.
-func appendRow(dst []byte, b *Block, i int) []byte {
-	put := func(j int32, v float32) {
-		if v != 0 {
-			dst = binary.LittleEndian.AppendUint32(dst, uint32(j))
-			dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
+// contents is a hash of each record, which does not depend on the order of its rows.
+func contents(t *Table) [][16]byte {
+	rows := make([][16]byte, 0, t.Rows())
+	var text []byte
+	for _, b := range t.Blocks {
+		for i := range b.N {
+			text = appendRow(text[:0], b, i)
+			sum := sha256.Sum256(text)
+			rows = append(rows, [16]byte(sum[:16]))
 		}
 	}
+	if t.units == nil {
+		return rows
+	}
+	all := make([][16]byte, t.Units())
+	var of []int32
+	for u := range all {
+		of = t.UnitRows(of[:0], u)
+		slices.SortFunc(of, func(a, b int32) int { return bytes.Compare(rows[a][:], rows[b][:]) })
+		text = text[:0]
+		for _, row := range of {
+			text = append(text, rows[row][:]...)
+		}
+		sum := sha256.Sum256(text)
+		all[u] = [16]byte(sum[:16])
+	}
+	return all
+}
+
+// appendRow writes row i of b: its values that are not 0 with their places, and its label.
+func appendRow(dst []byte, b *Block, i int) []byte {
 	if b.Start != nil {
 		for p := b.Start[i]; p < b.Start[i+1]; p++ {
-			put(b.Col[p], b.Val[p])
+			dst = appendValue(dst, b.Col[p], b.Val[p])
 		}
 	} else {
 		for j, v := range b.X[i*b.Dim : (i+1)*b.Dim] {
-			put(int32(j), v)
+			dst = appendValue(dst, int32(j), v)
 		}
 	}
 	dropped, label := byte(0), float32(0)
@@ -140,4 +185,13 @@ func appendRow(dst []byte, b *Block, i int) []byte {
 		label = b.Y[i]
 	}
 	return append(binary.LittleEndian.AppendUint32(dst, math.Float32bits(label)), dropped)
+}
+
+// appendValue writes a value that is not 0 with its place.
+func appendValue(dst []byte, j int32, v float32) []byte {
+	if v == 0 {
+		return dst
+	}
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(j))
+	return binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
 }

@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"math"
 	"os"
+	"strconv"
 	"unicode/utf8"
 )
 
@@ -32,8 +34,9 @@ type Options struct {
 	// Labels is the file of an IDX table's labels. "": the one beside the images
 	// that has their name, with labels-idx1 in the place of images-idx3.
 	Labels string
-	// Rows is the number of records that the file must have, bad ones included:
-	// replace-one, where the count is public (R9). 0: any number.
+	// Rows is the number of rows that the file must have, bad ones included, or of
+	// units where the schema has such: replace-one, where the count is public (R9). 0:
+	// any number.
 	Rows int
 	// KeepBad keeps a row that on_bad_row: drop leaves out in its place, with
 	// Drop set and all values zero: for replace-one (R9), and where each input
@@ -42,6 +45,15 @@ type Options struct {
 	// Unlabelled reads no labels, and the file need not have them: for
 	// predictions. The table has no Y.
 	Unlabelled bool
+	// ByRow takes each row by itself: no unit is looked at, the file need not have that
+	// column (but where it has no header), and all rows of a unit stay: for predictions
+	// and scores.
+	ByRow bool
+}
+
+// skips says whether a column of the schema is not read.
+func (o Options) skips(c Column) bool {
+	return c.Type == TypeLabel && o.Unlabelled || c.Type == TypeUnit && o.ByRow
 }
 
 // LoadStats counts what happened while reading. The counts are private data:
@@ -75,6 +87,9 @@ func Read(ctx context.Context, schema *Schema, path string, opt Options) (*Table
 	stats, err := readInto(ctx, schema, path, opt, b)
 	if err != nil {
 		return nil, nil, err
+	}
+	if b.units != nil {
+		b.units.group(b.table)
 	}
 	return b.table, stats, nil
 }
@@ -155,6 +170,7 @@ func (r *reader) read(ctx context.Context, in source) error {
 	var first *Error // the first bad row, under on_bad_row: stop
 	bad := 0
 	for {
+		r.enc.begin() // not every record gets as far as the encoder
 		f, err := in.next()
 		if err == io.EOF || err != nil && first != nil {
 			break
@@ -163,8 +179,8 @@ func (r *reader) read(ctx context.Context, in source) error {
 			return err
 		}
 		r.stats.Rows++
-		if r.opt.Rows > 0 && r.stats.Rows > r.opt.Rows {
-			return r.rowsError("more rows than that")
+		if r.opt.Rows > 0 && r.records() > r.opt.Rows {
+			return r.rowsError("more %s than that")
 		}
 		if f.found != "" {
 			bad++
@@ -172,7 +188,7 @@ func (r *reader) read(ctx context.Context, in source) error {
 			case r.schema.OnBadRow == BadRowDrop:
 				r.stats.Dropped++
 				if r.opt.KeepBad {
-					if err := r.build.drop(); err != nil {
+					if err := r.build.drop(r.enc); err != nil {
 						return err
 					}
 				}
@@ -202,8 +218,8 @@ func (r *reader) read(ctx context.Context, in source) error {
 		return first
 	case r.stats.Rows == 0:
 		return &Error{File: r.name, Found: "a file without rows", Allowed: "at least one row"}
-	case r.opt.Rows > 0 && r.stats.Rows < r.opt.Rows:
-		return r.rowsError(fmt.Sprintf("%d rows", r.stats.Rows))
+	case r.opt.Rows > 0 && r.records() != r.opt.Rows:
+		return r.rowsError(strconv.Itoa(r.records()) + " %s")
 	case r.stats.Dropped == r.stats.Rows:
 		return &Error{File: r.name, Found: "no row that fits the schema", Allowed: "rows as the schema describes them", Hint: "on_bad_row: stop shows what is wrong with the first"}
 	}
@@ -213,8 +229,20 @@ func (r *reader) read(ctx context.Context, in source) error {
 	return ctx.Err()
 }
 
+// records is the number of rows so far, or of units where the rows belong to such.
+func (r *reader) records() int {
+	if g := r.build.units; g != nil {
+		return len(g.ids)
+	}
+	return r.stats.Rows
+}
+
 func (r *reader) rowsError(found string) error {
-	return &Error{File: r.name, Field: "rows", Found: found, Allowed: fmt.Sprintf("exactly %d, the number in the schema, under replace-one", r.opt.Rows)}
+	counted := "rows"
+	if r.build.units != nil {
+		counted = "units"
+	}
+	return &Error{File: r.name, Field: counted, Found: fmt.Sprintf(found, counted), Allowed: fmt.Sprintf("exactly %d, the number in the schema, under replace-one", r.opt.Rows)}
 }
 
 func (r *reader) clampName(i int) string {
@@ -248,7 +276,7 @@ func newTextSource(schema *Schema, path string, opt Options, enc *encoder, sum i
 		t.parse = (&libsvmParser{enc: enc, features: schema.Features, unlabelled: opt.Unlabelled}).parse
 		return t, nil
 	}
-	p, err := newCSVParser(schema, enc, in, opt.Unlabelled)
+	p, err := newCSVParser(schema, enc, in, opt)
 	if err != nil {
 		in.close()
 		return nil, err
@@ -426,6 +454,7 @@ type builder struct {
 	room  *Room              // memory of the blocks
 	dense bool
 	label bool
+	units *grouper // nil: each row is a unit
 
 	n     int // rows in the block at hand
 	x     []float32
@@ -443,6 +472,9 @@ func newBuilder(s *Schema, opt Options) *builder {
 	b.table = &Table{Dim: s.Dim(), Classes: s.Classes(), NormBound: s.RowNorm, Unit: s.unit(), Labelled: b.label}
 	b.start = make([]int32, 1, BlockRows+1)
 	b.gone = make([]bool, BlockRows)
+	if s.UnitRows > 0 && !opt.ByRow {
+		b.units = newGrouper(s.UnitRows)
+	}
 	b.room = new(Room)
 	b.emit = func(k *Block) error {
 		b.table.Blocks = append(b.table.Blocks, k)
@@ -470,17 +502,29 @@ func (b *builder) add(e *encoder) error {
 		}
 	}
 	b.done(e.y, e.norm)
+	return b.whose(e, false)
+}
+
+// whose takes a note of the unit of the row that was added.
+func (b *builder) whose(e *encoder, dropped bool) error {
+	if b.units == nil {
+		return nil
+	}
+	if len(b.units.of) == math.MaxInt32 {
+		return &Error{Field: "unit", Found: "more rows than 2147483647", Allowed: "fewer, for a table with units of several rows"}
+	}
+	b.units.add(e, dropped)
 	return nil
 }
 
-// drop adds a row that only keeps its place.
-func (b *builder) drop() error {
+// drop adds a row that only keeps its place: the one that e has at hand, a bad one.
+func (b *builder) drop(e *encoder) error {
 	if err := b.begin(); err != nil {
 		return err
 	}
 	b.gone[b.n], b.any = true, true
 	b.done(0, 0)
-	return nil
+	return b.whose(e, true)
 }
 
 func (b *builder) begin() error {

@@ -26,10 +26,13 @@ const (
 	TypeCategorical = "categorical" // Column.Type: one of some public levels
 	TypeIgnore      = "ignore"      // Column.Type: never looked at
 	TypeLabel       = "label"       // Column.Type: what is to be predicted
+	TypeUnit        = "unit"        // Column.Type: whose row it is; no feature
 
 	TransformNone        = "none"         // Column.Transform: t(v) = v
 	TransformLog1p       = "log1p"        // Column.Transform: t(v) = log(1+v), for v ≥ 0
 	TransformSignedLog1p = "signed_log1p" // Column.Transform: t(v) = sign(v)·log(1+|v|)
+
+	UnitRecord = "record" // Schema.Unit: the guarantee protects one row
 
 	NormL1 = "l1" // Schema.Norm: rows are held to RowNorm in the L1 norm
 
@@ -48,6 +51,7 @@ const (
 	maxRows      = 1 << 31 // nominal rows
 	maxDim       = 1 << 24 // encoded features of a CSV schema
 	maxFeatures  = 1<<31 - 2
+	maxUnitRows  = 1 << 16
 	maxMagnitude = 1e9 // of norm bounds and LIBSVM values
 	minNorm      = 1e-9
 	maxSchema    = 4 << 20 // bytes of a schema file
@@ -58,19 +62,20 @@ const (
 // and [SchemaFromJSON] make checked schemas with all defaults filled in; a
 // schema must not be changed after that.
 type Schema struct {
-	Dataset    string   `json:"dataset"`            // the identity of the data that a person gave it; ledgers go by it
-	Unit       string   `json:"unit"`               // whom the guarantee protects: "record", one row
-	Rows       int      `json:"rows,omitempty"`     // nominal, public number of rows, the divisor of sums; 0: not given
-	Format     Format   `json:"format"`             // how the file is written
-	RowNorm    float64  `json:"row_norm"`           // R: every encoded row has ‖x‖₂ ≤ R
-	Norm       string   `json:"norm,omitempty"`     // "": RowNorm bounds ‖x‖₂; NormL1: it bounds ‖x‖₁, and so ‖x‖₂ too
-	RowScaling string   `json:"row_scaling"`        // RowScale or RowProject
-	Intercept  bool     `json:"intercept"`          // a last feature that is always 1 before the row rule
-	OnBadRow   string   `json:"on_bad_row"`         // BadRowStop or BadRowDrop
-	Features   int      `json:"features,omitempty"` // LIBSVM: indices are 1 … Features
-	Values     *Bounds  `json:"values,omitempty"`   // LIBSVM: values are clamped to these; they include 0
-	Image      *Image   `json:"image,omitempty"`    // IDX: what an image is
-	Columns    []Column `json:"columns"`            // CSV: all columns; LIBSVM and IDX: the label alone
+	Dataset    string   `json:"dataset"`             // the identity of the data that a person gave it; ledgers go by it
+	Unit       string   `json:"unit"`                // whom the guarantee protects: UnitRecord, or a name for what the column of TypeUnit identifies
+	UnitRows   int      `json:"unit_rows,omitempty"` // the most rows of one unit that are used; 0: each row is a unit
+	Rows       int      `json:"rows,omitempty"`      // nominal, public number of units, the divisor of sums; 0: not given
+	Format     Format   `json:"format"`              // how the file is written
+	RowNorm    float64  `json:"row_norm"`            // R: every encoded row has ‖x‖₂ ≤ R
+	Norm       string   `json:"norm,omitempty"`      // "": RowNorm bounds ‖x‖₂; NormL1: it bounds ‖x‖₁, and so ‖x‖₂ too
+	RowScaling string   `json:"row_scaling"`         // RowScale or RowProject
+	Intercept  bool     `json:"intercept"`           // a last feature that is always 1 before the row rule
+	OnBadRow   string   `json:"on_bad_row"`          // BadRowStop or BadRowDrop
+	Features   int      `json:"features,omitempty"`  // LIBSVM: indices are 1 … Features
+	Values     *Bounds  `json:"values,omitempty"`    // LIBSVM: values are clamped to these; they include 0
+	Image      *Image   `json:"image,omitempty"`     // IDX: what an image is
+	Columns    []Column `json:"columns"`             // CSV: all columns; LIBSVM and IDX: the label alone
 }
 
 // A Format says how a file is written.
@@ -181,12 +186,12 @@ func (s *Schema) Marshal() ([]byte, error) { return json.Marshal(s) }
 // depends on: features, bounds, transforms, levels, what replaces missing and
 // unknown cells, label and classes, norm bound and row rule. A model fits a
 // schema if the fingerprints are equal. The name of the dataset, its nominal
-// rows, how the file is written, ignored columns and what happens to bad rows
-// are not in it.
+// rows, how the file is written, the unit, ignored columns and what happens to bad
+// rows are not in it.
 func (s *Schema) Fingerprint() string {
 	t := Schema{RowNorm: s.RowNorm, Norm: s.Norm, RowScaling: s.RowScaling, Intercept: s.Intercept, Features: s.Features, Values: s.Values, Image: s.Image}
 	for _, c := range s.Columns {
-		if c.Type == TypeIgnore {
+		if c.Type == TypeIgnore || c.Type == TypeUnit {
 			continue
 		}
 		c.Strip = ""
@@ -251,6 +256,17 @@ func (s *Schema) label() *Column {
 	return &Column{}
 }
 
+// UnitColumn is the name of the column that says whose row it is; "" where each row
+// is a unit.
+func (s *Schema) UnitColumn() string {
+	for _, c := range s.Columns {
+		if c.Type == TypeUnit {
+			return c.Name
+		}
+	}
+	return ""
+}
+
 // LabelName is the name of the label column.
 func (s *Schema) LabelName() string { return s.label().Name }
 
@@ -301,8 +317,16 @@ func (s *Schema) unit() float64 {
 // each, for the report.
 func (s *Schema) Assumptions() []string {
 	out := []string{fmt.Sprintf("The guarantee protects one %s: one row of the dataset %q.", s.Unit, s.Dataset)}
+	counted := "rows"
+	if s.UnitRows > 0 {
+		counted = "units"
+		out = []string{
+			fmt.Sprintf("The guarantee protects one %s: all rows of the dataset %q with one value in the column %q.", s.Unit, s.Dataset, s.UnitColumn()),
+			fmt.Sprintf("Of one %s at most %d rows are used; together they weigh as much as those of any other.", s.Unit, s.UnitRows),
+		}
+	}
 	if s.Rows > 0 {
-		out = append(out, fmt.Sprintf("The nominal number of rows is %d; a person wrote it, it was not counted.", s.Rows))
+		out = append(out, fmt.Sprintf("The nominal number of %s is %d; a person wrote it, it was not counted.", counted, s.Rows))
 	}
 	if m := s.Image; m != nil {
 		out = append(out, fmt.Sprintf("An image has %d pixels of one byte each; a pixel v becomes (v − c)/s with a public center c%s and a public scale s%s.", m.Pixels(), publicNumber(m.Center), publicNumber(m.Scale)))
@@ -314,6 +338,7 @@ func (s *Schema) Assumptions() []string {
 		switch {
 		case c.Type == TypeIgnore:
 			out = append(out, fmt.Sprintf("The column %q is never looked at.", c.Name))
+		case c.Type == TypeUnit:
 		case c.Type == TypeNumeric:
 			t := ""
 			if c.Transform != TransformNone {
@@ -373,8 +398,8 @@ func (s *Schema) check() *Error {
 	if e := checkName("dataset", s.Dataset); e != nil {
 		return e
 	}
-	if s.Unit != "record" {
-		return bad("unit", quote(s.Unit), `"record", one row`)
+	if e := s.checkUnit(); e != nil {
+		return e
 	}
 	if s.Rows < 0 || s.Rows > maxRows {
 		return bad("rows", strconv.Itoa(s.Rows), "a whole number from 1 to 2147483648")
@@ -456,6 +481,35 @@ func (s *Schema) check() *Error {
 		return bad("columns", strconv.Itoa(d)+" encoded features", "at most "+strconv.Itoa(maxDim))
 	}
 	return nil
+}
+
+// checkUnit wants a name, a column and a number of rows of a unit, or none of them.
+func (s *Schema) checkUnit() *Error {
+	var units []int
+	for i, c := range s.Columns {
+		if c.Type == TypeUnit {
+			units = append(units, i)
+		}
+	}
+	switch {
+	case s.Unit == UnitRecord && len(units) > 0:
+		return &Error{Field: fmt.Sprintf("columns[%d].type", units[0]), Found: "unit, where each row is a unit", Allowed: "it with a field unit, as in unit: {name: patient, rows: 8}"}
+	case s.Unit == UnitRecord && s.UnitRows != 0:
+		return &Error{Field: "unit.name", Found: quote(s.Unit), Allowed: "another name, as patient; unit: record alone says that each row is a unit"}
+	case s.Unit == UnitRecord:
+		return nil
+	case s.UnitRows < 1 || s.UnitRows > maxUnitRows:
+		return &Error{Field: "unit.rows", Found: strconv.Itoa(s.UnitRows), Allowed: "the most rows of one unit that are used, from 1 to " + strconv.Itoa(maxUnitRows)}
+	case len(s.Unit) > 100:
+		return &Error{Field: "unit.name", Found: "more than 100 bytes", Allowed: "one short word, as patient"}
+	case s.Format.Kind != KindCSV:
+		return &Error{Field: "unit", Found: "a unit of several rows for " + s.Format.Kind, Allowed: "record: only tables of named columns say whose row it is"}
+	case len(units) == 0:
+		return &Error{Field: "columns", Found: "no column of type unit", Allowed: "the column that says whose row it is, with type: unit"}
+	case len(units) > 1:
+		return &Error{Field: fmt.Sprintf("columns[%d].type", units[1]), Found: "a second unit", Allowed: "one unit in a schema"}
+	}
+	return checkName("unit.name", s.Unit)
 }
 
 func (s *Schema) checkImage() *Error {
@@ -557,7 +611,7 @@ func (c *Column) check(path string) *Error {
 	}
 	var odd []*Error // fields that this type does not have
 	switch c.Type {
-	case TypeIgnore:
+	case TypeIgnore, TypeUnit:
 		odd = append(odd, alien(c.Bounds != nil, "min"), alien(c.Transform != "", "transform"), alien(c.Levels != nil, "levels"),
 			alien(c.Unknown != "", "unknown"), alien(c.Missing != "", "missing"), alien(c.Classes != nil, "classes"), alien(c.Strip != "", "strip"))
 	case TypeNumeric:
@@ -567,7 +621,7 @@ func (c *Column) check(path string) *Error {
 	case TypeLabel:
 		odd = append(odd, alien(c.Transform != "", "transform"), alien(c.Levels != nil, "levels"), alien(c.Unknown != "", "unknown"), alien(c.Missing != "", "missing"))
 	default:
-		return bad(".type", quote(c.Type), "numeric, categorical, label or ignore")
+		return bad(".type", quote(c.Type), columnTypes)
 	}
 	for _, e := range odd {
 		if e != nil {

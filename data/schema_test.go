@@ -94,6 +94,39 @@ func TestAssumptions(t *testing.T) {
 	}
 }
 
+// TestUnitOfSchema: whom a schema protects stands in what it assumes, survives JSON, and
+// is nothing that a model depends on.
+func TestUnitOfSchema(t *testing.T) {
+	s := mustParse(t, strings.NewReplacer("rows: 100", "units: 100\nunit: {name: patient, rows: 8}", "type: ignore", "type: unit").Replace(small))
+	if s.Unit != "patient" || s.UnitRows != 8 || s.Rows != 100 || s.UnitColumn() != "id" {
+		t.Errorf("unit %q of %d rows, %d of them, by column %q", s.Unit, s.UnitRows, s.Rows, s.UnitColumn())
+	}
+	all := strings.Join(s.Assumptions(), "\n")
+	for _, want := range []string{`protects one patient: all rows of the dataset "clinic" with one value in the column "id"`, "at most 8 rows", "nominal number of units is 100"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %q in\n%s", want, all)
+		}
+	}
+	b, err := s.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back, err := SchemaFromJSON(b); err != nil || cmp.Diff(s, back) != "" {
+		t.Errorf("JSON: %v\n%s", err, cmp.Diff(s, back))
+	}
+	plain := mustParse(t, small)
+	if s.Fingerprint() != plain.Fingerprint() || !slices.Equal(s.FeatureNames(), plain.FeatureNames()) || plain.UnitColumn() != "" {
+		t.Error("the unit changes what a model sees")
+	}
+	if _, err := s.WithLabel("id"); err == nil {
+		t.Error("the unit becomes a label")
+	}
+	svmUnit := strings.Replace(svm, "dataset", "unit: {name: patient, rows: 2}\ndataset", 1)
+	if _, err := ParseSchema("s", []byte(svmUnit)); err == nil || !strings.Contains(err.Error(), "unit: found a unit of several rows for libsvm") {
+		t.Errorf("libsvm: %v", err)
+	}
+}
+
 func TestFingerprint(t *testing.T) {
 	base := mustParse(t, small).Fingerprint()
 	for change, same := range map[string]bool{
@@ -131,6 +164,16 @@ func TestSchemaErrors(t *testing.T) {
 		{"rows: 100", "rows: 9e99", "s.yaml:2:7: rows"},
 		{"rows: 100", "rows: 100\nrows: 200", "s.yaml:3:1: "},
 		{"rows: 100", "unit: person", `s.yaml:2:7: unit: found "person"`},
+		{"rows: 100", "units: 100", "s.yaml:2:8: units: found a number of units; allowed is rows"},
+		{"rows: 100", "rows: 100\nunit: {name: patient, rows: 8}", "s.yaml:2:7: rows: found a number of rows; allowed is units"},
+		{"rows: 100", "unit: {name: patient, rows: 8}", "s.yaml:4:1: columns: found no column of type unit"},
+		{"rows: 100", "unit: {name: patient}", "s.yaml:2:7: unit.rows: found nothing; allowed is the most rows"},
+		{"rows: 100", "unit: {name: patient, rows: 0}", "s.yaml:2:29: unit.rows: found 0"},
+		{"rows: 100", "unit: {name: patient, rows: 70000}", "s.yaml:2:29: unit.rows: found 70000; allowed is the most rows of one unit that are used, from 1 to 65536"},
+		{"rows: 100", "unit: {rows: 8}", "s.yaml:2:7: unit.name: found nothing"},
+		{"rows: 100", "unit: {name: record, rows: 8}", `s.yaml:2:14: unit.name: found "record"; allowed is another name`},
+		{"rows: 100", "unit: [patient]", "s.yaml:2:7: unit: found a list"},
+		{"type: ignore", "type: unit", "s.yaml:11:22: columns[2].type: found unit, where each row is a unit"},
 		{"rows: 100", "norm: l3", `s.yaml:2:7: norm: found "l3"; allowed is l1 or l2`},
 		{"rows: 100", "row_norm: -1", "s.yaml:2:11: row_norm: found -1"},
 		{"rows: 100", "row_norm: .inf", "s.yaml:2:11: row_norm: found an infinite number"},

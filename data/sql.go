@@ -288,7 +288,7 @@ func newSQLSource(ctx context.Context, schema *Schema, path string, opt Options,
 		names[i] = f.Name
 	}
 	at := make([]int, len(schema.Columns))
-	if e := matchColumns(schema, names, opt.Unlabelled, at); e != nil {
+	if e := matchColumns(schema, names, opt, at); e != nil {
 		e.File = t.name
 		return nil, e
 	}
@@ -296,7 +296,7 @@ func newSQLSource(ctx context.Context, schema *Schema, path string, opt Options,
 	for _, c := range schema.Columns {
 		switch {
 		case c.Type == TypeIgnore:
-		case c.Type == TypeLabel && opt.Unlabelled:
+		case opt.skips(c):
 			q.at = append(q.at, -1)
 		default:
 			q.at = append(q.at, len(list))

@@ -35,6 +35,7 @@ type Table struct {
 	Labelled  bool    // the rows carry labels
 	Blocks    []*Block
 
+	units  *units       // whose rows they are; nil: each row is a unit
 	unmap  func() error // of a packed table
 	mapped []byte       // likewise
 	random bool         // what advise was last told

@@ -30,7 +30,9 @@ import (
 //	image (idx):           center: 0, scale: 255
 //
 // dataset, columns and every bound, level and class must be given; rows may be
-// left out where nothing is trained.
+// left out where nothing is trained. A unit of several rows is a name and the most
+// rows of one unit, as in unit: {name: patient, rows: 8}; it asks for a column of type
+// unit, and for units, their nominal number, in the place of rows.
 func ParseSchema(name string, src []byte) (*Schema, error) {
 	if len(src) > maxSchema {
 		return nil, &Error{File: name, Found: "a file above 4 MiB", Allowed: "a schema"}
@@ -107,11 +109,10 @@ func (w *walker) schema(src []byte) *Schema {
 	}
 
 	s := &Schema{}
-	m := w.fields(bodies[0], "", "dataset", "unit", "rows", "format", "row_norm", "norm", "row_scaling", "intercept", "on_bad_row", "features", "min", "max", "image", "columns")
+	m := w.fields(bodies[0], "", "dataset", "unit", "rows", "units", "format", "row_norm", "norm", "row_scaling", "intercept", "on_bad_row", "features", "min", "max", "image", "columns")
 	w.format(m["format"], &s.Format)
 	s.Dataset = w.need(m, "", "dataset", "the name of the dataset")
-	s.Unit = w.text(m, "", "unit", "record")
-	s.Rows = w.count(m, "rows")
+	w.unit(m, s)
 	s.RowNorm = w.number(m, "", "row_norm", 1)
 	if s.Norm = w.text(m, "", "norm", "l2"); s.Norm == "l2" {
 		s.Norm = "" // as it was before there was a choice
@@ -133,7 +134,7 @@ func (w *walker) schema(src []byte) *Schema {
 		if m["features"] == nil {
 			w.fail("features", "nothing", "the public number of features, since kind is libsvm")
 		}
-		s.Features = w.count(m, "features")
+		s.Features = w.count(m, "", "features")
 		s.Values = &Bounds{Min: w.number(m, "", "min", -1), Max: w.number(m, "", "max", 1)}
 	} else {
 		for _, f := range []string{"features", "min", "max"} {
@@ -153,6 +154,33 @@ func (w *walker) schema(src []byte) *Schema {
 		}
 	}
 	return s
+}
+
+// columnTypes are the types of a column, in words.
+const columnTypes = "numeric, categorical, label, unit or ignore"
+
+// unit is whom the guarantee protects, and how many of them there are.
+func (w *walker) unit(m map[string]ast.Node, s *Schema) {
+	count, other := "rows", "units"
+	switch m["unit"].(type) {
+	case *ast.MappingNode, *ast.MappingValueNode:
+		u := w.fields(m["unit"], "unit", "name", "rows")
+		s.Unit = w.need(u, "unit", "name", "what the column of type unit identifies, in one word, as patient")
+		if u["rows"] == nil {
+			w.fail("unit.rows", "nothing", "the most rows of one unit that are used, a public number")
+		}
+		s.UnitRows = w.count(u, "unit", "rows")
+		count, other = other, count
+	default:
+		s.Unit = w.text(m, "", "unit", UnitRecord)
+		if s.Unit != UnitRecord {
+			w.fail("unit", quote(s.Unit), "record, each row by itself, or a name and the most rows of one unit, as in {name: patient, rows: 8}")
+		}
+	}
+	if m[other] != nil {
+		w.fail(other, "a number of "+other, count+", since that is what the guarantee protects")
+	}
+	s.Rows = w.count(m, "", count)
 }
 
 func (w *walker) format(n ast.Node, f *Format) {
@@ -225,7 +253,7 @@ func (w *walker) numbers(n ast.Node, path string) []float64 {
 
 func (w *walker) column(n ast.Node, path string) Column {
 	m := w.fields(n, path) // any field; which are allowed, the type says
-	c := Column{Name: w.need(m, path, "name", "the name of the column"), Type: w.need(m, path, "type", "numeric, categorical, label or ignore")}
+	c := Column{Name: w.need(m, path, "name", "the name of the column"), Type: w.need(m, path, "type", columnTypes)}
 	if w.err != nil {
 		return c
 	}
@@ -237,9 +265,9 @@ func (w *walker) column(n ast.Node, path string) Column {
 		allowed = append(allowed, "levels", "unknown", "missing")
 	case TypeLabel:
 		allowed = append(allowed, "classes", "strip", "min", "max")
-	case TypeIgnore:
+	case TypeIgnore, TypeUnit:
 	default:
-		w.fail(path+".type", quote(c.Type), "numeric, categorical, label or ignore")
+		w.fail(path+".type", quote(c.Type), columnTypes)
 		return c
 	}
 	w.fields(n, path, allowed...)
@@ -404,7 +432,7 @@ func (w *walker) number(m map[string]ast.Node, path, field string, def float64) 
 }
 
 // count is a whole number of at least 1, or 0 where the field is not there.
-func (w *walker) count(m map[string]ast.Node, field string) int {
+func (w *walker) count(m map[string]ast.Node, path, field string) int {
 	if m[field] == nil {
 		return 0
 	}
@@ -412,12 +440,12 @@ func (w *walker) count(m map[string]ast.Node, field string) int {
 	switch m[field].(type) {
 	case *ast.IntegerNode, *ast.FloatNode:
 	default:
-		w.fail(field, kind(m[field]), whole)
+		w.fail(join(path, field), kind(m[field]), whole)
 		return 0
 	}
-	v := w.number(m, "", field, 1)
+	v := w.number(m, path, field, 1)
 	if v != math.Trunc(v) || v < 1 || v > maxRows {
-		w.fail(field, num(v), whole)
+		w.fail(join(path, field), num(v), whole)
 		return 0
 	}
 	return int(v)

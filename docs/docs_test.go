@@ -360,6 +360,8 @@ func TestSpecPage(t *testing.T) {
 		"### Columns of type `numeric`":     "dataset: d\ncolumns: [{name: a, type: numeric, no-such-field: 1}]\n",
 		"### Columns of type `categorical`": "dataset: d\ncolumns: [{name: a, type: categorical, no-such-field: 1}]\n",
 		"### Columns of type `label`":       "dataset: d\ncolumns: [{name: a, type: label, no-such-field: 1}]\n",
+		"### Block `unit`":                  "dataset: d\nunit: {no-such-field: 1}\n",
+		"### Columns of type `unit`":        "dataset: d\ncolumns: [{name: a, type: unit, no-such-field: 1}]\n",
 		"### Columns of type `ignore`":      "dataset: d\ncolumns: [{name: a, type: ignore, no-such-field: 1}]\n",
 	} {
 		_, err := data.ParseSchema("s", []byte(src))

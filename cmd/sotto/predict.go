@@ -32,7 +32,7 @@ guarantee stands as it is, since predicting is post-processing.`,
 		Example: "  sotto predict --model runs/20261120-154800-0a1b2c3d --data new.csv > predictions.csv",
 		Args:    args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			m, t, err := modelAndRows(c.Context(), modelPath, dataPath, "predict", data.Options{Unlabelled: true, KeepBad: true})
+			m, t, err := modelAndRows(c.Context(), modelPath, dataPath, "predict", data.Options{Unlabelled: true, KeepBad: true, ByRow: true})
 			if err != nil {
 				return err
 			}
@@ -114,7 +114,7 @@ is then recorded, and the dataset has no guarantee from then on.`,
 		Args:    args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			var digest [sha256.Size]byte
-			m, t, err := modelAndRows(c.Context(), modelPath, dataPath, "score", data.Options{Labels: labelsPath, Digest: &digest})
+			m, t, err := modelAndRows(c.Context(), modelPath, dataPath, "score", data.Options{Labels: labelsPath, Digest: &digest, ByRow: true})
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,233 @@
+package data
+
+import (
+	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"math"
+	"slices"
+	"sync"
+)
+
+// units says which rows of a table belong to one unit. Units are numbered in the order
+// in which their first rows stand in the table.
+type units struct {
+	of    []int32    // the unit of each row; −1: of none, and the row is dropped
+	start []int32    // the rows of unit u that count are rows[start[u]:start[u+1]], ascending
+	rows  []int32    //
+	share []float64  // of each row; 0: it does not count
+	ids   [][16]byte // of each unit, hashed under a key of this process; nil: not known
+}
+
+// Units is how many units the rows belong to; without a unit column each row is one.
+// Under add-or-remove it is as private as Rows.
+func (t *Table) Units() int {
+	if t.units == nil {
+		return t.Rows()
+	}
+	return len(t.units.start) - 1
+}
+
+// UnitRows appends to dst the rows of unit u that count, ascending: at most as many as
+// the schema allows, and none where all of them were dropped but the unit keeps its
+// place. Without a unit column that is row u, dropped or not.
+func (t *Table) UnitRows(dst []int32, u int) []int32 {
+	if t.units == nil {
+		return append(dst, int32(u))
+	}
+	return append(dst, t.units.rows[t.units.start[u]:t.units.start[u+1]]...)
+}
+
+// Shares is the weight of each row in its unit: 1/n for one of n rows that count,
+// rounded down to a float32, so that n of them add up to at most 1 and to more than
+// 1−2⁻²²; 0 for a row that does not count. It is nil where each row is a unit. The
+// slice belongs to the table.
+func (t *Table) Shares() []float64 {
+	if t.units == nil {
+		return nil
+	}
+	return t.units.share
+}
+
+// SetUnits says whose rows those of t are, for a table that is made in memory: unit[r]
+// is the unit of row r, numbered in the order of their first rows, or −1 for a row that
+// is dropped and nobody's. The slice belongs to t from then on. Rows in Drop do not
+// count. It panics at other numbers, and at a unit of more than 65536 rows that count.
+func (t *Table) SetUnits(unit []int32) {
+	u := groupRows(t, unit)
+	if u == nil {
+		panic("data: units that do not fit the rows")
+	}
+	t.units = u
+}
+
+// groupRows lists the rows of each unit; nil where the numbers are not in order, a unit
+// has too many rows, or a row that is nobody's counts.
+func groupRows(t *Table, of []int32) *units {
+	u := &units{of: of, share: make([]float64, len(of))}
+	var count []int32 // rows of each unit that count
+	row := 0
+	for _, b := range t.Blocks {
+		if len(of)-row < b.N {
+			return nil
+		}
+		for i := range b.N {
+			k, dropped := int(of[row]), b.Drop != nil && b.Drop[i]
+			switch row++; {
+			case k < -1 || k > len(count) || k == -1 && !dropped:
+				return nil
+			case k == len(count):
+				count = append(count, 0)
+			}
+			if dropped {
+				continue
+			}
+			if count[k]++; count[k] > maxUnitRows {
+				return nil
+			}
+			u.share[row-1] = 1 // for now: it counts
+		}
+	}
+	if row != len(of) {
+		return nil
+	}
+	u.start = make([]int32, 1, len(count)+1)
+	for _, n := range count {
+		u.start = append(u.start, u.start[len(u.start)-1]+n)
+	}
+	u.rows = make([]int32, u.start[len(count)])
+	next := slices.Clone(u.start)
+	for row, k := range of {
+		if u.share[row] == 0 {
+			continue
+		}
+		u.rows[next[k]] = int32(row)
+		next[k]++
+		u.share[row] = shareOf(int(count[k]))
+	}
+	return u
+}
+
+// shareOf is the largest float32 that is not above 1/n, for n up to 2¹⁶.
+func shareOf(n int) float64 {
+	s := float32(1 / float64(n))
+	if float64(s)*float64(n) > 1 { // 24 bits by 17: exact
+		s = math.Nextafter32(s, 0)
+	}
+	return float64(s)
+}
+
+// A grouper finds out whose rows are read.
+//
+// Of a unit with more rows than the schema allows, those count whose encoded content
+// has the smallest hashes. So which they are depends on the unit's own rows alone: not
+// on the rows of others, nor on the order of the table, which a database may change
+// when a row is added elsewhere. Rows with equal content are equal, so either may go.
+// How many rows were left out is counted nowhere: it is private.
+type grouper struct {
+	most   int
+	number map[[16]byte]int32 // of the units, by hashed id
+	ids    [][16]byte
+	of     []int32  // the unit of each row; −1: of none
+	print  []uint64 // hash of each row's content
+	gone   []bool   // rows that were dropped as bad ones
+	text   []byte
+}
+
+func newGrouper(most int) *grouper {
+	return &grouper{most: most, number: map[[16]byte]int32{}}
+}
+
+// add takes a note of the row that e has at hand, a bad one where it is dropped.
+func (g *grouper) add(e *encoder, dropped bool) {
+	u := int32(-1)
+	if e.known {
+		var ok bool
+		if u, ok = g.number[e.whose]; !ok {
+			u = int32(len(g.ids))
+			g.number[e.whose] = u
+			g.ids = append(g.ids, e.whose)
+		}
+	}
+	g.of = append(g.of, u)
+	g.gone = append(g.gone, dropped)
+	g.print = append(g.print, 0)
+	if dropped {
+		return
+	}
+	g.text = g.text[:0]
+	for i, j := range e.col {
+		g.text = appendValue(g.text, j, float32(e.val[i]))
+	}
+	sum := sha256.Sum256(binary.LittleEndian.AppendUint32(g.text, math.Float32bits(e.y)))
+	g.print[len(g.print)-1] = binary.LittleEndian.Uint64(sum[:])
+}
+
+// beyond are the rows beyond the most of their unit, ascending.
+func (g *grouper) beyond() []int32 {
+	count := make([]int, len(g.ids))
+	over := false
+	for row, u := range g.of {
+		if !g.gone[row] {
+			count[u]++
+			over = over || count[u] > g.most
+		}
+	}
+	if !over {
+		return nil
+	}
+	rows := map[int32][]int32{}
+	for row, u := range g.of {
+		if !g.gone[row] && count[u] > g.most {
+			rows[u] = append(rows[u], int32(row))
+		}
+	}
+	var out []int32
+	for _, r := range rows {
+		slices.SortFunc(r, func(a, b int32) int { return cmp.Or(cmp.Compare(g.print[a], g.print[b]), cmp.Compare(a, b)) })
+		out = append(out, r[g.most:]...)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// group drops the rows beyond the most of their unit from the table and says whose the
+// others are.
+func (g *grouper) group(t *Table) {
+	for _, row := range g.beyond() {
+		t.Blocks[row/BlockRows].erase(int(row % BlockRows))
+	}
+	t.SetUnits(g.of)
+	t.units.ids = g.ids
+}
+
+// erase makes row i one that only keeps its place.
+func (b *Block) erase(i int) {
+	if b.Start != nil {
+		clear(b.Val[b.Start[i]:b.Start[i+1]])
+	} else {
+		clear(b.X[i*b.Dim : (i+1)*b.Dim])
+	}
+	if b.Y != nil {
+		b.Y[i] = 0
+	}
+	b.Norm[i] = 0
+	if b.Drop == nil {
+		b.Drop = make([]bool, b.N)
+	}
+	b.Drop[i] = true
+}
+
+// idKey keys the hashes of ids. It leaves this process no more than the ids do.
+var idKey = sync.OnceValue(func() []byte {
+	key := make([]byte, 32)
+	rand.Read(key)
+	return key
+})
+
+// hashID is what is kept of an id while its table is in memory.
+func hashID(id string) [16]byte {
+	sum := sha256.Sum256(append(idKey()[:32:32], id...))
+	return [16]byte(sum[:16])
+}

@@ -14,6 +14,7 @@ func FuzzSchema(f *testing.F) {
 	f.Add([]byte(svm))
 	f.Add([]byte(bankSchema))
 	f.Add([]byte(pictures))
+	f.Add([]byte(visits))
 	f.Add([]byte("dataset: &a [*a]\n"))
 	f.Add([]byte("columns: [{name: y, type: label, classes: [a, b]}]\n<<: {a: 1}\n? x\n"))
 	f.Fuzz(func(t *testing.T, src []byte) {
@@ -53,7 +54,7 @@ func fuzzRead(t *testing.T, dir string, s *Schema, content []byte, at uint, drop
 	if drop {
 		c.OnBadRow = BadRowDrop
 	}
-	for _, opt := range []Options{{}, {Unlabelled: true, KeepBad: true}} {
+	for _, opt := range []Options{{}, {Unlabelled: true, KeepBad: true}, {ByRow: true}} {
 		tab, _, err := Read(context.Background(), &c, path, opt)
 		if err != nil {
 			header := c.Format.Header && strings.Contains(err.Error(), "a column that the schema does not name")
@@ -63,6 +64,9 @@ func fuzzRead(t *testing.T, dir string, s *Schema, content []byte, at uint, drop
 			continue
 		}
 		checkTable(t, tab)
+		if tab.units != nil && (groupRows(tab, tab.units.of) == nil || tab.units.most() > s.UnitRows) {
+			t.Fatal("units that do not fit the rows")
+		}
 	}
 }
 
@@ -83,6 +87,15 @@ func FuzzCSV(f *testing.F) {
 		}
 		fuzzRead(t, dir, schema, content, at, drop)
 	})
+}
+
+// FuzzUnits: the same of a table with units, whose rows are never another's.
+func FuzzUnits(f *testing.F) {
+	s := mustParse(f, visits)
+	dir := f.TempDir()
+	f.Add([]byte(visitsFile(visitRows(30))), uint(40), false)
+	f.Add([]byte("patient_id,who,age,sick\n,1,2,no\n\"a\",1,2,no\na,1,2\n"), uint(26), true)
+	f.Fuzz(func(t *testing.T, content []byte, at uint, drop bool) { fuzzRead(t, dir, s, content, at, drop) })
 }
 
 func FuzzLIBSVM(f *testing.F) {

@@ -15,6 +15,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -27,7 +29,7 @@ import (
 //
 //	header  64 bytes: magic, version u32, flags u32, footer's offset u64 and
 //	        length u64, SHA-256 of these 32 bytes and the footer
-//	chunks  one for each block: X, or Start, Col and Val; Y; Norm; Drop
+//	chunks  one for each block: X, or Start, Col and Val; Y; Norm; units; Drop
 //	footer  schema and counts (JSON, each after its length, u32), the content's
 //	        digest, rows u64, chunks u32, and for each chunk rows u32, non-zeros
 //	        u32, flags u32, SHA-256
@@ -40,6 +42,7 @@ const (
 
 	packSparse   = 1 << 0 // flags of a file: CSR rows
 	packLabelled = 1 << 1 // the rows have labels
+	packUnits    = 1 << 2 // the rows belong to units; every chunk has Drop
 	packDrops    = 1 << 0 // flag of a chunk: there are dropped rows
 )
 
@@ -66,8 +69,9 @@ var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // Pack reads the table at src, in any form that [Read] knows but this one, and
 // writes it packed to dst. Rows that on_bad_row: drop leaves out keep their place.
-// Of the options, Labels and Unlabelled count. dst appears as a whole, durably, or
-// not at all. It needs memory for a block, not for the table.
+// Of the options, Labels, Unlabelled and ByRow count. dst appears as a whole, durably,
+// or not at all. It needs memory for a block, not for the table; with units of several
+// rows, for some 13 bytes a row and 100 a unit besides.
 func Pack(ctx context.Context, schema *Schema, src, dst string, opt Options) error {
 	if e := schema.check(); e != nil {
 		return fmt.Errorf("data: a schema that was not made by ParseSchema: %w", e)
@@ -85,8 +89,11 @@ func Pack(ctx context.Context, schema *Schema, src, dst string, opt Options) err
 
 // PackTable writes a table that is in memory, and that was read under the schema, packed to dst.
 func PackTable(schema *Schema, t *Table, dst string) error {
-	return writePacked(schema, dst, Options{Unlabelled: !t.Labelled}, func(b *builder) (*LoadStats, []byte, error) {
+	return writePacked(schema, dst, Options{Unlabelled: !t.Labelled, ByRow: t.units == nil}, func(b *builder) (*LoadStats, []byte, error) {
 		stats := &LoadStats{}
+		if t.units != nil {
+			b.units.of = t.units.of
+		}
 		for _, k := range t.Blocks {
 			if k.N == 0 {
 				continue
@@ -106,9 +113,6 @@ func writePacked(schema *Schema, dst string, opt Options, fill func(*builder) (*
 	if !littleEndian {
 		return errors.New("data: this machine stores numbers in another order than a packed table does")
 	}
-	if schema.UnitRows > 0 && !opt.ByRow {
-		return &Error{File: dst, Field: "unit", Found: "a unit of several rows", Allowed: "record: a packed table does not say whose its rows are"}
-	}
 	f, err := os.CreateTemp(filepath.Dir(dst), "."+filepath.Base(dst)+".*")
 	if err != nil {
 		return openError(dst, err)
@@ -120,20 +124,28 @@ func writePacked(schema *Schema, dst string, opt Options, fill func(*builder) (*
 	b := newBuilder(schema, opt)
 	b.emit = func(k *Block) error {
 		b.room = new(Room) // what is written is free again
-		return w.block(k)
+		if b.units == nil {
+			return w.block(k, nil)
+		}
+		return w.block(k, b.units.of[w.rows:w.rows+k.N])
 	}
 	stats, digest, err := fill(b)
 	if err != nil {
 		return err
 	}
-	flags := uint32(0)
 	if !b.dense {
-		flags |= packSparse
+		w.flags |= packSparse
 	}
 	if b.label {
-		flags |= packLabelled
+		w.flags |= packLabelled
 	}
-	if err := w.finish(f, schema, flags, stats, digest); err != nil {
+	if b.units != nil {
+		w.flags |= packUnits
+		if err := w.erase(f, schema.Dim(), b.units.beyond()); err != nil {
+			return fmt.Errorf("data: writing %s: %w", dst, err)
+		}
+	}
+	if err := w.finish(f, schema, stats, digest); err != nil {
 		return fmt.Errorf("data: writing %s: %w", dst, err)
 	}
 	if err := os.Rename(f.Name(), dst); err != nil {
@@ -144,13 +156,13 @@ func writePacked(schema *Schema, dst string, opt Options, fill func(*builder) (*
 
 // A packWriter writes chunk after chunk. The first error stays.
 type packWriter struct {
-	w       *bufio.Writer
-	err     error
-	offset  int
-	sum     hash.Hash // of the chunk at hand; nil between chunks
-	entries []byte
-	rows    int
-	chunks  int
+	w      *bufio.Writer
+	err    error
+	offset int
+	flags  uint32    // of the file
+	sum    hash.Hash // of the chunk at hand; nil between chunks
+	chunks []packChunk
+	rows   int
 }
 
 func (p *packWriter) bytes(b []byte) {
@@ -179,7 +191,9 @@ func asBytes[T float32 | int32 | bool](v []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), len(v)*int(unsafe.Sizeof(v[0])))
 }
 
-func (p *packWriter) block(k *Block) error {
+// block writes a block; of are the units of its rows, nil where each row is one.
+func (p *packWriter) block(k *Block, of []int32) error {
+	c := packChunk{offset: p.offset, rows: k.N, nonzero: len(k.Val), drops: k.Drop != nil || of != nil}
 	p.sum = sha256.New()
 	if k.Start == nil {
 		p.part(asBytes(k.X))
@@ -192,25 +206,55 @@ func (p *packWriter) block(k *Block) error {
 		p.part(asBytes(k.Y))
 	}
 	p.part(asBytes(k.Norm))
-	flags := uint32(0)
-	if k.Drop != nil {
-		flags = packDrops
-		p.part(asBytes(k.Drop))
+	if of != nil {
+		p.part(asBytes(of))
 	}
-	p.entries = binary.LittleEndian.AppendUint32(p.entries, uint32(k.N))
-	p.entries = binary.LittleEndian.AppendUint32(p.entries, uint32(len(k.Val)))
-	p.entries = binary.LittleEndian.AppendUint32(p.entries, flags)
-	p.entries = p.sum.Sum(p.entries)
+	if k.Drop != nil {
+		p.part(asBytes(k.Drop))
+	} else if c.drops {
+		p.part(make([]byte, k.N))
+	}
+	p.sum.Sum(c.sum[:0])
 	p.sum = nil
-	p.rows, p.chunks = p.rows+k.N, p.chunks+1
+	c.size = p.offset - c.offset
+	p.rows, p.chunks = p.rows+k.N, append(p.chunks, c)
 	if p.err != nil {
 		return fmt.Errorf("data: writing a packed table: %w", p.err)
 	}
 	return nil
 }
 
+// erase makes those rows, ascending, ones that only keep their place, in the chunks that
+// are written.
+func (p *packWriter) erase(f *os.File, dim int, rows []int32) error {
+	if err := p.w.Flush(); err != nil {
+		return err
+	}
+	for len(rows) > 0 {
+		at := rows[0] / BlockRows
+		c := &p.chunks[at]
+		b := make([]byte, c.size)
+		if _, err := f.ReadAt(b, int64(c.offset)); err != nil {
+			return err
+		}
+		k, _, err := c.block(b, dim, p.flags)
+		if err != nil {
+			return err
+		}
+		for len(rows) > 0 && rows[0]/BlockRows == at {
+			k.erase(int(rows[0] % BlockRows))
+			rows = rows[1:]
+		}
+		if _, err := f.WriteAt(b, int64(c.offset)); err != nil {
+			return err
+		}
+		c.sum = sha256.Sum256(b)
+	}
+	return nil
+}
+
 // finish writes the footer and then, over its place, the header.
-func (p *packWriter) finish(f *os.File, schema *Schema, flags uint32, stats *LoadStats, digest []byte) error {
+func (p *packWriter) finish(f *os.File, schema *Schema, stats *LoadStats, digest []byte) error {
 	s, err := schema.Marshal()
 	if err != nil {
 		return err
@@ -219,8 +263,19 @@ func (p *packWriter) finish(f *os.File, schema *Schema, flags uint32, stats *Loa
 	if err != nil {
 		return err
 	}
+	var entries []byte
+	for _, c := range p.chunks {
+		flags := uint32(0)
+		if c.drops {
+			flags = packDrops
+		}
+		entries = binary.LittleEndian.AppendUint32(entries, uint32(c.rows))
+		entries = binary.LittleEndian.AppendUint32(entries, uint32(c.nonzero))
+		entries = binary.LittleEndian.AppendUint32(entries, flags)
+		entries = append(entries, c.sum[:]...)
+	}
 	if digest == nil {
-		d := sha256.Sum256(p.entries)
+		d := sha256.Sum256(entries)
 		digest = d[:]
 	}
 	var foot []byte
@@ -230,12 +285,12 @@ func (p *packWriter) finish(f *os.File, schema *Schema, flags uint32, stats *Loa
 	}
 	foot = append(foot, digest...)
 	foot = binary.LittleEndian.AppendUint64(foot, uint64(p.rows))
-	foot = binary.LittleEndian.AppendUint32(foot, uint32(p.chunks))
-	foot = append(foot, p.entries...)
+	foot = binary.LittleEndian.AppendUint32(foot, uint32(len(p.chunks)))
+	foot = append(foot, entries...)
 
 	head := []byte(packMagic)
 	head = binary.LittleEndian.AppendUint32(head, packVersion)
-	head = binary.LittleEndian.AppendUint32(head, flags)
+	head = binary.LittleEndian.AppendUint32(head, p.flags)
 	head = binary.LittleEndian.AppendUint64(head, uint64(p.offset))
 	head = binary.LittleEndian.AppendUint64(head, uint64(len(foot)))
 	sum := sha256.New()
@@ -302,7 +357,7 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 		return nil, damaged("a packed table whose footer was altered")
 	}
 	odd := damaged("a packed table whose footer does not fit its rows")
-	if p.flags&^(packSparse|packLabelled) != 0 {
+	if p.flags&^(packSparse|packLabelled|packUnits) != 0 {
 		return nil, odd
 	}
 	text := func() []byte {
@@ -333,8 +388,8 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 		return nil, odd
 	}
 	p.rows = int(rows)
-	sparse := p.flags&packSparse != 0
-	if sparse != (p.schema.Format.Kind == KindLIBSVM) {
+	sparse, grouped := p.flags&packSparse != 0, p.flags&packUnits != 0
+	if sparse != (p.schema.Format.Kind == KindLIBSVM) || grouped && (p.schema.UnitRows == 0 || p.rows > math.MaxInt32) {
 		return nil, odd
 	}
 	next, left := packHeader, p.rows
@@ -343,7 +398,7 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 		flags := le.Uint32(foot[8:])
 		c.drops = flags&packDrops != 0
 		copy(c.sum[:], foot[12:])
-		if c.rows != min(left, BlockRows) || c.rows == 0 || flags&^packDrops != 0 || c.nonzero > math.MaxInt32 || !sparse && c.nonzero != 0 {
+		if c.rows != min(left, BlockRows) || c.rows == 0 || flags&^packDrops != 0 || c.nonzero > math.MaxInt32 || !sparse && c.nonzero != 0 || grouped && !c.drops {
 			return nil, odd
 		}
 		left -= c.rows
@@ -354,6 +409,9 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 		}
 		c.size += padded(4 * c.rows)
 		if p.flags&packLabelled != 0 {
+			c.size += padded(4 * c.rows)
+		}
+		if grouped {
 			c.size += padded(4 * c.rows)
 		}
 		if c.drops {
@@ -437,28 +495,32 @@ func tableOf(ctx context.Context, schema *Schema, path string, opt Options, m []
 		return nil, nil, packError(path, err)
 	}
 	labelled := p.flags&packLabelled != 0
+	grouped, group := p.flags&packUnits != 0, schema.UnitRows > 0 && !opt.ByRow
 	switch {
 	case p.schema.Fingerprint() != schema.Fingerprint():
 		return nil, nil, &Error{File: path, Field: "schema", Found: "a table that was packed under another one", Allowed: "the schema that it was packed under; name, rows and format may differ", Hint: "sotto data info shows it; pack the table again for another schema or label"}
 	case !labelled && !opt.Unlabelled:
 		return nil, nil, &Error{File: path, Found: "a table that was packed without its labels", Allowed: "a table with labels"}
-	case schema.UnitRows > 0 && !opt.ByRow:
-		return nil, nil, &Error{File: path, Found: "a packed table, which does not say whose its rows are", Allowed: "a table in another form, since the unit is one of several rows"}
+	case group && !grouped:
+		return nil, nil, &Error{File: path, Field: "unit", Found: "a table that was packed row by row", Allowed: "one that says whose its rows are", Hint: "pack the table again, under a schema with the unit"}
+	case grouped && !opt.ByRow && (p.schema.UnitRows != schema.UnitRows || p.schema.UnitColumn() != schema.UnitColumn()):
+		return nil, nil, &Error{File: path, Field: "unit", Found: "a table that was packed for another unit", Allowed: "the unit's column and number of rows in the schema that it was packed under", Hint: "sotto data info shows it; pack the table again for another unit"}
 	case opt.Labels != "":
 		return nil, nil, &Error{File: opt.Labels, Found: "a file of labels", Allowed: "none: a packed table holds its labels"}
 	case p.stats.Dropped > 0 && schema.OnBadRow == BadRowStop:
 		return nil, nil, &Error{File: path, Found: "rows that did not fit the schema when the table was packed", Allowed: "none, since on_bad_row is stop", Hint: "on_bad_row: drop in the schema goes on without such rows"}
-	case opt.Rows > 0 && p.rows != opt.Rows:
-		return nil, nil, &Error{File: path, Field: "rows", Found: fmt.Sprintf("%d rows", p.rows), Allowed: fmt.Sprintf("exactly %d, the number in the schema, under replace-one", opt.Rows)}
+	case opt.Rows > 0 && !group && p.rows != opt.Rows:
+		return nil, nil, rowsError(path, "rows", strconv.Itoa(p.rows)+" rows", opt.Rows)
 	case p.stats.Dropped == p.rows:
 		return nil, nil, &Error{File: path, Found: "no row that fits the schema", Allowed: "rows as the schema describes them"}
 	}
 	t := newBuilder(schema, opt).table
 	t.Blocks = make([]*Block, len(p.chunks))
+	of := make([][]int32, len(p.chunks)) // the units of each chunk's rows
 	verify := newChunkCheck(schema)
 	if err := eachChunk(ctx, len(p.chunks), func(i int) error {
 		c := &p.chunks[i]
-		k, err := c.block(m[c.offset:c.offset+c.size], t.Dim, p.flags)
+		k, units, err := c.checked(m[c.offset:c.offset+c.size], t.Dim, p.flags)
 		if err == nil {
 			err = verify.block(k)
 		}
@@ -468,10 +530,18 @@ func tableOf(ctx context.Context, schema *Schema, path string, opt Options, m []
 		if opt.Unlabelled {
 			k.Y = nil
 		}
-		t.Blocks[i] = k
+		t.Blocks[i], of[i] = k, units
 		return nil
 	}); err != nil {
 		return nil, nil, err
+	}
+	if group {
+		if t.units = groupRows(t, slices.Concat(of...)); t.units == nil || t.units.most() > schema.UnitRows {
+			return nil, nil, &Error{File: path, Found: "units that are not as the schema asks", Allowed: "units as they were written", Hint: "copy the file again, or pack the table again"}
+		}
+		if n := t.Units(); opt.Rows > 0 && n != opt.Rows {
+			return nil, nil, rowsError(path, "units", strconv.Itoa(n)+" units", opt.Rows)
+		}
 	}
 	if opt.Digest != nil {
 		*opt.Digest = p.digest
@@ -526,12 +596,22 @@ const (
 	errChunkRows = chunkError("rows that are not encoded as the schema asks")
 )
 
-// block is the block that stands in b, whose checksum is right.
-func (c *packChunk) block(b []byte, dim int, flags uint32) (*Block, error) {
+// checked is the block that stands in b, and the units of its rows, if the checksum is
+// right. Where no row is dropped, Drop is nil.
+func (c *packChunk) checked(b []byte, dim int, flags uint32) (*Block, []int32, error) {
 	if sha256.Sum256(b) != c.sum {
-		return nil, errChunkSum
+		return nil, nil, errChunkSum
 	}
-	k := &Block{N: c.rows, Dim: dim}
+	k, of, err := c.block(b, dim, flags)
+	if err == nil && !slices.Contains(k.Drop, true) {
+		k.Drop = nil
+	}
+	return k, of, err
+}
+
+// block is the block that stands in b, and the units of its rows.
+func (c *packChunk) block(b []byte, dim int, flags uint32) (k *Block, of []int32, err error) {
+	k = &Block{N: c.rows, Dim: dim}
 	part := func(n int) []byte {
 		p := b[:n:n]
 		b = b[padded(n):]
@@ -548,16 +628,19 @@ func (c *packChunk) block(b []byte, dim int, flags uint32) (*Block, error) {
 		k.Y = numbers[float32](part(4 * c.rows))
 	}
 	k.Norm = numbers[float32](part(4 * c.rows))
+	if flags&packUnits != 0 {
+		of = numbers[int32](part(4 * c.rows))
+	}
 	if c.drops {
 		p := part(c.rows)
 		for _, v := range p {
 			if v > 1 { // no value of a bool
-				return nil, errChunkRows
+				return nil, nil, errChunkRows
 			}
 		}
 		k.Drop = unsafe.Slice((*bool)(unsafe.Pointer(&p[0])), len(p))
 	}
-	return k, nil
+	return k, of, nil
 }
 
 // numbers are the numbers that stand in b, which begins at a multiple of their

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -61,11 +62,17 @@ func TestPack(t *testing.T) {
 		"sparse":  {svm, svmRows(2*BlockRows + 5)},
 		"empty":   {svm, "1\n-1\n1\n"}, // rows of zeros
 		"dropped": {"on_bad_row: drop\n" + small, strings.Replace(smallRows(2000), "red,x,", "red,x,NaN", 600)},
+		"units":   {visits, visitsFile(visitRows(3*BlockRows + 17))},
+		"blank":   {visits, strings.ReplaceAll(visitsFile(visitRows(50)), "p2,", " ,")},
 		"number":  {number, "age,colour,id,gain,sick\n1,red,x,2,17.25\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := mustParse(t, c.schema)
-			for _, opt := range []Options{{KeepBad: true}, {KeepBad: true, Unlabelled: true}} {
+			opts := []Options{{KeepBad: true}, {KeepBad: true, Unlabelled: true}}
+			if s.UnitRows > 0 {
+				opts = opts[:1] // which rows of a unit count, their labels say too
+			}
+			for _, opt := range opts {
 				var want, got [sha256.Size]byte
 				opt.Digest = &want
 				tab, stats := mustRead(t, s, c.content, opt)
@@ -78,6 +85,12 @@ func TestPack(t *testing.T) {
 				checkTable(t, packed)
 				if d := cmp.Diff(tab, packed, sameTable); d != "" {
 					t.Error(d)
+				}
+				if tab.units != nil {
+					tab.units.ids = nil // are not written
+				}
+				if !reflect.DeepEqual(tab.units, packed.units) {
+					t.Error("other units")
 				}
 				if d := cmp.Diff(stats, counts); d != "" {
 					t.Error(d)
@@ -170,11 +183,91 @@ func TestPackRefuses(t *testing.T) {
 	}
 }
 
+// visitRows are rows for the schema visits: some bad ones, and units with more rows than
+// they may have.
+func visitRows(n int) []visit {
+	var rows []visit
+	for i := range n {
+		rows = append(rows, visit{i * i % 7, i % 11, []string{"yes", "no", "no", "perhaps"}[i%4]})
+	}
+	return rows
+}
+
+func TestPackOfUnits(t *testing.T) {
+	s := mustParse(t, visits)
+	rows := visitRows(4000)
+	whole, _ := mustRead(t, s, visitsFile(rows), Options{KeepBad: true})
+	path := packOf(t, s, visitsFile(rows), Options{})
+	byRow := packOf(t, s, visitsFile(rows), Options{ByRow: true, Unlabelled: true})
+	again := filepath.Join(t.TempDir(), "t.pack")
+	if err := PackTable(s, whole, again); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{path, again} {
+		tab, _, err := Read(context.Background(), s, p, Options{Rows: whole.Units()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkTable(t, tab)
+		if !reflect.DeepEqual(counting(t, tab), counting(t, whole)) {
+			t.Error("other rows count than in the text")
+		}
+		tab.Close()
+	}
+	few := mustParse(t, strings.Replace(visits, "rows: 3", "rows: 2", 1))
+	none := mustParse(t, strings.NewReplacer("unit: {name: patient, rows: 3}\nunits", "rows", "type: unit", "type: ignore").Replace(visits))
+	for _, c := range []struct {
+		s    *Schema
+		path string
+		opt  Options
+		want string
+	}{
+		{s, path, Options{ByRow: true}, ""},
+		{s, byRow, Options{ByRow: true, Unlabelled: true}, ""},
+		{none, byRow, Options{Unlabelled: true}, ""},
+		{s, byRow, Options{Unlabelled: true}, "unit: found a table that was packed row by row"},
+		{few, path, Options{}, "unit: found a table that was packed for another unit"},
+		{none, path, Options{}, "unit: found a table that was packed for another unit"},
+		{s, path, Options{Rows: 8}, "units: found 4 units; allowed is exactly 8"},
+	} {
+		tab, _, err := Read(context.Background(), c.s, c.path, c.opt)
+		if c.want == "" {
+			if err != nil {
+				t.Error(err)
+			} else {
+				tab.Close()
+			}
+		} else if !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %s", err, c.want)
+		}
+	}
+
+	// Right checksums do not give a unit more rows than it may have.
+	b, err := os.ReadFile(packOf(t, s, visitsFile(rows[:40]), Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, d := 40, s.Dim()
+	at := padded(4*n*d) + 2*padded(4*n)
+	for name, unit := range map[string]int32{"too many rows": 0, "nobody's": -1, "no such unit": 99} {
+		forged := forge(t, b, func(chunk []byte) {
+			for i := range n {
+				if chunk[at+padded(4*n)+i] == 0 { // it counts
+					binary.LittleEndian.PutUint32(chunk[at+4*i:], uint32(unit))
+				}
+			}
+		})
+		if _, _, err := Read(context.Background(), s, writeFile(t, "t", string(forged)), Options{}); err == nil || !strings.Contains(err.Error(), "found units that are not as the schema asks") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestPackDamaged: no byte of a packed table can be changed or lost, not even
 // the zeros between its parts.
 func TestPackDamaged(t *testing.T) {
 	for name, c := range map[string]struct{ schema, content string }{
-		"dense": {small, smallRows(20)}, "sparse": {svm, svmRows(20)},
+		"dense": {small, smallRows(20)}, "sparse": {svm, svmRows(20)}, "units": {visits, visitsFile(visitRows(20))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := mustParse(t, c.schema)
@@ -388,15 +481,9 @@ func BenchmarkOpenPacked(b *testing.B) {
 }
 
 func FuzzPack(f *testing.F) {
-	s, err := ParseSchema("s", []byte(small))
-	if err != nil {
-		f.Fatal(err)
-	}
-	v, err := ParseSchema("v", []byte(svm))
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, p := range []string{packOf(f, s, smallRows(3), Options{}), packOf(f, v, svmRows(3), Options{})} {
+	s, v := mustParse(f, small), mustParse(f, svm)
+	u := mustParse(f, visits)
+	for _, p := range []string{packOf(f, s, smallRows(3), Options{}), packOf(f, v, svmRows(3), Options{}), packOf(f, u, visitsFile(visitRows(6)), Options{})} {
 		b, err := os.ReadFile(p)
 		if err != nil {
 			f.Fatal(err)
@@ -417,7 +504,7 @@ func FuzzPack(f *testing.F) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range []*Schema{s, v} {
+		for _, s := range []*Schema{s, v, u} {
 			tab, _, err := Read(context.Background(), s, path, Options{})
 			if err != nil {
 				if !errors.As(err, new(*Error)) {

@@ -242,7 +242,12 @@ func (r *reader) rowsError(found string) error {
 	if r.build.units != nil {
 		counted = "units"
 	}
-	return &Error{File: r.name, Field: counted, Found: fmt.Sprintf(found, counted), Allowed: fmt.Sprintf("exactly %d, the number in the schema, under replace-one", r.opt.Rows)}
+	return rowsError(r.name, counted, fmt.Sprintf(found, counted), r.opt.Rows)
+}
+
+// rowsError: there are more or fewer rows, or units, than replace-one allows.
+func rowsError(file, field, found string, want int) error {
+	return &Error{File: file, Field: field, Found: found, Allowed: fmt.Sprintf("exactly %d, the number in the schema, under replace-one", want)}
 }
 
 func (r *reader) clampName(i int) string {

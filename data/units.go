@@ -109,6 +109,15 @@ func groupRows(t *Table, of []int32) *units {
 	return u
 }
 
+// most is the greatest number of rows of a unit that count.
+func (u *units) most() int {
+	n := int32(0)
+	for k := range len(u.start) - 1 {
+		n = max(n, u.start[k+1]-u.start[k])
+	}
+	return int(n)
+}
+
 // shareOf is the largest float32 that is not above 1/n, for n up to 2¹⁶.
 func shareOf(n int) float64 {
 	s := float32(1 / float64(n))
@@ -166,6 +175,9 @@ func (g *grouper) add(e *encoder, dropped bool) {
 
 // beyond are the rows beyond the most of their unit, ascending.
 func (g *grouper) beyond() []int32 {
+	if len(g.print) == 0 { // of a table that is grouped already
+		return nil
+	}
 	count := make([]int, len(g.ids))
 	over := false
 	for row, u := range g.of {

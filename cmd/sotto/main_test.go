@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,6 +42,7 @@ func TestMain(m *testing.M) {
 //	unchanged           fails if a file has come, gone or changed since
 //	tables              writes patients.db (SQLite) with the table patients, small.parquet
 //	                    of package data, and images with labels (IDX)
+//	freeport NAME       sets the variable to a port of the loopback that nobody listens on
 //	field FILE PATH V   a field of a JSON file, as in result.steps, has the value V;
 //	                    V - says that it is not there
 //
@@ -64,7 +66,7 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "sameabove": sameAbove, "remember": remember, "unchanged": unchanged, "field": field, "tables": tables,
+			"exits": exits, "sameabove": sameAbove, "remember": remember, "unchanged": unchanged, "field": field, "tables": tables, "freeport": freePort,
 		},
 	})
 }
@@ -87,6 +89,14 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+func freePort(ts *testscript.TestScript, _ bool, args []string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	ts.Check(errors.Join(err, l.Close()))
+	ts.Setenv(args[0], port)
 }
 
 func sameAbove(ts *testscript.TestScript, neg bool, args []string) {

@@ -21,7 +21,7 @@ func netCommand() *cobra.Command {
 		Use:   "net",
 		Short: "Train among owners that do not share their rows",
 	}
-	c.AddCommand(netSimulateCommand(), netDemoCommand(), netStatusCommand())
+	c.AddCommand(netSimulateCommand(), netDemoCommand(), netInitCommand(), netInviteCommand(), netRevokeCommand(), netStatusCommand())
 	group(c)
 	return c
 }

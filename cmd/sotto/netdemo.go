@@ -115,11 +115,11 @@ func (d *demo) run(ctx context.Context, void bool) (*rehearse.Result, error) {
 	} else if err := os.Mkdir(d.dir, 0o700); err != nil {
 		return nil, usageError("--dir: %v; allowed is a new directory", err)
 	}
-	network, err := d.prepare(tables)
+	keys, err := d.prepare(tables)
 	if err != nil {
 		return nil, err
 	}
-	hub, err := fabric.StartHub(ctx, network, fabric.HubOptions{Dir: filepath.Join(d.dir, "hub")})
+	hub, err := fabric.StartHub(ctx, keys, fabric.HubOptions{Dir: filepath.Join(d.dir, "hub")})
 	if err != nil {
 		return nil, err
 	}
@@ -163,21 +163,17 @@ func (d *demo) owner(i int, name string) string {
 	return filepath.Join(d.dir, fmt.Sprintf("owner-%d", i+1), name)
 }
 
-// prepare writes what each owner has: rows and credentials.
-func (d *demo) prepare(tables []*data.Table) (*fabric.Network, error) {
-	agreed, err := d.plan.Agreed()
+// prepare founds the network, and writes what each owner has: rows and credentials.
+func (d *demo) prepare(tables []*data.Table) (*fabric.HubKeys, error) {
+	organiser, err := found(d.plan.Plan, "")
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, o := range d.plan.Owners {
-		names = append(names, o.Name)
-	}
-	network, credentials, err := fabric.NewNetwork("", names, agreed)
-	if err != nil {
-		return nil, err
-	}
-	for i, c := range credentials {
+	for i := range organiser.Owners {
+		c, err := organiser.Invite(i, invitedDays*day)
+		if err != nil {
+			return nil, err
+		}
 		if err := os.Mkdir(d.owner(i, ""), 0o700); err != nil {
 			return nil, err
 		}
@@ -185,7 +181,10 @@ func (d *demo) prepare(tables []*data.Table) (*fabric.Network, error) {
 			return nil, err
 		}
 	}
-	return network, network.Write(filepath.Join(d.dir, "network.json"))
+	if err := writeNetwork(organiser, d.dir); err != nil {
+		return nil, err
+	}
+	return organiser.Hub()
 }
 
 // owners runs all owners' processes to their ends.

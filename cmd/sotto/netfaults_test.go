@@ -101,7 +101,7 @@ func (v *village) startHub() {
 	if v.url != "" {
 		port = v.url[strings.LastIndex(v.url, ":")+1:]
 	}
-	v.hub = sotto(v.t, "hub", filepath.Join(v.d.dir, "network.json"), "--dir", filepath.Join(v.d.dir, "hub"), "--port", port)
+	v.hub = sotto(v.t, "hub", filepath.Join(v.d.dir, hubFile), "--dir", filepath.Join(v.d.dir, "hub"), "--port", port)
 	out, err := v.hub.StdoutPipe()
 	if err != nil {
 		v.t.Fatal(err)

@@ -15,41 +15,6 @@ import (
 	"github.com/sottodp/sotto/run/node"
 )
 
-func hubCommand() *cobra.Command {
-	var o fabric.HubOptions
-	c := &cobra.Command{
-		Use:   "hub network.json",
-		Short: "Carry the messages of owners that train together",
-		Long: `Hub serves one network until it is stopped: a NATS server whose streams are a register that is written once.
-It prints its URL when it listens. It sees noisy vectors, who speaks with whom and when; it is trusted with nothing else.
-It may be stopped and started again at any time: what it has acknowledged is in its directory, and owners wait for it.`,
-		Example: "  sotto hub network.json --dir hub --port 4222",
-		Args:    args(cobra.ExactArgs(1)),
-		RunE: func(c *cobra.Command, args []string) error {
-			n, err := fabric.ReadNetwork(args[0])
-			if err != nil {
-				return &run.InputError{Err: err}
-			}
-			if o.Dir == "" {
-				return usageError("--dir is missing: where the hub keeps what was sent")
-			}
-			h, err := fabric.StartHub(c.Context(), n, o)
-			if err != nil {
-				return err
-			}
-			defer h.Close()
-			fmt.Fprintln(c.OutOrStdout(), h.URL)
-			<-c.Context().Done()
-			return nil
-		},
-	}
-	f := c.Flags()
-	f.StringVar(&o.Dir, "dir", "", "directory of the register (required)")
-	f.StringVar(&o.Host, "host", "", "address to listen on (default 127.0.0.1)")
-	f.IntVar(&o.Port, "port", 0, "port to listen on (default: the system chooses)")
-	return c
-}
-
 // ownerFlags are those of a spec that an owner may give: the rest is agreed on.
 func ownerFlags(f *pflag.FlagSet) {
 	for _, s := range specFlags {

@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nkeys"
 )
 
 // A Client is the register of a hub, as one owner sees it.
@@ -25,8 +25,7 @@ type Client struct {
 
 // ClientOptions are how an owner reaches the hub.
 type ClientOptions struct {
-	URL string      // default the network's
-	TLS *tls.Config // nil: none
+	URL string // default the network's
 }
 
 // Times of a client.
@@ -46,40 +45,53 @@ func Dial(ctx context.Context, c *Credentials, o ClientOptions) (*Client, error)
 	if url == "" {
 		url = c.Network.Hub
 	}
-	key, err := nkeys.FromRawSeed(nkeys.PrefixByteUser, c.key().Seed())
-	if err != nil {
-		return nil, err
-	}
-	name, err := key.PublicKey()
-	if err != nil {
+	if _, err := hubHosts(url); err != nil {
 		return nil, err
 	}
 	r := &Client{n: &c.Network}
-	options := []nats.Option{
-		nats.Name(c.Name()), nats.Nkey(name, key.Sign), nats.CustomInboxPrefix(c.Network.inbox(c.Owner)),
-		nats.MaxReconnects(-1), nats.ReconnectWait(reconnect), nats.ReconnectJitter(reconnect/2, reconnect/2), nats.ReconnectBufSize(-1), nats.Timeout(5 * time.Second),
+	options, err := c.Pass.options(&c.Network)
+	if err != nil {
+		return nil, err
+	}
+	options = append(options,
+		nats.Name(c.Name()), nats.CustomInboxPrefix(c.Network.inbox(c.Owner)),
+		nats.MaxReconnects(-1), nats.ReconnectWait(reconnect), nats.ReconnectJitter(reconnect/2, reconnect/2), nats.ReconnectBufSize(-1), nats.Timeout(5*time.Second),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			if errors.Is(err, nats.ErrPermissionViolation) || errors.Is(err, nats.ErrAuthorization) {
-				err = fmt.Errorf("%w: %w", errRefused, err)
+			if turnedAway(err) {
+				err = fmt.Errorf("%w: %w", ErrRefused, err)
 				r.refused.Store(&err)
 			}
 		}),
-	}
-	if o.TLS != nil {
-		options = append(options, nats.Secure(o.TLS))
-	}
+	)
 	for {
 		r.nc, err = nats.Connect(url, options...)
+		var stranger *tls.CertificateVerificationError
 		switch {
 		case err == nil:
 			return r, r.listen(c.Owner)
-		case errors.Is(err, nats.ErrAuthorization):
-			return nil, fmt.Errorf("hub %s: %w: %w", url, errRefused, err)
+		case errors.As(err, &stranger):
+			return nil, fmt.Errorf("hub %s: what answers there is not this network's hub: %w", url, stranger)
+		case turnedAway(err):
+			return nil, fmt.Errorf("hub %s: %w: %w", url, ErrRefused, err)
 		}
 		if pause(ctx, reconnect) != nil {
 			return nil, fmt.Errorf("hub %s: %w", url, err)
 		}
 	}
+}
+
+// turnedAway says whether the hub will not have this owner, or not let it do something.
+func turnedAway(err error) bool {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "remote error" { // an alert of TLS: it wants another certificate
+		return true
+	}
+	for _, e := range []error{nats.ErrPermissionViolation, nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 func pause(ctx context.Context, d time.Duration) error {

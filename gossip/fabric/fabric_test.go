@@ -36,14 +36,36 @@ func names(n int) (all []string) {
 	return all
 }
 
-// hub starts a hub of n owners and returns their credentials.
-func hub(t testing.TB, n int) (*Hub, []*Credentials) {
+// owners makes a network of n, and what each owner joins with.
+func owners(t testing.TB, n int) (*Organiser, []*Credentials) {
 	t.Helper()
-	network, all, err := NewNetwork("", names(n), nil)
+	o, err := NewNetwork("", names(n), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := StartHub(t.Context(), network, HubOptions{Dir: t.TempDir()})
+	return o, invitations(t, o)
+}
+
+func invitations(t testing.TB, o *Organiser) (all []*Credentials) {
+	t.Helper()
+	for i := range o.Owners {
+		c, err := o.Invite(i, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// start starts a network's hub. The credentials learn where it is.
+func start(t testing.TB, o *Organiser, all ...*Credentials) *Hub {
+	t.Helper()
+	keys, err := o.Hub()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := StartHub(t.Context(), keys, HubOptions{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +73,14 @@ func hub(t testing.TB, n int) (*Hub, []*Credentials) {
 	for _, c := range all {
 		c.Network.Hub = h.URL
 	}
-	return h, all
+	return h
+}
+
+// hub starts a hub of n owners and returns their credentials.
+func hub(t testing.TB, n int) (*Hub, []*Credentials) {
+	t.Helper()
+	o, all := owners(t, n)
+	return start(t, o, all...), all
 }
 
 func dial(t testing.TB, c *Credentials) *Client {
@@ -68,10 +97,7 @@ func dial(t testing.TB, c *Credentials) *Client {
 func places(t testing.TB, n int) map[string]func() ([]Register, []*Credentials) {
 	return map[string]func() ([]Register, []*Credentials){
 		"memory": func() ([]Register, []*Credentials) {
-			_, all, err := NewNetwork("", names(n), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			_, all := owners(t, n)
 			m := &Memory{}
 			registers := make([]Register, n)
 			for i := range registers {
@@ -281,10 +307,7 @@ func TestCrashes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const n, dim = 4, 3
 		s := &gossip.Schedule{Graph: gossip.Complete(n), Kind: gossip.Matching, Count: 2, Rounds: 12, Seed: rapid.Uint64().Draw(rt, "seed")}
-		_, credentials, err := NewNetwork("", names(n), nil)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		_, credentials := owners(t, n)
 		dir, err := os.MkdirTemp(t.TempDir(), "")
 		if err != nil {
 			rt.Fatal(err)
@@ -436,10 +459,7 @@ func drift(t testing.TB, paths []string) float64 {
 // takes one of the two, and of the other nothing goes to any peer.
 func TestOneDrawGoesOut(t *testing.T) {
 	const n, dim = 4, 3
-	_, credentials, err := NewNetwork("", names(n), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, credentials := owners(t, n)
 	register := &Memory{}
 	me := credentials[0]
 	first := []float64{1, 2, 3}

@@ -2,23 +2,72 @@ package fabric
 
 import (
 	"context"
-	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"strconv"
 	"time"
 
+	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nkeys"
 )
 
 // A Hub carries the messages of one network: a NATS server inside this process, whose streams are the register. What
 // it has acknowledged is on disk.
 type Hub struct {
-	s   *server.Server
-	URL string
+	s    *server.Server
+	gate *gate
+	URL  string
+}
+
+// HubKeys are what the hub of a network needs. They are secret, and no owner's.
+type HubKeys struct {
+	Format   string  `json:"format"`
+	Network  Network `json:"network"`
+	Operator string  `json:"operator"` // JWT
+	System   string  `json:"system"`   // JWT of the server's own account, which has no users
+	Account  string  `json:"account"`  // JWT, with the owners that were turned away
+	Pass     Pass    `json:"pass"`
+}
+
+const hubFormat = "sotto-hub/1"
+
+// ReadHubKeys reads a hub's file.
+func ReadHubKeys(path string) (*HubKeys, error) {
+	k := &HubKeys{}
+	if err := read(path, hubFormat, k); err != nil {
+		return nil, err
+	}
+	err := k.Network.validate()
+	if err == nil {
+		_, err = k.account()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return k, nil
+}
+
+// Write writes the keys to a file for the hub only.
+func (k *HubKeys) Write(path string) error { return write(path, k) }
+
+// account is the network's account, by its operator's signature.
+func (k *HubKeys) account() (*jwt.AccountClaims, error) {
+	operator, err := jwt.DecodeOperatorClaims(k.Operator)
+	if err != nil {
+		return nil, fmt.Errorf("operator: %w", err)
+	}
+	account, err := jwt.DecodeAccountClaims(k.Account)
+	if err != nil {
+		return nil, fmt.Errorf("account: %w", err)
+	}
+	if !operator.DidSign(account) {
+		return nil, errors.New("account: is not signed by the operator")
+	}
+	return account, nil
 }
 
 // HubOptions say where a hub listens and keeps its register.
@@ -30,8 +79,8 @@ type HubOptions struct {
 
 const hubStart = 30 * time.Second
 
-// StartHub starts the hub of a network.
-func StartHub(ctx context.Context, n *Network, o HubOptions) (*Hub, error) {
+// StartHub starts the hub of a network. Where it cannot be, it leaves nothing behind: a *PlaceError.
+func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
 	if o.Host == "" {
 		o.Host = "127.0.0.1"
 	}
@@ -39,49 +88,118 @@ func StartHub(ctx context.Context, n *Network, o HubOptions) (*Hub, error) {
 	if port == 0 {
 		port = server.RANDOM_PORT
 	}
-	own, err := nkeys.CreateUser() // of the hub itself, in this process
+	if err := o.settle(); err != nil {
+		return nil, err
+	}
+	g, err := newGate(k)
 	if err != nil {
 		return nil, err
 	}
-	name, err := own.PublicKey()
+	operator, err := jwt.DecodeOperatorClaims(k.Operator)
 	if err != nil {
 		return nil, err
 	}
-	users := []*server.NkeyUser{{Nkey: name}}
-	for i := range n.Owners {
-		name, err := userName(n.key(i))
-		if err != nil {
-			return nil, err
-		}
-		users = append(users, &server.NkeyUser{Nkey: name, Permissions: permissions(n, i)})
+	system, err := jwt.DecodeAccountClaims(k.System)
+	if err != nil {
+		return nil, err
+	}
+	accounts := &server.MemAccResolver{}
+	if err := errors.Join(accounts.Store(system.Subject, k.System), accounts.Store(g.claims.Load().Subject, k.Account)); err != nil {
+		return nil, err
+	}
+	secure, err := k.Pass.tls(&k.Network)
+	if err != nil {
+		return nil, err
 	}
 	s, err := server.NewServer(&server.Options{
 		ServerName: "sotto", Host: o.Host, Port: port, NoSigs: true, NoLog: true,
-		JetStream: true, StoreDir: o.Dir, SyncAlways: true, Nkeys: users, WriteDeadline: 10 * time.Second,
+		JetStream: true, StoreDir: o.Dir, SyncAlways: true, WriteDeadline: 10 * time.Second,
+		TrustedOperators: []*jwt.OperatorClaims{operator}, AccountResolver: accounts, SystemAccount: system.Subject, CustomClientAuthentication: g,
+		TLS: true, TLSVerify: true, TLSConfig: secure, TLSHandshakeFirst: true, TLSTimeout: 10,
 	})
 	if err != nil {
 		return nil, err
 	}
+	g.s = s
 	s.Start()
 	if !s.ReadyForConnections(hubStart) {
 		s.Shutdown()
-		return nil, fmt.Errorf("the hub did not start: %s in use, or %s cannot be written", net.JoinHostPort(o.Host, fmt.Sprint(o.Port)), o.Dir)
+		return nil, fmt.Errorf("%s: the register cannot be kept there", o.Dir)
 	}
-	h := &Hub{s, s.ClientURL()}
-	if err := h.streams(ctx, n, own, name); err != nil {
+	h := &Hub{s, g, s.ClientURL()}
+	nc, err := nats.Connect("", nats.InProcessServer(h.s), nats.UserJWTAndSeed(k.Pass.JWT, k.Pass.User))
+	if err == nil {
+		err = streams(ctx, nc, &k.Network, 1)
+		nc.Close()
+	}
+	if err != nil {
 		h.Close()
 		return nil, err
 	}
 	return h, nil
 }
 
-// streams makes the register where it is not there yet.
-func (h *Hub) streams(ctx context.Context, n *Network, own nkeys.KeyPair, name string) error {
-	nc, err := nats.Connect("", nats.InProcessServer(h.s), nats.Nkey(name, own.Sign))
+// A PlaceError says that no hub can be at an address or in a directory.
+type PlaceError struct {
+	Place string
+	Err   error
+}
+
+func (e *PlaceError) Error() string {
+	return fmt.Sprintf("%s: no hub can be there (%v)", e.Place, e.Err)
+}
+func (e *PlaceError) Unwrap() error { return e.Err }
+
+// settle tries address and directory before the server, which would not say what is wrong with them.
+func (o HubOptions) settle() error {
+	at := net.JoinHostPort(o.Host, strconv.Itoa(o.Port))
+	l, err := net.Listen("tcp", at)
+	if err == nil {
+		err = l.Close()
+	}
+	if err != nil {
+		return &PlaceError{at, reason(err)}
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return &PlaceError{o.Dir, reason(err)}
+	}
+	f, err := os.CreateTemp(o.Dir, ".sotto-*")
+	if err != nil {
+		return &PlaceError{o.Dir, reason(err)}
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// reason is an error of the system without the names that its caller knows better.
+func reason(err error) error {
+	var path *os.PathError
+	var op *net.OpError
+	switch {
+	case errors.As(err, &path):
+		return path.Err
+	case errors.As(err, &op):
+		return op.Err
+	}
+	return err
+}
+
+// Reload takes over who was turned away since the hub began, and ends their connections.
+func (h *Hub) Reload(k *HubKeys) error {
+	account, err := k.account()
 	if err != nil {
 		return err
 	}
-	defer nc.Close()
+	known, err := h.s.LookupAccount(account.Subject)
+	if err != nil {
+		return fmt.Errorf("account: is not this hub's: %w", err)
+	}
+	h.gate.claims.Store(account)
+	h.s.UpdateAccountClaims(known, account)
+	return nil
+}
+
+// streams makes the register where it is not there yet, with so many copies.
+func streams(ctx context.Context, nc *nats.Conn, n *Network, replicas int) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return err
@@ -89,7 +207,7 @@ func (h *Hub) streams(ctx context.Context, n *Network, own nkeys.KeyPair, name s
 	for _, kind := range kinds {
 		in := n.subject(kind, "in", ">")
 		if _, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-			Name: n.stream(kind), Subjects: []string{in}, Storage: jetstream.FileStorage,
+			Name: n.stream(kind), Subjects: []string{in}, Storage: jetstream.FileStorage, Replicas: replicas,
 			MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, // a register: written once
 			DenyDelete: true, DenyPurge: true, AllowDirect: true,
 			RePublish: &jetstream.RePublish{Source: in, Destination: n.subject(kind, "out", ">")},
@@ -140,11 +258,9 @@ func listens(n *Network, owner int) []string {
 	return []string{n.subject("rel", "out", "*."+own+".>"), n.subject("dec", "out", "*."+own+".*"), n.subject("dec", "out", "*.*."+own), n.subject("own", "out", ">")}
 }
 
-// userName is an Ed25519 key as NATS writes it.
-func userName(key ed25519.PublicKey) (string, error) {
-	b, err := nkeys.Encode(nkeys.PrefixByteUser, key)
-	return string(b), err
+func jwtPermissions(p *server.Permissions) jwt.Permissions {
+	return jwt.Permissions{Pub: jwt.Permission{Allow: p.Publish.Allow}, Sub: jwt.Permission{Allow: p.Subscribe.Allow}}
 }
 
-// errRefused is what the hub's refusals wrap.
-var errRefused = errors.New("the hub refuses this owner")
+// ErrRefused: the hub does not have this owner, or not what it asks.
+var ErrRefused = errors.New("the hub refuses this owner")

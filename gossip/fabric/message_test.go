@@ -19,10 +19,7 @@ func keyOf(t testing.TB, c *Credentials) (ed25519.PublicKey, ed25519.PrivateKey)
 // A vector is read back from its messages, bit for bit, and from no others: whatever differs, in a bit of a message or in
 // what it is taken for, is refused.
 func TestVector(t *testing.T) {
-	_, all, err := NewNetwork("", names(2), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, all := owners(t, 2)
 	pub, key := keyOf(t, all[0])
 	other, _ := keyOf(t, all[1])
 	rapid.Check(t, func(t *rapid.T) {
@@ -67,10 +64,7 @@ func TestVector(t *testing.T) {
 
 // FuzzDecode: what is not signed is refused, whatever it is.
 func FuzzDecode(f *testing.F) {
-	_, all, err := NewNetwork("", names(2), nil)
-	if err != nil {
-		f.Fatal(err)
-	}
+	_, all := owners(f, 2)
 	pub, key := keyOf(f, all[0])
 	v := []float64{1, 2}
 	b := encode(Config{}, key, 1, 0, 1, 0, v)

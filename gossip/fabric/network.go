@@ -3,7 +3,6 @@ package fabric
 import (
 	"bytes"
 	"crypto/ed25519"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -18,16 +17,18 @@ import (
 type Network struct {
 	Format string   `json:"format"`
 	ID     string   `json:"id"`  // 16 hexadecimal digits, fresh for each training
-	Hub    string   `json:"hub"` // URL
+	Hub    string   `json:"hub"` // URL, or several with commas between them
 	Owners []Member `json:"owners"`
 	// Agreed is a hash of each part of what is trained and how, by the part's name.
 	Agreed map[string]string `json:"agreed"`
+	// Authority is the certificate, in PEM, that those of hub and owners follow from.
+	Authority string `json:"authority"`
 }
 
 // A Member is one owner.
 type Member struct {
 	Name string `json:"name"`
-	Key  string `json:"key"` // Ed25519, in hexadecimal: of its messages and of its connection
+	Key  string `json:"key"` // Ed25519, in hexadecimal: of its messages
 }
 
 // Credentials are what one owner joins with. They are secret.
@@ -35,52 +36,19 @@ type Credentials struct {
 	Format  string  `json:"format"`
 	Network Network `json:"network"`
 	Owner   int     `json:"owner"` // its place among the owners
-	Seed    string  `json:"seed"`  // of its Ed25519 key, in hexadecimal
+	Seed    string  `json:"seed"`  // of the Ed25519 key of its messages, in hexadecimal
+	Pass    Pass    `json:"pass"`
 }
 
 const (
-	networkFormat     = "sotto-network/1"
-	credentialsFormat = "sotto-credentials/1"
+	networkFormat     = "sotto-network/2"
+	credentialsFormat = "sotto-credentials/2"
 )
-
-// NewNetwork makes a network of owners with fresh keys, and their credentials.
-func NewNetwork(hub string, names []string, agreed map[string]string) (*Network, []*Credentials, error) {
-	id := make([]byte, 8)
-	if _, err := rand.Read(id); err != nil {
-		return nil, nil, err
-	}
-	n := &Network{Format: networkFormat, ID: hex.EncodeToString(id), Hub: hub, Agreed: agreed}
-	var all []*Credentials
-	for i, name := range names {
-		pub, key, err := ed25519.GenerateKey(rand.Reader)
-		if err != nil {
-			return nil, nil, err
-		}
-		n.Owners = append(n.Owners, Member{name, hex.EncodeToString(pub)})
-		all = append(all, &Credentials{Format: credentialsFormat, Owner: i, Seed: hex.EncodeToString(key.Seed())})
-	}
-	for _, c := range all {
-		c.Network = *n
-	}
-	return n, all, n.validate()
-}
-
-// ReadNetwork reads a network's file.
-func ReadNetwork(path string) (*Network, error) {
-	n := &Network{}
-	if err := read(path, n); err != nil {
-		return nil, err
-	}
-	if err := n.validate(); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return n, nil
-}
 
 // ReadCredentials reads an owner's credentials.
 func ReadCredentials(path string) (*Credentials, error) {
 	c := &Credentials{}
-	if err := read(path, c); err != nil {
+	if err := read(path, credentialsFormat, c); err != nil {
 		return nil, err
 	}
 	if err := c.validate(); err != nil {
@@ -95,10 +63,15 @@ func (n *Network) Write(path string) error { return write(path, n) }
 // Write writes the credentials to a file for its owner only.
 func (c *Credentials) Write(path string) error { return write(path, c) }
 
-func read(path string, v any) error {
+// read reads a file of that format.
+func read(path, format string, v any) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: found no file to read (%w)", path, reason(err))
+	}
+	var head struct{ Format string }
+	if json.Unmarshal(b, &head); head.Format != format {
+		return fmt.Errorf("%s: found the format %q; allowed is %q", path, head.Format, format)
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
@@ -150,14 +123,14 @@ func (n *Network) Config() (Config, error) {
 func (n *Network) context() Config { return sha256.Sum256([]byte("sotto network " + n.ID)) }
 
 func (c *Credentials) validate() error {
-	if c.Format != credentialsFormat {
-		return fmt.Errorf("format: found %q; allowed is %q", c.Format, credentialsFormat)
-	}
 	if err := c.Network.validate(); err != nil {
 		return fmt.Errorf("network.%w", err)
 	}
 	if c.Owner < 0 || c.Owner >= len(c.Network.Owners) {
 		return fmt.Errorf("owner: found %d; allowed is 0 to %d", c.Owner, len(c.Network.Owners)-1)
+	}
+	if _, err := c.Pass.tls(&c.Network); err != nil {
+		return err
 	}
 	if b, err := hex.DecodeString(c.Seed); err != nil || len(b) != ed25519.SeedSize || !c.key().Public().(ed25519.PublicKey).Equal(c.Network.key(c.Owner)) {
 		return fmt.Errorf("seed: is not that of the key of %s", c.Name())

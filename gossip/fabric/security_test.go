@@ -1,31 +1,34 @@
 package fabric
 
 import (
+	"bufio"
 	"bytes"
-	"crypto/ed25519"
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 )
 
-// connect speaks to the hub as that key would, past Client and its good manners. Refusals come out of the channel.
-func connect(t *testing.T, url string, public ed25519.PublicKey, seed []byte) (*nats.Conn, <-chan error, error) {
+// connect speaks to the hub as that pass would, past Client and its good manners. Refusals come out of the channel.
+func connect(t *testing.T, url string, n *Network, p Pass, more ...nats.Option) (*nats.Conn, <-chan error, error) {
 	t.Helper()
-	name, err := userName(public)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := nkeys.FromRawSeed(nkeys.PrefixByteUser, seed)
+	options, err := p.options(n)
 	if err != nil {
 		t.Fatal(err)
 	}
 	refusals := make(chan error, 100)
-	nc, err := nats.Connect(url, nats.Nkey(name, key.Sign), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refusals <- err }))
+	options = append(options, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refusals <- err }))
+	nc, err := nats.Connect(url, append(options, more...)...)
 	if err == nil {
 		t.Cleanup(nc.Close)
 	}
@@ -33,7 +36,7 @@ func connect(t *testing.T, url string, public ed25519.PublicKey, seed []byte) (*
 }
 
 // Owner 1 of three tries what it must not; the hub refuses each, and what owner 2 and owner 3 have is what they had.
-func TestHubRefuses(t *testing.T) {
+func TestSecurityOfOwners(t *testing.T) {
 	h, all := hub(t, 3)
 	n := &all[0].Network
 	registers := []*Client{dial(t, all[0]), dial(t, all[1]), dial(t, all[2])}
@@ -43,68 +46,82 @@ func TestHubRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	nc, refusals, err := connect(t, h.URL, n.key(0), all[0].key().Seed())
+	nc, refusals, err := connect(t, h.URL, n, all[0].Pass)
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused := func(what string) {
+	refused := func(t *testing.T) {
 		t.Helper()
 		select {
 		case err := <-refusals:
 			if !errors.Is(err, nats.ErrPermissionViolation) {
-				t.Errorf("%s: %v", what, err)
+				t.Error(err)
 			}
 		case <-time.After(patient):
-			t.Errorf("%s: nobody refuses it", what)
+			t.Error("nobody refuses it")
 		}
 	}
 	api := func(call, rest string) string { return "$JS.API." + call + "." + n.stream("rel") + rest }
-	for what, subject := range map[string]string{
-		"a vector of another owner":        n.subject("rel", "in", "1.2.5"),
-		"a decision of others":             n.subject("dec", "in", "5.1.2"),
-		"a word of another owner":          n.subject("own", "in", "1.hello"),
-		"a vector past the register":       n.subject("rel", "out", "0.1.5"),
-		"another network":                  strings.Replace(n.subject("rel", "in", "0.1.5"), n.ID, "0123456789abcdef", 1),
-		"another's inbox":                  n.inbox(1) + ".x",
-		"the system's account":             "$SYS.REQ.SERVER.PING",
-		"purging":                          api("STREAM.PURGE", ""),
-		"deleting the register":            api("STREAM.DELETE", ""),
-		"deleting a message":               api("STREAM.MSG.DELETE", ""),
-		"reading by number":                api("STREAM.MSG.GET", ""),
-		"another form of the register":     api("STREAM.UPDATE", ""),
-		"looking at the register":          api("STREAM.INFO", ""),
-		"a consumer":                       api("CONSUMER.CREATE", ""),
-		"a consumer with a filter":         api("CONSUMER.CREATE", ".c."+n.subject("rel", "in", ">")),
-		"the next message of a consumer":   api("CONSUMER.MSG.NEXT", ".c"),
-		"reading with the subject inside":  api("DIRECT.GET", ""),
-		"reading what is for others":       api("DIRECT.GET", "."+n.subject("rel", "in", "1.2.4")),
-		"reading what is for anybody":      api("DIRECT.GET", "."+n.subject("rel", "in", "1.*.4")),
-		"a decision of others, by reading": "$JS.API.DIRECT.GET." + n.stream("dec") + "." + n.subject("dec", "in", "4.1.2"),
-		"a register of its own":            "$JS.API.STREAM.CREATE.mine",
-		"snapshots":                        api("STREAM.SNAPSHOT", ""),
+	for _, c := range []struct{ what, subject string }{
+		{"send a vector of another owner", n.subject("rel", "in", "1.2.5")},
+		{"send a decision of others", n.subject("dec", "in", "5.1.2")},
+		{"send a word of another owner", n.subject("own", "in", "1.hello")},
+		{"send a vector past the register", n.subject("rel", "out", "0.1.5")},
+		{"send to another network", strings.Replace(n.subject("rel", "in", "0.1.5"), n.ID, "0123456789abcdef", 1)},
+		{"send to another's inbox", n.inbox(1) + ".x"},
+		{"ask the system's account", "$SYS.REQ.SERVER.PING"},
+		{"purge", api("STREAM.PURGE", "")},
+		{"delete the register", api("STREAM.DELETE", "")},
+		{"delete a message", api("STREAM.MSG.DELETE", "")},
+		{"read by number", api("STREAM.MSG.GET", "")},
+		{"change the register", api("STREAM.UPDATE", "")},
+		{"look at the register", api("STREAM.INFO", "")},
+		{"make a consumer", api("CONSUMER.CREATE", "")},
+		{"make a consumer with a filter", api("CONSUMER.CREATE", ".c."+n.subject("rel", "in", ">"))},
+		{"ask a consumer", api("CONSUMER.MSG.NEXT", ".c")},
+		{"read with the subject inside", api("DIRECT.GET", "")},
+		{"read what is for others", api("DIRECT.GET", "."+n.subject("rel", "in", "1.2.4"))},
+		{"read what is for anybody", api("DIRECT.GET", "."+n.subject("rel", "in", "1.*.4"))},
+		{"read a decision of others", "$JS.API.DIRECT.GET." + n.stream("dec") + "." + n.subject("dec", "in", "4.1.2")},
+		{"make a register", "$JS.API.STREAM.CREATE.mine"},
+		{"take a snapshot", api("STREAM.SNAPSHOT", "")},
 	} {
-		if err := errors.Join(nc.PublishRequest(subject, n.inbox(0)+".r", []byte(fmt.Sprintf(`{"last_by_subj":%q,"seq":1}`, n.subject("rel", "in", "1.2.4")))), nc.Flush()); err != nil {
-			t.Fatal(err)
-		}
-		refused(what)
+		t.Run(c.what, func(t *testing.T) {
+			if err := errors.Join(nc.PublishRequest(c.subject, n.inbox(0)+".r", []byte(fmt.Sprintf(`{"last_by_subj":%q,"seq":1}`, n.subject("rel", "in", "1.2.4")))), nc.Flush()); err != nil {
+				t.Fatal(err)
+			}
+			refused(t)
+		})
 	}
-	for what, subject := range map[string]string{
-		"hearing all vectors": n.subject("rel", "out", ">"), "hearing everything": ">", "hearing what is not stored yet": n.subject("rel", "in", ">"),
-		"hearing what is for others": n.subject("rel", "out", "*.2.>"), "hearing all decisions": n.subject("dec", "out", ">"), "hearing all inboxes": "_INBOX.>",
-		"hearing another's inbox": n.inbox(1) + ".>", "hearing the register's interface": "$JS.API.>", "hearing the system": "$SYS.>",
+	for _, c := range []struct{ what, subject string }{
+		{"hear all vectors", n.subject("rel", "out", ">")},
+		{"hear everything", ">"},
+		{"hear what is not stored yet", n.subject("rel", "in", ">")},
+		{"hear what is for others", n.subject("rel", "out", "*.2.>")},
+		{"hear all decisions", n.subject("dec", "out", ">")},
+		{"hear all inboxes", "_INBOX.>"},
+		{"hear another's inbox", n.inbox(1) + ".>"},
+		{"hear the register's interface", "$JS.API.>"},
+		{"hear the system", "$SYS.>"},
 	} {
-		if _, err := nc.Subscribe(subject, func(m *nats.Msg) { t.Errorf("%s: heard %s", what, m.Subject) }); err != nil {
-			t.Fatal(err)
-		}
-		if err := nc.Flush(); err != nil {
-			t.Fatal(err)
-		}
-		refused(what)
+		t.Run(c.what, func(t *testing.T) {
+			if _, err := nc.Subscribe(c.subject, func(m *nats.Msg) { t.Errorf("heard %s", m.Subject) }); err != nil {
+				t.Fatal(err)
+			}
+			if err := nc.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			refused(t)
+		})
 	}
-	// What it may write, it writes once.
-	if v, err := registers[0].Put(t.Context(), vectorKey(0, 1, 4, 0, 1), []byte("again")); err != nil || string(v) != "theirs" {
-		t.Errorf("a second vector: %q, %v", v, err)
-	}
+	t.Run("write a second time", func(t *testing.T) {
+		if v, err := registers[0].Put(t.Context(), vectorKey(0, 1, 4, 0, 1), []byte("again")); err != nil || string(v) != "theirs" {
+			t.Errorf("stands %q, %v", v, err)
+		}
+		if v, err := registers[1].Put(t.Context(), decisionKey(4, 1, 2), []byte("again")); err != nil || string(v) != "theirs" {
+			t.Errorf("stands %q, %v", v, err)
+		}
+	})
 	for key, r := range map[string]*Client{theirs: registers[2], decisionKey(4, 1, 2): registers[1]} {
 		if v, err := r.Get(t.Context(), key); err != nil || string(v) != "theirs" {
 			t.Errorf("%s is %q, %v", key, v, err)
@@ -117,28 +134,245 @@ func TestHubRefuses(t *testing.T) {
 	}
 }
 
-// Nobody joins without the key of an owner of this network.
-func TestHubKnowsItsOwners(t *testing.T) {
-	h, all := hub(t, 2)
-	if nc, err := nats.Connect(h.URL); !errors.Is(err, nats.ErrAuthorization) {
-		t.Errorf("without a key: %v, %v", nc, err)
+// Nobody joins but an owner of this network, by all that was made for it.
+func TestSecurityOfConnections(t *testing.T) {
+	o, all := owners(t, 2)
+	h := start(t, o, all...)
+	n, mine, others := &o.Network, all[0].Pass, all[1].Pass
+	made := func(t *testing.T, o *Organiser, user int, until time.Duration, change func(*jwt.UserClaims)) Pass {
+		t.Helper()
+		p, err := o.pass(o.Owners[user].User, "owner 1", jwtPermissions(permissions(n, 0)), nil, time.Now().Add(until))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if change == nil {
+			return p
+		}
+		claims, err := jwt.DecodeUserClaims(p.JWT)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(claims)
+		key, err := nkeys.FromSeed([]byte(o.Account))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.JWT, err = claims.Encode(key); err != nil {
+			t.Fatal(err)
+		}
+		return p
 	}
-	if nc, err := nats.Connect(h.URL, nats.UserInfo("sotto", "sotto")); !errors.Is(err, nats.ErrAuthorization) {
-		t.Errorf("with a password: %v, %v", nc, err)
-	}
-	_, others, err := NewNetwork(h.URL, names(2), nil)
+	stranger, err := NewNetwork(h.URL, names(2), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := connect(t, h.URL, others[0].Network.key(0), others[0].key().Seed()); !errors.Is(err, nats.ErrAuthorization) {
-		t.Errorf("another network's owner: %v", err)
+	stranger.Owners[0].User = o.Owners[0].User // the same key, admitted by another account and certified by another authority
+	foreign := made(t, stranger, 0, time.Hour, nil)
+	old := made(t, o, 0, -time.Minute, nil)
+	config := func(t *testing.T, p Pass, change func(*tls.Config)) nats.Option {
+		t.Helper()
+		c, err := p.tls(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(c)
+		return nats.Secure(c)
 	}
-	if _, _, err := connect(t, h.URL, all[0].Network.key(0), all[1].key().Seed()); err == nil {
-		t.Error("an owner's name with another's key: joined")
+	shows := func(t *testing.T, p Pass) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { // also to a hub that does not ask for it
+		own, err := tls.X509KeyPair([]byte(p.Certificate), []byte(p.Key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &own, nil }
 	}
-	if _, err := Dial(t.Context(), others[0], ClientOptions{}); !errors.Is(err, errRefused) {
-		t.Errorf("another network's owner: %v", err)
+	edited := mine
+	edited.JWT = strings.Replace(mine.JWT, ".", ".e", 1)
+	password := func(o *nats.Options) error {
+		o.User, o.Password, o.UserJWT, o.SignatureCB = "sotto", "sotto", nil, nil
+		return nil
 	}
+	for _, c := range []struct {
+		what string
+		pass Pass
+		more []nats.Option
+	}{
+		{"no certificate", mine, []nats.Option{config(t, mine, func(c *tls.Config) { c.Certificates = nil })}},
+		{"a certificate of another authority", mine, []nats.Option{config(t, mine, func(c *tls.Config) { c.GetClientCertificate = shows(t, foreign) })}},
+		{"another owner's certificate", Pass{mine.JWT, mine.User, others.Certificate, others.Key}, nil},
+		{"an expired certificate", Pass{mine.JWT, mine.User, old.Certificate, old.Key}, nil},
+		{"no JWT", mine, []nats.Option{func(o *nats.Options) error { o.UserJWT, o.SignatureCB = nil, nil; return nil }}},
+		{"a password", mine, []nats.Option{password}},
+		{"another owner's JWT", Pass{others.JWT, others.User, mine.Certificate, mine.Key}, nil},
+		{"another account's JWT", Pass{foreign.JWT, mine.User, mine.Certificate, mine.Key}, nil},
+		{"an edited JWT", edited, nil},
+		{"an expired JWT", Pass{old.JWT, mine.User, mine.Certificate, mine.Key}, nil},
+		{"a JWT that is not good yet", made(t, o, 0, time.Hour, func(u *jwt.UserClaims) { u.NotBefore = time.Now().Add(time.Hour).Unix() }), nil},
+		{"a JWT that anybody may bear", made(t, o, 0, time.Hour, func(u *jwt.UserClaims) { u.BearerToken = true }), nil},
+		{"a JWT without a limit", made(t, o, 0, time.Hour, func(u *jwt.UserClaims) { u.Permissions = jwt.Permissions{} }), nil},
+		{"a wrong key", Pass{mine.JWT, others.User, mine.Certificate, mine.Key}, nil},
+		{"TLS 1.2", mine, []nats.Option{config(t, mine, func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS12, tls.VersionTLS12 })}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			if nc, _, err := connect(t, h.URL, n, c.pass, c.more...); err == nil {
+				t.Errorf("joined as %s", nc.ConnectedServerName())
+			} else {
+				t.Log(err)
+			}
+		})
+	}
+	t.Run("plaintext", func(t *testing.T) {
+		plain, err := net.Dial("tcp", strings.TrimPrefix(h.URL, "tls://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer plain.Close()
+		fmt.Fprint(plain, "CONNECT {\"verbose\":true}\r\nSUB > 1\r\nPING\r\n")
+		plain.SetReadDeadline(time.Now().Add(patient))
+		said, err := io.ReadAll(bufio.NewReader(plain))
+		if errors.Is(err, context.DeadlineExceeded) || bytes.Contains(said, []byte("PONG")) || bytes.Contains(said, []byte("INFO")) {
+			t.Errorf("it says %q, %v", said, err)
+		}
+	})
+	t.Run("another network's owner", func(t *testing.T) {
+		c, err := stranger.Invite(1, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Network.Authority = n.Authority // it trusts this hub
+		if _, err := Dial(t.Context(), c, ClientOptions{}); !errors.Is(err, ErrRefused) {
+			t.Error(err)
+		}
+	})
+	t.Run("another network's hub", func(t *testing.T) {
+		elsewhere := start(t, stranger)
+		if _, err := Dial(t.Context(), all[0], ClientOptions{URL: elsewhere.URL}); err == nil || !strings.Contains(err.Error(), "not this network's hub") {
+			t.Error(err)
+		}
+	})
+	t.Run("an owner in the place of the hub", func(t *testing.T) {
+		c, err := others.tls(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := tls.Listen("tcp", "127.0.0.1:0", c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		go func() {
+			for {
+				nc, err := l.Accept()
+				if err != nil {
+					return
+				}
+				nc.(*tls.Conn).Handshake()
+				nc.Close()
+			}
+		}()
+		if _, err := Dial(t.Context(), all[0], ClientOptions{URL: "tls://" + l.Addr().String()}); err == nil || !strings.Contains(err.Error(), "not this network's hub") {
+			t.Error(err)
+		}
+	})
+	t.Run("a hub without TLS", func(t *testing.T) {
+		if _, err := Dial(t.Context(), all[0], ClientOptions{URL: strings.Replace(h.URL, "tls:", "nats:", 1)}); err == nil || !strings.Contains(err.Error(), "allowed is tls://HOST:PORT") {
+			t.Error(err)
+		}
+	})
+	t.Run("time runs out", func(t *testing.T) {
+		nc, _, err := connect(t, h.URL, n, made(t, o, 0, 2*time.Second, nil), nats.NoReconnect())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended(t, nc)
+	})
+	t.Run("revoked", func(t *testing.T) {
+		nc, _, err := connect(t, h.URL, n, mine, nats.NoReconnect())
+		if err != nil {
+			t.Fatal(err)
+		}
+		neighbour := dial(t, all[1])
+		keys := func() *HubKeys {
+			k, err := o.Hub()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return k
+		}
+		if err := errors.Join(o.Revoke(0), h.Reload(keys())); err != nil {
+			t.Fatal(err)
+		}
+		ended(t, nc)
+		if _, err := Dial(t.Context(), all[0], ClientOptions{}); !errors.Is(err, ErrRefused) {
+			t.Error(err)
+		}
+		if neighbour.nc.Stats().Reconnects > 0 || !neighbour.nc.IsConnected() {
+			t.Error("another owner's connection ended, too")
+		}
+		// What is made from the next second on is good; what was made before is not, whatever hub reads it.
+		o.Revoked[slices.Collect(func(yield func(string) bool) {
+			for u := range o.Revoked {
+				yield(u)
+			}
+		})[0]] -= 2
+		again := made(t, o, 0, time.Hour, nil)
+		if err := h.Reload(keys()); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := connect(t, h.URL, n, again); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// ended waits until the hub has ended a connection.
+func ended(t *testing.T, nc *nats.Conn) {
+	t.Helper()
+	for end := time.Now().Add(patient); !nc.IsClosed(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the connection is still there")
+		}
+	}
+}
+
+// What the hub itself, or whoever holds the key of a connection, puts into the register in an owner's name is found out.
+func TestSecurityOfMessages(t *testing.T) {
+	_, all := owners(t, 2)
+	v := []float64{1, 2, 3}
+	agreed := Config{1: 7}
+	for _, c := range []struct {
+		what   string
+		forged []byte
+	}{
+		{"a vector signed by another", encode(agreed, all[0].key(), 4, 1, 0, 0, v)},
+		{"a vector under another agreement", encode(Config{}, all[1].key(), 4, 1, 0, 0, v)},
+		{"a vector of another round", encode(agreed, all[1].key(), 3, 1, 0, 0, v)},
+		{"a vector for another owner", encode(agreed, all[1].key(), 4, 1, 2, 0, v)},
+		{"a vector without a signature", make([]byte, headerBytes+8*len(v)+64)},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			m := &Memory{}
+			if _, err := m.Put(t.Context(), vectorKey(1, 0, 4, 0, 1), c.forged); err != nil {
+				t.Fatal(err)
+			}
+			node := &Node{Register: m, Credentials: all[0], Config: agreed, Wait: time.Millisecond}
+			got := make([]float64, len(v))
+			if err := node.collect(t.Context(), 4, 1, 0, got, node.from(4, 1, 1)); !errors.Is(err, ErrForged) {
+				t.Error(err)
+			}
+			if theirs, verdict, err := node.hear(t.Context(), 4, 1, decisionKey(4, 0, 1), len(v)); theirs != nil || verdict != "" || err != nil {
+				t.Errorf("heard %v, %q, %v", theirs, verdict, err)
+			}
+		})
+	}
+	t.Run("a word signed by another", func(t *testing.T) {
+		m := &Memory{}
+		if _, err := m.Put(t.Context(), ownKey(1, "hello"), sign(all[0].Network.context(), all[0].key(), []byte("x"))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (&Node{Register: m, Credentials: all[0]}).Meet(t.Context(), "hello", []byte("y")); !errors.Is(err, ErrForged) {
+			t.Error(err)
+		}
+	})
 }
 
 // What an owner did not hear it finds: live copies may be lost.

@@ -144,14 +144,16 @@ var sealed = []string{"method", "gossip", "gossip/journal", "gossip/fabric", "me
 // crypto says who may use which cryptography of the standard library. Whatever
 // is not listed makes or uses keys, and Sotto keeps none.
 var crypto = map[string][]string{
-	"crypto/sha256":  {"*"},
-	"crypto/hmac":    {"*"},
-	"crypto/subtle":  {"*"},
-	"crypto/rand":    {"data", "privacy/noise", "run", "run/ledger", "gossip/fabric"}, // the hashes of ids in memory; noise; run identities and tokens (R7); the ledger's mark key (R4); owners' keys
-	"crypto/ed25519": {"gossip/fabric"},                                               // owners' signatures
-	"crypto/tls":     {"gossip/fabric"},                                               // the way to the hub
-	"crypto/aes":     {"privacy/noise", "internal/bench", "oracle/live"},              // what shards and their coordinator seal (R22)
-	"crypto/cipher":  {"privacy/noise", "internal/bench", "oracle/live"},
+	"crypto/sha256":    {"*"},
+	"crypto/hmac":      {"*"},
+	"crypto/subtle":    {"*"},
+	"crypto/rand":      {"data", "privacy/noise", "run", "run/ledger", "gossip/fabric"}, // the hashes of ids in memory; noise; run identities and tokens (R7); the ledger's mark key (R4); owners' keys
+	"crypto/ed25519":   {"gossip/fabric"},                                               // owners' signatures
+	"crypto/tls":       {"gossip/fabric"},                                               // the way to the hub
+	"crypto/x509":      {"gossip/fabric"},                                               // certificates of owners and hub
+	"crypto/x509/pkix": {"gossip/fabric"},
+	"crypto/aes":       {"privacy/noise", "internal/bench", "oracle/live"}, // what shards and their coordinator seal (R22)
+	"crypto/cipher":    {"privacy/noise", "internal/bench", "oracle/live"},
 }
 
 // weakRandom says who may use math/rand and what of it, by package or file; nil

@@ -116,7 +116,10 @@ func dial(ctx context.Context, c *fabric.Credentials, o fabric.ClientOptions, wa
 	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	hub, err := fabric.Dial(within, c, o)
-	if err != nil && ctx.Err() == nil && within.Err() != nil {
+	switch {
+	case errors.Is(err, fabric.ErrRefused):
+		return nil, &run.InputError{Err: err}
+	case err != nil && ctx.Err() == nil && within.Err() != nil:
 		return nil, fmt.Errorf("no hub answered within %v: %w", wait, err)
 	}
 	return hub, err

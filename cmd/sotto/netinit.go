@@ -1,0 +1,201 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sottodp/sotto/gossip/fabric"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/netplan"
+)
+
+// Files of an organiser's directory.
+const (
+	organiserFile = "organiser.json" // secret of the organiser
+	hubFile       = "hub.json"       // secret of the hub
+	networkFile   = "network.json"   // for everybody
+)
+
+func netInitCommand() *cobra.Command {
+	var o netplan.Options
+	var dir, hub string
+	c := &cobra.Command{
+		Use:   "init spec.yaml",
+		Short: "Found a network of owners: its keys, and what all agree on",
+		Long: `Init settles a training among owners from the spec that they agreed on, and makes its keys. The directory holds then
+
+  organiser.json  secret of the organiser: keys of operator, account, certificates and owners
+  hub.json        secret of the hub: for sotto hub
+  network.json    for everybody: who takes part, their public keys, a hash of each part of what was agreed
+
+and sotto net invite makes the credentials of each owner from it. No row is read.`,
+		Example: "  sotto net init sotto.yaml --dir net --hub tls://hub.example.org:4222",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if dir == "" || hub == "" {
+				return usageError("--dir DIR and --hub tls://HOST:PORT are needed: a new directory for the keys, and where owners find the hub")
+			}
+			var err error
+			if o.Flags, err = overridesOf(c.Flags()); err != nil {
+				return err
+			}
+			o.Flags, o.Apart = withoutData(o.Flags), true
+			p, err := netplan.New(args[0], o)
+			if err != nil {
+				return err
+			}
+			for _, text := range p.Warnings() {
+				fmt.Fprintf(c.ErrOrStderr(), "warning: %s\n", text)
+			}
+			organiser, err := found(p, hub)
+			if err != nil {
+				return usageError("--%v", err)
+			}
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				return usageError("--dir: found %s; allowed is a new directory", dir)
+			}
+			if err := writeNetwork(organiser, dir); err != nil {
+				return err
+			}
+			t := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprint(t, "owner\tdeclared rows\tturns\tnoise\tε\n")
+			for _, owner := range p.Owners {
+				epsilon, err := p.Epsilon(owner)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(t, "%s\t%d\t%d\t%.4g\t%.4f\n", owner.Name, owner.Facts.Rows, owner.Turns, owner.Method.NoiseMultiplier(), epsilon)
+			}
+			if err := t.Flush(); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.OutOrStdout(), "\nNetwork %s stands in %s. Next: sotto net invite %q --dir %s --out FILE, and so for each owner.\n", organiser.Network.ID, dir, p.Owners[0].Name, dir)
+			return nil
+		},
+	}
+	f := c.Flags()
+	ownerFlags(f)
+	f.StringVar(&o.Label, "label", "", "the schema's column to predict, when it is not the schema's label")
+	f.StringVar(&dir, "dir", "", "new directory of the organiser (required)")
+	f.StringVar(&hub, "hub", "", "where owners find the hub, tls://HOST:PORT, or several with commas between them (required)")
+	return c
+}
+
+// found makes the network of a plan.
+func found(p *netplan.Plan, hub string) (*fabric.Organiser, error) {
+	agreed, err := p.Agreed()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, o := range p.Owners {
+		names = append(names, o.Name)
+	}
+	return fabric.NewNetwork(hub, names, agreed)
+}
+
+// writeNetwork writes what organiser, hub and everybody have.
+func writeNetwork(o *fabric.Organiser, dir string) error {
+	hub, err := o.Hub()
+	if err != nil {
+		return err
+	}
+	return errors.Join(o.Write(filepath.Join(dir, organiserFile)), hub.Write(filepath.Join(dir, hubFile)), o.Network.Write(filepath.Join(dir, networkFile)))
+}
+
+const (
+	invitedDays = 90
+	day         = 24 * time.Hour
+)
+
+func netInviteCommand() *cobra.Command {
+	var dir, out string
+	var days int
+	c := &cobra.Command{
+		Use:   "invite NAME",
+		Short: "Make one owner's credentials",
+		Long: `Invite makes what one owner joins a network with: the key of its messages, a certificate, and a JWT that lets it do
+nothing but take part under its own name. The file is secret: bring it to the owner by a way that nobody reads.`,
+		Example: "  sotto net invite cardiology --dir net --out cardiology.json",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if out == "" {
+				return usageError("--out FILE is missing: a new file for the credentials")
+			}
+			if days < 1 || days > 3650 {
+				return usageError("--days: found %d; allowed is 1 to 3650", days)
+			}
+			o, owner, err := organised(dir, args[0])
+			if err != nil {
+				return err
+			}
+			if _, err := os.Lstat(out); err == nil {
+				return usageError("--out: %s is there already; allowed is a new file", out)
+			}
+			credentials, err := o.Invite(owner, time.Duration(days)*day)
+			if err != nil {
+				return &run.InputError{Err: err}
+			}
+			if err := credentials.Write(out); err != nil {
+				return usageError("--out: %v", err)
+			}
+			fmt.Fprintf(c.OutOrStdout(), "%s: the credentials of %s, good until %s\n", out, args[0], time.Now().AddDate(0, 0, days).Format(time.DateOnly))
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&dir, "dir", "", "directory of the organiser (required)")
+	f.StringVar(&out, "out", "", "new file for the credentials (required)")
+	f.IntVar(&days, "days", invitedDays, "for how many days they are good")
+	return c
+}
+
+func netRevokeCommand() *cobra.Command {
+	var dir string
+	c := &cobra.Command{
+		Use:   "revoke NAME",
+		Short: "Turn an owner away from the hub",
+		Long: `Revoke makes the credentials that an owner has so far worthless at the hub. The hub takes over the changed hub.json by itself
+where it reads that very file; elsewhere bring it there. The owner can be invited again.`,
+		Example: "  sotto net revoke cardiology --dir net",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			o, owner, err := organised(dir, args[0])
+			if err != nil {
+				return err
+			}
+			if err := o.Revoke(owner); err != nil {
+				return err
+			}
+			return writeNetwork(o, dir)
+		},
+	}
+	c.Flags().StringVar(&dir, "dir", "", "directory of the organiser (required)")
+	return c
+}
+
+// organised reads an organiser's directory, and the place of the owner of that name.
+func organised(dir, name string) (*fabric.Organiser, int, error) {
+	if dir == "" {
+		return nil, 0, usageError("--dir is missing: the directory that sotto net init made")
+	}
+	o, err := fabric.ReadOrganiser(filepath.Join(dir, organiserFile))
+	if err != nil {
+		return nil, 0, &run.InputError{Err: err}
+	}
+	var names []string
+	for i, m := range o.Network.Owners {
+		if m.Name == name {
+			return o, i, nil
+		}
+		names = append(names, m.Name)
+	}
+	return nil, 0, usageError("found the owner %q; allowed are %s", name, strings.Join(names, ", "))
+}

@@ -1,0 +1,301 @@
+package fabric
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nkeys"
+)
+
+// An Organiser makes a network, admits its owners and turns them away. It is secret: whoever holds it can take part in any
+// owner's name. It sees no row and no sum before noise.
+type Organiser struct {
+	Format    string      `json:"format"`
+	Network   Network     `json:"network"`
+	System    string      `json:"system"`    // key of the server's own account; nobody holds its seed
+	Operator  string      `json:"operator"`  // seeds of the NATS keys: of the operator,
+	Account   string      `json:"account"`   // of the network's account,
+	HubUser   string      `json:"hub_user"`  // and of the hub itself
+	Authority string      `json:"authority"` // key of the certificates, PEM
+	Owners    []ownerKeys `json:"owners"`
+	// Revoked says since when (Unix time) what was made for a connection's key counts for nothing.
+	Revoked map[string]int64 `json:"revoked,omitempty"`
+}
+
+// ownerKeys are one owner's: the hub chooses what the key of a connection signs, so it is not the key of the messages.
+type ownerKeys struct {
+	Seed string `json:"seed"` // of its messages, Ed25519, in hexadecimal
+	User string `json:"user"` // seed of its connection, as NATS writes it
+}
+
+const organiserFormat = "sotto-organiser/1"
+
+// For how long what an organiser makes is good.
+const (
+	authorityYears = 5
+	skew           = time.Hour // of clocks
+)
+
+// NewNetwork makes a network of owners with fresh keys. Where the hub is, its URLs with commas between them, may be left open.
+func NewNetwork(hub string, names []string, agreed map[string]string) (*Organiser, error) {
+	id := make([]byte, 8)
+	if _, err := rand.Read(id); err != nil {
+		return nil, err
+	}
+	o := &Organiser{Format: organiserFormat, Network: Network{Format: networkFormat, ID: hex.EncodeToString(id), Hub: hub, Agreed: agreed}}
+	if _, err := hubHosts(hub); err != nil {
+		return nil, err
+	}
+	for seed, kind := range map[*string]nkeys.PrefixByte{&o.Operator: nkeys.PrefixByteOperator, &o.Account: nkeys.PrefixByteAccount, &o.HubUser: nkeys.PrefixByteUser} {
+		if err := newSeed(seed, kind); err != nil {
+			return nil, err
+		}
+	}
+	system, err := nkeys.CreateAccount()
+	if err != nil {
+		return nil, err
+	}
+	if o.System, err = system.PublicKey(); err != nil {
+		return nil, err
+	}
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	if o.Authority, err = pemKey(key); err != nil {
+		return nil, err
+	}
+	ca := &x509.Certificate{
+		Subject: pkix.Name{CommonName: "sotto network " + o.Network.ID}, IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
+		KeyUsage: x509.KeyUsageCertSign, NotAfter: time.Now().AddDate(authorityYears, 0, 0),
+	}
+	if o.Network.Authority, err = certificate(ca, ca, key.Public().(ed25519.PublicKey), key); err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		public, key, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			return nil, err
+		}
+		keys := ownerKeys{Seed: hex.EncodeToString(key.Seed())}
+		if err := newSeed(&keys.User, nkeys.PrefixByteUser); err != nil {
+			return nil, err
+		}
+		o.Owners = append(o.Owners, keys)
+		o.Network.Owners = append(o.Network.Owners, Member{name, hex.EncodeToString(public)})
+	}
+	return o, o.Network.validate()
+}
+
+// ReadOrganiser reads an organiser's file.
+func ReadOrganiser(path string) (*Organiser, error) {
+	o := &Organiser{}
+	if err := read(path, organiserFormat, o); err != nil {
+		return nil, err
+	}
+	err := o.Network.validate()
+	if err == nil && len(o.Owners) != len(o.Network.Owners) {
+		err = fmt.Errorf("owners: found %d; the network has %d", len(o.Owners), len(o.Network.Owners))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return o, nil
+}
+
+// Write writes the organiser to a file for itself only.
+func (o *Organiser) Write(path string) error { return write(path, o) }
+
+// Invite makes what an owner joins with, good for so long.
+func (o *Organiser) Invite(owner int, valid time.Duration) (*Credentials, error) {
+	until := time.Now().Add(valid)
+	c := &Credentials{Format: credentialsFormat, Network: o.Network, Owner: owner, Seed: o.Owners[owner].Seed}
+	var err error
+	c.Pass, err = o.pass(o.Owners[owner].User, o.Network.Owners[owner].Name, jwtPermissions(permissions(&o.Network, owner)), nil, until)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.validate()
+}
+
+// Hub makes what the hub of the network needs. What was revoked until now, it refuses.
+func (o *Organiser) Hub() (*HubKeys, error) {
+	h := &HubKeys{Format: hubFormat, Network: o.Network}
+	operator, err := nkeys.FromSeed([]byte(o.Operator))
+	if err != nil {
+		return nil, err
+	}
+	name, err := operator.PublicKey()
+	if err != nil {
+		return nil, err
+	}
+	oc := jwt.NewOperatorClaims(name)
+	oc.Name, oc.SystemAccount = "sotto "+o.Network.ID, o.System
+	if h.Operator, err = oc.Encode(operator); err != nil {
+		return nil, err
+	}
+	sys := jwt.NewAccountClaims(o.System)
+	sys.Name = "sotto system"
+	if h.System, err = sys.Encode(operator); err != nil {
+		return nil, err
+	}
+	if name, err = publicName(o.Account); err != nil {
+		return nil, err
+	}
+	ac := jwt.NewAccountClaims(name)
+	ac.Name = "sotto " + o.Network.ID
+	ac.Limits.DisallowBearer = true
+	ac.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: jwt.NoLimit, Streams: int64(len(kinds)), Consumer: jwt.NoLimit}
+	for user, since := range o.Revoked {
+		ac.RevokeAt(user, time.Unix(since, 0))
+	}
+	if h.Account, err = ac.Encode(operator); err != nil {
+		return nil, err
+	}
+	hosts, err := hubHosts(o.Network.Hub)
+	if err != nil {
+		return nil, err
+	}
+	h.Pass, err = o.pass(o.HubUser, "hub", jwt.Permissions{}, append(hosts, "localhost", "127.0.0.1", "::1"), time.Now().AddDate(authorityYears, 0, 0))
+	return h, err
+}
+
+// Revoke turns an owner away, once the hub has what Hub makes. What Invite makes from the next second on is good again.
+func (o *Organiser) Revoke(owner int) error {
+	user, err := publicName(o.Owners[owner].User)
+	if err != nil {
+		return err
+	}
+	if o.Revoked == nil {
+		o.Revoked = map[string]int64{}
+	}
+	o.Revoked[user] = time.Now().Unix()
+	return nil
+}
+
+// pass makes what a connection is proven with, at the hub or, where hosts are given, also as the hub.
+func (o *Organiser) pass(seed, name string, may jwt.Permissions, hosts []string, until time.Time) (p Pass, err error) {
+	user, err := publicName(seed)
+	if err != nil {
+		return p, err
+	}
+	account, err := nkeys.FromSeed([]byte(o.Account))
+	if err != nil {
+		return p, err
+	}
+	claims := jwt.NewUserClaims(user)
+	claims.Name, claims.Permissions, claims.Expires = name, may, until.Unix()
+	p.User = seed
+	if p.JWT, err = claims.Encode(account); err != nil {
+		return p, err
+	}
+	authority, ca, err := o.authority()
+	if err != nil {
+		return p, err
+	}
+	public, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return p, err
+	}
+	t := &x509.Certificate{
+		Subject: pkix.Name{CommonName: user}, NotAfter: until, // the name binds it to the JWT
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	for _, h := range hosts {
+		if ip := net.ParseIP(h); ip != nil {
+			t.IPAddresses = append(t.IPAddresses, ip)
+		} else {
+			t.DNSNames = append(t.DNSNames, h)
+		}
+	}
+	if len(hosts) > 0 {
+		t.ExtKeyUsage = append(t.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+	}
+	if p.Certificate, err = certificate(t, ca, public, authority); err != nil {
+		return p, err
+	}
+	p.Key, err = pemKey(key)
+	return p, err
+}
+
+// authority is the key of the certificates, and its own.
+func (o *Organiser) authority() (ed25519.PrivateKey, *x509.Certificate, error) {
+	block, _ := pem.Decode([]byte(o.Authority))
+	root, _ := pem.Decode([]byte(o.Network.Authority))
+	if block == nil || root == nil {
+		return nil, nil, fmt.Errorf("authority: found no PEM; allowed is what `sotto net init` wrote")
+	}
+	k, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, nil, fmt.Errorf("authority: %w", err)
+	}
+	key, ok := k.(ed25519.PrivateKey)
+	if !ok {
+		return nil, nil, fmt.Errorf("authority: found a key of another kind; allowed is Ed25519")
+	}
+	ca, err := x509.ParseCertificate(root.Bytes)
+	return key, ca, err
+}
+
+func certificate(t, parent *x509.Certificate, public ed25519.PublicKey, key ed25519.PrivateKey) (string, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return "", err
+	}
+	t.SerialNumber, t.NotBefore = serial, time.Now().Add(-skew)
+	der, err := x509.CreateCertificate(rand.Reader, t, parent, public, key)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), err
+}
+
+func pemKey(key ed25519.PrivateKey) (string, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), err
+}
+
+func newSeed(to *string, kind nkeys.PrefixByte) error {
+	key, err := nkeys.CreatePair(kind)
+	if err != nil {
+		return err
+	}
+	seed, err := key.Seed()
+	*to = string(seed)
+	return err
+}
+
+// publicName is the public key of a seed, as NATS writes both.
+func publicName(seed string) (string, error) {
+	key, err := nkeys.FromSeed([]byte(seed))
+	if err != nil {
+		return "", err
+	}
+	return key.PublicKey()
+}
+
+// hubHosts are the hosts of the hub's URLs.
+func hubHosts(urls string) (hosts []string, err error) {
+	if urls == "" {
+		return nil, nil
+	}
+	for _, text := range strings.Split(urls, ",") {
+		u, err := url.Parse(text)
+		if err != nil || u.Scheme != "tls" || u.Hostname() == "" || u.Port() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" {
+			return nil, fmt.Errorf("hub: found %q; allowed is tls://HOST:PORT, or several with commas between them", text)
+		}
+		if !slices.Contains(hosts, u.Hostname()) {
+			hosts = append(hosts, u.Hostname())
+		}
+	}
+	return hosts, nil
+}

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -92,7 +91,7 @@ func (s *Server) forget(l *listing) {
 func (w *watched) look(e *runEntry) (progress, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p := progress{Key: e.Key, Step: e.Steps, Horizon: e.Horizon, Cap: e.Budget.Epsilon, Off: e.Off, Written: e.Started, State: e.State()}
+	p := progress{Key: e.Key, Step: e.Steps, Horizon: e.Horizon, Cap: e.Budget.Epsilon, Off: e.Off, Written: e.Started, State: e.State}
 	if _, err := w.follower.Read(); err != nil {
 		return p, err
 	}
@@ -148,7 +147,7 @@ func (s *Server) progressOf(e *runEntry) *progress {
 		return nil
 	}
 	if !e.Running() {
-		return &progress{Key: e.Key, Step: e.Steps, Horizon: e.Horizon, Share: share(e.Steps, e.Horizon), Cap: e.Budget.Epsilon, Off: e.Off, Ended: true, State: e.State(), Outcome: e.Outcome}
+		return &progress{Key: e.Key, Step: e.Steps, Horizon: e.Horizon, Share: share(e.Steps, e.Horizon), Cap: e.Budget.Epsilon, Off: e.Off, Ended: true, State: e.State, Outcome: e.Outcome}
 	}
 	w, err := s.watched(e)
 	if err != nil {
@@ -205,7 +204,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 			old, before := tenths[key]
 			switch ended[key] = p.Ended; {
 			case p.Ended:
-				message["say"] = fmt.Sprintf("Run on %s: %s.", e.Dataset, e.State())
+				message["say"] = fmt.Sprintf("Run on %s: %s.", e.Dataset, e.State)
 			case before && old != tenth:
 				message["say"] = fmt.Sprintf("Run on %s: %d percent of the steps.", e.Dataset, 10*tenth)
 			}
@@ -233,9 +232,8 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 
 // fragment is a run's progress as a part of a page.
 func (s *Server) fragment(p *progress) (string, error) {
-	var b bytes.Buffer
-	err := s.pages["runs"].ExecuteTemplate(&b, "progress", p)
-	return b.String(), err
+	b, err := s.pages["runs"].Fill("progress", p)
+	return string(b), err
 }
 
 // bar draws a part of a whole, with what is beyond it.

@@ -51,7 +51,7 @@ func (s *Server) runsPage(r *http.Request) (any, error) {
 	var matched []*runEntry
 	want := strings.ToLower(b.Query)
 	for _, e := range l.Runs {
-		if (b.Status == "" || e.State() == b.Status) && strings.Contains(strings.ToLower(strings.Join([]string{e.Name, e.ID, e.Dataset, e.Method}, "\n")), want) {
+		if (b.Status == "" || e.State == b.Status) && strings.Contains(strings.ToLower(strings.Join([]string{e.Name, e.ID, e.Dataset, e.Method}, "\n")), want) {
 			matched = append(matched, e)
 		}
 	}
@@ -315,7 +315,7 @@ func (s *Server) comparePage(r *http.Request) (any, error) {
 			b.Facts = append(b.Facts, f)
 		}
 	}
-	add("state", func(i int) string { return b.Runs[i].State() })
+	add("state", func(i int) string { return b.Runs[i].State })
 	add("dataset", func(i int) string { return infos[i].Dataset })
 	add("ε (cap)", func(i int) string { return bound(infos[i], infos[i].Budget.Epsilon) })
 	add("δ (cap)", func(i int) string { return bound(infos[i], infos[i].Budget.Delta) })

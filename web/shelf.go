@@ -31,7 +31,7 @@ const NetworkFile = "network.json"
 type runEntry struct {
 	Key, Dir, Name         string
 	ID, Dataset, Method    string
-	Status                 string
+	State                  string // of run.json, or damaged
 	Started                time.Time
 	Budget                 privacy.Budget
 	Off, Lab               bool
@@ -40,16 +40,8 @@ type runEntry struct {
 	Damage                 string // why run.json cannot be read
 }
 
-// State is how a run stands, in a word.
-func (e *runEntry) State() string {
-	if e.Damage != "" {
-		return "damaged"
-	}
-	return e.Status
-}
-
 // Running says whether it may be at work.
-func (e *runEntry) Running() bool { return e.Damage == "" && e.Status == trace.Running }
+func (e *runEntry) Running() bool { return e.State == trace.Running }
 
 // A place is a directory that holds something else than a run.
 type place struct{ Key, Dir, Name string }
@@ -134,7 +126,7 @@ func (s *shelf) list() *listing {
 	})
 	sum := sha256.New()
 	for _, e := range l.Runs {
-		fmt.Fprintf(sum, "%s %s\n", e.Key, e.State())
+		fmt.Fprintf(sum, "%s %s\n", e.Key, e.State)
 	}
 	fmt.Fprintln(sum, l.Comparisons, l.Networks)
 	l.state = hex.EncodeToString(sum.Sum(nil)[:8])
@@ -212,10 +204,10 @@ func entryOf(dir string) *runEntry {
 	e := &runEntry{Key: keyOf(dir), Dir: dir, Name: filepath.Base(dir)}
 	i, err := trace.ReadInfo(dir)
 	if err != nil {
-		e.Damage = err.Error()
+		e.State, e.Damage = "damaged", err.Error()
 		return e
 	}
-	e.ID, e.Dataset, e.Method, e.Status, e.Started = i.ID, i.Dataset, i.Method, i.Status, i.Started
+	e.ID, e.Dataset, e.Method, e.State, e.Started = i.ID, i.Dataset, i.Method, i.Status, i.Started
 	e.Budget, e.Off, e.Lab, e.Horizon, e.Ledger = i.Budget, i.Off, i.Lab, i.Horizon, i.Ledger
 	if r := i.Result; r != nil {
 		e.Steps, e.Outcome = r.Steps, r.Outcome

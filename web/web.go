@@ -8,12 +8,10 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"embed"
 	"errors"
 	"fmt"
-	"html/template"
 	"io/fs"
 	"net"
 	"net/http"
@@ -22,6 +20,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/internal/page"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/report"
 )
@@ -42,7 +41,7 @@ type Server struct {
 	shelf   *shelf
 	guard   *guard
 	mux     *http.ServeMux
-	pages   map[string]*template.Template
+	pages   map[string]*page.Template
 
 	mu     sync.Mutex
 	ledger *ledger.Ledger // nil until it is there
@@ -177,14 +176,14 @@ func (s *Server) page(name string, of func(*http.Request) (any, error)) http.Han
 				f.Live = l.state()
 			}
 		}
-		var b bytes.Buffer
-		if err := s.pages[f.Page].ExecuteTemplate(&b, "layout", f); err != nil {
+		b, err := s.pages[f.Page].Fill("layout", f)
+		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.WriteHeader(status)
-		w.Write(b.Bytes())
+		w.Write(b)
 	})
 }
 
@@ -196,8 +195,8 @@ func asset(kind string, b []byte) http.HandlerFunc {
 }
 
 // parsePages gives each page the layout and the parts that all share.
-func parsePages() (map[string]*template.Template, error) {
-	base, err := template.New("").Funcs(template.FuncMap{
+func parsePages() (map[string]*page.Template, error) {
+	funcs := page.Funcs{
 		"integer": chart.Integer,
 		"number":  func(v float64) string { return chart.Number(v, 4) },
 		"percent": ledger.Percent,
@@ -205,24 +204,21 @@ func parsePages() (map[string]*template.Template, error) {
 		"stamp":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"left":    inWords,
 		"bar":     bar,
+		"words":   ledger.Entry.Words,
 		"anchor":  func(s string) string { return strings.ReplaceAll(s, " ", "-") },
-	}).ParseFS(assets, "pages/layout.html", "pages/parts.html")
-	if err != nil {
-		return nil, err
 	}
 	names, err := fs.Glob(assets, "pages/*.html")
 	if err != nil {
 		return nil, err
 	}
-	pages := map[string]*template.Template{}
-	for _, name := range names {
-		page := strings.TrimSuffix(strings.TrimPrefix(name, "pages/"), ".html")
-		t, err := base.Clone()
-		if err != nil {
-			return nil, err
+	pages := map[string]*page.Template{}
+	for _, file := range names {
+		name := strings.TrimSuffix(strings.TrimPrefix(file, "pages/"), ".html")
+		if name == "layout" || name == "parts" {
+			continue
 		}
-		if pages[page], err = t.ParseFS(assets, name); err != nil {
-			return nil, err
+		if pages[name], err = page.Read(assets, funcs, "pages/layout.html", "pages/parts.html", file); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
 	return pages, nil

@@ -38,8 +38,9 @@ var table = map[string][]string{
 	"method/reg":    {},
 	"internal/kern": {},
 
-	// Drawing, and the statistics of audits, which know of nothing.
+	// Drawing, pages, and the statistics of audits, which know of nothing.
 	"internal/chart": {},
+	"internal/page":  {},
 	"internal/audit": {},
 
 	// Made-up records. Nothing that trains for use may hold them: a line with it belongs to the door or to an audit.
@@ -99,24 +100,24 @@ var table = map[string][]string{
 	"run/rehearse": join(public, []string{"data", "model", "method", "gossip", "oracle/live", "run", "run/netplan", "run/trace"}),
 
 	// An audit of runs in the lab, with canaries among the rows.
-	"run/audit": join(public, []string{"data", "model", "method", "oracle/live", "run", "run/trace", "internal/chart", "internal/audit", "internal/canary"}),
+	"run/audit": join(public, []string{"data", "model", "method", "oracle/live", "run", "run/trace", "internal/chart", "internal/page", "internal/audit", "internal/canary"}),
 
 	// A search that pays and releases its best alone.
 	"run/tune": join(public, []string{"data", "model", "method", "oracle/live", "run", "run/ledger"}),
 
 	// Layer 5, readers. The report recomputes ε from events, so it knows the words.
-	"run/report": {"privacy", "privacy/account", "run/trace", "run/ledger", "internal/chart"},
+	"run/report": {"privacy", "privacy/account", "run/trace", "run/ledger", "internal/chart", "internal/page"},
 
 	// The dashboard reads files, and starts nothing but a verification.
-	"web": {"privacy", "privacy/account", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/rehearse", "internal/chart"},
+	"web": {"privacy", "privacy/account", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/rehearse", "internal/chart", "internal/page"},
 
 	// A reproduced paper, on what everybody may use. Its tables are synthetic.
-	"paper":    {"internal/chart", "privacy", "privacy/noise"},
+	"paper":    {"internal/chart", "internal/page", "privacy", "privacy/noise"},
 	"paper/p0": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "privacy/account/claimed", "paper"}),
 	"paper/p1": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "paper"}),
 	"paper/p2": join(public, []string{"run", "run/compare", "internal/chart", "privacy/account/claimed", "paper"}),
 	"paper/p3": join(public, []string{"data", "model", "method", "gossip", "oracle/live", "internal/chart", "privacy/account/claimed", "paper"}),
-	"paper/p4": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "paper"}),
+	"paper/p4": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "internal/page", "paper"}),
 
 	// Layer 6.
 	"cmd/sotto": join(public, []string{"data", "model", "method", "oracle/live", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/netplan", "run/node", "run/rehearse", "run/audit", "run/tune", "web", "gossip", "gossip/fabric", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4"}),
@@ -237,6 +238,12 @@ func violations(files []source) []string {
 func foreign(pkg, file, p string, tree *ast.File, spec *ast.ImportSpec) string {
 	helper := slices.Contains(helpers, pkg)
 	switch {
+	case p == "text/template" || p == "html/template":
+		for _, use := range uses(tree, spec, p) {
+			if !slices.Contains([]string{"HTML", "CSS", "HTMLEscapeString"}, use) {
+				return "found template." + use + "; pages are filled by internal/page: templates of the standard library look methods up by name, and the linker then keeps all of every package (ADR 23)"
+			}
+		}
 	case p == "log" || p == "log/slog":
 		return "no package logs; a line of text is an output, and outputs are returned or written where they are promised"
 	case !helper && (p == "math/rand" || p == "math/rand/v2"):
@@ -422,6 +429,8 @@ func TestRules(t *testing.T) {
 		{"helper of a helper", "method/methodtest/a.go", "import _ " + own("model/modeltest"), ""},
 		{"log", "run/a.go", `import "log"`, "run/a.go: imports log: no package logs"},
 		{"slog", "cmd/sotto/a.go", `import "log/slog"`, "cmd/sotto/a.go: imports log/slog"},
+		{"templates", "web/a.go", `import "html/template"; var _ = template.New`, "web/a.go: imports html/template: found template.New; pages are filled by internal/page"},
+		{"trusted text", "web/a.go", `import "html/template"; var _ template.HTML`, ""},
 		{"random", "run/a.go", `import "math/rand/v2"`, "run/a.go: imports math/rand/v2: only data/synth"},
 		{"old random", "privacy/sample/a.go", `import r "math/rand"`, "privacy/sample/a.go: imports math/rand"},
 		{"synthetic", "data/synth.go", `import "math/rand/v2"; var _ = rand.New`, ""},

@@ -16,7 +16,7 @@ import (
 //go:embed page.html
 var pageText string
 
-var page = paper.Page("P0, reproduced", pageText)
+var page = paper.Page("P0, reproduced", pageText, nil)
 
 // A Report is the outcome of the reproduction.
 type Report struct {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/internal/page"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/reg"
 	"github.com/sottodp/sotto/paper"
@@ -20,7 +21,7 @@ import (
 //go:embed page.html
 var pageText string
 
-var page = paper.Page("P4, reproduced", pageText)
+var sheet = paper.Page("P4, reproduced", pageText, page.Funcs{"ended": Cell.Ended})
 
 // A Report is the outcome of the reproduction.
 type Report struct {
@@ -122,7 +123,7 @@ func (r *Report) write(dir string) error {
 		figures = append(figures, paper.Figure{File: fmt.Sprintf("figure%d", i+1), Title: shaped + ", " + s.String(),
 			Note: fmt.Sprintf("means of %d runs; n = %d", r.Size.Runs, r.Size.Rows), Plots: r.plots(i, s)})
 	}
-	files, err := paper.Write(dir, figures, page, map[string]any{"R": r, "Tables": r.tables(), "Patience": patience})
+	files, err := paper.Write(dir, figures, sheet, map[string]any{"R": r, "Tables": r.tables(), "Patience": patience})
 	r.Files = append(r.Files, files...)
 	return err
 }

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/internal/page"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -42,14 +42,14 @@ func (r *Result) Words() string {
 	return b.String()
 }
 
-var page = template.Must(template.New("page").Parse(`<!doctype html>
+var sheet = page.Must(page.Parse(nil, `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Audit of {{.R.Method}}</title>
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}svg{width:100%;height:auto;max-width:34rem}pre{white-space:pre-wrap}{{.Style}}.found{fill:#0a58ca;stroke:none}.claim{fill:none;stroke:#1b1f24}</style></head>
 <body><h1>Audit of {{.R.Method}}</h1>
-<p>{{if .R.Refuted}}<strong>The claim is refuted.</strong>{{else}}The claim is not contradicted.{{end}}</p>
+<p>{{if .Refuted}}<strong>The claim is refuted.</strong>{{else}}The claim is not contradicted.{{end}}</p>
 {{.Bar}}
-<pre>{{.R.Words}}</pre>
+<pre>{{.Words}}</pre>
 {{if .Odds}}<h2>What the run tells of each canary</h2>
 <p>For each of {{.R.Canaries}} made-up records, half of which took part: how much likelier what was released is if it did. The farther apart the two lines, the more the run tells.</p>
 {{.Odds}}{{end}}
@@ -58,8 +58,8 @@ var page = template.Must(template.New("page").Parse(`<!doctype html>
 
 // Write writes the page and the figures of an audit to a directory.
 func (r *Result) Write(dir string) error {
-	var b bytes.Buffer
-	if err := page.Execute(&b, map[string]any{"R": r, "Style": template.CSS(chart.Style), "Bar": r.bar(), "Odds": r.odds()}); err != nil {
+	b, err := sheet.Fill("", map[string]any{"R": r, "Refuted": r.Refuted(), "Words": r.Words(), "Style": template.CSS(chart.Style), "Bar": r.bar(), "Odds": r.odds()})
+	if err != nil {
 		return err
 	}
 	figures, err := json.MarshalIndent(r, "", "  ")
@@ -72,7 +72,7 @@ func (r *Result) Write(dir string) error {
 	if err := trace.WriteFile(filepath.Join(dir, DataFile), append(figures, '\n')); err != nil {
 		return err
 	}
-	return trace.WriteFile(filepath.Join(dir, PageFile), b.Bytes())
+	return trace.WriteFile(filepath.Join(dir, PageFile), b)
 }
 
 // bar draws the bound beside the claim.

@@ -8,7 +8,6 @@
 package report
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -20,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/sottodp/sotto/internal/page"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -27,7 +27,7 @@ import (
 var assets embed.FS
 
 var (
-	page  = template.Must(template.New("page.html").ParseFS(assets, "page.html"))
+	sheet = page.Must(page.Read(assets, nil, "page.html"))
 	style = must(assets.ReadFile("page.css"))
 )
 
@@ -59,11 +59,7 @@ func Build(dir string) ([]byte, error) {
 		return nil, err
 	}
 	v.Style = style
-	var out bytes.Buffer
-	if err := page.Execute(&out, v); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	return sheet.Fill("", v)
 }
 
 // Write makes the page and puts it into dir as report.html, as a whole.

@@ -488,6 +488,9 @@ func newBuilder(s *Schema, opt Options) *builder {
 	return b
 }
 
+// Empty is a table of the schema without rows.
+func Empty(s *Schema) *Table { return newBuilder(s, Options{}).table }
+
 // add takes over the row that e has at hand.
 func (b *builder) add(e *encoder) error {
 	if err := b.begin(); err != nil {

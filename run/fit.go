@@ -27,6 +27,7 @@ import (
 type Env struct {
 	Version  string         // of Sotto, for run.json
 	Workers  int            // goroutines of a large pass; 0: one per core
+	Shards   *Shards        // hold the rows, in the place of the spec's data; nil: none
 	Ledger   string         // Resume only: the ledger, where its place has changed or needs a password
 	Progress func(Progress) // told of steps that are durable, about twice a second
 	Notice   func(string)   // told what only the owner of the data may see
@@ -56,7 +57,12 @@ var ErrDiverged = errors.New("the parameters are not finite and make no model; t
 // and has changed nothing on disk; a refused budget wraps privacy.ErrExhausted.
 // It returns the run's info and directory, also beside ErrInterrupted.
 func Fit(ctx context.Context, job *Job, env Env) (*trace.Info, string, error) {
-	if job.Spec.Data == "" {
+	switch {
+	case env.Shards != nil:
+		if err := job.shardable(); err != nil {
+			return nil, "", err
+		}
+	case job.Spec.Data == "":
 		return nil, "", job.Spec.missing("data", "the table to train on; or --data FILE")
 	}
 	meter, err := job.Meter()
@@ -114,28 +120,40 @@ func notBegun(ctx context.Context, err error) error {
 // load reads training and test rows. It returns the counts that only the lab may
 // see.
 func (s *session) load(ctx context.Context) (map[string]int, error) {
-	spec := s.job.Spec
-	opt := data.Options{Digest: &s.digest, Labels: spec.Labels}
+	train := s.loadTable
+	if s.env.Shards != nil {
+		train = s.openShards
+	}
+	counts, err := train(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if spec := s.job.Spec; spec.Test != "" {
+		var digest [sha256.Size]byte
+		if s.test, _, err = data.Read(ctx, s.job.Schema, spec.Test, data.Options{Digest: &digest, Labels: spec.TestLabels}); err != nil {
+			return nil, err
+		}
+		s.same = digest == s.digest || s.shards != nil && slices.Contains(s.shards.Digests(), digest)
+	}
+	return counts, ctx.Err()
+}
+
+// loadTable reads the training rows.
+func (s *session) loadTable(ctx context.Context) (map[string]int, error) {
+	opt := data.Options{Digest: &s.digest, Labels: s.job.Spec.Labels}
 	if s.job.Facts.Adjacency == privacy.ReplaceOne {
 		opt.Rows, opt.KeepBad = s.job.Facts.Rows, true
 	}
 	var err error
 	var stats *data.LoadStats
-	if s.train, stats, err = data.Read(ctx, s.job.Schema, spec.Data, opt); err != nil {
+	if s.train, stats, err = data.Read(ctx, s.job.Schema, s.job.Spec.Data, opt); err != nil {
 		return nil, err
 	}
 	counts := map[string]int{"rows": stats.Rows, "dropped": stats.Dropped}
 	for column, n := range stats.Clamped {
 		counts["clamped "+column] = n
 	}
-	if spec.Test != "" {
-		var digest [sha256.Size]byte
-		if s.test, _, err = data.Read(ctx, s.job.Schema, spec.Test, data.Options{Digest: &digest, Labels: spec.TestLabels}); err != nil {
-			return nil, err
-		}
-		s.same = digest == s.digest
-	}
-	return counts, ctx.Err()
+	return counts, nil
 }
 
 // kernels are the float kernels in use: the name of their arithmetic, which all sets
@@ -148,6 +166,9 @@ func kernels() string {
 // describe makes run.json.
 func (s *session) describe() (err error) {
 	s.info, err = NewInfo(s.job, s.env.Version)
+	if err == nil && s.shards != nil {
+		s.info.Data, s.info.Labels, s.info.Shards = "", "", len(s.shards.Digests())
+	}
 	return err
 }
 

@@ -143,6 +143,12 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 		return nil, &InputError{dir, err}
 	}
 	job := s.job
+	switch away := env.Shards; {
+	case away == nil && info.Shards > 0:
+		return nil, inputError("", "%s: its rows are in %s on other machines; allowed is to go on with --workers and --key", dir, shardsOf(info.Shards))
+	case away != nil && away.Carrier.Shards() != info.Shards:
+		return nil, inputError("", "%s: its rows are in %s; found %s", dir, shardsOf(info.Shards), shardsOf(away.Carrier.Shards()))
+	}
 	meter, err := job.Meter()
 	if err != nil {
 		return nil, err
@@ -327,7 +333,11 @@ func (s *session) takeOver(ctx context.Context, rec *trace.Record) error {
 	case len(known.Plan) > 0 && !bytes.Equal(known.Plan, plan):
 		return inputError("", "%s: found another plan than the one that the budget was reserved for", filepath.Join(s.dir, trace.InfoFile))
 	case !bytes.Equal(known.Mark, s.mark()):
-		return inputError("", "%s: is not the table that this run began with; its budget was reserved for that one", s.info.Data)
+		table := s.info.Data
+		if s.shards != nil {
+			table = "the workers' rows"
+		}
+		return inputError("", "%s: is not the table that this run began with; its budget was reserved for that one", table)
 	}
 	s.token, err = SwapToken(ctx, s.ledger, s.dir, s.info.ID, old, rec.Charged())
 	return err

@@ -35,6 +35,7 @@ type session struct {
 	token   string // "" for a lab run
 	writer  *trace.Writer
 	train   *data.Table
+	shards  *live.Shards // that hold the rows which train has none of; nil: none
 	test    *data.Table
 	digest  [sha256.Size]byte // of the file's content; never leaves memory but as an HMAC (R4)
 	before  float64           // the part of a filter's limit that was charged by then
@@ -61,7 +62,7 @@ func (s *session) open(meter account.Meter, first int) (*live.Oracle, error) {
 	}
 	return live.New(live.Config{
 		Table: s.train, Model: s.job.Model, Facts: s.job.Facts, Meter: meter, Streams: streams,
-		Journal: s.writer, First: first, Workers: workers,
+		Journal: s.writer, First: first, Workers: workers, Shards: s.shards,
 	})
 }
 

@@ -128,6 +128,7 @@ func methodHelp() string {
 func fitCommand() *cobra.Command {
 	var quiet, asJSON bool
 	var resume string
+	var workers workerFlags
 	c := &cobra.Command{
 		Use:   "fit [spec.yaml]",
 		Short: "Train a model under a privacy budget",
@@ -141,7 +142,7 @@ Methods and their fields (--set method.FIELD=VALUE):
 ` + methodHelp(),
 		Example: "  sotto fit examples/clinic/sotto.yaml\n  sotto fit --data t.csv --schema s.yaml --model logistic --epsilon 1 --delta 1e-6 --adjacency add-or-remove",
 		Args:    args(cobra.MaximumNArgs(1)),
-		RunE: func(c *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) (err error) {
 			out := c.OutOrStdout()
 			bar := newProgress(c.ErrOrStderr(), quiet || asJSON)
 			warn := func(text string) {
@@ -150,6 +151,16 @@ Methods and their fields (--set method.FIELD=VALUE):
 				}
 			}
 			env := run.Env{Version: version(), Progress: bar.update, Notice: warn}
+			away, err := workers.listen(c, resume, &env)
+			if err != nil {
+				return err
+			}
+			if away != nil {
+				if !quiet {
+					fmt.Fprintf(c.ErrOrStderr(), "waiting for the workers of %d shards at %s\n", away.Shards(), away.URL)
+				}
+				defer func() { away.Close(err == nil || errors.Is(err, run.ErrDiverged)) }()
+			}
 			var info *trace.Info
 			var dir string
 			if resume != "" {
@@ -158,7 +169,6 @@ Methods and their fields (--set method.FIELD=VALUE):
 				}
 				env.Ledger, _ = c.Flags().GetString("ledger")
 				dir = resume
-				var err error
 				info, err = run.Resume(c.Context(), dir, env)
 				bar.done()
 				if err != nil {
@@ -203,6 +213,7 @@ Methods and their fields (--set method.FIELD=VALUE):
 	c.Flags().BoolVar(&quiet, "quiet", false, "print nothing but errors")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	c.Flags().StringVar(&resume, "resume", "", "go on with the run in this directory")
+	workers.add(c.Flags())
 	return c
 }
 
@@ -214,13 +225,13 @@ func onlyResume(c *cobra.Command, args []string) error {
 	}
 	c.Flags().Visit(func(f *pflag.Flag) {
 		switch f.Name {
-		case "resume", "ledger", "quiet", "json":
+		case "resume", "ledger", "quiet", "json", "workers", "shards", "key":
 		default:
 			given = "--" + f.Name
 		}
 	})
 	if given != "" {
-		return usageError("--resume: found %s beside it; the run directory holds the spec, and nothing but --ledger, --quiet and --json is allowed", given)
+		return usageError("--resume: found %s beside it; the run directory holds the spec, and nothing but --ledger, --quiet, --json, --workers and --key is allowed", given)
 	}
 	return nil
 }
@@ -230,17 +241,21 @@ func interrupted(err error, dir string) error {
 	if dir == "" {
 		return err
 	}
-	if errors.Is(err, run.ErrInterrupted) {
-		return fmt.Errorf("%w. Go on with: sotto fit --resume %s", run.ErrInterrupted, dir)
-	}
 	info, readErr := trace.ReadInfo(dir)
+	again := "sotto fit --resume " + dir
+	if readErr == nil && info.Shards > 0 {
+		again += " --workers ADDRESS --key FILE"
+	}
+	if errors.Is(err, run.ErrInterrupted) {
+		return fmt.Errorf("%w. Go on with: %s", run.ErrInterrupted, again)
+	}
 	if readErr != nil || info.Status == trace.Finished || exitCode(err) != exitFailed {
 		return err
 	}
 	if info.Lab {
-		return fmt.Errorf("%w\nGo on with `sotto fit --resume %s`", err, dir)
+		return fmt.Errorf("%w\nGo on with `%s`", err, again)
 	}
-	return fmt.Errorf("%w\nThe budget stays reserved. Go on with `sotto fit --resume %s`, or close the run with `sotto ledger settle %s`", err, dir, dir)
+	return fmt.Errorf("%w\nThe budget stays reserved. Go on with `%s`, or close the run with `sotto ledger settle %s`", err, again, dir)
 }
 
 func printJSON(w io.Writer, i *trace.Info, dir string) error {

@@ -99,6 +99,9 @@ var table = map[string][]string{
 	"run/node":     join(public, []string{"data", "method", "gossip", "gossip/fabric", "gossip/journal", "oracle/live", "run", "run/ledger", "run/netplan", "run/trace"}),
 	"run/rehearse": join(public, []string{"data", "model", "method", "gossip", "oracle/live", "run", "run/netplan", "run/trace"}),
 
+	// A run whose rows are on several machines of one owner.
+	"run/shards": {"privacy", "data", "oracle/live", "run"},
+
 	// An audit of runs in the lab, with canaries among the rows.
 	"run/audit": join(public, []string{"data", "model", "method", "oracle/live", "run", "run/trace", "internal/chart", "internal/page", "internal/audit", "internal/canary"}),
 
@@ -120,7 +123,7 @@ var table = map[string][]string{
 	"paper/p4": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "internal/page", "paper"}),
 
 	// Layer 6.
-	"cmd/sotto": join(public, []string{"data", "model", "method", "oracle/live", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/netplan", "run/node", "run/rehearse", "run/audit", "run/tune", "web", "gossip", "gossip/fabric", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4"}),
+	"cmd/sotto": join(public, []string{"data", "model", "method", "oracle/live", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/netplan", "run/node", "run/rehearse", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/fabric", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "model", "method", "oracle/live", "run/trace"}),
@@ -137,7 +140,7 @@ var table = map[string][]string{
 var helpers = []string{"internal/needs", "internal/proofs", "model/modeltest", "method/methodtest"}
 
 // dataReaders are the only packages that may import data themselves.
-var dataReaders = []string{"data", "model", "internal/onnx", "oracle/live", "run", "run/compare", "run/netplan", "run/node", "run/rehearse", "run/audit", "run/tune", "paper/p0", "paper/p1", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
+var dataReaders = []string{"data", "model", "internal/onnx", "oracle/live", "run", "run/compare", "run/netplan", "run/node", "run/rehearse", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p1", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
 
 // sealed packages must not reach data on any path of imports.
 var sealed = []string{"method", "gossip", "gossip/journal", "gossip/fabric", "method/reg", "method/schedule", "method/curvature", "oracle", "oracle/replay", "run/report", "run/trace", "run/ledger"}

@@ -1,11 +1,14 @@
 package live
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy/clip"
@@ -30,6 +33,7 @@ type question struct {
 	Ask string
 
 	Terms map[string][]byte // of a hello: what both sides must agree on, hashed
+	Is    []byte            // of all others: which rows, under which terms, the shard said that it has
 
 	// The sample, of all shards' rows; the shard's own begin at From.
 	Sampler     typed
@@ -86,6 +90,16 @@ func (t typed) rule() (clip.Rule, error) {
 		return as[clip.Lipschitz](t)
 	}
 	return nil, fmt.Errorf("live: a shard does not know the clip rule %q", t.Type)
+}
+
+// identity stands for a shard's rows and what they are read under.
+func identity(digest [32]byte, terms map[string][]byte) []byte {
+	h := sha256.New()
+	h.Write(digest[:])
+	for _, name := range slices.Sorted(maps.Keys(terms)) {
+		fmt.Fprintf(h, "%s=%x\n", name, terms[name])
+	}
+	return h.Sum(nil)
 }
 
 // asked is the question for the sums of t.

@@ -110,6 +110,9 @@ func (s *Shard) reply(h head, q *question) ([]byte, error) {
 		}
 		return append(binary.LittleEndian.AppendUint64([]byte{0}, uint64(s.rows)), s.cfg.Digest[:]...), nil
 	}
+	if !bytes.Equal(q.Is, identity(s.cfg.Digest, s.cfg.Terms)) {
+		return nil, errors.New("found other rows, or another schema or model, than at the start of the run")
+	}
 	rows, err := s.sample(h, q)
 	if err != nil {
 		return nil, err

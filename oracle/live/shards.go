@@ -28,6 +28,7 @@ type Shards struct {
 	session *session
 	from    []int // private: row at which a shard begins, and the end
 	digests [][32]byte
+	is      [][]byte // what stands for each
 	asked   uint64
 	ctx     context.Context // of the purchase
 	bought  question        // the sample, without From
@@ -55,6 +56,7 @@ func OpenShards(ctx context.Context, secret *Secret, carrier Carrier, terms map[
 		}
 		s.from[i+1] = s.from[i] + int(binary.LittleEndian.Uint64(a))
 		s.digests = append(s.digests, [32]byte(a[8:]))
+		s.is = append(s.is, identity(s.digests[i], terms))
 	}
 	return s, nil
 }
@@ -97,7 +99,10 @@ func (s *Shards) ask(ctx context.Context, q question) ([][]byte, error) {
 	done := make(chan answered, n)
 	for i := range n {
 		h, q := h, q
-		h.shard, q.From = uint32(i), s.from[i]
+		h.shard = uint32(i)
+		if q.Ask != askHello {
+			q.From, q.Is = s.from[i], s.is[i]
+		}
 		go func() {
 			text, err := s.askOne(ctx, h, &q)
 			done <- answered{i, text, err}

@@ -1,0 +1,92 @@
+package run
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/privacy"
+)
+
+// Shards are the parts of a table that other machines of its owner hold, and the way to them.
+type Shards struct {
+	Secret  *live.Secret
+	Carrier live.Carrier
+}
+
+// Terms are what a coordinator and its shards must agree on, each hashed.
+func (j *Job) Terms() (map[string][]byte, error) {
+	schema, err := j.Schema.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	model, err := json.Marshal(j.Spec.Model)
+	if err != nil {
+		return nil, err
+	}
+	terms := map[string][]byte{}
+	for name, text := range map[string][]byte{"schema": schema, "model": model, "adjacency": []byte(j.Facts.Adjacency.String())} {
+		sum := sha256.Sum256(text)
+		terms[name] = sum[:]
+	}
+	return terms, nil
+}
+
+// shardable says why the job cannot train on shards.
+func (j *Job) shardable() error {
+	switch {
+	case method.Solves(j.Method):
+		return inputError(j.Spec.Place("method.name"), "method.name: found %s; allowed with --workers are methods that ask for sums: a minimiser is computed where all rows are", j.Spec.MethodName)
+	case j.Schema.UnitRows > 0:
+		return inputError(j.Spec.Schema, "unit: found one of several rows; allowed with --workers is record: the rows of one %s may lie in several shards, and nobody would see them together", j.Schema.Unit)
+	case j.Spec.Privacy.Off:
+		return inputError(j.Spec.Place("privacy"), "privacy: found none; allowed with --workers is a budget: without a bound on a row's part a sum depends on where it is added")
+	}
+	return nil
+}
+
+// openShards waits for all shards and asks who they are. Of their rows it tells the lab how many there are.
+func (s *session) openShards(ctx context.Context) (map[string]int, error) {
+	terms, err := s.job.Terms()
+	if err != nil {
+		return nil, err
+	}
+	if s.shards, err = live.OpenShards(ctx, s.env.Shards.Secret, s.env.Shards.Carrier, terms); err != nil {
+		if errors.Is(err, live.ErrShard) {
+			err = &InputError{"", err}
+		}
+		return nil, err
+	}
+	// Public under replace-one (R9).
+	if n := s.shards.Rows(); s.job.Facts.Adjacency == privacy.ReplaceOne && n != s.job.Facts.Rows {
+		return nil, inputError("", "rows: found %d in %s together; allowed is exactly %d, the number in the schema, under replace-one", n, shardsOf(len(s.shards.Digests())), s.job.Facts.Rows)
+	}
+	s.train, s.digest = data.Empty(s.job.Schema), together(s.shards.Digests())
+	return map[string]int{"rows": s.shards.Rows()}, nil
+}
+
+// together is the digest of a table in parts: of one part its own.
+func together(parts [][sha256.Size]byte) (sum [sha256.Size]byte) {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	h := sha256.New()
+	h.Write([]byte("sotto shards/1"))
+	for _, p := range parts {
+		h.Write(p[:])
+	}
+	h.Sum(sum[:0])
+	return sum
+}
+
+func shardsOf(n int) string {
+	if n == 1 {
+		return "1 shard"
+	}
+	return fmt.Sprintf("%d shards", n)
+}

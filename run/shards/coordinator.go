@@ -1,0 +1,155 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/sottodp/sotto/run"
+)
+
+// Times of a coordinator.
+const (
+	serverStart = 30 * time.Second
+	askAgain    = time.Second // without an answer, or four times the longest so far; then twice as long each time, up to
+	askLast     = time.Minute
+	lookAgain   = 100 * time.Millisecond // for a shard that is not there
+	tellAfter   = 3 * time.Second        // that one is not there
+	goodbye     = 2 * time.Second        // for workers to go
+)
+
+// largest message, in bytes: questions and answers of some eight million parameters.
+const largest = 64 << 20
+
+// A Coordinator is the way from a run to its shards. It carries sealed messages for live.Shards.
+type Coordinator struct {
+	URL string // where workers find it
+
+	server *server.Server
+	nc     *nats.Conn
+	count  int
+	notice func(string)
+
+	mu   sync.Mutex
+	long time.Duration // the longest answer so far
+}
+
+// Listen opens the coordinator's side at an address, nats://HOST:PORT or HOST:PORT, port 0 for one that the system chooses. Notice
+// is told what the person at the terminal waits for.
+func Listen(address string, count int, key *Key, notice func(string)) (*Coordinator, error) {
+	host, port, err := place(address)
+	if err != nil {
+		return nil, &run.InputError{Where: "--workers", Err: err}
+	}
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	s, err := server.NewServer(&server.Options{
+		ServerName: "sotto", Host: host, Port: port, NoSigs: true, NoLog: true,
+		MaxPayload: largest, MaxPending: 4 * largest, WriteDeadline: 10 * time.Second, Nkeys: []*server.NkeyUser{{Nkey: key.name}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.Start()
+	if !s.ReadyForConnections(serverStart) {
+		s.Shutdown()
+		return nil, fmt.Errorf("--workers %s: cannot listen there; is the address this machine's, and free?", address)
+	}
+	nc, err := nats.Connect("", nats.InProcessServer(s), nats.Nkey(key.name, key.user.Sign))
+	if err != nil {
+		s.Shutdown()
+		return nil, err
+	}
+	return &Coordinator{URL: s.ClientURL(), server: s, nc: nc, count: count, notice: notice}, nil
+}
+
+// Shards is live.Carrier's.
+func (c *Coordinator) Shards() int { return c.count }
+
+// Ask is live.Carrier's: it asks until there is an answer. A shard that is not there is waited for; one that is silent is asked again by the same
+// bytes, and so by the same key of the sample.
+func (c *Coordinator) Ask(ctx context.Context, shard int, question []byte) ([]byte, error) {
+	began, told := time.Now(), false
+	tell := func(what string) {
+		if !told && c.notice != nil {
+			c.notice(fmt.Sprintf("shard %d of %d %s", shard+1, c.count, what))
+		}
+		told = true
+	}
+	for patience := c.patience(); ; {
+		asked := time.Now()
+		brief, stop := context.WithTimeout(ctx, patience)
+		m, err := c.nc.RequestWithContext(brief, subject(shard), question)
+		stop()
+		switch {
+		case err == nil:
+			c.took(time.Since(asked))
+			return m.Data, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.Is(err, nats.ErrNoResponders):
+			if time.Since(began) > tellAfter {
+				tell("is not there; waiting for its worker")
+			}
+			select {
+			case <-time.After(lookAgain):
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		case errors.Is(err, context.DeadlineExceeded):
+			tell("does not answer; asking again")
+			patience = min(2*patience, askLast)
+		default:
+			return nil, err
+		}
+	}
+}
+
+func (c *Coordinator) patience() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(askAgain, min(4*c.long, askLast))
+}
+
+func (c *Coordinator) took(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.long = max(c.long, d)
+}
+
+// Close ends the connection to the workers; where the run is done it sends them home first. Else they wait for it to go on.
+func (c *Coordinator) Close(done bool) {
+	if done {
+		c.nc.Publish(doneSubject, nil)
+		c.nc.Flush()
+	}
+	for began := time.Now(); done && c.server.NumClients() > 1 && time.Since(began) < goodbye; { // until they have heard it
+		time.Sleep(time.Millisecond)
+	}
+	c.nc.Close()
+	c.server.Shutdown()
+	c.server.WaitForShutdown()
+}
+
+// place is the host and the port of an address.
+func place(address string) (host string, port int, err error) {
+	host, number, err := net.SplitHostPort(strings.TrimPrefix(address, "nats://"))
+	n, wrong := strconv.ParseUint(number, 10, 16)
+	if err != nil || wrong != nil {
+		return "", 0, fmt.Errorf("found %q; allowed is a host and a port, as in nats://127.0.0.1:4222", address)
+	}
+	return host, int(n), nil
+}
+
+func subject(shard int) string { return "sotto.ask." + strconv.Itoa(shard) }
+
+const doneSubject = "sotto.done"

@@ -1,0 +1,4 @@
+package shards
+
+// UserSeed is for tests that listen at a coordinator's server.
+var UserSeed = userSeed

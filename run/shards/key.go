@@ -1,0 +1,59 @@
+package shards
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/nats-io/nkeys"
+
+	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/run"
+)
+
+// A Key is what the machines of a run share: they prove to each other that they have it, and seal with it.
+type Key struct {
+	Secret *live.Secret
+	user   nkeys.KeyPair // at the coordinator's server; its seed never passes over the line
+	name   string
+}
+
+// ReadKey reads a key file: live.SecretSize random bytes that only its owner may read. What is wrong with it is a *run.InputError.
+func ReadKey(path string) (*Key, error) {
+	fail := func(format string, args ...any) (*Key, error) {
+		return nil, &run.InputError{Where: path, Err: fmt.Errorf(format, args...)}
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fail("is not there; (umask 077; head -c %d /dev/urandom > %s) makes a key", live.SecretSize, path)
+	case err != nil:
+		return fail("%v", err)
+	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
+		return fail("found mode %04o; allowed is a file that nobody else may read: chmod 600 %s", info.Mode().Perm(), path)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return fail("%v", err)
+	}
+	secret, err := live.NewSecret(b)
+	if err != nil {
+		return fail("found a key of %d bytes; allowed are %d", len(b), live.SecretSize)
+	}
+	user, err := nkeys.FromRawSeed(nkeys.PrefixByteUser, userSeed(b))
+	if err != nil {
+		return nil, err
+	}
+	name, err := user.PublicKey()
+	return &Key{secret, user, name}, err
+}
+
+// userSeed is that of the user's Ed25519 key.
+func userSeed(key []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("sotto/shards/1 user"))
+	return mac.Sum(nil)
+}

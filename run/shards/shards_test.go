@@ -1,0 +1,454 @@
+package shards_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/run/shards"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+const sgd = "method: {name: sgd, steps: 40, batch: 100}"
+
+// A site is an owner's directory: a table, whole and in parts, a spec and a key.
+type site struct {
+	t     *testing.T
+	dir   string
+	parts []string
+	key   *shards.Key
+}
+
+// newSite cuts the clinic's table behind these rows.
+func newSite(t *testing.T, cuts ...int) *site {
+	t.Helper()
+	s := &site{t: t, dir: t.TempDir()}
+	s.must(os.CopyFS(s.dir, os.DirFS("../../examples/clinic")))
+	b, err := os.ReadFile(s.file("patients.csv"))
+	s.must(err)
+	lines := bytes.SplitAfter(b, []byte("\n"))
+	head, rows := lines[0], lines[1:]
+	if len(rows[len(rows)-1]) == 0 {
+		rows = rows[:len(rows)-1]
+	}
+	from := 0
+	for i, to := range append(cuts, len(rows)) {
+		part := s.file(fmt.Sprintf("part%d.csv", i+1))
+		s.must(os.WriteFile(part, slices.Concat(head, bytes.Join(rows[from:to], nil)), 0o600))
+		s.parts, from = append(s.parts, part), to
+	}
+	s.must(os.WriteFile(s.file("key"), []byte("the key of a test, of 32 bytes.."), 0o600))
+	s.key, err = shards.ReadKey(s.file("key"))
+	s.must(err)
+	return s
+}
+
+func (s *site) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *site) file(name string) string { return filepath.Join(s.dir, name) }
+
+// spec reads the spec of a run in a directory of that name.
+func (s *site) spec(out, more string) *run.Spec {
+	s.t.Helper()
+	adjacency := "add-or-remove"
+	if strings.Contains(more, "replace-one") {
+		adjacency = "replace-one"
+	}
+	text := fmt.Sprintf("data: patients.csv\ntest: heldout.csv\nschema: schema.yaml\nmodel: {name: logistic}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: %s}\nledger: %s.db\nout: %s\n%s\n",
+		adjacency, out, out, strings.ReplaceAll(more, "replace-one\n", ""))
+	file := s.file(out + ".yaml")
+	s.must(os.WriteFile(file, []byte(text), 0o600))
+	spec, err := run.LoadSpec(file, nil)
+	s.must(err)
+	return spec
+}
+
+func (s *site) job(out, more string) *run.Job {
+	s.t.Helper()
+	job, err := run.Prepare(s.spec(out, more))
+	s.must(err)
+	return job
+}
+
+// listen opens a coordinator.
+func (s *site) listen() *shards.Coordinator {
+	s.t.Helper()
+	c, err := shards.Listen("nats://127.0.0.1:0", len(s.parts), s.key, nil)
+	s.must(err)
+	s.t.Cleanup(func() { c.Close(false) })
+	return c
+}
+
+// worker starts one with a shard; stop ends it and waits.
+func (s *site) worker(url string, shard int, data string) (stop func(), ended chan error) {
+	spec := s.spec(fmt.Sprintf("worker%d", shard), "")
+	return s.working(shards.Options{Spec: spec, Key: s.key, URL: url, Index: shard, Count: len(s.parts), Cores: 1}, data)
+}
+
+func (s *site) working(o shards.Options, data string) (stop func(), ended chan error) {
+	o.Spec.Data = data
+	ctx, cancel := context.WithCancel(s.t.Context())
+	ended = make(chan error, 1)
+	over := make(chan struct{})
+	go func() {
+		ended <- shards.Work(ctx, o)
+		close(over)
+	}()
+	stop = func() { cancel(); <-over }
+	s.t.Cleanup(stop)
+	return stop, ended
+}
+
+func (s *site) workers(url string) {
+	for i, part := range s.parts {
+		s.worker(url, i, part)
+	}
+}
+
+// same holds the record and the model of two runs against each other.
+func (s *site) same(name string, a, b string) {
+	s.t.Helper()
+	for _, file := range []string{trace.ReleasesFile, trace.StepsFile} {
+		x, err := os.ReadFile(filepath.Join(s.file(a), file))
+		s.must(err)
+		y, err := os.ReadFile(filepath.Join(s.file(b), file))
+		s.must(err)
+		if !bytes.Equal(x, y) || len(x) == 0 && file == trace.ReleasesFile {
+			s.t.Errorf("%s: %s has %d bytes of the table, %d of shards, and they differ", name, file, len(x), len(y))
+		}
+	}
+	var w [2]struct{ W json.RawMessage }
+	for i, dir := range []string{a, b} {
+		text, err := os.ReadFile(filepath.Join(s.file(dir), trace.ModelFile))
+		s.must(err)
+		s.must(json.Unmarshal(text, &w[i]))
+	}
+	if len(w[0].W) < 10 || !bytes.Equal(w[0].W, w[1].W) {
+		s.t.Errorf("%s: parameters %s of the table, %s of shards", name, w[0].W, w[1].W)
+	}
+}
+
+// hooked is a carrier that does something before it asks.
+type hooked struct {
+	*shards.Coordinator
+	asked atomic.Int64
+	hook  func(n int)
+}
+
+func (h *hooked) Ask(ctx context.Context, shard int, question []byte) ([]byte, error) {
+	h.hook(int(h.asked.Add(1)))
+	return h.Coordinator.Ask(ctx, shard, question)
+}
+
+// Every method either trains on shards to the same bits as on the table in one piece, or is refused before anything is written.
+func TestEveryMethodOnShards(t *testing.T) {
+	s := newSite(t, 700, 701, 2900)
+	c := s.listen()
+	s.workers(c.URL)
+	refused := []string{"outpert", "outpert-sgd", "amp", "optimum"}
+	for _, e := range method.Registry {
+		more := "lab: true\nseed: 5\nmethod: {name: " + e.Name + "}"
+		if e.Name == "optimum" {
+			continue // without a budget, see TestRefusals
+		}
+		if slices.Contains(refused, e.Name) {
+			more = "replace-one\n" + more
+		}
+		env := run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: c}}
+		_, _, err := run.Fit(t.Context(), s.job("away-"+e.Name, more), env)
+		if slices.Contains(refused, e.Name) {
+			s.refused(e.Name, err, "method.name: found", "away-"+e.Name)
+			continue
+		}
+		s.must(err)
+		env.Shards = nil
+		_, _, err = run.Fit(t.Context(), s.job("here-"+e.Name, more), env)
+		s.must(err)
+		s.same(e.Name, "here-"+e.Name, "away-"+e.Name)
+	}
+}
+
+func (s *site) refused(name string, err error, text, out string) {
+	s.t.Helper()
+	var input *run.InputError
+	if !errors.As(err, &input) || !strings.Contains(err.Error(), text) {
+		s.t.Errorf("%s: found error %v; want one of input that says %q", name, err, text)
+	}
+	if _, err := os.Stat(s.file(out)); !errors.Is(err, os.ErrNotExist) {
+		s.t.Errorf("%s: %s is there", name, out)
+	}
+}
+
+// Workers die and come back, come late, have spares; a run whose coordinator is stopped goes on. The record is that of an unbroken run on
+// the table. At the end all workers go home.
+func TestShardsThatFail(t *testing.T) {
+	s := newSite(t, 1500)
+	const more = "lab: true\nseed: 5\n" + sgd
+	_, _, err := run.Fit(t.Context(), s.job("here", more), run.Env{Workers: 1})
+	s.must(err)
+
+	c := s.listen()
+	stop, _ := s.worker(c.URL, 0, s.parts[0])
+	ctx, interrupt := context.WithCancel(t.Context())
+	var late sync.Once
+	h := &hooked{Coordinator: c, hook: func(n int) {
+		late.Do(func() { s.worker(c.URL, 1, s.parts[1]) })
+		switch n {
+		case 11:
+			stop()
+			stop, _ = s.worker(c.URL, 0, s.parts[0])
+		case 21:
+			s.worker(c.URL, 1, s.parts[1]) // a spare
+		case 51:
+			interrupt()
+		}
+	}}
+	env := run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: h}}
+	_, dir, err := run.Fit(ctx, s.job("away", more), env)
+	if !errors.Is(err, run.ErrInterrupted) {
+		t.Fatalf("found %v, want an interrupted run", err)
+	}
+	if _, err := run.Resume(t.Context(), dir, run.Env{}); err == nil || !strings.Contains(err.Error(), "--workers") {
+		t.Errorf("resumed without workers: %v", err)
+	}
+
+	// Another coordinator at the same address, as a process that was started again; its workers are still there.
+	url := c.URL
+	c.Close(false)
+	c, err = shards.Listen(url, 3, s.key, nil)
+	s.must(err)
+	env.Shards.Carrier = c
+	_, err = run.Resume(t.Context(), dir, env)
+	c.Close(false)
+	if err == nil || !strings.Contains(err.Error(), "its rows are in 2 shards; found 3 shards") {
+		t.Errorf("resumed with another number of shards: %v", err)
+	}
+	c, err = shards.Listen(url, 2, s.key, nil)
+	s.must(err)
+	env.Shards.Carrier = c
+	_, lastWorker := s.worker(url, 1, s.parts[1])
+	_, err = run.Resume(t.Context(), dir, env)
+	s.must(err)
+	c.Close(true)
+	s.must(<-lastWorker)
+	s.same("through failures", "here", "away")
+}
+
+// A straggler is asked again by the same bytes, and its answer counts once.
+func TestStraggler(t *testing.T) {
+	s := newSite(t)
+	const more = "lab: true\nseed: 5\nmethod: {name: sgd, steps: 3, batch: 100}"
+	_, _, err := run.Fit(t.Context(), s.job("here", more), run.Env{Workers: 1})
+	s.must(err)
+	c := s.listen()
+	seen := s.overhear(c.URL, "sotto.ask.0")
+	var stop func()
+	h := &hooked{Coordinator: c, hook: func(n int) {
+		if n == 3 { // nobody there but who overhears, and is silent
+			stop()
+			time.AfterFunc(1500*time.Millisecond, func() { s.worker(c.URL, 0, s.parts[0]) })
+		}
+	}}
+	stop, _ = s.worker(c.URL, 0, s.parts[0])
+	env := run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: h}}
+	_, _, err = run.Fit(t.Context(), s.job("away", more), env)
+	s.must(err)
+	s.same("straggler", "here", "away")
+	times := map[string]int{}
+	for _, q := range seen() {
+		times[q]++
+	}
+	again := 0
+	for _, n := range times {
+		again += n - 1
+	}
+	if len(times) != 4 || again < 1 { // a hello and three steps
+		t.Errorf("%d questions, %d repeated", len(times), again)
+	}
+}
+
+// overhear listens at the coordinator's server as one that has the key.
+func (s *site) overhear(url, subject string) func() []string {
+	s.t.Helper()
+	raw, err := os.ReadFile(s.file("key"))
+	s.must(err)
+	user, err := nkeys.FromRawSeed(nkeys.PrefixByteUser, shards.UserSeed(raw))
+	s.must(err)
+	name, err := user.PublicKey()
+	s.must(err)
+	nc, err := nats.Connect(url, nats.Nkey(name, user.Sign))
+	s.must(err)
+	s.t.Cleanup(nc.Close)
+	var mu sync.Mutex
+	var heard []string
+	_, err = nc.Subscribe(subject, func(m *nats.Msg) {
+		mu.Lock()
+		defer mu.Unlock()
+		heard = append(heard, string(m.Data))
+	})
+	s.must(err)
+	s.must(nc.Flush())
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(heard)
+	}
+}
+
+// A run with a budget: it is charged as a local one, verify finds its record to hold, and after a stop it goes on with
+// the same rows alone.
+func TestPaidRunOnShards(t *testing.T) {
+	s := newSite(t, 1000)
+	c := s.listen()
+	stop, _ := s.worker(c.URL, 0, s.parts[0])
+	s.worker(c.URL, 1, s.parts[1])
+	ctx, interrupt := context.WithCancel(t.Context())
+	h := &hooked{Coordinator: c, hook: func(n int) {
+		if n == 31 {
+			interrupt()
+		}
+	}}
+	env := run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: h}}
+	info, dir, err := run.Fit(ctx, s.job("away", sgd), env)
+	if !errors.Is(err, run.ErrInterrupted) {
+		t.Fatalf("found %v, want an interrupted run", err)
+	}
+	if info.Data != "" || info.Shards != 2 {
+		t.Errorf("run.json says data %q in %d shards", info.Data, info.Shards)
+	}
+
+	// Other rows are not those that the budget was reserved for.
+	stop()
+	stop, _ = s.worker(c.URL, 0, s.parts[1])
+	if _, err := run.Resume(t.Context(), dir, env); err == nil || !strings.Contains(err.Error(), "the workers' rows: is not the table that this run began with") {
+		t.Errorf("other rows: %v", err)
+	}
+	stop()
+	s.worker(c.URL, 0, s.parts[0])
+	_, err = run.Resume(t.Context(), dir, env)
+	s.must(err)
+	l, err := ledger.Open(t.Context(), s.file("away.db"))
+	s.must(err)
+	defer l.Close()
+	found, err := run.Verify(t.Context(), dir, l)
+	s.must(err)
+	for _, f := range found {
+		if !f.Holds {
+			t.Errorf("%s does not hold: %s", f.What, f.Detail)
+		}
+	}
+}
+
+// A worker that comes back with other rows in the middle of a run is refused: the run stops and can go on with the right ones.
+func TestOtherRowsInTheMiddle(t *testing.T) {
+	s := newSite(t, 1000)
+	c := s.listen()
+	stop, _ := s.worker(c.URL, 0, s.parts[0])
+	s.worker(c.URL, 1, s.parts[1])
+	h := &hooked{Coordinator: c, hook: func(n int) {
+		if n == 11 {
+			stop()
+			s.worker(c.URL, 0, s.parts[1])
+		}
+	}}
+	env := run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: h}}
+	_, _, err := run.Fit(t.Context(), s.job("away", sgd), env)
+	if !errors.Is(err, live.ErrShard) || !strings.Contains(err.Error(), "shard 1 of 2: refuses: found other rows") {
+		t.Errorf("found %v", err)
+	}
+}
+
+// What cannot be is refused as input, with nothing on disk.
+func TestRefusals(t *testing.T) {
+	s := newSite(t, 1000)
+	c := s.listen()
+	env := run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: c}}
+	fit := func(name, more, want string) {
+		_, _, err := run.Fit(t.Context(), s.job(name, more), env)
+		s.refused(name, err, want, name)
+	}
+	_, _, err := run.Fit(t.Context(), s.offJob("off"), env)
+	s.refused("off", err, "privacy: found none", "off")
+
+	s.worker(c.URL, 0, s.parts[0])
+	other := s.spec("worker", "")
+	other.Model.L2 = 0.5
+	stop, _ := s.working(shards.Options{Spec: other, Key: s.key, URL: c.URL, Index: 1, Count: 2}, s.parts[1])
+	fit("model", sgd, "shard 2 of 2: refuses: found another model than the coordinator's")
+	stop()
+	stop, _ = s.worker(c.URL, 1, s.parts[1])
+	fit("relation", "replace-one\n"+sgd, "refuses: found another adjacency than the coordinator's")
+	stop()
+
+	one := newSite(t)
+	c = one.listen()
+	spec := one.spec("worker", "replace-one\n"+sgd)
+	two := newSite(t, 3999)
+	one.working(shards.Options{Spec: spec, Key: one.key, URL: c.URL, Index: 0, Count: 1}, two.parts[0])
+	env.Shards.Carrier = c
+	_, _, err = run.Fit(t.Context(), one.job("few", "replace-one\n"+sgd), env)
+	one.refused("few rows", err, "rows: found 3999 in 1 shard together; allowed is exactly 4000", "few")
+
+	// The key.
+	for name, c := range map[string]struct {
+		bytes int
+		mode  os.FileMode
+		want  string
+	}{
+		"short": {31, 0o600, "found a key of 31 bytes; allowed are 32"},
+		"open":  {32, 0o640, "found mode 0640"},
+	} {
+		s.must(os.WriteFile(s.file(name), make([]byte, c.bytes), c.mode))
+		s.must(os.Chmod(s.file(name), c.mode))
+		_, err := shards.ReadKey(s.file(name))
+		s.refused(name, err, c.want, "none")
+	}
+	_, err = shards.ReadKey(s.file("absent"))
+	s.refused("absent", err, "head -c 32 /dev/urandom", "absent")
+	s.must(os.WriteFile(s.file("another"), make([]byte, 32), 0o600))
+	another, err := shards.ReadKey(s.file("another"))
+	s.must(err)
+	_, ended := s.working(shards.Options{Spec: s.spec("worker", ""), Key: another, URL: c.URL, Index: 0, Count: 1}, s.parts[0])
+	s.refused("another key", <-ended, "has another key", "none")
+
+	for _, address := range []string{"", "here", "127.0.0.1", "127.0.0.1:99999", "nats://127.0.0.1:x"} {
+		_, err := shards.Listen(address, 1, s.key, nil)
+		s.refused(address, err, "--workers: found", "none")
+		_, ended := s.working(shards.Options{Spec: s.spec("worker", ""), Key: s.key, URL: address, Index: 0, Count: 1}, s.parts[0])
+		s.refused(address, <-ended, "--hub: found", "none")
+	}
+}
+
+// offJob is a job of the lab without noise.
+func (s *site) offJob(out string) *run.Job {
+	s.t.Helper()
+	file := s.file(out + ".yaml")
+	s.must(os.WriteFile(file, fmt.Appendf(nil, "data: patients.csv\nschema: schema.yaml\nmodel: {name: logistic}\nprivacy: none\nlab: true\nout: %s\nmethod: {name: sgd, steps: 3}\n", out), 0o600))
+	spec, err := run.LoadSpec(file, nil)
+	s.must(err)
+	job, err := run.Prepare(spec)
+	s.must(err)
+	return job
+}

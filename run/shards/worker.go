@@ -1,0 +1,127 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run"
+)
+
+const reconnect = 200 * time.Millisecond
+
+// Options say what a worker holds and where its coordinator is.
+type Options struct {
+	Spec   *run.Spec // the coordinator's, with data of the worker's own
+	Key    *Key
+	URL    string
+	Index  int // of the shard, from 0
+	Count  int
+	Cores  int          // goroutines of a large pass
+	Notice func(string) // told of the connection; nil: nobody
+}
+
+// Work reads the shard and answers the coordinator until its run is done or the context ends. It waits for a coordinator
+// that is not there, or not there any more. A mistake in what was given is a *run.InputError or a *data.Error.
+func Work(ctx context.Context, o Options) error {
+	if _, _, err := place(o.URL); err != nil {
+		return &run.InputError{Where: "--hub", Err: err}
+	}
+	shard, err := o.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer shard.Close()
+	var busy sync.Mutex // the shard's, and not to be closed under it
+	ended := make(chan error, 1)
+	end := func(err error) {
+		select {
+		case ended <- err:
+		default:
+		}
+	}
+	tell := func(what string) {
+		if o.Notice != nil {
+			o.Notice(what)
+		}
+	}
+	nc, err := nats.Connect(o.URL, nats.Nkey(o.Key.name, o.Key.user.Sign), nats.RetryOnFailedConnect(true),
+		nats.MaxReconnects(-1), nats.ReconnectWait(reconnect), nats.ReconnectJitter(reconnect/2, reconnect/2), nats.Timeout(5*time.Second),
+		nats.ConnectHandler(func(*nats.Conn) { tell("connected to " + o.URL) }),
+		nats.ReconnectHandler(func(*nats.Conn) { tell("connected to " + o.URL + " again") }),
+		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
+			if !nc.IsClosed() {
+				tell("the coordinator is gone; waiting for it")
+			}
+		}),
+		nats.ErrorHandler(func(nc *nats.Conn, _ *nats.Subscription, err error) {}),
+		nats.ClosedHandler(func(nc *nats.Conn) { end(nc.LastError()) }))
+	if err != nil {
+		return o.refused(err)
+	}
+	answer := func(m *nats.Msg) {
+		busy.Lock()
+		defer busy.Unlock()
+		if ctx.Err() != nil {
+			return
+		}
+		a, err := shard.Answer(m.Data)
+		if err != nil {
+			tell(err.Error()) // of somebody who is not the coordinator; it is not answered
+			return
+		}
+		m.Respond(a)
+	}
+	// Another worker with the same shard answers, too: the first answer counts.
+	if _, err := nc.Subscribe(subject(o.Index), answer); err != nil {
+		return err
+	}
+	if _, err := nc.Subscribe(doneSubject, func(*nats.Msg) { end(nil) }); err != nil {
+		return err
+	}
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+	}
+	nc.Close()
+	busy.Lock() // the answer at hand is over
+	defer busy.Unlock()
+	return o.refused(err)
+}
+
+// refused is err, where the coordinator has another key as an input error.
+func (o Options) refused(err error) error {
+	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrNkeysNotSupported) {
+		return &run.InputError{Where: "--key", Err: fmt.Errorf("the coordinator at %s has another key", o.URL)}
+	}
+	return err
+}
+
+// open reads the rows.
+func (o Options) open(ctx context.Context) (*live.Shard, error) {
+	schema, err := o.Spec.LoadSchema()
+	if err != nil {
+		return nil, err
+	}
+	job, err := run.PrepareModel(o.Spec, schema)
+	if err != nil {
+		return nil, err
+	}
+	terms, err := job.Terms()
+	if err != nil {
+		return nil, err
+	}
+	c := live.ShardConfig{Model: job.Model, Facts: job.Facts, Terms: terms, Secret: o.Key.Secret, Index: o.Index, Count: o.Count, Workers: o.Cores}
+	opt := data.Options{Digest: &c.Digest, Labels: o.Spec.Labels, KeepBad: job.Facts.Adjacency == privacy.ReplaceOne}
+	if c.Table, _, err = data.Read(ctx, schema, o.Spec.Data, opt); err != nil {
+		return nil, err
+	}
+	return live.NewShard(c)
+}

@@ -24,9 +24,12 @@ import (
 // schema, or what the model implies of it.
 type Public struct {
 	Dim       int               `json:"dim"`     // number of parameters
-	Rows      int               `json:"rows"`    // nominal row count: a public size, the divisor of every mean
+	Rows      int               `json:"rows"`    // nominal number of records: a public size, the divisor of every mean
 	Classes   int               `json:"classes"` // 0 for a numeric label
 	Adjacency privacy.Adjacency `json:"adjacency"`
+	// UnitRows is the most rows of a record where records are units of several rows, whose loss is the mean of their
+	// rows' losses; 0: a record is a row. Bounds on a record hold for both.
+	UnitRows int `json:"unit_rows,omitempty"`
 
 	NormBound float64 `json:"norm_bound"`         // every row has ‖x‖₂ ≤ NormBound
 	L1Bound   float64 `json:"l1_bound,omitempty"` // and ‖x‖₁ ≤ L1Bound
@@ -48,6 +51,14 @@ type Public struct {
 	OneMargin bool `json:"one_margin,omitempty"` // the loss is one of w·x, monotone for each label
 	// How parameters start, the spans one after the other; none: all at 0. See Start.
 	Initial []Span `json:"initial,omitempty"`
+}
+
+// Counted is what Rows counts, in the plural.
+func (p Public) Counted() string {
+	if p.UnitRows > 0 {
+		return "units"
+	}
+	return "rows"
 }
 
 // A Bound is a public bound that may be infinite; JSON writes that as null.

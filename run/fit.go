@@ -182,7 +182,7 @@ func NewInfo(j *Job, version string) (*trace.Info, error) {
 		Format: trace.InfoFormat, ID: id, Status: trace.Running, Started: time.Now().UTC().Truncate(time.Millisecond),
 		Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: kernels(),
 		SpecFile: absolute(j.Spec.File), Data: tablePath(j.Spec.Data), Test: tablePath(j.Spec.Test), Labels: absolute(j.Spec.Labels), TestLabels: absolute(j.Spec.TestLabels),
-		Dataset: j.Schema.Dataset, Unit: j.Schema.Unit,
+		Dataset: j.Schema.Dataset, Unit: j.Schema.Unit, UnitRows: j.Schema.UnitRows,
 		Method: j.Spec.MethodName, Output: string(j.Spec.Output), StateEvery: j.StateEvery,
 		Budget: j.Spec.Privacy.Budget(), Off: j.Spec.Privacy.Off,
 		Lab: j.Spec.Lab, Seed: j.Spec.Seed, Warnings: j.Warnings, Assumptions: j.Schema.Assumptions(),

@@ -43,6 +43,9 @@ func Prepare(spec *Spec) (*Job, error) {
 		return nil, err
 	}
 	if schema.Rows < 1 {
+		if schema.UnitRows > 0 {
+			return nil, inputError(spec.Schema, "units: field is missing: training divides by a public number of units that a person writes, about as many as the table has")
+		}
 		return nil, inputError(spec.Schema, "rows: field is missing: training divides by a public row count that a person writes, about as many as the table has")
 	}
 	return PrepareOn(spec, schema)
@@ -95,7 +98,7 @@ func PrepareOn(spec *Spec, schema *data.Schema) (*Job, error) {
 		j.Warnings = append(j.Warnings, c.Cautions(j.Facts, j.Objective)...)
 	}
 	if b := terms.Budget; !terms.Off && b.Delta >= 1/float64(j.Schema.Rows) {
-		j.Warnings = append(j.Warnings, fmt.Sprintf("delta %v is at least 1/rows = %.3g: a mechanism that publishes one whole record at random would satisfy such a δ; choose one well below", b.Delta, 1/float64(j.Schema.Rows)))
+		j.Warnings = append(j.Warnings, fmt.Sprintf("delta %v is at least 1/%s = %.3g: a mechanism that publishes one whole record at random would satisfy such a δ; choose one well below", b.Delta, j.Facts.Counted(), 1/float64(j.Schema.Rows)))
 	}
 	return j, nil
 }
@@ -145,7 +148,7 @@ func (j *Job) setModel() error {
 	j.Model = m
 	f := m.Facts()
 	j.Facts = oracle.Public{
-		Dim: m.Dim(), Rows: schema.Rows, Classes: schema.Classes(), Adjacency: spec.Privacy.Adjacency,
+		Dim: m.Dim(), Rows: schema.Rows, UnitRows: schema.UnitRows, Classes: schema.Classes(), Adjacency: spec.Privacy.Adjacency,
 		NormBound: f.NormBound, L1Bound: schema.L1Bound(), Lipschitz: oracle.Bound(f.Lipschitz), Smooth: oracle.Bound(f.Smooth), OneMargin: f.OneMargin,
 		HessLipschitz: oracle.Bound(f.HessLipschitz), Curved: f.Curved && m.Dim() <= oracle.MaxHess,
 		Bounded: f.Bounded, Layers: f.Layers,

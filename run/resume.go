@@ -222,8 +222,8 @@ func jobWith(info *trace.Info, m method.Method) (j *Job, err error) {
 	if j.Schema, err = data.SchemaFromJSON(info.Schema); err != nil {
 		return nil, err
 	}
-	if j.Schema.Dataset != info.Dataset || j.Schema.Unit != info.Unit {
-		return nil, fmt.Errorf("%s: the schema is of the dataset %q by %s, the run of %q by %s", trace.InfoFile, j.Schema.Dataset, j.Schema.Unit, info.Dataset, info.Unit)
+	if j.Schema.Dataset != info.Dataset || j.Schema.Unit != info.Unit || j.Schema.UnitRows != info.UnitRows {
+		return nil, fmt.Errorf("%s: the schema is of the dataset %q by %s, the run of %q by %s", trace.InfoFile, j.Schema.Dataset, trace.Whom(j.Schema.Unit, j.Schema.UnitRows), info.Dataset, info.Whom())
 	}
 	delta := info.Budget.Delta
 	j.Spec = &Spec{

@@ -200,7 +200,7 @@ func (s *session) finish(ctx context.Context, w []float64, steps int, outcome st
 
 // WriteModel writes the model file of a run.
 func WriteModel(dir string, j *Job, info *trace.Info, w []float64) error {
-	file, err := j.File(w, Guarantee{Budget: info.Budget, Off: info.Off, Unit: info.Unit, Dataset: info.Dataset, Run: info.ID, Accountant: info.Accountant, Plan: info.Plan})
+	file, err := j.File(w, Guarantee{Budget: info.Budget, Off: info.Off, Unit: info.Unit, UnitRows: info.UnitRows, Dataset: info.Dataset, Run: info.ID, Accountant: info.Accountant, Plan: info.Plan})
 	if err != nil {
 		return err
 	}
@@ -267,6 +267,7 @@ type Guarantee struct {
 	Budget     privacy.Budget  `json:"budget"`
 	Off        bool            `json:"off,omitempty"`
 	Unit       string          `json:"unit"`
+	UnitRows   int             `json:"unit_rows,omitempty"` // as in run.json
 	Dataset    string          `json:"dataset"`
 	Run        string          `json:"run"`
 	Accountant string          `json:"accountant,omitempty"`

@@ -290,9 +290,9 @@ func printSummary(w io.Writer, i *trace.Info, dir string) {
 	if i.Off {
 		fmt.Fprintf(w, "Guarantee  none: no noise was added\nNoise      none, %s of %s\n", stepsOf(i.Result.Steps), i.Method)
 	} else {
-		verb := "adding or removing any one " + i.Unit
+		verb := "adding or removing any one " + i.Whom()
 		if i.Budget.Adjacency.String() == "replace-one" {
-			verb = "replacing any one " + i.Unit + " by another"
+			verb = "replacing any one " + i.Whom() + " by another"
 		}
 		factor := "e^ε, which is beyond every number here and protects nobody"
 		if f := math.Exp(i.Budget.Epsilon); !math.IsInf(f, 1) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
@@ -139,9 +140,6 @@ their own ε. A run whose plan the currency has no theorem for is refused.`,
 					return usageError("--%s is missing: Sotto has no default for it", f)
 				}
 			}
-			if unit != "record" {
-				return usageError(`--unit: found %q; allowed is "record", the only one in this version`, unit)
-			}
 			adj, err := privacy.ParseAdjacency(adjacency)
 			if err != nil {
 				return usageError("--%v", err)
@@ -169,7 +167,7 @@ their own ε. A run whose plan the currency has no theorem for is refused.`,
 	budget.Flags().Float64Var(&delta, "delta", 0, "lifetime δ (required)")
 	budget.Flags().StringVar(&adjacency, "adjacency", "", "add-or-remove or replace-one (required)")
 	budget.Flags().StringVar(&currency, "currency", "", "how a new dataset counts: "+strings.Join(ledger.Currencies(), ", ")+" (default: caps)")
-	budget.Flags().StringVar(&unit, "unit", "record", "whose privacy it is; there is no other in this version")
+	budget.Flags().StringVar(&unit, "unit", data.UnitRecord, "whose privacy it is: the name of the unit in the schema")
 
 	settle := &cobra.Command{
 		Use: "settle DIR", Short: "Close an abandoned run in the ledger", Args: args(cobra.ExactArgs(1)),

@@ -14,6 +14,7 @@ import (
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/netplan"
 	"github.com/sottodp/sotto/run/rehearse"
+	"github.com/sottodp/sotto/run/trace"
 )
 
 func netCommand() *cobra.Command {
@@ -130,7 +131,7 @@ func printNetwork(w io.Writer, r *rehearse.Result) {
 	if r.Off {
 		fmt.Fprintln(w, "Guarantee  none: no noise")
 	} else {
-		fmt.Fprintf(w, "Guarantee  ε = %.4f at δ = %v, %v, for any row against all owners but its own\n", most, r.Delta, r.Adjacency)
+		fmt.Fprintf(w, "Guarantee  ε = %.4f at δ = %v, %v, for any %s against all owners but its own\n", most, r.Delta, r.Adjacency, trace.Whom(r.Unit, r.UnitRows))
 	}
 	if s := r.Test; s != nil {
 		for name, v := range map[string]*float64{"accuracy": s.Accuracy, "rmse": s.RMSE} {

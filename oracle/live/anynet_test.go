@@ -133,7 +133,7 @@ func TestNetworkOfAnyKind(t *testing.T) {
 		var s summer
 		s.open(x.table, x.Model, 2)
 		defer s.close()
-		s.views, s.share, s.tile = x.views, 1+x.IntN(20), 1+x.IntN(40)
+		s.views, s.split, s.tile = x.views, 1+x.IntN(20), 1+x.IntN(40)
 		unit, at := 0.0, make([]float64, x.Dim()) // parameters change where they stand
 		sum := func(w []float64, list ...int32) []int64 {
 			copy(at, w)

@@ -171,6 +171,7 @@ func (q *curvature) add(u *worker, v data.View) {
 			}
 		}
 	}
+	u.scale(c, v)
 	pass.AddHess(b.acc, c, q.unit)
 }
 

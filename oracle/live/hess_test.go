@@ -30,7 +30,10 @@ func bent(t testing.TB, m model.Model, tab *data.Table, w []float64, bound, unit
 }
 
 // curvedModel is a model that answers Hess, any of them, and labels that suit it.
-func curvedModel(t testing.TB, rnd *rand.Rand, features int) (model.Model, func() float32) {
+func curvedModel(t interface {
+	Helper()
+	Fatal(...any)
+}, rnd *rand.Rand, features int) (model.Model, func() float32) {
 	t.Helper()
 	name, classes := []string{"logistic", "huber-svm", "linear"}[rnd.IntN(3)], 2
 	if name == "linear" {

@@ -60,14 +60,15 @@ const randomShare = 16
 // Oracle answers from the data. It is for one goroutine.
 type Oracle struct {
 	cfg   Config
-	rows  int // private
+	units int // of privacy, each one row or more; private
 	sum   summer
 	batch batch // the current one
 	count int   // number of the next batch
 
 	counts          [chunk]int64
 	sampling, noise noise.Source
-	drawn           []int32
+	drawn           []int32        // units of the sample
+	spread          []int32        // their rows, where those are others
 	canaries        []int          // of the sample
 	lastSampler     sample.Sampler // the last purchase and its cost, so that a
 	lastPay         []oracle.Query // loop that buys the same again allocates nothing
@@ -95,19 +96,25 @@ func New(cfg Config) (*Oracle, error) {
 	case cfg.Model.Dim() != cfg.Facts.Dim:
 		return nil, fmt.Errorf("live: the model has %d parameters, the run says %d", cfg.Model.Dim(), cfg.Facts.Dim)
 	}
-	o := &Oracle{cfg: cfg, rows: cfg.Table.Rows(), count: cfg.First}
+	switch units := cfg.Facts.UnitRows > 0; {
+	case units && cfg.Shards != nil:
+		return nil, errUnitShards
+	case (cfg.Table.Shares() != nil) != units:
+		return nil, errors.New("live: of table and run one speaks of units of several rows, the other of rows")
+	}
+	o := &Oracle{cfg: cfg, units: cfg.Table.Units(), count: cfg.First}
 	if cfg.Canaries != nil {
-		o.rows += cfg.Canaries.Len()
+		o.units += cfg.Canaries.Len()
 	}
 	if cfg.Shards != nil {
-		if o.rows > 0 {
+		if o.units > 0 {
 			return nil, errors.New("live: rows of the table's own, or canaries, beside shards")
 		}
-		o.rows = cfg.Shards.Rows()
+		o.units = cfg.Shards.Rows()
 	}
-	if cfg.Facts.Adjacency == privacy.ReplaceOne && o.rows != cfg.Facts.Rows {
+	if cfg.Facts.Adjacency == privacy.ReplaceOne && o.units != cfg.Facts.Rows {
 		// Public under replace-one (R9).
-		return nil, fmt.Errorf("live: the table has %d rows, the schema declares %d; under replace-one they must agree", o.rows, cfg.Facts.Rows)
+		return nil, fmt.Errorf("live: the table has %d %s, the schema declares %d; under replace-one they must agree", o.units, cfg.Facts.Counted(), cfg.Facts.Rows)
 	}
 	o.sum.open(cfg.Table, cfg.Model, max(1, cfg.Workers))
 	o.batch.o = o
@@ -170,12 +177,24 @@ func (o *Oracle) draw(ctx context.Context, s sample.Sampler) error {
 		return err
 	}
 	b := &o.batch
-	b.rows, b.all = s.Draw(o.drawn[:0], o.rows, &o.sampling)
+	b.rows, b.all = s.Draw(o.drawn[:0], o.units, &o.sampling)
 	if b.rows != nil {
 		o.drawn = b.rows
 	}
 	o.divide()
+	if !b.all && o.sum.shares != nil {
+		o.spread = o.rowsOf(o.spread[:0], b.rows)
+		b.rows = o.spread
+	}
 	return nil
+}
+
+// rowsOf appends the rows of the units to dst: who is drawn is drawn with all that is theirs (PROOFS.md#units).
+func (o *Oracle) rowsOf(dst, units []int32) []int32 {
+	for _, u := range units {
+		dst = o.cfg.Table.UnitRows(dst, int(u))
+	}
+	return dst
 }
 
 // cost checks what is asked, from public values alone, and says what it costs.

@@ -79,17 +79,18 @@ func (t *losses) add(u *worker, v data.View) {
 	l := u.losses[0][:v.Len()]
 	u.s.model.Eval(t.w, v, &u.ws).Loss(l)
 	dropped(l, v)
+	parts := u.sharesOf(v)
 	if t.bound == 0 {
-		for _, x := range l {
+		for i, x := range l {
 			if x == x {
-				u.plain[0] += x
+				u.plain[0] += x * part(parts, i)
 			}
 		}
 		return
 	}
 	scale := 1 / t.unit
 	most := int64(t.bound * scale)
-	for _, x := range l {
-		u.fall[0] += max(0, clipped(x, scale, most))
+	for i, x := range l {
+		u.fall[0] += shared(max(0, clipped(x, scale, most)), parts, i)
 	}
 }

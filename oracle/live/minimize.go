@@ -76,6 +76,9 @@ func (o *Oracle) fitsMinimize(q oracle.Minimize) error {
 		if !f.OneMargin {
 			return fmt.Errorf("live: objective perturbation is proven for losses of one margin; %s is none", o.cfg.Model.Name())
 		}
+		if k := o.cfg.Facts.UnitRows; k > 1 {
+			return fmt.Errorf("live: objective perturbation is proven for records of one row; a unit of up to %d has a loss of as many margins", k)
+		}
 		p, err := o.perturbation(how, q.L2)
 		if err != nil {
 			return err
@@ -155,10 +158,10 @@ func (o *Oracle) publish(w []float64, noise mech.Additive, sens, reach float64) 
 
 // perPass is the number of batches of a pass, which is public under replace-one.
 func (o *Oracle) perPass(d oracle.Descent) int {
-	if d.Batch == 0 || d.Batch >= o.rows {
+	if d.Batch == 0 || d.Batch >= o.units {
 		return 1
 	}
-	return (o.rows + d.Batch - 1) / d.Batch
+	return (o.units + d.Batch - 1) / d.Batch
 }
 
 // size is the divisor of a step: the nominal batch, also of a last batch that is smaller.
@@ -181,11 +184,14 @@ func stepSize(d oracle.Descent, l2 float64, t int) float64 {
 func (o *Oracle) descend(ctx context.Context, w []float64, d oracle.Descent, l2 float64) error {
 	g := make([]float64, len(w))
 	size, all := o.size(d), o.perPass(d) == 1
-	order := []int32(nil)
+	var batches [][]int32
 	if !all {
-		order = o.permutation()
-		for batch := range slices.Chunk(order, d.Batch) {
+		for batch := range slices.Chunk(o.permutation(), d.Batch) {
 			slices.Sort(batch) // near rows lie together
+			if o.sum.shares != nil {
+				batch = o.rowsOf(nil, batch)
+			}
+			batches = append(batches, batch)
 		}
 	}
 	t := 0
@@ -205,16 +211,16 @@ func (o *Oracle) descend(ctx context.Context, w []float64, d oracle.Descent, l2 
 			step(nil)
 			continue
 		}
-		for batch := range slices.Chunk(order, d.Batch) {
+		for _, batch := range batches {
 			step(batch)
 		}
 	}
 	return nil
 }
 
-// permutation draws an order of the rows, every one equally likely. It stays secret.
+// permutation draws an order of the units, every one equally likely. It stays secret.
 func (o *Oracle) permutation() []int32 {
-	order := make([]int32, o.rows)
+	order := make([]int32, o.units)
 	for i := range order {
 		order[i] = int32(i)
 	}
@@ -236,7 +242,7 @@ func (o *Oracle) descentSensitivity(d oracle.Descent, l2 float64) (sens, reach f
 		reach = max(reach, math.Abs(1-eta*l2)*reach+eta*f.Lipschitz*(1+0x1p-20))
 	}
 	reach = 2 * reach * up // twice: room for all rounding, which is less by far
-	batch := o.rows
+	batch := o.units
 	if m > 1 {
 		batch = d.Batch
 	}
@@ -254,13 +260,17 @@ func (o *Oracle) descentSensitivity(d oracle.Descent, l2 float64) (sens, reach f
 }
 
 // gradientError bounds, in the ℓ2 norm, how far a mean of gradients as summer.plain computes it is from the true one,
-// at parameters of norm up to reach, for a sum of n rows and a divisor of at least as much. PROOFS.md#rounding.
+// at parameters of norm up to reach, for a sum of n records and a divisor of at least as much. PROOFS.md#rounding, #units.
 func (o *Oracle) gradientError(reach float64, n int) float64 {
 	const unit = 0x1p-53
 	f := o.cfg.Model.Facts()
 	r := f.NormBound
 	margin := unit * float64(o.cfg.Table.Dim+16) * reach * r
 	slope := f.Smooth/(r*r)*(margin+4*unit) + float64(o.cfg.Model.Outputs()+16)*4*unit
-	adds := float64(min(n, data.BlockRows)) + float64(n)/(data.BlockRows/2) + 8
+	adds := 8.
+	if k := o.cfg.Facts.UnitRows; k > 0 {
+		n, adds = n*k, 9 // rows; and each is multiplied by its share
+	}
+	adds += float64(min(n, data.BlockRows)) + float64(n)/(data.BlockRows/2)
 	return 1.01 * (r*slope + unit*adds*f.Lipschitz)
 }

@@ -53,7 +53,7 @@ func (o *Oracle) perturbation(h oracle.Objective, l2 float64) (p perturbation, e
 	p.longest = 1.01 * (p.tilt*(math.Sqrt(d)+18) + 2*f.Lipschitz)
 	p.reach = 3.03 * (f.Lipschitz + p.longest/n) / p.curve
 	steep := f.Smooth + p.curve
-	p.off = o.gradientError(p.reach, o.rows) + 0x1p-48*(f.Lipschitz+steep*p.reach+p.longest/n)
+	p.off = o.gradientError(p.reach, o.units) + 0x1p-48*(f.Lipschitz+steep*p.reach+p.longest/n)
 	p.missed = 1.01 * (4*p.off/p.curve + p.grid*math.Sqrt(d)/(n*p.curve))
 	if !(p.off < p.curve*p.reach/100) {
 		return p, fmt.Errorf("live: curvature %.3g of the mean is too little for numbers of 53 bits", p.curve)

@@ -112,7 +112,7 @@ func asked(t tally) (q question, err error) {
 	case *losses:
 		q = question{Ask: askLosses, Bound: t.bound, Count: 1, vectors: [][]float64{t.w}}
 	case classes:
-		q = question{Ask: askClasses, Count: int(t)}
+		q = question{Ask: askClasses, Count: t.n}
 	case *curvature:
 		q = question{Ask: askCurvature, Count: oracle.HessLen(len(t.w)), vectors: [][]float64{t.w}}
 		q.Clip, err = typedOf(t.clip)

@@ -199,14 +199,15 @@ func (d *decreases) add(u *worker, v data.View) {
 	}
 	model.LineLoss(u.s.model, losses, d.from, d.along, d.steps, v, &u.ws, kept)
 	dropped(losses[0], v)
+	parts := u.sharesOf(v)
 	for k, after := range losses[1:] {
 		if d.bound > 0 {
-			u.fall[k] += fallen(losses[0], after, d.bound, d.unit)
+			u.fall[k] += fallen(losses[0], after, d.bound, d.unit, parts)
 			continue
 		}
 		for i, before := range losses[0] {
 			if fall := before - after[i]; fall == fall {
-				u.plain[k] += fall
+				u.plain[k] += fall * part(parts, i)
 			}
 		}
 	}
@@ -232,12 +233,12 @@ func dropped(figures []float64, v data.View) {
 	}
 }
 
-// fallen sums the decreases from before to after, in units; see clipped.
-func fallen(before, after []float64, bound, unit float64) (sum int64) {
+// fallen sums the decreases from before to after, in units; see clipped and shared.
+func fallen(before, after []float64, bound, unit float64, parts []float64) (sum int64) {
 	scale := 1 / unit
 	most := int64(bound * scale)
 	for i, b := range before {
-		sum += clipped(b-after[i], scale, most)
+		sum += shared(clipped(b-after[i], scale, most), parts, i)
 	}
 	return sum
 }
@@ -254,4 +255,20 @@ func clipped(figure, scale float64, most int64) int64 {
 		return -most
 	}
 	return 0
+}
+
+// shared is row i's share of a whole number below 2⁵³, toward zero (PROOFS.md#units): the number itself where rows are units.
+func shared(figure int64, parts []float64, i int) int64 {
+	if parts == nil {
+		return figure
+	}
+	return int64(float64(figure) * parts[i])
+}
+
+// part is the share of row i: 1 where rows are units.
+func part(parts []float64, i int) float64 {
+	if parts == nil {
+		return 1
+	}
+	return parts[i]
 }

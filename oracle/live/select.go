@@ -13,9 +13,12 @@ import (
 // A choice's scores are whole numbers of the unit of searches, or counts of records, so nothing is
 // rounded and there is no slack (ADR 1).
 
-// scoreUnit is the grid of a choice's scores.
-func scoreUnit(q oracle.Select) float64 {
-	if q.Bound == 0 {
+// scoreUnit is the grid of a choice's scores. Rows count as whole records, or as shares of them.
+func (o *Oracle) scoreUnit(q oracle.Select) float64 {
+	switch {
+	case q.Bound == 0 && o.cfg.Facts.UnitRows > 0:
+		return fallUnit(1)
+	case q.Bound == 0:
 		return 1
 	}
 	return fallUnit(q.Bound)
@@ -39,7 +42,7 @@ func (o *Oracle) fitsSelect(q oracle.Select) error {
 	if q.Off && q.Bound == 0 {
 		return nil
 	}
-	unit := scoreUnit(q)
+	unit := o.scoreUnit(q)
 	if !(unit >= 0x1p-900 && unit <= 0x1p900) {
 		return fmt.Errorf("live: the bound %v of a choice is out of range", q.Bound)
 	}
@@ -75,7 +78,10 @@ func (b *batch) Select(q oracle.Select, among oracle.Candidates) (int, error) {
 
 // scores are the sums of a choice, less what its candidates must bring.
 func (b *batch) scores(q oracle.Select, among oracle.Candidates, n int) (sums []decrease, err error) {
-	unit := scoreUnit(q)
+	unit := b.o.scoreUnit(q)
+	if _, count := among.(oracle.Classes); count {
+		return b.tallied(classes{n, int64(1 / unit)}, n, unit)
+	}
 	if q.Bound == 0 {
 		unit = 0
 	}
@@ -98,8 +104,6 @@ func (b *batch) scores(q oracle.Select, among oracle.Candidates, n int) (sums []
 		}
 		sums = append(make([]decrease, 1), moved...) // the first stays
 		least = c.Least
-	case oracle.Classes:
-		return b.tallied(classes(n), n, 1)
 	}
 	for k, v := range least {
 		sums[k].plain -= v * b.size
@@ -128,7 +132,7 @@ func (b *batch) choose(q oracle.Select, sums []decrease) (int, error) {
 	for k, sum := range sums {
 		scores[k] = sum.count
 	}
-	return q.Chooser(monotone).Choose(scores, scoreUnit(q), sens, &b.o.noise)
+	return q.Chooser(monotone).Choose(scores, b.o.scoreUnit(q), sens, &b.o.noise)
 }
 
 // neighbours sums the decreases of the moves of one parameter: 2j up, 2j + 1 down.
@@ -139,7 +143,7 @@ type neighbours struct {
 }
 
 func (t *neighbours) add(u *worker, v data.View) {
-	f := &u.falls
+	f, parts := &u.falls, u.sharesOf(v)
 	model.NeighbourFalls(u.s.model, f, t.from, t.step, v, &u.ws)
 	for e, i := range f.Row {
 		if v.Drop != nil && v.Drop[v.Row(int(i))] {
@@ -149,30 +153,34 @@ func (t *neighbours) add(u *worker, v data.View) {
 		if t.bound > 0 {
 			scale := 1 / t.unit
 			most := int64(t.bound * scale)
-			u.fall[to] += clipped(up, scale, most)
-			u.fall[to+1] += clipped(down, scale, most)
+			u.fall[to] += shared(clipped(up, scale, most), parts, int(i))
+			u.fall[to+1] += shared(clipped(down, scale, most), parts, int(i))
 			continue
 		}
 		if up == up {
-			u.plain[to] += up
+			u.plain[to] += up * part(parts, int(i))
 		}
 		if down == down {
-			u.plain[to+1] += down
+			u.plain[to+1] += down * part(parts, int(i))
 		}
 	}
 }
 
-// classes counts the rows of so many classes.
-type classes int
+// classes counts the records of so many classes, each as one.
+type classes struct {
+	n   int
+	one int64
+}
 
 func (t classes) add(u *worker, v data.View) {
+	parts := u.sharesOf(v)
 	for i := range v.Len() {
 		row := v.Row(i)
 		if v.Drop != nil && v.Drop[row] {
 			continue
 		}
-		if y := v.Y[row]; y >= 0 && y < float32(t) && float32(int(y)) == y {
-			u.fall[int(y)]++
+		if y := v.Y[row]; y >= 0 && y < float32(t.n) && float32(int(y)) == y {
+			u.fall[int(y)] += shared(t.one, parts, i)
 		}
 	}
 }

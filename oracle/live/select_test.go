@@ -43,7 +43,10 @@ func scores(t testing.TB, m model.Model, tab *data.Table, q oracle.Select, among
 }
 
 // anyKind is a model of any kind but networks, and its number of classes.
-func anyKind(t testing.TB, rnd *rand.Rand, features int) (m model.Model, classes int) {
+func anyKind(t interface {
+	Helper()
+	Fatal(...any)
+}, rnd *rand.Rand, features int) (m model.Model, classes int) {
 	classes = 2
 	name := []string{"logistic", "svm", "huber-svm", "linear", "softmax"}[rnd.IntN(5)]
 	switch name {
@@ -156,7 +159,7 @@ func TestSensitivityOfChoices(t *testing.T) {
 			}
 			var most, high, low float64
 			for k := range a {
-				d := float64(a[k]-b[k]) * scoreUnit(q)
+				d := float64(a[k]-b[k]) * o.scoreUnit(q)
 				if k == 0 {
 					high, low = d, d
 				}
@@ -532,7 +535,7 @@ func wrongWay(t *testing.T, b *batch, q oracle.Select, among oracle.Candidates, 
 	if !monotone {
 		sens *= 2
 	}
-	fine := scoreUnit(q) * 0x1p-10
+	fine := b.o.scoreUnit(q) * 0x1p-10
 	v := make([]int64, n)
 	b.o.noise.AddLaplace(v, sens/fine/q.Epsilon)
 	best := 0

@@ -56,6 +56,8 @@ func NewShard(cfg ShardConfig) (*Shard, error) {
 		return nil, errors.New("live: a table, a model and a secret are required")
 	case cfg.Index < 0 || cfg.Index >= cfg.Count:
 		return nil, fmt.Errorf("live: shard %d of %d", cfg.Index+1, cfg.Count)
+	case cfg.Facts.UnitRows > 0 || cfg.Table.Shares() != nil:
+		return nil, errUnitShards
 	}
 	s := &Shard{cfg: cfg, rows: cfg.Table.Rows()}
 	s.sum.open(cfg.Table, cfg.Model, max(1, cfg.Workers))
@@ -201,7 +203,7 @@ func (s *Shard) counts(q *question, rows []int32) ([]int64, error) {
 		}
 		sums = s.sum.tallied(&losses{w: q.vectors[0], bound: q.Bound, unit: unit}, 1, unit, rows, s.all)
 	case askClasses:
-		sums = s.sum.tallied(classes(s.cfg.Facts.Classes), s.cfg.Facts.Classes, 1, rows, s.all)
+		sums = s.sum.tallied(classes{s.cfg.Facts.Classes, 1}, s.cfg.Facts.Classes, 1, rows, s.all)
 	default:
 		return nil, fmt.Errorf("the shard does not know the question %q", q.Ask)
 	}

@@ -196,6 +196,9 @@ func summable(q oracle.Query) error {
 	return nil
 }
 
+// errUnitShards: a unit on two machines would count for two, and nobody sees both.
+var errUnitShards = errors.New("live: a table in shards has records of one row; of a unit of several rows each shard could have some")
+
 // The stages of summing, over the table's rows or the shards'.
 
 func (o *Oracle) clipped(w []float64, q oracle.Grad, rows []int32, all bool) (unit float64, err error) {

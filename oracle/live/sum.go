@@ -44,11 +44,12 @@ type summer struct {
 	ahead   int  // rows between asking for one of a list and reading it
 	fetches bool // the model fetches the dense rows that come next while it computes
 	network bool
-	rowNorm float64 // a coefficient is at most the clip bound over this: the table's bound on its rows, or 1 where the model scales them
-	rowUnit float64 // what AddGrad's sums are multiples of, over its unit
-	coef    int     // bits of a coefficient
-	spare   int     // binary digits of a row count up to which it has them
-	share   int     // rows of a batch from which workers share a pass
+	rowNorm float64   // a coefficient is at most the clip bound over this: the table's bound on its rows, or 1 where the model scales them
+	rowUnit float64   // what AddGrad's sums are multiples of, over its unit
+	coef    int       // bits of a coefficient
+	spare   int       // binary digits of a row count up to which it has them
+	split   int       // rows of a batch from which workers share a pass
+	shares  []float64 // of a row in its unit, at most 1 for each unit together (PROOFS.md#units); nil: rows are units
 	starts  []int
 	workers []*worker
 	jobs    chan *worker
@@ -92,6 +93,8 @@ type worker struct {
 	bend    bend
 	falls   model.Falls
 	stage   data.Block  // rows of a list, one after the other
+	staged  []float64   // their shares
+	parts   []float64   // shares of the rows of the block at hand; nil: rows are units
 	next    [][]float32 // rows of the tile that follows
 	viewed  data.Block  // views of rows, one after the other
 	row     []float32   // of which a view is taken
@@ -106,10 +109,11 @@ func (s *summer) open(t *data.Table, m model.Model, workers int) {
 		least, s.fetches = 32, true
 	}
 	s.tile = min(data.BlockRows, max(least, 24<<10/(4*max(1, t.Dim))&^3))
-	s.rowNorm, s.rowUnit, s.coef, s.spare, s.share = t.NormBound, t.Unit, coefBits, spareRows, parallelRows
+	s.rowNorm, s.rowUnit, s.coef, s.spare, s.split = t.NormBound, t.Unit, coefBits, spareRows, parallelRows
+	s.shares = t.Shares()
 	if unit := m.Facts().Unit; unit > 0 {
 		s.network = true
-		s.rowNorm, s.rowUnit, s.coef, s.spare, s.share, s.tile = 1, unit, netBits, netSpare, 2*netTile, netTile
+		s.rowNorm, s.rowUnit, s.coef, s.spare, s.split, s.tile = 1, unit, netBits, netSpare, 2*netTile, netTile
 		s.fetches = false
 	}
 	if tile := m.Facts().Tile; tile > 0 {
@@ -181,7 +185,7 @@ func (s *summer) take(dst []int64, from int) {
 func (s *summer) run() []*worker {
 	s.next.Store(0)
 	users := s.workers[:1]
-	if s.all || len(s.rows) >= s.share {
+	if s.all || len(s.rows) >= s.split {
 		users = s.workers
 	}
 	s.users = len(users)
@@ -254,6 +258,10 @@ func (u *worker) pass() {
 			break
 		}
 		b := s.table.Blocks[i]
+		u.parts = nil
+		if s.shares != nil {
+			u.parts = s.shares[s.starts[i]:][:b.N]
+		}
 		for from := 0; from < b.N; from += s.tile {
 			to := min(b.N, from+s.tile)
 			u.next = u.next[:0]
@@ -268,7 +276,7 @@ func (u *worker) pass() {
 	}
 }
 
-// addListed adds the rows of an ascending list. Few of them lie in one block, so they
+// addListed adds the rows of a list. Few of them lie in one block, so they
 // are copied one behind the other first, as many as make a tile: every later step then
 // works on a dense run of rows.
 func (u *worker) addListed(rows []int32) {
@@ -276,6 +284,14 @@ func (u *worker) addListed(rows []int32) {
 	for len(rows) > 0 {
 		n := min(len(rows), u.s.tile)
 		u.gather(rows, n)
+		u.parts = nil
+		if u.s.shares != nil {
+			u.staged = u.staged[:0]
+			for _, row := range rows[:n] {
+				u.staged = append(u.staged, u.s.shares[row])
+			}
+			u.parts = u.staged
+		}
 		rows = rows[n:]
 		u.next = u.next[:0]
 		if u.s.fetches {
@@ -405,6 +421,26 @@ func (u *worker) weigh(v data.View) {
 			}
 		}
 	}
+	u.scale(u.c, v)
+}
+
+// scale multiplies the figures of the rows of v, part after part, by their shares in their units.
+func (u *worker) scale(c []float64, v data.View) {
+	parts := u.sharesOf(v)
+	for len(parts) > 0 && len(c) > 0 {
+		for i, share := range parts {
+			c[i] *= share
+		}
+		c = c[len(parts):]
+	}
+}
+
+// sharesOf are the shares of the rows of v, a range of the block at hand; nil where rows are units.
+func (u *worker) sharesOf(v data.View) []float64 {
+	if u.parts == nil {
+		return nil
+	}
+	return u.parts[v.From:v.To]
 }
 
 // perLayer is the number of a contribution's parts that a rule clips by themselves, 0 of other rules.

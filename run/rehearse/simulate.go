@@ -45,6 +45,8 @@ type Result struct {
 	ID        string            `json:"id"`
 	Method    string            `json:"method"`
 	Adjacency privacy.Adjacency `json:"adjacency"`
+	Unit      string            `json:"unit"`                // as in run.json
+	UnitRows  int               `json:"unit_rows,omitempty"` // likewise
 	Delta     float64           `json:"delta,omitempty"`
 	Off       bool              `json:"off,omitempty"` // no noise
 	Rounds    int               `json:"rounds"`
@@ -132,7 +134,7 @@ func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
 // Result is what came of a training that gave each owner these parameters and took so many seconds.
 func (p *Plan) Result(id string, nodes [][]float64, test *data.Table, seconds float64) (*Result, error) {
 	b := p.Spec.Privacy.Budget()
-	r := &Result{ID: id, Method: p.MethodName, Adjacency: p.Job.Facts.Adjacency, Delta: b.Delta, Off: p.Spec.Privacy.Off,
+	r := &Result{ID: id, Unit: p.Job.Schema.Unit, UnitRows: p.Job.Schema.UnitRows, Method: p.MethodName, Adjacency: p.Job.Facts.Adjacency, Delta: b.Delta, Off: p.Spec.Privacy.Off,
 		Rounds: p.Schedule.Rounds, Share: p.Schedule.Share(), Beta: p.beta(), Seconds: seconds, W: gossip.Mean(nodes), Unpaid: Unpaid}
 	r.PerSecond = float64(r.Rounds) / r.Seconds
 	for _, v := range r.W {

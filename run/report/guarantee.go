@@ -50,7 +50,7 @@ func (v *view) guarantee(info *trace.Info, rec *trace.Record) error {
 		{"ε (cap)", v.Epsilon},
 		{"δ (cap)", v.Delta},
 		{"neighbouring relation", b.Adjacency.String()},
-		{"unit of privacy", info.Unit},
+		{"unit of privacy", info.Whom()},
 		{"accountant", info.Accountant},
 		{"noise multiplier", noise},
 		{"sampling", sampling},

@@ -19,6 +19,7 @@ import (
 type view struct {
 	Style  template.CSS
 	Info   *trace.Info
+	Whom   string // the guarantee protects one of: see trace.Info.Whom
 	Start  string
 	End    string
 	Status string // in words, empty for a finished run
@@ -100,7 +101,7 @@ type confusionRow struct {
 type citation struct{ Plain, Bib string }
 
 func newView(info *trace.Info, rec *trace.Record) (*view, error) {
-	v := &view{Info: info, Start: info.Started.UTC().Format("2 January 2006, 15:04 UTC")}
+	v := &view{Info: info, Whom: info.Whom(), Start: info.Started.UTC().Format("2 January 2006, 15:04 UTC")}
 	if info.Finished != nil {
 		v.End = info.Finished.UTC().Format("2 January 2006, 15:04 UTC")
 	}
@@ -221,7 +222,7 @@ func confusionOf(s *trace.Scores) *confusion {
 
 // setting shows the public facts and the choices behind the run.
 func (v *view) setting(info *trace.Info) {
-	v.Data = append([]fact{{"dataset", info.Dataset}, {"unit of privacy", info.Unit}}, facts(info.Public)...)
+	v.Data = append([]fact{{"dataset", info.Dataset}, {"unit of privacy", info.Whom()}}, facts(info.Public)...)
 	v.Data = append(v.Data, schemaFacts(info.Schema)...)
 	v.Method = append([]fact{{"method", info.Method}}, facts(info.Config)...)
 	v.Method = append(v.Method, fact{"released model", info.Output})
@@ -266,6 +267,7 @@ func facts(raw json.RawMessage) []fact {
 var fieldNames = map[string]string{
 	"dim":        "parameters of the model",
 	"rows":       "nominal number of records",
+	"unit_rows":  "most rows of a record",
 	"adjacency":  "neighbouring relation",
 	"norm_bound": "bound on the norm of an encoded row",
 	"label_span": "width of the label's bounds",

@@ -25,7 +25,7 @@ func notCovered(info *trace.Info) []item {
 	list = append(list, numerics(info),
 		item{"Choices made by looking at the data", "Bounds, levels, norm bounds, the row count, the model and its settings are taken as public. If any was chosen by looking at these records, or this run was picked as the best of several, that look is not counted here. Every run that was tried has to be paid for."},
 		item{"The same people elsewhere", "Each dataset and each run has its own guarantee. Where one person is in several, the losses add up; the ledger adds them for one dataset only."},
-		item{"A person with several records", fmt.Sprintf("The unit here is: %s. Whoever has several of them is protected less, by a factor in ε that is their number.", info.Unit)},
+		item{"A person with several records", several(info)},
 		item{"What is true of everybody", "A model learns facts about the population, and such a fact may let others infer something about a person who was never in the data. Differential privacy limits what taking part adds; it does not hide what would be learned anyway."},
 	)
 	if info.Budget.Adjacency == privacy.ReplaceOne {
@@ -35,6 +35,15 @@ func notCovered(info *trace.Info) []item {
 		list = append(list, item{"δ = 0 on a real machine", "Numbers of a computer have an end, so the tails of the noise have one as well. On a machine δ = 0 means a δ that is tiny and not zero."})
 	}
 	return list
+}
+
+// several says what the guarantee leaves of a person who is more than one unit.
+func several(info *trace.Info) string {
+	text := fmt.Sprintf("The unit here is: %s. Whoever has several of them is protected less, by a factor in ε that is their number.", info.Whom())
+	if info.UnitRows > 0 {
+		text += " Units are told apart by a column of the table: a person who stands there under two ids is two of them. Scores on test rows count rows, not units."
+	}
+	return text
 }
 
 // numerics states what arithmetic on a machine leaves of the theorem.

@@ -62,6 +62,7 @@ type Info struct {
 	Schema     json.RawMessage `json:"schema"`
 	Dataset    string          `json:"dataset"`
 	Unit       string          `json:"unit"`
+	UnitRows   int             `json:"unit_rows,omitempty"` // the most rows of a unit that are used; 0: it is one row
 	Model      json.RawMessage `json:"model"`
 	Method     string          `json:"method"`
 	Config     json.RawMessage `json:"config"` // of the method, everything set
@@ -141,6 +142,20 @@ type Example struct {
 
 // Resumed says that the run was broken and taken up again: batches that it lost are charged, and its plan has gaps.
 func (i *Info) Resumed() bool { return i.Result != nil && i.Result.SinceResumed }
+
+// Whom says whom the guarantee protects: one of what, with how much of theirs.
+func (i *Info) Whom() string { return Whom(i.Unit, i.UnitRows) }
+
+// Whom is that of a unit of so many rows at most, 0 for one row.
+func Whom(unit string, rows int) string {
+	switch rows {
+	case 0:
+		return unit
+	case 1:
+		return unit + " (one row)"
+	}
+	return fmt.Sprintf("%s (all of its rows, at most %d)", unit, rows)
+}
 
 // PlanEvent is the plan as an event.
 func (i *Info) PlanEvent() (privacy.Event, error) {

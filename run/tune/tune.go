@@ -298,7 +298,7 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams) (*Result, error) 
 	if math.IsInf(score, -1) {
 		return nil, run.ErrDiverged
 	}
-	r.File, err = r.Candidate.Job.File(best.w, run.Guarantee{Budget: p.Budget, Unit: first.Schema.Unit, Dataset: first.Schema.Dataset, Run: id, Accountant: p.accountant.String(), Plan: plan})
+	r.File, err = r.Candidate.Job.File(best.w, run.Guarantee{Budget: p.Budget, Unit: first.Schema.Unit, UnitRows: first.Schema.UnitRows, Dataset: first.Schema.Dataset, Run: id, Accountant: p.accountant.String(), Plan: plan})
 	if err != nil {
 		return nil, err
 	}

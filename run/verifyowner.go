@@ -46,7 +46,7 @@ func (v *verifier) owner(ctx context.Context, l *ledger.Ledger) ([]Finding, erro
 		return fail(fmt.Errorf("%s: public: %w", trace.InfoFile, err))
 	}
 	v.job.Facts.Rows = facts.Rows // the owner's own; the rest follows from schema and model
-	schedule, err := readSchedule(v.dir)
+	schedule, err := ReadSchedule(v.dir)
 	if err != nil {
 		return fail(err)
 	}
@@ -80,7 +80,8 @@ func (v *verifier) owner(ctx context.Context, l *ledger.Ledger) ([]Finding, erro
 	return v.found, v.ledger(ctx, l)
 }
 
-func readSchedule(dir string) (*gossip.Schedule, error) {
+// ReadSchedule reads the schedule of an owner's directory.
+func ReadSchedule(dir string) (*gossip.Schedule, error) {
 	b, err := os.ReadFile(filepath.Join(dir, trace.ScheduleFile))
 	if err != nil {
 		return nil, err

@@ -25,6 +25,7 @@ import (
 // demo is a network whose owners are processes of one machine.
 type demo struct {
 	plan     *rehearse.Plan
+	options  netplan.Options // of the plan
 	spec     string
 	flags    []run.Override
 	label    string
@@ -76,6 +77,21 @@ dataset that the ledger knows and that still has a guarantee is used only with -
 	return c
 }
 
+// resettle makes the plan of the seed that the owners have drawn.
+func (d *demo) resettle() error {
+	if !d.plan.Drawn() {
+		return nil
+	}
+	s, err := run.ReadSchedule(d.owner(0, "part"))
+	if err != nil {
+		return err
+	}
+	d.options.Seed = &s.Seed
+	p, err := netplan.New(d.spec, d.options)
+	d.plan = &rehearse.Plan{Plan: p}
+	return err
+}
+
 // settle makes the plan. Owners pay as they would on machines of their own, unless the run is of the lab by itself.
 func (d *demo) settle(o netplan.Options) error {
 	const lab = "sotto net demo"
@@ -91,7 +107,7 @@ func (d *demo) settle(o netplan.Options) error {
 	} else {
 		d.flags = append(d.flags, run.Override{Path: "lab", Value: "true", From: lab})
 	}
-	d.plan = &rehearse.Plan{Plan: p}
+	d.plan, d.options = &rehearse.Plan{Plan: p}, o
 	return err
 }
 
@@ -129,6 +145,9 @@ func (d *demo) run(ctx context.Context, void bool) (*rehearse.Result, error) {
 		return nil, err
 	}
 	seconds := time.Since(start).Seconds()
+	if err := d.resettle(); err != nil {
+		return nil, err
+	}
 	models, err := d.models(ctx, hub.URL)
 	if err != nil {
 		return nil, err

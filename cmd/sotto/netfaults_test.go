@@ -170,6 +170,9 @@ func (v *village) journal(i int) string {
 func (v *village) check(owners ...int) {
 	t := v.t
 	t.Helper()
+	if err := v.d.resettle(); err != nil {
+		t.Fatal(err)
+	}
 	turns := 0
 	var sum, size []float64
 	for _, i := range owners {
@@ -491,7 +494,7 @@ func TestNobodyComes(t *testing.T) {
 		}
 		return string(out)
 	}
-	if s := status(); !strings.Contains(s, " 0 of 4 turns") || !strings.HasSuffix(s, "owner 1: has come\nowner 2: has come\nowner 3: not seen\n") {
+	if s := status(); !strings.Contains(s, ": waiting for all owners\n") || !strings.HasSuffix(s, "owner 1: has come\nowner 2: has come\nowner 3: not seen\n") {
 		t.Errorf("status: %s", s)
 	}
 	// It comes after all.

@@ -122,7 +122,11 @@ who has come, who trains and who is done.`,
 				return err
 			}
 			w := c.OutOrStdout()
-			fmt.Fprintf(w, "%s: %s, %d of %d turns, run %s\n", st.Network, st.Status, st.Done, st.Turns, st.Run)
+			if st.Status == node.Waiting {
+				fmt.Fprintf(w, "%s: %s\n", st.Network, st.Status)
+			} else {
+				fmt.Fprintf(w, "%s: %s, %d of %d turns, run %s\n", st.Network, st.Status, st.Done, st.Turns, st.Run)
+			}
 			if credentials == "" {
 				return nil
 			}

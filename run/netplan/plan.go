@@ -55,6 +55,7 @@ type Options struct {
 	Label string         // column to predict, where it is not the schema's label
 	Lab   string         // who says that this is the lab; "": nobody
 	Apart bool           // the owners' rows are on machines of their own: there is no table to divide
+	Seed  *uint64        // of graph and schedule, where the owners have drawn one
 }
 
 // New settles the network of a spec file. It opens spec, schema and list of edges, and no data.
@@ -72,6 +73,9 @@ func New(file string, o Options) (*Plan, error) {
 		return nil, err
 	}
 	p.Spec.Label = o.Label
+	if o.Seed != nil {
+		p.Network.Seed = *o.Seed
+	}
 	for field, allowed := range map[string]string{
 		"method": "the block method of network", "output": "none: the methods of network say which parameters become the model", "out": "none: --dir says where an owner writes",
 	} {
@@ -320,7 +324,11 @@ func (p *Plan) Streams(owner int) noise.Streams {
 	return noise.SeededStreams(binary.LittleEndian.Uint64(sum[:]))
 }
 
-// Agreed is what all owners must have the same of, in words for people: a hash of each part.
+// Drawn says whether owners on machines of their own draw the seed of graph and schedule together: where neither the block names one nor
+// the run is of the lab with a seed. Until then the plan is that of the seed 0.
+func (p *Plan) Drawn() bool { return p.places["seed"] == "" && p.Spec.Seed == nil }
+
+// Agreed is what all owners must have the same of, before they draw a seed, in words for people: a hash of each part.
 func (p *Plan) Agreed() (map[string]string, error) {
 	schema, err := p.Job.Schema.Marshal()
 	if err != nil {
@@ -334,10 +342,18 @@ func (p *Plan) Agreed() (map[string]string, error) {
 		}
 		owners[i] = []any{o.Name, o.Facts, o.Method, json.RawMessage(plan)}
 	}
+	schedule := []any{p.Schedule}
+	if p.Drawn() { // what will follow from another seed than this one
+		n := p.Network
+		schedule = append(schedule, n.Graph, n.Probability, n.Edges, n.Rounds)
+		for _, s := range n.Method {
+			owners = append(owners, s.Path+": "+s.Value)
+		}
+	}
 	agreed := map[string]string{}
 	for part, v := range map[string]any{
 		"schema": json.RawMessage(schema), "model": []any{p.Spec.Model, p.Spec.Label}, "privacy": []any{p.Spec.Privacy, p.Spec.Lab, p.Spec.Seed},
-		"graph and schedule": p.Schedule, "owners and method": []any{p.MethodName, owners},
+		"graph and schedule": schedule, "owners and method": []any{p.MethodName, owners},
 	} {
 		text, err := json.Marshal(v)
 		if err != nil {

@@ -53,9 +53,10 @@ type Options struct {
 
 const defaultJoin = 10 * time.Minute
 
-// What an owner says when it has come, and when its budget is reserved.
+// What an owner says when it has come (its commitment to a share of the schedule's seed), when all have, and when its budget is reserved.
 const (
 	hello = "hello"
+	share = "share"
 	ready = "ready"
 )
 
@@ -83,8 +84,8 @@ type session struct {
 	config fabric.Config
 	plan   *netplan.Plan
 	owner  netplan.Owner
-	info   *trace.Info
-	fresh  bool // the directory is new
+	place  *place
+	info   *trace.Info // nil: not all owners have come yet
 	digest [32]byte
 	ledger *ledger.Ledger
 	token  string // "" in the lab
@@ -138,10 +139,6 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	if err := s.agree(); err != nil {
 		return nil, err
 	}
-	meter, err := s.plan.Meter(s.owner)
-	if err != nil {
-		return nil, err
-	}
 	opt := data.Options{Digest: &s.digest, Labels: s.plan.Spec.Labels}
 	if s.owner.Facts.Adjacency == privacy.ReplaceOne {
 		opt.Rows, opt.KeepBad = s.owner.Facts.Rows, true
@@ -151,15 +148,27 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	defer table.Close()
-	unlock, err := s.open()
+	unlock, err := s.enter()
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	if s.info.Status == trace.Finished {
+	if s.info != nil && s.info.Status == trace.Finished {
 		return s.settleAgain(ctx)
 	}
 	if err := needHub(s.c, s.o.Client); err != nil {
+		return nil, err
+	}
+	hub, err := dial(ctx, s.c, s.o.Client, s.o.Join)
+	if err != nil {
+		return nil, err
+	}
+	defer hub.Close()
+	node := &fabric.Node{Register: hub, Credentials: s.c, Config: s.config, Wait: s.o.Wait, Crash: s.o.Crash}
+	if err := s.join(ctx, node); err != nil {
+		return nil, err
+	}
+	if err := s.begin(); err != nil {
 		return nil, err
 	}
 	j, past, err := s.journal()
@@ -167,19 +176,15 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	defer j.Close()
-	hub, err := dial(ctx, s.c, s.o.Client, s.o.Join)
+	node.Journal, node.Past = j, journal.Replay{Turns: past}
+	meter, err := s.plan.Meter(s.owner)
 	if err != nil {
-		return nil, err
-	}
-	defer hub.Close()
-	node := &fabric.Node{Register: hub, Credentials: s.c, Config: s.config, Journal: j, Past: journal.Replay{Turns: past}, Wait: s.o.Wait, Crash: s.o.Crash}
-	if err := s.meet(ctx, node, hello); err != nil {
 		return nil, err
 	}
 	if err := s.takeOver(ctx, j); err != nil {
 		return nil, err
 	}
-	if err := s.meet(ctx, node, ready); err != nil {
+	if _, err := s.meet(ctx, node, ready, []byte(s.info.ID)); err != nil {
 		return nil, err
 	}
 	if err := s.notBehind(ctx, node, j); err != nil {
@@ -231,11 +236,18 @@ func (s *session) agree() (err error) {
 	return err
 }
 
-// open makes the owner's directory, or reads that of a process before.
-func (s *session) open() (unlock func(), err error) {
-	job := *s.plan.Job
-	job.Spec.MethodName, job.Spec.Data = s.plan.MethodName, s.o.Data
-	job.Plan, job.Facts = s.owner.Plan, s.owner.Facts
+// PlaceFile is in an owner's directory from the first moment on.
+const PlaceFile = "place.json"
+
+// A place is what an owner needs to come back to the same network from the same directory.
+type place struct {
+	Network string       `json:"network"` // and the owner's name
+	Dim     int          `json:"dim"`     // parameters
+	Share   fabric.Share `json:"share"`   // of the schedule's seed: secret until all have committed to theirs
+}
+
+// enter makes the owner's directory, or reads that of a process before.
+func (s *session) enter() (unlock func(), err error) {
 	if s.o.Dir == "" {
 		return nil, inputError("--dir is missing: a directory of the owner's own, kept until the training is over")
 	}
@@ -251,31 +263,113 @@ func (s *session) open() (unlock func(), err error) {
 			held()
 		}
 	}()
-	old, err := trace.ReadInfo(s.o.Dir)
+	old, err := readPlace(s.o.Dir)
 	if err == nil {
 		if old.Network != s.networkName() {
 			return nil, inputError("%s: is another training's directory; allowed is a new one, or that of this training", s.o.Dir)
 		}
-		s.info = old
-		return held, nil
+		s.place = old
+		if _, err := os.Stat(filepath.Join(s.o.Dir, trace.InfoFile)); os.IsNotExist(err) { // not all owners had come
+			return held, nil
+		}
+		if s.info, err = trace.ReadInfo(s.o.Dir); err != nil {
+			return nil, &run.InputError{Err: err}
+		}
+		known, err := run.ReadSchedule(s.o.Dir)
+		if err != nil {
+			return nil, &run.InputError{Err: err}
+		}
+		return held, s.settle(known.Seed)
 	}
 	if entries, err := os.ReadDir(s.o.Dir); err != nil || len(entries) > 1 { // the lock
 		return nil, inputError("%s: is not empty and holds no training; allowed is a new directory", s.o.Dir)
 	}
-	if s.info, err = run.NewInfo(&job, s.o.Version); err != nil {
+	s.place = &place{Network: s.networkName(), Dim: s.owner.Facts.Dim}
+	if s.place.Share, err = fabric.NewShare(); err != nil {
 		return nil, err
 	}
-	s.fresh = true
+	text, err := json.Marshal(s.place)
+	if err != nil {
+		return nil, err
+	}
+	return held, trace.WriteFile(filepath.Join(s.o.Dir, PlaceFile), append(text, '\n'))
+}
+
+func readPlace(dir string) (*place, error) {
+	path := filepath.Join(dir, PlaceFile)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	p := &place{}
+	if err := json.Unmarshal(b, p); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return p, nil
+}
+
+// join waits until all owners have come, and settles the schedule with them.
+func (s *session) join(ctx context.Context, node *fabric.Node) error {
+	network := &s.c.Network
+	commitments, err := s.meet(ctx, node, hello, s.place.Share.Commitment(network, s.c.Owner))
+	if err != nil {
+		return err
+	}
+	s.crash("committed")
+	if !s.plan.Drawn() {
+		return nil
+	}
+	shares, err := s.meet(ctx, node, share, s.place.Share[:])
+	if err != nil {
+		return err
+	}
+	seed, err := fabric.DrawnSeed(network, commitments, shares)
+	if err != nil {
+		return err
+	}
+	if s.info != nil && s.plan.Schedule.Seed != seed {
+		return inputError("%s: its schedule is of another seed than the owners have drawn", s.o.Dir)
+	}
+	return s.settle(seed)
+}
+
+// settle makes the plan of the seed that the owners have drawn, where they draw one.
+func (s *session) settle(seed uint64) (err error) {
+	if !s.plan.Drawn() {
+		return nil
+	}
+	s.o.Plan.Seed = &seed
+	if s.plan, err = netplan.New(s.o.Spec, s.o.Plan); err != nil {
+		return fmt.Errorf("with the seed %d that the owners have drawn: %w", seed, err)
+	}
+	s.owner = s.plan.Owners[s.c.Owner]
+	return nil
+}
+
+// begin makes the record of the owner's part, unless it is there.
+func (s *session) begin() (err error) {
+	if s.info != nil {
+		return nil
+	}
+	job := *s.plan.Job
+	job.Spec.MethodName, job.Spec.Data = s.plan.MethodName, s.o.Data
+	job.Plan, job.Facts = s.owner.Plan, s.owner.Facts
+	if s.info, err = run.NewInfo(&job, s.o.Version); err != nil {
+		return err
+	}
 	s.info.Network, s.info.Horizon, s.info.NoiseMultiplier = s.networkName(), s.owner.Turns, s.owner.Method.NoiseMultiplier()
 	if s.info.Config, err = json.Marshal(s.owner.Method); err != nil {
-		return nil, err
+		return err
 	}
 	if !s.info.Lab {
 		if err := trace.WriteFile(filepath.Join(s.o.Dir, trace.TokenFile), []byte(ledger.NewToken()+"\n")); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return held, trace.WriteInfo(s.o.Dir, s.info)
+	if err := run.WriteSchedule(s.o.Dir, s.plan.Schedule); err != nil {
+		return err
+	}
+	return trace.WriteInfo(s.o.Dir, s.info)
 }
 
 // networkName is what run.json calls the owner's place.
@@ -302,21 +396,25 @@ func (s *session) journal() (*journal.Journal, *journal.Reader, error) {
 	return j, past, err
 }
 
-// meet waits for all owners.
-func (s *session) meet(ctx context.Context, node *fabric.Node, what string) error {
+// meet says a text and waits for those of all owners.
+func (s *session) meet(ctx context.Context, node *fabric.Node, what string, text []byte) ([][]byte, error) {
 	brief, stop := context.WithTimeout(ctx, s.o.Join)
 	defer stop()
-	_, err := node.Meet(brief, what, []byte(s.info.ID))
+	all, err := node.Meet(brief, what, text)
 	var missing *fabric.ErrMissing
 	switch {
 	case ctx.Err() != nil:
-		return run.ErrInterrupted
+		return nil, run.ErrInterrupted
 	case errors.As(err, &missing):
-		return fmt.Errorf("after %v there is no sign of %s; no row was looked at. Start again with the same --dir to go on waiting", s.o.Join, strings.Join(missing.Names, ", "))
+		names, lacks := strings.Join(missing.Names, ", "), "there is no sign of %s"
+		if what == share {
+			lacks = "%s has come, and does not show its share of the schedule's seed"
+		}
+		return nil, fmt.Errorf("after %v "+lacks+"; no row was looked at. Start again with the same --dir to go on waiting", s.o.Join, names)
 	case errors.Is(err, fabric.ErrBehind):
-		return fmt.Errorf("%s: %w", what, err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	return err
+	return all, err
 }
 
 // where is the owner's ledger: the one that is named now, or else the one that the part began with.
@@ -453,9 +551,6 @@ func (s *session) finish(ctx context.Context, node *fabric.Node, x []float64, se
 		if err := run.WriteModel(s.o.Dir, s.plan.Job, s.info, w); err != nil {
 			return nil, err
 		}
-	}
-	if err := run.WriteSchedule(s.o.Dir, s.plan.Schedule); err != nil {
-		return nil, err
 	}
 	s.crash("modelled")
 	if s.info.Hashes, err = trace.Hashes(s.o.Dir); err != nil {

@@ -24,10 +24,16 @@ type Status struct {
 	Dim     int    `json:"dim"` // parameters
 }
 
+// Waiting is an owner's status until all have come: its turns are not settled.
+const Waiting = "waiting for all owners"
+
 // ReadStatus reads an owner's directory, at work or not.
 func ReadStatus(dir string) (*Status, error) {
 	info, err := trace.ReadInfo(dir)
 	if err != nil {
+		if p, none := readPlace(dir); none == nil {
+			return &Status{Network: p.Network, Status: Waiting, Dim: p.Dim}, nil
+		}
 		return nil, &run.InputError{Err: err}
 	}
 	if info.Network == "" {

@@ -1,0 +1,53 @@
+package fabric
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+)
+
+// A Share is one owner's part of a schedule's seed: random, kept until all have committed to theirs, then shown. So nobody chooses
+// the seed, not even all others together with the hub: to commit they must not have seen this one.
+type Share [sha256.Size]byte
+
+// NewShare draws one.
+func NewShare() (s Share, err error) {
+	_, err = rand.Read(s[:])
+	return s, err
+}
+
+// MarshalText is encoding.TextMarshaler's.
+func (s Share) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(s[:])), nil }
+
+// UnmarshalText is encoding.TextUnmarshaler's.
+func (s *Share) UnmarshalText(text []byte) error {
+	if hex.DecodedLen(len(text)) != len(s) {
+		return fmt.Errorf("found %d characters; allowed are %d hexadecimal digits", len(text), 2*len(s))
+	}
+	_, err := hex.Decode(s[:], text)
+	return err
+}
+
+// Commitment is what an owner says of its share before it shows it.
+func (s Share) Commitment(n *Network, owner int) []byte {
+	h := sha256.New()
+	fmt.Fprintf(h, "sotto seed %s %d ", n.ID, owner)
+	h.Write(s[:])
+	return h.Sum(nil)
+}
+
+// DrawnSeed is the seed of what all owners committed to and then showed, in their order.
+func DrawnSeed(n *Network, commitments, shares [][]byte) (uint64, error) {
+	h := sha256.New()
+	for i, b := range shares {
+		var s Share
+		if len(b) != len(s) || copy(s[:], b) < len(s) || !bytes.Equal(s.Commitment(n, i), commitments[i]) {
+			return 0, fmt.Errorf("%s shows another share of the seed than it had committed to: %w", n.Owners[i].Name, ErrForged)
+		}
+		h.Write(b)
+	}
+	return binary.LittleEndian.Uint64(h.Sum(nil)), nil
+}

@@ -28,6 +28,9 @@ columns:
   - {name: sick, type: label, classes: ["no", "yes"], strip: "."}
 `
 
+// unitSmall is small with a unit.
+var unitSmall = strings.NewReplacer("rows: 100", "units: 100\nunit: {name: patient, rows: 8}", "type: ignore", "type: unit").Replace(small)
+
 func TestParseSchema(t *testing.T) {
 	s := mustParse(t, small)
 	want := &Schema{
@@ -97,7 +100,7 @@ func TestAssumptions(t *testing.T) {
 // TestUnitOfSchema: whom a schema protects stands in what it assumes, survives JSON, and
 // is nothing that a model depends on.
 func TestUnitOfSchema(t *testing.T) {
-	s := mustParse(t, strings.NewReplacer("rows: 100", "units: 100\nunit: {name: patient, rows: 8}", "type: ignore", "type: unit").Replace(small))
+	s := mustParse(t, unitSmall)
 	if s.Unit != "patient" || s.UnitRows != 8 || s.Rows != 100 || s.UnitColumn() != "id" {
 		t.Errorf("unit %q of %d rows, %d of them, by column %q", s.Unit, s.UnitRows, s.Rows, s.UnitColumn())
 	}

@@ -35,6 +35,9 @@ on_bad_row: stop # or drop
 #   categorical  levels: every level there may be; unknown: error, zero or one of the levels
 #   label        classes: two or more; or min and max for a number. One label in all
 #   ignore       nothing more; a column without a name can only be ignored
+#   unit         nothing more: whose row it is, where people have several. Then write
+#                unit: {name: patient, rows: 8} (at most 8 rows of a patient are used)
+#                and units: (how many patients) in the place of rows:
 columns:
 `)
 	for _, h := range columns {

@@ -17,13 +17,18 @@ const (
 	synthSignal  = 4.0  // standard deviation of the margin: the best model is right in about 85 of 100 rows
 	synthMissing = 0.02 // share of cells with a missing mark, where the schema allows it
 	synthCells   = 14   // most non-zero values of a LIBSVM row
+	synthOpen    = 64   // units whose rows stand among each other
 )
 
-// Synth writes a table of that many rows that fits the schema, CSV or LIBSVM,
+// Synth writes a table of that many records that fits the schema, CSV or LIBSVM,
 // and returns the truth that its labels follow: a weight for each encoded
 // feature, Dim numbers; for more than two classes Dim numbers for each class,
 // class after class. Equal arguments write equal bytes.
 // There are no synthetic images (IDX): that is an [*Error].
+//
+// A record is a row. Where the schema has units it is one of those, from 1 on, with 1 to
+// UnitRows rows, few more often than many, that stand among those of others; they share
+// about half of their cells.
 //
 // Numbers are drawn within their bounds, evenly or skewed, levels with uneven
 // probabilities; about 2 in 100 cells are missing where the schema has a rule
@@ -31,15 +36,15 @@ const (
 // the second class with probability 1/(1+exp(−w·x)), one of more classes has
 // probabilities softmax(w_k·x), and one that is a number is w·x plus Gaussian
 // noise of a tenth of its range, within the bounds.
-func Synth(schema *Schema, rows int, seed uint64, w io.Writer) (truth []float64, err error) {
-	s, err := startSynth(schema, rows, seed)
+func Synth(schema *Schema, records int, seed uint64, w io.Writer) (truth []float64, err error) {
+	s, err := startSynth(schema, records, seed)
 	if err != nil {
 		return nil, err
 	}
 	if schema.Format.Kind == KindLIBSVM {
-		err = s.writeLIBSVM(rows, w)
+		err = s.writeLIBSVM(w)
 	} else {
-		err = s.writeCSV(rows, w)
+		err = s.writeCSV(w)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("data: writing a synthetic table: %w", err)
@@ -49,14 +54,14 @@ func Synth(schema *Schema, rows int, seed uint64, w io.Writer) (truth []float64,
 
 // SynthPacked writes the table of [Synth] to the file at path, packed. It needs
 // memory for a block, not for the table.
-func SynthPacked(schema *Schema, rows int, seed uint64, path string) (truth []float64, err error) {
-	s, err := startSynth(schema, rows, seed)
+func SynthPacked(schema *Schema, records int, seed uint64, path string) (truth []float64, err error) {
+	s, err := startSynth(schema, records, seed)
 	if err != nil {
 		return nil, err
 	}
 	return s.truth, writePacked(schema, path, Options{}, func(b *builder) (*LoadStats, []byte, error) {
-		for range rows {
-			s.draw()
+		stats := &LoadStats{}
+		for ; s.next(); stats.Rows++ {
 			if f := s.enc.setLabel(&s.enc.label, 0, s.label()); f.found != "" {
 				panic("data: synth made a bad label: " + f.found) // cannot happen: labels fit the schema
 			}
@@ -64,22 +69,23 @@ func SynthPacked(schema *Schema, rows int, seed uint64, path string) (truth []fl
 				return nil, nil, err
 			}
 		}
-		return &LoadStats{Rows: rows}, nil, b.flush()
+		return stats, nil, b.flush()
 	})
 }
 
-func startSynth(schema *Schema, rows int, seed uint64) (*synth, error) {
+func startSynth(schema *Schema, records int, seed uint64) (*synth, error) {
 	if e := schema.check(); e != nil {
 		return nil, fmt.Errorf("data: a schema that was not made by ParseSchema: %w", e)
 	}
 	if schema.Format.Kind == KindIDX {
 		return nil, &Error{Field: "format.kind", Found: "idx", Allowed: "csv or libsvm: there are no synthetic images"}
 	}
-	if rows < 1 {
-		return nil, fmt.Errorf("data: synth of %d rows; at least 1 is allowed", rows)
+	if records < 1 {
+		return nil, fmt.Errorf("data: synth of %d rows or units; at least 1 is allowed", records)
 	}
 	s := newSynth(schema, seed)
 	s.setTruth()
+	s.left = records
 	return s, nil
 }
 
@@ -93,6 +99,46 @@ type synth struct {
 	skew   []float64   // exponent of each column's law on [0, 1]
 	cells  []string
 	truth  []float64
+	left   int         // records that are still to begin
+	open   []synthUnit // units that have rows to come
+	unit   synthUnit   // the one whose row is at hand
+	units  int         // how many have begun
+}
+
+// A synthUnit is a unit that has rows to come.
+type synthUnit struct {
+	id    int
+	rows  int
+	cells []string // of its first row
+}
+
+// next draws the next row, if there is one.
+func (s *synth) next() bool {
+	if s.schema.UnitRows == 0 {
+		if s.left == 0 {
+			return false
+		}
+		s.left--
+		s.draw()
+		return true
+	}
+	for ; s.left > 0 && len(s.open) < synthOpen; s.left-- {
+		s.units++
+		s.open = append(s.open, synthUnit{id: s.units, rows: 1 + int(float64(s.schema.UnitRows)*math.Pow(s.rnd.Float64(), 3))})
+	}
+	if len(s.open) == 0 {
+		return false
+	}
+	k := s.rnd.IntN(len(s.open))
+	s.unit = s.open[k]
+	s.draw()
+	if s.open[k].cells == nil {
+		s.open[k].cells = slices.Clone(s.cells)
+	}
+	if s.open[k].rows--; s.open[k].rows == 0 {
+		s.open = slices.Delete(s.open, k, k+1)
+	}
+	return true
 }
 
 func newSynth(schema *Schema, seed uint64) *synth {
@@ -132,7 +178,11 @@ func (s *synth) draw() {
 		switch {
 		case c.Type == TypeIgnore:
 			s.cells[i] = "-"
+		case c.Type == TypeUnit:
+			s.cells[i] = strconv.Itoa(s.unit.id)
 		case c.Type == TypeLabel:
+		case s.unit.cells != nil && s.rnd.IntN(2) == 0:
+			s.cells[i] = s.unit.cells[i]
 		case rule != RuleError && rule != "" && s.rnd.Float64() < synthMissing && !slices.Contains(c.Levels, mark):
 			s.cells[i] = mark
 		case c.Type == TypeNumeric:
@@ -265,7 +315,7 @@ func (s *synth) label() string {
 	return classes[class]
 }
 
-func (s *synth) writeCSV(rows int, w io.Writer) error {
+func (s *synth) writeCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	out.Comma, _ = utf8.DecodeRuneInString(s.schema.Format.Delimiter)
 	label := 0
@@ -281,8 +331,7 @@ func (s *synth) writeCSV(rows int, w io.Writer) error {
 			return err
 		}
 	}
-	for range rows {
-		s.draw()
+	for s.next() {
 		s.cells[label] = s.label()
 		if err := out.Write(s.cells); err != nil {
 			return err
@@ -292,10 +341,9 @@ func (s *synth) writeCSV(rows int, w io.Writer) error {
 	return out.Error()
 }
 
-func (s *synth) writeLIBSVM(rows int, w io.Writer) error {
+func (s *synth) writeLIBSVM(w io.Writer) error {
 	out := bufio.NewWriter(w)
-	for range rows {
-		s.draw()
+	for s.next() {
 		out.WriteString(s.label())
 		for _, c := range s.cells {
 			out.WriteByte(' ')

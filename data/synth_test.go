@@ -89,6 +89,33 @@ func TestSynth(t *testing.T) {
 	}
 }
 
+// TestSynthUnits: units are as many as were asked for, of all sizes and with all rows
+// among those of others.
+func TestSynthUnits(t *testing.T) {
+	s := mustParse(t, unitSmall)
+	var b bytes.Buffer
+	if _, err := Synth(s, 500, 7, &b); err != nil {
+		t.Fatal(err)
+	}
+	tab, _ := mustRead(t, s, b.String(), Options{Rows: 500})
+	sizes, apart := map[int]int{}, 0
+	for u := range tab.Units() {
+		rows := tab.UnitRows(nil, u)
+		sizes[len(rows)]++
+		if n := len(rows); int(rows[n-1]-rows[0]) >= n {
+			apart++
+		}
+	}
+	if len(sizes) != s.UnitRows || apart < 100 || sizes[1] < sizes[s.UnitRows] {
+		t.Errorf("units by their rows: %v; %d of them stand apart", sizes, apart)
+	}
+	for _, k := range tab.Blocks {
+		if k.Drop != nil {
+			t.Error("a unit has too many rows")
+		}
+	}
+}
+
 type failing struct{ after int }
 
 func (f *failing) Write(p []byte) (int, error) {

@@ -2,9 +2,11 @@ package data
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -242,4 +244,33 @@ var idKey = sync.OnceValue(func() []byte {
 func hashID(id string) [16]byte {
 	sum := sha256.Sum256(append(idKey()[:32:32], id...))
 	return [16]byte(sum[:16])
+}
+
+// ReadTest reads the table at path to score on what was trained on the tables train. A
+// unit is on one side alone (R12): one that has rows on both is an [*Error], which names
+// no row, as is a table that cannot be asked, a packed one. Leaving such rows out in
+// silence would let the scores tell who was trained on.
+func ReadTest(ctx context.Context, schema *Schema, path string, opt Options, train ...*Table) (*Table, error) {
+	t, _, err := Read(ctx, schema, path, opt)
+	if err != nil || t.units == nil {
+		return t, err
+	}
+	apart := &Error{File: Public(path), Field: "unit"}
+	known := map[[16]byte]bool{}
+	for _, table := range append(train, t) {
+		if table.units == nil || table.units.ids == nil {
+			apart.Found, apart.Allowed = "a table whose ids are not here, as those of a packed one", "tables of another form to train and to score on: whether a "+schema.Unit+" is in both, ids alone tell"
+			return nil, errors.Join(apart, t.Close())
+		}
+	}
+	for _, table := range train {
+		for _, id := range table.units.ids {
+			known[id] = true
+		}
+	}
+	if slices.ContainsFunc(t.units.ids, func(id [16]byte) bool { return known[id] }) {
+		apart.Found, apart.Allowed = "a "+schema.Unit+" who has rows to train on too", "others: all rows of a "+schema.Unit+" are on one side"
+		return nil, apart
+	}
+	return t, nil
 }

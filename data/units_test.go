@@ -235,6 +235,36 @@ func TestUnitIDs(t *testing.T) {
 	}
 }
 
+// TestReadTest: rows of one unit are never on both sides, and where that cannot be seen
+// nothing is read.
+func TestReadTest(t *testing.T) {
+	s := mustParse(t, visits)
+	const head = "patient_id,who,age,sick\n"
+	train, _ := mustRead(t, s, head+"a,1,5,no\nb,2,5,no\nc,3,5,perhaps\n", Options{KeepBad: true})
+	packed := packOf(t, s, head+"d,1,5,no\n", Options{})
+	for name, c := range map[string]struct{ path, want string }{
+		"others":     {writeFile(t, "others", head+"d,1,5,no\nd,1,6,no\n"), ""},
+		"one of two": {writeFile(t, "f", head+"d,1,5,no\nb ,8,8,yes\n"), ": unit: found a patient who has rows to train on too; allowed is others"},
+		"a bad row":  {writeFile(t, "f", head+"d,1,5,no\nc,8,8,yes\n"), ": unit: found a patient who has rows to train on too"},
+		"packed":     {packed, ": unit: found a table whose ids are not here"},
+		"no file":    {"nowhere", "nowhere: found no file"},
+	} {
+		tab, err := ReadTest(context.Background(), s, c.path, Options{}, train)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || tab != nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	plain := mustParse(t, strings.NewReplacer("unit: {name: patient, rows: 3}\nunits", "rows", "type: unit", "type: ignore").Replace(visits))
+	same := writeFile(t, "same", head+"a,1,5,no\n")
+	one, _, err := Read(context.Background(), plain, same, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadTest(context.Background(), plain, same, Options{}, one); err != nil {
+		t.Errorf("without units: %v", err)
+	}
+}
+
 func TestShareOf(t *testing.T) {
 	for n := 1; n <= maxUnitRows; n++ {
 		if s := shareOf(n); s != float64(float32(s)) || s*float64(n) > 1 || s*float64(n) <= 1-0x1p-22 {

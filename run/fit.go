@@ -130,7 +130,7 @@ func (s *session) load(ctx context.Context) (map[string]int, error) {
 	}
 	if spec := s.job.Spec; spec.Test != "" {
 		var digest [sha256.Size]byte
-		if s.test, _, err = data.Read(ctx, s.job.Schema, spec.Test, data.Options{Digest: &digest, Labels: spec.TestLabels}); err != nil {
+		if s.test, err = data.ReadTest(ctx, s.job.Schema, spec.Test, data.Options{Digest: &digest, Labels: spec.TestLabels}, s.train); err != nil {
 			return nil, err
 		}
 		s.same = digest == s.digest || s.shards != nil && slices.Contains(s.shards.Digests(), digest)

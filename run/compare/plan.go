@@ -263,6 +263,8 @@ func (t *table) settle(s *run.Spec, v run.Comparison) error {
 	switch {
 	case t.files[0] == "":
 		return fail("field %q of table %s is missing: the rows to train on; or --data FILE", "data", t.name)
+	case len(t.files) > 1 && t.schema.UnitRows > 0:
+		return fail("data: found %d files of table %s; allowed is one, since the rows of one %s may stand in several", len(t.files), t.name, t.schema.Unit)
 	case !divided && s.Test == "":
 		return fail("field %q of table %s is missing: the rows to score on; or --test FILE, or a share of the data by --split 0.8 or --folds 10", "test", t.name)
 	case t.rows == 0 && len(t.files) > 1:

@@ -159,20 +159,28 @@ func (c *Cell) train(ctx context.Context, job *run.Job, train *data.Table, journ
 	return fold.W(), door.Close()
 }
 
-// meanLoss is the mean loss at w of the rows that are not dropped; NaN without any.
+// meanLoss is the mean loss at w of the rows that are not dropped, each with its share
+// in its unit; NaN without any.
 func meanLoss(m model.Model, w []float64, t *data.Table) float64 {
 	var ws model.Workspace
 	loss := make([]float64, data.BlockRows)
-	sum, n := 0.0, 0
+	sum, n, shares := 0.0, 0.0, t.Shares()
 	for _, b := range t.Blocks {
 		m.Eval(w, data.View{Block: b, To: b.N}, &ws).Loss(loss[:b.N])
 		for i, l := range loss[:b.N] {
+			share := 1.0
+			if shares != nil {
+				share = shares[i]
+			}
 			if b.Drop == nil || !b.Drop[i] {
-				sum, n = sum+l, n+1
+				sum, n = sum+share*l, n+share
 			}
 		}
+		if shares != nil {
+			shares = shares[b.N:]
+		}
 	}
-	return sum / float64(n)
+	return sum / n
 }
 
 // open gives the rows of a part, which are made once.
@@ -214,10 +222,11 @@ func (t *table) release() {
 	t.from, t.test, t.whole, t.coins = nil, nil, nil, nil
 }
 
-// divide makes the part of a seed and fold. Which side a row is on, its own content and
-// the seed say (R10), never its place. Under add-or-remove its coin alone does, so the
-// number of rows on a side is as private as that of all. Under replace-one it is the
-// rank of its coin among all, so that number is public (docs/adr/0015).
+// divide makes the part of a seed and fold. Which side a record is on, a row or a unit with
+// its rows, its own content and the seed say (R10), never its place. Under add-or-remove its
+// coin alone does, so the number of records on a side is as private as that of all. Under
+// replace-one it is the rank of its coin among all, so that number is public
+// (docs/adr/0015).
 func (t *table) divide(ctx context.Context, v run.Comparison, seed, fold int) (train, test *data.Table, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -233,15 +242,15 @@ func (t *table) divide(ctx context.Context, v run.Comparison, seed, fold int) (t
 		t.coins[seed] = coins
 	}
 	held := heldOut(coins, t.adjacency, v, fold)
-	train = data.Gather(t.from, func(row int) bool { return !held[row] })
-	test = data.Gather(t.from, func(row int) bool { return held[row] })
+	train = data.Gather(t.from, func(record int) bool { return !held[record] })
+	test = data.Gather(t.from, func(record int) bool { return held[record] })
 	if len(train.Blocks) == 0 || len(test.Blocks) == 0 {
 		return nil, nil, fail("split: leaves no row on one side; table %s is too small for it", t.name)
 	}
 	return train, test, nil
 }
 
-// heldOut says which rows a part is scored on.
+// heldOut says which records a part is scored on.
 func heldOut(coins []uint64, adjacency privacy.Adjacency, v run.Comparison, fold int) []bool {
 	held := make([]bool, len(coins))
 	if adjacency == privacy.ReplaceOne {
@@ -254,8 +263,8 @@ func heldOut(coins []uint64, adjacency privacy.Adjacency, v run.Comparison, fold
 		if v.Folds != 0 {
 			from, to = window(len(coins), v.Folds, fold)
 		}
-		for _, row := range order[from:to] {
-			held[row] = true
+		for _, record := range order[from:to] {
+			held[record] = true
 		}
 		return held
 	}
@@ -286,7 +295,7 @@ func (t *table) read(ctx context.Context, v run.Comparison) error {
 			return err
 		}
 		t.from = append(t.from, table)
-		rows += table.Rows()
+		rows += table.Units()
 	}
 	if opt.KeepBad && rows != t.rows {
 		return fail("rows: found %d in the %d files of table %s; under replace-one exactly the declared %d are allowed", rows, len(t.files), t.name, t.rows)
@@ -299,6 +308,6 @@ func (t *table) read(ctx context.Context, v run.Comparison) error {
 		t.whole = data.Gather(t.from, func(int) bool { return true })
 	}
 	var err error
-	t.test, _, err = data.Read(ctx, t.schema, t.spec.Test, data.Options{Labels: t.spec.TestLabels})
+	t.test, err = data.ReadTest(ctx, t.schema, t.spec.Test, data.Options{Labels: t.spec.TestLabels}, t.from...)
 	return err
 }

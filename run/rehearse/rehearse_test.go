@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/netplan"
@@ -125,6 +126,43 @@ func TestRowsAreDivided(t *testing.T) {
 	for i, want := range []int{1740, 715 + 70, 771, 704} { // a missing ward counts as general: the schema's rule
 		if n := tables[i].Rows(); n != want {
 			t.Errorf("owner %d has %d rows, want %d", i, n, want)
+		}
+	}
+}
+
+// Rows of one unit go to one owner, the one that most of them name.
+func TestUnitsAreDivided(t *testing.T) {
+	p, err := New(spec(t, "data: CLINIC/patients.csv\nnetwork: {column: ward}"), netplan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, _, err := data.Read(t.Context(), p.Job.Schema, p.Spec.Data, data.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := p.byColumn(table)
+	unit := make([]int32, len(named))
+	for row := range unit {
+		unit[row] = int32(row / 5)
+	}
+	table.SetUnits(unit)
+	owner := p.byColumn(table)
+	byHash, err := p.byHash([]*data.Table{table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(owner) != len(unit)/5 || len(byHash) != len(owner) {
+		t.Fatalf("%d owners by column, %d by hash, of %d units", len(owner), len(byHash), len(unit)/5)
+	}
+	for u, k := range owner {
+		times := map[int]int{}
+		for _, v := range named[5*u : 5*u+5] {
+			times[v]++
+		}
+		for other, n := range times {
+			if n > times[k] || n == times[k] && other < k {
+				t.Errorf("unit %d with rows of %v goes to owner %d", u, times, k)
+			}
 		}
 	}
 }

@@ -200,11 +200,6 @@ func (c *counter) Charge(e privacy.Event) error {
 
 // Tables reads the rows and gives each owner its own; test is nil where the spec has none.
 func (p *Plan) Tables(ctx context.Context) (tables []*data.Table, test *data.Table, err error) {
-	if p.Spec.Test != "" {
-		if test, _, err = data.Read(ctx, p.Job.Schema, p.Spec.Test, data.Options{Labels: p.Spec.TestLabels}); err != nil {
-			return nil, nil, err
-		}
-	}
 	if len(p.Network.Files) > 0 {
 		for i, f := range p.Network.Files {
 			opt := data.Options{}
@@ -217,7 +212,8 @@ func (p *Plan) Tables(ctx context.Context) (tables []*data.Table, test *data.Tab
 			}
 			tables = append(tables, t)
 		}
-		return tables, test, nil
+		test, err = p.test(ctx, tables)
+		return tables, test, err
 	}
 	whole, _, err := data.Read(ctx, p.Job.Schema, p.Spec.Data, data.Options{Labels: p.Spec.Labels})
 	if err != nil {
@@ -225,6 +221,9 @@ func (p *Plan) Tables(ctx context.Context) (tables []*data.Table, test *data.Tab
 	}
 	defer whole.Close()
 	all := []*data.Table{whole}
+	if test, err = p.test(ctx, all); err != nil {
+		return nil, nil, err
+	}
 	var owner []int
 	if p.Network.Column != "" {
 		owner = p.byColumn(whole)
@@ -232,7 +231,7 @@ func (p *Plan) Tables(ctx context.Context) (tables []*data.Table, test *data.Tab
 		return nil, nil, err
 	}
 	for i := range p.Owners {
-		t := data.Gather(all, func(row int) bool { return owner[row] == i })
+		t := data.Gather(all, func(record int) bool { return owner[record] == i })
 		if len(t.Blocks) == 0 { // no row at all: an empty table is one, too
 			t.Blocks = []*data.Block{{Dim: t.Dim}}
 		}
@@ -241,7 +240,16 @@ func (p *Plan) Tables(ctx context.Context) (tables []*data.Table, test *data.Tab
 	return tables, test, nil
 }
 
-// byHash gives a row to an owner by a keyed hash of its content (R10).
+// test reads the rows to score on, nil where the spec has none.
+func (p *Plan) test(ctx context.Context, trained []*data.Table) (*data.Table, error) {
+	if p.Spec.Test == "" {
+		return nil, nil
+	}
+	return data.ReadTest(ctx, p.Job.Schema, p.Spec.Test, data.Options{Labels: p.Spec.TestLabels}, trained...)
+}
+
+// byHash gives a record, a row or a unit with its rows, to an owner by a keyed hash of its
+// content (R10).
 func (p *Plan) byHash(all []*data.Table) ([]int, error) {
 	streams := noise.SecureStreams()
 	if p.Spec.Seed != nil {
@@ -257,20 +265,40 @@ func (p *Plan) byHash(all []*data.Table) ([]int, error) {
 	}
 	coins := data.Coins(all, key[:])
 	owner := make([]int, len(coins))
-	for row, c := range coins {
+	for record, c := range coins {
 		hi, _ := bits.Mul64(c, uint64(len(p.Owners)))
-		owner[row] = int(hi)
+		owner[record] = int(hi)
 	}
 	return owner, nil
 }
 
-// byColumn gives a row to the owner whose level it has; −1: it has none, by a rule of the schema, and is nobody's.
+// byColumn gives a row to the owner whose level it has, and a unit to the first of those that most of its rows name; −1: it has none,
+// by a rule of the schema, and is nobody's.
 func (p *Plan) byColumn(t *data.Table) []int {
-	var owner []int
+	var named []int // by each row
 	for _, b := range t.Blocks {
 		for i := range b.N {
 			levels := b.X[i*b.Dim+p.Column[0] : i*b.Dim+p.Column[1]]
-			owner = append(owner, slices.IndexFunc(levels, func(v float32) bool { return v > 0 }))
+			named = append(named, slices.IndexFunc(levels, func(v float32) bool { return v > 0 }))
+		}
+	}
+	owner := make([]int, t.Units())
+	times := make([]int, len(p.Owners))
+	var rows []int32
+	for u := range owner {
+		owner[u] = -1
+		clear(times)
+		rows = t.UnitRows(rows[:0], u)
+		for _, row := range rows {
+			if k := named[row]; k >= 0 {
+				times[k]++
+			}
+		}
+		most := 0
+		for k, n := range times {
+			if n > most {
+				owner[u], most = k, n
+			}
 		}
 	}
 	return owner

@@ -270,7 +270,7 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams) (*Result, error) 
 	var test *data.Table
 	if p.Score == ByTest {
 		var other [sha256.Size]byte
-		if test, _, err = data.Read(ctx, first.Schema, first.Spec.Test, data.Options{Labels: first.Spec.TestLabels, Digest: &other}); err != nil {
+		if test, err = data.ReadTest(ctx, first.Schema, first.Spec.Test, data.Options{Labels: first.Spec.TestLabels, Digest: &other}, table); err != nil {
 			return nil, err
 		}
 		defer test.Close()

@@ -56,7 +56,7 @@ func (s *session) openShards(ctx context.Context) (map[string]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.shards, err = live.OpenShards(ctx, s.env.Shards.Secret, s.env.Shards.Carrier, terms); err != nil {
+	if s.shards, err = live.OpenShards(ctx, s.env.Shards.Secret, s.env.Shards.Carrier, s.job.Facts.Dim, terms); err != nil {
 		if errors.Is(err, live.ErrShard) {
 			err = &InputError{"", err}
 		}

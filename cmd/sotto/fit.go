@@ -151,16 +151,8 @@ Methods and their fields (--set method.FIELD=VALUE):
 				}
 			}
 			env := run.Env{Version: version(), Progress: bar.update, Notice: warn}
-			away, err := workers.listen(c, resume, &env)
-			if err != nil {
-				return err
-			}
-			if away != nil {
-				if !quiet {
-					fmt.Fprintf(c.ErrOrStderr(), "waiting for the workers of %d shards at %s\n", away.Shards(), away.URL)
-				}
-				defer func() { away.Close(err == nil || errors.Is(err, run.ErrDiverged)) }()
-			}
+			workers.quiet = quiet
+			defer func() { workers.close(err == nil || errors.Is(err, run.ErrDiverged)) }()
 			var info *trace.Info
 			var dir string
 			if resume != "" {
@@ -169,6 +161,9 @@ Methods and their fields (--set method.FIELD=VALUE):
 				}
 				env.Ledger, _ = c.Flags().GetString("ledger")
 				dir = resume
+				if err := workers.listen(c, resume, &env); err != nil {
+					return err
+				}
 				info, err = run.Resume(c.Context(), dir, env)
 				bar.done()
 				if err != nil {
@@ -190,6 +185,9 @@ Methods and their fields (--set method.FIELD=VALUE):
 					for _, w := range job.Warnings {
 						warn(w)
 					}
+				}
+				if err := workers.listen(c, resume, &env); err != nil {
+					return err
 				}
 				info, dir, err = run.Fit(c.Context(), job, env)
 				bar.done()

@@ -18,6 +18,15 @@ import (
 type workerFlags struct {
 	address, key string
 	count        int
+	quiet        bool
+	away         *shards.Coordinator // nil: the rows are here
+}
+
+// close ends the coordinator's side. Where the run is done the workers go home.
+func (w *workerFlags) close(done bool) {
+	if w.away != nil {
+		w.away.Close(done)
+	}
 }
 
 func (w *workerFlags) add(f *pflag.FlagSet) {
@@ -26,39 +35,41 @@ func (w *workerFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&w.key, "key", "", "file of the key that coordinator and workers share (with --workers)")
 }
 
-// listen opens the coordinator's side, where workers are asked for; nil where they are not.
-func (w *workerFlags) listen(c *cobra.Command, resume string, env *run.Env) (*shards.Coordinator, error) {
+// listen opens the coordinator's side, where workers are asked for.
+func (w *workerFlags) listen(c *cobra.Command, resume string, env *run.Env) error {
 	if w.address == "" {
 		if w.count != 0 || w.key != "" {
-			return nil, usageError("--workers: found none beside --shards or --key; allowed is the address to listen on")
+			return usageError("--workers: found none beside --shards or --key; allowed is the address to listen on")
 		}
-		return nil, nil
+		return nil
 	}
 	if w.count == 0 && resume != "" {
 		info, err := trace.ReadInfo(resume)
 		if err != nil {
-			return nil, &run.InputError{Err: err}
+			return &run.InputError{Err: err}
 		}
 		w.count = info.Shards
 	}
 	switch {
 	case c.Flags().Changed("data"):
-		return nil, usageError("--data: found beside --workers; allowed is one of them: the workers hold the rows")
+		return usageError("--data: found beside --workers; allowed is one of them: the workers hold the rows")
 	case w.key == "":
-		return nil, usageError("--key FILE is missing: the key that coordinator and workers share")
+		return usageError("--key FILE is missing: the key that coordinator and workers share")
 	case w.count < 1:
-		return nil, usageError("--shards: found %d; allowed is how many shards the workers hold, 1 or more", w.count)
+		return usageError("--shards: found %d; allowed is how many shards the workers hold, 1 or more", w.count)
 	}
 	key, err := shards.ReadKey(w.key)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	away, err := shards.Listen(w.address, w.count, key, env.Notice)
-	if err != nil {
-		return nil, err
+	if w.away, err = shards.Listen(w.address, w.count, key, env.Notice); err != nil {
+		return err
 	}
-	env.Shards = &run.Shards{Secret: key.Secret, Carrier: away}
-	return away, nil
+	env.Shards = &run.Shards{Secret: key.Secret, Carrier: w.away}
+	if !w.quiet {
+		fmt.Fprintf(c.ErrOrStderr(), "waiting for the workers of %d shards at %s\n", w.count, w.away.URL)
+	}
+	return nil
 }
 
 func workerCommand() *cobra.Command {

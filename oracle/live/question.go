@@ -12,7 +12,6 @@ import (
 
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy/clip"
-	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
@@ -118,15 +117,6 @@ func asked(t tally) (q question, err error) {
 		q.Clip, err = typedOf(t.clip)
 	}
 	return q, err
-}
-
-// stream is the sample's.
-func (q *question) stream(to *noise.Source) error {
-	if len(q.Key) != len(noise.Key{}) {
-		return errors.New("live: a sample without a key")
-	}
-	noise.Key(q.Key).Reset(to)
-	return nil
 }
 
 // encode writes the question: its fields in JSON, their length before them, then its vectors.

@@ -16,7 +16,8 @@ import (
 // A Carrier takes sealed questions to shards and brings back what they answer. It may ask a shard again, by the same bytes, as often
 // as it likes, and take any of the answers.
 type Carrier interface {
-	Shards() int // how many there are
+	Shards() int  // how many there are
+	Largest() int // most bytes of a message
 	Ask(ctx context.Context, shard int, question []byte) (answer []byte, err error)
 }
 
@@ -36,8 +37,8 @@ type Shards struct {
 }
 
 // OpenShards asks all shards who they are. Terms are what they and the coordinator must agree on, each hashed; the error
-// names one that differs.
-func OpenShards(ctx context.Context, secret *Secret, carrier Carrier, terms map[string][]byte) (*Shards, error) {
+// names one that differs. Dim is the number of the model's parameters.
+func OpenShards(ctx context.Context, secret *Secret, carrier Carrier, dim int, terms map[string][]byte) (*Shards, error) {
 	session, err := secret.newSession()
 	if err != nil {
 		return nil, err
@@ -45,6 +46,9 @@ func OpenShards(ctx context.Context, secret *Secret, carrier Carrier, terms map[
 	s := &Shards{carrier: carrier, session: session, from: make([]int, carrier.Shards()+1)}
 	if carrier.Shards() < 1 {
 		return nil, errors.New("live: no shards")
+	}
+	if most := largest(dim); most > carrier.Largest() {
+		return nil, fmt.Errorf("live: messages of %d parameters have up to %d bytes; allowed are %d", dim, most, carrier.Largest())
 	}
 	answers, err := s.ask(ctx, question{Ask: askHello, Terms: terms})
 	if err != nil {
@@ -59,6 +63,15 @@ func OpenShards(ctx context.Context, secret *Secret, carrier Carrier, terms map[
 		s.is = append(s.is, identity(s.digests[i], terms))
 	}
 	return s, nil
+}
+
+// largest message, in bytes: the two vectors of a line and its steps, or a Hessian.
+func largest(dim int) int {
+	numbers := 2 * dim
+	if dim <= oracle.MaxHess {
+		numbers = max(numbers, oracle.HessLen(dim))
+	}
+	return 1<<16 + 8*numbers
 }
 
 // Rows of all shards together: private, as a table's.

@@ -74,7 +74,8 @@ func newFarm(t testing.TB, cfg Config, tables []*data.Table, rough *rand.Rand) *
 	return f
 }
 
-func (f *farm) Shards() int { return len(f.tables) }
+func (f *farm) Shards() int  { return len(f.tables) }
+func (f *farm) Largest() int { return 1 << 20 }
 
 func (f *farm) shard(i int) *Shard {
 	if f.shards[i] == nil {
@@ -111,7 +112,7 @@ func (f *farm) Ask(ctx context.Context, i int, question []byte) ([]byte, error) 
 
 func (f *farm) open(t testing.TB, ctx context.Context) *Shards {
 	t.Helper()
-	s, err := OpenShards(ctx, secretOf(t, "farm"), f, f.terms)
+	s, err := OpenShards(ctx, secretOf(t, "farm"), f, f.cfg.Facts.Dim, f.terms)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -413,12 +414,15 @@ func TestShardsRefuse(t *testing.T) {
 		}
 	}
 
-	_, err := OpenShards(t.Context(), secretOf(t, "farm"), f, map[string][]byte{"schema": {1}, "model": {3}})
+	_, err := OpenShards(t.Context(), secretOf(t, "farm"), f, 4, map[string][]byte{"schema": {1}, "model": {3}})
 	if !errors.Is(err, ErrShard) || !strings.Contains(err.Error(), "another model") {
 		t.Errorf("another model: %v", err)
 	}
-	if _, err := OpenShards(t.Context(), secretOf(t, "another"), f, f.terms); err == nil {
+	if _, err := OpenShards(t.Context(), secretOf(t, "another"), f, 4, f.terms); err == nil {
 		t.Error("shards answer to another secret")
+	}
+	if _, err := OpenShards(t.Context(), secretOf(t, "farm"), f, 1<<16, f.terms); err == nil || !strings.Contains(err.Error(), "allowed are 1048576") {
+		t.Errorf("messages above the carrier's largest: %v", err)
 	}
 	cfg := o.cfg
 	cfg.Facts.Adjacency, cfg.Facts.Rows, cfg.Meter = privacy.ReplaceOne, 299, &free{adj: privacy.ReplaceOne}
@@ -434,5 +438,32 @@ func TestShardsRefuse(t *testing.T) {
 	}
 	if s := o.cfg.Shards; s.Rows() != 300 || len(s.Digests()) != 3 || s.Digests()[2] != sha256.Sum256([]byte{2}) {
 		t.Errorf("%d rows, digests %x", s.Rows(), s.Digests())
+	}
+}
+
+// Two copies of one coordinator, as of a virtual machine that was saved and started twice, ask under the same numbers: each gets the sums of
+// its own sample, not those that the other was given.
+func TestCopiedCoordinator(t *testing.T) {
+	o, _, _ := shardedDoor(t)
+	q := question{Ask: askGradients, Count: 4, vectors: [][]float64{make([]float64, 4)}}
+	var err error
+	if q.Clip, err = typedOf(shardGrad.Clip); err != nil {
+		t.Fatal(err)
+	}
+	copies := [2]Shards{*o.cfg.Shards, *o.cfg.Shards}
+	var sums [2][]int64
+	for i := range copies {
+		s := &copies[i]
+		s.counts = nil
+		if err := s.draw(t.Context(), sample.Poisson{Rate: 0.3}, noise.SecureStreams(), 0); err != nil {
+			t.Fatal(err)
+		}
+		if sums[i], err = s.sum(q); err != nil {
+			t.Fatal(err)
+		}
+		sums[i] = slices.Clone(sums[i])
+	}
+	if again, err := copies[1].sum(q); err != nil || !slices.Equal(again, sums[1]) || slices.Equal(sums[0], sums[1]) {
+		t.Errorf("sums %v and %v; the second, asked again, %v (%v)", sums[0], sums[1], again, err)
 	}
 }

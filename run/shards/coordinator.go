@@ -26,8 +26,8 @@ const (
 	goodbye     = 2 * time.Second        // for workers to go
 )
 
-// largest message, in bytes: questions and answers of some eight million parameters.
-const largest = 64 << 20
+// largest message, in bytes: of two vectors of four million parameters, or a Hessian of the most that have one.
+const largest = 72 << 20
 
 // A Coordinator is the way from a run to its shards. It carries sealed messages for live.Shards.
 type Coordinator struct {
@@ -49,6 +49,11 @@ func Listen(address string, count int, key *Key, notice func(string)) (*Coordina
 	if err != nil {
 		return nil, &run.InputError{Where: "--workers", Err: err}
 	}
+	free, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port))) // the server would try for long
+	if err != nil {
+		return nil, &run.InputError{Where: "--workers", Err: fmt.Errorf("found %q, where nothing can listen (%w); allowed is an address of this machine that is free", address, err)}
+	}
+	free.Close()
 	if port == 0 {
 		port = server.RANDOM_PORT
 	}
@@ -62,7 +67,7 @@ func Listen(address string, count int, key *Key, notice func(string)) (*Coordina
 	s.Start()
 	if !s.ReadyForConnections(serverStart) {
 		s.Shutdown()
-		return nil, fmt.Errorf("--workers %s: cannot listen there; is the address this machine's, and free?", address)
+		return nil, fmt.Errorf("--workers %s: the server did not start", address)
 	}
 	nc, err := nats.Connect("", nats.InProcessServer(s), nats.Nkey(key.name, key.user.Sign))
 	if err != nil {
@@ -74,6 +79,9 @@ func Listen(address string, count int, key *Key, notice func(string)) (*Coordina
 
 // Shards is live.Carrier's.
 func (c *Coordinator) Shards() int { return c.count }
+
+// Largest is live.Carrier's.
+func (c *Coordinator) Largest() int { return largest }
 
 // Ask is live.Carrier's: it asks until there is an answer. A shard that is not there is waited for; one that is silent is asked again by the same
 // bytes, and so by the same key of the sample.
@@ -106,7 +114,7 @@ func (c *Coordinator) Ask(ctx context.Context, shard int, question []byte) ([]by
 				return nil, ctx.Err()
 			}
 		case errors.Is(err, context.DeadlineExceeded):
-			tell("does not answer; asking again")
+			tell("is slow to answer; it is asked again")
 			patience = min(2*patience, askLast)
 		default:
 			return nil, err

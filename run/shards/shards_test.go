@@ -30,14 +30,14 @@ const sgd = "method: {name: sgd, steps: 40, batch: 100}"
 
 // A site is an owner's directory: a table, whole and in parts, a spec and a key.
 type site struct {
-	t     *testing.T
+	t     testing.TB
 	dir   string
 	parts []string
 	key   *shards.Key
 }
 
 // newSite cuts the clinic's table behind these rows.
-func newSite(t *testing.T, cuts ...int) *site {
+func newSite(t testing.TB, cuts ...int) *site {
 	t.Helper()
 	s := &site{t: t, dir: t.TempDir()}
 	s.must(os.CopyFS(s.dir, os.DirFS("../../examples/clinic")))
@@ -433,6 +433,8 @@ func TestRefusals(t *testing.T) {
 	_, ended := s.working(shards.Options{Spec: s.spec("worker", ""), Key: another, URL: c.URL, Index: 0, Count: 1}, s.parts[0])
 	s.refused("another key", <-ended, "has another key", "none")
 
+	_, err = shards.Listen(c.URL, 1, s.key, nil)
+	s.refused("taken", err, "where nothing can listen", "none")
 	for _, address := range []string{"", "here", "127.0.0.1", "127.0.0.1:99999", "nats://127.0.0.1:x"} {
 		_, err := shards.Listen(address, 1, s.key, nil)
 		s.refused(address, err, "--workers: found", "none")

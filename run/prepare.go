@@ -121,9 +121,6 @@ func PrepareModel(spec *Spec, schema *data.Schema) (*Job, error) {
 
 func (j *Job) setModel() error {
 	spec, schema := j.Spec, j.Schema
-	if schema.UnitRows > 0 {
-		return inputError(spec.Place("schema"), "unit: found %q, of several rows; allowed is record, each row by itself: there is no method yet for others", schema.Unit)
-	}
 	if !slices.Contains(model.Names(), spec.Model.Name) {
 		return inputError(spec.Place("model.name"), "model.name: found %q; allowed are %s", spec.Model.Name, strings.Join(model.Names(), ", "))
 	}

@@ -34,6 +34,7 @@ func TestLayersOfImages(t *testing.T) {
 		{"group 1; conv 5 3; group 2", "divides the 5 channels"},
 		{"group", "divides the 1 channels"},
 		{"batch 4", "every record's gradient depend on the others"},
+		{"batchnorm", "every record's gradient depend on the others"},
 		{"relu", "allowed is a number of units"},
 		{"", "needs layers"},
 		{"conv 30000 1", "makes 23520000 numbers of a row"},

@@ -155,6 +155,9 @@ func (j *Job) setModel() error {
 			j.Facts.Initial = append(j.Facts.Initial, oracle.Span(span))
 		}
 		if !slices.Contains(method.Networks, spec.MethodName) {
+			if spec.MethodName == method.Default {
+				return inputError(spec.Place("method.name"), "method.name: found %q, which is for linear models, and taken where none is named; allowed for a network are %s, as in method: {name: %s}", method.Default, strings.Join(method.Networks, ", "), method.Networks[0])
+			}
 			return inputError(spec.Place("method.name"), "method.name: found %q; allowed for a network are %s", spec.MethodName, strings.Join(method.Networks, ", "))
 		}
 	}

@@ -412,12 +412,25 @@ func OpenLedger(ctx context.Context, where string) (*ledger.Ledger, error) {
 	return nil, LedgerError(err)
 }
 
+// ErrNoLedger says that the user has no ledger yet.
+var ErrNoLedger = errors.New("there is no ledger yet; the first run makes it")
+
 // FindLedger opens a ledger that is there: a file that is not is an *InputError,
-// and nothing is made in its place. "" is the user's own, which is made.
+// and nothing is made in its place. "" is the user's own; where that is not there the
+// error wraps ErrNoLedger.
 func FindLedger(ctx context.Context, where string) (*ledger.Ledger, error) {
-	if where != "" && !strings.Contains(where, "://") {
+	switch {
+	case where == "":
+		v, err := ledger.View(ctx, "")
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, &InputError{"", ErrNoLedger}
+		}
+		if err == nil {
+			v.Close()
+		}
+	case !strings.Contains(where, "://"):
 		if _, err := os.Stat(where); os.IsNotExist(err) {
-			return nil, inputError("", "ledger %s: is not there", where)
+			return nil, inputError("", "ledger %s: is not there; allowed is one that a run or `sotto ledger budget` has made", where)
 		}
 	}
 	return OpenLedger(ctx, where)

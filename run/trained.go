@@ -93,6 +93,9 @@ func (m *Trained) RecordLook(ctx context.Context, where, why string, void bool) 
 // RecordLook does the same for any dataset; run is what looked.
 func RecordLook(ctx context.Context, where string, schema *data.Schema, run, why string, void bool) (bool, error) {
 	l, err := FindLedger(ctx, where)
+	if errors.Is(err, ErrNoLedger) {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -107,6 +110,9 @@ func RecordLook(ctx context.Context, where string, schema *data.Schema, run, why
 // them in the ledger (R3). It depends on the content, so it is for the owner's terminal.
 func Unprotected(ctx context.Context, where string, digest []byte) error {
 	l, err := FindLedger(ctx, where)
+	if errors.Is(err, ErrNoLedger) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

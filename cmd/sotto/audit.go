@@ -85,7 +85,7 @@ machine; it trains nothing that is kept. docs/audit.md says what the bound rests
 	f.BoolVar(&o.unprotected, "unprotected", false, "with --on-data: these rows need no protection")
 	f.BoolVar(&o.void, "void", false, "with --on-data: look all the same; the dataset's guarantee ends here")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of the audit, which then finds the same again (default: the system's randomness)")
-	f.StringVar(&o.out, "out", "audit", "directory of the page and the figures")
+	f.StringVar(&o.out, "out", "audit", "directory of the page and the figures: new or empty")
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object, and write no files")
 	f.BoolVar(&o.quiet, "quiet", false, "print nothing but errors")
 	return c
@@ -132,6 +132,11 @@ func auditAll(c *cobra.Command, o auditFlags) error {
 
 func auditSpec(c *cobra.Command, spec *run.Spec, o auditFlags) error {
 	ctx, w := c.Context(), c.OutOrStdout()
+	if !o.asJSON {
+		if err := emptyDir(o.out); err != nil {
+			return err
+		}
+	}
 	if spec.Privacy.Off {
 		return &run.InputError{Where: spec.Place("privacy"), Err: errors.New("privacy: found none; allowed is a claim that an audit can test")}
 	}

@@ -21,6 +21,7 @@ func dataCommand() *cobra.Command {
 func packCommand() *cobra.Command {
 	var schemaPath, dataPath, outPath, label string
 	var opt data.Options
+	var force bool
 	c := &cobra.Command{
 		Use:   "pack --schema FILE --data FILE --out FILE",
 		Short: "Write a table encoded, to be mapped instead of read",
@@ -45,7 +46,7 @@ The file holds the rows. Guard it as you guard the table.`,
 					return usageError("--label: %v", err)
 				}
 			}
-			if err := newFile(outPath, dataPath, schemaPath); err != nil {
+			if err := newFile(outPath, force, dataPath, schemaPath); err != nil {
 				return err
 			}
 			return data.Pack(c.Context(), s, dataPath, outPath, opt)
@@ -56,13 +57,14 @@ The file holds the rows. Guard it as you guard the table.`,
 	c.Flags().StringVar(&opt.Labels, "labels", "", "labels of --data, for images (IDX) whose labels' file does not have the usual name")
 	c.Flags().StringVar(&label, "label", "", "the schema's column to predict, when it is not the schema's label")
 	c.Flags().BoolVar(&opt.Unlabelled, "unlabelled", false, "leave the labels out, as for rows to predict")
-	c.Flags().StringVar(&outPath, "out", "", "file to write (required)")
+	c.Flags().StringVar(&outPath, "out", "", "file to write, a new one (required)")
+	c.Flags().BoolVar(&force, "force", false, "write over a file that is there")
 	return c
 }
 
-// newFile refuses to write a packed table over what it is made of, or in a place
-// that is no file.
-func newFile(out string, from ...string) error {
+// newFile refuses to write a packed table over what it is made of, in a place
+// that is no file, or, unless forced, over another file.
+func newFile(out string, force bool, from ...string) error {
 	st, err := os.Stat(out)
 	if err != nil {
 		if st, err := os.Stat(filepath.Dir(out)); err != nil || !st.IsDir() {
@@ -78,6 +80,9 @@ func newFile(out string, from ...string) error {
 		if in, err := os.Stat(f); err == nil && os.SameFile(st, in) {
 			return usageError("--out: %s: found the file that is read; allowed is another one", out)
 		}
+	}
+	if !force {
+		return usageError("--out: %s exists; allowed is a new file, or --force", out)
 	}
 	return nil
 }

@@ -35,12 +35,16 @@ also says what its training promised. Nothing is in it that is not in the model 
 			if err != nil {
 				return err
 			}
-			return output(c.OutOrStdout(), "out", outPath, func(w io.Writer) error {
+			err = output(c.OutOrStdout(), "out", outPath, func(w io.Writer) error {
 				if err := onnx.Write(w, m.File, m.Model, m.Schema, promised(m)); err != nil {
 					return usageError("%s: %v", args[0], err)
 				}
 				return nil
 			})
+			if err == nil && outPath != "" && outPath != "-" {
+				_, err = fmt.Fprintf(c.OutOrStdout(), "%s: the %s model of %s, with its encoding\n", outPath, m.File.Model, args[0])
+			}
+			return err
 		},
 	}
 	c.Flags().StringVar(&form, "to", "", "form to write: onnx (required)")

@@ -38,7 +38,7 @@ var specFlags = []struct{ flag, field, usage string }{
 	{"delta", "privacy.delta", "privacy budget δ"},
 	{"adjacency", "privacy.adjacency", "neighbouring tables: add-or-remove or replace-one"},
 	{"accountant", "privacy.accountant", "accountant: best, rdp, pld, gdp, zcdp or pure (default best)"},
-	{"output", "output", "which iterates become the model: tail-average, last, average or random"},
+	{"output", "output", "which iterates become the model: tail-average, last, average, random or ema"},
 	{"seed", "seed", "seed of noise and samples (lab only: seeded noise protects nobody)"},
 	{"ledger", "ledger", "where the datasets' budgets are kept: a file or postgres://… (default: the user's own)"},
 	{"out", "out", "run directory (default runs/<time>-<id>)"},

@@ -31,6 +31,10 @@ what the run did not charge. Its entries are chained by hash.`,
 	with := func(open func(context.Context, string) (*ledger.Ledger, error), f func(context.Context, io.Writer, *ledger.Ledger, []string) error) func(*cobra.Command, []string) error {
 		return func(c *cobra.Command, args []string) error {
 			l, err := open(c.Context(), where)
+			if errors.Is(err, run.ErrNoLedger) && c.Name() == "list" {
+				_, err := fmt.Fprintln(c.OutOrStdout(), "There is no ledger yet; the first run makes it")
+				return err
+			}
 			if err != nil {
 				return err
 			}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -116,7 +117,7 @@ func synthCommand() *cobra.Command {
 				if outPath == "" {
 					return usageError("--packed: a packed table needs a file; --out FILE names it")
 				}
-				if err := newFile(outPath, schemaPath); err != nil {
+				if err := newFile(outPath, true, schemaPath); err != nil {
 					return err
 				}
 				_, err := data.SynthPacked(s, records, seed, outPath)
@@ -183,7 +184,11 @@ func reportCommand() *cobra.Command {
 			if _, err := trace.ReadInfo(args[0]); err != nil {
 				return usageError("%v", err)
 			}
-			if err := report.Write(args[0]); err != nil {
+			var place *os.LinkError // of the rename that puts the file there
+			switch err := report.Write(args[0]); {
+			case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.As(err, &place):
+				return usageError("%v", err)
+			case err != nil:
 				return err
 			}
 			_, err := fmt.Fprintln(c.OutOrStdout(), args[0]+"/"+trace.ReportFile)

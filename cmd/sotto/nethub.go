@@ -20,6 +20,8 @@ import (
 
 func hubCommand() *cobra.Command {
 	var o fabric.HubOptions
+	var cluster, conf string
+	var replicas int
 	c := &cobra.Command{
 		Use:   "hub hub.json",
 		Short: "Carry the messages of owners that train together",
@@ -28,19 +30,37 @@ It prints its URL when it listens. Owners come with TLS 1.3, a certificate and a
 noisy vectors, who speaks with whom and when; it is trusted with nothing else.
 
 It may be stopped and started again at any time: what it has acknowledged is in its directory, and owners wait for it. When
-its file changes (sotto net revoke) it takes that over at once.`,
-		Example: "  sotto hub hub.json --dir hub --host 0.0.0.0",
+its file changes (sotto net revoke) it takes that over at once.
+
+A NATS cluster with JetStream can take its place: --conf writes what its servers must know of the network, and --cluster makes the
+register there, once, and ends.`,
+		Example: "  sotto hub hub.json --dir hub --host 0.0.0.0\n  sotto hub hub.json --conf /etc/nats/sotto\n  sotto hub hub.json --cluster tls://a.example.org:4222,tls://b.example.org:4222",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			keys, err := fabric.ReadHubKeys(args[0])
 			if err != nil {
 				return &run.InputError{Err: err}
 			}
+			switch {
+			case cluster != "" && conf != "", cluster+conf != "" && o.Dir != "":
+				return usageError("found several of --dir, --cluster and --conf; allowed is one: a hub of its own, the register at a cluster, or the configuration of one")
+			case conf != "":
+				return asInput(keys.Configure(conf))
+			case cluster != "":
+				if replicas < 1 || replicas > 5 {
+					return usageError("--replicas: found %d; allowed is 1 to 5", replicas)
+				}
+				if err := asInput(fabric.Found(c.Context(), keys, cluster, replicas)); err != nil {
+					return err
+				}
+				fmt.Fprintf(c.OutOrStdout(), "%s: holds the register of network %s, in %d copies\n", cluster, keys.Network.ID, replicas)
+				return nil
+			}
 			if !c.Flags().Changed("port") {
 				o.Port = hubPort(keys.Network.Hub)
 			}
 			if o.Dir == "" {
-				return usageError("--dir is missing: where the hub keeps what was sent")
+				return usageError("--dir is missing: where the hub keeps what was sent; or --cluster or --conf, for a cluster")
 			}
 			if o.Port < 0 || o.Port > 65535 {
 				return usageError("--port: found %d; allowed is 0 to 65535", o.Port)
@@ -49,10 +69,22 @@ its file changes (sotto net revoke) it takes that over at once.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.Dir, "dir", "", "directory of the register (required)")
+	f.StringVar(&o.Dir, "dir", "", "directory of the register")
 	f.StringVar(&o.Host, "host", "", "address to listen on, 0.0.0.0 for all of the machine's (default 127.0.0.1)")
 	f.IntVar(&o.Port, "port", 0, "port to listen on, 0: the system chooses (default that of the network's URL)")
+	f.StringVar(&cluster, "cluster", "", "URL of a NATS cluster to hold the register, or several with commas between them")
+	f.IntVar(&replicas, "replicas", 3, "copies of the register at a cluster")
+	f.StringVar(&conf, "conf", "", "directory for what the servers of a cluster must know: nats.conf and certificates")
 	return c
+}
+
+// asInput is the mistake of a person that an error of a hub's place or credentials is.
+func asInput(err error) error {
+	var place *fabric.PlaceError
+	if errors.As(err, &place) || errors.Is(err, fabric.ErrURL) || errors.Is(err, fabric.ErrRefused) {
+		return &run.InputError{Err: err}
+	}
+	return err
 }
 
 // hubPort is the port of the first of the hub's URLs; 0 where there is none.
@@ -71,12 +103,8 @@ func hubPort(urls string) int {
 
 func serveHub(ctx context.Context, keys *fabric.HubKeys, file string, o fabric.HubOptions, out, notices io.Writer) error {
 	h, err := fabric.StartHub(ctx, keys, o)
-	var place *fabric.PlaceError
-	if errors.As(err, &place) {
-		return &run.InputError{Err: err}
-	}
 	if err != nil {
-		return err
+		return asInput(err)
 	}
 	defer h.Close()
 	fmt.Fprintln(out, h.URL)

@@ -7,6 +7,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/hex"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -283,6 +284,9 @@ func publicName(seed string) (string, error) {
 	return key.PublicKey()
 }
 
+// ErrURL says what a hub's URL looks like.
+var ErrURL = errors.New("tls://HOST:PORT, or several with commas between them")
+
 // hubHosts are the hosts of the hub's URLs.
 func hubHosts(urls string) (hosts []string, err error) {
 	if urls == "" {
@@ -291,7 +295,7 @@ func hubHosts(urls string) (hosts []string, err error) {
 	for _, text := range strings.Split(urls, ",") {
 		u, err := url.Parse(text)
 		if err != nil || u.Scheme != "tls" || u.Hostname() == "" || u.Port() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" {
-			return nil, fmt.Errorf("hub: found %q; allowed is tls://HOST:PORT, or several with commas between them", text)
+			return nil, fmt.Errorf("hub: found %q; allowed is %w", text, ErrURL)
 		}
 		if !slices.Contains(hosts, u.Hostname()) {
 			hosts = append(hosts, u.Hostname())

@@ -1,0 +1,88 @@
+package fabric
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nats.go"
+
+	"github.com/sottodp/sotto/run/trace"
+)
+
+// foundWithin is how long a cluster may take to answer.
+const foundWithin = time.Minute
+
+// Found makes the register of a network at a NATS cluster that others run, with so many copies, in the place of a hub of its own. Its
+// servers know the network by what Configure wrote.
+func Found(ctx context.Context, k *HubKeys, urls string, replicas int) error {
+	if _, err := hubHosts(urls); err != nil {
+		return err
+	}
+	options, err := k.Pass.options(&k.Network)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithTimeout(ctx, foundWithin)
+	defer stop()
+	nc, err := nats.Connect(urls, append(options, nats.Timeout(5*time.Second))...)
+	if turnedAway(err) {
+		err = fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", urls, err)
+	}
+	defer nc.Close()
+	if err := streams(ctx, nc, &k.Network, replicas); err != nil {
+		return fmt.Errorf("%s: the register of %d copies: %w", urls, replicas, err)
+	}
+	return nil
+}
+
+// Configure writes what a nats-server of a cluster needs to know of the network into a directory: nats.conf, to be included in its own
+// configuration, and the certificates that it names.
+func (k *HubKeys) Configure(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	system, err := jwt.DecodeAccountClaims(k.System)
+	if err != nil {
+		return err
+	}
+	account, err := k.account()
+	if err != nil {
+		return err
+	}
+	conf := fmt.Sprintf(`# The network %s of sotto. Secret: beside it lies the key of the hub's certificate.
+tls {
+  ca_file: %q
+  cert_file: %q
+  key_file: %q
+  verify: true
+  min_version: "1.3"
+  handshake_first: true
+  timeout: 10
+}
+jetstream { sync_interval: always }
+operator: %s
+system_account: %s
+resolver: MEMORY
+resolver_preload {
+  %s: %s
+  %s: %s
+}
+`, k.Network.ID, filepath.Join(dir, "ca.pem"), filepath.Join(dir, "hub.pem"), filepath.Join(dir, "hub-key.pem"), k.Operator, system.Subject, system.Subject, k.System, account.Subject, k.Account)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return &PlaceError{dir, reason(err)}
+	}
+	var errs []error
+	for name, text := range map[string]string{"nats.conf": conf, "ca.pem": k.Network.Authority, "hub.pem": k.Pass.Certificate, "hub-key.pem": k.Pass.Key} {
+		errs = append(errs, trace.WriteFile(filepath.Join(dir, name), []byte(text)))
+	}
+	return errors.Join(errs...)
+}

@@ -121,9 +121,15 @@ func (o *Organiser) Write(path string) error { return write(path, o) }
 
 // Invite makes what an owner joins with, good for so long.
 func (o *Organiser) Invite(owner int, valid time.Duration) (*Credentials, error) {
+	user, err := publicName(o.Owners[owner].User)
+	if err != nil {
+		return nil, err
+	}
+	if since, ok := o.Revoked[user]; ok { // what is made in that very second counts for nothing, too
+		time.Sleep(time.Until(time.Unix(since+1, 0)))
+	}
 	until := time.Now().Add(valid)
 	c := &Credentials{Format: credentialsFormat, Network: o.Network, Owner: owner, Seed: o.Owners[owner].Seed}
-	var err error
 	c.Pass, err = o.pass(o.Owners[owner].User, o.Network.Owners[owner].Name, jwtPermissions(permissions(&o.Network, owner)), nil, until)
 	if err != nil {
 		return nil, err
@@ -173,7 +179,7 @@ func (o *Organiser) Hub() (*HubKeys, error) {
 	return h, err
 }
 
-// Revoke turns an owner away, once the hub has what Hub makes. What Invite makes from the next second on is good again.
+// Revoke turns an owner away, once the hub has what Hub makes. What Invite makes afterwards is good again.
 func (o *Organiser) Revoke(owner int) error {
 	user, err := publicName(o.Owners[owner].User)
 	if err != nil {

@@ -64,6 +64,21 @@ func (t *Table) SetUnits(unit []int32) {
 	t.units = u
 }
 
+// Append is t with the rows of b behind its own: those of one more unit, where t has
+// units. It shares what t holds.
+func (t *Table) Append(b *Block) *Table {
+	out := *t
+	out.Blocks = append(slices.Clip(t.Blocks), b)
+	if t.units != nil {
+		of := slices.Clone(t.units.of)
+		for range b.N {
+			of = append(of, int32(t.Units()))
+		}
+		out.SetUnits(of)
+	}
+	return &out
+}
+
 // groupRows lists the rows of each unit; nil where the numbers are not in order, a unit
 // has too many rows, or a row that is nobody's counts.
 func groupRows(t *Table, of []int32) *units {

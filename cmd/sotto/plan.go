@@ -14,6 +14,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/trace"
 )
 
 // planned is what `sotto plan` answers.
@@ -25,8 +26,10 @@ type planned struct {
 	NoiseMultiplier float64           `json:"noise_multiplier"`
 	Sampler         string            `json:"sampler"`
 	SamplingRate    float64           `json:"sampling_rate"`
-	Batch           int               `json:"batch,omitempty"` // exact size of a fixed sample
-	Rows            int               `json:"rows,omitempty"`
+	Batch           int               `json:"batch,omitempty"`     // exact size of a fixed sample
+	Rows            int               `json:"rows,omitempty"`      // of a spec: units, where a record is one
+	Unit            string            `json:"unit,omitempty"`      // of a spec: as in run.json
+	UnitRows        int               `json:"unit_rows,omitempty"` // likewise
 	Steps           int               `json:"steps"`
 	Solved          string            `json:"solved,omitempty"` // the flag that was left out
 	Event           json.RawMessage   `json:"event"`
@@ -200,7 +203,7 @@ func planSpec(c *cobra.Command, args, given []string) (*planned, error) {
 	p := &planned{Delta: b.Delta, Adjacency: b.Adjacency, NoiseMultiplier: job.Method.NoiseMultiplier(), Steps: job.Method.Horizon(),
 		Warnings: job.Warnings, Budget: &b.Epsilon, event: job.Plan, accountant: job.Accountant}
 	p.Sampler, p.SamplingRate, p.Batch = samplerOf(job.Plan)
-	p.Rows = job.Facts.Rows
+	p.Rows, p.Unit, p.UnitRows = job.Facts.Rows, job.Schema.Unit, job.Schema.UnitRows
 	return p, nil
 }
 
@@ -299,6 +302,9 @@ func (p *planned) print(w io.Writer, tables bool) {
 		each = fmt.Sprintf("exactly %s of %s records", count(p.Batch), count(p.Rows))
 	case p.Sampler == "several":
 		each = "samples of several kinds"
+	}
+	if p.UnitRows > 0 {
+		row("Record", "one %s", trace.Whom(p.Unit, p.UnitRows))
 	}
 	f, filter := p.event.(privacy.Filtered)
 	if filter {

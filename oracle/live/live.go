@@ -101,6 +101,8 @@ func New(cfg Config) (*Oracle, error) {
 		return nil, errUnitShards
 	case (cfg.Table.Shares() != nil) != units:
 		return nil, errors.New("live: of table and run one speaks of units of several rows, the other of rows")
+	case units && len(cfg.Table.Shares()) != cfg.Table.Rows():
+		return nil, errors.New("live: a table with rows that are nobody's")
 	}
 	o := &Oracle{cfg: cfg, units: cfg.Table.Units(), count: cfg.First}
 	if cfg.Canaries != nil {

@@ -31,18 +31,20 @@ class Guarantee:
     epsilon: float
     delta: float
     adjacency: str  # add-or-remove, or replace-one
-    unit: str  # whom it protects
+    unit: str  # whom it protects: "record", which is one row, or what the schema calls a unit
     dataset: str  # whose budget in the ledger was charged
     lab: bool  # a lab run promises nothing
     run: str  # its name in the ledger
     assumptions: tuple  # public facts, a sentence each
+    unit_rows: int = 0  # the most rows of a unit that are used; 0 for one row
 
     def __str__(self):
         if self.lab:
             return "none: a lab run; do not use this model where rows need protection"
+        rows = f" (all of its rows, at most {self.unit_rows})" if self.unit_rows > 1 else ""
         kind = {"add-or-remove": "adding or removing", "replace-one": "replacing"}[self.adjacency]
         return (
-            f"ε = {self.epsilon:g}, δ = {self.delta:g}: {kind} any one {self.unit} of {self.dataset!r} changes the "
+            f"ε = {self.epsilon:g}, δ = {self.delta:g}: {kind} any one {self.unit}{rows} of {self.dataset!r} changes the "
             f"probability of any outcome by at most a factor of {_up(math.exp(self.epsilon))}, but for a probability "
             f"of {self.delta:g}"
         )
@@ -96,7 +98,7 @@ class _Sotto(BaseEstimator):
         self.guarantee_ = Guarantee(
             epsilon=budget["epsilon"], delta=budget["delta"], adjacency=budget["adjacency"], unit=schema["unit"],
             dataset=schema["dataset"], lab=bool(done.get("lab")), run=done["id"],
-            assumptions=tuple(done["assumptions"]),
+            assumptions=tuple(done["assumptions"]), unit_rows=done.get("unit_rows", 0),
         )
         self._names = names
         return self

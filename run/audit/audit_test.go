@@ -282,6 +282,25 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
+// Where a record is a unit, the neighbour is a whole one away, and the claim is tested of that.
+func TestNeighboursOfUnits(t *testing.T) {
+	schema, err := data.ParseSchema("", []byte("dataset: synthetic\nunit: {name: patient, rows: 6}\nunits: 20\ncolumns:\n  - {name: id, type: unit}\n  - {name: x, type: numeric, min: 0, max: 1}\n  - {name: label, type: label, classes: [no, yes]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for adj, fewer := range map[privacy.Adjacency]int{privacy.AddRemove: 1, privacy.ReplaceOne: 0} {
+		job := jobOf(t, schema, method.SGD{}, 1, adj, "")
+		with, without, err := neighbours(job, synthetic(t, schema, 19))
+		if err != nil || with.Units() != 20 || without.Units() != 20-fewer || len(with.UnitRows(nil, 19)) != 6 {
+			t.Fatalf("%v: %d and %d units, the last with %d rows, %v", adj, with.Units(), without.Units(), len(with.UnitRows(nil, 19)), err)
+		}
+		r, err := Many(t.Context(), job, synthetic(t, schema, 19), 40, Options{Streams: noise.SeededStreams(3)})
+		if err != nil || r.Refuted() {
+			t.Errorf("%v: %+v, %v", adj, r, err)
+		}
+	}
+}
+
 // The page and the words say whether the claim holds; the drawing has a line for the canaries that took part and one for the others.
 func TestPage(t *testing.T) {
 	r := &Result{Method: "sgd", Attack: OneRun, Adjacency: privacy.AddRemove, Epsilon: 1, Delta: 1e-5, Bound: 0.4, Plain: 0.2, Failure: Failure, Noise: 2, Canaries: 4, Guesses: 2, Right: 2, Steps: 7,

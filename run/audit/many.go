@@ -83,7 +83,11 @@ func Many(ctx context.Context, job *run.Job, table *data.Table, runs int, opt Op
 	return r, failed
 }
 
-// neighbours are the rows with a record that pulls as hard as it can along a feature that others have the least of, and without it, or with its opposite.
+// mostAlike is how many rows a unit under audit has at most.
+const mostAlike = 64
+
+// neighbours are the rows with a record that pulls as hard as it can along a feature that others have the least of, and without it, or with its opposite. A
+// record that is a unit has all the rows that it may have.
 func neighbours(job *run.Job, table *data.Table) (with, without *data.Table, err error) {
 	facts := job.Facts
 	table = table.Dense()
@@ -116,13 +120,17 @@ func neighbours(job *run.Job, table *data.Table) (with, without *data.Table, err
 	}
 	size = math.Floor(size*(1-0x1p-20)/table.Unit) * table.Unit
 	record := func(label float32) *data.Block {
-		b := &data.Block{N: 1, Dim: table.Dim, X: make([]float32, table.Dim), Norm: []float32{float32(min(table.NormBound, math.Hypot(size, bias)*(1+0x1p-20)))}}
-		b.X[least] = float32(size)
+		b := &data.Block{N: max(1, min(mostAlike, facts.UnitRows)), Dim: table.Dim}
+		x := make([]float32, table.Dim)
+		x[least] = float32(size)
 		if facts.Intercept > 0 {
-			b.X[table.Dim-1] = float32(bias)
+			x[table.Dim-1] = float32(bias)
 		}
-		if table.Labelled {
-			b.Y = []float32{label}
+		for range b.N {
+			b.X, b.Norm = append(b.X, x...), append(b.Norm, float32(min(table.NormBound, math.Hypot(size, bias)*(1+0x1p-20))))
+			if table.Labelled {
+				b.Y = append(b.Y, label)
+			}
 		}
 		return b
 	}
@@ -130,14 +138,9 @@ func neighbours(job *run.Job, table *data.Table) (with, without *data.Table, err
 	if s := job.Schema.LabelBounds(); s != nil {
 		lo, hi = float32(s.Min), float32(s.Max)
 	}
-	extend := func(b *data.Block) *data.Table {
-		t := *table
-		t.Blocks = append(slices.Clip(t.Blocks), b)
-		return &t
-	}
-	with, without = extend(record(hi)), table
+	with, without = table.Append(record(hi)), table
 	if facts.Adjacency == privacy.ReplaceOne {
-		without = extend(record(lo))
+		without = table.Append(record(lo))
 	}
 	return with, without, nil
 }

@@ -115,6 +115,8 @@ func asked(t tally) (q question, err error) {
 	case *curvature:
 		q = question{Ask: askCurvature, Count: oracle.HessLen(len(t.w)), vectors: [][]float64{t.w}}
 		q.Clip, err = typedOf(t.clip)
+	default:
+		err = fmt.Errorf("live: shards have no question for %T", t)
 	}
 	return q, err
 }

@@ -224,6 +224,9 @@ func confusionOf(s *trace.Scores) *confusion {
 func (v *view) setting(info *trace.Info) {
 	v.Data = append([]fact{{"dataset", info.Dataset}, {"unit of privacy", info.Whom()}}, facts(info.Public)...)
 	v.Data = append(v.Data, schemaFacts(info.Schema)...)
+	if info.Shards > 0 {
+		v.Data = append(v.Data, fact{"machines that held the rows", fmt.Sprint(info.Shards)})
+	}
 	v.Method = append([]fact{{"method", info.Method}}, facts(info.Config)...)
 	v.Method = append(v.Method, fact{"released model", info.Output})
 	for _, f := range facts(info.Model) {

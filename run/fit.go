@@ -330,19 +330,24 @@ func (s *session) begin(ctx context.Context) (begun bool, err error) {
 	return true, s.writeInfo(context.WithoutCancel(ctx))
 }
 
+// NoteOthers tells the owner, by a notice, what other datasets the ledger knows the content of a table as. It depends on the
+// content, so it is for the owner's terminal only (R4).
+func NoteOthers(ctx context.Context, l *ledger.Ledger, dataset string, mark []byte, notice func(string)) error {
+	others, err := l.SameContent(ctx, dataset, mark)
+	if err == nil && len(others) > 0 {
+		notice(fmt.Sprintf("the ledger knows the content of this table also as %s: whoever is in it is in both, and what both spend adds up", strings.Join(others, ", ")))
+	}
+	return err
+}
+
 // reserve takes what the run may cost out of the dataset's budget.
 func (s *session) reserve(ctx context.Context) error {
 	dataset, mark := s.info.Dataset, s.mark()
-	others, err := s.ledger.SameContent(ctx, dataset, mark)
-	if err != nil {
+	if err := NoteOthers(ctx, s.ledger, dataset, mark, s.notice); err != nil {
 		return err
 	}
-	if len(others) > 0 {
-		// For the owner's terminal only: it depends on the content (R4).
-		s.notice(fmt.Sprintf("the ledger knows the content of this table also as %s: whoever is in it is in both, and what both spend adds up", strings.Join(others, ", ")))
-	}
 	b := s.info.Budget
-	_, err = s.ledger.Reserve(ctx, ledger.Reservation{
+	_, err := s.ledger.Reserve(ctx, ledger.Reservation{
 		Dataset: dataset, Unit: s.info.Unit, Adjacency: b.Adjacency, Run: s.info.ID,
 		Epsilon: b.Epsilon, Delta: b.Delta, Mark: mark, Plan: s.job.Plan, Token: s.token,
 	})

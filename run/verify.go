@@ -79,6 +79,9 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]Finding, error
 	if err := v.files(); err != nil {
 		return nil, err
 	}
+	if v.info.Search != nil {
+		return v.search(ctx, l)
+	}
 	v.plan()
 	v.charges()
 	v.releases()

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/run/report"
 	"github.com/sottodp/sotto/run/trace"
 	"github.com/sottodp/sotto/run/tune"
 )
@@ -55,17 +55,21 @@ trained on, which is paid for like all else.`,
 			if err := writable(out); err != nil {
 				return usageError("--out: %s: found a place that takes no directory with files; allowed is a new or an empty directory", out)
 			}
-			r, err := p.Run(c.Context(), noise.SecureStreams())
+			r, err := p.Run(c.Context(), noise.SecureStreams(), func(text string) {
+				if !quiet {
+					fmt.Fprintln(c.ErrOrStderr(), "warning:", text)
+				}
+			})
 			if err != nil {
 				if missing != nil {
 					os.Remove(out)
 				}
 				return err
 			}
-			if err := model.Write(filepath.Join(out, trace.ModelFile), r.File); err != nil {
+			if err := r.Write(out, version()); err != nil {
 				return err
 			}
-			if err := output(nil, "out", filepath.Join(out, "tune.json"), func(w io.Writer) error { return writeJSON(w, r) }); err != nil {
+			if err := errors.Join(report.Write(out), r.Backdate(out)); err != nil {
 				return err
 			}
 			if asJSON {
@@ -74,7 +78,7 @@ trained on, which is paid for like all else.`,
 			if !quiet {
 				fmt.Fprintf(w, "Winner     %s, of the %d in the list; %s\n", r.Winner, len(r.Among), scored(r.By, r.Score))
 				fmt.Fprintf(w, "Guarantee  ε = %.4g at δ = %v, %v, for the search as a whole; each candidate was trained at ε = %.4g\n", p.Budget.Epsilon, p.Budget.Delta, p.Budget.Adjacency, p.Each)
-				fmt.Fprintf(w, "Model      %s\n", filepath.Join(out, trace.ModelFile))
+				fmt.Fprintf(w, "Model      %s\nReport     %s\n", filepath.Join(out, trace.ModelFile), filepath.Join(out, trace.ReportFile))
 			}
 			return nil
 		},
@@ -89,7 +93,7 @@ trained on, which is paid for like all else.`,
 	}
 	f.String("label", "", "the schema's column to predict, when it is not the schema's label")
 	f.StringArray("set", nil, "any field of the spec, in all candidates, as in --set model.l2=0.01")
-	f.StringVar(&out, "out", "tuned", "directory of the model: new or empty")
+	f.StringVar(&out, "out", "tuned", "run directory: new or empty")
 	f.BoolVar(&dry, "dry-run", false, "say what a search would cost and what it leaves each candidate; nothing is read or spent")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	f.BoolVar(&quiet, "quiet", false, "print nothing but errors")

@@ -106,7 +106,7 @@ var table = map[string][]string{
 	"run/audit": join(public, []string{"data", "model", "method", "oracle/live", "run", "run/trace", "internal/chart", "internal/page", "internal/audit", "internal/canary"}),
 
 	// A search that pays and releases its best alone.
-	"run/tune": join(public, []string{"data", "model", "method", "oracle/live", "run", "run/ledger"}),
+	"run/tune": join(public, []string{"data", "model", "method", "oracle/live", "run", "run/ledger", "run/trace"}),
 
 	// Layer 5, readers. The report recomputes ε from events, so it knows the words.
 	"run/report": {"privacy", "privacy/account", "run/trace", "run/ledger", "internal/chart", "internal/page"},

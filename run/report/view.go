@@ -108,7 +108,9 @@ func newView(info *trace.Info, rec *trace.Record) (*view, error) {
 	v.Status = statusWords(info, rec)
 	v.Lab = labWords(info)
 	v.Charged, v.Planned = integer(rec.Charged()), integer(info.Horizon)
-	v.Lost = rec.Charged() - rec.Released
+	if info.Search == nil {
+		v.Lost = rec.Charged() - rec.Released
+	}
 	if err := v.guarantee(info, rec); err != nil {
 		return nil, err
 	}
@@ -229,6 +231,10 @@ func (v *view) setting(info *trace.Info) {
 	}
 	v.Method = append([]fact{{"method", info.Method}}, facts(info.Config)...)
 	v.Method = append(v.Method, fact{"released model", info.Output})
+	if s := info.Search; s != nil {
+		v.Method = append(v.Method, fact{"winner", s.Winner},
+			fact{"found by", fmt.Sprintf("a search: the best of a secret, random number of trainings, %s on average, each at ε = %s and drawn from: %s", number(s.Mean), number(s.Each), strings.Join(s.Among, "; "))})
+	}
 	for _, f := range facts(info.Model) {
 		f.Name = strings.TrimSuffix("model: "+f.Name, ": name")
 		v.Method = append(v.Method, f)

@@ -85,8 +85,20 @@ type Info struct {
 	Ledger          string          `json:"ledger,omitempty"`
 	LedgerHead      string          `json:"ledger_head,omitempty"`
 
+	Search *Search           `json:"search,omitempty"`
 	Result *Result           `json:"result,omitempty"`
 	Hashes map[string]string `json:"hashes,omitempty"` // SHA-256 of the other files, when the run was finished
+}
+
+// A Search says that the run is the best of a secret, random number of trainings (sotto tune), whose configuration and model
+// these are. Its record is one charge, of the whole; it counts as one step, and says no more of time than when it began (R21).
+type Search struct {
+	Winner string   `json:"winner"`
+	Score  float64  `json:"score"` // of the winner: accuracy or minus the root mean squared error on the test rows, or minus the noisy mean loss
+	By     string   `json:"score_by"`
+	Each   float64  `json:"each_epsilon"` // ε that each was trained at, its score included
+	Mean   float64  `json:"mean"`         // number of trainings on average
+	Among  []string `json:"among"`        // what they were drawn from, in the order of the plan
 }
 
 // Result is how a run ended.

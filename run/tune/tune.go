@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/live"
@@ -23,6 +24,7 @@ import (
 	"github.com/sottodp/sotto/privacy/sample"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/run/trace"
 )
 
 // What is searched where the spec does not say.
@@ -238,21 +240,18 @@ func (p *Plan) Unpaid() float64 {
 
 // A Result is all that a search releases.
 type Result struct {
-	Run       string         `json:"run"`
-	Winner    string         `json:"winner"`
-	Score     float64        `json:"score"` // of the winner: accuracy or minus the root mean squared error on the test rows, or minus the noisy mean loss
-	By        string         `json:"score_by"`
-	Budget    privacy.Budget `json:"budget"`
-	Each      float64        `json:"each_epsilon"`
-	Mean      float64        `json:"mean"`
-	Among     []string       `json:"among"`
-	Candidate *Candidate     `json:"-"`
-	File      *model.File    `json:"-"`
+	Run    string         `json:"run"`
+	Budget privacy.Budget `json:"budget"`
+	trace.Search
+	Candidate *Candidate  `json:"-"`
+	File      *model.File `json:"-"`
+
+	info *trace.Info
 }
 
 // Run reads the rows, reserves the budget and searches. Nothing of any candidate but the best leaves it: no progress, no file, no
-// number of candidates.
-func (p *Plan) Run(ctx context.Context, streams noise.Streams) (*Result, error) {
+// number of candidates. notice is told what only the owner of the data may see.
+func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(string)) (*Result, error) {
 	first := p.Candidates[0].Job
 	if first.Spec.Data == "" {
 		return nil, &run.InputError{Where: first.Spec.Place("data"), Err: errors.New("field \"data\" is missing: the table to train on; or --data FILE")}
@@ -278,65 +277,91 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams) (*Result, error) 
 			return nil, &run.InputError{Where: first.Spec.Place("test"), Err: errors.New("test: found the rows of the training file; allowed are rows that need no protection, or none: a private score is then paid for")}
 		}
 	}
-	id, err := run.NewID()
+	info, err := p.info()
 	if err != nil {
 		return nil, err
 	}
-	begun := time.Now().UTC()
-	plan, err := p.spend(ctx, id, digest)
-	if err != nil {
+	if err := p.spend(ctx, info, digest, notice); err != nil {
 		return nil, err
 	}
 	best, score, err := p.search(ctx, table, test, streams)
 	if err != nil {
 		return nil, err // it is spent all the same
 	}
-	r := &Result{Run: id, Winner: best.name, Score: score, By: p.Score, Budget: p.Budget, Each: p.Each, Mean: p.Mean, Candidate: &p.Candidates[best.index]}
-	for _, c := range p.Candidates {
-		r.Among = append(r.Among, c.Name)
-	}
 	if math.IsInf(score, -1) {
 		return nil, run.ErrDiverged
 	}
-	r.File, err = r.Candidate.Job.File(best.w, run.Guarantee{Budget: p.Budget, Unit: first.Schema.Unit, UnitRows: first.Schema.UnitRows, Dataset: first.Schema.Dataset, Run: id, Accountant: p.accountant.String(), Plan: plan})
+	r := &Result{Run: info.ID, Budget: p.Budget, Candidate: &p.Candidates[best.index], info: info,
+		Search: trace.Search{Winner: p.Candidates[best.index].Name, Score: score, By: p.Score, Each: p.Each, Mean: p.Mean}}
+	for _, c := range p.Candidates {
+		r.Among = append(r.Among, c.Name)
+	}
+	if err := describe(info, r.Candidate.Job); err != nil {
+		return nil, err
+	}
+	info.Search = &r.Search
+	info.Result = &trace.Result{Steps: 1, Charged: 1, Outcome: method.Done.String(), Test: best.test}
+	r.File, err = r.Candidate.Job.File(best.w, run.Guarantee{Budget: p.Budget, Unit: info.Unit, UnitRows: info.UnitRows, Dataset: info.Dataset, Run: info.ID, Accountant: info.Accountant, Plan: info.Plan})
 	if err != nil {
 		return nil, err
 	}
-	r.File.Created = begun.Format(time.RFC3339) // not when it ended: how long it took tells how many were trained
+	r.File.Created = info.Started.Format(time.RFC3339) // not when it ended: how long it took tells how many were trained
 	return r, nil
 }
 
-// spend takes the whole out of the dataset's budget, before the first look, and settles it: nothing comes back, and a line at the
-// end would say how long the search took (R21). It returns the event as the ledger and the model hold it.
-func (p *Plan) spend(ctx context.Context, id string, digest [sha256.Size]byte) (plan json.RawMessage, err error) {
-	if plan, err = privacy.MarshalEvent(p.Event); err != nil {
-		return nil, err
-	}
-	first := p.Candidates[0].Job
-	l, err := run.OpenLedger(ctx, first.Spec.Ledger)
+// info is the run.json of the search, but for what the winner says.
+func (p *Plan) info() (*trace.Info, error) {
+	job := *p.Candidates[0].Job
+	job.Plan, job.Accountant = p.Event, p.accountant
+	i, err := run.NewInfo(&job, "")
 	if err != nil {
 		return nil, err
 	}
+	i.Status, i.Finished, i.Budget, i.Horizon, i.StateEvery = trace.Finished, &i.Started, p.Budget, 1, 0
+	return i, nil
+}
+
+// describe puts the winner into run.json.
+func describe(i *trace.Info, winner *run.Job) (err error) {
+	i.Method, i.NoiseMultiplier, i.Warnings = winner.Spec.MethodName, winner.Method.NoiseMultiplier(), winner.Warnings
+	if i.Config, err = json.Marshal(winner.Method); err != nil {
+		return err
+	}
+	i.Model, err = json.Marshal(winner.Spec.Model)
+	return err
+}
+
+// spend takes the whole out of the dataset's budget, before the first look, and settles it: nothing comes back, and a line at the
+// end would say how long the search took (R21).
+func (p *Plan) spend(ctx context.Context, info *trace.Info, digest [sha256.Size]byte, notice func(string)) error {
+	l, err := run.OpenLedger(ctx, p.Candidates[0].Job.Spec.Ledger)
+	if err != nil {
+		return err
+	}
 	defer l.Close()
+	info.Ledger = l.Where()
 	mark := l.NewMark()
 	mark.Write(digest[:])
+	if err := run.NoteOthers(ctx, l, info.Dataset, mark.Sum(nil), notice); err != nil {
+		return err
+	}
 	token := ledger.NewToken()
-	if _, err := l.Reserve(ctx, ledger.Reservation{Dataset: first.Schema.Dataset, Unit: first.Schema.Unit, Adjacency: p.Budget.Adjacency, Run: id,
+	if _, err := l.Reserve(ctx, ledger.Reservation{Dataset: info.Dataset, Unit: info.Unit, Adjacency: p.Budget.Adjacency, Run: info.ID,
 		Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Mark: mark.Sum(nil), Plan: p.Event, Token: token, Why: "search by `sotto tune`"}); err != nil {
-		return nil, err
+		return err
 	}
 	charged, err := privacy.MarshalEvent(privacy.Repeated{Count: 1, Of: p.Event}) // as ledgers that count in a filter want it
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return plan, l.Settle(ctx, id, token, ledger.Settlement{Batches: 1, Outcome: ledger.Done, Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Charged: charged})
+	return l.Settle(ctx, info.ID, token, ledger.Settlement{Batches: 1, Outcome: ledger.Done, Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Charged: charged})
 }
 
 // trained is what came of one candidate.
 type trained struct {
 	index int
-	name  string
 	w     []float64
+	test  *trace.Scores // of a search that scores on test rows
 }
 
 // mostDrawn is the most candidates that a search draws: more is a chance of less than e^−1000 for each mean that is allowed.
@@ -356,7 +381,7 @@ func (p *Plan) search(ctx context.Context, table, test *data.Table, streams nois
 		if streams.Seeded() { // tests: each training has noise of its own
 			own = noise.SeededStreams(coins.Uint64())
 		}
-		w, v, err := p.train(ctx, i, table, test, own)
+		made, v, err := p.train(ctx, i, table, test, own)
 		if err != nil {
 			return best, 0, err
 		}
@@ -364,52 +389,54 @@ func (p *Plan) search(ctx context.Context, table, test *data.Table, streams nois
 			v = math.Inf(-1)
 		}
 		if k == 0 || v > score {
-			best, score = trained{i, p.Candidates[i].Name, w}, v
+			best, score = made, v
 		}
 	}
 	return best, score, nil
 }
 
 // train runs the i-th candidate and scores it.
-func (p *Plan) train(ctx context.Context, i int, table, test *data.Table, streams noise.Streams) (w []float64, score float64, err error) {
+func (p *Plan) train(ctx context.Context, i int, table, test *data.Table, streams noise.Streams) (made trained, score float64, err error) {
+	made.index = i
 	job := p.Candidates[i].Job
 	meter, err := account.NewPlan(p.Event.Among[i], p.accountant, p.Budget) // a candidate alone costs less than the search
 	if err != nil {
-		return nil, 0, err
+		return made, 0, err
 	}
 	account.AllowGaps(meter) // one that stops early is scored all the same
 	door, err := live.New(live.Config{Table: table, Model: job.Model, Facts: job.Facts, Meter: meter, Streams: streams, Journal: run.Unwritten{}, Workers: 1})
 	if err != nil {
-		return nil, 0, err
+		return made, 0, err
 	}
 	defer door.Close()
 	fold := job.Spec.Output.Fold(job.Method.Horizon(), job.Facts.Dim)
 	for st, err := range job.Method.Run(ctx, door, job.Objective) {
 		if err != nil {
-			return nil, 0, err
+			return made, 0, err
 		}
 		fold.Add(st)
 	}
-	w = append([]float64(nil), fold.W()...)
-	for _, v := range w {
+	made.w = append([]float64(nil), fold.W()...)
+	for _, v := range made.w {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return w, math.Inf(-1), nil
+			return made, math.Inf(-1), nil
 		}
 	}
 	if p.Score == ByLoss {
 		b, err := door.Batch(ctx, sample.Full{}, p.query)
 		if err != nil {
-			return nil, 0, err
+			return made, 0, err
 		}
-		loss, err := b.Loss(p.query, w)
-		return w, -loss, err
+		loss, err := b.Loss(p.query, made.w)
+		return made, -loss, err
 	}
-	s := run.Score(job.Model, w, test, job.Schema.ClassNames())
+	s := run.Score(job.Model, made.w, test, job.Schema.ClassNames())
+	made.test = s
 	switch {
 	case s.Accuracy != nil:
-		return w, *s.Accuracy, nil
+		return made, *s.Accuracy, nil
 	case s.RMSE != nil:
-		return w, -*s.RMSE, nil
+		return made, -*s.RMSE, nil
 	}
-	return nil, 0, errors.New("tune: the test file has no row to score on")
+	return made, 0, errors.New("tune: the test file has no row to score on")
 }

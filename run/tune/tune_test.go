@@ -84,7 +84,7 @@ func TestSearch(t *testing.T) {
 		bad := 0
 		const searches = 30
 		for seed := range searches {
-			r, err := p.Run(context.Background(), noise.SeededStreams(uint64(seed)))
+			r, err := p.Run(context.Background(), noise.SeededStreams(uint64(seed)), quiet)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +132,7 @@ func TestSearchIsRefused(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := p.Run(context.Background(), noise.SeededStreams(1)); !errors.Is(err, privacy.ErrExhausted) {
+	if r, err := p.Run(context.Background(), noise.SeededStreams(1), quiet); !errors.Is(err, privacy.ErrExhausted) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -151,7 +151,7 @@ func TestSearchHidesItsLength(t *testing.T) {
 		if err := l.SetBudget(ctx, "clinic", "record", currency, privacy.Budget{Epsilon: 50, Delta: 1e-3, Adjacency: privacy.AddRemove}); err != nil {
 			t.Fatal(err)
 		}
-		r, err := p.Run(ctx, noise.SeededStreams(1))
+		r, err := p.Run(ctx, noise.SeededStreams(1), quiet)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestSearchHidesItsLength(t *testing.T) {
 		p.Candidates[0].Job.Model, p.Candidates[1].Job.Model = nil, nil // the first training breaks off
 		func() {
 			defer func() { recover() }()
-			if r, err := p.Run(ctx, noise.SeededStreams(2)); err == nil {
+			if r, err := p.Run(ctx, noise.SeededStreams(2), quiet); err == nil {
 				t.Errorf("a search without a model: %+v", r)
 			}
 		}()
@@ -207,7 +207,7 @@ func TestMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var input *run.InputError
-	if _, err := p.Run(context.Background(), noise.SeededStreams(1)); !errors.As(err, &input) || !strings.Contains(err.Error(), "found the rows of the training file") {
+	if _, err := p.Run(context.Background(), noise.SeededStreams(1), quiet); !errors.As(err, &input) || !strings.Contains(err.Error(), "found the rows of the training file") {
 		t.Errorf("scored on the rows trained on: %v", err)
 	}
 }
@@ -220,3 +220,6 @@ func clinicFile(t *testing.T, name string) string {
 	}
 	return path
 }
+
+// quiet takes no notice.
+func quiet(string) {}

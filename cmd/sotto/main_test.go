@@ -252,7 +252,7 @@ func TestInfoShowsNoPassword(t *testing.T) {
 }
 
 // sotto is the command in a process of its own.
-func sotto(t *testing.T, args ...string) *exec.Cmd {
+func sotto(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {

@@ -26,9 +26,11 @@ import (
 
 	"github.com/sottodp/sotto/gossip/fabric"
 	"github.com/sottodp/sotto/gossip/journal"
+	"github.com/sottodp/sotto/internal/relay"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/netplan"
+	"github.com/sottodp/sotto/run/node"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -59,29 +61,31 @@ func crashFrom(place string) func(string) {
 
 // A village is a network of processes, which the test may hurt.
 type village struct {
-	t    *testing.T
+	t    testing.TB
 	d    demo
 	hub  *exec.Cmd
 	url  string
-	more []string // flags of every owner
+	more []string           // flags of every owner
+	ways map[int]*relay.Way // of owners that reach the hub by a way that can be cut
 }
 
 // newVillage prepares a network of the clinic's rows; the hub is not running yet.
-func newVillage(t *testing.T, block string, wait time.Duration) *village {
+func newVillage(t testing.TB, block string, wait time.Duration) *village {
 	t.Helper()
-	dir := t.TempDir()
-	t.Setenv("XDG_DATA_HOME", filepath.Join(dir, "xdg"))
 	clinic, err := filepath.Abs("../../examples/clinic")
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec := filepath.Join(dir, "net.yaml")
-	text := fmt.Sprintf("data: %s/patients.csv\nschema: %s/schema.yaml\nmodel: {name: logistic, l2: 0.0005}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\nnetwork: {%s}\n", clinic, clinic, block)
-	if err := os.WriteFile(spec, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	v := &village{t: t, d: demo{spec: spec, dir: filepath.Join(dir, "all"), wait: wait}}
-	if err := errors.Join(os.Mkdir(v.d.dir, 0o700), v.d.settle(netplan.Options{})); err != nil {
+	return villageOf(t, fmt.Sprintf("data: %s/patients.csv\nschema: %s/schema.yaml\nmodel: {name: logistic, l2: 0.0005}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\nnetwork: {%s}\n", clinic, clinic, block), wait)
+}
+
+// villageOf is the same of any spec.
+func villageOf(t testing.TB, spec string, wait time.Duration) *village {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("XDG_DATA_HOME", filepath.Join(dir, "xdg"))
+	v := &village{t: t, d: demo{spec: filepath.Join(dir, "net.yaml"), dir: filepath.Join(dir, "all"), wait: wait}}
+	if err := errors.Join(os.WriteFile(v.d.spec, []byte(spec), 0o600), os.Mkdir(v.d.dir, 0o700), v.d.settle(netplan.Options{})); err != nil {
 		t.Fatal(err)
 	}
 	tables, _, err := v.d.plan.Tables(t.Context())
@@ -120,6 +124,9 @@ func (v *village) startHub() {
 	}
 }
 
+// at is where the hub listens.
+func (v *village) at() string { return v.url[strings.Index(v.url, "//")+2:] }
+
 func (v *village) killHub() {
 	v.hub.Process.Kill()
 	v.hub.Wait()
@@ -127,7 +134,11 @@ func (v *village) killHub() {
 
 // owner is the process of an owner, which crashes there.
 func (v *village) owner(i int, crash string) (*exec.Cmd, *bytes.Buffer) {
-	c := sotto(v.t, append(v.d.arguments(i, v.url), v.more...)...)
+	url := v.url
+	if way := v.ways[i]; way != nil {
+		url = strings.Replace(url, v.at(), way.Addr, 1)
+	}
+	c := sotto(v.t, append(v.d.arguments(i, url), v.more...)...)
 	c.Env = append(os.Environ(), crashVariable+"="+crash)
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
@@ -337,6 +348,87 @@ func TestFaults(t *testing.T) {
 		t.Errorf("%d lives of %d owners: nobody was hurt", lives, n)
 	}
 	v.check(v.all()...)
+}
+
+// Owners are cut off from the hub, longer than their peers wait: these go on among each other, those stand still and then adopt what was decided.
+func TestPartition(t *testing.T) {
+	n, away, cuts, lasts := 4, 1, 1, 3*time.Second
+	if *long {
+		n, away, cuts, lasts = 7, 2, 2, 8*time.Second
+	}
+	v := newVillage(t, fmt.Sprintf("owners: %d, rows: %d, schedule: edges, edges: 2, rounds: 120, seed: 3", n, 4000/n), 500*time.Millisecond)
+	v.startHub()
+	v.ways = map[int]*relay.Way{}
+	for i := range away {
+		v.ways[i] = relay.New(t, v.at())
+	}
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { v.live(i, func(int) string { return "" }, nil) })
+	}
+	turns := func() (cut, others int) {
+		for i := range n {
+			st, err := node.ReadStatus(v.d.owner(i, "part"))
+			switch {
+			case err != nil: // not begun
+			case i < away:
+				cut += st.Done
+			default:
+				others += st.Done
+			}
+		}
+		return cut, others
+	}
+	for k := range cuts {
+		for end := time.Now().Add(patient); ; time.Sleep(time.Millisecond) {
+			if cut, _ := turns(); cut > 4*k {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatal("the owners do not begin")
+			}
+		}
+		for _, way := range v.ways {
+			way.Cut(true)
+		}
+		time.Sleep(lasts / 10) // what was on its way
+		cut, others := turns()
+		time.Sleep(lasts)
+		if now, _ := turns(); now > cut+away {
+			t.Errorf("owners that were cut off took %d turns", now-cut)
+		}
+		// The others need a while on a machine with much to do.
+		for end := time.Now().Add(patient); ; time.Sleep(10 * time.Millisecond) {
+			if _, now := turns(); now > others {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatal("the others do not go on")
+			}
+		}
+		for _, way := range v.ways {
+			way.Cut(false)
+		}
+	}
+	all.Wait()
+	v.check(v.all()...)
+	aborted := 0
+	for i := range away {
+		r, err := journal.Read(v.journal(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		for turn, err := r.Next(); err == nil; turn, err = r.Next() {
+			if slices.Contains(turn.Committed, false) {
+				aborted++
+			}
+		}
+	}
+	if aborted == 0 {
+		t.Error("no exchange of the owners that were cut off was given up")
+	}
+	t.Logf("%d turns of the owners that were cut off had an exchange that was given up", aborted)
 }
 
 // An owner dies at each point of its end: started again, it ends, and is settled once.

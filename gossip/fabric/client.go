@@ -32,7 +32,7 @@ type ClientOptions struct {
 const (
 	askAgain  = 2 * time.Second // without an answer of the hub
 	reconnect = 200 * time.Millisecond
-	firstLook = 50 * time.Millisecond // at the register for what was not heard; then twice as long each time, up to
+	firstLook = 200 * time.Millisecond // at the register for what was not heard; then twice as long each time, up to
 	lastLook  = time.Second
 )
 
@@ -190,6 +190,10 @@ func (c *Client) Put(ctx context.Context, key string, value []byte) ([]byte, err
 
 // Get is Register's.
 func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
+	if _, v, _ := c.live.find(key); v != nil {
+		c.live.drop(key, keptNews)
+		return v, nil
+	}
 	kind, subject := c.split(key)
 	for {
 		m, err := c.ask(ctx, "$JS.API.DIRECT.GET."+c.n.stream(kind)+"."+subject, nil)

@@ -119,7 +119,7 @@ func Released(ctx context.Context, r Register, c *Credentials, peer, round, dim 
 	}
 	n := &Node{Register: r, Credentials: c, Config: config}
 	v := make([]float64, dim)
-	return v, n.collect(ctx, round, c.Owner, peer, v, func(chunk int) string { return vectorKey(c.Owner, peer, round, chunk, chunksOf(dim)) })
+	return v, n.collect(ctx, round, c.Owner, peer, v, func(chunk int) string { return vectorKey(c.Owner, peer, round, chunk, chunksOf(dim)) }, r.Get)
 }
 
 func modelKey(owner, chunk, dim int) string {
@@ -144,7 +144,10 @@ func (n *Node) Models(ctx context.Context, round, dim int) ([][]float64, error) 
 	all := make([][]float64, len(n.Credentials.Network.Owners))
 	for i := range all {
 		v := make([]float64, dim)
-		err := n.collect(ctx, round, i, toAll, v, func(c int) string { return modelKey(i, c, dim) })
+		err := n.collect(ctx, round, i, toAll, v, func(c int) string { return modelKey(i, c, dim) }, func(ctx context.Context, key string) ([]byte, error) {
+			_, b, err := n.Register.Await(ctx, key)
+			return b, err
+		})
 		switch {
 		case err == nil:
 			all[i] = v
@@ -155,10 +158,10 @@ func (n *Node) Models(ctx context.Context, round, dim int) ([][]float64, error) 
 	return all, nil
 }
 
-// collect fetches the chunks of a vector.
-func (n *Node) collect(ctx context.Context, round, from, to int, v []float64, key func(chunk int) string) error {
+// collect puts a vector together from its chunks, which get fetches.
+func (n *Node) collect(ctx context.Context, round, from, to int, v []float64, key func(chunk int) string, get func(ctx context.Context, key string) ([]byte, error)) error {
 	for c := range chunksOf(len(v)) {
-		_, b, err := n.Register.Await(ctx, key(c))
+		b, err := get(ctx, key(c))
 		if err != nil {
 			return err
 		}
@@ -301,7 +304,7 @@ func (n *Node) exchange(ctx context.Context, t, peer int, m []float64) ([]float6
 		return nil, fmt.Errorf("%s: found %q: %w", decision, verdict, ErrForged)
 	case theirs == nil: // it is there: the peer committed
 		theirs = make([]float64, len(m))
-		err = n.collect(ctx, t, peer, me, theirs, n.from(t, peer, chunks))
+		err = n.collect(ctx, t, peer, me, theirs, n.from(t, peer, chunks), n.Register.Get)
 	}
 	return theirs, err
 }
@@ -321,7 +324,8 @@ func (n *Node) hear(ctx context.Context, t, peer int, decision string, dim int) 
 	brief, stop := context.WithTimeout(ctx, wait)
 	defer stop()
 	key := n.from(t, peer, chunksOf(dim))
-	which, value, err := n.Register.Await(brief, key(chunksOf(dim)-1), decision)
+	last := key(chunksOf(dim) - 1)
+	which, value, err := n.Register.Await(brief, last, decision)
 	if err == nil && which == 1 {
 		return nil, string(value), nil
 	}
@@ -330,7 +334,7 @@ func (n *Node) hear(ctx context.Context, t, peer int, decision string, dim int) 
 			return nil, "", err
 		}
 		// The hub may have been away all the while: what counts is what it holds.
-		switch _, err := n.Register.Get(ctx, key(chunksOf(dim)-1)); {
+		switch value, err = n.Register.Get(ctx, last); {
 		case errors.Is(err, ErrNone):
 			return nil, "", nil
 		case err != nil:
@@ -338,7 +342,13 @@ func (n *Node) hear(ctx context.Context, t, peer int, decision string, dim int) 
 		}
 	}
 	theirs = make([]float64, dim)
-	if err := n.collect(ctx, t, peer, n.owner(), theirs, key); errors.Is(err, ErrForged) {
+	err = n.collect(ctx, t, peer, n.owner(), theirs, key, func(ctx context.Context, key string) ([]byte, error) {
+		if key == last {
+			return value, nil
+		}
+		return n.Register.Get(ctx, key) // the last chunk is stored after the others
+	})
+	if errors.Is(err, ErrForged) {
 		return nil, "", nil
 	} else if err != nil {
 		return nil, "", err

@@ -353,7 +353,7 @@ func TestSecurityOfMessages(t *testing.T) {
 			}
 			node := &Node{Register: m, Credentials: all[0], Config: agreed, Wait: time.Millisecond}
 			got := make([]float64, len(v))
-			if err := node.collect(t.Context(), 4, 1, 0, got, node.from(4, 1, 1)); !errors.Is(err, ErrForged) {
+			if err := node.collect(t.Context(), 4, 1, 0, got, node.from(4, 1, 1), m.Get); !errors.Is(err, ErrForged) {
 				t.Error(err)
 			}
 			if theirs, verdict, err := node.hear(t.Context(), 4, 1, decisionKey(4, 0, 1), len(v)); theirs != nil || verdict != "" || err != nil {

@@ -130,6 +130,7 @@ var table = map[string][]string{
 
 	// Helpers of tests: see helpers.
 	"internal/needs":    {},
+	"internal/relay":    {},
 	"internal/proofs":   {},
 	"model/modeltest":   {"data", "model"},
 	"method/methodtest": join(public, []string{"data", "model", "model/modeltest", "method", "oracle/live", "oracle/replay", "run", "run/trace", "run/ledger", "run/report"}),
@@ -137,7 +138,7 @@ var table = map[string][]string{
 
 // helpers are packages for tests: only tests and other helpers import them, and
 // the rules on the clock, files and random numbers leave them alone.
-var helpers = []string{"internal/needs", "internal/proofs", "model/modeltest", "method/methodtest"}
+var helpers = []string{"internal/needs", "internal/proofs", "internal/relay", "model/modeltest", "method/methodtest"}
 
 // dataReaders are the only packages that may import data themselves.
 var dataReaders = []string{"data", "model", "internal/onnx", "oracle/live", "run", "run/compare", "run/netplan", "run/node", "run/rehearse", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p1", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}

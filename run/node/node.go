@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/sottodp/sotto/data"
@@ -89,7 +90,6 @@ type session struct {
 	digest [32]byte
 	ledger *ledger.Ledger
 	token  string // "" in the lab
-	told   time.Time
 }
 
 // Run takes the owner's part from wherever its directory stands. A mistake in what was given is a *run.InputError or a *data.Error.
@@ -487,28 +487,48 @@ func (s *session) notBehind(ctx context.Context, node *fabric.Node, j *journal.J
 
 // train takes the owner's turns.
 func (s *session) train(ctx context.Context, node *fabric.Node, door *live.Oracle, meter account.Meter, j *journal.Journal) ([]float64, error) {
-	done := 0
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	var charged atomic.Int64
+	reached := s.reach(ctx, stop, &charged)
+	done := 0
 	x, err := s.owner.Method.Run(ctx, gossip.Node{Schedule: s.plan.Schedule, Index: s.c.Owner, Mixer: node}, node.Over(door, meter), s.plan.Job.Objective, func(int, func([]float64)) {
 		done++
+		charged.Store(int64(j.Charged()))
 		if s.o.Progress != nil {
 			s.o.Progress(done, s.owner.Turns)
 		}
-		if now := time.Now(); s.token != "" && now.Sub(s.told) >= reachEvery {
-			if err := s.ledger.Reach(ctx, s.info.ID, s.token, j.Charged()); err != nil {
-				stop(err) // another process has taken the run over
-			}
-			s.told = now
-		}
 	})
-	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(cause, context.Canceled) {
+	cause := context.Cause(ctx)
+	stop(nil)
+	<-reached
+	if err != nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		return nil, cause
 	}
 	if err != nil {
 		return nil, err
 	}
 	return x, j.Flush()
+}
+
+// reach tells the ledger now and then how many batches are charged, beside the turns, which do not wait for it. It stops the training where another process
+// has taken the run over. The channel is closed when it is over, with ctx.
+func (s *session) reach(ctx context.Context, stop func(error), charged *atomic.Int64) <-chan struct{} {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for s.token != "" {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(reachEvery):
+			}
+			if err := s.ledger.Reach(ctx, s.info.ID, s.token, int(charged.Load())); err != nil {
+				stop(err)
+			}
+		}
+	}()
+	return over
 }
 
 // finish makes the model of all owners and settles the owner's budget, in its directory and then in the ledger, so that after a

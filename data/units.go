@@ -257,7 +257,8 @@ var idKey = sync.OnceValue(func() []byte {
 
 // hashID is what is kept of an id while its table is in memory.
 func hashID(id string) [16]byte {
-	sum := sha256.Sum256(append(idKey()[:32:32], id...))
+	var short [96]byte // most ids need no other memory
+	sum := sha256.Sum256(append(append(short[:0], idKey()...), id...))
 	return [16]byte(sum[:16])
 }
 

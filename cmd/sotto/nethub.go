@@ -102,9 +102,17 @@ func hubPort(urls string) int {
 }
 
 func serveHub(ctx context.Context, keys *fabric.HubKeys, file string, o fabric.HubOptions, out, notices io.Writer) error {
+	if err := o.Check(); err != nil {
+		return asInput(err)
+	}
+	unlock, err := run.LockDir(o.Dir)
+	if err != nil {
+		return usageError("--dir: found %s, where another hub is at work", o.Dir)
+	}
+	defer unlock()
 	h, err := fabric.StartHub(ctx, keys, o)
 	if err != nil {
-		return asInput(err)
+		return err
 	}
 	defer h.Close()
 	fmt.Fprintln(out, h.URL)

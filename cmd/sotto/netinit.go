@@ -112,6 +112,7 @@ func writeNetwork(o *fabric.Organiser, dir string) error {
 
 const (
 	invitedDays = 90
+	mostDays    = 5 * 365 // so long the network's certificates are good
 	day         = 24 * time.Hour
 )
 
@@ -129,8 +130,8 @@ nothing but take part under its own name. The file is secret: bring it to the ow
 			if out == "" {
 				return usageError("--out FILE is missing: a new file for the credentials")
 			}
-			if days < 1 || days > 3650 {
-				return usageError("--days: found %d; allowed is 1 to 3650", days)
+			if days < 1 || days > mostDays {
+				return usageError("--days: found %d; allowed is 1 to %d", days, mostDays)
 			}
 			o, owner, err := organised(dir, args[0])
 			if err != nil {

@@ -79,17 +79,19 @@ type HubOptions struct {
 
 const hubStart = 30 * time.Second
 
-// StartHub starts the hub of a network. Where it cannot be, it leaves nothing behind: a *PlaceError.
-func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
+func (o HubOptions) withDefaults() HubOptions {
 	if o.Host == "" {
 		o.Host = "127.0.0.1"
 	}
+	return o
+}
+
+// StartHub starts the hub of a network. It must be the only one in its directory.
+func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
+	o = o.withDefaults()
 	port := o.Port
 	if port == 0 {
 		port = server.RANDOM_PORT
-	}
-	if err := o.settle(); err != nil {
-		return nil, err
 	}
 	g, err := newGate(k)
 	if err != nil {
@@ -124,7 +126,7 @@ func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
 	s.Start()
 	if !s.ReadyForConnections(hubStart) {
 		s.Shutdown()
-		return nil, fmt.Errorf("%s: the register cannot be kept there", o.Dir)
+		return nil, fmt.Errorf("the hub did not start at %s with the register in %s", net.JoinHostPort(o.Host, strconv.Itoa(o.Port)), o.Dir)
 	}
 	h := &Hub{s, g, s.ClientURL()}
 	nc, err := nats.Connect("", nats.InProcessServer(h.s), nats.UserJWTAndSeed(k.Pass.JWT, k.Pass.User))
@@ -150,8 +152,10 @@ func (e *PlaceError) Error() string {
 }
 func (e *PlaceError) Unwrap() error { return e.Err }
 
-// settle tries address and directory before the server, which would not say what is wrong with them.
-func (o HubOptions) settle() error {
+// Check tries address and directory, which it makes: the server would not say what is wrong with them. Where no hub can be it leaves
+// nothing behind: a *PlaceError.
+func (o HubOptions) Check() error {
+	o = o.withDefaults()
 	at := net.JoinHostPort(o.Host, strconv.Itoa(o.Port))
 	l, err := net.Listen("tcp", at)
 	if err == nil {

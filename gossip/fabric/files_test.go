@@ -1,0 +1,115 @@
+package fabric
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// What is written is read back, is its owner's alone, and is refused where it was changed.
+func TestFiles(t *testing.T) {
+	o, all := owners(t, 2)
+	stranger, others := owners(t, 2)
+	hub, err := o.Hub()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "f")
+	back := func(write error, read func(string) (any, error)) (any, error) {
+		t.Helper()
+		if write != nil {
+			t.Fatal(write)
+		}
+		if st, err := os.Stat(path); err != nil || st.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v", st.Mode(), err)
+		}
+		return read(path)
+	}
+	readOrganiser := func(p string) (any, error) { return ReadOrganiser(p) }
+	readHub := func(p string) (any, error) { return ReadHubKeys(p) }
+	readOwner := func(p string) (any, error) { return ReadCredentials(p) }
+	for _, c := range []struct {
+		v    interface{ Write(string) error }
+		read func(string) (any, error)
+	}{{o, readOrganiser}, {hub, readHub}, {all[1], readOwner}} {
+		if v, err := back(c.v.Write(path), c.read); err != nil || !reflect.DeepEqual(v, c.v) {
+			t.Errorf("%T: read back %+v, %v", c.v, v, err)
+		}
+	}
+	refused := func(why string, v interface{ Write(string) error }, read func(string) (any, error)) {
+		t.Helper()
+		if v, err := back(v.Write(path), read); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("read %+v, %v; expected %q", v, err, why)
+		}
+	}
+	changed := *all[1]
+	changed.Seed = all[0].Seed
+	refused("seed: is not that of the key of owner 2", &changed, readOwner)
+	changed = *all[1]
+	changed.Pass.Key = all[0].Pass.Key
+	refused("certificate: ", &changed, readOwner)
+	changed = *all[1]
+	changed.Owner = 2
+	refused("owner: found 2; allowed is 0 to 1", &changed, readOwner)
+	changed = *all[1]
+	changed.Network = others[1].Network
+	refused("seed: ", &changed, readOwner)
+	changed.Network.Owners = changed.Network.Owners[:1]
+	refused("network.owners: found 1; allowed is 2 or more", &changed, readOwner)
+	foreign, err := stranger.Hub()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := *hub
+	other.Account = foreign.Account
+	refused("account: is not signed by the operator", &other, readHub)
+	refused(`found the format "sotto-hub/1"; allowed is "sotto-organiser/1"`, hub, readOrganiser)
+	few := *o
+	few.Owners = few.Owners[:1]
+	refused("owners: found 1; the network has 2", &few, readOrganiser)
+	// Turned away twice, and invited in between: the time counts.
+	for range 2 {
+		if err := o.Revoke(0); err != nil {
+			t.Fatal(err)
+		}
+		c, err := o.Invite(0, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Seed != all[0].Seed || c.Pass.JWT == all[0].Pass.JWT {
+			t.Error("the key of the messages must stay, and the JWT be another")
+		}
+	}
+}
+
+// Whatever is given for the place of a hub, it is taken or refused; what is taken has a host to certify.
+func TestHubHosts(t *testing.T) {
+	for urls, want := range map[string][]string{
+		"":                        nil,
+		"tls://localhost:4222":    {"localhost"},
+		"tls://[::1]:1,tls://a:2": {"::1", "a"},
+		"tls://a:1,tls://a:2":     {"a"},
+	} {
+		if got, err := hubHosts(urls); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %q, %v", urls, got, err)
+		}
+	}
+	for _, urls := range []string{"localhost:4222", "nats://a:1", "tls://a", "tls://:4222", "tls://u:p@a:1", "tls://a:1/x", "tls://a:1,", ",", "tls://a:99x"} {
+		if got, err := hubHosts(urls); err == nil {
+			t.Errorf("%q: %q", urls, got)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		hosts, err := hubHosts(rapid.String().Draw(t, "urls"))
+		for _, h := range hosts {
+			if err == nil && h == "" {
+				t.Error("no host")
+			}
+		}
+	})
+}

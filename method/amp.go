@@ -62,7 +62,7 @@ func (m AMP) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) 
 		return nil, fmt.Errorf("model.name: the loss is not one of a single margin w·x, for which alone objective perturbation is proven here; logistic and huber-svm are")
 	}
 	if k := pub.UnitRows; k > 1 {
-		return nil, fmt.Errorf("name: objective perturbation is proven for records of one row: the loss of a unit of up to %d rows has as many margins; allowed under units are all other methods, outpert among them", k)
+		return nil, fmt.Errorf("name: objective perturbation is proven for records of one row: the loss of a unit of up to %d rows has as many margins; allowed are methods that take units, as outpert", k)
 	}
 	m.Epsilon, m.Delta = terms.Budget.Epsilon, terms.Budget.Delta
 	ridge := m.L2 * float64(pub.Rows)

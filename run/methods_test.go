@@ -2,9 +2,14 @@ package run
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/privacy"
 )
 
 // onlyUnder is what the methods need that do not run under add-or-remove, or not with a budget.
@@ -15,27 +20,83 @@ var onlyUnder = map[string][]Override{
 	"optimum":     {{Path: "privacy", Value: "none", From: "test"}, {Path: "lab", Value: "true", From: "test"}},
 }
 
+// rowsOnly are the methods that are not proven for records of several rows, and what they say.
+var rowsOnly = map[string]string{"amp": "objective perturbation is proven for records of one row"}
+
 // What each method's run records is found to hold by verify: its plan, its charges, its
 // releases, and the model that they replay to.
 func TestVerifyEveryMethod(t *testing.T) {
 	t.Parallel()
 	for _, e := range method.Registry {
-		dir := t.TempDir() // with a ledger of its own: that of a dataset has one relation
-		l := openLedger(t, dir)
-		defer l.Close()
-		job, out := begin(t, dir, e.Name, fmt.Sprintf("method: {name: %s}", e.Name), onlyUnder[e.Name]...)
-		if _, _, err := Fit(t.Context(), job, Env{Workers: 1}); err != nil {
-			t.Errorf("%s: %v", e.Name, err)
+		fitAndVerify(t, e.Name, onlyUnder[e.Name])
+	}
+}
+
+// A new method gets units for nothing: it trains on patients of one to four rows by the very plan that it has for as many rows, and what it records holds.
+func TestEveryMethodOverUnits(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const schema = "dataset: visits\n%s\ncolumns:\n  - {name: id, type: %s}\n  - {name: age, type: numeric, min: 18, max: 100}\n  - {name: sick, type: label, classes: [\"no\", \"yes\"]}\n"
+	units := file("units.yaml", fmt.Sprintf(schema, "unit: {name: patient, rows: 4}\nunits: 300", "unit"))
+	rows := file("rows.yaml", fmt.Sprintf(schema, "rows: 300", "ignore"))
+	parsed, err := data.LoadSchema(units)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	if _, err := data.Synth(parsed, 300, 1, &table); err != nil {
+		t.Fatal(err)
+	}
+	csv := file("visits.csv", table.String())
+	on := func(schema, name string) []Override {
+		return append([]Override{{Path: "data", Value: csv, From: "test"}, {Path: "schema", Value: schema, From: "test"}}, onlyUnder[name]...)
+	}
+	for _, e := range method.Registry {
+		if why, refuses := rowsOnly[e.Name]; refuses {
+			spec, _ := clinicSpec(t, t.TempDir(), e.Name, fmt.Sprintf("method: {name: %s}", e.Name))
+			loaded, err := LoadSpec(spec, on(units, e.Name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Prepare(loaded); err == nil || !strings.Contains(err.Error(), why) {
+				t.Errorf("%s: %v", e.Name, err)
+			}
 			continue
 		}
-		found, err := Verify(t.Context(), out, l)
-		if err != nil {
-			t.Errorf("%s: %v", e.Name, err)
-		}
-		for _, f := range found {
-			if !f.Holds {
-				t.Errorf("%s: %s does not hold: %s", e.Name, f.What, f.Detail)
-			}
+		job := fitAndVerify(t, e.Name, on(units, e.Name))
+		if other, _ := begin(t, t.TempDir(), e.Name, fmt.Sprintf("method: {name: %s}", e.Name), on(rows, e.Name)...); !privacy.Equal(job.Plan, other.Plan) {
+			t.Errorf("%s: plans %v over 300 units, and %v over 300 rows", e.Name, job.Plan, other.Plan)
 		}
 	}
+}
+
+// fitAndVerify runs a method, with its defaults, and verifies the run.
+func fitAndVerify(t *testing.T, name string, overrides []Override) *Job {
+	t.Helper()
+	dir := t.TempDir() // with a ledger of its own: that of a dataset has one relation
+	l := openLedger(t, dir)
+	defer l.Close()
+	job, out := begin(t, dir, name, fmt.Sprintf("method: {name: %s}", name), overrides...)
+	if _, _, err := Fit(t.Context(), job, Env{Workers: 1}); err != nil {
+		t.Errorf("%s: %v", name, err)
+		return job
+	}
+	found, err := Verify(t.Context(), out, l)
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	for _, f := range found {
+		if !f.Holds {
+			t.Errorf("%s: %s does not hold: %s", name, f.What, f.Detail)
+		}
+	}
+	return job
 }

@@ -26,15 +26,23 @@
 // place in the file or on other rows (R14). Nothing is standardised by figures
 // of the data.
 //
-// # Records
+// # Rows
 //
-// A record is one line, in CSV too: a quoted cell must be closed on its line.
-// Otherwise one stray quote would swallow the records after it, and one person's
+// A row is one line, in CSV too: a quoted cell must be closed on its line.
+// Otherwise one stray quote would swallow the rows after it, and one person's
 // row could change those of others. Blank lines and lines that begin with the
-// schema's comment mark are no records.
+// schema's comment mark are no rows.
 //
 // The blocks of a table that [Read] makes hold BlockRows rows each, but for the
-// last: record r is row r mod BlockRows of block r div BlockRows.
+// last: row r is row r mod BlockRows of block r div BlockRows.
+//
+// # Units
+//
+// Where the schema has a column of type unit, rows with one id there are one unit's: a
+// record is then the unit with its rows, and what divides a table ([Gather], [Coins],
+// [ReadTest]) leaves a unit whole (R12). [Table.UnitRows] and [Table.Shares] say which
+// rows count and for how much. Of ids only hashes are kept, under a key of the process
+// that is written nowhere, and none of a packed table.
 //
 // # Cells that are missing or unknown
 //

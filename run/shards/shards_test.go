@@ -164,6 +164,9 @@ func (h *hooked) Ask(ctx context.Context, shard int, question []byte) ([]byte, e
 
 // Every method either trains on shards to the same bits as on the table in one piece, or is refused before anything is written.
 func TestEveryMethodOnShards(t *testing.T) {
+	if underRace {
+		t.Skip("no goroutine of its own that the other tests have not; CI runs it without the race detector")
+	}
 	s := newSite(t, 700, 701, 2900)
 	c := s.listen()
 	s.workers(c.URL)
@@ -204,6 +207,7 @@ func (s *site) refused(name string, err error, text, out string) {
 // Workers die and come back, come late, have spares; a run whose coordinator is stopped goes on. The record is that of an unbroken run on
 // the table. At the end all workers go home.
 func TestShardsThatFail(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, 1500)
 	const more = "lab: true\nseed: 5\n" + sgd
 	_, _, err := run.Fit(t.Context(), s.job("here", more), run.Env{Workers: 1})
@@ -258,11 +262,15 @@ func TestShardsThatFail(t *testing.T) {
 
 // A straggler is asked again by the same bytes, and its answer counts once.
 func TestStraggler(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	const more = "lab: true\nseed: 5\nmethod: {name: sgd, steps: 3, batch: 100}"
 	_, _, err := run.Fit(t.Context(), s.job("here", more), run.Env{Workers: 1})
 	s.must(err)
-	c := s.listen()
+	notices := make(chan string, 9)
+	c, err := shards.Listen("127.0.0.1:0", 1, s.key, func(text string) { notices <- text })
+	s.must(err)
+	defer c.Close(false)
 	seen := s.overhear(c.URL, "sotto.ask.0")
 	var stop func()
 	h := &hooked{Coordinator: c, hook: func(n int) {
@@ -286,6 +294,24 @@ func TestStraggler(t *testing.T) {
 	}
 	if len(times) != 4 || again < 1 { // a hello and three steps
 		t.Errorf("%d questions, %d repeated", len(times), again)
+	}
+	if text := <-notices; text != "shard 1 of 1 is slow to answer; it is asked again" {
+		t.Errorf("the terminal is told: %s", text)
+	}
+
+	// One that is not there is told, too.
+	ctx, stopWaiting := context.WithCancel(t.Context())
+	defer stopWaiting()
+	empty, err := shards.Listen("127.0.0.1:0", 1, s.key, func(text string) {
+		if text != "shard 1 of 1 is not there; waiting for its worker" {
+			t.Errorf("the terminal is told: %s", text)
+		}
+		stopWaiting()
+	})
+	s.must(err)
+	defer empty.Close(false)
+	if _, err := empty.Ask(ctx, 0, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("nobody is there: %v", err)
 	}
 }
 
@@ -320,6 +346,7 @@ func (s *site) overhear(url, subject string) func() []string {
 // A run with a budget: it is charged as a local one, verify finds its record to hold, and after a stop it goes on with
 // the same rows alone.
 func TestPaidRunOnShards(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, 1000)
 	c := s.listen()
 	stop, _ := s.worker(c.URL, 0, s.parts[0])
@@ -363,6 +390,7 @@ func TestPaidRunOnShards(t *testing.T) {
 
 // A worker that comes back with other rows in the middle of a run is refused: the run stops and can go on with the right ones.
 func TestOtherRowsInTheMiddle(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, 1000)
 	c := s.listen()
 	stop, _ := s.worker(c.URL, 0, s.parts[0])
@@ -382,6 +410,7 @@ func TestOtherRowsInTheMiddle(t *testing.T) {
 
 // What cannot be is refused as input, with nothing on disk.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, 1000)
 	c := s.listen()
 	env := run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: c}}

@@ -76,6 +76,9 @@ and sotto net invite makes the credentials of each owner from it. No row is read
 			if err := t.Flush(); err != nil {
 				return err
 			}
+			if p.Drawn() {
+				fmt.Fprint(c.OutOrStdout(), "\nTurns and noise follow from a seed that the owners draw when all have come, and may differ a little; ε is at most that of privacy.\n")
+			}
 			fmt.Fprintf(c.OutOrStdout(), "\nNetwork %s stands in %s. Next: sotto net invite %q --dir %s --out FILE, and so for each owner.\n", organiser.Network.ID, dir, p.Owners[0].Name, dir)
 			return nil
 		},

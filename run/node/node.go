@@ -17,6 +17,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -252,7 +253,17 @@ func (s *session) enter() (unlock func(), err error) {
 		return nil, inputError("--dir is missing: a directory of the owner's own, kept until the training is over")
 	}
 	if err := os.MkdirAll(s.o.Dir, 0o700); err != nil {
-		return nil, err
+		return nil, inputError("--dir: found %s, where nothing can be written (%w)", s.o.Dir, err)
+	}
+	old, err := readPlace(s.o.Dir)
+	if errors.Is(err, os.ErrNotExist) {
+		old = nil
+		entries, err := os.ReadDir(s.o.Dir)
+		if err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != ".lock" }) {
+			return nil, inputError("%s: is not empty and holds no training; allowed is a new directory", s.o.Dir)
+		}
+	} else if err != nil {
+		return nil, &run.InputError{Err: err}
 	}
 	held, err := run.LockDir(s.o.Dir)
 	if err != nil {
@@ -263,8 +274,7 @@ func (s *session) enter() (unlock func(), err error) {
 			held()
 		}
 	}()
-	old, err := readPlace(s.o.Dir)
-	if err == nil {
+	if old != nil {
 		if old.Network != s.networkName() {
 			return nil, inputError("%s: is another training's directory; allowed is a new one, or that of this training", s.o.Dir)
 		}
@@ -280,9 +290,6 @@ func (s *session) enter() (unlock func(), err error) {
 			return nil, &run.InputError{Err: err}
 		}
 		return held, s.settle(known.Seed)
-	}
-	if entries, err := os.ReadDir(s.o.Dir); err != nil || len(entries) > 1 { // the lock
-		return nil, inputError("%s: is not empty and holds no training; allowed is a new directory", s.o.Dir)
 	}
 	s.place = &place{Network: s.networkName(), Dim: s.owner.Facts.Dim}
 	if s.place.Share, err = fabric.NewShare(); err != nil {
@@ -340,7 +347,7 @@ func (s *session) settle(seed uint64) (err error) {
 	}
 	s.o.Plan.Seed = &seed
 	if s.plan, err = netplan.New(s.o.Spec, s.o.Plan); err != nil {
-		return fmt.Errorf("with the seed %d that the owners have drawn: %w", seed, err)
+		return fmt.Errorf("found no plan with the seed %d that the owners have drawn; the network founded anew draws another: %w", seed, err)
 	}
 	s.owner = s.plan.Owners[s.c.Owner]
 	return nil

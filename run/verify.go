@@ -279,7 +279,8 @@ func (v *verifier) replay(ctx context.Context) error {
 func (v *verifier) promise(file *model.File) {
 	var g Guarantee
 	err := json.Unmarshal(file.Guarantee, &g)
-	v.say("model", err == nil && g.Run == v.info.ID && g.Budget == v.info.Budget && g.Off == v.info.Off && bytes.Equal(compact(g.Plan), compact(v.info.Plan)) && file.Lab == v.info.Lab,
+	v.say("model", err == nil && g.Run == v.info.ID && g.Dataset == v.info.Dataset && g.Unit == v.info.Unit && g.UnitRows == v.info.UnitRows &&
+		g.Budget == v.info.Budget && g.Off == v.info.Off && bytes.Equal(compact(g.Plan), compact(v.info.Plan)) && file.Lab == v.info.Lab,
 		"the guarantee that %s claims, beside that of this run", trace.ModelFile)
 }
 
@@ -430,8 +431,12 @@ func (v *verifier) ledger(ctx context.Context, l *ledger.Ledger) error {
 	if err != nil {
 		return err
 	}
+	d, err := l.Dataset(ctx, known.Dataset)
+	if err != nil {
+		return err
+	}
 	b := v.info.Budget
-	holds := known.State == ledger.StateSettled && known.Settlement != nil && known.Dataset == v.info.Dataset &&
+	holds := d.Unit == v.info.Unit && d.Adjacency == b.Adjacency && known.State == ledger.StateSettled && known.Settlement != nil && known.Dataset == v.info.Dataset &&
 		known.Caps == ledger.Caps{Epsilon: b.Epsilon, Delta: b.Delta} && (len(known.Plan) == 0 || bytes.Equal(known.Plan, plan)) && bytes.Equal(compact(known.Settlement.Charged), compact(charged))
 	v.say("ledger", holds, "%s reserved %v of %q for this run; it is %s", l.Where(), known.Caps, known.Dataset, known.State)
 	return nil

@@ -85,6 +85,14 @@ func TestVerifyWhatWasExchanged(t *testing.T) {
 			t.Errorf("2⁶⁰ charges: %v", err)
 		}
 	})
+	claim := func(unit string) {
+		change(trace.ModelFile, func(m map[string]any) { m["guarantee"].(map[string]any)["unit"] = unit })
+	}
+	claim("patient")
+	if names := broken(); !slices.Contains(names, "model") {
+		t.Errorf("a model that claims another unit: found %v", names)
+	}
+	claim("record")
 	change(trace.ModelFile, func(m map[string]any) {
 		m["w"], m["dim"] = m["w"].([]any)[1:], m["dim"].(float64)-1
 		delete(m, "features")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/onnx"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/trace"
 )
 
 func exportCommand() *cobra.Command {
@@ -55,7 +56,7 @@ also says what its training promised. Nothing is in it that is not in the model 
 // promised is what the model's training guarantees, as metadata.
 func promised(m *run.Trained) []onnx.Fact {
 	g := m.Guarantee
-	facts := []onnx.Fact{{Key: "sotto.model", Value: m.File.Model}, {Key: "sotto.run", Value: g.Run}, {Key: "sotto.dataset", Value: g.Dataset}, {Key: "sotto.unit", Value: g.Unit}}
+	facts := []onnx.Fact{{Key: "sotto.model", Value: m.File.Model}, {Key: "sotto.run", Value: g.Run}, {Key: "sotto.dataset", Value: g.Dataset}, {Key: "sotto.unit", Value: trace.Whom(g.Unit, g.UnitRows)}}
 	if m.File.Lab || g.Off {
 		return append(facts, onnx.Fact{Key: "sotto.guarantee", Value: "none: a run of the lab"})
 	}

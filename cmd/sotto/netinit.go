@@ -175,9 +175,7 @@ where it reads that very file; elsewhere bring it there. The owner can be invite
 			if err != nil {
 				return err
 			}
-			if err := o.Revoke(owner); err != nil {
-				return err
-			}
+			o.Revoke(owner)
 			return writeNetwork(o, dir)
 		},
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/nats-io/jwt/v2"
@@ -54,9 +56,13 @@ func (k *HubKeys) Configure(dir string) error {
 	if err != nil {
 		return err
 	}
-	account, err := k.account()
+	texts, err := k.texts()
 	if err != nil {
 		return err
+	}
+	preload := ""
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		preload += fmt.Sprintf("  %s: %s\n", name, texts[name])
 	}
 	conf := fmt.Sprintf(`# The network %s of sotto. Secret: beside it lies the key of the hub's certificate.
 tls {
@@ -73,10 +79,8 @@ operator: %s
 system_account: %s
 resolver: MEMORY
 resolver_preload {
-  %s: %s
-  %s: %s
-}
-`, k.Network.ID, filepath.Join(dir, "ca.pem"), filepath.Join(dir, "hub.pem"), filepath.Join(dir, "hub-key.pem"), k.Operator, system.Subject, system.Subject, k.System, account.Subject, k.Account)
+%s}
+`, k.Network.ID, filepath.Join(dir, "ca.pem"), filepath.Join(dir, "hub.pem"), filepath.Join(dir, "hub-key.pem"), k.Operator, system.Subject, preload)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return &PlaceError{dir, reason(err)}
 	}

@@ -12,21 +12,21 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// A gate lets connections in: those of whom the network's authority certified, the account admitted and nobody turned
+// A gate lets connections in: those of whom the network's authority certified, their account admitted and nobody turned
 // away since. The server by itself would take any owner's certificate together with any owner's JWT.
 type gate struct {
-	s      *server.Server
-	hub    string // its own key, which needs no certificate inside this process
-	claims atomic.Pointer[jwt.AccountClaims]
+	s        *server.Server
+	hub      string // its own key, which needs no certificate inside this process
+	accounts atomic.Pointer[map[string]*jwt.AccountClaims]
 }
 
 func newGate(k *HubKeys) (*gate, error) {
-	account, err := k.account()
+	accounts, err := k.accounts()
 	if err != nil {
 		return nil, err
 	}
 	g := &gate{}
-	g.claims.Store(account)
+	g.accounts.Store(&accounts)
 	g.hub, err = publicName(k.Pass.User)
 	return g, err
 }
@@ -41,7 +41,7 @@ func (g *gate) Check(c server.ClientAuthentication) bool {
 		id := c.GetID()
 		time.AfterFunc(time.Until(time.Unix(user.Expires, 0)), func() { g.s.DisconnectClientByID(id) })
 	}
-	account, err := g.s.LookupAccount(g.claims.Load().Subject)
+	account, err := g.s.LookupAccount(user.Issuer)
 	if err != nil {
 		return false
 	}
@@ -54,18 +54,18 @@ func (g *gate) admit(c server.ClientAuthentication) (*jwt.UserClaims, error) {
 	if c.Kind() != server.CLIENT {
 		return nil, errors.New("no client")
 	}
-	account, opts := g.claims.Load(), c.GetOpts()
+	opts := c.GetOpts()
 	user, err := jwt.DecodeUserClaims(opts.JWT)
 	if err != nil {
 		return nil, err
 	}
 	checks := jwt.CreateValidationResults()
 	user.Validate(checks)
-	switch {
+	switch account := (*g.accounts.Load())[user.Issuer]; {
 	case checks.IsBlocking(true): // expired, or not good yet
 		return nil, fmt.Errorf("jwt: %v", checks.Errors())
-	case user.Issuer != account.Subject || user.BearerToken:
-		return nil, errors.New("jwt: not of this account")
+	case account == nil || user.BearerToken:
+		return nil, errors.New("jwt: not of this network")
 	case account.IsClaimRevoked(user):
 		return nil, errors.New("jwt: revoked")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"strconv"
@@ -25,15 +26,16 @@ type Hub struct {
 
 // HubKeys are what the hub of a network needs. They are secret, and no owner's.
 type HubKeys struct {
-	Format   string  `json:"format"`
-	Network  Network `json:"network"`
-	Operator string  `json:"operator"` // JWT
-	System   string  `json:"system"`   // JWT of the server's own account, which has no users
-	Account  string  `json:"account"`  // JWT, with the owners that were turned away
-	Pass     Pass    `json:"pass"`
+	Format   string   `json:"format"`
+	Network  Network  `json:"network"`
+	Operator string   `json:"operator"` // JWT
+	System   string   `json:"system"`   // JWT of the server's own account, which has no users
+	Account  string   `json:"account"`  // JWT of the register's
+	Owners   []string `json:"owners"`   // JWTs of the owners' accounts, each with whether it was turned away
+	Pass     Pass     `json:"pass"`
 }
 
-const hubFormat = "sotto-hub/1"
+const hubFormat = "sotto-hub/2"
 
 // ReadHubKeys reads a hub's file.
 func ReadHubKeys(path string) (*HubKeys, error) {
@@ -43,7 +45,7 @@ func ReadHubKeys(path string) (*HubKeys, error) {
 	}
 	err := k.Network.validate()
 	if err == nil {
-		_, err = k.account()
+		_, err = k.accounts()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -54,20 +56,37 @@ func ReadHubKeys(path string) (*HubKeys, error) {
 // Write writes the keys to a file for the hub only.
 func (k *HubKeys) Write(path string) error { return write(path, k) }
 
-// account is the network's account, by its operator's signature.
-func (k *HubKeys) account() (*jwt.AccountClaims, error) {
+// accounts are the register's and the owners', by their keys and with the operator's signature.
+func (k *HubKeys) accounts() (map[string]*jwt.AccountClaims, error) {
 	operator, err := jwt.DecodeOperatorClaims(k.Operator)
 	if err != nil {
 		return nil, fmt.Errorf("operator: %w", err)
 	}
-	account, err := jwt.DecodeAccountClaims(k.Account)
-	if err != nil {
-		return nil, fmt.Errorf("account: %w", err)
+	all := map[string]*jwt.AccountClaims{}
+	for _, text := range append([]string{k.Account}, k.Owners...) {
+		account, err := jwt.DecodeAccountClaims(text)
+		if err != nil {
+			return nil, fmt.Errorf("account: %w", err)
+		}
+		if !operator.DidSign(account) {
+			return nil, errors.New("account: is not signed by the operator")
+		}
+		all[account.Subject] = account
 	}
-	if !operator.DidSign(account) {
-		return nil, errors.New("account: is not signed by the operator")
+	return all, nil
+}
+
+// texts are the JWTs of all accounts, by their keys.
+func (k *HubKeys) texts() (map[string]string, error) {
+	all := map[string]string{}
+	for _, text := range append([]string{k.System, k.Account}, k.Owners...) {
+		account, err := jwt.DecodeAccountClaims(text)
+		if err != nil {
+			return nil, fmt.Errorf("account: %w", err)
+		}
+		all[account.Subject] = text
 	}
-	return account, nil
+	return all, nil
 }
 
 // HubOptions say where a hub listens and keeps its register.
@@ -105,9 +124,15 @@ func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	accounts := &server.MemAccResolver{}
-	if err := errors.Join(accounts.Store(system.Subject, k.System), accounts.Store(g.claims.Load().Subject, k.Account)); err != nil {
+	texts, err := k.texts()
+	if err != nil {
 		return nil, err
+	}
+	resolver := &server.MemAccResolver{}
+	for name, text := range texts {
+		if err := resolver.Store(name, text); err != nil {
+			return nil, err
+		}
 	}
 	secure, err := k.Pass.tls(&k.Network)
 	if err != nil {
@@ -116,7 +141,7 @@ func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
 	s, err := server.NewServer(&server.Options{
 		ServerName: "sotto", Host: o.Host, Port: port, NoSigs: true, NoLog: true,
 		JetStream: true, StoreDir: o.Dir, SyncAlways: true, WriteDeadline: 10 * time.Second,
-		TrustedOperators: []*jwt.OperatorClaims{operator}, AccountResolver: accounts, SystemAccount: system.Subject, CustomClientAuthentication: g,
+		TrustedOperators: []*jwt.OperatorClaims{operator}, AccountResolver: resolver, SystemAccount: system.Subject, CustomClientAuthentication: g,
 		TLS: true, TLSVerify: true, TLSConfig: secure, TLSHandshakeFirst: true, TLSTimeout: 10,
 	})
 	if err != nil {
@@ -189,16 +214,27 @@ func reason(err error) error {
 
 // Reload takes over who was turned away since the hub began, and ends their connections.
 func (h *Hub) Reload(k *HubKeys) error {
-	account, err := k.account()
+	now, err := k.accounts()
 	if err != nil {
 		return err
 	}
-	known, err := h.s.LookupAccount(account.Subject)
-	if err != nil {
-		return fmt.Errorf("account: is not this hub's: %w", err)
+	before := *h.gate.accounts.Load()
+	for name := range now {
+		if before[name] == nil {
+			return errors.New("account: is not this hub's")
+		}
 	}
-	h.gate.claims.Store(account)
-	h.s.UpdateAccountClaims(known, account)
+	h.gate.accounts.Store(&now)
+	for name, account := range now {
+		if maps.Equal(account.Revocations, before[name].Revocations) {
+			continue
+		}
+		known, err := h.s.LookupAccount(name)
+		if err != nil {
+			return err
+		}
+		h.s.UpdateAccountClaims(known, account)
+	}
 	return nil
 }
 
@@ -260,6 +296,32 @@ func permissions(n *Network, owner int) *server.Permissions {
 func listens(n *Network, owner int) []string {
 	own := fmt.Sprint(owner)
 	return []string{n.subject("rel", "out", "*."+own+".>"), n.subject("dec", "out", "*."+own+".*"), n.subject("dec", "out", "*.*."+own), n.subject("own", "out", ">")}
+}
+
+// What an owner may publish, permissions confines; but not where answers to it go, which it names itself: its account does. Were all in one
+// account, the register's word that a message is stored, or a message that it reads out, would write any key, of others, too.
+
+// exports are what the register's account offers to others.
+func exports(n *Network) (all jwt.Exports) {
+	for _, kind := range kinds {
+		all.Add(
+			&jwt.Export{Subject: jwt.Subject(n.subject(kind, "in", ">")), Type: jwt.Service},
+			&jwt.Export{Subject: jwt.Subject("$JS.API.DIRECT.GET." + n.stream(kind) + ".>"), Type: jwt.Service},
+			&jwt.Export{Subject: jwt.Subject(n.subject(kind, "out", ">")), Type: jwt.Stream},
+		)
+	}
+	return all
+}
+
+// imports are what an owner's account takes of it: what the owner has permission for.
+func imports(n *Network, register string, owner int) (all jwt.Imports) {
+	for _, subject := range permissions(n, owner).Publish.Allow {
+		all.Add(&jwt.Import{Subject: jwt.Subject(subject), Account: register, Type: jwt.Service})
+	}
+	for _, subject := range listens(n, owner) {
+		all.Add(&jwt.Import{Subject: jwt.Subject(subject), Account: register, Type: jwt.Stream})
+	}
+	return all
 }
 
 func jwtPermissions(p *server.Permissions) jwt.Permissions {

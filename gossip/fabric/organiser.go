@@ -27,21 +27,21 @@ type Organiser struct {
 	Network   Network     `json:"network"`
 	System    string      `json:"system"`    // key of the server's own account; nobody holds its seed
 	Operator  string      `json:"operator"`  // seeds of the NATS keys: of the operator,
-	Account   string      `json:"account"`   // of the network's account,
+	Account   string      `json:"account"`   // of the register's account,
 	HubUser   string      `json:"hub_user"`  // and of the hub itself
 	Authority string      `json:"authority"` // key of the certificates, PEM
 	Owners    []ownerKeys `json:"owners"`
-	// Revoked says since when (Unix time) what was made for a connection's key counts for nothing.
-	Revoked map[string]int64 `json:"revoked,omitempty"`
 }
 
 // ownerKeys are one owner's: the hub chooses what the key of a connection signs, so it is not the key of the messages.
 type ownerKeys struct {
-	Seed string `json:"seed"` // of its messages, Ed25519, in hexadecimal
-	User string `json:"user"` // seed of its connection, as NATS writes it
+	Seed    string `json:"seed"`              // of its messages, Ed25519, in hexadecimal
+	User    string `json:"user"`              // seed of its connection, as NATS writes it
+	Account string `json:"account"`           // seed of its account at the hub
+	Revoked int64  `json:"revoked,omitempty"` // what was made for its connection until then (Unix time) counts for nothing
 }
 
-const organiserFormat = "sotto-organiser/1"
+const organiserFormat = "sotto-organiser/2"
 
 // For how long what an organiser makes is good.
 const (
@@ -91,7 +91,7 @@ func NewNetwork(hub string, names []string, agreed map[string]string) (*Organise
 			return nil, err
 		}
 		keys := ownerKeys{Seed: hex.EncodeToString(key.Seed())}
-		if err := newSeed(&keys.User, nkeys.PrefixByteUser); err != nil {
+		if err := errors.Join(newSeed(&keys.User, nkeys.PrefixByteUser), newSeed(&keys.Account, nkeys.PrefixByteAccount)); err != nil {
 			return nil, err
 		}
 		o.Owners = append(o.Owners, keys)
@@ -121,16 +121,13 @@ func (o *Organiser) Write(path string) error { return write(path, o) }
 
 // Invite makes what an owner joins with, good for so long.
 func (o *Organiser) Invite(owner int, valid time.Duration) (*Credentials, error) {
-	user, err := publicName(o.Owners[owner].User)
-	if err != nil {
-		return nil, err
-	}
-	if since, ok := o.Revoked[user]; ok { // what is made in that very second counts for nothing, too
+	if since := o.Owners[owner].Revoked; since > 0 { // what is made in that very second counts for nothing, too
 		time.Sleep(time.Until(time.Unix(since+1, 0)))
 	}
 	until := time.Now().Add(valid)
 	c := &Credentials{Format: credentialsFormat, Network: o.Network, Owner: owner, Seed: o.Owners[owner].Seed}
-	c.Pass, err = o.pass(o.Owners[owner].User, o.Network.Owners[owner].Name, jwtPermissions(permissions(&o.Network, owner)), nil, until)
+	var err error
+	c.Pass, err = o.pass(o.Owners[owner].Account, o.Owners[owner].User, o.Network.Owners[owner].Name, jwtPermissions(permissions(&o.Network, owner)), nil, until)
 	if err != nil {
 		return nil, err
 	}
@@ -158,54 +155,68 @@ func (o *Organiser) Hub() (*HubKeys, error) {
 	if h.System, err = sys.Encode(operator); err != nil {
 		return nil, err
 	}
-	if name, err = publicName(o.Account); err != nil {
+	register, err := publicName(o.Account)
+	if err != nil {
 		return nil, err
 	}
-	ac := jwt.NewAccountClaims(name)
-	ac.Name = "sotto " + o.Network.ID
+	ac := jwt.NewAccountClaims(register)
+	ac.Name, ac.Exports = "sotto "+o.Network.ID, exports(&o.Network)
 	ac.Limits.DisallowBearer = true
 	ac.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: jwt.NoLimit, Streams: int64(len(kinds)), Consumer: jwt.NoLimit}
-	for user, since := range o.Revoked {
-		ac.RevokeAt(user, time.Unix(since, 0))
-	}
 	if h.Account, err = ac.Encode(operator); err != nil {
 		return nil, err
+	}
+	for i := range o.Owners {
+		text, err := o.account(operator, register, i)
+		if err != nil {
+			return nil, err
+		}
+		h.Owners = append(h.Owners, text)
 	}
 	hosts, err := hubHosts(o.Network.Hub)
 	if err != nil {
 		return nil, err
 	}
-	h.Pass, err = o.pass(o.HubUser, "hub", jwt.Permissions{}, append(hosts, "localhost", "127.0.0.1", "::1"), time.Now().AddDate(authorityYears, 0, 0))
+	h.Pass, err = o.pass(o.Account, o.HubUser, "hub", jwt.Permissions{}, append(hosts, "localhost", "127.0.0.1", "::1"), time.Now().AddDate(authorityYears, 0, 0))
 	return h, err
 }
 
-// Revoke turns an owner away, once the hub has what Hub makes. What Invite makes afterwards is good again.
-func (o *Organiser) Revoke(owner int) error {
+// account makes an owner's: alone in it, the owner reaches of the register what it may, and so does whatever the register answers it.
+func (o *Organiser) account(operator nkeys.KeyPair, register string, owner int) (string, error) {
+	name, err := publicName(o.Owners[owner].Account)
+	if err != nil {
+		return "", err
+	}
 	user, err := publicName(o.Owners[owner].User)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if o.Revoked == nil {
-		o.Revoked = map[string]int64{}
+	ac := jwt.NewAccountClaims(name)
+	ac.Name, ac.Imports = o.Network.Owners[owner].Name, imports(&o.Network, register, owner)
+	ac.Limits.DisallowBearer = true
+	if since := o.Owners[owner].Revoked; since > 0 {
+		ac.RevokeAt(user, time.Unix(since, 0))
 	}
-	o.Revoked[user] = time.Now().Unix()
-	return nil
+	return ac.Encode(operator)
 }
 
+// Revoke turns an owner away, once the hub has what Hub makes. What Invite makes afterwards is good again.
+func (o *Organiser) Revoke(owner int) { o.Owners[owner].Revoked = time.Now().Unix() }
+
 // pass makes what a connection is proven with, at the hub or, where hosts are given, also as the hub.
-func (o *Organiser) pass(seed, name string, may jwt.Permissions, hosts []string, until time.Time) (p Pass, err error) {
+func (o *Organiser) pass(account, seed, name string, may jwt.Permissions, hosts []string, until time.Time) (p Pass, err error) {
 	user, err := publicName(seed)
 	if err != nil {
 		return p, err
 	}
-	account, err := nkeys.FromSeed([]byte(o.Account))
+	issuer, err := nkeys.FromSeed([]byte(account))
 	if err != nil {
 		return p, err
 	}
 	claims := jwt.NewUserClaims(user)
 	claims.Name, claims.Permissions, claims.Expires = name, may, until.Unix()
 	p.User = seed
-	if p.JWT, err = claims.Encode(account); err != nil {
+	if p.JWT, err = claims.Encode(issuer); err != nil {
 		return p, err
 	}
 	authority, ca, err := o.authority()

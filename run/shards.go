@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
@@ -61,6 +62,12 @@ func (s *session) openShards(ctx context.Context) (map[string]int, error) {
 			err = &InputError{"", err}
 		}
 		return nil, err
+	}
+	// Whoever is in two shards counts twice. This sees it where the two are one file, and nobody else does.
+	for i, d := range s.shards.Digests() {
+		if first := slices.Index(s.shards.Digests(), d); first < i {
+			return nil, inputError("", "shards %d and %d of %d: found the same rows in both; allowed is each row in one", first+1, i+1, len(s.shards.Digests()))
+		}
 	}
 	// Public under replace-one (R9).
 	if n := s.shards.Rows(); s.job.Facts.Adjacency == privacy.ReplaceOne && n != s.job.Facts.Rows {

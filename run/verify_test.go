@@ -43,8 +43,12 @@ func TestVerifyWhatWasExchanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		var m map[string]any
-		if err := json.Unmarshal(b, &m); err != nil {
+		var raw struct{ Guarantee json.RawMessage }
+		if err := errors.Join(json.Unmarshal(b, &m), json.Unmarshal(b, &raw)); err != nil {
 			t.Fatal(err)
+		}
+		if raw.Guarantee != nil {
+			m["guarantee"] = raw.Guarantee
 		}
 		do(m)
 		if b, err = json.Marshal(m); err != nil {
@@ -85,14 +89,51 @@ func TestVerifyWhatWasExchanged(t *testing.T) {
 			t.Errorf("2⁶⁰ charges: %v", err)
 		}
 	})
-	claim := func(unit string) {
-		change(trace.ModelFile, func(m map[string]any) { m["guarantee"].(map[string]any)["unit"] = unit })
+	// Whom the model claims to protect is whom the run protected, and whom the ledger counts.
+	guarantee := func(word string, v any) {
+		change(trace.ModelFile, func(m map[string]any) {
+			b, err := json.Marshal(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var g map[string]json.RawMessage // keeps the order of the plan
+			if err := json.Unmarshal(m["guarantee"].(json.RawMessage), &g); err != nil {
+				t.Fatal(err)
+			}
+			g[word] = b
+			m["guarantee"] = g
+		})
 	}
-	claim("patient")
-	if names := broken(); !slices.Contains(names, "model") {
-		t.Errorf("a model that claims another unit: found %v", names)
+	for word, v := range map[string][2]any{"unit": {"ward", "record"}, "dataset": {"another", job.Schema.Dataset}, "unit_rows": {3, 0}} {
+		guarantee(word, v[0])
+		if names := broken(); !slices.Contains(names, "model") {
+			t.Errorf("a model that claims another %s: found %v", word, names)
+		}
+		guarantee(word, v[1])
 	}
-	claim("record")
+	if names := broken(); !slices.Equal(names, []string{"files"}) { // the same, in other bytes
+		t.Fatalf("the model as it was: found %v", names)
+	}
+	person := func(unit string, rows int) {
+		guarantee("unit", unit)
+		guarantee("unit_rows", rows)
+		change(trace.InfoFile, func(m map[string]any) {
+			schema := m["schema"].(map[string]any)
+			m["unit"], m["unit_rows"], schema["unit"], schema["unit_rows"] = unit, rows, unit, rows
+			if columns := schema["columns"].([]any); rows > 0 {
+				schema["columns"] = append(columns, map[string]any{"name": "person", "type": "unit"})
+			} else {
+				schema["columns"] = columns[:len(columns)-1]
+			}
+		})
+	}
+	person("person", 1)
+	if names := broken(); !slices.Contains(names, "ledger") {
+		t.Errorf("a run by another unit than its dataset's: found %v", names)
+	}
+	if person("record", 0); slices.Contains(broken(), "ledger") {
+		t.Error("the run as it was: the ledger does not hold")
+	}
 	change(trace.ModelFile, func(m map[string]any) {
 		m["w"], m["dim"] = m["w"].([]any)[1:], m["dim"].(float64)-1
 		delete(m, "features")

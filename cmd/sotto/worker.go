@@ -82,6 +82,8 @@ func workerCommand() *cobra.Command {
 		Long: `Worker reads its shard of a table and sums over it for a coordinator, sotto fit --workers, until that run is done.
 Coordinator and workers are one owner's machines: what passes between them is sealed under the key that all of them
 have, and noise is added by the coordinator, once. The spec is the coordinator's; --data is the worker's own.
+Each row is in one shard: whoever is in two counts twice, for twice the ε. Two shards that are one file are refused; rows that
+two files share nobody sees.
 
 A worker may be stopped and started again at any time; the run waits for it. Of two workers with the same shard the first
 answer counts: a spare for one that is slow or may die.

@@ -42,6 +42,7 @@ type question struct {
 
 	Clip  typed
 	Views oracle.Views
+	Unit  float64 // of the sums: both sides know it, and it must be the same
 	Bound float64 // of losses and their decreases
 	Step  float64 // of neighbours
 	Count int     // of sums
@@ -91,6 +92,15 @@ func (t typed) rule() (clip.Rule, error) {
 	return nil, fmt.Errorf("live: a shard does not know the clip rule %q", t.Type)
 }
 
+// in says whether the coordinator counts in the unit that the shard counts in. Where it did not, as a program of another version may, its claim
+// of the sum's sensitivity would be of another sum.
+func (q *question) in(unit float64) error {
+	if q.Unit != unit {
+		return fmt.Errorf("found sums in units of %v; the shard's are %v: both need the same version of Sotto", q.Unit, unit)
+	}
+	return nil
+}
+
 // identity stands for a shard's rows and what they are read under.
 func identity(digest [32]byte, terms map[string][]byte) []byte {
 	h := sha256.New()
@@ -113,7 +123,7 @@ func asked(t tally) (q question, err error) {
 	case classes:
 		q = question{Ask: askClasses, Count: t.n}
 	case *curvature:
-		q = question{Ask: askCurvature, Count: oracle.HessLen(len(t.w)), vectors: [][]float64{t.w}}
+		q = question{Ask: askCurvature, Unit: t.unit, Count: oracle.HessLen(len(t.w)), vectors: [][]float64{t.w}}
 		q.Clip, err = typedOf(t.clip)
 	default:
 		err = fmt.Errorf("live: shards have no question for %T", t)

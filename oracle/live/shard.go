@@ -180,7 +180,7 @@ func (s *Shard) counts(q *question, rows []int32) ([]int64, error) {
 		if !(q.Bound > 0) {
 			return 0, errQuestion
 		}
-		return fallUnit(q.Bound), nil
+		return fallUnit(q.Bound), q.in(fallUnit(q.Bound))
 	}
 	var sums []decrease
 	switch q.Ask {
@@ -192,6 +192,9 @@ func (s *Shard) counts(q *question, rows []int32) ([]int64, error) {
 			return nil, err
 		}
 		unit := rootUnit(rule.Bound(), s.cfg.Facts.Rows)
+		if err := q.in(unit); err != nil {
+			return nil, err
+		}
 		return s.sum.hessian(&curvature{w: q.vectors[0], clip: rule, unit: unit}, rows, s.all), nil
 	case askDecreases:
 		if _, err := bounded(); err != nil {
@@ -211,6 +214,9 @@ func (s *Shard) counts(q *question, rows []int32) ([]int64, error) {
 		}
 		sums = s.sum.tallied(&losses{w: q.vectors[0], bound: q.Bound, unit: unit}, 1, unit, rows, s.all)
 	case askClasses:
+		if err := q.in(1); err != nil {
+			return nil, err
+		}
 		sums = s.sum.tallied(classes{s.cfg.Facts.Classes, 1}, s.cfg.Facts.Classes, 1, rows, s.all)
 	default:
 		return nil, fmt.Errorf("the shard does not know the question %q", q.Ask)
@@ -231,7 +237,11 @@ func (s *Shard) gradients(q *question, rows []int32) ([]int64, error) {
 		return nil, err
 	}
 	defer func() { s.sum.views = nil }()
-	if _, err := s.sum.clipped(q.vectors[0], rule, s.cfg.Facts, rows, s.all); err != nil {
+	unit, err := s.sum.clipped(q.vectors[0], rule, s.cfg.Facts, rows, s.all)
+	if err == nil {
+		err = q.in(unit)
+	}
+	if err != nil {
 		return nil, err
 	}
 	counts := make([]int64, len(q.vectors[0]))

@@ -222,7 +222,7 @@ func (o *Oracle) clipped(w []float64, q oracle.Grad, rows []int32, all bool) (un
 	if err != nil {
 		return 0, err
 	}
-	ask := question{Ask: askGradients, Views: q.Views, Count: len(w), vectors: [][]float64{w}}
+	ask := question{Ask: askGradients, Unit: unit, Views: q.Views, Count: len(w), vectors: [][]float64{w}}
 	if ask.Clip, err = typedOf(q.Clip); err != nil {
 		return 0, err
 	}
@@ -247,6 +247,7 @@ func (b *batch) tallied(t tally, n int, unit float64) ([]decrease, error) {
 	if err != nil {
 		return nil, err
 	}
+	q.Unit = unit
 	counts, err := s.sum(q)
 	if err != nil {
 		return nil, err

@@ -427,6 +427,14 @@ func TestShardsRefuse(t *testing.T) {
 	if _, err := OpenShards(t.Context(), secretOf(t, "farm"), f, 1<<16, f.terms); err == nil || !strings.Contains(err.Error(), "allowed are 1048576") {
 		t.Errorf("messages above the carrier's largest: %v", err)
 	}
+	// A shard of another program, say, that counts in another unit: its sum would be another, and so its sensitivity.
+	f.shards[2].Close()
+	f.shards[2], f.cfg.Facts.Rows = nil, 1<<30
+	if err := askShards(t, o); !errors.Is(err, ErrShard) || !strings.Contains(err.Error(), "shard 3 of 3: refuses: found sums in units of") {
+		t.Errorf("sums in another unit: %v", err)
+	}
+	f.cfg.Facts.Rows = 300
+
 	cfg := o.cfg
 	cfg.Facts.Adjacency, cfg.Facts.Rows, cfg.Meter = privacy.ReplaceOne, 299, &free{adj: privacy.ReplaceOne}
 	if _, err := New(cfg); err == nil {
@@ -448,8 +456,11 @@ func TestShardsRefuse(t *testing.T) {
 // its own sample, not those that the other was given.
 func TestCopiedCoordinator(t *testing.T) {
 	o, _, _ := shardedDoor(t)
-	q := question{Ask: askGradients, Count: 4, vectors: [][]float64{make([]float64, 4)}}
-	var err error
+	unit, err := o.sum.unitOf(shardGrad.Clip.Bound(), o.cfg.Facts.Rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := question{Ask: askGradients, Unit: unit, Count: 4, vectors: [][]float64{make([]float64, 4)}}
 	if q.Clip, err = typedOf(shardGrad.Clip); err != nil {
 		t.Fatal(err)
 	}

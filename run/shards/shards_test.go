@@ -368,7 +368,7 @@ func TestPaidRunOnShards(t *testing.T) {
 
 	// Other rows are not those that the budget was reserved for.
 	stop()
-	stop, _ = s.worker(c.URL, 0, s.parts[1])
+	stop, _ = s.worker(c.URL, 0, s.file("heldout.csv"))
 	if _, err := run.Resume(t.Context(), dir, env); err == nil || !strings.Contains(err.Error(), "the workers' rows: is not the table that this run began with") {
 		t.Errorf("other rows: %v", err)
 	}
@@ -429,6 +429,9 @@ func TestRefusals(t *testing.T) {
 	stop()
 	stop, _ = s.worker(c.URL, 1, s.parts[1])
 	fit("relation", "replace-one\n"+sgd, "refuses: found another adjacency than the coordinator's")
+	stop()
+	stop, _ = s.worker(c.URL, 1, s.parts[0]) // the other's file
+	fit("twice", sgd, "shards 1 and 2 of 2: found the same rows in both")
 	stop()
 
 	one := newSite(t)

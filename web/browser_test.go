@@ -182,7 +182,9 @@ func TestBrowser(t *testing.T) {
 
 	// Live: a step that is durable is on the page, without a new request for it.
 	b.until(`document.querySelector("[data-run] .step")?.textContent === "20"`)
-	r.step(205)
+	r.step(5)
+	b.until(`document.querySelector("[data-run] .step")?.textContent === "25"`) // the page listens
+	r.step(200)
 	begin := time.Now()
 	b.until(`document.querySelector("[data-run] .step")?.textContent === "225"`)
 	t.Logf("a durable step was on the page after %v", time.Since(begin).Round(time.Millisecond))
@@ -201,7 +203,7 @@ func TestBrowser(t *testing.T) {
 			for name, path := range map[string]string{
 				"runs": "/", "run": "/runs/" + first, "training": "/runs/" + third, "verify": "/runs/" + first + "/verify", "sides": "/compare?run=" + first + "&run=" + second,
 				"datasets": "/datasets", "dataset": "/datasets/clinic", "comparisons": "/comparisons", "comparison": "/comparisons/" + s.keyIn("cmp"),
-				"networks": "/networks", "network": "/networks/" + s.keyIn("net"), "nothing": "/?q=nothing",
+				"networks": "/networks", "network": "/networks/" + s.keyIn("net"), "search": "/runs/" + s.keyIn("tuned"), "part": "/runs/" + s.keyIn("east"), "audits": "/audits", "audit": "/audits/" + s.keyIn("audited"), "nothing": "/?q=nothing",
 			} {
 				b.do(chromedp.Navigate(s.where + path))
 				for what, bad := range map[string]string{"faint": faint, "missing": flaws} {

@@ -44,7 +44,7 @@ type watched struct {
 	info     *trace.Info
 	plan     privacy.Event
 	account  account.Accountant
-	follower *trace.Follower
+	follower *record
 	charged  int // batches that epsilon is of
 	epsilon  float64
 	next     time.Time // when epsilon may be computed again
@@ -63,7 +63,7 @@ func (s *Server) watched(e *runEntry) (*watched, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watched{dir: e.Dir, info: info, follower: trace.Follow(e.Dir), epsilon: math.NaN()}
+	w := &watched{dir: e.Dir, info: info, follower: follow(e), epsilon: math.NaN()}
 	if !info.Off {
 		if w.plan, err = info.PlanEvent(); err != nil {
 			return nil, err
@@ -92,7 +92,7 @@ func (w *watched) look(e *runEntry) (progress, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p := progress{Key: e.Key, Step: e.Steps, Horizon: e.Horizon, Cap: e.Budget.Epsilon, Off: e.Off, Written: e.Started, State: e.State}
-	if _, err := w.follower.Read(); err != nil {
+	if err := w.follower.read(); err != nil {
 		return p, err
 	}
 	if n := len(w.follower.Steps); n > 0 {

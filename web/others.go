@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,7 +10,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
+	"github.com/sottodp/sotto/run/audit"
 	"github.com/sottodp/sotto/run/compare"
 	"github.com/sottodp/sotto/run/rehearse"
 )
@@ -29,9 +33,63 @@ func (s *Server) comparisonsPage(*http.Request) (any, error) {
 	return placesBody{"Comparisons", l.Comparisons, l.state}, nil
 }
 
+// networksBody is the rehearsals, and the trainings of which some owner's part is there.
+type networksBody struct {
+	placesBody
+	Trainings []training
+}
+
+// A training among owners, by the parts that the directories hold.
+type training struct {
+	Name  string
+	Parts []runRow
+}
+
 func (s *Server) networksPage(*http.Request) (any, error) {
 	l := s.shelf.list()
-	return placesBody{"Networks", l.Networks, l.state}, nil
+	b := networksBody{placesBody: placesBody{"Networks", l.Networks, l.state}}
+	for _, e := range l.Runs {
+		if e.Network == "" {
+			continue
+		}
+		name, _, _ := strings.Cut(e.Network, "/")
+		i := slices.IndexFunc(b.Trainings, func(t training) bool { return t.Name == name })
+		if i < 0 {
+			i, b.Trainings = len(b.Trainings), append(b.Trainings, training{Name: name})
+		}
+		b.Trainings[i].Parts = append(b.Trainings[i].Parts, runRow{e, s.progressOf(e)})
+	}
+	for _, t := range b.Trainings {
+		slices.SortFunc(t.Parts, func(a, b runRow) int { return cmp.Compare(a.Network, b.Network) })
+	}
+	return b, nil
+}
+
+func (s *Server) auditsPage(*http.Request) (any, error) {
+	l := s.shelf.list()
+	return placesBody{"Audits", l.Audits, l.state}, nil
+}
+
+// auditBody is what an audit found.
+type auditBody struct {
+	place
+	Method, Words string
+	Refuted       bool
+	Bar           template.HTML
+}
+
+func (b auditBody) title() string { return "Audit " + b.Name }
+
+func (s *Server) auditPage(r *http.Request) (any, error) {
+	p, err := find(s.shelf.list().Audits, r.PathValue("key"), placeKey)
+	if err != nil {
+		return nil, err
+	}
+	a, err := audit.Read(p.Dir)
+	if err != nil {
+		return nil, err
+	}
+	return auditBody{p, a.Method, a.Words(), a.Refuted(), a.Bar()}, nil
 }
 
 // comparisonBody is what `sotto compare` found.

@@ -124,8 +124,8 @@ func (s *Server) runPage(r *http.Request) (any, error) {
 	if b.Info, err = trace.ReadInfo(e.Dir); err != nil {
 		return nil, err
 	}
-	f, err := record(e)
-	if err != nil {
+	f := follow(e)
+	if err := f.read(); err != nil {
 		return nil, err
 	}
 	b.Progress = s.progressOf(e)
@@ -133,7 +133,7 @@ func (s *Server) runPage(r *http.Request) (any, error) {
 	if b.More = len(b.Events) - mostEvents; b.More > 0 {
 		b.Events = b.Events[b.More:]
 	}
-	b.Norms = norms([]*runEntry{e}, []*trace.Follower{f})
+	b.Norms = norms([]*runEntry{e}, []*record{f})
 	if !e.Off && !e.Running() {
 		b.Spent = spent(b.Info, f.Record())
 	}
@@ -157,14 +157,6 @@ func (s *Server) runPage(r *http.Request) (any, error) {
 	return b, nil
 }
 
-// record is the durable part of a run's record.
-func record(e *runEntry) (*trace.Follower, error) {
-	f := trace.Follow(e.Dir)
-	f.Ended = !e.Running()
-	_, err := f.Read()
-	return f, err
-}
-
 // spent is ε of what a run has charged, rounded up; nothing where it has no figure.
 func spent(i *trace.Info, rec *trace.Record) string {
 	plan, err := i.PlanEvent()
@@ -185,7 +177,7 @@ func spent(i *trace.Info, rec *trace.Record) string {
 const mostPoints = 400 // of a line
 
 // norms draws the norms of what runs released.
-func norms(entries []*runEntry, of []*trace.Follower) template.HTML {
+func norms(entries []*runEntry, of []*record) template.HTML {
 	p := chart.Plot{ID: "norms", Title: "Norm of the released gradient by step", XLabel: "step", YLabel: "gradient norm"}
 	for i, f := range of {
 		if len(f.Steps) < 2 {
@@ -285,7 +277,7 @@ const mostCompared = 6
 func (s *Server) comparePage(r *http.Request) (any, error) {
 	l, b := s.shelf.list(), compareBody{}
 	var infos []*trace.Info
-	var records []*trace.Follower
+	var records []*record
 	for _, key := range r.URL.Query()["run"] {
 		e, err := l.run(key)
 		if err != nil {
@@ -298,8 +290,8 @@ func (s *Server) comparePage(r *http.Request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		f, err := record(e)
-		if err != nil {
+		f := follow(e)
+		if err := f.read(); err != nil {
 			return nil, err
 		}
 		b.Runs, infos, records = append(b.Runs, e), append(infos, info), append(records, f)

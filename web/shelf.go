@@ -15,6 +15,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/audit"
 	"github.com/sottodp/sotto/run/compare"
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -37,6 +38,8 @@ type runEntry struct {
 	Off, Lab               bool
 	Horizon, Steps         int
 	Outcome, Score, Ledger string
+	Network                string // and the name in it of the owner whose part this is
+	Search                 bool   // the best of a search
 	Damage                 string // why run.json cannot be read
 }
 
@@ -51,6 +54,7 @@ type listing struct {
 	Runs        []*runEntry
 	Comparisons []place
 	Networks    []place
+	Audits      []place
 	state       string // another one where a run has come, gone, begun or ended
 }
 
@@ -128,7 +132,7 @@ func (s *shelf) list() *listing {
 	for _, e := range l.Runs {
 		fmt.Fprintf(sum, "%s %s\n", e.Key, e.State)
 	}
-	fmt.Fprintln(sum, l.Comparisons, l.Networks)
+	fmt.Fprintln(sum, l.Comparisons, l.Networks, l.Audits)
 	l.state = hex.EncodeToString(sum.Sum(nil)[:8])
 	s.last, s.looked = l, time.Now()
 	return l
@@ -152,6 +156,9 @@ func walk(dir string, deep int, seen map[string]bool, l *listing, runs *[]found)
 		switch name := e.Name(); {
 		case name == compare.HeadFile:
 			l.Comparisons = append(l.Comparisons, placeOf(dir))
+			return
+		case name == audit.DataFile:
+			l.Audits = append(l.Audits, placeOf(dir))
 			return
 		case name == NetworkFile:
 			l.Networks = append(l.Networks, placeOf(dir))
@@ -209,6 +216,7 @@ func entryOf(dir string) *runEntry {
 	}
 	e.ID, e.Dataset, e.Method, e.State, e.Started = i.ID, i.Dataset, i.Method, i.Status, i.Started
 	e.Budget, e.Off, e.Lab, e.Horizon, e.Ledger = i.Budget, i.Off, i.Lab, i.Horizon, i.Ledger
+	e.Network, e.Search = i.Network, i.Search != nil
 	if r := i.Result; r != nil {
 		e.Steps, e.Outcome = r.Steps, r.Outcome
 		e.Score = score(r.Test)

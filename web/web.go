@@ -23,6 +23,7 @@ import (
 	"github.com/sottodp/sotto/internal/page"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/report"
+	"github.com/sottodp/sotto/run/trace"
 )
 
 //go:embed pages
@@ -67,7 +68,7 @@ func New(o Options) (*Server, error) {
 	for name, page := range map[string]func(*http.Request) (any, error){
 		"runs": s.runsPage, "run": s.runPage, "verify": s.verifyPage, "datasets": s.datasetsPage, "dataset": s.datasetPage,
 		"compare": s.comparePage, "comparisons": s.comparisonsPage, "comparison": s.comparisonPage,
-		"networks": s.networksPage, "network": s.networkPage,
+		"networks": s.networksPage, "network": s.networkPage, "audits": s.auditsPage, "audit": s.auditPage,
 	} {
 		s.mux.Handle(routes[name], s.page(name, page))
 	}
@@ -83,6 +84,9 @@ func New(o Options) (*Server, error) {
 			b = append([]byte(report.Style()), b...)
 		}
 		s.mux.HandleFunc("GET /"+name, asset(kind, b))
+		if name == "icon.svg" { // what a browser asks for that has not read the page yet
+			s.mux.HandleFunc("GET /favicon.ico", asset(kind, b))
+		}
 	}
 	go s.shelf.list() // read by the time that somebody asks
 	return s, nil
@@ -95,6 +99,7 @@ var routes = map[string]string{
 	"compare":     "GET /compare",
 	"comparisons": "GET /comparisons", "comparison": "GET /comparisons/{key}",
 	"networks": "GET /networks", "network": "GET /networks/{key}",
+	"audits": "GET /audits", "audit": "GET /audits/{key}",
 }
 
 // Listen opens a port of this machine for itself alone; 0 is any free one.
@@ -205,6 +210,8 @@ func parsePages() (map[string]*page.Template, error) {
 		"left":    inWords,
 		"bar":     bar,
 		"words":   ledger.Entry.Words,
+		"whom":    (*trace.Info).Whom,
+		"owner":   func(network string) string { return network[strings.Index(network, "/")+1:] },
 		"anchor":  func(s string) string { return strings.ReplaceAll(s, " ", "-") },
 	}
 	names, err := fs.Glob(assets, "pages/*.html")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -18,11 +19,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sottodp/sotto/gossip/journal"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/audit"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/report"
 	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/tune"
 )
 
 // A site is a dashboard at work over a directory of the test's own.
@@ -175,8 +180,60 @@ func (r *trainee) end() {
 	}
 }
 
-// filled is a root with two finished runs, one that trains, one that is damaged, a
-// budget, a rehearsal and a comparison.
+// search leaves the best of a search.
+func search(t testing.TB, root string) {
+	t.Helper()
+	dir, file := filepath.Join(root, "runs", "tuned"), filepath.Join(t.TempDir(), "spec.yaml")
+	clinic, err := filepath.Abs("../examples/clinic")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "data: " + clinic + "/patients.csv\nschema: " + clinic + "/schema.yaml\nledger: " + filepath.Join(root, "searches.db") + "\nmodel: {name: logistic}\n" +
+		"privacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\ntune: {mean: 2, methods: [{label: short, name: sgd, steps: 2}, {label: long, name: sgd, steps: 4}]}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := tune.New(file, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.Run(context.Background(), noise.SeededStreams(1), func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Mkdir(dir, 0o755), r.Write(dir, "test")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// part begins an owner's part of a training among owners, in the terms of the run in like, and takes two turns.
+func part(t testing.TB, like, dir string) {
+	t.Helper()
+	info, err := trace.ReadInfo(like)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info.ID, info.Status, info.Finished, info.Result, info.Hashes, info.Network = "p1", trace.Running, nil, nil, nil, "n7/east"
+	info.Horizon, info.Started = 40, time.Now().Add(-time.Hour).UTC() // the oldest in the list
+	if err := errors.Join(os.Mkdir(dir, 0o755), trace.WriteInfo(dir, info)); err != nil {
+		t.Fatal(err)
+	}
+	j, err := journal.Create(filepath.Join(dir, trace.JournalFile), journal.Head{Run: "p1", Dim: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 2 {
+		if err := errors.Join(j.Charge(gauss), j.Release([][]float64{{1, 2}}), j.Send(round, []float64{1, 2})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// filled is a root with two finished runs, one that trains, one that is damaged, a search, an
+// owner's part in a network, a budget, a rehearsal, a comparison and an audit.
 func filled(t testing.TB) (root string, r *trainee) {
 	t.Helper()
 	root = t.TempDir()
@@ -193,6 +250,12 @@ func filled(t testing.TB) (root string, r *trainee) {
 	}
 	r = train(t, like, filepath.Join(root, "runs", "third"), 1000)
 	r.step(20)
+	search(t, root)
+	part(t, like, filepath.Join(root, "runs", "east"))
+	found := audit.Result{Method: "sgd", Attack: audit.ManyRuns, Adjacency: privacy.AddRemove, Rows: 4000, Epsilon: 4, Delta: 1e-5, Bound: 1.5, Plain: 1.25, Failure: 0.05, Runs: 80, Steps: 9}
+	if err := found.Write(filepath.Join(root, "runs", "audited")); err != nil {
+		t.Fatal(err)
+	}
 	for name, text := range map[string]string{
 		"runs/damaged/run.json": `{"format":"sotto-run/1","<b>":1}`,
 		"runs/net/network.json": `{"id":"n1","method":"dda","adjacency":"add-or-remove","delta":1e-5,"rounds":100,"share":1,"beta":0.5,"seconds":1,"rounds_per_second":100,"apart":0.1,
@@ -227,12 +290,12 @@ func TestPages(t *testing.T) {
 		status int
 		has    []string
 	}{
-		{"/", 200, []string{"1 to 4 of 4 runs", "damaged", "first", "second", "third", `class="step">20</b> of 1,000`, "unknown field &#34;&lt;b&gt;&#34;"}},
-		{"/?q=SECOND", 200, []string{"1 to 1 of 1 runs", "; 4 in all"}},
+		{"/", 200, []string{"1 to 6 of 6 runs", "damaged", "first", "second", "third", `class="step">20</b> of 1,000`, "unknown field &#34;&lt;b&gt;&#34;"}},
+		{"/?q=SECOND", 200, []string{"1 to 1 of 1 runs", "; 6 in all"}},
 		{"/?q=nothing", 200, []string{"No run is like that"}},
-		{"/?status=running", 200, []string{"1 to 1 of 1 runs", ">third<"}},
-		{"/?page=x", 200, []string{"1 to 4 of 4 runs"}},
-		{"/?page=99", 200, []string{"1 to 4 of 4 runs"}},
+		{"/?status=running", 200, []string{"1 to 2 of 2 runs", ">third<", ">east<"}},
+		{"/?page=x", 200, []string{"1 to 6 of 6 runs"}},
+		{"/?page=99", 200, []string{"1 to 6 of 6 runs"}},
 		{"/runs/" + s.keyIn("first"), 200, []string{"ε = 1, δ = 1e-05, add-or-remove, for each record of <b>clinic</b>", "What was charged is ε =", "Reserved (ε 1, δ 1e-05)", "not private", `id="norms-t"`}},
 		{"/runs/" + s.keyIn("third"), 200, []string{`class="step">20</b> of 1,000`, "20 batches were charged", "20</td><td>Gaussian(σ=100)"}},
 		{"/runs/" + s.keyIn("damaged"), 500, []string{"This cannot be shown", "unknown field"}},
@@ -251,6 +314,13 @@ func TestPages(t *testing.T) {
 		{"/comparisons/" + s.keyIn("cmp") + "/figure.svg", 200, []string{"<svg"}},
 		{"/networks", 200, []string{">net<"}},
 		{"/networks/" + s.keyIn("net"), 200, []string{"100 rounds of", "east &lt;1&gt;", ">0.75<"}},
+		{"/networks", 200, []string{"Training n7", ">east</a>", `class="step">2</b> of 40`, "Rehearsals"}},
+		{"/runs/" + s.keyIn("east"), 200, []string{"part of n7/east", "2 batches were charged", "2</td><td>Gaussian(σ=100)"}},
+		{"/runs/" + s.keyIn("tuned"), 200, []string{`<span class="meta">search</span>`, "The best of a secret, random number of trainings, 2 on average", "drawn from short, long", "finished, done after 1 step"}},
+		{"/runs/" + s.keyIn("tuned") + "/verify", 200, []string{"All 6 hold.", "none but the model"}},
+		{"/audits", 200, []string{">audited<"}},
+		{"/audits/" + s.keyIn("audited"), 200, []string{"The claim is not contradicted", "≥ 1.5", "≤ 4", "Bound beside claim", "80"}},
+		{"/audits/none", 404, []string{"Not found"}},
 		{"/elsewhere", 404, []string{"not found"}},
 	} {
 		status, text := s.get(c.path)

@@ -20,9 +20,9 @@ func serveCommand() *cobra.Command {
 		Short: "Show runs and budgets in the browser, live while they train",
 		Long: `Serve shows run directories, and directories that hold some, as pages: runs while
 they train, one run with its report and its verification, runs side by side, tables
-of sotto compare, rehearsals of networks (network.json, what sotto net simulate --json
-printed), and the ledger's datasets. Without DIR it shows runs and compare, where
-they are.
+of sotto compare, searches of sotto tune, audits, owners' parts in networks, rehearsals of
+networks (network.json, what sotto net simulate --json printed), and the ledger's datasets.
+Without DIR it shows runs, compare, tuned and audit, where they are.
 
 It reads and writes nothing, listens on this machine alone, and lets in the one
 browser that opens the printed link. Stop it with Ctrl-C.`,
@@ -57,8 +57,8 @@ browser that opens the printed link. Stop it with Ctrl-C.`,
 	return c
 }
 
-// usual are the directories that fit and compare write to by default.
-var usual = []string{"runs", "compare"}
+// usual are the directories that fit, compare, tune and audit write to by default.
+var usual = []string{"runs", "compare", "tuned", "audit"}
 
 func usualDirs() []string {
 	var found []string

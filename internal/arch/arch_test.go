@@ -112,7 +112,7 @@ var table = map[string][]string{
 	"run/report": {"privacy", "privacy/account", "run/trace", "run/ledger", "internal/chart", "internal/page"},
 
 	// The dashboard reads files, and starts nothing but a verification.
-	"web": {"privacy", "privacy/account", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/rehearse", "internal/chart", "internal/page"},
+	"web": {"privacy", "privacy/account", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/rehearse", "run/audit", "gossip/journal", "internal/chart", "internal/page"},
 
 	// A reproduced paper, on what everybody may use. Its tables are synthetic.
 	"paper":    {"internal/chart", "internal/page", "privacy", "privacy/noise"},

@@ -58,7 +58,7 @@ var sheet = page.Must(page.Parse(nil, `<!doctype html>
 
 // Write writes the page and the figures of an audit to a directory.
 func (r *Result) Write(dir string) error {
-	b, err := sheet.Fill("", map[string]any{"R": r, "Refuted": r.Refuted(), "Words": r.Words(), "Style": template.CSS(chart.Style), "Bar": r.bar(), "Odds": r.odds()})
+	b, err := sheet.Fill("", map[string]any{"R": r, "Refuted": r.Refuted(), "Words": r.Words(), "Style": template.CSS(chart.Style), "Bar": r.Bar(), "Odds": r.odds()})
 	if err != nil {
 		return err
 	}
@@ -75,8 +75,25 @@ func (r *Result) Write(dir string) error {
 	return trace.WriteFile(filepath.Join(dir, PageFile), b)
 }
 
-// bar draws the bound beside the claim.
-func (r *Result) bar() template.HTML {
+// Read reads what Write has written, without the odds of the canaries.
+func Read(dir string) (*Result, error) {
+	path := filepath.Join(dir, DataFile)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{}
+	if err := json.Unmarshal(b, r); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if r.Method == "" || !(r.Epsilon > 0) {
+		return nil, fmt.Errorf("%s: is not the result of an audit", path)
+	}
+	return r, nil
+}
+
+// Bar draws the bound beside the claim. The style is the page's: classes found and claim.
+func (r *Result) Bar() template.HTML {
 	const left, width = 70, 320
 	scale := width / max(r.Epsilon, r.Bound)
 	row := func(y int, name, class, figure string, v float64) string {

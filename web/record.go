@@ -1,0 +1,52 @@
+package web
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sottodp/sotto/gossip/journal"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+// A record is what a run has written and made durable. That of an owner's part in a network is a journal, which is
+// synced whenever a turn has been taken; its turns are the steps.
+type record struct {
+	*trace.Follower
+	journal string    // its path; "" for a run of its own
+	size    int64     // of the journal when it was read
+	next    time.Time // when it may be read again: it is read as a whole
+}
+
+func follow(e *runEntry) *record {
+	r := &record{Follower: trace.Follow(e.Dir)}
+	if e.Network != "" {
+		r.journal = filepath.Join(e.Dir, trace.JournalFile)
+	}
+	r.Ended = !e.Running()
+	return r
+}
+
+// read takes what is new; a journal for a tenth of the time at most.
+func (r *record) read() error {
+	if r.journal == "" {
+		_, err := r.Read()
+		return err
+	}
+	begin := time.Now()
+	info, err := os.Stat(r.journal)
+	if err != nil || info.Size() == r.size || begin.Before(r.next) {
+		return err
+	}
+	all, err := journal.Record(r.journal)
+	if err != nil {
+		return err
+	}
+	r.size, r.Written, r.Events = info.Size(), info.ModTime(), all.Events
+	if n := all.Charged(); n > 0 {
+		r.Steps = []trace.Step{{T: n}}
+	}
+	end := time.Now()
+	r.next = end.Add(9 * end.Sub(begin))
+	return nil
+}

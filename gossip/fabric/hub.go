@@ -143,6 +143,8 @@ func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
 		JetStream: true, StoreDir: o.Dir, SyncAlways: true, WriteDeadline: 10 * time.Second,
 		TrustedOperators: []*jwt.OperatorClaims{operator}, AccountResolver: resolver, SystemAccount: system.Subject, CustomClientAuthentication: g,
 		TLS: true, TLSVerify: true, TLSConfig: secure, TLSHandshakeFirst: true, TLSTimeout: 10,
+		// Owners that are there already come after the streams: two connections at once that are an account's first can lose the server its new directory.
+		DontListen: true,
 	})
 	if err != nil {
 		return nil, err
@@ -153,16 +155,22 @@ func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
 		s.Shutdown()
 		return nil, fmt.Errorf("the hub did not start at %s with the register in %s", net.JoinHostPort(o.Host, strconv.Itoa(o.Port)), o.Dir)
 	}
-	h := &Hub{s, g, s.ClientURL()}
-	nc, err := nats.Connect("", nats.InProcessServer(h.s), nats.UserJWTAndSeed(k.Pass.JWT, k.Pass.User))
+	h := &Hub{s, g, ""}
+	nc, err := nats.Connect("", nats.InProcessServer(s), nats.UserJWTAndSeed(k.Pass.JWT, k.Pass.User))
 	if err == nil {
 		err = streams(ctx, nc, &k.Network, 1)
 		nc.Close()
+	}
+	if err == nil {
+		if s.AcceptLoop(make(chan struct{})); s.Addr() == nil {
+			err = &PlaceError{net.JoinHostPort(o.Host, strconv.Itoa(o.Port)), errors.New("it cannot be listened on")}
+		}
 	}
 	if err != nil {
 		h.Close()
 		return nil, err
 	}
+	h.URL = s.ClientURL()
 	return h, nil
 }
 

@@ -218,6 +218,9 @@ func (p *Plan) setSchedule() error {
 	if s.Kind == "" {
 		s.Kind = gossip.Matching
 	}
+	if s.Rounds < 0 {
+		return p.fail("rounds", "found %d; allowed is 1 or more", s.Rounds)
+	}
 	if s.Count == 0 && s.Kind != gossip.All {
 		s.Count = max(1, min(k/2, len(g.Edges)))
 	}
@@ -228,7 +231,11 @@ func (p *Plan) setSchedule() error {
 		}
 	}
 	if err := s.Validate(); err != nil {
-		return p.fail("schedule", "%w", err)
+		field := "schedule"
+		if slices.Contains([]string{gossip.Matching, gossip.Edges, gossip.All}, s.Kind) {
+			field = "edges" // all else is settled
+		}
+		return p.fail(field, "%s", strings.TrimPrefix(err.Error(), "gossip: "))
 	}
 	p.Schedule = s
 	for i, turns := range s.Activations() {
@@ -352,7 +359,7 @@ func (p *Plan) Agreed() (map[string]string, error) {
 	}
 	agreed := map[string]string{}
 	for part, v := range map[string]any{
-		"schema": json.RawMessage(schema), "model": []any{p.Spec.Model, p.Spec.Label}, "privacy": []any{p.Spec.Privacy, p.Spec.Lab, p.Spec.Seed},
+		"schema": json.RawMessage(schema), "model": []any{p.Spec.Model, p.Spec.Label}, "privacy": p.Spec.Privacy, "value of lab": p.Spec.Lab, "value of seed": p.Spec.Seed,
 		"graph and schedule": schedule, "owners and method": []any{p.MethodName, owners},
 	} {
 		text, err := json.Marshal(v)
@@ -367,7 +374,7 @@ func (p *Plan) Agreed() (map[string]string, error) {
 
 // Parts are those of Agreed, in the order in which people are told of them.
 func (p *Plan) Parts() []string {
-	return []string{"schema", "model", "privacy", "graph and schedule", "owners and method"}
+	return []string{"schema", "model", "privacy", "value of lab", "value of seed", "graph and schedule", "owners and method"}
 }
 
 // Epsilon is that of an owner's plan at the spec's δ; +Inf without noise.

@@ -74,7 +74,12 @@ func Listen(address string, count int, key *Key, notice func(string)) (*Coordina
 		s.Shutdown()
 		return nil, err
 	}
-	return &Coordinator{URL: s.ClientURL(), server: s, nc: nc, count: count, notice: notice}, nil
+	c := &Coordinator{URL: s.ClientURL(), server: s, nc: nc, count: count, notice: notice}
+	if _, err := nc.Subscribe(countSubject, func(m *nats.Msg) { m.Respond([]byte(strconv.Itoa(count))) }); err != nil {
+		c.Close(false)
+		return nil, err
+	}
+	return c, nil
 }
 
 // Shards is live.Carrier's.
@@ -160,4 +165,7 @@ func place(address string) (host string, port int, err error) {
 
 func subject(shard int) string { return "sotto.ask." + strconv.Itoa(shard) }
 
-const doneSubject = "sotto.done"
+const (
+	doneSubject  = "sotto.done"
+	countSubject = "sotto.count" // of shards, for workers that ask
+)

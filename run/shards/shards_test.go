@@ -238,17 +238,18 @@ func TestShardsThatFail(t *testing.T) {
 		t.Errorf("resumed without workers: %v", err)
 	}
 
-	// Another coordinator at the same address, as a process that was started again; its workers are still there.
-	url := c.URL
-	c.Close(false)
-	c, err = shards.Listen(url, 3, s.key, nil)
+	three, err := shards.Listen("127.0.0.1:0", 3, s.key, nil)
 	s.must(err)
-	env.Shards.Carrier = c
+	env.Shards.Carrier = three
 	_, err = run.Resume(t.Context(), dir, env)
-	c.Close(false)
+	three.Close(false)
 	if err == nil || !strings.Contains(err.Error(), "its rows are in 2 shards; found 3 shards") {
 		t.Errorf("resumed with another number of shards: %v", err)
 	}
+
+	// Another coordinator at the same address, as a process that was started again; its workers are still there.
+	url := c.URL
+	c.Close(false)
 	c, err = shards.Listen(url, 2, s.key, nil)
 	s.must(err)
 	env.Shards.Carrier = c
@@ -467,6 +468,11 @@ func TestRefusals(t *testing.T) {
 
 	_, err = shards.Listen(c.URL, 1, s.key, nil)
 	s.refused("taken", err, "where nothing can listen", "none")
+	for _, o := range []shards.Options{{Index: 0, Count: 2}, {Index: 1, Count: 2}} {
+		o.Spec, o.Key, o.URL = one.spec("worker", ""), one.key, c.URL
+		_, ended := one.working(o, one.parts[0])
+		one.refused("another number of shards", <-ended, "allowed is I/1: so many shards the coordinator has", "none")
+	}
 	for _, address := range []string{"", "here", "127.0.0.1", "127.0.0.1:99999", "nats://127.0.0.1:x"} {
 		_, err := shards.Listen(address, 1, s.key, nil)
 		s.refused(address, err, "--workers: found", "none")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -15,7 +16,10 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
-const reconnect = 200 * time.Millisecond
+const (
+	reconnect = 200 * time.Millisecond
+	countWait = 5 * time.Second
+)
 
 // Options say what a worker holds and where its coordinator is.
 type Options struct {
@@ -39,7 +43,8 @@ func Work(ctx context.Context, o Options) error {
 		return err
 	}
 	defer shard.Close()
-	var busy sync.Mutex // the shard's, and not to be closed under it
+	var busy sync.Mutex // the shard's, which is not closed under an answer
+	over := false
 	ended := make(chan error, 1)
 	end := func(err error) {
 		select {
@@ -52,16 +57,21 @@ func Work(ctx context.Context, o Options) error {
 			o.Notice(what)
 		}
 	}
+	joined := func(again string) nats.ConnHandler {
+		return func(nc *nats.Conn) {
+			tell("connected to " + o.URL + again)
+			o.agree(nc, end)
+		}
+	}
 	nc, err := nats.Connect(o.URL, nats.Nkey(o.Key.name, o.Key.user.Sign), nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1), nats.ReconnectWait(reconnect), nats.ReconnectJitter(reconnect/2, reconnect/2), nats.Timeout(5*time.Second),
-		nats.ConnectHandler(func(*nats.Conn) { tell("connected to " + o.URL) }),
-		nats.ReconnectHandler(func(*nats.Conn) { tell("connected to " + o.URL + " again") }),
+		nats.ConnectHandler(joined("")), nats.ReconnectHandler(joined(" again")),
 		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
 			if !nc.IsClosed() {
 				tell("the coordinator is gone; waiting for it")
 			}
 		}),
-		nats.ErrorHandler(func(nc *nats.Conn, _ *nats.Subscription, err error) {}),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // the default prints
 		nats.ClosedHandler(func(nc *nats.Conn) { end(nc.LastError()) }))
 	if err != nil {
 		return o.refused(err)
@@ -69,7 +79,7 @@ func Work(ctx context.Context, o Options) error {
 	answer := func(m *nats.Msg) {
 		busy.Lock()
 		defer busy.Unlock()
-		if ctx.Err() != nil {
+		if over || ctx.Err() != nil {
 			return
 		}
 		a, err := shard.Answer(m.Data)
@@ -91,9 +101,21 @@ func Work(ctx context.Context, o Options) error {
 	case <-ctx.Done():
 	}
 	nc.Close()
-	busy.Lock() // the answer at hand is over
-	defer busy.Unlock()
+	busy.Lock()
+	over = true
+	busy.Unlock()
 	return o.refused(err)
+}
+
+// agree ends a worker that counts the shards otherwise than its coordinator.
+func (o Options) agree(nc *nats.Conn, end func(error)) {
+	m, err := nc.Request(countSubject, nil, countWait)
+	if err != nil {
+		return // gone again, or not asking yet
+	}
+	if count := string(m.Data); count != strconv.Itoa(o.Count) {
+		end(&run.InputError{Where: "--shard", Err: fmt.Errorf("found %d/%d; allowed is I/%s: so many shards the coordinator has", o.Index+1, o.Count, count)})
+	}
 }
 
 // refused is err, where the coordinator has another key as an input error.

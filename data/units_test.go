@@ -265,6 +265,48 @@ func TestReadTest(t *testing.T) {
 	}
 }
 
+// TestUnitsInEveryForm: Parquet and a table of a database, its rows from last to first,
+// give the units of the text, ids that are numbers or missing among them.
+func TestUnitsInEveryForm(t *testing.T) {
+	type row struct {
+		Patient *int64 `parquet:"patient_id,optional"`
+		Who     int32  `parquet:"who"`
+		Age     int32  `parquet:"age"`
+		Sick    string `parquet:"sick"`
+	}
+	s := mustParse(t, visits)
+	var rows []row
+	var text strings.Builder
+	text.WriteString("patient_id,who,age,sick\n")
+	for i, v := range visitRows(60) {
+		r := row{Who: int32(v.who), Age: int32(v.age), Sick: v.sick}
+		id := ""
+		if i%9 != 4 {
+			n := int64(v.who) - 3
+			r.Patient, id = &n, fmt.Sprint(n)
+		}
+		rows = append(rows, r)
+		fmt.Fprintf(&text, "%s,%d,%d,%s\n", id, v.who, v.age, v.sick)
+	}
+	csv, _ := mustRead(t, s, text.String(), Options{KeepBad: true})
+	want := counting(t, csv)
+	db, lite := sqliteFileOf(t)
+	fill(t, db, "CREATE TABLE t (patient_id INTEGER, who INTEGER, age INTEGER, sick TEXT)", "t", "?1", text.String(), true)
+	for _, path := range []string{writeParquet(t, rows), lite + "?table=t"} {
+		tab, _, err := Read(context.Background(), s, path, Options{KeepBad: true, Rows: csv.Units()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkTable(t, tab)
+		if got := counting(t, tab); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, and in the text %v", path, got, want)
+		}
+		if _, err := ReadTest(context.Background(), s, path, Options{}, csv); err == nil {
+			t.Errorf("%s: patients of the text are not known", path)
+		}
+	}
+}
+
 func TestShareOf(t *testing.T) {
 	for n := 1; n <= maxUnitRows; n++ {
 		if s := shareOf(n); s != float64(float32(s)) || s*float64(n) > 1 || s*float64(n) <= 1-0x1p-22 {

@@ -60,13 +60,14 @@ about the data.`,
 			}
 			w := c.OutOrStdout()
 			if asJSON {
-				counted := "rows"
-				if s.UnitRows > 0 {
-					counted = "units"
+				said := map[string]any{
+					"dataset": s.Dataset, "unit": s.Unit, "rows": s.Rows, "features": s.Dim(), "label": s.LabelName(), "classes": s.ClassNames(), "assumptions": s.Assumptions(),
 				}
-				return json.NewEncoder(w).Encode(map[string]any{
-					"dataset": s.Dataset, "unit": s.Unit, counted: s.Rows, "features": s.Dim(), "label": s.LabelName(), "classes": s.ClassNames(), "assumptions": s.Assumptions(),
-				})
+				if s.UnitRows > 0 {
+					delete(said, "rows")
+					said["units"], said["unit_rows"], said["unit_column"] = s.Rows, s.UnitRows, s.UnitColumn()
+				}
+				return json.NewEncoder(w).Encode(said)
 			}
 			fmt.Fprintf(w, "%s: ", args[0])
 			printSchema(w, s)

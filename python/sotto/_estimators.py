@@ -83,9 +83,9 @@ class _Sotto(BaseEstimator):
                 raise ValueError("random_state: seeded noise protects nobody; it is for lab=True only")
             if self.schema is not None:
                 spec["schema"] = str(Path(self.schema).absolute())
-                target = self._label_of_schema()
+                target, unit = self._columns_of_schema()
             else:
-                target = LABEL
+                target, unit = LABEL, None
                 (work / "schema.yaml").write_text(json.dumps(self._schema(features, names, label)), encoding="utf-8")
             if target in names:
                 raise ValueError(f"X has a column {target!r}, which is the label's name")
@@ -101,6 +101,10 @@ class _Sotto(BaseEstimator):
             assumptions=tuple(done["assumptions"]), unit_rows=done.get("unit_rows", 0),
         )
         self._names = names
+        self._unit = unit
+        if unit is not None:  # rows to predict need not say whose they are
+            kept = self.feature_names_in_ != unit
+            self.feature_names_in_, self.n_features_in_ = self.feature_names_in_[kept], int(kept.sum())
         return self
 
     def _budget(self):
@@ -143,13 +147,15 @@ class _Sotto(BaseEstimator):
             "columns": [*columns, {"name": LABEL, "type": "label", **label}],
         }
 
-    def _label_of_schema(self):
-        """The name of the label's column, from sotto's own reading of the schema."""
-        text = run("schema", "check", self.schema, "--json")
-        return json.loads(text)["label"]
+    def _columns_of_schema(self):
+        """The names of the label's column and of the unit's, None where there is none, from sotto's own reading of the schema."""
+        said = json.loads(run("schema", "check", self.schema, "--json"))
+        return said["label"], said.get("unit_column")
 
     def _validated(self, X):
         if self.schema is not None or isinstance(self.domain, dict):
+            if self._unit in getattr(X, "columns", ()):
+                X = X.drop(columns=self._unit)
             validate_data(self, X, reset=False, skip_check_array=True)
             return X
         return validate_data(self, X, reset=False)

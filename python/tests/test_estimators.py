@@ -58,6 +58,18 @@ def test_schema(clinic):
     assert "factor of 2.719" in str(g) and len(g.assumptions) > 10
 
 
+def test_unit(tmp_path):
+    schema = CLINIC.parent / "visits" / "schema.yaml"
+    (tmp_path / "visits.csv").write_text(run("synth", "--schema", schema, "--units", "2000", "--seed", "1"), encoding="utf-8")
+    X = pd.read_csv(tmp_path / "visits.csv")
+    y = X.pop("readmitted")
+    c = SottoClassifier(1, 1e-5, "replace-one", schema=schema).fit(X, y)
+    assert (c.guarantee_.unit, c.guarantee_.unit_rows) == ("patient", 8)
+    assert "any one patient" in str(c.guarantee_)
+    alone = X.drop(columns="patient_id")  # rows to predict need not say whose they are
+    assert (c.predict(alone) == c.predict(X)).all()
+
+
 def test_domain(clinic):
     X, y = clinic
     X = X[["age", "smoker"]]

@@ -218,7 +218,7 @@ CSV and SVG, the paper's claims as inequalities that hold or fail, the true ε o
 what noise that holds its ε reaches with local samples, with one page of HTML.
 
 --small takes a minute: 400 and 300 rows a node, with the noise of the paper. --full has ten times the rows and
-four times the features, and takes many minutes.`,
+four times the features: ten minutes of processor time.`,
 		example: `  sotto paper p3
   sotto paper p3 --full --data /data --out p3-full`,
 		small: "fewer rows and features", full: "ten times the rows", data: "rcv1-small/rcv1-small-train.svm.gz and -test.svm.gz",

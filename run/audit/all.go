@@ -53,19 +53,25 @@ func small(name string, epsilon float64, rows, features int) (*run.Job, error) {
 // unclaimed are the methods that claim nothing, and why.
 var unclaimed = map[string]string{"optimum": "it has no privacy"}
 
-// Of what All runs.
-const (
-	allEpsilon = 4
-	allRows    = 12000 // of one run: more than its canaries
-	fewRows    = 12    // of many: one record is much
-	fewRuns    = 600
+// allEpsilon is what the methods that All runs claim.
+const allEpsilon = 4
 
-	allFeatures, fewFeatures = 120, 2
-)
+// An extent is of what All runs.
+type extent struct {
+	rows, features int // of one run: more rows than its canaries
+	few, narrow    int // rows and features of many runs: one record is much
+	runs           int
+}
+
+var whole = extent{rows: 12000, features: 120, few: 12, narrow: 2, runs: 600}
 
 // All audits each of the named methods, or all of the registry, on small synthetic tables: in one run what asks for gradients, in many
 // what does not. It calls done with each result.
 func All(ctx context.Context, names []string, opt Options, done func(*Result)) error {
+	return whole.all(ctx, names, opt, done)
+}
+
+func (x extent) all(ctx context.Context, names []string, opt Options, done func(*Result)) error {
 	if len(names) == 0 {
 		for _, e := range method.Registry {
 			if unclaimed[e.Name] == "" {
@@ -77,7 +83,7 @@ func All(ctx context.Context, names []string, opt Options, done func(*Result)) e
 		if why := unclaimed[name]; why != "" {
 			return &run.InputError{Where: "--methods", Err: fmt.Errorf("found %s, which is not audited: %s", name, why)}
 		}
-		r, err := either(ctx, name, opt)
+		r, err := x.either(ctx, name, opt)
 		if err != nil {
 			return fmt.Errorf("method %s: %w", name, err)
 		}
@@ -86,8 +92,8 @@ func All(ctx context.Context, names []string, opt Options, done func(*Result)) e
 	return nil
 }
 
-func either(ctx context.Context, name string, opt Options) (*Result, error) {
-	job, err := small(name, allEpsilon, allRows, allFeatures)
+func (x extent) either(ctx context.Context, name string, opt Options) (*Result, error) {
+	job, err := small(name, allEpsilon, x.rows, x.features)
 	if err != nil {
 		return nil, err
 	}
@@ -105,11 +111,11 @@ func either(ctx context.Context, name string, opt Options) (*Result, error) {
 	if !errors.Is(err, ErrBlind) {
 		return r, err
 	}
-	if job, err = small(name, allEpsilon, fewRows, fewFeatures); err != nil {
+	if job, err = small(name, allEpsilon, x.few, x.narrow); err != nil {
 		return nil, err
 	}
-	if table, err = Synthetic(ctx, job.Schema, fewRows-1, 1); err != nil {
+	if table, err = Synthetic(ctx, job.Schema, x.few-1, 1); err != nil {
 		return nil, err
 	}
-	return Many(ctx, job, table, fewRuns, opt)
+	return Many(ctx, job, table, x.runs, opt)
 }

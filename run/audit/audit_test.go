@@ -209,6 +209,32 @@ func TestEachKindIsAudited(t *testing.T) {
 	}
 }
 
+// tiny is what each method of the registry is audited on here: that it can be, and in which way.
+var tiny = extent{rows: 300, features: 6, few: 12, narrow: 2, runs: 32}
+
+// Every method of the registry that claims something can be audited, and a tiny audit refutes none. What an audit finds is tested
+// where it is large enough to find anything.
+func TestAllMethods(t *testing.T) {
+	if underRace {
+		t.Skip("many runs in one goroutine")
+	}
+	attacks := map[string]int{}
+	audited := 0
+	err := tiny.all(context.Background(), nil, Options{Canaries: 200, Streams: noise.SeededStreams(3)}, func(r *Result) {
+		audited++
+		attacks[r.Attack]++
+		if r.Refuted() || !(r.Bound >= 0) {
+			t.Errorf("%s, in %s: at least %v, of any mechanism %v", r.Method, r.Attack, r.Bound, r.Plain)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := len(method.Registry) - len(unclaimed); audited != want || attacks[OneRun] < 10 || attacks[ManyRuns] < 3 {
+		t.Errorf("%d of %d methods were audited, %v", audited, want, attacks)
+	}
+}
+
 // A method without noisy gradients has no place for canaries; it says so before it has minimised.
 func TestBlind(t *testing.T) {
 	job, err := small("amp", 4, 200, 2)

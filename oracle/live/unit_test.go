@@ -36,7 +36,8 @@ func units(rnd *rand.Rand, n int) []int32 {
 }
 
 // rowsOf are the numbers of the rows that are a unit's, or all others.
-func rowsOf(of []int32, unit int32, its bool) (list []int32) {
+func rowsOf(of []int32, unit int32, its bool) []int32 {
+	list := []int32{} // nil would be all
 	for i, u := range of {
 		if (u == unit) == its {
 			list = append(list, int32(i))
@@ -45,7 +46,7 @@ func rowsOf(of []int32, unit int32, its bool) (list []int32) {
 	return list
 }
 
-// A unitSum is one kind of query: its exact sum over a list of rows, as counts of a unit, and the most that
+// A unitSum is one kind of query: its exact sum over a list of rows, nil for all, as counts of a unit, and the most that
 // one unit of privacy may add to it in the ℓp norm, ℓ∞ for 0.
 type unitSum struct {
 	sum   func(s *summer, list []int32) []int64
@@ -76,7 +77,7 @@ func anyUnitSum(t *rapid.T, kind string) (m model.Model, rows []row, q *unitSum)
 		q.p, q.bound = rule.Norm(), rule.Bound()
 		q.sum = func(s *summer, list []int32) []int64 {
 			s.views = views
-			unit, counts, err := s.sum(w, rule, oracle.Public{Rows: 60000}, list, false)
+			unit, counts, err := s.sum(w, rule, oracle.Public{Rows: 60000}, list, list == nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +89,7 @@ func anyUnitSum(t *rapid.T, kind string) (m model.Model, rows []row, q *unitSum)
 	tallied := func(each tally, n int, unit float64) {
 		q.p, q.unit = 0, unit
 		q.sum = func(s *summer, list []int32) (counts []int64) {
-			for _, d := range s.tallied(each, n, unit, list, false) {
+			for _, d := range s.tallied(each, n, unit, list, list == nil) {
 				counts = append(counts, d.count)
 			}
 			return counts
@@ -149,7 +150,7 @@ func anyUnitSum(t *rapid.T, kind string) (m model.Model, rows []row, q *unitSum)
 		q.sum = func(s *summer, list []int32) []int64 {
 			// The upper triangle: what is beside the diagonal counts twice in the Frobenius norm.
 			var counts []int64
-			h, at := s.hessian(&curvature{w: w, clip: clip.Lipschitz{L: bound}, unit: root}, list, false), 0
+			h, at := s.hessian(&curvature{w: w, clip: clip.Lipschitz{L: bound}, unit: root}, list, list == nil), 0
 			for i := range m.Dim() {
 				for j := i; j < m.Dim(); j++ {
 					if counts = append(counts, h[at]); j > i {
@@ -178,7 +179,7 @@ func TestUnitIsWithinTheBound(t *testing.T) {
 				var s summer
 				s.open(unitTable(table(rows, max(2, m.Outputs()), rapid.Bool().Draw(t, "sparse")), of), m, 2)
 				defer s.close()
-				s.split = 1 + rapid.IntRange(0, 20).Draw(t, "split")
+				s.split, s.tile = 1+rapid.IntRange(0, 20).Draw(t, "split"), 1+rapid.IntRange(0, 20).Draw(t, "tile")
 				// part is what the rows of the list add, and how much of the bound that is.
 				part := func(list []int32) (counts []int64, size float64) {
 					counts = slices.Clone(q.sum(&s, list))
@@ -198,6 +199,9 @@ func TestUnitIsWithinTheBound(t *testing.T) {
 				}
 				rest, _ := part(others)
 				all, _ := part(append(others, its...))
+				if whole, _ := part(nil); !slices.Equal(whole, all) {
+					t.Fatalf("the sum over the table is %d, over the list of its rows %d", whole, all)
+				}
 				for j, c := range all {
 					if c != counts[j]+rest[j] {
 						t.Fatalf("the sum is %d, those of a unit and of the others %d and %d", c, counts[j], rest[j])

@@ -203,7 +203,7 @@ func TestBrowser(t *testing.T) {
 			for name, path := range map[string]string{
 				"runs": "/", "run": "/runs/" + first, "training": "/runs/" + third, "verify": "/runs/" + first + "/verify", "sides": "/compare?run=" + first + "&run=" + second,
 				"datasets": "/datasets", "dataset": "/datasets/clinic", "comparisons": "/comparisons", "comparison": "/comparisons/" + s.keyIn("cmp"),
-				"networks": "/networks", "network": "/networks/" + s.keyIn("net"), "search": "/runs/" + s.keyIn("tuned"), "part": "/runs/" + s.keyIn("east"), "audits": "/audits", "audit": "/audits/" + s.keyIn("audited"), "nothing": "/?q=nothing",
+				"networks": "/networks", "network": "/networks/" + s.keyIn("net"), "search": "/runs/" + s.keyIn("tuned"), "part": "/runs/" + s.keyIn("demo/east"), "audits": "/audits", "audit": "/audits/" + s.keyIn("audited"), "nothing": "/?q=nothing",
 			} {
 				b.do(chromedp.Navigate(s.where + path))
 				for what, bad := range map[string]string{"faint": faint, "missing": flaws} {

@@ -170,19 +170,25 @@ type owner struct {
 
 func (b networkBody) title() string { return "Network " + b.Name }
 
+// rehearsal is what a directory holds of one, nil where it holds none: the directories of `sotto net demo` and `sotto net init` have
+// another file of this name, which says who takes part.
+func rehearsal(dir string) *rehearse.Result {
+	text, err := os.ReadFile(filepath.Join(dir, NetworkFile))
+	r := &rehearse.Result{}
+	if err != nil || json.Unmarshal(text, r) != nil || r.ID == "" || r.Rounds == 0 {
+		return nil
+	}
+	return r
+}
+
 func (s *Server) networkPage(r *http.Request) (any, error) {
 	p, err := find(s.shelf.list().Networks, r.PathValue("key"), placeKey)
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(filepath.Join(p.Dir, NetworkFile))
-	if err != nil {
-		return nil, err
-	}
-	b := networkBody{place: p, Result: &rehearse.Result{}}
-	// The directories of `sotto net demo` hold another file of this name: who takes part.
-	if err := json.Unmarshal(text, b.Result); err != nil || b.Result.ID == "" || b.Result.Rounds == 0 {
-		return nil, fmt.Errorf("%s: is not what `sotto net simulate --json` prints; only rehearsals are shown here", filepath.Join(p.Dir, NetworkFile))
+	b := networkBody{place: p}
+	if b.Result = rehearsal(p.Dir); b.Result == nil {
+		return nil, fmt.Errorf("%s: is not what `sotto net simulate --json` prints", filepath.Join(p.Dir, NetworkFile))
 	}
 	most := 0.0
 	for _, o := range b.Result.Owners {

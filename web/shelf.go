@@ -160,7 +160,7 @@ func walk(dir string, deep int, seen map[string]bool, l *listing, runs *[]found)
 		case name == audit.DataFile:
 			l.Audits = append(l.Audits, placeOf(dir))
 			return
-		case name == NetworkFile:
+		case name == NetworkFile && rehearsal(dir) != nil:
 			l.Networks = append(l.Networks, placeOf(dir))
 			return
 		case strings.HasPrefix(name, ".") || deep == 0:

@@ -215,7 +215,7 @@ func part(t testing.TB, like, dir string) {
 	}
 	info.ID, info.Status, info.Finished, info.Result, info.Hashes, info.Network = "p1", trace.Running, nil, nil, nil, "n7/east"
 	info.Horizon, info.Started = 40, time.Now().Add(-time.Hour).UTC() // the oldest in the list
-	if err := errors.Join(os.Mkdir(dir, 0o755), trace.WriteInfo(dir, info)); err != nil {
+	if err := errors.Join(os.MkdirAll(dir, 0o755), trace.WriteInfo(dir, info)); err != nil {
 		t.Fatal(err)
 	}
 	j, err := journal.Create(filepath.Join(dir, trace.JournalFile), journal.Head{Run: "p1", Dim: 2})
@@ -251,7 +251,7 @@ func filled(t testing.TB) (root string, r *trainee) {
 	r = train(t, like, filepath.Join(root, "runs", "third"), 1000)
 	r.step(20)
 	search(t, root)
-	part(t, like, filepath.Join(root, "runs", "east"))
+	part(t, like, filepath.Join(root, "runs", "demo", "east"))
 	found := audit.Result{Method: "sgd", Attack: audit.ManyRuns, Adjacency: privacy.AddRemove, Rows: 4000, Epsilon: 4, Delta: 1e-5, Bound: 1.5, Plain: 1.25, Failure: 0.05, Runs: 80, Steps: 9}
 	if err := found.Write(filepath.Join(root, "runs", "audited")); err != nil {
 		t.Fatal(err)
@@ -260,9 +260,10 @@ func filled(t testing.TB) (root string, r *trainee) {
 		"runs/damaged/run.json": `{"format":"sotto-run/1","<b>":1}`,
 		"runs/net/network.json": `{"id":"n1","method":"dda","adjacency":"add-or-remove","delta":1e-5,"rounds":100,"share":1,"beta":0.5,"seconds":1,"rounds_per_second":100,"apart":0.1,
 			"owners":[{"name":"east <1>","declared_rows":10,"turns":100,"noise_multiplier":3,"epsilon":0.75,"test_score":0.9}],"unpaid":"A rehearsal."}`,
-		"runs/cmp/compare.json": `{"id":"c1","version":"test","plan":{}}`,
-		"runs/cmp/runs.jsonl":   "{}\n{}\n",
-		"runs/cmp/compare.svg":  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"/>`,
+		"runs/demo/network.json": `{"id":"n7","owners":[{"name":"east"}]}`, // who takes part: no rehearsal
+		"runs/cmp/compare.json":  `{"id":"c1","version":"test","plan":{}}`,
+		"runs/cmp/runs.jsonl":    "{}\n{}\n",
+		"runs/cmp/compare.svg":   `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"/>`,
 		"runs/cmp/cells.csv": "table,method,epsilon,delta,adjacency,runs,diverged,measure,score_mean,score_sd,score_median,objective_mean,objective_sd,objective_median,seconds_mean,seconds_sd,seconds_median,noise_multiplier,refused\n" +
 			"clinic,sgd,1,1e-05,add-or-remove,2,0,accuracy,0.9,0.01,0.9,0.3,0.1,0.3,1,0,1,3,\nclinic,amp,1,1e-05,add-or-remove,0,0,accuracy,,,,,,,,,,,no theorem\n",
 	} {
@@ -315,7 +316,7 @@ func TestPages(t *testing.T) {
 		{"/networks", 200, []string{">net<"}},
 		{"/networks/" + s.keyIn("net"), 200, []string{"100 rounds of", "east &lt;1&gt;", ">0.75<"}},
 		{"/networks", 200, []string{"Training n7", ">east</a>", `class="step">2</b> of 40`, "Rehearsals"}},
-		{"/runs/" + s.keyIn("east"), 200, []string{"part of n7/east", "2 batches were charged", "2</td><td>Gaussian(σ=100)"}},
+		{"/runs/" + s.keyIn("demo/east"), 200, []string{"part of n7/east", "2 batches were charged", "2</td><td>Gaussian(σ=100)"}},
 		{"/runs/" + s.keyIn("tuned"), 200, []string{`<span class="meta">search</span>`, "The best of a secret, random number of trainings, 2 on average", "drawn from short, long", "finished, done after 1 step"}},
 		{"/runs/" + s.keyIn("tuned") + "/verify", 200, []string{"All 6 hold.", "none but the model"}},
 		{"/audits", 200, []string{">audited<"}},

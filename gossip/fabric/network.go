@@ -119,9 +119,6 @@ func (n *Network) Config() (Config, error) {
 	return sha256.Sum256(text), err
 }
 
-// context is what messages are signed in before the owners have agreed on a config.
-func (n *Network) context() Config { return sha256.Sum256([]byte("sotto network " + n.ID)) }
-
 func (c *Credentials) validate() error {
 	if err := c.Network.validate(); err != nil {
 		return fmt.Errorf("network.%w", err)

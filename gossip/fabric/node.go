@@ -67,33 +67,41 @@ func (n *Node) crash(point string) {
 // Meet publishes a text of this owner and waits for those of all others, until the context ends: then it is an *ErrMissing.
 // All say the same key, what. A text of this owner that stands there already, and is another, is ErrBehind.
 func (n *Node) Meet(ctx context.Context, what string, text []byte) ([][]byte, error) {
-	context, network := n.Credentials.Network.context(), &n.Credentials.Network
-	mine := sign(context, n.Credentials.key(), slices.Clip(text))
+	network := &n.Credentials.Network
+	mine := sign(n.Config, n.Credentials.key(), slices.Concat(word(n.owner(), what), text))
 	if stored, err := n.Register.Put(ctx, ownKey(n.owner(), what), mine); err != nil {
 		return nil, err
 	} else if !bytes.Equal(stored, mine) {
 		return nil, fmt.Errorf("%s: %w", what, ErrBehind)
 	}
+	get, stop := n.within(ctx)
+	defer stop()
 	all := make([][]byte, len(network.Owners))
 	missing := &ErrMissing{What: what}
 	for i, o := range network.Owners {
-		_, b, err := n.Register.Await(ctx, ownKey(i, what))
-		if err != nil && ctx.Err() == nil {
+		b, err := get(ctx, ownKey(i, what))
+		if err != nil && !errors.Is(err, ErrNone) && ctx.Err() == nil {
 			return nil, err
 		}
 		if err != nil {
 			missing.Names = append(missing.Names, o.Name)
 			continue
 		}
-		if all[i], err = signed(context, network.key(i), b); err != nil {
-			return nil, fmt.Errorf("%s of %s: %w", what, o.Name, err)
+		b, err = signed(n.Config, network.key(i), b)
+		said, ok := bytes.CutPrefix(b, word(i, what))
+		if err != nil || !ok { // or it said so of something else
+			return nil, fmt.Errorf("%s of %s: %w", what, o.Name, ErrForged)
 		}
+		all[i] = said
 	}
 	if len(missing.Names) > 0 {
 		return all, missing
 	}
 	return all, nil
 }
+
+// word is what a text of Meet begins with: the hub cannot show it as another's, or as an answer to another question.
+func word(owner int, what string) []byte { return []byte(ownKey(owner, what) + " ") }
 
 // Model is what an owner says at the end.
 const Model = "model"
@@ -136,26 +144,47 @@ func (n *Node) Share(ctx context.Context, round int, x []float64) ([][]float64, 
 			return nil, fmt.Errorf("model: %w", ErrBehind)
 		}
 	}
-	return n.Models(ctx, round, len(x))
+	all, err := n.Models(ctx, round, len(x))
+	if err == nil {
+		all[n.owner()] = x // whatever the hub says now
+	}
+	return all, err
 }
 
 // Models are the parameters of all owners that published them within the context; nil for the others.
 func (n *Node) Models(ctx context.Context, round, dim int) ([][]float64, error) {
+	get, stop := n.within(ctx)
+	defer stop()
 	all := make([][]float64, len(n.Credentials.Network.Owners))
 	for i := range all {
 		v := make([]float64, dim)
-		err := n.collect(ctx, round, i, toAll, v, func(c int) string { return modelKey(i, c, dim) }, func(ctx context.Context, key string) ([]byte, error) {
-			_, b, err := n.Register.Await(ctx, key)
-			return b, err
-		})
+		err := n.collect(ctx, round, i, toAll, v, func(c int) string { return modelKey(i, c, dim) }, get)
 		switch {
 		case err == nil:
 			all[i] = v
-		case ctx.Err() == nil:
+		case ctx.Err() == nil && !none(err):
 			return nil, err
 		}
 	}
 	return all, nil
+}
+
+// lastAsk is how long the register may take to say what it holds when the time of a wait is over.
+const lastAsk = 10 * time.Second
+
+// within gets values until the context's time is over, and then those that the register holds: whoever waited in vain for one owner still has the others'.
+func (n *Node) within(ctx context.Context) (get func(ctx context.Context, key string) ([]byte, error), stop func()) {
+	late, stop := ctx, func() {}
+	if end, ok := ctx.Deadline(); ok {
+		late, stop = context.WithDeadline(context.WithoutCancel(ctx), end.Add(lastAsk))
+	}
+	return func(ctx context.Context, key string) ([]byte, error) {
+		_, v, err := n.Register.Await(ctx, key)
+		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return n.Register.Get(late, key)
+		}
+		return v, err
+	}, stop
 }
 
 // collect puts a vector together from its chunks, which get fetches.
@@ -297,16 +326,38 @@ func (n *Node) exchange(ctx context.Context, t, peer int, m []float64) ([]float6
 		}
 	}
 	n.crash("decided")
-	switch {
-	case verdict == abort:
+	if verdict != commit { // abort, or nonsense that both of them read
 		return nil, nil
-	case verdict != commit:
-		return nil, fmt.Errorf("%s: found %q: %w", decision, verdict, ErrForged)
-	case theirs == nil: // it is there: the peer committed
+	}
+	if theirs == nil { // it is there: the peer committed
 		theirs = make([]float64, len(m))
-		err = n.collect(ctx, t, peer, me, theirs, n.from(t, peer, chunks), n.Register.Get)
+		err = n.collect(ctx, t, peer, me, theirs, n.from(t, peer, chunks), n.held)
+	}
+	if none(err) { // it lied: the exchange counts for it alone
+		return nil, nil
 	}
 	return theirs, err
+}
+
+// held is the value of a key that a peer says has one. ErrNone: it lied; a copy of the register that lags has it after a while.
+func (n *Node) held(ctx context.Context, key string) ([]byte, error) {
+	brief, stop := context.WithTimeout(ctx, n.wait())
+	defer stop()
+	_, v, err := n.Register.Await(brief, key)
+	if err != nil && ctx.Err() == nil && brief.Err() != nil {
+		return n.Register.Get(ctx, key) // the hub may have been away all the while
+	}
+	return v, err
+}
+
+// none says whether there is no vector, whatever stands in its place: no peer's lie ends this owner's training.
+func none(err error) bool { return errors.Is(err, ErrForged) || errors.Is(err, ErrNone) }
+
+func (n *Node) wait() time.Duration {
+	if n.Wait == 0 {
+		return defaultWait
+	}
+	return n.Wait
 }
 
 // from is the keys of what a peer sends in a round.
@@ -317,11 +368,7 @@ func (n *Node) from(t, peer, chunks int) func(chunk int) string {
 // hear waits for the peer's vector or for a decision, whichever is first; after a time without either there is none. A
 // vector that the peer did not sign counts as none.
 func (n *Node) hear(ctx context.Context, t, peer int, decision string, dim int) (theirs []float64, verdict string, err error) {
-	wait := n.Wait
-	if wait == 0 {
-		wait = defaultWait
-	}
-	brief, stop := context.WithTimeout(ctx, wait)
+	brief, stop := context.WithTimeout(ctx, n.wait())
 	defer stop()
 	key := n.from(t, peer, chunksOf(dim))
 	last := key(chunksOf(dim) - 1)
@@ -346,9 +393,9 @@ func (n *Node) hear(ctx context.Context, t, peer int, decision string, dim int) 
 		if key == last {
 			return value, nil
 		}
-		return n.Register.Get(ctx, key) // the last chunk is stored after the others
+		return n.held(ctx, key) // the last chunk is stored after the others
 	})
-	if errors.Is(err, ErrForged) {
+	if none(err) {
 		return nil, "", nil
 	} else if err != nil {
 		return nil, "", err

@@ -359,15 +359,97 @@ func TestSecurityOfMessages(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a word signed by another", func(t *testing.T) {
-		m := &Memory{}
-		if _, err := m.Put(t.Context(), ownKey(1, "hello"), sign(all[0].Network.context(), all[0].key(), []byte("x"))); err != nil {
-			t.Fatal(err)
+	for _, c := range []struct {
+		what   string
+		forged []byte
+	}{
+		{"a word signed by another", sign(agreed, all[0].key(), append(word(1, "hello"), 'x'))},
+		{"a word under another agreement", sign(Config{}, all[1].key(), append(word(1, "hello"), 'x'))},
+		{"a word said of something else", sign(agreed, all[1].key(), append(word(1, "share"), 'x'))},
+		{"a word without its question", sign(agreed, all[1].key(), []byte("x"))},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			m := &Memory{}
+			if _, err := m.Put(t.Context(), ownKey(1, "hello"), c.forged); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := (&Node{Register: m, Credentials: all[0], Config: agreed}).Meet(t.Context(), "hello", []byte("y")); !errors.Is(err, ErrForged) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A peer that says it holds both vectors and has sent none, or decides nonsense, is a peer whose exchange fails: it does not end an owner's training, now
+// or when it starts again.
+func TestSecurityOfDecisions(t *testing.T) {
+	_, all := owners(t, 2)
+	for _, dim := range []int{3, chunkFloats + 1} {
+		last := chunksOf(dim) - 1
+		for what, c := range map[string]struct {
+			decision string
+			last     []byte // chunk of the peer's vector
+		}{
+			"committed to nothing":         {decision: commit},
+			"committed to a forged vector": {commit, []byte("x")},
+			"nonsense":                     {decision: "x"},
+			"a part of a vector":           {last: encode(Config{}, all[1].key(), 4, 1, 0, last, make([]float64, dim))},
+		} {
+			if last == 0 && what == "a part of a vector" {
+				continue
+			}
+			t.Run(fmt.Sprint(what, " ", dim), func(t *testing.T) {
+				m := &Memory{}
+				for key, v := range map[string][]byte{decisionKey(4, 0, 1): []byte(c.decision), vectorKey(1, 0, 4, last, last+1): c.last} {
+					if len(v) == 0 {
+						continue
+					}
+					if _, err := m.Put(t.Context(), key, v); err != nil {
+						t.Fatal(err)
+					}
+				}
+				ctx, stop := context.WithTimeout(t.Context(), patient)
+				defer stop()
+				node := &Node{Register: m, Credentials: all[0], Wait: time.Millisecond}
+				if theirs, err := node.exchange(ctx, 4, 1, make([]float64, dim)); theirs != nil || err != nil {
+					t.Errorf("found %d numbers, %v", len(theirs), err)
+				}
+			})
 		}
-		if _, err := (&Node{Register: m, Credentials: all[0]}).Meet(t.Context(), "hello", []byte("y")); !errors.Is(err, ErrForged) {
-			t.Error(err)
+	}
+}
+
+// Who waits in vain for one owner still finds what others have said, also where it did not hear them.
+func TestOneIsMissing(t *testing.T) {
+	_, all := hub(t, 3)
+	config := Config{1: 7}
+	node := func(owner int) *Node {
+		return &Node{Register: dial(t, all[owner]), Credentials: all[owner], Config: config}
+	}
+	brief := func() context.Context {
+		ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
+		t.Cleanup(stop)
+		return ctx
+	}
+	for _, owner := range []int{1, 2} {
+		n := node(owner)
+		_, err := n.Meet(brief(), "hello", []byte("x"))
+		var missing *ErrMissing
+		if !errors.As(err, &missing) || owner == 2 && len(missing.Names) != 1 {
+			t.Errorf("owner %d: %v", owner+1, err)
 		}
-	})
+		models, err := n.Share(brief(), 9, []float64{float64(owner)})
+		if err != nil || models[0] != nil || models[owner] == nil || owner == 2 && models[1] == nil {
+			t.Errorf("owner %d: %v, %v", owner+1, models, err)
+		}
+	}
+	// What one publishes in the place of its parameters is its own matter.
+	if _, err := dial(t, all[0]).Put(t.Context(), modelKey(0, 0, 1), []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if models, err := node(1).Models(brief(), 9, 1); err != nil || models[0] != nil || models[2] == nil {
+		t.Errorf("%v, %v", models, err)
+	}
 }
 
 // What an owner did not hear it finds: live copies may be lost.

@@ -9,6 +9,7 @@
 package node
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -18,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -185,7 +187,7 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	if err := s.takeOver(ctx, j); err != nil {
 		return nil, err
 	}
-	if _, err := s.meet(ctx, node, ready, []byte(s.info.ID)); err != nil {
+	if err := s.ready(ctx, node); err != nil {
 		return nil, err
 	}
 	if err := s.notBehind(ctx, node, j); err != nil {
@@ -245,6 +247,16 @@ type place struct {
 	Network string       `json:"network"` // and the owner's name
 	Dim     int          `json:"dim"`     // parameters
 	Share   fabric.Share `json:"share"`   // of the schedule's seed: secret until all have committed to theirs
+	// Commitments are all owners' to their shares, kept before this owner shows its own: others to the same question come too late.
+	Commitments [][]byte `json:"commitments,omitempty"`
+}
+
+func (p *place) write(dir string) error {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	return trace.WriteFile(filepath.Join(dir, PlaceFile), append(text, '\n'))
 }
 
 // enter makes the owner's directory, or reads that of a process before.
@@ -295,11 +307,7 @@ func (s *session) enter() (unlock func(), err error) {
 	if s.place.Share, err = fabric.NewShare(); err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(s.place)
-	if err != nil {
-		return nil, err
-	}
-	return held, trace.WriteFile(filepath.Join(s.o.Dir, PlaceFile), append(text, '\n'))
+	return held, s.place.write(s.o.Dir)
 }
 
 func readPlace(dir string) (*place, error) {
@@ -325,6 +333,17 @@ func (s *session) join(ctx context.Context, node *fabric.Node) error {
 	s.crash("committed")
 	if !s.plan.Drawn() {
 		return nil
+	}
+	if s.place.Commitments == nil {
+		s.place.Commitments = commitments
+		if err := s.place.write(s.o.Dir); err != nil {
+			return err
+		}
+	}
+	for i, c := range s.place.Commitments {
+		if !bytes.Equal(c, commitments[i]) {
+			return fmt.Errorf("%s has committed to another share of the schedule's seed than before: %w", network.Owners[i].Name, fabric.ErrForged)
+		}
 	}
 	shares, err := s.meet(ctx, node, share, s.place.Share[:])
 	if err != nil {
@@ -422,6 +441,21 @@ func (s *session) meet(ctx context.Context, node *fabric.Node, what string, text
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	return all, err
+}
+
+// ready says that the budget is reserved, for which schedule, and waits until all have said so of the same.
+func (s *session) ready(ctx context.Context, node *fabric.Node) error {
+	seed := strconv.FormatUint(s.plan.Schedule.Seed, 10)
+	all, err := s.meet(ctx, node, ready, []byte(s.info.ID+" "+seed))
+	if err != nil {
+		return err
+	}
+	for i, text := range all {
+		if _, theirs, _ := strings.Cut(string(text), " "); theirs != seed {
+			return fmt.Errorf("%s trains by a schedule of another seed, so the hub has not told all owners the same; no row was looked at", s.c.Network.Owners[i].Name)
+		}
+	}
+	return nil
 }
 
 // where is the owner's ledger: the one that is named now, or else the one that the part began with.
@@ -554,6 +588,9 @@ func (s *session) finish(ctx context.Context, node *fabric.Node, x []float64, se
 	models, err := node.Share(brief, s.plan.Schedule.Rounds, x)
 	if err != nil {
 		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, run.ErrInterrupted // and not what came until then
 	}
 	s.crash("shared")
 	var found [][]float64

@@ -1,0 +1,119 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sottodp/sotto/gossip/fabric"
+	"github.com/sottodp/sotto/run/netplan"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+// joining is an owner's session of the example that has come as far as to say hello, and all owners' credentials.
+func joining(t *testing.T) (*session, []*fabric.Credentials) {
+	t.Helper()
+	s := &session{o: Options{Spec: "../../examples/network/sotto.yaml", Dir: t.TempDir(), Join: 5 * time.Second, Plan: netplan.Options{Apart: true}}}
+	var err error
+	if s.plan, err = netplan.New(s.o.Spec, s.o.Plan); err != nil {
+		t.Fatal(err)
+	}
+	if !s.plan.Drawn() {
+		t.Fatal("the example names a seed")
+	}
+	var names []string
+	for _, o := range s.plan.Owners {
+		names = append(names, o.Name)
+	}
+	organiser, err := fabric.NewNetwork("", names, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*fabric.Credentials
+	for i := range names {
+		c, err := organiser.Invite(i, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	s.c = all[0]
+	if s.config, err = s.c.Network.Config(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.enter(); err != nil {
+		t.Fatal(err)
+	}
+	return s, all
+}
+
+// say puts a word of an owner into the register.
+func (s *session) say(t *testing.T, r fabric.Register, c *fabric.Credentials, what string, text []byte) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go (&fabric.Node{Register: r, Credentials: c, Config: s.config}).Meet(ctx, what, text)
+	if _, _, err := r.Await(t.Context(), fmt.Sprintf("own.%d.%s", c.Owner, what)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newShare(t *testing.T) fabric.Share {
+	t.Helper()
+	share, err := fabric.NewShare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return share
+}
+
+// A hub that has seen this owner's share, and then shows it other commitments, chosen by all others together, does not choose the seed.
+func TestCommitmentsAreKept(t *testing.T) {
+	s, all := joining(t)
+	hub := func() (*fabric.Memory, *fabric.Node) { // it forgets what it likes
+		m := &fabric.Memory{}
+		return m, &fabric.Node{Register: m, Credentials: s.c, Config: s.config}
+	}
+	network := &s.c.Network
+	first, node := hub()
+	for i, c := range all[1:] {
+		s.say(t, first, c, hello, newShare(t).Commitment(network, i+1))
+	}
+	if err := s.join(t.Context(), node); err == nil || !strings.Contains(err.Error(), "does not show its share") {
+		t.Fatal(err)
+	}
+	if _, err := first.Get(t.Context(), "own.0.share"); err != nil {
+		t.Fatal(err) // it is shown
+	}
+	var err error
+	if s.place, err = readPlace(s.o.Dir); err != nil { // the process begins again
+		t.Fatal(err)
+	}
+	second, node := hub()
+	for i, c := range all[1:] {
+		chosen := newShare(t)
+		s.say(t, second, c, hello, chosen.Commitment(network, i+1))
+		s.say(t, second, c, share, chosen[:])
+	}
+	if err := s.join(t.Context(), node); !errors.Is(err, fabric.ErrForged) {
+		t.Errorf("the seed is %d, by others: %v", s.plan.Schedule.Seed, err)
+	}
+}
+
+// Owners whose hub has told them different shares find out before a row is drawn.
+func TestAllTrainByOneSchedule(t *testing.T) {
+	s, all := joining(t)
+	s.info = &trace.Info{ID: "r1"}
+	for _, theirs := range []string{"r2 7", "r2"} {
+		m := &fabric.Memory{}
+		for _, c := range all[1:] {
+			s.say(t, m, c, ready, []byte(theirs))
+		}
+		if err := s.ready(t.Context(), &fabric.Node{Register: m, Credentials: s.c, Config: s.config}); err == nil || !strings.Contains(err.Error(), "a schedule of another seed") {
+			t.Errorf("%q: %v", theirs, err)
+		}
+	}
+}

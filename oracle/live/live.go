@@ -103,6 +103,8 @@ func New(cfg Config) (*Oracle, error) {
 		return nil, errors.New("live: of table and run one speaks of units of several rows, the other of rows")
 	case units && len(cfg.Table.Shares()) != cfg.Table.Rows():
 		return nil, errors.New("live: a table with rows that are nobody's")
+	case units && mostRows(cfg.Table) > cfg.Facts.UnitRows:
+		return nil, errors.New("live: the table has a unit of more rows than the run says")
 	}
 	o := &Oracle{cfg: cfg, units: cfg.Table.Units(), count: cfg.First}
 	if cfg.Canaries != nil {
@@ -121,6 +123,16 @@ func New(cfg Config) (*Oracle, error) {
 	o.sum.open(cfg.Table, cfg.Model, max(1, cfg.Workers))
 	o.batch.o = o
 	return o, nil
+}
+
+// mostRows of a unit: what bounds the rounding of a minimiser, and lets some be refused, rests on their being no more than the facts say.
+func mostRows(t *data.Table) (most int) {
+	var rows []int32
+	for u := range t.Units() {
+		rows = t.UnitRows(rows[:0], u)
+		most = max(most, len(rows))
+	}
+	return most
 }
 
 // Public returns the facts given to New.

@@ -389,6 +389,10 @@ func TestUnitsMustAgree(t *testing.T) {
 	if _, err := New(cfg); err == nil {
 		t.Error("a table of units was taken for one of rows")
 	}
+	cfg.Facts.UnitRows = 1
+	if _, err := New(cfg); err == nil {
+		t.Error("a unit of two rows was taken for one of one, of which objective perturbation has a proof")
+	}
 	cfg.Facts.UnitRows = 2
 	openDoor(t, cfg)
 	cfg.Facts.Rows = 6

@@ -91,12 +91,12 @@ func (c *Coordinator) Largest() int { return largest }
 // Ask is live.Carrier's: it asks until there is an answer. A shard that is not there is waited for; one that is silent is asked again by the same
 // bytes, and so by the same key of the sample.
 func (c *Coordinator) Ask(ctx context.Context, shard int, question []byte) ([]byte, error) {
-	began, told := time.Now(), false
+	began, told := time.Now(), ""
 	tell := func(what string) {
-		if !told && c.notice != nil {
+		if told != what && c.notice != nil {
 			c.notice(fmt.Sprintf("shard %d of %d %s", shard+1, c.count, what))
 		}
-		told = true
+		told = what
 	}
 	for patience := c.patience(); ; {
 		asked := time.Now()

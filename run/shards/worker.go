@@ -89,11 +89,11 @@ func Work(ctx context.Context, o Options) error {
 		}
 		m.Respond(a)
 	}
-	// Another worker with the same shard answers, too: the first answer counts.
-	if _, err := nc.Subscribe(subject(o.Index), answer); err != nil {
+	if _, err := nc.Subscribe(doneSubject, func(*nats.Msg) { end(nil) }); err != nil { // first: who answers hears the end
 		return err
 	}
-	if _, err := nc.Subscribe(doneSubject, func(*nats.Msg) { end(nil) }); err != nil {
+	// Another worker with the same shard answers, too: the first answer counts.
+	if _, err := nc.Subscribe(subject(o.Index), answer); err != nil {
 		return err
 	}
 	select {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/sottodp/sotto/privacy/noise"
 )
@@ -99,15 +100,23 @@ func (s *Secret) session(salt [32]byte) (*session, error) {
 	return &session{salt, asks, answers}, err
 }
 
-func seal(a cipher.AEAD, h head, text []byte) []byte {
+// seal seals a question, or an answer to one: to that very message, since two copies of a coordinator, as of a virtual machine, may ask two
+// things under one number.
+func seal(a cipher.AEAD, h head, text, to []byte) []byte {
 	message := h.append(make([]byte, 0, headSize+len(text)+a.Overhead()))
-	return a.Seal(message, nil, text, message)
+	return a.Seal(message, nil, text, bound(message, to))
 }
 
-func unseal(a cipher.AEAD, message []byte) ([]byte, error) {
-	text, err := a.Open(nil, nil, message[headSize:], message[:headSize])
+func unseal(a cipher.AEAD, message, to []byte) ([]byte, error) {
+	text, err := a.Open(nil, nil, message[headSize:], bound(message[:headSize], to))
 	if err != nil {
 		return nil, errSealed
 	}
 	return text, nil
+}
+
+// bound is what is authenticated with a text: the head, and the hash of the message that it answers, if any.
+func bound(head, to []byte) []byte {
+	sum := sha256.Sum256(to)
+	return append(slices.Clone(head), sum[:]...)
 }

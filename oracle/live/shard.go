@@ -94,7 +94,7 @@ func (s *Shard) Answer(message []byte) ([]byte, error) {
 	if s.answer != nil && bytes.Equal(message, s.last) {
 		return s.answer, nil // asked again
 	}
-	text, err := unseal(s.session.asks, message)
+	text, err := unseal(s.session.asks, message, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (s *Shard) Answer(message []byte) ([]byte, error) {
 	if err != nil { // a mistake in what both were given, which is public
 		answer = append([]byte{1}, err.Error()...)
 	}
-	s.last, s.answer = bytes.Clone(message), seal(s.session.answers, h, answer)
+	s.last, s.answer = bytes.Clone(message), seal(s.session.answers, h, answer, message)
 	return s.answer, nil
 }
 

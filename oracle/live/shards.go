@@ -144,14 +144,15 @@ func (s *Shards) askOne(ctx context.Context, h head, q *question) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	answer, err := s.carrier.Ask(ctx, int(h.shard), seal(s.session.asks, h, text))
+	message := seal(s.session.asks, h, text, nil)
+	answer, err := s.carrier.Ask(ctx, int(h.shard), message)
 	if err != nil {
 		return nil, err
 	}
 	if got, err := readHead(answer); err != nil || got != h {
 		return nil, errSealed
 	}
-	if text, err = unseal(s.session.answers, answer); err != nil {
+	if text, err = unseal(s.session.answers, answer, message); err != nil {
 		return nil, err
 	}
 	switch {

@@ -356,12 +356,32 @@ func TestForgedShardMessages(t *testing.T) {
 		"another's secret": func(f *farm, i int, q []byte) ([]byte, error) {
 			h, _ := readHead(q)
 			s, err := other.session(h.salt)
-			return seal(s.answers, h, make([]byte, 1+8*4)), err
+			return seal(s.answers, h, make([]byte, 1+8*4), q), err
 		},
 		"too few sums": func(f *farm, i int, q []byte) ([]byte, error) {
 			h, _ := readHead(q)
 			s, err := secretOf(t, "farm").session(h.salt)
-			return seal(s.answers, h, make([]byte, 1+8*3)), err
+			return seal(s.answers, h, make([]byte, 1+8*3), q), err
+		},
+		"the answer to what a copy of the coordinator asked under that number": func(f *farm, i int, q []byte) ([]byte, error) {
+			h, _ := readHead(q)
+			s, err := secretOf(t, "farm").session(h.salt)
+			if err != nil {
+				return nil, err
+			}
+			text, err := unseal(s.asks, q, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			copied, err := decodeQuestion(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			copied.Key = make([]byte, len(noise.Key{}))
+			if text, err = copied.encode(); err != nil {
+				t.Fatal(err)
+			}
+			return straight(f, i, seal(s.asks, h, text, nil)), nil
 		},
 		"no carrier": func(f *farm, i int, q []byte) ([]byte, error) { return nil, errors.New("the line is cut") },
 	} {

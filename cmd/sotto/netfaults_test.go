@@ -67,6 +67,7 @@ type village struct {
 	url  string
 	more []string           // flags of every owner
 	ways map[int]*relay.Way // of owners that reach the hub by a way that can be cut
+	away map[int]*space     // owners in network namespaces of their own
 }
 
 // newVillage prepares a network of the clinic's rows; the hub is not running yet.
@@ -105,7 +106,11 @@ func (v *village) startHub() {
 	if v.url != "" {
 		port = v.url[strings.LastIndex(v.url, ":")+1:]
 	}
-	v.hub = sotto(v.t, "hub", filepath.Join(v.d.dir, hubFile), "--dir", filepath.Join(v.d.dir, "hub"), "--port", port)
+	host := "127.0.0.1"
+	if v.away != nil {
+		host = "0.0.0.0"
+	}
+	v.hub = sotto(v.t, "hub", filepath.Join(v.d.dir, hubFile), "--dir", filepath.Join(v.d.dir, "hub"), "--host", host, "--port", port)
 	out, err := v.hub.StdoutPipe()
 	if err != nil {
 		v.t.Fatal(err)
@@ -120,7 +125,7 @@ func (v *village) startHub() {
 		v.t.Fatalf("the hub did not start: %v", err)
 	}
 	if v.url == "" { // started again it has the same, which owners read meanwhile
-		v.url = strings.TrimSpace(line)
+		v.url = strings.Replace(strings.TrimSpace(line), host, "127.0.0.1", 1)
 	}
 }
 
@@ -139,6 +144,9 @@ func (v *village) owner(i int, crash string) (*exec.Cmd, *bytes.Buffer) {
 		url = strings.Replace(url, v.at(), way.Addr, 1)
 	}
 	c := sotto(v.t, append(v.d.arguments(i, url), v.more...)...)
+	if s := v.away[i]; s != nil {
+		c = s.sotto(append(v.d.arguments(i, strings.Replace(url, "127.0.0.1", "localhost", 1)), v.more...)...)
+	}
 	c.Env = append(os.Environ(), crashVariable+"="+crash)
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
@@ -351,16 +359,35 @@ func TestFaults(t *testing.T) {
 }
 
 // Owners are cut off from the hub, longer than their peers wait: these go on among each other, those stand still and then adopt what was decided.
+// At length they are in network namespaces of their own, which takes root, and again behind a relay, as in the short form.
 func TestPartition(t *testing.T) {
+	t.Run("relay", func(t *testing.T) { partition(t, false) })
+	if *long {
+		t.Run("namespace", func(t *testing.T) { partition(t, true) })
+	}
+}
+
+func partition(t *testing.T, namespaces bool) {
 	n, away, cuts, lasts := 4, 1, 1, 3*time.Second
 	if *long {
 		n, away, cuts, lasts = 7, 2, 2, 8*time.Second
 	}
 	v := newVillage(t, fmt.Sprintf("owners: %d, rows: %d, schedule: edges, edges: 2, rounds: 120, seed: 3", n, 4000/n), 500*time.Millisecond)
+	cut := make([]interface{ Cut(bool) }, away)
+	if namespaces {
+		v.away = map[int]*space{}
+		for i := range away {
+			v.away[i] = newSpace(t, i)
+			cut[i] = v.away[i]
+		}
+	}
 	v.startHub()
-	v.ways = map[int]*relay.Way{}
-	for i := range away {
-		v.ways[i] = relay.New(t, v.at())
+	if !namespaces {
+		v.ways = map[int]*relay.Way{}
+		for i := range away {
+			v.ways[i] = relay.New(t, v.at())
+			cut[i] = v.ways[i]
+		}
 	}
 	var all sync.WaitGroup
 	for i := range n {
@@ -388,14 +415,14 @@ func TestPartition(t *testing.T) {
 				t.Fatal("the owners do not begin")
 			}
 		}
-		for _, way := range v.ways {
+		for _, way := range cut {
 			way.Cut(true)
 		}
 		time.Sleep(lasts / 10) // what was on its way
-		cut, others := turns()
+		before, others := turns()
 		time.Sleep(lasts)
-		if now, _ := turns(); now > cut+away {
-			t.Errorf("owners that were cut off took %d turns", now-cut)
+		if now, _ := turns(); now > before+away {
+			t.Errorf("owners that were cut off took %d turns", now-before)
 		}
 		// The others need a while on a machine with much to do.
 		for end := time.Now().Add(patient); ; time.Sleep(10 * time.Millisecond) {
@@ -406,7 +433,7 @@ func TestPartition(t *testing.T) {
 				t.Fatal("the others do not go on")
 			}
 		}
-		for _, way := range v.ways {
+		for _, way := range cut {
 			way.Cut(false)
 		}
 	}

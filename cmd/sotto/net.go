@@ -132,6 +132,9 @@ func printNetwork(w io.Writer, r *rehearse.Result) {
 		fmt.Fprintln(w, "Guarantee  none: no noise")
 	} else {
 		fmt.Fprintf(w, "Guarantee  ε = %.4f at δ = %v, %v, for any %s against all owners but its own\n", most, r.Delta, r.Adjacency, trace.Whom(r.Unit, r.UnitRows))
+		if r.UnitRows > 0 { // R22
+			fmt.Fprintf(w, "           The ε of owners add up for a %s who has rows at several\n", r.Unit)
+		}
 	}
 	if s := r.Test; s != nil {
 		for name, v := range map[string]*float64{"accuracy": s.Accuracy, "rmse": s.RMSE} {

@@ -130,7 +130,11 @@ func (p *Plan) setOwners() error {
 		}
 		rows = schema.Rows
 		for _, f := range n.Files {
-			p.Owners = append(p.Owners, Owner{Name: strings.TrimSuffix(filepath.Base(f), filepath.Ext(f))})
+			name := strings.TrimSuffix(filepath.Base(f), filepath.Ext(f))
+			if p.apart && slices.ContainsFunc(p.Owners, func(o Owner) bool { return o.Name == name }) {
+				return p.fail("files", "found two of the name %q; allowed are names that tell owners apart: each has credentials by its own", name)
+			}
+			p.Owners = append(p.Owners, Owner{Name: name})
 		}
 	case adjacency == privacy.ReplaceOne && !p.Spec.Privacy.Off && !p.apart:
 		return p.fail("owners", "found rows of one table under replace-one; allowed are files: there the rows of each owner are a public number, and a row that is replaced stays with its owner")

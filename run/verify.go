@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -277,11 +278,28 @@ func (v *verifier) replay(ctx context.Context) error {
 
 // promise: the model file claims this run's guarantee.
 func (v *verifier) promise(file *model.File) {
+	i := v.info
+	want, err := v.job.File(file.W, Guarantee{Budget: i.Budget, Off: i.Off, Unit: i.Unit, UnitRows: i.UnitRows, Dataset: i.Dataset, Run: i.ID, Accountant: i.Accountant, Plan: i.Plan})
 	var g Guarantee
-	err := json.Unmarshal(file.Guarantee, &g)
-	v.say("model", err == nil && g.Run == v.info.ID && g.Dataset == v.info.Dataset && g.Unit == v.info.Unit && g.UnitRows == v.info.UnitRows &&
-		g.Budget == v.info.Budget && g.Off == v.info.Off && bytes.Equal(compact(g.Plan), compact(v.info.Plan)) && file.Lab == v.info.Lab,
-		"the guarantee that %s claims, beside that of this run", trace.ModelFile)
+	found := *file
+	if err == nil {
+		want.Created, want.Lab = file.Created, i.Lab
+		err = json.Unmarshal(file.Guarantee, &g)
+	}
+	if err == nil {
+		found.Guarantee, err = json.Marshal(g)
+	}
+	var values [2]any // the order of fields says nothing
+	for k, f := range []*model.File{&found, want} {
+		var text []byte
+		if err == nil {
+			text, err = json.Marshal(f)
+		}
+		if err == nil {
+			err = json.Unmarshal(text, &values[k])
+		}
+	}
+	v.say("model", err == nil && reflect.DeepEqual(values[0], values[1]), "what %s says of its rows, itself and the guarantee, beside this run", trace.ModelFile)
 }
 
 // state: the newest state that is kept follows from the oldest and the releases between them, or from the beginning.

@@ -111,6 +111,14 @@ func TestVerifyWhatWasExchanged(t *testing.T) {
 		}
 		guarantee(word, v[1])
 	}
+	for field, v := range map[string]any{"norm_bound": 7, "run": "another", "features": nil, "model": "huber-svm"} { // what applies it, and whose it is
+		var before any
+		change(trace.ModelFile, func(m map[string]any) { before, m[field] = m[field], v })
+		if names := broken(); !slices.Contains(names, "model") {
+			t.Errorf("a model with another %s: found %v", field, names)
+		}
+		change(trace.ModelFile, func(m map[string]any) { m[field] = before })
+	}
 	if names := broken(); !slices.Equal(names, []string{"files"}) { // the same, in other bytes
 		t.Fatalf("the model as it was: found %v", names)
 	}

@@ -64,13 +64,16 @@ func (v *verifier) owner(ctx context.Context, l *ledger.Ledger) ([]Finding, erro
 	}
 	steps := schedule.Activations()[at.Index]
 	plan, err := m.Plan(v.job.Facts, steps)
+	if err := v.agreed(entry, m, facts, at, turns.Head.Config); err != nil {
+		return nil, err
+	}
 	v.planned(plan, err, steps, m.NoiseMultiplier())
 	v.charges()
 	v.say("journal", turns.Head.Run == v.info.ID && turns.Head.Dim == v.job.Facts.Dim, "%s is that of run %s, of owner %d with vectors of %d numbers", trace.JournalFile, turns.Head.Run, turns.Head.Owner+1, turns.Head.Dim)
 	if err := v.sent(ctx, m, at, turns); err != nil {
 		return nil, err
 	}
-	if v.info.Result == nil || v.info.Result.Outcome != Diverged {
+	if !v.diverged() {
 		file, err := model.Read(filepath.Join(v.dir, trace.ModelFile))
 		if err != nil {
 			return nil, &InputError{"", err}
@@ -102,7 +105,7 @@ func ReadSchedule(dir string) (*gossip.Schedule, error) {
 func (v *verifier) sent(ctx context.Context, m gossip.Method, at gossip.Node, turns *journal.Reader) error {
 	past := &past{journal.Replay{Turns: turns, Same: func(sent, now []float64) bool { return v.near(apart(sent, now)) }}, 0}
 	at.Mixer = past
-	_, err := m.Run(ctx, at, past.Over(v.job.Facts, nil, nil), v.job.Objective, nil)
+	x, err := m.Run(ctx, at, past.Over(v.job.Facts, nil, nil), v.job.Objective, nil)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -111,7 +114,10 @@ func (v *verifier) sent(ctx context.Context, m gossip.Method, at gossip.Node, tu
 		detail = err.Error()
 	}
 	v.say("replay", err == nil && v.info.Result != nil && past.turns == v.info.Result.Steps, "%s", detail)
-	return nil
+	if err != nil || v.info.Result == nil {
+		return nil
+	}
+	return v.outcome(x, at.Schedule.Graph.N)
 }
 
 // past answers a method from the turns of a journal, all of which are done.

@@ -474,8 +474,53 @@ func TestEndAgain(t *testing.T) {
 	both.Wait()
 	v.check(v.all()...)
 
-	// What was published and does not follow from what was paid for is found.
+	// What run.json says otherwise than the owners agreed on, or than its journal, is found.
 	dir := v.d.owner(0, "part")
+	broken := func() (names []string) {
+		t.Helper()
+		found, err := run.Verify(t.Context(), dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range found {
+			if !f.Holds {
+				names = append(names, f.What)
+			}
+		}
+		return names
+	}
+	path := filepath.Join(dir, trace.InfoFile)
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ old, new, what string }{
+		{`"clip": `, `"clip": 1`, "agreed"},
+		{`"lipschitz": `, `"lipschitz": 1`, "agreed"},
+		{`"rows": 4000`, `"rows": 4001`, "agreed"},
+		{`"network": "`, `"network": "0`, "agreed"},
+		{`"rows": 2000`, `"rows": 2001`, "agreed"},
+		{`"outcome": "done"`, `"outcome": "diverged"`, "outcome"},
+		{`"outcome": "done"`, `"outcome": "converged"`, "outcome"},
+		{`"owners": 2`, `"owners": 3`, "outcome"},
+		{`"owners": 2`, `"owners": 1`, "outcome"},
+	} {
+		text := bytes.Replace(good, []byte(c.old), []byte(c.new), 1)
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if names := broken(); bytes.Equal(text, good) || !slices.Contains(names, c.what) {
+			t.Errorf("%s in the place of %s: found %v", c.new, c.old, names)
+		}
+	}
+	if err := os.WriteFile(path, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if names := broken(); names != nil {
+		t.Errorf("the part as it was: found %v", names)
+	}
+
+	// What was published and does not follow from what was paid for is found.
 	past, err := journal.Read(v.journal(0))
 	if err != nil {
 		t.Fatal(err)
@@ -506,18 +551,8 @@ func TestEndAgain(t *testing.T) {
 	if err := errors.Join(other.Flush(), other.Close()); err != nil {
 		t.Fatal(err)
 	}
-	found, err := run.Verify(t.Context(), dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var broken []string
-	for _, f := range found {
-		if !f.Holds {
-			broken = append(broken, f.What)
-		}
-	}
-	if !slices.Equal(broken, []string{"files", "replay"}) {
-		t.Errorf("another vector in the journal: found %v", broken)
+	if names := broken(); !slices.Equal(names, []string{"files", "replay"}) {
+		t.Errorf("another vector in the journal: found %v", names)
 	}
 }
 

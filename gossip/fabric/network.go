@@ -111,12 +111,17 @@ func (n *Network) key(owner int) ed25519.PublicKey {
 	return b
 }
 
-// Config is the hash of all that the owners agree on; the place of the hub is no part of it.
+// Config is the hash of all that the owners agree on.
 func (n *Network) Config() (Config, error) {
+	text, err := n.Agreement()
+	return sha256.Sum256(text), err
+}
+
+// Agreement is the text of which Config is the hash; the place of the hub is no part of it.
+func (n *Network) Agreement() ([]byte, error) {
 	c := *n
 	c.Hub = ""
-	text, err := json.Marshal(c)
-	return sha256.Sum256(text), err
+	return json.Marshal(c)
 }
 
 func (c *Credentials) validate() error {

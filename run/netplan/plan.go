@@ -339,8 +339,19 @@ func (p *Plan) Streams(owner int) noise.Streams {
 // the run is of the lab with a seed. Until then the plan is that of the seed 0.
 func (p *Plan) Drawn() bool { return p.places["seed"] == "" && p.Spec.Seed == nil }
 
-// Agreed is what all owners must have the same of, before they draw a seed, in words for people: a hash of each part.
+// Agreed is a hash of each part of Texts.
 func (p *Plan) Agreed() (map[string]string, error) {
+	texts, err := p.Texts()
+	agreed := map[string]string{}
+	for part, text := range texts {
+		sum := sha256.Sum256(text)
+		agreed[part] = hex.EncodeToString(sum[:])
+	}
+	return agreed, err
+}
+
+// Texts are what all owners must have the same of, before they draw a seed, by the names that people are told. run.Verify reads them again.
+func (p *Plan) Texts() (map[string]json.RawMessage, error) {
 	schema, err := p.Job.Schema.Marshal()
 	if err != nil {
 		return nil, err
@@ -361,19 +372,16 @@ func (p *Plan) Agreed() (map[string]string, error) {
 			owners = append(owners, s.Path+": "+s.Value)
 		}
 	}
-	agreed := map[string]string{}
+	texts := map[string]json.RawMessage{}
 	for part, v := range map[string]any{
 		"schema": json.RawMessage(schema), "model": []any{p.Spec.Model, p.Spec.Label}, "privacy": p.Spec.Privacy, "value of lab": p.Spec.Lab, "value of seed": p.Spec.Seed,
 		"graph and schedule": schedule, "owners and method": []any{p.MethodName, owners},
 	} {
-		text, err := json.Marshal(v)
-		if err != nil {
+		if texts[part], err = json.Marshal(v); err != nil {
 			return nil, err
 		}
-		sum := sha256.Sum256(text)
-		agreed[part] = hex.EncodeToString(sum[:])
 	}
-	return agreed, nil
+	return texts, nil
 }
 
 // Parts are those of Agreed, in the order in which people are told of them.

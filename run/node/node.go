@@ -87,6 +87,7 @@ type session struct {
 	c      *fabric.Credentials
 	config fabric.Config
 	plan   *netplan.Plan
+	agreed run.Agreement
 	owner  netplan.Owner
 	place  *place
 	info   *trace.Info // nil: not all owners have come yet
@@ -235,6 +236,12 @@ func (s *session) agree() (err error) {
 		}
 	}
 	s.owner = s.plan.Owners[s.c.Owner]
+	if s.agreed.Parts, err = s.plan.Texts(); err != nil {
+		return err
+	}
+	if s.agreed.Network, err = network.Agreement(); err != nil {
+		return err
+	}
 	s.config, err = network.Config()
 	return err
 }
@@ -393,6 +400,9 @@ func (s *session) begin() (err error) {
 		}
 	}
 	if err := run.WriteSchedule(s.o.Dir, s.plan.Schedule); err != nil {
+		return err
+	}
+	if err := s.agreed.Write(s.o.Dir); err != nil {
 		return err
 	}
 	return trace.WriteInfo(s.o.Dir, s.info)

@@ -25,6 +25,7 @@ const (
 	// Of an owner's part of a training among owners: what it released, and who spoke with whom.
 	JournalFile  = "journal.bin"
 	ScheduleFile = "schedule.json"
+	AgreedFile   = "agreed.json" // what the owners agreed on
 )
 
 // InfoFormat names the form of run.json.
@@ -185,7 +186,7 @@ func Hashes(dir string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := []string{EventsFile, StepsFile, ModelFile, JournalFile, ScheduleFile}
+	names := []string{EventsFile, StepsFile, ModelFile, JournalFile, ScheduleFile, AgreedFile}
 	for _, n := range parts {
 		names = append(names, partFile(n))
 	}

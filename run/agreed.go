@@ -189,6 +189,7 @@ func (v *verifier) agreed(entry gossip.Entry, m gossip.Method, facts oracle.Publ
 		same bool
 	}{
 		{"network", v.info.Network == t.id+"/"+t.names[at.Index]},
+		{"assumptions", slices.Equal(v.info.Assumptions, v.job.assumptions())},
 		{"schema", bytes.Equal(compact(v.info.Schema), t.schema)},
 		{"model", bytes.Equal(compact(v.info.Model), t.model)},
 		{"budget", v.info.Budget == budget && v.info.Off == t.privacy.Off && v.info.Accountant == accountant},

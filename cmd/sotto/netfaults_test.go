@@ -498,6 +498,7 @@ func TestEndAgain(t *testing.T) {
 		{`"clip": `, `"clip": 1`, "agreed"},
 		{`"lipschitz": `, `"lipschitz": 1`, "agreed"},
 		{`"rows": 4000`, `"rows": 4001`, "agreed"},
+		{`rows is 2000;`, `rows is 20000;`, "agreed"},
 		{`"network": "`, `"network": "0`, "agreed"},
 		{`"rows": 2000`, `"rows": 2001`, "agreed"},
 		{`"outcome": "done"`, `"outcome": "diverged"`, "outcome"},

@@ -116,7 +116,7 @@ var table = map[string][]string{
 
 	// A reproduced paper, on what everybody may use. Its tables are synthetic.
 	"paper":    {"internal/chart", "internal/page", "privacy", "privacy/noise"},
-	"paper/p0": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "privacy/account/claimed", "paper"}),
+	"paper/p0": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "internal/page", "privacy/account/claimed", "paper"}),
 	"paper/p1": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "paper"}),
 	"paper/p2": join(public, []string{"run", "run/compare", "internal/chart", "privacy/account/claimed", "paper"}),
 	"paper/p3": join(public, []string{"data", "model", "method", "gossip", "oracle/live", "internal/chart", "privacy/account/claimed", "paper"}),

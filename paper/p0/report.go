@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/internal/page"
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy/account/claimed"
 )
@@ -16,7 +17,7 @@ import (
 //go:embed page.html
 var pageText string
 
-var page = paper.Page("P0, reproduced", pageText, nil)
+var sheet = paper.Page("P0, reproduced", pageText, page.Funcs{"won": (*Report).Won})
 
 // A Report is the outcome of the reproduction.
 type Report struct {
@@ -62,7 +63,7 @@ func (size Size) Run(ctx context.Context, folder, dir string, done func(runs, al
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	r.Files, err = paper.Write(dir, r.figures(), page, map[string]any{"R": r})
+	r.Files, err = paper.Write(dir, r.figures(), sheet, map[string]any{"R": r})
 	if err != nil {
 		return nil, err
 	}

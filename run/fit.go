@@ -59,7 +59,7 @@ var ErrDiverged = errors.New("the parameters are not finite and make no model; t
 func Fit(ctx context.Context, job *Job, env Env) (*trace.Info, string, error) {
 	switch {
 	case env.Shards != nil:
-		if err := job.shardable(); err != nil {
+		if err := job.Shardable(); err != nil {
 			return nil, "", err
 		}
 	case job.Spec.Data == "":

@@ -38,10 +38,10 @@ func (j *Job) Terms() (map[string][]byte, error) {
 	return terms, nil
 }
 
-// shardable says why the job cannot train on shards.
-func (j *Job) shardable() error {
+// Shardable says why the job cannot train on shards. A job without a method, as a worker's, is judged by the rest.
+func (j *Job) Shardable() error {
 	switch {
-	case method.Solves(j.Method):
+	case j.Method != nil && method.Solves(j.Method):
 		return inputError(j.Spec.Place("method.name"), "method.name: found %s; allowed with --workers are methods that ask for sums: a minimiser is computed where all rows are", j.Spec.MethodName)
 	case j.Schema.UnitRows > 0:
 		return inputError(j.Spec.Schema, "unit: found one of several rows; allowed with --workers is record: the rows of one %s may lie in several shards, and nobody would see them together", j.Schema.Unit)

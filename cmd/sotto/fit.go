@@ -186,6 +186,11 @@ Methods and their fields (--set method.FIELD=VALUE):
 						warn(w)
 					}
 				}
+				if workers.address != "" {
+					if err := job.Shardable(); err != nil {
+						return err
+					}
+				}
 				if err := workers.listen(c, resume, &env); err != nil {
 					return err
 				}

@@ -112,7 +112,15 @@ answer counts: a spare for one that is slow or may die.
 		},
 	}
 	f := c.Flags()
-	addSpecFlags(f)
+	for _, s := range specFlags {
+		switch s.flag {
+		case "data", "labels", "schema", "model", "epsilon", "delta", "adjacency": // what a worker reads or a spec must have
+			f.String(s.flag, "", s.usage)
+		}
+	}
+	f.String("label", "", "the schema's column to predict, when it is not the schema's label")
+	f.Bool("lab", false, "lab: the spec has a seed")
+	f.StringArray("set", nil, "any field of the spec, as in --set model.l2=0.01")
 	f.StringVar(&o.URL, "hub", "", "where the coordinator listens (required)")
 	f.StringVar(&key, "key", "", "file of the key that coordinator and workers share (required)")
 	f.StringVar(&shard, "shard", "", "which part of the rows this is, as in 1/2 (required)")

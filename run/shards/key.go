@@ -32,6 +32,8 @@ func ReadKey(path string) (*Key, error) {
 		return fail("is not there; (umask 077; head -c %d /dev/urandom > %s) makes a key", live.SecretSize, path)
 	case err != nil:
 		return fail("%v", err)
+	case info.IsDir():
+		return fail("found a directory; allowed is a file of %d bytes", live.SecretSize)
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
 		return fail("found mode %04o; allowed is a file that nobody else may read: chmod 600 %s", info.Mode().Perm(), path)
 	}

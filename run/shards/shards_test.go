@@ -314,6 +314,19 @@ func TestStraggler(t *testing.T) {
 	}
 }
 
+// A worker whose coordinator is not there says whom it waits for.
+func TestNoCoordinator(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.listen()
+	c.Close(false) // a port where nobody listens any more
+	notices := make(chan string, 9)
+	s.working(shards.Options{Spec: s.spec("worker", ""), Key: s.key, URL: c.URL, Index: 0, Count: 1, Notice: func(text string) { notices <- text }}, s.parts[0])
+	if text := <-notices; text != "waiting for the coordinator at "+c.URL {
+		t.Errorf("the terminal is told: %s", text)
+	}
+}
+
 // overhear listens at the coordinator's server as one that has the key.
 func (s *site) overhear(url, subject string) func() []string {
 	s.t.Helper()

@@ -76,6 +76,9 @@ func Work(ctx context.Context, o Options) error {
 	if err != nil {
 		return o.refused(err)
 	}
+	if !nc.IsConnected() {
+		tell("waiting for the coordinator at " + o.URL)
+	}
 	answer := func(m *nats.Msg) {
 		busy.Lock()
 		defer busy.Unlock()
@@ -134,6 +137,9 @@ func (o Options) open(ctx context.Context) (*live.Shard, error) {
 	}
 	job, err := run.PrepareModel(o.Spec, schema)
 	if err != nil {
+		return nil, err
+	}
+	if err := job.Shardable(); err != nil {
 		return nil, err
 	}
 	terms, err := job.Terms()

@@ -317,6 +317,7 @@ func TestPages(t *testing.T) {
 		{"/networks/" + s.keyIn("net"), 200, []string{"100 rounds of", "east &lt;1&gt;", ">0.75<"}},
 		{"/networks", 200, []string{"Training n7", ">east</a>", `class="step">2</b> of 40`, "Rehearsals"}},
 		{"/runs/" + s.keyIn("demo/east"), 200, []string{"part of n7/east", "2 batches were charged", "2</td><td>Gaussian(σ=100)"}},
+		{"/runs/" + s.keyIn("demo/east") + "/report", 404, []string{"an owner's part has no report"}},
 		{"/runs/" + s.keyIn("tuned"), 200, []string{`<span class="meta">search</span>`, "The best of a secret, random number of trainings, 2 on average", "drawn from short, long", "finished, done after 1 step"}},
 		{"/runs/" + s.keyIn("tuned") + "/verify", 200, []string{"All 6 hold.", "none but the model"}},
 		{"/audits", 200, []string{">audited<"}},

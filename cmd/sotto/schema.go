@@ -187,6 +187,8 @@ func reportCommand() *cobra.Command {
 			}
 			var place *os.LinkError // of the rename that puts the file there
 			switch err := report.Write(args[0]); {
+			case errors.Is(err, report.ErrPart):
+				return usageError("%s: %v", args[0], report.ErrPart)
 			case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.As(err, &place):
 				return usageError("%v", err)
 			case err != nil:

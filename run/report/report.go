@@ -41,11 +41,17 @@ func must(b []byte, err error) template.CSS {
 	return template.CSS(b)
 }
 
+// ErrPart says that a directory is an owner's part of a training among owners, of which there is no page.
+var ErrPart = errors.New("an owner's part has no report; `sotto verify` checks it")
+
 // Build makes the page of the run in dir. Equal directories give equal bytes.
 func Build(dir string) ([]byte, error) {
 	info, err := trace.ReadInfo(dir)
 	if err != nil {
 		return nil, err
+	}
+	if info.Network != "" {
+		return nil, ErrPart
 	}
 	rec, err := trace.Read(dir)
 	if err != nil {

@@ -14,7 +14,7 @@ func TestOwnersHaveNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := filepath.Join(t.TempDir(), "sotto.yaml")
-	for files, allowed := range map[string]bool{"north/rows.csv, south/rows.csv": false, "north/rows.csv, rows.pack": false, "north.csv, south.csv": true} {
+	for files, allowed := range map[string]bool{"north/rows.csv, south/rows.csv": false, "north/rows.csv, rows.pack": false, "north.csv, north.csv": false, "a/north.csv, north.csv": false, "north.csv, south.csv": true} {
 		text := "schema: " + schema + "\nmodel: {name: logistic, l2: 0.0005}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\nnetwork: {files: [" + files + "], rows: 1300, schedule: all, rounds: 2}\n"
 		if err := os.WriteFile(spec, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -95,7 +95,7 @@ given, nothing changed; 3 the privacy budget does not allow it, nothing released
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		var value *pflag.InvalidValueError
 		if errors.As(err, &value) {
-			allowed := map[string]string{"float64": "a number", "int": "a whole number", "uint64": "a whole number from 0", "bool": "true or false"}[value.GetFlag().Value.Type()]
+			allowed := map[string]string{"float64": "a number", "int": "a whole number", "uint64": "a whole number from 0", "bool": "true or false", "duration": "a duration, as 30s or 10m"}[value.GetFlag().Value.Type()]
 			if allowed != "" {
 				return usageError("--%s: found %q; allowed is %s", value.GetFlag().Name, value.GetValue(), allowed)
 			}

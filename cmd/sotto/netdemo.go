@@ -128,8 +128,8 @@ func (d *demo) run(ctx context.Context, void bool) (*rehearse.Result, error) {
 			return nil, err
 		}
 		defer os.RemoveAll(d.dir)
-	} else if err := os.Mkdir(d.dir, 0o700); err != nil {
-		return nil, usageError("--dir: %v; allowed is a new directory", err)
+	} else if err := newDir(d.dir); err != nil {
+		return nil, err
 	}
 	keys, err := d.prepare(tables)
 	if err != nil {

@@ -50,8 +50,10 @@ register there, once, and ends.`,
 				if replicas < 1 || replicas > 5 {
 					return usageError("--replicas: found %d; allowed is 1 to 5", replicas)
 				}
-				if err := asInput(fabric.Found(c.Context(), keys, cluster, replicas)); err != nil {
-					return err
+				if err := fabric.Found(c.Context(), keys, cluster, replicas); errors.Is(err, fabric.ErrURL) {
+					return usageError("--cluster: %v", err)
+				} else if err != nil {
+					return asInput(err)
 				}
 				fmt.Fprintf(c.OutOrStdout(), "%s: holds the register of network %s, in %d copies\n", cluster, keys.Network.ID, replicas)
 				return nil
@@ -81,7 +83,7 @@ register there, once, and ends.`,
 // asInput is the mistake of a person that an error of a hub's place or credentials is.
 func asInput(err error) error {
 	var place *fabric.PlaceError
-	if errors.As(err, &place) || errors.Is(err, fabric.ErrURL) || errors.Is(err, fabric.ErrRefused) {
+	if errors.As(err, &place) || errors.Is(err, fabric.ErrURL) || errors.Is(err, fabric.ErrRefused) || errors.Is(err, fabric.ErrStranger) {
 		return &run.InputError{Err: err}
 	}
 	return err

@@ -58,8 +58,8 @@ and sotto net invite makes the credentials of each owner from it. No row is read
 			if err != nil {
 				return usageError("--%v", err)
 			}
-			if err := os.Mkdir(dir, 0o700); err != nil {
-				return usageError("--dir: found %s; allowed is a new directory", dir)
+			if err := newDir(dir); err != nil {
+				return err
 			}
 			if err := writeNetwork(organiser, dir); err != nil {
 				return err
@@ -89,6 +89,21 @@ and sotto net invite makes the credentials of each owner from it. No row is read
 	f.StringVar(&dir, "dir", "", "new directory of the organiser (required)")
 	f.StringVar(&hub, "hub", "", "where owners find the hub, tls://HOST:PORT, or several with commas between them (required)")
 	return c
+}
+
+// newDir makes the directory of --dir.
+func newDir(dir string) error {
+	err := os.Mkdir(dir, 0o700)
+	var why *os.PathError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, os.ErrExist):
+		return usageError("--dir: found %s; allowed is a new directory", dir)
+	case errors.As(err, &why):
+		err = why.Err
+	}
+	return usageError("--dir: found %s, where no directory can be made (%s: %w)", dir, filepath.Dir(dir), err)
 }
 
 // found makes the network of a plan.

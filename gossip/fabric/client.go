@@ -46,7 +46,7 @@ func Dial(ctx context.Context, c *Credentials, o ClientOptions) (*Client, error)
 		url = c.Network.Hub
 	}
 	if _, err := hubHosts(url); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("hub: %w", err)
 	}
 	r := &Client{n: &c.Network}
 	options, err := c.Pass.options(&c.Network)
@@ -70,7 +70,7 @@ func Dial(ctx context.Context, c *Credentials, o ClientOptions) (*Client, error)
 		case err == nil:
 			return r, r.listen(c.Owner)
 		case errors.As(err, &stranger):
-			return nil, fmt.Errorf("hub %s: what answers there is not this network's hub: %w", url, stranger)
+			return nil, fmt.Errorf("hub %s: %w: %w", url, ErrStranger, stranger)
 		case turnedAway(err):
 			return nil, fmt.Errorf("hub %s: %w: %w", url, ErrRefused, err)
 		}

@@ -2,10 +2,10 @@ package fabric
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -32,7 +32,10 @@ func Found(ctx context.Context, k *HubKeys, urls string, replicas int) error {
 	ctx, stop := context.WithTimeout(ctx, foundWithin)
 	defer stop()
 	nc, err := nats.Connect(urls, append(options, nats.Timeout(5*time.Second))...)
-	if turnedAway(err) {
+	var stranger *tls.CertificateVerificationError
+	if errors.As(err, &stranger) {
+		err = fmt.Errorf("%w: %w", ErrStranger, stranger)
+	} else if turnedAway(err) {
 		err = fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	if err != nil {
@@ -44,6 +47,8 @@ func Found(ctx context.Context, k *HubKeys, urls string, replicas int) error {
 	}
 	return nil
 }
+
+const confFile = "nats.conf"
 
 // Configure writes what a nats-server of a cluster needs to know of the network into a directory: nats.conf, to be included in its own
 // configuration, and the certificates that it names.
@@ -81,11 +86,11 @@ resolver: MEMORY
 resolver_preload {
 %s}
 `, k.Network.ID, filepath.Join(dir, "ca.pem"), filepath.Join(dir, "hub.pem"), filepath.Join(dir, "hub-key.pem"), k.Operator, system.Subject, preload)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return &PlaceError{dir, reason(err)}
+	if err := settle(dir, confFile); err != nil {
+		return err
 	}
 	var errs []error
-	for name, text := range map[string]string{"nats.conf": conf, "ca.pem": k.Network.Authority, "hub.pem": k.Pass.Certificate, "hub-key.pem": k.Pass.Key} {
+	for name, text := range map[string]string{confFile: conf, "ca.pem": k.Network.Authority, "hub.pem": k.Pass.Certificate, "hub-key.pem": k.Pass.Key} {
 		errs = append(errs, trace.WriteFile(filepath.Join(dir, name), []byte(text)))
 	}
 	return errors.Join(errs...)

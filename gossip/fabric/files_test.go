@@ -85,6 +85,19 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// A hub that listens at all addresses says the one that owners know.
+func TestReached(t *testing.T) {
+	n := &Network{Hub: "tls://hub.example.org:4222,tls://b:1"}
+	for host, want := range map[string]string{"0.0.0.0": "tls://hub.example.org:5", "::": "tls://hub.example.org:5", "127.0.0.1": "tls://127.0.0.1:5", "::1": "tls://[::1]:5"} {
+		if got := n.reached(host, 5); got != want {
+			t.Errorf("%s: %s; expected %s", host, got, want)
+		}
+	}
+	if got := (&Network{}).reached("0.0.0.0", 5); got != "tls://0.0.0.0:5" {
+		t.Error(got)
+	}
+}
+
 // Whatever is given for the place of a hub, it is taken or refused; what is taken has a host to certify.
 func TestHubHosts(t *testing.T) {
 	for urls, want := range map[string][]string{
@@ -97,7 +110,7 @@ func TestHubHosts(t *testing.T) {
 			t.Errorf("%q: %q, %v", urls, got, err)
 		}
 	}
-	for _, urls := range []string{"localhost:4222", "nats://a:1", "tls://a", "tls://:4222", "tls://u:p@a:1", "tls://a:1/x", "tls://a:1,", ",", "tls://a:99x"} {
+	for _, urls := range []string{"localhost:4222", "nats://a:1", "tls://a", "tls://:4222", "tls://u:p@a:1", "tls://a:1/x", "tls://a:1,", ",", "tls://a:99x", "tls://a:99999", "tls://a:0"} {
 		if got, err := hubHosts(urls); err == nil {
 			t.Errorf("%q: %q", urls, got)
 		}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -170,8 +171,18 @@ func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
 		h.Close()
 		return nil, err
 	}
-	h.URL = s.ClientURL()
+	h.URL = k.Network.reached(o.Host, s.Addr().(*net.TCPAddr).Port)
 	return h, nil
+}
+
+// reached is the URL of a hub that listens there: where that is any address, with the host that owners know.
+func (n *Network) reached(host string, port int) string {
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		if hosts, err := hubHosts(n.Hub); err == nil && len(hosts) > 0 {
+			host = hosts[0]
+		}
+	}
+	return "tls://" + net.JoinHostPort(host, strconv.Itoa(port))
 }
 
 // A PlaceError says that no hub can be at an address or in a directory.
@@ -197,14 +208,31 @@ func (o HubOptions) Check() error {
 	if err != nil {
 		return &PlaceError{at, reason(err)}
 	}
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return &PlaceError{o.Dir, reason(err)}
+	if err := settle(o.Dir, server.JetStreamStoreDir); err != nil {
+		return err
 	}
 	f, err := os.CreateTemp(o.Dir, ".sotto-*")
 	if err != nil {
 		return &PlaceError{o.Dir, reason(err)}
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// settle makes a directory. What holds something already must hold a file of that name, by which it is known.
+func settle(dir, known string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return &PlaceError{dir, reason(err)}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return &PlaceError{dir, reason(err)}
+	}
+	named := func(name string) func(os.DirEntry) bool { return func(e os.DirEntry) bool { return e.Name() == name } }
+	entries = slices.DeleteFunc(entries, named(".lock"))
+	if len(entries) > 0 && !slices.ContainsFunc(entries, named(known)) {
+		return &PlaceError{dir, fmt.Errorf("it is not empty and holds no %s; allowed is a new directory", known)}
+	}
+	return nil
 }
 
 // reason is an error of the system without the names that its caller knows better.
@@ -335,6 +363,9 @@ func imports(n *Network, register string, owner int) (all jwt.Imports) {
 func jwtPermissions(p *server.Permissions) jwt.Permissions {
 	return jwt.Permissions{Pub: jwt.Permission{Allow: p.Publish.Allow}, Sub: jwt.Permission{Allow: p.Subscribe.Allow}}
 }
+
+// ErrStranger: another than the network's hub answers.
+var ErrStranger = errors.New("what answers there is not this network's hub")
 
 // ErrRefused: the hub does not have this owner, or not what it asks.
 var ErrRefused = errors.New("the hub refuses this owner")

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,7 +58,7 @@ func NewNetwork(hub string, names []string, agreed map[string]string) (*Organise
 	}
 	o := &Organiser{Format: organiserFormat, Network: Network{Format: networkFormat, ID: hex.EncodeToString(id), Hub: hub, Agreed: agreed}}
 	if _, err := hubHosts(hub); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("hub: %w", err)
 	}
 	for seed, kind := range map[*string]nkeys.PrefixByte{&o.Operator: nkeys.PrefixByteOperator, &o.Account: nkeys.PrefixByteAccount, &o.HubUser: nkeys.PrefixByteUser} {
 		if err := newSeed(seed, kind); err != nil {
@@ -302,7 +303,7 @@ func publicName(seed string) (string, error) {
 }
 
 // ErrURL says what a hub's URL looks like.
-var ErrURL = errors.New("tls://HOST:PORT, or several with commas between them")
+var ErrURL = errors.New("tls://HOST:PORT with a port of 1 to 65535, or several with commas between them")
 
 // hubHosts are the hosts of the hub's URLs.
 func hubHosts(urls string) (hosts []string, err error) {
@@ -311,8 +312,11 @@ func hubHosts(urls string) (hosts []string, err error) {
 	}
 	for _, text := range strings.Split(urls, ",") {
 		u, err := url.Parse(text)
-		if err != nil || u.Scheme != "tls" || u.Hostname() == "" || u.Port() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" {
-			return nil, fmt.Errorf("hub: found %q; allowed is %w", text, ErrURL)
+		if err != nil || u.Scheme != "tls" || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" {
+			return nil, fmt.Errorf("found %q; allowed is %w", text, ErrURL)
+		}
+		if port, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || port == 0 {
+			return nil, fmt.Errorf("found %q; allowed is %w", text, ErrURL)
 		}
 		if !slices.Contains(hosts, u.Hostname()) {
 			hosts = append(hosts, u.Hostname())

@@ -122,7 +122,7 @@ func dial(ctx context.Context, c *fabric.Credentials, o fabric.ClientOptions, wa
 	defer cancel()
 	hub, err := fabric.Dial(within, c, o)
 	switch {
-	case errors.Is(err, fabric.ErrRefused), errors.Is(err, fabric.ErrURL):
+	case errors.Is(err, fabric.ErrRefused), errors.Is(err, fabric.ErrStranger), errors.Is(err, fabric.ErrURL):
 		return nil, &run.InputError{Err: err}
 	case err != nil && ctx.Err() == nil && within.Err() != nil:
 		return nil, fmt.Errorf("no hub answered within %v: %w", wait, err)

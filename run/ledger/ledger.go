@@ -247,6 +247,21 @@ func labWhy(why string) string {
 	return "a lab run: " + why
 }
 
+// Admits says, in the words of [Ledger.Reserve], whether the ledger would reserve that now. It writes nothing.
+func (l *Ledger) Admits(ctx context.Context, r Reservation) error {
+	d, err := loadDataset(ctx, l.store.db, r.Dataset)
+	switch {
+	case err != nil:
+		return l.store.explain(err)
+	case d.name == "":
+		return nil
+	}
+	if err := d.compare(datasetFacts{r.Unit, r.Adjacency, r.Currency}); err != nil {
+		return err
+	}
+	return d.take(r.Run, Caps{r.Epsilon, r.Delta}, r.Plan, false)
+}
+
 // SetBudget sets or changes the lifetime budget of a dataset. A new dataset enters
 // the ledger and counts in the currency from then on; "" is caps. A dataset that
 // is there keeps its own, which "" stands for.

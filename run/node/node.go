@@ -163,6 +163,9 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	if err := needHub(s.c, s.o.Client); err != nil {
 		return nil, err
 	}
+	if err := s.canPay(ctx); err != nil {
+		return nil, err
+	}
 	hub, err := dial(ctx, s.c, s.o.Client, s.o.Join)
 	if err != nil {
 		return nil, err
@@ -469,7 +472,29 @@ func (s *session) ready(ctx context.Context, node *fabric.Node) error {
 }
 
 // where is the owner's ledger: the one that is named now, or else the one that the part began with.
-func (s *session) where() string { return cmp.Or(s.plan.Spec.Ledger, s.info.Ledger) }
+func (s *session) where() string {
+	if s.info == nil {
+		return s.plan.Spec.Ledger
+	}
+	return cmp.Or(s.plan.Spec.Ledger, s.info.Ledger)
+}
+
+// canPay opens the owner's ledger, and asks it, before the hub hears of the owner, for the budget that it is to reserve: once an owner
+// has come, the others reserve theirs. The plan is that of the seed 0 where the owners have still to draw one.
+func (s *session) canPay(ctx context.Context) (err error) {
+	if s.ledger, err = run.OpenLedger(ctx, s.where()); err != nil || s.plan.Job.Spec.Lab {
+		return err
+	}
+	if s.info != nil {
+		if _, err := s.ledger.Run(ctx, s.info.ID); !errors.Is(err, ledger.ErrUnknownRun) {
+			return err // it is reserved
+		}
+	}
+	b, schema := s.plan.Job.Spec.Privacy.Budget(), s.plan.Job.Schema
+	return s.ledger.Admits(ctx, ledger.Reservation{
+		Dataset: schema.Dataset, Unit: schema.Unit, Adjacency: s.owner.Facts.Adjacency, Run: s.networkName(), Epsilon: b.Epsilon, Delta: b.Delta, Plan: s.owner.Plan,
+	})
+}
 
 // crash is told of the places at the end where a process may die, in tests.
 func (s *session) crash(point string) {
@@ -480,13 +505,9 @@ func (s *session) crash(point string) {
 
 // takeOver reserves the owner's budget, or proves the right to go on with what is reserved.
 func (s *session) takeOver(ctx context.Context, j *journal.Journal) (err error) {
-	where := s.where()
-	if s.ledger, err = run.OpenLedger(ctx, where); err != nil {
-		return err
-	}
 	if s.info.Lab {
 		if s.info.Ledger == "" {
-			if _, err := run.RecordLook(ctx, where, s.plan.Job.Schema, s.info.ID, "lab run in a network", true); err != nil {
+			if _, err := run.RecordLook(ctx, s.where(), s.plan.Job.Schema, s.info.ID, "lab run in a network", true); err != nil {
 				return err
 			}
 			s.info.Ledger = s.ledger.Where()

@@ -117,3 +117,25 @@ func TestAllTrainByOneSchedule(t *testing.T) {
 		}
 	}
 }
+
+// Of two processes that begin in one directory, the later works with what the first wrote: never with a share of its own
+// after the other may have shown one.
+func TestEnterAtOnce(t *testing.T) {
+	first, _ := joining(t)
+	dir := t.TempDir()
+	enter := func(crash func(string)) fabric.Share {
+		t.Helper()
+		s := &session{o: first.o, plan: first.plan, owner: first.owner, c: first.c}
+		s.o.Dir, s.o.Crash = dir, crash
+		unlock, err := s.enter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlock()
+		return s.place.Share
+	}
+	var earlier fabric.Share
+	if later := enter(func(string) { earlier = enter(nil) }); later != earlier {
+		t.Error("found two shares in one directory")
+	}
+}

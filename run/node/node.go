@@ -277,16 +277,10 @@ func (s *session) enter() (unlock func(), err error) {
 	if err := os.MkdirAll(s.o.Dir, 0o700); err != nil {
 		return nil, inputError("--dir: found %s, where nothing can be written (%w)", s.o.Dir, err)
 	}
-	old, err := readPlace(s.o.Dir)
-	if errors.Is(err, os.ErrNotExist) {
-		old = nil
-		entries, err := os.ReadDir(s.o.Dir)
-		if err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != ".lock" }) {
-			return nil, inputError("%s: is not empty and holds no training; allowed is a new directory", s.o.Dir)
-		}
-	} else if err != nil {
-		return nil, &run.InputError{Err: err}
+	if _, err := readPlace(s.o.Dir); err != nil { // a directory of something else gets no lock
+		return nil, err
 	}
+	s.crash("entering")
 	held, err := run.LockDir(s.o.Dir)
 	if err != nil {
 		return nil, &run.InputError{Err: err}
@@ -296,6 +290,10 @@ func (s *session) enter() (unlock func(), err error) {
 			held()
 		}
 	}()
+	old, err := readPlace(s.o.Dir)
+	if err != nil {
+		return nil, err
+	}
 	if old != nil {
 		if old.Network != s.networkName() {
 			return nil, inputError("%s: is another training's directory; allowed is a new one, or that of this training", s.o.Dir)
@@ -320,15 +318,23 @@ func (s *session) enter() (unlock func(), err error) {
 	return held, s.place.write(s.o.Dir)
 }
 
+// readPlace is the place in a directory; nil in an empty one.
 func readPlace(dir string) (*place, error) {
 	path := filepath.Join(dir, PlaceFile)
 	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
+	if errors.Is(err, os.ErrNotExist) {
+		entries, err := os.ReadDir(dir)
+		if err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != ".lock" }) {
+			return nil, inputError("%s: is not empty and holds no training; allowed is a new directory", dir)
+		}
+		return nil, nil
 	}
 	p := &place{}
-	if err := json.Unmarshal(b, p); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if err == nil {
+		err = json.Unmarshal(b, p)
+	}
+	if err != nil {
+		return nil, inputError("%s: %w", path, err)
 	}
 	return p, nil
 }
@@ -496,7 +502,7 @@ func (s *session) canPay(ctx context.Context) (err error) {
 	})
 }
 
-// crash is told of the places at the end where a process may die, in tests.
+// crash is told of the places where a process may die, in tests.
 func (s *session) crash(point string) {
 	if s.o.Crash != nil {
 		s.o.Crash(point)

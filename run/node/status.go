@@ -31,7 +31,7 @@ const Waiting = "waiting for all owners"
 func ReadStatus(dir string) (*Status, error) {
 	info, err := trace.ReadInfo(dir)
 	if err != nil {
-		if p, none := readPlace(dir); none == nil {
+		if p, _ := readPlace(dir); p != nil {
 			return &Status{Network: p.Network, Status: Waiting, Dim: p.Dim}, nil
 		}
 		return nil, &run.InputError{Err: err}

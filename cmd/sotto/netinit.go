@@ -182,7 +182,8 @@ func netRevokeCommand() *cobra.Command {
 		Use:   "revoke NAME",
 		Short: "Turn an owner away from the hub",
 		Long: `Revoke makes the credentials that an owner has so far worthless at the hub. The hub takes over the changed hub.json by itself
-where it reads that very file; elsewhere bring it there. The owner can be invited again.`,
+where it reads that very file; elsewhere bring it there. The owner can be invited again, with
+another key of its connection.`,
 		Example: "  sotto net revoke cardiology --dir net",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -190,7 +191,9 @@ where it reads that very file; elsewhere bring it there. The owner can be invite
 			if err != nil {
 				return err
 			}
-			o.Revoke(owner)
+			if err := o.Revoke(owner); err != nil {
+				return err
+			}
 			return writeNetwork(o, dir)
 		},
 	}

@@ -36,10 +36,10 @@ type Organiser struct {
 
 // ownerKeys are one owner's: the hub chooses what the key of a connection signs, so it is not the key of the messages.
 type ownerKeys struct {
-	Seed    string `json:"seed"`              // of its messages, Ed25519, in hexadecimal
-	User    string `json:"user"`              // seed of its connection, as NATS writes it
-	Account string `json:"account"`           // seed of its account at the hub
-	Revoked int64  `json:"revoked,omitempty"` // what was made for its connection until then (Unix time) counts for nothing
+	Seed    string   `json:"seed"`             // of its messages, Ed25519, in hexadecimal
+	User    string   `json:"user"`             // seed of its connection, as NATS writes it
+	Account string   `json:"account"`          // seed of its account at the hub
+	Former  []string `json:"former,omitempty"` // public keys of its connection that were turned away
 }
 
 const organiserFormat = "sotto-organiser/2"
@@ -122,9 +122,6 @@ func (o *Organiser) Write(path string) error { return write(path, o) }
 
 // Invite makes what an owner joins with, good for so long.
 func (o *Organiser) Invite(owner int, valid time.Duration) (*Credentials, error) {
-	if since := o.Owners[owner].Revoked; since > 0 { // what is made in that very second counts for nothing, too
-		time.Sleep(time.Until(time.Unix(since+1, 0)))
-	}
 	until := time.Now().Add(valid)
 	c := &Credentials{Format: credentialsFormat, Network: o.Network, Owner: owner, Seed: o.Owners[owner].Seed}
 	var err error
@@ -188,21 +185,28 @@ func (o *Organiser) account(operator nkeys.KeyPair, register string, owner int) 
 	if err != nil {
 		return "", err
 	}
-	user, err := publicName(o.Owners[owner].User)
-	if err != nil {
-		return "", err
-	}
 	ac := jwt.NewAccountClaims(name)
 	ac.Name, ac.Imports = o.Network.Owners[owner].Name, imports(&o.Network, register, owner)
 	ac.Limits.DisallowBearer = true
-	if since := o.Owners[owner].Revoked; since > 0 {
-		ac.RevokeAt(user, time.Unix(since, 0))
+	for _, user := range o.Owners[owner].Former {
+		ac.RevokeAt(user, forGood)
 	}
 	return ac.Encode(operator)
 }
 
-// Revoke turns an owner away, once the hub has what Hub makes. What Invite makes afterwards is good again.
-func (o *Organiser) Revoke(owner int) { o.Owners[owner].Revoked = time.Now().Unix() }
+// forGood is when the last JWT of a key can have been made that was turned away: nobody makes another.
+var forGood = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Revoke turns an owner away, once the hub has what Hub makes. What Invite makes afterwards is good, and of another key: who has found the old one has nothing.
+func (o *Organiser) Revoke(owner int) error {
+	keys := &o.Owners[owner]
+	user, err := publicName(keys.User)
+	if err != nil {
+		return err
+	}
+	keys.Former = append(keys.Former, user)
+	return newSeed(&keys.User, nkeys.PrefixByteUser)
+}
 
 // pass makes what a connection is proven with, at the hub or, where hosts are given, also as the hub.
 func (o *Organiser) pass(account, seed, name string, may jwt.Permissions, hosts []string, until time.Time) (p Pass, err error) {

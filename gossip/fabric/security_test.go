@@ -290,7 +290,9 @@ func TestSecurityOfConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 		neighbour := dial(t, all[1])
-		o.Revoke(0)
+		if err := o.Revoke(0); err != nil {
+			t.Fatal(err)
+		}
 		keys, err := o.Hub()
 		if err != nil {
 			t.Fatal(err)
@@ -305,7 +307,7 @@ func TestSecurityOfConnections(t *testing.T) {
 		if neighbour.nc.Stats().Reconnects > 0 || !neighbour.nc.IsConnected() {
 			t.Error("another owner's connection ended, too")
 		}
-		// The hub has the account of now: what was made before stays refused, and what is made now is good.
+		// What is made now is good, of another key; what was made before stays refused.
 		again, err := o.Invite(0, time.Hour)
 		if err != nil {
 			t.Fatal(err)
@@ -315,6 +317,12 @@ func TestSecurityOfConnections(t *testing.T) {
 		}
 		if nc, _, err := connect(t, h.URL, n, Pass{mine.JWT, mine.User, again.Pass.Certificate, again.Pass.Key}); err == nil {
 			t.Errorf("joined as %s", nc.ConnectedServerName())
+		}
+		if again.Pass.User == mine.User {
+			t.Error("invited with the key that was turned away")
+		}
+		if _, err := Dial(t.Context(), all[0], ClientOptions{}); !errors.Is(err, ErrRefused) {
+			t.Error(err)
 		}
 	})
 }

@@ -252,7 +252,7 @@ func filled(t testing.TB) (root string, r *trainee) {
 	r.step(20)
 	search(t, root)
 	part(t, like, filepath.Join(root, "runs", "demo", "east"))
-	found := audit.Result{Method: "sgd", Attack: audit.ManyRuns, Adjacency: privacy.AddRemove, Rows: 4000, Epsilon: 4, Delta: 1e-5, Bound: 1.5, Plain: 1.25, Failure: 0.05, Runs: 80, Steps: 9}
+	found := audit.Result{Method: "sgd", Attack: audit.ManyRuns, Adjacency: privacy.AddRemove, Unit: "record", Rows: 4000, Epsilon: 4, Delta: 1e-5, Bound: 1.5, Plain: 1.25, Failure: 0.05, Runs: 80, Steps: 9}
 	if err := found.Write(filepath.Join(root, "runs", "audited")); err != nil {
 		t.Fatal(err)
 	}

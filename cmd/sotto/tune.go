@@ -77,7 +77,7 @@ trained on, which is paid for like all else.`,
 			}
 			if !quiet {
 				fmt.Fprintf(w, "Winner     %s, of the %d in the list; %s\n", r.Winner, len(r.Among), scored(r.By, r.Score))
-				fmt.Fprintf(w, "Guarantee  ε = %.4g at δ = %v, %v, for the search as a whole; each candidate was trained at ε = %.4g\n", p.Budget.Epsilon, p.Budget.Delta, p.Budget.Adjacency, p.Each)
+				fmt.Fprintf(w, "Guarantee  ε = %.4g at δ = %v, %v, for any %s and the search as a whole; each candidate was trained at ε = %.4g\n", p.Budget.Epsilon, p.Budget.Delta, p.Budget.Adjacency, p.Whom(), p.Each)
 				fmt.Fprintf(w, "Model      %s\nReport     %s\n", filepath.Join(out, trace.ModelFile), filepath.Join(out, trace.ReportFile))
 			}
 			return nil
@@ -125,7 +125,7 @@ func scored(by string, score float64) string {
 
 func printSearch(w io.Writer, p *tune.Plan) {
 	b := p.Budget
-	fmt.Fprintf(w, "Search     ε = %.4g at δ = %v, %v, for about %.4g trainings; the best is released alone\n", b.Epsilon, b.Delta, b.Adjacency, p.Mean)
+	fmt.Fprintf(w, "Search     ε = %.4g at δ = %v, %v, for any %s; about %.4g trainings, of which the best is released alone\n", b.Epsilon, b.Delta, b.Adjacency, p.Whom(), p.Mean)
 	fmt.Fprintf(w, "Each       ε = %.4g, scored by %s\n", p.Each, map[string]string{tune.ByTest: "the test rows", tune.ByLoss: "a noisy mean loss"}[p.Score])
 	for _, c := range p.Candidates {
 		fmt.Fprintf(w, "           %-24s noise %.4g\n", c.Name, c.Job.Method.NoiseMultiplier())

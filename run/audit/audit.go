@@ -32,7 +32,9 @@ type Result struct {
 	Method    string            `json:"method"`
 	Attack    string            `json:"attack"`
 	Adjacency privacy.Adjacency `json:"adjacency"`
-	Rows      int               `json:"declared_rows"`
+	Unit      string            `json:"unit"`                // as in run.json
+	UnitRows  int               `json:"unit_rows,omitempty"` // likewise
+	Rows      int               `json:"declared_rows"`       // of units, where one has several rows
 	Epsilon   float64           `json:"claimed_epsilon"`
 	Delta     float64           `json:"delta"`
 	Bound     float64           `json:"epsilon_at_least"`        // by the claim's own curve: less noise than this would have is refuted
@@ -105,7 +107,7 @@ func One(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Re
 		return nil, ErrBlind
 	}
 	g.Right = right(set.In, w.odds, g.Guesses)
-	r := &Result{Method: job.Spec.MethodName, Attack: OneRun, Adjacency: facts.Adjacency, Rows: facts.Rows, Epsilon: budget.Epsilon, Delta: budget.Delta,
+	r := &Result{Method: job.Spec.MethodName, Attack: OneRun, Adjacency: facts.Adjacency, Unit: job.Schema.Unit, UnitRows: facts.UnitRows, Rows: facts.Rows, Epsilon: budget.Epsilon, Delta: budget.Delta,
 		Failure: Failure, Canaries: g.Records, Guesses: g.Guesses, Right: g.Right, Steps: steps, Odds: w.odds, In: set.In}
 	x, epsilon, err := claim.least(g, budget.Delta)
 	if err != nil {

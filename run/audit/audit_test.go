@@ -329,7 +329,7 @@ func TestNeighboursOfUnits(t *testing.T) {
 
 // The page and the words say whether the claim holds; the drawing has a line for the canaries that took part and one for the others.
 func TestPage(t *testing.T) {
-	r := &Result{Method: "sgd", Attack: OneRun, Adjacency: privacy.AddRemove, Epsilon: 1, Delta: 1e-5, Bound: 0.4, Plain: 0.2, Failure: Failure, Noise: 2, Canaries: 4, Guesses: 2, Right: 2, Steps: 7,
+	r := &Result{Method: "sgd", Attack: OneRun, Adjacency: privacy.AddRemove, Unit: "record", Epsilon: 1, Delta: 1e-5, Bound: 0.4, Plain: 0.2, Failure: Failure, Noise: 2, Canaries: 4, Guesses: 2, Right: 2, Steps: 7,
 		Odds: []float64{-1, 2, 0.5, -0.25}, In: []bool{false, true, true, false}}
 	dir := filepath.Join(t.TempDir(), "new")
 	for _, c := range []struct {

@@ -30,7 +30,7 @@ func Many(ctx context.Context, job *run.Job, table *data.Table, runs int, opt Op
 		return nil, err
 	}
 	b := job.Spec.Privacy.Budget()
-	r := &Result{Method: job.Spec.MethodName, Attack: ManyRuns, Adjacency: b.Adjacency, Rows: job.Facts.Rows, Epsilon: b.Epsilon, Delta: b.Delta, Failure: Failure, Runs: 2 * runs}
+	r := &Result{Method: job.Spec.MethodName, Attack: ManyRuns, Adjacency: b.Adjacency, Unit: job.Schema.Unit, UnitRows: job.Facts.UnitRows, Rows: job.Facts.Rows, Epsilon: b.Epsilon, Delta: b.Delta, Failure: Failure, Runs: 2 * runs}
 	number := 0
 	one := func(t *data.Table) ([]float64, error) {
 		own := opt

@@ -27,7 +27,7 @@ func (r *Result) Words() string {
 	if r.Refuted() {
 		found = "REFUTES it: there is a fault"
 	}
-	fmt.Fprintf(&b, "Claim      ε = %.4g at δ = %v, %v\n", r.Epsilon, r.Delta, r.Adjacency)
+	fmt.Fprintf(&b, "Claim      ε = %.4g at δ = %v, %v, for any %s\n", r.Epsilon, r.Delta, r.Adjacency, trace.Whom(r.Unit, r.UnitRows))
 	fmt.Fprintf(&b, "Found      ε ≥ %.4g with %.4g %% confidence: %.0f %% of the claim, and %s\n", r.Bound, 100*(1-r.Failure), 100*r.Bound/r.Epsilon, found)
 	if r.Attack == OneRun {
 		fmt.Fprintf(&b, "           ε ≥ %.4g of any mechanism whatever; the first figure counts on the kind of noise, not on how much there is\n", r.Plain)
@@ -86,7 +86,7 @@ func Read(dir string) (*Result, error) {
 	if err := json.Unmarshal(b, r); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if r.Method == "" || !(r.Epsilon > 0) {
+	if r.Method == "" || r.Unit == "" || !(r.Epsilon > 0) {
 		return nil, fmt.Errorf("%s: is not the result of an audit", path)
 	}
 	return r, nil

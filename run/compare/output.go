@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -130,12 +131,24 @@ func (p *Plan) told() string {
 	case v.Folds != 0:
 		how = fmt.Sprintf("%d folds, %s", v.Folds, how)
 	case v.Split != 0:
-		how = fmt.Sprintf("%s, each with a split of its own, %s of the rows to train on", how, strconv.FormatFloat(v.Split, 'g', -1, 64))
+		how = fmt.Sprintf("%s, each with a split of its own, %s of the %s to train on", how, strconv.FormatFloat(v.Split, 'g', -1, 64), p.counted())
 	}
 	if n > 1 {
 		how = "mean ± standard deviation (median) of " + how
 	}
 	return how
+}
+
+// counted is what the declared numbers, splits and folds of a table count.
+func (t *table) counted() string { return oracle.Public{UnitRows: t.schema.UnitRows}.Counted() }
+
+// counted is that of all tables: a row of a table without units is one.
+func (p *Plan) counted() string {
+	most := 0
+	for _, t := range p.tables {
+		most = max(most, t.schema.UnitRows)
+	}
+	return oracle.Public{UnitRows: most}.Counted()
 }
 
 // page is the comparison in Markdown.
@@ -144,7 +157,7 @@ func (p *Plan) page() string {
 	fmt.Fprintf(&b, "# Comparison\n\n> %s\n\nFigures are %s. ε is the cap of a run whose training rows are the part it is trained on. ", Unpaid, p.told())
 	fmt.Fprintf(&b, "Seconds are of training, while other cells train too.\n\n![what was found](%s)\n", Chart)
 	for _, t := range p.tables {
-		fmt.Fprintf(&b, "\n## %s\n\n%s declared rows, %s.\n", t.name, chart.Integer(t.rows), t.terms())
+		fmt.Fprintf(&b, "\n## %s\n\n%s declared %s, %s.\n", t.name, chart.Integer(t.rows), t.counted(), t.terms())
 		for _, s := range t.shown() {
 			fmt.Fprintf(&b, "\n### %s\n\n%s", s.name, t.grid(s))
 		}

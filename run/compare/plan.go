@@ -19,6 +19,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/trace"
 )
 
 // NoNoise is the ε of cells that train without noise.
@@ -404,5 +405,5 @@ func (t *table) terms() string {
 	if len(deltas) == 0 {
 		return "without noise"
 	}
-	return fmt.Sprintf("δ = %s, %v", strings.Join(deltas, " or "), t.adjacency)
+	return fmt.Sprintf("δ = %s, %v, for any %s", strings.Join(deltas, " or "), t.adjacency, trace.Whom(t.schema.Unit, t.schema.UnitRows))
 }

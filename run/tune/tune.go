@@ -61,6 +61,12 @@ type Plan struct {
 	query      oracle.Loss // the private score
 }
 
+// Whom says whom the search protects: one of what, with how much of theirs.
+func (p *Plan) Whom() string {
+	s := p.Candidates[0].Job.Schema
+	return trace.Whom(s.Unit, s.UnitRows)
+}
+
 // New settles a search. It opens spec and schema and no data.
 func New(file string, flags []run.Override, label string) (*Plan, error) {
 	t, place, err := run.LoadTuning(file)

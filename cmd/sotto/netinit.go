@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -125,7 +126,13 @@ func writeNetwork(o *fabric.Organiser, dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(o.Write(filepath.Join(dir, organiserFile)), hub.Write(filepath.Join(dir, hubFile)), o.Network.Write(filepath.Join(dir, networkFile)))
+	if err := o.Write(filepath.Join(dir, organiserFile)); err != nil {
+		return err
+	}
+	if err := hub.Write(filepath.Join(dir, hubFile)); err != nil {
+		return err
+	}
+	return o.Network.Write(filepath.Join(dir, networkFile))
 }
 
 const (
@@ -191,10 +198,19 @@ another key of its connection.`,
 			if err != nil {
 				return err
 			}
+			before := len(o.Owners[owner].Former) > 0
 			if err := o.Revoke(owner); err != nil {
 				return err
 			}
-			return writeNetwork(o, dir)
+			if err := writeNetwork(o, dir); err != nil {
+				return usageError("--dir: %v", err)
+			}
+			w := c.OutOrStdout()
+			if before {
+				fmt.Fprintf(w, "%s was revoked before; what was made for it since is now revoked, too.\n", args[0])
+			}
+			fmt.Fprintf(w, "%[1]s is turned away as soon as the hub has the new %[2]s: a hub that reads this very file takes it over by itself; to another machine bring it, in the place of the old one. `sotto net invite` lets %[1]s in again.\n", args[0], filepath.Join(dir, hubFile))
+			return nil
 		},
 	}
 	c.Flags().StringVar(&dir, "dir", "", "directory of the organiser (required)")
@@ -210,12 +226,26 @@ func organised(dir, name string) (*fabric.Organiser, int, error) {
 	if err != nil {
 		return nil, 0, &run.InputError{Err: err}
 	}
-	var names []string
+	public, err := fabric.ReadNetwork(filepath.Join(dir, networkFile))
+	switch {
+	case errors.Is(err, os.ErrNotExist): // it is public, and nobody's keys
+	case err != nil:
+		return nil, 0, &run.InputError{Err: err}
+	case !reflect.DeepEqual(public, &o.Network):
+		return nil, 0, usageError("--dir: found another network in %s (%s, id %s) than in %s (%s, id %s); allowed are files as sotto net init wrote them together", networkFile, members(public), public.ID, organiserFile, members(&o.Network), o.Network.ID)
+	}
 	for i, m := range o.Network.Owners {
 		if m.Name == name {
 			return o, i, nil
 		}
+	}
+	return nil, 0, usageError("found the owner %q; allowed are %s", name, members(&o.Network))
+}
+
+func members(n *fabric.Network) string {
+	var names []string
+	for _, m := range n.Owners {
 		names = append(names, m.Name)
 	}
-	return nil, 0, usageError("found the owner %q; allowed are %s", name, strings.Join(names, ", "))
+	return strings.Join(names, ", ")
 }

@@ -69,6 +69,14 @@ func TestFiles(t *testing.T) {
 	other.Account = foreign.Account
 	refused("account: is not signed by the operator", &other, readHub)
 	refused(`found the format "sotto-hub/2"; allowed is "sotto-organiser/2"`, hub, readOrganiser)
+	other = *hub
+	other.Owners = []string{hub.Owners[0], hub.Owners[0]}
+	refused(`owners: found the account of "owner 1" twice`, &other, readHub)
+	other.Owners = hub.Owners[:1]
+	refused("owners: found 1; the network has 2", &other, readHub)
+	other = *hub
+	other.Network.Owners = []Member{hub.Network.Owners[0], hub.Network.Owners[0]}
+	refused(`owners: found the key of "owner 1" twice`, &other, readHub)
 	few := *o
 	few.Owners = few.Owners[:1]
 	refused("owners: found 1; the network has 2", &few, readOrganiser)
@@ -86,6 +94,34 @@ func TestFiles(t *testing.T) {
 			t.Error("the key of the messages must stay, and that of the connection be another")
 		}
 		before = c.Pass.User
+	}
+}
+
+// A file that was cut off or edited is said to be.
+func TestDamagedFiles(t *testing.T) {
+	_, all := owners(t, 2)
+	path := filepath.Join(t.TempDir(), "f")
+	if err := all[0].Write(path); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"":                 path + ":1:0: found damaged JSON (unexpected end of JSON input)",
+		string(whole[:50]): path + ":3:13: found damaged JSON (unexpected end",
+		strings.Replace(string(whole), "{", "{\n!", 1):                  path + ":2:1: found damaged JSON (invalid character '!'",
+		string(whole) + "}":                                             "found damaged JSON",
+		strings.Replace(string(whole), `"seed"`, `"sed"`, 1):            `(unknown field "sed"); allowed`,
+		strings.Replace(string(whole), `"owner": 0`, `"owner": "x"`, 1): "cannot unmarshal string into Go struct field Credentials.owner of type int",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadCredentials(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; expected %s", err, want)
+		}
 	}
 }
 

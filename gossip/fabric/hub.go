@@ -48,6 +48,9 @@ func ReadHubKeys(path string) (*HubKeys, error) {
 	if err == nil {
 		_, err = k.accounts()
 	}
+	if err == nil && len(k.Owners) != len(k.Network.Owners) {
+		err = fmt.Errorf("owners: found %d; the network has %d", len(k.Owners), len(k.Network.Owners))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -71,6 +74,9 @@ func (k *HubKeys) accounts() (map[string]*jwt.AccountClaims, error) {
 		}
 		if !operator.DidSign(account) {
 			return nil, errors.New("account: is not signed by the operator")
+		}
+		if all[account.Subject] != nil {
+			return nil, fmt.Errorf("owners: found the account of %q twice; allowed is one of each owner's own", account.Name)
 		}
 		all[account.Subject] = account
 	}
@@ -238,8 +244,11 @@ func settle(dir, known string) error {
 // reason is an error of the system without the names that its caller knows better.
 func reason(err error) error {
 	var path *os.PathError
+	var link *os.LinkError
 	var op *net.OpError
 	switch {
+	case errors.As(err, &link):
+		return link.Err
 	case errors.As(err, &path):
 		return path.Err
 	case errors.As(err, &op):

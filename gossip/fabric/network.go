@@ -6,9 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -57,6 +59,18 @@ func ReadCredentials(path string) (*Credentials, error) {
 	return c, nil
 }
 
+// ReadNetwork reads what everybody may know of a network.
+func ReadNetwork(path string) (*Network, error) {
+	n := &Network{}
+	if err := read(path, networkFormat, n); err != nil {
+		return nil, err
+	}
+	if err := n.validate(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return n, nil
+}
+
 // Write writes the network to a file.
 func (n *Network) Write(path string) error { return write(path, n) }
 
@@ -70,13 +84,20 @@ func read(path, format string, v any) error {
 		return fmt.Errorf("%s: found no file to read (%w)", path, reason(err))
 	}
 	var head struct{ Format string }
-	if json.Unmarshal(b, &head); head.Format != format {
+	err = json.Unmarshal(b, &head)
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		before := b[:min(int(syntax.Offset), len(b))]
+		line := bytes.Count(before, []byte("\n")) + 1
+		return fmt.Errorf("%s:%d:%d: found damaged JSON (%w); allowed is the whole file, as it was made", path, line, len(before)-bytes.LastIndexByte(before, '\n')-1, err)
+	}
+	if head.Format != format {
 		return fmt.Errorf("%s: found the format %q; allowed is %q", path, head.Format, format)
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: found other fields than allowed are in %s (%s); allowed is the file as it was made", path, format, strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return nil
 }
@@ -86,7 +107,10 @@ func write(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	return trace.WriteFile(filepath.Clean(path), append(b, '\n'))
+	if err := trace.WriteFile(filepath.Clean(path), append(b, '\n')); err != nil {
+		return fmt.Errorf("%s: cannot be written (%w)", path, reason(err))
+	}
+	return nil
 }
 
 func (n *Network) validate() error {
@@ -98,9 +122,15 @@ func (n *Network) validate() error {
 	case len(n.Owners) < 2:
 		return fmt.Errorf("owners: found %d; allowed is 2 or more", len(n.Owners))
 	}
-	for i := range n.Owners {
-		if len(n.key(i)) != ed25519.PublicKeySize {
+	seen := map[string]bool{}
+	for i, m := range n.Owners {
+		switch key := n.key(i); {
+		case len(key) != ed25519.PublicKeySize:
 			return fmt.Errorf("owners: found no key of owner %d; allowed are 64 hexadecimal digits", i+1)
+		case seen[string(key)]:
+			return fmt.Errorf("owners: found the key of %q twice; allowed is one of each owner's own", m.Name)
+		default:
+			seen[string(key)] = true
 		}
 	}
 	return nil

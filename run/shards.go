@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle/live"
 	"github.com/sottodp/sotto/privacy"
 )
+
+const goodbye = 2 * time.Second // for workers that are sent away
 
 // Shards are the parts of a table that other machines of its owner hold, and the way to them.
 type Shards struct {
@@ -58,15 +61,15 @@ func (s *session) openShards(ctx context.Context) (map[string]int, error) {
 		return nil, err
 	}
 	if s.shards, err = live.OpenShards(ctx, s.env.Shards.Secret, s.env.Shards.Carrier, s.job.Facts.Dim, terms); err != nil {
-		if errors.Is(err, live.ErrShard) {
-			err = &InputError{"", err}
-		}
 		return nil, err
 	}
 	// Whoever is in two shards counts twice. This sees it where the two are one file, and nobody else does.
 	for i, d := range s.shards.Digests() {
 		if first := slices.Index(s.shards.Digests(), d); first < i {
-			return nil, inputError("", "shards %d and %d of %d: found the same rows in both; allowed is each row in one", first+1, i+1, len(s.shards.Digests()))
+			twice := inputError("", "shards %d and %d of %d: found the same rows in both; allowed is each row in one", first+1, i+1, len(s.shards.Digests()))
+			ctx, stop := context.WithTimeout(ctx, goodbye)
+			defer stop()
+			return nil, errors.Join(twice, s.shards.Dismiss(ctx, twice.Error(), first, i))
 		}
 	}
 	// Public under replace-one (R9).

@@ -86,7 +86,8 @@ Each row is in one shard: whoever is in two counts twice, for twice the ε. Two 
 two files share nobody sees.
 
 A worker may be stopped and started again at any time; the run waits for it. Of two workers with the same shard the first
-answer counts: a spare for one that is slow or may die.
+answer counts: a spare for one that is slow or may die. A worker that has another schema, model or adjacency than the
+coordinator, or other rows than the first worker with its shard, is told so and ends.
 (umask 077; head -c 32 /dev/urandom > key) makes a key.`,
 		Example: "  sotto fit sotto.yaml --workers nats://10.0.0.1:4222 --shards 2 --key key\n  sotto worker sotto.yaml --hub nats://10.0.0.1:4222 --key key --shard 1/2 --data part1.csv",
 		Args:    args(cobra.MaximumNArgs(1)),

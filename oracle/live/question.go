@@ -18,6 +18,7 @@ import (
 // What a question asks for.
 const (
 	askHello      = "hello"
+	askLeave      = "leave"
 	askGradients  = "gradients"
 	askCurvature  = "curvature"
 	askDecreases  = "decreases"
@@ -32,6 +33,7 @@ type question struct {
 	Ask string
 
 	Terms map[string][]byte // of a hello: what both sides must agree on, hashed
+	Why   string            // of a leave
 	Is    []byte            // of all others: which rows, under which terms, the shard said that it has
 
 	// The sample, of all shards' rows; the shard's own begin at From.

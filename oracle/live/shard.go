@@ -77,7 +77,20 @@ func (s *Shard) Close() { s.sum.close() }
 // Format prints no more than what it is.
 func (s *Shard) Format(f fmt.State, _ rune) { io.WriteString(f, "live.Shard") }
 
-// Answer answers a sealed question. An error says that it is not one of this shard's coordinator.
+// An Unfit says why a coordinator does not take a shard, as one with another model. A worker that has what is wanted may take its place.
+type Unfit struct{ Why string }
+
+func (u *Unfit) Error() string { return u.Why }
+
+// The first byte of an answer.
+const (
+	answered byte = iota
+	failed
+	unfit
+)
+
+// Answer answers a sealed question. An error says that it is not one of this shard's coordinator; an *Unfit comes beside
+// the answer that says it to the coordinator.
 func (s *Shard) Answer(message []byte) ([]byte, error) {
 	h, err := readHead(message)
 	if err != nil {
@@ -103,24 +116,34 @@ func (s *Shard) Answer(message []byte) ([]byte, error) {
 		return nil, err
 	}
 	answer, err := s.reply(h, q)
-	if err != nil { // a mistake in what both were given, which is public
-		answer = append([]byte{1}, err.Error()...)
+	var u *Unfit
+	switch {
+	case errors.As(err, &u):
+		answer = append([]byte{unfit}, u.Why...)
+	case err != nil: // a mistake in what both were given, which is public
+		answer = append([]byte{failed}, err.Error()...)
 	}
 	s.last, s.answer = bytes.Clone(message), seal(s.session.answers, h, answer, message)
+	if u != nil {
+		return s.answer, u
+	}
 	return s.answer, nil
 }
 
 func (s *Shard) reply(h head, q *question) ([]byte, error) {
-	if q.Ask == askHello {
+	switch q.Ask {
+	case askLeave:
+		return nil, &Unfit{q.Why}
+	case askHello:
 		for _, term := range slices.Sorted(maps.Keys(q.Terms)) {
 			if !bytes.Equal(q.Terms[term], s.cfg.Terms[term]) {
-				return nil, fmt.Errorf("found another %s than the coordinator's", term)
+				return nil, &Unfit{"found another " + term + " than the coordinator's; allowed is the same"}
 			}
 		}
-		return append(binary.LittleEndian.AppendUint64([]byte{0}, uint64(s.rows)), s.cfg.Digest[:]...), nil
+		return append(binary.LittleEndian.AppendUint64([]byte{answered}, uint64(s.rows)), s.cfg.Digest[:]...), nil
 	}
 	if !bytes.Equal(q.Is, identity(s.cfg.Digest, s.cfg.Terms)) {
-		return nil, errors.New("found other rows, or another schema or model, than at the start of the run")
+		return nil, &Unfit{"found other rows, or another schema, model or adjacency, than those of the worker that the run began with; allowed are the same for all workers of one shard"}
 	}
 	rows, err := s.sample(h, q)
 	if err != nil {
@@ -130,7 +153,7 @@ func (s *Shard) reply(h head, q *question) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return encodeCounts(append(make([]byte, 0, 1+8*len(counts)), 0), counts), nil
+	return encodeCounts(append(make([]byte, 0, 1+8*len(counts)), answered), counts), nil
 }
 
 // sample draws the sample of the question's batch and takes what is this shard's. It is the same for every question of the batch, and

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy/clip"
@@ -19,6 +20,7 @@ type Carrier interface {
 	Shards() int  // how many there are
 	Largest() int // most bytes of a message
 	Ask(ctx context.Context, shard int, question []byte) (answer []byte, err error)
+	Refused(ctx context.Context, shard int, why *Unfit) error // of the worker that answered; nil asks again, another one
 }
 
 // Shards stand in for a table's rows: they are on machines of the same owner, each with a part, one after the other in
@@ -36,8 +38,8 @@ type Shards struct {
 	counts  []int64         // the sums that were last asked for
 }
 
-// OpenShards asks all shards who they are. Terms are what they and the coordinator must agree on, each hashed; the error
-// names one that differs. Dim is the number of the model's parameters.
+// OpenShards asks all shards who they are. Terms are what they and the coordinator must agree on, each hashed; a shard of
+// others is refused. Dim is the number of the model's parameters.
 func OpenShards(ctx context.Context, secret *Secret, carrier Carrier, dim int, terms map[string][]byte) (*Shards, error) {
 	session, err := secret.newSession()
 	if err != nil {
@@ -145,26 +147,48 @@ func (s *Shards) askOne(ctx context.Context, h head, q *question) ([]byte, error
 		return nil, err
 	}
 	message := seal(s.session.asks, h, text, nil)
-	answer, err := s.carrier.Ask(ctx, int(h.shard), message)
-	if err != nil {
-		return nil, err
+	for {
+		answer, err := s.carrier.Ask(ctx, int(h.shard), message)
+		if err != nil {
+			return nil, err
+		}
+		if got, err := readHead(answer); err != nil || got != h {
+			return nil, errSealed
+		}
+		text, err := unseal(s.session.answers, answer, message)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(text) == 0:
+			return nil, errSealed
+		case text[0] == answered:
+			return text[1:], nil
+		case text[0] != unfit:
+			return nil, fmt.Errorf("%w: %s", ErrShard, text[1:])
+		}
+		if err := s.carrier.Refused(ctx, int(h.shard), &Unfit{string(text[1:])}); err != nil {
+			return nil, err
+		}
 	}
-	if got, err := readHead(answer); err != nil || got != h {
-		return nil, errSealed
-	}
-	if text, err = unseal(s.session.answers, answer, message); err != nil {
-		return nil, err
-	}
-	switch {
-	case len(text) == 0:
-		return nil, errSealed
-	case text[0] != 0:
-		return nil, fmt.Errorf("%w: %s", ErrShard, text[1:])
-	}
-	return text[1:], nil
 }
 
-// ErrShard wraps what a shard answers that cannot answer: it was given another schema, model or budget than the coordinator.
+// Dismiss tells the workers of these shards why they are not taken. It waits until they have heard it, or the context ends.
+func (s *Shards) Dismiss(ctx context.Context, why string, shards ...int) error {
+	text, err := (&question{Ask: askLeave, Why: why}).encode()
+	if err != nil {
+		return err
+	}
+	var told sync.WaitGroup
+	for _, i := range shards {
+		h := head{salt: s.session.salt, asked: s.asked, shard: uint32(i), of: uint32(s.carrier.Shards())}
+		told.Go(func() { s.carrier.Ask(ctx, i, seal(s.session.asks, h, text, nil)) })
+	}
+	told.Wait()
+	s.asked++
+	return nil
+}
+
+// ErrShard wraps what a shard answers that cannot answer: it is of another version of Sotto, say.
 var ErrShard = errors.New("refuses")
 
 // sum adds up what the shards answer to q over the sample.

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/sottodp/sotto/oracle/live"
 	"github.com/sottodp/sotto/run"
 )
 
@@ -125,6 +126,18 @@ func (c *Coordinator) Ask(ctx context.Context, shard int, question []byte) ([]by
 			return nil, err
 		}
 	}
+}
+
+// Refused is live.Carrier's: the worker has heard why and ends. The run waits for another.
+func (c *Coordinator) Refused(ctx context.Context, shard int, why *live.Unfit) error {
+	if c.notice != nil {
+		c.notice(fmt.Sprintf("shard %d of %d: its worker is sent away: %v. Waiting for the right one", shard+1, c.count, why))
+	}
+	select {
+	case <-time.After(lookAgain):
+	case <-ctx.Done():
+	}
+	return ctx.Err()
 }
 
 func (c *Coordinator) patience() time.Duration {

@@ -19,7 +19,6 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/sottodp/sotto/method"
-	"github.com/sottodp/sotto/oracle/live"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/shards"
@@ -400,23 +399,58 @@ func TestPaidRunOnShards(t *testing.T) {
 	}
 }
 
-// A worker that comes back with other rows in the middle of a run is refused: the run stops and can go on with the right ones.
+// A listener keeps the last question to shard 2.
+type listener struct {
+	*hooked
+	last atomic.Pointer[[]byte]
+}
+
+func (l *listener) Ask(ctx context.Context, shard int, question []byte) ([]byte, error) {
+	if shard == 1 {
+		l.last.Store(&question)
+	}
+	return l.hooked.Ask(ctx, shard, question)
+}
+
+// A worker with other rows than those of its shard is told so and ends, whether it comes back with them in the middle of a run or is a
+// spare. The run waits for the right one.
 func TestOtherRowsInTheMiddle(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 1000)
-	c := s.listen()
+	notices := make(chan string, 99)
+	c, err := shards.Listen("nats://127.0.0.1:0", len(s.parts), s.key, func(text string) { notices <- text })
+	s.must(err)
+	t.Cleanup(func() { c.Close(false) })
 	stop, _ := s.worker(c.URL, 0, s.parts[0])
 	s.worker(c.URL, 1, s.parts[1])
-	h := &hooked{Coordinator: c, hook: func(n int) {
-		if n == 11 {
+	ended := make(chan error, 1)
+	l := &listener{}
+	l.hooked = &hooked{Coordinator: c, hook: func(n int) {
+		switch n {
+		case 11:
 			stop()
-			s.worker(c.URL, 0, s.parts[1])
+			_, back := s.worker(c.URL, 0, s.parts[1])
+			go func() {
+				ended <- <-back
+				s.worker(c.URL, 0, s.parts[0])
+			}()
+		case 41:
+			_, spare := s.worker(c.URL, 1, s.file("heldout.csv"))
+			for len(spare) == 0 && t.Context().Err() == nil { // until it has heard a question
+				c.Ask(t.Context(), 1, *l.last.Load())
+				time.Sleep(10 * time.Millisecond)
+			}
+			s.refused("a spare", <-spare, "--shard 2/2: found other rows", "none")
 		}
 	}}
-	env := run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: h}}
-	_, _, err := run.Fit(t.Context(), s.job("away", sgd), env)
-	if !errors.Is(err, live.ErrShard) || !strings.Contains(err.Error(), "shard 1 of 2: refuses: found other rows") {
-		t.Errorf("found %v", err)
+	env := run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: l}}
+	_, _, err = run.Fit(t.Context(), s.job("away", sgd), env)
+	s.must(err)
+	s.refused("came back", <-ended, "--shard 1/2: found other rows, or another schema", "none")
+	for text := range notices {
+		if strings.HasPrefix(text, "shard 1 of 2: its worker is sent away: found other rows") {
+			break
+		}
 	}
 }
 
@@ -433,18 +467,34 @@ func TestRefusals(t *testing.T) {
 	_, _, err := run.Fit(t.Context(), s.offJob("off"), env)
 	s.refused("off", err, "privacy: found none", "off")
 
-	s.worker(c.URL, 0, s.parts[0])
+	stop, _ := s.worker(c.URL, 0, s.parts[0])
 	other := s.spec("worker", "")
 	other.Model.L2 = 0.5
-	stop, _ := s.working(shards.Options{Spec: other, Key: s.key, URL: c.URL, Index: 1, Count: 2}, s.parts[1])
-	fit("model", sgd, "shard 2 of 2: refuses: found another model than the coordinator's")
+	_, ended := s.working(shards.Options{Spec: other, Key: s.key, URL: c.URL, Index: 1, Count: 2}, s.parts[1])
+	ctx, stopWaiting := context.WithCancel(t.Context())
+	go func() {
+		s.refused("model", <-ended, "--shard 2/2: found another model than the coordinator's", "model")
+		stopWaiting() // nobody with the right one comes
+	}()
+	if _, _, err := run.Fit(ctx, s.job("model", sgd), env); !errors.Is(err, run.ErrNotBegun) {
+		t.Errorf("a worker with another model: %v", err)
+	}
+	_, ended = s.worker(c.URL, 1, s.parts[1])
+	ctx, stopWaiting = context.WithCancel(t.Context())
+	go func() {
+		s.refused("relation", <-ended, "found another adjacency than the coordinator's", "relation")
+		stopWaiting()
+	}()
+	if _, _, err := run.Fit(ctx, s.job("relation", "replace-one\n"+sgd), env); !errors.Is(err, run.ErrNotBegun) {
+		t.Errorf("a worker with another adjacency: %v", err)
+	}
 	stop()
-	stop, _ = s.worker(c.URL, 1, s.parts[1])
-	fit("relation", "replace-one\n"+sgd, "refuses: found another adjacency than the coordinator's")
-	stop()
-	stop, _ = s.worker(c.URL, 1, s.parts[0]) // the other's file
-	fit("twice", sgd, "shards 1 and 2 of 2: found the same rows in both")
-	stop()
+	_, first := s.worker(c.URL, 0, s.parts[0])
+	_, second := s.worker(c.URL, 1, s.parts[0]) // the other's file
+	const twice = "shards 1 and 2 of 2: found the same rows in both"
+	fit("twice", sgd, twice)
+	s.refused("first of twice", <-first, "--shard 1/2: "+twice, "twice")
+	s.refused("second of twice", <-second, "--shard 2/2: "+twice, "twice")
 
 	one := newSite(t)
 	c = one.listen()
@@ -474,7 +524,7 @@ func TestRefusals(t *testing.T) {
 	s.must(os.WriteFile(s.file("another"), make([]byte, 32), 0o600))
 	another, err := shards.ReadKey(s.file("another"))
 	s.must(err)
-	_, ended := s.working(shards.Options{Spec: s.spec("worker", ""), Key: another, URL: c.URL, Index: 0, Count: 1}, s.parts[0])
+	_, ended = s.working(shards.Options{Spec: s.spec("worker", ""), Key: another, URL: c.URL, Index: 0, Count: 1}, s.parts[0])
 	s.refused("another key", <-ended, "has another key", "none")
 
 	_, err = shards.Listen(c.URL, 1, s.key, nil)

@@ -33,7 +33,7 @@ type Options struct {
 }
 
 // Work reads the shard and answers the coordinator until its run is done or the context ends. It waits for a coordinator
-// that is not there, or not there any more. A mistake in what was given is a *run.InputError or a *data.Error.
+// that is not there, or not there any more. A mistake in what was given, also one that only the coordinator sees, is a *run.InputError or a *data.Error.
 func Work(ctx context.Context, o Options) error {
 	if _, _, err := place(o.URL); err != nil {
 		return &run.InputError{Where: "--hub", Err: err}
@@ -86,11 +86,17 @@ func Work(ctx context.Context, o Options) error {
 			return
 		}
 		a, err := shard.Answer(m.Data)
-		if err != nil {
-			tell(err.Error()) // of somebody who is not the coordinator; it is not answered
-			return
+		if a != nil {
+			m.Respond(a)
 		}
-		m.Respond(a)
+		var unfit *live.Unfit
+		switch {
+		case errors.As(err, &unfit):
+			nc.FlushTimeout(goodbye)
+			end(&run.InputError{Where: fmt.Sprintf("--shard %d/%d", o.Index+1, o.Count), Err: unfit})
+		case err != nil:
+			tell(err.Error()) // of somebody who is not the coordinator; it is not answered
+		}
 	}
 	if _, err := nc.Subscribe(doneSubject, func(*nats.Msg) { end(nil) }); err != nil { // first: who answers hears the end
 		return err

@@ -179,6 +179,13 @@ func (o *Organiser) Hub() (*HubKeys, error) {
 	return h, err
 }
 
+// An owner has one connection with five subscriptions, and more for as long as the hub has not noticed that earlier ones are dead. What it
+// may store is not limited: all owners write into the same streams.
+const (
+	mostConnections   = 64
+	mostSubscriptions = 32 // of each
+)
+
 // account makes an owner's: alone in it, the owner reaches of the register what it may, and so does whatever the register answers it.
 func (o *Organiser) account(operator nkeys.KeyPair, register string, owner int) (string, error) {
 	name, err := publicName(o.Owners[owner].Account)
@@ -187,7 +194,7 @@ func (o *Organiser) account(operator nkeys.KeyPair, register string, owner int) 
 	}
 	ac := jwt.NewAccountClaims(name)
 	ac.Name, ac.Imports = o.Network.Owners[owner].Name, imports(&o.Network, register, owner)
-	ac.Limits.DisallowBearer = true
+	ac.Limits.DisallowBearer, ac.Limits.Conn, ac.Limits.Subs = true, mostConnections, mostSubscriptions
 	for _, user := range o.Owners[owner].Former {
 		ac.RevokeAt(user, forGood)
 	}

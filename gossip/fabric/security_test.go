@@ -277,6 +277,42 @@ func TestSecurityOfConnections(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("more than one owner needs", func(t *testing.T) {
+		var all []*nats.Conn
+		var err error
+		for err == nil && len(all) <= mostConnections {
+			var nc *nats.Conn
+			if nc, _, err = connect(t, h.URL, n, mine, nats.NoReconnect()); err == nil {
+				all = append(all, nc)
+			}
+		}
+		if len(all) == 0 || len(all) > mostConnections {
+			t.Fatalf("%d connections: %v", len(all), err)
+		}
+		nc := all[0]
+		for range mostSubscriptions + 1 {
+			if _, err := nc.SubscribeSync(n.inbox(0) + ".x"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		nc.Flush()
+		if err := nc.LastError(); err == nil || !strings.Contains(err.Error(), "maximum subscriptions") {
+			t.Errorf("%d subscriptions: %v", mostSubscriptions+1, err)
+		}
+		for _, nc := range all {
+			nc.Close()
+		}
+		for end := time.Now().Add(patient); ; time.Sleep(10 * time.Millisecond) { // until the hub has noticed
+			nc, _, err := connect(t, h.URL, n, mine, nats.NoReconnect())
+			if err == nil {
+				nc.Close()
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatal(err)
+			}
+		}
+	})
 	t.Run("time runs out", func(t *testing.T) {
 		nc, _, err := connect(t, h.URL, n, made(t, o, 0, 5*time.Second, nil), nats.NoReconnect())
 		if err != nil {

@@ -131,7 +131,7 @@ func (p *Plan) setOwners() error {
 		rows = schema.Rows
 		for _, f := range n.Files {
 			name := strings.TrimSuffix(filepath.Base(f), filepath.Ext(f))
-			if p.apart && slices.ContainsFunc(p.Owners, func(o Owner) bool { return o.Name == name }) {
+			if slices.ContainsFunc(p.Owners, func(o Owner) bool { return o.Name == name }) {
 				return p.fail("files", "found two of the name %q; allowed are names that tell owners apart: each has credentials by its own", name)
 			}
 			p.Owners = append(p.Owners, Owner{Name: name})

@@ -19,7 +19,7 @@ func TestOwnersHaveNames(t *testing.T) {
 		if err := os.WriteFile(spec, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := New(spec, Options{Apart: true}); (err == nil) != allowed || !allowed && !strings.Contains(err.Error(), "network.files: found two of the name") {
+		if _, err := New(spec, Options{}); (err == nil) != allowed || !allowed && !strings.Contains(err.Error(), "network.files: found two of the name") {
 			t.Errorf("%s: %v", files, err)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 const (
 	organiserFile = "organiser.json" // secret of the organiser
 	hubFile       = "hub.json"       // secret of the hub
-	networkFile   = "network.json"   // for everybody
+	networkFile   = "network.json"   // public
 )
 
 func netInitCommand() *cobra.Command {
@@ -34,7 +34,7 @@ func netInitCommand() *cobra.Command {
 
   organiser.json  secret of the organiser: keys of operator, account, certificates and owners
   hub.json        secret of the hub: for sotto hub
-  network.json    for everybody: who takes part, their public keys, a hash of each part of what was agreed
+  network.json    public, and in all of the others already: who takes part, their public keys, a hash of each part of what was agreed
 
 and sotto net invite makes the credentials of each owner from it. No row is read.`,
 		Example: "  sotto net init sotto.yaml --dir net --hub tls://hub.example.org:4222",

@@ -510,7 +510,7 @@ func tableOf(ctx context.Context, schema *Schema, path string, opt Options, m []
 	case p.stats.Dropped > 0 && schema.OnBadRow == BadRowStop:
 		return nil, nil, &Error{File: path, Found: "rows that did not fit the schema when the table was packed", Allowed: "none, since on_bad_row is stop", Hint: "on_bad_row: drop in the schema goes on without such rows"}
 	case opt.Rows > 0 && !group && p.rows != opt.Rows:
-		return nil, nil, rowsError(path, "rows", strconv.Itoa(p.rows)+" rows", opt.Rows)
+		return nil, nil, rowsError(path, "rows", strconv.Itoa(p.rows), opt.Rows)
 	case p.stats.Dropped == p.rows:
 		return nil, nil, &Error{File: path, Found: "no row that fits the schema", Allowed: "rows as the schema describes them"}
 	}
@@ -540,7 +540,7 @@ func tableOf(ctx context.Context, schema *Schema, path string, opt Options, m []
 			return nil, nil, &Error{File: path, Found: "units that are not as the schema asks", Allowed: "units as they were written", Hint: "copy the file again, or pack the table again"}
 		}
 		if n := t.Units(); opt.Rows > 0 && n != opt.Rows {
-			return nil, nil, rowsError(path, "units", strconv.Itoa(n)+" units", opt.Rows)
+			return nil, nil, rowsError(path, "units", strconv.Itoa(n), opt.Rows)
 		}
 	}
 	if opt.Digest != nil {

@@ -145,7 +145,7 @@ func TestPackRefuses(t *testing.T) {
 		{s, path, Options{}, ""},
 		{renamed, path, Options{}, ""},
 		{s, path, Options{Rows: 1500}, ""},
-		{s, path, Options{Rows: 1501}, "rows: found 1500 rows; allowed is exactly 1501"},
+		{s, path, Options{Rows: 1501}, "rows: found 1500; allowed is exactly 1501"},
 		{other, path, Options{}, "schema: found a table that was packed under another one"},
 		{s, path, Options{Labels: "l"}, "l: found a file of labels"},
 		{s, unlabelled, Options{}, "found a table that was packed without its labels"},
@@ -228,7 +228,7 @@ func TestPackOfUnits(t *testing.T) {
 		{s, byRow, Options{Unlabelled: true}, "unit: found a table that was packed row by row"},
 		{few, path, Options{}, "unit: found a table that was packed for another unit"},
 		{none, path, Options{}, "unit: found a table that was packed for another unit"},
-		{s, path, Options{Rows: 8}, "units: found 4 units; allowed is exactly 8"},
+		{s, path, Options{Rows: 8}, "units: found 4; allowed is exactly 8"},
 	} {
 		tab, _, err := Read(context.Background(), c.s, c.path, c.opt)
 		if c.want == "" {

@@ -180,7 +180,7 @@ func (r *reader) read(ctx context.Context, in source) error {
 		}
 		r.stats.Rows++
 		if r.opt.Rows > 0 && r.records() > r.opt.Rows {
-			return r.rowsError("more %s than that")
+			return r.rowsError("more " + r.schema.Counted() + " than that")
 		}
 		if f.found != "" {
 			bad++
@@ -219,7 +219,7 @@ func (r *reader) read(ctx context.Context, in source) error {
 	case r.stats.Rows == 0:
 		return &Error{File: r.name, Found: "a file without rows", Allowed: "at least one row"}
 	case r.opt.Rows > 0 && r.records() != r.opt.Rows:
-		return r.rowsError(strconv.Itoa(r.records()) + " %s")
+		return r.rowsError(strconv.Itoa(r.records()))
 	case r.stats.Dropped == r.stats.Rows:
 		return &Error{File: r.name, Found: "no row that fits the schema", Allowed: "rows as the schema describes them", Hint: "on_bad_row: stop shows what is wrong with the first"}
 	}
@@ -238,11 +238,7 @@ func (r *reader) records() int {
 }
 
 func (r *reader) rowsError(found string) error {
-	counted := "rows"
-	if r.build.units != nil {
-		counted = "units"
-	}
-	return rowsError(r.name, counted, fmt.Sprintf(found, counted), r.opt.Rows)
+	return rowsError(r.name, r.schema.Counted(), found, r.opt.Rows)
 }
 
 // rowsError: there are more or fewer rows, or units, than replace-one allows.

@@ -313,20 +313,26 @@ func (s *Schema) unit() float64 {
 	return math.Ldexp(1, e-20)
 }
 
+// Counted is what Rows counts, in the plural, and the field that it stands in.
+func (s *Schema) Counted() string {
+	if s.UnitRows > 0 {
+		return "units"
+	}
+	return "rows"
+}
+
 // Assumptions are the public facts that the guarantee relies on, one sentence
 // each, for the report.
 func (s *Schema) Assumptions() []string {
 	out := []string{fmt.Sprintf("The guarantee protects one %s: one row of the dataset %q.", s.Unit, s.Dataset)}
-	counted := "rows"
 	if s.UnitRows > 0 {
-		counted = "units"
 		out = []string{
 			fmt.Sprintf("The guarantee protects one %s: all rows of the dataset %q with one value in the column %q.", s.Unit, s.Dataset, s.UnitColumn()),
 			fmt.Sprintf("Of one %s at most %d rows are used; together they weigh as much as those of any other.", s.Unit, s.UnitRows),
 		}
 	}
 	if s.Rows > 0 {
-		out = append(out, fmt.Sprintf("The nominal number of %s is %d; a person wrote it, it was not counted.", counted, s.Rows))
+		out = append(out, fmt.Sprintf("The nominal number of %s is %d; a person wrote it, it was not counted.", s.Counted(), s.Rows))
 	}
 	if m := s.Image; m != nil {
 		out = append(out, fmt.Sprintf("An image has %d pixels of one byte each; a pixel v becomes (v − c)/s with a public center c%s and a public scale s%s.", m.Pixels(), publicNumber(m.Center), publicNumber(m.Scale)))
@@ -499,7 +505,7 @@ func (s *Schema) checkUnit() *Error {
 	case s.Unit == UnitRecord:
 		return nil
 	case s.UnitRows < 1 || s.UnitRows > maxUnitRows:
-		return &Error{Field: "unit.rows", Found: strconv.Itoa(s.UnitRows), Allowed: "the most rows of one unit that are used, from 1 to " + strconv.Itoa(maxUnitRows)}
+		return &Error{Field: "unit.rows", Found: strconv.Itoa(s.UnitRows), Allowed: "a whole number from 1 to " + strconv.Itoa(maxUnitRows) + ", the most rows of one unit that are used"}
 	case len(s.Unit) > 100:
 		return &Error{Field: "unit.name", Found: "more than 100 bytes", Allowed: "one short word, as patient"}
 	case s.Format.Kind != KindCSV:

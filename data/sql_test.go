@@ -176,7 +176,7 @@ func testSQL(t *testing.T, s *Schema, where, backwards string) {
 			t.Error(d)
 		}
 	}
-	if _, _, err := Read(context.Background(), s, where, Options{Rows: 6}); err == nil || !strings.Contains(err.Error(), "rows: found 5 rows; allowed is exactly 6") {
+	if _, _, err := Read(context.Background(), s, where, Options{Rows: 6}); err == nil || !strings.Contains(err.Error(), "rows: found 5; allowed is exactly 6") {
 		t.Error(err)
 	}
 	if tab, _, err := Read(context.Background(), s, where, Options{Unlabelled: true}); err != nil || tab.Labelled {

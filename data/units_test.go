@@ -221,7 +221,7 @@ func TestUnitIDs(t *testing.T) {
 		}
 	}
 	// Replace-one counts units, those of bad rows too.
-	for rows, want := range map[int]string{2: "", 1: "units: found more units than that; allowed is exactly 1", 3: "units: found 2 units; allowed is exactly 3"} {
+	for rows, want := range map[int]string{2: "", 1: "units: found more units than that; allowed is exactly 1", 3: "units: found 2; allowed is exactly 3"} {
 		_, _, err := read(t, s, head+"a,1,5,no\nb,2,9,perhaps\nb,2,9,perhaps\na,1,5,no\n", Options{Rows: rows, KeepBad: true})
 		if fmt.Sprint(err) != "<nil>" && want == "" || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%d units: %v", rows, err)

@@ -134,7 +134,7 @@ func (w *walker) schema(src []byte) *Schema {
 		if m["features"] == nil {
 			w.fail("features", "nothing", "the public number of features, since kind is libsvm")
 		}
-		s.Features = w.count(m, "", "features")
+		s.Features = w.count(m, "", "features", maxRows)
 		s.Values = &Bounds{Min: w.number(m, "", "min", -1), Max: w.number(m, "", "max", 1)}
 	} else {
 		for _, f := range []string{"features", "min", "max"} {
@@ -169,7 +169,7 @@ func (w *walker) unit(m map[string]ast.Node, s *Schema) {
 		if u["rows"] == nil {
 			w.fail("unit.rows", "nothing", "the most rows of one unit that are used, a public number")
 		}
-		s.UnitRows = w.count(u, "unit", "rows")
+		s.UnitRows = w.count(u, "unit", "rows", maxUnitRows)
 		count, other = other, count
 	default:
 		s.Unit = w.text(m, "", "unit", UnitRecord)
@@ -180,7 +180,7 @@ func (w *walker) unit(m map[string]ast.Node, s *Schema) {
 	if m[other] != nil {
 		w.fail(other, "a number of "+other, count+", since that is what the guarantee protects")
 	}
-	s.Rows = w.count(m, "", count)
+	s.Rows = w.count(m, "", count, maxRows)
 }
 
 func (w *walker) format(n ast.Node, f *Format) {
@@ -431,12 +431,12 @@ func (w *walker) number(m map[string]ast.Node, path, field string, def float64) 
 	return def
 }
 
-// count is a whole number of at least 1, or 0 where the field is not there.
-func (w *walker) count(m map[string]ast.Node, path, field string) int {
+// count is a whole number from 1 to most, or 0 where the field is not there.
+func (w *walker) count(m map[string]ast.Node, path, field string, most int) int {
 	if m[field] == nil {
 		return 0
 	}
-	const whole = "a whole number from 1 to 2147483648"
+	whole := "a whole number from 1 to " + strconv.Itoa(most)
 	switch m[field].(type) {
 	case *ast.IntegerNode, *ast.FloatNode:
 	default:
@@ -444,7 +444,7 @@ func (w *walker) count(m map[string]ast.Node, path, field string) int {
 		return 0
 	}
 	v := w.number(m, path, field, 1)
-	if v != math.Trunc(v) || v < 1 || v > maxRows {
+	if v != math.Trunc(v) || v < 1 || v > float64(most) {
 		w.fail(join(path, field), num(v), whole)
 		return 0
 	}

@@ -43,10 +43,7 @@ func Prepare(spec *Spec) (*Job, error) {
 		return nil, err
 	}
 	if schema.Rows < 1 {
-		if schema.UnitRows > 0 {
-			return nil, inputError(spec.Schema, "units: field is missing: training divides by a public number of units that a person writes, about as many as the table has")
-		}
-		return nil, inputError(spec.Schema, "rows: field is missing: training divides by a public row count that a person writes, about as many as the table has")
+		return nil, inputError(spec.Schema, "%[1]s: field is missing: training divides by a public number of %[1]s that a person writes, about as many as the table has", schema.Counted())
 	}
 	return PrepareOn(spec, schema)
 }

@@ -71,6 +71,9 @@ about the data.`,
 			}
 			fmt.Fprintf(w, "%s: ", args[0])
 			printSchema(w, s)
+			if s.Rows == 0 {
+				fmt.Fprintf(w, "There is no field %s; training needs it: a public number that a person writes, about as many as the table has.\n", s.Counted())
+			}
 			return nil
 		},
 	}

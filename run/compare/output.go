@@ -140,7 +140,7 @@ func (p *Plan) told() string {
 }
 
 // counted is what the declared numbers, splits and folds of a table count.
-func (t *table) counted() string { return oracle.Public{UnitRows: t.schema.UnitRows}.Counted() }
+func (t *table) counted() string { return t.schema.Counted() }
 
 // counted is that of all tables: a row of a table without units is one.
 func (p *Plan) counted() string {

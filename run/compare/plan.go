@@ -274,7 +274,7 @@ func (t *table) settle(s *run.Spec, v run.Comparison) error {
 		t.rows = t.schema.Rows
 	}
 	if t.rows < 1 {
-		return fail("field %q of table %s is missing: training divides by a public row count that a person writes; or --rows N", "rows", t.name)
+		return fail("field %q of table %s is missing: training divides by that public number, which a person writes; or --rows N", t.counted(), t.name)
 	}
 	return nil
 }

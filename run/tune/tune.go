@@ -126,7 +126,7 @@ func New(file string, flags []run.Override, label string) (*Plan, error) {
 		return nil, err
 	}
 	if schema.Rows < 1 {
-		return nil, &run.InputError{Where: first.Schema, Err: errors.New("rows: field is missing: training divides by a public row count")}
+		return nil, &run.InputError{Where: first.Schema, Err: fmt.Errorf("%[1]s: field is missing: training divides by a public number of %[1]s", schema.Counted())}
 	}
 	var failed error
 	settle := func(epsilon float64) privacy.Event {

@@ -19,6 +19,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip/fabric"
 	"github.com/sottodp/sotto/internal/kern"
+	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
@@ -92,6 +93,7 @@ given, nothing changed; 3 the privacy budget does not allow it, nothing released
 	}
 	c.AddCommand(fitCommand(), predictCommand(), evaluateCommand(), exportCommand(), planCommand(), compareCommand(), auditCommand(), tuneCommand(), netCommand(), hubCommand(), nodeCommand(), workerCommand(), serveCommand(), doctorCommand(), versionCommand(), manCommand(), reportCommand(), verifyCommand(), ledgerCommand(), schemaCommand(), synthCommand(), dataCommand(), paperCommand())
 	group(c)
+	completed(c)
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		var value *pflag.InvalidValueError
 		if errors.As(err, &value) {
@@ -103,6 +105,20 @@ given, nothing changed; 3 the privacy budget does not allow it, nothing released
 		return usageError("%v; `%s --help` lists the flags", err, c.CommandPath())
 	})
 	return c
+}
+
+// completed lets shells offer the names of methods and models, in c and all below.
+func completed(c *cobra.Command) {
+	for flag, names := range map[string][]string{"method": strings.Split(methodNames(), ", "), "model": model.Names()} {
+		if f := c.Flags().Lookup(flag); f != nil && strings.HasPrefix(f.Usage, flag+": ") {
+			if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+				panic(err) // the flag is there, and has no other
+			}
+		}
+	}
+	for _, sub := range c.Commands() {
+		completed(sub)
+	}
 }
 
 // group makes c a command that only holds others: it shows its help, and another

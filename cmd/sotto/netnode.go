@@ -44,6 +44,11 @@ journal, durable, before it goes out. After a crash start it again with the same
 		Example: "  sotto node sotto.yaml --credentials clinic-a.json --data patients.csv --dir part",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
+			for flag, d := range map[string]time.Duration{"join": o.Join, "wait": o.Wait} {
+				if d <= 0 {
+					return usageError("--%s: found %v; allowed is more than 0, as in %s", flag, d, c.Flag(flag).DefValue)
+				}
+			}
 			var err error
 			if o.Data, err = c.Flags().GetString("data"); err != nil {
 				return err
@@ -59,6 +64,7 @@ journal, durable, before it goes out. After a crash start it again with the same
 			w := c.ErrOrStderr()
 			if !quiet {
 				o.Progress = tenths(func(turns, all int) { fmt.Fprintf(w, "%d of %d turns\n", turns, all) })
+				o.Waiting = func(what string) { fmt.Fprintf(w, "waiting for %s\n", what) }
 				o.Notice = func(text string) { fmt.Fprintf(w, "warning: %s\n", text) }
 			}
 			r, err := node.Run(c.Context(), o)
@@ -99,7 +105,7 @@ func printNode(w io.Writer, r *node.Result) {
 	if r.Epsilon == nil {
 		fmt.Fprintln(w, "Guarantee  none: no noise")
 	} else {
-		fmt.Fprintf(w, "Guarantee  ε = %.4f of what %s has released, for any of its rows against all others\n", *r.Epsilon, r.Owner)
+		fmt.Fprintf(w, "Guarantee  ε = %.4f at δ = %g, %v, of what %s has released, for any of its rows against all others\n", *r.Epsilon, r.Delta, r.Adjacency, r.Owner)
 	}
 	fmt.Fprintf(w, "Turns      %d; exchanges made %d, given up %d\n", r.Turns, r.Committed, r.Aborted)
 	fmt.Fprintf(w, "Model      %s, the mean of %d owners' parameters\n", r.Dir, r.Models)

@@ -53,6 +53,9 @@ func ReadCredentials(path string) (*Credentials, error) {
 	if err := read(path, credentialsFormat, c); err != nil {
 		return nil, err
 	}
+	if err := trace.Secret(path); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

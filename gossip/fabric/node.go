@@ -20,6 +20,8 @@ import (
 var (
 	// ErrBehind: the register holds more of this owner than its journal: the journal is an old one, or another directory took part in its name.
 	ErrBehind = errors.New("the hub holds releases of this owner that its journal does not: the journal was put back from a copy, or another directory has taken part in its name; nothing more may be released")
+	// ErrElsewhere: the register holds another word of this owner than it says now, which is from its directory.
+	ErrElsewhere = errors.New("this owner has come to the hub from another directory, or from this one as it was before a copy was put back; allowed is the directory from which it came first. Where that is lost, it takes a new network")
 )
 
 // ErrMissing says that owners did not come in time.
@@ -65,14 +67,14 @@ func (n *Node) crash(point string) {
 }
 
 // Meet publishes a text of this owner and waits for those of all others, until the context ends: then it is an *ErrMissing.
-// All say the same key, what. A text of this owner that stands there already, and is another, is ErrBehind.
+// All say the same key, what. A text of this owner that stands there already, and is another, is ErrElsewhere.
 func (n *Node) Meet(ctx context.Context, what string, text []byte) ([][]byte, error) {
 	network := &n.Credentials.Network
 	mine := sign(n.Config, n.Credentials.key(), slices.Concat(word(n.owner(), what), text))
 	if stored, err := n.Register.Put(ctx, ownKey(n.owner(), what), mine); err != nil {
 		return nil, err
 	} else if !bytes.Equal(stored, mine) {
-		return nil, fmt.Errorf("%s: %w", what, ErrBehind)
+		return nil, ErrElsewhere
 	}
 	get, stop := n.within(ctx)
 	defer stop()
@@ -80,8 +82,8 @@ func (n *Node) Meet(ctx context.Context, what string, text []byte) ([][]byte, er
 	missing := &ErrMissing{What: what}
 	for i, o := range network.Owners {
 		b, err := get(ctx, ownKey(i, what))
-		if err != nil && !errors.Is(err, ErrNone) && ctx.Err() == nil {
-			return nil, err
+		if err != nil && !errors.Is(err, ErrNone) {
+			return nil, err // who has come is not known
 		}
 		if err != nil {
 			missing.Names = append(missing.Names, o.Name)

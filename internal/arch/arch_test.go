@@ -100,7 +100,7 @@ var table = map[string][]string{
 	"run/rehearse": join(public, []string{"data", "model", "method", "gossip", "oracle/live", "run", "run/netplan", "run/trace"}),
 
 	// A run whose rows are on several machines of one owner.
-	"run/shards": {"privacy", "data", "oracle/live", "run"},
+	"run/shards": {"privacy", "data", "oracle/live", "run", "run/trace"},
 
 	// An audit of runs in the lab, with canaries among the rows.
 	"run/audit": join(public, []string{"data", "model", "method", "oracle/live", "run", "run/trace", "internal/chart", "internal/page", "internal/audit", "internal/canary"}),

@@ -139,3 +139,24 @@ func TestEnterAtOnce(t *testing.T) {
 		t.Error("found two shares in one directory")
 	}
 }
+
+// deaf is a hub that takes what is said and then answers no more.
+type deaf struct{ fabric.Memory }
+
+func (*deaf) Await(ctx context.Context, _ ...string) (int, []byte, error) {
+	<-ctx.Done()
+	return 0, nil, ctx.Err()
+}
+
+func (*deaf) Get(context.Context, string) ([]byte, error) { return nil, context.DeadlineExceeded }
+
+// A hub that is gone at the end of a wait says nothing of who has come.
+func TestNobodyIsMissedByADeafHub(t *testing.T) {
+	s, _ := joining(t)
+	s.o.Join = 10 * time.Millisecond
+	err := s.join(t.Context(), &fabric.Node{Register: &deaf{}, Credentials: s.c, Config: s.config})
+	if err == nil || !strings.Contains(err.Error(), "the hub does not answer") || strings.Contains(err.Error(), s.plan.Owners[0].Name) {
+		t.Error(err)
+
+	}
+}

@@ -51,6 +51,7 @@ type Options struct {
 	Version  string               // of sotto, for run.json
 	Progress func(turns, all int) // told of each turn that is done
 	Notice   func(text string)    // told what only the owner may see
+	Waiting  func(what string)    // told of the hub or the owners that it waits for, which are public
 	Client   fabric.ClientOptions // how to reach the hub
 	Crash    func(point string)   // tests
 }
@@ -75,7 +76,9 @@ type Result struct {
 	Turns     int      `json:"turns"`
 	Noise     float64  `json:"noise_multiplier,omitempty"`
 	Epsilon   *float64 `json:"epsilon,omitempty"` // of what was charged; none without noise
-	Committed int      `json:"committed"`         // exchanges, since the process began
+	Delta     float64  `json:"delta,omitempty"`
+	Adjacency string   `json:"adjacency,omitempty"`
+	Committed int      `json:"committed"` // exchanges, since the process began
 	Aborted   int      `json:"aborted"`
 	Models    int      `json:"models"` // owners whose parameters are in the model
 	Seconds   float64  `json:"seconds"`
@@ -166,7 +169,9 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	if err := s.canPay(ctx); err != nil {
 		return nil, err
 	}
+	silent := time.AfterFunc(sayAfter, func() { s.waiting("the hub at " + cmp.Or(s.o.Client.URL, s.c.Network.Hub)) })
 	hub, err := dial(ctx, s.c, s.o.Client, s.o.Join)
+	silent.Stop()
 	if err != nil {
 		return nil, err
 	}
@@ -441,11 +446,53 @@ func (s *session) journal() (*journal.Journal, *journal.Reader, error) {
 	return j, past, err
 }
 
+// sayAfter is how long a wait lasts before the owner is told of it.
+const sayAfter = 2 * time.Second
+
+func (s *session) waiting(what string) {
+	if s.o.Waiting != nil {
+		s.o.Waiting(what)
+	}
+}
+
+// sayWhoLacks tells, until the context ends, which owners have not said that, as often as they are others.
+func (s *session) sayWhoLacks(ctx context.Context, node *fabric.Node, what string) {
+	told := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(sayAfter):
+		}
+		var lack []string
+		for i, o := range s.c.Network.Owners {
+			there, err := fabric.Said(ctx, node.Register, i, what, s.place.Dim)
+			if err != nil {
+				return
+			}
+			if !there {
+				lack = append(lack, o.Name)
+			}
+		}
+		if names := strings.Join(lack, ", "); names != "" && names != told {
+			s.waiting(names)
+			told = names
+		}
+	}
+}
+
 // meet says a text and waits for those of all owners.
 func (s *session) meet(ctx context.Context, node *fabric.Node, what string, text []byte) ([][]byte, error) {
 	brief, stop := context.WithTimeout(ctx, s.o.Join)
 	defer stop()
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		s.sayWhoLacks(brief, node, what)
+	}()
 	all, err := node.Meet(brief, what, text)
+	stop()
+	<-said
 	var missing *fabric.ErrMissing
 	switch {
 	case ctx.Err() != nil:
@@ -456,8 +503,10 @@ func (s *session) meet(ctx context.Context, node *fabric.Node, what string, text
 			lacks = "%s has come, and does not show its share of the schedule's seed"
 		}
 		return nil, fmt.Errorf("after %v "+lacks+"; no row was looked at. Start again with the same --dir to go on waiting", s.o.Join, names)
-	case errors.Is(err, fabric.ErrBehind):
-		return nil, fmt.Errorf("%s: %w", what, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, fmt.Errorf("after %v the hub does not answer, so who has come is not known; no row was looked at. Start again with the same --dir to go on waiting (%w)", s.o.Join, err)
+	case errors.Is(err, fabric.ErrElsewhere):
+		return nil, inputError("--dir: found %s: %w", s.o.Dir, err)
 	}
 	return all, err
 }
@@ -682,7 +731,7 @@ func (s *session) result(rec *trace.Record) (*Result, error) {
 	r := &Result{Dir: s.o.Dir, Run: s.info.ID, Owner: s.c.Name(), Turns: s.owner.Turns, Noise: s.info.NoiseMultiplier, Models: s.info.Result.Owners, Seconds: s.info.Result.TrainSeconds}
 	if !s.info.Off {
 		epsilon := s.plan.Job.Cost(rec.Event())
-		r.Epsilon = &epsilon
+		r.Epsilon, r.Delta, r.Adjacency = &epsilon, s.info.Budget.Delta, s.info.Budget.Adjacency.String()
 	}
 	return r, nil
 }

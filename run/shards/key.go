@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 
 	"github.com/nats-io/nkeys"
 
 	"github.com/sottodp/sotto/oracle/live"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/trace"
 )
 
 // A Key is what the machines of a run share: they prove to each other that they have it, and seal with it.
@@ -34,8 +34,9 @@ func ReadKey(path string) (*Key, error) {
 		return fail("%v", err)
 	case info.IsDir():
 		return fail("found a directory; allowed is a file of %d bytes", live.SecretSize)
-	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
-		return fail("found mode %04o; allowed is a file that nobody else may read: chmod 600 %s", info.Mode().Perm(), path)
+	}
+	if err := trace.Secret(path); err != nil {
+		return fail("%w", err)
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -1,0 +1,16 @@
+package trace
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+)
+
+// Secret refuses a file that others than its owner may read, where files have such modes. What is no file is left to its reader.
+func Secret(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || runtime.GOOS == "windows" || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 {
+		return nil
+	}
+	return fmt.Errorf("found mode %04o; allowed is a file that nobody else may read: chmod 600 %s", info.Mode().Perm(), path)
+}

@@ -84,9 +84,9 @@ func (u *Unfit) Error() string { return u.Why }
 
 // The first byte of an answer.
 const (
-	answered byte = iota
-	failed
-	unfit
+	answerGood byte = iota
+	answerFailed
+	answerUnfit
 )
 
 // Answer answers a sealed question. An error says that it is not one of this shard's coordinator; an *Unfit comes beside
@@ -119,9 +119,9 @@ func (s *Shard) Answer(message []byte) ([]byte, error) {
 	var u *Unfit
 	switch {
 	case errors.As(err, &u):
-		answer = append([]byte{unfit}, u.Why...)
+		answer = append([]byte{answerUnfit}, u.Why...)
 	case err != nil: // a mistake in what both were given, which is public
-		answer = append([]byte{failed}, err.Error()...)
+		answer = append([]byte{answerFailed}, err.Error()...)
 	}
 	s.last, s.answer = bytes.Clone(message), seal(s.session.answers, h, answer, message)
 	if u != nil {
@@ -140,7 +140,7 @@ func (s *Shard) reply(h head, q *question) ([]byte, error) {
 				return nil, &Unfit{"found another " + term + " than the coordinator's; allowed is the same"}
 			}
 		}
-		return append(binary.LittleEndian.AppendUint64([]byte{answered}, uint64(s.rows)), s.cfg.Digest[:]...), nil
+		return append(binary.LittleEndian.AppendUint64([]byte{answerGood}, uint64(s.rows)), s.cfg.Digest[:]...), nil
 	}
 	if !bytes.Equal(q.Is, identity(s.cfg.Digest, s.cfg.Terms)) {
 		return nil, &Unfit{"found other rows, or another schema, model or adjacency, than those of the worker that the run began with; allowed are the same for all workers of one shard"}
@@ -153,7 +153,7 @@ func (s *Shard) reply(h head, q *question) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return encodeCounts(append(make([]byte, 0, 1+8*len(counts)), answered), counts), nil
+	return encodeCounts(append(make([]byte, 0, 1+8*len(counts)), answerGood), counts), nil
 }
 
 // sample draws the sample of the question's batch and takes what is this shard's. It is the same for every question of the batch, and

@@ -161,9 +161,9 @@ func (s *Shards) askOne(ctx context.Context, h head, q *question) ([]byte, error
 			return nil, err
 		case len(text) == 0:
 			return nil, errSealed
-		case text[0] == answered:
+		case text[0] == answerGood:
 			return text[1:], nil
-		case text[0] != unfit:
+		case text[0] != answerUnfit:
 			return nil, fmt.Errorf("%w: %s", ErrShard, text[1:])
 		}
 		if err := s.carrier.Refused(ctx, int(h.shard), &Unfit{string(text[1:])}); err != nil {

@@ -37,7 +37,7 @@ func TestSeedIsDrawn(t *testing.T) {
 	}
 	all.Wait()
 	for i := range 3 {
-		for _, name := range []string{"ledger.db", "part/journal.bin", "part/run.json"} {
+		for _, name := range []string{"part/journal.bin", "part/run.json"} {
 			if _, err := os.Stat(v.d.owner(i, name)); !os.IsNotExist(err) {
 				t.Errorf("owner %d has %s: %v", i+1, name, err)
 			}
@@ -70,7 +70,7 @@ func TestSeedIsDrawn(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, stderr := v.owner(0, "")
-	if c.Run(); c.ProcessState.ExitCode() != exitBudget || !strings.Contains(stderr.String(), "hello: the hub holds") {
+	if c.Run(); c.ProcessState.ExitCode() != exitInput || !strings.Contains(stderr.String(), "hello: the hub holds") {
 		t.Errorf("a new directory: %v\n%s", c.ProcessState, stderr)
 	}
 }

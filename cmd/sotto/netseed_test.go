@@ -70,7 +70,7 @@ func TestSeedIsDrawn(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, stderr := v.owner(0, "")
-	if c.Run(); c.ProcessState.ExitCode() != exitInput || !strings.Contains(stderr.String(), "hello: the hub holds") {
+	if c.Run(); c.ProcessState.ExitCode() != exitInput || !strings.Contains(stderr.String(), "has come to the hub from another directory") {
 		t.Errorf("a new directory: %v\n%s", c.ProcessState, stderr)
 	}
 }

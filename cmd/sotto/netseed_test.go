@@ -37,6 +37,7 @@ func TestSeedIsDrawn(t *testing.T) {
 	}
 	all.Wait()
 	for i := range 3 {
+		v.nothingSpent(i)
 		for _, name := range []string{"part/journal.bin", "part/run.json"} {
 			if _, err := os.Stat(v.d.owner(i, name)); !os.IsNotExist(err) {
 				t.Errorf("owner %d has %s: %v", i+1, name, err)

@@ -62,6 +62,20 @@ func (s *Schedule) All() iter.Seq2[int, []Edge] {
 	}
 }
 
+// Planned is, for each owner, how many turns its noise is for: the most of any owner with as many declared rows, since owners alike
+// add the same noise.
+func Planned(turns, rows []int) []int {
+	most := map[int]int{}
+	for i, n := range turns {
+		most[rows[i]] = max(most[rows[i]], n)
+	}
+	planned := make([]int, len(turns))
+	for i := range planned {
+		planned[i] = most[rows[i]]
+	}
+	return planned
+}
+
 // Activations counts, for each node, the rounds in which it speaks. It is public, and what an owner pays for.
 func (s *Schedule) Activations() []int {
 	n := make([]int, s.Graph.N)

@@ -147,19 +147,16 @@ func (t *terms) fit(entry gossip.Entry, at gossip.Node, j *Job) (gossip.Method, 
 	if !t.drawn {
 		return entry.Decode(t.fitted[at.Index])
 	}
-	settings := slices.Clone(t.settings)
-	settings.Take("name")
-	config := reflect.New(reflect.TypeOf(entry.Method))
-	if err := settings.Decode(config.Interface(), "network.method"); err != nil {
+	m, err := t.settings.Method(entry)
+	if err != nil {
 		return nil, err
 	}
-	most := 0 // turns of an owner of as many rows
-	for i, turns := range at.Schedule.Activations() {
-		if t.facts[i].Rows == t.facts[at.Index].Rows {
-			most = max(most, turns)
-		}
+	rows := make([]int, len(t.facts))
+	for i, f := range t.facts {
+		rows[i] = f.Rows
 	}
-	return config.Elem().Interface().(gossip.Method).Fit(t.facts[at.Index], j.Objective, at.Schedule, most, method.Terms{Off: t.privacy.Off, Budget: t.privacy.Budget(), Accountant: j.Accountant})
+	planned := gossip.Planned(at.Schedule.Activations(), rows)
+	return m.Fit(t.facts[at.Index], j.Objective, at.Schedule, planned[at.Index], method.Terms{Off: t.privacy.Off, Budget: t.privacy.Budget(), Accountant: j.Accountant})
 }
 
 // agreed: run.json and the schedule say what the owners agreed on, by the hashes in the journal's head.

@@ -2,8 +2,12 @@ package run
 
 import (
 	"os"
+	"reflect"
+	"slices"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/sottodp/sotto/gossip"
 )
 
 const networkKey = "network"
@@ -55,6 +59,17 @@ func LoadNetwork(file string) (n Network, places map[string]string, err error) {
 	}
 	n.EdgeList = r.path(n.EdgeList, 1)
 	return n, places, nil
+}
+
+// Method reads the settings of the block method of a network, beside the name, into a method of entry's.
+func (s Settings) Method(entry gossip.Entry) (gossip.Method, error) {
+	s = slices.Clone(s)
+	s.Take("name")
+	config := reflect.New(reflect.TypeOf(entry.Method))
+	if err := s.Decode(config.Interface(), "network.method"); err != nil {
+		return nil, err
+	}
+	return config.Elem().Interface().(gossip.Method), nil
 }
 
 // Decode reads the settings into a struct whose fields have yaml tags; path is what errors call it.

@@ -11,7 +11,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -261,24 +260,24 @@ func (p *Plan) setMethods() error {
 		return p.fail("method", "name: %w", err)
 	}
 	p.MethodName = name
-	config := reflect.New(reflect.TypeOf(entry.Method))
-	if err := settings.Decode(config.Interface(), "network.method"); err != nil {
+	m, err := settings.Method(entry)
+	if err != nil {
 		return err
 	}
-	m := config.Elem().Interface().(gossip.Method)
-	most := map[int]int{}
-	for _, o := range p.Owners {
+	turns, rows := make([]int, len(p.Owners)), make([]int, len(p.Owners))
+	for i, o := range p.Owners {
 		if o.Turns == 0 {
 			return p.fail("rounds", "found %d, in which %s never speaks; allowed are more rounds", p.Schedule.Rounds, o.Name)
 		}
-		most[o.Facts.Rows] = max(most[o.Facts.Rows], o.Turns)
+		turns[i], rows[i] = o.Turns, o.Facts.Rows
 	}
+	planned := gossip.Planned(turns, rows)
 	terms := method.Terms{Off: p.Spec.Privacy.Off, Budget: p.Spec.Privacy.Budget(), Accountant: p.Job.Accountant}
 	fitted := map[int]gossip.Method{}
 	for i := range p.Owners {
 		o := &p.Owners[i]
 		if fitted[o.Facts.Rows] == nil {
-			f, err := m.Fit(o.Facts, p.Job.Objective, p.Schedule, most[o.Facts.Rows], terms)
+			f, err := m.Fit(o.Facts, p.Job.Objective, p.Schedule, planned[i], terms)
 			if err != nil {
 				field, _, _ := strings.Cut(err.Error(), ":")
 				switch {

@@ -52,6 +52,7 @@ func TestScript(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_DATA_HOME", filepath.Join(env.WorkDir, "xdg"))
+			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 			example := filepath.Join("..", "..", "examples", "clinic")
 			for _, name := range []string{"patients.csv", "heldout.csv", "schema.yaml", "sotto.yaml"} {
@@ -260,7 +261,7 @@ func sotto(t testing.TB, args ...string) *exec.Cmd {
 	}
 	c := exec.Command(self, args...)
 	c.Args[0] = "sotto"
-	c.Env = append(os.Environ(), "XDG_DATA_HOME="+t.TempDir())
+	c.Env = append(os.Environ(), "XDG_DATA_HOME="+t.TempDir(), "XDG_STATE_HOME="+t.TempDir())
 	c.Stderr = os.Stderr
 	return c
 }

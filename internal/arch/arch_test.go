@@ -43,6 +43,9 @@ var table = map[string][]string{
 	"internal/page":  {},
 	"internal/audit": {},
 
+	// Where an owner's state lies.
+	"internal/state": {},
+
 	// Made-up records. Nothing that trains for use may hold them: a line with it belongs to the door or to an audit.
 	"internal/canary": {"privacy/clip"},
 

@@ -12,7 +12,7 @@ import (
 )
 
 // The way of `sotto fit` as a library: read a spec, settle it from public facts,
-// train, write the report, load the model.
+// train with a report, load the model.
 func Example() {
 	dir, err := os.MkdirTemp("", "sotto")
 	if err != nil {
@@ -34,11 +34,8 @@ func Example() {
 	}
 	fmt.Printf("%v, noise multiplier %.2f\n", job.Plan, job.Method.NoiseMultiplier())
 
-	info, out, err := run.Fit(context.Background(), job, run.Env{Version: "example"})
+	info, out, err := run.Fit(context.Background(), job, run.Env{Version: "example", Report: report.Write})
 	if err != nil {
-		log.Fatal(err)
-	}
-	if err := report.Write(out); err != nil {
 		log.Fatal(err)
 	}
 	trained, err := run.LoadModel(out)

@@ -31,6 +31,10 @@ type Env struct {
 	Ledger   string         // Resume only: the ledger, where its place has changed or needs a password
 	Progress func(Progress) // told of steps that are durable, about twice a second
 	Notice   func(string)   // told what only the owner of the data may see
+
+	// Report writes the report of a run that has ended (report.Write). It is called
+	// before the settlement, which seals the report with the other files.
+	Report func(dir string) error
 }
 
 // Progress is how far a run is. It is made of durable records only (R5).
@@ -52,8 +56,8 @@ var (
 // budget is spent and there is no model.
 var ErrDiverged = errors.New("the parameters are not finite and make no model; the budget is spent. A smaller step size helps")
 
-// Fit trains: it reads the data, reserves the budget, runs the method and writes
-// the run directory. A mistake in the input is an *InputError or a *data.Error
+// Fit trains: it reads the data, reserves the budget, runs the method, writes
+// the run directory and settles. A mistake in the input is an *InputError or a *data.Error
 // and has changed nothing on disk; a refused budget wraps privacy.ErrExhausted.
 // It returns the run's info and directory, also beside ErrInterrupted.
 func Fit(ctx context.Context, job *Job, env Env) (*trace.Info, string, error) {

@@ -66,7 +66,7 @@ func abandon(ctx context.Context, dir, where string) (*trace.Info, *ledger.Ledge
 	}
 	token, err := CurrentToken(ctx, l, dir, info.ID)
 	if err == nil {
-		err = Settle(ctx, l, info, token, rec)
+		err = Settle(ctx, l, dir, info, token, rec)
 	}
 	if errors.Is(err, ledger.ErrUnknownRun) {
 		err = inputError("", "%s: this run reserved nothing in this ledger; there is nothing to settle", dir)
@@ -280,7 +280,10 @@ func (s *session) settleAgain(ctx context.Context) error {
 	if err := askedFor(ctx, s.dir, s.info); err != nil {
 		return err
 	}
-	return Settle(ctx, s.ledger, s.info, token, rec)
+	if err := s.report(); err != nil { // the run was perhaps killed before it wrote one
+		return err
+	}
+	return Settle(ctx, s.ledger, s.dir, s.info, token, rec)
 }
 
 // openLedger opens the ledger that the run reserved in.

@@ -234,7 +234,7 @@ func (s *session) result() *trace.Result {
 	return s.info.Result
 }
 
-// settle ends the run, in its directory and then in the ledger.
+// settle ends the run, first in its directory, report included, and then in the ledger, which seals the directory.
 func (s *session) settle(ctx context.Context, rec *trace.Record) error {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	s.info.Status, s.info.Finished = trace.Finished, &now
@@ -245,10 +245,21 @@ func (s *session) settle(ctx context.Context, rec *trace.Record) error {
 	if err := trace.WriteInfo(s.dir, s.info); err != nil {
 		return err
 	}
+	if err := s.report(); err != nil {
+		return err
+	}
 	if s.token == "" {
 		return nil
 	}
-	return Settle(ctx, s.ledger, s.info, s.token, rec)
+	return Settle(ctx, s.ledger, s.dir, s.info, s.token, rec)
+}
+
+// report writes the page for people, which the settlement seals with the other files.
+func (s *session) report() error {
+	if s.env.Report == nil {
+		return nil
+	}
+	return s.env.Report(s.dir)
 }
 
 // outcomeOf is what the ledger calls the end of a run.
@@ -293,10 +304,11 @@ func numerics(j *Job, batches int) string {
 		"beyond that it rests on the ChaCha8 cipher, on SHA-256 and on the system's randomness.", sums, total, dim, batches)
 }
 
-// Settle closes a run in the ledger, for the events that it charged. Where the
+// Settle closes a run in the ledger, for the events that it charged, and seals the
+// files in its directory as they are now: no file may change after it. Where the
 // dataset counts in caps the reserved budget stays spent as a whole, and the events
 // are noted as information.
-func Settle(ctx context.Context, l *ledger.Ledger, info *trace.Info, token string, rec *trace.Record) error {
+func Settle(ctx context.Context, l *ledger.Ledger, dir string, info *trace.Info, token string, rec *trace.Record) error {
 	charged, err := privacy.MarshalEvent(rec.Event())
 	if err != nil {
 		return err
@@ -313,7 +325,11 @@ func Settle(ctx context.Context, l *ledger.Ledger, info *trace.Info, token strin
 	if err != nil {
 		return err
 	}
-	return l.Settle(ctx, info.ID, token, ledger.Settlement{Batches: rec.Charged(), Outcome: outcomeOf(info), Epsilon: epsilon, Delta: info.Budget.Delta, Charged: charged})
+	seal, err := trace.Seal(dir)
+	if err != nil {
+		return err
+	}
+	return l.Settle(ctx, info.ID, token, ledger.Settlement{Batches: rec.Charged(), Outcome: outcomeOf(info), Epsilon: epsilon, Delta: info.Budget.Delta, Charged: charged, Seal: seal})
 }
 
 func (s *session) closeWriter() {

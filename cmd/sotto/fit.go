@@ -150,7 +150,7 @@ Methods and their fields (--set method.FIELD=VALUE):
 					fmt.Fprintln(c.ErrOrStderr(), "warning:", text)
 				}
 			}
-			env := run.Env{Version: version(), Progress: bar.update, Notice: warn}
+			env := run.Env{Version: version(), Progress: bar.update, Notice: warn, Report: report.Write}
 			workers.quiet = quiet
 			defer func() { workers.close(err == nil || errors.Is(err, run.ErrDiverged)) }()
 			var info *trace.Info
@@ -199,9 +199,6 @@ Methods and their fields (--set method.FIELD=VALUE):
 				if err != nil {
 					return interrupted(err, dir)
 				}
-			}
-			if err := report.Write(dir); err != nil {
-				return fmt.Errorf("%w\nThe run itself is complete. `sotto report %s` makes its report", err, dir)
 			}
 			if asJSON {
 				return printJSON(out, info, dir)

@@ -386,6 +386,9 @@ type Settlement struct {
 	Epsilon float64         `json:"epsilon"` // realised cost, as information
 	Delta   float64         `json:"delta"`
 	Charged json.RawMessage `json:"charged,omitempty"` // the charged events, canonical; under caps information too
+
+	// SHA-256 of the final files of the run directory, by name; nil for runs that were settled before there were seals.
+	Seal map[string]string `json:"seal,omitempty"`
 }
 
 // Settle ends a run. Under caps what it reserved stays spent as a whole. Under a

@@ -255,7 +255,7 @@ func (s *session) agree() (err error) {
 }
 
 // PlaceFile is in an owner's directory from the first moment on.
-const PlaceFile = "place.json"
+const PlaceFile = trace.PlaceFile
 
 // A place is what an owner needs to come back to the same network from the same directory.
 type place struct {
@@ -711,7 +711,7 @@ func (s *session) finish(ctx context.Context, node *fabric.Node, x []float64, se
 	}
 	s.crash("finished")
 	if s.token != "" {
-		if err := run.Settle(ctx, s.ledger, s.info, s.token, rec); err != nil {
+		if err := run.Settle(ctx, s.ledger, s.o.Dir, s.info, s.token, rec); err != nil {
 			return nil, err
 		}
 	}
@@ -759,7 +759,7 @@ func (s *session) settleAgain(ctx context.Context) (*Result, error) {
 	}
 	token, err := run.CurrentToken(ctx, s.ledger, s.o.Dir, s.info.ID)
 	if err == nil {
-		err = run.Settle(ctx, s.ledger, s.info, token, rec)
+		err = run.Settle(ctx, s.ledger, s.o.Dir, s.info, token, rec)
 	}
 	if err != nil {
 		return nil, err

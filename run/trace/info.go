@@ -2,11 +2,8 @@ package trace
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,12 +17,15 @@ const (
 	InfoFile   = "run.json"
 	ModelFile  = "model.json"
 	ReportFile = "report.html"
-	TokenFile  = "resume.token" // one-time right to go on (R7)
+	// NewReportFile is a report that was rebuilt after the run had ended; the run's own stays as it was sealed.
+	NewReportFile = "report.new.html"
+	TokenFile     = "resume.token" // one-time right to go on (R7)
 
 	// Of an owner's part of a training among owners: what it released, and who spoke with whom.
 	JournalFile  = "journal.bin"
 	ScheduleFile = "schedule.json"
 	AgreedFile   = "agreed.json" // what the owners agreed on
+	PlaceFile    = "place.json"  // the network, and the owner's share of the schedule's seed
 )
 
 // InfoFormat names the form of run.json.
@@ -192,20 +192,9 @@ func Hashes(dir string) (map[string]string, error) {
 	}
 	hashes := map[string]string{}
 	for _, name := range names {
-		f, err := os.Open(filepath.Join(dir, name))
-		if os.IsNotExist(err) {
-			continue
-		}
-		if err != nil {
+		if err := addHash(hashes, dir, name); err != nil {
 			return nil, err
 		}
-		h := sha256.New()
-		_, err = io.Copy(h, f)
-		f.Close()
-		if err != nil {
-			return nil, err
-		}
-		hashes[name] = hex.EncodeToString(h.Sum(nil))
 	}
 	return hashes, nil
 }

@@ -1,0 +1,72 @@
+package trace
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// Seal is the SHA-256 of every final file of a run directory, by name: those of
+// Hashes, run.json in its canonical form, and the report. The settlement in the
+// ledger holds it. A file that does not exist has no hash; a report that was
+// rebuilt later (NewReportFile) is not one of the final files.
+func Seal(dir string) (map[string]string, error) {
+	seal, err := Hashes(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{ReportFile, PlaceFile} {
+		if err := addHash(seal, dir, name); err != nil {
+			return nil, err
+		}
+	}
+	b, err := os.ReadFile(filepath.Join(dir, InfoFile))
+	if err != nil {
+		return nil, err
+	}
+	if b, err = Canonical(b); err != nil {
+		return nil, fmt.Errorf("%s: %w", InfoFile, err)
+	}
+	sum := sha256.Sum256(b)
+	seal[InfoFile] = hex.EncodeToString(sum[:])
+	return seal, nil
+}
+
+// addHash adds the SHA-256 of a file, if it exists.
+func addHash(hashes map[string]string, dir, name string) error {
+	f, err := os.Open(filepath.Join(dir, name))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return err
+	}
+	hashes[name] = hex.EncodeToString(h.Sum(nil))
+	return nil
+}
+
+// Canonical is a JSON value without spaces between its parts, its fields in
+// alphabetical order, its numbers as they were written.
+func Canonical(text []byte) ([]byte, error) {
+	var v any
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, errors.New("more follows the value")
+	}
+	return json.Marshal(v)
+}

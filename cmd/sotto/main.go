@@ -16,21 +16,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sottodp/sotto/data"
-	"github.com/sottodp/sotto/gossip/fabric"
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/model"
-	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/ledger"
-)
-
-// Exit codes.
-const (
-	exitFailed      = 1   // the machine or the network: disk full, no such server
-	exitInput       = 2   // something a person gave is wrong; nothing was changed
-	exitBudget      = 3   // the privacy budget does not allow it; nothing was released
-	exitInterrupted = 130 // stopped by the user; can be resumed
 )
 
 func main() { os.Exit(main1()) }
@@ -45,26 +33,9 @@ func main1() int {
 	}
 	err := root().ExecuteContext(ctx)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "sotto:", err)
+		printError(os.Stderr, err)
 	}
 	return exitCode(err)
-}
-
-func exitCode(err error) int {
-	var input *run.InputError
-	var bad *data.Error
-	var mismatch *ledger.MismatchError
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, run.ErrInterrupted), errors.Is(err, run.ErrNotBegun), errors.Is(err, context.Canceled):
-		return exitInterrupted
-	case errors.Is(err, privacy.ErrExhausted), errors.Is(err, run.ErrWouldVoid), errors.Is(err, ledger.ErrStaleToken), errors.Is(err, ledger.ErrBehind), errors.Is(err, fabric.ErrBehind), errors.Is(err, ledger.ErrSettled):
-		return exitBudget
-	case errors.As(err, &input), errors.As(err, &bad), errors.As(err, &mismatch):
-		return exitInput
-	}
-	return exitFailed
 }
 
 // version of the build, from the module system.

@@ -9,7 +9,9 @@ holds all of it. With ``lab=True`` what is missing is taken from the rows, for e
 protection; ``guarantee_.lab`` is true then, and nothing is promised.
 """
 
-from ._command import BudgetError, SottoError, command
+from . import errors
+from ._command import command
 from ._estimators import Guarantee, SottoClassifier, SottoRegressor
+from .errors import BudgetError, SottoError
 
-__all__ = ["BudgetError", "Guarantee", "SottoClassifier", "SottoError", "SottoRegressor", "command"]
+__all__ = ["BudgetError", "Guarantee", "SottoClassifier", "SottoError", "SottoRegressor", "command", "errors"]

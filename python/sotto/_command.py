@@ -1,17 +1,12 @@
 """The sotto command that the wheel carries."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
-
-class SottoError(RuntimeError):
-    """The machine failed: disk, network, a missing command. Exit code 1 of sotto."""
-
-
-class BudgetError(RuntimeError):
-    """The privacy budget does not allow the run; nothing was released. Exit code 3 of sotto."""
+from . import errors
 
 
 def command():
@@ -23,15 +18,28 @@ def command():
 
 
 def run(*arguments):
-    """What the command prints. A mistake in what was given raises ValueError, with the command's words."""
+    """What the command prints. Where it ends with an error, its kind's class of ``sotto.errors`` is raised."""
     try:
-        done = subprocess.run([command(), *map(str, arguments)], capture_output=True, encoding="utf-8")
+        done = subprocess.run(
+            [command(), *map(str, arguments)], capture_output=True, encoding="utf-8",
+            env={**os.environ, "SOTTO_ERROR_KIND": "1"},
+        )
     except OSError as error:
-        raise SottoError(f"sotto does not start: {error}") from error
+        raise errors.MachineError(f"sotto does not start: {error}") from error
     if done.returncode == 0:
         return done.stdout
-    words = done.stderr.strip().removeprefix("sotto: ") or f"sotto ended with code {done.returncode}"
-    raise {2: ValueError, 3: BudgetError, 130: KeyboardInterrupt}.get(done.returncode, SottoError)(words)
+    raise _error(done.returncode, done.stderr)
+
+
+def _error(code, text):
+    """The error of a command that ended with this code and wrote this text to standard error."""
+    text = text.strip()
+    kind = re.search(r"(?:^|\n)\[([a-z-]+)\]$", text)
+    if kind:
+        text = text[: kind.start()].strip()
+    text = text.removeprefix("sotto: ") or f"sotto ended with code {code}"
+    found = errors.KINDS.get(kind[1]) if kind else None
+    return (found or errors.CODES.get(code, errors.MachineError))(text)
 
 
 def main():

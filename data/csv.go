@@ -81,7 +81,7 @@ func (p *csvParser) header(s *Schema, in *lines, opt Options, at []int) error {
 	line, err := in.record(&s.Format)
 	switch {
 	case err == io.EOF:
-		return &Error{File: in.name, Found: "a file without rows", Allowed: "a header line and at least one row"}
+		return &Error{File: in.name, Found: "an empty file", Allowed: "a header line, with or without rows below it", Hint: "a file without a header has header: false under format"}
 	case err == errLongLine:
 		return &Error{File: in.name, Line: in.n, Found: "a line of more than 8 MiB", Allowed: "a header line"}
 	case err != nil:

@@ -129,8 +129,6 @@ func TestBadIDX(t *testing.T) {
 		{"empty", "", labels, "", "found a file that is too short"},
 		{"text", "hello, world", labels, "", "found a file that is not IDX"},
 		{"gzip", zipped(images)[:30], labels, "", "found a gzip file that ends too early"},
-		{"no rows", idx(0, []int{2, 3}), idx(0, nil), "", "found a file without rows"},
-		{"all bad", images, idx(2, nil, 8, 9), "on_bad_row: drop\n", "found no row that fits the schema"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := pair(t, c.images, c.labels, "")

@@ -384,7 +384,7 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 	foot = foot[sha256.Size:]
 	rows, chunks := le.Uint64(foot), int(le.Uint32(foot[8:]))
 	foot = foot[12:]
-	if len(foot) != chunks*packEntry || rows > uint64(chunks)*BlockRows || rows == 0 || p.stats.Rows != int(rows) || p.stats.Dropped < 0 || p.stats.Dropped > int(rows) {
+	if len(foot) != chunks*packEntry || rows > uint64(chunks)*BlockRows || p.stats.Rows != int(rows) || p.stats.Dropped < 0 || p.stats.Dropped > int(rows) {
 		return nil, odd
 	}
 	p.rows = int(rows)
@@ -511,8 +511,6 @@ func tableOf(ctx context.Context, schema *Schema, path string, opt Options, m []
 		return nil, nil, &Error{File: path, Found: "rows that did not fit the schema when the table was packed", Allowed: "none, since on_bad_row is stop", Hint: "on_bad_row: drop in the schema goes on without such rows"}
 	case opt.Rows > 0 && !group && p.rows != opt.Rows:
 		return nil, nil, rowsError(path, "rows", strconv.Itoa(p.rows), opt.Rows)
-	case p.stats.Dropped == p.rows:
-		return nil, nil, &Error{File: path, Found: "no row that fits the schema", Allowed: "rows as the schema describes them"}
 	}
 	t := newBuilder(schema, opt).table
 	t.Blocks = make([]*Block, len(p.chunks))

@@ -76,6 +76,9 @@ type LoadStats struct {
 // What is wrong with the table is an [*Error]. Under on_bad_row: stop the first
 // bad row is one, which also says how many there are. There is no table beside an
 // error.
+//
+// A table without rows, or one of which every row was dropped, is a table like any
+// other: its neighbor has one row (R9).
 func Read(ctx context.Context, schema *Schema, path string, opt Options) (*Table, *LoadStats, error) {
 	if e := schema.check(); e != nil {
 		return nil, nil, fmt.Errorf("data: a schema that was not made by ParseSchema: %w", e)
@@ -216,12 +219,8 @@ func (r *reader) read(ctx context.Context, in source) error {
 			first.Hint = fmt.Sprintf("%d rows are bad, this is the first; %s", bad, first.Hint)
 		}
 		return first
-	case r.stats.Rows == 0:
-		return &Error{File: r.name, Found: "a file without rows", Allowed: "at least one row"}
 	case r.opt.Rows > 0 && r.records() != r.opt.Rows:
 		return r.rowsError(strconv.Itoa(r.records()))
-	case r.stats.Dropped == r.stats.Rows:
-		return &Error{File: r.name, Found: "no row that fits the schema", Allowed: "rows as the schema describes them", Hint: "on_bad_row: stop shows what is wrong with the first"}
 	}
 	if err := r.build.flush(); err != nil {
 		return err

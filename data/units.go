@@ -162,7 +162,7 @@ type grouper struct {
 }
 
 func newGrouper(most int) *grouper {
-	return &grouper{most: most, number: map[[16]byte]int32{}}
+	return &grouper{most: most, number: map[[16]byte]int32{}, ids: [][16]byte{}} // known, also where there are none
 }
 
 // add takes a note of the row that e has at hand, a bad one where it is dropped.

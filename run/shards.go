@@ -64,8 +64,9 @@ func (s *session) openShards(ctx context.Context) (map[string]int, error) {
 		return nil, err
 	}
 	// Whoever is in two shards counts twice. This sees it where the two are one file, and nobody else does.
+	// Empty shards are alike and share nobody.
 	for i, d := range s.shards.Digests() {
-		if first := slices.Index(s.shards.Digests(), d); first < i {
+		if first := slices.Index(s.shards.Digests(), d); first < i && s.shards.RowsOf(i) > 0 {
 			twice := inputError("", "shards %d and %d of %d: found the same rows in both; allowed is each row in one", first+1, i+1, len(s.shards.Digests()))
 			ctx, stop := context.WithTimeout(ctx, goodbye)
 			defer stop()

@@ -346,6 +346,9 @@ func printScores(w io.Writer, t *trace.Scores, label string) {
 	add("AUC", t.AUC)
 	add("RMSE", t.RMSE)
 	add("R²", t.R2)
+	if len(parts) == 0 {
+		parts = []string{"no scores"}
+	}
 	fmt.Fprintf(w, "%s%s on %s rows\n", label, strings.Join(parts, ", "), count(t.Rows))
 }
 

@@ -79,6 +79,9 @@ func largest(dim int) int {
 // Rows of all shards together: private, as a table's.
 func (s *Shards) Rows() int { return s.from[len(s.from)-1] }
 
+// RowsOf is the number of rows of shard i, as private as Rows.
+func (s *Shards) RowsOf(i int) int { return s.from[i+1] - s.from[i] }
+
 // Digests of the shards' contents, in their order. As a table's they never leave memory but under a key (R4).
 func (s *Shards) Digests() [][32]byte { return s.digests }
 

@@ -103,7 +103,9 @@ func neighbours(job *run.Job, table *data.Table) (with, without *data.Table, err
 	features := len(energy)
 	if facts.Intercept > 0 {
 		features--
-		bias = float64(table.Blocks[0].X[table.Dim-1])
+		if len(table.Blocks) > 0 {
+			bias = float64(table.Blocks[0].X[table.Dim-1])
+		}
 	}
 	if features < 1 {
 		return nil, nil, fmt.Errorf("schema: found no feature; allowed is a table with one at least")

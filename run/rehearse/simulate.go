@@ -231,11 +231,7 @@ func (p *Plan) Tables(ctx context.Context) (tables []*data.Table, test *data.Tab
 		return nil, nil, err
 	}
 	for i := range p.Owners {
-		t := data.Gather(all, func(record int) bool { return owner[record] == i })
-		if len(t.Blocks) == 0 { // no row at all: an empty table is one, too
-			t.Blocks = []*data.Block{{Dim: t.Dim}}
-		}
-		tables = append(tables, t)
+		tables = append(tables, data.Gather(all, func(record int) bool { return owner[record] == i }))
 	}
 	return tables, test, nil
 }

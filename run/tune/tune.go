@@ -282,6 +282,9 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(strin
 		if other == digest {
 			return nil, &run.InputError{Where: first.Spec.Place("test"), Err: errors.New("test: found the rows of the training file; allowed are rows that need no protection, or none: a private score is then paid for")}
 		}
+		if test.Rows() == 0 {
+			return nil, &run.InputError{Where: first.Spec.Place("test"), Err: errors.New("test: found a table without rows, by which no candidate can be chosen; leave test out for a private score")}
+		}
 	}
 	info, err := p.info()
 	if err != nil {
@@ -438,11 +441,8 @@ func (p *Plan) train(ctx context.Context, i int, table, test *data.Table, stream
 	}
 	s := run.Score(job.Model, made.w, test, job.Schema.ClassNames())
 	made.test = s
-	switch {
-	case s.Accuracy != nil:
+	if s.Accuracy != nil {
 		return made, *s.Accuracy, nil
-	case s.RMSE != nil:
-		return made, -*s.RMSE, nil
 	}
-	return made, 0, errors.New("tune: the test file has no row to score on")
+	return made, -*s.RMSE, nil // Run refuses a test table without rows
 }

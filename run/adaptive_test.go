@@ -172,8 +172,8 @@ func TestBrokenRunOnAFilter(t *testing.T) {
 	spec, out := clinicSpec(t, dir, "killed", greedy)
 	for k := 0; ; k++ {
 		after := 400 * time.Millisecond
-		if k == 4 {
-			after = time.Minute
+		if k >= 4 {
+			after = never
 		}
 		if done, _ := killed(t, next(t, spec, out), after); done {
 			break

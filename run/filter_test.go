@@ -89,8 +89,8 @@ func TestKilledRunUnderAFilter(t *testing.T) {
 	held := 0.0
 	for i := 0; ; i++ {
 		after := 700 * time.Millisecond
-		if i == 3 {
-			after = time.Minute
+		if i >= 3 {
+			after = never
 		}
 		done, _ := killed(t, next(t, spec, out), after)
 		now := part(t, dir)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -159,6 +160,8 @@ func sameFile(t *testing.T, a, b, name string) {
 
 const kills = 15 // of each test
 
+const never = math.MaxInt64 // to wait before a kill
+
 // A seeded run that is killed at any moment and resumed, again and again, ends
 // bit-equal to an unbroken one, whether it keeps all releases or saves states.
 func TestKilledSeededRunEndsAsUnbroken(t *testing.T) {
@@ -187,7 +190,7 @@ func killedSeeded(t *testing.T, every int) {
 		for {
 			after := delay(k)
 			if k >= kills {
-				after = time.Minute
+				after = never
 			}
 			c := next(t, spec, out)
 			c.Env = append(c.Env, saving)
@@ -225,7 +228,7 @@ func TestKilledSecureRunSpendsNothingTwice(t *testing.T) {
 		for {
 			after := delay(k)
 			if k >= kills {
-				after = time.Minute
+				after = never
 			}
 			done, told := killed(t, next(t, spec, out), after)
 			if _, err := os.Stat(filepath.Join(out, trace.InfoFile)); err != nil {

@@ -39,8 +39,8 @@ type tab struct {
 func newTab(t *testing.T) *tab {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(needs.Chromium(t)), chromedp.NoSandbox,
-		chromedp.WSURLReadTimeout(2*time.Minute), chromedp.Flag("disable-dev-shm-usage", true), chromedp.UserDataDir(t.TempDir()))
-	ctx, stop := context.WithTimeout(context.Background(), 4*time.Minute)
+		chromedp.WSURLReadTimeout(needs.Patience), chromedp.Flag("disable-dev-shm-usage", true), chromedp.UserDataDir(t.TempDir()))
+	ctx, stop := context.WithTimeout(context.Background(), needs.Patience)
 	t.Cleanup(stop)
 	ctx, stop = chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(stop)
@@ -110,7 +110,7 @@ func (b *tab) until(expression string) {
 // wait waits for what is to come.
 func (b *tab) wait(what string, is func() bool) {
 	b.t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(needs.Patience); time.Now().Before(end) && b.ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		if is() {
 			return
 		}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/gossip/journal"
+	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
@@ -64,7 +65,7 @@ func open(t testing.TB, root string) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &site{t: t, root: root, server: s, link: link, where: "http://" + l.Addr().String(), client: &http.Client{Jar: jar, Timeout: time.Minute}}
+	return &site{t: t, root: root, server: s, link: link, where: "http://" + l.Addr().String(), client: &http.Client{Jar: jar, Timeout: needs.Patience}}
 }
 
 // enter opens the link.
@@ -402,7 +403,7 @@ func TestGuard(t *testing.T) {
 				r.Host = value
 			}
 		}
-		a, err := (&http.Client{Timeout: time.Minute}).Do(r)
+		a, err := (&http.Client{Timeout: needs.Patience}).Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}

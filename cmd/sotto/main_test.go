@@ -14,10 +14,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -27,11 +29,16 @@ import (
 // The test binary is also the command, under the name sotto.
 func TestMain(m *testing.M) {
 	flag.Set("test.parallel", "6") // the scripts wait for the disk, not for a core; the command line may say otherwise
-	testscript.Main(m, map[string]func(){"sotto": func() {
+	testscript.Main(home{m}, map[string]func(){"sotto": func() {
 		crashAt = crashFrom(os.Getenv(crashVariable))
 		os.Exit(main1())
 	}})
 }
+
+// home runs the tests with data and state directories of their own.
+type home struct{ *testing.M }
+
+func (h home) Run() int { return needs.Home(h.M) }
 
 // TestScript runs the scripts, which double as documentation of the command.
 // Beside testscript's own commands they know:
@@ -42,12 +49,14 @@ func TestMain(m *testing.M) {
 //	unchanged           fails if a file has come, gone or changed since
 //	tables              writes patients.db (SQLite) with the table patients, small.parquet
 //	                    of package data, and images with labels (IDX)
+//	until FILE REGEXP   waits until the file is there and matches, for a command in the background
 //	freeport NAME       sets the variable to a port of the loopback that nobody listens on
 //	field FILE PATH V   a field of a JSON file, as in result.steps, has the value V;
 //	                    V - says that it is not there
 //
 // Each script starts with a copy of examples/clinic and an empty ledger.
 func TestScript(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
@@ -67,7 +76,7 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "sameabove": sameAbove, "remember": remember, "unchanged": unchanged, "field": field, "tables": tables, "freeport": freePort,
+			"exits": exits, "sameabove": sameAbove, "remember": remember, "unchanged": unchanged, "field": field, "tables": tables, "freeport": freePort, "until": until,
 		},
 	})
 }
@@ -98,6 +107,23 @@ func freePort(ts *testscript.TestScript, _ bool, args []string) {
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	ts.Check(errors.Join(err, l.Close()))
 	ts.Setenv(args[0], port)
+}
+
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: until file regexp")
+	}
+	is, err := regexp.Compile(args[1])
+	ts.Check(err)
+	path := ts.MkAbs(args[0])
+	for end := time.Now().Add(needs.Patience); ; time.Sleep(10 * time.Millisecond) {
+		if b, err := os.ReadFile(path); err == nil && is.Match(b) {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("timed out waiting for %s to match %s", args[0], args[1])
+		}
+	}
 }
 
 func sameAbove(ts *testscript.TestScript, neg bool, args []string) {

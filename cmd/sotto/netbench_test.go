@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sottodp/sotto/internal/needs"
 )
 
 // BenchmarkNetwork is rounds of 20 owners, each a process, and their hub, everything durable: two random edges in a round. The time is from the first
@@ -69,8 +71,7 @@ func benchNetwork(b *testing.B, dim, words, rounds int) {
 		}
 		return false
 	}
-	for end := time.Now().Add(patient); !begun() && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-	}
+	needs.Until(b, "the first turn", begun)
 	start := time.Now()
 	all.Wait()
 	seconds := time.Since(start).Seconds()

@@ -26,6 +26,7 @@ import (
 
 	"github.com/sottodp/sotto/gossip/fabric"
 	"github.com/sottodp/sotto/gossip/journal"
+	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/internal/relay"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
@@ -84,7 +85,6 @@ func newVillage(t testing.TB, block string, wait time.Duration) *village {
 func villageOf(t testing.TB, spec string, wait time.Duration) *village {
 	t.Helper()
 	dir := t.TempDir()
-	t.Setenv("XDG_DATA_HOME", filepath.Join(dir, "xdg"))
 	v := &village{t: t, d: demo{spec: filepath.Join(dir, "net.yaml"), dir: filepath.Join(dir, "all"), wait: wait}}
 	if err := errors.Join(os.WriteFile(v.d.spec, []byte(spec), 0o600), os.Mkdir(v.d.dir, 0o700), v.d.settle(netplan.Options{})); err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func (v *village) owner(i int, crash string) (*exec.Cmd, *bytes.Buffer) {
 	if s := v.away[i]; s != nil {
 		c = s.sotto(append(v.d.arguments(i, strings.Replace(url, "127.0.0.1", "localhost", 1)), v.more...)...)
 	}
-	c.Env = append(os.Environ(), crashVariable+"="+crash)
+	c.Env = append(os.Environ(), "XDG_STATE_HOME="+v.d.owner(i, "state"), crashVariable+"="+crash)
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	return c, &stderr
@@ -298,6 +298,7 @@ func (v *village) all() (owners []int) {
 
 // Owners die at every named place and by kill -9, one is stopped for a while, the hub is killed: all finish, and nothing is wrong.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	n, rounds, crashes, hubs := 4, 24, 2, 1
 	if *long {
 		n, rounds, crashes, hubs = 8, 300, 13, 6
@@ -374,6 +375,7 @@ func TestFaults(t *testing.T) {
 // Owners are cut off from the hub, longer than their peers wait: these go on among each other, those stand still and then adopt what was decided.
 // At length they are in network namespaces of their own, which takes root, and again behind a relay, as in the short form.
 func TestPartition(t *testing.T) {
+	t.Parallel()
 	t.Run("relay", func(t *testing.T) { partition(t, false) })
 	if *long {
 		t.Run("namespace", func(t *testing.T) { partition(t, true) })
@@ -420,59 +422,52 @@ func partition(t *testing.T, namespaces bool) {
 		return cut, others
 	}
 	for k := range cuts {
-		for end := time.Now().Add(patient); ; time.Sleep(time.Millisecond) {
-			if cut, _ := turns(); cut > 4*k {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatal("the owners do not begin")
-			}
-		}
+		needs.Until(t, "a turn", func() bool { cut, _ := turns(); return cut > 4*k })
 		for _, way := range cut {
 			way.Cut(true)
 		}
 		time.Sleep(lasts / 10) // what was on its way
 		before, others := turns()
+		given := v.givenUp(away, n)
 		time.Sleep(lasts)
 		if now, _ := turns(); now > before+away {
 			t.Errorf("owners that were cut off took %d turns", now-before)
 		}
-		// The others need a while on a machine with much to do.
-		for end := time.Now().Add(patient); ; time.Sleep(10 * time.Millisecond) {
-			if _, now := turns(); now > others {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatal("the others do not go on")
-			}
-		}
+		needs.Until(t, "the others to go on", func() bool { _, now := turns(); return now > others })
+		needs.Until(t, "the others to give an exchange up", func() bool { return v.givenUp(away, n) > given })
 		for _, way := range cut {
 			way.Cut(false)
 		}
 	}
 	all.Wait()
 	v.check(v.all()...)
-	aborted := 0
-	for i := range away {
-		r, err := journal.Read(v.journal(i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close()
-		for turn, err := r.Next(); err == nil; turn, err = r.Next() {
-			if slices.Contains(turn.Committed, false) {
-				aborted++
-			}
-		}
-	}
+	aborted := v.givenUp(0, away)
 	if aborted == 0 {
 		t.Error("no exchange of the owners that were cut off was given up")
 	}
 	t.Logf("%d turns of the owners that were cut off had an exchange that was given up", aborted)
 }
 
+// givenUp counts the turns of the owners from one to before another, at work or not, in which an exchange was given up.
+func (v *village) givenUp(from, to int) (turns int) {
+	for i := from; i < to; i++ {
+		r, err := journal.Read(v.journal(i))
+		if err != nil {
+			continue // not begun
+		}
+		for turn, err := r.Next(); err == nil; turn, err = r.Next() {
+			if slices.Contains(turn.Committed, false) {
+				turns++
+			}
+		}
+		r.Close()
+	}
+	return turns
+}
+
 // An owner dies at each point of its end: started again, it ends, and is settled once.
 func TestEndAgain(t *testing.T) {
+	t.Parallel()
 	v := newVillage(t, "owners: 2, rows: 2000, schedule: all, rounds: 2", time.Second)
 	v.startHub()
 	plans := [][]string{{"trained:1", "shared:1", "modelled:1", "finished:1"}, {"settled:1"}}
@@ -578,8 +573,9 @@ func copyTree(t *testing.T, from, to string) {
 
 // An owner whose directory and ledger are put back from a copy releases nothing more; the others finish without it.
 func TestRestored(t *testing.T) {
+	t.Parallel()
 	v := newVillage(t, "owners: 3, rows: 1300, graph: path, schedule: all, rounds: 8", time.Second)
-	v.more = []string{"--join", "20s"} // so long the others wait for its model at the end
+	v.more = []string{"--join", "30s"} // so long the others wait for its model at the end
 	v.startHub()
 	var others sync.WaitGroup
 	for _, i := range []int{0, 2} {
@@ -606,6 +602,7 @@ func TestRestored(t *testing.T) {
 
 // A disk that is full stops an owner, whose peers go on; with room again it goes on, too.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	v := newVillage(t, "owners: 2, rows: 2000, schedule: all, rounds: 60", time.Second)
 	v.startHub()
 	c, stderr := v.owner(0, "")
@@ -615,14 +612,12 @@ func TestFullDisk(t *testing.T) {
 	var other sync.WaitGroup
 	other.Go(func() { v.live(1, func(int) string { return "" }, nil) })
 	size := uint64(0)
-	for end := time.Now().Add(patient); size < 1000; time.Sleep(time.Millisecond) { // some turns
+	needs.Until(t, "some turns", func() bool {
 		if st, err := os.Stat(v.journal(0)); err == nil {
 			size = uint64(st.Size())
 		}
-		if time.Now().After(end) {
-			t.Fatal("the journal does not grow")
-		}
-	}
+		return size >= 1000
+	})
 	if err := unix.Prlimit(c.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: size + 100, Max: 1 << 40}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -638,9 +633,10 @@ func TestFullDisk(t *testing.T) {
 
 // An owner that never comes: the others say so, and have spent nothing.
 func TestNobodyComes(t *testing.T) {
+	t.Parallel()
 	v := newVillage(t, "owners: 3, rows: 1300, schedule: all, rounds: 4", time.Second)
 	v.startHub()
-	v.more = []string{"--join", "5s"}
+	v.more = []string{"--join", "15s"}
 	var both sync.WaitGroup
 	for i := range 2 {
 		both.Go(func() {
@@ -673,6 +669,3 @@ func TestNobodyComes(t *testing.T) {
 		t.Errorf("status: %s", s)
 	}
 }
-
-// patient is how long tests wait for what should come at once.
-const patient = time.Minute

@@ -15,6 +15,7 @@ import (
 // Owners draw the schedule's seed together. One that has committed to its share and does not show it ends the wait of the others with its
 // name, before anything is spent; when it is back, all go on with the same shares.
 func TestSeedIsDrawn(t *testing.T) {
+	t.Parallel()
 	v := newVillage(t, "owners: 3, rows: 1300, rounds: 30", time.Second)
 	v.startHub()
 	var all sync.WaitGroup
@@ -26,7 +27,7 @@ func TestSeedIsDrawn(t *testing.T) {
 		})
 	}
 	all.Wait()
-	v.more = []string{"--join", "10s"}
+	v.more = []string{"--join", "20s"}
 	for i := range 2 {
 		all.Go(func() {
 			c, stderr := v.owner(i, "")

@@ -14,9 +14,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -46,9 +46,7 @@ func TestInterrupt(t *testing.T) {
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(30 * time.Second); size() <= before && time.Now().Before(end); {
-			time.Sleep(5 * time.Millisecond)
-		}
+		needs.Until(t, "a step", func() bool { return size() > before })
 		c.Process.Signal(sig)
 		err := c.Wait()
 		var exit *exec.ExitError
@@ -74,6 +72,7 @@ func TestInterrupt(t *testing.T) {
 // The bar of the first step: fit needs at most 2.5 times the encoded table and
 // 50 MB. 200,000 rows of 60 columns are 46 MiB encoded.
 func TestMemory(t *testing.T) {
+	t.Parallel()
 	if underRace {
 		t.Skip("skipped: the race detector multiplies memory")
 	}

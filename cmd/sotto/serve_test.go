@@ -7,7 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/sottodp/sotto/internal/needs"
 )
 
 // The printed link lets in, once; a wrong one does not; a second server on its port is
@@ -29,7 +30,7 @@ func TestServe(t *testing.T) {
 	}
 	link := strings.TrimSpace(line)
 	address, _, _ := strings.Cut(link, "/?token=")
-	client := &http.Client{Timeout: time.Minute}
+	client := &http.Client{Timeout: needs.Patience}
 	for _, ask := range []struct {
 		url  string
 		want int

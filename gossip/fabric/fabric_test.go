@@ -19,6 +19,7 @@ import (
 
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/journal"
+	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/reg"
 	"github.com/sottodp/sotto/oracle"
@@ -26,8 +27,7 @@ import (
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// patient is how long tests wait for what should come at once.
-const patient = 60 * time.Second
+const patient = needs.Patience
 
 func names(n int) (all []string) {
 	for i := range n {

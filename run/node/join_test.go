@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sottodp/sotto/gossip/fabric"
@@ -16,7 +17,7 @@ import (
 // joining is an owner's session of the example that has come as far as to say hello, and all owners' credentials.
 func joining(t *testing.T) (*session, []*fabric.Credentials) {
 	t.Helper()
-	s := &session{o: Options{Spec: "../../examples/network/sotto.yaml", Dir: t.TempDir(), Join: 5 * time.Second, Plan: netplan.Options{Apart: true}}}
+	s := &session{o: Options{Spec: "../../examples/network/sotto.yaml", Dir: t.TempDir(), Join: defaultJoin, Plan: netplan.Options{Apart: true}}}
 	var err error
 	if s.plan, err = netplan.New(s.o.Spec, s.o.Plan); err != nil {
 		t.Fatal(err)
@@ -73,6 +74,10 @@ func newShare(t *testing.T) fabric.Share {
 // A hub that has seen this owner's share, and then shows it other commitments, chosen by all others together, does not choose the seed.
 func TestCommitmentsAreKept(t *testing.T) {
 	s, all := joining(t)
+	synctest.Test(t, func(t *testing.T) { commitmentsAreKept(t, s, all) }) // a wait takes no time
+}
+
+func commitmentsAreKept(t *testing.T, s *session, all []*fabric.Credentials) {
 	hub := func() (*fabric.Memory, *fabric.Node) { // it forgets what it likes
 		m := &fabric.Memory{}
 		return m, &fabric.Node{Register: m, Credentials: s.c, Config: s.config}

@@ -405,14 +405,7 @@ func readToken(path string) (string, error) {
 // OpenLedger opens a ledger and makes it if it is not there. A place that can be
 // none is an *InputError.
 func OpenLedger(ctx context.Context, where string) (*ledger.Ledger, error) {
-	l, err := ledger.Open(ctx, where)
-	switch {
-	case err == nil:
-		return l, nil
-	case strings.HasPrefix(where, "postgres://") || strings.HasPrefix(where, "postgresql://") || ctx.Err() != nil:
-		return nil, err
-	}
-	return nil, LedgerError(err)
+	return reachLedger(ctx, where, ledger.Open)
 }
 
 // ErrNoLedger says that the user has no ledger yet.
@@ -422,21 +415,27 @@ var ErrNoLedger = errors.New("there is no ledger yet; the first run makes it")
 // and nothing is made in its place. "" is the user's own; where that is not there the
 // error wraps ErrNoLedger.
 func FindLedger(ctx context.Context, where string) (*ledger.Ledger, error) {
+	return reachLedger(ctx, where, ledger.Find)
+}
+
+// ViewLedger is FindLedger for commands that only read: nothing is written.
+func ViewLedger(ctx context.Context, where string) (*ledger.Ledger, error) {
+	return reachLedger(ctx, where, ledger.View)
+}
+
+func reachLedger(ctx context.Context, where string, open func(context.Context, string) (*ledger.Ledger, error)) (*ledger.Ledger, error) {
+	l, err := open(ctx, where)
 	switch {
-	case where == "":
-		v, err := ledger.View(ctx, "")
-		if errors.Is(err, os.ErrNotExist) {
-			return nil, &InputError{"", ErrNoLedger}
-		}
-		if err == nil {
-			v.Close()
-		}
-	case !strings.Contains(where, "://"):
-		if _, err := os.Stat(where); os.IsNotExist(err) {
-			return nil, inputError("", "ledger %s: is not there; allowed is one that a run or `sotto ledger budget` has made", where)
-		}
+	case err == nil:
+		return l, nil
+	case errors.Is(err, os.ErrNotExist) && where == "":
+		return nil, &InputError{"", ErrNoLedger}
+	case errors.Is(err, os.ErrNotExist) && !strings.Contains(where, "://"):
+		return nil, inputError("", "ledger %s: is not there; allowed is one that a run or `sotto ledger budget` has made", where)
+	case strings.HasPrefix(where, "postgres://") || strings.HasPrefix(where, "postgresql://") || ctx.Err() != nil:
+		return nil, err
 	}
-	return OpenLedger(ctx, where)
+	return nil, LedgerError(err)
 }
 
 // LedgerError is an *InputError around what a person can mend: a place that is no

@@ -109,7 +109,7 @@ func RecordLook(ctx context.Context, where string, schema *data.Schema, run, why
 // Unprotected refuses to take the rows of a table, whose digest is given, for such that need no protection where runs have reserved a budget for
 // them in the ledger (R3). It depends on the content, so it is for the owner's terminal.
 func Unprotected(ctx context.Context, where string, digest []byte) error {
-	l, err := FindLedger(ctx, where)
+	l, err := ViewLedger(ctx, where)
 	if errors.Is(err, ErrNoLedger) {
 		return nil
 	}

@@ -46,7 +46,7 @@ what the run did not charge. Its entries are chained by hash.`,
 	var asJSON bool
 	list := &cobra.Command{
 		Use: "list", Short: "List the datasets", Args: args(cobra.NoArgs),
-		RunE: with(run.FindLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, _ []string) error {
+		RunE: with(run.ViewLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, _ []string) error {
 			all, err := l.Datasets(ctx)
 			if err != nil {
 				return err
@@ -80,7 +80,7 @@ what the run did not charge. Its entries are chained by hash.`,
 
 	show := &cobra.Command{
 		Use: "show DATASET", Short: "Show a dataset's statement and entries", Args: args(cobra.ExactArgs(1)),
-		RunE: with(run.FindLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, args []string) error {
+		RunE: with(run.ViewLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, args []string) error {
 			d, err := l.Dataset(ctx, args[0])
 			if err != nil {
 				return usageError("%v", err)
@@ -106,7 +106,7 @@ what the run did not charge. Its entries are chained by hash.`,
 	verify := &cobra.Command{
 		Use: "verify", Short: "Check the chain of entries", Args: args(cobra.NoArgs),
 		Long: "Verify recomputes the chain of hashes and every total. Entries that were cut off\nat the end show only against a head that was kept elsewhere; each run directory\nkeeps the one that it saw (run.json, ledger_head).",
-		RunE: with(run.FindLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, _ []string) error {
+		RunE: with(run.ViewLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, _ []string) error {
 			n, err := l.Verify(ctx)
 			if err != nil {
 				return err

@@ -39,7 +39,7 @@ Exit code 0: all holds; 1: something does not.`,
 			var l *ledger.Ledger
 			if where != "" {
 				var err error
-				if l, err = run.FindLedger(c.Context(), where); err != nil {
+				if l, err = run.ViewLedger(c.Context(), where); err != nil {
 					return err
 				}
 				defer l.Close()

@@ -22,6 +22,11 @@ var (
 	ErrUnknownRun = errors.New("no such run in this ledger")
 	// ErrUnknownDataset: no dataset of this name has entered.
 	ErrUnknownDataset = errors.New("no such dataset in this ledger")
+	// ErrNotLedger: what is there is no ledger; it is left as it is.
+	ErrNotLedger = errors.New("this is not a ledger, and it is left as it is; name a ledger, or a file that does not exist yet")
+	// ErrGone: the ledger's file was deleted, moved or replaced since it was opened. What
+	// this process reserved or charged is in the file that is gone.
+	ErrGone = errors.New("the ledger is gone since it was opened; put its file back")
 )
 
 // errNewer: the ledger holds what a later version wrote.

@@ -1,14 +1,17 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -101,7 +104,99 @@ func TestFilesThatAreNoLedger(t *testing.T) {
 			t.Errorf("the error shows the file's content: %v", err)
 		}
 	}
-	reserve(t, open(t, write("empty.db", nil)), reservation("clinic", "r"))
+}
+
+// B4: what is no ledger stays as it is, byte for byte, however it is opened.
+func TestB4FilesAreLeftAsTheyAre(t *testing.T) {
+	wal := filepath.Join(t.TempDir(), "wal.db")
+	db, err := sql.Open("sqlite", wal)
+	must(t, err)
+	for _, do := range []string{`PRAGMA journal_mode(WAL)`, `CREATE TABLE patients (name TEXT)`} {
+		_, err = db.Exec(do)
+		must(t, err)
+	}
+	must(t, db.Close())
+	other, err := os.ReadFile(wal)
+	must(t, err)
+	for name, content := range map[string][]byte{
+		"empty": {}, "one byte": {'x'}, "text": []byte(strings.Repeat("name,age\n", 100)), "another program's": other,
+	} {
+		for how, open := range map[string]func(context.Context, string) (*Ledger, error){"open": Open, "find": Find, "view": View} {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "ledger.db")
+				must(t, os.WriteFile(path, content, 0o600))
+				l, err := open(t.Context(), path)
+				if err == nil {
+					l.Close()
+					t.Fatal("it was opened")
+				}
+				if !strings.Contains(err.Error(), path) {
+					t.Errorf("the error does not say where: %v", err)
+				}
+				after, err := os.ReadFile(path)
+				must(t, err)
+				if !bytes.Equal(after, content) {
+					t.Errorf("the file was changed")
+				}
+				if names, err := os.ReadDir(filepath.Dir(path)); err != nil || len(names) != 1 {
+					t.Errorf("%v (%v)", names, err)
+				}
+			})
+		}
+	}
+}
+
+// B4: many processes and goroutines that make a ledger at once have one afterwards.
+func TestB4MakersAgree(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	var made sync.WaitGroup
+	for i := range 8 {
+		made.Go(func() {
+			l, err := Open(t.Context(), path)
+			if err == nil {
+				_, err = l.Reserve(t.Context(), reservation("clinic", fmt.Sprint("r", i)))
+				err = errors.Join(err, l.Close())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	made.Wait()
+	if n := verify(t, open(t, path)); n != 9 {
+		t.Errorf("found %d entries; want the dataset's and 8", n)
+	}
+}
+
+// E: a ledger that is deleted or replaced under a run is named as such.
+func TestLedgerIsGone(t *testing.T) {
+	for name, change := range map[string]func(path string) error{
+		"deleted": os.Remove,
+		"replaced": func(path string) error {
+			b, err := os.ReadFile(path)
+			return errors.Join(err, os.Rename(path, path+".old"), os.WriteFile(path, b, 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "ledger.db")
+			l := open(t, path)
+			token := reserve(t, l, reservation("clinic", "r"))
+			must(t, change(path))
+			wantError(t, l.Reach(t.Context(), "r", token, 1), ErrGone)
+			wantError(t, l.Settle(t.Context(), "r", token, Settlement{Outcome: Done}), ErrGone)
+		})
+	}
+}
+
+// A journal that was left without its ledger would be written into a new one.
+func TestJournalWithoutItsLedger(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	must(t, os.WriteFile(path+"-journal", []byte("pages"), 0o600))
+	_, err := Open(t.Context(), path)
+	wantError(t, err, ErrNotLedger)
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("a file was made (%v)", err)
+	}
 }
 
 func TestDamagedFile(t *testing.T) {

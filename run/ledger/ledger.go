@@ -33,78 +33,96 @@ type Ledger struct {
 	now   func() time.Time
 }
 
-// Open opens a ledger and makes it if it is not there. The place is the path of an
+// Open opens a ledger and makes it if nothing is there. The place is the path of an
 // SQLite file, the URL of a PostgreSQL database (postgres:// or postgresql://), or
 // "" for $XDG_DATA_HOME/sotto/ledger.db (~/.local/share where that is not set).
-// New files and directories are for their owner only.
-func Open(ctx context.Context, where string) (*Ledger, error) { return reach(ctx, where, false) }
+// New files and directories are for their owner only. A file that exists and is no
+// ledger, an empty one included, is left as it is: the error wraps [ErrNotLedger].
+func Open(ctx context.Context, where string) (*Ledger, error) { return reach(ctx, where, making) }
 
-// View opens a ledger to read it: nothing is made or written, and whatever would
-// write fails. A ledger that is not there is an error that wraps [os.ErrNotExist].
-func View(ctx context.Context, where string) (*Ledger, error) { return reach(ctx, where, true) }
+// Find is Open for a ledger that exists already: without one the error wraps
+// [os.ErrNotExist].
+func Find(ctx context.Context, where string) (*Ledger, error) { return reach(ctx, where, writing) }
 
-func reach(ctx context.Context, where string, readOnly bool) (*Ledger, error) {
-	s, err := connect(where, readOnly)
+// View is Find to read: nothing is made or written, and whatever would write fails.
+func View(ctx context.Context, where string) (*Ledger, error) { return reach(ctx, where, reading) }
+
+// access is what a ledger is opened for; each includes the ones before it.
+type access int
+
+const (
+	reading access = iota
+	writing
+	making
+)
+
+func reach(ctx context.Context, where string, a access) (*Ledger, error) {
+	s, err := connect(where, a)
 	if err != nil {
 		return nil, err
 	}
 	l := &Ledger{store: s, now: time.Now}
-	if err := l.prepare(ctx); err != nil {
+	if err := l.open(ctx, a); err != nil {
 		s.db.Close()
 		return nil, s.explain(err)
 	}
 	return l, nil
 }
 
-// prepare makes the tables where there are none, and reads the version and the key.
-func (l *Ledger) prepare(ctx context.Context) error {
-	var tables int
-	if err := l.store.db.QueryRowContext(ctx, l.store.tables).Scan(&tables); err != nil {
+func (l *Ledger) open(ctx context.Context, a access) error {
+	if err := l.find(ctx); errors.Is(err, os.ErrNotExist) && a == making {
+		if err := l.make(ctx); err != nil {
+			return err
+		}
+	} else if err != nil {
 		return err
 	}
-	if tables != ledgerTables {
-		if l.store.readOnly {
-			return fmt.Errorf("it holds no ledger: %w", os.ErrNotExist)
-		}
-		if err := l.create(ctx); err != nil {
+	return l.prepare(ctx, a)
+}
+
+// find says whether a ledger is there: if nothing is, the error wraps
+// os.ErrNotExist, if something else is, ErrNotLedger.
+func (l *Ledger) find(ctx context.Context) error {
+	if l.store.path != "" {
+		if err := findFile(l.store.path); err != nil {
 			return err
 		}
 	}
-	version, key, _, err := readHead(ctx, l.store.db)
-	if err != nil {
+	var tables, all int
+	if err := l.store.db.QueryRowContext(ctx, l.store.tables).Scan(&tables); err != nil || tables == ledgerTables {
 		return err
 	}
-	if version != Version {
-		return fmt.Errorf("its format is version %d; this Sotto knows version %d: %w", version, Version, errNewer)
-	}
-	if l.key, err = hex.DecodeString(key); err != nil || len(l.key) != sha256.Size {
-		return &ChainError{0, "the key of the content marks is damaged"}
-	}
-	return nil
-}
-
-// made says whether the tables are there, to the one who may make them.
-func (l *Ledger) made(ctx context.Context, tx *sql.Tx) (bool, error) {
-	var tables, all int
-	if err := tx.QueryRowContext(ctx, l.store.tables).Scan(&tables); err != nil || tables == ledgerTables {
-		return tables == ledgerTables, err
-	}
 	if tables != 0 {
-		return false, &ChainError{0, "one of its tables is missing"}
+		return &ChainError{0, "one of its tables is missing"}
 	}
-	if l.store.others != "" {
-		if err := tx.QueryRowContext(ctx, l.store.others).Scan(&all); err != nil {
-			return false, err
-		}
-		if all != 0 {
-			return false, fmt.Errorf("the database belongs to another program; allowed is a ledger or a new file")
-		}
+	if l.store.others == "" {
+		return fmt.Errorf("it holds no ledger: %w", os.ErrNotExist)
 	}
-	return false, nil
+	if err := l.store.db.QueryRowContext(ctx, l.store.others).Scan(&all); err != nil {
+		return err
+	}
+	if all != 0 {
+		return fmt.Errorf("the database belongs to another program: %w", ErrNotLedger)
+	}
+	return fmt.Errorf("the database is empty: %w", ErrNotLedger)
 }
 
-func (l *Ledger) create(ctx context.Context) error {
-	tx, err := l.store.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+// make makes a ledger where find found nothing. Another process may do so at the
+// same time; one of the two succeeds, and both open its ledger.
+func (l *Ledger) make(ctx context.Context) error {
+	if l.store.path == "" {
+		return l.create(ctx, l.store.db)
+	}
+	err := makeFile(l.store.path, func(db *sql.DB) error { return l.create(ctx, db) })
+	if errors.Is(err, os.ErrExist) {
+		return l.find(ctx)
+	}
+	return err
+}
+
+// create makes the tables, unless another process was faster.
+func (l *Ledger) create(ctx context.Context, db *sql.DB) error {
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return err
 	}
@@ -114,8 +132,9 @@ func (l *Ledger) create(ctx context.Context) error {
 			return err
 		}
 	}
-	if made, err := l.made(ctx, tx); made || err != nil {
-		return err // made: another process was faster
+	var tables int
+	if err := tx.QueryRowContext(ctx, l.store.tables).Scan(&tables); err != nil || tables == ledgerTables {
+		return err
 	}
 	for _, statement := range []string{createHead, createEntries, createProgress, indexDataset, indexRun} {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
@@ -128,6 +147,29 @@ func (l *Ledger) create(ctx context.Context) error {
 		return err
 	}
 	return tx.Commit()
+}
+
+// prepare reads the version and the key.
+func (l *Ledger) prepare(ctx context.Context, a access) error {
+	version, key, _, err := readHead(ctx, l.store.db)
+	if err != nil {
+		return err
+	}
+	if version != Version {
+		return fmt.Errorf("its format is version %d; this Sotto knows version %d: %w", version, Version, errNewer)
+	}
+	if l.key, err = hex.DecodeString(key); err != nil || len(l.key) != sha256.Size {
+		return &ChainError{0, "the key of the content marks is damaged"}
+	}
+	if l.store.path != "" {
+		if l.store.opened, err = os.Stat(l.store.path); err != nil {
+			return err
+		}
+	}
+	if l.store.journal != "" && a != reading {
+		_, err = l.store.db.ExecContext(ctx, l.store.journal)
+	}
+	return err
 }
 
 // Close closes the ledger. What was recorded stays.
@@ -477,6 +519,9 @@ func (l *Ledger) write(ctx context.Context, do func(*writer) error) error {
 		if _, err := tx.ExecContext(ctx, l.store.sync); err != nil {
 			return l.store.explain(err)
 		}
+	}
+	if err := l.store.here(); err != nil { // SQLite, too, would find that it cannot write
+		return l.store.explain(err)
 	}
 	if _, err := tx.ExecContext(ctx, lockHead); err != nil {
 		return l.store.explain(err)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/privacy"
 )
 
@@ -35,7 +36,7 @@ func TestMain(m *testing.M) {
 		}
 	})
 	flag.Set("rapid.checks", checks)
-	os.Exit(m.Run())
+	os.Exit(needs.Home(m))
 }
 
 // filterSigma is the noise of the runs in tests of filters: each batch is ρ = 5e-5.

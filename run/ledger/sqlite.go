@@ -7,14 +7,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"sync"
+	"runtime"
 
 	"modernc.org/sqlite"
 )
 
-// defaultPath is the ledger of this user; its directory is made, for this user only,
-// if it may be.
-func defaultPath(readOnly bool) (string, error) {
+// defaultPath is the ledger of this user; with create its directory is made, for
+// this user only.
+func defaultPath(create bool) (string, error) {
 	base := os.Getenv("XDG_DATA_HOME")
 	if !filepath.IsAbs(base) { // the XDG specification says to ignore a relative one
 		home, err := os.UserHomeDir()
@@ -24,7 +24,7 @@ func defaultPath(readOnly bool) (string, error) {
 		base = filepath.Join(home, ".local", "share")
 	}
 	dir := filepath.Join(base, "sotto")
-	if !readOnly {
+	if create {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return "", fmt.Errorf("ledger: its directory cannot be made: %w", err)
 		}
@@ -37,70 +37,121 @@ func connectSQLite(path string, readOnly bool) (*store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
-	prepare := prepareFile
-	if readOnly {
-		prepare = lookAtFile
-	}
-	if err := prepare(path); err != nil {
-		return nil, err
-	}
-	// The rollback journal, not the write-ahead log: a ledger is written a few times
-	// an hour, is one file to copy, and may lie on a network disk. EXTRA also
-	// syncs the directory, without which a power cut after a commit could undo it.
-	query := "_txlock=immediate&_pragma=busy_timeout(20000)&_pragma=journal_mode(DELETE)&_pragma=synchronous(EXTRA)"
-	if readOnly {
-		query = "mode=ro&_pragma=busy_timeout(20000)&_pragma=query_only(1)"
-	}
-	dsn := (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query}).String()
-	db, err := sql.Open("sqlite", dsn)
+	db, err := openSQLite(path, readOnly)
 	if err != nil {
 		return nil, fmt.Errorf("ledger %s: %w", path, err)
 	}
-	db.SetMaxOpenConns(1)
 	return &store{
 		db:    db,
 		where: path,
+		path:  path,
 
 		readOnly: readOnly,
 
-		tables: `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('sotto_ledger', 'sotto_entries', 'sotto_progress')`,
-		others: `SELECT count(*) FROM sqlite_master WHERE type = 'table'`,
-		sound:  `PRAGMA integrity_check(1)`,
+		tables:  `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('sotto_ledger', 'sotto_entries', 'sotto_progress')`,
+		others:  `SELECT count(*) FROM sqlite_master WHERE type = 'table'`,
+		journal: `PRAGMA journal_mode(DELETE)`,
+		sound:   `PRAGMA integrity_check(1)`,
 	}, nil
 }
 
-// making is held while a file is made. POSIX drops all of a process's locks on a
-// file when the process closes any descriptor of it, so none may be closed here
-// while another Ledger of this process has it open, and a file that is there
-// already is left for SQLite to look into.
-var making sync.Mutex
-
-// prepareFile makes an empty file that only its owner can read, or says why what
-// is there can be no ledger.
-func prepareFile(path string) error {
-	making.Lock()
-	defer making.Unlock()
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	switch {
-	case err == nil:
-		return f.Close()
-	case errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("ledger %s: the directory %s does not exist", path, filepath.Dir(path))
-	case !errors.Is(err, os.ErrExist):
-		return fmt.Errorf("ledger: the file cannot be made: %w", err)
+// openSQLite never makes a file. It opens no connection yet.
+func openSQLite(path string, readOnly bool) (*sql.DB, error) {
+	// EXTRA also syncs the directory, without which a power cut after a commit could
+	// undo it.
+	query := "mode=rw&_txlock=immediate&_pragma=busy_timeout(20000)&_pragma=synchronous(EXTRA)"
+	if readOnly {
+		// Not mode=ro: SQLite could not take back what a program that was killed
+		// during a commit left in the file.
+		query = "mode=rw&_pragma=busy_timeout(20000)&_pragma=query_only(1)"
 	}
-	return lookAtFile(path)
+	dsn := (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query}).String()
+	db, err := sql.Open("sqlite", dsn)
+	if err == nil {
+		db.SetMaxOpenConns(1)
+	}
+	return db, err
 }
 
-func lookAtFile(path string) error {
+// leastSize is that of the smallest SQLite file with a table.
+const leastSize = 512
+
+// findFile says why the file can be no ledger. It does not open the file: POSIX drops
+// all of a process's locks on a file when the process closes any descriptor of it,
+// and another Ledger of this process may have it open.
+func findFile(path string) error {
 	info, err := os.Stat(path)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		return fmt.Errorf("found a directory or a special file; allowed is an SQLite file: %w", ErrNotLedger)
+	case err == nil && info.Size() == 0:
+		return fmt.Errorf("the file is empty: %w", ErrNotLedger)
+	case err == nil && info.Size() < leastSize:
+		return fmt.Errorf("found a file that is not an SQLite database, of %d bytes: %w", info.Size(), ErrNotLedger)
+	case !errors.Is(err, os.ErrNotExist):
+		return err
+	}
+	// A journal without its ledger: SQLite would write it into whatever comes to lie here.
+	if _, err := os.Lstat(path + "-journal"); err == nil {
+		if _, again := os.Stat(path); errors.Is(again, os.ErrNotExist) {
+			return fmt.Errorf("the file is missing, but %s-journal is there, which a ledger in use had; put the ledger back, or move the journal away: %w", path, ErrNotLedger)
+		}
+	}
+	return err
+}
+
+// makeFile makes a ledger that only its owner can read, with what fill writes
+// into it. No process ever sees half of it, and a file that another process
+// made meanwhile stays: the error then wraps os.ErrExist.
+func makeFile(path string, fill func(*sql.DB) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-*") // mode 0600
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("the directory %s does not exist", filepath.Dir(path))
+	} else if err != nil {
+		return fmt.Errorf("the file cannot be made: %w", err)
+	}
+	made := f.Name()
+	defer os.Remove(made)
+	if err := f.Close(); err != nil {
+		return err
+	}
+	db, err := openSQLite(made, false)
 	if err != nil {
-		return fmt.Errorf("ledger: %w", err)
+		return err
 	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("ledger %s: found a directory or a special file; allowed is an SQLite file", path)
+	if err := errors.Join(fill(db), db.Close()); err != nil {
+		return err
 	}
-	return nil
+	err = os.Link(made, path)
+	if err != nil && !errors.Is(err, os.ErrExist) {
+		// A file system without links: two processes could both come this far.
+		if _, err = os.Lstat(path); err == nil {
+			err = os.ErrExist
+		} else if errors.Is(err, os.ErrNotExist) {
+			err = os.Rename(made, path)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" { // it has no such call
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// movedAway says whether SQLite found that another file, or none, is at the path now.
+func movedAway(err error) bool {
+	var lite *sqlite.Error
+	return errors.As(err, &lite) && lite.Code() == 1032 // READONLY_DBMOVED
 }
 
 // sqliteWords says what an error of SQLite means to a person.
@@ -123,7 +174,7 @@ func sqliteWords(err error) string {
 	case 14: // CANTOPEN
 		return "it cannot be opened: "
 	case 26: // NOTADB
-		return "found a file that is not an SQLite database; allowed is a ledger or a new file: "
+		return "found a file that is not an SQLite database: "
 	}
 	return ""
 }

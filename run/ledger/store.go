@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 )
 
@@ -59,14 +60,18 @@ const ledgerTables = 3
 type store struct {
 	db    *sql.DB
 	where string // for people: no password
+	path  string // of the file, absolute; "" of a server
+
+	opened os.FileInfo // the file, when it was opened; nil of a server
 
 	readOnly bool // nothing is made or written
 
-	tables string // counts the tables of the ledger
-	others string // counts all tables; "" where other tables may stand beside
-	lock   string // taken while the tables are made; "" where none is needed
-	sync   string // makes the commit of a transaction durable; "" where it always is
-	sound  string // says "ok", or what is wrong with the file; "" where the server sees to it
+	tables  string // counts the tables of the ledger
+	others  string // counts all tables; "" where other tables may stand beside
+	journal string // sets the journal of a file that is a ledger; "" where there is none
+	lock    string // taken while the tables are made; "" where none is needed
+	sync    string // makes the commit of a transaction durable; "" where it always is
+	sound   string // says "ok", or what is wrong with the file; "" where the server sees to it
 }
 
 func isURL(where string) bool {
@@ -74,21 +79,21 @@ func isURL(where string) bool {
 }
 
 // connect finds the kind of database that where asks for. It opens no connection.
-func connect(where string, readOnly bool) (*store, error) {
+func connect(where string, a access) (*store, error) {
 	switch {
 	case isURL(where):
-		return connectPostgres(where, readOnly)
+		return connectPostgres(where, a == reading)
 	case strings.Contains(where, "://"):
 		scheme, _, _ := strings.Cut(where, "://")
 		return nil, fmt.Errorf("ledger: found a URL that starts with %q; allowed are postgres://, postgresql:// or the path of a file", scheme+"://")
 	case where == "":
-		path, err := defaultPath(readOnly)
+		path, err := defaultPath(a == making)
 		if err != nil {
 			return nil, err
 		}
-		return connectSQLite(path, readOnly)
+		return connectSQLite(path, a == reading)
 	}
-	return connectSQLite(where, readOnly)
+	return connectSQLite(where, a == reading)
 }
 
 // explain puts the place in front of an error, and plain words where a database's
@@ -97,11 +102,34 @@ func (s *store) explain(err error) error {
 	if err == nil {
 		return nil
 	}
+	if movedAway(err) {
+		err = fmt.Errorf("%w (%w)", ErrGone, err)
+	}
 	words := sqliteWords(err)
 	if words == "" {
 		words = postgresWords(err)
 	}
+	if errors.Is(err, ErrGone) {
+		words = "" // SQLite's own is that the file is read-only
+	}
 	return fmt.Errorf("ledger %s: %s%w", s.where, words, err)
+}
+
+// here says whether the file is still the one that was opened; the error wraps
+// ErrGone if not.
+func (s *store) here() error {
+	if s.opened == nil {
+		return nil
+	}
+	switch now, err := os.Stat(s.path); {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("the file was deleted or moved away: %w", ErrGone)
+	case err != nil:
+		return err
+	case !os.SameFile(s.opened, now):
+		return fmt.Errorf("another file was put in its place: %w", ErrGone)
+	}
+	return nil
 }
 
 // scanner is a row or rows.

@@ -51,7 +51,7 @@ func TestViewOfAFile(t *testing.T) {
 	must(t, err)
 	verify(t, v)
 	must(t, v.Close())
-	if _, err := View(t.Context(), empty); !errors.Is(err, os.ErrNotExist) {
+	if _, err := View(t.Context(), empty); !errors.Is(err, ErrNotLedger) {
 		t.Errorf("an empty file: %v", err)
 	}
 	after, err := os.ReadFile(where)

@@ -69,7 +69,7 @@ var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // Pack reads the table at src, in any form that [Read] knows but this one, and
 // writes it packed to dst. Rows that on_bad_row: drop leaves out keep their place.
-// Of the options, Labels, Unlabelled and ByRow count. dst appears as a whole, durably,
+// Of the options, Labels, Unlabelled, ByRow and Dropped count. dst appears as a whole, durably,
 // or not at all. It needs memory for a block, not for the table; with units of several
 // rows, for some 13 bytes a row and 100 a unit besides.
 func Pack(ctx context.Context, schema *Schema, src, dst string, opt Options) error {
@@ -508,9 +508,12 @@ func tableOf(ctx context.Context, schema *Schema, path string, opt Options, m []
 	case opt.Labels != "":
 		return nil, nil, &Error{File: opt.Labels, Found: "a file of labels", Allowed: "none: a packed table holds its labels"}
 	case p.stats.Dropped > 0 && schema.OnBadRow == BadRowStop:
-		return nil, nil, &Error{File: path, Found: "rows that did not fit the schema when the table was packed", Allowed: "none, since on_bad_row is stop", Hint: "on_bad_row: drop in the schema goes on without such rows"}
+		return nil, nil, &Error{File: path, Found: "rows that did not fit the schema when the table was packed", Allowed: "none, since on_bad_row is stop", Hint: "correct the rows or the schema, and pack the table again"}
 	case opt.Rows > 0 && !group && p.rows != opt.Rows:
 		return nil, nil, rowsError(path, "rows", strconv.Itoa(p.rows), opt.Rows)
+	}
+	if err := opt.dropped(path, &p.stats); err != nil {
+		return nil, nil, err
 	}
 	t := newBuilder(schema, opt).table
 	t.Blocks = make([]*Block, len(p.chunks))

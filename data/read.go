@@ -49,6 +49,17 @@ type Options struct {
 	// column (but where it has no header), and all rows of a unit stay: for predictions
 	// and scores.
 	ByRow bool
+	// Dropped, where it is not nil, is told of a table of which on_bad_row: drop leaves rows
+	// out, before there is a table. Its error ends the reading.
+	Dropped func(path string, stats *LoadStats) error
+}
+
+// dropped tells Dropped, where there is something to tell.
+func (o Options) dropped(path string, stats *LoadStats) error {
+	if stats.Dropped == 0 || o.Dropped == nil {
+		return nil
+	}
+	return o.Dropped(Public(path), stats)
 }
 
 // skips says whether a column of the schema is not read.
@@ -62,6 +73,9 @@ type LoadStats struct {
 	Rows    int            // records read, dropped ones included
 	Dropped int            // records that did not parse and were left out
 	Clamped map[string]int // values out of bounds in the rows that were kept, by column; "features" for LIBSVM
+	// DroppedBy counts the dropped rows by the first column that did not parse, "" for a row
+	// as a whole; nil for a packed table from before it was counted.
+	DroppedBy map[string]int `json:",omitempty"`
 }
 
 // Read reads the table at path and encodes it under the schema. What it is, its
@@ -153,6 +167,9 @@ func readInto(ctx context.Context, schema *Schema, path string, opt Options, b *
 	if err := r.read(ctx, in); err != nil {
 		return nil, err
 	}
+	if err := opt.dropped(path, &r.stats); err != nil {
+		return nil, err
+	}
 	if opt.Digest != nil {
 		sum.Sum(opt.Digest[:0])
 	}
@@ -190,6 +207,10 @@ func (r *reader) read(ctx context.Context, in source) error {
 			switch {
 			case r.schema.OnBadRow == BadRowDrop:
 				r.stats.Dropped++
+				if r.stats.DroppedBy == nil {
+					r.stats.DroppedBy = map[string]int{}
+				}
+				r.stats.DroppedBy[f.field]++
 				if r.opt.KeepBad {
 					if err := r.build.drop(r.enc); err != nil {
 						return err
@@ -214,7 +235,7 @@ func (r *reader) read(ctx context.Context, in source) error {
 
 	switch {
 	case first != nil:
-		first.Hint = "on_bad_row: drop in the schema goes on without such rows"
+		first.Hint = "correct the row, or the schema if the row is right"
 		if bad > 1 {
 			first.Hint = fmt.Sprintf("%d rows are bad, this is the first; %s", bad, first.Hint)
 		}

@@ -134,7 +134,7 @@ func (s *session) load(ctx context.Context) (map[string]int, error) {
 	}
 	if spec := s.job.Spec; spec.Test != "" {
 		var digest [sha256.Size]byte
-		if s.test, err = data.ReadTest(ctx, s.job.Schema, spec.Test, data.Options{Digest: &digest, Labels: spec.TestLabels}, s.train); err != nil {
+		if s.test, err = data.ReadTest(ctx, s.job.Schema, spec.Test, data.Options{Digest: &digest, Labels: spec.TestLabels, Dropped: s.dropped()}, s.train); err != nil {
 			return nil, err
 		}
 		s.same = digest == s.digest || s.shards != nil && slices.Contains(s.shards.Digests(), digest)
@@ -142,9 +142,14 @@ func (s *session) load(ctx context.Context) (map[string]int, error) {
 	return counts, ctx.Err()
 }
 
+// dropped tells of dropped rows.
+func (s *session) dropped() func(string, *data.LoadStats) error {
+	return Dropped(s.notice, s.admitted || s.job.Spec.AcceptDropped)
+}
+
 // loadTable reads the training rows.
 func (s *session) loadTable(ctx context.Context) (map[string]int, error) {
-	opt := data.Options{Digest: &s.digest, Labels: s.job.Spec.Labels}
+	opt := data.Options{Digest: &s.digest, Labels: s.job.Spec.Labels, Dropped: s.dropped()}
 	if s.job.Facts.Adjacency == privacy.ReplaceOne {
 		opt.Rows, opt.KeepBad = s.job.Facts.Rows, true
 	}
@@ -189,7 +194,7 @@ func NewInfo(j *Job, version string) (*trace.Info, error) {
 		Dataset: j.Schema.Dataset, Unit: j.Schema.Unit, UnitRows: j.Schema.UnitRows,
 		Method: j.Spec.MethodName, Output: string(j.Spec.Output), StateEvery: j.StateEvery,
 		Budget: j.Spec.Privacy.Budget(), Off: j.Spec.Privacy.Off,
-		Lab: j.Spec.Lab, Seed: j.Spec.Seed, Warnings: j.Warnings, Assumptions: j.assumptions(),
+		Lab: j.Spec.Lab, Seed: j.Spec.Seed, Warnings: j.Warnings, Assumptions: j.assumptions(), Assertions: j.Spec.Assertions(),
 	}
 	i.Budget.Adjacency = j.Facts.Adjacency
 	if j.Accountant != nil {

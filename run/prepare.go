@@ -94,8 +94,12 @@ func PrepareOn(spec *Spec, schema *data.Schema) (*Job, error) {
 	if c, ok := j.Method.(method.Cautious); ok {
 		j.Warnings = append(j.Warnings, c.Cautions(j.Facts, j.Objective)...)
 	}
-	if b := terms.Budget; !terms.Off && b.Delta >= 1/float64(j.Schema.Rows) {
-		j.Warnings = append(j.Warnings, fmt.Sprintf("delta %v is at least 1/%s = %.3g: a mechanism that publishes one whole record at random would satisfy such a δ; choose one well below", b.Delta, j.Facts.Counted(), 1/float64(j.Schema.Rows)))
+	warning, err := spec.CheckDelta(j.Facts, "")
+	if err != nil {
+		return nil, err
+	}
+	if warning != "" {
+		j.Warnings = append(j.Warnings, warning)
 	}
 	return j, nil
 }

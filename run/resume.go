@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sottodp/sotto/data"
@@ -127,7 +128,7 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 	if err != nil {
 		return nil, &InputError{"", err}
 	}
-	s := &session{env: env, info: info, dir: dir}
+	s := &session{env: env, info: info, dir: dir, admitted: true}
 	defer s.close()
 	if s.unlock, err = LockDir(dir); err != nil {
 		return nil, &InputError{"", err}
@@ -230,6 +231,7 @@ func jobWith(info *trace.Info, m method.Method) (j *Job, err error) {
 		File: info.SpecFile, Data: info.Data, Test: info.Test, Labels: info.Labels, TestLabels: info.TestLabels, MethodName: info.Method, Method: m,
 		Privacy: PrivacySpec{Off: info.Off, Epsilon: info.Budget.Epsilon, Delta: &delta, Adjacency: info.Budget.Adjacency, Accountant: info.Accountant},
 		Lab:     info.Lab, Seed: info.Seed, Ledger: info.Ledger,
+		AcceptDelta: slices.Contains(info.Assertions, trace.AcceptDelta), AcceptDropped: slices.Contains(info.Assertions, trace.AcceptDropped),
 	}
 	if err := j.Spec.labOnly(); err != nil {
 		return nil, err

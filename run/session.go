@@ -27,21 +27,22 @@ import (
 
 // session is one process's work on one run directory.
 type session struct {
-	job     *Job
-	env     Env
-	info    *trace.Info
-	dir     string
-	ledger  *ledger.Ledger
-	token   string // "" for a lab run
-	writer  *trace.Writer
-	train   *data.Table
-	shards  *live.Shards // that hold the rows which train has none of; nil: none
-	test    *data.Table
-	digest  [sha256.Size]byte // of the file's content; never leaves memory but as an HMAC (R4)
-	before  float64           // the part of a filter's limit that was charged by then
-	same    bool              // the test file has the content of the training file
-	replays int               // releases that a resume replays
-	unlock  func()
+	job      *Job
+	env      Env
+	info     *trace.Info
+	dir      string
+	ledger   *ledger.Ledger
+	token    string // "" for a lab run
+	writer   *trace.Writer
+	train    *data.Table
+	shards   *live.Shards // that hold the rows which train has none of; nil: none
+	test     *data.Table
+	digest   [sha256.Size]byte // of the file's content; never leaves memory but as an HMAC (R4)
+	before   float64           // the part of a filter's limit that was charged by then
+	same     bool              // the test file has the content of the training file
+	replays  int               // releases that a resume replays
+	admitted bool              // the table was read for this run before
+	unlock   func()
 }
 
 func (s *session) notice(text string) {

@@ -43,6 +43,9 @@ type Spec struct {
 	Ledger     string  // where the budget is kept; "" is the user's own ledger
 	Out        string  // run directory; "" makes one under runs/
 
+	AcceptDelta   bool // trains with a δ of 1/rows or more
+	AcceptDropped bool // trains where more than one row in a hundred is dropped
+
 	places map[string]string // where each field was written
 }
 
@@ -104,7 +107,7 @@ func inputError(where, format string, args ...any) error {
 	return &InputError{where, fmt.Errorf(format, args...)}
 }
 
-var topKeys = []string{"data", "test", "labels", "test_labels", "schema", "model", "method", "privacy", "output", "lab", "seed", "ledger", "out", compareKey, networkKey, tuneKey}
+var topKeys = []string{"data", "test", "labels", "test_labels", "schema", "model", "method", "privacy", "output", "lab", "seed", "ledger", "out", "accept_delta", "accept_dropped", compareKey, networkKey, tuneKey}
 
 // LoadSpec reads a spec file, if one is named, and applies the overrides.
 func LoadSpec(file string, overrides []Override) (*Spec, error) {
@@ -299,6 +302,10 @@ func (r *specReader) spec() (*Spec, error) {
 			err = r.decode(v.Value, &output, key)
 		case key == "lab":
 			err = r.decode(v.Value, &s.Lab, key)
+		case key == "accept_delta":
+			err = r.decode(v.Value, &s.AcceptDelta, key)
+		case key == "accept_dropped":
+			err = r.decode(v.Value, &s.AcceptDropped, key)
 		case key == "seed":
 			s.Seed = new(uint64)
 			err = r.decode(v.Value, s.Seed, key)

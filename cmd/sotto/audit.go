@@ -25,6 +25,7 @@ type auditFlags struct {
 	methods               []string
 	out                   string
 	asJSON, seeded, quiet bool
+	warn                  func(string)
 }
 
 func auditCommand() *cobra.Command {
@@ -64,6 +65,7 @@ machine; it trains nothing that is kept. docs/audit.md says what the bound rests
 			if err != nil {
 				return err
 			}
+			o.warn = warner(c)
 			return auditSpec(c, spec, o)
 		},
 	}
@@ -76,6 +78,7 @@ machine; it trains nothing that is kept. docs/audit.md says what the bound rests
 		}
 	}
 	f.String("label", "", "the schema's column to predict, when it is not the schema's label")
+	addAcceptFlags(f)
 	f.StringArray("set", nil, "any field of the spec, as in --set method.steps=200")
 	f.IntVar(&o.canaries, "canaries", audit.Canaries, "made-up records in one run")
 	f.IntVar(&o.runs, "runs", 0, "audit in so many runs on each of two tables, in place of one run with canaries")
@@ -87,7 +90,7 @@ machine; it trains nothing that is kept. docs/audit.md says what the bound rests
 	f.Uint64Var(&o.seed, "seed", 0, "seed of the audit, which then finds the same again (default: the system's randomness)")
 	f.StringVar(&o.out, "out", "audit", "directory of the page and the figures: new or empty")
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object, and write no files")
-	f.BoolVar(&o.quiet, "quiet", false, "print nothing but errors")
+	f.BoolVar(&o.quiet, "quiet", false, "print nothing but errors and warnings")
 	return c
 }
 
@@ -143,6 +146,9 @@ func auditSpec(c *cobra.Command, spec *run.Spec, o auditFlags) error {
 	job, err := run.Prepare(spec)
 	if err != nil {
 		return err
+	}
+	for _, text := range job.Warnings {
+		o.warn(text)
 	}
 	rows, canaries, err := audit.Rows(job, o.canaries)
 	if o.runs > 0 {
@@ -202,7 +208,7 @@ func auditRows(ctx context.Context, job *run.Job, rows int, o auditFlags) (*data
 		}
 	}
 	var digest [sha256.Size]byte
-	table, _, err := data.Read(ctx, job.Schema, job.Spec.Data, data.Options{Labels: job.Spec.Labels, Digest: &digest})
+	table, _, err := data.Read(ctx, job.Schema, job.Spec.Data, data.Options{Labels: job.Spec.Labels, Digest: &digest, Dropped: job.Spec.Dropped(o.warn)})
 	if err == nil && o.unprotected {
 		err = run.Unprotected(ctx, job.Spec.Ledger, digest[:])
 	}

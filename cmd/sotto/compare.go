@@ -103,6 +103,7 @@ and that still has a guarantee is compared only with --void, which ends it.`,
 	}
 	f.StringArrayVar(&o.Data, "data", nil, "table to train on, as in fit; several are read as one")
 	f.StringVar(&o.Label, "label", "", "the schema's column to predict, when it is not the schema's label")
+	addAcceptFlags(f)
 	f.StringArray("set", nil, "any field of the spec, in all cells, as in --set method.steps=200")
 	f.StringSliceVar(&methods, "methods", nil, "methods, with a comma between (default the spec's): "+methodNames())
 	f.StringSliceVar(&epsilons, "epsilon", nil, "budgets ε, with a comma between; none trains without noise (default the spec's)")
@@ -113,17 +114,13 @@ and that still has a guarantee is compared only with --void, which ends it.`,
 	f.StringVar(&out, "out", "compare", "directory of the results: new, empty, or that of this comparison, which then goes on")
 	f.IntVar(&jobs, "jobs", 0, "trainings at once (default one for each core)")
 	f.BoolVar(&void, "void", false, "look also at datasets that the ledger knows: their guarantee ends here")
-	f.BoolVar(&quiet, "quiet", false, "print nothing but errors")
+	f.BoolVar(&quiet, "quiet", false, "print nothing but errors and warnings")
 	return c
 }
 
 func runCompare(c *cobra.Command, o compare.Options, out string, jobs int, void, quiet bool) error {
 	ctx, w := c.Context(), c.ErrOrStderr()
-	warn := func(format string, args ...any) {
-		if !quiet {
-			fmt.Fprintf(w, "warning: "+format+"\n", args...)
-		}
-	}
+	warn := func(format string, args ...any) { warner(c)(fmt.Sprintf(format, args...)) }
 	p, err := compare.New(o)
 	if err != nil {
 		return err
@@ -137,6 +134,7 @@ func runCompare(c *cobra.Command, o compare.Options, out string, jobs int, void,
 		store.Undo()
 		return err
 	}
+	p.Notice = warner(c)
 	for _, text := range p.Warnings() {
 		warn("%s", text)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/run"
 )
 
 func dataCommand() *cobra.Command {
@@ -22,6 +23,7 @@ func packCommand() *cobra.Command {
 	var schemaPath, dataPath, outPath, label string
 	var opt data.Options
 	var force bool
+	var accept *bool
 	c := &cobra.Command{
 		Use:   "pack --schema FILE --data FILE --out FILE",
 		Short: "Write a table encoded, to be mapped instead of read",
@@ -49,9 +51,11 @@ The file holds the rows. Guard it as you guard the table.`,
 			if err := newFile(outPath, force, dataPath, schemaPath); err != nil {
 				return err
 			}
+			opt.Dropped = run.Dropped(warner(c), *accept)
 			return data.Pack(c.Context(), s, dataPath, outPath, opt)
 		},
 	}
+	accept = addAcceptDropped(c.Flags())
 	c.Flags().StringVar(&schemaPath, "schema", "", "schema of the table (required)")
 	c.Flags().StringVar(&dataPath, "data", "", "table to pack (required)")
 	c.Flags().StringVar(&opt.Labels, "labels", "", "labels of --data, for images (IDX) whose labels' file does not have the usual name")

@@ -46,8 +46,8 @@ var failures = []failure{
 	{"settled", exitBudget, is(ledger.ErrSettled)},
 	{"budget-exhausted", exitBudget, is(privacy.ErrExhausted)},
 
-	{"dropped-rows", exitInput, is()},
-	{"delta-too-large", exitInput, is()},
+	{"dropped-rows", exitInput, is(run.ErrDroppedRows)},
+	{"delta-too-large", exitInput, is(run.ErrLargeDelta)},
 	{"not-a-ledger", exitInput, is()},
 	{"bad-data", exitInput, as[*data.Error]},
 	{"bad-input", exitInput, func(err error) bool { return as[*run.InputError](err) || as[*ledger.MismatchError](err) }},

@@ -59,7 +59,23 @@ func addSpecFlags(f *pflag.FlagSet) {
 	}
 	f.String("label", "", "the schema's column to predict, when it is not the schema's label")
 	f.Bool("lab", false, "lab: allow seeds and runs without noise, and watermark everything")
+	addAcceptFlags(f)
 	f.StringArray("set", nil, "any field of the spec, as in --set method.steps=200")
+}
+
+// addAcceptFlags declares the assertions that override a refusal. run.json and the report name them.
+func addAcceptFlags(f *pflag.FlagSet) {
+	f.Bool("accept-delta", false, "go on with a δ of 1/rows or more")
+	addAcceptDropped(f)
+}
+
+func addAcceptDropped(f *pflag.FlagSet) *bool {
+	return f.Bool("accept-dropped", false, "go on where more than one row in a hundred does not fit the schema and is dropped")
+}
+
+// warner prints warnings. They concern privacy, or what a result is worth: --quiet does not hide them.
+func warner(c *cobra.Command) func(string) {
+	return func(text string) { fmt.Fprintln(c.ErrOrStderr(), "warning:", text) }
 }
 
 // specOf reads the spec of a command line: an optional file, then its flags.
@@ -96,9 +112,11 @@ func overridesOf(f *pflag.FlagSet) ([]run.Override, error) {
 			over = append(over, run.Override{Path: s.field, Value: v, From: "--" + s.flag})
 		}
 	}
-	if f.Changed("lab") {
-		lab, _ := f.GetBool("lab")
-		over = append(over, run.Override{Path: "lab", Value: fmt.Sprint(lab), From: "--lab"})
+	for _, flag := range []string{"lab", "accept-delta", "accept-dropped"} {
+		if f.Changed(flag) {
+			yes, _ := f.GetBool(flag)
+			over = append(over, run.Override{Path: strings.ReplaceAll(flag, "-", "_"), Value: fmt.Sprint(yes), From: "--" + flag})
+		}
 	}
 	sets, _ := f.GetStringArray("set")
 	for _, s := range sets {
@@ -145,11 +163,7 @@ Methods and their fields (--set method.FIELD=VALUE):
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			out := c.OutOrStdout()
 			bar := newProgress(c.ErrOrStderr(), quiet || asJSON)
-			warn := func(text string) {
-				if !quiet {
-					fmt.Fprintln(c.ErrOrStderr(), "warning:", text)
-				}
-			}
+			warn := warner(c)
 			env := run.Env{Version: version(), Progress: bar.update, Notice: warn, Report: report.Write}
 			workers.quiet = quiet
 			defer func() { workers.close(err == nil || errors.Is(err, run.ErrDiverged)) }()
@@ -210,7 +224,7 @@ Methods and their fields (--set method.FIELD=VALUE):
 		},
 	}
 	addSpecFlags(c.Flags())
-	c.Flags().BoolVar(&quiet, "quiet", false, "print nothing but errors")
+	c.Flags().BoolVar(&quiet, "quiet", false, "print nothing but errors and warnings")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	c.Flags().StringVar(&resume, "resume", "", "go on with the run in this directory")
 	workers.add(c.Flags())

@@ -69,15 +69,15 @@ Methods (network.method) and their fields:
 				return err
 			}
 			w := c.ErrOrStderr()
-			warn := func(text string) {
-				if !quiet {
-					fmt.Fprintf(w, "warning: %s\n", text)
-				}
+			warn := warner(c)
+			warnings, err := p.CheckDelta()
+			if err != nil {
+				return err
 			}
-			for _, text := range p.Warnings() {
+			for _, text := range warnings {
 				warn(text)
 			}
-			env := rehearse.Env{Void: void, Looked: func() { warn("this rehearsal stands in the ledger of " + p.Job.Schema.Dataset + " as not private") }}
+			env := rehearse.Env{Void: void, Notice: warn, Looked: func() { warn("this rehearsal stands in the ledger of " + p.Job.Schema.Dataset + " as not private") }}
 			if !quiet {
 				env.Progress = tenths(func(round, all int) { fmt.Fprintf(w, "%d of %d rounds\n", round, all) })
 			}
@@ -90,7 +90,7 @@ Methods (network.method) and their fields:
 	f.StringVar(&o.Label, "label", "", "the schema's column to predict, when it is not the schema's label")
 	f.BoolVar(&asJSON, "json", false, "print the result as JSON")
 	f.BoolVar(&void, "void", false, "look also at a dataset that the ledger knows: its guarantee ends here")
-	f.BoolVar(&quiet, "quiet", false, "print nothing but the result and errors")
+	f.BoolVar(&quiet, "quiet", false, "print nothing but the result, warnings and errors")
 	return c
 }
 

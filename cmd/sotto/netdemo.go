@@ -58,11 +58,18 @@ dataset that the ledger knows and that still has a guarantee is used only with -
 			if err := d.settle(o); err != nil {
 				return err
 			}
+			warnings, err := d.plan.CheckDelta()
+			if err != nil {
+				return err
+			}
+			for _, text := range warnings {
+				warner(c)(text)
+			}
 			w := c.ErrOrStderr()
 			if !quiet {
 				d.progress = w
 			}
-			r, err := d.run(c.Context(), void)
+			r, err := d.run(c.Context(), void, warner(c))
 			return networkResult(c.OutOrStdout(), r, err, asJSON)
 		},
 	}
@@ -73,7 +80,7 @@ dataset that the ledger knows and that still has a guarantee is used only with -
 	f.DurationVar(&d.wait, "wait", 10*time.Second, "how long an owner waits for a peer's vector before the exchange is given up")
 	f.BoolVar(&asJSON, "json", false, "print the result as JSON")
 	f.BoolVar(&void, "void", false, "look also at a dataset that the ledger knows: its guarantee ends here")
-	f.BoolVar(&quiet, "quiet", false, "print nothing but the result and errors")
+	f.BoolVar(&quiet, "quiet", false, "print nothing but the result, warnings and errors")
 	return c
 }
 
@@ -111,8 +118,8 @@ func (d *demo) settle(o netplan.Options) error {
 	return err
 }
 
-func (d *demo) run(ctx context.Context, void bool) (*rehearse.Result, error) {
-	tables, test, err := d.plan.Tables(ctx)
+func (d *demo) run(ctx context.Context, void bool, warn func(string)) (*rehearse.Result, error) {
+	tables, test, err := d.plan.Tables(ctx, warn)
 	if err != nil {
 		return nil, err
 	}

@@ -52,8 +52,12 @@ and sotto net invite makes the credentials of each owner from it. No row is read
 			if err != nil {
 				return err
 			}
-			for _, text := range p.Warnings() {
-				fmt.Fprintf(c.ErrOrStderr(), "warning: %s\n", text)
+			warnings, err := p.CheckDelta()
+			if err != nil {
+				return err
+			}
+			for _, text := range warnings {
+				warner(c)(text)
 			}
 			organiser, err := found(p, hub)
 			if err != nil {

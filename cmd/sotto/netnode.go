@@ -24,6 +24,7 @@ func ownerFlags(f *pflag.FlagSet) {
 			f.String(s.flag, "", s.usage)
 		}
 	}
+	addAcceptFlags(f)
 	f.StringArray("set", nil, "any field of the spec outside the block network, as in --set model.l2=0.01")
 }
 
@@ -65,8 +66,8 @@ journal, durable, before it goes out. After a crash start it again with the same
 			if !quiet {
 				o.Progress = tenths(func(turns, all int) { fmt.Fprintf(w, "%d of %d turns\n", turns, all) })
 				o.Waiting = func(what string) { fmt.Fprintf(w, "waiting for %s\n", what) }
-				o.Notice = func(text string) { fmt.Fprintf(w, "warning: %s\n", text) }
 			}
+			o.Notice = warner(c)
 			r, err := node.Run(c.Context(), o)
 			if err != nil {
 				return err
@@ -87,7 +88,7 @@ journal, durable, before it goes out. After a crash start it again with the same
 	f.DurationVar(&o.Join, "join", 10*time.Minute, "how long to wait for all owners")
 	f.DurationVar(&o.Wait, "wait", 30*time.Second, "how long to wait for a peer's vector before the exchange is given up")
 	f.BoolVar(&asJSON, "json", false, "print the result as JSON")
-	f.BoolVar(&quiet, "quiet", false, "print nothing but the result and errors")
+	f.BoolVar(&quiet, "quiet", false, "print nothing but the result, warnings and errors")
 	return c
 }
 

@@ -262,7 +262,7 @@ func TestPlanPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(b)
-	spec := map[string]bool{"label": true, "lab": true, "set": true, "help": true}
+	spec := map[string]bool{"label": true, "lab": true, "set": true, "help": true, "accept-dropped": true}
 	for _, f := range specFlags {
 		spec[f.flag] = true
 	}

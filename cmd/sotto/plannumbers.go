@@ -10,9 +10,11 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/sample"
+	"github.com/sottodp/sotto/run"
 )
 
 // numbers are a plan that stands on the command line: steps of Gaussian noise, each
@@ -96,9 +98,16 @@ func (n *numbers) plan(f *pflag.FlagSet) (*planned, error) {
 		p.Batch = n.batch
 	}
 	p.NoiseMultiplier, p.Steps = n.noise, n.steps
-	if n.rows > 0 && b.Delta >= 1/float64(n.rows) {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("δ = %v is at least 1/rows = %.3g: a mechanism that publishes one whole record at random would satisfy such a δ; choose one well below",
-			b.Delta, 1/float64(n.rows)))
+	if n.rows > 0 {
+		spec := run.Spec{Privacy: run.PrivacySpec{Delta: &b.Delta}}
+		spec.AcceptDelta, _ = f.GetBool("accept-delta")
+		warning, err := spec.CheckDelta(oracle.Public{Rows: n.rows}, "")
+		if err != nil {
+			return nil, err
+		}
+		if warning != "" {
+			p.Warnings = append(p.Warnings, warning)
+		}
 	}
 	return p, nil
 }
@@ -109,7 +118,7 @@ func budgetFlags(f *pflag.FlagSet) (b privacy.Budget, haveEpsilon bool, a accoun
 	fail := func(format string, args ...any) (privacy.Budget, bool, account.Accountant, error) {
 		return privacy.Budget{}, false, nil, usageError(format, args...)
 	}
-	ofSpecs := []string{"label", "lab", "set"}
+	ofSpecs := []string{"label", "lab", "set", "accept-dropped"}
 	for _, s := range specFlags {
 		if !slices.Contains([]string{"epsilon", "delta", "adjacency", "accountant"}, s.flag) {
 			ofSpecs = append(ofSpecs, s.flag)

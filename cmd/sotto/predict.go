@@ -32,7 +32,7 @@ guarantee stands as it is, since predicting is post-processing.`,
 		Example: "  sotto predict --model runs/20261120-154800-0a1b2c3d --data new.csv > predictions.csv",
 		Args:    args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			m, t, err := modelAndRows(c.Context(), modelPath, dataPath, "predict", data.Options{Unlabelled: true, KeepBad: true, ByRow: true})
+			m, t, err := modelAndRows(c.Context(), modelPath, dataPath, "predict", data.Options{Unlabelled: true, KeepBad: true, ByRow: true, Dropped: run.Dropped(warner(c), true)})
 			if err != nil {
 				return err
 			}
@@ -100,6 +100,7 @@ func number(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 func evaluateCommand() *cobra.Command {
 	var modelPath, dataPath, labelsPath, ledgerPath string
 	var unprotected, void, asJSON bool
+	var accept *bool
 	c := &cobra.Command{
 		Use:   "evaluate --model DIR|model.json --data FILE",
 		Short: "Score a model on labelled rows (a look that is not private)",
@@ -114,7 +115,7 @@ is then recorded, and the dataset has no guarantee from then on.`,
 		Args:    args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			var digest [sha256.Size]byte
-			m, t, err := modelAndRows(c.Context(), modelPath, dataPath, "score", data.Options{Labels: labelsPath, Digest: &digest, ByRow: true})
+			m, t, err := modelAndRows(c.Context(), modelPath, dataPath, "score", data.Options{Labels: labelsPath, Digest: &digest, ByRow: true, Dropped: run.Dropped(warner(c), *accept)})
 			if err != nil {
 				return err
 			}
@@ -158,6 +159,7 @@ is then recorded, and the dataset has no guarantee from then on.`,
 	c.Flags().StringVar(&dataPath, "data", "", "labelled table to score (required)")
 	c.Flags().StringVar(&labelsPath, "labels", "", "labels of --data, for images (IDX) whose labels' file does not have the usual name")
 	c.Flags().StringVar(&ledgerPath, "ledger", "", "ledger of the datasets' budgets (default: that of the model's run, else the user's own)")
+	accept = addAcceptDropped(c.Flags())
 	c.Flags().BoolVar(&unprotected, "unprotected", false, "these rows need no protection")
 	c.Flags().BoolVar(&void, "void", false, "look all the same: the dataset's guarantee ends here")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")

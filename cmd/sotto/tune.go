@@ -55,11 +55,10 @@ trained on, which is paid for like all else.`,
 			if err := writable(out); err != nil {
 				return usageError("--out: %s: found a place that takes no directory with files; allowed is a new or an empty directory", out)
 			}
-			r, err := p.Run(c.Context(), noise.SecureStreams(), func(text string) {
-				if !quiet {
-					fmt.Fprintln(c.ErrOrStderr(), "warning:", text)
-				}
-			})
+			for _, text := range p.Warnings() {
+				warner(c)(text)
+			}
+			r, err := p.Run(c.Context(), noise.SecureStreams(), warner(c))
 			if err != nil {
 				if missing != nil {
 					os.Remove(out)
@@ -92,11 +91,12 @@ trained on, which is paid for like all else.`,
 		}
 	}
 	f.String("label", "", "the schema's column to predict, when it is not the schema's label")
+	addAcceptFlags(f)
 	f.StringArray("set", nil, "any field of the spec, in all candidates, as in --set model.l2=0.01")
 	f.StringVar(&out, "out", "tuned", "run directory: new or empty")
 	f.BoolVar(&dry, "dry-run", false, "say what a search would cost and what it leaves each candidate; nothing is read or spent")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
-	f.BoolVar(&quiet, "quiet", false, "print nothing but errors")
+	f.BoolVar(&quiet, "quiet", false, "print nothing but errors and warnings")
 	return c
 }
 

@@ -105,6 +105,7 @@ coordinator, or other rows than the first worker with its shard, is told so and 
 			if o.Key, err = shards.ReadKey(key); err != nil {
 				return err
 			}
+			o.Warn = warner(c)
 			if !quiet {
 				o.Notice = func(text string) { fmt.Fprintf(c.ErrOrStderr(), "shard %s: %s\n", shard, text) }
 			}
@@ -121,11 +122,12 @@ coordinator, or other rows than the first worker with its shard, is told so and 
 	}
 	f.String("label", "", "the schema's column to predict, when it is not the schema's label")
 	f.Bool("lab", false, "lab: the spec has a seed")
+	addAcceptFlags(f)
 	f.StringArray("set", nil, "any field of the spec, as in --set model.l2=0.01")
 	f.StringVar(&o.URL, "hub", "", "where the coordinator listens (required)")
 	f.StringVar(&key, "key", "", "file of the key that coordinator and workers share (required)")
 	f.StringVar(&shard, "shard", "", "which part of the rows this is, as in 1/2 (required)")
-	f.BoolVar(&quiet, "quiet", false, "print nothing but errors")
+	f.BoolVar(&quiet, "quiet", false, "print nothing but errors and warnings")
 	return c
 }
 

@@ -92,7 +92,7 @@ var table = map[string][]string{
 	"gossip/fabric":  {"privacy/account", "oracle", "gossip", "gossip/journal", "run/trace"},
 
 	// Layer 4, assembly: all above.
-	"run": join(public, []string{"data", "model", "method", "gossip", "gossip/journal", "oracle/live", "oracle/replay", "run/trace", "run/ledger"}),
+	"run": join(public, []string{"data", "model", "method", "gossip", "gossip/journal", "oracle/live", "oracle/replay", "run/trace", "run/ledger", "internal/chart"}),
 
 	// A comparison drives runs in the lab, which leave no record.
 	"run/compare": join(public, []string{"data", "model", "method", "oracle/live", "run", "run/trace", "internal/chart"}),

@@ -43,6 +43,8 @@ type Plan struct {
 	// Watch, where it is not nil, gives the journal of a training: it is told of each charge and
 	// each release. Trainings go on at the same time.
 	Watch func(*Cell, Result) oracle.Journal
+	// Notice, where it is not nil, is told what only the owner of the rows may see.
+	Notice func(string)
 
 	tables []*table
 	parts  []*part
@@ -71,6 +73,7 @@ type table struct {
 	rows      int // declared, of all files together
 	adjacency privacy.Adjacency
 	cells     []*Cell
+	notice    func(string)
 
 	mu     sync.Mutex
 	from   []*data.Table // the files, while they are needed
@@ -338,6 +341,8 @@ func (p *Plan) Prepare(jobs int) error {
 		case c.err == nil:
 			can["m"+c.Method], can["t"+c.Table] = true, true
 			continue
+		case errors.Is(c.err, run.ErrLargeDelta):
+			return c.err
 		case !errors.As(c.err, &input) && !errors.Is(c.err, privacy.ErrExhausted):
 			return c.err
 		}
@@ -384,6 +389,11 @@ func workers(jobs int) int {
 // Warnings are what a person should know before the comparison.
 func (p *Plan) Warnings() []string {
 	var out []string
+	for _, t := range p.tables {
+		if warning, _ := t.spec.CheckDelta(oracle.Public{Rows: t.rows, UnitRows: t.schema.UnitRows}, " of table "+t.name); warning != "" {
+			out = append(out, warning)
+		}
+	}
 	for _, c := range p.Cells {
 		if c.Refused != "" {
 			out = append(out, fmt.Sprintf("no figures for %s on %s at ε = %s: %s", c.Method, c.Table, c.Epsilon, c.Refused))

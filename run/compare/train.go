@@ -47,6 +47,7 @@ func (p *Plan) Train(ctx context.Context, jobs int, done func(*Cell, Result) err
 	}
 	var all []job
 	for _, q := range p.parts {
+		q.table.notice = p.Notice
 		for _, c := range q.table.cells {
 			if c.Refused != "" || slices.ContainsFunc(c.Results, func(r Result) bool { return r.Seed == q.seed && r.Fold == q.fold }) {
 				continue
@@ -284,7 +285,7 @@ func (t *table) read(ctx context.Context, v run.Comparison) error {
 	if t.opened {
 		return nil
 	}
-	opt := data.Options{Labels: t.spec.Labels, KeepBad: t.adjacency == privacy.ReplaceOne}
+	opt := data.Options{Labels: t.spec.Labels, Dropped: t.spec.Dropped(t.notice), KeepBad: t.adjacency == privacy.ReplaceOne}
 	if opt.KeepBad && len(t.files) == 1 {
 		opt.Rows = t.rows
 	}
@@ -308,6 +309,6 @@ func (t *table) read(ctx context.Context, v run.Comparison) error {
 		t.whole = data.Gather(t.from, func(int) bool { return true })
 	}
 	var err error
-	t.test, err = data.ReadTest(ctx, t.schema, t.spec.Test, data.Options{Labels: t.spec.TestLabels}, t.from...)
+	t.test, err = data.ReadTest(ctx, t.schema, t.spec.Test, data.Options{Labels: t.spec.TestLabels, Dropped: t.spec.Dropped(t.notice)}, t.from...)
 	return err
 }

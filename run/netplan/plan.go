@@ -303,17 +303,18 @@ func (p *Plan) setMethods() error {
 	return nil
 }
 
-// Warnings are what a person should know before the run.
-func (p *Plan) Warnings() []string {
-	if p.Spec.Privacy.Off {
-		return nil
-	}
+// CheckDelta refuses a δ of 1/rows or more for any owner, or warns where the spec accepts it.
+func (p *Plan) CheckDelta() (warnings []string, err error) {
 	for _, o := range p.Owners {
-		if d := p.Spec.Privacy.Budget().Delta; d >= 1/float64(o.Facts.Rows) {
-			return []string{fmt.Sprintf("delta %v is at least 1/rows of %s = %.3g: a mechanism that publishes one whole record at random would satisfy such a δ; choose one well below", d, o.Name, 1/float64(o.Facts.Rows))}
+		w, err := p.Spec.CheckDelta(o.Facts, " of "+o.Name)
+		if err != nil {
+			return nil, err
+		}
+		if w != "" {
+			warnings = append(warnings, w)
 		}
 	}
-	return nil
+	return warnings, nil
 }
 
 // Meter pays for an owner.

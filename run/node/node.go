@@ -146,7 +146,14 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	if err := s.agree(); err != nil {
 		return nil, err
 	}
-	opt := data.Options{Digest: &s.digest, Labels: s.plan.Spec.Labels}
+	_, err := os.Stat(filepath.Join(s.o.Dir, trace.InfoFile))
+	begun := err == nil // what refuses a table or a δ did not refuse these
+	if warning, err := s.plan.Spec.CheckDelta(s.owner.Facts, ""); err != nil && !begun {
+		return nil, err
+	} else if warning != "" && s.o.Notice != nil {
+		s.o.Notice(warning)
+	}
+	opt := data.Options{Digest: &s.digest, Labels: s.plan.Spec.Labels, Dropped: run.Dropped(s.o.Notice, begun || s.plan.Spec.AcceptDropped)}
 	if s.owner.Facts.Adjacency == privacy.ReplaceOne {
 		opt.Rows, opt.KeepBad = s.owner.Facts.Rows, true
 	}
@@ -401,6 +408,9 @@ func (s *session) begin() (err error) {
 	job := *s.plan.Job
 	job.Spec.MethodName, job.Spec.Data = s.plan.MethodName, s.o.Data
 	job.Plan, job.Facts = s.owner.Plan, s.owner.Facts
+	if warning, _ := job.Spec.CheckDelta(job.Facts, ""); warning != "" {
+		job.Warnings = append(job.Warnings, warning)
+	}
 	if s.info, err = run.NewInfo(&job, s.o.Version); err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ func TestRowsAreDivided(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables, _, err := p.Tables(t.Context())
+	tables, _, err := p.Tables(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestRowsAreDivided(t *testing.T) {
 	if p, err = New(spec(t, "data: CLINIC/patients.csv\nnetwork: {column: ward}"), netplan.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if tables, _, err = p.Tables(t.Context()); err != nil {
+	if tables, _, err = p.Tables(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []int{1740, 715 + 70, 771, 704} { // a missing ward counts as general: the schema's rule

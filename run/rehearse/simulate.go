@@ -76,6 +76,7 @@ type Env struct {
 	Void     bool                 // look also at a dataset that the ledger knows: its guarantee ends
 	Looked   func()               // told where the ledger of the dataset has noted the look
 	Progress func(round, all int) // told by the first owner's goroutine
+	Notice   func(text string)    // told what only the owner of the rows may see
 }
 
 // Run reads the rows, divides them and trains.
@@ -92,7 +93,7 @@ func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
 		}
 		meters[i] = &counter{meter: m}
 	}
-	tables, test, err := p.Tables(ctx)
+	tables, test, err := p.Tables(ctx, env.Notice)
 	if err != nil {
 		return nil, err
 	}
@@ -199,10 +200,11 @@ func (c *counter) Charge(e privacy.Event) error {
 }
 
 // Tables reads the rows and gives each owner its own; test is nil where the spec has none.
-func (p *Plan) Tables(ctx context.Context) (tables []*data.Table, test *data.Table, err error) {
+// notice is told what only the owner of the rows may see.
+func (p *Plan) Tables(ctx context.Context, notice func(string)) (tables []*data.Table, test *data.Table, err error) {
 	if len(p.Network.Files) > 0 {
 		for i, f := range p.Network.Files {
-			opt := data.Options{}
+			opt := data.Options{Dropped: p.Spec.Dropped(notice)}
 			if o := p.Owners[i]; o.Facts.Adjacency == privacy.ReplaceOne {
 				opt.Rows, opt.KeepBad = o.Facts.Rows, true
 			}
@@ -212,16 +214,16 @@ func (p *Plan) Tables(ctx context.Context) (tables []*data.Table, test *data.Tab
 			}
 			tables = append(tables, t)
 		}
-		test, err = p.test(ctx, tables)
+		test, err = p.test(ctx, notice, tables)
 		return tables, test, err
 	}
-	whole, _, err := data.Read(ctx, p.Job.Schema, p.Spec.Data, data.Options{Labels: p.Spec.Labels})
+	whole, _, err := data.Read(ctx, p.Job.Schema, p.Spec.Data, data.Options{Labels: p.Spec.Labels, Dropped: p.Spec.Dropped(notice)})
 	if err != nil {
 		return nil, nil, err
 	}
 	defer whole.Close()
 	all := []*data.Table{whole}
-	if test, err = p.test(ctx, all); err != nil {
+	if test, err = p.test(ctx, notice, all); err != nil {
 		return nil, nil, err
 	}
 	var owner []int
@@ -237,11 +239,11 @@ func (p *Plan) Tables(ctx context.Context) (tables []*data.Table, test *data.Tab
 }
 
 // test reads the rows to score on, nil where the spec has none.
-func (p *Plan) test(ctx context.Context, trained []*data.Table) (*data.Table, error) {
+func (p *Plan) test(ctx context.Context, notice func(string), trained []*data.Table) (*data.Table, error) {
 	if p.Spec.Test == "" {
 		return nil, nil
 	}
-	return data.ReadTest(ctx, p.Job.Schema, p.Spec.Test, data.Options{Labels: p.Spec.TestLabels}, trained...)
+	return data.ReadTest(ctx, p.Job.Schema, p.Spec.Test, data.Options{Labels: p.Spec.TestLabels, Dropped: p.Spec.Dropped(notice)}, trained...)
 }
 
 // byHash gives a record, a row or a unit with its rows, to an owner by a keyed hash of its

@@ -17,14 +17,15 @@ import (
 // A view is what the page shows, in the order of the page; all of it is text for
 // people already.
 type view struct {
-	Style  template.CSS
-	Info   *trace.Info
-	Whom   string // the guarantee protects one of: see trace.Info.Whom
-	Start  string
-	End    string
-	Status string // in words, empty for a finished run
-	Lab    []string
-	Alarms []string // why the claim does not hold, in words
+	Style    template.CSS
+	Info     *trace.Info
+	Asserted []string // in words
+	Whom     string   // the guarantee protects one of: see trace.Info.Whom
+	Start    string
+	End      string
+	Status   string // in words, empty for a finished run
+	Lab      []string
+	Alarms   []string // why the claim does not hold, in words
 
 	// The guarantee.
 	Pure, Replace    bool
@@ -116,6 +117,7 @@ func newView(info *trace.Info, rec *trace.Record) (*view, error) {
 	}
 	v.progress(rec)
 	v.quality(info)
+	v.Asserted = asserted(info.Assertions)
 	v.setting(info)
 	v.Events = inWords(rec.Event())
 	v.NotCovered = notCovered(info)

@@ -88,3 +88,20 @@ func cite(info *trace.Info) citation {
 
 // braces takes out what would end a field of the bibliography.
 var braces = strings.NewReplacer("{", "", "}", "", "\\", "")
+
+// asserted says in words what a person asserted by those names.
+func asserted(names []string) []string {
+	words := map[string]string{
+		trace.AcceptDelta:   "δ may be 1/rows or more. A mechanism that publishes one whole record at random would satisfy such a δ.",
+		trace.AcceptDropped: "More than one row in a hundred may be dropped for not fitting the schema. How many were is private and stands in no file.",
+	}
+	var out []string
+	for _, name := range names {
+		text, ok := words[name]
+		if !ok {
+			text = name
+		}
+		out = append(out, text)
+	}
+	return out
+}

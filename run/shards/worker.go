@@ -30,6 +30,7 @@ type Options struct {
 	Count  int
 	Cores  int          // goroutines of a large pass
 	Notice func(string) // told of the connection; nil: nobody
+	Warn   func(string) // told what only the owner of the rows may see; nil: nobody
 }
 
 // Work reads the shard and answers the coordinator until its run is done or the context ends. It waits for a coordinator
@@ -153,7 +154,7 @@ func (o Options) open(ctx context.Context) (*live.Shard, error) {
 		return nil, err
 	}
 	c := live.ShardConfig{Model: job.Model, Facts: job.Facts, Terms: terms, Secret: o.Key.Secret, Index: o.Index, Count: o.Count, Workers: o.Cores}
-	opt := data.Options{Digest: &c.Digest, Labels: o.Spec.Labels, KeepBad: job.Facts.Adjacency == privacy.ReplaceOne}
+	opt := data.Options{Digest: &c.Digest, Labels: o.Spec.Labels, Dropped: o.Spec.Dropped(o.Warn), KeepBad: job.Facts.Adjacency == privacy.ReplaceOne}
 	if c.Table, _, err = data.Read(ctx, schema, o.Spec.Data, opt); err != nil {
 		return nil, err
 	}

@@ -38,6 +38,12 @@ const (
 	Finished    = "finished"    // settled
 )
 
+// Assertions, by which a person overrides a refusal.
+const (
+	AcceptDelta   = "accept_delta"   // δ may be 1/rows or more
+	AcceptDropped = "accept_dropped" // more than one row in a hundred may be dropped
+)
+
 // Info is run.json: what was asked, under which guarantee, on what, and how it
 // ended. It holds public facts and released values only.
 type Info struct {
@@ -81,8 +87,9 @@ type Info struct {
 	Lab             bool            `json:"lab,omitempty"`
 	Seed            *uint64         `json:"seed,omitempty"`
 	Warnings        []string        `json:"warnings,omitempty"`
-	Assumptions     []string        `json:"assumptions"`       // public facts that the guarantee rests on
-	Network         string          `json:"network,omitempty"` // and the name in it of the owner whose part this is
+	Assumptions     []string        `json:"assumptions"`          // public facts that the guarantee rests on
+	Assertions      []string        `json:"assertions,omitempty"` // what a person asserted, by name, whether it was needed or not
+	Network         string          `json:"network,omitempty"`    // and the name in it of the owner whose part this is
 	Ledger          string          `json:"ledger,omitempty"`
 	LedgerHead      string          `json:"ledger_head,omitempty"`
 

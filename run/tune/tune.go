@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sottodp/sotto/data"
@@ -59,6 +60,18 @@ type Plan struct {
 
 	accountant account.Accountant
 	query      oracle.Loss // the private score
+}
+
+// Warnings are what a person should know before the search.
+func (p *Plan) Warnings() (all []string) {
+	for _, c := range p.Candidates {
+		for _, text := range c.Job.Warnings {
+			if !slices.Contains(all, text) {
+				all = append(all, text)
+			}
+		}
+	}
+	return all
 }
 
 // Whom says whom the search protects: one of what, with how much of theirs.
@@ -263,7 +276,7 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(strin
 		return nil, &run.InputError{Where: first.Spec.Place("data"), Err: errors.New("field \"data\" is missing: the table to train on; or --data FILE")}
 	}
 	var digest [sha256.Size]byte
-	opt := data.Options{Digest: &digest, Labels: first.Spec.Labels}
+	opt := data.Options{Digest: &digest, Labels: first.Spec.Labels, Dropped: first.Spec.Dropped(notice)}
 	if p.Budget.Adjacency == privacy.ReplaceOne {
 		opt.Rows, opt.KeepBad = first.Facts.Rows, true
 	}
@@ -275,7 +288,7 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(strin
 	var test *data.Table
 	if p.Score == ByTest {
 		var other [sha256.Size]byte
-		if test, err = data.ReadTest(ctx, first.Schema, first.Spec.Test, data.Options{Labels: first.Spec.TestLabels, Digest: &other}, table); err != nil {
+		if test, err = data.ReadTest(ctx, first.Schema, first.Spec.Test, data.Options{Labels: first.Spec.TestLabels, Digest: &other, Dropped: first.Spec.Dropped(notice)}, table); err != nil {
 			return nil, err
 		}
 		defer test.Close()

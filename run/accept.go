@@ -1,0 +1,88 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+// Refusals that a person may override by an assertion. The command ends with exit code 2 before anything is
+// reserved, written or joined.
+var (
+	ErrLargeDelta  = errors.New("δ is too large")
+	ErrDroppedRows = errors.New("too many rows were dropped")
+)
+
+// dropShare is the share of rows from which dropping them is more likely a mistake in the schema than a few bad rows.
+const dropShare = 0.01
+
+// Assertions are what the spec overrides, for run.json. They are public: they stand there whether they were
+// needed or not, so their presence says nothing of the rows.
+func (s *Spec) Assertions() []string {
+	var out []string
+	if s.AcceptDelta {
+		out = append(out, trace.AcceptDelta)
+	}
+	if s.AcceptDropped {
+		out = append(out, trace.AcceptDropped)
+	}
+	return out
+}
+
+// CheckDelta refuses a δ of 1/n or more, n the declared number of records (rows or units, by what counted says).
+// Where the spec accepts it, the text is a warning instead.
+func (s *Spec) CheckDelta(facts oracle.Public, whose string) (warning string, err error) {
+	delta := s.Privacy.Budget().Delta
+	if s.Privacy.Off || delta < 1/float64(facts.Rows) {
+		return "", nil
+	}
+	text := fmt.Sprintf("found %v, which is at least 1/%s%s = %.3g: a mechanism that publishes one whole record at random would satisfy such a δ", delta, facts.Counted(), whose, 1/float64(facts.Rows))
+	if s.AcceptDelta {
+		return "privacy.delta: " + text + "; it was accepted", nil
+	}
+	return "", inputError(s.Place("privacy.delta"), "privacy.delta: %w: %s; choose one well below, or accept it with --accept-delta", ErrLargeDelta, text)
+}
+
+// Dropped returns the hook for data.Options that tells the owner how many rows of a table were dropped, and for
+// which columns. It refuses a table of which more than one row in a hundred was, unless the spec accepts that.
+// The numbers depend on the rows: they are for the owner's terminal only (R11).
+func (s *Spec) Dropped(notice func(string)) func(string, *data.LoadStats) error {
+	return Dropped(notice, s.AcceptDropped)
+}
+
+// Dropped is the hook for a command that has no spec.
+func Dropped(notice func(string), accepted bool) func(string, *data.LoadStats) error {
+	return func(path string, stats *data.LoadStats) error {
+		text := droppedText(stats)
+		if float64(stats.Dropped) > dropShare*float64(stats.Rows) && !accepted {
+			return inputError(path, "%w: %s; correct the rows or the schema, or accept that with --accept-dropped", ErrDroppedRows, text)
+		}
+		if notice != nil {
+			notice(path + ": " + text)
+		}
+		return nil
+	}
+}
+
+func droppedText(stats *data.LoadStats) string {
+	var columns []string
+	for _, name := range slices.Sorted(maps.Keys(stats.DroppedBy)) {
+		where := "column " + name
+		if name == "" {
+			where = "the whole row"
+		}
+		columns = append(columns, fmt.Sprintf("%s %s", where, chart.Integer(stats.DroppedBy[name])))
+	}
+	text := fmt.Sprintf("%s of %s rows do not fit the schema and are left out", chart.Integer(stats.Dropped), chart.Integer(stats.Rows))
+	if len(columns) > 0 {
+		text += " (" + strings.Join(columns, ", ") + ")"
+	}
+	return text
+}

@@ -16,6 +16,7 @@ import (
 // TestAutoSplits: the accuracy that the default method must reach on splits of all rows, by a keyed hash of
 // each, under replace-one with δ below 1/n². The seeds are fixed, so the medians are too.
 func TestAutoSplits(t *testing.T) {
+	t.Parallel()
 	dir := needs.Data(t)
 	for _, bar := range []struct {
 		name     string

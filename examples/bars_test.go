@@ -21,6 +21,7 @@ import (
 // TestAdultAccuracy: one spec for every budget, nothing tuned per ε. The seeds are
 // fixed, so the medians are too.
 func TestAdultAccuracy(t *testing.T) {
+	t.Parallel()
 	dir := needs.Data(t)
 	for _, bar := range []struct{ epsilon, accuracy float64 }{{1, 0.846}, {0.5, 0.845}, {0.1, 0.843}, {0.05, 0.834}} {
 		var got []float64
@@ -40,6 +41,7 @@ func TestAdultAccuracy(t *testing.T) {
 // TestAdultLineSearch: without a step size given, P2's line search comes within half a point of what
 // sgd must reach, in the worst of five runs; also with batches and budgets that grow.
 func TestAdultLineSearch(t *testing.T) {
+	t.Parallel()
 	dir := needs.Data(t)
 	for _, bar := range []struct{ epsilon, accuracy float64 }{{1, 0.841}, {0.1, 0.838}} {
 		for _, growth := range []string{"no", "adaptive"} {
@@ -63,6 +65,7 @@ func TestAdultLineSearch(t *testing.T) {
 
 // TestMNISTAccuracy: the digits as published, every row in every step, replace-one.
 func TestMNISTAccuracy(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(needs.Data(t), "mnist")
 	info := train(t, "mnist/sotto.yaml", filepath.Join(dir, "train-images-idx3-ubyte.gz"), filepath.Join(dir, "t10k-images-idx3-ubyte.gz"), 1)
 	got := *info.Result.Test.Accuracy
@@ -74,6 +77,7 @@ func TestMNISTAccuracy(t *testing.T) {
 
 // TestMNISTNetworkAccuracy: a network of 128 hidden units, Poisson batches, add-or-remove.
 func TestMNISTNetworkAccuracy(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(needs.Data(t), "mnist")
 	info := train(t, "mnist/mlp.yaml", filepath.Join(dir, "train-images-idx3-ubyte.gz"), filepath.Join(dir, "t10k-images-idx3-ubyte.gz"), 1)
 	got := *info.Result.Test.Accuracy
@@ -86,6 +90,7 @@ func TestMNISTNetworkAccuracy(t *testing.T) {
 // TestMNISTImages: the network on images learns in a fraction of its steps, and keeps examples for the report. The accuracy of the
 // whole run is in the README: it takes minutes.
 func TestMNISTImages(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(needs.Data(t), "mnist")
 	info := train(t, "mnist/cnn.yaml", filepath.Join(dir, "train-images-idx3-ubyte.gz"), filepath.Join(dir, "t10k-images-idx3-ubyte.gz"), 1,
 		run.Override{Path: "method.steps", Value: "60", From: "test"}, run.Override{Path: "method.batch", Value: "512", From: "test"})

@@ -7,6 +7,7 @@ import "testing"
 // TestAdultNewton: one Hessian is worth many gradients. At the same budget DP-Newton has a lower loss on the rows it is
 // trained on than DP-GD and DP-NAG-opt, and an accuracy that is not below theirs by more than a tenth of a point. Medians of 5 seeds.
 func TestAdultNewton(t *testing.T) {
+	t.Parallel()
 	a := readAdult(t, "l2")
 	for _, epsilon := range []float64{0.1, 1} {
 		at := func(m string) (objective, accuracy float64) {

@@ -139,6 +139,7 @@ var p1Methods = []string{"gd", "shb", "nag", "nag-opt", "masg", "masg-opt"}
 // medians of 5 seeds, which are fixed, stand in docs/methods.md. Pure ε asks for rows
 // held to an L1 norm, Gaussian noise for an L2 norm.
 func TestAdultAccelerated(t *testing.T) {
+	t.Parallel()
 	bars := map[[2]float64]float64{ // ε, δ: accuracy of the best
 		{1, 0}: 0.838, {0.1, 0}: 0.805, {1, 1e-6}: 0.845, {0.1, 1e-6}: 0.833,
 	}

@@ -480,6 +480,7 @@ func TestBaselines(t *testing.T) {
 
 // At (1, 1e-5) for each owner the model is much better than none.
 func TestPrivate(t *testing.T) {
+	t.Parallel()
 	notUnderRace(t)
 	owners := newOwners(t, 4, 4000, 4, "logistic")
 	r := reg.L2{Lambda: 0.01}
@@ -578,6 +579,7 @@ func (o *owners) least(r reg.Regulariser) float64 {
 // Without noise, dual averaging reaches the optimum of all rows together on every graph, for
 // random matchings, random edges and all edges.
 func TestReachesTheOptimum(t *testing.T) {
+	t.Parallel()
 	notUnderRace(t)
 	owners := newOwners(t, 6, 20, 4, "logistic")
 	r := reg.L2{Lambda: 0.1}

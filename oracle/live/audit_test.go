@@ -75,6 +75,7 @@ func gradients(t *testing.T, adj privacy.Adjacency, s sample.Sampler, noises mec
 // says at δ = 0.01, and nearly that; and more than is said of twice the noise. 2·10⁵ batches of each table; with
 // random seeds each line would fail by chance at most once in 10⁶.
 func TestAudit(t *testing.T) {
+	t.Parallel()
 	if underRace {
 		t.Skip("the race detector slows it tenfold, and it has one goroutine")
 	}

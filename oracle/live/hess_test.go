@@ -355,6 +355,7 @@ func TestHessFits(t *testing.T) {
 // would. The one record that differs bends the loss along one axis; its neighbour lacks it, or has it along another.
 // 2·10⁵ batches of each table; with random seeds each line would fail by chance at most once in 10⁶.
 func TestAuditOfHess(t *testing.T) {
+	t.Parallel()
 	if underRace {
 		t.Skip("the race detector slows it tenfold, and it has one goroutine")
 	}

@@ -234,6 +234,7 @@ func tilted(t *testing.T, first row, h, width float64, q oracle.Minimize, blunt 
 // noise, with less curvature than was counted on, or by a solver that stops where it likes (soundness.md, S-B3). 5·10⁴
 // draws; with random seeds a line would fail by chance at most once in 10⁶.
 func TestAuditOfObjective(t *testing.T) {
+	t.Parallel()
 	if underRace {
 		t.Skip("the race detector slows it tenfold, and it has one goroutine")
 	}

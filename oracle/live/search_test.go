@@ -287,6 +287,7 @@ func TestSearchRefuses(t *testing.T) {
 // record's loss by as much as counts and the last betters it; in the neighbour the record is missing, or pulls the other
 // way. 3·10⁵ batches of each table; with random seeds each line would fail by chance at most once in 10⁶.
 func TestAuditOfSearch(t *testing.T) {
+	t.Parallel()
 	if underRace {
 		t.Skip("the race detector slows it tenfold, and it has one goroutine")
 	}

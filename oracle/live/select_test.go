@@ -429,6 +429,7 @@ func TestSelectRefuses(t *testing.T) {
 // code, which takes exponential noise off the scores, is planted on the same scores and found (soundness.md, S-B1). 1.5·10⁵
 // batches of each table; with random seeds each line would fail by chance at most once in 10⁶.
 func TestAuditOfSelect(t *testing.T) {
+	t.Parallel()
 	if underRace {
 		t.Skip("the race detector slows it tenfold, and it has one goroutine")
 	}

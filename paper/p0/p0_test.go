@@ -69,6 +69,7 @@ func folder(t *testing.T) string {
 
 // TestRun: figures, curves and page are written, complete and well formed; a second run is the same; P0's ε come out as printed, Sotto's lower.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	dir, in := filepath.Join(t.TempDir(), "out"), folder(t)
 	left := -1
 	r, err := tiny.Run(context.Background(), in, dir, func(runs, all int) { left = all - runs })
@@ -125,6 +126,7 @@ func TestRun(t *testing.T) {
 
 // TestWGC: P0's bound is never below the norm of a gradient, and never below Sotto's, of every model, at the start and elsewhere.
 func TestWGC(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	regression, err := synthetic(ctx, tiny)
 	if err != nil {

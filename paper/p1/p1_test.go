@@ -23,6 +23,7 @@ var tiny = Size{"tiny", 1_000, []int{100, 1_000}, []int{50, 400}, []float64{0.1,
 
 // TestRun: figures, curves and page are written, complete and well formed.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "out")
 	var told int
 	r, err := Run(context.Background(), tiny, dir, func(runs, all int) { told = all - runs })
@@ -85,6 +86,7 @@ func TestRun(t *testing.T) {
 // TestProblem: the table is what P1 describes, F* is a minimum, and the constants lead to
 // the reference values P1_Tprime_* at the paper's size.
 func TestProblem(t *testing.T) {
+	t.Parallel()
 	p, err := newProblem(Size{"", 100_000, []int{100_000}, []int{1000}, []float64{0.1, 1}, 1})
 	if err != nil {
 		t.Fatal(err)
@@ -111,6 +113,7 @@ func TestProblem(t *testing.T) {
 // TestSmall: at the small size every claim holds. The noise is seeded, so this does not
 // change from run to run.
 func TestSmall(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}

@@ -24,6 +24,7 @@ import (
 // TestSmall runs the small experiment: all is written, complete and well formed, a second
 // run trains nothing again, and those of the paper's claims hold that hold by far.
 func TestSmall(t *testing.T) {
+	t.Parallel()
 	o := Options{Data: needs.Data(t), Dir: filepath.Join(t.TempDir(), "out"), Version: "test"}
 	left := -1
 	o.Progress = func(runs, all int) { left = all - runs }
@@ -133,6 +134,7 @@ func TestAccounts(t *testing.T) {
 
 // TestNeural runs a small network in the place of P2's: each cell has its training, and the figure and the claims are there.
 func TestNeural(t *testing.T) {
+	t.Parallel()
 	x := &experiment{data: needs.Data(t), dir: t.TempDir(), jobs: 1}
 	n := Neural{Networks: []Network{{"tiny", "mlp", "[8 relu]"}}, Epsilon: []float64{2, 8}, Epochs: []float64{0.05, 0.1}, Seeds: 1}
 	r, err := x.neural(context.Background(), n, "test")

@@ -10,6 +10,7 @@ import (
 )
 
 func TestCalibrateIsSafeAndTight(t *testing.T) {
+	t.Parallel()
 	events := map[string]func(t *rapid.T) (Accountant, func(float64) privacy.Event){
 		"sampled Gaussian": func(t *rapid.T) (Accountant, func(float64) privacy.Event) {
 			q, n := logRange(1e-5, 1).Draw(t, "q"), rapid.IntRange(1, 1e5).Draw(t, "steps")

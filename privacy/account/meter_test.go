@@ -107,6 +107,7 @@ func TestPlanTakesConstantMemory(t *testing.T) {
 // TestPlanIsItsUnrolling: charging the leaves of a random plan one by one, in any
 // grouping, admits exactly all of them.
 func TestPlanIsItsUnrolling(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		plan := privacy.Composed{anyPrivate().Draw(t, "a"), privacy.Repeated{Count: rapid.IntRange(0, 2).Draw(t, "n"), Of: anyPrivate().Draw(t, "b")}}
 		p, err := NewPlan(plan, Best{}, budget(1e9, 1e-3))
@@ -141,6 +142,7 @@ func TestPlanIsItsUnrolling(t *testing.T) {
 // filter did so far. The admitted events, taken as a fixed plan, must cost at most
 // the budget by an accountant that is proven for it.
 func TestFiltersNeverOverspend(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		currency Currency
 		check    Accountant

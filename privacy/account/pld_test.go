@@ -82,6 +82,7 @@ func oneStep(q, sigma, epsilon float64) float64 {
 // TestPLDOneStep holds one sampled Gaussian to its exact δ. Where hits are rare the line gives way to the grid, whose
 // cells are then wide beside the losses: of 1500 draws with rates from 1e-4, δ was at most 33 % too high, and from 2e-3 at most 0.5 %.
 func TestPLDOneStep(t *testing.T) {
+	t.Parallel()
 	if underRace {
 		t.Skip("much arithmetic, no new concurrency")
 	}
@@ -326,6 +327,7 @@ func TestPLDUnsupported(t *testing.T) {
 // TestPLDJoin: a schedule of many different noises is joined into fewer, which cost a
 // little more; the lower end's cost less.
 func TestPLDJoin(t *testing.T) {
+	t.Parallel()
 	if underRace {
 		t.Skip("much arithmetic, no new concurrency")
 	}
@@ -374,6 +376,7 @@ func TestPLDJoin(t *testing.T) {
 // TestBestIsLeast: over the whole range the best figure is the least of all, none is
 // below PLD's lower end, and from 0.01 to 1000 PLD's is not above RDP's by more than 2 %, what the grid costs where pure releases end at a largest loss.
 func TestBestIsLeast(t *testing.T) {
+	t.Parallel()
 	if underRace {
 		t.Skip("much arithmetic, no new concurrency")
 	}

@@ -91,6 +91,7 @@ func supporting(t *rapid.T, e privacy.Event) map[string]Loss {
 }
 
 func TestMoreNoiseSmallerRateFewerStepsCostNoMore(t *testing.T) {
+	t.Parallel()
 	draws := 0
 	rapid.Check(t, func(t *rapid.T) {
 		if draws++; draws > 15 && underRace || draws > 40 {
@@ -135,6 +136,7 @@ func TestMoreNoiseSmallerRateFewerStepsCostNoMore(t *testing.T) {
 }
 
 func TestAlgebraOfEvents(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := anyPrivate().Draw(t, "a"), anyPrivate().Draw(t, "b")
 		n := rapid.IntRange(0, 4).Draw(t, "n")
@@ -164,6 +166,7 @@ func TestAlgebraOfEvents(t *testing.T) {
 }
 
 func TestOrderOfAccountants(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		e := anyPrivate().Draw(t, "event")
 		delta, epsilon := logRange(1e-12, 0.5).Draw(t, "delta"), logRange(1e-3, 30).Draw(t, "epsilon")
@@ -519,6 +522,7 @@ func TestUnsupported(t *testing.T) {
 // TestOneStepIsCovered compares with the exact δ of one sampled Gaussian release,
 // in closed form and in both directions.
 func TestOneStepIsCovered(t *testing.T) {
+	t.Parallel()
 	tail := func(z, sigma float64) float64 { return math.Erfc(z/sigma/math.Sqrt2) / 2 }
 	rapid.Check(t, func(t *rapid.T) {
 		q, sigma := logRange(1e-3, 0.999).Draw(t, "q"), logRange(0.3, 10).Draw(t, "sigma")
@@ -565,6 +569,7 @@ func TestBars(t *testing.T) {
 // TestExtremes: at the ends of float64 a cost is neither NaN nor 0, and more
 // extreme noise still costs no more.
 func TestExtremes(t *testing.T) {
+	t.Parallel()
 	for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
 		for _, v := range []float64{math.SmallestNonzeroFloat64, 1e-200, 1e-3, 1, 1e3, 1e200, math.MaxFloat64} {
 			for _, leaf := range []privacy.Event{privacy.Gaussian{Sigma: v}, privacy.Laplace{Scale: v}, privacy.PureDP{Epsilon: v},

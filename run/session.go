@@ -257,6 +257,7 @@ func (s *session) settle(ctx context.Context, rec *trace.Record) error {
 
 // report writes the page for people, which the settlement seals with the other files.
 func (s *session) report() error {
+	s.closeTables() // the report needs memory of its own, and no row
 	if s.env.Report == nil {
 		return nil
 	}
@@ -340,13 +341,19 @@ func (s *session) closeWriter() {
 	}
 }
 
-func (s *session) close() {
-	s.closeWriter()
-	for _, t := range []*data.Table{s.train, s.test} {
-		if t != nil {
-			t.Close()
+// closeTables lets go of the rows.
+func (s *session) closeTables() {
+	for _, t := range []**data.Table{&s.train, &s.test} {
+		if *t != nil {
+			(*t).Close()
+			*t = nil
 		}
 	}
+}
+
+func (s *session) close() {
+	s.closeWriter()
+	s.closeTables()
 	if s.ledger != nil {
 		s.ledger.Close()
 	}

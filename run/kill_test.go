@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/ledger"
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(needs.Home(m))
 }
 
 // child fits the spec or resumes the directory, and says which steps it is told of.
@@ -481,6 +482,9 @@ func TestCrashBesideTheLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Rename(db, db+".settled"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ledger.Accept(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
 	token, err := readToken(filepath.Join(out, trace.TokenFile))

@@ -39,7 +39,7 @@ var failures = []failure{
 
 	{"content-protected", exitBudget, is()},
 	{"test-overlaps-training", exitBudget, is()},
-	{"ledger-witness", exitBudget, is()},
+	{"ledger-witness", exitBudget, is(ledger.ErrWitness)},
 	{"would-end-guarantee", exitBudget, is(run.ErrWouldVoid)},
 	{"stale-token", exitBudget, is(ledger.ErrStaleToken)},
 	{"behind", exitBudget, is(ledger.ErrBehind, fabric.ErrBehind)},
@@ -48,7 +48,7 @@ var failures = []failure{
 
 	{"dropped-rows", exitInput, is(run.ErrDroppedRows)},
 	{"delta-too-large", exitInput, is(run.ErrLargeDelta)},
-	{"not-a-ledger", exitInput, is()},
+	{"not-a-ledger", exitInput, is(ledger.ErrNotLedger)},
 	{"bad-data", exitInput, as[*data.Error]},
 	{"bad-input", exitInput, func(err error) bool { return as[*run.InputError](err) || as[*ledger.MismatchError](err) }},
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/run/trace"
 )
 
 func ledgerCommand() *cobra.Command {
@@ -104,9 +107,15 @@ what the run did not charge. Its entries are chained by hash.`,
 	show.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 
 	verify := &cobra.Command{
-		Use: "verify", Short: "Check the chain of entries", Args: args(cobra.NoArgs),
-		Long: "Verify recomputes the chain of hashes and every total. Entries that were cut off\nat the end show only against a head that was kept elsewhere; each run directory\nkeeps the one that it saw (run.json, ledger_head).",
-		RunE: with(run.ViewLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, _ []string) error {
+		Use: "verify [RUNS…]", Short: "Check the chain of entries, and that it holds what runs saw", Args: args(cobra.ArbitraryArgs),
+		Long: `Verify recomputes the chain of hashes and every total. Entries that were cut off
+at the end show only against a head that was kept elsewhere. Each run directory
+keeps the one that it saw (run.json, ledger_head): give run directories, or
+directories of them, to compare these.
+
+Exit code 0: all holds; 1: something does not.`,
+		Example: "  sotto ledger verify runs",
+		RunE: with(run.ViewLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, args []string) error {
 			n, err := l.Verify(ctx)
 			if err != nil {
 				return err
@@ -115,9 +124,34 @@ what the run did not charge. Its entries are chained by hash.`,
 			if err != nil {
 				return err
 			}
+			runs, err := runsBelow(args)
+			if err != nil {
+				return err
+			}
 			fmt.Fprintf(w, "%s: %s entries, the chain holds; head %d %s\n", l.Where(), count(n), head.Seq, head.Hash)
-			return nil
+			return verifyHeads(ctx, w, l, runs)
 		}),
+	}
+
+	accept := &cobra.Command{
+		Use: "accept", Short: "Go on with a ledger that lacks entries, and record it", Args: args(cobra.NoArgs),
+		Long: `Accept is for a ledger that Sotto refuses because it is missing, emptied, an older
+copy, or another one than was used here last. First look for the ledger itself, and
+put it back: then nothing is lost and there is nothing to accept.
+
+Accept records in the ledger what was expected and what was found. What was charged
+in the missing entries is not counted any more, so people whose rows those runs
+used may have lost more privacy than the ledger says; the statement of every
+dataset says so from then on. Where the file is missing or empty, a new ledger
+is made. Earlier versions of Sotto refuse a ledger with such a record.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			r, err := ledger.Accept(c.Context(), where)
+			if err != nil {
+				return run.LedgerError(err)
+			}
+			fmt.Fprintf(c.OutOrStdout(), "%s They are not counted any more. The statements of all datasets of this ledger say so from now on.\n", r.Words())
+			return nil
+		},
 	}
 
 	var epsilon, delta float64
@@ -189,7 +223,69 @@ their own ε. A run whose plan the currency has no theorem for is refused.`,
 			return nil
 		},
 	}
-	c.AddCommand(list, show, verify, budget, settle)
+	c.AddCommand(list, show, verify, accept, budget, settle)
 	group(c)
 	return c
+}
+
+// runsBelow lists the run directories among dirs and directly below them.
+func runsBelow(dirs []string) ([]string, error) {
+	var runs []string
+	holds := func(dir string) bool {
+		_, err := os.Stat(filepath.Join(dir, trace.InfoFile))
+		return err == nil
+	}
+	for _, dir := range dirs {
+		known := len(runs)
+		if holds(dir) {
+			runs = append(runs, dir)
+		}
+		below, err := os.ReadDir(dir)
+		if err != nil {
+			return nil, usageError("%v", err)
+		}
+		for _, f := range below {
+			if run := filepath.Join(dir, f.Name()); holds(run) {
+				runs = append(runs, run)
+			}
+		}
+		if len(runs) == known {
+			return nil, usageError("%s: found no run directory; a run directory holds %s", dir, trace.InfoFile)
+		}
+	}
+	return runs, nil
+}
+
+// verifyHeads says which runs saw a last entry that the ledger does not hold.
+func verifyHeads(ctx context.Context, w io.Writer, l *ledger.Ledger, runs []string) error {
+	var lacks []string
+	for _, dir := range runs {
+		info, err := trace.ReadInfo(dir)
+		if err != nil {
+			return usageError("%v", err)
+		}
+		if info.LedgerHead == "" {
+			fmt.Fprintf(w, "%s: keeps no entry of a ledger\n", dir)
+			continue
+		}
+		var h ledger.Head
+		if _, err := fmt.Sscanf(info.LedgerHead, "%d %s", &h.Seq, &h.Hash); err != nil {
+			return usageError("%s: %s: ledger_head: found %q; allowed is the number of an entry and its hash", dir, trace.InfoFile, info.LedgerHead)
+		}
+		err = l.Contains(ctx, h)
+		var broken *ledger.ChainError
+		switch {
+		case errors.As(err, &broken):
+			lacks = append(lacks, dir)
+			fmt.Fprintf(w, "%s: DOES NOT HOLD: it saw entry %d of %s, which is not in this ledger\n", dir, h.Seq, info.Ledger)
+		case err != nil:
+			return err
+		default:
+			fmt.Fprintf(w, "%s: holds: entry %d\n", dir, h.Seq)
+		}
+	}
+	if len(lacks) > 0 {
+		return fmt.Errorf("%s does not hold what these runs saw: %s", l.Where(), strings.Join(lacks, ", "))
+	}
+	return nil
 }

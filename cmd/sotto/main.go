@@ -19,6 +19,7 @@ import (
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/ledger"
 )
 
 func main() { os.Exit(main1()) }
@@ -31,6 +32,7 @@ func main1() int {
 		fmt.Fprintln(os.Stderr, "sotto:", err)
 		return exitInput
 	}
+	ledger.Warn = func(text string) { fmt.Fprintln(os.Stderr, "warning:", text) }
 	err := root().ExecuteContext(ctx)
 	if err != nil {
 		printError(os.Stderr, err)

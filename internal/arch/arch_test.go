@@ -85,7 +85,7 @@ var table = map[string][]string{
 	"oracle/live":   join(public, []string{"data", "model", "internal/canary"}),
 	"oracle/replay": public,
 	"run/trace":     {"privacy", "privacy/account"},
-	"run/ledger":    {"privacy", "privacy/account"},
+	"run/ledger":    {"privacy", "privacy/account", "internal/state"},
 
 	// What owners release to each other: their journals, and the way between machines.
 	"gossip/journal": {"privacy", "privacy/account", "oracle", "oracle/replay", "gossip", "run/trace"},
@@ -385,6 +385,44 @@ func TestArchitecture(t *testing.T) {
 	}
 	for _, v := range violations(files) {
 		t.Error(v)
+	}
+}
+
+// TestHomes: tests of packages that reach ledgers run with data and state
+// directories of their own, so that they neither find nor leave anything in those of
+// the person who runs them.
+func TestHomes(t *testing.T) {
+	files, err := readTree(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	imports := map[string]map[string]string{} // a package's tests are a package of their own
+	homes := map[string]bool{}
+	for _, f := range files {
+		tree, err := parser.ParseFile(token.NewFileSet(), f.name, f.text, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pkg := path.Dir(f.name)
+		if strings.HasSuffix(f.name, "_test.go") {
+			homes[pkg] = homes[pkg] || strings.Contains(f.text, "needs.Home(")
+			if pkg += " (tests)"; imports[pkg] == nil {
+				imports[pkg] = map[string]string{path.Dir(f.name): f.name}
+			}
+		}
+		if imports[pkg] == nil {
+			imports[pkg] = map[string]string{}
+		}
+		for _, spec := range tree.Imports {
+			if p, _ := strconv.Unquote(spec.Path.Value); strings.HasPrefix(p, module+"/") {
+				imports[pkg][strings.TrimPrefix(p, module+"/")] = f.name
+			}
+		}
+	}
+	for pkg, home := range homes {
+		if way := reach(imports, pkg+" (tests)", "run/ledger"); way != nil && !home {
+			t.Errorf("%s reach ledgers (%s): add func TestMain(m *testing.M) { os.Exit(needs.Home(m)) }", way[0], strings.Join(way, " → "))
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package account
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 
 	"github.com/sottodp/sotto/privacy"
@@ -31,6 +32,13 @@ type holding struct {
 // NewTally is a tally of nothing.
 func NewTally(c Currency, adj privacy.Adjacency) *Tally {
 	return &Tally{currency: c, adjacency: adj, held: map[string]holding{}}
+}
+
+// Clone is a tally of the same, which goes on by itself.
+func (t *Tally) Clone() *Tally {
+	c := *t
+	c.held = maps.Clone(t.held)
+	return &c
 }
 
 // Currency is what the tally counts in.

@@ -25,6 +25,7 @@ const (
 	KindResume     Kind = "resume"      // a run swapped its token
 	KindSettle     Kind = "settle"      // a run ended
 	KindNotPrivate Kind = "not-private" // the records were looked at without a guarantee
+	KindRestore    Kind = "restore"     // the owner accepted a ledger that lacks entries; of no dataset, for all
 )
 
 // An Entry is one line of the ledger. Entries are only ever added.
@@ -133,11 +134,18 @@ type dataset struct {
 	open    int            // of these, not settled
 	marks   []string
 	void    *Look
+
+	restored []Restoration // of the whole ledger
 }
 
 // apply adds one entry, in the order of the chain. It refuses what could not have
 // been written by this package.
 func (d *dataset) apply(e Entry) error {
+	if e.Kind == KindRestore {
+		r, err := restoration(e)
+		d.restored = append(d.restored, r)
+		return err
+	}
 	if e.Kind == KindDataset {
 		if d.name != "" {
 			return fmt.Errorf("dataset %q enters a second time", e.Dataset)
@@ -279,6 +287,15 @@ func (r *run) apply(e Entry) error {
 		r.State, r.SettledAt, r.Settlement = StateSettled, &at, &p.Settlement
 	}
 	return nil
+}
+
+func restoration(e Entry) (r Restoration, err error) {
+	if e.Dataset != "" || e.Run != "" {
+		return r, errors.New("a restoration is of the whole ledger")
+	}
+	err = decode(e, &r)
+	r.At = e.Time
+	return r, err
 }
 
 // decode reads a payload, which must be byte for byte what this version writes for

@@ -35,6 +35,10 @@
 // [Ledger.Verify] finds an entry that was changed, removed, inserted or moved, and
 // entries that never were allowed. It cannot find what somebody does who rewrites
 // the whole file, hashes and head included, or who puts back an older copy of it.
-// That shows only against a head that was kept elsewhere: [Ledger.Head] gives it,
-// a run directory stores it, [Ledger.Contains] compares.
+//
+// That shows against a head that was kept elsewhere. The owner's state directory
+// keeps one of each ledger: what does not continue it is refused with a
+// [*WitnessError] (docs/adr/0026-witness-of-a-ledger.md), until [Accept] records
+// the restoration. [Ledger.Head] gives the head, a run directory stores it,
+// [Ledger.Contains] compares.
 package ledger

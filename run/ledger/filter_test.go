@@ -395,6 +395,7 @@ func TestFilterTampering(t *testing.T) {
 		if !strings.HasPrefix(d.Statement, "There is no lifetime guarantee: by the accounts of this version run \"s\" went beyond") {
 			t.Errorf("found %q", d.Statement)
 		}
+		forget(t, l)
 		_, err = l.Reserve(ctx, planned("t", 1, 1e6))
 		wantError(t, err, privacy.ErrExhausted)
 		// An event of a later version.

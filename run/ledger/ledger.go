@@ -22,15 +22,22 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 )
 
-// Version is the format of the ledgers that this version writes and reads.
+// Version is the format of new ledgers.
 const Version = 1
+
+// restoredVersion is the format of a ledger that holds KindRestore: versions of Sotto
+// that do not know it refuse the whole ledger.
+const restoredVersion = 2
 
 // A Ledger is open until it is closed. Its methods may be called from several
 // goroutines, and several processes may have the same ledger open.
 type Ledger struct {
-	store *store
-	key   []byte // of the content marks
-	now   func() time.Time
+	store   *store
+	witness *witness
+	key     []byte // of the content marks
+	now     func() time.Time
+
+	prefix prefix
 }
 
 // Open opens a ledger and makes it if nothing is there. The place is the path of an
@@ -61,7 +68,7 @@ func reach(ctx context.Context, where string, a access) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{store: s, now: time.Now}
+	l := &Ledger{store: s, witness: newWitness(s), now: time.Now}
 	if err := l.open(ctx, a); err != nil {
 		s.db.Close()
 		return nil, s.explain(err)
@@ -69,15 +76,98 @@ func reach(ctx context.Context, where string, a access) (*Ledger, error) {
 	return l, nil
 }
 
+// open opens what is at the place if it continues what the witness saw there; the
+// error is a *WitnessError if not. What is only read leaves the witness as it is.
 func (l *Ledger) open(ctx context.Context, a access) error {
-	if err := l.find(ctx); errors.Is(err, os.ErrNotExist) && a == making {
-		if err := l.make(ctx); err != nil {
-			return err
-		}
-	} else if err != nil {
+	known, err := l.witness.at()
+	if err != nil {
 		return err
 	}
-	return l.prepare(ctx, a)
+	err = l.find(ctx)
+	missing := errors.Is(err, os.ErrNotExist)
+	if len(known) > 0 && (missing || notLedger(err)) {
+		lost := &WitnessError{Found: Missing}
+		if !missing {
+			lost.Found, lost.what = Emptied, err
+		}
+		return l.lost(lost, known)
+	}
+	if missing && a == making {
+		err = l.make(ctx, nil)
+	}
+	if err == nil {
+		err = l.prepare(ctx, a)
+	}
+	if err == nil {
+		err = l.compare(ctx, known)
+	}
+	if err == nil && a != reading {
+		err = l.noteHead(ctx, false)
+	}
+	return err
+}
+
+// lost fills in what was last seen of the ledgers that were here.
+func (l *Ledger) lost(e *WitnessError, known []string) error {
+	for _, id := range known {
+		seen, err := l.witness.last(id)
+		if err != nil {
+			return err
+		}
+		if seen.Head.Seq >= e.Last.Seq {
+			e.Last, e.Time = seen.Head, seen.Time
+		}
+	}
+	return e
+}
+
+// compare says whether the open ledger is the one that was here and continues what
+// the witness saw of it, wherever that was.
+func (l *Ledger) compare(ctx context.Context, known []string) error {
+	if others := slices.DeleteFunc(slices.Clone(known), func(id string) bool { return id == l.witness.id }); len(others) > 0 {
+		return l.lost(&WitnessError{Found: Another}, others)
+	}
+	seen, err := l.witness.last(l.witness.id)
+	if err != nil {
+		return err
+	}
+	return l.continues(ctx, l.store.db, seen)
+}
+
+// continues says whether the chain holds an entry that was seen.
+func (l *Ledger) continues(ctx context.Context, q querier, seen headSeen) error {
+	if seen.Head.Seq == 0 {
+		return nil
+	}
+	e, err := scanEntry(q.QueryRowContext(ctx, selectSeq, seen.Head.Seq))
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return &WitnessError{Found: Older, Last: seen.Head, Time: seen.Time}
+	case err == nil && e.Hash != seen.Head.Hash:
+		return &WitnessError{Found: Forked, Last: seen.Head, Time: seen.Time}
+	}
+	return err
+}
+
+// noteHead shows the witness the ledger and its last entry.
+func (l *Ledger) noteHead(ctx context.Context, force bool) error {
+	_, _, head, err := readHead(ctx, l.store.db)
+	if err != nil {
+		return err
+	}
+	at := l.now().UTC()
+	if head.Seq > 0 {
+		e, err := scanEntry(l.store.db.QueryRowContext(ctx, selectSeq, head.Seq))
+		if errors.Is(err, sql.ErrNoRows) {
+			return &ChainError{head.Seq, "the head names it, and it is missing"}
+		} else if err != nil {
+			return err
+		}
+		at = e.Time
+	}
+	l.witness.settle()
+	l.witness.note(head, at, force)
+	return nil
 }
 
 // find says whether a ledger is there: if nothing is, the error wraps
@@ -109,11 +199,18 @@ func (l *Ledger) find(ctx context.Context) error {
 
 // make makes a ledger where find found nothing. Another process may do so at the
 // same time; one of the two succeeds, and both open its ledger.
-func (l *Ledger) make(ctx context.Context) error {
-	if l.store.path == "" {
-		return l.create(ctx, l.store.db)
+func (l *Ledger) make(ctx context.Context, why *Restoration) error {
+	fill := func(db *sql.DB) error {
+		if err := l.create(ctx, db); err != nil || why == nil {
+			return err
+		}
+		fresh := &Ledger{store: &store{db: db, sync: l.store.sync}, now: l.now}
+		return fresh.restore(ctx, *why)
 	}
-	err := makeFile(l.store.path, func(db *sql.DB) error { return l.create(ctx, db) })
+	if l.store.path == "" {
+		return fill(l.store.db)
+	}
+	err := makeFile(l.store.path, why != nil, fill)
 	if errors.Is(err, os.ErrExist) {
 		return l.find(ctx)
 	}
@@ -155,12 +252,13 @@ func (l *Ledger) prepare(ctx context.Context, a access) error {
 	if err != nil {
 		return err
 	}
-	if version != Version {
-		return fmt.Errorf("its format is version %d; this Sotto knows version %d: %w", version, Version, errNewer)
+	if version != Version && version != restoredVersion {
+		return fmt.Errorf("its format is version %d; this Sotto knows version %d: %w", version, restoredVersion, errNewer)
 	}
 	if l.key, err = hex.DecodeString(key); err != nil || len(l.key) != sha256.Size {
 		return &ChainError{0, "the key of the content marks is damaged"}
 	}
+	l.witness.identify(l.key)
 	if l.store.path != "" {
 		if l.store.opened, err = os.Stat(l.store.path); err != nil {
 			return err
@@ -501,46 +599,80 @@ func loadDataset(ctx context.Context, q querier, name string) (dataset, error) {
 
 // A writer appends entries inside one transaction, which no other writer overlaps.
 type writer struct {
-	ctx  context.Context
-	tx   *sql.Tx
-	now  time.Time
-	head Head
+	ctx   context.Context
+	tx    *sql.Tx
+	l     *Ledger
+	now   time.Time
+	began Head // the last entry that was committed before
+	head  Head
 }
 
-// write runs do as the only writer and commits what it appended; if do fails,
-// nothing was appended.
+// busyLimit is for how long a writer tries to get past others.
+const busyLimit = time.Minute
+
+// write runs do as the only writer, commits what it appended and shows the witness
+// the last entry. If do fails, nothing was appended. It may run do more than once.
 func (l *Ledger) write(ctx context.Context, do func(*writer) error) error {
-	tx, err := l.store.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	done := l.store.queue(ctx)
+	var w *writer
+	var err error
+	for began := time.Now(); ; { // the clock of the machine: l.now is a test's own
+		w, err = l.transact(ctx, do)
+		if !busy(err) || time.Since(began) > busyLimit || ctx.Err() != nil {
+			break
+		}
+		pause(ctx)
+	}
+	done()
 	if err != nil {
 		return l.store.explain(err)
+	}
+	if w.head != w.began {
+		l.witness.note(w.head, w.now, false)
+	}
+	return nil
+}
+
+// transact is one try of write.
+func (l *Ledger) transact(ctx context.Context, do func(*writer) error) (*writer, error) {
+	tx, err := l.store.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return nil, err
 	}
 	defer tx.Rollback()
 	if l.store.sync != "" {
 		if _, err := tx.ExecContext(ctx, l.store.sync); err != nil {
-			return l.store.explain(err)
+			return nil, err
 		}
 	}
 	if err := l.store.here(); err != nil { // SQLite, too, would find that it cannot write
-		return l.store.explain(err)
+		return nil, err
 	}
 	if _, err := tx.ExecContext(ctx, lockHead); err != nil {
-		return l.store.explain(err)
+		return nil, err
 	}
 	_, _, head, err := readHead(ctx, tx)
 	if err != nil {
-		return l.store.explain(err)
+		return nil, err
 	}
-	w := &writer{ctx, tx, l.now().UTC(), head}
+	// The file may have been overwritten with an older copy while it was open.
+	if err := l.continues(ctx, tx, l.prefix.head()); err != nil {
+		return nil, err
+	}
+	w := &writer{ctx, tx, l, l.now().UTC(), head, head}
 	if err := do(w); err != nil {
-		return l.store.explain(err)
+		return nil, err
 	}
-	if w.head == head {
-		return l.store.explain(tx.Commit()) // at most how far a run has come
+	if w.head != head { // else at most how far a run has come
+		if _, err := tx.ExecContext(ctx, updateHead, w.head.Seq, w.head.Hash); err != nil {
+			return nil, err
+		}
 	}
-	if _, err := tx.ExecContext(ctx, updateHead, w.head.Seq, w.head.Hash); err != nil {
-		return l.store.explain(err)
+	if err := tx.Commit(); err != nil {
+		return nil, err
 	}
-	return l.store.explain(tx.Commit())
+	l.prefix.reach(w.head, w.now)
+	return w, nil
 }
 
 func readHead(ctx context.Context, q querier) (version int, key string, h Head, err error) {
@@ -563,8 +695,21 @@ func (w *writer) append(kind Kind, dataset, run string, payload any) error {
 	return err
 }
 
-func (w *writer) run(id string) (run, error)           { return loadRun(w.ctx, w.tx, id) }
-func (w *writer) dataset(name string) (dataset, error) { return loadDataset(w.ctx, w.tx, name) }
+func (w *writer) run(id string) (run, error) { return loadRun(w.ctx, w.tx, id) }
+
+// dataset adds to what the Ledger remembers of the dataset the entries that have come since.
+func (w *writer) dataset(name string) (dataset, error) {
+	if w.head != w.began { // what this transaction appended is not committed
+		return loadDataset(w.ctx, w.tx, name)
+	}
+	d, after := w.l.prefix.dataset(name)
+	if err := each(w.ctx, w.tx, d.apply, selectDatasetAfter, name, after); err != nil {
+		return d, err
+	}
+	w.l.prefix.remember(d, w.began, w.now)
+	return d, nil
+}
+
 func (w *writer) current(id, token string) (run, error) {
 	return current(w.ctx, w.tx, id, token)
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
+var long = flag.Bool("long", false, "let 32 processes make 1,000 reservations each, some minutes")
+
 // The test binary is also the other process of the tests that need one.
 func TestMain(m *testing.M) {
 	if role := os.Getenv("SOTTO_LEDGER_CHILD"); role != "" {
@@ -78,6 +80,26 @@ func child(role, where string, args ...string) error {
 					return err
 				}
 			}
+		}
+	case "crowd": // NAME COUNT: tries COUNT runs of 0.001, prints for each "admitted" or "refused" and the nanoseconds it took
+		count, err := strconv.Atoi(args[1])
+		if err != nil {
+			return err
+		}
+		fmt.Println("ready")
+		bufio.NewReader(os.Stdin).ReadString('\n')
+		for i := range count {
+			r := reservation("shared", fmt.Sprintf("%s-%d", args[0], i))
+			r.Epsilon, r.Delta = 0.001, 0
+			began := time.Now()
+			_, err := l.Reserve(ctx, r)
+			verdict := "admitted"
+			if errors.Is(err, privacy.ErrExhausted) {
+				verdict = "refused"
+			} else if err != nil {
+				return err
+			}
+			fmt.Println(verdict, time.Since(began).Nanoseconds())
 		}
 	case "hold": // reserves, prints the token, and waits to be killed
 		token, err := l.Reserve(ctx, reservation("clinic", "held"))
@@ -194,4 +216,13 @@ func verify(t testing.TB, l *Ledger) int {
 	n, err := l.Verify(t.Context())
 	must(t, err)
 	return n
+}
+
+// forget makes l, and whoever opens its ledger next, as one that never saw it.
+func forget(t testing.TB, l *Ledger) {
+	t.Helper()
+	l.prefix = prefix{}
+	if err := os.Remove(l.witness.headFile(l.witness.id)); !errors.Is(err, os.ErrNotExist) {
+		must(t, err)
+	}
 }

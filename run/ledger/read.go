@@ -36,13 +36,14 @@ type Dataset struct {
 	Runs      int               `json:"runs"`                // that ever reserved
 	Open      int               `json:"open"`                // of these, not settled
 	Void      *Look             `json:"void,omitempty"`      // the first look that no guarantee covers
+	Restored  []Restoration     `json:"restored,omitempty"`  // when the ledger was restored without entries that it had
 	Statement string            `json:"statement"`           // the lifetime guarantee, in words
 }
 
 func (d *dataset) view() Dataset {
 	v := Dataset{
 		Name: d.name, Unit: d.facts.Unit, Adjacency: d.facts.Adjacency, Currency: d.facts.Currency, Created: d.created,
-		Budget: d.budget, Spent: d.spent.caps(), Runs: d.runs, Open: d.open, Void: d.void,
+		Budget: d.budget, Spent: d.spent.caps(), Runs: d.runs, Open: d.open, Void: d.void, Restored: d.restored,
 	}
 	switch {
 	case d.budget == nil:
@@ -54,8 +55,21 @@ func (d *dataset) view() Dataset {
 		v.Part, v.Guarantee = &part, d.largest
 		v.Spent = Caps{d.tally.Epsilon(d.budget.Delta), d.budget.Delta}
 	}
-	v.Statement = d.statement()
+	v.Statement = d.restoredWords() + d.statement()
 	return v
+}
+
+// restoredWords is what a statement begins with after a restoration: what follows
+// it is about the charges that are left.
+func (d *dataset) restoredWords() string {
+	if len(d.restored) == 0 {
+		return ""
+	}
+	words := ""
+	for _, r := range d.restored {
+		words += r.Words() + " "
+	}
+	return words + "No statement covers the missing charges; of those that this ledger holds: "
 }
 
 func (d *dataset) statement() string {
@@ -143,17 +157,45 @@ type Run struct {
 
 // Datasets lists the datasets by name.
 func (l *Ledger) Datasets(ctx context.Context) ([]Dataset, error) {
-	found := map[string]*dataset{}
-	err := each(ctx, l.store.db, func(e Entry) error { return at(found, e.Dataset).apply(e) }, selectAll)
+	var all books
+	err := l.entries(ctx, "", func(e Entry) error {
+		_, err := all.apply(e)
+		return err
+	})
 	if err != nil {
 		return nil, l.store.explain(err)
 	}
-	list := make([]Dataset, 0, len(found))
-	for _, d := range found {
+	list := make([]Dataset, 0, len(all.datasets))
+	for _, d := range all.datasets {
 		list = append(list, d.view())
 	}
 	slices.SortFunc(list, func(a, b Dataset) int { return cmp.Compare(a.Name, b.Name) })
 	return list, nil
+}
+
+// books are all datasets of a ledger.
+type books struct {
+	datasets map[string]*dataset
+	restored []Restoration
+}
+
+// apply adds one entry, in the order of the chain; d is nil where it is about the
+// whole ledger.
+func (b *books) apply(e Entry) (d *dataset, err error) {
+	if b.datasets == nil {
+		b.datasets = map[string]*dataset{}
+	}
+	if e.Kind == KindRestore {
+		r, err := restoration(e)
+		b.restored = append(b.restored, r)
+		for _, d := range b.datasets {
+			d.restored = b.restored
+		}
+		return nil, err
+	}
+	d = at(b.datasets, e.Dataset)
+	d.restored = b.restored
+	return d, d.apply(e)
 }
 
 // at is m[key], made if it is not there.
@@ -299,7 +341,8 @@ func (l *Ledger) verify(ctx context.Context) (n int, err error) {
 		return 0, err
 	}
 	head := Head{0, noHash}
-	datasets, runs := map[string]*dataset{}, map[string]*run{}
+	var all books
+	runs := map[string]*run{}
 	err = each(ctx, tx, func(e Entry) error {
 		if e.Seq != head.Seq+1 {
 			return fmt.Errorf("it follows entry %d: entries are missing or moved", head.Seq)
@@ -307,10 +350,11 @@ func (l *Ledger) verify(ctx context.Context) (n int, err error) {
 		if e.Prev != head.Hash {
 			return fmt.Errorf("it does not follow the entry before it, which was exchanged")
 		}
-		if err := at(datasets, e.Dataset).apply(e); err != nil {
+		d, err := all.apply(e)
+		if err != nil {
 			return err
 		}
-		if d := datasets[e.Dataset]; d.over != "" {
+		if d != nil && d.over != "" {
 			return fmt.Errorf("run %q exceeds the lifetime budget of dataset %q", d.over, e.Dataset)
 		}
 		if e.Run != "" {
@@ -363,6 +407,10 @@ func (e Entry) Words() string {
 		if s.Currency != "" {
 			text = fmt.Sprintf("%s; settled in %s for the %d batches that were charged, which by themselves cost %v", s.Outcome, s.Currency, s.Batches, Caps{s.Epsilon, s.Delta})
 		}
+	case KindRestore:
+		var r Restoration
+		r, err = restoration(e)
+		text = r.Words()
 	case KindNotPrivate:
 		var n notPrivate
 		err = decode(e, &n)

@@ -101,9 +101,10 @@ func findFile(path string) error {
 }
 
 // makeFile makes a ledger that only its owner can read, with what fill writes
-// into it. No process ever sees half of it, and a file that another process
-// made meanwhile stays: the error then wraps os.ErrExist.
-func makeFile(path string, fill func(*sql.DB) error) error {
+// into it. No process ever sees half of it. With replace it takes the place of an
+// emptied file; otherwise a file that another process made meanwhile stays, and the
+// error wraps os.ErrExist.
+func makeFile(path string, replace bool, fill func(*sql.DB) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-*") // mode 0600
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("the directory %s does not exist", filepath.Dir(path))
@@ -122,8 +123,14 @@ func makeFile(path string, fill func(*sql.DB) error) error {
 	if err := errors.Join(fill(db), db.Close()); err != nil {
 		return err
 	}
-	err = os.Link(made, path)
-	if err != nil && !errors.Is(err, os.ErrExist) {
+	if replace {
+		if err = os.Remove(path + "-journal"); err == nil || errors.Is(err, os.ErrNotExist) {
+			err = os.Rename(made, path)
+		}
+	} else {
+		err = os.Link(made, path)
+	}
+	if !replace && err != nil && !errors.Is(err, os.ErrExist) {
 		// A file system without links: two processes could both come this far.
 		if _, err = os.Lstat(path); err == nil {
 			err = os.ErrExist
@@ -152,6 +159,22 @@ func syncDir(dir string) error {
 func movedAway(err error) bool {
 	var lite *sqlite.Error
 	return errors.As(err, &lite) && lite.Code() == 1032 // READONLY_DBMOVED
+}
+
+// notLedger says whether what is at a place is something else than a ledger.
+func notLedger(err error) bool {
+	var lite *sqlite.Error
+	return errors.Is(err, ErrNotLedger) || errors.As(err, &lite) && lite.Code()&0xff == 26 // NOTADB
+}
+
+// busy says whether another writer was in the way, and nothing was done.
+func busy(err error) bool {
+	var lite *sqlite.Error
+	if !errors.As(err, &lite) {
+		return false
+	}
+	code := lite.Code() & 0xff
+	return code == 5 || code == 6 // BUSY, LOCKED
 }
 
 // sqliteWords says what an error of SQLite means to a person.

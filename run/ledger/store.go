@@ -2,11 +2,13 @@ package ledger
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
+	"time"
 )
 
 // Every statement below is read alike by SQLite and PostgreSQL. What differs is
@@ -42,16 +44,18 @@ const (
 	// entries. So no two writers ever overlap and there is nothing to retry.
 	lockHead   = `UPDATE sotto_ledger SET head_seq = head_seq`
 	updateHead = `UPDATE sotto_ledger SET head_seq = $1, head = $2`
+	setVersion = `UPDATE sotto_ledger SET version = $1`
 	selectHead = `SELECT version, mark_key, head_seq, head FROM sotto_ledger`
 
 	selectProgress = `SELECT batches FROM sotto_progress WHERE run = $1`
 	upsertProgress = `INSERT INTO sotto_progress (run, batches) VALUES ($1, $2) ON CONFLICT (run) DO UPDATE SET batches = excluded.batches`
 
-	columns       = `seq, time, kind, dataset, run, payload, prev, hash`
-	selectAll     = `SELECT ` + columns + ` FROM sotto_entries ORDER BY seq`
-	selectDataset = `SELECT ` + columns + ` FROM sotto_entries WHERE dataset = $1 ORDER BY seq`
-	selectRun     = `SELECT ` + columns + ` FROM sotto_entries WHERE run = $1 ORDER BY seq`
-	selectSeq     = `SELECT ` + columns + ` FROM sotto_entries WHERE seq = $1`
+	columns            = `seq, time, kind, dataset, run, payload, prev, hash`
+	selectAll          = `SELECT ` + columns + ` FROM sotto_entries ORDER BY seq`
+	selectDataset      = `SELECT ` + columns + ` FROM sotto_entries WHERE dataset IN ($1, '') ORDER BY seq` // '': about the whole ledger
+	selectDatasetAfter = `SELECT ` + columns + ` FROM sotto_entries WHERE dataset IN ($1, '') AND seq > $2 ORDER BY seq`
+	selectRun          = `SELECT ` + columns + ` FROM sotto_entries WHERE run = $1 ORDER BY seq`
+	selectSeq          = `SELECT ` + columns + ` FROM sotto_entries WHERE seq = $1`
 )
 
 const ledgerTables = 3
@@ -106,6 +110,9 @@ func (s *store) explain(err error) error {
 		err = fmt.Errorf("%w (%w)", ErrGone, err)
 	}
 	words := sqliteWords(err)
+	if notLedger(err) && !errors.Is(err, ErrNotLedger) {
+		err = fmt.Errorf("%w (%w)", ErrNotLedger, err)
+	}
 	if words == "" {
 		words = postgresWords(err)
 	}
@@ -130,6 +137,54 @@ func (s *store) here() error {
 		return fmt.Errorf("another file was put in its place: %w", ErrGone)
 	}
 	return nil
+}
+
+// empty says whether the file has no content.
+func (s *store) empty() bool {
+	info, err := os.Stat(s.path)
+	return err == nil && info.Mode().IsRegular() && info.Size() == 0
+}
+
+// queueLimit is how long a writer waits for its turn before it goes on without.
+const queueLimit = 30 * time.Second
+
+// queue waits for this process's turn to write the file, and returns what ends the
+// turn. SQLite itself has no queue: waiting writers try again from time to time, and
+// some never get through. The queue keeps nobody out, which the locks of SQLite
+// do: where it cannot be used, or its holder is stopped, the writer goes on without.
+func (s *store) queue(ctx context.Context) (done func()) {
+	if s.opened == nil {
+		return func() {}
+	}
+	turn := make(chan func(), 1)
+	go func() {
+		unlock, err := lockFile(s.path+"-queue", s.opened.Mode().Perm())
+		if err != nil {
+			unlock = func() {}
+		}
+		turn <- unlock
+	}()
+	limit := time.NewTimer(queueLimit)
+	defer limit.Stop()
+	select {
+	case done := <-turn:
+		return done
+	case <-limit.C:
+	case <-ctx.Done():
+	}
+	go func() { (<-turn)() }()
+	return func() {}
+}
+
+// pause waits for 20 to 250 ms, drawn at random, so that writers who met do not meet
+// again.
+func pause(ctx context.Context) {
+	var b [1]byte
+	rand.Read(b[:])
+	select {
+	case <-time.After(20*time.Millisecond + time.Duration(b[0])*230*time.Millisecond/255):
+	case <-ctx.Done():
+	}
 }
 
 // scanner is a row or rows.

@@ -147,6 +147,8 @@ func TestTamperingStopsUse(t *testing.T) {
 		if _, err := l.store.db.Exec(`UPDATE sotto_entries SET payload = '{"epsilon":1000,"delta":0.5}' WHERE seq = 2`); err != nil {
 			t.Fatal(err)
 		}
+		l.Close()
+		l = open(t, where) // an open Ledger remembers what it has read
 		var broken *ChainError
 		if _, err := l.Reserve(t.Context(), reservation("clinic", "r4")); !errors.As(err, &broken) || broken.Seq != 2 {
 			t.Errorf("reserve: found %v", err)
@@ -167,6 +169,7 @@ func TestCutTailShowsAgainstAnOutsideHead(t *testing.T) {
 		reserve(t, l, reservation("clinic", "r4"))
 		must(t, l.Contains(ctx, head)) // growth is no break
 		rewrite(t, l, func(e []Entry) []Entry { return e[:len(e)-2] })
+		forget(t, l)
 		if n := verify(t, l); n != 8 {
 			t.Fatalf("found %d entries; want 8", n)
 		}
@@ -189,14 +192,15 @@ func TestNewerContentIsRefused(t *testing.T) {
 			e[0].Payload = []byte(strings.Replace(string(e[0].Payload), "caps", "barter", 1))
 			return e
 		})
+		forget(t, l)
 		if _, err := l.Reserve(t.Context(), reservation("clinic", "r4")); !errors.Is(err, errNewer) || !strings.Contains(fmt.Sprint(err), `"barter"`) {
 			t.Errorf("another currency: found %v", err)
 		}
-		if _, err := l.store.db.Exec(`UPDATE sotto_ledger SET version = 2`); err != nil {
+		if _, err := l.store.db.Exec(`UPDATE sotto_ledger SET version = 3`); err != nil {
 			t.Fatal(err)
 		}
 		l.Close()
-		if _, err := Open(t.Context(), where); !errors.Is(err, errNewer) || !strings.Contains(err.Error(), "version 2; this Sotto knows version 1") {
+		if _, err := Open(t.Context(), where); !errors.Is(err, errNewer) || !strings.Contains(err.Error(), "version 3; this Sotto knows version 2") {
 			t.Errorf("a newer format: found %v", err)
 		}
 	})

@@ -1,0 +1,11 @@
+//go:build !unix
+
+package ledger
+
+import (
+	"errors"
+	"os"
+)
+
+// lockFile: without flock, callers rely on the database's own locks.
+func lockFile(string, os.FileMode) (unlock func(), err error) { return nil, errors.ErrUnsupported }

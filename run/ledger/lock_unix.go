@@ -1,0 +1,28 @@
+//go:build unix
+
+package ledger
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockFile waits until no other holder of the file is left. The lock goes with the
+// process, also when it is killed.
+func lockFile(path string, mode os.FileMode) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, mode)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); err != unix.EINTR {
+			break
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return func() { f.Close() }, nil
+}

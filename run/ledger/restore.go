@@ -1,0 +1,116 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A Restoration says that the owner accepted a ledger that lacks entries, or could not
+// be compared with what was seen before. What these entries charged is not counted.
+type Restoration struct {
+	Found string     `json:"found"`           // Missing, Emptied, Another, Older, Forked or Unreadable
+	Last  Head       `json:"last"`            // the last entry that was seen before; of none where that is not known
+	Seen  *time.Time `json:"seen,omitempty"`  // the time of that entry
+	Head  Head       `json:"head"`            // the last entry of what was accepted; of none for a new ledger
+	Until *time.Time `json:"until,omitempty"` // the time of that entry
+	At    time.Time  `json:"-"`               // of the restoration
+}
+
+// ErrNothingLost: the ledger continues what was seen of it.
+var ErrNothingLost = errors.New("nothing is to be accepted: the ledger continues what was last seen here")
+
+// Accept opens a ledger that Open refuses with a [*WitnessError], and records in its
+// chain what was expected and what was found; from then on the statements of all its
+// datasets say so. Where the ledger is missing or its file empty, a new one is made. A file
+// that holds something else is refused: it has to be moved away first.
+func Accept(ctx context.Context, where string) (Restoration, error) {
+	s, err := connect(where, making)
+	if err != nil {
+		return Restoration{}, err
+	}
+	defer s.db.Close()
+	l := &Ledger{store: s, witness: newWitness(s), now: time.Now}
+	r, err := l.accept(ctx)
+	return r, s.explain(err)
+}
+
+func (l *Ledger) accept(ctx context.Context) (r Restoration, err error) {
+	err = l.open(ctx, reading)
+	var lost *WitnessError
+	if err == nil {
+		return r, ErrNothingLost
+	} else if !errors.As(err, &lost) {
+		return r, err
+	}
+	r = Restoration{Found: lost.Found, Last: lost.Last, Head: Head{0, noHash}}
+	if r.Last == (Head{}) {
+		r.Last = Head{0, noHash}
+	}
+	if !lost.Time.IsZero() {
+		r.Seen = &lost.Time
+	}
+	found := l.find(ctx)
+	switch {
+	case found == nil:
+		if err := l.prepare(ctx, writing); err != nil {
+			return r, err
+		}
+		entries, err := l.Entries(ctx, "")
+		if err != nil {
+			return r, err
+		}
+		if n := len(entries); n > 0 {
+			r.Head, r.Until = Head{entries[n-1].Seq, entries[n-1].Hash}, &entries[n-1].Time
+		}
+		err = l.restore(ctx, r)
+		if err != nil {
+			return r, err
+		}
+	case lost.Found == Missing || l.store.empty():
+		if err := l.make(ctx, &r); err != nil {
+			return r, err
+		}
+		if err := l.prepare(ctx, writing); err != nil {
+			return r, err
+		}
+	default:
+		return r, fmt.Errorf("%w. Move the file away, then accept that the ledger is missing", found)
+	}
+	r.At = l.now().UTC()
+	return r, l.noteHead(ctx, true)
+}
+
+// restore appends the entry. Versions of Sotto that do not know it refuse the ledger.
+func (l *Ledger) restore(ctx context.Context, r Restoration) error {
+	_, err := l.transact(ctx, func(w *writer) error {
+		if _, err := w.tx.ExecContext(w.ctx, setVersion, restoredVersion); err != nil {
+			return err
+		}
+		return w.append(KindRestore, "", "", r)
+	})
+	return err
+}
+
+// Words says what the restoration means for what the ledger states.
+func (r Restoration) Words() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "The ledger was restored on %s ", day(r.At))
+	before := ""
+	if r.Seen != nil {
+		before = " until " + day(*r.Seen)
+	}
+	switch {
+	case r.Head.Seq == 0:
+		fmt.Fprintf(&b, "without its entries; charges recorded%s are missing.", before)
+	case r.Found == Older && r.Until != nil && r.Seen != nil:
+		fmt.Fprintf(&b, "from a copy; charges recorded between %s and %s are missing.", day(*r.Until), day(*r.Seen))
+	case r.Found == Unreadable:
+		b.WriteString("without a comparison with what was seen of it before; charges may be missing.")
+	default:
+		fmt.Fprintf(&b, "from another one; charges recorded%s that it does not hold are missing.", before)
+	}
+	return b.String()
+}

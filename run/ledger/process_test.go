@@ -2,7 +2,10 @@ package ledger
 
 import (
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -84,6 +87,79 @@ func race(t *testing.T, where string, b privacy.Budget, currency string) {
 		}
 	}
 	verify(t, l)
+}
+
+// B6: a crowd of processes reserves without an error, each in its turn, and to the
+// last part of the budget. With -long it is 32 processes of 1,000 reservations, of which
+// one in a hundred may take 5 seconds.
+func TestB6Crowd(t *testing.T) {
+	processes, tries := 6, 15
+	if *long {
+		processes, tries = 32, 1000
+	}
+	admits := processes * tries * 9 / 10
+	where := filepath.Join(t.TempDir(), "ledger.db")
+	l := open(t, where)
+	must(t, l.SetBudget(t.Context(), "shared", "record", "", budget(float64(admits)/1000, 0.5)))
+	var ends sync.WaitGroup
+	var mu sync.Mutex
+	var took []time.Duration
+	admitted, refused := 0, 0
+	var begin []func(string)
+	for i := range processes {
+		cmd, out, say := start(t, "crowd", where, fmt.Sprint("p", i), fmt.Sprint(tries))
+		if !out.Scan() || out.Text() != "ready" {
+			t.Fatal("a child did not start")
+		}
+		begin = append(begin, say)
+		ends.Go(func() {
+			for out.Scan() {
+				var verdict string
+				var ns int64
+				_, err := fmt.Sscan(out.Text(), &verdict, &ns)
+				mu.Lock()
+				if err != nil {
+					t.Errorf("found %q: %v", out.Text(), err)
+				}
+				if verdict == "admitted" {
+					admitted++
+				} else {
+					refused++
+				}
+				took = append(took, time.Duration(ns))
+				mu.Unlock()
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Error(err) // its words are on the standard error
+			}
+		})
+	}
+	began := time.Now()
+	for _, say := range begin {
+		say("go")
+	}
+	ends.Wait()
+	all := time.Since(began)
+	if admitted != admits || refused != processes*tries-admits {
+		t.Errorf("%d runs were admitted and %d refused; the budget admits %d of %d", admitted, refused, admits, processes*tries)
+	}
+	d, err := l.Dataset(t.Context(), "shared")
+	must(t, err)
+	if d.Runs != admits || d.Spent.Epsilon > d.Budget.Epsilon {
+		t.Errorf("the ledger has %d runs and %v of %v", d.Runs, d.Spent, d.Budget)
+	}
+	verify(t, l)
+	if len(took) == 0 {
+		return
+	}
+	slices.Sort(took)
+	at := func(part float64) time.Duration {
+		return took[int(part*float64(len(took)-1))].Round(100 * time.Microsecond)
+	}
+	t.Logf("%d processes × %d reservations in %v: p50 %v, p99 %v, most %v", processes, tries, all.Round(time.Millisecond), at(0.5), at(0.99), at(1))
+	if *long && at(0.99) > 5*time.Second {
+		t.Errorf("one reservation in a hundred takes more than %v", at(0.99))
+	}
 }
 
 func TestKilledProcessLeavesItsReservation(t *testing.T) {

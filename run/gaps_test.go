@@ -66,7 +66,7 @@ func broken(t *testing.T, l *ledger.Ledger, from, to string, charged, released i
 		Epsilon: info.Budget.Epsilon, Delta: info.Budget.Delta, Plan: plan, Token: token, Mark: known.Mark,
 	})
 	if err := errors.Join(err, w.Close(), trace.WriteInfo(to, info), os.WriteFile(filepath.Join(to, trace.TokenFile), []byte(token), 0o600),
-		l.Reach(t.Context(), info.ID, token, charged)); err != nil {
+		l.Reach(t.Context(), info.ID, token, charged, ledgerCharges(record(t, to).Events))); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -544,7 +544,7 @@ func TestCrashesAroundTheToken(t *testing.T) {
 	l := openLedger(t, dir)
 	defer l.Close()
 	known := ledger.NewToken()
-	if err := errors.Join(os.WriteFile(path+pending, []byte(known), 0o600), l.Resume(t.Context(), info.ID, old, known, record(t, out).Charged())); err != nil {
+	if err := errors.Join(os.WriteFile(path+pending, []byte(known), 0o600), l.Resume(t.Context(), info.ID, old, known, ledgerCharges(record(t, out).Events))); err != nil {
 		t.Fatal(err)
 	}
 	if token, err := CurrentToken(t.Context(), l, out, info.ID); err != nil || token != known {

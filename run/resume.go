@@ -345,19 +345,19 @@ func (s *session) takeOver(ctx context.Context, rec *trace.Record) error {
 		}
 		return inputError("", "%s: is not the table that this run began with; its budget was reserved for that one", table)
 	}
-	s.token, err = SwapToken(ctx, s.ledger, s.dir, s.info.ID, old, rec.Charged())
+	s.token, err = SwapToken(ctx, s.ledger, s.dir, s.info.ID, old, rec.Events)
 	return err
 }
 
-// SwapToken swaps the one-time token of a run and its directory, which holds so many charged batches, for a new one (R7). The
+// SwapToken swaps the one-time token of a run and its directory, which holds these charged batches, for a new one (R7). The
 // new one is on disk before the ledger knows it, so a crash in between loses nothing.
-func SwapToken(ctx context.Context, l *ledger.Ledger, dir, id, old string, batches int) (string, error) {
+func SwapToken(ctx context.Context, l *ledger.Ledger, dir, id, old string, charged []trace.Charges) (string, error) {
 	path := filepath.Join(dir, trace.TokenFile)
 	fresh := ledger.NewToken()
 	if err := trace.WriteFile(path+pending, []byte(fresh+"\n")); err != nil {
 		return "", err
 	}
-	if err := l.Resume(ctx, id, old, fresh, batches); err != nil {
+	if err := l.Resume(ctx, id, old, fresh, ledgerCharges(charged)); err != nil {
 		return "", err
 	}
 	if err := os.Rename(path+pending, path); err != nil {

@@ -71,7 +71,9 @@ func (s *session) open(meter account.Meter, first int) (*live.Oracle, error) {
 // it, and finishes the run directory. before is what the record held already.
 func (s *session) run(ctx context.Context, walk *walk, o oracle.Oracle, door io.Closer, before *trace.Record) error {
 	if s.token != "" {
-		s.writer.Guard = func(n int) error { return s.ledger.Reach(context.WithoutCancel(ctx), s.info.ID, s.token, n) }
+		s.writer.Guard = func(n int, group []trace.Charges) error {
+			return s.ledger.Reach(context.WithoutCancel(ctx), s.info.ID, s.token, n, ledgerCharges(group))
+		}
 	}
 	if s.job.StateEvery > 0 {
 		if err := s.writer.SaveStates(); err != nil {
@@ -306,7 +308,17 @@ func numerics(j *Job, batches int) string {
 		"beyond that it rests on the ChaCha8 cipher, on SHA-256 and on the system's randomness.", sums, total, dim, batches)
 }
 
-// Settle closes a run in the ledger, for the events that it charged, and seals the
+// ledgerCharges is what a directory says of charges, as the ledger takes it.
+func ledgerCharges(events []trace.Charges) []ledger.Charges {
+	all := make([]ledger.Charges, len(events))
+	for i, c := range events {
+		all[i] = ledger.Charges(c)
+	}
+	return all
+}
+
+// Settle closes a run in the ledger, for the events that the ledger recorded, with
+// which those of rec are compared (R25), and seals the
 // files in its directory as they are now: no file may change after it. Where the
 // dataset counts in caps the reserved budget stays spent as a whole, and the events
 // are noted as information.
@@ -323,15 +335,14 @@ func Settle(ctx context.Context, l *ledger.Ledger, dir string, info *trace.Info,
 	if err != nil {
 		return err
 	}
-	epsilon, err := account.Spent(plan, a, rec.Event(), info.Budget.Adjacency, info.Budget.Delta)
-	if err != nil {
-		return err
+	cost := func(charged privacy.Event) (float64, error) {
+		return account.Spent(plan, a, charged, info.Budget.Adjacency, info.Budget.Delta)
 	}
 	seal, err := trace.Seal(dir)
 	if err != nil {
 		return err
 	}
-	return l.Settle(ctx, info.ID, token, ledger.Settlement{Batches: rec.Charged(), Outcome: outcomeOf(info), Epsilon: epsilon, Delta: info.Budget.Delta, Charged: charged, Seal: seal})
+	return l.Settle(ctx, info.ID, token, ledger.Settlement{Batches: rec.Charged(), Outcome: outcomeOf(info), Cost: cost, Delta: info.Budget.Delta, Charged: charged, Seal: seal})
 }
 
 func (s *session) closeWriter() {

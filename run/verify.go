@@ -455,7 +455,8 @@ func (v *verifier) ledger(ctx context.Context, l *ledger.Ledger) error {
 	}
 	b := v.info.Budget
 	holds := d.Unit == v.info.Unit && d.Adjacency == b.Adjacency && known.State == ledger.StateSettled && known.Settlement != nil && known.Dataset == v.info.Dataset &&
-		known.Caps == ledger.Caps{Epsilon: b.Epsilon, Delta: b.Delta} && (len(known.Plan) == 0 || bytes.Equal(known.Plan, plan)) && bytes.Equal(compact(known.Settlement.Charged), compact(charged))
+		known.Caps == ledger.Caps{Epsilon: b.Epsilon, Delta: b.Delta} && (len(known.Plan) == 0 || bytes.Equal(known.Plan, plan)) &&
+		(known.Settlement.Basis == ledger.BasisPlan || bytes.Equal(compact(known.Settlement.Charged), compact(charged)))
 	v.say("ledger", holds, "%s reserved %v of %q for this run; it is %s", l.Where(), known.Caps, known.Dataset, known.State)
 	return nil
 }

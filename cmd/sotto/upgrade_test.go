@@ -2,11 +2,17 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/sottodp/sotto/run/trace"
 )
 
 // earlierBuild is a copy of the files of an earlier build (testdata/upgrade), and a command that works in it with
@@ -123,5 +129,92 @@ func TestUpgrade(t *testing.T) {
 			}
 			run(t, command, "ledger", "verify", "--ledger", ledgerOf(name))
 		})
+	}
+}
+
+// partOf is the part of clinic's lifetime budget that a ledger says is held or settled.
+func partOf(t *testing.T, command func(...string) *exec.Cmd, ledger string) float64 {
+	t.Helper()
+	out, err := command("ledger", "show", "clinic", "--ledger", ledger, "--json").Output()
+	var d struct {
+		Dataset struct {
+			Part *float64 `json:"part"`
+		} `json:"dataset"`
+	}
+	if err == nil {
+		err = json.Unmarshal(out, &d)
+	}
+	if err != nil || d.Dataset.Part == nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return *d.Dataset.Part
+}
+
+// A run that an earlier build reserved and broke off settles for what it charged where
+// its plan repeats one batch, and otherwise for its whole plan.
+func TestB1UpgradedSettlement(t *testing.T) {
+	t.Parallel()
+	for name, cheaper := range map[string]bool{"int-rdp": true, "kill-rdp": true, "int-filtered": false} {
+		_, command := earlierBuild(t)
+		before := partOf(t, command, ledgerOf(name))
+		if out, err := command("ledger", "settle", name, "--ledger", ledgerOf(name)).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if after := partOf(t, command, ledgerOf(name)); (after < before-1e-9) != cheaper || after > before {
+			t.Errorf("%s: %v of the budget was held, %v after the settlement", name, before, after)
+		}
+	}
+}
+
+// The forgery of the review: the events of a run that was killed are rewritten to others, fewer or cheaper.
+// Its settlement costs what the ledger recorded or the whole plan, and it does not resume.
+func TestB1RewrittenEvents(t *testing.T) {
+	t.Parallel()
+	dir, command := earlierBuild(t)
+	out := filepath.Join(dir, "run")
+	const l = "rdp.db"
+	fit := command("fit", "spec.yaml", "--quiet", "--ledger", l, "--out", "run", "--set", "method.name=blsgd", "--set", "method.batch=200", "--set", "method.steps=4000")
+	if err := fit.Start(); err != nil {
+		t.Fatal(err)
+	}
+	size := func() int64 {
+		st, err := os.Stat(filepath.Join(out, "steps.jsonl"))
+		if err != nil {
+			return 0
+		}
+		return st.Size()
+	}
+	for end := time.Now().Add(5 * time.Minute); size() == 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	fit.Process.Kill()
+	fit.Wait()
+	rec, err := trace.Read(out)
+	if err != nil || rec.Charged() == 0 {
+		t.Fatalf("%v, %v", rec, err)
+	}
+	held := partOf(t, command, l)
+	events := filepath.Join(out, "events.jsonl")
+	honest, err := os.ReadFile(events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As many batches, all of the cheaper kind of the plan: an ordered part of it.
+	cheap := strings.SplitN(string(honest), "\n", 3)[1]
+	forged := regexp.MustCompile(`"first":\d+,"count":\d+`).ReplaceAllString(cheap, fmt.Sprintf(`"first":0,"count":%d`, rec.Charged()))
+	if err := os.WriteFile(events, []byte(forged+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := command("fit", "--quiet", "--resume", "run").CombinedOutput(); err == nil || !strings.Contains(string(said), "not those that the ledger recorded") {
+		t.Errorf("resumed: %v\n%s", err, said)
+	}
+	if now := partOf(t, command, l); now != held {
+		t.Errorf("the forged directory moved what is held from %v to %v", held, now)
+	}
+	if said, err := command("ledger", "settle", "run", "--ledger", l).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	if now := partOf(t, command, l); now < held-1e-9 {
+		t.Errorf("settled from a forged directory: %v of the budget was held, now %v", held, now)
 	}
 }

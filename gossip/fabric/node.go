@@ -49,6 +49,9 @@ type Node struct {
 	Journal     *journal.Journal
 	Past        journal.Replay // turns to replay; none in the zero value
 	Wait        time.Duration  // for a peer's vector; 0: 30 s
+	// Charged, where set, is told before a turn is published how many batches the journal
+	// holds. Its error stops the owner.
+	Charged func(ctx context.Context, batches int) error
 	// Crash, where set, is called at named places, in tests.
 	Crash func(point string)
 
@@ -236,6 +239,11 @@ func (n *Node) Mix(ctx context.Context, node int, turn gossip.Turn, m []float64)
 			return err
 		}
 		n.crash("journaled")
+		if n.Charged != nil {
+			if err := n.Charged(ctx, n.Journal.Charged()); err != nil {
+				return err
+			}
+		}
 	case past.Done:
 		return nil
 	}

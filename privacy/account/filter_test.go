@@ -234,14 +234,14 @@ func TestTallyCountsWhatWasCharged(t *testing.T) {
 	}
 	for _, e := range []privacy.Event{privacy.Repeated{Count: 1001, Of: step}, privacy.Gaussian{Sigma: 100}, privacy.Composed{step, privacy.Gaussian{Sigma: 9}}, nil, privacy.Gaussian{}} {
 		before := tally.Part(b)
-		if err := tally.Settle("b", e); err == nil || tally.Part(b) != before {
+		if err := tally.Settle("b", e, 0); err == nil || tally.Part(b) != before {
 			t.Errorf("settled for %v: %v", e, err)
 		}
 	}
-	if err := tally.Settle("b", privacy.Repeated{Count: 10, Of: privacy.Gaussian{Sigma: 100}}); !errors.Is(err, ErrNotPlanned) {
+	if err := tally.Settle("b", privacy.Repeated{Count: 10, Of: privacy.Gaussian{Sigma: 100}}, 0); !errors.Is(err, ErrNotPlanned) {
 		t.Errorf("cheaper events than planned: %v", err)
 	}
-	must(tally.Settle("b", privacy.Composed{}))
+	must(tally.Settle("b", privacy.Composed{}, 0))
 	near := func(what string, want float64) {
 		t.Helper()
 		if got := tally.Part(b); math.Abs(got-want) > 1e-12 {
@@ -249,9 +249,9 @@ func TestTallyCountsWhatWasCharged(t *testing.T) {
 		}
 	}
 	near("b released nothing", whole)
-	must(tally.Settle("a", privacy.Composed{privacy.Repeated{Count: 200, Of: step}, privacy.Repeated{Count: 50, Of: step}}))
+	must(tally.Settle("a", privacy.Composed{privacy.Repeated{Count: 200, Of: step}, privacy.Repeated{Count: 50, Of: step}}, 0))
 	near("a quarter", whole/4)
-	if tally.Settle("a", plan) == nil {
+	if tally.Settle("a", plan, 0) == nil {
 		t.Error("settled twice")
 	}
 	var unsupported *UnsupportedError
@@ -323,14 +323,14 @@ func TestTallyCoversEveryMoment(t *testing.T) {
 					case 3:
 						name := rapid.SampledFrom(names).Draw(t, "run")
 						r := open[name]
-						if err := tally.Settle(name, privacy.Repeated{Count: r.did, Of: r.step}); err != nil {
+						if err := tally.Settle(name, privacy.Repeated{Count: r.did, Of: r.step}, 0); err != nil {
 							t.Fatal(err)
 						}
 						delete(open, name)
 					}
 				}
 				for name, r := range open {
-					if err := tally.Settle(name, privacy.Repeated{Count: r.did, Of: r.step}); err != nil {
+					if err := tally.Settle(name, privacy.Repeated{Count: r.did, Of: r.step}, 0); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -207,13 +207,13 @@ func TestNewMeter(t *testing.T) {
 				t.Fatal(err)
 			}
 			held := tally.Part(b)
-			if err := tally.Settle("run", charged); err != nil || tally.Part(b) > held {
+			if err := tally.Settle("run", charged, 0); err != nil || tally.Part(b) > held {
 				t.Fatalf("settled %v of %v: %v", tally.Part(b), held, err)
 			}
 			if err := tally.Hold("next", f); err != nil {
 				t.Fatal(err)
 			}
-			if err := tally.Settle("next", append(charged, privacy.Gaussian{Sigma: 1e-3}, privacy.PureDP{Epsilon: 9})); err == nil {
+			if err := tally.Settle("next", append(charged, privacy.Gaussian{Sigma: 1e-3}, privacy.PureDP{Epsilon: 9}), 0); err == nil {
 				t.Fatal("an overdrawn run is settled")
 			}
 		})

@@ -2,6 +2,7 @@ package account
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/sottodp/sotto/privacy"
@@ -65,12 +66,18 @@ func TestPlanWithGaps(t *testing.T) {
 				t.Errorf("a release of which the plan has no more left: %v", err)
 			}
 		}
-		if err := partOf(plan, privacy.Composed(asked)); err != nil {
+		if err := partOf(plan, privacy.Composed(asked), 0); err != nil {
 			t.Error(err)
 		}
 		other := rapid.SliceOfN(event, 0, 6).Draw(t, "other")
-		if err := partOf(plan, privacy.Composed(other)); (err == nil) != subsequence(other, all) {
+		if err := partOf(plan, privacy.Composed(other), 0); (err == nil) != subsequence(other, all) {
 			t.Errorf("%v as a part of %v: %v", other, all, err)
+		}
+		// The first exact batches leave nothing out.
+		exact := rapid.IntRange(0, len(other)).Draw(t, "exact")
+		want := exact <= len(all) && slices.EqualFunc(other[:exact], all[:exact], privacy.Equal) && subsequence(other[exact:], all[exact:])
+		if err := partOf(plan, privacy.Composed(other), exact); (err == nil) != want {
+			t.Errorf("%v as a part of %v, exact for %d: %v", other, all, exact, err)
 		}
 	})
 }
@@ -87,7 +94,7 @@ func TestGapsOfLongPlans(t *testing.T) {
 	if err := p.Charge(many); !errors.Is(err, privacy.ErrExhausted) {
 		t.Errorf("a release that was passed over: %v", err)
 	}
-	if err := partOf(plan, privacy.Laplace{Scale: 1}); !errors.Is(err, ErrNotPlanned) {
+	if err := partOf(plan, privacy.Laplace{Scale: 1}, 0); !errors.Is(err, ErrNotPlanned) {
 		t.Errorf("a release of another kind: %v", err)
 	}
 }

@@ -72,15 +72,17 @@ func (t *Tally) cost(place int, e privacy.Event) ([]float64, error) {
 	return cost, err
 }
 
-// Settle replaces the plan that a run holds by what was charged of it: a part
-// of the plan in its order, or the error wraps ErrNotPlanned and nothing changes. Of a plan that is a
+// Settle replaces the plan that a run holds by what was charged of it: repetitions of
+// batches, composed, of which the first exact batches are how the plan begins and
+// the others follow in its order, where releases may be left out. Otherwise the error
+// wraps ErrNotPlanned and nothing changes. Of a plan that is a
 // filter it is what that filter admits, or the error wraps privacy.ErrExhausted.
-func (t *Tally) Settle(run string, charged privacy.Event) error {
+func (t *Tally) Settle(run string, charged privacy.Event, exact int) error {
 	h, ok := t.held[run]
 	if !ok {
 		return fmt.Errorf("tally: run %q holds no plan", run)
 	}
-	if err := t.within(h.plan, charged); err != nil {
+	if err := t.within(h.plan, charged, exact); err != nil {
 		return fmt.Errorf("tally: run %q: %w", run, err)
 	}
 	cost, err := t.cost(1, charged)
@@ -89,6 +91,17 @@ func (t *Tally) Settle(run string, charged privacy.Event) error {
 	}
 	delete(t.held, run)
 	t.settled = t.settled.plus(cost)
+	return nil
+}
+
+// SettlePlan ends a run at the whole cost of the plan that it holds.
+func (t *Tally) SettlePlan(run string) error {
+	h, ok := t.held[run]
+	if !ok {
+		return fmt.Errorf("tally: run %q holds no plan", run)
+	}
+	delete(t.held, run)
+	t.settled = t.settled.plus(h.cost)
 	return nil
 }
 
@@ -125,10 +138,10 @@ func (t *Tally) Epsilon(delta float64) float64 {
 }
 
 // within says whether a run of that plan can have charged e.
-func (t *Tally) within(plan, e privacy.Event) error {
+func (t *Tally) within(plan, e privacy.Event, exact int) error {
 	f, ok := plan.(privacy.Filtered)
 	if !ok {
-		return partOf(plan, e)
+		return partOf(plan, e, exact)
 	}
 	if e == nil {
 		return errors.New("no event given")
@@ -140,9 +153,9 @@ func (t *Tally) within(plan, e privacy.Event) error {
 	return filter.Charge(e)
 }
 
-// partOf says whether e is of the plan's releases, in their order and in any grouping: a run that was broken may have left
-// some of them out.
-func partOf(plan, e privacy.Event) error {
+// partOf says whether e is of the plan's releases, in their order and in any grouping. Its first exact batches leave none
+// out; behind them a run that was broken may have.
+func partOf(plan, e privacy.Event, exact int) error {
 	if e == nil {
 		return errors.New("no event given")
 	}
@@ -154,13 +167,42 @@ func partOf(plan, e privacy.Event) error {
 			return nil
 		}
 	}
-	next, asked := newCursor(plan), newCursor(e)
+	next := newCursor(plan)
 	n := 0
-	for want, more := asked.step(); more; want, more = asked.step() {
-		if !next.seek(want) {
-			return fmt.Errorf("release %d, %v: %w", n, want, ErrNotPlanned)
+	for i, part := range splitBatches(e, exact) {
+		asked := newCursor(part)
+		for want, more := asked.step(); more; want, more = asked.step() {
+			found := false
+			if i == 0 {
+				planned, more := next.step()
+				found = more && sameLeaf(planned, want)
+			} else {
+				found = next.seek(want)
+			}
+			if !found {
+				return fmt.Errorf("release %d, %v: %w", n, want, ErrNotPlanned)
+			}
+			n++
 		}
-		n++
 	}
 	return nil
+}
+
+// splitBatches is the first n batches of e, which is repetitions of batches, composed, and the others.
+func splitBatches(e privacy.Event, n int) (parts [2]privacy.Composed) {
+	all, ok := e.(privacy.Composed)
+	if !ok {
+		all = privacy.Composed{e}
+	}
+	for _, part := range all {
+		r, ok := part.(privacy.Repeated)
+		if !ok {
+			r = privacy.Repeated{Count: 1, Of: part}
+		}
+		first := min(r.Count, n)
+		parts[0] = append(parts[0], privacy.Repeated{Count: first, Of: r.Of})
+		parts[1] = append(parts[1], privacy.Repeated{Count: r.Count - first, Of: r.Of})
+		n -= first
+	}
+	return parts
 }

@@ -102,16 +102,22 @@ type (
 		Plan  string `json:"plan,omitempty"` // SHA-256 of the most that the run will release
 		// The most that the run will release, canonical: in a filter's ledger only.
 		Event json.RawMessage `json:"event,omitempty"`
+		// The ledger records what the run charges. Format 1 did not.
+		Recorded bool `json:"recorded,omitempty"`
 	}
 	// Under caps it is the settlement alone, as information.
 	settled struct {
 		Settlement
 		Currency string `json:"currency,omitempty"` // of a filter: the charged events are what it cost
 		Batches  int    `json:"batches,omitempty"`  // that the charged events are, and that the run reached at most
+		Basis    string `json:"basis,omitempty"`    // of a filter: what the cost rests on; "" for an entry of format 1
 	}
 	resumed struct {
 		From string `json:"from"`
 		To   string `json:"to"`
+		// The charged batches by then; nil for an entry of format 1. From there on charges
+		// may leave out releases of the plan.
+		Batches *int `json:"batches,omitempty"`
 	}
 	notPrivate struct {
 		Why string `json:"why"`
@@ -134,6 +140,7 @@ type dataset struct {
 	open    int            // of these, not settled
 	marks   []string
 	void    *Look
+	resumed map[string]int // of a filter: batches that each open run had charged when it first resumed
 
 	restored []Restoration // of the whole ledger
 }
@@ -221,8 +228,19 @@ func (d *dataset) apply(e Entry) error {
 		if err := d.settle(e.Run, s); err != nil {
 			return err
 		}
+		delete(d.resumed, e.Run)
 		d.open--
 	case KindResume:
+		var r resumed
+		if err := decode(e, &r); err != nil {
+			return err
+		}
+		if _, ok := d.resumed[e.Run]; !ok && r.Batches != nil && d.tally != nil {
+			if d.resumed == nil {
+				d.resumed = map[string]int{}
+			}
+			d.resumed[e.Run] = *r.Batches
+		}
 	default:
 		return fmt.Errorf("entry %d is of kind %q: %w", e.Seq, e.Kind, errNewer)
 	}
@@ -232,8 +250,10 @@ func (d *dataset) apply(e Entry) error {
 // run is what the entries of one run add up to.
 type run struct {
 	Run
-	token string          // the hash of the current one
-	used  map[string]bool // the hashes of all that ever were
+	plan     privacy.Event   // in a filter's ledger
+	recorded bool            // the ledger records what the run charges, from its first batch on
+	token    string          // the hash of the current one
+	used     map[string]bool // the hashes of all that ever were
 }
 
 // apply adds one entry of this run, in the order of the chain.
@@ -262,6 +282,13 @@ func (r *run) apply(e Entry) error {
 			}
 		}
 		r.Run = Run{ID: e.Run, Dataset: e.Dataset, Caps: p.Caps, Lab: p.Lab, Why: p.Why, State: StateOpen, Reserved: e.Time, Mark: mark, Plan: plan}
+		if len(p.Event) > 0 {
+			var err error
+			if r.plan, err = privacy.UnmarshalEvent(p.Event); err != nil {
+				return err
+			}
+		}
+		r.recorded = p.Recorded
 		r.token, r.used = p.Token, map[string]bool{p.Token: true}
 	case KindResume:
 		var p resumed
@@ -283,7 +310,7 @@ func (r *run) apply(e Entry) error {
 			return fmt.Errorf("run %q settles without being open", e.Run)
 		}
 		at := e.Time
-		p.Settlement.Batches = p.Batches
+		p.Settlement.Batches, p.Settlement.Basis = p.Batches, p.Basis
 		r.State, r.SettledAt, r.Settlement = StateSettled, &at, &p.Settlement
 	}
 	return nil

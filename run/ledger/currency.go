@@ -98,33 +98,30 @@ func (d *dataset) settle(run string, s settled) error {
 	if d.tally == nil {
 		return nil
 	}
+	exact := 0 // an entry of format 1 says of no release that it was not left out
+	switch s.Basis {
+	case BasisPlan, BasisMismatch:
+		if len(s.Charged) > 0 || s.Batches != 0 {
+			return fmt.Errorf("run %q settles for its plan and for charged events", run)
+		}
+		return d.tally.SettlePlan(run)
+	case BasisRecord:
+		var ok bool
+		if exact, ok = d.resumed[run]; !ok {
+			exact = math.MaxInt
+		}
+	case "":
+	default:
+		return fmt.Errorf("run %q settles on the basis %q: %w", run, s.Basis, errNewer)
+	}
 	charged, err := privacy.UnmarshalEvent(s.Charged)
 	if err != nil {
 		return fmt.Errorf("the charged events of run %q: %w", run, err)
 	}
-	if n, ok := batches(charged); !ok || n != s.Batches {
+	if all, err := linesOf(charged); err != nil || end(all) != s.Batches {
 		return fmt.Errorf("the charged events of run %q are not those of %d batches", run, s.Batches)
 	}
-	return d.tally.Settle(run, charged)
-}
-
-// batches is how many batches the charged events of a run are, in the form in which
-// a run directory has them: repetitions, composed.
-func batches(charged privacy.Event) (n int, ok bool) {
-	switch e := charged.(type) {
-	case privacy.Repeated:
-		return e.Count, releases(e.Of)
-	case privacy.Composed:
-		for _, part := range e {
-			r, ok := part.(privacy.Repeated)
-			if !ok || !releases(r.Of) || r.Count > math.MaxInt-n {
-				return 0, false
-			}
-			n += r.Count
-		}
-		return n, true
-	}
-	return 0, false
+	return d.tally.Settle(run, charged, exact)
 }
 
 // releases says whether an event is more than empty brackets.

@@ -6,12 +6,14 @@
 // when it enters. In caps, runs add up their own ε and δ, and get nothing back. In
 // a filter's currency a run reserves the cost of its plan and settles for the events
 // that it charged, which are how the plan begins: what is held or settled stays
-// within the lifetime budget (PROOFS.md#tally of package account).
+// within the lifetime budget (PROOFS.md#tally of package account). The events are
+// those that the ledger itself recorded while the run went on; the run directory is
+// compared with them, and where it disagrees the whole plan is settled (R25).
 //
 //	l, err := ledger.Open(ctx, "")             // SQLite in the user's data directory
 //	token, err := l.Reserve(ctx, reservation)  // durable when it returns
-//	err = l.Reach(ctx, run, token, batches)    // before each group of releases: is this still the run?
-//	err = l.Resume(ctx, run, token, next, n)   // after a crash: swap the one-time token
+//	err = l.Reach(ctx, run, token, n, charged) // before each group of releases: record what it cost
+//	err = l.Resume(ctx, run, token, next, all) // after a crash: swap the one-time token
 //	err = l.Settle(ctx, run, token, settlement)
 //
 // # What is stored
@@ -21,6 +23,11 @@
 // inside the transaction that depends on them. One row beside them holds the
 // format's version, the key of the content marks and the head of the chain;
 // writers take turns by locking that row.
+//
+// Two tables stand beside the chain, since an entry for each group of releases would
+// make it endless: how many batches each open run reached, and what they cost. Who
+// can rewrite them can rewrite the chain. What a settlement rests on is copied into
+// its entry, so that [Ledger.Verify] can check it against the plan.
 //
 // A filter's entries hold events, of which the costs are computed when they are
 // read. An older version of Sotto refuses a ledger that has such a dataset.

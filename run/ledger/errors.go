@@ -14,6 +14,8 @@ var (
 	ErrStaleToken = errors.New("this is not the run's current token: a copy of the directory, or a second resume, needs a new reservation")
 	// ErrBehind: batches of the run were charged that the directory does not know.
 	ErrBehind = errors.New("the run went on after this copy of its directory was made: what it released since cannot be drawn again; resume its own directory, or reserve a new run")
+	// ErrOtherCharges: the directory holds other charged events than the ledger recorded.
+	ErrOtherCharges = errors.New("the charged events in its directory are not those that the ledger recorded, so it cannot go on; put back the directory's own events.jsonl, or settle the run: its whole plan then stays spent")
 	// ErrSettled: the run has ended; it can neither resume nor settle again.
 	ErrSettled = errors.New("the run is settled")
 	// ErrRunExists: the run has reserved already; a run reserves once.

@@ -182,7 +182,7 @@ func TestLedgerIsGone(t *testing.T) {
 			l := open(t, path)
 			token := reserve(t, l, reservation("clinic", "r"))
 			must(t, change(path))
-			wantError(t, l.Reach(t.Context(), "r", token, 1), ErrGone)
+			wantError(t, l.Reach(t.Context(), "r", token, 1, batchesOf(1, 100)), ErrGone)
 			wantError(t, l.Settle(t.Context(), "r", token, Settlement{Outcome: Done}), ErrGone)
 		})
 	}

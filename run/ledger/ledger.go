@@ -22,12 +22,10 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 )
 
-// Version is the format of new ledgers.
-const Version = 1
-
-// restoredVersion is the format of a ledger that holds KindRestore: versions of Sotto
-// that do not know it refuse the whole ledger.
-const restoredVersion = 2
+// Version is the format of the ledgers that this version writes. It reads format 1
+// too, and turns it into 2 when it opens one to write: with a record of what runs
+// charge, and entries of KindRestore.
+const Version = 2
 
 // A Ledger is open until it is closed. Its methods may be called from several
 // goroutines, and several processes may have the same ledger open.
@@ -100,6 +98,9 @@ func (l *Ledger) open(ctx context.Context, a access) error {
 	}
 	if err == nil {
 		err = l.compare(ctx, known)
+	}
+	if err == nil && a != reading {
+		err = l.upgrade(ctx)
 	}
 	if err == nil && a != reading {
 		err = l.noteHead(ctx, false)
@@ -233,7 +234,7 @@ func (l *Ledger) create(ctx context.Context, db *sql.DB) error {
 	if err := tx.QueryRowContext(ctx, l.store.tables).Scan(&tables); err != nil || tables == ledgerTables {
 		return err
 	}
-	for _, statement := range []string{createHead, createEntries, createProgress, indexDataset, indexRun} {
+	for _, statement := range []string{createHead, createEntries, createProgress, createCharges, indexDataset, indexRun} {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			return err
 		}
@@ -252,8 +253,8 @@ func (l *Ledger) prepare(ctx context.Context, a access) error {
 	if err != nil {
 		return err
 	}
-	if version != Version && version != restoredVersion {
-		return fmt.Errorf("its format is version %d; this Sotto knows version %d: %w", version, restoredVersion, errNewer)
+	if version < 1 || version > Version {
+		return fmt.Errorf("its format is version %d; this Sotto knows version %d: %w", version, Version, errNewer)
 	}
 	if l.key, err = hex.DecodeString(key); err != nil || len(l.key) != sha256.Size {
 		return &ChainError{0, "the key of the content marks is damaged"}
@@ -267,6 +268,26 @@ func (l *Ledger) prepare(ctx context.Context, a access) error {
 	if l.store.journal != "" && a != reading {
 		_, err = l.store.db.ExecContext(ctx, l.store.journal)
 	}
+	return err
+}
+
+// upgrade gives a ledger of format 1 what format 2 has.
+func (l *Ledger) upgrade(ctx context.Context) error {
+	if version, _, _, err := readHead(ctx, l.store.db); err != nil || version == Version {
+		return err
+	}
+	return l.write(ctx, (*writer).upgrade)
+}
+
+func (w *writer) upgrade() error {
+	version, _, _, err := readHead(w.ctx, w.tx)
+	if err != nil || version == Version { // another process was faster
+		return err
+	}
+	if _, err := w.tx.ExecContext(w.ctx, createCharges); err != nil {
+		return err
+	}
+	_, err = w.tx.ExecContext(w.ctx, setVersion, Version)
 	return err
 }
 
@@ -361,7 +382,7 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 		if err := d.take(r.Run, caps, r.Plan, false); err != nil {
 			return err
 		}
-		p := reserved{Caps: caps, Token: tokenHash(token), Mark: hex.EncodeToString(r.Mark), Lab: r.Lab, Why: r.Why}
+		p := reserved{Caps: caps, Token: tokenHash(token), Mark: hex.EncodeToString(r.Mark), Lab: r.Lab, Why: r.Why, Recorded: true}
 		if plan != nil {
 			sum := sha256.Sum256(plan)
 			p.Plan = hex.EncodeToString(sum[:])
@@ -461,13 +482,19 @@ func (l *Ledger) RecordNonPrivate(ctx context.Context, dataset, unit string, a p
 // between the two, [Ledger.Check] says which of both is current. The old token
 // is of no use from then on, so a copy of the directory cannot resume too (R7).
 //
-// batches is how many charged batches the directory knows. If the ledger knows of
-// more, the directory is a copy made while the run went on, or an old one put
+// charged is what the directory says that the run charged. If the ledger knows of
+// more batches, the directory is a copy made while the run went on, or an old one put
 // back: it would draw again what has been released. That is refused with an error
-// that wraps [ErrBehind].
-func (l *Ledger) Resume(ctx context.Context, run, oldToken, newToken string, batches int) error {
+// that wraps [ErrBehind], and other events than the ledger recorded with one that
+// wraps [ErrOtherCharges] (R25). What the ledger does not know yet it records: these
+// batches were charged, and the process was killed before it released any of them.
+func (l *Ledger) Resume(ctx context.Context, run, oldToken, newToken string, charged []Charges) error {
 	if !validToken(newToken) {
-		return fmt.Errorf("resume: found a new token that is none; NewToken makes one")
+		return fmt.Errorf("resume: found an invalid new token; NewToken makes one")
+	}
+	shown, err := lines(charged)
+	if err != nil {
+		return fmt.Errorf("resume: run %q: %w", run, err)
 	}
 	return l.write(ctx, func(w *writer) error {
 		r, err := w.current(run, oldToken)
@@ -478,28 +505,21 @@ func (l *Ledger) Resume(ctx context.Context, run, oldToken, newToken string, bat
 		if r.used[to] {
 			return fmt.Errorf("run %q: the new token was this run's before: %w", run, ErrStaleToken)
 		}
+		batches := end(shown)
 		if err := w.notBehind(run, batches); err != nil {
 			return err
 		}
-		return w.append(KindResume, r.Dataset, run, resumed{from, to})
-	})
-}
-
-// Reach says that the run is about to publish releases of its first batches
-// batches, whose charges are durable in its directory. It refuses, as
-// [Ledger.Check] does, where the token is not current. Both happen in one
-// transaction: either a copy of the directory took the run over before, and this
-// process stops, or no copy that lacks those batches ever resumes (R7).
-func (l *Ledger) Reach(ctx context.Context, run, token string, batches int) error {
-	return l.write(ctx, func(w *writer) error {
-		if _, err := w.current(run, token); err != nil {
+		all, err := w.adopted(r, shown)
+		if err != nil {
 			return err
 		}
-		if reached, err := w.reached(run); err != nil || batches <= reached {
+		if known(all) && !begins(shown, all) && !begins(all, shown) {
+			return fmt.Errorf("run %q: %w", run, ErrOtherCharges)
+		}
+		if err := w.extend(run, shown); err != nil {
 			return err
 		}
-		_, err := w.tx.ExecContext(ctx, upsertProgress, run, batches)
-		return err
+		return w.append(KindResume, r.Dataset, run, resumed{from, to, &batches})
 	})
 }
 
@@ -522,20 +542,26 @@ const (
 // A Settlement is the end of a run, from what its directory holds.
 type Settlement struct {
 	Batches int             `json:"-"` // how many charged batches the directory knows
+	Basis   string          `json:"-"` // of a settled run, what its cost rests on: BasisRecord and so on; "" for one that an earlier version settled
 	Outcome Outcome         `json:"outcome"`
 	Epsilon float64         `json:"epsilon"` // realised cost, as information
 	Delta   float64         `json:"delta"`
 	Charged json.RawMessage `json:"charged,omitempty"` // the charged events, canonical; under caps information too
+
+	// Cost, where set, is ε of what the ledger recorded, at Delta: it replaces Epsilon
+	// where the two may differ.
+	Cost func(charged privacy.Event) (float64, error) `json:"-"`
 
 	// SHA-256 of the final files of the run directory, by name; nil for runs that were settled before there were seals.
 	Seal map[string]string `json:"seal,omitempty"`
 }
 
 // Settle ends a run. Under caps what it reserved stays spent as a whole. Under a
-// filter it has cost the charged events, and the rest of what its plan held comes
-// back; they must be the first Batches of that plan. A settled run cannot resume or
-// settle again. A directory that does not know all batches that the run reached
-// would understate what it cost: that is refused with an error that wraps
+// filter it has cost what the ledger recorded that it charged, and the rest of what its
+// plan held comes back. What s says of the charged events is compared with that record: where
+// the directory shows other events, or more than the ledger knows, the whole plan is
+// settled (R25). A settled run cannot resume or settle again. A directory that does not
+// know all batches that the run reached is refused with an error that wraps
 // [ErrBehind], as in [Ledger.Resume].
 func (l *Ledger) Settle(ctx context.Context, run, token string, s Settlement) error {
 	switch {
@@ -555,16 +581,19 @@ func (l *Ledger) Settle(ctx context.Context, run, token string, s Settlement) er
 		if err := w.notBehind(run, s.Batches); err != nil {
 			return err
 		}
-		p := settled{Settlement: s}
 		d, err := w.dataset(r.Dataset)
 		if err != nil {
 			return err
 		}
-		if d.tally != nil {
-			p.Currency, p.Batches = d.facts.Currency, s.Batches
+		p, err := w.settlement(r, d, s)
+		if err != nil {
+			return fmt.Errorf("settle: %w", err)
 		}
 		if err := d.settle(run, p); err != nil {
 			return fmt.Errorf("settle: %w", err)
+		}
+		if _, err := w.tx.ExecContext(ctx, deleteCharges, run); err != nil {
+			return err
 		}
 		return w.append(KindSettle, r.Dataset, run, p)
 	})

@@ -37,21 +37,21 @@ func TestLifeOfARun(t *testing.T) {
 
 		// R7: the token is for one use.
 		next := NewToken()
-		must(t, l.Resume(ctx, "r1", token, next, 0))
-		wantError(t, l.Resume(ctx, "r1", token, NewToken(), 0), ErrStaleToken)
+		must(t, l.Resume(ctx, "r1", token, next, nil))
+		wantError(t, l.Resume(ctx, "r1", token, NewToken(), nil), ErrStaleToken)
 		wantError(t, l.Check(ctx, "r1", token), ErrStaleToken)
 		wantError(t, l.Settle(ctx, "r1", token, Settlement{Outcome: Abandoned}), ErrStaleToken)
-		wantError(t, l.Resume(ctx, "r1", next, token, 0), ErrStaleToken) // never back to an old one
-		if err := l.Resume(ctx, "r1", next, "short", 0); err == nil {
+		wantError(t, l.Resume(ctx, "r1", next, token, nil), ErrStaleToken) // never back to an old one
+		if err := l.Resume(ctx, "r1", next, "short", nil); err == nil {
 			t.Error("a new token of the wrong length was taken")
 		}
 		must(t, l.Check(ctx, "r1", next))
 
-		end := Settlement{Outcome: Stopped, Epsilon: 0.25, Delta: 1e-7, Charged: json.RawMessage(`{"event":"composed","parts":[]}`)}
+		end := Settlement{Outcome: Stopped, Epsilon: 0.25, Delta: 1e-7, Charged: json.RawMessage(`{"event":"composed"}`)}
 		must(t, l.Settle(ctx, "r1", next, end))
 		wantError(t, l.Check(ctx, "r1", next), ErrSettled)
 		wantError(t, l.Settle(ctx, "r1", next, end), ErrSettled)
-		wantError(t, l.Resume(ctx, "r1", next, NewToken(), 0), ErrSettled)
+		wantError(t, l.Resume(ctx, "r1", next, NewToken(), nil), ErrSettled)
 
 		at := time.Date(2026, 11, 20, 11, 0, 0, 5e6, time.UTC)
 		wantRun := Run{ID: "r1", Dataset: "clinic", Caps: Caps{0.4, 1e-7}, Why: "first model", State: StateSettled,
@@ -455,19 +455,19 @@ func TestResumeOfACopyThatIsBehind(t *testing.T) {
 		if token := reserve(t, l, r); token != r.Token {
 			t.Fatal("the reservation does not keep the token that it was given")
 		}
-		must(t, l.Reach(ctx, "r1", r.Token, 10))
-		must(t, l.Reach(ctx, "r1", r.Token, 30))
-		must(t, l.Reach(ctx, "r1", r.Token, 20)) // never back
-		wantError(t, l.Reach(ctx, "r1", NewToken(), 40), ErrStaleToken)
-		wantError(t, l.Resume(ctx, "r1", r.Token, NewToken(), 29), ErrBehind)
+		must(t, l.Reach(ctx, "r1", r.Token, 10, batchesOf(10, 100)))
+		must(t, l.Reach(ctx, "r1", r.Token, 30, batchesOf(30, 100)))
+		must(t, l.Reach(ctx, "r1", r.Token, 20, batchesOf(20, 100))) // never back
+		wantError(t, l.Reach(ctx, "r1", NewToken(), 40, batchesOf(40, 100)), ErrStaleToken)
+		wantError(t, l.Resume(ctx, "r1", r.Token, NewToken(), batchesOf(29, 100)), ErrBehind)
 		must(t, l.Check(ctx, "r1", r.Token)) // the refusal swapped nothing
 		next := NewToken()
-		must(t, l.Resume(ctx, "r1", r.Token, next, 30))
-		wantError(t, l.Reach(ctx, "r1", r.Token, 40), ErrStaleToken)
-		must(t, l.Reach(ctx, "r1", next, 40))
+		must(t, l.Resume(ctx, "r1", r.Token, next, batchesOf(30, 100)))
+		wantError(t, l.Reach(ctx, "r1", r.Token, 40, batchesOf(40, 100)), ErrStaleToken)
+		must(t, l.Reach(ctx, "r1", next, 40, batchesOf(40, 100)))
 		wantError(t, l.Settle(ctx, "r1", next, Settlement{Outcome: Abandoned, Batches: 39}), ErrBehind)
 		must(t, l.Settle(ctx, "r1", next, Settlement{Outcome: Done, Batches: 40}))
-		wantError(t, l.Reach(ctx, "r1", next, 50), ErrSettled)
+		wantError(t, l.Reach(ctx, "r1", next, 50, batchesOf(50, 100)), ErrSettled)
 		r = reservation("clinic", "r2")
 		r.Token = "short"
 		if _, err := l.Reserve(ctx, r); err == nil {
@@ -485,7 +485,7 @@ func TestWords(t *testing.T) {
 		must(t, l.SetBudget(ctx, "clinic", "record", "", budget(1, 1e-5)))
 		token := reserve(t, l, reservation("clinic", "r"))
 		next := NewToken()
-		must(t, l.Resume(ctx, "r", token, next, 0))
+		must(t, l.Resume(ctx, "r", token, next, nil))
 		must(t, l.Settle(ctx, "r", next, Settlement{Outcome: Stopped, Epsilon: 0.05, Delta: 1e-7}))
 		_, err := l.RecordNonPrivate(ctx, "clinic", "record", privacy.AddRemove, "r2", "lab run")
 		must(t, err)

@@ -76,6 +76,11 @@ func child(role, where string, args ...string) error {
 			}
 			fmt.Println(r.Run)
 			if i%3 == 0 {
+				if r.Plan != nil {
+					if err := l.Reach(ctx, r.Run, token, 10, batchesOf(10, filterSigma)); err != nil {
+						return err
+					}
+				}
 				if err := l.Settle(ctx, r.Run, token, end); err != nil {
 					return err
 				}

@@ -107,7 +107,7 @@ func TestAgainstAModel(t *testing.T) {
 				"resume": func(t *rapid.T) {
 					name, r := anyRun()
 					token, next := anyToken(r), NewToken()
-					err := l.Resume(ctx, name, token, next, 0)
+					err := l.Resume(ctx, name, token, next, nil)
 					switch {
 					case r.settled:
 						wantError(t, err, ErrSettled)

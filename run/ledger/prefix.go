@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -70,5 +71,6 @@ func (d dataset) clone() dataset {
 		c.tally = d.tally.Clone()
 	}
 	c.marks, c.restored = slices.Clip(d.marks), slices.Clip(d.restored)
+	c.resumed = maps.Clone(d.resumed)
 	return c
 }

@@ -182,7 +182,7 @@ func TestKilledProcessLeavesItsReservation(t *testing.T) {
 			t.Errorf("found %+v", run)
 		}
 		next := NewToken()
-		must(t, l.Resume(ctx, "held", token, next, 0)) // and it can go on
+		must(t, l.Resume(ctx, "held", token, next, nil)) // and it can go on
 		must(t, l.Settle(ctx, "held", next, Settlement{Outcome: Abandoned}))
 		verify(t, l)
 	})

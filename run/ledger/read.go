@@ -405,6 +405,12 @@ func (e Entry) Words() string {
 		err = decode(e, &s)
 		text = fmt.Sprintf("%s; the charged events cost %v, the reservation stays", s.Outcome, Caps{s.Epsilon, s.Delta})
 		if s.Currency != "" {
+			switch s.Basis {
+			case BasisPlan:
+				return fmt.Sprintf("%s; settled in %s for the whole plan: the version that reserved it did not record the charged events", s.Outcome, s.Currency)
+			case BasisMismatch:
+				return fmt.Sprintf("%s; settled in %s for the whole plan: the run directory did not show the events that this ledger recorded", s.Outcome, s.Currency)
+			}
 			text = fmt.Sprintf("%s; settled in %s for the %d batches that were charged, which by themselves cost %v", s.Outcome, s.Currency, s.Batches, Caps{s.Epsilon, s.Delta})
 		}
 	case KindRestore:

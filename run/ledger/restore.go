@@ -83,10 +83,10 @@ func (l *Ledger) accept(ctx context.Context) (r Restoration, err error) {
 	return r, l.noteHead(ctx, true)
 }
 
-// restore appends the entry. Versions of Sotto that do not know it refuse the ledger.
+// restore appends the entry. Format 1 does not know it.
 func (l *Ledger) restore(ctx context.Context, r Restoration) error {
 	_, err := l.transact(ctx, func(w *writer) error {
-		if _, err := w.tx.ExecContext(w.ctx, setVersion, restoredVersion); err != nil {
+		if err := w.upgrade(); err != nil {
 			return err
 		}
 		return w.append(KindRestore, "", "", r)

@@ -34,6 +34,13 @@ const (
 	createProgress = `CREATE TABLE sotto_progress (
 	run     TEXT PRIMARY KEY,
 	batches BIGINT NOT NULL)`
+	// What each open run charged: see charges.go.
+	createCharges = `CREATE TABLE sotto_charges (
+	run   TEXT NOT NULL,
+	first BIGINT NOT NULL,
+	count BIGINT NOT NULL,
+	event TEXT NOT NULL,
+	PRIMARY KEY (run, first))`
 	indexDataset = `CREATE INDEX sotto_entries_dataset ON sotto_entries (dataset, seq)`
 	indexRun     = `CREATE INDEX sotto_entries_run ON sotto_entries (run, seq)`
 
@@ -49,6 +56,11 @@ const (
 
 	selectProgress = `SELECT batches FROM sotto_progress WHERE run = $1`
 	upsertProgress = `INSERT INTO sotto_progress (run, batches) VALUES ($1, $2) ON CONFLICT (run) DO UPDATE SET batches = excluded.batches`
+
+	selectCharges    = `SELECT first, count, event FROM sotto_charges WHERE run = $1 ORDER BY first`
+	selectLastCharge = `SELECT first, count, event FROM sotto_charges WHERE run = $1 ORDER BY first DESC LIMIT 1`
+	upsertCharge     = `INSERT INTO sotto_charges (run, first, count, event) VALUES ($1, $2, $3, $4) ON CONFLICT (run, first) DO UPDATE SET count = excluded.count`
+	deleteCharges    = `DELETE FROM sotto_charges WHERE run = $1`
 
 	columns            = `seq, time, kind, dataset, run, payload, prev, hash`
 	selectAll          = `SELECT ` + columns + ` FROM sotto_entries ORDER BY seq`

@@ -15,7 +15,7 @@ func filled(t *testing.T, where string) *Ledger {
 	l := open(t, where)
 	must(t, l.SetBudget(ctx, "clinic", "record", "", budget(1, 1e-5)))
 	token, next := reserve(t, l, reservation("clinic", "r1")), NewToken()
-	must(t, l.Resume(ctx, "r1", token, next, 0))
+	must(t, l.Resume(ctx, "r1", token, next, nil))
 	must(t, l.Settle(ctx, "r1", next, Settlement{Outcome: Done}))
 	token = reserve(t, l, reservation("clinic", "r2"))
 	reserve(t, l, reservation("clinic", "r3"))

@@ -273,7 +273,7 @@ func TestB4OverwrittenWhileOpen(t *testing.T) {
 	copyFile(t, path, older)
 	token := reserve(t, l, reservation("clinic", "second"))
 	copyFile(t, older, path)
-	wantError(t, l.Reach(t.Context(), "second", token, 1), ErrWitness)
+	wantError(t, l.Reach(t.Context(), "second", token, 1, batchesOf(1, 100)), ErrWitness)
 	_, err := l.Reserve(t.Context(), reservation("clinic", "third"))
 	wantError(t, err, ErrWitness)
 }

@@ -21,7 +21,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/sottodp/sotto/data"
@@ -65,9 +64,6 @@ const (
 	share = "share"
 	ready = "ready"
 )
-
-// reachEvery is how often the ledger is told how far the owner has come: the second line, after the hub, against a journal that was put back.
-const reachEvery = time.Second
 
 // A Result is how an owner's part ended.
 type Result struct {
@@ -603,7 +599,11 @@ func (s *session) takeOver(ctx context.Context, j *journal.Journal) (err error) 
 	case string(known.Mark) != string(mark):
 		return inputError("%s: is not the table that this owner began with; its budget was reserved for that one", data.Public(s.o.Data))
 	default:
-		if s.token, err = run.SwapToken(ctx, s.ledger, s.o.Dir, s.info.ID, token, j.Charged()); err != nil {
+		rec, err := journal.Record(filepath.Join(s.o.Dir, trace.JournalFile))
+		if err != nil {
+			return err
+		}
+		if s.token, err = run.SwapToken(ctx, s.ledger, s.o.Dir, s.info.ID, token, rec.Events); err != nil {
 			return err
 		}
 	}
@@ -627,19 +627,21 @@ func (s *session) notBehind(ctx context.Context, node *fabric.Node, j *journal.J
 func (s *session) train(ctx context.Context, node *fabric.Node, door *live.Oracle, meter account.Meter, j *journal.Journal) ([]float64, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	var charged atomic.Int64
-	reached := s.reach(ctx, stop, &charged)
+	reach, over, err := s.startReach(ctx, stop, j.Charged())
+	if err != nil {
+		return nil, err
+	}
+	node.Charged = reach.charged
 	done := 0
 	x, err := s.owner.Method.Run(ctx, gossip.Node{Schedule: s.plan.Schedule, Index: s.c.Owner, Mixer: node}, node.Over(door, meter), s.plan.Job.Objective, func(int, func([]float64)) {
 		done++
-		charged.Store(int64(j.Charged()))
 		if s.o.Progress != nil {
 			s.o.Progress(done, s.owner.Turns)
 		}
 	})
 	cause := context.Cause(ctx)
 	stop(nil)
-	<-reached
+	<-over
 	if err != nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		return nil, cause
 	}
@@ -647,26 +649,6 @@ func (s *session) train(ctx context.Context, node *fabric.Node, door *live.Oracl
 		return nil, err
 	}
 	return x, j.Flush()
-}
-
-// reach tells the ledger now and then how many batches are charged, beside the turns, which do not wait for it. It stops the training where another process
-// has taken the run over. The channel is closed when it is over, with ctx.
-func (s *session) reach(ctx context.Context, stop func(error), charged *atomic.Int64) <-chan struct{} {
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		for s.token != "" {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(reachEvery):
-			}
-			if err := s.ledger.Reach(ctx, s.info.ID, s.token, int(charged.Load())); err != nil {
-				stop(err)
-			}
-		}
-	}()
-	return over
 }
 
 // finish makes the model of all owners and settles the owner's budget, in its directory and then in the ledger, so that after a

@@ -61,9 +61,9 @@ type Charges struct {
 // one goroutine.
 type Writer struct {
 	// Guard, when set, is asked between the charges of a group and its releases,
-	// with the number of batches whose charges are durable now. Its error stops the
-	// run before a release of the group has left (R7).
-	Guard func(charged int) error
+	// with the number of batches whose charges are durable now and the group's own
+	// charges. Its error stops the run before a release of the group has left (R7).
+	Guard func(charged int, group []Charges) error
 	// Durable, when set, is told of the steps of a group after it is durable. The
 	// slice is the writer's again after the call.
 	Durable func(steps []Step)
@@ -240,7 +240,7 @@ func (w *Writer) Flush() error {
 		return w.err
 	}
 	if w.Guard != nil && len(w.pendingEvents)+len(w.pendingReleases) > 0 {
-		if w.err = w.Guard(w.charged); w.err != nil {
+		if w.err = w.Guard(w.charged, w.pendingEvents); w.err != nil {
 			return w.err
 		}
 	}

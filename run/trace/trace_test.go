@@ -466,7 +466,7 @@ func TestGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	moved := errors.New("the run was taken up elsewhere")
-	w.Guard = func(charged int) error {
+	w.Guard = func(charged int, _ []Charges) error {
 		if b := contents(t, dir, EventsFile); charged != 1 || len(b) == 0 {
 			t.Errorf("asked with %d batches charged and %d bytes of charges", charged, len(b))
 		}

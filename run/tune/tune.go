@@ -372,6 +372,10 @@ func (p *Plan) spend(ctx context.Context, info *trace.Info, digest [sha256.Size]
 		Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Mark: mark.Sum(nil), Plan: p.Event, Token: token, Why: "search by `sotto tune`"}); err != nil {
 		return err
 	}
+	// The whole is charged at once: what is searched afterwards is not told.
+	if err := l.Reach(ctx, info.ID, token, 1, []ledger.Charges{{Count: 1, Event: p.Event}}); err != nil {
+		return err
+	}
 	charged, err := privacy.MarshalEvent(privacy.Repeated{Count: 1, Of: p.Event}) // as ledgers that count in a filter want it
 	if err != nil {
 		return err

@@ -1,0 +1,314 @@
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sottodp/sotto/privacy"
+)
+
+// The ledger keeps its own record of what each open run charged: a settlement rests
+// on it, and a run directory is only compared with it (rules.md, R25). The record is
+// run-length coded, in table sotto_charges, and leaves it with the settlement, whose
+// entry holds it from then on. Like table sotto_progress it is outside the chain.
+
+// Charges are Count equal batches of a run, the first of which has number First.
+type Charges struct {
+	First, Count int
+	Event        privacy.Event
+}
+
+// A charge is a line of the record. Its event is "" for batches of which only the
+// number is known: an earlier version recorded no more.
+type charge struct {
+	first, count int
+	event        string
+}
+
+func (c charge) end() int { return c.first + c.count }
+
+// lines is charged as lines of a record, neighbors that are alike joined.
+func lines(charged []Charges) ([]charge, error) {
+	var all []charge
+	for _, c := range charged {
+		text, err := privacy.MarshalEvent(c.Event)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("charged events: %w", err)
+		case c.First < 0 || c.Count < 1 || c.First > math.MaxInt-c.Count:
+			return nil, fmt.Errorf("charged events: found %d batches from number %d on", c.Count, c.First)
+		case len(all) > 0 && all[len(all)-1].end() != c.First:
+			return nil, fmt.Errorf("charged events: found batch %d after %d batches", c.First, all[len(all)-1].end())
+		}
+		if n := len(all); n > 0 && all[n-1].event == string(text) {
+			all[n-1].count += c.Count
+			continue
+		}
+		all = append(all, charge{c.First, c.Count, string(text)})
+	}
+	return all, nil
+}
+
+// linesOf are those of charged events in the form in which a run directory and a
+// settlement have them: repetitions, composed.
+func linesOf(e privacy.Event) ([]charge, error) {
+	var all []Charges
+	add := func(e privacy.Event) bool {
+		r, ok := e.(privacy.Repeated)
+		switch {
+		case !ok || !releases(r.Of):
+			return false
+		case r.Count > 0:
+			all = append(all, Charges{count(all), r.Count, r.Of})
+		}
+		return true
+	}
+	parts, ok := e.(privacy.Composed)
+	if !ok {
+		parts = privacy.Composed{e}
+	}
+	for _, part := range parts {
+		if !add(part) || count(all) > math.MaxInt/2 {
+			return nil, fmt.Errorf("charged events: found %v; allowed are repetitions of batches", part)
+		}
+	}
+	return lines(all)
+}
+
+func count(charged []Charges) int {
+	if len(charged) == 0 {
+		return 0
+	}
+	last := charged[len(charged)-1]
+	return last.First + last.Count
+}
+
+func end(all []charge) int {
+	if len(all) == 0 {
+		return 0
+	}
+	return all[len(all)-1].end()
+}
+
+// known says whether the events of all batches are recorded.
+func known(all []charge) bool {
+	for _, c := range all {
+		if c.event == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// begins says whether the record all begins with the batches of some.
+func begins(some, all []charge) bool {
+	if len(some) > len(all) || end(some) > end(all) {
+		return false
+	}
+	for i, c := range some {
+		if c.event != all[i].event || c.count > all[i].count || c.count < all[i].count && i < len(some)-1 {
+			return false
+		}
+	}
+	return true
+}
+
+// eventOf is a record as one event, in the form of [linesOf].
+func eventOf(all []charge) (privacy.Event, error) {
+	parts := privacy.Composed{}
+	for _, c := range all {
+		e, err := privacy.UnmarshalEvent([]byte(c.event))
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, privacy.Repeated{Count: c.count, Of: e})
+	}
+	if len(parts) == 1 {
+		return parts[0], nil
+	}
+	return parts, nil
+}
+
+// beginsPlan says whether charges are, batch by batch, how a plan begins, as the plan
+// itself groups them. That is asked of the directory of a run of which an earlier
+// version recorded the number of batches alone: in a plan of several kinds the same
+// number could stand for cheaper ones, so only repetitions of one batch pass.
+func beginsPlan(plan privacy.Event, charged []charge) (bool, error) {
+	p, ok := plan.(privacy.Repeated)
+	if !ok {
+		return len(charged) == 0, nil
+	}
+	batch, err := privacy.MarshalEvent(p.Of)
+	if err != nil {
+		return false, err
+	}
+	return len(charged) == 0 || len(charged) == 1 && charged[0].count <= p.Count && charged[0].event == string(batch), nil
+}
+
+// record is what the ledger recorded of a run.
+func (w *writer) record(run string) (all []charge, err error) {
+	rows, err := w.tx.QueryContext(w.ctx, selectCharges, run)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var c charge
+		if err := rows.Scan(&c.first, &c.count, &c.event); err != nil {
+			return nil, err
+		}
+		if c.first != end(all) || c.count < 1 {
+			return nil, &ChainError{0, fmt.Sprintf("the record of what run %q charged is damaged after %d batches", run, end(all))}
+		}
+		all = append(all, c)
+	}
+	return all, rows.Err()
+}
+
+// extend adds to a run's record what it does not have yet; what it has stays.
+func (w *writer) extend(run string, charged []charge) error {
+	var last charge
+	err := w.tx.QueryRowContext(w.ctx, selectLastCharge, run).Scan(&last.first, &last.count, &last.event)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if len(charged) > 0 && charged[0].first > last.end() {
+		return fmt.Errorf("run %q: charged batch %d after %d that are recorded", run, charged[0].first, last.end())
+	}
+	for _, c := range charged {
+		switch over := last.end() - c.first; {
+		case over >= c.count:
+			continue
+		case over > 0:
+			c.first, c.count = c.first+over, c.count-over
+		}
+		if last.count > 0 && last.event == c.event {
+			last.count += c.count
+		} else {
+			last = c
+		}
+		if _, err := w.tx.ExecContext(w.ctx, upsertCharge, run, last.first, last.count, last.event); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adopted is the ledger's record of a run. Of a run that an earlier version reserved
+// there may be none: then what its directory shows is taken over, if it is how the
+// plan begins; else only its number of batches is.
+func (w *writer) adopted(r run, shown []charge) ([]charge, error) {
+	all, err := w.record(r.ID)
+	if err != nil || r.recorded || len(all) > 0 || len(shown) == 0 {
+		return all, err
+	}
+	sound := true
+	if r.plan != nil { // under caps nothing rests on it
+		if sound, err = beginsPlan(r.plan, shown); err != nil {
+			return nil, err
+		}
+	}
+	if !sound {
+		shown = []charge{{0, end(shown), ""}}
+	}
+	return shown, w.extend(r.ID, shown)
+}
+
+// Reach says that the run is about to publish releases of its first batches
+// batches, whose charges are durable in its directory, and what it charged: of
+// charged, which may begin anywhere in what is recorded, the ledger records what it
+// does not have yet. charged may go beyond batches: then releases of those batches
+// too may be published before the next call. It refuses, as [Ledger.Check] does, where
+// the token is not current. All happens in one transaction: either a copy of the
+// directory took the run over before, and this process stops, or no copy that lacks
+// those batches ever resumes (R7), and no settlement costs less (R25).
+func (l *Ledger) Reach(ctx context.Context, run, token string, batches int, charged []Charges) error {
+	new, err := lines(charged)
+	if err != nil {
+		return fmt.Errorf("run %q: %w", run, err)
+	}
+	return l.write(ctx, func(w *writer) error {
+		if _, err := w.current(run, token); err != nil {
+			return err
+		}
+		if err := w.extend(run, new); err != nil {
+			return err
+		}
+		if reached, err := w.reached(run); err != nil || batches <= reached {
+			return err
+		}
+		_, err := w.tx.ExecContext(w.ctx, upsertProgress, run, batches)
+		return err
+	})
+}
+
+// Recorded is how many batches of an open run the ledger has recorded as charged.
+func (l *Ledger) Recorded(ctx context.Context, run string) (int, error) {
+	var last charge
+	err := l.store.db.QueryRowContext(ctx, selectLastCharge, run).Scan(&last.first, &last.count, &last.event)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return last.end(), l.store.explain(err)
+}
+
+// Bases of a settlement in a filter's currency.
+const (
+	// BasisRecord: the ledger's own record of what the run charged.
+	BasisRecord = "record"
+	// BasisPlan: the whole plan. An earlier version reserved it, and did not record events.
+	BasisPlan = "plan"
+	// BasisMismatch: the whole plan, since the directory showed other events than the
+	// ledger recorded, or more.
+	BasisMismatch = "mismatch"
+)
+
+// settlement is the payload of a run's settle entry. s is what the directory shows.
+func (w *writer) settlement(r run, d dataset, s Settlement) (settled, error) {
+	p := settled{Settlement: s}
+	var shown []charge
+	if len(s.Charged) > 0 {
+		e, err := privacy.UnmarshalEvent(s.Charged)
+		if err == nil {
+			shown, err = linesOf(e)
+		}
+		if err != nil || end(shown) != s.Batches {
+			return p, fmt.Errorf("found charged events of run %q that are not those of %d batches: %w", r.ID, s.Batches, err)
+		}
+	} else if d.tally == nil {
+		return p, nil
+	}
+	all, err := w.adopted(r, shown)
+	if err != nil {
+		return p, err
+	}
+	if !known(all) || !begins(shown, all) {
+		p.Epsilon, p.Delta, p.Charged = r.Caps.Epsilon, r.Caps.Delta, nil
+		if d.tally != nil {
+			p.Currency, p.Basis = d.facts.Currency, BasisMismatch
+			if !known(all) {
+				p.Basis = BasisPlan
+			}
+		}
+		return p, nil
+	}
+	charged, err := eventOf(all)
+	if err != nil {
+		return p, err
+	}
+	if p.Charged, err = privacy.MarshalEvent(charged); err != nil {
+		return p, err
+	}
+	if s.Cost != nil {
+		if p.Epsilon, err = s.Cost(charged); err != nil {
+			return p, err
+		}
+	}
+	if d.tally != nil {
+		p.Currency, p.Batches, p.Basis = d.facts.Currency, end(all), BasisRecord
+	}
+	return p, nil
+}

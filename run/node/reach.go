@@ -1,0 +1,134 @@
+package node
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/ledger"
+)
+
+// A reacher keeps the owner's ledger ahead of what the owner publishes: no turn is
+// published before the ledger has recorded its charge. The charges of the next turns
+// follow from the plan, so it records them in blocks, beside the turns, which wait only
+// where a block is used up before the next one is recorded. The rest of the last block of an
+// owner that gives up counts as charged.
+type reacher struct {
+	record  func(ctx context.Context, batches int, charged []ledger.Charges) error
+	plan    privacy.Event
+	turns   int
+	durable atomic.Int64  // batches in the journal
+	known   atomic.Int64  // batches that the ledger has recorded
+	block   atomic.Int64  // batches of the last block
+	wake    chan struct{} // asks for the next block
+	more    chan struct{} // says that the ledger has recorded one
+}
+
+const (
+	reachEvery = time.Second            // how often the ledger is told at least
+	blockTime  = 250 * time.Millisecond // of turns that a block is for
+	leastBlock = 8
+	mostBlocks = 10 // a block is a tenth of all turns at most: so much is lost if the owner gives up
+)
+
+// startReach records the first block behind the batches of the journal, and the
+// following ones until the context ends; then the channel is closed. An error, also
+// that another process has taken the run over, is given to stop.
+func (s *session) startReach(ctx context.Context, stop func(error), batches int) (*reacher, <-chan struct{}, error) {
+	r := &reacher{
+		record: func(ctx context.Context, n int, charged []ledger.Charges) error {
+			return s.ledger.Reach(ctx, s.info.ID, s.token, n, charged)
+		},
+		plan: s.owner.Plan, turns: s.owner.Turns, wake: make(chan struct{}, 1), more: make(chan struct{}, 1),
+	}
+	over := make(chan struct{})
+	if s.token == "" { // the lab
+		r.known.Store(int64(r.turns))
+		close(over)
+		return r, over, nil
+	}
+	r.durable.Store(int64(batches))
+	r.known.Store(int64(batches))
+	if err := r.next(ctx, leastBlock); err != nil {
+		return nil, nil, err
+	}
+	go func() {
+		defer close(over)
+		last, at := batches, time.Now()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-r.wake:
+			case <-time.After(reachEvery):
+			}
+			done, now := int(r.durable.Load()), time.Now()
+			each := now.Sub(at) / time.Duration(max(1, done-last))
+			block := min(int(blockTime/max(1, each)), r.turns/mostBlocks)
+			if err := r.next(ctx, max(leastBlock, block)); err != nil {
+				stop(err)
+				return
+			}
+			last, at = done, now
+		}
+	}()
+	return r, over, nil
+}
+
+// next records so many batches beyond those of the journal.
+func (r *reacher) next(ctx context.Context, block int) error {
+	n, known := int(r.durable.Load()), int(r.known.Load())
+	to := max(known, min(r.turns, n+block))
+	if err := r.record(ctx, n, chargesOf(r.plan, known, to)); err != nil {
+		return err
+	}
+	r.block.Store(int64(block))
+	r.known.Store(int64(to))
+	select {
+	case r.more <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// charged waits until the ledger has recorded so many batches, which are in the journal.
+func (r *reacher) charged(ctx context.Context, batches int) error {
+	r.durable.Store(int64(batches))
+	for {
+		known := int(r.known.Load())
+		if known < r.turns && known-batches <= int(r.block.Load())/2 {
+			select {
+			case r.wake <- struct{}{}:
+			default:
+			}
+		}
+		if batches <= known {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-r.more:
+		}
+	}
+}
+
+// chargesOf are the batches from a number to another of an owner's plan, which has one
+// for each turn: as repetitions, or one after the other.
+func chargesOf(plan privacy.Event, from, to int) []ledger.Charges {
+	if from >= to {
+		return nil
+	}
+	switch p := plan.(type) {
+	case privacy.Repeated:
+		return []ledger.Charges{{First: from, Count: to - from, Event: p.Of}}
+	case privacy.Composed:
+		var all []ledger.Charges
+		for k := from; k < to; k++ {
+			all = append(all, ledger.Charges{First: k, Count: 1, Event: p[k]})
+		}
+		return all
+	}
+	return []ledger.Charges{{First: from, Count: to - from, Event: plan}}
+}

@@ -8,13 +8,12 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/sottodp/sotto/internal/readfile"
 )
 
 // The words of a schema file.
@@ -136,7 +135,12 @@ func LoadSchema(path string) (*Schema, error) {
 		}
 		return p.schema, nil
 	}
-	src, err := readfile.All(path, maxSchema)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	defer f.Close()
+	src, err := io.ReadAll(io.LimitReader(f, maxSchema+1))
 	if err != nil {
 		return nil, openError(path, err)
 	}

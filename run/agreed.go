@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/gossip"
-	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
@@ -75,7 +74,7 @@ func list(text []byte, to ...any) (rest []json.RawMessage, err error) {
 
 // readTerms reads a part's agreement, whose network has that hash.
 func readTerms(dir, config string) (*terms, error) {
-	b, err := readfile.All(filepath.Join(dir, trace.AgreedFile), readfile.JSON)
+	b, err := os.ReadFile(filepath.Join(dir, trace.AgreedFile))
 	if err != nil {
 		return nil, err
 	}

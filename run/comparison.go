@@ -1,6 +1,7 @@
 package run
 
 import (
+	"os"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -80,9 +81,9 @@ func LoadComparison(file string) (Comparison, error) {
 	if file == "" {
 		return c, nil
 	}
-	src, err := readSpec(file)
+	src, err := os.ReadFile(file)
 	if err != nil {
-		return c, err
+		return c, inputError(file, "found no file to read (%v); allowed is a spec in YAML", reason(err))
 	}
 	return parseComparison(file, src)
 }

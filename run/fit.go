@@ -17,7 +17,6 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/kern"
-	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/ledger"
@@ -247,8 +246,8 @@ func tablePath(p string) string {
 }
 
 func absolute(p string) string {
-	if p == "" || readfile.Inherited(p) {
-		return p
+	if p == "" {
+		return ""
 	}
 	if a, err := filepath.Abs(p); err == nil {
 		return a
@@ -396,6 +395,9 @@ func (s *session) writeInfo(ctx context.Context) error {
 	return trace.WriteInfo(s.dir, s.info)
 }
 
+// recordedLab warns of a lab run on a dataset that the ledger knows.
+const recordedLab = "this lab run stands in the ledger of the dataset as not private; its lifetime statement says so from now on"
+
 // recordLab notes a lab run in the ledger of a dataset that is known there (R3).
 func (s *session) recordLab(ctx context.Context) error {
 	why := "lab run"
@@ -407,7 +409,7 @@ func (s *session) recordLab(ctx context.Context) error {
 	}
 	recorded, err := recordLook(ctx, s.ledger, s.job.Schema, s.info.ID, why)
 	if recorded {
-		s.info.Warnings = append(s.info.Warnings, "this lab run stands in the ledger of the dataset as not private; its lifetime statement says so from now on")
+		s.info.Warnings = append(s.info.Warnings, recordedLab)
 	}
 	return err
 }

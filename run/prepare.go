@@ -91,17 +91,22 @@ func PrepareOn(spec *Spec, schema *data.Schema) (*Job, error) {
 		return nil, &InputError{spec.Place("method"), err}
 	}
 	j.StateEvery = stateEvery(j.Method, j.Plan, j.Facts.Dim)
-	if c, ok := j.Method.(method.Cautious); ok {
-		j.Warnings = append(j.Warnings, c.Cautions(j.Facts, j.Objective)...)
-	}
-	warning, err := spec.CheckDelta(j.Facts, "")
-	if err != nil {
+	if _, err := spec.CheckDelta(j.Facts, ""); err != nil {
 		return nil, err
 	}
-	if warning != "" {
-		j.Warnings = append(j.Warnings, warning)
-	}
+	j.Warnings = j.cautions()
 	return j, nil
+}
+
+// cautions are the warnings of a job before it runs; they follow from public facts.
+func (j *Job) cautions() (warnings []string) {
+	if c, ok := j.Method.(method.Cautious); ok {
+		warnings = append(warnings, c.Cautions(j.Facts, j.Objective)...)
+	}
+	if warning, _ := j.Spec.CheckDelta(j.Facts, ""); warning != "" {
+		warnings = append(warnings, warning)
+	}
+	return warnings
 }
 
 // PrepareModel settles the model of a spec and what is public of it, and no method.

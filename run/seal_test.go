@@ -1,13 +1,20 @@
 package run
 
 import (
+	"bytes"
+	"encoding/json"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/run/report"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -50,5 +57,341 @@ func TestC1SettlementSealsTheDirectory(t *testing.T) {
 	}
 	if _, err := l.Verify(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// leaf is a place in a JSON value: keys of objects and numbers of elements.
+type leaf []any
+
+func (l leaf) String() string {
+	text := ""
+	for _, k := range l {
+		if key, ok := k.(string); ok {
+			text += "." + key
+		} else {
+			text += "[]"
+		}
+	}
+	return strings.TrimPrefix(text, ".")
+}
+
+// places lists every place in a JSON value, objects and lists included.
+func places(v any, at leaf) (all []leaf) {
+	if len(at) > 0 {
+		all = append(all, slices.Clone(at))
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			all = append(all, places(v[k], append(at, k))...)
+		}
+	case []any:
+		for i := range v {
+			all = append(all, places(v[i], append(at, i))...)
+		}
+	}
+	return all
+}
+
+// edit puts another value at a place, or deletes it. It returns false where there is nothing to change but the parts.
+func edit(v any, at leaf, remove bool) (any, bool) {
+	if len(at) == 0 {
+		switch v := v.(type) {
+		case string:
+			if at, err := time.Parse(time.RFC3339, v); err == nil {
+				return at.Add(time.Millisecond), true
+			}
+			return v + "x", true
+		case bool:
+			return !v, true
+		case json.Number:
+			if n, err := strconv.ParseInt(v.String(), 10, 64); err == nil {
+				return n + 1, true
+			}
+			x, _ := v.Float64()
+			return x * 1.0001, true
+		case nil:
+			return 1, true
+		}
+		return v, false
+	}
+	changed := true
+	switch v := v.(type) {
+	case map[string]any:
+		v = maps.Clone(v)
+		key := at[0].(string)
+		if remove && len(at) == 1 {
+			delete(v, key)
+		} else {
+			v[key], changed = edit(v[key], at[1:], remove)
+		}
+		return v, changed
+	case []any:
+		v = slices.Clone(v)
+		i := at[0].(int)
+		if remove && len(at) == 1 {
+			return slices.Delete(v, i, i+1), true
+		}
+		v[i], changed = edit(v[i], at[1:], remove)
+		return v, changed
+	}
+	panic("no such place")
+}
+
+// editAll edits run.json in dir at every place in turn, and wants each edit to be found. What may pass without a ledger is free.
+func editAll(t *testing.T, out string, l *ledger.Ledger, free map[string]string) {
+	t.Helper()
+	path := filepath.Join(out, trace.InfoFile)
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.WriteFile(path, before, 0o600)
+	verify := func(l *ledger.Ledger) bool {
+		found, err := Verify(t.Context(), out, l)
+		return err == nil && !slices.ContainsFunc(found, func(f Finding) bool { return !f.Holds })
+	}
+	if !verify(nil) || l != nil && !verify(l) {
+		found, err := Verify(t.Context(), out, l)
+		t.Fatalf("as it was: %v, %v", found, err)
+	}
+	var tree any
+	dec := json.NewDecoder(bytes.NewReader(before))
+	dec.UseNumber()
+	if err := dec.Decode(&tree); err != nil {
+		t.Fatal(err)
+	}
+	used, edits, passed := map[string]bool{}, 0, 0
+	for _, at := range places(tree, nil) {
+		for _, remove := range []bool{false, true} {
+			other, changed := edit(tree, at, remove)
+			if !changed {
+				continue
+			}
+			b, err := json.Marshal(other)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			edits++
+			if !verify(nil) {
+				continue // with a ledger there are only more findings
+			}
+			passed++
+			if l != nil && verify(l) {
+				t.Errorf("%v (deleted: %v): passes with a ledger", at, remove)
+			}
+			name := at.String()
+			if free[name] == "" {
+				t.Errorf("%v (deleted: %v): passes without a ledger", name, remove)
+			}
+			used[name] = true
+		}
+	}
+	t.Logf("%d edits, %d pass without a ledger, at %v", edits, passed, slices.Sorted(maps.Keys(used)))
+	for name := range free {
+		if !used[name] {
+			t.Errorf("%s: follows from a file; take it off the list", name)
+		}
+	}
+}
+
+// What of run.json follows from no other file of a run directory, each with the reason.
+var free = map[string]string{
+	"started":              "a time",
+	"finished":             "a time, not before the other",
+	"version":              "which program ran",
+	"go":                   "which compiler built it",
+	"platform":             "where it ran: elsewhere a replay is compared to 1e-9",
+	"kernels":              "likewise",
+	"spec_file":            "a path outside the directory",
+	"data":                 "likewise",
+	"test":                 "likewise",
+	"ledger":               "likewise",
+	"ledger_head":          "in the ledger",
+	"result.train_seconds": "a time",
+	"result.test.log_loss": "a figure of the test rows, which are not in the directory",
+	"result.test.auc":      "likewise",
+}
+
+func TestC1EveryLeafOfRunJSON(t *testing.T) {
+	t.Parallel()
+	example, err := filepath.Abs(filepath.Join("..", "examples", "clinic"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	test := "\ntest: " + filepath.Join(example, "heldout.csv")
+	for _, c := range []struct {
+		name, more string
+		states     int
+		lab        bool
+		also       []string // free, too
+	}{
+		{name: "auto", more: test},
+		{name: "sgd", more: "method: {name: sgd, steps: 23, rate: 1, clip: 0.3}\noutput: ema 0.9" + test, states: 5},
+		{name: "blsgd", more: "method: {name: blsgd, steps: 9, growth: adaptive}" + test},
+		{name: "gd-2ns", more: "method: {name: gd-2ns}" + test},
+		{name: "lab", more: "method: {name: sgd, steps: 9}\nlab: true\nseed: 5" + test, lab: true,
+			also: []string{"seed", "result.lab_counts", "result.lab_counts.rows", "result.lab_counts.dropped"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			job, out := begin(t, dir, "run", c.more)
+			if c.states > 0 {
+				job.StateEvery = c.states
+			}
+			if _, _, err := Fit(t.Context(), job, Env{Report: report.Write, Version: "test"}); err != nil {
+				t.Fatal(err)
+			}
+			own := maps.Clone(free)
+			for _, name := range c.also {
+				own[name] = "of a lab run alone"
+			}
+			var l *ledger.Ledger
+			if !c.lab { // it settles nothing
+				l = openLedger(t, dir)
+				defer l.Close()
+			}
+			editAll(t, out, l, own)
+		})
+	}
+}
+
+// With a ledger, any byte of the report that was changed is found.
+func TestC1EveryByteOfTheReport(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	job, out := begin(t, dir, "run", "")
+	info, _, err := Fit(t.Context(), job, Env{Report: report.Write})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := openLedger(t, dir)
+	defer l.Close()
+	known, err := l.Run(t.Context(), info.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(out, trace.ReportFile)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantSeal := func(b []byte, holds bool, what string) {
+		t.Helper()
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		v := &verifier{dir: out, info: info}
+		if err := v.sealed(known); err != nil {
+			t.Fatal(err)
+		}
+		if f := v.found[0]; f.Holds != holds || !holds && !strings.Contains(f.Detail, trace.ReportFile) {
+			t.Errorf("%s: %+v", what, f)
+		}
+	}
+	wantSeal(whole, true, "as it was")
+	for i := range whole {
+		if i%97 != 0 && i != len(whole)-1 {
+			continue
+		}
+		b := slices.Clone(whole)
+		b[i] ^= 1
+		wantSeal(b, false, "one bit of byte "+strconv.Itoa(i))
+	}
+	wantSeal(whole[:len(whole)-1], false, "cut")
+	wantSeal(append(slices.Clone(whole), '\n'), false, "longer")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	found, err := Verify(t.Context(), out, l)
+	if err != nil || !slices.ContainsFunc(found, func(f Finding) bool { return f.What == "seal" && !f.Holds }) {
+		t.Errorf("no report: %v, %v", found, err)
+	}
+	if err := os.WriteFile(path, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantHolds(t, dir, out)
+}
+
+// A run that was settled before there were seals says so, and holds.
+func TestC1RunsFromBeforeSeals(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	job, out := begin(t, dir, "run", "")
+	info, _, err := Fit(t.Context(), job, Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := openLedger(t, dir)
+	defer l.Close()
+	known, err := l.Run(t.Context(), info.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known.Settlement.Seal = nil
+	v := &verifier{dir: out, info: info}
+	if err := v.sealed(known); err != nil || !v.found[0].Holds || !strings.HasPrefix(v.found[0].Detail, "not sealed") {
+		t.Errorf("%v, %v", v.found, err)
+	}
+}
+
+// A line of steps.jsonl that its step does not give is found, to the bit.
+func TestC1EveryLineOfSteps(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	job, out := begin(t, dir, "run", "method: {name: sgd, steps: 23, rate: 1}")
+	info, _, err := Fit(t.Context(), job, Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(out, trace.StepsFile)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := record(t, out)
+	var all [][]trace.Step
+	for i, s := range rec.Steps {
+		for _, other := range []trace.Step{
+			{T: s.T + 1, Rate: s.Rate, GradNorm: s.GradNorm, Moved: s.Moved},
+			{T: s.T, Rate: math.Nextafter(s.Rate, 9), GradNorm: s.GradNorm, Moved: s.Moved},
+			{T: s.T, Rate: s.Rate, GradNorm: math.Nextafter(s.GradNorm, 9), Moved: s.Moved},
+			{T: s.T, Rate: s.Rate, GradNorm: s.GradNorm, Moved: math.Nextafter(s.Moved, 9)},
+		} {
+			edited := slices.Clone(rec.Steps)
+			edited[i] = other
+			all = append(all, edited)
+		}
+	}
+	all = append(all, rec.Steps[:22], append(slices.Clone(rec.Steps), rec.Steps[22]), nil)
+	for i, edited := range all {
+		var b []byte
+		for _, s := range edited {
+			line, err := json.Marshal(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b = append(append(b, line...), '\n')
+		}
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if info.Hashes, err = trace.Hashes(out); err != nil {
+			t.Fatal(err)
+		}
+		if err := trace.WriteInfo(out, info); err != nil { // run.json agrees: a digest that anybody can make
+			t.Fatal(err)
+		}
+		found, err := Verify(t.Context(), out, nil)
+		if err != nil || !slices.ContainsFunc(found, func(f Finding) bool { return f.What == trace.StepsFile && !f.Holds }) {
+			t.Errorf("edit %d: %v, %v", i, found, err)
+		}
+	}
+	if err := os.WriteFile(path, whole, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -203,7 +203,7 @@ func (s *session) finish(ctx context.Context, w []float64, steps int, outcome st
 
 // WriteModel writes the model file of a run.
 func WriteModel(dir string, j *Job, info *trace.Info, w []float64) error {
-	file, err := j.File(w, Guarantee{Budget: info.Budget, Off: info.Off, Unit: info.Unit, UnitRows: info.UnitRows, Dataset: info.Dataset, Run: info.ID, Accountant: info.Accountant, Plan: info.Plan})
+	file, err := j.File(w, GuaranteeOf(info))
 	if err != nil {
 		return err
 	}
@@ -277,6 +277,11 @@ func outcomeOf(info *trace.Info) ledger.Outcome {
 	return ledger.Stopped
 }
 
+// GuaranteeOf is what the model of a run says of its training.
+func GuaranteeOf(i *trace.Info) Guarantee {
+	return Guarantee{Budget: i.Budget, Off: i.Off, Unit: i.Unit, UnitRows: i.UnitRows, Dataset: i.Dataset, Run: i.ID, Accountant: i.Accountant, Plan: i.Plan, Method: i.Method, Config: i.Config}
+}
+
 // Guarantee travels in model.json. ε(δ) is always recomputed from Plan.
 type Guarantee struct {
 	Budget     privacy.Budget  `json:"budget"`
@@ -287,6 +292,8 @@ type Guarantee struct {
 	Run        string          `json:"run"`
 	Accountant string          `json:"accountant,omitempty"`
 	Plan       json.RawMessage `json:"plan"`
+	Method     string          `json:"method,omitempty"` // these two: not in older files
+	Config     json.RawMessage `json:"config,omitempty"`
 }
 
 // numerics states how far the run's numbers are from the theorem's (R14, R15,

@@ -1,5 +1,7 @@
 package run
 
+import "os"
+
 const tuneKey = "tune"
 
 // A Tuning is the block `tune` of a spec file: what a search draws from. `sotto fit` does not look at it.
@@ -12,9 +14,9 @@ type Tuning struct {
 
 // LoadTuning reads the block `tune` of a spec file, and says where it stands.
 func LoadTuning(file string) (t Tuning, place string, err error) {
-	src, err := readSpec(file)
+	src, err := os.ReadFile(file)
 	if err != nil {
-		return t, "", err
+		return t, "", inputError(file, "found no file to read (%v); allowed is a spec in YAML", reason(err))
 	}
 	r := &specReader{file: file}
 	if r.root, err = parseMapping(src); err != nil {

@@ -30,7 +30,13 @@ type Finding struct {
 	What   string `json:"what"`
 	Holds  bool   `json:"holds"`
 	Detail string `json:"detail"`
+
+	// Skipped says that it was not looked at, and Detail why.
+	Skipped bool `json:"skipped,omitempty"`
 }
+
+// WithoutLedger is what a verification says that was given no ledger.
+const WithoutLedger = "not checked against a ledger: whoever can write the directory can write all of its files to fit each other; --ledger PLACE compares them with what the ledger holds"
 
 // verifier collects findings about one run.
 type verifier struct {
@@ -42,7 +48,7 @@ type verifier struct {
 }
 
 func (v *verifier) say(what string, holds bool, format string, args ...any) {
-	v.found = append(v.found, Finding{what, holds, fmt.Sprintf(format, args...)})
+	v.found = append(v.found, Finding{What: what, Holds: holds, Detail: fmt.Sprintf(format, args...)})
 }
 
 // mostLost is how many batches crashes can have lost in a run that is worth the work of
@@ -219,13 +225,12 @@ func (v *verifier) releases() {
 
 // replay: the method gives the recorded steps and the model again, from the oldest state that is kept, and on its way the newest one.
 func (v *verifier) replay(ctx context.Context) error {
-	if v.info.Result != nil && v.info.Result.Outcome == Diverged {
-		v.say("replay", true, "the run diverged and made no model")
-		return nil
-	}
-	file, err := model.Read(filepath.Join(v.dir, trace.ModelFile))
-	if err != nil {
-		return &InputError{"", err}
+	var file *model.File
+	var err error
+	if !v.noModel() {
+		if file, err = model.Read(filepath.Join(v.dir, trace.ModelFile)); err != nil {
+			return &InputError{"", err}
+		}
 	}
 	oldest, newest := v.rec.Oldest(), v.rec.Newest()
 	walk, err := v.job.walkFrom(v.rec, oldest)
@@ -235,15 +240,22 @@ func (v *verifier) replay(ctx context.Context) error {
 	next, done := released(v.rec, oldest, v.rec.Charged())
 	defer done()
 	o := &replay.Oracle{Facts: v.job.Facts, Next: next}
-	if v.info.Resumed() {
+	if v.refusals() {
 		if o.Meter, err = v.job.Meter(); err != nil {
 			v.say("replay", false, "%v", err)
 			return nil
 		}
-		account.AllowGaps(o.Meter)
+		if v.info.Resumed() {
+			account.AllowGaps(o.Meter)
+		}
+		o.Then = spent{v.job.Facts, o.Meter}
 	}
-	steps, passed := 0, newest == oldest
-	var claim *method.Claim
+	passed, from := newest == oldest, 0
+	again := ran{outcome: method.Running.String()}
+	lines := &lines{v: v}
+	if oldest != nil {
+		from, lines.next = oldest.Step, oldest.Step
+	}
 	for st, err := range walk.steps(ctx, o) {
 		if errors.Is(err, replay.ErrEnd) {
 			break // the rest was lost in a crash, or the run was stopped
@@ -258,33 +270,61 @@ func (v *verifier) replay(ctx context.Context) error {
 				return err
 			}
 		}
-		steps, claim = st.T, st.Claim
+		lines.compare(st)
+		again.steps, again.claim = st.T, st.Claim
+		if st.Status != method.Running {
+			again.outcome = st.Status.String()
+		}
 	}
+	lines.say(from, again.steps)
 	if !passed {
-		v.say("state", false, "the state that was saved after step %d: the run has %d steps", newest.Step, steps)
+		v.say("state", false, "the state that was saved after step %d: the run has %d steps", newest.Step, again.steps)
 	}
-	from := "the beginning"
+	start := "the beginning"
 	if oldest != nil {
-		from = fmt.Sprintf("the state that was saved after step %d", oldest.Step)
+		start = fmt.Sprintf("the state that was saved after step %d", oldest.Step)
 	}
-	worst := apart(walk.fold.W(), file.W)
-	holds := v.near(worst) && v.info.Result != nil && steps == v.info.Result.Steps
-	v.say("replay", holds, "%s, replayed from %s to step %d by its releases, without data, gives the %d parameters of %s, the largest relative difference being %.3g",
-		v.info.Method, from, steps, len(file.W), trace.ModelFile, worst)
-	v.claim(claim)
-	v.promise(file)
-	return nil
+	w, kept := walk.fold.W(), v.rec.Released
+	if oldest != nil {
+		kept -= oldest.Released
+	}
+	all := v.info.Result != nil && again.steps == v.info.Result.Steps && o.Replayed() == kept
+	if file == nil {
+		if finite := !slices.ContainsFunc(w, notFinite); !finite {
+			again.outcome = Diverged
+		}
+		v.say("replay", all && again.outcome == Diverged, "%s, replayed from %s to step %d by its releases, without data: the parameters are not finite, and the run made no model", v.info.Method, start, again.steps)
+	} else {
+		worst := apart(w, file.W)
+		v.say("replay", all && v.near(worst), "%s, replayed from %s to step %d by its releases, without data, gives the %d parameters of %s, the largest relative difference being %.3g",
+			v.info.Method, start, again.steps, len(file.W), trace.ModelFile, worst)
+		v.promise(file)
+	}
+	v.claim(again.claim)
+	return v.wrote(again)
+}
+
+func notFinite(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }
+
+// refusals says whether the run may have been refused a batch, which its replay asks the meter for again.
+func (v *verifier) refusals() bool {
+	_, filtered := v.job.Plan.(privacy.Filtered)
+	return filtered || v.info.Resumed() || v.info.Result != nil && v.info.Result.Outcome == method.OutOfBudget.String()
 }
 
 // promise: the model file claims this run's guarantee.
 func (v *verifier) promise(file *model.File) {
 	i := v.info
-	want, err := v.job.File(file.W, Guarantee{Budget: i.Budget, Off: i.Off, Unit: i.Unit, UnitRows: i.UnitRows, Dataset: i.Dataset, Run: i.ID, Accountant: i.Accountant, Plan: i.Plan})
 	var g Guarantee
 	found := *file
-	if err == nil {
+	err := json.Unmarshal(file.Guarantee, &g)
+	claims := GuaranteeOf(i)
+	if g.Method == "" && g.Config == nil { // a file from before they were in it
+		claims.Method, claims.Config = "", nil
+	}
+	want, fileErr := v.job.File(file.W, claims)
+	if err = errors.Join(err, fileErr); err == nil {
 		want.Created, want.Lab = file.Created, i.Lab
-		err = json.Unmarshal(file.Guarantee, &g)
 	}
 	if err == nil {
 		found.Guarantee, err = json.Marshal(g)
@@ -407,7 +447,7 @@ func VerifyClaim(ctx context.Context, dir, where string, void bool) (Finding, er
 		return Finding{}, err
 	}
 	c := info.Result.Claim
-	return Finding{"rows", gradient <= c.Gradient && least >= -c.Curvature, fmt.Sprintf("‖∇F‖ = %.4g and λ_min(∇²F) = %.4g; claimed are %v", gradient, least, c)}, nil
+	return Finding{What: "rows", Holds: gradient <= c.Gradient && least >= -c.Curvature, Detail: fmt.Sprintf("‖∇F‖ = %.4g and λ_min(∇²F) = %.4g; claimed are %v", gradient, least, c)}, nil
 }
 
 // unkept is a journal of looks that are released to nobody but the one who verifies a lab run.
@@ -426,11 +466,12 @@ func compact(b []byte) []byte {
 
 // ledger: it reserved the budget before, and settled the same events after.
 func (v *verifier) ledger(ctx context.Context, l *ledger.Ledger) error {
-	if l == nil {
+	if v.info.Lab {
+		v.say("ledger", true, "a lab run reserves and settles nothing, so no ledger holds a seal of its files")
 		return nil
 	}
-	if v.info.Lab {
-		v.say("ledger", true, "a lab run reserves nothing")
+	if l == nil {
+		v.found = append(v.found, Finding{What: "ledger", Holds: true, Detail: WithoutLedger, Skipped: true})
 		return nil
 	}
 	known, err := l.Run(ctx, v.info.ID)
@@ -457,6 +498,9 @@ func (v *verifier) ledger(ctx context.Context, l *ledger.Ledger) error {
 	holds := d.Unit == v.info.Unit && d.Adjacency == b.Adjacency && known.State == ledger.StateSettled && known.Settlement != nil && known.Dataset == v.info.Dataset &&
 		known.Caps == ledger.Caps{Epsilon: b.Epsilon, Delta: b.Delta} && (len(known.Plan) == 0 || bytes.Equal(known.Plan, plan)) &&
 		(known.Settlement.Basis == ledger.BasisPlan || bytes.Equal(compact(known.Settlement.Charged), compact(charged)))
+	if err := v.sealed(known); err != nil {
+		return err
+	}
 	v.say("ledger", holds, "%s reserved %v of %q for this run; it is %s", l.Where(), known.Caps, known.Dataset, known.State)
 	return nil
 }

@@ -5,11 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/journal"
-	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/replay"
@@ -73,6 +73,9 @@ func (v *verifier) owner(ctx context.Context, l *ledger.Ledger) ([]Finding, erro
 	if err := v.sent(ctx, m, at, turns); err != nil {
 		return nil, err
 	}
+	if err := v.ownerWrote(m, steps, m.NoiseMultiplier()); err != nil {
+		return nil, err
+	}
 	if !v.diverged() {
 		file, err := model.Read(filepath.Join(v.dir, trace.ModelFile))
 		if err != nil {
@@ -85,7 +88,7 @@ func (v *verifier) owner(ctx context.Context, l *ledger.Ledger) ([]Finding, erro
 
 // ReadSchedule reads the schedule of an owner's directory.
 func ReadSchedule(dir string) (*gossip.Schedule, error) {
-	b, err := readfile.All(filepath.Join(dir, trace.ScheduleFile), readfile.JSON)
+	b, err := os.ReadFile(filepath.Join(dir, trace.ScheduleFile))
 	if err != nil {
 		return nil, err
 	}

@@ -34,5 +34,8 @@ func (v *verifier) search(ctx context.Context, l *ledger.Ledger) ([]Finding, err
 		return nil, &InputError{"", err}
 	}
 	v.promise(file)
+	if err := v.searched(whole); err != nil {
+		return nil, err
+	}
 	return v.found, v.ledger(ctx, l)
 }

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/run/audit"
 	"github.com/sottodp/sotto/run/compare"
 	"github.com/sottodp/sotto/run/rehearse"
@@ -147,7 +146,7 @@ func (s *Server) figure(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
-	b, err := readfile.All(filepath.Join(p.Dir, compare.Chart), readfile.Page)
+	b, err := os.ReadFile(filepath.Join(p.Dir, compare.Chart))
 	if err != nil {
 		http.Error(w, "there is no figure", http.StatusNotFound)
 		return
@@ -174,7 +173,7 @@ func (b networkBody) title() string { return "Network " + b.Name }
 // rehearsal is what a directory holds of one, nil where it holds none: the directories of `sotto net demo` and `sotto net init` have
 // another file of this name, which says who takes part.
 func rehearsal(dir string) *rehearse.Result {
-	text, err := readfile.All(filepath.Join(dir, NetworkFile), readfile.JSON)
+	text, err := os.ReadFile(filepath.Join(dir, NetworkFile))
 	r := &rehearse.Result{}
 	if err != nil || json.Unmarshal(text, r) != nil || r.ID == "" || r.Rounds == 0 {
 		return nil

@@ -20,8 +20,11 @@ func verifyCommand() *cobra.Command {
 		Long: `Verify reads a run directory and no data. It checks that the files are those that
 the run left; that what was charged is what was planned and fits the budget, by
 the run's accountant, with a second one beside it; that every release was paid
-for; and that the method, replayed from the releases, gives the model. With
---ledger it also checks what that ledger knows of the run.
+for; that the method, replayed from the releases, gives the model and every line
+of steps.jsonl; and that run.json says what all of this gives. With --ledger it
+also checks what that ledger knows of the run: its reservation, its settlement, and
+the hashes of all files, which the settlement holds since then. Without --ledger the
+verdict says so: whoever can write the directory can write files that fit each other.
 
 Of an owner's part of a training among owners (sotto node) it checks that each vector that was published
 follows from what was paid and from what peers sent, by the journal. The model is the mean of all owners'
@@ -59,22 +62,28 @@ Exit code 0: all holds; 1: something does not.`,
 				found = append(found, f)
 			}
 			var broken []string
+			against := l != nil
 			for _, f := range found {
 				if !f.Holds {
 					broken = append(broken, f.What)
 				}
+				against = against && !f.Skipped
 			}
 			w := c.OutOrStdout()
 			if asJSON {
-				err = writeJSON(w, map[string]any{"holds": len(broken) == 0, "findings": found})
+				err = writeJSON(w, map[string]any{"holds": len(broken) == 0, "against_ledger": against, "findings": found})
 			} else {
 				for _, f := range found {
-					verdict := "holds"
-					if !f.Holds {
-						verdict = "DOES NOT HOLD"
+					verdict := "holds: "
+					switch {
+					case !f.Holds:
+						verdict = "DOES NOT HOLD: "
+					case f.Skipped:
+						verdict = ""
 					}
-					fmt.Fprintf(w, "%-9s %s: %s\n", f.What, verdict, f.Detail)
+					fmt.Fprintf(w, "%-11s %s%s\n", f.What, verdict, f.Detail)
 				}
+				fmt.Fprintln(w, verdictOf(broken, against))
 			}
 			if err == nil && len(broken) > 0 {
 				err = fmt.Errorf("%s: does not hold: %s", args[0], strings.Join(broken, ", "))
@@ -87,4 +96,16 @@ Exit code 0: all holds; 1: something does not.`,
 	c.Flags().BoolVar(&void, "void", false, "with --claim, look all the same: the dataset's guarantee ends here")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
+}
+
+// verdictOf is the last line of a verification.
+func verdictOf(broken []string, against bool) string {
+	verdict := "All that was checked holds"
+	if len(broken) > 0 {
+		verdict = "Does not hold: " + strings.Join(broken, ", ")
+	}
+	if !against {
+		return verdict + "; not checked against a ledger."
+	}
+	return verdict + "."
 }

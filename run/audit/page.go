@@ -11,7 +11,6 @@ import (
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/page"
-	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -79,7 +78,7 @@ func (r *Result) Write(dir string) error {
 // Read reads what Write has written, without the odds of the canaries.
 func Read(dir string) (*Result, error) {
 	path := filepath.Join(dir, DataFile)
-	b, err := readfile.All(path, readfile.JSON)
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}

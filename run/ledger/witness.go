@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/state"
 )
 
@@ -100,15 +99,15 @@ func (w *witness) read(path string, v any) error {
 	if w.dir == "" {
 		return nil
 	}
-	b, err := readfile.All(path, readfile.JSON)
+	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	if err != nil && !readfile.Refused(err) {
+	if err != nil {
 		warn(err)
 		return nil
 	}
-	if err != nil || json.Unmarshal(b, v) != nil {
+	if json.Unmarshal(b, v) != nil {
 		return &WitnessError{Found: Unreadable, file: path}
 	}
 	return nil

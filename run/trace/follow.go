@@ -1,13 +1,12 @@
 package trace
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"time"
-
-	"github.com/sottodp/sotto/internal/readfile"
 )
 
 // settled is after how long a file that no longer grows counts as synced.
@@ -78,17 +77,14 @@ func follow(path string, at *int64, size int64, take func([]byte) error) error {
 	if size <= *at {
 		return nil
 	}
-	file, err := readfile.Open(path)
+	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	if err := file.Most(path, readfile.Lines); err != nil {
-		return err
-	}
-	in := readfile.NewLineReader(path, io.NewSectionReader(file, *at, size-*at))
+	in := bufio.NewReader(io.NewSectionReader(file, *at, size-*at))
 	for {
-		line, err := in.Next()
+		line, err := in.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
 			return nil // a line without its end is not written yet
 		}

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/privacy"
 )
 
@@ -27,6 +26,8 @@ const (
 	ScheduleFile = "schedule.json"
 	AgreedFile   = "agreed.json" // what the owners agreed on
 	PlaceFile    = "place.json"  // the network, and the owner's share of the schedule's seed
+
+	SearchFile = "tune.json" // what a search found
 )
 
 // InfoFormat names the form of run.json.
@@ -219,7 +220,7 @@ func WriteInfo(dir string, i *Info) error {
 // ReadInfo reads run.json of a run directory.
 func ReadInfo(dir string) (*Info, error) {
 	path := filepath.Join(dir, InfoFile)
-	b, err := readfile.All(path, readfile.JSON)
+	b, err := os.ReadFile(path)
 	if err != nil {
 		if os.IsNotExist(err) {
 			return nil, fmt.Errorf("%s: is not a run directory: it holds no %s", dir, InfoFile)

@@ -10,8 +10,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-
-	"github.com/sottodp/sotto/internal/readfile"
 )
 
 // Seal is the SHA-256 of every final file of a run directory, by name: those of
@@ -28,7 +26,7 @@ func Seal(dir string) (map[string]string, error) {
 			return nil, err
 		}
 	}
-	b, err := readfile.All(filepath.Join(dir, InfoFile), readfile.JSON)
+	b, err := os.ReadFile(filepath.Join(dir, InfoFile))
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +40,7 @@ func Seal(dir string) (map[string]string, error) {
 
 // addHash adds the SHA-256 of a file, if it exists.
 func addHash(hashes map[string]string, dir, name string) error {
-	f, err := readfile.Open(filepath.Join(dir, name))
+	f, err := os.Open(filepath.Join(dir, name))
 	if os.IsNotExist(err) {
 		return nil
 	}

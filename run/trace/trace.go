@@ -23,7 +23,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/privacy"
 )
 
@@ -103,7 +102,7 @@ func open(dir string, part, flag int) (*Writer, error) {
 		name string
 		dst  **os.File
 	}{{EventsFile, &w.events}, {partFile(part), &w.releases}, {StepsFile, &w.steps}} {
-		file, err := readfile.OpenFile(filepath.Join(dir, f.name), flag, 0o600)
+		file, err := os.OpenFile(filepath.Join(dir, f.name), flag, 0o600)
 		if err != nil {
 			w.closeFiles()
 			return nil, err
@@ -332,11 +331,16 @@ func parseCharges(line []byte, charged int) (Charges, error) {
 }
 
 func appendStep(dst []byte, s Step) []byte {
+	line, _ := json.Marshal(s.Finite()) // four finite numbers cannot fail
+	return append(append(dst, line...), '\n')
+}
+
+// Finite is the step as its line holds it: −1, which is no norm, in place of what is not finite, since JSON has no infinity.
+func (s Step) Finite() Step {
 	for _, v := range []*float64{&s.Rate, &s.GradNorm, &s.Moved} {
 		if math.IsNaN(*v) || math.IsInf(*v, 0) {
-			*v = -1 // not a norm; JSON has no infinity
+			*v = -1
 		}
 	}
-	line, _ := json.Marshal(s) // four finite numbers cannot fail
-	return append(append(dst, line...), '\n')
+	return s
 }

@@ -323,7 +323,7 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(strin
 	}
 	info.Search = &r.Search
 	info.Result = &trace.Result{Steps: 1, Charged: 1, Outcome: method.Done.String(), Test: best.test}
-	r.File, err = r.Candidate.Job.File(best.w, run.Guarantee{Budget: p.Budget, Unit: info.Unit, UnitRows: info.UnitRows, Dataset: info.Dataset, Run: info.ID, Accountant: info.Accountant, Plan: info.Plan})
+	r.File, err = r.Candidate.Job.File(best.w, run.GuaranteeOf(info))
 	if err != nil {
 		return nil, err
 	}

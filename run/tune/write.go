@@ -11,7 +11,7 @@ import (
 )
 
 // ResultFile holds what a search found, beside the files of a run.
-const ResultFile = "tune.json"
+const ResultFile = trace.SearchFile
 
 // Write makes dir, which is there and empty, the run directory of the search: one charge, no releases, the model.
 func (r *Result) Write(dir, version string) error {

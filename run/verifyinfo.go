@@ -1,0 +1,396 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/replay"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/sample"
+	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+// given copies into want what follows from no other file of the directory and from
+// no computation: when and where the run ran, the names of files, and figures of
+// rows. What is given is checked as far as its fields fit each other.
+func given(want, info *trace.Info) {
+	want.ID, want.Started, want.Finished, want.Status = info.ID, info.Started, info.Finished, info.Status // model.json has the ID, too
+	want.Version, want.Go, want.Platform, want.Kernels = info.Version, info.Go, info.Platform, info.Kernels
+	want.SpecFile, want.Data, want.Shards, want.Test = info.SpecFile, info.Data, info.Shards, info.Test
+	want.Labels, want.TestLabels = info.Labels, info.TestLabels
+	want.Ledger, want.LedgerHead = info.Ledger, info.LedgerHead
+	want.Network = info.Network // checked against what the owners agreed on
+	want.Search = info.Search   // checked against tune.json
+	want.Hashes = info.Hashes   // checked against the files
+	if f := info.Finished; f == nil || f.Before(info.Started) {
+		want.Finished = &info.Started
+	}
+	if (info.Data == "") != (info.Shards > 0) {
+		want.Data = "a file, or the number of machines in its place"
+	}
+	if info.Ledger == "" && !info.Lab {
+		want.Ledger = "where the budget was reserved"
+	}
+	if info.Network == "" && (info.LedgerHead == "") != (info.Ledger == "" || info.Search != nil) {
+		want.LedgerHead = "the head of the ledger when the budget was reserved"
+	}
+}
+
+// givenResult does the same for the result of a run.
+func givenResult(want *trace.Result, info *trace.Info) {
+	r := info.Result
+	want.TrainSeconds, want.Owners, want.Test, want.LabCounts, want.TrainLoss = r.TrainSeconds, r.Owners, r.Test, r.LabCounts, r.TrainLoss
+	want.SinceResumed = r.SinceResumed // a record with gaps does not hold without it
+}
+
+// written compares run.json as it was written with what it should be: canonical JSON, field by field.
+func (v *verifier) written(want *trace.Info) error {
+	text, err := os.ReadFile(filepath.Join(v.dir, trace.InfoFile))
+	if err != nil {
+		return &InputError{"", err}
+	}
+	should, err := json.Marshal(want)
+	if err != nil {
+		return err
+	}
+	var trees [2]any
+	for i, b := range [][]byte{text, should} {
+		dec := json.NewDecoder(bytes.NewReader(b))
+		dec.UseNumber()
+		if err := dec.Decode(&trees[i]); err != nil {
+			return &InputError{v.dir, err}
+		}
+	}
+	other := differences(nil, "", trees[0], trees[1])
+	if t := v.info.Result; t != nil && t.Test != nil {
+		other = append(other, unfitScores(t.Test, v.job.Schema.ClassNames())...)
+	}
+	if v.info.Network == "" && (v.info.Test == "") != (v.info.Result == nil || v.info.Result.Test == nil) && !v.noModel() {
+		other = append(other, "test")
+	}
+	detail := "every field that follows from the schema, the configuration, the record or its replay is what they give"
+	if len(other) > 0 {
+		slices.Sort(other)
+		other = slices.Compact(other)
+		more := ""
+		if len(other) > 8 {
+			more = fmt.Sprintf(" and %d more", len(other)-8)
+			other = other[:8]
+		}
+		detail = "does not follow from the schema, the configuration, the record and its replay: " + strings.Join(other, ", ") + more
+	}
+	v.say(trace.InfoFile, len(other) == 0, "%s", detail)
+	return nil
+}
+
+// noModel says that the run ended without a model, and so without scores.
+func (v *verifier) noModel() bool {
+	return v.info.Result != nil && v.info.Result.Outcome == Diverged
+}
+
+// differences appends the paths at which two JSON values differ.
+func differences(list []string, path string, a, b any) []string {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok {
+			return append(list, path)
+		}
+		all := maps.Clone(x)
+		maps.Copy(all, y)
+		for _, key := range slices.Sorted(maps.Keys(all)) {
+			at := key
+			if path != "" {
+				at = path + "." + key
+			}
+			_, left := x[key]
+			if _, right := y[key]; left != right {
+				list = append(list, at)
+				continue
+			}
+			list = differences(list, at, x[key], y[key])
+		}
+		return list
+	case []any:
+		y, ok := b.([]any)
+		if !ok || len(x) != len(y) {
+			return append(list, path)
+		}
+		for i := range x {
+			list = differences(list, fmt.Sprintf("%s[%d]", path, i), x[i], y[i])
+		}
+		return list
+	}
+	if a != b {
+		list = append(list, path)
+	}
+	return list
+}
+
+// unfitScores are the figures of the test rows that do not fit each other or the classes.
+func unfitScores(s *trace.Scores, classes []string) (other []string) {
+	if !slices.Equal(s.Classes, classes) {
+		other = append(other, "result.test.classes")
+	}
+	if len(s.Confusion) != len(classes) {
+		return append(other, "result.test.confusion")
+	}
+	if len(classes) == 0 {
+		return other
+	}
+	rows, right := 0, 0
+	for i, row := range s.Confusion {
+		if len(row) != len(classes) {
+			return append(other, "result.test.confusion")
+		}
+		for j, n := range row {
+			if rows += n; i == j {
+				right += n
+			}
+		}
+	}
+	if rows != s.Rows {
+		other = append(other, "result.test.rows")
+	}
+	if (s.Accuracy == nil) != (rows == 0) || s.Accuracy != nil && *s.Accuracy != float64(right)/float64(rows) {
+		other = append(other, "result.test.accuracy")
+	}
+	return other
+}
+
+// expected is run.json as the run of a job writes it, but for its result. What was
+// warned of while it ran is the ledger's state then.
+func (v *verifier) expected(job *Job) (*trace.Info, error) {
+	j := *job
+	j.Warnings = j.cautions()
+	want, err := NewInfo(&j, v.info.Version)
+	if err != nil {
+		return nil, err
+	}
+	given(want, v.info)
+	if _, err := j.Spec.CheckDelta(j.Facts, ""); err != nil && v.info.Network == "" { // a run from before such a δ was refused
+		want.Warnings = append(want.Warnings, fmt.Sprintf("delta %v is at least 1/%s = %.3g: a mechanism that publishes one whole record at random would satisfy such a δ; choose one well below",
+			v.info.Budget.Delta, j.Facts.Counted(), 1/float64(j.Facts.Rows)))
+	}
+	if v.info.Lab {
+		for _, w := range v.info.Warnings {
+			if w == recordedLab {
+				want.Warnings = append(want.Warnings, w)
+			}
+		}
+	}
+	return want, nil
+}
+
+// ran is what the replay of a run gave.
+type ran struct {
+	steps   int
+	outcome string
+	claim   *method.Claim
+}
+
+// wrote: run.json says what a run of this job, record and replay writes.
+func (v *verifier) wrote(r ran) error {
+	want, err := v.expected(v.job)
+	if err != nil {
+		return &InputError{v.dir, err}
+	}
+	switch newest, oldest := v.rec.Newest(), v.rec.Oldest(); {
+	case newest == nil:
+		want.StateEvery = stateEvery(v.job.Method, v.job.Plan, v.job.Facts.Dim)
+	case oldest == nil:
+		want.StateEvery = newest.Step
+	default:
+		want.StateEvery = newest.Step - oldest.Step
+	}
+	if v.info.Result != nil {
+		charged := v.rec.Charged()
+		want.Result = &trace.Result{Steps: r.steps, Charged: charged, Outcome: r.outcome, SampleBound: numerics(v.job, charged)}
+		givenResult(want.Result, v.info)
+		if want.Result.Owners = 0; r.claim != nil {
+			c := trace.Claim(*r.claim)
+			if was := v.info.Result.Claim; was != nil && !v.same() { // near to it: see claim
+				c = *was
+			}
+			want.Result.Claim = &c
+		}
+	}
+	return v.written(want)
+}
+
+// lines compares replayed steps with their lines in steps.jsonl. Of a step whose
+// releases are no longer kept, only the number can be compared.
+type lines struct {
+	v     *verifier
+	next  int // line to be compared
+	other int // first step that differs, 0 for none
+	worst float64
+}
+
+func (l *lines) compare(st method.Step) {
+	if st.T <= l.next {
+		return // the step that ends the run has no line of its own
+	}
+	if l.next = st.T; st.T > len(l.v.rec.Steps) {
+		l.differs(st.T)
+		return
+	}
+	was, now := l.v.rec.Steps[st.T-1], trace.Step{T: st.T, Rate: st.Rate, GradNorm: st.GradNorm, Moved: st.Moved}.Finite()
+	worst := apart([]float64{was.Rate, was.GradNorm, was.Moved}, []float64{now.Rate, now.GradNorm, now.Moved})
+	if l.worst = math.Max(l.worst, worst); was.T != st.T || !l.v.near(worst) {
+		l.differs(st.T)
+	}
+}
+
+func (l *lines) differs(step int) {
+	if l.other == 0 {
+		l.other = step
+	}
+}
+
+// say ends the comparison, of a replay that began after some steps.
+func (l *lines) say(from, steps int) {
+	for t := range min(from, len(l.v.rec.Steps)) {
+		if l.v.rec.Steps[t].T != t+1 {
+			l.differs(t + 1)
+		}
+	}
+	if len(l.v.rec.Steps) > steps {
+		l.differs(steps + 1)
+	}
+	before := ""
+	if from > 0 {
+		before = fmt.Sprintf("; the first %d cannot be replayed any more, and are taken as they are", from)
+	}
+	if l.other > 0 {
+		l.v.say(trace.StepsFile, false, "the line of step %d is not what the replayed step gives%s", l.other, before)
+		return
+	}
+	l.v.say(trace.StepsFile, true, "%d lines, each what the replayed step gives, the largest relative difference being %.3g%s", len(l.v.rec.Steps), l.worst, before)
+}
+
+// sealed: the files are those whose hashes the settlement in the ledger holds.
+func (v *verifier) sealed(known ledger.Run) error {
+	if known.Settlement == nil {
+		return nil // the finding on the ledger says so
+	}
+	seal := known.Settlement.Seal
+	switch {
+	case len(seal) == 0 && v.info.Search != nil:
+		v.say("seal", true, "not sealed: a search settles before it begins, since a later entry would tell how long it took")
+		return nil
+	case len(seal) == 0:
+		v.say("seal", true, "not sealed: the run was settled by a version of Sotto that did not seal its files")
+		return nil
+	}
+	now, err := trace.Seal(v.dir)
+	if err != nil {
+		return err
+	}
+	all := maps.Clone(now)
+	maps.Copy(all, seal)
+	var changed []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if now[name] != seal[name] {
+			changed = append(changed, name)
+		}
+	}
+	if len(changed) > 0 {
+		v.say("seal", false, "changed since the run was settled: %s", strings.Join(changed, ", "))
+		return nil
+	}
+	v.say("seal", true, "%d files have the hashes that the settlement in the ledger holds", len(seal))
+	return nil
+}
+
+// searched: run.json says what a search with this plan, and what tune.json holds, writes.
+func (v *verifier) searched(whole privacy.Tuned) error {
+	job := *v.job
+	want, err := v.expected(&job)
+	if err != nil {
+		return &InputError{v.dir, err}
+	}
+	want.Horizon, want.StateEvery = 1, 0
+	want.Finished = &v.info.Started // R21
+	if v.info.Result != nil {
+		want.Result = &trace.Result{Steps: 1, Charged: 1, Outcome: method.Done.String(), Test: v.info.Result.Test}
+	}
+	b, err := os.ReadFile(filepath.Join(v.dir, trace.SearchFile))
+	if err != nil {
+		return &InputError{"", err}
+	}
+	var found struct {
+		Run    string         `json:"run"`
+		Budget privacy.Budget `json:"budget"`
+		trace.Search
+	}
+	if err := json.Unmarshal(b, &found); err != nil {
+		return inputError("", "%s: %v", filepath.Join(v.dir, trace.SearchFile), err)
+	}
+	s, by := *v.info.Search, "loss"
+	score := s.Score
+	if r := v.info.Result; r != nil && r.Test != nil {
+		by = "test"
+		switch {
+		case r.Test.Accuracy != nil:
+			score = *r.Test.Accuracy
+		case r.Test.RMSE != nil:
+			score = -*r.Test.RMSE
+		}
+	}
+	mean := math.Abs(s.Mean*whole.Gamma-1) < 1e-9
+	v.say("search", found.Run == v.info.ID && found.Budget == v.info.Budget && reflect.DeepEqual(found.Search, s) && s.By == by && s.Score == score && mean,
+		"%s beside what %s says of the search, its plan and its scores", trace.SearchFile, trace.InfoFile)
+	return v.written(want)
+}
+
+// ownerWrote: run.json says what an owner's run in a network writes.
+func (v *verifier) ownerWrote(config any, steps int, noise float64) error {
+	want, err := v.expected(v.job)
+	if err != nil {
+		return &InputError{v.dir, err}
+	}
+	want.Horizon, want.NoiseMultiplier, want.Output, want.StateEvery = steps, noise, v.info.Output, 0
+	if want.Config, err = json.Marshal(config); err != nil {
+		return err
+	}
+	if v.info.Result != nil {
+		outcome := method.Done.String()
+		if v.diverged() {
+			outcome = Diverged
+		}
+		want.Result = &trace.Result{Steps: steps, Charged: v.rec.Charged(), Outcome: outcome}
+		givenResult(want.Result, v.info)
+	}
+	return v.written(want)
+}
+
+// spent stands behind the record of a run and asks the meter what the run asked last: a run that ended because
+// its budget was spent is refused again.
+type spent struct {
+	facts oracle.Public
+	meter account.Meter
+}
+
+func (o spent) Public() oracle.Public { return o.facts }
+
+func (o spent) Batch(_ context.Context, s sample.Sampler, queries ...oracle.Query) (oracle.Batch, error) {
+	if err := o.meter.Charge(oracle.Cost(s, queries)); errors.Is(err, privacy.ErrExhausted) {
+		return nil, err
+	}
+	return nil, replay.ErrEnd
+}

@@ -35,6 +35,8 @@ type Env struct {
 	// Report writes the report of a run that has ended (report.Write). It is called
 	// before the settlement, which seals the report with the other files.
 	Report func(dir string) error
+
+	reserved func(error) error // tests: changes how a reservation ends
 }
 
 // Progress is how far a run is. It is made of durable records only (R5).
@@ -99,7 +101,7 @@ func Fit(ctx context.Context, job *Job, env Env) (*trace.Info, string, error) {
 	}
 	switch {
 	case err == nil:
-	case begun:
+	case begun || errors.Is(err, ledger.ErrUncertain): // the directory holds the token of what may be reserved
 		return s.info, s.dir, err
 	default:
 		s.closeWriter()
@@ -292,7 +294,7 @@ func (s *session) makeDir() (undo func(), err error) {
 		s.unlockDir()
 		removeDirs()
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := trace.MakeDir(dir, 0o755); err != nil {
 		removeDirs()
 		return fail("%v", err)
 	}
@@ -341,7 +343,7 @@ func (s *session) begin(ctx context.Context) (begun bool, err error) {
 		return false, err
 	}
 	if err := s.reserve(ctx); err != nil {
-		return false, err
+		return false, err // begun all the same where it wraps ledger.ErrUncertain
 	}
 	return true, s.writeInfo(context.WithoutCancel(ctx))
 }
@@ -367,6 +369,9 @@ func (s *session) reserve(ctx context.Context) error {
 		Dataset: dataset, Unit: s.info.Unit, Adjacency: b.Adjacency, Run: s.info.ID,
 		Epsilon: b.Epsilon, Delta: b.Delta, Mark: mark, Plan: s.job.Plan, Token: s.token,
 	})
+	if s.env.reserved != nil {
+		err = s.env.reserved(err)
+	}
 	var unsupported *account.UnsupportedError
 	if errors.As(err, &unsupported) {
 		return &InputError{"", err}

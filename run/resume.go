@@ -51,6 +51,9 @@ func abandon(ctx context.Context, dir, where string) (*trace.Info, *ledger.Ledge
 		return nil, nil, &InputError{"", err}
 	}
 	defer unlock()
+	if err := errors.Join(trace.Tidy(dir), trace.Sync(dir)); err != nil {
+		return nil, nil, err
+	}
 	rec, err := recordOf(dir, info)
 	if err != nil {
 		return nil, nil, err
@@ -137,8 +140,11 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 		return nil, &InputError{"", err}
 	}
 	s.info = info
+	if err := trace.Tidy(dir); err != nil {
+		return nil, err
+	}
 	if info.Status == trace.Finished {
-		return info, s.settleAgain(ctx)
+		return info, s.finishAgain(ctx)
 	}
 	if s.job, err = jobOf(info); err != nil {
 		return nil, &InputError{dir, err}
@@ -158,6 +164,9 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 		if ctx.Err() != nil {
 			return nil, ErrInterrupted
 		}
+		return nil, err
+	}
+	if err := trace.Sync(dir); err != nil { // before anything is told of what is read
 		return nil, err
 	}
 	known, err := trace.Read(dir)
@@ -255,24 +264,51 @@ func jobWith(info *trace.Info, m method.Method) (j *Job, err error) {
 	return j, err
 }
 
-// settleAgain ends a run that was killed between its last line in the directory
-// and its last in the ledger.
+// finishAgain ends a run that was killed between the last file of its directory and its last line in the
+// ledger, or after that. Nothing is left to train.
+func (s *session) finishAgain(ctx context.Context) error {
+	switch {
+	case s.info.Result == nil:
+		return inputError("", "%s: says finished, and no result", filepath.Join(s.dir, trace.InfoFile))
+	case s.info.Network != "":
+		return inputError("", "%s: is an owner's part of a network; allowed is `sotto node` with this directory", s.dir)
+	}
+	if err := s.settleAgain(ctx); err != nil {
+		return err
+	}
+	if s.info.Result.Outcome == Diverged {
+		return ErrDiverged
+	}
+	return nil
+}
+
 func (s *session) settleAgain(ctx context.Context) error {
-	if s.info.Lab || s.info.Result == nil {
-		return inputError("", "%s: this run is finished; it cannot be resumed", s.dir)
+	_, err := os.Stat(filepath.Join(s.dir, trace.ReportFile))
+	missing := os.IsNotExist(err)
+	if s.info.Lab {
+		if !missing {
+			return nil
+		}
+		return s.report()
 	}
 	if err := s.openLedger(ctx); err != nil {
 		return err
 	}
 	known, err := s.ledger.Run(ctx, s.info.ID)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case known.State == ledger.StateSettled:
-		return fmt.Errorf("%s: this run is finished and cannot be resumed: %w", s.dir, ledger.ErrSettled)
+	}
+	if known.State == ledger.StateSettled {
+		if _, sealed := known.Settlement.Seal[trace.ReportFile]; missing && !sealed { // of an earlier version, which wrote it last
+			return s.report()
+		}
+		return nil
 	}
 	token, err := CurrentToken(ctx, s.ledger, s.dir, s.info.ID)
 	if err != nil {
+		return err
+	}
+	if err := trace.Sync(s.dir); err != nil {
 		return err
 	}
 	rec, err := trace.Read(s.dir)
@@ -323,7 +359,7 @@ func (s *session) takeOver(ctx context.Context, rec *trace.Record) error {
 		dataset, err = s.ledger.Dataset(ctx, known.Dataset)
 	}
 	switch b := s.info.Budget; {
-	case errors.Is(err, ledger.ErrUnknownRun) && rec.Charged() == 0 && s.env.Ledger == "":
+	case errors.Is(err, ledger.ErrUnknownRun) && rec.Charged() == 0 && s.sameLedger():
 		// Killed after the directory was made and before the budget was reserved.
 		s.token = old
 		return s.reserve(ctx)
@@ -346,6 +382,17 @@ func (s *session) takeOver(ctx context.Context, rec *trace.Record) error {
 	}
 	s.token, err = SwapToken(ctx, s.ledger, s.dir, s.info.ID, old, rec.Events)
 	return err
+}
+
+// sameLedger says whether the ledger that is open is the one that the run began with.
+func (s *session) sameLedger() bool {
+	now, before := s.ledger.Where(), s.info.Ledger
+	if now == before {
+		return true
+	}
+	a, err := os.Stat(now)
+	b, worse := os.Stat(before)
+	return err == nil && worse == nil && os.SameFile(a, b)
 }
 
 // SwapToken swaps the one-time token of a run and its directory, which holds these charged batches, for a new one (R7). The

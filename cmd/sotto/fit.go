@@ -21,6 +21,7 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/report"
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -263,7 +264,14 @@ func interrupted(err error, dir string) error {
 	if errors.Is(err, run.ErrInterrupted) {
 		return fmt.Errorf("%w. Go on with: %s", run.ErrInterrupted, again)
 	}
-	if readErr != nil || info.Status == trace.Finished || exitCode(err) != exitFailed {
+	switch {
+	case readErr == nil && errors.Is(err, ledger.ErrUncertain):
+		return fmt.Errorf("%w\nNothing was released. Find out, and go on, with `%s`", err, again)
+	case readErr == nil && errors.Is(err, ledger.ErrGone):
+		return fmt.Errorf("%w\nWith the ledger back in its place go on with `%s`", err, again)
+	case readErr == nil && info.Status == trace.Finished && exitCode(err) == exitFailed && !errors.Is(err, run.ErrDiverged):
+		return fmt.Errorf("%w\nThe training itself is complete. Finish the run with `%s`", err, again)
+	case readErr != nil || info.Status == trace.Finished || exitCode(err) != exitFailed:
 		return err
 	}
 	if info.Lab {

@@ -102,7 +102,7 @@ trained on, which is paid for like all else.`,
 
 // writable makes a directory, if it is not there, and tries it.
 func writable(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := trace.MakeDir(dir, 0o755); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(dir, ".try")

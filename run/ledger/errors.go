@@ -29,6 +29,9 @@ var (
 	// ErrGone: the ledger's file was deleted, moved or replaced since it was opened. What
 	// this process reserved or charged is in the file that is gone.
 	ErrGone = errors.New("the ledger is gone since it was opened; put its file back")
+	// ErrUncertain: the reservation failed at its end, so it may stand all the same. The
+	// run's directory and its token are kept, and a resume settles which it was.
+	ErrUncertain = errors.New("it is not known whether the budget was reserved")
 )
 
 // errNewer: the ledger holds what a later version wrote.

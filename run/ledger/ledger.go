@@ -345,8 +345,9 @@ type Reservation struct {
 // After an error nothing may be looked at. One that wraps [privacy.ErrExhausted]
 // says that the budget does not cover the run, a [*MismatchError] that the dataset
 // is counted in another way, an [*account.UnsupportedError] that the dataset's
-// currency has no theorem for the plan. If the database is lost during the commit, the
-// reservation may stand all the same; it is spent then, like a crashed run's.
+// currency has no theorem for the plan. After these nothing is reserved. After one that
+// wraps [ErrUncertain], as where the database is lost during the commit, the reservation
+// may stand all the same.
 func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err error) {
 	caps := Caps{r.Epsilon, r.Delta}
 	if err := caps.validate(); err != nil {
@@ -369,7 +370,9 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 	} else if !validToken(token) {
 		return "", errors.New("reserve: found a token that is none; NewToken makes one")
 	}
-	err = l.write(ctx, func(w *writer) error {
+	entered := false // all is written but for the end of the transaction
+	err = l.write(ctx, func(w *writer) (err error) {
+		defer func() { entered = err == nil }()
 		if known, err := w.run(r.Run); err != nil {
 			return err
 		} else if known.ID != "" {
@@ -395,6 +398,9 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 		}
 		return w.append(KindNotPrivate, r.Dataset, r.Run, notPrivate{labWhy(r.Why)})
 	})
+	if err != nil && entered {
+		err = fmt.Errorf("%w: %w", ErrUncertain, err)
+	}
 	if err != nil {
 		return "", err
 	}

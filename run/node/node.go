@@ -282,7 +282,7 @@ func (s *session) enter() (unlock func(), err error) {
 	if s.o.Dir == "" {
 		return nil, inputError("--dir is missing: a directory of the owner's own, kept until the training is over")
 	}
-	if err := os.MkdirAll(s.o.Dir, 0o700); err != nil {
+	if err := trace.MakeDir(s.o.Dir, 0o700); err != nil {
 		return nil, inputError("--dir: found %s, where nothing can be written (%w)", s.o.Dir, err)
 	}
 	if _, err := readPlace(s.o.Dir); err != nil { // a directory of something else gets no lock

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"time"
 
 	"github.com/sottodp/sotto/privacy"
@@ -261,6 +262,45 @@ func WriteFile(path string, b []byte) error {
 		return err
 	}
 	return SyncDir(dir)
+}
+
+// Tidy removes what writers of files that were killed left in a run directory: the
+// temporary files of WriteFile and of model.Write. The caller holds the directory's lock.
+func Tidy(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Type().IsRegular() && temporary.MatchString(e.Name()) {
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+var temporary = regexp.MustCompile(`^\.(run\.json|model\.json|report\.html|report\.new\.html|resume\.token|resume\.token\.next|schedule\.json|agreed\.json|place\.json)\.[0-9]+$`)
+
+// MakeDir is os.MkdirAll, and makes the names of the new directories durable.
+func MakeDir(dir string, mode os.FileMode) error {
+	var parents []string // of those that are missing
+	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
+		if _, err := os.Lstat(d); err == nil || filepath.Dir(d) == d {
+			break
+		}
+		parents = append(parents, filepath.Dir(d))
+	}
+	if err := os.MkdirAll(dir, mode); err != nil {
+		return err
+	}
+	for _, d := range parents {
+		if err := SyncDir(d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // SyncDir makes the names in a directory durable, where the system can.

@@ -116,13 +116,16 @@ func open(dir string, part, flag int) (*Writer, error) {
 }
 
 // Continue opens the record of a run that was broken off, cuts torn tails away
-// and returns what is there. The writer goes on behind it.
+// and returns what is there, durable now. The writer goes on behind it.
 //
 // Batches at the end may have been charged without their release having become
 // durable. With secure noise they are spent. A seeded run draws the very same
 // numbers again, which tells nothing new: with redo, those batches are bought
 // again without a second charge, and the run ends as if it had not been broken.
 func Continue(dir string, redo bool) (*Writer, *Record, error) {
+	if err := Sync(dir); err != nil {
+		return nil, nil, err
+	}
 	rec, err := Read(dir)
 	if err != nil {
 		return nil, nil, err
@@ -150,6 +153,34 @@ func Continue(dir string, redo bool) (*Writer, *Record, error) {
 	}
 	return w, rec, nil
 }
+
+// Sync makes what is in a run's record durable. A process that was killed may have
+// written what is not: what follows from it may leave only after this (R5).
+func Sync(dir string) error {
+	parts, err := partsIn(dir)
+	if err != nil {
+		return err
+	}
+	names := []string{EventsFile, StepsFile, JournalFile}
+	for _, n := range parts {
+		names = append(names, partFile(n))
+	}
+	for _, name := range names {
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR, 0)
+		if os.IsNotExist(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(syncFile(f), f.Close()); err != nil {
+			return err
+		}
+	}
+	return SyncDir(dir)
+}
+
+var syncFile = (*os.File).Sync // tests see which files it is asked for
 
 // Charge notes the cost of the next batch.
 func (w *Writer) Charge(e privacy.Event) error {

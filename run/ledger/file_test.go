@@ -168,6 +168,56 @@ func TestB4MakersAgree(t *testing.T) {
 	}
 }
 
+// B4: what a process left that was killed while it made a ledger is removed.
+func TestB4UnfinishedFilesAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "ledger.db")
+	for _, name := range []string{".ledger.db.new-1", ".ledger.db.new-1-journal", ".other.db.new-1"} {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
+	}
+	open(t, path).Close()
+	var names []string
+	files, err := os.ReadDir(dir)
+	must(t, err)
+	for _, f := range files {
+		names = append(names, f.Name())
+	}
+	if got := strings.Join(names, " "); got != ".other.db.new-1 ledger.db ledger.db-queue" {
+		t.Errorf("found %s", got)
+	}
+}
+
+// A view takes back what a program that was killed during a commit left in the file.
+func TestViewAfterAKill(t *testing.T) {
+	dir, copied := t.TempDir(), filepath.Join(t.TempDir(), "ledger.db")
+	path := filepath.Join(dir, "ledger.db")
+	l := open(t, path)
+	reserve(t, l, reservation("clinic", "first"))
+	_, err := l.store.db.Exec(`PRAGMA cache_size = 10`) // pages: more goes to the file before the commit
+	must(t, err)
+	must(t, l.write(t.Context(), func(w *writer) error {
+		if err := w.append(KindNotPrivate, "clinic", "", notPrivate{strings.Repeat("x", 1<<20)}); err != nil {
+			return err
+		}
+		copyFile(t, path, copied)
+		copyFile(t, path+"-journal", copied+"-journal")
+		return nil
+	}))
+	v, err := View(t.Context(), copied)
+	if errors.Is(err, ErrWitness) { // the original went on
+		forget(t, l)
+		v, err = View(t.Context(), copied)
+	}
+	must(t, err)
+	defer v.Close()
+	if n := verify(t, v); n != 2 {
+		t.Errorf("found %d entries; want 2", n)
+	}
+	if _, err := os.Stat(copied + "-journal"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the journal was not taken back (%v)", err)
+	}
+}
+
 // E: a ledger that is deleted or replaced under a run is named as such.
 func TestLedgerIsGone(t *testing.T) {
 	for name, change := range map[string]func(path string) error{

@@ -211,6 +211,11 @@ func (l *Ledger) make(ctx context.Context, why *Restoration) error {
 	if l.store.path == "" {
 		return fill(l.store.db)
 	}
+	done, alone := l.store.queue(ctx)
+	defer done()
+	if alone {
+		removeUnfinished(l.store.path)
+	}
 	err := makeFile(l.store.path, why != nil, fill)
 	if errors.Is(err, os.ErrExist) {
 		return l.find(ctx)
@@ -648,7 +653,7 @@ const busyLimit = time.Minute
 // write runs do as the only writer, commits what it appended and shows the witness
 // the last entry. If do fails, nothing was appended. It may run do more than once.
 func (l *Ledger) write(ctx context.Context, do func(*writer) error) error {
-	done := l.store.queue(ctx)
+	done, _ := l.store.queue(ctx)
 	var w *writer
 	var err error
 	for began := time.Now(); ; { // the clock of the machine: l.now is a test's own

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"modernc.org/sqlite"
 )
@@ -105,7 +106,7 @@ func findFile(path string) error {
 // emptied file; otherwise a file that another process made meanwhile stays, and the
 // error wraps os.ErrExist.
 func makeFile(path string, replace bool, fill func(*sql.DB) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-*") // mode 0600
+	f, err := os.CreateTemp(filepath.Dir(path), unfinished(path)+"*") // mode 0600
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("the directory %s does not exist", filepath.Dir(path))
 	} else if err != nil {
@@ -142,6 +143,20 @@ func makeFile(path string, replace bool, fill func(*sql.DB) error) error {
 		return err
 	}
 	return syncDir(filepath.Dir(path))
+}
+
+// unfinished begins the names of files that makeFile has not linked yet.
+func unfinished(path string) string { return "." + filepath.Base(path) + ".new-" }
+
+// removeUnfinished removes what processes left that were killed in makeFile. Nobody
+// else may be in it.
+func removeUnfinished(path string) {
+	files, _ := os.ReadDir(filepath.Dir(path))
+	for _, f := range files {
+		if strings.HasPrefix(f.Name(), unfinished(path)) {
+			os.Remove(filepath.Join(filepath.Dir(path), f.Name()))
+		}
+	}
 }
 
 func syncDir(dir string) error {

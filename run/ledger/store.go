@@ -161,18 +161,24 @@ func (s *store) empty() bool {
 const queueLimit = 30 * time.Second
 
 // queue waits for this process's turn to write the file, and returns what ends the
-// turn. SQLite itself has no queue: waiting writers try again from time to time, and
-// some never get through. The queue keeps nobody out, which the locks of SQLite
-// do: where it cannot be used, or its holder is stopped, the writer goes on without.
-func (s *store) queue(ctx context.Context) (done func()) {
-	if s.opened == nil {
-		return func() {}
+// turn, and whether it is one. SQLite itself has no queue: waiting writers try again
+// from time to time, and some never get through. The queue keeps nobody out, which
+// the locks of SQLite do: where it cannot be used, or its holder is stopped, the writer
+// goes on without.
+func (s *store) queue(ctx context.Context) (done func(), held bool) {
+	none := func() {}
+	if s.path == "" {
+		return none, false
+	}
+	mode := os.FileMode(0o600)
+	if s.opened != nil {
+		mode = s.opened.Mode().Perm()
 	}
 	turn := make(chan func(), 1)
 	go func() {
-		unlock, err := lockFile(s.path+"-queue", s.opened.Mode().Perm())
+		unlock, err := lockFile(s.path+"-queue", mode)
 		if err != nil {
-			unlock = func() {}
+			unlock = nil
 		}
 		turn <- unlock
 	}()
@@ -180,12 +186,19 @@ func (s *store) queue(ctx context.Context) (done func()) {
 	defer limit.Stop()
 	select {
 	case done := <-turn:
-		return done
+		if done == nil {
+			return none, false
+		}
+		return done, true
 	case <-limit.C:
 	case <-ctx.Done():
 	}
-	go func() { (<-turn)() }()
-	return func() {}
+	go func() { // it comes too late
+		if done := <-turn; done != nil {
+			done()
+		}
+	}()
+	return none, false
 }
 
 // pause waits for 20 to 250 ms, drawn at random, so that writers who met do not meet

@@ -167,7 +167,7 @@ const queueLimit = 30 * time.Second
 // goes on without.
 func (s *store) queue(ctx context.Context) (done func(), held bool) {
 	none := func() {}
-	if s.path == "" {
+	if s.path == "" || ctx.Err() != nil {
 		return none, false
 	}
 	mode := os.FileMode(0o600)

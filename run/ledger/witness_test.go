@@ -284,7 +284,7 @@ func TestB4EmptiedServer(t *testing.T) {
 	where := newSchema(t)
 	l := open(t, where)
 	reserve(t, l, reservation("clinic", "first"))
-	for _, table := range []string{"sotto_ledger", "sotto_entries", "sotto_progress"} {
+	for _, table := range []string{"sotto_ledger", "sotto_entries", "sotto_progress", "sotto_charges"} {
 		_, err := l.store.db.Exec("DROP TABLE " + table)
 		must(t, err)
 	}

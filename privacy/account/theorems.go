@@ -65,6 +65,7 @@ var theorems = []Theorem{
 	{"filter-orders", "A filter of several orders", "Feldman, Zrnic 2021; own proof"},
 	{"filtered", "A whole run on a filter", "own proof"},
 	{"tally", "Runs that hold and settle", "own proof"},
+	{"basic-composition", "Runs whose ε and δ add up", "Vadhan, Zhang 2023; Lyu 2022; own proof"},
 }
 
 // Basis lists what a loss that an accountant of this package returned rests on, in

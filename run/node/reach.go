@@ -26,9 +26,9 @@ type reacher struct {
 }
 
 const (
-	reachEvery = time.Second            // how often the ledger is told at least
-	blockTime  = 250 * time.Millisecond // of turns that a block is for
-	leastBlock = 8
+	reachEvery = 2 * time.Second // how often the ledger is told at least
+	blockTime  = time.Second     // of turns that a block is for
+	leastBlock = 16
 	mostBlocks = 10 // a block is a tenth of all turns at most: so much is lost if the owner gives up
 )
 
@@ -97,7 +97,7 @@ func (r *reacher) charged(ctx context.Context, batches int) error {
 	r.durable.Store(int64(batches))
 	for {
 		known := int(r.known.Load())
-		if known < r.turns && known-batches <= int(r.block.Load())/2 {
+		if known < r.turns && known-batches <= int(r.block.Load())/4 {
 			select {
 			case r.wake <- struct{}{}:
 			default:

@@ -29,7 +29,10 @@ func (s *Server) open(ctx context.Context) (*ledger.Ledger, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ledger != nil {
-		return s.ledger, nil
+		if !errors.Is(s.ledger.Here(), ledger.ErrGone) {
+			return s.ledger, nil
+		}
+		s.ledger, s.book = nil, nil // what is there now says why; others may still read the old one
 	}
 	l, err := ledger.View(ctx, s.options.Ledger)
 	if err != nil {
@@ -75,6 +78,8 @@ func (s *Server) datasetsPage(r *http.Request) (any, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return datasetsBody{None: "There is no ledger yet: the first run that reserves a budget makes it."}, nil
+	case errors.Is(err, ledger.ErrWitness), errors.Is(err, ledger.ErrNotLedger):
+		return datasetsBody{None: err.Error()}, nil
 	case err != nil:
 		return nil, err
 	}

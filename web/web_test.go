@@ -385,6 +385,22 @@ func TestNothing(t *testing.T) {
 }
 
 // Nobody comes in without the link, twice with it, under another name, from another site.
+// B4: a ledger that is lost while the dashboard runs is said to be.
+func TestB4LostLedger(t *testing.T) {
+	root := t.TempDir()
+	fit(t, root, "first")
+	s := open(t, root).enter()
+	if code, text := s.get("/datasets"); code != http.StatusOK || !strings.Contains(text, "clinic") {
+		t.Fatalf("found %d: %s", code, text)
+	}
+	if err := os.Remove(filepath.Join(root, "ledger.db")); err != nil {
+		t.Fatal(err)
+	}
+	if code, text := s.get("/datasets"); code != http.StatusOK || !strings.Contains(text, "the ledger is missing") {
+		t.Errorf("found %d: %s", code, text)
+	}
+}
+
 func TestGuard(t *testing.T) {
 	root := t.TempDir()
 	if err := os.Mkdir(filepath.Join(root, "runs"), 0o755); err != nil {

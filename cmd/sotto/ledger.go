@@ -74,6 +74,9 @@ what the run did not charge. Its entries are chained by hash.`,
 				if d.Void != nil {
 					note = "void: looked at without a guarantee"
 				}
+				if len(d.Restored) > 0 {
+					note = strings.TrimPrefix(note+"; restored, charges are missing", "; ")
+				}
 				fmt.Fprintf(t, "%s\t%v\t%s\t%d\t%s\t%s\t%s\n", d.Name, d.Adjacency, d.Currency, d.Runs, reserved, budget, note)
 			}
 			return t.Flush()

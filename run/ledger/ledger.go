@@ -299,6 +299,10 @@ func (w *writer) upgrade() error {
 // Close closes the ledger. What was recorded stays.
 func (l *Ledger) Close() error { return l.store.db.Close() }
 
+// Here says whether the ledger's file is still the one that was opened; the error
+// wraps [ErrGone] if not.
+func (l *Ledger) Here() error { return l.store.explain(l.store.here()) }
+
 // Where says where the ledger is, without a password.
 func (l *Ledger) Where() string { return l.store.where }
 

@@ -288,8 +288,12 @@ func (l *Ledger) SameContent(ctx context.Context, dataset string, mark []byte) (
 	return names, l.store.explain(err)
 }
 
-// Head names the last entry. A run directory stores it.
+// Head names the last entry. A run directory stores it. The error wraps [ErrGone] if
+// the ledger's file is not the one that was opened any more.
 func (l *Ledger) Head(ctx context.Context) (Head, error) {
+	if err := l.Here(); err != nil {
+		return Head{}, err
+	}
 	_, _, h, err := readHead(ctx, l.store.db)
 	return h, l.store.explain(err)
 }

@@ -6,24 +6,22 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sottodp/sotto/internal/readfile"
 )
 
 // mapFile maps the file at path into memory, read-only. Nobody may use the memory
 // after unmap.
 func mapFile(path string) (m []byte, unmap func() error, err error) {
-	f, err := os.Open(path)
+	f, err := readfile.Open(path)
 	if err != nil {
 		return nil, nil, openError(path, err)
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, nil, openError(path, err)
+	if f.OS == nil || f.Size() == 0 {
+		return readAligned(path, f)
 	}
-	if st.Size() == 0 || !st.Mode().IsRegular() {
-		return nil, func() error { return nil }, nil
-	}
-	if m, err = unix.Mmap(int(f.Fd()), 0, int(st.Size()), unix.PROT_READ, unix.MAP_SHARED); err != nil {
+	if m, err = unix.Mmap(int(f.OS.Fd()), 0, int(f.Size()), unix.PROT_READ, unix.MAP_SHARED); err != nil {
 		return nil, nil, openError(path, &os.PathError{Op: "map", Path: path, Err: err})
 	}
 	return m, func() error { return unix.Munmap(m) }, nil

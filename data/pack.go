@@ -20,6 +20,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/sottodp/sotto/internal/readfile"
 )
 
 // A packed table is a file that holds an encoded table as it stands in memory, so
@@ -313,7 +315,7 @@ func isPacked(path string) bool { return beginsWith(path, packMagic) }
 
 // beginsWith says whether the file at path begins with magic.
 func beginsWith(path, magic string) bool {
-	f, err := os.Open(path)
+	f, err := readfile.Open(path)
 	if err != nil {
 		return false
 	}
@@ -443,20 +445,16 @@ func packError(path string, err error) error {
 
 // readPackedFacts reads header and footer of the packed table at path, and no row.
 func readPackedFacts(path string) (*packed, error) {
-	f, err := os.Open(path)
+	f, err := readfile.Open(path)
 	if err != nil {
 		return nil, openError(path, err)
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, openError(path, err)
-	}
 	head := make([]byte, packHeader)
 	if n, err := io.ReadFull(f, head); err != nil {
 		head = head[:n]
 	}
-	p, err := readFooter(head, st.Size(), func(offset, length int64) ([]byte, error) {
+	p, err := readFooter(head, f.Size(), func(offset, length int64) ([]byte, error) {
 		b := make([]byte, length)
 		_, err := f.ReadAt(b, offset)
 		return b, err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math/big"
-	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/sottodp/sotto/internal/readfile"
 )
 
 const (
@@ -23,14 +24,14 @@ const (
 // A parquetFile is an open Parquet file.
 type parquetFile struct {
 	name string
-	f    *os.File
+	f    *readfile.File
 	file *parquet.File
 }
 
 // openParquet opens the Parquet file at path. The library panics at some files that
 // are damaged; guard makes errors of that.
 func openParquet(path string) (p *parquetFile, err error) {
-	f, err := os.Open(path)
+	f, err := readfile.Open(path)
 	if err != nil {
 		return nil, openError(path, err)
 	}
@@ -41,11 +42,7 @@ func openParquet(path string) (p *parquetFile, err error) {
 		}
 	}()
 	defer p.guard(&err)
-	st, err := f.Stat()
-	if err != nil {
-		return nil, openError(path, err)
-	}
-	if p.file, err = parquet.OpenFile(f, st.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true)); err != nil {
+	if p.file, err = parquet.OpenFile(f, f.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true)); err != nil {
 		return nil, p.damaged(err)
 	}
 	return p, nil

@@ -15,6 +15,8 @@ import (
 	"os"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/sottodp/sotto/internal/readfile"
 )
 
 const (
@@ -331,13 +333,13 @@ func isText(line []byte) bool { return bytes.IndexByte(line, 0) < 0 && utf8.Vali
 // A file is open for reading, decompressed where it is gzip.
 type file struct {
 	name string
-	f    *os.File
+	f    *readfile.File
 	r    io.Reader
 }
 
 // openFile opens the file at path. All its decompressed bytes go to sum.
 func openFile(path string, sum io.Writer) (*file, error) {
-	f, err := os.Open(path)
+	f, err := readfile.Open(path)
 	if err != nil {
 		return nil, openError(path, err)
 	}
@@ -394,6 +396,10 @@ func open(path string, sum io.Writer) (*lines, error) {
 
 func openError(path string, err error) error {
 	var p *os.PathError
+	var refused *readfile.Error
+	if errors.As(err, &refused) {
+		return &Error{File: path, Found: refused.Found, Allowed: refused.Allowed, err: err}
+	}
 	text := err.Error()
 	if errors.As(err, &p) {
 		text = p.Err.Error()

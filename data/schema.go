@@ -8,12 +8,13 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/sottodp/sotto/internal/readfile"
 )
 
 // The words of a schema file.
@@ -135,12 +136,7 @@ func LoadSchema(path string) (*Schema, error) {
 		}
 		return p.schema, nil
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, openError(path, err)
-	}
-	defer f.Close()
-	src, err := io.ReadAll(io.LimitReader(f, maxSchema+1))
+	src, err := readfile.All(path, maxSchema)
 	if err != nil {
 		return nil, openError(path, err)
 	}

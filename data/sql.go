@@ -20,6 +20,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"modernc.org/sqlite"
+
+	"github.com/sottodp/sotto/internal/readfile"
 )
 
 // A sqlTable names a table of a database: postgres://…?table=NAME,
@@ -97,7 +99,7 @@ func Public(path string) string {
 // Join is path as it is seen from the folder dir: a relative file is below it, and
 // so is that of an SQLite table. The URL of a server stays as it is.
 func Join(dir, path string) string {
-	if path == "" || isPostgres(path) {
+	if path == "" || readfile.Inherited(path) || isPostgres(path) {
 		return path
 	}
 	scheme := ""

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/sottodp/sotto/internal/readfile"
 )
 
 // FileFormat is the first field of every model file. Its meaning never changes;
@@ -86,25 +87,9 @@ func Read(path string) (*File, error) {
 }
 
 func read(path string) (*File, error) {
-	r, err := os.Open(path)
+	raw, err := readfile.All(path, MaxFileBytes)
 	if err != nil {
 		return nil, cause(err)
-	}
-	defer r.Close()
-	info, err := r.Stat()
-	if err != nil {
-		return nil, cause(err)
-	}
-	tooLarge := fmt.Errorf("larger than %d MiB, the most that a model file may have", MaxFileBytes>>20)
-	if info.Size() > MaxFileBytes {
-		return nil, tooLarge
-	}
-	raw, err := io.ReadAll(io.LimitReader(r, MaxFileBytes+1)) // a pipe has no size beforehand
-	if err != nil {
-		return nil, cause(err)
-	}
-	if len(raw) > MaxFileBytes {
-		return nil, tooLarge
 	}
 
 	// The format first: a file of another kind should be told so, not blamed

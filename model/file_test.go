@@ -142,7 +142,7 @@ func TestReadForeign(t *testing.T) {
 	if err := os.Truncate(path, model.MaxFileBytes+1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := model.Read(path); err == nil || !strings.Contains(err.Error(), "larger than 512 MiB") {
+	if _, err := model.Read(path); err == nil || !strings.Contains(err.Error(), "more than 512 MiB") {
 		t.Errorf("oversized file: %v", err)
 	}
 }

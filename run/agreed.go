@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/gossip"
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
@@ -74,7 +75,7 @@ func list(text []byte, to ...any) (rest []json.RawMessage, err error) {
 
 // readTerms reads a part's agreement, whose network has that hash.
 func readTerms(dir, config string) (*terms, error) {
-	b, err := os.ReadFile(filepath.Join(dir, trace.AgreedFile))
+	b, err := readfile.All(filepath.Join(dir, trace.AgreedFile), readfile.JSON)
 	if err != nil {
 		return nil, err
 	}

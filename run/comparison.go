@@ -1,7 +1,6 @@
 package run
 
 import (
-	"os"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -81,9 +80,9 @@ func LoadComparison(file string) (Comparison, error) {
 	if file == "" {
 		return c, nil
 	}
-	src, err := os.ReadFile(file)
+	src, err := readSpec(file)
 	if err != nil {
-		return c, inputError(file, "found no file to read (%v); allowed is a spec in YAML", reason(err))
+		return c, err
 	}
 	return parseComparison(file, src)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/kern"
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/ledger"
@@ -248,8 +249,8 @@ func tablePath(p string) string {
 }
 
 func absolute(p string) string {
-	if p == "" {
-		return ""
+	if p == "" || readfile.Inherited(p) {
+		return p
 	}
 	if a, err := filepath.Abs(p); err == nil {
 		return a

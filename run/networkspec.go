@@ -1,7 +1,6 @@
 package run
 
 import (
-	"os"
 	"reflect"
 	"slices"
 
@@ -33,9 +32,9 @@ type Network struct {
 
 // LoadNetwork reads the block `network` of a spec file, and where each of its fields stands.
 func LoadNetwork(file string) (n Network, places map[string]string, err error) {
-	src, err := os.ReadFile(file)
+	src, err := readSpec(file)
 	if err != nil {
-		return n, nil, inputError(file, "found no file to read (%v); allowed is a spec in YAML", reason(err))
+		return n, nil, err
 	}
 	r := &specReader{file: file}
 	if r.root, err = parseMapping(src); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip/journal"
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy"
@@ -447,7 +448,7 @@ func CurrentToken(ctx context.Context, l *ledger.Ledger, dir, run string) (strin
 }
 
 func readToken(path string) (string, error) {
-	b, err := os.ReadFile(path)
+	b, err := readfile.All(path, readfile.Short)
 	return strings.TrimSpace(string(b)), err
 }
 

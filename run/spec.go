@@ -15,6 +15,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -114,11 +115,23 @@ func LoadSpec(file string, overrides []Override) (*Spec, error) {
 	var src []byte
 	if file != "" {
 		var err error
-		if src, err = os.ReadFile(file); err != nil {
-			return nil, inputError(file, "found no file to read (%v); allowed is a spec in YAML", reason(err))
+		if src, err = readSpec(file); err != nil {
+			return nil, err
 		}
 	}
 	return parseSpec(file, src, overrides)
+}
+
+// readSpec reads the text of a spec file.
+func readSpec(file string) ([]byte, error) {
+	src, err := readfile.All(file, readfile.Spec)
+	switch {
+	case readfile.Refused(err):
+		return nil, &InputError{file, reason(err)}
+	case err != nil:
+		return nil, inputError(file, "found no file to read (%v); allowed is a spec in YAML", reason(err))
+	}
+	return src, nil
 }
 
 // parser state: the tree, and where its pieces come from.

@@ -1,7 +1,5 @@
 package run
 
-import "os"
-
 const tuneKey = "tune"
 
 // A Tuning is the block `tune` of a spec file: what a search draws from. `sotto fit` does not look at it.
@@ -14,9 +12,9 @@ type Tuning struct {
 
 // LoadTuning reads the block `tune` of a spec file, and says where it stands.
 func LoadTuning(file string) (t Tuning, place string, err error) {
-	src, err := os.ReadFile(file)
+	src, err := readSpec(file)
 	if err != nil {
-		return t, "", inputError(file, "found no file to read (%v); allowed is a spec in YAML", reason(err))
+		return t, "", err
 	}
 	r := &specReader{file: file}
 	if r.root, err = parseMapping(src); err != nil {

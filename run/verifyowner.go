@@ -5,11 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/journal"
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/replay"
@@ -88,7 +88,7 @@ func (v *verifier) owner(ctx context.Context, l *ledger.Ledger) ([]Finding, erro
 
 // ReadSchedule reads the schedule of an owner's directory.
 func ReadSchedule(dir string) (*gossip.Schedule, error) {
-	b, err := os.ReadFile(filepath.Join(dir, trace.ScheduleFile))
+	b, err := readfile.All(filepath.Join(dir, trace.ScheduleFile), readfile.JSON)
 	if err != nil {
 		return nil, err
 	}

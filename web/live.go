@@ -55,15 +55,16 @@ type watched struct {
 // watched gives the one watcher of a run.
 func (s *Server) watched(e *runEntry) (*watched, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if w := s.watch[e.Key]; w != nil {
+	w := s.watch[e.Key]
+	s.mu.Unlock() // not while files are read
+	if w != nil {
 		return w, nil
 	}
 	info, err := trace.ReadInfo(e.Dir)
 	if err != nil {
 		return nil, err
 	}
-	w := &watched{dir: e.Dir, info: info, follower: follow(e), epsilon: math.NaN()}
+	w = &watched{dir: e.Dir, info: info, follower: follow(e), epsilon: math.NaN()}
 	if !info.Off {
 		if w.plan, err = info.PlanEvent(); err != nil {
 			return nil, err
@@ -71,6 +72,11 @@ func (s *Server) watched(e *runEntry) (*watched, error) {
 		if w.account, err = account.ByName(info.Accountant); err != nil {
 			return nil, err
 		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if first := s.watch[e.Key]; first != nil {
+		return first, nil
 	}
 	s.watch[e.Key] = w
 	return w, nil

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/run/audit"
 	"github.com/sottodp/sotto/run/compare"
 	"github.com/sottodp/sotto/run/rehearse"
@@ -146,7 +147,7 @@ func (s *Server) figure(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
-	b, err := os.ReadFile(filepath.Join(p.Dir, compare.Chart))
+	b, err := readfile.All(filepath.Join(p.Dir, compare.Chart), readfile.Page)
 	if err != nil {
 		http.Error(w, "there is no figure", http.StatusNotFound)
 		return
@@ -173,7 +174,7 @@ func (b networkBody) title() string { return "Network " + b.Name }
 // rehearsal is what a directory holds of one, nil where it holds none: the directories of `sotto net demo` and `sotto net init` have
 // another file of this name, which says who takes part.
 func rehearsal(dir string) *rehearse.Result {
-	text, err := os.ReadFile(filepath.Join(dir, NetworkFile))
+	text, err := readfile.All(filepath.Join(dir, NetworkFile), readfile.JSON)
 	r := &rehearse.Result{}
 	if err != nil || json.Unmarshal(text, r) != nil || r.ID == "" || r.Rounds == 0 {
 		return nil

@@ -83,10 +83,12 @@ type stamped struct {
 type shelf struct {
 	roots []string
 
-	mu     sync.Mutex
-	known  map[string]stamped
-	last   *listing
-	looked time.Time
+	known map[string]stamped // of who looks
+
+	mu      sync.Mutex    // not held while files are read
+	looking chan struct{} // closed when the look that is under way ends; nil: there is none
+	last    *listing
+	looked  time.Time
 }
 
 func newShelf(roots []string) *shelf { return &shelf{roots: roots, known: map[string]stamped{}} }
@@ -109,13 +111,38 @@ type found struct {
 	info os.FileInfo // of run.json
 }
 
-// list looks at the directories, at most every so often.
+// list is what the directories hold. It looks at most every so often, for one
+// caller; while it looks, others get the list before, or wait for the first one.
 func (s *shelf) list() *listing {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.last != nil && time.Since(s.looked) < lookEvery {
+	for s.last == nil && s.looking != nil {
+		looking := s.looking
+		s.mu.Unlock()
+		<-looking
+		s.mu.Lock()
+	}
+	if s.last != nil && (s.looking != nil || time.Since(s.looked) < lookEvery) {
+		defer s.mu.Unlock()
 		return s.last
 	}
+	s.looking = make(chan struct{})
+	s.mu.Unlock()
+	var l *listing
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if l != nil { // no panic
+			s.last, s.looked = l, time.Now()
+		}
+		close(s.looking)
+		s.looking = nil
+	}()
+	l = s.look()
+	return l
+}
+
+// look looks at the directories, for one caller at a time.
+func (s *shelf) look() *listing {
 	l := &listing{}
 	var runs []found
 	seen := map[string]bool{}
@@ -134,7 +161,6 @@ func (s *shelf) list() *listing {
 	}
 	fmt.Fprintln(sum, l.Comparisons, l.Networks, l.Audits)
 	l.state = hex.EncodeToString(sum.Sum(nil)[:8])
-	s.last, s.looked = l, time.Now()
 	return l
 }
 

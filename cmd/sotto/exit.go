@@ -9,6 +9,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip/fabric"
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
@@ -50,7 +51,9 @@ var failures = []failure{
 	{"delta-too-large", exitInput, is(run.ErrLargeDelta)},
 	{"not-a-ledger", exitInput, is(ledger.ErrNotLedger)},
 	{"bad-data", exitInput, as[*data.Error]},
-	{"bad-input", exitInput, func(err error) bool { return as[*run.InputError](err) || as[*ledger.MismatchError](err) }},
+	{"bad-input", exitInput, func(err error) bool {
+		return as[*run.InputError](err) || as[*ledger.MismatchError](err) || as[*readfile.Error](err)
+	}},
 
 	{"failed", exitFailed, func(error) bool { return true }},
 }

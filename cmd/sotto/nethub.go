@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sottodp/sotto/gossip/fabric"
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/run"
 )
 
@@ -136,7 +136,7 @@ const watchEvery = time.Second
 
 // watch calls changed whenever the file's content has changed, until the context ends.
 func watch(ctx context.Context, file string, changed func()) {
-	last, err := os.ReadFile(file)
+	last, err := readfile.All(file, readfile.JSON)
 	if err != nil {
 		last = nil
 	}
@@ -148,7 +148,7 @@ func watch(ctx context.Context, file string, changed func()) {
 			return
 		case <-tick.C:
 		}
-		if now, err := os.ReadFile(file); err == nil && !bytes.Equal(now, last) {
+		if now, err := readfile.All(file, readfile.JSON); err == nil && !bytes.Equal(now, last) {
 			last = now
 			changed()
 		}

@@ -8,10 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -82,7 +82,7 @@ func (c *Credentials) Write(path string) error { return write(path, c) }
 
 // read reads a file of that format.
 func read(path, format string, v any) error {
-	b, err := os.ReadFile(path)
+	b, err := readfile.All(path, readfile.JSON)
 	if err != nil {
 		return fmt.Errorf("%s: found no file to read (%w)", path, reason(err))
 	}

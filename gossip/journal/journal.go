@@ -31,6 +31,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -78,7 +79,8 @@ const (
 
 const (
 	frameHead = 12
-	maxDim    = 1 << 28
+	maxDim    = 1 << 26
+	maxFrame  = 1 << 30 // bytes: far above a turn with vectors of maxDim numbers
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -122,7 +124,7 @@ func Create(path string, head Head) (*Journal, error) {
 // Open opens the journal of a run that was broken off and cuts a torn end away. past yields its turns, in order; the journal goes
 // on behind them.
 func Open(path string, head Head) (j *Journal, past *Reader, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	f, err := readfile.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -304,7 +306,7 @@ func Equal(a, b []float64) bool {
 type Reader struct {
 	Head Head
 
-	f      *os.File
+	f      *readfile.File
 	path   string
 	size   int64
 	offset int64 // of the frame after the last whole one
@@ -315,7 +317,7 @@ type Reader struct {
 func Read(path string) (*Reader, error) { return newReader(path) }
 
 func newReader(path string) (*Reader, error) {
-	f, err := os.Open(path)
+	f, err := readfile.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -328,11 +330,7 @@ func newReader(path string) (*Reader, error) {
 }
 
 func (r *Reader) begin() error {
-	st, err := r.f.Stat()
-	if err != nil {
-		return err
-	}
-	r.size = st.Size()
+	r.size = r.f.Size()
 	word := make([]byte, len(magic))
 	if _, err := io.ReadFull(r.f, word); err != nil || string(word) != magic {
 		return r.damaged(0)
@@ -377,6 +375,8 @@ func (r *Reader) next() ([]byte, error) {
 		return nil, io.EOF
 	case n < 1 || n > rest-frameHead:
 		return nil, io.EOF
+	case n > maxFrame:
+		return nil, readfile.Refuse(r.path, fmt.Sprintf("a frame of %d bytes at byte %d", n, r.offset), fmt.Sprintf("at most %d MiB", maxFrame>>20))
 	}
 	body := make([]byte, n)
 	if _, err := r.f.ReadAt(body, r.offset+frameHead); err != nil {

@@ -43,6 +43,9 @@ var table = map[string][]string{
 	"internal/page":  {},
 	"internal/audit": {},
 
+	// Opens files that others may have written.
+	"internal/readfile": {},
+
 	// Where an owner's state lies.
 	"internal/state": {},
 
@@ -61,7 +64,7 @@ var table = map[string][]string{
 	"privacy/clip":    words,
 	"privacy/mech":    join(words, []string{"privacy/noise"}),
 	"privacy/sample":  join(words, []string{"privacy/noise"}),
-	"data":            words,
+	"data":            join(words, []string{"internal/readfile"}),
 	"method/schedule": {"privacy", "privacy/account"},
 
 	// Free mathematics of second-order methods.
@@ -71,7 +74,7 @@ var table = map[string][]string{
 	"privacy/account/claimed": {"privacy", "privacy/account", "method/schedule"},
 
 	// Layer 2, models and the door from outside.
-	"model":  {"data", "internal/kern"},
+	"model":  {"data", "internal/kern", "internal/readfile"},
 	"oracle": {"privacy", "privacy/mech", "privacy/sample", "privacy/clip"},
 
 	// Models in another program's form: the schema's public facts and a model's parameters.
@@ -84,38 +87,38 @@ var table = map[string][]string{
 	"gossip":        join(privacys, []string{"oracle", "method", "method/reg", "method/schedule"}),
 	"oracle/live":   join(public, []string{"data", "model", "internal/canary"}),
 	"oracle/replay": public,
-	"run/trace":     {"privacy", "privacy/account"},
-	"run/ledger":    {"privacy", "privacy/account", "internal/state"},
+	"run/trace":     {"privacy", "privacy/account", "internal/readfile"},
+	"run/ledger":    {"privacy", "privacy/account", "internal/state", "internal/readfile"},
 
 	// What owners release to each other: their journals, and the way between machines.
-	"gossip/journal": {"privacy", "privacy/account", "oracle", "oracle/replay", "gossip", "run/trace"},
-	"gossip/fabric":  {"privacy/account", "oracle", "gossip", "gossip/journal", "run/trace"},
+	"gossip/journal": {"privacy", "privacy/account", "oracle", "oracle/replay", "gossip", "run/trace", "internal/readfile"},
+	"gossip/fabric":  {"privacy/account", "oracle", "gossip", "gossip/journal", "run/trace", "internal/readfile"},
 
 	// Layer 4, assembly: all above.
-	"run": join(public, []string{"data", "model", "method", "gossip", "gossip/journal", "oracle/live", "oracle/replay", "run/trace", "run/ledger", "internal/chart"}),
+	"run": join(public, []string{"data", "model", "method", "gossip", "gossip/journal", "oracle/live", "oracle/replay", "run/trace", "run/ledger", "internal/chart", "internal/readfile"}),
 
 	// A comparison drives runs in the lab, which leave no record.
-	"run/compare": join(public, []string{"data", "model", "method", "oracle/live", "run", "run/trace", "internal/chart"}),
+	"run/compare": join(public, []string{"data", "model", "method", "oracle/live", "run", "run/trace", "internal/chart", "internal/readfile"}),
 
 	// What owners who train together agree on; all of them rehearsed in one process; one of them on a machine of its own.
-	"run/netplan":  join(public, []string{"data", "method", "gossip", "run"}),
-	"run/node":     join(public, []string{"data", "method", "gossip", "gossip/fabric", "gossip/journal", "oracle/live", "run", "run/ledger", "run/netplan", "run/trace"}),
+	"run/netplan":  join(public, []string{"data", "method", "gossip", "run", "internal/readfile"}),
+	"run/node":     join(public, []string{"data", "method", "gossip", "gossip/fabric", "gossip/journal", "oracle/live", "run", "run/ledger", "run/netplan", "run/trace", "internal/readfile"}),
 	"run/rehearse": join(public, []string{"data", "model", "method", "gossip", "oracle/live", "run", "run/netplan", "run/trace"}),
 
 	// A run whose rows are on several machines of one owner.
-	"run/shards": {"privacy", "data", "oracle/live", "run", "run/trace"},
+	"run/shards": {"privacy", "data", "oracle/live", "run", "run/trace", "internal/readfile"},
 
 	// An audit of runs in the lab, with canaries among the rows.
-	"run/audit": join(public, []string{"data", "model", "method", "oracle/live", "run", "run/trace", "internal/chart", "internal/page", "internal/audit", "internal/canary"}),
+	"run/audit": join(public, []string{"data", "model", "method", "oracle/live", "run", "run/trace", "internal/chart", "internal/page", "internal/audit", "internal/canary", "internal/readfile"}),
 
 	// A search that pays and releases its best alone.
 	"run/tune": join(public, []string{"data", "model", "method", "oracle/live", "run", "run/ledger", "run/trace"}),
 
 	// Layer 5, readers. The report recomputes ε from events, so it knows the words.
-	"run/report": {"privacy", "privacy/account", "run/trace", "run/ledger", "internal/chart", "internal/page"},
+	"run/report": {"privacy", "privacy/account", "run/trace", "run/ledger", "internal/chart", "internal/page", "internal/readfile"},
 
 	// The dashboard reads files, and starts nothing but a verification.
-	"web": {"privacy", "privacy/account", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/rehearse", "run/audit", "gossip/journal", "internal/chart", "internal/page"},
+	"web": {"privacy", "privacy/account", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/rehearse", "run/audit", "gossip/journal", "internal/chart", "internal/page", "internal/readfile"},
 
 	// A reproduced paper, on what everybody may use. Its tables are synthetic.
 	"paper":    {"internal/chart", "internal/page", "privacy", "privacy/noise"},
@@ -123,10 +126,10 @@ var table = map[string][]string{
 	"paper/p1": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "paper"}),
 	"paper/p2": join(public, []string{"run", "run/compare", "internal/chart", "privacy/account/claimed", "paper"}),
 	"paper/p3": join(public, []string{"data", "model", "method", "gossip", "oracle/live", "internal/chart", "privacy/account/claimed", "paper"}),
-	"paper/p4": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "internal/page", "paper"}),
+	"paper/p4": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "internal/page", "paper", "internal/readfile"}),
 
 	// Layer 6.
-	"cmd/sotto": join(public, []string{"data", "model", "method", "oracle/live", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/netplan", "run/node", "run/rehearse", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/fabric", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4"}),
+	"cmd/sotto": join(public, []string{"data", "model", "method", "oracle/live", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/netplan", "run/node", "run/rehearse", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/fabric", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "model", "method", "oracle/live", "run/trace"}),
@@ -173,6 +176,22 @@ var weakRandom = map[string][]string{
 	"privacy/noise":  {"ChaCha8", "NewChaCha8"}, // a cryptographic generator that lives in math/rand/v2
 	"gossip":         {"ChaCha8"},               // public schedules
 }
+
+// opens says which files may open or read a file through package os, and why it is
+// not one that others may have written. All else uses internal/readfile. Programs
+// that build Sotto are left alone.
+var opens = map[string]string{
+	"internal/readfile/readfile.go": "the one place",
+	"run/ledger/sqlite.go":          "makes a new file, exclusively; SQLite reads it, after a look at what it is",
+	"gossip/journal/journal.go":     "makes a new file, exclusively",
+	"run/trace/save.go":             "makes a new file, exclusively",
+	"cmd/sotto/schema.go":           "writes to the pipe or device that a person named",
+	"run/trace/info.go":             "syncs a directory",
+	"model/file.go":                 "syncs a directory",
+	"data/map_unix.go":              "syncs a directory",
+}
+
+var builders = []string{"internal/wheel", "internal/release", "internal/program"}
 
 // A source is one file: its path in the module and its text.
 type source struct{ name, text string }
@@ -276,6 +295,12 @@ func foreign(pkg, file, p string, tree *ast.File, spec *ast.ImportSpec) string {
 		for _, use := range uses(tree, spec, p) {
 			if slices.Contains([]string{"Now", "Since", "Until", "."}, use) {
 				return "package " + pkg + " must not read the clock, found time." + use
+			}
+		}
+	case p == "os" && !helper && !slices.Contains(builders, pkg) && opens[file] == "":
+		for _, use := range uses(tree, spec, p) {
+			if slices.Contains([]string{"Open", "OpenFile", "ReadFile", "OpenRoot", "OpenInRoot", "DirFS", "."}, use) {
+				return "found os." + use + "; files are opened by internal/readfile, which takes regular files only, does not wait and reads no more than a limit"
 			}
 		}
 	}
@@ -491,6 +516,8 @@ func TestRules(t *testing.T) {
 		{"files", "method/schedule/a.go", `import "os"`, "method/schedule/a.go: imports os: a method computes"},
 		{"network", "method/a.go", `import "net/http"`, "method/a.go: imports net/http"},
 		{"files in run", "run/a.go", `import "os"`, ""},
+		{"special files", "run/a.go", `import "os"; var _ = os.ReadFile`, "run/a.go: imports os: found os.ReadFile; files are opened by internal/readfile"},
+		{"new files", "run/trace/save.go", `import "os"; var _ = os.OpenFile`, ""},
 		{"clock", "oracle/live/a.go", `import "time"; var _ = time.Now()`, "oracle/live/a.go: imports time: package oracle/live must not read the clock, found time.Now"},
 		{"renamed clock", "privacy/account/a.go", `import clock "time"; var _ = clock.Since`, "found time.Since"},
 		{"durations", "method/a.go", `import "time"; const _ = time.Second`, ""},

@@ -5,11 +5,11 @@ import (
 	"compress/gzip"
 	"fmt"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy/noise"
 )
@@ -117,7 +117,7 @@ var coverRange = [numeric][2]float64{{1859, 3858}, {0, 360}, {0, 66}, {0, 1397},
 
 // lines calls f with the lines of a gzipped text.
 func lines(path string, f func(number int, line string) error) error {
-	file, err := os.Open(path)
+	file, err := readfile.Open(path)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/page"
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -78,7 +79,7 @@ func (r *Result) Write(dir string) error {
 // Read reads what Write has written, without the odds of the canaries.
 func Read(dir string) (*Result, error) {
 	path := filepath.Join(dir, DataFile)
-	b, err := os.ReadFile(path)
+	b, err := readfile.All(path, readfile.JSON)
 	if err != nil {
 		return nil, err
 	}

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 
 	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/internal/readfile"
 )
 
 // HeadFile is in the directory of every comparison, begun or done.
@@ -29,7 +29,7 @@ type Row struct {
 
 // Done counts the trainings that are over in a directory.
 func Done(dir string) (int, error) {
-	b, err := os.ReadFile(filepath.Join(dir, runsFile))
+	b, err := readfile.All(filepath.Join(dir, runsFile), readfile.Lines)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
@@ -40,12 +40,11 @@ func Done(dir string) (int, error) {
 // once all trainings are over.
 func ReadRows(dir string) ([]Row, error) {
 	path := filepath.Join(dir, CellsCSV)
-	f, err := os.Open(path)
+	text, err := readfile.All(path, readfile.JSON)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	lines, err := csv.NewReader(f).ReadAll() // all lines have as many fields
+	lines, err := csv.NewReader(bytes.NewReader(text)).ReadAll() // all lines have as many fields
 	if err != nil || len(lines) == 0 {
 		return nil, fmt.Errorf("%s: found no table of cells (%v)", path, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -113,7 +114,7 @@ func (p *Plan) Open(dir, version string) (s *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := os.ReadFile(filepath.Join(dir, headFile))
+	b, err := readfile.All(filepath.Join(dir, headFile), readfile.JSON)
 	fresh := errors.Is(err, os.ErrNotExist)
 	if err != nil && !fresh {
 		return nil, &run.InputError{Where: "--out", Err: err}
@@ -158,7 +159,7 @@ func (p *Plan) Open(dir, version string) (s *Store, err error) {
 		}
 		s.ID = h.ID
 	}
-	if s.file, err = os.OpenFile(filepath.Join(dir, runsFile), os.O_CREATE|os.O_RDWR, 0o644); err != nil {
+	if s.file, err = readfile.OpenFile(filepath.Join(dir, runsFile), os.O_CREATE|os.O_RDWR, 0o644); err != nil {
 		return nil, err
 	}
 	return s, p.load(s.file)
@@ -167,7 +168,7 @@ func (p *Plan) Open(dir, version string) (s *Store, err error) {
 // load takes over the results that are there. A line without an end, which a crash
 // leaves, is cut off.
 func (p *Plan) load(f *os.File) error {
-	b, err := os.ReadFile(f.Name())
+	b, err := readfile.All(f.Name(), readfile.Lines)
 	if err != nil {
 		return err
 	}

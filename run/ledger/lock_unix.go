@@ -6,12 +6,14 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sottodp/sotto/internal/readfile"
 )
 
 // lockFile waits until no other holder of the file is left. The lock goes with the
 // process, also when it is killed.
 func lockFile(path string, mode os.FileMode) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, mode)
+	f, err := readfile.OpenFile(path, os.O_CREATE|os.O_RDWR, mode)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/state"
 )
 
@@ -99,15 +100,15 @@ func (w *witness) read(path string, v any) error {
 	if w.dir == "" {
 		return nil
 	}
-	b, err := os.ReadFile(path)
+	b, err := readfile.All(path, readfile.JSON)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
+	if err != nil && !readfile.Refused(err) {
 		warn(err)
 		return nil
 	}
-	if json.Unmarshal(b, v) != nil {
+	if err != nil || json.Unmarshal(b, v) != nil {
 		return &WitnessError{Found: Unreadable, file: path}
 	}
 	return nil

@@ -9,13 +9,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip"
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
@@ -197,7 +197,7 @@ func (p *Plan) setSchedule() error {
 		}
 		g = gossip.Random(k, n.Probability, n.Seed)
 	case "file":
-		f, err := os.Open(n.EdgeList)
+		f, err := readfile.Open(n.EdgeList)
 		if err != nil {
 			return p.fail("edge_list", "found no file to read; allowed is a file of lines with two owners' numbers, from 0")
 		}

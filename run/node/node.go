@@ -27,6 +27,7 @@ import (
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/fabric"
 	"github.com/sottodp/sotto/gossip/journal"
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle/live"
 	"github.com/sottodp/sotto/privacy"
@@ -329,7 +330,7 @@ func (s *session) enter() (unlock func(), err error) {
 // readPlace is the place in a directory; nil in an empty one.
 func readPlace(dir string) (*place, error) {
 	path := filepath.Join(dir, PlaceFile)
-	b, err := os.ReadFile(path)
+	b, err := readfile.All(path, readfile.JSON)
 	if errors.Is(err, os.ErrNotExist) {
 		entries, err := os.ReadDir(dir)
 		if err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != ".lock" }) {

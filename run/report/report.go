@@ -16,10 +16,10 @@ import (
 	"html/template"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/sottodp/sotto/internal/page"
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -93,7 +93,7 @@ func hashes(dir string, names ...string) ([]hash, error) {
 }
 
 func fileHash(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := readfile.Open(path)
 	if err != nil {
 		return "", err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nkeys"
 
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/oracle/live"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/trace"
@@ -38,7 +39,7 @@ func ReadKey(path string) (*Key, error) {
 	if err := trace.Secret(path); err != nil {
 		return fail("%w", err)
 	}
-	b, err := os.ReadFile(path)
+	b, err := readfile.All(path, readfile.Short)
 	if err != nil {
 		return fail("%v", err)
 	}

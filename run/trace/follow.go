@@ -1,12 +1,13 @@
 package trace
 
 import (
-	"bufio"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/sottodp/sotto/internal/readfile"
 )
 
 // settled is after how long a file that no longer grows counts as synced.
@@ -77,14 +78,17 @@ func follow(path string, at *int64, size int64, take func([]byte) error) error {
 	if size <= *at {
 		return nil
 	}
-	file, err := os.Open(path)
+	file, err := readfile.Open(path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	in := bufio.NewReader(io.NewSectionReader(file, *at, size-*at))
+	if err := file.Most(path, readfile.Lines); err != nil {
+		return err
+	}
+	in := readfile.NewLineReader(path, io.NewSectionReader(file, *at, size-*at))
 	for {
-		line, err := in.ReadBytes('\n')
+		line, err := in.Next()
 		if errors.Is(err, io.EOF) {
 			return nil // a line without its end is not written yet
 		}

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/privacy"
 )
 
@@ -221,7 +222,7 @@ func WriteInfo(dir string, i *Info) error {
 // ReadInfo reads run.json of a run directory.
 func ReadInfo(dir string) (*Info, error) {
 	path := filepath.Join(dir, InfoFile)
-	b, err := os.ReadFile(path)
+	b, err := readfile.All(path, readfile.JSON)
 	if err != nil {
 		if os.IsNotExist(err) {
 			return nil, fmt.Errorf("%s: is not a run directory: it holds no %s", dir, InfoFile)

@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/sottodp/sotto/internal/readfile"
 )
 
 // A State is where a run stood after a step. It begins a new file of releases: those before are not needed to go on.
@@ -74,10 +76,13 @@ func checksum(head []byte) string { return fmt.Sprintf("%08x ", crc32.Checksum(h
 // errTorn says that a file ends within a write.
 var errTorn = errors.New("the end is torn")
 
+// maxRelease is the most bytes of a record: the answers of one batch.
+const maxRelease = 1 << 30
+
 // part reads a file of releases, in memory for one of them.
 type part struct {
 	path  string
-	file  *os.File
+	file  *readfile.File
 	in    *bufio.Reader
 	state *State
 	size  int64 // what comes later was not there
@@ -90,16 +95,11 @@ type part struct {
 func openPart(dir string, n int, sum hash.Hash) (*part, error) {
 	p := &part{path: filepath.Join(dir, partFile(n))}
 	var err error
-	if p.file, err = os.Open(p.path); err != nil {
+	if p.file, err = readfile.Open(p.path); err != nil {
 		return nil, err
 	}
-	stat, err := p.file.Stat()
-	if err != nil {
-		p.file.Close()
-		return nil, err
-	}
-	p.size = stat.Size()
-	var in io.Reader = io.LimitReader(p.file, p.size)
+	p.size = p.file.Size()
+	var in io.Reader = p.file
 	if sum != nil {
 		in = io.TeeReader(in, sum)
 	}
@@ -185,6 +185,9 @@ func (p *part) next(rel *Release, answers bool) error {
 	torn := left < 8 || claimed > left
 	if torn {
 		claimed = left
+	}
+	if claimed > maxRelease {
+		return readfile.Refuse(p.path, fmt.Sprintf("a record of more than %d MiB at byte %d", maxRelease>>20, p.taken), "at most that")
 	}
 	if int64(cap(p.buf)) < claimed {
 		p.buf = make([]byte, claimed)

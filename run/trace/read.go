@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,9 +10,9 @@ import (
 	"hash"
 	"io"
 	"iter"
-	"os"
 	"path/filepath"
 
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/privacy"
 )
 
@@ -137,15 +136,18 @@ func strictJSON(line []byte, v any) error {
 // readLines calls f for each whole line and returns the length of what it took.
 // A last line without its end is a torn one.
 func readLines(path string, rec *Record, f func([]byte) error) (int64, error) {
-	file, err := os.Open(path)
+	file, err := readfile.Open(path)
 	if err != nil {
 		return 0, err
 	}
 	defer file.Close()
-	in := bufio.NewReader(file)
+	if err := file.Most(path, readfile.Lines); err != nil {
+		return 0, err
+	}
+	in := readfile.NewLineReader(path, file)
 	var taken int64
 	for n := 1; ; n++ {
-		line, err := in.ReadBytes('\n')
+		line, err := in.Next()
 		if errors.Is(err, io.EOF) {
 			rec.Torn = rec.Torn || len(line) > 0
 			return taken, nil

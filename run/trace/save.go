@@ -6,11 +6,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/sottodp/sotto/internal/readfile"
 )
 
 // SaveStates readies the writer for Save: from now on it sums what it writes.
 func (w *Writer) SaveStates() error {
-	f, err := os.Open(filepath.Join(w.dir, partFile(w.part)))
+	f, err := readfile.Open(filepath.Join(w.dir, partFile(w.part)))
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/sottodp/sotto/internal/readfile"
 )
 
 // Seal is the SHA-256 of every final file of a run directory, by name: those of
@@ -26,7 +28,7 @@ func Seal(dir string) (map[string]string, error) {
 			return nil, err
 		}
 	}
-	b, err := os.ReadFile(filepath.Join(dir, InfoFile))
+	b, err := readfile.All(filepath.Join(dir, InfoFile), readfile.JSON)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +42,7 @@ func Seal(dir string) (map[string]string, error) {
 
 // addHash adds the SHA-256 of a file, if it exists.
 func addHash(hashes map[string]string, dir, name string) error {
-	f, err := os.Open(filepath.Join(dir, name))
+	f, err := readfile.Open(filepath.Join(dir, name))
 	if os.IsNotExist(err) {
 		return nil
 	}

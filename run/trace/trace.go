@@ -23,6 +23,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/privacy"
 )
 
@@ -102,7 +103,7 @@ func open(dir string, part, flag int) (*Writer, error) {
 		name string
 		dst  **os.File
 	}{{EventsFile, &w.events}, {partFile(part), &w.releases}, {StepsFile, &w.steps}} {
-		file, err := os.OpenFile(filepath.Join(dir, f.name), flag, 0o600)
+		file, err := readfile.OpenFile(filepath.Join(dir, f.name), flag, 0o600)
 		if err != nil {
 			w.closeFiles()
 			return nil, err

@@ -1,0 +1,22 @@
+package data
+
+import (
+	"io"
+	"unsafe"
+
+	"github.com/sottodp/sotto/internal/readfile"
+)
+
+// readAligned reads a packed table that cannot be mapped into memory of its own.
+func readAligned(path string, f *readfile.File) (m []byte, unmap func() error, err error) {
+	unmap = func() error { return nil }
+	aligned := make([]float64, (f.Size()+7)/8) // its numbers stand at multiples of their size
+	if len(aligned) == 0 {
+		return nil, unmap, nil
+	}
+	m = unsafe.Slice((*byte)(unsafe.Pointer(&aligned[0])), f.Size())
+	if _, err := io.ReadFull(f, m); err != nil {
+		return nil, nil, openError(path, err)
+	}
+	return m, unmap, nil
+}

@@ -1,0 +1,67 @@
+//go:build unix
+
+package web
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sottodp/sotto/run/audit"
+	"github.com/sottodp/sotto/run/compare"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+// D1: a named pipe or a device in the place of any file that the dashboard reads
+// stops neither the list nor the pages of other runs.
+func TestD1SpecialFiles(t *testing.T) {
+	root := t.TempDir()
+	good := fit(t, root, "good")
+	pipe := func(dir string, names ...string) {
+		t.Helper()
+		dir = filepath.Join(root, "runs", dir)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			path := filepath.Join(dir, name)
+			os.Remove(path)
+			if err := unix.Mkfifo(path, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	pipe("piped", trace.InfoFile)
+	pipe("network", NetworkFile)
+	pipe("audit", audit.DataFile)
+	pipe("comparison", compare.HeadFile, compare.CellsCSV, compare.Chart)
+	os.MkdirAll(filepath.Join(root, "runs", "zero"), 0o755)
+	if err := os.Symlink("/dev/zero", filepath.Join(root, "runs", "zero", trace.InfoFile)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(root, "runs", "record"), os.DirFS(good)); err != nil {
+		t.Fatal(err)
+	}
+	pipe("record", trace.EventsFile, trace.StepsFile, trace.ReleasesFile, trace.ModelFile, trace.ReportFile)
+
+	s := open(t, root).enter()
+	status, text := s.get("/")
+	if status != 200 || strings.Count(text, "damaged") < 2 {
+		t.Errorf("the list: %d: %.2000s", status, text)
+	}
+	if status, text := s.get("/runs/" + keyOf(good)); status != 200 {
+		t.Errorf("the good run: %d: %.500s", status, text)
+	}
+	for _, dir := range []string{"piped", "zero", "record"} {
+		if status, _ := s.get("/runs/" + keyOf(filepath.Join(root, "runs", dir))); status != 200 && status/100 != 4 && status/100 != 5 {
+			t.Errorf("%s: %d", dir, status)
+		}
+	}
+	for _, page := range []string{"/audits/", "/networks/", "/comparisons/"} {
+		s.get(page + keyOf(filepath.Join(root, "runs", strings.TrimSuffix(strings.Trim(page, "/"), "s")))) // answers
+	}
+	s.get("/comparisons/" + keyOf(filepath.Join(root, "runs", "comparison")) + "/figure.svg")
+}

@@ -227,6 +227,7 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 type verifyBody struct {
 	*runEntry
 	Findings []run.Finding
+	Held     int
 	Failed   int
 	Refused  string // why there is none
 	Ledger   string // the one that was asked
@@ -253,7 +254,11 @@ func (s *Server) verifyPage(r *http.Request) (any, error) {
 		b.Refused = err.Error()
 	}
 	for _, f := range b.Findings {
-		if !f.Holds {
+		switch {
+		case f.Skipped:
+		case f.Holds:
+			b.Held++
+		default:
 			b.Failed++
 		}
 	}

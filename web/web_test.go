@@ -105,10 +105,7 @@ func fit(t testing.TB, root, name string, more ...run.Override) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := run.Fit(context.Background(), job, run.Env{Version: "test"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := report.Write(dir); err != nil {
+	if _, _, err := run.Fit(context.Background(), job, run.Env{Version: "test", Report: report.Write}); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -304,7 +301,7 @@ func TestPages(t *testing.T) {
 		{"/runs/" + s.keyIn("none"), 404, []string{"Not found"}},
 		{"/runs/" + s.keyIn("first") + "/report", 200, []string{"Privacy report: clinic"}},
 		{"/runs/" + s.keyIn("third") + "/report", 200, []string{"This run is not finished"}},
-		{"/runs/" + s.keyIn("first") + "/verify", 200, []string{"All 8 hold.", "compared with the ledger"}},
+		{"/runs/" + s.keyIn("first") + "/verify", 200, []string{"All 11 hold.", "compared with the ledger"}},
 		{"/runs/" + s.keyIn("third") + "/verify", 200, []string{"only a finished run can be verified"}},
 		{"/compare?run=" + s.keyIn("first") + "&run=" + s.keyIn("second"), 200, []string{"<td>1</td><td>0.5</td>", "nobody paid for", `class="l1"`}},
 		{"/compare", 200, []string{"No run was chosen"}},
@@ -320,7 +317,7 @@ func TestPages(t *testing.T) {
 		{"/runs/" + s.keyIn("demo/east"), 200, []string{"part of n7/east", "2 batches were charged", "2</td><td>Gaussian(σ=100)"}},
 		{"/runs/" + s.keyIn("demo/east") + "/report", 404, []string{"an owner's part has no report"}},
 		{"/runs/" + s.keyIn("tuned"), 200, []string{`<span class="meta">search</span>`, "The best of a secret, random number of trainings, 2 on average", "drawn from short, long", "finished, done after 1 step"}},
-		{"/runs/" + s.keyIn("tuned") + "/verify", 200, []string{"All 6 hold.", "none but the model"}},
+		{"/runs/" + s.keyIn("tuned") + "/verify", 200, []string{"All 8 hold.", "none but the model"}},
 		{"/audits", 200, []string{">audited<"}},
 		{"/audits/" + s.keyIn("audited"), 200, []string{"The claim is not contradicted", "≥ 1.5", "≤ 4", "Bound beside claim", "80"}},
 		{"/audits/none", 404, []string{"Not found"}},

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/replay"
@@ -59,7 +59,7 @@ func givenResult(want *trace.Result, info *trace.Info) {
 
 // written compares run.json as it was written with what it should be: canonical JSON, field by field.
 func (v *verifier) written(want *trace.Info) error {
-	text, err := os.ReadFile(filepath.Join(v.dir, trace.InfoFile))
+	text, err := readfile.All(filepath.Join(v.dir, trace.InfoFile), readfile.JSON)
 	if err != nil {
 		return &InputError{"", err}
 	}
@@ -329,7 +329,7 @@ func (v *verifier) searched(whole privacy.Tuned) error {
 	if v.info.Result != nil {
 		want.Result = &trace.Result{Steps: 1, Charged: 1, Outcome: method.Done.String(), Test: v.info.Result.Test}
 	}
-	b, err := os.ReadFile(filepath.Join(v.dir, trace.SearchFile))
+	b, err := readfile.All(filepath.Join(v.dir, trace.SearchFile), readfile.JSON)
 	if err != nil {
 		return &InputError{"", err}
 	}

@@ -167,7 +167,7 @@ func Sync(dir string) error {
 		names = append(names, partFile(n))
 	}
 	for _, name := range names {
-		f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR, 0)
+		f, err := readfile.OpenFile(filepath.Join(dir, name), os.O_RDWR, 0)
 		if os.IsNotExist(err) {
 			continue
 		}

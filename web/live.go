@@ -183,8 +183,10 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
+	soon := func() { http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) } // without it a browser that does not read would hold the connection
 	send := func(event string, data any) {
 		b, _ := json.Marshal(data) // strings and maps of them cannot fail
+		soon()
 		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, b)
 		flusher.Flush()
 	}
@@ -224,6 +226,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 		}
 		if time.Since(said) > pulse {
 			said = time.Now()
+			soon()
 			fmt.Fprint(w, ": still here\n\n")
 			flusher.Flush()
 		}

@@ -118,10 +118,8 @@ func (s *Server) Link(l net.Listener) string {
 // Serve answers until the context ends.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.Link(l)
-	h := &http.Server{
-		Handler: s.guard.around(s.mux), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 1 << 16,
-		BaseContext: func(net.Listener) context.Context { return ctx },
-	}
+	h := s.http(ctx)
+	l = limit(l, maxConnections)
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
@@ -142,6 +140,15 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		s.ledger.Close()
 	}
 	return nil
+}
+
+// http is the server of HTTP. It has no limit on the time of an answer: live pages
+// stay open, each event of them has its own.
+func (s *Server) http(ctx context.Context) *http.Server {
+	return &http.Server{
+		Handler: bodiless(s.guard.around(s.mux)), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 1 << 16,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
 }
 
 // missing is an address that nothing answers to.

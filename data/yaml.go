@@ -11,8 +11,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/sottodp/sotto/internal/yamltree"
 )
 
 // ParseSchema parses a schema file. The name is only for error texts. Unknown,
@@ -85,8 +86,13 @@ func (w *walker) fail(path, found, allowed string) {
 }
 
 func (w *walker) schema(src []byte) *Schema {
-	file, err := parser.ParseBytes(src, 0)
+	file, err := yamltree.Parse(src)
 	if err != nil {
+		var refused *yamltree.Error
+		if errors.As(err, &refused) {
+			w.err = &Error{Line: refused.Line, Column: refused.Column, Found: refused.Found, Allowed: refused.Allowed, err: err}
+			return nil
+		}
 		w.err = &Error{Found: "text that is not YAML (" + err.Error() + ")", Allowed: "a schema in YAML", err: err}
 		var y yaml.Error
 		if errors.As(err, &y) {

@@ -12,10 +12,10 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/yamltree"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -166,7 +166,7 @@ func parseSpec(file string, src []byte, overrides []Override) (*Spec, error) {
 }
 
 func parseMapping(src []byte) (*ast.MappingNode, error) {
-	f, err := parser.ParseBytes(src, 0)
+	f, err := yamltree.Parse(src)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func parseMapping(src []byte) (*ast.MappingNode, error) {
 		return nil, errors.New("found more than one document; allowed is one")
 	}
 	if len(f.Docs) == 0 || f.Docs[0].Body == nil {
-		f, _ = parser.ParseBytes([]byte("{}"), 0)
+		f, _ = yamltree.Parse([]byte("{}"))
 	}
 	m, ok := f.Docs[0].Body.(*ast.MappingNode)
 	if !ok {
@@ -280,6 +280,10 @@ func (r *specReader) located(err error) error {
 	if errors.As(err, &y) && y.GetToken() != nil {
 		p := y.GetToken().Position
 		return &InputError{r.place(p.Line, p.Column), fmt.Errorf("found text that is not YAML (%s); allowed is a spec in YAML", y.GetMessage())}
+	}
+	var refused *yamltree.Error
+	if errors.As(err, &refused) {
+		return inputError(r.place(refused.Line, refused.Column), "found %s; allowed is %s", refused.Found, refused.Allowed)
 	}
 	return &InputError{r.file, err}
 }

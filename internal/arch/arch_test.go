@@ -43,8 +43,9 @@ var table = map[string][]string{
 	"internal/page":  {},
 	"internal/audit": {},
 
-	// Opens files that others may have written.
+	// Opens files, and parses YAML, that others may have written.
 	"internal/readfile": {},
+	"internal/yamltree": {},
 
 	// Where an owner's state lies.
 	"internal/state": {},
@@ -64,7 +65,7 @@ var table = map[string][]string{
 	"privacy/clip":    words,
 	"privacy/mech":    join(words, []string{"privacy/noise"}),
 	"privacy/sample":  join(words, []string{"privacy/noise"}),
-	"data":            join(words, []string{"internal/readfile"}),
+	"data":            join(words, []string{"internal/readfile", "internal/yamltree"}),
 	"method/schedule": {"privacy", "privacy/account"},
 
 	// Free mathematics of second-order methods.
@@ -95,7 +96,7 @@ var table = map[string][]string{
 	"gossip/fabric":  {"privacy/account", "oracle", "gossip", "gossip/journal", "run/trace", "internal/readfile"},
 
 	// Layer 4, assembly: all above.
-	"run": join(public, []string{"data", "model", "method", "gossip", "gossip/journal", "oracle/live", "oracle/replay", "run/trace", "run/ledger", "internal/chart", "internal/readfile"}),
+	"run": join(public, []string{"data", "model", "method", "gossip", "gossip/journal", "oracle/live", "oracle/replay", "run/trace", "run/ledger", "internal/chart", "internal/readfile", "internal/yamltree"}),
 
 	// A comparison drives runs in the lab, which leave no record.
 	"run/compare": join(public, []string{"data", "model", "method", "oracle/live", "run", "run/trace", "internal/chart", "internal/readfile"}),
@@ -270,6 +271,8 @@ func foreign(pkg, file, p string, tree *ast.File, spec *ast.ImportSpec) string {
 				return "found template." + use + "; pages are filled by internal/page: templates of the standard library look methods up by name, and the linker then keeps all of every package (ADR 23)"
 			}
 		}
+	case p == "github.com/goccy/go-yaml/parser" && pkg != "internal/yamltree":
+		return "YAML is parsed by internal/yamltree, which looks at its nesting first"
 	case p == "log" || p == "log/slog":
 		return "no package logs; a line of text is an output, and outputs are returned or written where they are promised"
 	case !helper && (p == "math/rand" || p == "math/rand/v2"):
@@ -497,6 +500,7 @@ func TestRules(t *testing.T) {
 		{"new room", "cloud/a.go", "", "package cloud is not in the import table: add it"},
 		{"helper", "run/a.go", "import _ " + own("internal/needs"), "run/a.go: imports internal/needs, which is for tests only"},
 		{"helper of a helper", "method/methodtest/a.go", "import _ " + own("model/modeltest"), ""},
+		{"yaml", "run/a.go", `import "github.com/goccy/go-yaml/parser"`, "run/a.go: imports github.com/goccy/go-yaml/parser: YAML is parsed by internal/yamltree"},
 		{"log", "run/a.go", `import "log"`, "run/a.go: imports log: no package logs"},
 		{"slog", "cmd/sotto/a.go", `import "log/slog"`, "cmd/sotto/a.go: imports log/slog"},
 		{"templates", "web/a.go", `import "html/template"; var _ = template.New`, "web/a.go: imports html/template: found template.New; pages are filled by internal/page"},

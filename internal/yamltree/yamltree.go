@@ -1,0 +1,136 @@
+// Package yamltree parses YAML that others may have written. The parser needs
+// memory that grows with the square of the nesting: 8,000 times "[" took half a
+// gigabyte, 200,000 times tens of them. So the tokens are counted first, as the
+// parser's own scanner finds them, one by one.
+package yamltree
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/scanner"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Limits, far above what a spec or a schema needs.
+const (
+	MaxDepth  = 100     // collections within each other
+	MaxTokens = 500_000 // a list of 250,000 names
+)
+
+// An Error is text that is not parsed, and where that begins.
+type Error struct {
+	Line, Column   int
+	Found, Allowed string
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%d:%d: found %s; allowed is %s", e.Line, e.Column, e.Found, e.Allowed)
+}
+
+// Parse parses src, after a check of its nesting.
+func Parse(src []byte) (*ast.File, error) {
+	if e := check(src); e != nil {
+		return nil, e
+	}
+	return parser.ParseBytes(src, 0)
+}
+
+// check refuses what nests too deep or has too many tokens. It may count a level
+// too many where the text is odd, never one too few.
+func check(src []byte) *Error {
+	var s scanner.Scanner
+	s.Init(string(src))
+	var n nesting
+	for count := 0; ; {
+		tokens, err := s.Scan()
+		for _, t := range tokens {
+			if count++; count > MaxTokens {
+				return at(t, fmt.Sprintf("more than %d words and signs", MaxTokens), "at most that")
+			}
+			if e := n.next(t); e != nil {
+				return e
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return nil // the parser says what is wrong
+		}
+	}
+}
+
+func at(t *token.Token, found, allowed string) *Error {
+	return &Error{t.Position.Line, t.Position.Column, found, allowed}
+}
+
+// nesting is what is open at a token.
+type nesting struct {
+	flow   int     // [ and {
+	blocks []block // outside of them
+	chain  int     // tags, anchors and keys since the last value: each holds the next
+	prev   *token.Token
+}
+
+// A block collection: the column of its keys or dashes.
+type block struct {
+	column int
+	dash   bool
+}
+
+func (n *nesting) next(t *token.Token) *Error {
+	switch t.Type {
+	case token.MappingStartType, token.SequenceStartType:
+		n.flow++
+		n.chain = max(n.chain-1, 0) // this is the value that a key or a tag holds
+	case token.MappingEndType, token.SequenceEndType:
+		n.flow = max(n.flow-1, 0)
+		n.chain = 0
+	case token.CollectEntryType:
+		if n.prev != nil && (n.prev.Type == token.CollectEntryType || n.prev.Type == token.SequenceStartType || n.prev.Type == token.MappingStartType) {
+			return at(t, "a comma without a value before it", "a value between commas")
+		}
+		n.chain = 0
+	case token.MappingValueType, token.MappingKeyType, token.SequenceEntryType:
+		if n.flow > 0 {
+			n.chain++
+			break
+		}
+		n.chain = 0
+		n.open(t)
+	case token.TagType, token.AnchorType, token.AliasType, token.MergeKeyType:
+		n.chain++
+	case token.DocumentHeaderType, token.DocumentEndType:
+		*n = nesting{}
+	}
+	if t.Type != token.CommentType {
+		n.prev = t
+	}
+	if depth := n.flow + len(n.blocks) + n.chain; depth > MaxDepth {
+		return at(t, fmt.Sprintf("lists and blocks within each other, more than %d deep", MaxDepth), "at most that")
+	}
+	return nil
+}
+
+// open enters the block collection of a dash or a key at its column, and leaves
+// those that are indented more.
+func (n *nesting) open(t *token.Token) {
+	b := block{t.Position.Column, t.Type == token.SequenceEntryType}
+	if t.Type == token.MappingValueType && n.prev != nil && n.prev.Position.Line == t.Position.Line {
+		b.column = n.prev.Position.Column
+	}
+	for k := len(n.blocks); k > 0; k-- {
+		top := n.blocks[k-1]
+		if top == b {
+			return
+		}
+		if top.column < b.column || top.column == b.column && b.dash {
+			break // the dashes of a key may have its column
+		}
+		n.blocks = n.blocks[:k-1]
+	}
+	n.blocks = append(n.blocks, b)
+}

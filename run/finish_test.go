@@ -126,8 +126,8 @@ func TestB5UncertainReservation(t *testing.T) {
 	if s := stateOf(t, dir, info.ID).State; s == ledger.StateSettled {
 		t.Fatal("a run that has not begun is settled")
 	}
-	if _, err := Resume(t.Context(), out, Env{Workers: 1}); err != nil {
-		t.Fatal(err)
+	if info, err = Resume(t.Context(), out, Env{Workers: 1}); err != nil || info.LedgerHead == "" {
+		t.Fatal(err, info)
 	}
 	l := openLedger(t, dir)
 	runs, err := l.Runs(t.Context(), "clinic")

@@ -182,7 +182,11 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 	}
 	info.Status = trace.Running
 	s.result().SinceResumed = true
-	if err := trace.WriteInfo(dir, info); err != nil {
+	write := func(context.Context) error { return trace.WriteInfo(dir, info) }
+	if info.LedgerHead == "" { // killed between the reservation and the entry's number in run.json
+		write = s.writeInfo
+	}
+	if err := write(ctx); err != nil {
 		return nil, err
 	}
 	seeded := info.Seed != nil

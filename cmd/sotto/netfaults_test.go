@@ -35,7 +35,7 @@ import (
 	"github.com/sottodp/sotto/run/trace"
 )
 
-var long = flag.Bool("long", false, "run the faults of networks at length: more owners, rounds and crashes, some minutes")
+var long = flag.Bool("long", false, "run the faults of networks at length: more owners, rounds and crashes; kill 300 processes: some minutes")
 
 // A place to crash at, as in journaled:3: there, the third time, the process kills itself.
 const crashVariable = "SOTTO_TEST_CRASH"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 )
@@ -69,7 +70,7 @@ func (l *Ledger) accept(ctx context.Context) (r Restoration, err error) {
 		if err != nil {
 			return r, err
 		}
-	case lost.Found == Missing || l.store.empty():
+	case errors.Is(found, os.ErrNotExist) || l.store.empty():
 		if err := l.make(ctx, &r); err != nil {
 			return r, err
 		}

@@ -262,6 +262,13 @@ func TestB4DamagedWitness(t *testing.T) {
 	_, err := Accept(t.Context(), path)
 	must(t, err)
 	verify(t, open(t, path))
+
+	must(t, os.WriteFile(l.witness.placeFile(path), nil, 0o600))
+	must(t, os.Remove(path))
+	lostAs(t, path, Unreadable)
+	_, err = Accept(t.Context(), path)
+	must(t, err)
+	verify(t, open(t, path))
 }
 
 // B4: a ledger that is overwritten in place under an open one is noticed.

@@ -13,6 +13,7 @@ import (
 // A csvParser parses the records of a CSV file, each from its own line.
 type csvParser struct {
 	enc    *encoder
+	raw    *rowHasher
 	feed   oneLine
 	r      *csv.Reader
 	width  int   // cells in a row
@@ -36,8 +37,8 @@ func (o *oneLine) Read(p []byte) (int, error) {
 }
 
 // newCSVParser reads the header, where there is one, and finds the columns.
-func newCSVParser(s *Schema, enc *encoder, in *lines, opt Options) (*csvParser, error) {
-	p := &csvParser{enc: enc, width: len(s.Columns), label: -1}
+func newCSVParser(s *Schema, enc *encoder, in *lines, opt Options, raw *rowHasher) (*csvParser, error) {
+	p := &csvParser{enc: enc, raw: raw, width: len(s.Columns), label: -1}
 	p.r = csv.NewReader(&p.feed)
 	p.r.Comma, _ = utf8.DecodeRuneInString(s.Format.Delimiter)
 	p.r.TrimLeadingSpace = s.Format.Trim
@@ -45,9 +46,11 @@ func newCSVParser(s *Schema, enc *encoder, in *lines, opt Options) (*csvParser, 
 	p.r.ReuseRecord = true
 
 	at := make([]int, len(s.Columns)) // the cell of each column of the schema
-	for i := range at {
-		at[i] = i
+	names := make([]string, len(s.Columns))
+	for i, c := range s.Columns {
+		at[i], names[i] = i, c.Name
 	}
+	raw.columns(names) // a header may say otherwise
 	if s.Format.Header {
 		if err := p.header(s, in, opt, at); err != nil {
 			return nil, err
@@ -102,6 +105,7 @@ func (p *csvParser) header(s *Schema, in *lines, opt Options, at []int) error {
 		}
 	}
 	p.width = len(names)
+	p.raw.columns(names)
 
 	if e := matchColumns(s, names, opt, at); e != nil {
 		e.File, e.Line = in.name, in.n
@@ -153,6 +157,7 @@ func (p *csvParser) parse(line []byte) fault {
 	default:
 		return fault{cell: -1, found: cellCount(len(cells)), allowed: cellCount(p.width)}
 	}
+	p.raw.cells(cells)
 	f := p.enc.cells(cells, nil, place)
 	if f.found != "" {
 		_, f.at = p.r.FieldPos(f.cell)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/data/datatest"
 )
 
 const clinic = `
@@ -52,7 +53,7 @@ func ExampleRead() {
 		fmt.Println(err)
 		return
 	}
-	table, _, err := data.Read(context.Background(), s, path, data.Options{})
+	table, _, err := data.Read(context.Background(), &datatest.Gate{}, s, path, data.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

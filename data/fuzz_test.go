@@ -55,7 +55,7 @@ func fuzzRead(t *testing.T, dir string, s *Schema, content []byte, at uint, drop
 		c.OnBadRow = BadRowDrop
 	}
 	for _, opt := range []Options{{}, {Unlabelled: true, KeepBad: true}, {ByRow: true}} {
-		tab, _, err := Read(context.Background(), &c, path, opt)
+		tab, _, err := Read(context.Background(), admit(), &c, path, opt)
 		if err != nil {
 			header := c.Format.Header && strings.Contains(err.Error(), "a column that the schema does not name")
 			if !errors.As(err, new(*Error)) || !header && strings.Contains(err.Error(), marker) {

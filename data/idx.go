@@ -24,6 +24,7 @@ type idxSource struct {
 	image          []byte
 	sum, labelSum  hash.Hash // of the images, and at the end of both; of the labels
 	row            int
+	raw            *rowHasher
 }
 
 // An idxFile is one of the two files.
@@ -33,8 +34,9 @@ type idxFile struct {
 	count uint32
 }
 
-func newIDXSource(schema *Schema, path string, opt Options, enc *encoder, sum hash.Hash) (source, error) {
-	s := &idxSource{enc: enc, image: make([]byte, schema.Image.Pixels()), sum: sum, labelSum: sha256.New()}
+func newIDXSource(schema *Schema, path string, opt Options, enc *encoder, sum hash.Hash, raw *rowHasher) (source, error) {
+	raw.begin([]byte("idx"))
+	s := &idxSource{enc: enc, raw: raw, image: make([]byte, schema.Image.Pixels()), sum: sum, labelSum: sha256.New()}
 	for i := range s.classes {
 		s.classes[i] = -1
 	}
@@ -188,13 +190,14 @@ func (s *idxSource) next() (fault, error) {
 		return fault{}, err
 	}
 	class := 0
+	var b [1]byte
 	if s.labels != nil {
-		var b [1]byte
 		if err := s.labels.value(b[:]); err != nil {
 			return fault{}, err
 		}
 		class = s.classes[b[0]]
 	}
+	s.raw.bytes(s.image, b[:])
 	if class < 0 {
 		return fault{field: s.enc.label.name, found: "a label that is none of the classes", allowed: "one of the classes in the schema"}, nil
 	}

@@ -32,12 +32,16 @@ import (
 //	header  64 bytes: magic, version u32, flags u32, footer's offset u64 and
 //	        length u64, SHA-256 of these 32 bytes and the footer
 //	chunks  one for each block: X, or Start, Col and Val; Y; Norm; units; Drop
+//	hashes  of raw rows under the owner's key, u64 each, where there are some
 //	footer  schema and counts (JSON, each after its length, u32), the content's
 //	        digest, rows u64, chunks u32, and for each chunk rows u32, non-zeros
-//	        u32, flags u32, SHA-256
+//	        u32, flags u32, SHA-256; of the hashes their number u64, the name of
+//	        their key (8 bytes), SHA-256
+//
+// Version 1 is the same without hashes.
 const (
 	packMagic   = "\x93SOTTO\r\n"
-	packVersion = 1
+	packVersion = 2
 	packHeader  = 64
 	packAlign   = 64
 	packEntry   = 12 + sha256.Size
@@ -45,6 +49,7 @@ const (
 	packSparse   = 1 << 0 // flags of a file: CSR rows
 	packLabelled = 1 << 1 // the rows have labels
 	packUnits    = 1 << 2 // the rows belong to units; every chunk has Drop
+	packHashes   = 1 << 3 // there are hashes of raw rows
 	packDrops    = 1 << 0 // flag of a chunk: there are dropped rows
 )
 
@@ -56,7 +61,17 @@ type packed struct {
 	digest [sha256.Size]byte
 	rows   int
 	chunks []packChunk
+	hashes packHash
 }
+
+// A packHash says where the hashes of raw rows stand in the file.
+type packHash struct {
+	offset, count int
+	key           [8]byte // names the key
+	sum           [sha256.Size]byte
+}
+
+const packHashEntry = 8 + 8 + sha256.Size
 
 // A packChunk says where a block stands in the file.
 type packChunk struct {
@@ -72,26 +87,32 @@ var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 // Pack reads the table at src, in any form that [Read] knows but this one, and
 // writes it packed to dst. Rows that on_bad_row: drop leaves out keep their place.
 // Of the options, Labels, Unlabelled, ByRow and Dropped count. dst appears as a whole, durably,
-// or not at all. It needs memory for a block, not for the table; with units of several
-// rows, for some 13 bytes a row and 100 a unit besides.
-func Pack(ctx context.Context, schema *Schema, src, dst string, opt Options) error {
+// or not at all, and only if the gate admits the content. It needs memory for a block, not
+// for the table; for 8 bytes a row where the gate has a key, and with units of several
+// rows, for some 13 bytes a row and 100 a unit besides. Only package run/access and tests
+// call it (R24).
+func Pack(ctx context.Context, gate Gate, schema *Schema, src, dst string, opt Options) (stats *LoadStats, err error) {
 	if e := schema.check(); e != nil {
-		return fmt.Errorf("data: a schema that was not made by ParseSchema: %w", e)
+		return nil, fmt.Errorf("data: a schema that was not made by ParseSchema: %w", e)
 	}
 	if isPacked(src) {
-		return &Error{File: src, Found: "a packed table", Allowed: "a table of another form"}
+		return nil, &Error{File: src, Found: "a packed table", Allowed: "a table of another form"}
 	}
-	var digest [sha256.Size]byte
-	opt.Digest, opt.KeepBad, opt.Rows = &digest, true, 0
-	return writePacked(schema, dst, opt, func(b *builder) (*LoadStats, []byte, error) {
-		stats, err := readInto(ctx, schema, src, opt, b)
-		return stats, digest[:], err
+	opt.KeepBad, opt.Rows = true, 0
+	key := gate.RowKey()
+	err = writePacked(schema, dst, opt, key, func(b *builder) (*LoadStats, *Content, error) {
+		var content *Content
+		if stats, content, err = readInto(ctx, key, schema, src, opt, b); err == nil {
+			err = gate.Admit(ctx, content)
+		}
+		return stats, content, err
 	})
+	return stats, err
 }
 
 // PackTable writes a table that is in memory, and that was read under the schema, packed to dst.
 func PackTable(schema *Schema, t *Table, dst string) error {
-	return writePacked(schema, dst, Options{Unlabelled: !t.Labelled, ByRow: t.units == nil}, func(b *builder) (*LoadStats, []byte, error) {
+	return writePacked(schema, dst, Options{Unlabelled: !t.Labelled, ByRow: t.units == nil}, nil, func(b *builder) (*LoadStats, *Content, error) {
 		stats := &LoadStats{}
 		if t.units != nil {
 			b.units.of = t.units.of
@@ -110,8 +131,8 @@ func PackTable(schema *Schema, t *Table, dst string) error {
 }
 
 // writePacked writes a packed table of the blocks that fill gives to its builder.
-// Where fill returns no digest, that of the chunks is taken.
-func writePacked(schema *Schema, dst string, opt Options, fill func(*builder) (*LoadStats, []byte, error)) error {
+// Where fill returns no content, its digest is that of the chunks.
+func writePacked(schema *Schema, dst string, opt Options, key []byte, fill func(*builder) (*LoadStats, *Content, error)) error {
 	if !littleEndian {
 		return errors.New("data: this machine stores numbers in another order than a packed table does")
 	}
@@ -131,7 +152,7 @@ func writePacked(schema *Schema, dst string, opt Options, fill func(*builder) (*
 		}
 		return w.block(k, b.units.of[w.rows:w.rows+k.N])
 	}
-	stats, digest, err := fill(b)
+	stats, content, err := fill(b)
 	if err != nil {
 		return err
 	}
@@ -147,7 +168,7 @@ func writePacked(schema *Schema, dst string, opt Options, fill func(*builder) (*
 			return fmt.Errorf("data: writing %s: %w", dst, err)
 		}
 	}
-	if err := w.finish(f, schema, stats, digest); err != nil {
+	if err := w.finish(f, schema, stats, content, key); err != nil {
 		return fmt.Errorf("data: writing %s: %w", dst, err)
 	}
 	if err := os.Rename(f.Name(), dst); err != nil {
@@ -255,8 +276,8 @@ func (p *packWriter) erase(f *os.File, dim int, rows []int32) error {
 	return nil
 }
 
-// finish writes the footer and then, over its place, the header.
-func (p *packWriter) finish(f *os.File, schema *Schema, stats *LoadStats, digest []byte) error {
+// finish writes hashes and footer and then, over its place, the header.
+func (p *packWriter) finish(f *os.File, schema *Schema, stats *LoadStats, content *Content, key []byte) error {
 	s, err := schema.Marshal()
 	if err != nil {
 		return err
@@ -276,19 +297,36 @@ func (p *packWriter) finish(f *os.File, schema *Schema, stats *LoadStats, digest
 		entries = binary.LittleEndian.AppendUint32(entries, flags)
 		entries = append(entries, c.sum[:]...)
 	}
-	if digest == nil {
-		d := sha256.Sum256(entries)
-		digest = d[:]
+	if content == nil {
+		content = &Content{Digest: sha256.Sum256(entries)}
+	}
+	var hashes []byte
+	if content.Rows != nil {
+		p.flags |= packHashes
+		p.sum = sha256.New()
+		var b []byte
+		for some := range slices.Chunk(content.Rows, BlockRows) {
+			b = b[:0]
+			for _, h := range some {
+				b = binary.LittleEndian.AppendUint64(b, h)
+			}
+			p.bytes(b)
+		}
+		p.bytes(make([]byte, padded(p.offset)-p.offset))
+		id := rowKeyID(key)
+		hashes = append(binary.LittleEndian.AppendUint64(nil, uint64(len(content.Rows))), id[:]...)
+		hashes = p.sum.Sum(hashes)
+		p.sum = nil
 	}
 	var foot []byte
 	for _, b := range [][]byte{s, counts} {
 		foot = binary.LittleEndian.AppendUint32(foot, uint32(len(b)))
 		foot = append(foot, b...)
 	}
-	foot = append(foot, digest...)
+	foot = append(foot, content.Digest[:]...)
 	foot = binary.LittleEndian.AppendUint64(foot, uint64(p.rows))
 	foot = binary.LittleEndian.AppendUint32(foot, uint32(len(p.chunks)))
-	foot = append(foot, entries...)
+	foot = append(append(foot, entries...), hashes...)
 
 	head := []byte(packMagic)
 	head = binary.LittleEndian.AppendUint32(head, packVersion)
@@ -340,7 +378,7 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 	if len(head) < packHeader || string(head[:8]) != packMagic {
 		return nil, damaged("a file without the header of a packed table")
 	}
-	if v := le.Uint32(head[8:]); v != packVersion {
+	if v := le.Uint32(head[8:]); v < 1 || v > packVersion {
 		return nil, &packCut{fmt.Sprintf("a packed table of version %d", v), "pack the table again with this Sotto"}
 	}
 	p := &packed{flags: le.Uint32(head[12:])}
@@ -359,7 +397,7 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 		return nil, damaged("a packed table whose footer was altered")
 	}
 	odd := damaged("a packed table whose footer does not fit its rows")
-	if p.flags&^(packSparse|packLabelled|packUnits) != 0 {
+	if p.flags&^(packSparse|packLabelled|packUnits|packHashes) != 0 || p.flags&packHashes != 0 && le.Uint32(head[8:]) < 2 {
 		return nil, odd
 	}
 	text := func() []byte {
@@ -386,6 +424,14 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 	foot = foot[sha256.Size:]
 	rows, chunks := le.Uint64(foot), int(le.Uint32(foot[8:]))
 	foot = foot[12:]
+	if p.flags&packHashes != 0 {
+		at := len(foot) - packHashEntry
+		if at < 0 || le.Uint64(foot[at:]) > rows {
+			return nil, odd
+		}
+		p.hashes = packHash{count: int(le.Uint64(foot[at:])), key: [8]byte(foot[at+8:]), sum: [sha256.Size]byte(foot[at+16:])}
+		foot = foot[:at]
+	}
 	if len(foot) != chunks*packEntry || rows > uint64(chunks)*BlockRows || p.stats.Rows != int(rows) || p.stats.Dropped < 0 || p.stats.Dropped > int(rows) {
 		return nil, odd
 	}
@@ -424,6 +470,8 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 		}
 		p.chunks = append(p.chunks, c)
 	}
+	p.hashes.offset = next
+	next += padded(8 * p.hashes.count)
 	if left != 0 || uint64(next) != offset {
 		return nil, odd
 	}
@@ -468,7 +516,7 @@ func readPackedFacts(path string) (*packed, error) {
 // openPacked maps the packed table at path. Each chunk is checked before the table
 // is there: its checksum, and that its rows are what the guarantee rests on, within
 // their norm bound and multiples of the unit.
-func openPacked(ctx context.Context, schema *Schema, path string, opt Options) (*Table, *LoadStats, error) {
+func openPacked(ctx context.Context, gate Gate, schema *Schema, path string, opt Options) (*Table, *LoadStats, error) {
 	if !littleEndian {
 		return nil, nil, errors.New("data: this machine stores numbers in another order than a packed table does")
 	}
@@ -476,7 +524,7 @@ func openPacked(ctx context.Context, schema *Schema, path string, opt Options) (
 	if err != nil {
 		return nil, nil, err
 	}
-	t, stats, err := tableOf(ctx, schema, path, opt, m)
+	t, stats, err := tableOf(ctx, gate, schema, path, opt, m)
 	if err != nil {
 		return nil, nil, errors.Join(err, unmap())
 	}
@@ -485,7 +533,7 @@ func openPacked(ctx context.Context, schema *Schema, path string, opt Options) (
 }
 
 // tableOf is the table whose packed form is m, which the table's blocks go on using.
-func tableOf(ctx context.Context, schema *Schema, path string, opt Options, m []byte) (*Table, *LoadStats, error) {
+func tableOf(ctx context.Context, gate Gate, schema *Schema, path string, opt Options, m []byte) (*Table, *LoadStats, error) {
 	p, err := readFooter(m[:min(len(m), packHeader)], int64(len(m)), func(offset, length int64) ([]byte, error) {
 		return m[offset : offset+length], nil
 	})
@@ -542,8 +590,19 @@ func tableOf(ctx context.Context, schema *Schema, path string, opt Options, m []
 			return nil, nil, rowsError(path, "units", strconv.Itoa(n), opt.Rows)
 		}
 	}
-	if opt.Digest != nil {
-		*opt.Digest = p.digest
+	content := &Content{Digest: p.digest}
+	if key := gate.RowKey(); key != nil && p.flags&packHashes != 0 && rowKeyID(key) == p.hashes.key {
+		b := m[p.hashes.offset:][:padded(8*p.hashes.count)]
+		if sha256.Sum256(b) != p.hashes.sum {
+			return nil, nil, packError(path, damaged("a packed table whose hashes of rows were altered"))
+		}
+		content.Rows = make([]uint64, p.hashes.count)
+		for i := range content.Rows {
+			content.Rows[i] = binary.LittleEndian.Uint64(b[8*i:])
+		}
+	}
+	if err := gate.Admit(ctx, content); err != nil {
+		return nil, nil, err
 	}
 	if p.stats.Clamped == nil {
 		p.stats.Clamped = map[string]int{}

@@ -27,7 +27,7 @@ var sameTable = cmpopts.IgnoreUnexported(Table{})
 func packOf(t testing.TB, s *Schema, content string, opt Options) string {
 	t.Helper()
 	dst := filepath.Join(t.TempDir(), "t.pack")
-	if err := Pack(context.Background(), s, writeFile(t, "file", content), dst, opt); err != nil {
+	if _, err := Pack(context.Background(), admit(), s, writeFile(t, "file", content), dst, opt); err != nil {
 		t.Fatal(err)
 	}
 	return dst
@@ -74,11 +74,13 @@ func TestPack(t *testing.T) {
 			}
 			for _, opt := range opts {
 				var want, got [sha256.Size]byte
-				opt.Digest = &want
-				tab, stats := mustRead(t, s, c.content, opt)
+				tab, stats, err := Read(context.Background(), digestTo(&want), s, writeFile(t, "file", c.content), opt)
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkTable(t, tab)
 				path := packOf(t, s, zipped(c.content), Options{})
-				opt.Digest = &got
-				packed, counts, err := Read(context.Background(), s, path, opt)
+				packed, counts, err := Read(context.Background(), digestTo(&got), s, path, opt)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -109,15 +111,15 @@ func TestPack(t *testing.T) {
 func TestPackOfImages(t *testing.T) {
 	s := mustParse(t, pictures)
 	src := pair(t, idx(2, []int{2, 3}, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6), idx(2, nil, 3, 7), "")
-	want, _, err := Read(context.Background(), s, src, Options{})
+	want, _, err := Read(context.Background(), admit(), s, src, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dst := filepath.Join(t.TempDir(), "t")
-	if err := Pack(context.Background(), s, src, dst, Options{}); err != nil {
+	if _, err := Pack(context.Background(), admit(), s, src, dst, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := Read(context.Background(), s, dst, Options{Rows: 2, KeepBad: true})
+	got, _, err := Read(context.Background(), admit(), s, dst, Options{Rows: 2, KeepBad: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +155,7 @@ func TestPackRefuses(t *testing.T) {
 		{s, dropped, Options{}, "found rows that did not fit the schema"},
 		{drop, dropped, Options{}, ""},
 	} {
-		tab, _, err := Read(context.Background(), c.s, c.path, c.opt)
+		tab, _, err := Read(context.Background(), admit(), c.s, c.path, c.opt)
 		if c.want == "" {
 			if err != nil {
 				t.Error(err)
@@ -166,12 +168,12 @@ func TestPackRefuses(t *testing.T) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 	}
-	if err := Pack(context.Background(), s, path, path+"2", Options{}); err == nil || !strings.Contains(err.Error(), "found a packed table") {
+	if _, err := Pack(context.Background(), admit(), s, path, path+"2", Options{}); err == nil || !strings.Contains(err.Error(), "found a packed table") {
 		t.Error(err)
 	}
 	// A bad row leaves nothing behind, and no half of a file.
 	dir := t.TempDir()
-	err := Pack(context.Background(), s, writeFile(t, "bad", smallRows(2000)+"1,red,x,y,yes\n"), filepath.Join(dir, "t"), Options{})
+	_, err := Pack(context.Background(), admit(), s, writeFile(t, "bad", smallRows(2000)+"1,red,x,y,yes\n"), filepath.Join(dir, "t"), Options{})
 	if !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), "column gain: found text that is not a number") {
 		t.Error(err)
 	}
@@ -204,7 +206,7 @@ func TestPackOfUnits(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range []string{path, again} {
-		tab, _, err := Read(context.Background(), s, p, Options{Rows: whole.Units()})
+		tab, _, err := Read(context.Background(), admit(), s, p, Options{Rows: whole.Units()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +232,7 @@ func TestPackOfUnits(t *testing.T) {
 		{none, path, Options{}, "unit: found a table that was packed for another unit"},
 		{s, path, Options{Rows: 8}, "units: found 4; allowed is exactly 8"},
 	} {
-		tab, _, err := Read(context.Background(), c.s, c.path, c.opt)
+		tab, _, err := Read(context.Background(), admit(), c.s, c.path, c.opt)
 		if c.want == "" {
 			if err != nil {
 				t.Error(err)
@@ -257,7 +259,7 @@ func TestPackOfUnits(t *testing.T) {
 				}
 			}
 		})
-		if _, _, err := Read(context.Background(), s, writeFile(t, "t", string(forged)), Options{}); err == nil || !strings.Contains(err.Error(), "found units that are not as the schema asks") {
+		if _, _, err := Read(context.Background(), admit(), s, writeFile(t, "t", string(forged)), Options{}); err == nil || !strings.Contains(err.Error(), "found units that are not as the schema asks") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -277,12 +279,12 @@ func TestPackDamaged(t *testing.T) {
 			}
 			refused := func(b []byte) {
 				t.Helper()
-				_, _, err := tableOf(context.Background(), s, "f", Options{}, b)
+				_, _, err := tableOf(context.Background(), admit(), s, "f", Options{}, b)
 				if !errors.As(err, new(*Error)) {
 					t.Fatalf("%v", err)
 				}
 			}
-			if _, _, err := tableOf(context.Background(), s, "f", Options{}, whole); err != nil {
+			if _, _, err := tableOf(context.Background(), admit(), s, "f", Options{}, whole); err != nil {
 				t.Fatal(err)
 			}
 			for i := range whole {
@@ -358,7 +360,7 @@ func TestPackForged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := forge(t, c.b, c.change)
 			path := writeFile(t, "t", string(b))
-			_, _, err := Read(context.Background(), c.s, path, Options{})
+			_, _, err := Read(context.Background(), admit(), c.s, path, Options{})
 			if err == nil || !strings.Contains(err.Error(), "chunk 1: found rows that are not encoded as the schema asks") {
 				t.Errorf("%v", err)
 			}
@@ -378,12 +380,12 @@ func TestPackForged(t *testing.T) {
 		copy(b, dense[packHeader:][:padded(4*4*d)])
 		copy(b[4*norm:], dense[packHeader+4*norm:][:16])
 	})
-	if _, _, err := Read(context.Background(), one, writeFile(t, "t", string(long)), Options{}); err == nil || !strings.Contains(err.Error(), "not encoded as the schema asks") {
+	if _, _, err := Read(context.Background(), admit(), one, writeFile(t, "t", string(long)), Options{}); err == nil || !strings.Contains(err.Error(), "not encoded as the schema asks") {
 		t.Error(err)
 	}
 	next := slices.Clone(dense)
-	next[8] = 2
-	if _, _, err := Read(context.Background(), s, writeFile(t, "t", string(next)), Options{}); err == nil || !strings.Contains(err.Error(), "found a packed table of version 2") {
+	next[8] = 3
+	if _, _, err := Read(context.Background(), admit(), s, writeFile(t, "t", string(next)), Options{}); err == nil || !strings.Contains(err.Error(), "found a packed table of version 3") {
 		t.Error(err)
 	}
 }
@@ -405,7 +407,7 @@ func TestSynthPacked(t *testing.T) {
 			if err != nil || !slices.Equal(again, truth) {
 				t.Fatal(err)
 			}
-			got, _, err := Read(context.Background(), s, path, Options{})
+			got, _, err := Read(context.Background(), admit(), s, path, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -439,7 +441,7 @@ func TestPackNeedsNoMemory(t *testing.T) {
 		return int64(m.HeapAlloc)
 	}
 	before := heap()
-	tab, _, err := Read(context.Background(), s, path, Options{})
+	tab, _, err := Read(context.Background(), admit(), s, path, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -472,7 +474,7 @@ func BenchmarkOpenPacked(b *testing.B) {
 	}
 	b.SetBytes(st.Size())
 	for b.Loop() {
-		tab, _, err := Read(context.Background(), s, path, Options{})
+		tab, _, err := Read(context.Background(), admit(), s, path, Options{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -505,7 +507,7 @@ func FuzzPack(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, s := range []*Schema{s, v, u} {
-			tab, _, err := Read(context.Background(), s, path, Options{})
+			tab, _, err := Read(context.Background(), admit(), s, path, Options{})
 			if err != nil {
 				if !errors.As(err, new(*Error)) {
 					t.Fatalf("%T: %v", err, err)

@@ -103,6 +103,8 @@ type parquetSource struct {
 	group   int   // row group at hand
 	left    int64 // rows of it that are still to come
 	row     int
+	raw     *rowHasher
+	read    int // of columns: those that the schema looks at
 }
 
 // A parquetColumn reads one column of one row group after the other.
@@ -116,7 +118,7 @@ type parquetColumn struct {
 	n, at  int // values in buf, and the next one
 }
 
-func newParquetSource(schema *Schema, path string, opt Options, enc *encoder, sum io.Writer) (s source, err error) {
+func newParquetSource(schema *Schema, path string, opt Options, enc *encoder, sum io.Writer, raw *rowHasher) (s source, err error) {
 	p, err := openParquet(path)
 	if err != nil {
 		return nil, err
@@ -140,7 +142,7 @@ func newParquetSource(schema *Schema, path string, opt Options, enc *encoder, su
 		e.File = path
 		return nil, e
 	}
-	q := &parquetSource{parquetFile: p, enc: enc, group: -1}
+	q := &parquetSource{parquetFile: p, enc: enc, raw: raw, group: -1}
 	for i, c := range schema.Columns {
 		if c.Type == TypeIgnore {
 			continue
@@ -156,6 +158,27 @@ func newParquetSource(schema *Schema, path string, opt Options, enc *encoder, su
 		}
 		q.at = append(q.at, len(q.columns))
 		q.columns = append(q.columns, parquetColumn{index: f.Index(), text: text, buf: make([]parquet.Value, parquetBatch)})
+	}
+	q.read = len(q.columns)
+	if raw != nil { // the rest, for the hashes of raw rows
+		var read []string
+		taken := map[int]bool{}
+		for _, c := range q.columns {
+			taken[c.index] = true
+		}
+		for _, f := range fields {
+			if text := parquetText(f); text != nil && !taken[f.Index()] {
+				q.columns = append(q.columns, parquetColumn{index: f.Index(), text: text, buf: make([]parquet.Value, parquetBatch)})
+			}
+		}
+		for _, c := range q.columns {
+			for _, f := range fields {
+				if f.Leaf() && f.Index() == c.index {
+					read = append(read, f.Name())
+				}
+			}
+		}
+		raw.columns(read)
 	}
 	q.cells, q.null = make([]string, len(q.columns)), make([]bool, len(q.columns))
 	return q, nil
@@ -285,11 +308,12 @@ func (q *parquetSource) next() (f fault, err error) {
 		q.cells[i] = ""
 		if !q.null[i] {
 			ok := true
-			if q.cells[i], ok = c.text(v); !ok && f.found == "" {
+			if q.cells[i], ok = c.text(v); !ok && f.found == "" && i < q.read {
 				f = fault{field: q.column(i), found: "bytes that are not text", allowed: "text in UTF-8"}
 			}
 		}
 	}
+	q.raw.cells(q.cells)
 	if f.found != "" {
 		return f, nil
 	}

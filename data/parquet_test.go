@@ -39,7 +39,7 @@ func TestReadParquet(t *testing.T) {
 		fmt.Fprintf(&text, "%s,%s,%d,%d.%02d,%s\n", age, colour, i, cents/100, cents%100, sick)
 	}
 	want, counts := mustRead(t, s, text.String(), Options{Rows: 2000})
-	got, stats, err := Read(context.Background(), s, "testdata/small.parquet", Options{Rows: 2000})
+	got, stats, err := Read(context.Background(), admit(), s, "testdata/small.parquet", Options{Rows: 2000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestReadParquet(t *testing.T) {
 			if err := os.WriteFile(path, b, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			tab, _, err := Read(context.Background(), s, path, Options{})
+			tab, _, err := Read(context.Background(), admit(), s, path, Options{})
 			if err == nil {
 				checkTable(t, tab)
 			} else if !errors.As(err, new(*Error)) {
@@ -137,7 +137,7 @@ func TestParquetEqualsCSV(t *testing.T) {
 		path := writeParquet(t, rows, parquet.Compression(codec), parquet.MaxRowsPerRowGroup(int64(rapid.IntRange(1, 40).Draw(r, "group"))))
 		opt := Options{KeepBad: rapid.Bool().Draw(r, "keep"), Unlabelled: rapid.Bool().Draw(r, "unlabelled")}
 		want, counts, err := read(t, s, text.String(), opt)
-		got, stats, err2 := Read(context.Background(), s, path, opt)
+		got, stats, err2 := Read(context.Background(), admit(), s, path, opt)
 		if (err == nil) != (err2 == nil) {
 			r.Fatal(err, err2)
 		}
@@ -180,13 +180,13 @@ func TestBadParquet(t *testing.T) {
 		"cut": {writeFile(t, "t", "PAR1 and so on"), "found a Parquet file that cannot be read, damaged or encrypted"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := Read(context.Background(), s, c.path, Options{})
+			_, _, err := Read(context.Background(), admit(), s, c.path, Options{})
 			if !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "SECRET") {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})
 	}
-	if _, _, err := Read(context.Background(), mustParse(t, svm), "testdata/small.parquet", Options{}); err == nil || !strings.Contains(err.Error(), "found a Parquet file; allowed is what format.kind says, libsvm") {
+	if _, _, err := Read(context.Background(), admit(), mustParse(t, svm), "testdata/small.parquet", Options{}); err == nil || !strings.Contains(err.Error(), "found a Parquet file; allowed is what format.kind says, libsvm") {
 		t.Error(err)
 	}
 }

@@ -27,12 +27,6 @@ const (
 // Options say how to read a file. The zero value is for training and scoring
 // under add-or-remove.
 type Options struct {
-	// Digest, where it is not nil, gets the SHA-256 of the content: of the bytes of
-	// a file, decompressed, so a file and its gzip have the same; for images their
-	// file and that of the labels; for a packed table that of what it was packed
-	// from; for an SQL table one that does not depend on the order of its rows. It
-	// never leaves memory but under a key (R4).
-	Digest *[sha256.Size]byte
 	// Labels is the file of an IDX table's labels. "": the one beside the images
 	// that has their name, with labels-idx1 in the place of images-idx3.
 	Labels string
@@ -89,21 +83,30 @@ type LoadStats struct {
 // table is mapped, where the system can, and should be closed after use. Its rows
 // that were dropped keep their place, with Drop set, also without KeepBad.
 //
+// The gate is told the content before there is a table, and refuses it by an error, which
+// Read returns. Only package run/access and tests call Read (R24).
+//
 // What is wrong with the table is an [*Error]. Under on_bad_row: stop the first
 // bad row is one, which also says how many there are. There is no table beside an
 // error.
 //
 // A table without rows, or one of which every row was dropped, is a table like any
 // other: its neighbor has one row (R9).
-func Read(ctx context.Context, schema *Schema, path string, opt Options) (*Table, *LoadStats, error) {
+func Read(ctx context.Context, gate Gate, schema *Schema, path string, opt Options) (*Table, *LoadStats, error) {
+	if gate == nil {
+		return nil, nil, errors.New("data: there is no gate; rows are opened through package run/access")
+	}
 	if e := schema.check(); e != nil {
 		return nil, nil, fmt.Errorf("data: a schema that was not made by ParseSchema: %w", e)
 	}
 	if isPacked(path) {
-		return openPacked(ctx, schema, path, opt)
+		return openPacked(ctx, gate, schema, path, opt)
 	}
 	b := newBuilder(schema, opt)
-	stats, err := readInto(ctx, schema, path, opt, b)
+	stats, content, err := readInto(ctx, gate.RowKey(), schema, path, opt, b)
+	if err == nil {
+		err = gate.Admit(ctx, content)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -124,8 +127,8 @@ type source interface {
 }
 
 // openSource opens what is at path. The encoder gets the rows; all that belongs to
-// the content goes to sum.
-func openSource(ctx context.Context, schema *Schema, path string, opt Options, enc *encoder, sum hash.Hash) (source, error) {
+// the content goes to sum, and the raw rows go to raw.
+func openSource(ctx context.Context, schema *Schema, path string, opt Options, enc *encoder, sum hash.Hash, raw *rowHasher) (source, error) {
 	if opt.Labels != "" && schema.Format.Kind != KindIDX {
 		return nil, &Error{File: opt.Labels, Found: "a file of labels", Allowed: "none, since format.kind is " + schema.Format.Kind + ": labels stand beside the features"}
 	}
@@ -133,15 +136,15 @@ func openSource(ctx context.Context, schema *Schema, path string, opt Options, e
 		return nil, &Error{File: Public(path), Found: form, Allowed: "what format.kind says, " + schema.Format.Kind, Hint: "tables of named columns have the kind csv"}
 	}
 	if isSQL(path) {
-		return newSQLSource(ctx, schema, path, opt, enc, sum)
+		return newSQLSource(ctx, schema, path, opt, enc, sum, raw)
 	}
 	if beginsWith(path, parquetMagic) {
-		return newParquetSource(schema, path, opt, enc, sum)
+		return newParquetSource(schema, path, opt, enc, sum, raw)
 	}
 	if schema.Format.Kind == KindIDX {
-		return newIDXSource(schema, path, opt, enc, sum)
+		return newIDXSource(schema, path, opt, enc, sum, raw)
 	}
-	return newTextSource(schema, path, opt, enc, sum)
+	return newTextSource(schema, path, opt, enc, sum, raw)
 }
 
 // columnForm says what kind of table of named columns is at path, other than text;
@@ -156,26 +159,23 @@ func columnForm(path string) string {
 	return ""
 }
 
-// readInto reads the table at path into b.
-func readInto(ctx context.Context, schema *Schema, path string, opt Options, b *builder) (*LoadStats, error) {
+// readInto reads the table at path into b, and hashes its raw rows under a key, where there is one.
+func readInto(ctx context.Context, key []byte, schema *Schema, path string, opt Options, b *builder) (*LoadStats, *Content, error) {
 	r := &reader{schema: schema, opt: opt, name: Public(path), enc: newEncoder(schema), build: b}
 	r.stats.Clamped = map[string]int{}
-	sum := sha256.New()
-	in, err := openSource(ctx, schema, path, opt, r.enc, sum)
+	sum, raw := sha256.New(), newRowHasher(key)
+	in, err := openSource(ctx, schema, path, opt, r.enc, sum, raw)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer in.close()
 	if err := r.read(ctx, in); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := opt.dropped(path, &r.stats); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if opt.Digest != nil {
-		sum.Sum(opt.Digest[:0])
-	}
-	return &r.stats, nil
+	return &r.stats, &Content{Digest: [sha256.Size]byte(sum.Sum(nil)), Rows: raw.done()}, nil
 }
 
 // A reader is one call of Read.
@@ -287,9 +287,10 @@ type textSource struct {
 	in     *lines
 	format *Format
 	parse  func(line []byte) fault
+	raw    *rowHasher // of LIBSVM; the parser of CSV has its own
 }
 
-func newTextSource(schema *Schema, path string, opt Options, enc *encoder, sum io.Writer) (source, error) {
+func newTextSource(schema *Schema, path string, opt Options, enc *encoder, sum io.Writer, raw *rowHasher) (source, error) {
 	in, err := open(path, sum)
 	if err != nil {
 		return nil, err
@@ -297,9 +298,11 @@ func newTextSource(schema *Schema, path string, opt Options, enc *encoder, sum i
 	t := &textSource{in: in, format: &schema.Format}
 	if schema.Format.Kind == KindLIBSVM {
 		t.parse = (&libsvmParser{enc: enc, features: schema.Features, unlabelled: opt.Unlabelled}).parse
+		t.raw = raw
+		t.raw.begin([]byte("libsvm"))
 		return t, nil
 	}
-	p, err := newCSVParser(schema, enc, in, opt)
+	p, err := newCSVParser(schema, enc, in, opt, raw)
 	if err != nil {
 		in.close()
 		return nil, err
@@ -318,6 +321,7 @@ func (t *textSource) next() (fault, error) {
 	case !isText(line):
 		return fault{cell: -1, found: "bytes that are not text (a binary file?)", allowed: "a text file in UTF-8"}, nil
 	}
+	t.raw.libsvm(line)
 	return t.parse(line), nil
 }
 

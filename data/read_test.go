@@ -37,7 +37,7 @@ func zipped(s string) string {
 
 func read(t testing.TB, s *Schema, content string, opt Options) (*Table, *LoadStats, error) {
 	t.Helper()
-	return Read(context.Background(), s, writeFile(t, "file", content), opt)
+	return Read(context.Background(), admit(), s, writeFile(t, "file", content), opt)
 }
 
 func mustRead(t testing.TB, s *Schema, content string, opt Options) (*Table, *LoadStats) {
@@ -92,7 +92,7 @@ func TestSameTable(t *testing.T) {
 	const plain = "age,colour,id,gain,sick\n1,red,x,2,yes\n3,green,y,4,no\n"
 	want, _ := mustRead(t, s, plain, Options{})
 	var digest [sha256.Size]byte
-	if mustRead(t, s, zipped(plain), Options{Digest: &digest}); digest != sha256.Sum256([]byte(plain)) {
+	if _, _, err := Read(context.Background(), digestTo(&digest), s, writeFile(t, "file", zipped(plain)), Options{}); err != nil || digest != sha256.Sum256([]byte(plain)) {
 		t.Error("the digest is not that of the content")
 	}
 	for name, c := range map[string]struct{ change, content string }{
@@ -236,7 +236,7 @@ func TestManyBlocks(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, _, err := Read(ctx, s, writeFile(t, "f", b.String()), Options{}); !errors.Is(err, context.Canceled) {
+	if _, _, err := Read(ctx, admit(), s, writeFile(t, "f", b.String()), Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
@@ -297,7 +297,7 @@ func TestBadInput(t *testing.T) {
 	for _, c := range badFiles {
 		t.Run(c.name, func(t *testing.T) {
 			path := writeFile(t, "file", c.content)
-			tab, _, err := Read(context.Background(), mustParse(t, c.schema), path, Options{})
+			tab, _, err := Read(context.Background(), admit(), mustParse(t, c.schema), path, Options{})
 			var e *Error
 			if !errors.As(err, &e) || tab != nil {
 				t.Fatalf("got %v", err)
@@ -310,14 +310,14 @@ func TestBadInput(t *testing.T) {
 			}
 		})
 	}
-	_, _, err := Read(context.Background(), mustParse(t, small), filepath.Join(t.TempDir(), "none"), Options{})
+	_, _, err := Read(context.Background(), admit(), mustParse(t, small), filepath.Join(t.TempDir(), "none"), Options{})
 	if !errors.Is(err, os.ErrNotExist) || !errors.As(err, new(*Error)) {
 		t.Errorf("no file: %v", err)
 	}
-	if _, _, err := Read(context.Background(), mustParse(t, small), t.TempDir(), Options{}); !errors.As(err, new(*Error)) {
+	if _, _, err := Read(context.Background(), admit(), mustParse(t, small), t.TempDir(), Options{}); !errors.As(err, new(*Error)) {
 		t.Errorf("a folder: %v", err)
 	}
-	if _, _, err := Read(context.Background(), &Schema{}, "x", Options{}); err == nil {
+	if _, _, err := Read(context.Background(), admit(), &Schema{}, "x", Options{}); err == nil {
 		t.Error("an empty schema is accepted")
 	}
 }
@@ -355,7 +355,7 @@ func TestRowsAlone(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			rt.Fatal(err)
 		}
-		tab, _, err := Read(context.Background(), s, path, Options{KeepBad: true})
+		tab, _, err := Read(context.Background(), admit(), s, path, Options{KeepBad: true})
 		if err != nil {
 			return nil // all rows are bad
 		}
@@ -431,7 +431,7 @@ columns:
 			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 				rt.Fatal(err)
 			}
-			tab, _, err := Read(context.Background(), c.s, path, Options{})
+			tab, _, err := Read(context.Background(), admit(), c.s, path, Options{})
 			if err != nil {
 				rt.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -263,16 +264,18 @@ type sqlSource struct {
 	scan   []any // pointers to values
 	values []any
 	sum    hash.Hash
+	raw    *rowHasher
+	read   int       // of values: those that the schema looks at, which are part of the content
 	total  [4]uint64 // sum of the rows' hashes: it does not depend on their order
 	row    int
 }
 
-func newSQLSource(ctx context.Context, schema *Schema, path string, opt Options, enc *encoder, sum hash.Hash) (s source, err error) {
+func newSQLSource(ctx context.Context, schema *Schema, path string, opt Options, enc *encoder, sum hash.Hash, raw *rowHasher) (s source, err error) {
 	t, err := parseSQL(path)
 	if err != nil {
 		return nil, err
 	}
-	q := &sqlSource{sqlTable: t, enc: enc, sum: sum}
+	q := &sqlSource{sqlTable: t, enc: enc, sum: sum, raw: raw}
 	if q.db, q.tx, err = t.open(ctx); err != nil {
 		return nil, err
 	}
@@ -304,6 +307,21 @@ func newSQLSource(ctx context.Context, schema *Schema, path string, opt Options,
 			q.at = append(q.at, len(list))
 			list = append(list, t.asText(c.Name))
 		}
+	}
+	q.read = len(list)
+	if raw != nil { // the rest, for the hashes of raw rows
+		var read []string
+		for _, c := range schema.Columns {
+			if c.Type != TypeIgnore && !opt.skips(c) {
+				read = append(read, c.Name)
+			}
+		}
+		for _, name := range names {
+			if !slices.Contains(read, name) {
+				read, list = append(read, name), append(list, t.asText(name))
+			}
+		}
+		raw.columns(read)
 	}
 	q.cells, q.null = make([]string, len(list)), make([]bool, len(list))
 	q.values, q.scan = make([]any, len(list)), make([]any, len(list))
@@ -354,7 +372,14 @@ func (q *sqlSource) next() (fault, error) {
 		case string:
 			q.cells[i] = v
 		default: // a blob
+			if i >= q.read {
+				q.cells[i] = fmt.Sprintf("%x", v)
+				break
+			}
 			f = fault{field: q.column(i), found: "bytes that are not text", allowed: "a number or text"}
+		}
+		if i >= q.read {
+			continue
 		}
 		if !utf8.ValidString(q.cells[i]) || strings.IndexByte(q.cells[i], 0) >= 0 {
 			f = fault{field: q.column(i), found: "bytes that are not text", allowed: "a number or text"}
@@ -369,6 +394,7 @@ func (q *sqlSource) next() (fault, error) {
 	for i := range q.total {
 		q.total[i] += binary.LittleEndian.Uint64(h[8*i:])
 	}
+	q.raw.cells(q.cells)
 	if f.found != "" {
 		return f, nil
 	}

@@ -89,7 +89,7 @@ func TestSQLite(t *testing.T) {
 	fill(t, db, `CREATE TABLE loose (age, colour, id, gain, sick)`, "loose", "?", people, false)
 	testSQL(t, s, path+"?table="+url.QueryEscape(oddName), sqliteScheme+path+"?table=back")
 	want, _ := mustRead(t, s, people, Options{})
-	if got, _, err := Read(context.Background(), s, path+"?table=loose", Options{}); err != nil || cmp.Diff(want, got, sameTable) != "" {
+	if got, _, err := Read(context.Background(), admit(), s, path+"?table=loose", Options{}); err != nil || cmp.Diff(want, got, sameTable) != "" {
 		t.Errorf("without types: %v", err)
 	}
 	if d, err := Describe(path + "?table=" + url.QueryEscape(oddName)); err != nil || d.Form != "a table of an SQLite database" || d.Fields[2] != (FieldName{"age", "INTEGER"}) {
@@ -104,7 +104,7 @@ func TestSQLite(t *testing.T) {
 		if _, err := db.Exec(`INSERT INTO loose VALUES (1, ` + v + `, 'SECRET', 2, 'no')`); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err := Read(context.Background(), s, path+"?table=loose", Options{})
+		_, _, err := Read(context.Background(), admit(), s, path+"?table=loose", Options{})
 		if !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), "row 6: column colour: found bytes that are not text") {
 			t.Error(err)
 		}
@@ -120,7 +120,7 @@ func TestSQLite(t *testing.T) {
 	if err := os.Chmod(path, 0o400); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Read(context.Background(), s, path+"?table=loose", Options{}); err != nil {
+	if _, _, err := Read(context.Background(), admit(), s, path+"?table=loose", Options{}); err != nil {
 		t.Error(err)
 	}
 	after, _ := os.ReadFile(path)
@@ -139,11 +139,11 @@ func TestSQLite(t *testing.T) {
 		t.TempDir() + "/none.db?table=a":                            "found no file to read",
 		t.TempDir() + "?table=a":                                    "found something that is no file",
 	} {
-		if _, _, err := Read(context.Background(), s, where, Options{}); !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), want) {
+		if _, _, err := Read(context.Background(), admit(), s, where, Options{}); !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", where, err, want)
 		}
 	}
-	if _, _, err := Read(context.Background(), mustParse(t, svm), path+"?table=loose", Options{}); err == nil || !strings.Contains(err.Error(), "found a table of a database; allowed is what format.kind says, libsvm") {
+	if _, _, err := Read(context.Background(), admit(), mustParse(t, svm), path+"?table=loose", Options{}); err == nil || !strings.Contains(err.Error(), "found a table of a database; allowed is what format.kind says, libsvm") {
 		t.Error(err)
 	}
 }
@@ -153,7 +153,7 @@ func testSQL(t *testing.T, s *Schema, where, backwards string) {
 	t.Helper()
 	var one, two [sha256.Size]byte
 	want, counts := mustRead(t, s, people, Options{Rows: 5})
-	got, stats, err := Read(context.Background(), s, where, Options{Rows: 5, Digest: &one})
+	got, stats, err := Read(context.Background(), digestTo(&one), s, where, Options{Rows: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func testSQL(t *testing.T, s *Schema, where, backwards string) {
 		t.Error(d)
 	}
 	// The same rows in another order: the same content.
-	got, _, err = Read(context.Background(), s, backwards, Options{Digest: &two})
+	got, _, err = Read(context.Background(), digestTo(&two), s, backwards, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,33 +176,33 @@ func testSQL(t *testing.T, s *Schema, where, backwards string) {
 			t.Error(d)
 		}
 	}
-	if _, _, err := Read(context.Background(), s, where, Options{Rows: 6}); err == nil || !strings.Contains(err.Error(), "rows: found 5; allowed is exactly 6") {
+	if _, _, err := Read(context.Background(), admit(), s, where, Options{Rows: 6}); err == nil || !strings.Contains(err.Error(), "rows: found 5; allowed is exactly 6") {
 		t.Error(err)
 	}
-	if tab, _, err := Read(context.Background(), s, where, Options{Unlabelled: true}); err != nil || tab.Labelled {
+	if tab, _, err := Read(context.Background(), admit(), s, where, Options{Unlabelled: true}); err != nil || tab.Labelled {
 		t.Error(err)
 	}
 	// Errors name row and column, and no value.
 	strict := mustParse(t, strings.Replace(small, "unknown: zero", "unknown: error", 1))
-	_, _, err = Read(context.Background(), strict, where, Options{})
+	_, _, err = Read(context.Background(), admit(), strict, where, Options{})
 	if !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), "row 3: column colour: found a level that the schema does not list") || strings.Contains(err.Error(), "blue") {
 		t.Error(err)
 	}
 	more := mustParse(t, strings.Replace(small, "  - {name: id, type: ignore}\n", "", 1))
-	if _, _, err = Read(context.Background(), more, where, Options{}); err == nil || !strings.Contains(err.Error(), `column "id": found a column that the schema does not name`) {
+	if _, _, err = Read(context.Background(), admit(), more, where, Options{}); err == nil || !strings.Contains(err.Error(), `column "id": found a column that the schema does not name`) {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, _, err := Read(ctx, s, where, Options{}); !errors.Is(err, context.Canceled) {
+	if _, _, err := Read(ctx, admit(), s, where, Options{}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	// Packed like any table.
 	dst := filepath.Join(t.TempDir(), "t")
-	if err := Pack(context.Background(), s, where, dst, Options{}); err != nil {
+	if _, err := Pack(context.Background(), admit(), s, where, dst, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	packed, _, err := Read(context.Background(), s, dst, Options{Digest: &two})
+	packed, _, err := Read(context.Background(), digestTo(&two), s, dst, Options{})
 	if err != nil || one != two {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestPostgresTable(t *testing.T) {
 
 	s := mustParse(t, small)
 	testSQL(t, s, where(oddName, "search_path", schema), where(schema+".back"))
-	if _, _, err := Read(context.Background(), s, where(schema+".loose"), Options{}); err != nil {
+	if _, _, err := Read(context.Background(), admit(), s, where(schema+".loose"), Options{}); err != nil {
 		t.Error(err)
 	}
 	d, err := Describe(where(schema + ".loose"))
@@ -247,7 +247,7 @@ func TestPostgresTable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := Read(context.Background(), s, where(schema+".writes"), Options{}); err == nil || !strings.Contains(err.Error(), "the server reports error 25006") {
+	if _, _, err := Read(context.Background(), admit(), s, where(schema+".writes"), Options{}); err == nil || !strings.Contains(err.Error(), "the server reports error 25006") {
 		t.Error(err)
 	}
 
@@ -265,12 +265,12 @@ func TestPostgresTable(t *testing.T) {
 		"postgres://u:hunter2@[::1/d?table=x": "found a URL that does not read",
 		wrong.String():                        "found a user or password that the server refuses",
 	} {
-		_, _, err := Read(context.Background(), s, at, Options{})
+		_, _, err := Read(context.Background(), admit(), s, at, Options{})
 		if !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v, want %s", at, err, want)
 		}
 	}
-	_, _, err = Read(context.Background(), s, "postgres://u:hunter2@127.0.0.1:1/d?table=x&connect_timeout=2", Options{})
+	_, _, err = Read(context.Background(), admit(), s, "postgres://u:hunter2@127.0.0.1:1/d?table=x&connect_timeout=2", Options{})
 	if err == nil || errors.As(err, new(*Error)) || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("no server: %v", err)
 	}

@@ -59,7 +59,7 @@ func SynthPacked(schema *Schema, records int, seed uint64, path string) (truth [
 	if err != nil {
 		return nil, err
 	}
-	return s.truth, writePacked(schema, path, Options{}, func(b *builder) (*LoadStats, []byte, error) {
+	return s.truth, writePacked(schema, path, Options{}, nil, func(b *builder) (*LoadStats, *Content, error) {
 		stats := &LoadStats{}
 		for ; s.next(); stats.Rows++ {
 			if f := s.enc.setLabel(&s.enc.label, 0, s.label()); f.found != "" {

@@ -266,17 +266,17 @@ func hashID(id string) [16]byte {
 // unit is on one side alone (R12): one that has rows on both is an [*Error], which names
 // no row, as is a table that cannot be asked, a packed one. Leaving such rows out in
 // silence would let the scores tell who was trained on.
-func ReadTest(ctx context.Context, schema *Schema, path string, opt Options, train ...*Table) (*Table, error) {
-	t, _, err := Read(ctx, schema, path, opt)
+func ReadTest(ctx context.Context, gate Gate, schema *Schema, path string, opt Options, train ...*Table) (*Table, *LoadStats, error) {
+	t, stats, err := Read(ctx, gate, schema, path, opt)
 	if err != nil || t.units == nil {
-		return t, err
+		return t, stats, err
 	}
 	apart := &Error{File: Public(path), Field: "unit"}
 	known := map[[16]byte]bool{}
 	for _, table := range append(train, t) {
 		if table.units == nil || table.units.ids == nil {
 			apart.Found, apart.Allowed = "a table whose ids are not here, as those of a packed one", "tables of another form to train and to score on: whether a "+schema.Unit+" is in both, ids alone tell"
-			return nil, errors.Join(apart, t.Close())
+			return nil, nil, errors.Join(apart, t.Close())
 		}
 	}
 	for _, table := range train {
@@ -286,7 +286,7 @@ func ReadTest(ctx context.Context, schema *Schema, path string, opt Options, tra
 	}
 	if slices.ContainsFunc(t.units.ids, func(id [16]byte) bool { return known[id] }) {
 		apart.Found, apart.Allowed = "a "+schema.Unit+" who has rows to train on too", "others: all rows of a "+schema.Unit+" are on one side"
-		return nil, apart
+		return nil, nil, apart
 	}
-	return t, nil
+	return t, stats, nil
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/data/datatest"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle/live"
@@ -45,7 +46,7 @@ func readAdult(t *testing.T, norm string) adult {
 		t.Fatal(err)
 	}
 	for file, table := range map[string]**data.Table{"adult.data.gz": &a.train, "adult.test.gz": &a.test} {
-		if *table, _, err = data.Read(context.Background(), schema, filepath.Join(dir, "adult", file), data.Options{}); err != nil {
+		if *table, _, err = data.Read(context.Background(), &datatest.Gate{}, schema, filepath.Join(dir, "adult", file), data.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}

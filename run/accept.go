@@ -33,6 +33,12 @@ func (s *Spec) Assertions() []string {
 	if s.AcceptDropped {
 		out = append(out, trace.AcceptDropped)
 	}
+	if s.TestOverlaps {
+		out = append(out, trace.TestOverlaps)
+	}
+	if s.Void {
+		out = append(out, trace.Void)
+	}
 	return out
 }
 

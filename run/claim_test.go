@@ -8,6 +8,7 @@ import (
 
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -82,18 +83,24 @@ func TestClaimIsALook(t *testing.T) {
 	if _, _, err := Fit(t.Context(), job, Env{Workers: 1}); err != nil {
 		t.Fatal(err)
 	}
-	l := openLedger(t, dir)
+	// In its own ledger the lab run has left the dataset without a guarantee; in another one there is one to lose.
+	other := t.TempDir()
+	where := filepath.Join(other, "ledger.db")
+	l, err := ledger.Open(t.Context(), where)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer l.Close()
 	if err := l.SetBudget(t.Context(), "clinic", "record", "", privacy.Budget{Epsilon: 5, Delta: 1e-4, Adjacency: privacy.AddRemove}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := VerifyClaim(t.Context(), out, "", false); !errors.Is(err, ErrWouldVoid) {
-		t.Errorf("a look that voids the guarantee: %v", err)
+	if _, err := VerifyClaim(t.Context(), out, where, false); !errors.Is(err, access.ErrWouldEnd) {
+		t.Errorf("an access that ends the guarantee: %v", err)
 	}
 	if d, err := l.Dataset(t.Context(), "clinic"); err != nil || d.Void != nil {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if f, err := VerifyClaim(t.Context(), out, "", true); err != nil || !f.Holds {
+	if f, err := VerifyClaim(t.Context(), out, where, true); err != nil || !f.Holds {
 		t.Errorf("%+v, %v", f, err)
 	}
 	if d, err := l.Dataset(t.Context(), "clinic"); err != nil || d.Void == nil {

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sottodp/sotto/data"
@@ -20,6 +19,7 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -82,10 +82,6 @@ func Fit(ctx context.Context, job *Job, env Env) (*trace.Info, string, error) {
 	if err != nil {
 		return nil, "", notBegun(ctx, err)
 	}
-	if s.same {
-		// For the owner's terminal only: it depends on the content.
-		s.notice("the test file is the training file: its scores show protected rows without noise, and the ledger of the dataset says so from now on")
-	}
 	if err := s.describe(); err != nil {
 		return nil, "", err
 	}
@@ -125,42 +121,48 @@ func notBegun(ctx context.Context, err error) error {
 }
 
 // load reads training and test rows. It returns the counts that only the lab may
-// see.
+// see. The tables are handed out by take.
 func (s *session) load(ctx context.Context) (map[string]int, error) {
+	gate, err := s.gate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer gate.Close()
 	train := s.loadTable
 	if s.env.Shards != nil {
 		train = s.openShards
 	}
-	counts, err := train(ctx)
+	counts, err := train(ctx, gate)
 	if err != nil {
 		return nil, err
 	}
 	if spec := s.job.Spec; spec.Test != "" {
-		var digest [sha256.Size]byte
-		if s.test, err = data.ReadTest(ctx, s.job.Schema, spec.Test, data.Options{Digest: &digest, Labels: spec.TestLabels, Dropped: s.dropped()}, s.train); err != nil {
+		if s.tested, err = gate.Open(ctx, access.Test, s.job.Schema, spec.Test, data.Options{Labels: spec.TestLabels}, s.opened); err != nil {
 			return nil, err
 		}
-		s.same = digest == s.digest || s.shards != nil && slices.Contains(s.shards.Digests(), digest)
 	}
 	return counts, ctx.Err()
 }
 
-// dropped tells of dropped rows.
-func (s *session) dropped() func(string, *data.LoadStats) error {
-	return Dropped(s.notice, s.admitted || s.job.Spec.AcceptDropped)
+// purpose is what the training rows are for.
+func (s *session) purpose() access.Purpose {
+	if s.job.Spec.Lab {
+		return access.Lab
+	}
+	return access.Train
 }
 
 // loadTable reads the training rows.
-func (s *session) loadTable(ctx context.Context) (map[string]int, error) {
-	opt := data.Options{Digest: &s.digest, Labels: s.job.Spec.Labels, Dropped: s.dropped()}
+func (s *session) loadTable(ctx context.Context, gate *access.Gate) (map[string]int, error) {
+	opt := data.Options{Labels: s.job.Spec.Labels}
 	if s.job.Facts.Adjacency == privacy.ReplaceOne {
 		opt.Rows, opt.KeepBad = s.job.Facts.Rows, true
 	}
 	var err error
-	var stats *data.LoadStats
-	if s.train, stats, err = data.Read(ctx, s.job.Schema, s.job.Spec.Data, opt); err != nil {
+	if s.opened, err = gate.Open(ctx, s.purpose(), s.job.Schema, s.job.Spec.Data, opt); err != nil {
 		return nil, err
 	}
+	stats := s.opened.Stats
 	counts := map[string]int{"rows": stats.Rows, "dropped": stats.Dropped}
 	for column, n := range stats.Clamped {
 		counts["clamped "+column] = n
@@ -319,6 +321,9 @@ func (s *session) unlockDir() {
 	}
 }
 
+// recordedLab is what a lab run says of itself.
+const recordedLab = "this lab run stands in the ledger of the dataset as not private; its lifetime statement says so from now on"
+
 // begin reserves the budget, durably and before the first look, and writes what
 // a resume needs. begun says whether the ledger knows of the run: from then on the
 // directory stays.
@@ -331,9 +336,10 @@ func (s *session) begin(ctx context.Context) (begun bool, err error) {
 	}
 	s.info.Ledger = s.ledger.Where()
 	if s.job.Spec.Lab {
-		if err := s.recordLab(ctx); err != nil {
+		if err := s.take(ctx); err != nil {
 			return false, err
 		}
+		s.info.Warnings = append(s.info.Warnings, recordedLab)
 		return false, s.writeInfo(ctx)
 	}
 	s.token = ledger.NewToken()
@@ -346,29 +352,18 @@ func (s *session) begin(ctx context.Context) (begun bool, err error) {
 	if err := s.reserve(ctx); err != nil {
 		return false, err // begun all the same where it wraps ledger.ErrUncertain
 	}
-	return true, s.writeInfo(context.WithoutCancel(ctx))
-}
-
-// NoteOthers tells the owner, by a notice, what other datasets the ledger knows the content of a table as. It depends on the
-// content, so it is for the owner's terminal only (R4).
-func NoteOthers(ctx context.Context, l *ledger.Ledger, dataset string, mark []byte, notice func(string)) error {
-	others, err := l.SameContent(ctx, dataset, mark)
-	if err == nil && len(others) > 0 {
-		notice(fmt.Sprintf("the ledger knows the content of this table also as %s: whoever is in it is in both, and what both spend adds up", strings.Join(others, ", ")))
+	if err := s.take(ctx); err != nil {
+		return true, err
 	}
-	return err
+	return true, s.writeInfo(context.WithoutCancel(ctx))
 }
 
 // reserve takes what the run may cost out of the dataset's budget.
 func (s *session) reserve(ctx context.Context) error {
-	dataset, mark := s.info.Dataset, s.mark()
-	if err := NoteOthers(ctx, s.ledger, dataset, mark, s.notice); err != nil {
-		return err
-	}
 	b := s.info.Budget
 	_, err := s.ledger.Reserve(ctx, ledger.Reservation{
-		Dataset: dataset, Unit: s.info.Unit, Adjacency: b.Adjacency, Run: s.info.ID,
-		Epsilon: b.Epsilon, Delta: b.Delta, Mark: mark, Plan: s.job.Plan, Token: s.token,
+		Dataset: s.info.Dataset, Unit: s.info.Unit, Adjacency: b.Adjacency, Run: s.info.ID,
+		Epsilon: b.Epsilon, Delta: b.Delta, Mark: s.mark(), Plan: s.job.Plan, Token: s.token,
 	})
 	if s.env.reserved != nil {
 		err = s.env.reserved(err)
@@ -401,28 +396,10 @@ func (s *session) writeInfo(ctx context.Context) error {
 	return trace.WriteInfo(s.dir, s.info)
 }
 
-// recordedLab warns of a lab run on a dataset that the ledger knows.
-const recordedLab = "this lab run stands in the ledger of the dataset as not private; its lifetime statement says so from now on"
-
-// recordLab notes a lab run in the ledger of a dataset that is known there (R3).
-func (s *session) recordLab(ctx context.Context) error {
-	why := "lab run"
-	switch {
-	case s.job.Spec.Privacy.Off:
-		why = "lab run without noise"
-	case s.job.Spec.Seed != nil:
-		why = "lab run with seeded noise"
-	}
-	recorded, err := recordLook(ctx, s.ledger, s.job.Schema, s.info.ID, why)
-	if recorded {
-		s.info.Warnings = append(s.info.Warnings, recordedLab)
-	}
-	return err
-}
-
 // mark is the content's HMAC under the ledger's key (R4).
 func (s *session) mark() []byte {
 	h := s.ledger.NewMark()
-	h.Write(s.digest[:])
+	digest := s.opened.Digest()
+	h.Write(digest[:])
 	return h.Sum(nil)
 }

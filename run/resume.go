@@ -150,6 +150,11 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 	if s.job, err = jobOf(info); err != nil {
 		return nil, &InputError{dir, err}
 	}
+	if info.Lab { // decides what the rows are opened for
+		if err := s.reservedNothing(); err != nil {
+			return nil, err
+		}
+	}
 	job := s.job
 	switch away := env.Shards; {
 	case away == nil && info.Shards > 0:
@@ -178,6 +183,9 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 		if ctx.Err() != nil {
 			return nil, ErrInterrupted
 		}
+		return nil, err
+	}
+	if err := s.take(ctx); err != nil {
 		return nil, err
 	}
 	info.Status = trace.Running
@@ -246,6 +254,7 @@ func jobWith(info *trace.Info, m method.Method) (j *Job, err error) {
 		Privacy: PrivacySpec{Off: info.Off, Epsilon: info.Budget.Epsilon, Delta: &delta, Adjacency: info.Budget.Adjacency, Accountant: info.Accountant},
 		Lab:     info.Lab, Seed: info.Seed, Ledger: info.Ledger,
 		AcceptDelta: slices.Contains(info.Assertions, trace.AcceptDelta), AcceptDropped: slices.Contains(info.Assertions, trace.AcceptDropped),
+		TestOverlaps: slices.Contains(info.Assertions, trace.TestOverlaps), Void: slices.Contains(info.Assertions, trace.Void),
 	}
 	if err := j.Spec.labOnly(); err != nil {
 		return nil, err
@@ -417,18 +426,29 @@ func SwapToken(ctx context.Context, l *ledger.Ledger, dir, id, old string, charg
 	return fresh, trace.SyncDir(dir)
 }
 
-// takeOverLab notes that a lab run looks again (R3). A run that reserved a budget
+// takeOverLab says whether this is a lab run, whose access take records again (R3). A run that reserved a budget
 // is none, whatever its run.json says.
 func (s *session) takeOverLab(ctx context.Context) error {
 	_, err := s.ledger.Run(ctx, s.info.ID)
-	_, tokenErr := os.Stat(filepath.Join(s.dir, trace.TokenFile))
 	switch {
-	case errors.Is(err, ledger.ErrUnknownRun) && os.IsNotExist(tokenErr):
-		return s.recordLab(ctx)
-	case err == nil || errors.Is(err, ledger.ErrUnknownRun):
-		return inputError("", "%s: says that this is a lab run, but it reserved a budget", filepath.Join(s.dir, trace.InfoFile))
+	case errors.Is(err, ledger.ErrUnknownRun):
+		return s.reservedNothing()
+	case err == nil:
+		return s.noLabRun()
 	}
 	return err
+}
+
+// reservedNothing says whether a run that says that it is of the lab has no token.
+func (s *session) reservedNothing() error {
+	if _, err := os.Stat(filepath.Join(s.dir, trace.TokenFile)); !os.IsNotExist(err) {
+		return s.noLabRun()
+	}
+	return nil
+}
+
+func (s *session) noLabRun() error {
+	return inputError("", "%s: says that this is a lab run, but it reserved a budget", filepath.Join(s.dir, trace.InfoFile))
 }
 
 const pending = ".next" // a token that the ledger may or may not know yet

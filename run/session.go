@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +20,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -37,11 +37,11 @@ type session struct {
 	train    *data.Table
 	shards   *live.Shards // that hold the rows which train has none of; nil: none
 	test     *data.Table
-	digest   [sha256.Size]byte // of the file's content; never leaves memory but as an HMAC (R4)
-	before   float64           // the part of a filter's limit that was charged by then
-	same     bool              // the test file has the content of the training file
-	replays  int               // releases that a resume replays
-	admitted bool              // the table was read for this run before
+	opened   *access.Opened // train and test until they are taken
+	tested   *access.Opened
+	before   float64 // the part of a filter's limit that was charged by then
+	replays  int     // releases that a resume replays
+	admitted bool    // the table was read for this run before
 	unlock   func()
 }
 
@@ -188,13 +188,8 @@ func (s *session) finish(ctx context.Context, w []float64, steps int, outcome st
 		return err
 	}
 	if s.test != nil {
-		if s.same && !j.Spec.Lab { // a lab run is recorded already (R3)
-			if _, err := recordLook(ctx, s.ledger, j.Schema, s.info.ID, "scores of a run on its own training rows"); err != nil {
-				return err
-			}
-		}
 		r.Test = Score(j.Model, w, s.test, j.Schema.ClassNames())
-		if !s.same { // rows that were trained on are not shown
+		if !s.opened.Same(s.tested) { // rows that were trained on are not shown
 			r.Test.Examples = examples(j, w, s.test)
 		}
 	}
@@ -361,10 +356,9 @@ func (s *session) closeWriter() {
 
 // closeTables lets go of the rows.
 func (s *session) closeTables() {
-	for _, t := range []**data.Table{&s.train, &s.test} {
-		if *t != nil {
-			(*t).Close()
-			*t = nil
+	for _, o := range []*access.Opened{s.opened, s.tested} {
+		if o != nil {
+			o.Close()
 		}
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle/live"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/access"
 )
 
 const goodbye = 2 * time.Second // for workers that are sent away
@@ -55,7 +55,7 @@ func (j *Job) Shardable() error {
 }
 
 // openShards waits for all shards and asks who they are. Of their rows it tells the lab how many there are.
-func (s *session) openShards(ctx context.Context) (map[string]int, error) {
+func (s *session) openShards(ctx context.Context, gate *access.Gate) (map[string]int, error) {
 	terms, err := s.job.Terms()
 	if err != nil {
 		return nil, err
@@ -77,8 +77,8 @@ func (s *session) openShards(ctx context.Context) (map[string]int, error) {
 	if n := s.shards.Rows(); s.job.Facts.Adjacency == privacy.ReplaceOne && n != s.job.Facts.Rows {
 		return nil, inputError("", "rows: found %d in %s together; allowed is exactly %d, the number in the schema, under replace-one", n, shardsOf(len(s.shards.Digests())), s.job.Facts.Rows)
 	}
-	s.train, s.digest = data.Empty(s.job.Schema), together(s.shards.Digests())
-	return map[string]int{"rows": s.shards.Rows()}, nil
+	s.opened, err = gate.Remote(ctx, s.purpose(), s.job.Schema, together(s.shards.Digests()), s.shards.Digests())
+	return map[string]int{"rows": s.shards.Rows()}, err
 }
 
 // together is the digest of a table in parts: of one part its own.

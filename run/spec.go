@@ -31,8 +31,10 @@ type Spec struct {
 	Test       string // optional: rows that need no protection, scored without noise
 	Labels     string // of Data, where they are in a file of their own that does not have the usual name
 	TestLabels string // of Test, likewise
-	Schema     string // required
-	Label      string // the column to predict, where it is not the schema's label
+	// TestOverlaps asserts that test rows which equal training rows are other people's.
+	TestOverlaps bool
+	Schema       string // required
+	Label        string // the column to predict, where it is not the schema's label
 
 	Model      ModelSpec
 	MethodName string
@@ -41,6 +43,7 @@ type Spec struct {
 	Output     method.Output
 	Lab        bool    // allows what a real run must not do, and watermarks the results
 	Seed       *uint64 // seeds noise and samples: lab only
+	Void       bool    // ends the guarantee of protected rows that are accessed without charge; never in a file
 	Ledger     string  // where the budget is kept; "" is the user's own ledger
 	Out        string  // run directory; "" makes one under runs/
 
@@ -108,7 +111,7 @@ func inputError(where, format string, args ...any) error {
 	return &InputError{where, fmt.Errorf(format, args...)}
 }
 
-var topKeys = []string{"data", "test", "labels", "test_labels", "schema", "model", "method", "privacy", "output", "lab", "seed", "ledger", "out", "accept_delta", "accept_dropped", compareKey, networkKey, tuneKey}
+var topKeys = []string{"data", "test", "labels", "test_labels", "schema", "model", "method", "privacy", "output", "lab", "seed", "ledger", "out", "accept_delta", "accept_dropped", "test_overlaps", compareKey, networkKey, tuneKey}
 
 // LoadSpec reads a spec file, if one is named, and applies the overrides.
 func LoadSpec(file string, overrides []Override) (*Spec, error) {
@@ -323,6 +326,8 @@ func (r *specReader) spec() (*Spec, error) {
 			err = r.decode(v.Value, &s.AcceptDelta, key)
 		case key == "accept_dropped":
 			err = r.decode(v.Value, &s.AcceptDropped, key)
+		case key == "test_overlaps":
+			err = r.decode(v.Value, &s.TestOverlaps, key)
 		case key == "seed":
 			s.Seed = new(uint64)
 			err = r.decode(v.Value, s.Seed, key)

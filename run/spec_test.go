@@ -100,6 +100,7 @@ func TestNothingTellsTheNumberOfRows(t *testing.T) {
 		job, out := begin(t, dir, name, "output: last\n"+more)
 		job.Spec.Data = filepath.Join(dir, data)
 		job.Spec.Schema = filepath.Join(dir, "schema.yaml")
+		job.Spec.Void = job.Spec.Lab
 		if job, err = Prepare(job.Spec); err != nil {
 			t.Fatal(err)
 		}

@@ -1,10 +1,7 @@
 package run
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"iter"
 	"os"
 	"path/filepath"
@@ -13,7 +10,6 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -74,67 +70,4 @@ func (m *Trained) Predictions(t *data.Table) iter.Seq[[]float64] {
 	return func(yield func([]float64) bool) {
 		predictions(m.Model, m.File.W, t, func(out []float64, _ float32) bool { return yield(out) })
 	}
-}
-
-// ErrWouldVoid refuses an unpaid look at a dataset that still has a guarantee.
-var ErrWouldVoid = errors.New("an unpaid look would void the dataset's guarantee for ever")
-
-// RecordLook notes an unpaid look at rows of the model's dataset in the ledger,
-// if the dataset is known there (R3). Where none is named it is that of the model's
-// run. The first such look voids what the ledger says of the dataset; unless void
-// asks for it, it is refused with an error that wraps ErrWouldVoid.
-func (m *Trained) RecordLook(ctx context.Context, where, why string, void bool) (bool, error) {
-	if where == "" {
-		where = m.Ledger
-	}
-	return RecordLook(ctx, where, m.Schema, m.Guarantee.Run, why, void)
-}
-
-// RecordLook does the same for any dataset; run is what looked.
-func RecordLook(ctx context.Context, where string, schema *data.Schema, run, why string, void bool) (bool, error) {
-	l, err := FindLedger(ctx, where)
-	if errors.Is(err, ErrNoLedger) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer l.Close()
-	if d, err := l.Dataset(ctx, schema.Dataset); err == nil && d.Void == nil && !void {
-		return false, fmt.Errorf("dataset %q stands in %s: %w", d.Name, l.Where(), ErrWouldVoid)
-	}
-	return recordLook(ctx, l, schema, run, why)
-}
-
-// Unprotected refuses to take the rows of a table, whose digest is given, for such that need no protection where runs have reserved a budget for
-// them in the ledger (R3). It depends on the content, so it is for the owner's terminal.
-func Unprotected(ctx context.Context, where string, digest []byte) error {
-	l, err := ViewLedger(ctx, where)
-	if errors.Is(err, ErrNoLedger) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	mark := l.NewMark()
-	mark.Write(digest)
-	known, err := l.SameContent(ctx, "", mark.Sum(nil))
-	if err == nil && len(known) > 0 {
-		err = inputError("", "--unprotected: found rows that the ledger protects as %s; allowed are others, or --void to look all the same", strings.Join(known, ", "))
-	}
-	return err
-}
-
-// recordLook notes a look without a guarantee. The relation of the dataset is its
-// own: such a look has none.
-func recordLook(ctx context.Context, l *ledger.Ledger, schema *data.Schema, run, why string) (bool, error) {
-	d, err := l.Dataset(ctx, schema.Dataset)
-	if errors.Is(err, ledger.ErrUnknownDataset) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return l.RecordNonPrivate(ctx, d.Name, d.Unit, d.Adjacency, run, why)
 }

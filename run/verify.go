@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle/live"
@@ -21,6 +22,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -402,8 +404,8 @@ func (v *verifier) claim(again *method.Claim) {
 }
 
 // VerifyClaim computes what a converged lab run claims of its model from the rows themselves. That is a look
-// without noise, so it is for lab runs alone. The dataset may have come under a guarantee since: the look is noted in the
-// ledger as [RecordLook] does (R3). Where none is named it is that of the run.
+// without noise, so it is for lab runs alone. The rows may have come under a guarantee since: then they are refused, or void
+// ends it. Where no ledger is named it is that of the run.
 func VerifyClaim(ctx context.Context, dir, where string, void bool) (Finding, error) {
 	info, err := trace.ReadInfo(dir)
 	switch {
@@ -425,17 +427,27 @@ func VerifyClaim(ctx context.Context, dir, where string, void bool) (Finding, er
 	if where == "" {
 		where = info.Ledger
 	}
-	if _, err := RecordLook(ctx, where, job.Schema, info.ID, "claim of a lab run computed from the rows", void); err != nil {
+	gate, err := Gate(ctx, where, false, nil)
+	if err != nil {
 		return Finding{}, err
 	}
-	job.Spec.Test = ""
-	s := &session{job: job, info: info, admitted: true}
-	if _, err := s.load(ctx); err != nil {
+	defer gate.Close()
+	gate.Void = void
+	opt := data.Options{Labels: job.Spec.Labels}
+	if job.Facts.Adjacency == privacy.ReplaceOne {
+		opt.Rows, opt.KeepBad = job.Facts.Rows, true
+	}
+	opened, err := gate.Open(ctx, access.Verify, job.Schema, job.Spec.Data, opt)
+	if err != nil {
 		return Finding{}, err
 	}
-	defer s.train.Close()
+	defer opened.Close()
+	tables, err := Take(ctx, where, info.ID, opened)
+	if err != nil {
+		return Finding{}, err
+	}
 	door, err := live.New(live.Config{
-		Table: s.train, Model: job.Model, Facts: job.Facts, Meter: &labMeter{adjacency: job.Facts.Adjacency},
+		Table: tables[0], Model: job.Model, Facts: job.Facts, Meter: &labMeter{adjacency: job.Facts.Adjacency},
 		Streams: noise.SeededStreams(0), Journal: unkept{}, Workers: runtime.GOMAXPROCS(0),
 	})
 	if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/audit"
 )
 
@@ -86,7 +86,7 @@ machine; it trains nothing that is kept. docs/audit.md says what the bound rests
 	f.StringSliceVar(&o.methods, "methods", nil, "with --all: these, with a comma between (default all)")
 	f.BoolVar(&o.onData, "on-data", false, "audit on the spec's own rows: a look that is not private")
 	f.BoolVar(&o.unprotected, "unprotected", false, "with --on-data: these rows need no protection")
-	f.BoolVar(&o.void, "void", false, "with --on-data: look all the same; the dataset's guarantee ends here")
+	f.BoolVar(&o.void, "void", false, "with --on-data: "+voids)
 	f.Uint64Var(&o.seed, "seed", 0, "seed of the audit, which then finds the same again (default: the system's randomness)")
 	f.StringVar(&o.out, "out", "audit", "directory of the page and the figures: new or empty")
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object, and write no files")
@@ -158,8 +158,8 @@ func auditSpec(c *cobra.Command, spec *run.Spec, o auditFlags) error {
 		return usageError("--%v", err)
 	}
 	table, err := auditRows(ctx, job, rows, o)
-	if errors.Is(err, run.ErrWouldVoid) {
-		return fmt.Errorf("%w. Leave --on-data out for a synthetic table, say --unprotected if these rows need no protection, or --void to look all the same", err)
+	if errors.Is(err, access.ErrWouldEnd) {
+		return fmt.Errorf("%w. Leave --on-data out for a synthetic table, say --unprotected if these rows need no protection, or give --void", err)
 	}
 	if err != nil {
 		return err
@@ -198,22 +198,24 @@ func auditRows(ctx context.Context, job *run.Job, rows int, o auditFlags) (*data
 	if job.Spec.Data == "" {
 		return nil, usageError("--on-data: found no rows; allowed is a spec with data, or --data FILE")
 	}
-	if !o.unprotected {
-		id, err := run.NewID()
-		if err != nil {
-			return nil, err
-		}
-		if _, err := run.RecordLook(ctx, job.Spec.Ledger, job.Schema, id, "audit by `sotto audit`", o.void); err != nil {
-			return nil, err
-		}
+	gate, err := run.Gate(ctx, job.Spec.Ledger, false, o.warn)
+	if err != nil {
+		return nil, err
 	}
-	var digest [sha256.Size]byte
-	table, _, err := data.Read(ctx, job.Schema, job.Spec.Data, data.Options{Labels: job.Spec.Labels, Digest: &digest, Dropped: job.Spec.Dropped(o.warn)})
-	if err == nil && o.unprotected {
-		err = run.Unprotected(ctx, job.Spec.Ledger, digest[:])
+	defer gate.Close()
+	gate.Dropped = job.Spec.Dropped(o.warn)
+	gate.Void, gate.Unprotected, gate.Why = o.void, o.unprotected, "audit by `sotto audit`"
+	opened, err := gate.Open(ctx, access.Lab, job.Schema, job.Spec.Data, data.Options{Labels: job.Spec.Labels})
+	if err != nil {
+		return nil, err
 	}
-	if err != nil || job.Facts.Adjacency == privacy.AddRemove && o.runs == 0 {
-		return table, err
+	tables, err := run.Take(ctx, job.Spec.Ledger, "", opened)
+	if err != nil {
+		return nil, err
+	}
+	table := tables[0]
+	if job.Facts.Adjacency == privacy.AddRemove && o.runs == 0 {
+		return table, nil
 	}
 	defer table.Close()
 	return data.Gather([]*data.Table{table}, func(row int) bool { return row < rows }), nil // canaries take the place of the others

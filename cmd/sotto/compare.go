@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/compare"
 )
 
@@ -113,7 +114,7 @@ and that still has a guarantee is compared only with --void, which ends it.`,
 	f.IntVar(&flags.Rows, "rows", 0, "declared rows of all files of --data together (default the schema's, for one file)")
 	f.StringVar(&out, "out", "compare", "directory of the results: new, empty, or that of this comparison, which then goes on")
 	f.IntVar(&jobs, "jobs", 0, "trainings at once (default one for each core)")
-	f.BoolVar(&void, "void", false, "look also at datasets that the ledger knows: their guarantee ends here")
+	f.BoolVar(&void, "void", false, voids)
 	f.BoolVar(&quiet, "quiet", false, "print nothing but errors and warnings")
 	return c
 }
@@ -139,14 +140,10 @@ func runCompare(c *cobra.Command, o compare.Options, out string, jobs int, void,
 		warn("%s", text)
 	}
 	if left := p.Left(); left > 0 {
-		recorded, err := p.Look(ctx, store.ID, void)
-		for _, name := range recorded {
-			warn("this comparison stands in the ledger of %q as not private", name)
-		}
-		if err != nil {
+		if err := p.Look(ctx, store.ID, void); err != nil {
 			store.Undo()
-			if errors.Is(err, run.ErrWouldVoid) {
-				return fmt.Errorf("%w. Compare on rows that need no protection or on a synthetic table (`sotto synth`), or say --void to look all the same", err)
+			if errors.Is(err, access.ErrWouldEnd) {
+				return fmt.Errorf("%w. Compare on rows that need no protection or on a synthetic table (`sotto synth`), or give --void", err)
 			}
 			return err
 		}

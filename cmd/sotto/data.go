@@ -10,6 +10,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
 )
 
 func dataCommand() *cobra.Command {
@@ -51,8 +52,9 @@ The file holds the rows. Guard it as you guard the table.`,
 			if err := newFile(outPath, force, dataPath, schemaPath); err != nil {
 				return err
 			}
-			opt.Dropped = run.Dropped(warner(c), *accept)
-			return data.Pack(c.Context(), s, dataPath, outPath, opt)
+			gate := access.Gate{Notice: warner(c), Dropped: run.Dropped(warner(c), *accept)}
+			_, err = gate.Pack(c.Context(), s, dataPath, outPath, opt)
+			return err
 		},
 	}
 	accept = addAcceptDropped(c.Flags())

@@ -12,6 +12,7 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
 )
 
@@ -38,10 +39,10 @@ type failure struct {
 var failures = []failure{
 	{"interrupted", exitInterrupted, is(run.ErrInterrupted, run.ErrNotBegun, context.Canceled)},
 
-	{"content-protected", exitBudget, is()},
-	{"test-overlaps-training", exitBudget, is()},
+	{"content-protected", exitBudget, is(access.ErrProtected)},
+	{"test-overlaps-training", exitBudget, is(access.ErrOverlap)},
 	{"ledger-witness", exitBudget, is(ledger.ErrWitness)},
-	{"would-end-guarantee", exitBudget, is(run.ErrWouldVoid)},
+	{"would-end-guarantee", exitBudget, is(access.ErrWouldEnd)},
 	{"stale-token", exitBudget, is(ledger.ErrStaleToken)},
 	{"behind", exitBudget, is(ledger.ErrBehind, fabric.ErrBehind)},
 	{"settled", exitBudget, is(ledger.ErrSettled)},

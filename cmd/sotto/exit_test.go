@@ -12,6 +12,7 @@ import (
 
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
 )
 
 // Command, page and Python package know the same kinds of errors (D5).
@@ -55,9 +56,9 @@ func TestPrintError(t *testing.T) {
 		}
 	}
 	for err, want := range map[error]string{
-		usageError("no such flag"):                               "bad-input",
-		&run.InputError{Err: fmt.Errorf("%w", run.ErrWouldVoid)}: "would-end-guarantee",
-		fmt.Errorf("disk full"):                                  "failed",
+		usageError("no such flag"):                                 "bad-input",
+		&run.InputError{Err: fmt.Errorf("%w", access.ErrWouldEnd)}: "would-end-guarantee",
+		fmt.Errorf("disk full"):                                    "failed",
 	} {
 		if got := failureOf(err).kind; got != want {
 			t.Errorf("%v: found %s, want %s", err, got, want)

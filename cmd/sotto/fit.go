@@ -61,6 +61,7 @@ func addSpecFlags(f *pflag.FlagSet) {
 	f.String("label", "", "the schema's column to predict, when it is not the schema's label")
 	f.Bool("lab", false, "lab: allow seeds and runs without noise, and watermark everything")
 	addAcceptFlags(f)
+	addOverlaps(f)
 	f.StringArray("set", nil, "any field of the spec, as in --set method.steps=200")
 }
 
@@ -79,6 +80,14 @@ func warner(c *cobra.Command) func(string) {
 	return func(text string) { fmt.Fprintln(c.ErrOrStderr(), "warning:", text) }
 }
 
+// addOverlaps declares the assertion about test rows.
+func addOverlaps(f *pflag.FlagSet) {
+	f.Bool("test-overlaps", false, "asserts that test rows which equal training rows are other people's; the report says so")
+}
+
+// voids is the help of a flag that ends a guarantee.
+const voids = "access protected rows without charge all the same: the guarantee of their dataset ends here, for ever"
+
 // specOf reads the spec of a command line: an optional file, then its flags.
 func specOf(c *cobra.Command, args []string) (*run.Spec, error) {
 	file := ""
@@ -94,6 +103,7 @@ func specOf(c *cobra.Command, args []string) (*run.Spec, error) {
 		return nil, err
 	}
 	spec.Label, _ = c.Flags().GetString("label")
+	spec.Void, _ = c.Flags().GetBool("void")
 	return spec, nil
 }
 
@@ -113,7 +123,7 @@ func overridesOf(f *pflag.FlagSet) ([]run.Override, error) {
 			over = append(over, run.Override{Path: s.field, Value: v, From: "--" + s.flag})
 		}
 	}
-	for _, flag := range []string{"lab", "accept-delta", "accept-dropped"} {
+	for _, flag := range []string{"lab", "accept-delta", "accept-dropped", "test-overlaps"} {
 		if f.Changed(flag) {
 			yes, _ := f.GetBool(flag)
 			over = append(over, run.Override{Path: strings.ReplaceAll(flag, "-", "_"), Value: fmt.Sprint(yes), From: "--" + flag})
@@ -225,6 +235,7 @@ Methods and their fields (--set method.FIELD=VALUE):
 		},
 	}
 	addSpecFlags(c.Flags())
+	c.Flags().Bool("void", false, voids)
 	c.Flags().BoolVar(&quiet, "quiet", false, "print nothing but errors and warnings")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	c.Flags().StringVar(&resume, "resume", "", "go on with the run in this directory")

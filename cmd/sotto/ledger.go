@@ -72,7 +72,7 @@ what the run did not charge. Its entries are chained by hash.`,
 					reserved, note = "-\t-", ledger.Percent(*d.Part)+" held or settled"
 				}
 				if d.Void != nil {
-					note = "void: looked at without a guarantee"
+					note = "void: accessed without a guarantee"
 				}
 				if len(d.Restored) > 0 {
 					note = strings.TrimPrefix(note+"; restored, charges are missing", "; ")

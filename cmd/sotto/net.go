@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sottodp/sotto/gossip"
-	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/netplan"
 	"github.com/sottodp/sotto/run/rehearse"
 	"github.com/sottodp/sotto/run/trace"
@@ -77,7 +77,7 @@ Methods (network.method) and their fields:
 			for _, text := range warnings {
 				warn(text)
 			}
-			env := rehearse.Env{Void: void, Notice: warn, Looked: func() { warn("this rehearsal stands in the ledger of " + p.Job.Schema.Dataset + " as not private") }}
+			env := rehearse.Env{Void: void, Notice: warn}
 			if !quiet {
 				env.Progress = tenths(func(round, all int) { fmt.Fprintf(w, "%d of %d rounds\n", round, all) })
 			}
@@ -89,7 +89,7 @@ Methods (network.method) and their fields:
 	ownerFlags(f)
 	f.StringVar(&o.Label, "label", "", "the schema's column to predict, when it is not the schema's label")
 	f.BoolVar(&asJSON, "json", false, "print the result as JSON")
-	f.BoolVar(&void, "void", false, "look also at a dataset that the ledger knows: its guarantee ends here")
+	f.BoolVar(&void, "void", false, voids)
 	f.BoolVar(&quiet, "quiet", false, "print nothing but the result, warnings and errors")
 	return c
 }
@@ -97,8 +97,8 @@ Methods (network.method) and their fields:
 // networkResult prints what a rehearsal or a demo came to, or says why there is nothing.
 func networkResult(w io.Writer, r *rehearse.Result, err error, asJSON bool) error {
 	switch {
-	case errors.Is(err, run.ErrWouldVoid):
-		return fmt.Errorf("%w. Use rows that need no protection or a synthetic table (`sotto synth`), or say --void to look all the same", err)
+	case errors.Is(err, access.ErrWouldEnd):
+		return fmt.Errorf("%w. Use rows that need no protection or a synthetic table (`sotto synth`), or give --void", err)
 	case err != nil:
 		return err
 	case asJSON:

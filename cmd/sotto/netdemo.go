@@ -79,7 +79,7 @@ dataset that the ledger knows and that still has a guarantee is used only with -
 	f.StringVar(&d.dir, "dir", "", "new directory for hub and owners (default: one that is removed at the end)")
 	f.DurationVar(&d.wait, "wait", 10*time.Second, "how long an owner waits for a peer's vector before the exchange is given up")
 	f.BoolVar(&asJSON, "json", false, "print the result as JSON")
-	f.BoolVar(&void, "void", false, "look also at a dataset that the ledger knows: its guarantee ends here")
+	f.BoolVar(&void, "void", false, voids)
 	f.BoolVar(&quiet, "quiet", false, "print nothing but the result, warnings and errors")
 	return c
 }
@@ -119,15 +119,12 @@ func (d *demo) settle(o netplan.Options) error {
 }
 
 func (d *demo) run(ctx context.Context, void bool, warn func(string)) (*rehearse.Result, error) {
-	tables, test, err := d.plan.Tables(ctx, warn)
-	if err != nil {
-		return nil, err
-	}
 	id, err := run.NewID()
 	if err != nil {
 		return nil, err
 	}
-	if _, err := run.RecordLook(ctx, d.plan.Spec.Ledger, d.plan.Job.Schema, id, "demonstration of a network by `sotto net demo`", void); err != nil {
+	tables, test, err := d.plan.Tables(ctx, id, "demonstration of a network by `sotto net demo`", void, warn)
+	if err != nil {
 		return nil, err
 	}
 	if d.dir == "" {

@@ -89,7 +89,7 @@ func villageOf(t testing.TB, spec string, wait time.Duration) *village {
 	if err := errors.Join(os.WriteFile(v.d.spec, []byte(spec), 0o600), os.Mkdir(v.d.dir, 0o700), v.d.settle(netplan.Options{})); err != nil {
 		t.Fatal(err)
 	}
-	tables, _, err := v.d.plan.Tables(t.Context(), nil)
+	tables, _, err := v.d.plan.Tables(t.Context(), "run", "test", false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

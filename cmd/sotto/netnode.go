@@ -88,6 +88,7 @@ journal, durable, before it goes out. After a crash start it again with the same
 	f.DurationVar(&o.Join, "join", 10*time.Minute, "how long to wait for all owners")
 	f.DurationVar(&o.Wait, "wait", 30*time.Second, "how long to wait for a peer's vector before the exchange is given up")
 	f.BoolVar(&asJSON, "json", false, "print the result as JSON")
+	f.BoolVar(&o.Void, "void", false, "of a lab run: "+voids)
 	f.BoolVar(&quiet, "quiet", false, "print nothing but the result, warnings and errors")
 	return c
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
-	"crypto/sha256"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
 )
 
 func predictCommand() *cobra.Command {
@@ -32,7 +31,16 @@ guarantee stands as it is, since predicting is post-processing.`,
 		Example: "  sotto predict --model runs/20261120-154800-0a1b2c3d --data new.csv > predictions.csv",
 		Args:    args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			m, t, err := modelAndRows(c.Context(), modelPath, dataPath, "predict", data.Options{Unlabelled: true, KeepBad: true, ByRow: true, Dropped: run.Dropped(warner(c), true)})
+			m, err := modelFor(modelPath, dataPath, "predict")
+			if err != nil {
+				return err
+			}
+			gate := access.Gate{Dropped: run.Dropped(warner(c), true)}
+			opened, err := gate.Open(c.Context(), access.Predict, m.Schema, dataPath, data.Options{Unlabelled: true, KeepBad: true, ByRow: true})
+			if err != nil {
+				return err
+			}
+			t, err := opened.Take(c.Context(), nil, "")
 			if err != nil {
 				return err
 			}
@@ -45,17 +53,13 @@ guarantee stands as it is, since predicting is post-processing.`,
 	return c
 }
 
-// modelAndRows reads a model and the rows that something is to be done with.
-func modelAndRows(ctx context.Context, modelPath, dataPath, what string, opt data.Options) (*run.Trained, *data.Table, error) {
+// modelFor reads a model for rows that something is to be done with.
+func modelFor(modelPath, dataPath, what string) (*run.Trained, error) {
 	m, err := run.LoadModel(modelPath)
-	if err != nil {
-		return nil, nil, err
+	if err == nil && dataPath == "" {
+		err = usageError("--data is missing: the rows to %s", what)
 	}
-	if dataPath == "" {
-		return nil, nil, usageError("--data is missing: the rows to %s", what)
-	}
-	t, _, err := data.Read(ctx, m.Schema, dataPath, opt)
-	return m, t, err
+	return m, err
 }
 
 func writePredictions(w io.Writer, m *run.Trained, t *data.Table) error {
@@ -114,27 +118,30 @@ is then recorded, and the dataset has no guarantee from then on.`,
 		Example: "  sotto evaluate --model runs/20261120-154800-0a1b2c3d --data test.csv --unprotected",
 		Args:    args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			var digest [sha256.Size]byte
-			m, t, err := modelAndRows(c.Context(), modelPath, dataPath, "score", data.Options{Labels: labelsPath, Digest: &digest, ByRow: true, Dropped: run.Dropped(warner(c), *accept)})
+			m, err := modelFor(modelPath, dataPath, "score")
 			if err != nil {
 				return err
 			}
-			if unprotected {
-				if err := run.Unprotected(c.Context(), cmp.Or(ledgerPath, m.Ledger), digest[:]); err != nil {
-					return err
-				}
-			} else {
-				recorded, err := m.RecordLook(c.Context(), ledgerPath, "score of a model by `sotto evaluate`", void)
-				if errors.Is(err, run.ErrWouldVoid) {
-					return fmt.Errorf("%w. Say --unprotected if these rows need no protection, --void to look all the same", err)
-				}
-				if err != nil {
-					return err
-				}
-				if recorded {
-					fmt.Fprintf(c.ErrOrStderr(), "warning: this look stands in the ledger of %q as not private\n", m.Schema.Dataset)
-				}
+			where := cmp.Or(ledgerPath, m.Ledger)
+			gate, err := run.Gate(c.Context(), where, false, warner(c))
+			if err != nil {
+				return err
 			}
+			defer gate.Close()
+			gate.Dropped = run.Dropped(warner(c), *accept)
+			gate.Void, gate.Unprotected, gate.Why = void, unprotected, "score of a model by `sotto evaluate`"
+			opened, err := gate.Open(c.Context(), access.Score, m.Schema, dataPath, data.Options{Labels: labelsPath, ByRow: true})
+			if errors.Is(err, access.ErrWouldEnd) {
+				return fmt.Errorf("%w. Give --unprotected if these rows need no protection, or --void", err)
+			}
+			if err != nil {
+				return err
+			}
+			tables, err := run.Take(c.Context(), where, "", opened)
+			if err != nil {
+				return err
+			}
+			t := tables[0]
 			s := run.Score(m.Model, m.File.W, t, m.Schema.ClassNames())
 			w := c.OutOrStdout()
 			if asJSON {
@@ -161,7 +168,7 @@ is then recorded, and the dataset has no guarantee from then on.`,
 	c.Flags().StringVar(&ledgerPath, "ledger", "", "ledger of the datasets' budgets (default: that of the model's run, else the user's own)")
 	accept = addAcceptDropped(c.Flags())
 	c.Flags().BoolVar(&unprotected, "unprotected", false, "these rows need no protection")
-	c.Flags().BoolVar(&void, "void", false, "look all the same: the dataset's guarantee ends here")
+	c.Flags().BoolVar(&void, "void", false, voids)
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }

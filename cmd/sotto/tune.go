@@ -92,6 +92,7 @@ trained on, which is paid for like all else.`,
 	}
 	f.String("label", "", "the schema's column to predict, when it is not the schema's label")
 	addAcceptFlags(f)
+	addOverlaps(f)
 	f.StringArray("set", nil, "any field of the spec, in all candidates, as in --set model.l2=0.01")
 	f.StringVar(&out, "out", "tuned", "run directory: new or empty")
 	f.BoolVar(&dry, "dry-run", false, "say what a search would cost and what it leaves each candidate; nothing is read or spent")

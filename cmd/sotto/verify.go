@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
 )
 
@@ -53,8 +54,8 @@ Exit code 0: all holds; 1: something does not.`,
 			}
 			if claim {
 				f, err := run.VerifyClaim(c.Context(), args[0], where, void)
-				if errors.Is(err, run.ErrWouldVoid) {
-					return fmt.Errorf("%w. Say --void to look all the same", err)
+				if errors.Is(err, access.ErrWouldEnd) {
+					return fmt.Errorf("%w. --void accesses them all the same", err)
 				}
 				if err != nil {
 					return err
@@ -93,7 +94,7 @@ Exit code 0: all holds; 1: something does not.`,
 	}
 	c.Flags().StringVar(&where, "ledger", "", "also check what this ledger knows of the run")
 	c.Flags().BoolVar(&claim, "claim", false, "lab runs: compute from the rows what the run claims of its model")
-	c.Flags().BoolVar(&void, "void", false, "with --claim, look all the same: the dataset's guarantee ends here")
+	c.Flags().BoolVar(&void, "void", false, "with --claim: "+voids)
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }

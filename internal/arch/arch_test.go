@@ -95,25 +95,28 @@ var table = map[string][]string{
 	"gossip/journal": {"privacy", "privacy/account", "oracle", "oracle/replay", "gossip", "run/trace", "internal/readfile"},
 	"gossip/fabric":  {"privacy/account", "oracle", "gossip", "gossip/journal", "run/trace", "internal/readfile"},
 
+	// The gate to tables.
+	"run/access": {"data", "run/ledger", "internal/state", "internal/readfile"},
+
 	// Layer 4, assembly: all above.
-	"run": join(public, []string{"data", "model", "method", "gossip", "gossip/journal", "oracle/live", "oracle/replay", "run/trace", "run/ledger", "internal/chart", "internal/readfile", "internal/yamltree"}),
+	"run": join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/journal", "oracle/live", "oracle/replay", "run/trace", "run/ledger", "internal/chart", "internal/readfile", "internal/yamltree"}),
 
 	// A comparison drives runs in the lab, which leave no record.
-	"run/compare": join(public, []string{"data", "model", "method", "oracle/live", "run", "run/trace", "internal/chart", "internal/readfile"}),
+	"run/compare": join(public, []string{"run/access", "data", "model", "method", "oracle/live", "run", "run/trace", "internal/chart", "internal/readfile"}),
 
 	// What owners who train together agree on; all of them rehearsed in one process; one of them on a machine of its own.
 	"run/netplan":  join(public, []string{"data", "method", "gossip", "run", "internal/readfile"}),
-	"run/node":     join(public, []string{"data", "method", "gossip", "gossip/fabric", "gossip/journal", "oracle/live", "run", "run/ledger", "run/netplan", "run/trace", "internal/readfile"}),
-	"run/rehearse": join(public, []string{"data", "model", "method", "gossip", "oracle/live", "run", "run/netplan", "run/trace"}),
+	"run/node":     join(public, []string{"run/access", "data", "method", "gossip", "gossip/fabric", "gossip/journal", "oracle/live", "run", "run/ledger", "run/netplan", "run/trace", "internal/readfile"}),
+	"run/rehearse": join(public, []string{"run/access", "data", "model", "method", "gossip", "oracle/live", "run", "run/netplan", "run/trace"}),
 
 	// A run whose rows are on several machines of one owner.
-	"run/shards": {"privacy", "data", "oracle/live", "run", "run/trace", "internal/readfile"},
+	"run/shards": {"run/access", "privacy", "data", "oracle/live", "run", "run/trace", "internal/readfile"},
 
 	// An audit of runs in the lab, with canaries among the rows.
-	"run/audit": join(public, []string{"data", "model", "method", "oracle/live", "run", "run/trace", "internal/chart", "internal/page", "internal/audit", "internal/canary", "internal/readfile"}),
+	"run/audit": join(public, []string{"run/access", "data", "model", "method", "oracle/live", "run", "run/trace", "internal/chart", "internal/page", "internal/audit", "internal/canary", "internal/readfile"}),
 
 	// A search that pays and releases its best alone.
-	"run/tune": join(public, []string{"data", "model", "method", "oracle/live", "run", "run/ledger", "run/trace"}),
+	"run/tune": join(public, []string{"run/access", "data", "model", "method", "oracle/live", "run", "run/ledger", "run/trace"}),
 
 	// Layer 5, readers. The report recomputes ε from events, so it knows the words.
 	"run/report": {"privacy", "privacy/account", "run/trace", "run/ledger", "internal/chart", "internal/page", "internal/readfile"},
@@ -122,7 +125,7 @@ var table = map[string][]string{
 	"web": {"privacy", "privacy/account", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/rehearse", "run/audit", "gossip/journal", "internal/chart", "internal/page", "internal/readfile"},
 
 	// A reproduced paper, on what everybody may use. Its tables are synthetic.
-	"paper":    {"internal/chart", "internal/page", "privacy", "privacy/noise"},
+	"paper":    {"data", "run", "run/access", "internal/chart", "internal/page", "privacy", "privacy/noise"},
 	"paper/p0": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "internal/page", "privacy/account/claimed", "paper"}),
 	"paper/p1": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "paper"}),
 	"paper/p2": join(public, []string{"run", "run/compare", "internal/chart", "privacy/account/claimed", "paper"}),
@@ -130,12 +133,13 @@ var table = map[string][]string{
 	"paper/p4": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "internal/page", "paper", "internal/readfile"}),
 
 	// Layer 6.
-	"cmd/sotto": join(public, []string{"data", "model", "method", "oracle/live", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/netplan", "run/node", "run/rehearse", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/fabric", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile"}),
+	"cmd/sotto": join(public, []string{"run/access", "data", "model", "method", "oracle/live", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/netplan", "run/node", "run/rehearse", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/fabric", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "model", "method", "oracle/live", "run/trace"}),
 
 	// Helpers of tests: see helpers.
+	"data/datatest":     {"data"},
 	"internal/needs":    {},
 	"internal/relay":    {},
 	"internal/proofs":   {},
@@ -145,10 +149,10 @@ var table = map[string][]string{
 
 // helpers are packages for tests: only tests and other helpers import them, and
 // the rules on the clock, files and random numbers leave them alone.
-var helpers = []string{"internal/needs", "internal/proofs", "internal/relay", "model/modeltest", "method/methodtest"}
+var helpers = []string{"data/datatest", "internal/needs", "internal/proofs", "internal/relay", "model/modeltest", "method/methodtest"}
 
 // dataReaders are the only packages that may import data themselves.
-var dataReaders = []string{"data", "model", "internal/onnx", "oracle/live", "run", "run/compare", "run/netplan", "run/node", "run/rehearse", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p1", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
+var dataReaders = []string{"data", "model", "data/datatest", "internal/onnx", "oracle/live", "run", "run/access", "paper", "run/compare", "run/netplan", "run/node", "run/rehearse", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p1", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
 
 // sealed packages must not reach data on any path of imports.
 var sealed = []string{"method", "gossip", "gossip/journal", "gossip/fabric", "method/reg", "method/schedule", "method/curvature", "oracle", "oracle/replay", "run/report", "run/trace", "run/ledger"}
@@ -159,10 +163,10 @@ var crypto = map[string][]string{
 	"crypto/sha256":    {"*"},
 	"crypto/hmac":      {"*"},
 	"crypto/subtle":    {"*"},
-	"crypto/rand":      {"data", "privacy/noise", "run", "run/ledger", "gossip/fabric"}, // the hashes of ids in memory; noise; run identities and tokens (R7); the ledger's mark key (R4); owners' keys
-	"crypto/ed25519":   {"gossip/fabric"},                                               // owners' signatures
-	"crypto/tls":       {"gossip/fabric"},                                               // the way to the hub
-	"crypto/x509":      {"gossip/fabric"},                                               // certificates of owners and hub
+	"crypto/rand":      {"data", "privacy/noise", "run", "run/access", "run/ledger", "gossip/fabric"}, // the hashes of ids in memory; noise; run identities and tokens (R7); the key of the owner's sketches of tables; the ledger's mark key (R4); owners' keys
+	"crypto/ed25519":   {"gossip/fabric"},                                                             // owners' signatures
+	"crypto/tls":       {"gossip/fabric"},                                                             // the way to the hub
+	"crypto/x509":      {"gossip/fabric"},                                                             // certificates of owners and hub
 	"crypto/x509/pkix": {"gossip/fabric"},
 	"crypto/aes":       {"privacy/noise", "internal/bench", "oracle/live"}, // what shards and their coordinator seal (R22)
 	"crypto/cipher":    {"privacy/noise", "internal/bench", "oracle/live"},
@@ -244,6 +248,12 @@ func violations(files []source) []string {
 					say("imports %s; package %s may import: %s", own, pkg, orNothing(allowed))
 				case own == "data" && !slices.Contains(dataReaders, pkg) && !slices.Contains(helpers, pkg):
 					say("imports data; only %s may, since records have one door", strings.Join(dataReaders, ", "))
+				case own == "data" && pkg != "run/access" && !slices.Contains(helpers, pkg): // the one gate to rows (R24)
+					for _, use := range uses(tree, spec, p) {
+						if slices.Contains([]string{"Read", "ReadTest", "Pack", "."}, use) {
+							say("rows are opened through package run/access, found data.%s", use)
+						}
+					}
 				}
 				continue
 			}
@@ -515,7 +525,7 @@ func TestRules(t *testing.T) {
 		{"dot", "privacy/noise/a.go", `import . "math/rand/v2"`, "found ."},
 		{"hash", "data/a.go", `import "crypto/sha256"`, ""},
 		{"secure bits", "privacy/noise/a.go", `import "crypto/rand"`, ""},
-		{"secure bits elsewhere", "method/a.go", `import "crypto/rand"`, "method/a.go: imports crypto/rand: allowed in data, privacy/noise, run, run/ledger, gossip/fabric"},
+		{"secure bits elsewhere", "method/a.go", `import "crypto/rand"`, "method/a.go: imports crypto/rand: allowed in data, privacy/noise, run, run/access, run/ledger, gossip/fabric"},
 		{"keys", "run/a.go", `import "crypto/ed25519"`, "run/a.go: imports crypto/ed25519: allowed in gossip/fabric"},
 		{"files", "method/schedule/a.go", `import "os"`, "method/schedule/a.go: imports os: a method computes"},
 		{"network", "method/a.go", `import "net/http"`, "method/a.go: imports net/http"},
@@ -526,6 +536,10 @@ func TestRules(t *testing.T) {
 		{"renamed clock", "privacy/account/a.go", `import clock "time"; var _ = clock.Since`, "found time.Since"},
 		{"durations", "method/a.go", `import "time"; const _ = time.Second`, ""},
 		{"clock in run", "run/a.go", `import "time"; var _ = time.Now`, ""},
+		{"gate", "run/a.go", "import " + own("data") + "; var _ = data.Read", "run/a.go: rows are opened through package run/access, found data.Read"},
+		{"gate, renamed", "run/tune/a.go", "import d " + own("data") + "; var _ = d.Pack", "found data.Pack"},
+		{"in the gate", "run/access/a.go", "import " + own("data") + "; var _ = data.ReadTest", ""},
+		{"no rows", "run/a.go", "import " + own("data") + "; var _ = data.Gather", ""},
 		{"broken", "run/a.go", "import (", "run/a.go: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -91,12 +91,12 @@ func (t *task) read(ctx context.Context, size Size, text, train, test string) er
 	part := func(table *data.Table, n int) *data.Table {
 		return data.Gather([]*data.Table{table}, func(row int) bool { return row < n })
 	}
-	all, _, err := data.Read(ctx, schema, train, data.Options{})
+	all, err := paper.Read(ctx, schema, train)
 	if err != nil {
 		return err
 	}
 	t.train, t.sample = part(all, size.Rows), part(all, min(size.Rows, size.Scored))
-	if all, _, err = data.Read(ctx, schema, test, data.Options{}); err != nil {
+	if all, err = paper.Read(ctx, schema, test); err != nil {
 		return err
 	}
 	t.test = part(all, size.Scored)
@@ -152,7 +152,7 @@ func synthetic(ctx context.Context, size Size) (*task, error) {
 	if err != nil {
 		return nil, err
 	}
-	table, _, err := data.Read(ctx, s, file.Name(), data.Options{})
+	table, err := paper.Made(ctx, s, file.Name())
 	if err != nil {
 		return nil, err
 	}

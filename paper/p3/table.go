@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy/noise"
 )
 
@@ -163,7 +164,7 @@ func real(ctx context.Context, folder string) (*table, error) {
 	if _, err := os.Stat(file); err != nil {
 		return nil, err
 	}
-	all, _, err := data.Read(ctx, schema, file, data.Options{})
+	all, err := paper.Read(ctx, schema, file)
 	if err != nil {
 		return nil, err
 	}
@@ -172,6 +173,6 @@ func real(ctx context.Context, folder string) (*table, error) {
 	for i := range nodes {
 		t.own = append(t.own, data.Gather([]*data.Table{all}, func(row int) bool { return row%nodes == i && row < t.q*nodes }))
 	}
-	t.test, _, err = data.Read(ctx, schema, filepath.Join(folder, name, name+"-test.svm.gz"), data.Options{})
+	t.test, err = paper.Read(ctx, schema, filepath.Join(folder, name, name+"-test.svm.gz"))
 	return t, err
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
 )
 
 // Canaries is how many an audit of one run has where nobody says.
@@ -217,7 +218,12 @@ func Synthetic(ctx context.Context, schema *data.Schema, rows int, seed uint64) 
 	if _, err := data.SynthPacked(schema, rows, seed, file); err != nil {
 		return nil, err
 	}
-	table, _, err := data.Read(ctx, schema, file, data.Options{})
+	var gate access.Gate
+	opened, err := gate.Open(ctx, access.Synthetic, schema, file, data.Options{})
+	if err != nil {
+		return nil, err
+	}
+	table, err := opened.Take(ctx, nil, "")
 	if err != nil {
 		return nil, err
 	}

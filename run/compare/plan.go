@@ -19,6 +19,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -48,6 +49,7 @@ type Plan struct {
 
 	tables []*table
 	parts  []*part
+	opened bool // Look has opened the tables
 }
 
 // A Cell is a method at an ε on a table, with one training for each seed and fold.
@@ -73,7 +75,6 @@ type table struct {
 	rows      int // declared, of all files together
 	adjacency privacy.Adjacency
 	cells     []*Cell
-	notice    func(string)
 
 	mu     sync.Mutex
 	from   []*data.Table // the files, while they are needed
@@ -81,7 +82,7 @@ type table struct {
 	parts  int // that still need them
 	coins  map[int][]uint64
 	whole  *data.Table
-	opened bool
+	opened []*access.Opened // the files, then the test rows, until they are taken
 }
 
 // A part is what one seed and fold train on, and are scored on.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/readfile"
@@ -239,34 +238,24 @@ func (p *Plan) Left() int {
 	return n
 }
 
-// Look notes the comparison in the ledger, for each dataset that is known there (R3). A
-// dataset that still has a guarantee loses it, so that needs void.
-func (p *Plan) Look(ctx context.Context, id string, void bool) (recorded []string, err error) {
-	for _, t := range p.tables { // a name mistyped must not end a guarantee
-		for _, f := range append(slices.Clone(t.files), t.spec.Test) {
-			if f == "" || strings.ContainsAny(f, "?:") {
-				continue // a database
-			}
-			if _, err := os.Stat(f); err != nil {
-				return nil, &data.Error{File: f, Found: fmt.Sprintf("no file to read (%v)", errors.Unwrap(err)), Allowed: "a file that can be read"}
-			}
-		}
-	}
-	seen := map[string]bool{}
+// Look opens the tables that trainings are left on, all before the first training, and records
+// the accesses in the ledger, as not private (R3). void ends the guarantee of what is protected;
+// otherwise it is refused.
+func (p *Plan) Look(ctx context.Context, id string, void bool) error {
+	p.opened = true
 	for _, t := range p.tables {
-		if seen[t.schema.Dataset] {
-			continue
-		}
-		seen[t.schema.Dataset] = true
-		ok, err := run.RecordLook(ctx, t.spec.Ledger, t.schema, id, "comparison of methods by `sotto compare`", void)
-		if err != nil {
-			return recorded, err
-		}
-		if ok {
-			recorded = append(recorded, t.schema.Dataset)
+		if slices.ContainsFunc(t.cells, func(c *Cell) bool { return c.Refused == "" && len(c.Results) < c.all }) {
+			if err := t.read(ctx, p.Varied, void, p.Notice); err != nil {
+				return err
+			}
 		}
 	}
-	return recorded, nil
+	for _, t := range p.tables {
+		if err := t.take(ctx, id, p.Varied); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Undo takes away what was made for a comparison that did not begin.

@@ -18,6 +18,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
 )
 
 // A Result is one training. Its figures are computed without noise.
@@ -39,15 +40,23 @@ const diverged = "diverged"
 
 // Train does the trainings of the plan that have no result yet, that many at once (0:
 // one for each core), and calls done with each, one at a time; an error of done ends
-// all. It reads each table once.
+// all. If Look has not opened the tables, it does, and what is protected is refused.
 func (p *Plan) Train(ctx context.Context, jobs int, done func(*Cell, Result) error) error {
+	if !p.opened {
+		id, err := run.NewID()
+		if err == nil {
+			err = p.Look(ctx, id, false)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	type job struct {
 		cell *Cell
 		part *part
 	}
 	var all []job
 	for _, q := range p.parts {
-		q.table.notice = p.Notice
 		for _, c := range q.table.cells {
 			if c.Refused != "" || slices.ContainsFunc(c.Results, func(r Result) bool { return r.Seed == q.seed && r.Fold == q.fold }) {
 				continue
@@ -231,9 +240,6 @@ func (t *table) release() {
 func (t *table) divide(ctx context.Context, v run.Comparison, seed, fold int) (train, test *data.Table, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err := t.read(ctx, v); err != nil {
-		return nil, nil, err
-	}
 	if t.test != nil {
 		return t.whole, t.test, nil
 	}
@@ -280,35 +286,59 @@ func heldOut(coins []uint64, adjacency privacy.Adjacency, v run.Comparison, fold
 	return held
 }
 
-// read reads the files of the table, once.
-func (t *table) read(ctx context.Context, v run.Comparison) error {
-	if t.opened {
-		return nil
+// read opens the files of the table.
+func (t *table) read(ctx context.Context, v run.Comparison, void bool, notice func(string)) error {
+	gate, err := run.Gate(ctx, t.spec.Ledger, false, notice)
+	if err != nil {
+		return err
 	}
-	opt := data.Options{Labels: t.spec.Labels, Dropped: t.spec.Dropped(t.notice), KeepBad: t.adjacency == privacy.ReplaceOne}
+	defer gate.Close()
+	gate.Dropped = t.spec.Dropped(notice)
+	gate.Void, gate.Why = void, "comparison of methods by `sotto compare`"
+	opt := data.Options{Labels: t.spec.Labels, KeepBad: t.adjacency == privacy.ReplaceOne}
 	if opt.KeepBad && len(t.files) == 1 {
 		opt.Rows = t.rows
 	}
-	rows := 0
 	for _, f := range t.files {
-		table, _, err := data.Read(ctx, t.schema, f, opt)
+		o, err := gate.Open(ctx, access.Lab, t.schema, f, opt)
 		if err != nil {
 			return err
 		}
-		t.from = append(t.from, table)
-		rows += table.Units()
+		t.opened = append(t.opened, o)
 	}
-	if opt.KeepBad && rows != t.rows {
-		return fail("rows: found %d in the %d files of table %s; under replace-one exactly the declared %d are allowed", rows, len(t.files), t.name, t.rows)
-	}
-	t.opened = true
 	if v.Split != 0 || v.Folds != 0 {
 		return nil
 	}
+	test, err := gate.Open(ctx, access.Test, t.schema, t.spec.Test, data.Options{Labels: t.spec.TestLabels}, t.opened...)
+	if err == nil {
+		t.opened = append(t.opened, test)
+	}
+	return err
+}
+
+// take takes the tables that read has opened.
+func (t *table) take(ctx context.Context, id string, v run.Comparison) error {
+	if t.opened == nil {
+		return nil
+	}
+	all, err := run.Take(ctx, t.spec.Ledger, id, t.opened...)
+	if err != nil {
+		return err
+	}
+	t.opened, t.from = nil, all[:len(t.files)]
+	rows := 0
+	for _, table := range t.from {
+		rows += table.Units()
+	}
+	if t.adjacency == privacy.ReplaceOne && rows != t.rows {
+		return fail("rows: found %d in the %d files of table %s; under replace-one exactly the declared %d are allowed", rows, len(t.files), t.name, t.rows)
+	}
+	if len(all) == len(t.from) {
+		return nil
+	}
+	t.test = all[len(t.from)]
 	if t.whole = t.from[0]; len(t.from) > 1 {
 		t.whole = data.Gather(t.from, func(int) bool { return true })
 	}
-	var err error
-	t.test, err = data.ReadTest(ctx, t.schema, t.spec.Test, data.Options{Labels: t.spec.TestLabels, Dropped: t.spec.Dropped(t.notice)}, t.from...)
-	return err
+	return nil
 }

@@ -24,7 +24,8 @@ const (
 	KindReserve    Kind = "reserve"     // a run reserved its caps
 	KindResume     Kind = "resume"      // a run swapped its token
 	KindSettle     Kind = "settle"      // a run ended
-	KindNotPrivate Kind = "not-private" // the records were looked at without a guarantee
+	KindNotPrivate Kind = "not-private" // an access without a guarantee
+	KindAccess     Kind = "access"      // the same, of a dataset that has not entered: unit, adjacency and currency stay open
 	KindRestore    Kind = "restore"     // the owner accepted a ledger that lacks entries; of no dataset, for all
 )
 
@@ -120,13 +121,15 @@ type (
 		Batches *int `json:"batches,omitempty"`
 	}
 	notPrivate struct {
-		Why string `json:"why"`
+		Why  string `json:"why"`
+		Mark string `json:"mark,omitempty"` // of the content
 	}
 )
 
 // dataset is what the entries of one dataset add up to.
 type dataset struct {
-	name    string
+	name    string // "" until the dataset enters
+	seen    string // its name, where an access came before
 	facts   datasetFacts
 	created time.Time
 	budget  *Caps
@@ -169,6 +172,15 @@ func (d *dataset) apply(e Entry) error {
 		}
 		return nil
 	}
+	if e.Kind == KindAccess {
+		if d.name != "" {
+			return fmt.Errorf("dataset %q has entered already", e.Dataset)
+		}
+		if d.seen == "" {
+			d.seen, d.created = e.Dataset, e.Time
+		}
+		return d.access(e)
+	}
 	if d.name == "" {
 		return fmt.Errorf("dataset %q is used before it entered", e.Dataset)
 	}
@@ -210,13 +222,7 @@ func (d *dataset) apply(e Entry) error {
 			d.marks = append(d.marks, r.Mark)
 		}
 	case KindNotPrivate:
-		var n notPrivate
-		if err := decode(e, &n); err != nil {
-			return err
-		}
-		if d.void == nil {
-			d.void = &Look{Since: e.Time, Run: e.Run, Why: n.Why}
-		}
+		return d.access(e)
 	case KindSettle:
 		var s settled
 		if err := decode(e, &s); err != nil {
@@ -243,6 +249,21 @@ func (d *dataset) apply(e Entry) error {
 		}
 	default:
 		return fmt.Errorf("entry %d is of kind %q: %w", e.Seq, e.Kind, errNewer)
+	}
+	return nil
+}
+
+// access adds an access without a guarantee.
+func (d *dataset) access(e Entry) error {
+	var n notPrivate
+	if err := decode(e, &n); err != nil {
+		return err
+	}
+	if n.Mark != "" {
+		d.marks = append(d.marks, n.Mark)
+	}
+	if d.void == nil {
+		d.void = &Look{Since: e.Time, Run: e.Run, Why: n.Why}
 	}
 	return nil
 }

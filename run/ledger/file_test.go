@@ -196,7 +196,7 @@ func TestViewAfterAKill(t *testing.T) {
 	_, err := l.store.db.Exec(`PRAGMA cache_size = 10`) // pages: more goes to the file before the commit
 	must(t, err)
 	must(t, l.write(t.Context(), func(w *writer) error {
-		if err := w.append(KindNotPrivate, "clinic", "", notPrivate{strings.Repeat("x", 1<<20)}); err != nil {
+		if err := w.append(KindNotPrivate, "clinic", "", notPrivate{Why: strings.Repeat("x", 1<<20)}); err != nil {
 			return err
 		}
 		copyFile(t, path, copied)

@@ -362,8 +362,8 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 	if err := caps.validate(); err != nil {
 		return "", fmt.Errorf("reserve: %w", err)
 	}
-	if len(r.Mark) != 0 && len(r.Mark) != sha256.Size {
-		return "", fmt.Errorf("reserve: found a content mark of %d bytes; allowed are %d", len(r.Mark), sha256.Size)
+	if err := validMark(r.Mark); err != nil {
+		return "", fmt.Errorf("reserve: %w", err)
 	}
 	var plan []byte // its canonical form
 	if r.Plan != nil {
@@ -405,7 +405,7 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 		if err := w.append(KindReserve, r.Dataset, r.Run, p); err != nil || !r.Lab {
 			return err
 		}
-		return w.append(KindNotPrivate, r.Dataset, r.Run, notPrivate{labWhy(r.Why)})
+		return w.append(KindNotPrivate, r.Dataset, r.Run, notPrivate{Why: labWhy(r.Why)})
 	})
 	if err != nil && entered {
 		err = fmt.Errorf("%w: %w", ErrUncertain, err)
@@ -468,28 +468,39 @@ func (l *Ledger) SetBudget(ctx context.Context, dataset, unit, currency string, 
 	})
 }
 
-// RecordNonPrivate says that somebody is about to look at the dataset without a
-// guarantee: a lab run, a seeded run, a score that nobody paid for. If the ledger
-// knows the dataset the look is recorded, and from then on the dataset's statement
-// says that its guarantee is void; if it does not, nothing is recorded. R3 asks this
-// where a lifetime budget is set; without one the statement about the runs so far
-// would be false all the same.
-func (l *Ledger) RecordNonPrivate(ctx context.Context, dataset, unit string, a privacy.Adjacency, run, why string) (recorded bool, err error) {
-	if err := validName("run", run); err != nil {
-		return false, fmt.Errorf("not private: %w", err)
+// RecordAccess records that somebody is about to access rows of a dataset without a
+// guarantee: a lab run, a seeded run, a score that was not charged. From then on the
+// dataset's statement says that it has no guarantee (R3). A dataset that has not entered is
+// recorded too, with unit, adjacency and currency left open: a run that enters it later
+// has no clean statement. mark is the content's, as in a [Reservation]; nil if there is none.
+func (l *Ledger) RecordAccess(ctx context.Context, dataset string, mark []byte, run, why string) error {
+	if err := validName("dataset", dataset); err != nil {
+		return err
 	}
-	err = l.write(ctx, func(w *writer) error {
+	if err := validName("run", run); err != nil {
+		return fmt.Errorf("access: %w", err)
+	}
+	if err := validMark(mark); err != nil {
+		return fmt.Errorf("access: %w", err)
+	}
+	return l.write(ctx, func(w *writer) error {
 		d, err := w.dataset(dataset)
-		if err != nil || d.name == "" {
+		if err != nil {
 			return err
 		}
-		if err := d.compare(datasetFacts{unit, a, ""}); err != nil {
-			return err
+		kind := KindNotPrivate
+		if d.name == "" {
+			kind = KindAccess
 		}
-		recorded = true
-		return w.append(KindNotPrivate, dataset, run, notPrivate{why})
+		return w.append(kind, dataset, run, notPrivate{why, hex.EncodeToString(mark)})
 	})
-	return recorded && err == nil, err
+}
+
+func validMark(mark []byte) error {
+	if len(mark) != 0 && len(mark) != sha256.Size {
+		return fmt.Errorf("found a content mark of %d bytes; allowed are %d", len(mark), sha256.Size)
+	}
+	return nil
 }
 
 // Resume swaps the run's token for a new one, which [NewToken] makes and which the

@@ -203,14 +203,12 @@ func TestWhatADatasetFixes(t *testing.T) {
 		unit.Unit = "person"
 		currency := reservation("clinic", "second")
 		currency.Currency = "zcdp"
-		_, looked := l.RecordNonPrivate(ctx, "clinic", "record", privacy.ReplaceOne, "x", "score")
 		for _, c := range []struct {
 			field string
 			err   error
 		}{
 			{"adjacency", errorOnly(l.Reserve(ctx, other))},
 			{"adjacency", l.SetBudget(ctx, "clinic", "record", "", privacy.Budget{Epsilon: 1, Delta: 0, Adjacency: privacy.ReplaceOne})},
-			{"adjacency", looked},
 			{"unit", errorOnly(l.Reserve(ctx, unit))},
 			{"currency", errorOnly(l.Reserve(ctx, currency))},
 		} {
@@ -258,8 +256,11 @@ func TestBadArguments(t *testing.T) {
 	if err := l.SetBudget(ctx, "clinic", "record", "", budget(0, 0)); err == nil {
 		t.Error("a lifetime budget of 0 was set")
 	}
-	if _, err := l.RecordNonPrivate(ctx, "clinic", "record", privacy.AddRemove, "", "why"); err == nil {
-		t.Error("a look by no run was recorded")
+	if err := l.RecordAccess(ctx, "clinic", nil, "", "why"); err == nil {
+		t.Error("an access by no run was recorded")
+	}
+	if err := l.RecordAccess(ctx, "clinic", []byte("short"), "r", "why"); err == nil {
+		t.Error("an access with a mark that is none was recorded")
 	}
 	token := reserve(t, l, reservation("clinic", "r"))
 	for name, s := range map[string]Settlement{
@@ -299,32 +300,20 @@ func TestNotPrivate(t *testing.T) {
 	onEach(t, func(t *testing.T, where string) {
 		ctx := t.Context()
 		l := open(t, where)
-		look := func(dataset string) bool {
+		look := func(dataset string) {
 			t.Helper()
-			recorded, err := l.RecordNonPrivate(ctx, dataset, "record", privacy.AddRemove, "eval-1", "test scores that nobody paid for")
-			must(t, err)
-			return recorded
+			must(t, l.RecordAccess(ctx, dataset, nil, "eval-1", "test scores that nobody paid for"))
 		}
 		reserve(t, l, reservation("free", "r1"))
-		if look("unknown") {
-			t.Error("a look was recorded on a dataset that the ledger does not know")
-		}
-		if n := verify(t, l); n != 2 {
-			t.Errorf("found %d entries; want 2", n)
-		}
 		// Without a budget too: what is said of the runs so far would be false.
-		if !look("free") {
-			t.Error("a look on a known dataset was not recorded")
-		}
+		look("free")
 		if free, err := l.Dataset(ctx, "free"); err != nil || free.Void == nil || !strings.HasPrefix(free.Statement, "There is no lifetime guarantee") {
 			t.Errorf("after a look: %+v, %v", free, err)
 		}
 		must(t, l.SetBudget(ctx, "clinic", "record", "", budget(1, 1e-5)))
 		since := time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 		l.now = func() time.Time { return since }
-		if !look("clinic") {
-			t.Error("a look on a dataset with a budget was not recorded")
-		}
+		look("clinic")
 		l.now = time.Now
 		look("clinic")
 		d, err := l.Dataset(ctx, "clinic")
@@ -356,8 +345,45 @@ func TestNotPrivate(t *testing.T) {
 	})
 }
 
+// A4: an access of a dataset that has not entered is the first entry of its name. Whatever
+// unit, adjacency and currency it enters with later, it has no clean statement.
+func TestA4FirstAccessCounts(t *testing.T) {
+	onEach(t, func(t *testing.T, where string) {
+		ctx := t.Context()
+		l := open(t, where)
+		must(t, l.RecordAccess(ctx, "clinic", make([]byte, 32), "lab-1", "a lab run"))
+		must(t, l.RecordAccess(ctx, "clinic", nil, "lab-2", "a lab run"))
+		d, err := l.Dataset(ctx, "clinic")
+		must(t, err)
+		if d.Name != "clinic" || d.Unit != "" || d.Currency != "" || d.Adjacency.Valid() || d.Void == nil || d.Void.Run != "lab-1" || !strings.HasPrefix(d.Statement, "There is no lifetime guarantee: since") {
+			t.Errorf("after accesses alone: %+v", d)
+		}
+		if text, err := json.Marshal(d); err != nil || strings.Contains(string(text), "adjacency") {
+			t.Errorf("%s, %v", text, err)
+		}
+		if all, err := l.Datasets(ctx); err != nil || len(all) != 1 || all[0].Name != "clinic" {
+			t.Errorf("found %+v, %v", all, err)
+		}
+		known, err := l.Known(ctx)
+		must(t, err)
+		if len(known) != 1 || known[0].Protected || !known[0].Void || !known[0].Marks[[32]byte{}] {
+			t.Errorf("the gate is told %+v", known)
+		}
+		r := reservation("clinic", "run")
+		r.Adjacency, r.Unit = privacy.ReplaceOne, "patient"
+		reserve(t, l, r)
+		must(t, l.RecordAccess(ctx, "clinic", nil, "lab-3", "a lab run"))
+		if d, err = l.Dataset(ctx, "clinic"); err != nil || d.Unit != "patient" || d.Void == nil || d.Void.Run != "lab-1" || !strings.HasPrefix(d.Statement, "There is no lifetime guarantee") {
+			t.Errorf("after a run: %+v, %v", d, err)
+		}
+		if n := verify(t, l); n != 5 {
+			t.Errorf("found %d entries; want 5", n)
+		}
+	})
+}
+
 // R4.
-func TestSameContent(t *testing.T) {
+func TestKnown(t *testing.T) {
 	onEach(t, func(t *testing.T, where string) {
 		ctx := t.Context()
 		l := open(t, where)
@@ -374,15 +400,20 @@ func TestSameContent(t *testing.T) {
 		reserve(t, l, reservation("unmarked", "r9"))
 		l.Close()
 		l = open(t, where) // the key stays
-		names, err := l.SameContent(ctx, "clinic", mark(l, "rows"))
+		must(t, l.SetBudget(ctx, "budget", "record", "", budget(1, 0)))
+		known, err := l.Known(ctx)
 		must(t, err)
-		if want := []string{"a", "clinic2"}; !reflect.DeepEqual(names, want) {
-			t.Errorf("found %v; want %v", names, want)
-		}
-		for _, m := range [][]byte{mark(l, "new rows"), nil} {
-			if names, err = l.SameContent(ctx, "clinic", m); err != nil || len(names) != 0 {
-				t.Errorf("found %v, %v; want none", names, err)
+		var names []string
+		for _, k := range known {
+			if k.Marks[[32]byte(mark(l, "rows"))] {
+				names = append(names, k.Dataset)
 			}
+			if !k.Protected || k.Void || k.Marks[[32]byte(mark(l, "new rows"))] {
+				t.Errorf("the gate is told %+v", k)
+			}
+		}
+		if want := []string{"a", "clinic", "clinic2"}; len(known) != 6 || !slices.Equal(names, want) {
+			t.Errorf("found %v among %d; want %v", names, len(known), want)
 		}
 		stranger := open(t, t.TempDir()+"/ledger.db")
 		if reflect.DeepEqual(mark(stranger, "rows"), mark(l, "rows")) {
@@ -487,8 +518,7 @@ func TestWords(t *testing.T) {
 		next := NewToken()
 		must(t, l.Resume(ctx, "r", token, next, nil))
 		must(t, l.Settle(ctx, "r", next, Settlement{Outcome: Stopped, Epsilon: 0.05, Delta: 1e-7}))
-		_, err := l.RecordNonPrivate(ctx, "clinic", "record", privacy.AddRemove, "r2", "lab run")
-		must(t, err)
+		must(t, l.RecordAccess(ctx, "clinic", nil, "r2", "lab run"))
 		entries, err := l.Entries(ctx, "clinic")
 		must(t, err)
 		var got []string
@@ -501,7 +531,7 @@ func TestWords(t *testing.T) {
 			"reserved (ε 0.1, δ 1e-07)",
 			"went on after a stop or crash",
 			"stopped; the charged events cost (ε 0.05, δ 1e-07), the reservation stays",
-			"looked at without a guarantee: lab run",
+			"accessed without a guarantee: lab run",
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("found %q; want %q", got, want)

@@ -97,12 +97,8 @@ func TestAgainstAModel(t *testing.T) {
 				},
 				"look": func(t *rapid.T) {
 					name, d := pick()
-					recorded, err := l.RecordNonPrivate(ctx, name, "record", privacy.ReplaceOne, "eval", "scores")
-					must(t, err)
-					if recorded != d.entered {
-						t.Fatalf("a look was recorded: %v, with the budget %d", recorded, d.epsilon)
-					}
-					d.void = d.void || recorded
+					must(t, l.RecordAccess(ctx, name, nil, "eval", "scores"))
+					d.void = true
 				},
 				"resume": func(t *rapid.T) {
 					name, r := anyRun()
@@ -139,7 +135,7 @@ func TestAgainstAModel(t *testing.T) {
 				"": func(t *rapid.T) {
 					for name, d := range datasets {
 						got, err := l.Dataset(ctx, name)
-						if !d.entered {
+						if !d.entered && !d.void {
 							wantError(t, err, ErrUnknownDataset)
 							continue
 						}

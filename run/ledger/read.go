@@ -3,6 +3,7 @@ package ledger
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
 	"errors"
@@ -24,9 +25,9 @@ type Look struct {
 // several datasets is covered by their sum (R22).
 type Dataset struct {
 	Name      string            `json:"name"`
-	Unit      string            `json:"unit"`
-	Adjacency privacy.Adjacency `json:"adjacency"`
-	Currency  string            `json:"currency"`
+	Unit      string            `json:"unit,omitempty"` // "", as adjacency and currency, where nothing but an access without a guarantee is recorded
+	Adjacency privacy.Adjacency `json:"adjacency,omitzero"`
+	Currency  string            `json:"currency,omitempty"`
 	Created   time.Time         `json:"created"`
 	Budget    *Caps             `json:"budget,omitempty"`    // nil: none set, runs are recorded and not refused
 	Spent     Caps              `json:"spent"`               // under caps: reserved by all runs ever. Under a filter: a budget that would just cover what is held or settled
@@ -42,7 +43,7 @@ type Dataset struct {
 
 func (d *dataset) view() Dataset {
 	v := Dataset{
-		Name: d.name, Unit: d.facts.Unit, Adjacency: d.facts.Adjacency, Currency: d.facts.Currency, Created: d.created,
+		Name: cmp.Or(d.name, d.seen), Unit: d.facts.Unit, Adjacency: d.facts.Adjacency, Currency: d.facts.Currency, Created: d.created,
 		Budget: d.budget, Spent: d.spent.caps(), Runs: d.runs, Open: d.open, Void: d.void, Restored: d.restored,
 	}
 	switch {
@@ -86,6 +87,8 @@ func (d *dataset) statement() string {
 	}
 	spent := d.spent.caps()
 	switch {
+	case d.name == "":
+		return void
 	case void != "":
 		return fmt.Sprintf("%s Paid runs reserved %v in all.", void, spent)
 	case d.budget == nil:
@@ -157,13 +160,9 @@ type Run struct {
 
 // Datasets lists the datasets by name.
 func (l *Ledger) Datasets(ctx context.Context) ([]Dataset, error) {
-	var all books
-	err := l.entries(ctx, "", func(e Entry) error {
-		_, err := all.apply(e)
-		return err
-	})
+	all, err := l.books(ctx)
 	if err != nil {
-		return nil, l.store.explain(err)
+		return nil, err
 	}
 	list := make([]Dataset, 0, len(all.datasets))
 	for _, d := range all.datasets {
@@ -171,6 +170,15 @@ func (l *Ledger) Datasets(ctx context.Context) ([]Dataset, error) {
 	}
 	slices.SortFunc(list, func(a, b Dataset) int { return cmp.Compare(a.Name, b.Name) })
 	return list, nil
+}
+
+func (l *Ledger) books(ctx context.Context) (*books, error) {
+	all := new(books)
+	err := l.entries(ctx, "", func(e Entry) error {
+		_, err := all.apply(e)
+		return err
+	})
+	return all, l.store.explain(err)
 }
 
 // books are all datasets of a ledger.
@@ -212,7 +220,7 @@ func (l *Ledger) Dataset(ctx context.Context, name string) (Dataset, error) {
 	if err != nil {
 		return Dataset{}, l.store.explain(err)
 	}
-	if d.name == "" {
+	if d.name == "" && d.seen == "" {
 		return Dataset{}, fmt.Errorf("dataset %q: %w", name, ErrUnknownDataset)
 	}
 	return d.view(), nil
@@ -265,27 +273,35 @@ func (l *Ledger) entries(ctx context.Context, dataset string, do func(Entry) err
 	return each(ctx, l.store.db, do, selectDataset, dataset)
 }
 
-// SameContent lists the other datasets that were used with this content mark, so
-// that somebody who gives the same rows a second name, and with it a second budget,
-// is warned: the costs of both names add up.
-func (l *Ledger) SameContent(ctx context.Context, dataset string, mark []byte) ([]string, error) {
-	want := hex.EncodeToString(mark)
-	var names []string
-	err := each(ctx, l.store.db, func(e Entry) error {
-		if e.Kind != KindReserve || e.Dataset == dataset || slices.Contains(names, e.Dataset) {
-			return nil
+// A Known dataset is what the gate to tables asks about (R24).
+type Known struct {
+	Dataset   string
+	Protected bool                       // it has a lifetime budget or a charged run
+	Void      bool                       // its rows were accessed without a guarantee
+	Marks     map[[sha256.Size]byte]bool // of all contents that were used under its name
+}
+
+// Known lists the datasets by name, those included of which only an access without a
+// guarantee is recorded.
+func (l *Ledger) Known(ctx context.Context) ([]Known, error) {
+	all, err := l.books(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []Known
+	for _, d := range all.datasets {
+		k := Known{Dataset: cmp.Or(d.name, d.seen), Protected: d.budget != nil || d.runs > 0, Void: d.void != nil, Marks: map[[sha256.Size]byte]bool{}}
+		for _, text := range d.marks {
+			b, err := hex.DecodeString(text)
+			if err != nil || len(b) != sha256.Size {
+				return nil, l.store.explain(&ChainError{0, "a content mark of dataset " + k.Dataset + " does not read as one"})
+			}
+			k.Marks[[sha256.Size]byte(b)] = true
 		}
-		var r reserved
-		if err := decode(e, &r); err != nil {
-			return err
-		}
-		if r.Mark == want && want != "" {
-			names = append(names, e.Dataset)
-		}
-		return nil
-	}, selectAll)
-	slices.Sort(names)
-	return names, l.store.explain(err)
+		list = append(list, k)
+	}
+	slices.SortFunc(list, func(a, b Known) int { return cmp.Compare(a.Dataset, b.Dataset) })
+	return list, nil
 }
 
 // Head names the last entry. A run directory stores it. The error wraps [ErrGone] if
@@ -421,10 +437,10 @@ func (e Entry) Words() string {
 		var r Restoration
 		r, err = restoration(e)
 		text = r.Words()
-	case KindNotPrivate:
+	case KindNotPrivate, KindAccess:
 		var n notPrivate
 		err = decode(e, &n)
-		text = "looked at without a guarantee: " + n.Why
+		text = "accessed without a guarantee: " + n.Why
 	}
 	if err != nil || text == "" {
 		return string(e.Payload)

@@ -19,8 +19,7 @@ func filled(t *testing.T, where string) *Ledger {
 	must(t, l.Settle(ctx, "r1", next, Settlement{Outcome: Done}))
 	token = reserve(t, l, reservation("clinic", "r2"))
 	reserve(t, l, reservation("clinic", "r3"))
-	_, err := l.RecordNonPrivate(ctx, "clinic", "record", 1, "eval", "scores")
-	must(t, err)
+	must(t, l.RecordAccess(ctx, "clinic", nil, "eval", "scores"))
 	must(t, l.Settle(ctx, "r2", token, Settlement{Outcome: Done}))
 	if n := verify(t, l); n != 9 {
 		t.Fatalf("found %d entries; want 9", n)

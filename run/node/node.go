@@ -33,6 +33,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/netplan"
 	"github.com/sottodp/sotto/run/trace"
@@ -51,6 +52,7 @@ type Options struct {
 	Version  string               // of sotto, for run.json
 	Progress func(turns, all int) // told of each turn that is done
 	Notice   func(text string)    // told what only the owner may see
+	Void     bool                 // of a lab run: ends the guarantee of what is protected
 	Waiting  func(what string)    // told of the hub or the owners that it waits for, which are public
 	Client   fabric.ClientOptions // how to reach the hub
 	Crash    func(point string)   // tests
@@ -150,15 +152,27 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	} else if warning != "" && s.o.Notice != nil {
 		s.o.Notice(warning)
 	}
-	opt := data.Options{Digest: &s.digest, Labels: s.plan.Spec.Labels, Dropped: run.Dropped(s.o.Notice, begun || s.plan.Spec.AcceptDropped)}
-	if s.owner.Facts.Adjacency == privacy.ReplaceOne {
-		opt.Rows, opt.KeepBad = s.owner.Facts.Rows, true
-	}
-	table, _, err := data.Read(ctx, s.plan.Job.Schema, s.o.Data, opt)
+	gate, err := run.Gate(ctx, s.where(), true, s.o.Notice)
 	if err != nil {
 		return nil, err
 	}
-	defer table.Close()
+	defer gate.Close()
+	purpose := access.Party
+	if s.plan.Job.Spec.Lab {
+		purpose = access.Lab
+	}
+	gate.Void, gate.Why = s.o.Void, "lab run in a network"
+	gate.Dropped = run.Dropped(s.o.Notice, begun || s.plan.Spec.AcceptDropped)
+	opt := data.Options{Labels: s.plan.Spec.Labels}
+	if s.owner.Facts.Adjacency == privacy.ReplaceOne {
+		opt.Rows, opt.KeepBad = s.owner.Facts.Rows, true
+	}
+	opened, err := gate.Open(ctx, purpose, s.plan.Job.Schema, s.o.Data, opt)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	s.digest = opened.Digest()
 	unlock, err := s.enter()
 	if err != nil {
 		return nil, err
@@ -204,6 +218,10 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	if err := s.notBehind(ctx, node, j); err != nil {
+		return nil, err
+	}
+	table, err := opened.Take(ctx, s.ledger, s.info.ID)
+	if err != nil {
 		return nil, err
 	}
 	door, err := live.New(live.Config{
@@ -568,12 +586,7 @@ func (s *session) crash(point string) {
 // takeOver reserves the owner's budget, or proves the right to go on with what is reserved.
 func (s *session) takeOver(ctx context.Context, j *journal.Journal) (err error) {
 	if s.info.Lab {
-		if s.info.Ledger == "" {
-			if _, err := run.RecordLook(ctx, s.where(), s.plan.Job.Schema, s.info.ID, "lab run in a network", true); err != nil {
-				return err
-			}
-			s.info.Ledger = s.ledger.Where()
-		}
+		s.info.Ledger = s.ledger.Where()
 		return trace.WriteInfo(s.o.Dir, s.info)
 	}
 	token, err := run.CurrentToken(ctx, s.ledger, s.o.Dir, s.info.ID)

@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/data/datatest"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/netplan"
 )
 
@@ -101,7 +103,7 @@ func TestRowsAreDivided(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables, _, err := p.Tables(t.Context(), nil)
+	tables, _, err := p.Tables(t.Context(), "run", "test", false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +122,7 @@ func TestRowsAreDivided(t *testing.T) {
 	if p, err = New(spec(t, "data: CLINIC/patients.csv\nnetwork: {column: ward}"), netplan.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if tables, _, err = p.Tables(t.Context(), nil); err != nil {
+	if tables, _, err = p.Tables(t.Context(), "run", "test", false, nil); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []int{1740, 715 + 70, 771, 704} { // a missing ward counts as general: the schema's rule
@@ -136,7 +138,7 @@ func TestUnitsAreDivided(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, _, err := data.Read(t.Context(), p.Job.Schema, p.Spec.Data, data.Options{})
+	table, _, err := data.Read(t.Context(), &datatest.Gate{}, p.Job.Schema, p.Spec.Data, data.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,12 +196,12 @@ func TestLedger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Run(t.Context(), Env{}); !errors.Is(err, run.ErrWouldVoid) {
+	if _, err := p.Run(t.Context(), Env{}); !errors.Is(err, access.ErrProtected) {
 		t.Fatalf("found %v", err)
 	}
-	looked := false
-	if _, err := p.Run(t.Context(), Env{Void: true, Looked: func() { looked = true }}); err != nil || !looked {
-		t.Fatalf("found %v, noted %v", err, looked)
+	said := ""
+	if _, err := p.Run(t.Context(), Env{Void: true, Notice: func(text string) { said += text }}); err != nil || !strings.Contains(said, "as not private") {
+		t.Fatalf("found %v, said %q", err, said)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/netplan"
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -73,10 +74,9 @@ type OwnerResult struct {
 
 // Env is what surrounds a run. Every field may be left out.
 type Env struct {
-	Void     bool                 // look also at a dataset that the ledger knows: its guarantee ends
-	Looked   func()               // told where the ledger of the dataset has noted the look
+	Void     bool                 // ends the guarantee of what is protected
+	Notice   func(string)         // told what only the owner of the rows may see
 	Progress func(round, all int) // told by the first owner's goroutine
-	Notice   func(text string)    // told what only the owner of the rows may see
 }
 
 // Run reads the rows, divides them and trains.
@@ -93,16 +93,9 @@ func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
 		}
 		meters[i] = &counter{meter: m}
 	}
-	tables, test, err := p.Tables(ctx, env.Notice)
+	tables, test, err := p.Tables(ctx, id, "simulation of a network by `sotto net simulate`", env.Void, env.Notice)
 	if err != nil {
 		return nil, err
-	}
-	looked, err := run.RecordLook(ctx, p.Spec.Ledger, p.Job.Schema, id, "rehearsal of a network by `sotto net simulate`", env.Void)
-	if err != nil {
-		return nil, err
-	}
-	if looked && env.Looked != nil {
-		env.Looked()
 	}
 	var methods []gossip.Method
 	var doors []oracle.Oracle
@@ -199,51 +192,77 @@ func (c *counter) Charge(e privacy.Event) error {
 	return err
 }
 
-// Tables reads the rows and gives each owner its own; test is nil where the spec has none.
-// notice is told what only the owner of the rows may see.
-func (p *Plan) Tables(ctx context.Context, notice func(string)) (tables []*data.Table, test *data.Table, err error) {
-	if len(p.Network.Files) > 0 {
-		for i, f := range p.Network.Files {
-			opt := data.Options{Dropped: p.Spec.Dropped(notice)}
-			if o := p.Owners[i]; o.Facts.Adjacency == privacy.ReplaceOne {
-				opt.Rows, opt.KeepBad = o.Facts.Rows, true
-			}
-			t, _, err := data.Read(ctx, p.Job.Schema, f, opt)
-			if err != nil {
-				return nil, nil, err
-			}
-			tables = append(tables, t)
-		}
-		test, err = p.test(ctx, notice, tables)
-		return tables, test, err
-	}
-	whole, _, err := data.Read(ctx, p.Job.Schema, p.Spec.Data, data.Options{Labels: p.Spec.Labels, Dropped: p.Spec.Dropped(notice)})
+// Tables reads the rows and gives each owner its own; test is nil where the spec has none. The
+// accesses are recorded in the ledger for that run, with that reason; void ends the guarantee of
+// what is protected.
+func (p *Plan) Tables(ctx context.Context, id, why string, void bool, notice func(string)) (tables []*data.Table, test *data.Table, err error) {
+	opened, openedTest, err := p.open(ctx, why, void, notice)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer whole.Close()
-	all := []*data.Table{whole}
-	if test, err = p.test(ctx, notice, all); err != nil {
+	all := opened
+	if openedTest != nil {
+		all = append(slices.Clip(all), openedTest)
+	}
+	if tables, err = run.Take(ctx, p.Spec.Ledger, id, all...); err != nil {
 		return nil, nil, err
 	}
+	if openedTest != nil {
+		test = tables[len(opened)]
+		tables = tables[:len(opened)]
+	}
+	if len(p.Network.Files) > 0 {
+		return tables, test, nil
+	}
+	tables, err = p.divide(tables)
+	return tables, test, err
+}
+
+// open opens the files of the owners, or that of all, and the test rows.
+func (p *Plan) open(ctx context.Context, why string, void bool, notice func(string)) (opened []*access.Opened, test *access.Opened, err error) {
+	gate, err := run.Gate(ctx, p.Spec.Ledger, false, notice)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer gate.Close()
+	gate.Void, gate.Why, gate.Dropped = void, why, p.Spec.Dropped(notice)
+	files := p.Network.Files
+	if len(files) == 0 {
+		files = []string{p.Spec.Data}
+	}
+	for i, f := range files {
+		opt := data.Options{}
+		if len(p.Network.Files) == 0 {
+			opt.Labels = p.Spec.Labels
+		} else if o := p.Owners[i]; o.Facts.Adjacency == privacy.ReplaceOne {
+			opt.Rows, opt.KeepBad = o.Facts.Rows, true
+		}
+		o, err := gate.Open(ctx, access.Simulate, p.Job.Schema, f, opt)
+		if err != nil {
+			return nil, nil, err
+		}
+		opened = append(opened, o)
+	}
+	if p.Spec.Test != "" {
+		test, err = gate.Open(ctx, access.Test, p.Job.Schema, p.Spec.Test, data.Options{Labels: p.Spec.TestLabels}, opened...)
+	}
+	return opened, test, err
+}
+
+// divide gives each owner its own rows of one table.
+func (p *Plan) divide(all []*data.Table) (tables []*data.Table, err error) {
+	whole := all[0]
+	defer whole.Close()
 	var owner []int
 	if p.Network.Column != "" {
 		owner = p.byColumn(whole)
 	} else if owner, err = p.byHash(all); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for i := range p.Owners {
 		tables = append(tables, data.Gather(all, func(record int) bool { return owner[record] == i }))
 	}
-	return tables, test, nil
-}
-
-// test reads the rows to score on, nil where the spec has none.
-func (p *Plan) test(ctx context.Context, notice func(string), trained []*data.Table) (*data.Table, error) {
-	if p.Spec.Test == "" {
-		return nil, nil
-	}
-	return data.ReadTest(ctx, p.Job.Schema, p.Spec.Test, data.Options{Labels: p.Spec.TestLabels, Dropped: p.Spec.Dropped(notice)}, trained...)
+	return tables, nil
 }
 
 // byHash gives a record, a row or a unit with its rows, to an owner by a keyed hash of its

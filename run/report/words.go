@@ -93,6 +93,8 @@ var braces = strings.NewReplacer("{", "", "}", "", "\\", "")
 func asserted(names []string) []string {
 	words := map[string]string{
 		trace.AcceptDelta:   "δ may be 1/rows or more. A mechanism that publishes one whole record at random would satisfy such a δ.",
+		trace.TestOverlaps:  "Test rows that equal training rows are other people's. If they are the same people's, the test scores show protected rows without noise.",
+		trace.Void:          "Protected rows may be accessed without charge, for test scores or in the lab, which ends the guarantee of their dataset. The ledger says whether any were.",
 		trace.AcceptDropped: "More than one row in a hundred may be dropped for not fitting the schema. How many were is private and stands in no file.",
 	}
 	var out []string

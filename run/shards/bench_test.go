@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/data/datatest"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/live"
 	"github.com/sottodp/sotto/privacy"
@@ -74,7 +75,7 @@ func benchDoor(b *testing.B, rows, workers int) *live.Oracle {
 	c := live.Config{Table: data.Empty(job.Schema), Model: job.Model, Facts: job.Facts, Meter: free{}, Journal: run.Unwritten{}, Streams: noise.SecureStreams()}
 	var err error
 	if workers == 0 {
-		c.Table, _, err = data.Read(b.Context(), job.Schema, s.parts[0], data.Options{})
+		c.Table, _, err = data.Read(b.Context(), &datatest.Gate{}, job.Schema, s.parts[0], data.Options{})
 	} else {
 		hub := s.listen()
 		s.workers(hub.URL)

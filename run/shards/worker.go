@@ -14,6 +14,7 @@ import (
 	"github.com/sottodp/sotto/oracle/live"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
 )
 
 const (
@@ -154,8 +155,14 @@ func (o Options) open(ctx context.Context) (*live.Shard, error) {
 		return nil, err
 	}
 	c := live.ShardConfig{Model: job.Model, Facts: job.Facts, Terms: terms, Secret: o.Key.Secret, Index: o.Index, Count: o.Count, Workers: o.Cores}
-	opt := data.Options{Digest: &c.Digest, Labels: o.Spec.Labels, Dropped: o.Spec.Dropped(o.Warn), KeepBad: job.Facts.Adjacency == privacy.ReplaceOne}
-	if c.Table, _, err = data.Read(ctx, schema, o.Spec.Data, opt); err != nil {
+	// The coordinator reserves for the rows, in its own ledger.
+	gate := access.Gate{Dropped: o.Spec.Dropped(o.Warn)}
+	opened, err := gate.Open(ctx, access.Worker, schema, o.Spec.Data, data.Options{Labels: o.Spec.Labels, KeepBad: job.Facts.Adjacency == privacy.ReplaceOne})
+	if err != nil {
+		return nil, err
+	}
+	c.Digest = opened.Digest()
+	if c.Table, err = opened.Take(ctx, nil, ""); err != nil {
 		return nil, err
 	}
 	return live.NewShard(c)

@@ -5,7 +5,6 @@ package tune
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +23,7 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -275,27 +275,28 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(strin
 	if first.Spec.Data == "" {
 		return nil, &run.InputError{Where: first.Spec.Place("data"), Err: errors.New("field \"data\" is missing: the table to train on; or --data FILE")}
 	}
-	var digest [sha256.Size]byte
-	opt := data.Options{Digest: &digest, Labels: first.Spec.Labels, Dropped: first.Spec.Dropped(notice)}
-	if p.Budget.Adjacency == privacy.ReplaceOne {
-		opt.Rows, opt.KeepBad = first.Facts.Rows, true
-	}
-	table, _, err := data.Read(ctx, first.Schema, first.Spec.Data, opt)
+	gate, err := run.Gate(ctx, first.Spec.Ledger, true, notice)
 	if err != nil {
 		return nil, err
 	}
-	defer table.Close()
-	var test *data.Table
+	defer gate.Close()
+	gate.TestOverlaps, gate.Dropped = first.Spec.TestOverlaps, first.Spec.Dropped(notice)
+	opt := data.Options{Labels: first.Spec.Labels}
+	if p.Budget.Adjacency == privacy.ReplaceOne {
+		opt.Rows, opt.KeepBad = first.Facts.Rows, true
+	}
+	opened, err := gate.Open(ctx, access.Train, first.Schema, first.Spec.Data, opt)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	var openedTest *access.Opened
 	if p.Score == ByTest {
-		var other [sha256.Size]byte
-		if test, err = data.ReadTest(ctx, first.Schema, first.Spec.Test, data.Options{Labels: first.Spec.TestLabels, Digest: &other, Dropped: first.Spec.Dropped(notice)}, table); err != nil {
+		if openedTest, err = gate.Open(ctx, access.Test, first.Schema, first.Spec.Test, data.Options{Labels: first.Spec.TestLabels}, opened); err != nil {
 			return nil, err
 		}
-		defer test.Close()
-		if other == digest {
-			return nil, &run.InputError{Where: first.Spec.Place("test"), Err: errors.New("test: found the rows of the training file; allowed are rows that need no protection, or none: a private score is then paid for")}
-		}
-		if test.Rows() == 0 {
+		defer openedTest.Close()
+		if openedTest.Stats.Rows == openedTest.Stats.Dropped {
 			return nil, &run.InputError{Where: first.Spec.Place("test"), Err: errors.New("test: found a table without rows, by which no candidate can be chosen; leave test out for a private score")}
 		}
 	}
@@ -303,7 +304,8 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(strin
 	if err != nil {
 		return nil, err
 	}
-	if err := p.spend(ctx, info, digest, notice); err != nil {
+	table, test, err := p.spend(ctx, info, opened, openedTest)
+	if err != nil {
 		return nil, err
 	}
 	best, score, err := p.search(ctx, table, test, streams)
@@ -354,33 +356,36 @@ func describe(i *trace.Info, winner *run.Job) (err error) {
 }
 
 // spend takes the whole out of the dataset's budget, before the first look, and settles it: nothing comes back, and a line at the
-// end would say how long the search took (R21).
-func (p *Plan) spend(ctx context.Context, info *trace.Info, digest [sha256.Size]byte, notice func(string)) error {
+// end would say how long the search took (R21). Then it takes the tables.
+func (p *Plan) spend(ctx context.Context, info *trace.Info, opened, openedTest *access.Opened) (table, test *data.Table, err error) {
 	l, err := run.OpenLedger(ctx, p.Candidates[0].Job.Spec.Ledger)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	defer l.Close()
 	info.Ledger = l.Where()
-	mark := l.NewMark()
+	mark, digest := l.NewMark(), opened.Digest()
 	mark.Write(digest[:])
-	if err := run.NoteOthers(ctx, l, info.Dataset, mark.Sum(nil), notice); err != nil {
-		return err
-	}
 	token := ledger.NewToken()
 	if _, err := l.Reserve(ctx, ledger.Reservation{Dataset: info.Dataset, Unit: info.Unit, Adjacency: p.Budget.Adjacency, Run: info.ID,
 		Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Mark: mark.Sum(nil), Plan: p.Event, Token: token, Why: "search by `sotto tune`"}); err != nil {
-		return err
+		return nil, nil, err
 	}
 	// The whole is charged at once: what is searched afterwards is not told.
 	if err := l.Reach(ctx, info.ID, token, 1, []ledger.Charges{{Count: 1, Event: p.Event}}); err != nil {
-		return err
+		return nil, nil, err
 	}
 	charged, err := privacy.MarshalEvent(privacy.Repeated{Count: 1, Of: p.Event}) // as ledgers that count in a filter want it
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	return l.Settle(ctx, info.ID, token, ledger.Settlement{Batches: 1, Outcome: ledger.Done, Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Charged: charged})
+	if err := l.Settle(ctx, info.ID, token, ledger.Settlement{Batches: 1, Outcome: ledger.Done, Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Charged: charged}); err != nil {
+		return nil, nil, err
+	}
+	if table, err = opened.Take(ctx, l, info.ID); err == nil && openedTest != nil {
+		test, err = openedTest.Take(ctx, l, info.ID)
+	}
+	return table, test, err
 }
 
 // trained is what came of one candidate.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
-	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
 )
 
@@ -201,8 +201,7 @@ func TestMistakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var input *run.InputError
-	if _, err := p.Run(context.Background(), noise.SeededStreams(1), quiet); !errors.As(err, &input) || !strings.Contains(err.Error(), "found the rows of the training file") {
+	if _, err := p.Run(context.Background(), noise.SeededStreams(1), quiet); !errors.Is(err, access.ErrOverlap) {
 		t.Errorf("scored on the rows trained on: %v", err)
 	}
 }

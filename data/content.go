@@ -1,0 +1,198 @@
+package data
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Gate decides whether a table may be used. Read hands out no table that its gate has
+// not admitted, as the oracle answers nothing that its meter has not charged (R24).
+type Gate interface {
+	// RowKey is the key of the hashes of raw rows; nil where nobody wants them.
+	RowKey() []byte
+	// Admit is told the content of a table that was read. Its error is Read's, and then
+	// there is no table.
+	Admit(ctx context.Context, c *Content) error
+}
+
+// A Content says what a table holds, so that a gate can recognize it. It never leaves
+// memory but under a key (R4).
+type Content struct {
+	// Digest is the SHA-256 of the content: of the bytes of a file, decompressed, so a
+	// file and its gzip have the same; for images their file and that of the labels; for
+	// a packed table that of what it was packed from; for an SQL table one that does not
+	// depend on the order of its rows.
+	Digest [sha256.Size]byte
+	// Rows are keyed hashes of the raw rows, one for each that could be taken apart. nil
+	// where the gate has no key, and for a packed table without hashes under this key.
+	Rows []uint64
+}
+
+// A rowHasher makes a keyed hash of each raw row: of all its cells, of ignored columns too,
+// in the order of the columns' names, with numbers in their shortest form. So the same row
+// has the same hash in a CSV, a Parquet file and a database, whatever the schema says. A nil
+// rowHasher does nothing.
+type rowHasher struct {
+	mac   hash.Hash
+	order []int // the cells in the order of their columns' names
+	text  []byte
+	head  int // bytes of text that all rows begin with
+	rows  []uint64
+	sum   [sha256.Size]byte
+}
+
+func newRowHasher(key []byte) *rowHasher {
+	if key == nil {
+		return nil
+	}
+	return &rowHasher{mac: hmac.New(sha256.New, key)}
+}
+
+// columns says which column each cell belongs to.
+func (h *rowHasher) columns(names []string) {
+	if h == nil {
+		return
+	}
+	h.order = make([]int, len(names))
+	for i := range h.order {
+		h.order[i] = i
+	}
+	slices.SortStableFunc(h.order, func(a, b int) int { return cmp.Compare(names[a], names[b]) })
+	var all []byte
+	for _, i := range h.order {
+		all = appendCell(all, names[i])
+	}
+	sum := sha256.Sum256(all)
+	h.begin(sum[:8])
+}
+
+// begin sets what all rows begin with.
+func (h *rowHasher) begin(head []byte) {
+	if h != nil {
+		h.text, h.head = append(h.text[:0], head...), len(head)
+	}
+}
+
+// cells adds a row.
+func (h *rowHasher) cells(cells []string) {
+	if h == nil || len(cells) != len(h.order) {
+		return
+	}
+	h.text = h.text[:h.head]
+	for _, i := range h.order {
+		h.text = appendCell(h.text, canonical(cells[i]))
+	}
+	h.add()
+}
+
+// bytes adds a row of which these are the raw parts, all of fixed lengths.
+func (h *rowHasher) bytes(parts ...[]byte) {
+	if h == nil {
+		return
+	}
+	h.text = h.text[:h.head]
+	for _, p := range parts {
+		h.text = append(h.text, p...)
+	}
+	h.add()
+}
+
+// libsvm adds a row of label and index:value. A value of zero is as good as none.
+func (h *rowHasher) libsvm(line []byte) {
+	if h == nil {
+		return
+	}
+	h.text = h.text[:h.head]
+	for token := range bytes.FieldsSeq(line) {
+		index, value, ok := bytes.Cut(token, []byte(":"))
+		if !ok {
+			h.text = appendCell(h.text, canonical(string(token)))
+		} else if v := canonical(string(value)); v != "0" {
+			h.text = appendCell(appendCell(h.text, string(index)), v)
+		}
+	}
+	h.add()
+}
+
+func (h *rowHasher) add() {
+	h.mac.Reset()
+	h.mac.Write(h.text)
+	h.rows = append(h.rows, binary.LittleEndian.Uint64(h.mac.Sum(h.sum[:0])))
+}
+
+// done are the hashes of all rows.
+func (h *rowHasher) done() []uint64 {
+	if h == nil {
+		return nil
+	}
+	return h.rows
+}
+
+func appendCell(dst []byte, cell string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(cell))), cell...)
+}
+
+// canonical is a cell without spaces around it and, where it is a number, in its shortest
+// form: 1, 1.0 and 1e0 are the same.
+func canonical(cell string) string {
+	cell = strings.TrimSpace(cell)
+	if cell == "" || shortest(cell) {
+		return cell
+	}
+	if c := cell[0]; c != '+' && c != '-' && c != '.' && (c < '0' || c > '9') {
+		return cell
+	}
+	v, err := strconv.ParseFloat(cell, 64)
+	switch {
+	case err != nil:
+		return cell
+	case v == 0:
+		return "0"
+	case math.Abs(v) >= 1e-7 && math.Abs(v) < 1e16:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
+// shortest says whether a cell is for sure a number in the form that canonical would give it:
+// digits, and perhaps a point with digits behind it, 15 in all, without a zero too many.
+func shortest(cell string) bool {
+	if len(cell) > 15 {
+		return false
+	}
+	point := -1
+	for i := range len(cell) {
+		switch c := cell[i]; {
+		case c == '.' && point < 0:
+			point = i
+		case c < '0' || c > '9':
+			return false
+		}
+	}
+	switch {
+	case point < 0:
+		return cell[0] != '0' || len(cell) == 1
+	case point == 0 || point == len(cell)-1 || cell[len(cell)-1] == '0':
+		return false
+	case cell[0] == '0':
+		return point == 1 && !strings.HasPrefix(cell[2:], "000000") // less is written with an exponent
+	}
+	return true
+}
+
+// rowKeyID names a key of row hashes, so that a packed table tells whether its hashes were
+// made under this one.
+func rowKeyID(key []byte) [8]byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("sotto: the key of these row hashes"))
+	return [8]byte(mac.Sum(nil))
+}

@@ -1,0 +1,154 @@
+package data
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// hashes are those of a table's raw rows under a key.
+func hashes(t *testing.T, s *Schema, path string, opt Options) []uint64 {
+	t.Helper()
+	g := &testGate{key: []byte("key")}
+	tab, _, err := Read(context.Background(), g, s, path, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab.Close()
+	return g.content.Rows
+}
+
+// A row has one hash, however its file is written: order of columns, form of numbers, gzip,
+// packed, database. Any cell counts, one of an ignored column too.
+func TestRowHashes(t *testing.T) {
+	s := mustParse(t, small)
+	const table = "age,colour,id,gain,sick\n1,red,x,2.5,yes\n30,blue,y,0,no\n1,red,x,2.5,yes\n"
+	want := hashes(t, s, writeFile(t, "f", table), Options{})
+	if len(want) != 3 || want[0] != want[2] || want[0] == want[1] {
+		t.Fatalf("hashes %x of two equal rows and another", want)
+	}
+	dir := t.TempDir()
+	db, err := sql.Open("sqlite", filepath.Join(dir, "t.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []string{"CREATE TABLE p (id TEXT, age REAL, colour TEXT, sick TEXT, gain)", "INSERT INTO p VALUES ('x', 1, 'red', 'yes', 2.5), ('y', 30, 'blue', 'no', 0), ('x', 1, 'red', 'yes', '2.50')"} {
+		if _, err := db.Exec(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db.Close()
+	pack := filepath.Join(dir, "t.pack")
+	if _, err := Pack(context.Background(), &testGate{key: []byte("key")}, s, writeFile(t, "f", table), pack, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, path := range map[string]string{
+		"columns moved": writeFile(t, "f", "id,sick,gain,colour,age\nx,yes,2.5,red,1\ny,no,0,blue,30\nx,yes,2.5,red,1\n"),
+		"other numbers": writeFile(t, "f", "age,colour,id,gain,sick\n1.0,red,x,2.500,yes\n3e1,blue,y,-0,no\n+1,red,x,25e-1,yes\n"),
+		"gzip":          writeFile(t, "f", zipped(table)),
+		"database":      filepath.Join(dir, "t.db") + "?table=p",
+		"packed":        pack,
+	} {
+		if got := hashes(t, s, path, Options{}); !slices.Equal(got, want) {
+			t.Errorf("%s: %x, want %x", name, got, want)
+		}
+	}
+	for name, row := range map[string]string{"ignored": "1,red,z,2.5,yes", "feature": "1.25,red,x,2.5,yes", "label": "1,red,x,2.5,no", "moved": "1,red,2.5,x,yes"} {
+		got := hashes(t, s, writeFile(t, "f", "age,colour,id,gain,sick\n"+strings.ReplaceAll(row, "2.5,x", "2.5,9")+"\n"), Options{})
+		if len(got) != 1 || got[0] == want[0] {
+			t.Errorf("%s: another row has the same hash", name)
+		}
+	}
+	g := &testGate{key: []byte("another key")}
+	if tab, _, err := Read(context.Background(), g, s, pack, Options{}); err != nil || g.content.Rows != nil {
+		t.Errorf("a packed table gives hashes under another key: %x, %v", g.content.Rows, err)
+	} else {
+		tab.Close()
+	}
+}
+
+// What a gate refuses there is no table of, and no packed one either.
+func TestGateRefuses(t *testing.T) {
+	s := mustParse(t, small)
+	src := writeFile(t, "f", "age,colour,id,gain,sick\n1,red,x,2.5,yes\n")
+	dst := filepath.Join(t.TempDir(), "t.pack")
+	if _, err := Pack(context.Background(), refusing{}, s, src, dst, Options{}); err != errRefused {
+		t.Errorf("Pack: %v", err)
+	}
+	if _, err := os.Stat(dst); err == nil {
+		t.Error("the packed table is there")
+	}
+	if _, err := Pack(context.Background(), admit(), s, src, dst, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{src, dst} {
+		if tab, stats, err := Read(context.Background(), refusing{}, s, path, Options{}); !errors.Is(err, errRefused) || tab != nil || stats != nil {
+			t.Errorf("Read: %v, %v, %v", tab, stats, err)
+		}
+		if tab, _, err := Read(context.Background(), nil, s, path, Options{}); err == nil || tab != nil {
+			t.Errorf("Read without a gate: %v, %v", tab, err)
+		}
+	}
+}
+
+type refusing struct{}
+
+const errRefused = chunkError("refused")
+
+func (refusing) RowKey() []byte                        { return nil }
+func (refusing) Admit(context.Context, *Content) error { return errRefused }
+
+// The quick way to see that a number is in its shortest form is right.
+func TestShortest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cell := rapid.StringMatching(`0?0?0?[0-9]{0,9}(\.[0-9]{0,8})?`).Draw(t, "cell")
+		if cell == "" || !shortest(cell) {
+			return
+		}
+		if slow := canonical("+" + cell); slow != cell {
+			t.Errorf("%q is taken for the shortest form of %q", cell, slow)
+		}
+	})
+	for cell, want := range map[string]string{" 1.0": "1", "1e0": "1", "+.5": "0.5", "00012": "12", "?": "?", "no": "no", "": "", "1,5": "1,5", "0.000010": "0.00001", "1e-9": "1e-09", "nan": "nan", "0x10": "0x10", "-0.0": "0"} {
+		if got := canonical(cell); got != want {
+			t.Errorf("%q becomes %q, want %q", cell, got, want)
+		}
+	}
+}
+
+// What the hashes of raw rows add to reading a CSV of ten columns.
+func BenchmarkRowHashes(b *testing.B) {
+	schema := "dataset: wide\nrows: 20000\ncolumns:\n"
+	var text strings.Builder
+	for i := range 10 {
+		schema += "  - {name: c" + strconv.Itoa(i) + ", type: numeric, min: 0, max: 100}\n"
+		text.WriteString("c" + strconv.Itoa(i) + ",")
+	}
+	text.WriteString("y\n")
+	for i := range 20000 {
+		for j := range 10 {
+			text.WriteString(strconv.Itoa((i*j)%97) + "." + strconv.Itoa(1+i%9) + ",")
+		}
+		text.WriteString("no\n")
+	}
+	s := mustParse(b, schema+"  - {name: y, type: label, classes: [no, yes]}\n")
+	path := writeFile(b, "f", text.String())
+	for name, key := range map[string][]byte{"without": nil, "with": []byte("key")} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(text.Len()))
+			for b.Loop() {
+				if _, _, err := Read(context.Background(), &testGate{key: key}, s, path, Options{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,446 @@
+// Package access is the one gate to tables with rows (rules.md, R24). Nothing else may call
+// the readers of package data, which a test of internal/arch checks, and they hand out no
+// table that the gate has not admitted.
+//
+//	gate := access.Gate{Ledger: l, Notice: terminal}
+//	opened, err := gate.Open(ctx, access.Train, schema, path, opt) // reads, and decides by the content
+//	table, err := opened.Take(ctx, l, run)                         // records what it must, hands out the table
+//
+// The caller names its purpose. The gate asks the ledger whether the content is protected,
+// under the name of any dataset: whether a dataset that was used with this content, or with
+// one that shares many rows with it, has a lifetime budget or a charged run. Training under
+// the dataset's own name is charged by its run; under another name it is refused. What gives
+// exact figures of the rows is refused, or recorded where the caller ends the guarantee.
+//
+// A verdict depends on the rows. It is for the owner's terminal only (R11), and is made
+// before a run directory, a reservation or the joining of a network.
+package access
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/run/ledger"
+)
+
+// A Purpose says what the rows are for.
+type Purpose string
+
+const (
+	Train     Purpose = "train"     // a run that reserves its cost in the ledger under the schema's dataset
+	Test      Purpose = "test"      // exact scores of a model that is trained meanwhile
+	Score     Purpose = "score"     // exact scores of a model that exists
+	Lab       Purpose = "lab"       // training without a guarantee: lab runs, comparisons, audits
+	Simulate  Purpose = "simulate"  // all owners of a network in one process, of which none is charged
+	Verify    Purpose = "verify"    // a claim of a lab run computed from the rows
+	Predict   Purpose = "predict"   // one answer for each row, for whoever has the rows
+	Pack      Purpose = "pack"      // the same rows in another form
+	Worker    Purpose = "worker"    // rows that a coordinator on another machine trains on, and reserves for
+	Party     Purpose = "party"     // an owner's rows in a network, reserved for by its own run
+	Synthetic Purpose = "synthetic" // rows that this process has made itself
+)
+
+// exact says whether figures without noise or charge come of the purpose.
+func (p Purpose) exact() bool {
+	switch p {
+	case Test, Score, Lab, Simulate, Verify:
+		return true
+	}
+	return false
+}
+
+// Refusals. Each comes wrapped in a text for the owner's terminal.
+var (
+	// ErrProtected: the ledger protects these rows, under whatever name.
+	ErrProtected = errors.New("these rows are protected")
+	// ErrWouldEnd: the ledger protects the dataset that the schema names.
+	ErrWouldEnd = errors.New("an access that is not charged would end the dataset's guarantee for ever")
+	// ErrOverlap: test rows are training rows.
+	ErrOverlap = errors.New("test rows are training rows")
+)
+
+// most is the share of rows from which two tables are taken to hold the same people.
+const most = 0.05
+
+// A Gate opens tables for one command or run.
+type Gate struct {
+	Ledger *ledger.Ledger // asked which contents are protected; nil: there is no ledger, and none is
+	Notice func(string)   // told what only the owner may see; nil: nobody
+	// Void ends the guarantee of what is protected, and records it.
+	Void bool
+	// Unprotected says that the rows need no protection, so that the access is not recorded.
+	// It never overrides a match by content.
+	Unprotected bool
+	// TestOverlaps asserts that test rows which equal training rows are other people's.
+	TestOverlaps bool
+	// Dropped is told of dropped rows, and refuses where they are too many: see data.Options.
+	Dropped func(file string, stats *data.LoadStats) error
+	Why     string // what the ledger says of an access without a guarantee; "": by its purpose
+
+	known  []ledger.Known
+	tables *tables
+}
+
+// An Opened table was read and admitted. Take hands it out.
+type Opened struct {
+	Stats *data.LoadStats
+
+	purpose Purpose
+	dataset string
+	table   *data.Table
+	content *data.Content
+	parts   [][sha256.Size]byte // of rows on several machines
+	gate    *Gate
+	void    []string // protected datasets whose guarantee the access ends, or has been ended
+	before  string   // for Train: a dataset whose rows, these, were accessed without a guarantee
+	own     bool     // the access is recorded under the schema's dataset
+}
+
+// Digest is that of the content. It never leaves memory but under a key (R4).
+func (o *Opened) Digest() [sha256.Size]byte { return o.content.Digest }
+
+// Same says whether two tables have the same content; of rows on several machines one part is
+// enough.
+func (o *Opened) Same(other *Opened) bool {
+	return o.content.Digest == other.content.Digest || slices.Contains(o.parts, other.content.Digest)
+}
+
+// Records says whether Take records the access, so that it needs a ledger.
+func (o *Opened) Records() bool { return o.own || len(o.void) > 0 || o.before != "" }
+
+// Close gives back a table that nobody took.
+func (o *Opened) Close() error { return o.table.Close() }
+
+// Open reads a table for a purpose and decides about it. For Test, train are the tables that
+// the model is trained on.
+func (g *Gate) Open(ctx context.Context, purpose Purpose, schema *data.Schema, path string, opt data.Options, train ...*Opened) (*Opened, error) {
+	if err := g.ask(ctx, purpose); err != nil {
+		return nil, err
+	}
+	in := admission{gate: g, o: &Opened{purpose: purpose, dataset: schema.Dataset, gate: g}, path: data.Public(path), train: train}
+	opt.Dropped = g.Dropped
+	var beside []*data.Table
+	for _, t := range train {
+		beside = append(beside, t.table)
+	}
+	var err error
+	if len(beside) > 0 {
+		in.o.table, in.o.Stats, err = data.ReadTest(ctx, &in, schema, path, opt, beside...)
+	} else {
+		in.o.table, in.o.Stats, err = data.Read(ctx, &in, schema, path, opt)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return in.o, nil
+}
+
+// Pack writes a table packed.
+func (g *Gate) Pack(ctx context.Context, schema *data.Schema, src, dst string, opt data.Options) (*data.LoadStats, error) {
+	if err := g.ask(ctx, Pack); err != nil {
+		return nil, err
+	}
+	opt.Dropped = g.Dropped
+	return data.Pack(ctx, &admission{gate: g, o: &Opened{purpose: Pack, gate: g}}, schema, src, dst, opt)
+}
+
+// Remote decides about rows on other machines, of which the contents of the parts are all that
+// is known, and digest, which stands for all.
+func (g *Gate) Remote(ctx context.Context, purpose Purpose, schema *data.Schema, digest [sha256.Size]byte, parts [][sha256.Size]byte) (*Opened, error) {
+	if err := g.ask(ctx, purpose); err != nil {
+		return nil, err
+	}
+	in := admission{gate: g, o: &Opened{purpose: purpose, dataset: schema.Dataset, table: data.Empty(schema), parts: parts, gate: g}, path: "the workers' rows"}
+	return in.o, in.Admit(ctx, &data.Content{Digest: digest})
+}
+
+// Close closes the ledger.
+func (g *Gate) Close() error {
+	if g.Ledger == nil {
+		return nil
+	}
+	return g.Ledger.Close()
+}
+
+// ask reads what the ledger and the owner's state know.
+func (g *Gate) ask(ctx context.Context, purpose Purpose) (err error) {
+	if g.tables == nil {
+		if g.tables, err = openTables(); err != nil {
+			g.tell(err.Error())
+		}
+	}
+	g.known = nil
+	if g.Ledger == nil {
+		return nil
+	}
+	g.known, err = g.Ledger.Known(ctx)
+	return err
+}
+
+func (g *Gate) tell(text string) {
+	if g.Notice != nil {
+		g.Notice(text)
+	}
+}
+
+// mark is a content's under the ledger's key (R4).
+func mark(l *ledger.Ledger, digest [sha256.Size]byte) [sha256.Size]byte {
+	h := l.NewMark()
+	h.Write(digest[:])
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// An admission is the gate while one table is read.
+type admission struct {
+	gate  *Gate
+	o     *Opened
+	path  string
+	train []*Opened
+}
+
+// RowKey: what is neither remembered nor compared needs no hashes.
+func (a *admission) RowKey() []byte {
+	switch a.o.purpose {
+	case Predict, Worker, Synthetic:
+		return nil
+	}
+	return a.gate.tables.key
+}
+
+// Admit is the verdict.
+func (a *admission) Admit(_ context.Context, c *data.Content) error {
+	a.o.content = c
+	switch a.o.purpose {
+	case Test:
+		if err := a.overlap(); err != nil {
+			return err
+		}
+	case Pack: // the hashes go into the file
+		if err := a.gate.tables.save(); err != nil {
+			a.gate.tell(err.Error())
+		}
+	}
+	switch {
+	case a.gate.Ledger == nil:
+		a.o.own = a.records()
+		return nil
+	case a.o.purpose == Train || a.o.purpose == Party:
+		return a.charged()
+	case a.o.purpose.exact():
+		return a.exact()
+	}
+	return nil
+}
+
+// records says whether the access is recorded even where nothing is protected: the first
+// access of a content counts.
+func (a *admission) records() bool {
+	switch a.o.purpose {
+	case Score, Lab, Simulate, Verify:
+		return !a.gate.Unprotected
+	}
+	return false
+}
+
+// A match is a dataset that the content is known by.
+type match struct {
+	ledger.Known
+	whole bool // the whole content; otherwise many of its rows
+}
+
+// matches are the datasets that were used with this content, or with one that shares many
+// rows with it.
+func (a *admission) matches() []match {
+	g, c := a.gate, a.o.content
+	here := mark(g.Ledger, c.Digest)
+	var beside [][sha256.Size]byte // contents that the overlap with was counted
+	for _, t := range a.train {
+		if t.content.Rows != nil {
+			beside = append(beside, mark(g.Ledger, t.content.Digest))
+		}
+	}
+	alike := g.tables.alike(c.Rows, func(marks [][sha256.Size]byte) bool {
+		return !slices.ContainsFunc(marks, func(m [sha256.Size]byte) bool { return m == here || slices.Contains(beside, m) })
+	})
+	var found []match
+	for _, k := range g.known {
+		m := match{k, k.Marks[here]}
+		if m.whole || slices.ContainsFunc(alike, func(mark [sha256.Size]byte) bool { return k.Marks[mark] }) {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// charged admits training under the dataset's own name.
+func (a *admission) charged() error {
+	var others, protected []string
+	own := false
+	for _, m := range a.matches() {
+		if m.Dataset == a.o.dataset {
+			own = own || m.Protected
+			continue
+		}
+		others = append(others, m.Dataset)
+		if m.Protected {
+			protected = append(protected, m.Dataset)
+		}
+		if m.Void {
+			a.o.before = m.Dataset
+		}
+	}
+	if len(protected) > 0 && !own && a.o.purpose == Train {
+		return fmt.Errorf("%s: %w: the ledger knows them as %s. Write dataset: %s in the schema, so that its budget is charged", a.path, ErrProtected, names(protected), protected[0])
+	}
+	if len(others) > 0 {
+		a.gate.tell(fmt.Sprintf("the ledger knows these rows also as %s; for people in both, the costs of both add up", names(others)))
+	}
+	return nil
+}
+
+// exact refuses what is protected, unless its guarantee is ended or has ended.
+func (a *admission) exact() error {
+	var kept []string // have a guarantee to lose
+	overlapping := false
+	for _, m := range a.matches() {
+		if !m.Protected || a.asserted(m) {
+			continue
+		}
+		a.o.void = append(a.o.void, m.Dataset)
+		if !m.Void {
+			kept, overlapping = append(kept, m.Dataset), overlapping || !m.whole
+		}
+	}
+	if len(kept) > 0 && !a.gate.Void {
+		hint := ""
+		if overlapping && a.o.purpose == Test {
+			hint = ", or --test-overlaps if they are other people with equal values"
+		}
+		return fmt.Errorf("%s: %w: the ledger knows them, or more than 5 %% of them, as %s. Use other rows%s; --void accesses them all the same, which ends the guarantee for ever", a.path, ErrProtected, names(kept), hint)
+	}
+	if !a.records() {
+		return nil
+	}
+	a.o.own = !slices.Contains(a.o.void, a.o.dataset)
+	for _, k := range a.gate.known {
+		if k.Dataset == a.o.dataset && k.Protected && !k.Void && !a.gate.Void {
+			return fmt.Errorf("dataset %q stands in %s: %w", k.Dataset, a.gate.Ledger.Where(), ErrWouldEnd)
+		}
+	}
+	return nil
+}
+
+// asserted says whether the caller answers for a match: of test rows, not of the whole
+// content, with the dataset that is trained on.
+func (a *admission) asserted(m match) bool {
+	return a.gate.TestOverlaps && a.o.purpose == Test && !m.whole && m.Dataset == a.o.dataset
+}
+
+// overlap refuses test rows of which many are training rows. All are in memory, so they are
+// counted.
+func (a *admission) overlap() error {
+	for _, t := range a.train {
+		if t.purpose != Train {
+			continue // what is trained on is recorded as not private
+		}
+		whole := t.Same(a.o)
+		if !whole && !(shared(a.o.content.Rows, t.content.Rows) > most && !a.gate.TestOverlaps) {
+			continue
+		}
+		if a.gate.Void {
+			a.o.void = append(a.o.void, t.dataset)
+			continue
+		}
+		hint := ", or --test-overlaps if they are other people with equal values"
+		what := "more than 5 % of them are training rows"
+		if whole {
+			hint, what = "", "they are those of the training file"
+		}
+		return fmt.Errorf("%s: %w: %s, and exact scores would show protected rows without noise. Use other rows, none%s; --void scores them all the same, which ends the guarantee for ever", a.path, ErrOverlap, what, hint)
+	}
+	return nil
+}
+
+// shared is the share of rows that others hold too.
+func shared(rows, others []uint64) float64 {
+	if len(rows) == 0 {
+		return 0
+	}
+	times := make(map[uint64]int, len(rows))
+	for _, h := range rows {
+		times[h]++
+	}
+	n := 0
+	for _, h := range others {
+		n += times[h]
+		delete(times, h)
+	}
+	return float64(n) / float64(len(rows))
+}
+
+// Take records what the access must leave in the ledger, remembers the rows in the owner's
+// state, and hands out the table. For Train and Party the run has reserved before. l may be
+// nil for purposes that record nothing.
+func (o *Opened) Take(ctx context.Context, l *ledger.Ledger, run string) (*data.Table, error) {
+	if err := o.record(ctx, l, run); err != nil {
+		return nil, errors.Join(err, o.table.Close())
+	}
+	switch o.purpose {
+	case Predict, Pack, Test, Synthetic:
+	default:
+		if l != nil {
+			if err := o.gate.tables.remember(o.content, mark(l, o.content.Digest)); err != nil {
+				o.gate.tell(err.Error())
+			}
+		}
+	}
+	return o.table, nil
+}
+
+func (o *Opened) record(ctx context.Context, l *ledger.Ledger, run string) error {
+	if l == nil {
+		if o.Records() {
+			return errors.New("access: a ledger is needed to record this access")
+		}
+		return nil
+	}
+	m := mark(l, o.content.Digest)
+	datasets := o.void
+	if o.own {
+		datasets = append(slices.Clip(datasets), o.dataset)
+	}
+	slices.Sort(datasets)
+	for _, d := range slices.Compact(datasets) {
+		if err := l.RecordAccess(ctx, d, m[:], run, cmp.Or(o.gate.Why, words[o.purpose])); err != nil {
+			return err
+		}
+		o.gate.tell(fmt.Sprintf("this access stands in the ledger of dataset %q as not private; its lifetime statement says so from now on", d))
+	}
+	if o.before != "" {
+		return l.RecordAccess(ctx, o.dataset, m[:], run, "its rows were accessed without a guarantee before, as dataset "+o.before)
+	}
+	return nil
+}
+
+// words say in the ledger what an access without a guarantee was for.
+var words = map[Purpose]string{
+	Test:     "exact scores of a run on protected rows",
+	Score:    "exact scores of a model",
+	Lab:      "training in the lab",
+	Simulate: "a simulation of a network",
+	Verify:   "a claim of a lab run computed from the rows",
+}
+
+func names(list []string) string {
+	quoted := make([]string, len(list))
+	for i, n := range list {
+		quoted[i] = fmt.Sprintf("%q", n)
+	}
+	return strings.Join(quoted, ", ")
+}

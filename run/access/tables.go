@@ -1,0 +1,269 @@
+package access
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/state"
+)
+
+// tables is what the owner's state directory knows of tables: for each content the least
+// 1024 keyed hashes of its distinct rows, under a key that is kept beside them. Who has
+// these files can test whether a row is in a table with the chance of 1024 in its number of
+// rows; they are for the owner only, like the tables themselves.
+type tables struct {
+	dir   string // "": there is no state
+	key   []byte
+	saved bool // the key is on disk
+	all   []sketch
+}
+
+// sketchSize is the number k of hashes that are kept of a content.
+const sketchSize = 1024
+
+// A sketch is one content.
+type sketch struct {
+	marks [][sha256.Size]byte // of the content, in each ledger that was told of it
+	rows  []uint64            // ascending; padded with random ones where the content has fewer distinct rows
+}
+
+// sketchFile is its form on disk.
+type sketchFile struct {
+	Format string   `json:"format"`
+	Marks  []string `json:"marks"`
+	Rows   []byte   `json:"rows"` // little-endian
+}
+
+const (
+	sketchFormat = "sotto-table/1"
+	keyFile      = "key"
+	fileLimit    = 1 << 20
+)
+
+// openTables reads the state; it makes nothing. An error is for the owner to know; tables are
+// then recognized by their whole content only.
+func openTables() (*tables, error) {
+	t := &tables{}
+	base, err := state.Dir()
+	if err == nil {
+		t.dir = filepath.Join(base, "tables")
+		t.key, err = readKey(filepath.Join(t.dir, keyFile))
+	}
+	if t.saved = err == nil; errors.Is(err, fs.ErrNotExist) {
+		t.key, err = make([]byte, sha256.Size), nil
+		rand.Read(t.key)
+	}
+	if err == nil {
+		err = t.read()
+	}
+	if err != nil {
+		return &tables{}, fmt.Errorf("the state directory cannot be used, so copies and parts of protected tables are not recognized: %w", err)
+	}
+	return t, nil
+}
+
+func readKey(path string) ([]byte, error) {
+	key, err := readfile.All(path, fileLimit)
+	if err == nil && len(key) != sha256.Size {
+		err = fmt.Errorf("%s: found %d bytes; a key has %d. Delete the directory to start over", path, len(key), sha256.Size)
+	}
+	return key, err
+}
+
+// save puts a new key on disk, before the first hash under it. Of two processes that do so
+// one succeeds, and the other's hashes are of no use.
+func (t *tables) save() error {
+	if t.saved || t.dir == "" {
+		return nil
+	}
+	path := filepath.Join(t.dir, keyFile)
+	err := os.MkdirAll(t.dir, 0o700)
+	var made string
+	if err == nil {
+		made, err = temporary(path, t.key)
+	}
+	if err == nil {
+		defer os.Remove(made)
+		err = os.Link(made, path)
+	}
+	if t.saved = err == nil; !t.saved {
+		return fmt.Errorf("the state directory cannot be written, so copies and parts of this table will not be recognized: %w", err)
+	}
+	return nil
+}
+
+// temporary writes a file beside path, durably.
+func temporary(path string, b []byte) (string, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		os.Remove(f.Name())
+		return "", err
+	}
+	return f.Name(), nil
+}
+
+func (t *tables) read() error {
+	files, err := filepath.Glob(filepath.Join(t.dir, "*.json"))
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		s, err := readSketch(f)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // another process replaces it
+		}
+		if err != nil {
+			return err
+		}
+		t.all = append(t.all, s)
+	}
+	return nil
+}
+
+func readSketch(path string) (s sketch, err error) {
+	damaged := fmt.Errorf("%s: damaged; delete it", path)
+	b, err := readfile.All(path, fileLimit)
+	if readfile.Refused(err) {
+		return s, damaged
+	}
+	if err != nil {
+		return s, err
+	}
+	var f sketchFile
+	if json.Unmarshal(b, &f) != nil || f.Format != sketchFormat || len(f.Rows) != 8*sketchSize {
+		return s, damaged
+	}
+	for _, m := range f.Marks {
+		b, err := hex.DecodeString(m)
+		if err != nil || len(b) != sha256.Size {
+			return s, damaged
+		}
+		s.marks = append(s.marks, [sha256.Size]byte(b))
+	}
+	for b := f.Rows; len(b) > 0; b = b[8:] {
+		s.rows = append(s.rows, binary.LittleEndian.Uint64(b))
+	}
+	return s, nil
+}
+
+// sketchOf are the k least distinct hashes, with random ones up to k, so that a small
+// content does not show its size.
+func sketchOf(rows []uint64) []uint64 {
+	least := slices.Clone(rows)
+	slices.Sort(least)
+	least = slices.Compact(least)
+	if len(least) > sketchSize {
+		return least[:sketchSize:sketchSize]
+	}
+	var b [8]byte
+	for len(least) < sketchSize {
+		rand.Read(b[:])
+		least = append(least, binary.LittleEndian.Uint64(b[:]))
+		slices.Sort(least)
+		least = slices.Compact(least)
+	}
+	return least
+}
+
+// remember keeps a content under its mark in a ledger.
+func (t *tables) remember(c *data.Content, mark [sha256.Size]byte) error {
+	if t.dir == "" || c.Rows == nil {
+		return nil
+	}
+	if err := t.save(); err != nil {
+		return err
+	}
+	mac := hmac.New(sha256.New, t.key)
+	mac.Write([]byte("sotto: the name of this content"))
+	mac.Write(c.Digest[:])
+	path := filepath.Join(t.dir, hex.EncodeToString(mac.Sum(nil)[:16])+".json")
+	s, err := readSketch(path)
+	switch {
+	case err == nil && slices.Contains(s.marks, mark):
+		return nil
+	case err == nil:
+	case errors.Is(err, fs.ErrNotExist):
+		s.rows = sketchOf(c.Rows)
+	default:
+		return err
+	}
+	f := sketchFile{Format: sketchFormat}
+	for _, m := range append(s.marks, mark) {
+		f.Marks = append(f.Marks, hex.EncodeToString(m[:]))
+	}
+	for _, h := range s.rows {
+		f.Rows = binary.LittleEndian.AppendUint64(f.Rows, h)
+	}
+	b, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	made, err := temporary(path, append(b, '\n'))
+	if err != nil {
+		return fmt.Errorf("the state directory cannot be written, so copies and parts of this table will not be recognized: %w", err)
+	}
+	return os.Rename(made, path)
+}
+
+// alike are the marks of those contents that share many rows with these: if more than 5 % of
+// the rows are theirs, or more than 5 % of theirs are among the rows. Both are estimates: a
+// sketch is a sample of its content's distinct rows. Of contents whose marks wanted says no
+// to nothing is asked.
+func (t *tables) alike(rows []uint64, wanted func([][sha256.Size]byte) bool) [][sha256.Size]byte {
+	if len(rows) == 0 || len(t.all) == 0 {
+		return nil
+	}
+	times := map[uint64]int{} // how often each hash of a sketch is among the rows
+	for _, s := range t.all {
+		if wanted(s.marks) {
+			for _, h := range s.rows {
+				times[h] = 0
+			}
+		}
+	}
+	for _, h := range rows {
+		if n, ok := times[h]; ok {
+			times[h] = n + 1
+		}
+	}
+	var found [][sha256.Size]byte
+	for _, s := range t.all {
+		if wanted(s.marks) && s.alike(times, len(rows)) {
+			found = append(found, s.marks...)
+		}
+	}
+	return found
+}
+
+// alike compares with a table of so many rows, among which the sketch's hashes are found so
+// often.
+func (s *sketch) alike(times map[uint64]int, rows int) bool {
+	hits, distinct := 0, 0
+	for _, h := range s.rows {
+		hits += times[h]
+		distinct += min(times[h], 1)
+	}
+	// Each distinct row of the content is in its sketch with a chance of about the part of the
+	// range that the sketch covers.
+	chance := float64(s.rows[len(s.rows)-1]) / (1 << 63) / 2
+	return float64(hits) > most*chance*float64(rows) || float64(distinct) > most*sketchSize
+}

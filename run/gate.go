@@ -1,0 +1,103 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/run/access"
+	"github.com/sottodp/sotto/run/ledger"
+)
+
+// Gate makes the gate to tables under the ledger at where, "" for the user's own. It makes no
+// ledger: where there is none yet, nothing is protected. One that is named must be there, unless
+// the caller is to reserve in it (maker). The caller closes the gate.
+func Gate(ctx context.Context, where string, maker bool, notice func(string)) (*access.Gate, error) {
+	missing := false
+	l, err := reachLedger(ctx, where, func(ctx context.Context, where string) (*ledger.Ledger, error) {
+		l, err := ledger.View(ctx, where)
+		missing = errors.Is(err, os.ErrNotExist)
+		return l, err
+	})
+	if err != nil && !(missing && (maker || where == "")) {
+		return nil, err
+	}
+	return &access.Gate{Ledger: l, Notice: notice, Dropped: Dropped(notice, false)}, nil
+}
+
+// Take hands out tables that no run is charged for, in their order, after recording in the ledger
+// at where what the accesses must leave there. The user's own ledger is made if it is not there
+// and something is to be recorded.
+func Take(ctx context.Context, where, id string, opened ...*access.Opened) ([]*data.Table, error) {
+	var l *ledger.Ledger
+	for _, o := range opened {
+		if l == nil && o.Records() {
+			var err error
+			open := FindLedger
+			if where == "" {
+				open = OpenLedger
+			}
+			if l, err = open(ctx, where); err != nil {
+				return nil, errors.Join(err, closeAll(opened))
+			}
+			defer l.Close()
+		}
+	}
+	if id == "" {
+		var err error
+		if id, err = NewID(); err != nil {
+			return nil, errors.Join(err, closeAll(opened))
+		}
+	}
+	var tables []*data.Table
+	for _, o := range opened {
+		t, err := o.Take(ctx, l, id)
+		if err != nil {
+			return nil, errors.Join(err, closeAll(opened))
+		}
+		tables = append(tables, t)
+	}
+	return tables, nil
+}
+
+func closeAll(opened []*access.Opened) error {
+	var all error
+	for _, o := range opened {
+		all = errors.Join(all, o.Close())
+	}
+	return all
+}
+
+// gate is the gate of a run.
+func (s *session) gate(ctx context.Context) (*access.Gate, error) {
+	spec := s.job.Spec
+	g, err := Gate(ctx, cmp.Or(s.env.Ledger, spec.Ledger), true, s.notice)
+	if err != nil {
+		return nil, err
+	}
+	g.Void, g.TestOverlaps = spec.Void, spec.TestOverlaps
+	g.Dropped = Dropped(s.notice, s.admitted || spec.AcceptDropped)
+	switch {
+	case !spec.Lab:
+	case spec.Privacy.Off:
+		g.Why = "lab run without noise"
+	case spec.Seed != nil:
+		g.Why = "lab run with seeded noise"
+	default:
+		g.Why = "lab run"
+	}
+	return g, nil
+}
+
+// take hands the run its tables. A run that is charged has reserved before.
+func (s *session) take(ctx context.Context) (err error) {
+	if s.train, err = s.opened.Take(ctx, s.ledger, s.info.ID); err != nil {
+		return err
+	}
+	if s.tested != nil {
+		s.test, err = s.tested.Take(ctx, s.ledger, s.info.ID)
+	}
+	return err
+}

@@ -50,28 +50,29 @@ func (a PLD) Bracket(e privacy.Event, adj privacy.Adjacency, delta float64) (low
 }
 
 // Least is an ε at delta that e costs at least, by any accountant: the lower end of Bracket, where the dominating pairs are
-// pairs of laws that e has on some neighbours; 0 elsewhere. Searches and choices may cost less than their pairs.
+// proven to be pairs of laws that e has on some neighbours; 0 elsewhere, which claims nothing. Searches and choices may cost less than their
+// pairs, and so may samples under replace-one: their pair is made symmetric, and no neighbours are known that have it. PROOFS.md#pld-least.
 func (a PLD) Least(e privacy.Event, adj privacy.Adjacency, delta float64) (float64, error) {
-	if !reached(e) {
+	if !reached(e, adj) {
 		return 0, nil
 	}
 	lower, _, err := a.Bracket(e, adj, delta)
 	return lower, err
 }
 
-// reached says whether the pairs of laws by which an event is bounded are its own.
-func reached(e privacy.Event) bool {
+// reached says whether the pairs of laws by which an event is bounded are proven to be its own.
+func reached(e privacy.Event, adj privacy.Adjacency) bool {
 	switch e := e.(type) {
 	case privacy.Gaussian, privacy.Laplace, privacy.PureDP, privacy.ApproxDP:
 		return true
 	case privacy.PoissonSampled:
-		return reached(e.Of)
-	case privacy.FixedSampled:
-		return reached(e.Of)
+		_, gaussian := gaussianPrecision(e.Of)
+		_, single := onlyLeaf(e.Of)
+		return adj == privacy.AddRemove && (gaussian || single) && reached(e.Of, adj) // others are replaced by what dominates them
 	case privacy.Repeated:
-		return reached(e.Of)
+		return reached(e.Of, adj)
 	case privacy.Composed:
-		return !slices.ContainsFunc(e, func(part privacy.Event) bool { return !reached(part) })
+		return !slices.ContainsFunc(e, func(part privacy.Event) bool { return !reached(part, adj) })
 	}
 	return false
 }

@@ -401,6 +401,9 @@ func (c *pldComposed) top() float64 {
 	return math.Max(c.h, float64(c.first+len(c.gap))*c.h)
 }
 
+// mostHalvings bounds a search for ε. Towards an end at 0 a relative precision is never reached: what has been found by then serves.
+const mostHalvings = 100
+
 // epsilonOf is the least ε found with δ(ε) ≤ delta.
 func epsilonOf(c composition, delta float64) float64 {
 	if c.delta(0) <= delta {
@@ -416,7 +419,10 @@ func epsilonOf(c composition, delta float64) float64 {
 	if !(c.delta(hi) <= delta) {
 		return math.Inf(1)
 	}
-	for hi-lo > 1e-13*hi {
+	for range mostHalvings {
+		if !(hi-lo > 1e-13*hi) {
+			break
+		}
 		mid := lo + (hi-lo)/2
 		if c.delta(mid) <= delta {
 			hi = mid
@@ -437,7 +443,10 @@ func lowerEpsilonOf(c composition, delta, upper float64) float64 {
 		}
 		lo, hi = math.Max(0, upper*(1-step)), lo
 	}
-	for hi-lo > 1e-13*hi {
+	for range mostHalvings {
+		if !(hi-lo > 1e-13*hi) {
+			break
+		}
 		mid := lo + (hi-lo)/2
 		if c.lowerDelta(mid) > delta {
 			lo = mid

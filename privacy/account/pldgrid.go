@@ -198,7 +198,7 @@ func (p pldPart) dominated(d direction, h, z, tilt, steps float64) pldMass {
 			total.add(weight(i))
 		}
 	}
-	m.size = math.Sqrt(rms)
+	m.size = math.Max(math.Sqrt(rms), 1e-9*h) // so that the search takes 80 rounds at most
 	for ; m.size < h; m.size *= 1.3 {
 		dropped := newLogSum()
 		for i := range m.p {

@@ -33,7 +33,10 @@ func main1() int {
 		return exitInput
 	}
 	ledger.Warn = func(text string) { fmt.Fprintln(os.Stderr, "warning:", text) }
-	err := root().ExecuteContext(ctx)
+	ctx, err := watchParent(ctx)
+	if err == nil {
+		err = root().ExecuteContext(ctx)
+	}
 	if err != nil {
 		printError(os.Stderr, err)
 	}

@@ -1,9 +1,13 @@
 """The sotto command that the wheel carries."""
 
+import contextlib
+import io
 import os
 import re
 import subprocess
 import sys
+import tempfile
+import warnings
 from pathlib import Path
 
 from . import errors
@@ -17,18 +21,84 @@ def command():
     return str(Path(__file__).with_name("sotto.exe" if os.name == "nt" else "sotto"))
 
 
-def run(*arguments):
-    """What the command prints. Where it ends with an error, its kind's class of ``sotto.errors`` is raised."""
+class Rows:
+    """Rows on their way to the command, in memory or in a file without a name, so that none stay behind.
+
+    They are written to ``file`` before they are given to `run`; ``path`` is where the command finds them.
+    """
+
+    def __init__(self, pipe=os.name == "nt"):
+        if pipe:
+            self.file, self.path = io.BytesIO(), "-"
+        else:
+            self.file = _unnamed()
+            self.path = f"/dev/fd/{self.file.fileno()}"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+
+
+def _unnamed():
+    if hasattr(os, "memfd_create"):
+        with contextlib.suppress(OSError):  # a kernel may not have it
+            return os.fdopen(os.memfd_create("sotto-rows"), "w+b")
+    return tempfile.TemporaryFile()
+
+
+def run(*arguments, rows=None):
+    """What the command prints. Where it ends with an error, its kind's class of ``sotto.errors`` is raised.
+
+    The command ends when this process does, however that ends: it holds one end of a pipe.
+    """
+    inherited, text = [], None
+    if rows is not None and rows.path == "-":
+        text = rows.file.getvalue()
+    elif rows is not None:
+        rows.file.flush()
+        inherited = [rows.file.fileno()]
+    watched, held = os.pipe()
     try:
-        done = subprocess.run(
-            [command(), *map(str, arguments)], capture_output=True, encoding="utf-8",
-            env={**os.environ, "SOTTO_ERROR_KIND": "1"},
-        )
+        process = _start([command(), *map(str, arguments)], watched, inherited, text is not None)
     except OSError as error:
+        os.close(held)
         raise errors.MachineError(f"sotto does not start: {error}") from error
-    if done.returncode == 0:
-        return done.stdout
-    raise _error(done.returncode, done.stderr)
+    except BaseException:
+        os.close(held)
+        raise
+    finally:
+        os.close(watched)
+    with process:
+        try:
+            out, err = process.communicate(text)
+        finally:  # after Ctrl-C, too, as in a notebook: the command stops, and the run can be resumed
+            os.close(held)
+    if process.returncode == 0:
+        if err.strip():  # what the command says for the owner's terminal only, as how many rows were dropped
+            warnings.warn(err.decode("utf-8", "replace").strip(), errors.PrivacyWarning, stacklevel=4)
+        return out.decode("utf-8")
+    raise _error(process.returncode, err.decode("utf-8", "replace"))
+
+
+def _start(arguments, watched, inherited, piped):
+    options = {
+        "stdin": subprocess.PIPE if piped else subprocess.DEVNULL,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "env": {**os.environ, "SOTTO_ERROR_KIND": "1"},
+    }
+    if os.name == "nt":
+        import msvcrt
+
+        watched = msvcrt.get_osfhandle(watched)
+        os.set_handle_inheritable(watched, True)
+        options["startupinfo"] = subprocess.STARTUPINFO(lpAttributeList={"handle_list": [watched]})
+    else:
+        options["pass_fds"] = (watched, *inherited)
+    options["env"]["SOTTO_PARENT_PIPE"] = str(watched)
+    return subprocess.Popen(arguments, **options)
 
 
 def _error(code, text):

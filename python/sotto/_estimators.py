@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._command import run
+from ._command import Rows, run
 
 _LAB_BUDGET = {"epsilon": 1.0, "delta": 1e-5, "adjacency": "add-or-remove"}
 
@@ -62,11 +62,11 @@ class _Sotto(BaseEstimator):
     def _fit(self, X, y, label):
         """Trains on features X, a column for each name, and the label's texts or numbers y."""
         features, names = self._features(X)
-        with tempfile.TemporaryDirectory(prefix="sotto-") as work:
-            work = Path(work)
+        with tempfile.TemporaryDirectory(prefix="sotto-") as work, Rows() as rows:
+            work = Path(work)  # for what is public
             out = Path(self.run_dir).absolute() if self.run_dir else work / "run"
             spec = {
-                "data": str(work / "data.parquet"),
+                "data": rows.path,
                 "schema": str(work / "schema.yaml"),
                 "model": {"name": self._model(), **(self.model_options or {})},
                 "method": {"name": self.method, **(self.method_options or {})},
@@ -75,6 +75,9 @@ class _Sotto(BaseEstimator):
             }
             if self.ledger is not None:
                 spec["ledger"] = str(self.ledger)
+            for name in ("accept_delta", "accept_dropped"):
+                if getattr(self, name):
+                    spec[name] = True
             if self.lab:
                 spec["lab"] = True
                 if self.random_state is not None:
@@ -89,9 +92,9 @@ class _Sotto(BaseEstimator):
                 (work / "schema.yaml").write_text(json.dumps(self._schema(features, names, label)), encoding="utf-8")
             if target in names:
                 raise ValueError(f"X has a column {target!r}, which is the label's name")
-            _write(work / "data.parquet", features, names, {target: y})
+            _write(rows, features, names, {target: y})
             (work / "spec.yaml").write_text(json.dumps(spec), encoding="utf-8")  # JSON is YAML
-            run("fit", work / "spec.yaml", "--json", "--quiet")
+            run("fit", work / "spec.yaml", "--json", "--quiet", rows=rows)
             self._model_file = (out / "model.json").read_text(encoding="utf-8")
             done = json.loads((out / "run.json").read_text(encoding="utf-8"))
         budget, schema = done["budget"], done["schema"]
@@ -164,11 +167,11 @@ class _Sotto(BaseEstimator):
         """The lines that sotto predict writes, as lists of texts."""
         check_is_fitted(self, "guarantee_")
         features, names = self._features(self._validated(X))
-        with tempfile.TemporaryDirectory(prefix="sotto-") as work:
+        with tempfile.TemporaryDirectory(prefix="sotto-") as work, Rows() as rows:
             work = Path(work)
             (work / "model.json").write_text(self._model_file, encoding="utf-8")
-            _write(work / "data.parquet", features, names, {})
-            text = run("predict", "--model", work / "model.json", "--data", work / "data.parquet")
+            _write(rows, features, names, {})
+            text = run("predict", "--model", work / "model.json", "--data", rows.path, rows=rows)
         return list(csv.reader(io.StringIO(text)))[1:]
 
 
@@ -210,10 +213,10 @@ def _seed(random_state):
     return int(random_state.randint(2**31))  # a RandomState, as scikit-learn has it
 
 
-def _write(path, features, names, more):
+def _write(rows, features, names, more):
     columns = {name: pyarrow.array(column) for name, column in zip(names, features)}
     columns.update({name: pyarrow.array(column) for name, column in more.items()})
-    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    pyarrow.parquet.write_table(pyarrow.table(columns), rows.file)
 
 
 _PARAMETERS = """
@@ -249,6 +252,11 @@ _PARAMETERS = """
         Take what is missing from the rows, and allow ``random_state``: no promise is made then.
     random_state : int, RandomState or None
         Seeds samples and noise; for lab=True only.
+    accept_delta : bool
+        Accept a δ of 1/rows or more. Without it, `errors.DeltaError` is raised.
+    accept_dropped : bool
+        Accept that the schema's rule for bad rows drops more than 1 % of them. Without it, `errors.DroppedRowsError`
+        is raised.
 
     Attributes
     ----------
@@ -261,7 +269,7 @@ class SottoClassifier(ClassifierMixin, _Sotto):
     def __init__(
         self, epsilon=None, delta=None, adjacency=None, *, model=None, method="auto", model_options=None,
         method_options=None, schema=None, domain=None, classes=None, rows=None, dataset=None, row_scaling="scale",
-        ledger=None, run_dir=None, lab=False, random_state=None,
+        ledger=None, run_dir=None, lab=False, random_state=None, accept_delta=False, accept_dropped=False,
     ):
         self._keep(locals())
 
@@ -308,7 +316,7 @@ class SottoRegressor(RegressorMixin, _Sotto):
     def __init__(
         self, epsilon=None, delta=None, adjacency=None, *, model=None, method="auto", model_options=None,
         method_options=None, schema=None, domain=None, target_range=None, rows=None, dataset=None,
-        row_scaling="scale", ledger=None, run_dir=None, lab=False, random_state=None,
+        row_scaling="scale", ledger=None, run_dir=None, lab=False, random_state=None, accept_delta=False, accept_dropped=False,
     ):
         self._keep(locals())
 

@@ -88,6 +88,10 @@ class Interrupted(KeyboardInterrupt):
     """Stopped by the user; the run can be resumed. As every KeyboardInterrupt it is no Exception."""
 
 
+class PrivacyWarning(UserWarning):
+    """What the command says about privacy and goes on. It is for the owner of the rows."""
+
+
 # The kinds of errors by the names that the command gives them (failures in cmd/sotto/exit.go).
 KINDS = {
     "interrupted": Interrupted,

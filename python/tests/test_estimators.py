@@ -1,8 +1,13 @@
 """The estimators under the real scikit-learn: `bash .ci/python` runs them against the installed wheel."""
 
+import json
 import os
 import pickle
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +19,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sotto import BudgetError, SottoClassifier, SottoRegressor, command
-from sotto._command import run
+from sotto import BudgetError, SottoClassifier, SottoRegressor, command, errors
+from sotto._command import Rows, _error, run
 
 CLINIC = Path(__file__).parents[2] / "examples" / "clinic"
 
@@ -23,6 +28,7 @@ CLINIC = Path(__file__).parents[2] / "examples" / "clinic"
 @pytest.fixture(autouse=True)
 def ledger(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
 @parametrize_with_checks([SottoClassifier(lab=True), SottoRegressor(lab=True)])
@@ -178,3 +184,89 @@ def test_the_wheel_carries_its_command():
     if "SOTTO_COMMAND" not in os.environ:
         assert Path(command()).parent.name == "sotto"
     assert run("--version").startswith("sotto version")
+
+
+def test_each_kind_is_an_exception_of_its_own(tmp_path):
+    """D5. TestErrorKinds in cmd/sotto compares the kinds with those of the command."""
+    assert len(set(errors.KINDS.values())) == len(errors.KINDS)
+    for kind, found in errors.KINDS.items():
+        error = _error(3, f"sotto: why\n[{kind}]\n")
+        assert type(error) is found and str(error) == "why"
+    assert type(_error(3, "sotto: why\n[of-a-newer-command]\n")) is errors.PrivacyError
+    assert type(_error(2, "sotto: why\n")) is errors.InputError
+    with pytest.raises(errors.InputError, match="no-such") as e:
+        run("fit", tmp_path / "no-such.yaml")
+    assert isinstance(e.value, ValueError) and isinstance(e.value, errors.SottoError)
+    (tmp_path / "table.csv").write_text("no table")
+    with pytest.raises(errors.DataError):
+        run("schema", "check", tmp_path / "table.csv")
+    (tmp_path / "ledger.db").write_text("no ledger")
+    with pytest.raises(errors.NotALedgerError):
+        run("ledger", "verify", "--ledger", tmp_path / "ledger.db")
+    X, y = table()
+    with pytest.raises(errors.DeltaError):
+        public(delta=0.1).fit(X, y > 0)
+    run("ledger", "budget", "table", "--epsilon", "1.5", "--delta", "1e-4", "--adjacency", "add-or-remove")
+    public().fit(X, y > 0)
+    with pytest.raises(errors.BudgetError):
+        public().fit(X, y > 0)
+    with pytest.warns(errors.PrivacyWarning):
+        public(delta=0.1, accept_delta=True).set_params(dataset="other").fit(X, y > 0)
+    (tmp_path / "sotto" / "ledger.db").write_bytes(b"")
+    with pytest.raises(errors.LedgerWitnessError):
+        public().fit(X, y > 0)
+
+
+def test_dropped_rows(clinic, tmp_path):
+    X, y = clinic
+    X = X.copy()
+    X.loc[:99, "smoker"] = "misspelt"
+    schema = tmp_path / "schema.yaml"
+    schema.write_text((CLINIC / "schema.yaml").read_text() + "\non_bad_row: drop\n")
+    c = SottoClassifier(1, 1e-5, "add-or-remove", schema=schema)
+    with pytest.raises(errors.DroppedRowsError, match="smoker"):
+        c.fit(X, y)
+    with pytest.warns(errors.PrivacyWarning, match="smoker"):
+        c.set_params(accept_dropped=True).fit(X, y)
+
+
+def test_the_same_rows_by_pipe(tmp_path, monkeypatch):
+    """D5: rows may come through a pipe, as on Windows; the fit and its predictions are the same."""
+    X, y = table()
+    by_file = public(lab=True, random_state=1).fit(X, y > 0)
+    probabilities = by_file.predict_proba(X)
+    monkeypatch.setattr("sotto._estimators.Rows", lambda: Rows(pipe=True))
+    by_pipe = public(lab=True, random_state=1).fit(X, y > 0)
+    assert np.array_equal(by_pipe.predict_proba(X), probabilities)
+
+
+FIT = """
+import sys, numpy as np
+from sotto import SottoClassifier
+X = np.random.default_rng(1).uniform(-1, 1, (400, 3))
+SottoClassifier(1, 1e-5, "add-or-remove", domain=(-1, 1), classes=[False, True], rows=400, dataset="table",
+                method="sgd", method_options={"steps": 2_000_000, "batch": 64}, run_dir=sys.argv[1]).fit(X, X[:, 0] > 0)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no kill -9")
+def test_after_kill(tmp_path):
+    """D5: after kill -9 of Python the command stops, and no file holds rows."""
+    out, temporary = tmp_path / "run", tmp_path / "temporary"
+    temporary.mkdir()
+    python = subprocess.Popen([sys.executable, "-c", FIT, out], env={**os.environ, "TMPDIR": str(temporary)})
+
+    def until(what, holds):
+        end = time.monotonic() + 600
+        while not holds():
+            assert time.monotonic() < end, f"waited in vain for {what}"
+            time.sleep(0.05)
+
+    until("a step", lambda: (out / "steps.jsonl").exists() and (out / "steps.jsonl").stat().st_size > 0)
+    files = [f for f in temporary.rglob("*") if f.is_file()]
+    assert files and not [f for f in files if b"PAR1" in f.read_bytes()]
+    python.send_signal(signal.SIGKILL)
+    python.wait()
+    until("the end of the run", lambda: json.loads((out / "run.json").read_text())["status"] == "interrupted")
+    files = [f for f in temporary.rglob("*") if f.is_file()]
+    assert not [f for f in files if b"PAR1" in f.read_bytes()]

@@ -67,7 +67,11 @@ func TestFilterSettlesForWhatWasCharged(t *testing.T) {
 	if after := part(t, dir); after != held {
 		t.Errorf("the copy moved what is held from %v to %v", held, after)
 	}
-	info, d, err := Abandon(t.Context(), out, "")
+	info, err := trace.ReadInfo(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, d, err := Abandon(t.Context(), out, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,17 +23,20 @@ import (
 	"github.com/sottodp/sotto/run/trace"
 )
 
-// Abandon settles a run that will not be resumed, from its written events, and
-// says how its dataset stands then. where is the ledger, if its place has changed
-// or needs a password.
-func Abandon(ctx context.Context, dir, where string) (*trace.Info, ledger.Dataset, error) {
+// Abandon settles a run that will not be resumed, and says how it and its dataset
+// stand then. where is the ledger, if its place has changed or needs a password.
+func Abandon(ctx context.Context, dir, where string) (ledger.Run, ledger.Dataset, error) {
 	info, l, err := abandon(ctx, dir, where)
 	if err != nil {
-		return nil, ledger.Dataset{}, err
+		return ledger.Run{}, ledger.Dataset{}, err
 	}
 	defer l.Close()
+	known, err := l.Run(ctx, info.ID)
+	if err != nil {
+		return known, ledger.Dataset{}, err
+	}
 	d, err := l.Dataset(ctx, info.Dataset)
-	return info, d, err
+	return known, d, err
 }
 
 func abandon(ctx context.Context, dir, where string) (*trace.Info, *ledger.Ledger, error) {

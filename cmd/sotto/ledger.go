@@ -212,17 +212,24 @@ their own ε. A run whose plan the currency has no theorem for is refused.`,
 
 	settle := &cobra.Command{
 		Use: "settle DIR", Short: "Close an abandoned run in the ledger", Args: args(cobra.ExactArgs(1)),
-		Long: "Settle ends a run that will not be resumed, with the events that it charged. Where\nthe dataset counts in caps the run's budget stays spent as a whole. Its directory\ncannot be resumed any more.",
+		Long: "Settle ends a run that will not be resumed, for the events that the ledger\nrecorded. Where the dataset counts in caps the run's budget stays spent as a whole; so\ndoes its whole plan where the directory shows other events. It cannot be resumed any more.",
 		RunE: func(c *cobra.Command, args []string) error {
-			info, d, err := run.Abandon(c.Context(), args[0], where)
+			known, d, err := run.Abandon(c.Context(), args[0], where)
 			if err != nil {
 				return err
 			}
-			if d.Part != nil {
-				fmt.Fprintf(c.OutOrStdout(), "run %s on %s is settled for what it charged; %s of the lifetime budget is held or settled\n", info.ID, info.Dataset, ledger.Percent(*d.Part))
+			if d.Part == nil {
+				fmt.Fprintf(c.OutOrStdout(), "run %s on %s is settled; %g of ε and %g of δ stay spent\n", known.ID, known.Dataset, known.Caps.Epsilon, known.Caps.Delta)
 				return nil
 			}
-			fmt.Fprintf(c.OutOrStdout(), "run %s on %s is settled; %g of ε and %g of δ stay spent\n", info.ID, info.Dataset, info.Budget.Epsilon, info.Budget.Delta)
+			cost := "for what it charged"
+			switch known.Settlement.Basis {
+			case ledger.BasisMismatch:
+				cost = "for its whole plan, since its directory does not show the events that this ledger recorded"
+			case ledger.BasisPlan:
+				cost = "for its whole plan, since the build of Sotto that began it did not record the events"
+			}
+			fmt.Fprintf(c.OutOrStdout(), "run %s on %s is settled %s; %s of the lifetime budget is held or settled\n", known.ID, known.Dataset, cost, ledger.Percent(*d.Part))
 			return nil
 		},
 	}

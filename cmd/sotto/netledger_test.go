@@ -108,20 +108,23 @@ func TestB2AbandonedOwner(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		info, d, err := run.Abandon(t.Context(), part, "")
+		info, err := trace.ReadInfo(part)
 		if err != nil {
 			t.Fatal(err)
+		}
+		known, _, err := run.Abandon(t.Context(), part, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := known.Settlement; s == nil || s.Basis != ledger.BasisRecord || s.Batches < rec.Charged() || s.Batches >= info.Horizon {
+			t.Errorf("owner %d: %d turns in the journal; settled for %+v", i+1, rec.Charged(), s)
 		}
 		l, err := ledger.Open(t.Context(), v.d.owner(i, "ledger.db"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		known, err := l.Run(t.Context(), info.ID)
-		if n, verr := l.Verify(t.Context()); err != nil || verr != nil || n == 0 {
-			t.Errorf("%v, %v", err, verr)
-		}
-		if s := known.Settlement; s == nil || s.Basis != ledger.BasisRecord || s.Batches < rec.Charged() || s.Batches >= info.Horizon {
-			t.Errorf("owner %d: %d turns in the journal; settled for %+v, %v of the budget", i+1, rec.Charged(), s, *d.Part)
+		if _, err := l.Verify(t.Context()); err != nil {
+			t.Error(err)
 		}
 		l.Close()
 	}

@@ -211,7 +211,7 @@ func TestB1RewrittenEvents(t *testing.T) {
 	if now := partOf(t, command, l); now != held {
 		t.Errorf("the forged directory moved what is held from %v to %v", held, now)
 	}
-	if said, err := command("ledger", "settle", "run", "--ledger", l).CombinedOutput(); err != nil {
+	if said, err := command("ledger", "settle", "run", "--ledger", l).CombinedOutput(); err != nil || !strings.Contains(string(said), "for its whole plan, since its directory") {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	if now := partOf(t, command, l); now < held-1e-9 {

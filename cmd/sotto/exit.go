@@ -45,6 +45,7 @@ var failures = []failure{
 	{"would-end-guarantee", exitBudget, is(access.ErrWouldEnd)},
 	{"stale-token", exitBudget, is(ledger.ErrStaleToken)},
 	{"behind", exitBudget, is(ledger.ErrBehind, fabric.ErrBehind)},
+	{"other-charges", exitBudget, is(ledger.ErrOtherCharges)},
 	{"settled", exitBudget, is(ledger.ErrSettled)},
 	{"budget-exhausted", exitBudget, is(privacy.ErrExhausted)},
 

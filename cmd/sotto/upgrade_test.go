@@ -205,7 +205,8 @@ func TestB1RewrittenEvents(t *testing.T) {
 	if err := os.WriteFile(events, []byte(forged+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if said, err := command("fit", "--quiet", "--resume", "run").CombinedOutput(); err == nil || !strings.Contains(string(said), "not those that the ledger recorded") {
+	resume := command("fit", "--quiet", "--resume", "run")
+	if said, err := resume.CombinedOutput(); err == nil || resume.ProcessState.ExitCode() != exitBudget || !strings.Contains(string(said), "not those that the ledger recorded") {
 		t.Errorf("resumed: %v\n%s", err, said)
 	}
 	if now := partOf(t, command, l); now != held {

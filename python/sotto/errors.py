@@ -15,6 +15,7 @@
         ├── LedgerWitnessError          the ledger is missing, emptied, older or forked
         ├── StaleTokenError             a copy of the run's directory, or a second resume
         ├── BehindError                 the run went on after this copy of its directory was made
+        ├── OtherChargesError           the run directory shows other charged events than the ledger recorded
         └── SettledError                the run has ended
     Interrupted (KeyboardInterrupt)     stopped by the user; can be resumed; exit code 130
 """
@@ -80,6 +81,10 @@ class BehindError(PrivacyError):
     """The run went on after this copy of its directory was made."""
 
 
+class OtherChargesError(PrivacyError):
+    """The run directory shows other charged events than the ledger recorded."""
+
+
 class SettledError(PrivacyError):
     """The run has ended; it cannot be resumed."""
 
@@ -101,6 +106,7 @@ KINDS = {
     "would-end-guarantee": GuaranteeError,
     "stale-token": StaleTokenError,
     "behind": BehindError,
+    "other-charges": OtherChargesError,
     "settled": SettledError,
     "budget-exhausted": BudgetError,
     "dropped-rows": DroppedRowsError,

@@ -50,10 +50,14 @@ register there, once, and ends.`,
 				if replicas < 1 || replicas > 5 {
 					return usageError("--replicas: found %d; allowed is 1 to 5", replicas)
 				}
-				if err := fabric.Found(c.Context(), keys, cluster, replicas); errors.Is(err, fabric.ErrURL) {
+				full, err := fabric.Found(c.Context(), keys, cluster, replicas)
+				if errors.Is(err, fabric.ErrURL) {
 					return usageError("--cluster: %v", err)
 				} else if err != nil {
 					return asInput(err)
+				}
+				for _, text := range full {
+					fmt.Fprintln(c.ErrOrStderr(), text)
 				}
 				fmt.Fprintf(c.OutOrStdout(), "%s: holds the register of network %s, in %d copies\n", cluster, keys.Network.ID, replicas)
 				return nil
@@ -118,6 +122,7 @@ func serveHub(ctx context.Context, keys *fabric.HubKeys, file string, o fabric.H
 	}
 	defer h.Close()
 	fmt.Fprintln(out, h.URL)
+	go watchFull(ctx, h, notices)
 	watch(ctx, file, func() {
 		keys, err := fabric.ReadHubKeys(file)
 		if err == nil {
@@ -133,6 +138,26 @@ func serveHub(ctx context.Context, keys *fabric.HubKeys, file string, o fabric.H
 }
 
 const watchEvery = time.Second
+
+// watchFull says which owners have filled their storage at the hub, until the context ends.
+func watchFull(ctx context.Context, h *fabric.Hub, notices io.Writer) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		full, err := h.Full(ctx)
+		for _, text := range full {
+			fmt.Fprintln(notices, text)
+		}
+		if err != nil && ctx.Err() == nil {
+			fmt.Fprintf(notices, "warning: which owners have filled their storage is not known now: %v\n", err)
+		}
+	}
+}
 
 // watch calls changed whenever the file's content has changed, until the context ends.
 func watch(ctx context.Context, file string, changed func()) {

@@ -121,7 +121,8 @@ func found(p *netplan.Plan, hub string) (*fabric.Organiser, error) {
 	for _, o := range p.Owners {
 		names = append(names, o.Name)
 	}
-	return fabric.NewNetwork(hub, names, agreed)
+	limits := fabric.LimitsOf(p.Schedule, p.Job.Facts.Dim, p.Drawn(), p.Drawn() && p.Network.Graph == "random")
+	return fabric.NewNetwork(hub, names, agreed, limits)
 }
 
 // writeNetwork writes what organiser, hub and everybody have.

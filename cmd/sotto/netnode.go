@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -138,14 +137,15 @@ who has come, who trains and who is done.`,
 			if credentials == "" {
 				return nil
 			}
-			ctx, stop := context.WithTimeout(c.Context(), 15*time.Second)
-			defer stop()
-			all, err := node.ReadPresence(ctx, credentials, st.Dim, o)
+			all, full, err := node.ReadPresence(c.Context(), credentials, st.Dim, o)
 			if err != nil {
 				return err
 			}
 			for _, p := range all {
 				fmt.Fprintf(w, "%s: %s\n", p.Owner, p.Stage)
+			}
+			for _, text := range full {
+				fmt.Fprintln(w, text)
 			}
 			return nil
 		},

@@ -13,7 +13,15 @@ import (
 // An owner names where the hub's answers go: an acknowledgement, or whatever it stored itself and has read out. They reach nobody but itself:
 // they write no key of others, tell others nothing, and are no order to the register.
 func TestSecurityOfAnswers(t *testing.T) {
-	h, all := hub(t, 4)
+	for name, limits := range layouts(4, 2*chunkFloats) {
+		t.Run(name, func(t *testing.T) {
+			o, all := limited(t, 4, limits)
+			securityOfAnswers(t, start(t, o, all...), all)
+		})
+	}
+}
+
+func securityOfAnswers(t *testing.T, h *Hub, all []*Credentials) {
 	n := &all[0].Network
 	nc, _, err := connect(t, h.URL, n, all[0].Pass, nats.CustomInboxPrefix(n.inbox(0)))
 	if err != nil {
@@ -22,7 +30,7 @@ func TestSecurityOfAnswers(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), patient)
 	defer stop()
 	sender, victim := dial(t, all[1]), dial(t, all[3])
-	theirs := vectorKey(1, 2, 4, 0, 1)
+	theirs := vectorKey(1, 2, 4, 0, 2)
 	if _, err := sender.Put(ctx, theirs, []byte("theirs")); err != nil {
 		t.Fatal(err)
 	}
@@ -40,20 +48,20 @@ func TestSecurityOfAnswers(t *testing.T) {
 	answer := func(text, to string) { // has the hub say the text there
 		t.Helper()
 		stored++
-		at := fmt.Sprint("0.x", stored)
+		at := fmt.Sprint("0.model.x", stored)
 		if _, err := nc.Request(n.subject("own", "in", at), []byte(text), patient); err != nil {
 			t.Fatal(err)
 		}
-		ask("$JS.API.DIRECT.GET."+n.stream("own")+"."+n.subject("own", "in", at), to, "")
+		ask("$JS.API.DIRECT.GET."+n.stream(n.storeOf("own.0."))+"."+n.subject("own", "in", at), to, "")
 	}
 	answer(commit, n.subject("dec", "in", "5.2.3"))
 	answer(commit, n.subject("dec", "out", "6.2.3"))
 	answer("text", n.subject("own", "in", "3.hello"))
-	ask(n.subject("own", "in", "0.y"), n.subject("own", "in", "3.share"), "text")
-	ask(n.subject("own", "in", "0.z"), n.subject("rel", "in", "3.2.7"), "text")
-	consumer := fmt.Sprintf(`{"stream_name":%q,"config":{"durable_name":"spy","name":"spy","deliver_subject":"%s.spy","ack_policy":"none"}}`, n.stream("rel"), n.inbox(0))
-	answer(consumer, "$JS.API.CONSUMER.DURABLE.CREATE."+n.stream("rel")+".spy")
-	answer("", "$JS.API.STREAM.DELETE."+n.stream("rel"))
+	ask(n.subject("own", "in", "0.model.y"), n.subject("own", "in", "3.share"), "text")
+	ask(n.subject("own", "in", "0.model.z"), n.subject("rel", "in", "3.2.7"), "text")
+	consumer := fmt.Sprintf(`{"stream_name":%q,"config":{"durable_name":"spy","name":"spy","deliver_subject":"%s.spy","ack_policy":"none"}}`, n.stream(n.storeOf(theirs)), n.inbox(0))
+	answer(consumer, "$JS.API.CONSUMER.DURABLE.CREATE."+n.stream(n.storeOf(theirs))+".spy")
+	answer("", "$JS.API.STREAM.DELETE."+n.stream(n.storeOf(theirs)))
 	if m, err := spy.NextMsg(time.Second); err == nil {
 		t.Errorf("it reads what is for others: %s %q", m.Subject, m.Data)
 	}

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 )
 
@@ -123,12 +125,6 @@ func (c *Client) listen(owner int) error {
 // Close ends the connection.
 func (c *Client) Close() { c.nc.Close() }
 
-// split is the kind of a key and the subject under which it is stored.
-func (c *Client) split(key string) (kind, subject string) {
-	kind, rest, _ := strings.Cut(key, ".")
-	return kind, c.n.subject(kind, "in", rest)
-}
-
 // ask sends a request until there is an answer.
 func (c *Client) ask(ctx context.Context, subject string, body []byte) (*nats.Msg, error) {
 	for {
@@ -153,9 +149,12 @@ func (c *Client) ask(ctx context.Context, subject string, body []byte) (*nats.Ms
 	}
 }
 
+// fullReasons are what the server says where a store has no place for a message: for good, since nothing is deleted there.
+var fullReasons = []string{server.ErrMaxMsgs.Error(), server.ErrMaxBytes.Error(), server.ApiErrors[server.JSStreamMessageExceedsMaximumErr].Description}
+
 // Put is Register's.
 func (c *Client) Put(ctx context.Context, key string, value []byte) ([]byte, error) {
-	_, subject := c.split(key)
+	subject := c.n.pattern(key, "in")
 	for {
 		m, err := c.ask(ctx, subject, value)
 		if err != nil {
@@ -178,11 +177,14 @@ func (c *Client) Put(ctx context.Context, key string, value []byte) ([]byte, err
 		if !errors.Is(err, ErrNone) {
 			return stored, err
 		}
+		why := "no reason"
+		if ack.Error != nil {
+			why = ack.Error.Description
+		}
+		if slices.Contains(fullReasons, why) {
+			return nil, fmt.Errorf("%s: %w", key, ErrFull)
+		}
 		if err := pause(ctx, reconnect); err != nil {
-			why := "no reason"
-			if ack.Error != nil {
-				why = ack.Error.Description
-			}
 			return nil, fmt.Errorf("hub: %s is not stored, for %s: %w", key, why, err)
 		}
 	}
@@ -194,9 +196,9 @@ func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
 		c.live.drop(key, keptNews)
 		return v, nil
 	}
-	kind, subject := c.split(key)
+	subject := c.n.pattern(key, "in")
 	for {
-		m, err := c.ask(ctx, "$JS.API.DIRECT.GET."+c.n.stream(kind)+"."+subject, nil)
+		m, err := c.ask(ctx, "$JS.API.DIRECT.GET."+c.n.stream(c.n.storeOf(key))+"."+subject, nil)
 		if err != nil {
 			return nil, err
 		}

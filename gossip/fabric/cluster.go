@@ -20,14 +20,14 @@ import (
 const foundWithin = time.Minute
 
 // Found makes the register of a network at a NATS cluster that others run, with so many copies, in the place of a hub of its own. Its
-// servers know the network by what Configure wrote.
-func Found(ctx context.Context, k *HubKeys, urls string, replicas int) error {
+// servers know the network by what Configure wrote. It says which owners have stored more than the training has.
+func Found(ctx context.Context, k *HubKeys, urls string, replicas int) (full []string, err error) {
 	if _, err := hubHosts(urls); err != nil {
-		return err
+		return nil, err
 	}
 	options, err := k.Pass.options(&k.Network)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ctx, stop := context.WithTimeout(ctx, foundWithin)
 	defer stop()
@@ -39,13 +39,13 @@ func Found(ctx context.Context, k *HubKeys, urls string, replicas int) error {
 		err = fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", urls, err)
+		return nil, fmt.Errorf("%s: %w", urls, err)
 	}
 	defer nc.Close()
 	if err := streams(ctx, nc, &k.Network, replicas); err != nil {
-		return fmt.Errorf("%s: the register of %d copies: %w", urls, replicas, err)
+		return nil, fmt.Errorf("%s: the register of %d copies: %w", urls, replicas, err)
 	}
-	return nil
+	return findFull(ctx, nc, &k.Network, map[string]bool{})
 }
 
 const confFile = "nats.conf"

@@ -76,14 +76,14 @@ func freePorts(t *testing.T, n int) (routes []*url.URL, ports []int) {
 func TestCluster(t *testing.T) {
 	for _, size := range []int{1, 3} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			o, all := owners(t, 3)
+			o, all := limited(t, 3, enough(3, 3))
 			k, err := o.Hub()
 			if err != nil {
 				t.Fatal(err)
 			}
 			urls, servers := cluster(t, k, size)
 			for range 2 { // a second time it is there
-				if err := Found(t.Context(), k, urls, size); err != nil {
+				if _, err := Found(t.Context(), k, urls, size); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -127,7 +127,7 @@ func TestCluster(t *testing.T) {
 			case <-time.After(patient):
 				t.Error("an owner hears everything")
 			}
-			if err := Found(t.Context(), k, strings.Replace(urls, "tls:", "nats:", 1), 1); err == nil {
+			if _, err := Found(t.Context(), k, strings.Replace(urls, "tls:", "nats:", 1), 1); err == nil {
 				t.Error("a cluster without TLS was taken")
 			}
 		})

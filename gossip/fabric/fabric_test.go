@@ -38,8 +38,12 @@ func names(n int) (all []string) {
 
 // owners makes a network of n, and what each owner joins with.
 func owners(t testing.TB, n int) (*Organiser, []*Credentials) {
+	return limited(t, n, nil)
+}
+
+func limited(t testing.TB, n int, limits *Limits) (*Organiser, []*Credentials) {
 	t.Helper()
-	o, err := NewNetwork("", names(n), nil)
+	o, err := NewNetwork("", names(n), nil, limits)
 	if err != nil {
 		t.Fatal(err)
 	}

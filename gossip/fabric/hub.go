@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/jwt/v2"
@@ -20,9 +21,12 @@ import (
 // A Hub carries the messages of one network: a NATS server inside this process, whose streams are the register. What
 // it has acknowledged is on disk.
 type Hub struct {
-	s    *server.Server
-	gate *gate
-	URL  string
+	s       *server.Server
+	gate    *gate
+	network *Network
+	nc      *nats.Conn      // inside this process
+	told    map[string]bool // stores that are full
+	URL     string
 }
 
 // HubKeys are what the hub of a network needs. They are secret, and no owner's.
@@ -145,8 +149,13 @@ func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
+	most := int64(0) // three quarters of what the disk has free now
+	if k.Network.Limits != nil {
+		most = 1 << 62 // the stores have limits, and count in full before they hold anything
+	}
 	s, err := server.NewServer(&server.Options{
-		ServerName: "sotto", Host: o.Host, Port: port, NoSigs: true, NoLog: true,
+		JetStreamMaxStore: most,
+		ServerName:        "sotto", Host: o.Host, Port: port, NoSigs: true, NoLog: true,
 		JetStream: true, StoreDir: o.Dir, SyncAlways: true, WriteDeadline: 10 * time.Second,
 		TrustedOperators: []*jwt.OperatorClaims{operator}, AccountResolver: resolver, SystemAccount: system.Subject, CustomClientAuthentication: g,
 		TLS: true, TLSVerify: true, TLSConfig: secure, TLSHandshakeFirst: true, TLSTimeout: 10,
@@ -162,11 +171,10 @@ func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
 		s.Shutdown()
 		return nil, fmt.Errorf("the hub did not start at %s with the register in %s", net.JoinHostPort(o.Host, strconv.Itoa(o.Port)), o.Dir)
 	}
-	h := &Hub{s, g, ""}
-	nc, err := nats.Connect("", nats.InProcessServer(s), nats.UserJWTAndSeed(k.Pass.JWT, k.Pass.User))
+	h := &Hub{s: s, gate: g, network: &k.Network, told: map[string]bool{}}
+	h.nc, err = nats.Connect("", nats.InProcessServer(s), nats.UserJWTAndSeed(k.Pass.JWT, k.Pass.User))
 	if err == nil {
-		err = streams(ctx, nc, &k.Network, 1)
-		nc.Close()
+		err = streams(ctx, h.nc, &k.Network, 1)
 	}
 	if err == nil {
 		if s.AcceptLoop(make(chan struct{})); s.Addr() == nil {
@@ -283,20 +291,29 @@ func (h *Hub) Reload(k *HubKeys) error {
 	return nil
 }
 
+// Full says which owners have stored more than the training has, each once, and tells the owners.
+func (h *Hub) Full(ctx context.Context) ([]string, error) {
+	return findFull(ctx, h.nc, h.network, h.told)
+}
+
 // streams makes the register where it is not there yet, with so many copies.
 func streams(ctx context.Context, nc *nats.Conn, n *Network, replicas int) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return err
 	}
-	for _, kind := range kinds {
-		in := n.subject(kind, "in", ">")
-		if _, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-			Name: n.stream(kind), Subjects: []string{in}, Storage: jetstream.FileStorage, Replicas: replicas,
+	for _, s := range n.stores() {
+		in, kind := n.pattern(s.keys, "in"), strings.SplitN(s.key, ".", 2)[0]
+		c := jetstream.StreamConfig{
+			Name: n.stream(s.key), Subjects: []string{in}, Storage: jetstream.FileStorage, Replicas: replicas,
 			MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, // a register: written once
 			DenyDelete: true, DenyPurge: true, AllowDirect: true,
-			RePublish: &jetstream.RePublish{Source: in, Destination: n.subject(kind, "out", ">")},
-		}); err != nil {
+			RePublish: &jetstream.RePublish{Source: n.subject(kind, "in", ">"), Destination: n.subject(kind, "out", ">")},
+		}
+		if s.messages > 0 {
+			c.MaxMsgs, c.MaxMsgSize, c.MaxBytes = int64(s.messages), int32(s.bytes), int64(s.messages)*int64(s.bytes+keyBytes)
+		}
+		if _, err := js.CreateOrUpdateStream(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -305,18 +322,16 @@ func streams(ctx context.Context, nc *nats.Conn, n *Network, replicas int) error
 
 // Close stops the hub. Its register stays.
 func (h *Hub) Close() {
+	if h.nc != nil {
+		h.nc.Close()
+	}
 	h.s.Shutdown()
 	h.s.WaitForShutdown()
 }
 
-// kinds of keys, each with a stream of its own.
-var kinds = []string{"rel", "dec", "own"}
-
 func (n *Network) subject(kind, way, rest string) string {
 	return "sotto." + n.ID + "." + kind + "." + way + "." + rest
 }
-
-func (n *Network) stream(kind string) string { return "SOTTO-" + n.ID + "-" + kind }
 
 func (n *Network) inbox(owner int) string { return fmt.Sprintf("_INBOX.%s.%d", n.ID, owner) }
 
@@ -325,22 +340,53 @@ func (n *Network) inbox(owner int) string { return fmt.Sprintf("_INBOX.%s.%d", n
 // confines; $JS.API as a whole would not be (network.md §3).
 func permissions(n *Network, owner int) *server.Permissions {
 	own := fmt.Sprint(owner)
-	read := func(kind, rest string) string {
-		return "$JS.API.DIRECT.GET." + n.stream(kind) + "." + n.subject(kind, "in", rest)
+	read := func(kind, rest string) string { return n.reads(kind) + n.subject(kind, "in", rest) }
+	write := []string{n.subject("dec", "in", "*."+own+".*"), n.subject("dec", "in", "*.*."+own)}
+	if n.Limits == nil {
+		write = append(write, n.subject("rel", "in", own+".>"), n.subject("own", "in", own+".>"))
+	} else { // no other keys than the schedule's have this form
+		chunk := ""
+		if chunksOf(n.Limits.Dim) > 1 {
+			chunk = ".*"
+		}
+		write = append(write, n.subject("rel", "in", own+".*.*"+chunk), n.subject("own", "in", own+"."+Model+chunk))
+		for _, word := range []string{Hello, Show, Ready} {
+			write = append(write, n.subject("own", "in", own+"."+word))
+		}
+		write = append(write, read("hub", "*"))
 	}
 	return &server.Permissions{
-		Publish: &server.SubjectPermission{Allow: []string{
-			n.subject("rel", "in", own+".>"), n.subject("dec", "in", "*."+own+".*"), n.subject("dec", "in", "*.*."+own), n.subject("own", "in", own+".>"),
+		Publish: &server.SubjectPermission{Allow: append(write,
 			read("rel", own+".>"), read("rel", "*."+own+".>"), read("dec", "*."+own+".*"), read("dec", "*.*."+own), read("own", ">"),
-		}},
+		)},
 		Subscribe: &server.SubjectPermission{Allow: append(listens(n, owner), n.inbox(owner)+".>")},
 	}
+}
+
+// reads is what the subject begins with by which a key of that kind is read. It names the stream, or any: what can be read there, the key confines.
+func (n *Network) reads(kind string) string {
+	if n.Limits == nil {
+		return "$JS.API.DIRECT.GET." + n.stream(kind) + "."
+	}
+	return "$JS.API.DIRECT.GET.*."
+}
+
+// kinds are those of keys.
+func (n *Network) kinds() []string {
+	if n.Limits == nil {
+		return []string{"rel", "dec", "own"}
+	}
+	return []string{"rel", "dec", "own", "hub"}
 }
 
 // listens is what an owner hears as it is stored.
 func listens(n *Network, owner int) []string {
 	own := fmt.Sprint(owner)
-	return []string{n.subject("rel", "out", "*."+own+".>"), n.subject("dec", "out", "*."+own+".*"), n.subject("dec", "out", "*.*."+own), n.subject("own", "out", ">")}
+	all := []string{n.subject("rel", "out", "*."+own+".>"), n.subject("dec", "out", "*."+own+".*"), n.subject("dec", "out", "*.*."+own), n.subject("own", "out", ">")}
+	if n.Limits != nil {
+		all = append(all, n.subject("hub", "out", "*"))
+	}
+	return all
 }
 
 // What an owner may publish, permissions confines; but not where answers to it go, which it names itself: its account does. Were all in one
@@ -348,10 +394,14 @@ func listens(n *Network, owner int) []string {
 
 // exports are what the register's account offers to others.
 func exports(n *Network) (all jwt.Exports) {
-	for _, kind := range kinds {
+	for _, kind := range n.kinds() {
+		read := jwt.Subject(n.reads(kind) + ">")
+		if n.Limits != nil {
+			read = jwt.Subject(n.reads(kind) + n.subject(kind, "in", ">"))
+		}
 		all.Add(
 			&jwt.Export{Subject: jwt.Subject(n.subject(kind, "in", ">")), Type: jwt.Service},
-			&jwt.Export{Subject: jwt.Subject("$JS.API.DIRECT.GET." + n.stream(kind) + ".>"), Type: jwt.Service},
+			&jwt.Export{Subject: read, Type: jwt.Service},
 			&jwt.Export{Subject: jwt.Subject(n.subject(kind, "out", ">")), Type: jwt.Stream},
 		)
 	}

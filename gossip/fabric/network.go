@@ -23,6 +23,8 @@ type Network struct {
 	Owners []Member `json:"owners"`
 	// Agreed is a hash of each part of what is trained and how, by the part's name.
 	Agreed map[string]string `json:"agreed"`
+	// Limits are how much each owner may store at the hub; none in a network of an earlier build.
+	Limits *Limits `json:"limits,omitempty"`
 	// Authority is the certificate, in PEM, that those of hub and owners follow from.
 	Authority string `json:"authority"`
 }
@@ -124,6 +126,11 @@ func (n *Network) validate() error {
 		return fmt.Errorf("id: found %q; allowed are 16 hexadecimal digits", n.ID)
 	case len(n.Owners) < 2:
 		return fmt.Errorf("owners: found %d; allowed is 2 or more", len(n.Owners))
+	}
+	if n.Limits != nil {
+		if err := n.Limits.validate(len(n.Owners)); err != nil {
+			return err
+		}
 	}
 	seen := map[string]bool{}
 	for i, m := range n.Owners {

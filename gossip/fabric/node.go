@@ -307,6 +307,9 @@ func (n *Node) publish(ctx context.Context, t, peer int, m []float64) error {
 	for c := range chunks {
 		mine := encode(n.Config, n.Credentials.key(), t, me, peer, c, m)
 		stored, err := n.Register.Put(ctx, vectorKey(me, peer, t, c, chunks), mine)
+		if errors.Is(err, ErrFull) {
+			return fmt.Errorf("%w: somebody has stored other messages in this owner's name. Its credentials are in other hands: the organizer revokes them (sotto net revoke), and it takes a new network", err)
+		}
 		if err != nil {
 			return err
 		}
@@ -424,5 +427,8 @@ func (n *Node) decide(ctx context.Context, key, proposal string, higher bool) (s
 		}
 	}
 	stored, err := n.Register.Put(ctx, key, []byte(proposal))
+	if errors.Is(err, ErrFull) { // the peer has filled the store of the pair's decisions: there will be none
+		return abort, nil
+	}
 	return string(stored), err
 }

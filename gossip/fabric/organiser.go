@@ -50,13 +50,14 @@ const (
 	skew           = time.Hour // of clocks
 )
 
-// NewNetwork makes a network of owners with fresh keys. Where the hub is, its URLs with commas between them, may be left open.
-func NewNetwork(hub string, names []string, agreed map[string]string) (*Organiser, error) {
+// NewNetwork makes a network of owners with fresh keys. Where the hub is, its URLs with commas between them, may be left open; without
+// limits any owner may fill the hub's disk.
+func NewNetwork(hub string, names []string, agreed map[string]string, limits *Limits) (*Organiser, error) {
 	id := make([]byte, 8)
 	if _, err := rand.Read(id); err != nil {
 		return nil, err
 	}
-	o := &Organiser{Format: organiserFormat, Network: Network{Format: networkFormat, ID: hex.EncodeToString(id), Hub: hub, Agreed: agreed}}
+	o := &Organiser{Format: organiserFormat, Network: Network{Format: networkFormat, ID: hex.EncodeToString(id), Hub: hub, Agreed: agreed, Limits: limits}}
 	if _, err := hubHosts(hub); err != nil {
 		return nil, fmt.Errorf("hub: %w", err)
 	}
@@ -160,7 +161,7 @@ func (o *Organiser) Hub() (*HubKeys, error) {
 	ac := jwt.NewAccountClaims(register)
 	ac.Name, ac.Exports = "sotto "+o.Network.ID, exports(&o.Network)
 	ac.Limits.DisallowBearer = true
-	ac.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: jwt.NoLimit, Streams: int64(len(kinds)), Consumer: jwt.NoLimit}
+	ac.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: jwt.NoLimit, Streams: int64(len(o.Network.stores())), Consumer: jwt.NoLimit}
 	if h.Account, err = ac.Encode(operator); err != nil {
 		return nil, err
 	}
@@ -179,8 +180,8 @@ func (o *Organiser) Hub() (*HubKeys, error) {
 	return h, err
 }
 
-// An owner has one connection with five subscriptions, and more for as long as the hub has not noticed that earlier ones are dead. What it
-// may store is not limited: all owners write into the same streams.
+// An owner has one connection with six subscriptions, and more for as long as the hub has not noticed that earlier ones are dead. What it
+// may store, Limits say.
 const (
 	mostConnections   = 64
 	mostSubscriptions = 32 // of each
@@ -195,6 +196,9 @@ func (o *Organiser) account(operator nkeys.KeyPair, register string, owner int) 
 	ac := jwt.NewAccountClaims(name)
 	ac.Name, ac.Imports = o.Network.Owners[owner].Name, imports(&o.Network, register, owner)
 	ac.Limits.DisallowBearer, ac.Limits.Conn, ac.Limits.Subs = true, mostConnections, mostSubscriptions
+	if l := o.Network.Limits; l != nil {
+		ac.Limits.Payload = int64(l.payload())
+	}
 	for _, user := range o.Owners[owner].Former {
 		ac.RevokeAt(user, forGood)
 	}
@@ -227,6 +231,9 @@ func (o *Organiser) pass(account, seed, name string, may jwt.Permissions, hosts 
 	}
 	claims := jwt.NewUserClaims(user)
 	claims.Name, claims.Permissions, claims.Expires = name, may, until.Unix()
+	if l := o.Network.Limits; l != nil && len(hosts) == 0 {
+		claims.Limits.Payload = int64(l.payload())
+	}
 	p.User = seed
 	if p.JWT, err = claims.Encode(issuer); err != nil {
 		return p, err

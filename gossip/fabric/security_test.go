@@ -36,12 +36,20 @@ func connect(t *testing.T, url string, n *Network, p Pass, more ...nats.Option) 
 
 // Owner 1 of three tries what it must not; the hub refuses each, and what owner 2 and owner 3 have is what they had.
 func TestSecurityOfOwners(t *testing.T) {
-	h, all := hub(t, 3)
+	for name, limits := range layouts(3, 3) {
+		t.Run(name, func(t *testing.T) {
+			o, all := limited(t, 3, limits)
+			securityOfOwners(t, start(t, o, all...), all)
+		})
+	}
+}
+
+func securityOfOwners(t *testing.T, h *Hub, all []*Credentials) {
 	n := &all[0].Network
 	registers := []*Client{dial(t, all[0]), dial(t, all[1]), dial(t, all[2])}
 	theirs := vectorKey(1, 2, 4, 0, 1)
 	for key, r := range map[string]*Client{theirs: registers[1], vectorKey(0, 1, 4, 0, 1): registers[0], decisionKey(4, 1, 2): registers[2]} {
-		if _, err := r.Put(t.Context(), key, []byte("theirs")); err != nil {
+		if _, err := r.Put(t.Context(), key, []byte(commit)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -60,7 +68,9 @@ func TestSecurityOfOwners(t *testing.T) {
 			t.Error("nobody refuses it")
 		}
 	}
-	api := func(call, rest string) string { return "$JS.API." + call + "." + n.stream("rel") + rest }
+	api := func(call, rest string) string {
+		return "$JS.API." + call + "." + n.stream(n.storeOf("rel.1.2.4")) + rest
+	}
 	for _, c := range []struct{ what, subject string }{
 		{"send a vector of another owner", n.subject("rel", "in", "1.2.5")},
 		{"send a decision of others", n.subject("dec", "in", "5.1.2")},
@@ -81,7 +91,7 @@ func TestSecurityOfOwners(t *testing.T) {
 		{"read with the subject inside", api("DIRECT.GET", "")},
 		{"read what is for others", api("DIRECT.GET", "."+n.subject("rel", "in", "1.2.4"))},
 		{"read what is for anybody", api("DIRECT.GET", "."+n.subject("rel", "in", "1.*.4"))},
-		{"read a decision of others", "$JS.API.DIRECT.GET." + n.stream("dec") + "." + n.subject("dec", "in", "4.1.2")},
+		{"read a decision of others", "$JS.API.DIRECT.GET." + n.stream(n.storeOf("dec.4.1.2")) + "." + n.subject("dec", "in", "4.1.2")},
 		{"make a register", "$JS.API.STREAM.CREATE.mine"},
 		{"take a snapshot", api("STREAM.SNAPSHOT", "")},
 	} {
@@ -114,15 +124,15 @@ func TestSecurityOfOwners(t *testing.T) {
 		})
 	}
 	t.Run("write a second time", func(t *testing.T) {
-		if v, err := registers[0].Put(t.Context(), vectorKey(0, 1, 4, 0, 1), []byte("again")); err != nil || string(v) != "theirs" {
+		if v, err := registers[0].Put(t.Context(), vectorKey(0, 1, 4, 0, 1), []byte("again")); err != nil || string(v) != commit {
 			t.Errorf("stands %q, %v", v, err)
 		}
-		if v, err := registers[1].Put(t.Context(), decisionKey(4, 1, 2), []byte("again")); err != nil || string(v) != "theirs" {
+		if v, err := registers[1].Put(t.Context(), decisionKey(4, 1, 2), []byte("again")); err != nil || string(v) != commit {
 			t.Errorf("stands %q, %v", v, err)
 		}
 	})
 	for key, r := range map[string]*Client{theirs: registers[2], decisionKey(4, 1, 2): registers[1]} {
-		if v, err := r.Get(t.Context(), key); err != nil || string(v) != "theirs" {
+		if v, err := r.Get(t.Context(), key); err != nil || string(v) != commit {
 			t.Errorf("%s is %q, %v", key, v, err)
 		}
 	}
@@ -161,7 +171,7 @@ func TestSecurityOfConnections(t *testing.T) {
 		}
 		return p
 	}
-	stranger, err := NewNetwork(h.URL, names(2), nil)
+	stranger, err := NewNetwork(h.URL, names(2), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

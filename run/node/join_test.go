@@ -29,7 +29,7 @@ func joining(t *testing.T) (*session, []*fabric.Credentials) {
 	for _, o := range s.plan.Owners {
 		names = append(names, o.Name)
 	}
-	organiser, err := fabric.NewNetwork("", names, nil)
+	organiser, err := fabric.NewNetwork("", names, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,9 +62,9 @@ const defaultJoin = 10 * time.Minute
 
 // What an owner says when it has come (its commitment to a share of the schedule's seed), when all have, and when its budget is reserved.
 const (
-	hello = "hello"
-	share = "share"
-	ready = "ready"
+	hello = fabric.Hello
+	share = fabric.Show
+	ready = fabric.Ready
 )
 
 // A Result is how an owner's part ended.
@@ -194,6 +194,11 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	defer hub.Close()
+	if s.o.Notice != nil {
+		watching, stop := context.WithCancel(ctx)
+		defer stop()
+		go fabric.WatchFull(watching, hub, &s.c.Network, s.o.Notice)
+	}
 	node := &fabric.Node{Register: hub, Credentials: s.c, Config: s.config, Wait: s.o.Wait, Crash: s.o.Crash}
 	if err := s.join(ctx, node); err != nil {
 		return nil, err
@@ -264,6 +269,9 @@ func (s *session) agree() (err error) {
 		if agreed[part] != network.Agreed[part] {
 			return inputError("%s: found another %s than the owners agreed on; allowed is the very same", s.o.Spec, part)
 		}
+	}
+	if err := network.Limits.Fits(s.plan.Schedule, s.plan.Job.Facts.Dim); err != nil {
+		return inputError("%s: %w; found a new network", s.o.Credentials, err)
 	}
 	s.owner = s.plan.Owners[s.c.Owner]
 	if s.agreed.Parts, err = s.plan.Texts(); err != nil {
@@ -410,6 +418,9 @@ func (s *session) settle(seed uint64) (err error) {
 	s.o.Plan.Seed = &seed
 	if s.plan, err = netplan.New(s.o.Spec, s.o.Plan); err != nil {
 		return fmt.Errorf("found no plan with the seed %d that the owners have drawn; the network founded anew draws another: %w", seed, err)
+	}
+	if err := s.c.Network.Limits.Fits(s.plan.Schedule, s.plan.Job.Facts.Dim); err != nil {
+		return fmt.Errorf("%w, by the seed that the owners have drawn; a new network draws another", err)
 	}
 	s.owner = s.plan.Owners[s.c.Owner]
 	return nil

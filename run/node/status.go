@@ -59,27 +59,28 @@ type Presence struct {
 // Stages of an owner, in their order.
 var Stages = []string{"not seen", "has come", "training", "done"}
 
-// ReadPresence asks the hub who has come, in a training of so many parameters.
-func ReadPresence(ctx context.Context, credentials string, dim int, o fabric.ClientOptions) ([]Presence, error) {
+// ReadPresence asks the hub who has come, in a training of so many parameters, and which owners have filled their storage there.
+func ReadPresence(ctx context.Context, credentials string, dim int, o fabric.ClientOptions) (all []Presence, full []string, err error) {
 	c, err := fabric.ReadCredentials(credentials)
 	if err != nil {
-		return nil, &run.InputError{Err: err}
+		return nil, nil, &run.InputError{Err: err}
 	}
 	if err := needHub(c, o); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	hub, err := dial(ctx, c, o, 10*time.Second)
+	hub, err := dial(ctx, c, o, answerWithin)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer hub.Close()
-	var all []Presence
+	ctx, stop := context.WithTimeout(ctx, answerWithin)
+	defer stop()
 	for i, owner := range c.Network.Owners {
 		p := Presence{owner.Name, Stages[0]}
 		for k, said := range []string{hello, ready, fabric.Model} {
 			there, err := fabric.Said(ctx, hub, i, said, dim)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			if there {
 				p.Stage = Stages[k+1]
@@ -87,5 +88,9 @@ func ReadPresence(ctx context.Context, credentials string, dim int, o fabric.Cli
 		}
 		all = append(all, p)
 	}
-	return all, nil
+	full, err = fabric.FullStores(ctx, hub, &c.Network)
+	return all, full, err
 }
+
+// answerWithin is how long a hub may take to answer to who asks for the presence.
+const answerWithin = 30 * time.Second

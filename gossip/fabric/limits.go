@@ -1,0 +1,304 @@
+package fabric
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/sottodp/sotto/gossip"
+)
+
+// Limits say how many messages each owner needs to store, and how long they are. The hub refuses more, so that no owner takes
+// the storage of another. They follow from what all agreed on. A network without them is from an earlier build.
+type Limits struct {
+	Dim     int      `json:"dim"`             // numbers of a vector
+	Rounds  int      `json:"rounds"`          // of the schedule
+	Vectors []int    `json:"vectors"`         // for each owner, the most that it sends to peers
+	Edges   [][2]int `json:"edges,omitempty"` // pairs who may exchange, the lower owner first; none: all pairs
+}
+
+// ErrFull says that an owner has no storage left at the hub.
+var ErrFull = errors.New("the storage at the hub is full")
+
+const (
+	wordBytes = 1 << 10 // the most of a text of Meet, with its signature
+	keyBytes  = 256     // what the server adds to a stored message, its subject among it
+	spare     = 16      // messages beyond what is needed: a store that is full holds what no schedule has
+	mostPairs = 1000    // with a store each; beyond that all decisions share one
+)
+
+// Words are what an owner may say to all others with Node.Meet.
+const (
+	Hello = "hello"
+	Show  = "share"
+	Ready = "ready"
+)
+
+// vectorBytes is the length of the longest message of a vector.
+func (l *Limits) vectorBytes() int {
+	return headerBytes + 8*min(l.Dim, chunkFloats) + ed25519.SignatureSize
+}
+
+// payload is the length of the longest message.
+func (l *Limits) payload() int { return max(l.vectorBytes(), wordBytes) }
+
+func (l *Limits) validate(owners int) error {
+	switch {
+	case l.Dim < 1 || l.Rounds < 1:
+		return fmt.Errorf("limits: found %d numbers and %d rounds; allowed is 1 or more", l.Dim, l.Rounds)
+	case len(l.Vectors) != owners || slices.Min(l.Vectors) < 0:
+		return fmt.Errorf("limits.vectors: found %d; allowed is a number for each of %d owners", len(l.Vectors), owners)
+	}
+	for _, e := range l.Edges {
+		if e[0] < 0 || e[0] >= e[1] || e[1] >= owners {
+			return fmt.Errorf("limits.edges: found %v; allowed are two of %d owners, the lower first", e, owners)
+		}
+	}
+	return nil
+}
+
+// pairs are the owners who may exchange.
+func (n *Network) pairs() [][2]int {
+	if all := n.Limits.Edges; all != nil {
+		return all
+	}
+	var all [][2]int
+	for hi := range n.Owners {
+		for lo := range hi {
+			all = append(all, [2]int{lo, hi})
+		}
+	}
+	return all
+}
+
+// shared says whether all decisions are in one store.
+func (n *Network) shared() bool {
+	if n.Limits == nil {
+		return true
+	}
+	k := len(n.Limits.Edges)
+	if n.Limits.Edges == nil {
+		k = len(n.Owners) * (len(n.Owners) - 1) / 2
+	}
+	return k > mostPairs
+}
+
+// A store is a stream of the register.
+type store struct {
+	key      string // kind and whose, as in rel.2, own.2, dec.0.2
+	keys     string // of the keys in it, as a pattern
+	messages int    // the most; 0: no limit
+	bytes    int    // the most of one
+}
+
+// stores are the register's. Each owner has stores of its own; a pair has one for its decisions, because both write there.
+func (n *Network) stores() (all []store) {
+	l := n.Limits
+	if l == nil {
+		for _, kind := range []string{"rel", "dec", "own"} {
+			all = append(all, store{key: kind, keys: kind + ".>"})
+		}
+		return all
+	}
+	chunks := chunksOf(l.Dim)
+	for i := range n.Owners {
+		rel, own := fmt.Sprint("rel.", i), fmt.Sprint("own.", i)
+		all = append(all,
+			store{rel, rel + ".>", l.Vectors[i]*chunks + spare, l.vectorBytes()},
+			store{own, own + ".>", chunks + len([]string{Hello, Show, Ready}) + spare, l.payload()})
+	}
+	if n.shared() {
+		all = append(all, store{"dec", "dec.>", l.Rounds*len(n.pairs()) + spare, len(commit)})
+	} else {
+		for _, e := range n.pairs() {
+			all = append(all, store{fmt.Sprintf("dec.%d.%d", e[0], e[1]), fmt.Sprintf("dec.*.%d.%d", e[0], e[1]), l.Rounds + spare, len(commit)})
+		}
+	}
+	return append(all, store{"hub", "hub.>", len(all) + spare, wordBytes})
+}
+
+// stream is the name of a store's stream.
+func (n *Network) stream(store string) string {
+	return "SOTTO-" + n.ID + "-" + strings.ReplaceAll(store, ".", "-")
+}
+
+// storeOf is the store of a key.
+func (n *Network) storeOf(key string) string {
+	part := strings.Split(key, ".")
+	switch {
+	case n.Limits == nil || part[0] == "hub" || len(part) < 2:
+		return part[0]
+	case part[0] != "dec":
+		return part[0] + "." + part[1]
+	case n.shared() || len(part) < 4:
+		return "dec"
+	}
+	return "dec." + part[2] + "." + part[3]
+}
+
+// pattern is the subject of keys, on their way to the register (in) or as they are stored (out).
+func (n *Network) pattern(keys, way string) string {
+	kind, rest, _ := strings.Cut(keys, ".")
+	return n.subject(kind, way, rest)
+}
+
+// The hub says in the register which stores are full: hub.0, hub.1 and so on hold their keys. It says no text, so that
+// what an owner reads on its terminal is not the hub's.
+
+func fullKey(k int) string { return fmt.Sprint("hub.", k) }
+
+// full is what people are told of a store; "" where there is no such store.
+func (n *Network) full(key string) string {
+	part := strings.Split(key, ".")
+	var names []string
+	for _, p := range part[1:] {
+		i, err := strconv.Atoi(p)
+		if err != nil || i < 0 || i >= len(n.Owners) {
+			return ""
+		}
+		names = append(names, n.Owners[i].Name)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("storage full, by %s: it has stored more messages than the training has. The hub refuses what it sends now; the other owners go on", strings.Join(names, " or "))
+}
+
+// FullStores are what the hub has said until now of owners that have stored more than the training has.
+func FullStores(ctx context.Context, r Register, n *Network) (all []string, err error) {
+	if n.Limits == nil {
+		return nil, nil
+	}
+	for k := 0; ; k++ {
+		b, err := r.Get(ctx, fullKey(k))
+		if errors.Is(err, ErrNone) {
+			return all, nil
+		} else if err != nil {
+			return all, err
+		}
+		if text := n.full(string(b)); text != "" {
+			all = append(all, text)
+		}
+	}
+}
+
+// WatchFull tells of each owner that has stored more than the training has, until the context ends.
+func WatchFull(ctx context.Context, r Register, n *Network, tell func(text string)) {
+	if n.Limits == nil {
+		return
+	}
+	for k := 0; ; k++ {
+		_, b, err := r.Await(ctx, fullKey(k))
+		if err != nil {
+			return
+		}
+		if text := n.full(string(b)); text != "" {
+			tell(text)
+		}
+	}
+}
+
+// findFull says in the register, and returns, which stores have become full. Those that are told already stand in told.
+func findFull(ctx context.Context, nc *nats.Conn, n *Network, told map[string]bool) (texts []string, err error) {
+	if n.Limits == nil {
+		return nil, nil
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, err
+	}
+	if len(told) == 0 {
+		notices, err := js.Stream(ctx, n.stream("hub"))
+		if err != nil {
+			return nil, err
+		}
+		for k := 0; ; k++ {
+			m, err := notices.GetLastMsgForSubject(ctx, n.pattern(fullKey(k), "in"))
+			if errors.Is(err, jetstream.ErrMsgNotFound) {
+				break
+			} else if err != nil {
+				return nil, err
+			}
+			told[string(m.Data)] = true
+		}
+	}
+	stores := map[string]store{}
+	for _, s := range n.stores() {
+		stores[n.stream(s.key)] = s
+	}
+	list := js.ListStreams(ctx)
+	for info := range list.Info() {
+		s, ok := stores[info.Config.Name]
+		if !ok || told[s.key] || info.State.Msgs < uint64(s.messages) {
+			continue
+		}
+		if _, err := js.Publish(ctx, n.pattern(fullKey(len(told)), "in"), []byte(s.key)); err != nil {
+			return texts, err
+		}
+		told[s.key] = true
+		texts = append(texts, n.full(s.key))
+	}
+	return texts, list.Err()
+}
+
+// LimitsOf are those of a schedule. Where its seed is one of many that may be drawn, they are what any owner needs under another one, but for a
+// probability below 1e-20; where the graph follows from the seed, too, what it needs at most.
+func LimitsOf(s *gossip.Schedule, dim int, drawn, drawnGraph bool) *Limits {
+	l := &Limits{Dim: dim, Rounds: s.Rounds, Vectors: make([]int, s.Graph.N)}
+	for i := range l.Vectors {
+		for turn := range s.Turns(i) {
+			l.Vectors[i] += len(turn.Peers)
+		}
+		if !drawn || s.Kind == gossip.All {
+			continue
+		}
+		most := s.Rounds // one peer in each
+		if s.Kind == gossip.Edges {
+			most *= min(s.Count, s.Graph.N-1)
+		}
+		if !drawnGraph {
+			// Two sums of as many coins differ by ten standard deviations.
+			most = min(most, l.Vectors[i]+int(math.Ceil(10*math.Sqrt(2*float64(l.Vectors[i]+50)))))
+		}
+		l.Vectors[i] = most
+	}
+	if !drawnGraph && len(s.Graph.Edges) < s.Graph.N*(s.Graph.N-1)/2 {
+		for _, e := range s.Graph.Edges {
+			l.Edges = append(l.Edges, [2]int{min(e[0], e[1]), max(e[0], e[1])})
+		}
+	}
+	return l
+}
+
+// Fits says what a schedule needs more than the limits allow.
+func (l *Limits) Fits(s *gossip.Schedule, dim int) error {
+	if l == nil {
+		return nil
+	}
+	need := LimitsOf(s, dim, false, false)
+	if need.Dim != l.Dim || need.Rounds != l.Rounds || len(need.Vectors) != len(l.Vectors) {
+		return fmt.Errorf("the hub has storage for %d rounds of %d owners with %d numbers each; the schedule has %d rounds of %d with %d", l.Rounds, len(l.Vectors), l.Dim, need.Rounds, len(need.Vectors), need.Dim)
+	}
+	for i, v := range need.Vectors {
+		if v > l.Vectors[i] {
+			return fmt.Errorf("the hub has storage for %d vectors of owner %d; the schedule has %d", l.Vectors[i], i+1, v)
+		}
+	}
+	if l.Edges == nil {
+		return nil
+	}
+	for _, e := range s.Graph.Edges {
+		if !slices.Contains(l.Edges, [2]int{min(e[0], e[1]), max(e[0], e[1])}) {
+			return fmt.Errorf("the hub has no storage for decisions of owners %d and %d", e[0]+1, e[1]+1)
+		}
+	}
+	return nil
+}

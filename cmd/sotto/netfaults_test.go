@@ -65,6 +65,7 @@ type village struct {
 	t    testing.TB
 	d    demo
 	hub  *exec.Cmd
+	said *bytes.Buffer // by the hub, to be read when it has ended
 	url  string
 	more []string           // flags of every owner
 	ways map[int]*relay.Way // of owners that reach the hub by a way that can be cut
@@ -111,6 +112,8 @@ func (v *village) startHub() {
 		host = "0.0.0.0"
 	}
 	v.hub = sotto(v.t, "hub", filepath.Join(v.d.dir, hubFile), "--dir", filepath.Join(v.d.dir, "hub"), "--host", host, "--port", port)
+	v.said = &bytes.Buffer{}
+	v.hub.Stderr = v.said
 	out, err := v.hub.StdoutPipe()
 	if err != nil {
 		v.t.Fatal(err)
@@ -629,6 +632,72 @@ func TestFullDisk(t *testing.T) {
 	v.live(0, func(int) string { return "" }, nil)
 	other.Wait()
 	v.check(v.all()...)
+}
+
+// An owner stores what it likes, by its own credentials, while all train: the hub refuses it and says so to everybody; the others
+// finish, and the model is theirs.
+func TestD4HonestOwnersFinish(t *testing.T) {
+	t.Parallel()
+	v := newVillage(t, "owners: 3, rows: 1300, schedule: all, rounds: 6", time.Second)
+	v.more = []string{"--join", "30s"} // so long the others wait for its model at the end
+	v.startHub()
+	credentials := v.d.owner(2, "credentials.json")
+	c, err := fabric.ReadCredentials(credentials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	said := make([]*bytes.Buffer, 3)
+	for i := range 3 {
+		all.Go(func() {
+			c, stderr := v.owner(i, "")
+			said[i] = stderr
+			if err := c.Run(); (err == nil) != (i < 2) {
+				t.Errorf("owner %d: %v\n%s", i+1, err, stderr)
+			}
+		})
+	}
+	needs.Until(t, "the training to begin", func() bool {
+		st, err := node.ReadStatus(v.d.owner(0, "part"))
+		return err == nil && st.Done > 0
+	})
+	flooder, err := fabric.Dial(t.Context(), c, fabric.ClientOptions{URL: v.url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer flooder.Close()
+	for _, key := range []string{"rel.2.0.x%d", "dec.x%d.0.2", "dec.x%d.1.2"} {
+		for k := 0; err == nil && k < 10_000; k++ {
+			_, err = flooder.Put(t.Context(), fmt.Sprintf(key, k), []byte("C"))
+		}
+		if !errors.Is(err, fabric.ErrFull) {
+			t.Fatalf("%s: %v", key, err)
+		}
+		err = nil
+	}
+	full := "storage full, by owner 3: "
+	status := func() string {
+		out, err := sotto(t, "net", "status", v.d.owner(0, "part"), "--credentials", v.d.owner(0, "credentials.json"), "--hub", v.url).Output()
+		if err != nil {
+			t.Error(err)
+		}
+		return string(out)
+	}
+	needs.Until(t, "net status to name the owner", func() bool { return strings.Contains(status(), full) })
+	all.Wait()
+	v.check(0, 1)
+	if s := status(); !strings.Contains(s, "owner 1: done\nowner 2: done\nowner 3: training\n") || !strings.Contains(s, full) {
+		t.Errorf("status: %s", s)
+	}
+	for i := range 2 {
+		if !strings.Contains(said[i].String(), full) {
+			t.Errorf("owner %d says %s", i+1, said[i])
+		}
+	}
+	v.killHub()
+	if !strings.Contains(v.said.String(), full) || !strings.Contains(v.said.String(), "storage full, by owner 1 or owner 3: ") {
+		t.Errorf("the hub says %s", v.said)
+	}
 }
 
 // An owner that never comes: the others say so, and have spent nothing.

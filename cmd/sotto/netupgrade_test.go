@@ -15,7 +15,7 @@ import (
 // build's go on to the end, in the register as it is. The credentials of testdata/upgrade-network are good until November 2031.
 func TestD4EarlierNetwork(t *testing.T) {
 	t.Parallel()
-	dir, command := earlierBuild(t, "upgrade-network")
+	dir, command := earlierFiles(t, "upgrade-network")
 	keys, err := fabric.ReadHubKeys(filepath.Join(dir, "hub.json"))
 	if err != nil || keys.Network.Limits != nil {
 		t.Fatal(err)

@@ -15,9 +15,15 @@ import (
 	"github.com/sottodp/sotto/run/trace"
 )
 
-// earlierBuild is a copy of the files of an earlier build (a directory of testdata), and a command that works in it with
+// earlierBuild is earlierFiles of testdata/upgrade.
+func earlierBuild(t *testing.T) (dir string, command func(args ...string) *exec.Cmd) {
+	t.Helper()
+	return earlierFiles(t, "upgrade")
+}
+
+// earlierFiles is a copy of the files of an earlier build (a directory of testdata), and a command that works in it with
 // data and state directories of its own.
-func earlierBuild(t *testing.T, files string) (dir string, command func(args ...string) *exec.Cmd) {
+func earlierFiles(t *testing.T, files string) (dir string, command func(args ...string) *exec.Cmd) {
 	t.Helper()
 	dir, home := t.TempDir(), t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", files, "files"))); err != nil {
@@ -80,7 +86,7 @@ func TestUpgrade(t *testing.T) {
 	}
 	t.Run("ledgers", func(t *testing.T) {
 		t.Parallel()
-		_, command := earlierBuild(t, "upgrade")
+		_, command := earlierBuild(t)
 		for _, l := range []string{"caps.db", "zcdp.db", "gdp.db", "rdp.db", "node.db", "node-killed.db"} {
 			if said := run(t, command, "ledger", "verify", "--ledger", l); !strings.Contains(said, "the chain holds") {
 				t.Errorf("%s: %s", l, said)
@@ -95,7 +101,7 @@ func TestUpgrade(t *testing.T) {
 	})
 	t.Run("finished", func(t *testing.T) {
 		t.Parallel()
-		_, command := earlierBuild(t, "upgrade")
+		_, command := earlierBuild(t)
 		for _, name := range []string{"finished", "finished-zcdp", "finished-gdp", "finished-rdp", "tuned", "node", "lab"} {
 			run(t, command, "verify", name, "--ledger", ledgerOf(name))
 			run(t, command, "verify", name)
@@ -107,14 +113,14 @@ func TestUpgrade(t *testing.T) {
 	})
 	t.Run("packed", func(t *testing.T) {
 		t.Parallel()
-		_, command := earlierBuild(t, "upgrade")
+		_, command := earlierBuild(t)
 		run(t, command, "fit", "spec.yaml", "--quiet", "--data", "patients.pack", "--ledger", "caps.db", "--out", "new", "--set", "method.name=sgd", "--set", "method.steps=5")
 		run(t, command, "verify", "new", "--ledger", "caps.db")
 	})
 	for _, name := range broken {
 		t.Run("resume/"+name, func(t *testing.T) {
 			t.Parallel()
-			_, command := earlierBuild(t, "upgrade")
+			_, command := earlierBuild(t)
 			run(t, command, "fit", "--quiet", "--resume", name)
 			run(t, command, "verify", name, "--ledger", ledgerOf(name))
 			run(t, command, "ledger", "verify", "--ledger", ledgerOf(name))
@@ -123,7 +129,7 @@ func TestUpgrade(t *testing.T) {
 	for _, name := range append(broken, "node-killed") {
 		t.Run("settle/"+name, func(t *testing.T) {
 			t.Parallel()
-			_, command := earlierBuild(t, "upgrade")
+			_, command := earlierBuild(t)
 			if said := run(t, command, "ledger", "settle", name, "--ledger", ledgerOf(name)); !strings.Contains(said, "is settled") {
 				t.Errorf("says %s", said)
 			}

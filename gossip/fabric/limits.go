@@ -249,8 +249,8 @@ func findFull(ctx context.Context, nc *nats.Conn, n *Network, told map[string]bo
 	return texts, list.Err()
 }
 
-// LimitsOf are those of a schedule. Where its seed is one of many that may be drawn, they are what any owner needs under another one, but for a
-// probability below 1e-20; where the graph follows from the seed, too, what it needs at most.
+// LimitsOf are those of a schedule. Where its seed is one of many that may be drawn, they leave ten standard deviations for another one, for which
+// Fits must hold; where the graph follows from the seed, too, they are the most of any schedule.
 func LimitsOf(s *gossip.Schedule, dim int, drawn, drawnGraph bool) *Limits {
 	l := &Limits{Dim: dim, Rounds: s.Rounds, Vectors: make([]int, s.Graph.N)}
 	for i := range l.Vectors {

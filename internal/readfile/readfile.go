@@ -28,6 +28,7 @@ const (
 	Page  = 64 << 20 // a page or a figure
 	Lines = 1 << 30  // a file of lines: events.jsonl, steps.jsonl
 	Line  = 1 << 20  // one of its lines
+	Count = 10e6     // of its lines, each of which a reader may keep
 	Short = 64 << 10 // a token, a key
 
 	piped = 4 << 30 // what comes through a pipe
@@ -171,7 +172,9 @@ func NewLineReader(path string, r io.Reader) *LineReader {
 // Next is the next line, its end included, as [bufio.Reader.ReadBytes] returns it:
 // with io.EOF comes what follows the last end. It is valid until the next call.
 func (l *LineReader) Next() ([]byte, error) {
-	l.n++
+	if l.n++; l.n > Count {
+		return nil, Refuse(l.path, fmt.Sprintf("more than %d lines", int(Count)), "at most that")
+	}
 	line, err := l.in.ReadSlice('\n')
 	if err != bufio.ErrBufferFull {
 		return line, err

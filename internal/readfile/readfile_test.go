@@ -75,6 +75,29 @@ func TestD1Limits(t *testing.T) {
 	}
 }
 
+// D1: a file of empty lines is refused by their number.
+func TestD1Lines(t *testing.T) {
+	in := NewLineReader("f", endless{})
+	for n := range int(Count) {
+		if _, err := in.Next(); err != nil {
+			t.Fatalf("line %d: %v", n+1, err)
+		}
+	}
+	if _, err := in.Next(); !Refused(err) || !strings.Contains(err.Error(), "more than 10000000 lines") {
+		t.Errorf("one more: %v", err)
+	}
+}
+
+// endless is a file of nothing but ends of lines.
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = '\n'
+	}
+	return len(b), nil
+}
+
 type counted struct {
 	r io.Reader
 	n int

@@ -210,8 +210,10 @@ def test_each_kind_is_an_exception_of_its_own(tmp_path):
     public().fit(X, y > 0)
     with pytest.raises(errors.BudgetError):
         public().fit(X, y > 0)
-    with pytest.warns(errors.PrivacyWarning):
-        public(delta=0.1, accept_delta=True).set_params(dataset="other").fit(X, y > 0)
+    with pytest.raises(errors.ContentProtectedError):
+        public().set_params(dataset="other").fit(X, y > 0)
+    X, y = table(seed=2)
+    assert public(delta=0.1, accept_delta=True).set_params(dataset="third").fit(X, y > 0).guarantee_.delta == 0.1
     (tmp_path / "sotto" / "ledger.db").write_bytes(b"")
     with pytest.raises(errors.LedgerWitnessError):
         public().fit(X, y > 0)

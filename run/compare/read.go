@@ -29,7 +29,7 @@ type Row struct {
 
 // Done counts the trainings that are over in a directory.
 func Done(dir string) (int, error) {
-	b, err := readfile.All(filepath.Join(dir, runsFile), readfile.Lines)
+	b, err := readfile.All(filepath.Join(dir, runsFile), readfile.JSON)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}

@@ -167,7 +167,7 @@ func (p *Plan) Open(dir, version string) (s *Store, err error) {
 // load takes over the results that are there. A line without an end, which a crash
 // leaves, is cut off.
 func (p *Plan) load(f *os.File) error {
-	b, err := readfile.All(f.Name(), readfile.Lines)
+	b, err := readfile.All(f.Name(), readfile.JSON)
 	if err != nil {
 		return err
 	}

@@ -361,6 +361,7 @@ func (s *session) closeTables() {
 			o.Close()
 		}
 	}
+	s.opened, s.tested, s.train, s.test = nil, nil, nil, nil
 }
 
 func (s *session) close() {

@@ -16,6 +16,7 @@ import (
 	"html/template"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/sottodp/sotto/internal/page"
@@ -44,8 +45,13 @@ func must(b []byte, err error) template.CSS {
 // ErrPart says that a directory is an owner's part of a training among owners, of which there is no page.
 var ErrPart = errors.New("an owner's part has no report; `sotto verify` checks it")
 
-// Build makes the page of the run in dir. Equal directories give equal bytes.
+// Build makes the page of the run in dir. Equal directories give equal bytes. It recomputes the guarantee from the
+// record, and replays nothing: Rebuild takes what a verification found.
 func Build(dir string) ([]byte, error) {
+	return makePage(dir, "recomputed from the record when this page was made, and not verified", nil)
+}
+
+func makePage(dir, how string, broken []string) ([]byte, error) {
 	info, err := trace.ReadInfo(dir)
 	if err != nil {
 		return nil, err
@@ -64,17 +70,38 @@ func Build(dir string) ([]byte, error) {
 	if v.Hashes, err = hashes(dir, trace.EventsFile, trace.ReleasesFile, trace.ModelFile); err != nil {
 		return nil, err
 	}
-	v.Style = style
+	v.Style, v.How = style, how
+	for _, what := range broken {
+		v.Alarms = append(v.Alarms, "`sotto verify` finds that this does not hold: "+what)
+	}
 	return sheet.Fill("", v)
 }
 
-// Write makes the page and puts it into dir as report.html, as a whole.
+// Write makes the page of a run that has just ended and puts it into dir as report.html, as a whole.
 func Write(dir string) error {
-	b, err := Build(dir)
+	b, err := makePage(dir, "written by the run itself when it ended", nil)
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	return trace.WriteFile(filepath.Join(dir, trace.ReportFile), b)
+}
+
+// Rebuild makes the page again, with what a verification of the run found not to hold at its top, and returns its
+// path. A report of a finished run stays as it is, since it may be sealed: the new one is report.new.html.
+func Rebuild(dir string, verified bool, broken []string) (string, error) {
+	how := "verified against its record when this page was made"
+	if !verified {
+		how = "not verified, since the run is not finished"
+	}
+	b, err := makePage(dir, how, broken)
+	if err != nil {
+		return "", fmt.Errorf("report: %w", err)
+	}
+	path := filepath.Join(dir, trace.ReportFile)
+	if _, err := os.Lstat(path); err == nil && verified {
+		path = filepath.Join(dir, trace.NewReportFile)
+	}
+	return path, trace.WriteFile(path, b)
 }
 
 // A hash is the SHA-256 of a file, in hex; empty for a file that is not there.

@@ -196,9 +196,24 @@ func TestWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Build(dir)
+	if err := Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	again, err := os.ReadFile(filepath.Join(dir, trace.ReportFile))
 	if err != nil || !bytes.Equal(first, again) {
 		t.Errorf("two pages of one directory differ, %v", err)
+	}
+	// C2: what does not hold stands at the top of a new page, and the run's own stays.
+	path, err := Rebuild(dir, true, []string{"files: others"})
+	if err != nil || filepath.Base(path) != trace.NewReportFile {
+		t.Fatal(path, err)
+	}
+	page, err := os.ReadFile(path)
+	if err != nil || !bytes.Contains(page, []byte("does not hold: files: others")) || !bytes.Contains(page, []byte("banner bad")) || bytes.Contains(page, []byte("banner good")) {
+		t.Errorf("the page does not say what does not hold, %v", err)
+	}
+	if again, err = os.ReadFile(filepath.Join(dir, trace.ReportFile)); err != nil || !bytes.Equal(first, again) {
+		t.Errorf("the report of the run was changed, %v", err)
 	}
 	if err := Write(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is not a run directory") {
 		t.Errorf("err = %v", err)

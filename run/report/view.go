@@ -25,6 +25,7 @@ type view struct {
 	End      string
 	Status   string // in words, empty for a finished run
 	Lab      []string
+	How      string   // it was checked
 	Alarms   []string // why the claim does not hold, in words
 
 	// The guarantee.

@@ -234,7 +234,7 @@ func TestC1EveryLeafOfRunJSON(t *testing.T) {
 		{name: "blsgd", more: "method: {name: blsgd, steps: 9, growth: adaptive}" + test},
 		{name: "gd-2ns", more: "method: {name: gd-2ns}" + test},
 		{name: "lab", more: "method: {name: sgd, steps: 9}\nlab: true\nseed: 5" + test, lab: true,
-			also: []string{"seed", "result.lab_counts", "result.lab_counts.rows", "result.lab_counts.dropped"}},
+			also: []string{"seed", "result.lab_counts", "result.lab_counts.rows", "result.lab_counts.dropped", "warnings"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

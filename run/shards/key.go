@@ -40,6 +40,10 @@ func ReadKey(path string) (*Key, error) {
 		return fail("%w", err)
 	}
 	b, err := readfile.All(path, readfile.Short)
+	var refused *readfile.Error
+	if errors.As(err, &refused) {
+		return fail("%w", refused)
+	}
 	if err != nil {
 		return fail("%v", err)
 	}

@@ -298,6 +298,11 @@ func (a *admission) charged() error {
 	if len(protected) > 0 && !own && a.o.purpose == Train {
 		return fmt.Errorf("%s: %w: the ledger knows them as %s. Write dataset: %s in the schema, so that its budget is charged", a.path, ErrProtected, names(protected), protected[0])
 	}
+	for _, k := range a.gate.known {
+		if k.Dataset == a.o.dataset && k.Void {
+			a.o.before = "" // its statement says so already
+		}
+	}
 	if len(others) > 0 {
 		a.gate.tell(fmt.Sprintf("the ledger knows these rows also as %s; for people in both, the costs of both add up", names(others)))
 	}

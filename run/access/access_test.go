@@ -405,6 +405,12 @@ func TestA4FirstAccessIsRemembered(t *testing.T) {
 	if v := w.void("clinic"); v == nil || !strings.Contains(v.Why, `as dataset play`) {
 		t.Errorf("rows that were accessed before have the statement of %+v", v)
 	}
+	before, err := w.ledger.Head(t.Context())
+	w.must(err)
+	w.charge("clinic", patients, "again")
+	if after, err := w.ledger.Head(t.Context()); err != nil || after.Seq != before.Seq+1 {
+		t.Errorf("a second run leaves %d entries, %v", after.Seq-before.Seq, err)
+	}
 	w.charge("ward", w.file("others.csv", rows(9000, 9500)), "clean")
 	if v := w.void("ward"); v != nil {
 		t.Errorf("other rows: %+v", v)

@@ -47,8 +47,8 @@ func newCSVParser(s *Schema, enc *encoder, in *lines, opt Options, raw *rowHashe
 
 	at := make([]int, len(s.Columns)) // the cell of each column of the schema
 	names := make([]string, len(s.Columns))
-	for i, c := range s.Columns {
-		at[i], names[i] = i, c.Name
+	for i := range s.Columns {
+		at[i], names[i] = i, fmt.Sprintf("column %06d", i) // whatever the schema calls it
 	}
 	raw.columns(names) // a header may say otherwise
 	if s.Format.Header {

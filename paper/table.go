@@ -21,7 +21,11 @@ func Read(ctx context.Context, schema *data.Schema, file string) (*data.Table, e
 	if err != nil {
 		return nil, err
 	}
-	return opened.Take(ctx, nil, "")
+	tables, err := run.Take(ctx, "", "", opened)
+	if err != nil {
+		return nil, err
+	}
+	return tables[0], nil
 }
 
 // Made reads a table that the caller has just made.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 )
 
 // An Event states what was released about the records. Its meaning never
@@ -312,14 +311,14 @@ func (e Composed) String() string {
 	if len(e) == 0 {
 		return "nothing"
 	}
-	var s strings.Builder
+	s := ""
 	for i, part := range e {
 		if i > 0 {
-			s.WriteString(" + ")
+			s += " + "
 		}
-		s.WriteString(part.String())
+		s += part.String()
 	}
-	return s.String()
+	return s
 }
 
 // Equal says whether two events are the same value. It never panics, which ==

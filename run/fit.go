@@ -26,12 +26,13 @@ import (
 
 // Env is what surrounds a run. Every field may be left out.
 type Env struct {
-	Version  string         // of Sotto, for run.json
-	Workers  int            // goroutines of a large pass; 0: one per core
-	Shards   *Shards        // hold the rows, in the place of the spec's data; nil: none
-	Ledger   string         // Resume only: the ledger, where its place has changed or needs a password
-	Progress func(Progress) // told of steps that are durable, about twice a second
-	Notice   func(string)   // told what only the owner of the data may see
+	Version            string         // of Sotto, for run.json
+	Workers            int            // goroutines of a large pass; 0: one per core
+	Shards             *Shards        // hold the rows, in the place of the spec's data; nil: none
+	Ledger             string         // Resume only: the ledger, where its place has changed or needs a password
+	Void, TestOverlaps bool           // Resume only: assertions (Spec) that the run did not need when it began
+	Progress           func(Progress) // told of steps that are durable, about twice a second
+	Notice             func(string)   // told what only the owner of the data may see
 
 	// Report writes the report of a run that has ended (report.Write). It is called
 	// before the settlement, which seals the report with the other files.
@@ -363,7 +364,7 @@ func (s *session) reserve(ctx context.Context) error {
 	b := s.info.Budget
 	_, err := s.ledger.Reserve(ctx, ledger.Reservation{
 		Dataset: s.info.Dataset, Unit: s.info.Unit, Adjacency: b.Adjacency, Run: s.info.ID,
-		Epsilon: b.Epsilon, Delta: b.Delta, Mark: s.mark(), Plan: s.job.Plan, Token: s.token,
+		Epsilon: b.Epsilon, Delta: b.Delta, Mark: s.mark(), Parts: s.partMarks(), Plan: s.job.Plan, Token: s.token,
 	})
 	if s.env.reserved != nil {
 		err = s.env.reserved(err)
@@ -402,4 +403,17 @@ func (s *session) mark() []byte {
 	digest := s.opened.Digest()
 	h.Write(digest[:])
 	return h.Sum(nil)
+}
+
+// partMarks are those of the parts of a table on several machines.
+func (s *session) partMarks() (marks [][]byte) {
+	if s.shards == nil || len(s.shards.Digests()) < 2 {
+		return nil
+	}
+	for _, d := range s.shards.Digests() {
+		h := s.ledger.NewMark()
+		h.Write(d[:])
+		marks = append(marks, h.Sum(nil))
+	}
+	return marks
 }

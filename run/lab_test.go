@@ -15,6 +15,7 @@ import (
 
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -37,7 +38,12 @@ func TestResumedLabRunIsRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	_, err := Resume(ctx, out, stopAt(1, stop))
+	env := stopAt(1, stop)
+	if _, err := Resume(ctx, out, env); !errors.Is(err, access.ErrProtected) {
+		t.Errorf("a lab run on rows that are protected by now: %v", err)
+	}
+	env.Void = true
+	_, err := Resume(ctx, out, env)
 	wantErr(t, err, ErrInterrupted)
 	if d, err := l.Dataset(t.Context(), "clinic"); err != nil || d.Void == nil {
 		t.Errorf("the second look of a lab run is not in the ledger: %+v, %v", d, err)

@@ -159,6 +159,8 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 		}
 	}
 	job := s.job
+	job.Spec.Void, job.Spec.TestOverlaps = job.Spec.Void || env.Void, job.Spec.TestOverlaps || env.TestOverlaps
+	info.Assertions = job.Spec.Assertions()
 	switch away := env.Shards; {
 	case away == nil && info.Shards > 0:
 		return nil, inputError("", "%s: its rows are in %s on other machines; allowed is to go on with --workers and --key", dir, shardsOf(info.Shards))

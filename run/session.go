@@ -189,7 +189,7 @@ func (s *session) finish(ctx context.Context, w []float64, steps int, outcome st
 	}
 	if s.test != nil {
 		r.Test = Score(j.Model, w, s.test, j.Schema.ClassNames())
-		if !s.opened.Same(s.tested) { // rows that were trained on are not shown
+		if !s.opened.Same(s.tested) && !s.tested.Ended() { // rows that were trained on are not shown
 			r.Test.Examples = examples(j, w, s.test)
 		}
 	}

@@ -185,6 +185,8 @@ Methods and their fields (--set method.FIELD=VALUE):
 					return err
 				}
 				env.Ledger, _ = c.Flags().GetString("ledger")
+				env.Void, _ = c.Flags().GetBool("void")
+				env.TestOverlaps, _ = c.Flags().GetBool("test-overlaps")
 				dir = resume
 				if err := workers.listen(c, resume, &env); err != nil {
 					return err
@@ -251,13 +253,13 @@ func onlyResume(c *cobra.Command, args []string) error {
 	}
 	c.Flags().Visit(func(f *pflag.Flag) {
 		switch f.Name {
-		case "resume", "ledger", "quiet", "json", "workers", "shards", "key":
+		case "resume", "ledger", "quiet", "json", "workers", "shards", "key", "void", "test-overlaps":
 		default:
 			given = "--" + f.Name
 		}
 	})
 	if given != "" {
-		return usageError("--resume: found %s beside it; the run directory holds the spec, and nothing but --ledger, --quiet, --json, --workers and --key is allowed", given)
+		return usageError("--resume: found %s beside it; the run directory holds the spec, and nothing but --ledger, --quiet, --json, --workers, --key, --void and --test-overlaps is allowed", given)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,7 +78,11 @@ what the run did not charge. Its entries are chained by hash.`,
 				if len(d.Restored) > 0 {
 					note = strings.TrimPrefix(note+"; restored, charges are missing", "; ")
 				}
-				fmt.Fprintf(t, "%s\t%v\t%s\t%d\t%s\t%s\t%s\n", d.Name, d.Adjacency, d.Currency, d.Runs, reserved, budget, note)
+				adjacency := "-"
+				if d.Adjacency.Valid() { // otherwise nothing but an access is recorded
+					adjacency = d.Adjacency.String()
+				}
+				fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", d.Name, adjacency, cmp.Or(d.Currency, "-"), d.Runs, reserved, budget, note)
 			}
 			return t.Flush()
 		}),
@@ -98,7 +103,11 @@ what the run did not charge. Its entries are chained by hash.`,
 			if asJSON {
 				return writeJSON(w, map[string]any{"dataset": d, "entries": entries})
 			}
-			fmt.Fprintf(w, "%s: unit %s, %v, currency %s\n%s\n\n", d.Name, d.Unit, d.Adjacency, d.Currency, d.Statement)
+			facts := "not entered: unit, neighboring relation and currency are open"
+			if d.Unit != "" {
+				facts = fmt.Sprintf("unit %s, %v, currency %s", d.Unit, d.Adjacency, d.Currency)
+			}
+			fmt.Fprintf(w, "%s: %s\n%s\n\n", d.Name, facts, d.Statement)
 			t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(t, "SEQ\tTIME\tKIND\tRUN\tWHAT")
 			for _, e := range entries {

@@ -123,6 +123,11 @@ func (d *demo) run(ctx context.Context, void bool, warn func(string)) (*rehearse
 	if err != nil {
 		return nil, err
 	}
+	if d.dir != "" { // before an access is recorded
+		if _, err := os.Lstat(d.dir); err == nil {
+			return nil, usageError("--dir: found %s; allowed is a new directory", d.dir)
+		}
+	}
 	tables, test, err := d.plan.Tables(ctx, id, "demonstration of a network by `sotto net demo`", void, warn)
 	if err != nil {
 		return nil, err

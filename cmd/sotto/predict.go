@@ -123,25 +123,38 @@ is then recorded, and the dataset has no guarantee from then on.`,
 				return err
 			}
 			where := cmp.Or(ledgerPath, m.Ledger)
-			gate, err := run.Gate(c.Context(), where, false, warner(c))
+			score := func(where string, unprotected bool) (*data.Table, error) {
+				gate, err := run.Gate(c.Context(), where, false, warner(c))
+				if err != nil {
+					return nil, err
+				}
+				defer gate.Close()
+				gate.Dropped = run.Dropped(warner(c), *accept)
+				gate.Void, gate.Unprotected, gate.Why = void, unprotected, "score of a model by `sotto evaluate`"
+				opened, err := gate.Open(c.Context(), access.Score, m.Schema, dataPath, data.Options{Labels: labelsPath, ByRow: true})
+				if errors.Is(err, access.ErrWouldEnd) {
+					return nil, fmt.Errorf("%w. Give --unprotected if these rows need no protection, or --void", err)
+				}
+				if err != nil {
+					return nil, err
+				}
+				tables, err := run.Take(c.Context(), where, "", opened)
+				if err != nil {
+					return nil, err
+				}
+				return tables[0], nil
+			}
+			if ledgerPath == "" && m.Ledger != "" { // the user's own may protect the rows, too
+				t, err := score("", true)
+				if err != nil {
+					return err
+				}
+				t.Close()
+			}
+			t, err := score(where, unprotected)
 			if err != nil {
 				return err
 			}
-			defer gate.Close()
-			gate.Dropped = run.Dropped(warner(c), *accept)
-			gate.Void, gate.Unprotected, gate.Why = void, unprotected, "score of a model by `sotto evaluate`"
-			opened, err := gate.Open(c.Context(), access.Score, m.Schema, dataPath, data.Options{Labels: labelsPath, ByRow: true})
-			if errors.Is(err, access.ErrWouldEnd) {
-				return fmt.Errorf("%w. Give --unprotected if these rows need no protection, or --void", err)
-			}
-			if err != nil {
-				return err
-			}
-			tables, err := run.Take(c.Context(), where, "", opened)
-			if err != nil {
-				return err
-			}
-			t := tables[0]
 			s := run.Score(m.Model, m.File.W, t, m.Schema.ClassNames())
 			w := c.OutOrStdout()
 			if asJSON {

@@ -114,6 +114,12 @@ func (o *Opened) Same(other *Opened) bool {
 // Records says whether Take records the access, so that it needs a ledger.
 func (o *Opened) Records() bool { return o.own || len(o.void) > 0 || o.before != "" }
 
+// Ended says whether the access ends a guarantee, or one of protected rows had ended.
+func (o *Opened) Ended() bool { return len(o.void) > 0 }
+
+// Units is the number of rows or units: public under replace-one only (R9).
+func (o *Opened) Units() int { return o.table.Units() }
+
 // Close gives back a table that nobody took.
 func (o *Opened) Close() error { return o.table.Close() }
 
@@ -251,14 +257,21 @@ func (a *admission) records() bool {
 // A match is a dataset that the content is known by.
 type match struct {
 	ledger.Known
-	whole bool // the whole content; otherwise many of its rows
+	whole  bool // the whole content; otherwise many of its rows
+	looked bool // by an access without a guarantee from before the dataset entered
 }
 
 // matches are the datasets that were used with this content, or with one that shares many
 // rows with it.
 func (a *admission) matches() []match {
 	g, c := a.gate, a.o.content
-	here := mark(g.Ledger, c.Digest)
+	if c.Rows != nil && len(c.Rows) == 0 {
+		return nil // nobody
+	}
+	here := [][sha256.Size]byte{mark(g.Ledger, c.Digest)}
+	for _, part := range a.o.parts {
+		here = append(here, mark(g.Ledger, part))
+	}
 	var beside [][sha256.Size]byte // contents that the overlap with was counted
 	for _, t := range a.train {
 		if t.content.Rows != nil {
@@ -266,12 +279,13 @@ func (a *admission) matches() []match {
 		}
 	}
 	alike := g.tables.alike(c.Rows, func(marks [][sha256.Size]byte) bool {
-		return !slices.ContainsFunc(marks, func(m [sha256.Size]byte) bool { return m == here || slices.Contains(beside, m) })
+		return !slices.ContainsFunc(marks, func(m [sha256.Size]byte) bool { return slices.Contains(here, m) || slices.Contains(beside, m) })
 	})
 	var found []match
 	for _, k := range g.known {
-		m := match{k, k.Marks[here]}
-		if m.whole || slices.ContainsFunc(alike, func(mark [sha256.Size]byte) bool { return k.Marks[mark] }) {
+		m := match{Known: k, whole: slices.ContainsFunc(here, func(mark [sha256.Size]byte) bool { return k.Marks[mark] })}
+		m.looked = slices.ContainsFunc(slices.Concat(here, alike), func(mark [sha256.Size]byte) bool { return k.Looked[mark] })
+		if m.whole || m.looked || slices.ContainsFunc(alike, func(mark [sha256.Size]byte) bool { return k.Marks[mark] }) {
 			found = append(found, m)
 		}
 	}
@@ -283,8 +297,11 @@ func (a *admission) charged() error {
 	var others, protected []string
 	own := false
 	for _, m := range a.matches() {
+		if m.looked {
+			a.o.before = m.Dataset
+		}
 		if m.Dataset == a.o.dataset {
-			own = own || m.Protected
+			own = own || m.Protected && m.whole // a mixture of two datasets is neither
 			continue
 		}
 		others = append(others, m.Dataset)
@@ -312,22 +329,17 @@ func (a *admission) charged() error {
 // exact refuses what is protected, unless its guarantee is ended or has ended.
 func (a *admission) exact() error {
 	var kept []string // have a guarantee to lose
-	overlapping := false
 	for _, m := range a.matches() {
-		if !m.Protected || a.asserted(m) {
+		if !m.Protected {
 			continue
 		}
 		a.o.void = append(a.o.void, m.Dataset)
 		if !m.Void {
-			kept, overlapping = append(kept, m.Dataset), overlapping || !m.whole
+			kept = append(kept, m.Dataset)
 		}
 	}
 	if len(kept) > 0 && !a.gate.Void {
-		hint := ""
-		if overlapping && a.o.purpose == Test {
-			hint = ", or --test-overlaps if they are other people with equal values"
-		}
-		return fmt.Errorf("%s: %w: the ledger knows them, or more than 5 %% of them, as %s. Use other rows%s; --void accesses them all the same, which ends the guarantee for ever", a.path, ErrProtected, names(kept), hint)
+		return fmt.Errorf("%s: %w: the ledger knows them, or more than 5 %% of them, as %s. Use other rows; --void accesses them all the same, which ends the guarantee for ever", a.path, ErrProtected, names(kept))
 	}
 	if !a.records() {
 		return nil
@@ -341,12 +353,6 @@ func (a *admission) exact() error {
 	return nil
 }
 
-// asserted says whether the caller answers for a match: of test rows, not of the whole
-// content, with the dataset that is trained on.
-func (a *admission) asserted(m match) bool {
-	return a.gate.TestOverlaps && a.o.purpose == Test && !m.whole && m.Dataset == a.o.dataset
-}
-
 // overlap refuses test rows of which many are training rows. All are in memory, so they are
 // counted.
 func (a *admission) overlap() error {
@@ -355,7 +361,10 @@ func (a *admission) overlap() error {
 			continue // what is trained on is recorded as not private
 		}
 		whole := t.Same(a.o)
-		if !whole && !(shared(a.o.content.Rows, t.content.Rows) > most && !a.gate.TestOverlaps) {
+		many := func() bool { // of the one or of the other
+			return shared(a.o.content.Rows, t.content.Rows) > most || shared(t.content.Rows, a.o.content.Rows) > most
+		}
+		if !whole && (a.gate.TestOverlaps || !many()) {
 			continue
 		}
 		if a.gate.Void {
@@ -363,7 +372,7 @@ func (a *admission) overlap() error {
 			continue
 		}
 		hint := ", or --test-overlaps if they are other people with equal values"
-		what := "more than 5 % of them are training rows"
+		what := "more than 5 % of them are training rows, or they hold more than 5 % of the training rows"
 		if whole {
 			hint, what = "", "they are those of the training file"
 		}
@@ -405,6 +414,7 @@ func (o *Opened) Take(ctx context.Context, l *ledger.Ledger, run string) (*data.
 			}
 		}
 	}
+	o.content.Rows = nil // decided
 	return o.table, nil
 }
 

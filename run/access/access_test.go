@@ -183,6 +183,65 @@ func TestA1BudgetProtects(t *testing.T) {
 	}
 }
 
+// A mixture of a dataset's rows with another's is neither's: it may be trained on under no name, and does not
+// open the way for the other's rows.
+func TestA1Mixture(t *testing.T) {
+	w := newWorld(t)
+	w.charge("clinic", w.file("patients.csv", rows(0, 2000)), "paid")
+	w.charge("other", w.file("own.csv", rows(5000, 8000)), "own")
+	mix := w.file("mix.csv", rows(0, 2000)+strings.TrimPrefix(rows(5000, 8000), "x,name,y\n"))
+	for _, name := range []string{"clinic", "other"} {
+		if _, err := w.open(w.gate(), Train, name, mix, ""); !errors.Is(err, ErrProtected) {
+			t.Errorf("under %s: %v", name, err)
+		}
+	}
+	if _, err := w.open(w.gate(), Train, "clinic", w.file("newer.csv", rows(0, 2100)), ""); err != nil {
+		t.Errorf("a newer version of its own table: %v", err)
+	}
+}
+
+// The parts of a table on several machines are known, each as a whole, whatever parts stand beside them.
+func TestA1Parts(t *testing.T) {
+	w := newWorld(t)
+	patients := w.file("patients.csv", rows(0, 2000))
+	w.charge("clinic", patients, "paid")
+	o, err := w.open(w.gate(), Predict, "x", patients, "")
+	w.must(err)
+	if _, err := w.gate().Remote(t.Context(), Train, schema(t, "third"), [32]byte{1}, [][32]byte{o.Digest(), {2}}); !errors.Is(err, ErrProtected) {
+		t.Errorf("a part is protected under another name: %v", err)
+	}
+	m := mark(w.ledger, [32]byte{7})
+	_, err = w.ledger.Reserve(t.Context(), ledger.Reservation{Dataset: "parts", Unit: "record", Adjacency: privacy.AddRemove, Run: "parts", Epsilon: 0.1, Mark: make([]byte, 32), Parts: [][]byte{m[:]}})
+	w.must(err)
+	known, err := w.ledger.Known(t.Context())
+	w.must(err)
+	for _, k := range known {
+		if k.Dataset == "parts" && !k.Marks[m] {
+			t.Error("the mark of a part is not in the ledger")
+		}
+	}
+}
+
+// Where the state cannot be read, what is in memory together is compared all the same, and a damaged sketch
+// leaves the others.
+func TestA3StateThatCannotBeRead(t *testing.T) {
+	w := newWorld(t)
+	w.charge("clinic", w.file("patients.csv", rows(0, 2000)), "paid")
+	dir := filepath.Join(os.Getenv("XDG_STATE_HOME"), "sotto", "tables")
+	w.must(os.WriteFile(filepath.Join(dir, "junk.json"), []byte("junk"), 0o600))
+	less := w.file("less.csv", rows(1, 2000))
+	if _, err := w.open(w.gate(), Score, "x", less, ""); !errors.Is(err, ErrProtected) || !strings.Contains(w.said, "junk.json: damaged") {
+		t.Errorf("beside a damaged sketch: %v, %q", err, w.said)
+	}
+	t.Setenv("XDG_STATE_HOME", "/dev/null/none")
+	g := w.gate()
+	tr, err := w.open(g, Train, "fresh", w.file("other.csv", rows(3000, 5000)), "")
+	w.must(err)
+	if _, err := w.open(g, Test, "fresh", w.file("part.csv", rows(3001, 5000)), "", tr); !errors.Is(err, ErrOverlap) {
+		t.Errorf("test rows that are training rows, without a state: %v", err)
+	}
+}
+
 // A2: of test rows more than 5 % may not be training rows. The count is exact.
 func TestA2TestRowsAreTrainingRows(t *testing.T) {
 	w := newWorld(t)
@@ -199,6 +258,7 @@ func TestA2TestRowsAreTrainingRows(t *testing.T) {
 		{"one row more", rows(0, 2001), true, false, false, false},
 		{"5.1 %", rows(1949, 2949), true, false, false, false},
 		{"5 %", rows(1950, 2950), false, false, false, false},
+		{"all of them among 50 times as many others", rows(0, 100000), true, false, false, false},
 		{"none", rows(3000, 4000), false, false, false, false},
 		{"nobody", "x,name,y\n", false, false, false, false},
 	} {
@@ -402,7 +462,7 @@ func TestA4FirstAccessIsRemembered(t *testing.T) {
 		t.Fatal("a lab access of unknown rows is not recorded")
 	}
 	w.charge("clinic", patients, "paid")
-	if v := w.void("clinic"); v == nil || !strings.Contains(v.Why, `as dataset play`) {
+	if v := w.void("clinic"); v == nil || !strings.Contains(v.Why, `as dataset "play"`) && !strings.Contains(v.Why, "as dataset play") {
 		t.Errorf("rows that were accessed before have the statement of %+v", v)
 	}
 	before, err := w.ledger.Head(t.Context())
@@ -410,6 +470,13 @@ func TestA4FirstAccessIsRemembered(t *testing.T) {
 	w.charge("clinic", patients, "again")
 	if after, err := w.ledger.Head(t.Context()); err != nil || after.Seq != before.Seq+1 {
 		t.Errorf("a second run leaves %d entries, %v", after.Seq-before.Seq, err)
+	}
+	// A synthetic table in the lab says nothing of the rows that the dataset enters with later.
+	_, err = w.open(w.gate(), Lab, "hospital", w.file("made.csv", rows(50000, 51000)), "lab2")
+	w.must(err)
+	w.charge("hospital", w.file("real.csv", rows(20000, 21000)), "real")
+	if v := w.void("hospital"); v != nil {
+		t.Errorf("rows that nobody accessed before: %+v", v)
 	}
 	w.charge("ward", w.file("others.csv", rows(9000, 9500)), "clean")
 	if v := w.void("ward"); v != nil {

@@ -52,8 +52,9 @@ const (
 	fileLimit    = 1 << 20
 )
 
-// openTables reads the state; it makes nothing. An error is for the owner to know; tables are
-// then recognized by their whole content only.
+// openTables reads the state; it makes nothing. An error is for the owner to know: what it
+// names is not recognized by parts. Tables that are in memory together can be compared all
+// the same.
 func openTables() (*tables, error) {
 	t := &tables{}
 	base, err := state.Dir()
@@ -61,17 +62,21 @@ func openTables() (*tables, error) {
 		t.dir = filepath.Join(base, "tables")
 		t.key, err = readKey(filepath.Join(t.dir, keyFile))
 	}
-	if t.saved = err == nil; errors.Is(err, fs.ErrNotExist) {
-		t.key, err = make([]byte, sha256.Size), nil
+	if t.saved = err == nil; err != nil {
+		t.key = make([]byte, sha256.Size)
 		rand.Read(t.key)
 	}
-	if err == nil {
+	if t.saved {
 		err = t.read()
+	} else if errors.Is(err, fs.ErrNotExist) {
+		return t, nil
+	} else {
+		t.dir = "" // a new key in its place would make what is there useless
 	}
 	if err != nil {
-		return &tables{}, fmt.Errorf("the state directory cannot be used, so copies and parts of protected tables are not recognized: %w", err)
+		err = fmt.Errorf("copies and parts of protected tables are not all recognized, since the state directory cannot be read: %w", err)
 	}
-	return t, nil
+	return t, err
 }
 
 func readKey(path string) ([]byte, error) {
@@ -98,6 +103,9 @@ func (t *tables) save() error {
 		defer os.Remove(made)
 		err = os.Link(made, path)
 	}
+	if errors.Is(err, fs.ErrExist) {
+		return errors.New("another process has just made the state directory; copies and parts of this table will be recognized from its next use on")
+	}
 	if t.saved = err == nil; !t.saved {
 		return fmt.Errorf("the state directory cannot be written, so copies and parts of this table will not be recognized: %w", err)
 	}
@@ -123,20 +131,16 @@ func temporary(path string, b []byte) (string, error) {
 
 func (t *tables) read() error {
 	files, err := filepath.Glob(filepath.Join(t.dir, "*.json"))
-	if err != nil {
-		return err
-	}
 	for _, f := range files {
-		s, err := readSketch(f)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // another process replaces it
+		switch s, bad := readSketch(f); {
+		case errors.Is(bad, fs.ErrNotExist): // another process replaces it
+		case bad != nil:
+			err = errors.Join(err, bad)
+		default:
+			t.all = append(t.all, s)
 		}
-		if err != nil {
-			return err
-		}
-		t.all = append(t.all, s)
 	}
-	return nil
+	return err
 }
 
 func readSketch(path string) (s sketch, err error) {

@@ -306,6 +306,13 @@ func (t *table) read(ctx context.Context, v run.Comparison, void bool, notice fu
 		}
 		t.opened = append(t.opened, o)
 	}
+	rows := 0
+	for _, o := range t.opened {
+		rows += o.Units()
+	}
+	if opt.KeepBad && rows != t.rows {
+		return fail("rows: found %d in the %d files of table %s; under replace-one exactly the declared %d are allowed", rows, len(t.files), t.name, t.rows)
+	}
 	if v.Split != 0 || v.Folds != 0 {
 		return nil
 	}
@@ -326,13 +333,6 @@ func (t *table) take(ctx context.Context, id string, v run.Comparison) error {
 		return err
 	}
 	t.opened, t.from = nil, all[:len(t.files)]
-	rows := 0
-	for _, table := range t.from {
-		rows += table.Units()
-	}
-	if t.adjacency == privacy.ReplaceOne && rows != t.rows {
-		return fail("rows: found %d in the %d files of table %s; under replace-one exactly the declared %d are allowed", rows, len(t.files), t.name, t.rows)
-	}
 	if len(all) == len(t.from) {
 		return nil
 	}

@@ -55,12 +55,12 @@ const noHash = "0000000000000000000000000000000000000000000000000000000000000000
 func (e Entry) digest() string {
 	h := sha256.New()
 	var size [8]byte
-	for _, field := range [][]byte{
-		[]byte("sotto ledger entry 1"), []byte(strconv.FormatInt(e.Seq, 10)), []byte(formatTime(e.Time)), []byte(e.Kind), []byte(e.Dataset), []byte(e.Run), e.Payload, []byte(e.Prev),
+	for _, field := range []string{
+		"sotto ledger entry 1", strconv.FormatInt(e.Seq, 10), formatTime(e.Time), string(e.Kind), e.Dataset, e.Run, string(e.Payload), e.Prev,
 	} {
 		binary.BigEndian.PutUint64(size[:], uint64(len(field)))
 		h.Write(size[:])
-		h.Write(field)
+		h.Write([]byte(field))
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
@@ -96,11 +96,12 @@ type (
 	}
 	reserved struct {
 		Caps
-		Token string `json:"token"` // SHA-256 of the one-time token
-		Mark  string `json:"mark,omitempty"`
-		Lab   bool   `json:"lab,omitempty"`
-		Why   string `json:"why,omitempty"`
-		Plan  string `json:"plan,omitempty"` // SHA-256 of the most that the run will release
+		Token string   `json:"token"` // SHA-256 of the one-time token
+		Mark  string   `json:"mark,omitempty"`
+		Parts []string `json:"parts,omitempty"` // marks of its parts, on several machines
+		Lab   bool     `json:"lab,omitempty"`
+		Why   string   `json:"why,omitempty"`
+		Plan  string   `json:"plan,omitempty"` // SHA-256 of the most that the run will release
 		// The most that the run will release, canonical: in a filter's ledger only.
 		Event json.RawMessage `json:"event,omitempty"`
 		// The ledger records what the run charges. Format 1 did not.
@@ -128,8 +129,10 @@ type (
 
 // dataset is what the entries of one dataset add up to.
 type dataset struct {
-	name    string // "" until the dataset enters
-	seen    string // its name, where an access came before
+	name    string   // "" until the dataset enters
+	seen    string   // its name, where an access came before
+	first   *Look    // that access. It says nothing of a dataset that enters with other content
+	looked  []string // marks of such accesses
 	facts   datasetFacts
 	created time.Time
 	budget  *Caps
@@ -176,10 +179,16 @@ func (d *dataset) apply(e Entry) error {
 		if d.name != "" {
 			return fmt.Errorf("dataset %q has entered already", e.Dataset)
 		}
+		var n notPrivate
+		if err := decode(e, &n); err != nil {
+			return err
+		}
 		if d.seen == "" {
 			d.seen, d.created = e.Dataset, e.Time
+			d.first = &Look{Since: e.Time, Run: e.Run, Why: n.Why}
 		}
-		return d.access(e)
+		d.looked = append(d.looked, n.Mark)
+		return nil
 	}
 	if d.name == "" {
 		return fmt.Errorf("dataset %q is used before it entered", e.Dataset)
@@ -221,6 +230,7 @@ func (d *dataset) apply(e Entry) error {
 		if r.Mark != "" {
 			d.marks = append(d.marks, r.Mark)
 		}
+		d.marks = append(d.marks, r.Parts...)
 	case KindNotPrivate:
 		return d.access(e)
 	case KindSettle:
@@ -352,24 +362,10 @@ func decode(e Entry, into any) error {
 	if err := json.Unmarshal(e.Payload, into); err != nil {
 		return fmt.Errorf("its content does not read as %q: %w", e.Kind, err)
 	}
-	again := &compared{want: e.Payload}
-	if err := json.NewEncoder(again).Encode(into); err != nil || again.differs || len(again.want) > 0 {
+	if again, err := json.Marshal(into); err != nil || !bytes.Equal(again, e.Payload) {
 		return fmt.Errorf("its content is not in the form of %q", e.Kind)
 	}
 	return nil
-}
-
-// compared is a writer that compares what is written to it, but for the line's end that
-// an encoder adds, and keeps no copy: a settlement can have tens of megabytes.
-type compared struct {
-	want    []byte // what is still to come
-	differs bool
-}
-
-func (c *compared) Write(b []byte) (int, error) {
-	rest, same := bytes.CutPrefix(c.want, bytes.TrimSuffix(b, []byte("\n")))
-	c.want, c.differs = rest, c.differs || !same
-	return len(b), nil
 }
 
 func formatTime(t time.Time) string { return t.Format(time.RFC3339Nano) }

@@ -339,6 +339,7 @@ type Reservation struct {
 	Epsilon   float64           // the most that the run may cost: ε > 0
 	Delta     float64           // and 0 ≤ δ < 1
 	Mark      []byte            // the sum of NewMark over the content; nil if there is none
+	Parts     [][]byte          // likewise of its parts, where several machines have one each
 	Plan      privacy.Event     // the most that the run will release; only under caps may it be nil
 	Token     string            // from NewToken, durable with the run already; "" makes one
 	Lab       bool              // the run's guarantee does not hold (seeded noise, unpaid looks)
@@ -362,8 +363,12 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 	if err := caps.validate(); err != nil {
 		return "", fmt.Errorf("reserve: %w", err)
 	}
-	if err := validMark(r.Mark); err != nil {
-		return "", fmt.Errorf("reserve: %w", err)
+	var parts []string
+	for _, m := range append([][]byte{r.Mark}, r.Parts...) {
+		if err := validMark(m); err != nil {
+			return "", fmt.Errorf("reserve: %w", err)
+		}
+		parts = append(parts, hex.EncodeToString(m))
 	}
 	var plan []byte // its canonical form
 	if r.Plan != nil {
@@ -394,7 +399,7 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 		if err := d.take(r.Run, caps, r.Plan, false); err != nil {
 			return err
 		}
-		p := reserved{Caps: caps, Token: tokenHash(token), Mark: hex.EncodeToString(r.Mark), Lab: r.Lab, Why: r.Why, Recorded: true}
+		p := reserved{Caps: caps, Token: tokenHash(token), Mark: parts[0], Parts: parts[1:], Lab: r.Lab, Why: r.Why, Recorded: true}
 		if plan != nil {
 			sum := sha256.Sum256(plan)
 			p.Plan = hex.EncodeToString(sum[:])
@@ -471,8 +476,8 @@ func (l *Ledger) SetBudget(ctx context.Context, dataset, unit, currency string, 
 // RecordAccess records that somebody is about to access rows of a dataset without a
 // guarantee: a lab run, a seeded run, a score that was not charged. From then on the
 // dataset's statement says that it has no guarantee (R3). A dataset that has not entered is
-// recorded too, with unit, adjacency and currency left open: a run that enters it later
-// has no clean statement. mark is the content's, as in a [Reservation]; nil if there is none.
+// recorded too, with unit, adjacency and currency left open. It counts for the content: the gate
+// to tables finds it when a run is about to enter the dataset, or another one, with these rows. mark is the content's, as in a [Reservation]; nil if there is none.
 func (l *Ledger) RecordAccess(ctx context.Context, dataset string, mark []byte, run, why string) error {
 	if err := validName("dataset", dataset); err != nil {
 		return err

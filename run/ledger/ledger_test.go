@@ -345,8 +345,8 @@ func TestNotPrivate(t *testing.T) {
 	})
 }
 
-// A4: an access of a dataset that has not entered is the first entry of its name. Whatever
-// unit, adjacency and currency it enters with later, it has no clean statement.
+// A4: an access of a dataset that has not entered is the first entry of its name, and counts for its content, whatever
+// unit, adjacency and currency the dataset enters with.
 func TestA4FirstAccessCounts(t *testing.T) {
 	onEach(t, func(t *testing.T, where string) {
 		ctx := t.Context()
@@ -366,14 +366,17 @@ func TestA4FirstAccessCounts(t *testing.T) {
 		}
 		known, err := l.Known(ctx)
 		must(t, err)
-		if len(known) != 1 || known[0].Protected || !known[0].Void || !known[0].Marks[[32]byte{}] {
+		if len(known) != 1 || known[0].Protected || !known[0].Looked[[32]byte{}] {
 			t.Errorf("the gate is told %+v", known)
 		}
 		r := reservation("clinic", "run")
 		r.Adjacency, r.Unit = privacy.ReplaceOne, "patient"
 		reserve(t, l, r)
+		if d, err = l.Dataset(ctx, "clinic"); err != nil || d.Void != nil {
+			t.Errorf("other rows than those of the access: %+v, %v", d, err)
+		}
 		must(t, l.RecordAccess(ctx, "clinic", nil, "lab-3", "a lab run"))
-		if d, err = l.Dataset(ctx, "clinic"); err != nil || d.Unit != "patient" || d.Void == nil || d.Void.Run != "lab-1" || !strings.HasPrefix(d.Statement, "There is no lifetime guarantee") {
+		if d, err = l.Dataset(ctx, "clinic"); err != nil || d.Unit != "patient" || d.Void == nil || d.Void.Run != "lab-3" || !strings.HasPrefix(d.Statement, "There is no lifetime guarantee") {
 			t.Errorf("after a run: %+v, %v", d, err)
 		}
 		if n := verify(t, l); n != 5 {

@@ -23,7 +23,7 @@ type modelDataset struct {
 	epsilon     int // budget in thousandths; -1: none
 	delta       int
 	spent, lost int // Σε, Σδ in thousandths
-	void        bool
+	void, seen  bool
 	runs        int
 }
 
@@ -98,7 +98,7 @@ func TestAgainstAModel(t *testing.T) {
 				"look": func(t *rapid.T) {
 					name, d := pick()
 					must(t, l.RecordAccess(ctx, name, nil, "eval", "scores"))
-					d.void = true
+					d.void, d.seen = d.void || d.entered, true
 				},
 				"resume": func(t *rapid.T) {
 					name, r := anyRun()
@@ -135,12 +135,12 @@ func TestAgainstAModel(t *testing.T) {
 				"": func(t *rapid.T) {
 					for name, d := range datasets {
 						got, err := l.Dataset(ctx, name)
-						if !d.entered && !d.void {
+						if !d.entered && !d.seen {
 							wantError(t, err, ErrUnknownDataset)
 							continue
 						}
 						must(t, err)
-						if got.Spent != (Caps{thousandths(d.spent), thousandths(d.lost)}) || got.Runs != d.runs || (got.Void != nil) != d.void {
+						if got.Spent != (Caps{thousandths(d.spent), thousandths(d.lost)}) || got.Runs != d.runs || (got.Void != nil) != (d.void || !d.entered) {
 							t.Fatalf("found %+v; want %+v", got, d)
 						}
 					}

@@ -44,7 +44,7 @@ type Dataset struct {
 func (d *dataset) view() Dataset {
 	v := Dataset{
 		Name: cmp.Or(d.name, d.seen), Unit: d.facts.Unit, Adjacency: d.facts.Adjacency, Currency: d.facts.Currency, Created: d.created,
-		Budget: d.budget, Spent: d.spent.caps(), Runs: d.runs, Open: d.open, Void: d.void, Restored: d.restored,
+		Budget: d.budget, Spent: d.spent.caps(), Runs: d.runs, Open: d.open, Void: d.ended(), Restored: d.restored,
 	}
 	switch {
 	case d.budget == nil:
@@ -57,6 +57,9 @@ func (d *dataset) view() Dataset {
 		v.Spent = Caps{d.tally.Epsilon(d.budget.Delta), d.budget.Delta}
 	}
 	v.Statement = d.restoredWords() + d.statement()
+	if d.name != "" && d.void == nil && d.first != nil {
+		v.Statement += fmt.Sprintf(" Before this dataset entered, rows under its name were accessed without a guarantee (%s, %s); a run on the same rows ends the guarantee.", day(d.first.Since), d.first.Why)
+	}
 	return v
 }
 
@@ -73,14 +76,22 @@ func (d *dataset) restoredWords() string {
 	return words + "No statement covers the missing charges; of those that this ledger holds: "
 }
 
+// ended is the access that ended the guarantee; of a dataset that has not entered, the first.
+func (d *dataset) ended() *Look {
+	if d.name == "" {
+		return d.first
+	}
+	return d.void
+}
+
 func (d *dataset) statement() string {
 	void := ""
-	if d.void != nil {
+	if ended := d.ended(); ended != nil {
 		by := ""
-		if d.void.Run != "" {
-			by = fmt.Sprintf(" by run %q", d.void.Run)
+		if ended.Run != "" {
+			by = fmt.Sprintf(" by run %q", ended.Run)
 		}
-		void = fmt.Sprintf("There is no lifetime guarantee: since %s it is void, the records were looked at without one%s (%s).", day(d.void.Since), by, d.void.Why)
+		void = fmt.Sprintf("There is no lifetime guarantee: since %s it is void, the records were looked at without one%s (%s).", day(ended.Since), by, ended.Why)
 	}
 	if d.tally != nil {
 		return d.filterStatement(void)
@@ -279,6 +290,7 @@ type Known struct {
 	Protected bool                       // it has a lifetime budget or a charged run
 	Void      bool                       // its rows were accessed without a guarantee
 	Marks     map[[sha256.Size]byte]bool // of all contents that were used under its name
+	Looked    map[[sha256.Size]byte]bool // of those, what was accessed without a guarantee before it entered
 }
 
 // Known lists the datasets by name, those included of which only an access without a
@@ -290,13 +302,19 @@ func (l *Ledger) Known(ctx context.Context) ([]Known, error) {
 	}
 	var list []Known
 	for _, d := range all.datasets {
-		k := Known{Dataset: cmp.Or(d.name, d.seen), Protected: d.budget != nil || d.runs > 0, Void: d.void != nil, Marks: map[[sha256.Size]byte]bool{}}
-		for _, text := range d.marks {
+		k := Known{Dataset: cmp.Or(d.name, d.seen), Protected: d.budget != nil || d.runs > 0, Void: d.void != nil, Marks: map[[sha256.Size]byte]bool{}, Looked: map[[sha256.Size]byte]bool{}}
+		for i, text := range slices.Concat(d.marks, d.looked) {
+			if text == "" {
+				continue
+			}
 			b, err := hex.DecodeString(text)
 			if err != nil || len(b) != sha256.Size {
 				return nil, l.store.explain(&ChainError{0, "a content mark of dataset " + k.Dataset + " does not read as one"})
 			}
 			k.Marks[[sha256.Size]byte(b)] = true
+			if i >= len(d.marks) {
+				k.Looked[[sha256.Size]byte(b)] = true
+			}
 		}
 		list = append(list, k)
 	}

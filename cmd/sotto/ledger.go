@@ -236,7 +236,7 @@ their own ε. A run whose plan the currency has no theorem for is refused.`,
 			case ledger.BasisMismatch:
 				cost = "for its whole plan, since its directory does not show the events that this ledger recorded"
 			case ledger.BasisPlan:
-				cost = "for its whole plan, since the build of Sotto that began it did not record the events"
+				cost = "for its whole plan, since this ledger holds no full record of the events"
 			}
 			fmt.Fprintf(c.OutOrStdout(), "run %s on %s is settled %s; %s of the lifetime budget is held or settled\n", known.ID, known.Dataset, cost, ledger.Percent(*d.Part))
 			return nil

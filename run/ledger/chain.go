@@ -120,6 +120,8 @@ type (
 		// The charged batches by then; nil for an entry of format 1. From there on charges
 		// may leave out releases of the plan.
 		Batches *int `json:"batches,omitempty"`
+		// The record went further: what it holds beyond may be released and drawn again.
+		Again bool `json:"again,omitempty"`
 	}
 	notPrivate struct {
 		Why  string `json:"why"`
@@ -285,6 +287,8 @@ type run struct {
 	recorded bool            // the ledger records what the run charges, from its first batch on
 	token    string          // the hash of the current one
 	used     map[string]bool // the hashes of all that ever were
+	least    int             // batches that it had charged when it resumed
+	again    bool            // it may have drawn recorded batches again
 }
 
 // apply adds one entry of this run, in the order of the chain.
@@ -332,6 +336,10 @@ func (r *run) apply(e Entry) error {
 		r.token = p.To
 		r.used[p.To] = true
 		r.Resumes++
+		if p.Batches != nil {
+			r.least = max(r.least, *p.Batches)
+		}
+		r.again = r.again || p.Again
 	case KindSettle:
 		var p settled
 		if err := decode(e, &p); err != nil {

@@ -259,12 +259,25 @@ func (l *Ledger) Recorded(ctx context.Context, run string) (int, error) {
 const (
 	// BasisRecord: the ledger's own record of what the run charged.
 	BasisRecord = "record"
-	// BasisPlan: the whole plan. An earlier version reserved it, and did not record events.
+	// BasisPlan: the whole plan. The ledger holds no full record of what the run charged: an
+	// earlier version did not record events, rows are missing, or the run may have
+	// drawn batches again that were recorded ahead.
 	BasisPlan = "plan"
 	// BasisMismatch: the whole plan, since the directory showed other events than the
 	// ledger recorded, or more.
 	BasisMismatch = "mismatch"
 )
+
+// full says whether the record of an open run is all that it released. The rows are
+// not in the chain: they must go as far as the run's own entries and its progress say.
+func (w *writer) full(r run, all []charge) (bool, error) {
+	var reached int
+	err := w.tx.QueryRowContext(w.ctx, selectProgress, r.ID).Scan(&reached)
+	if errors.Is(err, sql.ErrNoRows) {
+		return !r.recorded && !r.again && end(all) >= r.least, nil // Reserve made the row
+	}
+	return !r.again && end(all) >= max(reached, r.least), err
+}
 
 // settlement is the payload of a run's settle entry. s is what the directory shows.
 func (w *writer) settlement(r run, d dataset, s Settlement) (settled, error) {
@@ -282,14 +295,22 @@ func (w *writer) settlement(r run, d dataset, s Settlement) (settled, error) {
 		return p, nil
 	}
 	all, err := w.adopted(r, shown)
+	var damaged *ChainError
+	full := !errors.As(err, &damaged) || d.tally == nil // under caps nothing comes back
+	if !full {
+		err = nil
+	} else if err == nil && d.tally != nil {
+		full, err = w.full(r, all)
+	}
 	if err != nil {
 		return p, err
 	}
-	if !known(all) || !begins(shown, all) {
+	full = full && known(all)
+	if !full || !begins(shown, all) {
 		p.Epsilon, p.Delta, p.Charged = r.Caps.Epsilon, r.Caps.Delta, nil
 		if d.tally != nil {
 			p.Currency, p.Basis = d.facts.Currency, BasisMismatch
-			if !known(all) {
+			if !full {
 				p.Basis = BasisPlan
 			}
 		}

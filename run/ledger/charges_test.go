@@ -254,3 +254,88 @@ func TestUpgradeOfFormat1(t *testing.T) {
 		verify(t, l)
 	})
 }
+
+// A run that recorded ahead and comes back with less may have released what it draws
+// again: it settles for its whole plan, also where it resumed once more after that.
+func TestB1RecordedAheadAndDrawnAgain(t *testing.T) {
+	onEach(t, func(t *testing.T, where string) {
+		ctx := t.Context()
+		l := open(t, where)
+		must(t, l.SetBudget(ctx, "clinic", "record", InZCDP, budget(1, 1e-5)))
+		for name, c := range map[string]struct {
+			shown int
+			want  string
+		}{"behind": {20, BasisPlan}, "not behind": {36, BasisRecord}} {
+			before := part(t, l)
+			token := reserve(t, l, planned(name, 100, 100))
+			held := part(t, l) - before
+			must(t, l.Reach(ctx, name, token, 20, batchesOf(36, 100)))
+			for _, n := range []int{c.shown, 36} {
+				next := NewToken()
+				must(t, l.Resume(ctx, name, token, next, batchesOf(n, 100)))
+				token = next
+			}
+			must(t, l.Settle(ctx, name, token, charged(36, 100)))
+			known, err := l.Run(ctx, name)
+			must(t, err)
+			want := map[string]float64{BasisPlan: 1, BasisRecord: 0.36}[c.want]
+			if got := (part(t, l) - before) / held; math.Abs(got-want) > 1e-9 || known.Settlement.Basis != c.want {
+				t.Errorf("%s: settled for %v of the plan on the basis %q", name, got, known.Settlement.Basis)
+			}
+		}
+		verify(t, l)
+	})
+}
+
+// Rows that are missing beside the chain make no settlement cheaper.
+func TestB1RecordThatIsMissing(t *testing.T) {
+	onEach(t, func(t *testing.T, where string) {
+		ctx := t.Context()
+		l := open(t, where)
+		must(t, l.SetBudget(ctx, "clinic", "record", InZCDP, budget(1, 1e-5)))
+		for i, c := range []struct {
+			change []string
+			resume bool
+		}{
+			{[]string{`DELETE FROM sotto_charges WHERE run = $1`, `DELETE FROM sotto_progress WHERE run = $1`}, false},
+			{[]string{`DELETE FROM sotto_charges WHERE run = $1`}, false},
+			{[]string{`DELETE FROM sotto_progress WHERE run = $1`}, false},
+			{[]string{`DELETE FROM sotto_charges WHERE run = $1 AND first = 0`}, false},
+			{[]string{`DELETE FROM sotto_charges WHERE run = $1 AND first = 9`}, false},
+			{[]string{`DELETE FROM sotto_charges WHERE run = $1`, `UPDATE sotto_progress SET batches = 0 WHERE run = $1`}, true},
+		} {
+			name := fmt.Sprint("r", i)
+			before := part(t, l)
+			token := reserve(t, l, mixed(name))
+			held := part(t, l) - before
+			must(t, l.Reach(ctx, name, token, 10, mixedBatches(10)))
+			if c.resume {
+				next := NewToken()
+				must(t, l.Resume(ctx, name, token, next, mixedBatches(10)))
+				token = next
+			}
+			for _, statement := range c.change {
+				_, err := l.store.db.Exec(statement, name)
+				must(t, err)
+			}
+			shown := Settlement{Outcome: Abandoned}
+			if len(c.change) == 1 {
+				shown = settlementOf(t, mixedBatches(10))
+			}
+			must(t, l.Settle(ctx, name, token, shown))
+			known, err := l.Run(ctx, name)
+			must(t, err)
+			if got := (part(t, l) - before) / held; math.Abs(got-1) > 1e-9 || known.Settlement.Basis != BasisPlan {
+				t.Errorf("%d: settled for %v of the plan on the basis %q", i, got, known.Settlement.Basis)
+			}
+		}
+		// A run that released nothing gets everything back.
+		before := part(t, l)
+		token := reserve(t, l, mixed("idle"))
+		must(t, l.Settle(ctx, "idle", token, Settlement{Outcome: Abandoned}))
+		if got := part(t, l) - before; math.Abs(got) > 1e-12 {
+			t.Errorf("a run without releases settled for %v", got)
+		}
+		verify(t, l)
+	})
+}

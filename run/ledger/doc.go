@@ -25,9 +25,13 @@
 // writers take turns by locking that row.
 //
 // Two tables stand beside the chain, since an entry for each group of releases would
-// make it endless: how many batches each open run reached, and what they cost. Who
-// can rewrite them can rewrite the chain. What a settlement rests on is copied into
-// its entry, so that [Ledger.Verify] can check it against the plan.
+// make it endless: how many batches each open run reached, and what they cost. What a
+// settlement rests on is copied into its entry, so that [Ledger.Verify] can check it
+// against the plan. Of an open run the chain shows its plan and how far it had come at
+// each resume. Where rows are missing, or go less far than these entries or each other
+// say, its settlement is the whole plan. Neither the chain nor the witness shows where
+// somebody rewrites the rows of both tables so that they agree on less: who may write
+// the ledger can make the settlement of a run that is open then cost less.
 //
 // A filter's entries hold events, of which the costs are computed when they are
 // read. An older version of Sotto refuses a ledger that has such a dataset.

@@ -407,6 +407,10 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 		if d.tally != nil {
 			p.Event = plan
 		}
+		// The row is there from now on, so that a settlement sees whether it was lost.
+		if _, err := w.tx.ExecContext(ctx, upsertProgress, r.Run, 0); err != nil {
+			return err
+		}
 		if err := w.append(KindReserve, r.Dataset, r.Run, p); err != nil || !r.Lab {
 			return err
 		}
@@ -519,6 +523,8 @@ func validMark(mark []byte) error {
 // that wraps [ErrBehind], and other events than the ledger recorded with one that
 // wraps [ErrOtherCharges] (R25). What the ledger does not know yet it records: these
 // batches were charged, and the process was killed before it released any of them.
+// What the ledger has recorded beyond them, of a run that told [Ledger.Reach] ahead, may
+// have been released and is drawn again: such a run settles for its whole plan.
 func (l *Ledger) Resume(ctx context.Context, run, oldToken, newToken string, charged []Charges) error {
 	if !validToken(newToken) {
 		return fmt.Errorf("resume: found an invalid new token; NewToken makes one")
@@ -550,7 +556,7 @@ func (l *Ledger) Resume(ctx context.Context, run, oldToken, newToken string, cha
 		if err := w.extend(run, shown); err != nil {
 			return err
 		}
-		return w.append(KindResume, r.Dataset, run, resumed{from, to, &batches})
+		return w.append(KindResume, r.Dataset, run, resumed{from, to, &batches, end(shown) < end(all)})
 	})
 }
 

@@ -445,7 +445,7 @@ func (e Entry) Words() string {
 		if s.Currency != "" {
 			switch s.Basis {
 			case BasisPlan:
-				return fmt.Sprintf("%s; settled in %s for the whole plan: the version that reserved it did not record the charged events", s.Outcome, s.Currency)
+				return fmt.Sprintf("%s; settled in %s for the whole plan: this ledger holds no full record of the charged events", s.Outcome, s.Currency)
 			case BasisMismatch:
 				return fmt.Sprintf("%s; settled in %s for the whole plan: the run directory did not show the events that this ledger recorded", s.Outcome, s.Currency)
 			}

@@ -13,7 +13,10 @@ import (
 // published before the ledger has recorded its charge. The charges of the next turns
 // follow from the plan, so it records them in blocks, beside the turns, which wait only
 // where a block is used up before the next one is recorded. The rest of the last block of an
-// owner that gives up counts as charged.
+// owner that gives up counts as charged. An owner that comes back with less than was recorded
+// settles for its whole plan, since an older journal, put back, would draw again what was
+// published. Up to a block of turns beyond the plan is then kept off by the hub alone, which
+// is asked at the start whether it knows the next turn already.
 type reacher struct {
 	record  func(ctx context.Context, batches int, charged []ledger.Charges) error
 	plan    privacy.Event

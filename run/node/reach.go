@@ -15,7 +15,7 @@ import (
 // where a block is used up before the next one is recorded. The rest of the last block of an
 // owner that gives up counts as charged. An owner that comes back with less than was recorded
 // settles for its whole plan, since an older journal, put back, would draw again what was
-// published. Up to a block of turns beyond the plan is then kept off by the hub alone, which
+// published. Up to a block of turns beyond the plan, each time, is then kept off by the hub alone, which
 // is asked at the start whether it knows the next turn already.
 type reacher struct {
 	record  func(ctx context.Context, batches int, charged []ledger.Charges) error

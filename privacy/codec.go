@@ -74,8 +74,7 @@ func marshalEvent(e Event, depth int) ([]byte, error) {
 		w = wire{Event: "repeated", Count: &e.Count}
 		w.Of, err = marshalEvent(e.Of, depth+1)
 	case Composed:
-		w = wire{Event: "composed"}
-		w.Parts, err = marshalEvents(e, depth+1)
+		return marshalComposed(e, depth+1)
 	case Tuned:
 		w = wire{Event: "tuned", Eta: &e.Eta, Gamma: &e.Gamma}
 		w.Parts, err = marshalEvents(e.Among, depth+1)
@@ -106,6 +105,30 @@ func marshalEvents(events []Event, depth int) (parts []json.RawMessage, err erro
 		}
 	}
 	return parts, nil
+}
+
+// marshalComposed is json.Marshal of a wire with these parts, in one buffer: a run
+// can be composed of hundreds of thousands.
+func marshalComposed(parts Composed, depth int) ([]byte, error) {
+	b := []byte(`{"event":"composed"`)
+	for i, e := range parts {
+		part, err := marshalEvent(e, depth)
+		if err != nil {
+			return nil, err
+		}
+		switch i {
+		case 0:
+			b = append(b, `,"parts":[`...)
+			b = slices.Grow(b, (len(part)+2)*len(parts))
+		default:
+			b = append(b, ',')
+		}
+		b = append(b, part...)
+	}
+	if len(parts) > 0 {
+		b = append(b, ']')
+	}
+	return append(b, '}'), nil
 }
 
 // maxDepth bounds the nesting of a stored event, so that a hostile file cannot
@@ -232,13 +255,13 @@ func exactFields(object []byte) error {
 		return fmt.Errorf("event: not an object")
 	}
 	seen := map[string]bool{}
+	var value json.RawMessage // its memory serves every field
 	for dec.More() {
 		token, err := dec.Token()
 		if err != nil {
 			return fmt.Errorf("event: %w", err)
 		}
 		name, _ := token.(string)
-		var value json.RawMessage
 		if err := dec.Decode(&value); err != nil {
 			return fmt.Errorf("event: %w", err)
 		}

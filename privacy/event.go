@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // An Event states what was released about the records. Its meaning never
@@ -311,14 +312,14 @@ func (e Composed) String() string {
 	if len(e) == 0 {
 		return "nothing"
 	}
-	s := ""
+	var s strings.Builder
 	for i, part := range e {
 		if i > 0 {
-			s += " + "
+			s.WriteString(" + ")
 		}
-		s += part.String()
+		s.WriteString(part.String())
 	}
-	return s
+	return s.String()
 }
 
 // Equal says whether two events are the same value. It never panics, which ==

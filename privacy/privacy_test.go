@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -332,5 +333,37 @@ func TestStrings(t *testing.T) {
 	const want = "3 × Poisson(q=0.5, Gaussian(σ=2)) + Laplace(b=1) + pure(ε=0.1) + not private (why)"
 	if e.String() != want || (Composed{}).String() != "nothing" {
 		t.Errorf("got %q, want %q", e.String(), want)
+	}
+}
+
+// A plan with other noise in every step was put into words in memory that grew with the
+// square of its length: `sotto verify` does that several times.
+func TestC4ManyPartsInLinearMemory(t *testing.T) {
+	const parts = 20_000
+	all := make(Composed, parts)
+	for i := range all {
+		all[i] = Repeated{Count: 1, Of: Gaussian{Sigma: 1 + float64(i)/parts}}
+	}
+	allocated := func(do func()) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		do()
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	if n := allocated(func() { _ = all.String() }); n > 4096*parts {
+		t.Errorf("%d parts in words took %d bytes", parts, n)
+	}
+	var text []byte
+	if n := allocated(func() {
+		var err error
+		if text, err = MarshalEvent(all); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 16384*parts {
+		t.Errorf("%d parts as JSON took %d bytes", parts, n)
+	}
+	if again, err := UnmarshalEvent(text); err != nil || !Equal(again, all) {
+		t.Errorf("read again: %v", err)
 	}
 }

@@ -67,15 +67,10 @@ func (v *verifier) written(want *trace.Info) error {
 	if err != nil {
 		return err
 	}
-	var trees [2]any
-	for i, b := range [][]byte{text, should} {
-		dec := json.NewDecoder(bytes.NewReader(b))
-		dec.UseNumber()
-		if err := dec.Decode(&trees[i]); err != nil {
-			return &InputError{v.dir, err}
-		}
+	other, err := differing(text, should)
+	if err != nil {
+		return &InputError{v.dir, err}
 	}
-	other := differences(nil, "", trees[0], trees[1])
 	if t := v.info.Result; t != nil && t.Test != nil {
 		other = append(other, unfitScores(t.Test, v.job.Schema.ClassNames())...)
 	}
@@ -100,6 +95,39 @@ func (v *verifier) written(want *trace.Info) error {
 // noModel says that the run ended without a model, and so without scores.
 func (v *verifier) noModel() bool {
 	return v.info.Result != nil && v.info.Result.Outcome == Diverged
+}
+
+// differing are the paths at which two JSON objects differ. Only fields that are not
+// the same bytes become trees: a plan can hold a hundred thousand events, whose trees
+// have thirty times their size.
+func differing(a, b []byte) ([]string, error) {
+	var fields [2]map[string]json.RawMessage
+	var rest [2]any
+	for i, text := range [][]byte{a, b} {
+		if err := json.Unmarshal(text, &fields[i]); err != nil {
+			return nil, err
+		}
+	}
+	for key, x := range fields[0] {
+		if y, ok := fields[1][key]; ok && bytes.Equal(compact(x), compact(y)) {
+			delete(fields[0], key)
+			delete(fields[1], key)
+		}
+	}
+	for i := range fields {
+		tree := map[string]any{}
+		for key, text := range fields[i] {
+			dec := json.NewDecoder(bytes.NewReader(text))
+			dec.UseNumber()
+			var value any
+			if err := dec.Decode(&value); err != nil {
+				return nil, err
+			}
+			tree[key] = value
+		}
+		rest[i] = tree
+	}
+	return differences(nil, "", rest[0], rest[1]), nil
 }
 
 // differences appends the paths at which two JSON values differ.

@@ -218,11 +218,10 @@ type scanner interface{ Scan(...any) error }
 // scanEntry reads one entry and checks that it holds what was written.
 func scanEntry(row scanner) (Entry, error) {
 	var e Entry
-	var at, payload string
-	if err := row.Scan(&e.Seq, &at, &e.Kind, &e.Dataset, &e.Run, &payload, &e.Prev, &e.Hash); err != nil {
+	var at string
+	if err := row.Scan(&e.Seq, &at, &e.Kind, &e.Dataset, &e.Run, (*[]byte)(&e.Payload), &e.Prev, &e.Hash); err != nil {
 		return e, err
 	}
-	e.Payload = []byte(payload)
 	t, err := parseTime(at)
 	if err != nil {
 		return e, &ChainError{e.Seq, "its time does not read as one"}

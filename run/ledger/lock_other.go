@@ -9,3 +9,5 @@ import (
 
 // lockFile: without flock, callers rely on the database's own locks.
 func lockFile(string, os.FileMode) (unlock func(), err error) { return nil, errors.ErrUnsupported }
+
+func tryLockFile(string, os.FileMode) (unlock func(), err error) { return nil, errors.ErrUnsupported }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -74,6 +75,7 @@ const ledgerTables = 3
 
 // store is a database and what is particular to its kind.
 type store struct {
+	stuck atomic.Bool // the queue's holder does not move
 	db    *sql.DB
 	where string // for people: no password
 	path  string // of the file, absolute; "" of a server
@@ -167,7 +169,7 @@ const queueLimit = 30 * time.Second
 // goes on without.
 func (s *store) queue(ctx context.Context) (done func(), held bool) {
 	none := func() {}
-	if s.path == "" || ctx.Err() != nil {
+	if s.path == "" || ctx.Err() != nil || s.stuck.Load() {
 		return none, false
 	}
 	mode := os.FileMode(0o600)
@@ -193,10 +195,12 @@ func (s *store) queue(ctx context.Context) (done func(), held bool) {
 	case <-limit.C:
 	case <-ctx.Done():
 	}
-	go func() { // it comes too late
+	s.stuck.Store(true) // one waits; the others go on without, until it has had its turn
+	go func() {         // it comes too late
 		if done := <-turn; done != nil {
 			done()
 		}
+		s.stuck.Store(false)
 	}()
 	return none, false
 }

@@ -169,6 +169,9 @@ func (w *witness) settle() {
 	}
 }
 
+// errHeld: another process holds the lock.
+var errHeld = errors.New("the lock is held")
+
 // note records that the ledger has this entry. Of two entries the later one stays;
 // with force it is the one given.
 func (w *witness) note(h Head, at time.Time, force bool) {
@@ -186,9 +189,17 @@ func (w *witness) note(h Head, at time.Time, force bool) {
 		warn(err)
 		return
 	}
-	// Without locks a witness may fall behind for a moment, which is allowed.
-	if unlock, err := lockFile(w.headFile(w.id)+".lock", 0o600); err == nil {
-		defer unlock()
+	// Without the lock a witness may fall behind for a moment, which is allowed. So a holder that
+	// was stopped is waited for about a second, and no longer.
+	for range 20 {
+		unlock, err := tryLockFile(w.headFile(w.id)+".lock", 0o600)
+		if err == nil {
+			defer unlock()
+		}
+		if err != errHeld {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
 	if behind() {
 		if err := w.write(w.headFile(w.id), headSeen{w.id, h, at}); err != nil {

@@ -59,8 +59,12 @@ func addHash(hashes map[string]string, dir, name string) error {
 }
 
 // Canonical is a JSON value without spaces between its parts, its fields in
-// alphabetical order, its numbers as they were written.
+// alphabetical order, its numbers as they were written. A field that an object has twice is
+// an error: readers may keep either of the two, or merge them.
 func Canonical(text []byte) ([]byte, error) {
+	if err := unrepeated(json.NewDecoder(bytes.NewReader(text))); err != nil {
+		return nil, err
+	}
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
@@ -71,4 +75,41 @@ func Canonical(text []byte) ([]byte, error) {
 		return nil, errors.New("more follows the value")
 	}
 	return json.Marshal(v)
+}
+
+// unrepeated reads a JSON value and says whether no object in it has a field twice.
+func unrepeated(dec *json.Decoder) error {
+	var open []map[string]bool // the fields of each object around; nil for an array
+	name := false              // a field's name is next
+	for {
+		t, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		switch t := t.(type) {
+		case json.Delim:
+			switch t {
+			case '{':
+				open = append(open, map[string]bool{})
+			case '[':
+				open = append(open, nil)
+			default:
+				open = open[:len(open)-1]
+			}
+		case string:
+			if name {
+				fields := open[len(open)-1]
+				if fields[t] {
+					return fmt.Errorf("the field %q stands twice in one object", t)
+				}
+				fields[t] = true
+				name = false
+				continue
+			}
+		}
+		if len(open) == 0 {
+			return nil
+		}
+		name = open[len(open)-1] != nil
+	}
 }

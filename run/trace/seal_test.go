@@ -27,3 +27,18 @@ func TestCanonical(t *testing.T) {
 		}
 	}
 }
+
+// C1: a field that stands twice in an object has no canonical form: readers may merge the two.
+func TestC1RepeatedFields(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"a":1,"b":{"a":2},"c":[{"a":1},{"a":2}],"d":"a"}`: true,
+		`{"a":["a","a"],"b":"b"}`:                           true,
+		`{"result":{"owners":7},"result":{"steps":3}}`:      false,
+		`{"a":{"b":1,"c":[],"b":2}}`:                        false,
+		`[{"x":1,"x":1}]`:                                   false,
+	} {
+		if _, err := Canonical([]byte(text)); (err == nil) != want {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -5,7 +5,7 @@ const BlockRows = 1024
 
 // A Block holds up to BlockRows encoded rows, dense or sparse, with what a model
 // needs beside them. Its fields are private data: only models and the door
-// (oracle/live) see blocks.
+// (oracle/private) see blocks.
 type Block struct {
 	N   int // rows in this block
 	Dim int // encoded features per row, intercept included

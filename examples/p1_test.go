@@ -16,7 +16,7 @@ import (
 	"github.com/sottodp/sotto/data/datatest"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/model"
-	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
@@ -106,7 +106,7 @@ func (a adult) fit(t *testing.T, methodName string, epsilon, delta float64, seed
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := live.New(live.Config{Table: a.train, Model: job.Model, Facts: job.Facts, Meter: meter,
+	door, err := private.New(private.Config{Table: a.train, Model: job.Model, Facts: job.Facts, Meter: meter,
 		Streams: noise.SeededStreams(seed), Journal: quiet{}, Workers: 2})
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/reg"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -27,7 +27,7 @@ func BenchmarkRounds(b *testing.B) {
 				var methods []Method
 				var doors []oracle.Oracle
 				for i := range n {
-					door, err := live.New(live.Config{Table: owners.tables[i], Model: owners.model, Facts: owners.facts, Meter: free{}, Journal: silent{}, Streams: noise.SecureStreams()})
+					door, err := private.New(private.Config{Table: owners.tables[i], Model: owners.model, Facts: owners.facts, Meter: free{}, Journal: silent{}, Streams: noise.SecureStreams()})
 					if err != nil {
 						b.Fatal(err)
 					}

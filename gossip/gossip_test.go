@@ -16,7 +16,7 @@ import (
 	"github.com/sottodp/sotto/method/reg"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -362,7 +362,7 @@ func (o *owners) train(t *testing.T, s *Schedule, m Method, obj method.Objective
 		if err != nil {
 			t.Fatal(err)
 		}
-		door, err := live.New(live.Config{Table: o.tables[i], Model: o.model, Facts: o.facts, Meter: o.meters[i], Journal: silent{}, Streams: noise.SeededStreams(seed + uint64(i)<<32)})
+		door, err := private.New(private.Config{Table: o.tables[i], Model: o.model, Facts: o.facts, Meter: o.meters[i], Journal: silent{}, Streams: noise.SeededStreams(seed + uint64(i)<<32)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,7 @@
 // one record's gradient.
 //
 // A model sees private rows (data.View) and public parameters w. What a Pass
-// says is private too: only oracle/live holds one.
+// says is private too: only oracle/private holds one.
 //
 // # Exact sums
 //

@@ -85,7 +85,7 @@ func (b *Bound) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Oracle answers queries about the records. Implementations are oracle/live,
+// Oracle answers queries about the records. Implementations are oracle/private,
 // which holds the data, and oracle/replay, which holds a run's releases.
 type Oracle interface {
 	Public() Public

@@ -15,7 +15,7 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -35,7 +35,7 @@ type session struct {
 	token    string // "" for a lab run
 	writer   *trace.Writer
 	train    *data.Table
-	shards   *live.Shards // that hold the rows which train has none of; nil: none
+	shards   *private.Shards // that hold the rows which train has none of; nil: none
 	test     *data.Table
 	opened   *access.Opened // train and test until they are taken
 	tested   *access.Opened
@@ -52,7 +52,7 @@ func (s *session) notice(text string) {
 }
 
 // open makes the door.
-func (s *session) open(meter account.Meter, first int) (*live.Oracle, error) {
+func (s *session) open(meter account.Meter, first int) (*private.Oracle, error) {
 	streams := noise.SecureStreams()
 	if s.job.Spec.Seed != nil {
 		streams = noise.SeededStreams(*s.job.Spec.Seed)
@@ -61,7 +61,7 @@ func (s *session) open(meter account.Meter, first int) (*live.Oracle, error) {
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	return live.New(live.Config{
+	return private.New(private.Config{
 		Table: s.train, Model: s.job.Model, Facts: s.job.Facts, Meter: meter, Streams: streams,
 		Journal: s.writer, First: first, Workers: workers, Shards: s.shards,
 	})

@@ -17,7 +17,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
-	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -448,7 +448,7 @@ func VerifyClaim(ctx context.Context, dir, where string, void bool) (Finding, er
 	if err != nil {
 		return Finding{}, err
 	}
-	door, err := live.New(live.Config{
+	door, err := private.New(private.Config{
 		Table: tables[0], Model: job.Model, Facts: job.Facts, Meter: &labMeter{adjacency: job.Facts.Adjacency},
 		Streams: noise.SeededStreams(0), Journal: unkept{}, Workers: runtime.GOMAXPROCS(0),
 	})

@@ -83,13 +83,13 @@ var table = map[string][]string{
 	"internal/onnx/onnxpb": {},
 
 	// Layer 3: algorithms, which never see a record; the door from inside;
-	// records of runs. Replay holds no data, so it gets live's line without it.
-	"method":        join(privacys, []string{"oracle", "method/reg", "method/schedule", "method/curvature"}),
-	"gossip":        join(privacys, []string{"oracle", "method", "method/reg", "method/schedule"}),
-	"oracle/live":   join(public, []string{"data", "model", "internal/canary"}),
-	"oracle/replay": public,
-	"run/trace":     {"privacy", "privacy/account", "internal/readfile"},
-	"run/ledger":    {"privacy", "privacy/account", "internal/state", "internal/readfile"},
+	// records of runs. Replay holds no data, so it gets private's line without it.
+	"method":         join(privacys, []string{"oracle", "method/reg", "method/schedule", "method/curvature"}),
+	"gossip":         join(privacys, []string{"oracle", "method", "method/reg", "method/schedule"}),
+	"oracle/private": join(public, []string{"data", "model", "internal/canary"}),
+	"oracle/replay":  public,
+	"run/trace":      {"privacy", "privacy/account", "internal/readfile"},
+	"run/ledger":     {"privacy", "privacy/account", "internal/state", "internal/readfile"},
 
 	// What owners release to each other: their journals, and the way between machines.
 	"gossip/journal": {"privacy", "privacy/account", "oracle", "oracle/replay", "gossip", "run/trace", "internal/readfile"},
@@ -99,24 +99,24 @@ var table = map[string][]string{
 	"run/access": {"data", "run/ledger", "internal/state", "internal/readfile"},
 
 	// Layer 4, assembly: all above.
-	"run": join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/journal", "oracle/live", "oracle/replay", "run/trace", "run/ledger", "internal/chart", "internal/readfile", "internal/yamltree"}),
+	"run": join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/journal", "oracle/private", "oracle/replay", "run/trace", "run/ledger", "internal/chart", "internal/readfile", "internal/yamltree"}),
 
 	// A comparison drives runs in the lab, which leave no record.
-	"run/compare": join(public, []string{"run/access", "data", "model", "method", "oracle/live", "run", "run/trace", "internal/chart", "internal/readfile"}),
+	"run/compare": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/trace", "internal/chart", "internal/readfile"}),
 
 	// What owners who train together agree on; all of them rehearsed in one process; one of them on a machine of its own.
 	"run/netplan":  join(public, []string{"data", "method", "gossip", "run", "internal/readfile"}),
-	"run/node":     join(public, []string{"run/access", "data", "method", "gossip", "gossip/fabric", "gossip/journal", "oracle/live", "run", "run/ledger", "run/netplan", "run/trace", "internal/readfile"}),
-	"run/rehearse": join(public, []string{"run/access", "data", "model", "method", "gossip", "oracle/live", "run", "run/netplan", "run/trace"}),
+	"run/node":     join(public, []string{"run/access", "data", "method", "gossip", "gossip/fabric", "gossip/journal", "oracle/private", "run", "run/ledger", "run/netplan", "run/trace", "internal/readfile"}),
+	"run/rehearse": join(public, []string{"run/access", "data", "model", "method", "gossip", "oracle/private", "run", "run/netplan", "run/trace"}),
 
 	// A run whose rows are on several machines of one owner.
-	"run/shards": {"run/access", "privacy", "data", "oracle/live", "run", "run/trace", "internal/readfile"},
+	"run/shards": {"run/access", "privacy", "data", "oracle/private", "run", "run/trace", "internal/readfile"},
 
 	// An audit of runs in the lab, with canaries among the rows.
-	"run/audit": join(public, []string{"run/access", "data", "model", "method", "oracle/live", "run", "run/trace", "internal/chart", "internal/page", "internal/audit", "internal/canary", "internal/readfile"}),
+	"run/audit": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/trace", "internal/chart", "internal/page", "internal/audit", "internal/canary", "internal/readfile"}),
 
 	// A search that pays and releases its best alone.
-	"run/tune": join(public, []string{"run/access", "data", "model", "method", "oracle/live", "run", "run/ledger", "run/trace"}),
+	"run/tune": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/ledger", "run/trace"}),
 
 	// Layer 5, readers. The report recomputes ε from events, so it knows the words.
 	"run/report": {"privacy", "privacy/account", "run/trace", "run/ledger", "internal/chart", "internal/page", "internal/readfile"},
@@ -126,17 +126,17 @@ var table = map[string][]string{
 
 	// A reproduced paper, on what everybody may use. Its tables are synthetic.
 	"paper":    {"data", "run", "run/access", "internal/chart", "internal/page", "privacy", "privacy/noise"},
-	"paper/p0": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "internal/page", "privacy/account/claimed", "paper"}),
-	"paper/p1": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "paper"}),
+	"paper/p0": join(public, []string{"data", "model", "method", "oracle/private", "internal/chart", "internal/page", "privacy/account/claimed", "paper"}),
+	"paper/p1": join(public, []string{"data", "model", "method", "oracle/private", "internal/chart", "paper"}),
 	"paper/p2": join(public, []string{"run", "run/compare", "internal/chart", "privacy/account/claimed", "paper"}),
-	"paper/p3": join(public, []string{"data", "model", "method", "gossip", "oracle/live", "internal/chart", "privacy/account/claimed", "paper"}),
-	"paper/p4": join(public, []string{"data", "model", "method", "oracle/live", "internal/chart", "internal/page", "paper", "internal/readfile"}),
+	"paper/p3": join(public, []string{"data", "model", "method", "gossip", "oracle/private", "internal/chart", "privacy/account/claimed", "paper"}),
+	"paper/p4": join(public, []string{"data", "model", "method", "oracle/private", "internal/chart", "internal/page", "paper", "internal/readfile"}),
 
 	// Layer 6.
-	"cmd/sotto": join(public, []string{"run/access", "data", "model", "method", "oracle/live", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/netplan", "run/node", "run/rehearse", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/fabric", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile"}),
+	"cmd/sotto": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/netplan", "run/node", "run/rehearse", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/fabric", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile"}),
 
 	// The benchmark measures whatever there is.
-	"internal/bench": join(public, []string{"data", "model", "method", "oracle/live", "run/trace"}),
+	"internal/bench": join(public, []string{"data", "model", "method", "oracle/private", "run/trace"}),
 
 	// Helpers of tests: see helpers.
 	"data/datatest":     {"data"},
@@ -144,7 +144,7 @@ var table = map[string][]string{
 	"internal/relay":    {},
 	"internal/proofs":   {},
 	"model/modeltest":   {"data", "model"},
-	"method/methodtest": join(public, []string{"data", "model", "model/modeltest", "method", "oracle/live", "oracle/replay", "run", "run/trace", "run/ledger", "run/report"}),
+	"method/methodtest": join(public, []string{"data", "model", "model/modeltest", "method", "oracle/private", "oracle/replay", "run", "run/trace", "run/ledger", "run/report"}),
 }
 
 // helpers are packages for tests: only tests and other helpers import them, and
@@ -152,7 +152,7 @@ var table = map[string][]string{
 var helpers = []string{"data/datatest", "internal/needs", "internal/proofs", "internal/relay", "model/modeltest", "method/methodtest"}
 
 // dataReaders are the only packages that may import data themselves.
-var dataReaders = []string{"data", "model", "data/datatest", "internal/onnx", "oracle/live", "run", "run/access", "paper", "run/compare", "run/netplan", "run/node", "run/rehearse", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p1", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
+var dataReaders = []string{"data", "model", "data/datatest", "internal/onnx", "oracle/private", "run", "run/access", "paper", "run/compare", "run/netplan", "run/node", "run/rehearse", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p1", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
 
 // sealed packages must not reach data on any path of imports.
 var sealed = []string{"method", "gossip", "gossip/journal", "gossip/fabric", "method/reg", "method/schedule", "method/curvature", "oracle", "oracle/replay", "run/report", "run/trace", "run/ledger"}
@@ -168,8 +168,8 @@ var crypto = map[string][]string{
 	"crypto/tls":       {"gossip/fabric"},                                                             // the way to the hub
 	"crypto/x509":      {"gossip/fabric"},                                                             // certificates of owners and hub
 	"crypto/x509/pkix": {"gossip/fabric"},
-	"crypto/aes":       {"privacy/noise", "internal/bench", "oracle/live"}, // what shards and their coordinator seal (R22)
-	"crypto/cipher":    {"privacy/noise", "internal/bench", "oracle/live"},
+	"crypto/aes":       {"privacy/noise", "internal/bench", "oracle/private"}, // what shards and their coordinator seal (R22)
+	"crypto/cipher":    {"privacy/noise", "internal/bench", "oracle/private"},
 }
 
 // weakRandom says who may use math/rand and what of it, by package or file; nil
@@ -499,7 +499,7 @@ func TestRules(t *testing.T) {
 	}{
 		{"allowed", "model/a.go", "import _ " + own("data"), ""},
 		{"layer", "method/a.go", "import _ " + own("data"), "method/a.go: imports data; package method may import: method/"},
-		{"door", "method/a.go", "import _ " + own("oracle/live"), "method/a.go: imports oracle/live"},
+		{"door", "method/a.go", "import _ " + own("oracle/private"), "method/a.go: imports oracle/private"},
 		{"model in method", "method/a.go", "import _ " + own("model"), "method/a.go: imports model"},
 		{"upward", "data/a.go", "import _ " + own("run"), "data/a.go: imports run"},
 		{"within the layer", "privacy/mech/a.go", "import _ " + own("privacy/noise"), ""},
@@ -532,7 +532,7 @@ func TestRules(t *testing.T) {
 		{"files in run", "run/a.go", `import "os"`, ""},
 		{"special files", "run/a.go", `import "os"; var _ = os.ReadFile`, "run/a.go: imports os: found os.ReadFile; files are opened by internal/readfile"},
 		{"new files", "run/trace/save.go", `import "os"; var _ = os.OpenFile`, ""},
-		{"clock", "oracle/live/a.go", `import "time"; var _ = time.Now()`, "oracle/live/a.go: imports time: package oracle/live must not read the clock, found time.Now"},
+		{"clock", "oracle/private/a.go", `import "time"; var _ = time.Now()`, "oracle/private/a.go: imports time: package oracle/private must not read the clock, found time.Now"},
 		{"renamed clock", "privacy/account/a.go", `import clock "time"; var _ = clock.Since`, "found time.Since"},
 		{"durations", "method/a.go", `import "time"; const _ = time.Second`, ""},
 		{"clock in run", "run/a.go", `import "time"; var _ = time.Now`, ""},

@@ -16,7 +16,7 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -127,8 +127,8 @@ type kind struct {
 }
 
 var (
-	private = kind{method.ByGradient, 1}
-	plain   = kind{}
+	dpSGD = kind{method.ByGradient, 1}
+	plain = kind{}
 )
 
 // train opens the door on a table and begins a run: private, with clipping, noise,
@@ -145,7 +145,7 @@ func train(t *data.Table, name string, size, workers int, how kind, recorded boo
 func trainModel(t *data.Table, m model.Model, size, workers int, how kind, recorded bool) (*trainer, error) {
 	rows := t.Rows()
 	facts := m.Facts()
-	cfg := live.Config{
+	cfg := private.Config{
 		Table: t, Model: m, Workers: workers, Streams: noise.SeededStreams(1), Journal: nowhere{},
 		Facts: oracle.Public{Dim: m.Dim(), Rows: rows, Classes: t.Classes, Adjacency: privacy.AddRemove,
 			NormBound: 1, Lipschitz: oracle.Bound(facts.Lipschitz), Smooth: oracle.Bound(facts.Smooth), Bounded: facts.Bounded},
@@ -192,7 +192,7 @@ func trainModel(t *data.Table, m model.Model, size, workers int, how kind, recor
 		cfg.Journal = w
 		closeAll = func() { w.Close(); os.RemoveAll(dir) }
 	}
-	o, err := live.New(cfg)
+	o, err := private.New(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +225,7 @@ func versus(t *data.Table, name string, size, rounds int, recorded bool) (ofPriv
 	if err != nil {
 		return 0, 0, err
 	}
-	s, err := epochs(t, m, size, rounds, recorded, private, plain)
+	s, err := epochs(t, m, size, rounds, recorded, dpSGD, plain)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -301,7 +301,7 @@ func images(r *results) error {
 // training: on pictures with zeros as MNIST has them, and on rows without. It keeps no record: it would be all parameters in each step.
 func kinds(r *results, rows int, m model.Model, name, what string, rounds int) error {
 	t, value := pictures(rows), kind{method.ByValue, 1}
-	s, err := epochs(t, m, batch, rounds, false, private, plain, value, kind{clip: method.ByGradient}, kind{clip: method.ByValue})
+	s, err := epochs(t, m, batch, rounds, false, dpSGD, plain, value, kind{clip: method.ByGradient}, kind{clip: method.ByValue})
 	if err != nil {
 		return err
 	}
@@ -311,13 +311,13 @@ func kinds(r *results, rows int, m model.Model, name, what string, rounds int) e
 	r.put("value_over_sgd_"+name, s[2]/s[1], "the same with value clipping")
 	r.put("clip_over_sgd_"+name, s[3]/s[1], "clipped without noise over plain")
 	r.put("value_clip_over_sgd_"+name, s[4]/s[1], "the same with value clipping")
-	if s, err = epochs(dense(rows, 784, 10), m, batch, rounds, false, private, plain); err != nil {
+	if s, err = epochs(dense(rows, 784, 10), m, batch, rounds, false, dpSGD, plain); err != nil {
 		return err
 	}
 	r.put(name+"_dense_epoch_ms", ms(s[0])*all, "ms, the same on rows without zeros")
 	r.put("dp_over_sgd_"+name+"_dense", s[0]/s[1], "private over plain")
 	var grown []float64
-	for _, how := range []kind{private, plain} {
+	for _, how := range []kind{dpSGD, plain} {
 		before := heap()
 		run, err := trainModel(t, m, batch, 1, how, false)
 		if err != nil {
@@ -355,7 +355,7 @@ func workers(r *results) error {
 	cov := dense(500_000, 54, 2)
 	var runs []func()
 	for _, n := range []int{1, 2} {
-		t, err := train(cov, "logistic", 0, n, private, false)
+		t, err := train(cov, "logistic", 0, n, dpSGD, false)
 		if err != nil {
 			return err
 		}

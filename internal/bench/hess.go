@@ -6,7 +6,7 @@ import (
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
@@ -23,7 +23,7 @@ func hessians(r *results) error {
 	if err != nil {
 		return err
 	}
-	o, err := live.New(live.Config{
+	o, err := private.New(private.Config{
 		Table: t, Model: m, Streams: noise.SeededStreams(1), Journal: nowhere{}, Meter: free{},
 		Facts: oracle.Public{Dim: dim, Rows: n, Classes: 2, Adjacency: privacy.AddRemove, NormBound: 1},
 	})

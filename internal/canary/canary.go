@@ -3,7 +3,7 @@
 // rule, truncated to the same unit, summed before the same noise. How well one can tell afterwards which of them
 // took part says how much the door gives away.
 //
-// Only package oracle/live and audits may know of it; a run that trains for use cannot hold one.
+// Only package oracle/private and audits may know of it; a run that trains for use cannot hold one.
 package canary
 
 import (

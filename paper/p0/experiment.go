@@ -2,7 +2,7 @@
 // its Figures 1 to 5 and Table 2, its claims as inequalities, its ε beside Sotto's, and what tighter bounds of gradients by
 // losses win back of what value clipping loses with P0's constants.
 //
-// It uses the library as anyone would: method.SGD, through the door of oracle/live, with noise from a fixed seed.
+// It uses the library as anyone would: method.SGD, through the door of oracle/private, with noise from a fixed seed.
 // Accuracies and how often is clipped are figures of public tables, computed without noise.
 package p0
 
@@ -14,7 +14,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
-	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -91,7 +91,7 @@ func (t *task) run(ctx context.Context, size Size, c Curve) (*Curve, error) {
 		sgd.Clipping = method.ByValue
 	}
 	name := fmt.Sprint(c.Table, c.Model, c.Clip, c.Rate, c.Epsilon, c.Delta) // the same batches and noise for each kind
-	door, err := live.New(live.Config{Table: t.train, Model: m, Facts: facts, Meter: paper.Free(privacy.AddRemove), Journal: paper.Silent{},
+	door, err := private.New(private.Config{Table: t.train, Model: m, Facts: facts, Meter: paper.Free(privacy.AddRemove), Journal: paper.Silent{},
 		Streams: noise.SeededStreams(noise.NewSeeded(seed, name, 0).Uint64()), Workers: 1})
 	if err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
-	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -86,7 +86,7 @@ func (t *task) time(ctx context.Context, steps int, name, kind string) (quiet, n
 		sgd.Clipping = method.ByValue
 	}
 	run := func() (each []float64, err error) {
-		door, err := live.New(live.Config{Table: t.train, Model: m, Facts: facts, Meter: paper.Free(privacy.AddRemove), Journal: paper.Silent{}, Streams: noise.SeededStreams(seed), Workers: 1})
+		door, err := private.New(private.Config{Table: t.train, Model: m, Facts: facts, Meter: paper.Free(privacy.AddRemove), Journal: paper.Silent{}, Streams: noise.SeededStreams(seed), Workers: 1})
 		if err != nil {
 			return nil, err
 		}

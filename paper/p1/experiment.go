@@ -4,7 +4,7 @@
 // of package schedule gain.
 //
 // It uses the library as anyone would: the methods of package method, through the door
-// of oracle/live, with noise from a fixed seed. The table is synthetic, so that the
+// of oracle/private, with noise from a fixed seed. The table is synthetic, so that the
 // smoothness constant may be taken from it, as P1 does; with real rows that would be a
 // look (S-0d).
 package p1
@@ -23,7 +23,7 @@ import (
 	"github.com/sottodp/sotto/method/schedule"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -196,7 +196,7 @@ func moved(w []float64) []float64 {
 
 // run runs a fitted method and calls visit with each iterate.
 func (p *problem) run(ctx context.Context, m method.Method, meter account.Meter, stream uint64, visit func(step int, x []float64)) error {
-	door, err := live.New(live.Config{Table: p.table, Model: p.model, Facts: p.facts, Meter: meter,
+	door, err := private.New(private.Config{Table: p.table, Model: p.model, Facts: p.facts, Meter: meter,
 		Streams: noise.SeededStreams(stream), Journal: paper.Silent{}, Workers: 1})
 	if err != nil {
 		return err

@@ -2,7 +2,7 @@
 // Differential Privacy: its Figures 1 to 4, its claims as inequalities, what its noise really gives, and what noise
 // that holds its ε reaches with samples of more than one row.
 //
-// It uses the library as anyone would: package gossip, each owner behind a door of oracle/live, noise
+// It uses the library as anyone would: package gossip, each owner behind a door of oracle/private, noise
 // from a fixed seed. The published noise protects nobody and stands here as published.
 package p3
 
@@ -18,7 +18,7 @@ import (
 	"github.com/sottodp/sotto/method/reg"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -133,7 +133,7 @@ func (t *table) run(ctx context.Context, size Size, kind, regular string, epsilo
 	var methods []gossip.Method
 	var doors []oracle.Oracle
 	for i := range nodes {
-		door, err := live.New(live.Config{Table: t.own[i], Model: m, Facts: facts, Meter: paper.Free(facts.Adjacency), Journal: paper.Silent{}, Streams: noise.SeededStreams(uint64(i)<<8 + seed)})
+		door, err := private.New(private.Config{Table: t.own[i], Model: m, Facts: facts, Meter: paper.Free(facts.Adjacency), Journal: paper.Silent{}, Streams: noise.SeededStreams(uint64(i)<<8 + seed)})
 		if err != nil {
 			return nil, err
 		}

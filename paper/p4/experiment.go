@@ -2,7 +2,7 @@
 // tables of losses, iterations, Hessians and times, its comparisons with DP-TR as inequalities, and what sound sensitivities
 // and a public number of steps gain or cost.
 //
-// It uses the library as anyone would: the methods of package method, through the door of oracle/live, with noise from a
+// It uses the library as anyone would: the methods of package method, through the door of oracle/private, with noise from a
 // fixed seed. Losses, gradients and curvatures of the tables are computed without noise, which is for public tables
 // only.
 package p4
@@ -20,7 +20,7 @@ import (
 	"github.com/sottodp/sotto/method/reg"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -218,8 +218,8 @@ func plus(w, by []float64) (moved []float64) {
 	return moved
 }
 
-func (p *problem) door(meter account.Meter, stream uint64) (*live.Oracle, error) {
-	return live.New(live.Config{Table: p.table, Model: p.model, Facts: p.facts, Meter: meter,
+func (p *problem) door(meter account.Meter, stream uint64) (*private.Oracle, error) {
+	return private.New(private.Config{Table: p.table, Model: p.model, Facts: p.facts, Meter: meter,
 		Streams: noise.SeededStreams(stream), Journal: paper.Silent{}, Workers: runtime.GOMAXPROCS(0)})
 }
 

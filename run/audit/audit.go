@@ -17,7 +17,7 @@ import (
 	"github.com/sottodp/sotto/internal/canary"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -69,8 +69,8 @@ type Options struct {
 	Streams  noise.Streams // of the noise, the samples and the audit's own coins
 	Workers  int
 
-	deed method.Method                                // what is run in place of the job's method: a planted fault
-	door func(o *live.Oracle, rows int) oracle.Oracle // a fault of the door
+	deed method.Method                                   // what is run in place of the job's method: a planted fault
+	door func(o *private.Oracle, rows int) oracle.Oracle // a fault of the door
 }
 
 // One audits a job in one run, on a table of the schema's rows, or under replace-one of as many fewer as there are
@@ -154,7 +154,7 @@ func train(ctx context.Context, job *run.Job, table *data.Table, set *canary.Set
 	if err != nil {
 		return nil, 0, err
 	}
-	door, err := live.New(live.Config{Table: table, Model: job.Model, Facts: job.Facts, Meter: meter, Streams: opt.Streams,
+	door, err := private.New(private.Config{Table: table, Model: job.Model, Facts: job.Facts, Meter: meter, Streams: opt.Streams,
 		Journal: run.Unwritten{}, Workers: max(1, opt.Workers), Canaries: set})
 	if err != nil {
 		return nil, 0, err

@@ -14,7 +14,7 @@ import (
 	"github.com/sottodp/sotto/internal/canary"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
@@ -152,7 +152,7 @@ func TestDivisorIsFound(t *testing.T) {
 	job := jobOf(t, schema, method.SGD{Steps: 1}, 4, privacy.AddRemove, "gdp")
 	for seed := range 3 {
 		opt := Options{Streams: noise.SeededStreams(uint64(seed))}
-		opt.door = func(o *live.Oracle, rows int) oracle.Oracle { return realised{o, rows} }
+		opt.door = func(o *private.Oracle, rows int) oracle.Oracle { return realised{o, rows} }
 		r, err := Many(context.Background(), job, table, 630, opt)
 		if err != nil {
 			t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
@@ -147,7 +147,7 @@ func (c *Cell) train(ctx context.Context, job *run.Job, train *data.Table, journ
 		return nil, err
 	}
 	own := *train // what it is told of the order of reading is its own
-	door, err := live.New(live.Config{Table: &own, Model: job.Model, Facts: job.Facts, Meter: meter,
+	door, err := private.New(private.Config{Table: &own, Model: job.Model, Facts: job.Facts, Meter: meter,
 		Streams: noise.SeededStreams(uint64(r.Seed)), Journal: journal, Workers: 1})
 	if err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ import (
 	"github.com/sottodp/sotto/gossip/journal"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
-	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run"
@@ -229,7 +229,7 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	door, err := live.New(live.Config{
+	door, err := private.New(private.Config{
 		Table: table, Model: s.plan.Job.Model, Facts: s.owner.Facts, Meter: meter, Streams: s.plan.Streams(s.c.Owner), Journal: j, First: j.Charged(), Workers: 1,
 	})
 	if err != nil {
@@ -648,7 +648,7 @@ func (s *session) notBehind(ctx context.Context, node *fabric.Node, j *journal.J
 }
 
 // train takes the owner's turns.
-func (s *session) train(ctx context.Context, node *fabric.Node, door *live.Oracle, meter account.Meter, j *journal.Journal) ([]float64, error) {
+func (s *session) train(ctx context.Context, node *fabric.Node, door *private.Oracle, meter account.Meter, j *journal.Journal) ([]float64, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	reach, over, err := s.startReach(ctx, stop, j.Charged())

@@ -18,7 +18,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -100,7 +100,7 @@ func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
 	var methods []gossip.Method
 	var doors []oracle.Oracle
 	for i, o := range p.Owners {
-		door, err := live.New(live.Config{Table: tables[i], Model: p.Job.Model, Facts: o.Facts, Meter: meters[i], Streams: p.Streams(i), Journal: run.Unwritten{}, Workers: 1})
+		door, err := private.New(private.Config{Table: tables[i], Model: p.Job.Model, Facts: o.Facts, Meter: meters[i], Streams: p.Streams(i), Journal: run.Unwritten{}, Workers: 1})
 		if err != nil {
 			return nil, err
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/data/datatest"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
@@ -55,7 +55,7 @@ func BenchmarkEpoch(b *testing.B) {
 }
 
 // benchDoor is a door over a synthetic table of 105 features and an intercept, in this process or at so many workers.
-func benchDoor(b *testing.B, rows, workers int) *live.Oracle {
+func benchDoor(b *testing.B, rows, workers int) *private.Oracle {
 	b.Helper()
 	s := newSite(b)
 	s.parts = make([]string, max(1, workers))
@@ -72,7 +72,7 @@ func benchDoor(b *testing.B, rows, workers int) *live.Oracle {
 		_, err := data.SynthPacked(job.Schema, rows/len(s.parts), uint64(i+1), s.parts[i])
 		s.must(err)
 	}
-	c := live.Config{Table: data.Empty(job.Schema), Model: job.Model, Facts: job.Facts, Meter: free{}, Journal: run.Unwritten{}, Streams: noise.SecureStreams()}
+	c := private.Config{Table: data.Empty(job.Schema), Model: job.Model, Facts: job.Facts, Meter: free{}, Journal: run.Unwritten{}, Streams: noise.SecureStreams()}
 	var err error
 	if workers == 0 {
 		c.Table, _, err = data.Read(b.Context(), &datatest.Gate{}, job.Schema, s.parts[0], data.Options{})
@@ -82,10 +82,10 @@ func benchDoor(b *testing.B, rows, workers int) *live.Oracle {
 		var terms map[string][]byte
 		terms, err = job.Terms()
 		s.must(err)
-		c.Shards, err = live.OpenShards(b.Context(), s.key.Secret, hub, job.Facts.Dim, terms)
+		c.Shards, err = private.OpenShards(b.Context(), s.key.Secret, hub, job.Facts.Dim, terms)
 	}
 	s.must(err)
-	o, err := live.New(c)
+	o, err := private.New(c)
 	s.must(err)
 	b.Cleanup(func() { o.Close() })
 	return o

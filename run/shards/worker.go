@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/sottodp/sotto/data"
-	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
@@ -91,7 +91,7 @@ func Work(ctx context.Context, o Options) error {
 		if a != nil {
 			m.Respond(a)
 		}
-		var unfit *live.Unfit
+		var unfit *private.Unfit
 		switch {
 		case errors.As(err, &unfit):
 			nc.FlushTimeout(goodbye)
@@ -138,7 +138,7 @@ func (o Options) refused(err error) error {
 }
 
 // open reads the rows.
-func (o Options) open(ctx context.Context) (*live.Shard, error) {
+func (o Options) open(ctx context.Context) (*private.Shard, error) {
 	schema, err := o.Spec.LoadSchema()
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (o Options) open(ctx context.Context) (*live.Shard, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := live.ShardConfig{Model: job.Model, Facts: job.Facts, Terms: terms, Secret: o.Key.Secret, Index: o.Index, Count: o.Count, Workers: o.Cores}
+	c := private.ShardConfig{Model: job.Model, Facts: job.Facts, Terms: terms, Secret: o.Key.Secret, Index: o.Index, Count: o.Count, Workers: o.Cores}
 	// The coordinator reserves for the rows, in its own ledger.
 	gate := access.Gate{Dropped: o.Spec.Dropped(o.Warn)}
 	opened, err := gate.Open(ctx, access.Worker, schema, o.Spec.Data, data.Options{Labels: o.Spec.Labels, KeepBad: job.Facts.Adjacency == privacy.ReplaceOne})
@@ -165,5 +165,5 @@ func (o Options) open(ctx context.Context) (*live.Shard, error) {
 	if c.Table, err = opened.Take(ctx, nil, ""); err != nil {
 		return nil, err
 	}
-	return live.NewShard(c)
+	return private.NewShard(c)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/live"
+	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/mech"
@@ -435,7 +435,7 @@ func (p *Plan) train(ctx context.Context, i int, table, test *data.Table, stream
 		return made, 0, err
 	}
 	account.AllowGaps(meter) // one that stops early is scored all the same
-	door, err := live.New(live.Config{Table: table, Model: job.Model, Facts: job.Facts, Meter: meter, Streams: streams, Journal: run.Unwritten{}, Workers: 1})
+	door, err := private.New(private.Config{Table: table, Model: job.Model, Facts: job.Facts, Meter: meter, Streams: streams, Journal: run.Unwritten{}, Workers: 1})
 	if err != nil {
 		return made, 0, err
 	}

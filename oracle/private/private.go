@@ -1,0 +1,494 @@
+// Package private is the only package that reads private rows. It charges the
+// meter, samples, sums, adds noise and releases, in this order.
+//
+// # What is exact
+//
+// A clipped sum is an integer. Every stored feature is a multiple of the table's
+// unit, every coefficient (clip weight times loss derivative) is truncated
+// toward zero to a multiple of another power of two, so every product is a
+// multiple of both together. Sums of up to data.BlockRows such products fit a
+// float64 without rounding, and the sums over blocks are kept as int64. Hence the
+// sum does not depend on the order of rows, on blocks or on the number of
+// workers, and its sensitivity is the clip norm itself: no rounding slack that
+// grows with the number of rows is needed (rules.md, R14).
+//
+// The sum is then rounded to a coarser public power-of-two grid, noise that is a
+// multiple of the same grid is added exactly, and only the result becomes a
+// float64 again (R15). Rounding moves two neighbours' sums apart by at most one
+// grid step a coordinate: that slack is part of the sensitivity.
+package private
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/canary"
+	"github.com/sottodp/sotto/internal/kern"
+	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/clip"
+	"github.com/sottodp/sotto/privacy/mech"
+	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/privacy/sample"
+)
+
+// Config says what stands behind the door. Every field but Workers is required.
+type Config struct {
+	Table   *data.Table
+	Model   model.Model
+	Facts   oracle.Public  // what is public of them
+	Meter   account.Meter  // pays
+	Streams noise.Streams  // randomness of samples and noise, fresh for each batch (R6)
+	Journal oracle.Journal // is told of each charge and each release
+	First   int            // number of the first batch; above 0 after a resume
+	Workers int            // goroutines of a large pass; 0 means 1
+	Shards  *Shards        // where the rows are, in the place of the table's: that has none then; nil: in the table
+
+	Canaries *canary.Set // audits only: made-up records beside the table's
+}
+
+// randomShare: a batch of less than one row in this many leaves most pages of a
+// table alone, so that reading ahead would be in vain.
+const randomShare = 16
+
+// Oracle answers from the data. It is for one goroutine.
+type Oracle struct {
+	cfg   Config
+	units int // of privacy, each one row or more; private
+	sum   summer
+	batch batch // the current one
+	count int   // number of the next batch
+
+	counts          [chunk]int64
+	sampling, noise noise.Source
+	drawn           []int32        // units of the sample
+	spread          []int32        // their rows, where those are others
+	canaries        []int          // of the sample
+	lastSampler     sample.Sampler // the last purchase and its cost, so that a
+	lastPay         []oracle.Query // loop that buys the same again allocates nothing
+	lastCost        privacy.Event
+	closed          bool
+}
+
+// New opens the door. It refuses to open without a meter and a journal, or where
+// SOTTO_KERN asks for kernels that are not there.
+func New(cfg Config) (*Oracle, error) {
+	if _, err := kern.Level(); err != nil {
+		return nil, err
+	}
+	switch {
+	case cfg.Table == nil || cfg.Model == nil:
+		return nil, errors.New("private: a table and a model are required")
+	case cfg.Meter == nil:
+		return nil, errors.New("private: a meter is required: there is no look without a budget")
+	case cfg.Journal == nil:
+		return nil, errors.New("private: a journal is required: there is no look without a record")
+	case cfg.Meter.Adjacency() != cfg.Facts.Adjacency:
+		return nil, fmt.Errorf("private: the meter speaks of %v, the run of %v", cfg.Meter.Adjacency(), cfg.Facts.Adjacency)
+	case cfg.Facts.Rows < 1:
+		return nil, errors.New("private: the nominal row count is required")
+	case cfg.Model.Dim() != cfg.Facts.Dim:
+		return nil, fmt.Errorf("private: the model has %d parameters, the run says %d", cfg.Model.Dim(), cfg.Facts.Dim)
+	}
+	switch units := cfg.Facts.UnitRows > 0; {
+	case units && cfg.Shards != nil:
+		return nil, errUnitShards
+	case (cfg.Table.Shares() != nil) != units:
+		return nil, errors.New("private: of table and run one speaks of units of several rows, the other of rows")
+	case units && len(cfg.Table.Shares()) != cfg.Table.Rows():
+		return nil, errors.New("private: a table with rows that are nobody's")
+	case units && mostRows(cfg.Table) > cfg.Facts.UnitRows:
+		return nil, errors.New("private: the table has a unit of more rows than the run says")
+	}
+	o := &Oracle{cfg: cfg, units: cfg.Table.Units(), count: cfg.First}
+	if cfg.Canaries != nil {
+		o.units += cfg.Canaries.Len()
+	}
+	if cfg.Shards != nil {
+		if o.units > 0 {
+			return nil, errors.New("private: rows of the table's own, or canaries, beside shards")
+		}
+		o.units = cfg.Shards.Rows()
+	}
+	if cfg.Facts.Adjacency == privacy.ReplaceOne && o.units != cfg.Facts.Rows {
+		// Public under replace-one (R9).
+		return nil, fmt.Errorf("private: the table has %d %s, the schema declares %d; under replace-one they must agree", o.units, cfg.Facts.Counted(), cfg.Facts.Rows)
+	}
+	o.sum.open(cfg.Table, cfg.Model, max(1, cfg.Workers))
+	o.batch.o = o
+	return o, nil
+}
+
+// mostRows of a unit: what bounds the rounding of a minimiser, and lets some be refused, rests on their being no more than the facts say.
+func mostRows(t *data.Table) (most int) {
+	var rows []int32
+	for u := range t.Units() {
+		rows = t.UnitRows(rows[:0], u)
+		most = max(most, len(rows))
+	}
+	return most
+}
+
+// Public returns the facts given to New.
+func (o *Oracle) Public() oracle.Public { return o.cfg.Facts }
+
+// Close releases what a half-asked batch has answered and stops the workers.
+func (o *Oracle) Close() error {
+	if o.closed {
+		return nil
+	}
+	o.closed = true
+	o.sum.close()
+	return o.batch.release()
+}
+
+// Batch pays, then draws. See oracle.Oracle.
+func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Query) (oracle.Batch, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := o.batch.release(); err != nil {
+		return nil, err
+	}
+	cost, err := o.cost(s, pay)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.cfg.Meter.Charge(cost); err != nil {
+		return nil, err
+	}
+	if err := o.cfg.Journal.Charge(cost); err != nil {
+		return nil, err
+	}
+	if err := o.cfg.Streams.Reset(&o.noise, "noise", o.count); err != nil {
+		return nil, err
+	}
+	b := &o.batch
+	b.ctx = ctx
+	b.size = s.Size(o.cfg.Facts.Rows)
+	o.cfg.Table.Random(b.size*randomShare < float64(o.cfg.Facts.Rows))
+	if err := o.draw(ctx, s); err != nil {
+		return nil, err
+	}
+	o.count++
+	b.pay = append(b.pay[:0], pay...)
+	b.answers = b.answers[:0]
+	return b, nil
+}
+
+// draw draws the sample of the batch that has been paid: here, or where the rows are.
+func (o *Oracle) draw(ctx context.Context, s sample.Sampler) error {
+	if o.cfg.Shards != nil {
+		return o.cfg.Shards.draw(ctx, s, o.cfg.Streams, o.count)
+	}
+	if err := o.cfg.Streams.Reset(&o.sampling, "sample", o.count); err != nil {
+		return err
+	}
+	b := &o.batch
+	b.rows, b.all = s.Draw(o.drawn[:0], o.units, &o.sampling)
+	if b.rows != nil {
+		o.drawn = b.rows
+	}
+	o.divide()
+	if !b.all && o.sum.shares != nil {
+		o.spread = o.rowsOf(o.spread[:0], b.rows)
+		b.rows = o.spread
+	}
+	return nil
+}
+
+// rowsOf appends the rows of the units to dst: who is drawn is drawn with all that is theirs (PROOFS.md#units).
+func (o *Oracle) rowsOf(dst, units []int32) []int32 {
+	for _, u := range units {
+		dst = o.cfg.Table.UnitRows(dst, int(u))
+	}
+	return dst
+}
+
+// cost checks what is asked, from public values alone, and says what it costs.
+func (o *Oracle) cost(s sample.Sampler, pay []oracle.Query) (privacy.Event, error) {
+	if o.lastCost != nil && s == o.lastSampler && len(pay) == len(o.lastPay) {
+		same := true
+		for i := range pay {
+			same = same && pay[i] == o.lastPay[i]
+		}
+		if same {
+			return o.lastCost, nil
+		}
+	}
+	if len(pay) == 0 {
+		return nil, errors.New("private: a batch needs at least one query")
+	}
+	if err := known(s, pay); err != nil {
+		return nil, err
+	}
+	if err := s.Check(o.cfg.Facts.Adjacency); err != nil {
+		return nil, err
+	}
+	if err := o.checkMinimize(s, pay); err != nil {
+		return nil, err
+	}
+	if f, ok := s.(sample.Fixed); ok && f.N != o.cfg.Facts.Rows {
+		// Under replace-one, which Check has seen to, both are public and the table's own (R9).
+		return nil, fmt.Errorf("private: a batch of fixed size speaks of %d rows, the run of %d", f.N, o.cfg.Facts.Rows)
+	}
+	if size := s.Size(o.cfg.Facts.Rows); !(size > 0) {
+		return nil, fmt.Errorf("private: the sampler's public size is %v; it must be above 0", size)
+	}
+	for _, q := range pay {
+		if err := q.Validate(); err != nil {
+			return nil, err
+		}
+		if o.cfg.Shards != nil {
+			if err := summable(q); err != nil {
+				return nil, err
+			}
+		}
+		if err := o.fits(q); err != nil {
+			return nil, err
+		}
+	}
+	cost := oracle.Cost(s, pay)
+	if err := cost.Validate(); err != nil {
+		return nil, err
+	}
+	o.lastSampler, o.lastPay, o.lastCost = s, append(o.lastPay[:0], pay...), cost
+	return cost, nil
+}
+
+// known refuses what the door does not know by its concrete type. Claim and deed
+// are one only in values of Sotto's own: a pointer could change between paying and
+// asking, and a rule, noise or sampler from elsewhere would see what it works on.
+func known(s sample.Sampler, pay []oracle.Query) error {
+	switch s.(type) {
+	case sample.Full, sample.Poisson, sample.Fixed:
+	default:
+		return fmt.Errorf("private: the door does not know the sampler %T", s)
+	}
+	for _, q := range pay {
+		var added mech.Additive
+		switch q := q.(type) {
+		case oracle.Search, oracle.Select, oracle.Hess:
+			continue // they hold no part that could be another's
+		case oracle.Loss:
+			added = q.Noise
+		case oracle.Minimize:
+			if err := knownHow(q.How); err != nil {
+				return err
+			}
+			continue
+		case oracle.Grad:
+			added = q.Noise
+			switch q.Clip.(type) {
+			case clip.Norm, clip.Value, clip.PerLayer, clip.Lipschitz, clip.None:
+			default:
+				return fmt.Errorf("private: the door does not know the clip rule %T", q.Clip)
+			}
+		default:
+			return fmt.Errorf("private: the door does not know the query %T", q)
+		}
+		switch added.(type) {
+		case mech.Gaussian, mech.Laplace, mech.None:
+		default:
+			return fmt.Errorf("private: the door does not know the noise %T", added)
+		}
+	}
+	return nil
+}
+
+// fits checks that the units, the grid and the noise of a query are numbers that a
+// float64 and an int64 hold. Public values alone decide, before anything is paid.
+func (o *Oracle) fits(query oracle.Query) error {
+	switch q := query.(type) {
+	case oracle.Search:
+		return o.fitsSearch(q)
+	case oracle.Select:
+		return o.fitsSelect(q)
+	case oracle.Loss:
+		return o.fitsLoss(q)
+	case oracle.Hess:
+		return o.fitsHess(q)
+	case oracle.Minimize:
+		return o.fitsMinimize(q)
+	}
+	q := query.(oracle.Grad)
+	if _, value := q.Clip.(clip.Value); value && !o.cfg.Model.Facts().Bounded {
+		return fmt.Errorf("private: losses of %s do not bound its gradients: value clipping needs a model of which they do", o.cfg.Model.Name())
+	}
+	if parts := o.cfg.Model.Facts().Layers; perLayer(q.Clip) > 0 && perLayer(q.Clip) != parts {
+		return fmt.Errorf("private: per-layer clipping of %d layers; the model %s has %d", perLayer(q.Clip), o.cfg.Model.Name(), parts)
+	}
+	if err := o.fitsViews(q); err != nil {
+		return err
+	}
+	bound := q.Clip.Bound()
+	if math.IsInf(bound, 1) {
+		return nil
+	}
+	unit, err := o.sum.unitOf(bound, o.cfg.Facts.Rows)
+	if err != nil {
+		return err
+	}
+	grid := gridOf(unit, bound, o.cfg.Facts.Dim, q.Clip.Norm())
+	sens, err := sensitivity(q.Clip, o.cfg.Facts.Adjacency, grid, o.cfg.Facts.Dim)
+	if err != nil {
+		return err
+	}
+	return q.Noise.Check(grid, sens)
+}
+
+// Format prints no more than what it is: the fields are private.
+func (o *Oracle) Format(f fmt.State, _ rune) { io.WriteString(f, "private.Oracle") }
+
+// Format prints no more than what it is: the rows that were drawn are private.
+func (b *batch) Format(f fmt.State, _ rune) { io.WriteString(f, "private.batch") }
+
+// batch is the sample that was last bought.
+type batch struct {
+	o       *Oracle
+	ctx     context.Context // of the purchase: long work ends with it
+	pay     []oracle.Query  // paid and not yet asked
+	rows    []int32         // private
+	all     bool
+	size    float64 // public divisor
+	answers [][]float64
+	store   [][]float64 // memory of the answers, reused
+}
+
+// take marks q as asked.
+func (b *batch) take(q oracle.Query) error {
+	for i, p := range b.pay {
+		if p == q {
+			b.pay = append(b.pay[:i], b.pay[i+1:]...)
+			return nil
+		}
+	}
+	return oracle.ErrNotPaid
+}
+
+// room returns memory for the next answer, n numbers. It is no answer before it is given to
+// answered: were the work on it to break down, Close would record nothing of it.
+func (b *batch) room(n int) []float64 {
+	i := len(b.answers)
+	for len(b.store) <= i {
+		b.store = append(b.store, nil)
+	}
+	if cap(b.store[i]) < n {
+		b.store[i] = make([]float64, n)
+	}
+	b.store[i] = b.store[i][:n]
+	return b.store[i]
+}
+
+// release hands the answers of a batch to the journal, once.
+func (b *batch) release() error {
+	if len(b.answers) == 0 {
+		return nil
+	}
+	err := b.o.cfg.Journal.Release(b.answers)
+	b.answers, b.pay = b.answers[:0], b.pay[:0]
+	return err
+}
+
+// Grad answers a paid gradient query: P0 Algorithm 1, lines 4 to 6.
+func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
+	o := b.o
+	if len(w) != o.cfg.Facts.Dim {
+		return nil, fmt.Errorf("private: %d parameters given, the model has %d", len(w), o.cfg.Facts.Dim)
+	}
+	if err := b.take(q); err != nil {
+		return nil, err
+	}
+	var err error
+	if o.sum.views, err = q.Views.Of(o.cfg.Facts.Image, o.count-1); err != nil {
+		return nil, err
+	}
+	defer func() { o.sum.views = nil }() // of this sum alone
+	g := b.room(len(w))
+	if math.IsInf(q.Clip.Bound(), 1) {
+		o.sum.plain(g, w, q.Clip, b.rows, b.all)
+		for j := range g {
+			g[j] /= b.size
+		}
+	} else if err := o.noisySum(g, w, q, b.rows, b.all, b.size); err != nil {
+		return nil, err
+	}
+	return g, b.answered(g)
+}
+
+// answeredOne takes an answer of one number.
+func (b *batch) answeredOne(v float64) error {
+	a := b.room(1)
+	a[0] = v
+	return b.answered(a)
+}
+
+// answered takes a finished answer, and hands over the record once all that was paid is asked: it
+// is complete. The answers stay valid until the next Batch.
+func (b *batch) answered(answer []float64) error {
+	b.answers = append(b.answers, answer)
+	if len(b.pay) > 0 {
+		return nil
+	}
+	return b.release()
+}
+
+// chunk is how many numbers of a sum get their noise at a time, so that they stay in the nearest cache.
+const chunk = 2048
+
+// noisySum sets g to the clipped sum plus noise, over size. The line where private becomes
+// public is the call of q.Noise.Add.
+func (o *Oracle) noisySum(g, w []float64, q oracle.Grad, rows []int32, all bool, size float64) error {
+	bound := q.Clip.Bound()
+	unit, err := o.clipped(w, q, rows, all)
+	if err != nil {
+		return err
+	}
+	if o.cfg.Canaries != nil {
+		o.cfg.Canaries.Sum(unit, q.Clip, o.canaries)
+	}
+	grid := gridOf(unit, bound, len(w), q.Clip.Norm())
+	shift := shiftOf(unit, grid)
+	sens, err := sensitivity(q.Clip, o.cfg.Facts.Adjacency, grid, len(w))
+	if err != nil {
+		return err
+	}
+	for from := 0; from < len(g); from += chunk {
+		to := g[from:min(from+chunk, len(g))]
+		counts := o.counts[:len(to)]
+		o.take(counts, from)
+		if o.cfg.Canaries != nil {
+			o.cfg.Canaries.Add(counts, from)
+		}
+		mech.RoundShift(counts, shift)
+		if err := q.Noise.Add(counts, grid, sens, &o.noise); err != nil {
+			return err
+		}
+		// The exact sum wrapped around modulo 2⁶⁴ units, so this is modulo
+		// 2^(64−shift) steps of the grid: a function of sum plus noise alone.
+		kern.Release(to, counts, shift, grid, size)
+	}
+	return nil
+}
+
+// gridOf is the public grid on which a sum is released: at least 2⁴ times as
+// coarse as the unit of the exact sum, so that noise on top of a sum does not reach
+// the ends of int64. shiftOf is how many binary digits lie between them.
+func gridOf(unit, bound float64, dim, norm int) float64 {
+	return max(16*unit, mech.Grid(bound, dim, norm))
+}
+
+func shiftOf(unit, grid float64) uint { return uint(math.Log2(grid / unit)) }
+
+// sensitivity of a clipped sum that is rounded to the grid: the one place that
+// turns a bound and a relation into a sensitivity (R8, R15).
+func sensitivity(rule clip.Rule, adj privacy.Adjacency, grid float64, dim int) (float64, error) {
+	s, err := clip.Sensitivity(rule.Bound(), adj)
+	return s + mech.Slack(grid, dim, rule.Norm()), err
+}

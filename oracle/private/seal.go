@@ -1,0 +1,122 @@
+package private
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/sottodp/sotto/privacy/noise"
+)
+
+// SecretSize is the bytes of a Secret.
+const SecretSize = 32
+
+// A Secret is what the machines of one owner share: with it they read each other's keys of samples and sums before
+// noise, and nobody else does. It prints nothing of itself.
+type Secret struct{ key [SecretSize]byte }
+
+// NewSecret takes SecretSize random bytes.
+func NewSecret(key []byte) (*Secret, error) {
+	if len(key) != SecretSize {
+		return nil, fmt.Errorf("private: a secret of %d bytes; allowed are %d", len(key), SecretSize)
+	}
+	return &Secret{[SecretSize]byte(key)}, nil
+}
+
+// Format prints no more than what it is.
+func (s *Secret) Format(f fmt.State, _ rune) { io.WriteString(f, "private.Secret") }
+
+// A head begins a message, in the clear and authenticated with it: an answer belongs to one question, and a question
+// to one shard of one session.
+type head struct {
+	salt      [32]byte // of the session, random
+	asked     uint64   // number of the question in the session
+	shard, of uint32
+}
+
+const (
+	headMagic = "sotto/s1"
+	headSize  = len(headMagic) + 32 + 8 + 4 + 4
+)
+
+func (h head) append(dst []byte) []byte {
+	dst = append(append(dst, headMagic...), h.salt[:]...)
+	dst = binary.LittleEndian.AppendUint64(dst, h.asked)
+	dst = binary.LittleEndian.AppendUint32(dst, h.shard)
+	return binary.LittleEndian.AppendUint32(dst, h.of)
+}
+
+var errSealed = errors.New("private: a message that does not open: it is of another secret, or was altered on its way")
+
+func readHead(message []byte) (h head, err error) {
+	if len(message) < headSize || string(message[:len(headMagic)]) != headMagic {
+		return h, errSealed
+	}
+	b := message[len(headMagic):]
+	copy(h.salt[:], b)
+	h.asked = binary.LittleEndian.Uint64(b[32:])
+	h.shard, h.of = binary.LittleEndian.Uint32(b[40:]), binary.LittleEndian.Uint32(b[44:])
+	return h, nil
+}
+
+// A session is one coordinator's life: keys of its own for questions and for answers, so that neither can stand for
+// the other nor for those of another session. AES-256-GCM under random nonces; a key seals fewer than 2³² messages.
+type session struct {
+	salt          [32]byte
+	asks, answers cipher.AEAD
+}
+
+// newSession begins one, under a random salt.
+func (s *Secret) newSession() (*session, error) {
+	salt, err := noise.SecureStreams().Key("session", 0)
+	if err != nil {
+		return nil, err
+	}
+	return s.session(salt)
+}
+
+func (s *Secret) session(salt [32]byte) (*session, error) {
+	derive := func(label string) (cipher.AEAD, error) {
+		mac := hmac.New(sha256.New, s.key[:])
+		mac.Write([]byte("sotto/shards/1 " + label))
+		mac.Write(salt[:])
+		block, err := aes.NewCipher(mac.Sum(nil))
+		if err != nil {
+			return nil, err
+		}
+		return cipher.NewGCMWithRandomNonce(block)
+	}
+	asks, err := derive("ask")
+	if err != nil {
+		return nil, err
+	}
+	answers, err := derive("answer")
+	return &session{salt, asks, answers}, err
+}
+
+// seal seals a question, or an answer to one: to that very message, since two copies of a coordinator, as of a virtual machine, may ask two
+// things under one number.
+func seal(a cipher.AEAD, h head, text, to []byte) []byte {
+	message := h.append(make([]byte, 0, headSize+len(text)+a.Overhead()))
+	return a.Seal(message, nil, text, bound(message, to))
+}
+
+func unseal(a cipher.AEAD, message, to []byte) ([]byte, error) {
+	text, err := a.Open(nil, nil, message[headSize:], bound(message[:headSize], to))
+	if err != nil {
+		return nil, errSealed
+	}
+	return text, nil
+}
+
+// bound is what is authenticated with a text: the head, and the hash of the message that it answers, if any.
+func bound(head, to []byte) []byte {
+	sum := sha256.Sum256(to)
+	return append(slices.Clone(head), sum[:]...)
+}

@@ -1,0 +1,186 @@
+package private
+
+import (
+	"fmt"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/clip"
+)
+
+// A choice's scores are whole numbers of the unit of searches, or counts of records, so nothing is
+// rounded and there is no slack (ADR 1).
+
+// scoreUnit is the grid of a choice's scores. Rows count as whole records, or as shares of them.
+func (o *Oracle) scoreUnit(q oracle.Select) float64 {
+	switch {
+	case q.Bound == 0 && o.cfg.Facts.UnitRows > 0:
+		return fallUnit(1)
+	case q.Bound == 0:
+		return 1
+	}
+	return fallUnit(q.Bound)
+}
+
+// scoreSensitivity is by how much one score of a choice moves between neighbours, and whether all move in one
+// direction (privacy/mech/PROOFS.md, choice-scores).
+func (o *Oracle) scoreSensitivity(q oracle.Select) (sens float64, monotone bool, err error) {
+	if q.Bound == 0 { // one record, of one class
+		adj := o.cfg.Facts.Adjacency
+		_, err := clip.Sensitivity(1, adj) // is it a relation?
+		return 1, adj == privacy.AddRemove, err
+	}
+	sens, err = clip.Sensitivity(q.Bound, o.cfg.Facts.Adjacency)
+	return sens, false, err
+}
+
+// fitsSelect checks, from public values alone, that unit and rate are numbers that a float64
+// and an int64 hold.
+func (o *Oracle) fitsSelect(q oracle.Select) error {
+	if q.Off && q.Bound == 0 {
+		return nil
+	}
+	unit := o.scoreUnit(q)
+	if !(unit >= 0x1p-900 && unit <= 0x1p900) {
+		return fmt.Errorf("private: the bound %v of a choice is out of range", q.Bound)
+	}
+	if q.Off {
+		return nil
+	}
+	sens, monotone, err := o.scoreSensitivity(q)
+	if err != nil {
+		return err
+	}
+	return q.Chooser(monotone).Check(unit, sens)
+}
+
+// Select answers a paid choice. The line where private becomes public is the call of Choose.
+func (b *batch) Select(q oracle.Select, among oracle.Candidates) (int, error) {
+	n, err := oracle.CheckChoice(q, among, b.o.cfg.Facts)
+	if err != nil {
+		return 0, err
+	}
+	if err := b.take(q); err != nil {
+		return 0, err
+	}
+	sums, err := b.scores(q, among, n)
+	if err != nil {
+		return 0, err
+	}
+	k, err := b.choose(q, sums)
+	if err != nil {
+		return 0, err
+	}
+	return k, b.answeredOne(oracle.Found(k))
+}
+
+// scores are the sums of a choice, less what its candidates must bring.
+func (b *batch) scores(q oracle.Select, among oracle.Candidates, n int) (sums []decrease, err error) {
+	unit := b.o.scoreUnit(q)
+	if _, count := among.(oracle.Classes); count {
+		return b.tallied(classes{n, int64(1 / unit)}, n, unit)
+	}
+	if q.Bound == 0 {
+		unit = 0
+	}
+	var least []float64
+	switch c := among.(type) {
+	case oracle.Line:
+		for k := 0; k < n; k += abreast {
+			some, err := b.decrease(c, c.Steps[k:min(n, k+abreast)], q.Bound, k > 0)
+			if err != nil {
+				return nil, err
+			}
+			sums = append(sums, some...)
+		}
+		least = c.Least
+	case oracle.Neighbours:
+		t := &neighbours{from: c.From, step: c.Step, bound: q.Bound, unit: unit}
+		moved, err := b.tallied(t, n-1, unit)
+		if err != nil {
+			return nil, err
+		}
+		sums = append(make([]decrease, 1), moved...) // the first stays
+		least = c.Least
+	}
+	for k, v := range least {
+		sums[k].plain -= v * b.size
+		if q.Bound != 0 {
+			sums[k].count -= counted(v * b.size / unit)
+		}
+	}
+	return sums, nil
+}
+
+func (b *batch) choose(q oracle.Select, sums []decrease) (int, error) {
+	if q.Off {
+		best := 0
+		for k, sum := range sums {
+			if sum.plain > sums[best].plain {
+				best = k
+			}
+		}
+		return best, nil
+	}
+	sens, monotone, err := b.o.scoreSensitivity(q)
+	if err != nil {
+		return 0, err
+	}
+	scores := make([]int64, len(sums))
+	for k, sum := range sums {
+		scores[k] = sum.count
+	}
+	return q.Chooser(monotone).Choose(scores, b.o.scoreUnit(q), sens, &b.o.noise)
+}
+
+// neighbours sums the decreases of the moves of one parameter: 2j up, 2j + 1 down.
+type neighbours struct {
+	from        []float64
+	step        float64
+	bound, unit float64 // bound 0: nothing is clipped, lab only
+}
+
+func (t *neighbours) add(u *worker, v data.View) {
+	f, parts := &u.falls, u.sharesOf(v)
+	model.NeighbourFalls(u.s.model, f, t.from, t.step, v, &u.ws)
+	for e, i := range f.Row {
+		if v.Drop != nil && v.Drop[v.Row(int(i))] {
+			continue // keeps its place, weighs nothing (R9)
+		}
+		up, down, to := f.Up[e], f.Down[e], 2*int(f.Param[e])
+		if t.bound > 0 {
+			scale := 1 / t.unit
+			most := int64(t.bound * scale)
+			u.fall[to] += shared(clipped(up, scale, most), parts, int(i))
+			u.fall[to+1] += shared(clipped(down, scale, most), parts, int(i))
+			continue
+		}
+		if up == up {
+			u.plain[to] += up * part(parts, int(i))
+		}
+		if down == down {
+			u.plain[to+1] += down * part(parts, int(i))
+		}
+	}
+}
+
+// classes counts the records of so many classes, each as one.
+type classes struct {
+	n   int
+	one int64
+}
+
+func (t classes) add(u *worker, v data.View) {
+	parts := u.sharesOf(v)
+	for i := range v.Len() {
+		row := v.Row(i)
+		if v.Drop != nil && v.Drop[row] {
+			continue
+		}
+		if y := v.Y[row]; y >= 0 && y < float32(t.n) && float32(int(y)) == y {
+			u.fall[int(y)] += shared(t.one, parts, i)
+		}
+	}
+}

@@ -1,0 +1,483 @@
+package private
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/kern"
+	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy/clip"
+)
+
+// Bits of a coefficient below clip norm / row norm. Together with the 20 bits of
+// a feature, the products of one block and its float64 sum stay exact:
+// 2·2^coefBits·2^20·data.BlockRows = 2^49 < 2^53. Up to 2^spareRows rows the count of a
+// coordinate stays below 2·2^coefBits·2^20·2^spareRows = 2^60 units.
+const (
+	coefBits  = 18
+	spareRows = 21
+)
+
+// The same for a network, whose activations have 21 bits, and of whose products none is above
+// the clip norm: 2·2^netBits·2^21·data.BlockRows = 2^52 < 2^53, and 2·2^netBits·2^21·2^netSpare = 2^60.
+// Its products of matrices want many rows at once.
+const (
+	netBits  = 20
+	netSpare = 18
+	netTile  = 256
+)
+
+// parallelRows is the batch from which a pass is worth sharing between workers.
+const parallelRows = 4096
+
+// summer is the stage that turns a batch into its clipped sum. It holds what the
+// workers need, so that a pass allocates nothing.
+type summer struct {
+	table   *data.Table
+	model   model.Model
+	tile    int  // rows evaluated at once, so that they stay in the cache
+	ahead   int  // rows between asking for one of a list and reading it
+	fetches bool // the model fetches the dense rows that come next while it computes
+	network bool
+	rowNorm float64   // a coefficient is at most the clip bound over this: the table's bound on its rows, or 1 where the model scales them
+	rowUnit float64   // what AddGrad's sums are multiples of, over its unit
+	coef    int       // bits of a coefficient
+	spare   int       // binary digits of a row count up to which it has them
+	split   int       // rows of a batch from which workers share a pass
+	shares  []float64 // of a row in its unit, at most 1 for each unit together (PROOFS.md#units); nil: rows are units
+	starts  []int
+	workers []*worker
+	jobs    chan *worker
+	done    sync.WaitGroup
+
+	// one pass
+	w     []float64
+	rule  clip.Rule
+	unit  float64   // of a coefficient; 0: plain sums
+	sums  float64   // unit of the sums
+	views [][]int32 // orders of an image's numbers; none: the image itself
+	tally tally     // what is summed in place of gradients; nil: gradients
+	rows  []int32
+	all   bool
+	kept  [2][]float64 // margins of the sample along the line that was last searched
+	users int          // workers that share the pass
+	next  atomic.Int64 // block to take next
+}
+
+// A tally sums whole numbers over the rows into u.fall, or where nothing is clipped, lab only,
+// numbers into u.plain; a Hessian's into u.bend.
+type tally interface {
+	add(u *worker, v data.View) // the rows of one tile
+}
+
+// worker is one goroutine's memory.
+type worker struct {
+	s       *summer
+	index   int
+	ws      model.Workspace
+	acc     []float64 // exact sum of up to data.BlockRows rows, in data units
+	filled  int       // rows in acc; while there are none, acc is 0
+	counts  []int64   // the sum of the rows before, in units of s.sums, if
+	flushed bool      // there are any
+	plain   []float64 // the sum so far when there is no unit
+	norm    []float64
+	c       []float64
+	at      int     // number of the tile's first row in the sample
+	fall    []int64 // of a tally: the sums so far, in its unit
+	losses  [][]float64
+	bend    bend
+	falls   model.Falls
+	stage   data.Block  // rows of a list, one after the other
+	staged  []float64   // their shares
+	parts   []float64   // shares of the rows of the block at hand; nil: rows are units
+	next    [][]float32 // rows of the tile that follows
+	viewed  data.Block  // views of rows, one after the other
+	row     []float32   // of which a view is taken
+}
+
+func (s *summer) open(t *data.Table, m model.Model, workers int) {
+	s.table, s.model = t, m
+	// Rows and what follows them (kern.Axpy) share the first-level cache; many
+	// parameters for each feature, as of classes, want to be used for more rows.
+	least := 8
+	if m.Dim() > t.Dim {
+		least, s.fetches = 32, true
+	}
+	s.tile = min(data.BlockRows, max(least, 24<<10/(4*max(1, t.Dim))&^3))
+	s.rowNorm, s.rowUnit, s.coef, s.spare, s.split = t.NormBound, t.Unit, coefBits, spareRows, parallelRows
+	s.shares = t.Shares()
+	if unit := m.Facts().Unit; unit > 0 {
+		s.network = true
+		s.rowNorm, s.rowUnit, s.coef, s.spare, s.split, s.tile = 1, unit, netBits, netSpare, 2*netTile, netTile
+		s.fetches = false
+	}
+	if tile := m.Facts().Tile; tile > 0 {
+		s.tile = min(data.BlockRows, tile)
+	}
+	s.ahead = max(2, min(16, 4096/(4*max(1, t.Dim))))
+	row := 0
+	for _, b := range t.Blocks {
+		s.starts = append(s.starts, row)
+		row += b.N
+	}
+	for i := range workers {
+		s.workers = append(s.workers, &worker{
+			s: s, index: i, acc: kern.Aligned(m.Dim()), counts: make([]int64, m.Dim()),
+			norm: make([]float64, s.tile), c: make([]float64, s.tile),
+			stage: data.Block{Dim: t.Dim},
+		})
+	}
+	if workers > 1 {
+		s.jobs = make(chan *worker)
+		for range workers {
+			go func() {
+				for w := range s.jobs {
+					w.pass()
+					s.done.Done()
+				}
+			}()
+		}
+	}
+}
+
+func (s *summer) close() {
+	if s.jobs != nil {
+		close(s.jobs)
+	}
+}
+
+// clipped makes the clipped sum over the named rows in counts of unit, a power
+// of two that depends on public facts alone. take hands them out.
+func (s *summer) clipped(w []float64, rule clip.Rule, facts oracle.Public, rows []int32, all bool) (unit float64, err error) {
+	unit, err = s.unitOf(rule.Bound(), facts.Rows)
+	if err != nil {
+		return 0, err
+	}
+	s.w, s.rule, s.unit, s.sums, s.tally, s.rows, s.all = w, rule, unit/s.rowUnit, unit, nil, rows, all
+	s.run()
+	return s.sums, nil
+}
+
+// take sets dst to the counts from number from on. It hands out each once, in their order.
+func (s *summer) take(dst []int64, from int) {
+	clear(dst)
+	for _, u := range s.workers[:s.users] {
+		if u.flushed {
+			for j, v := range u.counts[from : from+len(dst)] {
+				dst[j] += v
+			}
+		}
+		if u.filled > 0 {
+			u.spill(dst, from)
+		}
+		if from+len(dst) == len(u.counts) {
+			u.filled = 0
+		}
+	}
+}
+
+// run lets the workers that the batch is worth share it, and returns them.
+func (s *summer) run() []*worker {
+	s.next.Store(0)
+	users := s.workers[:1]
+	if s.all || len(s.rows) >= s.split {
+		users = s.workers
+	}
+	s.users = len(users)
+	if len(users) == 1 {
+		users[0].pass()
+		return users
+	}
+	s.done.Add(len(users))
+	for _, u := range users {
+		s.jobs <- u
+	}
+	s.done.Wait()
+	return users
+}
+
+// unitOf is the public unit of the exact sum: a coefficient's times a feature's.
+func (s *summer) unitOf(bound float64, rows int) (float64, error) {
+	unit := coefUnit(bound, s.rowNorm, rows, s.coef, s.spare) * s.rowUnit
+	// Far inside the range of float64, so that no product or quotient leaves it.
+	if !(unit >= 0x1p-900 && unit <= 0x1p900) {
+		return 0, fmt.Errorf("private: the clip bound %v is out of range for rows of norm up to %v", bound, s.table.NormBound)
+	}
+	return unit, nil
+}
+
+// coefUnit is the public power of two to which coefficients are truncated. It is
+// coarser for very many rows, so that below the nominal row count the count of a
+// coordinate fits an int64 even if every record pulls the same way. Above it, counts
+// wrap around, which is no matter of privacy: adding modulo 2⁶⁴ is exact in any
+// order, and one record still moves a count by as much as before, modulo 2⁶⁴.
+func coefUnit(bound, rowNorm float64, rows, bits, spare int) float64 {
+	_, exp := math.Frexp(bound / rowNorm)
+	bits -= max(0, int(math.Ceil(math.Log2(float64(rows))))-spare)
+	return math.Ldexp(1, exp-1-bits)
+}
+
+// plain sets dst to the sum of gradients without a clip bound: lab only. It adds
+// in the order of the rows, on one worker.
+func (s *summer) plain(dst, w []float64, rule clip.Rule, rows []int32, all bool) {
+	s.w, s.rule, s.unit, s.sums, s.tally, s.rows, s.all = w, rule, 0, 0, nil, rows, all
+	s.next.Store(0)
+	s.users = 1
+	clear(dst)
+	s.workers[0].plain = dst
+	s.workers[0].pass()
+	s.workers[0].flush()
+}
+
+// pass adds this worker's share of the batch: a part of the list of rows, or
+// blocks until none is left.
+func (u *worker) pass() {
+	s := u.s
+	if s.tally == nil {
+		u.ws.Hold(s.w)
+		defer u.ws.Release()
+	}
+	if u.filled > 0 { // what was broken off, or not taken
+		clear(u.acc)
+	}
+	u.filled, u.flushed = 0, false
+	if !s.all {
+		n, k := len(s.rows), s.users
+		u.at = u.index * n / k
+		u.addListed(s.rows[u.at : (u.index+1)*n/k])
+		return
+	}
+	for {
+		i := int(s.next.Add(1)) - 1
+		if i >= len(s.table.Blocks) {
+			break
+		}
+		b := s.table.Blocks[i]
+		u.parts = nil
+		if s.shares != nil {
+			u.parts = s.shares[s.starts[i]:][:b.N]
+		}
+		for from := 0; from < b.N; from += s.tile {
+			to := min(b.N, from+s.tile)
+			u.next = u.next[:0]
+			if s.fetches && b.Start == nil {
+				for k := to; k < min(b.N, to+s.tile); k++ {
+					u.next = append(u.next, b.X[k*b.Dim:(k+1)*b.Dim])
+				}
+			}
+			u.at = s.starts[i] + from
+			u.add(data.View{Block: b, From: from, To: to, Next: u.next})
+		}
+	}
+}
+
+// addListed adds the rows of a list. Few of them lie in one block, so they
+// are copied one behind the other first, as many as make a tile: every later step then
+// works on a dense run of rows.
+func (u *worker) addListed(rows []int32) {
+	u.next = u.next[:0]
+	for len(rows) > 0 {
+		n := min(len(rows), u.s.tile)
+		u.gather(rows, n)
+		u.parts = nil
+		if u.s.shares != nil {
+			u.staged = u.staged[:0]
+			for _, row := range rows[:n] {
+				u.staged = append(u.staged, u.s.shares[row])
+			}
+			u.parts = u.staged
+		}
+		rows = rows[n:]
+		u.next = u.next[:0]
+		if u.s.fetches {
+			for _, row := range rows[:min(len(rows), u.s.tile)] {
+				if b, i := u.s.locate(int(row)); b.Start == nil {
+					u.next = append(u.next, b.X[i*b.Dim:(i+1)*b.Dim])
+				}
+			}
+		}
+		u.add(data.View{Block: &u.stage, To: n, Next: u.next})
+		u.at += n
+	}
+}
+
+// gather copies the first n rows to the stage. Rows of a large table come from far
+// away: it asks for them some rows before it reads them.
+func (u *worker) gather(rows []int32, n int) {
+	s, to := u.s, &u.stage
+	to.N = n
+	to.X, to.Start, to.Col, to.Val = to.X[:0], to.Start[:0], to.Col[:0], to.Val[:0]
+	to.Y, to.Norm, to.Drop = to.Y[:0], to.Norm[:0], to.Drop[:0]
+	for k, row := range rows[:n] {
+		if k+s.ahead < len(rows) {
+			s.prefetch(int(rows[k+s.ahead]), k+s.ahead < len(u.next))
+		}
+		b, i := s.locate(int(row))
+		if b.Start == nil {
+			to.X = append(to.X, b.X[i*b.Dim:(i+1)*b.Dim]...)
+		} else {
+			if len(to.Start) == 0 {
+				to.Start = append(to.Start, 0)
+			}
+			to.Col = append(to.Col, b.Col[b.Start[i]:b.Start[i+1]]...)
+			to.Val = append(to.Val, b.Val[b.Start[i]:b.Start[i+1]]...)
+			to.Start = append(to.Start, int32(len(to.Col)))
+		}
+		if b.Y != nil {
+			to.Y = append(to.Y, b.Y[i])
+		}
+		to.Norm = append(to.Norm, b.Norm[i])
+		to.Drop = append(to.Drop, b.Drop != nil && b.Drop[i])
+	}
+	if len(to.Start) == 0 {
+		to.Start = nil // dense
+	}
+}
+
+// prefetch asks for a row that is soon to be copied, or, if it is fetched already, for
+// what belongs to it.
+func (s *summer) prefetch(row int, fetched bool) {
+	b, i := s.locate(row)
+	if fetched {
+		// Its features are here.
+	} else if b.Start == nil {
+		// Of a long row the beginning: the machine sees the rest coming.
+		kern.Prefetch(b.X[i*b.Dim:][:min(b.Dim, 256)])
+	} else {
+		kern.Prefetch(b.Col[b.Start[i]:b.Start[i+1]])
+		kern.Prefetch(b.Val[b.Start[i]:b.Start[i+1]])
+	}
+	if b.Y != nil {
+		kern.Prefetch(b.Y[i : i+1])
+	}
+	kern.Prefetch(b.Norm[i : i+1])
+}
+
+// locate finds a row of the table: its block and its number there.
+func (s *summer) locate(row int) (*data.Block, int) {
+	i := min(row/data.BlockRows, len(s.starts)-1) // where all blocks but the last are full
+	if n := row - s.starts[i]; n < 0 || n >= s.table.Blocks[i].N {
+		i = sort.SearchInts(s.starts, row+1) - 1
+	}
+	return s.table.Blocks[i], row - s.starts[i]
+}
+
+// add clips and adds the rows of one tile.
+func (u *worker) add(v data.View) {
+	n := v.Len()
+	if n == 0 {
+		return
+	}
+	if u.s.tally != nil {
+		u.s.tally.add(u, v)
+		return
+	}
+	if u.filled+n > data.BlockRows {
+		u.flush()
+	}
+	u.filled += n
+	if len(u.s.views) > 0 {
+		u.addViews(v)
+		return
+	}
+	parts := max(1, perLayer(u.s.rule))
+	u.norm, u.c = grow(u.norm, parts*n), grow(u.c, parts*n)
+	norm, c := u.norm, u.c
+	pass := u.s.model.Eval(u.s.w, v, &u.ws)
+	switch u.s.rule.(type) {
+	case clip.Value:
+		pass.(model.BoundedPass).GradBound(norm)
+	case clip.PerLayer:
+		pass.(model.LayeredPass).LayerNorms(norm)
+	case clip.None:
+		if u.s.network {
+			pass.Loss(norm) // its norms cost more than it takes to see whether a row's figures are finite
+		} else {
+			pass.GradNorm(norm, 2)
+		}
+	default:
+		pass.GradNorm(norm, u.s.rule.Norm())
+	}
+	u.weigh(v)
+	if parts > 1 {
+		pass.(model.LayeredPass).AddLayers(u.acc, c, u.s.unit)
+		return
+	}
+	pass.AddGrad(u.acc, c, u.s.unit)
+}
+
+// weigh sets the clip weights of the rows of v, part after part, from their norms.
+func (u *worker) weigh(v data.View) {
+	u.s.rule.Weights(u.c, u.norm, nil)
+	if v.Drop != nil {
+		for i := range u.c {
+			if v.Drop[v.Row(i%v.Len())] {
+				u.c[i] = 0 // keeps its place, weighs nothing (R9)
+			}
+		}
+	}
+	u.scale(u.c, v)
+}
+
+// scale multiplies the figures of the rows of v, part after part, by their shares in their units.
+func (u *worker) scale(c []float64, v data.View) {
+	parts := u.sharesOf(v)
+	for len(parts) > 0 && len(c) > 0 {
+		for i, share := range parts {
+			c[i] *= share
+		}
+		c = c[len(parts):]
+	}
+}
+
+// sharesOf are the shares of the rows of v, a range of the block at hand; nil where rows are units.
+func (u *worker) sharesOf(v data.View) []float64 {
+	if u.parts == nil {
+		return nil
+	}
+	return u.parts[v.From:v.To]
+}
+
+// perLayer is the number of a contribution's parts that a rule clips by themselves, 0 of other rules.
+func perLayer(r clip.Rule) int {
+	p, _ := r.(clip.PerLayer)
+	return p.Layers
+}
+
+// grow is s with n elements of any content, reallocated only if it must be.
+func grow(s []float64, n int) []float64 {
+	if cap(s) < n {
+		return make([]float64, n)
+	}
+	return s[:n]
+}
+
+// flush moves the exact partial sum from acc to counts.
+func (u *worker) flush() {
+	if u.filled == 0 {
+		return
+	}
+	if u.s.unit == 0 {
+		for j, v := range u.acc {
+			u.plain[j] += v
+		}
+		clear(u.acc)
+	} else {
+		if !u.flushed {
+			clear(u.counts)
+		}
+		u.spill(u.counts, 0)
+		u.flushed = true
+	}
+	u.filled = 0
+}
+
+// spill adds the exact partial sums from number from on to counts, and sets them to 0. Counts may wrap around: see noisySum.
+func (u *worker) spill(counts []int64, from int) {
+	kern.Spill(counts, u.acc[from:from+len(counts)], 1/u.s.sums) // a power of two: exact
+}

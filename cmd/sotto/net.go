@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sottodp/sotto/gossip"
+	"github.com/sottodp/sotto/gossip/agreement"
 	"github.com/sottodp/sotto/run/access"
-	"github.com/sottodp/sotto/run/netplan"
 	"github.com/sottodp/sotto/run/rehearse"
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -41,7 +41,7 @@ func gossipHelp() string {
 }
 
 func netSimulateCommand() *cobra.Command {
-	var o netplan.Options
+	var o agreement.Options
 	var asJSON, void, quiet bool
 	c := &cobra.Command{
 		Use:   "simulate spec.yaml",

@@ -16,16 +16,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/gossip/agreement"
 	"github.com/sottodp/sotto/gossip/fabric"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/netplan"
 	"github.com/sottodp/sotto/run/rehearse"
 )
 
 // demo is a network whose owners are processes of one machine.
 type demo struct {
 	plan     *rehearse.Plan
-	options  netplan.Options // of the plan
+	options  agreement.Options // of the plan
 	spec     string
 	flags    []run.Override
 	label    string
@@ -35,7 +35,7 @@ type demo struct {
 }
 
 func netDemoCommand() *cobra.Command {
-	var o netplan.Options
+	var o agreement.Options
 	var d demo
 	var asJSON, void, quiet bool
 	c := &cobra.Command{
@@ -94,22 +94,22 @@ func (d *demo) resettle() error {
 		return err
 	}
 	d.options.Seed = &s.Seed
-	p, err := netplan.New(d.spec, d.options)
+	p, err := agreement.New(d.spec, d.options)
 	d.plan = &rehearse.Plan{Plan: p}
 	return err
 }
 
 // settle makes the plan. Owners pay as they would on machines of their own, unless the run is of the lab by itself.
-func (d *demo) settle(o netplan.Options) error {
+func (d *demo) settle(o agreement.Options) error {
 	const lab = "sotto net demo"
 	o.Lab = lab
-	p, err := netplan.New(d.spec, o)
+	p, err := agreement.New(d.spec, o)
 	if err != nil {
 		return err
 	}
 	if p.Spec.Seed == nil && !p.Spec.Privacy.Off {
 		if o.Lab = ""; p.Spec.Lab {
-			p, err = netplan.New(d.spec, o)
+			p, err = agreement.New(d.spec, o)
 		}
 	} else {
 		d.flags = append(d.flags, run.Override{Path: "lab", Value: "true", From: lab})

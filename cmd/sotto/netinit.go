@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sottodp/sotto/gossip/agreement"
 	"github.com/sottodp/sotto/gossip/fabric"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/netplan"
 )
 
 // Files of an organiser's directory.
@@ -25,7 +25,7 @@ const (
 )
 
 func netInitCommand() *cobra.Command {
-	var o netplan.Options
+	var o agreement.Options
 	var dir, hub string
 	c := &cobra.Command{
 		Use:   "init spec.yaml",
@@ -48,7 +48,7 @@ and sotto net invite makes the credentials of each owner from it. No row is read
 				return err
 			}
 			o.Flags, o.Apart = withoutData(o.Flags), true
-			p, err := netplan.New(args[0], o)
+			p, err := agreement.New(args[0], o)
 			if err != nil {
 				return err
 			}
@@ -112,7 +112,7 @@ func newDir(dir string) error {
 }
 
 // found makes the network of a plan.
-func found(p *netplan.Plan, hub string) (*fabric.Organiser, error) {
+func found(p *agreement.Plan, hub string) (*fabric.Organiser, error) {
 	agreed, err := p.Agreed()
 	if err != nil {
 		return nil, err

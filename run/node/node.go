@@ -25,6 +25,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip"
+	"github.com/sottodp/sotto/gossip/agreement"
 	"github.com/sottodp/sotto/gossip/fabric"
 	"github.com/sottodp/sotto/gossip/journal"
 	"github.com/sottodp/sotto/internal/readfile"
@@ -35,14 +36,13 @@ import (
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
-	"github.com/sottodp/sotto/run/netplan"
 	"github.com/sottodp/sotto/run/trace"
 )
 
 // Options of an owner's process.
 type Options struct {
 	Spec        string // file of what all owners agreed on
-	Plan        netplan.Options
+	Plan        agreement.Options
 	Credentials string        // file
 	Data        string        // the owner's rows
 	Dir         string        // the owner's directory: a new one, or that of a process that was broken off
@@ -88,9 +88,9 @@ type session struct {
 	o      Options
 	c      *fabric.Credentials
 	config fabric.Config
-	plan   *netplan.Plan
+	plan   *agreement.Plan
 	agreed run.Agreement
-	owner  netplan.Owner
+	owner  agreement.Owner
 	place  *place
 	info   *trace.Info // nil: not all owners have come yet
 	digest [32]byte
@@ -249,7 +249,7 @@ func (s *session) agree() (err error) {
 		return &run.InputError{Err: err}
 	}
 	s.o.Plan.Apart = true
-	if s.plan, err = netplan.New(s.o.Spec, s.o.Plan); err != nil {
+	if s.plan, err = agreement.New(s.o.Spec, s.o.Plan); err != nil {
 		return err
 	}
 	network := &s.c.Network
@@ -416,7 +416,7 @@ func (s *session) settle(seed uint64) (err error) {
 		return nil
 	}
 	s.o.Plan.Seed = &seed
-	if s.plan, err = netplan.New(s.o.Spec, s.o.Plan); err != nil {
+	if s.plan, err = agreement.New(s.o.Spec, s.o.Plan); err != nil {
 		return fmt.Errorf("found no plan with the seed %d that the owners have drawn; the network founded anew draws another: %w", seed, err)
 	}
 	if err := s.c.Network.Limits.Fits(s.plan.Schedule, s.plan.Job.Facts.Dim); err != nil {

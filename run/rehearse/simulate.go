@@ -17,6 +17,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip"
+	"github.com/sottodp/sotto/gossip/agreement"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
@@ -24,7 +25,6 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
-	"github.com/sottodp/sotto/run/netplan"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -32,12 +32,12 @@ import (
 const Unpaid = "A rehearsal: one process held the rows of all owners, and nobody paid. Each ε is what the owner would have against all others together on machines of their own; the scores are computed without noise."
 
 // A Plan is that of a network whose owners are in this process.
-type Plan struct{ *netplan.Plan }
+type Plan struct{ *agreement.Plan }
 
 // New settles the network of a spec file. It opens no data.
-func New(file string, o netplan.Options) (*Plan, error) {
+func New(file string, o agreement.Options) (*Plan, error) {
 	o.Lab = "a rehearsal of a network"
-	p, err := netplan.New(file, o)
+	p, err := agreement.New(file, o)
 	return &Plan{p}, err
 }
 

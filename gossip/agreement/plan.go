@@ -1,6 +1,6 @@
-// Package netplan settles what owners of rows who train together agree on: whose rows are where, who
+// Package agreement settles what owners of rows who train together agree on: whose rows are where, who
 // speaks to whom and when, and with which noise. It opens spec and schema, and no data.
-package netplan
+package agreement
 
 import (
 	"crypto/sha256"

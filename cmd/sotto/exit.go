@@ -8,7 +8,7 @@ import (
 	"os"
 
 	"github.com/sottodp/sotto/data"
-	"github.com/sottodp/sotto/gossip/fabric"
+	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
@@ -44,7 +44,7 @@ var failures = []failure{
 	{"ledger-witness", exitBudget, is(ledger.ErrWitness)},
 	{"would-end-guarantee", exitBudget, is(access.ErrWouldEnd)},
 	{"stale-token", exitBudget, is(ledger.ErrStaleToken)},
-	{"behind", exitBudget, is(ledger.ErrBehind, fabric.ErrBehind)},
+	{"behind", exitBudget, is(ledger.ErrBehind, transport.ErrBehind)},
 	{"other-charges", exitBudget, is(ledger.ErrOtherCharges)},
 	{"settled", exitBudget, is(ledger.ErrSettled)},
 	{"budget-exhausted", exitBudget, is(privacy.ErrExhausted)},

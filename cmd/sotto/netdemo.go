@@ -17,7 +17,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip/agreement"
-	"github.com/sottodp/sotto/gossip/fabric"
+	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/rehearse"
 )
@@ -144,7 +144,7 @@ func (d *demo) run(ctx context.Context, void bool, warn func(string)) (*rehearse
 	if err != nil {
 		return nil, err
 	}
-	hub, err := fabric.StartHub(ctx, keys, fabric.HubOptions{Dir: filepath.Join(d.dir, "hub")})
+	hub, err := transport.StartHub(ctx, keys, transport.HubOptions{Dir: filepath.Join(d.dir, "hub")})
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (d *demo) run(ctx context.Context, void bool, warn func(string)) (*rehearse
 
 // models are what the owners published at the end.
 func (d *demo) models(ctx context.Context, url string) ([][]float64, error) {
-	c, err := fabric.ReadCredentials(d.owner(0, "credentials.json"))
+	c, err := transport.ReadCredentials(d.owner(0, "credentials.json"))
 	if err != nil {
 		return nil, err
 	}
@@ -178,12 +178,12 @@ func (d *demo) models(ctx context.Context, url string) ([][]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	hub, err := fabric.Dial(ctx, c, fabric.ClientOptions{URL: url})
+	hub, err := transport.Dial(ctx, c, transport.ClientOptions{URL: url})
 	if err != nil {
 		return nil, err
 	}
 	defer hub.Close()
-	n := &fabric.Node{Register: hub, Credentials: c, Config: config}
+	n := &transport.Node{Register: hub, Credentials: c, Config: config}
 	return n.Models(ctx, d.plan.Schedule.Rounds, d.plan.Job.Facts.Dim)
 }
 
@@ -192,7 +192,7 @@ func (d *demo) owner(i int, name string) string {
 }
 
 // prepare founds the network, and writes what each owner has: rows and credentials.
-func (d *demo) prepare(tables []*data.Table) (*fabric.HubKeys, error) {
+func (d *demo) prepare(tables []*data.Table) (*transport.HubKeys, error) {
 	organiser, err := found(d.plan.Plan, "")
 	if err != nil {
 		return nil, err

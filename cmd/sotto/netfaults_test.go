@@ -25,8 +25,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sottodp/sotto/gossip/agreement"
-	"github.com/sottodp/sotto/gossip/fabric"
 	"github.com/sottodp/sotto/gossip/journal"
+	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/internal/relay"
 	"github.com/sottodp/sotto/run"
@@ -203,11 +203,11 @@ func (v *village) check(owners ...int) {
 		if err != nil || info.Status != trace.Finished {
 			t.Fatalf("owner %d: %+v, %v", i+1, info, err)
 		}
-		c, err := fabric.ReadCredentials(v.d.owner(i, "credentials.json"))
+		c, err := transport.ReadCredentials(v.d.owner(i, "credentials.json"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		hub, err := fabric.Dial(t.Context(), c, fabric.ClientOptions{URL: v.url})
+		hub, err := transport.Dial(t.Context(), c, transport.ClientOptions{URL: v.url})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,7 +228,7 @@ func (v *village) check(owners ...int) {
 				t.Errorf("owner %d, round %d: the journal holds round %d with %d charges, done %v", i+1, turn.T, held.Round, len(held.Batches), held.Done)
 			}
 			for _, peer := range turn.Peers {
-				if out, err := fabric.Released(t.Context(), hub, c, peer, turn.T, len(z)); err != nil || !journal.Equal(out, held.Sent) {
+				if out, err := transport.Released(t.Context(), hub, c, peer, turn.T, len(z)); err != nil || !journal.Equal(out, held.Sent) {
 					t.Errorf("owner %d, round %d: what was published is not the journal's: %v", i+1, turn.T, err)
 				}
 			}
@@ -596,7 +596,7 @@ func TestRestored(t *testing.T) {
 	}
 	copyTree(t, home+".old", home)
 	c, stderr := v.owner(1, "")
-	if c.Run(); c.ProcessState.ExitCode() != exitBudget || !strings.Contains(stderr.String(), fabric.ErrBehind.Error()) {
+	if c.Run(); c.ProcessState.ExitCode() != exitBudget || !strings.Contains(stderr.String(), transport.ErrBehind.Error()) {
 		t.Errorf("a restored journal: %v\n%s", c.ProcessState, stderr)
 	}
 	others.Wait()
@@ -642,7 +642,7 @@ func TestD4HonestOwnersFinish(t *testing.T) {
 	v.more = []string{"--join", "30s"} // so long the others wait for its model at the end
 	v.startHub()
 	credentials := v.d.owner(2, "credentials.json")
-	c, err := fabric.ReadCredentials(credentials)
+	c, err := transport.ReadCredentials(credentials)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -661,7 +661,7 @@ func TestD4HonestOwnersFinish(t *testing.T) {
 		st, err := node.ReadStatus(v.d.owner(0, "part"))
 		return err == nil && st.Done > 0
 	})
-	flooder, err := fabric.Dial(t.Context(), c, fabric.ClientOptions{URL: v.url})
+	flooder, err := transport.Dial(t.Context(), c, transport.ClientOptions{URL: v.url})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -670,7 +670,7 @@ func TestD4HonestOwnersFinish(t *testing.T) {
 		for k := 0; err == nil && k < 10_000; k++ {
 			_, err = flooder.Put(t.Context(), fmt.Sprintf(key, k), []byte("C"))
 		}
-		if !errors.Is(err, fabric.ErrFull) {
+		if !errors.Is(err, transport.ErrFull) {
 			t.Fatalf("%s: %v", key, err)
 		}
 		err = nil

@@ -13,13 +13,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sottodp/sotto/gossip/fabric"
+	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/run"
 )
 
 func hubCommand() *cobra.Command {
-	var o fabric.HubOptions
+	var o transport.HubOptions
 	var cluster, conf string
 	var replicas int
 	c := &cobra.Command{
@@ -37,7 +37,7 @@ register there, once, and ends.`,
 		Example: "  sotto hub hub.json --dir hub --host 0.0.0.0\n  sotto hub hub.json --conf /etc/nats/sotto\n  sotto hub hub.json --cluster tls://a.example.org:4222,tls://b.example.org:4222",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			keys, err := fabric.ReadHubKeys(args[0])
+			keys, err := transport.ReadHubKeys(args[0])
 			if err != nil {
 				return &run.InputError{Err: err}
 			}
@@ -50,8 +50,8 @@ register there, once, and ends.`,
 				if replicas < 1 || replicas > 5 {
 					return usageError("--replicas: found %d; allowed is 1 to 5", replicas)
 				}
-				full, err := fabric.Found(c.Context(), keys, cluster, replicas)
-				if errors.Is(err, fabric.ErrURL) {
+				full, err := transport.Found(c.Context(), keys, cluster, replicas)
+				if errors.Is(err, transport.ErrURL) {
 					return usageError("--cluster: %v", err)
 				} else if err != nil {
 					return asInput(err)
@@ -86,8 +86,8 @@ register there, once, and ends.`,
 
 // asInput is the mistake of a person that an error of a hub's place or credentials is.
 func asInput(err error) error {
-	var place *fabric.PlaceError
-	if errors.As(err, &place) || errors.Is(err, fabric.ErrURL) || errors.Is(err, fabric.ErrRefused) || errors.Is(err, fabric.ErrStranger) {
+	var place *transport.PlaceError
+	if errors.As(err, &place) || errors.Is(err, transport.ErrURL) || errors.Is(err, transport.ErrRefused) || errors.Is(err, transport.ErrStranger) {
 		return &run.InputError{Err: err}
 	}
 	return err
@@ -107,7 +107,7 @@ func hubPort(urls string) int {
 	return port
 }
 
-func serveHub(ctx context.Context, keys *fabric.HubKeys, file string, o fabric.HubOptions, out, notices io.Writer) error {
+func serveHub(ctx context.Context, keys *transport.HubKeys, file string, o transport.HubOptions, out, notices io.Writer) error {
 	if err := o.Check(); err != nil {
 		return asInput(err)
 	}
@@ -116,7 +116,7 @@ func serveHub(ctx context.Context, keys *fabric.HubKeys, file string, o fabric.H
 		return usageError("--dir: found %s, where another hub is at work", o.Dir)
 	}
 	defer unlock()
-	h, err := fabric.StartHub(ctx, keys, o)
+	h, err := transport.StartHub(ctx, keys, o)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func serveHub(ctx context.Context, keys *fabric.HubKeys, file string, o fabric.H
 	fmt.Fprintln(out, h.URL)
 	go watchFull(ctx, h, notices)
 	watch(ctx, file, func() {
-		keys, err := fabric.ReadHubKeys(file)
+		keys, err := transport.ReadHubKeys(file)
 		if err == nil {
 			err = h.Reload(keys)
 		}
@@ -140,7 +140,7 @@ func serveHub(ctx context.Context, keys *fabric.HubKeys, file string, o fabric.H
 const watchEvery = time.Second
 
 // watchFull says which owners have filled their storage at the hub, until the context ends.
-func watchFull(ctx context.Context, h *fabric.Hub, notices io.Writer) {
+func watchFull(ctx context.Context, h *transport.Hub, notices io.Writer) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {

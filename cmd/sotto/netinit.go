@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sottodp/sotto/gossip/agreement"
-	"github.com/sottodp/sotto/gossip/fabric"
+	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/run"
 )
 
@@ -112,7 +112,7 @@ func newDir(dir string) error {
 }
 
 // found makes the network of a plan.
-func found(p *agreement.Plan, hub string) (*fabric.Organiser, error) {
+func found(p *agreement.Plan, hub string) (*transport.Organiser, error) {
 	agreed, err := p.Agreed()
 	if err != nil {
 		return nil, err
@@ -121,12 +121,12 @@ func found(p *agreement.Plan, hub string) (*fabric.Organiser, error) {
 	for _, o := range p.Owners {
 		names = append(names, o.Name)
 	}
-	limits := fabric.LimitsOf(p.Schedule, p.Job.Facts.Dim, p.Drawn(), p.Drawn() && p.Network.Graph == "random")
-	return fabric.NewNetwork(hub, names, agreed, limits)
+	limits := transport.LimitsOf(p.Schedule, p.Job.Facts.Dim, p.Drawn(), p.Drawn() && p.Network.Graph == "random")
+	return transport.NewNetwork(hub, names, agreed, limits)
 }
 
 // writeNetwork writes what organiser, hub and everybody have.
-func writeNetwork(o *fabric.Organiser, dir string) error {
+func writeNetwork(o *transport.Organiser, dir string) error {
 	hub, err := o.Hub()
 	if err != nil {
 		return err
@@ -223,15 +223,15 @@ another key of its connection.`,
 }
 
 // organised reads an organiser's directory, and the place of the owner of that name.
-func organised(dir, name string) (*fabric.Organiser, int, error) {
+func organised(dir, name string) (*transport.Organiser, int, error) {
 	if dir == "" {
 		return nil, 0, usageError("--dir is missing: the directory that sotto net init made")
 	}
-	o, err := fabric.ReadOrganiser(filepath.Join(dir, organiserFile))
+	o, err := transport.ReadOrganiser(filepath.Join(dir, organiserFile))
 	if err != nil {
 		return nil, 0, &run.InputError{Err: err}
 	}
-	public, err := fabric.ReadNetwork(filepath.Join(dir, networkFile))
+	public, err := transport.ReadNetwork(filepath.Join(dir, networkFile))
 	switch {
 	case errors.Is(err, os.ErrNotExist): // it is public, and nobody's keys
 	case err != nil:
@@ -247,7 +247,7 @@ func organised(dir, name string) (*fabric.Organiser, int, error) {
 	return nil, 0, usageError("found the owner %q; allowed are %s", name, members(&o.Network))
 }
 
-func members(n *fabric.Network) string {
+func members(n *transport.Network) string {
 	var names []string
 	for _, m := range n.Owners {
 		names = append(names, m.Name)

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sottodp/sotto/gossip/fabric"
+	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/node"
 )
@@ -115,7 +115,7 @@ func printNode(w io.Writer, r *node.Result) {
 
 func netStatusCommand() *cobra.Command {
 	var credentials string
-	var o fabric.ClientOptions
+	var o transport.ClientOptions
 	c := &cobra.Command{
 		Use:   "status DIR",
 		Short: "Say how far an owner's part has come",

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sottodp/sotto/gossip/fabric"
+	"github.com/sottodp/sotto/gossip/transport"
 )
 
 // A network that an earlier build founded, without limits, and whose hub and owners were killed in the midst of the training: this
@@ -16,7 +16,7 @@ import (
 func TestD4EarlierNetwork(t *testing.T) {
 	t.Parallel()
 	dir, command := earlierFiles(t, "upgrade-network")
-	keys, err := fabric.ReadHubKeys(filepath.Join(dir, "hub.json"))
+	keys, err := transport.ReadHubKeys(filepath.Join(dir, "hub.json"))
 	if err != nil || keys.Network.Limits != nil {
 		t.Fatal(err)
 	}

@@ -92,8 +92,8 @@ var table = map[string][]string{
 	"run/ledger":     {"privacy", "privacy/account", "internal/state", "internal/readfile"},
 
 	// What owners release to each other: their journals, and the way between machines.
-	"gossip/journal": {"privacy", "privacy/account", "oracle", "oracle/replay", "gossip", "run/trace", "internal/readfile"},
-	"gossip/fabric":  {"privacy/account", "oracle", "gossip", "gossip/journal", "run/trace", "internal/readfile"},
+	"gossip/journal":   {"privacy", "privacy/account", "oracle", "oracle/replay", "gossip", "run/trace", "internal/readfile"},
+	"gossip/transport": {"privacy/account", "oracle", "gossip", "gossip/journal", "run/trace", "internal/readfile"},
 
 	// The gate to tables.
 	"run/access": {"data", "run/ledger", "internal/state", "internal/readfile"},
@@ -106,7 +106,7 @@ var table = map[string][]string{
 
 	// What owners who train together agree on; all of them rehearsed in one process; one of them on a machine of its own.
 	"gossip/agreement": join(public, []string{"data", "method", "gossip", "run", "internal/readfile"}),
-	"run/node":         join(public, []string{"run/access", "data", "method", "gossip", "gossip/fabric", "gossip/journal", "oracle/private", "run", "run/ledger", "gossip/agreement", "run/trace", "internal/readfile"}),
+	"run/node":         join(public, []string{"run/access", "data", "method", "gossip", "gossip/transport", "gossip/journal", "oracle/private", "run", "run/ledger", "gossip/agreement", "run/trace", "internal/readfile"}),
 	"run/rehearse":     join(public, []string{"run/access", "data", "model", "method", "gossip", "oracle/private", "run", "gossip/agreement", "run/trace"}),
 
 	// A run whose rows are on several machines of one owner.
@@ -133,7 +133,7 @@ var table = map[string][]string{
 	"paper/p4": join(public, []string{"data", "model", "method", "oracle/private", "internal/chart", "internal/page", "paper", "internal/readfile"}),
 
 	// Layer 6.
-	"cmd/sotto": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/agreement", "run/node", "run/rehearse", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/fabric", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile"}),
+	"cmd/sotto": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/agreement", "run/node", "run/rehearse", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "model", "method", "oracle/private", "run/trace"}),
@@ -155,7 +155,7 @@ var helpers = []string{"data/datatest", "internal/needs", "internal/proofs", "in
 var dataReaders = []string{"data", "model", "data/datatest", "internal/onnx", "oracle/private", "run", "run/access", "paper", "run/compare", "gossip/agreement", "run/node", "run/rehearse", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p1", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
 
 // sealed packages must not reach data on any path of imports.
-var sealed = []string{"method", "gossip", "gossip/journal", "gossip/fabric", "method/reg", "method/schedule", "method/curvature", "oracle", "oracle/replay", "run/report", "run/trace", "run/ledger"}
+var sealed = []string{"method", "gossip", "gossip/journal", "gossip/transport", "method/reg", "method/schedule", "method/curvature", "oracle", "oracle/replay", "run/report", "run/trace", "run/ledger"}
 
 // crypto says who may use which cryptography of the standard library. Whatever
 // is not listed makes or uses keys, and Sotto keeps none.
@@ -163,11 +163,11 @@ var crypto = map[string][]string{
 	"crypto/sha256":    {"*"},
 	"crypto/hmac":      {"*"},
 	"crypto/subtle":    {"*"},
-	"crypto/rand":      {"data", "privacy/noise", "run", "run/access", "run/ledger", "gossip/fabric"}, // the hashes of ids in memory; noise; run identities and tokens (R7); the key of the owner's sketches of tables; the ledger's mark key (R4); owners' keys
-	"crypto/ed25519":   {"gossip/fabric"},                                                             // owners' signatures
-	"crypto/tls":       {"gossip/fabric"},                                                             // the way to the hub
-	"crypto/x509":      {"gossip/fabric"},                                                             // certificates of owners and hub
-	"crypto/x509/pkix": {"gossip/fabric"},
+	"crypto/rand":      {"data", "privacy/noise", "run", "run/access", "run/ledger", "gossip/transport"}, // the hashes of ids in memory; noise; run identities and tokens (R7); the key of the owner's sketches of tables; the ledger's mark key (R4); owners' keys
+	"crypto/ed25519":   {"gossip/transport"},                                                             // owners' signatures
+	"crypto/tls":       {"gossip/transport"},                                                             // the way to the hub
+	"crypto/x509":      {"gossip/transport"},                                                             // certificates of owners and hub
+	"crypto/x509/pkix": {"gossip/transport"},
 	"crypto/aes":       {"privacy/noise", "internal/bench", "oracle/private"}, // what shards and their coordinator seal (R22)
 	"crypto/cipher":    {"privacy/noise", "internal/bench", "oracle/private"},
 }

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/gossip/agreement"
-	"github.com/sottodp/sotto/gossip/fabric"
+	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/run/trace"
 )
 
 // joining is an owner's session of the example that has come as far as to say hello, and all owners' credentials.
-func joining(t *testing.T) (*session, []*fabric.Credentials) {
+func joining(t *testing.T) (*session, []*transport.Credentials) {
 	t.Helper()
 	s := &session{o: Options{Spec: "../../examples/network/sotto.yaml", Dir: t.TempDir(), Join: defaultJoin, Plan: agreement.Options{Apart: true}}}
 	var err error
@@ -29,11 +29,11 @@ func joining(t *testing.T) (*session, []*fabric.Credentials) {
 	for _, o := range s.plan.Owners {
 		names = append(names, o.Name)
 	}
-	organiser, err := fabric.NewNetwork("", names, nil, nil)
+	organiser, err := transport.NewNetwork("", names, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []*fabric.Credentials
+	var all []*transport.Credentials
 	for i := range names {
 		c, err := organiser.Invite(i, time.Hour)
 		if err != nil {
@@ -52,19 +52,19 @@ func joining(t *testing.T) (*session, []*fabric.Credentials) {
 }
 
 // say puts a word of an owner into the register.
-func (s *session) say(t *testing.T, r fabric.Register, c *fabric.Credentials, what string, text []byte) {
+func (s *session) say(t *testing.T, r transport.Register, c *transport.Credentials, what string, text []byte) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	go (&fabric.Node{Register: r, Credentials: c, Config: s.config}).Meet(ctx, what, text)
+	go (&transport.Node{Register: r, Credentials: c, Config: s.config}).Meet(ctx, what, text)
 	if _, _, err := r.Await(t.Context(), fmt.Sprintf("own.%d.%s", c.Owner, what)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func newShare(t *testing.T) fabric.Share {
+func newShare(t *testing.T) transport.Share {
 	t.Helper()
-	share, err := fabric.NewShare()
+	share, err := transport.NewShare()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,10 +77,10 @@ func TestCommitmentsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { commitmentsAreKept(t, s, all) }) // a wait takes no time
 }
 
-func commitmentsAreKept(t *testing.T, s *session, all []*fabric.Credentials) {
-	hub := func() (*fabric.Memory, *fabric.Node) { // it forgets what it likes
-		m := &fabric.Memory{}
-		return m, &fabric.Node{Register: m, Credentials: s.c, Config: s.config}
+func commitmentsAreKept(t *testing.T, s *session, all []*transport.Credentials) {
+	hub := func() (*transport.Memory, *transport.Node) { // it forgets what it likes
+		m := &transport.Memory{}
+		return m, &transport.Node{Register: m, Credentials: s.c, Config: s.config}
 	}
 	network := &s.c.Network
 	first, node := hub()
@@ -103,7 +103,7 @@ func commitmentsAreKept(t *testing.T, s *session, all []*fabric.Credentials) {
 		s.say(t, second, c, hello, chosen.Commitment(network, i+1))
 		s.say(t, second, c, share, chosen[:])
 	}
-	if err := s.join(t.Context(), node); !errors.Is(err, fabric.ErrForged) {
+	if err := s.join(t.Context(), node); !errors.Is(err, transport.ErrForged) {
 		t.Errorf("the seed is %d, by others: %v", s.plan.Schedule.Seed, err)
 	}
 }
@@ -113,11 +113,11 @@ func TestAllTrainByOneSchedule(t *testing.T) {
 	s, all := joining(t)
 	s.info = &trace.Info{ID: "r1"}
 	for _, theirs := range []string{"r2 7", "r2"} {
-		m := &fabric.Memory{}
+		m := &transport.Memory{}
 		for _, c := range all[1:] {
 			s.say(t, m, c, ready, []byte(theirs))
 		}
-		if err := s.ready(t.Context(), &fabric.Node{Register: m, Credentials: s.c, Config: s.config}); err == nil || !strings.Contains(err.Error(), "a schedule of another seed") {
+		if err := s.ready(t.Context(), &transport.Node{Register: m, Credentials: s.c, Config: s.config}); err == nil || !strings.Contains(err.Error(), "a schedule of another seed") {
 			t.Errorf("%q: %v", theirs, err)
 		}
 	}
@@ -128,7 +128,7 @@ func TestAllTrainByOneSchedule(t *testing.T) {
 func TestEnterAtOnce(t *testing.T) {
 	first, _ := joining(t)
 	dir := t.TempDir()
-	enter := func(crash func(string)) fabric.Share {
+	enter := func(crash func(string)) transport.Share {
 		t.Helper()
 		s := &session{o: first.o, plan: first.plan, owner: first.owner, c: first.c}
 		s.o.Dir, s.o.Crash = dir, crash
@@ -139,14 +139,14 @@ func TestEnterAtOnce(t *testing.T) {
 		unlock()
 		return s.place.Share
 	}
-	var earlier fabric.Share
+	var earlier transport.Share
 	if later := enter(func(string) { earlier = enter(nil) }); later != earlier {
 		t.Error("found two shares in one directory")
 	}
 }
 
 // deaf is a hub that takes what is said and then answers no more.
-type deaf struct{ fabric.Memory }
+type deaf struct{ transport.Memory }
 
 func (*deaf) Await(ctx context.Context, _ ...string) (int, []byte, error) {
 	<-ctx.Done()
@@ -159,7 +159,7 @@ func (*deaf) Get(context.Context, string) ([]byte, error) { return nil, context.
 func TestNobodyIsMissedByADeafHub(t *testing.T) {
 	s, _ := joining(t)
 	s.o.Join = 10 * time.Millisecond
-	err := s.join(t.Context(), &fabric.Node{Register: &deaf{}, Credentials: s.c, Config: s.config})
+	err := s.join(t.Context(), &transport.Node{Register: &deaf{}, Credentials: s.c, Config: s.config})
 	if err == nil || !strings.Contains(err.Error(), "the hub does not answer") || strings.Contains(err.Error(), s.plan.Owners[0].Name) {
 		t.Error(err)
 

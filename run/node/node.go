@@ -26,8 +26,8 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/agreement"
-	"github.com/sottodp/sotto/gossip/fabric"
 	"github.com/sottodp/sotto/gossip/journal"
+	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle/private"
@@ -49,22 +49,22 @@ type Options struct {
 	Join        time.Duration // how long to wait for all owners to come, and for their models at the end; 0: 10 minutes
 	Wait        time.Duration // for a peer's vector, before the exchange is given up; 0: 30 seconds
 
-	Version  string               // of sotto, for run.json
-	Progress func(turns, all int) // told of each turn that is done
-	Notice   func(text string)    // told what only the owner may see
-	Void     bool                 // of a lab run: ends the guarantee of what is protected
-	Waiting  func(what string)    // told of the hub or the owners that it waits for, which are public
-	Client   fabric.ClientOptions // how to reach the hub
-	Crash    func(point string)   // tests
+	Version  string                  // of sotto, for run.json
+	Progress func(turns, all int)    // told of each turn that is done
+	Notice   func(text string)       // told what only the owner may see
+	Void     bool                    // of a lab run: ends the guarantee of what is protected
+	Waiting  func(what string)       // told of the hub or the owners that it waits for, which are public
+	Client   transport.ClientOptions // how to reach the hub
+	Crash    func(point string)      // tests
 }
 
 const defaultJoin = 10 * time.Minute
 
 // What an owner says when it has come (its commitment to a share of the schedule's seed), when all have, and when its budget is reserved.
 const (
-	hello = fabric.Hello
-	share = fabric.Show
-	ready = fabric.Ready
+	hello = transport.Hello
+	share = transport.Show
+	ready = transport.Ready
 )
 
 // A Result is how an owner's part ended.
@@ -86,8 +86,8 @@ type Result struct {
 // A session is one process's work for an owner.
 type session struct {
 	o      Options
-	c      *fabric.Credentials
-	config fabric.Config
+	c      *transport.Credentials
+	config transport.Config
 	plan   *agreement.Plan
 	agreed run.Agreement
 	owner  agreement.Owner
@@ -119,12 +119,12 @@ func inputError(format string, args ...any) error {
 }
 
 // dial joins the hub, or says after a while that nobody answers.
-func dial(ctx context.Context, c *fabric.Credentials, o fabric.ClientOptions, wait time.Duration) (*fabric.Client, error) {
+func dial(ctx context.Context, c *transport.Credentials, o transport.ClientOptions, wait time.Duration) (*transport.Client, error) {
 	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	hub, err := fabric.Dial(within, c, o)
+	hub, err := transport.Dial(within, c, o)
 	switch {
-	case errors.Is(err, fabric.ErrRefused), errors.Is(err, fabric.ErrStranger), errors.Is(err, fabric.ErrURL):
+	case errors.Is(err, transport.ErrRefused), errors.Is(err, transport.ErrStranger), errors.Is(err, transport.ErrURL):
 		return nil, &run.InputError{Err: err}
 	case err != nil && ctx.Err() == nil && within.Err() != nil:
 		return nil, fmt.Errorf("no hub answered within %v: %w", wait, err)
@@ -133,7 +133,7 @@ func dial(ctx context.Context, c *fabric.Credentials, o fabric.ClientOptions, wa
 }
 
 // needHub says that no hub is named.
-func needHub(c *fabric.Credentials, o fabric.ClientOptions) error {
+func needHub(c *transport.Credentials, o transport.ClientOptions) error {
 	if o.URL == "" && c.Network.Hub == "" {
 		return inputError("--hub is missing: the network names no hub")
 	}
@@ -197,9 +197,9 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	if s.o.Notice != nil {
 		watching, stop := context.WithCancel(ctx)
 		defer stop()
-		go fabric.WatchFull(watching, hub, &s.c.Network, s.o.Notice)
+		go transport.WatchFull(watching, hub, &s.c.Network, s.o.Notice)
 	}
-	node := &fabric.Node{Register: hub, Credentials: s.c, Config: s.config, Wait: s.o.Wait, Crash: s.o.Crash}
+	node := &transport.Node{Register: hub, Credentials: s.c, Config: s.config, Wait: s.o.Wait, Crash: s.o.Crash}
 	if err := s.join(ctx, node); err != nil {
 		return nil, err
 	}
@@ -245,7 +245,7 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 
 // agree holds the spec against what the network agreed on.
 func (s *session) agree() (err error) {
-	if s.c, err = fabric.ReadCredentials(s.o.Credentials); err != nil {
+	if s.c, err = transport.ReadCredentials(s.o.Credentials); err != nil {
 		return &run.InputError{Err: err}
 	}
 	s.o.Plan.Apart = true
@@ -289,9 +289,9 @@ const PlaceFile = trace.PlaceFile
 
 // A place is what an owner needs to come back to the same network from the same directory.
 type place struct {
-	Network string       `json:"network"` // and the owner's name
-	Dim     int          `json:"dim"`     // parameters
-	Share   fabric.Share `json:"share"`   // of the schedule's seed: secret until all have committed to theirs
+	Network string          `json:"network"` // and the owner's name
+	Dim     int             `json:"dim"`     // parameters
+	Share   transport.Share `json:"share"`   // of the schedule's seed: secret until all have committed to theirs
 	// Commitments are all owners' to their shares, kept before this owner shows its own: others to the same question come too late.
 	Commitments [][]byte `json:"commitments,omitempty"`
 }
@@ -347,7 +347,7 @@ func (s *session) enter() (unlock func(), err error) {
 		return held, s.settle(known.Seed)
 	}
 	s.place = &place{Network: s.networkName(), Dim: s.owner.Facts.Dim}
-	if s.place.Share, err = fabric.NewShare(); err != nil {
+	if s.place.Share, err = transport.NewShare(); err != nil {
 		return nil, err
 	}
 	return held, s.place.write(s.o.Dir)
@@ -375,7 +375,7 @@ func readPlace(dir string) (*place, error) {
 }
 
 // join waits until all owners have come, and settles the schedule with them.
-func (s *session) join(ctx context.Context, node *fabric.Node) error {
+func (s *session) join(ctx context.Context, node *transport.Node) error {
 	network := &s.c.Network
 	commitments, err := s.meet(ctx, node, hello, s.place.Share.Commitment(network, s.c.Owner))
 	if err != nil {
@@ -393,14 +393,14 @@ func (s *session) join(ctx context.Context, node *fabric.Node) error {
 	}
 	for i, c := range s.place.Commitments {
 		if !bytes.Equal(c, commitments[i]) {
-			return fmt.Errorf("%s has committed to another share of the schedule's seed than before: %w", network.Owners[i].Name, fabric.ErrForged)
+			return fmt.Errorf("%s has committed to another share of the schedule's seed than before: %w", network.Owners[i].Name, transport.ErrForged)
 		}
 	}
 	shares, err := s.meet(ctx, node, share, s.place.Share[:])
 	if err != nil {
 		return err
 	}
-	seed, err := fabric.DrawnSeed(network, commitments, shares)
+	seed, err := transport.DrawnSeed(network, commitments, shares)
 	if err != nil {
 		return err
 	}
@@ -492,7 +492,7 @@ func (s *session) waiting(what string) {
 }
 
 // sayWhoLacks tells, until the context ends, which owners have not said that, as often as they are others.
-func (s *session) sayWhoLacks(ctx context.Context, node *fabric.Node, what string) {
+func (s *session) sayWhoLacks(ctx context.Context, node *transport.Node, what string) {
 	told := ""
 	for {
 		select {
@@ -502,7 +502,7 @@ func (s *session) sayWhoLacks(ctx context.Context, node *fabric.Node, what strin
 		}
 		var lack []string
 		for i, o := range s.c.Network.Owners {
-			there, err := fabric.Said(ctx, node.Register, i, what, s.place.Dim)
+			there, err := transport.Said(ctx, node.Register, i, what, s.place.Dim)
 			if err != nil {
 				return
 			}
@@ -518,7 +518,7 @@ func (s *session) sayWhoLacks(ctx context.Context, node *fabric.Node, what strin
 }
 
 // meet says a text and waits for those of all owners.
-func (s *session) meet(ctx context.Context, node *fabric.Node, what string, text []byte) ([][]byte, error) {
+func (s *session) meet(ctx context.Context, node *transport.Node, what string, text []byte) ([][]byte, error) {
 	brief, stop := context.WithTimeout(ctx, s.o.Join)
 	defer stop()
 	said := make(chan struct{})
@@ -529,7 +529,7 @@ func (s *session) meet(ctx context.Context, node *fabric.Node, what string, text
 	all, err := node.Meet(brief, what, text)
 	stop()
 	<-said
-	var missing *fabric.ErrMissing
+	var missing *transport.ErrMissing
 	switch {
 	case ctx.Err() != nil:
 		return nil, run.ErrInterrupted
@@ -541,14 +541,14 @@ func (s *session) meet(ctx context.Context, node *fabric.Node, what string, text
 		return nil, fmt.Errorf("after %v "+lacks+"; no row was looked at. Start again with the same --dir to go on waiting", s.o.Join, names)
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, fmt.Errorf("after %v the hub does not answer, so who has come is not known; no row was looked at. Start again with the same --dir to go on waiting (%w)", s.o.Join, err)
-	case errors.Is(err, fabric.ErrElsewhere):
+	case errors.Is(err, transport.ErrElsewhere):
 		return nil, inputError("--dir: found %s: %w", s.o.Dir, err)
 	}
 	return all, err
 }
 
 // ready says that the budget is reserved, for which schedule, and waits until all have said so of the same.
-func (s *session) ready(ctx context.Context, node *fabric.Node) error {
+func (s *session) ready(ctx context.Context, node *transport.Node) error {
 	seed := strconv.FormatUint(s.plan.Schedule.Seed, 10)
 	all, err := s.meet(ctx, node, ready, []byte(s.info.ID+" "+seed))
 	if err != nil {
@@ -636,7 +636,7 @@ func (s *session) takeOver(ctx context.Context, j *journal.Journal) (err error) 
 }
 
 // notBehind compares journal and hub.
-func (s *session) notBehind(ctx context.Context, node *fabric.Node, j *journal.Journal) error {
+func (s *session) notBehind(ctx context.Context, node *transport.Node, j *journal.Journal) error {
 	turns := 0
 	for turn := range s.plan.Schedule.Turns(s.c.Owner) {
 		if turns == j.Charged() {
@@ -648,7 +648,7 @@ func (s *session) notBehind(ctx context.Context, node *fabric.Node, j *journal.J
 }
 
 // train takes the owner's turns.
-func (s *session) train(ctx context.Context, node *fabric.Node, door *private.Oracle, meter account.Meter, j *journal.Journal) ([]float64, error) {
+func (s *session) train(ctx context.Context, node *transport.Node, door *private.Oracle, meter account.Meter, j *journal.Journal) ([]float64, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	reach, over, err := s.startReach(ctx, stop, j.Charged())
@@ -677,7 +677,7 @@ func (s *session) train(ctx context.Context, node *fabric.Node, door *private.Or
 
 // finish makes the model of all owners and settles the owner's budget, in its directory and then in the ledger, so that after a
 // crash at any point the same command ends it.
-func (s *session) finish(ctx context.Context, node *fabric.Node, x []float64, seconds float64) (*Result, error) {
+func (s *session) finish(ctx context.Context, node *transport.Node, x []float64, seconds float64) (*Result, error) {
 	rec, err := journal.Record(filepath.Join(s.o.Dir, trace.JournalFile))
 	if err != nil {
 		return nil, err

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/sottodp/sotto/gossip/fabric"
 	"github.com/sottodp/sotto/gossip/journal"
+	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/trace"
@@ -60,8 +60,8 @@ type Presence struct {
 var Stages = []string{"not seen", "has come", "training", "done"}
 
 // ReadPresence asks the hub who has come, in a training of so many parameters, and which owners have filled their storage there.
-func ReadPresence(ctx context.Context, credentials string, dim int, o fabric.ClientOptions) (all []Presence, full []string, err error) {
-	c, err := fabric.ReadCredentials(credentials)
+func ReadPresence(ctx context.Context, credentials string, dim int, o transport.ClientOptions) (all []Presence, full []string, err error) {
+	c, err := transport.ReadCredentials(credentials)
 	if err != nil {
 		return nil, nil, &run.InputError{Err: err}
 	}
@@ -77,8 +77,8 @@ func ReadPresence(ctx context.Context, credentials string, dim int, o fabric.Cli
 	defer stop()
 	for i, owner := range c.Network.Owners {
 		p := Presence{owner.Name, Stages[0]}
-		for k, said := range []string{hello, ready, fabric.Model} {
-			there, err := fabric.Said(ctx, hub, i, said, dim)
+		for k, said := range []string{hello, ready, transport.Model} {
+			there, err := transport.Said(ctx, hub, i, said, dim)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -88,7 +88,7 @@ func ReadPresence(ctx context.Context, credentials string, dim int, o fabric.Cli
 		}
 		all = append(all, p)
 	}
-	full, err = fabric.FullStores(ctx, hub, &c.Network)
+	full, err = transport.FullStores(ctx, hub, &c.Network)
 	return all, full, err
 }
 

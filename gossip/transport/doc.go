@@ -1,4 +1,4 @@
-// Package fabric carries what owners of rows exchange between machines: a register whose keys are written once, over NATS
+// Package transport carries what owners of rows exchange between machines: a register whose keys are written once, over NATS
 // with JetStream or in one process, and the place of one owner at it, which keeps a journal (network.md).
 //
 // # Both or neither
@@ -12,4 +12,4 @@
 //
 // Nothing of an owner's privacy: all that it sees is noisy and paid. What it forgets, delays or forges costs accuracy. Vectors are signed by
 // their owners.
-package fabric
+package transport

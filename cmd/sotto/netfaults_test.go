@@ -26,12 +26,12 @@ import (
 
 	"github.com/sottodp/sotto/gossip/agreement"
 	"github.com/sottodp/sotto/gossip/journal"
+	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/internal/relay"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
-	"github.com/sottodp/sotto/run/node"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -413,7 +413,7 @@ func partition(t *testing.T, namespaces bool) {
 	}
 	turns := func() (cut, others int) {
 		for i := range n {
-			st, err := node.ReadStatus(v.d.owner(i, "part"))
+			st, err := party.ReadStatus(v.d.owner(i, "part"))
 			switch {
 			case err != nil: // not begun
 			case i < away:
@@ -658,7 +658,7 @@ func TestD4HonestOwnersFinish(t *testing.T) {
 		})
 	}
 	needs.Until(t, "the training to begin", func() bool {
-		st, err := node.ReadStatus(v.d.owner(0, "part"))
+		st, err := party.ReadStatus(v.d.owner(0, "part"))
 		return err == nil && st.Done > 0
 	})
 	flooder, err := transport.Dial(t.Context(), c, transport.ClientOptions{URL: v.url})

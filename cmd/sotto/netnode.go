@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/node"
 )
 
 // ownerFlags are those of a spec that an owner may give: the rest is agreed on.
@@ -31,7 +31,7 @@ func ownerFlags(f *pflag.FlagSet) {
 var crashAt func(point string)
 
 func nodeCommand() *cobra.Command {
-	var o node.Options
+	var o party.Options
 	var asJSON, quiet bool
 	c := &cobra.Command{
 		Use:   "node spec.yaml",
@@ -67,7 +67,7 @@ journal, durable, before it goes out. After a crash start it again with the same
 				o.Waiting = func(what string) { fmt.Fprintf(w, "waiting for %s\n", what) }
 			}
 			o.Notice = warner(c)
-			r, err := node.Run(c.Context(), o)
+			r, err := party.Run(c.Context(), o)
 			if err != nil {
 				return err
 			}
@@ -102,7 +102,7 @@ func withoutData(flags []run.Override) (rest []run.Override) {
 	return rest
 }
 
-func printNode(w io.Writer, r *node.Result) {
+func printNode(w io.Writer, r *party.Result) {
 	if r.Epsilon == nil {
 		fmt.Fprintln(w, "Guarantee  none: no noise")
 	} else {
@@ -124,12 +124,12 @@ who has come, who trains and who is done.`,
 		Example: "  sotto net status part\n  sotto net status part --credentials clinic-a.json",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			st, err := node.ReadStatus(args[0])
+			st, err := party.ReadStatus(args[0])
 			if err != nil {
 				return err
 			}
 			w := c.OutOrStdout()
-			if st.Status == node.Waiting {
+			if st.Status == party.Waiting {
 				fmt.Fprintf(w, "%s: %s\n", st.Network, st.Status)
 			} else {
 				fmt.Fprintf(w, "%s: %s, %d of %d turns, run %s\n", st.Network, st.Status, st.Done, st.Turns, st.Run)
@@ -137,7 +137,7 @@ who has come, who trains and who is done.`,
 			if credentials == "" {
 				return nil
 			}
-			all, full, err := node.ReadPresence(c.Context(), credentials, st.Dim, o)
+			all, full, err := party.ReadPresence(c.Context(), credentials, st.Dim, o)
 			if err != nil {
 				return err
 			}

@@ -106,7 +106,7 @@ var table = map[string][]string{
 
 	// What owners who train together agree on; all of them rehearsed in one process; one of them on a machine of its own.
 	"gossip/agreement": join(public, []string{"data", "method", "gossip", "run", "internal/readfile"}),
-	"run/node":         join(public, []string{"run/access", "data", "method", "gossip", "gossip/transport", "gossip/journal", "oracle/private", "run", "run/ledger", "gossip/agreement", "run/trace", "internal/readfile"}),
+	"gossip/party":     join(public, []string{"run/access", "data", "method", "gossip", "gossip/transport", "gossip/journal", "oracle/private", "run", "run/ledger", "gossip/agreement", "run/trace", "internal/readfile"}),
 	"run/rehearse":     join(public, []string{"run/access", "data", "model", "method", "gossip", "oracle/private", "run", "gossip/agreement", "run/trace"}),
 
 	// A run whose rows are on several machines of one owner.
@@ -133,7 +133,7 @@ var table = map[string][]string{
 	"paper/p4": join(public, []string{"data", "model", "method", "oracle/private", "internal/chart", "internal/page", "paper", "internal/readfile"}),
 
 	// Layer 6.
-	"cmd/sotto": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/agreement", "run/node", "run/rehearse", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile"}),
+	"cmd/sotto": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/agreement", "gossip/party", "run/rehearse", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "model", "method", "oracle/private", "run/trace"}),
@@ -152,7 +152,7 @@ var table = map[string][]string{
 var helpers = []string{"data/datatest", "internal/needs", "internal/proofs", "internal/relay", "model/modeltest", "method/methodtest"}
 
 // dataReaders are the only packages that may import data themselves.
-var dataReaders = []string{"data", "model", "data/datatest", "internal/onnx", "oracle/private", "run", "run/access", "paper", "run/compare", "gossip/agreement", "run/node", "run/rehearse", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p1", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
+var dataReaders = []string{"data", "model", "data/datatest", "internal/onnx", "oracle/private", "run", "run/access", "paper", "run/compare", "gossip/agreement", "gossip/party", "run/rehearse", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p1", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
 
 // sealed packages must not reach data on any path of imports.
 var sealed = []string{"method", "gossip", "gossip/journal", "gossip/transport", "method/reg", "method/schedule", "method/curvature", "oracle", "oracle/replay", "run/report", "run/trace", "run/ledger"}

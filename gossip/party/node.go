@@ -1,4 +1,4 @@
-// Package node is one owner's part of a training among owners on machines of their own: its rows, its ledger, its journal
+// Package party is one owner's part of a training among owners on machines of their own: its rows, its ledger, its journal
 // and the hub meet here. docs/network.md says what the others see.
 //
 // # In which order
@@ -6,7 +6,7 @@
 // The owner's directory, its right to the budget and its name at the hub are settled before the first row is drawn, and each turn is
 // durable before it goes out: budget, journal, hub (R5). After a crash the journal answers for what was drawn, and the
 // same bytes go out again.
-package node
+package party
 
 import (
 	"bytes"

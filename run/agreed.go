@@ -22,7 +22,7 @@ import (
 )
 
 // An Agreement is what the owners of a training agreed on: the network, which the journal's head and every message have the hash of,
-// and the parts that the network has the hashes of (netplan.Plan.Texts).
+// and the parts that the network has the hashes of (agreement.Plan.Texts).
 type Agreement struct {
 	Network json.RawMessage            `json:"network"`
 	Parts   map[string]json.RawMessage `json:"parts"`

@@ -13,10 +13,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sottodp/sotto/gossip/simulate"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/run/audit"
 	"github.com/sottodp/sotto/run/compare"
-	"github.com/sottodp/sotto/run/rehearse"
 )
 
 // placesBody is a list of directories that hold no run.
@@ -159,13 +159,13 @@ func (s *Server) figure(w http.ResponseWriter, r *http.Request) {
 // networkBody is a rehearsal of owners.
 type networkBody struct {
 	place
-	*rehearse.Result
+	*simulate.Result
 	Owners []owner
 }
 
 // An owner is one of them, its ε as a part of the largest.
 type owner struct {
-	rehearse.OwnerResult
+	simulate.OwnerResult
 	Bar template.HTML
 }
 
@@ -173,9 +173,9 @@ func (b networkBody) title() string { return "Network " + b.Name }
 
 // rehearsal is what a directory holds of one, nil where it holds none: the directories of `sotto net demo` and `sotto net init` have
 // another file of this name, which says who takes part.
-func rehearsal(dir string) *rehearse.Result {
+func rehearsal(dir string) *simulate.Result {
 	text, err := readfile.All(filepath.Join(dir, NetworkFile), readfile.JSON)
-	r := &rehearse.Result{}
+	r := &simulate.Result{}
 	if err != nil || json.Unmarshal(text, r) != nil || r.ID == "" || r.Rounds == 0 {
 		return nil
 	}

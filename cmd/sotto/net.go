@@ -12,8 +12,8 @@ import (
 
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/agreement"
+	"github.com/sottodp/sotto/gossip/simulate"
 	"github.com/sottodp/sotto/run/access"
-	"github.com/sottodp/sotto/run/rehearse"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -64,7 +64,7 @@ Methods (network.method) and their fields:
 			if o.Flags, err = overridesOf(c.Flags()); err != nil {
 				return err
 			}
-			p, err := rehearse.New(args[0], o)
+			p, err := simulate.New(args[0], o)
 			if err != nil {
 				return err
 			}
@@ -77,7 +77,7 @@ Methods (network.method) and their fields:
 			for _, text := range warnings {
 				warn(text)
 			}
-			env := rehearse.Env{Void: void, Notice: warn}
+			env := simulate.Env{Void: void, Notice: warn}
 			if !quiet {
 				env.Progress = tenths(func(round, all int) { fmt.Fprintf(w, "%d of %d rounds\n", round, all) })
 			}
@@ -95,7 +95,7 @@ Methods (network.method) and their fields:
 }
 
 // networkResult prints what a rehearsal or a demo came to, or says why there is nothing.
-func networkResult(w io.Writer, r *rehearse.Result, err error, asJSON bool) error {
+func networkResult(w io.Writer, r *simulate.Result, err error, asJSON bool) error {
 	switch {
 	case errors.Is(err, access.ErrWouldEnd):
 		return fmt.Errorf("%w. Use rows that need no protection or a synthetic table (`sotto synth`), or give --void", err)
@@ -110,7 +110,7 @@ func networkResult(w io.Writer, r *rehearse.Result, err error, asJSON bool) erro
 	return nil
 }
 
-func printNetwork(w io.Writer, r *rehearse.Result) {
+func printNetwork(w io.Writer, r *simulate.Result) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "owner\tdeclared rows\tturns\tnoise\tε\ttest\n")
 	number := func(v *float64, verb string) string {

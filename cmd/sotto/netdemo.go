@@ -17,14 +17,14 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip/agreement"
+	"github.com/sottodp/sotto/gossip/simulate"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/rehearse"
 )
 
 // demo is a network whose owners are processes of one machine.
 type demo struct {
-	plan     *rehearse.Plan
+	plan     *simulate.Plan
 	options  agreement.Options // of the plan
 	spec     string
 	flags    []run.Override
@@ -95,7 +95,7 @@ func (d *demo) resettle() error {
 	}
 	d.options.Seed = &s.Seed
 	p, err := agreement.New(d.spec, d.options)
-	d.plan = &rehearse.Plan{Plan: p}
+	d.plan = &simulate.Plan{Plan: p}
 	return err
 }
 
@@ -114,11 +114,11 @@ func (d *demo) settle(o agreement.Options) error {
 	} else {
 		d.flags = append(d.flags, run.Override{Path: "lab", Value: "true", From: lab})
 	}
-	d.plan, d.options = &rehearse.Plan{Plan: p}, o
+	d.plan, d.options = &simulate.Plan{Plan: p}, o
 	return err
 }
 
-func (d *demo) run(ctx context.Context, void bool, warn func(string)) (*rehearse.Result, error) {
+func (d *demo) run(ctx context.Context, void bool, warn func(string)) (*simulate.Result, error) {
 	id, err := run.NewID()
 	if err != nil {
 		return nil, err

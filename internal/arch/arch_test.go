@@ -104,10 +104,10 @@ var table = map[string][]string{
 	// A comparison drives runs in the lab, which leave no record.
 	"run/compare": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/trace", "internal/chart", "internal/readfile"}),
 
-	// What owners who train together agree on; all of them rehearsed in one process; one of them on a machine of its own.
+	// What owners who train together agree on; all of them simulated in one process; one of them on a machine of its own.
 	"gossip/agreement": join(public, []string{"data", "method", "gossip", "run", "internal/readfile"}),
 	"gossip/party":     join(public, []string{"run/access", "data", "method", "gossip", "gossip/transport", "gossip/journal", "oracle/private", "run", "run/ledger", "gossip/agreement", "run/trace", "internal/readfile"}),
-	"run/rehearse":     join(public, []string{"run/access", "data", "model", "method", "gossip", "oracle/private", "run", "gossip/agreement", "run/trace"}),
+	"gossip/simulate":  join(public, []string{"run/access", "data", "model", "method", "gossip", "oracle/private", "run", "gossip/agreement", "run/trace"}),
 
 	// A run whose rows are on several machines of one owner.
 	"run/shards": {"run/access", "privacy", "data", "oracle/private", "run", "run/trace", "internal/readfile"},
@@ -122,7 +122,7 @@ var table = map[string][]string{
 	"run/report": {"privacy", "privacy/account", "run/trace", "run/ledger", "internal/chart", "internal/page", "internal/readfile"},
 
 	// The dashboard reads files, and starts nothing but a verification.
-	"web": {"privacy", "privacy/account", "run", "run/trace", "run/ledger", "run/report", "run/compare", "run/rehearse", "run/audit", "gossip/journal", "internal/chart", "internal/page", "internal/readfile"},
+	"web": {"privacy", "privacy/account", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/simulate", "run/audit", "gossip/journal", "internal/chart", "internal/page", "internal/readfile"},
 
 	// A reproduced paper, on what everybody may use. Its tables are synthetic.
 	"paper":    {"data", "run", "run/access", "internal/chart", "internal/page", "privacy", "privacy/noise"},
@@ -133,7 +133,7 @@ var table = map[string][]string{
 	"paper/p4": join(public, []string{"data", "model", "method", "oracle/private", "internal/chart", "internal/page", "paper", "internal/readfile"}),
 
 	// Layer 6.
-	"cmd/sotto": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/agreement", "gossip/party", "run/rehearse", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile"}),
+	"cmd/sotto": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/agreement", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "privacy/account/claimed", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "model", "method", "oracle/private", "run/trace"}),
@@ -152,7 +152,7 @@ var table = map[string][]string{
 var helpers = []string{"data/datatest", "internal/needs", "internal/proofs", "internal/relay", "model/modeltest", "method/methodtest"}
 
 // dataReaders are the only packages that may import data themselves.
-var dataReaders = []string{"data", "model", "data/datatest", "internal/onnx", "oracle/private", "run", "run/access", "paper", "run/compare", "gossip/agreement", "gossip/party", "run/rehearse", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p1", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
+var dataReaders = []string{"data", "model", "data/datatest", "internal/onnx", "oracle/private", "run", "run/access", "paper", "run/compare", "gossip/agreement", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p1", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
 
 // sealed packages must not reach data on any path of imports.
 var sealed = []string{"method", "gossip", "gossip/journal", "gossip/transport", "method/reg", "method/schedule", "method/curvature", "oracle", "oracle/replay", "run/report", "run/trace", "run/ledger"}
@@ -525,8 +525,8 @@ func TestRules(t *testing.T) {
 		{"dot", "privacy/noise/a.go", `import . "math/rand/v2"`, "found ."},
 		{"hash", "data/a.go", `import "crypto/sha256"`, ""},
 		{"secure bits", "privacy/noise/a.go", `import "crypto/rand"`, ""},
-		{"secure bits elsewhere", "method/a.go", `import "crypto/rand"`, "method/a.go: imports crypto/rand: allowed in data, privacy/noise, run, run/access, run/ledger, gossip/fabric"},
-		{"keys", "run/a.go", `import "crypto/ed25519"`, "run/a.go: imports crypto/ed25519: allowed in gossip/fabric"},
+		{"secure bits elsewhere", "method/a.go", `import "crypto/rand"`, "method/a.go: imports crypto/rand: allowed in data, privacy/noise, run, run/access, run/ledger, gossip/transport"},
+		{"keys", "run/a.go", `import "crypto/ed25519"`, "run/a.go: imports crypto/ed25519: allowed in gossip/transport"},
 		{"files", "method/schedule/a.go", `import "os"`, "method/schedule/a.go: imports os: a method computes"},
 		{"network", "method/a.go", `import "net/http"`, "method/a.go: imports net/http"},
 		{"files in run", "run/a.go", `import "os"`, ""},

@@ -1,4 +1,4 @@
-package rehearse
+package simulate
 
 import (
 	"errors"

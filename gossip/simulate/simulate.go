@@ -1,11 +1,11 @@
-// Package rehearse rehearses training among owners in one process: every owner is a
+// Package simulate rehearses training among owners in one process: every owner is a
 // goroutine with rows, door and meter of its own, and what they exchange is what owners
 // on machines of their own would.
 //
 // It is a tool of the lab. Whoever runs it holds the rows of all, so the guarantee that
 // an owner has against the others is shown, not given; the run is a look that nobody paid for, and the
 // ledger of a dataset that it knows says so (R3). ADR 16.
-package rehearse
+package simulate
 
 import (
 	"context"

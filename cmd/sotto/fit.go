@@ -387,23 +387,6 @@ func printScores(w io.Writer, t *trace.Scores, label string) {
 	fmt.Fprintf(w, "%s%s on %s rows\n", label, strings.Join(parts, ", "), count(t.Rows))
 }
 
-// count writes a number with separators between thousands.
-func count(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-// stepsOf is a number of steps in words.
-func stepsOf(n int) string {
-	if n == 1 {
-		return "1 step"
-	}
-	return count(n) + " steps"
-}
-
 // progress shows how far a run is: a bar on a terminal, plain lines elsewhere.
 type progress struct {
 	w     io.Writer

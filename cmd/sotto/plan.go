@@ -1,60 +1,40 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"math"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/plan"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/trace"
 )
 
-// planned is what `sotto plan` answers.
-type planned struct {
-	Epsilon         float64           `json:"epsilon"`
-	Delta           float64           `json:"delta"`
-	Adjacency       privacy.Adjacency `json:"adjacency"`
-	Accountant      string            `json:"accountant"`
-	NoiseMultiplier float64           `json:"noise_multiplier"`
-	Sampler         string            `json:"sampler"`
-	SamplingRate    float64           `json:"sampling_rate"`
-	Batch           int               `json:"batch,omitempty"`     // exact size of a fixed sample
-	Rows            int               `json:"rows,omitempty"`      // of a spec: units, where a record is one
-	Unit            string            `json:"unit,omitempty"`      // of a spec: as in run.json
-	UnitRows        int               `json:"unit_rows,omitempty"` // likewise
-	Steps           int               `json:"steps"`
-	Solved          string            `json:"solved,omitempty"` // the flag that was left out
-	Event           json.RawMessage   `json:"event"`
-	Budget          *float64          `json:"budget,omitempty"` // ε asked for
-	Fits            *bool             `json:"fits,omitempty"`
-	WhatIf          []whatIf          `json:"what_if,omitempty"`
-	Dominates       []string          `json:"dominates,omitempty"`
-	Parts           []part            `json:"parts,omitempty"`
-	Accountants     []opinion         `json:"accountants,omitempty"`
-	OtherRelation   *relation         `json:"other_relation,omitempty"`
-	Growth          *growth           `json:"growth,omitempty"`
-	Claimed         *claims           `json:"claimed,omitempty"`
-	Warnings        []string          `json:"warnings,omitempty"`
-
-	event      privacy.Event
-	accountant account.Accountant
-}
-
-// planFlags are what plan knows beside the fields of a spec.
+// planFlags are those of plan beside the fields of a spec.
 type planFlags struct {
-	numbers
+	sampler              string
+	rate, noise          float64
+	batch, rows, steps   int
 	json, compare, table bool
 	bound, explain       bool
 	svg, claimed         string
 }
+
+// numberFlags are the flags that a plan from numbers has and a spec does not.
+var numberFlags = []string{"sampling-rate", "noise-multiplier", "steps", "sampler", "batch", "rows"}
+
+// thePlan is the value of --claimed without one: what the papers say of the plan.
+const thePlan = "plan"
 
 func planCommand() *cobra.Command {
 	var flags planFlags
@@ -84,54 +64,41 @@ that Sotto builds on would say of the plan, some of them loose and some false, a
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			paper, err := flags.paperAsked(c, args)
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
-			}
-			if paper != "" {
-				k, err := paperClaims(paper)
+			case paper != "":
+				k, err := plan.Paper(paper)
+				return answer(c, flags.json, k, err, printClaimed)
+			case flags.bound:
+				job, err := jobFor(c, args, "--bound", "a bound is of a spec's method", "whose method and model the bound is of")
 				if err != nil {
 					return err
 				}
-				if flags.json {
-					return writeJSON(c.OutOrStdout(), k)
+				b, err := plan.BoundOf(job.Spec.MethodName, job.Spec.Method, job.Facts, job.Objective, termsOf(job))
+				if err != nil {
+					return usageError("--bound: %v", err)
 				}
-				k.print(c.OutOrStdout())
-				return nil
-			}
-			if flags.bound {
-				b, err := boundSpec(c, args)
+				return answer(c, flags.json, b, nil, printBound)
+			case flags.explain:
+				job, err := jobFor(c, args, "--explain", "what is explained is a spec's method", "whose method is explained")
 				if err != nil {
 					return err
 				}
-				if flags.json {
-					return writeJSON(c.OutOrStdout(), b)
-				}
-				b.print(c.OutOrStdout())
-				return nil
-			}
-			if flags.explain {
-				e, err := explainSpec(c, args)
+				e, err := plan.Explain(job.Spec.MethodName, job.Spec.Method, job.Facts, job.Objective, termsOf(job))
 				if err != nil {
-					return err
+					return usageError("--explain: %v", err)
 				}
-				if flags.json {
-					return writeJSON(c.OutOrStdout(), e)
-				}
-				e.print(c.OutOrStdout())
-				return nil
+				return answer(c, flags.json, e, nil, printChoice)
 			}
 			p, err := flags.plan(c, args)
-			if err != nil {
-				return err
+			if err == nil && flags.svg != "" {
+				err = output(nil, "svg", flags.svg, func(w io.Writer) error {
+					_, err := io.WriteString(w, p.Chart())
+					return err
+				})
 			}
-			if err := flags.draw(p); err != nil {
-				return err
-			}
-			if flags.json {
-				return writeJSON(c.OutOrStdout(), p)
-			}
-			p.print(c.OutOrStdout(), flags.table)
-			return nil
+			return answer(c, flags.json, p, err, printPlan)
 		},
 	}
 	f := c.Flags()
@@ -153,61 +120,51 @@ that Sotto builds on would say of the plan, some of them loose and some false, a
 	return c
 }
 
-// plan answers all that was asked.
-func (flags *planFlags) plan(c *cobra.Command, args []string) (*planned, error) {
-	var p *planned
-	var err error
-	if given := givenFlags(c.Flags(), numberFlags); len(given) > 0 && len(args) == 0 && !c.Flags().Changed("schema") {
-		p, err = flags.numbers.plan(c.Flags())
-	} else {
-		p, err = planSpec(c, args, given)
+// given lists those of the flags that stand on the command line.
+func given(f *pflag.FlagSet, flags []string) []string {
+	return slices.DeleteFunc(slices.Clone(flags), func(name string) bool { return !f.Changed(name) })
+}
+
+// paperAsked is the paper whose own examples are asked for, empty if it is a plan that is
+// asked about. `--claimed p0` reads to the flags as --claimed and a spec named p0.
+func (flags *planFlags) paperAsked(c *cobra.Command, args []string) (string, error) {
+	if !c.Flags().Changed("claimed") {
+		return "", nil
 	}
-	if err != nil {
-		return nil, err
+	allowed := plan.Papers()
+	paper := flags.claimed
+	if paper == thePlan && len(args) == 1 && slices.Contains(allowed, strings.ToLower(args[0])) {
+		paper = args[0]
 	}
-	if err := p.solve(); err != nil {
-		return nil, err
-	}
-	p.weigh()
-	if flags.compare {
-		p.compare()
-	}
-	if flags.table {
-		p.Growth = p.grow(tableFactors, tableDeltas)
-	}
-	if c.Flags().Changed("claimed") {
-		if err := p.claim(); err != nil {
-			return nil, err
+	if paper == thePlan && len(args) == 1 {
+		if _, err := os.Stat(args[0]); errors.Is(err, fs.ErrNotExist) {
+			return "", usageError("--claimed: found %q, which is no spec file; allowed are %s, or a spec", args[0], strings.Join(allowed, ", "))
 		}
 	}
-	return p, nil
+	if paper == thePlan {
+		return "", nil
+	}
+	if paper = strings.ToLower(paper); !slices.Contains(allowed, paper) {
+		return "", usageError("--claimed: found %q; allowed are %s, or nothing beside a plan", flags.claimed, strings.Join(allowed, ", "))
+	}
+	if other := given(c.Flags(), slices.Concat(numberFlags, []string{"schema", "epsilon", "delta", "compare", "table", "svg"})); len(other) > 0 {
+		return "", usageError("--%s: found beside --claimed %s, which is about the paper's own experiments; for a plan say --claimed alone", other[0], paper)
+	}
+	return paper, nil
 }
 
-// planSpec plans what a spec would do; given are the flags that have no place
-// beside one.
-func planSpec(c *cobra.Command, args, given []string) (*planned, error) {
-	if len(given) > 0 {
-		return nil, usageError("--%s: plans from numbers and takes no spec; for a spec use --set method.…", given[0])
+// jobFor prepares the spec that the flag asks about.
+func jobFor(c *cobra.Command, args []string, flag, what, whose string) (*run.Job, error) {
+	if other := given(c.Flags(), numberFlags); len(other) > 0 {
+		return nil, usageError("--%s: %s; allowed with %s is --set method.…", other[0], what, flag)
 	}
 	if len(args) == 0 && !c.Flags().Changed("schema") {
-		return nil, usageError("give a spec, or numbers: --steps with --noise-multiplier or --epsilon; `sotto plan --help` shows both")
+		return nil, usageError("%s: give a spec, %s", flag, whose)
 	}
-	job, err := jobOf(c, args)
-	if err != nil {
-		return nil, err
-	}
-	if job.Spec.Privacy.Off {
-		return nil, usageError("this spec says `privacy: none`: there is nothing to plan")
-	}
-	b := job.Spec.Privacy.Budget()
-	p := &planned{Delta: b.Delta, Adjacency: b.Adjacency, NoiseMultiplier: job.Method.NoiseMultiplier(), Steps: job.Method.Horizon(),
-		Warnings: job.Warnings, Budget: &b.Epsilon, event: job.Plan, accountant: job.Accountant}
-	p.Sampler, p.SamplingRate, p.Batch = samplerOf(job.Plan)
-	p.Rows, p.Unit, p.UnitRows = job.Facts.Rows, job.Schema.Unit, job.Schema.UnitRows
-	return p, nil
+	return jobOf(c, args)
 }
 
-// jobOf settles the spec that a command was given.
+// jobOf prepares the spec that a command was given.
 func jobOf(c *cobra.Command, args []string) (*run.Job, error) {
 	spec, err := specOf(c, args)
 	if err != nil {
@@ -216,187 +173,137 @@ func jobOf(c *cobra.Command, args []string) (*run.Job, error) {
 	return run.Prepare(spec)
 }
 
-// samplerOf reads the sampler off a plan whose steps all have the same one.
-func samplerOf(e privacy.Event) (sampler string, rate float64, batch int) {
-	switch e := e.(type) {
-	case privacy.Filtered:
-		return "chosen on the way", 1, 0
-	case privacy.Repeated:
-		return samplerOf(e.Of)
-	case privacy.PoissonSampled:
-		return "poisson", e.Rate, 0
-	case privacy.FixedSampled:
-		return "fixed", float64(e.M) / float64(e.N), e.M
-	case privacy.Composed:
-		for i, part := range e {
-			s, r, m := samplerOf(part)
-			if i > 0 && (s != sampler || r != rate || m != batch) {
-				return "several", 1, 0
-			}
-			sampler, rate, batch = s, r, m
-		}
-		return sampler, rate, batch
-	}
-	return "full", 1, 0
+func termsOf(job *run.Job) method.Terms {
+	return method.Terms{Budget: job.Spec.Privacy.Budget(), Accountant: job.Accountant, Off: job.Spec.Privacy.Off}
 }
 
-// epsilon is what the plan's accountant says of an event; +Inf where it proves
-// nothing.
-func (p *planned) epsilon(e privacy.Event) float64 {
-	return epsilonBy(p.accountant, e, p.Adjacency, p.Delta)
-}
-
-func epsilonBy(a account.Accountant, e privacy.Event, adj privacy.Adjacency, delta float64) float64 {
-	loss, err := a.Loss(e, adj)
-	if err != nil {
-		return math.Inf(1)
-	}
-	return loss.Epsilon(delta)
-}
-
-// solve recomputes ε from the event.
-func (p *planned) solve() error {
-	p.Accountant = p.accountant.String()
-	loss, err := p.accountant.Loss(p.event, p.Adjacency)
-	if err != nil {
-		return unprovable(err)
-	}
-	p.Epsilon = loss.Epsilon(p.Delta)
-	if math.IsInf(p.Epsilon, 1) {
-		return usageError("accountant %s proves no finite ε at δ = %v for this plan", p.Accountant, p.Delta)
-	}
-	if p.Budget != nil {
-		fits := p.Epsilon <= *p.Budget
-		p.Fits = &fits
-	}
-	p.Event, err = privacy.MarshalEvent(p.event)
-	return err
-}
-
-// unprovable is the error of an accountant, with what can be done about it. Where best
-// finds nothing, RDP's reason stands for all: it has the most theorems.
-func unprovable(err error) error {
-	const may = "--sampler, --adjacency or --accountant may be changed"
-	var all, why *account.UnsupportedError
-	if !errors.As(err, &all) {
-		return usageError("%v", err)
-	}
-	if all.Accountant == (account.Best{}).String() {
-		if _, err := (account.RDP{}).Loss(all.Event, all.Adjacency); errors.As(err, &why) {
-			return usageError("no accountant has a theorem for %v under %v: %s; %s", all.Event, all.Adjacency, why.Why, may)
-		}
-	}
-	return usageError("%v; %s", err, may)
-}
-
-func (p *planned) print(w io.Writer, tables bool) {
-	row := func(name, format string, args ...any) {
-		text := wrap(fmt.Sprintf(format, args...), 98)
-		fmt.Fprintf(w, "%-18s%s\n", name, strings.ReplaceAll(text, "\n", "\n                  "))
-	}
-	each := "all records"
+// plan makes the plan, and adds what else was asked.
+func (flags *planFlags) plan(c *cobra.Command, args []string) (p *plan.Plan, err error) {
+	numbers := given(c.Flags(), numberFlags)
+	spec := len(args) > 0 || c.Flags().Changed("schema")
 	switch {
-	case p.Sampler == "poisson" && p.SamplingRate < 1:
-		each = fmt.Sprintf("a Poisson sample, each record with probability %.6g", p.SamplingRate)
-	case p.Sampler == "fixed":
-		each = fmt.Sprintf("exactly %s of %s records", count(p.Batch), count(p.Rows))
-	case p.Sampler == "several":
-		each = "samples of several kinds"
+	case !spec && len(numbers) == 0:
+		return nil, usageError("give a spec, or numbers: --steps with --noise-multiplier or --epsilon; `sotto plan --help` shows both")
+	case spec && len(numbers) > 0:
+		return nil, usageError("--%s: plans from numbers and takes no spec; for a spec use --set method.…", numbers[0])
+	case spec:
+		p, err = planSpec(c, args)
+	default:
+		p, err = flags.planNumbers(c.Flags())
 	}
-	if p.UnitRows > 0 {
-		row("Record", "one %s", trace.Whom(p.Unit, p.UnitRows))
-	}
-	f, filter := p.event.(privacy.Filtered)
-	if filter {
-		row("Releases", "%s", filterWords(f))
-		row("Steps", "at most %s, with samples and noise that are chosen on the way", count(p.Steps))
-	} else {
-		row("Releases", "%s", describe(p.event))
-		row("Steps", "%s, each on %s", count(p.Steps), each)
-	}
-	if p.NoiseMultiplier > 0 && filter {
-		row("Noise multiplier", "%.9g to begin with", p.NoiseMultiplier)
-	} else if p.NoiseMultiplier > 0 {
-		row("Noise multiplier", "%.9g", p.NoiseMultiplier)
-	} else if p.Steps == 1 {
-		row("Noise multiplier", "none of its own: as ε and δ ask for")
-	} else {
-		row("Noise multiplier", "each step has its own")
-	}
-	if text := solvedFor[p.Solved]; text != "" {
-		row("Solved for", "%s", text)
-	}
-	row("Cost", "ε = %s at δ = %s, %v (accountant %s)", atMost(p.Epsilon, 9), exact(p.Delta), p.Adjacency, p.Accountant)
-	if p.Fits != nil {
-		verdict := "fits"
-		if !*p.Fits {
-			verdict = "does NOT fit"
-		}
-		row("Budget", "ε = %s: the plan %s", exact(*p.Budget), verdict)
-	}
-	if !filter {
-		row("What dominates", "%s", p.words())
-	}
-	for i, part := range p.Parts {
-		row(fmt.Sprintf("Part %d of %d", i+1, len(p.Parts)), "%s", part.words())
-	}
-	for i, o := range p.Accountants {
-		name := ""
-		if i == 0 {
-			name = "By accountant"
-		}
-		row(name, "%-5s %s", o.Accountant, o.words())
-	}
-	if p.OtherRelation != nil {
-		row("Other relation", "%s", p.OtherRelation.words(p))
-	}
-	for _, warning := range p.Warnings {
-		row("Warning", "%s", warning)
-	}
-	if tables {
-		p.Growth.print(w, p)
-	}
-	if p.Claimed != nil {
-		fmt.Fprintln(w)
-		p.Claimed.print(w)
-	}
-}
-
-// filterWords says what a run on a filter may ask.
-func filterWords(f privacy.Filtered) string {
-	in := map[privacy.Currency]string{
-		privacy.InPure: "pure ε", privacy.InZCDP: "ρ of zero-concentrated differential privacy", privacy.InGDP: "μ² of Gaussian differential privacy",
-		privacy.InRDP: fmt.Sprintf("Rényi divergence of order %.6g", f.Order),
-	}[f.Currency]
-	return "what the run asks depends on what was released before; it is charged in " + in + ", before each look, and refused beyond the cap"
-}
-
-// wrap breaks text into lines of at most that many characters, at spaces.
-func wrap(text string, width int) string {
-	var b strings.Builder
-	column := 0
-	for i, word := range strings.Split(text, " ") {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case column+1+n > width:
-			b.WriteByte('\n')
-			column = 0
-		default:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += n
-	}
-	return b.String()
-}
-
-func writeJSON(w io.Writer, v any) error {
-	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = fmt.Fprintf(w, "%s\n", b)
-	return err
+	if flags.compare {
+		p.Compare()
+	}
+	if flags.table {
+		p.Grow()
+	}
+	if c.Flags().Changed("claimed") {
+		err = p.Claim()
+	}
+	return p, err
+}
+
+// planError is an error of package plan, with what can be done about it.
+func planError(err error) error {
+	if why := plan.Unprovable(err); why != nil {
+		return usageError("%v; --sampler, --adjacency or --accountant may be changed", why)
+	}
+	return usageError("%v", err)
+}
+
+func planSpec(c *cobra.Command, args []string) (*plan.Plan, error) {
+	job, err := jobOf(c, args)
+	if err != nil {
+		return nil, err
+	}
+	if job.Spec.Privacy.Off {
+		return nil, usageError("this spec says `privacy: none`: there is nothing to plan")
+	}
+	p, err := plan.For(job.Method, job.Facts, job.Spec.Privacy.Budget(), job.Accountant)
+	if err != nil {
+		return nil, planError(err)
+	}
+	p.Unit, p.Warnings = job.Schema.Unit, job.Warnings
+	return p, nil
+}
+
+func (flags *planFlags) planNumbers(f *pflag.FlagSet) (*plan.Plan, error) {
+	b, a, err := budgetFlags(f)
+	if err != nil {
+		return nil, err
+	}
+	if f.Changed("sampler") && flags.sampler == "" {
+		return nil, usageError(`--sampler: found ""; allowed are poisson, fixed and full`)
+	}
+	n := plan.Numbers{Sampler: flags.sampler, Delta: b.Delta, Adjacency: b.Adjacency, Accountant: a}
+	for name, set := range map[string]func(){
+		"sampling-rate": func() { n.SamplingRate = &flags.rate }, "batch": func() { n.Batch = &flags.batch }, "rows": func() { n.Rows = &flags.rows },
+		"noise-multiplier": func() { n.NoiseMultiplier = &flags.noise }, "steps": func() { n.Steps = &flags.steps }, "epsilon": func() { n.Epsilon = &b.Epsilon },
+	} {
+		if f.Changed(name) {
+			set()
+		}
+	}
+	p, err := n.Plan()
+	if err != nil {
+		return nil, planError(err)
+	}
+	if n.Rows == nil {
+		return p, nil
+	}
+	spec := run.Spec{Privacy: run.PrivacySpec{Delta: &b.Delta}}
+	spec.AcceptDelta, _ = f.GetBool("accept-delta")
+	warning, err := spec.CheckDelta(oracle.Public{Rows: flags.rows}, "")
+	if warning != "" {
+		p.Warnings = append(p.Warnings, warning)
+	}
+	return p, err
+}
+
+// budgetFlags reads what may stand in a spec too: budget and accountant. Without --epsilon the
+// budget's ε is 1.
+func budgetFlags(f *pflag.FlagSet) (b privacy.Budget, a account.Accountant, err error) {
+	ofSpecs := []string{"label", "lab", "set", "accept-dropped"}
+	for _, s := range specFlags {
+		if !slices.Contains([]string{"epsilon", "delta", "adjacency", "accountant"}, s.flag) {
+			ofSpecs = append(ofSpecs, s.flag)
+		}
+	}
+	if other := given(f, ofSpecs); len(other) > 0 {
+		return b, nil, usageError("--%s: found beside numbers; allowed is beside a spec", other[0])
+	}
+	b.Epsilon = 1
+	for i, name := range []string{"epsilon", "delta"} {
+		if !f.Changed(name) {
+			continue
+		}
+		text, _ := f.GetString(name)
+		if *[]*float64{&b.Epsilon, &b.Delta}[i], err = strconv.ParseFloat(text, 64); err != nil {
+			return b, nil, usageError("--%s: found %q; allowed is a number", name, text)
+		}
+	}
+	adjacency, _ := f.GetString("adjacency")
+	switch {
+	case !f.Changed("delta"):
+		return b, nil, usageError("--delta is missing: Sotto has no default for it")
+	case adjacency == "":
+		return b, nil, usageError("--adjacency is missing: add-or-remove or replace-one")
+	}
+	if b.Adjacency, err = privacy.ParseAdjacency(adjacency); err == nil {
+		err = b.Validate()
+	}
+	name, _ := f.GetString("accountant")
+	if name == "" {
+		name = "best"
+	}
+	if err == nil {
+		a, err = account.ByName(name)
+	}
+	if err != nil {
+		return b, nil, usageError("--%v", err)
+	}
+	return b, a, nil
 }

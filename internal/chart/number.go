@@ -47,6 +47,20 @@ func NumberUp(v float64, digits int) string {
 	return Number(v, digits)
 }
 
+// Exact writes a number with all its digits, in Go's notation.
+func Exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// AtMost writes an upper bound with that many significant digits in Go's notation, never rounded down.
+func AtMost(v float64, digits int) string {
+	text := strconv.FormatFloat(v, 'g', digits, 64)
+	short, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(short < v) {
+		return text
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(v))-float64(digits-1))
+	return strconv.FormatFloat(short+unit, 'g', digits, 64)
+}
+
 // Integer writes a whole number with thousands separated by commas.
 func Integer(n int) string {
 	if n < 0 {

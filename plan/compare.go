@@ -1,0 +1,99 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+)
+
+// An Opinion is what one accountant says of the plan.
+type Opinion struct {
+	Accountant string   `json:"accountant"`
+	Epsilon    *float64 `json:"epsilon"`
+	Why        string   `json:"why,omitempty"` // why it says nothing
+}
+
+// Compare asks the other accountants, and about the other neighboring relation.
+func (p *Plan) Compare() {
+	for _, name := range account.Names() {
+		if a, err := account.ByName(name); err == nil {
+			p.Accountants = append(p.Accountants, ask(a, p.event, p.Adjacency, p.Delta))
+		}
+	}
+	p.OtherRelation = p.otherRelation()
+}
+
+func ask(a account.Accountant, e privacy.Event, adj privacy.Adjacency, delta float64) Opinion {
+	o := Opinion{Accountant: a.String()}
+	loss, err := a.Loss(e, adj)
+	var unsupported *account.UnsupportedError
+	switch {
+	case errors.As(err, &unsupported) && a == account.Accountant(account.Best{}):
+		o.Why = "finds no theorem for it by any accountant"
+	case errors.As(err, &unsupported):
+		o.Why = fmt.Sprintf("has no theorem for %v: %s", unsupported.Event, unsupported.Why)
+	case err != nil:
+		o.Why = err.Error()
+	default:
+		o.Epsilon = finite(loss.Epsilon(delta))
+	}
+	return o
+}
+
+// A Relation is what the plan would cost under the other neighboring relation.
+type Relation struct {
+	Adjacency       privacy.Adjacency `json:"adjacency"`
+	NoiseMultiplier float64           `json:"noise_multiplier,omitempty"` // 0: as the plan's, none or several
+	Sampler         string            `json:"sampler,omitempty"`          // what the samples had to become
+	Opinion
+
+	Translated bool `json:"-"` // the plan has a counterpart under this relation
+}
+
+// otherSampler is e with its samples drawn as the other relation has theorems for: fixed
+// samples become Poisson ones of that mean size under add-or-remove. It says what it
+// changed, nothing where nothing had to.
+func otherSampler(e privacy.Event, to privacy.Adjacency) (other privacy.Event, change string) {
+	other = resample(e, func(e privacy.Event) privacy.Event {
+		if fixed, ok := e.(privacy.FixedSampled); ok && to == privacy.AddRemove {
+			change = "Poisson samples of that size on average"
+			return privacy.PoissonSampled{Rate: float64(fixed.M) / float64(fixed.N), Of: fixed.Of}
+		}
+		return e
+	})
+	return other, change
+}
+
+// otherRelation keeps the noise as it is, in units of the clip norm: the sensitivity of
+// a clipped sum is C under add-or-remove and 2C under replace-one (R8).
+func (p *Plan) otherRelation() *Relation {
+	r := &Relation{Adjacency: privacy.ReplaceOne}
+	times := 0.5
+	if p.Adjacency == privacy.ReplaceOne {
+		r.Adjacency, times = privacy.AddRemove, 2
+	}
+	if _, ok := p.event.(privacy.Filtered); ok {
+		r.Opinion = Opinion{Accountant: p.Accountant, Why: "is the budget there too: what a filter admits is whatever fits, and with the other sensitivity less fits or more"}
+		return r
+	}
+	onlySums := true
+	privacy.Rebuild(p.event, "", func(_ string, m privacy.Event) privacy.Event {
+		switch m.(type) {
+		case privacy.Gaussian, privacy.Laplace, privacy.AboveThreshold:
+		default:
+			onlySums = false
+		}
+		return m
+	})
+	if !onlySums {
+		r.Opinion = Opinion{Accountant: p.Accountant, Why: "is not said here: the plan holds more than noisy sums, whose sensitivity under the other relation the plan does not state"}
+		return r
+	}
+	e, _ := privacy.WithNoise(p.event, times)
+	r.NoiseMultiplier, r.Translated = p.NoiseMultiplier*times, true
+	e, r.Sampler = otherSampler(e, r.Adjacency)
+	r.Opinion = ask(p.accountant, e, r.Adjacency, p.Delta)
+	return r
+}

@@ -1,0 +1,117 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/privacy"
+)
+
+// A Growth is ε against one number of the plan at a time, the others as they are.
+type Growth struct {
+	Steps []Point `json:"steps"`
+	Noise []Point `json:"noise_multiplier"` // a multiple of the plan's noise where each step has its own
+	Delta []Point `json:"delta"`
+}
+
+// A Point is ε at one value of a number.
+type Point struct {
+	At      float64  `json:"at"`
+	Epsilon *float64 `json:"epsilon"` // null: the accountant proves no finite ε
+}
+
+// Factors of the plan's steps and noise in the tables and in the chart, and their δ beside the
+// plan's own.
+var (
+	tableFactors = []float64{0.125, 0.25, 0.5, 1, 2, 4, 8}
+	chartFactors = []float64{0.0625, 0.125, 0.1875, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4}
+	tableDeltas  = decades(-10, -4, 1)
+	chartDeltas  = decades(-12, -2, 2)
+)
+
+// decades is the powers of ten from 10^from to 10^to, each decade in that many steps.
+func decades(from, to, each int) []float64 {
+	var all []float64
+	for i := from * each; i <= to*each; i++ {
+		all = append(all, math.Pow(10, float64(i)/float64(each)))
+	}
+	return all
+}
+
+// Grow fills the tables of ε against steps, noise and δ.
+func (p *Plan) Grow() { p.Growth = p.grow(tableFactors, tableDeltas) }
+
+func (p *Plan) grow(factors, deltas []float64) *Growth {
+	var g Growth
+	noise, _ := p.Noise()
+	for _, f := range factors {
+		if e, ok := withSteps(p.event, f); ok {
+			at := math.Max(1, math.Round(float64(p.Steps)*f))
+			if !slices.ContainsFunc(g.Steps, func(q Point) bool { return q.At == at }) {
+				g.Steps = append(g.Steps, Point{at, finite(p.epsilon(e))})
+			}
+		}
+		if e, ok := privacy.WithNoise(p.event, f); ok {
+			g.Noise = append(g.Noise, Point{noise * f, finite(p.epsilon(e))})
+		}
+	}
+	if p.Delta > 0 {
+		deltas = slices.Compact(slices.Sorted(slices.Values(append([]float64{p.Delta}, deltas...))))
+		deltas = slices.DeleteFunc(deltas, func(d float64) bool { return d != p.Delta && math.Abs(d/p.Delta-1) < 1e-9 })
+	}
+	for _, d := range deltas {
+		g.Delta = append(g.Delta, Point{d, finite(p.epsilonAt(p.event, d))})
+	}
+	return &g
+}
+
+// Noise is the plan's noise on the axis of tables and charts, and what the axis shows: multiples of
+// it where each step has its own.
+func (p *Plan) Noise() (at float64, axis string) {
+	if p.NoiseMultiplier > 0 {
+		return p.NoiseMultiplier, "noise multiplier"
+	}
+	return 1, "times its noise"
+}
+
+// Chart draws ε against steps, noise and δ, as SVG.
+func (p *Plan) Chart() string {
+	g := p.grow(chartFactors, chartDeltas)
+	var plots []chart.Plot
+	add := func(id, title, label string, here float64, logX bool, points []Point) {
+		line := chart.Line{Name: "accountant " + p.Accountant}
+		for _, q := range points {
+			y := math.NaN()
+			if q.Epsilon != nil && *q.Epsilon <= 6*p.Epsilon { // what is above would flatten the rest
+				y = *q.Epsilon
+			}
+			line.X, line.Y = append(line.X, q.At), append(line.Y, y)
+		}
+		if len(points) < 2 {
+			return
+		}
+		plot := chart.Plot{ID: id, Title: title, XLabel: label, YLabel: "ε", LogX: logX, Lines: []chart.Line{line},
+			Desc: fmt.Sprintf("%s; ε of the plan is %s.", title, chart.AtMost(p.Epsilon, 6))}
+		plot.Mark, plot.MarkName = &[2]float64{here, p.Epsilon}, "this plan: ε = "+chart.AtMost(p.Epsilon, 4)
+		if p.Budget != nil {
+			plot.Level, plot.LevelName = p.Budget, "budget: ε = "+chart.Exact(*p.Budget)
+		}
+		plots = append(plots, plot)
+	}
+	noise, axis := p.Noise()
+	own := "its own noise in each"
+	if p.NoiseMultiplier > 0 {
+		own = fmt.Sprintf("noise multiplier %.6g", p.NoiseMultiplier)
+	}
+	steps, delta := chart.Integer(p.Steps), chart.Exact(p.Delta)
+	add("steps", fmt.Sprintf("ε against steps, %s, δ = %s", own, delta), "steps", float64(p.Steps), false, g.Steps)
+	add("noise", fmt.Sprintf("ε against noise, %s steps, δ = %s", steps, delta), axis, noise, false, g.Noise)
+	add("delta", fmt.Sprintf("ε against δ, %s steps, %s", steps, own), "δ (logarithmic)", p.Delta, true, g.Delta)
+	releases := []rune(Describe(p.event))
+	if len(releases) > 60 { // one line of the figure
+		releases = append(releases[:59], '…')
+	}
+	return chart.Figure(fmt.Sprintf("What a plan costs under %v", p.Adjacency), string(releases), plots...)
+}

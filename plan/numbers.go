@@ -1,0 +1,204 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/sample"
+)
+
+// Numbers describe steps of Gaussian noise, each on a sample. A nil number is not given: of Epsilon,
+// NoiseMultiplier and Steps one may be left out, and Plan solves for it; with all three, it may be the
+// sampling rate of a named sampler.
+type Numbers struct {
+	Sampler         string   // poisson, fixed or full; empty: poisson where a sample is smaller than the table, else full
+	SamplingRate    *float64 // probability of a record to be in a sample, or its share
+	Batch           *int     // instead of a rate: the sample's size, for a Poisson sample its mean
+	Rows            *int
+	NoiseMultiplier *float64
+	Steps           *int
+	Epsilon         *float64
+
+	Delta      float64
+	Adjacency  privacy.Adjacency
+	Accountant account.Accountant
+}
+
+// MaxSteps is the most steps of a plan from numbers.
+const MaxSteps = 1 << 30
+
+// A release is what numbers stand for.
+type release struct {
+	sampler     string
+	rate, noise float64
+	batch, rows int // batch is the size of a fixed sample
+	steps       int
+}
+
+func (r release) event() privacy.Event {
+	var s sample.Sampler = sample.Full{}
+	switch r.sampler {
+	case "fixed":
+		s = sample.Fixed{M: r.batch, N: r.rows}
+	case "poisson":
+		s = sample.Poisson{Rate: r.rate}
+	}
+	return privacy.Repeated{Count: r.steps, Of: s.Event(privacy.Gaussian{Sigma: r.noise})}
+}
+
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// Plan solves for the number that is left out. Its errors name the numbers as the flags of
+// `sotto plan` do.
+func (n Numbers) Plan() (*Plan, error) {
+	missing, err := n.missing()
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Delta: n.Delta, Adjacency: n.Adjacency, Solved: missing, Budget: n.Epsilon, accountant: n.Accountant}
+	r, warning, err := n.sampled(missing == "sampling-rate")
+	if err != nil {
+		return nil, err
+	}
+	if warning != "" {
+		p.Warnings = append(p.Warnings, warning)
+	}
+	if r.sampler == "fixed" && n.Adjacency != privacy.ReplaceOne {
+		return nil, fmt.Errorf("--sampler: found fixed under %v, where the number of records is private; allowed are poisson and full, or --adjacency %v", n.Adjacency, privacy.ReplaceOne)
+	}
+	r.noise, r.steps = value(n.NoiseMultiplier), value(n.Steps)
+	if r, err = n.solve(r, missing); err != nil {
+		return nil, err
+	}
+	p.event = r.event()
+	p.Sampler, p.SamplingRate, p.Rows, p.NoiseMultiplier, p.Steps = r.sampler, r.rate, r.rows, r.noise, r.steps
+	if r.sampler == "fixed" {
+		p.Batch = r.batch
+	}
+	return p, p.solve()
+}
+
+// missing names the number to solve for.
+func (n Numbers) missing() (string, error) {
+	given, found := 0, "none"
+	for _, f := range []struct {
+		name string
+		have bool
+	}{{"--noise-multiplier", n.NoiseMultiplier != nil}, {"--epsilon", n.Epsilon != nil}, {"--steps", n.Steps != nil}} {
+		if f.have {
+			given, found = given+1, f.name+" alone"
+		}
+	}
+	noise := value(n.NoiseMultiplier)
+	switch {
+	case n.Steps != nil && (*n.Steps < 1 || *n.Steps > MaxSteps):
+		return "", fmt.Errorf("--steps: found %d; allowed is 1 to %d", *n.Steps, MaxSteps)
+	case n.NoiseMultiplier != nil && (!(noise > 0) || math.IsInf(noise, 1)):
+		return "", fmt.Errorf("--noise-multiplier: found %v; allowed is any number above 0", noise)
+	case given < 2:
+		return "", fmt.Errorf("of --noise-multiplier, --epsilon and --steps found %s; allowed is any two of them, and plan solves for the third, or all three", found)
+	case given == 3 && n.SamplingRate == nil && n.Batch == nil && (n.Sampler == "poisson" || n.Sampler == "fixed"):
+		return "sampling-rate", nil
+	case n.NoiseMultiplier == nil:
+		return "noise-multiplier", nil
+	case n.Steps == nil:
+		return "steps", nil
+	case n.Epsilon == nil:
+		return "epsilon", nil
+	}
+	return "", nil
+}
+
+// sampled settles the sampler, its rate and its size; open says that the rate is solved for.
+func (n Numbers) sampled(open bool) (r release, warning string, err error) {
+	r = release{sampler: n.Sampler, rate: 1, rows: value(n.Rows), batch: value(n.Batch)}
+	if n.SamplingRate != nil {
+		r.rate = *n.SamplingRate
+	}
+	haveRate, haveBatch := n.SamplingRate != nil, n.Batch != nil
+	fail := func(format string, args ...any) (release, string, error) { return r, "", fmt.Errorf(format, args...) }
+	switch {
+	case n.Sampler != "" && n.Sampler != "poisson" && n.Sampler != "fixed" && n.Sampler != "full":
+		return fail("--sampler: found %q; allowed are poisson, fixed and full", n.Sampler)
+	case haveRate && !(r.rate > 0 && r.rate <= 1):
+		return fail("--sampling-rate: found %v; allowed is above 0 and at most 1", r.rate)
+	case n.Rows != nil && (r.rows < 1 || r.rows > math.MaxInt32):
+		return fail("--rows: found %d; allowed is 1 to %d", r.rows, math.MaxInt32)
+	case haveRate && haveBatch:
+		return fail("--batch: found beside --sampling-rate; allowed is one of the two")
+	case haveBatch && n.Rows == nil:
+		return fail("--rows is missing: --batch is a number of records out of so many")
+	case haveBatch && (r.batch < 1 || r.batch > r.rows):
+		return fail("--batch: found %d; allowed is 1 to the %d of --rows", r.batch, r.rows)
+	case n.Sampler == "fixed" && n.Rows == nil:
+		return fail("--rows is missing: a fixed sample is so many records out of so many")
+	case n.Sampler == "full" && (haveBatch && r.batch < r.rows || haveRate && r.rate < 1):
+		return fail("--sampler: found full beside a sampling rate below 1; allowed are poisson and fixed")
+	case (n.Sampler == "poisson" || n.Sampler == "fixed") && !haveRate && !haveBatch && !open:
+		return fail("--sampling-rate or --batch is missing: --sampler %s needs one, or --epsilon, --noise-multiplier and --steps to find it", n.Sampler)
+	}
+	if haveBatch {
+		r.rate = float64(r.batch) / float64(r.rows)
+	}
+	if r.sampler == "" {
+		if r.sampler = "full"; r.rate < 1 {
+			r.sampler = "poisson"
+		}
+	}
+	if r.sampler == "fixed" && !open {
+		asked := r.rate
+		if !haveBatch {
+			r.batch = max(1, int(math.Round(asked*float64(r.rows))))
+		}
+		r.rate = float64(r.batch) / float64(r.rows)
+		if math.Abs(r.rate-asked) > 1e-9*asked {
+			warning = fmt.Sprintf("%v of %s records is %.9g; planned is a sample of %s, which is a rate of %.9g",
+				asked, chart.Integer(r.rows), asked*float64(r.rows), chart.Integer(r.batch), r.rate)
+		}
+	}
+	return r, warning, nil
+}
+
+// solve sets the number that is missing.
+func (n Numbers) solve(r release, missing string) (release, error) {
+	b := privacy.Budget{Epsilon: value(n.Epsilon), Delta: n.Delta, Adjacency: n.Adjacency}
+	a, try := n.Accountant, r
+	var err error
+	switch {
+	case missing == "noise-multiplier":
+		r.noise, err = account.Calibrate(a, b, func(noise float64) privacy.Event {
+			try.noise = noise
+			return try.event()
+		})
+	case missing == "steps":
+		r.steps, err = account.CalibrateCount(a, b, MaxSteps, func(steps int) privacy.Event {
+			try.steps = steps
+			return try.event()
+		})
+	case missing == "sampling-rate" && r.sampler == "fixed":
+		r.batch, err = account.CalibrateCount(a, b, r.rows, func(batch int) privacy.Event {
+			try.batch = batch
+			return try.event()
+		})
+		r.rate = float64(r.batch) / float64(r.rows)
+	case missing == "sampling-rate":
+		r.rate, err = account.CalibrateMost(a, b, 1, func(rate float64) privacy.Event {
+			try.rate = rate
+			return try.event()
+		})
+	}
+	if errors.Is(err, privacy.ErrExhausted) && missing != "noise-multiplier" {
+		least := map[string]string{"steps": "a single step", "sampling-rate": "the smallest sample"}[missing]
+		return r, fmt.Errorf("--epsilon: found %v; %s costs more by accountant %v", b.Epsilon, least, a)
+	}
+	return r, err
+}

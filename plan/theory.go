@@ -1,0 +1,79 @@
+package plan
+
+import (
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account/claimed"
+)
+
+// Claims are what the papers' own formulas say. They are no guarantee: some are loose, some false.
+type Claims struct {
+	NotAGuarantee bool            `json:"not_a_guarantee"` // always true
+	Claims        []claimed.Claim `json:"claims"`
+}
+
+// Paper is what a paper claims of its own experiments; "all" asks all papers.
+func Paper(name string) (*Claims, error) {
+	list := []string{name}
+	if name == "all" {
+		list = claimed.Papers()
+	}
+	c := &Claims{NotAGuarantee: true}
+	for _, p := range list {
+		more, err := claimed.Example(p)
+		if err != nil {
+			return nil, err
+		}
+		c.Claims = append(c.Claims, more...)
+	}
+	return c, nil
+}
+
+// Papers lists the names that Paper knows.
+func Papers() []string { return append(claimed.Papers(), "all") }
+
+// Claim adds what the papers' formulas say of the plan.
+func (p *Plan) Claim() error {
+	list, err := claimed.Of(p.event, p.accountant, p.Adjacency, p.Delta)
+	p.Claimed = &Claims{NotAGuarantee: true, Claims: list}
+	return err
+}
+
+// A Bound is what theory promises of the error of a method, against the number of steps.
+type Bound struct {
+	Method string         `json:"method"`
+	Budget privacy.Budget `json:"budget"`
+	*method.Outlook
+}
+
+// BoundOf asks theory about a method that is not configured yet.
+func BoundOf(name string, m method.Method, pub oracle.Public, obj method.Objective, terms method.Terms) (*Bound, error) {
+	out, err := method.Predict(m, pub, obj, terms)
+	return &Bound{name, terms.Budget, out}, err
+}
+
+// MuOfBest is the strong convexity that stands for the best momentum in a spec: β = (1−√(αμ))/(1+√(αμ)).
+// It is a little less, so that rounding leaves it valid.
+func (b *Bound) MuOfBest() float64 {
+	root := (1 - b.Best.Momentum) / (1 + b.Best.Momentum)
+	return root * root / b.Best.Rate * (1 - 1e-6)
+}
+
+// A Choice says what a method chooses for its fields, and why.
+type Choice struct {
+	Method string         `json:"method"`
+	About  string         `json:"about"`
+	Budget privacy.Budget `json:"budget"`
+	*method.Explanation
+}
+
+// Explain asks a method that is not configured yet for its choices.
+func Explain(name string, m method.Method, pub oracle.Public, obj method.Objective, terms method.Terms) (*Choice, error) {
+	entry, err := method.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	out, err := method.Explain(m, pub, obj, terms)
+	return &Choice{name, entry.About, terms.Budget, out}, err
+}

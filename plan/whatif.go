@@ -1,0 +1,226 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/privacy"
+)
+
+// withSteps is e with times as many steps: a count is multiplied and rounded; a list of
+// single events is cut, and cannot be made longer.
+func withSteps(e privacy.Event, times float64) (privacy.Event, bool) {
+	switch e := e.(type) {
+	case privacy.Repeated:
+		n := math.Round(float64(e.Count) * times)
+		if n < 1 || n > MaxSteps {
+			return nil, false
+		}
+		e.Count = int(n)
+		return e, true
+	case privacy.Composed:
+		if n := int(math.Round(float64(len(e)) * times)); times <= 1 && n >= 1 && len(e) > 1 {
+			return e[:n], true
+		}
+	}
+	return nil, false
+}
+
+// resample replaces each sample of e by what f makes of it.
+func resample(e privacy.Event, f func(privacy.Event) privacy.Event) privacy.Event {
+	switch e := e.(type) {
+	case privacy.Composed:
+		parts := make(privacy.Composed, len(e))
+		for i := range e {
+			parts[i] = resample(e[i], f)
+		}
+		return parts
+	case privacy.Repeated:
+		e.Of = resample(e.Of, f)
+		return e
+	case privacy.PoissonSampled, privacy.FixedSampled:
+		return f(e)
+	}
+	return e
+}
+
+// withRate is e with samples times as large, none above the whole table. It fails
+// where nothing is sampled.
+func withRate(e privacy.Event, times float64) (privacy.Event, bool) {
+	found := false
+	e = resample(e, func(e privacy.Event) privacy.Event {
+		found = true
+		switch e := e.(type) {
+		case privacy.PoissonSampled:
+			e.Rate = math.Min(1, e.Rate*times)
+			return e
+		case privacy.FixedSampled:
+			e.M = min(e.N, max(1, int(math.Round(float64(e.M)*times))))
+			return e
+		}
+		return e
+	})
+	return e, found
+}
+
+// longest is the length of an event that Describe writes in full.
+const longest = 300
+
+// Describe writes an event in words; of one with many parts, it gives the number of each kind
+// of mechanism and the range of their noise.
+func Describe(e privacy.Event) string {
+	if text := e.String(); len(text) <= longest {
+		return text
+	}
+	type kind struct {
+		name   string
+		count  int
+		lo, hi float64
+	}
+	var kinds []kind
+	var add func(e privacy.Event, within string, times int)
+	add = func(e privacy.Event, within string, times int) {
+		switch e := e.(type) {
+		case privacy.Composed:
+			for _, part := range e {
+				add(part, within, times)
+			}
+			return
+		case privacy.Repeated:
+			add(e.Of, within, times*e.Count)
+			return
+		}
+		privacy.Rebuild(e, within, func(within string, m privacy.Event) privacy.Event {
+			name, _, _ := strings.Cut(m.String(), "(")
+			noise := noiseOf(m)
+			i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == within+name })
+			if i < 0 {
+				i = len(kinds)
+				kinds = append(kinds, kind{within + name, 0, noise, noise})
+			}
+			k := &kinds[i]
+			k.count, k.lo, k.hi = k.count+times, math.Min(k.lo, noise), math.Max(k.hi, noise)
+			return m
+		})
+	}
+	add(e, "", 1)
+	var list []string
+	for _, k := range kinds {
+		text := fmt.Sprintf("%s × %s", chart.Integer(k.count), k.name)
+		if k.lo > 0 {
+			text += fmt.Sprintf(", noise from %.6g to %.6g", k.lo, k.hi)
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, "; ")
+}
+
+// noiseOf is the relative noise of a mechanism of one noise; 0 for others.
+func noiseOf(m privacy.Event) float64 {
+	switch m := m.(type) {
+	case privacy.Gaussian:
+		return m.Sigma
+	case privacy.Laplace:
+		return m.Scale
+	}
+	return 0
+}
+
+// A WhatIf is what ε would be with one thing changed.
+type WhatIf struct {
+	Change  string  `json:"change"`
+	Epsilon float64 `json:"epsilon"`
+
+	thing string // what is changed
+}
+
+// weigh computes ε with one thing changed at a time, the strongest change first.
+func (p *Plan) weigh() {
+	if _, ok := p.event.(privacy.Filtered); ok {
+		return // it has no parts; it costs the whole budget
+	}
+	add := func(thing, change string, epsilon float64) {
+		if !math.IsInf(epsilon, 0) && epsilon < p.Epsilon {
+			p.WhatIf = append(p.WhatIf, WhatIf{change, epsilon, thing})
+		}
+	}
+	if e, ok := privacy.WithNoise(p.event, 2); ok {
+		add("the noise", "twice the noise", p.epsilon(e))
+	}
+	if e, ok := withRate(p.event, 0.5); ok {
+		add("the sampling rate", "half the sampling rate", p.epsilon(e))
+	}
+	if e, ok := withSteps(p.event, 0.5); ok {
+		if _, list := p.event.(privacy.Composed); list { // of steps that differ
+			add("the later steps", "stopping half-way", p.epsilon(e))
+		} else {
+			add("the steps", "half the steps", p.epsilon(e))
+		}
+	}
+	if p.Delta > 0 && p.Delta <= 0.1 {
+		add("δ", "ten times the δ", p.epsilonAt(p.event, 10*p.Delta))
+	}
+	slices.SortStableFunc(p.WhatIf, func(a, b WhatIf) int { return cmp.Compare(a.Epsilon, b.Epsilon) })
+	for _, w := range p.WhatIf {
+		// Changes within a twentieth of the cost of the first are equally strong.
+		if w.Epsilon-p.WhatIf[0].Epsilon <= p.Epsilon/20 {
+			p.Dominates = append(p.Dominates, w.thing)
+		}
+	}
+	p.Parts = p.parts()
+}
+
+// A Part is the mechanisms of one kind in a plan of several kinds. An ε is nil where
+// the accountant proves none.
+type Part struct {
+	Mechanism string   `json:"mechanism"`
+	Alone     *float64 `json:"epsilon_alone"`
+	Without   *float64 `json:"epsilon_without"`
+}
+
+// maxParts is how many parts are listed; above, mechanisms of one type are one part.
+const maxParts = 6
+
+// parts computes what each kind of mechanism costs alone and what the plan costs without it,
+// where there are several kinds.
+func (p *Plan) parts() []Part {
+	one := func(within string, m privacy.Event) string { return within + m.String() }
+	kind := func(within string, m privacy.Event) string {
+		name, _, _ := strings.Cut(m.String(), "(")
+		return within + name + " releases"
+	}
+	var names []string
+	for _, name := range []func(string, privacy.Event) string{one, kind} {
+		names = nil
+		privacy.Rebuild(p.event, "", func(within string, m privacy.Event) privacy.Event {
+			if n := name(within, m); !slices.Contains(names, n) && len(names) <= maxParts {
+				names = append(names, n)
+			}
+			return m
+		})
+		if len(names) > maxParts {
+			continue
+		}
+		if len(names) < 2 {
+			return nil
+		}
+		var list []Part
+		for _, n := range names {
+			only := func(keep bool) *float64 {
+				return finite(p.epsilon(privacy.Rebuild(p.event, "", func(within string, m privacy.Event) privacy.Event {
+					if (name(within, m) == n) == keep {
+						return m
+					}
+					return privacy.Composed{}
+				})))
+			}
+			list = append(list, Part{n, only(true), only(false)})
+		}
+		return list
+	}
+	return nil
+}

@@ -112,7 +112,7 @@ func (a adult) fit(t *testing.T, methodName string, epsilon, delta float64, seed
 		t.Fatal(err)
 	}
 	defer door.Close()
-	fold := spec.Output.Fold(job.Method.Horizon(), job.Facts.Dim)
+	fold := spec.Output.Averager(job.Method.MaxSteps(), job.Facts.Dim)
 	out := outcome{event: job.Plan, w: fold.W()}
 	for st, err := range job.Method.Run(context.Background(), door, job.Objective) {
 		if err != nil {

@@ -46,7 +46,7 @@ type DDA struct {
 const stepBound = 20
 
 // Fit is Method's.
-func (m DDA) Fit(pub oracle.Public, obj method.Objective, s *Schedule, turns int, terms method.Terms) (Method, error) {
+func (m DDA) Configure(pub oracle.Public, obj method.Objective, s *Schedule, turns int, terms method.Terms) (Method, error) {
 	p, err := m.prox(obj, s)
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ type DGD struct {
 }
 
 // Fit is Method's.
-func (m DGD) Fit(pub oracle.Public, obj method.Objective, _ *Schedule, turns int, terms method.Terms) (Method, error) {
+func (m DGD) Configure(pub oracle.Public, obj method.Objective, _ *Schedule, turns int, terms method.Terms) (Method, error) {
 	if err := positive("rate", m.Rate); err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ type LaplaceDGD struct {
 }
 
 // Fit is Method's. The costs add up as pure ε.
-func (m LaplaceDGD) Fit(pub oracle.Public, _ method.Objective, _ *Schedule, turns int, terms method.Terms) (Method, error) {
+func (m LaplaceDGD) Configure(pub oracle.Public, _ method.Objective, _ *Schedule, turns int, terms method.Terms) (Method, error) {
 	m.Off = terms.Off
 	for field, v := range map[string]float64{"rate": m.Rate, "decay": m.Decay, "noise_decay": m.NoiseDecay, "clip": m.Clip, "noise_multiplier": m.Noise} {
 		if err := positive(field, v); err != nil {

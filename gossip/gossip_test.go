@@ -358,7 +358,7 @@ func (o *owners) train(t *testing.T, s *Schedule, m Method, obj method.Objective
 	var doors []oracle.Oracle
 	for i, turns := range s.Activations() {
 		off := reflect.ValueOf(m).FieldByName("Noise").Float() == 0
-		fitted, err := m.Fit(o.facts, obj, s, turns, method.Terms{Off: off, Accountant: accountant, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove}})
+		fitted, err := m.Configure(o.facts, obj, s, turns, method.Terms{Off: off, Accountant: accountant, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -393,11 +393,11 @@ func TestOwnersPayTheirPlan(t *testing.T) {
 			t.Errorf("%+v: a second run of the same seed differs: %v", c.m, err)
 		}
 		for i, meter := range owners.meters {
-			_, err := c.m.Fit(owners.facts, method.Objective{Reg: c.r}, s, turns[i], method.Terms{})
+			_, err := c.m.Configure(owners.facts, method.Objective{Reg: c.r}, s, turns[i], method.Terms{})
 			if _, pure := c.m.(LaplaceDGD); err == nil && !pure {
 				t.Errorf("%+v: a fit without δ passes", c.m)
 			}
-			fitted, err := c.m.Fit(owners.facts, method.Objective{Reg: c.r}, s, turns[i], method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove}})
+			fitted, err := c.m.Configure(owners.facts, method.Objective{Reg: c.r}, s, turns[i], method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -440,7 +440,7 @@ func TestLaplaceBudget(t *testing.T) {
 	owners := newOwners(t, 2, 40, 3, "svm")
 	s := &Schedule{Graph: Path(2), Kind: All, Rounds: 300}
 	b := privacy.Budget{Epsilon: 0.7, Adjacency: privacy.AddRemove}
-	m, err := LaplaceDGD{}.Fit(owners.facts, method.Objective{}, s, 300, method.Terms{Budget: b})
+	m, err := LaplaceDGD{}.Configure(owners.facts, method.Objective{}, s, 300, method.Terms{Budget: b})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -486,7 +486,7 @@ func TestPrivate(t *testing.T) {
 	r := reg.L2{Lambda: 0.01}
 	s := &Schedule{Graph: Ring(4), Kind: Matching, Count: 1, Rounds: 200, Seed: 5}
 	accountant, _ := account.ByName("gdp")
-	m, err := DDA{}.Fit(owners.facts, method.Objective{Reg: r}, s, slices.Max(s.Activations()), method.Terms{Accountant: accountant, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove}})
+	m, err := DDA{}.Configure(owners.facts, method.Objective{Reg: r}, s, slices.Max(s.Activations()), method.Terms{Accountant: accountant, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -514,12 +514,12 @@ func TestRefusals(t *testing.T) {
 		"nonconvex": {DDA{}, method.Objective{Reg: reg.NonConvex{Lambda: 1}}}, "batch: found 41": {DDA{Rows: Rows{Batch: 41}}, l2},
 		"rate: found -1": {DGD{Rate: -1}, l2}, "decay: found 1": {LaplaceDGD{Decay: 1}, l2}, "noise_decay: found 0.1": {LaplaceDGD{NoiseDecay: 0.1}, l2},
 	} {
-		_, err := c.m.Fit(owners.facts, c.obj, s, 10, method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove}})
+		_, err := c.m.Configure(owners.facts, c.obj, s, 10, method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: found %v", want, err)
 		}
 	}
-	if _, err := (DDA{}).Fit(owners.facts, l2, s, 0, method.Terms{Off: true}); err == nil || !strings.HasPrefix(err.Error(), "rounds: ") {
+	if _, err := (DDA{}).Configure(owners.facts, l2, s, 0, method.Terms{Off: true}); err == nil || !strings.HasPrefix(err.Error(), "rounds: ") {
 		t.Errorf("an owner without a turn: %v", err)
 	}
 	if _, err := Lookup("nothing"); err == nil || !strings.Contains(err.Error(), "dda, dgd, laplace-dgd") {

@@ -20,7 +20,7 @@ type Method interface {
 	// Fit returns the method with everything set that was left free (zero), for an owner with
 	// so many turns in the schedule: its noise is calibrated to the owner's own terms. It does not touch data. Its errors begin
 	// with the field that is meant.
-	Fit(pub oracle.Public, obj method.Objective, s *Schedule, turns int, terms method.Terms) (Method, error)
+	Configure(pub oracle.Public, obj method.Objective, s *Schedule, turns int, terms method.Terms) (Method, error)
 	// Plan is what a fitted method asks of an owner in so many turns.
 	Plan(pub oracle.Public, turns int) (privacy.Event, error)
 	// NoiseMultiplier is the noise of one query (R8); 0 where there is none or not a single one.
@@ -118,7 +118,7 @@ func (r *Rows) fit(pub oracle.Public, obj method.Objective, turns int, terms met
 	if r.Clip == 0 && !terms.Off && pub.Lipschitz.Finite() {
 		r.Clip = float64(pub.Lipschitz)
 	}
-	m, err := r.sgd(turns).Fit(pub, obj, terms)
+	m, err := r.sgd(turns).Configure(pub, obj, terms)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 //
 //	g̃_t           SGD's noisy mean gradient at w_{t−1}, with the regulariser's
 //	β₁, β₂        Beta1, Beta2
-//	ϵ             Damping
+//	ϵ             Regularization
 //	Φ             the variance of the noise in a coordinate of g̃_t, a public number
 //	η             Rate
 //	m_t           = β₁ m_{t−1} + (1−β₁) g̃_t
@@ -32,11 +32,11 @@ import (
 // Adam of a constant η never comes to rest.
 type Adam struct {
 	SGD
-	Rate       float64 `yaml:"rate" json:"rate" doc:"step size η, about how far a parameter moves in a step (default 0.3/R, R the bound on a row's norm; 0.02·√(2/(R²+1)) for a network)"`
-	Beta1      float64 `yaml:"beta1" json:"beta1" doc:"weight β₁ of the past in the mean of the gradients (default 0.9)"`
-	Beta2      float64 `yaml:"beta2" json:"beta2" doc:"weight β₂ of the past in the mean of their squares (default 0.999)"`
-	Damping    float64 `yaml:"damping" json:"damping" doc:"what is added to the root of that mean (default 1e-8)"`
-	Correction string  `yaml:"correction" json:"correction,omitempty" doc:"what is taken off the mean of the squares: none (nothing) or noise (the variance of the noise; default for a network)"`
+	Rate           float64 `yaml:"rate" json:"rate" doc:"step size η, about how far a parameter moves in a step (default 0.3/R, R the bound on a row's norm; 0.02·√(2/(R²+1)) for a network)"`
+	Beta1          float64 `yaml:"beta1" json:"beta1" doc:"weight β₁ of the past in the mean of the gradients (default 0.9)"`
+	Beta2          float64 `yaml:"beta2" json:"beta2" doc:"weight β₂ of the past in the mean of their squares (default 0.999)"`
+	Regularization float64 `yaml:"damping" json:"damping" doc:"what is added to the root of that mean (default 1e-8)"`
+	Correction     string  `yaml:"correction" json:"correction,omitempty" doc:"what is taken off the mean of the squares: none (nothing) or noise (the variance of the noise; default for a network)"`
 }
 
 // What Adam may be corrected for.
@@ -56,8 +56,8 @@ const (
 	adamDamping  = 1e-8
 )
 
-// Fit sets what is zero: steps, clip norm and noise as SGD does.
-func (m Adam) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure sets what is zero: steps, clip norm and noise as SGD does.
+func (m Adam) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	rate, schedule, correction := adamRate/pub.NormBound, adamSchedule, correctNothing
 	if len(pub.Initial) > 0 {
 		rate, schedule, correction = adamNetRate*math.Sqrt(2/(pub.NormBound*pub.NormBound+1)), "constant", correctNoise
@@ -78,7 +78,7 @@ func (m Adam) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error)
 		{"rate", &m.Rate, math.Inf(1), rate},
 		{"beta1", &m.Beta1, 1, adamBeta1},
 		{"beta2", &m.Beta2, 1, adamBeta2},
-		{"damping", &m.Damping, math.Inf(1), adamDamping},
+		{"damping", &m.Regularization, math.Inf(1), adamDamping},
 	} {
 		if !(*f.value >= 0 && *f.value < f.most) {
 			return nil, fmt.Errorf("%s: found %v; allowed is any number above 0 and below %v", f.name, *f.value, f.most)
@@ -88,7 +88,7 @@ func (m Adam) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error)
 		}
 	}
 	m.Schedule = cmp.Or(m.Schedule, schedule)
-	fitted, err := m.SGD.Fit(pub, obj, terms)
+	fitted, err := m.SGD.Configure(pub, obj, terms)
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +102,8 @@ func (m Adam) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2
 	return m.RunFrom(ctx, o, obj, nil)
 }
 
-// RunFrom implements Keeper: the state is w, the mean of the gradients and that of their squares.
-func (m Adam) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from *State) iter.Seq2[Step, error] {
+// RunFrom implements Checkpointer: the state is w, the mean of the gradients and that of their squares.
+func (m Adam) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from *Checkpoint) iter.Seq2[Step, error] {
 	m.Schedule = cmp.Or(m.Schedule, adamSchedule) // of a record of before there was a choice
 	noise := 0.0                                  // Φ
 	if m.Correction == correctNoise {
@@ -116,7 +116,7 @@ func (m Adam) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from 
 		for j, v := range g {
 			mean[j] = m.Beta1*mean[j] + (1-m.Beta1)*v
 			square[j] = m.Beta2*square[j] + (1-m.Beta2)*v*v
-			size := math.Sqrt(math.Max(square[j]/(1-left2)-noise, adamFloor*adamFloor*noise)) + m.Damping
+			size := math.Sqrt(math.Max(square[j]/(1-left2)-noise, adamFloor*adamFloor*noise)) + m.Regularization
 			by := rate * mean[j] / (1 - left1) / size
 			w[j] -= by
 			moved += by * by

@@ -27,11 +27,11 @@ func TestAdamByHand(t *testing.T) {
 // TestAdamCostsWhatSGDCosts: the same plan, and errors that begin with the field.
 func TestAdamCostsWhatSGDCosts(t *testing.T) {
 	pub := facts(privacy.AddRemove)
-	adam, err := method.Adam{SGD: method.SGD{Batch: 50}}.Fit(pub, method.Objective{}, methodtest.On)
+	adam, err := method.Adam{SGD: method.SGD{Batch: 50}}.Configure(pub, method.Objective{}, methodtest.On)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sgd, err := method.SGD{Batch: 50}.Fit(pub, method.Objective{}, methodtest.On)
+	sgd, err := method.SGD{Batch: 50}.Configure(pub, method.Objective{}, methodtest.On)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,10 +46,10 @@ func TestAdamCostsWhatSGDCosts(t *testing.T) {
 		"rate: found -1":     {Rate: -1},
 		"beta1: found 1":     {Beta1: 1},
 		"beta2: found NaN":   {Beta2: math.NaN()},
-		"damping: found +In": {Damping: math.Inf(1)},
+		"damping: found +In": {Regularization: math.Inf(1)},
 		"steps: found -3":    {SGD: method.SGD{Steps: -3}},
 	} {
-		if _, err := m.Fit(pub, method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := m.Configure(pub, method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s …", err, want)
 		}
 	}
@@ -81,12 +81,12 @@ func TestAdamCorrection(t *testing.T) {
 			t.Errorf("gradient %v, noise %v: the last step is %v of what the root %v makes it", c.gradient, c.noise, got, c.root)
 		}
 	}
-	if _, err := (method.Adam{Correction: "bias"}).Fit(facts(privacy.AddRemove), method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), "correction: found") {
+	if _, err := (method.Adam{Correction: "bias"}).Configure(facts(privacy.AddRemove), method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), "correction: found") {
 		t.Errorf("an unknown correction: %v", err)
 	}
 	net := facts(privacy.AddRemove)
 	net.Initial = []oracle.Span{{Count: net.Dim, Bound: 1}}
-	fitted, err := method.Adam{}.Fit(net, method.Objective{}, methodtest.On)
+	fitted, err := method.Adam{}.Configure(net, method.Objective{}, methodtest.On)
 	if a := fitted.(method.Adam); err != nil || a.Correction != "noise" || a.Schedule != "constant" {
 		t.Errorf("of a network: %+v (%v)", fitted, err)
 	}

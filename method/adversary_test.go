@@ -156,7 +156,7 @@ func TestAdversarialAnswers(t *testing.T) {
 				terms := methodtest.On
 				terms.Budget.Adjacency = adj
 				obj := method.Objective{Reg: reg.L2{Lambda: 0.01}}
-				m, err := c.m.Fit(facts, obj, terms)
+				m, err := c.m.Configure(facts, obj, terms)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -23,7 +23,7 @@ import (
 //	ρ_nmax    ε_c²/8, ε_c = Choice/σ
 //	splits    Splits
 //	γ         Growth
-//	Φ         {0} and Tries equispaced step sizes up to η_max, which is Rate at first
+//	Φ         {0} and MaxBacktracks equispaced step sizes up to η_max, which is Rate at first
 //	C_grad    Clip
 //	C_obj     Fall
 //
@@ -33,15 +33,15 @@ import (
 // the regulariser's gradient to the other's direction. After to stay, η_max is halved too: so steps also get short enough where the
 // gradient is good. Splits of both costs make up the budget, whichever its size.
 type AGD struct {
-	Splits int     `yaml:"splits" json:"splits" doc:"steps that the budget pays if none is without a move (default 100)"`
-	Steps  int     `yaml:"steps" json:"steps" doc:"most steps, those without a move included (default twice splits)"`
-	Rate   float64 `yaml:"rate" json:"rate" doc:"longest step that is tried first, in the length of a move of w (default 2/R, R the bound on a row's norm; an eighth of the width of the label's bounds × 1/R for the squared loss)"`
-	Tries  int     `yaml:"tries" json:"tries" doc:"number of step sizes of a choice (default 20)"`
-	Clip   float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient (default 0.35 × the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss)"`
-	Fall   float64 `yaml:"fall" json:"fall" doc:"bound c on the decrease of one row's loss that counts (default a tenth of the loss's Lipschitz bound × 1/R; an eighth of the square of the width of the label's bounds for the squared loss)"`
-	Choice float64 `yaml:"choice" json:"choice" doc:"ε of one choice × noise multiplier (default 0.5)"`
-	Growth float64 `yaml:"growth" json:"growth" doc:"by which part of itself a gradient's budget grows where no step lowers the loss (default 0.1)"`
-	Noise  float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ of the first gradients (default: that at which splits steps fit the budget)"`
+	Splits        int     `yaml:"splits" json:"splits" doc:"steps that the budget pays if none is without a move (default 100)"`
+	Steps         int     `yaml:"steps" json:"steps" doc:"most steps, those without a move included (default twice splits)"`
+	Rate          float64 `yaml:"rate" json:"rate" doc:"longest step that is tried first, in the length of a move of w (default 2/R, R the bound on a row's norm; an eighth of the width of the label's bounds × 1/R for the squared loss)"`
+	MaxBacktracks int     `yaml:"tries" json:"tries" doc:"number of step sizes of a choice (default 20)"`
+	Clip          float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient (default 0.35 × the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss)"`
+	Fall          float64 `yaml:"fall" json:"fall" doc:"bound c on the decrease of one row's loss that counts (default a tenth of the loss's Lipschitz bound × 1/R; an eighth of the square of the width of the label's bounds for the squared loss)"`
+	Choice        float64 `yaml:"choice" json:"choice" doc:"ε of one choice × noise multiplier (default 0.5)"`
+	Growth        float64 `yaml:"growth" json:"growth" doc:"by which part of itself a gradient's budget grows where no step lowers the loss (default 0.1)"`
+	Noise         float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ of the first gradients (default: that at which splits steps fit the budget)"`
 
 	Filter *privacy.Filtered `yaml:"-" json:"filter,omitempty"`
 	Off    bool              `yaml:"-" json:"off,omitempty"` // no noise: lab
@@ -60,8 +60,8 @@ const (
 	agdStretch  = 1.1
 )
 
-// Fit sets what is zero.
-func (m AGD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure sets what is zero.
+func (m AGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	m.Off = terms.Off
 	bounded := pub.Lipschitz.Finite()
 	rate, clips, fall := agdRate/pub.NormBound, sgdClip*float64(pub.Lipschitz), agdFall*float64(pub.Lipschitz)/pub.NormBound
@@ -75,7 +75,7 @@ func (m AGD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) 
 		name  string
 		value *int
 		most  int
-	}{{"splits", &m.Splits, 1e6}, {"steps", &m.Steps, 1e6}, {"tries", &m.Tries, 1000}} {
+	}{{"splits", &m.Splits, 1e6}, {"steps", &m.Steps, 1e6}, {"tries", &m.MaxBacktracks, 1000}} {
 		if *f.value < 0 || *f.value > f.most {
 			return nil, fmt.Errorf("%s: found %d; allowed is 1 to %d", f.name, *f.value, f.most)
 		}
@@ -103,7 +103,7 @@ func (m AGD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) 
 	for _, f := range []struct {
 		value *int
 		or    int
-	}{{&m.Splits, agdSplits}, {&m.Tries, agdTries}} {
+	}{{&m.Splits, agdSplits}, {&m.MaxBacktracks, agdTries}} {
 		if *f.value == 0 {
 			*f.value = f.or
 		}
@@ -158,8 +158,8 @@ func (m AGD) Plan(oracle.Public) (privacy.Event, error) {
 	return *m.Filter, m.Filter.Validate()
 }
 
-// Horizon is the most steps.
-func (m AGD) Horizon() int { return m.Steps }
+// MaxSteps is the most steps.
+func (m AGD) MaxSteps() int { return m.Steps }
 
 // NoiseMultiplier is σ of the first gradients.
 func (m AGD) NoiseMultiplier() float64 { return m.Noise }
@@ -175,7 +175,7 @@ func (m AGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 			precision = 1
 		}
 		known := 0.0 // of g
-		l := oracle.Line{From: w, Along: p, Steps: make([]float64, 1+m.Tries), Least: make([]float64, 1+m.Tries)}
+		l := oracle.Line{From: w, Along: p, Steps: make([]float64, 1+m.MaxBacktracks), Least: make([]float64, 1+m.MaxBacktracks)}
 		top, longest := m.Rate, 0.0 // η_max; the longest step since it was set
 		st := Step{W: w}
 		for t := range m.Steps {
@@ -235,7 +235,7 @@ func (m AGD) aim(l oracle.Line, obj Objective, top float64) {
 		}
 	}
 	for k := range l.Steps {
-		l.Steps[k] = top * float64(k) / float64(m.Tries)
+		l.Steps[k] = top * float64(k) / float64(m.MaxBacktracks)
 		if obj.Reg != nil {
 			l.Least[k] = obj.rise(l.From, l.Along, l.Steps[k])
 		}

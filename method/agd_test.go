@@ -54,7 +54,7 @@ func (s *stepper) Select(_ oracle.Select, among oracle.Candidates) (int, error) 
 // TestAGDByHand: a step; to stay, after which the gradient is bought better by the part γ of its precision and averaged by
 // precisions, and step sizes are halved; and a step along it.
 func TestAGDByHand(t *testing.T) {
-	m := method.AGD{Steps: 9, Rate: 4, Tries: 4, Clip: 3, Fall: 0.5, Choice: 1, Growth: 0.25, Noise: 2}
+	m := method.AGD{Steps: 9, Rate: 4, MaxBacktracks: 4, Clip: 3, Fall: 0.5, Choice: 1, Growth: 0.25, Noise: 2}
 	s := &stepper{
 		facts: oracle.Public{Dim: 2, Adjacency: privacy.AddRemove},
 		grads: [][]float64{{0, 2}, {3, 0}, {3, 5}, {0, 1}}, chosen: []int{2, 0, 4, 1},
@@ -102,7 +102,7 @@ func TestAGDByHand(t *testing.T) {
 // TestAGDRegularised: the regulariser is part of the direction and of what a step must bring; the longest step follows
 // those that were taken.
 func TestAGDRegularised(t *testing.T) {
-	m := method.AGD{Steps: 12, Rate: 4, Tries: 4, Clip: 3, Fall: 0.5, Choice: 1, Growth: 0.25, Noise: 2}
+	m := method.AGD{Steps: 12, Rate: 4, MaxBacktracks: 4, Clip: 3, Fall: 0.5, Choice: 1, Growth: 0.25, Noise: 2}
 	s := &stepper{facts: oracle.Public{Dim: 1, Adjacency: privacy.AddRemove}}
 	for range 12 {
 		s.grads, s.chosen = append(s.grads, []float64{1}), append(s.chosen, 1)
@@ -135,7 +135,7 @@ func TestAGDBudget(t *testing.T) {
 		for _, chosen := range []int{0, 1} {
 			pub := facts(adj)
 			terms := method.Terms{Budget: privacy.Budget{Epsilon: 0.7, Delta: 1e-6, Adjacency: adj}, Accountant: account.Best{}}
-			m, err := method.AGD{Splits: 30, Steps: 10_000}.Fit(pub, method.Objective{}, terms)
+			m, err := method.AGD{Splits: 30, Steps: 10_000}.Configure(pub, method.Objective{}, terms)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +190,7 @@ func TestAGDRefuses(t *testing.T) {
 	for want, m := range map[string]method.AGD{
 		"splits: found -1":                    {Splits: -1},
 		"steps: found -1":                     {Steps: -1},
-		"tries: found 1001":                   {Tries: 1001},
+		"tries: found 1001":                   {MaxBacktracks: 1001},
 		"rate: found NaN":                     {Rate: math.NaN()},
 		"clip: found 1e-200":                  {Clip: 1e-200},
 		"fall: found +Inf":                    {Fall: math.Inf(1)},
@@ -199,14 +199,14 @@ func TestAGDRefuses(t *testing.T) {
 		"noise_multiplier: found 1e+07":       {Noise: 1e7},
 		"noise_multiplier: this budget needs": {Splits: 1e6, Choice: 1e6},
 	} {
-		if _, err := m.Fit(facts(privacy.AddRemove), method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := m.Configure(facts(privacy.AddRemove), method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s …", err, want)
 		}
 	}
-	if _, err := (method.AGD{}).Fit(facts(privacy.AddRemove), method.Objective{}, methodtest.Pure); err == nil || !strings.HasPrefix(err.Error(), "privacy.delta: found 0") {
+	if _, err := (method.AGD{}).Configure(facts(privacy.AddRemove), method.Objective{}, methodtest.Pure); err == nil || !strings.HasPrefix(err.Error(), "privacy.delta: found 0") {
 		t.Errorf("without δ: %v", err)
 	}
-	if _, err := (method.AGD{Noise: 3}).Fit(facts(privacy.AddRemove), method.Objective{}, methodtest.Off); err == nil || !strings.HasPrefix(err.Error(), "noise_multiplier: found 3") {
+	if _, err := (method.AGD{Noise: 3}).Configure(facts(privacy.AddRemove), method.Objective{}, methodtest.Off); err == nil || !strings.HasPrefix(err.Error(), "noise_multiplier: found 3") {
 		t.Errorf("noise without noise: %v", err)
 	}
 }

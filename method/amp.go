@@ -39,8 +39,8 @@ const (
 	ampBent  = 0.5  // the most of ε that goes into curvature
 )
 
-// Fit sets Λ, and keeps ε and δ.
-func (m AMP) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure sets Λ, and keeps ε and δ.
+func (m AMP) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	var err error
 	if m.L2, err = ridge(obj); err != nil {
 		return nil, err
@@ -90,8 +90,8 @@ func (m AMP) query() oracle.Minimize {
 // Plan is one (ε, δ) release.
 func (m AMP) Plan(oracle.Public) (privacy.Event, error) { return planOnce(m.query()) }
 
-// Horizon is one: what is released.
-func (m AMP) Horizon() int { return 1 }
+// MaxSteps is one: what is released.
+func (m AMP) MaxSteps() int { return 1 }
 
 // NoiseMultiplier is 0: there are two noises, and one of them is in the objective.
 func (m AMP) NoiseMultiplier() float64 { return 0 }

@@ -84,8 +84,8 @@ type autoChoice struct {
 	time   float64 // τ
 }
 
-// Fit chooses what is zero.
-func (m Auto) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure chooses what is zero.
+func (m Auto) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	c, err := m.choose(pub, obj, terms)
 	if err != nil {
 		return nil, err
@@ -238,8 +238,8 @@ func (m Auto) p1() P1 {
 // Plan is one noisy gradient a step.
 func (m Auto) Plan(pub oracle.Public) (privacy.Event, error) { return m.p1().Plan(pub) }
 
-// Horizon is T.
-func (m Auto) Horizon() int { return m.Steps }
+// MaxSteps is T.
+func (m Auto) MaxSteps() int { return m.Steps }
 
 // NoiseMultiplier is that of every step.
 func (m Auto) NoiseMultiplier() float64 { return m.Noise }

@@ -50,7 +50,7 @@ func TestAutoChoices(t *testing.T) {
 		b := privacy.Budget{Adjacency: pub.Adjacency, Epsilon: math.Exp(rapid.Float64Range(math.Log(1e-3), math.Log(50)).Draw(t, "epsilon"))}
 		b.Delta = rapid.SampledFrom([]float64{0, 1e-12, 1e-6, 1e-3}).Draw(t, "delta")
 		obj := method.Objective{Reg: reg.L2{Lambda: rapid.SampledFrom([]float64{0, 1e-4, 1}).Draw(t, "lambda")}}
-		fitted, err := method.Auto{}.Fit(pub, obj, method.Terms{Budget: b, Accountant: account.Best{}})
+		fitted, err := method.Auto{}.Configure(pub, obj, method.Terms{Budget: b, Accountant: account.Best{}})
 		if err != nil {
 			if strings.HasPrefix(err.Error(), "noise_multiplier: this budget needs") {
 				return
@@ -84,7 +84,7 @@ func TestAutoFollowsItsRule(t *testing.T) {
 	fit := func(norm, epsilon float64) method.Auto {
 		pub := facts(privacy.AddRemove)
 		pub.NormBound, pub.Lipschitz, pub.Smooth = norm, oracle.Bound(norm), oracle.Bound(norm*norm/4)
-		m, err := method.Auto{}.Fit(pub, method.Objective{}, method.Terms{Budget: privacy.Budget{Epsilon: epsilon, Delta: 1e-6, Adjacency: privacy.AddRemove}, Accountant: account.Best{}})
+		m, err := method.Auto{}.Configure(pub, method.Objective{}, method.Terms{Budget: privacy.Budget{Epsilon: epsilon, Delta: 1e-6, Adjacency: privacy.AddRemove}, Accountant: account.Best{}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func TestAutoFollowsItsRule(t *testing.T) {
 // TestAutoKeepsWhatIsGiven, and says what is wrong with it.
 func TestAutoKeepsWhatIsGiven(t *testing.T) {
 	for _, m := range []method.Auto{{Steps: 7}, {Rate: 0.5}, {Momentum: 0.25}, {Clip: 3}, {Batch: 20}, {Noise: 1e5}} {
-		fitted, err := m.Fit(facts(privacy.AddRemove), method.Objective{}, methodtest.On)
+		fitted, err := m.Configure(facts(privacy.AddRemove), method.Objective{}, methodtest.On)
 		if err != nil {
 			t.Fatalf("%+v: %v", m, err)
 		}
@@ -125,7 +125,7 @@ func TestAutoKeepsWhatIsGiven(t *testing.T) {
 		"steps: found -3":    {Steps: -3},
 		"batch: found 99999": {Batch: 99999},
 	} {
-		if _, err := m.Fit(facts(privacy.AddRemove), method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(fmt.Sprint(err), want) {
+		if _, err := m.Configure(facts(privacy.AddRemove), method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(fmt.Sprint(err), want) {
 			t.Errorf("%v, want %s …", err, want)
 		}
 	}
@@ -139,7 +139,7 @@ func TestExplain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fitted, err := method.Auto{Clip: 0.25}.Fit(facts(privacy.AddRemove), method.Objective{}, terms)
+		fitted, err := method.Auto{Clip: 0.25}.Configure(facts(privacy.AddRemove), method.Objective{}, terms)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ import (
 //	ε_BT        1/scale, half of it for the threshold and half for the answers; at first Search/Noise
 //	g̃           g, and with the regulariser's gradient p
 //	η₀, β       Rate, Shrink: η_i = β^{i−1} η₀
-//	max_it      Tries
+//	max_it      MaxBacktracks
 //	α_A         Armijo
 //	θ̄, ψ        turn, 0.8: the moving average of the angle from one gradient to the next
 //	φ_max, φ_min  1.1, 0.5
@@ -49,16 +49,16 @@ import (
 // while there is budget, and leaves open what is returned where a search fails at the end (S-2f): w.
 type BLSGD struct {
 	SGD
-	Rate   float64          `yaml:"rate" json:"rate" doc:"longest step size η₀ that a search tries first (default 80/R², R the bound on a row's norm; 4/L for the squared loss, L its curvature bound; 120/(R²+1) for a network)"`
-	Shrink float64          `yaml:"shrink" json:"shrink" doc:"factor β from one step size to the next (default 0.8)"`
-	Tries  int              `yaml:"tries" json:"tries" doc:"most step sizes of a search (default 20)"`
-	Armijo float64          `yaml:"armijo" json:"armijo" doc:"share α of the decrease along a straight line that a step must bring (default 0.4; 0.1 for a network)"`
-	Fall   float64          `yaml:"fall" json:"fall" doc:"bound c on the decrease of one row's loss that counts (default half the loss's Lipschitz bound × 1/R; an eighth of the square of the width of the label's bounds for the squared loss; 0.5 for a network)"`
-	Search float64          `yaml:"search" json:"search" doc:"ε of one search × noise multiplier, at first (default 0.25)"`
-	Growth string           `yaml:"growth" json:"growth,omitempty" doc:"what a search that finds nothing does to the budgets of a step: no (nothing: the whole run is a plan; default), must (they grow) or adaptive (the one grows that the angle between two gradients blames)"`
-	Raise  float64          `yaml:"raise" json:"raise,omitempty" doc:"by what part ξ a budget grows (default 0.3)"`
-	Decay  float64          `yaml:"decay" json:"decay,omitempty" doc:"by what part ζ the clip norm and the fall shrink where the gradient's budget grows, once a step (default 0; P2's DP-BLSGD-AC has 0.05)"`
-	Filter privacy.Filtered `yaml:"-" json:"filter,omitzero"`
+	Rate          float64          `yaml:"rate" json:"rate" doc:"longest step size η₀ that a search tries first (default 80/R², R the bound on a row's norm; 4/L for the squared loss, L its curvature bound; 120/(R²+1) for a network)"`
+	Shrink        float64          `yaml:"shrink" json:"shrink" doc:"factor β from one step size to the next (default 0.8)"`
+	MaxBacktracks int              `yaml:"tries" json:"tries" doc:"most step sizes of a search (default 20)"`
+	Armijo        float64          `yaml:"armijo" json:"armijo" doc:"share α of the decrease along a straight line that a step must bring (default 0.4; 0.1 for a network)"`
+	Fall          float64          `yaml:"fall" json:"fall" doc:"bound c on the decrease of one row's loss that counts (default half the loss's Lipschitz bound × 1/R; an eighth of the square of the width of the label's bounds for the squared loss; 0.5 for a network)"`
+	Search        float64          `yaml:"search" json:"search" doc:"ε of one search × noise multiplier, at first (default 0.25)"`
+	Growth        string           `yaml:"growth" json:"growth,omitempty" doc:"what a search that finds nothing does to the budgets of a step: no (nothing: the whole run is a plan; default), must (they grow) or adaptive (the one grows that the angle between two gradients blames)"`
+	Raise         float64          `yaml:"raise" json:"raise,omitempty" doc:"by what part ξ a budget grows (default 0.3)"`
+	Decay         float64          `yaml:"decay" json:"decay,omitempty" doc:"by what part ζ the clip norm and the fall shrink where the gradient's budget grows, once a step (default 0; P2's DP-BLSGD-AC has 0.05)"`
+	Filter        privacy.Filtered `yaml:"-" json:"filter,omitzero"`
 
 	Schedule struct{} `yaml:"-" json:"-"` // hides that of SGD: the search finds each step's size
 }
@@ -91,8 +91,8 @@ const (
 	blLeast     = 0.5 // φ_min
 )
 
-// Fit sets what is zero.
-func (m BLSGD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure sets what is zero.
+func (m BLSGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	bounded := pub.Lipschitz.Finite()
 	rate, fall := blRate/(pub.NormBound*pub.NormBound), blFall*float64(pub.Lipschitz)/pub.NormBound
 	if !bounded {
@@ -106,10 +106,10 @@ func (m BLSGD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error
 		fall = 0
 	}
 	switch {
-	case m.Tries < 0 || m.Tries > 1000:
-		return nil, fmt.Errorf("tries: found %d; allowed is 1 to 1000", m.Tries)
-	case m.Tries == 0:
-		m.Tries = blTries
+	case m.MaxBacktracks < 0 || m.MaxBacktracks > 1000:
+		return nil, fmt.Errorf("tries: found %d; allowed is 1 to 1000", m.MaxBacktracks)
+	case m.MaxBacktracks == 0:
+		m.MaxBacktracks = blTries
 	}
 	switch m.Growth {
 	case "":
@@ -194,9 +194,9 @@ func (m BLSGD) gradient(pub oracle.Public, sigma, bound float64) oracle.Grad {
 // search is P2 Algorithm 1 of pure ε 1/scale: ε/2 for the threshold, and twice ε/4 for an answer.
 func (m BLSGD) search(scale, fall float64) oracle.Search {
 	if m.Off {
-		return oracle.Search{Bound: fall, Off: true, Noise: mech.AboveThreshold{Max: m.Tries}}
+		return oracle.Search{Bound: fall, Off: true, Noise: mech.AboveThreshold{Max: m.MaxBacktracks}}
 	}
-	return oracle.Search{Bound: fall, Noise: mech.AboveThreshold{Threshold: 2 * scale, Query: 4 * scale, Max: m.Tries}}
+	return oracle.Search{Bound: fall, Noise: mech.AboveThreshold{Threshold: 2 * scale, Query: 4 * scale, Max: m.MaxBacktracks}}
 }
 
 // plan is T steps without growth.
@@ -229,8 +229,8 @@ func (m BLSGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 		turn, moves := math.Pi/2, 0   // θ̄; steps that moved w
 		weight, decayed := 0.0, false // of g: Σ of (Noise·Clip/σ·clip)²; whether AC has shrunk bounds since w moved
 		first, longest := m.Rate, 0.0 // η₀; the largest step since it was last set
-		l := oracle.Line{From: w, Along: p, Steps: make([]float64, m.Tries), Least: make([]float64, m.Tries)}
-		lower := math.Pow(m.Shrink, float64(m.Tries))
+		l := oracle.Line{From: w, Along: p, Steps: make([]float64, m.MaxBacktracks), Least: make([]float64, m.MaxBacktracks)}
+		lower := math.Pow(m.Shrink, float64(m.MaxBacktracks))
 		st := Step{W: w}
 		for t := range m.Steps {
 			failed := weight > 0

@@ -62,13 +62,13 @@ func TestBLSGDByHand(t *testing.T) {
 		Grad:  func(dst, w []float64) { dst[0] = w[0] - 1 },
 		Value: func(w []float64) float64 { return (w[0] - 1) * (w[0] - 1) / 2 },
 	}
-	m := method.BLSGD{SGD: method.SGD{Steps: 1, Off: true}, Rate: 8, Shrink: 0.5, Armijo: 0.5, Tries: 4}
+	m := method.BLSGD{SGD: method.SGD{Steps: 1, Off: true}, Rate: 8, Shrink: 0.5, Armijo: 0.5, MaxBacktracks: 4}
 	run(t, m, p, 0, func(step int, w []float64) {
 		if w[0] != 1 {
 			t.Errorf("step %d: %v, want 1", step, w[0])
 		}
 	})
-	m.Steps, m.Tries = 3, 2
+	m.Steps, m.MaxBacktracks = 3, 2
 	want := []float64{0, 0, 1}
 	run(t, m, p, 0, func(step int, w []float64) {
 		if w[0] != want[step-1] {
@@ -86,7 +86,7 @@ func TestBLSGDLines(t *testing.T) {
 		grads: [][]float64{{1, 0}, {0, 2}, {3, 3}},
 		found: []int{-1, 1, 0},
 	}
-	m := method.BLSGD{SGD: method.SGD{Steps: 10, Clip: c, Noise: sigma}, Rate: 4, Shrink: 0.25, Armijo: 0.5, Fall: 1, Search: 1, Tries: 2}
+	m := method.BLSGD{SGD: method.SGD{Steps: 10, Clip: c, Noise: sigma}, Rate: 4, Shrink: 0.25, Armijo: 0.5, Fall: 1, Search: 1, MaxBacktracks: 2}
 	var ends []method.Step
 	for st, err := range m.Run(context.Background(), s, method.Objective{Reg: reg.L2{Lambda: lambda}}) {
 		if err != nil {
@@ -127,7 +127,7 @@ func TestBLSGDStepRule(t *testing.T) {
 			s.found[i] = 0
 		}
 	}
-	m := method.BLSGD{SGD: method.SGD{Steps: 21, Clip: 1, Noise: 1}, Rate: 8, Shrink: 0.5, Armijo: 0.5, Fall: 1, Search: 1, Tries: 3}
+	m := method.BLSGD{SGD: method.SGD{Steps: 21, Clip: 1, Noise: 1}, Rate: 8, Shrink: 0.5, Armijo: 0.5, Fall: 1, Search: 1, MaxBacktracks: 3}
 	for _, err := range m.Run(context.Background(), s, method.Objective{}) {
 		if err != nil {
 			t.Fatal(err)
@@ -146,7 +146,7 @@ func TestBLSGDPlan(t *testing.T) {
 	for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
 		for _, batch := range []int{0, 500} {
 			terms := method.Terms{Budget: privacy.Budget{Epsilon: 0.7, Delta: 1e-6, Adjacency: adj}, Accountant: account.Best{}}
-			fitted, err := method.BLSGD{SGD: method.SGD{Steps: 20, Batch: batch}, Search: 0.8, Tries: 5}.Fit(facts(adj), method.Objective{}, terms)
+			fitted, err := method.BLSGD{SGD: method.SGD{Steps: 20, Batch: batch}, Search: 0.8, MaxBacktracks: 5}.Configure(facts(adj), method.Objective{}, terms)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -206,7 +206,7 @@ func TestBLSGDGrowth(t *testing.T) {
 		"full": {"adaptive", 0, [][]float64{east, west, near}, []int{-1, -1, 0}, []float64{8, 8 / math.Sqrt(raise), 8 / grow / math.Sqrt(raise)}, []float64{8, 8, 8 / 1.5}, []float64{1, 1, 0.9}, nil},
 	} {
 		s := &scripted{facts: oracle.Public{Dim: 2, Rows: 100, Adjacency: privacy.AddRemove, NormBound: 1, Lipschitz: 1}, grads: slices.Clone(c.grads), found: slices.Clone(c.found)}
-		m := method.BLSGD{SGD: method.SGD{Steps: 3, Clip: 1, Noise: sigma, Batch: c.batch}, Rate: 4, Shrink: 0.5, Armijo: 0.5, Fall: 1, Search: 1, Tries: 2, Growth: c.growth, Raise: raise, Decay: decay}
+		m := method.BLSGD{SGD: method.SGD{Steps: 3, Clip: 1, Noise: sigma, Batch: c.batch}, Rate: 4, Shrink: 0.5, Armijo: 0.5, Fall: 1, Search: 1, MaxBacktracks: 2, Growth: c.growth, Raise: raise, Decay: decay}
 		if c.growth == "no" {
 			m.Raise = 0
 		}
@@ -246,7 +246,7 @@ func TestBLSGDTurn(t *testing.T) {
 		grads: [][]float64{degrees(0), degrees(10), degrees(0), degrees(85), degrees(0), degrees(170), degrees(0)},
 		found: []int{0, 0, -1, 0, -1, 0, 0},
 	}
-	m := method.BLSGD{SGD: method.SGD{Steps: 7, Clip: 1, Noise: 8, Batch: 10}, Rate: 4, Shrink: 0.5, Armijo: 0.5, Fall: 1, Search: 1, Tries: 2, Growth: "adaptive", Raise: 0.5, Decay: 0.1}
+	m := method.BLSGD{SGD: method.SGD{Steps: 7, Clip: 1, Noise: 8, Batch: 10}, Rate: 4, Shrink: 0.5, Armijo: 0.5, Fall: 1, Search: 1, MaxBacktracks: 2, Growth: "adaptive", Raise: 0.5, Decay: 0.1}
 	for _, err := range m.Run(context.Background(), s, method.Objective{}) {
 		if err != nil {
 			t.Fatal(err)
@@ -271,8 +271,8 @@ func TestBLSGDRefuses(t *testing.T) {
 	for want, m := range map[string]method.BLSGD{
 		"rate: found -1":              {Rate: -1},
 		"shrink: found 1":             {Shrink: 1},
-		"tries: found -2":             {Tries: -2},
-		"tries: found 1001":           {Tries: 1001},
+		"tries: found -2":             {MaxBacktracks: -2},
+		"tries: found 1001":           {MaxBacktracks: 1001},
 		"armijo: found 1":             {Armijo: 1},
 		"fall: found NaN":             {Fall: math.NaN()},
 		"fall: found 1e-200":          {Fall: 1e-200},
@@ -285,16 +285,16 @@ func TestBLSGDRefuses(t *testing.T) {
 		"batch: found 10001":          {SGD: method.SGD{Batch: 10001}},
 		"sampling: found \"by\"":      {SGD: method.SGD{Batch: 5, Sampling: "by"}},
 	} {
-		if _, err := m.Fit(facts(privacy.AddRemove), method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := m.Configure(facts(privacy.AddRemove), method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s …", err, want)
 		}
 	}
-	if _, err := (method.BLSGD{}).Fit(facts(privacy.AddRemove), method.Objective{}, methodtest.Pure); err == nil || !strings.HasPrefix(err.Error(), "privacy.delta: found 0") {
+	if _, err := (method.BLSGD{}).Configure(facts(privacy.AddRemove), method.Objective{}, methodtest.Pure); err == nil || !strings.HasPrefix(err.Error(), "privacy.delta: found 0") {
 		t.Errorf("without δ: %v", err)
 	}
 	terms := methodtest.On
 	terms.Accountant = account.GDP{}
-	if _, err := (method.BLSGD{}).Fit(facts(privacy.AddRemove), method.Objective{}, terms); err == nil || !strings.HasPrefix(err.Error(), "privacy.accountant: ") {
+	if _, err := (method.BLSGD{}).Configure(facts(privacy.AddRemove), method.Objective{}, terms); err == nil || !strings.HasPrefix(err.Error(), "privacy.accountant: ") {
 		t.Errorf("an accountant without a theorem for searches: %v", err)
 	}
 }

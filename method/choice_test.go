@@ -90,7 +90,7 @@ func TestChoicePlans(t *testing.T) {
 				pub := facts(adj)
 				pub.Classes, pub.Intercept = 2, pub.Dim
 				terms := method.Terms{Budget: privacy.Budget{Epsilon: 0.7, Delta: delta, Adjacency: adj}, Accountant: account.Best{}}
-				fitted, err := c.m.Fit(pub, method.Objective{}, terms)
+				fitted, err := c.m.Configure(pub, method.Objective{}, terms)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -179,7 +179,7 @@ func TestChoicesRefuse(t *testing.T) {
 		{"name: majority needs a label of classes", method.Majority{}, number, methodtest.On},
 		{"name: majority says its class by the intercept", method.Majority{}, bare, methodtest.On},
 	} {
-		if _, err := c.m.Fit(c.pub, method.Objective{}, c.terms); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+		if _, err := c.m.Configure(c.pub, method.Objective{}, c.terms); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %s …", c.m, err, c.want)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // Fit fills in what was left free, from public facts and the budget alone. There
 // is no data in this program.
-func ExampleSGD_Fit() {
+func ExampleSGD_Configure() {
 	facts := oracle.Public{
 		Dim: 16, Rows: 4000, Classes: 2, Adjacency: privacy.AddRemove,
 		NormBound: 1, Lipschitz: 1, Smooth: 0.25, // the logistic loss on rows of norm 1
@@ -20,7 +20,7 @@ func ExampleSGD_Fit() {
 		Budget:     privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove},
 		Accountant: account.Best{},
 	}
-	m, err := method.SGD{}.Fit(facts, method.Objective{}, terms)
+	m, err := method.SGD{}.Configure(facts, method.Objective{}, terms)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -35,8 +35,8 @@ func ExampleSGD_Fit() {
 }
 
 // A fold turns the iterates of a run into its output.
-func ExampleOutput_Fold() {
-	fold := method.TailAverage.Fold(4, 1)
+func ExampleOutput_Averager() {
+	fold := method.TailAverage.Averager(4, 1)
 	for t, w := range []float64{8, 6, 4, 2} {
 		fold.Add(method.Step{T: t + 1, W: []float64{w}})
 	}

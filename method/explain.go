@@ -24,7 +24,7 @@ type Explanation struct {
 
 // Explain fits m, and says of each field that can be set what became of it.
 func Explain(m Method, pub oracle.Public, obj Objective, terms Terms) (*Explanation, error) {
-	fitted, err := m.Fit(pub, obj, terms)
+	fitted, err := m.Configure(pub, obj, terms)
 	if err != nil {
 		return nil, err
 	}

@@ -16,8 +16,8 @@ import (
 // The default T has the least bound of package schedule, GradientWeights.
 type GD struct{ P1 }
 
-// Fit sets steps, step size, clip norm and noise where they are zero.
-func (m GD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure sets steps, step size, clip norm and noise where they are zero.
+func (m GD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	err := m.fit("gd", pub, obj, terms, p1KappaGD, gdWeights, false)
 	return m, err
 }
@@ -26,8 +26,8 @@ func gdWeights(m P1, f schedule.Convex) weights {
 	return func(steps int) (float64, []float64) { return f.GradientWeights(steps, m.Rate) }
 }
 
-func (m GD) predict(pub oracle.Public, obj Objective, terms Terms) (*Outlook, error) {
-	out, err := m.outlook(pub, obj, terms, gdWeights, false)
+func (m GD) predict(pub oracle.Public, obj Objective, terms Terms) (*Forecast, error) {
+	out, err := m.forecast(pub, obj, terms, gdWeights, false)
 	if err != nil {
 		return nil, err
 	}

@@ -22,8 +22,8 @@ type GD2NS struct{ P4 }
 // their gradients.
 const keptNumbers = 1 << 26
 
-// Fit sets what is zero.
-func (m GD2NS) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure sets what is zero.
+func (m GD2NS) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	_, err := m.fit(pub, obj, terms, func(c curvature.Constants) (gradient, curvature float64) {
 		gradient, _ = c.Short()
 		return gradient, gradient
@@ -57,8 +57,8 @@ func (m GD2NS) Plan(pub oracle.Public) (privacy.Event, error) {
 	return p, p.Validate()
 }
 
-// Horizon is T steps and T tests.
-func (m GD2NS) Horizon() int { return 2 * m.Steps }
+// MaxSteps is T steps and T tests.
+func (m GD2NS) MaxSteps() int { return 2 * m.Steps }
 
 // Run is the algorithm. In the steps of the second half W is the iterate that was tested.
 func (m GD2NS) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {

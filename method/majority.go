@@ -22,8 +22,8 @@ type Majority struct {
 	Off  bool `yaml:"-" json:"off,omitempty"`  // no noise: lab
 }
 
-// Fit sets ε.
-func (m Majority) Fit(pub oracle.Public, _ Objective, terms Terms) (Method, error) {
+// Configure sets ε.
+func (m Majority) Configure(pub oracle.Public, _ Objective, terms Terms) (Method, error) {
 	switch {
 	case pub.Classes == 0:
 		return nil, errors.New("name: majority needs a label of classes; the schema's is a number")
@@ -53,8 +53,8 @@ func (m Majority) Plan(oracle.Public) (privacy.Event, error) {
 	return p, p.Validate()
 }
 
-// Horizon is 1.
-func (m Majority) Horizon() int { return 1 }
+// MaxSteps is 1.
+func (m Majority) MaxSteps() int { return 1 }
 
 // NoiseMultiplier is 0: nothing is added to a sum.
 func (m Majority) NoiseMultiplier() float64 { return 0 }

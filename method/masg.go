@@ -34,24 +34,24 @@ func masgWeights(m P1, f schedule.Convex) weights {
 	return func(steps int) (float64, []float64) { return f.Weights(m.stages(steps)) }
 }
 
-// Fit sets steps, step size, clip norm and noise where they are zero.
-func (m MASG) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure sets steps, step size, clip norm and noise where they are zero.
+func (m MASG) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	err := m.fit("masg", pub, obj, terms, p1Kappa, masgWeights, false)
 	return m, err
 }
 
-// Fit sets steps, step size and clip norm where they are zero, and the schedule.
-func (m MASGOpt) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure sets steps, step size and clip norm where they are zero, and the schedule.
+func (m MASGOpt) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	err := m.fit("masg-opt", pub, obj, terms, p1Kappa, masgWeights, true)
 	return m, err
 }
 
-func (m MASG) predict(pub oracle.Public, obj Objective, terms Terms) (*Outlook, error) {
-	return m.outlook(pub, obj, terms, masgWeights, false)
+func (m MASG) predict(pub oracle.Public, obj Objective, terms Terms) (*Forecast, error) {
+	return m.forecast(pub, obj, terms, masgWeights, false)
 }
 
-func (m MASGOpt) predict(pub oracle.Public, obj Objective, terms Terms) (*Outlook, error) {
-	return m.outlook(pub, obj, terms, masgWeights, true)
+func (m MASGOpt) predict(pub oracle.Public, obj Objective, terms Terms) (*Forecast, error) {
+	return m.forecast(pub, obj, terms, masgWeights, true)
 }
 
 // Run is (4.1) stage after stage.

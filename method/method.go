@@ -25,14 +25,14 @@ type Method interface {
 	// noise calibrated to the terms, defaults made from public facts. It does not
 	// touch data. Its errors begin with the field that is meant: one of the
 	// method's own, or of the terms as in "privacy.delta: …".
-	Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error)
+	Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error)
 	// Plan is the most that a fitted method may ask, in the order of asking; of a
 	// method whose costs depend on what is released, the privacy.Filtered that Fit
 	// chose (account.ChooseFilter, account.CalibrateFilter), within which it asks
 	// what it likes until it is refused.
 	Plan(pub oracle.Public) (privacy.Event, error)
-	// Horizon is the most steps that a fitted method takes.
-	Horizon() int
+	// MaxSteps is the most steps that a fitted method takes.
+	MaxSteps() int
 	// NoiseMultiplier is the noise of one query of a fitted method (R8), for
 	// people to read; 0 where there is none or not a single one.
 	NoiseMultiplier() float64
@@ -108,7 +108,7 @@ type Step struct {
 	Moved    float64   // ℓ2 distance from the iterate before
 	Status   Status
 	Claim    *Claim // of a converged run that proves something of W
-	// Of a Keeper, the vectors of its State; they belong to the method, as W does.
+	// Of a Checkpointer, the vectors of its Checkpoint; they belong to the method, as W does.
 	Kept [][]float64
 }
 

@@ -18,7 +18,7 @@ var configs = map[string][]method.Method{
 	"sgd":         {method.SGD{Batch: 100, Steps: 20}, method.SGD{Steps: 12, Rate: 0.5, Clip: 3}},
 	"momentum":    {method.Momentum{SGD: method.SGD{Batch: 100, Steps: 20, Schedule: "warmup 4 linear to 0.1"}}, method.Momentum{SGD: method.SGD{Steps: 12, Rate: 0.5, Clip: 3}, Beta: 0.5, Nesterov: true}},
 	"adam":        {method.Adam{SGD: method.SGD{Batch: 100, Steps: 20}, Rate: 0.01, Beta1: 0.5}},
-	"blsgd":       {method.BLSGD{SGD: method.SGD{Batch: 100, Steps: 20}}, method.BLSGD{SGD: method.SGD{Steps: 12, Clip: 3}, Tries: 3, Rate: 0.5}, method.BLSGD{SGD: method.SGD{Batch: 100, Steps: 20}, Growth: "adaptive", Decay: 0.05}, method.BLSGD{SGD: method.SGD{Steps: 20}, Growth: "must", Tries: 2, Armijo: 0.9}},
+	"blsgd":       {method.BLSGD{SGD: method.SGD{Batch: 100, Steps: 20}}, method.BLSGD{SGD: method.SGD{Steps: 12, Clip: 3}, MaxBacktracks: 3, Rate: 0.5}, method.BLSGD{SGD: method.SGD{Batch: 100, Steps: 20}, Growth: "adaptive", Decay: 0.05}, method.BLSGD{SGD: method.SGD{Steps: 20}, Growth: "must", MaxBacktracks: 2, Armijo: 0.9}},
 	"privgene":    {method.PrivGene{Steps: 12, Move: 1, Decay: 1, Clip: 2}, method.PrivGene{Steps: 3, Choice: 0.01}},
 	"majority":    {method.Majority{Choice: 0.5}},
 	"nag":         {method.NAG{P1: method.P1{Batch: 100, Steps: 20}}, method.NAG{P1: method.P1{Steps: 12, Rate: 0.5, Clip: 3, Noise: 40}}},
@@ -33,7 +33,7 @@ var configs = map[string][]method.Method{
 	"amp":         {method.AMP{Lambda: 30}},
 	"masg-opt":    {method.MASGOpt{MASG: method.MASG{P1: method.P1{Steps: 60, Rate: 0.5, Mu: 0.2}}}},
 	"newton":      {method.Newton{Steps: 10, Hessians: 3, Share: 0.5, Clip: 3}, method.Newton{Steps: 8, Hessians: 8, Noise: 40, Floor: 0.2, Rate: 0.5}},
-	"agd":         {method.AGD{Splits: 20, Rate: 0.5, Tries: 5, Clip: 3, Choice: 2}, method.AGD{Splits: 10, Steps: 200, Growth: 1, Noise: 80}},
+	"agd":         {method.AGD{Splits: 20, Rate: 0.5, MaxBacktracks: 5, Clip: 3, Choice: 2}, method.AGD{Splits: 10, Steps: 200, Growth: 1, Noise: 80}},
 }
 
 // short are the methods that do not reach the optimum of a problem, and why: the suite's part
@@ -75,7 +75,7 @@ func TestSGDSampling(t *testing.T) {
 		pub := oracle.Public{Dim: 3, Rows: 1000, Classes: 2, Adjacency: c.adj, NormBound: 1, Lipschitz: 1, Smooth: 0.25}
 		terms := method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: c.adj}, Accountant: account.Best{}}
 		c.m.Noise, c.m.Steps = 3, 7
-		m, err := c.m.Fit(pub, method.Objective{}, terms)
+		m, err := c.m.Configure(pub, method.Objective{}, terms)
 		if err != nil || c.want == nil {
 			if (err == nil) != (c.want != nil) {
 				t.Errorf("%v, %+v: %v", c.adj, c.m, err)
@@ -98,16 +98,16 @@ func TestSGDSampling(t *testing.T) {
 func TestSGDClipping(t *testing.T) {
 	pub := oracle.Public{Dim: 3, Rows: 1000, Classes: 2, Adjacency: privacy.AddRemove, NormBound: 1, Lipschitz: 1, Smooth: 0.25}
 	terms := method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove}, Accountant: account.Best{}}
-	if _, err := (method.SGD{Clipping: method.ByValue}).Fit(pub, method.Objective{}, terms); err == nil || !strings.HasPrefix(err.Error(), "clipping: ") {
+	if _, err := (method.SGD{Clipping: method.ByValue}).Configure(pub, method.Objective{}, terms); err == nil || !strings.HasPrefix(err.Error(), "clipping: ") {
 		t.Errorf("a model whose losses bound nothing: %v", err)
 	}
-	if _, err := (method.SGD{Clipping: "loss"}).Fit(pub, method.Objective{}, terms); err == nil || !strings.Contains(err.Error(), "allowed are gradient, value") {
+	if _, err := (method.SGD{Clipping: "loss"}).Configure(pub, method.Objective{}, terms); err == nil || !strings.Contains(err.Error(), "allowed are gradient, value") {
 		t.Errorf("an unknown word: %v", err)
 	}
 	pub.Bounded = true
 	var plans []privacy.Event
 	for _, by := range []string{"", method.ByGradient, method.ByValue} {
-		m, err := method.SGD{Clipping: by}.Fit(pub, method.Objective{}, terms)
+		m, err := method.SGD{Clipping: by}.Configure(pub, method.Objective{}, terms)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,11 +153,11 @@ func TestFieldsOfParts(t *testing.T) {
 	}
 }
 
-// Views need images and a norm to clip, and cost nothing.
+// Augmentation need images and a norm to clip, and cost nothing.
 func TestSGDViews(t *testing.T) {
 	pub := oracle.Public{Dim: 9, Rows: 1000, Classes: 2, Adjacency: privacy.AddRemove, NormBound: 1, Lipschitz: 1, Smooth: 0.25, Bounded: true, Image: []int{3, 3}}
 	plan := func(m method.SGD) privacy.Event {
-		fitted, err := m.Fit(pub, method.Objective{}, methodtest.On)
+		fitted, err := m.Configure(pub, method.Objective{}, methodtest.On)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestSGDViews(t *testing.T) {
 		}
 		return p
 	}
-	if one, four := plan(method.SGD{Batch: 10}), plan(method.SGD{Batch: 10, Views: 4, Shift: 1}); !privacy.Equal(one, four) {
+	if one, four := plan(method.SGD{Batch: 10}), plan(method.SGD{Batch: 10, Augmentation: 4, Shift: 1}); !privacy.Equal(one, four) {
 		t.Errorf("four views cost %v, one %v", four, one)
 	}
 	plain := pub
@@ -177,15 +177,15 @@ func TestSGDViews(t *testing.T) {
 		m    method.SGD
 		want string
 	}{
-		{plain, method.SGD{Views: 2, Shift: 1}, "views: found 2"},
-		{pub, method.SGD{Views: 2}, "views: found 2"},
-		{pub, method.SGD{Views: 65, Flip: true}, "views: found 65"},
+		{plain, method.SGD{Augmentation: 2, Shift: 1}, "views: found 2"},
+		{pub, method.SGD{Augmentation: 2}, "views: found 2"},
+		{pub, method.SGD{Augmentation: 65, Flip: true}, "views: found 65"},
 		{pub, method.SGD{Flip: true}, "views: found one"},
-		{pub, method.SGD{Views: 2, Shift: 3}, "shift: found 3"},
-		{pub, method.SGD{Views: 2, Shift: -1}, "shift: found -1"},
-		{pub, method.SGD{Views: 2, Shift: 1, Clipping: method.ByValue}, "clipping: found"},
+		{pub, method.SGD{Augmentation: 2, Shift: 3}, "shift: found 3"},
+		{pub, method.SGD{Augmentation: 2, Shift: -1}, "shift: found -1"},
+		{pub, method.SGD{Augmentation: 2, Shift: 1, Clipping: method.ByValue}, "clipping: found"},
 	} {
-		if _, err := c.m.Fit(c.pub, method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+		if _, err := c.m.Configure(c.pub, method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %s", c.m, err, c.want)
 		}
 	}

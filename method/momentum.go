@@ -28,15 +28,15 @@ type Momentum struct {
 
 const momentumBeta = 0.9
 
-// Fit sets what is zero: all but momentum as SGD does.
-func (m Momentum) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure sets what is zero: all but momentum as SGD does.
+func (m Momentum) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	if !(m.Beta >= 0 && m.Beta < 1) {
 		return nil, fmt.Errorf("momentum: found %v; allowed is any number above 0 and below 1", m.Beta)
 	}
 	if m.Beta == 0 {
 		m.Beta = momentumBeta
 	}
-	fitted, err := m.SGD.Fit(pub, obj, terms)
+	fitted, err := m.SGD.Configure(pub, obj, terms)
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +49,8 @@ func (m Momentum) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.
 	return m.RunFrom(ctx, o, obj, nil)
 }
 
-// RunFrom implements Keeper: the state is w and u.
-func (m Momentum) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from *State) iter.Seq2[Step, error] {
+// RunFrom implements Checkpointer: the state is w and u.
+func (m Momentum) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from *Checkpoint) iter.Seq2[Step, error] {
 	return m.descend(ctx, o, obj, from, m.Rate, 1, func(_ int, rate float64, w, g []float64, kept [][]float64) float64 {
 		u := kept[0]
 		for j, v := range g {

@@ -55,7 +55,7 @@ func TestMomentumCostsWhatSGDCosts(t *testing.T) {
 	scheduled.Schedule = "warmup 5 cosine"
 	var plans []privacy.Event
 	for _, m := range []method.Method{base, scheduled, method.Momentum{SGD: base}, method.Momentum{SGD: scheduled, Beta: 0.5, Nesterov: true}} {
-		fitted, err := m.Fit(pub, method.Objective{}, methodtest.On)
+		fitted, err := m.Configure(pub, method.Objective{}, methodtest.On)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func TestMomentumCostsWhatSGDCosts(t *testing.T) {
 		}
 	}
 	for _, beta := range []float64{-0.1, 1, math.NaN()} {
-		if _, err := (method.Momentum{Beta: beta}).Fit(pub, method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), "momentum: found") {
+		if _, err := (method.Momentum{Beta: beta}).Configure(pub, method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), "momentum: found") {
 			t.Errorf("momentum %v: %v", beta, err)
 		}
 	}

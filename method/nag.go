@@ -30,24 +30,24 @@ func nagWeights(m P1, f schedule.Convex) weights {
 	}
 }
 
-// Fit sets steps, step size, clip norm and noise where they are zero.
-func (m NAG) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure sets steps, step size, clip norm and noise where they are zero.
+func (m NAG) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	err := m.fit("nag", pub, obj, terms, p1Kappa, nagWeights, false)
 	return m, err
 }
 
-// Fit sets steps, step size and clip norm where they are zero, and the schedule.
-func (m NAGOpt) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure sets steps, step size and clip norm where they are zero, and the schedule.
+func (m NAGOpt) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	err := m.fit("nag-opt", pub, obj, terms, p1Kappa, nagWeights, true)
 	return m, err
 }
 
-func (m NAG) predict(pub oracle.Public, obj Objective, terms Terms) (*Outlook, error) {
-	return m.outlook(pub, obj, terms, nagWeights, false)
+func (m NAG) predict(pub oracle.Public, obj Objective, terms Terms) (*Forecast, error) {
+	return m.forecast(pub, obj, terms, nagWeights, false)
 }
 
-func (m NAGOpt) predict(pub oracle.Public, obj Objective, terms Terms) (*Outlook, error) {
-	return m.outlook(pub, obj, terms, nagWeights, true)
+func (m NAGOpt) predict(pub oracle.Public, obj Objective, terms Terms) (*Forecast, error) {
+	return m.forecast(pub, obj, terms, nagWeights, true)
 }
 
 // Run is (4.1).

@@ -61,8 +61,8 @@ const (
 	newtonLoud          = 0.02 // the noise of a Hessian, × the curvature bound, that halves this
 )
 
-// Fit sets what is zero.
-func (m Newton) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure sets what is zero.
+func (m Newton) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	m.Off = terms.Off
 	if m.Steps == 0 {
 		m.Steps = newtonSteps
@@ -195,8 +195,8 @@ func (m Newton) Plan(pub oracle.Public) (privacy.Event, error) {
 	return p, p.Validate()
 }
 
-// Horizon is T.
-func (m Newton) Horizon() int { return m.Steps }
+// MaxSteps is T.
+func (m Newton) MaxSteps() int { return m.Steps }
 
 // NoiseMultiplier is σ, of a gradient.
 func (m Newton) NoiseMultiplier() float64 { return m.Noise }

@@ -101,7 +101,7 @@ func TestNewtonPlan(t *testing.T) {
 		share := rapid.Float64Range(0.01, 0.99).Draw(t, "share")
 		terms := methodtest.On
 		terms.Accountant = account.ZCDP{}
-		fitted, err := method.Newton{Steps: steps, Hessians: hessians, Share: share}.Fit(smooth(privacy.AddRemove), method.Objective{}, terms)
+		fitted, err := method.Newton{Steps: steps, Hessians: hessians, Share: share}.Configure(smooth(privacy.AddRemove), method.Objective{}, terms)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +150,7 @@ func TestNewtonPlan(t *testing.T) {
 // The floor is the size of the Hessian's noise: under replace-one √2 times as much for the same noise multiplier.
 func TestNewtonFloorFollowsNoise(t *testing.T) {
 	floor := func(adj privacy.Adjacency) float64 {
-		fitted, err := method.Newton{Noise: 30, Share: 0.15}.Fit(smooth(adj), method.Objective{}, methodtest.On)
+		fitted, err := method.Newton{Noise: 30, Share: 0.15}.Configure(smooth(adj), method.Objective{}, methodtest.On)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,7 @@ func TestNewtonRefuses(t *testing.T) {
 		{method.Newton{}, smooth(privacy.AddRemove), methodtest.Pure, "privacy.delta: "},
 		{method.Newton{Share: 1e-14, Noise: 1}, smooth(privacy.AddRemove), methodtest.On, "noise_multiplier: "},
 	} {
-		if _, err := c.m.Fit(c.pub, method.Objective{}, c.terms); err == nil || !strings.HasPrefix(err.Error(), c.field) {
+		if _, err := c.m.Configure(c.pub, method.Objective{}, c.terms); err == nil || !strings.HasPrefix(err.Error(), c.field) {
 			t.Errorf("%+v: %v; want an error that begins with %q", c.m, err, c.field)
 		}
 	}

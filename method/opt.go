@@ -88,8 +88,8 @@ type OPT struct {
 	Batch int `yaml:"batch" json:"batch" doc:"rows m of a step, drawn without replacement under replace-one and each by itself under add-or-remove; 0 means all rows in every step"`
 }
 
-// Fit sets what is zero.
-func (m OPT) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure sets what is zero.
+func (m OPT) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	if _, err := m.fit(pub, obj, terms); err != nil {
 		return nil, err
 	}

@@ -16,8 +16,8 @@ type Optimum struct {
 	L2 float64 `yaml:"-" json:"l2,omitempty"` // λ of the objective
 }
 
-// Fit refuses anything private.
-func (m Optimum) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure refuses anything private.
+func (m Optimum) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	var err error
 	if m.L2, err = ridge(obj); err != nil {
 		return nil, err
@@ -36,8 +36,8 @@ func (m Optimum) query() oracle.Minimize { return oracle.Minimize{How: oracle.Ex
 // Plan is a look without noise.
 func (m Optimum) Plan(oracle.Public) (privacy.Event, error) { return planOnce(m.query()) }
 
-// Horizon is one.
-func (m Optimum) Horizon() int { return 1 }
+// MaxSteps is one.
+func (m Optimum) MaxSteps() int { return 1 }
 
 // NoiseMultiplier is 0.
 func (m Optimum) NoiseMultiplier() float64 { return 0 }

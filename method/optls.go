@@ -37,8 +37,8 @@ const (
 	p4Shrink = 0.5
 )
 
-// Fit sets what is zero.
-func (m OPTLS) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure sets what is zero.
+func (m OPTLS) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	if _, err := m.fit(pub, obj, terms); err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (m *OPTLS) fit(pub oracle.Public, obj Objective, terms Terms) (bends float6
 	return bends, m.Costs.fit(&m.P4, bends)
 }
 
-func (m *OPTLS) tries() int { return curvature.Tries(m.Long, m.Shrink) }
+func (m *OPTLS) tries() int { return curvature.MaxBacktracks(m.Long, m.Shrink) }
 
 func (m *OPTLS) lens(pub oracle.Public) *lens {
 	return &lens{P4: &m.P4, pub: pub, sample: sample.Full{}, plan: m.Off || m.Pay == ByPlan, tests: m.Steps, tries: m.tries()}

@@ -77,8 +77,8 @@ func outPertFar(pub oracle.Public, noise, curve float64) float64 {
 	return min(max(far, 1), outPertSteps)
 }
 
-// Fit sets what is zero.
-func (m OutPert) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure sets what is zero.
+func (m OutPert) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	curve, err := solvable(pub, obj, terms, &m.L2, &m.Noise)
 	if err != nil {
 		return nil, err
@@ -93,8 +93,8 @@ func (m OutPert) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, err
 	return m, stepWithin(&m.Rate, 1/curve, 2/curve)
 }
 
-// Fit sets what is zero.
-func (m OutPertSGD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure sets what is zero.
+func (m OutPertSGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	curve, err := solvable(pub, obj, terms, &m.L2, &m.Noise)
 	switch {
 	case err != nil:
@@ -215,11 +215,11 @@ func (m OutPert) Plan(oracle.Public) (privacy.Event, error) { return planOnce(m.
 // Plan is one Gaussian.
 func (m OutPertSGD) Plan(oracle.Public) (privacy.Event, error) { return planOnce(m.query()) }
 
-// Horizon is one: what is released.
-func (m OutPert) Horizon() int { return 1 }
+// MaxSteps is one: what is released.
+func (m OutPert) MaxSteps() int { return 1 }
 
-// Horizon is one: what is released.
-func (m OutPertSGD) Horizon() int { return 1 }
+// MaxSteps is one: what is released.
+func (m OutPertSGD) MaxSteps() int { return 1 }
 
 // NoiseMultiplier is σ.
 func (m OutPert) NoiseMultiplier() float64 { return m.Noise }

@@ -49,29 +49,29 @@ func ParseOutput(s string) (Output, error) {
 	return Output(s), nil
 }
 
-// A Fold turns a run's steps into its output, one step at a time.
-type Fold struct {
-	output  Output
-	horizon int
-	decay   float64 // EMA: D
-	FoldState
+// An Averager turns a run's steps into its output, one step at a time.
+type Averager struct {
+	output   Output
+	maxSteps int
+	decay    float64 // EMA: D
+	AveragerState
 }
 
-// A FoldState is where a fold stands: all that comes of later steps depends on it.
-type FoldState struct {
+// An AveragerState is where an Averager stands: all that comes of later steps depends on it.
+type AveragerState struct {
 	Out  []float64 `json:"-"`    // the output so far
 	N    int       `json:"n"`    // iterates in the mean
 	T    int       `json:"t"`    // steps seen
 	Pick int       `json:"pick"` // Random: the iterate to keep
 }
 
-// Fold starts a fold for a run of at most horizon steps over dim parameters.
-func (o Output) Fold(horizon, dim int) *Fold {
-	f := &Fold{output: o, horizon: horizon, FoldState: FoldState{Out: make([]float64, dim)}}
+// Averager starts the average of a run of at most maxSteps steps over dim parameters.
+func (o Output) Averager(maxSteps, dim int) *Averager {
+	f := &Averager{output: o, maxSteps: maxSteps, AveragerState: AveragerState{Out: make([]float64, dim)}}
 	if name, decay, _ := strings.Cut(string(o), " "); Output(name) == EMA {
 		f.output = EMA
 		if f.decay, _ = strconv.ParseFloat(decay, 64); f.decay == 0 {
-			f.decay = math.Max(0, 1-emaMemory/float64(horizon))
+			f.decay = math.Max(0, 1-emaMemory/float64(maxSteps))
 		}
 	}
 	return f
@@ -79,7 +79,7 @@ func (o Output) Fold(horizon, dim int) *Fold {
 
 // Add takes the next step. Steps that bring no new iterate are passed over. What a run
 // converged to is its output whatever was chosen: its claim is about that iterate alone.
-func (f *Fold) Add(s Step) {
+func (f *Averager) Add(s Step) {
 	if s.Status == Converged {
 		copy(f.Out, s.W)
 		f.T = s.T
@@ -97,7 +97,7 @@ func (f *Fold) Add(s Step) {
 		f.N++
 		f.mean(s.W, (1-math.Pow(f.decay, float64(f.N)))/(1-f.decay))
 	case TailAverage:
-		if 2*s.T > f.horizon {
+		if 2*s.T > f.maxSteps {
 			f.N++
 			f.mean(s.W, float64(f.N))
 		} else {
@@ -105,7 +105,7 @@ func (f *Fold) Add(s Step) {
 		}
 	case Random:
 		if s.T == 1 {
-			f.Pick = pick(s.W, f.horizon+1)
+			f.Pick = pick(s.W, f.maxSteps+1)
 		}
 		if s.T <= f.Pick {
 			copy(f.Out, s.W)
@@ -116,10 +116,10 @@ func (f *Fold) Add(s Step) {
 }
 
 // W is the output so far; before the first step it is w_0 = 0.
-func (f *Fold) W() []float64 { return f.Out }
+func (f *Averager) W() []float64 { return f.Out }
 
 // mean moves the mean towards w by the inverse of the weight of all, in units of that of w.
-func (f *Fold) mean(w []float64, all float64) {
+func (f *Averager) mean(w []float64, all float64) {
 	if all == 1 {
 		copy(f.Out, w)
 		return

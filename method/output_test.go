@@ -14,18 +14,18 @@ import (
 // TestEMA: the fold is the closed form of the weighted mean, whatever the number of steps that a run gets to.
 func TestEMA(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		horizon := rapid.IntRange(1, 60).Draw(t, "horizon")
+		maxSteps := rapid.IntRange(1, 60).Draw(t, "maxSteps")
 		decay := rapid.Float64Range(0.01, 0.999).Draw(t, "decay")
 		text := fmt.Sprintf("ema %v", decay)
 		if rapid.Bool().Draw(t, "default") {
-			text, decay = "ema", math.Max(0, 1-10/float64(horizon))
+			text, decay = "ema", math.Max(0, 1-10/float64(maxSteps))
 		}
 		output, err := method.ParseOutput(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		steps := rapid.IntRange(1, horizon).Draw(t, "steps")
-		fold := output.Fold(horizon, 1)
+		steps := rapid.IntRange(1, maxSteps).Draw(t, "steps")
+		fold := output.Averager(maxSteps, 1)
 		sum, weights := 0.0, 0.0
 		for k := 1; k <= steps; k++ {
 			w := rapid.Float64Range(-5, 5).Draw(t, "w")

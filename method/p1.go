@@ -330,8 +330,8 @@ func (m P1) Plan(pub oracle.Public) (privacy.Event, error) {
 	return p, p.Validate()
 }
 
-// Horizon is T.
-func (m P1) Horizon() int { return m.Steps }
+// MaxSteps is T.
+func (m P1) MaxSteps() int { return m.Steps }
 
 // NoiseMultiplier is that of every step, or 0 where steps differ.
 func (m P1) NoiseMultiplier() float64 { return m.Noise }

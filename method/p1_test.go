@@ -110,17 +110,17 @@ func TestOptimalSchedules(t *testing.T) {
 	for _, delta := range []float64{0, 1e-6} {
 		for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
 			terms := method.Terms{Budget: privacy.Budget{Epsilon: 0.5, Delta: delta, Adjacency: adj}, Accountant: account.Best{}}
-			even, err := method.NAG{}.Fit(facts(adj), method.Objective{}, terms)
+			even, err := method.NAG{}.Configure(facts(adj), method.Objective{}, terms)
 			if err != nil {
 				t.Fatal(err)
 			}
-			fitted, err := method.NAGOpt{}.Fit(facts(adj), method.Objective{}, terms)
+			fitted, err := method.NAGOpt{}.Configure(facts(adj), method.Objective{}, terms)
 			if err != nil {
 				t.Fatal(err)
 			}
 			m := fitted.(method.NAGOpt)
-			if m.Steps != len(m.Schedule) || m.Steps < even.Horizon() || m.Laplace != (delta == 0) {
-				t.Errorf("δ = %v: T = %d with %d noises, laplace %v; with even noise T = %d", delta, m.Steps, len(m.Schedule), m.Laplace, even.Horizon())
+			if m.Steps != len(m.Schedule) || m.Steps < even.MaxSteps() || m.Laplace != (delta == 0) {
+				t.Errorf("δ = %v: T = %d with %d noises, laplace %v; with even noise T = %d", delta, m.Steps, len(m.Schedule), m.Laplace, even.MaxSteps())
 			}
 			_, a := schedule.Convex{Mu: m.Mu, L: 1 / m.Rate}.Weights([]schedule.Stage{{Steps: m.Steps, Rate: m.Rate}})
 			power := 1. / 3
@@ -154,7 +154,7 @@ func TestSchedulesOnSamples(t *testing.T) {
 	for _, delta := range []float64{0, 1e-6} {
 		for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
 			terms := method.Terms{Budget: privacy.Budget{Epsilon: 0.5, Delta: delta, Adjacency: adj}, Accountant: account.Best{}}
-			fitted, err := method.NAGOpt{NAG: method.NAG{P1: method.P1{Steps: 30, Batch: 500}}}.Fit(facts(adj), method.Objective{}, terms)
+			fitted, err := method.NAGOpt{NAG: method.NAG{P1: method.P1{Steps: 30, Batch: 500}}}.Configure(facts(adj), method.Objective{}, terms)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -193,7 +193,7 @@ func TestSchedulesOnSamples(t *testing.T) {
 // grows where a stage begins.
 func TestStages(t *testing.T) {
 	terms := method.Terms{Budget: privacy.Budget{Epsilon: 5, Adjacency: privacy.ReplaceOne}, Accountant: account.Best{}}
-	fitted, err := method.MASGOpt{MASG: method.MASG{P1: method.P1{Steps: 200, Rate: 1, Mu: 0.05}}}.Fit(facts(privacy.ReplaceOne), method.Objective{}, terms)
+	fitted, err := method.MASGOpt{MASG: method.MASG{P1: method.P1{Steps: 200, Rate: 1, Mu: 0.05}}}.Configure(facts(privacy.ReplaceOne), method.Objective{}, terms)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,12 +249,12 @@ func TestP1Refuses(t *testing.T) {
 		{p1(method.P1{Noise: 2}), methodtest.Off, "noise_multiplier: found 2; it has no place"},
 		{p1(method.P1{}), method.Terms{Budget: privacy.Budget{Epsilon: 1e-9, Adjacency: privacy.ReplaceOne}, Accountant: account.Best{}}, "noise_multiplier: this budget needs"},
 	} {
-		if _, err := c.m.Fit(facts(privacy.ReplaceOne), method.Objective{}, c.terms); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+		if _, err := c.m.Configure(facts(privacy.ReplaceOne), method.Objective{}, c.terms); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("got %v, want %s …", err, c.want)
 		}
 	}
 	// A regulariser of more strong convexity than the default counts is counted on.
-	m, err := method.SHB{}.Fit(facts(privacy.ReplaceOne), method.Objective{Reg: reg.L2{Lambda: 0.001}}, pure)
+	m, err := method.SHB{}.Configure(facts(privacy.ReplaceOne), method.Objective{Reg: reg.L2{Lambda: 0.001}}, pure)
 	if err != nil || m.(method.SHB).Mu != 0.001 {
 		t.Errorf("μ = %v (%v), want 0.001", m.(method.SHB).Mu, err)
 	}

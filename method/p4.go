@@ -218,8 +218,8 @@ func (m *P4) calibrate(terms Terms, plan bool, event func(noise float64) privacy
 	return noise, filter, nil
 }
 
-// Horizon is T.
-func (m P4) Horizon() int { return m.Steps }
+// MaxSteps is T.
+func (m P4) MaxSteps() int { return m.Steps }
 
 // NoiseMultiplier is σ.
 func (m P4) NoiseMultiplier() float64 { return m.Noise }

@@ -49,7 +49,7 @@ func TestSaddle(t *testing.T) {
 	run := func(m method.Method) (last method.Step, w []float64) {
 		o := methodtest.NewOracle(saddle(), 0)
 		o.Facts.HessLipschitz = 8
-		fitted, err := m.Fit(o.Facts, method.Objective{}, methodtest.Off)
+		fitted, err := m.Configure(o.Facts, method.Objective{}, methodtest.Off)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestSecondOrderNoise(t *testing.T) {
 		o.Facts.Rows, o.Facts.Lipschitz, o.Facts.Adjacency, o.Facts.StartLoss = 1_000_000, 1, privacy.ReplaceOne, math.Ln2
 		terms := methodtest.On
 		terms.Budget.Adjacency = privacy.ReplaceOne
-		fitted, err := m.Fit(o.Facts, method.Objective{}, terms)
+		fitted, err := m.Configure(o.Facts, method.Objective{}, terms)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestSecondOrderNoise(t *testing.T) {
 			}
 			last = st
 		}
-		t.Logf("%s: %d steps at most, σ = %.4g, ended %v after %d: %+v", name, fitted.Horizon(), fitted.NoiseMultiplier(), last.Status, last.T, last.Claim)
+		t.Logf("%s: %d steps at most, σ = %.4g, ended %v after %d: %+v", name, fitted.MaxSteps(), fitted.NoiseMultiplier(), last.Status, last.T, last.Claim)
 		if last.Status != method.Converged || last.Claim == nil || last.Claim.Probability != 0.99 || last.Claim.Gradient < 0.005 {
 			t.Errorf("%s: %v after %d steps, claim %+v", name, last.Status, last.T, last.Claim)
 		}
@@ -109,7 +109,7 @@ func TestSecondOrderNoise(t *testing.T) {
 func TestPhasesCarryOver(t *testing.T) {
 	for _, costs := range []string{method.ByFilter, method.ByPlan} {
 		o := methodtest.NewOracle(methodtest.Quadratic(4, 10), 0.1)
-		m, err := method.TwoOPT{OPT: method.OPT{P4: method.P4{Gradient: 1e-9, Curvature: 0.1, Steps: 50}, Costs: method.Costs{Pay: costs}}}.Fit(o.Facts, method.Objective{}, methodtest.On)
+		m, err := method.TwoOPT{OPT: method.OPT{P4: method.P4{Gradient: 1e-9, Curvature: 0.1, Steps: 50}, Costs: method.Costs{Pay: costs}}}.Configure(o.Facts, method.Objective{}, methodtest.On)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func TestPhasesCarryOver(t *testing.T) {
 func TestHessiansAreCounted(t *testing.T) {
 	o := methodtest.NewOracle(saddle(), 0)
 	o.Facts.HessLipschitz = 8
-	m, err := method.OPT{P4: method.P4{Gradient: 0.01, Steps: 50}, Costs: method.Costs{Hessians: 1}}.Fit(o.Facts, method.Objective{}, methodtest.On)
+	m, err := method.OPT{P4: method.P4{Gradient: 0.01, Steps: 50}, Costs: method.Costs{Hessians: 1}}.Configure(o.Facts, method.Objective{}, methodtest.On)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestClaimHasGrounds(t *testing.T) {
 		terms := methodtest.On
 		terms.Budget.Adjacency = adj
 		m.Gradient = 0.05
-		fitted, err := m.Fit(o.Facts, method.Objective{}, terms)
+		fitted, err := m.Configure(o.Facts, method.Objective{}, terms)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +251,7 @@ func TestSecondOrderFields(t *testing.T) {
 		{method.OPT{}, flat, method.Objective{}, "model"},
 		{method.GD2NS{}, facts, kinks, "model"},
 	} {
-		_, err := c.m.Fit(c.pub, c.obj, methodtest.On)
+		_, err := c.m.Configure(c.pub, c.obj, methodtest.On)
 		if err == nil || !strings.HasPrefix(err.Error(), c.field+":") {
 			t.Errorf("%+v: %v; want an error of %s", c.m, err, c.field)
 		}
@@ -262,7 +262,7 @@ func TestSecondOrderFields(t *testing.T) {
 func TestSearchCaution(t *testing.T) {
 	o := methodtest.NewOracle(methodtest.Logistic(5), 0)
 	o.Facts.Rows, o.Facts.Lipschitz = 495_141, 1
-	m, err := method.OPTLS{P4: method.P4{Gradient: 0.06}}.Fit(o.Facts, method.Objective{}, methodtest.On)
+	m, err := method.OPTLS{P4: method.P4{Gradient: 0.06}}.Configure(o.Facts, method.Objective{}, methodtest.On)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func TestComposedBeforeAmplified(t *testing.T) {
 		"opt": method.OPT{P4: method.P4{Steps: 5}, Costs: method.Costs{Pay: method.ByPlan}, Batch: 50},
 		"tr":  method.TR{P4: method.P4{Steps: 5}, Batch: 50},
 	} {
-		fitted, err := m.Fit(facts, method.Objective{}, terms)
+		fitted, err := m.Configure(facts, method.Objective{}, terms)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -308,7 +308,7 @@ func TestClaimAllowsForTruncation(t *testing.T) {
 				h[3] += cut * float64(o.Facts.Smooth) // the curvature along y, −1
 			}
 		}
-		m, err := method.OPT{P4: method.P4{Gradient: 0.01, Curvature: 2}}.Fit(o.Facts, method.Objective{}, methodtest.Off)
+		m, err := method.OPT{P4: method.P4{Gradient: 0.01, Curvature: 2}}.Configure(o.Facts, method.Objective{}, methodtest.Off)
 		if err != nil {
 			t.Fatal(err)
 		}

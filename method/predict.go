@@ -10,10 +10,10 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// An Outlook is what theory says of a method before a run: a bound on the error of its
+// An Forecast is what theory says of a method before a run: a bound on the error of its
 // last iterate for numbers of steps, at the step size and momentum with which it gets
 // smallest. It is made from public facts and costs nothing.
-type Outlook struct {
+type Forecast struct {
 	Mu    float64      `json:"mu"`       // strong convexity of the objective
 	L     float64      `json:"smooth"`   // its smoothness
 	Start float64      `json:"start"`    // E_0, the error of w = 0 at most
@@ -36,9 +36,9 @@ type Prediction struct {
 // Predict says what theory promises of a method with the terms: its fields that are set
 // are kept, step size, momentum and number of steps are looked for. Methods without a
 // bound are an error.
-func Predict(m Method, pub oracle.Public, obj Objective, terms Terms) (*Outlook, error) {
+func Predict(m Method, pub oracle.Public, obj Objective, terms Terms) (*Forecast, error) {
 	p, ok := m.(interface {
-		predict(oracle.Public, Objective, Terms) (*Outlook, error)
+		predict(oracle.Public, Objective, Terms) (*Forecast, error)
 	})
 	switch {
 	case !ok:
@@ -53,8 +53,8 @@ func Predict(m Method, pub oracle.Public, obj Objective, terms Terms) (*Outlook,
 	return out, err
 }
 
-// outlook looks through step sizes for the least bound with the given weights.
-func (m P1) outlook(pub oracle.Public, obj Objective, terms Terms, w weighing, optimal bool) (*Outlook, error) {
+// forecast looks through step sizes for the least bound with the given weights.
+func (m P1) forecast(pub oracle.Public, obj Objective, terms Terms, w weighing, optimal bool) (*Forecast, error) {
 	out, price, err := m.prepare(pub, obj, terms)
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (m P1) rates(smooth float64, n int) []float64 {
 }
 
 // offer takes a curve if its least error is less than what is there.
-func (o *Outlook) offer(curve []Prediction) {
+func (o *Forecast) offer(curve []Prediction) {
 	if len(curve) == 0 {
 		return
 	}
@@ -101,12 +101,12 @@ func (o *Outlook) offer(curve []Prediction) {
 
 // prepare sets the constants of the objective from public facts, m's clip norm and its
 // price, and says what is taken on trust.
-func (m *P1) prepare(pub oracle.Public, obj Objective, terms Terms) (*Outlook, *price, error) {
+func (m *P1) prepare(pub oracle.Public, obj Objective, terms Terms) (*Forecast, *price, error) {
 	m.Laplace = terms.Budget.Delta == 0
 	if err := m.check(pub, false); err != nil {
 		return nil, nil, err
 	}
-	out := &Outlook{L: float64(pub.Smooth) + obj.smooth(), Mu: obj.convex(), Start: startError(pub)}
+	out := &Forecast{L: float64(pub.Smooth) + obj.smooth(), Mu: obj.convex(), Start: startError(pub)}
 	if !pub.Smooth.Finite() {
 		return nil, nil, errors.New("the loss has kinks, for which there is no bound on the error; huber-svm in place of svm has one")
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 )
 
-// TestPredict: each method of P1 has an outlook, whose best is the least of its curve; a larger
+// TestPredict: each method of P1 has an forecast, whose best is the least of its curve; a larger
 // budget promises less error, and a spread budget no more than an even one.
 func TestPredict(t *testing.T) {
 	obj := method.Objective{Reg: reg.L2{Lambda: 0.05}}

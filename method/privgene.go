@@ -47,8 +47,8 @@ const (
 	geneQuadClip = 0.125 // × R × width of the label's bounds
 )
 
-// Fit sets what is zero.
-func (m PrivGene) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure sets what is zero.
+func (m PrivGene) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	m.Off, m.Flip = terms.Off, !terms.Off && terms.Budget.Delta == 0
 	switch {
 	case m.Steps < 0:
@@ -109,8 +109,8 @@ func (m PrivGene) Plan(oracle.Public) (privacy.Event, error) {
 	return p, p.Validate()
 }
 
-// Horizon is r.
-func (m PrivGene) Horizon() int { return m.Steps }
+// MaxSteps is r.
+func (m PrivGene) MaxSteps() int { return m.Steps }
 
 // NoiseMultiplier is 0: nothing is added to a sum.
 func (m PrivGene) NoiseMultiplier() float64 { return 0 }

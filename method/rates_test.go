@@ -23,7 +23,7 @@ func scheduled(steps int, text string) map[string]method.Method {
 // ratesOf are the step sizes that a run takes.
 func ratesOf(m method.Method) (all []float64, err error) {
 	o := methodtest.NewOracle(methodtest.Quadratic(1, 1), 0)
-	fitted, err := m.Fit(o.Facts, method.Objective{}, methodtest.Off)
+	fitted, err := m.Configure(o.Facts, method.Objective{}, methodtest.Off)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func TestScheduleErrors(t *testing.T) {
 	for _, text := range []string{"warmup", "warmup 3", "warmup 0 cosine", "warmup 2.5 cosine", "warmup 9 cosine", "warmup -1 linear", "cosin", "cosine 0.1", "cosine to 2",
 		"cosine to", "linear to NaN", "constant 3", "sqrt 0", "sqrt -1", "inverse Inf", "inverse 3 4", "cosine to 0.1 warmup 3"} {
 		for name, m := range scheduled(9, text) {
-			if _, err := m.Fit(facts(privacy.AddRemove), method.Objective{}, methodtest.Off); err == nil || !strings.HasPrefix(err.Error(), "schedule: found ") {
+			if _, err := m.Configure(facts(privacy.AddRemove), method.Objective{}, methodtest.Off); err == nil || !strings.HasPrefix(err.Error(), "schedule: found ") {
 				t.Errorf("%s, %q: %v", name, text, err)
 			}
 		}

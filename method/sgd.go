@@ -33,17 +33,17 @@ import (
 // (Output), all of them are covered. σ comes from an accountant, not from
 // Theorem 3.4, whose constants are unspecified (S-0e).
 type SGD struct {
-	Steps    int     `yaml:"steps" json:"steps" doc:"number of steps T (default 100)"`
-	Rate     float64 `yaml:"rate" json:"rate" doc:"step size η (default 80/R², R the bound on a row's norm; 1.5/L for the squared loss, L its curvature bound; 60/(R²+1) for a network)"`
-	Clip     float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient (default 0.35 × the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss; √((R²+1)/2) for a network)"`
-	Clipping string  `yaml:"clipping" json:"clipping,omitempty" doc:"what a gradient is clipped by: gradient (its own norm; default), value (a bound on it that follows from the record's loss, P0 Algorithm 3) or per-layer (the norms of its parts, each to C/√L, L the layers of a network that have parameters)"`
-	Batch    int     `yaml:"batch" json:"batch" doc:"batch size B: the expected one of Poisson sampling, the exact one of fixed; 0 means all rows in every step"`
-	Sampling string  `yaml:"sampling" json:"sampling,omitempty" doc:"how a batch is drawn: poisson (each row by itself; default under add-or-remove) or fixed (B rows without replacement; allowed and the default under replace-one)"`
-	Noise    float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ (default: the smallest that the budget allows)"`
-	Views    int     `yaml:"views" json:"views,omitempty" doc:"views K of each image: the gradient of a record is the mean of theirs (default 1, the image alone)"`
-	Shift    int     `yaml:"shift" json:"shift,omitempty" doc:"most pixels by which a view is shifted, to each side; what leaves on one side comes in on the other"`
-	Flip     bool    `yaml:"flip" json:"flip,omitempty" doc:"whether views may be mirrored, left to right"`
-	Schedule string  `yaml:"schedule" json:"schedule,omitempty" doc:"how the step size changes: constant (default), cosine, linear, sqrt or inverse, if wanted after a warm-up, as in warmup 20 cosine (see Schedules)"`
+	Steps        int     `yaml:"steps" json:"steps" doc:"number of steps T (default 100)"`
+	Rate         float64 `yaml:"rate" json:"rate" doc:"step size η (default 80/R², R the bound on a row's norm; 1.5/L for the squared loss, L its curvature bound; 60/(R²+1) for a network)"`
+	Clip         float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient (default 0.35 × the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss; √((R²+1)/2) for a network)"`
+	Clipping     string  `yaml:"clipping" json:"clipping,omitempty" doc:"what a gradient is clipped by: gradient (its own norm; default), value (a bound on it that follows from the record's loss, P0 Algorithm 3) or per-layer (the norms of its parts, each to C/√L, L the layers of a network that have parameters)"`
+	Batch        int     `yaml:"batch" json:"batch" doc:"batch size B: the expected one of Poisson sampling, the exact one of fixed; 0 means all rows in every step"`
+	Sampling     string  `yaml:"sampling" json:"sampling,omitempty" doc:"how a batch is drawn: poisson (each row by itself; default under add-or-remove) or fixed (B rows without replacement; allowed and the default under replace-one)"`
+	Noise        float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ (default: the smallest that the budget allows)"`
+	Augmentation int     `yaml:"views" json:"views,omitempty" doc:"views K of each image: the gradient of a record is the mean of theirs (default 1, the image alone)"`
+	Shift        int     `yaml:"shift" json:"shift,omitempty" doc:"most pixels by which a view is shifted, to each side; what leaves on one side comes in on the other"`
+	Flip         bool    `yaml:"flip" json:"flip,omitempty" doc:"whether views may be mirrored, left to right"`
+	Schedule     string  `yaml:"schedule" json:"schedule,omitempty" doc:"how the step size changes: constant (default), cosine, linear, sqrt or inverse, if wanted after a warm-up, as in warmup 20 cosine (see Schedules)"`
 
 	Off bool `yaml:"-" json:"off,omitempty"` // no noise: lab
 }
@@ -81,8 +81,8 @@ const (
 	maxNoise         = 1e6
 )
 
-// Fit sets steps, step size, clip norm and noise where they are zero.
-func (m SGD) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure sets steps, step size, clip norm and noise where they are zero.
+func (m SGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	if err := m.fit(pub, obj, terms, func(m SGD) privacy.Event { return m.plan(pub) }); err != nil {
 		return nil, err
 	}
@@ -187,7 +187,7 @@ func (m SGD) check(pub oracle.Public) error {
 	if _, err := m.views().Of(pub.Image, 0); err != nil {
 		return err
 	}
-	if m.Views > 1 && m.Clipping != "" && m.Clipping != ByGradient {
+	if m.Augmentation > 1 && m.Clipping != "" && m.Clipping != ByGradient {
 		return fmt.Errorf("clipping: found %q; allowed beside views is %s", m.Clipping, ByGradient)
 	}
 	switch m.Sampling {
@@ -218,10 +218,12 @@ func (m SGD) sampler(pub oracle.Public) sample.Sampler {
 	}
 }
 
-func (m SGD) views() oracle.Views { return oracle.Views{Count: m.Views, Shift: m.Shift, Flip: m.Flip} }
+func (m SGD) views() oracle.Augmentation {
+	return oracle.Augmentation{Count: m.Augmentation, Shift: m.Shift, Flip: m.Flip}
+}
 
 func (m SGD) query(pub oracle.Public) oracle.Grad {
-	q := oracle.Grad{Clip: clip.Norm{C: m.Clip}, Noise: mech.Gaussian{Sigma: m.Noise}, Views: m.views()}
+	q := oracle.Grad{Clip: clip.Norm{C: m.Clip}, Noise: mech.Gaussian{Sigma: m.Noise}, Augmentation: m.views()}
 	switch m.Clipping {
 	case ByValue:
 		q.Clip = clip.Value{C: m.Clip}
@@ -253,8 +255,8 @@ func (m SGD) Plan(pub oracle.Public) (privacy.Event, error) {
 	return p, p.Validate()
 }
 
-// Horizon is T.
-func (m SGD) Horizon() int { return m.Steps }
+// MaxSteps is T.
+func (m SGD) MaxSteps() int { return m.Steps }
 
 // NoiseMultiplier is σ.
 func (m SGD) NoiseMultiplier() float64 { return m.Noise }
@@ -274,8 +276,8 @@ func (m SGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 	return m.RunFrom(ctx, o, obj, nil)
 }
 
-// RunFrom implements Keeper: the state is w.
-func (m SGD) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from *State) iter.Seq2[Step, error] {
+// RunFrom implements Checkpointer: the state is w.
+func (m SGD) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from *Checkpoint) iter.Seq2[Step, error] {
 	return m.descend(ctx, o, obj, from, m.Rate, 0, func(_ int, rate float64, w, g []float64, _ [][]float64) float64 {
 		for j := range w { // line 7: w_{t+1} = w_t − η (ḡ + ∇r(w_t))
 			w[j] -= rate * g[j]
@@ -289,7 +291,7 @@ func (m SGD) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from *
 type move func(t int, rate float64, w, g []float64, kept [][]float64) float64
 
 // descend takes steps along SGD's noisy gradients, of sizes rate times what the schedule says.
-func (m SGD) descend(ctx context.Context, o oracle.Oracle, obj Objective, from *State, rate float64, vectors int, step move) iter.Seq2[Step, error] {
+func (m SGD) descend(ctx context.Context, o oracle.Oracle, obj Objective, from *Checkpoint, rate float64, vectors int, step move) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
 		w := o.Public().Start() // line 1: w_0, the same for every table
 		g := make([]float64, len(w))

@@ -20,8 +20,8 @@ import (
 // NAG's at the same α.
 type SHB struct{ P1 }
 
-// Fit sets steps, step size, clip norm and noise where they are zero.
-func (m SHB) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure sets steps, step size, clip norm and noise where they are zero.
+func (m SHB) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	err := m.fit("shb", pub, obj, terms, p1Kappa, nagWeights, false)
 	return m, err
 }
@@ -29,7 +29,7 @@ func (m SHB) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) 
 // predict uses Proposition 3.4: a certificate holds for every function of the class, and for
 // any number of steps. Momentum is looked for too, since heavy ball has no certificate
 // near NAG's.
-func (m SHB) predict(pub oracle.Public, obj Objective, terms Terms) (*Outlook, error) {
+func (m SHB) predict(pub oracle.Public, obj Objective, terms Terms) (*Forecast, error) {
 	out, price, err := m.prepare(pub, obj, terms)
 	if err != nil {
 		return nil, err

@@ -21,8 +21,8 @@ type TR struct {
 	Batch int `yaml:"batch" json:"batch" doc:"rows m of a step, drawn without replacement under replace-one and each by itself under add-or-remove; 0 means all rows in every step"`
 }
 
-// Fit sets what is zero.
-func (m TR) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure sets what is zero.
+func (m TR) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	if m.Batch < 0 || m.Batch > pub.Rows {
 		return nil, fmt.Errorf("batch: found %d; allowed is 0 (all rows) to %d, the nominal row count", m.Batch, pub.Rows)
 	}

@@ -112,8 +112,8 @@ type TwoOPT struct {
 	Phases
 }
 
-// Fit sets what is zero.
-func (m TwoOPT) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure sets what is zero.
+func (m TwoOPT) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	bends, err := m.OPT.fit(pub, obj, terms)
 	if err != nil {
 		return nil, err
@@ -130,8 +130,8 @@ func (m TwoOPT) Plan(pub oracle.Public) (privacy.Event, error) {
 	return m.planned(privacy.Composed{l.cost(m.early(&m.P4)), l.cost(m.late(&m.P4, &m.Costs, m.LateNoise))})
 }
 
-// Horizon is T₁ + T₂.
-func (m TwoOPT) Horizon() int { return m.First + m.Steps }
+// MaxSteps is T₁ + T₂.
+func (m TwoOPT) MaxSteps() int { return m.First + m.Steps }
 
 // Run is P4 Algorithm 1 in two phases.
 func (m TwoOPT) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
@@ -144,8 +144,8 @@ type TwoOPTLS struct {
 	Phases
 }
 
-// Fit sets what is zero.
-func (m TwoOPTLS) Fit(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
+// Configure sets what is zero.
+func (m TwoOPTLS) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	bends, err := m.OPTLS.fit(pub, obj, terms)
 	if err != nil {
 		return nil, err
@@ -162,8 +162,8 @@ func (m TwoOPTLS) Plan(pub oracle.Public) (privacy.Event, error) {
 	return m.planned(privacy.Composed{l.cost(m.early(&m.P4)), l.cost(m.late(&m.P4, &m.Costs, m.LateNoise))})
 }
 
-// Horizon is T₁ + T₂.
-func (m TwoOPTLS) Horizon() int { return m.First + m.Steps }
+// MaxSteps is T₁ + T₂.
+func (m TwoOPTLS) MaxSteps() int { return m.First + m.Steps }
 
 // Run is P4 Algorithm 3 in two phases.
 func (m TwoOPTLS) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {

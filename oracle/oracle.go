@@ -42,7 +42,7 @@ type Public struct {
 	Curved        bool    `json:"curved,omitempty"`     // Hess is answered, and ‖∇²ℓ‖ ≤ Smooth in the Frobenius norm, too
 	Bounded       bool    `json:"bounded,omitempty"`    // losses bound gradients: clip.Value is answered
 	Layers        int     `json:"layers,omitempty"`     // parts of a network's gradient that can be clipped by themselves: clip.PerLayer is answered
-	Image         []int   `json:"image,omitempty"`      // rows, columns and what is at a point, where rows are images and Grad.Views is answered
+	Image         []int   `json:"image,omitempty"`      // rows, columns and what is at a point, where rows are images and Grad.Augmentation is answered
 	LabelSpan     float64 `json:"label_span,omitempty"` // width of the bounds of a numeric label
 	StartLoss     Bound   `json:"start_loss,omitempty"` // a record's loss at w = 0, where it is the same for all; else 0
 	// Of each Intercept parameters, those of a class or all, the last goes with a feature
@@ -127,9 +127,9 @@ type Query interface {
 
 // Grad asks for the clipped gradient sum plus noise (P0 Algorithm 1, lines 4–6).
 type Grad struct {
-	Clip  clip.Rule
-	Noise mech.Additive
-	Views Views // of images: the gradient of a record is the mean of theirs
+	Clip         clip.Rule
+	Noise        mech.Additive
+	Augmentation Augmentation // of images: the gradient of a record is the mean of theirs
 }
 
 // Event is the event of the noise: what is written is what is done.
@@ -146,7 +146,7 @@ func (q Grad) Validate() error {
 	if err := q.Clip.Validate(); err != nil {
 		return fmt.Errorf("oracle: %w", err)
 	}
-	if err := q.Views.Validate(); err != nil {
+	if err := q.Augmentation.Validate(); err != nil {
 		return fmt.Errorf("oracle: %w", err)
 	}
 	if _, off := q.Noise.(mech.None); off {

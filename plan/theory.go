@@ -44,7 +44,7 @@ func (p *Plan) Claim() error {
 type Bound struct {
 	Method string         `json:"method"`
 	Budget privacy.Budget `json:"budget"`
-	*method.Outlook
+	*method.Forecast
 }
 
 // BoundOf asks theory about a method that is not configured yet.

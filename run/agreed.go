@@ -157,7 +157,7 @@ func (t *terms) fit(entry gossip.Entry, at gossip.Node, j *Job) (gossip.Method, 
 		rows[i] = f.Rows
 	}
 	planned := gossip.Planned(at.Schedule.Activations(), rows)
-	return m.Fit(t.facts[at.Index], j.Objective, at.Schedule, planned[at.Index], method.Terms{Off: t.privacy.Off, Budget: t.privacy.Budget(), Accountant: j.Accountant})
+	return m.Configure(t.facts[at.Index], j.Objective, at.Schedule, planned[at.Index], method.Terms{Off: t.privacy.Off, Budget: t.privacy.Budget(), Accountant: j.Accountant})
 }
 
 // agreed: run.json and the schedule say what the owners agreed on, by the hashes in the journal's head.

@@ -76,8 +76,8 @@ func TestFilterSettlesForWhatWasCharged(t *testing.T) {
 		t.Fatal(err)
 	}
 	charged := record(t, out).Charged()
-	if want := held * float64(charged) / float64(info.Horizon); charged == 0 || charged >= info.Horizon || math.Abs(*d.Part-want) > 1e-9*want {
-		t.Errorf("%d of %d batches of a run that held %v cost %v; want %v", charged, info.Horizon, held, *d.Part, want)
+	if want := held * float64(charged) / float64(info.MaxSteps); charged == 0 || charged >= info.MaxSteps || math.Abs(*d.Part-want) > 1e-9*want {
+		t.Errorf("%d of %d batches of a run that held %v cost %v; want %v", charged, info.MaxSteps, held, *d.Part, want)
 	}
 	_, err = Resume(t.Context(), out, Env{})
 	wantErr(t, err, ledger.ErrSettled)
@@ -109,7 +109,7 @@ func TestKilledRunUnderAFilter(t *testing.T) {
 		}
 	}
 	info, err := trace.ReadInfo(out)
-	if err != nil || info.Status != trace.Finished || !(held > 0.01 && held < 0.9) || record(t, out).Charged() != info.Horizon {
+	if err != nil || info.Status != trace.Finished || !(held > 0.01 && held < 0.9) || record(t, out).Charged() != info.MaxSteps {
 		t.Errorf("%+v, %v; it held %v", info, err, held)
 	}
 	l := openLedger(t, dir)

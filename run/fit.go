@@ -43,9 +43,9 @@ type Env struct {
 
 // Progress is how far a run is. It is made of durable records only (R5).
 type Progress struct {
-	Step, Horizon int
-	Epsilon       float64 // spent so far at the run's δ; +Inf without noise
-	Left          time.Duration
+	Step, MaxSteps int
+	Epsilon        float64 // spent so far at the run's δ; +Inf without noise
+	Left           time.Duration
 }
 
 // What a run that its context stopped ends with.
@@ -214,7 +214,7 @@ func NewInfo(j *Job, version string) (*trace.Info, error) {
 	}
 	parts := map[*json.RawMessage]any{&i.Model: j.Spec.Model, &i.Public: j.Facts}
 	if j.Method != nil {
-		i.Horizon, i.NoiseMultiplier = j.Method.Horizon(), j.Method.NoiseMultiplier()
+		i.MaxSteps, i.NoiseMultiplier = j.Method.MaxSteps(), j.Method.NoiseMultiplier()
 		parts[&i.Config] = j.Method
 	}
 	for dst, v := range parts {

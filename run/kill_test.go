@@ -239,8 +239,8 @@ func TestKilledSecureRunSpendsNothingTwice(t *testing.T) {
 			}
 			r := record(t, out)
 			switch {
-			case r.Charged() > info.Horizon:
-				t.Fatalf("%d batches charged of a plan of %d", r.Charged(), info.Horizon)
+			case r.Charged() > info.MaxSteps:
+				t.Fatalf("%d batches charged of a plan of %d", r.Charged(), info.MaxSteps)
 			case r.Charged() < charged || r.Released < released:
 				t.Fatalf("%d charges and %d releases were durable, now %d and %d", charged, released, r.Charged(), r.Released)
 			case r.Released > r.Charged():
@@ -396,8 +396,8 @@ func TestStopResumeAndCopies(t *testing.T) {
 	if _, err = Resume(t.Context(), out, Env{}); err != nil { // nothing is left to do
 		t.Error(err)
 	}
-	if r := record(t, out); r.Charged() != info.Horizon || r.Released != info.Horizon {
-		t.Errorf("%d charges and %d releases of a run of %d steps", r.Charged(), r.Released, info.Horizon)
+	if r := record(t, out); r.Charged() != info.MaxSteps || r.Released != info.MaxSteps {
+		t.Errorf("%d charges and %d releases of a run of %d steps", r.Charged(), r.Released, info.MaxSteps)
 	}
 }
 

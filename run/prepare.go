@@ -80,7 +80,7 @@ func PrepareOn(spec *Spec, schema *data.Schema) (*Job, error) {
 		}
 		terms.Accountant = j.Accountant
 	}
-	if j.Method, err = spec.Method.Fit(j.Facts, j.Objective, terms); err != nil {
+	if j.Method, err = spec.Method.Configure(j.Facts, j.Objective, terms); err != nil {
 		field, _, _ := strings.Cut(err.Error(), ":")
 		if strings.HasPrefix(field, "privacy.") || strings.HasPrefix(field, "model.") {
 			return nil, &InputError{spec.Place(field), err}

@@ -146,16 +146,16 @@ func (s *session) saves(st method.Step, o oracle.Oracle) bool {
 	if r, ok := o.(*replay.Oracle); ok && r.Replayed() < s.replays {
 		return false
 	}
-	return every > 0 && st.Kept != nil && st.Status == method.Running && st.T%every == 0 && st.T < s.job.Method.Horizon()
+	return every > 0 && st.Kept != nil && st.Status == method.Running && st.T%every == 0 && st.T < s.job.Method.MaxSteps()
 }
 
 func (s *session) progress(step, recorded int, start time.Time) {
 	if s.env.Progress == nil {
 		return
 	}
-	p := Progress{Step: step, Horizon: s.job.Method.Horizon(), Epsilon: s.job.Cost(s.writer.Spent())}
+	p := Progress{Step: step, MaxSteps: s.job.Method.MaxSteps(), Epsilon: s.job.Cost(s.writer.Spent())}
 	if done := step - recorded; done > 0 {
-		left := float64(p.Horizon-step) / float64(done)
+		left := float64(p.MaxSteps-step) / float64(done)
 		if f, ok := s.job.Plan.(privacy.Filtered); ok { // it may end sooner, with its budget
 			if part, err := account.Part(f, s.writer.Spent(), s.job.Facts.Adjacency); err == nil && part > s.before {
 				left = math.Min(left, (1-part)/(part-s.before))

@@ -104,7 +104,7 @@ func TestNothingTellsTheNumberOfRows(t *testing.T) {
 		if job, err = Prepare(job.Spec); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := Fit(t.Context(), job, Env{Progress: func(p Progress) { told[name] = fmt.Sprint(p.Step, p.Horizon, p.Epsilon) }}); err != nil {
+		if _, _, err := Fit(t.Context(), job, Env{Progress: func(p Progress) { told[name] = fmt.Sprint(p.Step, p.MaxSteps, p.Epsilon) }}); err != nil {
 			t.Fatal(err)
 		}
 		return out

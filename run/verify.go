@@ -129,14 +129,14 @@ func (v *verifier) files() error {
 // plan: the method's own plan is the recorded one, and the budget covers it.
 func (v *verifier) plan() {
 	own, err := v.job.Method.Plan(v.job.Facts)
-	v.planned(own, err, v.job.Method.Horizon(), v.job.Method.NoiseMultiplier())
+	v.planned(own, err, v.job.Method.MaxSteps(), v.job.Method.NoiseMultiplier())
 }
 
 // planned compares the plan of the configuration with what was recorded.
 func (v *verifier) planned(own privacy.Event, err error, steps int, noise float64) {
-	same := err == nil && privacy.Equal(own, v.job.Plan) && v.info.NoiseMultiplier == noise && v.info.Horizon == steps
+	same := err == nil && privacy.Equal(own, v.job.Plan) && v.info.NoiseMultiplier == noise && v.info.MaxSteps == steps
 	v.say("plan", same, "the configuration in %s plans %v in %d steps with noise multiplier %.6g; the record says %v in %d steps with %.6g",
-		trace.InfoFile, own, steps, noise, v.job.Plan, v.info.Horizon, v.info.NoiseMultiplier)
+		trace.InfoFile, own, steps, noise, v.job.Plan, v.info.MaxSteps, v.info.NoiseMultiplier)
 	if v.info.Off {
 		v.say("budget", true, "a run without noise has none: nothing is guaranteed")
 		return

@@ -352,7 +352,7 @@ func (v *verifier) searched(whole privacy.Tuned) error {
 	if err != nil {
 		return &InputError{v.dir, err}
 	}
-	want.Horizon, want.StateEvery = 1, 0
+	want.MaxSteps, want.StateEvery = 1, 0
 	want.Finished = &v.info.Started // R21
 	if v.info.Result != nil {
 		want.Result = &trace.Result{Steps: 1, Charged: 1, Outcome: method.Done.String(), Test: v.info.Result.Test}
@@ -392,7 +392,7 @@ func (v *verifier) ownerWrote(config any, steps int, noise float64) error {
 	if err != nil {
 		return &InputError{v.dir, err}
 	}
-	want.Horizon, want.NoiseMultiplier, want.Output, want.StateEvery = steps, noise, v.info.Output, 0
+	want.MaxSteps, want.NoiseMultiplier, want.Output, want.StateEvery = steps, noise, v.info.Output, 0
 	if want.Config, err = json.Marshal(config); err != nil {
 		return err
 	}

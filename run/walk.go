@@ -21,10 +21,10 @@ const keepAll = 64 << 20
 // stateEvery is how many steps lie between two saved states, by public sizes alone; 0 where every release is kept: there are few bytes of them, the method
 // cannot go on from a state, or what it may ask depends on all that was released.
 func stateEvery(m method.Method, plan privacy.Event, dim int) int {
-	_, keeps := m.(method.Keeper)
+	_, keeps := m.(method.Checkpointer)
 	_, filtered := plan.(privacy.Filtered)
 	step := trace.ReleaseBytes(dim)
-	if !keeps || filtered || m.Horizon() <= keepAll/step {
+	if !keeps || filtered || m.MaxSteps() <= keepAll/step {
 		return 0
 	}
 	return max(1, keepAll/2/step)
@@ -33,12 +33,12 @@ func stateEvery(m method.Method, plan privacy.Event, dim int) int {
 // A walk is a method on its way, from the beginning or from a state, and the output that its steps make.
 type walk struct {
 	job  *Job
-	from *method.State // nil: the beginning
-	fold *method.Fold
+	from *method.Checkpoint // nil: the beginning
+	fold *method.Averager
 }
 
-func (j *Job) walk(from *method.State) *walk {
-	return &walk{j, from, j.Spec.Output.Fold(j.Method.Horizon(), j.Facts.Dim)}
+func (j *Job) walk(from *method.Checkpoint) *walk {
+	return &walk{j, from, j.Spec.Output.Averager(j.Method.MaxSteps(), j.Facts.Dim)}
 }
 
 // walkFrom is a walk from a state of a record; nil is the beginning.
@@ -49,8 +49,8 @@ func (j *Job) walkFrom(rec *trace.Record, at *trace.State) (*walk, error) {
 	if err := rec.Load(at); err != nil {
 		return nil, err
 	}
-	w := j.walk(&method.State{T: at.Step})
-	if err := json.Unmarshal(at.Fold, &w.fold.FoldState); err != nil {
+	w := j.walk(&method.Checkpoint{T: at.Step})
+	if err := json.Unmarshal(at.Fold, &w.fold.AveragerState); err != nil {
 		return nil, fmt.Errorf("the state after step %d: %w", at.Step, err)
 	}
 	if n := len(at.Vectors); n < 2 || len(at.Vectors[0]) != len(w.fold.Out) {
@@ -63,7 +63,7 @@ func (j *Job) walkFrom(rec *trace.Record, at *trace.State) (*walk, error) {
 
 // state is where the walk stands after st.
 func (w *walk) state(st method.Step) (trace.State, error) {
-	fold, err := json.Marshal(w.fold.FoldState)
+	fold, err := json.Marshal(w.fold.AveragerState)
 	return trace.State{Step: st.T, Fold: fold, Vectors: append([][]float64{w.fold.Out}, st.Kept...)}, err
 }
 
@@ -74,7 +74,7 @@ func (w *walk) steps(ctx context.Context, o oracle.Oracle) iter.Seq2[method.Step
 	}
 	if w.from == nil {
 		steps = w.job.Method.Run(ctx, o, w.job.Objective)
-	} else if keeper, ok := w.job.Method.(method.Keeper); ok {
+	} else if keeper, ok := w.job.Method.(method.Checkpointer); ok {
 		steps = keeper.RunFrom(ctx, o, w.job.Objective, w.from)
 	}
 	return func(yield func(method.Step, error) bool) {

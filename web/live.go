@@ -23,18 +23,18 @@ const (
 
 // A progress is how far a run is.
 type progress struct {
-	Key           string
-	Step, Horizon int
-	Share         float64 // of the horizon, in hundredths
-	Epsilon       string  // of what was charged, rounded up; empty where it is not known
-	Cap           float64
-	Off           bool
-	Left          time.Duration // 0: not known
-	Written       time.Time     // when the last step was, or the start
-	Silent        bool
-	Ended         bool
-	State         string
-	Outcome       string
+	Key            string
+	Step, MaxSteps int
+	Share          float64 // of the horizon, in hundredths
+	Epsilon        string  // of what was charged, rounded up; empty where it is not known
+	Cap            float64
+	Off            bool
+	Left           time.Duration // 0: not known
+	Written        time.Time     // when the last step was, or the start
+	Silent         bool
+	Ended          bool
+	State          string
+	Outcome        string
 }
 
 // watched is a run that trains, while somebody looks.
@@ -97,14 +97,14 @@ func (s *Server) forget(l *listing) {
 func (w *watched) look(e *runEntry) (progress, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p := progress{Key: e.Key, Step: e.Steps, Horizon: e.Horizon, Cap: e.Budget.Epsilon, Off: e.Off, Written: e.Started, State: e.State}
+	p := progress{Key: e.Key, Step: e.Steps, MaxSteps: e.MaxSteps, Cap: e.Budget.Epsilon, Off: e.Off, Written: e.Started, State: e.State}
 	if err := w.follower.read(); err != nil {
 		return p, err
 	}
 	if n := len(w.follower.Steps); n > 0 {
 		p.Step, p.Written = w.follower.Steps[n-1].T, w.follower.Written
 	}
-	p.Share = share(p.Step, p.Horizon)
+	p.Share = share(p.Step, p.MaxSteps)
 	p.Silent = time.Since(p.Written) > silence
 	now := time.Now()
 	if w.first.IsZero() && p.Step > 0 {
@@ -125,10 +125,10 @@ func (w *watched) left(p progress) time.Duration {
 	if steps <= 0 || took < pollEvery {
 		took, steps = p.Written.Sub(w.info.Started), p.Step
 	}
-	if p.Silent || steps <= 0 || took <= 0 || p.Step >= p.Horizon {
+	if p.Silent || steps <= 0 || took <= 0 || p.Step >= p.MaxSteps {
 		return 0
 	}
-	return time.Duration(float64(took) / float64(steps) * float64(p.Horizon-p.Step))
+	return time.Duration(float64(took) / float64(steps) * float64(p.MaxSteps-p.Step))
 }
 
 // spend computes ε of what was charged, for a tenth of the time at most.
@@ -153,7 +153,7 @@ func (s *Server) progressOf(e *runEntry) *progress {
 		return nil
 	}
 	if !e.Running() {
-		return &progress{Key: e.Key, Step: e.Steps, Horizon: e.Horizon, Share: share(e.Steps, e.Horizon), Cap: e.Budget.Epsilon, Off: e.Off, Ended: true, State: e.State, Outcome: e.Outcome}
+		return &progress{Key: e.Key, Step: e.Steps, MaxSteps: e.MaxSteps, Share: share(e.Steps, e.MaxSteps), Cap: e.Budget.Epsilon, Off: e.Off, Ended: true, State: e.State, Outcome: e.Outcome}
 	}
 	w, err := s.watched(e)
 	if err != nil {

@@ -36,7 +36,7 @@ type runEntry struct {
 	Started                time.Time
 	Budget                 privacy.Budget
 	Off, Lab               bool
-	Horizon, Steps         int
+	MaxSteps, Steps        int
 	Outcome, Score, Ledger string
 	Network                string // and the name in it of the owner whose part this is
 	Search                 bool   // the best of a search
@@ -241,7 +241,7 @@ func entryOf(dir string) *runEntry {
 		return e
 	}
 	e.ID, e.Dataset, e.Method, e.State, e.Started = i.ID, i.Dataset, i.Method, i.Status, i.Started
-	e.Budget, e.Off, e.Lab, e.Horizon, e.Ledger = i.Budget, i.Off, i.Lab, i.Horizon, i.Ledger
+	e.Budget, e.Off, e.Lab, e.MaxSteps, e.Ledger = i.Budget, i.Off, i.Lab, i.MaxSteps, i.Ledger
 	e.Network, e.Search = i.Network, i.Search != nil
 	if r := i.Result; r != nil {
 		e.Steps, e.Outcome = r.Steps, r.Outcome

@@ -128,7 +128,7 @@ func train(t testing.TB, like, dir string, steps int) *trainee {
 		t.Fatal(err)
 	}
 	info.ID, info.Status, info.Finished, info.Result, info.Hashes = filepath.Base(dir), trace.Running, nil, nil, nil
-	info.Horizon, info.Started = steps, time.Now().UTC()
+	info.MaxSteps, info.Started = steps, time.Now().UTC()
 	info.Accountant = "zcdp"
 	if info.Plan, err = privacy.MarshalEvent(privacy.Repeated{Count: steps, Of: gauss}); err != nil {
 		t.Fatal(err)
@@ -212,7 +212,7 @@ func part(t testing.TB, like, dir string) {
 		t.Fatal(err)
 	}
 	info.ID, info.Status, info.Finished, info.Result, info.Hashes, info.Network = "p1", trace.Running, nil, nil, nil, "n7/east"
-	info.Horizon, info.Started = 40, time.Now().Add(-time.Hour).UTC() // the oldest in the list
+	info.MaxSteps, info.Started = 40, time.Now().Add(-time.Hour).UTC() // the oldest in the list
 	if err := errors.Join(os.MkdirAll(dir, 0o755), trace.WriteInfo(dir, info)); err != nil {
 		t.Fatal(err)
 	}

@@ -344,7 +344,7 @@ func printSummary(w io.Writer, i *trace.Info, dir string) {
 		}
 		noise := fmt.Sprintf("multiplier %.6g", i.NoiseMultiplier)
 		switch {
-		case i.NoiseMultiplier == 0 && i.Horizon == 1:
+		case i.NoiseMultiplier == 0 && i.MaxSteps == 1:
 			noise = "as ε and δ ask for"
 		case i.NoiseMultiplier == 0:
 			noise = "another multiplier in each step"
@@ -415,13 +415,13 @@ func (p *progress) update(u run.Progress) {
 	if f, ok := p.w.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
 		if time.Since(p.last) >= lineEvery {
 			p.last = time.Now()
-			fmt.Fprintf(p.w, "step %s of %s, %s\n", count(u.Step), count(u.Horizon), text)
+			fmt.Fprintf(p.w, "step %s of %s, %s\n", count(u.Step), count(u.MaxSteps), text)
 		}
 		return
 	}
 	if p.bar == nil {
 		p.bars = mpb.New(mpb.WithOutput(p.w), mpb.WithWidth(60))
-		p.bar = p.bars.AddBar(int64(u.Horizon), mpb.BarRemoveOnComplete(),
+		p.bar = p.bars.AddBar(int64(u.MaxSteps), mpb.BarRemoveOnComplete(),
 			mpb.PrependDecorators(decor.Name("training "), decor.CountersNoUnit("%d/%d")),
 			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return *p.text.Load() })))
 	}

@@ -14,15 +14,15 @@ import (
 func TestPlainProgress(t *testing.T) {
 	var out bytes.Buffer
 	p := newProgress(&out, false)
-	p.update(run.Progress{Step: 10, Horizon: 2000, Epsilon: 0.1, Left: 90 * time.Second})
+	p.update(run.Progress{Step: 10, MaxSteps: 2000, Epsilon: 0.1, Left: 90 * time.Second})
 	if out.Len() > 0 {
 		t.Errorf("a line too early: %q", out.String())
 	}
 	p.last = time.Now().Add(-lineEvery)
-	p.update(run.Progress{Step: 1500, Horizon: 2000, Epsilon: 0.75, Left: 90 * time.Second})
-	p.update(run.Progress{Step: 1501, Horizon: 2000, Epsilon: 0.75, Left: 90 * time.Second})
+	p.update(run.Progress{Step: 1500, MaxSteps: 2000, Epsilon: 0.75, Left: 90 * time.Second})
+	p.update(run.Progress{Step: 1501, MaxSteps: 2000, Epsilon: 0.75, Left: 90 * time.Second})
 	p.last = time.Now().Add(-lineEvery)
-	p.update(run.Progress{Step: 1600, Horizon: 2000, Epsilon: math.Inf(1), Left: time.Second})
+	p.update(run.Progress{Step: 1600, MaxSteps: 2000, Epsilon: math.Inf(1), Left: time.Second})
 	p.done()
 	want := "step 1,500 of 2,000, ε 0.75, 1m30s left\nstep 1,600 of 2,000, no noise, 1s left\n"
 	if out.String() != want {

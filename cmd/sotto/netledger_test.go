@@ -116,7 +116,7 @@ func TestB2AbandonedOwner(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := known.Settlement; s == nil || s.Basis != ledger.BasisRecord || s.Batches < rec.Charged() || s.Batches >= info.Horizon {
+		if s := known.Settlement; s == nil || s.Basis != ledger.BasisRecord || s.Batches < rec.Charged() || s.Batches >= info.MaxSteps {
 			t.Errorf("owner %d: %d turns in the journal; settled for %+v", i+1, rec.Charged(), s)
 		}
 		l, err := ledger.Open(t.Context(), v.d.owner(i, "ledger.db"))

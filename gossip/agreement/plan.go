@@ -277,7 +277,7 @@ func (p *Plan) setMethods() error {
 	for i := range p.Owners {
 		o := &p.Owners[i]
 		if fitted[o.Facts.Rows] == nil {
-			f, err := m.Fit(o.Facts, p.Job.Objective, p.Schedule, planned[i], terms)
+			f, err := m.Configure(o.Facts, p.Job.Objective, p.Schedule, planned[i], terms)
 			if err != nil {
 				field, _, _ := strings.Cut(err.Error(), ":")
 				switch {

@@ -440,7 +440,7 @@ func (s *session) begin() (err error) {
 	if s.info, err = run.NewInfo(&job, s.o.Version); err != nil {
 		return err
 	}
-	s.info.Network, s.info.Horizon, s.info.NoiseMultiplier = s.networkName(), s.owner.Turns, s.owner.Method.NoiseMultiplier()
+	s.info.Network, s.info.MaxSteps, s.info.NoiseMultiplier = s.networkName(), s.owner.Turns, s.owner.Method.NoiseMultiplier()
 	if s.info.Config, err = json.Marshal(s.owner.Method); err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func ReadStatus(dir string) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Status{info.Network, info.ID, info.Status, rec.Charged(), info.Horizon, facts.Dim}, nil
+	return &Status{info.Network, info.ID, info.Status, rec.Charged(), info.MaxSteps, facts.Dim}, nil
 }
 
 // Presence is what the hub knows of an owner.

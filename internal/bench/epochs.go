@@ -163,7 +163,7 @@ func trainModel(t *data.Table, m model.Model, size, workers int, how kind, recor
 		if how.clip == "" {
 			sgd.Clip = 0
 		}
-		if run, err = sgd.Fit(cfg.Facts, method.Objective{}, method.Terms{Off: true}); err != nil {
+		if run, err = sgd.Configure(cfg.Facts, method.Objective{}, method.Terms{Off: true}); err != nil {
 			return nil, err
 		}
 	}

@@ -166,10 +166,10 @@ func TestConstants(t *testing.T) {
 			t.Errorf("r(%v) = %v", root, r)
 		}
 	}
-	if n := curvature.Tries(8, 0.5); n != 4 { // 8, 4, 2, 1
+	if n := curvature.MaxBacktracks(8, 0.5); n != 4 { // 8, 4, 2, 1
 		t.Errorf("%d step sizes", n)
 	}
-	if n := curvature.Tries(10, 0.5); n != 4 { // 10, 5, 2.5, 1.25
+	if n := curvature.MaxBacktracks(10, 0.5); n != 4 { // 10, 5, 2.5, 1.25
 		t.Errorf("%d step sizes", n)
 	}
 	// (16), by hand: 16·λ·(ln 4 + ln(2·1376/0.1))·8·2/(0.2·0.06).

@@ -73,9 +73,11 @@ func (c Constants) SearchRows(lambda float64, tries, steps int, miss, lipschitz,
 		4*longH*lipschitz*c.HessLipschitz/(t2*c.CH*c.Curvature*c.Curvature))
 }
 
-// Tries is i_max, the most step sizes of a search from b times the fallback down to it by
+// MaxBacktracks is i_max, the most step sizes of a search from b times the fallback down to it by
 // factors of beta: ⌊ln b/ln(1/β)⌋ + 1 (S-4h).
-func Tries(b, beta float64) int { return int(math.Floor(math.Log(b)/math.Log(1/beta)*(1+1e-12))) + 1 }
+func MaxBacktracks(b, beta float64) int {
+	return int(math.Floor(math.Log(b)/math.Log(1/beta)*(1+1e-12))) + 1
+}
 
 // VectorNoise bounds the norm of d independent normal numbers of deviation sd, but for a
 // probability of miss: the norm's mean is at most √d·sd, and it is a Lipschitz function of them.

@@ -26,8 +26,8 @@ type Greedy struct {
 	Filter privacy.Filtered `yaml:"-" json:"filter"`
 }
 
-// Fit chooses the filter and the first noise.
-func (m Greedy) Fit(pub oracle.Public, _ method.Objective, terms method.Terms) (method.Method, error) {
+// Configure chooses the filter and the first noise.
+func (m Greedy) Configure(pub oracle.Public, _ method.Objective, terms method.Terms) (method.Method, error) {
 	if m.Steps == 0 {
 		m.Steps = 100_000
 	}
@@ -69,8 +69,8 @@ func (m Greedy) query(noise float64, pure bool) oracle.Grad {
 // Plan is the filter.
 func (m Greedy) Plan(oracle.Public) (privacy.Event, error) { return m.Filter, m.Filter.Validate() }
 
-// Horizon is as many steps as it may take.
-func (m Greedy) Horizon() int { return m.Steps }
+// MaxSteps is as many steps as it may take.
+func (m Greedy) MaxSteps() int { return m.Steps }
 
 // NoiseMultiplier is the first one.
 func (m Greedy) NoiseMultiplier() float64 { return m.Noise }

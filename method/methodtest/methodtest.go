@@ -381,10 +381,10 @@ func settings(m method.Method) []setting {
 	var all []setting
 	for _, terms := range []method.Terms{On, Pure} {
 		s := setting{terms, usual}
-		_, err := m.Fit(s.facts, method.Objective{}, s.terms)
+		_, err := m.Configure(s.facts, method.Objective{}, s.terms)
 		if err != nil && strings.HasPrefix(err.Error(), "privacy.adjacency:") {
 			s.facts, s.terms.Budget.Adjacency = one, privacy.ReplaceOne
-			_, err = m.Fit(s.facts, method.Objective{}, s.terms)
+			_, err = m.Configure(s.facts, method.Objective{}, s.terms)
 		}
 		switch {
 		case err != nil && terms.Budget.Delta == 0 && strings.HasPrefix(err.Error(), "privacy.delta:"):
@@ -441,7 +441,7 @@ func CheckAsking(t *testing.T, configs ...method.Method) {
 
 func fit(t *testing.T, m method.Method, facts oracle.Public, terms method.Terms) method.Method {
 	t.Helper()
-	fitted, err := m.Fit(facts, method.Objective{}, terms)
+	fitted, err := m.Configure(facts, method.Objective{}, terms)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -484,8 +484,8 @@ func checkPlan(t *testing.T, m method.Method, s setting) {
 	if last.Status == method.Running {
 		t.Error("the last step does not say how the run ended")
 	}
-	if steps == 0 || last.T > m.Horizon() {
-		t.Errorf("%d steps; the horizon is %d", last.T, m.Horizon())
+	if steps == 0 || last.T > m.MaxSteps() {
+		t.Errorf("%d steps; at most are %d", last.T, m.MaxSteps())
 	}
 }
 
@@ -540,7 +540,7 @@ func checkBreak(t *testing.T, m method.Method, s setting) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if st.T == min(3, m.Horizon()) {
+		if st.T == min(3, m.MaxSteps()) {
 			bought = len(o.Record)
 			break
 		}
@@ -587,7 +587,7 @@ func checkState(t *testing.T, m method.Method, s setting) {
 	m = fit(t, m, o.Facts, s.terms)
 	o.Meter = planned(t, m, o, s.terms)
 	type point struct {
-		state  method.State
+		state  method.Checkpoint
 		bought int
 	}
 	var steps []method.Step
@@ -597,7 +597,7 @@ func checkState(t *testing.T, m method.Method, s setting) {
 			t.Fatal(err)
 		}
 		if st.Kept != nil && st.Status == method.Running {
-			p := point{method.State{T: st.T}, len(o.Record)}
+			p := point{method.Checkpoint{T: st.T}, len(o.Record)}
 			for _, v := range st.Kept {
 				p.state.Vectors = append(p.state.Vectors, slices.Clone(v))
 			}
@@ -609,7 +609,7 @@ func checkState(t *testing.T, m method.Method, s setting) {
 	if len(points) == 0 {
 		return // it keeps none
 	}
-	keeper, ok := m.(method.Keeper)
+	keeper, ok := m.(method.Checkpointer)
 	if !ok {
 		t.Fatal("its steps hold a state that it cannot go on from")
 	}
@@ -652,7 +652,7 @@ func checkCancel(t *testing.T, m method.Method, s setting) {
 	o := s.oracle(0.1)
 	m = fit(t, m, o.Facts, s.terms)
 	ctx, cancel := context.WithCancel(context.Background())
-	if m.Horizon() < 3 {
+	if m.MaxSteps() < 3 {
 		cancel()
 	}
 	var last error

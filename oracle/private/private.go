@@ -406,7 +406,7 @@ func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 		return nil, err
 	}
 	var err error
-	if o.sum.views, err = q.Views.Of(o.cfg.Facts.Image, o.count-1); err != nil {
+	if o.sum.views, err = q.Augmentation.Of(o.cfg.Facts.Image, o.count-1); err != nil {
 		return nil, err
 	}
 	defer func() { o.sum.views = nil }() // of this sum alone

@@ -43,7 +43,7 @@ type question struct {
 	From, Total int
 
 	Clip  typed
-	Views oracle.Views
+	Views oracle.Augmentation
 	Unit  float64 // of the sums: both sides know it, and it must be the same
 	Bound float64 // of losses and their decreases
 	Step  float64 // of neighbours

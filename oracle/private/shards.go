@@ -250,7 +250,7 @@ func (o *Oracle) clipped(w []float64, q oracle.Grad, rows []int32, all bool) (un
 	if err != nil {
 		return 0, err
 	}
-	ask := question{Ask: askGradients, Unit: unit, Views: q.Views, Count: len(w), vectors: [][]float64{w}}
+	ask := question{Ask: askGradients, Unit: unit, Views: q.Augmentation, Count: len(w), vectors: [][]float64{w}}
 	if ask.Clip, err = typedOf(q.Clip); err != nil {
 		return 0, err
 	}

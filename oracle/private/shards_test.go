@@ -193,7 +193,7 @@ func TestShardsEqualTheTable(t *testing.T) {
 		case kind == 3 && !math.IsInf(m.Facts().Lipschitz, 1):
 			grad.Clip = clip.Lipschitz{L: m.Facts().Lipschitz}
 		case image:
-			grad.Views = oracle.Views{Count: 3, Shift: 1, Flip: true}
+			grad.Augmentation = oracle.Augmentation{Count: 3, Shift: 1, Flip: true}
 		}
 		pay := []oracle.Query{grad}
 		loss := oracle.Loss{Bound: bound, Noise: mech.Gaussian{Sigma: 1}}

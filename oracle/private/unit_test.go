@@ -111,7 +111,7 @@ func anyUnitSum(t *rapid.T, kind string) (m model.Model, rows []row, q *unitSum)
 	case "views":
 		x := drawWild(t)
 		for x.views == nil {
-			x.views, _ = oracle.Views{Count: 3, Flip: true}.Of(x.shape, 1)
+			x.views, _ = oracle.Augmentation{Count: 3, Flip: true}.Of(x.shape, 1)
 		}
 		m, features = x.Model, x.table.Dim
 		draw(n, m.Outputs()-1)

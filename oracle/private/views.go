@@ -11,10 +11,10 @@ import (
 
 // fitsViews checks, from public values alone, that rows have views and that the model can take their mean.
 func (o *Oracle) fitsViews(q oracle.Grad) error {
-	if q.Views.Count < 2 {
+	if q.Augmentation.Count < 2 {
 		return nil
 	}
-	views, err := q.Views.Of(o.cfg.Facts.Image, 0)
+	views, err := q.Augmentation.Of(o.cfg.Facts.Image, 0)
 	if err != nil {
 		return fmt.Errorf("private: %w", err)
 	}

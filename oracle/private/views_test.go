@@ -55,7 +55,7 @@ func imageNetwork(t interface{ Fatal(...any) }, compute string, layers ...string
 func TestViewsOfImages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shape := []int{rapid.IntRange(2, 6).Draw(t, "height"), rapid.IntRange(2, 6).Draw(t, "width"), rapid.IntRange(1, 3).Draw(t, "channels")}
-		v := oracle.Views{Count: rapid.IntRange(2, 5).Draw(t, "count"), Shift: rapid.IntRange(0, min(shape[0], shape[1])-1).Draw(t, "shift"), Flip: rapid.Bool().Draw(t, "flip")}
+		v := oracle.Augmentation{Count: rapid.IntRange(2, 5).Draw(t, "count"), Shift: rapid.IntRange(0, min(shape[0], shape[1])-1).Draw(t, "shift"), Flip: rapid.Bool().Draw(t, "flip")}
 		if v.Shift == 0 {
 			v.Flip = true
 		}
@@ -84,7 +84,7 @@ func TestViewsOfImages(t *testing.T) {
 			}
 		}
 	})
-	v := oracle.Views{Count: 3, Shift: 2, Flip: true}
+	v := oracle.Augmentation{Count: 3, Shift: 2, Flip: true}
 	seen := map[string]bool{}
 	for batch := range 20 {
 		views, err := v.Of([]int{9, 9}, batch)
@@ -114,7 +114,7 @@ func TestViewsStayWithinTheClipNorm(t *testing.T) {
 			w[rnd.IntN(len(w))] = []float64{1e300, -1e30, 1e-300}[rnd.IntN(3)]
 		}
 		c := math.Ldexp(rapid.Float64Range(0.5, 1).Draw(t, "c"), rapid.IntRange(-30, 8).Draw(t, "exp"))
-		views, err := oracle.Views{Count: rapid.IntRange(2, 5).Draw(t, "views"), Shift: 2, Flip: rapid.Bool().Draw(t, "flip")}.Of([]int{3, 4}, rapid.IntRange(0, 9).Draw(t, "batch"))
+		views, err := oracle.Augmentation{Count: rapid.IntRange(2, 5).Draw(t, "views"), Shift: 2, Flip: rapid.Bool().Draw(t, "flip")}.Of([]int{3, 4}, rapid.IntRange(0, 9).Draw(t, "batch"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestViewsEqualBruteForce(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 1))
 	rows := randomRows(rnd, 300, 12)
 	tab := table(rows, 3, false)
-	views, err := oracle.Views{Count: 3, Shift: 1, Flip: true}.Of([]int{3, 4}, 7)
+	views, err := oracle.Augmentation{Count: 3, Shift: 1, Flip: true}.Of([]int{3, 4}, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestViewsAtTheDoor(t *testing.T) {
 		c.Model, c.Facts.Dim, c.Facts.Image, c.Facts.Initial, c.First, c.Streams = m, m.Dim(), image, spans(m), first, noise.SeededStreams(1)
 		return openDoor(t, c), c.Meter.(*free)
 	}
-	q := oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.None{}, Views: oracle.Views{Count: 2, Shift: 2}}
+	q := oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.None{}, Augmentation: oracle.Augmentation{Count: 2, Shift: 2}}
 	ask := func(o *Oracle) []float64 {
 		b, err := o.Batch(t.Context(), sample.Full{}, q)
 		if err != nil {
@@ -227,10 +227,10 @@ func TestViewsAtTheDoor(t *testing.T) {
 		{[]int{12}, q},
 		{[]int{4, 4}, q},
 		{[]int{2, 6}, q},
-		{[]int{3, 4}, oracle.Grad{Clip: clip.Value{C: 1}, Noise: mech.Gaussian{Sigma: 1}, Views: q.Views}},
-		{[]int{3, 4}, oracle.Grad{Clip: clip.Norm{C: 1, P: 1}, Noise: mech.Laplace{Scale: 1}, Views: q.Views}},
-		{[]int{3, 4}, oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}, Views: oracle.Views{Count: 65, Shift: 1}}},
-		{[]int{3, 4}, oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}, Views: oracle.Views{Shift: 1}}},
+		{[]int{3, 4}, oracle.Grad{Clip: clip.Value{C: 1}, Noise: mech.Gaussian{Sigma: 1}, Augmentation: q.Augmentation}},
+		{[]int{3, 4}, oracle.Grad{Clip: clip.Norm{C: 1, P: 1}, Noise: mech.Laplace{Scale: 1}, Augmentation: q.Augmentation}},
+		{[]int{3, 4}, oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}, Augmentation: oracle.Augmentation{Count: 65, Shift: 1}}},
+		{[]int{3, 4}, oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}, Augmentation: oracle.Augmentation{Shift: 1}}},
 	} {
 		o, meter := open(0, c.image...)
 		if _, err := o.Batch(t.Context(), sample.Full{}, c.q); err == nil || meter.charges > 0 {

@@ -123,7 +123,7 @@ func (t *table) run(ctx context.Context, size Size, kind, regular string, epsilo
 		dda.Noise, terms.Off = c.Noise/2, false
 		terms.Budget.Adjacency = privacy.ReplaceOne
 	}
-	fitted, err := dda.Fit(facts, obj, s, turns, terms)
+	fitted, err := dda.Configure(facts, obj, s, turns, terms)
 	if err != nil {
 		return nil, fmt.Errorf("%s, %s: %w", t.name, kind, err)
 	}

@@ -277,7 +277,7 @@ func (p *problem) run(ctx context.Context, s Setting, epsilon float64, name stri
 	if err != nil {
 		return r, err
 	}
-	m, err := p.configured(name, s, bound).Fit(p.facts, obj, method.Terms{Budget: budget, Accountant: account.Best{}})
+	m, err := p.configured(name, s, bound).Configure(p.facts, obj, method.Terms{Budget: budget, Accountant: account.Best{}})
 	if err != nil {
 		return r, fmt.Errorf("%s, %s, ε = %v: %w", p.name, name, epsilon, err)
 	}
@@ -295,7 +295,7 @@ func (p *problem) run(ctx context.Context, s Setting, epsilon float64, name stri
 	}
 	defer door.Close()
 	o := &shifted{Oracle: door, by: w0}
-	r.Most, r.Gap, r.Noise = m.Horizon(), bound, m.NoiseMultiplier()
+	r.Most, r.Gap, r.Noise = m.MaxSteps(), bound, m.NoiseMultiplier()
 	w := w0
 	begin := time.Now()
 	for st, err := range m.Run(ctx, o, obj) {

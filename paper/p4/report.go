@@ -72,12 +72,12 @@ func gains() ([]Gain, error) {
 				gap   float64
 				price *Price
 			}{{math.Ln2, &g.Sound}, {highest(p.start(0)), &g.SoundFrom}} {
-				m, err := p.configured("OPT", s, w.gap).Fit(p.facts, obj, method.Terms{Budget: budget, Accountant: account.Best{}})
+				m, err := p.configured("OPT", s, w.gap).Configure(p.facts, obj, method.Terms{Budget: budget, Accountant: account.Best{}})
 				if err != nil {
 					return nil, err
 				}
 				sigma := m.NoiseMultiplier()
-				*w.price = Price{m.Horizon(), sigma, math.Sqrt(d) * 2 * sigma / n, math.Sqrt(2*d) * math.Sqrt2 / 4 * sigma / n}
+				*w.price = Price{m.MaxSteps(), sigma, math.Sqrt(d) * 2 * sigma / n, math.Sqrt(2*d) * math.Sqrt2 / 4 * sigma / n}
 			}
 			whole, err := account.Calibrate(account.ZCDP{Classic: true}, budget, func(s float64) privacy.Event { return privacy.Gaussian{Sigma: s} })
 			if err != nil {

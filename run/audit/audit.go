@@ -164,7 +164,7 @@ func train(ctx context.Context, job *run.Job, table *data.Table, set *canary.Set
 	if opt.door != nil {
 		o = opt.door(door, table.Rows())
 	}
-	fold := job.Spec.Output.Fold(m.Horizon(), job.Facts.Dim)
+	fold := job.Spec.Output.Averager(m.MaxSteps(), job.Facts.Dim)
 	for st, err := range m.Run(ctx, through(o), job.Objective) {
 		if err != nil {
 			return nil, 0, err

@@ -153,7 +153,7 @@ func (c *Cell) train(ctx context.Context, job *run.Job, train *data.Table, journ
 		return nil, err
 	}
 	defer door.Close()
-	fold := c.Spec.Output.Fold(job.Method.Horizon(), job.Facts.Dim)
+	fold := c.Spec.Output.Averager(job.Method.MaxSteps(), job.Facts.Dim)
 	start := time.Now()
 	for st, err := range job.Method.Run(ctx, door, job.Objective) {
 		if err != nil {

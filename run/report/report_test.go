@@ -34,7 +34,7 @@ func asked(t *testing.T) *trace.Info {
 	info := &trace.Info{
 		Format: trace.InfoFormat, ID: "20261120-093000-a1b2c3", Status: trace.Finished, Started: started, Finished: &finished,
 		Version: "0.1.0", Go: "go1.26.8", Platform: "linux/amd64", Kernels: "avx2",
-		Data: "/home/someone/secret-place/adult.data", Dataset: "adult", Unit: "record", Method: "sgd", Output: "tail-average", Horizon: 100,
+		Data: "/home/someone/secret-place/adult.data", Dataset: "adult", Unit: "record", Method: "sgd", Output: "tail-average", MaxSteps: 100,
 		Schema: json.RawMessage(`{"dataset":"adult","unit":"record","rows":32561,"row_norm":1,"row_scaling":"scale","on_bad_row":"stop",
 			"columns":[{"name":"age","type":"numeric"},{"name":"work","type":"categorical"},{"name":"income","type":"label"}]}`),
 		Model:  json.RawMessage(`{"name":"logistic"}`),
@@ -57,7 +57,7 @@ func plan(t *testing.T, info *trace.Info, n int, e privacy.Event) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	info.Plan, info.Horizon = b, n
+	info.Plan, info.MaxSteps = b, n
 }
 
 // ran writes a run directory whose record holds n steps of e.

@@ -109,7 +109,7 @@ func newView(info *trace.Info, rec *trace.Record) (*view, error) {
 	}
 	v.Status = statusWords(info, rec)
 	v.Lab = labWords(info)
-	v.Charged, v.Planned = integer(rec.Charged()), integer(info.Horizon)
+	v.Charged, v.Planned = integer(rec.Charged()), integer(info.MaxSteps)
 	if info.Search == nil {
 		v.Lost = rec.Charged() - rec.Released
 	}

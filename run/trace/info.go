@@ -80,7 +80,7 @@ type Info struct {
 	Method     string          `json:"method"`
 	Config     json.RawMessage `json:"config"` // of the method, everything set
 	Output     string          `json:"output"`
-	Horizon    int             `json:"horizon"`               // the most steps it takes
+	MaxSteps   int             `json:"horizon"`               // the most steps it takes
 	StateEvery int             `json:"state_every,omitempty"` // steps from one saved state to the next; 0: every release is kept
 	Public     json.RawMessage `json:"public"`                // what the method knew of the data
 

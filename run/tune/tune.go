@@ -341,7 +341,7 @@ func (p *Plan) info() (*trace.Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	i.Status, i.Finished, i.Budget, i.Horizon, i.StateEvery = trace.Finished, &i.Started, p.Budget, 1, 0
+	i.Status, i.Finished, i.Budget, i.MaxSteps, i.StateEvery = trace.Finished, &i.Started, p.Budget, 1, 0
 	return i, nil
 }
 
@@ -440,7 +440,7 @@ func (p *Plan) train(ctx context.Context, i int, table, test *data.Table, stream
 		return made, 0, err
 	}
 	defer door.Close()
-	fold := job.Spec.Output.Fold(job.Method.Horizon(), job.Facts.Dim)
+	fold := job.Spec.Output.Averager(job.Method.MaxSteps(), job.Facts.Dim)
 	for st, err := range job.Method.Run(ctx, door, job.Objective) {
 		if err != nil {
 			return made, 0, err

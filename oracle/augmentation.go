@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// Views asks for several views of each record, an image, in the place of the image itself: of the mean of their gradients (augmentation
+// Augmentation asks for several views of each record, an image, in the place of the image itself: of the mean of their gradients (augmentation
 // multiplicity, De et al. 2022). The first is the image; the others are shifted by up to Shift pixels each way, what leaves on one side coming in
 // on the other, and half of them mirrored where Flip says so. Which they are follows from the number of the batch
 // alone, and is the same for all records. A view is an order of the same numbers, so its norm is the image's. The zero value asks for the image alone.
-type Views struct {
+type Augmentation struct {
 	Count int // of each record; 0 and 1: the image alone
 	Shift int
 	Flip  bool
@@ -19,7 +19,7 @@ type Views struct {
 const maxViews = 64
 
 // Validate says what is wrong with the numbers.
-func (v Views) Validate() error {
+func (v Augmentation) Validate() error {
 	switch {
 	case v.Count < 0 || v.Count > maxViews:
 		return fmt.Errorf("views: found %d; allowed is 1 to %d", v.Count, maxViews)
@@ -35,7 +35,7 @@ func (v Views) Validate() error {
 
 // Of are the views in batch number batch of an image of that shape: rows, columns, and numbers beside each other at a point. Number j
 // of view k is number Of[k][j] of the image. A record's numbers behind those of the image stay where they are.
-func (v Views) Of(shape []int, batch int) ([][]int32, error) {
+func (v Augmentation) Of(shape []int, batch int) ([][]int32, error) {
 	if err := v.Validate(); err != nil || v.Count < 2 {
 		return nil, err
 	}

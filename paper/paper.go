@@ -5,12 +5,11 @@ package paper
 import (
 	"fmt"
 	"html/template"
-	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/sottodp/sotto/internal/chart"
-	"github.com/sottodp/sotto/internal/page"
 )
 
 // A Claim is a sentence of a paper as an inequality between what was found.
@@ -47,16 +46,14 @@ type Figure struct {
 	Plots             []chart.Plot
 }
 
-// Page makes the template of a page from the text of its body: head and style stand around
-// it. The body may use functions, and the templates "claims", of Claims, and "figures", of what Write calls Figures.
-func Page(title, body string, funcs page.Funcs) *page.Template {
-	all := page.Funcs{"passed": Claims.Passed, "drawn": func(p chart.Plot) template.HTML { return p.SVG() }}
-	maps.Copy(all, funcs)
-	return page.Must(page.Parse(all, `<!doctype html>
+// Page makes the template of a page from the text of its body, with head and style around it. The body
+// may use the templates "claims", of Claims, and "figures", of what Write calls Figures.
+func Page(title, body string) *template.Template {
+	return template.Must(template.New("").Parse(`<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>`+title+`</title>
+<title>` + title + `</title>
 <style>
 body{font:16px/1.5 system-ui,sans-serif;max-width:1040px;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
 table{border-collapse:collapse;width:100%;margin:1rem 0}
@@ -64,23 +61,23 @@ th,td{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px 
 .yes{color:#116329;font-weight:600}.no{color:#b3261e;font-weight:600}
 .plots{display:flex;flex-wrap:wrap;gap:1rem}.plots figure{margin:0;flex:1 1 300px;max-width:480px}
 figcaption{font-weight:600}
-`+chart.Style+`
+` + chart.Style + `
 </style>
-`+body+`</html>
-{{define "claims"}}<h2>Claims: {{passed .}} of {{len .}} hold</h2>
+` + body + `</html>
+{{define "claims"}}<h2>Claims: {{.Passed}} of {{len .}} hold</h2>
 <table>
 <tr><th>claim</th><th></th><th>the paper</th><th>found</th></tr>
 {{range .}}<tr id="{{.Name}}"><td>{{.Name}}</td><td>{{if .Holds}}<span class="yes">holds</span>{{else}}<span class="no">fails</span>{{end}}</td><td>{{.Says}}</td><td>{{.Found}}</td></tr>
 {{end}}</table>
 {{end}}{{define "figures"}}{{range .}}<h2>{{.Title}}</h2>
 <p>{{.Note}}. <a href="./{{.File}}.svg">{{.File}}.svg</a>{{if .CSV}}, <a href="./{{.File}}.csv">{{.File}}.csv</a>{{end}}</p>
-<div class="plots">{{range .Plots}}<figure><figcaption>{{.Title}}</figcaption>{{drawn .}}</figure>{{end}}</div>
+<div class="plots">{{range .Plots}}<figure><figcaption>{{.Title}}</figcaption>{{.SVG}}</figure>{{end}}</div>
 {{end}}{{end}}`))
 }
 
 // Write writes data and drawing of each figure and then index.html, from fields and, as Figures,
 // the figures. It returns the names of the files.
-func Write(dir string, figures []Figure, sheet *page.Template, fields map[string]any) (files []string, err error) {
+func Write(dir string, figures []Figure, sheet *template.Template, fields map[string]any) (files []string, err error) {
 	file := func(name, text string) {
 		if err == nil {
 			files = append(files, name)
@@ -94,10 +91,10 @@ func Write(dir string, figures []Figure, sheet *page.Template, fields map[string
 		file(f.File+".svg", chart.Figure(f.Title, f.Note, f.Plots...))
 	}
 	fields["Figures"] = figures
-	b, bad := sheet.Fill("", fields)
+	var page strings.Builder
 	if err == nil {
-		err = bad
+		err = sheet.Execute(&page, fields)
 	}
-	file("index.html", string(b))
+	file("index.html", page.String())
 	return files, err
 }

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"math"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -241,8 +242,9 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 
 // fragment is a run's progress as a part of a page.
 func (s *Server) fragment(p *progress) (string, error) {
-	b, err := s.pages["runs"].Fill("progress", p)
-	return string(b), err
+	var out strings.Builder
+	err := s.pages["runs"].ExecuteTemplate(&out, "progress", p)
+	return out.String(), err
 }
 
 // bar draws a part of a whole, with what is beyond it.

@@ -8,22 +8,23 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"errors"
 	"fmt"
+	"html/template"
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/sottodp/sotto/internal/chart"
-	"github.com/sottodp/sotto/internal/page"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/report"
-	"github.com/sottodp/sotto/run/trace"
 )
 
 //go:embed pages
@@ -42,7 +43,7 @@ type Server struct {
 	shelf   *shelf
 	guard   *guard
 	mux     *http.ServeMux
-	pages   map[string]*page.Template
+	pages   map[string]*template.Template
 
 	mu     sync.Mutex
 	ledger *ledger.Ledger // nil until it is there
@@ -188,14 +189,14 @@ func (s *Server) page(name string, of func(*http.Request) (any, error)) http.Han
 				f.Live = l.state()
 			}
 		}
-		b, err := s.pages[f.Page].Fill("layout", f)
-		if err != nil {
+		var out bytes.Buffer // whole before the status is sent
+		if err := s.pages[f.Page].ExecuteTemplate(&out, "layout", f); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.WriteHeader(status)
-		w.Write(b)
+		w.Write(out.Bytes())
 	})
 }
 
@@ -207,8 +208,8 @@ func asset(kind string, b []byte) http.HandlerFunc {
 }
 
 // parsePages gives each page the layout and the parts that all share.
-func parsePages() (map[string]*page.Template, error) {
-	funcs := page.Funcs{
+func parsePages() (map[string]*template.Template, error) {
+	funcs := template.FuncMap{
 		"integer": chart.Integer,
 		"number":  func(v float64) string { return chart.Number(v, 4) },
 		"percent": ledger.Percent,
@@ -216,23 +217,22 @@ func parsePages() (map[string]*page.Template, error) {
 		"stamp":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"left":    inWords,
 		"bar":     bar,
-		"words":   ledger.Entry.Words,
-		"whom":    (*trace.Info).Whom,
 		"owner":   func(network string) string { return network[strings.Index(network, "/")+1:] },
 		"anchor":  func(s string) string { return strings.ReplaceAll(s, " ", "-") },
+		"segment": url.PathEscape, // html/template takes the / and ? of a name for those of the address
 	}
 	names, err := fs.Glob(assets, "pages/*.html")
 	if err != nil {
 		return nil, err
 	}
-	pages := map[string]*page.Template{}
+	pages := map[string]*template.Template{}
 	for _, file := range names {
 		name := strings.TrimSuffix(strings.TrimPrefix(file, "pages/"), ".html")
 		if name == "layout" || name == "parts" {
 			continue
 		}
-		if pages[name], err = page.Read(assets, funcs, "pages/layout.html", "pages/parts.html", file); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
+		if pages[name], err = template.New(name).Funcs(funcs).ParseFS(assets, "pages/layout.html", "pages/parts.html", file); err != nil {
+			return nil, err
 		}
 	}
 	return pages, nil

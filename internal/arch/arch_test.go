@@ -40,7 +40,6 @@ var table = map[string][]string{
 
 	// Drawing, pages, and the statistics of audits, which know of nothing.
 	"internal/chart": {},
-	"internal/page":  {},
 	"internal/audit": {},
 
 	// Opens files, and parses YAML, that others may have written.
@@ -113,24 +112,24 @@ var table = map[string][]string{
 	"run/shards": {"run/access", "privacy", "data", "oracle/private", "run", "run/trace", "internal/readfile"},
 
 	// An audit of runs in the lab, with canaries among the rows.
-	"run/audit": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/trace", "internal/chart", "internal/page", "internal/audit", "internal/canary", "internal/readfile"}),
+	"run/audit": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/trace", "internal/chart", "internal/audit", "internal/canary", "internal/readfile"}),
 
 	// A search that pays and releases its best alone.
 	"run/tune": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/ledger", "run/trace"}),
 
 	// Layer 5, readers. The report recomputes ε from events, so it knows the words.
-	"run/report": {"privacy", "privacy/account", "run/trace", "run/ledger", "internal/chart", "internal/page", "internal/readfile"},
+	"run/report": {"privacy", "privacy/account", "run/trace", "run/ledger", "internal/chart", "internal/readfile"},
 
 	// The dashboard reads files, and starts nothing but a verification.
-	"web": {"privacy", "privacy/account", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/simulate", "run/audit", "gossip/journal", "internal/chart", "internal/page", "internal/readfile"},
+	"web": {"privacy", "privacy/account", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/simulate", "run/audit", "gossip/journal", "internal/chart", "internal/readfile"},
 
 	// A reproduced paper, on what everybody may use. Its tables are synthetic.
-	"paper":    {"data", "run", "run/access", "internal/chart", "internal/page", "privacy", "privacy/noise"},
-	"paper/p0": join(public, []string{"data", "model", "method", "oracle/private", "internal/chart", "internal/page", "privacy/account/claimed", "paper"}),
+	"paper":    {"data", "run", "run/access", "internal/chart", "privacy", "privacy/noise"},
+	"paper/p0": join(public, []string{"data", "model", "method", "oracle/private", "internal/chart", "privacy/account/claimed", "paper"}),
 	"paper/p1": join(public, []string{"data", "model", "method", "oracle/private", "internal/chart", "paper"}),
 	"paper/p2": join(public, []string{"run", "run/compare", "internal/chart", "privacy/account/claimed", "paper"}),
 	"paper/p3": join(public, []string{"data", "model", "method", "gossip", "oracle/private", "internal/chart", "privacy/account/claimed", "paper"}),
-	"paper/p4": join(public, []string{"data", "model", "method", "oracle/private", "internal/chart", "internal/page", "paper", "internal/readfile"}),
+	"paper/p4": join(public, []string{"data", "model", "method", "oracle/private", "internal/chart", "paper", "internal/readfile"}),
 
 	// Every answer of `sotto plan`, from what is public: it reaches no rows.
 	"plan": join(privacys, []string{"oracle", "method", "privacy/account/claimed", "internal/chart"}),
@@ -278,12 +277,8 @@ func violations(files []source) []string {
 func foreign(pkg, file, p string, tree *ast.File, spec *ast.ImportSpec) string {
 	helper := slices.Contains(helpers, pkg)
 	switch {
-	case p == "text/template" || p == "html/template":
-		for _, use := range uses(tree, spec, p) {
-			if !slices.Contains([]string{"HTML", "CSS", "HTMLEscapeString"}, use) {
-				return "found template." + use + "; pages are filled by internal/page: templates of the standard library look methods up by name, and the linker then keeps all of every package (ADR 23)"
-			}
-		}
+	case p == "text/template":
+		return "pages are HTML: html/template escapes what they show"
 	case p == "github.com/goccy/go-yaml/parser" && pkg != "internal/yamltree":
 		return "YAML is parsed by internal/yamltree, which looks at its nesting first"
 	case p == "log" || p == "log/slog":
@@ -516,8 +511,8 @@ func TestRules(t *testing.T) {
 		{"yaml", "run/a.go", `import "github.com/goccy/go-yaml/parser"`, "run/a.go: imports github.com/goccy/go-yaml/parser: YAML is parsed by internal/yamltree"},
 		{"log", "run/a.go", `import "log"`, "run/a.go: imports log: no package logs"},
 		{"slog", "cmd/sotto/a.go", `import "log/slog"`, "cmd/sotto/a.go: imports log/slog"},
-		{"templates", "web/a.go", `import "html/template"; var _ = template.New`, "web/a.go: imports html/template: found template.New; pages are filled by internal/page"},
-		{"trusted text", "web/a.go", `import "html/template"; var _ template.HTML`, ""},
+		{"templates", "web/a.go", `import "text/template"`, "web/a.go: imports text/template: pages are HTML"},
+		{"escaping templates", "web/a.go", `import "html/template"; var _ = template.New`, ""},
 		{"random", "run/a.go", `import "math/rand/v2"`, "run/a.go: imports math/rand/v2: only data/synth"},
 		{"old random", "privacy/sample/a.go", `import r "math/rand"`, "privacy/sample/a.go: imports math/rand"},
 		{"synthetic", "data/synth.go", `import "math/rand/v2"; var _ = rand.New`, ""},

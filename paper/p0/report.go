@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/internal/chart"
-	"github.com/sottodp/sotto/internal/page"
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy/account/claimed"
 )
@@ -17,7 +16,7 @@ import (
 //go:embed page.html
 var pageText string
 
-var sheet = paper.Page("P0, reproduced", pageText, page.Funcs{"won": (*Report).Won})
+var sheet = paper.Page("P0, reproduced", pageText)
 
 // A Report is the outcome of the reproduction.
 type Report struct {

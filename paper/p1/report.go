@@ -14,7 +14,7 @@ import (
 //go:embed page.html
 var body string
 
-var page = paper.Page("P1, reproduced", body, nil)
+var page = paper.Page("P1, reproduced", body)
 
 // A Report is the outcome of the reproduction.
 type Report struct {

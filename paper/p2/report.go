@@ -16,7 +16,7 @@ import (
 //go:embed page.html
 var body string
 
-var page = paper.Page("P2, reproduced", body, nil)
+var page = paper.Page("P2, reproduced", body)
 
 // A Report is the outcome of the reproduction.
 type Report struct {

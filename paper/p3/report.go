@@ -17,7 +17,7 @@ import (
 //go:embed page.html
 var pageText string
 
-var page = paper.Page("P3, reproduced", pageText, nil)
+var page = paper.Page("P3, reproduced", pageText)
 
 // A Report is the outcome of the reproduction.
 type Report struct {

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/internal/chart"
-	"github.com/sottodp/sotto/internal/page"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/reg"
 	"github.com/sottodp/sotto/paper"
@@ -21,7 +20,7 @@ import (
 //go:embed page.html
 var pageText string
 
-var sheet = paper.Page("P4, reproduced", pageText, page.Funcs{"ended": Cell.Ended})
+var sheet = paper.Page("P4, reproduced", pageText)
 
 // A Report is the outcome of the reproduction.
 type Report struct {

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -10,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/internal/chart"
-	"github.com/sottodp/sotto/internal/page"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -43,14 +43,14 @@ func (r *Result) Words() string {
 	return b.String()
 }
 
-var sheet = page.Must(page.Parse(nil, `<!doctype html>
+var sheet = template.Must(template.New("").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Audit of {{.R.Method}}</title>
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}svg{width:100%;height:auto;max-width:34rem}pre{white-space:pre-wrap}{{.Style}}.found{fill:#0a58ca;stroke:none}.claim{fill:none;stroke:#1b1f24}</style></head>
 <body><h1>Audit of {{.R.Method}}</h1>
-<p>{{if .Refuted}}<strong>The claim is refuted.</strong>{{else}}The claim is not contradicted.{{end}}</p>
-{{.Bar}}
-<pre>{{.Words}}</pre>
+<p>{{if .R.Refuted}}<strong>The claim is refuted.</strong>{{else}}The claim is not contradicted.{{end}}</p>
+{{.R.Bar}}
+<pre>{{.R.Words}}</pre>
 {{if .Odds}}<h2>What the run tells of each canary</h2>
 <p>For each of {{.R.Canaries}} made-up records, half of which took part: how much likelier what was released is if it did. The farther apart the two lines, the more the run tells.</p>
 {{.Odds}}{{end}}
@@ -59,8 +59,8 @@ var sheet = page.Must(page.Parse(nil, `<!doctype html>
 
 // Write writes the page and the figures of an audit to a directory.
 func (r *Result) Write(dir string) error {
-	b, err := sheet.Fill("", map[string]any{"R": r, "Refuted": r.Refuted(), "Words": r.Words(), "Style": template.CSS(chart.Style), "Bar": r.Bar(), "Odds": r.odds()})
-	if err != nil {
+	var page bytes.Buffer
+	if err := sheet.Execute(&page, map[string]any{"R": r, "Style": template.CSS(chart.Style), "Odds": r.odds()}); err != nil {
 		return err
 	}
 	figures, err := json.MarshalIndent(r, "", "  ")
@@ -73,7 +73,7 @@ func (r *Result) Write(dir string) error {
 	if err := trace.WriteFile(filepath.Join(dir, DataFile), append(figures, '\n')); err != nil {
 		return err
 	}
-	return trace.WriteFile(filepath.Join(dir, PageFile), b)
+	return trace.WriteFile(filepath.Join(dir, PageFile), page.Bytes())
 }
 
 // Read reads what Write has written, without the odds of the canaries.

@@ -8,6 +8,7 @@
 package report
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -19,7 +20,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/sottodp/sotto/internal/page"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -28,7 +28,7 @@ import (
 var assets embed.FS
 
 var (
-	sheet = page.Must(page.Read(assets, nil, "page.html"))
+	sheet = template.Must(template.ParseFS(assets, "page.html"))
 	style = must(assets.ReadFile("page.css"))
 )
 
@@ -74,7 +74,9 @@ func makePage(dir, how string, broken []string) ([]byte, error) {
 	for _, what := range broken {
 		v.Alarms = append(v.Alarms, "`sotto verify` finds that this does not hold: "+what)
 	}
-	return sheet.Fill("", v)
+	var out bytes.Buffer
+	err = sheet.Execute(&out, v)
+	return out.Bytes(), err
 }
 
 // Write makes the page of a run that has just ended and puts it into dir as report.html, as a whole.

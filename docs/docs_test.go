@@ -33,6 +33,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip"
@@ -48,7 +50,7 @@ const root = ".."
 func pages(t *testing.T) []string {
 	t.Helper()
 	var found []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md", "examples/*/*.md", "privacy/account/*.md", "python/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md", "docs/methods/*.md", "docs/measurements/*.md", "examples/*/*.md", "privacy/account/*.md", "python/*.md"} {
 		names, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -271,34 +273,97 @@ func compare(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// TestMethodsPage compares docs/methods.md with the registries.
-func TestMethodsPage(t *testing.T) {
-	page := read(t, "methods.md")
-	var want [][]string
-	for _, e := range method.Registry {
-		want = append(want, []string{"`" + e.Name + "`", e.About})
+// prose is text without its line breaks.
+func prose(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// filled is a paragraph or an item of a list in lines of at most 100 characters.
+func filled(text string) string {
+	var b strings.Builder
+	column := 0
+	for i, word := range strings.Fields(text) {
+		if n := utf8.RuneCountInString(word); i > 0 && column+1+n > 100 {
+			b.WriteString("\n")
+			if column = n; strings.HasPrefix(text, "- ") {
+				b.WriteString("  ")
+				column += 2
+			}
+		} else if column += n; i > 0 {
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
 	}
-	if got := table(t, section(t, page, "## Methods")); !reflect.DeepEqual(got, want) {
-		t.Errorf("methods: the page has %q, the registry %q", got, want)
+	return b.String()
+}
+
+// methodHead is how the page of a method begins, paragraph by paragraph.
+func methodHead(e method.Entry) []string {
+	about, size := utf8.DecodeRuneInString(e.About)
+	head := []string{"# `" + e.Name + "`", string(unicode.ToUpper(about)) + e.About[size:] + ".", "**When to use it:** " + e.Use + ".", "## Fields"}
+	kinds := map[string]string{"int": "whole number", "float64": "number", "bool": "true or false", "string": "text"}
+	none := len(head)
+	for _, f := range e.Fields() {
+		if f.Name != "-" {
+			head = append(head, fmt.Sprintf("- `%s` (%s): %s", f.Name, kinds[f.Type], f.Doc))
+		}
 	}
-	types := map[string]string{"int": "whole number", "float64": "number", "bool": "true or false", "string": "text"}
+	if len(head) == none {
+		head = append(head, "There is nothing to set.")
+	}
+	return head
+}
+
+// TestMethodPages compares docs/methods with the registry, and prints the lines that are missing.
+func TestMethodPages(t *testing.T) {
+	index := prose(read(t, "methods/README.md"))
+	known := []string{"methods/README.md"}
 	for _, e := range method.Registry {
-		var fields [][]string
-		for _, f := range e.Fields() {
-			if f.Name != "-" {
-				fields = append(fields, []string{"`" + f.Name + "`", types[f.Type], f.Doc})
+		if item := fmt.Sprintf("- [`%s`](%s.md): %s", e.Name, e.Name, e.About); !strings.Contains(index, prose(item)) {
+			t.Errorf("docs/methods/README.md: the list has no line for %s; add\n%s", e.Name, filled(item))
+		}
+		name := "methods/" + e.Name + ".md"
+		known = append(known, name)
+		head := methodHead(e)
+		b, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			for i := range head {
+				head[i] = filled(head[i])
+			}
+			t.Errorf("docs/%s is missing. It begins as follows, and goes on with the sections \"## The method\" and \"## Deviations from the paper\":\n\n%s", name, strings.Join(head, "\n\n"))
+			continue
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		rest, whole := prose(string(b)), true
+		for _, want := range head {
+			_, after, ok := strings.Cut(rest, prose(want))
+			if !ok {
+				t.Errorf("docs/%s does not have, in this place,\n%s", name, filled(want))
+				whole = false
+				continue
+			}
+			rest = after
+		}
+		fields, _, _ := strings.Cut(section(t, string(b), "## Fields"), "\n#")
+		if n, want := strings.Count("\n"+fields, "\n- "), len(head)-4; whole && strings.HasPrefix(head[4], "- ") && n != want {
+			t.Errorf("docs/%s lists %d fields; the method has %d", name, n, want)
+		}
+	}
+	if found, err := filepath.Glob("methods/*.md"); err != nil {
+		t.Fatal(err)
+	} else {
+		for _, name := range found {
+			if !slices.Contains(known, filepath.ToSlash(name)) {
+				t.Errorf("docs/%s is the page of no method", filepath.ToSlash(name))
 			}
 		}
-		// Methods with the same fields share a heading.
-		heading := regexp.MustCompile("(?m)^### .*`" + e.Name + "`.*$").FindString(page)
-		if len(fields) == 0 && heading != "" {
-			continue // nothing to set
-		}
-		if got := table(t, section(t, page, heading)); !reflect.DeepEqual(got, fields) {
-			t.Errorf("%s: the page has\n%q\nthe registry\n%q", e.Name, got, fields)
-		}
 	}
-	models := section(t, page, "## Models")
+}
+
+// TestModelsPage compares the pages of models, of owners' methods and of outputs with the code.
+func TestModelsPage(t *testing.T) {
+	page := read(t, "models.md")
+	models := section(t, page, "## Losses")
 	compare(t, "models", names(table(t, models)), model.Names())
 	_, regularisers, _ := strings.Cut(models, "| field | penalty |")
 	compare(t, "regularisers", names(table(t, "| field | penalty |"+regularisers)), []string{"l2", "l1", "nonconvex"})
@@ -317,7 +382,7 @@ func TestMethodsPage(t *testing.T) {
 			t.Errorf("%s: the page has\n%q\nthe registry\n%q", heading, got, want)
 		}
 	}
-	compare(t, "outputs", names(table(t, section(t, page, "## Outputs"))), outputs)
+	compare(t, "outputs", names(table(t, section(t, read(t, "methods/README.md"), "## Outputs"))), outputs)
 }
 
 // fields are the yaml names of a struct.

@@ -45,7 +45,7 @@ const (
 	correctNoise   = "noise"
 )
 
-// Defaults of what Fit may choose; the rate is measured (docs/methods.md).
+// Defaults of what Fit may choose; the rate is measured (docs/measurements/methods.md).
 const (
 	adamRate     = 0.3 // × 1/R
 	adamNetRate  = 0.02

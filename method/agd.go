@@ -47,7 +47,7 @@ type AGD struct {
 	Off    bool              `yaml:"-" json:"off,omitempty"` // no noise: lab
 }
 
-// Defaults of what Fit may choose, measured (docs/methods.md).
+// Defaults of what Fit may choose, measured (docs/measurements/methods.md).
 const (
 	agdSplits   = 100
 	agdRate     = 2.0   // × 1/R

@@ -33,7 +33,7 @@ type AMP struct {
 	Off     bool    `yaml:"-" json:"off,omitempty"` // no noise: lab
 }
 
-// Defaults, measured (docs/methods.md).
+// Defaults, measured (docs/measurements/methods.md).
 const (
 	ampCurve = 0.03 // Λ + nλ over L·R·√d·σ^(4/3)
 	ampBent  = 0.5  // the most of ε that goes into curvature

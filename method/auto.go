@@ -45,7 +45,7 @@ type Auto struct {
 }
 
 // The constants of the choice, measured on tables of 300 to 500,000 rows and 3 to 47,237
-// features (docs/methods.md).
+// features (docs/measurements/methods.md).
 const (
 	autoNoise     = 3.0  // κ: what noise may gather in a margin, where nothing pulls it back
 	autoQuadNoise = 0.3  // likewise in a prediction, × the width of the label's bounds

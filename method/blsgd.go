@@ -70,7 +70,7 @@ const (
 	growAdaptive = "adaptive"
 )
 
-// Defaults of what Fit may choose, measured (docs/methods.md).
+// Defaults of what Fit may choose, measured (docs/measurements/methods.md).
 const (
 	blRate      = 80  // × 1/R²
 	blQuadRate  = 4   // × 1/L

@@ -50,7 +50,7 @@ type Newton struct {
 	Off bool `yaml:"-" json:"off,omitempty"` // no noise: lab
 }
 
-// Defaults of what Fit may choose, measured (docs/methods.md).
+// Defaults of what Fit may choose, measured (docs/measurements/methods.md).
 const (
 	newtonSteps         = 32
 	newtonShare         = 0.15

@@ -47,7 +47,7 @@ type OutPert struct {
 //	σ          Noise: w + N(0, σ²Δ²I)
 //
 // Deviations. No theorem about a random place in the order is used: it would make Δ a random number, which no event can say,
-// for little (docs/methods.md). Replace-one only (R20).
+// for little (docs/measurements/methods.md). Replace-one only (R20).
 type OutPertSGD struct {
 	Passes int     `yaml:"passes" json:"passes" doc:"number of passes k over the rows (default 1)"`
 	Batch  int     `yaml:"batch" json:"batch" doc:"batch size b (default 50)"`
@@ -59,7 +59,7 @@ type OutPertSGD struct {
 	Off bool    `yaml:"-" json:"off,omitempty"` // no noise: lab
 }
 
-// Defaults, measured (docs/methods.md).
+// Defaults, measured (docs/measurements/methods.md).
 const (
 	outPertNoise  = 3.5  // noise on w that T makes room for, in ℓ2 norm × R
 	outPertSteps  = 1000 // the most

@@ -52,7 +52,7 @@ type P1 struct {
 	Off      bool      `yaml:"-" json:"off,omitempty"`      // no noise: lab
 }
 
-// Defaults of what Fit may choose, from public facts only (docs/methods.md).
+// Defaults of what Fit may choose, from public facts only (docs/measurements/methods.md).
 const (
 	p1Rate    = 12.  // × 1/R²
 	p1RateL1  = 120. // × 1/R₁²

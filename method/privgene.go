@@ -35,7 +35,7 @@ type PrivGene struct {
 	Off  bool `yaml:"-" json:"off,omitempty"`  // no noise: lab
 }
 
-// Defaults of what Fit may choose, measured (docs/methods.md).
+// Defaults of what Fit may choose, measured (docs/measurements/methods.md).
 const (
 	geneSteps    = 0.5 // × √(nε)
 	geneLeast    = 5

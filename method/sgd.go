@@ -62,7 +62,7 @@ const (
 )
 
 // Defaults of what Fit may choose, measured on Adult, Bank, ijcnn1 and synthetic
-// tables (docs/methods.md). They depend on public facts only: R is the bound on a
+// tables (docs/measurements/methods.md). They depend on public facts only: R is the bound on a
 // row's norm, L that on the curvature of one record's loss.
 const (
 	sgdSteps    = 100

@@ -208,7 +208,7 @@ func printBound(w io.Writer, b *plan.Bound) {
 	}
 	fmt.Fprintf(w, "To use it         --set method.steps=%d --set method.rate=%.6g --set method.mu=%.6g --set method.clip=%.6g\n",
 		p.Steps, p.Rate, b.MuOfBest(), b.Clip)
-	fmt.Fprintln(w, "                  (the defaults of fit count on tables flatter than the worst; docs/methods.md)")
+	fmt.Fprintln(w, "                  (the defaults of fit count on tables flatter than the worst; docs/methods/gd.md)")
 }
 
 func printChoice(w io.Writer, e *plan.Choice) {

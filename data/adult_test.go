@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/schema"
+	"github.com/sottodp/sotto/schema/schematest"
 )
 
 const adultSchema = "testdata/adult-all-columns.yaml"
 
-func mustLoad(t testing.TB, path string) *Schema {
+func mustLoad(t testing.TB, path string) *schema.Schema {
 	t.Helper()
 	s, err := LoadSchema(path)
 	if err != nil {
@@ -19,9 +21,18 @@ func mustLoad(t testing.TB, path string) *Schema {
 	return s
 }
 
-func mustParse(t testing.TB, src string) *Schema {
+const (
+	small      = schematest.Small
+	unitSmall  = schematest.UnitSmall
+	svm        = schematest.SVM
+	pictures   = schematest.Pictures
+	visits     = schematest.Visits
+	bankSchema = schematest.Bank
+)
+
+func mustParse(t testing.TB, src string) *schema.Schema {
 	t.Helper()
-	s, err := ParseSchema("schema.yaml", []byte(src))
+	s, err := schema.Parse("schema.yaml", []byte(src))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +90,7 @@ func TestRealFiles(t *testing.T) {
 	rcv1 := mustParse(t, "dataset: r\nformat: {kind: libsvm}\nfeatures: 47236\ncolumns: [{name: l, type: label, classes: ['-1', '+1']}]")
 	for _, c := range []struct {
 		file   string
-		schema *Schema
+		s      *schema.Schema
 		dim    int
 		counts [2]int
 	}{
@@ -93,7 +104,7 @@ func TestRealFiles(t *testing.T) {
 		{"bank/bank-full.csv.gz", bank, 52, [2]int{39922, 5289}},
 	} {
 		t.Run(c.file, func(t *testing.T) {
-			tab, stats, err := Read(context.Background(), admit(), c.schema, filepath.Join(dir, c.file), Options{Rows: c.counts[0] + c.counts[1]})
+			tab, stats, err := Read(context.Background(), admit(), c.s, filepath.Join(dir, c.file), Options{Rows: c.counts[0] + c.counts[1]})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,36 +121,12 @@ func TestRealFiles(t *testing.T) {
 	}
 }
 
-const bankSchema = `
-dataset: bank
-rows: 45211
-format: {delimiter: ";"}
-columns:
-  - {name: age, type: numeric, min: 18, max: 100}
-  - {name: job, type: categorical, levels: [admin., unknown, unemployed, management, housemaid, entrepreneur, student, blue-collar, self-employed, retired, technician, services]}
-  - {name: marital, type: categorical, levels: [married, divorced, single]}
-  - {name: education, type: categorical, levels: [unknown, secondary, primary, tertiary]}
-  - {name: default, type: categorical, levels: [yes, no]}
-  - {name: balance, type: numeric, min: -10000, max: 100000, transform: signed_log1p}
-  - {name: housing, type: categorical, levels: [yes, no]}
-  - {name: loan, type: categorical, levels: [yes, no]}
-  - {name: contact, type: categorical, levels: [unknown, telephone, cellular]}
-  - {name: day, type: numeric, min: 1, max: 31}
-  - {name: month, type: categorical, levels: [jan, feb, mar, apr, may, jun, jul, aug, sep, oct, nov, dec]}
-  - {name: duration, type: numeric, min: 0, max: 5000, transform: log1p}
-  - {name: campaign, type: numeric, min: 1, max: 60, transform: log1p}
-  - {name: pdays, type: numeric, min: -1, max: 1000}
-  - {name: previous, type: numeric, min: 0, max: 300, transform: log1p}
-  - {name: poutcome, type: categorical, levels: [unknown, other, failure, success]}
-  - {name: y, type: label, classes: [no, yes]}
-`
-
 func BenchmarkReadAdult(b *testing.B) {
 	path := filepath.Join(needs.Data(b), "adult/adult.data.gz")
-	schema := mustLoad(b, adultSchema)
+	s := mustLoad(b, adultSchema)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := Read(context.Background(), admit(), schema, path, Options{}); err != nil {
+		if _, _, err := Read(context.Background(), admit(), s, path, Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -12,10 +12,12 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/sottodp/sotto/schema"
 )
 
 // hashes are those of a table's raw rows under a key.
-func hashes(t *testing.T, s *Schema, path string, opt Options) []uint64 {
+func hashes(t *testing.T, s *schema.Schema, path string, opt Options) []uint64 {
 	t.Helper()
 	g := &testGate{key: []byte("key")}
 	tab, _, err := Read(context.Background(), g, s, path, opt)
@@ -126,10 +128,10 @@ func TestShortest(t *testing.T) {
 
 // What the hashes of raw rows add to reading a CSV of ten columns.
 func BenchmarkRowHashes(b *testing.B) {
-	schema := "dataset: wide\nrows: 20000\ncolumns:\n"
+	sch := "dataset: wide\nrows: 20000\ncolumns:\n"
 	var text strings.Builder
 	for i := range 10 {
-		schema += "  - {name: c" + strconv.Itoa(i) + ", type: numeric, min: 0, max: 100}\n"
+		sch += "  - {name: c" + strconv.Itoa(i) + ", type: numeric, min: 0, max: 100}\n"
 		text.WriteString("c" + strconv.Itoa(i) + ",")
 	}
 	text.WriteString("y\n")
@@ -139,7 +141,7 @@ func BenchmarkRowHashes(b *testing.B) {
 		}
 		text.WriteString("no\n")
 	}
-	s := mustParse(b, schema+"  - {name: y, type: label, classes: [no, yes]}\n")
+	s := mustParse(b, sch+"  - {name: y, type: label, classes: [no, yes]}\n")
 	path := writeFile(b, "f", text.String())
 	for name, key := range map[string][]byte{"without": nil, "with": []byte("key")} {
 		b.Run(name, func(b *testing.B) {

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/schema"
 )
 
 // A csvParser parses the records of a CSV file, each from its own line.
@@ -37,7 +40,7 @@ func (o *oneLine) Read(p []byte) (int, error) {
 }
 
 // newCSVParser reads the header, where there is one, and finds the columns.
-func newCSVParser(s *Schema, enc *encoder, in *lines, opt Options, raw *rowHasher) (*csvParser, error) {
+func newCSVParser(s *schema.Schema, enc *encoder, in *lines, opt Options, raw *rowHasher) (*csvParser, error) {
 	p := &csvParser{enc: enc, raw: raw, width: len(s.Columns), label: -1}
 	p.r = csv.NewReader(&p.feed)
 	p.r.Comma, _ = utf8.DecodeRuneInString(s.Format.Delimiter)
@@ -57,11 +60,11 @@ func newCSVParser(s *Schema, enc *encoder, in *lines, opt Options, raw *rowHashe
 		}
 	}
 	for i, c := range s.Columns {
-		if c.Type == TypeIgnore {
+		if c.Type == schema.TypeIgnore {
 			continue
 		}
 		cell := at[i]
-		if c.Type == TypeLabel {
+		if c.Type == schema.TypeLabel {
 			p.label = cell
 			p.short = opt.Unlabelled && !s.Format.Header
 		}
@@ -80,23 +83,23 @@ func newCSVParser(s *Schema, enc *encoder, in *lines, opt Options, raw *rowHashe
 }
 
 // header reads the header line and sets at[i] to the cell of column i.
-func (p *csvParser) header(s *Schema, in *lines, opt Options, at []int) error {
+func (p *csvParser) header(s *schema.Schema, in *lines, opt Options, at []int) error {
 	line, err := in.record(&s.Format)
 	switch {
 	case err == io.EOF:
-		return &Error{File: in.name, Found: "an empty file", Allowed: "a header line, with or without rows below it", Hint: "a file without a header has header: false under format"}
+		return &config.Error{File: in.name, Found: "an empty file", Allowed: "a header line, with or without rows below it", Hint: "a file without a header has header: false under format"}
 	case err == errLongLine:
-		return &Error{File: in.name, Line: in.n, Found: "a line of more than 8 MiB", Allowed: "a header line"}
+		return &config.Error{File: in.name, Line: in.n, Found: "a line of more than 8 MiB", Allowed: "a header line"}
 	case err != nil:
 		return err
 	case !isText(line):
-		return &Error{File: in.name, Line: in.n, Found: "bytes that are not text (a binary file?)", Allowed: "a text file in UTF-8"}
+		return &config.Error{File: in.name, Line: in.n, Found: "bytes that are not text (a binary file?)", Allowed: "a text file in UTF-8"}
 	}
 	p.feed.rest = line
 	names, err := p.r.Read()
 	if err != nil {
 		f := csvFault(err)
-		return &Error{File: in.name, Line: in.n, Column: f.at, Field: "header", Found: f.found, Allowed: f.allowed}
+		return &config.Error{File: in.name, Line: in.n, Column: f.at, Field: "header", Found: f.found, Allowed: f.allowed}
 	}
 	names = slices.Clone(names)
 	for i := range names {
@@ -119,7 +122,7 @@ func (p *csvParser) header(s *Schema, in *lines, opt Options, at []int) error {
 
 // matchColumns sets at[i] to the place among names of column i of the schema, −1
 // for a label or a unit that is not asked for. Every column must be there, and no other.
-func matchColumns(s *Schema, names []string, opt Options, at []int) *Error {
+func matchColumns(s *schema.Schema, names []string, opt Options, at []int) *config.Error {
 	// First what the schema asks for: only where all of it is there, a line of text
 	// is a header for sure and no row, and may be shown.
 	known := make(map[string]bool, len(s.Columns))
@@ -127,15 +130,15 @@ func matchColumns(s *Schema, names []string, opt Options, at []int) *Error {
 		known[c.Name] = true
 		at[i] = slices.Index(names, c.Name)
 		if at[i] < 0 && !opt.skips(c) {
-			return &Error{Field: columnField(c.Name), Found: "no such column in the header", Allowed: "a header with every column of the schema"}
+			return &config.Error{Field: columnField(c.Name), Found: "no such column in the header", Allowed: "a header with every column of the schema"}
 		}
 	}
 	for i, n := range names {
 		if slices.Index(names, n) < i && known[n] {
-			return &Error{Field: columnField(n), Found: "the column a second time in the header", Allowed: "each column once", Hint: "give one of them another name"}
+			return &config.Error{Field: columnField(n), Found: "the column a second time in the header", Allowed: "each column once", Hint: "give one of them another name"}
 		}
 		if !known[n] {
-			return &Error{Field: columnField(quote(n)), Found: "a column that the schema does not name", Allowed: "the columns of the schema",
+			return &config.Error{Field: columnField(config.Quote(n)), Found: "a column that the schema does not name", Allowed: "the columns of the schema",
 				Hint: "add it to the schema, with type: ignore if it is not to be used"}
 		}
 	}

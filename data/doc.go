@@ -1,7 +1,7 @@
 // Package data turns files of records into encoded tables under a public schema.
 //
-// A [Schema] is what a person knows of the data beforehand: columns, bounds,
-// levels, classes, the norm bound of a row. [ParseSchema] reads it from YAML.
+// A [schema.Schema] is what a person knows of the data beforehand: columns, bounds,
+// levels, classes, the norm bound of a row. [schema.Parse] reads it from YAML.
 // [Read] reads a table under a schema: CSV, LIBSVM or IDX, plain or gzip, Parquet,
 // a table of a database, or one that [Pack] has encoded beforehand.
 //
@@ -57,6 +57,6 @@
 //
 // # Errors
 //
-// What is wrong with a file is an [*Error]. It names the place and the kind of
+// What is wrong with a file is a [*config.Error]. It names the place and the kind of
 // the trouble, never a value: see there.
 package data

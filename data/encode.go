@@ -2,16 +2,11 @@ package data
 
 import (
 	"math"
-	"strconv"
 	"strings"
-)
 
-// transforms are the public transforms of numeric columns; each is increasing.
-var transforms = map[string]func(float64) float64{
-	TransformNone:        func(v float64) float64 { return v },
-	TransformLog1p:       math.Log1p,
-	TransformSignedLog1p: func(v float64) float64 { return math.Copysign(math.Log1p(math.Abs(v)), v) },
-}
+	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/schema"
+)
 
 // A fault says why a cell or a row is bad. The zero value is no fault.
 type fault struct {
@@ -73,9 +68,10 @@ type replacement struct {
 	value float64
 }
 
-func newEncoder(s *Schema) *encoder {
+func newEncoder(s *schema.Schema) *encoder {
 	e := &encoder{dim: s.Dim(), ones: s.Intercept, missing: s.Format.Missing, trim: s.Format.Trim, unit: -1}
-	e.rule = newRowRule(s.bound(), s.unit(), s.RowScaling == RowScale, s.Norm == NormL1)
+	bound, unit := s.RowRule()
+	e.rule = newRowRule(bound, unit, s.RowScaling == schema.RowScale, s.Norm == schema.NormL1)
 	if s.Values != nil {
 		e.lo, e.hi = s.Values.Min, s.Values.Max
 	}
@@ -86,27 +82,27 @@ func newEncoder(s *Schema) *encoder {
 	for _, c := range s.Columns {
 		k := encColumn{name: c.Name, typ: c.Type, offset: offset, strip: c.Strip}
 		switch c.Type {
-		case TypeIgnore:
+		case schema.TypeIgnore:
 			continue
-		case TypeNumeric:
-			k.min, k.max, k.t = c.Bounds.Min, c.Bounds.Max, transforms[c.Transform]
+		case schema.TypeNumeric:
+			k.min, k.max, k.t = c.Bounds.Min, c.Bounds.Max, schema.Transform(c.Transform)
 			k.tmin = k.t(k.min)
 			k.width = k.t(k.max) - k.tmin
 			k.missing = ruleOf(c.Missing, nil)
 			offset++
-		case TypeCategorical:
+		case schema.TypeCategorical:
 			k.levels = indexOf(c.Levels)
 			k.unknown, k.missing = ruleOf(c.Unknown, k.levels), ruleOf(c.Missing, k.levels)
 			offset += len(c.Levels)
-		case TypeLabel:
+		case schema.TypeLabel:
 			if c.Bounds != nil {
 				k.min, k.max = c.Bounds.Min, c.Bounds.Max
-				k.lo, k.hi = c.Bounds.inward()
+				k.lo, k.hi = c.Bounds.Inward()
 			} else {
-				k.levels, k.numbers = indexOf(c.Classes), numericClasses(c.Classes)
+				k.levels, k.numbers = indexOf(c.Classes), c.NumericClasses()
 			}
 			e.label = k
-		case TypeUnit:
+		case schema.TypeUnit:
 			e.unit = len(e.cols)
 		}
 		e.cols = append(e.cols, k)
@@ -122,30 +118,17 @@ func indexOf(names []string) map[string]int {
 	return m
 }
 
-// numericClasses are the classes as numbers, or nil where one of them is none.
-func numericClasses(classes []string) map[float64]int {
-	m := make(map[float64]int, len(classes))
-	for i, c := range classes {
-		v, bad := parseNumber(c)
-		if bad != "" {
-			return nil
-		}
-		m[v] = i
-	}
-	return m
-}
-
 func ruleOf(rule string, levels map[string]int) replacement {
 	switch rule {
-	case RuleError:
+	case schema.RuleError:
 		return replacement{bad: true}
-	case RuleZero:
+	case schema.RuleZero:
 		return replacement{zero: true}
 	}
 	if levels != nil {
 		return replacement{level: levels[rule]}
 	}
-	v, _ := parseNumber(rule) // checked with the schema
+	v, _ := config.ParseNumber(rule) // checked with the schema
 	return replacement{value: v}
 }
 
@@ -204,9 +187,9 @@ func (e *encoder) cells(cells []string, null []bool, place []int) fault {
 		none := null != nil && null[place[i]]
 		var f fault
 		switch {
-		case k.typ == TypeNumeric:
+		case k.typ == schema.TypeNumeric:
 			f = e.numeric(k, i, s, none)
-		case k.typ == TypeCategorical:
+		case k.typ == schema.TypeCategorical:
 			f = e.categorical(k, s, none)
 		case none:
 			f = fault{found: "a missing value", allowed: "a label"}
@@ -244,7 +227,7 @@ func (e *encoder) numeric(k *encColumn, i int, s string, none bool) fault {
 		}
 	} else {
 		var bad string
-		if v, bad = parseNumber(s); bad != "" {
+		if v, bad = config.ParseNumber(s); bad != "" {
 			return fault{found: bad, allowed: "a finite number; values out of bounds are clamped"}
 		}
 	}
@@ -280,7 +263,7 @@ func (e *encoder) categorical(k *encColumn, s string, none bool) fault {
 
 func (e *encoder) setLabel(k *encColumn, i int, s string) fault {
 	if k.levels == nil {
-		v, bad := parseNumber(s)
+		v, bad := config.ParseNumber(s)
 		if bad != "" {
 			return fault{found: bad, allowed: "a finite number; a label out of bounds is clamped"}
 		}
@@ -296,7 +279,7 @@ func (e *encoder) setLabel(k *encColumn, i int, s string) fault {
 	}
 	class, ok := k.levels[s]
 	if !ok && k.numbers != nil {
-		if v, bad := parseNumber(s); bad == "" {
+		if v, bad := config.ParseNumber(s); bad == "" {
 			class, ok = k.numbers[v]
 		}
 	}
@@ -315,33 +298,6 @@ func (e *encoder) setUnit(s string, none bool) fault {
 	}
 	e.whose, e.known = hashID(id), true
 	return fault{}
-}
-
-// parseNumber is s as a finite number in decimal or scientific notation, or what
-// kind of text it is instead.
-func parseNumber(s string) (float64, string) {
-	if s == "" {
-		return 0, "an empty cell"
-	}
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
-			switch strings.ToLower(strings.TrimLeft(s, "+-.")) {
-			case "nan":
-				return 0, "NaN"
-			case "inf", "infinity":
-				return 0, "an infinite number"
-			}
-			return 0, "text that is not a number"
-		}
-	}
-	v, err := strconv.ParseFloat(s, 64)
-	switch {
-	case math.IsInf(v, 0):
-		return 0, "a number too large to hold"
-	case err != nil:
-		return 0, "text that is not a number"
-	}
-	return v, ""
 }
 
 // A rowRule holds rows to the norm bound and to multiples of the unit.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/data/datatest"
+	"github.com/sottodp/sotto/schema"
 )
 
 const clinic = `
@@ -19,25 +20,8 @@ columns:
   - {name: stayed, type: label, classes: ["no", "yes"]}
 `
 
-func ExampleParseSchema() {
-	s, err := data.ParseSchema("clinic.yaml", []byte(clinic))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(s.Dim(), s.FeatureNames())
-	fmt.Println(s.LabelName(), s.ClassNames())
-
-	_, err = data.ParseSchema("bad.yaml", []byte("dataset: clinic\nrows: some\n"))
-	fmt.Println(err)
-	// Output:
-	// 4 [age ward=north ward=south (intercept)]
-	// stayed [no yes]
-	// bad.yaml:2:7: rows: found text ("some"); allowed is a whole number from 1 to 2147483648
-}
-
 func ExampleRead() {
-	s, err := data.ParseSchema("clinic.yaml", []byte(clinic))
+	s, err := schema.Parse("clinic.yaml", []byte(clinic))
 	if err != nil {
 		fmt.Println(err)
 		return

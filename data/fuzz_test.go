@@ -7,42 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-)
 
-func FuzzSchema(f *testing.F) {
-	f.Add([]byte(small))
-	f.Add([]byte(svm))
-	f.Add([]byte(bankSchema))
-	f.Add([]byte(pictures))
-	f.Add([]byte(visits))
-	f.Add([]byte("dataset: &a [*a]\n"))
-	f.Add([]byte("columns: [{name: y, type: label, classes: [a, b]}]\n<<: {a: 1}\n? x\n"))
-	f.Fuzz(func(t *testing.T, src []byte) {
-		s, err := ParseSchema("f", src)
-		if err != nil {
-			if !errors.As(err, new(*Error)) {
-				t.Fatalf("%T: %v", err, err)
-			}
-			return
-		}
-		b, err := s.Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
-		back, err := SchemaFromJSON(b)
-		if err != nil || back.Fingerprint() != s.Fingerprint() {
-			t.Fatalf("JSON: %v", err)
-		}
-		if s.Dim() < 1<<16 && len(s.FeatureNames()) != s.Dim() {
-			t.Fatal("feature names")
-		}
-		s.Assumptions()
-	})
-}
+	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/schema"
+)
 
 // fuzzRead puts the marker into a file at some place, reads it, and wants no
 // panic and no marker in an error.
-func fuzzRead(t *testing.T, dir string, s *Schema, content []byte, at uint, drop bool) {
+func fuzzRead(t *testing.T, dir string, s *schema.Schema, content []byte, at uint, drop bool) {
 	const marker = "Zq7Zq"
 	i := int(at % uint(len(content)+1))
 	text := string(content[:i]) + marker + string(content[i:])
@@ -52,13 +24,13 @@ func fuzzRead(t *testing.T, dir string, s *Schema, content []byte, at uint, drop
 	}
 	c := *s
 	if drop {
-		c.OnBadRow = BadRowDrop
+		c.OnBadRow = schema.BadRowDrop
 	}
 	for _, opt := range []Options{{}, {Unlabelled: true, KeepBad: true}, {ByRow: true}} {
 		tab, _, err := Read(context.Background(), admit(), &c, path, opt)
 		if err != nil {
 			header := c.Format.Header && strings.Contains(err.Error(), "a column that the schema does not name")
-			if !errors.As(err, new(*Error)) || !header && strings.Contains(err.Error(), marker) {
+			if !errors.As(err, new(*config.Error)) || !header && strings.Contains(err.Error(), marker) {
 				t.Fatalf("%v", err)
 			}
 			continue
@@ -81,11 +53,11 @@ func FuzzCSV(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, content []byte, at uint, drop, header bool) {
-		schema := noHeader
+		sch := noHeader
 		if header {
-			schema = s
+			sch = s
 		}
-		fuzzRead(t, dir, schema, content, at, drop)
+		fuzzRead(t, dir, sch, content, at, drop)
 	})
 }
 

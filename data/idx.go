@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/schema"
 )
 
 // An idxSource reads the images of an IDX file, plain or gzip, and their labels
@@ -34,18 +37,18 @@ type idxFile struct {
 	count uint32
 }
 
-func newIDXSource(schema *Schema, path string, opt Options, enc *encoder, sum hash.Hash, raw *rowHasher) (source, error) {
+func newIDXSource(sch *schema.Schema, path string, opt Options, enc *encoder, sum hash.Hash, raw *rowHasher) (source, error) {
 	raw.begin([]byte("idx"))
-	s := &idxSource{enc: enc, raw: raw, image: make([]byte, schema.Image.Pixels()), sum: sum, labelSum: sha256.New()}
+	s := &idxSource{enc: enc, raw: raw, image: make([]byte, sch.Image.Pixels()), sum: sum, labelSum: sha256.New()}
 	for i := range s.classes {
 		s.classes[i] = -1
 	}
-	for k, c := range schema.label().Classes {
+	for k, c := range sch.Label().Classes {
 		v, _ := strconv.Atoi(c) // checked with the schema
 		s.classes[v] = k
 	}
 	var err error
-	if s.images, err = openIDX(path, schema.Image.Shape, sum); err != nil {
+	if s.images, err = openIDX(path, sch.Image.Shape, sum); err != nil {
 		return nil, err
 	}
 	if opt.Unlabelled {
@@ -55,7 +58,7 @@ func newIDXSource(schema *Schema, path string, opt Options, enc *encoder, sum ha
 	if labels == "" {
 		if labels = labelsBeside(path); labels == "" {
 			s.close()
-			return nil, &Error{File: path, Found: "no labels beside the images", Allowed: "their file named as the images' is, with labels-idx1 for images-idx3, or named by --labels"}
+			return nil, &config.Error{File: path, Found: "no labels beside the images", Allowed: "their file named as the images' is, with labels-idx1 for images-idx3, or named by --labels"}
 		}
 	}
 	if s.labels, err = openIDX(labels, nil, s.labelSum); err != nil {
@@ -64,7 +67,7 @@ func newIDXSource(schema *Schema, path string, opt Options, enc *encoder, sum ha
 	}
 	if s.labels.count != s.images.count {
 		s.close()
-		return nil, &Error{File: labels, Found: "another number of labels than there are images", Allowed: "one label for each image of " + path}
+		return nil, &config.Error{File: labels, Found: "another number of labels than there are images", Allowed: "one label for each image of " + path}
 	}
 	return s, nil
 }
@@ -89,7 +92,7 @@ func (x *idxFile) header(shape []int) error {
 	if shape == nil {
 		what = "labels: IDX, unsigned bytes, one dimension"
 	}
-	bad := func(found string) error { return &Error{File: x.name, Found: found, Allowed: what} }
+	bad := func(found string) error { return &config.Error{File: x.name, Found: found, Allowed: what} }
 	found, count, err := readIDXHeader(x.r)
 	switch {
 	case err == io.EOF || err == io.ErrUnexpectedEOF:
@@ -102,7 +105,7 @@ func (x *idxFile) header(shape []int) error {
 		if shape == nil {
 			return bad("values of shape " + shapeText(found))
 		}
-		return &Error{File: x.name, Field: "image.shape", Found: "values of shape " + shapeText(found), Allowed: shapeText(shape) + ", the shape in the schema"}
+		return &config.Error{File: x.name, Field: "image.shape", Found: "values of shape " + shapeText(found), Allowed: shapeText(shape) + ", the shape in the schema"}
 	}
 	x.count = count
 	return nil
@@ -177,7 +180,7 @@ func (s *idxSource) next() (fault, error) {
 			}
 			switch _, err := f.r.ReadByte(); {
 			case err == nil:
-				return fault{}, &Error{File: f.name, Found: "more values than the header says", Allowed: "as many as the header says"}
+				return fault{}, &config.Error{File: f.name, Found: "more values than the header says", Allowed: "as many as the header says"}
 			case err != io.EOF:
 				return fault{}, f.readError(err)
 			}
@@ -210,7 +213,7 @@ func (s *idxSource) next() (fault, error) {
 func (x *idxFile) value(dst []byte) error {
 	_, err := io.ReadFull(x.r, dst)
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return &Error{File: x.name, Found: "a file that ends too early", Allowed: "as many values as its header says", Hint: "copy the file again"}
+		return &config.Error{File: x.name, Found: "a file that ends too early", Allowed: "as many values as its header says", Hint: "copy the file again"}
 	}
 	if err != nil {
 		return x.readError(err)
@@ -219,7 +222,7 @@ func (x *idxFile) value(dst []byte) error {
 }
 
 // place: only a label can be wrong.
-func (s *idxSource) place(fault) *Error { return &Error{File: s.labels.name, Row: s.row} }
+func (s *idxSource) place(fault) *config.Error { return &config.Error{File: s.labels.name, Row: s.row} }
 
 func (s *idxSource) close() {
 	s.images.close()

@@ -13,18 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/schema"
 )
-
-const pictures = `
-dataset: pictures
-rows: 3
-format: {kind: idx}
-image: {shape: [2, 3], center: 100, scale: 50}
-row_norm: 16
-row_scaling: project
-columns: [{name: digit, type: label, classes: ["7", "3"]}]
-`
 
 // idx is an IDX file of bytes: count, shape, values.
 func idx(count int, shape []int, values ...byte) string {
@@ -133,7 +125,7 @@ func TestBadIDX(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			path := pair(t, c.images, c.labels, "")
 			_, _, err := Read(context.Background(), admit(), mustParse(t, c.change+pictures), path, Options{})
-			if !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), c.want) || strings.Contains(strings.ReplaceAll(err.Error(), filepath.Dir(path), ""), "201") {
+			if !errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), c.want) || strings.Contains(strings.ReplaceAll(err.Error(), filepath.Dir(path), ""), "201") {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})
@@ -152,54 +144,6 @@ func TestBadIDX(t *testing.T) {
 	}
 }
 
-func TestImageSchema(t *testing.T) {
-	for change, want := range map[string]string{
-		"image: {shape: [2, 3], center: 100, scale: 50}|": `image: found nothing`,
-		"shape: [2, 3], |": "image.shape: found nothing",
-		"[2, 3]|[2, 0]":    "image.shape: found a size that is no number of pixels",
-		"[2, 3]|[2, 1.5]":  "image.shape: found a size",
-		"[2, 3]|[]":        "image.shape: found nothing",
-		"[2, 3]|[16777216, 16777216, 16777216, 16777216, 16777216]": "image.shape: found a shape without pixels, or of too many",
-		"center: 100|center: [1, 2]":                                "image.center: found 2 numbers; allowed is one number, or one for each of the 6 pixels",
-		"center: 100|center: many":                                  "image.center: found text",
-		"center: 100|center: [1, x, 3, 4, 5, 6]":                    "image.center[1]: found text",
-		"scale: 50|scale: 0":                                        "image.scale: found 0; allowed is a number from 1e-09 to 1e9",
-		"scale: 50|scale: [1, 1, 1, 1, -1, 1]":                      "image.scale[4]: found -1",
-		"scale: 50|min: 3":                                          "image.min: found an unknown field; allowed is shape, center, scale",
-		"rows: 3|features: 6":                                       "features: found a field for libsvm; allowed is no features, since kind is idx",
-		`"7", "3"|a, b`:                                             `columns[0].classes[0]: found "a"; allowed is a whole number from 0 to 255`,
-		`"7", "3"|"256", "3"`:                                       `columns[0].classes[0]: found "256"`,
-		`"7", "3"|"07", "3"`:                                        `columns[0].classes[0]: found "07"`,
-		`classes: ["7", "3"]|min: 0, max: 1`:                        "columns[0]: found a label with bounds",
-		`columns: [|columns: [{name: a, type: ignore}, `:            "columns: found columns that are no label",
-		"{kind: idx}|{kind: idx, header: true}":                     "format.header: found a field for csv; allowed is no header, since kind is idx",
-		`{kind: idx}|{kind: idx, comment: "#"}`:                     "format.comment: found a field for text",
-		"format: {kind: idx}|format: {kind: libsvm}\nfeatures: 3":   "image: found a field for idx; allowed is no image, since kind is libsvm",
-		"format: {kind: idx}|format: {kind: csv}":                   "image: found a field for idx; allowed is no image, since kind is csv",
-	} {
-		from, to, _ := strings.Cut(change, "|")
-		if !strings.Contains(pictures, from) {
-			t.Fatal(from)
-		}
-		_, err := ParseSchema("s", []byte(strings.Replace(pictures, from, to, 1)))
-		if !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", change, err, want)
-		}
-	}
-	s := mustParse(t, pictures)
-	b, err := s.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	back, err := SchemaFromJSON(b)
-	if err != nil || back.Fingerprint() != s.Fingerprint() {
-		t.Error(err)
-	}
-	if text := strings.Join(s.Assumptions(), "\n"); !strings.Contains(text, "An image has 6 pixels of one byte each; a pixel v becomes (v − c)/s with a public center c of 100 and a public scale s of 50.") {
-		t.Error(text)
-	}
-}
-
 // TestImageSkeleton: the shape comes from the header, and the rest from a person.
 func TestImageSkeleton(t *testing.T) {
 	path := writeFile(t, "train-images-idx3-ubyte.gz", zipped(idx(3, []int{28, 28}, 17, 17, 17)))
@@ -207,11 +151,11 @@ func TestImageSkeleton(t *testing.T) {
 	if err != nil || !strings.Contains(string(b), "shape: [28, 28]") || !bytes.Contains(b, []byte(`dataset: "train-images-idx3-ubyte"`)) {
 		t.Fatalf("%v\n%s", err, b)
 	}
-	if _, err := ParseSchema("s", b); err == nil {
+	if _, err := schema.Parse("s", b); err == nil {
 		t.Error("a skeleton that nobody filled in is a schema")
 	}
 	full := strings.Replace(strings.Replace(string(b), "rows: ", "rows: 3 ", 1), "classes: ", `classes: ["0", "1"] `, 1)
-	if s, err := ParseSchema("s", []byte(full)); err != nil || s.Dim() != 785 {
+	if s, err := schema.Parse("s", []byte(full)); err != nil || s.Dim() != 785 {
 		t.Error(err)
 	}
 }
@@ -239,7 +183,7 @@ func FuzzIDX(f *testing.F) {
 	f.Add([]byte(idx(2, []int{2, 3}, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6)), []byte(idx(2, nil, 3, 7)))
 	f.Add([]byte(zipped(idx(1, []int{2, 3}, 1, 2, 3, 4, 5, 6))), []byte(idx(1, nil, 9)))
 	f.Add([]byte(idx(1<<31, []int{2, 3})), []byte(idx(1<<31, nil)))
-	s, err := ParseSchema("s", []byte(pictures))
+	s, err := schema.Parse("s", []byte(pictures))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -251,7 +195,7 @@ func FuzzIDX(f *testing.F) {
 		}
 		tab, _, err := Read(context.Background(), admit(), s, images, Options{Labels: labels})
 		if err != nil {
-			if !errors.As(err, new(*Error)) {
+			if !errors.As(err, new(*config.Error)) {
 				t.Fatalf("%T: %v", err, err)
 			}
 			return

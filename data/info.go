@@ -1,11 +1,15 @@
 package data
 
+import (
+	"github.com/sottodp/sotto/schema"
+)
+
 // A Description is what a table says of itself that depends on none of its rows.
 type Description struct {
-	Form   string      // what kind of table it is
-	Schema *Schema     // of a packed table; nil for others
-	Shape  []int       // of an image; nil for others
-	Fields []FieldName // columns, in the order of the table; nil where the table does not say
+	Form   string         // what kind of table it is
+	Schema *schema.Schema // of a packed table; nil for others
+	Shape  []int          // of an image; nil for others
+	Fields []FieldName    // columns, in the order of the table; nil where the table does not say
 }
 
 // A FieldName is a column and its type, in the words of the table's form.

@@ -2,6 +2,8 @@ package data
 
 import (
 	"strconv"
+
+	"github.com/sottodp/sotto/config"
 )
 
 // A libsvmParser parses records of the form: label index:value index:value …
@@ -59,7 +61,7 @@ func (p *libsvmParser) parse(line []byte) fault {
 			return fault{at: at + 1, found: "an index that is not above the one before it", allowed: "ascending indices"}
 		}
 		last = index
-		v, bad := parseNumber(string(token[colon+1:]))
+		v, bad := config.ParseNumber(string(token[colon+1:]))
 		if bad != "" {
 			return fault{at: at + colon + 2, found: bad, allowed: "a finite number; values out of bounds are clamped"}
 		}

@@ -4,6 +4,7 @@ import (
 	"io"
 	"unsafe"
 
+	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
@@ -16,7 +17,7 @@ func readAligned(path string, f *readfile.File) (m []byte, unmap func() error, e
 	}
 	m = unsafe.Slice((*byte)(unsafe.Pointer(&aligned[0])), f.Size())
 	if _, err := io.ReadFull(f, m); err != nil {
-		return nil, nil, openError(path, err)
+		return nil, nil, config.FileError(path, err)
 	}
 	return m, unmap, nil
 }

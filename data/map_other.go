@@ -3,6 +3,7 @@
 package data
 
 import (
+	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
@@ -10,7 +11,7 @@ import (
 func mapFile(path string) (m []byte, unmap func() error, err error) {
 	f, err := readfile.Open(path)
 	if err != nil {
-		return nil, nil, openError(path, err)
+		return nil, nil, config.FileError(path, err)
 	}
 	defer f.Close()
 	return readAligned(path, f)

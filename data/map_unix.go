@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
@@ -15,14 +16,14 @@ import (
 func mapFile(path string) (m []byte, unmap func() error, err error) {
 	f, err := readfile.Open(path)
 	if err != nil {
-		return nil, nil, openError(path, err)
+		return nil, nil, config.FileError(path, err)
 	}
 	defer f.Close()
 	if f.OS == nil || f.Size() == 0 {
 		return readAligned(path, f)
 	}
 	if m, err = unix.Mmap(int(f.OS.Fd()), 0, int(f.Size()), unix.PROT_READ, unix.MAP_SHARED); err != nil {
-		return nil, nil, openError(path, &os.PathError{Op: "map", Path: path, Err: err})
+		return nil, nil, config.FileError(path, &os.PathError{Op: "map", Path: path, Err: err})
 	}
 	return m, func() error { return unix.Munmap(m) }, nil
 }

@@ -21,7 +21,9 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/schema"
 )
 
 // A packed table is a file that holds an encoded table as it stands in memory, so
@@ -55,7 +57,7 @@ const (
 
 // packed is a packed file whose header and footer are right.
 type packed struct {
-	schema *Schema
+	schema *schema.Schema
 	flags  uint32
 	stats  LoadStats
 	digest [sha256.Size]byte
@@ -91,18 +93,18 @@ var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 // for the table; for 8 bytes a row where the gate has a key, and with units of several
 // rows, for some 13 bytes a row and 100 a unit besides. Only package run/access and tests
 // call it (R24).
-func Pack(ctx context.Context, gate Gate, schema *Schema, src, dst string, opt Options) (stats *LoadStats, err error) {
-	if e := schema.check(); e != nil {
-		return nil, fmt.Errorf("data: a schema that was not made by ParseSchema: %w", e)
+func Pack(ctx context.Context, gate Gate, s *schema.Schema, src, dst string, opt Options) (stats *LoadStats, err error) {
+	if e := s.Check(); e != nil {
+		return nil, fmt.Errorf("data: a schema that was not made by schema.Parse: %w", e)
 	}
 	if isPacked(src) {
-		return nil, &Error{File: src, Found: "a packed table", Allowed: "a table of another form"}
+		return nil, &config.Error{File: src, Found: "a packed table", Allowed: "a table of another form"}
 	}
 	opt.KeepBad, opt.Rows = true, 0
 	key := gate.RowKey()
-	err = writePacked(schema, dst, opt, key, func(b *builder) (*LoadStats, *Content, error) {
+	err = writePacked(s, dst, opt, key, func(b *builder) (*LoadStats, *Content, error) {
 		var content *Content
-		if stats, content, err = readInto(ctx, key, schema, src, opt, b); err == nil {
+		if stats, content, err = readInto(ctx, key, s, src, opt, b); err == nil {
 			err = gate.Admit(ctx, content)
 		}
 		return stats, content, err
@@ -111,8 +113,8 @@ func Pack(ctx context.Context, gate Gate, schema *Schema, src, dst string, opt O
 }
 
 // PackTable writes a table that is in memory, and that was read under the schema, packed to dst.
-func PackTable(schema *Schema, t *Table, dst string) error {
-	return writePacked(schema, dst, Options{Unlabelled: !t.Labelled, ByRow: t.units == nil}, nil, func(b *builder) (*LoadStats, *Content, error) {
+func PackTable(s *schema.Schema, t *Table, dst string) error {
+	return writePacked(s, dst, Options{Unlabelled: !t.Labelled, ByRow: t.units == nil}, nil, func(b *builder) (*LoadStats, *Content, error) {
 		stats := &LoadStats{}
 		if t.units != nil {
 			b.units.of = t.units.of
@@ -132,19 +134,19 @@ func PackTable(schema *Schema, t *Table, dst string) error {
 
 // writePacked writes a packed table of the blocks that fill gives to its builder.
 // Where fill returns no content, its digest is that of the chunks.
-func writePacked(schema *Schema, dst string, opt Options, key []byte, fill func(*builder) (*LoadStats, *Content, error)) error {
+func writePacked(s *schema.Schema, dst string, opt Options, key []byte, fill func(*builder) (*LoadStats, *Content, error)) error {
 	if !littleEndian {
 		return errors.New("data: this machine stores numbers in another order than a packed table does")
 	}
 	f, err := os.CreateTemp(filepath.Dir(dst), "."+filepath.Base(dst)+".*")
 	if err != nil {
-		return openError(dst, err)
+		return config.FileError(dst, err)
 	}
 	defer os.Remove(f.Name()) // does nothing after the rename
 	defer f.Close()
 	w := &packWriter{w: bufio.NewWriterSize(f, 1<<20)}
 	w.bytes(make([]byte, packHeader))
-	b := newBuilder(schema, opt)
+	b := newBuilder(s, opt)
 	b.emit = func(k *Block) error {
 		b.room = new(Room) // what is written is free again
 		if b.units == nil {
@@ -164,11 +166,11 @@ func writePacked(schema *Schema, dst string, opt Options, key []byte, fill func(
 	}
 	if b.units != nil {
 		w.flags |= packUnits
-		if err := w.erase(f, schema.Dim(), b.units.beyond()); err != nil {
+		if err := w.erase(f, s.Dim(), b.units.beyond()); err != nil {
 			return fmt.Errorf("data: writing %s: %w", dst, err)
 		}
 	}
-	if err := w.finish(f, schema, stats, content, key); err != nil {
+	if err := w.finish(f, s, stats, content, key); err != nil {
 		return fmt.Errorf("data: writing %s: %w", dst, err)
 	}
 	if err := os.Rename(f.Name(), dst); err != nil {
@@ -277,8 +279,8 @@ func (p *packWriter) erase(f *os.File, dim int, rows []int32) error {
 }
 
 // finish writes hashes and footer and then, over its place, the header.
-func (p *packWriter) finish(f *os.File, schema *Schema, stats *LoadStats, content *Content, key []byte) error {
-	s, err := schema.Marshal()
+func (p *packWriter) finish(f *os.File, sch *schema.Schema, stats *LoadStats, content *Content, key []byte) error {
+	s, err := sch.Marshal()
 	if err != nil {
 		return err
 	}
@@ -348,6 +350,18 @@ func (p *packWriter) finish(f *os.File, schema *Schema, stats *LoadStats, conten
 	return errors.Join(f.Chmod(0o600), f.Sync(), f.Close())
 }
 
+// LoadSchema reads the schema file at path, or the schema that stands in a packed table.
+func LoadSchema(path string) (*schema.Schema, error) {
+	if !isPacked(path) {
+		return schema.Load(path)
+	}
+	p, err := readPackedFacts(path)
+	if err != nil {
+		return nil, err
+	}
+	return p.schema, nil
+}
+
 // isPacked says whether the file at path begins as a packed table does.
 func isPacked(path string) bool { return beginsWith(path, packMagic) }
 
@@ -410,11 +424,11 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 		foot = foot[4+n:]
 		return b
 	}
-	schema, counts := text(), text()
+	s, counts := text(), text()
 	if err != nil || len(foot) < sha256.Size+12 {
 		return nil, odd
 	}
-	if p.schema, err = SchemaFromJSON(schema); err != nil {
+	if p.schema, err = schema.FromJSON(s); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(counts, &p.stats); err != nil {
@@ -437,7 +451,7 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 	}
 	p.rows = int(rows)
 	sparse, grouped := p.flags&packSparse != 0, p.flags&packUnits != 0
-	if sparse != (p.schema.Format.Kind == KindLIBSVM) || grouped && (p.schema.UnitRows == 0 || p.rows > math.MaxInt32) {
+	if sparse != (p.schema.Format.Kind == schema.KindLIBSVM) || grouped && (p.schema.UnitRows == 0 || p.rows > math.MaxInt32) {
 		return nil, odd
 	}
 	next, left := packHeader, p.rows
@@ -482,11 +496,11 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 func packError(path string, err error) error {
 	var cut *packCut
 	if errors.As(err, &cut) {
-		return &Error{File: path, Found: cut.found, Allowed: "a whole packed table, as sotto data pack wrote it", Hint: cut.hint}
+		return &config.Error{File: path, Found: cut.found, Allowed: "a whole packed table, as sotto data pack wrote it", Hint: cut.hint}
 	}
-	var bad *Error
+	var bad *config.Error
 	if errors.As(err, &bad) { // of the schema in it
-		return &Error{File: path, Found: "a packed table with a schema that this Sotto does not read", Allowed: "a packed table of this version", Hint: "pack the table again", err: err}
+		return &config.Error{File: path, Found: "a packed table with a schema that this Sotto does not read", Allowed: "a packed table of this version", Hint: "pack the table again", Err: err}
 	}
 	return err
 }
@@ -495,7 +509,7 @@ func packError(path string, err error) error {
 func readPackedFacts(path string) (*packed, error) {
 	f, err := readfile.Open(path)
 	if err != nil {
-		return nil, openError(path, err)
+		return nil, config.FileError(path, err)
 	}
 	defer f.Close()
 	head := make([]byte, packHeader)
@@ -516,7 +530,7 @@ func readPackedFacts(path string) (*packed, error) {
 // openPacked maps the packed table at path. Each chunk is checked before the table
 // is there: its checksum, and that its rows are what the guarantee rests on, within
 // their norm bound and multiples of the unit.
-func openPacked(ctx context.Context, gate Gate, schema *Schema, path string, opt Options) (*Table, *LoadStats, error) {
+func openPacked(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options) (*Table, *LoadStats, error) {
 	if !littleEndian {
 		return nil, nil, errors.New("data: this machine stores numbers in another order than a packed table does")
 	}
@@ -524,7 +538,7 @@ func openPacked(ctx context.Context, gate Gate, schema *Schema, path string, opt
 	if err != nil {
 		return nil, nil, err
 	}
-	t, stats, err := tableOf(ctx, gate, schema, path, opt, m)
+	t, stats, err := tableOf(ctx, gate, s, path, opt, m)
 	if err != nil {
 		return nil, nil, errors.Join(err, unmap())
 	}
@@ -533,7 +547,7 @@ func openPacked(ctx context.Context, gate Gate, schema *Schema, path string, opt
 }
 
 // tableOf is the table whose packed form is m, which the table's blocks go on using.
-func tableOf(ctx context.Context, gate Gate, schema *Schema, path string, opt Options, m []byte) (*Table, *LoadStats, error) {
+func tableOf(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options, m []byte) (*Table, *LoadStats, error) {
 	p, err := readFooter(m[:min(len(m), packHeader)], int64(len(m)), func(offset, length int64) ([]byte, error) {
 		return m[offset : offset+length], nil
 	})
@@ -541,30 +555,30 @@ func tableOf(ctx context.Context, gate Gate, schema *Schema, path string, opt Op
 		return nil, nil, packError(path, err)
 	}
 	labelled := p.flags&packLabelled != 0
-	grouped, group := p.flags&packUnits != 0, schema.UnitRows > 0 && !opt.ByRow
+	grouped, group := p.flags&packUnits != 0, s.UnitRows > 0 && !opt.ByRow
 	switch {
-	case p.schema.Fingerprint() != schema.Fingerprint():
-		return nil, nil, &Error{File: path, Field: "schema", Found: "a table that was packed under another one", Allowed: "the schema that it was packed under; name, rows and format may differ", Hint: "sotto data info shows it; pack the table again for another schema or label"}
+	case p.schema.Fingerprint() != s.Fingerprint():
+		return nil, nil, &config.Error{File: path, Field: "schema", Found: "a table that was packed under another one", Allowed: "the schema that it was packed under; name, rows and format may differ", Hint: "sotto data info shows it; pack the table again for another schema or label"}
 	case !labelled && !opt.Unlabelled:
-		return nil, nil, &Error{File: path, Found: "a table that was packed without its labels", Allowed: "a table with labels"}
+		return nil, nil, &config.Error{File: path, Found: "a table that was packed without its labels", Allowed: "a table with labels"}
 	case group && !grouped:
-		return nil, nil, &Error{File: path, Field: "unit", Found: "a table that was packed row by row", Allowed: "one that says whose its rows are", Hint: "pack the table again, under a schema with the unit"}
-	case grouped && !opt.ByRow && (p.schema.UnitRows != schema.UnitRows || p.schema.UnitColumn() != schema.UnitColumn()):
-		return nil, nil, &Error{File: path, Field: "unit", Found: "a table that was packed for another unit", Allowed: "the unit's column and number of rows in the schema that it was packed under", Hint: "sotto data info shows it; pack the table again for another unit"}
+		return nil, nil, &config.Error{File: path, Field: "unit", Found: "a table that was packed row by row", Allowed: "one that says whose its rows are", Hint: "pack the table again, under a schema with the unit"}
+	case grouped && !opt.ByRow && (p.schema.UnitRows != s.UnitRows || p.schema.UnitColumn() != s.UnitColumn()):
+		return nil, nil, &config.Error{File: path, Field: "unit", Found: "a table that was packed for another unit", Allowed: "the unit's column and number of rows in the schema that it was packed under", Hint: "sotto data info shows it; pack the table again for another unit"}
 	case opt.Labels != "":
-		return nil, nil, &Error{File: opt.Labels, Found: "a file of labels", Allowed: "none: a packed table holds its labels"}
-	case p.stats.Dropped > 0 && schema.OnBadRow == BadRowStop:
-		return nil, nil, &Error{File: path, Found: "rows that did not fit the schema when the table was packed", Allowed: "none, since on_bad_row is stop", Hint: "correct the rows or the schema, and pack the table again"}
+		return nil, nil, &config.Error{File: opt.Labels, Found: "a file of labels", Allowed: "none: a packed table holds its labels"}
+	case p.stats.Dropped > 0 && s.OnBadRow == schema.BadRowStop:
+		return nil, nil, &config.Error{File: path, Found: "rows that did not fit the schema when the table was packed", Allowed: "none, since on_bad_row is stop", Hint: "correct the rows or the schema, and pack the table again"}
 	case opt.Rows > 0 && !group && p.rows != opt.Rows:
 		return nil, nil, rowsError(path, "rows", strconv.Itoa(p.rows), opt.Rows)
 	}
 	if err := opt.dropped(path, &p.stats); err != nil {
 		return nil, nil, err
 	}
-	t := newBuilder(schema, opt).table
+	t := newBuilder(s, opt).table
 	t.Blocks = make([]*Block, len(p.chunks))
 	of := make([][]int32, len(p.chunks)) // the units of each chunk's rows
-	verify := newChunkCheck(schema)
+	verify := newChunkCheck(s)
 	if err := eachChunk(ctx, len(p.chunks), func(i int) error {
 		c := &p.chunks[i]
 		k, units, err := c.checked(m[c.offset:c.offset+c.size], t.Dim, p.flags)
@@ -572,7 +586,7 @@ func tableOf(ctx context.Context, gate Gate, schema *Schema, path string, opt Op
 			err = verify.block(k)
 		}
 		if err != nil {
-			return &Error{File: path, Field: fmt.Sprintf("chunk %d", i+1), Found: err.Error(), Allowed: "a chunk as it was written", Hint: "copy the file again, or pack the table again"}
+			return &config.Error{File: path, Field: fmt.Sprintf("chunk %d", i+1), Found: err.Error(), Allowed: "a chunk as it was written", Hint: "copy the file again, or pack the table again"}
 		}
 		if opt.Unlabelled {
 			k.Y = nil
@@ -583,8 +597,8 @@ func tableOf(ctx context.Context, gate Gate, schema *Schema, path string, opt Op
 		return nil, nil, err
 	}
 	if group {
-		if t.units = groupRows(t, slices.Concat(of...)); t.units == nil || t.units.most() > schema.UnitRows {
-			return nil, nil, &Error{File: path, Found: "units that are not as the schema asks", Allowed: "units as they were written", Hint: "copy the file again, or pack the table again"}
+		if t.units = groupRows(t, slices.Concat(of...)); t.units == nil || t.units.most() > s.UnitRows {
+			return nil, nil, &config.Error{File: path, Found: "units that are not as the schema asks", Allowed: "units as they were written", Hint: "copy the file again, or pack the table again"}
 		}
 		if n := t.Units(); opt.Rows > 0 && n != opt.Rows {
 			return nil, nil, rowsError(path, "units", strconv.Itoa(n), opt.Rows)
@@ -718,10 +732,11 @@ type chunkCheck struct {
 	lo, hi  float32
 }
 
-func newChunkCheck(s *Schema) *chunkCheck {
-	c := &chunkCheck{rule: newRowRule(s.bound(), s.unit(), false, s.Norm == NormL1), inv: 1 / s.unit(), classes: float32(s.Classes())}
+func newChunkCheck(s *schema.Schema) *chunkCheck {
+	bound, unit := s.RowRule()
+	c := &chunkCheck{rule: newRowRule(bound, unit, false, s.Norm == schema.NormL1), inv: 1 / unit, classes: float32(s.Classes())}
 	if b := s.LabelBounds(); b != nil {
-		c.lo, c.hi = b.inward()
+		c.lo, c.hi = b.Inward()
 	}
 	return c
 }

@@ -18,13 +18,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/schema"
 )
 
 // sameTable: whether a table is mapped is no part of it.
 var sameTable = cmpopts.IgnoreUnexported(Table{})
 
 // packOf packs content and gives the packed file.
-func packOf(t testing.TB, s *Schema, content string, opt Options) string {
+func packOf(t testing.TB, s *schema.Schema, content string, opt Options) string {
 	t.Helper()
 	dst := filepath.Join(t.TempDir(), "t.pack")
 	if _, err := Pack(context.Background(), admit(), s, writeFile(t, "file", content), dst, opt); err != nil {
@@ -139,7 +142,7 @@ func TestPackRefuses(t *testing.T) {
 	other := mustParse(t, strings.Replace(small, "max: 1000", "max: 1001", 1))
 	renamed := mustParse(t, strings.NewReplacer("rows: 100", "rows: 7", "dataset: ", "dataset: x").Replace(small))
 	for _, c := range []struct {
-		s    *Schema
+		s    *schema.Schema
 		path string
 		opt  Options
 		want string
@@ -164,7 +167,7 @@ func TestPackRefuses(t *testing.T) {
 			}
 			continue
 		}
-		if !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), c.want) {
+		if !errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 	}
@@ -174,7 +177,7 @@ func TestPackRefuses(t *testing.T) {
 	// A bad row leaves nothing behind, and no half of a file.
 	dir := t.TempDir()
 	_, err := Pack(context.Background(), admit(), s, writeFile(t, "bad", smallRows(2000)+"1,red,x,y,yes\n"), filepath.Join(dir, "t"), Options{})
-	if !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), "column gain: found text that is not a number") {
+	if !errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), "column gain: found text that is not a number") {
 		t.Error(err)
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
@@ -219,7 +222,7 @@ func TestPackOfUnits(t *testing.T) {
 	few := mustParse(t, strings.Replace(visits, "rows: 3", "rows: 2", 1))
 	none := mustParse(t, strings.NewReplacer("unit: {name: patient, rows: 3}\nunits", "rows", "type: unit", "type: ignore").Replace(visits))
 	for _, c := range []struct {
-		s    *Schema
+		s    *schema.Schema
 		path string
 		opt  Options
 		want string
@@ -239,7 +242,7 @@ func TestPackOfUnits(t *testing.T) {
 			} else {
 				tab.Close()
 			}
-		} else if !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), c.want) {
+		} else if !errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 	}
@@ -280,7 +283,7 @@ func TestPackDamaged(t *testing.T) {
 			refused := func(b []byte) {
 				t.Helper()
 				_, _, err := tableOf(context.Background(), admit(), s, "f", Options{}, b)
-				if !errors.As(err, new(*Error)) {
+				if !errors.As(err, new(*config.Error)) {
 					t.Fatalf("%v", err)
 				}
 			}
@@ -334,7 +337,7 @@ func TestPackForged(t *testing.T) {
 	}
 	col, val := packAlign/4, 2*packAlign/4
 	for name, c := range map[string]struct {
-		s      *Schema
+		s      *schema.Schema
 		b      []byte
 		change func([]byte)
 	}{
@@ -455,12 +458,12 @@ func TestPackNeedsNoMemory(t *testing.T) {
 }
 
 func BenchmarkOpenPacked(b *testing.B) {
-	var schema strings.Builder
-	schema.WriteString("dataset: d\ncolumns:\n  - {name: y, type: label, classes: [no, yes]}\n")
+	var sch strings.Builder
+	sch.WriteString("dataset: d\ncolumns:\n  - {name: y, type: label, classes: [no, yes]}\n")
 	for i := range 100 {
-		fmt.Fprintf(&schema, "  - {name: c%d, type: numeric, min: 0, max: 1}\n", i)
+		fmt.Fprintf(&sch, "  - {name: c%d, type: numeric, min: 0, max: 1}\n", i)
 	}
-	s, err := ParseSchema("s", []byte(schema.String()))
+	s, err := schema.Parse("s", []byte(sch.String()))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -506,10 +509,10 @@ func FuzzPack(f *testing.F) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range []*Schema{s, v, u} {
+		for _, s := range []*schema.Schema{s, v, u} {
 			tab, _, err := Read(context.Background(), admit(), s, path, Options{})
 			if err != nil {
-				if !errors.As(err, new(*Error)) {
+				if !errors.As(err, new(*config.Error)) {
 					t.Fatalf("%T: %v", err, err)
 				}
 				continue

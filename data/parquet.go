@@ -13,7 +13,9 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/schema"
 )
 
 const (
@@ -33,7 +35,7 @@ type parquetFile struct {
 func openParquet(path string) (p *parquetFile, err error) {
 	f, err := readfile.Open(path)
 	if err != nil {
-		return nil, openError(path, err)
+		return nil, config.FileError(path, err)
 	}
 	p = &parquetFile{name: path, f: f}
 	defer func() {
@@ -57,7 +59,7 @@ func (p *parquetFile) damaged(err error) error {
 	if errors.As(err, &sys) {
 		return fmt.Errorf("data: reading %s: %w", p.name, err)
 	}
-	return &Error{File: p.name, Found: "a Parquet file that cannot be read, damaged or encrypted", Allowed: "a whole Parquet file", Hint: "copy the file again", err: err}
+	return &config.Error{File: p.name, Found: "a Parquet file that cannot be read, damaged or encrypted", Allowed: "a whole Parquet file", Hint: "copy the file again", Err: err}
 }
 
 // guard turns a panic of the library into an error.
@@ -118,7 +120,7 @@ type parquetColumn struct {
 	n, at  int // values in buf, and the next one
 }
 
-func newParquetSource(schema *Schema, path string, opt Options, enc *encoder, sum io.Writer, raw *rowHasher) (s source, err error) {
+func newParquetSource(sch *schema.Schema, path string, opt Options, enc *encoder, sum io.Writer, raw *rowHasher) (s source, err error) {
 	p, err := openParquet(path)
 	if err != nil {
 		return nil, err
@@ -137,14 +139,14 @@ func newParquetSource(schema *Schema, path string, opt Options, enc *encoder, su
 	for i, c := range fields {
 		names[i] = c.Name()
 	}
-	at := make([]int, len(schema.Columns))
-	if e := matchColumns(schema, names, opt, at); e != nil {
+	at := make([]int, len(sch.Columns))
+	if e := matchColumns(sch, names, opt, at); e != nil {
 		e.File = path
 		return nil, e
 	}
 	q := &parquetSource{parquetFile: p, enc: enc, raw: raw, group: -1}
-	for i, c := range schema.Columns {
-		if c.Type == TypeIgnore {
+	for i, c := range sch.Columns {
+		if c.Type == schema.TypeIgnore {
 			continue
 		}
 		if opt.skips(c) {
@@ -154,7 +156,7 @@ func newParquetSource(schema *Schema, path string, opt Options, enc *encoder, su
 		f := fields[at[i]]
 		text := parquetText(f)
 		if text == nil {
-			return nil, &Error{File: path, Field: columnField(c.Name), Found: "values of type " + parquetType(f), Allowed: "whole and other numbers, truth values, text, decimals and dates"}
+			return nil, &config.Error{File: path, Field: columnField(c.Name), Found: "values of type " + parquetType(f), Allowed: "whole and other numbers, truth values, text, decimals and dates"}
 		}
 		q.at = append(q.at, len(q.columns))
 		q.columns = append(q.columns, parquetColumn{index: f.Index(), text: text, buf: make([]parquet.Value, parquetBatch)})
@@ -365,7 +367,7 @@ func (c *parquetColumn) closeAll() {
 	c.page, c.values, c.pages, c.n, c.at = nil, nil, nil, 0, 0
 }
 
-func (q *parquetSource) place(fault) *Error { return &Error{File: q.name, Row: q.row} }
+func (q *parquetSource) place(fault) *config.Error { return &config.Error{File: q.name, Row: q.row} }
 
 func (q *parquetSource) close() {
 	for i := range q.columns {

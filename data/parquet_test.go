@@ -14,6 +14,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
 	"pgregory.net/rapid"
+
+	"github.com/sottodp/sotto/config"
 )
 
 // TestReadParquet reads a file that pyarrow 22 wrote, from these formulas:
@@ -75,7 +77,7 @@ func TestReadParquet(t *testing.T) {
 			tab, _, err := Read(context.Background(), admit(), s, path, Options{})
 			if err == nil {
 				checkTable(t, tab)
-			} else if !errors.As(err, new(*Error)) {
+			} else if !errors.As(err, new(*config.Error)) {
 				t.Fatalf("byte %d: %T %v", i, err, err)
 			}
 		}
@@ -181,7 +183,7 @@ func TestBadParquet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := Read(context.Background(), admit(), s, c.path, Options{})
-			if !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "SECRET") {
+			if !errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "SECRET") {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})

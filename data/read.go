@@ -12,11 +12,12 @@ import (
 	"hash"
 	"io"
 	"math"
-	"os"
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/schema"
 )
 
 const (
@@ -59,8 +60,8 @@ func (o Options) dropped(path string, stats *LoadStats) error {
 }
 
 // skips says whether a column of the schema is not read.
-func (o Options) skips(c Column) bool {
-	return c.Type == TypeLabel && o.Unlabelled || c.Type == TypeUnit && o.ByRow
+func (o Options) skips(c schema.Column) bool {
+	return c.Type == schema.TypeLabel && o.Unlabelled || c.Type == schema.TypeUnit && o.ByRow
 }
 
 // LoadStats counts what happened while reading. The counts are private data:
@@ -86,24 +87,24 @@ type LoadStats struct {
 // The gate is told the content before there is a table, and refuses it by an error, which
 // Read returns. Only package run/access and tests call Read (R24).
 //
-// What is wrong with the table is an [*Error]. Under on_bad_row: stop the first
+// What is wrong with the table is a [*config.Error]. Under on_bad_row: stop the first
 // bad row is one, which also says how many there are. There is no table beside an
 // error.
 //
 // A table without rows, or one of which every row was dropped, is a table like any
 // other: its neighbor has one row (R9).
-func Read(ctx context.Context, gate Gate, schema *Schema, path string, opt Options) (*Table, *LoadStats, error) {
+func Read(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options) (*Table, *LoadStats, error) {
 	if gate == nil {
 		return nil, nil, errors.New("data: there is no gate; rows are opened through package run/access")
 	}
-	if e := schema.check(); e != nil {
-		return nil, nil, fmt.Errorf("data: a schema that was not made by ParseSchema: %w", e)
+	if e := s.Check(); e != nil {
+		return nil, nil, fmt.Errorf("data: a schema that was not made by schema.Parse: %w", e)
 	}
 	if isPacked(path) {
-		return openPacked(ctx, gate, schema, path, opt)
+		return openPacked(ctx, gate, s, path, opt)
 	}
-	b := newBuilder(schema, opt)
-	stats, content, err := readInto(ctx, gate.RowKey(), schema, path, opt, b)
+	b := newBuilder(s, opt)
+	stats, content, err := readInto(ctx, gate.RowKey(), s, path, opt, b)
 	if err == nil {
 		err = gate.Admit(ctx, content)
 	}
@@ -122,29 +123,29 @@ type source interface {
 	// end; after any other error there are no more records.
 	next() (fault, error)
 	// place is an error at the last record, with nothing but its place set.
-	place(f fault) *Error
+	place(f fault) *config.Error
 	close()
 }
 
 // openSource opens what is at path. The encoder gets the rows; all that belongs to
 // the content goes to sum, and the raw rows go to raw.
-func openSource(ctx context.Context, schema *Schema, path string, opt Options, enc *encoder, sum hash.Hash, raw *rowHasher) (source, error) {
-	if opt.Labels != "" && schema.Format.Kind != KindIDX {
-		return nil, &Error{File: opt.Labels, Found: "a file of labels", Allowed: "none, since format.kind is " + schema.Format.Kind + ": labels stand beside the features"}
+func openSource(ctx context.Context, s *schema.Schema, path string, opt Options, enc *encoder, sum hash.Hash, raw *rowHasher) (source, error) {
+	if opt.Labels != "" && s.Format.Kind != schema.KindIDX {
+		return nil, &config.Error{File: opt.Labels, Found: "a file of labels", Allowed: "none, since format.kind is " + s.Format.Kind + ": labels stand beside the features"}
 	}
-	if form := columnForm(path); form != "" && schema.Format.Kind != KindCSV {
-		return nil, &Error{File: Public(path), Found: form, Allowed: "what format.kind says, " + schema.Format.Kind, Hint: "tables of named columns have the kind csv"}
+	if form := columnForm(path); form != "" && s.Format.Kind != schema.KindCSV {
+		return nil, &config.Error{File: Public(path), Found: form, Allowed: "what format.kind says, " + s.Format.Kind, Hint: "tables of named columns have the kind csv"}
 	}
 	if isSQL(path) {
-		return newSQLSource(ctx, schema, path, opt, enc, sum, raw)
+		return newSQLSource(ctx, s, path, opt, enc, sum, raw)
 	}
 	if beginsWith(path, parquetMagic) {
-		return newParquetSource(schema, path, opt, enc, sum, raw)
+		return newParquetSource(s, path, opt, enc, sum, raw)
 	}
-	if schema.Format.Kind == KindIDX {
-		return newIDXSource(schema, path, opt, enc, sum, raw)
+	if s.Format.Kind == schema.KindIDX {
+		return newIDXSource(s, path, opt, enc, sum, raw)
 	}
-	return newTextSource(schema, path, opt, enc, sum, raw)
+	return newTextSource(s, path, opt, enc, sum, raw)
 }
 
 // columnForm says what kind of table of named columns is at path, other than text;
@@ -160,11 +161,11 @@ func columnForm(path string) string {
 }
 
 // readInto reads the table at path into b, and hashes its raw rows under a key, where there is one.
-func readInto(ctx context.Context, key []byte, schema *Schema, path string, opt Options, b *builder) (*LoadStats, *Content, error) {
-	r := &reader{schema: schema, opt: opt, name: Public(path), enc: newEncoder(schema), build: b}
+func readInto(ctx context.Context, key []byte, s *schema.Schema, path string, opt Options, b *builder) (*LoadStats, *Content, error) {
+	r := &reader{schema: s, opt: opt, name: Public(path), enc: newEncoder(s), build: b}
 	r.stats.Clamped = map[string]int{}
 	sum, raw := sha256.New(), newRowHasher(key)
-	in, err := openSource(ctx, schema, path, opt, r.enc, sum, raw)
+	in, err := openSource(ctx, s, path, opt, r.enc, sum, raw)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -180,7 +181,7 @@ func readInto(ctx context.Context, key []byte, schema *Schema, path string, opt 
 
 // A reader is one call of Read.
 type reader struct {
-	schema *Schema
+	schema *schema.Schema
 	opt    Options
 	name   string
 	enc    *encoder
@@ -189,7 +190,7 @@ type reader struct {
 }
 
 func (r *reader) read(ctx context.Context, in source) error {
-	var first *Error // the first bad row, under on_bad_row: stop
+	var first *config.Error // the first bad row, under on_bad_row: stop
 	bad := 0
 	for {
 		r.enc.begin() // not every record gets as far as the encoder
@@ -207,7 +208,7 @@ func (r *reader) read(ctx context.Context, in source) error {
 		if f.found != "" {
 			bad++
 			switch {
-			case r.schema.OnBadRow == BadRowDrop:
+			case r.schema.OnBadRow == schema.BadRowDrop:
 				r.stats.Dropped++
 				if r.stats.DroppedBy == nil {
 					r.stats.DroppedBy = map[string]int{}
@@ -265,11 +266,11 @@ func (r *reader) rowsError(found string) error {
 
 // rowsError: there are more or fewer rows, or units, than replace-one allows.
 func rowsError(file, field, found string, want int) error {
-	return &Error{File: file, Field: field, Found: found, Allowed: fmt.Sprintf("exactly %d, the number in the schema, under replace-one", want)}
+	return &config.Error{File: file, Field: field, Found: found, Allowed: fmt.Sprintf("exactly %d, the number in the schema, under replace-one", want)}
 }
 
 func (r *reader) clampName(i int) string {
-	if r.schema.Format.Kind == KindLIBSVM && i < 0 {
+	if r.schema.Format.Kind == schema.KindLIBSVM && i < 0 {
 		return "features"
 	}
 	return r.enc.cols[i].name
@@ -285,24 +286,24 @@ func columnField(name string) string {
 // A textSource reads the lines of a CSV or LIBSVM file.
 type textSource struct {
 	in     *lines
-	format *Format
+	format *schema.Format
 	parse  func(line []byte) fault
 	raw    *rowHasher // of LIBSVM; the parser of CSV has its own
 }
 
-func newTextSource(schema *Schema, path string, opt Options, enc *encoder, sum io.Writer, raw *rowHasher) (source, error) {
+func newTextSource(s *schema.Schema, path string, opt Options, enc *encoder, sum io.Writer, raw *rowHasher) (source, error) {
 	in, err := open(path, sum)
 	if err != nil {
 		return nil, err
 	}
-	t := &textSource{in: in, format: &schema.Format}
-	if schema.Format.Kind == KindLIBSVM {
-		t.parse = (&libsvmParser{enc: enc, features: schema.Features, unlabelled: opt.Unlabelled}).parse
+	t := &textSource{in: in, format: &s.Format}
+	if s.Format.Kind == schema.KindLIBSVM {
+		t.parse = (&libsvmParser{enc: enc, features: s.Features, unlabelled: opt.Unlabelled}).parse
 		t.raw = raw
 		t.raw.begin([]byte("libsvm"))
 		return t, nil
 	}
-	p, err := newCSVParser(schema, enc, in, opt, raw)
+	p, err := newCSVParser(s, enc, in, opt, raw)
 	if err != nil {
 		in.close()
 		return nil, err
@@ -325,8 +326,8 @@ func (t *textSource) next() (fault, error) {
 	return t.parse(line), nil
 }
 
-func (t *textSource) place(f fault) *Error {
-	return &Error{File: t.in.name, Line: t.in.n, Column: f.at}
+func (t *textSource) place(f fault) *config.Error {
+	return &config.Error{File: t.in.name, Line: t.in.n, Column: f.at}
 }
 
 func (t *textSource) close() { t.in.close() }
@@ -345,14 +346,14 @@ type file struct {
 func openFile(path string, sum io.Writer) (*file, error) {
 	f, err := readfile.Open(path)
 	if err != nil {
-		return nil, openError(path, err)
+		return nil, config.FileError(path, err)
 	}
 	raw := bufio.NewReaderSize(f, bufferSize)
 	in := &file{name: path, f: f, r: raw}
 	magic, err := raw.Peek(2)
 	if err != nil && err != io.EOF {
 		f.Close()
-		return nil, openError(path, err)
+		return nil, config.FileError(path, err)
 	}
 	if len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
 		z, err := gzip.NewReader(raw)
@@ -398,27 +399,14 @@ func open(path string, sum io.Writer) (*lines, error) {
 	return l, nil
 }
 
-func openError(path string, err error) error {
-	var p *os.PathError
-	var refused *readfile.Error
-	if errors.As(err, &refused) {
-		return &Error{File: path, Found: refused.Found, Allowed: refused.Allowed, err: err}
-	}
-	text := err.Error()
-	if errors.As(err, &p) {
-		text = p.Err.Error()
-	}
-	return &Error{File: path, Found: "no file to read (" + text + ")", Allowed: "a file that can be read", err: err}
-}
-
 // readError puts a failure of the file or the decompressor in words.
 func (l *file) readError(err error) error {
 	var corrupt flate.CorruptInputError
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
-		return &Error{File: l.name, Found: "a gzip file that ends too early", Allowed: "a whole gzip file", Hint: "copy the file again", err: err}
+		return &config.Error{File: l.name, Found: "a gzip file that ends too early", Allowed: "a whole gzip file", Hint: "copy the file again", Err: err}
 	case errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt):
-		return &Error{File: l.name, Found: "a damaged gzip file", Allowed: "a whole gzip file", Hint: "copy the file again", err: err}
+		return &config.Error{File: l.name, Found: "a damaged gzip file", Allowed: "a whole gzip file", Hint: "copy the file again", Err: err}
 	}
 	return fmt.Errorf("data: reading %s: %w", l.name, err)
 }
@@ -459,7 +447,7 @@ func (l *lines) next() ([]byte, error) {
 }
 
 // record is the next line that is a record: neither blank nor a comment.
-func (l *lines) record(f *Format) ([]byte, error) {
+func (l *lines) record(f *schema.Format) ([]byte, error) {
 	for {
 		line, err := l.next()
 		if err != nil {
@@ -471,7 +459,7 @@ func (l *lines) record(f *Format) ([]byte, error) {
 		switch {
 		case len(line) == 1 || len(line) == 2 && line[0] == '\r':
 			continue
-		case (f.Trim || f.Kind == KindLIBSVM) && len(bytes.TrimSpace(line)) == 0:
+		case (f.Trim || f.Kind == schema.KindLIBSVM) && len(bytes.TrimSpace(line)) == 0:
 			continue
 		}
 		return line, nil
@@ -498,9 +486,10 @@ type builder struct {
 	any   bool   // a row of the block is dropped
 }
 
-func newBuilder(s *Schema, opt Options) *builder {
-	b := &builder{dense: s.Format.Kind != KindLIBSVM, label: !opt.Unlabelled}
-	b.table = &Table{Dim: s.Dim(), Classes: s.Classes(), NormBound: s.RowNorm, Unit: s.unit(), Labelled: b.label}
+func newBuilder(s *schema.Schema, opt Options) *builder {
+	b := &builder{dense: s.Format.Kind != schema.KindLIBSVM, label: !opt.Unlabelled}
+	_, unit := s.RowRule()
+	b.table = &Table{Dim: s.Dim(), Classes: s.Classes(), NormBound: s.RowNorm, Unit: unit, Labelled: b.label}
 	b.start = make([]int32, 1, BlockRows+1)
 	b.gone = make([]bool, BlockRows)
 	if s.UnitRows > 0 && !opt.ByRow {
@@ -515,7 +504,7 @@ func newBuilder(s *Schema, opt Options) *builder {
 }
 
 // Empty is a table of the schema without rows.
-func Empty(s *Schema) *Table { return newBuilder(s, Options{}).table }
+func Empty(s *schema.Schema) *Table { return newBuilder(s, Options{}).table }
 
 // add takes over the row that e has at hand.
 func (b *builder) add(e *encoder) error {
@@ -545,7 +534,7 @@ func (b *builder) whose(e *encoder, dropped bool) error {
 		return nil
 	}
 	if len(b.units.of) == math.MaxInt32 {
-		return &Error{Field: "unit", Found: "more rows than 2147483647", Allowed: "fewer, for a table with units of several rows"}
+		return &config.Error{Field: "unit", Found: "more rows than 2147483647", Allowed: "fewer, for a table with units of several rows"}
 	}
 	b.units.add(e, dropped)
 	return nil

@@ -16,6 +16,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/schema"
 )
 
 func writeFile(t testing.TB, name, content string) string {
@@ -35,12 +38,12 @@ func zipped(s string) string {
 	return b.String()
 }
 
-func read(t testing.TB, s *Schema, content string, opt Options) (*Table, *LoadStats, error) {
+func read(t testing.TB, s *schema.Schema, content string, opt Options) (*Table, *LoadStats, error) {
 	t.Helper()
 	return Read(context.Background(), admit(), s, writeFile(t, "file", content), opt)
 }
 
-func mustRead(t testing.TB, s *Schema, content string, opt Options) (*Table, *LoadStats) {
+func mustRead(t testing.TB, s *schema.Schema, content string, opt Options) (*Table, *LoadStats) {
 	t.Helper()
 	tab, stats, err := read(t, s, content, opt)
 	if err != nil {
@@ -125,15 +128,6 @@ func TestSameTable(t *testing.T) {
 	}
 }
 
-const svm = `dataset: d
-format: {kind: libsvm, comment: "#"}
-features: 5
-min: -2
-max: 2
-row_norm: 4
-columns: [{name: y, type: label, classes: ["-1", "+1"]}]
-`
-
 func TestReadLIBSVM(t *testing.T) {
 	s := mustParse(t, svm)
 	tab, stats := mustRead(t, s, "# a comment\n+1 1:1 3:-2 5:0\n\n-1.0\t2:9e0 \r\n1\n-1 4:1e-9", Options{})
@@ -174,7 +168,7 @@ func TestUnlabelled(t *testing.T) {
 		t.Error("labels out of nowhere")
 	}
 	for _, c := range []struct {
-		s       *Schema
+		s       *schema.Schema
 		content string
 	}{{s, "age,colour,id,gain,sick\n1,red,x,2,nobody knows\n"}, {noHeader, "1,red,x,2\n"}, {noHeader, "1,red,x,2,?\n"}} {
 		if got, _ := mustRead(t, c.s, c.content, Options{Unlabelled: true}); !reflect.DeepEqual(want, got) {
@@ -298,7 +292,7 @@ func TestBadInput(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			path := writeFile(t, "file", c.content)
 			tab, _, err := Read(context.Background(), admit(), mustParse(t, c.schema), path, Options{})
-			var e *Error
+			var e *config.Error
 			if !errors.As(err, &e) || tab != nil {
 				t.Fatalf("got %v", err)
 			}
@@ -311,13 +305,13 @@ func TestBadInput(t *testing.T) {
 		})
 	}
 	_, _, err := Read(context.Background(), admit(), mustParse(t, small), filepath.Join(t.TempDir(), "none"), Options{})
-	if !errors.Is(err, os.ErrNotExist) || !errors.As(err, new(*Error)) {
+	if !errors.Is(err, os.ErrNotExist) || !errors.As(err, new(*config.Error)) {
 		t.Errorf("no file: %v", err)
 	}
-	if _, _, err := Read(context.Background(), admit(), mustParse(t, small), t.TempDir(), Options{}); !errors.As(err, new(*Error)) {
+	if _, _, err := Read(context.Background(), admit(), mustParse(t, small), t.TempDir(), Options{}); !errors.As(err, new(*config.Error)) {
 		t.Errorf("a folder: %v", err)
 	}
-	if _, _, err := Read(context.Background(), admit(), &Schema{}, "x", Options{}); err == nil {
+	if _, _, err := Read(context.Background(), admit(), &schema.Schema{}, "x", Options{}); err == nil {
 		t.Error("an empty schema is accepted")
 	}
 }
@@ -424,7 +418,7 @@ columns:
 		}
 		var tabs [2]*Table
 		for i, c := range []struct {
-			s    *Schema
+			s    *schema.Schema
 			text string
 		}{{dense, a.String()}, {sparse, b.String()}} {
 			path := filepath.Join(dir, "f")

@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sottodp/sotto/config"
 )
 
 // SkeletonFromHeader is a schema in YAML for a CSV file with the given header
 // line, and with everything that a person must decide left open: types, bounds,
-// levels, classes, the number of rows. Until they are filled in, [ParseSchema]
+// levels, classes, the number of rows. Until they are filled in, [schema.Parse]
 // refuses it and says where. The delimiter is one character; "" takes the
 // commonest of comma, semicolon, tab and bar in the line.
 func SkeletonFromHeader(name, headerLine, delimiter string) []byte {
@@ -106,30 +108,30 @@ func SkeletonFromFile(path, delimiter string) ([]byte, error) {
 	line, err := in.next()
 	switch {
 	case err == io.EOF:
-		return nil, &Error{File: path, Found: "an empty file", Allowed: "a header line that names the columns"}
+		return nil, &config.Error{File: path, Found: "an empty file", Allowed: "a header line that names the columns"}
 	case err == errLongLine:
-		return nil, &Error{File: path, Line: 1, Found: "a line of more than 8 MiB", Allowed: "a header line that names the columns"}
+		return nil, &config.Error{File: path, Line: 1, Found: "a line of more than 8 MiB", Allowed: "a header line that names the columns"}
 	case err != nil:
 		return nil, err
 	case !isText(line):
-		return nil, &Error{File: path, Line: 1, Found: "bytes that are not text (a binary file?)", Allowed: "a text file in UTF-8"}
+		return nil, &config.Error{File: path, Line: 1, Found: "bytes that are not text (a binary file?)", Allowed: "a text file in UTF-8"}
 	}
 	header := strings.TrimRight(string(line), "\r\n")
 	cells := splitHeader(header, pickDelimiter(header, delimiter))
 	for _, c := range cells {
 		found := ""
-		switch _, fault := parseNumber(c); {
+		switch _, fault := config.ParseNumber(c); {
 		case c == "" && len(cells) == 1:
 			found = "an empty line"
 		case fault == "" || fault == "NaN":
 			found = "a number where a column name should be"
-		case !plainText(c):
+		case !config.PlainText(c):
 			found = "control characters in a column name"
 		case strings.Contains(c, ":") && len(cells) == 1:
 			found = "text with a colon (a LIBSVM file?)"
 		}
 		if found != "" {
-			return nil, &Error{File: path, Line: 1, Found: found, Allowed: "a header line that names the columns",
+			return nil, &config.Error{File: path, Line: 1, Found: found, Allowed: "a header line that names the columns",
 				Hint: "a file without a header needs a schema written by hand, with header: false"}
 		}
 	}

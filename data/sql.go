@@ -22,7 +22,9 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"modernc.org/sqlite"
 
+	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/schema"
 )
 
 // A sqlTable names a table of a database: postgres://…?table=NAME,
@@ -64,8 +66,8 @@ func parseSQL(path string) (*sqlTable, error) {
 	if err == nil && !t.postgres && len(q) > 1 {
 		err = errors.New("data: more than a table")
 	}
-	if names := q["table"]; err != nil || len(names) != 1 || names[0] == "" || !plainText(names[0]) {
-		return nil, &Error{File: t.name, Found: "no name of a table", Allowed: "one, as in postgres://user@host/database?table=NAME or people.db?table=NAME"}
+	if names := q["table"]; err != nil || len(names) != 1 || names[0] == "" || !config.PlainText(names[0]) {
+		return nil, &config.Error{File: t.name, Found: "no name of a table", Allowed: "one, as in postgres://user@host/database?table=NAME or people.db?table=NAME"}
 	}
 	t.table = q.Get("table")
 	q.Del("table")
@@ -128,7 +130,7 @@ func (t *sqlTable) open(ctx context.Context) (*sql.DB, *sql.Tx, error) {
 	if t.postgres {
 		cfg, err := pgx.ParseConfig(t.where)
 		if err != nil { // the cause may quote the password
-			return nil, nil, &Error{File: t.name, Found: "a URL that does not read", Allowed: "postgres://user@host:port/database?table=NAME"}
+			return nil, nil, &config.Error{File: t.name, Found: "a URL that does not read", Allowed: "postgres://user@host:port/database?table=NAME"}
 		}
 		cfg.RuntimeParams["extra_float_digits"] = "3" // numbers with all their digits, for servers before version 12
 		cfg.RuntimeParams["datestyle"] = "ISO"
@@ -136,13 +138,13 @@ func (t *sqlTable) open(ctx context.Context) (*sql.DB, *sql.Tx, error) {
 		opt = &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead}
 	} else {
 		if st, err := os.Stat(t.where); err != nil {
-			return nil, nil, openError(t.name, err)
+			return nil, nil, config.FileError(t.name, err)
 		} else if !st.Mode().IsRegular() {
-			return nil, nil, &Error{File: t.name, Found: "something that is no file", Allowed: "an SQLite file"}
+			return nil, nil, &config.Error{File: t.name, Found: "something that is no file", Allowed: "an SQLite file"}
 		}
 		path, err := filepath.Abs(t.where)
 		if err != nil {
-			return nil, nil, openError(t.name, err)
+			return nil, nil, config.FileError(t.name, err)
 		}
 		dsn := (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: "mode=ro&_pragma=busy_timeout(20000)&_pragma=query_only(1)"}).String()
 		if db, err = sql.Open("sqlite", dsn); err != nil {
@@ -165,7 +167,7 @@ func (t *sqlTable) failed(err error) error {
 	var pg *pgconn.PgError
 	var lite *sqlite.Error
 	bad := func(found, allowed, hint string) error {
-		return &Error{File: t.name, Found: found, Allowed: allowed, Hint: hint, err: err}
+		return &config.Error{File: t.name, Found: found, Allowed: allowed, Hint: hint, Err: err}
 	}
 	switch {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
@@ -270,7 +272,7 @@ type sqlSource struct {
 	row    int
 }
 
-func newSQLSource(ctx context.Context, schema *Schema, path string, opt Options, enc *encoder, sum hash.Hash, raw *rowHasher) (s source, err error) {
+func newSQLSource(ctx context.Context, sch *schema.Schema, path string, opt Options, enc *encoder, sum hash.Hash, raw *rowHasher) (s source, err error) {
 	t, err := parseSQL(path)
 	if err != nil {
 		return nil, err
@@ -292,15 +294,15 @@ func newSQLSource(ctx context.Context, schema *Schema, path string, opt Options,
 	for i, f := range fields {
 		names[i] = f.Name
 	}
-	at := make([]int, len(schema.Columns))
-	if e := matchColumns(schema, names, opt, at); e != nil {
+	at := make([]int, len(sch.Columns))
+	if e := matchColumns(sch, names, opt, at); e != nil {
 		e.File = t.name
 		return nil, e
 	}
 	var list []string
-	for _, c := range schema.Columns {
+	for _, c := range sch.Columns {
 		switch {
-		case c.Type == TypeIgnore:
+		case c.Type == schema.TypeIgnore:
 		case opt.skips(c):
 			q.at = append(q.at, -1)
 		default:
@@ -311,8 +313,8 @@ func newSQLSource(ctx context.Context, schema *Schema, path string, opt Options,
 	q.read = len(list)
 	if raw != nil { // the rest, for the hashes of raw rows
 		var read []string
-		for _, c := range schema.Columns {
-			if c.Type != TypeIgnore && !opt.skips(c) {
+		for _, c := range sch.Columns {
+			if c.Type != schema.TypeIgnore && !opt.skips(c) {
 				read = append(read, c.Name)
 			}
 		}
@@ -411,7 +413,7 @@ func (q *sqlSource) column(i int) string {
 	return ""
 }
 
-func (q *sqlSource) place(fault) *Error { return &Error{File: q.name, Row: q.row} }
+func (q *sqlSource) place(fault) *config.Error { return &config.Error{File: q.name, Row: q.row} }
 
 func (q *sqlSource) close() {
 	if q.rows != nil {

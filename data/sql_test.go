@@ -14,7 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/schema"
 )
 
 // A table name that breaks whatever is not quoted.
@@ -105,7 +107,7 @@ func TestSQLite(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, err := Read(context.Background(), admit(), s, path+"?table=loose", Options{})
-		if !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), "row 6: column colour: found bytes that are not text") {
+		if !errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), "row 6: column colour: found bytes that are not text") {
 			t.Error(err)
 		}
 		if _, err := db.Exec(`DELETE FROM loose WHERE id = 'SECRET'`); err != nil {
@@ -139,7 +141,7 @@ func TestSQLite(t *testing.T) {
 		t.TempDir() + "/none.db?table=a":                            "found no file to read",
 		t.TempDir() + "?table=a":                                    "found something that is no file",
 	} {
-		if _, _, err := Read(context.Background(), admit(), s, where, Options{}); !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), want) {
+		if _, _, err := Read(context.Background(), admit(), s, where, Options{}); !errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", where, err, want)
 		}
 	}
@@ -149,7 +151,7 @@ func TestSQLite(t *testing.T) {
 }
 
 // testSQL wants the table of people at where, and at backwards in another order.
-func testSQL(t *testing.T, s *Schema, where, backwards string) {
+func testSQL(t *testing.T, s *schema.Schema, where, backwards string) {
 	t.Helper()
 	var one, two [sha256.Size]byte
 	want, counts := mustRead(t, s, people, Options{Rows: 5})
@@ -185,7 +187,7 @@ func testSQL(t *testing.T, s *Schema, where, backwards string) {
 	// Errors name row and column, and no value.
 	strict := mustParse(t, strings.Replace(small, "unknown: zero", "unknown: error", 1))
 	_, _, err = Read(context.Background(), admit(), strict, where, Options{})
-	if !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), "row 3: column colour: found a level that the schema does not list") || strings.Contains(err.Error(), "blue") {
+	if !errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), "row 3: column colour: found a level that the schema does not list") || strings.Contains(err.Error(), "blue") {
 		t.Error(err)
 	}
 	more := mustParse(t, strings.Replace(small, "  - {name: id, type: ignore}\n", "", 1))
@@ -213,7 +215,7 @@ func testSQL(t *testing.T, s *Schema, where, backwards string) {
 }
 
 func TestPostgresTable(t *testing.T) {
-	u, db, schema := needs.Schema(t)
+	u, db, sch := needs.Schema(t)
 	where := func(table string, more ...string) string {
 		v, q := *u, u.Query()
 		q.Set("table", table)
@@ -223,31 +225,31 @@ func TestPostgresTable(t *testing.T) {
 		v.RawQuery = q.Encode()
 		return v.String()
 	}
-	odd := schema + "." + quoteName(oddName)
+	odd := sch + "." + quoteName(oddName)
 	// Types of their own; the ? that numbers cannot hold is a NULL, which is missing too.
 	text := strings.Replace(people, "?", "", 1)
 	const columns = " (gain double precision, sick varchar(9), age smallint, id text, colour text)"
 	fill(t, db, "CREATE TABLE "+odd+columns, odd, "$1", text, false)
-	fill(t, db, "CREATE TABLE "+schema+".back"+columns, schema+".back", "$1", text, true)
-	fill(t, db, "CREATE TABLE "+schema+".loose (age numeric, colour text, id text, gain real, sick text)", schema+".loose", "$1", text, false)
+	fill(t, db, "CREATE TABLE "+sch+".back"+columns, sch+".back", "$1", text, true)
+	fill(t, db, "CREATE TABLE "+sch+".loose (age numeric, colour text, id text, gain real, sick text)", sch+".loose", "$1", text, false)
 
 	s := mustParse(t, small)
-	testSQL(t, s, where(oddName, "search_path", schema), where(schema+".back"))
-	if _, _, err := Read(context.Background(), admit(), s, where(schema+".loose"), Options{}); err != nil {
+	testSQL(t, s, where(oddName, "search_path", sch), where(sch+".back"))
+	if _, _, err := Read(context.Background(), admit(), s, where(sch+".loose"), Options{}); err != nil {
 		t.Error(err)
 	}
-	d, err := Describe(where(schema + ".loose"))
+	d, err := Describe(where(sch + ".loose"))
 	if err != nil || d.Form != "a table of a PostgreSQL database" || d.Fields[0] != (FieldName{"age", "NUMERIC"}) {
 		t.Errorf("%+v %v", d, err)
 	}
 
 	// A view that would write cannot: the transaction only reads.
-	for _, q := range []string{"CREATE SEQUENCE " + schema + ".seq", "CREATE VIEW " + schema + ".writes AS SELECT nextval('" + schema + ".seq') AS age, colour, id, gain, sick FROM " + schema + ".back"} {
+	for _, q := range []string{"CREATE SEQUENCE " + sch + ".seq", "CREATE VIEW " + sch + ".writes AS SELECT nextval('" + sch + ".seq') AS age, colour, id, gain, sick FROM " + sch + ".back"} {
 		if _, err := db.Exec(q); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := Read(context.Background(), admit(), s, where(schema+".writes"), Options{}); err == nil || !strings.Contains(err.Error(), "the server reports error 25006") {
+	if _, _, err := Read(context.Background(), admit(), s, where(sch+".writes"), Options{}); err == nil || !strings.Contains(err.Error(), "the server reports error 25006") {
 		t.Error(err)
 	}
 
@@ -257,7 +259,7 @@ func TestPostgresTable(t *testing.T) {
 	q.Set("table", "x")
 	wrong.RawQuery = q.Encode()
 	for at, want := range map[string]string{
-		where(schema + ".none"):               "found no such table",
+		where(sch + ".none"):                  "found no such table",
 		where("no_schema.none"):               "found no such table",
 		where("x; DROP TABLE loose"):          "found no such table",
 		u.String():                            "found no name of a table",
@@ -266,12 +268,12 @@ func TestPostgresTable(t *testing.T) {
 		wrong.String():                        "found a user or password that the server refuses",
 	} {
 		_, _, err := Read(context.Background(), admit(), s, at, Options{})
-		if !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+		if !errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v, want %s", at, err, want)
 		}
 	}
 	_, _, err = Read(context.Background(), admit(), s, "postgres://u:hunter2@127.0.0.1:1/d?table=x&connect_timeout=2", Options{})
-	if err == nil || errors.As(err, new(*Error)) || strings.Contains(err.Error(), "hunter2") {
+	if err == nil || errors.As(err, new(*config.Error)) || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("no server: %v", err)
 	}
 }

@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/schema"
 )
 
 const (
@@ -24,7 +27,7 @@ const (
 // and returns the truth that its labels follow: a weight for each encoded
 // feature, Dim numbers; for more than two classes Dim numbers for each class,
 // class after class. Equal arguments write equal bytes.
-// There are no synthetic images (IDX): that is an [*Error].
+// There are no synthetic images (IDX): that is a [*config.Error].
 //
 // A record is a row. Where the schema has units it is one of those, from 1 on, with 1 to
 // UnitRows rows, few more often than many, that stand among those of others; they share
@@ -36,12 +39,12 @@ const (
 // the second class with probability 1/(1+exp(−w·x)), one of more classes has
 // probabilities softmax(w_k·x), and one that is a number is w·x plus Gaussian
 // noise of a tenth of its range, within the bounds.
-func Synth(schema *Schema, records int, seed uint64, w io.Writer) (truth []float64, err error) {
-	s, err := startSynth(schema, records, seed)
+func Synth(sch *schema.Schema, records int, seed uint64, w io.Writer) (truth []float64, err error) {
+	s, err := startSynth(sch, records, seed)
 	if err != nil {
 		return nil, err
 	}
-	if schema.Format.Kind == KindLIBSVM {
+	if sch.Format.Kind == schema.KindLIBSVM {
 		err = s.writeLIBSVM(w)
 	} else {
 		err = s.writeCSV(w)
@@ -54,12 +57,12 @@ func Synth(schema *Schema, records int, seed uint64, w io.Writer) (truth []float
 
 // SynthPacked writes the table of [Synth] to the file at path, packed. It needs
 // memory for a block, not for the table.
-func SynthPacked(schema *Schema, records int, seed uint64, path string) (truth []float64, err error) {
-	s, err := startSynth(schema, records, seed)
+func SynthPacked(sch *schema.Schema, records int, seed uint64, path string) (truth []float64, err error) {
+	s, err := startSynth(sch, records, seed)
 	if err != nil {
 		return nil, err
 	}
-	return s.truth, writePacked(schema, path, Options{}, nil, func(b *builder) (*LoadStats, *Content, error) {
+	return s.truth, writePacked(sch, path, Options{}, nil, func(b *builder) (*LoadStats, *Content, error) {
 		stats := &LoadStats{}
 		for ; s.next(); stats.Rows++ {
 			if f := s.enc.setLabel(&s.enc.label, 0, s.label()); f.found != "" {
@@ -73,17 +76,17 @@ func SynthPacked(schema *Schema, records int, seed uint64, path string) (truth [
 	})
 }
 
-func startSynth(schema *Schema, records int, seed uint64) (*synth, error) {
-	if e := schema.check(); e != nil {
-		return nil, fmt.Errorf("data: a schema that was not made by ParseSchema: %w", e)
+func startSynth(sch *schema.Schema, records int, seed uint64) (*synth, error) {
+	if e := sch.Check(); e != nil {
+		return nil, fmt.Errorf("data: a schema that was not made by schema.Parse: %w", e)
 	}
-	if schema.Format.Kind == KindIDX {
-		return nil, &Error{Field: "format.kind", Found: "idx", Allowed: "csv or libsvm: there are no synthetic images"}
+	if sch.Format.Kind == schema.KindIDX {
+		return nil, &config.Error{Field: "format.kind", Found: "idx", Allowed: "csv or libsvm: there are no synthetic images"}
 	}
 	if records < 1 {
 		return nil, fmt.Errorf("data: synth of %d rows or units; at least 1 is allowed", records)
 	}
-	s := newSynth(schema, seed)
+	s := newSynth(sch, seed)
 	s.setTruth()
 	s.left = records
 	return s, nil
@@ -91,7 +94,7 @@ func startSynth(schema *Schema, records int, seed uint64) (*synth, error) {
 
 // A synth draws rows for a schema.
 type synth struct {
-	schema *Schema
+	schema *schema.Schema
 	rnd    *rand.Rand
 	enc    *encoder
 	place  []int
@@ -141,12 +144,12 @@ func (s *synth) next() bool {
 	return true
 }
 
-func newSynth(schema *Schema, seed uint64) *synth {
-	s := &synth{schema: schema, rnd: rand.New(rand.NewPCG(seed, 0x507740)), enc: newEncoder(schema), cells: make([]string, len(schema.Columns))}
-	for i, c := range schema.Columns {
-		if c.Type != TypeIgnore {
+func newSynth(sch *schema.Schema, seed uint64) *synth {
+	s := &synth{schema: sch, rnd: rand.New(rand.NewPCG(seed, 0x507740)), enc: newEncoder(sch), cells: make([]string, len(sch.Columns))}
+	for i, c := range sch.Columns {
+		if c.Type != schema.TypeIgnore {
 			at := i
-			if c.Type == TypeLabel {
+			if c.Type == schema.TypeLabel {
 				at = -1
 			}
 			s.place = append(s.place, at)
@@ -166,26 +169,26 @@ func newSynth(schema *Schema, seed uint64) *synth {
 
 // draw draws the features of a row into s.cells (CSV) and encodes them.
 func (s *synth) draw() {
-	if s.schema.Format.Kind == KindLIBSVM {
+	if s.schema.Format.Kind == schema.KindLIBSVM {
 		s.drawSparse()
 		return
 	}
 	for i, c := range s.schema.Columns {
-		mark, rule := "", RuleError
+		mark, rule := "", schema.RuleError
 		if len(s.schema.Format.Missing) > 0 {
 			mark, rule = s.schema.Format.Missing[0], c.Missing
 		}
 		switch {
-		case c.Type == TypeIgnore:
+		case c.Type == schema.TypeIgnore:
 			s.cells[i] = "-"
-		case c.Type == TypeUnit:
+		case c.Type == schema.TypeUnit:
 			s.cells[i] = strconv.Itoa(s.unit.id)
-		case c.Type == TypeLabel:
+		case c.Type == schema.TypeLabel:
 		case s.unit.cells != nil && s.rnd.IntN(2) == 0:
 			s.cells[i] = s.unit.cells[i]
-		case rule != RuleError && rule != "" && s.rnd.Float64() < synthMissing && !slices.Contains(c.Levels, mark):
+		case rule != schema.RuleError && rule != "" && s.rnd.Float64() < synthMissing && !slices.Contains(c.Levels, mark):
 			s.cells[i] = mark
-		case c.Type == TypeNumeric:
+		case c.Type == schema.TypeNumeric:
 			s.cells[i] = s.number(*c.Bounds, s.skew[i])
 		default:
 			p := s.levels[i]
@@ -200,7 +203,7 @@ func (s *synth) draw() {
 }
 
 // number is a number within b, whole where the bounds are whole and far apart.
-func (s *synth) number(b Bounds, skew float64) string {
+func (s *synth) number(b schema.Bounds, skew float64) string {
 	u := math.Pow(s.rnd.Float64(), skew)
 	v := b.Min*(1-u) + b.Max*u
 	digits := -1
@@ -322,7 +325,7 @@ func (s *synth) writeCSV(w io.Writer) error {
 	names := make([]string, len(s.schema.Columns))
 	for i, c := range s.schema.Columns {
 		names[i] = c.Name
-		if c.Type == TypeLabel {
+		if c.Type == schema.TypeLabel {
 			label = i
 		}
 	}

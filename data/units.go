@@ -10,6 +10,9 @@ import (
 	"math"
 	"slices"
 	"sync"
+
+	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/schema"
 )
 
 // units says which rows of a table belong to one unit. Units are numbered in the order
@@ -100,7 +103,7 @@ func groupRows(t *Table, of []int32) *units {
 			if dropped {
 				continue
 			}
-			if count[k]++; count[k] > maxUnitRows {
+			if count[k]++; count[k] > schema.MaxUnitRows {
 				return nil
 			}
 			u.share[row-1] = 1 // for now: it counts
@@ -263,19 +266,19 @@ func hashID(id string) [16]byte {
 }
 
 // ReadTest reads the table at path to score on what was trained on the tables train. A
-// unit is on one side alone (R12): one that has rows on both is an [*Error], which names
+// unit is on one side alone (R12): one that has rows on both is a [*config.Error], which names
 // no row, as is a table that cannot be asked, a packed one. Leaving such rows out in
 // silence would let the scores tell who was trained on.
-func ReadTest(ctx context.Context, gate Gate, schema *Schema, path string, opt Options, train ...*Table) (*Table, *LoadStats, error) {
-	t, stats, err := Read(ctx, gate, schema, path, opt)
+func ReadTest(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options, train ...*Table) (*Table, *LoadStats, error) {
+	t, stats, err := Read(ctx, gate, s, path, opt)
 	if err != nil || t.units == nil {
 		return t, stats, err
 	}
-	apart := &Error{File: Public(path), Field: "unit"}
+	apart := &config.Error{File: Public(path), Field: "unit"}
 	known := map[[16]byte]bool{}
 	for _, table := range append(train, t) {
 		if table.units == nil || table.units.ids == nil {
-			apart.Found, apart.Allowed = "a table whose ids are not here, as those of a packed one", "tables of another form to train and to score on: whether a "+schema.Unit+" is in both, ids alone tell"
+			apart.Found, apart.Allowed = "a table whose ids are not here, as those of a packed one", "tables of another form to train and to score on: whether a "+s.Unit+" is in both, ids alone tell"
 			return nil, nil, errors.Join(apart, t.Close())
 		}
 	}
@@ -285,7 +288,7 @@ func ReadTest(ctx context.Context, gate Gate, schema *Schema, path string, opt O
 		}
 	}
 	if slices.ContainsFunc(t.units.ids, func(id [16]byte) bool { return known[id] }) {
-		apart.Found, apart.Allowed = "a "+schema.Unit+" who has rows to train on too", "others: all rows of a "+schema.Unit+" are on one side"
+		apart.Found, apart.Allowed = "a "+s.Unit+" who has rows to train on too", "others: all rows of a "+s.Unit+" are on one side"
 		return nil, nil, apart
 	}
 	return t, stats, nil

@@ -11,22 +11,9 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-)
 
-// visits is a schema with a unit; the column who says a second time, as a feature, whose
-// row it is, so that a test can see it in the encoded rows.
-const visits = `dataset: visits
-unit: {name: patient, rows: 3}
-units: 6
-row_scaling: project
-row_norm: 4
-on_bad_row: drop
-columns:
-  - {name: patient_id, type: unit}
-  - {name: who, type: numeric, min: 0, max: 8}
-  - {name: age, type: numeric, min: 0, max: 100}
-  - {name: sick, type: label, classes: ["no", "yes"]}
-`
+	"github.com/sottodp/sotto/schema"
+)
 
 // A visit is a row of a table of visits.
 type visit struct {
@@ -308,7 +295,7 @@ func TestUnitsInEveryForm(t *testing.T) {
 }
 
 func TestShareOf(t *testing.T) {
-	for n := 1; n <= maxUnitRows; n++ {
+	for n := 1; n <= schema.MaxUnitRows; n++ {
 		if s := shareOf(n); s != float64(float32(s)) || s*float64(n) > 1 || s*float64(n) <= 1-0x1p-22 {
 			t.Fatalf("a share of %d is %v", n, s)
 		}

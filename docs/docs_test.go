@@ -36,12 +36,14 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/schema"
 )
 
 const root = ".."
@@ -429,8 +431,8 @@ func TestSpecPage(t *testing.T) {
 		"### Columns of type `unit`":        "dataset: d\ncolumns: [{name: a, type: unit, no-such-field: 1}]\n",
 		"### Columns of type `ignore`":      "dataset: d\ncolumns: [{name: a, type: ignore, no-such-field: 1}]\n",
 	} {
-		_, err := data.ParseSchema("s", []byte(src))
-		var bad *data.Error
+		_, err := schema.Parse("s", []byte(src))
+		var bad *config.Error
 		if !errors.As(err, &bad) || bad.Found != "an unknown field" {
 			t.Errorf("%s: an unknown field gives %v", heading, err)
 			continue

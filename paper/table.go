@@ -6,11 +6,12 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
+	"github.com/sottodp/sotto/schema"
 )
 
 // Read reads a table of a paper's experiment, which everybody may use. Rows that the user's own
 // ledger protects are refused all the same.
-func Read(ctx context.Context, schema *data.Schema, file string) (*data.Table, error) {
+func Read(ctx context.Context, schema *schema.Schema, file string) (*data.Table, error) {
 	gate, err := run.Gate(ctx, "", false, nil)
 	if err != nil {
 		return nil, err
@@ -29,7 +30,7 @@ func Read(ctx context.Context, schema *data.Schema, file string) (*data.Table, e
 }
 
 // Made reads a table that the caller has just made.
-func Made(ctx context.Context, schema *data.Schema, file string) (*data.Table, error) {
+func Made(ctx context.Context, schema *schema.Schema, file string) (*data.Table, error) {
 	var gate access.Gate
 	opened, err := gate.Open(ctx, access.Synthetic, schema, file, data.Options{})
 	if err != nil {

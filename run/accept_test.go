@@ -12,6 +12,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/schema"
 )
 
 // TestA6DroppedRows: up to one dropped row in a hundred is told, more are refused unless they are accepted.
@@ -87,7 +88,7 @@ func TestA6ResumedRunWasAdmitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	job.Spec.Data = bad
-	job.Schema.OnBadRow = data.BadRowDrop
+	job.Schema.OnBadRow = schema.BadRowDrop
 	ctx, stop := context.WithCancel(t.Context())
 	_, _, err = Fit(ctx, job, stopAt(1, stop))
 	wantErr(t, err, ErrInterrupted)

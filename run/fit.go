@@ -61,7 +61,7 @@ var (
 var ErrDiverged = errors.New("the parameters are not finite and make no model; the budget is spent. A smaller step size helps")
 
 // Fit trains: it reads the data, reserves the budget, runs the method, writes
-// the run directory and settles. A mistake in the input is an *InputError or a *data.Error
+// the run directory and settles. A mistake in the input is an *InputError or a *config.Error
 // and has changed nothing on disk; a refused budget wraps privacy.ErrExhausted.
 // It returns the run's info and directory, also beside ErrInterrupted.
 func Fit(ctx context.Context, job *Job, env Env) (*trace.Info, string, error) {

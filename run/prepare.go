@@ -16,13 +16,14 @@ import (
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/schema"
 )
 
 // A Job is a spec with everything settled that public facts can settle. Making
 // one opens the schema and no data.
 type Job struct {
 	Spec       *Spec
-	Schema     *data.Schema
+	Schema     *schema.Schema
 	Model      model.Model
 	Facts      oracle.Public
 	Objective  method.Objective
@@ -49,7 +50,7 @@ func Prepare(spec *Spec) (*Job, error) {
 }
 
 // LoadSchema reads the spec's schema, with the label that the spec asks for.
-func (s *Spec) LoadSchema() (*data.Schema, error) {
+func (s *Spec) LoadSchema() (*schema.Schema, error) {
 	schema, err := data.LoadSchema(s.Schema)
 	if err != nil {
 		return nil, &InputError{"", err}
@@ -64,7 +65,7 @@ func (s *Spec) LoadSchema() (*data.Schema, error) {
 
 // PrepareOn settles a spec under a schema that is loaded, whose rows may be others
 // than those of the file.
-func PrepareOn(spec *Spec, schema *data.Schema) (*Job, error) {
+func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
 	j := &Job{Spec: spec, Schema: schema}
 	if err := spec.labOnly(); err != nil {
 		return nil, err
@@ -110,7 +111,7 @@ func (j *Job) cautions() (warnings []string) {
 }
 
 // PrepareModel settles the model of a spec and what is public of it, and no method.
-func PrepareModel(spec *Spec, schema *data.Schema) (*Job, error) {
+func PrepareModel(spec *Spec, schema *schema.Schema) (*Job, error) {
 	j := &Job{Spec: spec, Schema: schema}
 	if err := j.setModel(); err != nil {
 		return nil, err

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip/journal"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
@@ -21,6 +20,7 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/schema"
 )
 
 // Abandon settles a run that will not be resumed, and says how it and its dataset
@@ -247,7 +247,7 @@ func jobOf(info *trace.Info) (*Job, error) {
 // jobWith is the job of a method that is read already; nil: of none of package method.
 func jobWith(info *trace.Info, m method.Method) (j *Job, err error) {
 	j = &Job{Method: m}
-	if j.Schema, err = data.SchemaFromJSON(info.Schema); err != nil {
+	if j.Schema, err = schema.FromJSON(info.Schema); err != nil {
 		return nil, err
 	}
 	if j.Schema.Dataset != info.Dataset || j.Schema.Unit != info.Unit || j.Schema.UnitRows != info.UnitRows {

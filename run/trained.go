@@ -11,12 +11,13 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/schema"
 )
 
 // Trained is a model file ready for use.
 type Trained struct {
 	File      *model.File
-	Schema    *data.Schema
+	Schema    *schema.Schema
 	Model     model.Model
 	Guarantee Guarantee
 	Ledger    string // of its run, where the run directory is around it and the ledger is there
@@ -41,7 +42,7 @@ func LoadModel(path string) (*Trained, error) {
 		return nil, &InputError{"", err}
 	}
 	t := &Trained{File: f}
-	if t.Schema, err = data.SchemaFromJSON(f.Schema); err != nil {
+	if t.Schema, err = schema.FromJSON(f.Schema); err != nil {
 		return nil, &InputError{path, err}
 	}
 	if t.Model, err = f.New(); err != nil {

@@ -7,7 +7,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/privacy"
@@ -52,7 +52,7 @@ var failures = []failure{
 	{"dropped-rows", exitInput, is(run.ErrDroppedRows)},
 	{"delta-too-large", exitInput, is(run.ErrLargeDelta)},
 	{"not-a-ledger", exitInput, is(ledger.ErrNotLedger)},
-	{"bad-data", exitInput, as[*data.Error]},
+	{"bad-data", exitInput, as[*config.Error]},
 	{"bad-input", exitInput, func(err error) bool {
 		return as[*run.InputError](err) || as[*ledger.MismatchError](err) || as[*readfile.Error](err)
 	}},

@@ -22,6 +22,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/schema"
 )
 
 // A tensor is an input of a model, its numbers as text.
@@ -84,7 +85,7 @@ func everyRows(n int, draw *rand.Rand) string {
 }
 
 // tensors are the inputs for the CSV rows, as a program without Sotto would make them.
-func tensors(t *testing.T, s *data.Schema, text string) map[string]tensor {
+func tensors(t *testing.T, s *schema.Schema, text string) map[string]tensor {
 	r := csv.NewReader(strings.NewReader(text))
 	r.Comma, r.TrimLeadingSpace = rune(s.Format.Delimiter[0]), s.Format.Trim
 	if s.Format.Comment != "" {
@@ -104,7 +105,7 @@ func tensors(t *testing.T, s *data.Schema, text string) map[string]tensor {
 	}
 	inputs := map[string]tensor{}
 	for _, c := range s.Columns {
-		in := tensor{Type: map[string]string{data.TypeNumeric: "double", data.TypeCategorical: "string"}[c.Type], Shape: []int{len(rows), 1}}
+		in := tensor{Type: map[string]string{schema.TypeNumeric: "double", schema.TypeCategorical: "string"}[c.Type], Shape: []int{len(rows), 1}}
 		if in.Type == "" {
 			continue
 		}
@@ -114,7 +115,7 @@ func tensors(t *testing.T, s *data.Schema, text string) map[string]tensor {
 			if s.Format.Trim {
 				cell = strings.TrimSpace(cell)
 			}
-			if c.Type == data.TypeNumeric && slices.Contains(s.Format.Missing, cell) {
+			if c.Type == schema.TypeNumeric && slices.Contains(s.Format.Missing, cell) {
 				cell = "nan"
 			}
 			in.Data = append(in.Data, cell)
@@ -125,7 +126,7 @@ func tensors(t *testing.T, s *data.Schema, text string) map[string]tensor {
 }
 
 // randomModel is a model file with parameters of that size.
-func randomModel(t *testing.T, s *data.Schema, name string, layers []string, size float64, draw *rand.Rand) *model.File {
+func randomModel(t *testing.T, s *schema.Schema, name string, layers []string, size float64, draw *rand.Rand) *model.File {
 	schema, err := s.Marshal()
 	if err != nil {
 		t.Fatal(err)
@@ -256,8 +257,8 @@ func probabilitiesTie(p []string) bool {
 	return v[len(v)-1]-v[len(v)-2] < 2e-5
 }
 
-func mustParse(t *testing.T, text string) *data.Schema {
-	s, err := data.ParseSchema("schema.yaml", []byte(text))
+func mustParse(t *testing.T, text string) *schema.Schema {
+	s, err := schema.Parse("schema.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +279,7 @@ func TestExportONNX(t *testing.T) {
 	dir := t.TempDir()
 	const two, three, number = "classes: [no, yes]", "classes: [u, v, w]", "min: -1, max: 1"
 	var cases []exported
-	add := func(s *data.Schema, rows string, inputs map[string]tensor, name string, layers []string, size float64) {
+	add := func(s *schema.Schema, rows string, inputs map[string]tensor, name string, layers []string, size float64) {
 		f := randomModel(t, s, name, layers, size, draw)
 		if name == "huber-svm" {
 			f.Width = 0.25
@@ -368,7 +369,7 @@ func TestExportONNXExamples(t *testing.T) {
 	cases := []exported{{"clinic logistic", out, writeText(t, dir, "clinic.csv", text), tensors(t, clinic, text)}}
 
 	folder := needs.Data(t)
-	add := func(s *data.Schema, rows string, inputs map[string]tensor, name string, layers []string, size float64) {
+	add := func(s *schema.Schema, rows string, inputs map[string]tensor, name string, layers []string, size float64) {
 		path := filepath.Join(dir, fmt.Sprintf("%d.json", len(cases)))
 		if err := model.Write(path, randomModel(t, s, name, layers, size, draw)); err != nil {
 			t.Fatal(err)

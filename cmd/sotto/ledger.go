@@ -13,11 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/schema"
 )
 
 func ledgerCommand() *cobra.Command {
@@ -217,7 +217,7 @@ their own ε. A run whose plan the currency has no theorem for is refused.`,
 	budget.Flags().Float64Var(&delta, "delta", 0, "lifetime δ (required)")
 	budget.Flags().StringVar(&adjacency, "adjacency", "", "add-or-remove or replace-one (required)")
 	budget.Flags().StringVar(&currency, "currency", "", "how a new dataset counts: "+strings.Join(ledger.Currencies(), ", ")+" (default: caps)")
-	budget.Flags().StringVar(&unit, "unit", data.UnitRecord, "whose privacy it is: the name of the unit in the schema")
+	budget.Flags().StringVar(&unit, "unit", schema.UnitRecord, "whose privacy it is: the name of the unit in the schema")
 
 	settle := &cobra.Command{
 		Use: "settle DIR", Short: "Close an abandoned run in the ledger", Args: args(cobra.ExactArgs(1)),

@@ -18,6 +18,7 @@ import (
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/report"
 	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/schema"
 )
 
 func schemaCommand() *cobra.Command {
@@ -86,7 +87,7 @@ about the data.`,
 }
 
 // printSchema lists what a guarantee will rest on.
-func printSchema(w io.Writer, s *data.Schema) {
+func printSchema(w io.Writer, s *schema.Schema) {
 	fmt.Fprintf(w, "%s encoded features, label %q\n", count(s.Dim()), s.LabelName())
 	for _, a := range s.Assumptions() {
 		fmt.Fprintln(w, "-", a)

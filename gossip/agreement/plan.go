@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
@@ -22,6 +21,7 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/schema"
 )
 
 // A Plan is a network with everything settled that public facts can settle.
@@ -108,7 +108,7 @@ func (p *Plan) fail(field, format string, args ...any) error {
 }
 
 func (p *Plan) setOwners() error {
-	n, schema, adjacency := p.Network, p.Job.Schema, p.Job.Facts.Adjacency
+	n, s, adjacency := p.Network, p.Job.Schema, p.Job.Facts.Adjacency
 	ways := 0
 	for _, given := range []bool{n.Owners != 0, n.Column != "", len(n.Files) > 0} {
 		if given {
@@ -127,7 +127,7 @@ func (p *Plan) setOwners() error {
 		if p.Spec.Data != "" {
 			return p.fail("files", "found them beside data; allowed is one of both")
 		}
-		rows = schema.Rows
+		rows = s.Rows
 		for _, f := range n.Files {
 			name := strings.TrimSuffix(filepath.Base(f), filepath.Ext(f))
 			if slices.ContainsFunc(p.Owners, func(o Owner) bool { return o.Name == name }) {
@@ -138,16 +138,16 @@ func (p *Plan) setOwners() error {
 	case adjacency == privacy.ReplaceOne && !p.Spec.Privacy.Off && !p.apart:
 		return p.fail("owners", "found rows of one table under replace-one; allowed are files: there the rows of each owner are a public number, and a row that is replaced stays with its owner")
 	case n.Column != "":
-		at := slices.IndexFunc(schema.Columns, func(c data.Column) bool { return c.Name == n.Column })
-		if at < 0 || schema.Columns[at].Type != data.TypeCategorical {
+		at := slices.IndexFunc(s.Columns, func(c schema.Column) bool { return c.Name == n.Column })
+		if at < 0 || s.Columns[at].Type != schema.TypeCategorical {
 			return p.fail("column", "found %q; allowed is a categorical column of the schema", n.Column)
 		}
-		for _, level := range schema.Columns[at].Levels {
+		for _, level := range s.Columns[at].Levels {
 			p.Owners = append(p.Owners, Owner{Name: level})
 		}
-		first := slices.Index(schema.FeatureNames(), n.Column+"="+schema.Columns[at].Levels[0])
+		first := slices.Index(s.FeatureNames(), n.Column+"="+s.Columns[at].Levels[0])
 		p.Column = [2]int{first, first + len(p.Owners)}
-		rows = schema.Rows / len(p.Owners)
+		rows = s.Rows / len(p.Owners)
 	default:
 		if n.Owners < 2 || n.Owners > 10_000 {
 			return p.fail("owners", "found %d; allowed is 2 to 10000", n.Owners)
@@ -155,7 +155,7 @@ func (p *Plan) setOwners() error {
 		for i := range n.Owners {
 			p.Owners = append(p.Owners, Owner{Name: fmt.Sprintf("owner %d", i+1)})
 		}
-		rows = schema.Rows / n.Owners
+		rows = s.Rows / n.Owners
 	}
 	if k := len(p.Owners); k < 2 {
 		return p.fail("owners", "found %d; allowed is 2 or more", k)

@@ -98,7 +98,7 @@ type session struct {
 	token  string // "" in the lab
 }
 
-// Run takes the owner's part from wherever its directory stands. A mistake in what was given is a *run.InputError or a *data.Error.
+// Run takes the owner's part from wherever its directory stands. A mistake in what was given is a *run.InputError or a *config.Error.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	s := &session{o: o}
 	if s.o.Join == 0 {

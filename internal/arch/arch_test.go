@@ -24,10 +24,10 @@ const module = "github.com/sottodp/sotto"
 
 // Groups of packages that the table names together.
 var (
-	words    = []string{"privacy", "method/reg", "internal/kern"}
+	words    = []string{"privacy", "config", "method/reg", "internal/kern"}
 	privacys = []string{"privacy", "privacy/account", "privacy/clip", "privacy/mech", "privacy/noise", "privacy/sample"}
 	// public is layers 0 to 2 without whatever holds records.
-	public = join(words, privacys, []string{"method/schedule", "method/curvature", "oracle"})
+	public = join(words, privacys, []string{"schema", "method/schedule", "method/curvature", "oracle"})
 )
 
 // table says which of this module's packages a package may import. It is the
@@ -45,6 +45,10 @@ var table = map[string][]string{
 	// Opens files, and parses YAML, that others may have written.
 	"internal/readfile": {},
 	"internal/yamltree": {},
+
+	// What a person wrote: specs, schemas and their positions; the public description of a table.
+	"config": {"internal/readfile", "internal/yamltree"},
+	"schema": join(words, []string{"config", "internal/chart", "internal/readfile", "internal/yamltree"}),
 
 	// Where an owner's state lies.
 	"internal/state": {},
@@ -64,7 +68,7 @@ var table = map[string][]string{
 	"privacy/clip":    words,
 	"privacy/mech":    join(words, []string{"privacy/noise"}),
 	"privacy/sample":  join(words, []string{"privacy/noise"}),
-	"data":            join(words, []string{"internal/readfile", "internal/yamltree"}),
+	"data":            join(words, []string{"config", "schema", "internal/readfile"}),
 	"method/schedule": {"privacy", "privacy/account"},
 
 	// Free mathematics of second-order methods.
@@ -74,11 +78,11 @@ var table = map[string][]string{
 	"privacy/account/claimed": {"privacy", "privacy/account", "method/schedule"},
 
 	// Layer 2, models and the door from outside.
-	"model":  {"data", "internal/kern", "internal/readfile"},
+	"model":  {"data", "schema", "internal/kern", "internal/readfile"},
 	"oracle": {"privacy", "privacy/mech", "privacy/sample", "privacy/clip"},
 
 	// Models in another program's form: the schema's public facts and a model's parameters.
-	"internal/onnx":        {"data", "model", "internal/onnx/onnxpb"},
+	"internal/onnx":        {"schema", "model", "internal/onnx/onnxpb"},
 	"internal/onnx/onnxpb": {},
 
 	// Layer 3: algorithms, which never see a record; the door from inside;
@@ -95,7 +99,7 @@ var table = map[string][]string{
 	"gossip/transport": {"privacy/account", "oracle", "gossip", "gossip/journal", "run/trace", "internal/readfile"},
 
 	// The gate to tables.
-	"run/access": {"data", "run/ledger", "internal/state", "internal/readfile"},
+	"run/access": {"data", "schema", "run/ledger", "internal/state", "internal/readfile"},
 
 	// Layer 4, assembly: all above.
 	"run": join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/journal", "oracle/private", "oracle/replay", "run/trace", "run/ledger", "internal/chart", "internal/readfile", "internal/yamltree"}),
@@ -104,12 +108,12 @@ var table = map[string][]string{
 	"run/compare": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/trace", "internal/chart", "internal/readfile"}),
 
 	// What owners who train together agree on; all of them simulated in one process; one of them on a machine of its own.
-	"gossip/agreement": join(public, []string{"data", "method", "gossip", "run", "internal/readfile"}),
+	"gossip/agreement": join(public, []string{"method", "gossip", "run", "internal/readfile"}),
 	"gossip/party":     join(public, []string{"run/access", "data", "method", "gossip", "gossip/transport", "gossip/journal", "oracle/private", "run", "run/ledger", "gossip/agreement", "run/trace", "internal/readfile"}),
 	"gossip/simulate":  join(public, []string{"run/access", "data", "model", "method", "gossip", "oracle/private", "run", "gossip/agreement", "run/trace"}),
 
 	// A run whose rows are on several machines of one owner.
-	"run/shards": {"run/access", "privacy", "data", "oracle/private", "run", "run/trace", "internal/readfile"},
+	"run/shards": {"run/access", "privacy", "data", "schema", "oracle/private", "run", "run/trace", "internal/readfile"},
 
 	// An audit of runs in the lab, with canaries among the rows.
 	"run/audit": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/trace", "internal/chart", "internal/audit", "internal/canary", "internal/readfile"}),
@@ -124,7 +128,7 @@ var table = map[string][]string{
 	"web": {"privacy", "privacy/account", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/simulate", "run/audit", "gossip/journal", "internal/chart", "internal/readfile"},
 
 	// A reproduced paper, on what everybody may use. Its tables are synthetic.
-	"paper":    {"data", "run", "run/access", "internal/chart", "privacy", "privacy/noise"},
+	"paper":    {"data", "schema", "run", "run/access", "internal/chart", "privacy", "privacy/noise"},
 	"paper/p0": join(public, []string{"data", "model", "method", "oracle/private", "internal/chart", "privacy/account/claimed", "paper"}),
 	"paper/p1": join(public, []string{"data", "model", "method", "oracle/private", "internal/chart", "paper"}),
 	"paper/p2": join(public, []string{"run", "run/compare", "internal/chart", "privacy/account/claimed", "paper"}),
@@ -142,6 +146,7 @@ var table = map[string][]string{
 
 	// Helpers of tests: see helpers.
 	"data/datatest":     {"data"},
+	"schema/schematest": {},
 	"internal/needs":    {},
 	"internal/relay":    {},
 	"internal/proofs":   {},
@@ -151,10 +156,10 @@ var table = map[string][]string{
 
 // helpers are packages for tests: only tests and other helpers import them, and
 // the rules on the clock, files and random numbers leave them alone.
-var helpers = []string{"data/datatest", "internal/needs", "internal/proofs", "internal/relay", "model/modeltest", "method/methodtest"}
+var helpers = []string{"data/datatest", "schema/schematest", "internal/needs", "internal/proofs", "internal/relay", "model/modeltest", "method/methodtest"}
 
 // dataReaders are the only packages that may import data themselves.
-var dataReaders = []string{"data", "model", "data/datatest", "internal/onnx", "oracle/private", "run", "run/access", "paper", "run/compare", "gossip/agreement", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p1", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
+var dataReaders = []string{"data", "model", "data/datatest", "oracle/private", "run", "run/access", "paper", "run/compare", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p1", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
 
 // sealed packages must not reach data on any path of imports.
 var sealed = []string{"plan", "method", "gossip", "gossip/journal", "gossip/transport", "method/reg", "method/schedule", "method/curvature", "oracle", "oracle/replay", "run/report", "run/trace", "run/ledger"}

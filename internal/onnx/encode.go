@@ -6,15 +6,15 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/sottodp/sotto/data"
 	pb "github.com/sottodp/sotto/internal/onnx/onnxpb"
+	"github.com/sottodp/sotto/schema"
 )
 
 // An encoder makes the nodes that encode records as package data does, in float64, with the
 // same figures but for the last bits of its arithmetic.
 type encoder struct {
 	*graph
-	schema *data.Schema
+	schema *schema.Schema
 	bad    []string // of N×1 numbers: above 0 in rows that package data calls bad
 }
 
@@ -22,9 +22,9 @@ type encoder struct {
 func (e *encoder) rows() string {
 	var x string
 	switch s := e.schema; s.Format.Kind {
-	case data.KindIDX:
+	case schema.KindIDX:
 		x = e.image()
-	case data.KindLIBSVM:
+	case schema.KindLIBSVM:
 		in := e.input("features", fmt.Sprintf("%d values; one that a record leaves out is 0", s.Features), pb.TensorProto_DOUBLE, s.Features)
 		none := e.indicator("IsNaN", in)
 		e.badCells(none)
@@ -75,15 +75,15 @@ func (e *encoder) image() string {
 // columns encodes the numeric columns side by side, then the categorical ones, and puts them
 // into the schema's order.
 func (e *encoder) columns() string {
-	var numeric, levels []data.Column
+	var numeric, levels []schema.Column
 	var numericAt, levelsAt []int64 // their features in the schema's order
 	at := int64(0)
 	for _, c := range e.schema.Columns {
 		switch c.Type {
-		case data.TypeNumeric:
+		case schema.TypeNumeric:
 			numeric, numericAt = append(numeric, c), append(numericAt, at)
 			at++
-		case data.TypeCategorical:
+		case schema.TypeCategorical:
 			levels = append(levels, c)
 			for range c.Levels {
 				levelsAt = append(levelsAt, at)
@@ -95,9 +95,9 @@ func (e *encoder) columns() string {
 	// The inputs in the schema's order, before any other node.
 	for _, c := range e.schema.Columns {
 		switch c.Type {
-		case data.TypeNumeric:
+		case schema.TypeNumeric:
 			e.input(c.Name, fmt.Sprintf("a number, clamped to [%v, %v]; without a value: NaN", c.Bounds.Min, c.Bounds.Max), pb.TensorProto_DOUBLE, 1)
-		case data.TypeCategorical:
+		case schema.TypeCategorical:
 			e.input(c.Name, fmt.Sprintf("one of %d levels", len(c.Levels)), pb.TensorProto_STRING, 1)
 		}
 	}
@@ -119,7 +119,7 @@ func (e *encoder) columns() string {
 }
 
 // numeric encodes numeric columns: missing rule, clamping, transform, and onto [−1, 1].
-func (e *encoder) numeric(columns []data.Column) string {
+func (e *encoder) numeric(columns []schema.Column) string {
 	n := len(columns)
 	names := make([]string, n)
 	least, most, first, width := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
@@ -127,15 +127,15 @@ func (e *encoder) numeric(columns []data.Column) string {
 	for i, c := range columns {
 		names[i], least[i], most[i] = c.Name, c.Bounds.Min, c.Bounds.Max
 		first[i], width[i] = least[i], most[i]-least[i]
-		if c.Transform != data.TransformNone {
+		if c.Transform != schema.TransformNone {
 			log[i], first[i] = 1, signedLog(least[i])
 			width[i] = signedLog(most[i]) - first[i]
 		}
 		instead[i] = least[i] // any number, where the row is bad or the cell becomes 0
 		switch c.Missing {
-		case data.RuleError:
+		case schema.RuleError:
 			refuse[i] = 1
-		case data.RuleZero:
+		case schema.RuleZero:
 			middle[i] = 1
 		default:
 			instead[i], _ = strconv.ParseFloat(c.Missing, 64) // checked with the schema
@@ -168,9 +168,9 @@ func signedLog(v float64) float64 { return math.Copysign(math.Log1p(math.Abs(v))
 
 // levels encodes a categorical column. What is none of the levels is missing where it is a mark
 // of the format, unknown otherwise.
-func (e *encoder) levels(c data.Column) string {
+func (e *encoder) levels(c schema.Column) string {
 	hot := e.indicator("Equal", c.Name, e.texts(c.Levels, 1, len(c.Levels)))
-	if c.Missing == data.RuleZero && c.Unknown == data.RuleZero {
+	if c.Missing == schema.RuleZero && c.Unknown == schema.RuleZero {
 		return hot
 	}
 	unknown := e.op("Sub", e.number(1), e.over("ReduceSum", hot))
@@ -185,12 +185,12 @@ func (e *encoder) levels(c data.Column) string {
 }
 
 // replace follows a rule in the rows where which is 1.
-func (e *encoder) replace(hot, which, rule string, c data.Column) string {
+func (e *encoder) replace(hot, which, rule string, c schema.Column) string {
 	switch rule {
-	case data.RuleError:
+	case schema.RuleError:
 		e.bad = append(e.bad, which)
 		return hot
-	case data.RuleZero:
+	case schema.RuleZero:
 		return hot
 	}
 	one := make([]float64, len(c.Levels))
@@ -209,14 +209,14 @@ func (e *encoder) rule(x string) string {
 	none := e.op("Equal", most, e.number(0)) // a row of zeros stays one
 	part := e.op("Div", size, e.op("Where", none, e.number(1), most))
 	var norm string // of x over its largest entry: at least 1
-	if s.Norm == data.NormL1 {
+	if s.Norm == schema.NormL1 {
 		norm = e.over("ReduceSum", part)
 	} else {
 		norm = e.op("Sqrt", e.over("ReduceSum", e.op("Mul", part, part)))
 	}
 	norm = e.op("Max", norm, e.number(1))
 	units := e.op("Mul", e.op("Div", e.op("Mul", part, e.op("Sign", x)), norm), e.number((1-0x1p-40)*(bound/unit)))
-	if s.RowScaling == data.RowProject {
+	if s.RowScaling == schema.RowProject {
 		beyond := e.op("Greater", e.op("Mul", most, norm), e.number(bound))
 		// Ends of columns are whole numbers of units; the last bit of a logarithm must not make them less.
 		units = e.op("Where", beyond, units, e.op("Mul", x, e.number((1+0x1p-47)/unit)))

@@ -25,9 +25,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/sottodp/sotto/data"
 	pb "github.com/sottodp/sotto/internal/onnx/onnxpb"
 	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/schema"
 )
 
 // The operators are those of opset 19, the first whose Equal compares strings; files of
@@ -41,7 +41,7 @@ const (
 type Fact struct{ Key, Value string }
 
 // Write writes the model m at f.W, for records under the schema.
-func Write(w io.Writer, f *model.File, m model.Model, s *data.Schema, facts []Fact) error {
+func Write(w io.Writer, f *model.File, m model.Model, s *schema.Schema, facts []Fact) error {
 	staged, ok := m.(model.Staged)
 	if !ok {
 		return fmt.Errorf("found a model %s; allowed for ONNX are those of layers", f.Model)

@@ -19,6 +19,7 @@ import (
 	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
+	"github.com/sottodp/sotto/schema"
 )
 
 // A journal that prints what is charged, and keeps nothing.
@@ -32,7 +33,7 @@ func (printer) Release(answers [][]float64) error { fmt.Println("released", len(
 // budget does not cover. Here the budget covers one gradient.
 func Example() {
 	ctx := context.Background()
-	schema, err := data.ParseSchema("schema.yaml", []byte(`
+	schema, err := schema.Parse("schema.yaml", []byte(`
 dataset: heights
 rows: 4
 columns:

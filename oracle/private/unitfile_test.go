@@ -19,6 +19,7 @@ import (
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/sample"
+	"github.com/sottodp/sotto/schema"
 	"pgregory.net/rapid"
 )
 
@@ -58,7 +59,7 @@ func TestFilesThatDifferInAUnit(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 7))
 		most := 1 + rnd.IntN(6)
-		schema, err := data.ParseSchema("", fmt.Appendf(nil, visits, most, []string{"project", "scale"}[rnd.IntN(2)]))
+		schema, err := schema.Parse("", fmt.Appendf(nil, visits, most, []string{"project", "scale"}[rnd.IntN(2)]))
 		if err != nil {
 			rt.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/schema"
 )
 
 // A task is a table with the settings of P0's experiments on it.
@@ -84,7 +85,7 @@ func tables(ctx context.Context, size Size, folder string) ([]*task, error) {
 }
 
 func (t *task) read(ctx context.Context, size Size, text, train, test string) error {
-	schema, err := data.ParseSchema(t.name, []byte(text))
+	schema, err := schema.Parse(t.name, []byte(text))
 	if err != nil {
 		return err
 	}
@@ -118,9 +119,9 @@ func synthetic(ctx context.Context, size Size) (*task, error) {
 	for j := range truth {
 		truth[j] = paper.Normal(src) / math.Sqrt(synthDim)
 	}
-	var schema strings.Builder
-	fmt.Fprintf(&schema, "dataset: synthetic\nrows: %d\nrow_norm: 16\nrow_scaling: scale\nintercept: false\nformat: {kind: libsvm}\nfeatures: %d\nmin: -8\nmax: 8\ncolumns: [{name: y, type: label, min: -8, max: 8}]\n", synthRows, synthDim)
-	s, err := data.ParseSchema("synthetic", []byte(schema.String()))
+	var desc strings.Builder
+	fmt.Fprintf(&desc, "dataset: synthetic\nrows: %d\nrow_norm: 16\nrow_scaling: scale\nintercept: false\nformat: {kind: libsvm}\nfeatures: %d\nmin: -8\nmax: 8\ncolumns: [{name: y, type: label, min: -8, max: 8}]\n", synthRows, synthDim)
+	s, err := schema.Parse("synthetic", []byte(desc.String()))
 	if err != nil {
 		return nil, err
 	}

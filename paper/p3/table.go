@@ -9,6 +9,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/schema"
 )
 
 // unit is what every stored feature is a whole number of.
@@ -155,7 +156,7 @@ func (t *table) fill(dim int, row func(b *builder, src *noise.Source)) {
 // real reads rcv1-small, whose rows have a norm of 1, from the folder of the benchmark tables. Row k is owner k mod 20's.
 func real(ctx context.Context, folder string) (*table, error) {
 	const name = "rcv1-small"
-	schema, err := data.ParseSchema("rcv1-small", []byte("dataset: rcv1-small\nrows: 1000\nformat: {kind: libsvm}\nfeatures: 47236\nintercept: false\nrow_norm: 1\ncolumns: [{name: y, type: label, classes: ['-1', '1']}]\n"))
+	schema, err := schema.Parse("rcv1-small", []byte("dataset: rcv1-small\nrows: 1000\nformat: {kind: libsvm}\nfeatures: 47236\nintercept: false\nrow_norm: 1\ncolumns: [{name: y, type: label, classes: ['-1', '1']}]\n"))
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/schema"
 )
 
 // A Purpose says what the rows are for.
@@ -125,7 +126,7 @@ func (o *Opened) Close() error { return o.table.Close() }
 
 // Open reads a table for a purpose and decides about it. For Test, train are the tables that
 // the model is trained on.
-func (g *Gate) Open(ctx context.Context, purpose Purpose, schema *data.Schema, path string, opt data.Options, train ...*Opened) (*Opened, error) {
+func (g *Gate) Open(ctx context.Context, purpose Purpose, schema *schema.Schema, path string, opt data.Options, train ...*Opened) (*Opened, error) {
 	if err := g.ask(ctx, purpose); err != nil {
 		return nil, err
 	}
@@ -148,7 +149,7 @@ func (g *Gate) Open(ctx context.Context, purpose Purpose, schema *data.Schema, p
 }
 
 // Pack writes a table packed.
-func (g *Gate) Pack(ctx context.Context, schema *data.Schema, src, dst string, opt data.Options) (*data.LoadStats, error) {
+func (g *Gate) Pack(ctx context.Context, schema *schema.Schema, src, dst string, opt data.Options) (*data.LoadStats, error) {
 	if err := g.ask(ctx, Pack); err != nil {
 		return nil, err
 	}
@@ -158,7 +159,7 @@ func (g *Gate) Pack(ctx context.Context, schema *data.Schema, src, dst string, o
 
 // Remote decides about rows on other machines, of which the contents of the parts are all that
 // is known, and digest, which stands for all.
-func (g *Gate) Remote(ctx context.Context, purpose Purpose, schema *data.Schema, digest [sha256.Size]byte, parts [][sha256.Size]byte) (*Opened, error) {
+func (g *Gate) Remote(ctx context.Context, purpose Purpose, schema *schema.Schema, digest [sha256.Size]byte, parts [][sha256.Size]byte) (*Opened, error) {
 	if err := g.ask(ctx, purpose); err != nil {
 		return nil, err
 	}

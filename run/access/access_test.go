@@ -18,6 +18,7 @@ import (
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/schema"
 )
 
 func TestMain(m *testing.M) { os.Exit(needs.Home(m)) }
@@ -66,9 +67,9 @@ func (w *world) file(name, text string) string {
 	return path
 }
 
-func schema(t testing.TB, dataset string) *data.Schema {
+func tableSchema(t testing.TB, dataset string) *schema.Schema {
 	t.Helper()
-	s, err := data.ParseSchema("s", []byte("dataset: "+dataset+"\nrows: 1000\ncolumns:\n  - {name: x, type: numeric, min: 0, max: 100}\n  - {name: name, type: ignore}\n  - {name: y, type: label, classes: [no, yes]}\n"))
+	s, err := schema.Parse("s", []byte("dataset: "+dataset+"\nrows: 1000\ncolumns:\n  - {name: x, type: numeric, min: 0, max: 100}\n  - {name: name, type: ignore}\n  - {name: y, type: label, classes: [no, yes]}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func (w *world) gate() *Gate {
 // open opens a file; it is taken, too, for a run of that name.
 func (w *world) open(g *Gate, p Purpose, dataset, path, run string, train ...*Opened) (*Opened, error) {
 	w.Helper()
-	o, err := g.Open(w.Context(), p, schema(w, dataset), path, data.Options{}, train...)
+	o, err := g.Open(w.Context(), p, tableSchema(w, dataset), path, data.Options{}, train...)
 	if err == nil && run != "" {
 		_, err = o.Take(w.Context(), w.ledger, run)
 	}
@@ -207,7 +208,7 @@ func TestA1Parts(t *testing.T) {
 	w.charge("clinic", patients, "paid")
 	o, err := w.open(w.gate(), Predict, "x", patients, "")
 	w.must(err)
-	if _, err := w.gate().Remote(t.Context(), Train, schema(t, "third"), [32]byte{1}, [][32]byte{o.Digest(), {2}}); !errors.Is(err, ErrProtected) {
+	if _, err := w.gate().Remote(t.Context(), Train, tableSchema(t, "third"), [32]byte{1}, [][32]byte{o.Digest(), {2}}); !errors.Is(err, ErrProtected) {
 		t.Errorf("a part is protected under another name: %v", err)
 	}
 	m := mark(w.ledger, [32]byte{7})
@@ -336,7 +337,7 @@ func TestA3SubsetsAndCopies(t *testing.T) {
 	}
 	// The sketch goes through other forms of the table.
 	pack := filepath.Join(w.dir, "part.pack")
-	_, err := w.gate().Pack(w.Context(), schema(t, "clinic"), w.file("part.csv", rows(0, 2000)), pack, data.Options{})
+	_, err := w.gate().Pack(w.Context(), tableSchema(t, "clinic"), w.file("part.csv", rows(0, 2000)), pack, data.Options{})
 	w.must(err)
 	if _, err := w.open(w.gate(), Lab, "copy", pack, ""); !errors.Is(err, ErrProtected) {
 		t.Errorf("a packed part: %v", err)
@@ -490,7 +491,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	path := w.file("patients.csv", rows(0, 100))
 	for _, p := range []Purpose{Predict, Worker, Synthetic} {
 		g := Gate{}
-		o, err := g.Open(w.Context(), p, schema(t, "clinic"), path, data.Options{})
+		o, err := g.Open(w.Context(), p, tableSchema(t, "clinic"), path, data.Options{})
 		w.must(err)
 		_, err = o.Take(w.Context(), nil, "")
 		w.must(err)
@@ -503,7 +504,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		t.Errorf("there is a state of tables: %v", err)
 	}
 	g := Gate{}
-	o, err := g.Open(w.Context(), Lab, schema(t, "clinic"), path, data.Options{})
+	o, err := g.Open(w.Context(), Lab, tableSchema(t, "clinic"), path, data.Options{})
 	w.must(err)
 	if _, err := o.Take(w.Context(), nil, ""); err == nil || !o.Records() {
 		t.Errorf("an access that is to be recorded was taken without a ledger: %v", err)
@@ -517,7 +518,7 @@ func TestNaturalDuplicates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	measure := func(name string, s *data.Schema, train, test string) float64 {
+	measure := func(name string, s *schema.Schema, train, test string) float64 {
 		t.Helper()
 		g := Gate{}
 		a, err := g.Open(t.Context(), Lab, s, train, data.Options{})
@@ -599,7 +600,7 @@ func TestCanceled(t *testing.T) {
 	w := newWorld(t)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := w.gate().Open(ctx, Lab, schema(t, "clinic"), w.file("f.csv", rows(0, 5000)), data.Options{}); !errors.Is(err, context.Canceled) {
+	if _, err := w.gate().Open(ctx, Lab, tableSchema(t, "clinic"), w.file("f.csv", rows(0, 5000)), data.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }

@@ -6,21 +6,21 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/schema"
 )
 
 // smallSchema describes a synthetic table of so many rows and features.
-func smallSchema(rows, features int) (*data.Schema, error) {
+func smallSchema(rows, features int) (*schema.Schema, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "dataset: synthetic\nrows: %d\nformat: {kind: csv, header: true}\ncolumns:\n", rows)
 	for k := range features {
 		fmt.Fprintf(&b, "  - {name: x%d, type: numeric, min: 0, max: 1}\n", k)
 	}
 	b.WriteString("  - {name: label, type: label, classes: [no, yes]}\n")
-	return data.ParseSchema("", []byte(b.String()))
+	return schema.Parse("", []byte(b.String()))
 }
 
 // small is a job for the method of that name on a small synthetic table, at ε and δ = 1e-5 under add-or-remove, or whatever else

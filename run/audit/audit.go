@@ -23,6 +23,7 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
+	"github.com/sottodp/sotto/schema"
 )
 
 // Canaries is how many an audit of one run has where nobody says.
@@ -208,7 +209,7 @@ func fixed(e privacy.Event) bool {
 }
 
 // Synthetic is a synthetic table of that many rows that fits the schema.
-func Synthetic(ctx context.Context, schema *data.Schema, rows int, seed uint64) (*data.Table, error) {
+func Synthetic(ctx context.Context, schema *schema.Schema, rows int, seed uint64) (*data.Table, error) {
 	dir, err := os.MkdirTemp("", "sotto-audit")
 	if err != nil {
 		return nil, err

@@ -19,6 +19,7 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/schema"
 )
 
 func slow(t *testing.T) {
@@ -28,7 +29,7 @@ func slow(t *testing.T) {
 }
 
 // jobOf is a run of m on a schema that is all ours.
-func jobOf(t *testing.T, schema *data.Schema, m method.Method, epsilon float64, adj privacy.Adjacency, accountant string) *run.Job {
+func jobOf(t *testing.T, schema *schema.Schema, m method.Method, epsilon float64, adj privacy.Adjacency, accountant string) *run.Job {
 	t.Helper()
 	delta := 1e-5
 	job, err := run.PrepareOn(&run.Spec{MethodName: "sgd", Method: m, Model: run.ModelSpec{Name: "logistic"}, Output: method.Last,
@@ -39,7 +40,7 @@ func jobOf(t *testing.T, schema *data.Schema, m method.Method, epsilon float64, 
 	return job
 }
 
-func synthetic(t *testing.T, schema *data.Schema, rows int) *data.Table {
+func synthetic(t *testing.T, schema *schema.Schema, rows int) *data.Table {
 	t.Helper()
 	table, err := Synthetic(context.Background(), schema, rows, 1)
 	if err != nil {
@@ -144,7 +145,7 @@ func (b realisedBatch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 // ε = 4 with each of three seeds (measured: of ten), and the run as it should be is not refuted.
 func TestDivisorIsFound(t *testing.T) {
 	slow(t)
-	schema, err := data.ParseSchema("", []byte("dataset: wide\nrows: 5\nformat: {kind: libsvm}\nfeatures: 100000\nmin: 0\nmax: 1\ncolumns:\n  - {name: label, type: label, classes: [\"-1\", \"+1\"]}\n"))
+	schema, err := schema.Parse("", []byte("dataset: wide\nrows: 5\nformat: {kind: libsvm}\nfeatures: 100000\nmin: 0\nmax: 1\ncolumns:\n  - {name: label, type: label, classes: [\"-1\", \"+1\"]}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +311,7 @@ func TestNeighbours(t *testing.T) {
 
 // Where a record is a unit, the neighbour is a whole one away, and the claim is tested of that.
 func TestNeighboursOfUnits(t *testing.T) {
-	schema, err := data.ParseSchema("", []byte("dataset: synthetic\nunit: {name: patient, rows: 6}\nunits: 20\ncolumns:\n  - {name: id, type: unit}\n  - {name: x, type: numeric, min: 0, max: 1}\n  - {name: label, type: label, classes: [no, yes]}\n"))
+	schema, err := schema.Parse("", []byte("dataset: synthetic\nunit: {name: patient, rows: 6}\nunits: 20\ncolumns:\n  - {name: id, type: unit}\n  - {name: x, type: numeric, min: 0, max: 1}\n  - {name: label, type: label, classes: [no, yes]}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/schema"
 )
 
 // NoNoise is the ε of cells that train without noise.
@@ -70,7 +71,7 @@ type Cell struct {
 type table struct {
 	name      string
 	spec      *run.Spec // of its first cell
-	schema    *data.Schema
+	schema    *schema.Schema
 	files     []string
 	rows      int // declared, of all files together
 	adjacency privacy.Adjacency

@@ -35,7 +35,7 @@ type Options struct {
 }
 
 // Work reads the shard and answers the coordinator until its run is done or the context ends. It waits for a coordinator
-// that is not there, or not there any more. A mistake in what was given, also one that only the coordinator sees, is a *run.InputError or a *data.Error.
+// that is not there, or not there any more. A mistake in what was given, also one that only the coordinator sees, is a *run.InputError or a *config.Error.
 func Work(ctx context.Context, o Options) error {
 	if _, _, err := place(o.URL); err != nil {
 		return &run.InputError{Where: "--hub", Err: err}

@@ -26,6 +26,7 @@ import (
 	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/schema"
 )
 
 // What is searched where the spec does not say.
@@ -196,7 +197,7 @@ func (p *Plan) most(settle func(float64) privacy.Event) (float64, error) {
 }
 
 // settle fits each candidate, with its score, to ε and makes the event of the whole.
-func (p *Plan) settle(specs []*run.Spec, names []string, schema *data.Schema, epsilon, bound float64) error {
+func (p *Plan) settle(specs []*run.Spec, names []string, schema *schema.Schema, epsilon, bound float64) error {
 	p.Candidates = nil
 	p.Event = privacy.Tuned{Eta: 1, Gamma: 1 / p.Mean}
 	b := p.Budget

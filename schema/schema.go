@@ -1,4 +1,7 @@
-package data
+// Package schema is the public description of a table: columns, bounds, levels, label, unit
+// and how the file is written. A person writes it without looking at the rows, so anybody
+// may read it; package data holds the rows themselves.
+package schema
 
 import (
 	"bytes"
@@ -14,6 +17,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
@@ -52,15 +56,17 @@ const (
 	maxRows      = 1 << 31 // nominal rows
 	maxDim       = 1 << 24 // encoded features of a CSV schema
 	maxFeatures  = 1<<31 - 2
-	maxUnitRows  = 1 << 16
 	maxMagnitude = 1e9 // of norm bounds and LIBSVM values
 	minNorm      = 1e-9
 	maxSchema    = 4 << 20 // bytes of a schema file
 )
 
+// MaxUnitRows is the most rows of one unit that a schema can allow.
+const MaxUnitRows = 1 << 16
+
 // A Schema is the public description of a table: everything in it was written by
-// a person who did not look at the rows to write it. [ParseSchema], [LoadSchema]
-// and [SchemaFromJSON] make checked schemas with all defaults filled in; a
+// a person who did not look at the rows to write it. [Parse], [Load]
+// and [FromJSON] make checked schemas with all defaults filled in; a
 // schema must not be changed after that.
 type Schema struct {
 	Dataset    string   `json:"dataset"`             // the identity of the data that a person gave it; ledgers go by it
@@ -126,35 +132,27 @@ type Column struct {
 	Strip     string   `json:"strip,omitempty"`     // label: trailing text that is taken off before matching
 }
 
-// LoadSchema reads and parses the schema file at path. That of a packed table
-// stands in the table.
-func LoadSchema(path string) (*Schema, error) {
-	if isPacked(path) {
-		p, err := readPackedFacts(path)
-		if err != nil {
-			return nil, err
-		}
-		return p.schema, nil
-	}
+// Load reads and parses the schema file at path.
+func Load(path string) (*Schema, error) {
 	src, err := readfile.All(path, maxSchema)
 	if err != nil {
-		return nil, openError(path, err)
+		return nil, config.FileError(path, err)
 	}
-	return ParseSchema(path, src)
+	return Parse(path, src)
 }
 
-// SchemaFromJSON reads what [Schema.Marshal] wrote. An unknown field, text after
-// the object, or a schema that [ParseSchema] would refuse is an error.
-func SchemaFromJSON(b []byte) (*Schema, error) {
+// FromJSON reads what [Schema.Marshal] wrote. An unknown field, text after
+// the object, or a schema that [Parse] would refuse is an error.
+func FromJSON(b []byte) (*Schema, error) {
 	type plain Schema // without UnmarshalJSON
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	var p plain
 	if err := d.Decode(&p); err != nil {
-		return nil, &Error{File: "schema (JSON)", Found: "text that is not a schema (" + err.Error() + ")", Allowed: "what Sotto wrote", err: err}
+		return nil, &config.Error{File: "schema (JSON)", Found: "text that is not a schema (" + err.Error() + ")", Allowed: "what Sotto wrote", Err: err}
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, &Error{File: "schema (JSON)", Found: "text after the schema", Allowed: "nothing"}
+		return nil, &config.Error{File: "schema (JSON)", Found: "text after the schema", Allowed: "nothing"}
 	}
 	s := Schema(p)
 	if e := s.check(); e != nil {
@@ -164,10 +162,10 @@ func SchemaFromJSON(b []byte) (*Schema, error) {
 	return &s, nil
 }
 
-// UnmarshalJSON is [SchemaFromJSON], so a schema within a larger JSON document is
+// UnmarshalJSON is [FromJSON], so a schema within a larger JSON document is
 // checked as strictly.
 func (s *Schema) UnmarshalJSON(b []byte) error {
-	t, err := SchemaFromJSON(b)
+	t, err := FromJSON(b)
 	if err != nil {
 		return err
 	}
@@ -242,8 +240,8 @@ func (s *Schema) FeatureNames() []string {
 	return names
 }
 
-// label is the label column; a checked schema has exactly one.
-func (s *Schema) label() *Column {
+// Label is the label column; a checked schema has exactly one.
+func (s *Schema) Label() *Column {
 	for i := range s.Columns {
 		if s.Columns[i].Type == TypeLabel {
 			return &s.Columns[i]
@@ -264,7 +262,7 @@ func (s *Schema) UnitColumn() string {
 }
 
 // LabelName is the name of the label column.
-func (s *Schema) LabelName() string { return s.label().Name }
+func (s *Schema) LabelName() string { return s.Label().Name }
 
 // L1Bound is a bound on ‖x‖₁ of every encoded row: RowNorm where that is what rows
 // are held to, √Dim·RowNorm otherwise.
@@ -277,14 +275,14 @@ func (s *Schema) L1Bound() float64 {
 
 // LabelBounds are the public bounds of a label that is a number, and nil for one
 // that has classes.
-func (s *Schema) LabelBounds() *Bounds { return s.label().Bounds }
+func (s *Schema) LabelBounds() *Bounds { return s.Label().Bounds }
 
 // Classes is the number of classes of the label, 0 for a label that is a number.
-func (s *Schema) Classes() int { return len(s.label().Classes) }
+func (s *Schema) Classes() int { return len(s.Label().Classes) }
 
 // ClassNames are the classes in the order of their indices, as the schema spells
 // them; nil for a label that is a number.
-func (s *Schema) ClassNames() []string { return slices.Clone(s.label().Classes) }
+func (s *Schema) ClassNames() []string { return slices.Clone(s.Label().Classes) }
 
 // bound is the norm bound that rows are held to: the largest float32 that is not
 // above RowNorm, so that norms rounded up to float32 stay within it.
@@ -390,12 +388,20 @@ func ruleWords(rule string) string {
 
 func num(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
+// Check says what is wrong with a schema that [Parse] or [FromJSON] did not make.
+func (s *Schema) Check() error {
+	if e := s.check(); e != nil {
+		return e
+	}
+	return nil
+}
+
 // check finds the first fault of a schema whose defaults are filled in. The
 // error's Field is the path of the fault, such as columns[3].min; its place is
 // for the caller to add.
-func (s *Schema) check() *Error {
-	bad := func(path, found, allowed string) *Error {
-		return &Error{Field: path, Found: found, Allowed: allowed}
+func (s *Schema) check() *config.Error {
+	bad := func(path, found, allowed string) *config.Error {
+		return &config.Error{Field: path, Found: found, Allowed: allowed}
 	}
 	if e := checkName("dataset", s.Dataset); e != nil {
 		return e
@@ -410,13 +416,13 @@ func (s *Schema) check() *Error {
 		return bad("row_norm", num(s.RowNorm), "a number from 1e-9 to 1e9")
 	}
 	if s.Norm != "" && s.Norm != NormL1 {
-		return bad("norm", quote(s.Norm), "l1 or l2")
+		return bad("norm", config.Quote(s.Norm), "l1 or l2")
 	}
 	if s.RowScaling != RowScale && s.RowScaling != RowProject {
-		return bad("row_scaling", quote(s.RowScaling), "scale or project")
+		return bad("row_scaling", config.Quote(s.RowScaling), "scale or project")
 	}
 	if s.OnBadRow != BadRowStop && s.OnBadRow != BadRowDrop {
-		return bad("on_bad_row", quote(s.OnBadRow), "stop or drop")
+		return bad("on_bad_row", config.Quote(s.OnBadRow), "stop or drop")
 	}
 	if e := s.Format.check(); e != nil {
 		return e
@@ -432,7 +438,7 @@ func (s *Schema) check() *Error {
 			return e
 		}
 		if names[c.Name] {
-			return bad(path+".name", quote(c.Name)+" a second time", "a name of its own for each column")
+			return bad(path+".name", config.Quote(c.Name)+" a second time", "a name of its own for each column")
 		}
 		names[c.Name] = true
 		if c.Type == TypeLabel {
@@ -486,7 +492,7 @@ func (s *Schema) check() *Error {
 }
 
 // checkUnit wants a name, a column and a number of rows of a unit, or none of them.
-func (s *Schema) checkUnit() *Error {
+func (s *Schema) checkUnit() *config.Error {
 	var units []int
 	for i, c := range s.Columns {
 		if c.Type == TypeUnit {
@@ -495,28 +501,28 @@ func (s *Schema) checkUnit() *Error {
 	}
 	switch {
 	case s.Unit == UnitRecord && len(units) > 0:
-		return &Error{Field: fmt.Sprintf("columns[%d].type", units[0]), Found: "unit, where each row is a unit", Allowed: "it with a field unit, as in unit: {name: patient, rows: 8}"}
+		return &config.Error{Field: fmt.Sprintf("columns[%d].type", units[0]), Found: "unit, where each row is a unit", Allowed: "it with a field unit, as in unit: {name: patient, rows: 8}"}
 	case s.Unit == UnitRecord && s.UnitRows != 0:
-		return &Error{Field: "unit.name", Found: quote(s.Unit), Allowed: "another name, as patient; unit: record alone says that each row is a unit"}
+		return &config.Error{Field: "unit.name", Found: config.Quote(s.Unit), Allowed: "another name, as patient; unit: record alone says that each row is a unit"}
 	case s.Unit == UnitRecord:
 		return nil
-	case s.UnitRows < 1 || s.UnitRows > maxUnitRows:
-		return &Error{Field: "unit.rows", Found: strconv.Itoa(s.UnitRows), Allowed: "a whole number from 1 to " + strconv.Itoa(maxUnitRows) + ", the most rows of one unit that are used"}
+	case s.UnitRows < 1 || s.UnitRows > MaxUnitRows:
+		return &config.Error{Field: "unit.rows", Found: strconv.Itoa(s.UnitRows), Allowed: "a whole number from 1 to " + strconv.Itoa(MaxUnitRows) + ", the most rows of one unit that are used"}
 	case len(s.Unit) > 100:
-		return &Error{Field: "unit.name", Found: "more than 100 bytes", Allowed: "one short word, as patient"}
+		return &config.Error{Field: "unit.name", Found: "more than 100 bytes", Allowed: "one short word, as patient"}
 	case s.Format.Kind != KindCSV:
-		return &Error{Field: "unit", Found: "a unit of several rows for " + s.Format.Kind, Allowed: "record: only tables of named columns say whose row it is"}
+		return &config.Error{Field: "unit", Found: "a unit of several rows for " + s.Format.Kind, Allowed: "record: only tables of named columns say whose row it is"}
 	case len(units) == 0:
-		return &Error{Field: "columns", Found: "no column of type unit", Allowed: "the column that says whose row it is, with type: unit"}
+		return &config.Error{Field: "columns", Found: "no column of type unit", Allowed: "the column that says whose row it is, with type: unit"}
 	case len(units) > 1:
-		return &Error{Field: fmt.Sprintf("columns[%d].type", units[1]), Found: "a second unit", Allowed: "one unit in a schema"}
+		return &config.Error{Field: fmt.Sprintf("columns[%d].type", units[1]), Found: "a second unit", Allowed: "one unit in a schema"}
 	}
 	return checkName("unit.name", s.Unit)
 }
 
-func (s *Schema) checkImage() *Error {
-	bad := func(path, found, allowed string) *Error {
-		return &Error{Field: path, Found: found, Allowed: allowed}
+func (s *Schema) checkImage() *config.Error {
+	bad := func(path, found, allowed string) *config.Error {
+		return &config.Error{Field: path, Found: found, Allowed: allowed}
 	}
 	m := s.Image
 	if m == nil || len(m.Shape) == 0 {
@@ -552,23 +558,23 @@ func (s *Schema) checkImage() *Error {
 		return bad("features", "features for idx", "image; features, min and max are for libsvm")
 	case len(s.Columns) != 1:
 		return bad("columns", "columns that are no label", "the label alone, for idx")
-	case s.label().Bounds != nil || s.label().Strip != "":
+	case s.Label().Bounds != nil || s.Label().Strip != "":
 		return bad("columns[0]", "a label with bounds or strip", "classes; for idx they are whole numbers from 0 to 255")
 	}
-	for i, c := range s.label().Classes {
+	for i, c := range s.Label().Classes {
 		if v, err := strconv.Atoi(c); err != nil || v < 0 || v > 255 || strconv.Itoa(v) != c {
-			return bad(fmt.Sprintf("columns[0].classes[%d]", i), quote(c), "a whole number from 0 to 255, as the labels' file has them")
+			return bad(fmt.Sprintf("columns[0].classes[%d]", i), config.Quote(c), "a whole number from 0 to 255, as the labels' file has them")
 		}
 	}
 	return nil
 }
 
-func (f *Format) check() *Error {
-	bad := func(path, found, allowed string) *Error {
-		return &Error{Field: "format." + path, Found: found, Allowed: allowed}
+func (f *Format) check() *config.Error {
+	bad := func(path, found, allowed string) *config.Error {
+		return &config.Error{Field: "format." + path, Found: found, Allowed: allowed}
 	}
-	if f.Comment != "" && (!plainText(f.Comment) || strings.TrimSpace(f.Comment) != f.Comment) {
-		return bad("comment", quote(f.Comment), "text that the lines to skip begin with, without spaces around it")
+	if f.Comment != "" && (!config.PlainText(f.Comment) || strings.TrimSpace(f.Comment) != f.Comment) {
+		return bad("comment", config.Quote(f.Comment), "text that the lines to skip begin with, without spaces around it")
 	}
 	switch f.Kind {
 	case KindLIBSVM, KindIDX:
@@ -581,37 +587,37 @@ func (f *Format) check() *Error {
 		return nil
 	case KindCSV:
 	default:
-		return bad("kind", quote(f.Kind), "csv, libsvm or idx")
+		return bad("kind", config.Quote(f.Kind), "csv, libsvm or idx")
 	}
 	r, n := utf8.DecodeRuneInString(f.Delimiter)
 	if n == 0 || n != len(f.Delimiter) || r == utf8.RuneError || r == '"' || r == '\r' || r == '\n' || r == 0 || r == '\ufeff' {
-		return bad("delimiter", quote(f.Delimiter), "one character that is no quote and no line end")
+		return bad("delimiter", config.Quote(f.Delimiter), "one character that is no quote and no line end")
 	}
 	if f.Trim && unicode.IsSpace(r) {
 		return bad("trim", "true with a delimiter that is a space", "trim: false, or another delimiter")
 	}
 	for i, m := range f.Missing {
-		if m != "" && !plainText(m) || f.Trim && strings.TrimSpace(m) != m {
-			return bad(fmt.Sprintf("missing[%d]", i), quote(m), "one line of text, without spaces around it where trim is true")
+		if m != "" && !config.PlainText(m) || f.Trim && strings.TrimSpace(m) != m {
+			return bad(fmt.Sprintf("missing[%d]", i), config.Quote(m), "one line of text, without spaces around it where trim is true")
 		}
 		if slices.Contains(f.Missing[:i], m) {
-			return bad(fmt.Sprintf("missing[%d]", i), quote(m)+" a second time", "each mark once")
+			return bad(fmt.Sprintf("missing[%d]", i), config.Quote(m)+" a second time", "each mark once")
 		}
 	}
 	return nil
 }
 
-func (c *Column) check(path string) *Error {
-	bad := func(field, found, allowed string) *Error {
-		return &Error{Field: path + field, Found: found, Allowed: allowed}
+func (c *Column) check(path string) *config.Error {
+	bad := func(field, found, allowed string) *config.Error {
+		return &config.Error{Field: path + field, Found: found, Allowed: allowed}
 	}
-	alien := func(has bool, field string) *Error {
+	alien := func(has bool, field string) *config.Error {
 		if !has {
 			return nil
 		}
 		return bad("."+field, "a field that a column of type "+c.Type+" does not have", "no "+field)
 	}
-	var odd []*Error // fields that this type does not have
+	var odd []*config.Error // fields that this type does not have
 	switch c.Type {
 	case TypeIgnore, TypeUnit:
 		odd = append(odd, alien(c.Bounds != nil, "min"), alien(c.Transform != "", "transform"), alien(c.Levels != nil, "levels"),
@@ -623,7 +629,7 @@ func (c *Column) check(path string) *Error {
 	case TypeLabel:
 		odd = append(odd, alien(c.Transform != "", "transform"), alien(c.Levels != nil, "levels"), alien(c.Unknown != "", "unknown"), alien(c.Missing != "", "missing"))
 	default:
-		return bad(".type", quote(c.Type), columnTypes)
+		return bad(".type", config.Quote(c.Type), columnTypes)
 	}
 	for _, e := range odd {
 		if e != nil {
@@ -636,10 +642,10 @@ func (c *Column) check(path string) *Error {
 		if e := c.Bounds.check(path); e != nil {
 			return e
 		}
-		t := transforms[c.Transform]
+		t := Transform(c.Transform)
 		switch {
 		case t == nil:
-			return bad(".transform", quote(c.Transform), "none, log1p or signed_log1p")
+			return bad(".transform", config.Quote(c.Transform), "none, log1p or signed_log1p")
 		case c.Transform == TransformLog1p && c.Bounds.Min < 0:
 			return bad(".transform", "log1p with a min below 0", "min of 0 or more, or signed_log1p")
 		}
@@ -647,9 +653,9 @@ func (c *Column) check(path string) *Error {
 			return bad(".max", "bounds whose distance is 0 or infinite after the transform", "bounds farther apart, or nearer to each other")
 		}
 		if c.Missing != RuleError && c.Missing != RuleZero {
-			v, fault := parseNumber(c.Missing)
+			v, fault := config.ParseNumber(c.Missing)
 			if fault != "" || v < c.Bounds.Min || v > c.Bounds.Max {
-				return bad(".missing", quote(c.Missing), "error, zero or a number from min to max")
+				return bad(".missing", config.Quote(c.Missing), "error, zero or a number from min to max")
 			}
 		}
 	case TypeCategorical:
@@ -658,7 +664,7 @@ func (c *Column) check(path string) *Error {
 		}
 		for _, r := range []struct{ field, rule string }{{".unknown", c.Unknown}, {".missing", c.Missing}} {
 			if r.rule != RuleError && r.rule != RuleZero && !slices.Contains(c.Levels, r.rule) {
-				return bad(r.field, quote(r.rule), "error, zero or one of the levels")
+				return bad(r.field, config.Quote(r.rule), "error, zero or one of the levels")
 			}
 		}
 	case TypeLabel:
@@ -667,12 +673,12 @@ func (c *Column) check(path string) *Error {
 		}
 		if c.Bounds != nil {
 			if c.Strip != "" {
-				return bad(".strip", quote(c.Strip)+" for a label that is a number", "no strip")
+				return bad(".strip", config.Quote(c.Strip)+" for a label that is a number", "no strip")
 			}
 			if e := c.Bounds.check(path); e != nil {
 				return e
 			}
-			lo, hi := c.Bounds.inward()
+			lo, hi := c.Bounds.Inward()
 			if !(lo <= hi) || math.IsInf(float64(lo), 0) || math.IsInf(float64(hi), 0) {
 				return bad(".max", "bounds with no 32-bit number between them", "bounds farther apart, below 3e38")
 			}
@@ -682,11 +688,11 @@ func (c *Column) check(path string) *Error {
 			return e
 		}
 		seen := map[float64]bool{}
-		if byNumber := numericClasses(c.Classes); byNumber != nil {
+		if byNumber := c.NumericClasses(); byNumber != nil {
 			for i, k := range c.Classes {
-				v, _ := parseNumber(k)
+				v, _ := config.ParseNumber(k)
 				if seen[v] {
-					return bad(fmt.Sprintf(".classes[%d]", i), quote(k)+", equal to another class as a number", "classes that are different numbers")
+					return bad(fmt.Sprintf(".classes[%d]", i), config.Quote(k)+", equal to another class as a number", "classes that are different numbers")
 				}
 				seen[v] = true
 			}
@@ -695,22 +701,22 @@ func (c *Column) check(path string) *Error {
 	return nil
 }
 
-func (b *Bounds) check(path string) *Error {
+func (b *Bounds) check(path string) *config.Error {
 	switch {
 	case b == nil:
-		return &Error{Field: path + ".min", Found: "nothing", Allowed: "a public bound: a finite number"}
+		return &config.Error{Field: path + ".min", Found: "nothing", Allowed: "a public bound: a finite number"}
 	case math.IsNaN(b.Min) || math.IsInf(b.Min, 0):
-		return &Error{Field: path + ".min", Found: num(b.Min), Allowed: "a finite number"}
+		return &config.Error{Field: path + ".min", Found: num(b.Min), Allowed: "a finite number"}
 	case math.IsNaN(b.Max) || math.IsInf(b.Max, 0):
-		return &Error{Field: path + ".max", Found: num(b.Max), Allowed: "a finite number"}
+		return &config.Error{Field: path + ".max", Found: num(b.Max), Allowed: "a finite number"}
 	case b.Min >= b.Max:
-		return &Error{Field: path + ".max", Found: num(b.Max), Allowed: "a number above min, which is " + num(b.Min)}
+		return &config.Error{Field: path + ".max", Found: num(b.Max), Allowed: "a number above min, which is " + num(b.Min)}
 	}
 	return nil
 }
 
-// inward are the least and the greatest float32 within the bounds.
-func (b *Bounds) inward() (lo, hi float32) {
+// Inward are the least and the greatest float32 within the bounds.
+func (b *Bounds) Inward() (lo, hi float32) {
 	lo, hi = float32(b.Min), float32(b.Max)
 	if float64(lo) < b.Min {
 		lo = math.Nextafter32(lo, float32(math.Inf(1)))
@@ -722,18 +728,18 @@ func (b *Bounds) inward() (lo, hi float32) {
 }
 
 // checkTexts wants at least least different one-line texts.
-func checkTexts(path string, texts []string, least int, allowed string) *Error {
+func checkTexts(path string, texts []string, least int, allowed string) *config.Error {
 	if len(texts) < least {
-		return &Error{Field: path, Found: strconv.Itoa(len(texts)) + " of them", Allowed: allowed}
+		return &config.Error{Field: path, Found: strconv.Itoa(len(texts)) + " of them", Allowed: allowed}
 	}
 	seen := make(map[string]bool, len(texts))
 	for i, t := range texts {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		if t != "" && !plainText(t) {
-			return &Error{Field: at, Found: quote(t), Allowed: "one line of text"}
+		if t != "" && !config.PlainText(t) {
+			return &config.Error{Field: at, Found: config.Quote(t), Allowed: "one line of text"}
 		}
 		if seen[t] {
-			return &Error{Field: at, Found: quote(t) + " a second time", Allowed: "each of them once"}
+			return &config.Error{Field: at, Found: config.Quote(t) + " a second time", Allowed: "each of them once"}
 		}
 		seen[t] = true
 	}
@@ -741,35 +747,45 @@ func checkTexts(path string, texts []string, least int, allowed string) *Error {
 }
 
 // checkTrimmed refuses texts that no cell can equal once it is trimmed.
-func checkTrimmed(path string, texts []string) *Error {
+func checkTrimmed(path string, texts []string) *config.Error {
 	for i, t := range texts {
 		if strings.TrimSpace(t) != t {
-			return &Error{Field: fmt.Sprintf("%s[%d]", path, i), Found: quote(t), Allowed: "text without spaces around it, since trim is true"}
+			return &config.Error{Field: fmt.Sprintf("%s[%d]", path, i), Found: config.Quote(t), Allowed: "text without spaces around it, since trim is true"}
 		}
 	}
 	return nil
 }
 
-func checkName(path, name string) *Error {
+func checkName(path, name string) *config.Error {
 	switch {
 	case strings.TrimSpace(name) == "":
-		return &Error{Field: path, Found: "nothing", Allowed: "a name"}
-	case !plainText(name) || len(name) > 1000:
-		return &Error{Field: path, Found: quote(name), Allowed: "a name: one line of text of at most 1000 bytes"}
+		return &config.Error{Field: path, Found: "nothing", Allowed: "a name"}
+	case !config.PlainText(name) || len(name) > 1000:
+		return &config.Error{Field: path, Found: config.Quote(name), Allowed: "a name: one line of text of at most 1000 bytes"}
 	}
 	return nil
 }
 
-// plainText says whether s is valid UTF-8 without control characters other than
-// the tab.
-func plainText(s string) bool {
-	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\t' })
+// transforms are the public transforms of numeric columns; each is increasing.
+var transforms = map[string]func(float64) float64{
+	TransformNone:        func(v float64) float64 { return v },
+	TransformLog1p:       math.Log1p,
+	TransformSignedLog1p: func(v float64) float64 { return math.Copysign(math.Log1p(math.Abs(v)), v) },
 }
 
-// quote is s for an error text about a schema, cut where it is long.
-func quote(s string) string {
-	if len(s) > 60 {
-		s = strings.ToValidUTF8(s[:60], "") + "…"
+// Transform is the transform of that name, nil for none.
+func Transform(name string) func(float64) float64 { return transforms[name] }
+
+// NumericClasses are the classes as numbers with their indices, or nil where one of them
+// is no number.
+func (c *Column) NumericClasses() map[float64]int {
+	m := make(map[float64]int, len(c.Classes))
+	for i, class := range c.Classes {
+		v, bad := config.ParseNumber(class)
+		if bad != "" {
+			return nil
+		}
+		m[v] = i
 	}
-	return strconv.Quote(s)
+	return m
 }

@@ -1,4 +1,4 @@
-package data
+package schema
 
 import (
 	"errors"
@@ -13,12 +13,13 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/yamltree"
 )
 
-// ParseSchema parses a schema file. The name is only for error texts. Unknown,
+// Parse parses a schema file. The name is only for error texts. Unknown,
 // missing and repeated fields, values of another type and values that are not
-// allowed are an [*Error] with line and column. The defaults of what is left
+// allowed are an [*config.Error] with line and column. The defaults of what is left
 // out:
 //
 //	unit: record           row_norm: 1          on_bad_row: stop
@@ -34,12 +35,12 @@ import (
 // left out where nothing is trained. A unit of several rows is a name and the most
 // rows of one unit, as in unit: {name: patient, rows: 8}; it asks for a column of type
 // unit, and for units, their nominal number, in the place of rows.
-func ParseSchema(name string, src []byte) (*Schema, error) {
+func Parse(name string, src []byte) (*Schema, error) {
 	if len(src) > maxSchema {
-		return nil, &Error{File: name, Found: "a file above 4 MiB", Allowed: "a schema"}
+		return nil, &config.Error{File: name, Found: "a file above 4 MiB", Allowed: "a schema"}
 	}
 	if !utf8.Valid(src) || slices.Contains(src, 0) {
-		return nil, &Error{File: name, Found: "bytes that are not text (a binary file?)", Allowed: "a schema in YAML"}
+		return nil, &config.Error{File: name, Found: "bytes that are not text (a binary file?)", Allowed: "a schema in YAML"}
 	}
 	w := &walker{at: map[string]*token.Position{}}
 	s := w.schema(src)
@@ -59,12 +60,12 @@ func ParseSchema(name string, src []byte) (*Schema, error) {
 // A walker goes through the syntax tree of a schema. It keeps the first error
 // and where each value stands, by its path.
 type walker struct {
-	err *Error
+	err *config.Error
 	at  map[string]*token.Position
 }
 
 // place finds line and column of e.Field, or of the nearest value around it.
-func (w *walker) place(e *Error) {
+func (w *walker) place(e *config.Error) {
 	for path := e.Field; ; {
 		if p := w.at[path]; p != nil {
 			e.Line, e.Column = p.Line, p.Column
@@ -80,7 +81,7 @@ func (w *walker) place(e *Error) {
 // fail keeps the error if it is the first.
 func (w *walker) fail(path, found, allowed string) {
 	if w.err == nil {
-		w.err = &Error{Field: path, Found: found, Allowed: allowed}
+		w.err = &config.Error{Field: path, Found: found, Allowed: allowed}
 		w.place(w.err)
 	}
 }
@@ -90,10 +91,10 @@ func (w *walker) schema(src []byte) *Schema {
 	if err != nil {
 		var refused *yamltree.Error
 		if errors.As(err, &refused) {
-			w.err = &Error{Line: refused.Line, Column: refused.Column, Found: refused.Found, Allowed: refused.Allowed, err: err}
+			w.err = &config.Error{Line: refused.Line, Column: refused.Column, Found: refused.Found, Allowed: refused.Allowed, Err: err}
 			return nil
 		}
-		w.err = &Error{Found: "text that is not YAML (" + err.Error() + ")", Allowed: "a schema in YAML", err: err}
+		w.err = &config.Error{Found: "text that is not YAML (" + err.Error() + ")", Allowed: "a schema in YAML", Err: err}
 		var y yaml.Error
 		if errors.As(err, &y) {
 			w.err.Found = "text that is not YAML (" + y.GetMessage() + ")"
@@ -110,7 +111,7 @@ func (w *walker) schema(src []byte) *Schema {
 		}
 	}
 	if len(bodies) != 1 {
-		w.err = &Error{Line: 1, Column: 1, Found: strconv.Itoa(len(bodies)) + " YAML documents", Allowed: "one, the schema"}
+		w.err = &config.Error{Line: 1, Column: 1, Found: strconv.Itoa(len(bodies)) + " YAML documents", Allowed: "one, the schema"}
 		return nil
 	}
 
@@ -175,12 +176,12 @@ func (w *walker) unit(m map[string]ast.Node, s *Schema) {
 		if u["rows"] == nil {
 			w.fail("unit.rows", "nothing", "the most rows of one unit that are used, a public number")
 		}
-		s.UnitRows = w.count(u, "unit", "rows", maxUnitRows)
+		s.UnitRows = w.count(u, "unit", "rows", MaxUnitRows)
 		count, other = other, count
 	default:
 		s.Unit = w.text(m, "", "unit", UnitRecord)
 		if s.Unit != UnitRecord {
-			w.fail("unit", quote(s.Unit), "record, each row by itself, or a name and the most rows of one unit, as in {name: patient, rows: 8}")
+			w.fail("unit", config.Quote(s.Unit), "record, each row by itself, or a name and the most rows of one unit, as in {name: patient, rows: 8}")
 		}
 	}
 	if m[other] != nil {
@@ -273,7 +274,7 @@ func (w *walker) column(n ast.Node, path string) Column {
 		allowed = append(allowed, "classes", "strip", "min", "max")
 	case TypeIgnore, TypeUnit:
 	default:
-		w.fail(path+".type", quote(c.Type), columnTypes)
+		w.fail(path+".type", config.Quote(c.Type), columnTypes)
 		return c
 	}
 	w.fields(n, path, allowed...)
@@ -427,10 +428,10 @@ func (w *walker) number(m map[string]ast.Node, path, field string, def float64) 
 	switch n.(type) {
 	case *ast.IntegerNode, *ast.FloatNode:
 		text, _ := scalar(n)
-		if v, fault := parseNumber(strings.ReplaceAll(text, "_", "")); fault == "" {
+		if v, fault := config.ParseNumber(strings.ReplaceAll(text, "_", "")); fault == "" {
 			return v
 		}
-		w.fail(join(path, field), quote(text), "a finite number in decimal digits")
+		w.fail(join(path, field), config.Quote(text), "a finite number in decimal digits")
 	default:
 		w.fail(join(path, field), kind(n), "a finite number")
 	}
@@ -513,7 +514,7 @@ func kind(n ast.Node) string {
 	case *ast.SequenceNode:
 		return "a list"
 	case *ast.StringNode:
-		return "text (" + quote(n.Value) + ")"
+		return "text (" + config.Quote(n.Value) + ")"
 	case *ast.BoolNode:
 		return strconv.FormatBool(n.Value)
 	case *ast.IntegerNode, *ast.FloatNode:

@@ -1,8 +1,12 @@
-package data
+package config
 
 import (
+	"errors"
+	"os"
 	"strconv"
 	"strings"
+
+	"github.com/sottodp/sotto/internal/readfile"
 )
 
 // An Error says what is wrong with a schema or a data file: where, what was
@@ -22,7 +26,7 @@ type Error struct {
 	Allowed string // what may be there
 	Hint    string // what a person can do about it; may be empty
 
-	err error // the cause, when the system or a decompressor reported one
+	Err error // the cause, when the system or a decompressor reported one
 }
 
 // Error is file:line:column: field: found X; allowed is Y, or file: row n: field:
@@ -59,4 +63,18 @@ func (e *Error) Error() string {
 }
 
 // Unwrap is the cause that the system or the decompressor reported, or nil.
-func (e *Error) Unwrap() error { return e.err }
+func (e *Error) Unwrap() error { return e.Err }
+
+// FileError says that the file at path cannot be opened or read.
+func FileError(path string, err error) *Error {
+	var refused *readfile.Error
+	if errors.As(err, &refused) {
+		return &Error{File: path, Found: refused.Found, Allowed: refused.Allowed, Err: err}
+	}
+	text := err.Error()
+	var p *os.PathError
+	if errors.As(err, &p) {
+		text = p.Err.Error()
+	}
+	return &Error{File: path, Found: "no file to read (" + text + ")", Allowed: "a file that can be read", Err: err}
+}

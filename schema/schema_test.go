@@ -1,37 +1,40 @@
-package data
+package schema
 
 import (
+	"math"
+
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
+
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/schema/schematest"
 )
 
-const small = `dataset: clinic
-rows: 100
-format: {missing: ["", "?"]}
-columns:
-  - {name: age, type: numeric, min: 0, max: 100, missing: zero}
-  - name: colour
-    type: categorical
-    levels: [red, green, 1.0]
-    unknown: zero
-    missing: green
-  - {name: id, type: ignore}
-  - {name: gain, type: numeric, min: 0, max: 1000, transform: log1p, missing: 10}
-  - {name: sick, type: label, classes: ["no", "yes"], strip: "."}
-`
+const (
+	small     = schematest.Small
+	unitSmall = schematest.UnitSmall
+	svm       = schematest.SVM
+	pictures  = schematest.Pictures
+)
 
-// unitSmall is small with a unit.
-var unitSmall = strings.NewReplacer("rows: 100", "units: 100\nunit: {name: patient, rows: 8}", "type: ignore", "type: unit").Replace(small)
+func mustParse(t testing.TB, src string) *Schema {
+	t.Helper()
+	s, err := Parse("schema.yaml", []byte(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
 
-func TestParseSchema(t *testing.T) {
+func TestParse(t *testing.T) {
 	s := mustParse(t, small)
 	want := &Schema{
 		Dataset: "clinic", Unit: "record", Rows: 100,
@@ -60,7 +63,7 @@ func TestParseSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := SchemaFromJSON(b)
+	back, err := FromJSON(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +117,7 @@ func TestUnitOfSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if back, err := SchemaFromJSON(b); err != nil || cmp.Diff(s, back) != "" {
+	if back, err := FromJSON(b); err != nil || cmp.Diff(s, back) != "" {
 		t.Errorf("JSON: %v\n%s", err, cmp.Diff(s, back))
 	}
 	plain := mustParse(t, small)
@@ -125,7 +128,7 @@ func TestUnitOfSchema(t *testing.T) {
 		t.Error("the unit becomes a label")
 	}
 	svmUnit := strings.Replace(svm, "dataset", "unit: {name: patient, rows: 2}\ndataset", 1)
-	if _, err := ParseSchema("s", []byte(svmUnit)); err == nil || !strings.Contains(err.Error(), "unit: found a unit of several rows for libsvm") {
+	if _, err := Parse("s", []byte(svmUnit)); err == nil || !strings.Contains(err.Error(), "unit: found a unit of several rows for libsvm") {
 		t.Errorf("libsvm: %v", err)
 	}
 }
@@ -228,8 +231,8 @@ func TestSchemaErrors(t *testing.T) {
 		if src == small {
 			t.Fatalf("nothing changed for %q", c.from)
 		}
-		_, err := ParseSchema("s.yaml", []byte(src))
-		var e *Error
+		_, err := Parse("s.yaml", []byte(src))
+		var e *config.Error
 		if c.want == "ok" {
 			if err != nil {
 				t.Errorf("%q → %q: %v", c.from, c.to, err)
@@ -241,15 +244,15 @@ func TestSchemaErrors(t *testing.T) {
 		}
 	}
 	spaced := strings.NewReplacer("format: {", "format: {trim: true, ", "[red, green, 1.0]", "[red, green, '1.0 ']").Replace(small)
-	if _, err := ParseSchema("s.yaml", []byte(spaced)); err == nil || !strings.Contains(err.Error(), "columns[1].levels[2]") {
+	if _, err := Parse("s.yaml", []byte(spaced)); err == nil || !strings.Contains(err.Error(), "columns[1].levels[2]") {
 		t.Errorf("a level that trimming hides: %v", err)
 	}
 	for _, src := range []string{"", "# nothing\n", "a: 1\n---\nb: 2\n", "[]", "7", strings.Repeat("#", maxSchema+1)} {
-		if _, err := ParseSchema("s.yaml", []byte(src)); err == nil {
+		if _, err := Parse("s.yaml", []byte(src)); err == nil {
 			t.Errorf("%.20q: no error", src)
 		}
 	}
-	if _, err := LoadSchema(filepath.Join(t.TempDir(), "none.yaml")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Load(filepath.Join(t.TempDir(), "none.yaml")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 }
@@ -262,14 +265,14 @@ func TestLIBSVMSchemaErrors(t *testing.T) {
 		"format: {kind: libsvm, header: true}\nfeatures: 5\ncolumns: [{name: y, type: label, classes: [0, 1]}]":                             "format.header: found a field for csv",
 		"format: {kind: libsvm}\nfeatures: 5\ncolumns: [{name: y, type: label, classes: [0, 1]}, {name: x, type: numeric, min: 0, max: 1}]": "columns: found columns that are no label",
 	} {
-		_, err := ParseSchema("s.yaml", []byte("dataset: d\n"+src))
+		_, err := Parse("s.yaml", []byte("dataset: d\n"+src))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 }
 
-func TestSchemaFromJSONIsStrict(t *testing.T) {
+func TestFromJSONIsStrict(t *testing.T) {
 	b, _ := mustParse(t, small).Marshal()
 	good := string(b)
 	for name, bad := range map[string]string{
@@ -286,54 +289,65 @@ func TestSchemaFromJSONIsStrict(t *testing.T) {
 		if bad == good {
 			t.Fatalf("%s: nothing changed", name)
 		}
-		if _, err := SchemaFromJSON([]byte(bad)); err == nil {
+		if _, err := FromJSON([]byte(bad)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
 }
 
-func TestSkeleton(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "people.csv")
-	os.WriteFile(path, []byte("\ufeffage;\"job; kind\";y\r\n39;SECRET123;no\n"), 0o600)
-	b, err := SkeletonFromFile(path, "")
+func TestImageSchema(t *testing.T) {
+	for change, want := range map[string]string{
+		"image: {shape: [2, 3], center: 100, scale: 50}|": `image: found nothing`,
+		"shape: [2, 3], |": "image.shape: found nothing",
+		"[2, 3]|[2, 0]":    "image.shape: found a size that is no number of pixels",
+		"[2, 3]|[2, 1.5]":  "image.shape: found a size",
+		"[2, 3]|[]":        "image.shape: found nothing",
+		"[2, 3]|[16777216, 16777216, 16777216, 16777216, 16777216]": "image.shape: found a shape without pixels, or of too many",
+		"center: 100|center: [1, 2]":                                "image.center: found 2 numbers; allowed is one number, or one for each of the 6 pixels",
+		"center: 100|center: many":                                  "image.center: found text",
+		"center: 100|center: [1, x, 3, 4, 5, 6]":                    "image.center[1]: found text",
+		"scale: 50|scale: 0":                                        "image.scale: found 0; allowed is a number from 1e-09 to 1e9",
+		"scale: 50|scale: [1, 1, 1, 1, -1, 1]":                      "image.scale[4]: found -1",
+		"scale: 50|min: 3":                                          "image.min: found an unknown field; allowed is shape, center, scale",
+		"rows: 3|features: 6":                                       "features: found a field for libsvm; allowed is no features, since kind is idx",
+		`"7", "3"|a, b`:                                             `columns[0].classes[0]: found "a"; allowed is a whole number from 0 to 255`,
+		`"7", "3"|"256", "3"`:                                       `columns[0].classes[0]: found "256"`,
+		`"7", "3"|"07", "3"`:                                        `columns[0].classes[0]: found "07"`,
+		`classes: ["7", "3"]|min: 0, max: 1`:                        "columns[0]: found a label with bounds",
+		`columns: [|columns: [{name: a, type: ignore}, `:            "columns: found columns that are no label",
+		"{kind: idx}|{kind: idx, header: true}":                     "format.header: found a field for csv; allowed is no header, since kind is idx",
+		`{kind: idx}|{kind: idx, comment: "#"}`:                     "format.comment: found a field for text",
+		"format: {kind: idx}|format: {kind: libsvm}\nfeatures: 3":   "image: found a field for idx; allowed is no image, since kind is libsvm",
+		"format: {kind: idx}|format: {kind: csv}":                   "image: found a field for idx; allowed is no image, since kind is csv",
+	} {
+		from, to, _ := strings.Cut(change, "|")
+		if !strings.Contains(pictures, from) {
+			t.Fatal(from)
+		}
+		_, err := Parse("s", []byte(strings.Replace(pictures, from, to, 1)))
+		if !errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", change, err, want)
+		}
+	}
+	s := mustParse(t, pictures)
+	b, err := s.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := string(b)
-	for _, want := range []string{`dataset: "people"`, `delimiter: ";"`, `name: "age"`, `name: "job; kind"`, `name: "y"`, "min: # a person must fill this in"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
+	back, err := FromJSON(b)
+	if err != nil || back.Fingerprint() != s.Fingerprint() {
+		t.Error(err)
 	}
-	if strings.Contains(text, "SECRET") || strings.Contains(text, "39") {
-		t.Errorf("values of a row in\n%s", text)
+	if text := strings.Join(s.Assumptions(), "\n"); !strings.Contains(text, "An image has 6 pixels of one byte each; a pixel v becomes (v − c)/s with a public center c of 100 and a public scale s of 50.") {
+		t.Error(text)
 	}
-	if _, err := ParseSchema("s", b); err == nil || !strings.Contains(err.Error(), "found nothing") {
-		t.Errorf("a skeleton that was not filled in: %v", err)
-	}
+}
 
-	// Filled in, it is a schema.
-	filled := strings.Replace(text, "rows: #", "rows: 10 #", 1)
-	for _, fill := range []string{"numeric\n    min: 0\n    max: 9", "categorical\n    levels: [a]", "label\n    classes: [no, yes]"} {
-		i := strings.Index(filled, "    type: #")
-		j := i + strings.Index(filled[i:], "    classes: #")
-		end := j + strings.Index(filled[j:], "\n") + 1
-		filled = filled[:i] + "    type: " + fill + "\n" + filled[end:]
-	}
-	if s := mustParse(t, filled); s.Dim() != 3 {
-		t.Errorf("dim %d", s.Dim())
-	}
-
-	for name, content := range map[string]string{
-		"empty": "", "row": "39,SECRET123\n", "svm": "-1 3:1 7:1\n", "binary": "a,\x00b\n", "blank": "\na,b\n", "gz": "\x1f\x8b",
-	} {
-		p := filepath.Join(dir, name)
-		os.WriteFile(p, []byte(content), 0o600)
-		_, err := SkeletonFromFile(p, "")
-		var e *Error
-		if !errors.As(err, &e) || strings.Contains(err.Error(), "SECRET") {
-			t.Errorf("%s: %v", name, err)
+func TestUnit(t *testing.T) {
+	for norm, want := range map[float64]float64{1: 0x1p-20, 2: 0x1p-19, 1.5: 0x1p-19, 0.5: 0x1p-21, 0.6: 0x1p-20, 0.1: 0x1p-23, 1e9: 0x1p10, 1e-9: 0x1p-49} {
+		s := &Schema{RowNorm: norm}
+		if got := s.unit(); got != want {
+			t.Errorf("norm %v: unit 2^%v, want 2^%v", norm, math.Log2(got), math.Log2(want))
 		}
 	}
 }

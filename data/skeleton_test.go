@@ -1,0 +1,58 @@
+package data
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/schema"
+)
+
+func TestSkeleton(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "people.csv")
+	os.WriteFile(path, []byte("\ufeffage;\"job; kind\";y\r\n39;SECRET123;no\n"), 0o600)
+	b, err := SkeletonFromFile(path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	for _, want := range []string{`dataset: "people"`, `delimiter: ";"`, `name: "age"`, `name: "job; kind"`, `name: "y"`, "min: # a person must fill this in"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "SECRET") || strings.Contains(text, "39") {
+		t.Errorf("values of a row in\n%s", text)
+	}
+	if _, err := schema.Parse("s", b); err == nil || !strings.Contains(err.Error(), "found nothing") {
+		t.Errorf("a skeleton that was not filled in: %v", err)
+	}
+
+	// Filled in, it is a schema.
+	filled := strings.Replace(text, "rows: #", "rows: 10 #", 1)
+	for _, fill := range []string{"numeric\n    min: 0\n    max: 9", "categorical\n    levels: [a]", "label\n    classes: [no, yes]"} {
+		i := strings.Index(filled, "    type: #")
+		j := i + strings.Index(filled[i:], "    classes: #")
+		end := j + strings.Index(filled[j:], "\n") + 1
+		filled = filled[:i] + "    type: " + fill + "\n" + filled[end:]
+	}
+	if s := mustParse(t, filled); s.Dim() != 3 {
+		t.Errorf("dim %d", s.Dim())
+	}
+
+	for name, content := range map[string]string{
+		"empty": "", "row": "39,SECRET123\n", "svm": "-1 3:1 7:1\n", "binary": "a,\x00b\n", "blank": "\na,b\n", "gz": "\x1f\x8b",
+	} {
+		p := filepath.Join(dir, name)
+		os.WriteFile(p, []byte(content), 0o600)
+		_, err := SkeletonFromFile(p, "")
+		var e *config.Error
+		if !errors.As(err, &e) || strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

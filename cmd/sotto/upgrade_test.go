@@ -26,7 +26,10 @@ func earlierBuild(t *testing.T) (dir string, command func(args ...string) *exec.
 func earlierFiles(t *testing.T, files string) (dir string, command func(args ...string) *exec.Cmd) {
 	t.Helper()
 	dir, home := t.TempDir(), t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", files, "files"))); err != nil {
+	packed := filepath.Join("testdata", files, "files.tar.gz")
+	if _, err := os.Stat(packed); err == nil {
+		unpack(t, packed, dir)
+	} else if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", files, "files"))); err != nil {
 		t.Fatal(err)
 	}
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {

@@ -74,7 +74,9 @@ func marshalEvent(e Event, depth int) ([]byte, error) {
 		w = wire{Event: "repeated", Count: &e.Count}
 		w.Of, err = marshalEvent(e.Of, depth+1)
 	case Composed:
-		return marshalComposed(e, depth+1)
+		var b bytes.Buffer
+		err = writeComposed(&b, e, depth+1)
+		return b.Bytes(), err
 	case Tuned:
 		w = wire{Event: "tuned", Eta: &e.Eta, Gamma: &e.Gamma}
 		w.Parts, err = marshalEvents(e.Among, depth+1)
@@ -107,28 +109,46 @@ func marshalEvents(events []Event, depth int) (parts []json.RawMessage, err erro
 	return parts, nil
 }
 
-// marshalComposed is json.Marshal of a wire with these parts, in one buffer: a run
-// can be composed of hundreds of thousands.
-func marshalComposed(parts Composed, depth int) ([]byte, error) {
-	b := []byte(`{"event":"composed"`)
-	for i, e := range parts {
+// WriteEvent writes what [MarshalEvent] returns, and holds one part of a composition at
+// a time: a run can be composed of hundreds of thousands.
+func WriteEvent(w io.Writer, e Event) error {
+	parts, ok := e.(Composed)
+	if !ok {
+		b, err := MarshalEvent(e)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(b)
+		return err
+	}
+	if err := e.Validate(); err != nil {
+		return err
+	}
+	return writeComposed(w, parts, 1)
+}
+
+// writeComposed writes json.Marshal of a wire with these parts.
+func writeComposed(w io.Writer, parts Composed, depth int) error {
+	before := `{"event":"composed","parts":[`
+	for _, e := range parts {
 		part, err := marshalEvent(e, depth)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		switch i {
-		case 0:
-			b = append(b, `,"parts":[`...)
-			b = slices.Grow(b, (len(part)+2)*len(parts))
-		default:
-			b = append(b, ',')
+		if _, err := io.WriteString(w, before); err != nil {
+			return err
 		}
-		b = append(b, part...)
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
+		before = ","
 	}
-	if len(parts) > 0 {
-		b = append(b, ']')
+	end := "]}"
+	if len(parts) == 0 {
+		end = `{"event":"composed"}`
 	}
-	return append(b, '}'), nil
+	_, err := io.WriteString(w, end)
+	return err
 }
 
 // maxDepth bounds the nesting of a stored event, so that a hostile file cannot

@@ -308,6 +308,11 @@ func (e Filtered) String() string {
 	}
 	return fmt.Sprintf("Filter(%s, ε=%.6g, δ=%.6g)", in, e.Epsilon, e.Delta)
 }
+
+// mostWords is how many parts of a composition String names: a plan with other noise in
+// every step can have a million.
+const mostWords = 50
+
 func (e Composed) String() string {
 	if len(e) == 0 {
 		return "nothing"
@@ -316,6 +321,10 @@ func (e Composed) String() string {
 	for i, part := range e {
 		if i > 0 {
 			s.WriteString(" + ")
+		}
+		if i == mostWords {
+			fmt.Fprintf(&s, "%d more", len(e)-i)
+			break
 		}
 		s.WriteString(part.String())
 	}

@@ -379,12 +379,11 @@ func (s *session) reserve(ctx context.Context) error {
 // planHash names the plan that a run reserves for, so that it resumes with no other:
 // what was released under one plan says nothing of the cost under another.
 func planHash(j *Job) ([]byte, error) {
-	b, err := privacy.MarshalEvent(j.Plan)
-	if err != nil {
+	sum := sha256.New()
+	if err := privacy.WriteEvent(sum, j.Plan); err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(b)
-	return sum[:], nil
+	return sum.Sum(nil), nil
 }
 
 // writeInfo writes run.json with the ledger's head as it is now.

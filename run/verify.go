@@ -46,6 +46,7 @@ type verifier struct {
 	info  *trace.Info
 	rec   *trace.Record
 	job   *Job
+	seal  map[string]string // of the final files as they are, once they were read
 	found []Finding
 }
 
@@ -102,6 +103,10 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]Finding, error
 
 // files: they are those that the run left, and no others.
 func (v *verifier) files() error {
+	// Of run.json, too, it must be clear what it says: no field may stand in it twice.
+	if _, err := v.final(); err != nil {
+		return &InputError{v.dir, err}
+	}
 	now, err := trace.Hashes(v.dir)
 	if err != nil {
 		return err
@@ -496,18 +501,11 @@ func (v *verifier) ledger(ctx context.Context, l *ledger.Ledger) error {
 	if err != nil {
 		return err
 	}
-	// Where every batch was another event, what was charged has tens of megabytes as
-	// JSON: one of the two is held at a time.
-	chargedAlike := false
+	alike := false
 	if s := known.Settlement; s != nil && s.Basis != ledger.BasisPlan {
-		charged, err := privacy.MarshalEvent(v.rec.Event())
-		if err != nil {
+		if alike, err = s.Shows(v.rec.Event()); err != nil {
 			return err
 		}
-		chargedAlike = bytes.Equal(s.Charged, charged)
-	}
-	if known.Settlement != nil {
-		known.Settlement.Charged = nil
 	}
 	plan, err := planHash(v.job)
 	if err != nil {
@@ -520,7 +518,7 @@ func (v *verifier) ledger(ctx context.Context, l *ledger.Ledger) error {
 	b := v.info.Budget
 	holds := d.Unit == v.info.Unit && d.Adjacency == b.Adjacency && known.State == ledger.StateSettled && known.Settlement != nil && known.Dataset == v.info.Dataset &&
 		known.Caps == ledger.Caps{Epsilon: b.Epsilon, Delta: b.Delta} && (len(known.Plan) == 0 || bytes.Equal(known.Plan, plan)) &&
-		(known.Settlement.Basis == ledger.BasisPlan || chargedAlike)
+		(known.Settlement.Basis == ledger.BasisPlan || alike)
 	if err := v.sealed(known); err != nil {
 		return err
 	}

@@ -1,11 +1,13 @@
 package run
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sottodp/sotto/run/trace"
@@ -87,6 +89,22 @@ func TestVerifyWhatWasExchanged(t *testing.T) {
 		var input *InputError
 		if _, err := Verify(t.Context(), out, l); !errors.As(err, &input) {
 			t.Errorf("2⁶⁰ charges: %v", err)
+		}
+	})
+	t.Run("C1 a repeated field", func(t *testing.T) {
+		path := filepath.Join(out, trace.InfoFile)
+		before, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.WriteFile(path, before, 0o600)
+		twice := append([]byte(`{"lab":false,`), before[1:]...)
+		if err := os.WriteFile(path, bytes.Replace(twice, []byte(`"status"`), []byte(`"lab":false,"status"`), 1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var input *InputError
+		if _, err := Verify(t.Context(), out, nil); !errors.As(err, &input) || !strings.Contains(err.Error(), "stands twice") {
+			t.Errorf("found %v", err)
 		}
 	})
 	// Whom the model claims to protect is whom the run protected, and whom the ledger counts.

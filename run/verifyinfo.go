@@ -311,6 +311,14 @@ func (l *lines) say(from, steps int) {
 	l.v.say(trace.StepsFile, true, "%d lines, each what the replayed step gives, the largest relative difference being %.3g%s", len(l.v.rec.Steps), l.worst, before)
 }
 
+// final are the hashes of the final files.
+func (v *verifier) final() (_ map[string]string, err error) {
+	if v.seal == nil {
+		v.seal, err = trace.Seal(v.dir)
+	}
+	return v.seal, err
+}
+
 // sealed: the files are those whose hashes the settlement in the ledger holds.
 func (v *verifier) sealed(known ledger.Run) error {
 	if known.Settlement == nil {
@@ -325,7 +333,7 @@ func (v *verifier) sealed(known ledger.Run) error {
 		v.say("seal", true, "not sealed: the run was settled by a version of Sotto that did not seal its files")
 		return nil
 	}
-	now, err := trace.Seal(v.dir)
+	now, err := v.final()
 	if err != nil {
 		return err
 	}

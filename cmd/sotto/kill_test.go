@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/internal/needs"
-	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/compare"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/trace"
@@ -238,12 +237,12 @@ func (k *killing) fit(spec []string) {
 				continue
 			}
 			r := runs[at]
-			charged, err := privacy.MarshalEvent(rec.Event())
+			alike, err := r.Settlement.Shows(rec.Event())
 			if err != nil {
 				k.t.Fatal(err)
 			}
-			if r.State != ledger.StateSettled || !bytes.Equal(r.Settlement.Charged, charged) || info.Status != trace.Finished {
-				k.t.Fatalf("ended as %s, in the ledger %s: %s\nwhere the directory charged %s", info.Status, r.State, r.Settlement.Charged, charged)
+			if r.State != ledger.StateSettled || !alike || info.Status != trace.Finished {
+				k.t.Fatalf("ended as %s, in the ledger %s: %s\nwhere the directory charged %v", info.Status, r.State, r.Settlement.Charged, rec.Event())
 			}
 			break
 		}

@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sottodp/sotto/privacy"
@@ -217,7 +219,7 @@ func (d *dataset) apply(e Entry) error {
 		}
 		if len(r.Event) > 0 {
 			var err error
-			if plan, err = privacy.UnmarshalEvent(r.Event); err != nil {
+			if plan, err = eventIn(r.Event); err != nil {
 				return err
 			}
 		}
@@ -319,7 +321,7 @@ func (r *run) apply(e Entry) error {
 		r.Run = Run{ID: e.Run, Dataset: e.Dataset, Caps: p.Caps, Lab: p.Lab, Why: p.Why, State: StateOpen, Reserved: e.Time, Mark: mark, Plan: plan}
 		if len(p.Event) > 0 {
 			var err error
-			if r.plan, err = privacy.UnmarshalEvent(p.Event); err != nil {
+			if r.plan, err = eventIn(p.Event); err != nil {
 				return err
 			}
 		}
@@ -370,24 +372,11 @@ func decode(e Entry, into any) error {
 	if err := json.Unmarshal(e.Payload, into); err != nil {
 		return fmt.Errorf("its content does not read as %q: %w", e.Kind, err)
 	}
-	again := &compared{want: e.Payload}
-	if err := json.NewEncoder(again).Encode(into); err != nil || again.differs || len(again.want) > 0 {
+	again := compared{want: io.MultiReader(bytes.NewReader(e.Payload), strings.NewReader("\n"))} // which an encoder adds
+	if err := json.NewEncoder(&again).Encode(into); err != nil || !again.same() {
 		return fmt.Errorf("its content is not in the form of %q", e.Kind)
 	}
 	return nil
-}
-
-// compared is a writer that compares what is written to it, but for the line's end that
-// an encoder adds, and keeps no copy: a settlement can have tens of megabytes.
-type compared struct {
-	want    []byte // what is still to come
-	differs bool
-}
-
-func (c *compared) Write(b []byte) (int, error) {
-	rest, same := bytes.CutPrefix(c.want, bytes.TrimSuffix(b, []byte("\n")))
-	c.want, c.differs = rest, c.differs || !same
-	return len(b), nil
 }
 
 func formatTime(t time.Time) string { return t.Format(time.RFC3339Nano) }

@@ -320,7 +320,11 @@ func (w *writer) settlement(r run, d dataset, s Settlement) (settled, error) {
 	if err != nil {
 		return p, err
 	}
-	if p.Charged, err = privacy.MarshalEvent(charged); err != nil {
+	plain, err := privacy.MarshalEvent(charged)
+	if err != nil {
+		return p, err
+	}
+	if p.Charged, err = pack(plain); err != nil {
 		return p, err
 	}
 	if s.Cost != nil {

@@ -114,7 +114,7 @@ func (d *dataset) settle(run string, s settled) error {
 	default:
 		return fmt.Errorf("run %q settles on the basis %q: %w", run, s.Basis, errNewer)
 	}
-	charged, err := privacy.UnmarshalEvent(s.Charged)
+	charged, err := eventIn(s.Charged)
 	if err != nil {
 		return fmt.Errorf("the charged events of run %q: %w", run, err)
 	}

@@ -405,7 +405,9 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 			p.Plan = hex.EncodeToString(sum[:])
 		}
 		if d.tally != nil {
-			p.Event = plan
+			if p.Event, err = pack(plan); err != nil {
+				return err
+			}
 		}
 		// The row is there from now on, so that a settlement sees whether it was lost.
 		if _, err := w.tx.ExecContext(ctx, upsertProgress, r.Run, 0); err != nil {
@@ -578,12 +580,13 @@ const (
 
 // A Settlement is the end of a run, from what its directory holds.
 type Settlement struct {
-	Batches int             `json:"-"` // how many charged batches the directory knows
-	Basis   string          `json:"-"` // of a settled run, what its cost rests on: BasisRecord and so on; "" for one that an earlier version settled
-	Outcome Outcome         `json:"outcome"`
-	Epsilon float64         `json:"epsilon"` // realised cost, as information
-	Delta   float64         `json:"delta"`
-	Charged json.RawMessage `json:"charged,omitempty"` // the charged events, canonical; under caps information too
+	Batches int     `json:"-"` // how many charged batches the directory knows
+	Basis   string  `json:"-"` // of a settled run, what its cost rests on: BasisRecord and so on; "" for one that an earlier version settled
+	Outcome Outcome `json:"outcome"`
+	Epsilon float64 `json:"epsilon"` // realised cost, as information
+	Delta   float64 `json:"delta"`
+	// The charged events, canonical: information under caps too. A settled run's may be compressed: see [Settlement.Shows].
+	Charged json.RawMessage `json:"charged,omitempty"`
 
 	// Cost, where set, is ε of what the ledger recorded, at Delta: it replaces Epsilon
 	// where the two may differ.

@@ -432,7 +432,7 @@ func (e Entry) Words() string {
 		text = fmt.Sprintf("reserved %v", r.Caps)
 		if len(r.Event) > 0 {
 			var plan privacy.Event
-			if plan, err = privacy.UnmarshalEvent(r.Event); err == nil {
+			if plan, err = eventIn(r.Event); err == nil {
 				text = fmt.Sprintf("holds the plan %v of a run within %v", plan, r.Caps)
 			}
 		}

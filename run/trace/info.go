@@ -237,6 +237,15 @@ func ReadInfo(dir string) (*Info, error) {
 	if err := dec.Decode(&i); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	for _, raw := range []*json.RawMessage{&i.Plan, &i.Config} { // a plan of many parts is mostly spaces
+		if len(*raw) > 64<<10 {
+			var b bytes.Buffer
+			if err := json.Compact(&b, *raw); err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			*raw = bytes.Clone(b.Bytes())
+		}
+	}
 	if i.Format != InfoFormat {
 		return nil, fmt.Errorf("%s: format: found %q; allowed is %q", path, i.Format, InfoFormat)
 	}

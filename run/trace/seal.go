@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/sottodp/sotto/internal/readfile"
 )
@@ -62,54 +64,71 @@ func addHash(hashes map[string]string, dir, name string) error {
 // alphabetical order, its numbers as they were written. A field that an object has twice is
 // an error: readers may keep either of the two, or merge them.
 func Canonical(text []byte) ([]byte, error) {
-	if err := unrepeated(json.NewDecoder(bytes.NewReader(text))); err != nil {
-		return nil, err
-	}
-	var v any
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
-	if err := dec.Decode(&v); err != nil {
+	b, err := appendCanonical(nil, dec, 0)
+	if err != nil {
 		return nil, err
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		return nil, errors.New("more follows the value")
 	}
-	return json.Marshal(v)
+	return b, nil
 }
 
-// unrepeated reads a JSON value and says whether no object in it has a field twice.
-func unrepeated(dec *json.Decoder) error {
-	var open []map[string]bool // the fields of each object around; nil for an array
-	name := false              // a field's name is next
-	for {
-		t, err := dec.Token()
-		if err != nil {
-			return err
-		}
-		switch t := t.(type) {
-		case json.Delim:
-			switch t {
-			case '{':
-				open = append(open, map[string]bool{})
-			case '[':
-				open = append(open, nil)
-			default:
-				open = open[:len(open)-1]
-			}
-		case string:
-			if name {
-				fields := open[len(open)-1]
-				if fields[t] {
-					return fmt.Errorf("the field %q stands twice in one object", t)
-				}
-				fields[t] = true
-				name = false
-				continue
-			}
-		}
-		if len(open) == 0 {
-			return nil
-		}
-		name = open[len(open)-1] != nil
+// appendCanonical appends the next value of dec. It holds the value as text alone: a plan
+// in run.json can have hundreds of thousands of parts.
+func appendCanonical(b []byte, dec *json.Decoder, depth int) ([]byte, error) {
+	if depth > 1000 {
+		return nil, errors.New("found values nested deeper than 1000")
 	}
+	t, err := dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t {
+	case json.Delim('['):
+		b = append(b, '[')
+		for i := 0; dec.More(); i++ {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if b, err = appendCanonical(b, dec, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		b = append(b, ']')
+	case json.Delim('{'):
+		fields := map[string][]byte{}
+		for dec.More() {
+			name, err := dec.Token()
+			if err != nil {
+				return nil, err
+			}
+			key := name.(string) // the decoder accepts nothing else
+			if _, twice := fields[key]; twice {
+				return nil, fmt.Errorf("the field %q stands twice in one object", key)
+			}
+			if fields[key], err = appendCanonical(nil, dec, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		b = append(b, '{')
+		for i, key := range slices.Sorted(maps.Keys(fields)) {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			name, err := json.Marshal(key)
+			if err != nil {
+				return nil, err
+			}
+			b = append(append(append(b, name...), ':'), fields[key]...)
+		}
+		b = append(b, '}')
+	default:
+		text, err := json.Marshal(t)
+		return append(b, text...), err
+	}
+	_, err = dec.Token() // the end of the object or array
+	return b, err
 }

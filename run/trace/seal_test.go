@@ -1,6 +1,9 @@
 package trace
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // The canonical form of run.json leaves out how it was written, and nothing of what it says.
 func TestCanonical(t *testing.T) {
@@ -21,9 +24,9 @@ func TestCanonical(t *testing.T) {
 			t.Errorf("%s: found the same, %v", other, err)
 		}
 	}
-	for _, bad := range []string{"", "{", "{} {}", "{}x"} {
+	for _, bad := range []string{"", "{", "{} {}", "{}x", strings.Repeat("[", 1<<20)} {
 		if b, err := Canonical([]byte(bad)); err == nil {
-			t.Errorf("%q: found %s", bad, b)
+			t.Errorf("%.9q: found %s", bad, b)
 		}
 	}
 }

@@ -106,7 +106,7 @@ and that still has a guarantee is compared only with --void, which ends it.`,
 	f.StringVar(&o.Label, "label", "", "the schema's column to predict, when it is not the schema's label")
 	addAcceptFlags(f)
 	f.StringArray("set", nil, "any field of the spec, in all cells, as in --set method.steps=200")
-	f.StringSliceVar(&methods, "methods", nil, "methods, with a comma between (default the spec's): "+methodNames())
+	f.StringSliceVar(&methods, "methods", nil, "methods, with a comma between (default the spec's)")
 	f.StringSliceVar(&epsilons, "epsilon", nil, "budgets ε, with a comma between; none trains without noise (default the spec's)")
 	f.IntVar(&flags.Seeds, "seeds", 0, "repetitions, each with noise and split of its own (default 1)")
 	f.Float64Var(&flags.Split, "split", 0, "train on this share of the rows, by a keyed hash of each, and score on the others")

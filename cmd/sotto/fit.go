@@ -34,7 +34,7 @@ var specFlags = []struct{ flag, field, usage string }{
 	{"test-labels", "test_labels", "labels of --test, likewise"},
 	{"schema", "schema", "public description of the table; sotto schema init makes a skeleton"},
 	{"model", "model.name", "model: " + strings.Join(model.Names(), ", ")},
-	{"method", "method.name", "method: " + methodNames()},
+	{"method", "method.name", "method: see sotto help methods (default auto)"},
 	{"epsilon", "privacy.epsilon", "privacy budget ε"},
 	{"delta", "privacy.delta", "privacy budget δ"},
 	{"adjacency", "privacy.adjacency", "neighbouring tables: add-or-remove or replace-one"},
@@ -140,20 +140,6 @@ func overridesOf(f *pflag.FlagSet) ([]run.Override, error) {
 	return over, nil
 }
 
-// methodHelp lists every method's fields, from the registry.
-func methodHelp() string {
-	var b strings.Builder
-	for _, e := range method.Registry {
-		fmt.Fprintf(&b, "  %s: %s\n", e.Name, e.About)
-		for _, f := range e.Fields() {
-			if f.Name != "-" {
-				fmt.Fprintf(&b, "    method.%-18s %s\n", f.Name, f.Doc)
-			}
-		}
-	}
-	return b.String()
-}
-
 func fitCommand() *cobra.Command {
 	var quiet, asJSON bool
 	var resume string
@@ -167,8 +153,7 @@ directory: the model, the record of all that was released, and a report.
 Everything can stand in a spec file, on the command line, or in both; a flag
 overrides the file. A run that was stopped or killed goes on with --resume DIR.
 
-Methods and their fields (--set method.FIELD=VALUE):
-` + methodHelp(),
+` + "`sotto help methods`" + ` lists the methods, ` + "`sotto help METHOD`" + ` the fields of one.`,
 		Example: "  sotto fit examples/clinic/sotto.yaml\n  sotto fit --data t.csv --schema s.yaml --model logistic --epsilon 1 --delta 1e-6 --adjacency add-or-remove",
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) (err error) {

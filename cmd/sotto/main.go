@@ -67,7 +67,7 @@ given, nothing changed; 3 the privacy budget does not allow it, nothing released
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	c.AddCommand(fitCommand(), predictCommand(), evaluateCommand(), exportCommand(), planCommand(), compareCommand(), auditCommand(), tuneCommand(), netCommand(), hubCommand(), nodeCommand(), workerCommand(), serveCommand(), doctorCommand(), versionCommand(), manCommand(), reportCommand(), verifyCommand(), ledgerCommand(), schemaCommand(), synthCommand(), dataCommand(), paperCommand())
+	addCommands(c)
 	group(c)
 	completed(c)
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/agreement"
 	"github.com/sottodp/sotto/gossip/simulate"
 	"github.com/sottodp/sotto/run/access"
@@ -27,19 +25,6 @@ func netCommand() *cobra.Command {
 	return c
 }
 
-// gossipHelp lists the fields of the methods for owners.
-func gossipHelp() string {
-	var b strings.Builder
-	for _, e := range gossip.Registry {
-		fmt.Fprintf(&b, "  %s: %s\n", e.Name, e.About)
-		names, docs := e.Fields()
-		for i, name := range names {
-			fmt.Fprintf(&b, "    %-18s %s\n", name, docs[i])
-		}
-	}
-	return b.String()
-}
-
 func netSimulateCommand() *cobra.Command {
 	var o agreement.Options
 	var asJSON, void, quiet bool
@@ -53,9 +38,7 @@ mean of their models, and the time. The rest of the spec is as for fit; flags ov
 One process holds the rows of all owners: this is a rehearsal, a look at the rows without protection. A
 dataset that the ledger knows and that still has a guarantee is used only with --void, which ends it.
 
-Methods (network.method) and their fields:
-
-` + gossipHelp(),
+` + "`sotto help methods`" + ` lists the methods (network.method), ` + "`sotto help METHOD`" + ` the fields of one.`,
 		Example: `  sotto net simulate examples/network/sotto.yaml
   sotto net simulate examples/network/sotto.yaml --epsilon 0.5 --json`,
 		Args: args(cobra.ExactArgs(1)),

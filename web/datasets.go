@@ -196,7 +196,7 @@ func history(d ledger.Dataset, runs []ledger.Run) template.HTML {
 		x, y = append(x, float64(n)), append(y, sum)
 	}
 	line := chart.Line{Name: "ε reserved by all runs"}
-	line.X, line.Y = chart.Thin(x, y, mostPoints)
+	line.X, line.Y = chart.Thin(x, y)
 	p := chart.Plot{ID: "history", Title: "ε reserved, run by run", XLabel: "runs", YLabel: "ε", Lines: []chart.Line{line},
 		Desc: fmt.Sprintf("After %s runs, ε = %s is reserved.", chart.Integer(len(runs)), chart.Number(d.Spent.Epsilon, 6))}
 	if d.Budget != nil {

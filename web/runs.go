@@ -175,8 +175,6 @@ func spent(i *trace.Info, rec *trace.Record) string {
 	return chart.NumberUp(epsilon, 4)
 }
 
-const mostPoints = 400 // of a line
-
 // norms draws the norms of what runs released.
 func norms(entries []*runEntry, of []*record) template.HTML {
 	p := chart.Plot{ID: "norms", Title: "Norm of the released gradient by step", XLabel: "step", YLabel: "gradient norm"}
@@ -189,7 +187,7 @@ func norms(entries []*runEntry, of []*record) template.HTML {
 			x[k], y[k] = float64(step.T), step.GradNorm
 		}
 		line := chart.Line{}
-		line.X, line.Y = chart.Thin(x, y, mostPoints)
+		line.X, line.Y = chart.Thin(x, y)
 		if len(of) > 1 {
 			line.Name = entries[i].Name
 		}

@@ -290,15 +290,17 @@ func decades(lo, hi float64) scale {
 	return s
 }
 
-// Thin keeps at most n points of a curve: the least and the greatest of each
-// stretch, so that a spike of a long run is still seen.
-func Thin(x, y []float64, n int) (tx, ty []float64) {
-	if len(x) <= n {
+// columns of a plot's field, in its own units.
+const columns = plotW - padL - padR
+
+// Thin keeps the least and the greatest point of a curve in each column of a plot, so that a spike of a long run is
+// still seen. The points are evenly spaced in x.
+func Thin(x, y []float64) (tx, ty []float64) {
+	if len(x) <= 2*columns {
 		return x, y
 	}
-	stretches := n / 2
-	for s := range stretches {
-		from, to := s*len(x)/stretches, (s+1)*len(x)/stretches
+	for s := range columns {
+		from, to := s*len(x)/columns, (s+1)*len(x)/columns
 		least, most := from, from
 		for i := from + 1; i < to; i++ {
 			if y[i] < y[least] {

@@ -100,14 +100,22 @@ func TestThin(t *testing.T) {
 		x[i], y[i] = float64(i), math.Sin(float64(i))
 	}
 	y[5000], y[7777] = 50, -50 // spikes
-	tx, ty := Thin(x, y, 400)
-	if len(tx) > 400 || len(tx) < 200 || len(tx) != len(ty) || !slices.IsSorted(tx) {
+	tx, ty := Thin(x, y)
+	if len(tx) > 2*columns || len(tx) < columns || len(tx) != len(ty) || !slices.IsSorted(tx) {
 		t.Errorf("%d points, sorted: %v", len(tx), slices.IsSorted(tx))
 	}
 	if slices.Max(ty) != 50 || slices.Min(ty) != -50 {
 		t.Error("a spike was lost")
 	}
-	if sx, _ := Thin(x[:400], y[:400], 400); len(sx) != 400 {
+	for c := range columns { // what the curve covers in each column is what is drawn
+		from, to := c*len(y)/columns, (c+1)*len(y)/columns
+		i, _ := slices.BinarySearch(tx, x[from])
+		j, _ := slices.BinarySearch(tx, x[to-1]+1)
+		if slices.Min(ty[i:j]) != slices.Min(y[from:to]) || slices.Max(ty[i:j]) != slices.Max(y[from:to]) {
+			t.Errorf("column %d is drawn from %v to %v", c, slices.Min(ty[i:j]), slices.Max(ty[i:j]))
+		}
+	}
+	if sx, _ := Thin(x[:2*columns], y[:2*columns]); len(sx) != 2*columns {
 		t.Error("a short curve was thinned")
 	}
 }

@@ -15,11 +15,10 @@ import (
 
 // Range of the δ axis; it grows to hold the δ of a run.
 const (
-	leastDelta     = 1e-12
-	mostDelta      = 1e-2
-	pointsADecade  = 4
-	prefixes       = 60  // points of the curve of spending
-	mostPlotPoints = 400 // points of a curve by step
+	leastDelta    = 1e-12
+	mostDelta     = 1e-2
+	pointsADecade = 4
+	prefixes      = 60 // points of the curve of spending
 )
 
 // slack is what rounding decimals to float64 is worth, as in account.Plan.
@@ -310,7 +309,7 @@ func (v *view) progress(rec *trace.Record) {
 		x[i], rate[i], norm[i] = float64(s.T), s.Rate, s.GradNorm
 	}
 	draw := func(id, title, label string, y []float64) template.HTML {
-		tx, ty := chart.Thin(x, y, mostPlotPoints)
+		tx, ty := chart.Thin(x, y)
 		p := chart.Plot{ID: id, Title: title, XLabel: "step", YLabel: label, Lines: []chart.Line{{X: tx, Y: ty}}}
 		p.Desc = fmt.Sprintf("%s over %s steps: %s at the first, %s at the last, between %s and %s.", label,
 			integer(len(y)), number(y[0]), number(y[len(y)-1]), number(slices.Min(y)), number(slices.Max(y)))

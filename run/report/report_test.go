@@ -60,8 +60,8 @@ func plan(t *testing.T, info *trace.Info, n int, e privacy.Event) {
 	info.Plan, info.MaxSteps = b, n
 }
 
-// ran writes a run directory whose record holds n steps of e.
-func ran(t testing.TB, info *trace.Info, n int, e privacy.Event) string {
+// ran writes a run directory whose record holds n steps, of the events in turn.
+func ran(t testing.TB, info *trace.Info, n int, e ...privacy.Event) string {
 	t.Helper()
 	dir := t.TempDir()
 	w, err := trace.Create(dir)
@@ -69,7 +69,7 @@ func ran(t testing.TB, info *trace.Info, n int, e privacy.Event) string {
 		t.Fatal(err)
 	}
 	for i := range n {
-		if err := errors.Join(w.Charge(e), w.Release([][]float64{{float64(i), 0.5}})); err != nil {
+		if err := errors.Join(w.Charge(e[i%len(e)]), w.Release([][]float64{{float64(i), 0.5}})); err != nil {
 			t.Fatal(err)
 		}
 		w.Step(trace.Step{T: i + 1, Rate: 40, GradNorm: 0.02 + 0.1/math.Sqrt(float64(i+1)) + 0.01*math.Sin(float64(i*i)), Moved: 0.1})
@@ -443,6 +443,29 @@ func TestLongRun(t *testing.T) {
 	}
 	t.Logf("the page took %v", time.Since(start))
 	wants(t, page, "30,000 batches were charged")
+}
+
+// A run of which every batch is another event has a page of the same size.
+func TestManyEvents(t *testing.T) {
+	const n = 20_000
+	info := asked(t)
+	info.Accountant = "zcdp"
+	plan(t, info, n, privacy.Gaussian{Sigma: 900})
+	filter, err := privacy.MarshalEvent(privacy.Filtered{Currency: privacy.InZCDP, Epsilon: 1, Delta: 1e-6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	info.Plan = filter
+	events := make([]privacy.Event, n)
+	for i := range events {
+		events[i] = privacy.Gaussian{Sigma: 9000 + float64(i)}
+	}
+	page := build(t, ran(t, info, n, events...))
+	if len(page) > 150_000 {
+		t.Errorf("the page has %d bytes", len(page))
+	}
+	wants(t, page, "20,000 batches were charged", "standard deviation is 9,049 times", "19,950 more lines are in events.jsonl", "differs from step to step")
+	lacks(t, page, "standard deviation is 9,050 times")
 }
 
 func TestPosteriorAndGuess(t *testing.T) {

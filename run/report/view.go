@@ -55,6 +55,7 @@ type view struct {
 
 	Data, Method []fact
 	Events       []counted
+	MoreEvents   string // lines that are not shown
 	Theorems     []theorem
 	Checks       []check
 	NotCovered   []item
@@ -120,7 +121,7 @@ func newView(info *trace.Info, rec *trace.Record) (*view, error) {
 	v.quality(info)
 	v.Asserted = asserted(info.Assertions)
 	v.setting(info)
-	v.Events = inWords(rec.Event())
+	v.released(rec)
 	v.NotCovered = notCovered(info)
 	v.Citation = cite(info)
 	return v, nil
@@ -357,22 +358,22 @@ func schemaFacts(raw json.RawMessage) []fact {
 	return list
 }
 
-// inWords lists an event as some number of batches each.
-func inWords(e privacy.Event) []counted {
-	switch e := e.(type) {
-	case privacy.Composed:
-		var list []counted
-		for _, part := range e {
-			list = append(list, inWords(part)...)
-		}
-		return list
-	case privacy.Repeated:
-		if e.Count == 0 {
-			return nil
-		}
-		return []counted{{integer(e.Count), words(e.Of)}}
+// mostEvents bounds the lines of events on the page, however long the run is.
+const mostEvents = 50
+
+// released lists the first lines of what was charged, and says how many more there are.
+func (v *view) released(rec *trace.Record) {
+	list, many := rec.Event().(privacy.Composed)
+	if !many {
+		list = privacy.Composed{rec.Event()}
 	}
-	return []counted{{"1", words(e)}}
+	for _, e := range list[:min(mostEvents, len(list))] {
+		batches := e.(privacy.Repeated)
+		v.Events = append(v.Events, counted{integer(batches.Count), words(batches.Of)})
+	}
+	if n := len(list) - mostEvents; n > 0 {
+		v.MoreEvents = integer(n)
+	}
 }
 
 // words says what was released in one batch.
@@ -420,7 +421,7 @@ func words(e privacy.Event) string {
 func terms(plan privacy.Event) (noise, sampling string) {
 	var noises, samplings []string
 	note := func(list *[]string, s string) {
-		if !slices.Contains(*list, s) {
+		if len(*list) < 2 && !slices.Contains(*list, s) { // more than one is said in other words
 			*list = append(*list, s)
 		}
 	}

@@ -1,100 +1,106 @@
-// Package paper holds what the reproductions of papers have in common: claims that hold or
-// fail, figures with their data, and the page that shows them.
+// Package paper is the harness of the reproductions: an experiment with its command, its runs, its claims, its
+// figures with their data, and the page that shows them. Packages p0 to p4 hold settings, claims and figures.
 package paper
 
 import (
-	"fmt"
-	"html/template"
+	"cmp"
+	"context"
 	"os"
-	"path/filepath"
+	"runtime"
 	"strings"
-
-	"github.com/sottodp/sotto/internal/chart"
+	"sync"
 )
 
-// A Claim is a sentence of a paper as an inequality between what was found.
-type Claim struct {
-	Name  string
-	Says  string // the paper, in our words
-	Holds bool
-	Found string // the figures
+// An Experiment is the reproduction of one paper.
+type Experiment struct {
+	Name, Short, Long, Example string // of its command
+
+	Small, Full string // what the sizes are
+	Data        string // what the folder of the datasets holds; "" where no dataset is read
+	Needed      bool   // without Data there is no run
+	Resumes     bool   // a directory with an unfinished run is continued
+	Parallel    bool   // the number of trainings at once can be chosen
+
+	Page string // the template of the page's body, which gets Results
+	Run  func(ctx context.Context, l *Lab) (*Results, error)
 }
 
-// Claims are the claims of a paper.
-type Claims []Claim
-
-// Add adds one; found is written as by Sprintf.
-func (c *Claims) Add(name, says string, holds bool, found string, args ...any) {
-	*c = append(*c, Claim{name, says, holds, fmt.Sprintf(found, args...)})
+// A Lab is where an experiment runs.
+type Lab struct {
+	Full     bool                // the size of the paper
+	Data     string              // folder of the datasets; "" for none
+	Dir      string              // of the results
+	Version  string              // of Sotto
+	Jobs     int                 // trainings at once; 0: one for each core
+	Progress func(done, all int) // may be nil
 }
 
-// Passed counts those that hold.
-func (c Claims) Passed() int {
-	n := 0
-	for _, c := range c {
-		if c.Holds {
-			n++
+// Results are what an experiment found.
+type Results struct {
+	R       any // of the experiment's own type, for its page and its tests
+	Claims  Claims
+	Figures []Figure
+	Tables  []File // written besides the figures' data
+
+	Files []string // written by Reproduce, by name
+}
+
+// Sized is the Run of an experiment with two sizes.
+func Sized[S any](small, full S, run func(context.Context, *Lab, S) (*Results, error)) func(context.Context, *Lab) (*Results, error) {
+	return func(ctx context.Context, l *Lab) (*Results, error) {
+		if l.Full {
+			return run(ctx, l, full)
 		}
+		return run(ctx, l, small)
 	}
-	return n
 }
 
-// A Figure is a figure of a paper: its data and its plots.
-type Figure struct {
-	File, Title, Note string // File is a name without ending
-	CSV               string // "": its data stands elsewhere
-	Plots             []chart.Plot
+// Reproduce runs the experiment and writes its tables, figures and page to l.Dir, which it makes.
+func (e Experiment) Reproduce(ctx context.Context, l *Lab) (*Results, error) {
+	r, err := e.Run(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(l.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	return r, r.write(l.Dir, strings.ToUpper(e.Name)+", reproduced", e.Page)
 }
 
-// Page makes the template of a page from the text of its body, with head and style around it. The body
-// may use the templates "claims", of Claims, and "figures", of what Write calls Figures.
-func Page(title, body string) *template.Template {
-	return template.Must(template.New("").Parse(`<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>` + title + `</title>
-<style>
-body{font:16px/1.5 system-ui,sans-serif;max-width:1040px;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
-table{border-collapse:collapse;width:100%;margin:1rem 0}
-th,td{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px solid #d0d7de}
-.yes{color:#116329;font-weight:600}.no{color:#b3261e;font-weight:600}
-.plots{display:flex;flex-wrap:wrap;gap:1rem}.plots figure{margin:0;flex:1 1 300px;max-width:480px}
-figcaption{font-weight:600}
-` + chart.Style + `
-</style>
-` + body + `</html>
-{{define "claims"}}<h2>Claims: {{.Passed}} of {{len .}} hold</h2>
-<table>
-<tr><th>claim</th><th></th><th>the paper</th><th>found</th></tr>
-{{range .}}<tr id="{{.Name}}"><td>{{.Name}}</td><td>{{if .Holds}}<span class="yes">holds</span>{{else}}<span class="no">fails</span>{{end}}</td><td>{{.Says}}</td><td>{{.Found}}</td></tr>
-{{end}}</table>
-{{end}}{{define "figures"}}{{range .}}<h2>{{.Title}}</h2>
-<p>{{.Note}}. <a href="./{{.File}}.svg">{{.File}}.svg</a>{{if .CSV}}, <a href="./{{.File}}.csv">{{.File}}.csv</a>{{end}}</p>
-<div class="plots">{{range .Plots}}<figure><figcaption>{{.Title}}</figcaption>{{.SVG}}</figure>{{end}}</div>
-{{end}}{{end}}`))
-}
-
-// Write writes data and drawing of each figure and then index.html, from fields and, as Figures,
-// the figures. It returns the names of the files.
-func Write(dir string, figures []Figure, sheet *template.Template, fields map[string]any) (files []string, err error) {
-	file := func(name, text string) {
-		if err == nil {
-			files = append(files, name)
-			err = os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644)
-		}
+// Each runs the jobs, as many at once as l.Jobs says, and returns their results in the order of the jobs. The first error
+// stops it. A result should be plain data: what it takes to continue an experiment is that results can be stored.
+func Each[J, R any](ctx context.Context, l *Lab, jobs []J, run func(context.Context, J) (R, error)) ([]R, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	results := make([]R, len(jobs))
+	queue := make(chan int)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	done := 0
+	for range cmp.Or(l.Jobs, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for k := range queue {
+				if ctx.Err() != nil {
+					continue
+				}
+				result, err := run(ctx, jobs[k])
+				if err != nil {
+					stop(err)
+					continue
+				}
+				mu.Lock()
+				results[k] = result
+				if done++; l.Progress != nil {
+					l.Progress(done, len(jobs))
+				}
+				mu.Unlock()
+			}
+		})
 	}
-	for _, f := range figures {
-		if f.CSV != "" {
-			file(f.File+".csv", f.CSV)
-		}
-		file(f.File+".svg", chart.Figure(f.Title, f.Note, f.Plots...))
+	for k := range jobs {
+		queue <- k
 	}
-	fields["Figures"] = figures
-	var page strings.Builder
-	if err == nil {
-		err = sheet.Execute(&page, fields)
-	}
-	file("index.html", page.String())
-	return files, err
+	close(queue)
+	wg.Wait()
+	return results, context.Cause(ctx)
 }

@@ -4,15 +4,14 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/sottodp/sotto/privacy/account/claimed"
+	"github.com/sottodp/sotto/paper"
 )
 
 // P0's own figures: ε of its experiments on MNIST and CIFAR-10.
 var printed = []float64{1.0379, 0.9580}
 
 // claims judges the paper.
-func (r *Report) claims() {
-	c := &r.Claims
+func (r *Report) claims() (c paper.Claims) {
 	for i, e := range r.Epsilons {
 		least := math.Inf(1)
 		for _, s := range e.Sound {
@@ -74,6 +73,7 @@ func (r *Report) claims() {
 		c.Add("vc-faster-than-gc-"+id, "Value clipping is faster than gradient clipping.", of(vc) < of(gc), "%.2f and %.2f × SGD", of(vc), of(gc))
 		c.Add("micro-slowest-"+id, "Micro-batches are the slowest.", of(micro) > max(of(gc), of(vc)), "%.1f × SGD", of(micro))
 	}
+	return c
 }
 
 // gap is how much less of the test rows a kind gets right than gradient clipping does.
@@ -122,6 +122,3 @@ func (r *Report) time(name, kind string) Time {
 	}
 	return Time{}
 }
-
-// epsilons are P0's ε beside Sotto's.
-func epsilons() ([]claimed.Claim, error) { return claimed.Example("p0") }

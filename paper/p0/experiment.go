@@ -9,12 +9,10 @@ package p0
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
-	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -66,22 +64,23 @@ type Curve struct {
 	Epsilon, Delta     float64 // of Figure 5; 0 elsewhere
 	Train, Test        []float64
 	Loss               []float64 // on training rows
-	Clipped            []float64 // share of rows whose figure is above the clip norm
+	Clipped            []float64 // share of rows whose gradient, or bound on it, is above the clip norm
 }
 
-// Last is the last of a curve's figures.
+// Last is a curve's last value.
 func Last(v []float64) float64 { return v[len(v)-1] }
 
 // run does one.
-func (t *task) run(ctx context.Context, size Size, c Curve) (*Curve, error) {
-	m, facts, err := t.model(c.Model)
+func (j job) run(ctx context.Context, size Size) (*Curve, error) {
+	t, c := j.t, j.curve
+	p, err := t.problem(c.Model)
 	if err != nil {
 		return nil, err
 	}
 	if c.Kind == vcOld {
-		m = newWGC(m)
+		p.Model = newWGC(p.Model)
 	}
-	perEpoch := max(1, facts.Rows/batch)
+	perEpoch := max(1, p.Public.Rows/batch)
 	epochs := t.epochs
 	if size.Epochs > 0 {
 		epochs = min(epochs, size.Epochs)
@@ -91,63 +90,36 @@ func (t *task) run(ctx context.Context, size Size, c Curve) (*Curve, error) {
 		sgd.Clipping = method.ByValue
 	}
 	name := fmt.Sprint(c.Table, c.Model, c.Clip, c.Rate, c.Epsilon, c.Delta) // the same batches and noise for each kind
-	door, err := private.New(private.Config{Table: t.train, Model: m, Facts: facts, Meter: paper.Free(privacy.AddRemove), Journal: paper.Silent{},
-		Streams: noise.SeededStreams(noise.NewSeeded(seed, name, 0).Uint64()), Workers: 1})
+	o, err := p.Oracle(nil, noise.NewSeeded(seed, name, 0).Uint64(), 1)
 	if err != nil {
 		return nil, err
 	}
-	defer door.Close()
-	var ws model.Workspace
-	for step, err := range sgd.Run(ctx, door, method.Objective{}) {
+	defer o.Close()
+	for step, err := range sgd.Run(ctx, o, method.Objective{}) {
 		if err != nil {
 			return nil, fmt.Errorf("%s, %s, %s: %w", c.Table, c.Model, c.Kind, err)
 		}
 		if step.Status != method.Running || step.T%perEpoch != 0 {
 			continue
 		}
-		loss, right, over := score(m, step.W, t.sample, c, &ws)
-		c.Loss, c.Train, c.Clipped = append(c.Loss, loss), append(c.Train, right), append(c.Clipped, over)
-		_, right, _ = score(m, step.W, t.test, c, &ws)
-		c.Test = append(c.Test, right)
+		over, bounds := 0.0, make([]float64, data.BlockRows)
+		loss, right := paper.Score(p.Model, step.W, t.sample, func(v data.View, pass model.Pass) {
+			b := bounds[:v.To]
+			if c.Kind == gc {
+				pass.GradNorm(b, 2)
+			} else {
+				pass.(model.BoundedPass).GradBound(b)
+			}
+			for _, bound := range b {
+				if bound > c.Clip {
+					over += 1 / float64(t.sample.Rows())
+				}
+			}
+		})
+		_, test := paper.Score(p.Model, step.W, t.test, nil)
+		c.Loss, c.Train, c.Test, c.Clipped = append(c.Loss, loss), append(c.Train, right), append(c.Test, test), append(c.Clipped, over)
 	}
 	return &c, nil
-}
-
-// score is the mean loss, the share of rows whose class is found, and that of rows that the run would clip.
-func score(m model.Model, w []float64, t *data.Table, c Curve, ws *model.Workspace) (loss, right, over float64) {
-	k, rows := m.Outputs(), float64(t.Rows())
-	losses, figures, out := make([]float64, data.BlockRows), make([]float64, data.BlockRows), make([]float64, data.BlockRows*k)
-	for _, b := range t.Blocks {
-		v := data.View{Block: b, To: b.N}
-		m.Predict(out[:b.N*k], w, v, ws)
-		pass := m.Eval(w, v, ws)
-		if c.Kind == gc {
-			pass.GradNorm(figures[:b.N], 2)
-		} else {
-			pass.(model.BoundedPass).GradBound(figures[:b.N])
-		}
-		pass.Loss(losses[:b.N])
-		for i := range b.N {
-			loss += losses[i] / rows
-			if figures[i] > c.Clip {
-				over += 1 / rows
-			}
-			if best(out[i*k:(i+1)*k]) == int(b.Y[i]) {
-				right += 1 / rows
-			}
-		}
-	}
-	return loss, right, over
-}
-
-func best(p []float64) int {
-	best := 0
-	for k, v := range p {
-		if v > p[best] {
-			best = k
-		}
-	}
-	return best
 }
 
 // noiseFor is the multiplier that a budget asks for at the paper's size.
@@ -210,47 +182,15 @@ func jobs(size Size, tasks []*task) (list []job, groups int, err error) {
 	return list, groups, nil
 }
 
-// all does the runs, as many at once as there are workers, and keeps the best of each group: by accuracy on
-// training rows as P0 does, which is for the lab.
-func all(ctx context.Context, size Size, list []job, groups, workers int, done func(runs, all int)) ([]*Curve, error) {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	curves := make([]*Curve, groups)
-	queue := make(chan job)
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	over := 0
-	for range workers {
-		wg.Go(func() {
-			for j := range queue {
-				c, err := j.t.run(ctx, size, j.curve)
-				if err != nil {
-					stop(err)
-					continue
-				}
-				mu.Lock()
-				if old := curves[j.group]; old == nil || better(c, old) {
-					curves[j.group] = c
-				}
-				if over++; done != nil {
-					done(over, len(list))
-				}
-				mu.Unlock()
-			}
-		})
+// best keeps the best of each group: by accuracy on training rows as P0 does, which is for the lab. Of two alike it is that
+// with the smaller rate.
+func best(list []job, groups int, curves []*Curve) []*Curve {
+	kept := make([]*Curve, groups)
+	for i, c := range curves {
+		old := &kept[list[i].group]
+		if *old == nil || Last(c.Train) > Last((*old).Train) || Last(c.Train) == Last((*old).Train) && c.Rate < (*old).Rate {
+			*old = c
+		}
 	}
-	for _, j := range list {
-		queue <- j
-	}
-	close(queue)
-	wg.Wait()
-	return curves, context.Cause(ctx)
-}
-
-// better says whether a is, whichever of them was done first.
-func better(a, b *Curve) bool {
-	if x, y := Last(a.Train), Last(b.Train); x != y {
-		return x > y
-	}
-	return a.Rate < b.Rate
+	return kept
 }

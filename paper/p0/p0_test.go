@@ -7,22 +7,19 @@ package p0
 import (
 	"compress/gzip"
 	"context"
-	"encoding/csv"
-	"encoding/xml"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/paper"
+	"github.com/sottodp/sotto/paper/papertest"
 	"github.com/sottodp/sotto/privacy/noise"
 )
 
@@ -67,59 +64,30 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-// TestRun: figures, curves and page are written, complete and well formed; a second run is the same; P0's ε come out as printed, Sotto's lower.
+// TestRun: figures, curves and page are complete and well formed; a second run is the same; P0's ε come out as printed, Sotto's lower.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	dir, in := filepath.Join(t.TempDir(), "out"), folder(t)
-	left := -1
-	r, err := tiny.Run(context.Background(), in, dir, func(runs, all int) { left = all - runs })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if left != 0 {
-		t.Errorf("progress ended %d runs too early", left)
-	}
+	e := Experiment
+	e.Run = paper.Sized(tiny, tiny, run)
 	// MNIST: 5 clip norms by gradient and 3 by values in two ways, two models; CIFAR-10: 4 in 3 ways; the regression: 5 in 3 ways; Figure 5: 3 budgets in 3 ways.
-	if want := 2*(5+2*3) + 2*4*3 + 5*3 + 2*3*3; len(r.Curves) != want || len(r.Times) != 10 || !slices.Equal(r.Tables, []string{"MNIST", "CIFAR-10", "synthetic"}) {
+	want := 2*(5+2*3) + 2*4*3 + 5*3 + 2*3*3
+	lab := paper.Lab{Data: folder(t)}
+	files := []string{"figure1.csv", "figure1.svg", "figure2.svg", "figure3.svg", "figure4.svg", "figure5.svg", "index.html"}
+	found := papertest.Run(t, e, lab, files, map[string]int{"figure1.csv": 2 * want})
+	r := found.R.(*Report)
+	if len(r.Curves) != want || len(r.Times) != 10 || !slices.Equal(r.Tables, []string{"MNIST", "CIFAR-10", "synthetic"}) {
 		t.Errorf("%d curves, want %d; %d times; tables %q", len(r.Curves), want, len(r.Times), r.Tables)
 	}
-	if want := []string{"figure1.csv", "figure1.svg", "figure2.svg", "figure3.svg", "figure4.svg", "figure5.svg", "index.html"}; !slices.Equal(r.Files, want) {
-		t.Errorf("wrote %q", r.Files)
-	}
-	for _, name := range r.Files {
-		b, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := string(b)
-		if strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
-			t.Errorf("%s holds what is no number", name)
-		}
-		switch filepath.Ext(name) {
-		case ".csv":
-			if lines, err := csv.NewReader(strings.NewReader(text)).ReadAll(); err != nil || len(lines) != 1+2*len(r.Curves) {
-				t.Errorf("%s: %d lines, %v", name, len(lines), err)
-			}
-		case ".svg":
-			for d := xml.NewDecoder(strings.NewReader(text)); ; {
-				if _, err := d.Token(); errors.Is(err, io.EOF) {
-					break
-				} else if err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
-			}
-		}
-	}
 	for i, want := range []float64{1.0379409569294, 0.957987079056592} { // P0_mnist_10ep, P0_cifar_5ep
-		if e := r.Epsilons[i]; math.Abs(e.Claimed/want-1) > 1e-9 || !r.Claims[i].Holds || len(e.Sound) == 0 {
+		if e := r.Epsilons[i]; math.Abs(e.Claimed/want-1) > 1e-9 || !found.Claims[i].Holds || len(e.Sound) == 0 {
 			t.Errorf("ε %+v, want %v claimed", e, want)
 		}
 	}
-	again, err := tiny.Run(context.Background(), in, filepath.Join(t.TempDir(), "again"), nil)
+	again, err := run(context.Background(), &lab, tiny)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.csv() != again.csv() {
+	if r.csv().String() != again.R.(*Report).csv().String() {
 		t.Error("a second run differs")
 	}
 }
@@ -138,14 +106,14 @@ func TestWGC(t *testing.T) {
 	}
 	for _, task := range append(tasks, regression) {
 		for _, name := range []string{linear, network} {
-			m, facts, err := task.model(name)
+			p, err := task.problem(name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			old := newWGC(m)
+			old := newWGC(p.Model)
 			src := noise.NewSeeded(3, task.name+name, 0)
 			for trial := range 4 {
-				w := facts.Start()
+				w := p.Public.Start()
 				for j := range w {
 					w[j] += float64(trial) * 0.05 * paper.Normal(src)
 				}

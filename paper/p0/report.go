@@ -4,8 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"os"
-	"runtime"
+	"strconv"
 	"strings"
 
 	"github.com/sottodp/sotto/internal/chart"
@@ -14,25 +13,40 @@ import (
 )
 
 //go:embed page.html
-var pageText string
+var body string
 
-var sheet = paper.Page("P0, reproduced", pageText)
+// Experiment is the reproduction.
+var Experiment = paper.Experiment{
+	Name:  "p0",
+	Short: "P0: gradient clipping and value clipping",
+	Long: `P0 is Improved Convergence of Differential Private SGD with Gradient Clipping. This runs its
+experiments on MNIST, on a synthetic regression and, where they are there, on features of CIFAR-10, and
+writes Figures 1 to 5 as CSV and SVG, Table 2, its claims as inequalities that hold or fail, its ε beside Sotto's, and
+what tighter bounds win back of what value clipping loses, with one page of HTML.
 
-// A Report is the outcome of the reproduction.
+It needs MNIST as published in the folder --data: mnist/train-images-idx3-ubyte.gz, t10k-images-idx3-ubyte.gz
+and their labels. Features are taken from cifar10-features/train.svm.gz and test.svm.gz, LIBSVM
+files with classes 0 to 9 and 512 features, say of a trained VGG16. --small takes less than a minute;
+--full is the paper's size and takes many minutes.`,
+	Example: `  sotto paper p0 --data datasets
+  sotto paper p0 --data datasets --full --out p0-full`,
+	Small: "a tenth of the rows, few epochs", Full: "the size of the paper",
+	Data: "mnist", Needed: true,
+	Page: body,
+	Run:  paper.Sized(Small, Full, run),
+}
+
+// A Report is the outcome.
 type Report struct {
 	Size     Size
 	Tables   []string
 	Curves   []*Curve
 	Times    []Time
 	Epsilons []claimed.Claim // of MNIST and CIFAR-10, P0's beside Sotto's
-	Claims   paper.Claims
-	Files    []string // written, by name
 }
 
-// Run runs the experiment on the tables of a folder and writes it to dir, which it makes. done is told how many of all
-// runs are over.
-func (size Size) Run(ctx context.Context, folder, dir string, done func(runs, all int)) (*Report, error) {
-	tasks, err := tables(ctx, size, folder)
+func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
+	tasks, err := tables(ctx, size, l.Data)
 	if err != nil {
 		return nil, err
 	}
@@ -45,28 +59,22 @@ func (size Size) Run(ctx context.Context, folder, dir string, done func(runs, al
 	for _, t := range tasks {
 		r.Tables = append(r.Tables, t.name)
 	}
-	if r.Epsilons, err = epsilons(); err != nil {
+	if r.Epsilons, err = claimed.Example("p0"); err != nil {
 		return nil, err
 	}
 	list, groups, err := jobs(size, tasks)
 	if err != nil {
 		return nil, err
 	}
-	if r.Curves, err = all(ctx, size, list, groups, runtime.GOMAXPROCS(0), done); err != nil {
-		return nil, err
-	}
-	if r.Times, err = times(ctx, size, tasks[0]); err != nil {
-		return nil, err
-	}
-	r.claims()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	r.Files, err = paper.Write(dir, r.figures(), sheet, map[string]any{"R": r})
+	curves, err := paper.Each(ctx, l, list, func(ctx context.Context, j job) (*Curve, error) { return j.run(ctx, size) })
 	if err != nil {
 		return nil, err
 	}
-	return r, nil
+	r.Curves = best(list, groups, curves)
+	if r.Times, err = times(ctx, size, tasks[0]); err != nil {
+		return nil, err
+	}
+	return &paper.Results{R: r, Claims: r.claims(), Figures: r.figures()}, nil
 }
 
 // slug is a name for ids and files.
@@ -74,20 +82,15 @@ func slug(name string) string {
 	return strings.ToLower(strings.NewReplacer(" ", "-", ",", "", "'", "").Replace(name))
 }
 
-// epochs are 1, 2, … as many as v has.
-func epochs(v []float64) []float64 {
-	x := make([]float64, len(v))
-	for i := range x {
-		x[i] = float64(i + 1)
-	}
-	return x
-}
-
 // along is a plot of a figure of runs by epochs.
 func along(id, title, label string, tight bool, runs []*Curve, of func(*Curve) []float64, name func(*Curve) string) chart.Plot {
 	p := chart.Plot{ID: slug(id), Title: title, Desc: label + " by epochs, a line for each run.", XLabel: "epochs", YLabel: label, Tight: tight}
 	for _, c := range runs {
-		p.Lines = append(p.Lines, chart.Line{Name: name(c), X: epochs(of(c)), Y: of(c)})
+		l := chart.Line{Name: name(c), Y: of(c)}
+		for i := range l.Y {
+			l.X = append(l.X, float64(i+1))
+		}
+		p.Lines = append(p.Lines, l)
 	}
 	return p
 }
@@ -150,16 +153,9 @@ func (r *Report) figure5() paper.Figure {
 		by := chart.Plot{ID: "f5e-" + slug(name), Title: name, Desc: "Testing accuracy by ε.", XLabel: "ε", YLabel: "testing accuracy", LogX: true, Tight: true}
 		at := chart.Plot{ID: "f5d-" + slug(name), Title: name, Desc: "Testing accuracy by δ.", XLabel: "δ", YLabel: "testing accuracy", LogX: true, Tight: true}
 		for _, kind := range []string{gc, vc, vcOld} {
-			e, d := chart.Line{Name: kind}, chart.Line{Name: kind}
-			for i, c := range r.budgets(name, kind) {
-				to := &e
-				x := c.Epsilon
-				if i >= len(r.Size.Epsilons) {
-					to, x = &d, c.Delta
-				}
-				to.X, to.Y = append(to.X, x), append(to.Y, Last(c.Test))
-			}
-			by.Lines, at.Lines = append(by.Lines, e), append(at.Lines, d)
+			runs, n := r.budgets(name, kind), len(r.Size.Epsilons)
+			by.Lines = append(by.Lines, paper.Line(kind, runs[:n], func(c *Curve) (float64, float64, bool) { return c.Epsilon, Last(c.Test), true }))
+			at.Lines = append(at.Lines, paper.Line(kind, runs[n:], func(c *Curve) (float64, float64, bool) { return c.Delta, Last(c.Test), true }))
 		}
 		f.Plots = append(f.Plots, by, at)
 	}
@@ -176,7 +172,7 @@ func (r *Report) budgets(name, kind string) (list []*Curve) {
 	return list
 }
 
-// Won are the lines of the table of what tighter bounds win back.
+// Won is the table of what tighter bounds win back.
 func (r *Report) Won() (lines []Won) {
 	for _, name := range []string{linear, network} {
 		for _, clip := range compared {
@@ -193,13 +189,12 @@ type Won struct {
 	GC, Old, Ours float64
 }
 
-func (r *Report) csv() string {
-	var b strings.Builder
-	b.WriteString("table,model,method,clip,rate,noise,epsilon,delta,epoch,training_accuracy,testing_accuracy,loss,clipping_frequency\n")
+func (r *Report) csv() *paper.CSV {
+	csv := paper.NewCSV("table,model,method,clip,rate,noise,epsilon,delta,epoch,training_accuracy,testing_accuracy,loss,clipping_frequency")
 	for _, c := range r.Curves {
 		for k := range c.Train {
-			fmt.Fprintf(&b, "%s,%q,%q,%v,%v,%.6g,%v,%v,%d,%.6g,%.6g,%.6g,%.6g\n", c.Table, c.Model, c.Kind, c.Clip, c.Rate, c.Noise, c.Epsilon, c.Delta, k+1, c.Train[k], c.Test[k], c.Loss[k], c.Clipped[k])
+			csv.Add(c.Table, strconv.Quote(c.Model), strconv.Quote(c.Kind), c.Clip, c.Rate, c.Noise, c.Epsilon, c.Delta, k+1, c.Train[k], c.Test[k], c.Loss[k], c.Clipped[k])
 		}
 	}
-	return b.String()
+	return csv
 }

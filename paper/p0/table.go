@@ -1,7 +1,6 @@
 package p0
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -10,12 +9,9 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/data"
-	"github.com/sottodp/sotto/model"
-	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
-	"github.com/sottodp/sotto/schema"
 )
 
 // A task is a table with the settings of P0's experiments on it.
@@ -84,11 +80,7 @@ func tables(ctx context.Context, size Size, folder string) ([]*task, error) {
 	return tasks, nil
 }
 
-func (t *task) read(ctx context.Context, size Size, text, train, test string) error {
-	schema, err := schema.Parse(t.name, []byte(text))
-	if err != nil {
-		return err
-	}
+func (t *task) read(ctx context.Context, size Size, schema, train, test string) error {
 	part := func(table *data.Table, n int) *data.Table {
 		return data.Gather([]*data.Table{table}, func(row int) bool { return row < n })
 	}
@@ -112,25 +104,15 @@ const (
 	synthNoise = 0.25
 )
 
-// synthetic writes the table to a file of its own and reads it back, under a schema like any other. Rows have norm √256.
+// synthetic has rows of norm √256.
 func synthetic(ctx context.Context, size Size) (*task, error) {
 	src := noise.NewSeeded(seed, "synthetic", 0)
 	truth := make([]float64, synthDim)
 	for j := range truth {
 		truth[j] = paper.Normal(src) / math.Sqrt(synthDim)
 	}
-	var desc strings.Builder
-	fmt.Fprintf(&desc, "dataset: synthetic\nrows: %d\nrow_norm: 16\nrow_scaling: scale\nintercept: false\nformat: {kind: libsvm}\nfeatures: %d\nmin: -8\nmax: 8\ncolumns: [{name: y, type: label, min: -8, max: 8}]\n", synthRows, synthDim)
-	s, err := schema.Parse("synthetic", []byte(desc.String()))
-	if err != nil {
-		return nil, err
-	}
-	file, err := os.CreateTemp("", "sotto-p0-*.svm")
-	if err != nil {
-		return nil, err
-	}
-	defer os.Remove(file.Name())
-	var text bytes.Buffer
+	schema := fmt.Sprintf("dataset: synthetic\nrows: %d\nrow_norm: 16\nrow_scaling: scale\nintercept: false\nformat: {kind: libsvm}\nfeatures: %d\nmin: -8\nmax: 8\ncolumns: [{name: y, type: label, min: -8, max: 8}]\n", synthRows, synthDim)
+	var text strings.Builder
 	for range min(synthRows, size.Rows) {
 		var line strings.Builder
 		y, square := 0.0, 0.0
@@ -146,14 +128,7 @@ func synthetic(ctx context.Context, size Size) (*task, error) {
 		}
 		fmt.Fprintf(&text, "%.7g%s\n", y+synthNoise*paper.Normal(src), line.String())
 	}
-	_, err = file.Write(text.Bytes())
-	if bad := file.Close(); err == nil {
-		err = bad
-	}
-	if err != nil {
-		return nil, err
-	}
-	table, err := paper.Made(ctx, s, file.Name())
+	table, err := paper.Synthetic(ctx, schema, text.String())
 	if err != nil {
 		return nil, err
 	}
@@ -166,26 +141,13 @@ const (
 	network = "MLP" // 128 hidden units
 )
 
-// model makes one, and what a method may know of it.
-func (t *task) model(name string) (model.Model, oracle.Public, error) {
-	opt := model.Options{Dim: t.train.Dim, Classes: t.train.Classes, NormBound: t.train.NormBound}
-	kind := "softmax"
-	if t.train.Classes == 0 {
-		kind = "linear"
-	} else if name == network {
-		kind, opt.Layers = "mlp", []string{"128 relu"}
+// problem is the task's rows under a model.
+func (t *task) problem(name string) (*paper.Problem, error) {
+	switch {
+	case t.train.Classes == 0:
+		return paper.NewProblem(t.train, "linear", privacy.AddRemove)
+	case name == network:
+		return paper.NewProblem(t.train, "mlp", privacy.AddRemove, "128 relu")
 	}
-	m, err := model.New(kind, opt)
-	if err != nil {
-		return nil, oracle.Public{}, err
-	}
-	f := m.Facts()
-	facts := oracle.Public{Dim: m.Dim(), Rows: t.train.Rows(), Classes: opt.Classes, Adjacency: privacy.AddRemove, NormBound: f.NormBound,
-		Lipschitz: oracle.Bound(f.Lipschitz), Smooth: oracle.Bound(f.Smooth), Bounded: f.Bounded}
-	if s, ok := m.(model.Starter); ok {
-		for _, span := range s.Start() {
-			facts.Initial = append(facts.Initial, oracle.Span(span))
-		}
-	}
-	return m, facts, nil
+	return paper.NewProblem(t.train, "softmax", privacy.AddRemove)
 }

@@ -9,10 +9,6 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
-	"github.com/sottodp/sotto/oracle/private"
-	"github.com/sottodp/sotto/paper"
-	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/privacy/noise"
 )
 
 // The methods of Table 2. Plain SGD and micro-batches add no noise; of the others there are times with and without.
@@ -68,15 +64,15 @@ func low(v []float64) float64 {
 
 // time is the seconds of each of some steps without noise, and with it.
 func (t *task) time(ctx context.Context, steps int, name, kind string) (quiet, noisy []float64, err error) {
-	m, facts, err := t.model(name)
+	p, err := t.problem(name)
 	if err != nil {
 		return nil, nil, err
 	}
 	if kind == vcOld {
-		m = newWGC(m)
+		p.Model = newWGC(p.Model)
 	}
 	if kind == micro {
-		return oneByOne(m, facts.Start(), t.train, max(1, steps/5)), nil, nil
+		return oneByOne(p.Model, p.Public.Start(), t.train, max(1, steps/5)), nil, nil
 	}
 	sgd := method.SGD{Steps: steps + 1, Rate: 1e-3, Clip: fifth, Batch: batch, Sampling: method.Poisson, Off: true}
 	switch kind {
@@ -86,13 +82,13 @@ func (t *task) time(ctx context.Context, steps int, name, kind string) (quiet, n
 		sgd.Clipping = method.ByValue
 	}
 	run := func() (each []float64, err error) {
-		door, err := private.New(private.Config{Table: t.train, Model: m, Facts: facts, Meter: paper.Free(privacy.AddRemove), Journal: paper.Silent{}, Streams: noise.SeededStreams(seed), Workers: 1})
+		o, err := p.Oracle(nil, seed, 1)
 		if err != nil {
 			return nil, err
 		}
-		defer door.Close()
+		defer o.Close()
 		begin := time.Now()
-		for step, err := range sgd.Run(ctx, door, method.Objective{}) {
+		for step, err := range sgd.Run(ctx, o, method.Objective{}) {
 			if err != nil {
 				return nil, err
 			}

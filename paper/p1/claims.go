@@ -9,22 +9,20 @@ import (
 	"github.com/sottodp/sotto/paper"
 )
 
-// results answers questions about curves.
-type results struct {
-	size   Size
-	curves []Curve
+// find is a curve.
+func (r *Report) find(m, t int, c float64, method string) *Curve {
+	return r.Curves[slices.IndexFunc(r.Curves, func(v *Curve) bool { return v.M == m && v.T == t && v.C == c && v.Method == method })]
 }
 
 // final is the error of a curve at its end.
-func (r results) final(m, t int, c float64, method string) float64 {
-	i := slices.IndexFunc(r.curves, func(v Curve) bool { return v.M == m && v.T == t && v.C == c && v.Method == method })
-	return r.curves[i].Final()
+func (r *Report) final(m, t int, c float64, method string) float64 {
+	return r.find(m, t, c, method).Final()
 }
 
 // best is the least final error over T, and that T.
-func (r results) best(m int, c float64, method string) (least float64, at int) {
+func (r *Report) best(m int, c float64, method string) (least float64, at int) {
 	least = math.Inf(1)
-	for _, t := range r.size.Steps {
+	for _, t := range r.Size.Steps {
 		if e := r.final(m, t, c, method); e < least {
 			least, at = e, t
 		}
@@ -33,10 +31,9 @@ func (r results) best(m int, c float64, method string) (least float64, at int) {
 }
 
 // claims checks the claims one by one.
-func (r results) claims() paper.Claims {
-	var all paper.Claims
+func (r *Report) claims() (all paper.Claims) {
 	add := all.Add
-	s := r.size
+	s := r.Size
 	n, sub := s.Batches[len(s.Batches)-1], s.Batches[0]
 	slow, fast := s.Rates[0], s.Rates[len(s.Rates)-1]
 	last := s.Steps[len(s.Steps)-1]
@@ -77,10 +74,7 @@ func (r results) claims() paper.Claims {
 	_, tGD := r.best(n, fast, "DP-GD")
 	add("accelerated-want-few-steps", fmt.Sprintf("with c = %g, the best T of DP-HB and DP-NAG is the smallest tried, and DP-GD wants more", fast),
 		tHB == s.Steps[0] && tNAG == s.Steps[0] && tGD > s.Steps[0], "best T: DP-HB %d, DP-NAG %d, DP-GD %d", tHB, tNAG, tGD)
-	taken := func(method string) int {
-		i := slices.IndexFunc(r.curves, func(v Curve) bool { return v.M == n && v.T == last && v.C == fast && v.Method == method })
-		return r.curves[i].Taken
-	}
+	taken := func(method string) int { return r.find(n, last, fast, method).Taken }
 	add("small-T-preferred", fmt.Sprintf("the choice of T′ by (4.6) prefers few steps: at c = %g and T = %d it takes less than a quarter of them", fast, last),
 		4*max(taken("DP-NAG-opt"), taken("DP-MASG-opt")) < last, "T′ = %d for DP-NAG-opt, %d for DP-MASG-opt", taken("DP-NAG-opt"), taken("DP-MASG-opt"))
 	masg := func(c float64) (float64, float64) {
@@ -115,16 +109,12 @@ type Gain struct {
 }
 
 // gains compares the opt methods as printed and as corrected, at the largest T.
-func (r results) gains() []Gain {
-	var all []Gain
-	last := r.size.Steps[len(r.size.Steps)-1]
-	find := func(m int, c float64, method string) Curve {
-		return r.curves[slices.IndexFunc(r.curves, func(v Curve) bool { return v.M == m && v.T == last && v.C == c && v.Method == method })]
-	}
-	for _, m := range r.size.Batches {
-		for _, c := range r.size.Rates {
+func (r *Report) gains() (all []Gain) {
+	last := r.Size.Steps[len(r.Size.Steps)-1]
+	for _, m := range r.Size.Batches {
+		for _, c := range r.Size.Rates {
 			for _, fixed := range corrected {
-				a, b := find(m, c, strings.TrimSuffix(fixed, "*")), find(m, c, fixed)
+				a, b := r.find(m, last, c, strings.TrimSuffix(fixed, "*")), r.find(m, last, c, fixed)
 				all = append(all, Gain{m, c, a.Method, a.Taken, b.Taken, a.Final(), b.Final()})
 			}
 		}

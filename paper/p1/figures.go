@@ -3,7 +3,7 @@ package p1
 import (
 	"fmt"
 	"math"
-	"strings"
+	"slices"
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/method/schedule"
@@ -14,8 +14,7 @@ import (
 // against β, and the bound of Theorem 3.5 against T, where the noise grows with T.
 func heavyBall() paper.Figure {
 	f := paper.Figure{File: "figure1", Title: "Figure 1: heavy ball on a quadratic", Note: "eigenvalues ½ and 1; noise σ_T = T·c_w; C_t = t"}
-	var csv strings.Builder
-	csv.WriteString("alpha,beta,rho,c_w,T,bound,exact\n")
+	f.CSV = paper.NewCSV("alpha,beta,rho,c_w,T,bound,exact")
 	eigen, start2 := []float64{0.5, 1}, []float64{1, 1}
 	rho := chart.Plot{ID: "f1a", Title: "Rate ρ against β", Desc: "The rate falls to a least value and rises again", XLabel: "β", YLabel: "ρ"}
 	for _, alpha := range []float64{0.1, 0.3, 0.6, 1} {
@@ -24,7 +23,7 @@ func heavyBall() paper.Figure {
 			beta := float64(i) / 100
 			h := schedule.HeavyBall{Convex: schedule.Convex{Mu: 0.5, L: 1}, Rate: alpha, Beta: beta}
 			l.X, l.Y = append(l.X, beta), append(l.Y, h.Spectral())
-			fmt.Fprintf(&csv, "%g,%g,%.6g,,,,\n", alpha, beta, h.Spectral())
+			f.CSV.Add(alpha, beta, h.Spectral(), "", "", "", "")
 		}
 		rho.Lines = append(rho.Lines, l)
 	}
@@ -39,13 +38,12 @@ func heavyBall() paper.Figure {
 				v := math.Pow(float64(t)*cw, 2)
 				b := h.QuadraticBound(t, eigen, 2*(start2[0]+start2[1]), v)
 				l.X, l.Y = append(l.X, float64(t)), append(l.Y, b)
-				fmt.Fprintf(&csv, "0.6,%g,%.6g,%g,%d,%.6g,%.6g\n", beta, h.Spectral(), cw, t, b, h.QuadraticError(t, eigen, start2, v))
+				f.CSV.Add(h.Rate, beta, h.Spectral(), cw, t, b, h.QuadraticError(t, eigen, start2, v))
 			}
 			p.Lines = append(p.Lines, l)
 		}
 		f.Plots = append(f.Plots, p)
 	}
-	f.CSV = csv.String()
 	return f
 }
 
@@ -53,8 +51,7 @@ func heavyBall() paper.Figure {
 // S_1/(nε).
 func schedules() (paper.Figure, error) {
 	f := paper.Figure{File: "figure2", Title: "Figure 2: optimal noise against the step", Note: "b_t·nε/S₁ for μ = 1, L = 20, p = 1"}
-	var csv strings.Builder
-	csv.WriteString("method,T,t,b\n")
+	f.CSV = paper.NewCSV("method,T,t,b")
 	c := schedule.Convex{Mu: 1, L: 20}
 	for i, name := range []string{"DP-NAG-opt", "DP-MASG-opt"} {
 		p := chart.Plot{ID: fmt.Sprintf("f2%c", 'a'+i), Title: name, Desc: "The noise falls toward the last step", XLabel: "t", YLabel: "b_t", LogY: true}
@@ -71,32 +68,27 @@ func schedules() (paper.Figure, error) {
 			l := chart.Line{Name: fmt.Sprintf("T = %d", steps)}
 			for t, e := range shares {
 				l.X, l.Y = append(l.X, float64(t+1)), append(l.Y, 1/e)
-				fmt.Fprintf(&csv, "%s,%d,%d,%.6g\n", name, steps, t+1, 1/e)
+				f.CSV.Add(name, steps, t+1, 1/e)
 			}
 			p.Lines = append(p.Lines, l)
 		}
 		f.Plots = append(f.Plots, p)
 	}
-	f.CSV = csv.String()
 	return f, nil
 }
 
-// errors are Figures 3 (all rows) and 4 (samples): the mean error against the step, one
-// figure for each step size.
-func (s Size) errors(curves []Curve) []paper.Figure {
-	var all []paper.Figure
-	for i := len(s.Batches) - 1; i >= 0; i-- {
-		m := s.Batches[i]
+// errors are Figures 3 (all rows) and 4 (samples): the mean error against the step, one figure for each step size.
+func (r *Report) errors() (all []paper.Figure) {
+	s := r.Size
+	for i, m := range slices.Backward(s.Batches) {
 		number := len(s.Batches) - i + 2
 		for _, c := range s.Rates {
 			f := paper.Figure{File: fmt.Sprintf("figure%d-c%g", number, c), Title: fmt.Sprintf("Figure %d: errors at m = %d, c = %g", number, m, c),
 				Note: fmt.Sprintf("mean of F(x_t) − F* over %d runs, n = %d; lines end at T′", s.Runs, s.Rows)}
 			for k, name := range asPrinted {
 				p := chart.Plot{ID: fmt.Sprintf("%s-%d", f.File, k), Title: name, Desc: "Error against the step, a line for each T", XLabel: "t", YLabel: "error", LogY: true}
-				for _, v := range curves {
-					if v.M != m || v.C != c || v.Method != name {
-						continue
-					}
+				for _, steps := range s.Steps {
+					v := r.find(m, steps, c, name)
 					l := chart.Line{Name: fmt.Sprintf("T = %d", v.T), Y: v.Gap}
 					for _, t := range v.Step {
 						l.X = append(l.X, float64(t))
@@ -111,14 +103,13 @@ func (s Size) errors(curves []Curve) []paper.Figure {
 	return all
 }
 
-// curvesCSV is every curve, a line for each recorded step.
-func curvesCSV(curves []Curve) string {
-	var b strings.Builder
-	b.WriteString("m,T,c,method,step,mean_gap,sd\n")
-	for _, c := range curves {
+// csv is every curve, a line for each recorded step.
+func (r *Report) csv() string {
+	csv := paper.NewCSV("m,T,c,method,step,mean_gap,sd")
+	for _, c := range r.Curves {
 		for i, t := range c.Step {
-			fmt.Fprintf(&b, "%d,%d,%g,%s,%d,%.6g,%.6g\n", c.M, c.T, c.C, c.Method, t, c.Gap[i], c.SD[i])
+			csv.Add(c.M, c.T, c.C, c.Method, t, c.Gap[i], c.SD[i])
 		}
 	}
-	return b.String()
+	return csv.String()
 }

@@ -7,57 +7,29 @@ package p1
 import (
 	"context"
 	"encoding/csv"
-	"encoding/xml"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/sottodp/sotto/paper"
+	"github.com/sottodp/sotto/paper/papertest"
 )
 
 // tiny is enough to see that all parts are there.
 var tiny = Size{"tiny", 1_000, []int{100, 1_000}, []int{50, 400}, []float64{0.1, 1}, 2}
 
-// TestRun: figures, curves and page are written, complete and well formed.
+// TestRun: figures, curves and page are complete and well formed.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "out")
-	var told int
-	r, err := Run(context.Background(), tiny, dir, func(runs, all int) { told = all - runs })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if told != 0 {
-		t.Errorf("progress ended %d runs too early", told)
-	}
-	if len(r.Claims) != 17 || len(r.Gains) != 8 {
-		t.Errorf("%d claims and %d gains", len(r.Claims), len(r.Gains))
-	}
-	want := []string{"curves.csv", "figure1.csv", "figure1.svg", "figure2.csv", "figure2.svg",
-		"figure3-c0.1.svg", "figure3-c1.svg", "figure4-c0.1.svg", "figure4-c1.svg", "index.html"}
-	if !slices.Equal(r.Files, want) {
-		t.Errorf("wrote %q", r.Files)
-	}
-	for _, name := range r.Files {
-		b, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if text := string(b); strings.Contains(text, "NaN") || strings.Contains(text, "Inf,") {
-			t.Errorf("%s holds what is no number", name)
-		}
-		if strings.HasSuffix(name, ".svg") {
-			for d := xml.NewDecoder(strings.NewReader(string(b))); ; {
-				if _, err := d.Token(); err == io.EOF {
-					break
-				} else if err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
-			}
-		}
+	e, dir := Experiment, filepath.Join(t.TempDir(), "out")
+	e.Run = paper.Sized(tiny, tiny, run)
+	found := papertest.Run(t, e, paper.Lab{Dir: dir}, []string{"curves.csv", "figure1.csv", "figure1.svg", "figure2.csv", "figure2.svg",
+		"figure3-c0.1.svg", "figure3-c1.svg", "figure4-c0.1.svg", "figure4-c1.svg", "index.html"}, nil)
+	if r := found.R.(*Report); len(found.Claims) != 17 || len(r.Gains) != 8 {
+		t.Errorf("%d claims and %d gains", len(found.Claims), len(r.Gains))
 	}
 	f, err := os.Open(filepath.Join(dir, "curves.csv"))
 	if err != nil {
@@ -117,7 +89,7 @@ func TestSmall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
-	r, err := Run(context.Background(), Small, t.TempDir(), nil)
+	r, err := Experiment.Run(context.Background(), &paper.Lab{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/sottodp/sotto/method/schedule"
 	"github.com/sottodp/sotto/paper"
@@ -14,53 +12,53 @@ import (
 //go:embed page.html
 var body string
 
-var page = paper.Page("P1, reproduced", body)
+// Experiment is the reproduction.
+var Experiment = paper.Experiment{
+	Name:  "p1",
+	Short: "P1: accelerated methods with optimal noise schedules",
+	Long: `P1 is Kuru, Birbil, Gürbüzbalaban and Yıldırım, Differentially Private Accelerated
+Optimization Algorithms, 2022. This runs its experiments on a synthetic table and writes
+Figures 1 to 4 as CSV and SVG, the paper's claims as inequalities that hold or fail, and what
+the corrected schedules gain, with one page of HTML.
 
-// A Report is the outcome of the reproduction.
-type Report struct {
-	Size   Size
-	Smooth float64 // L of the table
-	Least  float64 // F*
-	Start  float64 // E_0 = F(x_0) − F*
-	Curves []Curve
-	Claims paper.Claims
-	Gains  []Gain
-	Files  []string // written, by name
+--small takes less than a minute: fewer rows, with ε·n and m as in the paper. --full is the paper's
+size: 100,000 rows, 20 runs of each curve; minutes.`,
+	Example: `  sotto paper p1
+  sotto paper p1 --full --out p1-full`,
+	Small: "fewer rows and runs", Full: "the size of the paper",
+	Page: body,
+	Run:  paper.Sized(Small, Full, run),
 }
 
-// Run runs the experiment and writes its figures, curves and page to dir, which is made.
-// progress is told how many of all runs are over; it may be nil.
-func Run(ctx context.Context, size Size, dir string, progress func(runs, all int)) (*Report, error) {
+// A Report is the outcome.
+type Report struct {
+	Size    Size
+	Epsilon float64
+	Smooth  float64 // L of the table
+	Least   float64 // F*
+	Start   float64 // E_0 = F(x_0) − F*
+	Counter string
+	Curves  []*Curve
+	Gains   []Gain
+}
+
+func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	p, err := newProblem(size)
 	if err != nil {
 		return nil, err
 	}
-	curves, err := p.curves(ctx, progress)
+	curves, err := p.curves(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	all := results{size, curves}
-	r := &Report{Size: size, Smooth: p.smooth, Least: p.least, Start: curves[0].Gap[0], Curves: curves, Claims: all.claims(), Gains: all.gains()}
 	second, err := schedules()
 	if err != nil {
 		return nil, err
 	}
-	return r, r.write(dir, append([]paper.Figure{heavyBall(), second}, size.errors(curves)...))
+	r := &Report{Size: size, Epsilon: size.epsilon(), Smooth: p.smooth, Least: p.least, Start: curves[0].Gap[0], Counter: counterexample(), Curves: curves}
+	r.Gains = r.gains()
+	return &paper.Results{R: r, Claims: r.claims(), Figures: append([]paper.Figure{heavyBall(), second}, r.errors()...), Tables: []paper.File{{Name: "curves.csv", Text: r.csv()}}}, nil
 }
-
-func (r *Report) write(dir string, figures []paper.Figure) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, curvesFile), []byte(curvesCSV(r.Curves)), 0o644); err != nil {
-		return err
-	}
-	files, err := paper.Write(dir, figures, page, map[string]any{"R": r, "Epsilon": r.Size.epsilon(), "Counter": counterexample()})
-	r.Files = append([]string{curvesFile}, files...)
-	return err
-}
-
-const curvesFile = "curves.csv"
 
 // counterexample is E_1/E_0 of NAG on (μx²+Ly²)/2 from (1, 0) with α = 1/L and κ = 100,
 // and what (4.2) says that it is at most.

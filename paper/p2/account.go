@@ -1,8 +1,6 @@
 package p2
 
 import (
-	"math"
-
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/account/claimed"
@@ -47,13 +45,4 @@ func accounts(epsilons []float64) ([]Account, error) {
 		all = append(all, a)
 	}
 	return all, nil
-}
-
-// worst is the largest factor by which the sound ε of an account exceeds the claimed one.
-func worst(all []Account, of func(Account) float64) float64 {
-	w := 0.0
-	for _, a := range all {
-		w = math.Max(w, of(a)/a.Claimed)
-	}
-	return w
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/sottodp/sotto/internal/chart"
@@ -119,7 +118,7 @@ func (r *results) take(p *compare.Plan) {
 }
 
 // experiments runs everything.
-func (x *experiment) experiments(ctx context.Context, version string) (*results, error) {
+func (x *experiment) experiments(ctx context.Context) (*results, error) {
 	s := x.size
 	adult := datasets[0]
 	first := x.table(adult, logistic)
@@ -164,7 +163,7 @@ func (x *experiment) experiments(ctx context.Context, version string) (*results,
 	x.all += s.Neural.trainings()
 	r := &results{size: s, cells: map[[3]string]*compare.Cell{}}
 	for _, q := range parts {
-		if err := x.run(ctx, q.name, q.plan, version); err != nil {
+		if err := x.run(ctx, q.name, q.plan); err != nil {
 			return nil, fmt.Errorf("%s: %w", q.name, err)
 		}
 		if q.name == "hyperparameters" {
@@ -177,7 +176,7 @@ func (x *experiment) experiments(ctx context.Context, version string) (*results,
 	}
 	if len(s.Neural.Networks) > 0 {
 		var err error
-		if r.networks, err = x.neural(ctx, s.Neural, version); err != nil {
+		if r.networks, err = x.neural(ctx, s.Neural); err != nil {
 			return nil, fmt.Errorf("networks: %w", err)
 		}
 	}
@@ -202,7 +201,7 @@ func (x *experiment) evaluations(ctx context.Context, r *results) error {
 	if err != nil {
 		return err
 	}
-	if err := p.Prepare(x.jobs); err != nil {
+	if err := p.Prepare(x.Jobs); err != nil {
 		return err
 	}
 	counts := map[[2]string]*access{}
@@ -214,7 +213,7 @@ func (x *experiment) evaluations(ctx context.Context, r *results) error {
 		counts[[2]string{c.Method, c.Epsilon}] = a
 		return a
 	}
-	if err := p.Train(ctx, x.jobs, func(*compare.Cell, compare.Result) error { return nil }); err != nil {
+	if err := p.Train(ctx, x.Jobs, func(*compare.Cell, compare.Result) error { return nil }); err != nil {
 		return err
 	}
 	for _, q := range r.ratios {
@@ -246,8 +245,7 @@ func mean(c *compare.Cell, axis string) float64 {
 // figure1 is the impact of hyperparameters.
 func (r *results) figure1() paper.Figure {
 	f := paper.Figure{File: "figure1", Title: "Figure 1: hyperparameters", Note: "accuracy of DP-BLSGD on Adult, logistic; a line for each ε"}
-	var csv strings.Builder
-	csv.WriteString("parameter,value,epsilon,accuracy_mean,accuracy_sd,objective_mean\n")
+	f.CSV = paper.NewCSV("parameter,value,epsilon,accuracy_mean,accuracy_sd,objective_mean")
 	for i, p := range r.size.panels() {
 		plot := chart.Plot{ID: fmt.Sprintf("f1-%d", i), Title: p.name, Desc: "Accuracy against the hyperparameter", XLabel: p.field, YLabel: accuracyAxis, Tight: true}
 		if p.field == "growth" {
@@ -262,27 +260,24 @@ func (r *results) figure1() paper.Figure {
 					at = float64(k)
 				}
 				l.X, l.Y = append(l.X, at), append(l.Y, mean(c, accuracyAxis))
-				fmt.Fprintf(&csv, "%s,%s,%g,%.6g,%.4g,%.6g\n", p.field, v, e, mean(c, accuracyAxis), 100*c.Score().SD, mean(c, objectiveAxis))
+				f.CSV.Add(p.field, v, e, mean(c, accuracyAxis), paper.Digits(100*c.Score().SD, 4), mean(c, objectiveAxis))
 			}
 			plot.Lines = append(plot.Lines, l)
 		}
 		f.Plots = append(f.Plots, plot)
 	}
-	f.CSV = csv.String()
 	return f
 }
 
 // figure2 is the number of evaluations.
 func (r *results) figure2() paper.Figure {
 	f := paper.Figure{File: "figure2", Title: "Figure 2: evaluations of gradient and objective", Note: "DP-BLSGD on Adult at ε = 0.4, passes over all rows, by sampling ratio"}
-	var csv strings.Builder
-	csv.WriteString("ratio,gradient_passes,objective_passes\n")
+	f.CSV = paper.NewCSV("ratio,gradient_passes,objective_passes")
 	for i, q := range r.ratios {
-		fmt.Fprintf(&csv, "%g,%.6g,%.6g\n", q, r.gradients[i], r.objectives[i])
+		f.CSV.Add(q, r.gradients[i], r.objectives[i])
 	}
 	f.Plots = []chart.Plot{{ID: "f2", Title: "Passes over the rows", Desc: "Passes of gradients and of losses against the sampling ratio", XLabel: "q", YLabel: "passes", LogX: true, LogY: true,
 		Lines: []chart.Line{{Name: "gradient", X: r.ratios, Y: r.gradients}, {Name: "objective", X: r.ratios, Y: r.objectives}}}}
-	f.CSV = csv.String()
 	return f
 }
 
@@ -300,30 +295,26 @@ var lines = []string{blsgd, blsgdAC, blgd, agd, sgd, outpertRSGD, outpertGD, obj
 // figure34 is Figure 3 (logistic) or 4 (SVM).
 func (r *results) figure34(number34 int, model string) paper.Figure {
 	f := paper.Figure{File: fmt.Sprintf("figure%d", number34), Title: fmt.Sprintf("Figure %d: %s by ε", number34, model), Note: "means; δ = 1e-8; sound accounts"}
-	var csv strings.Builder
-	csv.WriteString("table,method,epsilon,accuracy_mean,accuracy_sd,objective_mean,objective_sd\n")
+	f.CSV = paper.NewCSV("table,method,epsilon,accuracy_mean,accuracy_sd,objective_mean,objective_sd")
 	for _, axis := range []string{accuracyAxis, objectiveAxis} {
 		for _, d := range datasets {
 			plot := chart.Plot{ID: fmt.Sprintf("%s-%s-%d", f.File, d.name, len(f.Plots)), Title: d.name + ": " + axis, Desc: "A line for each method", XLabel: "ε", YLabel: axis, LogX: true, Tight: true}
 			for _, m := range lines {
-				l := chart.Line{Name: m}
-				for _, e := range r.size.Epsilon {
+				plot.Lines = append(plot.Lines, paper.Line(m, r.size.Epsilon, func(e float64) (x, y float64, ok bool) {
 					c := r.cell(tableOf(d.name, model, m), m, number(e))
 					if c == nil || c.Score().N == 0 {
-						continue
+						return 0, 0, false
 					}
-					l.X, l.Y = append(l.X, e), append(l.Y, mean(c, axis))
 					if axis == accuracyAxis {
-						fmt.Fprintf(&csv, "%s,%s,%g,%.6g,%.4g,%.6g,%.4g\n", d.name, m, e, mean(c, axis), 100*c.Score().SD, c.Objective().Mean, c.Objective().SD)
+						f.CSV.Add(d.name, m, e, mean(c, axis), paper.Digits(100*c.Score().SD, 4), c.Objective().Mean, paper.Digits(c.Objective().SD, 4))
 					}
-				}
-				plot.Lines = append(plot.Lines, l)
+					return e, mean(c, axis), true
+				}))
 			}
 			level := mean(r.cell(tableOf(d.name, model, optimum), optimum, compare.NoNoise), axis)
 			plot.Level, plot.LevelName = &level, optimum
 			f.Plots = append(f.Plots, plot)
 		}
 	}
-	f.CSV = csv.String()
 	return f
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sottodp/sotto/internal/chart"
@@ -72,16 +73,13 @@ func (n Neural) middle() float64 { return n.Epsilon[len(n.Epsilon)/2] }
 func (n Neural) longest() float64 { return n.Epochs[len(n.Epochs)-1] }
 
 // neural runs the networks: every ε at the longest training, and the middle one at all lengths.
-func (x *experiment) neural(ctx context.Context, n Neural, version string) (*networks, error) {
+func (x *experiment) neural(ctx context.Context, n Neural) (*networks, error) {
 	one := *x
 	one.size.Seeds, one.size.Folds, one.size.Split = n.Seeds, 0, 0
-	if err := x.write(mnist); err != nil {
-		return nil, err
-	}
 	var tables []run.TableSpec
 	for _, net := range n.Networks {
 		t := x.table(mnist, net.Model)
-		t.Name, t.Test = net.Name, filepath.Join(x.data, mnistTest)
+		t.Name, t.Test = net.Name, filepath.Join(x.Data, mnistTest)
 		t.Model = append(t.Model, set("layers", net.Layers))
 		tables = append(tables, t)
 	}
@@ -95,14 +93,14 @@ func (x *experiment) neural(ctx context.Context, n Neural, version string) (*net
 		if err != nil {
 			return nil, err
 		}
-		if err := one.run(ctx, "networks-"+number(epochs), p, version); err != nil {
+		if err := one.run(ctx, "networks-"+number(epochs), p); err != nil {
 			return nil, err
 		}
 		for _, c := range p.Cells {
 			r.cells[[4]string{c.Table, c.Method, c.Epsilon, number(epochs)}] = c
 		}
 	}
-	x.over = one.over
+	x.done = one.done
 	return r, nil
 }
 
@@ -129,29 +127,25 @@ func (r *networks) accuracy(network, method string, epsilon, epochs float64) (fl
 func (r *networks) figure() paper.Figure {
 	f := paper.Figure{File: "figure5", Title: "Figure 5: networks", Note: fmt.Sprintf("MNIST, its own test images, q = 1/%d, δ = 1e-8; by ε after %s epochs, and by epochs, each a training of that length, at ε = %s",
 		batchShare, number(r.longest()), number(r.middle()))}
-	var csv strings.Builder
-	csv.WriteString("network,method,epsilon,epochs,accuracy_mean\n")
+	f.CSV = paper.NewCSV("network,method,epsilon,epochs,accuracy_mean")
 	for _, net := range r.Networks {
 		byEpsilon := chart.Plot{ID: fmt.Sprintf("f5-%d", len(f.Plots)), Title: net.Name + " by ε", Desc: "A line for each method", XLabel: "ε", YLabel: accuracyAxis, LogX: true, Tight: true}
 		byEpochs := chart.Plot{ID: fmt.Sprintf("f5-%d", len(f.Plots)+1), Title: net.Name + " by epochs", Desc: "A line for each method", XLabel: "epochs", YLabel: accuracyAxis, Tight: true}
 		for _, v := range neuralLines(1) {
 			trace := func(values []float64, at func(v float64) (epsilon, epochs float64)) chart.Line {
-				l := chart.Line{Name: v.label}
-				for _, value := range values {
+				return paper.Line(v.label, values, func(value float64) (x, y float64, ok bool) {
 					epsilon, epochs := at(value)
-					if a, ok := r.accuracy(net.Name, v.label, epsilon, epochs); ok {
-						l.X, l.Y = append(l.X, value), append(l.Y, a)
-						fmt.Fprintf(&csv, "%s,%q,%g,%g,%.6g\n", net.Name, v.label, epsilon, epochs, a)
+					if y, ok = r.accuracy(net.Name, v.label, epsilon, epochs); ok {
+						f.CSV.Add(net.Name, strconv.Quote(v.label), epsilon, epochs, y)
 					}
-				}
-				return l
+					return value, y, ok
+				})
 			}
 			byEpsilon.Lines = append(byEpsilon.Lines, trace(r.Epsilon, func(e float64) (float64, float64) { return e, r.longest() }))
 			byEpochs.Lines = append(byEpochs.Lines, trace(r.Epochs, func(k float64) (float64, float64) { return r.middle(), k }))
 		}
 		f.Plots = append(f.Plots, byEpsilon, byEpochs)
 	}
-	f.CSV = csv.String()
 	return f
 }
 

@@ -11,11 +11,11 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/compare"
@@ -67,17 +67,17 @@ var datasets = []dataset{
 
 // An experiment holds what all comparisons share.
 type experiment struct {
+	*paper.Lab
 	size      Size
-	data, dir string
-	done      func(runs, all int)
-	jobs      int
-
-	over, all int
+	done, all int
 }
 
 func set(path, value string) run.Override { return run.Override{Path: path, Value: value, From: "p2"} }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// schema is the file in which a comparison finds a dataset's schema.
+func (x *experiment) schema(d dataset) string { return filepath.Join(x.Dir, d.name+".yaml") }
 
 // A variant is a method with its fields.
 type variant struct {
@@ -95,9 +95,9 @@ func (v variant) settings() run.Settings {
 
 // table is a dataset under a model, as one of the tables of a comparison.
 func (x *experiment) table(d dataset, model string) run.TableSpec {
-	t := run.TableSpec{Name: d.name + " " + model, Schema: filepath.Join(x.dir, d.name+".yaml"), Rows: d.rows, Model: run.Settings{set("name", model), set("l2", number(lambda))}}
+	t := run.TableSpec{Name: d.name + " " + model, Schema: x.schema(d), Rows: d.rows, Model: run.Settings{set("name", model), set("l2", number(lambda))}}
 	for _, f := range d.files {
-		t.Data = append(t.Data, filepath.Join(x.data, f))
+		t.Data = append(t.Data, filepath.Join(x.Data, f))
 	}
 	return t
 }
@@ -115,29 +115,29 @@ func (x *experiment) plan(adjacency privacy.Adjacency, tables []run.TableSpec, v
 }
 
 // run does what is left of a comparison, whose trainings are kept in a folder of their own.
-func (x *experiment) run(ctx context.Context, name string, p *compare.Plan, version string) error {
-	store, err := p.Open(filepath.Join(x.dir, name), version)
+func (x *experiment) run(ctx context.Context, name string, p *compare.Plan) error {
+	store, err := p.Open(filepath.Join(x.Dir, name), x.Version)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	if err := p.Prepare(x.jobs); err != nil {
+	if err := p.Prepare(x.Jobs); err != nil {
 		return err
 	}
 	x.tell(p.Runs - p.Left())
-	if err := p.Train(ctx, x.jobs, func(c *compare.Cell, r compare.Result) error {
+	if err := p.Train(ctx, x.Jobs, func(c *compare.Cell, r compare.Result) error {
 		x.tell(1)
 		return store.Add(c, r)
 	}); err != nil {
 		return err
 	}
-	return p.Write(filepath.Join(x.dir, name))
+	return p.Write(filepath.Join(x.Dir, name))
 }
 
 func (x *experiment) tell(more int) {
-	x.over += more
-	if x.done != nil {
-		x.done(x.over, x.all)
+	x.done += more
+	if x.Progress != nil {
+		x.Progress(x.done, x.all)
 	}
 }
 
@@ -195,9 +195,4 @@ func (a *access) Release(answers [][]float64) error {
 	}
 	a.objectives += a.rate * float64(n+1)
 	return nil
-}
-
-// write puts a schema where a comparison finds it.
-func (x *experiment) write(d dataset) error {
-	return os.WriteFile(filepath.Join(x.dir, d.name+".yaml"), []byte(d.schema), 0o644)
 }

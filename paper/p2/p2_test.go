@@ -6,9 +6,6 @@ package p2
 
 import (
 	"context"
-	"encoding/csv"
-	"encoding/xml"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -18,61 +15,17 @@ import (
 
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/paper"
+	"github.com/sottodp/sotto/paper/papertest"
 	"github.com/sottodp/sotto/privacy"
 )
 
-// TestSmall runs the small experiment: all is written, complete and well formed, a second
+// TestSmall runs the small experiment: all is complete and well formed, a second
 // run trains nothing again, and those of the paper's claims hold that hold by far.
 func TestSmall(t *testing.T) {
 	t.Parallel()
-	o := Options{Data: needs.Data(t), Dir: filepath.Join(t.TempDir(), "out"), Version: "test"}
-	left := -1
-	o.Progress = func(runs, all int) { left = all - runs }
-	r, err := Run(context.Background(), Small, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if left != 0 {
-		t.Errorf("progress ended %d trainings too early", left)
-	}
-	want := []string{"figure1.csv", "figure1.svg", "figure2.csv", "figure2.svg", "figure3.csv", "figure3.svg", "figure4.csv", "figure4.svg", "index.html"}
-	if !slices.Equal(r.Files, want) {
-		t.Errorf("wrote %q", r.Files)
-	}
-	for _, name := range r.Files {
-		b, err := os.ReadFile(filepath.Join(o.Dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if text := string(b); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
-			t.Errorf("%s holds what is no number", name)
-		}
-		if strings.HasSuffix(name, ".svg") {
-			for d := xml.NewDecoder(strings.NewReader(string(b))); ; {
-				if _, err := d.Token(); err == io.EOF {
-					break
-				} else if err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
-			}
-		}
-	}
-	for _, c := range []struct {
-		name string
-		rows int
-	}{
-		{"figure2.csv", 5}, {"figure3.csv", 2 * len(lines) * len(Small.Epsilon)}, {"figure4.csv", 2 * len(lines) * len(Small.Epsilon)},
-	} {
-		f, err := os.Open(filepath.Join(o.Dir, c.name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows, err := csv.NewReader(f).ReadAll()
-		f.Close()
-		if err != nil || len(rows) != c.rows+1 {
-			t.Errorf("%s: %d rows of %d (%v)", c.name, len(rows)-1, c.rows, err)
-		}
-	}
+	l := paper.Lab{Data: needs.Data(t), Dir: filepath.Join(t.TempDir(), "out"), Version: "test"}
+	r := papertest.Run(t, Experiment, l, []string{"figure1.csv", "figure1.svg", "figure2.csv", "figure2.svg", "figure3.csv", "figure3.svg", "figure4.csv", "figure4.svg", "index.html"},
+		map[string]int{"figure2.csv": 5, "figure3.csv": 2 * len(lines) * len(Small.Epsilon), "figure4.csv": 2 * len(lines) * len(Small.Epsilon)})
 	clear := []string{"ahead-of-output-perturbation-adult", "bank-has-a-small-range", "robust-to-sampling-at-larger-epsilon", "sampling-saves-evaluations"} // by far, at any seed
 	for _, c := range r.Claims {
 		t.Logf("%v %s: %s", c.Holds, c.Name, c.Found)
@@ -84,8 +37,8 @@ func TestSmall(t *testing.T) {
 		t.Errorf("%d claims", len(r.Claims))
 	}
 	again := 0
-	o.Progress = func(runs, all int) { again++ }
-	second, err := Run(context.Background(), Small, o)
+	l.Progress = func(runs, all int) { again++ }
+	second, err := Experiment.Reproduce(context.Background(), &l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,17 +85,20 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// TestNeural runs a small network in the place of P2's: each cell has its training, and the figure and the claims are there.
+// TestNeural runs a small network instead of P2's: each cell has its training, and the figure and the claims are there.
 func TestNeural(t *testing.T) {
 	t.Parallel()
-	x := &experiment{data: needs.Data(t), dir: t.TempDir(), jobs: 1}
+	x := &experiment{Lab: &paper.Lab{Data: needs.Data(t), Dir: t.TempDir(), Jobs: 1, Version: "test"}}
+	if err := os.WriteFile(x.schema(mnist), []byte(mnist.schema), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	n := Neural{Networks: []Network{{"tiny", "mlp", "[8 relu]"}}, Epsilon: []float64{2, 8}, Epochs: []float64{0.05, 0.1}, Seeds: 1}
-	r, err := x.neural(context.Background(), n, "test")
+	r, err := x.neural(context.Background(), n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x.over != n.trainings() {
-		t.Errorf("%d trainings, %d were announced", x.over, n.trainings())
+	if x.done != n.trainings() {
+		t.Errorf("%d trainings, %d were announced", x.done, n.trainings())
 	}
 	for key, c := range r.cells {
 		if c.Refused != "" || len(c.Results) != 1 || c.Results[0].Steps != steps(0.05) && c.Results[0].Steps != steps(0.1) {
@@ -150,8 +106,8 @@ func TestNeural(t *testing.T) {
 		}
 	}
 	f := r.figure()
-	if want := 1 + len(neuralLines(1))*(len(n.Epsilon)+len(n.Epochs)); strings.Count(f.CSV, "\n") != want || len(f.Plots) != 2 {
-		t.Errorf("%d lines of %d in the figure's data, %d plots", strings.Count(f.CSV, "\n"), want, len(f.Plots))
+	if want := 1 + len(neuralLines(1))*(len(n.Epsilon)+len(n.Epochs)); strings.Count(f.CSV.String(), "\n") != want || len(f.Plots) != 2 {
+		t.Errorf("%d lines of %d in the figure's data, %d plots", strings.Count(f.CSV.String(), "\n"), want, len(f.Plots))
 	}
 	var claims paper.Claims
 	r.claims(claims.Add)

@@ -16,57 +16,68 @@ import (
 //go:embed page.html
 var body string
 
-var page = paper.Page("P2, reproduced", body)
+// Experiment is the reproduction.
+var Experiment = paper.Experiment{
+	Name:  "p2",
+	Short: "P2: private line search with adaptive budgets, and its baselines",
+	Long: `P2 is Chen and Lee, Stochastic Adaptive Line Search for Differentially Private
+Optimization, 2020. This runs its experiments on linear models, in the full size on networks too, and writes Figures 1 to 5 as
+CSV and SVG, the paper's claims as inequalities that hold or fail, and its account beside the
+sound one, with one page of HTML.
 
-// A Report is the outcome of the reproduction.
+It needs Adult and Bank Marketing as published, in the folder --data: adult/adult.data.gz,
+adult/adult.test.gz, bank/bank-full.csv.gz; --full needs MNIST, too. --small takes about a minute; --full is the
+paper's size, 10 folds five times, and takes hours. Stopped, the same command goes on.`,
+	Example: `  sotto paper p2 --data datasets
+  sotto paper p2 --data datasets --full --out p2-full`,
+	Small: "fewer splits and budgets", Full: "the size of the paper",
+	Data: "adult and bank", Needed: true, Resumes: true, Parallel: true,
+	Page: body,
+	Run:  paper.Sized(Small, Full, reproduce),
+}
+
+// A Report is the outcome.
 type Report struct {
 	Size     Size
-	Claims   paper.Claims
 	Accounts []Account
 	Claimed  []claimed.Claim // P2's formulas beside the sound ones
-	Files    []string        // written, by name
+
+	Fixed, OneSample, Adaptive float64 // at most, over what is claimed
 }
 
-// Options say where the experiment finds its tables and leaves its results.
-type Options struct {
-	Data     string              // the folder of the tables: adult/adult.data.gz and so on
-	Dir      string              // of the results; one that is there goes on
-	Version  string              // of Sotto
-	Jobs     int                 // trainings at once; 0: one for each core
-	Progress func(runs, all int) // may be nil
-}
-
-// Run runs the experiment and writes its figures and page. What an earlier Run in the same
-// directory has trained is not trained again.
-func Run(ctx context.Context, size Size, o Options) (*Report, error) {
-	x := &experiment{size: size, data: o.Data, dir: o.Dir, done: o.Progress, jobs: o.Jobs}
+// reproduce runs the experiment. What an earlier run in the same directory has trained is not trained again.
+func reproduce(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
+	x := &experiment{Lab: l, size: size}
 	needed := datasets
 	if len(size.Neural.Networks) > 0 {
 		needed = append(slices.Clone(datasets), mnist)
 	}
 	for _, d := range needed {
 		for _, f := range d.files {
-			name := filepath.Join(o.Data, f)
+			name := filepath.Join(l.Data, f)
 			if _, err := os.Stat(name); err != nil {
 				return nil, &run.InputError{Where: "--data", Err: fmt.Errorf("%s: found no file to read; allowed is the folder that holds %s as published", name, d.name)}
 			}
 		}
 	}
-	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+	if err := os.MkdirAll(l.Dir, 0o755); err != nil {
 		return nil, err
 	}
-	for _, d := range datasets {
-		if err := x.write(d); err != nil {
+	for _, d := range needed {
+		if err := os.WriteFile(x.schema(d), []byte(d.schema), 0o644); err != nil {
 			return nil, err
 		}
 	}
-	all, err := x.experiments(ctx, o.Version)
+	all, err := x.experiments(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Size: size, Claims: all.claims()}
+	r := &Report{Size: size}
 	if r.Accounts, err = accounts(Full.Epsilon); err != nil {
 		return nil, err
+	}
+	for _, a := range r.Accounts {
+		r.Fixed, r.OneSample, r.Adaptive = max(r.Fixed, a.Fixed/a.Claimed), max(r.OneSample, a.OneSample/a.Claimed), max(r.Adaptive, a.Adaptive/a.Claimed)
 	}
 	if r.Claimed, err = claimed.Example("p2"); err != nil {
 		return nil, err
@@ -75,9 +86,5 @@ func Run(ctx context.Context, size Size, o Options) (*Report, error) {
 	if all.networks != nil {
 		figures = append(figures, all.networks.figure())
 	}
-	r.Files, err = paper.Write(o.Dir, figures, page, map[string]any{
-		"R": r, "Fixed": worst(r.Accounts, func(a Account) float64 { return a.Fixed }), "OneSample": worst(r.Accounts, func(a Account) float64 { return a.OneSample }),
-		"Adaptive": worst(r.Accounts, func(a Account) float64 { return a.Adaptive }),
-	})
-	return r, err
+	return &paper.Results{R: r, Claims: all.claims(), Figures: figures}, nil
 }

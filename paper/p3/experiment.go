@@ -10,20 +10,15 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync"
 
-	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/reg"
-	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/account/claimed"
-	"github.com/sottodp/sotto/privacy/noise"
 )
 
 // A Size says how much of the experiment is run.
@@ -82,22 +77,31 @@ const (
 // shares are the ι of the kinds.
 var shares = map[string]float64{allActive: 1, tenth: 0.1, fifth: 0.2, soundOne: 0.2, soundMany: 0.2, plain: 0.2}
 
+// A job is a run.
+type job struct {
+	t         *table
+	kind, reg string
+	epsilon   float64 // +Inf without noise
+}
+
 // run does one.
-func (t *table) run(ctx context.Context, size Size, kind, regular string, epsilon float64) (*Curve, error) {
-	dim := t.own[0].Dim
-	m, err := model.New("svm", model.Options{Dim: dim, Classes: 2, NormBound: 1})
+func (j job) run(ctx context.Context, size Size) (*Curve, error) {
+	t, kind, epsilon, share := j.t, j.kind, j.epsilon, shares[j.kind]
+	adjacency := privacy.ReplaceOne
+	if kind == soundOne || kind == soundMany {
+		adjacency = privacy.AddRemove
+	}
+	p, err := paper.NewProblem(t.own[0], "svm", adjacency)
 	if err != nil {
 		return nil, err
 	}
-	share := shares[kind]
-	facts := oracle.Public{Dim: dim, Rows: t.q, Classes: 2, Adjacency: privacy.ReplaceOne, NormBound: 1,
-		Lipschitz: oracle.Bound(m.Facts().Lipschitz), Smooth: oracle.Bound(m.Facts().Smooth)}
+	dim := p.Public.Dim
 	dda := gossip.DDA{Rows: gossip.Rows{Batch: 1, Clip: 1, Sampling: method.Fixed}, Weights: gossip.Linear, Gamma: 20}
 	obj := method.Objective{Reg: reg.L2{Lambda: mu}}
-	if regular == "l1" {
+	if j.reg == "l1" {
 		dda.Weights, dda.Gamma, obj.Reg = gossip.Constant, 0.01, reg.L1{Lambda: phi}
 	}
-	c := &Curve{Table: t.name, Reg: regular, Kind: kind, Epsilon: epsilon}
+	c := &Curve{Table: t.name, Reg: j.reg, Kind: kind, Epsilon: epsilon}
 	if kind == soundMany || kind == plain {
 		dda.Batch = min(size.Batch, t.q/4)
 	}
@@ -115,15 +119,15 @@ func (t *table) run(ctx context.Context, size Size, kind, regular string, epsilo
 	case plain:
 		dda.Clip = 0
 	case soundOne, soundMany:
-		// What the paper does not have: a sample of which a row is by itself, and noise for the owner's turns.
-		facts.Adjacency, dda.Sampling, terms.Off = privacy.AddRemove, method.Poisson, false
+		// What the paper does not have: a sample of which a row is by itself, and noise for the owner's activations.
+		dda.Sampling, terms.Off = method.Poisson, false
 	default:
 		// One record, drawn uniformly, with Theorem 1's noise: a multiplier of half of it under replace-one (R8).
 		c.Noise = claimed.P3Noise(t.paper, share, epsilon)
 		dda.Noise, terms.Off = c.Noise/2, false
 		terms.Budget.Adjacency = privacy.ReplaceOne
 	}
-	fitted, err := dda.Configure(facts, obj, s, turns, terms)
+	fitted, err := dda.Configure(p.Public, obj, s, turns, terms)
 	if err != nil {
 		return nil, fmt.Errorf("%s, %s: %w", t.name, kind, err)
 	}
@@ -131,20 +135,21 @@ func (t *table) run(ctx context.Context, size Size, kind, regular string, epsilo
 		c.Noise = fitted.NoiseMultiplier() / float64(dda.Batch)
 	}
 	var methods []gossip.Method
-	var doors []oracle.Oracle
+	var oracles []oracle.Oracle
 	for i := range nodes {
-		door, err := private.New(private.Config{Table: t.own[i], Model: m, Facts: facts, Meter: paper.Free(facts.Adjacency), Journal: paper.Silent{}, Streams: noise.SeededStreams(uint64(i)<<8 + seed)})
+		own := paper.Problem{Table: t.own[i], Model: p.Model, Public: p.Public}
+		o, err := own.Oracle(nil, uint64(i)<<8+seed, 0)
 		if err != nil {
 			return nil, err
 		}
-		defer door.Close()
-		methods, doors = append(methods, fitted), append(doors, door)
+		defer o.Close()
+		methods, oracles = append(methods, fitted), append(oracles, o)
 	}
 	at := make([][][]float64, points) // by point and node
 	for k := range at {
 		at[k] = make([][]float64, nodes)
 	}
-	ends, err := gossip.Train(ctx, s, gossip.NewLocal(s.Graph), methods, doors, obj, func(node int) gossip.Watch {
+	ends, err := gossip.Train(ctx, s, gossip.NewLocal(s.Graph), methods, oracles, obj, func(node int) gossip.Watch {
 		k := 0
 		return func(round int, out func([]float64)) {
 			for ; k < points-1 && (round+1)*points >= (k+1)*s.Rounds; k++ {
@@ -160,7 +165,7 @@ func (t *table) run(ctx context.Context, size Size, kind, regular string, epsilo
 	zero := make([]float64, dim)
 	for k := range at {
 		for i := range at[k] {
-			if at[k][i] == nil { // it has not spoken since the point before
+			if at[k][i] == nil { // not active since the previous point
 				at[k][i] = zero
 				if k > 0 {
 					at[k][i] = at[k-1][i]
@@ -168,50 +173,19 @@ func (t *table) run(ctx context.Context, size Size, kind, regular string, epsilo
 			}
 		}
 		c.Epochs = append(c.Epochs, epochs*float64(k+1)/points)
-		value, _ := evaluate(m, gossip.Mean(at[k]), t.own)
-		c.Objective = append(c.Objective, value+obj.Reg.Value(gossip.Mean(at[k])))
+		w := gossip.Mean(at[k])
+		value := 0.0
+		for _, own := range t.own {
+			value += paper.Loss(p.Model, w, own, nil) / nodes
+		}
+		c.Objective = append(c.Objective, value+obj.Reg.Value(w))
 	}
-	_, c.Accuracy = evaluate(m, gossip.Mean(ends), []*data.Table{t.test})
+	_, c.Accuracy = paper.Score(p.Model, gossip.Mean(ends), t.test, nil)
 	return c, nil
 }
 
-// evaluate is the mean loss of tables, each counting alike, and the share of rows on the right side.
-func evaluate(m model.Model, w []float64, tables []*data.Table) (loss, accuracy float64) {
-	var ws model.Workspace
-	losses, out := make([]float64, data.BlockRows), make([]float64, data.BlockRows*m.Outputs())
-	right, rows := 0, 0
-	for _, t := range tables {
-		sum, n := 0.0, 0
-		for _, b := range t.Blocks {
-			v := data.View{Block: b, To: b.N}
-			m.Eval(w, v, &ws).Loss(losses[:b.N])
-			m.Predict(out[:b.N*m.Outputs()], w, v, &ws)
-			for i := range b.N {
-				sum += losses[i]
-				p := out[i*m.Outputs() : (i+1)*m.Outputs()]
-				if (p[len(p)-1] > p[0]) == (b.Y[i] == 1) {
-					right++
-				}
-			}
-			n += b.N
-		}
-		rows += n
-		loss += sum / float64(n) / float64(len(tables))
-	}
-	return loss, float64(right) / float64(rows)
-}
-
-// A job is a run that is to be done.
-type job struct {
-	t       *table
-	kind    string
-	reg     string
-	epsilon float64
-}
-
-// all does the runs, as many at once as there are workers; a run has goroutines of its own, too.
-func all(ctx context.Context, size Size, tables []*table, workers int, done func(runs, all int)) ([]*Curve, error) {
-	var jobs []job
+// jobs are all runs.
+func jobs(tables []*table) (list []job) {
 	for _, t := range tables {
 		for _, r := range []string{"l2", "l1"} {
 			kinds := []string{tenth, fifth, soundOne, soundMany}
@@ -220,41 +194,11 @@ func all(ctx context.Context, size Size, tables []*table, workers int, done func
 			}
 			for _, k := range kinds {
 				for _, e := range epsilons {
-					jobs = append(jobs, job{t, k, r, e})
+					list = append(list, job{t, k, r, e})
 				}
 			}
-			jobs = append(jobs, job{t, plain, r, math.Inf(1)})
+			list = append(list, job{t, plain, r, math.Inf(1)})
 		}
 	}
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	curves := make([]*Curve, len(jobs))
-	queue := make(chan int)
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	over := 0
-	for range workers {
-		wg.Go(func() {
-			for k := range queue {
-				j := jobs[k]
-				c, err := j.t.run(ctx, size, j.kind, j.reg, j.epsilon)
-				if err != nil {
-					stop(err)
-					continue
-				}
-				mu.Lock()
-				curves[k] = c
-				if over++; done != nil {
-					done(over, len(jobs))
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	for k := range jobs {
-		queue <- k
-	}
-	close(queue)
-	wg.Wait()
-	return curves, context.Cause(ctx)
+	return list
 }

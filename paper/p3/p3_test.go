@@ -6,66 +6,29 @@ package p3
 
 import (
 	"context"
-	"encoding/csv"
-	"encoding/xml"
-	"errors"
-	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/paper"
+	"github.com/sottodp/sotto/paper/papertest"
 )
 
 // tiny is enough to see that all parts are there.
 var tiny = Size{Name: "tiny", Dense: [2]int{40, 20}, Sparse: [2]int{40, 60}, Batch: 8}
 
-// TestRun: figures, curves and page are written, complete and well formed, and what does not hang on the size holds or fails as it should.
+// TestRun: figures, curves and page are complete and well formed, and what does not hang on the size holds or fails as it should.
 func TestRun(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "out")
-	told := 1
-	r, err := tiny.Run(context.Background(), "", dir, func(runs, all int) { told = all - runs })
-	if err != nil {
-		t.Fatal(err)
+	e := Experiment
+	e.Run = paper.Sized(tiny, tiny, run)
+	found := papertest.Run(t, e, paper.Lab{}, []string{"figures1-2.csv", "figures1-2.svg", "figures3-4.svg", "true-epsilon.csv", "true-epsilon.svg", "index.html"},
+		map[string]int{"true-epsilon.csv": 20})
+	r := found.R.(*Report)
+	if want := 2 * (2*(4*5+1) + 5); len(r.Curves) != want || len(found.Claims) != 2+2*7 || len(r.Costs) != 20 {
+		t.Errorf("%d curves, want %d; %d claims, %d costs", len(r.Curves), want, len(found.Claims), len(r.Costs))
 	}
-	if told != 0 {
-		t.Errorf("progress ended %d runs too early", told)
-	}
-	if want := 2 * (2*(4*5+1) + 5); len(r.Curves) != want || len(r.Claims) != 2+2*7 || len(r.Costs) != 20 {
-		t.Errorf("%d curves, want %d; %d claims, %d costs", len(r.Curves), want, len(r.Claims), len(r.Costs))
-	}
-	if want := []string{"figures1-2.csv", "figures1-2.svg", "figures3-4.svg", "true-epsilon.csv", "true-epsilon.svg", "index.html"}; !slices.Equal(r.Files, want) {
-		t.Errorf("wrote %q", r.Files)
-	}
-	for _, name := range r.Files {
-		b, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if text := string(b); strings.Contains(text, "NaN") || strings.Contains(text, "Inf,") {
-			t.Errorf("%s holds what is no number", name)
-		}
-		switch filepath.Ext(name) {
-		case ".csv":
-			if lines, err := csv.NewReader(strings.NewReader(string(b))).ReadAll(); err != nil || len(lines) < 20 {
-				t.Errorf("%s: %d lines, %v", name, len(lines), err)
-			}
-		case ".svg":
-			d := xml.NewDecoder(strings.NewReader(string(b)))
-			for {
-				if _, err := d.Token(); errors.Is(err, io.EOF) {
-					break
-				} else if err != nil {
-					t.Errorf("%s: %v", name, err)
-					break
-				}
-			}
-		}
-	}
-	for _, c := range r.Claims[:2] {
+	for _, c := range found.Claims[:2] {
 		if c.Holds {
 			t.Errorf("%s holds: %s", c.Name, c.Found)
 		}
@@ -80,7 +43,7 @@ func TestRun(t *testing.T) {
 			}
 		}
 	}
-	again, err := newTables()[0].run(context.Background(), tiny, tenth, "l2", 0.8)
+	again, err := job{newTables()[0], tenth, "l2", 0.8}.run(context.Background(), tiny)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,8 +106,7 @@ func TestReal(t *testing.T) {
 	if table.q != 50 || table.own[0].Dim != 47236 || table.test.Rows() != 500 {
 		t.Fatalf("%d rows an owner, %d features, %d to score on", table.q, table.own[0].Dim, table.test.Rows())
 	}
-	size := tiny
-	c, err := table.run(context.Background(), size, plain, "l2", math.Inf(1))
+	c, err := job{table, plain, "l2", math.Inf(1)}.run(context.Background(), tiny)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,9 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"math"
-	"os"
-	"runtime"
-	"strings"
+	"strconv"
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/paper"
@@ -15,17 +13,54 @@ import (
 )
 
 //go:embed page.html
-var pageText string
+var body string
 
-var page = paper.Page("P3, reproduced", pageText)
+// Experiment is the reproduction.
+var Experiment = paper.Experiment{
+	Name:  "p3",
+	Short: "P3: dual averaging among nodes that do not share their rows",
+	Long: `P3 is Distributed Empirical Risk Minimization With Differential Privacy. This runs its experiments on
+synthetic tables in the shape of epsilon and rcv1, and with --data on rcv1-small, and writes Figures 1 to 4 as
+CSV and SVG, the paper's claims as inequalities that hold or fail, the true ε of the published noise beside the claimed one, and
+what noise that holds its ε reaches with local samples, with one page of HTML.
 
-// A Report is the outcome of the reproduction.
+--small takes a minute: 400 and 300 rows a node, with the noise of the paper. --full has ten times the rows and
+four times the features: ten minutes of processor time.`,
+	Example: `  sotto paper p3
+  sotto paper p3 --full --data /data --out p3-full`,
+	Small: "fewer rows and features", Full: "ten times the rows",
+	Data: "rcv1-small/rcv1-small-train.svm.gz and -test.svm.gz",
+	Page: body,
+	Run:  paper.Sized(Small, Full, run),
+}
+
+// A Report is the outcome.
 type Report struct {
 	Size   Size
 	Curves []*Curve
 	Costs  []Cost
-	Claims paper.Claims
-	Files  []string // written, by name
+}
+
+// run runs the experiment; without a folder of datasets it leaves rcv1-small out.
+func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
+	tables := []*table{}
+	if l.Data != "" {
+		t, err := real(ctx, l.Data)
+		if err != nil {
+			return nil, err
+		}
+		tables = append(tables, t)
+	}
+	tables = append(tables, dense(size.Dense[0], size.Dense[1]), sparse(size.Sparse[0], size.Sparse[1]))
+	r := &Report{Size: size}
+	var err error
+	if r.Costs, err = costs(); err != nil {
+		return nil, err
+	}
+	if r.Curves, err = paper.Each(ctx, l, jobs(tables), func(ctx context.Context, j job) (*Curve, error) { return j.run(ctx, size) }); err != nil {
+		return nil, err
+	}
+	return &paper.Results{R: r, Claims: r.claims(), Figures: r.figures(tables)}, nil
 }
 
 // A Cost is what Theorem 1's noise really gives in an experiment of the paper.
@@ -57,37 +92,6 @@ func costs() (list []Cost, err error) {
 	return list, nil
 }
 
-// Run runs the experiment and writes it to dir, which it makes. folder holds the benchmark tables; "" leaves rcv1-small out. done
-// is told how many of all runs are over.
-func (size Size) Run(ctx context.Context, folder, dir string, done func(runs, all int)) (*Report, error) {
-	tables := []*table{}
-	if folder != "" {
-		t, err := real(ctx, folder)
-		if err != nil {
-			return nil, err
-		}
-		tables = append(tables, t)
-	}
-	tables = append(tables, dense(size.Dense[0], size.Dense[1]), sparse(size.Sparse[0], size.Sparse[1]))
-	r := &Report{Size: size}
-	var err error
-	if r.Costs, err = costs(); err != nil {
-		return nil, err
-	}
-	if r.Curves, err = all(ctx, size, tables, runtime.GOMAXPROCS(0), done); err != nil {
-		return nil, err
-	}
-	r.claims()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	r.Files, err = paper.Write(dir, r.figures(tables), page, map[string]any{"R": r, "Curves": "curves.csv"})
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
-}
-
 // find is a run.
 func (r *Report) find(table, reg, kind string, epsilon float64) *Curve {
 	for _, c := range r.Curves {
@@ -99,8 +103,8 @@ func (r *Report) find(table, reg, kind string, epsilon float64) *Curve {
 }
 
 // claims checks the sentences of the paper one by one, on the synthetic tables, and those of this project.
-func (r *Report) claims() {
-	add := r.Claims.Add
+func (r *Report) claims() (all paper.Claims) {
+	add := all.Add
 	worst, least := 0.0, math.Inf(1)
 	sound, stated := true, true
 	for _, c := range r.Costs {
@@ -129,6 +133,7 @@ func (r *Report) claims() {
 		add("local samples, "+t, "(ours) under an ε that holds, samples of more rows reach a lower loss than one row", many.Last() < one.Last(),
 			"objective %.4f, accuracy %.3f with samples; %.4f, %.3f with one row; noise %.4f and %.4f of the norm bound", many.Last(), many.Accuracy, one.Last(), one.Accuracy, many.Noise, one.Noise)
 	}
+	return all
 }
 
 // figures are the paper's four, for each table, and the true ε.
@@ -159,12 +164,8 @@ func (r *Report) figures(tables []*table) []paper.Figure {
 				if k == plain {
 					continue
 				}
-				ov, ac := chart.Line{Name: k, X: epsilons}, chart.Line{Name: k, X: epsilons}
-				for _, e := range epsilons {
-					c := r.find(t.name, f.reg, k, e)
-					ov.Y, ac.Y = append(ov.Y, c.Last()), append(ac.Y, c.Accuracy)
-				}
-				value.Lines, right.Lines = append(value.Lines, ov), append(right.Lines, ac)
+				value.Lines = append(value.Lines, paper.Through(k, epsilons, func(e float64) float64 { return r.find(t.name, f.reg, k, e).Last() }))
+				right.Lines = append(right.Lines, paper.Through(k, epsilons, func(e float64) float64 { return r.find(t.name, f.reg, k, e).Accuracy }))
 			}
 			fig.Plots = append(fig.Plots, along, value, right)
 		}
@@ -177,43 +178,37 @@ func (r *Report) figures(tables []*table) []paper.Figure {
 	p := chart.Plot{ID: "true", Title: "true ε by claimed ε", Desc: "The true ε lies far above the claimed one everywhere.", XLabel: "claimed ε", YLabel: "ε", LogY: true, Lines: []chart.Line{{Name: "claimed", X: epsilons, Y: epsilons}}}
 	for _, t := range []string{"epsilon", "rcv1"} {
 		for _, share := range []float64{0.1, 0.2} {
-			l := chart.Line{Name: fmt.Sprintf("%s, ι = %v", t, share)}
-			for _, c := range r.Costs {
-				if c.Table == t && c.Share == share {
-					l.X, l.Y = append(l.X, c.Claimed), append(l.Y, c.True)
-				}
-			}
-			p.Lines = append(p.Lines, l)
+			p.Lines = append(p.Lines, paper.Line(fmt.Sprintf("%s, ι = %v", t, share), r.Costs, func(c Cost) (float64, float64, bool) {
+				return c.Claimed, c.True, c.Table == t && c.Share == share
+			}))
 		}
 	}
 	truth.Plots = []chart.Plot{p}
 	return append(list, truth)
 }
 
-func (r *Report) csv() string {
-	var b strings.Builder
-	b.WriteString("table,regulariser,method,epsilon,noise,epochs,objective,accuracy\n")
+func (r *Report) csv() *paper.CSV {
+	csv := paper.NewCSV("table,regulariser,method,epsilon,noise,epochs,objective,accuracy")
 	for _, c := range r.Curves {
-		epsilon := fmt.Sprint(c.Epsilon)
+		epsilon := any(c.Epsilon)
 		if c.Kind == plain {
 			epsilon = "none"
 		}
 		for k := range c.Epochs {
-			accuracy := ""
+			accuracy := any("")
 			if k == len(c.Epochs)-1 {
-				accuracy = fmt.Sprintf("%.6g", c.Accuracy)
+				accuracy = c.Accuracy
 			}
-			fmt.Fprintf(&b, "%s,%s,%q,%s,%.6g,%.6g,%.6g,%s\n", c.Table, c.Reg, c.Kind, epsilon, c.Noise, c.Epochs[k], c.Objective[k], accuracy)
+			csv.Add(c.Table, c.Reg, strconv.Quote(c.Kind), epsilon, c.Noise, c.Epochs[k], c.Objective[k], accuracy)
 		}
 	}
-	return b.String()
+	return csv
 }
 
-func (r *Report) costsCSV() string {
-	var b strings.Builder
-	b.WriteString("table,share,claimed,noise,true,iterations_needed,iterations\n")
+func (r *Report) costsCSV() *paper.CSV {
+	csv := paper.NewCSV("table,share,claimed,noise,true,iterations_needed,iterations")
 	for _, c := range r.Costs {
-		fmt.Fprintf(&b, "%s,%v,%v,%.6g,%.6g,%.6g,%.6g\n", c.Table, c.Share, c.Claimed, c.Noise, c.True, c.Needed, c.Taken)
+		csv.Add(c.Table, c.Share, c.Claimed, c.Noise, c.True, c.Needed, c.Taken)
 	}
-	return b.String()
+	return csv
 }

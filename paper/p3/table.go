@@ -9,7 +9,6 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy/noise"
-	"github.com/sottodp/sotto/schema"
 )
 
 // unit is what every stored feature is a whole number of.
@@ -24,51 +23,8 @@ type table struct {
 	test  *data.Table
 }
 
-// A builder makes tables of rows of norm 1, just below.
-type builder struct {
-	table *data.Table
-	block *data.Block
-}
-
-func newBuilder(dim int) *builder {
-	return &builder{table: &data.Table{Dim: dim, Classes: 2, NormBound: 1, Unit: unit, Labelled: true}}
-}
-
-// add takes a row as its columns, ascending, and their values; nil columns: all.
-func (b *builder) add(cols []int32, x []float64, positive bool) {
-	if b.block == nil || b.block.N == data.BlockRows {
-		b.block = &data.Block{Dim: b.table.Dim}
-		if cols != nil {
-			b.block.Start = []int32{0}
-		}
-		b.table.Blocks = append(b.table.Blocks, b.block)
-	}
-	k, square := b.block, 0.0
-	for _, v := range x {
-		square += v * v
-	}
-	scale := (1 - 1e-6) / math.Sqrt(square)
-	square = 0
-	for i, v := range x {
-		v = math.Trunc(v*scale/unit) * unit
-		square += v * v
-		if cols == nil {
-			k.X = append(k.X, float32(v))
-		} else {
-			k.Col, k.Val = append(k.Col, cols[i]), append(k.Val, float32(v))
-		}
-	}
-	if cols != nil {
-		k.Start = append(k.Start, int32(len(k.Col)))
-	}
-	k.Norm = append(k.Norm, min(1, math.Nextafter32(float32(math.Sqrt(square)), 2)))
-	y := float32(0)
-	if positive {
-		y = 1
-	}
-	k.Y = append(k.Y, y)
-	k.N++
-}
+// inside is the norm of a row, so that it stays below 1 when its values are rounded.
+const inside = 1 - 1e-6
 
 // dense is a table in the shape of epsilon: dim features that go together a little, rows of norm 1, labels of a planted
 // linear model that is right for about nine rows in ten.
@@ -80,14 +36,14 @@ func dense(q, dim int) *table {
 		w[j] = (src.Float64() - 0.5) * 12 / math.Sqrt(float64(dim))
 	}
 	x := make([]float64, dim)
-	t.fill(dim, func(b *builder, src *noise.Source) {
+	t.fill(dim, func(b *paper.Builder, src *noise.Source) {
 		common, z, square := src.Float64()-0.5, 0.0, 0.0
 		for j := range x {
 			x[j] = src.Float64() - 0.5 + 0.5*common*math.Sin(float64(j))
 			z += w[j] * x[j]
 			square += x[j] * x[j]
 		}
-		b.add(nil, x, z*math.Sqrt(float64(dim)/square)+(src.Float64()-0.5) > 0)
+		b.Add(nil, x, inside/math.Sqrt(square), z*math.Sqrt(float64(dim)/square)+(src.Float64()-0.5) > 0)
 	})
 	return t
 }
@@ -128,17 +84,17 @@ func sparse(q, dim int) *table {
 		_, _, z := draw(src)
 		middle += z / pilot
 	}
-	t.fill(dim, func(b *builder, src *noise.Source) {
+	t.fill(dim, func(b *paper.Builder, src *noise.Source) {
 		cols, x, z := draw(src)
-		b.add(cols, x, z > middle)
+		b.Add(cols, x, inside/paper.Norm(x), z > middle)
 	})
 	return t
 }
 
 // fill draws the rows of all owners, and a fifth of as many to score on.
-func (t *table) fill(dim int, row func(b *builder, src *noise.Source)) {
+func (t *table) fill(dim int, row func(b *paper.Builder, src *noise.Source)) {
 	for i := range nodes + 1 {
-		b, src, rows := newBuilder(dim), noise.NewSeeded(seed, t.name, uint64(i)), t.q
+		b, src, rows := paper.NewBuilder(dim, 1, unit), noise.NewSeeded(seed, t.name, uint64(i)), t.q
 		if i == nodes {
 			rows = max(500, t.q*nodes/5)
 		}
@@ -146,9 +102,9 @@ func (t *table) fill(dim int, row func(b *builder, src *noise.Source)) {
 			row(b, src)
 		}
 		if i == nodes {
-			t.test = b.table
+			t.test = b.Table
 		} else {
-			t.own = append(t.own, b.table)
+			t.own = append(t.own, b.Table)
 		}
 	}
 }
@@ -156,11 +112,7 @@ func (t *table) fill(dim int, row func(b *builder, src *noise.Source)) {
 // real reads rcv1-small, whose rows have a norm of 1, from the folder of the benchmark tables. Row k is owner k mod 20's.
 func real(ctx context.Context, folder string) (*table, error) {
 	const name = "rcv1-small"
-	schema, err := schema.Parse("rcv1-small", []byte("dataset: rcv1-small\nrows: 1000\nformat: {kind: libsvm}\nfeatures: 47236\nintercept: false\nrow_norm: 1\ncolumns: [{name: y, type: label, classes: ['-1', '1']}]\n"))
-	if err != nil {
-		return nil, err
-	}
-	t := &table{name: name}
+	const schema = "dataset: rcv1-small\nrows: 1000\nformat: {kind: libsvm}\nfeatures: 47236\nintercept: false\nrow_norm: 1\ncolumns: [{name: y, type: label, classes: ['-1', '1']}]\n"
 	file := filepath.Join(folder, name, name+"-train.svm.gz")
 	if _, err := os.Stat(file); err != nil {
 		return nil, err
@@ -169,7 +121,7 @@ func real(ctx context.Context, folder string) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.q = all.Rows() / nodes
+	t := &table{name: name, q: all.Rows() / nodes}
 	t.paper = float64(t.q)
 	for i := range nodes {
 		t.own = append(t.own, data.Gather([]*data.Table{all}, func(row int) bool { return row%nodes == i && row < t.q*nodes }))

@@ -1,7 +1,6 @@
 package p4
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -22,27 +21,12 @@ type Cell struct {
 	Converged int
 	Certified int // converged with a claim that is true
 	Loss, Steps, Hessians, Seconds,
-	Gradient, Curvature Mean
+	Gradient, Curvature paper.Mean
 }
-
-// A Mean is a mean with the standard deviation of what it is of.
-type Mean struct{ Value, SD float64 }
-
-func (m Mean) String() string { return fmt.Sprintf("%.3g ± %.2g", m.Value, m.SD) }
 
 func cellOf(runs []Run) Cell {
 	first := runs[0]
 	c := Cell{Table: first.Table, Setting: first.Setting, Epsilon: first.Epsilon, Method: first.Method, Most: first.Most, Noise: first.Noise, Runs: len(runs)}
-	mean := func(f func(Run) float64) (m Mean) {
-		for _, r := range runs {
-			m.Value += f(r) / float64(len(runs))
-		}
-		for _, r := range runs {
-			m.SD += (f(r) - m.Value) * (f(r) - m.Value) / math.Max(1, float64(len(runs)-1))
-		}
-		m.SD = math.Sqrt(m.SD)
-		return m
-	}
 	for _, r := range runs {
 		if r.Status == method.Converged {
 			c.Converged++
@@ -51,12 +35,12 @@ func cellOf(runs []Run) Cell {
 			c.Certified++
 		}
 	}
-	c.Loss = mean(func(r Run) float64 { return r.Loss })
-	c.Steps = mean(func(r Run) float64 { return float64(r.Steps) })
-	c.Hessians = mean(func(r Run) float64 { return float64(r.Hessians) })
-	c.Seconds = mean(func(r Run) float64 { return r.Seconds })
-	c.Gradient = mean(func(r Run) float64 { return r.Gradient })
-	c.Curvature = mean(func(r Run) float64 { return r.Curvature })
+	c.Loss = paper.MeanOf(runs, func(r Run) float64 { return r.Loss })
+	c.Steps = paper.MeanOf(runs, func(r Run) float64 { return float64(r.Steps) })
+	c.Hessians = paper.MeanOf(runs, func(r Run) float64 { return float64(r.Hessians) })
+	c.Seconds = paper.MeanOf(runs, func(r Run) float64 { return r.Seconds })
+	c.Gradient = paper.MeanOf(runs, func(r Run) float64 { return r.Gradient })
+	c.Curvature = paper.MeanOf(runs, func(r Run) float64 { return r.Curvature })
 	return c
 }
 
@@ -65,56 +49,40 @@ func judged(table string, s Setting, epsilon float64) bool {
 	return table == shaped && s == Settings[0] && epsilon == 0.6
 }
 
-// all runs the experiment, one run after the other, so that times can be compared. done is told how many
-// of all runs are over.
-func all(ctx context.Context, size Size, folder string, done func(runs, all int)) (runs []Run, cells []Cell, err error) {
-	tables, err := problems(size, folder)
-	if err != nil {
-		return nil, nil, err
-	}
-	type job struct {
-		p       *problem
-		s       Setting
-		epsilon float64
-		method  string
-		runs    int
-	}
-	var jobs []job
-	total := 0
+// jobs are all runs, those of a cell together.
+func jobs(size Size, tables []*problem) (list []job) {
 	for _, p := range tables {
 		for _, s := range size.Settings {
 			for _, e := range epsilons {
 				for _, m := range Methods {
-					j := job{p, s, e, m, size.Runs}
+					runs := size.Runs
 					if judged(p.name, s, e) {
-						j.runs = size.Certified
+						runs = size.Certified
 					}
-					jobs, total = append(jobs, j), total+j.runs
+					for k := range runs {
+						list = append(list, job{p, s, e, m, k})
+					}
 				}
 			}
 		}
 	}
-	for _, j := range jobs {
-		var cell []Run
-		for k := range j.runs {
-			r, err := j.p.run(ctx, j.s, j.epsilon, j.method, k)
-			if err != nil {
-				return nil, nil, err
-			}
-			cell = append(cell, r)
-			if done != nil {
-				done(len(runs)+len(cell), total)
-			}
+	return list
+}
+
+// cellsOf are the cells of runs.
+func cellsOf(runs []Run) (cells []Cell) {
+	for from, to := 0, 1; to <= len(runs); to++ {
+		if to == len(runs) || runs[to].Number == 0 {
+			cells = append(cells, cellOf(runs[from:to]))
+			from = to
 		}
-		runs, cells = append(runs, cell...), append(cells, cellOf(cell))
 	}
-	return runs, cells, nil
+	return cells
 }
 
 // claims checks the sentences of the paper, and the bar of this project for certificates, one by one, on the synthetic
 // table. Those whose name says "time" depend on the machine and its load.
-func claims(size Size, cells []Cell) paper.Claims {
-	var list paper.Claims
+func claims(size Size, cells []Cell) (list paper.Claims) {
 	find := func(s Setting, epsilon float64, name string) Cell {
 		for _, c := range cells {
 			if c.Table == shaped && c.Setting == s && c.Epsilon == epsilon && c.Method == name {
@@ -161,39 +129,25 @@ func claims(size Size, cells []Cell) paper.Claims {
 	return list
 }
 
-// lined writes lines of cells, of which a comma or a quote has no place in any.
-func lined(head string, n int, line func(i int) []any) string {
-	var b strings.Builder
-	b.WriteString(head + "\n")
-	for i := range n {
-		for k, v := range line(i) {
-			if k > 0 {
-				b.WriteByte(',')
-			}
-			if f, ok := v.(float64); ok {
-				v = fmt.Sprintf("%.6g", f)
-			}
-			b.WriteString(strings.ReplaceAll(fmt.Sprint(v), ",", ""))
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
-}
-
 func runsCSV(runs []Run) string {
-	return lined("table,setting,eps_g,eps_H,epsilon,method,run,gap,T,noise,status,steps,hessians,seconds,loss,gradient,lambda_min,claimed_gradient,claimed_curvature,certified", len(runs), func(i int) []any {
-		r := runs[i]
+	csv := paper.NewCSV("table,setting,eps_g,eps_H,epsilon,method,run,gap,T,noise,status,steps,hessians,seconds,loss,gradient,lambda_min,claimed_gradient,claimed_curvature,certified")
+	for _, r := range runs {
 		g, h := math.Inf(1), math.Inf(1)
 		if r.Claim != nil {
 			g, h = r.Claim.Gradient, r.Claim.Curvature
 		}
-		return []any{r.Table, r.Setting.Name, r.Setting.Gradient, r.Setting.Curvature, r.Epsilon, r.Method, r.Number, r.Gap, r.Most, r.Noise, r.Status, r.Steps, r.Hessians, r.Seconds, r.Loss, r.Gradient, r.Curvature, g, h, r.Certified()}
-	})
+		csv.Add(r.Table, r.Setting.plain(), r.Setting.Gradient, r.Setting.Curvature, r.Epsilon, r.Method, r.Number, r.Gap, r.Most, r.Noise, r.Status, r.Steps, r.Hessians, r.Seconds, r.Loss, r.Gradient, r.Curvature, g, h, r.Certified())
+	}
+	return csv.String()
 }
 
 func cellsCSV(cells []Cell) string {
-	return lined("table,setting,epsilon,method,T,noise,runs,converged,certified,loss,loss_sd,steps,steps_sd,hessians,hessians_sd,seconds,seconds_sd", len(cells), func(i int) []any {
-		c := cells[i]
-		return []any{c.Table, c.Setting.Name, c.Epsilon, c.Method, c.Most, c.Noise, c.Runs, c.Converged, c.Certified, c.Loss.Value, c.Loss.SD, c.Steps.Value, c.Steps.SD, c.Hessians.Value, c.Hessians.SD, c.Seconds.Value, c.Seconds.SD}
-	})
+	csv := paper.NewCSV("table,setting,epsilon,method,T,noise,runs,converged,certified,loss,loss_sd,steps,steps_sd,hessians,hessians_sd,seconds,seconds_sd")
+	for _, c := range cells {
+		csv.Add(c.Table, c.Setting.plain(), c.Epsilon, c.Method, c.Most, c.Noise, c.Runs, c.Converged, c.Certified, c.Loss.Value, c.Loss.SD, c.Steps.Value, c.Steps.SD, c.Hessians.Value, c.Hessians.SD, c.Seconds.Value, c.Seconds.SD)
+	}
+	return csv.String()
 }
+
+// plain is the setting's name without a comma.
+func (s Setting) plain() string { return strings.ReplaceAll(s.Name, ",", "") }

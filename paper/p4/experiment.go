@@ -12,15 +12,12 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/reg"
-	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -78,24 +75,16 @@ var Settings = []Setting{
 // Methods are those of the paper's tables, in their order. Of DP-GD it says that no useful constants were found.
 var Methods = []string{"TR", "OPT", "OPT-B", "OPT-LS", "2OPT", "2OPT-B", "2OPT-LS"}
 
-// A problem is a table with its model.
+// A problem is a table under the logistic model.
 type problem struct {
+	*paper.Problem
 	name  string
-	table *data.Table
-	model model.Model
-	facts oracle.Public
 	scale float64 // of ε: the paper's rows over the table's
 }
 
 func newProblem(name string, t *data.Table, scale float64) (*problem, error) {
-	m, err := model.New("logistic", model.Options{Dim: t.Dim, Classes: 2, NormBound: 1})
-	if err != nil {
-		return nil, err
-	}
-	f := m.Facts()
-	return &problem{name: name, table: t, model: m, scale: scale, facts: oracle.Public{
-		Dim: t.Dim, Rows: t.Rows(), Classes: 2, Adjacency: privacy.ReplaceOne, NormBound: 1, Lipschitz: oracle.Bound(f.Lipschitz),
-		Smooth: oracle.Bound(f.Smooth), HessLipschitz: oracle.Bound(f.HessLipschitz), Curved: true, StartLoss: oracle.Bound(f.Start)}}, nil
+	p, err := paper.NewProblem(t, "logistic", privacy.ReplaceOne)
+	return &problem{p, name, scale}, err
 }
 
 // problems are the synthetic table and, where a folder of public tables is given, the real ones.
@@ -128,7 +117,7 @@ func problems(s Size, folder string) ([]*problem, error) {
 // start is w_0 of a run, as public as its number.
 func (p *problem) start(run int) []float64 {
 	src := noise.NewSeeded(seed, "start "+p.name, uint64(run))
-	w := make([]float64, p.table.Dim)
+	w := make([]float64, p.Table.Dim)
 	for j := range w {
 		w[j] = spread * paper.Normal(src)
 	}
@@ -137,11 +126,7 @@ func (p *problem) start(run int) []float64 {
 
 // highest bounds a row's loss at w_0 for every table: rows have norm 1.
 func highest(w0 []float64) float64 {
-	norm := 0.0
-	for _, v := range w0 {
-		norm += v * v
-	}
-	return math.Log1p(math.Exp(math.Sqrt(norm)))
+	return math.Log1p(math.Exp(paper.Norm(w0)))
 }
 
 // gap bounds F(w_0) − F_low but for a probability of late: P4's f(w_0)+|z| made private. The noise z is two-sided,
@@ -153,12 +138,12 @@ func (p *problem) gap(ctx context.Context, w0 []float64, r reg.Regulariser, epsi
 	if err != nil {
 		return 0, err
 	}
-	door, err := p.door(meter, stream)
+	o, err := p.Oracle(meter, stream, 0)
 	if err != nil {
 		return 0, err
 	}
-	defer door.Close()
-	b, err := door.Batch(ctx, sample.Full{}, q)
+	defer o.Close()
+	b, err := o.Batch(ctx, sample.Full{}, q)
 	if err != nil {
 		return 0, err
 	}
@@ -166,61 +151,8 @@ func (p *problem) gap(ctx context.Context, w0 []float64, r reg.Regulariser, epsi
 	if err != nil {
 		return 0, err
 	}
-	more := c / (epsilon * float64(p.facts.Rows)) * math.Log(1/(2*late))
+	more := c / (epsilon * float64(p.Public.Rows)) * math.Log(1/(2*late))
 	return math.Min(c, math.Max(0, loss+more)) + r.Value(w0), nil
-}
-
-// Methods begin at 0, a run at w_0: shifted moves the door, and around the regulariser. It also counts what is asked.
-type shifted struct {
-	oracle.Oracle
-	by       []float64
-	hessians int
-}
-
-type shiftedBatch struct {
-	oracle.Batch
-	s *shifted
-}
-
-func (s *shifted) Batch(ctx context.Context, how sample.Sampler, pay ...oracle.Query) (oracle.Batch, error) {
-	b, err := s.Oracle.Batch(ctx, how, pay...)
-	return shiftedBatch{b, s}, err
-}
-
-func (b shiftedBatch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
-	return b.Batch.Grad(q, plus(w, b.s.by))
-}
-
-func (b shiftedBatch) Hess(q oracle.Hess, w []float64) ([]float64, error) {
-	b.s.hessians++
-	return b.Batch.Hess(q, plus(w, b.s.by))
-}
-
-func (b shiftedBatch) Search(q oracle.Search, l oracle.Line) (int, error) {
-	l.From = plus(l.From, b.s.by)
-	return b.Batch.Search(q, l)
-}
-
-// around is a regulariser of the moved parameters.
-type around struct {
-	reg.Curved
-	by []float64
-}
-
-func (r around) Value(w []float64) float64 { return r.Curved.Value(plus(w, r.by)) }
-func (r around) AddGrad(dst, w []float64)  { r.Curved.AddGrad(dst, plus(w, r.by)) }
-func (r around) AddHess(dst, w []float64)  { r.Curved.AddHess(dst, plus(w, r.by)) }
-func plus(w, by []float64) (moved []float64) {
-	moved = make([]float64, len(w))
-	for j := range w {
-		moved[j] = w[j] + by[j]
-	}
-	return moved
-}
-
-func (p *problem) door(meter account.Meter, stream uint64) (*private.Oracle, error) {
-	return private.New(private.Config{Table: p.table, Model: p.model, Facts: p.facts, Meter: meter,
-		Streams: noise.SeededStreams(stream), Journal: paper.Silent{}, Workers: runtime.GOMAXPROCS(0)})
 }
 
 // configured is a method of the tables; samples are a tenth of the rows.
@@ -228,7 +160,7 @@ func (p *problem) configured(name string, s Setting, gap float64) method.Method 
 	common := method.P4{Gradient: s.Gradient, Curvature: s.Curvature, Gap: gap}
 	opt, search := method.OPT{P4: common}, method.OPTLS{P4: common}
 	batch := opt
-	batch.Batch = p.facts.Rows / 10
+	batch.Batch = p.Public.Rows / 10
 	return map[string]method.Method{
 		"TR": method.TR{P4: common}, "OPT": opt, "OPT-B": batch, "OPT-LS": search,
 		"2OPT": method.TwoOPT{OPT: opt}, "2OPT-B": method.TwoOPT{OPT: batch}, "2OPT-LS": method.TwoOPTLS{OPTLS: search},
@@ -261,27 +193,36 @@ func (r Run) Certified() bool {
 	return r.Claim != nil && r.Gradient <= r.Claim.Gradient && r.Curvature >= -r.Claim.Curvature
 }
 
-// run is one run.
-func (p *problem) run(ctx context.Context, s Setting, epsilon float64, name string, number int) (Run, error) {
-	r := Run{Table: p.name, Setting: s, Epsilon: epsilon, Method: name, Number: number}
+// A job is a run that is to be done.
+type job struct {
+	p       *problem
+	setting Setting
+	epsilon float64
+	method  string
+	number  int
+}
+
+// run does one.
+func (j job) run(ctx context.Context) (Run, error) {
+	p, s := j.p, j.setting
+	r := Run{Table: p.name, Setting: s, Epsilon: j.epsilon, Method: j.method, Number: j.number}
 	penalty, err := reg.New(s.Reg, lambda)
 	if err != nil {
 		return r, err
 	}
-	w0 := p.start(number)
-	obj := method.Objective{Reg: around{penalty.(reg.Curved), w0}}
-	stream := noise.NewSeeded(seed, fmt.Sprintf("run %s %s %v %s", p.name, s.Name, epsilon, name), uint64(number)).Uint64()
-	first := epsilon * p.scale * share // pure, so the rest is the other's by composition
-	budget := privacy.Budget{Epsilon: epsilon*p.scale - first, Delta: delta, Adjacency: privacy.ReplaceOne}
-	bound, err := p.gap(ctx, w0, penalty, first, stream+1)
-	if err != nil {
+	w0 := p.start(j.number)
+	obj := method.Objective{Reg: paper.Around{Curved: penalty.(reg.Curved), W0: w0}}
+	stream := noise.NewSeeded(seed, fmt.Sprintf("run %s %s %v %s", p.name, s.Name, j.epsilon, j.method), uint64(j.number)).Uint64()
+	first := j.epsilon * p.scale * share // pure, so the rest is the other's by composition
+	budget := privacy.Budget{Epsilon: j.epsilon*p.scale - first, Delta: delta, Adjacency: privacy.ReplaceOne}
+	if r.Gap, err = p.gap(ctx, w0, penalty, first, stream+1); err != nil {
 		return r, err
 	}
-	m, err := p.configured(name, s, bound).Configure(p.facts, obj, method.Terms{Budget: budget, Accountant: account.Best{}})
+	m, err := p.configured(j.method, s, r.Gap).Configure(p.Public, obj, method.Terms{Budget: budget, Accountant: account.Best{}})
 	if err != nil {
-		return r, fmt.Errorf("%s, %s, ε = %v: %w", p.name, name, epsilon, err)
+		return r, fmt.Errorf("%s, %s, ε = %v: %w", p.name, j.method, j.epsilon, err)
 	}
-	plan, err := m.Plan(p.facts)
+	plan, err := m.Plan(p.Public)
 	if err != nil {
 		return r, err
 	}
@@ -289,48 +230,37 @@ func (p *problem) run(ctx context.Context, s Setting, epsilon float64, name stri
 	if err != nil {
 		return r, err
 	}
-	door, err := p.door(meter, stream)
+	rows, err := p.Oracle(meter, stream, 0)
 	if err != nil {
 		return r, err
 	}
-	defer door.Close()
-	o := &shifted{Oracle: door, by: w0}
-	r.Most, r.Gap, r.Noise = m.MaxSteps(), bound, m.NoiseMultiplier()
+	defer rows.Close()
+	o := &paper.From{Oracle: rows, W0: w0}
+	r.Most, r.Noise = m.MaxSteps(), m.NoiseMultiplier()
 	w := w0
 	begin := time.Now()
 	for st, err := range m.Run(ctx, o, obj) {
 		if err != nil {
 			return r, err
 		}
-		w = plus(st.W, w0)
+		w = paper.Plus(st.W, w0)
 		r.Status, r.Steps, r.Claim = st.Status, st.T, st.Claim
 		if st.Status == method.Running && st.T >= patience {
 			break
 		}
 	}
-	r.Seconds = time.Since(begin).Seconds()
-	r.Hessians = o.hessians
+	r.Seconds, r.Hessians = time.Since(begin).Seconds(), o.Hessians
 	return r, p.judge(ctx, &r, w, method.Objective{Reg: penalty})
 }
 
 // judge computes what is true at w.
 func (p *problem) judge(ctx context.Context, r *Run, w []float64, obj method.Objective) error {
-	door, err := p.door(paper.Free(privacy.ReplaceOne), seed)
+	o, err := p.Oracle(nil, seed, 0)
 	if err != nil {
 		return err
 	}
-	defer door.Close()
-	if r.Gradient, r.Curvature, err = method.SecondOrder(ctx, door, obj, w); err != nil {
-		return err
-	}
-	var ws model.Workspace
-	loss := make([]float64, data.BlockRows)
-	for _, b := range p.table.Blocks {
-		p.model.Eval(w, data.View{Block: b, To: b.N}, &ws).Loss(loss[:b.N])
-		for _, l := range loss[:b.N] {
-			r.Loss += l / float64(p.facts.Rows)
-		}
-	}
-	r.Loss += obj.Reg.Value(w)
-	return nil
+	defer o.Close()
+	r.Loss = paper.Loss(p.Model, w, p.Table, nil) + obj.Reg.Value(w)
+	r.Gradient, r.Curvature, err = method.SecondOrder(ctx, o, obj, w)
+	return err
 }

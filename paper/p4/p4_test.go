@@ -8,9 +8,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/csv"
-	"encoding/xml"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -20,6 +17,8 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method/reg"
+	"github.com/sottodp/sotto/paper"
+	"github.com/sottodp/sotto/paper/papertest"
 )
 
 // failing are the sentences of the paper that do not hold at the small size, times apart. OPT ends at the
@@ -40,22 +39,16 @@ var failing = []string{
 // TestSmall: at the small size every certificate is true, and of the paper's orderings those
 // hold that are not in the list. The noise is seeded, so this does not change from run to run.
 func TestSmall(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "out")
-	var told int
-	r, err := Small.Run(context.Background(), "", dir, func(runs, all int) { told = all - runs })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if told != 0 {
-		t.Errorf("progress ended %d runs too early", told)
-	}
+	found := papertest.Run(t, Experiment, paper.Lab{}, []string{"runs.csv", "cells.csv", "tables.md", "figure1.svg", "figure2.svg", "figure3.svg", "figure4.svg", "index.html"},
+		map[string]int{"runs.csv": 4*3*7*2 + 7*8, "cells.csv": 4 * 3 * 7})
+	r := found.R.(*Report)
 	for _, run := range r.Runs {
 		if run.Claim != nil && !run.Certified() {
 			t.Errorf("%s, %s, ε = %v, %s, run %d: ‖∇F‖ = %v and λ = %v; claimed are %+v", run.Table, run.Setting.Name, run.Epsilon, run.Method, run.Number, run.Gradient, run.Curvature, *run.Claim)
 		}
 	}
 	var failed []string
-	for _, c := range r.Claims {
+	for _, c := range found.Claims {
 		t.Logf("%-40s %v: %s", c.Name, c.Holds, c.Found)
 		if !c.Holds && !strings.Contains(c.Name, " time, ") {
 			failed = append(failed, c.Name)
@@ -63,33 +56,6 @@ func TestSmall(t *testing.T) {
 	}
 	if !slices.Equal(failed, failing) {
 		t.Errorf("claims that fail: %q, want %q", failed, failing)
-	}
-	if !slices.Equal(r.Files, []string{"runs.csv", "cells.csv", "tables.md", "figure1.svg", "figure2.svg", "figure3.svg", "figure4.svg", "index.html"}) {
-		t.Errorf("wrote %q", r.Files)
-	}
-	for _, name := range r.Files {
-		b, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(b), "NaN") {
-			t.Errorf("%s holds what is no number", name)
-		}
-		switch filepath.Ext(name) {
-		case ".svg":
-			for d := xml.NewDecoder(bytes.NewReader(b)); ; {
-				if _, err := d.Token(); err == io.EOF {
-					break
-				} else if err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
-			}
-		case ".csv":
-			rows, err := csv.NewReader(bytes.NewReader(b)).ReadAll()
-			if want := map[string]int{"runs.csv": len(r.Runs), "cells.csv": len(r.Cells)}[name]; err != nil || len(rows) != want+1 {
-				t.Errorf("%s: %d lines, %v", name, len(rows), err)
-			}
-		}
 	}
 }
 
@@ -188,7 +154,7 @@ func TestGap(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := p.run(context.Background(), Setting{s.Name, s.Reg, 1e3, 1e3}, 100, "TR", run) // ends where it begins
+			r, err := job{p, Setting{s.Name, s.Reg, 1e3, 1e3}, 100, "TR", run}.run(context.Background()) // ends where it begins
 			if err != nil {
 				t.Fatal(err)
 			}

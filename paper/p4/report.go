@@ -5,8 +5,6 @@ import (
 	_ "embed"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/sottodp/sotto/internal/chart"
@@ -18,18 +16,35 @@ import (
 )
 
 //go:embed page.html
-var pageText string
+var body string
 
-var sheet = paper.Page("P4, reproduced", pageText)
+// Experiment is the reproduction.
+var Experiment = paper.Experiment{
+	Name:  "p4",
+	Short: "P4: second-order methods for smooth non-convex objectives",
+	Long: `P4 is Differentially Private Optimization for Smooth Non-Convex ERM. This runs its
+experiments on a synthetic table in the shape of Covertype, and with --data on real tables,
+and writes the paper's tables of losses, iterations, Hessians and times, its comparisons
+with DP-TR as inequalities that hold or fail, and what sound sensitivities and a public number
+of steps gain or cost, as CSV, Markdown and SVG, with one page of HTML.
 
-// A Report is the outcome of the reproduction.
+--small takes seconds: 20,000 rows, with ε·n as in the paper. --full is the paper's size:
+495,141 rows, five runs of each cell; half an hour of processor time.`,
+	Example: `  sotto paper p4
+  sotto paper p4 --full --data /data --out p4-full`,
+	Small: "fewer rows and runs", Full: "the size of the paper",
+	Data: "covtype-sample/covtype-sample-15000.csv.gz and ijcnn1/ijcnn1.gz",
+	Page: body,
+	Run:  paper.Sized(Small, Full, run),
+}
+
+// A Report is the outcome.
 type Report struct {
-	Size   Size
-	Runs   []Run
-	Cells  []Cell
-	Claims paper.Claims
-	Gains  []Gain
-	Files  []string // written, by name
+	Size     Size
+	Patience int // steps after which a run is broken off
+	Runs     []Run
+	Cells    []Cell
+	Gains    []Gain
 }
 
 // A Gain compares the noise of OPT as P4 prints it with that of the sound one, at the paper's size.
@@ -56,7 +71,7 @@ func gains() ([]Gain, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.facts.Rows = n
+	p.Public.Rows = n
 	var list []Gain
 	for _, s := range Settings {
 		penalty, err := reg.New(s.Reg, lambda)
@@ -71,7 +86,7 @@ func gains() ([]Gain, error) {
 				gap   float64
 				price *Price
 			}{{math.Ln2, &g.Sound}, {highest(p.start(0)), &g.SoundFrom}} {
-				m, err := p.configured("OPT", s, w.gap).Configure(p.facts, obj, method.Terms{Budget: budget, Accountant: account.Best{}})
+				m, err := p.configured("OPT", s, w.gap).Configure(p.Public, obj, method.Terms{Budget: budget, Accountant: account.Best{}})
 				if err != nil {
 					return nil, err
 				}
@@ -92,39 +107,29 @@ func gains() ([]Gain, error) {
 	return list, nil
 }
 
-// Run runs the experiment and writes tables, figures and a page to dir, which is made. folder holds the real
-// tables, as covtype-sample/… and ijcnn1/…; "" leaves them out. progress is told how many of all runs are over; it may be
-// nil.
-func (size Size) Run(ctx context.Context, folder, dir string, progress func(runs, all int)) (*Report, error) {
-	runs, cells, err := all(ctx, size, folder, progress)
+// run runs the experiment, one run after the other, so that times can be compared. Without a folder of datasets it leaves
+// the real tables out.
+func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
+	tables, err := problems(size, l.Data)
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Size: size, Runs: runs, Cells: cells, Claims: claims(size, cells)}
+	r, one := &Report{Size: size, Patience: patience}, *l
+	one.Jobs = 1
+	if r.Runs, err = paper.Each(ctx, &one, jobs(size, tables), func(ctx context.Context, j job) (Run, error) { return j.run(ctx) }); err != nil {
+		return nil, err
+	}
+	r.Cells = cellsOf(r.Runs)
 	if r.Gains, err = gains(); err != nil {
 		return nil, err
 	}
-	return r, r.write(dir)
-}
-
-func (r *Report) write(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+	found := &paper.Results{R: r, Claims: claims(size, r.Cells)}
+	found.Tables = []paper.File{{Name: "runs.csv", Text: runsCSV(r.Runs)}, {Name: "cells.csv", Text: cellsCSV(r.Cells)}, {Name: "tables.md", Text: r.markdown(found.Claims)}}
+	for i, s := range size.Settings {
+		found.Figures = append(found.Figures, paper.Figure{File: fmt.Sprintf("figure%d", i+1), Title: shaped + ", " + s.String(),
+			Note: fmt.Sprintf("means of %d runs; n = %d", size.Runs, size.Rows), Plots: r.plots(i, s)})
 	}
-	for _, f := range []struct{ name, text string }{{"runs.csv", runsCSV(r.Runs)}, {"cells.csv", cellsCSV(r.Cells)}, {"tables.md", r.markdown()}} {
-		if err := os.WriteFile(filepath.Join(dir, f.name), []byte(f.text), 0o644); err != nil {
-			return err
-		}
-		r.Files = append(r.Files, f.name)
-	}
-	var figures []paper.Figure
-	for i, s := range r.Size.Settings {
-		figures = append(figures, paper.Figure{File: fmt.Sprintf("figure%d", i+1), Title: shaped + ", " + s.String(),
-			Note: fmt.Sprintf("means of %d runs; n = %d", r.Size.Runs, r.Size.Rows), Plots: r.plots(i, s)})
-	}
-	files, err := paper.Write(dir, figures, sheet, map[string]any{"R": r, "Tables": r.tables(), "Patience": patience})
-	r.Files = append(r.Files, files...)
-	return err
+	return found, nil
 }
 
 func (s Setting) String() string {
@@ -146,13 +151,9 @@ func (r *Report) plots(number int, s Setting) []chart.Plot {
 	} {
 		p := chart.Plot{ID: fmt.Sprintf("f%d%c", number+1, 'a'+k), Title: q.title, Desc: q.title + " against the budget, a line for each method", XLabel: "ε", YLabel: q.y, LogY: q.log, Tight: !q.log}
 		for _, m := range []string{"TR", "OPT", "OPT-LS", "2OPT-LS"} {
-			l := chart.Line{Name: m}
-			for _, c := range r.Cells {
-				if c.Table == shaped && c.Setting == s && c.Method == m {
-					l.X, l.Y = append(l.X, c.Epsilon), append(l.Y, q.value(c))
-				}
-			}
-			p.Lines = append(p.Lines, l)
+			p.Lines = append(p.Lines, paper.Line(m, r.Cells, func(c Cell) (float64, float64, bool) {
+				return c.Epsilon, q.value(c), c.Table == shaped && c.Setting == s && c.Method == m
+			}))
 		}
 		plots = append(plots, p)
 	}
@@ -180,7 +181,8 @@ func (c Cell) Ended() string {
 	return fmt.Sprintf("× %d of %d", c.Converged, c.Runs)
 }
 
-func (r *Report) tables() []table {
+// Tables are those of the paper.
+func (r *Report) Tables() []table {
 	var list []table
 	for i, c := range r.Cells {
 		title := c.Table + ", " + c.Setting.String()
@@ -201,10 +203,10 @@ func (r *Report) tables() []table {
 }
 
 // markdown is all tables, claims and gains as text.
-func (r *Report) markdown() string {
+func (r *Report) markdown(claims paper.Claims) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# P4, reproduced (%s)\n", r.Size.Name)
-	for _, t := range r.tables() {
+	for _, t := range r.Tables() {
 		fmt.Fprintf(&b, "\n## %s\n\n| method |", t.Title)
 		for _, e := range t.Epsilons {
 			fmt.Fprintf(&b, " ε = %v: loss | steps | Hessians | seconds |", e)
@@ -218,8 +220,8 @@ func (r *Report) markdown() string {
 			b.WriteByte('\n')
 		}
 	}
-	fmt.Fprintf(&b, "\n## Claims\n\n%d of %d hold.\n\n| claim | | the paper | found |\n|---|---|---|---|\n", r.Claims.Passed(), len(r.Claims))
-	for _, c := range r.Claims {
+	fmt.Fprintf(&b, "\n## Claims\n\n%d of %d hold.\n\n| claim | | the paper | found |\n|---|---|---|---|\n", claims.Passed(), len(claims))
+	for _, c := range claims {
 		verdict := "fails"
 		if c.Holds {
 			verdict = "holds"

@@ -17,38 +17,12 @@ import (
 // unit is what every stored feature is a whole number of.
 const unit = 0x1p-20
 
-// A builder makes a table of rows of norm at most 1.
-type builder struct{ table *data.Table }
+// builder makes a table of rows of norm at most 1.
+func builder(dim int) *paper.Builder { return paper.NewBuilder(dim, 1, unit) }
 
-func newBuilder(dim int) *builder {
-	return &builder{&data.Table{Dim: dim, Classes: 2, NormBound: 1, Unit: unit, Labelled: true}}
-}
-
-// add takes a row: it is divided by its norm where that is above 1, and truncated to the unit.
-func (b *builder) add(x []float64, positive bool) {
-	t := b.table
-	if n := len(t.Blocks); n == 0 || t.Blocks[n-1].N == data.BlockRows {
-		t.Blocks = append(t.Blocks, &data.Block{Dim: t.Dim})
-	}
-	k := t.Blocks[len(t.Blocks)-1]
-	norm := 0.0
-	for _, v := range x {
-		norm += v * v
-	}
-	scale := 1 / math.Max(1, math.Sqrt(norm))
-	norm = 0
-	for _, v := range x {
-		v = math.Trunc(v*scale/unit) * unit
-		norm += v * v
-		k.X = append(k.X, float32(v))
-	}
-	k.Norm = append(k.Norm, min(1, math.Nextafter32(float32(math.Sqrt(norm)), 2)))
-	y := float32(0)
-	if positive {
-		y = 1
-	}
-	k.Y = append(k.Y, y)
-	k.N++
+// add adds a row, divided by its norm where that is above 1.
+func add(b *paper.Builder, x []float64, positive bool) {
+	b.Add(nil, x, 1/math.Max(1, paper.Norm(x)), positive)
 }
 
 // The groups of columns of Covertype.
@@ -82,7 +56,7 @@ func synthetic(rows int) *data.Table {
 	for k := range soils {
 		soils[k] /= total
 	}
-	b := newBuilder(coverDim)
+	b := builder(coverDim)
 	x := make([]float64, coverDim)
 	for range rows {
 		clear(x)
@@ -96,9 +70,9 @@ func synthetic(rows int) *data.Table {
 		for j, v := range x {
 			z += weight[j] * (v - mean[j])
 		}
-		b.add(x, src.Float64() < 1/(1+math.Exp(-z)))
+		add(b, x, src.Float64() < 1/(1+math.Exp(-z)))
 	}
-	return b.table
+	return b.Table
 }
 
 // pick is a number drawn by shares that add up to 1.
@@ -141,7 +115,7 @@ func lines(path string, f func(number int, line string) error) error {
 // covertype reads a table of Covertype's form and keeps classes 1 and 2, as P4 does, the numeric columns
 // on [−1, 1].
 func covertype(path string) (*data.Table, error) {
-	b := newBuilder(coverDim)
+	b := builder(coverDim)
 	x := make([]float64, coverDim)
 	err := lines(path, func(n int, line string) error {
 		if n == 1 {
@@ -163,17 +137,17 @@ func covertype(path string) (*data.Table, error) {
 			x[j] = v
 		}
 		if class := cells[coverDim]; class == "1" || class == "2" {
-			b.add(x, class == "1")
+			add(b, x, class == "1")
 		}
 		return nil
 	})
-	return b.table, err
+	return b.Table, err
 }
 
 // ijcnn reads LIBSVM's ijcnn1, whose values are on [−1.4, 1.4].
 func ijcnn(path string) (*data.Table, error) {
 	const dim = 22
-	b := newBuilder(dim)
+	b := builder(dim)
 	x := make([]float64, dim)
 	err := lines(path, func(n int, line string) error {
 		clear(x)
@@ -187,8 +161,8 @@ func ijcnn(path string) (*data.Table, error) {
 			}
 			x[j-1] = v
 		}
-		b.add(x, cells[0] == "1")
+		add(b, x, cells[0] == "1")
 		return nil
 	})
-	return b.table, err
+	return b.Table, err
 }

@@ -200,7 +200,7 @@ func NewInfo(j *Job, version string) (*trace.Info, error) {
 		Dataset: j.Schema.Dataset, Unit: j.Schema.Unit, UnitRows: j.Schema.UnitRows,
 		Method: j.Spec.MethodName, Output: string(j.Spec.Output), StateEvery: j.StateEvery,
 		Budget: j.Spec.Privacy.Budget(), Off: j.Spec.Privacy.Off,
-		Lab: j.Spec.Lab, Seed: j.Spec.Seed, Warnings: j.Warnings, Assumptions: j.assumptions(), Assertions: j.Spec.Assertions(),
+		Lab: j.Spec.Lab, Seed: j.Spec.Seed, Warnings: j.Warnings, Assumptions: j.Assumptions(), Assertions: j.Spec.Assertions(),
 	}
 	i.Budget.Adjacency = j.Facts.Adjacency
 	if j.Accountant != nil {
@@ -225,8 +225,8 @@ func NewInfo(j *Job, version string) (*trace.Info, error) {
 	return i, nil
 }
 
-// assumptions are the schema's, of the rows that the method divides by: of an owner among several, its own.
-func (j *Job) assumptions() []string {
+// Assumptions are the schema's, of the rows that the method divides by: of an owner among several, its own.
+func (j *Job) Assumptions() []string {
 	own := *j.Schema
 	own.Rows = j.Facts.Rows
 	return own.Assumptions()

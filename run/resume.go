@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sottodp/sotto/gossip/journal"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle/replay"
@@ -58,7 +57,7 @@ func abandon(ctx context.Context, dir, where string) (*trace.Info, *ledger.Ledge
 	if err := errors.Join(trace.Tidy(dir), trace.Sync(dir)); err != nil {
 		return nil, nil, err
 	}
-	rec, err := recordOf(dir, info)
+	rec, err := info.Record(dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -84,14 +83,6 @@ func abandon(ctx context.Context, dir, where string) (*trace.Info, *ledger.Ledge
 		return nil, nil, err
 	}
 	return info, l, nil
-}
-
-// recordOf is what a directory charged: a run, or an owner's part of a training among owners.
-func recordOf(dir string, info *trace.Info) (*trace.Record, error) {
-	if info.Network != "" {
-		return journal.Record(filepath.Join(dir, trace.JournalFile))
-	}
-	return trace.Read(dir)
 }
 
 // askedFor says whether what a run on a filter charged for its releases is what its method asks, given these: no plan tells

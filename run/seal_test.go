@@ -285,11 +285,11 @@ func TestC1EveryByteOfTheReport(t *testing.T) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		v := &verifier{dir: out, info: info}
+		v := &Verification{Dir: out, Info: info}
 		if err := v.sealed(known); err != nil {
 			t.Fatal(err)
 		}
-		if f := v.found[0]; f.Holds != holds || !holds && !strings.Contains(f.Detail, trace.ReportFile) {
+		if f := v.Findings[0]; f.Holds != holds || !holds && !strings.Contains(f.Detail, trace.ReportFile) {
 			t.Errorf("%s: %+v", what, f)
 		}
 	}
@@ -333,9 +333,9 @@ func TestC1RunsFromBeforeSeals(t *testing.T) {
 		t.Fatal(err)
 	}
 	known.Settlement.Seal = nil
-	v := &verifier{dir: out, info: info}
-	if err := v.sealed(known); err != nil || !v.found[0].Holds || !strings.HasPrefix(v.found[0].Detail, "not sealed") {
-		t.Errorf("%v, %v", v.found, err)
+	v := &Verification{Dir: out, Info: info}
+	if err := v.sealed(known); err != nil || !v.Findings[0].Holds || !strings.HasPrefix(v.Findings[0].Detail, "not sealed") {
+		t.Errorf("%v, %v", v.Findings, err)
 	}
 }
 

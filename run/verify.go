@@ -40,18 +40,47 @@ type Finding struct {
 // WithoutLedger is what a verification says that was given no ledger.
 const WithoutLedger = "not checked against a ledger: whoever can write the directory can write all of its files to fit each other; --ledger PLACE compares them with what the ledger holds"
 
-// verifier collects findings about one run.
-type verifier struct {
-	dir   string
-	info  *trace.Info
-	rec   *trace.Record
-	job   *Job
-	seal  map[string]string // of the final files as they are, once they were read
-	found []Finding
+// A Verification checks one finished run directory. Verify makes one of a run; package gossip/party
+// makes one of an owner's run in a network.
+type Verification struct {
+	Dir      string
+	Info     *trace.Info
+	Record   *trace.Record
+	Job      *Job
+	Findings []Finding
+
+	seal map[string]string // of the final files as they are, once they were read
 }
 
-func (v *verifier) say(what string, holds bool, format string, args ...any) {
-	v.found = append(v.found, Finding{What: what, Holds: holds, Detail: fmt.Sprintf(format, args...)})
+// Say adds a finding.
+func (v *Verification) Say(what string, holds bool, format string, args ...any) {
+	v.Findings = append(v.Findings, Finding{What: what, Holds: holds, Detail: fmt.Sprintf(format, args...)})
+}
+
+// Examine reads the directory of a finished run and begins its verification. The job of an owner's
+// run in a network comes without a method.
+func Examine(dir string) (v *Verification, err error) {
+	v = &Verification{Dir: dir}
+	if v.Info, err = trace.ReadInfo(dir); err != nil {
+		return nil, &InputError{"", err}
+	}
+	if v.Info.Status != trace.Finished {
+		return nil, inputError("", "%s: this run is %s; only a finished run can be verified", dir, v.Info.Status)
+	}
+	if v.Record, err = v.Info.Record(dir); err != nil {
+		return nil, &InputError{"", err}
+	}
+	if v.Info.Network != "" {
+		v.Job, err = jobWith(v.Info, nil)
+	} else if lost := v.Record.Charged() - v.Record.Released; lost > mostLost {
+		return nil, inputError("", "%s: found %d charged batches that were not released; allowed are up to %d", filepath.Join(dir, trace.EventsFile), lost, mostLost)
+	} else {
+		v.Job, err = jobOf(v.Info)
+	}
+	if err != nil {
+		return nil, &InputError{dir, err}
+	}
+	return v, v.files()
 }
 
 // mostLost is how many batches crashes can have lost in a run that is worth the work of
@@ -66,56 +95,40 @@ const mostLost = 1 << 22
 // checks what that knows of the run. An error means that the directory cannot be
 // read; what does not hold is a Finding.
 func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]Finding, error) {
-	v := &verifier{dir: dir}
-	var err error
-	if v.info, err = trace.ReadInfo(dir); err != nil {
-		return nil, &InputError{"", err}
-	}
-	if v.info.Status != trace.Finished {
-		return nil, inputError("", "%s: this run is %s; only a finished run can be verified", dir, v.info.Status)
-	}
-	if v.rec, err = recordOf(dir, v.info); err != nil {
-		return nil, &InputError{"", err}
-	}
-	if v.info.Network != "" {
-		return v.owner(ctx, l)
-	}
-	if lost := v.rec.Charged() - v.rec.Released; lost > mostLost {
-		return nil, inputError("", "%s: found %d charged batches that were not released; allowed are up to %d", filepath.Join(dir, trace.EventsFile), lost, mostLost)
-	}
-	if v.job, err = jobOf(v.info); err != nil {
-		return nil, &InputError{dir, err}
-	}
-	if err := v.files(); err != nil {
+	v, err := Examine(dir)
+	if err != nil {
 		return nil, err
 	}
-	if v.info.Search != nil {
+	if v.Info.Network != "" {
+		return nil, inputError("", "%s: is an owner's run in a network, which package gossip/party verifies", dir)
+	}
+	if v.Info.Search != nil {
 		return v.search(ctx, l)
 	}
-	v.plan()
-	v.charges()
+	plan, err := v.Job.Method.Plan(v.Job.Facts)
+	v.Charged(plan, err, v.Job.Method.MaxSteps(), v.Job.Method.NoiseMultiplier())
 	v.releases()
 	if err := v.replay(ctx); err != nil {
 		return nil, err
 	}
-	return v.found, v.ledger(ctx, l)
+	return v.Findings, v.ledger(ctx, l)
 }
 
 // files: they are those that the run left, and no others.
-func (v *verifier) files() error {
+func (v *Verification) files() error {
 	// Of run.json, too, it must be clear what it says: no field may stand in it twice.
 	if _, err := v.final(); err != nil {
-		return &InputError{v.dir, err}
+		return &InputError{v.Dir, err}
 	}
-	now, err := trace.Hashes(v.dir)
+	now, err := trace.Hashes(v.Dir)
 	if err != nil {
 		return err
 	}
 	all := maps.Clone(now)
-	maps.Copy(all, v.info.Hashes)
+	maps.Copy(all, v.Info.Hashes)
 	var changed []string
 	for name := range all {
-		if now[name] != v.info.Hashes[name] {
+		if now[name] != v.Info.Hashes[name] {
 			changed = append(changed, name)
 		}
 	}
@@ -124,46 +137,47 @@ func (v *verifier) files() error {
 	if len(changed) > 0 {
 		more += "; others: " + strings.Join(changed, ", ")
 	}
-	if v.rec.Torn {
+	if v.Record.Torn {
 		more += "; the end of the record is torn"
 	}
-	v.say("files", len(changed) == 0 && len(v.info.Hashes) > 0 && !v.rec.Torn, "%d of %d files have the hashes in %s%s", len(all)-len(changed), len(all), trace.InfoFile, more)
+	v.Say("files", len(changed) == 0 && len(v.Info.Hashes) > 0 && !v.Record.Torn, "%d of %d files have the hashes in %s%s", len(all)-len(changed), len(all), trace.InfoFile, more)
 	return nil
 }
 
-// plan: the method's own plan is the recorded one, and the budget covers it.
-func (v *verifier) plan() {
-	own, err := v.job.Method.Plan(v.job.Facts)
-	v.planned(own, err, v.job.Method.MaxSteps(), v.job.Method.NoiseMultiplier())
+// Charged checks that the plan of the configuration is the recorded one, that the budget covers it,
+// and that what was charged is within it.
+func (v *Verification) Charged(own privacy.Event, err error, steps int, noise float64) {
+	v.planned(own, err, steps, noise)
+	v.charges()
 }
 
 // planned compares the plan of the configuration with what was recorded.
-func (v *verifier) planned(own privacy.Event, err error, steps int, noise float64) {
-	same := err == nil && privacy.Equal(own, v.job.Plan) && v.info.NoiseMultiplier == noise && v.info.MaxSteps == steps
-	v.say("plan", same, "the configuration in %s plans %v in %d steps with noise multiplier %.6g; the record says %v in %d steps with %.6g",
-		trace.InfoFile, own, steps, noise, v.job.Plan, v.info.MaxSteps, v.info.NoiseMultiplier)
-	if v.info.Off {
-		v.say("budget", true, "a run without noise has none: nothing is guaranteed")
+func (v *Verification) planned(own privacy.Event, err error, steps int, noise float64) {
+	same := err == nil && privacy.Equal(own, v.Job.Plan) && v.Info.NoiseMultiplier == noise && v.Info.MaxSteps == steps
+	v.Say("plan", same, "the configuration in %s plans %v in %d steps with noise multiplier %.6g; the record says %v in %d steps with %.6g",
+		trace.InfoFile, own, steps, noise, v.Job.Plan, v.Info.MaxSteps, v.Info.NoiseMultiplier)
+	if v.Info.Off {
+		v.Say("budget", true, "a run without noise has none: nothing is guaranteed")
 		return
 	}
-	v.cost("budget", v.job.Plan)
+	v.cost("budget", v.Job.Plan)
 }
 
 // cost: by the run's accountant an event fits the budget. A second one, of another
 // proof, is named beside it: its bound may be looser. Where there is a lower end of what
 // the event really costs, the run's accountant may not be below it.
-func (v *verifier) cost(what string, e privacy.Event) {
-	b := v.info.Budget
-	loss, err := v.job.Accountant.Loss(e, b.Adjacency)
+func (v *Verification) cost(what string, e privacy.Event) {
+	b := v.Info.Budget
+	loss, err := v.Job.Accountant.Loss(e, b.Adjacency)
 	if err != nil {
-		v.say(what, false, "%v", err)
+		v.Say(what, false, "%v", err)
 		return
 	}
 	epsilon := loss.Epsilon(b.Delta)
 	second, least := "no second accountant has a theorem for it", math.Inf(1)
 	for _, name := range account.Names() {
 		other, err := account.ByName(name)
-		if err != nil || name == v.info.Accountant || name == (account.Best{}).String() {
+		if err != nil || name == v.Info.Accountant || name == (account.Best{}).String() {
 			continue
 		}
 		if l, err := other.Loss(e, b.Adjacency); err == nil {
@@ -173,24 +187,24 @@ func (v *verifier) cost(what string, e privacy.Event) {
 		}
 	}
 	// The bound of a meter, which leaves room for the rounding of decimals.
-	_, err = account.NewPlan(e, v.job.Accountant, b)
+	_, err = account.NewPlan(e, v.Job.Accountant, b)
 	fits := err == nil
 	if lower, err := (account.PLD{}).Least(e, b.Adjacency, b.Delta); err == nil && lower > epsilon*(1+1e-9) {
 		fits, second = false, fmt.Sprintf("%s; pld says at least %v", second, lower)
 	}
-	v.say(what, fits, "%v costs ε = %v at δ = %v by %s (%s); the budget is %v", e, epsilon, b.Delta, v.info.Accountant, second, b.Epsilon)
+	v.Say(what, fits, "%v costs ε = %v at δ = %v by %s (%s); the budget is %v", e, epsilon, b.Delta, v.Info.Accountant, second, b.Epsilon)
 }
 
 // charges: what was charged is the plan as far as it went, or within the filter.
-func (v *verifier) charges() {
-	meter, err := v.job.Meter()
+func (v *Verification) charges() {
+	meter, err := v.Job.Meter()
 	order := "in the order of the plan"
-	if v.info.Resumed() {
+	if v.Info.Resumed() {
 		account.AllowGaps(meter)
 		order += ", of which a run that was broken may leave releases out"
 	}
 	charged := 0
-	for e := range v.rec.Batches() {
+	for e := range v.Record.Batches() {
 		if err == nil {
 			err = meter.Charge(e)
 		}
@@ -206,8 +220,8 @@ func (v *verifier) charges() {
 			if err != nil {
 				continue
 			}
-			if l, err := a.Loss(v.rec.Event(), f.Adjacency()); err == nil {
-				beside = fmt.Sprintf("accountant %s would say %v of them as a plan", name, l.Epsilon(v.info.Budget.Delta))
+			if l, err := a.Loss(v.Record.Event(), f.Adjacency()); err == nil {
+				beside = fmt.Sprintf("accountant %s would say %v of them as a plan", name, l.Epsilon(v.Info.Budget.Delta))
 				break
 			}
 		}
@@ -216,46 +230,46 @@ func (v *verifier) charges() {
 	if err != nil {
 		detail = err.Error()
 	}
-	v.say("charges", err == nil && v.info.Result != nil && charged == v.info.Result.Charged, "%s", detail)
+	v.Say("charges", err == nil && v.Info.Result != nil && charged == v.Info.Result.Charged, "%s", detail)
 }
 
 // releases: each was paid for. A charge without a release is a batch that a crash
 // lost; it is spent.
-func (v *verifier) releases() {
-	lost := v.rec.Charged() - v.rec.Released
+func (v *Verification) releases() {
+	lost := v.Record.Charged() - v.Record.Released
 	kept := ""
-	if at := v.rec.Oldest(); at != nil {
+	if at := v.Record.Oldest(); at != nil {
 		kept = fmt.Sprintf(", of which the first %d are no longer kept: their costs are checked, their content is not", at.Released)
 	}
-	v.say("releases", lost >= 0, "%d releases, each of a charged batch%s; %d batches were charged and lost", v.rec.Released, kept, lost)
+	v.Say("releases", lost >= 0, "%d releases, each of a charged batch%s; %d batches were charged and lost", v.Record.Released, kept, lost)
 }
 
 // replay: the method gives the recorded steps and the model again, from the oldest state that is kept, and on its way the newest one.
-func (v *verifier) replay(ctx context.Context) error {
+func (v *Verification) replay(ctx context.Context) error {
 	var file *model.File
 	var err error
 	if !v.noModel() {
-		if file, err = model.Read(filepath.Join(v.dir, trace.ModelFile)); err != nil {
+		if file, err = model.Read(filepath.Join(v.Dir, trace.ModelFile)); err != nil {
 			return &InputError{"", err}
 		}
 	}
-	oldest, newest := v.rec.Oldest(), v.rec.Newest()
-	walk, err := v.job.walkFrom(v.rec, oldest)
+	oldest, newest := v.Record.Oldest(), v.Record.Newest()
+	walk, err := v.Job.walkFrom(v.Record, oldest)
 	if err != nil {
-		return &InputError{v.dir, err}
+		return &InputError{v.Dir, err}
 	}
-	next, done := released(v.rec, oldest, v.rec.Charged())
+	next, done := released(v.Record, oldest, v.Record.Charged())
 	defer done()
-	o := &replay.Oracle{Facts: v.job.Facts, Next: next}
+	o := &replay.Oracle{Facts: v.Job.Facts, Next: next}
 	if v.refusals() {
-		if o.Meter, err = v.job.Meter(); err != nil {
-			v.say("replay", false, "%v", err)
+		if o.Meter, err = v.Job.Meter(); err != nil {
+			v.Say("replay", false, "%v", err)
 			return nil
 		}
-		if v.info.Resumed() {
+		if v.Info.Resumed() {
 			account.AllowGaps(o.Meter)
 		}
-		o.Then = spent{v.job.Facts, o.Meter}
+		o.Then = spent{v.Job.Facts, o.Meter}
 	}
 	passed, from := newest == oldest, 0
 	again := ran{outcome: method.Running.String()}
@@ -268,7 +282,7 @@ func (v *verifier) replay(ctx context.Context) error {
 			break // the rest was lost in a crash, or the run was stopped
 		}
 		if err != nil {
-			v.say("replay", false, "%v", err)
+			v.Say("replay", false, "%v", err)
 			return ctx.Err()
 		}
 		if !passed && st.T == newest.Step {
@@ -285,26 +299,26 @@ func (v *verifier) replay(ctx context.Context) error {
 	}
 	lines.say(from, again.steps)
 	if !passed {
-		v.say("state", false, "the state that was saved after step %d: the run has %d steps", newest.Step, again.steps)
+		v.Say("state", false, "the state that was saved after step %d: the run has %d steps", newest.Step, again.steps)
 	}
 	start := "the beginning"
 	if oldest != nil {
 		start = fmt.Sprintf("the state that was saved after step %d", oldest.Step)
 	}
-	w, kept := walk.fold.W(), v.rec.Released
+	w, kept := walk.fold.W(), v.Record.Released
 	if oldest != nil {
 		kept -= oldest.Released
 	}
-	all := v.info.Result != nil && again.steps == v.info.Result.Steps && o.Replayed() == kept
+	all := v.Info.Result != nil && again.steps == v.Info.Result.Steps && o.Replayed() == kept
 	if file == nil {
 		if finite := !slices.ContainsFunc(w, notFinite); !finite {
 			again.outcome = Diverged
 		}
-		v.say("replay", all && again.outcome == Diverged, "%s, replayed from %s to step %d by its releases, without data: the parameters are not finite, and the run made no model", v.info.Method, start, again.steps)
+		v.Say("replay", all && again.outcome == Diverged, "%s, replayed from %s to step %d by its releases, without data: the parameters are not finite, and the run made no model", v.Info.Method, start, again.steps)
 	} else {
 		worst := apart(w, file.W)
-		v.say("replay", all && v.near(worst), "%s, replayed from %s to step %d by its releases, without data, gives the %d parameters of %s, the largest relative difference being %.3g",
-			v.info.Method, start, again.steps, len(file.W), trace.ModelFile, worst)
+		v.Say("replay", all && v.near(worst), "%s, replayed from %s to step %d by its releases, without data, gives the %d parameters of %s, the largest relative difference being %.3g",
+			v.Info.Method, start, again.steps, len(file.W), trace.ModelFile, worst)
 		v.promise(file)
 	}
 	v.claim(again.claim)
@@ -314,14 +328,14 @@ func (v *verifier) replay(ctx context.Context) error {
 func notFinite(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }
 
 // refusals says whether the run may have been refused a batch, which its replay asks the meter for again.
-func (v *verifier) refusals() bool {
-	_, filtered := v.job.Plan.(privacy.Filtered)
-	return filtered || v.info.Resumed() || v.info.Result != nil && v.info.Result.Outcome == method.OutOfBudget.String()
+func (v *Verification) refusals() bool {
+	_, filtered := v.Job.Plan.(privacy.Filtered)
+	return filtered || v.Info.Resumed() || v.Info.Result != nil && v.Info.Result.Outcome == method.OutOfBudget.String()
 }
 
 // promise: the model file claims this run's guarantee.
-func (v *verifier) promise(file *model.File) {
-	i := v.info
+func (v *Verification) promise(file *model.File) {
+	i := v.Info
 	var g Guarantee
 	found := *file
 	err := json.Unmarshal(file.Guarantee, &g)
@@ -329,7 +343,7 @@ func (v *verifier) promise(file *model.File) {
 	if g.Method == "" && g.Config == nil { // a file from before they were in it
 		claims.Method, claims.Config = "", nil
 	}
-	want, fileErr := v.job.File(file.W, claims)
+	want, fileErr := v.Job.File(file.W, claims)
 	if err = errors.Join(err, fileErr); err == nil {
 		want.Created, want.Lab = file.Created, i.Lab
 	}
@@ -348,12 +362,12 @@ func (v *verifier) promise(file *model.File) {
 		err = errors.Join(json.Unmarshal(texts[0], &values[0]), json.Unmarshal(texts[1], &values[1]))
 		same = err == nil && reflect.DeepEqual(values[0], values[1])
 	}
-	v.say("model", same, "what %s says of its rows, itself and the guarantee, beside this run", trace.ModelFile)
+	v.Say("model", same, "what %s says of its rows, itself and the guarantee, beside this run", trace.ModelFile)
 }
 
 // state: the newest state that is kept follows from the oldest and the releases between them, or from the beginning.
-func (v *verifier) state(walk *walk, st method.Step, newest *trace.State) error {
-	if err := v.rec.Load(newest); err != nil {
+func (v *Verification) state(walk *walk, st method.Step, newest *trace.State) error {
+	if err := v.Record.Load(newest); err != nil {
 		return err
 	}
 	again, err := walk.state(st)
@@ -367,7 +381,7 @@ func (v *verifier) state(walk *walk, st method.Step, newest *trace.State) error 
 	for i := range min(len(again.Vectors), len(newest.Vectors)) {
 		worst = max(worst, apart(again.Vectors[i], newest.Vectors[i]))
 	}
-	v.say("state", v.near(worst) && bytes.Equal(again.Fold, compact(newest.Fold)), "the state that was saved after step %d follows from the releases before it, the largest relative difference being %.3g", newest.Step, worst)
+	v.Say("state", v.near(worst) && bytes.Equal(again.Fold, compact(newest.Fold)), "the state that was saved after step %d follows from the releases before it, the largest relative difference being %.3g", newest.Step, worst)
 	return nil
 }
 
@@ -386,27 +400,30 @@ func apart(a, b []float64) float64 {
 }
 
 // same says whether a replay gives the bits of the run: where the run was made. Elsewhere it is near to 1e-9.
-func (v *verifier) same() bool {
-	return v.info.Platform == runtime.GOOS+"/"+runtime.GOARCH && v.info.Kernels == kernels()
+func (v *Verification) same() bool {
+	return v.Info.Platform == runtime.GOOS+"/"+runtime.GOARCH && v.Info.Kernels == kernels()
 }
 
-func (v *verifier) near(worst float64) bool { return worst == 0 || !v.same() && worst <= 1e-9 }
+// Near reports whether a replayed vector is that of the run.
+func (v *Verification) Near(again, was []float64) bool { return v.near(apart(again, was)) }
+
+func (v *Verification) near(worst float64) bool { return worst == 0 || !v.same() && worst <= 1e-9 }
 
 // claim: what the run says of its model follows from the releases.
-func (v *verifier) claim(again *method.Claim) {
+func (v *Verification) claim(again *method.Claim) {
 	var recorded *trace.Claim
-	if v.info.Result != nil {
-		recorded = v.info.Result.Claim
+	if v.Info.Result != nil {
+		recorded = v.Info.Result.Claim
 	}
 	if recorded == nil && again == nil {
 		return
 	}
 	near := func(a, b float64) bool { return a == b || !v.same() && math.Abs(a-b) <= 1e-9*math.Abs(a) }
 	if recorded == nil || again == nil {
-		v.say("claim", false, "a claim stands in one of the two, %s and the replayed run", trace.InfoFile)
+		v.Say("claim", false, "a claim stands in one of the two, %s and the replayed run", trace.InfoFile)
 		return
 	}
-	v.say("claim", near(recorded.Gradient, again.Gradient) && near(recorded.Curvature, again.Curvature) && recorded.Probability == again.Probability,
+	v.Say("claim", near(recorded.Gradient, again.Gradient) && near(recorded.Curvature, again.Curvature) && recorded.Probability == again.Probability,
 		"%v: as the replayed run says; --claim computes both from the rows, for lab runs", recorded)
 }
 
@@ -484,18 +501,18 @@ func compact(b []byte) []byte {
 }
 
 // ledger: it reserved the budget before, and settled the same events after.
-func (v *verifier) ledger(ctx context.Context, l *ledger.Ledger) error {
-	if v.info.Lab {
-		v.say("ledger", true, "a lab run reserves and settles nothing, so no ledger holds a seal of its files")
+func (v *Verification) ledger(ctx context.Context, l *ledger.Ledger) error {
+	if v.Info.Lab {
+		v.Say("ledger", true, "a lab run reserves and settles nothing, so no ledger holds a seal of its files")
 		return nil
 	}
 	if l == nil {
-		v.found = append(v.found, Finding{What: "ledger", Holds: true, Detail: WithoutLedger, Skipped: true})
+		v.Findings = append(v.Findings, Finding{What: "ledger", Holds: true, Detail: WithoutLedger, Skipped: true})
 		return nil
 	}
-	known, err := l.Run(ctx, v.info.ID)
+	known, err := l.Run(ctx, v.Info.ID)
 	if errors.Is(err, ledger.ErrUnknownRun) {
-		v.say("ledger", false, "%s knows no such run", l.Where())
+		v.Say("ledger", false, "%s knows no such run", l.Where())
 		return nil
 	}
 	if err != nil {
@@ -503,11 +520,11 @@ func (v *verifier) ledger(ctx context.Context, l *ledger.Ledger) error {
 	}
 	alike := false
 	if s := known.Settlement; s != nil && s.Basis != ledger.BasisPlan {
-		if alike, err = s.Shows(v.rec.Event()); err != nil {
+		if alike, err = s.Shows(v.Record.Event()); err != nil {
 			return err
 		}
 	}
-	plan, err := planHash(v.job)
+	plan, err := planHash(v.Job)
 	if err != nil {
 		return err
 	}
@@ -515,13 +532,13 @@ func (v *verifier) ledger(ctx context.Context, l *ledger.Ledger) error {
 	if err != nil {
 		return err
 	}
-	b := v.info.Budget
-	holds := d.Unit == v.info.Unit && d.Adjacency == b.Adjacency && known.State == ledger.StateSettled && known.Settlement != nil && known.Dataset == v.info.Dataset &&
+	b := v.Info.Budget
+	holds := d.Unit == v.Info.Unit && d.Adjacency == b.Adjacency && known.State == ledger.StateSettled && known.Settlement != nil && known.Dataset == v.Info.Dataset &&
 		known.Caps == ledger.Caps{Epsilon: b.Epsilon, Delta: b.Delta} && (len(known.Plan) == 0 || bytes.Equal(known.Plan, plan)) &&
 		(known.Settlement.Basis == ledger.BasisPlan || alike)
 	if err := v.sealed(known); err != nil {
 		return err
 	}
-	v.say("ledger", holds, "%s reserved %v of %q for this run; it is %s", l.Where(), known.Caps, known.Dataset, known.State)
+	v.Say("ledger", holds, "%s reserved %v of %q for this run; it is %s", l.Where(), known.Caps, known.Dataset, known.State)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy"
@@ -58,8 +60,8 @@ func givenResult(want *trace.Result, info *trace.Info) {
 }
 
 // written compares run.json as it was written with what it should be: canonical JSON, field by field.
-func (v *verifier) written(want *trace.Info) error {
-	text, err := readfile.All(filepath.Join(v.dir, trace.InfoFile), readfile.JSON)
+func (v *Verification) written(want *trace.Info) error {
+	text, err := readfile.All(filepath.Join(v.Dir, trace.InfoFile), readfile.JSON)
 	if err != nil {
 		return &InputError{"", err}
 	}
@@ -69,12 +71,12 @@ func (v *verifier) written(want *trace.Info) error {
 	}
 	other, err := differing(text, should)
 	if err != nil {
-		return &InputError{v.dir, err}
+		return &InputError{v.Dir, err}
 	}
-	if t := v.info.Result; t != nil && t.Test != nil {
-		other = append(other, unfitScores(t.Test, v.job.Schema.ClassNames())...)
+	if t := v.Info.Result; t != nil && t.Test != nil {
+		other = append(other, unfitScores(t.Test, v.Job.Schema.ClassNames())...)
 	}
-	if v.info.Network == "" && (v.info.Test == "") != (v.info.Result == nil || v.info.Result.Test == nil) && !v.noModel() {
+	if v.Info.Network == "" && (v.Info.Test == "") != (v.Info.Result == nil || v.Info.Result.Test == nil) && !v.noModel() {
 		other = append(other, "test")
 	}
 	detail := "every field that follows from the schema, the configuration, the record or its replay is what they give"
@@ -88,13 +90,13 @@ func (v *verifier) written(want *trace.Info) error {
 		}
 		detail = "does not follow from the schema, the configuration, the record and its replay: " + strings.Join(other, ", ") + more
 	}
-	v.say(trace.InfoFile, len(other) == 0, "%s", detail)
+	v.Say(trace.InfoFile, len(other) == 0, "%s", detail)
 	return nil
 }
 
 // noModel says that the run ended without a model, and so without scores.
-func (v *verifier) noModel() bool {
-	return v.info.Result != nil && v.info.Result.Outcome == Diverged
+func (v *Verification) noModel() bool {
+	return v.Info.Result != nil && v.Info.Result.Outcome == Diverged
 }
 
 // differing are the paths at which two JSON objects differ. Only fields that are not
@@ -202,20 +204,20 @@ func unfitScores(s *trace.Scores, classes []string) (other []string) {
 
 // expected is run.json as the run of a job writes it, but for its result. What was
 // warned of while it ran is the ledger's state then.
-func (v *verifier) expected(job *Job) (*trace.Info, error) {
+func (v *Verification) expected(job *Job) (*trace.Info, error) {
 	j := *job
 	j.Warnings = j.cautions()
-	want, err := NewInfo(&j, v.info.Version)
+	want, err := NewInfo(&j, v.Info.Version)
 	if err != nil {
 		return nil, err
 	}
-	given(want, v.info)
-	if _, err := j.Spec.CheckDelta(j.Facts, ""); err != nil && v.info.Network == "" { // a run from before such a δ was refused
+	given(want, v.Info)
+	if _, err := j.Spec.CheckDelta(j.Facts, ""); err != nil && v.Info.Network == "" { // a run from before such a δ was refused
 		want.Warnings = append(want.Warnings, fmt.Sprintf("delta %v is at least 1/%s = %.3g: a mechanism that publishes one whole record at random would satisfy such a δ; choose one well below",
-			v.info.Budget.Delta, j.Facts.Counted(), 1/float64(j.Facts.Rows)))
+			v.Info.Budget.Delta, j.Facts.Counted(), 1/float64(j.Facts.Rows)))
 	}
-	if v.info.Lab {
-		for _, w := range v.info.Warnings {
+	if v.Info.Lab {
+		for _, w := range v.Info.Warnings {
 			if w == recordedLab {
 				want.Warnings = append(want.Warnings, w)
 			}
@@ -232,26 +234,26 @@ type ran struct {
 }
 
 // wrote: run.json says what a run of this job, record and replay writes.
-func (v *verifier) wrote(r ran) error {
-	want, err := v.expected(v.job)
+func (v *Verification) wrote(r ran) error {
+	want, err := v.expected(v.Job)
 	if err != nil {
-		return &InputError{v.dir, err}
+		return &InputError{v.Dir, err}
 	}
-	switch newest, oldest := v.rec.Newest(), v.rec.Oldest(); {
+	switch newest, oldest := v.Record.Newest(), v.Record.Oldest(); {
 	case newest == nil:
-		want.StateEvery = stateEvery(v.job.Method, v.job.Plan, v.job.Facts.Dim)
+		want.StateEvery = stateEvery(v.Job.Method, v.Job.Plan, v.Job.Facts.Dim)
 	case oldest == nil:
 		want.StateEvery = newest.Step
 	default:
 		want.StateEvery = newest.Step - oldest.Step
 	}
-	if v.info.Result != nil {
-		charged := v.rec.Charged()
-		want.Result = &trace.Result{Steps: r.steps, Charged: charged, Outcome: r.outcome, SampleBound: numerics(v.job, charged)}
-		givenResult(want.Result, v.info)
+	if v.Info.Result != nil {
+		charged := v.Record.Charged()
+		want.Result = &trace.Result{Steps: r.steps, Charged: charged, Outcome: r.outcome, SampleBound: numerics(v.Job, charged)}
+		givenResult(want.Result, v.Info)
 		if want.Result.Owners = 0; r.claim != nil {
 			c := trace.Claim(*r.claim)
-			if was := v.info.Result.Claim; was != nil && !v.same() { // near to it: see claim
+			if was := v.Info.Result.Claim; was != nil && !v.same() { // near to it: see claim
 				c = *was
 			}
 			want.Result.Claim = &c
@@ -263,7 +265,7 @@ func (v *verifier) wrote(r ran) error {
 // lines compares replayed steps with their lines in steps.jsonl. Of a step whose
 // releases are no longer kept, only the number can be compared.
 type lines struct {
-	v     *verifier
+	v     *Verification
 	next  int // line to be compared
 	other int // first step that differs, 0 for none
 	worst float64
@@ -273,11 +275,11 @@ func (l *lines) compare(st method.Step) {
 	if st.T <= l.next {
 		return // the step that ends the run has no line of its own
 	}
-	if l.next = st.T; st.T > len(l.v.rec.Steps) {
+	if l.next = st.T; st.T > len(l.v.Record.Steps) {
 		l.differs(st.T)
 		return
 	}
-	was, now := l.v.rec.Steps[st.T-1], trace.Step{T: st.T, Rate: st.Rate, GradNorm: st.GradNorm, Moved: st.Moved}.Finite()
+	was, now := l.v.Record.Steps[st.T-1], trace.Step{T: st.T, Rate: st.Rate, GradNorm: st.GradNorm, Moved: st.Moved}.Finite()
 	worst := apart([]float64{was.Rate, was.GradNorm, was.Moved}, []float64{now.Rate, now.GradNorm, now.Moved})
 	if l.worst = math.Max(l.worst, worst); was.T != st.T || !l.v.near(worst) {
 		l.differs(st.T)
@@ -292,12 +294,12 @@ func (l *lines) differs(step int) {
 
 // say ends the comparison, of a replay that began after some steps.
 func (l *lines) say(from, steps int) {
-	for t := range min(from, len(l.v.rec.Steps)) {
-		if l.v.rec.Steps[t].T != t+1 {
+	for t := range min(from, len(l.v.Record.Steps)) {
+		if l.v.Record.Steps[t].T != t+1 {
 			l.differs(t + 1)
 		}
 	}
-	if len(l.v.rec.Steps) > steps {
+	if len(l.v.Record.Steps) > steps {
 		l.differs(steps + 1)
 	}
 	before := ""
@@ -305,32 +307,32 @@ func (l *lines) say(from, steps int) {
 		before = fmt.Sprintf("; the first %d cannot be replayed any more, and are taken as they are", from)
 	}
 	if l.other > 0 {
-		l.v.say(trace.StepsFile, false, "the line of step %d is not what the replayed step gives%s", l.other, before)
+		l.v.Say(trace.StepsFile, false, "the line of step %d is not what the replayed step gives%s", l.other, before)
 		return
 	}
-	l.v.say(trace.StepsFile, true, "%d lines, each what the replayed step gives, the largest relative difference being %.3g%s", len(l.v.rec.Steps), l.worst, before)
+	l.v.Say(trace.StepsFile, true, "%d lines, each what the replayed step gives, the largest relative difference being %.3g%s", len(l.v.Record.Steps), l.worst, before)
 }
 
 // final are the hashes of the final files.
-func (v *verifier) final() (_ map[string]string, err error) {
+func (v *Verification) final() (_ map[string]string, err error) {
 	if v.seal == nil {
-		v.seal, err = trace.Seal(v.dir)
+		v.seal, err = trace.Seal(v.Dir)
 	}
 	return v.seal, err
 }
 
 // sealed: the files are those whose hashes the settlement in the ledger holds.
-func (v *verifier) sealed(known ledger.Run) error {
+func (v *Verification) sealed(known ledger.Run) error {
 	if known.Settlement == nil {
 		return nil // the finding on the ledger says so
 	}
 	seal := known.Settlement.Seal
 	switch {
-	case len(seal) == 0 && v.info.Search != nil:
-		v.say("seal", true, "not sealed: a search settles before it begins, since a later entry would tell how long it took")
+	case len(seal) == 0 && v.Info.Search != nil:
+		v.Say("seal", true, "not sealed: a search settles before it begins, since a later entry would tell how long it took")
 		return nil
 	case len(seal) == 0:
-		v.say("seal", true, "not sealed: the run was settled by a version of Sotto that did not seal its files")
+		v.Say("seal", true, "not sealed: the run was settled by a version of Sotto that did not seal its files")
 		return nil
 	}
 	now, err := v.final()
@@ -346,26 +348,26 @@ func (v *verifier) sealed(known ledger.Run) error {
 		}
 	}
 	if len(changed) > 0 {
-		v.say("seal", false, "changed since the run was settled: %s", strings.Join(changed, ", "))
+		v.Say("seal", false, "changed since the run was settled: %s", strings.Join(changed, ", "))
 		return nil
 	}
-	v.say("seal", true, "%d files have the hashes that the settlement in the ledger holds", len(seal))
+	v.Say("seal", true, "%d files have the hashes that the settlement in the ledger holds", len(seal))
 	return nil
 }
 
 // searched: run.json says what a search with this plan, and what tune.json holds, writes.
-func (v *verifier) searched(whole privacy.Tuned) error {
-	job := *v.job
+func (v *Verification) searched(whole privacy.Tuned) error {
+	job := *v.Job
 	want, err := v.expected(&job)
 	if err != nil {
-		return &InputError{v.dir, err}
+		return &InputError{v.Dir, err}
 	}
 	want.MaxSteps, want.StateEvery = 1, 0
-	want.Finished = &v.info.Started // R21
-	if v.info.Result != nil {
-		want.Result = &trace.Result{Steps: 1, Charged: 1, Outcome: method.Done.String(), Test: v.info.Result.Test}
+	want.Finished = &v.Info.Started // R21
+	if v.Info.Result != nil {
+		want.Result = &trace.Result{Steps: 1, Charged: 1, Outcome: method.Done.String(), Test: v.Info.Result.Test}
 	}
-	b, err := readfile.All(filepath.Join(v.dir, trace.SearchFile), readfile.JSON)
+	b, err := readfile.All(filepath.Join(v.Dir, trace.SearchFile), readfile.JSON)
 	if err != nil {
 		return &InputError{"", err}
 	}
@@ -375,11 +377,11 @@ func (v *verifier) searched(whole privacy.Tuned) error {
 		trace.Search
 	}
 	if err := json.Unmarshal(b, &found); err != nil {
-		return inputError("", "%s: %v", filepath.Join(v.dir, trace.SearchFile), err)
+		return inputError("", "%s: %v", filepath.Join(v.Dir, trace.SearchFile), err)
 	}
-	s, by := *v.info.Search, "loss"
+	s, by := *v.Info.Search, "loss"
 	score := s.Score
-	if r := v.info.Result; r != nil && r.Test != nil {
+	if r := v.Info.Result; r != nil && r.Test != nil {
 		by = "test"
 		switch {
 		case r.Test.Accuracy != nil:
@@ -389,30 +391,48 @@ func (v *verifier) searched(whole privacy.Tuned) error {
 		}
 	}
 	mean := math.Abs(s.Mean*whole.Gamma-1) < 1e-9
-	v.say("search", found.Run == v.info.ID && found.Budget == v.info.Budget && reflect.DeepEqual(found.Search, s) && s.By == by && s.Score == score && mean,
+	v.Say("search", found.Run == v.Info.ID && found.Budget == v.Info.Budget && reflect.DeepEqual(found.Search, s) && s.By == by && s.Score == score && mean,
 		"%s beside what %s says of the search, its plan and its scores", trace.SearchFile, trace.InfoFile)
 	return v.written(want)
 }
 
-// ownerWrote: run.json says what an owner's run in a network writes.
-func (v *verifier) ownerWrote(config any, steps int, noise float64) error {
-	want, err := v.expected(v.job)
+// FinishOwner ends the verification of an owner's run in a network: it checks run.json, the model
+// file and the ledger. The model is the mean of several owners' parameters, which this directory
+// does not hold: only its hash and its promise can be checked.
+func (v *Verification) FinishOwner(ctx context.Context, l *ledger.Ledger, config any, steps int, noise float64) ([]Finding, error) {
+	want, err := v.expected(v.Job)
 	if err != nil {
-		return &InputError{v.dir, err}
+		return nil, &InputError{v.Dir, err}
 	}
-	want.MaxSteps, want.NoiseMultiplier, want.Output, want.StateEvery = steps, noise, v.info.Output, 0
+	want.MaxSteps, want.NoiseMultiplier, want.Output, want.StateEvery = steps, noise, v.Info.Output, 0
 	if want.Config, err = json.Marshal(config); err != nil {
-		return err
+		return nil, err
 	}
-	if v.info.Result != nil {
+	if v.Info.Result != nil {
 		outcome := method.Done.String()
-		if v.diverged() {
+		if v.Diverged() {
 			outcome = Diverged
 		}
-		want.Result = &trace.Result{Steps: steps, Charged: v.rec.Charged(), Outcome: outcome}
-		givenResult(want.Result, v.info)
+		want.Result = &trace.Result{Steps: steps, Charged: v.Record.Charged(), Outcome: outcome}
+		givenResult(want.Result, v.Info)
 	}
-	return v.written(want)
+	if err := v.written(want); err != nil {
+		return nil, err
+	}
+	if !v.Diverged() {
+		file, err := model.Read(filepath.Join(v.Dir, trace.ModelFile))
+		if err != nil {
+			return nil, &InputError{"", err}
+		}
+		v.promise(file)
+	}
+	return v.Findings, v.ledger(ctx, l)
+}
+
+// Diverged reports whether the run says that it diverged and made no model.
+func (v *Verification) Diverged() bool {
+	_, err := os.Stat(filepath.Join(v.Dir, trace.ModelFile))
+	return os.IsNotExist(err) && v.noModel()
 }
 
 // spent stands behind the record of a run and asks the meter what the run asked last: a run that ended because

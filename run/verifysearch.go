@@ -13,11 +13,11 @@ import (
 
 // search checks the best of a search: what the whole cost, and that the winner is one of those that it drew from. That the model
 // came of the winner's configuration, and is the best, nobody can replay: what was released on the way is secret (R21).
-func (v *verifier) search(ctx context.Context, l *ledger.Ledger) ([]Finding, error) {
-	whole, ok := v.job.Plan.(privacy.Tuned)
-	own, err := v.job.Method.Plan(v.job.Facts)
-	i := slices.Index(v.info.Search.Among, v.info.Search.Winner)
-	holds := ok && err == nil && i >= 0 && len(whole.Among) == len(v.info.Search.Among) && v.info.NoiseMultiplier == v.job.Method.NoiseMultiplier()
+func (v *Verification) search(ctx context.Context, l *ledger.Ledger) ([]Finding, error) {
+	whole, ok := v.Job.Plan.(privacy.Tuned)
+	own, err := v.Job.Method.Plan(v.Job.Facts)
+	i := slices.Index(v.Info.Search.Among, v.Info.Search.Winner)
+	holds := ok && err == nil && i >= 0 && len(whole.Among) == len(v.Info.Search.Among) && v.Info.NoiseMultiplier == v.Job.Method.NoiseMultiplier()
 	if holds {
 		one := whole.Among[i]
 		if all, scored := one.(privacy.Composed); scored && !privacy.Equal(one, own) && len(all) == 2 {
@@ -25,11 +25,11 @@ func (v *verifier) search(ctx context.Context, l *ledger.Ledger) ([]Finding, err
 		}
 		holds = privacy.Equal(one, own)
 	}
-	v.say("plan", holds, "the configuration in %s plans %v: number %d of the %d that the search drew from", trace.InfoFile, own, i+1, len(whole.Among))
-	v.cost("budget", v.job.Plan)
-	v.say("charges", privacy.Equal(v.rec.Event(), privacy.Repeated{Count: 1, Of: v.job.Plan}) && v.info.Result != nil && v.info.Result.Charged == 1, "the search was charged once, as a whole")
-	v.say("releases", v.rec.Released == 0 && len(v.rec.Steps) == 0, "none but the model: what its candidates released, and how many they were, a search keeps secret; so that the model is the best of them is not checked")
-	file, err := model.Read(filepath.Join(v.dir, trace.ModelFile))
+	v.Say("plan", holds, "the configuration in %s plans %v: number %d of the %d that the search drew from", trace.InfoFile, own, i+1, len(whole.Among))
+	v.cost("budget", v.Job.Plan)
+	v.Say("charges", privacy.Equal(v.Record.Event(), privacy.Repeated{Count: 1, Of: v.Job.Plan}) && v.Info.Result != nil && v.Info.Result.Charged == 1, "the search was charged once, as a whole")
+	v.Say("releases", v.Record.Released == 0 && len(v.Record.Steps) == 0, "none but the model: what its candidates released, and how many they were, a search keeps secret; so that the model is the best of them is not checked")
+	file, err := model.Read(filepath.Join(v.Dir, trace.ModelFile))
 	if err != nil {
 		return nil, &InputError{"", err}
 	}
@@ -37,5 +37,5 @@ func (v *verifier) search(ctx context.Context, l *ledger.Ledger) ([]Finding, err
 	if err := v.searched(whole); err != nil {
 		return nil, err
 	}
-	return v.found, v.ledger(ctx, l)
+	return v.Findings, v.ledger(ctx, l)
 }

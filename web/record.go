@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/sottodp/sotto/gossip/journal"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -38,7 +37,7 @@ func (r *record) read() error {
 	if err != nil || info.Size() == r.size || begin.Before(r.next) {
 		return err
 	}
-	all, err := journal.Record(r.journal)
+	all, err := trace.JournalRecord(r.journal)
 	if err != nil {
 		return err
 	}

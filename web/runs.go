@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run"
@@ -248,7 +249,7 @@ func (s *Server) verifyPage(r *http.Request) (any, error) {
 	if v != nil {
 		b.Ledger = v.Where()
 	}
-	if b.Findings, err = run.Verify(r.Context(), e.Dir, v); err != nil {
+	if b.Findings, err = party.Verify(r.Context(), e.Dir, v); err != nil {
 		b.Refused = err.Error()
 	}
 	for _, f := range b.Findings {

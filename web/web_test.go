@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sottodp/sotto/gossip/journal"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -216,7 +215,7 @@ func part(t testing.TB, like, dir string) {
 	if err := errors.Join(os.MkdirAll(dir, 0o755), trace.WriteInfo(dir, info)); err != nil {
 		t.Fatal(err)
 	}
-	j, err := journal.Create(filepath.Join(dir, trace.JournalFile), journal.Head{Run: "p1", Dim: 2})
+	j, err := trace.CreateJournal(filepath.Join(dir, trace.JournalFile), trace.JournalHead{Run: "p1", Dim: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

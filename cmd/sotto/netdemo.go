@@ -17,6 +17,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip/agreement"
+	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/gossip/simulate"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/run"
@@ -89,7 +90,7 @@ func (d *demo) resettle() error {
 	if !d.plan.Drawn() {
 		return nil
 	}
-	s, err := run.ReadSchedule(d.owner(0, "part"))
+	s, err := party.ReadSchedule(d.owner(0, "part"))
 	if err != nil {
 		return err
 	}

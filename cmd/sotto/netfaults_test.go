@@ -25,12 +25,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sottodp/sotto/gossip/agreement"
-	"github.com/sottodp/sotto/gossip/journal"
 	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/internal/relay"
-	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -211,7 +209,7 @@ func (v *village) check(owners ...int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := journal.Read(v.journal(i))
+		r, err := trace.ReadJournal(v.journal(i))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,7 +226,7 @@ func (v *village) check(owners ...int) {
 				t.Errorf("owner %d, round %d: the journal holds round %d with %d charges, done %v", i+1, turn.T, held.Round, len(held.Batches), held.Done)
 			}
 			for _, peer := range turn.Peers {
-				if out, err := transport.Released(t.Context(), hub, c, peer, turn.T, len(z)); err != nil || !journal.Equal(out, held.Sent) {
+				if out, err := transport.Released(t.Context(), hub, c, peer, turn.T, len(z)); err != nil || !transport.SameBits(out, held.Sent) {
 					t.Errorf("owner %d, round %d: what was published is not the journal's: %v", i+1, turn.T, err)
 				}
 			}
@@ -256,7 +254,7 @@ func (v *village) check(owners ...int) {
 		if err != nil || err2 != nil || known.State != ledger.StateSettled || d.Runs != 1 {
 			t.Errorf("owner %d: the ledger says %+v, %+v, %v, %v", i+1, known, d, err, err2)
 		}
-		found, err := run.Verify(t.Context(), dir, l)
+		found, err := party.Verify(t.Context(), dir, l)
 		if err != nil || len(found) < 8 {
 			t.Errorf("owner %d: verified %v, %v", i+1, found, err)
 		}
@@ -454,7 +452,7 @@ func partition(t *testing.T, namespaces bool) {
 // givenUp counts the turns of the owners from one to before another, at work or not, in which an exchange was given up.
 func (v *village) givenUp(from, to int) (turns int) {
 	for i := from; i < to; i++ {
-		r, err := journal.Read(v.journal(i))
+		r, err := trace.ReadJournal(v.journal(i))
 		if err != nil {
 			continue // not begun
 		}
@@ -489,7 +487,7 @@ func TestEndAgain(t *testing.T) {
 	dir := v.d.owner(0, "part")
 	broken := func() (names []string) {
 		t.Helper()
-		found, err := run.Verify(t.Context(), dir, nil)
+		found, err := party.Verify(t.Context(), dir, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -532,7 +530,7 @@ func TestEndAgain(t *testing.T) {
 	}
 
 	// What was published and does not follow from what was paid for is found.
-	past, err := journal.Read(v.journal(0))
+	past, err := trace.ReadJournal(v.journal(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -540,7 +538,7 @@ func TestEndAgain(t *testing.T) {
 	if err := os.Remove(v.journal(0)); err != nil {
 		t.Fatal(err)
 	}
-	other, err := journal.Create(v.journal(0), past.Head)
+	other, err := trace.CreateJournal(v.journal(0), past.Head)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sottodp/sotto/gossip/journal"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
@@ -45,7 +44,7 @@ func TestB2LedgerAheadOfHub(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		rec, err := journal.Record(v.journal(victim))
+		rec, err := trace.JournalRecord(v.journal(victim))
 		if err != nil {
 			t.Error(err)
 			return
@@ -104,7 +103,7 @@ func TestB2AbandonedOwner(t *testing.T) {
 	all.Wait()
 	for i := range 2 {
 		part := filepath.Join(v.d.owner(i, ""), "part")
-		rec, err := journal.Record(v.journal(i))
+		rec, err := trace.JournalRecord(v.journal(i))
 		if err != nil {
 			t.Fatal(err)
 		}

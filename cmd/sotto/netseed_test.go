@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/gossip/party"
 )
 
 // Owners draw the schedule's seed together. One that has committed to its share and does not show it ends the wait of the others with its
@@ -58,12 +58,12 @@ func TestSeedIsDrawn(t *testing.T) {
 	}
 	all.Wait()
 	v.check(v.all()...)
-	first, err := run.ReadSchedule(v.d.owner(0, "part"))
+	first, err := party.ReadSchedule(v.d.owner(0, "part"))
 	if err != nil || first.Seed == 0 {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	for i := 1; i < 3; i++ {
-		if s, err := run.ReadSchedule(v.d.owner(i, "part")); err != nil || s.Seed != first.Seed {
+		if s, err := party.ReadSchedule(v.d.owner(i, "part")); err != nil || s.Seed != first.Seed {
 			t.Errorf("owner %d has the seed %d, owner 1 %d; %v", i+1, s.Seed, first.Seed, err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
@@ -52,7 +53,7 @@ Exit code 0: all holds; 1: something does not.`,
 				}
 				defer l.Close()
 			}
-			found, err := run.Verify(c.Context(), args[0], l)
+			found, err := party.Verify(c.Context(), args[0], l)
 			if err != nil {
 				return err
 			}

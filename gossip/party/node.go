@@ -26,7 +26,6 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/agreement"
-	"github.com/sottodp/sotto/gossip/journal"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
@@ -89,7 +88,7 @@ type session struct {
 	c      *transport.Credentials
 	config transport.Config
 	plan   *agreement.Plan
-	agreed run.Agreement
+	agreed Agreement
 	owner  agreement.Owner
 	place  *place
 	info   *trace.Info // nil: not all owners have come yet
@@ -211,7 +210,7 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	defer j.Close()
-	node.Journal, node.Past = j, journal.Replay{Turns: past}
+	node.Journal, node.Past = j, transport.Replay{Journal: past}
 	meter, err := s.plan.Meter(s.owner)
 	if err != nil {
 		return nil, err
@@ -340,7 +339,7 @@ func (s *session) enter() (unlock func(), err error) {
 		if s.info, err = trace.ReadInfo(s.o.Dir); err != nil {
 			return nil, &run.InputError{Err: err}
 		}
-		known, err := run.ReadSchedule(s.o.Dir)
+		known, err := ReadSchedule(s.o.Dir)
 		if err != nil {
 			return nil, &run.InputError{Err: err}
 		}
@@ -449,7 +448,7 @@ func (s *session) begin() (err error) {
 			return err
 		}
 	}
-	if err := run.WriteSchedule(s.o.Dir, s.plan.Schedule); err != nil {
+	if err := writeSchedule(s.o.Dir, s.plan.Schedule); err != nil {
 		return err
 	}
 	if err := s.agreed.Write(s.o.Dir); err != nil {
@@ -462,18 +461,18 @@ func (s *session) begin() (err error) {
 func (s *session) networkName() string { return s.c.Network.ID + "/" + s.c.Name() }
 
 // journal opens the owner's journal. It must be there where the directory is not new.
-func (s *session) journal() (*journal.Journal, *journal.Reader, error) {
+func (s *session) journal() (*trace.Journal, *trace.JournalReader, error) {
 	path := filepath.Join(s.o.Dir, trace.JournalFile)
-	head := journal.Head{Run: s.info.ID, Config: fmt.Sprintf("%x", s.config), Owner: s.c.Owner, Dim: s.owner.Facts.Dim}
-	var j *journal.Journal
-	var past *journal.Reader
+	head := trace.JournalHead{Run: s.info.ID, Config: fmt.Sprintf("%x", s.config), Owner: s.c.Owner, Dim: s.owner.Facts.Dim}
+	var j *trace.Journal
+	var past *trace.JournalReader
 	_, err := os.Stat(path)
 	if os.IsNotExist(err) && s.info.Ledger == "" { // nothing was reserved or released yet
-		j, err = journal.Create(path, head)
+		j, err = trace.CreateJournal(path, head)
 	} else {
-		j, past, err = journal.Open(path, head)
+		j, past, err = trace.OpenJournal(path, head)
 	}
-	if errors.Is(err, journal.ErrOther) || os.IsNotExist(err) {
+	if errors.Is(err, trace.ErrOtherJournal) || os.IsNotExist(err) {
 		err = &run.InputError{Err: err}
 	}
 	if err == nil {
@@ -595,7 +594,7 @@ func (s *session) crash(point string) {
 }
 
 // takeOver reserves the owner's budget, or proves the right to go on with what is reserved.
-func (s *session) takeOver(ctx context.Context, j *journal.Journal) (err error) {
+func (s *session) takeOver(ctx context.Context, j *trace.Journal) (err error) {
 	if s.info.Lab {
 		s.info.Ledger = s.ledger.Where()
 		return trace.WriteInfo(s.o.Dir, s.info)
@@ -623,7 +622,7 @@ func (s *session) takeOver(ctx context.Context, j *journal.Journal) (err error) 
 	case string(known.Mark) != string(mark):
 		return inputError("%s: is not the table that this owner began with; its budget was reserved for that one", data.Public(s.o.Data))
 	default:
-		rec, err := journal.Record(filepath.Join(s.o.Dir, trace.JournalFile))
+		rec, err := trace.JournalRecord(filepath.Join(s.o.Dir, trace.JournalFile))
 		if err != nil {
 			return err
 		}
@@ -636,7 +635,7 @@ func (s *session) takeOver(ctx context.Context, j *journal.Journal) (err error) 
 }
 
 // notBehind compares journal and hub.
-func (s *session) notBehind(ctx context.Context, node *transport.Node, j *journal.Journal) error {
+func (s *session) notBehind(ctx context.Context, node *transport.Node, j *trace.Journal) error {
 	turns := 0
 	for turn := range s.plan.Schedule.Turns(s.c.Owner) {
 		if turns == j.Charged() {
@@ -648,7 +647,7 @@ func (s *session) notBehind(ctx context.Context, node *transport.Node, j *journa
 }
 
 // train takes the owner's turns.
-func (s *session) train(ctx context.Context, node *transport.Node, door *private.Oracle, meter account.Meter, j *journal.Journal) ([]float64, error) {
+func (s *session) train(ctx context.Context, node *transport.Node, door *private.Oracle, meter account.Meter, j *trace.Journal) ([]float64, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	reach, over, err := s.startReach(ctx, stop, j.Charged())
@@ -678,7 +677,7 @@ func (s *session) train(ctx context.Context, node *transport.Node, door *private
 // finish makes the model of all owners and settles the owner's budget, in its directory and then in the ledger, so that after a
 // crash at any point the same command ends it.
 func (s *session) finish(ctx context.Context, node *transport.Node, x []float64, seconds float64) (*Result, error) {
-	rec, err := journal.Record(filepath.Join(s.o.Dir, trace.JournalFile))
+	rec, err := trace.JournalRecord(filepath.Join(s.o.Dir, trace.JournalFile))
 	if err != nil {
 		return nil, err
 	}
@@ -770,7 +769,7 @@ func (s *session) settleAgain(ctx context.Context) (*Result, error) {
 	case known.State == ledger.StateSettled:
 		return nil, over
 	}
-	rec, err := journal.Record(filepath.Join(s.o.Dir, trace.JournalFile))
+	rec, err := trace.JournalRecord(filepath.Join(s.o.Dir, trace.JournalFile))
 	if err != nil {
 		return nil, err
 	}

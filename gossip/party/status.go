@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/sottodp/sotto/gossip/journal"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/run"
@@ -43,7 +42,7 @@ func ReadStatus(dir string) (*Status, error) {
 	if err := json.Unmarshal(info.Public, &facts); err != nil {
 		return nil, &run.InputError{Err: fmt.Errorf("%s: public: %w", dir, err)}
 	}
-	rec, err := journal.Record(filepath.Join(dir, trace.JournalFile))
+	rec, err := trace.JournalRecord(filepath.Join(dir, trace.JournalFile))
 	if err != nil {
 		return nil, err
 	}

@@ -18,13 +18,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sottodp/sotto/gossip"
-	"github.com/sottodp/sotto/gossip/journal"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/reg"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/sample"
+	"github.com/sottodp/sotto/run/trace"
 )
 
 const patient = needs.Patience
@@ -270,7 +270,7 @@ func TestAgreesWithLocal(t *testing.T) {
 				var all sync.WaitGroup
 				for i := range n {
 					all.Go(func() {
-						j, err := journal.Create(filepath.Join(t.TempDir(), "j"), journal.Head{Owner: i, Dim: dim})
+						j, err := trace.CreateJournal(filepath.Join(t.TempDir(), "j"), trace.JournalHead{Owner: i, Dim: dim})
 						if err != nil {
 							t.Error(err)
 							return
@@ -347,17 +347,17 @@ func TestCrashes(t *testing.T) {
 				}
 			}
 			live := func() (ended bool) {
-				head := journal.Head{Owner: i, Dim: dim}
-				j, past, err := journal.Open(paths[i], head)
+				head := trace.JournalHead{Owner: i, Dim: dim}
+				j, past, err := trace.OpenJournal(paths[i], head)
 				if os.IsNotExist(err) {
-					j, err = journal.Create(paths[i], head)
+					j, err = trace.CreateJournal(paths[i], head)
 				}
 				if err != nil {
 					rt.Error(err)
 					return true
 				}
 				defer j.Close()
-				node := &Node{Register: register, Credentials: credentials[i], Journal: j, Past: journal.Replay{Turns: past}, Wait: 200 * time.Millisecond, Crash: crash}
+				node := &Node{Register: register, Credentials: credentials[i], Journal: j, Past: Replay{Journal: past}, Wait: 200 * time.Millisecond, Crash: crash}
 				j.Crash = crash
 				d := &door{facts: facts(dim), journal: j, src: rand.New(rand.NewPCG(uint64(i), uint64(draws[i])))}
 				defer func() {
@@ -395,7 +395,7 @@ func TestCrashes(t *testing.T) {
 			rt.Errorf("the owners' mean has moved by %v", d)
 		}
 		for i, path := range paths {
-			r, err := journal.Read(path)
+			r, err := trace.ReadJournal(path)
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -410,7 +410,7 @@ func TestCrashes(t *testing.T) {
 					if err == nil {
 						err = decode(Config{}, credentials[i].Network.key(i), turn.T, i, p, 0, v, b)
 					}
-					if err != nil || !journal.Equal(v, held.Sent) || held.Round != turn.T {
+					if err != nil || !SameBits(v, held.Sent) || held.Round != turn.T {
 						rt.Errorf("owner %d, round %d: published %v, journal %v, %v", i, turn.T, v, held.Sent, err)
 					}
 				}
@@ -425,7 +425,7 @@ func drift(t testing.TB, paths []string) float64 {
 	t.Helper()
 	var sum, size []float64
 	for _, path := range paths {
-		r, err := journal.Read(path)
+		r, err := trace.ReadJournal(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -472,7 +472,7 @@ func TestOneDrawGoesOut(t *testing.T) {
 	if _, err := register.Put(t.Context(), vectorKey(0, turn.Peers[0], 0, 0, 1), encode(Config{}, me.key(), 0, 0, turn.Peers[0], 0, first)); err != nil {
 		t.Fatal(err)
 	}
-	j, err := journal.Create(filepath.Join(t.TempDir(), "j"), journal.Head{Dim: dim})
+	j, err := trace.CreateJournal(filepath.Join(t.TempDir(), "j"), trace.JournalHead{Dim: dim})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"github.com/sottodp/sotto/gossip/journal"
 )
 
 func keyOf(t testing.TB, c *Credentials) (ed25519.PublicKey, ed25519.PrivateKey) {
@@ -36,7 +34,7 @@ func TestVector(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if !journal.Equal(got, v) {
+		if !SameBits(got, v) {
 			t.Fatal("other numbers came back")
 		}
 		b := encode(config, key, round, 0, 1, chunks-1, v)

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/gossip"
-	"github.com/sottodp/sotto/gossip/journal"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/run/trace"
 )
 
 // Errors that stop an owner before it releases anything more.
@@ -46,9 +46,9 @@ type Node struct {
 	Register    Register
 	Credentials *Credentials
 	Config      Config
-	Journal     *journal.Journal
-	Past        journal.Replay // turns to replay; none in the zero value
-	Wait        time.Duration  // for a peer's vector; 0: 30 s
+	Journal     *trace.Journal
+	Past        Replay        // turns to replay; none in the zero value
+	Wait        time.Duration // for a peer's vector; 0: 30 s
 	// Charged, where set, is told before a turn is published how many batches the journal
 	// holds. Its error stops the owner.
 	Charged func(ctx context.Context, batches int) error
@@ -223,7 +223,7 @@ func (n *Node) Check(ctx context.Context, next gossip.Turn, dim int) error {
 
 // Over is the door behind the journal, which answers as far as it goes. The meter pays for what it answers, too.
 func (n *Node) Over(door oracle.Oracle, meter account.Meter) oracle.Oracle {
-	return n.Past.Over(door.Public(), door, meter)
+	return n.Past.Oracle(door.Public(), door, meter)
 }
 
 // Mix is gossip.Mixer's. The turn is in the journal before any of it is published.

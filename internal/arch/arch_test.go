@@ -95,21 +95,20 @@ var table = map[string][]string{
 	"run/ledger":     {"privacy", "privacy/account", "internal/state", "internal/readfile"},
 
 	// What owners release to each other: their journals, and the way between machines.
-	"gossip/journal":   {"privacy", "privacy/account", "oracle", "oracle/replay", "gossip", "run/trace", "internal/readfile"},
-	"gossip/transport": {"privacy/account", "oracle", "gossip", "gossip/journal", "run/trace", "internal/readfile"},
+	"gossip/transport": {"privacy/account", "oracle", "oracle/replay", "gossip", "run/trace", "internal/readfile"},
 
 	// The gate to tables.
 	"run/access": {"data", "schema", "run/ledger", "internal/state", "internal/readfile"},
 
 	// Layer 4, assembly: all above.
-	"run": join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/journal", "oracle/private", "oracle/replay", "run/trace", "run/ledger", "internal/chart", "internal/readfile", "internal/yamltree"}),
+	"run": join(public, []string{"run/access", "data", "model", "method", "gossip", "oracle/private", "oracle/replay", "run/trace", "run/ledger", "internal/chart", "internal/readfile", "internal/yamltree"}),
 
 	// A comparison drives runs in the lab, which leave no record.
 	"run/compare": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/trace", "internal/chart", "internal/readfile"}),
 
 	// What owners who train together agree on; all of them simulated in one process; one of them on a machine of its own.
 	"gossip/agreement": join(public, []string{"method", "gossip", "run", "internal/readfile"}),
-	"gossip/party":     join(public, []string{"run/access", "data", "method", "gossip", "gossip/transport", "gossip/journal", "oracle/private", "run", "run/ledger", "gossip/agreement", "run/trace", "internal/readfile"}),
+	"gossip/party":     join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/transport", "oracle/private", "oracle/replay", "run", "run/ledger", "gossip/agreement", "run/trace", "internal/readfile"}),
 	"gossip/simulate":  join(public, []string{"run/access", "data", "model", "method", "gossip", "oracle/private", "run", "gossip/agreement", "run/trace"}),
 
 	// A run whose rows are on several machines of one owner.
@@ -125,7 +124,7 @@ var table = map[string][]string{
 	"run/report": {"privacy", "privacy/account", "run/trace", "run/ledger", "internal/chart", "internal/readfile"},
 
 	// The dashboard reads files, and starts nothing but a verification.
-	"web": {"privacy", "privacy/account", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/simulate", "run/audit", "gossip/journal", "internal/chart", "internal/readfile"},
+	"web": {"privacy", "privacy/account", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/party", "gossip/simulate", "run/audit", "internal/chart", "internal/readfile"},
 
 	// A reproduced paper, on what everybody may use. Its tables are synthetic.
 	"paper":    join(public, []string{"data", "schema", "model", "oracle/private", "run", "run/access", "internal/chart"}),
@@ -163,7 +162,7 @@ var helpers = []string{"data/datatest", "schema/schematest", "internal/needs", "
 var dataReaders = []string{"data", "model", "data/datatest", "oracle/private", "run", "run/access", "paper", "run/compare", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
 
 // sealed packages must not reach data on any path of imports.
-var sealed = []string{"plan", "method", "gossip", "gossip/journal", "gossip/transport", "method/reg", "method/schedule", "method/curvature", "oracle", "oracle/replay", "run/report", "run/trace", "run/ledger"}
+var sealed = []string{"plan", "method", "gossip", "gossip/transport", "method/reg", "method/schedule", "method/curvature", "oracle", "oracle/replay", "run/report", "run/trace", "run/ledger"}
 
 // crypto says who may use which cryptography of the standard library. Whatever
 // is not listed makes or uses keys, and Sotto keeps none.
@@ -196,7 +195,7 @@ var weakRandom = map[string][]string{
 var opens = map[string]string{
 	"internal/readfile/readfile.go": "the one place",
 	"run/ledger/sqlite.go":          "makes a new file, exclusively; SQLite reads it, after a look at what it is",
-	"gossip/journal/journal.go":     "makes a new file, exclusively",
+	"run/trace/journal.go":          "makes a new file, exclusively",
 	"run/trace/save.go":             "makes a new file, exclusively",
 	"cmd/sotto/schema.go":           "writes to the pipe or device that a person named",
 	"run/trace/info.go":             "syncs a directory",

@@ -38,12 +38,18 @@ func appendRelease(dst []byte, batch int, answers [][]float64) []byte {
 	dst = le.AppendUint64(dst, uint64(batch))
 	dst = le.AppendUint32(dst, uint32(len(answers)))
 	for _, a := range answers {
-		dst = le.AppendUint32(dst, uint32(len(a)))
-		for _, v := range a {
-			dst = le.AppendUint64(dst, math.Float64bits(v))
-		}
+		dst = appendVector(dst, a)
 	}
 	return le.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
+}
+
+// appendVector writes a vector as releases and journals hold it.
+func appendVector(dst []byte, v []float64) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(v)))
+	for _, x := range v {
+		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(x))
+	}
+	return dst
 }
 
 // wholeRelease says whether b begins with a record that is all there, whatever

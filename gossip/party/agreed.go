@@ -1,4 +1,4 @@
-package run
+package party
 
 import (
 	"bytes"
@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -16,8 +14,8 @@ import (
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
-	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -43,13 +41,13 @@ type terms struct {
 	names    []string
 	schema   json.RawMessage
 	model    json.RawMessage
-	privacy  PrivacySpec
+	privacy  run.PrivacySpec
 	lab      bool
 	seed     *uint64
 	method   string
 	facts    []oracle.Public
 	fitted   []json.RawMessage // methods, where the schedule's seed was agreed on
-	settings Settings          // or what they are fitted from
+	settings run.Settings      // or what they are fitted from
 	schedule gossip.Schedule
 	drawn    bool // its seed came later
 	graph    string
@@ -106,7 +104,7 @@ func readTerms(dir, config string) (*terms, error) {
 		var setting, name string
 		if json.Unmarshal(o, &setting) == nil {
 			path, value, _ := strings.Cut(setting, ": ")
-			t.settings = append(t.settings, Override{Path: path, Value: value})
+			t.settings = append(t.settings, run.Override{Path: path, Value: value})
 			continue
 		}
 		var facts oracle.Public
@@ -144,7 +142,7 @@ func (t *terms) by(s *gossip.Schedule) bool {
 }
 
 // fit is the method that an owner has to have.
-func (t *terms) fit(entry gossip.Entry, at gossip.Node, j *Job) (gossip.Method, error) {
+func (t *terms) fit(entry gossip.Entry, at gossip.Node, j *run.Job) (gossip.Method, error) {
 	if !t.drawn {
 		return entry.Decode(t.fitted[at.Index])
 	}
@@ -161,40 +159,40 @@ func (t *terms) fit(entry gossip.Entry, at gossip.Node, j *Job) (gossip.Method, 
 }
 
 // agreed: run.json and the schedule say what the owners agreed on, by the hashes in the journal's head.
-func (v *verifier) agreed(entry gossip.Entry, m gossip.Method, facts oracle.Public, at gossip.Node, config string) error {
-	t, err := readTerms(v.dir, config)
+func agreed(v *run.Verification, entry gossip.Entry, m gossip.Method, facts oracle.Public, at gossip.Node, config string) error {
+	t, err := readTerms(v.Dir, config)
 	if err == nil && (len(t.facts) != at.Schedule.Graph.N || at.Index >= len(t.names)) {
 		err = fmt.Errorf("it is of %d owners", len(t.facts))
 	}
 	if err != nil {
-		v.say("agreed", false, "%s: %v; so what %s says cannot be held against what the owners agreed on", trace.AgreedFile, err, trace.InfoFile)
+		v.Say("agreed", false, "%s: %v; so what %s says cannot be held against what the owners agreed on", trace.AgreedFile, err, trace.InfoFile)
 		return nil
 	}
 	accountant := ""
 	if !t.privacy.Off {
-		a, err := (&Spec{Privacy: t.privacy}).Accountant()
+		a, err := (&run.Spec{Privacy: t.privacy}).Accountant()
 		if err != nil {
-			return &InputError{v.dir, err}
+			return &run.InputError{Where: v.Dir, Err: err}
 		}
 		accountant = a.String()
 	}
 	budget := t.privacy.Budget()
 	budget.Adjacency = t.facts[at.Index].Adjacency
-	fitted, err := t.fit(entry, at, v.job)
+	fitted, err := t.fit(entry, at, v.Job)
 	other := ""
 	for _, part := range []struct {
 		name string
 		same bool
 	}{
-		{"network", v.info.Network == t.id+"/"+t.names[at.Index]},
-		{"assumptions", slices.Equal(v.info.Assumptions, v.job.assumptions())},
-		{"schema", bytes.Equal(compact(v.info.Schema), t.schema)},
-		{"model", bytes.Equal(compact(v.info.Model), t.model)},
-		{"budget", v.info.Budget == budget && v.info.Off == t.privacy.Off && v.info.Accountant == accountant},
-		{"lab", v.info.Lab == t.lab && reflect.DeepEqual(v.info.Seed, t.seed)},
+		{"network", v.Info.Network == t.id+"/"+t.names[at.Index]},
+		{"assumptions", slices.Equal(v.Info.Assumptions, v.Job.Assumptions())},
+		{"schema", bytes.Equal(compact(v.Info.Schema), t.schema)},
+		{"model", bytes.Equal(compact(v.Info.Model), t.model)},
+		{"budget", v.Info.Budget == budget && v.Info.Off == t.privacy.Off && v.Info.Accountant == accountant},
+		{"lab", v.Info.Lab == t.lab && reflect.DeepEqual(v.Info.Seed, t.seed)},
 		{"public", reflect.DeepEqual(facts, t.facts[at.Index])},
 		{trace.ScheduleFile, t.by(at.Schedule)},
-		{"method", v.info.Method == t.method},
+		{"method", v.Info.Method == t.method},
 		{"config", err == nil && reflect.DeepEqual(m, fitted)},
 	} {
 		if !part.same {
@@ -204,37 +202,14 @@ func (v *verifier) agreed(entry gossip.Entry, m gossip.Method, facts oracle.Publ
 	if other != "" {
 		other = "; others: " + other[2:]
 	}
-	v.say("agreed", other == "", "%s, of which %s has the hash, beside network, schema, model, budget, public facts, method and its configuration in %s and %s%s", trace.AgreedFile, trace.JournalFile, trace.InfoFile, trace.ScheduleFile, other)
+	v.Say("agreed", other == "", "%s, of which %s has the hash, beside network, schema, model, budget, public facts, method and its configuration in %s and %s%s", trace.AgreedFile, trace.JournalFile, trace.InfoFile, trace.ScheduleFile, other)
 	return nil
 }
 
-// diverged says whether there is no model, and the run says why.
-func (v *verifier) diverged() bool {
-	_, err := os.Stat(filepath.Join(v.dir, trace.ModelFile))
-	return os.IsNotExist(err) && v.info.Result != nil && v.info.Result.Outcome == Diverged
-}
-
-// outcome: the owner's own parameters are of a run that ended so. The model is the mean of several owners', and theirs are in no file here.
-func (v *verifier) outcome(x []float64, owners int) error {
-	r := v.info.Result
-	finite := !slices.ContainsFunc(x, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
-	holds := r.Owners >= 1 && r.Owners <= owners
-	detail := fmt.Sprintf("the model is the mean of %d of %d owners' parameters; the others' are in no file here, so neither their number nor the mean can be checked", r.Owners, owners)
-	switch {
-	case v.diverged():
-		holds, detail = holds && !finite, "the run diverged and made no model"
-		if finite {
-			detail = "found a run that diverged; the owner's own parameters are finite"
-		}
-	case r.Outcome != method.Done.String() || !finite:
-		holds, detail = false, fmt.Sprintf("found %q beside a model; the owner's own parameters are finite: %v", r.Outcome, finite)
-	case r.Owners == 1:
-		file, err := model.Read(filepath.Join(v.dir, trace.ModelFile))
-		if err != nil {
-			return &InputError{"", err}
-		}
-		holds, detail = v.near(apart(x, file.W)), "the model is of this owner's parameters alone, which the replay gives"
+func compact(b []byte) []byte {
+	var c bytes.Buffer
+	if json.Compact(&c, b) != nil {
+		return b
 	}
-	v.say("outcome", holds, "%s", detail)
-	return nil
+	return c.Bytes()
 }

@@ -1,23 +1,4 @@
-// Package journal keeps what an owner of rows releases to others, durably and before it goes out:
-// after a crash the very same bytes go out again, never drawn anew and never paid back
-// (rules.md, R5; the order of network.md §4).
-//
-// A turn leaves one record: what was charged, the door's answers and the exact vector that is about to be
-// published. It is synced before [Journal.Send] returns. How the turn ended, which exchanges came about and what
-// the owner's vector is after them, stands in the next record; a crash may lose it, since the hub's register says the same.
-//
-// # File
-//
-// A file is a magic word and then frames, numbers with the lowest byte first:
-//
-//	length of body  4 bytes
-//	CRC-32C         4 bytes, of the length
-//	CRC-32C         4 bytes, of the body
-//	body            kind (1 byte) and what it needs
-//
-// The first frame is the head. What a crash tore off at the end is cut away when a file is opened; damage elsewhere is an
-// error, since what was released must not be drawn again.
-package journal
+package trace
 
 import (
 	"bytes"
@@ -33,42 +14,50 @@ import (
 
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/run/trace"
 )
 
 // Errors that a caller tells apart; each comes with the file's name.
 var (
-	// ErrDamaged: the file is no journal, or a part in its middle has changed.
-	ErrDamaged = errors.New("the journal is damaged; without it nothing may be released")
-	// ErrOther: the journal is another run's.
-	ErrOther = errors.New("the journal is another run's")
+	// ErrJournalDamaged: the file is no journal, or a part in its middle has changed.
+	ErrJournalDamaged = errors.New("the journal is damaged; without it nothing may be released")
+	// ErrOtherJournal: the journal belongs to another run.
+	ErrOtherJournal = errors.New("the journal is another run's")
 )
 
-// A Head says what a journal belongs to.
-type Head struct {
+// A JournalHead says what a journal belongs to.
+type JournalHead struct {
 	Run    string `json:"run"`
 	Config string `json:"config"` // hash of all that the owners agreed on
 	Owner  int    `json:"owner"`  // number of the owner in the network
 	Dim    int    `json:"dim"`    // length of every vector that is sent
 }
 
-// A Batch is what was charged for one batch and what the door answered.
-type Batch struct {
+// A JournalBatch is what one batch was charged and what the oracle answered.
+type JournalBatch struct {
 	Event   privacy.Event
 	Answers [][]float64
 }
 
-// A Turn is what the journal holds of one round in which the owner speaks.
-type Turn struct {
+// An Activation is what the journal holds of one round in which the owner sends.
+type Activation struct {
 	Round     int
-	Batches   []Batch
+	Batches   []JournalBatch
 	Sent      []float64 // what was published
-	Done      bool      // the rest is known
-	Committed []bool    // of each peer, whether the exchange came about
+	Done      bool      // the fields below are known
+	Committed []bool    // of each peer, whether the exchange was committed
 	State     []float64 // the owner's vector after the round
 }
 
-const magic = "SOTTOJ1\n"
+// A journal is a line of magic and then frames, little-endian:
+//
+//	length of the body  4 bytes
+//	CRC-32C             4 bytes, of the length
+//	CRC-32C             4 bytes, of the body
+//	body                kind (1 byte), then its fields
+//
+// The first frame is the head. Opening a journal for more cuts off what a crash tore at the end.
+// Damage elsewhere is an error, since what was released must not be drawn again.
+const journalMagic = "SOTTOJ1\n"
 
 // Kinds of frames.
 const (
@@ -83,24 +72,28 @@ const (
 	maxFrame  = 1 << 30 // bytes: far above a turn with vectors of maxDim numbers
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// A Journal appends turns. It implements oracle.Journal. It is for one goroutine.
+// A Journal makes what an owner releases to others durable before it is published (R5): after a
+// crash the same bytes go out again, never drawn again and never refunded. Each activation leaves
+// one record: its charges, the oracle's answers and the vector that is about to be published, which
+// is synced before Send returns. The end of the activation stands in the next record; a crash may
+// lose it, since the hub's append-only store says the same.
+//
+// Journal implements oracle.Journal. It is for one goroutine.
 type Journal struct {
-	// Crash, where set, is called between the halves of a record's writing, in tests.
+	// Crash, if set, is called between the halves of a record's writing, in tests.
 	Crash func(point string)
 
 	f       *os.File
-	head    Head
-	charged int // batches of the turns that were sent
-	pending []Batch
-	done    []byte // of the turn before, not written yet
+	head    JournalHead
+	charged int // batches of the activations that were sent
+	pending []JournalBatch
+	done    []byte // of the activation before, not written yet
 	frame   []byte
 	err     error // the first one stays
 }
 
-// Create starts the journal of a new run. The file must not exist.
-func Create(path string, head Head) (*Journal, error) {
+// CreateJournal starts the journal of a new run. The file must not exist.
+func CreateJournal(path string, head JournalHead) (*Journal, error) {
 	if head.Dim < 1 || head.Dim > maxDim {
 		return nil, fmt.Errorf("journal: found vectors of %d numbers; allowed are 1 to %d", head.Dim, maxDim)
 	}
@@ -111,9 +104,9 @@ func Create(path string, head Head) (*Journal, error) {
 	j := &Journal{f: f, head: head}
 	text, err := json.Marshal(head)
 	if err == nil {
-		_, err = f.Write(append([]byte(magic), j.seal(append(j.begin(kindHead), text...))...))
+		_, err = f.Write(append([]byte(journalMagic), j.seal(append(j.begin(kindHead), text...))...))
 	}
-	if err = errors.Join(err, f.Sync(), trace.SyncDir(filepath.Dir(path))); err != nil {
+	if err = errors.Join(err, f.Sync(), SyncDir(filepath.Dir(path))); err != nil {
 		f.Close()
 		os.Remove(path)
 		return nil, err
@@ -121,9 +114,9 @@ func Create(path string, head Head) (*Journal, error) {
 	return j, nil
 }
 
-// Open opens the journal of a run that was broken off and cuts a torn end away. past yields its turns, in order; the journal goes
-// on behind them.
-func Open(path string, head Head) (j *Journal, past *Reader, err error) {
+// OpenJournal opens the journal of an interrupted run and cuts off a torn end. past yields its
+// activations in order; the journal continues after them.
+func OpenJournal(path string, head JournalHead) (j *Journal, past *JournalReader, err error) {
 	f, err := readfile.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, nil, err
@@ -134,13 +127,13 @@ func Open(path string, head Head) (j *Journal, past *Reader, err error) {
 		}
 	}()
 	j = &Journal{f: f, head: head}
-	r, err := newReader(path)
+	r, err := ReadJournal(path)
 	if err != nil {
 		return nil, nil, err
 	}
 	if r.Head != head {
 		r.Close()
-		return nil, nil, fmt.Errorf("%s: found owner %d of run %s with %d numbers: %w", path, r.Head.Owner, r.Head.Run, r.Head.Dim, ErrOther)
+		return nil, nil, fmt.Errorf("%s: found owner %d of run %s with %d numbers: %w", path, r.Head.Owner, r.Head.Run, r.Head.Dim, ErrOtherJournal)
 	}
 	for {
 		t, err := r.Next()
@@ -160,20 +153,21 @@ func Open(path string, head Head) (j *Journal, past *Reader, err error) {
 	if _, err = f.Seek(end, io.SeekStart); err != nil {
 		return nil, nil, err
 	}
-	past, err = newReader(path)
+	past, err = ReadJournal(path)
 	return j, past, err
 }
 
-// Charged counts the batches of the turns that are durable.
+// Charged counts the batches of the durable activations.
 func (j *Journal) Charged() int { return j.charged }
 
 // Close closes the file.
 func (j *Journal) Close() error { return j.f.Close() }
 
-// Charge notes what the next batch costs. It is written with the turn: before that nothing has left the process.
+// Charge notes what the next batch costs. It is written with the activation: before that nothing
+// has left the process.
 func (j *Journal) Charge(e privacy.Event) error {
 	if j.err == nil {
-		j.pending = append(j.pending, Batch{Event: e})
+		j.pending = append(j.pending, JournalBatch{Event: e})
 	}
 	return j.err
 }
@@ -199,7 +193,7 @@ func (j *Journal) fail(err error) error {
 	return err
 }
 
-// Send makes the turn durable: m is what is about to be published. After an error nothing may be.
+// Send makes the activation durable; m is about to be published. After an error, do not publish it.
 func (j *Journal) Send(round int, m []float64) error {
 	if j.err != nil {
 		return j.err
@@ -229,7 +223,7 @@ func (j *Journal) Send(round int, m []float64) error {
 	return nil
 }
 
-// Done notes the end of the turn last sent. It is written with the next turn, or by Flush.
+// Done notes the end of the activation last sent. It is written with the next one, or by Flush.
 func (j *Journal) Done(round int, committed []bool, state []float64) {
 	b := binary.LittleEndian.AppendUint64(j.done[:0], uint64(round))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(committed)))
@@ -239,7 +233,7 @@ func (j *Journal) Done(round int, committed []bool, state []float64) {
 	j.done = appendVector(b, state)
 }
 
-// Flush makes the end of the last turn durable.
+// Flush makes the end of the last activation durable.
 func (j *Journal) Flush() error {
 	if j.err != nil || len(j.done) == 0 {
 		return j.err
@@ -281,47 +275,24 @@ func (j *Journal) write(b []byte) error {
 	return nil
 }
 
-func appendVector(b []byte, v []float64) []byte {
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(v)))
-	for _, x := range v {
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
-	}
-	return b
-}
-
-// Equal says whether two vectors are the same bytes.
-func Equal(a, b []float64) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i, v := range a {
-		if math.Float64bits(v) != math.Float64bits(b[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// A Reader yields the turns of a journal. It is for one goroutine.
-type Reader struct {
-	Head Head
+// A JournalReader yields the activations of a journal. It is for one goroutine.
+type JournalReader struct {
+	Head JournalHead
 
 	f      *readfile.File
 	path   string
 	size   int64
-	offset int64 // of the frame after the last whole one
-	ahead  *Turn // read, and not yet known whether it is done
+	offset int64       // of the frame after the last whole one
+	ahead  *Activation // read, and not yet known whether it is done
 }
 
-// Read opens a journal for reading alone; what is torn at its end is left out.
-func Read(path string) (*Reader, error) { return newReader(path) }
-
-func newReader(path string) (*Reader, error) {
+// ReadJournal opens a journal for reading; what is torn at its end is left out.
+func ReadJournal(path string) (*JournalReader, error) {
 	f, err := readfile.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{f: f, path: path}
+	r := &JournalReader{f: f, path: path}
 	if err := r.begin(); err != nil {
 		f.Close()
 		return nil, err
@@ -329,13 +300,13 @@ func newReader(path string) (*Reader, error) {
 	return r, nil
 }
 
-func (r *Reader) begin() error {
+func (r *JournalReader) begin() error {
 	r.size = r.f.Size()
-	word := make([]byte, len(magic))
-	if _, err := io.ReadFull(r.f, word); err != nil || string(word) != magic {
+	word := make([]byte, len(journalMagic))
+	if _, err := io.ReadFull(r.f, word); err != nil || string(word) != journalMagic {
 		return r.damaged(0)
 	}
-	r.offset = int64(len(magic))
+	r.offset = int64(len(journalMagic))
 	body, err := r.next()
 	if err != nil || body[0] != kindHead {
 		return r.damaged(r.offset)
@@ -349,14 +320,14 @@ func (r *Reader) begin() error {
 }
 
 // Close closes the file.
-func (r *Reader) Close() error { return r.f.Close() }
+func (r *JournalReader) Close() error { return r.f.Close() }
 
-func (r *Reader) damaged(at int64) error {
-	return fmt.Errorf("%s: at byte %d: %w", r.path, at, ErrDamaged)
+func (r *JournalReader) damaged(at int64) error {
+	return fmt.Errorf("%s: at byte %d: %w", r.path, at, ErrJournalDamaged)
 }
 
 // next is the body of the next frame; io.EOF at the end, also where it is torn.
-func (r *Reader) next() ([]byte, error) {
+func (r *JournalReader) next() ([]byte, error) {
 	var head [frameHead]byte
 	rest := r.size - r.offset
 	if rest < frameHead {
@@ -392,11 +363,11 @@ func (r *Reader) next() ([]byte, error) {
 	return body, nil
 }
 
-// wholeAfter says whether a sound frame begins anywhere after that byte.
-func (r *Reader) wholeAfter(at int64) bool {
+// wholeAfter reports whether an intact frame begins anywhere after that byte.
+func (r *JournalReader) wholeAfter(at int64) bool {
 	rest := make([]byte, r.size-at)
 	if _, err := r.f.ReadAt(rest, at); err != nil {
-		return true // whoever cannot read it cuts nothing off
+		return true // unreadable: cut nothing off
 	}
 	for b := rest[1:]; len(b) > frameHead; b = b[1:] {
 		n := int(binary.LittleEndian.Uint32(b))
@@ -408,8 +379,8 @@ func (r *Reader) wholeAfter(at int64) bool {
 	return false
 }
 
-// Next is the next turn; io.EOF after the last.
-func (r *Reader) Next() (*Turn, error) {
+// Next is the next activation; io.EOF after the last.
+func (r *JournalReader) Next() (*Activation, error) {
 	for {
 		at := r.offset
 		body, err := r.next()
@@ -441,7 +412,7 @@ func (r *Reader) Next() (*Turn, error) {
 	}
 }
 
-// fields takes a body apart. What is not there is 0, and bad says so.
+// fields parses a body. A missing field is 0 and sets bad.
 type fields struct {
 	rest []byte
 	bad  bool
@@ -468,7 +439,7 @@ func (f *fields) number64() int {
 	return int(v)
 }
 
-// count is a number of things that need at least size bytes each.
+// count is a number of items of at least size bytes each.
 func (f *fields) count(size int) int {
 	v := int(binary.LittleEndian.Uint32(f.take(4)))
 	if v > len(f.rest)/size {
@@ -486,8 +457,8 @@ func (f *fields) vector() []float64 {
 	return v
 }
 
-// done completes the turn t.
-func (f *fields) done(t *Turn, dim int) {
+// done completes the activation t.
+func (f *fields) done(t *Activation, dim int) {
 	if t == nil || t.Done || f.number64() != t.Round {
 		f.bad = true
 		return
@@ -501,15 +472,15 @@ func (f *fields) done(t *Turn, dim int) {
 	}
 }
 
-func (f *fields) sent(dim int) *Turn {
-	t := &Turn{Round: f.number64(), Batches: make([]Batch, f.count(8))}
+func (f *fields) sent(dim int) *Activation {
+	t := &Activation{Round: f.number64(), Batches: make([]JournalBatch, f.count(8))}
 	for i := range t.Batches {
 		event, err := privacy.UnmarshalEvent(f.take(f.count(1)))
 		if err != nil {
 			f.bad = true
 			return t
 		}
-		b := Batch{Event: event, Answers: make([][]float64, f.count(4))}
+		b := JournalBatch{Event: event, Answers: make([][]float64, f.count(4))}
 		for k := range b.Answers {
 			b.Answers[k] = f.vector()
 		}
@@ -519,4 +490,36 @@ func (f *fields) sent(dim int) *Turn {
 		f.bad = true
 	}
 	return t
+}
+
+// Record is what a run charged and released. An owner's run in a network keeps a journal.
+func (i *Info) Record(dir string) (*Record, error) {
+	if i.Network != "" {
+		return JournalRecord(filepath.Join(dir, JournalFile))
+	}
+	return Read(dir)
+}
+
+// JournalRecord is what a journal charged and released, as the record of a run.
+func JournalRecord(path string) (*Record, error) {
+	r, err := ReadJournal(path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	rec := &Record{}
+	for {
+		a, err := r.Next()
+		if err == io.EOF {
+			rec.Torn = r.offset < r.size
+			return rec, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range a.Batches {
+			rec.Released++
+			rec.Events = extend(rec.Events, b.Event)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package journal
+package trace
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -14,14 +15,14 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-var head = Head{Run: "r", Config: "c0ffee", Owner: 3, Dim: 4}
+var journalHead = JournalHead{Run: "r", Config: "c0ffee", Owner: 3, Dim: 4}
 
 func event(rate float64) privacy.Event {
 	return privacy.PoissonSampled{Rate: rate, Of: privacy.Gaussian{Sigma: 1.5}}
 }
 
 // write writes the turns to a new journal, each as a node does.
-func write(t testing.TB, j *Journal, turns []*Turn) {
+func writeJournal(t testing.TB, j *Journal, turns []*Activation) {
 	t.Helper()
 	for _, turn := range turns {
 		for _, b := range turn.Batches {
@@ -38,7 +39,7 @@ func write(t testing.TB, j *Journal, turns []*Turn) {
 	}
 }
 
-func readAll(t testing.TB, r *Reader) (turns []*Turn) {
+func readAll(t testing.TB, r *JournalReader) (turns []*Activation) {
 	t.Helper()
 	defer r.Close()
 	for {
@@ -53,12 +54,12 @@ func readAll(t testing.TB, r *Reader) (turns []*Turn) {
 	}
 }
 
-func some(n int) []*Turn {
-	var turns []*Turn
+func some(n int) []*Activation {
+	var turns []*Activation
 	for k := range n {
 		v := func(x float64) []float64 { return []float64{x, float64(k), math.Copysign(0, -1), 1e-300} }
-		turns = append(turns, &Turn{
-			Round: 3 * k, Batches: []Batch{{event(0.25), [][]float64{v(1), {7}}}}, Sent: v(2),
+		turns = append(turns, &Activation{
+			Round: 3 * k, Batches: []JournalBatch{{event(0.25), [][]float64{v(1), {7}}}}, Sent: v(2),
 			Done: true, Committed: []bool{k%2 == 0, true}, State: v(3),
 		})
 	}
@@ -66,27 +67,27 @@ func some(n int) []*Turn {
 }
 
 // What was written is read back, and a journal that is opened again goes on.
-func TestRoundTrip(t *testing.T) {
+func TestJournalRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
 	turns := some(5)
 	turns[2].Done, turns[2].Committed, turns[2].State = false, nil, nil // as after a crash that lost it
-	j, err := Create(path, head)
+	j, err := CreateJournal(path, journalHead)
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, j, turns[:3])
+	writeJournal(t, j, turns[:3])
 	if err := errors.Join(j.Flush(), j.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Create(path, head); !os.IsExist(err) {
+	if _, err := CreateJournal(path, journalHead); !os.IsExist(err) {
 		t.Errorf("created a second time: %v", err)
 	}
-	other := head
+	other := journalHead
 	other.Config = "00"
-	if _, _, err := Open(path, other); !errors.Is(err, ErrOther) {
+	if _, _, err := OpenJournal(path, other); !errors.Is(err, ErrOtherJournal) {
 		t.Errorf("another run's: %v", err)
 	}
-	j, past, err := Open(path, head)
+	j, past, err := OpenJournal(path, journalHead)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,11 +97,11 @@ func TestRoundTrip(t *testing.T) {
 	if j.Charged() != 3 {
 		t.Errorf("%d batches charged, want 3", j.Charged())
 	}
-	write(t, j, turns[3:])
+	writeJournal(t, j, turns[3:])
 	if err := errors.Join(j.Flush(), j.Flush(), j.Close()); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Read(path)
+	r, err := ReadJournal(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func TestTorn(t *testing.T) {
 	dir := t.TempDir()
 	whole := filepath.Join(dir, "whole")
 	turns := some(2)
-	j, err := Create(whole, head)
+	j, err := CreateJournal(whole, journalHead)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func TestTorn(t *testing.T) {
 	start := size()
 	var ends []int // of the records
 	for _, turn := range turns {
-		write(t, j, []*Turn{turn})
+		writeJournal(t, j, []*Activation{turn})
 		ends = append(ends, size())
 	}
 	j.Close()
@@ -149,19 +150,19 @@ func TestTorn(t *testing.T) {
 			if err := os.WriteFile(path, b, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			j, past, err := Open(path, head)
+			j, past, err := OpenJournal(path, journalHead)
 			if err != nil {
 				t.Fatalf("cut at %d of %d: %v", cut, len(text), err)
 			}
 			got := readAll(t, past)
 			for k, turn := range got {
-				if turn.Done && !reflect.DeepEqual(turn, turns[k]) || !turn.Done && !Equal(turn.Sent, turns[k].Sent) {
+				if turn.Done && !reflect.DeepEqual(turn, turns[k]) || !turn.Done && !slices.Equal(turn.Sent, turns[k].Sent) {
 					t.Fatalf("cut at %d: turn %d is %+v", cut, k, turn)
 				}
 			}
-			write(t, j, []*Turn{{Round: 100, Batches: []Batch{}, Sent: turns[0].Sent}})
+			writeJournal(t, j, []*Activation{{Round: 100, Batches: []JournalBatch{}, Sent: turns[0].Sent}})
 			j.Close()
-			r, err := Read(path)
+			r, err := ReadJournal(path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,11 +177,11 @@ func TestTorn(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "j")
-	j, err := Create(path, head)
+	j, err := CreateJournal(path, journalHead)
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, j, some(4))
+	writeJournal(t, j, some(4))
 	j.Close()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -194,7 +195,7 @@ func TestDamaged(t *testing.T) {
 		if err := os.WriteFile(bad, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		r, err := Read(bad)
+		r, err := ReadJournal(bad)
 		for turns := 0; err == nil; turns++ {
 			if _, err = r.Next(); err == io.EOF {
 				t.Fatalf("a flip at %d of %d was taken for the end, after %d turns", at, len(b), turns)
@@ -209,7 +210,7 @@ func TestFullDisk(t *testing.T) {
 	if err != nil {
 		t.Skipf("skipped: %v", err)
 	}
-	j := &Journal{f: f, head: head}
+	j := &Journal{f: f, head: journalHead}
 	if err := j.Charge(event(0.5)); err != nil {
 		t.Fatal(err)
 	}
@@ -225,13 +226,13 @@ func TestFullDisk(t *testing.T) {
 }
 
 // FuzzRead: no file makes a reader panic or a vector of another length.
-func FuzzRead(f *testing.F) {
+func FuzzReadJournal(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "seed")
-	j, err := Create(path, head)
+	j, err := CreateJournal(path, journalHead)
 	if err != nil {
 		f.Fatal(err)
 	}
-	write(f, j, some(2))
+	writeJournal(f, j, some(2))
 	j.Close()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -239,13 +240,13 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Add(text)
 	f.Add(text[:len(text)-5])
-	f.Add([]byte(magic))
+	f.Add([]byte(journalMagic))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		path := filepath.Join(t.TempDir(), "j")
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		r, err := Read(path)
+		r, err := ReadJournal(path)
 		if err != nil {
 			return
 		}
@@ -265,14 +266,14 @@ func FuzzRead(f *testing.F) {
 func BenchmarkTurn(b *testing.B) {
 	for _, dim := range []int{2_000, 47_236} {
 		b.Run(map[int]string{2_000: "2000", 47_236: "47236"}[dim], func(b *testing.B) {
-			j, err := Create(filepath.Join(b.TempDir(), "j"), Head{Dim: dim})
+			j, err := CreateJournal(filepath.Join(b.TempDir(), "j"), JournalHead{Dim: dim})
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer j.Close()
 			v := make([]float64, dim)
 			for k := 0; b.Loop(); k++ {
-				write(b, j, []*Turn{{Round: k, Batches: []Batch{{event(0.1), [][]float64{v}}}, Sent: v, Done: true, Committed: []bool{true}, State: v}})
+				writeJournal(b, j, []*Activation{{Round: k, Batches: []JournalBatch{{event(0.1), [][]float64{v}}}, Sent: v, Done: true, Committed: []bool{true}, State: v}})
 			}
 		})
 	}

@@ -1,0 +1,169 @@
+package party
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+
+	"github.com/sottodp/sotto/gossip"
+	"github.com/sottodp/sotto/gossip/transport"
+	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/replay"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+// Verify verifies a finished run directory as run.Verify does, and an owner's run in a network: that
+// run.json says what the owners agreed on, that the charges are those of the plan, and that every
+// vector that was published follows from what was charged and from what the peers sent.
+func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]run.Finding, error) {
+	if info, err := trace.ReadInfo(dir); err == nil && info.Network == "" {
+		return run.Verify(ctx, dir, l)
+	}
+	v, err := run.Examine(dir)
+	if err != nil {
+		return nil, err
+	}
+	fail := func(err error) ([]run.Finding, error) { return nil, &run.InputError{Where: dir, Err: err} }
+	entry, err := gossip.Lookup(v.Info.Method)
+	if err != nil {
+		return fail(fmt.Errorf("%s: method: %w", trace.InfoFile, err))
+	}
+	m, err := entry.Decode(v.Info.Config)
+	if err != nil {
+		return fail(fmt.Errorf("%s: %w", trace.InfoFile, err))
+	}
+	var facts oracle.Public
+	if err := json.Unmarshal(v.Info.Public, &facts); err != nil {
+		return fail(fmt.Errorf("%s: public: %w", trace.InfoFile, err))
+	}
+	v.Job.Facts.Rows = facts.Rows // the owner's own; the rest follows from schema and model
+	schedule, err := ReadSchedule(dir)
+	if err != nil {
+		return fail(err)
+	}
+	journal, err := trace.ReadJournal(filepath.Join(dir, trace.JournalFile))
+	if err != nil {
+		return nil, err
+	}
+	defer journal.Close()
+	head := journal.Head
+	at := gossip.Node{Schedule: schedule, Index: head.Owner}
+	if at.Index < 0 || at.Index >= schedule.Graph.N {
+		return fail(fmt.Errorf("%s: found owner %d of %d", trace.JournalFile, at.Index, schedule.Graph.N))
+	}
+	steps := schedule.Activations()[at.Index]
+	plan, planErr := m.Plan(v.Job.Facts, steps)
+	if err := agreed(v, entry, m, facts, at, head.Config); err != nil {
+		return nil, err
+	}
+	v.Charged(plan, planErr, steps, m.NoiseMultiplier())
+	v.Say("journal", head.Run == v.Info.ID && head.Dim == v.Job.Facts.Dim, "%s is that of run %s, of owner %d with vectors of %d numbers", trace.JournalFile, head.Run, head.Owner+1, head.Dim)
+	if err := sent(ctx, v, m, at, journal); err != nil {
+		return nil, err
+	}
+	return v.FinishOwner(ctx, l, m, steps, m.NoiseMultiplier())
+}
+
+// writeSchedule puts a training's schedule into an owner's directory, where Verify needs it.
+func writeSchedule(dir string, s *gossip.Schedule) error {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return trace.WriteFile(filepath.Join(dir, trace.ScheduleFile), append(b, '\n'))
+}
+
+// ReadSchedule reads the schedule of an owner's directory.
+func ReadSchedule(dir string) (*gossip.Schedule, error) {
+	b, err := readfile.All(filepath.Join(dir, trace.ScheduleFile), readfile.JSON)
+	if err != nil {
+		return nil, err
+	}
+	s := &gossip.Schedule{}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(s); err != nil {
+		return nil, fmt.Errorf("%s: %w", trace.ScheduleFile, err)
+	}
+	if err := s.Validate(); err != nil {
+		return nil, fmt.Errorf("%s: %w", trace.ScheduleFile, err)
+	}
+	return s, nil
+}
+
+// sent checks that each published vector follows from what was charged and from what peers sent.
+func sent(ctx context.Context, v *run.Verification, m gossip.Method, at gossip.Node, journal *trace.JournalReader) error {
+	past := &past{Replay: transport.Replay{Journal: journal, Same: func(sent, now []float64) bool { return v.Near(sent, now) }}}
+	at.Mixer = past
+	x, err := m.Run(ctx, at, past.Oracle(v.Job.Facts, nil, nil), v.Job.Objective, nil)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	detail := fmt.Sprintf("%s, replayed from %s through %d turns, without data, sends every vector that was published", v.Info.Method, trace.JournalFile, past.turns)
+	if err != nil {
+		detail = err.Error()
+	}
+	v.Say("replay", err == nil && v.Info.Result != nil && past.turns == v.Info.Result.Steps, "%s", detail)
+	if err != nil || v.Info.Result == nil {
+		return nil
+	}
+	return outcome(v, x, at.Schedule.Graph.N)
+}
+
+// past is the mixer of a replay, all of whose activations have ended.
+type past struct {
+	transport.Replay
+	turns int
+}
+
+// Mix implements gossip.Mixer.
+func (p *past) Mix(_ context.Context, _ int, turn gossip.Turn, m []float64) error {
+	held, err := p.Replay.Mix(turn, m)
+	switch {
+	case err != nil:
+		return err
+	case held == nil:
+		return replay.ErrEnd
+	case !held.Done:
+		return fmt.Errorf("round %d: %s does not hold how it ended", turn.T, trace.JournalFile)
+	case len(held.Committed) != len(turn.Peers):
+		return fmt.Errorf("round %d: %s holds %d exchanges; the schedule has %d", turn.T, trace.JournalFile, len(held.Committed), len(turn.Peers))
+	}
+	p.turns++
+	return nil
+}
+
+// outcome checks how the run says it ended. The model is the mean of several owners' parameters, and
+// those of the others are in no file here.
+func outcome(v *run.Verification, x []float64, owners int) error {
+	r := v.Info.Result
+	finite := !slices.ContainsFunc(x, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
+	holds := r.Owners >= 1 && r.Owners <= owners
+	detail := fmt.Sprintf("the model is the mean of %d of %d owners' parameters; the others' are in no file here, so neither their number nor the mean can be checked", r.Owners, owners)
+	switch {
+	case v.Diverged():
+		holds, detail = holds && !finite, "the run diverged and made no model"
+		if finite {
+			detail = "found a run that diverged; the owner's own parameters are finite"
+		}
+	case r.Outcome != method.Done.String() || !finite:
+		holds, detail = false, fmt.Sprintf("found %q beside a model; the owner's own parameters are finite: %v", r.Outcome, finite)
+	case r.Owners == 1:
+		file, err := model.Read(filepath.Join(v.Dir, trace.ModelFile))
+		if err != nil {
+			return &run.InputError{Err: err}
+		}
+		holds, detail = v.Near(x, file.W), "the model is of this owner's parameters alone, which the replay gives"
+	}
+	v.Say("outcome", holds, "%s", detail)
+	return nil
+}

@@ -1,0 +1,95 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/sottodp/sotto/gossip"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/replay"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+// ErrApart: the journal and the method disagree.
+var ErrApart = errors.New("the journal holds other numbers than the method now computes: it was made by another version of sotto or on another kind of machine")
+
+// A Replay answers a method from a journal as far as it goes: it replaces both the oracle and the
+// peers.
+type Replay struct {
+	Journal *trace.JournalReader // nil: nothing to replay
+	// Same reports whether what the journal sent is what the method now sends; nil: SameBits.
+	Same func(sent, now []float64) bool
+
+	next  *trace.Activation // read, and not mixed yet
+	ended bool
+}
+
+// SameBits reports whether two vectors have the same bits.
+func SameBits(a, b []float64) bool {
+	return slices.EqualFunc(a, b, func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) })
+}
+
+// Oracle answers from the journal, then from the oracle behind it; nil: none. The meter is charged
+// for what the journal answers, too.
+func (r *Replay) Oracle(facts oracle.Public, behind oracle.Oracle, meter account.Meter) oracle.Oracle {
+	var batches []trace.JournalBatch // of the activation that is replayed
+	return &replay.Oracle{Facts: facts, Then: behind, Meter: meter, Next: func() (replay.Released, error) {
+		if len(batches) == 0 {
+			if r.next != nil {
+				return replay.Released{}, fmt.Errorf("round %d: %w", r.next.Round, ErrApart)
+			}
+			a, err := r.read()
+			switch {
+			case err != nil:
+				return replay.Released{}, err
+			case a == nil:
+				return replay.Released{}, io.EOF
+			case len(a.Batches) == 0:
+				return replay.Released{}, fmt.Errorf("round %d: %w", a.Round, ErrApart)
+			}
+			batches = a.Batches
+		}
+		b := batches[0]
+		batches = batches[1:]
+		return replay.Released{Event: b.Event, Answers: b.Answers}, nil
+	}}
+}
+
+// read is the activation to replay; nil after the last.
+func (r *Replay) read() (*trace.Activation, error) {
+	if r.Journal == nil || r.ended || r.next != nil {
+		return r.next, nil
+	}
+	a, err := r.Journal.Next()
+	if err == io.EOF {
+		r.ended = true
+		return nil, r.Journal.Close()
+	}
+	r.next = a
+	return a, err
+}
+
+// Mix is the activation as the journal holds it, in which the method now sends m; nil: the journal
+// ends before it. If the journal knows how it ended, m becomes the owner's vector after it.
+func (r *Replay) Mix(turn gossip.Turn, m []float64) (*trace.Activation, error) {
+	past, err := r.read()
+	if err != nil || past == nil {
+		return nil, err
+	}
+	r.next = nil
+	same := r.Same
+	if same == nil {
+		same = SameBits
+	}
+	if past.Round != turn.T || !same(past.Sent, m) {
+		return nil, fmt.Errorf("round %d: %w", turn.T, ErrApart)
+	}
+	if past.Done {
+		copy(m, past.State)
+	}
+	return past, nil
+}

@@ -70,16 +70,14 @@ type labelled struct {
 	Bar        template.HTML
 }
 
-func (datasetsBody) title() string { return "Datasets" }
-
-func (s *Server) datasetsPage(r *http.Request) (any, error) {
+func (s *Server) datasetsPage(r *http.Request) (*page, error) {
 	ctx := r.Context()
 	l, err := s.open(ctx)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return datasetsBody{None: "There is no ledger yet: the first run that reserves a budget makes it."}, nil
+		return &page{Title: "Datasets", Body: datasetsBody{None: "There is no ledger yet: the first run that reserves a budget makes it."}}, nil
 	case errors.Is(err, ledger.ErrWitness), errors.Is(err, ledger.ErrNotLedger):
-		return datasetsBody{None: err.Error()}, nil
+		return &page{Title: "Datasets", Body: datasetsBody{None: err.Error()}}, nil
 	case err != nil:
 		return nil, err
 	}
@@ -100,7 +98,7 @@ func (s *Server) datasetsPage(r *http.Request) (any, error) {
 	for _, d := range s.book.list {
 		b.Datasets = append(b.Datasets, funds{d, bars(d)})
 	}
-	return b, nil
+	return &page{Title: "Datasets", Body: b}, nil
 }
 
 // bars draw what is spent of a lifetime budget.
@@ -142,11 +140,9 @@ type spender struct {
 	Entry *runEntry
 }
 
-func (b datasetBody) title() string { return "Dataset " + b.Name }
-
 const mostEntries = 500
 
-func (s *Server) datasetPage(r *http.Request) (any, error) {
+func (s *Server) datasetPage(r *http.Request) (*page, error) {
 	ctx := r.Context()
 	l, err := s.open(ctx)
 	if err != nil {
@@ -178,7 +174,7 @@ func (s *Server) datasetPage(r *http.Request) (any, error) {
 	slices.Reverse(b.Entries)
 	b.More = max(0, len(b.Entries)-mostEntries)
 	b.Entries, b.Spenders = b.Entries[:min(mostEntries, len(b.Entries))], b.Spenders[:min(mostEntries, len(b.Spenders))]
-	return b, nil
+	return &page{Title: "Dataset " + b.Name, Body: b}, nil
 }
 
 // history draws how the reserved ε grew, run by run; in caps only, where it adds up.

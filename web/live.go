@@ -10,9 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sottodp/sotto/internal/chart"
-	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -41,13 +38,10 @@ type progress struct {
 // watched is a run that trains, while somebody looks.
 type watched struct {
 	mu       sync.Mutex
-	dir      string
 	info     *trace.Info
-	plan     privacy.Event
-	account  account.Accountant
 	follower *record
 	charged  int // batches that epsilon is of
-	epsilon  float64
+	epsilon  string
 	next     time.Time // when epsilon may be computed again
 	first    time.Time // when the first step was seen, and which
 	from     int
@@ -65,15 +59,7 @@ func (s *Server) watched(e *runEntry) (*watched, error) {
 	if err != nil {
 		return nil, err
 	}
-	w = &watched{dir: e.Dir, info: info, follower: follow(e), epsilon: math.NaN()}
-	if !info.Off {
-		if w.plan, err = info.PlanEvent(); err != nil {
-			return nil, err
-		}
-		if w.account, err = account.ByName(info.Accountant); err != nil {
-			return nil, err
-		}
-	}
+	w = &watched{info: info, follower: follow(e)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if first := s.watch[e.Key]; first != nil {
@@ -113,9 +99,7 @@ func (w *watched) look(e *runEntry) (progress, error) {
 	}
 	p.Left = w.left(p)
 	w.spend(now)
-	if !math.IsNaN(w.epsilon) {
-		p.Epsilon = chart.NumberUp(w.epsilon, 4)
-	}
+	p.Epsilon = w.epsilon
 	return p, nil
 }
 
@@ -139,11 +123,7 @@ func (w *watched) spend(now time.Time) {
 	if w.info.Off || n == 0 || n == w.charged || now.Before(w.next) {
 		return
 	}
-	epsilon, err := account.Spent(w.plan, w.account, rec.Event(), w.info.Budget.Adjacency, w.info.Budget.Delta)
-	if err != nil {
-		epsilon = math.NaN()
-	}
-	w.epsilon, w.charged = epsilon, n
+	w.epsilon, w.charged = spent(w.info, rec), n
 	end := time.Now()
 	w.next = end.Add(9 * end.Sub(now))
 }

@@ -19,24 +19,17 @@ import (
 	"github.com/sottodp/sotto/run/compare"
 )
 
-// placesBody is a list of directories that hold no run.
-type placesBody struct {
-	name   string
-	Places []place
-	list   string
+// placesPage lists directories that hold no run.
+func (s *Server) placesPage(title string, of func(*listing) []place) func(*http.Request) (*page, error) {
+	return func(*http.Request) (*page, error) {
+		l := s.shelf.list()
+		return &page{title, l.state, networksBody{Places: of(l)}}, nil
+	}
 }
 
-func (b placesBody) title() string { return b.name }
-func (b placesBody) state() string { return b.list }
-
-func (s *Server) comparisonsPage(*http.Request) (any, error) {
-	l := s.shelf.list()
-	return placesBody{"Comparisons", l.Comparisons, l.state}, nil
-}
-
-// networksBody is the rehearsals, and the trainings of which some owner's part is there.
+// networksBody is the simulations, and the trainings of which the directory of some owner is there.
 type networksBody struct {
-	placesBody
+	Places    []place
 	Trainings []training
 }
 
@@ -46,9 +39,9 @@ type training struct {
 	Parts []runRow
 }
 
-func (s *Server) networksPage(*http.Request) (any, error) {
+func (s *Server) networksPage(*http.Request) (*page, error) {
 	l := s.shelf.list()
-	b := networksBody{placesBody: placesBody{"Networks", l.Networks, l.state}}
+	b := networksBody{Places: l.Networks}
 	for _, e := range l.Runs {
 		if e.Network == "" {
 			continue
@@ -63,12 +56,7 @@ func (s *Server) networksPage(*http.Request) (any, error) {
 	for _, t := range b.Trainings {
 		slices.SortFunc(t.Parts, func(a, b runRow) int { return cmp.Compare(a.Network, b.Network) })
 	}
-	return b, nil
-}
-
-func (s *Server) auditsPage(*http.Request) (any, error) {
-	l := s.shelf.list()
-	return placesBody{"Audits", l.Audits, l.state}, nil
+	return &page{"Networks", l.state, b}, nil
 }
 
 // auditBody is what an audit found.
@@ -79,10 +67,8 @@ type auditBody struct {
 	Bar           template.HTML
 }
 
-func (b auditBody) title() string { return "Audit " + b.Name }
-
-func (s *Server) auditPage(r *http.Request) (any, error) {
-	p, err := find(s.shelf.list().Audits, r.PathValue("key"), placeKey)
+func (s *Server) auditPage(r *http.Request) (*page, error) {
+	p, err := find(s.shelf.list().Audits, r.PathValue("key"))
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +76,7 @@ func (s *Server) auditPage(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return auditBody{p, a.Method, a.Words(), a.Refuted(), a.Bar()}, nil
+	return &page{Title: "Audit " + p.Name, Body: auditBody{p, a.Method, a.Words(), a.Refuted(), a.Bar()}}, nil
 }
 
 // comparisonBody is what `sotto compare` found.
@@ -109,10 +95,8 @@ type cellsTable struct {
 	Rows          []compare.Row
 }
 
-func (b comparisonBody) title() string { return "Comparison " + b.Name }
-
-func (s *Server) comparisonPage(r *http.Request) (any, error) {
-	p, err := find(s.shelf.list().Comparisons, r.PathValue("key"), placeKey)
+func (s *Server) comparisonPage(r *http.Request) (*page, error) {
+	p, err := find(s.shelf.list().Comparisons, r.PathValue("key"))
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +106,7 @@ func (s *Server) comparisonPage(r *http.Request) (any, error) {
 	}
 	rows, err := compare.ReadRows(p.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return b, nil // it is not at its end
+		return &page{Title: "Comparison " + p.Name, Body: b}, nil // it is not finished
 	}
 	if err != nil {
 		return nil, err
@@ -137,12 +121,12 @@ func (s *Server) comparisonPage(r *http.Request) (any, error) {
 		}
 		b.Tables[n-1].Rows = append(b.Tables[n-1].Rows, row)
 	}
-	return b, nil
+	return &page{Title: "Comparison " + p.Name, Body: b}, nil
 }
 
 // figure is the picture of a comparison, in which nothing may run.
 func (s *Server) figure(w http.ResponseWriter, r *http.Request) {
-	p, err := find(s.shelf.list().Comparisons, r.PathValue("key"), placeKey)
+	p, err := find(s.shelf.list().Comparisons, r.PathValue("key"))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
@@ -169,8 +153,6 @@ type owner struct {
 	Bar template.HTML
 }
 
-func (b networkBody) title() string { return "Network " + b.Name }
-
 // rehearsal is what a directory holds of one, nil where it holds none: the directories of `sotto net demo` and `sotto net init` have
 // another file of this name, which says who takes part.
 func rehearsal(dir string) *simulate.Result {
@@ -182,8 +164,8 @@ func rehearsal(dir string) *simulate.Result {
 	return r
 }
 
-func (s *Server) networkPage(r *http.Request) (any, error) {
-	p, err := find(s.shelf.list().Networks, r.PathValue("key"), placeKey)
+func (s *Server) networkPage(r *http.Request) (*page, error) {
+	p, err := find(s.shelf.list().Networks, r.PathValue("key"))
 	if err != nil {
 		return nil, err
 	}
@@ -204,5 +186,5 @@ func (s *Server) networkPage(r *http.Request) (any, error) {
 		}
 		b.Owners = append(b.Owners, view)
 	}
-	return b, nil
+	return &page{Title: "Network " + p.Name, Body: b}, nil
 }

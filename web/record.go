@@ -26,6 +26,16 @@ func follow(e *runEntry) *record {
 	return r
 }
 
+// recorded reads what a run has written.
+func recorded(e *runEntry) (*trace.Info, *record, error) {
+	info, err := trace.ReadInfo(e.Dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := follow(e)
+	return info, r, r.read()
+}
+
 // read takes what is new; a journal for a tenth of the time at most.
 func (r *record) read() error {
 	if r.journal == "" {

@@ -33,7 +33,6 @@ type runsBody struct {
 	States       []string
 	Earlier      string // address of the page before, and after
 	Later        string
-	list         string
 	Dirs         []string
 }
 
@@ -43,12 +42,9 @@ type runRow struct {
 	Progress *progress
 }
 
-func (runsBody) title() string   { return "Runs" }
-func (b runsBody) state() string { return b.list }
-
-func (s *Server) runsPage(r *http.Request) (any, error) {
+func (s *Server) runsPage(r *http.Request) (*page, error) {
 	l, q := s.shelf.list(), r.URL.Query()
-	b := runsBody{All: len(l.Runs), Query: strings.TrimSpace(q.Get("q")), Status: q.Get("status"), list: l.state, Dirs: s.options.Dirs,
+	b := runsBody{All: len(l.Runs), Query: strings.TrimSpace(q.Get("q")), Status: q.Get("status"), Dirs: s.options.Dirs,
 		States: []string{trace.Running, trace.Interrupted, trace.Finished, "damaged"}}
 	var matched []*runEntry
 	want := strings.ToLower(b.Query)
@@ -58,13 +54,13 @@ func (s *Server) runsPage(r *http.Request) (any, error) {
 		}
 	}
 	b.Matched = len(matched)
-	page, _ := strconv.Atoi(q.Get("page")) // another word than a number is the first page
-	page = max(0, min(page-1, (len(matched)-1)/pageSize))
-	from := page * pageSize
+	at, _ := strconv.Atoi(q.Get("page")) // what is not a number is the first page
+	at = max(0, min(at-1, (len(matched)-1)/pageSize))
+	from := at * pageSize
 	to := min(from+pageSize, len(matched))
 	b.From, b.To = min(from+1, to), to
-	address := func(page int) string {
-		v := url.Values{"page": {strconv.Itoa(page + 1)}}
+	address := func(at int) string {
+		v := url.Values{"page": {strconv.Itoa(at + 1)}}
 		for name, value := range map[string]string{"q": b.Query, "status": b.Status} {
 			if value != "" {
 				v.Set(name, value)
@@ -72,11 +68,11 @@ func (s *Server) runsPage(r *http.Request) (any, error) {
 		}
 		return "/?" + v.Encode()
 	}
-	if page > 0 {
-		b.Earlier = address(page - 1)
+	if at > 0 {
+		b.Earlier = address(at - 1)
 	}
 	if to < len(matched) {
-		b.Later = address(page + 1)
+		b.Later = address(at + 1)
 	}
 	for _, e := range matched[from:to] {
 		row := runRow{runEntry: e}
@@ -85,7 +81,7 @@ func (s *Server) runsPage(r *http.Request) (any, error) {
 		}
 		b.Rows = append(b.Rows, row)
 	}
-	return b, nil
+	return &page{"Runs", l.state, b}, nil
 }
 
 // runBody is one run.
@@ -101,7 +97,6 @@ type runBody struct {
 	Reserved *ledger.Run
 	Known    bool // the ledger knows the dataset
 	Files    []file
-	list     string
 }
 
 // A file of a run directory.
@@ -111,23 +106,17 @@ type file struct {
 	At   time.Time
 }
 
-func (b runBody) title() string { return "Run on " + b.Dataset }
-func (b runBody) state() string { return b.list }
-
 const mostEvents = 200 // lines of events on the page of a run
 
-func (s *Server) runPage(r *http.Request) (any, error) {
+func (s *Server) runPage(r *http.Request) (*page, error) {
 	l := s.shelf.list()
 	e, err := l.run(r.PathValue("key"))
 	if err != nil {
 		return nil, err
 	}
-	b := runBody{runEntry: e, list: l.state}
-	if b.Info, err = trace.ReadInfo(e.Dir); err != nil {
-		return nil, err
-	}
-	f := follow(e)
-	if err := f.read(); err != nil {
+	b := runBody{runEntry: e}
+	var f *record
+	if b.Info, f, err = recorded(e); err != nil {
 		return nil, err
 	}
 	b.Progress = s.progressOf(e)
@@ -156,7 +145,7 @@ func (s *Server) runPage(r *http.Request) (any, error) {
 			b.Files = append(b.Files, file{d.Name(), int(info.Size()), info.ModTime()})
 		}
 	}
-	return b, nil
+	return &page{"Run on " + b.Dataset, l.state, b}, nil
 }
 
 // spent is ε of what a run has charged, rounded up; nothing where it has no figure.
@@ -201,14 +190,14 @@ func norms(entries []*runEntry, of []*record) template.HTML {
 	return p.SVG()
 }
 
-// report shows the page that `sotto report` writes, made anew.
+// report shows the page that `sotto report` makes of the files now.
 func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 	e, err := s.shelf.list().run(r.PathValue("key"))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
-	page, err := report.Build(e.Dir)
+	b, err := report.Build(e.Dir)
 	if errors.Is(err, report.ErrPart) {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
@@ -219,7 +208,7 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'") // its style is inside
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Write(page)
+	w.Write(b)
 }
 
 // verifyBody is what a verification found.
@@ -232,9 +221,7 @@ type verifyBody struct {
 	Ledger   string // the one that was asked
 }
 
-func (b verifyBody) title() string { return "Verification of a run on " + b.Dataset }
-
-func (s *Server) verifyPage(r *http.Request) (any, error) {
+func (s *Server) verifyPage(r *http.Request) (*page, error) {
 	e, err := s.shelf.list().run(r.PathValue("key"))
 	if err != nil {
 		return nil, err
@@ -261,7 +248,7 @@ func (s *Server) verifyPage(r *http.Request) (any, error) {
 			b.Failed++
 		}
 	}
-	return b, nil
+	return &page{Title: "Verification of a run on " + b.Dataset, Body: b}, nil
 }
 
 // compareBody is some runs side by side.
@@ -279,11 +266,9 @@ type sideFact struct {
 	Differs bool
 }
 
-func (compareBody) title() string { return "Runs side by side" }
-
 const mostCompared = 6
 
-func (s *Server) comparePage(r *http.Request) (any, error) {
+func (s *Server) comparePage(r *http.Request) (*page, error) {
 	l, b := s.shelf.list(), compareBody{}
 	var infos []*trace.Info
 	var records []*record
@@ -295,12 +280,8 @@ func (s *Server) comparePage(r *http.Request) (any, error) {
 		if slices.Contains(b.Runs, e) || len(b.Runs) == mostCompared {
 			continue
 		}
-		info, err := trace.ReadInfo(e.Dir)
+		info, f, err := recorded(e)
 		if err != nil {
-			return nil, err
-		}
-		f := follow(e)
-		if err := f.read(); err != nil {
 			return nil, err
 		}
 		b.Runs, infos, records = append(b.Runs, e), append(infos, info), append(records, f)
@@ -320,7 +301,7 @@ func (s *Server) comparePage(r *http.Request) (any, error) {
 	add("dataset", func(i int) string { return infos[i].Dataset })
 	add("ε (cap)", func(i int) string { return bound(infos[i], infos[i].Budget.Epsilon) })
 	add("δ (cap)", func(i int) string { return bound(infos[i], infos[i].Budget.Delta) })
-	add("neighbouring relation", func(i int) string { return infos[i].Budget.Adjacency.String() })
+	add("neighboring relation", func(i int) string { return infos[i].Budget.Adjacency.String() })
 	add("ε of what was charged", func(i int) string {
 		if infos[i].Off {
 			return ""
@@ -350,7 +331,7 @@ func (s *Server) comparePage(r *http.Request) (any, error) {
 	add("kernels", func(i int) string { return infos[i].Platform + ", " + infos[i].Kernels })
 	add("Sotto", func(i int) string { return infos[i].Version })
 	b.Norms = norms(b.Runs, records)
-	return b, nil
+	return &page{Title: "Runs side by side", Body: b}, nil
 }
 
 // bound is a figure of a guarantee, where there is one.

@@ -30,7 +30,7 @@ const NetworkFile = "network.json"
 
 // A runEntry is a run in a list.
 type runEntry struct {
-	Key, Dir, Name         string
+	place
 	ID, Dataset, Method    string
 	State                  string // of run.json, or damaged
 	Started                time.Time
@@ -46,8 +46,10 @@ type runEntry struct {
 // Running says whether it may be at work.
 func (e *runEntry) Running() bool { return e.State == trace.Running }
 
-// A place is a directory that holds something else than a run.
+// A place is a directory, under the key that names it in addresses.
 type place struct{ Key, Dir, Name string }
+
+func (p place) key() string { return p.Key }
 
 // A listing is what the directories hold, the newest run first.
 type listing struct {
@@ -58,19 +60,15 @@ type listing struct {
 	state       string // another one where a run has come, gone, begun or ended
 }
 
-func find[T any](list []T, key string, of func(T) string) (found T, err error) {
-	i := slices.IndexFunc(list, func(e T) bool { return of(e) == key })
+func find[T interface{ key() string }](list []T, key string) (found T, err error) {
+	i := slices.IndexFunc(list, func(e T) bool { return e.key() == key })
 	if i < 0 {
 		return found, missing("there is no such thing among the directories that `sotto serve` was given; it may have been moved or removed")
 	}
 	return list[i], nil
 }
 
-func (l *listing) run(key string) (*runEntry, error) {
-	return find(l.Runs, key, func(e *runEntry) string { return e.Key })
-}
-
-func placeKey(p place) string { return p.Key }
+func (l *listing) run(key string) (*runEntry, error) { return find(l.Runs, key) }
 
 // stamped is an entry and the run.json that it was made of.
 type stamped struct {
@@ -196,12 +194,9 @@ func walk(dir string, deep int, seen map[string]bool, l *listing, runs *[]found)
 	}
 }
 
-func placeOf(dir string) place { return place{keyOf(dir), dir, filepath.Base(dir)} }
-
-// keyOf names a directory in an address.
-func keyOf(dir string) string {
+func placeOf(dir string) place {
 	sum := sha256.Sum256([]byte(dir))
-	return hex.EncodeToString(sum[:6])
+	return place{hex.EncodeToString(sum[:6]), dir, filepath.Base(dir)}
 }
 
 // read makes the entries of runs, of which it reads only what is new.
@@ -234,7 +229,7 @@ func (s *shelf) read(runs []found) []*runEntry {
 
 // entryOf is a run as run.json says.
 func entryOf(dir string) *runEntry {
-	e := &runEntry{Key: keyOf(dir), Dir: dir, Name: filepath.Base(dir)}
+	e := &runEntry{place: placeOf(dir)}
 	i, err := trace.ReadInfo(dir)
 	if err != nil {
 		e.State, e.Damage = "damaged", err.Error()

@@ -52,16 +52,16 @@ func TestD1SpecialFiles(t *testing.T) {
 	if status != 200 || strings.Count(text, "damaged") < 2 {
 		t.Errorf("the list: %d: %.2000s", status, text)
 	}
-	if status, text := s.get("/runs/" + keyOf(good)); status != 200 {
+	if status, text := s.get("/runs/" + placeOf(good).Key); status != 200 {
 		t.Errorf("the good run: %d: %.500s", status, text)
 	}
 	for _, dir := range []string{"piped", "zero", "record"} {
-		if status, _ := s.get("/runs/" + keyOf(filepath.Join(root, "runs", dir))); status != 200 && status/100 != 4 && status/100 != 5 {
+		if status, _ := s.get("/runs/" + placeOf(filepath.Join(root, "runs", dir)).Key); status != 200 && status/100 != 4 && status/100 != 5 {
 			t.Errorf("%s: %d", dir, status)
 		}
 	}
 	for _, page := range []string{"/audits/", "/networks/", "/comparisons/"} {
-		s.get(page + keyOf(filepath.Join(root, "runs", strings.TrimSuffix(strings.Trim(page, "/"), "s")))) // answers
+		s.get(page + placeOf(filepath.Join(root, "runs", strings.TrimSuffix(strings.Trim(page, "/"), "s"))).Key) // answers
 	}
-	s.get("/comparisons/" + keyOf(filepath.Join(root, "runs", "comparison")) + "/figure.svg")
+	s.get("/comparisons/" + placeOf(filepath.Join(root, "runs", "comparison")).Key + "/figure.svg")
 }

@@ -66,12 +66,12 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.mux = http.NewServeMux()
-	for name, page := range map[string]func(*http.Request) (any, error){
+	for name, of := range map[string]func(*http.Request) (*page, error){
 		"runs": s.runsPage, "run": s.runPage, "verify": s.verifyPage, "datasets": s.datasetsPage, "dataset": s.datasetPage,
-		"compare": s.comparePage, "comparisons": s.comparisonsPage, "comparison": s.comparisonPage,
-		"networks": s.networksPage, "network": s.networkPage, "audits": s.auditsPage, "audit": s.auditPage,
+		"compare": s.comparePage, "comparisons": s.placesPage("Comparisons", func(l *listing) []place { return l.Comparisons }), "comparison": s.comparisonPage,
+		"networks": s.networksPage, "network": s.networkPage, "audits": s.placesPage("Audits", func(l *listing) []place { return l.Audits }), "audit": s.auditPage,
 	} {
-		s.mux.Handle(routes[name], s.page(name, page))
+		s.mux.Handle(routes[name], s.serve(name, of))
 	}
 	s.mux.HandleFunc("GET /runs/{key}/report", s.report)
 	s.mux.HandleFunc("GET /comparisons/{key}/figure.svg", s.figure)
@@ -157,38 +157,32 @@ type missing string
 
 func (e missing) Error() string { return string(e) }
 
-// frame is what every page has.
-type frame struct {
-	Page, Title string
-	Version     string
-	Ledger      string // its place
-	Live        string // the state of the list that the page shows; empty: the page is not live
-	Body        any
+// A page is what one address shows.
+type page struct {
+	Title string
+	Live  string // the state of the list that the page shows; empty: the page does not change by itself
+	Body  any
 }
 
-// titled is a page that has a title of its own.
-type titled interface{ title() string }
+// frame is a page with what stands around it.
+type frame struct {
+	*page
+	Page            string // its template
+	Version, Ledger string // of Sotto, and its location
+}
 
-// lively is a page that changes by itself.
-type lively interface{ state() string }
-
-func (s *Server) page(name string, of func(*http.Request) (any, error)) http.Handler {
+func (s *Server) serve(name string, of func(*http.Request) (*page, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := of(r)
-		status := http.StatusOK
-		f := frame{Page: name, Version: s.options.Version, Body: body, Ledger: s.where()}
+		p, err := of(r)
+		status, shown := http.StatusOK, name
 		var gone missing
 		switch {
 		case errors.As(err, &gone):
-			status, f.Page, f.Title, f.Body = http.StatusNotFound, "error", "Not found", string(gone)
+			status, shown, p = http.StatusNotFound, "error", &page{Title: "Not found", Body: string(gone)}
 		case err != nil:
-			status, f.Page, f.Title, f.Body = http.StatusInternalServerError, "error", "This cannot be shown", err.Error()
-		default:
-			f.Title = body.(titled).title()
-			if l, ok := body.(lively); ok {
-				f.Live = l.state()
-			}
+			status, shown, p = http.StatusInternalServerError, "error", &page{Title: "This cannot be shown", Body: err.Error()}
 		}
+		f := frame{p, shown, s.options.Version, s.where()}
 		var out bytes.Buffer // whole before the status is sent
 		if err := s.pages[f.Page].ExecuteTemplate(&out, "layout", f); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)

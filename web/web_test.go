@@ -276,7 +276,7 @@ func filled(t testing.TB) (root string, r *trainee) {
 }
 
 // keyIn is the key of a directory below runs/.
-func (s *site) keyIn(name string) string { return keyOf(filepath.Join(s.root, "runs", name)) }
+func (s *site) keyIn(name string) string { return placeOf(filepath.Join(s.root, "runs", name)).Key }
 
 // Every page says what it is for, and all of them together have changed no file.
 func TestPages(t *testing.T) {
@@ -290,7 +290,7 @@ func TestPages(t *testing.T) {
 	}{
 		{"/", 200, []string{"1 to 6 of 6 runs", "damaged", "first", "second", "third", `class="step">20</b> of 1,000`, "unknown field &#34;&lt;b&gt;&#34;"}},
 		{"/?q=SECOND", 200, []string{"1 to 1 of 1 runs", "; 6 in all"}},
-		{"/?q=nothing", 200, []string{"No run is like that"}},
+		{"/?q=nothing", 200, []string{"No run matches"}},
 		{"/?status=running", 200, []string{"1 to 2 of 2 runs", ">third<", ">east<"}},
 		{"/?page=x", 200, []string{"1 to 6 of 6 runs"}},
 		{"/?page=99", 200, []string{"1 to 6 of 6 runs"}},
@@ -302,7 +302,7 @@ func TestPages(t *testing.T) {
 		{"/runs/" + s.keyIn("third") + "/report", 200, []string{"This run is not finished"}},
 		{"/runs/" + s.keyIn("first") + "/verify", 200, []string{"All 11 hold.", "compared with the ledger"}},
 		{"/runs/" + s.keyIn("third") + "/verify", 200, []string{"only a finished run can be verified"}},
-		{"/compare?run=" + s.keyIn("first") + "&run=" + s.keyIn("second"), 200, []string{"<td>1</td><td>0.5</td>", "nobody paid for", `class="l1"`}},
+		{"/compare?run=" + s.keyIn("first") + "&run=" + s.keyIn("second"), 200, []string{"<td>1</td><td>0.5</td>", "access that is not charged", `class="l1"`}},
 		{"/compare", 200, []string{"No run was chosen"}},
 		{"/datasets", 200, []string{"ε: 1.5 of 5 reserved", "2 runs"}},
 		{"/datasets/clinic", 200, []string{"together (ε 5, δ 0.0001)-differentially private", "reserved (ε 0.5, δ 1e-05)", `/runs/` + s.keyIn("second"), "lifetime budget: ε = 5"}},
@@ -312,9 +312,9 @@ func TestPages(t *testing.T) {
 		{"/comparisons/" + s.keyIn("cmp") + "/figure.svg", 200, []string{"<svg"}},
 		{"/networks", 200, []string{">net<"}},
 		{"/networks/" + s.keyIn("net"), 200, []string{"100 rounds of", "east &lt;1&gt;", ">0.75<"}},
-		{"/networks", 200, []string{"Training n7", ">east</a>", `class="step">2</b> of 40`, "Rehearsals"}},
+		{"/networks", 200, []string{"Training n7", ">east</a>", `class="step">2</b> of 40`, "Simulations"}},
 		{"/runs/" + s.keyIn("demo/east"), 200, []string{"part of n7/east", "2 batches were charged", "2</td><td>Gaussian(σ=100)"}},
-		{"/runs/" + s.keyIn("demo/east") + "/report", 404, []string{"an owner's part has no report"}},
+		{"/runs/" + s.keyIn("demo/east") + "/report", 404, []string{"an owner's run directory has no report"}},
 		{"/runs/" + s.keyIn("tuned"), 200, []string{`<span class="meta">search</span>`, "The best of a secret, random number of trainings, 2 on average", "drawn from short, long", "finished, done after 1 step"}},
 		{"/runs/" + s.keyIn("tuned") + "/verify", 200, []string{"All 8 hold.", "none but the model"}},
 		{"/audits", 200, []string{">audited<"}},
@@ -370,7 +370,7 @@ func TestNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, root).enter()
-	for path, want := range map[string]string{"/": "There are no runs", "/datasets": "There is no ledger yet", "/comparisons": "There is none", "/networks": "There is none"} {
+	for path, want := range map[string]string{"/": "There are no runs", "/datasets": "There is no ledger yet", "/comparisons": "There are none", "/networks": "There are none"} {
 		if status, text := s.get(path); status != 200 || !strings.Contains(text, want) {
 			t.Errorf("%s: %d, lacks %q", path, status, want)
 		}

@@ -51,8 +51,8 @@ var sheet = template.Must(template.New("").Parse(`<!doctype html>
 <p>{{if .R.Refuted}}<strong>The claim is refuted.</strong>{{else}}The claim is not contradicted.{{end}}</p>
 {{.R.Bar}}
 <pre>{{.R.Words}}</pre>
-{{if .Odds}}<h2>What the run tells of each canary</h2>
-<p>For each of {{.R.Canaries}} made-up records, half of which took part: how much likelier what was released is if it did. The farther apart the two lines, the more the run tells.</p>
+{{if .Odds}}<h2>What the run reveals about each canary</h2>
+<p>For each of {{.R.Canaries}} synthetic records, half of which took part: how much more likely the released values are if it did. The farther apart the two lines, the more the run reveals.</p>
 {{.Odds}}{{end}}
 </body></html>
 `))

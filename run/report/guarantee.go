@@ -48,7 +48,7 @@ func (v *view) guarantee(info *trace.Info, rec *trace.Record) error {
 	v.Terms = []fact{
 		{"ε (cap)", v.Epsilon},
 		{"δ (cap)", v.Delta},
-		{"neighbouring relation", b.Adjacency.String()},
+		{"neighboring relation", b.Adjacency.String()},
 		{"unit of privacy", info.Whom()},
 		{"accountant", info.Accountant},
 		{"noise multiplier", noise},
@@ -108,7 +108,7 @@ func (v *view) promise(b privacy.Budget) {
 	v.Pair = pair{exact(2 * b.Epsilon), upward(b.Delta * (1 + factor))}
 }
 
-// guess is the greatest chance to tell two neighbouring tables apart that were
+// guess is the greatest chance to tell two neighboring tables apart that were
 // equally likely beforehand. Both kinds of error are at least
 // x = (1−δ)/(1+e^ε) where they are equal, which is where their sum is least.
 func guess(b privacy.Budget) float64 { return 1 - (1-b.Delta)/(1+math.Exp(b.Epsilon)) }
@@ -134,12 +134,12 @@ func (v *view) fail(why string) {
 
 // checkPrefix asks a meter of the plan whether it admits what was charged, of a run that was broken with gaps.
 func (v *view) checkPrefix(plan privacy.Event, a account.Accountant, b privacy.Budget, rec *trace.Record, broken bool) {
-	text := "every batch charged in the record is the one that the plan holds at its place"
+	text := "every batch charged in the run log is the one that the plan holds at its position"
 	if broken {
-		text = "the batches charged in the record are those of the plan in its order, some perhaps left out where the run was broken"
+		text = "the batches charged in the run log are those of the plan in its order, some possibly left out where the run was interrupted"
 	}
 	if _, v.Filter = plan.(privacy.Filtered); v.Filter {
-		text = "the costs of the batches charged in the record add up to no more than the filter admits"
+		text = "the costs of the batches charged in the run log add up to no more than the filter admits"
 	}
 	meter, err := account.NewMeter(plan, a, b)
 	if err != nil {

@@ -9,18 +9,13 @@ package report
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"html/template"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 
-	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -42,13 +37,13 @@ func must(b []byte, err error) template.CSS {
 	return template.CSS(b)
 }
 
-// ErrPart says that a directory is an owner's part of a training among owners, of which there is no page.
-var ErrPart = errors.New("an owner's part has no report; `sotto verify` checks it")
+// ErrPart says that a directory is one owner's in a network, which has no page.
+var ErrPart = errors.New("an owner's run directory has no report; `sotto verify` checks it")
 
 // Build makes the page of the run in dir. Equal directories give equal bytes. It recomputes the guarantee from the
 // record, and replays nothing: Rebuild takes what a verification found.
 func Build(dir string) ([]byte, error) {
-	return makePage(dir, "recomputed from the record when this page was made, and not verified", nil)
+	return makePage(dir, "recomputed from the run log when this page was made, and not verified", nil)
 }
 
 func makePage(dir, how string, broken []string) ([]byte, error) {
@@ -67,8 +62,12 @@ func makePage(dir, how string, broken []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v.Hashes, err = hashes(dir, trace.EventsFile, trace.ReleasesFile, trace.ModelFile); err != nil {
-		return nil, err
+	for _, name := range []string{trace.EventsFile, trace.ReleasesFile, trace.ModelFile} {
+		sum, err := trace.Hash(dir, name)
+		if err != nil {
+			return nil, err
+		}
+		v.Hashes = append(v.Hashes, fact{name, sum})
 	}
 	v.Style, v.How = style, how
 	for _, what := range broken {
@@ -91,7 +90,7 @@ func Write(dir string) error {
 // Rebuild makes the page again, with what a verification of the run found not to hold at its top, and returns its
 // path. A report of a finished run stays as it is, since it may be sealed: the new one is report.new.html.
 func Rebuild(dir string, verified bool, broken []string) (string, error) {
-	how := "verified against its record when this page was made"
+	how := "verified against its log when this page was made"
 	if !verified {
 		how = "not verified, since the run is not finished"
 	}
@@ -104,32 +103,4 @@ func Rebuild(dir string, verified bool, broken []string) (string, error) {
 		path = filepath.Join(dir, trace.NewReportFile)
 	}
 	return path, trace.WriteFile(path, b)
-}
-
-// A hash is the SHA-256 of a file, in hex; empty for a file that is not there.
-type hash struct{ Name, Sum string }
-
-func hashes(dir string, names ...string) ([]hash, error) {
-	var list []hash
-	for _, name := range names {
-		sum, err := fileHash(filepath.Join(dir, name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		list = append(list, hash{name, sum})
-	}
-	return list, nil
-}
-
-func fileHash(path string) (string, error) {
-	f, err := readfile.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }

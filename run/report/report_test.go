@@ -175,11 +175,11 @@ func TestFinished(t *testing.T) {
 		"84.71 %", "16,281", "11,650", "not private: computed from the test rows without noise",
 		"Every encoded row has norm at most 1.", "columns: categorical1", "#gaussian-exact", "below 10⁻²⁰",
 		"a sum over the records with Gaussian noise, whose standard deviation is 42.5 times",
-		"every batch charged in the record is the one that the plan holds at its place",
+		"every batch charged in the run log is the one that the plan holds at its position",
 		"Time, memory and pace", "Crashes that the data cause", "The same people elsewhere", "What is true of everybody",
 		"1 column is ignored", "Improved Convergence of Differential Private SGD with Gradient Clipping", "@misc{sotto",
 		fmt.Sprintf("%x", sha256.Sum256(model)))
-	lacks(t, page, "LAB", "NOT PRIVATE", "not finished", "bear out", "3.25", "NO:", "The seed", "Number of records")
+	lacks(t, page, "LAB", "NOT PRIVATE", "not finished", "support the claim", "3.25", "NO:", "The seed", "Number of records")
 	for _, id := range []string{"curve", "spent", "rate", "norm"} {
 		if !strings.Contains(page, `id="`+id+`-t"`) {
 			t.Errorf("the plot %q is missing", id)
@@ -228,9 +228,9 @@ func TestReplaceOneAndPure(t *testing.T) {
 	plan(t, info, 100, e)
 	page := build(t, ran(t, info, 40, e))
 	wants(t, page, "If one record of adult were replaced by any other", "The number of records is public", "with ε = 0.5 and δ = 0, in both directions",
-		"a factor eε = 1.649.", "δ = 0 on a real machine", "Two versions of one record are equally likely", "40 batches were charged of 100 planned steps",
+		"a factor eε = 1.649.", "δ = 0 on a real machine", "They think two versions of one record equally likely", "40 batches were charged of 100 planned steps",
 		"The plan costs ε = 0.25 and what was charged costs ε = 0.1;", "Laplace noise, whose scale is 400 times")
-	lacks(t, page, "except with probability", "(this run)", "bear out")
+	lacks(t, page, "except with probability", "(this run)", "support the claim")
 }
 
 // Beside the best of all accountants stands one that says less.
@@ -239,7 +239,7 @@ func TestBestAccountant(t *testing.T) {
 	info.Accountant = "best"
 	page := build(t, ran(t, info, 100, privacy.Gaussian{Sigma: sigma}))
 	wants(t, page, "ε by best", "ε by rdp", "#gaussian-exact")
-	lacks(t, page, "bear out")
+	lacks(t, page, "support the claim")
 }
 
 func TestSampled(t *testing.T) {
@@ -250,7 +250,7 @@ func TestSampled(t *testing.T) {
 	start := time.Now()
 	page := build(t, ran(t, info, 127, e))
 	wants(t, page, "Poisson: each record enters a step with probability 0.007862", "#poisson-gaussian", "on a secret random batch that holds each record independently")
-	lacks(t, page, "for comparison", "bear out")
+	lacks(t, page, "for comparison", "support the claim")
 	t.Logf("the page took %v", time.Since(start))
 }
 
@@ -294,14 +294,14 @@ func TestOff(t *testing.T) {
 	e := privacy.NonPrivate{Why: "no noise"}
 	plan(t, info, 100, e)
 	page := build(t, ran(t, info, 100, e))
-	wants(t, page, "No noise was added", "There is none. This run added no noise.", "without noise ε is infinite", "a look at the records without noise: no noise",
+	wants(t, page, "No noise was added", "There is none. This run added no noise.", "without noise ε is infinite", "an access to the records without noise: no noise",
 		"Step size by step")
-	lacks(t, page, "If one record were", "What an attacker could learn", "at most a factor", "bear out")
+	lacks(t, page, "If one record were", "What an attacker could learn", "at most a factor", "support the claim")
 }
 
 func TestUnfinished(t *testing.T) {
 	for status, phrase := range map[string]string{
-		trace.Running:     "either still at work or was broken off",
+		trace.Running:     "either still running or was interrupted",
 		trace.Interrupted: "was interrupted by its user",
 		"paused":          `Its status is &#34;paused&#34;.`,
 	} {
@@ -319,9 +319,9 @@ func TestUnfinished(t *testing.T) {
 			t.Fatal(err)
 		}
 		page := build(t, dir)
-		wants(t, page, "This run is not finished.", phrase, "torn by a crash", "17 batches were charged of 100", "The whole budget stays spent",
+		wants(t, page, "This run is not finished.", phrase, "A crash cut off the end of its log", "17 batches were charged of 100", "The whole budget stays charged",
 			"The run scored no test rows.", "model.jsonnot written yet", "This record does not hold the figure yet.")
-		lacks(t, page, "Finished. Guarantee", "bear out")
+		lacks(t, page, "Finished. Guarantee", "support the claim")
 	}
 }
 
@@ -330,7 +330,7 @@ func TestNoSteps(t *testing.T) {
 	info.Status, info.Result, info.Finished = trace.Running, nil, nil
 	page := build(t, ran(t, info, 0, nil))
 	wants(t, page, "0 batches were charged of 100", "No step has been recorded", "Nothing has been charged yet.", "what was charged costs ε = 0;")
-	lacks(t, page, "bear out")
+	lacks(t, page, "support the claim")
 }
 
 func TestLostBatches(t *testing.T) {
@@ -343,7 +343,7 @@ func TestLostBatches(t *testing.T) {
 	if err := os.WriteFile(path, b[:len(b)-1], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wants(t, build(t, dir), "The answers of 1 charged batch are not in the record; they count as spent.")
+	wants(t, build(t, dir), "The answers of 1 charged batch are not in the log; they stay charged.")
 }
 
 // A claim is not believed: whatever does not follow from the events is said at
@@ -358,7 +358,7 @@ func TestFalseClaims(t *testing.T) {
 	}{
 		"cap below the cost":      {func(i *trace.Info) { i.Budget.Epsilon = 0.1 }, honest, 100, "found wrong, that the whole plan costs"},
 		"less noise than planned": {func(i *trace.Info) {}, privacy.Gaussian{Sigma: 1}, 100, "found wrong, that what was charged so far costs"},
-		"another plan":            {func(i *trace.Info) {}, privacy.Gaussian{Sigma: 2 * sigma}, 3, "found wrong, that every batch charged in the record is the one"},
+		"another plan":            {func(i *trace.Info) {}, privacy.Gaussian{Sigma: 2 * sigma}, 3, "found wrong, that every batch charged in the run log is the one"},
 		"more than planned":       {func(i *trace.Info) {}, honest, 101, "found wrong, that every batch"},
 		"unknown accountant":      {func(i *trace.Info) { i.Accountant = "guess" }, honest, 100, "the accountant is not known"},
 		"no theorem": {func(i *trace.Info) { plan(t, i, 100, privacy.Laplace{Scale: 1e4}) }, honest, 100,
@@ -370,11 +370,11 @@ func TestFalseClaims(t *testing.T) {
 		info := asked(t)
 		c.change(info)
 		page := build(t, ran(t, info, c.n, c.event))
-		if !strings.Contains(plain(page), c.want) || !strings.Contains(page, "does not bear out the claim") {
+		if !strings.Contains(plain(page), c.want) || !strings.Contains(page, "does not support the claim") {
 			t.Errorf("%s: the page does not say %q", name, c.want)
 		}
 		lacks(t, page, "Finished. Guarantee")
-		wants(t, page, "Claimed, and not borne out.")
+		wants(t, page, "Claimed, but not supported.")
 	}
 }
 

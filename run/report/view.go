@@ -43,9 +43,9 @@ type view struct {
 	Chosen, Beside   string // names of the accountants of the two lines
 	Realised         string // ε of what was charged, information only
 	PlanEpsilon      string
-	Filter           bool // the costs were chosen on the way, within a filter
+	Filter           bool // the costs were chosen during the run, within a filter
 	Charged, Planned string
-	Lost             int // batches charged whose answers are not there
+	Lost             int // batches charged whose answers are not in the log
 
 	Spent, Rates, Norms template.HTML
 	Scores              []fact
@@ -61,7 +61,7 @@ type view struct {
 	NotCovered   []item
 	Versions     []fact
 	Citation     citation
-	Hashes       []hash
+	Hashes       []fact // names and SHA-256 of files; no sum for one that does not exist
 }
 
 // A fact is a name and its value.
@@ -70,7 +70,7 @@ type fact struct{ Name, Value string }
 // An item is a short name and what there is to say about it.
 type item struct{ Name, Text string }
 
-// odds is what an attacker may come to believe, from what he believed before.
+// odds is what an attacker may come to believe, from what they believed before.
 type odds struct{ Before, After string }
 
 type pair struct{ Epsilon, Delta string }
@@ -136,14 +136,14 @@ func statusWords(info *trace.Info, rec *trace.Record) string {
 	case trace.Interrupted:
 		how = "It was interrupted by its user and can be resumed."
 	case trace.Running:
-		how = "It is either still at work or was broken off; a run that was broken off can be resumed."
+		how = "It is either still running or was interrupted; an interrupted run can be resumed."
 	default:
 		how = fmt.Sprintf("Its status is %q.", info.Status)
 	}
 	if rec.Torn {
-		how += " The end of its record was torn by a crash; what was not whole is left out here and was never shown to anyone."
+		how += " A crash cut off the end of its log; the incomplete part is left out here and was never shown to anyone."
 	}
-	return how + " The whole budget stays spent, whether or not it goes on."
+	return how + " The whole budget stays charged, whether or not it is resumed."
 }
 
 // labWords says why a run is not private, if so.
@@ -153,7 +153,7 @@ func labWords(info *trace.Info) []string {
 		why = append(why, "No noise was added. Everything that this run released was computed from the records as they are.")
 	}
 	if info.Seed != nil {
-		why = append(why, fmt.Sprintf("Seeded noise: all random numbers come from seed %s. Whoever knows the seed can take the noise away again.", fmt.Sprint(*info.Seed)))
+		why = append(why, fmt.Sprintf("Seeded noise: all random numbers come from seed %s. Anyone who knows the seed can subtract the noise.", fmt.Sprint(*info.Seed)))
 	}
 	if info.Lab && len(why) == 0 {
 		why = append(why, "Lab mode may show figures of the records without noise.")
@@ -281,7 +281,7 @@ var fieldNames = map[string]string{
 	"dim":        "parameters of the model",
 	"rows":       "nominal number of records",
 	"unit_rows":  "most rows of a record",
-	"adjacency":  "neighbouring relation",
+	"adjacency":  "neighboring relation",
 	"norm_bound": "bound on the norm of an encoded row",
 	"label_span": "width of the label's bounds",
 	"one_margin": "the loss is one of w·x, monotone for each label",
@@ -408,16 +408,16 @@ func words(e privacy.Event) string {
 		return strings.Join(parts, "; and ")
 	case privacy.Filtered:
 		unit := map[privacy.Currency]string{privacy.InPure: "pure ε", privacy.InZCDP: "zCDP", privacy.InGDP: "Gaussian differential privacy", privacy.InRDP: fmt.Sprintf("Rényi divergence of order %s", number(e.Order))}[e.Currency]
-		return fmt.Sprintf("releases whose noise and number were chosen on the way, each paid for before it was made, out of one budget of ε = %s, δ = %s counted in %s", number(e.Epsilon), number(e.Delta), unit)
+		return fmt.Sprintf("releases whose noise and number were chosen during the run, each charged before it was made, within one budget of ε = %s, δ = %s counted in %s", number(e.Epsilon), number(e.Delta), unit)
 	case privacy.Tuned:
 		return fmt.Sprintf("the best of a secret, random number of releases, %s on average, each of which is one of these: %s", number(e.Mean()), words(privacy.Composed(e.Among)))
 	case privacy.NonPrivate:
-		return "a look at the records without noise: " + e.Why
+		return "an access to the records without noise: " + e.Why
 	}
 	return e.String()
 }
 
-// terms says which noise a plan has (R8) and which records its steps look at.
+// terms says which noise a plan has (R8) and which records its steps use.
 func terms(plan privacy.Event) (noise, sampling string) {
 	var noises, samplings []string
 	note := func(list *[]string, s string) {

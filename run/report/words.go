@@ -8,22 +8,22 @@ import (
 	"github.com/sottodp/sotto/run/trace"
 )
 
-// notCovered lists what the guarantee does not speak of (rules.md: R9, R11, R15,
+// notCovered lists what the guarantee does not cover (rules.md: R9, R11, R15,
 // R22, R23). It is the same for all runs but for what a run has or has not.
 func notCovered(info *trace.Info) []item {
 	list := []item{
-		{"Messages while loading", "Errors in the data file are shown on its owner's terminal with line and column, so that they can be mended. Keep that terminal, and whether loading went through, to the owner."},
+		{"Messages while loading", "Errors in the data file are shown on its owner's terminal with line and column, so that the file can be corrected. Keep that terminal, and whether loading went through, to the owner."},
 		{"Time, memory and pace", "How long the run took, how much memory it used, how fast its progress went and when it began and ended may depend on the records. The times on this page are of that kind."},
-		{"Crashes that the data cause", "If a particular record can make the program fail, the failure tells of it. A run that ended for want of budget or was stopped by hand is covered."},
+		{"Crashes that the data cause", "If a particular record can make the program fail, the failure reveals it. A run that ended because its budget was used up, or that a person stopped, is covered."},
 	}
 	if info.Result != nil && info.Result.Test != nil {
 		list = append(list, item{"Scores on test rows", "The scores on this page are exact figures of the test rows. They protect nobody in the test file and are not part of ε; leave them out where those people need protection."})
 	}
 	if info.Seed != nil {
-		list = append(list, item{"The seed", "The guarantee needs noise that nobody can predict. This run's came from a seed that is written down."})
+		list = append(list, item{"The seed", "The guarantee needs noise that nobody can predict. The noise of this run came from a seed that is written down."})
 	}
 	list = append(list, numerics(info),
-		item{"Choices made by looking at the data", "Bounds, levels, norm bounds, the row count, the model and its settings are taken as public. If any was chosen by looking at these records, or this run was picked as the best of several, that look is not counted here. Every run that was tried has to be paid for."},
+		item{"Choices made by looking at the data", "Bounds, levels, norm bounds, the row count, the model and its settings are taken as public. If any was chosen by looking at these records, or this run was picked as the best of several, that access is not counted here. Every run that was tried has to be charged."},
 		item{"The same people elsewhere", "Each dataset and each run has its own guarantee. Where one person is in several, the losses add up; the ledger adds them for one dataset only."},
 		item{"A person with several records", several(info)},
 		item{"What is true of everybody", "A model learns facts about the population, and such a fact may let others infer something about a person who was never in the data. Differential privacy limits what taking part adds; it does not hide what would be learned anyway."},
@@ -32,7 +32,7 @@ func notCovered(info *trace.Info) []item {
 		list = append(list, item{"The number of records", "Under replace-one the number of records is public."})
 	}
 	if info.Budget.Delta == 0 && !info.Off {
-		list = append(list, item{"δ = 0 on a real machine", "Numbers of a computer have an end, so the tails of the noise have one as well. On a machine δ = 0 means a δ that is tiny and not zero."})
+		list = append(list, item{"δ = 0 on a real machine", "Numbers in a computer are finite, so the tails of the noise end. On a machine δ = 0 means a tiny δ above 0."})
 	}
 	return list
 }

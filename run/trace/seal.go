@@ -8,8 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -44,20 +44,28 @@ func Seal(dir string) (map[string]string, error) {
 
 // addHash adds the SHA-256 of a file, if it exists.
 func addHash(hashes map[string]string, dir, name string) error {
+	sum, err := Hash(dir, name)
+	if sum != "" {
+		hashes[name] = sum
+	}
+	return err
+}
+
+// Hash is the SHA-256 of a file of a run directory, in hex; empty if there is no such file.
+func Hash(dir, name string) (string, error) {
 	f, err := readfile.Open(filepath.Join(dir, name))
-	if os.IsNotExist(err) {
-		return nil
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer f.Close()
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
-		return err
+		return "", err
 	}
-	hashes[name] = hex.EncodeToString(h.Sum(nil))
-	return nil
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // Canonical is a JSON value without spaces between its parts, its fields in

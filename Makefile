@@ -1,6 +1,6 @@
 .PHONY: bench wheel release man
 
-# Ratios of what the inner loops reach, and bench.json; docs/performance.md explains.
+# Ratios of what the inner loops reach, and bench.json; docs/measurements/performance.md explains.
 bench:
 	go run ./internal/bench -out bench.json
 

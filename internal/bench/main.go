@@ -1,6 +1,6 @@
 // Command bench measures what Sotto's inner loops reach, as ratios to what the same
 // machine can do, measured in the same run: `make bench`. It prints a table and writes
-// bench.json, one flat object. docs/performance.md says what the figures mean.
+// bench.json, one flat object. docs/measurements/performance.md says what the figures mean.
 //
 // One-thread figures are in processor time of the process, where the system tells it,
 // so that other work on the machine disturbs them little; each is the best of several

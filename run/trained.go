@@ -1,15 +1,21 @@
 package run
 
 import (
+	"cmp"
+	"context"
+	"encoding/csv"
 	"encoding/json"
+	"io"
 	"iter"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/trace"
 	"github.com/sottodp/sotto/schema"
 )
@@ -71,4 +77,90 @@ func (m *Trained) Predictions(t *data.Table) iter.Seq[[]float64] {
 	return func(yield func([]float64) bool) {
 		predictions(m.Model, m.File.W, t, func(out []float64, _ float32) bool { return yield(out) })
 	}
+}
+
+// WriteCSV writes the predicted label of each row of t, and the probability of each class, or the
+// predicted value.
+func (m *Trained) WriteCSV(w io.Writer, t *data.Table) error {
+	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+	out := csv.NewWriter(w)
+	classes := m.Schema.ClassNames()
+	header := []string{m.Schema.LabelName()}
+	for _, class := range classes {
+		header = append(header, "P("+class+")")
+	}
+	if err := out.Write(header); err != nil {
+		return err
+	}
+	line := make([]string, len(header))
+	for p := range m.Predictions(t) {
+		clear(line)
+		switch {
+		case p == nil && len(line) == 1: // readers skip a line without anything
+			out.Flush()
+			if _, err := io.WriteString(w, "\"\"\n"); err != nil {
+				return err
+			}
+			continue
+		case p == nil: // a dropped row keeps its place
+		case len(classes) == 0:
+			line[0] = number(p[0])
+		default:
+			line[0] = classes[Best(p)]
+			for k := range p {
+				line[k+1] = number(p[k])
+			}
+		}
+		if err := out.Write(line); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// An Evaluation says how a model is scored on labeled rows.
+type Evaluation struct {
+	Labels      string // file of labels, for images
+	Ledger      string // empty: that of the model's run, else the user's own
+	Unprotected bool   // the rows need no protection
+	Void        bool   // ends the guarantee of a dataset that has one
+
+	AcceptDropped bool
+	Notice        func(string)
+}
+
+// Evaluate scores the model on a table. The figures are not private: the access is recorded in the
+// ledger, and refused where it would end a guarantee (R3).
+func (m *Trained) Evaluate(ctx context.Context, path string, o Evaluation) (*trace.Scores, error) {
+	open := func(where string, unprotected bool) (*data.Table, error) {
+		gate, err := Gate(ctx, where, false, o.Notice)
+		if err != nil {
+			return nil, err
+		}
+		defer gate.Close()
+		gate.Dropped = Dropped(o.Notice, o.AcceptDropped)
+		gate.Void, gate.Unprotected, gate.Why = o.Void, unprotected, "score of a model by `sotto evaluate`"
+		opened, err := gate.Open(ctx, access.Score, m.Schema, path, data.Options{Labels: o.Labels, ByRow: true})
+		if err != nil {
+			return nil, err
+		}
+		tables, err := Take(ctx, where, "", opened)
+		if err != nil {
+			return nil, err
+		}
+		return tables[0], nil
+	}
+	if o.Ledger == "" && m.Ledger != "" { // the user's own may protect the rows, too
+		t, err := open("", true)
+		if err != nil {
+			return nil, err
+		}
+		t.Close()
+	}
+	t, err := open(cmp.Or(o.Ledger, m.Ledger), o.Unprotected)
+	if err != nil {
+		return nil, err
+	}
+	return Score(m.Model, m.File.W, t, m.Schema.ClassNames()), nil
 }

@@ -70,16 +70,7 @@ machine; it trains nothing that is kept. docs/audit.md says what the bound rests
 		},
 	}
 	f := c.Flags()
-	for _, s := range specFlags {
-		switch s.flag {
-		case "test", "test-labels", "output", "out", "seed":
-		default:
-			f.String(s.flag, "", s.usage)
-		}
-	}
-	f.String("label", "", "the schema's column to predict, when it is not the schema's label")
-	addAcceptFlags(f)
-	f.StringArray("set", nil, "any field of the spec, as in --set method.steps=200")
+	addSomeSpecFlags(f, "any field of the spec, as in --set method.steps=200", "test", "test-labels", "output", "out", "seed")
 	f.IntVar(&o.canaries, "canaries", audit.Canaries, "made-up records in one run")
 	f.IntVar(&o.runs, "runs", 0, "audit in so many runs on each of two tables, in place of one run with canaries")
 	f.BoolVar(&o.all, "all", false, "audit every method, on small synthetic tables")

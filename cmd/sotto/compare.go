@@ -95,17 +95,9 @@ and that still has a guarantee is compared only with --void, which ends it.`,
 		},
 	}
 	f := c.Flags()
-	for _, s := range specFlags {
-		switch s.flag {
-		case "method", "epsilon", "data", "seed", "out":
-		default:
-			f.String(s.flag, "", s.usage)
-		}
-	}
+	addSomeSpecFlags(f, "any field of the spec, in all cells, as in --set method.steps=200", "method", "epsilon", "data", "seed", "out", "label")
 	f.StringArrayVar(&o.Data, "data", nil, "table to train on, as in fit; several are read as one")
 	f.StringVar(&o.Label, "label", "", "the schema's column to predict, when it is not the schema's label")
-	addAcceptFlags(f)
-	f.StringArray("set", nil, "any field of the spec, in all cells, as in --set method.steps=200")
 	f.StringSliceVar(&methods, "methods", nil, "methods, with a comma between (default the spec's)")
 	f.StringSliceVar(&epsilons, "epsilon", nil, "budgets ε, with a comma between; none trains without noise (default the spec's)")
 	f.IntVar(&flags.Seeds, "seeds", 0, "repetitions, each with noise and split of its own (default 1)")

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -55,14 +56,24 @@ func methodNames() string {
 
 // addSpecFlags declares the flags that override a spec.
 func addSpecFlags(f *pflag.FlagSet) {
-	for _, s := range specFlags {
-		f.String(s.flag, "", s.usage)
-	}
-	f.String("label", "", "the schema's column to predict, when it is not the schema's label")
+	addSomeSpecFlags(f, "any field of the spec, as in --set method.steps=200")
 	f.Bool("lab", false, "lab: allow seeds and runs without noise, and watermark everything")
-	addAcceptFlags(f)
 	addOverlaps(f)
-	f.StringArray("set", nil, "any field of the spec, as in --set method.steps=200")
+}
+
+// addSomeSpecFlags declares the flags that override a spec, those excepted that a command does not take
+// or declares itself; set is the help of --set.
+func addSomeSpecFlags(f *pflag.FlagSet, set string, except ...string) {
+	for _, s := range specFlags {
+		if !slices.Contains(except, s.flag) {
+			f.String(s.flag, "", s.usage)
+		}
+	}
+	if !slices.Contains(except, "label") {
+		f.String("label", "", "the schema's column to predict, when it is not the schema's label")
+	}
+	addAcceptFlags(f)
+	f.StringArray("set", nil, set)
 }
 
 // addAcceptFlags declares the assertions that override a refusal. run.json and the report name them.

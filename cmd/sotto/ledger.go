@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
@@ -16,7 +14,6 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
-	"github.com/sottodp/sotto/run/trace"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -136,12 +133,31 @@ Exit code 0: all holds; 1: something does not.`,
 			if err != nil {
 				return err
 			}
-			runs, err := runsBelow(args)
+			runs, err := run.Below(args)
 			if err != nil {
 				return err
 			}
 			fmt.Fprintf(w, "%s: %s entries, the chain holds; head %d %s\n", l.Where(), count(n), head.Seq, head.Hash)
-			return verifyHeads(ctx, w, l, runs)
+			seen, err := run.Seen(ctx, l, runs)
+			if err != nil {
+				return err
+			}
+			var lacks []string
+			for _, s := range seen {
+				switch {
+				case s.Entry == 0:
+					fmt.Fprintf(w, "%s: keeps no entry of a ledger\n", s.Dir)
+				case s.Holds:
+					fmt.Fprintf(w, "%s: holds: entry %d\n", s.Dir, s.Entry)
+				default:
+					lacks = append(lacks, s.Dir)
+					fmt.Fprintf(w, "%s: DOES NOT HOLD: it saw entry %d of %s, which is not in this ledger\n", s.Dir, s.Entry, s.Ledger)
+				}
+			}
+			if len(lacks) > 0 {
+				return fmt.Errorf("%s does not hold what these runs saw: %s", l.Where(), strings.Join(lacks, ", "))
+			}
+			return nil
 		}),
 	}
 
@@ -245,66 +261,4 @@ their own ε. A run whose plan the currency has no theorem for is refused.`,
 	c.AddCommand(list, show, verify, accept, budget, settle)
 	group(c)
 	return c
-}
-
-// runsBelow lists the run directories among dirs and directly below them.
-func runsBelow(dirs []string) ([]string, error) {
-	var runs []string
-	holds := func(dir string) bool {
-		_, err := os.Stat(filepath.Join(dir, trace.InfoFile))
-		return err == nil
-	}
-	for _, dir := range dirs {
-		known := len(runs)
-		if holds(dir) {
-			runs = append(runs, dir)
-		}
-		below, err := os.ReadDir(dir)
-		if err != nil {
-			return nil, usageError("%v", err)
-		}
-		for _, f := range below {
-			if run := filepath.Join(dir, f.Name()); holds(run) {
-				runs = append(runs, run)
-			}
-		}
-		if len(runs) == known {
-			return nil, usageError("%s: found no run directory; a run directory holds %s", dir, trace.InfoFile)
-		}
-	}
-	return runs, nil
-}
-
-// verifyHeads says which runs saw a last entry that the ledger does not hold.
-func verifyHeads(ctx context.Context, w io.Writer, l *ledger.Ledger, runs []string) error {
-	var lacks []string
-	for _, dir := range runs {
-		info, err := trace.ReadInfo(dir)
-		if err != nil {
-			return usageError("%v", err)
-		}
-		if info.LedgerHead == "" {
-			fmt.Fprintf(w, "%s: keeps no entry of a ledger\n", dir)
-			continue
-		}
-		var h ledger.Head
-		if _, err := fmt.Sscanf(info.LedgerHead, "%d %s", &h.Seq, &h.Hash); err != nil {
-			return usageError("%s: %s: ledger_head: found %q; allowed is the number of an entry and its hash", dir, trace.InfoFile, info.LedgerHead)
-		}
-		err = l.Contains(ctx, h)
-		var broken *ledger.ChainError
-		switch {
-		case errors.As(err, &broken):
-			lacks = append(lacks, dir)
-			fmt.Fprintf(w, "%s: DOES NOT HOLD: it saw entry %d of %s, which is not in this ledger\n", dir, h.Seq, info.Ledger)
-		case err != nil:
-			return err
-		default:
-			fmt.Fprintf(w, "%s: holds: entry %d\n", dir, h.Seq)
-		}
-	}
-	if len(lacks) > 0 {
-		return fmt.Errorf("%s does not hold what these runs saw: %s", l.Where(), strings.Join(lacks, ", "))
-	}
-	return nil
 }

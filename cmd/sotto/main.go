@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sottodp/sotto/internal/kern"
+	"github.com/sottodp/sotto/internal/parent"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
@@ -33,8 +34,10 @@ func main1() int {
 		return exitInput
 	}
 	ledger.Warn = func(text string) { fmt.Fprintln(os.Stderr, "warning:", text) }
-	ctx, err := watchParent(ctx)
-	if err == nil {
+	ctx, err := parent.Watch(ctx)
+	if err != nil {
+		err = &run.InputError{Err: err}
+	} else {
 		err = root().ExecuteContext(ctx)
 	}
 	if err != nil {

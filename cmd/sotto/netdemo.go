@@ -194,7 +194,7 @@ func (d *demo) owner(i int, name string) string {
 
 // prepare founds the network, and writes what each owner has: rows and credentials.
 func (d *demo) prepare(tables []*data.Table) (*transport.HubKeys, error) {
-	organiser, err := found(d.plan.Plan, "")
+	organiser, err := party.Found(d.plan.Plan, "")
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +210,7 @@ func (d *demo) prepare(tables []*data.Table) (*transport.HubKeys, error) {
 			return nil, err
 		}
 	}
-	if err := writeNetwork(organiser, d.dir); err != nil {
+	if err := organiser.WriteDir(d.dir); err != nil {
 		return nil, err
 	}
 	return organiser.Hub()

@@ -109,7 +109,7 @@ func (v *village) startHub() {
 	if v.away != nil {
 		host = "0.0.0.0"
 	}
-	v.hub = sotto(v.t, "hub", filepath.Join(v.d.dir, hubFile), "--dir", filepath.Join(v.d.dir, "hub"), "--host", host, "--port", port)
+	v.hub = sotto(v.t, "hub", filepath.Join(v.d.dir, transport.HubFile), "--dir", filepath.Join(v.d.dir, "hub"), "--host", host, "--port", port)
 	v.said = &bytes.Buffer{}
 	v.hub.Stderr = v.said
 	out, err := v.hub.StdoutPipe()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,12 +8,10 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sottodp/sotto/gossip/transport"
-	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/run"
 )
 
@@ -122,60 +119,6 @@ func serveHub(ctx context.Context, keys *transport.HubKeys, file string, o trans
 	}
 	defer h.Close()
 	fmt.Fprintln(out, h.URL)
-	go watchFull(ctx, h, notices)
-	watch(ctx, file, func() {
-		keys, err := transport.ReadHubKeys(file)
-		if err == nil {
-			err = h.Reload(keys)
-		}
-		if err != nil {
-			fmt.Fprintf(notices, "warning: %v; what stood there before still holds\n", err)
-			return
-		}
-		fmt.Fprintf(notices, "%s has changed: whom it turns away is turned away\n", file)
-	})
+	h.Watch(ctx, file, notices)
 	return nil
-}
-
-const watchEvery = time.Second
-
-// watchFull says which owners have filled their storage at the hub, until the context ends.
-func watchFull(ctx context.Context, h *transport.Hub, notices io.Writer) {
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		full, err := h.Full(ctx)
-		for _, text := range full {
-			fmt.Fprintln(notices, text)
-		}
-		if err != nil && ctx.Err() == nil {
-			fmt.Fprintf(notices, "warning: which owners have filled their storage is not known now: %v\n", err)
-		}
-	}
-}
-
-// watch calls changed whenever the file's content has changed, until the context ends.
-func watch(ctx context.Context, file string, changed func()) {
-	last, err := readfile.All(file, readfile.JSON)
-	if err != nil {
-		last = nil
-	}
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if now, err := readfile.All(file, readfile.JSON); err == nil && !bytes.Equal(now, last) {
-			last = now
-			changed()
-		}
-	}
 }

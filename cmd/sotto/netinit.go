@@ -5,23 +5,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
-	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sottodp/sotto/gossip/agreement"
+	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/run"
-)
-
-// Files of an organiser's directory.
-const (
-	organiserFile = "organiser.json" // secret of the organiser
-	hubFile       = "hub.json"       // secret of the hub
-	networkFile   = "network.json"   // public
 )
 
 func netInitCommand() *cobra.Command {
@@ -59,14 +51,14 @@ and sotto net invite makes the credentials of each owner from it. No row is read
 			for _, text := range warnings {
 				warner(c)(text)
 			}
-			organiser, err := found(p, hub)
+			organiser, err := party.Found(p, hub)
 			if err != nil {
 				return usageError("--%v", err)
 			}
 			if err := newDir(dir); err != nil {
 				return err
 			}
-			if err := writeNetwork(organiser, dir); err != nil {
+			if err := organiser.WriteDir(dir); err != nil {
 				return err
 			}
 			t := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
@@ -109,35 +101,6 @@ func newDir(dir string) error {
 		err = why.Err
 	}
 	return usageError("--dir: found %s, where no directory can be made (%s: %w)", dir, filepath.Dir(dir), err)
-}
-
-// found makes the network of a plan.
-func found(p *agreement.Plan, hub string) (*transport.Organiser, error) {
-	agreed, err := p.Agreed()
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, o := range p.Owners {
-		names = append(names, o.Name)
-	}
-	limits := transport.LimitsOf(p.Schedule, p.Job.Facts.Dim, p.Drawn(), p.Drawn() && p.Network.Graph == "random")
-	return transport.NewNetwork(hub, names, agreed, limits)
-}
-
-// writeNetwork writes what organiser, hub and everybody have.
-func writeNetwork(o *transport.Organiser, dir string) error {
-	hub, err := o.Hub()
-	if err != nil {
-		return err
-	}
-	if err := o.Write(filepath.Join(dir, organiserFile)); err != nil {
-		return err
-	}
-	if err := hub.Write(filepath.Join(dir, hubFile)); err != nil {
-		return err
-	}
-	return o.Network.Write(filepath.Join(dir, networkFile))
 }
 
 const (
@@ -207,14 +170,14 @@ another key of its connection.`,
 			if err := o.Revoke(owner); err != nil {
 				return err
 			}
-			if err := writeNetwork(o, dir); err != nil {
+			if err := o.WriteDir(dir); err != nil {
 				return usageError("--dir: %v", err)
 			}
 			w := c.OutOrStdout()
 			if before {
 				fmt.Fprintf(w, "%s was revoked before; what was made for it since is now revoked, too.\n", args[0])
 			}
-			fmt.Fprintf(w, "%[1]s is turned away as soon as the hub has the new %[2]s: a hub that reads this very file takes it over by itself; to another machine bring it, in the place of the old one. `sotto net invite` lets %[1]s in again.\n", args[0], filepath.Join(dir, hubFile))
+			fmt.Fprintf(w, "%[1]s is turned away as soon as the hub has the new %[2]s: a hub that reads this very file takes it over by itself; to another machine bring it, in the place of the old one. `sotto net invite` lets %[1]s in again.\n", args[0], filepath.Join(dir, transport.HubFile))
 			return nil
 		},
 	}
@@ -222,35 +185,14 @@ another key of its connection.`,
 	return c
 }
 
-// organised reads an organiser's directory, and the place of the owner of that name.
+// organised reads an organiser's directory, and which of the owners has that name.
 func organised(dir, name string) (*transport.Organiser, int, error) {
 	if dir == "" {
 		return nil, 0, usageError("--dir is missing: the directory that sotto net init made")
 	}
-	o, err := transport.ReadOrganiser(filepath.Join(dir, organiserFile))
+	o, owner, err := transport.OpenOrganiser(dir, name)
 	if err != nil {
 		return nil, 0, &run.InputError{Err: err}
 	}
-	public, err := transport.ReadNetwork(filepath.Join(dir, networkFile))
-	switch {
-	case errors.Is(err, os.ErrNotExist): // it is public, and nobody's keys
-	case err != nil:
-		return nil, 0, &run.InputError{Err: err}
-	case !reflect.DeepEqual(public, &o.Network):
-		return nil, 0, usageError("--dir: found another network in %s (%s, id %s) than in %s (%s, id %s); allowed are files as sotto net init wrote them together", networkFile, members(public), public.ID, organiserFile, members(&o.Network), o.Network.ID)
-	}
-	for i, m := range o.Network.Owners {
-		if m.Name == name {
-			return o, i, nil
-		}
-	}
-	return nil, 0, usageError("found the owner %q; allowed are %s", name, members(&o.Network))
-}
-
-func members(n *transport.Network) string {
-	var names []string
-	for _, m := range n.Owners {
-		names = append(names, m.Name)
-	}
-	return strings.Join(names, ", ")
+	return o, owner, nil
 }

@@ -16,15 +16,7 @@ import (
 
 // ownerFlags are those of a spec that an owner may give: the rest is agreed on.
 func ownerFlags(f *pflag.FlagSet) {
-	for _, s := range specFlags {
-		switch s.flag {
-		case "method", "out", "output":
-		default:
-			f.String(s.flag, "", s.usage)
-		}
-	}
-	addAcceptFlags(f)
-	f.StringArray("set", nil, "any field of the spec outside the block network, as in --set model.l2=0.01")
+	addSomeSpecFlags(f, "any field of the spec outside the block network, as in --set model.l2=0.01", "method", "out", "output", "label")
 }
 
 // crashAt, set by tests alone, is told of the places where an owner's process may die.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/internal/parent"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -33,7 +34,7 @@ func TestD5ParentEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.ExtraFiles, c.Stdout, c.Stderr = []*os.File{read}, end, end
-	c.Env = append(c.Environ(), parentVariable+"=3")
+	c.Env = append(c.Environ(), parent.Variable+"=3")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -63,10 +64,10 @@ func TestD5NoParent(t *testing.T) {
 	for _, text := range []string{"", "x", "-1", "99", strconv.Itoa(3)} {
 		var stderr bytes.Buffer
 		c := sotto(t, "version")
-		c.ExtraFiles, c.Stderr, c.Env = []*os.File{f}, &stderr, append(c.Environ(), parentVariable+"="+text)
+		c.ExtraFiles, c.Stderr, c.Env = []*os.File{f}, &stderr, append(c.Environ(), parent.Variable+"="+text)
 		var exit *exec.ExitError
-		if err := c.Run(); !errors.As(err, &exit) || exit.ExitCode() != exitInput || !strings.Contains(stderr.String(), parentVariable) {
-			t.Errorf("%s=%q: %v, %s", parentVariable, text, err, stderr.String())
+		if err := c.Run(); !errors.As(err, &exit) || exit.ExitCode() != exitInput || !strings.Contains(stderr.String(), parent.Variable) {
+			t.Errorf("%s=%q: %v, %s", parent.Variable, text, err, stderr.String())
 		}
 	}
 }

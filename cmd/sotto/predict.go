@@ -1,12 +1,9 @@
 package main
 
 import (
-	"cmp"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -44,7 +41,7 @@ guarantee stands as it is, since predicting is post-processing.`,
 			if err != nil {
 				return err
 			}
-			return output(c.OutOrStdout(), "out", outPath, func(w io.Writer) error { return writePredictions(w, m, t) })
+			return output(c.OutOrStdout(), "out", outPath, func(w io.Writer) error { return m.WriteCSV(w, t) })
 		},
 	}
 	c.Flags().StringVar(&modelPath, "model", "", "run directory or model file (required)")
@@ -61,45 +58,6 @@ func modelFor(modelPath, dataPath, what string) (*run.Trained, error) {
 	}
 	return m, err
 }
-
-func writePredictions(w io.Writer, m *run.Trained, t *data.Table) error {
-	out := csv.NewWriter(w)
-	header := []string{m.Schema.LabelName()}
-	for _, class := range m.Schema.ClassNames() {
-		header = append(header, "P("+class+")")
-	}
-	if err := out.Write(header); err != nil {
-		return err
-	}
-	classes := m.Schema.ClassNames()
-	line := make([]string, len(header))
-	for p := range m.Predictions(t) {
-		clear(line)
-		switch {
-		case p == nil && len(line) == 1: // readers skip a line without anything
-			out.Flush()
-			if _, err := io.WriteString(w, "\"\"\n"); err != nil {
-				return err
-			}
-			continue
-		case p == nil: // a dropped row keeps its place
-		case len(classes) == 0:
-			line[0] = number(p[0])
-		default:
-			line[0] = classes[run.Best(p)]
-			for k := range p {
-				line[k+1] = number(p[k])
-			}
-		}
-		if err := out.Write(line); err != nil {
-			return err
-		}
-	}
-	out.Flush()
-	return out.Error()
-}
-
-func number(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 
 func evaluateCommand() *cobra.Command {
 	var modelPath, dataPath, labelsPath, ledgerPath string
@@ -122,40 +80,14 @@ is then recorded, and the dataset has no guarantee from then on.`,
 			if err != nil {
 				return err
 			}
-			where := cmp.Or(ledgerPath, m.Ledger)
-			score := func(where string, unprotected bool) (*data.Table, error) {
-				gate, err := run.Gate(c.Context(), where, false, warner(c))
-				if err != nil {
-					return nil, err
-				}
-				defer gate.Close()
-				gate.Dropped = run.Dropped(warner(c), *accept)
-				gate.Void, gate.Unprotected, gate.Why = void, unprotected, "score of a model by `sotto evaluate`"
-				opened, err := gate.Open(c.Context(), access.Score, m.Schema, dataPath, data.Options{Labels: labelsPath, ByRow: true})
-				if errors.Is(err, access.ErrWouldEnd) {
-					return nil, fmt.Errorf("%w. Give --unprotected if these rows need no protection, or --void", err)
-				}
-				if err != nil {
-					return nil, err
-				}
-				tables, err := run.Take(c.Context(), where, "", opened)
-				if err != nil {
-					return nil, err
-				}
-				return tables[0], nil
+			s, err := m.Evaluate(c.Context(), dataPath, run.Evaluation{Labels: labelsPath, Ledger: ledgerPath,
+				Unprotected: unprotected, Void: void, AcceptDropped: *accept, Notice: warner(c)})
+			if errors.Is(err, access.ErrWouldEnd) {
+				return fmt.Errorf("%w. Give --unprotected if these rows need no protection, or --void", err)
 			}
-			if ledgerPath == "" && m.Ledger != "" { // the user's own may protect the rows, too
-				t, err := score("", true)
-				if err != nil {
-					return err
-				}
-				t.Close()
-			}
-			t, err := score(where, unprotected)
 			if err != nil {
 				return err
 			}
-			s := run.Score(m.Model, m.File.W, t, m.Schema.ClassNames())
 			w := c.OutOrStdout()
 			if asJSON {
 				return writeJSON(w, s)

@@ -83,17 +83,8 @@ trained on, which is paid for like all else.`,
 		},
 	}
 	f := c.Flags()
-	for _, s := range specFlags {
-		switch s.flag {
-		case "method", "out", "seed":
-		default:
-			f.String(s.flag, "", s.usage)
-		}
-	}
-	f.String("label", "", "the schema's column to predict, when it is not the schema's label")
-	addAcceptFlags(f)
+	addSomeSpecFlags(f, "any field of the spec, in all candidates, as in --set model.l2=0.01", "method", "out", "seed")
 	addOverlaps(f)
-	f.StringArray("set", nil, "any field of the spec, in all candidates, as in --set model.l2=0.01")
 	f.StringVar(&out, "out", "tuned", "run directory: new or empty")
 	f.BoolVar(&dry, "dry-run", false, "say what a search would cost and what it leaves each candidate; nothing is read or spent")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")

@@ -114,16 +114,9 @@ coordinator, or other rows than the first worker with its shard, is told so and 
 		},
 	}
 	f := c.Flags()
-	for _, s := range specFlags {
-		switch s.flag {
-		case "data", "labels", "schema", "model", "epsilon", "delta", "adjacency": // what a worker reads or a spec must have
-			f.String(s.flag, "", s.usage)
-		}
-	}
-	f.String("label", "", "the schema's column to predict, when it is not the schema's label")
+	// What a worker reads, or a spec must have.
+	addSomeSpecFlags(f, "any field of the spec, as in --set model.l2=0.01", "test", "test-labels", "method", "accountant", "output", "seed", "ledger", "out")
 	f.Bool("lab", false, "lab: the spec has a seed")
-	addAcceptFlags(f)
-	f.StringArray("set", nil, "any field of the spec, as in --set model.l2=0.01")
 	f.StringVar(&o.URL, "hub", "", "where the coordinator listens (required)")
 	f.StringVar(&key, "key", "", "file of the key that coordinator and workers share (required)")
 	f.StringVar(&shard, "shard", "", "which part of the rows this is, as in 1/2 (required)")

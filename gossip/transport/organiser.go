@@ -12,6 +12,9 @@ import (
 	"math/big"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,6 +119,59 @@ func ReadOrganiser(path string) (*Organiser, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return o, nil
+}
+
+// Files of an organiser's directory.
+const (
+	OrganiserFile = "organiser.json" // secret of the organiser
+	HubFile       = "hub.json"       // secret of the hub
+	NetworkFile   = "network.json"   // public
+)
+
+// WriteDir writes the organiser's own file, the hub's and the public one.
+func (o *Organiser) WriteDir(dir string) error {
+	hub, err := o.Hub()
+	if err != nil {
+		return err
+	}
+	if err := o.Write(filepath.Join(dir, OrganiserFile)); err != nil {
+		return err
+	}
+	if err := hub.Write(filepath.Join(dir, HubFile)); err != nil {
+		return err
+	}
+	return o.Network.Write(filepath.Join(dir, NetworkFile))
+}
+
+// OpenOrganiser reads an organiser's directory, and which of the owners has that name.
+func OpenOrganiser(dir, name string) (*Organiser, int, error) {
+	o, err := ReadOrganiser(filepath.Join(dir, OrganiserFile))
+	if err != nil {
+		return nil, 0, err
+	}
+	public, err := ReadNetwork(filepath.Join(dir, NetworkFile))
+	switch {
+	case errors.Is(err, os.ErrNotExist): // it is public, and holds no keys
+	case err != nil:
+		return nil, 0, err
+	case !reflect.DeepEqual(public, &o.Network):
+		return nil, 0, fmt.Errorf("--dir: found another network in %s (%s, id %s) than in %s (%s, id %s); allowed are files as sotto net init wrote them together",
+			NetworkFile, public.names(), public.ID, OrganiserFile, o.Network.names(), o.Network.ID)
+	}
+	owner := slices.IndexFunc(o.Network.Owners, func(m Member) bool { return m.Name == name })
+	if owner < 0 {
+		return nil, 0, fmt.Errorf("found the owner %q; allowed are %s", name, o.Network.names())
+	}
+	return o, owner, nil
+}
+
+// names lists the owners.
+func (n *Network) names() string {
+	var names []string
+	for _, m := range n.Owners {
+		names = append(names, m.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // Write writes the organiser to a file for itself only.

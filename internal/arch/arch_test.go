@@ -137,8 +137,14 @@ var table = map[string][]string{
 	// Every answer of `sotto plan`, from what is public: it reaches no rows.
 	"plan": join(privacys, []string{"oracle", "method", "privacy/account/claimed", "internal/chart"}),
 
+	// What every run rests on, examined.
+	"run/doctor": {"internal/chart", "internal/kern", "privacy/noise", "run", "run/ledger"},
+
+	// Ends a command when the process that started it ends.
+	"internal/parent": {},
+
 	// Layer 6.
-	"cmd/sotto": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/agreement", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "plan", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile"}),
+	"cmd/sotto": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/agreement", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "model", "method", "oracle/private", "run/trace"}),

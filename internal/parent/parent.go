@@ -1,7 +1,9 @@
-package main
+// Package parent ends a command when the process that started it ends.
+package parent
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -9,25 +11,25 @@ import (
 	"syscall"
 )
 
-// parentVariable names an inherited pipe, by its descriptor or, on Windows, its
+// Variable names an inherited pipe, by its descriptor or, on Windows, its
 // handle. The process that started this one holds the other end. When that process
 // ends, however it ends, the pipe closes, and the command stops as after Ctrl-C:
 // nobody waits for the run any more, which would go on spending.
-const parentVariable = "SOTTO_PARENT_PIPE"
+const Variable = "SOTTO_PARENT_PIPE"
 
-// watchParent returns a context that ends with the parent, where there is one to watch.
-func watchParent(ctx context.Context) (context.Context, error) {
-	text, ok := os.LookupEnv(parentVariable)
+// Watch returns a context that ends with the parent, where there is one to watch.
+func Watch(ctx context.Context) (context.Context, error) {
+	text, ok := os.LookupEnv(Variable)
 	if !ok {
 		return ctx, nil
 	}
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil {
-		return nil, usageError("%s: found %q; allowed is the number of a pipe that was inherited", parentVariable, text)
+		return nil, fmt.Errorf("%s: found %q; allowed is the number of a pipe that was inherited", Variable, text)
 	}
-	pipe := os.NewFile(uintptr(n), parentVariable)
+	pipe := os.NewFile(uintptr(n), Variable)
 	if st, err := pipe.Stat(); err != nil || st.Mode()&os.ModeNamedPipe == 0 {
-		return nil, usageError("%s: %d is no pipe that was inherited", parentVariable, n)
+		return nil, fmt.Errorf("%s: %d is no pipe that was inherited", Variable, n)
 	}
 	signal.Ignore(syscall.SIGPIPE) // the parent's end of the output goes, too; the run is still to be closed
 	ctx, stop := context.WithCancel(ctx)

@@ -1,6 +1,6 @@
 //go:build !linux && !darwin
 
-package main
+package doctor
 
 // freeBytes is not known on this system.
 func freeBytes(string) (n uint64, known bool) { return 0, false }

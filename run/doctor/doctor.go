@@ -1,0 +1,162 @@
+// Package doctor examines what every run rests on: randomness, kernels, disk and ledger of this
+// machine. It reads no table, and removes what it writes.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/internal/kern"
+	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/ledger"
+)
+
+// Verdicts of an examination, from the best to the worst.
+const (
+	Well     = "well"
+	Doubtful = "doubtful" // a run works, and something should be known
+	Broken   = "broken"   // a run fails, or should not be trusted
+)
+
+// An Examination is one thing that was examined.
+type Examination struct {
+	What    string `json:"what"`
+	Verdict string `json:"verdict"`
+	Detail  string `json:"detail"`
+}
+
+// Examine examines the machine, the directory for runs and the ledger; verdict is the worst.
+func Examine(ctx context.Context, dir, where string) (found []Examination, verdict string) {
+	found = []Examination{examineRandomness(), examineKernels(), examineDisk(dir), examineLedger(ctx, where)}
+	verdict = Well
+	for _, e := range found {
+		if e.Verdict == Broken || e.Verdict == Doubtful && verdict == Well {
+			verdict = e.Verdict
+		}
+	}
+	return found, verdict
+}
+
+// examineRandomness draws twice from the source that noise comes from. A source that
+// works fails this once in 10⁹ times.
+func examineRandomness() Examination {
+	e := Examination{What: "randomness", Verdict: Broken}
+	const n = 1 << 16
+	var draws [2][n]byte
+	for i := range draws {
+		src, err := noise.SecureStreams().Stream("doctor", 0)
+		if err == nil {
+			_, err = src.Read(draws[i][:])
+		}
+		if err != nil {
+			e.Detail = err.Error()
+			return e
+		}
+	}
+	ones, same := 0, 0
+	for i, b := range draws[0] {
+		ones += bits.OnesCount8(b)
+		if b == draws[1][i] {
+			same++
+		}
+	}
+	// Ones: mean 4n, variance 2n. Equal bytes: about a Poisson law of mean n/256. Both
+	// at more than six standard deviations.
+	switch {
+	case math.Abs(float64(ones)-4*n) > 6.2*math.Sqrt(2*n):
+		e.Detail = fmt.Sprintf("of %d bits from the system's source %d are ones", 8*n, ones)
+	case math.Abs(float64(same)-n/256) > 7*math.Sqrt(n/256):
+		e.Detail = fmt.Sprintf("two draws of %d bytes agree in %d", n, same)
+	default:
+		e.Verdict, e.Detail = Well, fmt.Sprintf("two draws of %d bytes look independent and balanced", n)
+	}
+	return e
+}
+
+func examineKernels() Examination {
+	set, _ := kern.Level()
+	if err := kern.Check(); err != nil {
+		return Examination{"kernels", Broken, fmt.Sprintf("%v; %s=go avoids them", err, kern.Variable)}
+	}
+	return Examination{"kernels", Well, fmt.Sprintf("%s give the same bits as plain Go", set)}
+}
+
+const (
+	slowSync  = 50 * time.Millisecond // a group of records is written each half second
+	smallDisk = 1 << 30               // bytes
+)
+
+// examineDisk writes, syncs, locks and takes away again.
+func examineDisk(dir string) Examination {
+	e := Examination{What: "disk", Verdict: Broken}
+	fail := func(err error) Examination {
+		e.Detail = fmt.Sprintf("%s: %v", dir, err)
+		return e
+	}
+	own, err := os.MkdirTemp(dir, ".sotto-doctor-")
+	if err != nil {
+		return fail(err)
+	}
+	defer os.RemoveAll(own)
+	f, err := os.Create(filepath.Join(own, "file"))
+	if err != nil {
+		return fail(err)
+	}
+	defer f.Close()
+	best := time.Duration(math.MaxInt64)
+	for range 5 {
+		if _, err := f.Write(make([]byte, 1<<12)); err != nil {
+			return fail(err)
+		}
+		begin := time.Now()
+		if err := f.Sync(); err != nil {
+			return fail(err)
+		}
+		best = min(best, time.Since(begin))
+	}
+	unlock, err := run.LockDir(own)
+	if err != nil {
+		return fail(err)
+	}
+	unlock()
+	e.Verdict, e.Detail = Well, fmt.Sprintf("%s can be written and locked; a sync takes %v", dir, best.Round(10*time.Microsecond))
+	free, known := freeBytes(own)
+	if known {
+		e.Detail += fmt.Sprintf("; %.1f GB are free", float64(free)/1e9)
+	}
+	if best > slowSync || known && free < smallDisk {
+		e.Verdict = Doubtful
+	}
+	return e
+}
+
+func examineLedger(ctx context.Context, where string) Examination {
+	e := Examination{What: "ledger", Verdict: Broken}
+	l, err := ledger.View(ctx, where)
+	if errors.Is(err, fs.ErrNotExist) {
+		if where != "" {
+			return Examination{e.What, Doubtful, fmt.Sprintf("%s is not there; the first run makes it", where)}
+		}
+		return Examination{e.What, Well, "there is none yet; the first run makes it"}
+	}
+	if err != nil {
+		e.Detail = err.Error()
+		return e
+	}
+	defer l.Close()
+	n, err := l.Verify(ctx)
+	if err != nil {
+		e.Detail = err.Error()
+		return e
+	}
+	return Examination{e.What, Well, fmt.Sprintf("%s: %s entries, the chain holds", l.Where(), chart.Integer(n))}
+}

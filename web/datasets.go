@@ -13,13 +13,13 @@ import (
 	"github.com/sottodp/sotto/run/ledger"
 )
 
-// A book is what the ledger says, as of its head.
-type book struct {
+// A snapshot is what the ledger lists, as of its head.
+type snapshot struct {
 	head ledger.Head
 	list []ledger.Dataset
 }
 
-// view is the ledger, opened to be read; nil while there is none that can be read.
+// view is the ledger, opened to read; nil while none can be read.
 func (s *Server) view(ctx context.Context) *ledger.Ledger {
 	l, _ := s.open(ctx)
 	return l
@@ -32,7 +32,7 @@ func (s *Server) open(ctx context.Context) (*ledger.Ledger, error) {
 		if !errors.Is(s.ledger.Here(), ledger.ErrGone) {
 			return s.ledger, nil
 		}
-		s.ledger, s.book = nil, nil // what is there now says why; others may still read the old one
+		s.ledger, s.read = nil, nil // View says why; other requests may still read the old one
 	}
 	l, err := ledger.View(ctx, s.options.Ledger)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Server) open(ctx context.Context) (*ledger.Ledger, error) {
 	return l, nil
 }
 
-// where is the place of the ledger, if it is open.
+// where is the location of the ledger, if it is open.
 func (s *Server) where() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,11 +56,11 @@ func (s *Server) where() string {
 type datasetsBody struct {
 	Place    string // of the ledger
 	None     string // why there is no list
-	Datasets []funds
+	Datasets []budgeted
 }
 
-// funds are a dataset and its bars.
-type funds struct {
+// budgeted is a dataset and the bars of its budget.
+type budgeted struct {
 	ledger.Dataset
 	Bars []labelled
 }
@@ -87,21 +87,21 @@ func (s *Server) datasetsPage(r *http.Request) (*page, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.book == nil || s.book.head != head {
+	if s.read == nil || s.read.head != head {
 		list, err := l.Datasets(ctx)
 		if err != nil {
 			return nil, err
 		}
-		s.book = &book{head, list}
+		s.read = &snapshot{head, list}
 	}
 	b := datasetsBody{Place: l.Where()}
-	for _, d := range s.book.list {
-		b.Datasets = append(b.Datasets, funds{d, bars(d)})
+	for _, d := range s.read.list {
+		b.Datasets = append(b.Datasets, budgeted{d, bars(d)})
 	}
 	return &page{Title: "Datasets", Body: b}, nil
 }
 
-// bars draw what is spent of a lifetime budget.
+// bars draw what is charged of a lifetime budget.
 func bars(d ledger.Dataset) []labelled {
 	switch {
 	case d.Budget == nil:
@@ -127,15 +127,15 @@ func bars(d ledger.Dataset) []labelled {
 
 // datasetBody is one dataset.
 type datasetBody struct {
-	funds
-	Spenders []spender // the last to reserve first
-	History  template.HTML
-	Entries  []ledger.Entry // the last first
-	More     int            // entries, and runs, that are not shown
+	budgeted
+	Runs    []charged // the last to reserve first
+	History template.HTML
+	Entries []ledger.Entry // the newest first
+	More    int            // entries, and runs, that are not shown
 }
 
-// A spender is a run in the ledger, and its directory if that is known here.
-type spender struct {
+// A charged is a run in the ledger, with its directory if it is listed here.
+type charged struct {
 	ledger.Run
 	Entry *runEntry
 }
@@ -159,25 +159,25 @@ func (s *Server) datasetPage(r *http.Request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := datasetBody{funds: funds{d, bars(d)}, History: history(d, runs)}
+	b := datasetBody{budgeted: budgeted{d, bars(d)}, History: history(d, runs)}
 	if b.Entries, err = l.Entries(ctx, d.Name); err != nil {
 		return nil, err
 	}
 	known := map[string]*runEntry{}
-	for _, e := range s.shelf.list().Runs {
+	for _, e := range s.dirs.list().Runs {
 		known[e.ID] = e
 	}
 	for _, run := range runs {
-		b.Spenders = append(b.Spenders, spender{run, known[run.ID]})
+		b.Runs = append(b.Runs, charged{run, known[run.ID]})
 	}
-	slices.Reverse(b.Spenders)
+	slices.Reverse(b.Runs)
 	slices.Reverse(b.Entries)
 	b.More = max(0, len(b.Entries)-mostEntries)
-	b.Entries, b.Spenders = b.Entries[:min(mostEntries, len(b.Entries))], b.Spenders[:min(mostEntries, len(b.Spenders))]
+	b.Entries, b.Runs = b.Entries[:min(mostEntries, len(b.Entries))], b.Runs[:min(mostEntries, len(b.Runs))]
 	return &page{Title: "Dataset " + b.Name, Body: b}, nil
 }
 
-// history draws how the reserved ε grew, run by run; in caps only, where it adds up.
+// history draws how the reserved ε grew, run by run, under basic composition (caps), where it adds up.
 func history(d ledger.Dataset, runs []ledger.Run) template.HTML {
 	if d.Currency != ledger.InCaps || len(runs) == 0 {
 		return ""

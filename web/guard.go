@@ -12,8 +12,8 @@ import (
 	"github.com/sottodp/sotto/run/ledger"
 )
 
-// A guard decides who is let in. Its link holds a token that is good once: it is swapped
-// for a cookie that no script reads and no other site's link carries.
+// A guard decides who may read the pages. Its link holds a token that works once: the server exchanges it
+// for a cookie that no script reads and that no link on another site sends.
 type guard struct {
 	token, session string
 	cookie         string // its name; cookies are kept by host, not by port
@@ -29,11 +29,11 @@ func newGuard(a net.Addr) *guard {
 	}
 }
 
-// policy is what a page may do: nothing but show itself, its own style and its own script.
+// policy lets a page load only its own style, script and images.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// entered sends the browser on. A redirect would not do: to one that came from another
-// site's page the browser would not yet give the cookie.
+// entered sends the browser on. A redirect does not work: after a link on another site the browser would not
+// send the new cookie with it.
 const entered = `<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/"><title>Sotto</title><p><a href="/">Open the dashboard</a></p></html>
 `
 
@@ -47,7 +47,7 @@ func (g *guard) around(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		if r.Host != g.hosts[0] && r.Host != g.hosts[1] { // a name that somebody else points here
+		if r.Host != g.hosts[0] && r.Host != g.hosts[1] { // DNS rebinding
 			refuse(w, http.StatusForbidden, "this server answers to its own address only")
 			return
 		}
@@ -65,7 +65,7 @@ func (g *guard) around(next http.Handler) http.Handler {
 			refuse(w, http.StatusForbidden, "open the link that `sotto serve` printed; it works once, in one browser. For another, stop the command and start it again")
 			return
 		}
-		// Browsers say who asks; another site's page is not let in, whatever it knows.
+		// Browsers name the site that asks; pages of other sites are refused.
 		if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 			refuse(w, http.StatusForbidden, "another site's page asked for this")
 			return
@@ -74,7 +74,7 @@ func (g *guard) around(next http.Handler) http.Handler {
 	})
 }
 
-// enter swaps the token for the cookie.
+// enter exchanges the token for the cookie.
 func (g *guard) enter(w http.ResponseWriter, token string) {
 	if !equal(token, g.token) {
 		refuse(w, http.StatusForbidden, "this is not the link that `sotto serve` printed")

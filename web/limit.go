@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// A browser keeps six connections to a host, one of them for each live page. Others
-// on this machine may open as many as they like; they wait for one that ends.
+// A browser keeps six connections to a host, one of them for each live page. Connections beyond the limit wait
+// until another one ends.
 const (
 	maxConnections = 64
-	headerTimeout  = 10 * time.Second // for the head of a request
+	headerTimeout  = 10 * time.Second // for the header of a request
 	idleTimeout    = 2 * time.Minute  // between requests of a connection
-	writeTimeout   = 30 * time.Second // for one event of a live page, or its sign of life
+	writeTimeout   = 30 * time.Second // for one event of a live page, or a heartbeat
 )
 
 // limit lets at most n connections of l be open at a time.

@@ -15,27 +15,27 @@ import (
 
 const (
 	pollEvery = 250 * time.Millisecond // files of a run that is watched
-	silence   = 30 * time.Second       // after which a run may have been broken off
-	pulse     = 15 * time.Second       // between signs of life to a browser
+	silence   = 30 * time.Second       // after which a run may have been interrupted
+	pulse     = 15 * time.Second       // between heartbeats to a browser
 )
 
 // A progress is how far a run is.
 type progress struct {
 	Key            string
 	Step, MaxSteps int
-	Share          float64 // of the horizon, in hundredths
+	Share          float64 // of the planned steps, in percent
 	Epsilon        string  // of what was charged, rounded up; empty where it is not known
 	Cap            float64
 	Off            bool
 	Left           time.Duration // 0: not known
-	Written        time.Time     // when the last step was, or the start
+	Written        time.Time     // the time of the last step, or of the start
 	Silent         bool
 	Ended          bool
 	State          string
 	Outcome        string
 }
 
-// watched is a run that trains, while somebody looks.
+// watched is a running run that some browser shows.
 type watched struct {
 	mu       sync.Mutex
 	info     *trace.Info
@@ -47,7 +47,7 @@ type watched struct {
 	from     int
 }
 
-// watched gives the one watcher of a run.
+// watched is the one watcher of a run.
 func (s *Server) watched(e *runEntry) (*watched, error) {
 	s.mu.Lock()
 	w := s.watch[e.Key]
@@ -80,8 +80,8 @@ func (s *Server) forget(l *listing) {
 	}
 }
 
-// look reads what is new and says how far the run is.
-func (w *watched) look(e *runEntry) (progress, error) {
+// update reads what is new and says how far the run is.
+func (w *watched) update(e *runEntry) (progress, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p := progress{Key: e.Key, Step: e.Steps, MaxSteps: e.MaxSteps, Cap: e.Budget.Epsilon, Off: e.Off, Written: e.Started, State: e.State}
@@ -103,8 +103,8 @@ func (w *watched) look(e *runEntry) (progress, error) {
 	return p, nil
 }
 
-// left is the time that the steps left will take at the pace that was seen here, or
-// since the start where nothing was.
+// left is the time that the remaining steps will take at the pace observed here, or since the start where none was
+// observed.
 func (w *watched) left(p progress) time.Duration {
 	took, steps := p.Written.Sub(w.first), p.Step-w.from
 	if steps <= 0 || took < pollEvery {
@@ -116,7 +116,7 @@ func (w *watched) left(p progress) time.Duration {
 	return time.Duration(float64(took) / float64(steps) * float64(p.MaxSteps-p.Step))
 }
 
-// spend computes ε of what was charged, for a tenth of the time at most.
+// spend computes ε of what was charged, in at most a tenth of the time.
 func (w *watched) spend(now time.Time) {
 	rec := w.follower.Record()
 	n := rec.Charged()
@@ -128,7 +128,7 @@ func (w *watched) spend(now time.Time) {
 	w.next = end.Add(9 * end.Sub(now))
 }
 
-// progressOf is how far a run is, nil where its record cannot be read.
+// progressOf is how far a run is; nil if its log cannot be read.
 func (s *Server) progressOf(e *runEntry) *progress {
 	if e.Damage != "" {
 		return nil
@@ -140,7 +140,7 @@ func (s *Server) progressOf(e *runEntry) *progress {
 	if err != nil {
 		return nil
 	}
-	p, err := w.look(e)
+	p, err := w.update(e)
 	if err != nil {
 		return nil
 	}
@@ -149,8 +149,8 @@ func (s *Server) progressOf(e *runEntry) *progress {
 
 func share(step, horizon int) float64 { return 100 * float64(step) / math.Max(1, float64(horizon)) }
 
-// live sends what changes on a page, as server-sent events: a run's progress, and that
-// the list that the page was made of is another one now.
+// live sends changes of a page as server-sent events: the progress of its runs, and news when the list of runs has
+// changed.
 func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	flusher, ok := w.(http.Flusher)
 	if !ok {
@@ -164,7 +164,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
-	soon := func() { http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) } // without it a browser that does not read would hold the connection
+	soon := func() { http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) } // or a browser that does not read would hold the connection
 	send := func(event string, data any) {
 		b, _ := json.Marshal(data) // strings and maps of them cannot fail
 		soon()
@@ -174,7 +174,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	shown, tenths, ended := map[string]string{}, map[string]int{}, map[string]bool{}
 	said := time.Now()
 	for tick := time.NewTicker(pollEvery); ; {
-		l := s.shelf.list()
+		l := s.dirs.list()
 		for _, key := range keys {
 			e, err := l.run(key)
 			if err != nil || ended[key] {
@@ -220,14 +220,14 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fragment is a run's progress as a part of a page.
+// fragment is the HTML of a run's progress.
 func (s *Server) fragment(p *progress) (string, error) {
 	var out strings.Builder
 	err := s.pages["runs"].ExecuteTemplate(&out, "progress", p)
 	return out.String(), err
 }
 
-// bar draws a part of a whole, with what is beyond it.
+// bar draws a share of a whole, in percent; more than 100 is marked.
 func bar(share float64, label string) template.HTML {
 	return template.HTML(fmt.Sprintf(`<svg class="bar" viewBox="0 0 100 6" preserveAspectRatio="none" role="img" aria-label="%s"><rect class="whole" width="100" height="6"/><rect class="part%s" width="%.2f" height="6"/></svg>`,
 		template.HTMLEscapeString(label), map[bool]string{true: " over"}[share > 100*(1+1e-9)], math.Min(100, math.Max(0, share))))

@@ -22,25 +22,25 @@ import (
 // placesPage lists directories that hold no run.
 func (s *Server) placesPage(title string, of func(*listing) []place) func(*http.Request) (*page, error) {
 	return func(*http.Request) (*page, error) {
-		l := s.shelf.list()
+		l := s.dirs.list()
 		return &page{title, l.state, networksBody{Places: of(l)}}, nil
 	}
 }
 
-// networksBody is the simulations, and the trainings of which the directory of some owner is there.
+// networksBody lists the simulations, and the trainings in which an owner's run directory is here.
 type networksBody struct {
 	Places    []place
 	Trainings []training
 }
 
-// A training among owners, by the parts that the directories hold.
+// A training in a network, by the owners' run directories that are here.
 type training struct {
 	Name  string
 	Parts []runRow
 }
 
 func (s *Server) networksPage(*http.Request) (*page, error) {
-	l := s.shelf.list()
+	l := s.dirs.list()
 	b := networksBody{Places: l.Networks}
 	for _, e := range l.Runs {
 		if e.Network == "" {
@@ -62,13 +62,11 @@ func (s *Server) networksPage(*http.Request) (*page, error) {
 // auditBody is what an audit found.
 type auditBody struct {
 	place
-	Method, Words string
-	Refuted       bool
-	Bar           template.HTML
+	*audit.Result
 }
 
 func (s *Server) auditPage(r *http.Request) (*page, error) {
-	p, err := find(s.shelf.list().Audits, r.PathValue("key"))
+	p, err := find(s.dirs.list().Audits, r.PathValue("key"))
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +74,7 @@ func (s *Server) auditPage(r *http.Request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &page{Title: "Audit " + p.Name, Body: auditBody{p, a.Method, a.Words(), a.Refuted(), a.Bar()}}, nil
+	return &page{Title: "Audit " + p.Name, Body: auditBody{p, a}}, nil
 }
 
 // comparisonBody is what `sotto compare` found.
@@ -89,14 +87,14 @@ type comparisonBody struct {
 	Tables []cellsTable
 }
 
-// A cellsTable is the cells of one table of records.
+// A cellsTable is the results on one table of records.
 type cellsTable struct {
 	Name, Measure string
 	Rows          []compare.Row
 }
 
 func (s *Server) comparisonPage(r *http.Request) (*page, error) {
-	p, err := find(s.shelf.list().Comparisons, r.PathValue("key"))
+	p, err := find(s.dirs.list().Comparisons, r.PathValue("key"))
 	if err != nil {
 		return nil, err
 	}
@@ -124,9 +122,9 @@ func (s *Server) comparisonPage(r *http.Request) (*page, error) {
 	return &page{Title: "Comparison " + p.Name, Body: b}, nil
 }
 
-// figure is the picture of a comparison, in which nothing may run.
+// figure is the chart of a comparison; the policy lets no script in it run.
 func (s *Server) figure(w http.ResponseWriter, r *http.Request) {
-	p, err := find(s.shelf.list().Comparisons, r.PathValue("key"))
+	p, err := find(s.dirs.list().Comparisons, r.PathValue("key"))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
@@ -140,22 +138,22 @@ func (s *Server) figure(w http.ResponseWriter, r *http.Request) {
 	asset("image/svg+xml", b)(w, r)
 }
 
-// networkBody is a rehearsal of owners.
+// networkBody is a simulation of owners.
 type networkBody struct {
 	place
 	*simulate.Result
 	Owners []owner
 }
 
-// An owner is one of them, its ε as a part of the largest.
+// An owner is one of them, with its ε as a share of the largest.
 type owner struct {
 	simulate.OwnerResult
 	Bar template.HTML
 }
 
-// rehearsal is what a directory holds of one, nil where it holds none: the directories of `sotto net demo` and `sotto net init` have
-// another file of this name, which says who takes part.
-func rehearsal(dir string) *simulate.Result {
+// simulation reads the simulation in a directory, nil if there is none: `sotto net demo` and `sotto net init` write
+// another file of this name, which lists the owners.
+func simulation(dir string) *simulate.Result {
 	text, err := readfile.All(filepath.Join(dir, NetworkFile), readfile.JSON)
 	r := &simulate.Result{}
 	if err != nil || json.Unmarshal(text, r) != nil || r.ID == "" || r.Rounds == 0 {
@@ -165,12 +163,12 @@ func rehearsal(dir string) *simulate.Result {
 }
 
 func (s *Server) networkPage(r *http.Request) (*page, error) {
-	p, err := find(s.shelf.list().Networks, r.PathValue("key"))
+	p, err := find(s.dirs.list().Networks, r.PathValue("key"))
 	if err != nil {
 		return nil, err
 	}
 	b := networkBody{place: p}
-	if b.Result = rehearsal(p.Dir); b.Result == nil {
+	if b.Result = simulation(p.Dir); b.Result == nil {
 		return nil, fmt.Errorf("%s: is not what `sotto net simulate --json` prints", filepath.Join(p.Dir, NetworkFile))
 	}
 	most := 0.0

@@ -8,13 +8,13 @@ import (
 	"github.com/sottodp/sotto/run/trace"
 )
 
-// A record is what a run has written and made durable. That of an owner's part in a network is a journal, which is
-// synced whenever a turn has been taken; its turns are the steps.
+// A record is what a run has written and made durable. An owner in a network writes a journal, which is synced after
+// each activation; its steps are the activations.
 type record struct {
 	*trace.Follower
-	journal string    // its path; "" for a run of its own
+	journal string    // its path; "" outside of networks
 	size    int64     // of the journal when it was read
-	next    time.Time // when it may be read again: it is read as a whole
+	next    time.Time // when to read it again: it is read as a whole
 }
 
 func follow(e *runEntry) *record {
@@ -36,7 +36,7 @@ func recorded(e *runEntry) (*trace.Info, *record, error) {
 	return info, r, r.read()
 }
 
-// read takes what is new; a journal for a tenth of the time at most.
+// read takes what is new; reading a journal takes at most a tenth of the time.
 func (r *record) read() error {
 	if r.journal == "" {
 		_, err := r.Read()

@@ -31,19 +31,19 @@ type runsBody struct {
 	Query        string
 	Status       string
 	States       []string
-	Earlier      string // address of the page before, and after
+	Earlier      string // addresses of the previous and the next page
 	Later        string
 	Dirs         []string
 }
 
-// A runRow is a run in the list, and how far it is where it trains.
+// A runRow is a run in the list, with its progress while it trains.
 type runRow struct {
 	*runEntry
 	Progress *progress
 }
 
 func (s *Server) runsPage(r *http.Request) (*page, error) {
-	l, q := s.shelf.list(), r.URL.Query()
+	l, q := s.dirs.list(), r.URL.Query()
 	b := runsBody{All: len(l.Runs), Query: strings.TrimSpace(q.Get("q")), Status: q.Get("status"), Dirs: s.options.Dirs,
 		States: []string{trace.Running, trace.Interrupted, trace.Finished, "damaged"}}
 	var matched []*runEntry
@@ -109,7 +109,7 @@ type file struct {
 const mostEvents = 200 // lines of events on the page of a run
 
 func (s *Server) runPage(r *http.Request) (*page, error) {
-	l := s.shelf.list()
+	l := s.dirs.list()
 	e, err := l.run(r.PathValue("key"))
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (s *Server) runPage(r *http.Request) (*page, error) {
 	return &page{"Run on " + b.Dataset, l.state, b}, nil
 }
 
-// spent is ε of what a run has charged, rounded up; nothing where it has no figure.
+// spent is ε of what a run has charged, rounded up; empty if it has none.
 func spent(i *trace.Info, rec *trace.Record) string {
 	plan, err := i.PlanEvent()
 	if err != nil {
@@ -165,7 +165,7 @@ func spent(i *trace.Info, rec *trace.Record) string {
 	return chart.NumberUp(epsilon, 4)
 }
 
-// norms draws the norms of what runs released.
+// norms draws the norms of the released gradients of some runs.
 func norms(entries []*runEntry, of []*record) template.HTML {
 	p := chart.Plot{ID: "norms", Title: "Norm of the released gradient by step", XLabel: "step", YLabel: "gradient norm"}
 	for i, f := range of {
@@ -192,7 +192,7 @@ func norms(entries []*runEntry, of []*record) template.HTML {
 
 // report shows the page that `sotto report` makes of the files now.
 func (s *Server) report(w http.ResponseWriter, r *http.Request) {
-	e, err := s.shelf.list().run(r.PathValue("key"))
+	e, err := s.dirs.list().run(r.PathValue("key"))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
@@ -218,11 +218,11 @@ type verifyBody struct {
 	Held     int
 	Failed   int
 	Refused  string // why there is none
-	Ledger   string // the one that was asked
+	Ledger   string // the one that it was checked against
 }
 
 func (s *Server) verifyPage(r *http.Request) (*page, error) {
-	e, err := s.shelf.list().run(r.PathValue("key"))
+	e, err := s.dirs.list().run(r.PathValue("key"))
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +230,7 @@ func (s *Server) verifyPage(r *http.Request) (*page, error) {
 	s.verifying.Lock()
 	defer s.verifying.Unlock()
 	v := s.view(r.Context())
-	if e.Lab || v != nil && v.Where() != e.Ledger { // what it did not reserve in says nothing of it
+	if e.Lab || v != nil && v.Where() != e.Ledger { // another ledger says nothing about it
 		v = nil
 	}
 	if v != nil {
@@ -269,7 +269,7 @@ type sideFact struct {
 const mostCompared = 6
 
 func (s *Server) comparePage(r *http.Request) (*page, error) {
-	l, b := s.shelf.list(), compareBody{}
+	l, b := s.dirs.list(), compareBody{}
 	var infos []*trace.Info
 	var records []*record
 	for _, key := range r.URL.Query()["run"] {

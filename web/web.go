@@ -1,10 +1,8 @@
-// Package web is the dashboard: pages over run directories and the ledger, for one
-// person on the machine that they lie on.
+// Package web is the dashboard: pages over run directories and the ledger, for one person on the same machine.
 //
-// It reads files and writes none, opens the ledger to be read, listens on 127.0.0.1
-// alone, and lets in whoever opened the link that its start has printed. Pages hold
-// public facts and released values, scores marked as not private among them, and fetch
-// nothing from elsewhere. Of a run that trains they show what is durable (R5).
+// It reads files, opens the ledger read-only and writes nothing. It listens on 127.0.0.1 and serves only the browser
+// that opened the printed link. Pages show public facts, released values and scores marked as not private, and load
+// nothing from elsewhere. Of a running run they show what is durable (R5).
 package web
 
 import (
@@ -30,32 +28,32 @@ import (
 //go:embed pages
 var assets embed.FS
 
-// Options say what is shown.
+// Options say what to show.
 type Options struct {
 	Dirs    []string // run directories, and directories that hold some
-	Ledger  string   // its place, as ledger.Open takes it
+	Ledger  string   // its location, as ledger.Open takes it
 	Version string   // of Sotto
 }
 
 // A Server serves the dashboard.
 type Server struct {
 	options Options
-	shelf   *shelf
+	dirs    *scanner
 	guard   *guard
 	mux     *http.ServeMux
 	pages   map[string]*template.Template
 
 	mu     sync.Mutex
-	ledger *ledger.Ledger // nil until it is there
-	book   *book          // what was last read from it
+	ledger *ledger.Ledger // nil until it can be read
+	read   *snapshot      // what was last read from it
 	watch  map[string]*watched
 
 	verifying sync.Mutex // one verification at a time
 }
 
-// New looks at the directories. One that cannot be read is an error.
+// New returns a server. A directory that cannot be read is an error.
 func New(o Options) (*Server, error) {
-	s := &Server{options: o, shelf: newShelf(o.Dirs), watch: map[string]*watched{}}
+	s := &Server{options: o, dirs: newScanner(o.Dirs), watch: map[string]*watched{}}
 	for _, dir := range o.Dirs {
 		if err := readable(dir); err != nil {
 			return nil, err
@@ -85,11 +83,11 @@ func New(o Options) (*Server, error) {
 			b = append([]byte(report.Style()), b...)
 		}
 		s.mux.HandleFunc("GET /"+name, asset(kind, b))
-		if name == "icon.svg" { // what a browser asks for that has not read the page yet
+		if name == "icon.svg" { // browsers ask for it before they have read the page
 			s.mux.HandleFunc("GET /favicon.ico", asset(kind, b))
 		}
 	}
-	go s.shelf.list() // read by the time that somebody asks
+	go s.dirs.list() // ready for the first request
 	return s, nil
 }
 
@@ -103,12 +101,12 @@ var routes = map[string]string{
 	"audits": "GET /audits", "audit": "GET /audits/{key}",
 }
 
-// Listen opens a port of this machine for itself alone; 0 is any free one.
+// Listen opens a port on the loopback address; 0 is any free one.
 func Listen(port int) (net.Listener, error) {
 	return net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
 }
 
-// Link is the address that lets one browser in, once, when the server listens there.
+// Link is the address that admits one browser, once.
 func (s *Server) Link(l net.Listener) string {
 	if s.guard == nil {
 		s.guard = newGuard(l.Addr())
@@ -143,8 +141,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// http is the server of HTTP. It has no limit on the time of an answer: live pages
-// stay open, each event of them has its own.
+// http is the HTTP server. It does not limit the time of an answer: live pages stay open, and each of their events
+// has a limit of its own.
 func (s *Server) http(ctx context.Context) *http.Server {
 	return &http.Server{
 		Handler: bodiless(s.guard.around(s.mux)), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 1 << 16,
@@ -152,7 +150,7 @@ func (s *Server) http(ctx context.Context) *http.Server {
 	}
 }
 
-// missing is an address that nothing answers to.
+// missing says why an address has no page.
 type missing string
 
 func (e missing) Error() string { return string(e) }
@@ -201,7 +199,7 @@ func asset(kind string, b []byte) http.HandlerFunc {
 	}
 }
 
-// parsePages gives each page the layout and the parts that all share.
+// parsePages parses each page with the layout and the parts that all share.
 func parsePages() (map[string]*template.Template, error) {
 	funcs := template.FuncMap{
 		"integer": chart.Integer,
@@ -232,7 +230,7 @@ func parsePages() (map[string]*template.Template, error) {
 	return pages, nil
 }
 
-// inWords is a span of time for people who wait.
+// inWords is a duration in words.
 func inWords(d time.Duration) string {
 	plural := func(n int, unit string) string {
 		if n == 1 {

@@ -473,7 +473,7 @@ func TestLive(t *testing.T) {
 	root, r := filled(t)
 	s := open(t, root).enter()
 	key := s.keyIn("third")
-	answer, err := s.client.Get(s.where + "/live?run=" + key + "&seen=" + s.server.shelf.list().state)
+	answer, err := s.client.Get(s.where + "/live?run=" + key + "&seen=" + s.server.dirs.list().state)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -529,7 +529,7 @@ func TestLive(t *testing.T) {
 func TestSpentSoFar(t *testing.T) {
 	root, r := filled(t)
 	s := open(t, root)
-	e, err := s.server.shelf.list().run(s.keyIn("third"))
+	e, err := s.server.dirs.list().run(s.keyIn("third"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -568,13 +568,13 @@ func BenchmarkList(b *testing.B) {
 	}
 	b.Run("first", func(b *testing.B) {
 		for range b.N {
-			s.server.shelf.known, s.server.shelf.last = map[string]stamped{}, nil
+			s.server.dirs.known, s.server.dirs.last = map[string]stamped{}, nil
 			list(b)
 		}
 	})
 	b.Run("again", func(b *testing.B) {
 		for range b.N {
-			s.server.shelf.last = nil
+			s.server.dirs.last = nil
 			list(b)
 		}
 	})

@@ -21,7 +21,7 @@ const (
 	prefixes      = 60 // points of the curve of spending
 )
 
-// slack is what rounding decimals to float64 is worth, as in account.Plan.
+// slack covers the rounding of decimals to float64, as in account.Plan.
 const slack = 1 + 0x1p-50
 
 // guarantee fills in the promise, recomputed from the plan, and what was spent
@@ -132,7 +132,7 @@ func (v *view) fail(why string) {
 	v.Alarms = append(v.Alarms, "The guarantee could not be recomputed: "+why+".")
 }
 
-// checkPrefix asks a meter of the plan whether it admits what was charged, of a run that was broken with gaps.
+// checkPrefix asks a meter of the plan whether it admits what was charged; the log of an interrupted run may have gaps.
 func (v *view) checkPrefix(plan privacy.Event, a account.Accountant, b privacy.Budget, rec *trace.Record, broken bool) {
 	text := "every batch charged in the run log is the one that the plan holds at its position"
 	if broken {
@@ -218,7 +218,7 @@ type second struct {
 	y    []float64
 }
 
-// besides finds an accountant whose curve can be told from y.
+// besides finds an accountant whose curve differs visibly from y.
 func besides(plan privacy.Event, chosen account.Accountant, adj privacy.Adjacency, y []float64, over func(account.Loss) []float64) second {
 	for _, name := range []string{"gdp", "rdp", "zcdp", "pure"} {
 		a, err := account.ByName(name)

@@ -14,8 +14,7 @@ import (
 	"github.com/sottodp/sotto/run/trace"
 )
 
-// A view is what the page shows, in the order of the page; all of it is text for
-// people already.
+// A view is what the page shows, in its order, already as text.
 type view struct {
 	Style    template.CSS
 	Info     *trace.Info
@@ -80,7 +79,7 @@ type curveRow struct {
 	Here                  bool // the δ of the run
 }
 
-// counted is some equal batches in words.
+// counted is a number of equal batches in words.
 type counted struct{ Count, Text string }
 
 type theorem struct{ Title, Source, Anchor string }
@@ -127,7 +126,7 @@ func newView(info *trace.Info, rec *trace.Record) (*view, error) {
 	return v, nil
 }
 
-// statusWords says how an unfinished run stands.
+// statusWords says why a run is not finished.
 func statusWords(info *trace.Info, rec *trace.Record) string {
 	how := ""
 	switch info.Status {

@@ -9,7 +9,7 @@ import (
 )
 
 // notCovered lists what the guarantee does not cover (rules.md: R9, R11, R15,
-// R22, R23). It is the same for all runs but for what a run has or has not.
+// R22, R23). Runs differ only in what they have.
 func notCovered(info *trace.Info) []item {
 	list := []item{
 		{"Messages while loading", "Errors in the data file are shown on its owner's terminal with line and column, so that the file can be corrected. Keep that terminal, and whether loading went through, to the owner."},
@@ -86,7 +86,7 @@ func cite(info *trace.Info) citation {
 	return c
 }
 
-// braces takes out what would end a field of the bibliography.
+// braces removes what would end a field of the bibliography.
 var braces = strings.NewReplacer("{", "", "}", "", "\\", "")
 
 // asserted says in words what a person asserted by those names.

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	depth     = 4           // of directories below those that were named
-	lookEvery = time.Second // how old a list of what is there may be
+	depth     = 4           // of directories below those that were given
+	scanEvery = time.Second // the greatest age of a listing
 )
 
 // NetworkFile is what `sotto net simulate --json` printed, in a directory of its own.
@@ -38,12 +38,12 @@ type runEntry struct {
 	Off, Lab               bool
 	MaxSteps, Steps        int
 	Outcome, Score, Ledger string
-	Network                string // and the name in it of the owner whose part this is
-	Search                 bool   // the best of a search
+	Network                string // NETWORK/OWNER where this is an owner's run directory
+	Search                 bool   // sotto tune
 	Damage                 string // why run.json cannot be read
 }
 
-// Running says whether it may be at work.
+// Running says whether it may be training.
 func (e *runEntry) Running() bool { return e.State == trace.Running }
 
 // A place is a directory, under the key that names it in addresses.
@@ -57,7 +57,7 @@ type listing struct {
 	Comparisons []place
 	Networks    []place
 	Audits      []place
-	state       string // another one where a run has come, gone, begun or ended
+	state       string // changes when a run is added, removed, started or ended
 }
 
 func find[T interface{ key() string }](list []T, key string) (found T, err error) {
@@ -70,26 +70,26 @@ func find[T interface{ key() string }](list []T, key string) (found T, err error
 
 func (l *listing) run(key string) (*runEntry, error) { return find(l.Runs, key) }
 
-// stamped is an entry and the run.json that it was made of.
+// stamped is an entry with time and size of the run.json that it was read from.
 type stamped struct {
 	at    time.Time
 	size  int64
 	entry *runEntry
 }
 
-// A shelf knows what lies in the directories. It looks again at what has changed.
-type shelf struct {
+// A scanner lists what the directories hold. It reads again only what has changed.
+type scanner struct {
 	roots []string
 
-	known map[string]stamped // of who looks
+	known map[string]stamped // used by scan alone
 
-	mu      sync.Mutex    // not held while files are read
-	looking chan struct{} // closed when the look that is under way ends; nil: there is none
-	last    *listing
-	looked  time.Time
+	mu       sync.Mutex    // not held while files are read
+	scanning chan struct{} // closed when the scan in progress ends; nil without one
+	last     *listing
+	scanned  time.Time
 }
 
-func newShelf(roots []string) *shelf { return &shelf{roots: roots, known: map[string]stamped{}} }
+func newScanner(roots []string) *scanner { return &scanner{roots: roots, known: map[string]stamped{}} }
 
 func readable(dir string) error {
 	info, err := os.Stat(dir)
@@ -103,44 +103,44 @@ func readable(dir string) error {
 	return err
 }
 
-// found is a directory with something in it.
+// found is a run directory.
 type found struct {
 	dir  string
 	info os.FileInfo // of run.json
 }
 
-// list is what the directories hold. It looks at most every so often, for one
-// caller; while it looks, others get the list before, or wait for the first one.
-func (s *shelf) list() *listing {
+// list is what the directories hold. One caller scans when the last listing is older than scanEvery; others get
+// that listing meanwhile, or wait for the first one.
+func (s *scanner) list() *listing {
 	s.mu.Lock()
-	for s.last == nil && s.looking != nil {
-		looking := s.looking
+	for s.last == nil && s.scanning != nil {
+		scanning := s.scanning
 		s.mu.Unlock()
-		<-looking
+		<-scanning
 		s.mu.Lock()
 	}
-	if s.last != nil && (s.looking != nil || time.Since(s.looked) < lookEvery) {
+	if s.last != nil && (s.scanning != nil || time.Since(s.scanned) < scanEvery) {
 		defer s.mu.Unlock()
 		return s.last
 	}
-	s.looking = make(chan struct{})
+	s.scanning = make(chan struct{})
 	s.mu.Unlock()
 	var l *listing
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if l != nil { // no panic
-			s.last, s.looked = l, time.Now()
+		if l != nil { // unless scan panicked
+			s.last, s.scanned = l, time.Now()
 		}
-		close(s.looking)
-		s.looking = nil
+		close(s.scanning)
+		s.scanning = nil
 	}()
-	l = s.look()
+	l = s.scan()
 	return l
 }
 
-// look looks at the directories, for one caller at a time.
-func (s *shelf) look() *listing {
+// scan reads the directories, for one caller at a time.
+func (s *scanner) scan() *listing {
 	l := &listing{}
 	var runs []found
 	seen := map[string]bool{}
@@ -162,7 +162,7 @@ func (s *shelf) look() *listing {
 	return l
 }
 
-// walk finds what lies in dir and below.
+// walk finds runs, comparisons, audits and simulations in dir and below.
 func walk(dir string, deep int, seen map[string]bool, l *listing, runs *[]found) {
 	if seen[dir] {
 		return
@@ -184,7 +184,7 @@ func walk(dir string, deep int, seen map[string]bool, l *listing, runs *[]found)
 		case name == audit.DataFile:
 			l.Audits = append(l.Audits, placeOf(dir))
 			return
-		case name == NetworkFile && rehearsal(dir) != nil:
+		case name == NetworkFile && simulation(dir) != nil:
 			l.Networks = append(l.Networks, placeOf(dir))
 			return
 		case strings.HasPrefix(name, ".") || deep == 0:
@@ -199,8 +199,8 @@ func placeOf(dir string) place {
 	return place{hex.EncodeToString(sum[:6]), dir, filepath.Base(dir)}
 }
 
-// read makes the entries of runs, of which it reads only what is new.
-func (s *shelf) read(runs []found) []*runEntry {
+// read makes the entries of runs; it reads only those that have changed.
+func (s *scanner) read(runs []found) []*runEntry {
 	entries, known := make([]*runEntry, len(runs)), make(map[string]stamped, len(runs))
 	var fresh []int
 	for i, f := range runs {
@@ -227,7 +227,7 @@ func (s *shelf) read(runs []found) []*runEntry {
 	return entries
 }
 
-// entryOf is a run as run.json says.
+// entryOf reads run.json.
 func entryOf(dir string) *runEntry {
 	e := &runEntry{place: placeOf(dir)}
 	i, err := trace.ReadInfo(dir)

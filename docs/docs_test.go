@@ -319,7 +319,7 @@ func methodHead(e method.Entry) []string {
 func TestMethodPages(t *testing.T) {
 	index := prose(read(t, "methods/README.md"))
 	known := []string{"methods/README.md"}
-	for _, e := range method.Registry {
+	for _, e := range method.Registry() {
 		if item := fmt.Sprintf("- [`%s`](%s.md): %s", e.Name, e.Name, e.About); !strings.Contains(index, prose(item)) {
 			t.Errorf("docs/methods/README.md: the list has no line for %s; add\n%s", e.Name, filled(item))
 		}

@@ -108,7 +108,7 @@ type Rows struct {
 
 // sgd asks its rows the same as the owner does in that many turns.
 func (r Rows) sgd(turns int) method.SGD {
-	return method.SGD{Steps: turns, Rate: 1, Batch: r.Batch, Sampling: r.Sampling, Clip: r.Clip, Noise: r.Noise, Off: r.Off}
+	return method.SGD{Steps: turns, Rate: 1, Gradient: method.Gradient{Batch: r.Batch, Sampling: r.Sampling, Clip: r.Clip, Noise: r.Noise, Off: r.Off}}
 }
 
 func (r *Rows) fit(pub oracle.Public, obj method.Objective, turns int, terms method.Terms) error {
@@ -122,8 +122,8 @@ func (r *Rows) fit(pub oracle.Public, obj method.Objective, turns int, terms met
 	if err != nil {
 		return err
 	}
-	s := m.(method.SGD)
-	*r = Rows{s.Batch, s.Sampling, s.Clip, s.Noise, s.Off}
+	g := m.(method.SGD).Gradient
+	*r = Rows{g.Batch, g.Sampling, g.Clip, g.Noise, g.Off}
 	return nil
 }
 
@@ -137,8 +137,9 @@ func (r Rows) NoiseMultiplier() float64 { return r.Noise }
 
 // grad asks for one turn's noisy subgradient at w.
 func (r Rows) grad(ctx context.Context, o oracle.Oracle, w []float64) ([]float64, error) {
-	s, q := r.sgd(1).Purchase(o.Public())
-	b, err := o.Batch(ctx, s, q)
+	g := r.sgd(1).Gradient
+	q := g.Query(o.Public())
+	b, err := o.Batch(ctx, g.Sampler(o.Public()), q)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
 )
 
 // Adam is DP-Adam, a baseline of P2: the step of Adam (Kingma and Ba 2015, Algorithm 1) along the
@@ -23,7 +24,7 @@ import (
 //	v_t           = β₂ v_{t−1} + (1−β₂) g̃_t²
 //	w_t           = w_{t−1} − η m̂_t / (√v̂_t + ϵ),  m̂_t = m_t/(1−β₁ᵗ), v̂_t = v_t/(1−β₂ᵗ)
 //
-// With the correction max(v̂_t − Φ, κ²Φ) stands in the place of v̂_t, κ = adamFloor: the squares of noisy gradients are too large by Φ
+// With the correction max(v̂_t − Φ, κ²Φ) replaces v̂_t, κ = adamFloor: the squares of noisy gradients are too large by Φ
 // on average (DP-AdamBC: Tang, Shpilevskiy and Lécuyer 2024). Without it, and with noise far above the gradients, all parameters
 // move by about the same amount, those that no gradient moves with the others.
 //
@@ -31,7 +32,9 @@ import (
 // literature's 0.001 is for thousands. By default η falls as 1/t after 100 steps: where gradients vanish,
 // Adam of a constant η never comes to rest.
 type Adam struct {
-	SGD
+	Steps          int `yaml:"steps" json:"steps" doc:"number of steps T (default 100)"`
+	Gradient       Gradient
+	Schedule       string  `yaml:"schedule" json:"schedule,omitempty" doc:"how the step size changes: constant (default), cosine, linear, sqrt or inverse, if wanted after a warm-up, as in warmup 20 cosine (see Schedules)"`
 	Rate           float64 `yaml:"rate" json:"rate" doc:"step size η, about how far a parameter moves in a step (default 0.3/R, R the bound on a row's norm; 0.02·√(2/(R²+1)) for a network)"`
 	Beta1          float64 `yaml:"beta1" json:"beta1" doc:"weight β₁ of the past in the mean of the gradients (default 0.9)"`
 	Beta2          float64 `yaml:"beta2" json:"beta2" doc:"weight β₂ of the past in the mean of their squares (default 0.999)"`
@@ -45,20 +48,20 @@ const (
 	correctNoise   = "noise"
 )
 
-// Defaults of what Fit may choose; the rate is measured (docs/measurements/methods.md).
+// Defaults of what Configure may choose; the rate is measured (docs/measurements/methods.md).
 const (
-	adamRate     = 0.3 // × 1/R
-	adamNetRate  = 0.02
-	adamFloor    = 0.3 // κ
-	adamSchedule = "inverse 100"
-	adamBeta1    = 0.9
-	adamBeta2    = 0.999
-	adamDamping  = 1e-8
+	adamRate           = 0.3 // × 1/R
+	adamNetRate        = 0.02
+	adamFloor          = 0.3 // κ
+	adamSchedule       = "inverse 100"
+	adamBeta1          = 0.9
+	adamBeta2          = 0.999
+	adamRegularization = 1e-8
 )
 
 // Configure sets what is zero: steps, clip norm and noise as SGD does.
 func (m Adam) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	rate, schedule, correction := adamRate/pub.NormBound, adamSchedule, correctNothing
+	rate, schedule, correction := over(adamRate, pub.NormBound), adamSchedule, correctNothing
 	if len(pub.Initial) > 0 {
 		rate, schedule, correction = adamNetRate*math.Sqrt(2/(pub.NormBound*pub.NormBound+1)), "constant", correctNoise
 	}
@@ -69,33 +72,35 @@ func (m Adam) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, 
 	default:
 		return nil, fmt.Errorf("correction: found %q; allowed are %s, %s", m.Correction, correctNothing, correctNoise)
 	}
-	for _, f := range []struct {
-		name  string
-		value *float64
-		most  float64 // below it
-		or    float64 // default
-	}{
-		{"rate", &m.Rate, math.Inf(1), rate},
-		{"beta1", &m.Beta1, 1, adamBeta1},
-		{"beta2", &m.Beta2, 1, adamBeta2},
-		{"damping", &m.Regularization, math.Inf(1), adamDamping},
-	} {
-		if !(*f.value >= 0 && *f.value < f.most) {
-			return nil, fmt.Errorf("%s: found %v; allowed is any number above 0 and below %v", f.name, *f.value, f.most)
-		}
-		if *f.value == 0 {
-			*f.value = f.or
-		}
-	}
+	err := configure(
+		number{"rate", &m.Rate, positive, rate},
+		number{"beta1", &m.Beta1, fraction, adamBeta1},
+		number{"beta2", &m.Beta2, fraction, adamBeta2},
+		number{"damping", &m.Regularization, positive, adamRegularization},
+	)
 	m.Schedule = cmp.Or(m.Schedule, schedule)
-	fitted, err := m.SGD.Configure(pub, obj, terms)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = m.Gradient.Configure(pub, terms)
 	}
-	m.SGD = fitted.(SGD)
-	m.SGD.Rate = 0 // not its own
-	return m, nil
+	if err == nil {
+		err = configureSteps(&m.Steps, &m.Rate, m.Schedule, rate)
+	}
+	if err == nil {
+		err = m.Gradient.Calibrate(terms, func(g Gradient) privacy.Event { return repeat(m.Steps, g.Cost(pub)) })
+	}
+	return m, err
 }
+
+// Plan is T times one sampled Gaussian.
+func (m Adam) Plan(pub oracle.Public) (privacy.Event, error) {
+	return valid(repeat(m.Steps, m.Gradient.Cost(pub)))
+}
+
+// MaxSteps is T.
+func (m Adam) MaxSteps() int { return m.Steps }
+
+// NoiseMultiplier is σ.
+func (m Adam) NoiseMultiplier() float64 { return m.Gradient.Noise }
 
 // Run is Algorithm 1 of Kingma and Ba along SGD's gradients.
 func (m Adam) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
@@ -104,23 +109,44 @@ func (m Adam) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2
 
 // RunFrom implements Checkpointer: the state is w, the mean of the gradients and that of their squares.
 func (m Adam) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from *Checkpoint) iter.Seq2[Step, error] {
-	m.Schedule = cmp.Or(m.Schedule, adamSchedule) // of a record of before there was a choice
-	noise := 0.0                                  // Φ
-	if m.Correction == correctNoise {
-		noise = m.variance(o.Public(), m.Noise, m.Clip)
-	}
-	return m.descend(ctx, o, obj, from, m.Rate, 2, func(t int, rate float64, w, g []float64, kept [][]float64) float64 {
-		mean, square := kept[0], kept[1] // m_0 = v_0 = 0
-		left1, left2 := math.Pow(m.Beta1, float64(t+1)), math.Pow(m.Beta2, float64(t+1))
-		moved := 0.0
-		for j, v := range g {
-			mean[j] = m.Beta1*mean[j] + (1-m.Beta1)*v
-			square[j] = m.Beta2*square[j] + (1-m.Beta2)*v*v
-			size := math.Sqrt(math.Max(square[j]/(1-left2)-noise, adamFloor*adamFloor*noise)) + m.Regularization
-			by := rate * mean[j] / (1 - left1) / size
-			w[j] -= by
-			moved += by * by
+	return func(yield func(Step, error) bool) {
+		w := o.Public().Start()
+		mean, square := make([]float64, len(w)), make([]float64, len(w)) // m_0 = v_0 = 0
+		// Runs written before there was a choice have no schedule.
+		rates, st, err := begin(cmp.Or(m.Schedule, adamSchedule), m.Steps, from, w, mean, square)
+		if err != nil {
+			yield(st, err)
+			return
 		}
-		return math.Sqrt(moved)
-	})
+		noise := 0.0 // Φ
+		if m.Correction == correctNoise {
+			noise = m.Gradient.Variance(o.Public())
+		}
+		noisy := m.Gradient.On(o)
+		for t := st.T; t < m.Steps; t++ {
+			g, err := noisy.At(ctx, w)
+			if err != nil {
+				yield(st.End(err))
+				return
+			}
+			st.GradNorm = norm2(g)
+			obj.AddGradient(g, w)
+			eta := m.Rate * rates.part(t)
+			left1, left2 := math.Pow(m.Beta1, float64(t+1)), math.Pow(m.Beta2, float64(t+1))
+			moved := 0.0
+			for j, v := range g {
+				mean[j] = m.Beta1*mean[j] + (1-m.Beta1)*v       // m_t
+				square[j] = m.Beta2*square[j] + (1-m.Beta2)*v*v // v_t
+				size := math.Sqrt(math.Max(square[j]/(1-left2)-noise, adamFloor*adamFloor*noise)) + m.Regularization
+				by := eta * mean[j] / (1 - left1) / size
+				w[j] -= by // w_t
+				moved += by * by
+			}
+			st.T, st.Rate, st.Moved = t+1, eta, math.Sqrt(moved)
+			if !yield(st, nil) {
+				return
+			}
+		}
+		yield(st.End(nil))
+	}
 }

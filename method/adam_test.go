@@ -15,7 +15,7 @@ import (
 // β₂ = ¾, η = 1: m̂_1 = −1, v̂_1 = 1, w_1 = 1. Then g_2 = 0: m_2 = −¼, m̂_2 = −⅓, v_2 = 3/16, v̂_2 = 3/7.
 func TestAdamByHand(t *testing.T) {
 	p := methodtest.Problem{Dim: 1, Smooth: 1, Grad: func(dst, w []float64) { dst[0] = w[0] - 1 }}
-	m := method.Adam{SGD: method.SGD{Steps: 2, Off: true}, Rate: 1, Beta1: 0.5, Beta2: 0.75}
+	m := method.Adam{Steps: 2, Gradient: method.Gradient{Off: true}, Rate: 1, Beta1: 0.5, Beta2: 0.75}
 	want := []float64{1, 1 + 1/(3*math.Sqrt(3./7))}
 	run(t, m, p, 0, func(step int, w []float64) {
 		if math.Abs(w[0]-want[step-1]) > 1e-15 {
@@ -27,11 +27,11 @@ func TestAdamByHand(t *testing.T) {
 // TestAdamCostsWhatSGDCosts: the same plan, and errors that begin with the field.
 func TestAdamCostsWhatSGDCosts(t *testing.T) {
 	pub := facts(privacy.AddRemove)
-	adam, err := method.Adam{SGD: method.SGD{Batch: 50}}.Configure(pub, method.Objective{}, methodtest.On)
+	adam, err := method.Adam{Gradient: method.Gradient{Batch: 50}}.Configure(pub, method.Objective{}, methodtest.On)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sgd, err := method.SGD{Batch: 50}.Configure(pub, method.Objective{}, methodtest.On)
+	sgd, err := method.SGD{Gradient: method.Gradient{Batch: 50}}.Configure(pub, method.Objective{}, methodtest.On)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestAdamCostsWhatSGDCosts(t *testing.T) {
 		"beta1: found 1":     {Beta1: 1},
 		"beta2: found NaN":   {Beta2: math.NaN()},
 		"damping: found +In": {Regularization: math.Inf(1)},
-		"steps: found -3":    {SGD: method.SGD{Steps: -3}},
+		"steps: found -3":    {Steps: -3},
 	} {
 		if _, err := m.Configure(pub, method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s …", err, want)
@@ -59,7 +59,7 @@ func TestAdamCostsWhatSGDCosts(t *testing.T) {
 // the noise it is the gradient's own.
 func TestAdamCorrection(t *testing.T) {
 	const steps, rate = 400, 0.01
-	m := method.Adam{SGD: method.SGD{Steps: steps, Clip: 1, Noise: 100, Schedule: "constant"}, Rate: rate, Beta1: 1e-300, Beta2: 0.999, Correction: "noise"}
+	m := method.Adam{Steps: steps, Schedule: "constant", Gradient: method.Gradient{Clip: 1, Noise: 100}, Rate: rate, Beta1: 1e-300, Beta2: 0.999, Correction: "noise"}
 	deviation := 100. / 1000 // of the noise: σ·C/n
 	for _, c := range []struct{ gradient, noise, root float64 }{{0, deviation, 0.3 * deviation}, {50 * deviation, 0, 50 * deviation}} {
 		p := methodtest.Problem{Dim: 2000, Smooth: 1, Grad: func(dst, _ []float64) {

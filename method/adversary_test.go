@@ -129,7 +129,7 @@ func TestAdversarialAnswers(t *testing.T) {
 	for _, batch := range []int{0, 100} {
 		for _, growth := range []string{"no", "must", "adaptive"} {
 			for _, decay := range []float64{0, 0.05} {
-				if m := (method.BLSGD{SGD: method.SGD{Steps: 6, Batch: batch}, Growth: growth, Decay: decay}); growth != "no" || decay == 0 {
+				if m := (method.BLSGD{Steps: 6, Gradient: method.Gradient{Batch: batch}, Growth: growth, Decay: decay}); growth != "no" || decay == 0 {
 					all = append(all, config{m, growth == "no", batch > 0})
 				}
 			}

@@ -2,7 +2,6 @@ package method
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -63,50 +62,27 @@ const (
 // Configure sets what is zero.
 func (m AGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	m.Off = terms.Off
-	bounded := pub.Lipschitz.Finite()
-	rate, clips, fall := agdRate/pub.NormBound, sgdClip*float64(pub.Lipschitz), agdFall*float64(pub.Lipschitz)/pub.NormBound
-	if !bounded {
-		rate, clips, fall = agdQuadRate/pub.NormBound*pub.LabelSpan, sgdQuadClip*pub.NormBound*pub.LabelSpan, blQuadFall*pub.LabelSpan*pub.LabelSpan
+	rate, fall := over(agdRate, pub.NormBound), agdFall*float64(pub.Lipschitz)/pub.NormBound
+	if !pub.Lipschitz.Finite() {
+		rate, fall = times(agdQuadRate/pub.NormBound, pub.LabelSpan), times(blQuadFall*pub.LabelSpan, pub.LabelSpan)
 	}
+	clips := clipBound(pub, sgdClip)
 	if m.Off {
 		clips, fall = 0, 0
 	}
-	for _, f := range []struct {
-		name  string
-		value *int
-		most  int
-	}{{"splits", &m.Splits, 1e6}, {"steps", &m.Steps, 1e6}, {"tries", &m.MaxBacktracks, 1000}} {
-		if *f.value < 0 || *f.value > f.most {
-			return nil, fmt.Errorf("%s: found %d; allowed is 1 to %d", f.name, *f.value, f.most)
-		}
-	}
-	for _, f := range []struct {
-		name        string
-		value       *float64
-		least, most float64
-		or          float64 // default
-	}{
-		{"rate", &m.Rate, minClip, maxClip, rate},
-		{"clip", &m.Clip, minClip, maxClip, clips},
-		{"fall", &m.Fall, minClip, maxClip, fall},
-		{"choice", &m.Choice, 0, maxNoise, agdChoice},
-		{"growth", &m.Growth, 0, 1, agdGrowth},
-		{"noise_multiplier", &m.Noise, 0, maxNoise, 0},
-	} {
-		if !(*f.value == 0 || *f.value >= f.least && *f.value <= f.most) {
-			return nil, fmt.Errorf("%s: found %v; allowed is any number above 0, from %g to %g", f.name, *f.value, f.least, f.most)
-		}
-		if *f.value == 0 {
-			*f.value = f.or
-		}
-	}
-	for _, f := range []struct {
-		value *int
-		or    int
-	}{{&m.Splits, agdSplits}, {&m.MaxBacktracks, agdTries}} {
-		if *f.value == 0 {
-			*f.value = f.or
-		}
+	err := configure(
+		count{"splits", &m.Splits, 1e6, agdSplits},
+		count{"steps", &m.Steps, 1e6, 0},
+		count{"tries", &m.MaxBacktracks, 1000, agdTries},
+		number{"rate", &m.Rate, clipping, rate},
+		number{"clip", &m.Clip, clipping, clips},
+		number{"fall", &m.Fall, clipping, fall},
+		number{"choice", &m.Choice, noises, agdChoice},
+		number{"growth", &m.Growth, interval{0, 1, false}, agdGrowth},
+		number{"noise_multiplier", &m.Noise, noises, 0},
+	)
+	if err != nil {
+		return nil, err
 	}
 	if m.Steps == 0 {
 		m.Steps = 2 * m.Splits
@@ -117,12 +93,11 @@ func (m AGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, e
 	case m.Off:
 		return m, nil
 	case terms.Budget.Delta == 0:
-		return nil, errors.New("privacy.delta: found 0; Gaussian noise has no guarantee without a δ above 0")
+		return nil, errNoDelta
 	}
 	typical := func(noise float64) privacy.Event {
 		return privacy.Repeated{Count: m.Splits, Of: oracle.Cost(sample.Full{}, m.pay(1/(noise*noise), noise))}
 	}
-	var err error
 	m.Filter = new(privacy.Filtered)
 	if m.Noise > 0 {
 		*m.Filter, _, err = account.ChooseFilter(typical(m.Noise), terms.Budget)
@@ -132,10 +107,7 @@ func (m AGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, e
 	if err != nil {
 		return nil, fmt.Errorf("noise_multiplier: %w", err)
 	}
-	if m.Noise > maxNoise {
-		return nil, fmt.Errorf("noise_multiplier: this budget needs %.3g; allowed is at most %g: take fewer splits or a larger budget", m.Noise, float64(maxNoise))
-	}
-	return m, nil
+	return m, tooMuch(m.Noise, "take fewer splits or a larger budget")
 }
 
 // pay is a step: a gradient of that precision, 1/σ², and a choice.
@@ -182,12 +154,12 @@ func (m AGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 			pay := m.pay(precision-known, m.Noise)
 			b, err := o.Batch(ctx, sample.Full{}, pay...)
 			if err != nil {
-				stop(yield, st, err)
+				yield(st.End(err))
 				return
 			}
 			released, err := b.Grad(pay[0].(oracle.Grad), w)
 			if err != nil {
-				stop(yield, st, err)
+				yield(st.End(err))
 				return
 			}
 			for j, v := range released { // (ρ_old g + (ρ_new − ρ_old) g₂) / ρ_new
@@ -196,11 +168,11 @@ func (m AGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 			known = precision
 			st.GradNorm = norm2(g)
 			copy(p, g)
-			obj.addGrad(p, w)
+			obj.AddGradient(p, w)
 			m.aim(l, obj, top)
 			k, err := b.Select(pay[1].(oracle.Select), l)
 			if err != nil {
-				stop(yield, st, err)
+				yield(st.End(err))
 				return
 			}
 			st.T, st.Rate, st.Moved = t+1, l.Steps[k], l.Steps[k]
@@ -221,8 +193,7 @@ func (m AGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 				return
 			}
 		}
-		st.Status = Done
-		yield(st, nil)
+		yield(st.End(nil))
 	}
 }
 

@@ -2,14 +2,11 @@ package method
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 	"math"
 
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/clip"
 )
 
@@ -33,15 +30,10 @@ import (
 //
 // Pure ε pays T, not √T, for T steps, so there T is as small as τ allows.
 type Auto struct {
-	Steps    int     `yaml:"steps" json:"steps" doc:"number of steps T (default: what the length of the run asks for, 60 to 400; 8 to 100 for pure ε)"`
-	Rate     float64 `yaml:"rate" json:"rate" doc:"step size η (default 3/L, L the curvature bound of the objective, or less where the run is to be short)"`
-	Momentum float64 `yaml:"momentum" json:"momentum" doc:"momentum β (default: from the length of the run, at most 1−10/T; 1−3/T for pure ε)"`
-	Clip     float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient, in the L1 norm where δ is 0 and in the L2 norm otherwise (default: 0.1 to 0.5 of the loss's Lipschitz bound, less where there is more noise; 1/√2 of that for more than two classes; a fifth of that, of R × the width of the label's bounds, for the squared loss)"`
-	Batch    int     `yaml:"batch" json:"batch" doc:"rows of a step, drawn without replacement under replace-one and each by itself under add-or-remove; 0 means all rows in every step (default: all)"`
-	Noise    float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"scale of Laplace noise, or standard deviation of Gaussian noise, over the sensitivity of the sum (default: the smallest that the budget allows)"`
-
-	Laplace bool `yaml:"-" json:"laplace,omitempty"` // δ = 0
-	Off     bool `yaml:"-" json:"off,omitempty"`     // no noise: lab
+	Steps    int      `yaml:"steps" json:"steps" doc:"number of steps T (default: what the length of the run asks for, 60 to 400; 8 to 100 for pure ε)"`
+	Rate     float64  `yaml:"rate" json:"rate" doc:"step size η (default 3/L, L the curvature bound of the objective, or less where the run is to be short)"`
+	Momentum float64  `yaml:"momentum" json:"momentum" doc:"momentum β (default: from the length of the run, at most 1−10/T; 1−3/T for pure ε)"`
+	Gradient Gradient `clip:"clip norm C of one record's gradient, in the L1 norm where δ is 0 and in the L2 norm otherwise (default: 0.1 to 0.5 of the loss's Lipschitz bound, less where there is more noise; 1/√2 of that for more than two classes; a fifth of that, of R × the width of the label's bounds, for the squared loss)" batch:"rows of a step, drawn without replacement under replace-one and each by itself under add-or-remove; 0 means all rows in every step (default: all)" noise_multiplier:"scale of Laplace noise, or standard deviation of Gaussian noise, over the sensitivity of the sum (default: the smallest that the budget allows)"`
 }
 
 // The constants of the choice, measured on tables of 300 to 500,000 rows and 3 to 47,237
@@ -95,16 +87,23 @@ func (m Auto) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, 
 
 // choose is the whole of the choice.
 func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice, error) {
-	m.Off, m.Laplace = terms.Off, !terms.Off && terms.Budget.Delta == 0
-	if !(m.Momentum >= 0 && m.Momentum < 1) {
-		return nil, fmt.Errorf("momentum: found %v; allowed is any number from 0 and below 1", m.Momentum)
+	m.Gradient.Off, m.Gradient.Laplace = terms.Off, !terms.Off && terms.Budget.Delta == 0
+	if err := (number{"momentum", &m.Momentum, fraction, 0}).check(); err != nil {
+		return nil, err
 	}
 	p := m.p1()
 	if err := p.check(pub, false); err != nil {
 		return nil, err
 	}
 	c := m.facts(pub, obj)
-	if m.Off {
+	rate, norm := m.Rate, m.Gradient // whether the model has the bounds from which they would follow
+	if err := (number{"rate", &rate, positive, over(autoRate, c.smooth)}).fill(); err != nil {
+		return nil, err
+	}
+	if err := norm.freeClip(times(c.part, c.whole)); err != nil {
+		return nil, err
+	}
+	if m.Gradient.Off {
 		c.time = math.Inf(1)
 		c.walk(pub)
 		return c, nil // without a clip norm nothing is clipped
@@ -113,7 +112,7 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 	if err != nil {
 		return nil, err
 	}
-	if !m.Laplace {
+	if !m.Gradient.Laplace {
 		c.weigh(one)
 		c.walk(pub)
 	} else {
@@ -131,12 +130,10 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 	}
 	p = c.p1()
 	if err := p.spend(pub, terms, nil, false); err != nil {
-		return nil, m.refusal(err)
+		return nil, m.Gradient.refusal(err)
 	}
-	if c.Noise = p.Noise; c.Noise > maxNoise {
-		return nil, fmt.Errorf("noise_multiplier: this budget needs %.3g; allowed is at most %g: take fewer steps or a larger budget", c.Noise, float64(maxNoise))
-	}
-	return c, nil
+	c.Gradient.Noise = p.Gradient.Noise
+	return c, tooMuch(c.Gradient.Noise, "take fewer steps or a larger budget")
 }
 
 // facts are what the rule knows of the table and the loss.
@@ -154,7 +151,7 @@ func (m Auto) facts(pub oracle.Public, obj Objective) *autoChoice {
 	if !pub.Lipschitz.Finite() {
 		c.whole, c.part, c.most = c.row*pub.LabelSpan, autoQuadClip, autoQuadNoise*pub.LabelSpan
 	}
-	if m.Laplace && pub.L1Bound > 0 {
+	if m.Gradient.Laplace && pub.L1Bound > 0 {
 		c.wide = pub.L1Bound / c.row
 		c.whole *= c.wide
 	}
@@ -169,34 +166,22 @@ func (m Auto) facts(pub oracle.Public, obj Objective) *autoChoice {
 // one is the noise of a mean gradient of clip norm 1 that takes the whole budget: the standard
 // deviation of Gaussian noise, the scale of Laplace noise.
 func (m Auto) one(pub oracle.Public, terms Terms) (float64, error) {
-	p := P1{Steps: 1, Clip: 1, Laplace: m.Laplace}
+	p := P1{Steps: 1, Gradient: Gradient{Clip: 1, Laplace: m.Gradient.Laplace}}
 	if err := p.spend(pub, terms, nil, false); err != nil {
-		return 0, Auto{}.refusal(err)
+		return 0, Gradient{}.refusal(err)
 	}
 	delta, err := clip.Sensitivity(1, pub.Adjacency)
-	return p.Noise * delta / float64(pub.Rows), err
-}
-
-// refusal says which field an error of the accountant is about.
-func (m Auto) refusal(err error) error {
-	unproven := (*account.UnsupportedError)(nil)
-	switch {
-	case errors.As(err, &unproven) && m.Batch != 0:
-		return fmt.Errorf("batch: found %d; allowed is 0 (all rows): accountant %s has no theorem for %v under %v", m.Batch, unproven.Accountant, unproven.Event, unproven.Adjacency)
-	case errors.As(err, &unproven):
-		return fmt.Errorf("privacy.accountant: %w", err)
-	}
-	return fmt.Errorf("noise_multiplier: %w", err)
+	return p.Gradient.Noise * delta / float64(pub.Rows), err
 }
 
 // weigh sets ν, clip norm and time for noise of standard deviation unit × clip norm.
 func (c *autoChoice) weigh(unit float64) {
 	c.nu = unit * c.wide
-	if c.given.Clip == 0 {
+	if c.given.Gradient.Clip == 0 {
 		share := autoClip * math.Pow(c.nu*math.Sqrt(c.dim), -autoClipPower)
-		c.Clip = math.Min(autoMaxClip, math.Max(autoMinClip, share)) * c.part * c.whole
+		c.Gradient.Clip = math.Min(autoMaxClip, math.Max(autoMinClip, share)) * c.part * c.whole
 	}
-	c.time = c.most / (unit * c.Clip * c.row)
+	c.time = c.most / (unit * c.Gradient.Clip * c.row)
 }
 
 // longest is the longest step.
@@ -211,9 +196,9 @@ func (c *autoChoice) longest() float64 {
 func (c *autoChoice) walk(pub oracle.Public) {
 	memory := autoMemory
 	switch {
-	case c.Laplace:
+	case c.Gradient.Laplace:
 		memory = autoPureMemory
-	case c.Off: // nothing but the end counts
+	case c.Gradient.Off: // nothing but the end counts
 		memory *= 3
 	}
 	c.Rate = c.longest()
@@ -232,7 +217,7 @@ func (c *autoChoice) walk(pub oracle.Public) {
 
 // p1 asks what Auto asks.
 func (m Auto) p1() P1 {
-	return P1{Steps: m.Steps, Rate: m.Rate, Clip: m.Clip, Batch: m.Batch, Noise: m.Noise, Laplace: m.Laplace, Off: m.Off}
+	return P1{Steps: m.Steps, Rate: m.Rate, Gradient: m.Gradient}
 }
 
 // Plan is one noisy gradient a step.
@@ -242,7 +227,7 @@ func (m Auto) Plan(pub oracle.Public) (privacy.Event, error) { return m.p1().Pla
 func (m Auto) MaxSteps() int { return m.Steps }
 
 // NoiseMultiplier is that of every step.
-func (m Auto) NoiseMultiplier() float64 { return m.Noise }
+func (m Auto) NoiseMultiplier() float64 { return m.Gradient.Noise }
 
 // Run is the heavy ball.
 func (m Auto) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {

@@ -58,12 +58,12 @@ func TestAutoChoices(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := fitted.(method.Auto)
-		for _, v := range []float64{m.Rate, m.Clip, m.Noise} {
+		for _, v := range []float64{m.Rate, m.Gradient.Clip, m.Gradient.Noise} {
 			if !(v > 0) || math.IsInf(v, 0) {
 				t.Fatalf("found %+v", m)
 			}
 		}
-		if m.Steps < 8 || m.Steps > 400 || !(m.Momentum >= 0 && m.Momentum < 1) || m.Laplace != (b.Delta == 0) {
+		if m.Steps < 8 || m.Steps > 400 || !(m.Momentum >= 0 && m.Momentum < 1) || m.Gradient.Laplace != (b.Delta == 0) {
 			t.Fatalf("found %+v", m)
 		}
 		if smooth := float64(pub.Smooth) + obj.Reg.Smooth(); pub.Smooth.Finite() && pub.L1Bound > pub.NormBound && m.Rate*smooth >= 2*(1+m.Momentum) && m.Momentum > 0.5 {
@@ -94,11 +94,11 @@ func TestAutoFollowsItsRule(t *testing.T) {
 	before := fit(1, 0.01)
 	for _, epsilon := range []float64{0.1, 1, 10} {
 		m := fit(1, epsilon)
-		if time(m) <= time(before) || m.Clip < before.Clip {
+		if time(m) <= time(before) || m.Gradient.Clip < before.Gradient.Clip {
 			t.Errorf("ε = %v: %+v after %+v", epsilon, m, before)
 		}
 		scaled := fit(1000, epsilon)
-		if scaled.Steps != m.Steps || math.Abs(scaled.Rate*1e6/m.Rate-1) > 1e-9 || math.Abs(scaled.Clip/1000/m.Clip-1) > 1e-9 || scaled.Noise != m.Noise {
+		if scaled.Steps != m.Steps || math.Abs(scaled.Rate*1e6/m.Rate-1) > 1e-9 || math.Abs(scaled.Gradient.Clip/1000/m.Gradient.Clip-1) > 1e-9 || scaled.Gradient.Noise != m.Gradient.Noise {
 			t.Errorf("rows 1000 times as long: %+v beside %+v", scaled, m)
 		}
 		before = m
@@ -107,13 +107,13 @@ func TestAutoFollowsItsRule(t *testing.T) {
 
 // TestAutoKeepsWhatIsGiven, and says what is wrong with it.
 func TestAutoKeepsWhatIsGiven(t *testing.T) {
-	for _, m := range []method.Auto{{Steps: 7}, {Rate: 0.5}, {Momentum: 0.25}, {Clip: 3}, {Batch: 20}, {Noise: 1e5}} {
+	for _, m := range []method.Auto{{Steps: 7}, {Rate: 0.5}, {Momentum: 0.25}, {Gradient: method.Gradient{Clip: 3}}, {Gradient: method.Gradient{Batch: 20}}, {Gradient: method.Gradient{Noise: 1e5}}} {
 		fitted, err := m.Configure(facts(privacy.AddRemove), method.Objective{}, methodtest.On)
 		if err != nil {
 			t.Fatalf("%+v: %v", m, err)
 		}
 		f := fitted.(method.Auto)
-		for _, v := range [][2]float64{{float64(m.Steps), float64(f.Steps)}, {m.Rate, f.Rate}, {m.Momentum, f.Momentum}, {m.Clip, f.Clip}, {float64(m.Batch), float64(f.Batch)}, {m.Noise, f.Noise}} {
+		for _, v := range [][2]float64{{float64(m.Steps), float64(f.Steps)}, {m.Rate, f.Rate}, {m.Momentum, f.Momentum}, {m.Gradient.Clip, f.Gradient.Clip}, {float64(m.Gradient.Batch), float64(f.Gradient.Batch)}, {m.Gradient.Noise, f.Gradient.Noise}} {
 			if v[0] != 0 && v[0] != v[1] {
 				t.Errorf("given %+v, chosen %+v", m, f)
 			}
@@ -123,7 +123,7 @@ func TestAutoKeepsWhatIsGiven(t *testing.T) {
 		"momentum: found 1":  {Momentum: 1},
 		"rate: found -1":     {Rate: -1},
 		"steps: found -3":    {Steps: -3},
-		"batch: found 99999": {Batch: 99999},
+		"batch: found 99999": {Gradient: method.Gradient{Batch: 99999}},
 	} {
 		if _, err := m.Configure(facts(privacy.AddRemove), method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(fmt.Sprint(err), want) {
 			t.Errorf("%v, want %s …", err, want)
@@ -135,11 +135,11 @@ func TestAutoKeepsWhatIsGiven(t *testing.T) {
 // told, and no other figure than public ones can be meant: nothing but these went in.
 func TestExplain(t *testing.T) {
 	for _, terms := range []method.Terms{methodtest.On, {Off: true}} {
-		out, err := method.Explain(method.Auto{Clip: 0.25}, facts(privacy.AddRemove), method.Objective{}, terms)
+		out, err := method.Explain(method.Auto{Gradient: method.Gradient{Clip: 0.25}}, facts(privacy.AddRemove), method.Objective{}, terms)
 		if err != nil {
 			t.Fatal(err)
 		}
-		fitted, err := method.Auto{Clip: 0.25}.Configure(facts(privacy.AddRemove), method.Objective{}, terms)
+		fitted, err := method.Auto{Gradient: method.Gradient{Clip: 0.25}}.Configure(facts(privacy.AddRemove), method.Objective{}, terms)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 // DP-BLGD, with Decay above 0 DP-BLSGD-AC.
 //
 //	P2          here
-//	B           a fresh sample for each access, drawn by sampler(); all rows if Batch is 0
+//	B           a fresh sample for each access, as Gradient says; all rows if Batch is 0
 //	C_grad      clip, at first Clip
 //	C_obj       fall, at first Fall
 //	ρ_grad      1/(2σ²); σ at first Noise
@@ -48,7 +48,8 @@ import (
 // charged to a filter of one order, and budgets that do not grow are a plan. The method takes at most Steps steps; P2 goes on
 // while there is budget, and leaves open what is returned where a search fails at the end (S-2f): w.
 type BLSGD struct {
-	SGD
+	Steps         int `yaml:"steps" json:"steps" doc:"number of steps T (default 100)"`
+	Gradient      Gradient
 	Rate          float64          `yaml:"rate" json:"rate" doc:"longest step size η₀ that a search tries first (default 80/R², R the bound on a row's norm; 4/L for the squared loss, L its curvature bound; 120/(R²+1) for a network)"`
 	Shrink        float64          `yaml:"shrink" json:"shrink" doc:"factor β from one step size to the next (default 0.8)"`
 	MaxBacktracks int              `yaml:"tries" json:"tries" doc:"most step sizes of a search (default 20)"`
@@ -59,8 +60,6 @@ type BLSGD struct {
 	Raise         float64          `yaml:"raise" json:"raise,omitempty" doc:"by what part ξ a budget grows (default 0.3)"`
 	Decay         float64          `yaml:"decay" json:"decay,omitempty" doc:"by what part ζ the clip norm and the fall shrink where the gradient's budget grows, once a step (default 0; P2's DP-BLSGD-AC has 0.05)"`
 	Filter        privacy.Filtered `yaml:"-" json:"filter,omitzero"`
-
-	Schedule struct{} `yaml:"-" json:"-"` // hides that of SGD: the search finds each step's size
 }
 
 // What Growth may be.
@@ -70,7 +69,7 @@ const (
 	growAdaptive = "adaptive"
 )
 
-// Defaults of what Fit may choose, measured (docs/measurements/methods.md).
+// Defaults of what Configure may choose, measured (docs/measurements/methods.md).
 const (
 	blRate      = 80  // × 1/R²
 	blQuadRate  = 4   // × 1/L
@@ -93,23 +92,15 @@ const (
 
 // Configure sets what is zero.
 func (m BLSGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	bounded := pub.Lipschitz.Finite()
-	rate, fall := blRate/(pub.NormBound*pub.NormBound), blFall*float64(pub.Lipschitz)/pub.NormBound
-	if !bounded {
-		rate, fall = blQuadRate/(float64(pub.Smooth)+obj.smooth()), blQuadFall*pub.LabelSpan*pub.LabelSpan
+	rate, fall, armijo := over(blRate, pub.NormBound*pub.NormBound), blFall*float64(pub.Lipschitz)/pub.NormBound, blArmijo
+	if !pub.Lipschitz.Finite() {
+		rate, fall = over(blQuadRate, float64(pub.Smooth)+obj.smooth()), times(blQuadFall*pub.LabelSpan, pub.LabelSpan)
 	}
-	armijo := blArmijo
 	if len(pub.Initial) > 0 {
 		rate, fall, armijo = blNetRate/(pub.NormBound*pub.NormBound+1), blNetFall, blNetArmijo
 	}
 	if terms.Off {
 		fall = 0
-	}
-	switch {
-	case m.MaxBacktracks < 0 || m.MaxBacktracks > 1000:
-		return nil, fmt.Errorf("tries: found %d; allowed is 1 to 1000", m.MaxBacktracks)
-	case m.MaxBacktracks == 0:
-		m.MaxBacktracks = blTries
 	}
 	switch m.Growth {
 	case "":
@@ -121,79 +112,59 @@ func (m BLSGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method,
 	if m.Growth == growNot && (m.Raise != 0 || m.Decay != 0) {
 		return nil, fmt.Errorf("growth: found %q beside raise or decay; allowed are %s, %s: without growth there is nothing to raise", m.Growth, growAlways, growAdaptive)
 	}
-	for _, f := range []struct {
-		name  string
-		value *float64
-		most  float64
-		or    float64 // default
-	}{
-		{"rate", &m.Rate, math.Inf(1), rate},
-		{"shrink", &m.Shrink, 1, blShrink},
-		{"armijo", &m.Armijo, 1, armijo},
-		{"fall", &m.Fall, maxClip, fall},
-		{"search", &m.Search, 1e6, blSearch},
-		{"raise", &m.Raise, 100, blRaise},
-		{"decay", &m.Decay, 1, 0},
-	} {
-		if !(*f.value >= 0 && *f.value < f.most) {
-			return nil, fmt.Errorf("%s: found %v; allowed is any number above 0 and below %v", f.name, *f.value, f.most)
-		}
-		if *f.value == 0 {
-			*f.value = f.or
-		}
-	}
+	err := configure(
+		count{"tries", &m.MaxBacktracks, 1000, blTries},
+		number{"rate", &m.Rate, positive, rate},
+		number{"shrink", &m.Shrink, fraction, blShrink},
+		number{"armijo", &m.Armijo, fraction, armijo},
+		number{"fall", &m.Fall, clipping, fall},
+		number{"search", &m.Search, interval{0, 1e6, true}, blSearch},
+		number{"raise", &m.Raise, interval{0, 100, true}, blRaise},
+		number{"decay", &m.Decay, fraction, 0},
+	)
 	if m.Growth == growNot {
 		m.Raise = 0
 	}
-	if m.Fall != 0 && m.Fall < minClip {
-		return nil, fmt.Errorf("fall: found %v; allowed is any number from %g", m.Fall, minClip)
+	if err == nil {
+		err = m.Gradient.Configure(pub, terms)
 	}
-	sgd := m.SGD
-	sgd.Rate = 0
-	plan := func(s SGD) privacy.Event {
-		m.SGD = s
-		return m.plan(pub)
+	if err == nil {
+		err = configure(count{"steps", &m.Steps, 0, sgdSteps})
 	}
-	if m.Growth == growNot || terms.Off {
-		if err := sgd.fit(pub, obj, terms, plan); err != nil {
-			return nil, err
-		}
-		m.SGD, m.SGD.Rate = sgd, 0 // not its own
-		return m, nil
+	if err == nil {
+		err = m.calibrate(pub, terms)
 	}
-	// Budgets that grow are charged to a filter, in which this many steps fit if they do not.
-	given := sgd.Noise
-	if given == 0 {
-		sgd.Noise = 1
-	}
-	if err := sgd.fit(pub, obj, terms, plan); err != nil {
-		return nil, err
-	}
-	var err error
-	if given == 0 {
-		sgd.Noise, m.Filter, err = account.CalibrateFilter(terms.Budget, func(noise float64) privacy.Event {
-			sgd.Noise = noise
-			return plan(sgd)
-		})
-	} else {
-		m.Filter, _, err = account.ChooseFilter(plan(sgd), terms.Budget)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("growth: found %q, whose costs a filter has to admit: %w", m.Growth, err)
-	}
-	m.SGD, m.SGD.Rate = sgd, 0
-	return m, nil
+	return m, err
 }
 
-// gradient is line 5 of Algorithm 2 with multiplier σ.
-func (m BLSGD) gradient(pub oracle.Public, sigma, bound float64) oracle.Grad {
-	m.Noise, m.Clip = sigma, bound
-	return m.query(pub)
+// calibrate sets the noise. Budgets that grow are charged to a filter, in which Steps steps fit if they do not grow.
+func (m *BLSGD) calibrate(pub oracle.Public, terms Terms) (err error) {
+	plan := func(g Gradient) privacy.Event {
+		with := *m
+		with.Gradient = g
+		return with.plan(pub)
+	}
+	switch g := &m.Gradient; {
+	case m.Growth == growNot || terms.Off:
+		return g.Calibrate(terms, plan)
+	case g.Noise != 0:
+		m.Filter, _, err = account.ChooseFilter(plan(*g), terms.Budget)
+	default:
+		g.Noise, m.Filter, err = account.CalibrateFilter(terms.Budget, func(noise float64) privacy.Event {
+			with := *g
+			with.Noise = noise
+			return plan(with)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("growth: found %q, whose costs a filter has to admit: %w", m.Growth, err)
+	}
+	return nil
 }
 
 // search is P2 Algorithm 1 of pure ε 1/scale: ε/2 for the threshold, and twice ε/4 for an answer.
 func (m BLSGD) search(scale, fall float64) oracle.Search {
-	if m.Off {
+	if m.Gradient.Off {
 		return oracle.Search{Bound: fall, Off: true, Noise: mech.AboveThreshold{Max: m.MaxBacktracks}}
 	}
 	return oracle.Search{Bound: fall, Noise: mech.AboveThreshold{Threshold: 2 * scale, Query: 4 * scale, Max: m.MaxBacktracks}}
@@ -201,52 +172,52 @@ func (m BLSGD) search(scale, fall float64) oracle.Search {
 
 // plan is T steps without growth.
 func (m BLSGD) plan(pub oracle.Public) privacy.Event {
-	s := m.sampler(pub)
-	return privacy.Repeated{Count: m.Steps, Of: privacy.Composed{
-		oracle.Cost(s, []oracle.Query{m.query(pub)}), oracle.Cost(s, []oracle.Query{m.search(m.Noise/m.Search, m.Fall)}),
-	}}
+	search := oracle.Cost(m.Gradient.Sampler(pub), []oracle.Query{m.search(m.Gradient.Noise/m.Search, m.Fall)})
+	return repeat(m.Steps, privacy.Composed{m.Gradient.Cost(pub), search})
 }
 
 // Plan is T times a gradient and a search, each of a sample of its own; with growth it is the filter.
 func (m BLSGD) Plan(pub oracle.Public) (privacy.Event, error) {
 	if m.Filter.Currency != "" {
-		return m.Filter, m.Filter.Validate()
+		return valid(m.Filter)
 	}
-	p := m.plan(pub)
-	return p, p.Validate()
+	return valid(m.plan(pub))
 }
+
+// MaxSteps is T.
+func (m BLSGD) MaxSteps() int { return m.Steps }
+
+// NoiseMultiplier is σ of the first gradient.
+func (m BLSGD) NoiseMultiplier() float64 { return m.Gradient.Noise }
 
 // Run is P2 Algorithm 2.
 func (m BLSGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
-		pub, s := o.Public(), m.sampler(o.Public())
+		pub, noisy := o.Public(), m.Gradient.On(o)
+		s := m.Gradient.Sampler(pub)
 		_, full := s.(sample.Full)
+		first := m.Gradient
 		w := pub.Start()             // w_0
 		g := make([]float64, len(w)) // g̃_t: the average of the gradients at w
 		p := make([]float64, len(w))
 		before := make([]float64, len(w)) // g̃_{t−1}
-		sigma, scale, bound, fall := m.Noise, m.Noise/m.Search, m.Clip, m.Fall
+		sigma, scale, bound, fall := first.Noise, first.Noise/m.Search, first.Clip, m.Fall
 		turn, moves := math.Pi/2, 0   // θ̄; steps that moved w
 		weight, decayed := 0.0, false // of g: Σ of (Noise·Clip/σ·clip)²; whether AC has shrunk bounds since w moved
-		first, longest := m.Rate, 0.0 // η₀; the largest step since it was last set
+		top, longest := m.Rate, 0.0   // η₀; the largest step since it was last set
 		l := oracle.Line{From: w, Along: p, Steps: make([]float64, m.MaxBacktracks), Least: make([]float64, m.MaxBacktracks)}
 		lower := math.Pow(m.Shrink, float64(m.MaxBacktracks))
 		st := Step{W: w}
 		for t := range m.Steps {
 			failed := weight > 0
-			now := sigma
-			if failed && full && m.Raise > 0 && !m.Off { // what is averaged in makes ρ (1+ξ)ρ
-				now = sigma / math.Sqrt(m.Raise)
+			now := first
+			now.Noise, now.Clip = sigma, bound
+			if failed && full && m.Raise > 0 && !first.Off { // what is averaged in makes ρ (1+ξ)ρ
+				now.Noise = sigma / math.Sqrt(m.Raise)
 			}
-			q := m.gradient(pub, now, bound)
-			b, err := o.Batch(ctx, s, q) // line 4: draw B, paid
+			released, err := noisy.With(now).At(ctx, w) // lines 4–6
 			if err != nil {
-				stop(yield, st, err)
-				return
-			}
-			released, err := b.Grad(q, w) // lines 5–6
-			if err != nil {
-				stop(yield, st, err)
+				yield(st.End(err))
 				return
 			}
 			st.GradNorm = norm2(released)
@@ -262,8 +233,8 @@ func (m BLSGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 					bound, fall, decayed = bound*(1-m.Decay), fall*(1-m.Decay), true // (9)
 				}
 			}
-			ratio := m.Noise * m.Clip / (now * q.Clip.Bound())
-			if m.Off {
+			ratio := first.Noise * first.Clip / (now.Noise * now.Clip)
+			if first.Off {
 				ratio = 1
 			}
 			weight += ratio * ratio
@@ -271,17 +242,18 @@ func (m BLSGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 				g[j] += (v - g[j]) * (ratio * ratio) / weight
 			}
 			copy(p, g)
-			obj.addGrad(p, w)
-			m.aim(l, obj, first, float64(pub.Dim)*m.variance(pub, m.Noise, m.Clip)/weight)
+			obj.AddGradient(p, w)
+			m.aim(l, obj, top, float64(pub.Dim)*first.Variance(pub)/weight)
 
 			find := m.search(scale, fall)
-			if b, err = o.Batch(ctx, s, find); err != nil { // paid
-				stop(yield, st, err)
+			b, err := o.Batch(ctx, s, find)
+			if err != nil {
+				yield(st.End(err))
 				return
 			}
 			k, err := b.Search(find, l) // Algorithm 1
 			if err != nil {
-				stop(yield, st, err)
+				yield(st.End(err))
 				return
 			}
 			st.T, st.Rate, st.Moved = t+1, 0, 0
@@ -298,17 +270,16 @@ func (m BLSGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 				clear(g)
 				moves, weight, decayed, longest = moves+1, 0, false, math.Max(longest, st.Rate)
 			} else {
-				first *= math.Sqrt(lower) // half as far down as the search went
+				top *= math.Sqrt(lower) // half as far down as the search went
 			}
 			if st.T%blEvery == 0 && longest > 0 {
-				first, longest = math.Min(blReach*longest, m.Rate), 0
+				top, longest = math.Min(blReach*longest, m.Rate), 0
 			}
 			if !yield(st, nil) {
 				return
 			}
 		}
-		st.Status = Done
-		yield(st, nil)
+		yield(st.End(nil))
 	}
 }
 

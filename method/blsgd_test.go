@@ -62,7 +62,7 @@ func TestBLSGDByHand(t *testing.T) {
 		Grad:  func(dst, w []float64) { dst[0] = w[0] - 1 },
 		Value: func(w []float64) float64 { return (w[0] - 1) * (w[0] - 1) / 2 },
 	}
-	m := method.BLSGD{SGD: method.SGD{Steps: 1, Off: true}, Rate: 8, Shrink: 0.5, Armijo: 0.5, MaxBacktracks: 4}
+	m := method.BLSGD{Steps: 1, Gradient: method.Gradient{Off: true}, Rate: 8, Shrink: 0.5, Armijo: 0.5, MaxBacktracks: 4}
 	run(t, m, p, 0, func(step int, w []float64) {
 		if w[0] != 1 {
 			t.Errorf("step %d: %v, want 1", step, w[0])
@@ -86,7 +86,7 @@ func TestBLSGDLines(t *testing.T) {
 		grads: [][]float64{{1, 0}, {0, 2}, {3, 3}},
 		found: []int{-1, 1, 0},
 	}
-	m := method.BLSGD{SGD: method.SGD{Steps: 10, Clip: c, Noise: sigma}, Rate: 4, Shrink: 0.25, Armijo: 0.5, Fall: 1, Search: 1, MaxBacktracks: 2}
+	m := method.BLSGD{Steps: 10, Gradient: method.Gradient{Clip: c, Noise: sigma}, Rate: 4, Shrink: 0.25, Armijo: 0.5, Fall: 1, Search: 1, MaxBacktracks: 2}
 	var ends []method.Step
 	for st, err := range m.Run(context.Background(), s, method.Objective{Reg: reg.L2{Lambda: lambda}}) {
 		if err != nil {
@@ -127,7 +127,7 @@ func TestBLSGDStepRule(t *testing.T) {
 			s.found[i] = 0
 		}
 	}
-	m := method.BLSGD{SGD: method.SGD{Steps: 21, Clip: 1, Noise: 1}, Rate: 8, Shrink: 0.5, Armijo: 0.5, Fall: 1, Search: 1, MaxBacktracks: 3}
+	m := method.BLSGD{Steps: 21, Gradient: method.Gradient{Clip: 1, Noise: 1}, Rate: 8, Shrink: 0.5, Armijo: 0.5, Fall: 1, Search: 1, MaxBacktracks: 3}
 	for _, err := range m.Run(context.Background(), s, method.Objective{}) {
 		if err != nil {
 			t.Fatal(err)
@@ -146,7 +146,7 @@ func TestBLSGDPlan(t *testing.T) {
 	for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
 		for _, batch := range []int{0, 500} {
 			terms := method.Terms{Budget: privacy.Budget{Epsilon: 0.7, Delta: 1e-6, Adjacency: adj}, Accountant: account.Best{}}
-			fitted, err := method.BLSGD{SGD: method.SGD{Steps: 20, Batch: batch}, Search: 0.8, MaxBacktracks: 5}.Configure(facts(adj), method.Objective{}, terms)
+			fitted, err := method.BLSGD{Steps: 20, Gradient: method.Gradient{Batch: batch}, Search: 0.8, MaxBacktracks: 5}.Configure(facts(adj), method.Objective{}, terms)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -206,7 +206,7 @@ func TestBLSGDGrowth(t *testing.T) {
 		"full": {"adaptive", 0, [][]float64{east, west, near}, []int{-1, -1, 0}, []float64{8, 8 / math.Sqrt(raise), 8 / grow / math.Sqrt(raise)}, []float64{8, 8, 8 / 1.5}, []float64{1, 1, 0.9}, nil},
 	} {
 		s := &scripted{facts: oracle.Public{Dim: 2, Rows: 100, Adjacency: privacy.AddRemove, NormBound: 1, Lipschitz: 1}, grads: slices.Clone(c.grads), found: slices.Clone(c.found)}
-		m := method.BLSGD{SGD: method.SGD{Steps: 3, Clip: 1, Noise: sigma, Batch: c.batch}, Rate: 4, Shrink: 0.5, Armijo: 0.5, Fall: 1, Search: 1, MaxBacktracks: 2, Growth: c.growth, Raise: raise, Decay: decay}
+		m := method.BLSGD{Steps: 3, Gradient: method.Gradient{Clip: 1, Noise: sigma, Batch: c.batch}, Rate: 4, Shrink: 0.5, Armijo: 0.5, Fall: 1, Search: 1, MaxBacktracks: 2, Growth: c.growth, Raise: raise, Decay: decay}
 		if c.growth == "no" {
 			m.Raise = 0
 		}
@@ -246,7 +246,7 @@ func TestBLSGDTurn(t *testing.T) {
 		grads: [][]float64{degrees(0), degrees(10), degrees(0), degrees(85), degrees(0), degrees(170), degrees(0)},
 		found: []int{0, 0, -1, 0, -1, 0, 0},
 	}
-	m := method.BLSGD{SGD: method.SGD{Steps: 7, Clip: 1, Noise: 8, Batch: 10}, Rate: 4, Shrink: 0.5, Armijo: 0.5, Fall: 1, Search: 1, MaxBacktracks: 2, Growth: "adaptive", Raise: 0.5, Decay: 0.1}
+	m := method.BLSGD{Steps: 7, Gradient: method.Gradient{Clip: 1, Noise: 8, Batch: 10}, Rate: 4, Shrink: 0.5, Armijo: 0.5, Fall: 1, Search: 1, MaxBacktracks: 2, Growth: "adaptive", Raise: 0.5, Decay: 0.1}
 	for _, err := range m.Run(context.Background(), s, method.Objective{}) {
 		if err != nil {
 			t.Fatal(err)
@@ -281,9 +281,9 @@ func TestBLSGDRefuses(t *testing.T) {
 		"growth: found \"no\" beside": {Decay: 0.1},
 		"raise: found -1":             {Growth: "must", Raise: -1},
 		"decay: found 1":              {Growth: "must", Decay: 1},
-		"clip: found -1":              {SGD: method.SGD{Clip: -1}},
-		"batch: found 10001":          {SGD: method.SGD{Batch: 10001}},
-		"sampling: found \"by\"":      {SGD: method.SGD{Batch: 5, Sampling: "by"}},
+		"clip: found -1":              {Gradient: method.Gradient{Clip: -1}},
+		"batch: found 10001":          {Gradient: method.Gradient{Batch: 10001}},
+		"sampling: found \"by\"":      {Gradient: method.Gradient{Batch: 5, Sampling: "by"}},
 	} {
 		if _, err := m.Configure(facts(privacy.AddRemove), method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s …", err, want)

@@ -27,7 +27,7 @@ func ExampleSGD_Configure() {
 	}
 	fitted := m.(method.SGD)
 	plan, err := m.Plan(facts)
-	fmt.Printf("%d steps of size %g, clip norm %g, noise multiplier %.3f\n", fitted.Steps, fitted.Rate, fitted.Clip, fitted.Noise)
+	fmt.Printf("%d steps of size %g, clip norm %g, noise multiplier %.3f\n", fitted.Steps, fitted.Rate, fitted.Gradient.Clip, fitted.Gradient.Noise)
 	fmt.Println(plan, err)
 	// Output:
 	// 100 steps of size 80, clip norm 0.35, noise multiplier 37.306

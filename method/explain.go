@@ -8,7 +8,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 )
 
-// A Reason is one field of a fitted method and why it has its value.
+// A Reason is one field of a configured method and why it has its value.
 type Reason struct {
 	Field string `json:"field"`
 	Value string `json:"value"`
@@ -16,15 +16,15 @@ type Reason struct {
 	Why   string `json:"why"`
 }
 
-// An Explanation says what Fit would choose and why, from public facts alone.
+// An Explanation says what Configure would choose and why, from public facts alone.
 type Explanation struct {
 	Rests  []string `json:"rests_on"` // what the choices have in common
 	Fields []Reason `json:"fields"`
 }
 
-// Explain fits m, and says of each field that can be set what became of it.
+// Explain configures m, and says of each field that can be set what became of it.
 func Explain(m Method, pub oracle.Public, obj Objective, terms Terms) (*Explanation, error) {
-	fitted, err := m.Configure(pub, obj, terms)
+	set, err := m.Configure(pub, obj, terms)
 	if err != nil {
 		return nil, err
 	}
@@ -36,18 +36,18 @@ func Explain(m Method, pub oracle.Public, obj Objective, terms Terms) (*Explanat
 		}
 		out.Rests, why = c.reasons(pub)
 	}
-	before, after := reflect.ValueOf(m), reflect.ValueOf(fitted)
-	for _, f := range reflect.VisibleFields(before.Type()) {
-		name := f.Tag.Get("yaml")
-		if !f.IsExported() || f.Anonymous || name == "" || name == "-" {
+	before, after := reflect.ValueOf(m), reflect.ValueOf(set)
+	for _, f := range slots(before.Type()) {
+		name := f.field.Tag.Get("yaml")
+		if name == "" || name == "-" {
 			continue
 		}
-		r := Reason{Field: name, Value: shown(after.FieldByIndex(f.Index)), Why: why[name]}
-		switch r.Given = !before.FieldByIndex(f.Index).IsZero(); {
+		r := Reason{Field: name, Value: shown(after.FieldByIndex(f.index)), Why: why[name]}
+		switch r.Given = !before.FieldByIndex(f.index).IsZero(); {
 		case r.Given:
 			r.Why = "given"
 		case r.Why == "":
-			r.Why = f.Tag.Get("doc")
+			r.Why = f.field.Tag.Get("doc")
 		}
 		out.Fields = append(out.Fields, r)
 	}
@@ -64,24 +64,24 @@ func shown(v reflect.Value) string {
 // reasons are the rule of Auto in words, with its numbers.
 func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]string) {
 	why = map[string]string{}
-	if c.Off {
+	if c.Gradient.Off {
 		rests = []string{"there is no noise, so the run is as long as it gets, and nothing is clipped"}
 		why["clip"] = "nothing is clipped where nothing is added"
 		why["noise_multiplier"] = "no noise (lab)"
 	} else {
 		law := "Gaussian noise, since the budget has a δ"
-		if c.Laplace {
+		if c.Gradient.Laplace {
 			law = "Laplace noise, since δ is 0"
 		}
 		rests = []string{
 			fmt.Sprintf("%s; %d rows, d = %d, rows of norm up to %.4g", law, pub.Rows, pub.Dim, c.row),
 			fmt.Sprintf("noise: a mean gradient of clip norm C would carry ν·C in each coordinate if it took the whole budget, ν = %.3g", c.nu/c.wide),
-			fmt.Sprintf("length: τ = rate × steps/(1 − momentum) = %.4g, over which noise moves a margin by %.3g where the loss does not pull back", c.Rate*float64(c.Steps)/(1-c.Momentum), c.nu/c.wide*c.Clip*c.row*c.Rate*float64(c.Steps)/(1-c.Momentum)),
+			fmt.Sprintf("length: τ = rate × steps/(1 − momentum) = %.4g, over which noise moves a margin by %.3g where the loss does not pull back", c.Rate*float64(c.Steps)/(1-c.Momentum), c.nu/c.wide*c.Gradient.Clip*c.row*c.Rate*float64(c.Steps)/(1-c.Momentum)),
 		}
-		if c.Laplace {
+		if c.Gradient.Laplace {
 			rests[1] = fmt.Sprintf("noise: %d mean gradients of clip norm C, each with its part of ε, together carry ν·C in each coordinate of their mean, ν = %.3g", c.Steps, c.nu/c.wide)
 		}
-		why["clip"] = fmt.Sprintf("%.3g of the largest gradient there can be: the more noise, the smaller", c.Clip/c.whole)
+		why["clip"] = fmt.Sprintf("%.3g of the largest gradient there can be: the more noise, the smaller", c.Gradient.Clip/c.whole)
 		why["noise_multiplier"] = "the smallest that the budget allows for these steps"
 	}
 	rests = append(rests, "no record was looked at for this, and none of the budget goes into it")

@@ -18,7 +18,7 @@ type GD struct{ P1 }
 
 // Configure sets steps, step size, clip norm and noise where they are zero.
 func (m GD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	err := m.fit("gd", pub, obj, terms, p1KappaGD, gdWeights, false)
+	err := m.configure(pub, obj, terms, p1KappaGD, gdWeights, false)
 	return m, err
 }
 
@@ -41,15 +41,18 @@ func (m GD) predict(pub oracle.Public, obj Objective, terms Terms) (*Forecast, e
 // Run is (2.4) with (2.8).
 func (m GD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
-		x := make([]float64, o.Public().Dim) // x_0 = 0
-		g := make([]float64, len(x))
+		pub := o.Public()
+		noisy := m.ask(pub, 0).On(o)
+		x := make([]float64, pub.Dim) // x_0 = 0
 		st := Step{W: x, Rate: m.Rate}
 		for t := range m.Steps {
-			var err error
-			if st.GradNorm, err = m.gradient(ctx, o, obj, t, g, x); err != nil {
-				stop(yield, st, err)
+			g, err := noisy.With(m.ask(pub, t)).At(ctx, x)
+			if err != nil {
+				yield(st.End(err))
 				return
 			}
+			st.GradNorm = norm2(g)
+			obj.AddGradient(g, x)
 			for j := range x {
 				x[j] -= m.Rate * g[j]
 			}
@@ -58,7 +61,6 @@ func (m GD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[S
 				return
 			}
 		}
-		st.Status = Done
-		yield(st, nil)
+		yield(st.End(nil))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sottodp/sotto/method/curvature"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/sample"
 )
 
 // GD2NS is the DP-GD of Wang, Chen and Xu (2019), a baseline of P4: T noisy gradient steps of size 1/G, and then,
@@ -44,7 +45,7 @@ func (m GD2NS) Configure(pub oracle.Public, obj Objective, terms Terms) (Method,
 }
 
 func (m *GD2NS) lens(pub oracle.Public) *lens {
-	return &lens{P4: &m.P4, pub: pub, sample: P1{}.sampler(pub), tests: m.Steps, phase: phase{m.Steps, m.Noise, m.Steps}}
+	return &lens{P4: &m.P4, pub: pub, sample: sample.Full{}, tests: m.Steps, phase: phase{m.Steps, m.Noise, m.Steps}}
 }
 
 func (m *GD2NS) plan(pub oracle.Public, noise float64) privacy.Event {
@@ -81,7 +82,7 @@ func (m GD2NS) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 				break
 			}
 			if err != nil {
-				stop(yield, st, err)
+				yield(st.End(err))
 				return
 			}
 			norm := norm2(g)
@@ -98,7 +99,7 @@ func (m GD2NS) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 			p, err := l.smallest(at.w, at.g)
 			if err != nil {
 				copy(w, last)
-				stop(yield, st, err)
+				yield(st.End(err))
 				return
 			}
 			copy(w, at.w)
@@ -114,6 +115,6 @@ func (m GD2NS) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 		}
 		copy(w, last)
 		st.Rate, st.Moved, st.GradNorm = 0, 0, math.Max(0, st.GradNorm)
-		end(yield, st, refused)
+		yield(st.End(refused))
 	}
 }

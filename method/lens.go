@@ -156,7 +156,7 @@ func (l *lens) gradient(g, w []float64) error {
 		return err
 	}
 	copy(g, released)
-	l.obj.addGrad(g, w)
+	l.obj.AddGradient(g, w)
 	return nil
 }
 

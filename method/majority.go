@@ -67,12 +67,12 @@ func (m Majority) Run(ctx context.Context, o oracle.Oracle, _ Objective) iter.Se
 		st := Step{W: w}
 		b, err := o.Batch(ctx, sample.Full{}, m.query())
 		if err != nil {
-			stop(yield, st, err)
+			yield(st.End(err))
 			return
 		}
 		class, err := b.Select(m.query(), oracle.Classes{})
 		if err != nil {
-			stop(yield, st, err)
+			yield(st.End(err))
 			return
 		}
 		switch at := pub.Intercept - 1; {
@@ -86,7 +86,6 @@ func (m Majority) Run(ctx context.Context, o oracle.Oracle, _ Objective) iter.Se
 		if st.T, st.Moved = 1, 1; !yield(st, nil) {
 			return
 		}
-		st.Status = Done
-		yield(st, nil)
+		yield(st.End(nil))
 	}
 }

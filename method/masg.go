@@ -36,13 +36,13 @@ func masgWeights(m P1, f schedule.Convex) weights {
 
 // Configure sets steps, step size, clip norm and noise where they are zero.
 func (m MASG) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	err := m.fit("masg", pub, obj, terms, p1Kappa, masgWeights, false)
+	err := m.configure(pub, obj, terms, p1Kappa, masgWeights, false)
 	return m, err
 }
 
 // Configure sets steps, step size and clip norm where they are zero, and the schedule.
 func (m MASGOpt) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	err := m.fit("masg-opt", pub, obj, terms, p1Kappa, masgWeights, true)
+	err := m.configure(pub, obj, terms, p1Kappa, masgWeights, true)
 	return m, err
 }
 
@@ -57,9 +57,11 @@ func (m MASGOpt) predict(pub oracle.Public, obj Objective, terms Terms) (*Foreca
 // Run is (4.1) stage after stage.
 func (m MASG) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
-		x := make([]float64, o.Public().Dim) // x_0 = 0
-		before := make([]float64, len(x))    // x_{t−1}
-		z, g := make([]float64, len(x)), make([]float64, len(x))
+		pub := o.Public()
+		noisy := m.ask(pub, 0).On(o)
+		x := make([]float64, pub.Dim)     // x_0 = 0
+		before := make([]float64, len(x)) // x_{t−1}
+		z := make([]float64, len(x))
 		st := Step{W: x}
 		for _, stage := range m.stages(m.Steps) {
 			beta := schedule.Momentum(stage.Rate, m.Mu)
@@ -69,11 +71,13 @@ func (m MASG) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2
 				for j := range z {
 					z[j] = (1+beta)*x[j] - beta*before[j]
 				}
-				var err error
-				if st.GradNorm, err = m.gradient(ctx, o, obj, st.T, g, z); err != nil {
-					stop(yield, st, err)
+				g, err := noisy.With(m.ask(pub, st.T)).At(ctx, z)
+				if err != nil {
+					yield(st.End(err))
 					return
 				}
+				st.GradNorm = norm2(g)
+				obj.AddGradient(g, z)
 				for j := range x {
 					before[j], x[j] = x[j], z[j]-stage.Rate*g[j]
 				}
@@ -83,7 +87,6 @@ func (m MASG) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2
 				}
 			}
 		}
-		st.Status = Done
-		yield(st, nil)
+		yield(st.End(nil))
 	}
 }

@@ -56,19 +56,19 @@ type Terms struct {
 }
 
 // Objective is what is minimised: the mean loss of the records, known only
-// through the oracle, plus Reg. The zero value has no regulariser.
+// through the oracle, plus Reg. The zero value has no regularizer.
 type Objective struct {
 	Reg reg.Regulariser // public, outside the clipped part; nil means none
 }
 
-// addGrad adds the regulariser's gradient at w to g.
-func (o Objective) addGrad(g, w []float64) {
+// AddGradient adds the regularizer's gradient at w to g.
+func (o Objective) AddGradient(g, w []float64) {
 	if o.Reg != nil {
 		o.Reg.AddGrad(g, w)
 	}
 }
 
-// smooth bounds the curvature that the regulariser adds, kinks apart.
+// smooth bounds the curvature that the regularizer adds, kinks apart.
 func (o Objective) smooth() float64 {
 	if o.Reg == nil || math.IsInf(o.Reg.Smooth(), 1) {
 		return 0
@@ -76,7 +76,7 @@ func (o Objective) smooth() float64 {
 	return o.Reg.Smooth()
 }
 
-// convex is the strong convexity that the regulariser adds, 0 where it adds none.
+// convex is the strong convexity that the regularizer adds, 0 where it adds none.
 func (o Objective) convex() float64 {
 	if o.Reg == nil {
 		return 0
@@ -112,24 +112,20 @@ type Step struct {
 	Kept [][]float64
 }
 
-// stop ends a run: a refused charge is a normal end, anything else an error.
-func stop(yield func(Step, error) bool, st Step, err error) {
-	if errors.Is(err, privacy.ErrExhausted) {
-		st.Status = OutOfBudget
-		yield(st, nil)
-		return
+// End is how a run ends: without an error all steps were taken, a refused charge is a normal end, and
+// anything else an error.
+func (st Step) End(err error) (Step, error) {
+	switch {
+	case err == nil:
+		st.Status = Done
+	case errors.Is(err, privacy.ErrExhausted):
+		st.Status, err = OutOfBudget, nil
 	}
-	yield(st, err)
+	return st, err
 }
 
-// end ends a run that has taken all its steps, but for those that were refused.
-func end(yield func(Step, error) bool, st Step, refused error) {
-	st.Status = Done
-	if refused != nil {
-		st.Status = OutOfBudget
-	}
-	yield(st, nil)
-}
+// valid is a plan, if it is one.
+func valid(e privacy.Event) (privacy.Event, error) { return e, e.Validate() }
 
 func norm2(v []float64) float64 {
 	var s [4]float64 // sums that do not wait for each other

@@ -1,8 +1,10 @@
 package method_test
 
 import (
+	"fmt"
+	"math"
+	"os"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -15,14 +17,14 @@ import (
 
 // configs are further configurations that the suite runs, by method.
 var configs = map[string][]method.Method{
-	"sgd":         {method.SGD{Batch: 100, Steps: 20}, method.SGD{Steps: 12, Rate: 0.5, Clip: 3}},
-	"momentum":    {method.Momentum{SGD: method.SGD{Batch: 100, Steps: 20, Schedule: "warmup 4 linear to 0.1"}}, method.Momentum{SGD: method.SGD{Steps: 12, Rate: 0.5, Clip: 3}, Beta: 0.5, Nesterov: true}},
-	"adam":        {method.Adam{SGD: method.SGD{Batch: 100, Steps: 20}, Rate: 0.01, Beta1: 0.5}},
-	"blsgd":       {method.BLSGD{SGD: method.SGD{Batch: 100, Steps: 20}}, method.BLSGD{SGD: method.SGD{Steps: 12, Clip: 3}, MaxBacktracks: 3, Rate: 0.5}, method.BLSGD{SGD: method.SGD{Batch: 100, Steps: 20}, Growth: "adaptive", Decay: 0.05}, method.BLSGD{SGD: method.SGD{Steps: 20}, Growth: "must", MaxBacktracks: 2, Armijo: 0.9}},
+	"sgd":         {method.SGD{Steps: 20, Gradient: method.Gradient{Batch: 100}}, method.SGD{Steps: 12, Rate: 0.5, Gradient: method.Gradient{Clip: 3}}},
+	"momentum":    {method.Momentum{Steps: 20, Schedule: "warmup 4 linear to 0.1", Gradient: method.Gradient{Batch: 100}}, method.Momentum{Steps: 12, Rate: 0.5, Gradient: method.Gradient{Clip: 3}, Beta: 0.5, Nesterov: true}},
+	"adam":        {method.Adam{Steps: 20, Gradient: method.Gradient{Batch: 100}, Rate: 0.01, Beta1: 0.5}},
+	"blsgd":       {method.BLSGD{Steps: 20, Gradient: method.Gradient{Batch: 100}}, method.BLSGD{Steps: 12, Gradient: method.Gradient{Clip: 3}, MaxBacktracks: 3, Rate: 0.5}, method.BLSGD{Steps: 20, Gradient: method.Gradient{Batch: 100}, Growth: "adaptive", Decay: 0.05}, method.BLSGD{Steps: 20, Growth: "must", MaxBacktracks: 2, Armijo: 0.9}},
 	"privgene":    {method.PrivGene{Steps: 12, Move: 1, Decay: 1, Clip: 2}, method.PrivGene{Steps: 3, Choice: 0.01}},
 	"majority":    {method.Majority{Choice: 0.5}},
-	"nag":         {method.NAG{P1: method.P1{Batch: 100, Steps: 20}}, method.NAG{P1: method.P1{Steps: 12, Rate: 0.5, Clip: 3, Noise: 40}}},
-	"nag-opt":     {method.NAGOpt{NAG: method.NAG{P1: method.P1{Batch: 100, Steps: 20}}}},
+	"nag":         {method.NAG{P1: method.P1{Steps: 20, Gradient: method.Gradient{Batch: 100}}}, method.NAG{P1: method.P1{Steps: 12, Rate: 0.5, Gradient: method.Gradient{Clip: 3, Noise: 40}}}},
+	"nag-opt":     {method.NAGOpt{NAG: method.NAG{P1: method.P1{Steps: 20, Gradient: method.Gradient{Batch: 100}}}}},
 	"opt":         {method.OPT{P4: method.P4{Gradient: 1e-6, Steps: 20}, Costs: method.Costs{Pay: method.ByPlan}}, method.OPT{P4: method.P4{Gradient: 1e-6, Steps: 20}, Batch: 100}},
 	"opt-ls":      {method.OPTLS{P4: method.P4{Gradient: 1e-6, Steps: 20}, Costs: method.Costs{Pay: method.ByPlan}, Long: 3, Shrink: 0.8}},
 	"2opt":        {method.TwoOPT{OPT: method.OPT{P4: method.P4{Gradient: 1e-6, Steps: 40}, Costs: method.Costs{Pay: method.ByPlan}}, Phases: method.Phases{First: 8, Share: 0.5}}},
@@ -32,7 +34,7 @@ var configs = map[string][]method.Method{
 	"outpert-sgd": {method.OutPertSGD{Passes: 3, Batch: 100, Rate: 0.5}},
 	"amp":         {method.AMP{Lambda: 30}},
 	"masg-opt":    {method.MASGOpt{MASG: method.MASG{P1: method.P1{Steps: 60, Rate: 0.5, Mu: 0.2}}}},
-	"newton":      {method.Newton{Steps: 10, Hessians: 3, Share: 0.5, Clip: 3}, method.Newton{Steps: 8, Hessians: 8, Noise: 40, Floor: 0.2, Rate: 0.5}},
+	"newton":      {method.Newton{Steps: 10, Hessians: 3, Share: 0.5, Gradient: method.Gradient{Clip: 3}}, method.Newton{Steps: 8, Hessians: 8, Floor: 0.2, Rate: 0.5, Gradient: method.Gradient{Noise: 40}}},
 	"agd":         {method.AGD{Splits: 20, Rate: 0.5, MaxBacktracks: 5, Clip: 3, Choice: 2}, method.AGD{Splits: 10, Steps: 200, Growth: 1, Noise: 80}},
 }
 
@@ -43,8 +45,13 @@ var short = map[string]string{
 	"privgene": "its moves get shorter whether or not they have arrived",
 }
 
+func TestMain(m *testing.M) {
+	method.Register(method.Entry{Name: "registered", About: "from outside", Method: method.SGD{}})
+	os.Exit(m.Run())
+}
+
 func TestConformance(t *testing.T) {
-	for _, e := range method.Registry {
+	for _, e := range method.Registry() {
 		t.Run(e.Name, func(t *testing.T) {
 			if _, ok := short[e.Name]; ok {
 				methodtest.CheckAsking(t, append([]method.Method{e.Method}, configs[e.Name]...)...)
@@ -64,17 +71,17 @@ func TestSGDSampling(t *testing.T) {
 		want privacy.Event // nil: refused
 	}{
 		{privacy.AddRemove, method.SGD{}, inner},
-		{privacy.ReplaceOne, method.SGD{Batch: 1000}, inner},
-		{privacy.AddRemove, method.SGD{Batch: 10}, privacy.PoissonSampled{Rate: 0.01, Of: inner}},
-		{privacy.ReplaceOne, method.SGD{Batch: 10}, privacy.FixedSampled{M: 10, N: 1000, Of: inner}},
-		{privacy.ReplaceOne, method.SGD{Batch: 10, Sampling: method.Poisson}, privacy.PoissonSampled{Rate: 0.01, Of: inner}},
-		{privacy.AddRemove, method.SGD{Batch: 10, Sampling: method.Fixed}, nil},
-		{privacy.AddRemove, method.SGD{Batch: 10, Sampling: "shuffled"}, nil},
-		{privacy.AddRemove, method.SGD{Sampling: method.Poisson}, nil},
+		{privacy.ReplaceOne, method.SGD{Gradient: method.Gradient{Batch: 1000}}, inner},
+		{privacy.AddRemove, method.SGD{Gradient: method.Gradient{Batch: 10}}, privacy.PoissonSampled{Rate: 0.01, Of: inner}},
+		{privacy.ReplaceOne, method.SGD{Gradient: method.Gradient{Batch: 10}}, privacy.FixedSampled{M: 10, N: 1000, Of: inner}},
+		{privacy.ReplaceOne, method.SGD{Gradient: method.Gradient{Batch: 10, Sampling: method.Poisson}}, privacy.PoissonSampled{Rate: 0.01, Of: inner}},
+		{privacy.AddRemove, method.SGD{Gradient: method.Gradient{Batch: 10, Sampling: method.Fixed}}, nil},
+		{privacy.AddRemove, method.SGD{Gradient: method.Gradient{Batch: 10, Sampling: "shuffled"}}, nil},
+		{privacy.AddRemove, method.SGD{Gradient: method.Gradient{Sampling: method.Poisson}}, nil},
 	} {
 		pub := oracle.Public{Dim: 3, Rows: 1000, Classes: 2, Adjacency: c.adj, NormBound: 1, Lipschitz: 1, Smooth: 0.25}
 		terms := method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: c.adj}, Accountant: account.Best{}}
-		c.m.Noise, c.m.Steps = 3, 7
+		c.m.Gradient.Noise, c.m.Steps = 3, 7
 		m, err := c.m.Configure(pub, method.Objective{}, terms)
 		if err != nil || c.want == nil {
 			if (err == nil) != (c.want != nil) {
@@ -87,7 +94,7 @@ func TestSGDSampling(t *testing.T) {
 		}
 	}
 	// A record of before there was a choice.
-	old := method.SGD{Steps: 1, Batch: 10, Noise: 3}
+	old := method.SGD{Steps: 1, Gradient: method.Gradient{Batch: 10, Noise: 3}}
 	plan, err := old.Plan(oracle.Public{Rows: 1000, Adjacency: privacy.AddRemove})
 	if err != nil || !privacy.Equal(plan, privacy.Repeated{Count: 1, Of: privacy.PoissonSampled{Rate: 0.01, Of: inner}}) {
 		t.Errorf("an old record means %v (%v)", plan, err)
@@ -98,16 +105,16 @@ func TestSGDSampling(t *testing.T) {
 func TestSGDClipping(t *testing.T) {
 	pub := oracle.Public{Dim: 3, Rows: 1000, Classes: 2, Adjacency: privacy.AddRemove, NormBound: 1, Lipschitz: 1, Smooth: 0.25}
 	terms := method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove}, Accountant: account.Best{}}
-	if _, err := (method.SGD{Clipping: method.ByValue}).Configure(pub, method.Objective{}, terms); err == nil || !strings.HasPrefix(err.Error(), "clipping: ") {
+	if _, err := (method.SGD{Gradient: method.Gradient{Clipping: method.ByValue}}).Configure(pub, method.Objective{}, terms); err == nil || !strings.HasPrefix(err.Error(), "clipping: ") {
 		t.Errorf("a model whose losses bound nothing: %v", err)
 	}
-	if _, err := (method.SGD{Clipping: "loss"}).Configure(pub, method.Objective{}, terms); err == nil || !strings.Contains(err.Error(), "allowed are gradient, value") {
+	if _, err := (method.SGD{Gradient: method.Gradient{Clipping: "loss"}}).Configure(pub, method.Objective{}, terms); err == nil || !strings.Contains(err.Error(), "allowed are gradient, value") {
 		t.Errorf("an unknown word: %v", err)
 	}
 	pub.Bounded = true
 	var plans []privacy.Event
 	for _, by := range []string{"", method.ByGradient, method.ByValue} {
-		m, err := method.SGD{Clipping: by}.Configure(pub, method.Objective{}, terms)
+		m, err := method.SGD{Gradient: method.Gradient{Clipping: by}}.Configure(pub, method.Objective{}, terms)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,34 +133,73 @@ func TestAdversaryConforms(t *testing.T) {
 	methodtest.CheckAsking(t, methodtest.Greedy{}, methodtest.Greedy{Batch: 50}, methodtest.Greedy{More: 0.5})
 }
 
-// All that a method's parts have tags for can be set and is in its help: a field that is named like the part it is
-// in is visible to encoding/json and hidden from the language.
-func TestFieldsOfParts(t *testing.T) {
-	var tags func(typ reflect.Type) []string
-	tags = func(typ reflect.Type) (all []string) {
-		for i := range typ.NumField() {
-			if f := typ.Field(i); f.Anonymous {
-				all = append(all, tags(f.Type)...)
-			} else if f.IsExported() {
-				all = append(all, f.Tag.Get("yaml"))
+// What a method's files hold can be read again, and comes out the same; each field has a name of its own.
+func TestFilesOfMethods(t *testing.T) {
+	for _, e := range method.Registry() {
+		seen := map[string]bool{}
+		for _, f := range e.Fields() {
+			if f.Name == "" || f.Doc == "" || seen[f.Name] {
+				t.Errorf("%s: field %q has no name of its own or no description", e.Name, f.Name)
+			}
+			seen[f.Name] = true
+		}
+		for _, m := range append([]method.Method{e.Method}, configs[e.Name]...) {
+			written, err := method.Encode(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			read, err := e.Decode(written)
+			if err != nil || !reflect.DeepEqual(read, m) {
+				t.Errorf("%s: %s is read as %+v (%v)", e.Name, written, read, err)
 			}
 		}
-		return all
-	}
-	for _, e := range method.Registry {
-		var names []string
-		for _, f := range e.Fields() {
-			names = append(names, f.Name)
+		if _, err := e.Decode([]byte(`{"unknown": 1}`)); err == nil {
+			t.Errorf("%s: reads an unknown field", e.Name)
 		}
-		for _, tag := range tags(reflect.TypeOf(e.Method)) {
-			if e.Name != "blsgd" && !slices.Contains(names, tag) { // blsgd's own rate stands for that of its gradients
-				t.Errorf("%s: the field %q is not among %q", e.Name, tag, names)
+	}
+	// Fields of a Gradient stand among the method's, what Configure notes behind the schedule.
+	m := method.Momentum{Steps: 3, Rate: 2, Gradient: method.Gradient{Clip: 1, Off: true}, Schedule: "cosine", Beta: 0.5}
+	want := `{"steps":3,"rate":2,"clip":1,"batch":0,"noise_multiplier":0,"schedule":"cosine","off":true,"momentum":0.5}`
+	if got, err := method.Encode(m); err != nil || string(got) != want {
+		t.Errorf("%s (%v), want %s", got, err, want)
+	}
+}
+
+// A program registers methods before anything reads the registry, each under a name of its own.
+func TestRegister(t *testing.T) {
+	if e, err := method.Lookup("registered"); err != nil || e.About != "from outside" {
+		t.Errorf("%+v, %v", e, err)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a method is registered after the registry was read")
+		}
+	}()
+	method.Register(method.Entry{Name: "late", Method: method.SGD{}})
+}
+
+// A model without bounds is an error that names the field which would follow from them.
+func TestNoBounds(t *testing.T) {
+	inf := oracle.Bound(math.Inf(1))
+	pub := oracle.Public{Dim: 3, Rows: 1000, Adjacency: privacy.ReplaceOne, NormBound: 1, Lipschitz: inf, Smooth: inf, HessLipschitz: inf}
+	for _, e := range method.Registry() {
+		for _, terms := range []method.Terms{methodtest.On, methodtest.Off} {
+			m, err := e.Method.Configure(pub, method.Objective{}, terms)
+			if err == nil {
+				text, _ := method.Encode(m)
+				for _, f := range []string{"rate", "move", "gradient"} {
+					if strings.Contains(string(text), fmt.Sprintf(`"%s":0,`, f)) {
+						t.Errorf("%s: configured with a %s of 0: %s", e.Name, f, text)
+					}
+				}
+			} else if field, _, named := strings.Cut(err.Error(), ": "); !named || strings.Contains(field, " ") {
+				t.Errorf("%s: the error names no field: %v", e.Name, err)
 			}
 		}
 	}
 }
 
-// Augmentation need images and a norm to clip, and cost nothing.
+// Augmented views need images and a norm to clip, and cost nothing.
 func TestSGDViews(t *testing.T) {
 	pub := oracle.Public{Dim: 9, Rows: 1000, Classes: 2, Adjacency: privacy.AddRemove, NormBound: 1, Lipschitz: 1, Smooth: 0.25, Bounded: true, Image: []int{3, 3}}
 	plan := func(m method.SGD) privacy.Event {
@@ -167,7 +213,7 @@ func TestSGDViews(t *testing.T) {
 		}
 		return p
 	}
-	if one, four := plan(method.SGD{Batch: 10}), plan(method.SGD{Batch: 10, Augmentation: 4, Shift: 1}); !privacy.Equal(one, four) {
+	if one, four := plan(method.SGD{Gradient: method.Gradient{Batch: 10}}), plan(method.SGD{Gradient: method.Gradient{Batch: 10, Augmentation: 4, Shift: 1}}); !privacy.Equal(one, four) {
 		t.Errorf("four views cost %v, one %v", four, one)
 	}
 	plain := pub
@@ -177,13 +223,13 @@ func TestSGDViews(t *testing.T) {
 		m    method.SGD
 		want string
 	}{
-		{plain, method.SGD{Augmentation: 2, Shift: 1}, "views: found 2"},
-		{pub, method.SGD{Augmentation: 2}, "views: found 2"},
-		{pub, method.SGD{Augmentation: 65, Flip: true}, "views: found 65"},
-		{pub, method.SGD{Flip: true}, "views: found one"},
-		{pub, method.SGD{Augmentation: 2, Shift: 3}, "shift: found 3"},
-		{pub, method.SGD{Augmentation: 2, Shift: -1}, "shift: found -1"},
-		{pub, method.SGD{Augmentation: 2, Shift: 1, Clipping: method.ByValue}, "clipping: found"},
+		{plain, method.SGD{Gradient: method.Gradient{Augmentation: 2, Shift: 1}}, "views: found 2"},
+		{pub, method.SGD{Gradient: method.Gradient{Augmentation: 2}}, "views: found 2"},
+		{pub, method.SGD{Gradient: method.Gradient{Augmentation: 65, Flip: true}}, "views: found 65"},
+		{pub, method.SGD{Gradient: method.Gradient{Flip: true}}, "views: found one"},
+		{pub, method.SGD{Gradient: method.Gradient{Augmentation: 2, Shift: 3}}, "shift: found 3"},
+		{pub, method.SGD{Gradient: method.Gradient{Augmentation: 2, Shift: -1}}, "shift: found -1"},
+		{pub, method.SGD{Gradient: method.Gradient{Augmentation: 2, Shift: 1, Clipping: method.ByValue}}, "clipping: found"},
 	} {
 		if _, err := c.m.Configure(c.pub, method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %s", c.m, err, c.want)

@@ -15,7 +15,7 @@ import (
 func TestMomentumIsHeavyBall(t *testing.T) {
 	p := methodtest.Quadratic(5, 30)
 	var want [][]float64
-	run(t, method.Auto{Steps: 200, Rate: 0.6 * (1 - 0.8), Momentum: 0.8, Off: true}, p, 0.5, func(_ int, w []float64) { want = append(want, append([]float64(nil), w...)) })
+	run(t, method.Auto{Steps: 200, Rate: 0.6 * (1 - 0.8), Momentum: 0.8, Gradient: method.Gradient{Off: true}}, p, 0.5, func(_ int, w []float64) { want = append(want, append([]float64(nil), w...)) })
 	same := func(m method.Method) {
 		steps := 0
 		run(t, m, p, 0.5, func(step int, w []float64) {
@@ -30,17 +30,17 @@ func TestMomentumIsHeavyBall(t *testing.T) {
 			t.Errorf("%d steps of %d", steps, len(want))
 		}
 	}
-	same(method.Momentum{SGD: method.SGD{Steps: 200, Rate: 0.6, Off: true}, Beta: 0.8})
+	same(method.Momentum{Steps: 200, Rate: 0.6, Gradient: method.Gradient{Off: true}, Beta: 0.8})
 	want = nil
-	run(t, method.SGD{Steps: 30, Rate: 0.6, Off: true}, p, 0.5, func(_ int, w []float64) { want = append(want, append([]float64(nil), w...)) })
-	same(method.Momentum{SGD: method.SGD{Steps: 30, Rate: 0.6, Off: true}, Beta: 1e-300, Nesterov: true})
+	run(t, method.SGD{Steps: 30, Rate: 0.6, Gradient: method.Gradient{Off: true}}, p, 0.5, func(_ int, w []float64) { want = append(want, append([]float64(nil), w...)) })
+	same(method.Momentum{Steps: 30, Rate: 0.6, Gradient: method.Gradient{Off: true}, Beta: 1e-300, Nesterov: true})
 }
 
 // TestNesterovByHand: g = w − 1, β = ½, η = 1. g_0 = −1, u_1 = −½, w_1 = 0 + ½·½ + ½·1 = ¾; g_1 = −¼, u_2 = −¼ − ⅛ = −⅜, w_2 = ¾ + 3/16 + ⅛.
 func TestNesterovByHand(t *testing.T) {
 	p := methodtest.Problem{Dim: 1, Smooth: 1, Grad: func(dst, w []float64) { dst[0] = w[0] - 1 }}
 	want := []float64{0.75, 0.75 + 3./16 + 1./8}
-	run(t, method.Momentum{SGD: method.SGD{Steps: 2, Rate: 1, Off: true}, Beta: 0.5, Nesterov: true}, p, 0, func(step int, w []float64) {
+	run(t, method.Momentum{Steps: 2, Rate: 1, Gradient: method.Gradient{Off: true}, Beta: 0.5, Nesterov: true}, p, 0, func(step int, w []float64) {
 		if w[0] != want[step-1] {
 			t.Errorf("step %d: %v, want %v", step, w[0], want[step-1])
 		}
@@ -50,11 +50,11 @@ func TestNesterovByHand(t *testing.T) {
 // TestMomentumCostsWhatSGDCosts: the same plan, whatever follows the gradients.
 func TestMomentumCostsWhatSGDCosts(t *testing.T) {
 	pub := facts(privacy.AddRemove)
-	base := method.SGD{Batch: 50, Steps: 30}
+	base := method.SGD{Steps: 30, Gradient: method.Gradient{Batch: 50}}
 	scheduled := base
 	scheduled.Schedule = "warmup 5 cosine"
 	var plans []privacy.Event
-	for _, m := range []method.Method{base, scheduled, method.Momentum{SGD: base}, method.Momentum{SGD: scheduled, Beta: 0.5, Nesterov: true}} {
+	for _, m := range []method.Method{base, scheduled, method.Momentum{Steps: 30, Gradient: base.Gradient}, method.Momentum{Steps: 30, Gradient: base.Gradient, Schedule: scheduled.Schedule, Beta: 0.5, Nesterov: true}, method.AdaGrad{Steps: 30, Gradient: base.Gradient}} {
 		fitted, err := m.Configure(pub, method.Objective{}, methodtest.On)
 		if err != nil {
 			t.Fatal(err)

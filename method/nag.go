@@ -32,13 +32,13 @@ func nagWeights(m P1, f schedule.Convex) weights {
 
 // Configure sets steps, step size, clip norm and noise where they are zero.
 func (m NAG) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	err := m.fit("nag", pub, obj, terms, p1Kappa, nagWeights, false)
+	err := m.configure(pub, obj, terms, p1Kappa, nagWeights, false)
 	return m, err
 }
 
 // Configure sets steps, step size and clip norm where they are zero, and the schedule.
 func (m NAGOpt) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	err := m.fit("nag-opt", pub, obj, terms, p1Kappa, nagWeights, true)
+	err := m.configure(pub, obj, terms, p1Kappa, nagWeights, true)
 	return m, err
 }
 
@@ -53,20 +53,24 @@ func (m NAGOpt) predict(pub oracle.Public, obj Objective, terms Terms) (*Forecas
 // Run is (4.1).
 func (m NAG) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
-		x := make([]float64, o.Public().Dim) // x_0 = 0
-		before := make([]float64, len(x))    // x_{t−1}; x_{−1} = x_0
-		z, g := make([]float64, len(x)), make([]float64, len(x))
+		pub := o.Public()
+		noisy := m.ask(pub, 0).On(o)
+		x := make([]float64, pub.Dim)     // x_0 = 0
+		before := make([]float64, len(x)) // x_{t−1}; x_{−1} = x_0
+		z := make([]float64, len(x))
 		beta := schedule.Momentum(m.Rate, m.Mu)
 		st := Step{W: x, Rate: m.Rate}
 		for t := range m.Steps {
 			for j := range z {
 				z[j] = (1+beta)*x[j] - beta*before[j]
 			}
-			var err error
-			if st.GradNorm, err = m.gradient(ctx, o, obj, t, g, z); err != nil {
-				stop(yield, st, err)
+			g, err := noisy.With(m.ask(pub, t)).At(ctx, z)
+			if err != nil {
+				yield(st.End(err))
 				return
 			}
+			st.GradNorm = norm2(g)
+			obj.AddGradient(g, z)
 			for j := range x {
 				before[j], x[j] = x[j], z[j]-m.Rate*g[j]
 			}
@@ -75,7 +79,6 @@ func (m NAG) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 				return
 			}
 		}
-		st.Status = Done
-		yield(st, nil)
+		yield(st.End(nil))
 	}
 }

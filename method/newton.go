@@ -12,7 +12,6 @@ import (
 	"github.com/sottodp/sotto/method/reg"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/sample"
 )
@@ -39,18 +38,15 @@ import (
 // is released, as a symmetric Gaussian (S-4d) with the bound of rank-one Hessians (R16), and everything after is free.
 // Gradients are clipped.
 type Newton struct {
-	Steps    int     `yaml:"steps" json:"steps" doc:"number of steps T (default 32)"`
-	Hessians int     `yaml:"hessians" json:"hessians" doc:"number of Hessians K, asked at steps 0, T/K, 2T/K, … (default 1)"`
-	Share    float64 `yaml:"share" json:"share" doc:"part of the budget, counted in zCDP, that the Hessians get (default 0.15 under add-or-remove, 0.1 under replace-one)"`
-	Floor    float64 `yaml:"floor" json:"floor" doc:"least eigenvalue λ₀ (default the size of the Hessian's noise: its standard deviation × √(2d) for d parameters)"`
-	Rate     float64 `yaml:"rate" json:"rate" doc:"step size η; 1 is Newton's own (default 1 with several Hessians and for the squared loss; with one Hessian 1 to 1.75, more the less noise it has, since the curvature of later steps is below it)"`
-	Clip     float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient (default half the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss)"`
-	Noise    float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ of a gradient (default: the smallest that the budget allows); that of a Hessian is σ·√(K(1−s)/(T·s)), s the share"`
-
-	Off bool `yaml:"-" json:"off,omitempty"` // no noise: lab
+	Steps    int      `yaml:"steps" json:"steps" doc:"number of steps T (default 32)"`
+	Hessians int      `yaml:"hessians" json:"hessians" doc:"number of Hessians K, asked at steps 0, T/K, 2T/K, … (default 1)"`
+	Share    float64  `yaml:"share" json:"share" doc:"part of the budget, counted in zCDP, that the Hessians get (default 0.15 under add-or-remove, 0.1 under replace-one)"`
+	Floor    float64  `yaml:"floor" json:"floor" doc:"least eigenvalue λ₀ (default the size of the Hessian's noise: its standard deviation × √(2d) for d parameters)"`
+	Rate     float64  `yaml:"rate" json:"rate" doc:"step size η; 1 is Newton's own (default 1 with several Hessians and for the squared loss; with one Hessian 1 to 1.75, more the less noise it has, since the curvature of later steps is below it)"`
+	Gradient Gradient `clip:"clip norm C of one record's gradient (default half the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss)" noise_multiplier:"noise multiplier σ of a gradient (default: the smallest that the budget allows); that of a Hessian is σ·√(K(1−s)/(T·s)), s the share"`
 }
 
-// Defaults of what Fit may choose, measured (docs/measurements/methods.md).
+// Defaults of what Configure may choose, measured (docs/measurements/methods.md).
 const (
 	newtonSteps         = 32
 	newtonShare         = 0.15
@@ -63,46 +59,46 @@ const (
 
 // Configure sets what is zero.
 func (m Newton) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	m.Off = terms.Off
-	if m.Steps == 0 {
-		m.Steps = newtonSteps
+	g := &m.Gradient
+	g.Off = terms.Off
+	share := newtonShare
+	if pub.Adjacency == privacy.ReplaceOne { // a gradient's sensitivity doubles, a Hessian's grows by √2
+		share = newtonShareReplaced
 	}
-	if m.Hessians == 0 {
-		m.Hessians = 1
+	if !pub.Curved || !pub.HessLipschitz.Finite() {
+		return nil, fmt.Errorf("hessians: found %d; allowed is none: the model has no smooth Hessians of rank one, for at most %d parameters, as logistic and linear have", max(1, m.Hessians), oracle.MaxHess)
 	}
-	if m.Share == 0 {
-		m.Share = newtonShare
-		if pub.Adjacency == privacy.ReplaceOne { // a gradient's sensitivity doubles, a Hessian's grows by √2
-			m.Share = newtonShareReplaced
-		}
+	err := configure(
+		count{"steps", &m.Steps, 0, newtonSteps},
+		count{"hessians", &m.Hessians, 0, 1},
+		number{"share", &m.Share, fraction, share},
+		number{"floor", &m.Floor, positive, 0},
+		number{"rate", &m.Rate, positive, 0},
+	)
+	if err == nil && m.Hessians > m.Steps {
+		err = fmt.Errorf("hessians: found %d; allowed is 1 to %d, the number of steps", m.Hessians, m.Steps)
 	}
-	if m.Clip == 0 && !m.Off {
-		m.Clip = newtonClip * float64(pub.Lipschitz)
-		if !pub.Lipschitz.Finite() {
-			m.Clip = sgdQuadClip * pub.NormBound * pub.LabelSpan
-		}
+	if err == nil {
+		err = g.check(pub)
 	}
-	if err := m.check(pub); err != nil {
-		return nil, err
+	if err == nil && !g.Off && terms.Budget.Delta == 0 {
+		err = errNoDelta
 	}
-	if !m.Off && terms.Budget.Delta == 0 {
-		return nil, errors.New("privacy.delta: found 0; Gaussian noise has no guarantee without a δ above 0")
+	if err == nil {
+		err = g.freeClip(clipBound(pub, newtonClip))
 	}
-	if m.Noise == 0 && !m.Off {
-		noise, err := account.Calibrate(terms.Accountant, terms.Budget, func(noise float64) privacy.Event {
-			m.Noise = noise
-			return m.plan(pub)
+	if err == nil {
+		err = g.Calibrate(terms, func(with Gradient) privacy.Event {
+			at := m
+			at.Gradient = with
+			return at.plan(pub)
 		})
-		if unproven := (*account.UnsupportedError)(nil); errors.As(err, &unproven) {
-			return nil, fmt.Errorf("privacy.accountant: %w", err)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("noise_multiplier: %w", err)
-		}
-		m.Noise = noise
 	}
-	if s := math.Max(m.Noise, m.hessNoise()); s > maxNoise {
-		return nil, fmt.Errorf("noise_multiplier: this budget needs %.3g; allowed is at most %g: take fewer steps or a larger budget", s, float64(maxNoise))
+	if err == nil {
+		err = tooMuch(m.hessNoise(), "take fewer steps or a larger budget")
+	}
+	if err != nil {
+		return nil, err
 	}
 	if m.Rate == 0 {
 		m.Rate = 1
@@ -116,34 +112,9 @@ func (m Newton) Configure(pub oracle.Public, obj Objective, terms Terms) (Method
 	return m, nil
 }
 
-// check says what is wrong with the fields, which are public numbers.
-func (m Newton) check(pub oracle.Public) error {
-	switch {
-	case !pub.Curved || !pub.HessLipschitz.Finite():
-		return fmt.Errorf("hessians: found %d; allowed is none: the model has no smooth Hessians of rank one, for at most %d parameters, as logistic and linear have", m.Hessians, oracle.MaxHess)
-	case m.Steps < 1:
-		return fmt.Errorf("steps: found %d; allowed is 1 or more", m.Steps)
-	case m.Hessians < 1 || m.Hessians > m.Steps:
-		return fmt.Errorf("hessians: found %d; allowed is 1 to %d, the number of steps", m.Hessians, m.Steps)
-	case !(m.Share > 0 && m.Share < 1):
-		return fmt.Errorf("share: found %v; allowed is any number above 0 and below 1", m.Share)
-	case !(m.Floor >= 0) || math.IsInf(m.Floor, 1):
-		return fmt.Errorf("floor: found %v; allowed is any number above 0", m.Floor)
-	case !(m.Rate >= 0) || math.IsInf(m.Rate, 1):
-		return fmt.Errorf("rate: found %v; allowed is any number above 0", m.Rate)
-	case m.Clip != 0 && !(m.Clip >= minClip && m.Clip <= maxClip):
-		return fmt.Errorf("clip: found %v; allowed is any number from %g to %g", m.Clip, minClip, maxClip)
-	case !(m.Noise >= 0 && m.Noise <= maxNoise):
-		return fmt.Errorf("noise_multiplier: found %v; allowed is any number above 0 and up to %g", m.Noise, float64(maxNoise))
-	case m.Noise > 0 && m.Off:
-		return fmt.Errorf("noise_multiplier: found %v; it has no place beside `privacy: none`", m.Noise)
-	}
-	return nil
-}
-
 // hessNoise is σ_H: K/(2σ_H²) is the share s of what all cost, T/(2σ²) the rest.
 func (m Newton) hessNoise() float64 {
-	return m.Noise * math.Sqrt(float64(m.Hessians)*(1-m.Share)/(float64(m.Steps)*m.Share))
+	return m.Gradient.Noise * math.Sqrt(float64(m.Hessians)*(1-m.Share)/(float64(m.Steps)*m.Share))
 }
 
 // hessError is about the spectral norm of a Hessian's noise.
@@ -157,9 +128,9 @@ func (m Newton) hessError(pub oracle.Public) float64 {
 
 // queries are those of a step, and of a step that begins with a Hessian.
 func (m Newton) queries(pub oracle.Public) (oracle.Grad, oracle.Hess) {
-	g := SGD{Clip: m.Clip, Noise: m.Noise, Off: m.Off}.query(oracle.Public{})
-	h := oracle.Hess{Clip: float64(pub.Smooth), Off: m.Off}
-	if !m.Off {
+	g := m.Gradient.Query(pub)
+	h := oracle.Hess{Clip: float64(pub.Smooth), Off: m.Gradient.Off}
+	if !m.Gradient.Off {
 		h.Noise = mech.SymmetricGaussian{Sigma: m.hessNoise()}
 	}
 	return g, h
@@ -191,15 +162,14 @@ func (m Newton) plan(pub oracle.Public) privacy.Event {
 
 // Plan is K Hessians and T gradients, each a Gaussian.
 func (m Newton) Plan(pub oracle.Public) (privacy.Event, error) {
-	p := m.plan(pub)
-	return p, p.Validate()
+	return valid(m.plan(pub))
 }
 
 // MaxSteps is T.
 func (m Newton) MaxSteps() int { return m.Steps }
 
 // NoiseMultiplier is σ, of a gradient.
-func (m Newton) NoiseMultiplier() float64 { return m.Noise }
+func (m Newton) NoiseMultiplier() float64 { return m.Gradient.Noise }
 
 // Run takes T steps from w_0 = 0.
 func (m Newton) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
@@ -216,7 +186,7 @@ func (m Newton) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Se
 			}
 			b, err := o.Batch(ctx, sample.Full{}, pay...)
 			if err != nil {
-				stop(yield, st, err)
+				yield(st.End(err))
 				return
 			}
 			if m.asks(t) {
@@ -225,18 +195,18 @@ func (m Newton) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Se
 					scale, err = m.invert(packed, w, obj)
 				}
 				if err != nil {
-					stop(yield, st, err)
+					yield(st.End(err))
 					return
 				}
 			}
 			released, err := b.Grad(g, w)
 			if err != nil {
-				stop(yield, st, err)
+				yield(st.End(err))
 				return
 			}
 			st.GradNorm = norm2(released)
 			copy(step, released)
-			obj.addGrad(step, w)
+			obj.AddGradient(step, w)
 			scale.apply(step)
 			for j := range w {
 				w[j] -= step[j]
@@ -246,8 +216,7 @@ func (m Newton) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Se
 				return
 			}
 		}
-		st.Status = Done
-		yield(st, nil)
+		yield(st.End(nil))
 	}
 }
 

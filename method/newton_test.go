@@ -27,7 +27,7 @@ func smooth(adj privacy.Adjacency) oracle.Public {
 func TestNewtonByHand(t *testing.T) {
 	p := methodtest.Quadratic(5, 1e6)
 	for _, rate := range []float64{1, 0.5} {
-		run(t, method.Newton{Steps: 1, Hessians: 1, Rate: rate, Off: true}, p, 0, func(_ int, w []float64) {
+		run(t, method.Newton{Steps: 1, Hessians: 1, Rate: rate, Gradient: method.Gradient{Off: true}}, p, 0, func(_ int, w []float64) {
 			for _, v := range w {
 				if math.Abs(v-rate) > 1e-6 {
 					t.Errorf("after a step of size %v: %v", rate, w)
@@ -73,7 +73,7 @@ func TestNewtonFloor(t *testing.T) {
 		{0.5, 2, 1.5, []float64{-4./6 - 2./4, -4./6 + 2./4}},
 	} {
 		k := knows{&known{grad: []float64{3, 1}, hess: []float64{2, 1, 2}}}
-		m := method.Newton{Steps: 2, Hessians: 1, Share: 0.5, Floor: c.floor, Rate: c.rate, Clip: 1, Noise: 1}
+		m := method.Newton{Steps: 2, Hessians: 1, Share: 0.5, Floor: c.floor, Rate: c.rate, Gradient: method.Gradient{Clip: 1, Noise: 1}}
 		var ends []method.Step
 		for st, err := range m.Run(context.Background(), k, method.Objective{Reg: reg.L2{Lambda: c.lambda}}) {
 			if err != nil {
@@ -150,7 +150,7 @@ func TestNewtonPlan(t *testing.T) {
 // The floor is the size of the Hessian's noise: under replace-one √2 times as much for the same noise multiplier.
 func TestNewtonFloorFollowsNoise(t *testing.T) {
 	floor := func(adj privacy.Adjacency) float64 {
-		fitted, err := method.Newton{Noise: 30, Share: 0.15}.Configure(smooth(adj), method.Objective{}, methodtest.On)
+		fitted, err := method.Newton{Share: 0.15, Gradient: method.Gradient{Noise: 30}}.Configure(smooth(adj), method.Objective{}, methodtest.On)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,10 +184,10 @@ func TestNewtonRefuses(t *testing.T) {
 		{method.Newton{Share: 1}, smooth(privacy.AddRemove), methodtest.On, "share: "},
 		{method.Newton{Floor: -1}, smooth(privacy.AddRemove), methodtest.On, "floor: "},
 		{method.Newton{Rate: math.NaN(), Steps: 1}, smooth(privacy.AddRemove), methodtest.On, "rate: "},
-		{method.Newton{Clip: math.Inf(1)}, smooth(privacy.AddRemove), methodtest.On, "clip: "},
-		{method.Newton{Noise: 1}, smooth(privacy.AddRemove), methodtest.Off, "noise_multiplier: "},
+		{method.Newton{Gradient: method.Gradient{Clip: math.Inf(1)}}, smooth(privacy.AddRemove), methodtest.On, "clip: "},
+		{method.Newton{Gradient: method.Gradient{Noise: 1}}, smooth(privacy.AddRemove), methodtest.Off, "noise_multiplier: "},
 		{method.Newton{}, smooth(privacy.AddRemove), methodtest.Pure, "privacy.delta: "},
-		{method.Newton{Share: 1e-14, Noise: 1}, smooth(privacy.AddRemove), methodtest.On, "noise_multiplier: "},
+		{method.Newton{Share: 1e-14, Gradient: method.Gradient{Noise: 1}}, smooth(privacy.AddRemove), methodtest.On, "noise_multiplier: "},
 	} {
 		if _, err := c.m.Configure(c.pub, method.Objective{}, c.terms); err == nil || !strings.HasPrefix(err.Error(), c.field) {
 			t.Errorf("%+v: %v; want an error that begins with %q", c.m, err, c.field)

@@ -111,7 +111,7 @@ func (m *OPT) fit(pub oracle.Public, obj Objective, terms Terms) (bends float64,
 }
 
 func (m *OPT) lens(pub oracle.Public) *lens {
-	return &lens{P4: &m.P4, pub: pub, sample: P1{Batch: m.Batch}.sampler(pub), plan: m.Off || m.Pay == ByPlan, tests: m.Steps}
+	return &lens{P4: &m.P4, pub: pub, sample: batches(pub, m.Batch), plan: m.Off || m.Pay == ByPlan, tests: m.Steps}
 }
 
 // Plan is T steps, or the filter.
@@ -166,7 +166,7 @@ func (l *lens) descend(ctx context.Context, o oracle.Oracle, obj Objective, phas
 					break
 				}
 				if err != nil {
-					stop(yield, st, err)
+					yield(st.End(err))
 					return
 				}
 				d := direction{s: g, norm: norm2(g)}
@@ -176,7 +176,7 @@ func (l *lens) descend(ctx context.Context, o oracle.Oracle, obj Objective, phas
 						break
 					}
 					if err != nil {
-						stop(yield, st, err)
+						yield(st.End(err))
 						return
 					}
 					if p.Value >= -l.Curvature {
@@ -193,7 +193,7 @@ func (l *lens) descend(ctx context.Context, o oracle.Oracle, obj Objective, phas
 					break
 				}
 				if err != nil {
-					stop(yield, st, err)
+					yield(st.End(err))
 					return
 				}
 				st.move(w, d.s, -step, d.norm)
@@ -202,6 +202,6 @@ func (l *lens) descend(ctx context.Context, o oracle.Oracle, obj Objective, phas
 				}
 			}
 		}
-		end(yield, st, refused)
+		yield(st.End(refused))
 	}
 }

@@ -254,12 +254,12 @@ func runOnce(ctx context.Context, o oracle.Oracle, q oracle.Minimize, rate float
 		st := Step{W: make([]float64, o.Public().Dim), Rate: rate}
 		b, err := o.Batch(ctx, sample.Full{}, q)
 		if err != nil {
-			stop(yield, st, err)
+			yield(st.End(err))
 			return
 		}
 		w, err := b.Minimize(q)
 		if err != nil {
-			stop(yield, st, err)
+			yield(st.End(err))
 			return
 		}
 		copy(st.W, w)
@@ -267,7 +267,6 @@ func runOnce(ctx context.Context, o oracle.Oracle, q oracle.Minimize, rate float
 		if !yield(st, nil) {
 			return
 		}
-		st.Status = Done
-		yield(st, nil)
+		yield(st.End(nil))
 	}
 }

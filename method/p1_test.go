@@ -34,7 +34,7 @@ func run(t *testing.T, m method.Method, p methodtest.Problem, noise float64, vis
 // TestHeavyBallIsAnAverage: (3.1) gives the iterates of (3.6) and (3.7), up to rounding.
 func TestHeavyBallIsAnAverage(t *testing.T) {
 	p := methodtest.Quadratic(5, 30)
-	m := method.SHB{P1: method.P1{Steps: 300, Rate: 0.3, Mu: 0.05, Off: true}}
+	m := method.SHB{P1: method.P1{Steps: 300, Rate: 0.3, Mu: 0.05, Gradient: method.Gradient{Off: true}}}
 	beta := schedule.Momentum(m.Rate, m.Mu)
 	o := methodtest.NewOracle(p, 0.5) // the same noise again
 	q := oracle.Grad{Clip: clip.None{}, Noise: mech.None{}}
@@ -63,7 +63,7 @@ func TestHeavyBallIsAnAverage(t *testing.T) {
 func TestRatesOnAQuadratic(t *testing.T) {
 	const rate, mu, steps = 1.0, 0.01, 150
 	p := methodtest.Problem{Dim: 1, Smooth: 1, Grad: func(dst, w []float64) { dst[0] = mu * (w[0] - 1) }}
-	common := method.P1{Steps: steps, Rate: rate, Mu: mu, Off: true}
+	common := method.P1{Steps: steps, Rate: rate, Mu: mu, Gradient: method.Gradient{Off: true}}
 	q := math.Sqrt(rate * mu)
 	run(t, method.GD{P1: common}, p, 0, func(step int, w []float64) {
 		if want := math.Pow(1-q*q, float64(step)); math.Abs(1-w[0]-want) > 1e-10*want {
@@ -89,8 +89,8 @@ func TestRatesOnAQuadratic(t *testing.T) {
 func TestGDIsSGD(t *testing.T) {
 	p := methodtest.Logistic(4)
 	var want [][]float64
-	run(t, method.SGD{Steps: 20, Rate: 0.7, Clip: 1, Noise: 3}, p, 0.3, func(_ int, w []float64) { want = append(want, append([]float64(nil), w...)) })
-	run(t, method.GD{P1: method.P1{Steps: 20, Rate: 0.7, Mu: 0.1, Clip: 1, Noise: 3}}, p, 0.3, func(step int, w []float64) {
+	run(t, method.SGD{Steps: 20, Rate: 0.7, Gradient: method.Gradient{Clip: 1, Noise: 3}}, p, 0.3, func(_ int, w []float64) { want = append(want, append([]float64(nil), w...)) })
+	run(t, method.GD{P1: method.P1{Steps: 20, Rate: 0.7, Mu: 0.1, Gradient: method.Gradient{Clip: 1, Noise: 3}}}, p, 0.3, func(step int, w []float64) {
 		for j := range w {
 			if w[j] != want[step-1][j] {
 				t.Fatalf("step %d: %v and %v", step, w, want[step-1])
@@ -119,8 +119,8 @@ func TestOptimalSchedules(t *testing.T) {
 				t.Fatal(err)
 			}
 			m := fitted.(method.NAGOpt)
-			if m.Steps != len(m.Schedule) || m.Steps < even.MaxSteps() || m.Laplace != (delta == 0) {
-				t.Errorf("δ = %v: T = %d with %d noises, laplace %v; with even noise T = %d", delta, m.Steps, len(m.Schedule), m.Laplace, even.MaxSteps())
+			if m.Steps != len(m.Schedule) || m.Steps < even.MaxSteps() || m.Gradient.Laplace != (delta == 0) {
+				t.Errorf("δ = %v: T = %d with %d noises, laplace %v; with even noise T = %d", delta, m.Steps, len(m.Schedule), m.Gradient.Laplace, even.MaxSteps())
 			}
 			_, a := schedule.Convex{Mu: m.Mu, L: 1 / m.Rate}.Weights([]schedule.Stage{{Steps: m.Steps, Rate: m.Rate}})
 			power := 1. / 3
@@ -154,7 +154,7 @@ func TestSchedulesOnSamples(t *testing.T) {
 	for _, delta := range []float64{0, 1e-6} {
 		for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
 			terms := method.Terms{Budget: privacy.Budget{Epsilon: 0.5, Delta: delta, Adjacency: adj}, Accountant: account.Best{}}
-			fitted, err := method.NAGOpt{NAG: method.NAG{P1: method.P1{Steps: 30, Batch: 500}}}.Configure(facts(adj), method.Objective{}, terms)
+			fitted, err := method.NAGOpt{NAG: method.NAG{P1: method.P1{Steps: 30, Gradient: method.Gradient{Batch: 500}}}}.Configure(facts(adj), method.Objective{}, terms)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -243,10 +243,10 @@ func TestP1Refuses(t *testing.T) {
 		{p1(method.P1{Rate: 2, Mu: 1}), pure, "mu: found 1; allowed is at most 1/rate, which is 0.5 here"},
 		{p1(method.P1{Mu: math.NaN()}), pure, "mu: found NaN"},
 		{p1(method.P1{Rate: 1, Mu: 0.5, Smooth: 0.1}), pure, "smooth: found 0.1; allowed is any number from mu"},
-		{p1(method.P1{Clip: -1}), pure, "clip: found -1"},
-		{p1(method.P1{Batch: 10001}), pure, "batch: found 10001"},
-		{method.NAGOpt{NAG: method.NAG{P1: method.P1{Noise: 2}}}, pure, "noise_multiplier: found 2; this method has one for each step"},
-		{p1(method.P1{Noise: 2}), methodtest.Off, "noise_multiplier: found 2; it has no place"},
+		{p1(method.P1{Gradient: method.Gradient{Clip: -1}}), pure, "clip: found -1"},
+		{p1(method.P1{Gradient: method.Gradient{Batch: 10001}}), pure, "batch: found 10001"},
+		{method.NAGOpt{NAG: method.NAG{P1: method.P1{Gradient: method.Gradient{Noise: 2}}}}, pure, "noise_multiplier: found 2; this method has one for each step"},
+		{p1(method.P1{Gradient: method.Gradient{Noise: 2}}), methodtest.Off, "noise_multiplier: found 2; it has no place"},
 		{p1(method.P1{}), method.Terms{Budget: privacy.Budget{Epsilon: 1e-9, Adjacency: privacy.ReplaceOne}, Accountant: account.Best{}}, "noise_multiplier: this budget needs"},
 	} {
 		if _, err := c.m.Configure(facts(privacy.ReplaceOne), method.Objective{}, c.terms); err == nil || !strings.HasPrefix(err.Error(), c.want) {

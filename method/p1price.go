@@ -27,13 +27,13 @@ func (p *price) even(a []float64) ([]float64, error) {
 
 // price is the price of m's steps under the terms.
 func (m *P1) price(pub oracle.Public, terms Terms) (*price, error) {
-	n, batch := pub.Rows, m.Batch
+	n, batch := pub.Rows, m.Gradient.Batch
 	if batch == 0 {
 		batch = n
 	}
 	b := terms.Budget
 	switch {
-	case m.Laplace:
+	case m.Gradient.Laplace:
 		// Pure ε: 1/b on all rows, and amplified by (3.3), for Poisson samples too.
 		return &price{
 			optimal: func(a []float64) ([]float64, error) {
@@ -63,7 +63,9 @@ func (m *P1) price(pub oracle.Public, terms Terms) (*price, error) {
 	// (ε, δ) is usually settled.
 	order := math.Min(256, math.Max(2, math.Round(1+2*math.Log(1/b.Delta)/b.Epsilon)))
 	budget := b.Epsilon / 2
-	inner := func(noise float64) privacy.Event { return m.sampler(pub).Event(privacy.Gaussian{Sigma: noise}) }
+	inner := func(noise float64) privacy.Event {
+		return m.ask(pub, 0).Sampler(pub).Event(privacy.Gaussian{Sigma: noise})
+	}
 	if _, err := terms.Accountant.Loss(inner(1), b.Adjacency); err != nil {
 		return nil, err
 	}

@@ -102,7 +102,7 @@ func (o *Forecast) offer(curve []Prediction) {
 // prepare sets the constants of the objective from public facts, m's clip norm and its
 // price, and says what is taken on trust.
 func (m *P1) prepare(pub oracle.Public, obj Objective, terms Terms) (*Forecast, *price, error) {
-	m.Laplace = terms.Budget.Delta == 0
+	m.Gradient.Laplace = terms.Budget.Delta == 0
 	if err := m.check(pub, false); err != nil {
 		return nil, nil, err
 	}
@@ -129,19 +129,19 @@ func (m *P1) prepare(pub oracle.Public, obj Objective, terms Terms) (*Forecast, 
 		trust("a step size above 1/L = %.4g: L is a bound over all tables, and a table may be flatter", 1/out.L)
 	}
 	norm := 2
-	if m.Laplace {
+	if m.Gradient.Laplace {
 		norm = 1
 	}
-	whole := m.defaultClip(pub)
+	whole := m.freeClip(pub)
 	if pub.Lipschitz.Finite() {
 		whole /= p1Clip // clips nothing
 	}
-	if m.Clip == 0 {
-		m.Clip = whole
+	if m.Gradient.Clip == 0 {
+		m.Gradient.Clip = whole
 	}
-	out.Clip = m.Clip
-	if whole > m.Clip || !pub.Lipschitz.Finite() {
-		trust("clipping at %.4g in the L%d norm changes the objective; the bound is for one without", m.Clip, norm)
+	out.Clip = m.Gradient.Clip
+	if whole > m.Gradient.Clip || !pub.Lipschitz.Finite() {
+		trust("clipping at %.4g in the L%d norm changes the objective; the bound is for one without", m.Gradient.Clip, norm)
 	}
 	if pub.Adjacency == privacy.AddRemove {
 		trust("the table has the nominal %d rows", pub.Rows)

@@ -43,51 +43,32 @@ const (
 	geneMove     = 6 // × 1/R
 	geneQuadMove = 1 // × 1/R × width of the label's bounds
 	geneDecay    = 0.95
-	geneClip     = 0.12  // × Lipschitz bound
-	geneQuadClip = 0.125 // × R × width of the label's bounds
+	geneClip     = 0.12 // × Lipschitz bound
 )
 
 // Configure sets what is zero.
 func (m PrivGene) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	m.Off, m.Flip = terms.Off, !terms.Off && terms.Budget.Delta == 0
-	switch {
-	case m.Steps < 0:
-		return nil, fmt.Errorf("steps: found %d; allowed is 1 or more", m.Steps)
-	case !(m.Move == 0 || m.Move >= minClip && m.Move <= maxClip):
-		return nil, fmt.Errorf("move: found %v; allowed is any number from %g to %g", m.Move, minClip, maxClip)
-	case !(m.Decay >= 0 && m.Decay <= 1):
-		return nil, fmt.Errorf("decay: found %v; allowed is any number above 0 and up to 1", m.Decay)
-	case !(m.Clip == 0 || m.Clip >= minClip && m.Clip <= maxClip):
-		return nil, fmt.Errorf("clip: found %v; allowed is any number from %g to %g", m.Clip, minClip, maxClip)
+	steps, move, clips := geneMost, over(geneMove, pub.NormBound), 0.0
+	if !m.Off {
+		steps = max(geneLeast, int(math.Min(geneMost, geneSteps*math.Sqrt(float64(pub.Rows)*terms.Budget.Epsilon))))
+		clips = clipBound(pub, geneClip)
 	}
-	if m.Steps == 0 {
-		m.Steps = geneMost
-		if !m.Off {
-			m.Steps = max(geneLeast, int(math.Min(geneMost, geneSteps*math.Sqrt(float64(pub.Rows)*terms.Budget.Epsilon))))
-		}
+	if !pub.Lipschitz.Finite() {
+		move = times(geneQuadMove/pub.NormBound, pub.LabelSpan)
 	}
-	bounded := pub.Lipschitz.Finite()
-	switch {
-	case m.Move > 0:
-	case bounded:
-		m.Move = geneMove / pub.NormBound
-	default:
-		m.Move = geneQuadMove / pub.NormBound * pub.LabelSpan
-	}
-	if m.Decay == 0 {
-		m.Decay = geneDecay
-	}
-	switch {
-	case m.Clip > 0 || m.Off:
-	case bounded:
-		m.Clip = geneClip * float64(pub.Lipschitz)
-	default:
-		m.Clip = geneQuadClip * pub.NormBound * pub.LabelSpan
+	err := configure(
+		count{"steps", &m.Steps, 0, steps},
+		number{"move", &m.Move, clipping, move},
+		number{"decay", &m.Decay, interval{0, 1, false}, geneDecay},
+		number{"clip", &m.Clip, clipping, clips},
+	)
+	if err != nil {
+		return nil, err
 	}
 	if last := m.Clip * m.Move * math.Pow(m.Decay, float64(m.Steps)); !m.Off && !(last >= minClip) {
 		return nil, fmt.Errorf("decay: found %v; after %d rounds moves are too short to count", m.Decay, m.Steps)
 	}
-	var err error
 	m.Choice, err = fitChoice(m.Choice, terms, func(epsilon float64) privacy.Event {
 		m.Choice = epsilon
 		return m.plan()
@@ -105,8 +86,7 @@ func (m PrivGene) plan() privacy.Event {
 
 // Plan is r choices.
 func (m PrivGene) Plan(oracle.Public) (privacy.Event, error) {
-	p := m.plan()
-	return p, p.Validate()
+	return valid(m.plan())
 }
 
 // MaxSteps is r.
@@ -125,13 +105,13 @@ func (m PrivGene) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.
 			q := m.query(move)
 			b, err := o.Batch(ctx, sample.Full{}, q)
 			if err != nil {
-				stop(yield, st, err)
+				yield(st.End(err))
 				return
 			}
 			near := oracle.Neighbours{From: w, Step: move, Least: obj.rises(w, move)}
 			k, err := b.Select(q, near)
 			if err != nil {
-				stop(yield, st, err)
+				yield(st.End(err))
 				return
 			}
 			near.Move(w, k)
@@ -144,8 +124,7 @@ func (m PrivGene) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.
 			}
 			move *= m.Decay
 		}
-		st.Status = Done
-		yield(st, nil)
+		yield(st.End(nil))
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // scheduled are the methods that have a schedule, with a step size of 1.
 func scheduled(steps int, text string) map[string]method.Method {
 	s := method.SGD{Steps: steps, Rate: 1, Schedule: text}
-	return map[string]method.Method{"sgd": s, "momentum": method.Momentum{SGD: s}, "adam": method.Adam{SGD: s, Rate: 1}}
+	return map[string]method.Method{"sgd": s, "momentum": method.Momentum{Steps: steps, Rate: 1, Schedule: text}, "adam": method.Adam{Steps: steps, Schedule: text, Rate: 1}}
 }
 
 // ratesOf are the step sizes that a run takes.

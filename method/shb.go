@@ -22,7 +22,7 @@ type SHB struct{ P1 }
 
 // Configure sets steps, step size, clip norm and noise where they are zero.
 func (m SHB) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	err := m.fit("shb", pub, obj, terms, p1Kappa, nagWeights, false)
+	err := m.configure(pub, obj, terms, p1Kappa, nagWeights, false)
 	return m, err
 }
 
@@ -82,16 +82,19 @@ func (m SHB) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 // heavyBall is (3.1) with momentum beta.
 func (m P1) heavyBall(ctx context.Context, o oracle.Oracle, obj Objective, beta float64) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
-		x := make([]float64, o.Public().Dim) // x_0 = 0
-		before := make([]float64, len(x))    // x_{t−1}; x_{−1} = x_0
-		g := make([]float64, len(x))
+		pub := o.Public()
+		noisy := m.ask(pub, 0).On(o)
+		x := make([]float64, pub.Dim)     // x_0 = 0
+		before := make([]float64, len(x)) // x_{t−1}; x_{−1} = x_0
 		st := Step{W: x, Rate: m.Rate}
 		for t := range m.Steps {
-			var err error
-			if st.GradNorm, err = m.gradient(ctx, o, obj, t, g, x); err != nil {
-				stop(yield, st, err)
+			g, err := noisy.With(m.ask(pub, t)).At(ctx, x)
+			if err != nil {
+				yield(st.End(err))
 				return
 			}
+			st.GradNorm = norm2(g)
+			obj.AddGradient(g, x)
 			for j := range x {
 				before[j], x[j] = x[j], x[j]-m.Rate*g[j]+beta*(x[j]-before[j])
 			}
@@ -100,7 +103,6 @@ func (m P1) heavyBall(ctx context.Context, o oracle.Oracle, obj Objective, beta 
 				return
 			}
 		}
-		st.Status = Done
-		yield(st, nil)
+		yield(st.End(nil))
 	}
 }

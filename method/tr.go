@@ -46,7 +46,7 @@ func (m TR) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, er
 func (m *TR) phase(noise float64) phase { return phase{m.Steps, noise, m.Steps} }
 
 func (m *TR) lens(pub oracle.Public) *lens {
-	return &lens{P4: &m.P4, pub: pub, sample: P1{Batch: m.Batch}.sampler(pub), plan: true, tests: m.Steps}
+	return &lens{P4: &m.P4, pub: pub, sample: batches(pub, m.Batch), plan: true, tests: m.Steps}
 }
 
 // Plan is T times a gradient and a Hessian of one sample.
@@ -70,12 +70,12 @@ func (m TR) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[S
 		radius := math.Sqrt(m.Gradient / l.c.HessLipschitz)
 		for l.next() {
 			if err := l.gradient(g, w); err != nil {
-				stop(yield, st, err)
+				yield(st.End(err))
 				return
 			}
 			h, err := l.hessian(w)
 			if err != nil {
-				stop(yield, st, err)
+				yield(st.End(err))
 				return
 			}
 			p, err := l.pairOf(h, g)
@@ -99,7 +99,6 @@ func (m TR) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[S
 				return
 			}
 		}
-		st.Status = Done
-		yield(st, nil)
+		yield(st.End(nil))
 	}
 }

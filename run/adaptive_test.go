@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -22,7 +21,7 @@ import (
 
 // A method whose costs depend on what was released, and that never has enough.
 func init() {
-	method.Registry = append(method.Registry, method.Entry{Name: "greedy", About: "an adversary", Method: methodtest.Greedy{}})
+	method.Register(method.Entry{Name: "greedy", About: "an adversary", Method: methodtest.Greedy{}})
 }
 
 // greedy is one that runs for a second or so; what it asks it hardly asks twice.
@@ -132,7 +131,7 @@ func TestVerifyRefusesAnOverdrawnFilter(t *testing.T) {
 	}
 	m := job.Method.(methodtest.Greedy)
 	m.Filter = large
-	if info.Config, err = json.Marshal(m); err != nil {
+	if info.Config, err = method.Encode(m); err != nil {
 		t.Fatal(err)
 	}
 	if err := trace.WriteInfo(out, info); err != nil {
@@ -286,7 +285,7 @@ func TestVerifyRefusesASwappedFilter(t *testing.T) {
 		if info.Plan, err = privacy.MarshalEvent(swapped); err != nil {
 			t.Fatal(err)
 		}
-		if info.Config, err = json.Marshal(m); err != nil {
+		if info.Config, err = method.Encode(m); err != nil {
 			t.Fatal(err)
 		}
 		if err := trace.WriteInfo(out, info); err != nil {

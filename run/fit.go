@@ -17,6 +17,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/access"
@@ -215,7 +216,9 @@ func NewInfo(j *Job, version string) (*trace.Info, error) {
 	parts := map[*json.RawMessage]any{&i.Model: j.Spec.Model, &i.Public: j.Facts}
 	if j.Method != nil {
 		i.MaxSteps, i.NoiseMultiplier = j.Method.MaxSteps(), j.Method.NoiseMultiplier()
-		parts[&i.Config] = j.Method
+		if i.Config, err = method.Encode(j.Method); err != nil {
+			return nil, err
+		}
 	}
 	for dst, v := range parts {
 		if *dst, err = json.Marshal(v); err != nil {

@@ -181,7 +181,7 @@ func TestNamingAMethod(t *testing.T) {
 		want method.SGD
 	}{
 		{file, []Override{{"method.name", `"sgd"`, "--method"}}, method.SGD{Steps: 7}},
-		{bare, []Override{{"method.clip", "2", "--set"}, {"method.name", "sgd", "--set"}}, method.SGD{Clip: 2}},
+		{bare, []Override{{"method.clip", "2", "--set"}, {"method.name", "sgd", "--set"}}, method.SGD{Gradient: method.Gradient{Clip: 2}}},
 	} {
 		s, err := LoadSpec(c.file, c.over)
 		if err != nil {

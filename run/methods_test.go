@@ -27,7 +27,7 @@ var rowsOnly = map[string]string{"amp": "objective perturbation is proven for re
 // releases, and the model that they replay to.
 func TestVerifyEveryMethod(t *testing.T) {
 	t.Parallel()
-	for _, e := range method.Registry {
+	for _, e := range method.Registry() {
 		fitAndVerify(t, e.Name, onlyUnder[e.Name])
 	}
 }
@@ -59,7 +59,7 @@ func TestEveryMethodOverUnits(t *testing.T) {
 	on := func(schema, name string) []Override {
 		return append([]Override{{Path: "data", Value: csv, From: "test"}, {Path: "schema", Value: schema, From: "test"}}, onlyUnder[name]...)
 	}
-	for _, e := range method.Registry {
+	for _, e := range method.Registry() {
 		if why, refuses := rowsOnly[e.Name]; refuses {
 			spec, _ := clinicSpec(t, t.TempDir(), e.Name, fmt.Sprintf("method: {name: %s}", e.Name))
 			loaded, err := LoadSpec(spec, on(units, e.Name))

@@ -17,16 +17,16 @@ var asNetwork = []Override{{Path: "model.name", Value: "mlp", From: "test"}, {Pa
 // the others refuse it by name, before anything is read.
 func TestNetworks(t *testing.T) {
 	t.Parallel()
-	for _, e := range method.Registry {
+	for _, e := range method.Registry() {
 		dir := t.TempDir()
-		if !slices.Contains(method.Networks, e.Name) {
+		if !slices.Contains(method.Networks(), e.Name) {
 			file, _ := clinicSpec(t, dir, e.Name, fmt.Sprintf("method: {name: %s}", e.Name))
 			spec, err := LoadSpec(file, append(slices.Clone(asNetwork), onlyUnder[e.Name]...))
 			if err != nil {
 				t.Fatal(err)
 			}
 			_, err = Prepare(spec)
-			wantInput(t, err, "allowed for a network are "+strings.Join(method.Networks, ", "))
+			wantInput(t, err, "allowed for a network are "+strings.Join(method.Networks(), ", "))
 			continue
 		}
 		for _, more := range []string{"", ", batch: 100", ", clipping: value"} {

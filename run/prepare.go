@@ -161,11 +161,11 @@ func (j *Job) setModel() error {
 		for _, span := range s.Start() {
 			j.Facts.Initial = append(j.Facts.Initial, oracle.Span(span))
 		}
-		if !slices.Contains(method.Networks, spec.MethodName) {
+		if !slices.Contains(method.Networks(), spec.MethodName) {
 			if spec.MethodName == method.Default {
-				return inputError(spec.Place("method.name"), "method.name: found %q, which is for linear models, and taken where none is named; allowed for a network are %s, as in method: {name: %s}", method.Default, strings.Join(method.Networks, ", "), method.Networks[0])
+				return inputError(spec.Place("method.name"), "method.name: found %q, which is for linear models, and taken where none is named; allowed for a network are %s, as in method: {name: %s}", method.Default, strings.Join(method.Networks(), ", "), method.Networks()[0])
 			}
-			return inputError(spec.Place("method.name"), "method.name: found %q; allowed for a network are %s", spec.MethodName, strings.Join(method.Networks, ", "))
+			return inputError(spec.Place("method.name"), "method.name: found %q; allowed for a network are %s", spec.MethodName, strings.Join(method.Networks(), ", "))
 		}
 	}
 	if !math.IsInf(f.Start, 1) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -376,11 +375,11 @@ func (s *Spec) setMethod(r *specReader, block *ast.MappingNode) error {
 	if err != nil {
 		return &InputError{s.Place("method.name"), fmt.Errorf("method.name: %s", strings.TrimPrefix(err.Error(), "method: "))}
 	}
-	config := reflect.New(reflect.TypeOf(entry.Method))
+	s.Method = entry.Method
 	if block != nil {
 		rest := *block
 		rest.Values = slices.DeleteFunc(slices.Clone(block.Values), func(v *ast.MappingValueNode) bool { return fieldName(v) == "name" })
-		if err := r.decode(&rest, config.Interface(), "method"); err != nil {
+		if s.Method, err = entry.DecodeBy(func(into any) error { return r.decode(&rest, into, "method") }); err != nil {
 			return err
 		}
 		for _, f := range entry.Fields() {
@@ -389,7 +388,6 @@ func (s *Spec) setMethod(r *specReader, block *ast.MappingNode) error {
 			}
 		}
 	}
-	s.Method = config.Elem().Interface().(method.Method)
 	return nil
 }
 

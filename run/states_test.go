@@ -119,7 +119,7 @@ func TestStatesOfBrokenRuns(t *testing.T) {
 // What is kept of a run is bounded, however many steps it takes: 14,000 of a network of 101,770 parameters stay below 100 MB.
 func TestStateEvery(t *testing.T) {
 	const dim, steps = 101_770, 14_000
-	every := stateEvery(method.Adam{SGD: method.SGD{Steps: steps}}, privacy.Gaussian{Sigma: 1}, dim)
+	every := stateEvery(method.Adam{Steps: steps}, privacy.Gaussian{Sigma: 1}, dim)
 	state := 4 * 8 * dim             // the output, w, and two moments
 	lines, file := 120*steps, 24*dim // of steps.jsonl, and of model.json
 	if size := 2*every*trace.ReleaseBytes(dim) + 3*state + lines + file; every < 20 || size > 90<<20 {

@@ -48,7 +48,7 @@ var specFlags = []struct{ flag, field, usage string }{
 
 func methodNames() string {
 	var names []string
-	for _, e := range method.Registry {
+	for _, e := range method.Registry() {
 		names = append(names, e.Name)
 	}
 	return strings.Join(names, ", ")

@@ -80,7 +80,7 @@ func listMethods(w io.Writer) {
 		fmt.Fprintf(w, "  %-13s%s\n", name, strings.ReplaceAll(wrap(about, 98), "\n", "\n               "))
 	}
 	fmt.Fprintln(w, "Methods of fit (method.name in a spec, or --method):")
-	for _, e := range method.Registry {
+	for _, e := range method.Registry() {
 		about, _, _ := strings.Cut(e.About, "; ") // the rest is shown with its fields
 		line(e.Name, about)
 	}

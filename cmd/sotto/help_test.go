@@ -51,7 +51,7 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	for _, e := range method.Registry {
+	for _, e := range method.Registry() {
 		var fields []string
 		for _, f := range e.Fields() {
 			if f.Name != "-" {

@@ -156,12 +156,12 @@ func trainModel(t *data.Table, m model.Model, size, workers int, how kind, recor
 		}
 	}
 	budget := privacy.Budget{Epsilon: 1e12, Delta: 1e-5, Adjacency: privacy.AddRemove}
-	sgd := method.SGD{Steps: 1 << 30, Rate: 0.1, Clip: 0.35, Clipping: how.clip, Noise: how.noise, Batch: size}
+	sgd := method.SGD{Steps: 1 << 30, Rate: 0.1, Gradient: method.Gradient{Clip: 0.35, Clipping: how.clip, Noise: how.noise, Batch: size}}
 	var err error
 	var run method.Method = sgd
 	if how.noise == 0 {
 		if how.clip == "" {
-			sgd.Clip = 0
+			sgd.Gradient.Clip = 0
 		}
 		if run, err = sgd.Configure(cfg.Facts, method.Objective{}, method.Terms{Off: true}); err != nil {
 			return nil, err

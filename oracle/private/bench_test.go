@@ -38,7 +38,7 @@ func BenchmarkEpoch(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			cfg := config(b, tab, privacy.AddRemove, adultRows)
 			cfg.Streams = noise.SecureStreams()
-			m := method.SGD{Steps: 1 << 30, Rate: 0.1, Clip: 0.5, Noise: 1, Batch: c.batch}
+			m := method.SGD{Steps: 1 << 30, Rate: 0.1, Gradient: method.Gradient{Clip: 0.5, Noise: 1, Batch: c.batch}}
 			plan, err := m.Plan(cfg.Facts)
 			if err != nil {
 				b.Fatal(err)
@@ -87,11 +87,11 @@ func BenchmarkSearch(b *testing.B) {
 		}
 		facts := config(b, tab, privacy.AddRemove, adultRows).Facts
 		terms := method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6, Adjacency: privacy.AddRemove}, Accountant: account.RDP{}}
-		sgd, err := method.SGD{Batch: batch}.Configure(facts, method.Objective{}, terms)
+		sgd, err := method.SGD{Gradient: method.Gradient{Batch: batch}}.Configure(facts, method.Objective{}, terms)
 		if err != nil {
 			b.Fatal(err)
 		}
-		line, err := method.BLSGD{SGD: method.SGD{Batch: batch}}.Configure(facts, method.Objective{}, terms)
+		line, err := method.BLSGD{Gradient: method.Gradient{Batch: batch}}.Configure(facts, method.Objective{}, terms)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func BenchmarkPlainEpoch(b *testing.B) {
 	tab := table(randomRows(rand.New(rand.NewPCG(1, 1)), adultRows, adultDim), 2, false)
 	cfg := config(b, tab, privacy.AddRemove, adultRows)
 	cfg.Journal = nowhere{}
-	m, err := method.SGD{Steps: 1 << 30, Rate: 0.1, Batch: batchSize}.Configure(cfg.Facts, method.Objective{}, method.Terms{Off: true})
+	m, err := method.SGD{Steps: 1 << 30, Rate: 0.1, Gradient: method.Gradient{Batch: batchSize}}.Configure(cfg.Facts, method.Objective{}, method.Terms{Off: true})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -529,12 +529,12 @@ func TestStepAllocatesNothing(t *testing.T) {
 	tab := table(randomRows(rand.New(rand.NewPCG(5, 9)), 3000, 20), 2, false)
 	for _, secure := range []bool{true, false} {
 		for _, m := range []method.SGD{
-			{Steps: 1 << 30, Rate: 1, Clip: 0.5, Noise: 1, Batch: 100},
-			{Steps: 1 << 30, Rate: 1, Clip: 0.5, Noise: 1, Batch: 100, Sampling: method.Fixed},
-			{Steps: 1 << 30, Rate: 1, Clip: 0.5, Noise: 1},
+			{Steps: 1 << 30, Rate: 1, Gradient: method.Gradient{Clip: 0.5, Noise: 1, Batch: 100}},
+			{Steps: 1 << 30, Rate: 1, Gradient: method.Gradient{Clip: 0.5, Noise: 1, Batch: 100, Sampling: method.Fixed}},
+			{Steps: 1 << 30, Rate: 1, Gradient: method.Gradient{Clip: 0.5, Noise: 1}},
 		} {
 			adj := privacy.AddRemove
-			if m.Sampling == method.Fixed {
+			if m.Gradient.Sampling == method.Fixed {
 				adj = privacy.ReplaceOne
 			}
 			cfg := config(t, tab, adj, 3000)
@@ -557,7 +557,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 				next()
 			}
 			if n := testing.AllocsPerRun(100, next); n > 0 {
-				t.Errorf("a step of batch %d %s allocates %v times (secure: %v)", m.Batch, m.Sampling, n, secure)
+				t.Errorf("a step of batch %d %s allocates %v times (secure: %v)", m.Gradient.Batch, m.Gradient.Sampling, n, secure)
 			}
 			stop()
 		}
@@ -575,7 +575,7 @@ func TestNetworkStepAllocatesNothing(t *testing.T) {
 	cfg.Facts.Dim, cfg.Facts.Initial, cfg.Facts.Bounded = cfg.Model.Dim(), spans(cfg.Model), true
 	for _, clipping := range []string{method.ByGradient, method.ByValue} {
 		o := openDoor(t, cfg)
-		next, stop := pull(method.SGD{Steps: 1 << 30, Rate: 1, Clip: 0.5, Clipping: clipping, Noise: 1, Batch: 400}, o)
+		next, stop := pull(method.SGD{Steps: 1 << 30, Rate: 1, Gradient: method.Gradient{Clip: 0.5, Clipping: clipping, Noise: 1, Batch: 400}}, o)
 		for range 50 {
 			next()
 		}

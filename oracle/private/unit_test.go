@@ -417,7 +417,7 @@ func TestStepOverUnitsAllocatesNothing(t *testing.T) {
 	rows := randomRows(rnd, 3000, 20)
 	cfg := config(t, unitTable(table(rows, 2, false), units(rnd, len(rows))), privacy.AddRemove, 800)
 	cfg.Facts.UnitRows, cfg.Journal = len(rows), nowhere{}
-	next, stop := pull(method.SGD{Steps: 1 << 30, Rate: 1, Clip: 0.5, Noise: 1, Batch: 200}, openDoor(t, cfg))
+	next, stop := pull(method.SGD{Steps: 1 << 30, Rate: 1, Gradient: method.Gradient{Clip: 0.5, Noise: 1, Batch: 200}}, openDoor(t, cfg))
 	defer stop()
 	for range 200 {
 		next()

@@ -21,7 +21,7 @@ func Example() {
 			{Event: paid, Answers: [][]float64{{0.25, 0}}},
 		}),
 	}
-	m := method.SGD{Steps: 3, Rate: 2, Clip: 1, Noise: 1}
+	m := method.SGD{Steps: 3, Rate: 2, Gradient: method.Gradient{Clip: 1, Noise: 1}}
 	for step, err := range m.Run(context.Background(), o, method.Objective{}) {
 		if err != nil {
 			fmt.Println(err)

@@ -85,9 +85,9 @@ func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 	if size.Epochs > 0 {
 		epochs = min(epochs, size.Epochs)
 	}
-	sgd := method.SGD{Steps: epochs * perEpoch, Rate: c.Rate, Clip: c.Clip, Batch: batch, Sampling: method.Poisson, Noise: c.Noise}
+	sgd := method.SGD{Steps: epochs * perEpoch, Rate: c.Rate, Gradient: method.Gradient{Clip: c.Clip, Batch: batch, Sampling: method.Poisson, Noise: c.Noise}}
 	if c.Kind != gc {
-		sgd.Clipping = method.ByValue
+		sgd.Gradient.Clipping = method.ByValue
 	}
 	name := fmt.Sprint(c.Table, c.Model, c.Clip, c.Rate, c.Epsilon, c.Delta) // the same batches and noise for each kind
 	o, err := p.Oracle(nil, noise.NewSeeded(seed, name, 0).Uint64(), 1)

@@ -74,12 +74,12 @@ func (t *task) time(ctx context.Context, steps int, name, kind string) (quiet, n
 	if kind == micro {
 		return oneByOne(p.Model, p.Public.Start(), t.train, max(1, steps/5)), nil, nil
 	}
-	sgd := method.SGD{Steps: steps + 1, Rate: 1e-3, Clip: fifth, Batch: batch, Sampling: method.Poisson, Off: true}
+	sgd := method.SGD{Steps: steps + 1, Rate: 1e-3, Gradient: method.Gradient{Clip: fifth, Batch: batch, Sampling: method.Poisson, Off: true}}
 	switch kind {
 	case sgdPlain:
-		sgd.Clip = 0
+		sgd.Gradient.Clip = 0
 	case vc, vcOld:
-		sgd.Clipping = method.ByValue
+		sgd.Gradient.Clipping = method.ByValue
 	}
 	run := func() (each []float64, err error) {
 		o, err := p.Oracle(nil, seed, 1)
@@ -102,7 +102,7 @@ func (t *task) time(ctx context.Context, steps int, name, kind string) (quiet, n
 	if quiet, err = run(); err != nil || kind == sgdPlain {
 		return quiet, nil, err
 	}
-	sgd.Off, sgd.Noise = false, sigma
+	sgd.Gradient.Off, sgd.Gradient.Noise = false, sigma
 	noisy, err = run()
 	return quiet, noisy, err
 }

@@ -96,7 +96,7 @@ func newProblem(s Size) (*problem, error) {
 		return nil, errors.New("p1: the eigenvalues of the table were not found")
 	}
 	p := &problem{rows, s, slices.Max(eigen.Values(nil)) + mu, math.Inf(1)}
-	m := method.NAG{P1: method.P1{Steps: 1000, Rate: 1 / p.smooth, Mu: mu, Off: true}}
+	m := method.NAG{P1: method.P1{Steps: 1000, Rate: 1 / p.smooth, Mu: mu, Gradient: method.Gradient{Off: true}}}
 	return p, p.run(context.Background(), m, nil, seed, func(step int, x []float64) {
 		if step > 900 {
 			p.least = math.Min(p.least, p.value(x))
@@ -155,9 +155,9 @@ func (c Curve) Final() float64 { return c.Gap[len(c.Gap)-1] }
 // fitted makes the method of a curve, with all its noise.
 func (p *problem) fitted(c *Curve) (method.Method, error) {
 	s, n := p.size, p.size.Rows
-	common := method.P1{Steps: c.T, Rate: c.C / p.smooth, Mu: mu, Smooth: p.smooth, Clip: bound, Laplace: true}
+	common := method.P1{Steps: c.T, Rate: c.C / p.smooth, Mu: mu, Smooth: p.smooth, Gradient: method.Gradient{Clip: bound, Laplace: true}}
 	if c.M < n {
-		common.Batch = c.M
+		common.Gradient.Batch = c.M
 	}
 	f := schedule.Convex{Mu: mu, L: p.smooth}
 	stages := func(steps int) []schedule.Stage {
@@ -192,7 +192,7 @@ func (p *problem) fitted(c *Curve) (method.Method, error) {
 	case strings.HasSuffix(c.Method, "-opt*"):
 		err = spread(2, func(a []float64) ([]float64, error) { return schedule.PureSampled(a, s.epsilon(), c.M, n) })
 	default:
-		common.Noise = 1 / schedule.Inner(s.epsilon()/float64(c.T), c.M, n) // (3.5)
+		common.Gradient.Noise = 1 / schedule.Inner(s.epsilon()/float64(c.T), c.M, n) // (3.5)
 	}
 	c.Taken = common.Steps
 	nag, masg := method.NAG{P1: common}, method.MASG{P1: common}

@@ -73,7 +73,7 @@ func All(ctx context.Context, names []string, opt Options, done func(*Result)) e
 
 func (x extent) all(ctx context.Context, names []string, opt Options, done func(*Result)) error {
 	if len(names) == 0 {
-		for _, e := range method.Registry {
+		for _, e := range method.Registry() {
 			if unclaimed[e.Name] == "" {
 				names = append(names, e.Name)
 			}

@@ -100,10 +100,10 @@ func TestFaultsAreFound(t *testing.T) {
 	table := synthetic(t, schema, 1000)
 	long := jobOf(t, schema, method.SGD{Steps: 1000}, 4, privacy.AddRemove, "gdp")
 	half := long.Method.(method.SGD)
-	half.Noise /= 2
+	half.Gradient.Noise /= 2
 	short := jobOf(t, schema, method.SGD{Steps: 200}, 4, privacy.AddRemove, "gdp")
 	whole := short.Method.(method.SGD)
-	whole.Clip, whole.Noise = canary.Excess*whole.Clip, whole.Noise/canary.Excess
+	whole.Gradient.Clip, whole.Gradient.Noise = canary.Excess*whole.Gradient.Clip, whole.Gradient.Noise/canary.Excess
 	for seed := range 10 {
 		if r := one(t, long, table, seed, half); !r.Refuted() {
 			t.Errorf("seed %d: half the noise is not found: at least %.3f", seed, r.Bound)
@@ -189,8 +189,8 @@ func TestEachKindIsAudited(t *testing.T) {
 		m   method.SGD
 	}{
 		{privacy.ReplaceOne, method.SGD{Steps: 300}},
-		{privacy.ReplaceOne, method.SGD{Steps: 300, Batch: 2000}},
-		{privacy.AddRemove, method.SGD{Steps: 300, Batch: 2000}},
+		{privacy.ReplaceOne, method.SGD{Steps: 300, Gradient: method.Gradient{Batch: 2000}}},
+		{privacy.AddRemove, method.SGD{Steps: 300, Gradient: method.Gradient{Batch: 2000}}},
 	} {
 		schema, err := smallSchema(8000, 120)
 		if err != nil {
@@ -203,9 +203,9 @@ func TestEachKindIsAudited(t *testing.T) {
 		}
 		r, err := One(context.Background(), job, synthetic(t, schema, rows), Options{Canaries: canaries, Streams: noise.SeededStreams(1)})
 		if err != nil || r.Refuted() || r.Bound < 0.8 {
-			t.Errorf("%v, batch %d: %+v, %v", c.adj, c.m.Batch, r, err)
+			t.Errorf("%v, batch %d: %+v, %v", c.adj, c.m.Gradient.Batch, r, err)
 		} else {
-			t.Logf("%v, batch %d: at least %.2f", c.adj, c.m.Batch, r.Bound)
+			t.Logf("%v, batch %d: at least %.2f", c.adj, c.m.Gradient.Batch, r.Bound)
 		}
 	}
 }
@@ -231,7 +231,7 @@ func TestAllMethods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := len(method.Registry) - len(unclaimed); audited != want || attacks[OneRun] < 10 || attacks[ManyRuns] < 3 {
+	if want := len(method.Registry()) - len(unclaimed); audited != want || attacks[OneRun] < 10 || attacks[ManyRuns] < 3 {
 		t.Errorf("%d of %d methods were audited, %v", audited, want, attacks)
 	}
 }
@@ -273,7 +273,7 @@ func TestRows(t *testing.T) {
 		batch        int
 		rows, beside int
 	}{{privacy.AddRemove, 0, 8000, 5000}, {privacy.ReplaceOne, 0, 3000, 5000}, {privacy.ReplaceOne, 100, 1, 7999}} {
-		job := jobOf(t, schema, method.SGD{Batch: c.batch}, 1, c.adj, "")
+		job := jobOf(t, schema, method.SGD{Gradient: method.Gradient{Batch: c.batch}}, 1, c.adj, "")
 		if rows, beside, err := Rows(job, 5000); err != nil || rows != c.rows || beside != c.beside {
 			t.Errorf("%v, batch %d: %d rows and %d canaries, %v; want %d and %d", c.adj, c.batch, rows, beside, err, c.rows, c.beside)
 		}

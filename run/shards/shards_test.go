@@ -170,7 +170,7 @@ func TestEveryMethodOnShards(t *testing.T) {
 	c := s.listen()
 	s.workers(c.URL)
 	refused := []string{"outpert", "outpert-sgd", "amp", "optimum"}
-	for _, e := range method.Registry {
+	for _, e := range method.Registry() {
 		more := "lab: true\nseed: 5\nmethod: {name: " + e.Name + "}"
 		if e.Name == "optimum" {
 			continue // without a budget, see TestRefusals

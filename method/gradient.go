@@ -1,0 +1,295 @@
+package method
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/clip"
+	"github.com/sottodp/sotto/privacy/mech"
+	"github.com/sottodp/sotto/privacy/sample"
+)
+
+// Gradient says how a method asks for noisy mean gradients (P0 Algorithm 1, lines 3 to 6): draw a
+// batch, clip each record's gradient, sum, add noise, divide by the nominal batch size. It is a field of
+// every method that takes such gradients; all that a method does with them is post-processing.
+//
+//	P0        here
+//	B_t       the rows that Sampler draws: each with probability q = B/n, or B of the n rows
+//	          without replacement, or all
+//	C         Clip; of value clipping, divided by the bound that the loss gives (model.BoundedPass)
+//	σ         Noise, the noise multiplier: ξ ~ N(0, σ²Δ²I), Δ = C under add-or-remove and 2C under
+//	          replace-one (R8); of Laplace noise, its scale over Δ in the L1 norm
+//	B         the divisor: the nominal batch size, a public number
+//
+// The methods' files hold its fields beside their own (Encode).
+type Gradient struct {
+	Clip         float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient (default 0.35 × the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss; √((R²+1)/2) for a network)"`
+	Clipping     string  `yaml:"clipping" json:"clipping,omitempty" doc:"what a gradient is clipped by: gradient (its own norm; default), value (a bound on it that follows from the record's loss, P0 Algorithm 3) or per-layer (the norms of its parts, each to C/√L, L the layers of a network that have parameters)"`
+	Batch        int     `yaml:"batch" json:"batch" doc:"batch size B: the expected one of Poisson sampling, the exact one of fixed; 0 means all rows in every step"`
+	Sampling     string  `yaml:"sampling" json:"sampling,omitempty" doc:"how a batch is drawn: poisson (each row by itself; default under add-or-remove) or fixed (B rows without replacement; allowed and the default under replace-one)"`
+	Noise        float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ (default: the smallest that the budget allows)"`
+	Augmentation int     `yaml:"views" json:"views,omitempty" doc:"views K of each image: the gradient of a record is the mean of theirs (default 1, the image alone)"`
+	Shift        int     `yaml:"shift" json:"shift,omitempty" doc:"most pixels by which a view is shifted, to each side; what leaves on one side comes in on the other"`
+	Flip         bool    `yaml:"flip" json:"flip,omitempty" doc:"whether views may be mirrored, left to right"`
+
+	Laplace bool `yaml:"-" json:"laplace,omitempty"` // Laplace noise and L1 clip norms, for δ = 0
+	Off     bool `yaml:"-" json:"off,omitempty"`     // no noise: lab
+}
+
+// The ways to draw a batch.
+const (
+	Poisson = "poisson" // each row by itself with probability B/n
+	Fixed   = "fixed"   // B of the n rows, every such set equally likely
+)
+
+// What a gradient is clipped by.
+const (
+	ByGradient = "gradient"  // its own norm
+	ByValue    = "value"     // a bound on it that follows from the loss
+	PerLayer   = "per-layer" // the norms of its parts, those of a network's layers
+)
+
+// Defaults of clip norms, measured (docs/measurements/methods.md).
+const (
+	sgdClip     = 0.35  // × Lipschitz bound
+	sgdQuadClip = 0.125 // × R × width of the label's bounds, for a loss without one
+	netClip     = 1     // of a network, × √((R²+1)/2): measured on MNIST with R = 1
+)
+
+// clipBound is share × the loss's Lipschitz bound; for the squared loss R/8 × the width of the label's bounds.
+func clipBound(pub oracle.Public, share float64) float64 {
+	if pub.Lipschitz.Finite() {
+		return share * float64(pub.Lipschitz)
+	}
+	return times(sgdQuadClip*pub.NormBound, pub.LabelSpan)
+}
+
+// Configure checks all fields against what is public, and sets the way to sample and the clip norm where they
+// are free. The noise follows with Calibrate, once the method knows its steps.
+func (g *Gradient) Configure(pub oracle.Public, terms Terms) error {
+	g.Off = terms.Off
+	if g.Sampling == "" && g.Batch != 0 && g.Batch != pub.Rows {
+		g.Sampling = Poisson
+		if pub.Adjacency == privacy.ReplaceOne {
+			g.Sampling = Fixed
+		}
+	}
+	if err := g.check(pub); err != nil {
+		return err
+	}
+	if !terms.Off && terms.Budget.Delta == 0 {
+		return errNoDelta
+	}
+	free := clipBound(pub, sgdClip)
+	if len(pub.Initial) > 0 {
+		free = netClip * math.Sqrt((pub.NormBound*pub.NormBound+1)/2)
+	}
+	return g.freeClip(free)
+}
+
+// freeClip sets the clip norm if it is free; without noise nothing is clipped then.
+func (g *Gradient) freeClip(free float64) error {
+	if g.Off {
+		return nil
+	}
+	return number{"clip", &g.Clip, clipping, free}.fill()
+}
+
+var errNoDelta = errors.New("privacy.delta: found 0; Gaussian noise has no guarantee without a δ above 0")
+
+// check says what is wrong with the fields, which are public numbers.
+func (g *Gradient) check(pub oracle.Public) error {
+	for _, n := range []number{{"clip", &g.Clip, clipping, 0}, {"noise_multiplier", &g.Noise, noises, 0}} {
+		if err := n.check(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case g.Batch < 0 || g.Batch > pub.Rows:
+		return fmt.Errorf("batch: found %d; allowed is 0 (all rows) to %d, the nominal row count", g.Batch, pub.Rows)
+	case g.Noise > 0 && g.Off:
+		return fmt.Errorf("noise_multiplier: found %v; it has no place beside `privacy: none`", g.Noise)
+	}
+	switch g.Clipping {
+	case "", ByGradient:
+	case ByValue:
+		if !pub.Bounded {
+			return fmt.Errorf("clipping: found %q; allowed is %s: the losses of this model do not bound its gradients", g.Clipping, ByGradient)
+		}
+	case PerLayer:
+		if pub.Layers == 0 {
+			return fmt.Errorf("clipping: found %q; allowed without layers are %s, %s", g.Clipping, ByGradient, ByValue)
+		}
+	default:
+		return fmt.Errorf("clipping: found %q; allowed are %s, %s, %s", g.Clipping, ByGradient, ByValue, PerLayer)
+	}
+	if _, err := g.augmentation().Of(pub.Image, 0); err != nil {
+		return err
+	}
+	if g.Augmentation > 1 && g.Clipping != "" && g.Clipping != ByGradient {
+		return fmt.Errorf("clipping: found %q; allowed beside views is %s", g.Clipping, ByGradient)
+	}
+	switch g.Sampling {
+	case "":
+	case Poisson, Fixed:
+		if g.Batch == 0 {
+			return fmt.Errorf("sampling: found %q without a batch; allowed is to leave it out: all rows are taken", g.Sampling)
+		}
+	default:
+		return fmt.Errorf("sampling: found %q; allowed are %s, %s", g.Sampling, Poisson, Fixed)
+	}
+	if err := g.Sampler(pub).Check(pub.Adjacency); err != nil {
+		return fmt.Errorf("sampling: %w", err)
+	}
+	return nil
+}
+
+// Calibrate sets the noise, where it is free, to the least with which plan fits the terms.
+func (g *Gradient) Calibrate(terms Terms, plan func(Gradient) privacy.Event) error {
+	if g.Noise != 0 || g.Off {
+		return nil
+	}
+	noise, err := calibrate(terms, func(noise float64) privacy.Event {
+		with := *g
+		with.Noise = noise
+		return plan(with)
+	})
+	if err != nil {
+		return g.refusal(err)
+	}
+	g.Noise = noise
+	return tooMuch(noise, "take fewer steps or a larger budget")
+}
+
+// calibrate is the least noise multiplier with which plan fits the terms.
+func calibrate(terms Terms, plan func(noise float64) privacy.Event) (float64, error) {
+	return account.Calibrate(terms.Accountant, terms.Budget, plan)
+}
+
+// refusal says which field an error of an accountant is about.
+func (g Gradient) refusal(err error) error {
+	unproven := (*account.UnsupportedError)(nil)
+	switch {
+	case errors.As(err, &unproven) && g.Batch != 0:
+		how := ""
+		if g.Sampling != "" {
+			how = ", drawn " + g.Sampling
+		}
+		return fmt.Errorf("batch: found %d%s; allowed is 0 (all rows): accountant %s has no theorem for %v under %v", g.Batch, how, unproven.Accountant, unproven.Event, unproven.Adjacency)
+	case errors.As(err, &unproven):
+		return fmt.Errorf("privacy.accountant: %w", err)
+	}
+	return fmt.Errorf("noise_multiplier: %w", err)
+}
+
+// tooMuch is the error of a noise multiplier that is beyond what Sotto computes with.
+func tooMuch(noise float64, advice string) error {
+	if noise > maxNoise {
+		return fmt.Errorf("noise_multiplier: this budget needs %.3g; allowed is at most %g: %s", noise, float64(maxNoise), advice)
+	}
+	return nil
+}
+
+// Sampler draws the batches. Runs written before there was a choice have no Sampling and mean Poisson.
+func (g Gradient) Sampler(pub oracle.Public) sample.Sampler {
+	switch {
+	case g.Batch == 0 || g.Batch == pub.Rows:
+		return sample.Full{}
+	case g.Sampling == Fixed:
+		return sample.Fixed{M: g.Batch, N: pub.Rows}
+	}
+	return sample.Poisson{Rate: float64(g.Batch) / float64(pub.Rows)}
+}
+
+// batches draws that many rows, 0 being all, in the way that the adjacency asks for.
+func batches(pub oracle.Public, rows int) sample.Sampler {
+	g := Gradient{Batch: rows}
+	if pub.Adjacency == privacy.ReplaceOne {
+		g.Sampling = Fixed
+	}
+	return g.Sampler(pub)
+}
+
+func (g Gradient) augmentation() oracle.Augmentation {
+	return oracle.Augmentation{Count: g.Augmentation, Shift: g.Shift, Flip: g.Flip}
+}
+
+// Query is what each step asks of its batch.
+func (g Gradient) Query(pub oracle.Public) oracle.Grad {
+	q := oracle.Grad{Clip: clip.Norm{C: g.Clip}, Noise: mech.Gaussian{Sigma: g.Noise}, Augmentation: g.augmentation()}
+	switch g.Clipping {
+	case ByValue:
+		q.Clip = clip.Value{C: g.Clip}
+	case PerLayer:
+		q.Clip = clip.PerLayer{C: g.Clip, Layers: pub.Layers}
+	}
+	switch {
+	case g.Off && g.Clip == 0:
+		q.Clip, q.Noise = clip.None{}, mech.None{}
+	case g.Off:
+		q.Noise = mech.None{}
+	case g.Laplace:
+		q.Clip, q.Noise = clip.Norm{C: g.Clip, P: 1}, mech.Laplace{Scale: g.Noise}
+	}
+	return q
+}
+
+// Cost is the event of one batch.
+func (g Gradient) Cost(pub oracle.Public) privacy.Event {
+	return oracle.Cost(g.Sampler(pub), []oracle.Query{g.Query(pub)})
+}
+
+// Variance is that of one coordinate of the Gaussian noise in a mean gradient.
+func (g Gradient) Variance(pub oracle.Public) float64 {
+	sens, err := clip.Sensitivity(g.Clip, pub.Adjacency)
+	if err != nil || g.Off {
+		return 0
+	}
+	deviation := g.Noise * sens / g.Sampler(pub).Size(pub.Rows)
+	return deviation * deviation
+}
+
+// Noisy gives the noisy mean gradients of one run.
+type Noisy struct {
+	Gradient
+	o       oracle.Oracle
+	sampler sample.Sampler
+	query   oracle.Grad
+	queries []oracle.Query // the same, as Batch takes it
+	g       []float64
+}
+
+// On prepares gradients from o: asking for one does not allocate.
+func (g Gradient) On(o oracle.Oracle) *Noisy {
+	n := &Noisy{o: o, query: g.Query(o.Public()), sampler: g.Sampler(o.Public()), queries: make([]oracle.Query, 1), g: make([]float64, o.Public().Dim)}
+	n.Gradient, n.queries[0] = g, n.query
+	return n
+}
+
+// With changes what the next gradients are clipped to and carry as noise; the sampling stays.
+func (n *Noisy) With(g Gradient) *Noisy {
+	if n.Gradient != g {
+		n.Gradient, n.query = g, g.Query(n.o.Public())
+		n.queries[0] = n.query
+	}
+	return n
+}
+
+// At is a noisy mean gradient at w, of a batch of its own. The slice is the caller's until the next call.
+func (n *Noisy) At(ctx context.Context, w []float64) ([]float64, error) {
+	b, err := n.o.Batch(ctx, n.sampler, n.queries...) // draw the batch, charged
+	if err != nil {
+		return nil, err
+	}
+	released, err := b.Grad(n.query, w) // clip, sum, add noise, divide by the nominal size
+	if err != nil {
+		return nil, err
+	}
+	copy(n.g, released)
+	return n.g, nil
+}

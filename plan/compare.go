@@ -56,7 +56,7 @@ type Relation struct {
 // samples become Poisson ones of that mean size under add-or-remove. It says what it
 // changed, nothing where nothing had to.
 func otherSampler(e privacy.Event, to privacy.Adjacency) (other privacy.Event, change string) {
-	other = resample(e, func(e privacy.Event) privacy.Event {
+	other = privacy.Map(e, func(e privacy.Event) privacy.Event {
 		if fixed, ok := e.(privacy.FixedSampled); ok && to == privacy.AddRemove {
 			change = "Poisson samples of that size on average"
 			return privacy.PoissonSampled{Rate: float64(fixed.M) / float64(fixed.N), Of: fixed.Of}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
@@ -63,26 +64,29 @@ func (p *Plan) Releases() privacy.Event { return p.event }
 
 // samplerOf reads the sampler off a plan whose steps all have the same one.
 func samplerOf(e privacy.Event) (sampler string, rate float64, batch int) {
-	switch e := e.(type) {
-	case privacy.Filtered:
-		return "chosen on the way", 1, 0
-	case privacy.Repeated:
-		return samplerOf(e.Of)
-	case privacy.PoissonSampled:
-		return "poisson", e.Rate, 0
-	case privacy.FixedSampled:
-		return "fixed", float64(e.M) / float64(e.N), e.M
-	case privacy.Composed:
-		for i, part := range e {
-			s, r, m := samplerOf(part)
-			if i > 0 && (s != sampler || r != rate || m != batch) {
-				return "several", 1, 0
-			}
-			sampler, rate, batch = s, r, m
-		}
-		return sampler, rate, batch
+	type drawn struct {
+		sampler string
+		rate    float64
+		batch   int
 	}
-	return "full", 1, 0
+	all := privacy.Fold(e, func(e privacy.Event, inside []drawn) drawn {
+		switch e := e.(type) {
+		case privacy.Filtered:
+			return drawn{"chosen on the way", 1, 0}
+		case privacy.PoissonSampled:
+			return drawn{"poisson", e.Rate, 0}
+		case privacy.FixedSampled:
+			return drawn{"fixed", float64(e.M) / float64(e.N), e.M}
+		}
+		if len(inside) == 0 {
+			return drawn{"full", 1, 0}
+		}
+		if inside = slices.Compact(inside); len(inside) == 1 {
+			return inside[0]
+		}
+		return drawn{"several", 1, 0}
+	})
+	return all.sampler, all.rate, all.batch
 }
 
 // solve computes ε and what changes it from the event.

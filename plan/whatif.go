@@ -30,35 +30,18 @@ func withSteps(e privacy.Event, times float64) (privacy.Event, bool) {
 	return nil, false
 }
 
-// resample replaces each sample of e by what f makes of it.
-func resample(e privacy.Event, f func(privacy.Event) privacy.Event) privacy.Event {
-	switch e := e.(type) {
-	case privacy.Composed:
-		parts := make(privacy.Composed, len(e))
-		for i := range e {
-			parts[i] = resample(e[i], f)
-		}
-		return parts
-	case privacy.Repeated:
-		e.Of = resample(e.Of, f)
-		return e
-	case privacy.PoissonSampled, privacy.FixedSampled:
-		return f(e)
-	}
-	return e
-}
-
 // withRate is e with samples times as large, none above the whole table. It fails
 // where nothing is sampled.
 func withRate(e privacy.Event, times float64) (privacy.Event, bool) {
 	found := false
-	e = resample(e, func(e privacy.Event) privacy.Event {
-		found = true
+	e = privacy.Map(e, func(e privacy.Event) privacy.Event {
 		switch e := e.(type) {
 		case privacy.PoissonSampled:
+			found = true
 			e.Rate = math.Min(1, e.Rate*times)
 			return e
 		case privacy.FixedSampled:
+			found = true
 			e.M = min(e.N, max(1, int(math.Round(float64(e.M)*times))))
 			return e
 		}
@@ -81,33 +64,30 @@ func Describe(e privacy.Event) string {
 		count  int
 		lo, hi float64
 	}
-	var kinds []kind
-	var add func(e privacy.Event, within string, times int)
-	add = func(e privacy.Event, within string, times int) {
-		switch e := e.(type) {
-		case privacy.Composed:
-			for _, part := range e {
-				add(part, within, times)
-			}
-			return
-		case privacy.Repeated:
-			add(e.Of, within, times*e.Count)
-			return
+	kinds := privacy.Fold(e, func(e privacy.Event, inside [][]kind) []kind {
+		if privacy.Single(e) {
+			name, _, _ := strings.Cut(e.String(), "(")
+			noise := noiseOf(e)
+			return []kind{{name, 1, noise, noise}}
 		}
-		privacy.Rebuild(e, within, func(within string, m privacy.Event) privacy.Event {
-			name, _, _ := strings.Cut(m.String(), "(")
-			noise := noiseOf(m)
-			i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == within+name })
-			if i < 0 {
-				i = len(kinds)
-				kinds = append(kinds, kind{within + name, 0, noise, noise})
+		times, before := 1, privacy.Before(e)
+		if r, ok := e.(privacy.Repeated); ok {
+			times = r.Count
+		}
+		var kinds []kind
+		for _, part := range inside {
+			for _, k := range part {
+				k.name, k.count = before+k.name, k.count*times
+				if i := slices.IndexFunc(kinds, func(o kind) bool { return o.name == k.name }); i >= 0 {
+					o := &kinds[i]
+					o.count, o.lo, o.hi = o.count+k.count, math.Min(o.lo, k.lo), math.Max(o.hi, k.hi)
+				} else {
+					kinds = append(kinds, k)
+				}
 			}
-			k := &kinds[i]
-			k.count, k.lo, k.hi = k.count+times, math.Min(k.lo, noise), math.Max(k.hi, noise)
-			return m
-		})
-	}
-	add(e, "", 1)
+		}
+		return kinds
+	})
 	var list []string
 	for _, k := range kinds {
 		text := fmt.Sprintf("%s × %s", chart.Integer(k.count), k.name)

@@ -3,7 +3,6 @@ package privacy
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 )
 
@@ -239,39 +238,13 @@ func validSample(where string, e Event) error {
 	if err := validInner(where, e); err != nil {
 		return err
 	}
-	if tuned(e) {
+	if Contains[Tuned](e) {
 		return fmt.Errorf("%s: holds a search for the best; allowed are single releases", where)
 	}
-	if filtered(e) {
+	if Contains[Filtered](e) {
 		return fmt.Errorf("%s: holds a filter; allowed are releases, whose cost is known beforehand", where)
 	}
 	return nil
-}
-
-// tuned says whether a valid event holds a Tuned one.
-func tuned(e Event) bool {
-	switch e := e.(type) {
-	case Tuned:
-		return true
-	case Repeated:
-		return tuned(e.Of)
-	case Composed:
-		return slices.ContainsFunc(e, tuned)
-	}
-	return false // a sample holds none
-}
-
-// filtered says whether a valid event holds a Filtered one.
-func filtered(e Event) bool {
-	switch e := e.(type) {
-	case Filtered:
-		return true
-	case Repeated:
-		return filtered(e.Of)
-	case Composed:
-		return slices.ContainsFunc(e, filtered)
-	}
-	return false // a sample holds none
 }
 
 func validInner(where string, e Event) error {

@@ -132,7 +132,7 @@ func anyEvent(depth int) *rapid.Generator[Event] {
 
 // inSample draws one that may be asked of a sample.
 func inSample(depth int) *rapid.Generator[Event] {
-	return anyEvent(depth).Filter(func(e Event) bool { return !filtered(e) })
+	return anyEvent(depth).Filter(func(e Event) bool { return !Contains[Filtered](e) })
 }
 
 func TestRoundTrip(t *testing.T) {

@@ -231,26 +231,10 @@ type labMeter struct{ adjacency privacy.Adjacency }
 func (m *labMeter) Adjacency() privacy.Adjacency { return m.adjacency }
 
 func (m *labMeter) Charge(e privacy.Event) error {
-	if !unprotected(e) {
+	if !privacy.Contains[privacy.NonPrivate](e) {
 		return errors.New("run: a lab meter pays only for looks without noise")
 	}
 	return nil
-}
-
-func unprotected(e privacy.Event) bool {
-	switch e := e.(type) {
-	case privacy.NonPrivate:
-		return true
-	case privacy.PoissonSampled:
-		return unprotected(e.Of)
-	case privacy.FixedSampled:
-		return unprotected(e.Of)
-	case privacy.Repeated:
-		return unprotected(e.Of)
-	case privacy.Composed:
-		return slices.ContainsFunc(e, unprotected)
-	}
-	return false
 }
 
 // Cost is ε at the job's δ of what was charged: +Inf without noise.

@@ -184,28 +184,13 @@ func Rows(job *run.Job, canaries int) (rows, beside int, err error) {
 	if job.Facts.Adjacency != privacy.ReplaceOne {
 		return n, canaries, nil
 	}
-	if fixed(job.Plan) {
+	if privacy.Contains[privacy.FixedSampled](job.Plan) {
 		return 1, n - 1, nil
 	}
 	if canaries >= n {
 		return 0, 0, fmt.Errorf("canaries: found %d; allowed under replace-one are fewer than the %d declared rows, whose place they take", canaries, n)
 	}
 	return n - canaries, canaries, nil
-}
-
-// fixed says whether a plan samples a fixed number of rows.
-func fixed(e privacy.Event) bool {
-	switch e := e.(type) {
-	case privacy.FixedSampled:
-		return true
-	case privacy.Repeated:
-		return fixed(e.Of)
-	case privacy.PoissonSampled:
-		return fixed(e.Of)
-	case privacy.Composed:
-		return slices.ContainsFunc(e, fixed)
-	}
-	return false
 }
 
 // Synthetic is a synthetic table of that many rows that fits the schema.

@@ -126,17 +126,12 @@ func (d *dataset) settle(run string, s settled) error {
 
 // releases says whether an event is more than empty brackets.
 func releases(e privacy.Event) bool {
-	switch e := e.(type) {
-	case privacy.Composed:
-		return slices.ContainsFunc(e, releases)
-	case privacy.Repeated:
-		return e.Count > 0 && releases(e.Of)
-	case privacy.PoissonSampled:
-		return releases(e.Of)
-	case privacy.FixedSampled:
-		return releases(e.Of)
-	}
-	return true
+	return privacy.Fold(e, func(e privacy.Event, inside []bool) bool {
+		if r, ok := e.(privacy.Repeated); ok && r.Count == 0 {
+			return false
+		}
+		return privacy.Single(e) || slices.Contains(inside, true)
+	})
 }
 
 // grow is the least budget that is at least both. Limits of every currency grow in

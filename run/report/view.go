@@ -376,7 +376,10 @@ func (v *view) released(rec *trace.Record) {
 }
 
 // words says what was released in one batch.
-func words(e privacy.Event) string {
+func words(e privacy.Event) string { return privacy.Fold(e, phrase) }
+
+// phrase says what was released, given the words for each event that e is made of.
+func phrase(e privacy.Event, inside []string) string {
 	switch e := e.(type) {
 	case privacy.Gaussian:
 		return fmt.Sprintf("a sum over the records with Gaussian noise, whose standard deviation is %s times the most that one record can change the sum", number(e.Sigma))
@@ -391,25 +394,21 @@ func words(e privacy.Event) string {
 	case privacy.ApproxDP:
 		return fmt.Sprintf("a release that is private at ε = %s, δ = %s", number(e.Epsilon), number(e.Delta))
 	case privacy.FixedSampled:
-		return fmt.Sprintf("on a secret random batch of %s of the %s records: %s", integer(e.M), integer(e.N), words(e.Of))
+		return fmt.Sprintf("on a secret random batch of %s of the %s records: %s", integer(e.M), integer(e.N), inside[0])
 	case privacy.PoissonSampled:
-		return fmt.Sprintf("on a secret random batch that holds each record independently with probability %s: %s", number(e.Rate), words(e.Of))
+		return fmt.Sprintf("on a secret random batch that holds each record independently with probability %s: %s", number(e.Rate), inside[0])
 	case privacy.Repeated:
-		return fmt.Sprintf("%s times %s", integer(e.Count), words(e.Of))
+		return fmt.Sprintf("%s times %s", integer(e.Count), inside[0])
 	case privacy.Composed:
-		parts := make([]string, len(e))
-		for i := range e {
-			parts[i] = words(e[i])
-		}
-		if len(parts) == 0 {
+		if len(inside) == 0 {
 			return "nothing"
 		}
-		return strings.Join(parts, "; and ")
+		return strings.Join(inside, "; and ")
 	case privacy.Filtered:
 		unit := map[privacy.Currency]string{privacy.InPure: "pure ε", privacy.InZCDP: "zCDP", privacy.InGDP: "Gaussian differential privacy", privacy.InRDP: fmt.Sprintf("Rényi divergence of order %s", number(e.Order))}[e.Currency]
 		return fmt.Sprintf("releases whose noise and number were chosen during the run, each charged before it was made, within one budget of ε = %s, δ = %s counted in %s", number(e.Epsilon), number(e.Delta), unit)
 	case privacy.Tuned:
-		return fmt.Sprintf("the best of a secret, random number of releases, %s on average, each of which is one of these: %s", number(e.Mean()), words(privacy.Composed(e.Among)))
+		return fmt.Sprintf("the best of a secret, random number of releases, %s on average, each of which is one of these: %s", number(e.Mean()), strings.Join(inside, "; and "))
 	case privacy.NonPrivate:
 		return "an access to the records without noise: " + e.Why
 	}
@@ -424,33 +423,39 @@ func terms(plan privacy.Event) (noise, sampling string) {
 			*list = append(*list, s)
 		}
 	}
-	var walk func(e privacy.Event, which string)
-	walk = func(e privacy.Event, which string) {
+	noisy := func(e privacy.Event) bool {
 		switch e := e.(type) {
-		case privacy.PoissonSampled:
-			walk(e.Of, fmt.Sprintf("Poisson: each record enters a step with probability %s", number(e.Rate)))
-			return
-		case privacy.FixedSampled:
-			walk(e.Of, fmt.Sprintf("fixed size: each step draws %s of the %s records", integer(e.M), integer(e.N)))
-			return
-		case privacy.Repeated:
-			walk(e.Of, which)
-			return
-		case privacy.Composed:
-			for _, part := range e {
-				walk(part, which)
-			}
-			return
 		case privacy.Gaussian:
 			note(&noises, chart.Number(e.Sigma, 6))
 		case privacy.Laplace:
 			note(&noises, "Laplace, "+chart.Number(e.Scale, 6))
-		default:
+		case privacy.Tuned: // as a whole: its candidates are secret
 			note(&noises, e.String())
+			return false
+		default:
+			if privacy.Single(e) {
+				note(&noises, e.String())
+			}
 		}
-		note(&samplings, which)
+		return true
 	}
-	walk(plan, "none: every step uses all records")
+	privacy.Walk(plan, func(e privacy.Event) bool {
+		switch e := e.(type) {
+		case privacy.PoissonSampled:
+			note(&samplings, fmt.Sprintf("Poisson: each record enters a step with probability %s", number(e.Rate)))
+			privacy.Walk(e.Of, noisy)
+			return false
+		case privacy.FixedSampled:
+			note(&samplings, fmt.Sprintf("fixed size: each step draws %s of the %s records", integer(e.M), integer(e.N)))
+			privacy.Walk(e.Of, noisy)
+			return false
+		}
+		down := noisy(e)
+		if privacy.Single(e) || !down {
+			note(&samplings, "none: every step uses all records")
+		}
+		return down
+	})
 	one := func(list []string) string {
 		switch len(list) {
 		case 0:

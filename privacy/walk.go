@@ -1,0 +1,145 @@
+package privacy
+
+import "fmt"
+
+// inside lists the events that e is made of: none for a single release. A new event says here what it holds.
+func inside(e Event) []Event {
+	switch e := e.(type) {
+	case Composed:
+		return e
+	case Tuned:
+		return e.Among
+	case Repeated:
+		return []Event{e.Of}
+	case PoissonSampled:
+		return []Event{e.Of}
+	case FixedSampled:
+		return []Event{e.Of}
+	case Gaussian, Laplace, PureDP, AboveThreshold, Select, ApproxDP, NonPrivate, Filtered, nil:
+		return nil
+	}
+	panic(fmt.Sprintf("privacy: inside does not know %T", e))
+}
+
+// with is e made of other events, as many as inside lists.
+func with(e Event, parts []Event) Event {
+	switch e := e.(type) {
+	case Composed:
+		return Composed(parts)
+	case Tuned:
+		e.Among = parts
+		return e
+	case Repeated:
+		e.Of = parts[0]
+		return e
+	case PoissonSampled:
+		e.Of = parts[0]
+		return e
+	case FixedSampled:
+		e.Of = parts[0]
+		return e
+	}
+	return e // inside lists none
+}
+
+// Single says whether e is a single release, not made of other events.
+func Single(e Event) bool {
+	switch e.(type) {
+	case Composed, Tuned, Repeated, PoissonSampled, FixedSampled:
+		return false
+	}
+	return true
+}
+
+// Walk calls f with e and, where f returns true, walks the events that e is made of, in order.
+func Walk(e Event, f func(Event) bool) {
+	if !f(e) {
+		return
+	}
+	for _, part := range inside(e) {
+		Walk(part, f)
+	}
+}
+
+// Contains says whether e is a T or holds one.
+func Contains[T Event](e Event) bool {
+	found := false
+	Walk(e, func(e Event) bool {
+		if _, is := e.(T); is {
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+// Fold computes f of e and of what f gave for the events that e is made of, in order.
+func Fold[T any](e Event, f func(e Event, parts []T) T) T {
+	var parts []T
+	if in := inside(e); len(in) > 0 {
+		parts = make([]T, len(in))
+		for i := range in {
+			parts[i] = Fold(in[i], f)
+		}
+	}
+	return f(e, parts)
+}
+
+// Map replaces every event in e, those inside first, by what f makes of it. It leaves e as it is.
+func Map(e Event, f func(Event) Event) Event {
+	return Fold(e, func(e Event, parts []Event) Event { return f(with(e, parts)) })
+}
+
+// Rebuild is Map for single releases alone. It tells f the samples that a release is on, outermost first, as they
+// are written before it.
+func Rebuild(e Event, within string, f func(within string, release Event) Event) Event {
+	if Single(e) {
+		return f(within, e)
+	}
+	within += Before(e)
+	parts := make([]Event, len(inside(e)))
+	for i, part := range inside(e) {
+		parts[i] = Rebuild(part, within, f)
+	}
+	return with(e, parts)
+}
+
+// Before is what a text puts before a release on the sample e; nothing for other events.
+func Before(e Event) string {
+	switch e := e.(type) {
+	case PoissonSampled:
+		return fmt.Sprintf("Poisson(q=%.6g) of ", e.Rate)
+	case FixedSampled:
+		return fmt.Sprintf("Fixed(%d of %d) of ", e.M, e.N)
+	}
+	return ""
+}
+
+// WithNoise is e with times as much noise everywhere. It fails for a mechanism whose
+// noise the event does not state.
+func WithNoise(e Event, times float64) (Event, bool) {
+	ok := true
+	e = Map(e, func(m Event) Event {
+		switch m := m.(type) {
+		case Gaussian:
+			m.Sigma *= times
+			return m
+		case Laplace:
+			m.Scale *= times
+			return m
+		case AboveThreshold:
+			m.Threshold *= times
+			m.Query *= times
+			return m
+		case Select: // its scale is the inverse of its ε
+			m.Epsilon /= times
+			return m
+		case PureDP:
+			m.Epsilon /= times
+			return m
+		}
+		ok = ok && !Single(m)
+		return m
+	})
+	return e, ok
+}

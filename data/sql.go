@@ -17,12 +17,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 	"modernc.org/sqlite"
 
 	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/internal/postgres"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/schema"
 )
@@ -45,11 +43,7 @@ const sqliteMagic = "SQLite format 3\x00"
 // alone is one that lacks its table.
 func isSQL(path string) bool {
 	_, file := sqliteFile(path)
-	return isPostgres(path) || strings.HasPrefix(path, sqliteScheme) || file || beginsWith(path, sqliteMagic)
-}
-
-func isPostgres(path string) bool {
-	return strings.HasPrefix(path, "postgres://") || strings.HasPrefix(path, "postgresql://")
+	return postgres.IsURL(path) || strings.HasPrefix(path, sqliteScheme) || file || beginsWith(path, sqliteMagic)
 }
 
 // sqliteFile is the file of FILE?table=NAME, and whether path has that form.
@@ -60,7 +54,7 @@ func sqliteFile(path string) (string, bool) {
 
 // parseSQL takes path apart.
 func parseSQL(path string) (*sqlTable, error) {
-	t := &sqlTable{name: Public(path), postgres: isPostgres(path)}
+	t := &sqlTable{name: Public(path), postgres: postgres.IsURL(path)}
 	where, query, _ := strings.Cut(path, "?")
 	q, err := url.ParseQuery(query)
 	if err == nil && !t.postgres && len(q) > 1 {
@@ -80,7 +74,7 @@ func parseSQL(path string) (*sqlTable, error) {
 
 // Public is path without a password, where it is the URL of a database.
 func Public(path string) string {
-	if !isPostgres(path) {
+	if !postgres.IsURL(path) {
 		return path
 	}
 	u, err := url.Parse(path)
@@ -102,7 +96,7 @@ func Public(path string) string {
 // Join is path as it is seen from the folder dir: a relative file is below it, and
 // so is that of an SQLite table. The URL of a server stays as it is.
 func Join(dir, path string) string {
-	if path == "" || readfile.Inherited(path) || isPostgres(path) {
+	if path == "" || readfile.Inherited(path) || postgres.IsURL(path) {
 		return path
 	}
 	scheme := ""
@@ -128,13 +122,17 @@ func (t *sqlTable) open(ctx context.Context) (*sql.DB, *sql.Tx, error) {
 	var db *sql.DB
 	opt := &sql.TxOptions{}
 	if t.postgres {
-		cfg, err := pgx.ParseConfig(t.where)
+		var err error
+		db, err = postgres.Open(t.where, map[string]string{
+			"extra_float_digits": "3", // numbers with all their digits, for servers before version 12
+			"datestyle":          "ISO",
+		})
+		if errors.Is(err, postgres.ErrNoDriver) {
+			return nil, nil, config.FileError(t.name, err)
+		}
 		if err != nil { // the cause may quote the password
 			return nil, nil, &config.Error{File: t.name, Found: "a URL that does not read", Allowed: "postgres://user@host:port/database?table=NAME"}
 		}
-		cfg.RuntimeParams["extra_float_digits"] = "3" // numbers with all their digits, for servers before version 12
-		cfg.RuntimeParams["datestyle"] = "ISO"
-		db = stdlib.OpenDB(*cfg)
 		opt = &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead}
 	} else {
 		if st, err := os.Stat(t.where); err != nil {
@@ -164,7 +162,6 @@ func (t *sqlTable) open(ctx context.Context) (*sql.DB, *sql.Tx, error) {
 // server says of it may name a value, and is left out where it is not about
 // connecting.
 func (t *sqlTable) failed(err error) error {
-	var pg *pgconn.PgError
 	var lite *sqlite.Error
 	bad := func(found, allowed, hint string) error {
 		return &config.Error{File: t.name, Found: found, Allowed: allowed, Hint: hint, Err: err}
@@ -172,8 +169,8 @@ func (t *sqlTable) failed(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return err
-	case errors.As(err, &pg):
-		switch pg.Code {
+	case postgres.Code(err) != "":
+		switch postgres.Code(err) {
 		case "42P01", "3F000": // undefined_table, invalid_schema_name
 			return bad("no such table", "a table or view of the database", "")
 		case "42501": // insufficient_privilege
@@ -183,7 +180,7 @@ func (t *sqlTable) failed(err error) error {
 		case "3D000": // invalid_catalog_name
 			return bad("no such database", "a database of the server", "")
 		}
-		return fmt.Errorf("data: reading %s: the server reports error %s", t.name, pg.Code)
+		return fmt.Errorf("data: reading %s: the server reports error %s", t.name, postgres.Code(err))
 	case errors.As(err, &lite):
 		switch lite.Code() & 0xff {
 		case 1: // ERROR: of the two statements that are sent, only the table can be wrong
@@ -200,7 +197,7 @@ func (t *sqlTable) failed(err error) error {
 // quoted is the table's name in SQL. For PostgreSQL a point parts schema and table.
 func (t *sqlTable) quoted() string {
 	if t.postgres {
-		return pgx.Identifier(strings.Split(t.table, ".")).Sanitize()
+		return strings.ReplaceAll(quoteName(t.table), ".", `"."`)
 	}
 	return quoteName(t.table)
 }
@@ -341,7 +338,7 @@ func newSQLSource(ctx context.Context, sch *schema.Schema, path string, opt Opti
 // for SQLite the value as it is stored, whatever type the column was declared with.
 func (t *sqlTable) asText(column string) string {
 	if t.postgres {
-		return pgx.Identifier{column}.Sanitize() + "::text"
+		return quoteName(column) + "::text"
 	}
 	return "+" + quoteName(column)
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sottodp/sotto/internal/postgres"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle/replay"
@@ -502,7 +503,7 @@ func reachLedger(ctx context.Context, where string, open func(context.Context, s
 		return nil, &InputError{"", ErrNoLedger}
 	case errors.Is(err, os.ErrNotExist) && !strings.Contains(where, "://"):
 		return nil, inputError("", "ledger %s: is not there; allowed is one that a run or `sotto ledger budget` has made", where)
-	case strings.HasPrefix(where, "postgres://") || strings.HasPrefix(where, "postgresql://") || ctx.Err() != nil:
+	case postgres.IsURL(where) || ctx.Err() != nil:
 		return nil, err
 	}
 	return nil, LedgerError(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/internal/parent"
 	"github.com/sottodp/sotto/model"
+	_ "github.com/sottodp/sotto/postgres" // for --ledger and --data
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
 )

@@ -58,8 +58,12 @@ var table = map[string][]string{
 
 	// Builds the Python package.
 	"internal/program": {},
-	"internal/wheel":   {"internal/program"},
-	"internal/release": {"internal/program"},
+
+	// The hook for the driver of PostgreSQL, and the driver.
+	"internal/postgres": {},
+	"postgres":          {"internal/postgres"},
+	"internal/wheel":    {"internal/program"},
+	"internal/release":  {"internal/program"},
 
 	// Layer 1, parts. A mechanism and a sampler draw from a noise source: the
 	// one import within the layer.
@@ -68,7 +72,7 @@ var table = map[string][]string{
 	"privacy/clip":    words,
 	"privacy/mech":    join(words, []string{"privacy/noise"}),
 	"privacy/sample":  join(words, []string{"privacy/noise"}),
-	"data":            join(words, []string{"config", "schema", "internal/readfile"}),
+	"data":            join(words, []string{"config", "schema", "internal/postgres", "internal/readfile"}),
 	"method/schedule": {"privacy", "privacy/account"},
 
 	// Free mathematics of second-order methods.
@@ -92,7 +96,7 @@ var table = map[string][]string{
 	"oracle/private": join(public, []string{"data", "model", "internal/canary"}),
 	"oracle/replay":  public,
 	"run/trace":      {"privacy", "privacy/account", "internal/readfile"},
-	"run/ledger":     {"privacy", "privacy/account", "internal/state", "internal/readfile"},
+	"run/ledger":     {"privacy", "privacy/account", "internal/postgres", "internal/state", "internal/readfile"},
 
 	// What owners release to each other: their journals, and the way between machines.
 	"gossip/transport": {"privacy/account", "oracle", "oracle/replay", "gossip", "run/trace", "internal/readfile"},
@@ -101,7 +105,7 @@ var table = map[string][]string{
 	"run/access": {"data", "schema", "run/ledger", "internal/state", "internal/readfile"},
 
 	// Layer 4, assembly: all above.
-	"run": join(public, []string{"run/access", "data", "model", "method", "gossip", "oracle/private", "oracle/replay", "run/trace", "run/ledger", "internal/chart", "internal/readfile", "internal/yamltree"}),
+	"run": join(public, []string{"run/access", "internal/postgres", "data", "model", "method", "gossip", "oracle/private", "oracle/replay", "run/trace", "run/ledger", "internal/chart", "internal/readfile", "internal/yamltree"}),
 
 	// A comparison drives runs in the lab, which leave no record.
 	"run/compare": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/trace", "internal/chart", "internal/readfile"}),
@@ -144,7 +148,7 @@ var table = map[string][]string{
 	"internal/parent": {},
 
 	// Layer 6.
-	"cmd/sotto": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/agreement", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile"}),
+	"cmd/sotto": join(public, []string{"postgres", "run/access", "data", "model", "method", "oracle/private", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/agreement", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "model", "method", "oracle/private", "run/trace"}),
@@ -152,7 +156,7 @@ var table = map[string][]string{
 	// Helpers of tests: see helpers.
 	"data/datatest":     {"data"},
 	"schema/schematest": {},
-	"internal/needs":    {},
+	"internal/needs":    {"postgres"},
 	"internal/relay":    {},
 	"internal/proofs":   {},
 	"model/modeltest":   {"data", "model"},

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	_ "github.com/sottodp/sotto/postgres" // the driver "pgx"
 )
 
 // Data is the folder of the benchmark datasets, from SOTTO_DATA.

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/sottodp/sotto/internal/postgres"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"pgregory.net/rapid"
@@ -216,7 +217,7 @@ func TestFilterAgainstAModel(t *testing.T) {
 		reopen := func() *Ledger {
 			l, err := Open(ctx, where)
 			must(t, err)
-			if !isURL(where) {
+			if !postgres.IsURL(where) {
 				_, err = l.store.db.Exec(`PRAGMA synchronous = OFF`)
 				must(t, err)
 			}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/internal/postgres"
 	"github.com/sottodp/sotto/privacy"
 )
 
@@ -164,7 +165,7 @@ func onEach(t *testing.T, test func(t *testing.T, where string)) {
 
 // another is a new place of the same kind.
 func another(t *testing.T, where string) string {
-	if isURL(where) {
+	if postgres.IsURL(where) {
 		return newSchema(t)
 	}
 	return filepath.Join(t.TempDir(), "ledger.db")

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/sottodp/sotto/internal/postgres"
 	"github.com/sottodp/sotto/privacy"
 	"pgregory.net/rapid"
 )
@@ -35,7 +36,7 @@ func TestAgainstAModel(t *testing.T) {
 		reopen := func() *Ledger {
 			l, err := Open(ctx, where)
 			must(t, err)
-			if !isURL(where) { // thousands of commits, none of which need outlast a power cut
+			if !postgres.IsURL(where) { // thousands of commits, none of which need outlast a power cut
 				_, err = l.store.db.Exec(`PRAGMA synchronous = OFF`)
 				must(t, err)
 			}

@@ -6,22 +6,22 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/sottodp/sotto/internal/postgres"
 )
 
 func connectPostgres(where string, readOnly bool) (*store, error) {
 	redacted := redact(where)
-	cfg, err := pgx.ParseConfig(where)
-	if err != nil {
-		// The cause may quote the password.
+	parameters := map[string]string{}
+	if readOnly {
+		parameters["default_transaction_read_only"] = "on"
+	}
+	db, err := postgres.Open(where, parameters)
+	if errors.Is(err, postgres.ErrNoDriver) {
+		return nil, fmt.Errorf("ledger %s: %w", redacted, err)
+	}
+	if err != nil { // the cause may quote the password
 		return nil, fmt.Errorf("ledger %s: the URL does not read as postgres://user:password@host:port/database", redacted)
 	}
-	if readOnly {
-		cfg.RuntimeParams["default_transaction_read_only"] = "on"
-	}
-	db := stdlib.OpenDB(*cfg)
 	db.SetMaxOpenConns(4)
 	return &store{
 		db:    db,
@@ -55,11 +55,7 @@ func redact(where string) string {
 
 // postgresWords says what an error of PostgreSQL means to a person.
 func postgresWords(err error) string {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
-		return ""
-	}
-	switch pg.Code {
+	switch postgres.Code(err) {
 	case "42501", "25006": // insufficient_privilege, read_only_sql_transaction
 		return "this user may not write it: "
 	case "53100": // disk_full

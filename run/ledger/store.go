@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/sottodp/sotto/internal/postgres"
 )
 
 // Every statement below is read alike by SQLite and PostgreSQL. What differs is
@@ -92,14 +94,10 @@ type store struct {
 	sound   string // says "ok", or what is wrong with the file; "" where the server sees to it
 }
 
-func isURL(where string) bool {
-	return strings.HasPrefix(where, "postgres://") || strings.HasPrefix(where, "postgresql://")
-}
-
 // connect finds the kind of database that where asks for. It opens no connection.
 func connect(where string, a access) (*store, error) {
 	switch {
-	case isURL(where):
+	case postgres.IsURL(where):
 		return connectPostgres(where, a == reading)
 	case strings.Contains(where, "://"):
 		scheme, _, _ := strings.Cut(where, "://")

@@ -15,13 +15,13 @@ import (
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// Free is a meter that passes everything: experiments use public tables and protect nobody.
-type Free privacy.Adjacency
+// free is a meter that passes everything: experiments use public tables, which need no protection.
+type free privacy.Adjacency
 
-func (f Free) Adjacency() privacy.Adjacency { return privacy.Adjacency(f) }
-func (Free) Charge(privacy.Event) error     { return nil }
+func (f free) Adjacency() privacy.Adjacency { return privacy.Adjacency(f) }
+func (free) Charge(privacy.Event) error     { return nil }
 
-// silent is a journal that keeps nothing: an experiment releases nothing of anybody.
+// silent is a journal that keeps nothing: an experiment releases nothing private.
 type silent struct{}
 
 func (silent) Charge(privacy.Event) error { return nil }
@@ -57,7 +57,7 @@ func NewProblem(t *data.Table, kind string, adjacency privacy.Adjacency, layers 
 // Oracle is the problem's private oracle with seeded noise. A nil meter passes everything.
 func (p *Problem) Oracle(meter account.Meter, seed uint64, workers int) (*private.Oracle, error) {
 	if meter == nil {
-		meter = Free(p.Public.Adjacency)
+		meter = free(p.Public.Adjacency)
 	}
 	return private.New(private.Config{Table: p.Table, Model: p.Model, Facts: p.Public, Meter: meter, Journal: silent{}, Streams: noise.SeededStreams(seed), Workers: workers})
 }

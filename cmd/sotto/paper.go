@@ -56,7 +56,7 @@ func experimentCommand(e paper.Experiment) *cobra.Command {
 			l.Progress = tenths(func(done, all int) { fmt.Fprintf(c.ErrOrStderr(), "%d of %d runs\n", done, all) })
 			r, err := e.Reproduce(c.Context(), &l)
 			if e.Resumes && c.Context().Err() != nil {
-				return stoppedError("the experiment was stopped; the same command goes on")
+				return stoppedError("the experiment was stopped; repeat the command to continue it")
 			}
 			if err != nil {
 				return err
@@ -76,7 +76,7 @@ func experimentCommand(e paper.Experiment) *cobra.Command {
 	c.Flags().BoolVar(&l.Full, "full", false, e.Full)
 	which := "new or empty"
 	if e.Resumes {
-		which = "one that was begun goes on"
+		which = "an unfinished one is continued"
 	}
 	c.Flags().StringVar(&l.Dir, "out", "", fmt.Sprintf("directory for the results, %s (default %[2]s-small or %[2]s-full)", which, e.Name))
 	switch {

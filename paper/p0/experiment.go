@@ -2,8 +2,8 @@
 // its Figures 1 to 5 and Table 2, its claims as inequalities, its ε beside Sotto's, and what tighter bounds of gradients by
 // losses win back of what value clipping loses with P0's constants.
 //
-// It uses the library as anyone would: method.SGD, through the door of oracle/private, with noise from a fixed seed.
-// Accuracies and how often is clipped are figures of public tables, computed without noise.
+// It uses the library as anyone would: method.SGD on a private oracle, with noise from a fixed seed. Accuracies and
+// clipping frequencies are computed without noise, which is for public tables only.
 package p0
 
 import (

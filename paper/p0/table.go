@@ -26,7 +26,7 @@ type task struct {
 }
 
 // MNIST's images, standardised as usual, by public round numbers, and each brought to the norm 28, which is the mean norm
-// of such images: value clipping at the door knows of a row that its norm is at most a public bound.
+// of such images: value clipping knows only a public bound on the norm of a row.
 const mnistSchema = `
 dataset: mnist
 rows: 60000

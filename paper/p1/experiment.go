@@ -3,10 +3,9 @@
 // Optim. 32 (2022): its figures, its claims as inequalities, and what the corrections
 // of package schedule gain.
 //
-// It uses the library as anyone would: the methods of package method, through the door
-// of oracle/private, with noise from a fixed seed. The table is synthetic, so that the
-// smoothness constant may be taken from it, as P1 does; with real rows that would be a
-// look (S-0d).
+// It uses the library as anyone would: the methods of package method on a private oracle, with noise from a fixed
+// seed. The table is synthetic, so that the smoothness constant may be taken from it, as P1 does; with real rows that
+// would be an access that nothing charges (S-0d).
 package p1
 
 import (

@@ -21,7 +21,7 @@ const (
 	agd, sgd, privgene          = "DP-AGD", "DP-SGD", "PrivGene"
 	outpertRSGD, outpertGD      = "OutPert-RSGD", "OutPert-GD"
 	objpert, majority, optimum  = "ObjPert", "Majority", "Non-private"
-	auto                        = "Sotto's auto" // no method of P2: what Sotto does when nobody chooses
+	auto                        = "Sotto's auto" // no method of P2: what Sotto does where no method is chosen
 	logistic, svm, smoothed     = "logistic", "svm", "huber-svm"
 	accuracyAxis, objectiveAxis = "accuracy, %", "objective"
 )

@@ -27,7 +27,7 @@ sound one, with one page of HTML.
 
 It needs Adult and Bank Marketing as published, in the folder --data: adult/adult.data.gz,
 adult/adult.test.gz, bank/bank-full.csv.gz; --full needs MNIST, too. --small takes about a minute; --full is the
-paper's size, 10 folds five times, and takes hours. Stopped, the same command goes on.`,
+paper's size, 10 folds five times, and takes hours. To continue a stopped run, repeat the command.`,
 	Example: `  sotto paper p2 --data datasets
   sotto paper p2 --data datasets --full --out p2-full`,
 	Small: "fewer splits and budgets", Full: "the size of the paper",

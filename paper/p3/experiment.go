@@ -2,8 +2,8 @@
 // Differential Privacy: its Figures 1 to 4, its claims as inequalities, what its noise really gives, and what noise
 // that holds its ε reaches with samples of more than one row.
 //
-// It uses the library as anyone would: package gossip, each owner behind a door of oracle/private, noise
-// from a fixed seed. The published noise protects nobody and stands here as published.
+// It uses the library as anyone would: package gossip, a private oracle for each owner, noise from a fixed seed. The
+// published noise is added as published; it is too small.
 package p3
 
 import (
@@ -58,7 +58,7 @@ type Curve struct {
 	Noise            float64 // standard deviation of a coordinate of ζ
 	Epochs           []float64
 	Objective        []float64 // F at the mean of the nodes
-	Accuracy         float64   // on rows that nobody trained on
+	Accuracy         float64   // on rows that no owner trained on
 }
 
 // Last is the objective in the end.

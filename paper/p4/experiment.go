@@ -2,9 +2,8 @@
 // tables of losses, iterations, Hessians and times, its comparisons with DP-TR as inequalities, and what sound sensitivities
 // and a public number of steps gain or cost.
 //
-// It uses the library as anyone would: the methods of package method, through the door of oracle/private, with noise from a
-// fixed seed. Losses, gradients and curvatures of the tables are computed without noise, which is for public tables
-// only.
+// It uses the library as anyone would: the methods of package method on a private oracle, with noise from a fixed seed.
+// Losses, gradients and curvatures of the tables are computed without noise, which is for public tables only.
 package p4
 
 import (

@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sottodp/sotto/method/curvature"
+	"github.com/sottodp/sotto/method/secondorder"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/sample"
@@ -25,7 +25,7 @@ const keptNumbers = 1 << 26
 
 // Configure sets what is zero.
 func (m GD2NS) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	_, err := m.fit(pub, obj, terms, func(c curvature.Constants) (gradient, curvature float64) {
+	_, err := m.fit(pub, obj, terms, func(c secondorder.Constants) (gradient, curvature float64) {
 		gradient, _ = c.Short()
 		return gradient, gradient
 	}, 2)

@@ -7,8 +7,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/sottodp/sotto/method/curvature"
 	"github.com/sottodp/sotto/method/reg"
+	"github.com/sottodp/sotto/method/secondorder"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
@@ -37,7 +37,7 @@ type lens struct {
 	*P4
 	pub    oracle.Public
 	obj    Objective
-	c      curvature.Constants
+	c      secondorder.Constants
 	sample sample.Sampler
 	plan   bool // gradients and Hessians are paid together, needed or not
 	tries  int  // most step sizes of a line search; 0: there is none
@@ -192,16 +192,16 @@ func (l *lens) hessian(w []float64) (*mat.SymDense, error) {
 }
 
 // smallest is the pair (λ̃, p̃) of H̃ at w, with p̃'g̃ ≤ 0 (5).
-func (l *lens) smallest(w, g []float64) (curvature.Pair, error) {
+func (l *lens) smallest(w, g []float64) (secondorder.Pair, error) {
 	h, err := l.hessian(w)
 	if err != nil {
-		return curvature.Pair{}, err
+		return secondorder.Pair{}, err
 	}
 	return l.pairOf(h, g)
 }
 
-func (l *lens) pairOf(h *mat.SymDense, g []float64) (curvature.Pair, error) {
-	p, err := curvature.Smallest(h, l.c.Curvature/4, p4Miss/float64(10*l.tests))
+func (l *lens) pairOf(h *mat.SymDense, g []float64) (secondorder.Pair, error) {
+	p, err := secondorder.Smallest(h, l.c.Curvature/4, p4Miss/float64(10*l.tests))
 	along := 0.0
 	for j, v := range p.Vector {
 		along += v * g[j]
@@ -216,7 +216,7 @@ func (l *lens) pairOf(h *mat.SymDense, g []float64) (curvature.Pair, error) {
 
 // claim is what follows from a noisy gradient and a noisy smallest eigenvalue, or nil where rows may
 // have been clipped, or drawn in a way without a theorem here.
-func (l *lens) claim(g []float64, p curvature.Pair) *Claim {
+func (l *lens) claim(g []float64, p secondorder.Pair) *Claim {
 	if !(l.Off && l.Clip == 0) && l.Clip < float64(l.pub.Lipschitz) || l.HessClip < float64(l.pub.Smooth) {
 		return nil
 	}
@@ -234,13 +234,13 @@ func (l *lens) claim(g []float64, p curvature.Pair) *Claim {
 		return c
 	}
 	each := p4Miss / float64(4*l.tests)
-	c.Gradient += curvature.VectorNoise(d, l.phase.noise*l.gradDeviation(), each)
-	c.Curvature += curvature.MatrixNoise(d, l.phase.noise*l.hessDeviation(), each)
+	c.Gradient += secondorder.VectorNoise(d, l.phase.noise*l.gradDeviation(), each)
+	c.Curvature += secondorder.MatrixNoise(d, l.phase.noise*l.hessDeviation(), each)
 	switch s := l.sample.(type) {
 	case sample.Full:
 	case sample.Fixed:
-		c.Gradient += curvature.SampleError(s.M, l.Clip, each)
-		c.Curvature += curvature.SampleError(s.M, l.HessClip, each)
+		c.Gradient += secondorder.SampleError(s.M, l.Clip, each)
+		c.Curvature += secondorder.SampleError(s.M, l.HessClip, each)
 	default:
 		return nil
 	}
@@ -282,7 +282,7 @@ func SecondOrder(ctx context.Context, o oracle.Oracle, obj Objective, w []float6
 	if err != nil {
 		return 0, 0, err
 	}
-	p, err := curvature.Smallest(h, 1e-9*l.c.Smooth, 1e-9)
+	p, err := secondorder.Smallest(h, 1e-9*l.c.Smooth, 1e-9)
 	return norm2(g), p.Value - p.Slack, err
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/sottodp/sotto/method/curvature"
+	"github.com/sottodp/sotto/method/secondorder"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -104,7 +104,7 @@ func (m *OPT) fit(pub oracle.Public, obj Objective, terms Terms) (bends float64,
 	if m.Batch < 0 || m.Batch > pub.Rows {
 		return 0, fmt.Errorf("batch: found %d; allowed is 0 (all rows) to %d, the nominal row count", m.Batch, pub.Rows)
 	}
-	if bends, err = m.P4.fit(pub, obj, terms, curvature.Constants.Short, 2); err != nil {
+	if bends, err = m.P4.fit(pub, obj, terms, secondorder.Constants.Short, 2); err != nil {
 		return 0, err
 	}
 	return bends, m.Costs.fit(&m.P4, bends)

@@ -6,7 +6,7 @@ import (
 	"iter"
 	"math"
 
-	"github.com/sottodp/sotto/method/curvature"
+	"github.com/sottodp/sotto/method/secondorder"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/sample"
@@ -66,13 +66,13 @@ func (m *OPTLS) fit(pub oracle.Public, obj Objective, terms Terms) (bends float6
 	if n := m.tries(); n > 1000 {
 		return 0, fmt.Errorf("shrink: found %v; with long: %v that is %d step sizes, allowed are up to 1000", m.Shrink, m.Long, n)
 	}
-	if bends, err = m.P4.fit(pub, obj, terms, curvature.Constants.Search, 3); err != nil {
+	if bends, err = m.P4.fit(pub, obj, terms, secondorder.Constants.Search, 3); err != nil {
 		return 0, err
 	}
 	return bends, m.Costs.fit(&m.P4, bends)
 }
 
-func (m *OPTLS) tries() int { return curvature.MaxBacktracks(m.Long, m.Shrink) }
+func (m *OPTLS) tries() int { return secondorder.MaxBacktracks(m.Long, m.Shrink) }
 
 func (m *OPTLS) lens(pub oracle.Public) *lens {
 	return &lens{P4: &m.P4, pub: pub, sample: sample.Full{}, plan: m.Off || m.Pay == ByPlan, tests: m.Steps, tries: m.tries()}

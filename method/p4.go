@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/sottodp/sotto/method/curvature"
 	"github.com/sottodp/sotto/method/reg"
+	"github.com/sottodp/sotto/method/secondorder"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -55,8 +55,8 @@ const (
 )
 
 // constants are those of F, from public facts.
-func (m *P4) constants(pub oracle.Public, obj Objective) (curvature.Constants, error) {
-	c := curvature.Constants{Smooth: float64(pub.Smooth), HessLipschitz: float64(pub.HessLipschitz), Gradient: m.Gradient, Curvature: m.Curvature,
+func (m *P4) constants(pub oracle.Public, obj Objective) (secondorder.Constants, error) {
+	c := secondorder.Constants{Smooth: float64(pub.Smooth), HessLipschitz: float64(pub.HessLipschitz), Gradient: m.Gradient, Curvature: m.Curvature,
 		C: p4C, C1: p4C, C2: p4C, CG: p4CG, CH: p4CG}
 	if obj.Reg != nil {
 		r, ok := obj.Reg.(reg.Curved)
@@ -77,9 +77,9 @@ func (m *P4) constants(pub oracle.Public, obj Objective) (curvature.Constants, e
 
 // decreases are by how much the analysis says that a step lowers F at least: along the gradient
 // and along negative curvature.
-type decreases func(curvature.Constants) (gradient, curvature float64)
+type decreases func(secondorder.Constants) (gradient, curvature float64)
 
-func (d decreases) least(c curvature.Constants) float64 { return math.Min(d(c)) }
+func (d decreases) least(c secondorder.Constants) float64 { return math.Min(d(c)) }
 
 // fit sets what may be left free apart from the noise; asked is how many releases a step
 // makes, for the default tolerance. It returns how many steps along negative curvature there can be.
@@ -140,7 +140,7 @@ func (m *P4) fit(pub oracle.Public, obj Objective, terms Terms, d decreases, ask
 		return 0, fmt.Errorf("gradient: %w", err)
 	}
 	if m.Steps == 0 {
-		steps := curvature.Steps(m.Gap, d.least(c))
+		steps := secondorder.Steps(m.Gap, d.least(c))
 		if m.Off {
 			steps = math.Min(steps, p4Long)
 		}
@@ -150,7 +150,7 @@ func (m *P4) fit(pub oracle.Public, obj Objective, terms Terms, d decreases, ask
 		m.Steps = max(1, int(steps))
 	}
 	_, along := d(c)
-	return curvature.Steps(m.Gap, along), nil
+	return secondorder.Steps(m.Gap, along), nil
 }
 
 // startLoss bounds how far the mean loss falls from w = 0.
@@ -163,7 +163,7 @@ func startLoss(pub oracle.Public) float64 {
 
 // tolerance is the least ε_g at which the noise of T releases of each kind stays below half of
 // it, and that of Hessians below half of √(Mε_g), but for a probability of p4Miss.
-func (m *P4) tolerance(pub oracle.Public, c curvature.Constants, terms Terms, d decreases, asked int) (float64, error) {
+func (m *P4) tolerance(pub oracle.Public, c secondorder.Constants, terms Terms, d decreases, asked int) (float64, error) {
 	if m.Off {
 		return p4Exact, nil
 	}
@@ -176,7 +176,7 @@ func (m *P4) tolerance(pub oracle.Public, c curvature.Constants, terms Terms, d 
 	for high/low > 1+1e-6 {
 		mid := math.Sqrt(low) * math.Sqrt(high)
 		c.Gradient, c.Curvature = mid, math.Sqrt(c.HessLipschitz*mid)
-		steps := math.Max(1, curvature.Steps(m.Gap, d.least(c)))
+		steps := math.Max(1, secondorder.Steps(m.Gap, d.least(c)))
 		if m.Steps > 0 {
 			steps = float64(m.Steps)
 		}
@@ -185,7 +185,7 @@ func (m *P4) tolerance(pub oracle.Public, c curvature.Constants, terms Terms, d 
 			noise = m.Noise
 		}
 		each := p4Miss / (4 * steps)
-		if 2*curvature.VectorNoise(pub.Dim, noise*l.gradDeviation(), each) <= mid && 2*curvature.MatrixNoise(pub.Dim, noise*l.hessDeviation(), each) <= c.Curvature {
+		if 2*secondorder.VectorNoise(pub.Dim, noise*l.gradDeviation(), each) <= mid && 2*secondorder.MatrixNoise(pub.Dim, noise*l.hessDeviation(), each) <= c.Curvature {
 			high = mid
 		} else {
 			low = mid

@@ -6,7 +6,7 @@ import (
 	"iter"
 	"math"
 
-	"github.com/sottodp/sotto/method/curvature"
+	"github.com/sottodp/sotto/method/secondorder"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 )
@@ -26,7 +26,7 @@ func (m TR) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, er
 	if m.Batch < 0 || m.Batch > pub.Rows {
 		return nil, fmt.Errorf("batch: found %d; allowed is 0 (all rows) to %d, the nominal row count", m.Batch, pub.Rows)
 	}
-	_, err := m.fit(pub, obj, terms, func(c curvature.Constants) (gradient, curvature float64) {
+	_, err := m.fit(pub, obj, terms, func(c secondorder.Constants) (gradient, curvature float64) {
 		d := math.Pow(c.Gradient, 1.5) / (6 * math.Sqrt(c.HessLipschitz))
 		return d, d
 	}, 2)
@@ -89,7 +89,7 @@ func (m TR) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[S
 				yield(st, nil)
 				return
 			}
-			s, _, err := curvature.TrustRegion(h, g, radius)
+			s, _, err := secondorder.TrustRegion(h, g, radius)
 			if err != nil {
 				yield(st, err)
 				return

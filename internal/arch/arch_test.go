@@ -27,7 +27,7 @@ var (
 	words    = []string{"privacy", "config", "method/reg", "internal/kern"}
 	privacys = []string{"privacy", "privacy/account", "privacy/clip", "privacy/mech", "privacy/noise", "privacy/sample"}
 	// public is layers 0 to 2 without whatever holds records.
-	public = join(words, privacys, []string{"schema", "method/schedule", "method/curvature", "oracle"})
+	public = join(words, privacys, []string{"schema", "method/schedule", "method/secondorder", "oracle"})
 )
 
 // table says which of this module's packages a package may import. It is the
@@ -76,7 +76,7 @@ var table = map[string][]string{
 	"method/schedule": {"privacy", "privacy/account"},
 
 	// Free mathematics of second-order methods.
-	"method/curvature": {},
+	"method/secondorder": {},
 
 	// What the papers claim, which nothing that charges may know.
 	"privacy/account/claimed": {"privacy", "privacy/account", "method/schedule"},
@@ -91,7 +91,7 @@ var table = map[string][]string{
 
 	// Layer 3: algorithms, which never see a record; the door from inside;
 	// records of runs. Replay holds no data, so it gets private's line without it.
-	"method":         join(privacys, []string{"oracle", "method/reg", "method/schedule", "method/curvature"}),
+	"method":         join(privacys, []string{"oracle", "method/reg", "method/schedule", "method/secondorder"}),
 	"gossip":         join(privacys, []string{"oracle", "method", "method/reg", "method/schedule"}),
 	"oracle/private": join(public, []string{"data", "model", "internal/canary"}),
 	"oracle/replay":  public,
@@ -172,7 +172,7 @@ var helpers = []string{"data/datatest", "schema/schematest", "internal/needs", "
 var dataReaders = []string{"data", "model", "data/datatest", "oracle/private", "run", "run/access", "paper", "run/compare", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
 
 // sealed packages must not reach data on any path of imports.
-var sealed = []string{"plan", "method", "gossip", "gossip/transport", "method/reg", "method/schedule", "method/curvature", "oracle", "oracle/replay", "run/report", "run/trace", "run/ledger"}
+var sealed = []string{"plan", "method", "gossip", "gossip/transport", "method/reg", "method/schedule", "method/secondorder", "oracle", "oracle/replay", "run/report", "run/trace", "run/ledger"}
 
 // crypto says who may use which cryptography of the standard library. Whatever
 // is not listed makes or uses keys, and Sotto keeps none.

@@ -1,9 +1,9 @@
-// Package curvature holds the mathematics of second-order methods that is free: functions of
+// Package secondorder holds the mathematics of second-order methods that is free: functions of
 // released gradients, of released Hessians, and of public constants. It sees no record.
 //
 // Matrices are released Hessians H̃, stored whole: everything that is computed from them is
 // post-processing (soundness.md, S-4f).
-package curvature
+package secondorder
 
 import (
 	"crypto/sha256"
@@ -21,7 +21,7 @@ import (
 const Direct = 256
 
 // errEigen is LAPACK's failure, which finite matrices do not see.
-var errEigen = errors.New("curvature: the eigenvalues of a matrix were not found")
+var errEigen = errors.New("secondorder: the eigenvalues of a matrix were not found")
 
 // A Pair is the smallest eigenvalue of a matrix with a unit eigenvector. No eigenvalue is
 // below Value − Slack; Slack is 0 where the whole decomposition was taken.
@@ -75,12 +75,12 @@ func norm(h *mat.SymDense) float64 {
 func finite(h *mat.SymDense) error {
 	d := h.SymmetricDim()
 	if d < 1 {
-		return errors.New("curvature: a matrix of order 0")
+		return errors.New("secondorder: a matrix of order 0")
 	}
 	for i := range d {
 		for j := i; j < d; j++ {
 			if v := h.At(i, j); math.IsNaN(v) || math.IsInf(v, 0) {
-				return fmt.Errorf("curvature: entry %d, %d of a matrix is no finite number", i, j)
+				return fmt.Errorf("secondorder: entry %d, %d of a matrix is no finite number", i, j)
 			}
 		}
 	}

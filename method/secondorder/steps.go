@@ -1,4 +1,4 @@
-package curvature
+package secondorder
 
 import (
 	"fmt"
@@ -27,7 +27,7 @@ func (c Constants) Check() error {
 		{"c1", c.C1, 0.5}, {"c", c.C, 1. / 3}, {"c2", c.C2, 1./3 - c.C}, {"c_g", c.CG, 1 - c.C1}, {"c_H", c.CH, c.MostCH()},
 	} {
 		if !(v.value > 0 && v.value < v.most) {
-			return fmt.Errorf("curvature: %s: found %v; allowed is above 0 and below %v", v.name, v.value, v.most)
+			return fmt.Errorf("secondorder: %s: found %v; allowed is above 0 and below %v", v.name, v.value, v.most)
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package curvature
+package secondorder
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package curvature_test
+package secondorder_test
 
 import (
 	"encoding/json"
@@ -11,16 +11,16 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/sottodp/sotto/method/curvature"
 	"github.com/sottodp/sotto/method/reg"
+	"github.com/sottodp/sotto/method/secondorder"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 )
 
 // paper are the constants of the reference values.
-func paper(gradient float64) curvature.Constants {
-	return curvature.Constants{Smooth: 1, HessLipschitz: 1, Gradient: gradient, Curvature: math.Sqrt(gradient), C: 0.1, C1: 0.1, C2: 0.1, CG: 0.2, CH: 0.2}
+func paper(gradient float64) secondorder.Constants {
+	return secondorder.Constants{Smooth: 1, HessLipschitz: 1, Gradient: gradient, Curvature: math.Sqrt(gradient), C: 0.1, C1: 0.1, C2: 0.1, CG: 0.2, CH: 0.2}
 }
 
 // TestReferenceValues reproduces the P4_* values that speak of steps and constants; those of privacy
@@ -75,9 +75,9 @@ func TestReferenceValues(t *testing.T) {
 		case is("P4_mindec_ls"):
 			got = []float64{least(c.Search())}
 		case is("P4_T_ss"):
-			got = []float64{curvature.Steps(math.Ln2, least(c.Short()))}
+			got = []float64{secondorder.Steps(math.Ln2, least(c.Short()))}
 		case is("P4_T_ls"):
-			got = []float64{curvature.Steps(math.Ln2, least(c.Search()))}
+			got = []float64{secondorder.Steps(math.Ln2, least(c.Search()))}
 		case is("P4_t1_t2"):
 			t1, t2 := paper(0.06).Roots()
 			got = []float64{t1, t2}
@@ -148,10 +148,10 @@ func TestConstants(t *testing.T) {
 	if err := c.Check(); err != nil {
 		t.Error(err)
 	}
-	for name, bad := range map[string]func(*curvature.Constants){
-		"G": func(c *curvature.Constants) { c.Smooth = 0 }, "M": func(c *curvature.Constants) { c.HessLipschitz = math.NaN() },
-		"c1": func(c *curvature.Constants) { c.C1 = 0.5 }, "c2": func(c *curvature.Constants) { c.C2 = 0.24 },
-		"c_H": func(c *curvature.Constants) { c.CH = 0.39 }, "c_g": func(c *curvature.Constants) { c.CG = 0.95 },
+	for name, bad := range map[string]func(*secondorder.Constants){
+		"G": func(c *secondorder.Constants) { c.Smooth = 0 }, "M": func(c *secondorder.Constants) { c.HessLipschitz = math.NaN() },
+		"c1": func(c *secondorder.Constants) { c.C1 = 0.5 }, "c2": func(c *secondorder.Constants) { c.C2 = 0.24 },
+		"c_H": func(c *secondorder.Constants) { c.CH = 0.39 }, "c_g": func(c *secondorder.Constants) { c.CG = 0.95 },
 	} {
 		b := c
 		bad(&b)
@@ -166,10 +166,10 @@ func TestConstants(t *testing.T) {
 			t.Errorf("r(%v) = %v", root, r)
 		}
 	}
-	if n := curvature.MaxBacktracks(8, 0.5); n != 4 { // 8, 4, 2, 1
+	if n := secondorder.MaxBacktracks(8, 0.5); n != 4 { // 8, 4, 2, 1
 		t.Errorf("%d step sizes", n)
 	}
-	if n := curvature.MaxBacktracks(10, 0.5); n != 4 { // 10, 5, 2.5, 1.25
+	if n := secondorder.MaxBacktracks(10, 0.5); n != 4 { // 10, 5, 2.5, 1.25
 		t.Errorf("%d step sizes", n)
 	}
 	// (16), by hand: 16·λ·(ln 4 + ln(2·1376/0.1))·8·2/(0.2·0.06).
@@ -203,10 +203,10 @@ func TestNoiseBounds(t *testing.T) {
 				t.Fatal("no eigenvalues")
 			}
 			top := eig.Values(nil)[d-1]
-			if floats.Norm(v, 2) > curvature.VectorNoise(d, 3, 0.01) {
+			if floats.Norm(v, 2) > secondorder.VectorNoise(d, 3, 0.01) {
 				vector++
 			}
-			if top > curvature.MatrixNoise(d, 3, 0.01) {
+			if top > secondorder.MatrixNoise(d, 3, 0.01) {
 				matrix++
 			}
 			longest, largest = math.Max(longest, floats.Norm(v, 2)), math.Max(largest, top)
@@ -214,8 +214,8 @@ func TestNoiseBounds(t *testing.T) {
 		if vector > 60 || matrix > 60 {
 			t.Errorf("d = %d: %d vectors and %d matrices of 3,000 are above bounds that one in a hundred may miss", d, vector, matrix)
 		}
-		if longest < curvature.VectorNoise(d, 3, 0.01)*0.7 || largest < curvature.MatrixNoise(d, 3, 0.01)*0.6 {
-			t.Errorf("d = %d: %v of %v, %v of %v: the bounds are loose", d, longest, curvature.VectorNoise(d, 3, 0.01), largest, curvature.MatrixNoise(d, 3, 0.01))
+		if longest < secondorder.VectorNoise(d, 3, 0.01)*0.7 || largest < secondorder.MatrixNoise(d, 3, 0.01)*0.6 {
+			t.Errorf("d = %d: %v of %v, %v of %v: the bounds are loose", d, longest, secondorder.VectorNoise(d, 3, 0.01), largest, secondorder.MatrixNoise(d, 3, 0.01))
 		}
 	}
 	// A sample's mean of vectors ±1, half of each: the bound is on the norm.
@@ -225,7 +225,7 @@ func TestNoiseBounds(t *testing.T) {
 		for _, i := range rnd.Perm(200)[:50] {
 			sum += float64(i%2)*2 - 1
 		}
-		if math.Abs(sum/50) > curvature.SampleError(50, 1, 0.01) {
+		if math.Abs(sum/50) > secondorder.SampleError(50, 1, 0.01) {
 			miss++
 		}
 	}

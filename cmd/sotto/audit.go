@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sottodp/sotto/data"
-	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
@@ -127,7 +127,7 @@ func auditAll(c *cobra.Command, o auditFlags) error {
 func auditSpec(c *cobra.Command, spec *run.Spec, o auditFlags) error {
 	ctx, w := c.Context(), c.OutOrStdout()
 	if !o.asJSON {
-		if err := emptyDir(o.out); err != nil {
+		if err := newfile.EmptyDir(o.out); err != nil {
 			return err
 		}
 	}
@@ -148,7 +148,7 @@ func auditSpec(c *cobra.Command, spec *run.Spec, o auditFlags) error {
 	if err != nil {
 		return usageError("--%v", err)
 	}
-	table, err := auditRows(ctx, job, rows, o)
+	table, err := o.rows(ctx, job, rows)
 	if errors.Is(err, access.ErrWouldEnd) {
 		return fmt.Errorf("%w. Leave --on-data out for a synthetic table, say --unprotected if these rows need no protection, or give --void", err)
 	}
@@ -181,33 +181,13 @@ func auditSpec(c *cobra.Command, spec *run.Spec, o auditFlags) error {
 	return err
 }
 
-// auditRows are the rows of an audit: synthetic ones, or those of the spec, as a look that is recorded (R3).
-func auditRows(ctx context.Context, job *run.Job, rows int, o auditFlags) (*data.Table, error) {
+// rows are the rows of an audit: synthetic ones, or those of the spec.
+func (o auditFlags) rows(ctx context.Context, job *run.Job, rows int) (*data.Table, error) {
 	if !o.onData {
 		return audit.Synthetic(ctx, job.Schema, rows, o.seed)
 	}
 	if job.Spec.Data == "" {
 		return nil, usageError("--on-data: found no rows; allowed is a spec with data, or --data FILE")
 	}
-	gate, err := run.Gate(ctx, job.Spec.Ledger, false, o.warn)
-	if err != nil {
-		return nil, err
-	}
-	defer gate.Close()
-	gate.Dropped = job.Spec.Dropped(o.warn)
-	gate.Void, gate.Unprotected, gate.Why = o.void, o.unprotected, "audit by `sotto audit`"
-	opened, err := gate.Open(ctx, access.Lab, job.Schema, job.Spec.Data, data.Options{Labels: job.Spec.Labels})
-	if err != nil {
-		return nil, err
-	}
-	tables, err := run.Take(ctx, job.Spec.Ledger, "", opened)
-	if err != nil {
-		return nil, err
-	}
-	table := tables[0]
-	if job.Facts.Adjacency == privacy.AddRemove && o.runs == 0 {
-		return table, nil
-	}
-	defer table.Close()
-	return data.Gather([]*data.Table{table}, func(row int) bool { return row < rows }), nil // canaries take the place of the others
+	return audit.Own(ctx, job, audit.OwnRows{Rows: rows, Canaries: o.runs == 0, Void: o.void, Unprotected: o.unprotected, Notice: o.warn})
 }

@@ -4,17 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
-	"golang.org/x/term"
 
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
@@ -139,9 +132,13 @@ func runCompare(c *cobra.Command, o compare.Options, out string, jobs int, void,
 			}
 			return err
 		}
-		bar := newCells(w, quiet, p.Runs, p.Runs-left)
+		bar := newProgress(w, quiet)
+		bar.name = "comparing "
+		done := p.Runs - left
+		bar.show(done, p.Runs, "", "")
 		err = p.Train(ctx, jobs, func(cell *compare.Cell, r compare.Result) error {
-			bar.add(fmt.Sprintf("%s, ε = %s", cell.Method, cell.Epsilon))
+			done++
+			bar.show(done, p.Runs, "", fmt.Sprintf("%d of %d trainings, last %s, ε = %s", done, p.Runs, cell.Method, cell.Epsilon))
 			return store.Add(cell, r)
 		})
 		bar.done()
@@ -161,7 +158,7 @@ func runCompare(c *cobra.Command, o compare.Options, out string, jobs int, void,
 	if quiet {
 		return nil
 	}
-	fmt.Fprintf(c.OutOrStdout(), "%s\n%s\nPage       %s\nCells      %s\nTrainings  %s\nFigure     %s\n", p.Tables(), wrapped(compare.Unpaid, 100),
+	fmt.Fprintf(c.OutOrStdout(), "%s\n%s\nPage       %s\nCells      %s\nTrainings  %s\nFigure     %s\n", p.Tables(), wrap(compare.Unpaid, 100),
 		filepath.Join(out, compare.Page), filepath.Join(out, compare.CellsCSV), filepath.Join(out, compare.RunsCSV), filepath.Join(out, compare.Chart))
 	return nil
 }
@@ -172,63 +169,3 @@ type stoppedError string
 func (e stoppedError) Error() string { return string(e) }
 
 func (e stoppedError) Unwrap() error { return context.Canceled }
-
-// wrapped breaks text into lines of at most that many bytes, where words allow.
-func wrapped(text string, width int) string {
-	var b strings.Builder
-	at := 0
-	for word := range strings.FieldsSeq(text) {
-		switch {
-		case at > 0 && at+1+len(word) > width:
-			b.WriteByte('\n')
-			at = 0
-		case at > 0:
-			b.WriteByte(' ')
-			at++
-		}
-		b.WriteString(word)
-		at += len(word)
-	}
-	return b.String()
-}
-
-// cells shows how many trainings are done: a bar on a terminal, plain lines elsewhere.
-type cells struct {
-	w        io.Writer
-	quiet    bool
-	all, now int
-	last     time.Time
-	bars     *mpb.Progress
-	bar      *mpb.Bar
-}
-
-func newCells(w io.Writer, quiet bool, all, done int) *cells {
-	b := &cells{w: w, quiet: quiet, all: all, now: done, last: time.Now()}
-	if f, ok := w.(*os.File); !quiet && ok && term.IsTerminal(int(f.Fd())) {
-		b.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(60))
-		b.bar = b.bars.AddBar(int64(all), mpb.BarRemoveOnComplete(),
-			mpb.PrependDecorators(decor.Name("comparing "), decor.CountersNoUnit("%d/%d")),
-			mpb.AppendDecorators(decor.AverageETA(decor.ET_STYLE_GO), decor.Name(" left")))
-		b.bar.SetCurrent(int64(done))
-	}
-	return b
-}
-
-// add counts a training that is over.
-func (b *cells) add(text string) {
-	b.now++
-	switch {
-	case b.bar != nil:
-		b.bar.SetCurrent(int64(b.now))
-	case !b.quiet && time.Since(b.last) >= lineEvery:
-		b.last = time.Now()
-		fmt.Fprintf(b.w, "%d of %d trainings, last %s\n", b.now, b.all, text)
-	}
-}
-
-func (b *cells) done() {
-	if b.bar != nil {
-		b.bar.Abort(true)
-		b.bars.Wait()
-	}
-}

@@ -2,13 +2,12 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
 )
@@ -49,7 +48,7 @@ The file holds the rows. Guard it as you guard the table.`,
 					return usageError("--label: %v", err)
 				}
 			}
-			if err := newFile(outPath, force, dataPath, schemaPath); err != nil {
+			if err := newfile.Check(outPath, force, dataPath, schemaPath); err != nil {
 				return err
 			}
 			gate := access.Gate{Notice: warner(c), Dropped: run.Dropped(warner(c), *accept)}
@@ -66,31 +65,6 @@ The file holds the rows. Guard it as you guard the table.`,
 	c.Flags().StringVar(&outPath, "out", "", "file to write, a new one (required)")
 	c.Flags().BoolVar(&force, "force", false, "write over a file that is there")
 	return c
-}
-
-// newFile refuses to write a packed table over what it is made of, in a place
-// that is no file, or, unless forced, over another file.
-func newFile(out string, force bool, from ...string) error {
-	st, err := os.Stat(out)
-	if err != nil {
-		if st, err := os.Stat(filepath.Dir(out)); err != nil || !st.IsDir() {
-			return usageError("--out: %s: found no such folder", filepath.Dir(out))
-		}
-		return nil
-	}
-	if !st.Mode().IsRegular() {
-		return usageError("--out: %s: found something that is no file; a packed table needs a file of its own", out)
-	}
-	for _, f := range from {
-		f, _, _ = strings.Cut(strings.TrimPrefix(f, "sqlite:"), "?table=")
-		if in, err := os.Stat(f); err == nil && os.SameFile(st, in) {
-			return usageError("--out: %s: found the file that is read; allowed is another one", out)
-		}
-	}
-	if !force {
-		return usageError("--out: %s exists; allowed is a new file, or --force", out)
-	}
-	return nil
 }
 
 func infoCommand() *cobra.Command {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/gossip/transport"
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
@@ -54,7 +55,7 @@ var failures = []failure{
 	{"not-a-ledger", exitInput, is(ledger.ErrNotLedger)},
 	{"bad-data", exitInput, as[*config.Error]},
 	{"bad-input", exitInput, func(err error) bool {
-		return as[*run.InputError](err) || as[*ledger.MismatchError](err) || as[*readfile.Error](err)
+		return as[*run.InputError](err) || as[*ledger.MismatchError](err) || as[*readfile.Error](err) || as[*newfile.Error](err)
 	}},
 
 	{"failed", exitFailed, func(error) bool { return true }},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/onnx"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/trace"
@@ -36,7 +37,7 @@ also says what its training promised. Nothing is in it that is not in the model 
 			if err != nil {
 				return err
 			}
-			err = output(c.OutOrStdout(), "out", outPath, func(w io.Writer) error {
+			err = newfile.Write(c.OutOrStdout(), "out", outPath, func(w io.Writer) error {
 				if err := onnx.Write(w, m.File, m.Model, m.Schema, promised(m)); err != nil {
 					return usageError("%s: %v", args[0], err)
 				}

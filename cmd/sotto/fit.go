@@ -6,18 +6,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
-	"golang.org/x/term"
 
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
@@ -381,52 +375,4 @@ func printScores(w io.Writer, t *trace.Scores, label string) {
 		parts = []string{"no scores"}
 	}
 	fmt.Fprintf(w, "%s%s on %s rows\n", label, strings.Join(parts, ", "), count(t.Rows))
-}
-
-// progress shows how far a run is: a bar on a terminal, plain lines elsewhere.
-type progress struct {
-	w     io.Writer
-	quiet bool
-	bars  *mpb.Progress
-	bar   *mpb.Bar
-	text  atomic.Pointer[string] // read by the bar's own goroutine
-	last  time.Time
-}
-
-const lineEvery = 5 * time.Second // between plain lines
-
-func newProgress(w io.Writer, quiet bool) *progress {
-	return &progress{w: w, quiet: quiet, last: time.Now()}
-}
-
-func (p *progress) update(u run.Progress) {
-	if p.quiet {
-		return
-	}
-	text := fmt.Sprintf("ε %s, %s left", atMost(u.Epsilon, 3), u.Left.Round(time.Second))
-	if math.IsInf(u.Epsilon, 1) {
-		text = fmt.Sprintf("no noise, %s left", u.Left.Round(time.Second))
-	}
-	p.text.Store(&text)
-	if f, ok := p.w.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
-		if time.Since(p.last) >= lineEvery {
-			p.last = time.Now()
-			fmt.Fprintf(p.w, "step %s of %s, %s\n", count(u.Step), count(u.MaxSteps), text)
-		}
-		return
-	}
-	if p.bar == nil {
-		p.bars = mpb.New(mpb.WithOutput(p.w), mpb.WithWidth(60))
-		p.bar = p.bars.AddBar(int64(u.MaxSteps), mpb.BarRemoveOnComplete(),
-			mpb.PrependDecorators(decor.Name("training "), decor.CountersNoUnit("%d/%d")),
-			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return *p.text.Load() })))
-	}
-	p.bar.SetCurrent(int64(u.Step))
-}
-
-func (p *progress) done() {
-	if p.bar != nil {
-		p.bar.Abort(true)
-		p.bars.Wait()
-	}
 }

@@ -69,8 +69,7 @@ dataset that the ledger knows and that still has a guarantee is used only with -
 		},
 	}
 	f := c.Flags()
-	ownerFlags(f)
-	f.StringVar(&o.Label, "label", "", "the schema's column to predict, when it is not the schema's label")
+	ownerFlags(f, &o.Label)
 	f.BoolVar(&asJSON, "json", false, "print the result as JSON")
 	f.BoolVar(&void, "void", false, voids)
 	f.BoolVar(&quiet, "quiet", false, "print nothing but the result, warnings and errors")
@@ -127,5 +126,5 @@ func printNetwork(w io.Writer, r *simulate.Result) {
 		}
 	}
 	fmt.Fprintf(w, "Rounds     %d of %s, %.3g of the owners in each; disagreement falls by a factor of %.3g a round\n", r.Rounds, r.Method, r.Share, r.Beta)
-	fmt.Fprintf(w, "Time       %.2f s, %.0f rounds a second\n\n%s\n", r.Seconds, r.PerSecond, wrapped(r.Unpaid, 100))
+	fmt.Fprintf(w, "Time       %.2f s, %.0f rounds a second\n\n%s\n", r.Seconds, r.PerSecond, wrap(r.Unpaid, 100))
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/gossip/simulate"
 	"github.com/sottodp/sotto/gossip/transport"
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/run"
 )
 
@@ -75,8 +76,7 @@ dataset that the ledger knows and that still has a guarantee is used only with -
 		},
 	}
 	f := c.Flags()
-	ownerFlags(f)
-	f.StringVar(&o.Label, "label", "", "the schema's column to predict, when it is not the schema's label")
+	ownerFlags(f, &o.Label)
 	f.StringVar(&d.dir, "dir", "", "new directory for hub and owners (default: one that is removed at the end)")
 	f.DurationVar(&d.wait, "wait", 10*time.Second, "how long an owner waits for a peer's vector before the exchange is given up")
 	f.BoolVar(&asJSON, "json", false, "print the result as JSON")
@@ -138,7 +138,7 @@ func (d *demo) run(ctx context.Context, void bool, warn func(string)) (*simulate
 			return nil, err
 		}
 		defer os.RemoveAll(d.dir)
-	} else if err := newDir(d.dir); err != nil {
+	} else if err := newfile.MakeDir(d.dir); err != nil {
 		return nil, err
 	}
 	keys, err := d.prepare(tables)

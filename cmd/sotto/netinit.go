@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"github.com/sottodp/sotto/gossip/agreement"
 	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/gossip/transport"
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/run"
 )
 
@@ -55,7 +55,7 @@ and sotto net invite makes the credentials of each owner from it. No row is read
 			if err != nil {
 				return usageError("--%v", err)
 			}
-			if err := newDir(dir); err != nil {
+			if err := newfile.MakeDir(dir); err != nil {
 				return err
 			}
 			if err := organiser.WriteDir(dir); err != nil {
@@ -81,26 +81,10 @@ and sotto net invite makes the credentials of each owner from it. No row is read
 		},
 	}
 	f := c.Flags()
-	ownerFlags(f)
-	f.StringVar(&o.Label, "label", "", "the schema's column to predict, when it is not the schema's label")
+	ownerFlags(f, &o.Label)
 	f.StringVar(&dir, "dir", "", "new directory of the organiser (required)")
 	f.StringVar(&hub, "hub", "", "where owners find the hub, tls://HOST:PORT, or several with commas between them (required)")
 	return c
-}
-
-// newDir makes the directory of --dir.
-func newDir(dir string) error {
-	err := os.Mkdir(dir, 0o700)
-	var why *os.PathError
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, os.ErrExist):
-		return usageError("--dir: found %s; allowed is a new directory", dir)
-	case errors.As(err, &why):
-		err = why.Err
-	}
-	return usageError("--dir: found %s, where no directory can be made (%s: %w)", dir, filepath.Dir(dir), err)
 }
 
 const (

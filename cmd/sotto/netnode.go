@@ -15,7 +15,8 @@ import (
 )
 
 // ownerFlags are those of a spec that an owner may give: the rest is agreed on.
-func ownerFlags(f *pflag.FlagSet) {
+func ownerFlags(f *pflag.FlagSet, label *string) {
+	f.StringVar(label, "label", "", "the schema's column to predict, when it is not the schema's label")
 	addSomeSpecFlags(f, "any field of the spec outside the block network, as in --set model.l2=0.01", "method", "out", "output", "label")
 }
 
@@ -71,8 +72,7 @@ journal, durable, before it goes out. After a crash start it again with the same
 		},
 	}
 	f := c.Flags()
-	ownerFlags(f)
-	f.StringVar(&o.Plan.Label, "label", "", "the schema's column to predict, when it is not the schema's label")
+	ownerFlags(f, &o.Plan.Label)
 	f.StringVar(&o.Credentials, "credentials", "", "file that says who the owner is (required)")
 	f.StringVar(&o.Dir, "dir", "", "directory of the owner's part (required)")
 	f.StringVar(&o.Client.URL, "hub", "", "URL of the hub, where it is not the network's")

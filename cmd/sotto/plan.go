@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/plan"
@@ -93,7 +94,7 @@ that Sotto builds on would say of the plan, some of them loose and some false, a
 			}
 			p, err := flags.plan(c, args)
 			if err == nil && flags.svg != "" {
-				err = output(nil, "svg", flags.svg, func(w io.Writer) error {
+				err = newfile.Write(nil, "svg", flags.svg, func(w io.Writer) error {
 					_, err := io.WriteString(w, p.Chart())
 					return err
 				})

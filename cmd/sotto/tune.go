@@ -7,10 +7,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run/report"
 	"github.com/sottodp/sotto/run/trace"
@@ -47,7 +47,7 @@ trained on, which is paid for like all else.`,
 				printSearch(w, p)
 				return nil
 			}
-			if err := emptyDir(out); err != nil {
+			if err := newfile.EmptyDir(out); err != nil {
 				return err
 			}
 			// The directory is there before anything is spent.
@@ -125,12 +125,4 @@ func printSearch(w io.Writer, p *tune.Plan) {
 	if u := p.Unpaid(); !math.IsInf(u, 1) {
 		fmt.Fprintf(w, "Unpaid     %.0f trainings at ε = %.4g each, the best kept and the choice not paid for, are proven only ε = %.4g together\n", p.Mean, b.Epsilon, u)
 	}
-}
-
-// emptyDir refuses a directory in which something is.
-func emptyDir(dir string) error {
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 || err != nil && !os.IsNotExist(err) {
-		return usageError("--out: found %s, which is not an empty directory; allowed is a new or an empty one", strings.TrimSuffix(dir, "/"))
-	}
-	return nil
 }

@@ -144,11 +144,14 @@ var table = map[string][]string{
 	// What every run rests on, examined.
 	"run/doctor": {"internal/chart", "internal/kern", "privacy/noise", "run", "run/ledger"},
 
+	// Files that flags name.
+	"internal/newfile": {},
+
 	// Ends a command when the process that started it ends.
 	"internal/parent": {},
 
 	// Layer 6.
-	"cmd/sotto": join(public, []string{"postgres", "run/access", "data", "model", "method", "oracle/private", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/agreement", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile"}),
+	"cmd/sotto": join(public, []string{"postgres", "run/access", "data", "model", "method", "oracle/private", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/agreement", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "model", "method", "oracle/private", "run/trace"}),
@@ -207,7 +210,7 @@ var opens = map[string]string{
 	"run/ledger/sqlite.go":          "makes a new file, exclusively; SQLite reads it, after a look at what it is",
 	"run/trace/journal.go":          "makes a new file, exclusively",
 	"run/trace/save.go":             "makes a new file, exclusively",
-	"cmd/sotto/schema.go":           "writes to the pipe or device that a person named",
+	"internal/newfile/newfile.go":   "writes to the pipe or device that a person named",
 	"run/trace/info.go":             "syncs a directory",
 	"model/file.go":                 "syncs a directory",
 	"data/map_unix.go":              "syncs a directory",

@@ -1,0 +1,107 @@
+// Package newfile writes the files and makes the directories that flags of a command name, and
+// refuses to write over what is there.
+package newfile
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// An Error says why a flag's file or directory cannot be written.
+type Error struct{ err error }
+
+func (e *Error) Error() string { return e.err.Error() }
+
+func (e *Error) Unwrap() error { return e.err }
+
+func fail(format string, args ...any) error { return &Error{fmt.Errorf(format, args...)} }
+
+// Write writes to the file that a flag names, or to w where it names none. A file appears as a
+// whole or not at all.
+func Write(w io.Writer, flag, path string, write func(io.Writer) error) error {
+	if path == "" || path == "-" {
+		return buffered(w, write)
+	}
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() { // a pipe, a device
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return fail("--%s: %v", flag, err)
+		}
+		return errors.Join(buffered(f, write), f.Close())
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil { // of a name that nobody gave
+		var cause *fs.PathError
+		if errors.As(err, &cause) {
+			err = cause.Err
+		}
+		return fail("--%s: %s: found a folder that takes no file: %v", flag, filepath.Dir(path), err)
+	}
+	defer os.Remove(f.Name()) // does nothing after the rename
+	if err := errors.Join(buffered(f, write), f.Chmod(0o644), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+func buffered(w io.Writer, write func(io.Writer) error) error {
+	buf := bufio.NewWriter(w)
+	if err := write(buf); err != nil {
+		return err
+	}
+	return buf.Flush()
+}
+
+// Check refuses to write a packed table over what it is made of, in a place
+// that is no file, or, unless forced, over another file.
+func Check(out string, force bool, from ...string) error {
+	st, err := os.Stat(out)
+	if err != nil {
+		if st, err := os.Stat(filepath.Dir(out)); err != nil || !st.IsDir() {
+			return fail("--out: %s: found no such folder", filepath.Dir(out))
+		}
+		return nil
+	}
+	if !st.Mode().IsRegular() {
+		return fail("--out: %s: found something that is no file; a packed table needs a file of its own", out)
+	}
+	for _, f := range from {
+		f, _, _ = strings.Cut(strings.TrimPrefix(f, "sqlite:"), "?table=")
+		if in, err := os.Stat(f); err == nil && os.SameFile(st, in) {
+			return fail("--out: %s: found the file that is read; allowed is another one", out)
+		}
+	}
+	if !force {
+		return fail("--out: %s exists; allowed is a new file, or --force", out)
+	}
+	return nil
+}
+
+// EmptyDir refuses a directory in which something is.
+func EmptyDir(dir string) error {
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 || err != nil && !os.IsNotExist(err) {
+		return fail("--out: found %s, which is not an empty directory; allowed is a new or an empty one", strings.TrimSuffix(dir, "/"))
+	}
+	return nil
+}
+
+// MakeDir makes the directory of --dir.
+func MakeDir(dir string) error {
+	err := os.Mkdir(dir, 0o700)
+	var why *os.PathError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, os.ErrExist):
+		return fail("--dir: found %s; allowed is a new directory", dir)
+	case errors.As(err, &why):
+		err = why.Err
+	}
+	return fail("--dir: found %s, where no directory can be made (%s: %w)", dir, filepath.Dir(dir), err)
+}

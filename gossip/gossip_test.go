@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/reg"
 	"github.com/sottodp/sotto/model"
@@ -528,9 +529,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func notUnderRace(t *testing.T) {
-	if underRace {
-		t.Skip("skipped: arithmetic of many rounds, slow under the race detector; other tests run the same goroutines")
-	}
+	race.Skip(t)
 }
 
 // value is F at w.

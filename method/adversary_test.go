@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/methodtest"
 	"github.com/sottodp/sotto/method/reg"
@@ -116,9 +117,7 @@ func (a *adversary) Minimize(oracle.Minimize) ([]float64, error) { panic("not as
 // sample, and nothing after a refusal; what it asked costs no more than the budget. A plan covers all branches, and so does
 // the filter of a run that may ask no more than what its noise was set by.
 func TestAdversarialAnswers(t *testing.T) {
-	if underRace {
-		t.Skip("mathematics without goroutines; it runs without the race detector")
-	}
+	race.Skip(t)
 	p4 := method.P4{Steps: 6, Gradient: 0.1, Curvature: 0.1}
 	type config struct {
 		m       method.Method

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/model/modeltest"
 )
@@ -180,7 +181,7 @@ var cnns = []struct {
 // which products of matrices keep their memory.
 func names() []string {
 	return slices.DeleteFunc(append(model.Names(), single, singleCNN), func(name string) bool {
-		return underRace && (strings.HasPrefix(name, "mlp") || strings.HasPrefix(name, "cnn"))
+		return race.Enabled && (strings.HasPrefix(name, "mlp") || strings.HasPrefix(name, "cnn"))
 	})
 }
 
@@ -313,9 +314,7 @@ func TestAddGrad(t *testing.T) {
 
 // TestSingle: gradients in float32 are those in float64, but for their digits.
 func TestSingle(t *testing.T) {
-	if underRace {
-		return // see names
-	}
+	race.Skip(t) // see names
 	rapid.Check(t, func(t *rapid.T) {
 		rows, seed := rapid.IntRange(1, 40).Draw(t, "rows"), rapid.Uint64().Draw(t, "seed")
 		name := rapid.SampledFrom([]string{"mlp", "cnn"}).Draw(t, "name")

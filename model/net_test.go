@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/model/modeltest"
 )
@@ -50,9 +51,7 @@ func drawNet(t *rapid.T, compute string) *problem {
 // TestNetworkSums: the clipped sum is that of gradients that are formed and clipped one by one, to the digits of what the
 // network computes in; on the grid it is so to the digits of the grid.
 func TestNetworkSums(t *testing.T) {
-	if underRace {
-		return // see names
-	}
+	race.Skip(t) // see names
 	for compute, most := range map[string]float64{"float32": 1e-5, "float64": 1e-12} {
 		t.Run(compute, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -84,9 +83,7 @@ func TestNetworkSums(t *testing.T) {
 // TestNetworkRows: what a network in float32 computes of a row is the same bits alone and in company, whichever kernels take
 // it: the guarantee of a clipped sum rests on it.
 func TestNetworkRows(t *testing.T) {
-	if underRace {
-		return // see names
-	}
+	race.Skip(t) // see names
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawNet(t, "")
 		if rapid.IntRange(0, 3).Draw(t, "wild") == 0 {

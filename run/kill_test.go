@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/ledger"
@@ -86,7 +87,7 @@ func clinicSpec(t *testing.T, dir, name, more string) (spec, out string) {
 
 // poisson is a method that runs for about that many seconds.
 func poisson(seconds float64) string {
-	return fmt.Sprintf("method: {name: sgd, steps: %d, batch: 256, rate: 0.5}", int(seconds*22000)/raceSlowdown)
+	return fmt.Sprintf("method: {name: sgd, steps: %d, batch: 256, rate: 0.5}", int(seconds*22000)/slowdown())
 }
 
 // killed starts a process, kills it after a while, and says whether it had ended
@@ -574,4 +575,12 @@ func TestResumeRefusesAnotherBudget(t *testing.T) {
 	if !errors.As(err, &input) || !strings.Contains(err.Error(), "the ledger reserved (ε 1, δ 1e-05)") {
 		t.Errorf("found error %v", err)
 	}
+}
+
+// slowdown is about by how much the race detector slows the loop over steps.
+func slowdown() int {
+	if race.Enabled {
+		return 8
+	}
+	return 1
 }

@@ -102,7 +102,7 @@ func TestStart(t *testing.T) {
 // A run of a network that is stopped goes on from where it was: its seeded form ends where the unbroken one does.
 func TestNetworkIsResumed(t *testing.T) {
 	t.Parallel()
-	more := fmt.Sprintf("method: {name: adam, steps: %d, batch: 64, clipping: value}\nlab: true\nseed: 5", 12000/raceSlowdown)
+	more := fmt.Sprintf("method: {name: adam, steps: %d, batch: 64, clipping: value}\nlab: true\nseed: 5", 12000/slowdown())
 	run := func(dir string, broken bool) []float64 {
 		job, out := begin(t, dir, "run", more, asNetwork...)
 		if broken {

@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sottodp/sotto/internal/race"
 )
 
 // unpack writes the files of an archive into dir.
@@ -132,9 +134,7 @@ func goldenCases(t *testing.T) (cases []goldenCase) {
 // figures. Go compilers for other processors may fuse a product and a sum, which gives other bits.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	if underRace {
-		t.Skip("compares bits; runs without the race detector")
-	}
+	race.Skip(t)
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the bits are those of amd64")
 	}

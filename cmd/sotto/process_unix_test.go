@@ -19,6 +19,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -29,7 +30,7 @@ func TestInterrupt(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "run")
 	steps := 160_000 // some seconds
-	if underRace {
+	if race.Enabled {
 		steps = 30_000
 	}
 	shared := []string{"--ledger", filepath.Join(dir, "l.db"), "--quiet"}
@@ -75,9 +76,7 @@ func TestInterrupt(t *testing.T) {
 // 50 MB. 200,000 rows of 60 columns are 46 MiB encoded.
 func TestMemory(t *testing.T) {
 	t.Parallel()
-	if underRace {
-		t.Skip("skipped: the race detector multiplies memory")
-	}
+	race.Skip(t)
 	if testing.Short() {
 		t.Skip("skipped: -short")
 	}

@@ -8,14 +8,14 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+
+	"github.com/sottodp/sotto/internal/race"
 )
 
 // TestC4VerifyIsStreamed: verify of a run with another event in every step stays below
 // 200 MB, without a ledger and with one. With -long the run has 100,000 steps.
 func TestC4VerifyIsStreamed(t *testing.T) {
-	if underRace {
-		t.Skip("the race detector's memory is not the program's")
-	}
+	race.Skip(t)
 	t.Parallel()
 	steps, most := 200, int64(100<<20)
 	if *long {

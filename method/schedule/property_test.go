@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/method/schedule"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -235,7 +236,7 @@ func TestBoundsHold(t *testing.T) {
 // TestCertificate: the certificate of Proposition 3.4 bounds the exact error of heavy
 // ball on quadratics, and at β = 0 it is about gradient descent's.
 func TestCertificate(t *testing.T) {
-	if testing.Short() || underRace {
+	if testing.Short() || race.Enabled {
 		t.Skip("takes a second or two, and ten under the race detector")
 	}
 	for _, c := range []struct{ mu, rate, beta float64 }{

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy/clip"
@@ -119,9 +120,7 @@ func (x wild) weights() []float64 {
 // exact arithmetic; it is the same bits in company, wherever it stands, and after whatever passed before; sums are exact; rows that
 // are dropped add nothing; and value bounds are not below norms.
 func TestNetworkOfAnyKind(t *testing.T) {
-	if underRace {
-		return // a look at arithmetic
-	}
+	race.Skip(t) // arithmetic alone
 	rapid.Check(t, func(t *rapid.T) {
 		x := drawWild(t)
 		w, b, rows := x.weights(), x.table.Blocks[0], x.table.Rows()

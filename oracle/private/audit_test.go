@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/internal/audit"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -76,9 +77,7 @@ func gradients(t *testing.T, adj privacy.Adjacency, s sample.Sampler, noises mec
 // random seeds each line would fail by chance at most once in 10⁶.
 func TestAudit(t *testing.T) {
 	t.Parallel()
-	if underRace {
-		t.Skip("the race detector slows it tenfold, and it has one goroutine")
-	}
+	race.Skip(t)
 	const draws, delta, failure, sigma = 200_000, 0.01, 1e-6, 0.8
 	fixed := sample.Fixed{M: 5, N: 10}
 	for _, c := range []struct {

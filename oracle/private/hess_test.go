@@ -9,6 +9,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/audit"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/replay"
@@ -356,9 +357,7 @@ func TestHessFits(t *testing.T) {
 // 2·10⁵ batches of each table; with random seeds each line would fail by chance at most once in 10⁶.
 func TestAuditOfHess(t *testing.T) {
 	t.Parallel()
-	if underRace {
-		t.Skip("the race detector slows it tenfold, and it has one goroutine")
-	}
+	race.Skip(t)
 	const draws, failure, bound, delta = 200_000, 1e-6, 0.125, 1e-2
 	for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
 		claim := func(sigma float64) float64 {

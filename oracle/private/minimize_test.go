@@ -12,6 +12,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/audit"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
@@ -235,9 +236,7 @@ func tilted(t *testing.T, first row, h, width float64, q oracle.Minimize, blunt 
 // draws; with random seeds a line would fail by chance at most once in 10⁶.
 func TestAuditOfObjective(t *testing.T) {
 	t.Parallel()
-	if underRace {
-		t.Skip("the race detector slows it tenfold, and it has one goroutine")
-	}
+	race.Skip(t)
 	const draws, delta, failure, epsilon = 50_000, 0.01, 1e-6, 1.5
 	// Two rows that pull in opposite directions; and a row with a narrow corner of much curvature
 	// at w = 1 beside one without.

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/model/modeltest"
 	"github.com/sottodp/sotto/oracle"
@@ -170,9 +171,7 @@ func TestNetworkSumEqualsMicroBatch(t *testing.T) {
 // A batch of any size is a sum over tiles: the result is that of one tile, to the bit, and the memory is that of a
 // small batch.
 func TestNetworkMicroBatches(t *testing.T) {
-	if underRace {
-		return // the race detector empties the pools that products of matrices live on
-	}
+	race.Skip(t) // the race detector empties the pools that products of matrices live on
 	rnd := rand.New(rand.NewPCG(3, 2))
 	tab := table(randomRows(rnd, 4096, 20), 2, false)
 	m := network(t, 20, 2, "33 relu", "9 tanh")

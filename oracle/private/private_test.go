@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/model/modeltest"
@@ -566,9 +567,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 
 // Nor does that of a network, whichever way it clips.
 func TestNetworkStepAllocatesNothing(t *testing.T) {
-	if underRace {
-		return // the race detector empties the pools that products of matrices live on
-	}
+	race.Skip(t) // the race detector empties the pools that products of matrices live on
 	tab := table(randomRows(rand.New(rand.NewPCG(5, 9)), 3000, 20), 2, false)
 	cfg := config(t, tab, privacy.AddRemove, 3000)
 	cfg.Model, cfg.Journal = network(t, 20, 2, "33 relu", "9 tanh"), nowhere{}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/audit"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/replay"
@@ -288,9 +289,7 @@ func TestSearchRefuses(t *testing.T) {
 // way. 3·10⁵ batches of each table; with random seeds each line would fail by chance at most once in 10⁶.
 func TestAuditOfSearch(t *testing.T) {
 	t.Parallel()
-	if underRace {
-		t.Skip("the race detector slows it tenfold, and it has one goroutine")
-	}
+	race.Skip(t)
 	const draws, failure, bound, steps = 300_000, 1e-6, 0.25, 6
 	scales := mech.AboveThreshold{Threshold: 2, Query: 4, Max: steps} // ε = 1/2 + 2/4
 	for _, c := range []struct {

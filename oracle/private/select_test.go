@@ -10,6 +10,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/audit"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/replay"
@@ -430,9 +431,7 @@ func TestSelectRefuses(t *testing.T) {
 // batches of each table; with random seeds each line would fail by chance at most once in 10⁶.
 func TestAuditOfSelect(t *testing.T) {
 	t.Parallel()
-	if underRace {
-		t.Skip("the race detector slows it tenfold, and it has one goroutine")
-	}
+	race.Skip(t)
 	const draws, few, failure, bound, candidates = 150_000, 40_000, 1e-6, 0.25, 21
 	half := sample.Poisson{Rate: 0.7}
 	for _, c := range []struct {

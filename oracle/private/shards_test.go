@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
@@ -132,9 +133,7 @@ func rowless(tab *data.Table) *data.Table {
 // What a door releases is the same bit for bit whether the rows are in its table or in shards, however many, through deaths and
 // repeated questions: for every query that is a sum of whole numbers, every sampler and every model.
 func TestShardsEqualTheTable(t *testing.T) {
-	if underRace {
-		t.Skip("arithmetic; the other tests of shards have its goroutines")
-	}
+	race.Skip(t)
 	rnd := rand.New(rand.NewPCG(31, 1))
 	seen := map[string]int{}
 	for trial := range 250 {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/privacy"
 	"pgregory.net/rapid"
 )
@@ -41,7 +42,7 @@ func TestCalibrateIsSafeAndTight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			draws := 0
 			rapid.Check(t, func(t *rapid.T) {
-				if draws++; name == "sampled Gaussian" && (draws > 10 && underRace || draws > 30) {
+				if draws++; name == "sampled Gaussian" && (draws > 10 && race.Enabled || draws > 30) {
 					return
 				}
 				a, of := event(t)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/privacy"
 	"pgregory.net/rapid"
 )
@@ -23,9 +24,7 @@ var bars = []struct {
 }
 
 func TestPLDBars(t *testing.T) {
-	if underRace {
-		t.Skip("much arithmetic, no new concurrency")
-	}
+	race.Skip(t)
 	for _, c := range bars {
 		e := sampled(c.q, c.sigma, c.steps)
 		start := time.Now()
@@ -42,9 +41,7 @@ func TestPLDBars(t *testing.T) {
 // TestPLDRange walks the range that the accountant promises. RDP is never below it,
 // and no question takes long.
 func TestPLDRange(t *testing.T) {
-	if underRace {
-		t.Skip("much arithmetic, no new concurrency")
-	}
+	race.Skip(t)
 	for _, c := range []struct {
 		q, sigma float64
 		steps    int
@@ -83,9 +80,7 @@ func oneStep(q, sigma, epsilon float64) float64 {
 // cells are then wide beside the losses: of 1500 draws with rates from 1e-4, δ was at most 33 % too high, and from 2e-3 at most 0.5 %.
 func TestPLDOneStep(t *testing.T) {
 	t.Parallel()
-	if underRace {
-		t.Skip("much arithmetic, no new concurrency")
-	}
+	race.Skip(t)
 	rapid.Check(t, func(t *rapid.T) {
 		q, sigma := logRange(1e-4, 0.999).Draw(t, "q"), logRange(0.3, 10).Draw(t, "sigma")
 		epsilon := logRange(1e-3, 3).Draw(t, "epsilon")
@@ -115,9 +110,7 @@ func TestPLDOneStep(t *testing.T) {
 // TestPLDGaussian composes Gaussians numerically, which the accountant itself
 // avoids, and holds both ends to the exact formula.
 func TestPLDGaussian(t *testing.T) {
-	if underRace {
-		t.Skip("much arithmetic, no new concurrency")
-	}
+	race.Skip(t)
 	for _, c := range []struct{ sigma, steps float64 }{{1, 1}, {30, 1000}, {0.3, 1}, {3, 50}, {1, 400}} {
 		l := &pldLoss{parts: []pldPart{{pair: pair{shape: normalShape, rate: 1, shift: 1 / c.sigma}, times: c.steps}}, gridOnly: true, steps: c.steps, pure: math.Inf(1), known: map[float64]float64{}}
 		exact := gdpLoss{mu: math.Sqrt(c.steps) / c.sigma}
@@ -234,9 +227,7 @@ func TestPLDProperties(t *testing.T) {
 }
 
 func TestPLDMonotone(t *testing.T) {
-	if underRace {
-		t.Skip("much arithmetic, no new concurrency")
-	}
+	race.Skip(t)
 	draws := 0
 	rapid.Check(t, func(t *rapid.T) {
 		if draws++; draws > 8 {
@@ -269,9 +260,7 @@ func TestPLDMonotone(t *testing.T) {
 }
 
 func TestPLDExtremes(t *testing.T) {
-	if underRace {
-		t.Skip("much arithmetic, no new concurrency")
-	}
+	race.Skip(t)
 	for _, v := range []float64{math.SmallestNonzeroFloat64, 1, math.MaxFloat64} {
 		for _, leaf := range []privacy.Event{privacy.Gaussian{Sigma: v}, privacy.Laplace{Scale: v}, privacy.PureDP{Epsilon: v}} {
 			for _, e := range []privacy.Event{
@@ -328,9 +317,7 @@ func TestPLDUnsupported(t *testing.T) {
 // little more; the lower end's cost less.
 func TestPLDJoin(t *testing.T) {
 	t.Parallel()
-	if underRace {
-		t.Skip("much arithmetic, no new concurrency")
-	}
+	race.Skip(t)
 	var e privacy.Composed
 	plain := &pldLoss{adj: privacy.AddRemove, sampled: true, pure: math.Inf(1), known: map[float64]float64{}}
 	for i := range 600 {
@@ -377,9 +364,7 @@ func TestPLDJoin(t *testing.T) {
 // below PLD's lower end, and from 0.01 to 1000 PLD's is not above RDP's by more than 2 %, what the grid costs where pure releases end at a largest loss.
 func TestBestIsLeast(t *testing.T) {
 	t.Parallel()
-	if underRace {
-		t.Skip("much arithmetic, no new concurrency")
-	}
+	race.Skip(t)
 	draws := 0
 	rapid.Check(t, func(t *rapid.T) {
 		if draws++; draws > 25 {
@@ -424,9 +409,7 @@ func TestBestIsLeast(t *testing.T) {
 // TestPLDMemory: no question of the range takes 1 GB, even if nothing is freed before
 // it is answered.
 func TestPLDMemory(t *testing.T) {
-	if underRace {
-		t.Skip("much arithmetic, no new concurrency")
-	}
+	race.Skip(t)
 	for _, c := range []struct {
 		q, sigma float64
 		steps    int

@@ -6,6 +6,7 @@ import (
 	"math/cmplx"
 	"testing"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/privacy"
 	"pgregory.net/rapid"
 )
@@ -29,9 +30,7 @@ func anyPart(t *rapid.T) (pldPart, direction) {
 
 // TestPLDLineAgainstGrid: two ways to compose that share no more than the pairs.
 func TestPLDLineAgainstGrid(t *testing.T) {
-	if underRace {
-		t.Skip("much arithmetic, no new concurrency")
-	}
+	race.Skip(t)
 	draws, lines := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		if draws++; draws > 12 {
@@ -236,9 +235,7 @@ func TestPLDFixedMoments(t *testing.T) {
 // TestPLDMixture composes inside a sample: Gaussians by the points, which are known
 // as one Gaussian, and two responses by hand.
 func TestPLDMixture(t *testing.T) {
-	if underRace {
-		t.Skip("much arithmetic, no new concurrency")
-	}
+	race.Skip(t)
 	for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
 		exact := &pldLoss{adj: adj, sampled: true, steps: 300, pure: math.Inf(1), known: map[float64]float64{}, rests: anchors{}}
 		exact.parts = []pldPart{{pair: pair{shape: normalShape, rate: 0.02, shift: 1}, times: 300}}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/privacy"
 	"pgregory.net/rapid"
 )
@@ -94,7 +95,7 @@ func TestMoreNoiseSmallerRateFewerStepsCostNoMore(t *testing.T) {
 	t.Parallel()
 	draws := 0
 	rapid.Check(t, func(t *rapid.T) {
-		if draws++; draws > 15 && underRace || draws > 40 {
+		if draws++; draws > 15 && race.Enabled || draws > 40 {
 			return
 		}
 		sigma, q := logRange(0.3, 300).Draw(t, "sigma"), logRange(1e-6, 1).Draw(t, "q")

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/privacy"
 )
 
@@ -241,7 +242,7 @@ func reproduce(t *testing.T, e entry) (float64, bool) {
 		}
 		return want, true
 	case is("P3_true_eps"): // printed to 1e-2
-		if underRace {
+		if race.Enabled {
 			return number(t, e), true
 		}
 		plan := map[string]struct{ n, sigma float64 }{
@@ -256,7 +257,7 @@ func reproduce(t *testing.T, e entry) (float64, bool) {
 		}
 		return want, true
 	case is("P3_needed_mult"): // printed to 1e-2
-		if underRace {
+		if race.Enabled {
 			return number(t, e), true
 		}
 		name, batch, _ := strings.Cut(strings.TrimPrefix(e.ID, "P3_needed_mult_epsilon_e"), "_b")

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/internal/audit"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -194,9 +195,7 @@ func raised(k int, up, rest int64) (scores, neighbours []int64) {
 // of mechanisms with planted faults refute theirs. Seeds are fixed. With random ones each line
 // would fail by chance at most once in 10⁶; the faults have bounds far above the claim.
 func TestAudit(t *testing.T) {
-	if underRace {
-		t.Skip("the race detector slows it tenfold, and it has one goroutine")
-	}
+	race.Skip(t)
 	const delta = 0.01
 	// claim is what the accountant of pure ε, or of Gaussian noise, says of an event.
 	claim := func(e privacy.Event, a account.Accountant, delta float64) float64 {
@@ -304,9 +303,7 @@ func TestAudit(t *testing.T) {
 // TestAuditOfTheRange: the log odds of two candidates move by ε at most if Select chooses, and by more if
 // PermuteAndFlip does, which therefore must not claim it (R19).
 func TestAuditOfTheRange(t *testing.T) {
-	if underRace {
-		t.Skip("the race detector slows it tenfold, and it has one goroutine")
-	}
+	race.Skip(t)
 	scores, neighbours := raised(2, -auditSens, auditSens)
 	p, q := choice(Select{Epsilon: 1}, scores, neighbours).laws("range")
 	if got := audit.Range(p, q, 1_000_000, 2, 0, 1, auditFailure); got > 1 || got < 0.95 {

@@ -6,15 +6,15 @@ import (
 	"math/bits"
 	"slices"
 	"testing"
+
+	"github.com/sottodp/sotto/internal/race"
 )
 
 // Tails to 5 standard deviations, each side by itself, of 5·10⁷ values, and those of Laplace values to where
 // they are as rare. Counts are Poisson; those with a mean above 100 are held to 5.5 standard deviations, one
 // seed in 2·10⁷ each, the rarest ones to 1 and 45 where the mean is 14 (one seed in 10⁶ below or in 10¹⁰ above).
 func TestTails(t *testing.T) {
-	if underRace {
-		t.Skip("the race detector slows it tenfold, and it has one goroutine")
-	}
+	race.Skip(t)
 	const n, chunk, scale = 50_000_000, 50_000, 1 << 30
 	v := make([]int64, chunk)
 	for _, c := range []struct {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/internal/audit"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -47,9 +48,7 @@ func questions(k int, draw func(n int, src *noise.Source) []int32, missing bool)
 // amplified ln(1 + q(e² − 1)), but nearly that; and more where the batch is not what the event says or is asked
 // twice and amplified twice (S-2a). With random seeds each line would fail by chance at most once in 10⁶.
 func TestAudit(t *testing.T) {
-	if underRace {
-		t.Skip("the race detector slows it tenfold, and it has one goroutine")
-	}
+	race.Skip(t)
 	const failure, rate, draws = 1e-6, 0.1, 1_000_000
 	loss, err := account.Pure{}.Loss(Poisson{rate}.Event(privacy.Laplace{Scale: 0.5}), privacy.AddRemove)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/canary"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
@@ -23,9 +24,7 @@ import (
 )
 
 func slow(t *testing.T) {
-	if underRace {
-		t.Skip("the race detector slows it tenfold, and it has one goroutine")
-	}
+	race.Skip(t)
 }
 
 // jobOf is a run of m on a schema that is all ours.
@@ -216,9 +215,7 @@ var tiny = extent{rows: 300, features: 6, few: 12, narrow: 2, runs: 32}
 // Every method of the registry that claims something can be audited, and a tiny audit refutes none. What an audit finds is tested
 // where it is large enough to find anything.
 func TestAllMethods(t *testing.T) {
-	if underRace {
-		t.Skip("many runs in one goroutine")
-	}
+	race.Skip(t)
 	attacks := map[string]int{}
 	audited := 0
 	err := tiny.all(context.Background(), nil, Options{Canaries: 200, Streams: noise.SeededStreams(3)}, func(r *Result) {

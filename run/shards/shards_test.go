@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
@@ -163,9 +164,7 @@ func (h *hooked) Ask(ctx context.Context, shard int, question []byte) ([]byte, e
 
 // Every method either trains on shards to the same bits as on the table in one piece, or is refused before anything is written.
 func TestEveryMethodOnShards(t *testing.T) {
-	if underRace {
-		t.Skip("no goroutine of its own that the other tests have not; CI runs it without the race detector")
-	}
+	race.Skip(t)
 	s := newSite(t, 700, 701, 2900)
 	c := s.listen()
 	s.workers(c.URL)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run/access"
@@ -76,9 +77,7 @@ func TestPlanKeepsTheBudget(t *testing.T) {
 
 // Over many searches with noise of their own: the number of trainings has the geometric law, the better candidate wins wherever it was drawn, and the ledger knows the whole once.
 func TestSearch(t *testing.T) {
-	if underRace {
-		t.Skip("the race detector slows it tenfold, and it has one goroutine")
-	}
+	race.Skip(t)
 	for _, text := range []string{"test: HELDOUT\n", ""} {
 		p, book := plan(t, "privacy: {epsilon: 4, delta: 1e-5, adjacency: add-or-remove}\n"+two+text)
 		bad := 0

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 )
@@ -200,7 +201,7 @@ func TestP0(t *testing.T) {
 // is on the other side of it, where loose it is below.
 func TestExamples(t *testing.T) {
 	for _, paper := range Papers() {
-		if paper == "p3" && underRace {
+		if paper == "p3" && race.Enabled {
 			continue
 		}
 		claims, err := Example(paper)

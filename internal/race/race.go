@@ -1,0 +1,13 @@
+// Package race says whether the race detector is on, which slows arithmetic about tenfold and networks a hundredfold. Tests that
+// only compute do less under it; .ci/run runs the tests of every package that imports this one again without it.
+package race
+
+import "testing"
+
+// Skip skips a test under the race detector.
+func Skip(t testing.TB) {
+	t.Helper()
+	if Enabled {
+		t.Skip("runs without the race detector")
+	}
+}

@@ -1,5 +1,0 @@
-//go:build !race
-
-package schedule_test
-
-const underRace = false

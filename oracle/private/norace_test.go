@@ -1,5 +1,0 @@
-//go:build !race
-
-package private
-
-const underRace = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package claimed
-
-const underRace = false

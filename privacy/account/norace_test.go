@@ -1,5 +1,0 @@
-//go:build !race
-
-package account
-
-const underRace = false

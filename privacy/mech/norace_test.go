@@ -1,5 +1,0 @@
-//go:build !race
-
-package mech
-
-const underRace = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package noise
-
-const underRace = false

@@ -1,5 +1,0 @@
-//go:build race
-
-package run
-
-const raceSlowdown = 8 // of the step loop, about

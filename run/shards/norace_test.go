@@ -1,5 +1,0 @@
-//go:build !race
-
-package shards_test
-
-const underRace = false

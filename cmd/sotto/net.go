@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sottodp/sotto/gossip/agreement"
 	"github.com/sottodp/sotto/gossip/simulate"
+	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -26,7 +26,7 @@ func netCommand() *cobra.Command {
 }
 
 func netSimulateCommand() *cobra.Command {
-	var o agreement.Options
+	var o run.NetworkOptions
 	var asJSON, void, quiet bool
 	c := &cobra.Command{
 		Use:   "simulate spec.yaml",

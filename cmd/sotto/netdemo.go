@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sottodp/sotto/data"
-	"github.com/sottodp/sotto/gossip/agreement"
 	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/gossip/simulate"
 	"github.com/sottodp/sotto/gossip/transport"
@@ -27,7 +26,7 @@ import (
 // demo is a network whose owners are processes of one machine.
 type demo struct {
 	plan     *simulate.Plan
-	options  agreement.Options // of the plan
+	options  run.NetworkOptions // of the plan
 	spec     string
 	flags    []run.Override
 	label    string
@@ -37,7 +36,7 @@ type demo struct {
 }
 
 func netDemoCommand() *cobra.Command {
-	var o agreement.Options
+	var o run.NetworkOptions
 	var d demo
 	var asJSON, void, quiet bool
 	c := &cobra.Command{
@@ -95,27 +94,27 @@ func (d *demo) resettle() error {
 		return err
 	}
 	d.options.Seed = &s.Seed
-	p, err := agreement.New(d.spec, d.options)
-	d.plan = &simulate.Plan{Plan: p}
+	p, err := run.PrepareNetwork(d.spec, d.options)
+	d.plan = &simulate.Plan{NetworkPlan: p}
 	return err
 }
 
 // settle makes the plan. Owners pay as they would on machines of their own, unless the run is of the lab by itself.
-func (d *demo) settle(o agreement.Options) error {
+func (d *demo) settle(o run.NetworkOptions) error {
 	const lab = "sotto net demo"
 	o.Lab = lab
-	p, err := agreement.New(d.spec, o)
+	p, err := run.PrepareNetwork(d.spec, o)
 	if err != nil {
 		return err
 	}
 	if p.Spec.Seed == nil && !p.Spec.Privacy.Off {
 		if o.Lab = ""; p.Spec.Lab {
-			p, err = agreement.New(d.spec, o)
+			p, err = run.PrepareNetwork(d.spec, o)
 		}
 	} else {
 		d.flags = append(d.flags, run.Override{Path: "lab", Value: "true", From: lab})
 	}
-	d.plan, d.options = &simulate.Plan{Plan: p}, o
+	d.plan, d.options = &simulate.Plan{NetworkPlan: p}, o
 	return err
 }
 
@@ -194,7 +193,7 @@ func (d *demo) owner(i int, name string) string {
 
 // prepare founds the network, and writes what each owner has: rows and credentials.
 func (d *demo) prepare(tables []*data.Table) (*transport.HubKeys, error) {
-	organiser, err := party.Found(d.plan.Plan, "")
+	organiser, err := party.Found(d.plan.NetworkPlan, "")
 	if err != nil {
 		return nil, err
 	}

@@ -24,11 +24,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sottodp/sotto/gossip/agreement"
 	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/internal/relay"
+	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -85,7 +85,7 @@ func villageOf(t testing.TB, spec string, wait time.Duration) *village {
 	t.Helper()
 	dir := t.TempDir()
 	v := &village{t: t, d: demo{spec: filepath.Join(dir, "net.yaml"), dir: filepath.Join(dir, "all"), wait: wait}}
-	if err := errors.Join(os.WriteFile(v.d.spec, []byte(spec), 0o600), os.Mkdir(v.d.dir, 0o700), v.d.settle(agreement.Options{})); err != nil {
+	if err := errors.Join(os.WriteFile(v.d.spec, []byte(spec), 0o600), os.Mkdir(v.d.dir, 0o700), v.d.settle(run.NetworkOptions{})); err != nil {
 		t.Fatal(err)
 	}
 	tables, _, err := v.d.plan.Tables(t.Context(), "run", "test", false, nil)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sottodp/sotto/gossip/agreement"
 	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/newfile"
@@ -17,7 +16,7 @@ import (
 )
 
 func netInitCommand() *cobra.Command {
-	var o agreement.Options
+	var o run.NetworkOptions
 	var dir, hub string
 	c := &cobra.Command{
 		Use:   "init spec.yaml",
@@ -40,7 +39,7 @@ and sotto net invite makes the credentials of each owner from it. No row is read
 				return err
 			}
 			o.Flags, o.Apart = withoutData(o.Flags), true
-			p, err := agreement.New(args[0], o)
+			p, err := run.PrepareNetwork(args[0], o)
 			if err != nil {
 				return err
 			}

@@ -1,13 +1,17 @@
 package party
 
 import (
-	"github.com/sottodp/sotto/gossip/agreement"
 	"github.com/sottodp/sotto/gossip/transport"
+	"github.com/sottodp/sotto/run"
 )
 
 // Found makes the network of a plan, whose hub is found at that URL.
-func Found(p *agreement.Plan, hub string) (*transport.Organiser, error) {
-	agreed, err := p.Agreed()
+func Found(p *run.NetworkPlan, hub string) (*transport.Organiser, error) {
+	agreed, err := p.Agreement()
+	if err != nil {
+		return nil, err
+	}
+	parts, err := agreed.Parts(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -16,5 +20,5 @@ func Found(p *agreement.Plan, hub string) (*transport.Organiser, error) {
 		names = append(names, o.Name)
 	}
 	limits := transport.LimitsOf(p.Schedule, p.Job.Facts.Dim, p.Drawn(), p.Drawn() && p.Network.Graph == "random")
-	return transport.NewNetwork(hub, names, agreed, limits)
+	return transport.NewNetwork(hub, names, parts.Hashes(), limits)
 }

@@ -9,17 +9,17 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sottodp/sotto/gossip/agreement"
 	"github.com/sottodp/sotto/gossip/transport"
+	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/trace"
 )
 
 // joining is an owner's session of the example that has come as far as to say hello, and all owners' credentials.
 func joining(t *testing.T) (*session, []*transport.Credentials) {
 	t.Helper()
-	s := &session{o: Options{Spec: "../../examples/network/sotto.yaml", Dir: t.TempDir(), Join: defaultJoin, Plan: agreement.Options{Apart: true}}}
+	s := &session{o: Options{Spec: "../../examples/network/sotto.yaml", Dir: t.TempDir(), Join: defaultJoin, Plan: run.NetworkOptions{Apart: true}}}
 	var err error
-	if s.plan, err = agreement.New(s.o.Spec, s.o.Plan); err != nil {
+	if s.plan, err = run.PrepareNetwork(s.o.Spec, s.o.Plan); err != nil {
 		t.Fatal(err)
 	}
 	if !s.plan.Drawn() {

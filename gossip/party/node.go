@@ -41,7 +41,7 @@ import (
 // Options of an owner's process.
 type Options struct {
 	Spec        string // file of what all owners agreed on
-	Plan        agreement.Options
+	Plan        run.NetworkOptions
 	Credentials string        // file
 	Data        string        // the owner's rows
 	Dir         string        // the owner's directory: a new one, or that of a process that was broken off
@@ -87,9 +87,9 @@ type session struct {
 	o      Options
 	c      *transport.Credentials
 	config transport.Config
-	plan   *agreement.Plan
-	agreed Agreement
-	owner  agreement.Owner
+	plan   *run.NetworkPlan
+	agreed agreement.File
+	owner  run.Owner
 	place  *place
 	info   *trace.Info // nil: not all owners have come yet
 	digest [32]byte
@@ -248,7 +248,7 @@ func (s *session) agree() (err error) {
 		return &run.InputError{Err: err}
 	}
 	s.o.Plan.Apart = true
-	if s.plan, err = agreement.New(s.o.Spec, s.o.Plan); err != nil {
+	if s.plan, err = run.PrepareNetwork(s.o.Spec, s.o.Plan); err != nil {
 		return err
 	}
 	network := &s.c.Network
@@ -260,22 +260,20 @@ func (s *session) agree() (err error) {
 			return inputError("%s: found the owner %q in place %d; the network has %q there", s.o.Spec, o.Name, i+1, network.Owners[i].Name)
 		}
 	}
-	agreed, err := s.plan.Agreed()
+	agreed, err := s.plan.Agreement()
 	if err != nil {
 		return err
 	}
-	for _, part := range s.plan.Parts() {
-		if agreed[part] != network.Agreed[part] {
-			return inputError("%s: found another %s than the owners agreed on; allowed is the very same", s.o.Spec, part)
-		}
+	if s.agreed.Parts, err = agreed.Parts(network.Agreed); err != nil {
+		return err
+	}
+	if part := s.agreed.Parts.Differs(network.Agreed); part != "" {
+		return inputError("%s: found another %s than the owners agreed on; allowed is the very same", s.o.Spec, part)
 	}
 	if err := network.Limits.Fits(s.plan.Schedule, s.plan.Job.Facts.Dim); err != nil {
 		return inputError("%s: %w; found a new network", s.o.Credentials, err)
 	}
 	s.owner = s.plan.Owners[s.c.Owner]
-	if s.agreed.Parts, err = s.plan.Texts(); err != nil {
-		return err
-	}
 	if s.agreed.Network, err = network.Agreement(); err != nil {
 		return err
 	}
@@ -415,7 +413,7 @@ func (s *session) settle(seed uint64) (err error) {
 		return nil
 	}
 	s.o.Plan.Seed = &seed
-	if s.plan, err = agreement.New(s.o.Spec, s.o.Plan); err != nil {
+	if s.plan, err = run.PrepareNetwork(s.o.Spec, s.o.Plan); err != nil {
 		return fmt.Errorf("found no plan with the seed %d that the owners have drawn; the network founded anew draws another: %w", seed, err)
 	}
 	if err := s.c.Network.Limits.Fits(s.plan.Schedule, s.plan.Job.Facts.Dim); err != nil {

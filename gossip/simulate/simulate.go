@@ -17,7 +17,6 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip"
-	"github.com/sottodp/sotto/gossip/agreement"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
@@ -32,12 +31,12 @@ import (
 const Unpaid = "A rehearsal: one process held the rows of all owners, and nobody paid. Each ε is what the owner would have against all others together on machines of their own; the scores are computed without noise."
 
 // A Plan is that of a network whose owners are in this process.
-type Plan struct{ *agreement.Plan }
+type Plan struct{ *run.NetworkPlan }
 
 // New settles the network of a spec file. It opens no data.
-func New(file string, o agreement.Options) (*Plan, error) {
+func New(file string, o run.NetworkOptions) (*Plan, error) {
 	o.Lab = "a rehearsal of a network"
-	p, err := agreement.New(file, o)
+	p, err := run.PrepareNetwork(file, o)
 	return &Plan{p}, err
 }
 

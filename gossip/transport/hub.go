@@ -45,7 +45,7 @@ const hubFormat = "sotto-hub/2"
 // ReadHubKeys reads a hub's file.
 func ReadHubKeys(path string) (*HubKeys, error) {
 	k := &HubKeys{}
-	if err := read(path, hubFormat, k); err != nil {
+	if err := read(path, k, hubFormat); err != nil {
 		return nil, err
 	}
 	err := k.Network.validate()

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sottodp/sotto/internal/readfile"
@@ -45,14 +46,15 @@ type Credentials struct {
 }
 
 const (
-	networkFormat     = "sotto-network/2"
+	networkFormat     = "sotto-network/3"
+	networkFormat2    = "sotto-network/2" // with agreements of version 1
 	credentialsFormat = "sotto-credentials/2"
 )
 
 // ReadCredentials reads an owner's credentials.
 func ReadCredentials(path string) (*Credentials, error) {
 	c := &Credentials{}
-	if err := read(path, credentialsFormat, c); err != nil {
+	if err := read(path, c, credentialsFormat); err != nil {
 		return nil, err
 	}
 	if err := trace.Secret(path); err != nil {
@@ -67,7 +69,7 @@ func ReadCredentials(path string) (*Credentials, error) {
 // ReadNetwork reads what everybody may know of a network.
 func ReadNetwork(path string) (*Network, error) {
 	n := &Network{}
-	if err := read(path, networkFormat, n); err != nil {
+	if err := read(path, n, networkFormat, networkFormat2); err != nil {
 		return nil, err
 	}
 	if err := n.validate(); err != nil {
@@ -82,8 +84,8 @@ func (n *Network) Write(path string) error { return write(path, n) }
 // Write writes the credentials to a file for its owner only.
 func (c *Credentials) Write(path string) error { return write(path, c) }
 
-// read reads a file of that format.
-func read(path, format string, v any) error {
+// read reads a file of one of these formats.
+func read(path string, v any, formats ...string) error {
 	b, err := readfile.All(path, readfile.JSON)
 	if err != nil {
 		return fmt.Errorf("%s: found no file to read (%w)", path, reason(err))
@@ -96,13 +98,13 @@ func read(path, format string, v any) error {
 		line := bytes.Count(before, []byte("\n")) + 1
 		return fmt.Errorf("%s:%d:%d: found damaged JSON (%w); allowed is the whole file, as it was made", path, line, len(before)-bytes.LastIndexByte(before, '\n')-1, err)
 	}
-	if head.Format != format {
-		return fmt.Errorf("%s: found the format %q; allowed is %q", path, head.Format, format)
+	if !slices.Contains(formats, head.Format) {
+		return fmt.Errorf("%s: found the format %q; allowed is %q", path, head.Format, formats[0])
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		return fmt.Errorf("%s: found other fields than allowed are in %s (%s); allowed is the file as it was made", path, format, strings.TrimPrefix(err.Error(), "json: "))
+		return fmt.Errorf("%s: found other fields than allowed are in %s (%s); allowed is the file as it was made", path, head.Format, strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return nil
 }
@@ -120,7 +122,7 @@ func write(path string, v any) error {
 
 func (n *Network) validate() error {
 	switch b, err := hex.DecodeString(n.ID); {
-	case n.Format != networkFormat:
+	case n.Format != networkFormat && n.Format != networkFormat2:
 		return fmt.Errorf("format: found %q; allowed is %q", n.Format, networkFormat)
 	case err != nil || len(b) != 8:
 		return fmt.Errorf("id: found %q; allowed are 16 hexadecimal digits", n.ID)

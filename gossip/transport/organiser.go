@@ -108,7 +108,7 @@ func NewNetwork(hub string, names []string, agreed map[string]string, limits *Li
 // ReadOrganiser reads an organiser's file.
 func ReadOrganiser(path string) (*Organiser, error) {
 	o := &Organiser{}
-	if err := read(path, organiserFormat, o); err != nil {
+	if err := read(path, o, organiserFormat); err != nil {
 		return nil, err
 	}
 	err := o.Network.validate()

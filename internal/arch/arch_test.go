@@ -101,19 +101,21 @@ var table = map[string][]string{
 	// What owners release to each other: their journals, and the way between machines.
 	"gossip/transport": {"privacy/account", "oracle", "oracle/replay", "gossip", "run/trace", "internal/readfile"},
 
+	// What owners who train together agree on.
+	"gossip/agreement": {"privacy", "oracle", "gossip", "run/trace", "internal/readfile"},
+
 	// The gate to tables.
 	"run/access": {"data", "schema", "run/ledger", "internal/state", "internal/readfile"},
 
 	// Layer 4, assembly: all above.
-	"run": join(public, []string{"run/access", "internal/postgres", "data", "model", "method", "gossip", "oracle/private", "oracle/replay", "run/trace", "run/ledger", "internal/chart", "internal/readfile", "internal/yamltree"}),
+	"run": join(public, []string{"run/access", "internal/postgres", "data", "model", "method", "gossip", "gossip/agreement", "oracle/private", "oracle/replay", "run/trace", "run/ledger", "internal/chart", "internal/readfile", "internal/yamltree"}),
 
 	// A comparison drives runs in the lab, which leave no record.
 	"run/compare": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/trace", "internal/chart", "internal/readfile"}),
 
-	// What owners who train together agree on; all of them simulated in one process; one of them on a machine of its own.
-	"gossip/agreement": join(public, []string{"method", "gossip", "run", "internal/readfile"}),
-	"gossip/party":     join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/transport", "oracle/private", "oracle/replay", "run", "run/ledger", "gossip/agreement", "run/trace", "internal/readfile"}),
-	"gossip/simulate":  join(public, []string{"run/access", "data", "model", "method", "gossip", "oracle/private", "run", "gossip/agreement", "run/trace"}),
+	// All owners simulated in one process; one of them on a machine of its own.
+	"gossip/party":    join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/transport", "oracle/private", "oracle/replay", "run", "run/ledger", "gossip/agreement", "run/trace", "internal/readfile"}),
+	"gossip/simulate": join(public, []string{"run/access", "data", "model", "method", "gossip", "oracle/private", "run", "run/trace"}),
 
 	// A run whose rows are on several machines of one owner.
 	"run/shards": {"run/access", "privacy", "data", "schema", "oracle/private", "run", "run/trace", "internal/readfile"},
@@ -176,7 +178,7 @@ var helpers = []string{"data/datatest", "schema/schematest", "internal/needs", "
 var dataReaders = []string{"data", "model", "data/datatest", "oracle/private", "run", "run/access", "paper", "run/compare", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
 
 // sealed packages must not reach data on any path of imports.
-var sealed = []string{"plan", "method", "gossip", "gossip/transport", "method/reg", "method/schedule", "method/secondorder", "oracle", "oracle/replay", "run/report", "run/trace", "run/ledger"}
+var sealed = []string{"plan", "method", "gossip", "gossip/agreement", "gossip/transport", "method/reg", "method/schedule", "method/secondorder", "oracle", "oracle/replay", "run/report", "run/trace", "run/ledger"}
 
 // crypto says who may use which cryptography of the standard library. Whatever
 // is not listed makes or uses keys, and Sotto keeps none.

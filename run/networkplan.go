@@ -1,11 +1,8 @@
-// Package agreement settles what owners of rows who train together agree on: whose rows are where, who
-// speaks to whom and when, and with which noise. It opens spec and schema, and no data.
-package agreement
+package run
 
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -14,21 +11,21 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/gossip"
+	"github.com/sottodp/sotto/gossip/agreement"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
-	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/schema"
 )
 
-// A Plan is a network with everything settled that public facts can settle.
-type Plan struct {
-	Spec       *run.Spec
-	Network    run.Network
-	Job        *run.Job // model, facts and objective
+// A NetworkPlan is a network with everything settled that public facts can settle.
+type NetworkPlan struct {
+	Spec       *Spec
+	Network    Network
+	Job        *Job // model, facts and objective
 	MethodName string
 	Schedule   *gossip.Schedule
 	Owners     []Owner
@@ -48,27 +45,27 @@ type Owner struct {
 	Plan   privacy.Event
 }
 
-// Options of New.
-type Options struct {
-	Flags []run.Override // beat the fields of the file that are not of its block network
-	Label string         // column to predict, where it is not the schema's label
-	Lab   string         // who says that this is the lab; "": nobody
-	Apart bool           // the owners' rows are on machines of their own: there is no table to divide
-	Seed  *uint64        // of graph and schedule, where the owners have drawn one
+// NetworkOptions are those of PrepareNetwork.
+type NetworkOptions struct {
+	Flags []Override // beat the fields of the file that are not of its block network
+	Label string     // column to predict, where it is not the schema's label
+	Lab   string     // who says that this is the lab; "": nobody
+	Apart bool       // the owners' rows are on machines of their own: there is no table to divide
+	Seed  *uint64    // of graph and schedule, where the owners have drawn one
 }
 
-// New settles the network of a spec file. It opens spec, schema and list of edges, and no data.
-func New(file string, o Options) (*Plan, error) {
-	p := &Plan{apart: o.Apart}
+// PrepareNetwork settles the network of a spec file. It opens spec, schema and list of edges, and no data.
+func PrepareNetwork(file string, o NetworkOptions) (*NetworkPlan, error) {
+	p := &NetworkPlan{apart: o.Apart}
 	var err error
-	if p.Network, p.places, err = run.LoadNetwork(file); err != nil {
+	if p.Network, p.places, err = LoadNetwork(file); err != nil {
 		return nil, err
 	}
 	flags := slices.Clone(o.Flags)
 	if o.Lab != "" {
-		flags = append(flags, run.Override{Path: "lab", Value: "true", From: o.Lab})
+		flags = append(flags, Override{Path: "lab", Value: "true", From: o.Lab})
 	}
-	if p.Spec, err = run.LoadSpec(file, flags); err != nil {
+	if p.Spec, err = LoadSpec(file, flags); err != nil {
 		return nil, err
 	}
 	p.Spec.Label = o.Label
@@ -79,14 +76,14 @@ func New(file string, o Options) (*Plan, error) {
 		"method": "the block method of network", "output": "none: the methods of network say which parameters become the model", "out": "none: --dir says where an owner writes",
 	} {
 		if place := p.Spec.Place(field); place != p.Spec.Place("no such field") {
-			return nil, &run.InputError{Where: place, Err: fmt.Errorf("%s: found it beside network; allowed is %s", field, allowed)}
+			return nil, &InputError{Where: place, Err: fmt.Errorf("%s: found it beside network; allowed is %s", field, allowed)}
 		}
 	}
 	schema, err := p.Spec.LoadSchema()
 	if err != nil {
 		return nil, err
 	}
-	if p.Job, err = run.PrepareModel(p.Spec, schema); err != nil {
+	if p.Job, err = PrepareModel(p.Spec, schema); err != nil {
 		return nil, err
 	}
 	if err := p.setOwners(); err != nil {
@@ -99,15 +96,15 @@ func New(file string, o Options) (*Plan, error) {
 }
 
 // fail is a mistake in a field of the block.
-func (p *Plan) fail(field, format string, args ...any) error {
+func (p *NetworkPlan) fail(field, format string, args ...any) error {
 	where, ok := p.places[field]
 	if !ok {
 		where = p.places[""]
 	}
-	return &run.InputError{Where: where, Err: fmt.Errorf("network."+field+": "+format, args...)}
+	return &InputError{Where: where, Err: fmt.Errorf("network."+field+": "+format, args...)}
 }
 
-func (p *Plan) setOwners() error {
+func (p *NetworkPlan) setOwners() error {
 	n, s, adjacency := p.Network, p.Job.Schema, p.Job.Facts.Adjacency
 	ways := 0
 	for _, given := range []bool{n.Owners != 0, n.Column != "", len(n.Files) > 0} {
@@ -179,7 +176,7 @@ func (p *Plan) setOwners() error {
 // turnsByDefault is how often an owner speaks, on average, where nobody says how many rounds there are.
 const turnsByDefault = 100
 
-func (p *Plan) setSchedule() error {
+func (p *NetworkPlan) setSchedule() error {
 	n, k := p.Network, len(p.Owners)
 	var g gossip.Graph
 	switch n.Graph {
@@ -249,7 +246,7 @@ func (p *Plan) setSchedule() error {
 
 // setMethods fits the method of each owner. Owners of as many rows have the same noise: what those
 // with the most turns need.
-func (p *Plan) setMethods() error {
+func (p *NetworkPlan) setMethods() error {
 	settings := slices.Clone(p.Network.Method)
 	name, _ := settings.Take("name")
 	if name == "" {
@@ -282,13 +279,13 @@ func (p *Plan) setMethods() error {
 				field, _, _ := strings.Cut(err.Error(), ":")
 				switch {
 				case strings.HasPrefix(field, "privacy."), strings.HasPrefix(field, "model."):
-					return &run.InputError{Where: p.Spec.Place(field), Err: err}
+					return &InputError{Where: p.Spec.Place(field), Err: err}
 				case field == "rounds":
 					return p.fail("rounds", "%s", strings.TrimPrefix(err.Error(), "rounds: "))
 				}
 				for _, s := range p.Network.Method {
 					if s.Path == field {
-						return &run.InputError{Where: s.From, Err: fmt.Errorf("network.method.%w", err)}
+						return &InputError{Where: s.From, Err: fmt.Errorf("network.method.%w", err)}
 					}
 				}
 				return p.fail("method", "%w", err)
@@ -304,7 +301,7 @@ func (p *Plan) setMethods() error {
 }
 
 // CheckDelta refuses a δ of 1/rows or more for any owner, or warns where the spec accepts it.
-func (p *Plan) CheckDelta() (warnings []string, err error) {
+func (p *NetworkPlan) CheckDelta() (warnings []string, err error) {
 	for _, o := range p.Owners {
 		w, err := p.Spec.CheckDelta(o.Facts, " of "+o.Name)
 		if err != nil {
@@ -318,7 +315,7 @@ func (p *Plan) CheckDelta() (warnings []string, err error) {
 }
 
 // Meter pays for an owner.
-func (p *Plan) Meter(o Owner) (account.Meter, error) {
+func (p *NetworkPlan) Meter(o Owner) (account.Meter, error) {
 	if p.Spec.Privacy.Off {
 		return p.Job.Meter()
 	}
@@ -326,7 +323,7 @@ func (p *Plan) Meter(o Owner) (account.Meter, error) {
 }
 
 // Streams are the randomness of one owner's samples and noise: secure, or of its own seed where the spec has one.
-func (p *Plan) Streams(owner int) noise.Streams {
+func (p *NetworkPlan) Streams(owner int) noise.Streams {
 	if p.Spec.Seed == nil {
 		return noise.SecureStreams()
 	}
@@ -337,60 +334,42 @@ func (p *Plan) Streams(owner int) noise.Streams {
 
 // Drawn says whether owners on machines of their own draw the seed of graph and schedule together: where neither the block names one nor
 // the run is of the lab with a seed. Until then the plan is that of the seed 0.
-func (p *Plan) Drawn() bool { return p.places["seed"] == "" && p.Spec.Seed == nil }
+func (p *NetworkPlan) Drawn() bool { return p.places["seed"] == "" && p.Spec.Seed == nil }
 
-// Agreed is a hash of each part of Texts.
-func (p *Plan) Agreed() (map[string]string, error) {
-	texts, err := p.Texts()
-	agreed := map[string]string{}
-	for part, text := range texts {
-		sum := sha256.Sum256(text)
-		agreed[part] = hex.EncodeToString(sum[:])
+// Agreement is what all owners must have the same of, before they draw a seed.
+func (p *NetworkPlan) Agreement() (*agreement.Agreement, error) {
+	a := &agreement.Agreement{
+		Model: agreement.Model{Label: p.Spec.Label}, Privacy: agreement.Privacy(p.Spec.Privacy), Lab: p.Spec.Lab, Seed: p.Spec.Seed,
+		Schedule: agreement.Schedule{Schedule: *p.Schedule}, Method: agreement.Method{Name: p.MethodName},
 	}
-	return agreed, err
-}
-
-// Texts are what all owners must have the same of, before they draw a seed, by the names that people are told. run.Verify reads them again.
-func (p *Plan) Texts() (map[string]json.RawMessage, error) {
-	schema, err := p.Job.Schema.Marshal()
-	if err != nil {
+	var err error
+	if a.Schema, err = p.Job.Schema.Marshal(); err != nil {
 		return nil, err
 	}
-	owners := make([]any, len(p.Owners))
-	for i, o := range p.Owners {
-		plan, err := privacy.MarshalEvent(o.Plan)
-		if err != nil {
+	if a.Model.Spec, err = json.Marshal(p.Spec.Model); err != nil {
+		return nil, err
+	}
+	for _, o := range p.Owners {
+		owner := agreement.Owner{Name: o.Name, Public: o.Facts}
+		if owner.Method, err = json.Marshal(o.Method); err != nil {
 			return nil, err
 		}
-		owners[i] = []any{o.Name, o.Facts, o.Method, json.RawMessage(plan)}
+		if owner.Plan, err = privacy.MarshalEvent(o.Plan); err != nil {
+			return nil, err
+		}
+		a.Owners = append(a.Owners, owner)
 	}
-	schedule := []any{p.Schedule}
-	if p.Drawn() { // what will follow from another seed than this one
-		n := p.Network
-		schedule = append(schedule, n.Graph, n.Probability, n.Edges, n.Rounds)
+	if n := p.Network; p.Drawn() { // what follows from another seed than this one
+		a.Schedule.Open = &agreement.Open{Graph: n.Graph, Probability: n.Probability, Edges: n.Edges, Rounds: n.Rounds}
 		for _, s := range n.Method {
-			owners = append(owners, s.Path+": "+s.Value)
+			a.Method.Settings = append(a.Method.Settings, agreement.Setting{Field: s.Path, Value: s.Value})
 		}
 	}
-	texts := map[string]json.RawMessage{}
-	for part, v := range map[string]any{
-		"schema": json.RawMessage(schema), "model": []any{p.Spec.Model, p.Spec.Label}, "privacy": p.Spec.Privacy, "value of lab": p.Spec.Lab, "value of seed": p.Spec.Seed,
-		"graph and schedule": schedule, "owners and method": []any{p.MethodName, owners},
-	} {
-		if texts[part], err = json.Marshal(v); err != nil {
-			return nil, err
-		}
-	}
-	return texts, nil
-}
-
-// Parts are those of Agreed, in the order in which people are told of them.
-func (p *Plan) Parts() []string {
-	return []string{"schema", "model", "privacy", "value of lab", "value of seed", "graph and schedule", "owners and method"}
+	return a, nil
 }
 
 // Epsilon is that of an owner's plan at the spec's δ; +Inf without noise.
-func (p *Plan) Epsilon(o Owner) (float64, error) {
+func (p *NetworkPlan) Epsilon(o Owner) (float64, error) {
 	if p.Spec.Privacy.Off {
 		return math.Inf(1), nil
 	}

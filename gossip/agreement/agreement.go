@@ -1,0 +1,200 @@
+// Package agreement states what owners of rows who train together agree on, as a typed value, and
+// its two forms in files. It knows nothing of rows.
+//
+// A network's files hold a hash of each part of the agreement, and an owner's directory holds the
+// parts themselves. Networks of format sotto-network/3 have one part for each field of Agreement.
+// Those of format sotto-network/2 have the parts of version 1 (v1.go).
+package agreement
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"reflect"
+
+	"github.com/sottodp/sotto/gossip"
+	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+// An Agreement is what all owners must have the same of before they train.
+type Agreement struct {
+	Schema   json.RawMessage `json:"schema"`
+	Model    Model           `json:"model"`
+	Privacy  Privacy         `json:"privacy"`
+	Lab      bool            `json:"lab"`
+	Seed     *uint64         `json:"seed"` // of noise and samples, lab only
+	Schedule Schedule        `json:"schedule"`
+	Method   Method          `json:"method"`
+	Owners   []Owner         `json:"owners"`
+}
+
+// A Model is the block model of a spec, and the column to predict if it is not the schema's label.
+type Model struct {
+	Spec  json.RawMessage `json:"spec"`
+	Label string          `json:"label"`
+}
+
+// Privacy is the block privacy of a spec.
+type Privacy struct {
+	Off        bool              `json:"off"`
+	Epsilon    float64           `json:"epsilon"`
+	Delta      *float64          `json:"delta"`
+	Adjacency  privacy.Adjacency `json:"adjacency"`
+	Accountant string            `json:"accountant"`
+}
+
+// A Schedule is that of the training. Open is set if the owners draw its seed when all have come:
+// then the schedule is that of seed 0.
+type Schedule struct {
+	gossip.Schedule
+	Open *Open `json:"open,omitempty"`
+}
+
+// Open are the fields of a spec from which the schedule of another seed follows; 0 leaves one open.
+type Open struct {
+	Graph       string  `json:"graph"`
+	Probability float64 `json:"probability"`
+	Edges       int     `json:"edges"`
+	Rounds      int     `json:"rounds"`
+}
+
+// A Method is each owner's. Settings are its fields in the spec, if the schedule's seed is open:
+// each owner configures the method from them when the seed is known.
+type Method struct {
+	Name     string    `json:"name"`
+	Settings []Setting `json:"settings,omitempty"`
+}
+
+// A Setting is one field of a method, as YAML.
+type Setting struct {
+	Field string `json:"field"`
+	Value string `json:"value"`
+}
+
+// An Owner is what is public of one.
+type Owner struct {
+	Name   string          `json:"name"`
+	Public oracle.Public   `json:"public"`
+	Method json.RawMessage `json:"method"` // configured
+	Plan   json.RawMessage `json:"plan"`   // event
+}
+
+// Parts are the parts of an agreement by name.
+type Parts map[string]json.RawMessage
+
+// Parts are in the version of a network with these hashes; without hashes, in the newest.
+func (a *Agreement) Parts(agreed map[string]string) (parts Parts, err error) {
+	if _, ok := agreed[labV1]; ok {
+		return a.partsV1()
+	}
+	text, err := json.Marshal(a)
+	if err != nil {
+		return nil, err
+	}
+	err = json.Unmarshal(text, &parts)
+	return parts, err
+}
+
+// Hashes are those of the parts, as a network has them.
+func (p Parts) Hashes() map[string]string {
+	hashes := map[string]string{}
+	for name, text := range p {
+		sum := sha256.Sum256(text)
+		hashes[name] = hex.EncodeToString(sum[:])
+	}
+	return hashes
+}
+
+// Differs names a part whose hash is not the agreed one, in the order of a spec; "" without one.
+func (p Parts) Differs(agreed map[string]string) string {
+	hashes := p.Hashes()
+	for _, name := range []string{"schema", "model", "privacy", "lab", labV1, "seed", seedV1, "schedule", scheduleV1, "method", "owners", ownersV1} {
+		if hashes[name] != agreed[name] {
+			return name
+		}
+	}
+	return ""
+}
+
+// agreement reads the parts of either version.
+func (p Parts) agreement() (*Agreement, error) {
+	if _, ok := p[labV1]; ok {
+		return p.agreementV1()
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	a := &Agreement{}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	return a, d.Decode(a)
+}
+
+// A File is agreed.json of an owner's directory: the network, of which the journal's head and every
+// message have the hash, and the parts of which the network has the hashes.
+type File struct {
+	Network json.RawMessage `json:"network"`
+	Parts   Parts           `json:"parts"`
+}
+
+// Write writes the file into an owner's directory.
+func (f File) Write(dir string) error {
+	b, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	return trace.WriteFile(filepath.Join(dir, trace.AgreedFile), append(b, '\n'))
+}
+
+// Read reads the agreement of an owner's directory whose network has that hash, and the network's
+// ID.
+func Read(dir, config string) (a *Agreement, id string, err error) {
+	b, err := readfile.All(filepath.Join(dir, trace.AgreedFile), readfile.JSON)
+	if err != nil {
+		return nil, "", err
+	}
+	var f File
+	if err := json.Unmarshal(b, &f); err != nil {
+		return nil, "", err
+	}
+	if sum := sha256.Sum256(f.Network); hex.EncodeToString(sum[:]) != config {
+		return nil, "", fmt.Errorf("it is of another network than %s", trace.JournalFile)
+	}
+	var network struct {
+		ID     string
+		Agreed map[string]string
+	}
+	if err := json.Unmarshal(f.Network, &network); err != nil {
+		return nil, "", err
+	}
+	if part := f.Parts.Differs(network.Agreed); part != "" {
+		return nil, "", fmt.Errorf("its %s is not the network's", part)
+	}
+	a, err = f.Parts.agreement()
+	return a, network.ID, err
+}
+
+// Fits reports whether a schedule is the one that was agreed on, but for a seed that was open.
+func (s *Schedule) Fits(other *gossip.Schedule) bool {
+	want := s.Schedule
+	if o := s.Open; o != nil {
+		want.Seed = other.Seed
+		if o.Graph == "random" {
+			want.Graph = gossip.Random(want.Graph.N, o.Probability, other.Seed)
+			if o.Edges == 0 { // they follow from the graph
+				want.Count = other.Count
+			}
+			if o.Rounds == 0 {
+				want.Rounds = other.Rounds
+			}
+		}
+	}
+	return reflect.DeepEqual(&want, other)
+}

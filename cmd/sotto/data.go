@@ -28,7 +28,7 @@ func packCommand() *cobra.Command {
 		Use:   "pack --schema FILE --data FILE --out FILE",
 		Short: "Write a table encoded, to be mapped instead of read",
 		Long: `Pack reads a table in any form and writes its encoded rows to one binary file.
-Every command takes that file in the place of the table, with the same results
+Every command takes that file instead of the table, with the same results
 bit for bit, but maps it into memory instead of reading it: training then needs
 memory for the model, not for the table.
 

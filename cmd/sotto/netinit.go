@@ -160,7 +160,7 @@ another key of its connection.`,
 			if before {
 				fmt.Fprintf(w, "%s was revoked before; what was made for it since is now revoked, too.\n", args[0])
 			}
-			fmt.Fprintf(w, "%[1]s is turned away as soon as the hub has the new %[2]s: a hub that reads this very file takes it over by itself; to another machine bring it, in the place of the old one. `sotto net invite` lets %[1]s in again.\n", args[0], filepath.Join(dir, transport.HubFile))
+			fmt.Fprintf(w, "%[1]s is turned away as soon as the hub has the new %[2]s: a hub that reads this very file takes it over by itself; on another machine, replace the old one by it. `sotto net invite` lets %[1]s in again.\n", args[0], filepath.Join(dir, transport.HubFile))
 			return nil
 		},
 	}

@@ -22,7 +22,7 @@ table is read under the schema that travels in the model file; it needs no label
 column. A row that the schema calls bad stops the command, or, under
 on_bad_row: drop, gets an empty line of fields.
 
-A prediction shows the row it was made for to whoever reads it; the model's own
+A prediction tells its reader about the row it was made for; the model's own
 guarantee stands as it is, since predicting is post-processing.`,
 		Example: "  sotto predict --model runs/20261120-154800-0a1b2c3d --data new.csv > predictions.csv",
 		Args:    args(cobra.NoArgs),

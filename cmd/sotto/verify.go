@@ -27,7 +27,7 @@ for; that the method, replayed from the releases, gives the model and every line
 of steps.jsonl; and that run.json says what all of this gives. With --ledger it
 also checks what that ledger knows of the run: its reservation, its settlement, and
 the hashes of all files, which the settlement holds since then. Without --ledger the
-verdict says so: whoever can write the directory can write files that fit each other.
+verdict says so: a person who can write the directory can write files that fit each other.
 
 Of an owner's part of a training among owners (sotto node) it checks that each vector that was published
 follows from what was paid and from what peers sent, by the journal. The model is the mean of all owners'

@@ -30,7 +30,7 @@ func (w *workerFlags) close(done bool) {
 }
 
 func (w *workerFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&w.address, "workers", "", "address to listen on for the workers that hold the rows, in the place of --data (sotto worker)")
+	f.StringVar(&w.address, "workers", "", "address to listen on for the workers that hold the rows, instead of --data (sotto worker)")
 	f.IntVar(&w.count, "shards", 0, "how many shards the workers hold (with --workers)")
 	f.StringVar(&w.key, "key", "", "file of the key that coordinator and workers share (with --workers)")
 }
@@ -82,8 +82,8 @@ func workerCommand() *cobra.Command {
 		Long: `Worker reads its shard of a table and sums over it for a coordinator, sotto fit --workers, until that run is done.
 Coordinator and workers are one owner's machines: what passes between them is sealed under the key that all of them
 have, and noise is added by the coordinator, once. The spec is the coordinator's; --data is the worker's own.
-Each row is in one shard: whoever is in two counts twice, for twice the ε. Two shards that are one file are refused; rows that
-two files share nobody sees.
+Each row is in one shard: a record in two counts twice, for twice the ε. Two shards that are one file are refused; rows that
+are in two files are not noticed.
 
 A worker may be stopped and started again at any time; the run waits for it. Of two workers with the same shard the first
 answer counts: a spare for one that is slow or may die. A worker that has another schema, model or adjacency than the

@@ -228,3 +228,36 @@ func TestB1RewrittenEvents(t *testing.T) {
 		t.Errorf("settled from a forged directory: %v of the budget was held, now %v", held, now)
 	}
 }
+
+// Finished runs that the build of commit b308273 sealed in its ledgers still hold against them, and those that were killed go on
+// or settle.
+func TestUpgradeSealed(t *testing.T) {
+	t.Parallel()
+	_, command := earlierFiles(t, "upgrade-sealed")
+	run := func(args ...string) string {
+		t.Helper()
+		out, err := command(args...).CombinedOutput()
+		if err != nil {
+			t.Errorf("sotto %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	for _, name := range []string{"finished", "finished-zcdp", "finished-gdp", "finished-rdp", "tuned", "node"} {
+		if said := run("verify", name, "--ledger", ledgerOf(name)); strings.Contains(said, "not checked against a ledger") {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+	run("verify", "lab")
+	for _, name := range []string{"kill-caps", "kill-filtered"} {
+		run("fit", "--quiet", "--resume", name)
+		run("verify", name, "--ledger", ledgerOf(name))
+	}
+	run("ledger", "settle", "node-killed", "--ledger", "node-killed.db")
+	for _, l := range []string{"caps.db", "zcdp.db", "gdp.db", "rdp.db", "node.db", "node-killed.db"} {
+		run("ledger", "verify", "--ledger", l)
+	}
+	// Another ledger does not know the run.
+	if out, err := command("verify", "finished", "--ledger", "zcdp.db").CombinedOutput(); err == nil {
+		t.Errorf("verified against the ledger of others:\n%s", out)
+	}
+}

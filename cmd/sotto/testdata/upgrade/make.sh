@@ -1,11 +1,18 @@
 #!/usr/bin/env bash
-# Makes the fixtures beside it with a build of Sotto: make.sh /path/to/old/sotto
-# README.md says what each one is. Needs bash, sed and a POSIX kill.
+# Makes files/ beside it with a build of Sotto, or DIR/files.tar.gz: make.sh /path/to/old/sotto [DIR]
+# README.md says what each one is. Needs bash, sed, GNU tar, gzip and a POSIX kill.
 set -euo pipefail
 sotto=$(realpath "$1")
 here=$(cd "$(dirname "$0")" && pwd)
 clinic=$here/../../../../examples/clinic
-work=$(mktemp -d /tmp/sotto-upgrade-XXXXXX)
+if [ $# -gt 1 ]; then
+	archive=$(realpath "$2")/files.tar.gz
+	work=/srv/sotto # of finished runs: a ledger with format 2 holds a hash of run.json, so that its paths stay
+	mkdir $work
+else
+	archive=
+	work=$(mktemp -d /tmp/sotto-upgrade-XXXXXX)
+fi
 trap 'rm -rf "$work"' EXIT
 export XDG_DATA_HOME=$work/xdg XDG_STATE_HOME=$work/state HOME=$work GOMAXPROCS=1
 mkdir "$work/files"
@@ -94,9 +101,15 @@ mv killed/owner-2/part node-killed && mv killed/owner-2/ledger.db node-killed.db
 sed -i 's/rounds: 3000/rounds: 6/' net.yaml
 rm -rf net killed
 
+find . \( -name .lock -o -name '*.db-queue' \) -delete
+if [ -n "$archive" ]; then
+	rm -r int-* kill-rdp kill-states patients.pack # the older files have them
+	sed -i "s|$work/files|@DIR@|g" kill-*/run.json node-killed/run.json
+	tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=0600 -cf - $(find . -type f | sed 's|^./||' | LC_ALL=C sort) | gzip -9n >"$archive"
+	exit
+fi
 # No path of this machine stays. The ledger is found by --ledger.
 find . -name run.json -exec sed -i "s|$work/files|@DIR@|g" {} +
-find . -name .lock -delete
 if grep -rlF "$work" .; then echo "these still name a path of this machine" >&2; exit 1; fi
 rm -rf "$here/files"
 cp -r . "$here/files"

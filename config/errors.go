@@ -9,7 +9,7 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
-// An Error says what is wrong with a schema or a data file: where, what was
+// An Error says what is wrong with a spec, a schema or a data file: where, what was
 // found and what is allowed.
 //
 // For a data file Found is a kind ("text that is not a number"), never the text
@@ -26,29 +26,42 @@ type Error struct {
 	Allowed string // what may be there
 	Hint    string // what a person can do about it; may be empty
 
-	Err error // the cause, when the system or a decompressor reported one
+	Err error // the cause, or the whole text where Found is empty
+}
+
+// Place is file:line:column: row n, or what of it is known.
+func (e *Error) Place() string {
+	b := e.File
+	if e.Line > 0 {
+		b += ":" + strconv.Itoa(e.Line)
+		if e.Column > 0 {
+			b += ":" + strconv.Itoa(e.Column)
+		}
+	}
+	if e.Row > 0 {
+		if b != "" {
+			b += ": "
+		}
+		b += "row " + strconv.Itoa(e.Row)
+	}
+	return b
 }
 
 // Error is file:line:column: field: found X; allowed is Y, or file: row n: field:
 // found X; allowed is Y. Parts that are not known are left out.
 func (e *Error) Error() string {
+	if place := e.Place(); place != "" {
+		return place + ": " + e.Text()
+	}
+	return e.Text()
+}
+
+// Text is the error without its place. Where nothing was found it is that of Err.
+func (e *Error) Text() string {
+	if e.Found == "" && e.Err != nil {
+		return e.Err.Error()
+	}
 	var b strings.Builder
-	b.WriteString(e.File)
-	if e.Line > 0 {
-		b.WriteString(":" + strconv.Itoa(e.Line))
-		if e.Column > 0 {
-			b.WriteString(":" + strconv.Itoa(e.Column))
-		}
-	}
-	if e.Row > 0 {
-		if b.Len() > 0 {
-			b.WriteString(": ")
-		}
-		b.WriteString("row " + strconv.Itoa(e.Row))
-	}
-	if b.Len() > 0 {
-		b.WriteString(": ")
-	}
 	if e.Field != "" {
 		b.WriteString(e.Field + ": ")
 	}

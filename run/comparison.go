@@ -3,7 +3,7 @@ package run
 import (
 	"strings"
 
-	"github.com/goccy/go-yaml/ast"
+	"github.com/sottodp/sotto/config"
 )
 
 const compareKey = "compare"
@@ -36,25 +36,21 @@ type TableSpec struct {
 // Settings are the fields of a block, as overrides whose paths begin in it.
 type Settings []Override
 
-// settings reads a block, or a word that stands for its name.
-func (r *specReader) settings(n ast.Node, dst *Settings, path string) error {
-	at := func(n ast.Node) string {
-		p := n.GetToken().Position
-		return r.place(p.Line, p.Column)
-	}
-	m, ok := n.(*ast.MappingNode)
-	if text, _ := scalar(n); !ok && text != "" {
-		*dst = Settings{{Path: "name", Value: n.String(), From: at(n)}}
+// DecodeConfig reads a block, or a word that stands for its name.
+func (s *Settings) DecodeConfig(n config.Node) error {
+	if text := n.Text(); text != "" {
+		*s = Settings{{Path: "name", Value: n.String(), From: n.Place()}}
 		return nil
 	}
-	if !ok {
-		return inputError(at(n), "%s: found %s; allowed is a name or a block of fields", path, found(n))
+	if !n.IsBlock() {
+		return n.Wrong("a name or a block of fields")
 	}
-	for _, f := range m.Values {
-		if text, _ := scalar(f.Value); text == "" {
-			return inputError(at(f.Key), "%s.%s: found %s; allowed is text, a number, true or false", path, fieldName(f), found(f.Value))
+	names, values := n.Fields()
+	for i, v := range values {
+		if v.Text() == "" {
+			return v.Wrong("text, a number, true or false")
 		}
-		*dst = append(*dst, Override{Path: fieldName(f), Value: f.Value.String(), From: at(f.Key)})
+		*s = append(*s, Override{Path: names[i], Value: v.String(), From: n.FieldPlace(names[i])})
 	}
 	return nil
 }
@@ -88,24 +84,24 @@ func LoadComparison(file string) (Comparison, error) {
 }
 
 func parseComparison(file string, src []byte) (c Comparison, err error) {
-	r := &specReader{file: file}
-	if r.root, err = parseMapping(src); err != nil {
-		return c, r.located(err)
+	doc, err := config.Parse(file, "a spec", src)
+	if err != nil {
+		return c, input(err)
 	}
-	block := lookup(r.root, compareKey)
-	if block == nil {
+	block := doc.Root().Field(compareKey)
+	if !block.Given() {
 		return c, nil
 	}
-	if err := r.decode(block.Value, &c, compareKey); err != nil {
-		return c, err
+	if err := block.Decode(&c); err != nil {
+		return c, input(err)
 	}
 	for i := range c.Tables {
 		t := &c.Tables[i]
 		for _, p := range []*string{&t.Schema, &t.Labels, &t.Test, &t.TestLabels} {
-			*p = r.path(*p, 1)
+			*p = beside(file, *p)
 		}
 		for j, p := range t.Data {
-			t.Data[j] = r.path(p, 1)
+			t.Data[j] = beside(file, p)
 		}
 	}
 	return c, nil

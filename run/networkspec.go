@@ -4,8 +4,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/goccy/go-yaml/ast"
-
+	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/gossip"
 )
 
@@ -36,27 +35,26 @@ func LoadNetwork(file string) (n Network, places map[string]string, err error) {
 	if err != nil {
 		return n, nil, err
 	}
-	r := &specReader{file: file}
-	if r.root, err = parseMapping(src); err != nil {
-		return n, nil, r.located(err)
+	doc, err := config.Parse(file, "a spec", src)
+	if err != nil {
+		return n, nil, input(err)
 	}
-	block := lookup(r.root, networkKey)
-	if block == nil {
+	block := doc.Root().Field(networkKey)
+	if !block.Given() {
 		return n, nil, inputError(file+":1:1", "field %q is missing: a block that says who trains together", networkKey)
 	}
-	at := block.Key.GetToken().Position
-	places = map[string]string{"": r.place(at.Line, at.Column)}
-	if err := r.decode(block.Value, &n, networkKey); err != nil {
-		return n, nil, err
+	if err := block.Decode(&n); err != nil {
+		return n, nil, input(err)
 	}
-	for _, f := range block.Value.(*ast.MappingNode).Values {
-		p := f.Key.GetToken().Position
-		places[fieldName(f)] = r.place(p.Line, p.Column)
+	places = map[string]string{"": doc.Place(networkKey)}
+	names, _ := block.Fields()
+	for _, name := range names {
+		places[name] = block.FieldPlace(name)
 	}
 	for i, p := range n.Files {
-		n.Files[i] = r.path(p, 1)
+		n.Files[i] = beside(file, p)
 	}
-	n.EdgeList = r.path(n.EdgeList, 1)
+	n.EdgeList = beside(file, n.EdgeList)
 	return n, places, nil
 }
 
@@ -73,17 +71,18 @@ func (s Settings) Method(entry gossip.Entry) (gossip.Method, error) {
 
 // Decode reads the settings into a struct whose fields have yaml tags; path is what errors call it.
 func (s Settings) Decode(dst any, path string) error {
-	r := &specReader{overrides: s}
-	m, err := parseMapping(nil)
+	doc, err := config.Parse("", "settings", nil)
 	if err != nil {
 		return err
 	}
-	for k, o := range s {
-		v, err := r.entry(k, o, o.Path)
-		if err != nil {
-			return err
+	for _, o := range s {
+		if err := doc.Set(o.Path, o.Value, o.From); err != nil {
+			return input(err)
 		}
-		m.Values = append(m.Values, v)
 	}
-	return r.decode(m, dst, path)
+	root, err := doc.RootAs(path)
+	if err == nil {
+		err = root.Decode(dst)
+	}
+	return input(err)
 }

@@ -9,12 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-
+	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/readfile"
-	"github.com/sottodp/sotto/internal/yamltree"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -49,7 +46,7 @@ type Spec struct {
 	AcceptDelta   bool // trains with a δ of 1/rows or more
 	AcceptDropped bool // trains where more than one row in a hundred is dropped
 
-	places map[string]string // where each field was written
+	doc *config.Document // where each field was written
 }
 
 // ModelSpec is the block `model`.
@@ -110,8 +107,6 @@ func inputError(where, format string, args ...any) error {
 	return &InputError{where, fmt.Errorf(format, args...)}
 }
 
-var topKeys = []string{"data", "test", "labels", "test_labels", "schema", "model", "method", "privacy", "output", "lab", "seed", "ledger", "out", "accept_delta", "accept_dropped", "test_overlaps", compareKey, networkKey, tuneKey}
-
 // LoadSpec reads a spec file, if one is named, and applies the overrides.
 func LoadSpec(file string, overrides []Override) (*Spec, error) {
 	var src []byte
@@ -122,6 +117,15 @@ func LoadSpec(file string, overrides []Override) (*Spec, error) {
 		}
 	}
 	return parseSpec(file, src, overrides)
+}
+
+// input makes an *InputError of a *config.Error.
+func input(err error) error {
+	var e *config.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	return &InputError{e.Place(), errors.New(e.Text())}
 }
 
 // readSpec reads the text of a spec file.
@@ -136,13 +140,6 @@ func readSpec(file string) ([]byte, error) {
 	return src, nil
 }
 
-// parser state: the tree, and where its pieces come from.
-type specReader struct {
-	file      string
-	root      *ast.MappingNode
-	overrides []Override // tokens of the k-th stand on line -(k+1)
-}
-
 // reason is what the system says, without the path.
 func reason(err error) error {
 	var p *os.PathError
@@ -152,223 +149,110 @@ func reason(err error) error {
 	return err
 }
 
-func parseSpec(file string, src []byte, overrides []Override) (*Spec, error) {
-	r := &specReader{file: file, overrides: overrides}
-	root, err := parseMapping(src)
-	if err != nil {
-		return nil, r.located(err)
-	}
-	r.root = root
-	for k, o := range overrides {
-		if err := r.apply(k, o); err != nil {
-			return nil, err
-		}
-	}
-	return r.spec()
+// A specFile is a spec as it is written.
+type specFile struct {
+	Data          string      `yaml:"data"`
+	Test          string      `yaml:"test"`
+	Labels        string      `yaml:"labels"`
+	TestLabels    string      `yaml:"test_labels"`
+	Schema        string      `yaml:"schema"`
+	Model         ModelSpec   `yaml:"model"`
+	Method        config.Node `yaml:"method"`
+	Privacy       PrivacySpec `yaml:"privacy"`
+	Output        string      `yaml:"output"`
+	Lab           bool        `yaml:"lab"`
+	Seed          *uint64     `yaml:"seed"`
+	Ledger        string      `yaml:"ledger"`
+	Out           string      `yaml:"out"`
+	AcceptDelta   bool        `yaml:"accept_delta"`
+	AcceptDropped bool        `yaml:"accept_dropped"`
+	TestOverlaps  bool        `yaml:"test_overlaps"`
+	Compare       config.Node `yaml:"compare"` // for LoadComparison
+	Network       config.Node `yaml:"network"` // for LoadNetwork
+	Tune          config.Node `yaml:"tune"`    // for LoadTuning
 }
 
-func parseMapping(src []byte) (*ast.MappingNode, error) {
-	f, err := yamltree.Parse(src)
+// topKeys are the fields of a spec.
+var topKeys = config.Names(specFile{})
+
+func parseSpec(file string, src []byte, overrides []Override) (s *Spec, err error) {
+	defer func() { err = input(err) }()
+	doc, err := config.Parse(file, "a spec", src)
 	if err != nil {
 		return nil, err
 	}
-	if len(f.Docs) > 1 {
-		return nil, errors.New("found more than one document; allowed is one")
-	}
-	if len(f.Docs) == 0 || f.Docs[0].Body == nil {
-		f, _ = yamltree.Parse([]byte("{}"))
-	}
-	m, ok := f.Docs[0].Body.(*ast.MappingNode)
-	if !ok {
-		if _, text := f.Docs[0].Body.(*ast.StringNode); text { // perhaps a data file: what stands in it is not for a message
-			return nil, fmt.Errorf("found text that is no spec (a data file?); allowed is a block of the fields %s", strings.Join(topKeys, ", "))
+	for _, o := range overrides {
+		if err := checkOverride(o); err != nil {
+			return nil, err
 		}
-		return nil, fmt.Errorf("found %s; allowed is a block of the fields %s", found(f.Docs[0].Body), strings.Join(topKeys, ", "))
-	}
-	return m, nil
-}
-
-// apply puts an override into the tree.
-func (r *specReader) apply(k int, o Override) error {
-	keys := strings.Split(o.Path, ".")
-	if len(keys) > 2 || !slices.Contains(topKeys, keys[0]) {
-		return inputError(o.From, "field %q is not known; the fields are %s, and those of the blocks as in method.steps", o.Path, strings.Join(topKeys, ", "))
-	}
-	if keys[0] == compareKey {
-		return inputError(o.From, "field %q: found it outside a spec file; allowed are the flags of `sotto compare`", o.Path)
-	}
-	if keys[0] == networkKey || keys[0] == tuneKey {
-		return inputError(o.From, "field %q: found it outside a spec file; allowed is the block %s of one", o.Path, keys[0])
-	}
-	target := r.root
-	if len(keys) == 2 {
-		block := lookup(r.root, keys[0])
-		if block == nil {
-			v, err := r.entry(k, Override{Value: "{}", From: o.From}, keys[0])
-			if err != nil {
-				return err
-			}
-			r.root.Values = append(r.root.Values, v)
-			block = v
-		}
-		m, ok := block.Value.(*ast.MappingNode)
-		if !ok {
-			v, err := r.entry(k, Override{Value: "{}", From: o.From}, keys[0]) // a block takes the place of a word, as of `privacy: none`
-			if err != nil {
-				return err
-			}
-			block.Value = v.Value
-			m = v.Value.(*ast.MappingNode)
-		}
-		target = m
-	}
-	v, err := r.entry(k, o, keys[len(keys)-1])
-	if err != nil {
-		return err
-	}
-	if len(keys) == 2 && keys[1] == "name" {
-		// Naming another method or model replaces the whole block, if it had a name.
-		before := ""
-		if old := lookup(target, "name"); old != nil {
-			before, _ = scalar(old.Value)
-		}
-		if name, _ := scalar(v.Value); before != "" && before != name {
-			target.Values = nil
-		}
-	}
-	if old := lookup(target, keys[len(keys)-1]); old != nil {
-		*old = *v
-		return nil
-	}
-	target.Values = append(target.Values, v)
-	return nil
-}
-
-// entry is the k-th override as a field of that key.
-func (r *specReader) entry(k int, o Override, key string) (*ast.MappingValueNode, error) {
-	m, err := parseMapping([]byte(key + ": " + o.Value))
-	if err != nil || len(m.Values) != 1 {
-		return nil, inputError(o.From, "found a value that is not YAML")
-	}
-	for t := m.Values[0].GetToken(); t != nil; t = t.Next {
-		t.Position.Line = -(k + 1)
-	}
-	for t := m.Values[0].GetToken(); t != nil; t = t.Prev {
-		t.Position.Line = -(k + 1)
-	}
-	return m.Values[0], nil
-}
-
-func lookup(m *ast.MappingNode, key string) *ast.MappingValueNode {
-	for _, v := range m.Values {
-		if fieldName(v) == key {
-			return v
-		}
-	}
-	return nil
-}
-
-// place says where a token stands: in the file or in a flag.
-func (r *specReader) place(line, column int) string {
-	if line < 0 {
-		return r.overrides[-line-1].From
-	}
-	return fmt.Sprintf("%s:%d:%d", r.file, line, column)
-}
-
-// located turns an error of the YAML library into ours.
-func (r *specReader) located(err error) error {
-	var y yaml.Error
-	if errors.As(err, &y) && y.GetToken() != nil {
-		p := y.GetToken().Position
-		return &InputError{r.place(p.Line, p.Column), fmt.Errorf("found text that is not YAML (%s); allowed is a spec in YAML", y.GetMessage())}
-	}
-	var refused *yamltree.Error
-	if errors.As(err, &refused) {
-		return inputError(r.place(refused.Line, refused.Column), "found %s; allowed is %s", refused.Found, refused.Allowed)
-	}
-	return &InputError{r.file, err}
-}
-
-func (r *specReader) spec() (*Spec, error) {
-	s := &Spec{File: r.file, MethodName: method.Default, places: map[string]string{}}
-	text := map[string]*string{"data": &s.Data, "test": &s.Test, "labels": &s.Labels, "test_labels": &s.TestLabels, "schema": &s.Schema, "ledger": &s.Ledger, "out": &s.Out}
-	var output string
-	var methodNode *ast.MappingNode
-	for _, v := range r.root.Values {
-		key, p := fieldName(v), v.Key.GetToken().Position
-		s.places[key] = r.place(p.Line, p.Column)
-		if !slices.Contains(topKeys, key) {
-			return nil, inputError(s.places[key], "unknown field %q; the fields are %s", key, strings.Join(topKeys, ", "))
-		}
-		block, isBlock := v.Value.(*ast.MappingNode)
-		if isBlock {
-			for _, f := range block.Values {
-				p := f.Key.GetToken().Position
-				s.places[key+"."+fieldName(f)] = r.place(p.Line, p.Column)
-			}
-		}
-		var err error
-		switch dst := text[key]; {
-		case dst != nil:
-			if err = r.decode(v.Value, dst, key); err == nil && *dst == "" {
-				err = inputError(s.places[key], "%s: found nothing; allowed is a path", key)
-			}
-			if key != "ledger" || !strings.Contains(*dst, "://") {
-				*dst = r.path(*dst, p.Line)
-			}
-		case key == "output":
-			err = r.decode(v.Value, &output, key)
-		case key == "lab":
-			err = r.decode(v.Value, &s.Lab, key)
-		case key == "accept_delta":
-			err = r.decode(v.Value, &s.AcceptDelta, key)
-		case key == "accept_dropped":
-			err = r.decode(v.Value, &s.AcceptDropped, key)
-		case key == "test_overlaps":
-			err = r.decode(v.Value, &s.TestOverlaps, key)
-		case key == "seed":
-			s.Seed = new(uint64)
-			err = r.decode(v.Value, s.Seed, key)
-		case key == "privacy" && isWord(v.Value, "none"):
-			s.Privacy.Off = true
-		case key == "privacy" && !isBlock:
-			err = inputError(s.places[key], "privacy: found %s; allowed is a block of fields, or in the lab the word none", found(v.Value))
-		case key == compareKey, key == networkKey, key == tuneKey: // LoadComparison, LoadNetwork and LoadTuning read them
-		case !isBlock:
-			err = inputError(s.places[key], "%s: found %s; allowed is a block of fields, as in {name: …}", key, found(v.Value))
-		case key == "privacy":
-			err = r.decode(block, &s.Privacy, key)
-		case key == "model":
-			err = r.decode(block, &s.Model, key)
-		case key == "method":
-			methodNode = block
-		}
-		if err != nil {
+		if err := doc.Set(o.Path, o.Value, o.From); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.setMethod(r, methodNode); err != nil {
+	var f specFile
+	if err := doc.Root().Decode(&f); err != nil {
 		return nil, err
 	}
-	var err error
-	if s.Output, err = method.ParseOutput(output); err != nil {
-		return nil, &InputError{s.places["output"], err}
+	s = &Spec{File: file, MethodName: method.Default, doc: doc, Model: f.Model, Privacy: f.Privacy, Lab: f.Lab, Seed: f.Seed,
+		AcceptDelta: f.AcceptDelta, AcceptDropped: f.AcceptDropped, TestOverlaps: f.TestOverlaps}
+	for _, p := range []struct {
+		key      string
+		text     string
+		to       *string
+		relative bool
+	}{
+		{"data", f.Data, &s.Data, true}, {"test", f.Test, &s.Test, true}, {"labels", f.Labels, &s.Labels, true}, {"test_labels", f.TestLabels, &s.TestLabels, true},
+		{"schema", f.Schema, &s.Schema, true}, {"ledger", f.Ledger, &s.Ledger, !strings.Contains(f.Ledger, "://")}, {"out", f.Out, &s.Out, true},
+	} {
+		if doc.Has(p.key) && p.text == "" {
+			return nil, inputError(s.Place(p.key), "%s: found nothing; allowed is a path", p.key)
+		}
+		if *p.to = p.text; p.relative && !doc.Given(p.key) {
+			*p.to = beside(file, p.text)
+		}
+	}
+	if err := s.setMethod(f.Method); err != nil {
+		return nil, err
+	}
+	if s.Output, err = method.ParseOutput(f.Output); err != nil {
+		return nil, &InputError{s.Place("output"), err}
 	}
 	return s, s.check()
 }
 
-func isWord(n ast.Node, word string) bool {
-	text, _ := scalar(n)
-	return text == word
+// checkOverride refuses an override of a field that is not there, or only in a file.
+func checkOverride(o Override) error {
+	block, _, _ := strings.Cut(o.Path, ".")
+	switch {
+	case strings.Count(o.Path, ".") > 1 || !slices.Contains(topKeys, block):
+		return inputError(o.From, "field %q is not known; the fields are %s, and those of the blocks as in method.steps", o.Path, strings.Join(topKeys, ", "))
+	case block == compareKey:
+		return inputError(o.From, "field %q: found it outside a spec file; allowed are the flags of `sotto compare`", o.Path)
+	case block == networkKey || block == tuneKey:
+		return inputError(o.From, "field %q: found it outside a spec file; allowed is the block %s of one", o.Path, block)
+	}
+	return nil
 }
 
-func (s *Spec) setMethod(r *specReader, block *ast.MappingNode) error {
-	if block != nil {
-		if name := lookup(block, "name"); name != nil {
-			if err := r.decode(name.Value, &s.MethodName, "method.name"); err != nil {
-				return err
-			}
+// DecodeConfig reads the block, or the word none.
+func (p *PrivacySpec) DecodeConfig(n config.Node) error {
+	type block PrivacySpec // without DecodeConfig
+	if p.Off = n.Text() == "none"; p.Off {
+		return nil
+	}
+	if !n.IsBlock() {
+		return n.Wrong("a block of fields, or in the lab the word none")
+	}
+	return n.Decode((*block)(p))
+}
+
+func (s *Spec) setMethod(block config.Node) error {
+	if block.Given() && !block.IsBlock() {
+		return block.Wrong("a block of fields, as in {name: …}")
+	}
+	if name := block.Field("name"); name.Given() {
+		if err := name.Decode(&s.MethodName); err != nil {
+			return err
 		}
 	}
 	entry, err := method.Lookup(s.MethodName)
@@ -376,44 +260,39 @@ func (s *Spec) setMethod(r *specReader, block *ast.MappingNode) error {
 		return &InputError{s.Place("method.name"), fmt.Errorf("method.name: %s", strings.TrimPrefix(err.Error(), "method: "))}
 	}
 	s.Method = entry.Method
-	if block != nil {
-		rest := *block
-		rest.Values = slices.DeleteFunc(slices.Clone(block.Values), func(v *ast.MappingValueNode) bool { return fieldName(v) == "name" })
-		if s.Method, err = entry.DecodeBy(func(into any) error { return r.decode(&rest, into, "method") }); err != nil {
+	if block.Given() {
+		if s.Method, err = entry.DecodeBy(func(into any) error { return block.Decode(into, "name") }); err != nil {
 			return err
 		}
-		for _, f := range entry.Fields() {
-			if v := lookup(&rest, f.Name); v != nil && f.Free && isZero(v.Value) {
-				return inputError(s.Place("method."+f.Name), "method.%s: found 0; allowed is another number, or to leave the field out: the method then chooses", f.Name)
-			}
+	}
+	for _, f := range entry.Fields() {
+		if v := block.Field(f.Name); f.Free && v.Given() && isZero(v.Text()) {
+			return inputError(s.Place("method."+f.Name), "method.%s: found 0; allowed is another number, or to leave the field out: the method then chooses", f.Name)
 		}
 	}
 	return nil
 }
 
-// isZero says whether n is the number 0, in whatever form.
-func isZero(n ast.Node) bool {
-	text, plain := scalar(n)
+// isZero says whether text is the number 0, in any form.
+func isZero(text string) bool {
 	number, err := strconv.ParseFloat(text, 64)
-	return plain && err == nil && number == 0
+	return err == nil && number == 0
 }
 
-// path resolves a path against the file or, for a flag, the working directory.
-func (r *specReader) path(p string, line int) string {
-	if p == "" || filepath.IsAbs(p) || line < 0 || r.file == "" {
-		return p
+// beside is a path as it is seen from the directory of a file.
+func beside(file, path string) string {
+	if path == "" || file == "" || filepath.IsAbs(path) {
+		return path
 	}
-	return data.Join(filepath.Dir(r.file), p)
+	return data.Join(filepath.Dir(file), path)
 }
 
 // Place says where a field was written, or where it is missing.
 func (s *Spec) Place(field string) string {
-	if p, ok := s.places[field]; ok {
-		return p
-	}
-	if block, _, ok := strings.Cut(field, "."); ok {
-		if p, ok := s.places[block]; ok {
-			return p
+	block, _, _ := strings.Cut(field, ".")
+	for _, f := range []string{field, block} {
+		if s.doc != nil && s.doc.Has(f) {
+			return s.doc.Place(f)
 		}
 	}
 	if s.File != "" {
@@ -421,6 +300,9 @@ func (s *Spec) Place(field string) string {
 	}
 	return ""
 }
+
+// has says whether a field was given.
+func (s *Spec) has(field string) bool { return s.doc != nil && s.doc.Has(field) }
 
 // missing is the error of a field that nobody gave.
 func (s *Spec) missing(field, hint string) error {
@@ -446,11 +328,11 @@ func (s *Spec) check() error {
 	}
 	p := s.Privacy
 	switch {
-	case s.places["privacy.epsilon"] == "":
+	case !s.has("privacy.epsilon"):
 		return s.missing("privacy.epsilon", "Sotto has no default for it")
 	case p.Delta == nil:
 		return s.missing("privacy.delta", "Sotto has no default for it; 0 asks for pure ε")
-	case s.places["privacy.adjacency"] == "":
+	case !s.has("privacy.adjacency"):
 		return s.missing("privacy.adjacency", "add-or-remove or replace-one")
 	}
 	if err := p.Budget().Validate(); err != nil {

@@ -1,5 +1,9 @@
 package run
 
+import (
+	"github.com/sottodp/sotto/config"
+)
+
 const tuneKey = "tune"
 
 // A Tuning is the block `tune` of a spec file: what a search draws from. `sotto fit` does not look at it.
@@ -16,14 +20,13 @@ func LoadTuning(file string) (t Tuning, place string, err error) {
 	if err != nil {
 		return t, "", err
 	}
-	r := &specReader{file: file}
-	if r.root, err = parseMapping(src); err != nil {
-		return t, "", r.located(err)
+	doc, err := config.Parse(file, "a spec", src)
+	if err != nil {
+		return t, "", input(err)
 	}
-	block := lookup(r.root, tuneKey)
-	if block == nil {
+	block := doc.Root().Field(tuneKey)
+	if !block.Given() {
 		return t, "", inputError(file+":1:1", "field %q is missing: a block that says what to draw from", tuneKey)
 	}
-	at := block.Key.GetToken().Position
-	return t, r.place(at.Line, at.Column), r.decode(block.Value, &t, tuneKey)
+	return t, doc.Place(tuneKey), input(block.Decode(&t))
 }

@@ -29,5 +29,5 @@ func ExampleParse() {
 	// Output:
 	// 4 [age ward=north ward=south (intercept)]
 	// stayed [no yes]
-	// bad.yaml:2:7: rows: found text ("some"); allowed is a whole number from 1 to 2147483648
+	// bad.yaml:2:7: rows: found "some"; allowed is a whole number
 }

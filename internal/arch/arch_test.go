@@ -42,13 +42,12 @@ var table = map[string][]string{
 	"internal/chart": {},
 	"internal/audit": {},
 
-	// Opens files, and parses YAML, that others may have written.
+	// Opens files that others may have written.
 	"internal/readfile": {},
-	"internal/yamltree": {},
 
 	// What a person wrote: specs, schemas and their positions; the public description of a table.
-	"config": {"internal/readfile", "internal/yamltree"},
-	"schema": join(words, []string{"config", "internal/chart", "internal/readfile", "internal/yamltree"}),
+	"config": {"internal/readfile"},
+	"schema": join(words, []string{"config", "internal/chart", "internal/readfile"}),
 
 	// Where an owner's state lies.
 	"internal/state": {},
@@ -108,7 +107,7 @@ var table = map[string][]string{
 	"run/access": {"data", "schema", "run/ledger", "internal/state", "internal/readfile"},
 
 	// Layer 4, assembly: all above.
-	"run": join(public, []string{"run/access", "internal/postgres", "data", "model", "method", "gossip", "gossip/agreement", "oracle/private", "oracle/replay", "run/trace", "run/ledger", "internal/chart", "internal/readfile", "internal/yamltree"}),
+	"run": join(public, []string{"run/access", "internal/postgres", "data", "model", "method", "gossip", "gossip/agreement", "oracle/private", "oracle/replay", "run/trace", "run/ledger", "internal/chart", "internal/readfile"}),
 
 	// A comparison drives runs in the lab, which leave no record.
 	"run/compare": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/trace", "internal/chart", "internal/readfile"}),
@@ -300,8 +299,8 @@ func foreign(pkg, file, p string, tree *ast.File, spec *ast.ImportSpec) string {
 	switch {
 	case p == "text/template":
 		return "pages are HTML: html/template escapes what they show"
-	case p == "github.com/goccy/go-yaml/parser" && pkg != "internal/yamltree":
-		return "YAML is parsed by internal/yamltree, which looks at its nesting first"
+	case p == "github.com/goccy/go-yaml/parser" && pkg != "config":
+		return "YAML is parsed by package config, which checks its nesting first"
 	case p == "log" || p == "log/slog":
 		return "no package logs; a line of text is an output, and outputs are returned or written where they are promised"
 	case !helper && (p == "math/rand" || p == "math/rand/v2"):
@@ -529,7 +528,7 @@ func TestRules(t *testing.T) {
 		{"new room", "cloud/a.go", "", "package cloud is not in the import table: add it"},
 		{"helper", "run/a.go", "import _ " + own("internal/needs"), "run/a.go: imports internal/needs, which is for tests only"},
 		{"helper of a helper", "method/methodtest/a.go", "import _ " + own("model/modeltest"), ""},
-		{"yaml", "run/a.go", `import "github.com/goccy/go-yaml/parser"`, "run/a.go: imports github.com/goccy/go-yaml/parser: YAML is parsed by internal/yamltree"},
+		{"yaml", "run/a.go", `import "github.com/goccy/go-yaml/parser"`, "run/a.go: imports github.com/goccy/go-yaml/parser: YAML is parsed by package config"},
 		{"log", "run/a.go", `import "log"`, "run/a.go: imports log: no package logs"},
 		{"slog", "cmd/sotto/a.go", `import "log/slog"`, "cmd/sotto/a.go: imports log/slog"},
 		{"templates", "web/a.go", `import "text/template"`, "web/a.go: imports text/template: pages are HTML"},

@@ -1,8 +1,4 @@
-// Package yamltree parses YAML that others may have written. The parser needs
-// memory that grows with the square of the nesting: 8,000 times "[" took half a
-// gigabyte, 200,000 times tens of them. So the tokens are counted first, as the
-// parser's own scanner finds them, one by one.
-package yamltree
+package config
 
 import (
 	"fmt"
@@ -16,22 +12,14 @@ import (
 
 // Limits, far above what a spec or a schema needs.
 const (
-	MaxDepth  = 100     // collections within each other
-	MaxTokens = 500_000 // a list of 250,000 names
+	maxDepth  = 100     // collections within each other
+	maxTokens = 500_000 // a list of 250,000 names
 )
 
-// An Error is text that is not parsed, and where that begins.
-type Error struct {
-	Line, Column   int
-	Found, Allowed string
-}
-
-func (e *Error) Error() string {
-	return fmt.Sprintf("%d:%d: found %s; allowed is %s", e.Line, e.Column, e.Found, e.Allowed)
-}
-
-// Parse parses src, after a check of its nesting.
-func Parse(src []byte) (*ast.File, error) {
+// parse parses src, after a check of its nesting: the parser needs memory that grows with the
+// square of the nesting. 8,000 times "[" took half a gigabyte, 200,000 times tens of them. So
+// the tokens are counted first, as the parser's own scanner finds them, one by one.
+func parse(src []byte) (*ast.File, error) {
 	if e := check(src); e != nil {
 		return nil, e
 	}
@@ -47,8 +35,8 @@ func check(src []byte) *Error {
 	for count := 0; ; {
 		tokens, err := s.Scan()
 		for _, t := range tokens {
-			if count++; count > MaxTokens {
-				return at(t, fmt.Sprintf("more than %d words and signs", MaxTokens), "at most that")
+			if count++; count > maxTokens {
+				return at(t, fmt.Sprintf("more than %d words and signs", maxTokens), "at most that")
 			}
 			if e := n.next(t); e != nil {
 				return e
@@ -64,7 +52,7 @@ func check(src []byte) *Error {
 }
 
 func at(t *token.Token, found, allowed string) *Error {
-	return &Error{t.Position.Line, t.Position.Column, found, allowed}
+	return &Error{Line: t.Position.Line, Column: t.Position.Column, Found: found, Allowed: allowed}
 }
 
 // nesting is what is open at a token.
@@ -109,8 +97,8 @@ func (n *nesting) next(t *token.Token) *Error {
 	if t.Type != token.CommentType {
 		n.prev = t
 	}
-	if depth := n.flow + len(n.blocks) + n.chain; depth > MaxDepth {
-		return at(t, fmt.Sprintf("lists and blocks within each other, more than %d deep", MaxDepth), "at most that")
+	if depth := n.flow + len(n.blocks) + n.chain; depth > maxDepth {
+		return at(t, fmt.Sprintf("lists and blocks within each other, more than %d deep", maxDepth), "at most that")
 	}
 	return nil
 }

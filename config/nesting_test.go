@@ -1,4 +1,4 @@
-package yamltree
+package config
 
 import (
 	"errors"
@@ -40,7 +40,7 @@ func TestD2Nesting(t *testing.T) {
 		"after lists":   "a: [[1], [2]]\nb: " + strings.Repeat("[", 101),
 		"document":      "---\n" + strings.Repeat("[", 101),
 	} {
-		_, err := Parse([]byte(src))
+		_, err := parse([]byte(src))
 		var e *Error
 		if !errors.As(err, &e) || !strings.Contains(e.Found, "more than 100 deep") || e.Line < 1 || e.Column < 1 {
 			t.Errorf("%s: %.200v", name, err)
@@ -51,7 +51,7 @@ func TestD2Nesting(t *testing.T) {
 		"words":  "[" + strings.Repeat("1,", 300_000) + "1]",
 	} {
 		var e *Error
-		if _, err := Parse([]byte(src)); !errors.As(err, &e) {
+		if _, err := parse([]byte(src)); !errors.As(err, &e) {
 			t.Errorf("%s: %.200v", name, err)
 		}
 	}
@@ -180,9 +180,9 @@ func holds(t interface {
 		deepest = max(deepest, depth(d.Body))
 	}
 	switch {
-	case e != nil && deepest < MaxDepth/2 && strings.Contains(e.Found, "deep"):
+	case e != nil && deepest < maxDepth/2 && strings.Contains(e.Found, "deep"):
 		t.Fatalf("%q nests %d deep and is refused: %v", src, deepest, e)
-	case e == nil && deepest > MaxDepth:
+	case e == nil && deepest > maxDepth:
 		t.Fatalf("%q nests %d deep and is not refused", src, deepest)
 	}
 }

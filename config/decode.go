@@ -1,0 +1,214 @@
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// A Node is a value of a document. A variable of this type takes any value, to be decoded later.
+type Node struct {
+	doc  *Document
+	n    ast.Node
+	path string
+}
+
+// A Decoder decodes a value by itself.
+type Decoder interface{ DecodeConfig(n Node) error }
+
+// Given says whether there is a value.
+func (n Node) Given() bool { return n.n != nil }
+
+// IsBlock says whether the value is a block of fields.
+func (n Node) IsBlock() bool {
+	_, ok := n.n.(*ast.MappingNode)
+	return ok
+}
+
+// Text is the value as text; "" where it is a block, a list or nothing.
+func (n Node) Text() string {
+	text, _ := scalar(n.n)
+	return text
+}
+
+// String is the value in YAML.
+func (n Node) String() string { return n.n.String() }
+
+// Fields are the fields of a block, in their order.
+func (n Node) Fields() (names []string, values []Node) {
+	if m, ok := n.n.(*ast.MappingNode); ok {
+		for _, v := range m.Values {
+			name, _ := scalar(v.Key)
+			names = append(names, name)
+			values = append(values, Node{n.doc, v.Value, join(n.path, name)})
+		}
+	}
+	return names, values
+}
+
+// Field is the field of a block; not Given where it is not there.
+func (n Node) Field(name string) Node {
+	if m, ok := n.n.(*ast.MappingNode); ok {
+		if v := field(m, name); v != nil {
+			return Node{n.doc, v.Value, join(n.path, name)}
+		}
+	}
+	return Node{}
+}
+
+// Place says where the value stands.
+func (n Node) Place() string { return n.doc.located(n.n.GetToken().Position).Place() }
+
+// Wrong says that the value is not what it may be.
+func (n Node) Wrong(allowed string) error {
+	return n.doc.Fail(n.path, found(n.n), allowed)
+}
+
+// Decode reads the value into the variable that dst points to: text, a number, true or false,
+// a [Decoder], a [Node], or a struct whose fields have yaml tags. Unknown fields of a block are
+// errors, but for those of the names except. A slice takes one value for a list of one, unless
+// its tag says list. Zero stays where nothing is written: [Document.Has] tells.
+func (n Node) Decode(dst any, except ...string) error {
+	return n.decode(reflect.ValueOf(dst).Elem(), false, except...)
+}
+
+func (n Node) decode(v reflect.Value, list bool, except ...string) error {
+	if v.Kind() == reflect.Pointer {
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
+	}
+	text, plain := scalar(n.n)
+	switch dst := v.Addr().Interface().(type) {
+	case *Node:
+		*dst = n
+		return nil
+	case Decoder:
+		return dst.DecodeConfig(n)
+	case encoding.TextUnmarshaler:
+		if err := dst.UnmarshalText([]byte(text)); err != nil {
+			block, _, _ := strings.Cut(n.path, ".")
+			return n.doc.Locate(&Error{Field: n.path, Err: fmt.Errorf("%s.%w", block, err)})
+		}
+		return nil
+	}
+	number, isNumber := 0.0, false
+	if plain {
+		var fault string
+		number, fault = ParseNumber(strings.ReplaceAll(text, "_", ""))
+		isNumber = fault == ""
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		if !n.IsBlock() {
+			return n.Wrong("a block of fields")
+		}
+		return n.fields(v, except)
+	case reflect.Slice:
+		nodes := []Node{n}
+		if s, ok := n.n.(*ast.SequenceNode); ok {
+			nodes = nodes[:0]
+			for i, e := range s.Values {
+				nodes = append(nodes, Node{n.doc, e, fmt.Sprintf("%s[%d]", n.path, i)})
+			}
+		} else if list {
+			return n.Wrong("a list")
+		}
+		v.Set(reflect.MakeSlice(v.Type(), len(nodes), len(nodes)))
+		for i, e := range nodes {
+			if err := e.decode(v.Index(i), false); err != nil {
+				return err
+			}
+		}
+	case reflect.String:
+		if !isText(n.n) {
+			return n.Wrong("text")
+		}
+		v.SetString(text)
+	case reflect.Bool:
+		b, ok := n.n.(*ast.BoolNode)
+		if !ok {
+			return n.Wrong("true or false")
+		}
+		v.SetBool(b.Value)
+	case reflect.Float64:
+		if !isNumber {
+			return n.Wrong("a number")
+		}
+		v.SetFloat(number)
+	case reflect.Int:
+		if !isNumber || number != math.Trunc(number) || math.Abs(number) > 1<<53 {
+			return n.Wrong("a whole number")
+		}
+		v.SetInt(int64(number))
+	case reflect.Uint64:
+		u, err := strconv.ParseUint(text, 10, 64)
+		if err != nil || !plain {
+			return n.Wrong("a whole number from 0 to 18446744073709551615")
+		}
+		v.SetUint(u)
+	default:
+		return fmt.Errorf("config: a field of type %v cannot be decoded", v.Type())
+	}
+	return nil
+}
+
+// fields reads a block into a struct.
+func (n Node) fields(v reflect.Value, except []string) error {
+	var names []string
+	at := map[string]reflect.StructField{}
+	for _, f := range reflect.VisibleFields(v.Type()) { // those of embedded structs, too
+		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		if name != "" && name != "-" {
+			names = append(names, name)
+			at[name] = f
+		}
+	}
+	skip := map[string]bool{}
+	for _, name := range except {
+		skip[name] = true
+	}
+	given, values := n.Fields()
+	for i, name := range given {
+		if skip[name] {
+			continue
+		}
+		f, ok := at[name]
+		if !ok {
+			return n.doc.Unknown(n.path, name, names)
+		}
+		if err := values[i].decode(v.FieldByIndex(f.Index), strings.HasSuffix(f.Tag.Get("yaml"), ",list")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Unknown says that a block has a field which is none of those names.
+func (d *Document) Unknown(block, name string, names []string) error {
+	of := ""
+	if block != "" {
+		of = " of " + block
+	}
+	e := d.located(d.at[join(block, name)].key)
+	e.Err = fmt.Errorf("unknown field %q; the fields%s are %s", name, of, strings.Join(names, ", "))
+	return e
+}
+
+// Names are the yaml names of a struct's fields.
+func Names(of any) []string {
+	var names []string
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(of)) { // those of embedded structs, too
+		if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name != "" && name != "-" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// FieldPlace says where the name of a field of the block stands.
+func (n Node) FieldPlace(name string) string { return n.doc.Place(join(n.path, name)) }

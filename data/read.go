@@ -49,6 +49,9 @@ type Options struct {
 	// Dropped, where it is not nil, is told of a table of which on_bad_row: drop leaves rows
 	// out, before there is a table. Its error ends the reading.
 	Dropped func(path string, stats *LoadStats) error
+	// Formats are those that a file is offered to before it is taken for text, as
+	// package data/source lists them. Package run/access sets them.
+	Formats []Format
 }
 
 // dropped tells Dropped, where there is something to tell.
@@ -142,10 +145,21 @@ func openSource(ctx context.Context, s *schema.Schema, path string, opt Options,
 	if beginsWith(path, parquetMagic) {
 		return newParquetSource(s, path, opt, enc, sum, raw)
 	}
+	if f := opt.format(s, path); f != nil {
+		return newRowSource(f, s, path, opt, enc, sum, raw)
+	}
 	if s.Format.Kind == schema.KindIDX {
 		return newIDXSource(s, path, opt, enc, sum, raw)
 	}
 	return newTextSource(s, path, opt, enc, sum, raw)
+}
+
+// format is the format of a file with named columns, nil for text and what is built in.
+func (o Options) format(s *schema.Schema, path string) *Format {
+	if s.Format.Kind != schema.KindCSV {
+		return nil
+	}
+	return formatOf(path, o.Formats)
 }
 
 // columnForm says what kind of table of named columns is at path, other than text;

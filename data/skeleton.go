@@ -125,6 +125,8 @@ func SkeletonFromFile(path, delimiter string) ([]byte, error) {
 			found = "an empty line"
 		case fault == "" || fault == "NaN":
 			found = "a number where a column name should be"
+		case strings.HasPrefix(header, "{"):
+			found = "a line that begins with { (JSON Lines?)"
 		case !config.PlainText(c):
 			found = "control characters in a column name"
 		case strings.Contains(c, ":") && len(cells) == 1:

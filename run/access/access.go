@@ -26,6 +26,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/data/source"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/schema"
 )
@@ -131,7 +132,7 @@ func (g *Gate) Open(ctx context.Context, purpose Purpose, schema *schema.Schema,
 		return nil, err
 	}
 	in := admission{gate: g, o: &Opened{purpose: purpose, dataset: schema.Dataset, gate: g}, path: data.Public(path), train: train}
-	opt.Dropped = g.Dropped
+	opt.Dropped, opt.Formats = g.Dropped, source.Formats()
 	var beside []*data.Table
 	for _, t := range train {
 		beside = append(beside, t.table)
@@ -153,7 +154,7 @@ func (g *Gate) Pack(ctx context.Context, schema *schema.Schema, src, dst string,
 	if err := g.ask(ctx, Pack); err != nil {
 		return nil, err
 	}
-	opt.Dropped = g.Dropped
+	opt.Dropped, opt.Formats = g.Dropped, source.Formats()
 	return data.Pack(ctx, &admission{gate: g, o: &Opened{purpose: Pack, gate: g}}, schema, src, dst, opt)
 }
 

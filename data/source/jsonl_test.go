@@ -1,0 +1,199 @@
+package source_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/data/datatest"
+	"github.com/sottodp/sotto/data/source"
+	"github.com/sottodp/sotto/schema"
+	"github.com/sottodp/sotto/schema/schematest"
+)
+
+func parse(t testing.TB, src string) *schema.Schema {
+	t.Helper()
+	s, err := schema.Parse("s", []byte(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func read(t testing.TB, s *schema.Schema, name, content string, opt data.Options) (*data.Table, *data.LoadStats, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opt.Formats = source.Formats()
+	return data.Read(context.Background(), &datatest.Gate{}, s, path, opt)
+}
+
+const csv = `age,colour,id,gain,sick
+30,red,a1,2,yes
+,green,a2,1.50,no.
+7,?,a3,1e3,no
+99,pink,a4,,yes
+12.5,1.0,a5,10,yes
+`
+
+// The same rows as in csv; a column that is left out has no value.
+const jsonl = "\ufeff" + `{"age": 30, "colour": "red", "id": "a1", "gain": 2, "sick": "yes"}
+{"age": null, "colour": "green", "id": "a2", "gain": 1.50, "sick": "no."}
+
+ {"sick":"no","gain":"1e3","id":"a3","colour":"?","age":7}
+{"age": 99, "colour": "pink", "id": "a4", "sick": "yes"}
+{"age": "12.5", "colour": 1.0, "id": "a5", "gain": 10, "sick": "yes"}`
+
+// TestJSONLinesEqualCSV: the same rows give the same bits and the same hashes.
+func TestJSONLinesEqualCSV(t *testing.T) {
+	s := parse(t, schematest.Small)
+	want, _, err := read(t, s, "a.csv", csv, data.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	io.WriteString(z, jsonl)
+	z.Close()
+	for name, content := range map[string]string{"plain": jsonl, "gzip": packed.String(), "crlf": strings.ReplaceAll(jsonl, "\n", "\r\n")} {
+		got, stats, err := read(t, s, "a", content, data.Options{Rows: 5})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(data.Table{})); d != "" || stats.Rows != 5 {
+			t.Errorf("%s: %d rows\n%s", name, stats.Rows, d)
+		}
+	}
+	var hashes [2][]uint64
+	for i, content := range []string{csv, jsonl} {
+		path := filepath.Join(t.TempDir(), "f")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		g := &datatest.Gate{Key: []byte("key")}
+		if _, _, err := data.Read(context.Background(), g, s, path, data.Options{Formats: source.Formats()}); err != nil {
+			t.Fatal(err)
+		}
+		hashes[i] = g.Content.Rows
+	}
+	if len(hashes[0]) != 5 || !slices.Equal(hashes[0], hashes[1]) {
+		t.Errorf("hashes of raw rows %v of CSV, %v of JSON Lines", hashes[0], hashes[1])
+	}
+}
+
+const good = `{"age":1,"colour":"red","id":"x","gain":2,"sick":"yes"}` + "\n"
+
+var badLines = []struct{ name, line, want string }{
+	{"text", `SECRET`, ":2:1: found text that is not a JSON object"},
+	{"list", `["SECRET"]`, ":2:1: found text that is not a JSON object"},
+	{"open", `{"age":1`, ":2:10: found an object that is not closed"},
+	{"open text", `{"age":"SECRET`, ":2:8: found text that is not JSON"},
+	{"number", `{"age":"SECRET","colour":"red","sick":"yes","gain":1}`, ":2:8: column age: found text that is not a number"},
+	{"infinite", `{"age":1e999,"colour":"red","sick":"yes","gain":1}`, ":2:8: column age: found a number too large"},
+	{"alien", `{"age":1, "SECRET":2}`, ":2:11: found a name that is no column"},
+	{"twice", `{"age":1,"age":2}`, ":2:10: found a name a second time"},
+	{"nested", `{"age":{"SECRET":1}}`, ":2:8: found a list or an object"},
+	{"array", `{"age":[1]}`, ":2:8: found a list or an object"},
+	{"behind", `{"age":1} SECRET`, ":2:10: found text after the object"},
+	{"label", `{"age":1,"colour":"red","gain":1,"sick":"SECRET"}`, ":2:41: column sick: found a label that is none of the classes"},
+	{"no label", `{"age":1,"colour":"red","gain":1}`, ":2: column sick: found a missing value"},
+	{"bytes", "{\"age\":\"\xff\"}", ":2: found bytes that are not text"},
+	{"zero", `{"age":"\u0000"}`, ":2:8: found bytes that are not text"},
+	{"long", `{"id":"` + strings.Repeat("x", 9<<20) + `"}`, ":2: found a line of more than 8 MiB"},
+}
+
+// TestBadJSONLines: an error names the position and never a value; on_bad_row: drop leaves
+// the row out, and KeepBad keeps its place.
+func TestBadJSONLines(t *testing.T) {
+	s := parse(t, schematest.Small)
+	drop := parse(t, "on_bad_row: drop\n"+schematest.Small)
+	for _, c := range badLines {
+		content := good + c.line + "\n" + good
+		_, _, err := read(t, s, "a.jsonl", content, data.Options{})
+		if !errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("%s: %v, want %s", c.name, err, c.want)
+		}
+		tab, stats, err := read(t, drop, "a.jsonl", content, data.Options{KeepBad: true})
+		if err != nil || stats.Dropped != 1 || tab.Rows() != 3 || !tab.Blocks[0].Drop[1] || tab.Blocks[0].Drop[2] {
+			t.Errorf("%s: dropped %+v, %v", c.name, stats, err)
+		}
+	}
+	if _, _, err := read(t, s, "a", "\x1f\x8b"+jsonl, data.Options{}); !errors.As(err, new(*config.Error)) {
+		t.Errorf("damaged gzip: %v", err)
+	}
+	if tab, _, err := read(t, s, "a", `{"age":1,"colour":"red","gain":2}`, data.Options{Unlabelled: true}); err != nil || tab.Rows() != 1 || tab.Labelled {
+		t.Errorf("without labels: %v", err)
+	}
+}
+
+// TestRegister: a format from outside is offered every file after those that are here.
+func TestRegister(t *testing.T) {
+	before := len(source.Formats())
+	source.Register(data.Format{Name: "a test", Is: func(head []byte) bool { return bytes.HasPrefix(head, []byte("%test")) }, Open: func(io.Reader, []string) data.Rows { return &one{} }})
+	if got := source.Formats(); len(got) != before+1 || got[before].Name != "a test" {
+		t.Fatalf("%d formats", len(got))
+	}
+	tab, _, err := read(t, parse(t, schematest.Small), "a", "%test", data.Options{})
+	if err != nil || tab.Rows() != 1 || tab.Blocks[0].Y[0] != 1 {
+		t.Errorf("%v", err)
+	}
+}
+
+// one gives one row.
+type one struct{ done bool }
+
+func (o *one) Next(cells []string, null []bool) error {
+	if o.done {
+		return io.EOF
+	}
+	o.done = true
+	copy(cells, []string{"1", "red", "x", "2", "yes"})
+	return nil
+}
+
+func (*one) Place(int) (line, column int) { return 0, 0 }
+
+// FuzzJSONLines: no panic, and no value in an error.
+func FuzzJSONLines(f *testing.F) {
+	const marker = "Zq7Zq"
+	small := parse(f, schematest.Small)
+	dropping := parse(f, "on_bad_row: drop\n"+schematest.Small)
+	f.Add([]byte(jsonl), uint(20), false)
+	for _, c := range badLines {
+		if len(c.line) < 1000 {
+			f.Add([]byte(good+c.line), uint(len(good)+5), true)
+		}
+	}
+	path := filepath.Join(f.TempDir(), "f")
+	f.Fuzz(func(t *testing.T, content []byte, at uint, drop bool) {
+		i := int(at % uint(len(content)+1))
+		if err := os.WriteFile(path, []byte(string(content[:i])+marker+string(content[i:])), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := small
+		if drop {
+			s = dropping
+		}
+		if !source.Formats()[0].Is(content[:i]) {
+			return // another format has tests of its own
+		}
+		_, _, err := data.Read(context.Background(), &datatest.Gate{}, s, path, data.Options{Formats: source.Formats()[:1]})
+		if err != nil && (!errors.As(err, new(*config.Error)) || strings.Contains(err.Error(), marker)) {
+			t.Fatal(err)
+		}
+	})
+}

@@ -51,6 +51,7 @@ type lens struct {
 	bent    int // Hessians of the phase
 	tests   int // most tests of a point in the whole run: what a Claim divides its miss by
 	charged []privacy.Repeated
+	refused error // of a phase whose part of the plan was used up
 }
 
 // errPhase says that a phase has had its Hessians.

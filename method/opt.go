@@ -121,15 +121,46 @@ func (m OPT) Plan(pub oracle.Public) (privacy.Event, error) {
 
 // Run is P4 Algorithm 1 with short steps.
 func (m OPT) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
-	return m.lens(o.Public()).descend(ctx, o, obj, one(phase{m.Steps, m.Noise, m.Hessians}), short)
+	return m.run(ctx, o, obj, one(phase{m.Steps, m.Noise, m.Hessians}))
 }
 
-// short are the step sizes (7).
-func short(l *lens, _ []float64, d direction) (float64, error) {
-	if d.bend > 0 {
-		return 2 * d.bend / l.c.HessLipschitz, nil
+func (m OPT) run(ctx context.Context, o oracle.Oracle, obj Objective, phases phasing) iter.Seq2[Step, error] {
+	return func(yield func(Step, error) bool) {
+		l := m.lens(o.Public())
+		w, g := make([]float64, l.pub.Dim), make([]float64, l.pub.Dim) // w_0 = 0
+		st := Step{W: w}
+		err := l.start(ctx, o, obj)
+		for err == nil && l.open(phases(l)) {
+			for l.next() { // k = 0, 1, …
+				if err = l.gradient(g, w); err != nil { // g̃_k, of the sample S_k
+					break
+				}
+				norm := norm2(g)
+				s, step := g, 1/l.c.Smooth // γ_g of (7)
+				if norm <= m.Gradient {
+					var p secondorder.Pair
+					if p, err = l.smallest(w, g); err != nil { // (λ̃_k, p̃_k) of H̃_k, p̃'g̃ ≤ 0 (5)
+						break
+					}
+					if p.Value >= -m.Curvature { // a 2NS
+						st.GradNorm = norm
+						yield(st.converged(l.claim(g, p)), nil)
+						return
+					}
+					s, step = negated(p.Vector), 2*-p.Value/l.c.HessLipschitz // γ_H of (7)
+				}
+				st.move(w, s, -step, norm)
+				if !yield(st, nil) {
+					return
+				}
+			}
+			err = l.ended(err)
+		}
+		if err == nil {
+			err = l.refused
+		}
+		yield(st.End(err))
 	}
-	return 1 / l.c.Smooth, nil
 }
 
 // phasing is the next phase of a run, if there is one.
@@ -140,68 +171,26 @@ func one(p phase) phasing {
 	return func(l *lens) (phase, bool) { return p, l.opened == 0 }
 }
 
-// A direction is what a step goes against: the noisy gradient, or minus the vector of the smallest
-// eigenvalue.
-type direction struct {
-	s    []float64
-	norm float64 // ‖g̃‖
-	bend float64 // |λ̃|; 0 along the gradient
+// ended is the error that ends the run, nil where err only ends its phase: the Hessians are used up, or
+// the part of the plan is, in a run that lost batches in a crash.
+func (l *lens) ended(err error) error {
+	switch {
+	case errors.Is(err, errPhase):
+		return nil
+	case l.plan && errors.Is(err, privacy.ErrExhausted):
+		l.refused = err
+		return nil
+	}
+	return err
 }
 
-// descend is P4 Algorithm 1, with whatever phases and step sizes.
-func (l *lens) descend(ctx context.Context, o oracle.Oracle, obj Objective, phases phasing, rate func(l *lens, w []float64, d direction) (float64, error)) iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
-		w, g := make([]float64, l.pub.Dim), make([]float64, l.pub.Dim) // w_0 = 0
-		st := Step{W: w}
-		if err := l.start(ctx, o, obj); err != nil {
-			yield(st, err)
-			return
-		}
-		var refused error // of a phase whose part of the plan is used up: a run that lost batches in a crash
-		for l.open(phases(l)) {
-			for l.next() {
-				err := l.gradient(g, w)
-				if l.plan && errors.Is(err, privacy.ErrExhausted) {
-					refused = err
-					break
-				}
-				if err != nil {
-					yield(st.End(err))
-					return
-				}
-				d := direction{s: g, norm: norm2(g)}
-				if d.norm <= l.Gradient {
-					p, err := l.smallest(w, g)
-					if errors.Is(err, errPhase) {
-						break
-					}
-					if err != nil {
-						yield(st.End(err))
-						return
-					}
-					if p.Value >= -l.Curvature {
-						st.GradNorm, st.Status, st.Claim = d.norm, Converged, l.claim(g, p)
-						yield(st, nil)
-						return
-					}
-					d.bend, d.s = -p.Value, p.Vector
-					floats.Scale(-1, d.s)
-				}
-				step, err := rate(l, w, d)
-				if l.plan && errors.Is(err, privacy.ErrExhausted) {
-					refused = err
-					break
-				}
-				if err != nil {
-					yield(st.End(err))
-					return
-				}
-				st.move(w, d.s, -step, d.norm)
-				if !yield(st, nil) {
-					return
-				}
-			}
-		}
-		yield(st.End(refused))
-	}
+// converged is the last step of a run whose point passed the test of a 2NS.
+func (st Step) converged(c *Claim) Step {
+	st.Status, st.Claim = Converged, c
+	return st
+}
+
+func negated(v []float64) []float64 {
+	floats.Scale(-1, v)
+	return v
 }

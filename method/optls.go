@@ -97,17 +97,54 @@ func (m OPTLS) Cautions(pub oracle.Public, obj Objective) []string {
 
 // Run is P4 Algorithm 3.
 func (m OPTLS) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
-	return m.lens(o.Public()).descend(ctx, o, obj, one(phase{m.Steps, m.Noise, m.Hessians}), m.search)
+	return m.run(ctx, o, obj, one(phase{m.Steps, m.Noise, m.Hessians}))
 }
 
-// search is a line search along either direction: by how much a step of γ has to lower F is (13a)
-// and (13b).
-func (m *OPTLS) search(l *lens, w []float64, d direction) (float64, error) {
-	if d.bend > 0 {
-		_, t2 := l.c.Roots()
-		return l.along(w, d.s, t2*d.bend/l.c.HessLipschitz, m.Long, m.Shrink, func(step float64) float64 { return l.c.CH / 2 * step * step * d.bend })
+func (m OPTLS) run(ctx context.Context, o oracle.Oracle, obj Objective, phases phasing) iter.Seq2[Step, error] {
+	return func(yield func(Step, error) bool) {
+		l := m.lens(o.Public())
+		w, g := make([]float64, l.pub.Dim), make([]float64, l.pub.Dim) // w_0 = 0
+		st := Step{W: w}
+		err := l.start(ctx, o, obj)
+		_, t2 := l.c.Roots() // (15)
+		for err == nil && l.open(phases(l)) {
+			for l.next() { // k = 0, 1, …
+				if err = l.gradient(g, w); err != nil { // g̃_k
+					break
+				}
+				norm := norm2(g)
+				s, sure := g, 2*(1-l.c.C1-l.c.CG)/l.c.Smooth                               // γ̄_g
+				least := func(step float64) float64 { return l.c.CG * step * norm * norm } // (13a)
+				if norm <= m.Gradient {
+					var p secondorder.Pair
+					if p, err = l.smallest(w, g); err != nil { // (λ̃_k, p̃_k) of H̃_k, p̃'g̃ ≤ 0 (5)
+						break
+					}
+					if p.Value >= -m.Curvature { // a 2NS
+						st.GradNorm = norm
+						yield(st.converged(l.claim(g, p)), nil)
+						return
+					}
+					negative := -p.Value
+					s, sure = negated(p.Vector), t2*negative/l.c.HessLipschitz                        // γ̄_H
+					least = func(step float64) float64 { return l.c.CH / 2 * step * step * negative } // (13b)
+				}
+				var step float64
+				if step, err = l.along(w, s, sure, m.Long, m.Shrink, least); err != nil { // Algorithm 2
+					break
+				}
+				st.move(w, s, -step, norm)
+				if !yield(st, nil) {
+					return
+				}
+			}
+			err = l.ended(err)
+		}
+		if err == nil {
+			err = l.refused
+		}
+		yield(st.End(err))
 	}
-	return l.along(w, d.s, 2*(1-l.c.C1-l.c.CG)/l.c.Smooth, m.Long, m.Shrink, func(step float64) float64 { return l.c.CG * step * d.norm * d.norm })
 }
 
 // along is P4 Algorithm 2: of long·sure, shrink·long·sure … down to sure, the first step size against s that a

@@ -85,37 +85,24 @@ func (d decreases) least(c secondorder.Constants) float64 { return math.Min(d(c)
 // makes, for the default tolerance. It returns how many steps along negative curvature there can be.
 func (m *P4) fit(pub oracle.Public, obj Objective, terms Terms, d decreases, asked int) (bends float64, err error) {
 	m.Off = terms.Off
-	for _, f := range []struct {
-		name  string
-		value float64
-		most  float64
-	}{{"gradient", m.Gradient, math.Inf(1)}, {"curvature", m.Curvature, math.Inf(1)}, {"gap", m.Gap, math.Inf(1)}, {"noise_multiplier", m.Noise, maxNoise}} {
-		if !(f.value >= 0 && f.value <= f.most) || math.IsInf(f.value, 1) {
-			return 0, fmt.Errorf("%s: found %v; allowed is any number above 0", f.name, f.value)
+	for _, f := range []interface{ check() error }{
+		number{"gradient", &m.Gradient, positive, 0},
+		number{"curvature", &m.Curvature, positive, 0},
+		number{"gap", &m.Gap, positive, 0},
+		number{"noise_multiplier", &m.Noise, noises, 0},
+		number{"clip", &m.Clip, clipping, 0},
+		number{"hess_clip", &m.HessClip, clipping, 0},
+		count{"steps", &m.Steps, p4Most, 0},
+	} {
+		if err := f.check(); err != nil {
+			return 0, err
 		}
-	}
-	for _, f := range []struct {
-		name  string
-		value float64
-	}{{"clip", m.Clip}, {"hess_clip", m.HessClip}} {
-		if f.value != 0 && !(f.value >= minClip && f.value <= maxClip) {
-			return 0, fmt.Errorf("%s: found %v; allowed is any number from %g to %g", f.name, f.value, minClip, maxClip)
-		}
-	}
-	if m.Steps < 0 || m.Steps > p4Most {
-		return 0, fmt.Errorf("steps: found %d; allowed is 1 to %d", m.Steps, p4Most)
 	}
 	if m.Noise > 0 && m.Off {
 		return 0, fmt.Errorf("noise_multiplier: found %v; it has no place beside `privacy: none`", m.Noise)
 	}
 	if !m.Off && terms.Budget.Delta == 0 {
-		return 0, errors.New("privacy.delta: found 0; Gaussian noise has no guarantee without a δ above 0")
-	}
-	if m.Clip == 0 && !m.Off {
-		m.Clip = float64(pub.Lipschitz)
-		if !pub.Lipschitz.Finite() {
-			m.Clip = sgdQuadClip * pub.NormBound * pub.LabelSpan
-		}
+		return 0, errNoDelta
 	}
 	if m.HessClip == 0 {
 		m.HessClip = float64(pub.Smooth)
@@ -126,6 +113,11 @@ func (m *P4) fit(pub oracle.Public, obj Objective, terms Terms, d decreases, ask
 	c, err := m.constants(pub, obj)
 	if err != nil {
 		return 0, err
+	}
+	if !m.Off {
+		if err := (number{"clip", &m.Clip, clipping, clipBound(pub, 1)}).fill(); err != nil {
+			return 0, err
+		}
 	}
 	if m.Gradient == 0 {
 		if m.Gradient, err = m.tolerance(pub, c, terms, d, asked); err != nil {

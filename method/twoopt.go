@@ -135,7 +135,7 @@ func (m TwoOPT) MaxSteps() int { return m.First + m.Steps }
 
 // Run is P4 Algorithm 1 in two phases.
 func (m TwoOPT) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
-	return m.lens(o.Public()).descend(ctx, o, obj, m.phases(&m.Costs), short)
+	return m.run(ctx, o, obj, m.phases(&m.Costs))
 }
 
 // TwoOPTLS is 2OPT-LS (P4 §3.4): OPTLS in two phases, as TwoOPT is of OPT.
@@ -167,5 +167,5 @@ func (m TwoOPTLS) MaxSteps() int { return m.First + m.Steps }
 
 // Run is P4 Algorithm 3 in two phases.
 func (m TwoOPTLS) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
-	return m.lens(o.Public()).descend(ctx, o, obj, m.phases(&m.Costs), m.search)
+	return m.run(ctx, o, obj, m.phases(&m.Costs))
 }

@@ -592,10 +592,24 @@ func TestRestored(t *testing.T) {
 			copyTree(t, home, home+".old")
 		}
 	}
+	copyTree(t, home, home+".new")
 	copyTree(t, home+".old", home)
 	c, stderr := v.owner(1, "")
 	if c.Run(); c.ProcessState.ExitCode() != exitBudget || !strings.Contains(stderr.String(), transport.ErrBehind.Error()) {
 		t.Errorf("a restored journal: %v\n%s", c.ProcessState, stderr)
+	}
+	// The journal alone, in a block of activations that the ledger recorded ahead: the hub finds out.
+	copyTree(t, home+".new", home)
+	old, err := os.ReadFile(filepath.Join(home+".old", "part", trace.JournalFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(v.journal(1), old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, stderr = v.owner(1, "")
+	if c.Run(); c.ProcessState.ExitCode() != exitBudget || !strings.Contains(stderr.String(), transport.ErrBehind.Error()) {
+		t.Errorf("a restored journal beside the newest ledger: %v\n%s", c.ProcessState, stderr)
 	}
 	others.Wait()
 	v.check(0, 2)

@@ -157,6 +157,9 @@ func fullKey(k int) string { return fmt.Sprint("hub.", k) }
 
 // full is what people are told of a store; "" where there is no such store.
 func (n *Network) full(key string) string {
+	if key == "dec" && n.shared() {
+		return "storage full, of the decisions that all owners share: an owner has stored more of them than the training has. From now on exchanges without a decision are aborted"
+	}
 	part := strings.Split(key, ".")
 	var names []string
 	for _, p := range part[1:] {
@@ -244,7 +247,9 @@ func findFull(ctx context.Context, nc *nats.Conn, n *Network, told map[string]bo
 			return texts, err
 		}
 		told[s.key] = true
-		texts = append(texts, n.full(s.key))
+		if text := n.full(s.key); text != "" {
+			texts = append(texts, text)
+		}
 	}
 	return texts, list.Err()
 }

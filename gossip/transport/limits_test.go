@@ -218,7 +218,7 @@ func TestLimitsHoldForOtherSeeds(t *testing.T) {
 
 // A network whose pairs are too many for a store each has one for all decisions.
 func TestManyPairs(t *testing.T) {
-	s := &gossip.Schedule{Graph: gossip.Complete(60), Kind: gossip.Matching, Count: 3, Rounds: 10}
+	s := &gossip.Schedule{Graph: gossip.Complete(60), Kind: gossip.Matching, Count: 3, Rounds: 1}
 	o, all := limited(t, 60, LimitsOf(s, 3, false, false))
 	h := start(t, o, all...)
 	a := dial(t, all[58])
@@ -230,5 +230,24 @@ func TestManyPairs(t *testing.T) {
 	}
 	if texts, err := h.Full(t.Context()); texts != nil || err != nil {
 		t.Errorf("%q, %v", texts, err)
+	}
+	// The store that all share has a name, too, when it is full.
+	network := &all[58].Network
+	for round := range len(network.pairs()) + 2*spare {
+		if round == 3 {
+			continue
+		}
+		if _, err := a.Put(t.Context(), decisionKey(round, 58, 59), []byte(commit)); errors.Is(err, ErrFull) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "storage full, of the decisions that all owners share"
+	if texts, err := h.Full(t.Context()); len(texts) != 1 || !strings.HasPrefix(texts[0], want) || err != nil {
+		t.Errorf("%q, %v", texts, err)
+	}
+	if texts, err := FullStores(t.Context(), a, network); len(texts) != 1 || !strings.HasPrefix(texts[0], want) || err != nil {
+		t.Errorf("an owner reads %q, %v", texts, err)
 	}
 }

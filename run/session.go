@@ -16,6 +16,7 @@ import (
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/remote"
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -35,7 +36,7 @@ type session struct {
 	token    string // "" for a lab run
 	writer   *trace.Writer
 	train    *data.Table
-	shards   *private.Shards // that hold the rows which train has none of; nil: none
+	shards   *remote.Shards // that hold the rows which train has none of; nil: none
 	test     *data.Table
 	opened   *access.Opened // train and test until they are taken
 	tested   *access.Opened
@@ -61,10 +62,14 @@ func (s *session) open(meter account.Meter, first int) (*private.Oracle, error) 
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	return private.New(private.Config{
+	c := private.Config{
 		Table: s.train, Model: s.job.Model, Facts: s.job.Facts, Meter: meter, Streams: streams,
-		Journal: s.writer, First: first, Workers: workers, Shards: s.shards,
-	})
+		Journal: s.writer, First: first, Workers: workers,
+	}
+	if s.shards != nil {
+		c.Summer = s.shards
+	}
+	return private.New(c)
 }
 
 // run drives the method along a walk over o, which answers from door or from a record before

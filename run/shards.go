@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/method"
-	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/remote"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/access"
 )
@@ -19,8 +19,8 @@ const goodbye = 2 * time.Second // for workers that are sent away
 
 // Shards are the parts of a table that other machines of its owner hold, and the way to them.
 type Shards struct {
-	Secret  *private.Secret
-	Carrier private.Carrier
+	Secret  *remote.Secret
+	Carrier remote.Carrier
 }
 
 // Terms are what a coordinator and its shards must agree on, each hashed.
@@ -60,7 +60,7 @@ func (s *session) openShards(ctx context.Context, gate *access.Gate) (map[string
 	if err != nil {
 		return nil, err
 	}
-	if s.shards, err = private.OpenShards(ctx, s.env.Shards.Secret, s.env.Shards.Carrier, s.job.Facts.Dim, terms); err != nil {
+	if s.shards, err = remote.Open(ctx, s.env.Shards.Secret, s.env.Shards.Carrier, s.job.Facts, terms); err != nil {
 		return nil, err
 	}
 	// Whoever is in two shards counts twice. This sees it where the two are one file, and nobody else does.

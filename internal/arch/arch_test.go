@@ -53,7 +53,6 @@ var table = map[string][]string{
 	"internal/state": {},
 
 	// Made-up records. Nothing that trains for use may hold them: a line with it belongs to the door or to an audit.
-	"internal/canary": {"privacy/clip"},
 
 	// Builds the Python package.
 	"internal/program": {},
@@ -93,7 +92,8 @@ var table = map[string][]string{
 	// records of runs. Replay holds no data, so it gets private's line without it.
 	"method":         join(privacys, []string{"oracle", "method/reg", "method/schedule", "method/secondorder"}),
 	"gossip":         join(privacys, []string{"oracle", "method", "method/reg", "method/schedule"}),
-	"oracle/private": join(public, []string{"data", "model", "internal/canary"}),
+	"oracle/private": join(public, []string{"data", "model"}),
+	"oracle/remote":  join(public, []string{"oracle/private"}), // no data: a shard is given a Summer
 	"oracle/replay":  public,
 	"run/trace":      {"privacy", "privacy/account", "internal/readfile"},
 	"run/ledger":     {"privacy", "privacy/account", "internal/postgres", "internal/state", "internal/readfile"},
@@ -108,7 +108,7 @@ var table = map[string][]string{
 	"run/access": {"data", "data/source", "schema", "run/ledger", "internal/state", "internal/readfile"},
 
 	// Layer 4, assembly: all above.
-	"run": join(public, []string{"run/access", "internal/postgres", "data", "model", "method", "gossip", "gossip/agreement", "oracle/private", "oracle/replay", "run/trace", "run/ledger", "internal/chart", "internal/readfile"}),
+	"run": join(public, []string{"run/access", "internal/postgres", "data", "model", "method", "gossip", "gossip/agreement", "oracle/private", "oracle/remote", "oracle/replay", "run/trace", "run/ledger", "internal/chart", "internal/readfile"}),
 
 	// A comparison drives runs in the lab, which leave no record.
 	"run/compare": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/trace", "internal/chart", "internal/readfile"}),
@@ -118,10 +118,10 @@ var table = map[string][]string{
 	"gossip/simulate": join(public, []string{"run/access", "data", "model", "method", "gossip", "oracle/private", "run", "run/trace"}),
 
 	// A run whose rows are on several machines of one owner.
-	"run/shards": {"run/access", "privacy", "data", "schema", "oracle/private", "run", "run/trace", "internal/readfile"},
+	"run/shards": {"run/access", "privacy", "data", "schema", "oracle/private", "oracle/remote", "run", "run/trace", "internal/readfile"},
 
 	// An audit of runs in the lab, with canaries among the rows.
-	"run/audit": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/trace", "internal/chart", "internal/audit", "internal/canary", "internal/readfile"}),
+	"run/audit": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/trace", "internal/chart", "internal/audit", "internal/readfile"}),
 
 	// A search that pays and releases its best alone.
 	"run/tune": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/ledger", "run/trace"}),
@@ -198,8 +198,8 @@ var crypto = map[string][]string{
 	"crypto/tls":       {"gossip/transport"},                                                             // the way to the hub
 	"crypto/x509":      {"gossip/transport"},                                                             // certificates of owners and hub
 	"crypto/x509/pkix": {"gossip/transport"},
-	"crypto/aes":       {"privacy/noise", "internal/bench", "oracle/private"}, // what shards and their coordinator seal (R22)
-	"crypto/cipher":    {"privacy/noise", "internal/bench", "oracle/private"},
+	"crypto/aes":       {"privacy/noise", "internal/bench", "oracle/remote"}, // what shards and their coordinator seal (R22)
+	"crypto/cipher":    {"privacy/noise", "internal/bench", "oracle/remote"},
 }
 
 // weakRandom says who may use math/rand and what of it, by package or file; nil

@@ -129,7 +129,7 @@ func TestNetworkOfAnyKind(t *testing.T) {
 		pass.(model.BoundedPass).GradBound(bound)
 		pass.GradNorm(norm, 2)
 
-		var s summer
+		var s Local
 		s.open(x.table, x.Model, 2)
 		defer s.close()
 		s.views, s.split, s.tile = x.views, 1+x.IntN(20), 1+x.IntN(40)

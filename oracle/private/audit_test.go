@@ -111,8 +111,8 @@ func TestAudit(t *testing.T) {
 			continue
 		}
 		p, q = gradients(t, c.adj, c.s, mech.Gaussian{Sigma: sigma}, c.unit, func(o *Oracle) {
-			for i := range o.sum.shares {
-				o.sum.shares[i] = 1
+			for i := range o.local.shares {
+				o.local.shares[i] = 1
 			}
 		})
 		if got := audit.Epsilon(p, q, draws/10, 101, delta, failure); got <= said {

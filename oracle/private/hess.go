@@ -99,7 +99,8 @@ func (b *batch) Hess(q oracle.Hess, w []float64) ([]float64, error) {
 		return nil, err
 	}
 	unit, grid := o.hessUnit(q)
-	counts, err := b.hessian(&curvature{w: w, clip: clip.Lipschitz{L: q.Clip}, unit: unit})
+	o.sum = Sum{Of: Hessians, Unit: unit, Clip: clip.Lipschitz{L: q.Clip}, W: w}
+	counts, err := o.take(&o.sum)
 	if err != nil {
 		return nil, err
 	}
@@ -125,8 +126,8 @@ func (b *batch) Hess(q oracle.Hess, w []float64) ([]float64, error) {
 }
 
 // hessian returns the exact sum over the named rows as counts of the squared unit, the
-// upper triangle row after row. The slice belongs to the summer.
-func (s *summer) hessian(c *curvature, rows []int32, all bool) []int64 {
+// upper triangle row after row. The slice belongs to a worker.
+func (s *Local) hessian(c *curvature, rows []int32, all bool) []int64 {
 	dim := s.model.Dim()
 	side := kern.Padded(dim)
 	tile := s.tile

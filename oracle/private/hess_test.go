@@ -24,7 +24,7 @@ import (
 // bent is the exact sum of clipped Hessians, in counts of unit².
 func bent(t testing.TB, m model.Model, tab *data.Table, w []float64, bound, unit float64, workers int, list []int32) []int64 {
 	t.Helper()
-	var s summer
+	var s Local
 	s.open(tab, m, workers)
 	defer s.close()
 	return slices.Clone(s.hessian(&curvature{w: w, clip: clip.Lipschitz{L: bound}, unit: unit}, list, list == nil))

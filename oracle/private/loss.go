@@ -24,7 +24,7 @@ func (o *Oracle) fitsLoss(q oracle.Loss) error {
 		return nil
 	}
 	unit := fallUnit(q.Bound)
-	if !(unit >= 0x1p-900 && unit <= 0x1p900) {
+	if !inRange(unit) {
 		return fmt.Errorf("private: the bound %v on a loss is out of range", q.Bound)
 	}
 	sens, err := o.lossSensitivity(q)
@@ -43,11 +43,8 @@ func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 	if err := b.take(q); err != nil {
 		return 0, err
 	}
-	t := losses{w: w, bound: q.Bound}
-	if q.Bound > 0 {
-		t.unit = fallUnit(q.Bound)
-	}
-	sums, err := b.tallied(&t, 1, t.unit)
+	unit := unitFor(q.Bound)
+	sums, err := b.sums(Sum{Of: Losses, Unit: unit, Bound: q.Bound, W: w})
 	if err != nil {
 		return 0, err
 	}
@@ -59,10 +56,10 @@ func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 			return 0, err
 		}
 		v := []int64{sum.count}
-		if err := q.Noise.Add(v, t.unit, sens, &o.noise); err != nil {
+		if err := q.Noise.Add(v, unit, sens, &o.noise); err != nil {
 			return 0, err
 		}
-		mean = float64(v[0]) * t.unit
+		mean = float64(v[0]) * unit
 	}
 	mean /= b.size
 	return mean, b.answeredOne(mean)

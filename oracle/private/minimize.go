@@ -24,9 +24,6 @@ func (o *Oracle) checkMinimize(s sample.Sampler, pay []oracle.Query) error {
 		if _, ok := query.(oracle.Minimize); ok && s != (sample.Full{}) {
 			return errors.New("private: a minimisation is over all rows; no sample of them has a theorem")
 		}
-		if _, ok := query.(oracle.Minimize); ok && o.cfg.Canaries != nil {
-			return errors.New("private: canaries have gradients, and no loss that could be minimised")
-		}
 	}
 	return nil
 }
@@ -188,8 +185,8 @@ func (o *Oracle) descend(ctx context.Context, w []float64, d oracle.Descent, l2 
 	if !all {
 		for batch := range slices.Chunk(o.permutation(), d.Batch) {
 			slices.Sort(batch) // near rows lie together
-			if o.sum.shares != nil {
-				batch = o.rowsOf(nil, batch)
+			if o.local.shares != nil {
+				batch = o.local.rowsOf(nil, batch)
 			}
 			batches = append(batches, batch)
 		}
@@ -198,7 +195,7 @@ func (o *Oracle) descend(ctx context.Context, w []float64, d oracle.Descent, l2 
 	step := func(rows []int32) {
 		t++
 		eta := stepSize(d, l2, t)
-		o.sum.plain(g, w, clip.None{}, rows, all)
+		o.local.plain(g, w, clip.None{}, rows, all)
 		for j := range w {
 			w[j] -= eta * (g[j]/size + l2*w[j])
 		}
@@ -225,7 +222,7 @@ func (o *Oracle) permutation() []int32 {
 		order[i] = int32(i)
 	}
 	for i := len(order) - 1; i > 0; i-- {
-		j := o.sampling.Below(uint64(i + 1))
+		j := o.local.sampling.Below(uint64(i + 1))
 		order[i], order[j] = order[j], order[i]
 	}
 	return order
@@ -259,7 +256,7 @@ func (o *Oracle) descentSensitivity(d oracle.Descent, l2 float64) (sens, reach f
 	return (slices.Max(moved) + rounding) * up, reach
 }
 
-// gradientError bounds, in the ℓ2 norm, how far a mean of gradients as summer.plain computes it is from the true one,
+// gradientError bounds, in the ℓ2 norm, how far a mean of gradients as Local.plain computes it is from the true one,
 // at parameters of norm up to reach, for a sum of n records and a divisor of at least as much. PROOFS.md#rounding, #units.
 func (o *Oracle) gradientError(reach float64, n int) float64 {
 	const unit = 0x1p-53

@@ -147,7 +147,7 @@ func TestGradientError(t *testing.T) {
 			w[j] = rnd.NormFloat64()
 		}
 		got := make([]float64, 9)
-		j := &mean{s: &o.sum, n: 3000}
+		j := &mean{s: o.local, n: 3000}
 		j.grad(got, w)
 		var sum, lost [9]float64 // a sum in two parts
 		for _, r := range rows {
@@ -261,7 +261,7 @@ func TestAuditOfObjective(t *testing.T) {
 		{"a corner", none, other, 0.05, 0.05, 10, asIs, solve, 0.05 * epsilon, epsilon},
 		{"a corner, and a twentieth of the curvature", none, other, 0.05, 0.05, 10, func(p *perturbation) { p.curve /= 20 }, solve, epsilon, math.Inf(1)},
 		{"a solver that stops early", one, other, 0.5, 0.02, 40, asIs, func(o *Oracle, w []float64, p perturbation) {
-			j := &mean{s: &o.sum, n: 2, curve: p.curve}
+			j := &mean{s: o.local, n: 2, curve: p.curve}
 			g := []float64{0}
 			j.grad(g, w) // a step without the linear term: the row itself
 			w[0] = -g[0] / p.curve
@@ -299,7 +299,7 @@ func TestObjectiveArrives(t *testing.T) {
 			for j := range b {
 				b[j] = p.tilt * rnd.NormFloat64()
 			}
-			j := &mean{s: &o.sum, n: 60, curve: p.curve, tilt: b}
+			j := &mean{s: o.local, n: 60, curve: p.curve, tilt: b}
 			fast, slow, g := make([]float64, 4), make([]float64, 4), make([]float64, 4)
 			if !lbfgs(j.grad, fast, o.cfg.Model.Facts().Smooth+p.curve, searchGrads, p.arrived) {
 				t.Errorf("%s: the fast way does not arrive", name)

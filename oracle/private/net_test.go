@@ -37,7 +37,7 @@ var imageNetworks = [][]string{
 
 // netSum is the clipped sum over a table as counts of the unit.
 func netSum(t interface{ Fatal(...any) }, m model.Model, tab *data.Table, w []float64, rule clip.Rule, nominal, workers int) (float64, []int64) {
-	var s summer
+	var s Local
 	s.open(tab, m, workers)
 	defer s.close()
 	unit, counts, err := s.sum(w, rule, oracle.Public{Rows: nominal}, nil, true)
@@ -48,7 +48,7 @@ func netSum(t interface{ Fatal(...any) }, m model.Model, tab *data.Table, w []fl
 }
 
 // sum is the whole clipped sum.
-func (s *summer) sum(w []float64, rule clip.Rule, facts oracle.Public, rows []int32, all bool) (float64, []int64, error) {
+func (s *Local) sum(w []float64, rule clip.Rule, facts oracle.Public, rows []int32, all bool) (float64, []int64, error) {
 	unit, err := s.clipped(w, rule, facts, rows, all)
 	counts := make([]int64, s.model.Dim())
 	if err == nil {
@@ -180,14 +180,14 @@ func TestNetworkMicroBatches(t *testing.T) {
 	for i := range rows {
 		rows[i] = int32(i)
 	}
-	var s, one summer
+	var s, one Local
 	s.open(tab, m, 1)
 	defer s.close()
 	one.open(tab, m, 1)
 	defer one.close()
 	one.tile = 1024 // rows of a block: the sum of more leaves float64
 	facts, counts := oracle.Public{Rows: 60000}, make([]int64, m.Dim())
-	pass := func(s *summer, rows []int32) {
+	pass := func(s *Local, rows []int32) {
 		if _, err := s.clipped(w, clip.Norm{C: 0.1}, facts, rows, false); err != nil {
 			t.Fatal(err)
 		}
@@ -340,7 +340,7 @@ func TestNetworkDecreases(t *testing.T) {
 			want[k] += clipped(before-loss[0], 1/unit, int64(bound/unit))
 		}
 	}
-	var s summer
+	var s Local
 	s.open(tab, m, 2)
 	defer s.close()
 	for k, sum := range s.decrease(line, steps, bound, nil, true, false) {

@@ -111,7 +111,7 @@ func (o *Oracle) objective(ctx context.Context, w []float64, p perturbation) err
 			b[j] *= p.longest / long
 		}
 	}
-	j := &mean{s: &o.sum, n: n, curve: p.curve, tilt: b}
+	j := &mean{s: o.local, n: n, curve: p.curve, tilt: b}
 	over := func(w, g []float64) bool { return ctx.Err() != nil || p.arrived(w, g) }
 	if !lbfgs(j.grad, w, o.cfg.Model.Facts().Smooth+p.curve, searchGrads, over) {
 		o.theLongWay(w, j, p, over)
@@ -147,7 +147,7 @@ func (o *Oracle) theLongWay(w []float64, j *mean, p perturbation, over func(w, g
 
 // exact sets w to the minimiser as well as 53 bits allow: lab only.
 func (o *Oracle) exact(ctx context.Context, w []float64, l2 float64) error {
-	j := &mean{s: &o.sum, n: float64(o.cfg.Facts.Rows), curve: l2}
+	j := &mean{s: o.local, n: float64(o.cfg.Facts.Rows), curve: l2}
 	first := -1.0
 	lbfgs(j.grad, w, o.cfg.Model.Facts().Smooth+l2, searchGrads, func(w, g []float64) bool {
 		if first < 0 {
@@ -160,7 +160,7 @@ func (o *Oracle) exact(ctx context.Context, w []float64, l2 float64) error {
 
 // mean is J: the mean loss of all rows, a linear term over n, and curvature.
 type mean struct {
-	s     *summer
+	s     *Local
 	n     float64
 	curve float64
 	tilt  []float64 // nil: none

@@ -26,7 +26,6 @@ import (
 	"math"
 
 	"github.com/sottodp/sotto/data"
-	"github.com/sottodp/sotto/internal/canary"
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
@@ -38,101 +37,74 @@ import (
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// Config says what stands behind the door. Every field but Workers is required.
+// Config is what an Oracle is made of. Every field but First, Workers and Summer is required.
 type Config struct {
 	Table   *data.Table
 	Model   model.Model
-	Facts   oracle.Public  // what is public of them
-	Meter   account.Meter  // pays
+	Facts   oracle.Public  // what is public of both
+	Meter   account.Meter  // is charged
 	Streams noise.Streams  // randomness of samples and noise, fresh for each batch (R6)
-	Journal oracle.Journal // is told of each charge and each release
+	Journal oracle.Journal // the durable log of charges and releases
 	First   int            // number of the first batch; above 0 after a resume
 	Workers int            // goroutines of a large pass; 0 means 1
-	Shards  *Shards        // where the rows are, in the place of the table's: that has none then; nil: in the table
-
-	Canaries *canary.Set // audits only: made-up records beside the table's
+	Summer  Summer         // where the rows are if not in Table, which then has none and only says what is public of them
 }
 
-// randomShare: a batch of less than one row in this many leaves most pages of a
-// table alone, so that reading ahead would be in vain.
-const randomShare = 16
-
-// Oracle answers from the data. It is for one goroutine.
+// Oracle answers queries about private rows. It is for one goroutine.
 type Oracle struct {
-	cfg   Config
-	units int // of privacy, each one row or more; private
-	sum   summer
-	batch batch // the current one
-	count int   // number of the next batch
+	cfg    Config
+	summer Summer
+	local  *Local // the same, where the rows are in the table; else nil
+	scale  scale
+	units  int // records; private
+	batch  batch
+	count  int // number of the next batch
 
-	counts          [chunk]int64
-	sampling, noise noise.Source
-	drawn           []int32        // units of the sample
-	spread          []int32        // their rows, where those are others
-	canaries        []int          // of the sample
-	lastSampler     sample.Sampler // the last purchase and its cost, so that a
-	lastPay         []oracle.Query // loop that buys the same again allocates nothing
-	lastCost        privacy.Event
-	closed          bool
+	draw        Draw
+	sum         Sum
+	counts      [chunk]int64
+	many        []int64 // counts of a sum that gets its noise as a whole
+	noise       noise.Source
+	lastSampler sample.Sampler // the last charge and its cost, so that a
+	lastPay     []oracle.Query // loop that asks the same again allocates nothing
+	lastCost    privacy.Event
+	closed      bool
 }
 
-// New opens the door. It refuses to open without a meter and a journal, or where
-// SOTTO_KERN asks for kernels that are not there.
+// New opens an oracle. Without a meter or a journal there is none, nor where SOTTO_KERN asks for kernels that are not there.
 func New(cfg Config) (*Oracle, error) {
-	if _, err := kern.Level(); err != nil {
-		return nil, err
-	}
 	switch {
 	case cfg.Table == nil || cfg.Model == nil:
 		return nil, errors.New("private: a table and a model are required")
 	case cfg.Meter == nil:
-		return nil, errors.New("private: a meter is required: there is no look without a budget")
+		return nil, errors.New("private: Config.Meter is required")
 	case cfg.Journal == nil:
-		return nil, errors.New("private: a journal is required: there is no look without a record")
+		return nil, errors.New("private: Config.Journal is required")
 	case cfg.Meter.Adjacency() != cfg.Facts.Adjacency:
-		return nil, fmt.Errorf("private: the meter speaks of %v, the run of %v", cfg.Meter.Adjacency(), cfg.Facts.Adjacency)
+		return nil, fmt.Errorf("private: the meter's adjacency is %v, the run's is %v", cfg.Meter.Adjacency(), cfg.Facts.Adjacency)
 	case cfg.Facts.Rows < 1:
 		return nil, errors.New("private: the nominal row count is required")
 	case cfg.Model.Dim() != cfg.Facts.Dim:
 		return nil, fmt.Errorf("private: the model has %d parameters, the run says %d", cfg.Model.Dim(), cfg.Facts.Dim)
+	case cfg.Summer != nil && cfg.Table.Rows() > 0:
+		return nil, errors.New("private: a table with rows beside a Summer")
 	}
-	switch units := cfg.Facts.UnitRows > 0; {
-	case units && cfg.Shards != nil:
-		return nil, errUnitShards
-	case (cfg.Table.Shares() != nil) != units:
-		return nil, errors.New("private: of table and run one speaks of units of several rows, the other of rows")
-	case units && len(cfg.Table.Shares()) != cfg.Table.Rows():
-		return nil, errors.New("private: a table with rows that are nobody's")
-	case units && mostRows(cfg.Table) > cfg.Facts.UnitRows:
-		return nil, errors.New("private: the table has a unit of more rows than the run says")
-	}
-	o := &Oracle{cfg: cfg, units: cfg.Table.Units(), count: cfg.First}
-	if cfg.Canaries != nil {
-		o.units += cfg.Canaries.Len()
-	}
-	if cfg.Shards != nil {
-		if o.units > 0 {
-			return nil, errors.New("private: rows of the table's own, or canaries, beside shards")
+	o := &Oracle{cfg: cfg, summer: cfg.Summer, scale: scaleOf(cfg.Table, cfg.Model), count: cfg.First}
+	if o.summer == nil {
+		local, err := NewLocal(cfg.Table, cfg.Model, cfg.Facts, cfg.Workers)
+		if err != nil {
+			return nil, err
 		}
-		o.units = cfg.Shards.Rows()
+		o.summer, o.local = local, local
 	}
+	o.units = o.summer.Rows()
 	if cfg.Facts.Adjacency == privacy.ReplaceOne && o.units != cfg.Facts.Rows {
 		// Public under replace-one (R9).
+		o.Close()
 		return nil, fmt.Errorf("private: the table has %d %s, the schema declares %d; under replace-one they must agree", o.units, cfg.Facts.Counted(), cfg.Facts.Rows)
 	}
-	o.sum.open(cfg.Table, cfg.Model, max(1, cfg.Workers))
 	o.batch.o = o
 	return o, nil
-}
-
-// mostRows of a unit: what bounds the rounding of a minimiser, and lets some be refused, rests on their being no more than the facts say.
-func mostRows(t *data.Table) (most int) {
-	var rows []int32
-	for u := range t.Units() {
-		rows = t.UnitRows(rows[:0], u)
-		most = max(most, len(rows))
-	}
-	return most
 }
 
 // Public returns the facts given to New.
@@ -144,19 +116,22 @@ func (o *Oracle) Close() error {
 		return nil
 	}
 	o.closed = true
-	o.sum.close()
+	if o.local != nil {
+		o.local.Close()
+	}
 	return o.batch.release()
 }
 
-// Batch pays, then draws. See oracle.Oracle.
-func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Query) (oracle.Batch, error) {
+// Batch charges, then samples: see oracle.Oracle. Its cost follows from public values alone. Once Journal.Charge has
+// returned, the charge is part of the log, which writes it before any release of the batch.
+func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.Query) (oracle.Batch, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if err := o.batch.release(); err != nil {
 		return nil, err
 	}
-	cost, err := o.cost(s, pay)
+	cost, err := o.cost(s, queries)
 	if err != nil {
 		return nil, err
 	}
@@ -169,46 +144,19 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Quer
 	if err := o.cfg.Streams.Reset(&o.noise, "noise", o.count); err != nil {
 		return nil, err
 	}
-	b := &o.batch
-	b.ctx = ctx
-	b.size = s.Size(o.cfg.Facts.Rows)
-	o.cfg.Table.Random(b.size*randomShare < float64(o.cfg.Facts.Rows))
-	if err := o.draw(ctx, s); err != nil {
+	if err := o.cfg.Streams.Key(&o.draw.Key, "sample", o.count); err != nil {
+		return nil, err
+	}
+	o.draw.Sampler, o.draw.Batch, o.draw.Total = s, o.count, o.units
+	if err := o.summer.Draw(ctx, o.draw); err != nil {
 		return nil, err
 	}
 	o.count++
-	b.pay = append(b.pay[:0], pay...)
+	b := &o.batch
+	b.ctx, b.size = ctx, s.Size(o.cfg.Facts.Rows)
+	b.pay = append(b.pay[:0], queries...)
 	b.answers = b.answers[:0]
 	return b, nil
-}
-
-// draw draws the sample of the batch that has been paid: here, or where the rows are.
-func (o *Oracle) draw(ctx context.Context, s sample.Sampler) error {
-	if o.cfg.Shards != nil {
-		return o.cfg.Shards.draw(ctx, s, o.cfg.Streams, o.count)
-	}
-	if err := o.cfg.Streams.Reset(&o.sampling, "sample", o.count); err != nil {
-		return err
-	}
-	b := &o.batch
-	b.rows, b.all = s.Draw(o.drawn[:0], o.units, &o.sampling)
-	if b.rows != nil {
-		o.drawn = b.rows
-	}
-	o.divide()
-	if !b.all && o.sum.shares != nil {
-		o.spread = o.rowsOf(o.spread[:0], b.rows)
-		b.rows = o.spread
-	}
-	return nil
-}
-
-// rowsOf appends the rows of the units to dst: who is drawn is drawn with all that is theirs (PROOFS.md#units).
-func (o *Oracle) rowsOf(dst, units []int32) []int32 {
-	for _, u := range units {
-		dst = o.cfg.Table.UnitRows(dst, int(u))
-	}
-	return dst
 }
 
 // cost checks what is asked, from public values alone, and says what it costs.
@@ -245,10 +193,8 @@ func (o *Oracle) cost(s sample.Sampler, pay []oracle.Query) (privacy.Event, erro
 		if err := q.Validate(); err != nil {
 			return nil, err
 		}
-		if o.cfg.Shards != nil {
-			if err := summable(q); err != nil {
-				return nil, err
-			}
+		if o.local == nil && !whole(q) {
+			return nil, fmt.Errorf("private: %T: a minimisation, or a sum without a bound, needs the rows in this process; others sum whole numbers", q)
 		}
 		if err := o.fits(q); err != nil {
 			return nil, err
@@ -260,6 +206,23 @@ func (o *Oracle) cost(s sample.Sampler, pay []oracle.Query) (privacy.Event, erro
 	}
 	o.lastSampler, o.lastPay, o.lastCost = s, append(o.lastPay[:0], pay...), cost
 	return cost, nil
+}
+
+// whole says whether q is answered from sums of whole numbers.
+func whole(q oracle.Query) bool {
+	switch q := q.(type) {
+	case oracle.Minimize:
+		return false
+	case oracle.Grad:
+		return q.Clip != clip.None{}
+	case oracle.Loss:
+		return q.Bound > 0
+	case oracle.Search:
+		return q.Bound > 0
+	case oracle.Select:
+		return q.Bound > 0 || !q.Off
+	}
+	return true
 }
 
 // known refuses what the door does not know by its concrete type. Claim and deed
@@ -331,7 +294,7 @@ func (o *Oracle) fits(query oracle.Query) error {
 	if math.IsInf(bound, 1) {
 		return nil
 	}
-	unit, err := o.sum.unitOf(bound, o.cfg.Facts.Rows)
+	unit, err := o.scale.unitOf(bound, o.cfg.Facts.Rows)
 	if err != nil {
 		return err
 	}
@@ -405,18 +368,12 @@ func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 	if err := b.take(q); err != nil {
 		return nil, err
 	}
-	var err error
-	if o.sum.views, err = q.Augmentation.Of(o.cfg.Facts.Image, o.count-1); err != nil {
-		return nil, err
-	}
-	defer func() { o.sum.views = nil }() // of this sum alone
 	g := b.room(len(w))
 	if math.IsInf(q.Clip.Bound(), 1) {
-		o.sum.plain(g, w, q.Clip, b.rows, b.all)
-		for j := range g {
-			g[j] /= b.size
+		if err := o.local.plainMean(g, w, q, b.size); err != nil {
+			return nil, err
 		}
-	} else if err := o.noisySum(g, w, q, b.rows, b.all, b.size); err != nil {
+	} else if err := o.noisySum(g, w, q, b.size); err != nil {
 		return nil, err
 	}
 	return g, b.answered(g)
@@ -444,14 +401,15 @@ const chunk = 2048
 
 // noisySum sets g to the clipped sum plus noise, over size. The line where private becomes
 // public is the call of q.Noise.Add.
-func (o *Oracle) noisySum(g, w []float64, q oracle.Grad, rows []int32, all bool, size float64) error {
+func (o *Oracle) noisySum(g, w []float64, q oracle.Grad, size float64) error {
 	bound := q.Clip.Bound()
-	unit, err := o.clipped(w, q, rows, all)
+	unit, err := o.scale.unitOf(bound, o.cfg.Facts.Rows)
 	if err != nil {
 		return err
 	}
-	if o.cfg.Canaries != nil {
-		o.cfg.Canaries.Sum(unit, q.Clip, o.canaries)
+	o.sum = Sum{Of: Gradients, Unit: unit, Clip: q.Clip, Augmentation: q.Augmentation, W: w}
+	if err := o.summer.Sum(o.batch.ctx, &o.sum); err != nil {
+		return err
 	}
 	grid := gridOf(unit, bound, len(w), q.Clip.Norm())
 	shift := shiftOf(unit, grid)
@@ -462,10 +420,7 @@ func (o *Oracle) noisySum(g, w []float64, q oracle.Grad, rows []int32, all bool,
 	for from := 0; from < len(g); from += chunk {
 		to := g[from:min(from+chunk, len(g))]
 		counts := o.counts[:len(to)]
-		o.take(counts, from)
-		if o.cfg.Canaries != nil {
-			o.cfg.Canaries.Add(counts, from)
-		}
+		o.summer.Take(counts, from)
 		mech.RoundShift(counts, shift)
 		if err := q.Noise.Add(counts, grid, sens, &o.noise); err != nil {
 			return err

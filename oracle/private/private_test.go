@@ -158,7 +158,7 @@ func openDoor(t testing.TB, c Config) *Oracle {
 // clippedSum is the exact clipped sum before the grid and the noise, in data units.
 func clippedSum(t testing.TB, tab *data.Table, w []float64, c float64, workers int) []float64 {
 	t.Helper()
-	var s summer
+	var s Local
 	s.open(tab, logistic(t, tab.Dim), workers)
 	defer s.close()
 	unit, counts, err := s.sum(w, clip.Norm{C: c}, oracle.Public{Rows: 1000}, nil, true)
@@ -252,7 +252,7 @@ func TestNeighboursDifferByAtMostTheSensitivity(t *testing.T) {
 		rounded := func(rows []row) []int64 {
 			tab := table(rows, 2, rapid.Bool().Draw(t, "sparse"))
 			tab.Dim = dim
-			var s summer
+			var s Local
 			s.open(tab, m, 1)
 			unit, counts, err := s.sum(w, rule, oracle.Public{Rows: 40}, nil, true)
 			if err != nil {
@@ -374,8 +374,8 @@ func TestFixedBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	// 50 rows of gradient −½ over 50, with noise of deviation 2·10⁻³/50.
-	if math.Abs(g[0]+0.5) > 1e-3 || len(o.drawn) != 50 {
-		t.Errorf("the mean gradient of %d rows is %v, want −0.5 of 50", len(o.drawn), g[0])
+	if math.Abs(g[0]+0.5) > 1e-3 || len(o.local.drawn) != 50 {
+		t.Errorf("the mean gradient of %d rows is %v, want −0.5 of 50", len(o.local.drawn), g[0])
 	}
 	want := privacy.FixedSampled{M: 50, N: 200, Of: privacy.Gaussian{Sigma: 1e-3}}
 	if len(journal.charged) != 1 || !privacy.Equal(journal.charged[0], want) {
@@ -700,7 +700,7 @@ func TestSumWraps(t *testing.T) {
 	t.Parallel()
 	one := row{x: []float32{1}, y: 1}
 	zero := row{x: []float32{0}, y: 1}
-	var s, u summer
+	var s, u Local
 	rows := make([]row, 2100)
 	for i := range rows {
 		rows[i] = one
@@ -712,7 +712,7 @@ func TestSumWraps(t *testing.T) {
 	}
 	more := many
 	more.Blocks = append([]*data.Block{table([]row{zero}, 2, false).Blocks[0]}, many.Blocks...)
-	get := func(s *summer, tab *data.Table, workers int) int64 {
+	get := func(s *Local, tab *data.Table, workers int) int64 {
 		s.open(tab, logistic(t, 1), workers)
 		defer s.close()
 		_, counts, err := s.sum([]float64{-1e9}, clip.Norm{C: 1}, oracle.Public{Rows: 1}, nil, true)
@@ -775,7 +775,7 @@ func TestEmptyBatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(o.batch.rows) != 0 {
+		if len(o.local.listed) != 0 {
 			t.Fatal("a row was drawn; take another seed")
 		}
 		g, err := b.Grad(q, make([]float64, 3))

@@ -6,5 +6,5 @@ import (
 	"github.com/sottodp/sotto/internal/proofs"
 )
 
-// Every test that PROOFS.md names exists, here or in package model.
-func TestProofs(t *testing.T) { proofs.Page(t, "../../model") }
+// Every test that PROOFS.md names exists, here, in package model or in oracle/remote.
+func TestProofs(t *testing.T) { proofs.Page(t, "../../model", "../remote") }

@@ -54,7 +54,7 @@ func TestSensitivityOfEveryModel(t *testing.T) {
 
 		grid := 0.0
 		sum := func(rows []row) []int64 {
-			var s summer
+			var s Local
 			s.open(table(rows, classes, rnd.IntN(2) == 0), m, 1+rnd.IntN(3))
 			defer s.close()
 			unit, counts, err := s.sum(w, rule, oracle.Public{Rows: n}, nil, true)

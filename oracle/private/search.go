@@ -40,6 +40,14 @@ func fallUnit(bound float64) float64 {
 	return math.Ldexp(1, exp-1-fallBits)
 }
 
+// unitFor is that of figures within a bound, 0 without one.
+func unitFor(bound float64) float64 {
+	if bound == 0 {
+		return 0
+	}
+	return fallUnit(bound)
+}
+
 // searchSensitivity is that of a search's query. A record's decrease is within ±bound and a whole
 // number of units, so the sum is rounded to nothing and there is no slack (ADR 1).
 func (o *Oracle) searchSensitivity(q oracle.Search) (float64, error) {
@@ -53,7 +61,7 @@ func (o *Oracle) fitsSearch(q oracle.Search) error {
 		return nil
 	}
 	unit := fallUnit(q.Bound)
-	if !(unit >= 0x1p-900 && unit <= 0x1p900) {
+	if !inRange(unit) {
 		return fmt.Errorf("private: the bound %v of a search is out of range", q.Bound)
 	}
 	if q.Off {
@@ -102,7 +110,7 @@ func (b *batch) search(q oracle.Search, along oracle.Line) (int, error) {
 	}
 	for k, end := 0, together; k < len(along.Steps); k, end = end, end+later {
 		end = min(end, len(along.Steps))
-		sums, err := b.decrease(along, along.Steps[k:end], q.Bound, k > 0)
+		sums, err := b.decreases(along, along.Steps[k:end], q.Bound, k > 0)
 		if err != nil {
 			return 0, err
 		}
@@ -117,6 +125,40 @@ func (b *batch) search(q oracle.Search, along oracle.Line) (int, error) {
 		}
 	}
 	return -1, nil
+}
+
+// decreases sums for each of the steps. again says that the last sum of the batch was along the same line.
+func (b *batch) decreases(along oracle.Line, steps []float64, bound float64, again bool) ([]decrease, error) {
+	return b.sums(Sum{Of: Decreases, Unit: unitFor(bound), Bound: bound, W: along.From, Along: along.Along, Steps: steps, Again: again})
+}
+
+// sums are those of s over the sample: whole numbers, but where s has no unit, in the lab.
+func (b *batch) sums(s Sum) ([]decrease, error) {
+	o := b.o
+	o.sum = s
+	if s.Unit == 0 {
+		return o.local.added(&o.sum), nil
+	}
+	counts, err := o.take(&o.sum)
+	sums := make([]decrease, len(counts))
+	for k, v := range counts {
+		sums[k] = decrease{v, float64(v) * s.Unit}
+	}
+	return sums, err
+}
+
+// take returns the counts of a sum that gets its noise as a whole. They are valid until the next.
+func (o *Oracle) take(s *Sum) ([]int64, error) {
+	if err := o.summer.Sum(o.batch.ctx, s); err != nil {
+		return nil, err
+	}
+	n := s.Len()
+	if cap(o.many) < n {
+		o.many = make([]int64, n)
+	}
+	o.many = o.many[:n]
+	o.summer.Take(o.many, 0)
+	return o.many, nil
 }
 
 // counted rounds a public number of units up. Beyond ±2⁶¹ it counts as that, so that the
@@ -135,7 +177,7 @@ type decrease struct {
 // decrease sums the records' clipped decreases for each of the steps, in one way through the
 // rows. With bound 0 sums are plain float64s, in the order of the rows on one worker. again says that
 // the last call was of the same line and rows, whose margins are then known.
-func (s *summer) decrease(along oracle.Line, steps []float64, bound float64, rows []int32, all, again bool) []decrease {
+func (s *Local) decrease(along oracle.Line, steps []float64, bound float64, rows []int32, all, again bool) []decrease {
 	d := &decreases{from: along.From, along: along.Along, steps: append([]float64{0}, steps...), bound: bound}
 	n := len(rows)
 	if all {
@@ -156,7 +198,7 @@ func (s *summer) decrease(along oracle.Line, steps []float64, bound float64, row
 }
 
 // tallied returns n sums of t. With unit 0 they are plain float64s, in the order of the rows on one worker.
-func (s *summer) tallied(t tally, n int, unit float64, rows []int32, all bool) []decrease {
+func (s *Local) tallied(t tally, n int, unit float64, rows []int32, all bool) []decrease {
 	s.tally, s.rows, s.all = t, rows, all
 	for _, u := range s.workers {
 		u.fall = append(u.fall[:0], make([]int64, n)...)

@@ -25,7 +25,7 @@ import (
 // falls are the sums that a search's noise is added to, in units.
 func falls(t testing.TB, m model.Model, tab *data.Table, l oracle.Line, bound float64, workers int, list []int32) []int64 {
 	t.Helper()
-	var s summer
+	var s Local
 	s.open(tab, m, workers)
 	defer s.close()
 	var out []int64

@@ -43,7 +43,7 @@ func (o *Oracle) fitsSelect(q oracle.Select) error {
 		return nil
 	}
 	unit := o.scoreUnit(q)
-	if !(unit >= 0x1p-900 && unit <= 0x1p900) {
+	if !inRange(unit) {
 		return fmt.Errorf("private: the bound %v of a choice is out of range", q.Bound)
 	}
 	if q.Off {
@@ -80,7 +80,7 @@ func (b *batch) Select(q oracle.Select, among oracle.Candidates) (int, error) {
 func (b *batch) scores(q oracle.Select, among oracle.Candidates, n int) (sums []decrease, err error) {
 	unit := b.o.scoreUnit(q)
 	if _, count := among.(oracle.Classes); count {
-		return b.tallied(classes{n, int64(1 / unit)}, n, unit)
+		return b.sums(Sum{Of: Classes, Unit: unit, Classes: n})
 	}
 	if q.Bound == 0 {
 		unit = 0
@@ -89,7 +89,7 @@ func (b *batch) scores(q oracle.Select, among oracle.Candidates, n int) (sums []
 	switch c := among.(type) {
 	case oracle.Line:
 		for k := 0; k < n; k += abreast {
-			some, err := b.decrease(c, c.Steps[k:min(n, k+abreast)], q.Bound, k > 0)
+			some, err := b.decreases(c, c.Steps[k:min(n, k+abreast)], q.Bound, k > 0)
 			if err != nil {
 				return nil, err
 			}
@@ -97,8 +97,7 @@ func (b *batch) scores(q oracle.Select, among oracle.Candidates, n int) (sums []
 		}
 		least = c.Least
 	case oracle.Neighbours:
-		t := &neighbours{from: c.From, step: c.Step, bound: q.Bound, unit: unit}
-		moved, err := b.tallied(t, n-1, unit)
+		moved, err := b.sums(Sum{Of: Neighbours, Unit: unit, Bound: q.Bound, W: c.From, Step: c.Step})
 		if err != nil {
 			return nil, err
 		}

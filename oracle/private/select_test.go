@@ -24,14 +24,16 @@ import (
 // scores are what a choice's noise is added to, in units, over all rows or a list of them.
 func scores(t testing.TB, m model.Model, tab *data.Table, q oracle.Select, among oracle.Candidates, workers int, list []int32) []int64 {
 	t.Helper()
-	o := &Oracle{cfg: Config{Facts: oracle.Public{Dim: m.Dim(), Classes: tab.Classes}}}
-	o.sum.open(tab, m, workers)
-	defer o.sum.close()
+	facts := oracle.Public{Dim: m.Dim(), Classes: tab.Classes}
+	local := &Local{facts: facts, listed: list, whole: list == nil}
+	local.open(tab, m, workers)
+	defer local.close()
+	o := &Oracle{cfg: Config{Facts: facts}, summer: local, local: local}
 	n, err := oracle.CheckChoice(q, among, o.cfg.Facts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &batch{o: o, rows: list, all: list == nil, size: 7}
+	b := &batch{o: o, size: 7}
 	var out []int64
 	sums, err := b.scores(q, among, n)
 	if err != nil {
@@ -211,7 +213,7 @@ func TestSensitivityOfLosses(t *testing.T) {
 		q := oracle.Loss{Bound: math.Exp2(rnd.Float64()*60 - 40), Noise: mech.Gaussian{Sigma: 1}}
 		w := anyLine(rnd, m.Dim(), 1).From
 		sum := func(rows []row) float64 {
-			var s summer
+			var s Local
 			s.open(table(rows, classes, rnd.IntN(2) == 0), m, 1)
 			defer s.close()
 			d := s.tallied(&losses{w: w, bound: q.Bound, unit: fallUnit(q.Bound)}, 1, fallUnit(q.Bound), nil, true)[0]
@@ -343,7 +345,7 @@ func TestScoresOfDroppedRows(t *testing.T) {
 		}
 	}
 	sum := func(tab *data.Table) int64 {
-		var s summer
+		var s Local
 		s.open(tab, m, 1)
 		defer s.close()
 		return s.tallied(&losses{w: l.From, bound: 1, unit: fallUnit(1)}, 1, fallUnit(1), nil, true)[0].count

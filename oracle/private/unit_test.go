@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sottodp/sotto/data"
-	"github.com/sottodp/sotto/internal/canary"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
@@ -49,7 +48,7 @@ func rowsOf(of []int32, unit int32, its bool) []int32 {
 // A unitSum is one kind of query: its exact sum over a list of rows, nil for all, as counts of a unit, and the most that
 // one unit of privacy may add to it in the ℓp norm, ℓ∞ for 0.
 type unitSum struct {
-	sum   func(s *summer, list []int32) []int64
+	sum   func(s *Local, list []int32) []int64
 	unit  float64
 	bound float64
 	p     int
@@ -75,7 +74,7 @@ func anyUnitSum(t *rapid.T, kind string) (m model.Model, rows []row, q *unitSum)
 	q = &unitSum{bound: bound, p: 2}
 	grad := func(w []float64, rule clip.Rule, views [][]int32) {
 		q.p, q.bound = rule.Norm(), rule.Bound()
-		q.sum = func(s *summer, list []int32) []int64 {
+		q.sum = func(s *Local, list []int32) []int64 {
 			s.views = views
 			unit, counts, err := s.sum(w, rule, oracle.Public{Rows: 60000}, list, list == nil)
 			if err != nil {
@@ -88,7 +87,7 @@ func anyUnitSum(t *rapid.T, kind string) (m model.Model, rows []row, q *unitSum)
 	line := anyLine(rnd, m.Dim(), 1+rnd.IntN(8))
 	tallied := func(each tally, n int, unit float64) {
 		q.p, q.unit = 0, unit
-		q.sum = func(s *summer, list []int32) (counts []int64) {
+		q.sum = func(s *Local, list []int32) (counts []int64) {
 			for _, d := range s.tallied(each, n, unit, list, list == nil) {
 				counts = append(counts, d.count)
 			}
@@ -147,7 +146,7 @@ func anyUnitSum(t *rapid.T, kind string) (m model.Model, rows []row, q *unitSum)
 		w := anyLine(rnd, m.Dim(), 1).From
 		root := rootUnit(bound, 60000)
 		q.unit = root * root
-		q.sum = func(s *summer, list []int32) []int64 {
+		q.sum = func(s *Local, list []int32) []int64 {
 			// The upper triangle: what is beside the diagonal counts twice in the Frobenius norm.
 			var counts []int64
 			h, at := s.hessian(&curvature{w: w, clip: clip.Lipschitz{L: bound}, unit: root}, list, list == nil), 0
@@ -176,7 +175,7 @@ func TestUnitIsWithinTheBound(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				m, rows, q := anyUnitSum(t, kind)
 				of := units(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "units"), 5)), len(rows))
-				var s summer
+				var s Local
 				s.open(unitTable(table(rows, max(2, m.Outputs()), rapid.Bool().Draw(t, "sparse")), of), m, 2)
 				defer s.close()
 				s.split, s.tile = 1+rapid.IntRange(0, 20).Draw(t, "split"), 1+rapid.IntRange(0, 20).Draw(t, "tile")
@@ -280,7 +279,15 @@ func TestUnitsOfOneRow(t *testing.T) {
 	}
 }
 
-// A sample is of units: each is drawn with all of its rows or none, as often as the sampler says, and canaries are units beside them. What is
+// beside is a Summer with records that add nothing, behind those of a table.
+type beside struct {
+	*Local
+	others int
+}
+
+func (b beside) Rows() int { return b.Local.Rows() + b.others }
+
+// A sample is of units: each is drawn with all of its rows or none, as often as the sampler says, and others beside them are units, too. What is
 // released is divided by the nominal number of units.
 func TestSamplesOfUnits(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(42, 1))
@@ -289,20 +296,29 @@ func TestSamplesOfUnits(t *testing.T) {
 	tab := unitTable(table(rows, 2, false), of)
 	n := tab.Units()
 	for _, c := range []struct {
-		adj      privacy.Adjacency
-		s        sample.Sampler
-		canaries int
+		adj    privacy.Adjacency
+		s      sample.Sampler
+		others int
 	}{
 		{privacy.AddRemove, sample.Poisson{Rate: 0.2}, 0}, {privacy.AddRemove, sample.Poisson{Rate: 0.2}, 7},
 		{privacy.ReplaceOne, sample.Fixed{M: n / 5, N: n}, 0}, {privacy.ReplaceOne, sample.Fixed{M: n / 5, N: n + 7}, 7},
 	} {
-		cfg := config(t, tab, c.adj, n+c.canaries)
+		cfg := config(t, tab, c.adj, n+c.others)
 		cfg.Facts.UnitRows = len(rows)
 		cfg.Journal = nowhere{}
-		if c.canaries > 0 {
-			cfg.Canaries = &canary.Set{In: make([]bool, c.canaries), Dim: 3}
+		if c.others > 0 {
+			local, err := NewLocal(tab, cfg.Model, cfg.Facts, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(local.Close)
+			cfg.Table, cfg.Summer = &data.Table{Dim: tab.Dim, Classes: tab.Classes, NormBound: tab.NormBound, Unit: tab.Unit, Labelled: true}, beside{local, c.others}
 		}
 		o := openDoor(t, cfg)
+		local := o.local
+		if s, ok := cfg.Summer.(beside); ok {
+			local = s.Local
+		}
 		ask := oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}}
 		const draws = 2000
 		times := make([]int, n)
@@ -311,7 +327,7 @@ func TestSamplesOfUnits(t *testing.T) {
 				t.Fatal(err)
 			}
 			drawn := map[int32]int{}
-			for _, row := range o.batch.rows {
+			for _, row := range local.listed {
 				drawn[of[row]]++
 			}
 			for u, k := range drawn {
@@ -320,13 +336,13 @@ func TestSamplesOfUnits(t *testing.T) {
 				}
 				times[u]++
 			}
-			if size := o.batch.size; math.Abs(size-float64(n+c.canaries)/5) > 1+float64(c.canaries) {
+			if size := o.batch.size; math.Abs(size-float64(n+c.others)/5) > 1+float64(c.others) {
 				t.Fatalf("%T: divided by %v of %d units", c.s, size, n)
 			}
 		}
 		// Of 2000 draws at a rate of about 0.2 a unit has 400 and a deviation of 18. Some thousand lines fail by chance with a probability of 10⁻⁸
 		// at 6.5 deviations; the seed is fixed.
-		rate := o.batch.size / float64(n+c.canaries)
+		rate := o.batch.size / float64(n+c.others)
 		for u, k := range times {
 			if math.Abs(float64(k)-draws*rate) > 6.5*math.Sqrt(draws*rate*(1-rate)) {
 				t.Errorf("%T: unit %d was drawn %d times of %d at a rate of %v", c.s, u, k, draws, rate)

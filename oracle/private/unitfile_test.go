@@ -147,7 +147,7 @@ func TestFilesThatDifferInAUnit(t *testing.T) {
 				rt.Fatal(err)
 			}
 			sums[i] = [3][]float64{slices.Clone(g), {l}, slices.Clone(h)}
-			unit, err := o.sum.unitOf(grad.Clip.Bound(), nominal)
+			unit, err := o.scale.unitOf(grad.Clip.Bound(), nominal)
 			if err != nil {
 				rt.Fatal(err)
 			}

@@ -23,7 +23,7 @@ import (
 
 // viewedSum is the clipped sum of the mean gradients of views, in counts of the unit.
 func viewedSum(t interface{ Fatal(...any) }, m model.Model, tab *data.Table, w []float64, c float64, views [][]int32, rows []int32, workers int) (unit float64, counts []int64) {
-	var s summer
+	var s Local
 	s.open(tab, m, workers)
 	defer s.close()
 	s.views = views

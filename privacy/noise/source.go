@@ -216,19 +216,20 @@ func (s Streams) Reset(src *Source, name string, index int) error {
 // stream, so it travels sealed (R22).
 type Key [32]byte
 
-// Key is the key of the stream for a purpose and a batch: a fresh one each time it is called, unless the streams
+// Key sets key to that of the stream for a purpose and a batch: a fresh one each time it is called, unless the streams
 // come from a seed, where it is that of Stream.
-func (s Streams) Key(name string, index int) (key Key, err error) {
+func (s Streams) Key(key *Key, name string, index int) error {
 	if index < 0 {
-		return key, fmt.Errorf("noise: stream %q: index is %d; allowed is 0 or more", name, index)
+		return fmt.Errorf("noise: stream %q: index is %d; allowed is 0 or more", name, index)
 	}
 	if s.seeded {
-		return seededKey(s.seed, name, uint64(index)), nil
+		*key = seededKey(s.seed, name, uint64(index))
+		return nil
 	}
 	if _, err := crand.Read(key[:]); err != nil {
-		return key, fmt.Errorf("noise: no random bits from the system: %w", err)
+		return fmt.Errorf("noise: no random bits from the system: %w", err)
 	}
-	return key, nil
+	return nil
 }
 
 // Reset gives src the stream of the key.

@@ -198,8 +198,8 @@ func TestGoldenCoins(t *testing.T) {
 // A key gives its stream wherever it is; of streams without a seed it is another each time. It prints nothing of itself.
 func TestKey(t *testing.T) {
 	seeded := SeededStreams(7)
-	key, err := seeded.Key("sample", 3)
-	if err != nil {
+	var key Key
+	if err := seeded.Key(&key, "sample", 3); err != nil {
 		t.Fatal(err)
 	}
 	var a Source
@@ -213,15 +213,15 @@ func TestKey(t *testing.T) {
 			t.Fatal("the key's stream is another than the seed's")
 		}
 	}
-	first, err := SecureStreams().Key("sample", 3)
-	if err != nil {
+	var first, second Key
+	if err := SecureStreams().Key(&first, "sample", 3); err != nil {
 		t.Fatal(err)
 	}
-	if second, err := SecureStreams().Key("sample", 3); err != nil || first == second || first == (Key{}) {
+	if err := SecureStreams().Key(&second, "sample", 3); err != nil || first == second || first == (Key{}) {
 		t.Errorf("two fresh keys are equal, or there is none (%v)", err)
 	}
 	for _, s := range []Streams{seeded, SecureStreams()} {
-		if _, err := s.Key("sample", -1); err == nil {
+		if err := s.Key(new(Key), "sample", -1); err == nil {
 			t.Errorf("%v: a negative index is no error", s)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"slices"
 
 	"github.com/sottodp/sotto/data"
-	"github.com/sottodp/sotto/internal/canary"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
@@ -78,7 +77,7 @@ type Options struct {
 // canaries: see Rows.
 func One(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Result, error) {
 	facts := job.Facts
-	set := &canary.Set{In: make([]bool, opt.Canaries), Pull: facts.Adjacency == privacy.ReplaceOne, Dim: facts.Dim}
+	set := &canarySet{In: make([]bool, opt.Canaries), Pull: facts.Adjacency == privacy.ReplaceOne, Dim: facts.Dim}
 	coins, err := opt.Streams.Stream("audit", 0)
 	if err != nil {
 		return nil, err
@@ -141,7 +140,7 @@ func right(in []bool, odds []float64, guesses int) int {
 }
 
 // train runs a job's method, or the planted one, on the rows and the canaries, and returns the output and the number of steps.
-func train(ctx context.Context, job *run.Job, table *data.Table, set *canary.Set, opt Options, through func(oracle.Oracle) oracle.Oracle) (w []float64, steps int, err error) {
+func train(ctx context.Context, job *run.Job, table *data.Table, set *canarySet, opt Options, through func(oracle.Oracle) oracle.Oracle) (w []float64, steps int, err error) {
 	m, meter := job.Method, account.Meter(nil)
 	if opt.deed == nil {
 		meter, err = job.Meter()
@@ -155,8 +154,16 @@ func train(ctx context.Context, job *run.Job, table *data.Table, set *canary.Set
 	if err != nil {
 		return nil, 0, err
 	}
-	door, err := private.New(private.Config{Table: table, Model: job.Model, Facts: job.Facts, Meter: meter, Streams: opt.Streams,
-		Journal: run.Unwritten{}, Workers: max(1, opt.Workers), Canaries: set})
+	c := private.Config{Table: table, Model: job.Model, Facts: job.Facts, Meter: meter, Streams: opt.Streams, Journal: run.Unwritten{}, Workers: opt.Workers}
+	if set != nil {
+		rows, err := private.NewLocal(table, job.Model, job.Facts, opt.Workers)
+		if err != nil {
+			return nil, 0, err
+		}
+		defer rows.Close()
+		c.Table, c.Summer = data.Empty(job.Schema), &canaries{Summer: rows, set: set}
+	}
+	door, err := private.New(c)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/data"
-	"github.com/sottodp/sotto/internal/canary"
 	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
@@ -102,7 +101,7 @@ func TestFaultsAreFound(t *testing.T) {
 	half.Gradient.Noise /= 2
 	short := jobOf(t, schema, method.SGD{Steps: 200}, 4, privacy.AddRemove, "gdp")
 	whole := short.Method.(method.SGD)
-	whole.Gradient.Clip, whole.Gradient.Noise = canary.Excess*whole.Gradient.Clip, whole.Gradient.Noise/canary.Excess
+	whole.Gradient.Clip, whole.Gradient.Noise = excess*whole.Gradient.Clip, whole.Gradient.Noise/excess
 	for seed := range 10 {
 		if r := one(t, long, table, seed, half); !r.Refuted() {
 			t.Errorf("seed %d: half the noise is not found: at least %.3f", seed, r.Bound)

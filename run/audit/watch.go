@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 
-	"github.com/sottodp/sotto/internal/canary"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy/sample"
 )
@@ -13,7 +12,7 @@ import (
 // keeps, for each canary, how much likelier the release is if the canary takes part.
 type watch struct {
 	oracle.Oracle
-	set  *canary.Set
+	set  *canarySet
 	odds []float64 // sum of log likelihood ratios
 	rest []float64
 	seen []float64

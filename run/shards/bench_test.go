@@ -10,6 +10,7 @@ import (
 	"github.com/sottodp/sotto/data/datatest"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/remote"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
@@ -82,7 +83,7 @@ func benchDoor(b *testing.B, rows, workers int) *private.Oracle {
 		var terms map[string][]byte
 		terms, err = job.Terms()
 		s.must(err)
-		c.Shards, err = private.OpenShards(b.Context(), s.key.Secret, hub, job.Facts.Dim, terms)
+		c.Summer, err = remote.Open(b.Context(), s.key.Secret, hub, job.Facts, terms)
 	}
 	s.must(err)
 	o, err := private.New(c)

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/remote"
 	"github.com/sottodp/sotto/run"
 )
 
@@ -30,7 +30,7 @@ const (
 // largest message, in bytes: of two vectors of four million parameters, or a Hessian of the most that have one.
 const largest = 72 << 20
 
-// A Coordinator is the way from a run to its shards. It carries sealed messages for private.Shards.
+// A Coordinator is the way from a run to its shards. It carries sealed messages for remote.Shards.
 type Coordinator struct {
 	URL string // where workers find it
 
@@ -83,13 +83,13 @@ func Listen(address string, count int, key *Key, notice func(string)) (*Coordina
 	return c, nil
 }
 
-// Shards is private.Carrier's.
+// Shards is remote.Carrier's.
 func (c *Coordinator) Shards() int { return c.count }
 
-// Largest is private.Carrier's.
+// Largest is remote.Carrier's.
 func (c *Coordinator) Largest() int { return largest }
 
-// Ask is private.Carrier's: it asks until there is an answer. A shard that is not there is waited for; one that is silent is asked again by the same
+// Ask is remote.Carrier's: it asks until there is an answer. A shard that is not there is waited for; one that is silent is asked again by the same
 // bytes, and so by the same key of the sample.
 func (c *Coordinator) Ask(ctx context.Context, shard int, question []byte) ([]byte, error) {
 	began, told := time.Now(), ""
@@ -128,8 +128,8 @@ func (c *Coordinator) Ask(ctx context.Context, shard int, question []byte) ([]by
 	}
 }
 
-// Refused is private.Carrier's: the worker has heard why and ends. The run waits for another.
-func (c *Coordinator) Refused(ctx context.Context, shard int, why *private.Unfit) error {
+// Refused is remote.Carrier's: the worker has heard why and ends. The run waits for another.
+func (c *Coordinator) Refused(ctx context.Context, shard int, why *remote.Unfit) error {
 	if c.notice != nil {
 		c.notice(fmt.Sprintf("shard %d of %d: its worker is sent away: %v. Waiting for the right one", shard+1, c.count, why))
 	}

@@ -10,19 +10,19 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/sottodp/sotto/internal/readfile"
-	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/remote"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/trace"
 )
 
 // A Key is what the machines of a run share: they prove to each other that they have it, and seal with it.
 type Key struct {
-	Secret *private.Secret
+	Secret *remote.Secret
 	user   nkeys.KeyPair // at the coordinator's server; its seed never passes over the line
 	name   string
 }
 
-// ReadKey reads a key file: private.SecretSize random bytes that only its owner may read. What is wrong with it is a *run.InputError.
+// ReadKey reads a key file: remote.SecretSize random bytes that only its owner may read. What is wrong with it is a *run.InputError.
 func ReadKey(path string) (*Key, error) {
 	fail := func(format string, args ...any) (*Key, error) {
 		return nil, &run.InputError{Where: path, Err: fmt.Errorf(format, args...)}
@@ -30,11 +30,11 @@ func ReadKey(path string) (*Key, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return fail("is not there; (umask 077; head -c %d /dev/urandom > %s) makes a key", private.SecretSize, path)
+		return fail("is not there; (umask 077; head -c %d /dev/urandom > %s) makes a key", remote.SecretSize, path)
 	case err != nil:
 		return fail("%v", err)
 	case info.IsDir():
-		return fail("found a directory; allowed is a file of %d bytes", private.SecretSize)
+		return fail("found a directory; allowed is a file of %d bytes", remote.SecretSize)
 	}
 	if err := trace.Secret(path); err != nil {
 		return fail("%w", err)
@@ -47,9 +47,9 @@ func ReadKey(path string) (*Key, error) {
 	if err != nil {
 		return fail("%v", err)
 	}
-	secret, err := private.NewSecret(b)
+	secret, err := remote.NewSecret(b)
 	if err != nil {
-		return fail("found a key of %d bytes; allowed are %d", len(b), private.SecretSize)
+		return fail("found a key of %d bytes; allowed are %d", len(b), remote.SecretSize)
 	}
 	user, err := nkeys.FromRawSeed(nkeys.PrefixByteUser, userSeed(b))
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/remote"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
@@ -40,11 +41,11 @@ func Work(ctx context.Context, o Options) error {
 	if _, _, err := place(o.URL); err != nil {
 		return &run.InputError{Where: "--hub", Err: err}
 	}
-	shard, err := o.open(ctx)
+	shard, closeRows, err := o.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer shard.Close()
+	defer closeRows()
 	var busy sync.Mutex // the shard's, which is not closed under an answer
 	over := false
 	ended := make(chan error, 1)
@@ -91,7 +92,7 @@ func Work(ctx context.Context, o Options) error {
 		if a != nil {
 			m.Respond(a)
 		}
-		var unfit *private.Unfit
+		var unfit *remote.Unfit
 		switch {
 		case errors.As(err, &unfit):
 			nc.FlushTimeout(goodbye)
@@ -137,33 +138,38 @@ func (o Options) refused(err error) error {
 	return err
 }
 
-// open reads the rows.
-func (o Options) open(ctx context.Context) (*private.Shard, error) {
+// open reads the rows. They are open until close.
+func (o Options) open(ctx context.Context) (shard *remote.Shard, close func(), err error) {
 	schema, err := o.Spec.LoadSchema()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	job, err := run.PrepareModel(o.Spec, schema)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := job.Shardable(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	terms, err := job.Terms()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	c := private.ShardConfig{Model: job.Model, Facts: job.Facts, Terms: terms, Secret: o.Key.Secret, Index: o.Index, Count: o.Count, Workers: o.Cores}
 	// The coordinator reserves for the rows, in its own ledger.
 	gate := access.Gate{Dropped: o.Spec.Dropped(o.Warn)}
 	opened, err := gate.Open(ctx, access.Worker, schema, o.Spec.Data, data.Options{Labels: o.Spec.Labels, KeepBad: job.Facts.Adjacency == privacy.ReplaceOne})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	c.Digest = opened.Digest()
-	if c.Table, err = opened.Take(ctx, nil, ""); err != nil {
-		return nil, err
+	digest := opened.Digest()
+	table, err := opened.Take(ctx, nil, "")
+	if err != nil {
+		return nil, nil, err
 	}
-	return private.NewShard(c)
+	rows, err := private.NewLocal(table, job.Model, job.Facts, o.Cores)
+	if err != nil {
+		return nil, nil, err
+	}
+	shard, err = remote.NewShard(remote.ShardConfig{Rows: rows, Facts: job.Facts, Digest: digest, Terms: terms, Secret: o.Key.Secret, Index: o.Index, Count: o.Count})
+	return shard, rows.Close, err
 }

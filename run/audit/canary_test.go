@@ -1,4 +1,4 @@
-package canary
+package audit
 
 import (
 	"math"
@@ -10,13 +10,13 @@ import (
 
 // A canary is clipped like a record: what it adds has a norm of at most the bound, in whole units, and nearly the bound; one that is out adds
 // nothing, or the opposite.
-func TestSum(t *testing.T) {
+func TestSumOfCanaries(t *testing.T) {
 	const dim, unit = 100, 0x1p-20
 	for _, rule := range []clip.Rule{clip.Norm{C: 0.3}, clip.Norm{C: 0.3, P: 1}, clip.Value{C: 2}, clip.Lipschitz{L: 1}, clip.PerLayer{C: 1, Layers: 4}} {
 		for _, pull := range []bool{false, true} {
-			s := &Set{In: []bool{true, false, true}, Pull: pull, Key: 7, Dim: dim}
+			s := &canarySet{In: []bool{true, false, true}, Pull: pull, Key: 7, Dim: dim}
 			norm := func(drawn ...int) (float64, []int64) {
-				s.looks = 0 // the same directions again
+				s.sums = 0 // the same directions again
 				s.Sum(unit, rule, drawn)
 				counts := make([]int64, dim)
 				s.Add(counts[:60], 0)
@@ -46,28 +46,28 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// Directions are fresh at each look and for each canary, and within the model.
-func TestDirection(t *testing.T) {
+// Directions are fresh at each sum and for each canary, and within the model.
+func TestDirectionOfCanaries(t *testing.T) {
 	for _, dim := range []int{1, 5, 64, 1000} {
-		s := &Set{In: make([]bool, 50), Key: 1, Dim: dim}
-		seen := map[Direction]bool{}
-		for s.looks = range 20 {
+		s := &canarySet{In: make([]bool, 50), Key: 1, Dim: dim}
+		seen := map[direction]bool{}
+		for s.sums = range 20 {
 			for i := range s.In {
 				d := s.Direction(i, 2)
 				if d.At < 0 || d.At+d.Width > dim || d.Width != min(dim, widest) || s.Direction(i, 1).Width != 1 {
 					t.Fatalf("of %d: %+v", dim, d)
 				}
 				if d != s.Direction(i, 2) {
-					t.Fatal("the same look has two directions")
+					t.Fatal("the same sum has two directions")
 				}
 				seen[d] = true
 			}
 		}
 		if len(seen) != 1000 {
-			t.Errorf("of %d: %d directions at 1000 looks", dim, len(seen))
+			t.Errorf("of %d: %d directions at 1000 sums", dim, len(seen))
 		}
 	}
-	s := &Set{Key: 1, Dim: 100}
+	s := &canarySet{Key: 1, Dim: 100}
 	d := s.Direction(0, 2)
 	v := make([]float64, 100)
 	for j := range v {
@@ -83,8 +83,8 @@ func TestDirection(t *testing.T) {
 }
 
 // What the table's rows added is kept apart.
-func TestOthers(t *testing.T) {
-	s := &Set{In: []bool{true}, Key: 1, Dim: 3}
+func TestOthersThanCanaries(t *testing.T) {
+	s := &canarySet{In: []bool{true}, Key: 1, Dim: 3}
 	s.Sum(0.5, clip.Norm{C: 8}, []int{0})
 	counts := []int64{2, 4, 6}
 	s.Add(counts, 0)

@@ -1,8 +1,10 @@
 package private
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"math"
+	"io"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -12,6 +14,7 @@ import (
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy/clip"
+	"github.com/sottodp/sotto/privacy/noise"
 )
 
 // Bits of a coefficient below clip norm / row norm. Together with the 20 bits of
@@ -32,28 +35,38 @@ const (
 	netTile  = 256
 )
 
+// randomShare: a batch of less than one row in this many leaves most pages of a
+// table alone, so that reading ahead would be in vain.
+const randomShare = 16
+
 // parallelRows is the batch from which a pass is worth sharing between workers.
 const parallelRows = 4096
 
-// summer is the stage that turns a batch into its clipped sum. It holds what the
-// workers need, so that a pass allocates nothing.
-type summer struct {
+// Local sums over the rows of a table in this process. It holds what its workers need, so that a pass over gradients
+// allocates nothing. It is for one goroutine.
+type Local struct {
+	scale
 	table   *data.Table
 	model   model.Model
-	tile    int  // rows evaluated at once, so that they stay in the cache
-	ahead   int  // rows between asking for one of a list and reading it
-	fetches bool // the model fetches the dense rows that come next while it computes
-	network bool
-	rowNorm float64   // a coefficient is at most the clip bound over this: the table's bound on its rows, or 1 where the model scales them
-	rowUnit float64   // what AddGrad's sums are multiples of, over its unit
-	coef    int       // bits of a coefficient
-	spare   int       // binary digits of a row count up to which it has them
+	facts   oracle.Public
+	tile    int       // rows evaluated at once, so that they stay in the cache
+	ahead   int       // rows between asking for one of a list and reading it
+	fetches bool      // the model fetches the dense rows that come next while it computes
 	split   int       // rows of a batch from which workers share a pass
 	shares  []float64 // of a row in its unit, at most 1 for each unit together (PROOFS.md#units); nil: rows are units
 	starts  []int
 	workers []*worker
 	jobs    chan *worker
 	done    sync.WaitGroup
+
+	// The sample.
+	sampling noise.Source
+	drawn    []int32 // records; none where all are drawn
+	spread   []int32 // their rows, where those are others
+	listed   []int32 // rows of the sample, where not all are: drawn, or spread
+	whole    bool    // all are
+	batch    int     // its number
+	counts   []int64 // the last sum; nil: the workers hold it
 
 	// one pass
 	w     []float64
@@ -77,7 +90,7 @@ type tally interface {
 
 // worker is one goroutine's memory.
 type worker struct {
-	s       *summer
+	s       *Local
 	index   int
 	ws      model.Workspace
 	acc     []float64 // exact sum of up to data.BlockRows rows, in data units
@@ -100,8 +113,40 @@ type worker struct {
 	row     []float32   // of which a view is taken
 }
 
-func (s *summer) open(t *data.Table, m model.Model, workers int) {
-	s.table, s.model = t, m
+// NewLocal opens a table's rows. The facts are those of the run, of which the table may hold a part.
+func NewLocal(t *data.Table, m model.Model, facts oracle.Public, workers int) (*Local, error) {
+	if _, err := kern.Level(); err != nil {
+		return nil, err
+	}
+	switch units := facts.UnitRows > 0; {
+	case t == nil || m == nil:
+		return nil, errors.New("private: a table and a model are required")
+	case m.Dim() != facts.Dim:
+		return nil, fmt.Errorf("private: the model has %d parameters, the run says %d", m.Dim(), facts.Dim)
+	case (t.Shares() != nil) != units:
+		return nil, errors.New("private: of table and run one speaks of units of several rows, the other of rows")
+	case units && len(t.Shares()) != t.Rows():
+		return nil, errors.New("private: a table has rows without a unit")
+	case units && mostRows(t) > facts.UnitRows:
+		return nil, errors.New("private: the table has a unit of more rows than the run says")
+	}
+	s := &Local{facts: facts}
+	s.open(t, m, max(1, workers))
+	return s, nil
+}
+
+// mostRows of a unit: what bounds the rounding of a minimiser, and lets some be refused, rests on their being no more than the facts say.
+func mostRows(t *data.Table) (most int) {
+	var rows []int32
+	for u := range t.Units() {
+		rows = t.UnitRows(rows[:0], u)
+		most = max(most, len(rows))
+	}
+	return most
+}
+
+func (s *Local) open(t *data.Table, m model.Model, workers int) {
+	s.table, s.model, s.scale = t, m, scaleOf(t, m)
 	// Rows and what follows them (kern.Axpy) share the first-level cache; many
 	// parameters for each feature, as of classes, want to be used for more rows.
 	least := 8
@@ -109,12 +154,9 @@ func (s *summer) open(t *data.Table, m model.Model, workers int) {
 		least, s.fetches = 32, true
 	}
 	s.tile = min(data.BlockRows, max(least, 24<<10/(4*max(1, t.Dim))&^3))
-	s.rowNorm, s.rowUnit, s.coef, s.spare, s.split = t.NormBound, t.Unit, coefBits, spareRows, parallelRows
-	s.shares = t.Shares()
-	if unit := m.Facts().Unit; unit > 0 {
-		s.network = true
-		s.rowNorm, s.rowUnit, s.coef, s.spare, s.split, s.tile = 1, unit, netBits, netSpare, 2*netTile, netTile
-		s.fetches = false
+	s.split, s.shares = parallelRows, t.Shares()
+	if s.network {
+		s.split, s.tile, s.fetches = 2*netTile, netTile, false
 	}
 	if tile := m.Facts().Tile; tile > 0 {
 		s.tile = min(data.BlockRows, tile)
@@ -145,7 +187,92 @@ func (s *summer) open(t *data.Table, m model.Model, workers int) {
 	}
 }
 
-func (s *summer) close() {
+// Format prints no more than what it is: the rows are private.
+func (s *Local) Format(f fmt.State, _ rune) { io.WriteString(f, "private.Local") }
+
+// Rows is the number of the table's units of privacy, each one row or more.
+func (s *Local) Rows() int { return s.table.Units() }
+
+// Draw implements Summer.
+func (s *Local) Draw(_ context.Context, d Draw) error {
+	s.table.Random(d.Sampler.Size(s.facts.Rows)*randomShare < float64(s.facts.Rows))
+	s.drawn, s.whole = d.Own(s.drawn, d.From, s.Rows(), &s.sampling)
+	s.listed, s.batch = s.drawn, d.Batch
+	if !s.whole && s.shares != nil {
+		s.spread = s.rowsOf(s.spread[:0], s.drawn)
+		s.listed = s.spread
+	}
+	return nil
+}
+
+// rowsOf appends the rows of the units to dst: a unit is drawn with all of its rows (PROOFS.md#units).
+func (s *Local) rowsOf(dst, units []int32) []int32 {
+	for _, u := range units {
+		dst = s.table.UnitRows(dst, int(u))
+	}
+	return dst
+}
+
+// Sum implements Summer.
+func (s *Local) Sum(_ context.Context, q *Sum) (err error) {
+	if err := q.check(&s.scale, s.facts); err != nil {
+		return err
+	}
+	switch q.Of {
+	case Gradients:
+		s.counts = nil // Take adds up the workers' own
+		err = s.clippedOf(q)
+	case Hessians:
+		s.counts = s.hessian(&curvature{w: q.W, clip: q.Clip, unit: q.Unit}, s.listed, s.whole)
+	default:
+		sums := s.added(q)
+		s.counts = make([]int64, len(sums))
+		for k, sum := range sums {
+			s.counts[k] = sum.count
+		}
+	}
+	return err
+}
+
+// clippedOf adds up gradients, which Take hands out.
+func (s *Local) clippedOf(q *Sum) (err error) {
+	if s.views, err = q.Augmentation.Of(s.facts.Image, s.batch); err != nil {
+		return err
+	}
+	defer func() { s.views = nil }() // of this sum alone
+	_, err = s.clipped(q.W, q.Clip, s.facts, s.listed, s.whole)
+	return err
+}
+
+// added are the sums of figures of rows, plain float64s where there is no unit.
+func (s *Local) added(q *Sum) []decrease {
+	var t tally
+	switch q.Of {
+	case Decreases:
+		return s.decrease(oracle.Line{From: q.W, Along: q.Along}, q.Steps, q.Bound, s.listed, s.whole, q.Again)
+	case Neighbours:
+		t = &neighbours{from: q.W, step: q.Step, bound: q.Bound, unit: q.Unit}
+	case Losses:
+		t = &losses{w: q.W, bound: q.Bound, unit: q.Unit}
+	case Classes:
+		t = classes{q.Classes, int64(1 / q.Unit)}
+	}
+	return s.tallied(t, q.Len(), q.Unit, s.listed, s.whole)
+}
+
+// Take implements Summer.
+func (s *Local) Take(dst []int64, from int) {
+	if s.counts == nil {
+		s.take(dst, from)
+		return
+	}
+	copy(dst, s.counts[from:])
+}
+
+// Close stops the workers.
+func (s *Local) Close() { s.close() }
+
+func (s *Local) close() {
 	if s.jobs != nil {
 		close(s.jobs)
 	}
@@ -153,7 +280,7 @@ func (s *summer) close() {
 
 // clipped makes the clipped sum over the named rows in counts of unit, a power
 // of two that depends on public facts alone. take hands them out.
-func (s *summer) clipped(w []float64, rule clip.Rule, facts oracle.Public, rows []int32, all bool) (unit float64, err error) {
+func (s *Local) clipped(w []float64, rule clip.Rule, facts oracle.Public, rows []int32, all bool) (unit float64, err error) {
 	unit, err = s.unitOf(rule.Bound(), facts.Rows)
 	if err != nil {
 		return 0, err
@@ -164,7 +291,7 @@ func (s *summer) clipped(w []float64, rule clip.Rule, facts oracle.Public, rows 
 }
 
 // take sets dst to the counts from number from on. It hands out each once, in their order.
-func (s *summer) take(dst []int64, from int) {
+func (s *Local) take(dst []int64, from int) {
 	clear(dst)
 	for _, u := range s.workers[:s.users] {
 		if u.flushed {
@@ -182,7 +309,7 @@ func (s *summer) take(dst []int64, from int) {
 }
 
 // run lets the workers that the batch is worth share it, and returns them.
-func (s *summer) run() []*worker {
+func (s *Local) run() []*worker {
 	s.next.Store(0)
 	users := s.workers[:1]
 	if s.all || len(s.rows) >= s.split {
@@ -201,30 +328,9 @@ func (s *summer) run() []*worker {
 	return users
 }
 
-// unitOf is the public unit of the exact sum: a coefficient's times a feature's.
-func (s *summer) unitOf(bound float64, rows int) (float64, error) {
-	unit := coefUnit(bound, s.rowNorm, rows, s.coef, s.spare) * s.rowUnit
-	// Far inside the range of float64, so that no product or quotient leaves it.
-	if !(unit >= 0x1p-900 && unit <= 0x1p900) {
-		return 0, fmt.Errorf("private: the clip bound %v is out of range for rows of norm up to %v", bound, s.table.NormBound)
-	}
-	return unit, nil
-}
-
-// coefUnit is the public power of two to which coefficients are truncated. It is
-// coarser for very many rows, so that below the nominal row count the count of a
-// coordinate fits an int64 even if every record pulls the same way. Above it, counts
-// wrap around, which is no matter of privacy: adding modulo 2⁶⁴ is exact in any
-// order, and one record still moves a count by as much as before, modulo 2⁶⁴.
-func coefUnit(bound, rowNorm float64, rows, bits, spare int) float64 {
-	_, exp := math.Frexp(bound / rowNorm)
-	bits -= max(0, int(math.Ceil(math.Log2(float64(rows))))-spare)
-	return math.Ldexp(1, exp-1-bits)
-}
-
 // plain sets dst to the sum of gradients without a clip bound: lab only. It adds
 // in the order of the rows, on one worker.
-func (s *summer) plain(dst, w []float64, rule clip.Rule, rows []int32, all bool) {
+func (s *Local) plain(dst, w []float64, rule clip.Rule, rows []int32, all bool) {
 	s.w, s.rule, s.unit, s.sums, s.tally, s.rows, s.all = w, rule, 0, 0, nil, rows, all
 	s.next.Store(0)
 	s.users = 1
@@ -232,6 +338,19 @@ func (s *summer) plain(dst, w []float64, rule clip.Rule, rows []int32, all bool)
 	s.workers[0].plain = dst
 	s.workers[0].pass()
 	s.workers[0].flush()
+}
+
+// plainMean sets dst to the mean gradient of the sample without a clip bound: lab only.
+func (s *Local) plainMean(dst, w []float64, q oracle.Grad, size float64) (err error) {
+	if s.views, err = q.Augmentation.Of(s.facts.Image, s.batch); err != nil {
+		return err
+	}
+	defer func() { s.views = nil }()
+	s.plain(dst, w, q.Clip, s.listed, s.whole)
+	for j := range dst {
+		dst[j] /= size
+	}
+	return nil
 }
 
 // pass adds this worker's share of the batch: a part of the list of rows, or
@@ -341,7 +460,7 @@ func (u *worker) gather(rows []int32, n int) {
 
 // prefetch asks for a row that is soon to be copied, or, if it is fetched already, for
 // what belongs to it.
-func (s *summer) prefetch(row int, fetched bool) {
+func (s *Local) prefetch(row int, fetched bool) {
 	b, i := s.locate(row)
 	if fetched {
 		// Its features are here.
@@ -359,7 +478,7 @@ func (s *summer) prefetch(row int, fetched bool) {
 }
 
 // locate finds a row of the table: its block and its number there.
-func (s *summer) locate(row int) (*data.Block, int) {
+func (s *Local) locate(row int) (*data.Block, int) {
 	i := min(row/data.BlockRows, len(s.starts)-1) // where all blocks but the last are full
 	if n := row - s.starts[i]; n < 0 || n >= s.table.Blocks[i].N {
 		i = sort.SearchInts(s.starts, row+1) - 1

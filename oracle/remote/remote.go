@@ -1,4 +1,8 @@
-package private
+// Package remote sums over rows that lie in shards on several machines of one owner. Shards, on the coordinator, is a
+// private.Summer: it sends sealed questions to each Shard and adds up the answers. A Shard, on a worker, answers from the
+// rows of its own machine. Sums before noise and the keys of samples pass between them, sealed; noise is added once,
+// by the coordinator's oracle. A Carrier takes the messages there and back.
+package remote
 
 import (
 	"context"
@@ -9,9 +13,7 @@ import (
 	"sync"
 
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/privacy/clip"
-	"github.com/sottodp/sotto/privacy/noise"
-	"github.com/sottodp/sotto/privacy/sample"
+	"github.com/sottodp/sotto/oracle/private"
 )
 
 // A Carrier takes sealed questions to shards and brings back what they answer. It may ask a shard again, by the same bytes, as often
@@ -24,8 +26,8 @@ type Carrier interface {
 }
 
 // Shards stand in for a table's rows: they are on machines of the same owner, each with a part, one after the other in
-// the order of the shards. A sum of whole numbers is the same wherever its parts are added, so a door with shards
-// releases what one with the table would. Noise is added here, once.
+// the order of the shards. A sum of whole numbers is the same wherever its parts are added, so an oracle over shards
+// releases what one over the table would.
 type Shards struct {
 	carrier Carrier
 	session *session
@@ -33,24 +35,26 @@ type Shards struct {
 	digests [][32]byte
 	is      [][]byte // what stands for each
 	asked   uint64
-	ctx     context.Context // of the purchase
-	bought  question        // the sample, without From
-	counts  []int64         // the sums that were last asked for
+	bought  question // the sample, without From
+	counts  []int64  // the sums that were last asked for
 }
 
-// OpenShards asks all shards who they are. Terms are what they and the coordinator must agree on, each hashed; a shard of
-// others is refused. Dim is the number of the model's parameters.
-func OpenShards(ctx context.Context, secret *Secret, carrier Carrier, dim int, terms map[string][]byte) (*Shards, error) {
+// Open asks all shards who they are. Terms are what they and the coordinator must agree on, each hashed; a shard of
+// others is refused.
+func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Public, terms map[string][]byte) (*Shards, error) {
+	if facts.UnitRows > 0 {
+		return nil, errUnits
+	}
 	session, err := secret.newSession()
 	if err != nil {
 		return nil, err
 	}
 	s := &Shards{carrier: carrier, session: session, from: make([]int, carrier.Shards()+1)}
 	if carrier.Shards() < 1 {
-		return nil, errors.New("private: no shards")
+		return nil, errors.New("remote: no shards")
 	}
-	if most := largest(dim); most > carrier.Largest() {
-		return nil, fmt.Errorf("private: messages of %d parameters have up to %d bytes; allowed are %d", dim, most, carrier.Largest())
+	if most := largest(facts.Dim); most > carrier.Largest() {
+		return nil, fmt.Errorf("remote: messages of %d parameters have up to %d bytes; allowed are %d", facts.Dim, most, carrier.Largest())
 	}
 	answers, err := s.ask(ctx, question{Ask: askHello, Terms: terms})
 	if err != nil {
@@ -86,20 +90,13 @@ func (s *Shards) RowsOf(i int) int { return s.from[i+1] - s.from[i] }
 func (s *Shards) Digests() [][32]byte { return s.digests }
 
 // Format prints no more than what it is.
-func (s *Shards) Format(f fmt.State, _ rune) { io.WriteString(f, "private.Shards") }
+func (s *Shards) Format(f fmt.State, _ rune) { io.WriteString(f, "remote.Shards") }
 
-// draw makes the sample that is asked about from now on.
-func (s *Shards) draw(ctx context.Context, by sample.Sampler, streams noise.Streams, batch int) error {
-	sampler, err := typedOf(by)
-	if err != nil {
-		return err
-	}
-	key, err := streams.Key("sample", batch)
-	if err != nil {
-		return err
-	}
-	s.ctx, s.bought = ctx, question{Sampler: sampler, Key: key[:], Batch: batch, Total: s.Rows()}
-	return nil
+// Draw implements private.Summer: the shards draw it when they are asked.
+func (s *Shards) Draw(_ context.Context, d private.Draw) error {
+	sampler, err := typedOf(d.Sampler)
+	s.bought = question{Sampler: sampler, Key: d.Key[:], Batch: d.Batch, Total: d.Total}
+	return err
 }
 
 // ask asks all shards at once for what they answer to q, each of the sample's rows that are its own.
@@ -194,13 +191,17 @@ func (s *Shards) Dismiss(ctx context.Context, why string, shards ...int) error {
 // ErrShard wraps what a shard answers that cannot answer: it is of another version of Sotto, say.
 var ErrShard = errors.New("refuses")
 
-// sum adds up what the shards answer to q over the sample.
-func (s *Shards) sum(q question) ([]int64, error) {
+// Sum implements private.Summer: it adds up what the shards answer.
+func (s *Shards) Sum(ctx context.Context, of *private.Sum) error {
+	q, err := asked(of)
+	if err != nil {
+		return err
+	}
 	b := s.bought
 	q.Sampler, q.Key, q.Batch, q.Total = b.Sampler, b.Key, b.Batch, b.Total
-	answers, err := s.ask(s.ctx, q)
+	answers, err := s.ask(ctx, q)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if cap(s.counts) < q.Count {
 		s.counts = make([]int64, q.Count)
@@ -209,98 +210,14 @@ func (s *Shards) sum(q question) ([]int64, error) {
 	clear(s.counts)
 	for i, a := range answers {
 		if err := decodeCounts(s.counts, a); err != nil {
-			return nil, s.of(i, err)
+			return s.of(i, err)
 		}
-	}
-	return s.counts, nil
-}
-
-// summable says what of q the shards cannot sum.
-func summable(q oracle.Query) error {
-	ok := true
-	switch q := q.(type) {
-	case oracle.Minimize:
-		return errors.New("private: a minimisation is solved where the rows are; shards only sum")
-	case oracle.Grad:
-		_, none := q.Clip.(clip.None)
-		ok = !none
-	case oracle.Loss:
-		ok = q.Bound > 0
-	case oracle.Search:
-		ok = q.Bound > 0
-	case oracle.Select:
-		ok = q.Bound > 0 || !q.Off
-	}
-	if !ok {
-		return errors.New("private: shards sum whole numbers; a sum without a bound is none of them")
 	}
 	return nil
 }
 
-// errUnitShards: a unit on two machines would count for two, and nobody sees both.
-var errUnitShards = errors.New("private: a table in shards has records of one row; of a unit of several rows each shard could have some")
+// Take implements private.Summer.
+func (s *Shards) Take(dst []int64, from int) { copy(dst, s.counts[from:]) }
 
-// The stages of summing, over the table's rows or the shards'.
-
-func (o *Oracle) clipped(w []float64, q oracle.Grad, rows []int32, all bool) (unit float64, err error) {
-	if o.cfg.Shards == nil {
-		return o.sum.clipped(w, q.Clip, o.cfg.Facts, rows, all)
-	}
-	unit, err = o.sum.unitOf(q.Clip.Bound(), o.cfg.Facts.Rows)
-	if err != nil {
-		return 0, err
-	}
-	ask := question{Ask: askGradients, Unit: unit, Views: q.Augmentation, Count: len(w), vectors: [][]float64{w}}
-	if ask.Clip, err = typedOf(q.Clip); err != nil {
-		return 0, err
-	}
-	_, err = o.cfg.Shards.sum(ask)
-	return unit, err
-}
-
-func (o *Oracle) take(dst []int64, from int) {
-	if o.cfg.Shards == nil {
-		o.sum.take(dst, from)
-		return
-	}
-	copy(dst, o.cfg.Shards.counts[from:])
-}
-
-func (b *batch) tallied(t tally, n int, unit float64) ([]decrease, error) {
-	s := b.o.cfg.Shards
-	if s == nil {
-		return b.o.sum.tallied(t, n, unit, b.rows, b.all), nil
-	}
-	q, err := asked(t)
-	if err != nil {
-		return nil, err
-	}
-	q.Unit = unit
-	counts, err := s.sum(q)
-	if err != nil {
-		return nil, err
-	}
-	sums := make([]decrease, n)
-	for k, v := range counts {
-		sums[k] = decrease{v, float64(v) * unit}
-	}
-	return sums, nil
-}
-
-func (b *batch) decrease(along oracle.Line, steps []float64, bound float64, again bool) ([]decrease, error) {
-	if b.o.cfg.Shards == nil {
-		return b.o.sum.decrease(along, steps, bound, b.rows, b.all, again), nil
-	}
-	return b.tallied(&decreases{from: along.From, along: along.Along, steps: append([]float64{0}, steps...), bound: bound}, len(steps), fallUnit(bound))
-}
-
-func (b *batch) hessian(c *curvature) ([]int64, error) {
-	if b.o.cfg.Shards == nil {
-		return b.o.sum.hessian(c, b.rows, b.all), nil
-	}
-	q, err := asked(c)
-	if err != nil {
-		return nil, err
-	}
-	return b.o.cfg.Shards.sum(q)
-}
+// errUnits: a unit on two machines would count for two, and nobody sees both.
+var errUnits = errors.New("remote: a table in shards has records of one row; of a unit of several rows each shard could have some")

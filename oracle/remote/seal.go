@@ -1,4 +1,4 @@
-package private
+package remote
 
 import (
 	"crypto/aes"
@@ -24,13 +24,13 @@ type Secret struct{ key [SecretSize]byte }
 // NewSecret takes SecretSize random bytes.
 func NewSecret(key []byte) (*Secret, error) {
 	if len(key) != SecretSize {
-		return nil, fmt.Errorf("private: a secret of %d bytes; allowed are %d", len(key), SecretSize)
+		return nil, fmt.Errorf("remote: a secret of %d bytes; allowed are %d", len(key), SecretSize)
 	}
 	return &Secret{[SecretSize]byte(key)}, nil
 }
 
 // Format prints no more than what it is.
-func (s *Secret) Format(f fmt.State, _ rune) { io.WriteString(f, "private.Secret") }
+func (s *Secret) Format(f fmt.State, _ rune) { io.WriteString(f, "remote.Secret") }
 
 // A head begins a message, in the clear and authenticated with it: an answer belongs to one question, and a question
 // to one shard of one session.
@@ -52,7 +52,7 @@ func (h head) append(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, h.of)
 }
 
-var errSealed = errors.New("private: a message that does not open: it is of another secret, or was altered on its way")
+var errSealed = errors.New("remote: a message that does not open: it is of another secret, or was altered on its way")
 
 func readHead(message []byte) (h head, err error) {
 	if len(message) < headSize || string(message[:len(headMagic)]) != headMagic {
@@ -74,8 +74,8 @@ type session struct {
 
 // newSession begins one, under a random salt.
 func (s *Secret) newSession() (*session, error) {
-	salt, err := noise.SecureStreams().Key("session", 0)
-	if err != nil {
+	var salt noise.Key
+	if err := noise.SecureStreams().Key(&salt, "session", 0); err != nil {
 		return nil, err
 	}
 	return s.session(salt)

@@ -1,4 +1,4 @@
-package private
+package remote
 
 import (
 	"crypto/sha256"
@@ -11,26 +11,21 @@ import (
 	"slices"
 
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// What a question asks for.
+// What a question asks for: a sum, by its kind, or one of these.
 const (
-	askHello      = "hello"
-	askLeave      = "leave"
-	askGradients  = "gradients"
-	askCurvature  = "curvature"
-	askDecreases  = "decreases"
-	askNeighbours = "neighbours"
-	askLosses     = "losses"
-	askClasses    = "classes"
+	askHello private.Kind = "hello"
+	askLeave private.Kind = "leave"
 )
 
 // A question asks a shard for its part of the sums of whole numbers over a sample. It holds the key of the sample, so it
 // leaves a process only sealed.
 type question struct {
-	Ask string
+	Ask private.Kind
 
 	Terms map[string][]byte // of a hello: what both sides must agree on, hashed
 	Why   string            // of a leave
@@ -77,7 +72,7 @@ func (t typed) sampler() (sample.Sampler, error) {
 	case "sample.Fixed":
 		return as[sample.Fixed](t)
 	}
-	return nil, fmt.Errorf("private: a shard does not know the sampler %q", t.Type)
+	return nil, fmt.Errorf("remote: a shard does not know the sampler %q", t.Type)
 }
 
 func (t typed) rule() (clip.Rule, error) {
@@ -91,16 +86,7 @@ func (t typed) rule() (clip.Rule, error) {
 	case "clip.Lipschitz":
 		return as[clip.Lipschitz](t)
 	}
-	return nil, fmt.Errorf("private: a shard does not know the clip rule %q", t.Type)
-}
-
-// in says whether the coordinator counts in the unit that the shard counts in. Where it did not, as a program of another version may, its claim
-// of the sum's sensitivity would be of another sum.
-func (q *question) in(unit float64) error {
-	if q.Unit != unit {
-		return fmt.Errorf("found sums in units of %v; the shard's are %v: both need the same version of Sotto", q.Unit, unit)
-	}
-	return nil
+	return nil, fmt.Errorf("remote: a shard does not know the clip rule %q", t.Type)
 }
 
 // identity stands for a shard's rows and what they are read under.
@@ -113,24 +99,40 @@ func identity(digest [32]byte, terms map[string][]byte) []byte {
 	return h.Sum(nil)
 }
 
-// asked is the question for the sums of t.
-func asked(t tally) (q question, err error) {
-	switch t := t.(type) {
-	case *decreases:
-		q = question{Ask: askDecreases, Bound: t.bound, Count: len(t.steps) - 1, vectors: [][]float64{t.from, t.along, t.steps[1:]}}
-	case *neighbours:
-		q = question{Ask: askNeighbours, Bound: t.bound, Step: t.step, Count: 2 * len(t.from), vectors: [][]float64{t.from}}
-	case *losses:
-		q = question{Ask: askLosses, Bound: t.bound, Count: 1, vectors: [][]float64{t.w}}
-	case classes:
-		q = question{Ask: askClasses, Count: t.n}
-	case *curvature:
-		q = question{Ask: askCurvature, Unit: t.unit, Count: oracle.HessLen(len(t.w)), vectors: [][]float64{t.w}}
-		q.Clip, err = typedOf(t.clip)
-	default:
-		err = fmt.Errorf("private: shards have no question for %T", t)
+// asked is the question for a sum.
+func asked(s *private.Sum) (q question, err error) {
+	q = question{Ask: s.Of, Unit: s.Unit, Views: s.Augmentation, Bound: s.Bound, Step: s.Step, Count: s.Len()}
+	for _, v := range [][]float64{s.W, s.Along, s.Steps} {
+		if v != nil {
+			q.vectors = append(q.vectors, v)
+		}
+	}
+	if s.Clip != nil {
+		q.Clip, err = typedOf(s.Clip)
 	}
 	return q, err
+}
+
+// sum is what the question asks for. The rows check that it fits the model, and that both sides count in one unit.
+func (q *question) sum() (s *private.Sum, err error) {
+	s = &private.Sum{Of: q.Ask, Unit: q.Unit, Augmentation: q.Views, Bound: q.Bound, Step: q.Step}
+	vectors := 1
+	switch q.Ask {
+	case private.Classes:
+		s.Classes, vectors = q.Count, 0
+	case private.Decreases:
+		vectors = 3
+	}
+	if len(q.vectors) != vectors {
+		return nil, errQuestion
+	}
+	for i, to := range []*[]float64{&s.W, &s.Along, &s.Steps}[:vectors] {
+		*to = q.vectors[i]
+	}
+	if q.Ask == private.Gradients || q.Ask == private.Hessians {
+		s.Clip, err = q.Clip.rule()
+	}
+	return s, err
 }
 
 // encode writes the question: its fields in JSON, their length before them, then its vectors.
@@ -154,7 +156,7 @@ func (q *question) encode() ([]byte, error) {
 	return b, nil
 }
 
-var errQuestion = errors.New("private: a question that is none")
+var errQuestion = errors.New("remote: a question that is none")
 
 func decodeQuestion(b []byte) (*question, error) {
 	part := func(size int) ([]byte, error) {
@@ -191,7 +193,7 @@ func decodeQuestion(b []byte) (*question, error) {
 	return q, nil
 }
 
-// encodeCounts writes sums, decodeCounts adds them to dst: modulo 2⁶⁴, as all sums (coefUnit).
+// encodeCounts writes sums, decodeCounts adds them to dst: modulo 2⁶⁴, as all sums.
 func encodeCounts(dst []byte, counts []int64) []byte {
 	for _, v := range counts {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(v))
@@ -201,7 +203,7 @@ func encodeCounts(dst []byte, counts []int64) []byte {
 
 func decodeCounts(dst []int64, b []byte) error {
 	if len(b) != 8*len(dst) {
-		return errors.New("private: an answer of another length than the question's")
+		return errors.New("remote: an answer of another length than the question's")
 	}
 	for i := range dst {
 		dst[i] += int64(binary.LittleEndian.Uint64(b[8*i:]))

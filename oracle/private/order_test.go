@@ -1,0 +1,148 @@
+package private
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/clip"
+	"github.com/sottodp/sotto/privacy/mech"
+	"github.com/sottodp/sotto/privacy/sample"
+)
+
+// A diary is a meter, a journal and a Summer that write down when they are called. One that is to fail does so, and is written down.
+type diary struct {
+	Summer
+	lines []string
+	fail  string
+}
+
+var errFail = errors.New("failed")
+
+func (d *diary) note(what string) error {
+	d.lines = append(d.lines, what)
+	if what == d.fail {
+		return errFail
+	}
+	return nil
+}
+
+func (d *diary) Adjacency() privacy.Adjacency { return privacy.AddRemove }
+func (d *diary) Charge(privacy.Event) error   { return d.note("meter") }
+
+func (d *diary) Draw(ctx context.Context, draw Draw) error {
+	if err := d.note("sample"); err != nil {
+		return err
+	}
+	return d.Summer.Draw(ctx, draw)
+}
+
+func (d *diary) Sum(ctx context.Context, s *Sum) error {
+	if err := d.note("sum"); err != nil {
+		return err
+	}
+	return d.Summer.Sum(ctx, s)
+}
+
+func (d *diary) Take(dst []int64, from int) {
+	d.note("take")
+	d.Summer.Take(dst, from)
+}
+
+// A logbook is the journal's side of a diary.
+type logbook struct{ *diary }
+
+func (l logbook) Charge(privacy.Event) error { return l.note("log") }
+func (l logbook) Release([][]float64) error  { return l.note("release") }
+
+// Every query charges the meter, then logs the charge, then draws, then sums, then releases, in this order: what fails ends
+// it there, and the rows are not touched before the charge is logged.
+func TestChargeBeforeRows(t *testing.T) {
+	tab := table([]row{{x: []float32{1, 0.5}, y: 1}, {x: []float32{-1, 0.25}, y: 0}}, 2, false)
+	line := oracle.Line{From: []float64{0, 0}, Along: []float64{1, 1}, Steps: []float64{1}, Least: []float64{0.1}}
+	grad := oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}}
+	loss := oracle.Loss{Bound: 1, Noise: mech.Gaussian{Sigma: 1}}
+	find := oracle.Search{Bound: 1, Noise: mech.AboveThreshold{Threshold: 4, Query: 8, Max: 20}}
+	hess := oracle.Hess{Clip: 1, Noise: mech.SymmetricGaussian{Sigma: 1}}
+	pick := oracle.Select{Epsilon: 1, Bound: 1}
+	queries := map[oracle.Query]func(oracle.Batch) error{
+		grad: func(b oracle.Batch) error { _, err := b.Grad(grad, line.From); return err },
+		loss: func(b oracle.Batch) error { _, err := b.Loss(loss, line.From); return err },
+		find: func(b oracle.Batch) error { _, err := b.Search(find, line); return err },
+		hess: func(b oracle.Batch) error { _, err := b.Hess(hess, line.From); return err },
+		pick: func(b oracle.Batch) error {
+			_, err := b.Select(pick, oracle.Neighbours{From: line.From, Step: 1})
+			return err
+		},
+	}
+	order := []string{"meter", "log", "sample", "sum", "take", "release"}
+	for q, ask := range queries {
+		for end, fail := range append([]string{""}, "meter", "log", "sample", "sum") {
+			cfg := config(t, tab, privacy.AddRemove, 2)
+			local, err := NewLocal(tab, cfg.Model, cfg.Facts, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(local.Close)
+			d := &diary{Summer: local, fail: fail}
+			cfg.Table, cfg.Summer, cfg.Meter, cfg.Journal = &data.Table{Dim: 2, Classes: 2, NormBound: 1, Unit: testUnit, Labelled: true}, d, d, logbook{d}
+			o := openDoor(t, cfg)
+			b, err := o.Batch(t.Context(), sample.Full{}, q)
+			if err == nil {
+				err = ask(b)
+			}
+			want := order
+			if fail != "" {
+				want = order[:end]
+			}
+			if got := slices.Compact(slices.Clone(d.lines)); !slices.Equal(got, want) || (fail != "") != errors.Is(err, errFail) {
+				t.Errorf("%T, %q fails: %s (%v); want %s", q, fail, strings.Join(got, ", "), err, strings.Join(want, ", "))
+			}
+			if err := o.Close(); err != nil || !slices.Equal(slices.Compact(slices.Clone(d.lines)), want) {
+				t.Errorf("%T, %q fails: closing releases more: %v (%v)", q, fail, d.lines, err)
+			}
+		}
+	}
+}
+
+// What public values refuse costs nothing and reads no row: among them, of any Summer but Local, what needs the rows in this process.
+func TestRefusedChargeReadsNothing(t *testing.T) {
+	tab := table([]row{{x: []float32{1, 0.5}, y: 1}}, 2, false)
+	cfg := config(t, tab, privacy.AddRemove, 1)
+	local, err := NewLocal(tab, cfg.Model, cfg.Facts, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(local.Close)
+	d := &diary{Summer: local}
+	cfg.Table, cfg.Summer, cfg.Meter, cfg.Journal = &data.Table{Dim: 2, Classes: 2, NormBound: 1, Unit: testUnit, Labelled: true}, d, d, logbook{d}
+	o := openDoor(t, cfg)
+	for _, q := range []oracle.Query{
+		oracle.Grad{Clip: clip.None{}, Noise: mech.None{}},
+		oracle.Grad{Clip: clip.Norm{C: math.Inf(1)}, Noise: mech.Gaussian{Sigma: 1}},
+		oracle.Loss{Noise: mech.None{}},
+		oracle.Search{Noise: mech.AboveThreshold{Max: 3}, Off: true},
+		oracle.Select{Off: true},
+		oracle.Minimize{How: oracle.Exact{}},
+	} {
+		if _, err := o.Batch(t.Context(), sample.Full{}, q); err == nil || len(d.lines) > 0 {
+			t.Errorf("%#v: %v after %v", q, err, d.lines)
+		}
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := o.Batch(canceled, sample.Full{}, oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}}); err == nil || len(d.lines) > 0 {
+		t.Errorf("a canceled batch: %v after %v", err, d.lines)
+	}
+	// A Summer counts in its own unit only: the sensitivity is stated in it.
+	s := Sum{Of: Losses, Bound: 1, Unit: 0.5, W: []float64{0, 0}}
+	if err := local.Sum(t.Context(), &s); err == nil || !strings.Contains(err.Error(), "units of 0.5") {
+		t.Errorf("sums in another unit: %v", err)
+	}
+}

@@ -1,0 +1,166 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/privacy/noise"
+)
+
+// ShardConfig says what a shard holds. Every field is required.
+type ShardConfig struct {
+	Rows   private.Summer
+	Facts  oracle.Public // of the whole table
+	Digest [32]byte      // of the shard's content; it leaves the process sealed
+	Terms  map[string][]byte
+	Secret *Secret
+
+	Index, Count int // this is shard Index of Count, from 0
+}
+
+// A Shard is a part of a table on a machine of its own. It answers the questions of the owner's coordinator, which has charged for them, by
+// sums before noise: sealed, as they were asked. Nothing else leaves it, and nothing opens it without the secret. It
+// keeps no state but of the last question, so a question may be asked again, or of another process
+// with the same rows. It is for one goroutine.
+type Shard struct {
+	cfg     ShardConfig
+	session *session
+	drawnBy draw   // what the sample was drawn by
+	last    []byte // question
+	answer  []byte // to it
+}
+
+// draw names a sample: two of one session differ in the batch, and those of a session and its copy, as of a virtual machine, in the key.
+type draw struct {
+	salt  [32]byte
+	batch int
+	key   noise.Key
+}
+
+// NewShard opens a shard's rows to the holder of the secret.
+func NewShard(cfg ShardConfig) (*Shard, error) {
+	switch {
+	case cfg.Rows == nil || cfg.Secret == nil:
+		return nil, errors.New("remote: rows and a secret are required")
+	case cfg.Index < 0 || cfg.Index >= cfg.Count:
+		return nil, fmt.Errorf("remote: shard %d of %d", cfg.Index+1, cfg.Count)
+	case cfg.Facts.UnitRows > 0:
+		return nil, errUnits
+	}
+	return &Shard{cfg: cfg}, nil
+}
+
+// Format prints no more than what it is.
+func (s *Shard) Format(f fmt.State, _ rune) { io.WriteString(f, "remote.Shard") }
+
+// An Unfit says why a coordinator does not take a shard, as one with another model. A worker that has what is wanted may take its place.
+type Unfit struct{ Why string }
+
+func (u *Unfit) Error() string { return u.Why }
+
+// The first byte of an answer.
+const (
+	answerGood byte = iota
+	answerFailed
+	answerUnfit
+)
+
+// Answer answers a sealed question. An error says that it is not one of this shard's coordinator; an *Unfit comes beside
+// the answer that says it to the coordinator.
+func (s *Shard) Answer(message []byte) ([]byte, error) {
+	h, err := readHead(message)
+	if err != nil {
+		return nil, err
+	}
+	if h.shard != uint32(s.cfg.Index) || h.of != uint32(s.cfg.Count) {
+		return nil, fmt.Errorf("remote: a question to shard %d of %d; this is %d of %d", h.shard+1, h.of, s.cfg.Index+1, s.cfg.Count)
+	}
+	if s.session == nil || s.session.salt != h.salt {
+		if s.session, err = s.cfg.Secret.session(h.salt); err != nil {
+			return nil, err
+		}
+	}
+	if s.answer != nil && bytes.Equal(message, s.last) {
+		return s.answer, nil // asked again
+	}
+	text, err := unseal(s.session.asks, message, nil)
+	if err != nil {
+		return nil, err
+	}
+	q, err := decodeQuestion(text)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.reply(h, q)
+	var u *Unfit
+	switch {
+	case errors.As(err, &u):
+		answer = append([]byte{answerUnfit}, u.Why...)
+	case err != nil: // a mistake in what both were given, which is public
+		answer = append([]byte{answerFailed}, err.Error()...)
+	}
+	s.last, s.answer = bytes.Clone(message), seal(s.session.answers, h, answer, message)
+	if u != nil {
+		return s.answer, u
+	}
+	return s.answer, nil
+}
+
+func (s *Shard) reply(h head, q *question) ([]byte, error) {
+	switch q.Ask {
+	case askLeave:
+		return nil, &Unfit{q.Why}
+	case askHello:
+		for _, term := range slices.Sorted(maps.Keys(q.Terms)) {
+			if !bytes.Equal(q.Terms[term], s.cfg.Terms[term]) {
+				return nil, &Unfit{"found another " + term + " than the coordinator's; allowed is the same"}
+			}
+		}
+		return append(binary.LittleEndian.AppendUint64([]byte{answerGood}, uint64(s.cfg.Rows.Rows())), s.cfg.Digest[:]...), nil
+	}
+	if !bytes.Equal(q.Is, identity(s.cfg.Digest, s.cfg.Terms)) {
+		return nil, &Unfit{"found other rows, or another schema, model or adjacency, than those of the worker that the run began with; allowed are the same for all workers of one shard"}
+	}
+	if err := s.draw(h, q); err != nil {
+		return nil, err
+	}
+	sum, err := q.sum()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.cfg.Rows.Sum(context.Background(), sum); err != nil {
+		return nil, err
+	}
+	counts := make([]int64, sum.Len())
+	s.cfg.Rows.Take(counts, 0)
+	return encodeCounts(append(make([]byte, 0, 1+8*len(counts)), answerGood), counts), nil
+}
+
+// draw draws the sample of the question's batch, of which the rows take what is theirs. It is the same for every question of the batch, and
+// for the table in one piece.
+func (s *Shard) draw(h head, q *question) error {
+	if len(q.Key) != len(noise.Key{}) {
+		return errQuestion
+	}
+	by := draw{h.salt, q.Batch, noise.Key(q.Key)}
+	if by == s.drawnBy {
+		return nil
+	}
+	sampler, err := q.Sampler.sampler()
+	if err != nil {
+		return err
+	}
+	if err := s.cfg.Rows.Draw(context.Background(), private.Draw{Sampler: sampler, Key: by.key, Batch: q.Batch, Total: q.Total, From: q.From}); err != nil {
+		return err
+	}
+	s.drawnBy = by
+	return nil
+}

@@ -1,0 +1,173 @@
+package audit
+
+import (
+	"context"
+	"math"
+
+	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/privacy/clip"
+	"github.com/sottodp/sotto/privacy/noise"
+)
+
+// canaries are synthetic records beside the rows of a Summer, numbered behind them: the same sampler draws them, and the same
+// rule clips, the same unit truncates and the same noise hides their gradients.
+type canaries struct {
+	private.Summer
+	set       *canarySet
+	sampling  noise.Source
+	own       []int32 // of the sample
+	drawn     []int
+	gradients bool // the last sum was of them: a canary has gradients, and no loss
+}
+
+// Rows implements private.Summer.
+func (c *canaries) Rows() int { return c.Summer.Rows() + c.set.Len() }
+
+// Draw implements private.Summer.
+func (c *canaries) Draw(ctx context.Context, d private.Draw) error {
+	var all bool
+	c.own, all = d.Own(c.own, d.From+c.Summer.Rows(), c.set.Len(), &c.sampling)
+	c.drawn = c.drawn[:0]
+	for i := range c.set.Len() {
+		if all {
+			c.drawn = append(c.drawn, i)
+		}
+	}
+	for _, i := range c.own {
+		c.drawn = append(c.drawn, int(i))
+	}
+	return c.Summer.Draw(ctx, d)
+}
+
+// Sum implements private.Summer.
+func (c *canaries) Sum(ctx context.Context, s *private.Sum) error {
+	if c.gradients = s.Of == private.Gradients; c.gradients {
+		c.set.Sum(s.Unit, s.Clip, c.drawn)
+	}
+	return c.Summer.Sum(ctx, s)
+}
+
+// Take implements private.Summer.
+func (c *canaries) Take(dst []int64, from int) {
+	c.Summer.Take(dst, from)
+	if c.gradients {
+		c.set.Add(dst, from)
+	}
+}
+
+// excess is how far a canary's gradient is above the clip bound, so that a rule that does not clip is seen.
+const excess = 16
+
+// widest is the most coordinates that a canary's gradient has; so many canaries cost little in a large model.
+const widest = 64
+
+// A canarySet is the canaries of one run, each with a known gradient in a fresh direction at every sum. The zero value has none.
+type canarySet struct {
+	In   []bool // which of them take part
+	Pull bool   // those that do not take part pull the other way, as where a record is replaced, in place of adding nothing
+	Key  uint64 // of the directions
+	Dim  int    // of the gradients
+
+	sums   int // so far
+	others []float64
+
+	// Of the last sum.
+	unit, length float64
+	sum          []int64
+}
+
+// Len is the number of canaries, those that do not take part included.
+func (s *canarySet) Len() int { return len(s.In) }
+
+// A direction is a vector of ±1 on some coordinates from At on, and 0 elsewhere.
+type direction struct {
+	At, Width int
+	signs     uint64 // a bit for each coordinate: 1 for −1
+}
+
+// Dot is its product with v.
+func (d *direction) Dot(v []float64) float64 {
+	sum := 0.0
+	for k, x := range v[d.At : d.At+d.Width] {
+		sum += math.Float64frombits(math.Float64bits(x) ^ d.signs>>k<<63)
+	}
+	return sum
+}
+
+// direction of the i-th canary at the last sum, for a sum whose sensitivity is of that norm: in the ℓ1 norm one coordinate is the worst
+// that a record can do.
+func (s *canarySet) Direction(i, norm int) direction {
+	d := direction{Width: min(s.Dim, widest)}
+	if norm == 1 {
+		d.Width = 1
+	}
+	x := mix(s.Key ^ mix(uint64(s.sums)<<32|uint64(i)))
+	d.At = int(x % uint64(s.Dim-d.Width+1))
+	d.signs = mix(x + 0x9e3779b97f4a7c15)
+	return d
+}
+
+// mix is the finaliser of SplitMix64: directions need no secrecy.
+func mix(x uint64) uint64 {
+	x ^= x >> 30
+	x *= 0xbf58476d1ce4e5b9
+	x ^= x >> 27
+	x *= 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// Sum is the sum of the clipped gradients of the drawn canaries, in multiples of unit; Add adds it to the counts of the table's rows.
+func (s *canarySet) Sum(unit float64, rule clip.Rule, drawn []int) {
+	s.sums++
+	s.unit = unit
+	s.sum, s.others = grow(s.sum, s.Dim), grow(s.others, s.Dim)
+	clear(s.sum)
+	parts := 1 // of a gradient that are clipped by themselves; a canary's may be in any of them
+	if r, ok := rule.(clip.PerLayer); ok {
+		parts = r.Layers
+	}
+	norm, weight := make([]float64, parts), make([]float64, parts)
+	for i := range norm {
+		norm[i] = excess * rule.Bound()
+	}
+	rule.Weights(weight, norm, nil)
+	s.length = weight[0] * norm[0]
+	for _, i := range drawn {
+		if !s.In[i] && !s.Pull {
+			continue
+		}
+		d := s.Direction(i, rule.Norm())
+		each := s.length
+		if rule.Norm() == 2 {
+			each /= math.Sqrt(float64(d.Width))
+		}
+		step := int64(each / unit) // toward zero
+		if !s.In[i] {
+			step = -step
+		}
+		for k := range d.Width {
+			s.sum[d.At+k] += step * (1 - 2*int64(d.signs>>k&1))
+		}
+	}
+}
+
+func grow[T any](s []T, n int) []T {
+	if len(s) != n {
+		return make([]T, n)
+	}
+	return s
+}
+
+// Add adds what Sum has found to the counts of the table's rows, from coordinate number from on.
+func (s *canarySet) Add(counts []int64, from int) {
+	for j, v := range counts {
+		s.others[from+j] = float64(v) * s.unit
+		counts[j] += s.sum[from+j]
+	}
+}
+
+// Others is what the table's rows added to the last sum.
+func (s *canarySet) Others() []float64 { return s.others }
+
+// Length is the norm of a canary's clipped gradient at the last sum.
+func (s *canarySet) Length() float64 { return s.length }

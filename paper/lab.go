@@ -13,6 +13,7 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
+	"github.com/sottodp/sotto/run"
 )
 
 // free is a meter that passes everything: experiments use public tables, which need no protection.
@@ -20,12 +21,6 @@ type free privacy.Adjacency
 
 func (f free) Adjacency() privacy.Adjacency { return privacy.Adjacency(f) }
 func (free) Charge(privacy.Event) error     { return nil }
-
-// silent is a journal that keeps nothing: an experiment releases nothing private.
-type silent struct{}
-
-func (silent) Charge(privacy.Event) error { return nil }
-func (silent) Release([][]float64) error  { return nil }
 
 // A Problem is a public table under a model.
 type Problem struct {
@@ -59,7 +54,8 @@ func (p *Problem) Oracle(meter account.Meter, seed uint64, workers int) (*privat
 	if meter == nil {
 		meter = free(p.Public.Adjacency)
 	}
-	return private.New(private.Config{Table: p.Table, Model: p.Model, Facts: p.Public, Meter: meter, Journal: silent{}, Streams: noise.SeededStreams(seed), Workers: workers})
+	t := run.Trainer{Job: &run.Job{Model: p.Model, Facts: p.Public}, Table: p.Table, Meter: meter, Journal: run.NopJournal{}, Streams: noise.SeededStreams(seed), Workers: workers}
+	return t.Open()
 }
 
 // Loss is the mean loss of a table at w. visit, where it is not nil, is called with each block and its pass.

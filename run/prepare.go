@@ -248,12 +248,3 @@ func (j *Job) Cost(charged privacy.Event) float64 {
 	}
 	return epsilon
 }
-
-// Unwritten is the journal of a training that leaves no record: of a comparison, a rehearsal, an audit, a candidate.
-type Unwritten struct{}
-
-// Charge writes nothing.
-func (Unwritten) Charge(privacy.Event) error { return nil }
-
-// Release writes nothing.
-func (Unwritten) Release([][]float64) error { return nil }

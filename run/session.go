@@ -52,7 +52,7 @@ func (s *session) notice(text string) {
 	}
 }
 
-// open makes the door.
+// open opens the oracle.
 func (s *session) open(meter account.Meter, first int) (*private.Oracle, error) {
 	streams := noise.SecureStreams()
 	if s.job.Spec.Seed != nil {
@@ -62,14 +62,11 @@ func (s *session) open(meter account.Meter, first int) (*private.Oracle, error) 
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	c := private.Config{
-		Table: s.train, Model: s.job.Model, Facts: s.job.Facts, Meter: meter, Streams: streams,
-		Journal: s.writer, First: first, Workers: workers,
-	}
+	t := Trainer{Job: s.job, Table: s.train, Meter: meter, Streams: streams, Journal: s.writer, First: first, Workers: workers}
 	if s.shards != nil {
-		c.Summer = s.shards
+		t.Summer = s.shards
 	}
-	return private.New(c)
+	return t.Open()
 }
 
 // run drives the method along a walk over o, which answers from door or from a record before

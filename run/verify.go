@@ -17,7 +17,6 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
-	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -470,27 +469,19 @@ func VerifyClaim(ctx context.Context, dir, where string, void bool) (Finding, er
 	if err != nil {
 		return Finding{}, err
 	}
-	door, err := private.New(private.Config{
-		Table: tables[0], Model: job.Model, Facts: job.Facts, Meter: &labMeter{adjacency: job.Facts.Adjacency},
-		Streams: noise.SeededStreams(0), Journal: unkept{}, Workers: runtime.GOMAXPROCS(0),
-	})
+	t := Trainer{Job: job, Table: tables[0], Meter: &labMeter{adjacency: job.Facts.Adjacency}, Streams: noise.SeededStreams(0), Journal: NopJournal{}, Workers: runtime.GOMAXPROCS(0)}
+	o, err := t.Open()
 	if err != nil {
 		return Finding{}, err
 	}
-	defer door.Close()
-	gradient, least, err := method.SecondOrder(ctx, door, job.Objective, file.W)
+	defer o.Close()
+	gradient, least, err := method.SecondOrder(ctx, o, job.Objective, file.W)
 	if err != nil {
 		return Finding{}, err
 	}
 	c := info.Result.Claim
 	return Finding{What: "rows", Holds: gradient <= c.Gradient && least >= -c.Curvature, Detail: fmt.Sprintf("‖∇F‖ = %.4g and λ_min(∇²F) = %.4g; claimed are %v", gradient, least, c)}, nil
 }
-
-// unkept is a journal of looks that are released to nobody but the one who verifies a lab run.
-type unkept struct{}
-
-func (unkept) Charge(privacy.Event) error { return nil }
-func (unkept) Release([][]float64) error  { return nil }
 
 func compact(b []byte) []byte {
 	var c bytes.Buffer

@@ -29,7 +29,7 @@ import (
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
-	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run"
@@ -228,9 +228,10 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	door, err := private.New(private.Config{
-		Table: table, Model: s.plan.Job.Model, Facts: s.owner.Facts, Meter: meter, Streams: s.plan.Streams(s.c.Owner), Journal: j, First: j.Charged(), Workers: 1,
-	})
+	own := *s.plan.Job
+	own.Facts = s.owner.Facts
+	t := run.Trainer{Job: &own, Table: table, Meter: meter, Streams: s.plan.Streams(s.c.Owner), Journal: j, First: j.Charged()}
+	door, err := t.Open()
 	if err != nil {
 		return nil, err
 	}
@@ -645,7 +646,7 @@ func (s *session) notBehind(ctx context.Context, node *transport.Node, j *trace.
 }
 
 // train takes the owner's turns.
-func (s *session) train(ctx context.Context, node *transport.Node, door *private.Oracle, meter account.Meter, j *trace.Journal) ([]float64, error) {
+func (s *session) train(ctx context.Context, node *transport.Node, door oracle.Oracle, meter account.Meter, j *trace.Journal) ([]float64, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	reach, over, err := s.startReach(ctx, stop, j.Charged())

@@ -18,7 +18,6 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -99,7 +98,10 @@ func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
 	var methods []gossip.Method
 	var doors []oracle.Oracle
 	for i, o := range p.Owners {
-		door, err := private.New(private.Config{Table: tables[i], Model: p.Job.Model, Facts: o.Facts, Meter: meters[i], Streams: p.Streams(i), Journal: run.Unwritten{}, Workers: 1})
+		own := *p.Job
+		own.Facts = o.Facts
+		t := run.Trainer{Job: &own, Table: tables[i], Meter: meters[i], Streams: p.Streams(i), Journal: run.NopJournal{}}
+		door, err := t.Open()
 		if err != nil {
 			return nil, err
 		}

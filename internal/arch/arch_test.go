@@ -111,11 +111,11 @@ var table = map[string][]string{
 	"run": join(public, []string{"run/access", "internal/postgres", "data", "model", "method", "gossip", "gossip/agreement", "oracle/private", "oracle/remote", "oracle/replay", "run/trace", "run/ledger", "internal/chart", "internal/readfile"}),
 
 	// A comparison drives runs in the lab, which leave no record.
-	"run/compare": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/trace", "internal/chart", "internal/readfile"}),
+	"run/compare": join(public, []string{"run/access", "data", "model", "method", "run", "run/trace", "internal/chart", "internal/readfile"}),
 
 	// All owners simulated in one process; one of them on a machine of its own.
-	"gossip/party":    join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/transport", "oracle/private", "oracle/replay", "run", "run/ledger", "gossip/agreement", "run/trace", "internal/readfile"}),
-	"gossip/simulate": join(public, []string{"run/access", "data", "model", "method", "gossip", "oracle/private", "run", "run/trace"}),
+	"gossip/party":    join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/transport", "oracle/replay", "run", "run/ledger", "gossip/agreement", "run/trace", "internal/readfile"}),
+	"gossip/simulate": join(public, []string{"run/access", "data", "model", "method", "gossip", "run", "run/trace"}),
 
 	// A run whose rows are on several machines of one owner.
 	"run/shards": {"run/access", "privacy", "data", "schema", "oracle/private", "oracle/remote", "run", "run/trace", "internal/readfile"},
@@ -124,7 +124,7 @@ var table = map[string][]string{
 	"run/audit": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/trace", "internal/chart", "internal/audit", "internal/readfile"}),
 
 	// A search that pays and releases its best alone.
-	"run/tune": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/ledger", "run/trace"}),
+	"run/tune": join(public, []string{"run/access", "data", "model", "method", "run", "run/ledger", "run/trace"}),
 
 	// Layer 5, readers. The report recomputes ε from events, so it knows the words.
 	"run/report": {"privacy", "privacy/account", "run/trace", "run/ledger", "internal/chart", "internal/readfile"},
@@ -153,10 +153,10 @@ var table = map[string][]string{
 	"internal/parent": {},
 
 	// Layer 6.
-	"cmd/sotto": join(public, []string{"postgres", "run/access", "data", "model", "method", "oracle/private", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/agreement", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile"}),
+	"cmd/sotto": join(public, []string{"postgres", "run/access", "data", "model", "method", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/agreement", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile"}),
 
 	// The benchmark measures whatever there is.
-	"internal/bench": join(public, []string{"data", "model", "method", "oracle/private", "run/trace"}),
+	"internal/bench": join(public, []string{"data", "model", "method", "run", "run/trace"}),
 
 	// Helpers of tests: see helpers.
 	"data/datatest":     {"data"},
@@ -176,6 +176,14 @@ var helpers = []string{"data/datatest", "schema/schematest", "internal/needs", "
 
 // dataReaders are the only packages that may import data themselves.
 var dataReaders = []string{"data", "data/source", "model", "data/datatest", "oracle/private", "run", "run/access", "paper", "run/compare", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
+
+// assembles says which files may use what of oracle/private gives access to rows: an oracle is assembled in one place, and
+// sums before noise are for shards, which seal them, and for audits.
+var assembles = map[string][]string{
+	"New":      {"run/trainer.go"},
+	"Config":   {"run/trainer.go"},
+	"NewLocal": {"run/audit/audit.go", "run/shards/worker.go"},
+}
 
 // sealed packages must not reach data on any path of imports.
 var sealed = []string{"plan", "method", "gossip", "gossip/agreement", "gossip/transport", "method/reg", "method/schedule", "method/secondorder", "oracle", "oracle/replay", "run/report", "run/trace", "run/ledger"}
@@ -278,6 +286,12 @@ func violations(files []source) []string {
 					say("imports %s; package %s may import: %s", own, pkg, orNothing(allowed))
 				case own == "data" && !slices.Contains(dataReaders, pkg) && !slices.Contains(helpers, pkg):
 					say("imports data; only %s may, since records have one door", strings.Join(dataReaders, ", "))
+				case own == "oracle/private" && !slices.Contains(helpers, pkg): // one assembly (run.Trainer), and who may hold sums before noise
+					for _, use := range uses(tree, spec, p) {
+						if files := assembles[use]; use == "." || files != nil && !slices.Contains(files, f.name) {
+							say("found private.%s; an oracle is assembled by run.Trainer, and its rows are summed for it alone", use)
+						}
+					}
 				case own == "data" && pkg != "run/access" && !slices.Contains(helpers, pkg): // the one gate to rows (R24)
 					for _, use := range uses(tree, spec, p) {
 						if slices.Contains([]string{"Read", "ReadTest", "Pack", "."}, use) {
@@ -540,6 +554,10 @@ func TestRules(t *testing.T) {
 		{"allowed", "model/a.go", "import _ " + own("data"), ""},
 		{"layer", "method/a.go", "import _ " + own("data"), "method/a.go: imports data; package method may import: method/"},
 		{"door", "method/a.go", "import _ " + own("oracle/private"), "method/a.go: imports oracle/private"},
+		{"assembly", "run/tune/a.go", "import _ " + own("oracle/private"), "run/tune/a.go: imports oracle/private"},
+		{"assembly in run", "run/a.go", "import " + own("oracle/private") + "; var _ = private.New", "run/a.go: found private.New"},
+		{"sums before noise", "run/a.go", "import " + own("oracle/private") + "; var _ = private.NewLocal", "run/a.go: found private.NewLocal"},
+		{"the assembly", "run/trainer.go", "import " + own("oracle/private") + "; var _ = private.New", ""},
 		{"model in method", "method/a.go", "import _ " + own("model"), "method/a.go: imports model"},
 		{"upward", "data/a.go", "import _ " + own("run"), "data/a.go: imports run"},
 		{"within the layer", "privacy/mech/a.go", "import _ " + own("privacy/noise"), ""},

@@ -16,10 +16,10 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -107,12 +107,6 @@ func label(b *data.Block, norm []float64, classes, at int) {
 	}
 }
 
-// nowhere is a journal that keeps nothing.
-type nowhere struct{}
-
-func (nowhere) Charge(privacy.Event) error { return nil }
-func (nowhere) Release([][]float64) error  { return nil }
-
 // A trainer is a run of SGD that goes on step by step.
 type trainer struct {
 	next  func() (method.Step, error, bool)
@@ -145,29 +139,27 @@ func train(t *data.Table, name string, size, workers int, how kind, recorded boo
 func trainModel(t *data.Table, m model.Model, size, workers int, how kind, recorded bool) (*trainer, error) {
 	rows := t.Rows()
 	facts := m.Facts()
-	cfg := private.Config{
-		Table: t, Model: m, Workers: workers, Streams: noise.SeededStreams(1), Journal: nowhere{},
-		Facts: oracle.Public{Dim: m.Dim(), Rows: rows, Classes: t.Classes, Adjacency: privacy.AddRemove,
-			NormBound: 1, Lipschitz: oracle.Bound(facts.Lipschitz), Smooth: oracle.Bound(facts.Smooth), Bounded: facts.Bounded},
-	}
+	job := &run.Job{Model: m, Facts: oracle.Public{Dim: m.Dim(), Rows: rows, Classes: t.Classes, Adjacency: privacy.AddRemove,
+		NormBound: 1, Lipschitz: oracle.Bound(facts.Lipschitz), Smooth: oracle.Bound(facts.Smooth), Bounded: facts.Bounded}}
+	cfg := run.Trainer{Job: job, Table: t, Workers: workers, Streams: noise.SeededStreams(1), Journal: run.NopJournal{}}
 	if s, ok := m.(model.Starter); ok {
 		for _, span := range s.Start() {
-			cfg.Facts.Initial = append(cfg.Facts.Initial, oracle.Span(span))
+			job.Facts.Initial = append(job.Facts.Initial, oracle.Span(span))
 		}
 	}
 	budget := privacy.Budget{Epsilon: 1e12, Delta: 1e-5, Adjacency: privacy.AddRemove}
 	sgd := method.SGD{Steps: 1 << 30, Rate: 0.1, Gradient: method.Gradient{Clip: 0.35, Clipping: how.clip, Noise: how.noise, Batch: size}}
 	var err error
-	var run method.Method = sgd
+	job.Method = sgd
 	if how.noise == 0 {
 		if how.clip == "" {
 			sgd.Gradient.Clip = 0
 		}
-		if run, err = sgd.Configure(cfg.Facts, method.Objective{}, method.Terms{Off: true}); err != nil {
+		if job.Method, err = sgd.Configure(job.Facts, method.Objective{}, method.Terms{Off: true}); err != nil {
 			return nil, err
 		}
 	}
-	plan, err := run.Plan(cfg.Facts)
+	plan, err := job.Method.Plan(job.Facts)
 	if err != nil {
 		return nil, err
 	}
@@ -192,11 +184,11 @@ func trainModel(t *data.Table, m model.Model, size, workers int, how kind, recor
 		cfg.Journal = w
 		closeAll = func() { w.Close(); os.RemoveAll(dir) }
 	}
-	o, err := private.New(cfg)
+	o, err := cfg.Open()
 	if err != nil {
 		return nil, err
 	}
-	next, stop := iter.Pull2(run.Run(context.Background(), o, method.Objective{}))
+	next, stop := iter.Pull2(job.Method.Run(context.Background(), o, method.Objective{}))
 	steps := 1
 	if size > 0 {
 		steps = (rows + size - 1) / size

@@ -6,12 +6,12 @@ import (
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
+	"github.com/sottodp/sotto/run"
 )
 
 // hessians compares a private Hessian of all rows, in the shape of covtype's two largest classes, with a gradient, and the
@@ -23,10 +23,9 @@ func hessians(r *results) error {
 	if err != nil {
 		return err
 	}
-	o, err := private.New(private.Config{
-		Table: t, Model: m, Streams: noise.SeededStreams(1), Journal: nowhere{}, Meter: free{},
-		Facts: oracle.Public{Dim: dim, Rows: n, Classes: 2, Adjacency: privacy.AddRemove, NormBound: 1},
-	})
+	job := &run.Job{Model: m, Facts: oracle.Public{Dim: dim, Rows: n, Classes: 2, Adjacency: privacy.AddRemove, NormBound: 1}}
+	trainer := run.Trainer{Job: job, Table: t, Streams: noise.SeededStreams(1), Journal: run.NopJournal{}, Meter: free{}}
+	o, err := trainer.Open()
 	if err != nil {
 		return err
 	}

@@ -141,46 +141,34 @@ func right(in []bool, odds []float64, guesses int) int {
 
 // train runs a job's method, or the planted one, on the rows and the canaries, and returns the output and the number of steps.
 func train(ctx context.Context, job *run.Job, table *data.Table, set *canarySet, opt Options, through func(oracle.Oracle) oracle.Oracle) (w []float64, steps int, err error) {
-	m, meter := job.Method, account.Meter(nil)
-	if opt.deed == nil {
-		meter, err = job.Meter()
-	} else {
-		m = opt.deed
+	meter, err := job.Meter()
+	if opt.deed != nil {
+		own := *job
+		own.Method, job = opt.deed, &own
 		var plan privacy.Event
-		if plan, err = m.Plan(job.Facts); err == nil {
+		if plan, err = job.Method.Plan(job.Facts); err == nil {
 			meter, err = account.NewPlan(plan, job.Accountant, privacy.Budget{Epsilon: 1e9, Delta: 0.5, Adjacency: job.Facts.Adjacency})
 		}
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	c := private.Config{Table: table, Model: job.Model, Facts: job.Facts, Meter: meter, Streams: opt.Streams, Journal: run.Unwritten{}, Workers: opt.Workers}
+	t := run.Trainer{Job: job, Table: table, Meter: meter, Streams: opt.Streams, Journal: run.NopJournal{}, Workers: opt.Workers}
 	if set != nil {
 		rows, err := private.NewLocal(table, job.Model, job.Facts, opt.Workers)
 		if err != nil {
 			return nil, 0, err
 		}
 		defer rows.Close()
-		c.Table, c.Summer = data.Empty(job.Schema), &canaries{Summer: rows, set: set}
+		t.Table, t.Summer = data.Empty(job.Schema), &canaries{Summer: rows, set: set}
 	}
-	door, err := private.New(c)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer door.Close()
-	o := oracle.Oracle(door)
-	if opt.door != nil {
-		o = opt.door(door, table.Rows())
-	}
-	fold := job.Spec.Output.Averager(m.MaxSteps(), job.Facts.Dim)
-	for st, err := range m.Run(ctx, through(o), job.Objective) {
-		if err != nil {
-			return nil, 0, err
+	w, last, err := t.Train(ctx, func(o *private.Oracle) oracle.Oracle {
+		if opt.door != nil {
+			return through(opt.door(o, table.Rows()))
 		}
-		fold.Add(st)
-		steps = st.T
-	}
-	return fold.W(), steps, door.Close()
+		return through(o)
+	})
+	return w, last.T, err
 }
 
 // Rows says how many rows the table of an audit has and how many canaries are beside it, where so many were asked for. Under

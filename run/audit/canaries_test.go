@@ -45,7 +45,7 @@ func open(t *testing.T, adjacency privacy.Adjacency, declared int, seed uint64, 
 		t.Fatal(err)
 	}
 	t.Cleanup(local.Close)
-	return private.New(private.Config{Table: &empty, Model: m, Facts: facts, Meter: free{adjacency}, Journal: run.Unwritten{},
+	return private.New(private.Config{Table: &empty, Model: m, Facts: facts, Meter: free{adjacency}, Journal: run.NopJournal{},
 		Streams: noise.SeededStreams(seed), Summer: &canaries{Summer: local, set: set}})
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
@@ -112,7 +111,7 @@ func (p *Plan) one(ctx context.Context, c *Cell, q *part) (Result, error) {
 	defer q.release()
 	job := c.jobs[q.rows]
 	r := Result{Seed: q.seed, Fold: q.fold, TrainRows: train.Rows(), TestRows: test.Rows(), Noise: job.Method.NoiseMultiplier()}
-	var journal oracle.Journal = run.Unwritten{}
+	var journal oracle.Journal = run.NopJournal{}
 	if p.Watch != nil {
 		journal = p.Watch(c, r)
 	}
@@ -147,26 +146,17 @@ func (c *Cell) train(ctx context.Context, job *run.Job, train *data.Table, journ
 		return nil, err
 	}
 	own := *train // what it is told of the order of reading is its own
-	door, err := private.New(private.Config{Table: &own, Model: job.Model, Facts: job.Facts, Meter: meter,
-		Streams: noise.SeededStreams(uint64(r.Seed)), Journal: journal, Workers: 1})
+	t := run.Trainer{Job: job, Table: &own, Meter: meter, Streams: noise.SeededStreams(uint64(r.Seed)), Journal: journal}
+	start := time.Now()
+	w, last, err := t.Train(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	defer door.Close()
-	fold := c.Spec.Output.Averager(job.Method.MaxSteps(), job.Facts.Dim)
-	start := time.Now()
-	for st, err := range job.Method.Run(ctx, door, job.Objective) {
-		if err != nil {
-			return nil, err
-		}
-		fold.Add(st)
-		r.Steps = st.T
-		if st.Status != method.Running {
-			r.Outcome = st.Status.String()
-		}
+	r.Steps, r.Seconds = last.T, time.Since(start).Seconds()
+	if last.Status != method.Running {
+		r.Outcome = last.Status.String()
 	}
-	r.Seconds = time.Since(start).Seconds()
-	return fold.W(), door.Close()
+	return w, nil
 }
 
 // meanLoss is the mean loss at w of the rows that are not dropped, each with its share

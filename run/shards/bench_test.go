@@ -73,7 +73,7 @@ func benchDoor(b *testing.B, rows, workers int) *private.Oracle {
 		_, err := data.SynthPacked(job.Schema, rows/len(s.parts), uint64(i+1), s.parts[i])
 		s.must(err)
 	}
-	c := private.Config{Table: data.Empty(job.Schema), Model: job.Model, Facts: job.Facts, Meter: free{}, Journal: run.Unwritten{}, Streams: noise.SecureStreams()}
+	c := private.Config{Table: data.Empty(job.Schema), Model: job.Model, Facts: job.Facts, Meter: free{}, Journal: run.NopJournal{}, Streams: noise.SecureStreams()}
 	var err error
 	if workers == 0 {
 		c.Table, _, err = data.Read(b.Context(), &datatest.Gate{}, job.Schema, s.parts[0], data.Options{})

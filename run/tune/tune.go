@@ -16,7 +16,6 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/mech"
@@ -436,26 +435,22 @@ func (p *Plan) train(ctx context.Context, i int, table, test *data.Table, stream
 		return made, 0, err
 	}
 	account.AllowGaps(meter) // one that stops early is scored all the same
-	door, err := private.New(private.Config{Table: table, Model: job.Model, Facts: job.Facts, Meter: meter, Streams: streams, Journal: run.Unwritten{}, Workers: 1})
+	t := run.Trainer{Job: job, Table: table, Meter: meter, Streams: streams, Journal: run.NopJournal{}}
+	o, err := t.Open()
 	if err != nil {
 		return made, 0, err
 	}
-	defer door.Close()
-	fold := job.Spec.Output.Averager(job.Method.MaxSteps(), job.Facts.Dim)
-	for st, err := range job.Method.Run(ctx, door, job.Objective) {
-		if err != nil {
-			return made, 0, err
-		}
-		fold.Add(st)
+	defer o.Close()
+	if made.w, _, err = job.Train(ctx, o); err != nil {
+		return made, 0, err
 	}
-	made.w = append([]float64(nil), fold.W()...)
 	for _, v := range made.w {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return made, math.Inf(-1), nil
 		}
 	}
 	if p.Score == ByLoss {
-		b, err := door.Batch(ctx, sample.Full{}, p.query)
+		b, err := o.Batch(ctx, sample.Full{}, p.query)
 		if err != nil {
 			return made, 0, err
 		}

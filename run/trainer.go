@@ -1,0 +1,72 @@
+package run
+
+import (
+	"context"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/noise"
+)
+
+// A Trainer trains on private rows. It is the only place that assembles an oracle over them: fit, resume, verify, tune,
+// compare, audits, simulations, owners of a network, papers and benchmarks differ in what they give it. Of the job it
+// needs Model and Facts; Train needs all of it.
+type Trainer struct {
+	Job     *Job
+	Table   *data.Table
+	Summer  private.Summer // where the rows are, if Table has none
+	Meter   account.Meter
+	Journal oracle.Journal // NopJournal in the lab, and where the log is another's
+	Streams noise.Streams
+	First   int // number of the first batch
+	Workers int // goroutines of a large pass; 0 means 1
+}
+
+// Open opens the oracle. Close releases what a half-asked batch has answered.
+func (t *Trainer) Open() (*private.Oracle, error) {
+	return private.New(private.Config{
+		Table: t.Table, Summer: t.Summer, Model: t.Job.Model, Facts: t.Job.Facts, Meter: t.Meter,
+		Journal: t.Journal, Streams: t.Streams, First: t.First, Workers: t.Workers,
+	})
+}
+
+// Train runs the job's method from its beginning over o and returns the output and the last step.
+func (j *Job) Train(ctx context.Context, o oracle.Oracle) (w []float64, last method.Step, err error) {
+	walk := j.walk(nil)
+	for last, err = range walk.steps(ctx, o) {
+		if err != nil {
+			return nil, last, err
+		}
+	}
+	return walk.fold.W(), last, nil
+}
+
+// Train opens the oracle, runs the job's method over it, or over what through puts before it, and closes it.
+func (t *Trainer) Train(ctx context.Context, through func(*private.Oracle) oracle.Oracle) (w []float64, last method.Step, err error) {
+	o, err := t.Open()
+	if err != nil {
+		return nil, last, err
+	}
+	defer o.Close()
+	asked := oracle.Oracle(o)
+	if through != nil {
+		asked = through(o)
+	}
+	if w, last, err = t.Job.Train(ctx, asked); err != nil {
+		return nil, last, err
+	}
+	return w, last, o.Close()
+}
+
+// NopJournal keeps nothing: for the lab, and for candidates and owners whose log is kept by another.
+type NopJournal struct{}
+
+// Charge keeps nothing.
+func (NopJournal) Charge(privacy.Event) error { return nil }
+
+// Release keeps nothing.
+func (NopJournal) Release([][]float64) error { return nil }

@@ -52,7 +52,7 @@ type OutPertSGD struct {
 	Passes int     `yaml:"passes" json:"passes" doc:"number of passes k over the rows (default 1)"`
 	Batch  int     `yaml:"batch" json:"batch" doc:"batch size b (default 50)"`
 	Rate   float64 `yaml:"rate" json:"rate" doc:"step size η (default 1/(β+λ) or, if less, what goes as far as outpert's default; up to 2/(β+λ) has a theorem)"`
-	Decay  bool    `yaml:"decay" json:"decay" doc:"let the step size fall as 1/(λt); needs the regulariser l2"`
+	Decay  bool    `yaml:"decay" json:"decay" doc:"let the step size fall as 1/(λt); needs the regularizer l2"`
 	Noise  float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ (default: the smallest that the budget allows)"`
 
 	L2  float64 `yaml:"-" json:"l2,omitempty"`  // λ of the objective

@@ -13,7 +13,7 @@ import (
 
 // The weights a_t of dual averaging.
 const (
-	Linear   = "linear"   // a_t = t, where the regulariser is strongly convex (P3 Cor. 3.2, 3.5)
+	Linear   = "linear"   // a_t = t, where the regularizer is strongly convex (P3 Cor. 3.2, 3.5)
 	Constant = "constant" // a_t = 1
 )
 
@@ -26,7 +26,7 @@ const (
 //	a_t, A_t  Weights; A_t = Σ_{s≤t} a_s
 //	γ_t       Gamma (linear weights) or Gamma·√t (constant)
 //	ι         the schedule's Share
-//	h         the objective's regulariser, l2 or l1, or a ball
+//	h         the objective's regularizer, l2 or l1, or a ball
 //	(5)       Mixer.Mix of z + a_t ζ
 //	(6)       prox.point
 //

@@ -379,7 +379,7 @@ func TestOwnersPayTheirPlan(t *testing.T) {
 	turns := s.Activations()
 	for _, c := range []struct {
 		m Method
-		r reg.Regulariser
+		r reg.Regularizer
 	}{
 		{DDA{Rows: Rows{Batch: 8, Noise: 1}}, reg.L2{Lambda: 0.1}}, {DDA{Rows: Rows{Noise: 3}, Refresh: true}, reg.L1{Lambda: 0.01}}, {DDA{Rows: Rows{Noise: 3}, Ball: 2}, nil},
 		{DGD{Rows: Rows{Batch: 8, Noise: 1}}, reg.L2{Lambda: 0.1}}, {LaplaceDGD{Noise: 2}, nil},
@@ -533,7 +533,7 @@ func notUnderRace(t *testing.T) {
 }
 
 // value is F at w.
-func (o *owners) value(w []float64, r reg.Regulariser) float64 {
+func (o *owners) value(w []float64, r reg.Regularizer) float64 {
 	var ws model.Workspace
 	sum := 0.0
 	for _, t := range o.tables {
@@ -547,7 +547,7 @@ func (o *owners) value(w []float64, r reg.Regulariser) float64 {
 }
 
 // least is the minimum of F, by accelerated gradient descent on all rows.
-func (o *owners) least(r reg.Regulariser) float64 {
+func (o *owners) least(r reg.Regularizer) float64 {
 	var ws model.Workspace
 	dim := o.facts.Dim
 	w, v, g := make([]float64, dim), make([]float64, dim), make([]float64, dim)

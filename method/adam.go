@@ -15,7 +15,7 @@ import (
 // noisy gradients of SGD. All that follows a gradient is post-processing, so it costs what
 // SGD costs.
 //
-//	g̃_t           SGD's noisy mean gradient at w_{t−1}, with the regulariser's
+//	g̃_t           SGD's noisy mean gradient at w_{t−1}, with the regularizer's
 //	β₁, β₂        Beta1, Beta2
 //	ϵ             Regularization
 //	Φ             the variance of the noise in a coordinate of g̃_t, a public number

@@ -28,8 +28,8 @@ import (
 //
 // Deviations. The choice is the exponential mechanism, which costs ε_c²/8 in zCDP; the public code takes
 // one-sided noise off the scores, which is not private at any such cost (S-B1). What is clipped is a row's
-// decrease, not its loss: same cost, less bias. The direction is the gradient, regulariser included, over its norm; Lee and Kifer add
-// the regulariser's gradient to the other's direction. After to stay, η_max is halved too: so steps also get short enough where the
+// decrease, not its loss: same cost, less bias. The direction is the gradient, regularizer included, over its norm; Lee and Kifer add
+// the regularizer's gradient to the other's direction. After to stay, η_max is halved too: so steps also get short enough where the
 // gradient is good. Splits of both costs make up the budget, whichever its size.
 type AGD struct {
 	Splits        int     `yaml:"splits" json:"splits" doc:"steps that the budget pays if none is without a move (default 100)"`
@@ -198,7 +198,7 @@ func (m AGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 }
 
 // aim makes the direction of length 1 and sets the step sizes to choose from, the first to stay, and what each must bring:
-// by how much the regulariser grows.
+// by how much the regularizer grows.
 func (m AGD) aim(l oracle.Line, obj Objective, top float64) {
 	if norm := norm2(l.Along); norm > 0 {
 		for j := range l.Along {

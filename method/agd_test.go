@@ -99,9 +99,9 @@ func TestAGDByHand(t *testing.T) {
 	}
 }
 
-// TestAGDRegularised: the regulariser is part of the direction and of what a step must bring; the longest step follows
+// TestAGDRegularized: the regularizer is part of the direction and of what a step must bring; the longest step follows
 // those that were taken.
-func TestAGDRegularised(t *testing.T) {
+func TestAGDRegularized(t *testing.T) {
 	m := method.AGD{Steps: 12, Rate: 4, MaxBacktracks: 4, Clip: 3, Fall: 0.5, Choice: 1, Growth: 0.25, Noise: 2}
 	s := &stepper{facts: oracle.Public{Dim: 1, Adjacency: privacy.AddRemove}}
 	for range 12 {

@@ -23,7 +23,7 @@ import (
 //	C_obj       fall, at first Fall
 //	ρ_grad      1/(2σ²); σ at first Noise
 //	ε_BT        1/scale, half of it for the threshold and half for the answers; at first Search/Noise
-//	g̃           g, and with the regulariser's gradient p
+//	g̃           g, and with the regularizer's gradient p
 //	η₀, β       Rate, Shrink: η_i = β^{i−1} η₀
 //	max_it      MaxBacktracks
 //	α_A         Armijo
@@ -326,7 +326,7 @@ func (m BLSGD) aim(l oracle.Line, obj Objective, first, noise float64) {
 	}
 }
 
-// rise is by how much the regulariser grows from w to w − η p.
+// rise is by how much the regularizer grows from w to w − η p.
 func (o Objective) rise(w, p []float64, eta float64) float64 {
 	to := make([]float64, len(w))
 	for j := range w {

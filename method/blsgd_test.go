@@ -78,7 +78,7 @@ func TestBLSGDByHand(t *testing.T) {
 }
 
 // TestBLSGDLines: where a search finds nothing w stays and gradients there are averaged; what a step must
-// bring leaves out the noise's share of ‖p‖² and adds the regulariser's rise; η₀ falls by the rule.
+// bring leaves out the noise's share of ‖p‖² and adds the regularizer's rise; η₀ falls by the rule.
 func TestBLSGDLines(t *testing.T) {
 	const sigma, c, rows, lambda = 2, 0.5, 100, 0.25
 	s := &scripted{
@@ -110,7 +110,7 @@ func TestBLSGDLines(t *testing.T) {
 	if l := s.lines[1]; !slices.Equal(l.From, []float64{0, 0}) || !slices.Equal(l.Along, []float64{0.5, 1}) || !slices.Equal(l.Steps, []float64{1, 0.25}) || math.Abs(l.Least[0]-least) > 1e-12 {
 		t.Errorf("second line %+v, want %v at least", l, least)
 	}
-	// Third: from where the step led, along the new gradient alone and the regulariser's.
+	// Third: from where the step led, along the new gradient alone and the regularizer's.
 	at := []float64{-0.125, -0.25}
 	if l := s.lines[2]; !slices.Equal(l.From, at) || !slices.Equal(l.Along, []float64{3 - 0.125*lambda, 3 - 0.25*lambda}) {
 		t.Errorf("third line %+v", l)

@@ -45,7 +45,7 @@ func (c *chooser) Select(q oracle.Select, among oracle.Candidates) (int, error) 
 	return k, nil
 }
 
-// TestPrivGeneByHand: moves, the bound that follows them, the regulariser's part, and where it leads.
+// TestPrivGeneByHand: moves, the bound that follows them, the regularizer's part, and where it leads.
 func TestPrivGeneByHand(t *testing.T) {
 	m := method.PrivGene{Steps: 4, Move: 2, Decay: 0.5, Clip: 3, Choice: 0.1}
 	c := &chooser{facts: oracle.Public{Dim: 2}, chosen: []int{1, 0, 4, 2}}

@@ -18,7 +18,7 @@ import (
 
 // A Claim is what a method that has converged says of its last iterate: with at least that
 // Probability over the noise, the samples and the start of Lanczos's method, ‖∇F‖ ≤ Gradient and λ_min(∇²F) ≥ −Curvature. F is the mean over the
-// nominal number of rows plus the regulariser. The bounds hold at once for all points that a run may test.
+// nominal number of rows plus the regularizer. The bounds hold at once for all points that a run may test.
 type Claim struct {
 	Gradient    float64 `json:"gradient"`
 	Curvature   float64 `json:"curvature"`

@@ -58,7 +58,7 @@ type Terms struct {
 // Objective is what is minimised: the mean loss of the records, known only
 // through the oracle, plus Reg. The zero value has no regularizer.
 type Objective struct {
-	Reg reg.Regulariser // public, outside the clipped part; nil means none
+	Reg reg.Regularizer // public, outside the clipped part; nil means none
 }
 
 // AddGradient adds the regularizer's gradient at w to g.

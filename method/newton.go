@@ -24,7 +24,7 @@ import (
 //	w_{t+1} = w_t − η Σ_j v_j ⟨v_j, ḡ_t⟩ / max(λ_j, λ₀)
 //
 //	H̃        the last of K noisy Hessians, Hessians, asked at steps 0, T/K, 2T/K, …
-//	r         the regulariser, of which nothing is private
+//	r         the regularizer, of which nothing is private
 //	λ₀        Floor
 //	η         Rate: with 1/η times the curvature H̃ the step is Newton's
 //	ḡ_t       the noisy clipped gradient of SGD on all rows, with r's

@@ -61,7 +61,7 @@ func (k knows) Batch(_ context.Context, _ sample.Sampler, pay ...oracle.Query) (
 }
 
 // What is released of [[2 1][1 2]] has eigenvalues 3 and 1 along (1, 1) and (1, −1). Those below the floor count as the
-// floor, and the regulariser's curvature is added before, times the step size, which its part of a step takes back.
+// floor, and the regularizer's curvature is added before, times the step size, which its part of a step takes back.
 func TestNewtonFloor(t *testing.T) {
 	for _, c := range []struct {
 		floor, rate, lambda float64

@@ -21,7 +21,7 @@ import (
 //	paper      here
 //	T, η       Steps, Rate
 //	L, β, μ    from public facts and the objective: Lipschitz, Smooth + λ, λ
-//	Δ          2LηT/n without a regulariser, 2Lη/n · (1 − (1−ηλ)^T)/(ηλ) with λ/2‖w‖²; the
+//	Δ          2LηT/n without a regularizer, 2Lη/n · (1 − (1−ηλ)^T)/(ηλ) with λ/2‖w‖²; the
 //	           door computes it and adds what rounding can (oracle/private/PROOFS.md)
 //	σ          Noise: w_T + N(0, σ²Δ²I)
 //
@@ -43,7 +43,7 @@ type OutPert struct {
 //	k, b       Passes, Batch
 //	η          Rate; with Decay η_t = min(Rate, 1/(λt)), t = 1, 2, …
 //	Δ          the most that a row can move w, wherever it stands in the order: 2kLη/b without a
-//	           regulariser; with one, distances shrink by 1−ηλ in each step
+//	           regularizer; with one, distances shrink by 1−ηλ in each step
 //	σ          Noise: w + N(0, σ²Δ²I)
 //
 // Deviations. No theorem about a random place in the order is used: it would make Δ a random number, which no event can say,
@@ -169,7 +169,7 @@ func oneSolve(pub oracle.Public, terms Terms) error {
 	return nil
 }
 
-// ridge is λ of an objective whose regulariser is λ/2‖w‖² or none.
+// ridge is λ of an objective whose regularizer is λ/2‖w‖² or none.
 func ridge(obj Objective) (float64, error) {
 	switch r := obj.Reg.(type) {
 	case nil, reg.None:
@@ -179,7 +179,7 @@ func ridge(obj Objective) (float64, error) {
 			return r.Lambda, nil
 		}
 	}
-	return 0, errors.New("model.l2: another regulariser was found; allowed is l2 over all parameters, or none")
+	return 0, errors.New("model.l2: another regularizer was found; allowed is l2 over all parameters, or none")
 }
 
 // stepWithin sets a free step size and says whether it has a theorem.

@@ -253,7 +253,7 @@ func TestP1Refuses(t *testing.T) {
 			t.Errorf("got %v, want %s …", err, c.want)
 		}
 	}
-	// A regulariser of more strong convexity than the default counts is counted on.
+	// A regularizer of more strong convexity than the default counts is counted on.
 	m, err := method.SHB{}.Configure(facts(privacy.ReplaceOne), method.Objective{Reg: reg.L2{Lambda: 0.001}}, pure)
 	if err != nil || m.(method.SHB).Mu != 0.001 {
 		t.Errorf("μ = %v (%v), want 0.001", m.(method.SHB).Mu, err)

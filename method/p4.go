@@ -20,7 +20,7 @@ import (
 //
 //	P4            here
 //	ε_g, ε_H      Gradient, Curvature
-//	G, M          the model's bounds on a row, with the regulariser's
+//	G, M          the model's bounds on a row, with the regularizer's
 //	B_g, B_H      Clip, HessClip: by default the model's bounds, so that nothing is clipped
 //	σ_g = σ_H     Noise, over the sensitivities 2B_g and √2·B_H of the sums
 //	T             Steps
@@ -61,7 +61,7 @@ func (m *P4) constants(pub oracle.Public, obj Objective) (secondorder.Constants,
 	if obj.Reg != nil {
 		r, ok := obj.Reg.(reg.Curved)
 		if !ok {
-			return c, errors.New("model: found a regulariser with kinks; allowed for this method is one with a Hessian, or none")
+			return c, errors.New("model: found a regularizer with kinks; allowed for this method is one with a Hessian, or none")
 		}
 		c.Smooth += r.Smooth()
 		c.HessLipschitz += r.HessLipschitz()

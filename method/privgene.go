@@ -17,7 +17,7 @@ import (
 //	PrivGene  here
 //	r         Steps
 //	s         Move·Decay^t in round t: by how much a parameter moves
-//	u         the decrease of the loss, of each row clipped to ±Clip·s, and of the regulariser
+//	u         the decrease of the loss, of each row clipped to ±Clip·s, and of the regularizer
 //	Δ_u       Clip·s under add-or-remove, 2·Clip·s under replace-one
 //	ε_r       Choice: Pr ∝ exp(ε_r·u/(2Δ_u))
 //
@@ -128,7 +128,7 @@ func (m PrivGene) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.
 	}
 }
 
-// rises are by how much the regulariser grows from w to each of its Neighbours; nil: there is none.
+// rises are by how much the regularizer grows from w to each of its Neighbours; nil: there is none.
 func (o Objective) rises(w []float64, step float64) []float64 {
 	if o.Reg == nil {
 		return nil

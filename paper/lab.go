@@ -149,16 +149,16 @@ func (b fromBatch) Search(q oracle.Search, l oracle.Line) (int, error) {
 	return b.Batch.Search(q, l)
 }
 
-// Around is a regulariser whose 0 is the point W0.
+// Around is a regularizer whose 0 is the point W0.
 type Around struct {
 	reg.Curved
 	W0 []float64
 }
 
-// Value implements reg.Regulariser.
+// Value implements reg.Regularizer.
 func (r Around) Value(w []float64) float64 { return r.Curved.Value(Plus(w, r.W0)) }
 
-// AddGrad implements reg.Regulariser.
+// AddGrad implements reg.Regularizer.
 func (r Around) AddGrad(dst, w []float64) { r.Curved.AddGrad(dst, Plus(w, r.W0)) }
 
 // AddHess implements reg.Curved.

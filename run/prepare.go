@@ -194,7 +194,7 @@ func (j *Job) setModel() error {
 			return inputError(spec.Place("model."+r.name), "model.%s: found %v; allowed is any number, 0 or more", r.name, r.lambda)
 		}
 		if j.Objective.Reg != nil {
-			return inputError(spec.Place("model."+r.name), "model.%s: a second regulariser; allowed is one of l2, l1, nonconvex", r.name)
+			return inputError(spec.Place("model."+r.name), "model.%s: a second regularizer; allowed is one of l2, l1, nonconvex", r.name)
 		}
 		if j.Objective.Reg, err = reg.New(r.name, r.lambda); err != nil {
 			return &InputError{spec.Place("model." + r.name), err}

@@ -1,8 +1,8 @@
-// Package reg holds the regularisers of an objective: pure functions of the
+// Package reg holds the regularizers of an objective: pure functions of the
 // parameters w. They see no record, so they stand outside the clipped part of a
 // gradient and cost no privacy.
 //
-// Every parameter is regularised, the intercept too, unless its coordinate is
+// Every parameter is regularized, the intercept too, unless its coordinate is
 // listed in Free. The default is no free coordinate: rows are scaled to a norm
 // bound with their intercept inside, and a free intercept would leave a
 // direction without curvature.
@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// A Regulariser is a penalty r(w) with its gradient and its curvature bounds.
-type Regulariser interface {
+// A Regularizer is a penalty r(w) with its gradient and its curvature bounds.
+type Regularizer interface {
 	// Value is r(w).
 	Value(w []float64) float64
 	// AddGrad adds ∇r(w) to dst, which has the length of w; a subgradient
@@ -30,9 +30,9 @@ type Regulariser interface {
 	StrongConvexity() float64
 }
 
-// Curved is a regulariser with a Hessian, which is diagonal for all of them; L1 has none.
+// Curved is a regularizer with a Hessian, which is diagonal for all of them; L1 has none.
 type Curved interface {
-	Regulariser
+	Regularizer
 	// AddHess adds the diagonal of ∇²r(w) to dst, which has the length of w.
 	AddHess(dst, w []float64)
 	// HessLipschitz is the Lipschitz constant of ∇²r in the spectral norm.
@@ -64,22 +64,22 @@ type NonConvex struct {
 var (
 	_ Curved      = None{}
 	_ Curved      = L2{}
-	_ Regulariser = L1{}
+	_ Regularizer = L1{}
 	_ Curved      = NonConvex{}
 )
 
 // registry is the one place of the names.
 var registry = []struct {
 	name string
-	make func(lambda float64, free []int) Regulariser
+	make func(lambda float64, free []int) Regularizer
 }{
-	{"none", func(float64, []int) Regulariser { return None{} }},
-	{"l2", func(l float64, free []int) Regulariser { return L2{l, free} }},
-	{"l1", func(l float64, free []int) Regulariser { return L1{l, free} }},
-	{"nonconvex", func(l float64, free []int) Regulariser { return NonConvex{l, free} }},
+	{"none", func(float64, []int) Regularizer { return None{} }},
+	{"l2", func(l float64, free []int) Regularizer { return L2{l, free} }},
+	{"l1", func(l float64, free []int) Regularizer { return L1{l, free} }},
+	{"nonconvex", func(l float64, free []int) Regularizer { return NonConvex{l, free} }},
 }
 
-// Names lists the regularisers that New knows.
+// Names lists the regularizers that New knows.
 func Names() []string {
 	var names []string
 	for _, r := range registry {
@@ -88,9 +88,9 @@ func Names() []string {
 	return names
 }
 
-// New makes the regulariser of that name with weight lambda ≥ 0, leaving the
+// New makes the regularizer of that name with weight lambda ≥ 0, leaving the
 // coordinates in free alone. "none" takes the weight 0 only.
-func New(name string, lambda float64, free ...int) (Regulariser, error) {
+func New(name string, lambda float64, free ...int) (Regularizer, error) {
 	for _, r := range registry {
 		if r.name != name {
 			continue
@@ -107,7 +107,7 @@ func New(name string, lambda float64, free ...int) (Regulariser, error) {
 		}
 		return r.make(lambda, free), nil
 	}
-	return nil, fmt.Errorf("reg: unknown regulariser %q; allowed: %s", name, strings.Join(Names(), ", "))
+	return nil, fmt.Errorf("reg: unknown regularizer %q; allowed: %s", name, strings.Join(Names(), ", "))
 }
 
 // pieces yields the stretches [from, to) of 0 … n−1 between the free coordinates.

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-func all(t interface{ Fatal(...any) }, lambda float64, free ...int) map[string]Regulariser {
-	m := map[string]Regulariser{}
+func all(t interface{ Fatal(...any) }, lambda float64, free ...int) map[string]Regularizer {
+	m := map[string]Regularizer{}
 	for _, name := range Names() {
 		l := lambda
 		if name == "none" {
@@ -166,7 +166,7 @@ func TestNew(t *testing.T) {
 		free   []int
 		want   string
 	}{
-		{"ridge", 1, nil, `unknown regulariser "ridge"; allowed: none, l2, l1, nonconvex`},
+		{"ridge", 1, nil, `unknown regularizer "ridge"; allowed: none, l2, l1, nonconvex`},
 		{"l2", -1, nil, "lambda is -1"},
 		{"l2", math.NaN(), nil, "lambda is NaN"},
 		{"l1", math.Inf(1), nil, "lambda is +Inf"},

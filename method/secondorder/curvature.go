@@ -135,7 +135,7 @@ func lanczos(h *mat.SymDense, k int, tolerance float64) (Pair, error) {
 
 // start is a direction that is as good as drawn at random: normal coordinates, by twelve uniform numbers
 // each, from SplitMix64 at SHA-256 of what h has beside the diagonal. A direction that is the same for all matrices
-// would be at right angles to some table's curvature. What a public regulariser adds
+// would be at right angles to some table's curvature. What a public regularizer adds
 // to h is on the diagonal, so that other machines, which round it in another way, find the same start.
 func start(h *mat.SymDense) *mat.VecDense {
 	d := h.SymmetricDim()

@@ -41,7 +41,7 @@ func TestReferenceValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	least := func(a, b float64) float64 { return math.Min(a, b) }
-	// extremes of the regulariser's derivatives, looked for on a grid by differences of its gradient.
+	// extremes of the regularizer's derivatives, looked for on a grid by differences of its gradient.
 	r, err := reg.New("nonconvex", 1)
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,7 @@
 // 4 on Adult and Bank, its claims as inequalities, and its account beside the sound one.
 //
 // It is a comparison (package run/compare) like any other: the methods of package method
-// under Sotto's accountants, at P2's δ and with its regulariser and folds. Both tables are
+// under Sotto's accountants, at P2's δ and with its regularizer and folds. Both tables are
 // public ones, whose rows need no protection. The full size has P2's networks on MNIST, too. The IPUMS tables, FMNIST and CIFAR-10 are not here.
 package p2
 

@@ -144,8 +144,8 @@ func (r *Report) figures(tables []*table) []paper.Figure {
 		epsilon    float64
 		kinds      []string
 	}{
-		{"Figures 1 and 2: ℓ2-regularised SVM", "l2", 0.8, []string{allActive, tenth, fifth, soundOne, soundMany}},
-		{"Figures 3 and 4: ℓ1-regularised SVM", "l1", 0.4, []string{tenth, fifth, soundOne, soundMany}},
+		{"Figures 1 and 2: ℓ2-regularized SVM", "l2", 0.8, []string{allActive, tenth, fifth, soundOne, soundMany}},
+		{"Figures 3 and 4: ℓ1-regularized SVM", "l1", 0.4, []string{tenth, fifth, soundOne, soundMany}},
 	} {
 		fig := paper.Figure{File: fmt.Sprintf("figures%d-%d", 2*n+1, 2*n+2), Title: f.title,
 			Note: "Curves of [19] and Algorithm 1 have the noise of Theorem 1, which does not hold the ε that is written; the sound ones do"}
@@ -188,7 +188,7 @@ func (r *Report) figures(tables []*table) []paper.Figure {
 }
 
 func (r *Report) csv() *paper.CSV {
-	csv := paper.NewCSV("table,regulariser,method,epsilon,noise,epochs,objective,accuracy")
+	csv := paper.NewCSV("table,regularizer,method,epsilon,noise,epochs,objective,accuracy")
 	for _, c := range r.Curves {
 		epsilon := any(c.Epsilon)
 		if c.Kind == plain {

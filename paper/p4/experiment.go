@@ -130,7 +130,7 @@ func highest(w0 []float64) float64 {
 
 // gap bounds F(w_0) − F_low but for a probability of late: P4's f(w_0)+|z| made private. The noise z is two-sided,
 // and what is added to it is public (S-4a).
-func (p *problem) gap(ctx context.Context, w0 []float64, r reg.Regulariser, epsilon float64, stream uint64) (float64, error) {
+func (p *problem) gap(ctx context.Context, w0 []float64, r reg.Regularizer, epsilon float64, stream uint64) (float64, error) {
 	c := highest(w0)
 	q := oracle.Loss{Bound: c, Noise: mech.Laplace{Scale: 1 / epsilon}}
 	meter, err := account.NewPlan(q.Event(), account.Pure{}, privacy.Budget{Epsilon: epsilon * (1 + 1e-12), Adjacency: privacy.ReplaceOne})

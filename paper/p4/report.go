@@ -133,7 +133,7 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 }
 
 func (s Setting) String() string {
-	return fmt.Sprintf("%s: (ε_g, ε_H) = (%.3f, %.3f), regulariser %s", s.Name, s.Gradient, s.Curvature, s.Reg)
+	return fmt.Sprintf("%s: (ε_g, ε_H) = (%.3f, %.3f), regularizer %s", s.Name, s.Gradient, s.Curvature, s.Reg)
 }
 
 // plots are steps, Hessians, time and loss against ε, of four methods.

@@ -38,7 +38,7 @@ func (c *Cell) Score() Figure {
 	return c.figure(func(r Result) *float64 { return r.Score })
 }
 
-// Objective sums up the mean loss plus regulariser.
+// Objective sums up the mean loss plus regularizer.
 func (c *Cell) Objective() Figure {
 	return c.figure(func(r Result) *float64 { return r.Objective })
 }

@@ -27,7 +27,7 @@ type Result struct {
 	TrainRows int      `json:"train_rows"`
 	TestRows  int      `json:"test_rows"`
 	Score     *float64 `json:"score,omitempty"`     // accuracy, or the root of the mean squared error; none if it diverged
-	Objective *float64 `json:"objective,omitempty"` // mean loss on the rows trained on, plus the regulariser
+	Objective *float64 `json:"objective,omitempty"` // mean loss on the rows trained on, plus the regularizer
 	Seconds   float64  `json:"seconds"`             // of training, while the other workers train too
 	Steps     int      `json:"steps"`
 	Noise     float64  `json:"noise_multiplier,omitempty"`

@@ -25,19 +25,19 @@ func BenchmarkRounds(b *testing.B) {
 				obj := method.Objective{Reg: reg.L2{Lambda: 5e-4}}
 				m := DDA{Rows: Rows{Batch: batch, Clip: 1, Noise: 1}, Weights: Linear, Gamma: 20}
 				var methods []Method
-				var doors []oracle.Oracle
+				var oracles []oracle.Oracle
 				for i := range n {
-					door, err := private.New(private.Config{Table: owners.tables[i], Model: owners.model, Facts: owners.facts, Meter: free{}, Journal: silent{}, Streams: noise.SecureStreams()})
+					asked, err := private.New(private.Config{Table: owners.tables[i], Model: owners.model, Facts: owners.facts, Meter: free{}, Journal: silent{}, Streams: noise.SecureStreams()})
 					if err != nil {
 						b.Fatal(err)
 					}
-					defer door.Close()
+					defer asked.Close()
 					m.Sampling = method.Poisson
-					methods, doors = append(methods, m), append(doors, door)
+					methods, oracles = append(methods, m), append(oracles, asked)
 				}
 				b.ReportAllocs()
 				b.ResetTimer()
-				if _, err := Train(b.Context(), s, NewLocal(s.Graph), methods, doors, obj, nil); err != nil {
+				if _, err := Train(b.Context(), s, NewLocal(s.Graph), methods, oracles, obj, nil); err != nil {
 					b.Fatal(err)
 				}
 				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rounds/s")

@@ -30,9 +30,9 @@ const (
 //	(5)       Mixer.Mix of z + a_t ζ
 //	(6)       prox.point
 //
-// Deviations: noise from an accountant, for the turns that the public schedule gives the owner; P3's
+// Deviations: noise from an accountant, for the activations that the public schedule gives the owner; P3's
 // Theorem 1 does not hold (S-3). On graphs where some nodes speak more often than others, which P3 does not
-// have, ζ is weighed by the mean number of turns over the node's own, so that all owners count alike. A sample of more than one row, which is what buys accuracy. P3's box lets x of an
+// have, ζ is weighed by the mean number of activations over the node's own, so that all owners count alike. A sample of more than one row, which is what buys accuracy. P3's box lets x of an
 // inactive node stand still where its proofs compute it anew in every round; Refresh does as the proofs, and releases no more.
 type DDA struct {
 	Rows
@@ -46,7 +46,7 @@ type DDA struct {
 const stepBound = 20
 
 // Fit is Method's.
-func (m DDA) Configure(pub oracle.Public, obj method.Objective, s *Schedule, turns int, terms method.Terms) (Method, error) {
+func (m DDA) Configure(pub oracle.Public, obj method.Objective, s *Schedule, activations int, terms method.Terms) (Method, error) {
 	p, err := m.prox(obj, s)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (m DDA) Configure(pub oracle.Public, obj method.Objective, s *Schedule, tur
 	default:
 		m.Gamma = 1 / (step * math.Sqrt(float64(s.Rounds)))
 	}
-	if err := m.fit(pub, obj, turns, terms); err != nil {
+	if err := m.fit(pub, obj, activations, terms); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -167,23 +167,23 @@ func (m DDA) Run(ctx context.Context, at Node, o oracle.Oracle, obj method.Objec
 			dst[j] = v / p.weight(done)
 		}
 	}
-	for turn := range at.Schedule.Turns(at.Index) {
-		t := turn.T + 1
+	for act := range at.Schedule.Activations(at.Index) {
+		t := act.T + 1
 		if m.Refresh {
-			upTo(turn.T)
+			upTo(act.T)
 		}
 		zeta, err := m.grad(ctx, o, x)
 		if err != nil {
 			return nil, err
 		}
-		addScaled(z, even*(p.weight(t)-p.weight(t-1)), zeta)         // a_t
-		if err := at.Mixer.Mix(ctx, at.Index, turn, z); err != nil { // (5)
+		addScaled(z, even*(p.weight(t)-p.weight(t-1)), zeta)        // a_t
+		if err := at.Mixer.Mix(ctx, at.Index, act, z); err != nil { // (5)
 			return nil, err
 		}
 		upTo(t)
 		p.point(x, z, t+1) // (6)
 		if watch != nil {
-			watch(turn.T, out)
+			watch(act.T, out)
 		}
 	}
 	upTo(at.Schedule.Rounds)

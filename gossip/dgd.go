@@ -16,21 +16,21 @@ import (
 
 // DGD is distributed gradient descent with noisy gradients, a baseline of P3:
 // x_i ← Σ_j w_ij x_j − η/√t · (ζ_i + ∇r(x_i)), ζ_i as in [DDA]. What is shared follows from noisy
-// gradients. Owners with fewer turns take larger steps, as in DDA. The output is the mean over the node's turns in the last half of the rounds.
+// gradients. Owners with fewer activations take larger steps, as in DDA. The output is the mean over the node's activations in the last half of the rounds.
 type DGD struct {
 	Rows
 	Rate float64 `yaml:"rate" json:"rate" doc:"η of the step size η/√t (default 20/R², R the bound on a row's norm)"`
 }
 
 // Fit is Method's.
-func (m DGD) Configure(pub oracle.Public, obj method.Objective, _ *Schedule, turns int, terms method.Terms) (Method, error) {
+func (m DGD) Configure(pub oracle.Public, obj method.Objective, _ *Schedule, activations int, terms method.Terms) (Method, error) {
 	if err := positive("rate", m.Rate); err != nil {
 		return nil, err
 	}
 	if m.Rate == 0 {
 		m.Rate = stepBound / (pub.NormBound * pub.NormBound)
 	}
-	if err := m.fit(pub, obj, turns, terms); err != nil {
+	if err := m.fit(pub, obj, activations, terms); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -41,7 +41,7 @@ func (m DGD) Run(ctx context.Context, at Node, o oracle.Oracle, obj method.Objec
 	x := make([]float64, o.Public().Dim)
 	step := make([]float64, len(x))
 	tail, even := newTail(at.Schedule, x), at.even()
-	for turn := range at.Schedule.Turns(at.Index) {
+	for act := range at.Schedule.Activations(at.Index) {
 		zeta, err := m.grad(ctx, o, x)
 		if err != nil {
 			return nil, err
@@ -50,35 +50,35 @@ func (m DGD) Run(ctx context.Context, at Node, o oracle.Oracle, obj method.Objec
 		if obj.Reg != nil {
 			obj.Reg.AddGrad(step, x)
 		}
-		if err := at.Mixer.Mix(ctx, at.Index, turn, x); err != nil {
+		if err := at.Mixer.Mix(ctx, at.Index, act, x); err != nil {
 			return nil, err
 		}
-		addScaled(x, -even*m.Rate/math.Sqrt(float64(turn.T+1)), step)
-		tail.add(turn.T, watch)
+		addScaled(x, -even*m.Rate/math.Sqrt(float64(act.T+1)), step)
+		tail.add(act.T, watch)
 	}
 	tail.out(x)
 	return x, nil
 }
 
 // LaplaceDGD is distributed gradient descent with geometric steps, whose shared states carry
-// Laplace noise (Huang, Mitra and Vaidya 2015), a baseline of P3. In a node's k-th turn, from 0,
+// Laplace noise (Huang, Mitra and Vaidya 2015), a baseline of P3. In a node's k-th activation, from 0,
 //
 //	x_i ← y_i − η·d^k (g_i(y_i) + ∇r(y_i)) + Laplace noise,  y_i ← Σ_j w_ij x_j
 //
 // with g_i the mean over all rows of subgradients clipped in the ℓ1 norm: y is public, so this is a query
 // for g_i with Laplace noise that is 1/(η·d^k) times as large. The noise on x falls like n^k with
-// d < n < 1, so the costs of the turns, (d/n)^k each up to a factor, add up to ε however many there are. The output is the last state.
+// d < n < 1, so the costs of the activations, (d/n)^k each up to a factor, add up to ε however many there are. The output is the last state.
 type LaplaceDGD struct {
 	Rate       float64 `yaml:"rate" json:"rate" doc:"η, the first step size (default 20/R², R the bound on a row's norm)"`
 	Decay      float64 `yaml:"decay" json:"decay" doc:"d, by which steps fall (default 0.9)"`
 	NoiseDecay float64 `yaml:"noise_decay" json:"noise_decay" doc:"n, by which the noise on what is shared falls (default √d)"`
 	Clip       float64 `yaml:"clip" json:"clip" doc:"clip norm, in ℓ1, of one row's subgradient (default the loss's Lipschitz bound × √dimension)"`
-	Noise      float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier of the first turn (default: the smallest that the budget allows)"`
+	Noise      float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier of the first activation (default: the smallest that the budget allows)"`
 	Off        bool    `yaml:"-" json:"off,omitempty"`
 }
 
 // Fit is Method's. The costs add up as pure ε.
-func (m LaplaceDGD) Configure(pub oracle.Public, _ method.Objective, _ *Schedule, turns int, terms method.Terms) (Method, error) {
+func (m LaplaceDGD) Configure(pub oracle.Public, _ method.Objective, _ *Schedule, activations int, terms method.Terms) (Method, error) {
 	m.Off = terms.Off
 	for field, v := range map[string]float64{"rate": m.Rate, "decay": m.Decay, "noise_decay": m.NoiseDecay, "clip": m.Clip, "noise_multiplier": m.Noise} {
 		if err := positive(field, v); err != nil {
@@ -95,8 +95,8 @@ func (m LaplaceDGD) Configure(pub oracle.Public, _ method.Objective, _ *Schedule
 		m.NoiseDecay = math.Sqrt(m.Decay)
 	}
 	switch {
-	case turns < 1 || turns > maxGeometric:
-		return nil, fmt.Errorf("rounds: found %d turns of an owner; allowed are 1 to %d: steps fall geometrically", turns, maxGeometric)
+	case activations < 1 || activations > maxGeometric:
+		return nil, fmt.Errorf("rounds: found %d activations of an owner; allowed are 1 to %d: steps fall geometrically", activations, maxGeometric)
 	case m.Decay >= 1:
 		return nil, fmt.Errorf("decay: found %v; allowed is any number above 0 and below 1", m.Decay)
 	case !(m.NoiseDecay > m.Decay && m.NoiseDecay <= 1):
@@ -108,7 +108,7 @@ func (m LaplaceDGD) Configure(pub oracle.Public, _ method.Objective, _ *Schedule
 	}
 	if m.Noise == 0 && !m.Off {
 		sum := 0.0
-		for k := range turns {
+		for k := range activations {
 			sum += m.ratio(k)
 		}
 		m.Noise = sum / terms.Budget.Epsilon * (1 + 1e-12)
@@ -116,10 +116,10 @@ func (m LaplaceDGD) Configure(pub oracle.Public, _ method.Objective, _ *Schedule
 	return m, nil
 }
 
-// maxGeometric is the most turns: beyond, a step is nothing.
+// maxGeometric is the most activations: beyond, a step is nothing.
 const maxGeometric = 1000
 
-// ratio is the noise multiplier of the first turn over that of turn k.
+// ratio is the noise multiplier of the first activation over that of activation k.
 func (m LaplaceDGD) ratio(k int) float64 { return math.Pow(m.Decay/m.NoiseDecay, float64(k)) }
 
 func (m LaplaceDGD) query(k int) oracle.Grad {
@@ -129,16 +129,16 @@ func (m LaplaceDGD) query(k int) oracle.Grad {
 	return oracle.Grad{Clip: clip.Norm{C: m.Clip, P: 1}, Noise: mech.Laplace{Scale: m.Noise / m.ratio(k)}}
 }
 
-// Plan is a Laplace release of all rows in each turn.
-func (m LaplaceDGD) Plan(_ oracle.Public, turns int) (privacy.Event, error) {
+// Plan is a Laplace release of all rows in each activation.
+func (m LaplaceDGD) Plan(_ oracle.Public, activations int) (privacy.Event, error) {
 	var plan privacy.Composed
-	for k := range turns {
+	for k := range activations {
 		plan = append(plan, oracle.Cost(sample.Full{}, []oracle.Query{m.query(k)}))
 	}
 	return plan, plan.Validate()
 }
 
-// NoiseMultiplier is 0: each turn has its own.
+// NoiseMultiplier is 0: each activation has its own.
 func (m LaplaceDGD) NoiseMultiplier() float64 { return 0 }
 
 // Run is Method's.
@@ -146,7 +146,7 @@ func (m LaplaceDGD) Run(ctx context.Context, at Node, o oracle.Oracle, obj metho
 	y := make([]float64, o.Public().Dim)
 	step := make([]float64, len(y))
 	k := 0
-	for turn := range at.Schedule.Turns(at.Index) {
+	for act := range at.Schedule.Activations(at.Index) {
 		q := m.query(k)
 		b, err := o.Batch(ctx, sample.Full{}, q)
 		if err != nil {
@@ -161,12 +161,12 @@ func (m LaplaceDGD) Run(ctx context.Context, at Node, o oracle.Oracle, obj metho
 			obj.Reg.AddGrad(step, y)
 		}
 		addScaled(y, -m.Rate*math.Pow(m.Decay, float64(k)), step)
-		if err := at.Mixer.Mix(ctx, at.Index, turn, y); err != nil {
+		if err := at.Mixer.Mix(ctx, at.Index, act, y); err != nil {
 			return nil, err
 		}
 		k++
 		if watch != nil {
-			watch(turn.T, func(dst []float64) { copy(dst, y) })
+			watch(act.T, func(dst []float64) { copy(dst, y) })
 		}
 	}
 	return y, nil

@@ -1,4 +1,4 @@
-// Package gossip trains together without sharing rows: n owners, each behind a door of
+// Package gossip trains together without sharing rows: n owners, each behind an oracle of
 // its own, exchange noisy vectors with neighbours of a public graph (P3, Liu, Johansson
 // and others, Distributed Empirical Risk Minimization With Differential Privacy).
 //

@@ -87,18 +87,18 @@ func TestSchedule(t *testing.T) {
 		if err := s.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		turns := make([]int, s.Graph.N)
+		activations := make([]int, s.Graph.N)
 		seen := map[string]int{}
-		for i := range turns {
-			for turn := range s.Turns(i) {
-				turns[i]++
-				for k, p := range turn.Peers {
-					seen[fmt.Sprint(turn.T, min(i, p), max(i, p), turn.Weight[k])]++
+		for i := range activations {
+			for act := range s.Activations(i) {
+				activations[i]++
+				for k, p := range act.Peers {
+					seen[fmt.Sprint(act.T, min(i, p), max(i, p), act.Weight[k])]++
 				}
 			}
 		}
-		if !reflect.DeepEqual(turns, s.Activations()) {
-			t.Fatalf("turns %v, activations %v", turns, s.Activations())
+		if !reflect.DeepEqual(activations, s.Counts()) {
+			t.Fatalf("iterated %v, counted %v", activations, s.Counts())
 		}
 		rounds := 0
 		for round, edges := range s.All() {
@@ -207,13 +207,13 @@ func TestMassIsConserved(t *testing.T) {
 			go func() {
 				src := noise.NewSeeded(s.Seed, "z", uint64(i))
 				var err error
-				for turn := range s.Turns(i) {
+				for act := range s.Activations(i) {
 					for j := range dim {
-						v := float64(turn.T+1) * (src.Float64() - 0.5)
+						v := float64(act.T+1) * (src.Float64() - 0.5)
 						z[i][j] += v
 						in[i][j] += v
 					}
-					if err = local.Mix(t.Context(), i, turn, z[i]); err != nil {
+					if err = local.Mix(t.Context(), i, act, z[i]); err != nil {
 						break
 					}
 				}
@@ -256,9 +256,9 @@ func TestMixIsMatrix(t *testing.T) {
 		for i := range z {
 			go func() {
 				var err error
-				for turn := range s.Turns(i) {
+				for act := range s.Activations(i) {
 					v := []float64{z[i]}
-					err = errors.Join(err, local.Mix(t.Context(), i, turn, v))
+					err = errors.Join(err, local.Mix(t.Context(), i, act, v))
 					z[i] = v[0]
 				}
 				done <- err
@@ -288,7 +288,7 @@ func TestTrainStops(t *testing.T) {
 	}
 }
 
-// A counter pays for that many turns and keeps what it paid for.
+// A counter pays for that many activations and keeps what it paid for.
 type counter struct {
 	left int
 	paid []privacy.Event
@@ -356,27 +356,27 @@ func (o *owners) train(t *testing.T, s *Schedule, m Method, obj method.Objective
 	}
 	accountant, _ := account.ByName("best")
 	var methods []Method
-	var doors []oracle.Oracle
-	for i, turns := range s.Activations() {
+	var oracles []oracle.Oracle
+	for i, activations := range s.Counts() {
 		off := reflect.ValueOf(m).FieldByName("Noise").Float() == 0
-		fitted, err := m.Configure(o.facts, obj, s, turns, method.Terms{Off: off, Accountant: accountant, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove}})
+		fitted, err := m.Configure(o.facts, obj, s, activations, method.Terms{Off: off, Accountant: accountant, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		door, err := private.New(private.Config{Table: o.tables[i], Model: o.model, Facts: o.facts, Meter: o.meters[i], Journal: silent{}, Streams: noise.SeededStreams(seed + uint64(i)<<32)})
+		asked, err := private.New(private.Config{Table: o.tables[i], Model: o.model, Facts: o.facts, Meter: o.meters[i], Journal: silent{}, Streams: noise.SeededStreams(seed + uint64(i)<<32)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer door.Close()
-		methods, doors = append(methods, fitted), append(doors, door)
+		defer asked.Close()
+		methods, oracles = append(methods, fitted), append(oracles, asked)
 	}
-	return Train(t.Context(), s, NewLocal(s.Graph), methods, doors, obj, nil)
+	return Train(t.Context(), s, NewLocal(s.Graph), methods, oracles, obj, nil)
 }
 
-// Each owner pays for its turns in the public schedule, one sampled release each: exactly its plan.
+// Each owner pays for its activations in the public schedule, one sampled release each: exactly its plan.
 func TestOwnersPayTheirPlan(t *testing.T) {
 	s := &Schedule{Graph: Path(5), Kind: Matching, Count: 1, Rounds: 60, Seed: 2}
-	turns := s.Activations()
+	activations := s.Counts()
 	for _, c := range []struct {
 		m Method
 		r reg.Regularizer
@@ -394,15 +394,15 @@ func TestOwnersPayTheirPlan(t *testing.T) {
 			t.Errorf("%+v: a second run of the same seed differs: %v", c.m, err)
 		}
 		for i, meter := range owners.meters {
-			_, err := c.m.Configure(owners.facts, method.Objective{Reg: c.r}, s, turns[i], method.Terms{})
+			_, err := c.m.Configure(owners.facts, method.Objective{Reg: c.r}, s, activations[i], method.Terms{})
 			if _, pure := c.m.(LaplaceDGD); err == nil && !pure {
 				t.Errorf("%+v: a fit without δ passes", c.m)
 			}
-			fitted, err := c.m.Configure(owners.facts, method.Objective{Reg: c.r}, s, turns[i], method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove}})
+			fitted, err := c.m.Configure(owners.facts, method.Objective{Reg: c.r}, s, activations[i], method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan, err := fitted.Plan(owners.facts, turns[i])
+			plan, err := fitted.Plan(owners.facts, activations[i])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -419,8 +419,8 @@ func TestOwnersPayTheirPlan(t *testing.T) {
 					t.Fatalf("%+v: node %d: %v", c.m, i, err)
 				}
 			}
-			if len(meter.paid) != turns[i] || pays.Charge(meter.paid[0]) == nil {
-				t.Errorf("%+v: node %d paid %d times, has %d turns", c.m, i, len(meter.paid), turns[i])
+			if len(meter.paid) != activations[i] || pays.Charge(meter.paid[0]) == nil {
+				t.Errorf("%+v: node %d paid %d times, has %d activations", c.m, i, len(meter.paid), activations[i])
 			}
 		}
 		for _, x := range nodes {
@@ -487,7 +487,7 @@ func TestPrivate(t *testing.T) {
 	r := reg.L2{Lambda: 0.01}
 	s := &Schedule{Graph: Ring(4), Kind: Matching, Count: 1, Rounds: 200, Seed: 5}
 	accountant, _ := account.ByName("gdp")
-	m, err := DDA{}.Configure(owners.facts, method.Objective{Reg: r}, s, slices.Max(s.Activations()), method.Terms{Accountant: accountant, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove}})
+	m, err := DDA{}.Configure(owners.facts, method.Objective{Reg: r}, s, slices.Max(s.Counts()), method.Terms{Accountant: accountant, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -521,7 +521,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	if _, err := (DDA{}).Configure(owners.facts, l2, s, 0, method.Terms{Off: true}); err == nil || !strings.HasPrefix(err.Error(), "rounds: ") {
-		t.Errorf("an owner without a turn: %v", err)
+		t.Errorf("an owner without an activation: %v", err)
 	}
 	if _, err := Lookup("nothing"); err == nil || !strings.Contains(err.Error(), "dda, dgd, laplace-dgd") {
 		t.Errorf("found %v", err)

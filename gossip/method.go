@@ -18,11 +18,11 @@ import (
 // A Method is what each owner does, with its configuration.
 type Method interface {
 	// Fit returns the method with everything set that was left free (zero), for an owner with
-	// so many turns in the schedule: its noise is calibrated to the owner's own terms. It does not touch data. Its errors begin
+	// so many activations in the schedule: its noise is calibrated to the owner's own terms. It does not touch data. Its errors begin
 	// with the field that is meant.
-	Configure(pub oracle.Public, obj method.Objective, s *Schedule, turns int, terms method.Terms) (Method, error)
-	// Plan is what a fitted method asks of an owner in so many turns.
-	Plan(pub oracle.Public, turns int) (privacy.Event, error)
+	Configure(pub oracle.Public, obj method.Objective, s *Schedule, activations int, terms method.Terms) (Method, error)
+	// Plan is what a fitted method asks of an owner in so many activations.
+	Plan(pub oracle.Public, activations int) (privacy.Event, error)
 	// NoiseMultiplier is the noise of one query (R8); 0 where there is none or not a single one.
 	NoiseMultiplier() float64
 	// Run takes the node's turns and returns its parameters. What it gives to the mixer and to
@@ -37,17 +37,17 @@ type Node struct {
 	Mixer    Mixer
 }
 
-// even is the mean number of turns over the node's own.
+// even is the mean number of activations over the node's own.
 func (n Node) even() float64 {
-	turns := n.Schedule.Activations()
+	activations := n.Schedule.Counts()
 	sum := 0
-	for _, k := range turns {
+	for _, k := range activations {
 		sum += k
 	}
-	return float64(sum) / float64(len(turns)) / float64(max(1, turns[n.Index]))
+	return float64(sum) / float64(len(activations)) / float64(max(1, activations[n.Index]))
 }
 
-// Watch is told after each turn which round it was, from 0. out, which may be called until Watch
+// Watch is told after each activation which round it was, from 0. out, which may be called until Watch
 // returns, sets dst to the parameters that the node would return. A nil Watch is not told.
 type Watch func(t int, out func(dst []float64))
 
@@ -97,28 +97,28 @@ func (e Entry) Decode(config []byte) (Method, error) {
 	return v.Elem().Interface().(Method), nil
 }
 
-// Rows is what every method with Gaussian noise asks of its rows in a turn.
+// Rows is what every method with Gaussian noise asks of its rows in an activation.
 type Rows struct {
-	Batch    int     `yaml:"batch" json:"batch" doc:"an owner's rows in a turn: expected number of Poisson sampling, exact of fixed; 0 means all"`
+	Batch    int     `yaml:"batch" json:"batch" doc:"an owner's rows in an activation: expected number of Poisson sampling, exact of fixed; 0 means all"`
 	Sampling string  `yaml:"sampling" json:"sampling,omitempty" doc:"poisson (default under add-or-remove) or fixed (replace-one)"`
 	Clip     float64 `yaml:"clip" json:"clip" doc:"clip norm of one row's subgradient (default the loss's Lipschitz bound)"`
 	Noise    float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier (default: the smallest that the budget allows)"`
 	Off      bool    `yaml:"-" json:"off,omitempty"` // no noise: lab
 }
 
-// sgd asks its rows the same as the owner does in that many turns.
-func (r Rows) sgd(turns int) method.SGD {
-	return method.SGD{Steps: turns, Rate: 1, Gradient: method.Gradient{Batch: r.Batch, Sampling: r.Sampling, Clip: r.Clip, Noise: r.Noise, Off: r.Off}}
+// sgd asks its rows the same as the owner does in that many activations.
+func (r Rows) sgd(activations int) method.SGD {
+	return method.SGD{Steps: activations, Rate: 1, Gradient: method.Gradient{Batch: r.Batch, Sampling: r.Sampling, Clip: r.Clip, Noise: r.Noise, Off: r.Off}}
 }
 
-func (r *Rows) fit(pub oracle.Public, obj method.Objective, turns int, terms method.Terms) error {
-	if turns < 1 {
-		return errors.New("rounds: an owner has no turn in this schedule; allowed are enough rounds for each")
+func (r *Rows) fit(pub oracle.Public, obj method.Objective, activations int, terms method.Terms) error {
+	if activations < 1 {
+		return errors.New("rounds: an owner has no activation in this schedule; allowed are enough rounds for each")
 	}
 	if r.Clip == 0 && !terms.Off && pub.Lipschitz.Finite() {
 		r.Clip = float64(pub.Lipschitz)
 	}
-	m, err := r.sgd(turns).Configure(pub, obj, terms)
+	m, err := r.sgd(activations).Configure(pub, obj, terms)
 	if err != nil {
 		return err
 	}
@@ -128,14 +128,14 @@ func (r *Rows) fit(pub oracle.Public, obj method.Objective, turns int, terms met
 }
 
 // Plan is that many sampled Gaussians.
-func (r Rows) Plan(pub oracle.Public, turns int) (privacy.Event, error) {
-	return r.sgd(turns).Plan(pub)
+func (r Rows) Plan(pub oracle.Public, activations int) (privacy.Event, error) {
+	return r.sgd(activations).Plan(pub)
 }
 
-// NoiseMultiplier is the noise of one turn.
+// NoiseMultiplier is the noise of one activation.
 func (r Rows) NoiseMultiplier() float64 { return r.Noise }
 
-// grad asks for one turn's noisy subgradient at w.
+// grad asks for one activation's noisy subgradient at w.
 func (r Rows) grad(ctx context.Context, o oracle.Oracle, w []float64) ([]float64, error) {
 	g := r.sgd(1).Gradient
 	q := g.Query(o.Public())

@@ -11,7 +11,7 @@ type Mixer interface {
 	// Mix exchanges m, what node releases in this turn, with the turn's peers, and turns it
 	// into the node's own vector after the round: m + Σ w(m_peer − m), over the exchanges that
 	// both sides make. An exchange that fails is left out by both. It waits for the peers.
-	Mix(ctx context.Context, node int, turn Turn, m []float64) error
+	Mix(ctx context.Context, node int, act Activation, m []float64) error
 }
 
 // Local is the mixer of nodes that are goroutines of one process.
@@ -37,9 +37,9 @@ func NewLocal(g Graph) *Local {
 	return l
 }
 
-// Mix is Mixer's. A node must call it once for each of its turns, in their order.
-func (l *Local) Mix(ctx context.Context, node int, turn Turn, m []float64) error {
-	for _, peer := range turn.Peers {
+// Mix is Mixer's. A node must call it once for each of its activations, in their order.
+func (l *Local) Mix(ctx context.Context, node int, act Activation, m []float64) error {
+	for _, peer := range act.Peers {
 		out, ok := l.mail[Edge{node, peer}]
 		if !ok {
 			return fmt.Errorf("gossip: node %d has no edge to node %d", node, peer)
@@ -51,11 +51,11 @@ func (l *Local) Mix(ctx context.Context, node int, turn Turn, m []float64) error
 		}
 	}
 	var own []float64 // m as it was released, where it is needed more than once
-	if len(turn.Peers) > 1 {
+	if len(act.Peers) > 1 {
 		own = l.copy(m)
 		defer l.pool.Put(&own)
 	}
-	for k, peer := range turn.Peers {
+	for k, peer := range act.Peers {
 		var theirs []float64
 		select {
 		case theirs = <-l.mail[Edge{peer, node}]:
@@ -65,8 +65,8 @@ func (l *Local) Mix(ctx context.Context, node int, turn Turn, m []float64) error
 		if len(theirs) != len(m) {
 			return fmt.Errorf("gossip: node %d sent %d numbers; allowed are %d", peer, len(theirs), len(m))
 		}
-		if l.Fails == nil || !l.Fails(turn.T, Edge{min(node, peer), max(node, peer)}) {
-			w, from := turn.Weight[k], own
+		if l.Fails == nil || !l.Fails(act.T, Edge{min(node, peer), max(node, peer)}) {
+			w, from := act.Weight[k], own
 			if from == nil {
 				from = m
 			}

@@ -64,12 +64,12 @@ func (s *Schedule) All() iter.Seq2[int, []Edge] {
 
 // Planned is, for each owner, how many turns its noise is for: the most of any owner with as many declared rows, since owners alike
 // add the same noise.
-func Planned(turns, rows []int) []int {
+func Planned(activations, rows []int) []int {
 	most := map[int]int{}
-	for i, n := range turns {
+	for i, n := range activations {
 		most[rows[i]] = max(most[rows[i]], n)
 	}
-	planned := make([]int, len(turns))
+	planned := make([]int, len(activations))
 	for i := range planned {
 		planned[i] = most[rows[i]]
 	}
@@ -77,7 +77,7 @@ func Planned(turns, rows []int) []int {
 }
 
 // Activations counts, for each node, the rounds in which it speaks. It is public, and what an owner pays for.
-func (s *Schedule) Activations() []int {
+func (s *Schedule) Counts() []int {
 	n := make([]int, s.Graph.N)
 	last := make([]int, s.Graph.N) // round, from 1
 	for t, edges := range s.All() {
@@ -96,48 +96,48 @@ func (s *Schedule) Activations() []int {
 // Share is ι, the share of the nodes that speak in a round, on average over the schedule.
 func (s *Schedule) Share() float64 {
 	sum := 0
-	for _, n := range s.Activations() {
+	for _, n := range s.Counts() {
 		sum += n
 	}
 	return float64(sum) / float64(s.Graph.N) / float64(s.Rounds)
 }
 
-// A Turn is a round in which a node speaks.
-type Turn struct {
+// An Activation is a round in which a node speaks.
+type Activation struct {
 	T      int       // round, from 0
 	Peers  []int     // with whom, in the order of the round's edges
 	Weight []float64 // of each peer: Weights
 }
 
-// Turns yields the rounds of a node. The slices are valid until the next.
-func (s *Schedule) Turns(node int) iter.Seq[Turn] {
-	return func(yield func(Turn) bool) {
-		var turn Turn
+// Activations yields the rounds of a node. The slices are valid until the next.
+func (s *Schedule) Activations(node int) iter.Seq[Activation] {
+	return func(yield func(Activation) bool) {
+		var act Activation
 		degree := make([]int, s.Graph.N)
 		for t, edges := range s.All() {
-			turn.T, turn.Peers, turn.Weight = t, turn.Peers[:0], turn.Weight[:0]
+			act.T, act.Peers, act.Weight = t, act.Peers[:0], act.Weight[:0]
 			for _, e := range edges {
 				switch node {
 				case e[0]:
-					turn.Peers = append(turn.Peers, e[1])
+					act.Peers = append(act.Peers, e[1])
 				case e[1]:
-					turn.Peers = append(turn.Peers, e[0])
+					act.Peers = append(act.Peers, e[0])
 				}
 			}
-			if len(turn.Peers) == 0 {
+			if len(act.Peers) == 0 {
 				continue
 			}
 			for _, e := range edges {
 				degree[e[0]]++
 				degree[e[1]]++
 			}
-			for _, p := range turn.Peers {
-				turn.Weight = append(turn.Weight, 1/float64(1+max(degree[node], degree[p])))
+			for _, p := range act.Peers {
+				act.Weight = append(act.Weight, 1/float64(1+max(degree[node], degree[p])))
 			}
 			for _, e := range edges {
 				degree[e[0]], degree[e[1]] = 0, 0
 			}
-			if !yield(turn) {
+			if !yield(act) {
 				return
 			}
 		}

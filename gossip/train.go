@@ -8,10 +8,10 @@ import (
 	"github.com/sottodp/sotto/oracle"
 )
 
-// Train runs all owners as goroutines of one process and returns the parameters of each. Every oracle is one owner's door, with a meter of
+// Train runs all owners as goroutines of one process and returns the parameters of each. Every oracle is one owner's own, with a meter of
 // its own; methods are fitted. The first error stops all. watch is called for node i by its goroutine; nil: nobody watches.
 // The result does not depend on how the goroutines take turns.
-func Train(ctx context.Context, s *Schedule, mixer Mixer, methods []Method, doors []oracle.Oracle, obj method.Objective, watch func(node int) Watch) ([][]float64, error) {
+func Train(ctx context.Context, s *Schedule, mixer Mixer, methods []Method, oracles []oracle.Oracle, obj method.Objective, watch func(node int) Watch) ([][]float64, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	found := make([][]float64, s.Graph.N)
@@ -22,7 +22,7 @@ func Train(ctx context.Context, s *Schedule, mixer Mixer, methods []Method, door
 			if watch != nil {
 				w = watch(i)
 			}
-			x, err := methods[i].Run(ctx, Node{s, i, mixer}, doors[i], obj, w)
+			x, err := methods[i].Run(ctx, Node{s, i, mixer}, oracles[i], obj, w)
 			if err != nil {
 				stop(err)
 			}

@@ -38,11 +38,11 @@ type NetworkPlan struct {
 
 // An Owner is what is public of one.
 type Owner struct {
-	Name   string
-	Turns  int // in the schedule
-	Facts  oracle.Public
-	Method gossip.Method // fitted
-	Plan   privacy.Event
+	Name        string
+	Activations int // in the schedule
+	Facts       oracle.Public
+	Method      gossip.Method // fitted
+	Plan        privacy.Event
 }
 
 // NetworkOptions are those of PrepareNetwork.
@@ -174,7 +174,7 @@ func (p *NetworkPlan) setOwners() error {
 }
 
 // turnsByDefault is how often an owner speaks, on average, where nobody says how many rounds there are.
-const turnsByDefault = 100
+const activationsByDefault = 100
 
 func (p *NetworkPlan) setSchedule() error {
 	n, k := p.Network, len(p.Owners)
@@ -225,9 +225,9 @@ func (p *NetworkPlan) setSchedule() error {
 		s.Count = max(1, min(k/2, len(g.Edges)))
 	}
 	if s.Rounds == 0 {
-		s.Rounds = turnsByDefault
+		s.Rounds = activationsByDefault
 		if s.Kind != gossip.All {
-			s.Rounds = (turnsByDefault*k + 2*s.Count - 1) / (2 * s.Count)
+			s.Rounds = (activationsByDefault*k + 2*s.Count - 1) / (2 * s.Count)
 		}
 	}
 	if err := s.Validate(); err != nil {
@@ -238,14 +238,14 @@ func (p *NetworkPlan) setSchedule() error {
 		return p.fail(field, "%s", strings.TrimPrefix(err.Error(), "gossip: "))
 	}
 	p.Schedule = s
-	for i, turns := range s.Activations() {
-		p.Owners[i].Turns = turns
+	for i, activations := range s.Counts() {
+		p.Owners[i].Activations = activations
 	}
 	return nil
 }
 
 // setMethods fits the method of each owner. Owners of as many rows have the same noise: what those
-// with the most turns need.
+// with the most activations need.
 func (p *NetworkPlan) setMethods() error {
 	settings := slices.Clone(p.Network.Method)
 	name, _ := settings.Take("name")
@@ -261,14 +261,14 @@ func (p *NetworkPlan) setMethods() error {
 	if err != nil {
 		return err
 	}
-	turns, rows := make([]int, len(p.Owners)), make([]int, len(p.Owners))
+	activations, rows := make([]int, len(p.Owners)), make([]int, len(p.Owners))
 	for i, o := range p.Owners {
-		if o.Turns == 0 {
+		if o.Activations == 0 {
 			return p.fail("rounds", "found %d, in which %s never speaks; allowed are more rounds", p.Schedule.Rounds, o.Name)
 		}
-		turns[i], rows[i] = o.Turns, o.Facts.Rows
+		activations[i], rows[i] = o.Activations, o.Facts.Rows
 	}
-	planned := gossip.Planned(turns, rows)
+	planned := gossip.Planned(activations, rows)
 	terms := method.Terms{Off: p.Spec.Privacy.Off, Budget: p.Spec.Privacy.Budget(), Accountant: p.Job.Accountant}
 	fitted := map[int]gossip.Method{}
 	for i := range p.Owners {
@@ -293,7 +293,7 @@ func (p *NetworkPlan) setMethods() error {
 			fitted[o.Facts.Rows] = f
 		}
 		o.Method = fitted[o.Facts.Rows]
-		if o.Plan, err = o.Method.Plan(o.Facts, o.Turns); err != nil {
+		if o.Plan, err = o.Method.Plan(o.Facts, o.Activations); err != nil {
 			return p.fail("method", "%w", err)
 		}
 	}

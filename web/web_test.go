@@ -203,7 +203,7 @@ func search(t testing.TB, root string) {
 	}
 }
 
-// part begins an owner's part of a training among owners, in the terms of the run in like, and takes two turns.
+// part begins an owner's part of a training among owners, in the terms of the run in like, and takes two activations.
 func part(t testing.TB, like, dir string) {
 	t.Helper()
 	info, err := trace.ReadInfo(like)
@@ -256,7 +256,7 @@ func filled(t testing.TB) (root string, r *trainee) {
 	for name, text := range map[string]string{
 		"runs/damaged/run.json": `{"format":"sotto-run/1","<b>":1}`,
 		"runs/net/network.json": `{"id":"n1","method":"dda","adjacency":"add-or-remove","delta":1e-5,"rounds":100,"share":1,"beta":0.5,"seconds":1,"rounds_per_second":100,"apart":0.1,
-			"owners":[{"name":"east <1>","declared_rows":10,"turns":100,"noise_multiplier":3,"epsilon":0.75,"test_score":0.9}],"unpaid":"A rehearsal."}`,
+			"owners":[{"name":"east <1>","declared_rows":10,"turns":100,"noise_multiplier":3,"epsilon":0.75,"test_score":0.9}],"unpaid":"A simulation."}`,
 		"runs/demo/network.json": `{"id":"n7","owners":[{"name":"east"}]}`, // who takes part: no rehearsal
 		"runs/cmp/compare.json":  `{"id":"c1","version":"test","plan":{}}`,
 		"runs/cmp/runs.jsonl":    "{}\n{}\n",

@@ -30,12 +30,12 @@ func netSimulateCommand() *cobra.Command {
 	var asJSON, void, quiet bool
 	c := &cobra.Command{
 		Use:   "simulate spec.yaml",
-		Short: "Rehearse a network of owners in one process (lab)",
+		Short: "Simulate a network of owners in one process (lab)",
 		Long: `Simulate runs all owners of the spec's block network in one process, each with rows, noise and
 budget of its own, and prints what each owner's ε against all others would be, the accuracy of the
 mean of their models, and the time. The rest of the spec is as for fit; flags override the file.
 
-One process holds the rows of all owners: this is a rehearsal, a look at the rows without protection. A
+One process holds the rows of all owners: this is an access to the rows without protection. A
 dataset that the ledger knows and that still has a guarantee is used only with --void, which ends it.
 
 ` + "`sotto help methods`" + ` lists the methods (network.method), ` + "`sotto help METHOD`" + ` the fields of one.`,
@@ -76,7 +76,7 @@ dataset that the ledger knows and that still has a guarantee is used only with -
 	return c
 }
 
-// networkResult prints what a rehearsal or a demo came to, or says why there is nothing.
+// networkResult prints what a simulation or a demo came to, or says why there is nothing.
 func networkResult(w io.Writer, r *simulate.Result, err error, asJSON bool) error {
 	switch {
 	case errors.Is(err, access.ErrWouldEnd):
@@ -94,7 +94,7 @@ func networkResult(w io.Writer, r *simulate.Result, err error, asJSON bool) erro
 
 func printNetwork(w io.Writer, r *simulate.Result) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprint(t, "owner\tdeclared rows\tturns\tnoise\tε\ttest\n")
+	fmt.Fprint(t, "owner\tdeclared rows\tactivations\tnoise\tε\ttest\n")
 	number := func(v *float64, verb string) string {
 		if v == nil {
 			return "–"
@@ -103,7 +103,7 @@ func printNetwork(w io.Writer, r *simulate.Result) {
 	}
 	most := 0.0
 	for _, o := range r.Owners {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%.4g\t%s\t%s\n", o.Name, o.Rows, o.Turns, o.Noise, number(o.Epsilon, "%.4f"), number(o.Test, "%.4f"))
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.4g\t%s\t%s\n", o.Name, o.Rows, o.Activations, o.Noise, number(o.Epsilon, "%.4f"), number(o.Test, "%.4f"))
 		if o.Epsilon != nil {
 			most = max(most, *o.Epsilon)
 		}

@@ -17,7 +17,7 @@ import (
 )
 
 // BenchmarkNetwork is rounds of 20 owners, each a process, and their hub, everything durable: two random edges in a round. The time is from the first
-// turn in a journal to the last owner's end; cpu is the processor time of all processes, their starts among it.
+// activation in a journal to the last owner's end; cpu is the processor time of all processes, their starts among it.
 func BenchmarkNetwork(b *testing.B) {
 	for _, size := range []struct{ dim, words, rounds int }{{2000, 2000, 600}, {47236, 70, 120}} {
 		b.Run(fmt.Sprintf("dim=%d", size.dim), func(b *testing.B) {
@@ -71,7 +71,7 @@ func benchNetwork(b *testing.B, dim, words, rounds int) {
 		}
 		return false
 	}
-	needs.Until(b, "the first turn", begun)
+	needs.Until(b, "the first activation", begun)
 	start := time.Now()
 	all.Wait()
 	seconds := time.Since(start).Seconds()

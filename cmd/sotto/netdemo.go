@@ -44,9 +44,9 @@ func netDemoCommand() *cobra.Command {
 		Short: "Run a network on this machine: a hub and a process for each owner (lab)",
 		Long: `Demo does what net simulate does, but as owners on machines of their own would: it divides the rows among them, starts a
 hub and a process for each owner on the loopback, each with credentials, ledger and journal of its own, and
-waits for the models. With --dir all that stays behind can be looked at.
+waits for the models. With --dir all that stays behind can be read.
 
-This machine holds the rows of all owners: as a rehearsal it is a look at the rows without protection. A
+This machine holds the rows of all owners: this too is an access to the rows without protection. A
 dataset that the ledger knows and that still has a guarantee is used only with --void, which ends it.`,
 		Example: "  sotto net demo examples/network/sotto.yaml --dir demo",
 		Args:    args(cobra.ExactArgs(1)),
@@ -183,7 +183,7 @@ func (d *demo) models(ctx context.Context, url string) ([][]float64, error) {
 		return nil, err
 	}
 	defer hub.Close()
-	n := &transport.Node{Register: hub, Credentials: c, Config: config}
+	n := &transport.Node{Store: hub, Credentials: c, Config: config}
 	return n.Models(ctx, d.plan.Schedule.Rounds, d.plan.Job.Facts.Dim)
 }
 

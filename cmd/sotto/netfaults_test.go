@@ -185,7 +185,7 @@ func (v *village) journal(i int) string {
 	return filepath.Join(v.d.owner(i, "part"), trace.JournalFile)
 }
 
-// check says what must be true at the end: every turn of every owner is in its journal once and paid, every byte that was published is the journal's,
+// check says what must be true at the end: every activation of every owner is in its journal once and paid, every byte that was published is the journal's,
 // the ledger is settled, and the sum over all owners is that of what they added.
 func (v *village) check(owners ...int) {
 	t := v.t
@@ -193,7 +193,7 @@ func (v *village) check(owners ...int) {
 	if err := v.d.resettle(); err != nil {
 		t.Fatal(err)
 	}
-	turns := 0
+	activations := 0
 	var sum, size []float64
 	for _, i := range owners {
 		dir := v.d.owner(i, "part")
@@ -217,27 +217,27 @@ func (v *village) check(owners ...int) {
 		if sum == nil {
 			sum, size = make([]float64, len(z)), make([]float64, len(z))
 		}
-		for turn := range v.d.plan.Schedule.Turns(i) {
+		for act := range v.d.plan.Schedule.Activations(i) {
 			held, err := r.Next()
 			if err != nil {
-				t.Fatalf("owner %d, round %d: %v", i+1, turn.T, err)
+				t.Fatalf("owner %d, round %d: %v", i+1, act.T, err)
 			}
-			if held.Round != turn.T || len(held.Batches) != 1 || !held.Done {
-				t.Errorf("owner %d, round %d: the journal holds round %d with %d charges, done %v", i+1, turn.T, held.Round, len(held.Batches), held.Done)
+			if held.Round != act.T || len(held.Batches) != 1 || !held.Done {
+				t.Errorf("owner %d, round %d: the journal holds round %d with %d charges, done %v", i+1, act.T, held.Round, len(held.Batches), held.Done)
 			}
-			for _, peer := range turn.Peers {
-				if out, err := transport.Released(t.Context(), hub, c, peer, turn.T, len(z)); err != nil || !transport.SameBits(out, held.Sent) {
-					t.Errorf("owner %d, round %d: what was published is not the journal's: %v", i+1, turn.T, err)
+			for _, peer := range act.Peers {
+				if out, err := transport.Released(t.Context(), hub, c, peer, act.T, len(z)); err != nil || !transport.SameBits(out, held.Sent) {
+					t.Errorf("owner %d, round %d: what was published is not the journal's: %v", i+1, act.T, err)
 				}
 			}
 			for j := range z {
 				sum[j] += held.Sent[j] - z[j]
 			}
 			z = held.State
-			turns++
+			activations++
 		}
 		if _, err := r.Next(); err != io.EOF {
-			t.Errorf("owner %d: the journal holds more than its turns: %v", i+1, err)
+			t.Errorf("owner %d: the journal holds more than its activations: %v", i+1, err)
 		}
 		for j, x := range z {
 			sum[j] -= x
@@ -273,7 +273,7 @@ func (v *village) check(owners ...int) {
 		if !(worst < 1e-9) {
 			t.Errorf("the owners' sum has drifted by %v", worst)
 		}
-		t.Logf("%d turns, drift %.1e", turns, worst)
+		t.Logf("%d activations, drift %.1e", activations, worst)
 	}
 }
 
@@ -409,7 +409,7 @@ func partition(t *testing.T, namespaces bool) {
 	for i := range n {
 		all.Go(func() { v.live(i, func(int) string { return "" }, nil) })
 	}
-	turns := func() (cut, others int) {
+	activations := func() (cut, others int) {
 		for i := range n {
 			st, err := party.ReadStatus(v.d.owner(i, "part"))
 			switch {
@@ -423,18 +423,18 @@ func partition(t *testing.T, namespaces bool) {
 		return cut, others
 	}
 	for k := range cuts {
-		needs.Until(t, "a turn", func() bool { cut, _ := turns(); return cut > 4*k })
+		needs.Until(t, "an activation", func() bool { cut, _ := activations(); return cut > 4*k })
 		for _, way := range cut {
 			way.Cut(true)
 		}
 		time.Sleep(lasts / 10) // what was on its way
-		before, others := turns()
+		before, others := activations()
 		given := v.givenUp(away, n)
 		time.Sleep(lasts)
-		if now, _ := turns(); now > before+away {
-			t.Errorf("owners that were cut off took %d turns", now-before)
+		if now, _ := activations(); now > before+away {
+			t.Errorf("owners that were cut off took %d activations", now-before)
 		}
-		needs.Until(t, "the others to go on", func() bool { _, now := turns(); return now > others })
+		needs.Until(t, "the others to go on", func() bool { _, now := activations(); return now > others })
 		needs.Until(t, "the others to give an exchange up", func() bool { return v.givenUp(away, n) > given })
 		for _, way := range cut {
 			way.Cut(false)
@@ -446,24 +446,24 @@ func partition(t *testing.T, namespaces bool) {
 	if aborted == 0 {
 		t.Error("no exchange of the owners that were cut off was given up")
 	}
-	t.Logf("%d turns of the owners that were cut off had an exchange that was given up", aborted)
+	t.Logf("%d activations of the owners that were cut off had an exchange that was given up", aborted)
 }
 
-// givenUp counts the turns of the owners from one to before another, at work or not, in which an exchange was given up.
-func (v *village) givenUp(from, to int) (turns int) {
+// givenUp counts the activations of the owners from one to before another, at work or not, in which an exchange was given up.
+func (v *village) givenUp(from, to int) (activations int) {
 	for i := from; i < to; i++ {
 		r, err := trace.ReadJournal(v.journal(i))
 		if err != nil {
 			continue // not begun
 		}
-		for turn, err := r.Next(); err == nil; turn, err = r.Next() {
-			if slices.Contains(turn.Committed, false) {
-				turns++
+		for act, err := r.Next(); err == nil; act, err = r.Next() {
+			if slices.Contains(act.Committed, false) {
+				activations++
 			}
 		}
 		r.Close()
 	}
-	return turns
+	return activations
 }
 
 // An owner dies at each point of its end: started again, it ends, and is settled once.
@@ -542,20 +542,20 @@ func TestEndAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for turn, err := past.Next(); err != io.EOF; turn, err = past.Next() {
+	for act, err := past.Next(); err != io.EOF; act, err = past.Next() {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, b := range turn.Batches {
+		for _, b := range act.Batches {
 			if err := errors.Join(other.Charge(b.Event), other.Release(b.Answers)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		turn.Sent[0] += float64(turn.Round) // of the second turn
-		if err := other.Send(turn.Round, turn.Sent); err != nil {
+		act.Sent[0] += float64(act.Round) // of the second activation
+		if err := other.Send(act.Round, act.Sent); err != nil {
 			t.Fatal(err)
 		}
-		other.Done(turn.Round, turn.Committed, turn.State)
+		other.Done(act.Round, act.Committed, act.State)
 	}
 	if err := errors.Join(other.Flush(), other.Close()); err != nil {
 		t.Fatal(err)
@@ -627,7 +627,7 @@ func TestFullDisk(t *testing.T) {
 	var other sync.WaitGroup
 	other.Go(func() { v.live(1, func(int) string { return "" }, nil) })
 	size := uint64(0)
-	needs.Until(t, "some turns", func() bool {
+	needs.Until(t, "some activations", func() bool {
 		if st, err := os.Stat(v.journal(0)); err == nil {
 			size = uint64(st.Size())
 		}

@@ -22,7 +22,7 @@ func hubCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "hub hub.json",
 		Short: "Carry the messages of owners that train together",
-		Long: `Hub serves one network until it is stopped: a NATS server whose streams are a register that is written once.
+		Long: `Hub serves one network until it is stopped: a NATS server whose streams are an append-only store that is written once.
 It prints its URL when it listens. Owners come with TLS 1.3, a certificate and a JWT, both of sotto net invite. It sees
 noisy vectors, who speaks with whom and when; it is trusted with nothing else.
 
@@ -40,7 +40,7 @@ register there, once, and ends.`,
 			}
 			switch {
 			case cluster != "" && conf != "", cluster+conf != "" && o.Dir != "":
-				return usageError("found several of --dir, --cluster and --conf; allowed is one: a hub of its own, the register at a cluster, or the configuration of one")
+				return usageError("found several of --dir, --cluster and --conf; allowed is one: a hub of its own, the store at a cluster, or the configuration of one")
 			case conf != "":
 				return asInput(keys.Configure(conf))
 			case cluster != "":
@@ -56,7 +56,7 @@ register there, once, and ends.`,
 				for _, text := range full {
 					fmt.Fprintln(c.ErrOrStderr(), text)
 				}
-				fmt.Fprintf(c.OutOrStdout(), "%s: holds the register of network %s, in %d copies\n", cluster, keys.Network.ID, replicas)
+				fmt.Fprintf(c.OutOrStdout(), "%s: holds the store of network %s, in %d copies\n", cluster, keys.Network.ID, replicas)
 				return nil
 			}
 			if !c.Flags().Changed("port") {
@@ -72,11 +72,11 @@ register there, once, and ends.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.Dir, "dir", "", "directory of the register")
+	f.StringVar(&o.Dir, "dir", "", "directory of the store")
 	f.StringVar(&o.Host, "host", "", "address to listen on, 0.0.0.0 for all of the machine's (default 127.0.0.1)")
 	f.IntVar(&o.Port, "port", 0, "port to listen on, 0: the system chooses (default that of the network's URL)")
-	f.StringVar(&cluster, "cluster", "", "URL of a NATS cluster to hold the register, or several with commas between them")
-	f.IntVar(&replicas, "replicas", 3, "copies of the register at a cluster")
+	f.StringVar(&cluster, "cluster", "", "URL of a NATS cluster to hold the store, or several with commas between them")
+	f.IntVar(&replicas, "replicas", 3, "copies of the store at a cluster")
 	f.StringVar(&conf, "conf", "", "directory for what the servers of a cluster must know: nats.conf and certificates")
 	return c
 }

@@ -61,19 +61,19 @@ and sotto net invite makes the credentials of each owner from it. No row is read
 				return err
 			}
 			t := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprint(t, "owner\tdeclared rows\tturns\tnoise\tε\n")
+			fmt.Fprint(t, "owner\tdeclared rows\tactivations\tnoise\tε\n")
 			for _, owner := range p.Owners {
 				epsilon, err := p.Epsilon(owner)
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(t, "%s\t%d\t%d\t%.4g\t%.4f\n", owner.Name, owner.Facts.Rows, owner.Turns, owner.Method.NoiseMultiplier(), epsilon)
+				fmt.Fprintf(t, "%s\t%d\t%d\t%.4g\t%.4f\n", owner.Name, owner.Facts.Rows, owner.Activations, owner.Method.NoiseMultiplier(), epsilon)
 			}
 			if err := t.Flush(); err != nil {
 				return err
 			}
 			if p.Drawn() {
-				fmt.Fprint(c.OutOrStdout(), "\nTurns and noise follow from a seed that the owners draw when all have come, and may differ a little; ε is at most that of privacy.\n")
+				fmt.Fprint(c.OutOrStdout(), "\nActivations and noise follow from a seed that the owners draw when all have come, and may differ a little; ε is at most that of privacy.\n")
 			}
 			fmt.Fprintf(c.OutOrStdout(), "\nNetwork %s stands in %s. Next: sotto net invite %q --dir %s --out FILE, and so for each owner.\n", organiser.Network.ID, dir, p.Owners[0].Name, dir)
 			return nil

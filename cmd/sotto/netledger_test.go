@@ -51,7 +51,7 @@ func TestB2LedgerAheadOfHub(t *testing.T) {
 		}
 		recorded, err := l.Recorded(t.Context(), info.ID)
 		if err != nil || recorded < rec.Charged() || rec.Charged() == 0 {
-			t.Errorf("the ledger has recorded %d turns, the journal holds %d: %v", recorded, rec.Charged(), err)
+			t.Errorf("the ledger has recorded %d activations, the journal holds %d: %v", recorded, rec.Charged(), err)
 		}
 	}
 	var all sync.WaitGroup
@@ -78,7 +78,7 @@ func TestB2LedgerAheadOfHub(t *testing.T) {
 	}
 }
 
-// An owner that gives up has cost what its ledger recorded ahead: no less than the turns in its journal.
+// An owner that gives up has cost what its ledger recorded ahead: no less than the activations in its journal.
 func TestB2AbandonedOwner(t *testing.T) {
 	t.Parallel()
 	v := newVillage(t, "owners: 2, rows: 2000, schedule: all, rounds: 400, seed: 5", time.Minute)
@@ -116,7 +116,7 @@ func TestB2AbandonedOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s := known.Settlement; s == nil || s.Basis != ledger.BasisRecord || s.Batches < rec.Charged() || s.Batches >= info.MaxSteps {
-			t.Errorf("owner %d: %d turns in the journal; settled for %+v", i+1, rec.Charged(), s)
+			t.Errorf("owner %d: %d activations in the journal; settled for %+v", i+1, rec.Charged(), s)
 		}
 		l, err := ledger.Open(t.Context(), v.d.owner(i, "ledger.db"))
 		if err != nil {

@@ -56,7 +56,7 @@ journal, durable, before it goes out. After a crash start it again with the same
 			o.Spec, o.Version, o.Crash = args[0], version(), crashAt
 			w := c.ErrOrStderr()
 			if !quiet {
-				o.Progress = tenths(func(turns, all int) { fmt.Fprintf(w, "%d of %d turns\n", turns, all) })
+				o.Progress = tenths(func(activations, all int) { fmt.Fprintf(w, "%d of %d activations\n", activations, all) })
 				o.Waiting = func(what string) { fmt.Fprintf(w, "waiting for %s\n", what) }
 			}
 			o.Notice = warner(c)
@@ -100,7 +100,7 @@ func printNode(w io.Writer, r *party.Result) {
 	} else {
 		fmt.Fprintf(w, "Guarantee  ε = %.4f at δ = %g, %v, of what %s has released, for any of its rows against all others\n", *r.Epsilon, r.Delta, r.Adjacency, r.Owner)
 	}
-	fmt.Fprintf(w, "Turns      %d; exchanges made %d, given up %d\n", r.Turns, r.Committed, r.Aborted)
+	fmt.Fprintf(w, "Exchanges  made %d, given up %d, in %d activations\n", r.Committed, r.Aborted, r.Activations)
 	fmt.Fprintf(w, "Model      %s, the mean of %d owners' parameters\n", r.Dir, r.Models)
 	fmt.Fprintf(w, "Time       %.2f s\n", r.Seconds)
 }
@@ -111,7 +111,7 @@ func netStatusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status DIR",
 		Short: "Say how far an owner's part has come",
-		Long: `Status reads an owner's directory: how many of its turns are in its journal. With credentials it asks the hub, too,
+		Long: `Status reads an owner's directory: how many of its activations are in its journal. With credentials it asks the hub, too,
 who has come, who trains and who is done.`,
 		Example: "  sotto net status part\n  sotto net status part --credentials clinic-a.json",
 		Args:    args(cobra.ExactArgs(1)),
@@ -124,7 +124,7 @@ who has come, who trains and who is done.`,
 			if st.Status == party.Waiting {
 				fmt.Fprintf(w, "%s: %s\n", st.Network, st.Status)
 			} else {
-				fmt.Fprintf(w, "%s: %s, %d of %d turns, run %s\n", st.Network, st.Status, st.Done, st.Turns, st.Run)
+				fmt.Fprintf(w, "%s: %s, %d of %d activations, run %s\n", st.Network, st.Status, st.Done, st.Activations, st.Run)
 			}
 			if credentials == "" {
 				return nil

@@ -12,7 +12,7 @@ import (
 )
 
 // A network that an earlier build founded, without limits, and whose hub and owners were killed in the midst of the training: this
-// build's go on to the end, in the register as it is. The credentials of testdata/upgrade-network are good until November 2031.
+// build's go on to the end, in the store as it is. The credentials of testdata/upgrade-network are good until November 2031.
 func TestD4EarlierNetwork(t *testing.T) {
 	t.Parallel()
 	dir, command := earlierFiles(t, "upgrade-network")

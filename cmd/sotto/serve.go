@@ -20,7 +20,7 @@ func serveCommand() *cobra.Command {
 		Short: "Show runs and budgets in the browser, live while they train",
 		Long: `Serve shows run directories, and directories that hold some, as pages: runs while
 they train, one run with its report and its verification, runs side by side, tables
-of sotto compare, searches of sotto tune, audits, owners' parts in networks, rehearsals of
+of sotto compare, searches of sotto tune, audits, owners' parts in networks, simulations of
 networks (network.json, what sotto net simulate --json printed), and the ledger's datasets.
 Without DIR it shows runs, compare, tuned and audit, where they are.
 

@@ -32,7 +32,7 @@ func configured(a *agreement.Agreement, entry gossip.Entry, at gossip.Node, j *r
 	for i, o := range a.Owners {
 		rows[i] = o.Public.Rows
 	}
-	planned := gossip.Planned(at.Schedule.Activations(), rows)
+	planned := gossip.Planned(at.Schedule.Counts(), rows)
 	terms := method.Terms{Off: a.Privacy.Off, Budget: run.PrivacySpec(a.Privacy).Budget(), Accountant: j.Accountant}
 	return m.Configure(a.Owners[at.Index].Public, j.Objective, at.Schedule, planned[at.Index], terms)
 }

@@ -51,12 +51,12 @@ func joining(t *testing.T) (*session, []*transport.Credentials) {
 	return s, all
 }
 
-// say puts a word of an owner into the register.
-func (s *session) say(t *testing.T, r transport.Register, c *transport.Credentials, what string, text []byte) {
+// say puts a word of an owner into the store.
+func (s *session) say(t *testing.T, r transport.Store, c *transport.Credentials, what string, text []byte) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	go (&transport.Node{Register: r, Credentials: c, Config: s.config}).Meet(ctx, what, text)
+	go (&transport.Node{Store: r, Credentials: c, Config: s.config}).Meet(ctx, what, text)
 	if _, _, err := r.Await(t.Context(), fmt.Sprintf("own.%d.%s", c.Owner, what)); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestCommitmentsAreKept(t *testing.T) {
 func commitmentsAreKept(t *testing.T, s *session, all []*transport.Credentials) {
 	hub := func() (*transport.Memory, *transport.Node) { // it forgets what it likes
 		m := &transport.Memory{}
-		return m, &transport.Node{Register: m, Credentials: s.c, Config: s.config}
+		return m, &transport.Node{Store: m, Credentials: s.c, Config: s.config}
 	}
 	network := &s.c.Network
 	first, node := hub()
@@ -117,7 +117,7 @@ func TestAllTrainByOneSchedule(t *testing.T) {
 		for _, c := range all[1:] {
 			s.say(t, m, c, ready, []byte(theirs))
 		}
-		if err := s.ready(t.Context(), &transport.Node{Register: m, Credentials: s.c, Config: s.config}); err == nil || !strings.Contains(err.Error(), "a schedule of another seed") {
+		if err := s.ready(t.Context(), &transport.Node{Store: m, Credentials: s.c, Config: s.config}); err == nil || !strings.Contains(err.Error(), "a schedule of another seed") {
 			t.Errorf("%q: %v", theirs, err)
 		}
 	}
@@ -159,7 +159,7 @@ func (*deaf) Get(context.Context, string) ([]byte, error) { return nil, context.
 func TestNobodyIsMissedByADeafHub(t *testing.T) {
 	s, _ := joining(t)
 	s.o.Join = 10 * time.Millisecond
-	err := s.join(t.Context(), &transport.Node{Register: &deaf{}, Credentials: s.c, Config: s.config})
+	err := s.join(t.Context(), &transport.Node{Store: &deaf{}, Credentials: s.c, Config: s.config})
 	if err == nil || !strings.Contains(err.Error(), "the hub does not answer") || strings.Contains(err.Error(), s.plan.Owners[0].Name) {
 		t.Error(err)
 

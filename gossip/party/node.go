@@ -3,7 +3,7 @@
 //
 // # In which order
 //
-// The owner's directory, its right to the budget and its name at the hub are settled before the first row is drawn, and each turn is
+// The owner's directory, its right to the budget and its name at the hub are settled before the first row is drawn, and each activation is
 // durable before it goes out: budget, journal, hub (R5). After a crash the journal answers for what was drawn, and the
 // same bytes go out again.
 package party
@@ -48,13 +48,13 @@ type Options struct {
 	Join        time.Duration // how long to wait for all owners to come, and for their models at the end; 0: 10 minutes
 	Wait        time.Duration // for a peer's vector, before the exchange is given up; 0: 30 seconds
 
-	Version  string                  // of sotto, for run.json
-	Progress func(turns, all int)    // told of each turn that is done
-	Notice   func(text string)       // told what only the owner may see
-	Void     bool                    // of a lab run: ends the guarantee of what is protected
-	Waiting  func(what string)       // told of the hub or the owners that it waits for, which are public
-	Client   transport.ClientOptions // how to reach the hub
-	Crash    func(point string)      // tests
+	Version  string                     // of sotto, for run.json
+	Progress func(activations, all int) // told of each activation that is done
+	Notice   func(text string)          // told what only the owner may see
+	Void     bool                       // of a lab run: ends the guarantee of what is protected
+	Waiting  func(what string)          // told of the hub or the owners that it waits for, which are public
+	Client   transport.ClientOptions    // how to reach the hub
+	Crash    func(point string)         // tests
 }
 
 const defaultJoin = 10 * time.Minute
@@ -68,18 +68,18 @@ const (
 
 // A Result is how an owner's part ended.
 type Result struct {
-	Dir       string   `json:"dir"`
-	Run       string   `json:"run"`
-	Owner     string   `json:"owner"`
-	Turns     int      `json:"turns"`
-	Noise     float64  `json:"noise_multiplier,omitempty"`
-	Epsilon   *float64 `json:"epsilon,omitempty"` // of what was charged; none without noise
-	Delta     float64  `json:"delta,omitempty"`
-	Adjacency string   `json:"adjacency,omitempty"`
-	Committed int      `json:"committed"` // exchanges, since the process began
-	Aborted   int      `json:"aborted"`
-	Models    int      `json:"models"` // owners whose parameters are in the model
-	Seconds   float64  `json:"seconds"`
+	Dir         string   `json:"dir"`
+	Run         string   `json:"run"`
+	Owner       string   `json:"owner"`
+	Activations int      `json:"turns"`
+	Noise       float64  `json:"noise_multiplier,omitempty"`
+	Epsilon     *float64 `json:"epsilon,omitempty"` // of what was charged; none without noise
+	Delta       float64  `json:"delta,omitempty"`
+	Adjacency   string   `json:"adjacency,omitempty"`
+	Committed   int      `json:"committed"` // exchanges, since the process began
+	Aborted     int      `json:"aborted"`
+	Models      int      `json:"models"` // owners whose parameters are in the model
+	Seconds     float64  `json:"seconds"`
 }
 
 // A session is one process's work for an owner.
@@ -198,7 +198,7 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 		defer stop()
 		go transport.WatchFull(watching, hub, &s.c.Network, s.o.Notice)
 	}
-	node := &transport.Node{Register: hub, Credentials: s.c, Config: s.config, Wait: s.o.Wait, Crash: s.o.Crash}
+	node := &transport.Node{Store: hub, Credentials: s.c, Config: s.config, Wait: s.o.Wait, Crash: s.o.Crash}
 	if err := s.join(ctx, node); err != nil {
 		return nil, err
 	}
@@ -438,7 +438,7 @@ func (s *session) begin() (err error) {
 	if s.info, err = run.NewInfo(&job, s.o.Version); err != nil {
 		return err
 	}
-	s.info.Network, s.info.MaxSteps, s.info.NoiseMultiplier = s.networkName(), s.owner.Turns, s.owner.Method.NoiseMultiplier()
+	s.info.Network, s.info.MaxSteps, s.info.NoiseMultiplier = s.networkName(), s.owner.Activations, s.owner.Method.NoiseMultiplier()
 	if s.info.Config, err = json.Marshal(s.owner.Method); err != nil {
 		return err
 	}
@@ -500,7 +500,7 @@ func (s *session) sayWhoLacks(ctx context.Context, node *transport.Node, what st
 		}
 		var lack []string
 		for i, o := range s.c.Network.Owners {
-			there, err := transport.Said(ctx, node.Register, i, what, s.place.Dim)
+			there, err := transport.Said(ctx, node.Store, i, what, s.place.Dim)
 			if err != nil {
 				return
 			}
@@ -635,17 +635,17 @@ func (s *session) takeOver(ctx context.Context, j *trace.Journal) (err error) {
 
 // notBehind compares journal and hub.
 func (s *session) notBehind(ctx context.Context, node *transport.Node, j *trace.Journal) error {
-	turns := 0
-	for turn := range s.plan.Schedule.Turns(s.c.Owner) {
-		if turns == j.Charged() {
-			return node.Check(ctx, turn, s.owner.Facts.Dim)
+	activations := 0
+	for act := range s.plan.Schedule.Activations(s.c.Owner) {
+		if activations == j.Charged() {
+			return node.Check(ctx, act, s.owner.Facts.Dim)
 		}
-		turns++
+		activations++
 	}
 	return nil
 }
 
-// train takes the owner's turns.
+// train takes the owner's activations.
 func (s *session) train(ctx context.Context, node *transport.Node, door oracle.Oracle, meter account.Meter, j *trace.Journal) ([]float64, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -658,7 +658,7 @@ func (s *session) train(ctx context.Context, node *transport.Node, door oracle.O
 	x, err := s.owner.Method.Run(ctx, gossip.Node{Schedule: s.plan.Schedule, Index: s.c.Owner, Mixer: node}, node.Over(door, meter), s.plan.Job.Objective, func(int, func([]float64)) {
 		done++
 		if s.o.Progress != nil {
-			s.o.Progress(done, s.owner.Turns)
+			s.o.Progress(done, s.owner.Activations)
 		}
 	})
 	cause := context.Cause(ctx)
@@ -680,8 +680,8 @@ func (s *session) finish(ctx context.Context, node *transport.Node, x []float64,
 	if err != nil {
 		return nil, err
 	}
-	if rec.Charged() != s.owner.Turns {
-		return nil, fmt.Errorf("the journal holds %d charges for %d turns", rec.Charged(), s.owner.Turns)
+	if rec.Charged() != s.owner.Activations {
+		return nil, fmt.Errorf("the journal holds %d charges for %d activations", rec.Charged(), s.owner.Activations)
 	}
 	s.crash("trained")
 	brief, stop := context.WithTimeout(ctx, s.o.Join)
@@ -703,7 +703,7 @@ func (s *session) finish(ctx context.Context, node *transport.Node, x []float64,
 	if len(found) < len(models) && s.o.Notice != nil {
 		s.o.Notice(fmt.Sprintf("the model is the mean of %d owners' of %d: the others did not end in time", len(found), len(models)))
 	}
-	s.info.Result = &trace.Result{Steps: s.owner.Turns, Charged: rec.Charged(), Outcome: method.Done.String(), TrainSeconds: seconds, Owners: len(found)}
+	s.info.Result = &trace.Result{Steps: s.owner.Activations, Charged: rec.Charged(), Outcome: method.Done.String(), TrainSeconds: seconds, Owners: len(found)}
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	s.info.Status, s.info.Finished = trace.Finished, &now
 	w := gossip.Mean(found)
@@ -743,7 +743,7 @@ func (s *session) result(rec *trace.Record) (*Result, error) {
 	if s.info.Result.Outcome == run.Diverged {
 		return nil, run.ErrDiverged
 	}
-	r := &Result{Dir: s.o.Dir, Run: s.info.ID, Owner: s.c.Name(), Turns: s.owner.Turns, Noise: s.info.NoiseMultiplier, Models: s.info.Result.Owners, Seconds: s.info.Result.TrainSeconds}
+	r := &Result{Dir: s.o.Dir, Run: s.info.ID, Owner: s.c.Name(), Activations: s.owner.Activations, Noise: s.info.NoiseMultiplier, Models: s.info.Result.Owners, Seconds: s.info.Result.TrainSeconds}
 	if !s.info.Off {
 		epsilon := s.plan.Job.Cost(rec.Event())
 		r.Epsilon, r.Delta, r.Adjacency = &epsilon, s.info.Budget.Delta, s.info.Budget.Adjacency.String()

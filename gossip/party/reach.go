@@ -9,30 +9,30 @@ import (
 	"github.com/sottodp/sotto/run/ledger"
 )
 
-// A reacher keeps the owner's ledger ahead of what the owner publishes: no turn is
-// published before the ledger has recorded its charge. The charges of the next turns
-// follow from the plan, so it records them in blocks, beside the turns, which wait only
+// A reacher keeps the owner's ledger ahead of what the owner publishes: no activation is
+// published before the ledger has recorded its charge. The charges of the next activations
+// follow from the plan, so it records them in blocks, beside the activations, which wait only
 // where a block is used up before the next one is recorded. The rest of the last block of an
 // owner that gives up counts as charged. An owner that comes back with less than was recorded
 // settles for its whole plan, since an older journal, put back, would draw again what was
-// published. Up to a block of turns beyond the plan, each time, is then kept off by the hub alone, which
-// is asked at the start whether it knows the next turn already.
+// published. Up to a block of activations beyond the plan, each time, is then kept off by the hub alone, which
+// is asked at the start whether it knows the next activation already.
 type reacher struct {
-	record  func(ctx context.Context, batches int, charged []ledger.Charges) error
-	plan    privacy.Event
-	turns   int
-	durable atomic.Int64  // batches in the journal
-	known   atomic.Int64  // batches that the ledger has recorded
-	block   atomic.Int64  // batches of the last block
-	wake    chan struct{} // asks for the next block
-	more    chan struct{} // says that the ledger has recorded one
+	record      func(ctx context.Context, batches int, charged []ledger.Charges) error
+	plan        privacy.Event
+	activations int
+	durable     atomic.Int64  // batches in the journal
+	known       atomic.Int64  // batches that the ledger has recorded
+	block       atomic.Int64  // batches of the last block
+	wake        chan struct{} // asks for the next block
+	more        chan struct{} // says that the ledger has recorded one
 }
 
 const (
 	reachEvery = 2 * time.Second // how often the ledger is told at least
-	blockTime  = time.Second     // of turns that a block is for
+	blockTime  = time.Second     // of activations that a block is for
 	leastBlock = 16
-	mostBlocks = 10 // a block is a tenth of all turns at most: so much is lost if the owner gives up
+	mostBlocks = 10 // a block is a tenth of all activations at most: so much is lost if the owner gives up
 )
 
 // startReach records the first block behind the batches of the journal, and the
@@ -43,11 +43,11 @@ func (s *session) startReach(ctx context.Context, stop func(error), batches int)
 		record: func(ctx context.Context, n int, charged []ledger.Charges) error {
 			return s.ledger.Reach(ctx, s.info.ID, s.token, n, charged)
 		},
-		plan: s.owner.Plan, turns: s.owner.Turns, wake: make(chan struct{}, 1), more: make(chan struct{}, 1),
+		plan: s.owner.Plan, activations: s.owner.Activations, wake: make(chan struct{}, 1), more: make(chan struct{}, 1),
 	}
 	over := make(chan struct{})
 	if s.token == "" { // the lab
-		r.known.Store(int64(r.turns))
+		r.known.Store(int64(r.activations))
 		close(over)
 		return r, over, nil
 	}
@@ -68,7 +68,7 @@ func (s *session) startReach(ctx context.Context, stop func(error), batches int)
 			}
 			done, now := int(r.durable.Load()), time.Now()
 			each := now.Sub(at) / time.Duration(max(1, done-last))
-			block := min(int(blockTime/max(1, each)), r.turns/mostBlocks)
+			block := min(int(blockTime/max(1, each)), r.activations/mostBlocks)
 			if err := r.next(ctx, max(leastBlock, block)); err != nil {
 				stop(err)
 				return
@@ -82,7 +82,7 @@ func (s *session) startReach(ctx context.Context, stop func(error), batches int)
 // next records so many batches beyond those of the journal.
 func (r *reacher) next(ctx context.Context, block int) error {
 	n, known := int(r.durable.Load()), int(r.known.Load())
-	to := max(known, min(r.turns, n+block))
+	to := max(known, min(r.activations, n+block))
 	if err := r.record(ctx, n, chargesOf(r.plan, known, to)); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (r *reacher) charged(ctx context.Context, batches int) error {
 	r.durable.Store(int64(batches))
 	for {
 		known := int(r.known.Load())
-		if known < r.turns && known-batches <= int(r.block.Load())/4 {
+		if known < r.activations && known-batches <= int(r.block.Load())/4 {
 			select {
 			case r.wake <- struct{}{}:
 			default:
@@ -118,7 +118,7 @@ func (r *reacher) charged(ctx context.Context, batches int) error {
 }
 
 // chargesOf are the batches from a number to another of an owner's plan, which has one
-// for each turn: as repetitions, or one after the other.
+// for each activation: as repetitions, or one after the other.
 func chargesOf(plan privacy.Event, from, to int) []ledger.Charges {
 	if from >= to {
 		return nil

@@ -15,15 +15,15 @@ import (
 
 // A Status is how far an owner's part has come, by its directory alone.
 type Status struct {
-	Network string `json:"network"` // and the owner's name
-	Run     string `json:"run"`
-	Status  string `json:"status"`
-	Done    int    `json:"done"` // turns in the journal
-	Turns   int    `json:"turns"`
-	Dim     int    `json:"dim"` // parameters
+	Network     string `json:"network"` // and the owner's name
+	Run         string `json:"run"`
+	Status      string `json:"status"`
+	Done        int    `json:"done"` // activations in the journal
+	Activations int    `json:"turns"`
+	Dim         int    `json:"dim"` // parameters
 }
 
-// Waiting is an owner's status until all have come: its turns are not settled.
+// Waiting is an owner's status until all have come: its activations are not settled.
 const Waiting = "waiting for all owners"
 
 // ReadStatus reads an owner's directory, at work or not.

@@ -60,7 +60,7 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]run.Finding, e
 	if at.Index < 0 || at.Index >= schedule.Graph.N {
 		return fail(fmt.Errorf("%s: found owner %d of %d", trace.JournalFile, at.Index, schedule.Graph.N))
 	}
-	steps := schedule.Activations()[at.Index]
+	steps := schedule.Counts()[at.Index]
 	plan, planErr := m.Plan(v.Job.Facts, steps)
 	if err := agreed(v, entry, m, facts, at, head.Config); err != nil {
 		return nil, err
@@ -108,11 +108,11 @@ func sent(ctx context.Context, v *run.Verification, m gossip.Method, at gossip.N
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	detail := fmt.Sprintf("%s, replayed from %s through %d turns, without data, sends every vector that was published", v.Info.Method, trace.JournalFile, past.turns)
+	detail := fmt.Sprintf("%s, replayed from %s through %d activations, without data, sends every vector that was published", v.Info.Method, trace.JournalFile, past.activations)
 	if err != nil {
 		detail = err.Error()
 	}
-	v.Say("replay", err == nil && v.Info.Result != nil && past.turns == v.Info.Result.Steps, "%s", detail)
+	v.Say("replay", err == nil && v.Info.Result != nil && past.activations == v.Info.Result.Steps, "%s", detail)
 	if err != nil || v.Info.Result == nil {
 		return nil
 	}
@@ -122,23 +122,23 @@ func sent(ctx context.Context, v *run.Verification, m gossip.Method, at gossip.N
 // past is the mixer of a replay, all of whose activations have ended.
 type past struct {
 	transport.Replay
-	turns int
+	activations int
 }
 
 // Mix implements gossip.Mixer.
-func (p *past) Mix(_ context.Context, _ int, turn gossip.Turn, m []float64) error {
-	held, err := p.Replay.Mix(turn, m)
+func (p *past) Mix(_ context.Context, _ int, act gossip.Activation, m []float64) error {
+	held, err := p.Replay.Mix(act, m)
 	switch {
 	case err != nil:
 		return err
 	case held == nil:
 		return replay.ErrEnd
 	case !held.Done:
-		return fmt.Errorf("round %d: %s does not hold how it ended", turn.T, trace.JournalFile)
-	case len(held.Committed) != len(turn.Peers):
-		return fmt.Errorf("round %d: %s holds %d exchanges; the schedule has %d", turn.T, trace.JournalFile, len(held.Committed), len(turn.Peers))
+		return fmt.Errorf("round %d: %s does not hold how it ended", act.T, trace.JournalFile)
+	case len(held.Committed) != len(act.Peers):
+		return fmt.Errorf("round %d: %s holds %d exchanges; the schedule has %d", act.T, trace.JournalFile, len(held.Committed), len(act.Peers))
 	}
-	p.turns++
+	p.activations++
 	return nil
 }
 

@@ -1,9 +1,9 @@
-// Package simulate rehearses training among owners in one process: every owner is a
-// goroutine with rows, door and meter of its own, and what they exchange is what owners
+// Package simulate simulates training among owners in one process: every owner is a
+// goroutine with rows, private oracle and meter of its own, and what they exchange is what owners
 // on machines of their own would.
 //
 // It is a tool of the lab. Whoever runs it holds the rows of all, so the guarantee that
-// an owner has against the others is shown, not given; the run is a look that nobody paid for, and the
+// an owner has against the others is shown, not given; the run is an access that nobody is charged for, and the
 // ledger of a dataset that it knows says so (R3). ADR 16.
 package simulate
 
@@ -27,19 +27,19 @@ import (
 )
 
 // Unpaid is what stands beside every result.
-const Unpaid = "A rehearsal: one process held the rows of all owners, and nobody paid. Each ε is what the owner would have against all others together on machines of their own; the scores are computed without noise."
+const Unpaid = "A simulation: one process held the rows of all owners, and no owner was charged. Each ε is what the owner would have against all others together on machines of their own; the scores are computed without noise."
 
 // A Plan is that of a network whose owners are in this process.
 type Plan struct{ *run.NetworkPlan }
 
 // New settles the network of a spec file. It opens no data.
 func New(file string, o run.NetworkOptions) (*Plan, error) {
-	o.Lab = "a rehearsal of a network"
+	o.Lab = "a simulation of a network"
 	p, err := run.PrepareNetwork(file, o)
 	return &Plan{p}, err
 }
 
-// A Result is what came of a rehearsal.
+// A Result is what came of a simulation.
 type Result struct {
 	ID        string            `json:"id"`
 	Method    string            `json:"method"`
@@ -62,12 +62,12 @@ type Result struct {
 
 // An OwnerResult is one owner's.
 type OwnerResult struct {
-	Name    string   `json:"name"`
-	Rows    int      `json:"declared_rows"`
-	Turns   int      `json:"turns"`
-	Noise   float64  `json:"noise_multiplier,omitempty"`
-	Epsilon *float64 `json:"epsilon,omitempty"` // of what was charged; none without noise
-	Test    *float64 `json:"test_score,omitempty"`
+	Name        string   `json:"name"`
+	Rows        int      `json:"declared_rows"`
+	Activations int      `json:"turns"`
+	Noise       float64  `json:"noise_multiplier,omitempty"`
+	Epsilon     *float64 `json:"epsilon,omitempty"` // of what was charged; none without noise
+	Test        *float64 `json:"test_score,omitempty"`
 }
 
 // Env is what surrounds a run. Every field may be left out.
@@ -96,20 +96,20 @@ func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
 		return nil, err
 	}
 	var methods []gossip.Method
-	var doors []oracle.Oracle
+	var oracles []oracle.Oracle
 	for i, o := range p.Owners {
 		own := *p.Job
 		own.Facts = o.Facts
 		t := run.Trainer{Job: &own, Table: tables[i], Meter: meters[i], Streams: p.Streams(i), Journal: run.NopJournal{}}
-		door, err := t.Open()
+		asked, err := t.Open()
 		if err != nil {
 			return nil, err
 		}
-		defer door.Close()
-		methods, doors = append(methods, o.Method), append(doors, door)
+		defer asked.Close()
+		methods, oracles = append(methods, o.Method), append(oracles, asked)
 	}
 	start := time.Now()
-	nodes, err := gossip.Train(ctx, p.Schedule, gossip.NewLocal(p.Schedule.Graph), methods, doors, p.Job.Objective, func(node int) gossip.Watch {
+	nodes, err := gossip.Train(ctx, p.Schedule, gossip.NewLocal(p.Schedule.Graph), methods, oracles, p.Job.Objective, func(node int) gossip.Watch {
 		if node != 0 || env.Progress == nil {
 			return nil
 		}
@@ -119,8 +119,8 @@ func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
 		return nil, err
 	}
 	for i, o := range p.Owners {
-		if meters[i].charged != o.Turns {
-			return nil, fmt.Errorf("rehearse: %s was charged %d times for %d turns", o.Name, meters[i].charged, o.Turns)
+		if meters[i].charged != o.Activations {
+			return nil, fmt.Errorf("simulate: %s was charged %d times for %d activations", o.Name, meters[i].charged, o.Activations)
 		}
 	}
 	return p.Result(id, nodes, test, time.Since(start).Seconds())
@@ -138,7 +138,7 @@ func (p *Plan) Result(id string, nodes [][]float64, test *data.Table, seconds fl
 		}
 	}
 	for i, o := range p.Owners {
-		q := OwnerResult{Name: o.Name, Rows: o.Facts.Rows, Turns: o.Turns, Noise: o.Method.NoiseMultiplier()}
+		q := OwnerResult{Name: o.Name, Rows: o.Facts.Rows, Activations: o.Activations, Noise: o.Method.NoiseMultiplier()}
 		if !r.Off {
 			epsilon, err := p.Epsilon(o)
 			if err != nil {

@@ -38,7 +38,7 @@ func flag(path, value string) run.Override {
 	return run.Override{Path: path, Value: value, From: "test"}
 }
 
-// Rows come to owners by a hash, by a column or by files; each owner's cost is that of its turns, and
+// Rows come to owners by a hash, by a column or by files; each owner's cost is that of its activations, and
 // the largest is within the budget and near it.
 func TestWays(t *testing.T) {
 	for name, block := range map[string]string{
@@ -65,8 +65,8 @@ func TestWays(t *testing.T) {
 			most := 0.0
 			for i, o := range r.Owners {
 				most = max(most, *o.Epsilon)
-				if o.Turns != p.Schedule.Activations()[i] {
-					t.Errorf("%s has %d turns, the schedule says %v", o.Name, o.Turns, p.Schedule.Activations())
+				if o.Activations != p.Schedule.Counts()[i] {
+					t.Errorf("%s has %d activations, the schedule says %v", o.Name, o.Activations, p.Schedule.Counts())
 				}
 			}
 			if name == "laplace" { // priced as pure ε, reported by the best accountant

@@ -11,7 +11,7 @@ import (
 )
 
 // An owner names where the hub's answers go: an acknowledgement, or whatever it stored itself and has read out. They reach nobody but itself:
-// they write no key of others, tell others nothing, and are no order to the register.
+// they write no key of others, tell others nothing, and are no order to the store.
 func TestSecurityOfAnswers(t *testing.T) {
 	for name, limits := range layouts(4, 2*chunkFloats) {
 		t.Run(name, func(t *testing.T) {
@@ -52,16 +52,16 @@ func securityOfAnswers(t *testing.T, h *Hub, all []*Credentials) {
 		if _, err := nc.Request(n.subject("own", "in", at), []byte(text), patient); err != nil {
 			t.Fatal(err)
 		}
-		ask("$JS.API.DIRECT.GET."+n.stream(n.storeOf("own.0."))+"."+n.subject("own", "in", at), to, "")
+		ask("$JS.API.DIRECT.GET."+n.stream(n.streamOf("own.0."))+"."+n.subject("own", "in", at), to, "")
 	}
 	answer(commit, n.subject("dec", "in", "5.2.3"))
 	answer(commit, n.subject("dec", "out", "6.2.3"))
 	answer("text", n.subject("own", "in", "3.hello"))
 	ask(n.subject("own", "in", "0.model.y"), n.subject("own", "in", "3.share"), "text")
 	ask(n.subject("own", "in", "0.model.z"), n.subject("rel", "in", "3.2.7"), "text")
-	consumer := fmt.Sprintf(`{"stream_name":%q,"config":{"durable_name":"spy","name":"spy","deliver_subject":"%s.spy","ack_policy":"none"}}`, n.stream(n.storeOf(theirs)), n.inbox(0))
-	answer(consumer, "$JS.API.CONSUMER.DURABLE.CREATE."+n.stream(n.storeOf(theirs))+".spy")
-	answer("", "$JS.API.STREAM.DELETE."+n.stream(n.storeOf(theirs)))
+	consumer := fmt.Sprintf(`{"stream_name":%q,"config":{"durable_name":"spy","name":"spy","deliver_subject":"%s.spy","ack_policy":"none"}}`, n.stream(n.streamOf(theirs)), n.inbox(0))
+	answer(consumer, "$JS.API.CONSUMER.DURABLE.CREATE."+n.stream(n.streamOf(theirs))+".spy")
+	answer("", "$JS.API.STREAM.DELETE."+n.stream(n.streamOf(theirs)))
 	if m, err := spy.NextMsg(time.Second); err == nil {
 		t.Errorf("it reads what is for others: %s %q", m.Subject, m.Data)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A Client is the register of a hub, as one owner sees it.
+// A Client is the store of a hub, as one owner sees it.
 type Client struct {
 	nc      *nats.Conn
 	n       *Network
@@ -34,7 +34,7 @@ type ClientOptions struct {
 const (
 	askAgain  = 2 * time.Second // without an answer of the hub
 	reconnect = 200 * time.Millisecond
-	firstLook = 200 * time.Millisecond // at the register for what was not heard; then twice as long each time, up to
+	firstLook = 200 * time.Millisecond // at the store for what was not heard; then twice as long each time, up to
 	lastLook  = time.Second
 )
 
@@ -152,7 +152,7 @@ func (c *Client) ask(ctx context.Context, subject string, body []byte) (*nats.Ms
 // fullReasons are what the server says where a store has no place for a message: for good, since nothing is deleted there.
 var fullReasons = []string{server.ErrMaxMsgs.Error(), server.ErrMaxBytes.Error(), server.ApiErrors[server.JSStreamMessageExceedsMaximumErr].Description}
 
-// Put is Register's.
+// Put implements Store.
 func (c *Client) Put(ctx context.Context, key string, value []byte) ([]byte, error) {
 	subject := c.n.pattern(key, "in")
 	for {
@@ -190,7 +190,7 @@ func (c *Client) Put(ctx context.Context, key string, value []byte) ([]byte, err
 	}
 }
 
-// Get is Register's.
+// Get implements Store.
 func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
 	if _, v, _ := c.live.find(key); v != nil {
 		c.live.drop(key, keptNews)
@@ -198,7 +198,7 @@ func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
 	}
 	subject := c.n.pattern(key, "in")
 	for {
-		m, err := c.ask(ctx, "$JS.API.DIRECT.GET."+c.n.stream(c.n.storeOf(key))+"."+subject, nil)
+		m, err := c.ask(ctx, "$JS.API.DIRECT.GET."+c.n.stream(c.n.streamOf(key))+"."+subject, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -214,7 +214,7 @@ func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
 	}
 }
 
-// Await is Register's. What is stored is heard at once; the register is looked at, too, for what was not heard.
+// Await implements Store. What is stored is heard at once; the store is looked at, too, for what was not heard.
 func (c *Client) Await(ctx context.Context, keys ...string) (int, []byte, error) {
 	look := firstLook
 	for {

@@ -19,7 +19,7 @@ import (
 // foundWithin is how long a cluster may take to answer.
 const foundWithin = time.Minute
 
-// Found makes the register of a network at a NATS cluster that others run, with so many copies, in the place of a hub of its own. Its
+// Found makes the store of a network at a NATS cluster that others run, with so many copies, in the place of a hub of its own. Its
 // servers know the network by what Configure wrote. It says which owners have stored more than the training has.
 func Found(ctx context.Context, k *HubKeys, urls string, replicas int) (full []string, err error) {
 	if _, err := hubHosts(urls); err != nil {
@@ -43,7 +43,7 @@ func Found(ctx context.Context, k *HubKeys, urls string, replicas int) (full []s
 	}
 	defer nc.Close()
 	if err := streams(ctx, nc, &k.Network, replicas); err != nil {
-		return nil, fmt.Errorf("%s: the register of %d copies: %w", urls, replicas, err)
+		return nil, fmt.Errorf("%s: the store of %d copies: %w", urls, replicas, err)
 	}
 	return findFull(ctx, nc, &k.Network, map[string]bool{})
 }

@@ -72,7 +72,7 @@ func freePorts(t *testing.T, n int) (routes []*url.URL, ports []int) {
 	return routes, ports
 }
 
-// The register at a cluster of stock servers does what the hub's does, with the same credentials; it outlives one of three servers.
+// The store at a cluster of stock servers does what the hub's does, with the same credentials; it outlives one of three servers.
 func TestCluster(t *testing.T) {
 	for _, size := range []int{1, 3} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {

@@ -98,18 +98,18 @@ func dial(t testing.TB, c *Credentials) *Client {
 }
 
 // places are n owners' registers of each kind.
-func places(t testing.TB, n int) map[string]func() ([]Register, []*Credentials) {
-	return map[string]func() ([]Register, []*Credentials){
-		"memory": func() ([]Register, []*Credentials) {
+func places(t testing.TB, n int) map[string]func() ([]Store, []*Credentials) {
+	return map[string]func() ([]Store, []*Credentials){
+		"memory": func() ([]Store, []*Credentials) {
 			_, all := owners(t, n)
 			m := &Memory{}
-			registers := make([]Register, n)
+			registers := make([]Store, n)
 			for i := range registers {
 				registers[i] = m
 			}
 			return registers, all
 		},
-		"hub": func() (registers []Register, all []*Credentials) {
+		"hub": func() (registers []Store, all []*Credentials) {
 			_, all = hub(t, n)
 			for _, c := range all {
 				registers = append(registers, dial(t, c))
@@ -119,7 +119,7 @@ func places(t testing.TB, n int) map[string]func() ([]Register, []*Credentials) 
 	}
 }
 
-// What a register must do, whatever it is made of.
+// What an append-only store must do, whatever it is made of.
 func TestRegister(t *testing.T) {
 	for name, open := range places(t, 2) {
 		t.Run(name, func(t *testing.T) {
@@ -188,8 +188,8 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// door answers every query with fresh numbers, so that what is drawn twice is seen.
-type door struct {
+// answerer answers every query with fresh numbers, so that what is drawn twice is seen.
+type answerer struct {
 	facts   oracle.Public
 	journal oracle.Journal
 	draws   int
@@ -197,15 +197,15 @@ type door struct {
 	center  []float64 // noiseless: the gradient of half the squared distance from it
 }
 
-func (d *door) Public() oracle.Public { return d.facts }
+func (d *answerer) Public() oracle.Public { return d.facts }
 
-func (d *door) Batch(_ context.Context, s sample.Sampler, pay ...oracle.Query) (oracle.Batch, error) {
+func (d *answerer) Batch(_ context.Context, s sample.Sampler, pay ...oracle.Query) (oracle.Batch, error) {
 	d.draws++
 	return answers{d, nil}, d.journal.Charge(oracle.Cost(s, pay))
 }
 
 type answers struct {
-	d *door
+	d *answerer
 	oracle.Batch
 }
 
@@ -244,7 +244,7 @@ func facts(dim int) oracle.Public {
 	return oracle.Public{Dim: dim, Rows: 100, Adjacency: privacy.AddRemove, NormBound: 1}
 }
 
-// Owners at a register arrive where owners of one process do, bit for bit.
+// Owners at an append-only store arrive where owners of one process do, bit for bit.
 func TestAgreesWithLocal(t *testing.T) {
 	const n = 4
 	for _, s := range []*gossip.Schedule{
@@ -256,11 +256,11 @@ func TestAgreesWithLocal(t *testing.T) {
 				s.Rounds = 3
 			}
 			var methods []gossip.Method
-			var doors []oracle.Oracle
+			var oracles []oracle.Oracle
 			for i := range n {
-				methods, doors = append(methods, dda), append(doors, &door{facts: facts(dim), journal: unwritten{}, center: center(i, dim)})
+				methods, oracles = append(methods, dda), append(oracles, &answerer{facts: facts(dim), journal: unwritten{}, center: center(i, dim)})
 			}
-			want, err := gossip.Train(t.Context(), s, gossip.NewLocal(s.Graph), methods, doors, objective, nil)
+			want, err := gossip.Train(t.Context(), s, gossip.NewLocal(s.Graph), methods, oracles, objective, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -276,8 +276,8 @@ func TestAgreesWithLocal(t *testing.T) {
 							return
 						}
 						defer j.Close()
-						node := &Node{Register: registers[i], Credentials: credentials[i], Journal: j, Wait: patient}
-						d := &door{facts: facts(dim), journal: j, center: center(i, dim)}
+						node := &Node{Store: registers[i], Credentials: credentials[i], Journal: j, Wait: patient}
+						d := &answerer{facts: facts(dim), journal: j, center: center(i, dim)}
 						x, err := dda.Run(t.Context(), gossip.Node{Schedule: s, Index: i, Mixer: node}, node.Over(d, nil), objective, nil)
 						if err != nil {
 							t.Error(err)
@@ -305,7 +305,7 @@ func TestAgreesWithLocal(t *testing.T) {
 // crashed is what a node panics with where it is told to crash.
 type crashed struct{ point string }
 
-// Wherever owners crash: they finish, no turn is drawn again once it was in the journal, what the register holds is what the journal
+// Wherever owners crash: they finish, no activation is drawn again once it was in the journal, what the store holds is what the journal
 // holds, and the sum over all owners is that of what they added.
 func TestCrashes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -330,7 +330,7 @@ func TestCrashes(t *testing.T) {
 		}
 		paths := make([]string, n)
 		draws := make([]int, n)
-		redrawn := make([]int, n) // crashes before the turn was durable
+		redrawn := make([]int, n) // crashes before the activation was durable
 		var all sync.WaitGroup
 		for i := range n {
 			paths[i] = filepath.Join(dir, fmt.Sprint(i))
@@ -357,9 +357,9 @@ func TestCrashes(t *testing.T) {
 					return true
 				}
 				defer j.Close()
-				node := &Node{Register: register, Credentials: credentials[i], Journal: j, Past: Replay{Journal: past}, Wait: 200 * time.Millisecond, Crash: crash}
+				node := &Node{Store: register, Credentials: credentials[i], Journal: j, Past: Replay{Journal: past}, Wait: 200 * time.Millisecond, Crash: crash}
 				j.Crash = crash
-				d := &door{facts: facts(dim), journal: j, src: rand.New(rand.NewPCG(uint64(i), uint64(draws[i])))}
+				d := &answerer{facts: facts(dim), journal: j, src: rand.New(rand.NewPCG(uint64(i), uint64(draws[i])))}
 				defer func() {
 					draws[i] += d.draws
 					switch c := recover().(type) {
@@ -385,10 +385,10 @@ func TestCrashes(t *testing.T) {
 			})
 		}
 		all.Wait()
-		turns := s.Activations()
+		activations := s.Counts()
 		for i := range n {
-			if draws[i] != turns[i]+redrawn[i] {
-				rt.Errorf("owner %d: %d draws for %d turns and %d crashes before one was durable", i, draws[i], turns[i], redrawn[i])
+			if draws[i] != activations[i]+redrawn[i] {
+				rt.Errorf("owner %d: %d draws for %d activations and %d crashes before one was durable", i, draws[i], activations[i], redrawn[i])
 			}
 		}
 		if d := drift(t, paths); d > 1e-9 {
@@ -399,19 +399,19 @@ func TestCrashes(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			for turn := range s.Turns(i) {
+			for act := range s.Activations(i) {
 				held, err := r.Next()
 				if err != nil {
 					rt.Fatal(err)
 				}
-				for _, p := range turn.Peers {
-					b, err := register.Get(t.Context(), vectorKey(i, p, turn.T, 0, 1))
+				for _, p := range act.Peers {
+					b, err := register.Get(t.Context(), vectorKey(i, p, act.T, 0, 1))
 					v := make([]float64, dim)
 					if err == nil {
-						err = decode(Config{}, credentials[i].Network.key(i), turn.T, i, p, 0, v, b)
+						err = decode(Config{}, credentials[i].Network.key(i), act.T, i, p, 0, v, b)
 					}
-					if err != nil || !SameBits(v, held.Sent) || held.Round != turn.T {
-						rt.Errorf("owner %d, round %d: published %v, journal %v, %v", i, turn.T, v, held.Sent, err)
+					if err != nil || !SameBits(v, held.Sent) || held.Round != act.T {
+						rt.Errorf("owner %d, round %d: published %v, journal %v, %v", i, act.T, v, held.Sent, err)
 					}
 				}
 			}
@@ -434,17 +434,17 @@ func drift(t testing.TB, paths []string) float64 {
 			sum, size = make([]float64, len(z)), make([]float64, len(z))
 		}
 		for {
-			turn, err := r.Next()
+			act, err := r.Next()
 			if err != nil {
 				break
 			}
-			if !turn.Done {
-				t.Fatalf("%s: round %d is not done", path, turn.Round)
+			if !act.Done {
+				t.Fatalf("%s: round %d is not done", path, act.Round)
 			}
 			for j := range z {
-				sum[j] += turn.Sent[j] - z[j]
+				sum[j] += act.Sent[j] - z[j]
 			}
-			z = turn.State
+			z = act.State
 		}
 		for j, v := range z {
 			sum[j] -= v
@@ -459,7 +459,7 @@ func drift(t testing.TB, paths []string) float64 {
 	return worst
 }
 
-// Two processes hold copies of one directory, and each has drawn a vector of its own for a turn with several peers: the register
+// Two processes hold copies of one directory, and each has drawn a vector of its own for an activation with several peers: the store
 // takes one of the two, and of the other nothing goes to any peer.
 func TestOneDrawGoesOut(t *testing.T) {
 	const n, dim = 4, 3
@@ -467,9 +467,9 @@ func TestOneDrawGoesOut(t *testing.T) {
 	register := &Memory{}
 	me := credentials[0]
 	first := []float64{1, 2, 3}
-	turn := gossip.Turn{T: 0, Peers: []int{1, 2, 3}, Weight: []float64{0.1, 0.1, 0.1}}
+	act := gossip.Activation{T: 0, Peers: []int{1, 2, 3}, Weight: []float64{0.1, 0.1, 0.1}}
 	// The other process has come as far as its first peer.
-	if _, err := register.Put(t.Context(), vectorKey(0, turn.Peers[0], 0, 0, 1), encode(Config{}, me.key(), 0, 0, turn.Peers[0], 0, first)); err != nil {
+	if _, err := register.Put(t.Context(), vectorKey(0, act.Peers[0], 0, 0, 1), encode(Config{}, me.key(), 0, 0, act.Peers[0], 0, first)); err != nil {
 		t.Fatal(err)
 	}
 	j, err := trace.CreateJournal(filepath.Join(t.TempDir(), "j"), trace.JournalHead{Dim: dim})
@@ -477,11 +477,11 @@ func TestOneDrawGoesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer j.Close()
-	node := &Node{Register: register, Credentials: me, Journal: j, Wait: time.Millisecond}
-	if err := node.Mix(t.Context(), 0, turn, []float64{4, 5, 6}); !errors.Is(err, ErrBehind) {
-		t.Errorf("a second draw of a turn: %v", err)
+	node := &Node{Store: register, Credentials: me, Journal: j, Wait: time.Millisecond}
+	if err := node.Mix(t.Context(), 0, act, []float64{4, 5, 6}); !errors.Is(err, ErrBehind) {
+		t.Errorf("a second draw of an activation: %v", err)
 	}
-	for _, peer := range turn.Peers[1:] {
+	for _, peer := range act.Peers[1:] {
 		if _, err := register.Get(t.Context(), vectorKey(0, peer, 0, 0, 1)); !errors.Is(err, ErrNone) {
 			t.Errorf("the second draw went to owner %d: %v", peer+1, err)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A Hub carries the messages of one network: a NATS server inside this process, whose streams are the register. What
+// A Hub carries the messages of one network: a NATS server inside this process, whose streams are the store. What
 // it has acknowledged is on disk.
 type Hub struct {
 	s       *server.Server
@@ -35,7 +35,7 @@ type HubKeys struct {
 	Network  Network  `json:"network"`
 	Operator string   `json:"operator"` // JWT
 	System   string   `json:"system"`   // JWT of the server's own account, which has no users
-	Account  string   `json:"account"`  // JWT of the register's
+	Account  string   `json:"account"`  // JWT of the store's
 	Owners   []string `json:"owners"`   // JWTs of the owners' accounts, each with whether it was turned away
 	Pass     Pass     `json:"pass"`
 }
@@ -64,7 +64,7 @@ func ReadHubKeys(path string) (*HubKeys, error) {
 // Write writes the keys to a file for the hub only.
 func (k *HubKeys) Write(path string) error { return write(path, k) }
 
-// accounts are the register's and the owners', by their keys and with the operator's signature.
+// accounts are the store's and the owners', by their keys and with the operator's signature.
 func (k *HubKeys) accounts() (map[string]*jwt.AccountClaims, error) {
 	operator, err := jwt.DecodeOperatorClaims(k.Operator)
 	if err != nil {
@@ -100,9 +100,9 @@ func (k *HubKeys) texts() (map[string]string, error) {
 	return all, nil
 }
 
-// HubOptions say where a hub listens and keeps its register.
+// HubOptions say where a hub listens and keeps its store.
 type HubOptions struct {
-	Dir  string // of the register; it must be this network's
+	Dir  string // of the store; it must be this network's
 	Host string // default 127.0.0.1
 	Port int    // 0: the system chooses
 }
@@ -169,7 +169,7 @@ func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
 	s.Start()
 	if !s.ReadyForConnections(hubStart) {
 		s.Shutdown()
-		return nil, fmt.Errorf("the hub did not start at %s with the register in %s", net.JoinHostPort(o.Host, strconv.Itoa(o.Port)), o.Dir)
+		return nil, fmt.Errorf("the hub did not start at %s with the store in %s", net.JoinHostPort(o.Host, strconv.Itoa(o.Port)), o.Dir)
 	}
 	h := &Hub{s: s, gate: g, network: &k.Network, told: map[string]bool{}}
 	h.nc, err = nats.Connect("", nats.InProcessServer(s), nats.UserJWTAndSeed(k.Pass.JWT, k.Pass.User))
@@ -296,17 +296,17 @@ func (h *Hub) Full(ctx context.Context) ([]string, error) {
 	return findFull(ctx, h.nc, h.network, h.told)
 }
 
-// streams makes the register where it is not there yet, with so many copies.
+// streams makes the store where it is not there yet, with so many copies.
 func streams(ctx context.Context, nc *nats.Conn, n *Network, replicas int) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return err
 	}
-	for _, s := range n.stores() {
+	for _, s := range n.streams() {
 		in, kind := n.pattern(s.keys, "in"), strings.SplitN(s.key, ".", 2)[0]
 		c := jetstream.StreamConfig{
 			Name: n.stream(s.key), Subjects: []string{in}, Storage: jetstream.FileStorage, Replicas: replicas,
-			MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, // a register: written once
+			MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, // an append-only store: written once
 			DenyDelete: true, DenyPurge: true, AllowDirect: true,
 			RePublish: &jetstream.RePublish{Source: n.subject(kind, "in", ">"), Destination: n.subject(kind, "out", ">")},
 		}
@@ -320,7 +320,7 @@ func streams(ctx context.Context, nc *nats.Conn, n *Network, replicas int) error
 	return nil
 }
 
-// Close stops the hub. Its register stays.
+// Close stops the hub. Its store stays.
 func (h *Hub) Close() {
 	if h.nc != nil {
 		h.nc.Close()
@@ -390,9 +390,9 @@ func listens(n *Network, owner int) []string {
 }
 
 // What an owner may publish, permissions confines; but not where answers to it go, which it names itself: its account does. Were all in one
-// account, the register's word that a message is stored, or a message that it reads out, would write any key, of others, too.
+// account, the store's word that a message is stored, or a message that it reads out, would write any key, of others, too.
 
-// exports are what the register's account offers to others.
+// exports are what the store's account offers to others.
 func exports(n *Network) (all jwt.Exports) {
 	for _, kind := range n.kinds() {
 		read := jwt.Subject(n.reads(kind) + ">")

@@ -91,20 +91,20 @@ func (n *Network) shared() bool {
 	return k > mostPairs
 }
 
-// A store is a stream of the register.
-type store struct {
+// A stream is one owner's or pair's part of the store.
+type stream struct {
 	key      string // kind and whose, as in rel.2, own.2, dec.0.2
 	keys     string // of the keys in it, as a pattern
 	messages int    // the most; 0: no limit
 	bytes    int    // the most of one
 }
 
-// stores are the register's. Each owner has stores of its own; a pair has one for its decisions, because both write there.
-func (n *Network) stores() (all []store) {
+// streams are those of the store. Each owner has streams of its own; a pair has one for its decisions, because both write there.
+func (n *Network) streams() (all []stream) {
 	l := n.Limits
 	if l == nil {
 		for _, kind := range []string{"rel", "dec", "own"} {
-			all = append(all, store{key: kind, keys: kind + ".>"})
+			all = append(all, stream{key: kind, keys: kind + ".>"})
 		}
 		return all
 	}
@@ -112,26 +112,26 @@ func (n *Network) stores() (all []store) {
 	for i := range n.Owners {
 		rel, own := fmt.Sprint("rel.", i), fmt.Sprint("own.", i)
 		all = append(all,
-			store{rel, rel + ".>", l.Vectors[i]*chunks + spare, l.vectorBytes()},
-			store{own, own + ".>", chunks + len([]string{Hello, Show, Ready}) + spare, l.payload()})
+			stream{rel, rel + ".>", l.Vectors[i]*chunks + spare, l.vectorBytes()},
+			stream{own, own + ".>", chunks + len([]string{Hello, Show, Ready}) + spare, l.payload()})
 	}
 	if n.shared() {
-		all = append(all, store{"dec", "dec.>", l.Rounds*len(n.pairs()) + spare, len(commit)})
+		all = append(all, stream{"dec", "dec.>", l.Rounds*len(n.pairs()) + spare, len(commit)})
 	} else {
 		for _, e := range n.pairs() {
-			all = append(all, store{fmt.Sprintf("dec.%d.%d", e[0], e[1]), fmt.Sprintf("dec.*.%d.%d", e[0], e[1]), l.Rounds + spare, len(commit)})
+			all = append(all, stream{fmt.Sprintf("dec.%d.%d", e[0], e[1]), fmt.Sprintf("dec.*.%d.%d", e[0], e[1]), l.Rounds + spare, len(commit)})
 		}
 	}
-	return append(all, store{"hub", "hub.>", len(all) + spare, wordBytes})
+	return append(all, stream{"hub", "hub.>", len(all) + spare, wordBytes})
 }
 
-// stream is the name of a store's stream.
+// stream is the name of a stream at the server.
 func (n *Network) stream(store string) string {
 	return "SOTTO-" + n.ID + "-" + strings.ReplaceAll(store, ".", "-")
 }
 
-// storeOf is the store of a key.
-func (n *Network) storeOf(key string) string {
+// streamOf is the stream of a key.
+func (n *Network) streamOf(key string) string {
 	part := strings.Split(key, ".")
 	switch {
 	case n.Limits == nil || part[0] == "hub" || len(part) < 2:
@@ -144,13 +144,13 @@ func (n *Network) storeOf(key string) string {
 	return "dec." + part[2] + "." + part[3]
 }
 
-// pattern is the subject of keys, on their way to the register (in) or as they are stored (out).
+// pattern is the subject of keys, on their way to the store (in) or as they are stored (out).
 func (n *Network) pattern(keys, way string) string {
 	kind, rest, _ := strings.Cut(keys, ".")
 	return n.subject(kind, way, rest)
 }
 
-// The hub says in the register which stores are full: hub.0, hub.1 and so on hold their keys. It says no text, so that
+// The hub says in the store which stores are full: hub.0, hub.1 and so on hold their keys. It says no text, so that
 // what an owner reads on its terminal is not the hub's.
 
 func fullKey(k int) string { return fmt.Sprint("hub.", k) }
@@ -176,7 +176,7 @@ func (n *Network) full(key string) string {
 }
 
 // FullStores are what the hub has said until now of owners that have stored more than the training has.
-func FullStores(ctx context.Context, r Register, n *Network) (all []string, err error) {
+func FullStores(ctx context.Context, r Store, n *Network) (all []string, err error) {
 	if n.Limits == nil {
 		return nil, nil
 	}
@@ -194,7 +194,7 @@ func FullStores(ctx context.Context, r Register, n *Network) (all []string, err 
 }
 
 // WatchFull tells of each owner that has stored more than the training has, until the context ends.
-func WatchFull(ctx context.Context, r Register, n *Network, tell func(text string)) {
+func WatchFull(ctx context.Context, r Store, n *Network, tell func(text string)) {
 	if n.Limits == nil {
 		return
 	}
@@ -209,7 +209,7 @@ func WatchFull(ctx context.Context, r Register, n *Network, tell func(text strin
 	}
 }
 
-// findFull says in the register, and returns, which stores have become full. Those that are told already stand in told.
+// findFull says in the store, and returns, which stores have become full. Those that are told already stand in told.
 func findFull(ctx context.Context, nc *nats.Conn, n *Network, told map[string]bool) (texts []string, err error) {
 	if n.Limits == nil {
 		return nil, nil
@@ -233,8 +233,8 @@ func findFull(ctx context.Context, nc *nats.Conn, n *Network, told map[string]bo
 			told[string(m.Data)] = true
 		}
 	}
-	stores := map[string]store{}
-	for _, s := range n.stores() {
+	stores := map[string]stream{}
+	for _, s := range n.streams() {
 		stores[n.stream(s.key)] = s
 	}
 	list := js.ListStreams(ctx)
@@ -259,8 +259,8 @@ func findFull(ctx context.Context, nc *nats.Conn, n *Network, told map[string]bo
 func LimitsOf(s *gossip.Schedule, dim int, drawn, drawnGraph bool) *Limits {
 	l := &Limits{Dim: dim, Rounds: s.Rounds, Vectors: make([]int, s.Graph.N)}
 	for i := range l.Vectors {
-		for turn := range s.Turns(i) {
-			l.Vectors[i] += len(turn.Peers)
+		for act := range s.Activations(i) {
+			l.Vectors[i] += len(act.Peers)
 		}
 		if !drawn || s.Kind == gossip.All {
 			continue

@@ -20,7 +20,7 @@ func enough(n, dim int) *Limits {
 	return LimitsOf(&gossip.Schedule{Graph: gossip.Complete(n), Kind: gossip.All, Rounds: 20}, dim, false, false)
 }
 
-// layouts are the register with stores of each owner, and as earlier builds made it.
+// layouts are the store with stores of each owner, and as earlier builds made it.
 func layouts(n, dim int) map[string]*Limits {
 	return map[string]*Limits{"limits": enough(n, dim), "an earlier build's": nil}
 }
@@ -175,7 +175,7 @@ func TestD4Flood(t *testing.T) {
 		if v, err := honest.Put(t.Context(), decisionKey(round, 1, 2), []byte(commit)); err != nil || !bytes.Equal(v, []byte(commit)) {
 			t.Fatalf("%q, %v", v, err)
 		}
-		node := &Node{Register: honest, Credentials: all[1]}
+		node := &Node{Store: honest, Credentials: all[1]}
 		if verdict, err := node.decide(t.Context(), decisionKey(round, 0, 1), commit, false); verdict != abort || err != nil {
 			t.Fatalf("%q, %v", verdict, err)
 		}

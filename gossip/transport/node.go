@@ -18,9 +18,9 @@ import (
 
 // Errors that stop an owner before it releases anything more.
 var (
-	// ErrBehind: the register holds more of this owner than its journal: the journal is an old one, or another directory took part in its name.
+	// ErrBehind: the store holds more of this owner than its journal: the journal is an old one, or another directory took part in its name.
 	ErrBehind = errors.New("the hub holds releases of this owner that its journal does not: the journal was put back from a copy, or another directory has taken part in its name; nothing more may be released")
-	// ErrElsewhere: the register holds another word of this owner than it says now, which is from its directory.
+	// ErrElsewhere: the store holds another word of this owner than it says now, which is from its directory.
 	ErrElsewhere = errors.New("this owner has come to the hub from another directory, or from this one as it was before a copy was put back; allowed is the directory from which it came first. Where that is lost, it takes a new network")
 )
 
@@ -40,16 +40,16 @@ const defaultWait = 30 * time.Second
 // patience is how long the higher of two owners leaves the decision to the lower, which saves one write.
 const patience = 100 * time.Millisecond
 
-// A Node is one owner's place at a register. It is a gossip.Mixer for that owner's method, and what stands between the
-// method and the door: turns that the journal holds are answered from it, without a look at a row.
+// A Node is one owner's place at an append-only store. It is a gossip.Mixer for that owner's method, and what stands between the
+// method and the private oracle: activations that the journal holds are answered from it, without access to a row.
 type Node struct {
-	Register    Register
+	Store       Store
 	Credentials *Credentials
 	Config      Config
 	Journal     *trace.Journal
-	Past        Replay        // turns to replay; none in the zero value
+	Past        Replay        // activations to replay; none in the zero value
 	Wait        time.Duration // for a peer's vector; 0: 30 s
-	// Charged, where set, is told before a turn is published how many batches the journal
+	// Charged, where set, is told before an activation is published how many batches the journal
 	// holds. Its error stops the owner.
 	Charged func(ctx context.Context, batches int) error
 	// Crash, where set, is called at named places, in tests.
@@ -74,7 +74,7 @@ func (n *Node) crash(point string) {
 func (n *Node) Meet(ctx context.Context, what string, text []byte) ([][]byte, error) {
 	network := &n.Credentials.Network
 	mine := sign(n.Config, n.Credentials.key(), slices.Concat(word(n.owner(), what), text))
-	if stored, err := n.Register.Put(ctx, ownKey(n.owner(), what), mine); err != nil {
+	if stored, err := n.Store.Put(ctx, ownKey(n.owner(), what), mine); err != nil {
 		return nil, err
 	} else if !bytes.Equal(stored, mine) {
 		return nil, ErrElsewhere
@@ -112,7 +112,7 @@ func word(owner int, what string) []byte { return []byte(ownKey(owner, what) + "
 const Model = "model"
 
 // Said tells whether an owner has said that: a text of Meet, or Model, of so many numbers.
-func Said(ctx context.Context, r Register, owner int, what string, dim int) (bool, error) {
+func Said(ctx context.Context, r Store, owner int, what string, dim int) (bool, error) {
 	key := ownKey(owner, what)
 	if what == Model {
 		key = modelKey(owner, 0, dim)
@@ -124,13 +124,13 @@ func Said(ctx context.Context, r Register, owner int, what string, dim int) (boo
 	return err == nil, err
 }
 
-// Released is what the register holds of an owner's vector for a peer in a round.
-func Released(ctx context.Context, r Register, c *Credentials, peer, round, dim int) ([]float64, error) {
+// Released is what the store holds of an owner's vector for a peer in a round.
+func Released(ctx context.Context, r Store, c *Credentials, peer, round, dim int) ([]float64, error) {
 	config, err := c.Network.Config()
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{Register: r, Credentials: c, Config: config}
+	n := &Node{Store: r, Credentials: c, Config: config}
 	v := make([]float64, dim)
 	return v, n.collect(ctx, round, c.Owner, peer, v, func(chunk int) string { return vectorKey(c.Owner, peer, round, chunk, chunksOf(dim)) }, r.Get)
 }
@@ -143,7 +143,7 @@ func modelKey(owner, chunk, dim int) string {
 func (n *Node) Share(ctx context.Context, round int, x []float64) ([][]float64, error) {
 	for c := range chunksOf(len(x)) {
 		mine := encode(n.Config, n.Credentials.key(), round, n.owner(), toAll, c, x)
-		if stored, err := n.Register.Put(ctx, modelKey(n.owner(), c, len(x)), mine); err != nil {
+		if stored, err := n.Store.Put(ctx, modelKey(n.owner(), c, len(x)), mine); err != nil {
 			return nil, err
 		} else if !bytes.Equal(stored, mine) {
 			return nil, fmt.Errorf("model: %w", ErrBehind)
@@ -174,19 +174,19 @@ func (n *Node) Models(ctx context.Context, round, dim int) ([][]float64, error) 
 	return all, nil
 }
 
-// lastAsk is how long the register may take to say what it holds when the time of a wait is over.
+// lastAsk is how long the store may take to say what it holds when the time of a wait is over.
 const lastAsk = 10 * time.Second
 
-// within gets values until the context's time is over, and then those that the register holds: whoever waited in vain for one owner still has the others'.
+// within gets values until the context's time is over, and then those that the store holds: whoever waited in vain for one owner still has the others'.
 func (n *Node) within(ctx context.Context) (get func(ctx context.Context, key string) ([]byte, error), stop func()) {
 	late, stop := ctx, func() {}
 	if end, ok := ctx.Deadline(); ok {
 		late, stop = context.WithDeadline(context.WithoutCancel(ctx), end.Add(lastAsk))
 	}
 	return func(ctx context.Context, key string) ([]byte, error) {
-		_, v, err := n.Register.Await(ctx, key)
+		_, v, err := n.Store.Await(ctx, key)
 		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return n.Register.Get(late, key)
+			return n.Store.Get(late, key)
 		}
 		return v, err
 	}, stop
@@ -206,11 +206,11 @@ func (n *Node) collect(ctx context.Context, round, from, to int, v []float64, ke
 	return nil
 }
 
-// Check compares the end of the journal with the register: next is the owner's first turn that the journal does not hold. A release
+// Check compares the end of the journal with the store: next is the owner's first activation that the journal does not hold. A release
 // of it says that the journal is not the latest.
-func (n *Node) Check(ctx context.Context, next gossip.Turn, dim int) error {
+func (n *Node) Check(ctx context.Context, next gossip.Activation, dim int) error {
 	for _, peer := range next.Peers {
-		_, err := n.Register.Get(ctx, vectorKey(n.owner(), peer, next.T, 0, chunksOf(dim)))
+		_, err := n.Store.Get(ctx, vectorKey(n.owner(), peer, next.T, 0, chunksOf(dim)))
 		if err == nil {
 			return fmt.Errorf("round %d: %w", next.T, ErrBehind)
 		}
@@ -221,21 +221,21 @@ func (n *Node) Check(ctx context.Context, next gossip.Turn, dim int) error {
 	return nil
 }
 
-// Over is the door behind the journal, which answers as far as it goes. The meter pays for what it answers, too.
-func (n *Node) Over(door oracle.Oracle, meter account.Meter) oracle.Oracle {
-	return n.Past.Oracle(door.Public(), door, meter)
+// Over is the private oracle behind the journal, which answers as far as it goes. The meter pays for what it answers, too.
+func (n *Node) Over(o oracle.Oracle, meter account.Meter) oracle.Oracle {
+	return n.Past.Oracle(o.Public(), o, meter)
 }
 
-// Mix is gossip.Mixer's. The turn is in the journal before any of it is published.
-func (n *Node) Mix(ctx context.Context, node int, turn gossip.Turn, m []float64) error {
-	past, err := n.Past.Mix(turn, m)
+// Mix is gossip.Mixer's. The activation is in the journal before any of it is published.
+func (n *Node) Mix(ctx context.Context, node int, act gossip.Activation, m []float64) error {
+	past, err := n.Past.Mix(act, m)
 	if err != nil {
 		return err
 	}
 	switch {
 	case past == nil:
 		n.crash("charged")
-		if err := n.Journal.Send(turn.T, m); err != nil {
+		if err := n.Journal.Send(act.T, m); err != nil {
 			return err
 		}
 		n.crash("journaled")
@@ -247,25 +247,25 @@ func (n *Node) Mix(ctx context.Context, node int, turn gossip.Turn, m []float64)
 	case past.Done:
 		return nil
 	}
-	// One peer first: the register takes one vector for it, so that of two processes that drew two only one goes on.
-	if err := n.publish(ctx, turn.T, turn.Peers[0], m); err != nil {
+	// One peer first: the store takes one vector for it, so that of two processes that drew two only one goes on.
+	if err := n.publish(ctx, act.T, act.Peers[0], m); err != nil {
 		return err
 	}
-	theirs := make([][]float64, len(turn.Peers)) // of the exchanges that came about
-	errs := make([]error, len(turn.Peers))
+	theirs := make([][]float64, len(act.Peers)) // of the exchanges that came about
+	errs := make([]error, len(act.Peers))
 	edge := func(k int) {
 		if k > 0 {
-			errs[k] = n.publish(ctx, turn.T, turn.Peers[k], m)
+			errs[k] = n.publish(ctx, act.T, act.Peers[k], m)
 		}
 		if errs[k] == nil {
-			theirs[k], errs[k] = n.exchange(ctx, turn.T, turn.Peers[k], m)
+			theirs[k], errs[k] = n.exchange(ctx, act.T, act.Peers[k], m)
 		}
 	}
-	if len(turn.Peers) == 1 {
+	if len(act.Peers) == 1 {
 		edge(0)
 	} else {
 		var all sync.WaitGroup
-		for k := range turn.Peers {
+		for k := range act.Peers {
 			all.Go(func() { edge(k) })
 		}
 		all.Wait()
@@ -285,12 +285,12 @@ func (n *Node) Mix(ctx context.Context, node int, turn gossip.Turn, m []float64)
 			continue
 		}
 		n.Exchange.Committed++
-		w := turn.Weight[k]
+		w := act.Weight[k]
 		for j, x := range v {
 			m[j] += w * (x - own[j])
 		}
 	}
-	n.Journal.Done(turn.T, committed, m)
+	n.Journal.Done(act.T, committed, m)
 	n.crash("mixed")
 	return nil
 }
@@ -301,12 +301,12 @@ const (
 	abort  = "A"
 )
 
-// publish sends m to one peer, and fails where the register holds another vector of this turn.
+// publish sends m to one peer, and fails where the store holds another vector of this activation.
 func (n *Node) publish(ctx context.Context, t, peer int, m []float64) error {
 	me, chunks := n.owner(), chunksOf(len(m))
 	for c := range chunks {
 		mine := encode(n.Config, n.Credentials.key(), t, me, peer, c, m)
-		stored, err := n.Register.Put(ctx, vectorKey(me, peer, t, c, chunks), mine)
+		stored, err := n.Store.Put(ctx, vectorKey(me, peer, t, c, chunks), mine)
 		if errors.Is(err, ErrFull) {
 			return fmt.Errorf("%w: somebody has stored other messages in this owner's name. Its credentials are in other hands: the organizer revokes them (sotto net revoke), and it takes a new network", err)
 		}
@@ -352,13 +352,13 @@ func (n *Node) exchange(ctx context.Context, t, peer int, m []float64) ([]float6
 	return theirs, err
 }
 
-// held is the value of a key that a peer says has one. ErrNone: it lied; a copy of the register that lags has it after a while.
+// held is the value of a key that a peer says has one. ErrNone: it lied; a copy of the store that lags has it after a while.
 func (n *Node) held(ctx context.Context, key string) ([]byte, error) {
 	brief, stop := context.WithTimeout(ctx, n.wait())
 	defer stop()
-	_, v, err := n.Register.Await(brief, key)
+	_, v, err := n.Store.Await(brief, key)
 	if err != nil && ctx.Err() == nil && brief.Err() != nil {
-		return n.Register.Get(ctx, key) // the hub may have been away all the while
+		return n.Store.Get(ctx, key) // the hub may have been away all the while
 	}
 	return v, err
 }
@@ -385,7 +385,7 @@ func (n *Node) hear(ctx context.Context, t, peer int, decision string, dim int) 
 	defer stop()
 	key := n.from(t, peer, chunksOf(dim))
 	last := key(chunksOf(dim) - 1)
-	which, value, err := n.Register.Await(brief, last, decision)
+	which, value, err := n.Store.Await(brief, last, decision)
 	if err == nil && which == 1 {
 		return nil, string(value), nil
 	}
@@ -394,7 +394,7 @@ func (n *Node) hear(ctx context.Context, t, peer int, decision string, dim int) 
 			return nil, "", err
 		}
 		// The hub may have been away all the while: what counts is what it holds.
-		switch value, err = n.Register.Get(ctx, last); {
+		switch value, err = n.Store.Get(ctx, last); {
 		case errors.Is(err, ErrNone):
 			return nil, "", nil
 		case err != nil:
@@ -420,13 +420,13 @@ func (n *Node) hear(ctx context.Context, t, peer int, decision string, dim int) 
 func (n *Node) decide(ctx context.Context, key, proposal string, higher bool) (string, error) {
 	if higher && proposal == commit {
 		brief, stop := context.WithTimeout(ctx, patience)
-		_, value, err := n.Register.Await(brief, key)
+		_, value, err := n.Store.Await(brief, key)
 		stop()
 		if err == nil {
 			return string(value), nil
 		}
 	}
-	stored, err := n.Register.Put(ctx, key, []byte(proposal))
+	stored, err := n.Store.Put(ctx, key, []byte(proposal))
 	if errors.Is(err, ErrFull) { // the peer has filled the store of the pair's decisions: there will be none
 		return abort, nil
 	}

@@ -31,7 +31,7 @@ type Organiser struct {
 	Network   Network     `json:"network"`
 	System    string      `json:"system"`    // key of the server's own account; nobody holds its seed
 	Operator  string      `json:"operator"`  // seeds of the NATS keys: of the operator,
-	Account   string      `json:"account"`   // of the register's account,
+	Account   string      `json:"account"`   // of the store's account,
 	HubUser   string      `json:"hub_user"`  // and of the hub itself
 	Authority string      `json:"authority"` // key of the certificates, PEM
 	Owners    []ownerKeys `json:"owners"`
@@ -217,7 +217,7 @@ func (o *Organiser) Hub() (*HubKeys, error) {
 	ac := jwt.NewAccountClaims(register)
 	ac.Name, ac.Exports = "sotto "+o.Network.ID, exports(&o.Network)
 	ac.Limits.DisallowBearer = true
-	ac.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: jwt.NoLimit, Streams: int64(len(o.Network.stores())), Consumer: jwt.NoLimit}
+	ac.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: jwt.NoLimit, Streams: int64(len(o.Network.streams())), Consumer: jwt.NoLimit}
 	if h.Account, err = ac.Encode(operator); err != nil {
 		return nil, err
 	}
@@ -243,7 +243,7 @@ const (
 	mostSubscriptions = 32 // of each
 )
 
-// account makes an owner's: alone in it, the owner reaches of the register what it may, and so does whatever the register answers it.
+// account makes an owner's: alone in it, the owner reaches of the store what it may, and so does whatever the store answers it.
 func (o *Organiser) account(operator nkeys.KeyPair, register string, owner int) (string, error) {
 	name, err := publicName(o.Owners[owner].Account)
 	if err != nil {

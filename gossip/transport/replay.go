@@ -75,7 +75,7 @@ func (r *Replay) read() (*trace.Activation, error) {
 
 // Mix is the activation as the journal holds it, in which the method now sends m; nil: the journal
 // ends before it. If the journal knows how it ended, m becomes the owner's vector after it.
-func (r *Replay) Mix(turn gossip.Turn, m []float64) (*trace.Activation, error) {
+func (r *Replay) Mix(act gossip.Activation, m []float64) (*trace.Activation, error) {
 	past, err := r.read()
 	if err != nil || past == nil {
 		return nil, err
@@ -85,8 +85,8 @@ func (r *Replay) Mix(turn gossip.Turn, m []float64) (*trace.Activation, error) {
 	if same == nil {
 		same = SameBits
 	}
-	if past.Round != turn.T || !same(past.Sent, m) {
-		return nil, fmt.Errorf("round %d: %w", turn.T, ErrApart)
+	if past.Round != act.T || !same(past.Sent, m) {
+		return nil, fmt.Errorf("round %d: %w", act.T, ErrApart)
 	}
 	if past.Done {
 		copy(m, past.State)

@@ -69,30 +69,30 @@ func securityOfOwners(t *testing.T, h *Hub, all []*Credentials) {
 		}
 	}
 	api := func(call, rest string) string {
-		return "$JS.API." + call + "." + n.stream(n.storeOf("rel.1.2.4")) + rest
+		return "$JS.API." + call + "." + n.stream(n.streamOf("rel.1.2.4")) + rest
 	}
 	for _, c := range []struct{ what, subject string }{
 		{"send a vector of another owner", n.subject("rel", "in", "1.2.5")},
 		{"send a decision of others", n.subject("dec", "in", "5.1.2")},
 		{"send a word of another owner", n.subject("own", "in", "1.hello")},
-		{"send a vector past the register", n.subject("rel", "out", "0.1.5")},
+		{"send a vector past the store", n.subject("rel", "out", "0.1.5")},
 		{"send to another network", strings.Replace(n.subject("rel", "in", "0.1.5"), n.ID, "0123456789abcdef", 1)},
 		{"send to another's inbox", n.inbox(1) + ".x"},
 		{"ask the system's account", "$SYS.REQ.SERVER.PING"},
 		{"purge", api("STREAM.PURGE", "")},
-		{"delete the register", api("STREAM.DELETE", "")},
+		{"delete the store", api("STREAM.DELETE", "")},
 		{"delete a message", api("STREAM.MSG.DELETE", "")},
 		{"read by number", api("STREAM.MSG.GET", "")},
-		{"change the register", api("STREAM.UPDATE", "")},
-		{"look at the register", api("STREAM.INFO", "")},
+		{"change the store", api("STREAM.UPDATE", "")},
+		{"look at the store", api("STREAM.INFO", "")},
 		{"make a consumer", api("CONSUMER.CREATE", "")},
 		{"make a consumer with a filter", api("CONSUMER.CREATE", ".c."+n.subject("rel", "in", ">"))},
 		{"ask a consumer", api("CONSUMER.MSG.NEXT", ".c")},
 		{"read with the subject inside", api("DIRECT.GET", "")},
 		{"read what is for others", api("DIRECT.GET", "."+n.subject("rel", "in", "1.2.4"))},
 		{"read what is for anybody", api("DIRECT.GET", "."+n.subject("rel", "in", "1.*.4"))},
-		{"read a decision of others", "$JS.API.DIRECT.GET." + n.stream(n.storeOf("dec.4.1.2")) + "." + n.subject("dec", "in", "4.1.2")},
-		{"make a register", "$JS.API.STREAM.CREATE.mine"},
+		{"read a decision of others", "$JS.API.DIRECT.GET." + n.stream(n.streamOf("dec.4.1.2")) + "." + n.subject("dec", "in", "4.1.2")},
+		{"make an append-only store", "$JS.API.STREAM.CREATE.mine"},
 		{"take a snapshot", api("STREAM.SNAPSHOT", "")},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -110,7 +110,7 @@ func securityOfOwners(t *testing.T, h *Hub, all []*Credentials) {
 		{"hear all decisions", n.subject("dec", "out", ">")},
 		{"hear all inboxes", "_INBOX.>"},
 		{"hear another's inbox", n.inbox(1) + ".>"},
-		{"hear the register's interface", "$JS.API.>"},
+		{"hear the store's interface", "$JS.API.>"},
 		{"hear the system", "$SYS.>"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -388,7 +388,7 @@ func ended(t *testing.T, nc *nats.Conn) {
 	}
 }
 
-// What the hub itself, or whoever holds the key of a connection, puts into the register in an owner's name is found out.
+// What the hub itself, or whoever holds the key of a connection, puts into the store in an owner's name is found out.
 func TestSecurityOfMessages(t *testing.T) {
 	_, all := owners(t, 2)
 	v := []float64{1, 2, 3}
@@ -408,7 +408,7 @@ func TestSecurityOfMessages(t *testing.T) {
 			if _, err := m.Put(t.Context(), vectorKey(1, 0, 4, 0, 1), c.forged); err != nil {
 				t.Fatal(err)
 			}
-			node := &Node{Register: m, Credentials: all[0], Config: agreed, Wait: time.Millisecond}
+			node := &Node{Store: m, Credentials: all[0], Config: agreed, Wait: time.Millisecond}
 			got := make([]float64, len(v))
 			if err := node.collect(t.Context(), 4, 1, 0, got, node.from(4, 1, 1), m.Get); !errors.Is(err, ErrForged) {
 				t.Error(err)
@@ -432,7 +432,7 @@ func TestSecurityOfMessages(t *testing.T) {
 			if _, err := m.Put(t.Context(), ownKey(1, "hello"), c.forged); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := (&Node{Register: m, Credentials: all[0], Config: agreed}).Meet(t.Context(), "hello", []byte("y")); !errors.Is(err, ErrForged) {
+			if _, err := (&Node{Store: m, Credentials: all[0], Config: agreed}).Meet(t.Context(), "hello", []byte("y")); !errors.Is(err, ErrForged) {
 				t.Error(err)
 			}
 		})
@@ -469,7 +469,7 @@ func TestSecurityOfDecisions(t *testing.T) {
 				}
 				ctx, stop := context.WithTimeout(t.Context(), patient)
 				defer stop()
-				node := &Node{Register: m, Credentials: all[0], Wait: time.Millisecond}
+				node := &Node{Store: m, Credentials: all[0], Wait: time.Millisecond}
 				if theirs, err := node.exchange(ctx, 4, 1, make([]float64, dim)); theirs != nil || err != nil {
 					t.Errorf("found %d numbers, %v", len(theirs), err)
 				}
@@ -483,7 +483,7 @@ func TestOneIsMissing(t *testing.T) {
 	_, all := hub(t, 3)
 	config := Config{1: 7}
 	node := func(owner int) *Node {
-		return &Node{Register: dial(t, all[owner]), Credentials: all[owner], Config: config}
+		return &Node{Store: dial(t, all[owner]), Credentials: all[owner], Config: config}
 	}
 	// Each waits two seconds; on a busy machine that is too short for what the hub does, so again and longer.
 	brief := func(what string, is func(ctx context.Context) bool) {

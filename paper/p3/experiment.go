@@ -110,9 +110,9 @@ func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 	if kind == allActive {
 		s.Kind, s.Count = gossip.All, 0
 	}
-	turns := 0
-	for _, n := range s.Activations() {
-		turns = max(turns, n)
+	activations := 0
+	for _, n := range s.Counts() {
+		activations = max(activations, n)
 	}
 	terms := method.Terms{Off: true, Accountant: account.Best{}, Budget: privacy.Budget{Epsilon: epsilon, Delta: delta, Adjacency: privacy.AddRemove}}
 	switch kind {
@@ -127,7 +127,7 @@ func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 		dda.Noise, terms.Off = c.Noise/2, false
 		terms.Budget.Adjacency = privacy.ReplaceOne
 	}
-	fitted, err := dda.Configure(p.Public, obj, s, turns, terms)
+	fitted, err := dda.Configure(p.Public, obj, s, activations, terms)
 	if err != nil {
 		return nil, fmt.Errorf("%s, %s: %w", t.name, kind, err)
 	}

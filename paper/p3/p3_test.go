@@ -110,7 +110,7 @@ func TestReal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Accuracy < 0.7 || c.Last() > 0.95 { // 50 rows an owner and few turns
+	if c.Accuracy < 0.7 || c.Last() > 0.95 { // 50 rows an owner and few activations
 		t.Errorf("accuracy %v, objective %v", c.Accuracy, c.Objective)
 	}
 }

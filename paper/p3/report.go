@@ -174,7 +174,7 @@ func (r *Report) figures(tables []*table) []paper.Figure {
 		}
 		list = append(list, fig)
 	}
-	truth := paper.Figure{File: "true-epsilon", Title: "What the published noise really gives", Note: "Of a node's records at δ = 1e-5, add-or-remove, for the paper's own sizes: as many sampled Gaussians as the node has turns", CSV: r.costsCSV()}
+	truth := paper.Figure{File: "true-epsilon", Title: "What the published noise really gives", Note: "Of a node's records at δ = 1e-5, add-or-remove, for the paper's own sizes: as many sampled Gaussians as the node has activations", CSV: r.costsCSV()}
 	p := chart.Plot{ID: "true", Title: "true ε by claimed ε", Desc: "The true ε lies far above the claimed one everywhere.", XLabel: "claimed ε", YLabel: "ε", LogY: true, Lines: []chart.Line{{Name: "claimed", X: epsilons, Y: epsilons}}}
 	for _, t := range []string{"epsilon", "rcv1"} {
 		for _, share := range []float64{0.1, 0.2} {

@@ -69,7 +69,7 @@ const (
 const (
 	frameHead = 12
 	maxDim    = 1 << 26
-	maxFrame  = 1 << 30 // bytes: far above a turn with vectors of maxDim numbers
+	maxFrame  = 1 << 30 // bytes: far above an activation with vectors of maxDim numbers
 )
 
 // A Journal makes what an owner releases to others durable before it is published (R5): after a

@@ -21,61 +21,61 @@ func event(rate float64) privacy.Event {
 	return privacy.PoissonSampled{Rate: rate, Of: privacy.Gaussian{Sigma: 1.5}}
 }
 
-// write writes the turns to a new journal, each as a node does.
-func writeJournal(t testing.TB, j *Journal, turns []*Activation) {
+// write writes the activations to a new journal, each as a node does.
+func writeJournal(t testing.TB, j *Journal, activations []*Activation) {
 	t.Helper()
-	for _, turn := range turns {
-		for _, b := range turn.Batches {
+	for _, act := range activations {
+		for _, b := range act.Batches {
 			if err := errors.Join(j.Charge(b.Event), j.Release(b.Answers)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := j.Send(turn.Round, turn.Sent); err != nil {
+		if err := j.Send(act.Round, act.Sent); err != nil {
 			t.Fatal(err)
 		}
-		if turn.Done {
-			j.Done(turn.Round, turn.Committed, turn.State)
+		if act.Done {
+			j.Done(act.Round, act.Committed, act.State)
 		}
 	}
 }
 
-func readAll(t testing.TB, r *JournalReader) (turns []*Activation) {
+func readAll(t testing.TB, r *JournalReader) (activations []*Activation) {
 	t.Helper()
 	defer r.Close()
 	for {
-		turn, err := r.Next()
+		act, err := r.Next()
 		if err == io.EOF {
-			return turns
+			return activations
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		turns = append(turns, turn)
+		activations = append(activations, act)
 	}
 }
 
 func some(n int) []*Activation {
-	var turns []*Activation
+	var activations []*Activation
 	for k := range n {
 		v := func(x float64) []float64 { return []float64{x, float64(k), math.Copysign(0, -1), 1e-300} }
-		turns = append(turns, &Activation{
+		activations = append(activations, &Activation{
 			Round: 3 * k, Batches: []JournalBatch{{event(0.25), [][]float64{v(1), {7}}}}, Sent: v(2),
 			Done: true, Committed: []bool{k%2 == 0, true}, State: v(3),
 		})
 	}
-	return turns
+	return activations
 }
 
 // What was written is read back, and a journal that is opened again goes on.
 func TestJournalRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
-	turns := some(5)
-	turns[2].Done, turns[2].Committed, turns[2].State = false, nil, nil // as after a crash that lost it
+	activations := some(5)
+	activations[2].Done, activations[2].Committed, activations[2].State = false, nil, nil // as after a crash that lost it
 	j, err := CreateJournal(path, journalHead)
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeJournal(t, j, turns[:3])
+	writeJournal(t, j, activations[:3])
 	if err := errors.Join(j.Flush(), j.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -91,13 +91,13 @@ func TestJournalRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := readAll(t, past); !reflect.DeepEqual(got, turns[:3]) {
+	if got := readAll(t, past); !reflect.DeepEqual(got, activations[:3]) {
 		t.Errorf("found %+v", got)
 	}
 	if j.Charged() != 3 {
 		t.Errorf("%d batches charged, want 3", j.Charged())
 	}
-	writeJournal(t, j, turns[3:])
+	writeJournal(t, j, activations[3:])
 	if err := errors.Join(j.Flush(), j.Flush(), j.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -105,16 +105,16 @@ func TestJournalRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := readAll(t, r); !reflect.DeepEqual(got, turns) {
+	if got := readAll(t, r); !reflect.DeepEqual(got, activations) {
 		t.Errorf("found %+v", got)
 	}
 }
 
-// Wherever a crash cuts the file, the turns before are there, and the journal goes on.
+// Wherever a crash cuts the file, the activations before are there, and the journal goes on.
 func TestTorn(t *testing.T) {
 	dir := t.TempDir()
 	whole := filepath.Join(dir, "whole")
-	turns := some(2)
+	activations := some(2)
 	j, err := CreateJournal(whole, journalHead)
 	if err != nil {
 		t.Fatal(err)
@@ -128,8 +128,8 @@ func TestTorn(t *testing.T) {
 	}
 	start := size()
 	var ends []int // of the records
-	for _, turn := range turns {
-		writeJournal(t, j, []*Activation{turn})
+	for _, act := range activations {
+		writeJournal(t, j, []*Activation{act})
 		ends = append(ends, size())
 	}
 	j.Close()
@@ -155,19 +155,19 @@ func TestTorn(t *testing.T) {
 				t.Fatalf("cut at %d of %d: %v", cut, len(text), err)
 			}
 			got := readAll(t, past)
-			for k, turn := range got {
-				if turn.Done && !reflect.DeepEqual(turn, turns[k]) || !turn.Done && !slices.Equal(turn.Sent, turns[k].Sent) {
-					t.Fatalf("cut at %d: turn %d is %+v", cut, k, turn)
+			for k, act := range got {
+				if act.Done && !reflect.DeepEqual(act, activations[k]) || !act.Done && !slices.Equal(act.Sent, activations[k].Sent) {
+					t.Fatalf("cut at %d: activation %d is %+v", cut, k, act)
 				}
 			}
-			writeJournal(t, j, []*Activation{{Round: 100, Batches: []JournalBatch{}, Sent: turns[0].Sent}})
+			writeJournal(t, j, []*Activation{{Round: 100, Batches: []JournalBatch{}, Sent: activations[0].Sent}})
 			j.Close()
 			r, err := ReadJournal(path)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if again := readAll(t, r); len(again) != len(got)+1 || again[len(got)].Round != 100 {
-				t.Fatalf("cut at %d: %d turns, then %d", cut, len(got), len(again))
+				t.Fatalf("cut at %d: %d activations, then %d", cut, len(got), len(again))
 			}
 		}
 	}
@@ -196,9 +196,9 @@ func TestDamaged(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, err := ReadJournal(bad)
-		for turns := 0; err == nil; turns++ {
+		for activations := 0; err == nil; activations++ {
 			if _, err = r.Next(); err == io.EOF {
-				t.Fatalf("a flip at %d of %d was taken for the end, after %d turns", at, len(b), turns)
+				t.Fatalf("a flip at %d of %d was taken for the end, after %d activations", at, len(b), activations)
 			}
 		}
 	})
@@ -252,12 +252,12 @@ func FuzzReadJournal(f *testing.F) {
 		}
 		defer r.Close()
 		for {
-			turn, err := r.Next()
+			act, err := r.Next()
 			if err != nil {
 				return
 			}
-			if len(turn.Sent) != r.Head.Dim || turn.Done && len(turn.State) != r.Head.Dim {
-				t.Fatalf("a turn of %d and %d numbers", len(turn.Sent), len(turn.State))
+			if len(act.Sent) != r.Head.Dim || act.Done && len(act.State) != r.Head.Dim {
+				t.Fatalf("an activation of %d and %d numbers", len(act.Sent), len(act.State))
 			}
 		}
 	})

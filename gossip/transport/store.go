@@ -10,9 +10,9 @@ import (
 // ErrNone says that a key has no value.
 var ErrNone = errors.New("the key has no value")
 
-// A Register holds values under keys, each written once and for good. Its methods may be called from several
+// A Store holds values under keys, each written once and for good. Its methods may be called from several
 // goroutines. They wait out a hub that is not there, until their context ends.
-type Register interface {
+type Store interface {
 	// Put stores value under key, durably, unless the key has one. It returns the value that the key has then.
 	Put(ctx context.Context, key string, value []byte) ([]byte, error)
 	// Get is the value of a key; ErrNone where it has none.
@@ -37,10 +37,10 @@ func chunkKey(key string, chunk, chunks int) string {
 	return key
 }
 
-// Memory is a register of one process. Its zero value is empty.
+// Memory is an append-only store of one process. Its zero value is empty.
 type Memory struct{ news }
 
-// Put is Register's.
+// Put implements Store.
 func (m *Memory) Put(ctx context.Context, key string, value []byte) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (m *Memory) Put(ctx context.Context, key string, value []byte) ([]byte, err
 	return m.add(key, value), nil
 }
 
-// Get is Register's.
+// Get implements Store.
 func (m *Memory) Get(_ context.Context, key string) ([]byte, error) {
 	if _, v, _ := m.find(key); v != nil {
 		return v, nil
@@ -56,7 +56,7 @@ func (m *Memory) Get(_ context.Context, key string) ([]byte, error) {
 	return nil, fmt.Errorf("%s: %w", key, ErrNone)
 }
 
-// Await is Register's.
+// Await implements Store.
 func (m *Memory) Await(ctx context.Context, keys ...string) (int, []byte, error) {
 	for {
 		i, v, changed := m.find(keys...)

@@ -24,6 +24,7 @@ import (
 
 func slow(t *testing.T) {
 	race.Skip(t)
+	t.Parallel()
 }
 
 // jobOf is a run of m on a schema that is all ours.

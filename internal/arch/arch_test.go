@@ -153,7 +153,8 @@ var table = map[string][]string{
 	"internal/parent": {},
 
 	// Layer 6.
-	"cmd/sotto": join(public, []string{"postgres", "run/access", "data", "model", "method", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/agreement", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile"}),
+	"cmd/sotto": {"cli"},
+	"cli":       join(public, []string{"postgres", "run/access", "data", "model", "method", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/agreement", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "model", "method", "run", "run/trace"}),
@@ -175,7 +176,7 @@ var table = map[string][]string{
 var helpers = []string{"data/datatest", "schema/schematest", "internal/needs", "internal/proofs", "internal/race", "internal/relay", "model/modeltest", "method/methodtest", "paper/papertest"}
 
 // dataReaders are the only packages that may import data themselves.
-var dataReaders = []string{"data", "data/source", "model", "data/datatest", "oracle/private", "run", "run/access", "paper", "run/compare", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p3", "paper/p4", "cmd/sotto", "internal/bench"}
+var dataReaders = []string{"data", "data/source", "model", "data/datatest", "oracle/private", "run", "run/access", "paper", "run/compare", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p3", "paper/p4", "cli", "internal/bench"}
 
 // assembles says which files may use what of oracle/private gives access to rows: an oracle is assembled in one place, and
 // sums before noise are for shards, which seal them, and for audits.
@@ -570,7 +571,7 @@ func TestRules(t *testing.T) {
 		{"helper of a helper", "method/methodtest/a.go", "import _ " + own("model/modeltest"), ""},
 		{"yaml", "run/a.go", `import "github.com/goccy/go-yaml/parser"`, "run/a.go: imports github.com/goccy/go-yaml/parser: YAML is parsed by package config"},
 		{"log", "run/a.go", `import "log"`, "run/a.go: imports log: no package logs"},
-		{"slog", "cmd/sotto/a.go", `import "log/slog"`, "cmd/sotto/a.go: imports log/slog"},
+		{"slog", "cli/a.go", `import "log/slog"`, "cli/a.go: imports log/slog"},
 		{"templates", "web/a.go", `import "text/template"`, "web/a.go: imports text/template: pages are HTML"},
 		{"escaping templates", "web/a.go", `import "html/template"; var _ = template.New`, ""},
 		{"random", "run/a.go", `import "math/rand/v2"`, "run/a.go: imports math/rand/v2: only data/synth"},

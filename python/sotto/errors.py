@@ -97,7 +97,7 @@ class PrivacyWarning(UserWarning):
     """What the command says about privacy and goes on. It is for the owner of the rows."""
 
 
-# The kinds of errors by the names that the command gives them (failures in cmd/sotto/exit.go).
+# The kinds of errors by the names that the command gives them (failures in cli/exit.go).
 KINDS = {
     "interrupted": Interrupted,
     "content-protected": ContentProtectedError,

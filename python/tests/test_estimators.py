@@ -187,7 +187,7 @@ def test_the_wheel_carries_its_command():
 
 
 def test_each_kind_is_an_exception_of_its_own(tmp_path):
-    """D5. TestErrorKinds in cmd/sotto compares the kinds with those of the command."""
+    """D5. TestErrorKinds in cli compares the kinds with those of the command."""
     assert len(set(errors.KINDS.values())) == len(errors.KINDS)
     for kind, found in errors.KINDS.items():
         error = _error(3, f"sotto: why\n[{kind}]\n")

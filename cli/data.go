@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/newfile"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
+)
+
+func dataCommand() *cobra.Command {
+	c := &cobra.Command{Use: "data", Short: "Pack tables, describe them"}
+	c.AddCommand(packCommand(), infoCommand())
+	group(c)
+	return c
+}
+
+func packCommand() *cobra.Command {
+	var schemaPath, dataPath, outPath, label string
+	var opt data.Options
+	var force bool
+	var accept *bool
+	c := &cobra.Command{
+		Use:   "pack --schema FILE --data FILE --out FILE",
+		Short: "Write a table encoded, to be mapped instead of read",
+		Long: `Pack reads a table in any form and writes its encoded rows to one binary file.
+Every command takes that file instead of the table, with the same results
+bit for bit, but maps it into memory instead of reading it: training then needs
+memory for the model, not for the table.
+
+The file holds the rows. Guard it as you guard the table.`,
+		Example: "  sotto data pack --schema schema.yaml --data patients.csv.gz --out patients.pack\n  sotto fit sotto.yaml --data patients.pack",
+		Args:    args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if schemaPath == "" || dataPath == "" || outPath == "" {
+				return usageError("--schema FILE, --data FILE and --out FILE are needed")
+			}
+			s, err := data.LoadSchema(schemaPath)
+			if err != nil {
+				return err
+			}
+			if label != "" {
+				if s, err = s.WithLabel(label); err != nil {
+					return usageError("--label: %v", err)
+				}
+			}
+			if err := newfile.Check(outPath, force, dataPath, schemaPath); err != nil {
+				return err
+			}
+			gate := access.Gate{Notice: warner(c), Dropped: run.Dropped(warner(c), *accept)}
+			_, err = gate.Pack(c.Context(), s, dataPath, outPath, opt)
+			return err
+		},
+	}
+	accept = addAcceptDropped(c.Flags())
+	c.Flags().StringVar(&schemaPath, "schema", "", "schema of the table (required)")
+	c.Flags().StringVar(&dataPath, "data", "", "table to pack (required)")
+	c.Flags().StringVar(&opt.Labels, "labels", "", "labels of --data, for images (IDX) whose labels' file does not have the usual name")
+	c.Flags().StringVar(&label, "label", "", "the schema's column to predict, when it is not the schema's label")
+	c.Flags().BoolVar(&opt.Unlabelled, "unlabelled", false, "leave the labels out, as for rows to predict")
+	c.Flags().StringVar(&outPath, "out", "", "file to write, a new one (required)")
+	c.Flags().BoolVar(&force, "force", false, "write over a file that is there")
+	return c
+}
+
+func infoCommand() *cobra.Command {
+	var schemaPath string
+	c := &cobra.Command{
+		Use:   "info FILE",
+		Short: "Describe a table by its public facts",
+		Long: `Info says what a table is and what is publicly known of it: form, features, label,
+what a guarantee will rest on. It shows nothing that depends on a row, not even
+how many there are. For a packed table the schema stands in the file; for others
+--schema names it.`,
+		Example: "  sotto data info patients.pack",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			d, err := data.Describe(args[0])
+			if err != nil {
+				return err
+			}
+			if schemaPath != "" {
+				s, err := data.LoadSchema(schemaPath)
+				if err != nil {
+					return err
+				}
+				if d.Schema != nil && d.Schema.Fingerprint() != s.Fingerprint() {
+					return usageError("--schema: %s: found another schema than %s was packed under", schemaPath, args[0])
+				}
+				d.Schema = s
+			}
+			w := c.OutOrStdout()
+			fmt.Fprintf(w, "%s: %s\n", data.Public(args[0]), d.Form)
+			if d.Shape != nil {
+				var shape []string
+				for _, k := range d.Shape {
+					shape = append(shape, count(k))
+				}
+				fmt.Fprintf(w, "shape of an image: %s\n", strings.Join(shape, " × "))
+			}
+			for _, f := range d.Fields {
+				fmt.Fprintf(w, "column %q: %s\n", f.Name, f.Type)
+			}
+			if d.Schema == nil {
+				fmt.Fprintln(w, "what else is public of it stands in its schema: --schema FILE")
+				return nil
+			}
+			printSchema(w, d.Schema)
+			return nil
+		},
+	}
+	c.Flags().StringVar(&schemaPath, "schema", "", "schema of the table")
+	return c
+}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
+)
+
+func evaluateCommand() *cobra.Command {
+	var modelPath, dataPath, labelsPath, ledgerPath string
+	var unprotected, void, asJSON bool
+	var accept *bool
+	c := &cobra.Command{
+		Use:   "evaluate --model DIR|model.json --data FILE",
+		Short: "Score a model on labelled rows (a look that is not private)",
+		Long: `Evaluate prints accuracy, log loss, AUC and the confusion matrix of a classifier,
+or RMSE and R² of a regression.
+
+The figures are computed from the rows without noise: they are not private. If
+the rows belong to a dataset that the ledger knows, say --unprotected to
+state that these rows need no protection, or --void to look all the same: the look
+is then recorded, and the dataset has no guarantee from then on.`,
+		Example: "  sotto evaluate --model runs/20261120-154800-0a1b2c3d --data test.csv --unprotected",
+		Args:    args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			m, err := modelFor(modelPath, dataPath, "score")
+			if err != nil {
+				return err
+			}
+			s, err := m.Evaluate(c.Context(), dataPath, run.Evaluation{Labels: labelsPath, Ledger: ledgerPath,
+				Unprotected: unprotected, Void: void, AcceptDropped: *accept, Notice: warner(c)})
+			if errors.Is(err, access.ErrWouldEnd) {
+				return fmt.Errorf("%w. Give --unprotected if these rows need no protection, or --void", err)
+			}
+			if err != nil {
+				return err
+			}
+			w := c.OutOrStdout()
+			if asJSON {
+				return writeJSON(w, s)
+			}
+			printScores(w, s, "")
+			if len(s.Confusion) > 0 {
+				fmt.Fprintln(w, "true class, then rows by predicted class")
+				for k, row := range s.Confusion {
+					fmt.Fprintf(w, "  %-20s", s.Classes[k])
+					for _, n := range row {
+						fmt.Fprintf(w, " %10s", count(n))
+					}
+					fmt.Fprintln(w)
+				}
+			}
+			fmt.Fprintln(w, "not private: computed from these rows without noise")
+			return nil
+		},
+	}
+	c.Flags().StringVar(&modelPath, "model", "", "run directory or model file (required)")
+	c.Flags().StringVar(&dataPath, "data", "", "labelled table to score (required)")
+	c.Flags().StringVar(&labelsPath, "labels", "", "labels of --data, for images (IDX) whose labels' file does not have the usual name")
+	c.Flags().StringVar(&ledgerPath, "ledger", "", "ledger of the datasets' budgets (default: that of the model's run, else the user's own)")
+	accept = addAcceptDropped(c.Flags())
+	c.Flags().BoolVar(&unprotected, "unprotected", false, "these rows need no protection")
+	c.Flags().BoolVar(&void, "void", false, voids)
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/gossip/transport"
+	"github.com/sottodp/sotto/internal/newfile"
+	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
+	"github.com/sottodp/sotto/run/ledger"
+)
+
+// Exit codes.
+const (
+	exitFailed      = 1   // the machine or the network: disk full, no such server
+	exitInput       = 2   // something a person gave is wrong; nothing was changed
+	exitBudget      = 3   // the privacy budget does not allow it; nothing was released
+	exitInterrupted = 130 // stopped by the user; can be resumed
+)
+
+// A failure is one kind of error: its exit code, and the name by which programs
+// know it. Names are stable; the texts of errors are for people and change.
+type failure struct {
+	kind string
+	code int
+	is   func(error) bool
+}
+
+// failures lists every kind of error; of several that fit, the first counts. A
+// new sentinel is added to the line of its kind. A new kind needs a line here, a
+// class in python/sotto/errors.py and a row in docs/errors.md; TestErrorKinds
+// compares the three.
+var failures = []failure{
+	{"interrupted", exitInterrupted, is(run.ErrInterrupted, run.ErrNotBegun, context.Canceled)},
+
+	{"content-protected", exitBudget, is(access.ErrProtected)},
+	{"test-overlaps-training", exitBudget, is(access.ErrOverlap)},
+	{"ledger-witness", exitBudget, is(ledger.ErrWitness)},
+	{"would-end-guarantee", exitBudget, is(access.ErrWouldEnd)},
+	{"stale-token", exitBudget, is(ledger.ErrStaleToken)},
+	{"behind", exitBudget, is(ledger.ErrBehind, transport.ErrBehind)},
+	{"other-charges", exitBudget, is(ledger.ErrOtherCharges)},
+	{"settled", exitBudget, is(ledger.ErrSettled)},
+	{"budget-exhausted", exitBudget, is(privacy.ErrExhausted)},
+
+	{"dropped-rows", exitInput, is(run.ErrDroppedRows)},
+	{"delta-too-large", exitInput, is(run.ErrLargeDelta)},
+	{"not-a-ledger", exitInput, is(ledger.ErrNotLedger)},
+	{"bad-data", exitInput, as[*config.Error]},
+	{"bad-input", exitInput, func(err error) bool {
+		return as[*run.InputError](err) || as[*ledger.MismatchError](err) || as[*readfile.Error](err) || as[*newfile.Error](err)
+	}},
+
+	{"failed", exitFailed, func(error) bool { return true }},
+}
+
+// is reports errors that wrap any of the sentinels.
+func is(sentinels ...error) func(error) bool {
+	return func(err error) bool {
+		for _, s := range sentinels {
+			if errors.Is(err, s) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func as[E error](err error) bool {
+	var e E
+	return errors.As(err, &e)
+}
+
+// failureOf returns the kind of err, which is not nil.
+func failureOf(err error) failure {
+	for _, f := range failures {
+		if f.is(err) {
+			return f
+		}
+	}
+	panic("the last kind fits every error")
+}
+
+func exitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	return failureOf(err).code
+}
+
+// kindVariable asks for the kind of an error on a last line of its own, in
+// brackets: [budget-exhausted].
+const kindVariable = "SOTTO_ERROR_KIND"
+
+// printError writes err for people and, where the environment asks for it, its
+// kind for programs.
+func printError(w io.Writer, err error) {
+	fmt.Fprintln(w, "sotto:", err)
+	if os.Getenv(kindVariable) != "" {
+		fmt.Fprintf(w, "[%s]\n", failureOf(err).kind)
+	}
+}

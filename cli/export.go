@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sottodp/sotto/internal/newfile"
+	"github.com/sottodp/sotto/internal/onnx"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+func exportCommand() *cobra.Command {
+	var form, outPath string
+	c := &cobra.Command{
+		Use:   "export DIR|model.json --to onnx",
+		Short: "Write a model in another program's form",
+		Long: `Export writes the model of a run as an ONNX file, which takes records as the schema has them: an
+input for each column under its name, or one named image or features. Numbers are float64, NaN
+where there is none; categories are strings, without spaces around them. Its outputs are label
+and probabilities, as predict gives them; a row that the schema calls bad gets NaN. The file
+also says what its training promised. Nothing is in it that is not in the model file.`,
+		Example: "  sotto export runs/20261120-154800-0a1b2c3d --to onnx --out model.onnx",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if form != "onnx" {
+				return usageError("--to: found %q; allowed is onnx", form)
+			}
+			if st, err := os.Stat(outPath); err == nil && st.Mode().IsRegular() {
+				return usageError("--out: %s exists; allowed is a new file", outPath)
+			}
+			m, err := run.LoadModel(args[0])
+			if err != nil {
+				return err
+			}
+			err = newfile.Write(c.OutOrStdout(), "out", outPath, func(w io.Writer) error {
+				if err := onnx.Write(w, m.File, m.Model, m.Schema, promised(m)); err != nil {
+					return usageError("%s: %v", args[0], err)
+				}
+				return nil
+			})
+			if err == nil && outPath != "" && outPath != "-" {
+				_, err = fmt.Fprintf(c.OutOrStdout(), "%s: the %s model of %s, with its encoding\n", outPath, m.File.Model, args[0])
+			}
+			return err
+		},
+	}
+	c.Flags().StringVar(&form, "to", "", "form to write: onnx (required)")
+	c.Flags().StringVar(&outPath, "out", "model.onnx", "file to write, a new one")
+	return c
+}
+
+// promised is what the model's training guarantees, as metadata.
+func promised(m *run.Trained) []onnx.Fact {
+	g := m.Guarantee
+	facts := []onnx.Fact{{Key: "sotto.model", Value: m.File.Model}, {Key: "sotto.run", Value: g.Run}, {Key: "sotto.dataset", Value: g.Dataset}, {Key: "sotto.unit", Value: trace.Whom(g.Unit, g.UnitRows)}}
+	if m.File.Lab || g.Off {
+		return append(facts, onnx.Fact{Key: "sotto.guarantee", Value: "none: a run of the lab"})
+	}
+	epsilon, delta := strconv.FormatFloat(g.Budget.Epsilon, 'g', -1, 64), strconv.FormatFloat(g.Budget.Delta, 'g', -1, 64)
+	return append(facts,
+		onnx.Fact{Key: "sotto.guarantee", Value: fmt.Sprintf("(%s, %s)-differentially private, neighbours %s", epsilon, delta, g.Budget.Adjacency)},
+		onnx.Fact{Key: "sotto.epsilon", Value: epsilon},
+		onnx.Fact{Key: "sotto.delta", Value: delta},
+		onnx.Fact{Key: "sotto.adjacency", Value: g.Budget.Adjacency.String()})
+}

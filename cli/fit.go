@@ -1,0 +1,378 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/run/report"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+// specFlags are the flags that stand for fields of a spec.
+var specFlags = []struct{ flag, field, usage string }{
+	{"data", "data", "table to train on: CSV, LIBSVM or IDX (gzip or not), Parquet, packed, postgres://…?table=NAME, FILE.db?table=NAME"},
+	{"test", "test", "table to score the model on; naming it says that its rows need no protection"},
+	{"labels", "labels", "labels of --data, for images (IDX) whose labels' file does not have the usual name"},
+	{"test-labels", "test_labels", "labels of --test, likewise"},
+	{"schema", "schema", "public description of the table; sotto schema init makes a skeleton"},
+	{"model", "model.name", "model: " + strings.Join(model.Names(), ", ")},
+	{"method", "method.name", "method: see sotto help methods (default auto)"},
+	{"epsilon", "privacy.epsilon", "privacy budget ε"},
+	{"delta", "privacy.delta", "privacy budget δ"},
+	{"adjacency", "privacy.adjacency", "neighbouring tables: add-or-remove or replace-one"},
+	{"accountant", "privacy.accountant", "accountant: best, rdp, pld, gdp, zcdp or pure (default best)"},
+	{"output", "output", "which iterates become the model: tail-average, last, average, random or ema"},
+	{"seed", "seed", "seed of noise and samples (lab only: seeded noise protects nobody)"},
+	{"ledger", "ledger", "where the datasets' budgets are kept: a file or postgres://… (default: the user's own)"},
+	{"out", "out", "run directory (default runs/<time>-<id>)"},
+}
+
+func methodNames() string {
+	var names []string
+	for _, e := range method.Registry() {
+		names = append(names, e.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// addSpecFlags declares the flags that override a spec.
+func addSpecFlags(f *pflag.FlagSet) {
+	addSomeSpecFlags(f, "any field of the spec, as in --set method.steps=200")
+	f.Bool("lab", false, "lab: allow seeds and runs without noise, and watermark everything")
+	addOverlaps(f)
+}
+
+// addSomeSpecFlags declares the flags that override a spec, those excepted that a command does not take
+// or declares itself; set is the help of --set.
+func addSomeSpecFlags(f *pflag.FlagSet, set string, except ...string) {
+	for _, s := range specFlags {
+		if !slices.Contains(except, s.flag) {
+			f.String(s.flag, "", s.usage)
+		}
+	}
+	if !slices.Contains(except, "label") {
+		f.String("label", "", "the schema's column to predict, when it is not the schema's label")
+	}
+	addAcceptFlags(f)
+	f.StringArray("set", nil, set)
+}
+
+// addAcceptFlags declares the assertions that override a refusal. run.json and the report name them.
+func addAcceptFlags(f *pflag.FlagSet) {
+	f.Bool("accept-delta", false, "go on with a δ of 1/rows or more")
+	addAcceptDropped(f)
+}
+
+func addAcceptDropped(f *pflag.FlagSet) *bool {
+	return f.Bool("accept-dropped", false, "go on where more than one row in a hundred does not fit the schema and is dropped")
+}
+
+// warner prints warnings. They concern privacy, or what a result is worth: --quiet does not hide them.
+func warner(c *cobra.Command) func(string) {
+	return func(text string) { fmt.Fprintln(c.ErrOrStderr(), "warning:", text) }
+}
+
+// addOverlaps declares the assertion about test rows.
+func addOverlaps(f *pflag.FlagSet) {
+	f.Bool("test-overlaps", false, "asserts that test rows which equal training rows are other people's; the report says so")
+}
+
+// voids is the help of a flag that ends a guarantee.
+const voids = "access protected rows without charge all the same: the guarantee of their dataset ends here, for ever"
+
+// specOf reads the spec of a command line: an optional file, then its flags.
+func specOf(c *cobra.Command, args []string) (*run.Spec, error) {
+	file := ""
+	if len(args) > 0 {
+		file = args[0]
+	}
+	over, err := overridesOf(c.Flags())
+	if err != nil {
+		return nil, err
+	}
+	spec, err := run.LoadSpec(file, over)
+	if err != nil {
+		return nil, err
+	}
+	spec.Label, _ = c.Flags().GetString("label")
+	spec.Void, _ = c.Flags().GetBool("void")
+	return spec, nil
+}
+
+// overridesOf are the fields of a spec that flags give.
+func overridesOf(f *pflag.FlagSet) ([]run.Override, error) {
+	var over []run.Override
+	// The name of a block comes first: it may replace the block.
+	for _, s := range specFlags {
+		if f.Changed(s.flag) && f.Lookup(s.flag).Value.Type() == "string" { // compare takes lists of some
+			v, _ := f.GetString(s.flag)
+			switch s.flag {
+			case "seed", "epsilon", "delta":
+			default:
+				b, _ := json.Marshal(v) // a JSON string is a YAML string
+				v = string(b)
+			}
+			over = append(over, run.Override{Path: s.field, Value: v, From: "--" + s.flag})
+		}
+	}
+	for _, flag := range []string{"lab", "accept-delta", "accept-dropped", "test-overlaps"} {
+		if f.Changed(flag) {
+			yes, _ := f.GetBool(flag)
+			over = append(over, run.Override{Path: strings.ReplaceAll(flag, "-", "_"), Value: fmt.Sprint(yes), From: "--" + flag})
+		}
+	}
+	sets, _ := f.GetStringArray("set")
+	for _, s := range sets {
+		path, value, ok := strings.Cut(s, "=")
+		if !ok {
+			return nil, usageError("--set %s: found no =; allowed is field=value, as in --set method.steps=200", s)
+		}
+		over = append(over, run.Override{Path: path, Value: value, From: "--set " + path})
+	}
+	return over, nil
+}
+
+func fitCommand() *cobra.Command {
+	var quiet, asJSON bool
+	var resume string
+	var workers workerFlags
+	c := &cobra.Command{
+		Use:   "fit [spec.yaml]",
+		Short: "Train a model under a privacy budget",
+		Long: `Fit reads a table, reserves the budget in the ledger, trains, and writes a run
+directory: the model, the record of all that was released, and a report.
+
+Everything can stand in a spec file, on the command line, or in both; a flag
+overrides the file. A run that was stopped or killed goes on with --resume DIR.
+
+` + "`sotto help methods`" + ` lists the methods, ` + "`sotto help METHOD`" + ` the fields of one.`,
+		Example: "  sotto fit examples/clinic/sotto.yaml\n  sotto fit --data t.csv --schema s.yaml --model logistic --epsilon 1 --delta 1e-6 --adjacency add-or-remove",
+		Args:    args(cobra.MaximumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			out := c.OutOrStdout()
+			bar := newProgress(c.ErrOrStderr(), quiet || asJSON)
+			warn := warner(c)
+			env := run.Env{Version: version(), Progress: bar.update, Notice: warn, Report: report.Write}
+			workers.quiet = quiet
+			defer func() { workers.close(err == nil || errors.Is(err, run.ErrDiverged)) }()
+			var info *trace.Info
+			var dir string
+			if resume != "" {
+				if err := onlyResume(c, args); err != nil {
+					return err
+				}
+				env.Ledger, _ = c.Flags().GetString("ledger")
+				env.Void, _ = c.Flags().GetBool("void")
+				env.TestOverlaps, _ = c.Flags().GetBool("test-overlaps")
+				dir = resume
+				if err := workers.listen(c, resume, &env); err != nil {
+					return err
+				}
+				info, err = run.Resume(c.Context(), dir, env)
+				bar.done()
+				if err != nil {
+					return interrupted(err, dir)
+				}
+			} else {
+				if len(args) == 0 && c.Flags().NFlag() == 0 {
+					return usageError("give a spec file, or --data, --schema, --model, --epsilon, --delta and --adjacency; `sotto fit --help` shows both")
+				}
+				spec, err := specOf(c, args)
+				if err != nil {
+					return err
+				}
+				job, err := run.Prepare(spec)
+				if err != nil {
+					return err
+				}
+				if !asJSON { // there they stand in the object
+					for _, w := range job.Warnings {
+						warn(w)
+					}
+				}
+				if workers.address != "" {
+					if err := job.Shardable(); err != nil {
+						return err
+					}
+				}
+				if err := workers.listen(c, resume, &env); err != nil {
+					return err
+				}
+				info, dir, err = run.Fit(c.Context(), job, env)
+				bar.done()
+				if err != nil {
+					return interrupted(err, dir)
+				}
+			}
+			if asJSON {
+				return printJSON(out, info, dir)
+			}
+			if !quiet {
+				printSummary(out, info, dir)
+			}
+			return nil
+		},
+	}
+	addSpecFlags(c.Flags())
+	c.Flags().Bool("void", false, voids)
+	c.Flags().BoolVar(&quiet, "quiet", false, "print nothing but errors and warnings")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	c.Flags().StringVar(&resume, "resume", "", "go on with the run in this directory")
+	workers.add(c.Flags())
+	return c
+}
+
+// onlyResume refuses what would change a run that is taken up again.
+func onlyResume(c *cobra.Command, args []string) error {
+	given := ""
+	if len(args) > 0 {
+		given = args[0]
+	}
+	c.Flags().Visit(func(f *pflag.Flag) {
+		switch f.Name {
+		case "resume", "ledger", "quiet", "json", "workers", "shards", "key", "void", "test-overlaps":
+		default:
+			given = "--" + f.Name
+		}
+	})
+	if given != "" {
+		return usageError("--resume: found %s beside it; the run directory holds the spec, and nothing but --ledger, --quiet, --json, --workers, --key, --void and --test-overlaps is allowed", given)
+	}
+	return nil
+}
+
+// interrupted adds how to go on to the error of a run that has begun.
+func interrupted(err error, dir string) error {
+	if dir == "" {
+		return err
+	}
+	info, readErr := trace.ReadInfo(dir)
+	again := "sotto fit --resume " + dir
+	if readErr == nil && info.Shards > 0 {
+		again += " --workers ADDRESS --key FILE"
+	}
+	if errors.Is(err, run.ErrInterrupted) {
+		return fmt.Errorf("%w. Go on with: %s", run.ErrInterrupted, again)
+	}
+	switch {
+	case readErr == nil && errors.Is(err, ledger.ErrUncertain):
+		return fmt.Errorf("%w\nNothing was released. Find out, and go on, with `%s`", err, again)
+	case readErr == nil && errors.Is(err, ledger.ErrGone):
+		return fmt.Errorf("%w\nWith the ledger back in its place go on with `%s`", err, again)
+	case readErr == nil && info.Status == trace.Finished && exitCode(err) == exitFailed && !errors.Is(err, run.ErrDiverged):
+		return fmt.Errorf("%w\nThe training itself is complete. Finish the run with `%s`", err, again)
+	case readErr != nil || info.Status == trace.Finished || exitCode(err) != exitFailed:
+		return err
+	}
+	if info.Lab {
+		return fmt.Errorf("%w\nGo on with `%s`", err, again)
+	}
+	return fmt.Errorf("%w\nThe budget stays reserved. Go on with `%s`, or close the run with `sotto ledger settle %s`", err, again, dir)
+}
+
+func printJSON(w io.Writer, i *trace.Info, dir string) error {
+	o := map[string]any{
+		"run_dir": dir, "run": i.ID, "dataset": i.Dataset, "lab": i.Lab, "delta": i.Budget.Delta, "adjacency": i.Budget.Adjacency,
+		"noise_multiplier": i.NoiseMultiplier, "steps": i.Result.Steps, "train_seconds": i.Result.TrainSeconds,
+		"accountant": i.Accountant, "outcome": i.Result.Outcome, "report": filepath.Join(dir, trace.ReportFile), "model": filepath.Join(dir, trace.ModelFile),
+		"epsilon": i.Budget.Epsilon,
+	}
+	if i.Off {
+		o["epsilon"], o["delta"], o["adjacency"] = nil, nil, nil
+	}
+	if t := i.Result.Test; t != nil {
+		o["test"] = t
+		if t.Accuracy != nil {
+			o["test_accuracy"] = *t.Accuracy
+		}
+		if t.RMSE != nil {
+			o["test_rmse"] = *t.RMSE
+		}
+	}
+	if len(i.Warnings) > 0 {
+		o["warnings"] = i.Warnings
+	}
+	return json.NewEncoder(w).Encode(o)
+}
+
+func printSummary(w io.Writer, i *trace.Info, dir string) {
+	if i.Lab {
+		fmt.Fprintln(w, "LAB RUN: what follows is not private; do not publish it as if it were.")
+	}
+	if i.Off {
+		fmt.Fprintf(w, "Guarantee  none: no noise was added\nNoise      none, %s of %s\n", stepsOf(i.Result.Steps), i.Method)
+	} else {
+		verb := "adding or removing any one " + i.Whom()
+		if i.Budget.Adjacency.String() == "replace-one" {
+			verb = "replacing any one " + i.Whom() + " by another"
+		}
+		factor := "e^ε, which is beyond every number here and protects nobody"
+		if f := math.Exp(i.Budget.Epsilon); !math.IsInf(f, 1) {
+			factor = atMost(f, 4)
+		}
+		fmt.Fprintf(w, "Guarantee  ε = %s, δ = %s, %v: %s changes the probability\n           of any outcome by at most a factor of %s",
+			exact(i.Budget.Epsilon), exact(i.Budget.Delta), i.Budget.Adjacency, verb, factor)
+		if i.Budget.Delta > 0 {
+			fmt.Fprintf(w, ", but for a probability of %s", exact(i.Budget.Delta))
+		}
+		fmt.Fprintln(w)
+		if i.Lab {
+			fmt.Fprintln(w, "           (on paper only: this is a lab run)")
+		}
+		noise := fmt.Sprintf("multiplier %.6g", i.NoiseMultiplier)
+		switch {
+		case i.NoiseMultiplier == 0 && i.MaxSteps == 1:
+			noise = "as ε and δ ask for"
+		case i.NoiseMultiplier == 0:
+			noise = "another multiplier in each step"
+		}
+		fmt.Fprintf(w, "Noise      %s, %s of %s\n", noise, stepsOf(i.Result.Steps), i.Method)
+	}
+	if i.Result.Outcome != method.Done.String() {
+		fmt.Fprintf(w, "Ended      %s\n", i.Result.Outcome)
+	}
+	if i.Result.Claim != nil {
+		fmt.Fprintf(w, "Reached    %v\n", i.Result.Claim)
+	}
+	if t := i.Result.Test; t != nil {
+		printScores(w, t, "Test       ")
+		fmt.Fprintln(w, "           (not private: computed from the test rows without noise)")
+	}
+	fmt.Fprintf(w, "Time       %.2f s of training\n", i.Result.TrainSeconds)
+	for _, warning := range i.Warnings {
+		fmt.Fprintln(w, "Warning   ", warning)
+	}
+	fmt.Fprintf(w, "Model      %s\nReport     %s\n", filepath.Join(dir, trace.ModelFile), filepath.Join(dir, trace.ReportFile))
+}
+
+// printScores prints figures of a model on a table, one or two lines.
+func printScores(w io.Writer, t *trace.Scores, label string) {
+	var parts []string
+	add := func(name string, v *float64) {
+		if v != nil {
+			parts = append(parts, fmt.Sprintf("%s %.4f", name, *v))
+		}
+	}
+	add("accuracy", t.Accuracy)
+	add("log loss", t.LogLoss)
+	add("AUC", t.AUC)
+	add("RMSE", t.RMSE)
+	add("R²", t.R2)
+	if len(parts) == 0 {
+		parts = []string{"no scores"}
+	}
+	fmt.Fprintf(w, "%s%s on %s rows\n", label, strings.Join(parts, ", "), count(t.Rows))
+}

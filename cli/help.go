@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sottodp/sotto/gossip"
+	"github.com/sottodp/sotto/method"
+)
+
+// groups are the groups of commands in the root's help.
+var groups = []struct {
+	id, title string
+	commands  []func() *cobra.Command
+}{
+	{"train", "Train and predict:", []func() *cobra.Command{fitCommand, tuneCommand, predictCommand, evaluateCommand, exportCommand, schemaCommand, synthCommand, dataCommand}},
+	{"plan", "Plan:", []func() *cobra.Command{planCommand}},
+	{"budget", "Budget:", []func() *cobra.Command{ledgerCommand}},
+	{"check", "Check:", []func() *cobra.Command{verifyCommand, auditCommand, reportCommand, serveCommand, doctorCommand}},
+	{"network", "Network:", []func() *cobra.Command{netCommand, hubCommand, nodeCommand, workerCommand}},
+	{"research", "Research:", []func() *cobra.Command{compareCommand, paperCommand}},
+	{"about", "About Sotto:", []func() *cobra.Command{versionCommand, manCommand}},
+}
+
+func addCommands(root *cobra.Command) {
+	for _, g := range groups {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, command := range g.commands {
+			c := command()
+			c.GroupID = g.id
+			root.AddCommand(c)
+		}
+	}
+	root.SetHelpCommand(helpCommand())
+	root.SetHelpCommandGroupID("about")
+	root.SetCompletionCommandGroupID("about")
+}
+
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND | methods | METHOD]",
+		Short: "Help for a command; the methods, or one of them with its fields",
+		Example: `  sotto help fit
+  sotto help methods
+  sotto help sgd`,
+		ValidArgsFunction: func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			names := append([]string{"methods"}, strings.Split(methodNames(), ", ")...)
+			for _, sub := range c.Root().Commands() {
+				if sub.IsAvailableCommand() {
+					names = append(names, sub.Name())
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			w := c.OutOrStdout()
+			if len(args) == 1 && args[0] == "methods" {
+				listMethods(w)
+				return nil
+			}
+			if len(args) == 1 && helpMethod(w, args[0]) {
+				return nil
+			}
+			sub, rest, err := c.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return usageError("help: found %q; allowed are a command, methods, or the name of a method", strings.Join(args, " "))
+			}
+			sub.InitDefaultHelpFlag()
+			return sub.Help()
+		},
+	}
+}
+
+// listMethods names every method, each in one line or two.
+func listMethods(w io.Writer) {
+	line := func(name, about string) {
+		fmt.Fprintf(w, "  %-13s%s\n", name, strings.ReplaceAll(wrap(about, 98), "\n", "\n               "))
+	}
+	fmt.Fprintln(w, "Methods of fit (method.name in a spec, or --method):")
+	for _, e := range method.Registry() {
+		about, _, _ := strings.Cut(e.About, "; ") // the rest is shown with its fields
+		line(e.Name, about)
+	}
+	fmt.Fprintln(w, "\nMethods of a network (network.method):")
+	for _, e := range gossip.Registry {
+		line(e.Name, e.About)
+	}
+	fmt.Fprintln(w, "\n`sotto help METHOD` shows the fields of one, `sotto plan SPEC --explain` what a method chooses for a spec.")
+}
+
+// helpMethod shows one method with its fields.
+func helpMethod(w io.Writer, name string) bool {
+	field := func(name, doc string) {
+		fmt.Fprintf(w, "  %-18s%s\n", name, strings.ReplaceAll(wrap(doc, 90), "\n", "\n                    "))
+	}
+	if e, err := method.Lookup(name); err == nil {
+		fmt.Fprintf(w, "%s\n\nUse it %s.\n", wrap(e.Name+": "+e.About, 110), wrap(e.Use, 100))
+		fmt.Fprintln(w, "\nFields (--set method.FIELD=VALUE, or in the block method of a spec):")
+		none := true
+		for _, f := range e.Fields() {
+			if f.Name != "-" {
+				field(f.Name, f.Doc)
+				none = false
+			}
+		}
+		if none {
+			fmt.Fprintln(w, "  none")
+		}
+		fmt.Fprintf(w, "\nMore: docs/methods/%s.md\n", e.Name)
+		return true
+	}
+	e, err := gossip.Lookup(name)
+	if err != nil {
+		return false
+	}
+	fmt.Fprintf(w, "%s: %s\n\nFields (in the block network of a spec):\n", e.Name, e.About)
+	names, docs := e.Fields()
+	for i := range names {
+		field(names[i], docs[i])
+	}
+	fmt.Fprintln(w, "\nMore: docs/network.md")
+	return true
+}

@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/schema"
+)
+
+func ledgerCommand() *cobra.Command {
+	var where string
+	c := &cobra.Command{
+		Use:   "ledger",
+		Short: "The datasets' lifetime budgets and who spent them",
+		Long: `The ledger keeps one budget per dataset over its whole life. Runs reserve before
+they look at a record. By default what they reserve adds up and nothing is ever
+refunded; a dataset that counts in another currency gives back, at a run's end,
+what the run did not charge. Its entries are chained by hash.`,
+	}
+	c.PersistentFlags().StringVar(&where, "ledger", "", "a file or postgres://… (default: the user's own)")
+	// with opens the ledger for one subcommand.
+	with := func(open func(context.Context, string) (*ledger.Ledger, error), f func(context.Context, io.Writer, *ledger.Ledger, []string) error) func(*cobra.Command, []string) error {
+		return func(c *cobra.Command, args []string) error {
+			l, err := open(c.Context(), where)
+			if errors.Is(err, run.ErrNoLedger) && c.Name() == "list" {
+				_, err := fmt.Fprintln(c.OutOrStdout(), "There is no ledger yet; the first run makes it")
+				return err
+			}
+			if err != nil {
+				return err
+			}
+			defer l.Close()
+			return f(c.Context(), c.OutOrStdout(), l, args)
+		}
+	}
+
+	var asJSON bool
+	list := &cobra.Command{
+		Use: "list", Short: "List the datasets", Args: args(cobra.NoArgs),
+		RunE: with(run.ViewLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, _ []string) error {
+			all, err := l.Datasets(ctx)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(w, all)
+			}
+			if len(all) == 0 {
+				fmt.Fprintf(w, "%s holds no dataset yet\n", l.Where())
+				return nil
+			}
+			t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(t, "DATASET\tADJACENCY\tCURRENCY\tRUNS\tRESERVED ε\tRESERVED δ\tBUDGET ε\tBUDGET δ\tNOTE")
+			for _, d := range all {
+				budget, note, reserved := "-\t-", "", fmt.Sprintf("%g\t%g", d.Spent.Epsilon, d.Spent.Delta)
+				if d.Budget != nil {
+					budget = fmt.Sprintf("%g\t%g", d.Budget.Epsilon, d.Budget.Delta)
+				}
+				if d.Part != nil { // no ε of its own adds up
+					reserved, note = "-\t-", ledger.Percent(*d.Part)+" held or settled"
+				}
+				if d.Void != nil {
+					note = "void: accessed without a guarantee"
+				}
+				if len(d.Restored) > 0 {
+					note = strings.TrimPrefix(note+"; restored, charges are missing", "; ")
+				}
+				adjacency := "-"
+				if d.Adjacency.Valid() { // otherwise nothing but an access is recorded
+					adjacency = d.Adjacency.String()
+				}
+				fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", d.Name, adjacency, cmp.Or(d.Currency, "-"), d.Runs, reserved, budget, note)
+			}
+			return t.Flush()
+		}),
+	}
+	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+
+	show := &cobra.Command{
+		Use: "show DATASET", Short: "Show a dataset's statement and entries", Args: args(cobra.ExactArgs(1)),
+		RunE: with(run.ViewLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, args []string) error {
+			d, err := l.Dataset(ctx, args[0])
+			if err != nil {
+				return usageError("%v", err)
+			}
+			entries, err := l.Entries(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(w, map[string]any{"dataset": d, "entries": entries})
+			}
+			facts := "not entered: unit, neighboring relation and currency are open"
+			if d.Unit != "" {
+				facts = fmt.Sprintf("unit %s, %v, currency %s", d.Unit, d.Adjacency, d.Currency)
+			}
+			fmt.Fprintf(w, "%s: %s\n%s\n\n", d.Name, facts, d.Statement)
+			t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(t, "SEQ\tTIME\tKIND\tRUN\tWHAT")
+			for _, e := range entries {
+				fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\n", e.Seq, e.Time.Format("2006-01-02 15:04:05"), e.Kind, e.Run, e.Words())
+			}
+			return t.Flush()
+		}),
+	}
+	show.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+
+	verify := &cobra.Command{
+		Use: "verify [RUNS…]", Short: "Check the chain of entries, and that it holds what runs saw", Args: args(cobra.ArbitraryArgs),
+		Long: `Verify recomputes the chain of hashes and every total. Entries that were cut off
+at the end show only against a head that was kept elsewhere. Each run directory
+keeps the one that it saw (run.json, ledger_head): give run directories, or
+directories of them, to compare these.
+
+Exit code 0: all holds; 1: something does not.`,
+		Example: "  sotto ledger verify runs",
+		RunE: with(run.ViewLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, args []string) error {
+			n, err := l.Verify(ctx)
+			if err != nil {
+				return err
+			}
+			head, err := l.Head(ctx)
+			if err != nil {
+				return err
+			}
+			runs, err := run.Below(args)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(w, "%s: %s entries, the chain holds; head %d %s\n", l.Where(), count(n), head.Seq, head.Hash)
+			seen, err := run.Seen(ctx, l, runs)
+			if err != nil {
+				return err
+			}
+			var lacks []string
+			for _, s := range seen {
+				switch {
+				case s.Entry == 0:
+					fmt.Fprintf(w, "%s: keeps no entry of a ledger\n", s.Dir)
+				case s.Holds:
+					fmt.Fprintf(w, "%s: holds: entry %d\n", s.Dir, s.Entry)
+				default:
+					lacks = append(lacks, s.Dir)
+					fmt.Fprintf(w, "%s: DOES NOT HOLD: it saw entry %d of %s, which is not in this ledger\n", s.Dir, s.Entry, s.Ledger)
+				}
+			}
+			if len(lacks) > 0 {
+				return fmt.Errorf("%s does not hold what these runs saw: %s", l.Where(), strings.Join(lacks, ", "))
+			}
+			return nil
+		}),
+	}
+
+	accept := &cobra.Command{
+		Use: "accept", Short: "Go on with a ledger that lacks entries, and record it", Args: args(cobra.NoArgs),
+		Long: `Accept is for a ledger that Sotto refuses because it is missing, emptied, an older
+copy, or another one than was used here last. First look for the ledger itself, and
+put it back: then nothing is lost and there is nothing to accept.
+
+Accept records in the ledger what was expected and what was found. What was charged
+in the missing entries is not counted any more, so people whose rows those runs
+used may have lost more privacy than the ledger says; the statement of every
+dataset says so from then on. Where the file is missing or empty, a new ledger
+is made. Earlier versions of Sotto refuse a ledger with such a record.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			r, err := ledger.Accept(c.Context(), where)
+			if err != nil {
+				return run.LedgerError(err)
+			}
+			fmt.Fprintf(c.OutOrStdout(), "%s They are not counted any more. The statements of all datasets of this ledger say so from now on.\n", r.Words())
+			return nil
+		},
+	}
+
+	var epsilon, delta float64
+	var adjacency, unit, currency string
+	budget := &cobra.Command{
+		Use: "budget DATASET --epsilon E --delta D --adjacency A", Short: "Set a dataset's lifetime budget", Args: args(cobra.ExactArgs(1)),
+		Long: `Budget sets the most that all runs on a dataset may cost together, those so far
+included. The dataset's name is the one in its schema.
+
+The currency is how costs are counted. A dataset that is new to the ledger takes
+the one given, for its whole life:
+
+  caps  each run's own ε and δ add up and stay spent (the default)
+  zcdp  ρ of zero-concentrated differential privacy adds up: noise on whole tables
+  gdp   μ² of Gaussian differential privacy adds up: Gaussian noise on whole tables
+  rdp   Rényi divergences of the orders 2, 4, 8 … 32768 add up: sampled batches too
+
+Under the last three a run holds the cost of its whole plan while it goes on, and
+settles for the batches that it charged. Many runs then cost less than the sum of
+their own ε. A run whose plan the currency has no theorem for is refused.`,
+		RunE: func(c *cobra.Command, names []string) error {
+			for _, f := range []string{"epsilon", "delta", "adjacency"} {
+				if !c.Flags().Changed(f) {
+					return usageError("--%s is missing: Sotto has no default for it", f)
+				}
+			}
+			adj, err := privacy.ParseAdjacency(adjacency)
+			if err != nil {
+				return usageError("--%v", err)
+			}
+			b := privacy.Budget{Epsilon: epsilon, Delta: delta, Adjacency: adj}
+			if err := b.Validate(); err != nil {
+				return usageError("--%v", err)
+			}
+			return with(run.OpenLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, args []string) error {
+				if err := l.SetBudget(ctx, args[0], unit, currency, b); errors.Is(err, privacy.ErrExhausted) { // buys nothing
+					return usageError("%v", err)
+				} else if err != nil {
+					return run.LedgerError(err)
+				}
+				d, err := l.Dataset(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				fmt.Fprintln(w, d.Statement)
+				return nil
+			})(c, names)
+		},
+	}
+	budget.Flags().Float64Var(&epsilon, "epsilon", 0, "lifetime ε (required)")
+	budget.Flags().Float64Var(&delta, "delta", 0, "lifetime δ (required)")
+	budget.Flags().StringVar(&adjacency, "adjacency", "", "add-or-remove or replace-one (required)")
+	budget.Flags().StringVar(&currency, "currency", "", "how a new dataset counts: "+strings.Join(ledger.Currencies(), ", ")+" (default: caps)")
+	budget.Flags().StringVar(&unit, "unit", schema.UnitRecord, "whose privacy it is: the name of the unit in the schema")
+
+	settle := &cobra.Command{
+		Use: "settle DIR", Short: "Close an abandoned run in the ledger", Args: args(cobra.ExactArgs(1)),
+		Long: "Settle ends a run that will not be resumed, for the events that the ledger\nrecorded. Where the dataset counts in caps the run's budget stays spent as a whole; so\ndoes its whole plan where the directory shows other events. It cannot be resumed any more.",
+		RunE: func(c *cobra.Command, args []string) error {
+			known, d, err := run.Abandon(c.Context(), args[0], where)
+			if err != nil {
+				return err
+			}
+			if d.Part == nil {
+				fmt.Fprintf(c.OutOrStdout(), "run %s on %s is settled; %g of ε and %g of δ stay spent\n", known.ID, known.Dataset, known.Caps.Epsilon, known.Caps.Delta)
+				return nil
+			}
+			cost := "for what it charged"
+			switch known.Settlement.Basis {
+			case ledger.BasisMismatch:
+				cost = "for its whole plan, since its directory does not show the events that this ledger recorded"
+			case ledger.BasisPlan:
+				cost = "for its whole plan, since this ledger holds no full record of the events"
+			}
+			fmt.Fprintf(c.OutOrStdout(), "run %s on %s is settled %s; %s of the lifetime budget is held or settled\n", known.ID, known.Dataset, cost, ledger.Percent(*d.Part))
+			return nil
+		},
+	}
+	c.AddCommand(list, show, verify, accept, budget, settle)
+	group(c)
+	return c
+}

@@ -1,0 +1,137 @@
+// Package cli is the command sotto, for package main of a program: [Main] is all of it. A program
+// of another module that registers a method, a model or a format before it calls Main is a Sotto
+// with one more of them. Each subcommand has a file here.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sottodp/sotto/internal/kern"
+	"github.com/sottodp/sotto/internal/parent"
+	"github.com/sottodp/sotto/model"
+	_ "github.com/sottodp/sotto/postgres" // for --ledger and --data
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/ledger"
+)
+
+// Main runs the command on the arguments of the process, and ends the process with its exit code.
+func Main() { os.Exit(execute()) }
+
+// execute is the command; it returns its exit code.
+func execute() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait
+	if _, err := kern.Level(); err != nil {
+		fmt.Fprintln(os.Stderr, "sotto:", err)
+		return exitInput
+	}
+	ledger.Warn = func(text string) { fmt.Fprintln(os.Stderr, "warning:", text) }
+	ctx, err := parent.Watch(ctx)
+	if err != nil {
+		err = &run.InputError{Err: err}
+	} else {
+		err = root().ExecuteContext(ctx)
+	}
+	if err != nil {
+		printError(os.Stderr, err)
+	}
+	return exitCode(err)
+}
+
+// version of the build, from the module system.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
+
+func root() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "sotto",
+		Short: "Differentially private learning: train on sensitive records, state what the model tells",
+		Long: `Sotto trains a model on sensitive records and proves how little the model tells
+about any one of them.
+
+Start with:  sotto fit examples/clinic/sotto.yaml
+
+Exit codes: 0 done; 1 the machine failed (disk, network); 2 a mistake in what was
+given, nothing changed; 3 the privacy budget does not allow it, nothing released;
+130 stopped by the user, can be resumed.`,
+		Version:       version(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	addCommands(c)
+	group(c)
+	completed(c)
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		var value *pflag.InvalidValueError
+		if errors.As(err, &value) {
+			allowed := map[string]string{"float64": "a number", "int": "a whole number", "uint64": "a whole number from 0", "bool": "true or false", "duration": "a duration, as 30s or 10m"}[value.GetFlag().Value.Type()]
+			if allowed != "" {
+				return usageError("--%s: found %q; allowed is %s", value.GetFlag().Name, value.GetValue(), allowed)
+			}
+		}
+		return usageError("%v; `%s --help` lists the flags", err, c.CommandPath())
+	})
+	return c
+}
+
+// completed lets shells offer the names of methods and models, in c and all below.
+func completed(c *cobra.Command) {
+	for flag, names := range map[string][]string{"method": strings.Split(methodNames(), ", "), "model": model.Names()} {
+		if f := c.Flags().Lookup(flag); f != nil && strings.HasPrefix(f.Usage, flag+": ") {
+			if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+				panic(err) // the flag is there, and has no other
+			}
+		}
+	}
+	for _, sub := range c.Commands() {
+		completed(sub)
+	}
+}
+
+// group makes c a command that only holds others: it shows its help, and another
+// word than theirs is a mistake.
+func group(c *cobra.Command) {
+	c.Args = func(c *cobra.Command, a []string) error {
+		if len(a) == 0 {
+			return nil
+		}
+		var names []string
+		for _, sub := range c.Commands() {
+			if sub.IsAvailableCommand() {
+				names = append(names, sub.Name())
+			}
+		}
+		return usageError("found the command %q; allowed after %s are %s", a[0], c.CommandPath(), strings.Join(names, ", "))
+	}
+	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+}
+
+// usageError is a mistake on the command line.
+func usageError(format string, args ...any) error {
+	return &run.InputError{Err: fmt.Errorf(format, args...)}
+}
+
+// args wraps cobra's argument checks so that they end with exit code 2.
+func args(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, a []string) error {
+		if err := check(c, a); err != nil {
+			return usageError("%v; usage: %s", err, c.UseLine())
+		}
+		return nil
+	}
+}

@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sottodp/sotto/gossip/party"
+	"github.com/sottodp/sotto/gossip/transport"
+	"github.com/sottodp/sotto/internal/newfile"
+	"github.com/sottodp/sotto/run"
+)
+
+func netInitCommand() *cobra.Command {
+	var o run.NetworkOptions
+	var dir, hub string
+	c := &cobra.Command{
+		Use:   "init spec.yaml",
+		Short: "Found a network of owners: its keys, and what all agree on",
+		Long: `Init settles a training among owners from the spec that they agreed on, and makes its keys. The directory holds then
+
+  organiser.json  secret of the organiser: keys of operator, account, certificates and owners
+  hub.json        secret of the hub: for sotto hub
+  network.json    public, and in all of the others already: who takes part, their public keys, a hash of each part of what was agreed
+
+and sotto net invite makes the credentials of each owner from it. No row is read.`,
+		Example: "  sotto net init sotto.yaml --dir net --hub tls://hub.example.org:4222",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if dir == "" || hub == "" {
+				return usageError("--dir DIR and --hub tls://HOST:PORT are needed: a new directory for the keys, and where owners find the hub")
+			}
+			var err error
+			if o.Flags, err = overridesOf(c.Flags()); err != nil {
+				return err
+			}
+			o.Flags, o.Apart = withoutData(o.Flags), true
+			p, err := run.PrepareNetwork(args[0], o)
+			if err != nil {
+				return err
+			}
+			warnings, err := p.CheckDelta()
+			if err != nil {
+				return err
+			}
+			for _, text := range warnings {
+				warner(c)(text)
+			}
+			organiser, err := party.Found(p, hub)
+			if err != nil {
+				return usageError("--%v", err)
+			}
+			if err := newfile.MakeDir(dir); err != nil {
+				return err
+			}
+			if err := organiser.WriteDir(dir); err != nil {
+				return err
+			}
+			t := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprint(t, "owner\tdeclared rows\tactivations\tnoise\tε\n")
+			for _, owner := range p.Owners {
+				epsilon, err := p.Epsilon(owner)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(t, "%s\t%d\t%d\t%.4g\t%.4f\n", owner.Name, owner.Facts.Rows, owner.Activations, owner.Method.NoiseMultiplier(), epsilon)
+			}
+			if err := t.Flush(); err != nil {
+				return err
+			}
+			if p.Drawn() {
+				fmt.Fprint(c.OutOrStdout(), "\nActivations and noise follow from a seed that the owners draw when all have come, and may differ a little; ε is at most that of privacy.\n")
+			}
+			fmt.Fprintf(c.OutOrStdout(), "\nNetwork %s stands in %s. Next: sotto net invite %q --dir %s --out FILE, and so for each owner.\n", organiser.Network.ID, dir, p.Owners[0].Name, dir)
+			return nil
+		},
+	}
+	f := c.Flags()
+	ownerFlags(f, &o.Label)
+	f.StringVar(&dir, "dir", "", "new directory of the organiser (required)")
+	f.StringVar(&hub, "hub", "", "where owners find the hub, tls://HOST:PORT, or several with commas between them (required)")
+	return c
+}
+
+const (
+	invitedDays = 90
+	mostDays    = 5 * 365 // so long the network's certificates are good
+	day         = 24 * time.Hour
+)
+
+func netInviteCommand() *cobra.Command {
+	var dir, out string
+	var days int
+	c := &cobra.Command{
+		Use:   "invite NAME",
+		Short: "Make one owner's credentials",
+		Long: `Invite makes what one owner joins a network with: the key of its messages, a certificate, and a JWT that lets it do
+nothing but take part under its own name. The file is secret: bring it to the owner by a way that nobody reads.`,
+		Example: "  sotto net invite cardiology --dir net --out cardiology.json",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if out == "" {
+				return usageError("--out FILE is missing: a new file for the credentials")
+			}
+			if days < 1 || days > mostDays {
+				return usageError("--days: found %d; allowed is 1 to %d", days, mostDays)
+			}
+			o, owner, err := organised(dir, args[0])
+			if err != nil {
+				return err
+			}
+			if _, err := os.Lstat(out); err == nil {
+				return usageError("--out: %s is there already; allowed is a new file", out)
+			}
+			credentials, err := o.Invite(owner, time.Duration(days)*day)
+			if err != nil {
+				return &run.InputError{Err: err}
+			}
+			if err := credentials.Write(out); err != nil {
+				return usageError("--out: %v", err)
+			}
+			fmt.Fprintf(c.OutOrStdout(), "%s: the credentials of %s, good until %s\n", out, args[0], time.Now().AddDate(0, 0, days).Format(time.DateOnly))
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&dir, "dir", "", "directory of the organiser (required)")
+	f.StringVar(&out, "out", "", "new file for the credentials (required)")
+	f.IntVar(&days, "days", invitedDays, "for how many days they are good")
+	return c
+}
+
+func netRevokeCommand() *cobra.Command {
+	var dir string
+	c := &cobra.Command{
+		Use:   "revoke NAME",
+		Short: "Turn an owner away from the hub",
+		Long: `Revoke makes the credentials that an owner has so far worthless at the hub. The hub takes over the changed hub.json by itself
+where it reads that very file; elsewhere bring it there. The owner can be invited again, with
+another key of its connection.`,
+		Example: "  sotto net revoke cardiology --dir net",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			o, owner, err := organised(dir, args[0])
+			if err != nil {
+				return err
+			}
+			before := len(o.Owners[owner].Former) > 0
+			if err := o.Revoke(owner); err != nil {
+				return err
+			}
+			if err := o.WriteDir(dir); err != nil {
+				return usageError("--dir: %v", err)
+			}
+			w := c.OutOrStdout()
+			if before {
+				fmt.Fprintf(w, "%s was revoked before; what was made for it since is now revoked, too.\n", args[0])
+			}
+			fmt.Fprintf(w, "%[1]s is turned away as soon as the hub has the new %[2]s: a hub that reads this very file takes it over by itself; on another machine, replace the old one by it. `sotto net invite` lets %[1]s in again.\n", args[0], filepath.Join(dir, transport.HubFile))
+			return nil
+		},
+	}
+	c.Flags().StringVar(&dir, "dir", "", "directory of the organiser (required)")
+	return c
+}
+
+// organised reads an organiser's directory, and which of the owners has that name.
+func organised(dir, name string) (*transport.Organiser, int, error) {
+	if dir == "" {
+		return nil, 0, usageError("--dir is missing: the directory that sotto net init made")
+	}
+	o, owner, err := transport.OpenOrganiser(dir, name)
+	if err != nil {
+		return nil, 0, &run.InputError{Err: err}
+	}
+	return o, owner, nil
+}

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sottodp/sotto/paper"
+	"github.com/sottodp/sotto/paper/p0"
+	"github.com/sottodp/sotto/paper/p1"
+	"github.com/sottodp/sotto/paper/p2"
+	"github.com/sottodp/sotto/paper/p3"
+	"github.com/sottodp/sotto/paper/p4"
+)
+
+var experiments = []paper.Experiment{p0.Experiment, p1.Experiment, p2.Experiment, p3.Experiment, p4.Experiment}
+
+func paperCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "paper",
+		Short: "Reproduce the experiments of a paper that Sotto builds on",
+	}
+	for _, e := range experiments {
+		c.AddCommand(experimentCommand(e))
+	}
+	group(c)
+	return c
+}
+
+func experimentCommand(e paper.Experiment) *cobra.Command {
+	l := paper.Lab{Version: version()}
+	c := &cobra.Command{
+		Use: e.Name, Short: e.Short, Long: e.Long, Example: e.Example,
+		Args: args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if l.Full && c.Flags().Changed("small") {
+				return usageError("--small and --full: found both; allowed is one")
+			}
+			if l.Dir == "" {
+				l.Dir = e.Name + "-small"
+				if l.Full {
+					l.Dir = e.Name + "-full"
+				}
+			}
+			if entries, err := os.ReadDir(l.Dir); err == nil && len(entries) > 0 && !e.Resumes {
+				return usageError("--out: %s exists and is not empty; allowed is a new or an empty directory", l.Dir)
+			}
+			if e.Needed {
+				if l.Data = cmp.Or(l.Data, os.Getenv("SOTTO_DATA")); l.Data == "" {
+					return usageError("--data: found nothing; allowed is the folder that holds %s, which SOTTO_DATA may name too", e.Data)
+				}
+			}
+			l.Progress = tenths(func(done, all int) { fmt.Fprintf(c.ErrOrStderr(), "%d of %d runs\n", done, all) })
+			r, err := e.Reproduce(c.Context(), &l)
+			if e.Resumes && c.Context().Err() != nil {
+				return stoppedError("the experiment was stopped; repeat the command to continue it")
+			}
+			if err != nil {
+				return err
+			}
+			for _, claim := range r.Claims {
+				verdict := "holds"
+				if !claim.Holds {
+					verdict = "FAILS"
+				}
+				fmt.Fprintf(c.OutOrStdout(), "%-36s  %s  %s\n", claim.Name, verdict, claim.Found)
+			}
+			fmt.Fprintf(c.OutOrStdout(), "%d of %d claims hold. Page: %s\n", r.Claims.Passed(), len(r.Claims), filepath.Join(l.Dir, "index.html"))
+			return nil
+		},
+	}
+	c.Flags().Bool("small", false, e.Small+" (the default)")
+	c.Flags().BoolVar(&l.Full, "full", false, e.Full)
+	which := "new or empty"
+	if e.Resumes {
+		which = "an unfinished one is continued"
+	}
+	c.Flags().StringVar(&l.Dir, "out", "", fmt.Sprintf("directory for the results, %s (default %[2]s-small or %[2]s-full)", which, e.Name))
+	switch {
+	case e.Needed:
+		c.Flags().StringVar(&l.Data, "data", "", "folder of the tables (default $SOTTO_DATA)")
+	case e.Data != "":
+		c.Flags().StringVar(&l.Data, "data", "", "folder that holds "+e.Data)
+	}
+	if e.Parallel {
+		c.Flags().IntVar(&l.Jobs, "jobs", 0, "trainings at once (default one for each core)")
+	}
+	return c
+}
+
+// tenths calls tell at each tenth of the way.
+func tenths(tell func(done, all int)) func(done, all int) {
+	shown := -1
+	return func(done, all int) {
+		if tenth := done * 10 / max(1, all); tenth > shown {
+			shown = tenth
+			tell(done, all)
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sottodp/sotto/plan"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+// solvedFor says what the number that was left out has become.
+var solvedFor = map[string]string{
+	"noise-multiplier": "the noise multiplier: the least that the budget allows",
+	"steps":            "the steps: the most that the budget allows",
+	"sampling-rate":    "the sampling rate: the largest that the budget allows",
+}
+
+func printPlan(w io.Writer, p *plan.Plan) {
+	each := "all records"
+	switch {
+	case p.Sampler == "poisson" && p.SamplingRate < 1:
+		each = fmt.Sprintf("a Poisson sample, each record with probability %.6g", p.SamplingRate)
+	case p.Sampler == "fixed":
+		each = fmt.Sprintf("exactly %s of %s records", count(p.Batch), count(p.Rows))
+	case p.Sampler == "several":
+		each = "samples of several kinds"
+	}
+	if p.UnitRows > 0 {
+		row(w, "Record", "one %s", trace.Whom(p.Unit, p.UnitRows))
+	}
+	f, filter := p.Releases().(privacy.Filtered)
+	if filter {
+		row(w, "Releases", "%s", filterWords(f))
+		row(w, "Steps", "at most %s, with samples and noise that are chosen on the way", count(p.Steps))
+	} else {
+		row(w, "Releases", "%s", plan.Describe(p.Releases()))
+		row(w, "Steps", "%s, each on %s", count(p.Steps), each)
+	}
+	switch {
+	case p.NoiseMultiplier > 0 && filter:
+		row(w, "Noise multiplier", "%.9g to begin with", p.NoiseMultiplier)
+	case p.NoiseMultiplier > 0:
+		row(w, "Noise multiplier", "%.9g", p.NoiseMultiplier)
+	case p.Steps == 1:
+		row(w, "Noise multiplier", "none of its own: as ε and δ ask for")
+	default:
+		row(w, "Noise multiplier", "each step has its own")
+	}
+	if text := solvedFor[p.Solved]; text != "" {
+		row(w, "Solved for", "%s", text)
+	}
+	row(w, "Cost", "ε = %s at δ = %s, %v (accountant %s)", atMost(p.Epsilon, 9), exact(p.Delta), p.Adjacency, p.Accountant)
+	if p.Fits != nil {
+		verdict := "fits"
+		if !*p.Fits {
+			verdict = "does NOT fit"
+		}
+		row(w, "Budget", "ε = %s: the plan %s", exact(*p.Budget), verdict)
+	}
+	if !filter {
+		row(w, "What dominates", "%s", dominatesWords(p))
+	}
+	for i, part := range p.Parts {
+		row(w, fmt.Sprintf("Part %d of %d", i+1, len(p.Parts)), "%s: alone %s; the plan without it %s", part.Mechanism, proven(part.Alone), proven(part.Without))
+	}
+	for i, o := range p.Accountants {
+		name := ""
+		if i == 0 {
+			name = "By accountant"
+		}
+		row(w, name, "%-5s %s", o.Accountant, opinionWords(o))
+	}
+	if p.OtherRelation != nil {
+		row(w, "Other relation", "%s", relationWords(p.OtherRelation))
+	}
+	for _, warning := range p.Warnings {
+		row(w, "Warning", "%s", warning)
+	}
+	if p.Growth != nil {
+		printGrowth(w, p)
+	}
+	if p.Claimed != nil {
+		fmt.Fprintln(w)
+		printClaimed(w, p.Claimed)
+	}
+}
+
+// filterWords says what a run on a filter may ask.
+func filterWords(f privacy.Filtered) string {
+	in := map[privacy.Currency]string{
+		privacy.InPure: "pure ε", privacy.InZCDP: "ρ of zero-concentrated differential privacy", privacy.InGDP: "μ² of Gaussian differential privacy",
+		privacy.InRDP: fmt.Sprintf("Rényi divergence of order %.6g", f.Order),
+	}[f.Currency]
+	return "what the run asks depends on what was released before; it is charged in " + in + ", before each look, and refused beyond the cap"
+}
+
+// dominatesWords says which changes would lower the cost most.
+func dominatesWords(p *plan.Plan) string {
+	if len(p.WhatIf) == 0 {
+		return "nothing that could be changed by itself"
+	}
+	things := p.Dominates
+	if n := len(things); n > 2 {
+		things = []string{strings.Join(things[:n-1], ", "), things[n-1]}
+	}
+	text := strings.Join(things, " and ") + ": "
+	for i, w := range p.WhatIf {
+		if i == 0 {
+			text += fmt.Sprintf("%s would bring ε to %s", w.Change, atMost(w.Epsilon, 4))
+		} else {
+			text += fmt.Sprintf(", %s to %s", w.Change, atMost(w.Epsilon, 4))
+		}
+	}
+	return text
+}
+
+// proven writes an ε, or that there is none.
+func proven(epsilon *float64) string {
+	if epsilon == nil {
+		return "no finite ε is proven"
+	}
+	return "ε = " + atMost(*epsilon, 6)
+}
+
+func opinionWords(o plan.Opinion) string {
+	if o.Why != "" {
+		return o.Why
+	}
+	return proven(o.Epsilon)
+}
+
+func relationWords(r *plan.Relation) string {
+	// The other relation is add-or-remove, unless the plan is for that one.
+	change, times := "half as large", "twice"
+	notSame := "it hides whether a record is there, and so the number of records, which must then be used nowhere."
+	if r.Adjacency == privacy.ReplaceOne {
+		change, times = "twice as large", "half"
+		notSame = "it hides a record's values from one who knows the number of records, not whether a record is there."
+	}
+	notSame = "Not the same guarantee: " + notSame
+	switch {
+	case !r.Translated:
+		return fmt.Sprintf("The cost under %v %s. %s", r.Adjacency, r.Why, notSame)
+	case r.Why != "":
+		return fmt.Sprintf("Under %v accountant %s %s. %s", r.Adjacency, r.Accountant, r.Why, notSame)
+	}
+	multiplier := times + " the multiplier"
+	if r.NoiseMultiplier != 0 {
+		multiplier = fmt.Sprintf("a multiplier of %.6g", r.NoiseMultiplier)
+	}
+	if r.Sampler != "" {
+		multiplier += ", here on " + r.Sampler
+	}
+	return fmt.Sprintf("Under %v a clipped sum's sensitivity is %s, so the same noise is %s: %s. %s", r.Adjacency, change, multiplier, proven(r.Epsilon), notSame)
+}
+
+func printGrowth(w io.Writer, p *plan.Plan) {
+	table := func(title, name string, here float64, points []plan.Point, write func(float64) string) {
+		if len(points) < 2 {
+			return
+		}
+		fmt.Fprintf(w, "\n%s\n%18s  %12s\n", title, name, "ε")
+		for _, q := range points {
+			epsilon, mark := "not proven", ""
+			if q.Epsilon != nil {
+				epsilon = atMost(*q.Epsilon, 6)
+			}
+			if q.At == here {
+				mark = "  this plan"
+			}
+			text := write(q.At)
+			fmt.Fprintf(w, "%*s%s  %12s%s\n", 18-utf8.RuneCountInString(text), "", text, epsilon, mark)
+		}
+	}
+	noise, axis := p.Noise()
+	table("ε against steps", "steps", float64(p.Steps), p.Growth.Steps, func(v float64) string { return count(int(v)) })
+	table("ε against noise", axis, noise, p.Growth.Noise, func(v float64) string { return fmt.Sprintf("%.6g", v) })
+	table("ε against δ", "δ", p.Delta, p.Growth.Delta, exact)
+}
+
+func printBound(w io.Writer, b *plan.Bound) {
+	fmt.Fprintf(w, "Bound             on E F(w) − F*, w the last iterate of %s, by P1 as corrected in package method/schedule\n", b.Method)
+	fmt.Fprintf(w, "Budget            ε = %s at δ = %s, %v\n", exact(b.Budget.Epsilon), exact(b.Budget.Delta), b.Budget.Adjacency)
+	fmt.Fprintf(w, "Counts on         μ = %.4g, L = %.4g, F(0) − F* ≤ %.4g\n", b.Mu, b.L, b.Start)
+	for _, t := range b.Trust {
+		fmt.Fprintf(w, "On trust          %s\n", t)
+	}
+	fmt.Fprintf(w, "\n%10s  %14s  %10s  %10s\n", "steps", "start's share", "noise", "error ≤")
+	next := 1
+	for _, p := range b.Curve {
+		if p.Steps < next && p.Steps != b.Best.Steps {
+			continue
+		}
+		next = max(p.Steps+1, p.Steps*3/2)
+		mark := ""
+		if p.Steps == b.Best.Steps {
+			mark = "  least"
+		}
+		fmt.Fprintf(w, "%10s  %14.4g  %10.4g  %10.4g%s\n", count(p.Steps), p.Start, p.Noise, p.Error, mark)
+	}
+	p := b.Best
+	fmt.Fprintf(w, "\nPicked            T = %s, α = %.6g, β = %.6g: error ≤ %.4g\n", count(p.Steps), p.Rate, p.Momentum, p.Error)
+	if p.Error >= b.Start {
+		fmt.Fprintln(w, "Warning           the bound is no better than w = 0 has without a look: theory promises nothing at this budget")
+	}
+	fmt.Fprintf(w, "To use it         --set method.steps=%d --set method.rate=%.6g --set method.mu=%.6g --set method.clip=%.6g\n",
+		p.Steps, p.Rate, b.MuOfBest(), b.Clip)
+	fmt.Fprintln(w, "                  (the defaults of fit count on tables flatter than the worst; docs/methods/gd.md)")
+}
+
+func printChoice(w io.Writer, e *plan.Choice) {
+	fmt.Fprintf(w, "Method            %s: %s\n", e.Method, e.About)
+	if e.Budget.Epsilon > 0 {
+		fmt.Fprintf(w, "Budget            ε = %s at δ = %s, %v\n", exact(e.Budget.Epsilon), exact(e.Budget.Delta), e.Budget.Adjacency)
+	}
+	for i, r := range e.Rests {
+		name := ""
+		if i == 0 {
+			name = "Rests on"
+		}
+		fmt.Fprintf(w, "%-18s%s\n", name, r)
+	}
+	fmt.Fprintln(w)
+	for _, f := range e.Fields {
+		fmt.Fprintf(w, "%-18s%-12s%s\n", f.Field, f.Value, f.Why)
+	}
+}
+
+func printClaimed(w io.Writer, c *plan.Claims) {
+	if len(c.Claims) == 0 {
+		fmt.Fprintln(w, "No formula of the papers speaks of such a plan.")
+		return
+	}
+	fmt.Fprintln(w, "NOT A GUARANTEE. What the papers' own formulas say, beside the sound figure:")
+	line := func(name, text string) {
+		fmt.Fprintf(w, "  %-10s%s\n", name, strings.ReplaceAll(wrap(text, 104), "\n", "\n            "))
+	}
+	for _, k := range c.Claims {
+		fmt.Fprintf(w, "\n%s, %s: %s\n", k.Paper, k.About, k.Quantity)
+		line("claimed", fmt.Sprintf("%.6g (%s)", k.Claimed, k.Formula))
+		for i, f := range k.Sound {
+			name := ""
+			if i == 0 {
+				name = "sound"
+			}
+			value := fmt.Sprintf("%.6g", f.Value)
+			if strings.HasPrefix(k.Quantity, "ε") {
+				value = atMost(f.Value, 6)
+			}
+			line(name, fmt.Sprintf("%s (%s)", value, f.By))
+		}
+		line(string(k.Verdict), fmt.Sprintf("%s. %s", strings.TrimSuffix(k.Why, "."), k.Source))
+	}
+}

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/newfile"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
+)
+
+func predictCommand() *cobra.Command {
+	var modelPath, dataPath, outPath string
+	c := &cobra.Command{
+		Use:   "predict --model DIR|model.json --data FILE",
+		Short: "Predict labels and probabilities for the rows of a table",
+		Long: `Predict writes a CSV with one line for each row of a table: the predicted label,
+then the probability of each class, or the predicted value of a regression. The
+table is read under the schema that travels in the model file; it needs no label
+column. A row that the schema calls bad stops the command, or, under
+on_bad_row: drop, gets an empty line of fields.
+
+A prediction tells its reader about the row it was made for; the model's own
+guarantee stands as it is, since predicting is post-processing.`,
+		Example: "  sotto predict --model runs/20261120-154800-0a1b2c3d --data new.csv > predictions.csv",
+		Args:    args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			m, err := modelFor(modelPath, dataPath, "predict")
+			if err != nil {
+				return err
+			}
+			gate := access.Gate{Dropped: run.Dropped(warner(c), true)}
+			opened, err := gate.Open(c.Context(), access.Predict, m.Schema, dataPath, data.Options{Unlabelled: true, KeepBad: true, ByRow: true})
+			if err != nil {
+				return err
+			}
+			t, err := opened.Take(c.Context(), nil, "")
+			if err != nil {
+				return err
+			}
+			return newfile.Write(c.OutOrStdout(), "out", outPath, func(w io.Writer) error { return m.WriteCSV(w, t) })
+		},
+	}
+	c.Flags().StringVar(&modelPath, "model", "", "run directory or model file (required)")
+	c.Flags().StringVar(&dataPath, "data", "", "table to predict (required)")
+	c.Flags().StringVar(&outPath, "out", "", "file to write (default: standard output)")
+	return c
+}
+
+// modelFor reads a model for rows that something is to be done with.
+func modelFor(modelPath, dataPath, what string) (*run.Trained, error) {
+	m, err := run.LoadModel(modelPath)
+	if err == nil && dataPath == "" {
+		err = usageError("--data is missing: the rows to %s", what)
+	}
+	return m, err
+}

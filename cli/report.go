@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/report"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+func reportCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "report DIR",
+		Short: "Verify a run and rebuild its report from its directory",
+		Long: `Report verifies a finished run, as sotto verify does without a ledger, and makes its report again. What does
+not hold stands in red at the top of the page, and the exit code is 1. The report that the run wrote when it ended
+is never written over, since the ledger holds its hash: the new one is report.new.html beside it.`,
+		Example: "  sotto report runs/20261120-154800-0a1b2c3d",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			info, err := trace.ReadInfo(args[0])
+			if err != nil {
+				return usageError("%v", err)
+			}
+			var broken, names []string
+			verified := info.Status == trace.Finished && info.Network == ""
+			if verified {
+				found, err := run.Verify(c.Context(), args[0], nil)
+				if err != nil { // files that do not even fit each other
+					broken, names = append(broken, err.Error()), append(names, "the record")
+				}
+				for _, f := range found {
+					if !f.Holds {
+						broken, names = append(broken, f.What+": "+f.Detail), append(names, f.What)
+					}
+				}
+			}
+			path, err := report.Rebuild(args[0], verified, broken)
+			var place *os.LinkError // of the rename that puts the file there
+			switch {
+			case errors.Is(err, report.ErrPart):
+				return usageError("%s: %v", args[0], report.ErrPart)
+			case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.As(err, &place):
+				return usageError("%v", err)
+			case err != nil:
+				return err
+			}
+			if _, err := fmt.Fprintln(c.OutOrStdout(), path); err != nil {
+				return err
+			}
+			if len(broken) > 0 {
+				return fmt.Errorf("%s: does not hold: %s; the report says so at its top", args[0], strings.Join(names, ", "))
+			}
+			return nil
+		},
+	}
+}

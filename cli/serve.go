@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sottodp/sotto/web"
+)
+
+func serveCommand() *cobra.Command {
+	var where string
+	var port int
+	c := &cobra.Command{
+		Use:   "serve [DIR…]",
+		Short: "Show runs and budgets in the browser, live while they train",
+		Long: `Serve shows run directories, and directories that hold some, as pages: runs while
+they train, one run with its report and its verification, runs side by side, tables
+of sotto compare, searches of sotto tune, audits, owners' parts in networks, simulations of
+networks (network.json, what sotto net simulate --json printed), and the ledger's datasets.
+Without DIR it shows runs, compare, tuned and audit, where they are.
+
+It reads and writes nothing, listens on this machine alone, and lets in the one
+browser that opens the printed link. Stop it with Ctrl-C.`,
+		Example: "  sotto serve\n  sotto serve runs compare --port 8080",
+		RunE: func(c *cobra.Command, dirs []string) error {
+			if port < 0 || port > 65535 {
+				return usageError("--port: found %d; allowed is 1 to 65535, or 0 for any free one", port)
+			}
+			if len(dirs) == 0 {
+				if dirs = usualDirs(); len(dirs) == 0 {
+					return usageError("there is neither a directory %s here; name one that holds runs", strings.Join(usual, " nor "))
+				}
+			}
+			s, err := web.New(web.Options{Dirs: dirs, Ledger: where, Version: version()})
+			if err != nil {
+				return usageError("%v", err)
+			}
+			l, err := web.Listen(port)
+			if errors.Is(err, syscall.EADDRINUSE) {
+				return usageError("--port: %d is in use; allowed is a free one, or 0 for any", port)
+			}
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.OutOrStdout(), "%s\n", s.Link(l))
+			fmt.Fprintln(c.ErrOrStderr(), "This link works once, on this machine. Ctrl-C ends it.")
+			return s.Serve(c.Context(), l)
+		},
+	}
+	c.Flags().StringVar(&where, "ledger", "", "a file or postgres://… (default: the user's own)")
+	c.Flags().IntVar(&port, "port", 0, "port to listen on (default: any free one)")
+	return c
+}
+
+// usual are the directories that fit, compare, tune and audit write to by default.
+var usual = []string{"runs", "compare", "tuned", "audit"}
+
+func usualDirs() []string {
+	var found []string
+	for _, dir := range usual {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			found = append(found, dir)
+		}
+	}
+	return found
+}

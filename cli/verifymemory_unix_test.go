@@ -1,0 +1,57 @@
+//go:build unix
+
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"github.com/sottodp/sotto/internal/race"
+)
+
+// TestC4VerifyIsStreamed: verify of a run with another event in every step stays below
+// 200 MB, without a ledger and with one. With -long the run has 100,000 steps.
+func TestC4VerifyIsStreamed(t *testing.T) {
+	race.Skip(t)
+	t.Parallel()
+	steps, most := 200, int64(100<<20)
+	if *long {
+		steps, most = 100_000, 200_000_000
+	}
+	unit := int64(1 << 10)
+	if runtime.GOOS == "darwin" {
+		unit = 1
+	}
+	clinic := filepath.Join("..", "examples", "clinic", "sotto.yaml")
+	for name, settings := range map[string][]string{
+		"another event in every step":             {"method.name=blsgd"},
+		"another event in every step, on samples": {"method.name=blsgd", "method.batch=40"},
+		"another noise in every step, on samples": {"method.name=nag-opt", "method.batch=40"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			book, out := filepath.Join(dir, "ledger.db"), filepath.Join(dir, "run")
+			fit := []string{"fit", clinic, "--quiet", "--ledger", book, "--out", out, "--set", fmt.Sprintf("method.steps=%d", steps)}
+			for _, s := range settings {
+				fit = append(fit, "--set", s)
+			}
+			if b, err := sotto(t, fit...).Output(); err != nil {
+				t.Fatalf("%v: %s", err, b)
+			}
+			for _, more := range [][]string{nil, {"--ledger", book}} {
+				c := sotto(t, append([]string{"verify", out}, more...)...)
+				if b, err := c.Output(); err != nil {
+					t.Fatalf("%v: %s", err, b)
+				}
+				peak := c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss * unit
+				t.Logf("%d steps, verify %v: a peak of %d MB", steps, more, peak/1e6)
+				if peak > most {
+					t.Errorf("%d steps, verify %v: a peak of %d MB; the bar is %d", steps, more, peak/1e6, most/1e6)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/shards"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+// workerFlags are those of a fit whose rows are on other machines.
+type workerFlags struct {
+	address, key string
+	count        int
+	quiet        bool
+	away         *shards.Coordinator // nil: the rows are here
+}
+
+// close ends the coordinator's side. Where the run is done the workers go home.
+func (w *workerFlags) close(done bool) {
+	if w.away != nil {
+		w.away.Close(done)
+	}
+}
+
+func (w *workerFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&w.address, "workers", "", "address to listen on for the workers that hold the rows, instead of --data (sotto worker)")
+	f.IntVar(&w.count, "shards", 0, "how many shards the workers hold (with --workers)")
+	f.StringVar(&w.key, "key", "", "file of the key that coordinator and workers share (with --workers)")
+}
+
+// listen opens the coordinator's side, where workers are asked for.
+func (w *workerFlags) listen(c *cobra.Command, resume string, env *run.Env) error {
+	if w.address == "" {
+		if w.count != 0 || w.key != "" {
+			return usageError("--workers: found none beside --shards or --key; allowed is the address to listen on")
+		}
+		return nil
+	}
+	if w.count == 0 && resume != "" {
+		info, err := trace.ReadInfo(resume)
+		if err != nil {
+			return &run.InputError{Err: err}
+		}
+		w.count = info.Shards
+	}
+	switch {
+	case c.Flags().Changed("data"):
+		return usageError("--data: found beside --workers; allowed is one of them: the workers hold the rows")
+	case w.key == "":
+		return usageError("--key FILE is missing: the key that coordinator and workers share")
+	case w.count < 1:
+		return usageError("--shards: found %d; allowed is how many shards the workers hold, 1 or more", w.count)
+	}
+	key, err := shards.ReadKey(w.key)
+	if err != nil {
+		return err
+	}
+	if w.away, err = shards.Listen(w.address, w.count, key, env.Notice); err != nil {
+		return err
+	}
+	env.Shards = &run.Shards{Secret: key.Secret, Carrier: w.away}
+	if !w.quiet {
+		fmt.Fprintf(c.ErrOrStderr(), "waiting for the workers of %d shards at %s\n", w.count, w.away.URL)
+	}
+	return nil
+}
+
+func workerCommand() *cobra.Command {
+	var o shards.Options
+	var key, shard string
+	var quiet bool
+	c := &cobra.Command{
+		Use:   "worker [spec.yaml]",
+		Short: "Hold a part of the rows of a fit that runs on another machine",
+		Long: `Worker reads its shard of a table and sums over it for a coordinator, sotto fit --workers, until that run is done.
+Coordinator and workers are one owner's machines: what passes between them is sealed under the key that all of them
+have, and noise is added by the coordinator, once. The spec is the coordinator's; --data is the worker's own.
+Each row is in one shard: a record in two counts twice, for twice the ε. Two shards that are one file are refused; rows that
+are in two files are not noticed.
+
+A worker may be stopped and started again at any time; the run waits for it. Of two workers with the same shard the first
+answer counts: a spare for one that is slow or may die. A worker that has another schema, model or adjacency than the
+coordinator, or other rows than the first worker with its shard, is told so and ends.
+(umask 077; head -c 32 /dev/urandom > key) makes a key.`,
+		Example: "  sotto fit sotto.yaml --workers nats://10.0.0.1:4222 --shards 2 --key key\n  sotto worker sotto.yaml --hub nats://10.0.0.1:4222 --key key --shard 1/2 --data part1.csv",
+		Args:    args(cobra.MaximumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			var err error
+			if o.Spec, err = specOf(c, args); err != nil {
+				return err
+			}
+			if o.URL == "" || key == "" || shard == "" || !c.Flags().Changed("data") {
+				return usageError("--hub URL, --key FILE, --shard I/N and --data FILE are needed: where the coordinator listens, the key, and which rows these are")
+			}
+			if o.Index, o.Count, err = shardOf(shard); err != nil {
+				return err
+			}
+			if o.Key, err = shards.ReadKey(key); err != nil {
+				return err
+			}
+			o.Warn = warner(c)
+			if !quiet {
+				o.Notice = func(text string) { fmt.Fprintf(c.ErrOrStderr(), "shard %s: %s\n", shard, text) }
+			}
+			o.Cores = runtime.GOMAXPROCS(0)
+			return shards.Work(c.Context(), o)
+		},
+	}
+	f := c.Flags()
+	// What a worker reads, or a spec must have.
+	addSomeSpecFlags(f, "any field of the spec, as in --set model.l2=0.01", "test", "test-labels", "method", "accountant", "output", "seed", "ledger", "out")
+	f.Bool("lab", false, "lab: the spec has a seed")
+	f.StringVar(&o.URL, "hub", "", "where the coordinator listens (required)")
+	f.StringVar(&key, "key", "", "file of the key that coordinator and workers share (required)")
+	f.StringVar(&shard, "shard", "", "which part of the rows this is, as in 1/2 (required)")
+	f.BoolVar(&quiet, "quiet", false, "print nothing but errors and warnings")
+	return c
+}
+
+// shardOf reads I/N, I from 1 to N.
+func shardOf(text string) (index, count int, err error) {
+	i, n, _ := strings.Cut(text, "/")
+	index, first := strconv.Atoi(i)
+	count, second := strconv.Atoi(n)
+	if first != nil || second != nil || index < 1 || index > count {
+		return 0, 0, usageError("--shard: found %q; allowed is I/N, I from 1 to N, as in 1/2", text)
+	}
+	return index - 1, count, nil
+}

@@ -21,7 +21,7 @@ import (
 //	b₂, σ₂     noise that hides what the solver misses, of 1/128 of ε and of δ
 //
 // Deviations. The paper's σ₁ adds tail bounds and asks for Λ ≥ 2β/(ε₁−ε₃); here the privacy loss is bounded by that of three Gaussians and
-// ln(1 + β/Λ) (oracle/private/PROOFS.md), which takes less of both. The paper fails where the tolerance is not reached; here it is chosen so that it always
+// ln(1 + β/Λ) (oracle/perturb/PROOFS.md), which takes less of both. The paper fails where the tolerance is not reached; here it is chosen so that it always
 // is, as a failure would be a look (R20). The result is measured against the minimiser on both tables, so σ₂ counts the miss twice.
 type AMP struct {
 	Lambda float64 `yaml:"lambda" json:"lambda" doc:"curvature Λ that is added to the sum of the losses (default: 0.03·L·R·√d·σ^(4/3) less nλ; L and R bound a row's gradient and norm, d is the number of parameters, σ the noise multiplier of one Gaussian release)"`

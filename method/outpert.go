@@ -22,7 +22,7 @@ import (
 //	T, η       Steps, Rate
 //	L, β, μ    from public facts and the objective: Lipschitz, Smooth + λ, λ
 //	Δ          2LηT/n without a regularizer, 2Lη/n · (1 − (1−ηλ)^T)/(ηλ) with λ/2‖w‖²; the
-//	           door computes it and adds what rounding can (oracle/private/PROOFS.md)
+//	           private oracle computes it and adds what rounding can (oracle/perturb/PROOFS.md)
 //	σ          Noise: w_T + N(0, σ²Δ²I)
 //
 // Deviations. The paper's Δ has a factor 3 where 2 is enough (S-B2), and its σ is proven for ε < 1 only; here it is

@@ -38,9 +38,10 @@ var table = map[string][]string{
 	"method/reg":    {},
 	"internal/kern": {},
 
-	// Drawing, pages, and the statistics of audits, which know of nothing.
+	// Drawing, pages, solvers, and the statistics of audits, which know of nothing.
 	"internal/chart": {},
 	"internal/audit": {},
+	"internal/lbfgs": {},
 
 	// Opens files that others may have written.
 	"internal/readfile": {},
@@ -92,7 +93,8 @@ var table = map[string][]string{
 	// records of runs. Replay holds no data, so it gets private's line without it.
 	"method":         join(privacys, []string{"oracle", "method/reg", "method/schedule", "method/secondorder"}),
 	"gossip":         join(privacys, []string{"oracle", "method", "method/reg", "method/schedule"}),
-	"oracle/private": join(public, []string{"data", "model"}),
+	"oracle/private": join(public, []string{"data", "model", "oracle/perturb"}),
+	"oracle/perturb": join(public, []string{"internal/lbfgs"}), // bounds and solvers: no data
 	"oracle/remote":  join(public, []string{"oracle/private"}), // no data: a shard is given a Summer
 	"oracle/replay":  public,
 	"run/trace":      {"privacy", "privacy/account", "internal/readfile"},
@@ -187,7 +189,7 @@ var assembles = map[string][]string{
 }
 
 // sealed packages must not reach data on any path of imports.
-var sealed = []string{"plan", "method", "gossip", "gossip/agreement", "gossip/transport", "method/reg", "method/schedule", "method/secondorder", "oracle", "oracle/replay", "run/report", "run/trace", "run/ledger"}
+var sealed = []string{"plan", "method", "gossip", "gossip/agreement", "gossip/transport", "method/reg", "method/schedule", "method/secondorder", "oracle", "oracle/perturb", "oracle/replay", "run/report", "run/trace", "run/ledger"}
 
 // withoutRows are packages that work from what is public: they must reach neither the readers
 // of tables nor the gate to them, on any path of imports.

@@ -118,7 +118,7 @@ func (b *batch) Hess(q oracle.Hess, w []float64) ([]float64, error) {
 			return nil, err
 		}
 	}
-	h := b.room(len(counts))
+	h := b.memory(len(counts))
 	for j, v := range counts {
 		h[j] = float64(v<<shift>>shift) * grid / b.size // modulo: see noisySum
 	}

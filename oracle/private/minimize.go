@@ -2,187 +2,124 @@ package private
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/oracle/perturb"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
-	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// mostSteps of a descent: the bounds on rounding are for no more.
-const mostSteps = 1 << 27
-
-// checkMinimize refuses samples.
-func (o *Oracle) checkMinimize(s sample.Sampler, pay []oracle.Query) error {
-	for _, query := range pay {
-		if _, ok := query.(oracle.Minimize); ok && s != (sample.Full{}) {
-			return errors.New("private: a minimisation is over all rows; no sample of them has a theorem")
-		}
+// problem is what package perturb is told: public bounds, no row.
+func (o *Oracle) problem() perturb.Problem {
+	f, p, m := o.cfg.Model.Facts(), o.cfg.Facts, o.cfg.Model
+	return perturb.Problem{
+		Model: m.Name(), Adjacency: p.Adjacency, Records: p.Rows, UnitRows: p.UnitRows, Dim: p.Dim,
+		Features: o.cfg.Table.Dim, Outputs: m.Outputs(), Block: data.BlockRows,
+		RowNorm: o.cfg.Table.NormBound, NormBound: f.NormBound, Lipschitz: f.Lipschitz, Smooth: f.Smooth,
+		Convex: f.Convex, OneMargin: f.OneMargin,
 	}
-	return nil
 }
 
-// knownHow refuses what the door does not know by its concrete type, as known does.
-func knownHow(how oracle.How) error {
-	switch h := how.(type) {
-	case oracle.Objective, oracle.Exact:
-		return nil
-	case oracle.Descent:
-		switch h.Noise.(type) {
-		case mech.Gaussian, mech.None:
-			return nil
-		}
-		return fmt.Errorf("private: the door does not know the noise %T of a descent", h.Noise)
-	}
-	return fmt.Errorf("private: the door does not know the minimisation %T", how)
+// noiseless says whether a minimization is released without noise: lab only.
+func noiseless(how oracle.How) bool {
+	d, ok := how.(oracle.Descent)
+	return how == (oracle.Exact{}) || ok && d.Noise == (mech.None{})
 }
 
-// fitsMinimize checks the numbers of a minimisation.
+// fitsMinimize checks that a theorem covers a minimization.
 func (o *Oracle) fitsMinimize(q oracle.Minimize) error {
-	f := o.cfg.Model.Facts()
-	noise := mech.Additive(mech.None{})
-	sens, reach := 0.0, 0.0
-	switch how := q.How.(type) {
-	case oracle.Exact:
+	if noiseless(q.How) {
 		return nil
-	case oracle.Descent:
-		if how.Noise == (mech.None{}) {
-			return nil
-		}
-		if err := o.private(); err != nil {
-			return err
-		}
-		if how.Passes > mostSteps || how.Passes*o.perPass(how) > mostSteps {
-			return fmt.Errorf("private: a descent of more than %d steps", mostSteps)
-		}
-		if curve := f.Smooth + q.L2; !(how.Rate*curve <= 2) {
-			return fmt.Errorf("private: a descent of step size %v; allowed is at most %v, 2 over the curvature of the loss and of L2", how.Rate, 2/curve)
-		}
-		noise = how.Noise
-		sens, reach = o.descentSensitivity(how, q.L2)
-	case oracle.Objective:
-		if err := o.private(); err != nil {
-			return err
-		}
-		if !f.OneMargin {
-			return fmt.Errorf("private: objective perturbation is proven for losses of one margin; %s is none", o.cfg.Model.Name())
-		}
-		if k := o.cfg.Facts.UnitRows; k > 1 {
-			return fmt.Errorf("private: objective perturbation is proven for records of one row; a unit of up to %d has a loss of as many margins", k)
-		}
-		p, err := o.perturbation(how, q.L2)
-		if err != nil {
-			return err
-		}
-		noise, sens, reach = mech.Gaussian{Sigma: p.sigma}, p.sensitivity(), p.reach
 	}
-	grid := mech.Grid(sens, o.cfg.Facts.Dim, 2)
-	if !(reach/grid < 1<<60) {
-		return fmt.Errorf("private: parameters up to %.3g at a sensitivity of %.3g do not fit", reach, sens)
-	}
-	return noise.Check(grid, sens+mech.Slack(grid, o.cfg.Facts.Dim, 2))
-}
-
-// private says whether a minimiser of this table's loss has a sensitivity at all (R20).
-func (o *Oracle) private() error {
-	f := o.cfg.Model.Facts()
-	switch {
-	case o.cfg.Facts.Adjacency != privacy.ReplaceOne:
-		return fmt.Errorf("private: a minimiser has a sensitivity under %v only: with a private row count the curvature of the mean has no bound", privacy.ReplaceOne)
-	case !f.Convex || math.IsInf(f.Smooth, 1) || math.IsInf(f.Lipschitz, 1):
-		return fmt.Errorf("private: the loss of %s is not convex, smooth and of bounded slope; its minimiser has no sensitivity", o.cfg.Model.Name())
-	case !(o.cfg.Table.NormBound <= f.NormBound):
-		return fmt.Errorf("private: rows of norm up to %v, the model counts on %v", o.cfg.Table.NormBound, f.NormBound)
+	if _, err := o.problem().Release(q); err != nil {
+		return fmt.Errorf("private: %w", err)
 	}
 	return nil
 }
 
-// Minimize answers a paid minimisation. The line where private becomes public is the call of publish. Where the context of
-// its purchase ends first, there is no answer.
+// Minimize answers a charged minimization. The line where private becomes public is the call of publish.
+// If the context of the batch ends first, there is no answer.
 func (b *batch) Minimize(q oracle.Minimize) ([]float64, error) {
 	o := b.o
 	if err := b.take(q); err != nil {
 		return nil, err
 	}
-	w := b.room(o.cfg.Facts.Dim)
-	clear(w) // w_0 = 0, for every table
-	var err error
-	switch how := q.How.(type) {
-	case oracle.Exact:
-		err = o.exact(b.ctx, w, q.L2)
-	case oracle.Descent:
-		if err = o.descend(b.ctx, w, how, q.L2); err == nil && how.Noise != (mech.None{}) {
-			sens, reach := o.descentSensitivity(how, q.L2)
-			err = o.publish(w, how.Noise, sens, reach)
-		}
-	case oracle.Objective:
-		var p perturbation
-		if p, err = o.perturbation(how, q.L2); err == nil {
-			err = o.objective(b.ctx, w, p)
-		}
-		if err == nil {
-			err = o.publish(w, mech.Gaussian{Sigma: p.sigma}, p.sensitivity(), p.reach)
-		}
-	}
-	if err != nil {
+	w := b.memory(o.cfg.Facts.Dim)
+	clear(w) // w₀ = 0, for every table
+	if err := o.minimize(b.ctx, w, q); err != nil {
 		return nil, err
+	}
+	if !noiseless(q.How) {
+		r, err := o.problem().Release(q)
+		if err != nil {
+			return nil, err
+		}
+		if err := o.publish(w, r); err != nil {
+			return nil, err
+		}
 	}
 	return w, b.answered(w)
 }
 
 // publish rounds w to the grid and adds the noise.
-func (o *Oracle) publish(w []float64, noise mech.Additive, sens, reach float64) error {
-	grid := mech.Grid(sens, len(w), 2)
+func (o *Oracle) publish(w []float64, r perturb.Release) error {
 	counts := make([]int64, len(w))
 	for j, v := range w {
-		// |v| ≤ reach by the theorem; bringing it there moves no two closer tables apart.
-		counts[j] = int64(math.RoundToEven(min(max(v, -reach), reach) / grid))
+		// |v| ≤ Reach by the theorem; bringing it there moves no two closer tables apart.
+		counts[j] = int64(math.RoundToEven(min(max(v, -r.Reach), r.Reach) / r.Grid))
 	}
-	if err := noise.Add(counts, grid, sens+mech.Slack(grid, len(w), 2), &o.noise); err != nil {
+	if err := r.Noise.Add(counts, r.Grid, r.Sensitivity, &o.noise); err != nil {
 		return err
 	}
 	for j, c := range counts {
-		w[j] = float64(c) * grid
+		w[j] = float64(c) * r.Grid
 	}
 	return nil
 }
 
-// perPass is the number of batches of a pass, which is public under replace-one.
-func (o *Oracle) perPass(d oracle.Descent) int {
-	if d.Batch == 0 || d.Batch >= o.units {
-		return 1
+// minimize sets w, which is 0, to the minimizer that q asks for. It is private.
+func (o *Oracle) minimize(ctx context.Context, w []float64, q oracle.Minimize) error {
+	switch how := q.How.(type) {
+	case oracle.Descent:
+		return o.descend(ctx, w, how, q.L2)
+	case oracle.Objective:
+		p, err := o.problem().Objective(how, q.L2)
+		if err != nil {
+			return err
+		}
+		return p.Solve(ctx, w, o.mean(p.Curve, o.tilt(p)))
 	}
-	return (o.units + d.Batch - 1) / d.Batch
+	return perturb.Exact(ctx, w, o.cfg.Model.Facts().Smooth, o.mean(q.L2, nil))
 }
 
-// size is the divisor of a step: the nominal batch, also of a last batch that is smaller.
-func (o *Oracle) size(d oracle.Descent) float64 {
-	if d.Batch == 0 {
-		return float64(o.cfg.Facts.Rows)
-	}
-	return float64(d.Batch)
+// mean is the objective over all rows.
+func (o *Oracle) mean(curve float64, tilt []float64) *perturb.Mean {
+	sum := func(g, w []float64) { o.local.plain(g, w, clip.None{}, nil, true) }
+	return &perturb.Mean{Sum: sum, N: float64(o.cfg.Facts.Rows), Curve: curve, Tilt: tilt}
 }
 
-// stepSize of step t = 1, 2, ….
-func stepSize(d oracle.Descent, l2 float64, t int) float64 {
-	if d.Decay {
-		return min(d.Rate, 1/(l2*float64(t)))
+// tilt draws the linear term of an objective perturbation.
+func (o *Oracle) tilt(p perturb.Objective) []float64 {
+	counts := make([]int64, o.cfg.Facts.Dim)
+	o.noise.AddGaussian(counts, p.Tilt/p.Grid*(1+0x1p-50))
+	b := make([]float64, len(counts))
+	for j, c := range counts {
+		b[j] = float64(c) * p.Grid
 	}
-	return d.Rate
+	return b
 }
 
-// descend runs gradient descent from w = 0, without noise: OutPert-GD, and with batches OutPert-RSGD.
+// descend runs gradient descent over all rows, or over batches of one secret order of the records.
 func (o *Oracle) descend(ctx context.Context, w []float64, d oracle.Descent, l2 float64) error {
-	g := make([]float64, len(w))
-	size, all := o.size(d), o.perPass(d) == 1
 	var batches [][]int32
-	if !all {
+	all := perturb.Batches(d, o.units) == 1
+	if all {
+		batches = [][]int32{nil}
+	} else {
 		for batch := range slices.Chunk(o.permutation(), d.Batch) {
 			slices.Sort(batch) // near rows lie together
 			if o.local.shares != nil {
@@ -191,31 +128,12 @@ func (o *Oracle) descend(ctx context.Context, w []float64, d oracle.Descent, l2 
 			batches = append(batches, batch)
 		}
 	}
-	t := 0
-	step := func(rows []int32) {
-		t++
-		eta := stepSize(d, l2, t)
-		o.local.plain(g, w, clip.None{}, rows, all)
-		for j := range w {
-			w[j] -= eta * (g[j]/size + l2*w[j])
-		}
-	}
-	for range d.Passes {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if all {
-			step(nil)
-			continue
-		}
-		for _, batch := range batches {
-			step(batch)
-		}
-	}
-	return nil
+	return perturb.Descend(ctx, w, d, l2, perturb.Size(d, o.cfg.Facts.Rows), len(batches), func(g, w []float64, batch int) {
+		o.local.plain(g, w, clip.None{}, batches[batch], all)
+	})
 }
 
-// permutation draws an order of the units, every one equally likely. It stays secret.
+// permutation draws an order of the records, every one equally likely. It stays secret.
 func (o *Oracle) permutation() []int32 {
 	order := make([]int32, o.units)
 	for i := range order {
@@ -226,48 +144,4 @@ func (o *Oracle) permutation() []int32 {
 		order[i], order[j] = order[j], order[i]
 	}
 	return order
-}
-
-// descentSensitivity bounds by how much replacing one row moves the last iterate in the ℓ2 norm, and the norm
-// of every iterate. PROOFS.md#descent, #rounding.
-func (o *Oracle) descentSensitivity(d oracle.Descent, l2 float64) (sens, reach float64) {
-	f, m := o.cfg.Model.Facts(), o.perPass(d)
-	steps := d.Passes * m
-	up := 1 + float64(steps)*0x1p-49 // covers the rounding of this function itself
-	for t := 1; t <= steps; t++ {
-		eta := stepSize(d, l2, t)
-		reach = max(reach, math.Abs(1-eta*l2)*reach+eta*f.Lipschitz*(1+0x1p-20))
-	}
-	reach = 2 * reach * up // twice: room for all rounding, which is less by far
-	batch := o.units
-	if m > 1 {
-		batch = d.Batch
-	}
-	off := o.gradientError(reach, batch)
-	moved := make([]float64, m) // by a row in the batch of this number
-	rounding, left := 0.0, 1.0  // left: what remains at the end of a distance after this step
-	for t := steps; t >= 1; t-- {
-		eta := stepSize(d, l2, t)
-		moved[(t-1)%m] += left * eta * 2 * f.Lipschitz / o.size(d)
-		rounding += left * 2 * (eta*off + 0x1p-50*(reach+eta*(f.Lipschitz+l2*reach)))
-		// I − ηH, the spectrum of H in [λ, λ+β].
-		left *= max(math.Abs(1-eta*l2), math.Abs(1-eta*(l2+f.Smooth))) + 0x1p-51
-	}
-	return (slices.Max(moved) + rounding) * up, reach
-}
-
-// gradientError bounds, in the ℓ2 norm, how far a mean of gradients as Local.plain computes it is from the true one,
-// at parameters of norm up to reach, for a sum of n records and a divisor of at least as much. PROOFS.md#rounding, #units.
-func (o *Oracle) gradientError(reach float64, n int) float64 {
-	const unit = 0x1p-53
-	f := o.cfg.Model.Facts()
-	r := f.NormBound
-	margin := unit * float64(o.cfg.Table.Dim+16) * reach * r
-	slope := f.Smooth/(r*r)*(margin+4*unit) + float64(o.cfg.Model.Outputs()+16)*4*unit
-	adds := 8.
-	if k := o.cfg.Facts.UnitRows; k > 0 {
-		n, adds = n*k, 9 // rows; and each is multiplied by its share
-	}
-	adds += float64(min(n, data.BlockRows)) + float64(n)/(data.BlockRows/2)
-	return 1.01 * (r*slope + unit*adds*f.Lipschitz)
 }

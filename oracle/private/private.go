@@ -179,9 +179,6 @@ func (o *Oracle) cost(s sample.Sampler, pay []oracle.Query) (privacy.Event, erro
 	if err := s.Check(o.cfg.Facts.Adjacency); err != nil {
 		return nil, err
 	}
-	if err := o.checkMinimize(s, pay); err != nil {
-		return nil, err
-	}
 	if f, ok := s.(sample.Fixed); ok && f.N != o.cfg.Facts.Rows {
 		// Under replace-one, which Check has seen to, both are public and the table's own (R9).
 		return nil, fmt.Errorf("private: a batch of fixed size speaks of %d rows, the run of %d", f.N, o.cfg.Facts.Rows)
@@ -225,41 +222,48 @@ func whole(q oracle.Query) bool {
 	return true
 }
 
-// known refuses what the door does not know by its concrete type. Claim and deed
-// are one only in values of Sotto's own: a pointer could change between paying and
-// asking, and a rule, noise or sampler from elsewhere would see what it works on.
-func known(s sample.Sampler, pay []oracle.Query) error {
+// known refuses concrete types that are not Sotto's own. Only of those is what was charged also what is
+// asked: a pointer could change in between, and a rule, noise or sampler from elsewhere would see rows.
+func known(s sample.Sampler, queries []oracle.Query) error {
 	switch s.(type) {
 	case sample.Full, sample.Poisson, sample.Fixed:
 	default:
-		return fmt.Errorf("private: the door does not know the sampler %T", s)
+		return fmt.Errorf("private: unknown sampler %T", s)
 	}
-	for _, q := range pay {
-		var added mech.Additive
+	for _, q := range queries {
+		var noise mech.Additive = mech.None{}
 		switch q := q.(type) {
 		case oracle.Search, oracle.Select, oracle.Hess:
-			continue // they hold no part that could be another's
 		case oracle.Loss:
-			added = q.Noise
-		case oracle.Minimize:
-			if err := knownHow(q.How); err != nil {
-				return err
-			}
-			continue
+			noise = q.Noise
 		case oracle.Grad:
-			added = q.Noise
+			noise = q.Noise
 			switch q.Clip.(type) {
 			case clip.Norm, clip.Value, clip.PerLayer, clip.Lipschitz, clip.None:
 			default:
-				return fmt.Errorf("private: the door does not know the clip rule %T", q.Clip)
+				return fmt.Errorf("private: unknown clip rule %T", q.Clip)
+			}
+		case oracle.Minimize:
+			switch how := q.How.(type) {
+			case oracle.Objective, oracle.Exact:
+			case oracle.Descent:
+				if _, laplace := how.Noise.(mech.Laplace); laplace {
+					return errors.New("private: a descent takes Gaussian noise")
+				}
+				noise = how.Noise
+			default:
+				return fmt.Errorf("private: unknown minimization %T", q.How)
+			}
+			if s != (sample.Full{}) {
+				return errors.New("private: a minimization is over all rows; no sample of them has a theorem")
 			}
 		default:
-			return fmt.Errorf("private: the door does not know the query %T", q)
+			return fmt.Errorf("private: unknown query %T", q)
 		}
-		switch added.(type) {
+		switch noise.(type) {
 		case mech.Gaussian, mech.Laplace, mech.None:
 		default:
-			return fmt.Errorf("private: the door does not know the noise %T", added)
+			return fmt.Errorf("private: unknown noise %T", noise)
 		}
 	}
 	return nil
@@ -335,9 +339,9 @@ func (b *batch) take(q oracle.Query) error {
 	return oracle.ErrNotPaid
 }
 
-// room returns memory for the next answer, n numbers. It is no answer before it is given to
-// answered: were the work on it to break down, Close would record nothing of it.
-func (b *batch) room(n int) []float64 {
+// memory returns n numbers for the next answer. They are an answer once answered is given them: if
+// the work on it panics, Close records none of it.
+func (b *batch) memory(n int) []float64 {
 	i := len(b.answers)
 	for len(b.store) <= i {
 		b.store = append(b.store, nil)
@@ -368,7 +372,7 @@ func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 	if err := b.take(q); err != nil {
 		return nil, err
 	}
-	g := b.room(len(w))
+	g := b.memory(len(w))
 	if math.IsInf(q.Clip.Bound(), 1) {
 		if err := o.local.plainMean(g, w, q, b.size); err != nil {
 			return nil, err
@@ -381,7 +385,7 @@ func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 
 // answeredOne takes an answer of one number.
 func (b *batch) answeredOne(v float64) error {
-	a := b.room(1)
+	a := b.memory(1)
 	a[0] = v
 	return b.answered(a)
 }

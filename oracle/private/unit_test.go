@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/lbfgs"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
@@ -386,10 +387,10 @@ func TestDescentOverUnits(t *testing.T) {
 		defer o.Close()
 		defer p.Close()
 		d := oracle.Descent{Passes: rapid.IntRange(1, 6).Draw(t, "passes"), Batch: rapid.IntRange(0, o.units).Draw(t, "batch"), Rate: 2 / (smooth + l2) * rapid.Float64Range(0.01, 1).Draw(t, "rate")}
-		sens, reach := o.descentSensitivity(d, l2)
+		sens, reach := o.problem().Descent(d, l2)
 		a, b := bare(&tb, o, d, l2), bare(&tb, p, d, l2)
-		if got := distance(a, b); got > sens || norm(a) > reach {
-			t.Fatalf("%s, %+v, λ = %v: a unit moves the result by %v, the sensitivity is %v; ‖w‖ = %v, reach %v", name, d, l2, got, sens, norm(a), reach)
+		if got := distance(a, b); got > sens || lbfgs.Norm(a) > reach {
+			t.Fatalf("%s, %+v, λ = %v: a unit moves the result by %v, the sensitivity is %v; ‖w‖ = %v, reach %v", name, d, l2, got, sens, lbfgs.Norm(a), reach)
 		}
 		if _, err := ask(o, oracle.Minimize{How: oracle.Objective{Epsilon: 1, Delta: 1e-5, Lambda: 100}}); err == nil {
 			t.Fatal("objective perturbation of units")

@@ -1,30 +1,32 @@
-package private
+// Package lbfgs minimizes smooth convex functions by L-BFGS, from gradients alone. Runs that
+// were recorded with a seed rest on its bits, so it stays beside the optimizers of gonum.
+package lbfgs
 
 import "math"
 
-// memory is how many pairs lbfgs keeps.
+// memory is how many pairs of a step and its change of the gradient are kept.
 const memory = 20
 
-// lbfgs looks for a minimum of a smooth convex function from w on, by Nocedal and Wright, Algorithm 7.5, until found
-// says so, at a point that it is shown with its gradient, or most gradients are taken. It reports whether found did; if
-// not, w is the point of the least gradient.
+// Minimize moves w to a minimum (Nocedal and Wright, Algorithm 7.5). It ends when found accepts a
+// point with its gradient, and returns true, or after most gradients; w is then the point of the
+// least gradient. The curvature of the function is at most steep.
 //
-// The search along a direction looks at slopes only: along a convex function they rise, so where one is
-// 0 is the least value. Values lose half of their digits near a minimum; slopes do not. steep bounds the curvature.
-func lbfgs(grad func(g, w []float64), w []float64, steep float64, most int, found func(w, g []float64) bool) bool {
+// The line search uses slopes only: along a convex function they rise, so the least value is
+// where the slope is 0. Values lose half of their digits near a minimum; slopes do not.
+func Minimize(grad func(g, w []float64), w []float64, steep float64, most int, found func(w, g []float64) bool) bool {
 	d := len(w)
 	g, p := make([]float64, d), make([]float64, d)
 	next, nextG := make([]float64, d), make([]float64, d)
 	var s, y [][]float64 // steps and what they changed the gradient by, the oldest first
 	grad(g, w)
-	best, bestNorm := append([]float64(nil), w...), norm(g)
+	best, bestNorm := append([]float64(nil), w...), Norm(g)
 	for taken := 1; ; {
 		if found(w, g) {
 			return true
 		}
 		direction(p, g, s, y, steep)
 		slope := dot(p, g)
-		if !(slope < 0) { // rounding has the better of the memory
+		if !(slope < 0) { // rounding outweighs the memory
 			if s == nil {
 				break
 			}
@@ -69,7 +71,7 @@ func lbfgs(grad func(g, w []float64), w []float64, steep float64, most int, foun
 		}
 		copy(w, next)
 		copy(g, nextG)
-		if size := norm(g); size < bestNorm {
+		if size := Norm(g); size < bestNorm {
 			bestNorm = size
 			copy(best, w)
 		}
@@ -78,7 +80,7 @@ func lbfgs(grad func(g, w []float64), w []float64, steep float64, most int, foun
 				s, y = s[1:], y[1:]
 			}
 			s, y = append(s, step), append(y, change)
-		} else if norm(step) == 0 {
+		} else if Norm(step) == 0 {
 			if s == nil {
 				break
 			}
@@ -128,4 +130,5 @@ func dot(a, b []float64) float64 {
 	return s
 }
 
-func norm(v []float64) float64 { return math.Sqrt(dot(v, v)) }
+// Norm is ‖v‖₂.
+func Norm(v []float64) float64 { return math.Sqrt(dot(v, v)) }

@@ -2,15 +2,12 @@ package method
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"math"
 
+	"github.com/sottodp/sotto/method/reg"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/privacy/account"
-	"github.com/sottodp/sotto/privacy/clip"
-	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
@@ -66,20 +63,22 @@ func (m AGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, e
 	if !pub.Lipschitz.Finite() {
 		rate, fall = times(agdQuadRate/pub.NormBound, pub.LabelSpan), times(blQuadFall*pub.LabelSpan, pub.LabelSpan)
 	}
-	clips := clipBound(pub, sgdClip)
 	if m.Off {
-		clips, fall = 0, 0
+		fall = 0
 	}
+	g := Gradient{Clip: m.Clip, Noise: m.Noise}
+	if err := g.configure(pub, terms, clipBound(pub, sgdClip)); err != nil {
+		return nil, err
+	}
+	m.Clip = g.Clip
 	err := configure(
 		count{"splits", &m.Splits, 1e6, agdSplits},
 		count{"steps", &m.Steps, 1e6, 0},
 		count{"tries", &m.MaxBacktracks, 1000, agdTries},
 		number{"rate", &m.Rate, clipping, rate},
-		number{"clip", &m.Clip, clipping, clips},
 		number{"fall", &m.Fall, clipping, fall},
 		number{"choice", &m.Choice, noises, agdChoice},
 		number{"growth", &m.Growth, interval{0, 1, false}, agdGrowth},
-		number{"noise_multiplier", &m.Noise, noises, 0},
 	)
 	if err != nil {
 		return nil, err
@@ -87,38 +86,20 @@ func (m AGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, e
 	if m.Steps == 0 {
 		m.Steps = 2 * m.Splits
 	}
-	switch {
-	case m.Off && m.Noise > 0:
-		return nil, fmt.Errorf("noise_multiplier: found %v; it has no place beside `privacy: none`", m.Noise)
-	case m.Off:
+	if m.Off {
 		return m, nil
-	case terms.Budget.Delta == 0:
-		return nil, errNoDelta
 	}
 	typical := func(noise float64) privacy.Event {
 		return privacy.Repeated{Count: m.Splits, Of: oracle.Cost(sample.Full{}, m.pay(1/(noise*noise), noise))}
 	}
-	m.Filter = new(privacy.Filtered)
-	if m.Noise > 0 {
-		*m.Filter, _, err = account.ChooseFilter(typical(m.Noise), terms.Budget)
-	} else {
-		m.Noise, *m.Filter, err = account.CalibrateFilter(terms.Budget, typical)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("noise_multiplier: %w", err)
-	}
-	return m, tooMuch(m.Noise, "take fewer splits or a larger budget")
+	f, err := calibrateFilter(&m.Noise, terms, typical)
+	m.Filter = &f
+	return m, err
 }
 
 // pay is a step: a gradient of that precision, 1/σ², and a choice.
 func (m AGD) pay(precision, noise float64) []oracle.Query {
-	g := oracle.Grad{Clip: clip.Norm{C: m.Clip}, Noise: mech.Gaussian{Sigma: 1 / math.Sqrt(precision)}}
-	if m.Off {
-		g.Noise = mech.None{}
-		if m.Clip == 0 {
-			g.Clip = clip.None{}
-		}
-	}
+	g := Gradient{Clip: m.Clip, Noise: 1 / math.Sqrt(precision), Off: m.Off}.Query(oracle.Public{})
 	return []oracle.Query{g, oracle.Select{Epsilon: m.Choice / noise, Bound: m.Fall, Off: m.Off}}
 }
 
@@ -207,8 +188,6 @@ func (m AGD) aim(l oracle.Line, obj Objective, top float64) {
 	}
 	for k := range l.Steps {
 		l.Steps[k] = top * float64(k) / float64(m.MaxBacktracks)
-		if obj.Reg != nil {
-			l.Least[k] = obj.rise(l.From, l.Along, l.Steps[k])
-		}
+		l.Least[k] = reg.Rise(obj.Reg, l.From, l.Along, l.Steps[k])
 	}
 }

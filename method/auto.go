@@ -133,7 +133,7 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 		return nil, m.Gradient.refusal(err)
 	}
 	c.Gradient.Noise = p.Gradient.Noise
-	return c, tooMuch(c.Gradient.Noise, "take fewer steps or a larger budget")
+	return c, tooMuch(c.Gradient.Noise)
 }
 
 // facts are what the rule knows of the table and the loss.

@@ -6,9 +6,9 @@ import (
 	"iter"
 	"math"
 
+	"github.com/sottodp/sotto/method/reg"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/sample"
 )
@@ -144,19 +144,14 @@ func (m *BLSGD) calibrate(pub oracle.Public, terms Terms) (err error) {
 		with.Gradient = g
 		return with.plan(pub)
 	}
-	switch g := &m.Gradient; {
-	case m.Growth == growNot || terms.Off:
-		return g.Calibrate(terms, plan)
-	case g.Noise != 0:
-		m.Filter, _, err = account.ChooseFilter(plan(*g), terms.Budget)
-	default:
-		g.Noise, m.Filter, err = account.CalibrateFilter(terms.Budget, func(noise float64) privacy.Event {
-			with := *g
-			with.Noise = noise
-			return plan(with)
-		})
+	if m.Growth == growNot || terms.Off {
+		return m.Gradient.Calibrate(terms, plan)
 	}
-	if err != nil {
+	if m.Filter, err = calibrateFilter(&m.Gradient.Noise, terms, func(noise float64) privacy.Event {
+		with := m.Gradient
+		with.Noise = noise
+		return plan(with)
+	}); err != nil {
 		return fmt.Errorf("growth: found %q, whose costs a filter has to admit: %w", m.Growth, err)
 	}
 	return nil
@@ -318,19 +313,7 @@ func (m BLSGD) aim(l oracle.Line, obj Objective, first, noise float64) {
 	slope := m.Armijo * math.Max(0, norm*norm-noise)
 	eta := first
 	for i := range l.Steps {
-		l.Steps[i], l.Least[i] = eta, eta*slope
-		if obj.Reg != nil {
-			l.Least[i] += obj.rise(l.From, l.Along, eta)
-		}
+		l.Steps[i], l.Least[i] = eta, eta*slope+reg.Rise(obj.Reg, l.From, l.Along, eta)
 		eta *= m.Shrink
 	}
-}
-
-// rise is by how much the regularizer grows from w to w − η p.
-func (o Objective) rise(w, p []float64, eta float64) float64 {
-	to := make([]float64, len(w))
-	for j := range w {
-		to[j] = w[j] - eta*p[j]
-	}
-	return o.Reg.Value(to) - o.Reg.Value(w)
 }

@@ -72,24 +72,29 @@ func clipBound(pub oracle.Public, share float64) float64 {
 // Configure checks all fields against what is public, and sets the way to sample and the clip norm where they
 // are free. The noise follows with Calibrate, once the method knows its steps.
 func (g *Gradient) Configure(pub oracle.Public, terms Terms) error {
-	g.Off = terms.Off
 	if g.Sampling == "" && g.Batch != 0 && g.Batch != pub.Rows {
 		g.Sampling = Poisson
 		if pub.Adjacency == privacy.ReplaceOne {
 			g.Sampling = Fixed
 		}
 	}
+	free := clipBound(pub, sgdClip)
+	if len(pub.Initial) > 0 {
+		free = netClip * math.Sqrt((pub.NormBound*pub.NormBound+1)/2)
+	}
+	return g.configure(pub, terms, free)
+}
+
+// configure is Configure for Gaussian noise, with that clip norm by default and the sampling as it is.
+func (g *Gradient) configure(pub oracle.Public, terms Terms, clips float64) error {
+	g.Off = terms.Off
 	if err := g.check(pub); err != nil {
 		return err
 	}
 	if !terms.Off && terms.Budget.Delta == 0 {
 		return errNoDelta
 	}
-	free := clipBound(pub, sgdClip)
-	if len(pub.Initial) > 0 {
-		free = netClip * math.Sqrt((pub.NormBound*pub.NormBound+1)/2)
-	}
-	return g.freeClip(free)
+	return g.freeClip(clips)
 }
 
 // freeClip sets the clip norm if it is free; without noise nothing is clipped then.
@@ -154,7 +159,7 @@ func (g *Gradient) Calibrate(terms Terms, plan func(Gradient) privacy.Event) err
 	if g.Noise != 0 || g.Off {
 		return nil
 	}
-	noise, err := calibrate(terms, func(noise float64) privacy.Event {
+	noise, err := account.Calibrate(terms.Accountant, terms.Budget, func(noise float64) privacy.Event {
 		with := *g
 		with.Noise = noise
 		return plan(with)
@@ -163,12 +168,29 @@ func (g *Gradient) Calibrate(terms Terms, plan func(Gradient) privacy.Event) err
 		return g.refusal(err)
 	}
 	g.Noise = noise
-	return tooMuch(noise, "take fewer steps or a larger budget")
+	return tooMuch(noise)
 }
 
-// calibrate is the least noise multiplier with which plan fits the terms.
-func calibrate(terms Terms, plan func(noise float64) privacy.Event) (float64, error) {
-	return account.Calibrate(terms.Accountant, terms.Budget, plan)
+// calibrate is Calibrate for a noise multiplier that is not of a Gradient.
+func calibrate(noise *float64, terms Terms, plan func(noise float64) privacy.Event) error {
+	g := Gradient{Noise: *noise, Off: terms.Off}
+	err := g.Calibrate(terms, func(g Gradient) privacy.Event { return plan(g.Noise) })
+	*noise = g.Noise
+	return err
+}
+
+// calibrateFilter chooses the filter for costs that depend on releases, and sets the noise, where it is
+// free, to the least with which plan fits in the filter.
+func calibrateFilter(noise *float64, terms Terms, plan func(noise float64) privacy.Event) (f privacy.Filtered, err error) {
+	if *noise != 0 {
+		f, _, err = account.ChooseFilter(plan(*noise), terms.Budget)
+	} else {
+		*noise, f, err = account.CalibrateFilter(terms.Budget, plan)
+	}
+	if err != nil {
+		return f, Gradient{}.refusal(err)
+	}
+	return f, tooMuch(*noise)
 }
 
 // refusal says which field an error of an accountant is about.
@@ -188,9 +210,9 @@ func (g Gradient) refusal(err error) error {
 }
 
 // tooMuch is the error of a noise multiplier that is beyond what Sotto computes with.
-func tooMuch(noise float64, advice string) error {
+func tooMuch(noise float64) error {
 	if noise > maxNoise {
-		return fmt.Errorf("noise_multiplier: this budget needs %.3g; allowed is at most %g: %s", noise, float64(maxNoise), advice)
+		return fmt.Errorf("noise_multiplier: this budget needs %.3g; allowed is at most %g: take fewer steps or a larger budget", noise, float64(maxNoise))
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"math"
 
 	"github.com/sottodp/sotto/method/reg"
+	"github.com/sottodp/sotto/method/secondorder"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -107,7 +108,7 @@ type Step struct {
 	GradNorm float64   // ℓ2 norm of the released gradient
 	Moved    float64   // ℓ2 distance from the iterate before
 	Status   Status
-	Claim    *Claim // of a converged run that proves something of W
+	Claim    *secondorder.Claim // of a converged run that proves something of W
 	// Of a Checkpointer, the vectors of its Checkpoint; they belong to the method, as W does.
 	Kept [][]float64
 }

@@ -60,7 +60,6 @@ const (
 // Configure sets what is zero.
 func (m Newton) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	g := &m.Gradient
-	g.Off = terms.Off
 	share := newtonShare
 	if pub.Adjacency == privacy.ReplaceOne { // a gradient's sensitivity doubles, a Hessian's grows by √2
 		share = newtonShareReplaced
@@ -79,13 +78,7 @@ func (m Newton) Configure(pub oracle.Public, obj Objective, terms Terms) (Method
 		err = fmt.Errorf("hessians: found %d; allowed is 1 to %d, the number of steps", m.Hessians, m.Steps)
 	}
 	if err == nil {
-		err = g.check(pub)
-	}
-	if err == nil && !g.Off && terms.Budget.Delta == 0 {
-		err = errNoDelta
-	}
-	if err == nil {
-		err = g.freeClip(clipBound(pub, newtonClip))
+		err = g.configure(pub, terms, clipBound(pub, newtonClip))
 	}
 	if err == nil {
 		err = g.Calibrate(terms, func(with Gradient) privacy.Event {
@@ -95,7 +88,7 @@ func (m Newton) Configure(pub oracle.Public, obj Objective, terms Terms) (Method
 		})
 	}
 	if err == nil {
-		err = tooMuch(m.hessNoise(), "take fewer steps or a larger budget")
+		err = tooMuch(m.hessNoise())
 	}
 	if err != nil {
 		return nil, err

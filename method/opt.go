@@ -2,17 +2,13 @@ package method
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"math"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/sottodp/sotto/method/secondorder"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/privacy/account"
 )
 
 // Costs says how Hessians are paid.
@@ -29,8 +25,8 @@ const (
 	ByPlan   = "plan"
 )
 
-// fit sets what was left free, after m. Of steps along negative curvature there are bends at most.
-func (c *Costs) fit(m *P4, bends float64) error {
+// configure sets what is free, after m. Of steps along negative curvature there are bends at most.
+func (c *Costs) configure(m *P4, bends float64) error {
 	switch c.Pay {
 	case "":
 		c.Pay = ByFilter
@@ -49,28 +45,23 @@ func (c *Costs) fit(m *P4, bends float64) error {
 	return nil
 }
 
-// spend sets the noise of a run of one phase, and its filter.
-func (c *Costs) spend(l *lens, terms Terms) (err error) {
-	cost := func(noise float64) privacy.Event { return l.cost(phase{l.Steps, noise, c.Hessians}) }
-	switch {
-	case l.Noise == 0:
-		l.Noise, c.Filter, err = l.calibrate(terms, l.plan, cost)
-	case !l.plan:
-		var f privacy.Filtered
-		if f, _, err = account.ChooseFilter(cost(l.Noise), terms.Budget); err != nil {
-			return fmt.Errorf("noise_multiplier: %w", err)
-		}
-		c.Filter = &f
+// calibrate sets a free noise to the least with which plan fits the budget, and the filter where Hessians
+// are charged when they are asked.
+func (c *Costs) calibrate(noise *float64, terms Terms, plan func(noise float64) privacy.Event) error {
+	if terms.Off || c.Pay == ByPlan {
+		return calibrate(noise, terms, plan)
 	}
+	f, err := calibrateFilter(noise, terms, plan)
+	c.Filter = &f
 	return err
 }
 
-// planned is the plan of a run that asks p at most.
-func (c *Costs) planned(p privacy.Event) (privacy.Event, error) {
+// plan is the cost of a run that asks p at most.
+func (c *Costs) plan(p privacy.Event) (privacy.Event, error) {
 	if c.Filter != nil {
 		p = *c.Filter
 	}
-	return p, p.Validate()
+	return valid(p)
 }
 
 // OPT is P4 Algorithm 1 with short steps; with a batch it is OPT-B.
@@ -90,107 +81,73 @@ type OPT struct {
 
 // Configure sets what is zero.
 func (m OPT) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	if _, err := m.fit(pub, obj, terms); err != nil {
-		return nil, err
+	_, err := m.configure(pub, obj, terms)
+	if err == nil {
+		err = m.calibrate(&m.Noise, terms, func(noise float64) privacy.Event { return m.queries(pub).Cost(m.phase(noise)) })
 	}
-	if err := m.spend(m.lens(pub), terms); err != nil {
-		return nil, err
-	}
-	return m, nil
+	return m, err
 }
 
-// fit sets all but the noise.
-func (m *OPT) fit(pub oracle.Public, obj Objective, terms Terms) (bends float64, err error) {
-	if m.Batch < 0 || m.Batch > pub.Rows {
-		return 0, fmt.Errorf("batch: found %d; allowed is 0 (all rows) to %d, the nominal row count", m.Batch, pub.Rows)
-	}
-	if bends, err = m.P4.fit(pub, obj, terms, secondorder.Constants.Short, 2); err != nil {
+// configure sets all but the noise.
+func (m *OPT) configure(pub oracle.Public, obj Objective, terms Terms) (bends float64, err error) {
+	if bends, err = m.P4.configure(pub, obj, terms, m.Batch, secondorder.Constants.Short, 2); err != nil {
 		return 0, err
 	}
-	return bends, m.Costs.fit(&m.P4, bends)
+	return bends, m.Costs.configure(&m.P4, bends)
 }
 
-func (m *OPT) lens(pub oracle.Public) *lens {
-	return &lens{P4: &m.P4, pub: pub, sample: batches(pub, m.Batch), plan: m.Off || m.Pay == ByPlan, tests: m.Steps}
+func (m *OPT) phase(noise float64) secondorder.Phase {
+	return secondorder.Phase{Steps: m.Steps, Noise: noise, Hessians: m.Hessians}
+}
+
+func (m *OPT) queries(pub oracle.Public) secondorder.Queries {
+	q := m.P4.queries(pub, m.Batch)
+	q.Plan = m.Off || m.Pay == ByPlan
+	return q
 }
 
 // Plan is T steps, or the filter.
 func (m OPT) Plan(pub oracle.Public) (privacy.Event, error) {
-	return m.planned(m.lens(pub).cost(phase{m.Steps, m.Noise, m.Hessians}))
+	return m.plan(m.queries(pub).Cost(m.phase(m.Noise)))
 }
 
 // Run is P4 Algorithm 1 with short steps.
 func (m OPT) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
-	return m.run(ctx, o, obj, one(phase{m.Steps, m.Noise, m.Hessians}))
+	return m.run(ctx, o, obj, m.phase(m.Noise))
 }
 
-func (m OPT) run(ctx context.Context, o oracle.Oracle, obj Objective, phases phasing) iter.Seq2[Step, error] {
+func (m OPT) run(ctx context.Context, o oracle.Oracle, obj Objective, phases ...secondorder.Phase) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
-		l := m.lens(o.Public())
-		w, g := make([]float64, l.pub.Dim), make([]float64, l.pub.Dim) // w_0 = 0
+		w := make([]float64, o.Public().Dim) // w_0 = 0
 		st := Step{W: w}
-		err := l.start(ctx, o, obj)
-		for err == nil && l.open(phases(l)) {
-			for l.next() { // k = 0, 1, …
-				if err = l.gradient(g, w); err != nil { // g̃_k, of the sample S_k
-					break
+		c, err := secondorder.Analysis(o.Public(), obj.Reg, m.Gradient, m.Curvature)
+		if err != nil {
+			yield(st, err)
+			return
+		}
+		r := m.queries(o.Public()).Run(o, obj.Reg, c, m.Filter, phases...)
+		for r.Next() { // k = 0, 1, …
+			g, ok := r.Grad(ctx, w) // g̃_k, of the sample S_k
+			if !ok {
+				continue
+			}
+			norm := norm2(g)
+			s, gamma := g, -1/c.Smooth // −γ_g (7)
+			if norm <= m.Gradient {
+				_, p, ok := r.Hess(ctx, w, g) // λ̃_k and p̃_k of H̃_k, p̃'g̃ ≤ 0 (5)
+				if !ok {
+					continue
 				}
-				norm := norm2(g)
-				s, step := g, 1/l.c.Smooth // γ_g of (7)
-				if norm <= m.Gradient {
-					var p secondorder.Pair
-					if p, err = l.smallest(w, g); err != nil { // (λ̃_k, p̃_k) of H̃_k, p̃'g̃ ≤ 0 (5)
-						break
-					}
-					if p.Value >= -m.Curvature { // a 2NS
-						st.GradNorm = norm
-						yield(st.converged(l.claim(g, p)), nil)
-						return
-					}
-					s, step = negated(p.Vector), 2*-p.Value/l.c.HessLipschitz // γ_H of (7)
-				}
-				st.move(w, s, -step, norm)
-				if !yield(st, nil) {
+				if p.Value >= -m.Curvature { // a 2NS
+					yield(st.converged(norm, r.Claim(norm, p)), nil)
 					return
 				}
+				s, gamma = p.Vector, 2*-p.Value/c.HessLipschitz // γ_H (7)
 			}
-			err = l.ended(err)
+			if st.move(s, gamma, norm); !yield(st, nil) { // w_{k+1} = w_k + γ s
+				return
+			}
 		}
-		if err == nil {
-			err = l.refused
-		}
-		yield(st.End(err))
+		yield(st.End(r.Err()))
 	}
-}
-
-// phasing is the next phase of a run, if there is one.
-type phasing func(l *lens) (p phase, more bool)
-
-// one is a run of one phase.
-func one(p phase) phasing {
-	return func(l *lens) (phase, bool) { return p, l.opened == 0 }
-}
-
-// ended is the error that ends the run, nil where err only ends its phase: the Hessians are used up, or
-// the part of the plan is, in a run that lost batches in a crash.
-func (l *lens) ended(err error) error {
-	switch {
-	case errors.Is(err, errPhase):
-		return nil
-	case l.plan && errors.Is(err, privacy.ErrExhausted):
-		l.refused = err
-		return nil
-	}
-	return err
-}
-
-// converged is the last step of a run whose point passed the test of a 2NS.
-func (st Step) converged(c *Claim) Step {
-	st.Status, st.Claim = Converged, c
-	return st
-}
-
-func negated(v []float64) []float64 {
-	floats.Scale(-1, v)
-	return v
 }

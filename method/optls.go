@@ -2,14 +2,15 @@ package method
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
-	"math"
+
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/sottodp/sotto/method/secondorder"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/privacy/sample"
 )
 
 // OPTLS is OPT-LS, P4 Algorithms 2 and 3: OPT with a private line search along both directions.
@@ -39,57 +40,55 @@ const (
 
 // Configure sets what is zero.
 func (m OPTLS) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	if _, err := m.fit(pub, obj, terms); err != nil {
-		return nil, err
+	_, err := m.configure(pub, obj, terms)
+	if err == nil {
+		err = m.calibrate(&m.Noise, terms, func(noise float64) privacy.Event { return m.queries(pub).Cost(m.phase(noise)) })
 	}
-	if err := m.spend(m.lens(pub), terms); err != nil {
-		return nil, err
-	}
-	return m, nil
+	return m, err
 }
 
-// fit sets all but the noise.
-func (m *OPTLS) fit(pub oracle.Public, obj Objective, terms Terms) (bends float64, err error) {
-	for _, f := range []struct {
-		name        string
-		value       *float64
-		least, most float64
-		or          float64
-	}{{"long", &m.Long, 1, 1e6, p4Search}, {"shrink", &m.Shrink, 0, 1, p4Shrink}} {
-		if *f.value == 0 {
-			*f.value = f.or
-		}
-		if !(*f.value > f.least && *f.value < f.most) {
-			return 0, fmt.Errorf("%s: found %v; allowed is any number above %v and below %v", f.name, *f.value, f.least, f.most)
-		}
+// configure sets all but the noise.
+func (m *OPTLS) configure(pub oracle.Public, obj Objective, terms Terms) (bends float64, err error) {
+	err = configure(number{"long", &m.Long, interval{1, 1e6, true}, p4Search}, number{"shrink", &m.Shrink, fraction, p4Shrink})
+	if err == nil && m.Long == 1 {
+		err = errors.New("long: found 1; allowed is any number above 1")
 	}
-	if n := m.tries(); n > 1000 {
-		return 0, fmt.Errorf("shrink: found %v; with long: %v that is %d step sizes, allowed are up to 1000", m.Shrink, m.Long, n)
+	if n := m.tries(); err == nil && n > 1000 {
+		err = fmt.Errorf("shrink: found %v; with long: %v that is %d step sizes, allowed are up to 1000", m.Shrink, m.Long, n)
 	}
-	if bends, err = m.P4.fit(pub, obj, terms, secondorder.Constants.Search, 3); err != nil {
-		return 0, err
+	if err == nil {
+		bends, err = m.P4.configure(pub, obj, terms, 0, secondorder.Constants.Search, 3)
 	}
-	return bends, m.Costs.fit(&m.P4, bends)
+	if err == nil {
+		err = m.Costs.configure(&m.P4, bends)
+	}
+	return bends, err
 }
 
 func (m *OPTLS) tries() int { return secondorder.MaxBacktracks(m.Long, m.Shrink) }
 
-func (m *OPTLS) lens(pub oracle.Public) *lens {
-	return &lens{P4: &m.P4, pub: pub, sample: sample.Full{}, plan: m.Off || m.Pay == ByPlan, tests: m.Steps, tries: m.tries()}
+func (m *OPTLS) phase(noise float64) secondorder.Phase {
+	return secondorder.Phase{Steps: m.Steps, Noise: noise, Hessians: m.Hessians}
+}
+
+func (m *OPTLS) queries(pub oracle.Public) secondorder.Queries {
+	q := m.P4.queries(pub, 0)
+	q.Plan, q.MaxBacktracks = m.Off || m.Pay == ByPlan, m.tries()
+	return q
 }
 
 // Plan is T steps, or the filter.
 func (m OPTLS) Plan(pub oracle.Public) (privacy.Event, error) {
-	return m.planned(m.lens(pub).cost(phase{m.Steps, m.Noise, m.Hessians}))
+	return m.plan(m.queries(pub).Cost(m.phase(m.Noise)))
 }
 
 // Cautions says whether the rows are enough for a search to do what the analysis counts on.
 func (m OPTLS) Cautions(pub oracle.Public, obj Objective) []string {
-	c, err := m.constants(pub, obj)
+	c, err := secondorder.Analysis(pub, obj.Reg, m.Gradient, m.Curvature)
 	if err != nil || m.Off {
 		return nil
 	}
-	if need := c.SearchRows(m.Noise, m.tries(), m.Steps, p4Miss, m.Clip, m.Long, m.Long); !(float64(pub.Rows) >= need) {
+	if need := c.SearchRows(m.Noise, m.tries(), m.Steps, secondorder.Miss, m.Clip, m.Long, m.Long); !(float64(pub.Rows) >= need) {
 		return []string{fmt.Sprintf("a line search in every one of %d steps does what the analysis counts on from %.3g rows on, and there are %d: where it fails, a short step is taken", m.Steps, need, pub.Rows)}
 	}
 	return nil
@@ -97,77 +96,49 @@ func (m OPTLS) Cautions(pub oracle.Public, obj Objective) []string {
 
 // Run is P4 Algorithm 3.
 func (m OPTLS) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
-	return m.run(ctx, o, obj, one(phase{m.Steps, m.Noise, m.Hessians}))
+	return m.run(ctx, o, obj, m.phase(m.Noise))
 }
 
-func (m OPTLS) run(ctx context.Context, o oracle.Oracle, obj Objective, phases phasing) iter.Seq2[Step, error] {
+func (m OPTLS) run(ctx context.Context, o oracle.Oracle, obj Objective, phases ...secondorder.Phase) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
-		l := m.lens(o.Public())
-		w, g := make([]float64, l.pub.Dim), make([]float64, l.pub.Dim) // w_0 = 0
+		w := make([]float64, o.Public().Dim) // w_0 = 0
 		st := Step{W: w}
-		err := l.start(ctx, o, obj)
-		_, t2 := l.c.Roots() // (15)
-		for err == nil && l.open(phases(l)) {
-			for l.next() { // k = 0, 1, …
-				if err = l.gradient(g, w); err != nil { // g̃_k
-					break
+		c, err := secondorder.Analysis(o.Public(), obj.Reg, m.Gradient, m.Curvature)
+		if err != nil {
+			yield(st, err)
+			return
+		}
+		_, t2 := c.Roots() // (15)
+		r := m.queries(o.Public()).Run(o, obj.Reg, c, m.Filter, phases...)
+		for r.Next() { // k = 0, 1, …
+			g, ok := r.Grad(ctx, w) // g̃_k
+			if !ok {
+				continue
+			}
+			norm := norm2(g)
+			s, sure := g, 2*(1-c.C1-c.CG)/c.Smooth                                     // γ̄_g
+			least := func(gamma float64) float64 { return c.CG * gamma * norm * norm } // (13a)
+			if norm <= m.Gradient {
+				_, p, ok := r.Hess(ctx, w, g) // λ̃_k and p̃_k of H̃_k, p̃'g̃ ≤ 0 (5)
+				if !ok {
+					continue
 				}
-				norm := norm2(g)
-				s, sure := g, 2*(1-l.c.C1-l.c.CG)/l.c.Smooth                               // γ̄_g
-				least := func(step float64) float64 { return l.c.CG * step * norm * norm } // (13a)
-				if norm <= m.Gradient {
-					var p secondorder.Pair
-					if p, err = l.smallest(w, g); err != nil { // (λ̃_k, p̃_k) of H̃_k, p̃'g̃ ≤ 0 (5)
-						break
-					}
-					if p.Value >= -m.Curvature { // a 2NS
-						st.GradNorm = norm
-						yield(st.converged(l.claim(g, p)), nil)
-						return
-					}
-					negative := -p.Value
-					s, sure = negated(p.Vector), t2*negative/l.c.HessLipschitz                        // γ̄_H
-					least = func(step float64) float64 { return l.c.CH / 2 * step * step * negative } // (13b)
-				}
-				var step float64
-				if step, err = l.along(w, s, sure, m.Long, m.Shrink, least); err != nil { // Algorithm 2
-					break
-				}
-				st.move(w, s, -step, norm)
-				if !yield(st, nil) {
+				if p.Value >= -m.Curvature { // a 2NS
+					yield(st.converged(norm, r.Claim(norm, p)), nil)
 					return
 				}
+				floats.Scale(-1, p.Vector)
+				s, sure = p.Vector, t2*-p.Value/c.HessLipschitz                                    // γ̄_H
+				least = func(gamma float64) float64 { return c.CH / 2 * gamma * gamma * -p.Value } // (13b)
 			}
-			err = l.ended(err)
+			gamma, ok := r.Along(ctx, w, s, norm2(s), sure, m.Long, m.Shrink, least) // Algorithm 2
+			if !ok {
+				continue
+			}
+			if st.move(s, -gamma, norm); !yield(st, nil) { // w_{k+1} = w_k − γ s
+				return
+			}
 		}
-		if err == nil {
-			err = l.refused
-		}
-		yield(st.End(err))
+		yield(st.End(r.Err()))
 	}
-}
-
-// along is P4 Algorithm 2: of long·sure, shrink·long·sure … down to sure, the first step size against s that a
-// noisy comparison finds to lower F by least, and sure where none is found.
-func (l *lens) along(w, s []float64, sure, long, shrink float64, least func(step float64) float64) (float64, error) {
-	first := long * sure
-	q := l.lookAlong(l.phase.noise, math.Min(math.Max(first*l.Clip*norm2(s), minClip), maxClip))
-	if err := l.buy(q); err != nil {
-		return 0, err
-	}
-	line := oracle.Line{From: w, Along: s}
-	step := first
-	for range l.tries {
-		fall := least(step)
-		if l.obj.Reg != nil {
-			fall += l.obj.rise(w, s, step)
-		}
-		line.Steps, line.Least = append(line.Steps, step), append(line.Least, fall)
-		step *= shrink
-	}
-	k, err := l.batch.Search(q, line)
-	if err != nil || k < 0 {
-		return sure, err
-	}
-	return line.Steps[k], nil
 }

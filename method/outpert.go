@@ -10,7 +10,6 @@ import (
 	"github.com/sottodp/sotto/method/reg"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/sample"
 )
@@ -141,19 +140,7 @@ func solvable(pub oracle.Public, obj Objective, terms Terms, l2, noise *float64)
 	if err := oneSolve(pub, terms); err != nil {
 		return 0, err
 	}
-	if *noise == 0 {
-		sigma, err := account.Calibrate(terms.Accountant, terms.Budget, func(sigma float64) privacy.Event { return privacy.Gaussian{Sigma: sigma} })
-		switch unproven := (*account.UnsupportedError)(nil); {
-		case errors.As(err, &unproven):
-			return 0, fmt.Errorf("privacy.accountant: %w", err)
-		case err != nil:
-			return 0, fmt.Errorf("noise_multiplier: %w", err)
-		case sigma > maxNoise:
-			return 0, fmt.Errorf("noise_multiplier: this budget needs %.3g; allowed is at most %g", sigma, float64(maxNoise))
-		}
-		*noise = sigma
-	}
-	return curve, nil
+	return curve, calibrate(noise, terms, func(sigma float64) privacy.Event { return privacy.Gaussian{Sigma: sigma} })
 }
 
 // oneSolve refuses terms and losses for which one noisy minimiser has no theorem.

@@ -7,6 +7,7 @@ import (
 	"github.com/sottodp/sotto/method/schedule"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/clip"
 )
 
@@ -98,7 +99,7 @@ func (m *P1) configure(pub oracle.Public, obj Objective, terms Terms, kappa floa
 		return g.refusal(err)
 	}
 	for t := range m.Steps {
-		if err := tooMuch(m.at(t).Noise, "take fewer steps or a larger budget"); err != nil {
+		if err := tooMuch(m.at(t).Noise); err != nil {
 			return err
 		}
 	}
@@ -152,7 +153,7 @@ func (m *P1) spend(pub oracle.Public, terms Terms, w weights, optimal bool) erro
 	}
 	// The shape is what the theory says, the scale what the accountant grants.
 	with := *m
-	scale, err := calibrate(terms, func(x float64) privacy.Event {
+	scale, err := account.Calibrate(terms.Accountant, terms.Budget, func(x float64) privacy.Event {
 		if !optimal {
 			with.Gradient.Noise = x
 			return with.plan(pub)

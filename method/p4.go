@@ -1,16 +1,13 @@
 package method
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
-	"github.com/sottodp/sotto/method/reg"
 	"github.com/sottodp/sotto/method/secondorder"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
-	"github.com/sottodp/sotto/privacy/sample"
 )
 
 // P4 is what the methods of P4 have in common: Differentially Private Optimization for Smooth
@@ -31,7 +28,7 @@ import (
 // 2√d·B_H, and the noise beside the diagonal has half the variance (S-4d). Costs that depend on the run are no
 // guarantee (S-4c): they are a plan of T steps or go through a filter.
 //
-// What is claimed of the point at the end is a Claim.
+// What is claimed of the point at the end is a secondorder.Claim; secondorder.Run holds the state of a run.
 type P4 struct {
 	Steps     int     `yaml:"steps" json:"steps" doc:"most steps T (default: as many as the analysis needs from w = 0)"`
 	Gradient  float64 `yaml:"gradient" json:"gradient" doc:"tolerance ε_g of the gradient's norm (default: twice the bound on the noise of a gradient)"`
@@ -44,53 +41,29 @@ type P4 struct {
 	Off bool `yaml:"-" json:"off,omitempty"` // no noise: lab
 }
 
-// Constants of P4's analysis, which does not state those of its experiments.
 const (
-	p4C    = 0.1 // c = c₁ = c₂
-	p4CG   = 0.2 // c_g = c_H
-	p4Miss = 0.01
 	// The tolerance and the most steps where there is no noise to say them.
 	p4Exact, p4Long = 1e-6, 10_000
 	p4Most          = 1_000_000 // steps
 )
 
-// constants are those of F, from public facts.
-func (m *P4) constants(pub oracle.Public, obj Objective) (secondorder.Constants, error) {
-	c := secondorder.Constants{Smooth: float64(pub.Smooth), HessLipschitz: float64(pub.HessLipschitz), Gradient: m.Gradient, Curvature: m.Curvature,
-		C: p4C, C1: p4C, C2: p4C, CG: p4CG, CH: p4CG}
-	if obj.Reg != nil {
-		r, ok := obj.Reg.(reg.Curved)
-		if !ok {
-			return c, errors.New("model: found a regularizer with kinks; allowed for this method is one with a Hessian, or none")
-		}
-		c.Smooth += r.Smooth()
-		c.HessLipschitz += r.HessLipschitz()
-	}
-	if !pub.Curved || math.IsInf(c.Smooth, 1) {
-		return c, errors.New("model: found one without a Hessian; allowed for this method are logistic, linear, huber-svm")
-	}
-	if c.HessLipschitz == 0 || math.IsInf(c.HessLipschitz, 1) {
-		c.HessLipschitz = c.Smooth // the squared loss has any bound above 0, the Huberised hinge none
-	}
-	return c, nil
+// queries are those of all methods of P4, on samples of batch rows; 0 is all.
+func (m *P4) queries(pub oracle.Public, batch int) secondorder.Queries {
+	return secondorder.Queries{Public: pub, Sampler: batches(pub, batch), Clip: m.Clip, HessClip: m.HessClip, Off: m.Off}
 }
 
 // decreases are by how much the analysis says that a step lowers F at least: along the gradient
 // and along negative curvature.
 type decreases func(secondorder.Constants) (gradient, curvature float64)
 
-func (d decreases) least(c secondorder.Constants) float64 { return math.Min(d(c)) }
-
-// fit sets what may be left free apart from the noise; asked is how many releases a step
-// makes, for the default tolerance. It returns how many steps along negative curvature there can be.
-func (m *P4) fit(pub oracle.Public, obj Objective, terms Terms, d decreases, asked int) (bends float64, err error) {
-	m.Off = terms.Off
+// configure sets what is free apart from the noise. asked is how many releases a step makes, for the default
+// tolerance. It returns how many steps along negative curvature there can be.
+func (m *P4) configure(pub oracle.Public, obj Objective, terms Terms, batch int, d decreases, asked int) (bends float64, err error) {
+	g := Gradient{Clip: m.Clip, Noise: m.Noise, Batch: batch}
 	for _, f := range []interface{ check() error }{
 		number{"gradient", &m.Gradient, positive, 0},
 		number{"curvature", &m.Curvature, positive, 0},
 		number{"gap", &m.Gap, positive, 0},
-		number{"noise_multiplier", &m.Noise, noises, 0},
-		number{"clip", &m.Clip, clipping, 0},
 		number{"hess_clip", &m.HessClip, clipping, 0},
 		count{"steps", &m.Steps, p4Most, 0},
 	} {
@@ -98,26 +71,19 @@ func (m *P4) fit(pub oracle.Public, obj Objective, terms Terms, d decreases, ask
 			return 0, err
 		}
 	}
-	if m.Noise > 0 && m.Off {
-		return 0, fmt.Errorf("noise_multiplier: found %v; it has no place beside `privacy: none`", m.Noise)
+	c, err := secondorder.Analysis(pub, obj.Reg, m.Gradient, m.Curvature)
+	if err != nil {
+		return 0, err
 	}
-	if !m.Off && terms.Budget.Delta == 0 {
-		return 0, errNoDelta
+	if err := g.configure(pub, terms, clipBound(pub, 1)); err != nil {
+		return 0, err
 	}
+	m.Clip, m.Off = g.Clip, g.Off
 	if m.HessClip == 0 {
 		m.HessClip = float64(pub.Smooth)
 	}
 	if m.Gap == 0 {
 		m.Gap = startLoss(pub)
-	}
-	c, err := m.constants(pub, obj)
-	if err != nil {
-		return 0, err
-	}
-	if !m.Off {
-		if err := (number{"clip", &m.Clip, clipping, clipBound(pub, 1)}).fill(); err != nil {
-			return 0, err
-		}
 	}
 	if m.Gradient == 0 {
 		if m.Gradient, err = m.tolerance(pub, c, terms, d, asked); err != nil {
@@ -132,7 +98,7 @@ func (m *P4) fit(pub oracle.Public, obj Objective, terms Terms, d decreases, ask
 		return 0, fmt.Errorf("gradient: %w", err)
 	}
 	if m.Steps == 0 {
-		steps := secondorder.Steps(m.Gap, d.least(c))
+		steps := secondorder.Steps(m.Gap, math.Min(d(c)))
 		if m.Off {
 			steps = math.Min(steps, p4Long)
 		}
@@ -154,7 +120,7 @@ func startLoss(pub oracle.Public) float64 {
 }
 
 // tolerance is the least ε_g at which the noise of T releases of each kind stays below half of
-// it, and that of Hessians below half of √(Mε_g), but for a probability of p4Miss.
+// it, and that of Hessians below half of √(Mε_g), but for a probability of secondorder.Miss.
 func (m *P4) tolerance(pub oracle.Public, c secondorder.Constants, terms Terms, d decreases, asked int) (float64, error) {
 	if m.Off {
 		return p4Exact, nil
@@ -163,12 +129,12 @@ func (m *P4) tolerance(pub oracle.Public, c secondorder.Constants, terms Terms, 
 	if err != nil {
 		return 0, fmt.Errorf("noise_multiplier: %w", err)
 	}
-	l := lens{P4: m, pub: pub, sample: sample.Full{}}
+	q := m.queries(pub, 0)
 	low, high := 1e-12, 1e12
 	for high/low > 1+1e-6 {
 		mid := math.Sqrt(low) * math.Sqrt(high)
 		c.Gradient, c.Curvature = mid, math.Sqrt(c.HessLipschitz*mid)
-		steps := math.Max(1, secondorder.Steps(m.Gap, d.least(c)))
+		steps := math.Max(1, secondorder.Steps(m.Gap, math.Min(d(c))))
 		if m.Steps > 0 {
 			steps = float64(m.Steps)
 		}
@@ -176,8 +142,8 @@ func (m *P4) tolerance(pub oracle.Public, c secondorder.Constants, terms Terms, 
 		if m.Noise > 0 {
 			noise = m.Noise
 		}
-		each := p4Miss / (4 * steps)
-		if 2*secondorder.VectorNoise(pub.Dim, noise*l.gradDeviation(), each) <= mid && 2*secondorder.MatrixNoise(pub.Dim, noise*l.hessDeviation(), each) <= c.Curvature {
+		each := secondorder.Miss / (4 * steps)
+		if 2*q.GradientNoise(noise, each) <= mid && 2*q.HessianNoise(noise, each) <= c.Curvature {
 			high = mid
 		} else {
 			low = mid
@@ -186,28 +152,18 @@ func (m *P4) tolerance(pub oracle.Public, c secondorder.Constants, terms Terms, 
 	return high, nil
 }
 
-// calibrate is the noise multiplier with which event fits the budget: as a plan, or in the filter
-// that comes with it.
-func (m *P4) calibrate(terms Terms, plan bool, event func(noise float64) privacy.Event) (noise float64, filter *privacy.Filtered, err error) {
-	switch {
-	case m.Off:
-		return 0, nil, nil
-	case plan:
-		noise, err = account.Calibrate(terms.Accountant, terms.Budget, event)
-	default:
-		filter = new(privacy.Filtered)
-		noise, *filter, err = account.CalibrateFilter(terms.Budget, event)
+// move adds rate·s to w.
+func (st *Step) move(s []float64, rate, gradNorm float64) {
+	for j, v := range s {
+		st.W[j] += rate * v
 	}
-	unproven := (*account.UnsupportedError)(nil)
-	switch {
-	case errors.As(err, &unproven):
-		return 0, nil, fmt.Errorf("privacy.accountant: %w", err)
-	case err != nil:
-		return 0, nil, fmt.Errorf("noise_multiplier: %w", err)
-	case noise > maxNoise:
-		return 0, nil, fmt.Errorf("noise_multiplier: this budget needs %.3g; allowed is at most %g: set a larger tolerance, fewer steps or a larger budget", noise, float64(maxNoise))
-	}
-	return noise, filter, nil
+	st.T, st.Rate, st.GradNorm, st.Moved = st.T+1, math.Abs(rate), gradNorm, math.Abs(rate)*norm2(s)
+}
+
+// converged is the last step of a run whose point passed the test of a 2NS.
+func (st Step) converged(gradNorm float64, c *secondorder.Claim) Step {
+	st.GradNorm, st.Status, st.Claim = gradNorm, Converged, c
+	return st
 }
 
 // MaxSteps is T.

@@ -9,6 +9,7 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/methodtest"
 	"github.com/sottodp/sotto/method/reg"
+	"github.com/sottodp/sotto/method/secondorder"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -179,7 +180,7 @@ func TestHessiansAreCounted(t *testing.T) {
 // Nothing is claimed where rows may have been clipped, or were drawn each by itself; more is
 // allowed for where they were drawn without replacement.
 func TestClaimHasGrounds(t *testing.T) {
-	claim := func(m method.OPT, adj privacy.Adjacency) *method.Claim {
+	claim := func(m method.OPT, adj privacy.Adjacency) *secondorder.Claim {
 		o := methodtest.NewOracle(methodtest.Logistic(5), 0)
 		o.Facts.Rows, o.Facts.Lipschitz, o.Facts.Adjacency = 1_000_000, 1, adj
 		terms := methodtest.On

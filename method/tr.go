@@ -2,7 +2,6 @@ package method
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"math"
 
@@ -23,82 +22,65 @@ type TR struct {
 
 // Configure sets what is zero.
 func (m TR) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	if m.Batch < 0 || m.Batch > pub.Rows {
-		return nil, fmt.Errorf("batch: found %d; allowed is 0 (all rows) to %d, the nominal row count", m.Batch, pub.Rows)
-	}
-	_, err := m.fit(pub, obj, terms, func(c secondorder.Constants) (gradient, curvature float64) {
+	_, err := m.configure(pub, obj, terms, m.Batch, func(c secondorder.Constants) (gradient, curvature float64) {
 		d := math.Pow(c.Gradient, 1.5) / (6 * math.Sqrt(c.HessLipschitz))
 		return d, d
 	}, 2)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = calibrate(&m.Noise, terms, func(noise float64) privacy.Event { return m.queries(pub).Cost(m.phase(noise)) })
 	}
-	if m.Noise == 0 {
-		l := m.lens(pub)
-		m.Noise, _, err = m.calibrate(terms, true, func(noise float64) privacy.Event { return l.cost(m.phase(noise)) })
-		if err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	return m, err
 }
 
-func (m *TR) phase(noise float64) phase { return phase{m.Steps, noise, m.Steps} }
+func (m *TR) phase(noise float64) secondorder.Phase {
+	return secondorder.Phase{Steps: m.Steps, Noise: noise, Hessians: m.Steps}
+}
 
-func (m *TR) lens(pub oracle.Public) *lens {
-	return &lens{P4: &m.P4, pub: pub, sample: batches(pub, m.Batch), plan: true, tests: m.Steps}
+func (m *TR) queries(pub oracle.Public) secondorder.Queries {
+	q := m.P4.queries(pub, m.Batch)
+	q.Plan = true
+	return q
 }
 
 // Plan is T times a gradient and a Hessian of one sample.
 func (m TR) Plan(pub oracle.Public) (privacy.Event, error) {
-	p := m.lens(pub).cost(m.phase(m.Noise))
-	return p, p.Validate()
+	return valid(m.queries(pub).Cost(m.phase(m.Noise)))
 }
 
 // Run is the algorithm.
 func (m TR) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
-		pub := o.Public()
-		w, g := make([]float64, pub.Dim), make([]float64, pub.Dim) // w_0 = 0
+		w := make([]float64, o.Public().Dim) // w_0 = 0
 		st := Step{W: w}
-		l := m.lens(pub)
-		l.open(m.phase(m.Noise), true)
-		if err := l.start(ctx, o, obj); err != nil {
+		c, err := secondorder.Analysis(o.Public(), obj.Reg, m.Gradient, m.Curvature)
+		if err != nil {
 			yield(st, err)
 			return
 		}
-		radius := math.Sqrt(m.Gradient / l.c.HessLipschitz)
-		for l.next() {
-			if err := l.gradient(g, w); err != nil {
-				yield(st.End(err))
-				return
+		r := m.queries(o.Public()).Run(o, obj.Reg, c, nil, m.phase(m.Noise))
+		for r.Next() {
+			g, ok := r.Grad(ctx, w) // g̃
+			if !ok {
+				continue
 			}
-			h, err := l.hessian(w)
-			if err != nil {
-				yield(st.End(err))
-				return
-			}
-			p, err := l.pairOf(h, g)
-			if err != nil {
-				yield(st, err)
-				return
+			h, p, ok := r.Hess(ctx, w, g) // H̃ and its smallest eigenvalue
+			if !ok {
+				continue
 			}
 			norm := norm2(g)
-			if norm <= m.Gradient && p.Value >= -m.Curvature {
-				st.GradNorm, st.Status, st.Claim = norm, Converged, l.claim(g, p)
-				yield(st, nil)
+			if norm <= m.Gradient && p.Value >= -m.Curvature { // a 2NS
+				yield(st.converged(norm, r.Claim(norm, p)), nil)
 				return
 			}
-			s, _, err := secondorder.TrustRegion(h, g, radius)
+			s, _, err := secondorder.TrustRegion(h, g, math.Sqrt(m.Gradient/c.HessLipschitz))
 			if err != nil {
 				yield(st, err)
 				return
 			}
-			st.move(w, s, 1, norm)
-			if !yield(st, nil) {
+			if st.move(s, 1, norm); !yield(st, nil) {
 				return
 			}
 		}
-		yield(st.End(nil))
+		yield(st.End(r.Err()))
 	}
 }

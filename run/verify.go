@@ -16,6 +16,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/method/secondorder"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy"
@@ -409,7 +410,7 @@ func (v *Verification) Near(again, was []float64) bool { return v.near(apart(aga
 func (v *Verification) near(worst float64) bool { return worst == 0 || !v.same() && worst <= 1e-9 }
 
 // claim: what the run says of its model follows from the releases.
-func (v *Verification) claim(again *method.Claim) {
+func (v *Verification) claim(again *secondorder.Claim) {
 	var recorded *trace.Claim
 	if v.Info.Result != nil {
 		recorded = v.Info.Result.Claim
@@ -475,7 +476,7 @@ func VerifyClaim(ctx context.Context, dir, where string, void bool) (Finding, er
 		return Finding{}, err
 	}
 	defer o.Close()
-	gradient, least, err := method.SecondOrder(ctx, o, job.Objective, file.W)
+	gradient, least, err := secondorder.Exact(ctx, o, job.Objective.Reg, file.W)
 	if err != nil {
 		return Finding{}, err
 	}

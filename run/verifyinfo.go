@@ -16,6 +16,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/method/secondorder"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/replay"
@@ -230,7 +231,7 @@ func (v *Verification) expected(job *Job) (*trace.Info, error) {
 type ran struct {
 	steps   int
 	outcome string
-	claim   *method.Claim
+	claim   *secondorder.Claim
 }
 
 // wrote: run.json says what a run of this job, record and replay writes.

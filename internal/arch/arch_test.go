@@ -75,8 +75,8 @@ var table = map[string][]string{
 	"data/source":     {"config", "data"},
 	"method/schedule": {"privacy", "privacy/account"},
 
-	// Free mathematics of second-order methods.
-	"method/secondorder": {},
+	// What the second-order methods share.
+	"method/secondorder": join(privacys, []string{"oracle", "method/reg"}),
 
 	// What the papers claim, which nothing that charges may know.
 	"privacy/account/claimed": {"privacy", "privacy/account", "method/schedule"},

@@ -39,6 +39,18 @@ type Curved interface {
 	HessLipschitz() float64
 }
 
+// Rise is by how much r grows from w to w − η p; r may be nil.
+func Rise(r Regularizer, w, p []float64, eta float64) float64 {
+	if r == nil {
+		return 0
+	}
+	to := make([]float64, len(w))
+	for j := range w {
+		to[j] = w[j] - eta*p[j]
+	}
+	return r.Value(to) - r.Value(w)
+}
+
 // None is r(w) = 0.
 type None struct{}
 

@@ -1,5 +1,5 @@
-// Package secondorder holds the mathematics of second-order methods that is free: functions of
-// released gradients, of released Hessians, and of public constants. It sees no record.
+// Package secondorder holds what the second-order methods share: curvature of released Hessians, the
+// constants of P4's analysis, and the state of a run of P4's methods (Run).
 //
 // Matrices are released Hessians H̃, stored whole: everything that is computed from them is
 // post-processing (soundness.md, S-4f).

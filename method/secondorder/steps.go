@@ -1,8 +1,12 @@
 package secondorder
 
 import (
+	"errors"
 	"fmt"
 	"math"
+
+	"github.com/sottodp/sotto/method/reg"
+	"github.com/sottodp/sotto/oracle"
 )
 
 // Constants are the public numbers of P4's analysis (Differentially Private Optimization for
@@ -15,6 +19,28 @@ type Constants struct {
 	// Noise is small enough where ‖ε_k‖ ≤ min(c₁ε_g, c₂ε_H²/M) and ‖E_k‖ ≤ c·ε_H (9).
 	C, C1, C2 float64
 	CG, CH    float64 // decreases that a line search asks for, c_g and c_H
+}
+
+// Analysis is the constants of F and of P4's analysis, from public facts; P4 does not state those of its
+// experiments.
+func Analysis(pub oracle.Public, r reg.Regularizer, gradient, curvature float64) (Constants, error) {
+	c := Constants{Smooth: float64(pub.Smooth), HessLipschitz: float64(pub.HessLipschitz), Gradient: gradient, Curvature: curvature,
+		C: 0.1, C1: 0.1, C2: 0.1, CG: 0.2, CH: 0.2}
+	if r != nil {
+		curved, ok := r.(reg.Curved)
+		if !ok {
+			return c, errors.New("model: found a regularizer with kinks; allowed for this method is one with a Hessian, or none")
+		}
+		c.Smooth += curved.Smooth()
+		c.HessLipschitz += curved.HessLipschitz()
+	}
+	if !pub.Curved || math.IsInf(c.Smooth, 1) {
+		return c, errors.New("model: found one without a Hessian; allowed for this method are logistic, linear, huber-svm")
+	}
+	if c.HessLipschitz == 0 || math.IsInf(c.HessLipschitz, 1) {
+		c.HessLipschitz = c.Smooth // the squared loss has any bound above 0, the Huberized hinge none
+	}
+	return c, nil
 }
 
 // Check says what is wrong with the constants.

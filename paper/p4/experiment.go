@@ -16,6 +16,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/reg"
+	"github.com/sottodp/sotto/method/secondorder"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy"
@@ -184,7 +185,7 @@ type Run struct {
 	Loss      float64 // F at the end
 	Gradient  float64 // ‖∇F‖ there, exactly
 	Curvature float64 // λ_min(∇²F) there
-	Claim     *method.Claim
+	Claim     *secondorder.Claim
 }
 
 // Certified says whether the run ended with a claim that is true.
@@ -260,6 +261,6 @@ func (p *problem) judge(ctx context.Context, r *Run, w []float64, obj method.Obj
 	}
 	defer o.Close()
 	r.Loss = paper.Loss(p.Model, w, p.Table, nil) + obj.Reg.Value(w)
-	r.Gradient, r.Curvature, err = method.SecondOrder(ctx, o, obj, w)
+	r.Gradient, r.Curvature, err = secondorder.Exact(ctx, o, obj.Reg, w)
 	return err
 }

@@ -44,6 +44,17 @@ func (t *Table) UnitRows(dst []int32, u int) []int32 {
 	return append(dst, t.units.rows[t.units.start[u]:t.units.start[u+1]]...)
 }
 
+// MostUnitRows is the most rows that count of one unit.
+func (t *Table) MostUnitRows() (most int) {
+	if t.units == nil {
+		return min(1, t.Rows())
+	}
+	for u, end := range t.units.start[1:] {
+		most = max(most, int(end-t.units.start[u]))
+	}
+	return most
+}
+
 // Shares is the weight of each row in its unit: 1/n for one of n rows that count,
 // rounded down to a float32, so that n of them add up to at most 1 and to more than
 // 1−2⁻²²; 0 for a row that does not count. It is nil where each row is a unit. The

@@ -1,21 +1,13 @@
 package private
 
 import (
-	"fmt"
-	"math"
-
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
 )
-
-// rootBits are the binary digits of a record's vector v below √C: its Hessian is v·vᵀ. Two
-// of them, and data.BlockRows rows, fit the 53 of a float64.
-const rootBits = 20
 
 // hessTile is the least rows that are evaluated at once for a Hessian.
 const hessTile = 64
@@ -36,91 +28,32 @@ type bend struct {
 	c      []float64
 }
 
-// rootUnit is the public power of two to which a record's vector is rounded: √C is
-// from 2²⁰ to 2²¹ of them. For very many rows they are fewer, so that the count of an entry
-// stays below 2⁶³ even for eight times the nominal rows, each with all its norm there. Above that counts wrap
-// around, as those of gradients do: see coefUnit.
-func rootUnit(bound float64, rows int) float64 {
-	_, exp := math.Frexp(math.Sqrt(bound))
-	bits := rootBits - max(0, (int(math.Ceil(math.Log2(float64(rows))))-18+1)/2)
-	return math.Ldexp(1, exp-1-bits)
-}
-
-// hessUnit is the unit of the sum and the grid of its release.
-func (o *Oracle) hessUnit(q oracle.Hess) (unit, grid float64) {
-	unit = rootUnit(q.Clip, o.cfg.Facts.Rows)
-	return unit, gridOf(unit*unit, q.Clip, o.cfg.Facts.Dim*o.cfg.Facts.Dim, 2)
-}
-
-// hessSensitivity is that of the sum in the Frobenius norm, rounded to the grid: the one
-// place where R16 is applied. Records' Hessians are v·vᵀ, positive semidefinite and of norm C at most,
-// so one more or less moves the sum by C. For one replaced, ‖A − B‖² = ‖A‖² + ‖B‖² −
-// 2·tr(AB) ≤ 2C², since tr(AB) ≥ 0 for such A and B.
-func (o *Oracle) hessSensitivity(q oracle.Hess, grid float64) (float64, error) {
-	s, err := clip.Sensitivity(q.Clip, o.cfg.Facts.Adjacency)
-	if err == nil && o.cfg.Facts.Adjacency == privacy.ReplaceOne {
-		s = math.Nextafter(q.Clip*math.Sqrt2, math.Inf(1)) // math.Sqrt2 as a float64 is above √2
-	}
-	dim := o.cfg.Facts.Dim
-	return s + mech.Slack(grid, dim*dim, 2), err
-}
-
-// fitsHess checks, from public values alone, that the model has such Hessians and that units and noise
-// are numbers that a float64 and an int64 hold.
-func (o *Oracle) fitsHess(q oracle.Hess) error {
-	if !o.cfg.Model.Facts().Curved {
-		return fmt.Errorf("private: the model %s has no Hessians of rank one and without kinks, which is what a Hessian query needs", o.cfg.Model.Name())
-	}
-	if dim := o.cfg.Facts.Dim; dim > oracle.MaxHess {
-		return fmt.Errorf("private: a Hessian of %d parameters; allowed are at most %d", dim, oracle.MaxHess)
-	}
-	unit, grid := o.hessUnit(q)
-	if !(unit >= 0x1p-450 && unit <= 0x1p450) {
-		return fmt.Errorf("private: the clip bound %v of a Hessian is out of range", q.Clip)
-	}
-	if q.Off {
-		return nil
-	}
-	sens, err := o.hessSensitivity(q, grid)
-	if err != nil {
-		return err
-	}
-	return q.Noise.Check(grid, sens)
-}
-
-// Hess answers a paid Hessian query. The line where private becomes public is the call of
-// q.Noise.Add.
+// Hess answers a charged Hessian query. The line where private becomes public is the call of q.Noise.Add.
 func (b *batch) Hess(q oracle.Hess, w []float64) ([]float64, error) {
 	o := b.o
-	if len(w) != o.cfg.Facts.Dim {
-		return nil, fmt.Errorf("private: %d parameters given, the model has %d", len(w), o.cfg.Facts.Dim)
-	}
-	if err := b.take(q); err != nil {
+	if err := b.takeAt(q, w); err != nil {
 		return nil, err
 	}
-	unit, grid := o.hessUnit(q)
-	o.sum = Sum{Of: Hessians, Unit: unit, Clip: clip.Lipschitz{L: q.Clip}, W: w}
+	r, err := o.hessians(q.Clip)
+	if err != nil {
+		return nil, err
+	}
+	o.sum = Sum{Of: Hessians, Unit: r.unit, Clip: clip.Lipschitz{L: q.Clip}, W: w}
 	counts, err := o.take(&o.sum)
 	if err != nil {
 		return nil, err
 	}
-	var shift uint
 	if q.Off {
-		grid = unit * unit
+		r.grid, r.shift = r.unit*r.unit, 0
 	} else {
-		sens, err := o.hessSensitivity(q, grid)
-		if err != nil {
-			return nil, err
-		}
-		shift = shiftOf(unit*unit, grid)
-		mech.RoundShift(counts, shift)
-		if err := q.Noise.Add(counts, grid, sens, &o.noise); err != nil {
+		mech.RoundShift(counts, r.shift)
+		if err := q.Noise.Add(counts, r.grid, r.sens, &o.noise); err != nil {
 			return nil, err
 		}
 	}
 	h := b.memory(len(counts))
 	for j, v := range counts {
-		h[j] = float64(v<<shift>>shift) * grid / b.size // modulo: see noisySum
+		h[j] = float64(v<<r.shift>>r.shift) * r.grid / b.size // modulo: see noisySum
 	}
 	return h, b.answered(h)
 }

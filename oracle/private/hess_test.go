@@ -149,16 +149,16 @@ func TestSensitivityOfHessians(t *testing.T) {
 		}{{privacy.AddRemove, fewer}, {privacy.ReplaceOne, other}} {
 			facts := oracle.Public{Dim: dim, Rows: n, Adjacency: c.adj}
 			o := &Oracle{cfg: Config{Facts: facts}}
-			unit, grid := o.hessUnit(oracle.Hess{Clip: bound})
-			sens, err := o.hessSensitivity(oracle.Hess{Clip: bound}, grid)
+			r, err := o.hessians(bound)
 			if err != nil {
 				t.Fatal(err)
 			}
+			unit, grid, sens := r.unit, r.grid, r.sens
 			rounded := func(rows []row) []int64 {
 				tab := table(rows, 2, rnd.IntN(2) == 0)
 				tab.Dim = dim
 				counts := bent(t, m, tab, w, bound, unit, 1, nil)
-				mech.RoundShift(counts, shiftOf(unit*unit, grid))
+				mech.RoundShift(counts, r.shift)
 				return counts
 			}
 			a, b, square, at := rounded(rows), rounded(c.rows), 0.0, 0

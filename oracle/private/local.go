@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sort"
 	"sync"
 	"sync/atomic"
 
@@ -17,27 +16,12 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 )
 
-// Bits of a coefficient below clip norm / row norm. Together with the 20 bits of
-// a feature, the products of one block and its float64 sum stay exact:
-// 2·2^coefBits·2^20·data.BlockRows = 2^49 < 2^53. Up to 2^spareRows rows the count of a
-// coordinate stays below 2·2^coefBits·2^20·2^spareRows = 2^60 units.
-const (
-	coefBits  = 18
-	spareRows = 21
-)
-
-// The same for a network, whose activations have 21 bits, and of whose products none is above
-// the clip norm: 2·2^netBits·2^21·data.BlockRows = 2^52 < 2^53, and 2·2^netBits·2^21·2^netSpare = 2^60.
-// Its products of matrices want many rows at once.
-const (
-	netBits  = 20
-	netSpare = 18
-	netTile  = 256
-)
-
 // randomShare: a batch of less than one row in this many leaves most pages of a
 // table alone, so that reading ahead would be in vain.
 const randomShare = 16
+
+// netTile is how many rows of a network, whose products of matrices want many, are evaluated at once.
+const netTile = 256
 
 // parallelRows is the batch from which a pass is worth sharing between workers.
 const parallelRows = 4096
@@ -50,11 +34,10 @@ type Local struct {
 	model   model.Model
 	facts   oracle.Public
 	tile    int       // rows evaluated at once, so that they stay in the cache
-	ahead   int       // rows between asking for one of a list and reading it
 	fetches bool      // the model fetches the dense rows that come next while it computes
 	split   int       // rows of a batch from which workers share a pass
 	shares  []float64 // of a row in its unit, at most 1 for each unit together (PROOFS.md#units); nil: rows are units
-	starts  []int
+	copier  data.Copier
 	workers []*worker
 	jobs    chan *worker
 	done    sync.WaitGroup
@@ -110,7 +93,7 @@ type worker struct {
 	parts   []float64   // shares of the rows of the block at hand; nil: rows are units
 	next    [][]float32 // rows of the tile that follows
 	viewed  data.Block  // views of rows, one after the other
-	row     []float32   // of which a view is taken
+	row     []float32   // with its zeros, of which a view is taken
 }
 
 // NewLocal opens a table's rows. The facts are those of the run, of which the table may hold a part.
@@ -127,22 +110,12 @@ func NewLocal(t *data.Table, m model.Model, facts oracle.Public, workers int) (*
 		return nil, errors.New("private: of table and run one speaks of units of several rows, the other of rows")
 	case units && len(t.Shares()) != t.Rows():
 		return nil, errors.New("private: a table has rows without a unit")
-	case units && mostRows(t) > facts.UnitRows:
+	case units && t.MostUnitRows() > facts.UnitRows:
 		return nil, errors.New("private: the table has a unit of more rows than the run says")
 	}
 	s := &Local{facts: facts}
 	s.open(t, m, max(1, workers))
 	return s, nil
-}
-
-// mostRows of a unit: what bounds the rounding of a minimiser, and lets some be refused, rests on their being no more than the facts say.
-func mostRows(t *data.Table) (most int) {
-	var rows []int32
-	for u := range t.Units() {
-		rows = t.UnitRows(rows[:0], u)
-		most = max(most, len(rows))
-	}
-	return most
 }
 
 func (s *Local) open(t *data.Table, m model.Model, workers int) {
@@ -161,12 +134,7 @@ func (s *Local) open(t *data.Table, m model.Model, workers int) {
 	if tile := m.Facts().Tile; tile > 0 {
 		s.tile = min(data.BlockRows, tile)
 	}
-	s.ahead = max(2, min(16, 4096/(4*max(1, t.Dim))))
-	row := 0
-	for _, b := range t.Blocks {
-		s.starts = append(s.starts, row)
-		row += b.N
-	}
+	s.copier = data.NewCopier(t)
 	for i := range workers {
 		s.workers = append(s.workers, &worker{
 			s: s, index: i, acc: kern.Aligned(m.Dim()), counts: make([]int64, m.Dim()),
@@ -379,7 +347,7 @@ func (u *worker) pass() {
 		b := s.table.Blocks[i]
 		u.parts = nil
 		if s.shares != nil {
-			u.parts = s.shares[s.starts[i]:][:b.N]
+			u.parts = s.shares[s.copier.Start[i]:][:b.N]
 		}
 		for from := 0; from < b.N; from += s.tile {
 			to := min(b.N, from+s.tile)
@@ -389,7 +357,7 @@ func (u *worker) pass() {
 					u.next = append(u.next, b.X[k*b.Dim:(k+1)*b.Dim])
 				}
 			}
-			u.at = s.starts[i] + from
+			u.at = s.copier.Start[i] + from
 			u.add(data.View{Block: b, From: from, To: to, Next: u.next})
 		}
 	}
@@ -402,7 +370,7 @@ func (u *worker) addListed(rows []int32) {
 	u.next = u.next[:0]
 	for len(rows) > 0 {
 		n := min(len(rows), u.s.tile)
-		u.gather(rows, n)
+		u.s.copier.Copy(&u.stage, rows, n, len(u.next))
 		u.parts = nil
 		if u.s.shares != nil {
 			u.staged = u.staged[:0]
@@ -415,7 +383,7 @@ func (u *worker) addListed(rows []int32) {
 		u.next = u.next[:0]
 		if u.s.fetches {
 			for _, row := range rows[:min(len(rows), u.s.tile)] {
-				if b, i := u.s.locate(int(row)); b.Start == nil {
+				if b, i := u.s.copier.Locate(int(row)); b.Start == nil {
 					u.next = append(u.next, b.X[i*b.Dim:(i+1)*b.Dim])
 				}
 			}
@@ -423,67 +391,6 @@ func (u *worker) addListed(rows []int32) {
 		u.add(data.View{Block: &u.stage, To: n, Next: u.next})
 		u.at += n
 	}
-}
-
-// gather copies the first n rows to the stage. Rows of a large table come from far
-// away: it asks for them some rows before it reads them.
-func (u *worker) gather(rows []int32, n int) {
-	s, to := u.s, &u.stage
-	to.N = n
-	to.X, to.Start, to.Col, to.Val = to.X[:0], to.Start[:0], to.Col[:0], to.Val[:0]
-	to.Y, to.Norm, to.Drop = to.Y[:0], to.Norm[:0], to.Drop[:0]
-	for k, row := range rows[:n] {
-		if k+s.ahead < len(rows) {
-			s.prefetch(int(rows[k+s.ahead]), k+s.ahead < len(u.next))
-		}
-		b, i := s.locate(int(row))
-		if b.Start == nil {
-			to.X = append(to.X, b.X[i*b.Dim:(i+1)*b.Dim]...)
-		} else {
-			if len(to.Start) == 0 {
-				to.Start = append(to.Start, 0)
-			}
-			to.Col = append(to.Col, b.Col[b.Start[i]:b.Start[i+1]]...)
-			to.Val = append(to.Val, b.Val[b.Start[i]:b.Start[i+1]]...)
-			to.Start = append(to.Start, int32(len(to.Col)))
-		}
-		if b.Y != nil {
-			to.Y = append(to.Y, b.Y[i])
-		}
-		to.Norm = append(to.Norm, b.Norm[i])
-		to.Drop = append(to.Drop, b.Drop != nil && b.Drop[i])
-	}
-	if len(to.Start) == 0 {
-		to.Start = nil // dense
-	}
-}
-
-// prefetch asks for a row that is soon to be copied, or, if it is fetched already, for
-// what belongs to it.
-func (s *Local) prefetch(row int, fetched bool) {
-	b, i := s.locate(row)
-	if fetched {
-		// Its features are here.
-	} else if b.Start == nil {
-		// Of a long row the beginning: the machine sees the rest coming.
-		kern.Prefetch(b.X[i*b.Dim:][:min(b.Dim, 256)])
-	} else {
-		kern.Prefetch(b.Col[b.Start[i]:b.Start[i+1]])
-		kern.Prefetch(b.Val[b.Start[i]:b.Start[i+1]])
-	}
-	if b.Y != nil {
-		kern.Prefetch(b.Y[i : i+1])
-	}
-	kern.Prefetch(b.Norm[i : i+1])
-}
-
-// locate finds a row of the table: its block and its number there.
-func (s *Local) locate(row int) (*data.Block, int) {
-	i := min(row/data.BlockRows, len(s.starts)-1) // where all blocks but the last are full
-	if n := row - s.starts[i]; n < 0 || n >= s.table.Blocks[i].N {
-		i = sort.SearchInts(s.starts, row+1) - 1
-	}
-	return s.table.Blocks[i], row - s.starts[i]
 }
 
 // add clips and adds the rows of one tile.

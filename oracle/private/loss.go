@@ -1,65 +1,31 @@
 package private
 
 import (
-	"fmt"
-
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/privacy/clip"
 )
-
-// lossSensitivity is that of a sum of losses. A record's part is a whole number of units from 0 to the bound, so
-// with another record in its place the sum moves by the bound at most, as without it.
-func (o *Oracle) lossSensitivity(q oracle.Loss) (float64, error) {
-	if _, err := clip.Sensitivity(q.Bound, o.cfg.Facts.Adjacency); err != nil { // is it a relation?
-		return 0, err
-	}
-	return q.Bound, nil
-}
-
-// fitsLoss checks, from public values alone, that unit and noise are numbers that a float64
-// and an int64 hold.
-func (o *Oracle) fitsLoss(q oracle.Loss) error {
-	if q.Bound == 0 {
-		return nil
-	}
-	unit := fallUnit(q.Bound)
-	if !inRange(unit) {
-		return fmt.Errorf("private: the bound %v on a loss is out of range", q.Bound)
-	}
-	sens, err := o.lossSensitivity(q)
-	if err != nil {
-		return err
-	}
-	return q.Noise.Check(unit, sens)
-}
 
 // Loss answers a paid query of the loss. The line where private becomes public is the call of Add.
 func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 	o := b.o
-	if len(w) != o.cfg.Facts.Dim {
-		return 0, fmt.Errorf("private: %d parameters given, the model has %d", len(w), o.cfg.Facts.Dim)
-	}
-	if err := b.take(q); err != nil {
+	if err := b.takeAt(q, w); err != nil {
 		return 0, err
 	}
-	unit := unitFor(q.Bound)
-	sums, err := b.sums(Sum{Of: Losses, Unit: unit, Bound: q.Bound, W: w})
+	sums, err := b.sums(Sum{Of: Losses, Unit: unitFor(q.Bound), Bound: q.Bound, W: w})
 	if err != nil {
 		return 0, err
 	}
-	sum := sums[0]
-	mean := sum.plain
+	mean := sums[0].plain
 	if q.Bound > 0 {
-		sens, err := o.lossSensitivity(q)
+		r, err := o.losses(q.Bound)
 		if err != nil {
 			return 0, err
 		}
-		v := []int64{sum.count}
-		if err := q.Noise.Add(v, unit, sens, &o.noise); err != nil {
+		v := []int64{sums[0].count}
+		if err := q.Noise.Add(v, r.grid, r.sens, &o.noise); err != nil {
 			return 0, err
 		}
-		mean = float64(v[0]) * unit
+		mean = float64(v[0]) * r.grid
 	}
 	mean /= b.size
 	return mean, b.answeredOne(mean)

@@ -269,45 +269,62 @@ func known(s sample.Sampler, queries []oracle.Query) error {
 	return nil
 }
 
-// fits checks that the units, the grid and the noise of a query are numbers that a
-// float64 and an int64 hold. Public values alone decide, before anything is paid.
+// fits checks, from public values alone, that the model answers a query, and that its units, its grid
+// and its noise are numbers that a float64 and an int64 hold.
 func (o *Oracle) fits(query oracle.Query) error {
+	f, name := o.cfg.Model.Facts(), o.cfg.Model.Name()
+	var r release
+	var err error
 	switch q := query.(type) {
-	case oracle.Search:
-		return o.fitsSearch(q)
-	case oracle.Select:
-		return o.fitsSelect(q)
-	case oracle.Loss:
-		return o.fitsLoss(q)
-	case oracle.Hess:
-		return o.fitsHess(q)
 	case oracle.Minimize:
 		return o.fitsMinimize(q)
+	case oracle.Grad:
+		if _, value := q.Clip.(clip.Value); value && !f.Bounded {
+			return fmt.Errorf("private: losses of %s do not bound its gradients: value clipping needs a model of which they do", name)
+		}
+		if layers := perLayer(q.Clip); layers > 0 && layers != f.Layers {
+			return fmt.Errorf("private: per-layer clipping of %d layers; the model %s has %d", layers, name, f.Layers)
+		}
+		if err := o.fitsViews(q); err != nil {
+			return err
+		}
+		if math.IsInf(q.Clip.Bound(), 1) {
+			return nil
+		}
+		if r, err = o.gradients(q.Clip); err == nil {
+			err = q.Noise.Check(r.grid, r.sens)
+		}
+	case oracle.Hess:
+		if !f.Curved {
+			return fmt.Errorf("private: the model %s has no Hessians of rank one and without kinks, which is what a Hessian query needs", name)
+		}
+		if dim := o.cfg.Facts.Dim; dim > oracle.MaxHess {
+			return fmt.Errorf("private: a Hessian of %d parameters; allowed are at most %d", dim, oracle.MaxHess)
+		}
+		if r, err = o.hessians(q.Clip); err == nil && !q.Off {
+			err = q.Noise.Check(r.grid, r.sens)
+		}
+	case oracle.Loss:
+		if q.Bound == 0 {
+			return nil
+		}
+		if r, err = o.losses(q.Bound); err == nil {
+			err = q.Noise.Check(r.grid, r.sens)
+		}
+	case oracle.Search:
+		if q.Bound == 0 {
+			return nil
+		}
+		if r, err = o.figures("search", q.Bound); err == nil && !q.Off {
+			err = q.Noise.Check(r.grid, r.sens)
+		}
+	case oracle.Select:
+		var monotone bool
+		if r, monotone, err = o.scores(q); err == nil && !q.Off {
+			err = q.Chooser(monotone).Check(r.grid, r.sens)
+		}
 	}
-	q := query.(oracle.Grad)
-	if _, value := q.Clip.(clip.Value); value && !o.cfg.Model.Facts().Bounded {
-		return fmt.Errorf("private: losses of %s do not bound its gradients: value clipping needs a model of which they do", o.cfg.Model.Name())
-	}
-	if parts := o.cfg.Model.Facts().Layers; perLayer(q.Clip) > 0 && perLayer(q.Clip) != parts {
-		return fmt.Errorf("private: per-layer clipping of %d layers; the model %s has %d", perLayer(q.Clip), o.cfg.Model.Name(), parts)
-	}
-	if err := o.fitsViews(q); err != nil {
-		return err
-	}
-	bound := q.Clip.Bound()
-	if math.IsInf(bound, 1) {
-		return nil
-	}
-	unit, err := o.scale.unitOf(bound, o.cfg.Facts.Rows)
-	if err != nil {
-		return err
-	}
-	grid := gridOf(unit, bound, o.cfg.Facts.Dim, q.Clip.Norm())
-	sens, err := sensitivity(q.Clip, o.cfg.Facts.Adjacency, grid, o.cfg.Facts.Dim)
-	if err != nil {
-		return err
-	}
-	return q.Noise.Check(grid, sens)
+	return err
 }
 
 // Format prints no more than what it is: the fields are private.
@@ -339,6 +356,14 @@ func (b *batch) take(q oracle.Query) error {
 	return oracle.ErrNotPaid
 }
 
+// takeAt marks q as asked at w.
+func (b *batch) takeAt(q oracle.Query, w []float64) error {
+	if dim := b.o.cfg.Facts.Dim; len(w) != dim {
+		return fmt.Errorf("private: found %d parameters; the model has %d", len(w), dim)
+	}
+	return b.take(q)
+}
+
 // memory returns n numbers for the next answer. They are an answer once answered is given them: if
 // the work on it panics, Close records none of it.
 func (b *batch) memory(n int) []float64 {
@@ -366,10 +391,7 @@ func (b *batch) release() error {
 // Grad answers a paid gradient query: P0 Algorithm 1, lines 4 to 6.
 func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 	o := b.o
-	if len(w) != o.cfg.Facts.Dim {
-		return nil, fmt.Errorf("private: %d parameters given, the model has %d", len(w), o.cfg.Facts.Dim)
-	}
-	if err := b.take(q); err != nil {
+	if err := b.takeAt(q, w); err != nil {
 		return nil, err
 	}
 	g := b.memory(len(w))
@@ -406,48 +428,25 @@ const chunk = 2048
 // noisySum sets g to the clipped sum plus noise, over size. The line where private becomes
 // public is the call of q.Noise.Add.
 func (o *Oracle) noisySum(g, w []float64, q oracle.Grad, size float64) error {
-	bound := q.Clip.Bound()
-	unit, err := o.scale.unitOf(bound, o.cfg.Facts.Rows)
+	r, err := o.gradients(q.Clip)
 	if err != nil {
 		return err
 	}
-	o.sum = Sum{Of: Gradients, Unit: unit, Clip: q.Clip, Augmentation: q.Augmentation, W: w}
+	o.sum = Sum{Of: Gradients, Unit: r.unit, Clip: q.Clip, Augmentation: q.Augmentation, W: w}
 	if err := o.summer.Sum(o.batch.ctx, &o.sum); err != nil {
-		return err
-	}
-	grid := gridOf(unit, bound, len(w), q.Clip.Norm())
-	shift := shiftOf(unit, grid)
-	sens, err := sensitivity(q.Clip, o.cfg.Facts.Adjacency, grid, len(w))
-	if err != nil {
 		return err
 	}
 	for from := 0; from < len(g); from += chunk {
 		to := g[from:min(from+chunk, len(g))]
 		counts := o.counts[:len(to)]
 		o.summer.Take(counts, from)
-		mech.RoundShift(counts, shift)
-		if err := q.Noise.Add(counts, grid, sens, &o.noise); err != nil {
+		mech.RoundShift(counts, r.shift)
+		if err := q.Noise.Add(counts, r.grid, r.sens, &o.noise); err != nil {
 			return err
 		}
 		// The exact sum wrapped around modulo 2⁶⁴ units, so this is modulo
 		// 2^(64−shift) steps of the grid: a function of sum plus noise alone.
-		kern.Release(to, counts, shift, grid, size)
+		kern.Release(to, counts, r.shift, r.grid, size)
 	}
 	return nil
-}
-
-// gridOf is the public grid on which a sum is released: at least 2⁴ times as
-// coarse as the unit of the exact sum, so that noise on top of a sum does not reach
-// the ends of int64. shiftOf is how many binary digits lie between them.
-func gridOf(unit, bound float64, dim, norm int) float64 {
-	return max(16*unit, mech.Grid(bound, dim, norm))
-}
-
-func shiftOf(unit, grid float64) uint { return uint(math.Log2(grid / unit)) }
-
-// sensitivity of a clipped sum that is rounded to the grid: the one place that
-// turns a bound and a relation into a sensitivity (R8, R15).
-func sensitivity(rule clip.Rule, adj privacy.Adjacency, grid float64, dim int) (float64, error) {
-	s, err := clip.Sensitivity(rule.Bound(), adj)
-	return s + mech.Slack(grid, dim, rule.Norm()), err
 }

@@ -1,17 +1,12 @@
 package private
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/privacy/clip"
 )
-
-// fallBits are the binary digits of one record's decrease below its bound.
-const fallBits = 20
 
 // together is how many steps of a line share the first way through the rows, in which most
 // searches end, and later how many share a further one.
@@ -32,48 +27,6 @@ type decreases struct {
 // mostKept is how many numbers are kept, for each end of a line: larger samples are computed again.
 const mostKept = 1 << 23
 
-// fallUnit is the public power of two to which a record's decrease is truncated: 2²⁰ of
-// them, or up to twice as many, make the bound. A sum of whole numbers below 2²¹ fits an
-// int64 for 2⁴² rows.
-func fallUnit(bound float64) float64 {
-	_, exp := math.Frexp(bound)
-	return math.Ldexp(1, exp-1-fallBits)
-}
-
-// unitFor is that of figures within a bound, 0 without one.
-func unitFor(bound float64) float64 {
-	if bound == 0 {
-		return 0
-	}
-	return fallUnit(bound)
-}
-
-// searchSensitivity is that of a search's query. A record's decrease is within ±bound and a whole
-// number of units, so the sum is rounded to nothing and there is no slack (ADR 1).
-func (o *Oracle) searchSensitivity(q oracle.Search) (float64, error) {
-	return clip.Sensitivity(q.Bound, o.cfg.Facts.Adjacency)
-}
-
-// fitsSearch checks, from public values alone, that unit and noise are numbers that a
-// float64 and an int64 hold.
-func (o *Oracle) fitsSearch(q oracle.Search) error {
-	if q.Bound == 0 {
-		return nil
-	}
-	unit := fallUnit(q.Bound)
-	if !inRange(unit) {
-		return fmt.Errorf("private: the bound %v of a search is out of range", q.Bound)
-	}
-	if q.Off {
-		return nil
-	}
-	sens, err := o.searchSensitivity(q)
-	if err != nil {
-		return err
-	}
-	return q.Noise.Check(unit, sens)
-}
-
 // Search answers a paid search: P2 Algorithm 1 over clipped decreases. The line where private
 // becomes public is the call of Ask; one number is released, whichever way it ends.
 func (b *batch) Search(q oracle.Search, along oracle.Line) (int, error) {
@@ -92,20 +45,20 @@ func (b *batch) Search(q oracle.Search, along oracle.Line) (int, error) {
 }
 
 func (b *batch) search(q oracle.Search, along oracle.Line) (int, error) {
-	o, unit := b.o, fallUnit(q.Bound)
+	o := b.o
 	// ask compares one sum with what it must reach at least.
 	ask := func(sum decrease, least float64) (bool, error) { return sum.plain >= least*b.size, nil }
 	if !q.Off {
-		sens, err := o.searchSensitivity(q)
+		r, err := o.figures("search", q.Bound)
 		if err != nil {
 			return 0, err
 		}
-		search, err := q.Noise.Start(0, unit, sens, &o.noise)
+		search, err := q.Noise.Start(0, r.grid, r.sens, &o.noise)
 		if err != nil {
 			return 0, err
 		}
 		ask = func(sum decrease, least float64) (bool, error) {
-			return search.Ask(sum.count - counted(least*b.size/unit))
+			return search.Ask(sum.count - counted(least*b.size/r.unit))
 		}
 	}
 	for k, end := 0, together; k < len(along.Steps); k, end = end, end+later {

@@ -101,10 +101,11 @@ func TestSensitivityOfSearches(t *testing.T) {
 		}
 		check := func(adj privacy.Adjacency, a, b []int64) {
 			o := &Oracle{cfg: Config{Facts: oracle.Public{Adjacency: adj}}}
-			sens, err := o.searchSensitivity(oracle.Search{Bound: bound})
+			r, err := o.figures("search", bound)
 			if err != nil {
 				t.Fatal(err)
 			}
+			sens := r.sens
 			for k := range a {
 				d := math.Abs(float64(a[k]-b[k])) * fallUnit(bound)
 				if worst[adj] = max(worst[adj], d/sens); d > sens {

@@ -1,60 +1,10 @@
 package private
 
 import (
-	"fmt"
-
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/privacy/clip"
 )
-
-// A choice's scores are whole numbers of the unit of searches, or counts of records, so nothing is
-// rounded and there is no slack (ADR 1).
-
-// scoreUnit is the grid of a choice's scores. Rows count as whole records, or as shares of them.
-func (o *Oracle) scoreUnit(q oracle.Select) float64 {
-	switch {
-	case q.Bound == 0 && o.cfg.Facts.UnitRows > 0:
-		return fallUnit(1)
-	case q.Bound == 0:
-		return 1
-	}
-	return fallUnit(q.Bound)
-}
-
-// scoreSensitivity is by how much one score of a choice moves between neighbours, and whether all move in one
-// direction (privacy/mech/PROOFS.md, choice-scores).
-func (o *Oracle) scoreSensitivity(q oracle.Select) (sens float64, monotone bool, err error) {
-	if q.Bound == 0 { // one record, of one class
-		adj := o.cfg.Facts.Adjacency
-		_, err := clip.Sensitivity(1, adj) // is it a relation?
-		return 1, adj == privacy.AddRemove, err
-	}
-	sens, err = clip.Sensitivity(q.Bound, o.cfg.Facts.Adjacency)
-	return sens, false, err
-}
-
-// fitsSelect checks, from public values alone, that unit and rate are numbers that a float64
-// and an int64 hold.
-func (o *Oracle) fitsSelect(q oracle.Select) error {
-	if q.Off && q.Bound == 0 {
-		return nil
-	}
-	unit := o.scoreUnit(q)
-	if !inRange(unit) {
-		return fmt.Errorf("private: the bound %v of a choice is out of range", q.Bound)
-	}
-	if q.Off {
-		return nil
-	}
-	sens, monotone, err := o.scoreSensitivity(q)
-	if err != nil {
-		return err
-	}
-	return q.Chooser(monotone).Check(unit, sens)
-}
 
 // Select answers a paid choice. The line where private becomes public is the call of Choose.
 func (b *batch) Select(q oracle.Select, among oracle.Candidates) (int, error) {
@@ -65,11 +15,15 @@ func (b *batch) Select(q oracle.Select, among oracle.Candidates) (int, error) {
 	if err := b.take(q); err != nil {
 		return 0, err
 	}
-	sums, err := b.scores(q, among, n)
+	r, monotone, err := b.o.scores(q)
 	if err != nil {
 		return 0, err
 	}
-	k, err := b.choose(q, sums)
+	sums, err := b.scores(q, among, n, r.unit)
+	if err != nil {
+		return 0, err
+	}
+	k, err := b.choose(q, sums, r, monotone)
 	if err != nil {
 		return 0, err
 	}
@@ -77,8 +31,7 @@ func (b *batch) Select(q oracle.Select, among oracle.Candidates) (int, error) {
 }
 
 // scores are the sums of a choice, less what its candidates must bring.
-func (b *batch) scores(q oracle.Select, among oracle.Candidates, n int) (sums []decrease, err error) {
-	unit := b.o.scoreUnit(q)
+func (b *batch) scores(q oracle.Select, among oracle.Candidates, n int, unit float64) (sums []decrease, err error) {
 	if _, count := among.(oracle.Classes); count {
 		return b.sums(Sum{Of: Classes, Unit: unit, Classes: n})
 	}
@@ -113,7 +66,7 @@ func (b *batch) scores(q oracle.Select, among oracle.Candidates, n int) (sums []
 	return sums, nil
 }
 
-func (b *batch) choose(q oracle.Select, sums []decrease) (int, error) {
+func (b *batch) choose(q oracle.Select, sums []decrease, r release, monotone bool) (int, error) {
 	if q.Off {
 		best := 0
 		for k, sum := range sums {
@@ -123,15 +76,11 @@ func (b *batch) choose(q oracle.Select, sums []decrease) (int, error) {
 		}
 		return best, nil
 	}
-	sens, monotone, err := b.o.scoreSensitivity(q)
-	if err != nil {
-		return 0, err
-	}
 	scores := make([]int64, len(sums))
 	for k, sum := range sums {
 		scores[k] = sum.count
 	}
-	return q.Chooser(monotone).Choose(scores, b.o.scoreUnit(q), sens, &b.o.noise)
+	return q.Chooser(monotone).Choose(scores, r.grid, r.sens, &b.o.noise)
 }
 
 // neighbours sums the decreases of the moves of one parameter: 2j up, 2j + 1 down.

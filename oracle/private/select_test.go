@@ -35,7 +35,8 @@ func scores(t testing.TB, m model.Model, tab *data.Table, q oracle.Select, among
 	}
 	b := &batch{o: o, size: 7}
 	var out []int64
-	sums, err := b.scores(q, among, n)
+	r, _, _ := o.scores(q) // a unit depends on no adjacency
+	sums, err := b.scores(q, among, n, r.unit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,13 +157,14 @@ func TestSensitivityOfChoices(t *testing.T) {
 		}
 		check := func(adj privacy.Adjacency, a, b []int64) {
 			o := &Oracle{cfg: Config{Facts: oracle.Public{Adjacency: adj}}}
-			sens, monotone, err := o.scoreSensitivity(q)
+			r, monotone, err := o.scores(q)
 			if err != nil {
 				t.Fatal(err)
 			}
+			sens := r.sens
 			var most, high, low float64
 			for k := range a {
-				d := float64(a[k]-b[k]) * o.scoreUnit(q)
+				d := float64(a[k]-b[k]) * r.unit
 				if k == 0 {
 					high, low = d, d
 				}
@@ -230,7 +232,8 @@ func TestSensitivityOfLosses(t *testing.T) {
 			privacy.ReplaceOne: math.Abs(full - sum(other)),
 		} {
 			o := &Oracle{cfg: Config{Facts: oracle.Public{Adjacency: adj}}}
-			sens, err := o.lossSensitivity(q)
+			r, err := o.losses(q.Bound)
+			sens := r.sens
 			if err != nil || moved > sens {
 				t.Fatalf("%s, bound %v, %v: sums differ by %v, the sensitivity is %v (%v)", m.Name(), q.Bound, adj, moved, sens, err)
 			}
@@ -530,18 +533,19 @@ func TestAuditOfSelect(t *testing.T) {
 
 // wrongWay is the noisy choice of S-B1: the largest score less exponential noise, of the scale that would do were it added.
 func wrongWay(t *testing.T, b *batch, q oracle.Select, among oracle.Candidates, n int) int {
-	sens, monotone, err := b.o.scoreSensitivity(q)
+	r, monotone, err := b.o.scores(q)
 	if err != nil {
 		t.Fatal(err)
 	}
+	sens := r.sens
 	if !monotone {
 		sens *= 2
 	}
-	fine := b.o.scoreUnit(q) * 0x1p-10
+	fine := r.unit * 0x1p-10
 	v := make([]int64, n)
 	b.o.noise.AddLaplace(v, sens/fine/q.Epsilon)
 	best := 0
-	sums, err := b.scores(q, among, n)
+	sums, err := b.scores(q, among, n, r.unit)
 	if err != nil {
 		t.Fatal(err)
 	}

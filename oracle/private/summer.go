@@ -3,11 +3,8 @@ package private
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
-	"github.com/sottodp/sotto/data"
-	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -120,64 +117,4 @@ func (s *Sum) check(c *scale, facts oracle.Public) error {
 		err = fmt.Errorf("found sums in units of %v; the shard's are %v: both need the same version of Sotto", s.Unit, unit)
 	}
 	return err
-}
-
-// scale is what the units of sums follow from, all of it public: what the schema and the model bound.
-type scale struct {
-	rowNorm float64 // a coefficient is at most the clip bound over this: the table's bound on its rows, or 1 where the model scales them
-	rowUnit float64 // what AddGrad's sums are multiples of, over its unit
-	bits    int     // of a coefficient
-	spare   int     // binary digits of a row count up to which it has them
-	network bool
-}
-
-func scaleOf(t *data.Table, m model.Model) scale {
-	if unit := m.Facts().Unit; unit > 0 {
-		return scale{1, unit, netBits, netSpare, true}
-	}
-	return scale{t.NormBound, t.Unit, coefBits, spareRows, false}
-}
-
-// of is the public unit of a sum.
-func (c *scale) of(s *Sum, facts oracle.Public) (float64, error) {
-	switch s.Of {
-	case Gradients:
-		return c.unitOf(s.Clip.Bound(), facts.Rows)
-	case Hessians:
-		return rootUnit(s.Clip.Bound(), facts.Rows), nil
-	case Classes:
-		if facts.UnitRows > 0 { // rows count as shares of a record
-			return fallUnit(1), nil
-		}
-		return 1, nil
-	case Decreases, Neighbours, Losses:
-		if !(s.Bound > 0) {
-			return 0, fmt.Errorf("found %s without a bound", s.Of)
-		}
-		return fallUnit(s.Bound), nil
-	}
-	return 0, fmt.Errorf("found no such sum: %q", s.Of)
-}
-
-// unitOf is the public unit of a sum of gradients: a coefficient's times a feature's.
-func (c *scale) unitOf(bound float64, rows int) (float64, error) {
-	unit := coefUnit(bound, c.rowNorm, rows, c.bits, c.spare) * c.rowUnit
-	// Far inside the range of float64, so that no product or quotient leaves it.
-	if !inRange(unit) {
-		return 0, fmt.Errorf("private: the clip bound %v is out of range for rows of norm up to %v", bound, c.rowNorm)
-	}
-	return unit, nil
-}
-
-func inRange(unit float64) bool { return unit >= 0x1p-900 && unit <= 0x1p900 }
-
-// coefUnit is the public power of two to which coefficients are truncated. It is
-// coarser for very many rows, so that below the nominal row count the count of a
-// coordinate fits an int64 even if every record pulls the same way. Above it, counts
-// wrap around, which is no matter of privacy: adding modulo 2⁶⁴ is exact in any
-// order, and one record still moves a count by as much as before, modulo 2⁶⁴.
-func coefUnit(bound, rowNorm float64, rows, bits, spare int) float64 {
-	_, exp := math.Frexp(bound / rowNorm)
-	bits -= max(0, int(math.Ceil(math.Log2(float64(rows))))-spare)
-	return math.Ldexp(1, exp-1-bits)
 }

@@ -53,7 +53,7 @@ func (u *worker) see(v data.View) {
 	*to = data.Block{Dim: v.Dim, X: to.X[:0], Y: to.Y[:0], Norm: to.Norm[:0]}
 	for i := range v.Len() {
 		row := v.Row(i)
-		x := u.dense(v.Block, row)
+		x := v.Dense(row, &u.row)
 		for _, order := range u.s.views {
 			for _, j := range order {
 				to.X = append(to.X, x[j])
@@ -62,19 +62,4 @@ func (u *worker) see(v data.View) {
 			to.Y, to.Norm, to.N = append(to.Y, v.Y[row]), append(to.Norm, v.Norm[row]), to.N+1
 		}
 	}
-}
-
-// dense is a row with its zeros.
-func (u *worker) dense(b *data.Block, row int) []float32 {
-	if b.Start == nil {
-		return b.X[row*b.Dim : (row+1)*b.Dim]
-	}
-	if len(u.row) < b.Dim {
-		u.row = make([]float32, b.Dim)
-	}
-	clear(u.row)
-	for e := b.Start[row]; e < b.Start[row+1]; e++ {
-		u.row[b.Col[e]] = b.Val[e]
-	}
-	return u.row
 }

@@ -1,0 +1,102 @@
+package data
+
+import (
+	"sort"
+
+	"github.com/sottodp/sotto/internal/kern"
+)
+
+// A Copier copies rows from anywhere in a table to one block, one behind the other, so that
+// later steps work on a dense run of rows.
+type Copier struct {
+	Start  []int // number in the table of each block's first row
+	blocks []*Block
+	ahead  int // rows between prefetching one and reading it
+}
+
+// NewCopier is for the rows that t has now.
+func NewCopier(t *Table) Copier {
+	c := Copier{blocks: t.Blocks, ahead: max(2, min(16, 4096/(4*max(1, t.Dim))))}
+	row := 0
+	for _, b := range t.Blocks {
+		c.Start = append(c.Start, row)
+		row += b.N
+	}
+	return c
+}
+
+// Locate finds a row of the table: its block and its number there.
+func (c *Copier) Locate(row int) (*Block, int) {
+	i := min(row/BlockRows, len(c.Start)-1) // where all blocks but the last are full
+	if n := row - c.Start[i]; n < 0 || n >= c.blocks[i].N {
+		i = sort.SearchInts(c.Start, row+1) - 1
+	}
+	return c.blocks[i], row - c.Start[i]
+}
+
+// Copy sets to to the first n rows. Rows of a large table come from far away, so it prefetches
+// rows some time before it reads them, those after the first n too; the features of the first
+// fetched are here already.
+func (c *Copier) Copy(to *Block, rows []int32, n, fetched int) {
+	to.N = n
+	to.X, to.Start, to.Col, to.Val = to.X[:0], to.Start[:0], to.Col[:0], to.Val[:0]
+	to.Y, to.Norm, to.Drop = to.Y[:0], to.Norm[:0], to.Drop[:0]
+	for k, row := range rows[:n] {
+		if k+c.ahead < len(rows) {
+			c.prefetch(int(rows[k+c.ahead]), k+c.ahead < fetched)
+		}
+		b, i := c.Locate(int(row))
+		if b.Start == nil {
+			to.X = append(to.X, b.X[i*b.Dim:(i+1)*b.Dim]...)
+		} else {
+			if len(to.Start) == 0 {
+				to.Start = append(to.Start, 0)
+			}
+			to.Col = append(to.Col, b.Col[b.Start[i]:b.Start[i+1]]...)
+			to.Val = append(to.Val, b.Val[b.Start[i]:b.Start[i+1]]...)
+			to.Start = append(to.Start, int32(len(to.Col)))
+		}
+		if b.Y != nil {
+			to.Y = append(to.Y, b.Y[i])
+		}
+		to.Norm = append(to.Norm, b.Norm[i])
+		to.Drop = append(to.Drop, b.Drop != nil && b.Drop[i])
+	}
+	if len(to.Start) == 0 {
+		to.Start = nil // dense
+	}
+}
+
+// prefetch asks for a row or, if its features are here already, for what belongs to it.
+func (c *Copier) prefetch(row int, fetched bool) {
+	b, i := c.Locate(row)
+	if fetched {
+		// Its features are here.
+	} else if b.Start == nil {
+		// The first part of a long row: the hardware prefetches the rest.
+		kern.Prefetch(b.X[i*b.Dim:][:min(b.Dim, 256)])
+	} else {
+		kern.Prefetch(b.Col[b.Start[i]:b.Start[i+1]])
+		kern.Prefetch(b.Val[b.Start[i]:b.Start[i+1]])
+	}
+	if b.Y != nil {
+		kern.Prefetch(b.Y[i : i+1])
+	}
+	kern.Prefetch(b.Norm[i : i+1])
+}
+
+// Dense is a row with its zeros: a part of b, or in memory's.
+func (b *Block) Dense(row int, memory *[]float32) []float32 {
+	if b.Start == nil {
+		return b.X[row*b.Dim : (row+1)*b.Dim]
+	}
+	if len(*memory) < b.Dim {
+		*memory = make([]float32, b.Dim)
+	}
+	x := *memory
+	clear(x)
+	for e := b.Start[row]; e < b.Start[row+1]; e++ {
+		x[b.Col[e]] = b.Val[e]
+	}
+	return x
+}

@@ -146,6 +146,10 @@ func openSource(ctx context.Context, s *schema.Schema, path string, opt Options,
 		return newParquetSource(s, path, opt, enc, sum, raw)
 	}
 	if f := opt.format(s, path); f != nil {
+		if !s.Format.Header {
+			// The first row must not decide how all others are read (R9).
+			return nil, &config.Error{File: path, Field: "format.header", Found: f.Name, Allowed: "header: true, since its rows name the columns", Hint: "write a file of text with a header"}
+		}
 		return newRowSource(f, s, path, opt, enc, sum, raw)
 	}
 	if s.Format.Kind == schema.KindIDX {

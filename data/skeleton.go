@@ -125,7 +125,7 @@ func SkeletonFromFile(path, delimiter string) ([]byte, error) {
 			found = "an empty line"
 		case fault == "" || fault == "NaN":
 			found = "a number where a column name should be"
-		case strings.HasPrefix(header, "{"):
+		case strings.HasPrefix(strings.TrimSpace(header), "{"):
 			found = "a line that begins with { (JSON Lines?)"
 		case !config.PlainText(c):
 			found = "control characters in a column name"

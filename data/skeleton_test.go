@@ -45,7 +45,7 @@ func TestSkeleton(t *testing.T) {
 	}
 
 	for name, content := range map[string]string{
-		"empty": "", "row": "39,SECRET123\n", "svm": "-1 3:1 7:1\n", "json": "{\"a\": \"SECRET123\", \"b\": 1}\n", "binary": "a,\x00b\n", "blank": "\na,b\n", "gz": "\x1f\x8b",
+		"empty": "", "row": "39,SECRET123\n", "svm": "-1 3:1 7:1\n", "json": "{\"a\": \"SECRET123\", \"b\": 1}\n", "json behind spaces": " \t{\"a\": \"SECRET123\", \"b\": 1}\n", "binary": "a,\x00b\n", "blank": "\na,b\n", "gz": "\x1f\x8b",
 	} {
 		p := filepath.Join(dir, name)
 		os.WriteFile(p, []byte(content), 0o600)

@@ -140,6 +140,25 @@ func TestBadJSONLines(t *testing.T) {
 	}
 }
 
+// TestFirstRow: without a header, where the first line is a row, a row never decides how the
+// others are read: it would drop them all.
+func TestFirstRow(t *testing.T) {
+	s := parse(t, "on_bad_row: drop\n"+strings.Replace(schematest.Small, "format: {", "format: {header: false, ", 1))
+	const rows = "30,red,a1,2,yes\n7,red,a3,4,no\n"
+	if tab, stats, err := read(t, s, "a", rows, data.Options{}); err != nil || tab.Rows() != 2 || stats.Dropped != 0 {
+		t.Fatalf("%+v, %v", stats, err)
+	}
+	for _, first := range []string{"{\"SECRET\n", "{}\n", " {\n"} {
+		tab, stats, err := read(t, s, "a", first+rows, data.Options{})
+		switch {
+		case err == nil && tab.Rows() != 2:
+			t.Errorf("a first row %q: %d rows are left, %+v", first, tab.Rows(), stats)
+		case err != nil && (!errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), "format.header") || strings.Contains(err.Error(), "SECRET")):
+			t.Errorf("a first row %q: %v", first, err)
+		}
+	}
+}
+
 // TestRegister: a format from outside is offered every file after those that are here.
 func TestRegister(t *testing.T) {
 	before := len(source.Formats())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/compare"
@@ -158,7 +159,7 @@ func runCompare(c *cobra.Command, o compare.Options, out string, jobs int, void,
 	if quiet {
 		return nil
 	}
-	fmt.Fprintf(c.OutOrStdout(), "%s\n%s\nPage       %s\nCells      %s\nTrainings  %s\nFigure     %s\n", p.Tables(), wrap(compare.Unpaid, 100),
+	fmt.Fprintf(c.OutOrStdout(), "%s\n%s\nPage       %s\nCells      %s\nTrainings  %s\nFigure     %s\n", p.Tables(), text.Wrap(compare.Unpaid, 100),
 		filepath.Join(out, compare.Page), filepath.Join(out, compare.CellsCSV), filepath.Join(out, compare.RunsCSV), filepath.Join(out, compare.Chart))
 	return nil
 }

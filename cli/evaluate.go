@@ -8,6 +8,7 @@ import (
 
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
+	"github.com/sottodp/sotto/run/report"
 )
 
 func evaluateCommand() *cobra.Command {
@@ -43,18 +44,7 @@ is then recorded, and the dataset has no guarantee from then on.`,
 			if asJSON {
 				return writeJSON(w, s)
 			}
-			printScores(w, s, "")
-			if len(s.Confusion) > 0 {
-				fmt.Fprintln(w, "true class, then rows by predicted class")
-				for k, row := range s.Confusion {
-					fmt.Fprintf(w, "  %-20s", s.Classes[k])
-					for _, n := range row {
-						fmt.Fprintf(w, " %10s", count(n))
-					}
-					fmt.Fprintln(w)
-				}
-			}
-			fmt.Fprintln(w, "not private: computed from these rows without noise")
+			report.WriteScores(w, s)
 			return nil
 		},
 	}

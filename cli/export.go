@@ -4,14 +4,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/onnx"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/trace"
 )
 
 func exportCommand() *cobra.Command {
@@ -38,7 +36,7 @@ also says what its training promised. Nothing is in it that is not in the model 
 				return err
 			}
 			err = newfile.Write(c.OutOrStdout(), "out", outPath, func(w io.Writer) error {
-				if err := onnx.Write(w, m.File, m.Model, m.Schema, promised(m)); err != nil {
+				if err := onnx.Write(w, m.File, m.Model, m.Schema, m.Promised()); err != nil {
 					return usageError("%s: %v", args[0], err)
 				}
 				return nil
@@ -52,19 +50,4 @@ also says what its training promised. Nothing is in it that is not in the model 
 	c.Flags().StringVar(&form, "to", "", "form to write: onnx (required)")
 	c.Flags().StringVar(&outPath, "out", "model.onnx", "file to write, a new one")
 	return c
-}
-
-// promised is what the model's training guarantees, as metadata.
-func promised(m *run.Trained) []onnx.Fact {
-	g := m.Guarantee
-	facts := []onnx.Fact{{Key: "sotto.model", Value: m.File.Model}, {Key: "sotto.run", Value: g.Run}, {Key: "sotto.dataset", Value: g.Dataset}, {Key: "sotto.unit", Value: trace.Whom(g.Unit, g.UnitRows)}}
-	if m.File.Lab || g.Off {
-		return append(facts, onnx.Fact{Key: "sotto.guarantee", Value: "none: a run of the lab"})
-	}
-	epsilon, delta := strconv.FormatFloat(g.Budget.Epsilon, 'g', -1, 64), strconv.FormatFloat(g.Budget.Delta, 'g', -1, 64)
-	return append(facts,
-		onnx.Fact{Key: "sotto.guarantee", Value: fmt.Sprintf("(%s, %s)-differentially private, neighbours %s", epsilon, delta, g.Budget.Adjacency)},
-		onnx.Fact{Key: "sotto.epsilon", Value: epsilon},
-		onnx.Fact{Key: "sotto.delta", Value: delta},
-		onnx.Fact{Key: "sotto.adjacency", Value: g.Budget.Adjacency.String()})
 }

@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -162,7 +159,6 @@ overrides the file. A run that was stopped or killed goes on with --resume DIR.
 		Example: "  sotto fit examples/clinic/sotto.yaml\n  sotto fit --data t.csv --schema s.yaml --model logistic --epsilon 1 --delta 1e-6 --adjacency add-or-remove",
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) (err error) {
-			out := c.OutOrStdout()
 			bar := newProgress(c.ErrOrStderr(), quiet || asJSON)
 			warn := warner(c)
 			env := run.Env{Version: version(), Progress: bar.update, Notice: warn, Report: report.Write}
@@ -218,10 +214,10 @@ overrides the file. A run that was stopped or killed goes on with --resume DIR.
 				}
 			}
 			if asJSON {
-				return printJSON(out, info, dir)
+				return json.NewEncoder(c.OutOrStdout()).Encode(report.Summary(info, dir))
 			}
 			if !quiet {
-				printSummary(out, info, dir)
+				report.WriteSummary(c.OutOrStdout(), info, dir)
 			}
 			return nil
 		},
@@ -281,98 +277,4 @@ func interrupted(err error, dir string) error {
 		return fmt.Errorf("%w\nGo on with `%s`", err, again)
 	}
 	return fmt.Errorf("%w\nThe budget stays reserved. Go on with `%s`, or close the run with `sotto ledger settle %s`", err, again, dir)
-}
-
-func printJSON(w io.Writer, i *trace.Info, dir string) error {
-	o := map[string]any{
-		"run_dir": dir, "run": i.ID, "dataset": i.Dataset, "lab": i.Lab, "delta": i.Budget.Delta, "adjacency": i.Budget.Adjacency,
-		"noise_multiplier": i.NoiseMultiplier, "steps": i.Result.Steps, "train_seconds": i.Result.TrainSeconds,
-		"accountant": i.Accountant, "outcome": i.Result.Outcome, "report": filepath.Join(dir, trace.ReportFile), "model": filepath.Join(dir, trace.ModelFile),
-		"epsilon": i.Budget.Epsilon,
-	}
-	if i.Off {
-		o["epsilon"], o["delta"], o["adjacency"] = nil, nil, nil
-	}
-	if t := i.Result.Test; t != nil {
-		o["test"] = t
-		if t.Accuracy != nil {
-			o["test_accuracy"] = *t.Accuracy
-		}
-		if t.RMSE != nil {
-			o["test_rmse"] = *t.RMSE
-		}
-	}
-	if len(i.Warnings) > 0 {
-		o["warnings"] = i.Warnings
-	}
-	return json.NewEncoder(w).Encode(o)
-}
-
-func printSummary(w io.Writer, i *trace.Info, dir string) {
-	if i.Lab {
-		fmt.Fprintln(w, "LAB RUN: what follows is not private; do not publish it as if it were.")
-	}
-	if i.Off {
-		fmt.Fprintf(w, "Guarantee  none: no noise was added\nNoise      none, %s of %s\n", stepsOf(i.Result.Steps), i.Method)
-	} else {
-		verb := "adding or removing any one " + i.Whom()
-		if i.Budget.Adjacency.String() == "replace-one" {
-			verb = "replacing any one " + i.Whom() + " by another"
-		}
-		factor := "e^ε, which is beyond every number here and protects nobody"
-		if f := math.Exp(i.Budget.Epsilon); !math.IsInf(f, 1) {
-			factor = atMost(f, 4)
-		}
-		fmt.Fprintf(w, "Guarantee  ε = %s, δ = %s, %v: %s changes the probability\n           of any outcome by at most a factor of %s",
-			exact(i.Budget.Epsilon), exact(i.Budget.Delta), i.Budget.Adjacency, verb, factor)
-		if i.Budget.Delta > 0 {
-			fmt.Fprintf(w, ", but for a probability of %s", exact(i.Budget.Delta))
-		}
-		fmt.Fprintln(w)
-		if i.Lab {
-			fmt.Fprintln(w, "           (on paper only: this is a lab run)")
-		}
-		noise := fmt.Sprintf("multiplier %.6g", i.NoiseMultiplier)
-		switch {
-		case i.NoiseMultiplier == 0 && i.MaxSteps == 1:
-			noise = "as ε and δ ask for"
-		case i.NoiseMultiplier == 0:
-			noise = "another multiplier in each step"
-		}
-		fmt.Fprintf(w, "Noise      %s, %s of %s\n", noise, stepsOf(i.Result.Steps), i.Method)
-	}
-	if i.Result.Outcome != method.Done.String() {
-		fmt.Fprintf(w, "Ended      %s\n", i.Result.Outcome)
-	}
-	if i.Result.Claim != nil {
-		fmt.Fprintf(w, "Reached    %v\n", i.Result.Claim)
-	}
-	if t := i.Result.Test; t != nil {
-		printScores(w, t, "Test       ")
-		fmt.Fprintln(w, "           (not private: computed from the test rows without noise)")
-	}
-	fmt.Fprintf(w, "Time       %.2f s of training\n", i.Result.TrainSeconds)
-	for _, warning := range i.Warnings {
-		fmt.Fprintln(w, "Warning   ", warning)
-	}
-	fmt.Fprintf(w, "Model      %s\nReport     %s\n", filepath.Join(dir, trace.ModelFile), filepath.Join(dir, trace.ReportFile))
-}
-
-// printScores prints figures of a model on a table, one or two lines.
-func printScores(w io.Writer, t *trace.Scores, label string) {
-	var parts []string
-	add := func(name string, v *float64) {
-		if v != nil {
-			parts = append(parts, fmt.Sprintf("%s %.4f", name, *v))
-		}
-	}
-	add("accuracy", t.Accuracy)
-	add("log loss", t.LogLoss)
-	add("AUC", t.AUC)
-	add("RMSE", t.RMSE)
-	add("R²", t.R2)
-	if len(parts) == 0 {
-		parts = []string{"no scores"}
-	}
-	fmt.Fprintf(w, "%s%s on %s rows\n", label, strings.Join(parts, ", "), count(t.Rows))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sottodp/sotto/gossip"
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/method"
 )
 
@@ -77,7 +78,7 @@ func helpCommand() *cobra.Command {
 // listMethods names every method, each in one line or two.
 func listMethods(w io.Writer) {
 	line := func(name, about string) {
-		fmt.Fprintf(w, "  %-13s%s\n", name, strings.ReplaceAll(wrap(about, 98), "\n", "\n               "))
+		fmt.Fprintf(w, "  %-13s%s\n", name, text.Indented(about, 98, 15))
 	}
 	fmt.Fprintln(w, "Methods of fit (method.name in a spec, or --method):")
 	for _, e := range method.Registry() {
@@ -94,10 +95,10 @@ func listMethods(w io.Writer) {
 // helpMethod shows one method with its fields.
 func helpMethod(w io.Writer, name string) bool {
 	field := func(name, doc string) {
-		fmt.Fprintf(w, "  %-18s%s\n", name, strings.ReplaceAll(wrap(doc, 90), "\n", "\n                    "))
+		fmt.Fprintf(w, "  %-18s%s\n", name, text.Indented(doc, 90, 20))
 	}
 	if e, err := method.Lookup(name); err == nil {
-		fmt.Fprintf(w, "%s\n\nUse it %s.\n", wrap(e.Name+": "+e.About, 110), wrap(e.Use, 100))
+		fmt.Fprintf(w, "%s\n\nUse it %s.\n", text.Wrap(e.Name+": "+e.About, 110), text.Wrap(e.Use, 100))
 		fmt.Fprintln(w, "\nFields (--set method.FIELD=VALUE, or in the block method of a spec):")
 		none := true
 		for _, f := range e.Fields() {

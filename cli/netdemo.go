@@ -71,7 +71,7 @@ dataset that the ledger knows and that still has a guarantee is used only with -
 				d.progress = w
 			}
 			r, err := d.run(c.Context(), void, warner(c))
-			return networkResult(c.OutOrStdout(), r, err, asJSON)
+			return networkResult(c, r, err, asJSON)
 		},
 	}
 	f := c.Flags()

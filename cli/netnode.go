@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,7 +66,7 @@ journal, durable, before it goes out. After a crash start it again with the same
 			if asJSON {
 				return json.NewEncoder(c.OutOrStdout()).Encode(r)
 			}
-			printNode(c.OutOrStdout(), r)
+			r.Text(c.OutOrStdout())
 			return nil
 		},
 	}
@@ -92,17 +91,6 @@ func withoutData(flags []run.Override) (rest []run.Override) {
 		}
 	}
 	return rest
-}
-
-func printNode(w io.Writer, r *party.Result) {
-	if r.Epsilon == nil {
-		fmt.Fprintln(w, "Guarantee  none: no noise")
-	} else {
-		fmt.Fprintf(w, "Guarantee  ε = %.4f at δ = %g, %v, of what %s has released, for any of its rows against all others\n", *r.Epsilon, r.Delta, r.Adjacency, r.Owner)
-	}
-	fmt.Fprintf(w, "Exchanges  made %d, given up %d, in %d activations\n", r.Committed, r.Aborted, r.Activations)
-	fmt.Fprintf(w, "Model      %s, the mean of %d owners' parameters\n", r.Dir, r.Models)
-	fmt.Fprintf(w, "Time       %.2f s\n", r.Seconds)
 }
 
 func netStatusCommand() *cobra.Command {

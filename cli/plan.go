@@ -70,7 +70,7 @@ that Sotto builds on would say of the plan, some of them loose and some false, a
 				return err
 			case paper != "":
 				k, err := plan.Paper(paper)
-				return answer(c, flags.json, k, err, printClaimed)
+				return answer(c, flags.json, k, err)
 			case flags.bound:
 				job, err := jobFor(c, args, "--bound", "a bound is of a spec's method", "whose method and model the bound is of")
 				if err != nil {
@@ -80,7 +80,7 @@ that Sotto builds on would say of the plan, some of them loose and some false, a
 				if err != nil {
 					return usageError("--bound: %v", err)
 				}
-				return answer(c, flags.json, b, nil, printBound)
+				return answer(c, flags.json, b, nil)
 			case flags.explain:
 				job, err := jobFor(c, args, "--explain", "what is explained is a spec's method", "whose method is explained")
 				if err != nil {
@@ -90,7 +90,7 @@ that Sotto builds on would say of the plan, some of them loose and some false, a
 				if err != nil {
 					return usageError("--explain: %v", err)
 				}
-				return answer(c, flags.json, e, nil, printChoice)
+				return answer(c, flags.json, e, nil)
 			}
 			p, err := flags.plan(c, args)
 			if err == nil && flags.svg != "" {
@@ -99,7 +99,7 @@ that Sotto builds on would say of the plan, some of them loose and some false, a
 					return err
 				})
 			}
-			return answer(c, flags.json, p, err, printPlan)
+			return answer(c, flags.json, p, err)
 		},
 	}
 	f := c.Flags()

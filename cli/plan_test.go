@@ -10,25 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sottodp/sotto/plan"
-	"github.com/sottodp/sotto/privacy"
 )
-
-// TestPlanWords: text says where nothing is proven, and that another relation is another guarantee.
-func TestPlanWords(t *testing.T) {
-	epsilon := 0.5
-	p := &plan.Plan{Steps: 4, Delta: 1e-9, Growth: &plan.Growth{Steps: []plan.Point{{At: 2, Epsilon: &epsilon}, {At: 4}}}}
-	var text strings.Builder
-	printGrowth(&text, p)
-	if !strings.Contains(text.String(), "not proven") {
-		t.Error(text.String())
-	}
-	for adj, multiplier := range map[privacy.Adjacency]float64{privacy.ReplaceOne: 4, privacy.AddRemove: 16} {
-		r := &plan.Relation{Adjacency: adj, NoiseMultiplier: multiplier, Sampler: "Poisson samples", Translated: true, Opinion: plan.Opinion{Epsilon: &epsilon}}
-		if text := relationWords(r); !strings.Contains(text, "Not the same guarantee") || !strings.Contains(text, "multiplier of") || !strings.Contains(text, "on Poisson samples: ε = 0.5") {
-			t.Error(text)
-		}
-	}
-}
 
 // TestPlanPage: docs/plan.md speaks of every flag of plan, and of every field that it
 // prints as JSON and of no other.
@@ -64,11 +46,5 @@ func TestPlanPage(t *testing.T) {
 	}
 	if len(said) > 0 {
 		t.Errorf("the page speaks of fields that are not there: %v", said)
-	}
-}
-
-func TestWrap(t *testing.T) {
-	if got := wrap("aa bb ccc dddddddd e", 6); got != "aa bb\nccc\ndddddddd\ne" {
-		t.Errorf("%q", got)
 	}
 }

@@ -59,9 +59,6 @@ func For(m method.Method, pub oracle.Public, b privacy.Budget, a account.Account
 	return p, p.solve()
 }
 
-// Releases is what the planned run would release.
-func (p *Plan) Releases() privacy.Event { return p.event }
-
 // samplerOf reads the sampler off a plan whose steps all have the same one.
 func samplerOf(e privacy.Event) (sampler string, rate float64, batch int) {
 	type drawn struct {

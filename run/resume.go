@@ -14,6 +14,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/postgres"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy"
@@ -243,7 +244,7 @@ func jobWith(info *trace.Info, m method.Method) (j *Job, err error) {
 		return nil, err
 	}
 	if j.Schema.Dataset != info.Dataset || j.Schema.Unit != info.Unit || j.Schema.UnitRows != info.UnitRows {
-		return nil, fmt.Errorf("%s: the schema is of the dataset %q by %s, the run of %q by %s", trace.InfoFile, j.Schema.Dataset, trace.Whom(j.Schema.Unit, j.Schema.UnitRows), info.Dataset, info.Whom())
+		return nil, fmt.Errorf("%s: the schema is of the dataset %q by %s, the run of %q by %s", trace.InfoFile, j.Schema.Dataset, text.Whom(j.Schema.Unit, j.Schema.UnitRows), info.Dataset, info.Whom())
 	}
 	delta := info.Budget.Delta
 	j.Spec = &Spec{

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"io"
 	"iter"
 	"os"
@@ -14,6 +15,8 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/trace"
@@ -27,6 +30,19 @@ type Trained struct {
 	Model     model.Model
 	Guarantee Guarantee
 	Ledger    string // of its run, where the run directory is around it and the ledger is there
+}
+
+// Promised lists what the training guarantees, as keys and values of metadata.
+func (m *Trained) Promised() [][2]string {
+	g := m.Guarantee
+	facts := [][2]string{{"sotto.model", m.File.Model}, {"sotto.run", g.Run}, {"sotto.dataset", g.Dataset}, {"sotto.unit", text.Whom(g.Unit, g.UnitRows)}}
+	if m.File.Lab || g.Off {
+		return append(facts, [2]string{"sotto.guarantee", "none: a run of the lab"})
+	}
+	epsilon, delta := chart.Exact(g.Budget.Epsilon), chart.Exact(g.Budget.Delta)
+	return append(facts,
+		[2]string{"sotto.guarantee", fmt.Sprintf("(%s, %s)-differentially private, neighbours %s", epsilon, delta, g.Budget.Adjacency)},
+		[2]string{"sotto.epsilon", epsilon}, [2]string{"sotto.delta", delta}, [2]string{"sotto.adjacency", g.Budget.Adjacency.String()})
 }
 
 // LoadModel reads a model file, or that of a run directory.

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -80,6 +81,18 @@ type Result struct {
 	Aborted     int      `json:"aborted"`
 	Models      int      `json:"models"` // owners whose parameters are in the model
 	Seconds     float64  `json:"seconds"`
+}
+
+// Text prints the result for people.
+func (r *Result) Text(w io.Writer) {
+	if r.Epsilon == nil {
+		fmt.Fprintln(w, "Guarantee  none: no noise")
+	} else {
+		fmt.Fprintf(w, "Guarantee  ε = %.4f at δ = %g, %v, of what %s has released, for any of its rows against all others\n", *r.Epsilon, r.Delta, r.Adjacency, r.Owner)
+	}
+	fmt.Fprintf(w, "Exchanges  made %d, given up %d, in %d activations\n", r.Committed, r.Aborted, r.Activations)
+	fmt.Fprintf(w, "Model      %s, the mean of %d owners' parameters\n", r.Dir, r.Models)
+	fmt.Fprintf(w, "Time       %.2f s\n", r.Seconds)
 }
 
 // A session is one process's work for an owner.

@@ -38,8 +38,9 @@ var table = map[string][]string{
 	"method/reg":    {},
 	"internal/kern": {},
 
-	// Drawing, pages, solvers, and the statistics of audits, which know of nothing.
+	// Drawing, text for a terminal, solvers, and the statistics of audits, which know of nothing.
 	"internal/chart": {},
+	"internal/text":  {},
 	"internal/audit": {},
 	"internal/lbfgs": {},
 
@@ -97,7 +98,7 @@ var table = map[string][]string{
 	"oracle/perturb": join(public, []string{"internal/lbfgs"}), // bounds and solvers: no data
 	"oracle/remote":  join(public, []string{"oracle/private"}), // no data: a shard is given a Summer
 	"oracle/replay":  public,
-	"run/trace":      {"privacy", "privacy/account", "internal/readfile"},
+	"run/trace":      {"privacy", "privacy/account", "internal/readfile", "internal/text"},
 	"run/ledger":     {"privacy", "privacy/account", "internal/postgres", "internal/state", "internal/readfile"},
 
 	// What owners release to each other: their journals, and the way between machines.
@@ -110,23 +111,23 @@ var table = map[string][]string{
 	"run/access": {"data", "data/source", "schema", "run/ledger", "internal/state", "internal/readfile"},
 
 	// Layer 4, assembly: all above.
-	"run": join(public, []string{"run/access", "internal/postgres", "data", "model", "method", "gossip", "gossip/agreement", "oracle/private", "oracle/remote", "oracle/replay", "run/trace", "run/ledger", "internal/chart", "internal/readfile"}),
+	"run": join(public, []string{"run/access", "internal/postgres", "data", "model", "method", "gossip", "gossip/agreement", "oracle/private", "oracle/remote", "oracle/replay", "run/trace", "run/ledger", "internal/chart", "internal/readfile", "internal/text"}),
 
 	// A comparison drives runs in the lab, which leave no record.
-	"run/compare": join(public, []string{"run/access", "data", "model", "method", "run", "run/trace", "internal/chart", "internal/readfile"}),
+	"run/compare": join(public, []string{"run/access", "data", "model", "method", "run", "run/trace", "internal/chart", "internal/readfile", "internal/text"}),
 
 	// All owners simulated in one process; one of them on a machine of its own.
 	"gossip/party":    join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/transport", "oracle/replay", "run", "run/ledger", "gossip/agreement", "run/trace", "internal/readfile"}),
-	"gossip/simulate": join(public, []string{"run/access", "data", "model", "method", "gossip", "run", "run/trace"}),
+	"gossip/simulate": join(public, []string{"run/access", "data", "model", "method", "gossip", "run", "run/trace", "internal/text"}),
 
 	// A run whose rows are on several machines of one owner.
 	"run/shards": {"run/access", "privacy", "data", "schema", "oracle/private", "oracle/remote", "run", "run/trace", "internal/readfile"},
 
 	// An audit of runs in the lab, with canaries among the rows.
-	"run/audit": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/trace", "internal/chart", "internal/audit", "internal/readfile"}),
+	"run/audit": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/trace", "internal/chart", "internal/audit", "internal/readfile", "internal/text"}),
 
 	// A search that pays and releases its best alone.
-	"run/tune": join(public, []string{"run/access", "data", "model", "method", "run", "run/ledger", "run/trace"}),
+	"run/tune": join(public, []string{"run/access", "data", "model", "method", "run", "run/ledger", "run/trace", "internal/text"}),
 
 	// Layer 5, readers. The report recomputes ε from events, so it knows the words.
 	"run/report": {"privacy", "privacy/account", "run/trace", "run/ledger", "internal/chart", "internal/readfile"},
@@ -143,7 +144,7 @@ var table = map[string][]string{
 	"paper/p4": join(public, []string{"data", "method", "internal/chart", "paper", "internal/readfile"}),
 
 	// Every answer of `sotto plan`, from what is public: it reaches no rows.
-	"plan": join(privacys, []string{"oracle", "method", "privacy/account/claimed", "internal/chart"}),
+	"plan": join(privacys, []string{"oracle", "method", "privacy/account/claimed", "internal/chart", "internal/text"}),
 
 	// What every run rests on, examined.
 	"run/doctor": {"internal/chart", "internal/kern", "privacy/noise", "run", "run/ledger"},
@@ -156,7 +157,7 @@ var table = map[string][]string{
 
 	// Layer 6.
 	"cmd/sotto": {"cli"},
-	"cli":       join(public, []string{"postgres", "run/access", "data", "model", "method", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/agreement", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile"}),
+	"cli":       join(public, []string{"postgres", "run/access", "data", "model", "method", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/agreement", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "model", "method", "run", "run/trace"}),

@@ -37,11 +37,8 @@ const (
 	opset         = 19
 )
 
-// A Fact is a line of the file's metadata.
-type Fact struct{ Key, Value string }
-
-// Write writes the model m at f.W, for records under the schema.
-func Write(w io.Writer, f *model.File, m model.Model, s *schema.Schema, facts []Fact) error {
+// Write writes the model m at f.W, for records under the schema. facts are keys and values of metadata.
+func Write(w io.Writer, f *model.File, m model.Model, s *schema.Schema, facts [][2]string) error {
 	staged, ok := m.(model.Staged)
 	if !ok {
 		return fmt.Errorf("found a model %s; allowed for ONNX are those of layers", f.Model)
@@ -71,7 +68,7 @@ func Write(w io.Writer, f *model.File, m model.Model, s *schema.Schema, facts []
 		Graph:        &g.GraphProto,
 	}
 	for _, fact := range facts {
-		file.MetadataProps = append(file.MetadataProps, &pb.StringStringEntryProto{Key: &fact.Key, Value: &fact.Value})
+		file.MetadataProps = append(file.MetadataProps, &pb.StringStringEntryProto{Key: &fact[0], Value: &fact[1]})
 	}
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(file)
 	if err != nil {

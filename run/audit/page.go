@@ -12,6 +12,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/run/trace"
 )
 
@@ -28,7 +29,7 @@ func (r *Result) Words() string {
 	if r.Refuted() {
 		found = "REFUTES it: there is a fault"
 	}
-	fmt.Fprintf(&b, "Claim      ε = %.4g at δ = %v, %v, for any %s\n", r.Epsilon, r.Delta, r.Adjacency, trace.Whom(r.Unit, r.UnitRows))
+	fmt.Fprintf(&b, "Claim      ε = %.4g at δ = %v, %v, for any %s\n", r.Epsilon, r.Delta, r.Adjacency, text.Whom(r.Unit, r.UnitRows))
 	fmt.Fprintf(&b, "Found      ε ≥ %.4g with %.4g %% confidence: %.0f %% of the claim, and %s\n", r.Bound, 100*(1-r.Failure), 100*r.Bound/r.Epsilon, found)
 	if r.Attack == OneRun {
 		fmt.Fprintf(&b, "           ε ≥ %.4g of any mechanism whatever; the first figure counts on the kind of noise, not on how much there is\n", r.Plain)

@@ -16,11 +16,11 @@ import (
 	"sync"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
-	"github.com/sottodp/sotto/run/trace"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -417,5 +417,5 @@ func (t *table) terms() string {
 	if len(deltas) == 0 {
 		return "without noise"
 	}
-	return fmt.Sprintf("δ = %s, %v, for any %s", strings.Join(deltas, " or "), t.adjacency, trace.Whom(t.schema.Unit, t.schema.UnitRows))
+	return fmt.Sprintf("δ = %s, %v, for any %s", strings.Join(deltas, " or "), t.adjacency, text.Whom(t.schema.Unit, t.schema.UnitRows))
 }

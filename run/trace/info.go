@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/privacy"
 )
 
@@ -170,18 +171,7 @@ type Example struct {
 func (i *Info) Resumed() bool { return i.Result != nil && i.Result.SinceResumed }
 
 // Whom says whom the guarantee protects: one of what, with how much of theirs.
-func (i *Info) Whom() string { return Whom(i.Unit, i.UnitRows) }
-
-// Whom is that of a unit of so many rows at most, 0 for one row.
-func Whom(unit string, rows int) string {
-	switch rows {
-	case 0:
-		return unit
-	case 1:
-		return unit + " (one row)"
-	}
-	return fmt.Sprintf("%s (all of its rows, at most %d)", unit, rows)
-}
+func (i *Info) Whom() string { return text.Whom(i.Unit, i.UnitRows) }
 
 // PlanEvent is the plan as an event.
 func (i *Info) PlanEvent() (privacy.Event, error) {

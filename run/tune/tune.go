@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
@@ -77,7 +78,7 @@ func (p *Plan) Warnings() (all []string) {
 // Whom says whom the search protects: one of what, with how much of theirs.
 func (p *Plan) Whom() string {
 	s := p.Candidates[0].Job.Schema
-	return trace.Whom(s.Unit, s.UnitRows)
+	return text.Whom(s.Unit, s.UnitRows)
 }
 
 // New settles a search. It opens spec and schema and no data.
@@ -266,6 +267,7 @@ type Result struct {
 	File      *model.File `json:"-"`
 
 	info *trace.Info
+	dir  string
 }
 
 // Run reads the rows, reserves the budget and searches. Nothing of any candidate but the best leaves it: no progress, no file, no

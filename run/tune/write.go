@@ -1,17 +1,56 @@
 package tune
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/trace"
 )
 
 // ResultFile holds what a search found, beside the files of a run.
 const ResultFile = trace.SearchFile
+
+// RunIn runs the search and leaves its run directory, which is new or empty, with its report.
+func (p *Plan) RunIn(ctx context.Context, dir, version string, report func(dir string) error, notice func(string)) (*Result, error) {
+	_, missing := os.Stat(dir)
+	if err := writable(dir); err != nil { // before anything is spent
+		return nil, &run.InputError{Err: fmt.Errorf("--out: %s: found a place that takes no directory with files; allowed is a new or an empty directory", dir)}
+	}
+	for _, text := range p.Warnings() {
+		notice(text)
+	}
+	r, err := p.Run(ctx, noise.SecureStreams(), notice)
+	if err != nil {
+		if missing != nil {
+			os.Remove(dir)
+		}
+		return nil, err
+	}
+	r.dir = dir
+	if err := r.Write(dir, version); err != nil {
+		return nil, err
+	}
+	return r, errors.Join(report(dir), r.backdate(dir))
+}
+
+// writable makes a directory, if it is not there, and tries it.
+func writable(dir string) error {
+	if err := trace.MakeDir(dir, 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".try")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
 
 // Write makes dir, which is there and empty, the run directory of the search: one charge, no releases, the model.
 func (r *Result) Write(dir, version string) error {
@@ -40,8 +79,8 @@ func (r *Result) Write(dir, version string) error {
 	return trace.WriteInfo(dir, r.info)
 }
 
-// Backdate gives the directory and its files the time at which the search began: how long it took tells how many were trained (R21).
-func (r *Result) Backdate(dir string) error {
+// backdate gives the directory and its files the time at which the search began: how long it took tells how many were trained (R21).
+func (r *Result) backdate(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
 		err = errors.Join(err, os.Chtimes(filepath.Join(dir, e.Name()), r.info.Started, r.info.Started))

@@ -1,14 +1,10 @@
-package cli
-
-import (
-	"fmt"
-	"io"
+package plan
 	"strings"
 	"unicode/utf8"
 
-	"github.com/sottodp/sotto/plan"
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/run/trace"
 )
 
 // solvedFor says what the number that was left out has become.
@@ -18,73 +14,74 @@ var solvedFor = map[string]string{
 	"sampling-rate":    "the sampling rate: the largest that the budget allows",
 }
 
-func printPlan(w io.Writer, p *plan.Plan) {
+// Text prints the Plan for people.
+func (p *Plan) Text(w io.Writer) {
 	each := "all records"
 	switch {
 	case p.Sampler == "poisson" && p.SamplingRate < 1:
 		each = fmt.Sprintf("a Poisson sample, each record with probability %.6g", p.SamplingRate)
 	case p.Sampler == "fixed":
-		each = fmt.Sprintf("exactly %s of %s records", count(p.Batch), count(p.Rows))
+		each = fmt.Sprintf("exactly %s of %s records", chart.Integer(p.Batch), chart.Integer(p.Rows))
 	case p.Sampler == "several":
 		each = "samples of several kinds"
 	}
 	if p.UnitRows > 0 {
-		row(w, "Record", "one %s", trace.Whom(p.Unit, p.UnitRows))
+		text.Row(w, "Record", "one %s", text.Whom(p.Unit, p.UnitRows))
 	}
-	f, filter := p.Releases().(privacy.Filtered)
+	f, filter := p.event.(privacy.Filtered)
 	if filter {
-		row(w, "Releases", "%s", filterWords(f))
-		row(w, "Steps", "at most %s, with samples and noise that are chosen on the way", count(p.Steps))
+		text.Row(w, "Releases", "%s", filterWords(f))
+		text.Row(w, "Steps", "at most %s, with samples and noise that are chosen on the way", chart.Integer(p.Steps))
 	} else {
-		row(w, "Releases", "%s", plan.Describe(p.Releases()))
-		row(w, "Steps", "%s, each on %s", count(p.Steps), each)
+		text.Row(w, "Releases", "%s", Describe(p.event))
+		text.Row(w, "Steps", "%s, each on %s", chart.Integer(p.Steps), each)
 	}
 	switch {
 	case p.NoiseMultiplier > 0 && filter:
-		row(w, "Noise multiplier", "%.9g to begin with", p.NoiseMultiplier)
+		text.Row(w, "Noise multiplier", "%.9g to begin with", p.NoiseMultiplier)
 	case p.NoiseMultiplier > 0:
-		row(w, "Noise multiplier", "%.9g", p.NoiseMultiplier)
+		text.Row(w, "Noise multiplier", "%.9g", p.NoiseMultiplier)
 	case p.Steps == 1:
-		row(w, "Noise multiplier", "none of its own: as ε and δ ask for")
+		text.Row(w, "Noise multiplier", "none of its own: as ε and δ ask for")
 	default:
-		row(w, "Noise multiplier", "each step has its own")
+		text.Row(w, "Noise multiplier", "each step has its own")
 	}
-	if text := solvedFor[p.Solved]; text != "" {
-		row(w, "Solved for", "%s", text)
+	if words := solvedFor[p.Solved]; words != "" {
+		text.Row(w, "Solved for", "%s", words)
 	}
-	row(w, "Cost", "ε = %s at δ = %s, %v (accountant %s)", atMost(p.Epsilon, 9), exact(p.Delta), p.Adjacency, p.Accountant)
+	text.Row(w, "Cost", "ε = %s at δ = %s, %v (accountant %s)", chart.AtMost(p.Epsilon, 9), chart.Exact(p.Delta), p.Adjacency, p.Accountant)
 	if p.Fits != nil {
 		verdict := "fits"
 		if !*p.Fits {
 			verdict = "does NOT fit"
 		}
-		row(w, "Budget", "ε = %s: the plan %s", exact(*p.Budget), verdict)
+		text.Row(w, "Budget", "ε = %s: the plan %s", chart.Exact(*p.Budget), verdict)
 	}
 	if !filter {
-		row(w, "What dominates", "%s", dominatesWords(p))
+		text.Row(w, "What dominates", "%s", dominatesWords(p))
 	}
 	for i, part := range p.Parts {
-		row(w, fmt.Sprintf("Part %d of %d", i+1, len(p.Parts)), "%s: alone %s; the plan without it %s", part.Mechanism, proven(part.Alone), proven(part.Without))
+		text.Row(w, fmt.Sprintf("Part %d of %d", i+1, len(p.Parts)), "%s: alone %s; the plan without it %s", part.Mechanism, proven(part.Alone), proven(part.Without))
 	}
 	for i, o := range p.Accountants {
 		name := ""
 		if i == 0 {
 			name = "By accountant"
 		}
-		row(w, name, "%-5s %s", o.Accountant, opinionWords(o))
+		text.Row(w, name, "%-5s %s", o.Accountant, opinionWords(o))
 	}
 	if p.OtherRelation != nil {
-		row(w, "Other relation", "%s", relationWords(p.OtherRelation))
+		text.Row(w, "Other relation", "%s", relationWords(p.OtherRelation))
 	}
 	for _, warning := range p.Warnings {
-		row(w, "Warning", "%s", warning)
+		text.Row(w, "Warning", "%s", warning)
 	}
 	if p.Growth != nil {
-		printGrowth(w, p)
+		p.printGrowth(w)
 	}
 	if p.Claimed != nil {
 		fmt.Fprintln(w)
-		printClaimed(w, p.Claimed)
+		p.Claimed.Text(w)
 	}
 }
 
@@ -98,7 +95,7 @@ func filterWords(f privacy.Filtered) string {
 }
 
 // dominatesWords says which changes would lower the cost most.
-func dominatesWords(p *plan.Plan) string {
+func dominatesWords(p *Plan) string {
 	if len(p.WhatIf) == 0 {
 		return "nothing that could be changed by itself"
 	}
@@ -109,9 +106,9 @@ func dominatesWords(p *plan.Plan) string {
 	text := strings.Join(things, " and ") + ": "
 	for i, w := range p.WhatIf {
 		if i == 0 {
-			text += fmt.Sprintf("%s would bring ε to %s", w.Change, atMost(w.Epsilon, 4))
+			text += fmt.Sprintf("%s would bring ε to %s", w.Change, chart.AtMost(w.Epsilon, 4))
 		} else {
-			text += fmt.Sprintf(", %s to %s", w.Change, atMost(w.Epsilon, 4))
+			text += fmt.Sprintf(", %s to %s", w.Change, chart.AtMost(w.Epsilon, 4))
 		}
 	}
 	return text
@@ -122,17 +119,17 @@ func proven(epsilon *float64) string {
 	if epsilon == nil {
 		return "no finite ε is proven"
 	}
-	return "ε = " + atMost(*epsilon, 6)
+	return "ε = " + chart.AtMost(*epsilon, 6)
 }
 
-func opinionWords(o plan.Opinion) string {
+func opinionWords(o Opinion) string {
 	if o.Why != "" {
 		return o.Why
 	}
 	return proven(o.Epsilon)
 }
 
-func relationWords(r *plan.Relation) string {
+func relationWords(r *Relation) string {
 	// The other relation is add-or-remove, unless the plan is for that one.
 	change, times := "half as large", "twice"
 	notSame := "it hides whether a record is there, and so the number of records, which must then be used nowhere."
@@ -157,8 +154,8 @@ func relationWords(r *plan.Relation) string {
 	return fmt.Sprintf("Under %v a clipped sum's sensitivity is %s, so the same noise is %s: %s. %s", r.Adjacency, change, multiplier, proven(r.Epsilon), notSame)
 }
 
-func printGrowth(w io.Writer, p *plan.Plan) {
-	table := func(title, name string, here float64, points []plan.Point, write func(float64) string) {
+func (p *Plan) printGrowth(w io.Writer) {
+	table := func(title, name string, here float64, points []Point, write func(float64) string) {
 		if len(points) < 2 {
 			return
 		}
@@ -166,7 +163,7 @@ func printGrowth(w io.Writer, p *plan.Plan) {
 		for _, q := range points {
 			epsilon, mark := "not proven", ""
 			if q.Epsilon != nil {
-				epsilon = atMost(*q.Epsilon, 6)
+				epsilon = chart.AtMost(*q.Epsilon, 6)
 			}
 			if q.At == here {
 				mark = "  this plan"
@@ -176,14 +173,15 @@ func printGrowth(w io.Writer, p *plan.Plan) {
 		}
 	}
 	noise, axis := p.Noise()
-	table("ε against steps", "steps", float64(p.Steps), p.Growth.Steps, func(v float64) string { return count(int(v)) })
+	table("ε against steps", "steps", float64(p.Steps), p.Growth.Steps, func(v float64) string { return chart.Integer(int(v)) })
 	table("ε against noise", axis, noise, p.Growth.Noise, func(v float64) string { return fmt.Sprintf("%.6g", v) })
-	table("ε against δ", "δ", p.Delta, p.Growth.Delta, exact)
+	table("ε against δ", "δ", p.Delta, p.Growth.Delta, chart.Exact)
 }
 
-func printBound(w io.Writer, b *plan.Bound) {
+// Text prints the Bound for people.
+func (b *Bound) Text(w io.Writer) {
 	fmt.Fprintf(w, "Bound             on E F(w) − F*, w the last iterate of %s, by P1 as corrected in package method/schedule\n", b.Method)
-	fmt.Fprintf(w, "Budget            ε = %s at δ = %s, %v\n", exact(b.Budget.Epsilon), exact(b.Budget.Delta), b.Budget.Adjacency)
+	fmt.Fprintf(w, "Budget            ε = %s at δ = %s, %v\n", chart.Exact(b.Budget.Epsilon), chart.Exact(b.Budget.Delta), b.Budget.Adjacency)
 	fmt.Fprintf(w, "Counts on         μ = %.4g, L = %.4g, F(0) − F* ≤ %.4g\n", b.Mu, b.L, b.Start)
 	for _, t := range b.Trust {
 		fmt.Fprintf(w, "On trust          %s\n", t)
@@ -199,10 +197,10 @@ func printBound(w io.Writer, b *plan.Bound) {
 		if p.Steps == b.Best.Steps {
 			mark = "  least"
 		}
-		fmt.Fprintf(w, "%10s  %14.4g  %10.4g  %10.4g%s\n", count(p.Steps), p.Start, p.Noise, p.Error, mark)
+		fmt.Fprintf(w, "%10s  %14.4g  %10.4g  %10.4g%s\n", chart.Integer(p.Steps), p.Start, p.Noise, p.Error, mark)
 	}
 	p := b.Best
-	fmt.Fprintf(w, "\nPicked            T = %s, α = %.6g, β = %.6g: error ≤ %.4g\n", count(p.Steps), p.Rate, p.Momentum, p.Error)
+	fmt.Fprintf(w, "\nPicked            T = %s, α = %.6g, β = %.6g: error ≤ %.4g\n", chart.Integer(p.Steps), p.Rate, p.Momentum, p.Error)
 	if p.Error >= b.Start {
 		fmt.Fprintln(w, "Warning           the bound is no better than w = 0 has without a look: theory promises nothing at this budget")
 	}
@@ -211,10 +209,11 @@ func printBound(w io.Writer, b *plan.Bound) {
 	fmt.Fprintln(w, "                  (the defaults of fit count on tables flatter than the worst; docs/methods/gd.md)")
 }
 
-func printChoice(w io.Writer, e *plan.Choice) {
+// Text prints the Choice for people.
+func (e *Choice) Text(w io.Writer) {
 	fmt.Fprintf(w, "Method            %s: %s\n", e.Method, e.About)
 	if e.Budget.Epsilon > 0 {
-		fmt.Fprintf(w, "Budget            ε = %s at δ = %s, %v\n", exact(e.Budget.Epsilon), exact(e.Budget.Delta), e.Budget.Adjacency)
+		fmt.Fprintf(w, "Budget            ε = %s at δ = %s, %v\n", chart.Exact(e.Budget.Epsilon), chart.Exact(e.Budget.Delta), e.Budget.Adjacency)
 	}
 	for i, r := range e.Rests {
 		name := ""
@@ -229,14 +228,15 @@ func printChoice(w io.Writer, e *plan.Choice) {
 	}
 }
 
-func printClaimed(w io.Writer, c *plan.Claims) {
+// Text prints the claims beside the sound figures.
+func (c *Claims) Text(w io.Writer) {
 	if len(c.Claims) == 0 {
-		fmt.Fprintln(w, "No formula of the papers speaks of such a plan.")
+		fmt.Fprintln(w, "No formula of the papers speaks of such a ")
 		return
 	}
 	fmt.Fprintln(w, "NOT A GUARANTEE. What the papers' own formulas say, beside the sound figure:")
-	line := func(name, text string) {
-		fmt.Fprintf(w, "  %-10s%s\n", name, strings.ReplaceAll(wrap(text, 104), "\n", "\n            "))
+	line := func(name, words string) {
+		fmt.Fprintf(w, "  %-10s%s\n", name, text.Indented(words, 104, 12))
 	}
 	for _, k := range c.Claims {
 		fmt.Fprintf(w, "\n%s, %s: %s\n", k.Paper, k.About, k.Quantity)
@@ -248,7 +248,7 @@ func printClaimed(w io.Writer, c *plan.Claims) {
 			}
 			value := fmt.Sprintf("%.6g", f.Value)
 			if strings.HasPrefix(k.Quantity, "ε") {
-				value = atMost(f.Value, 6)
+				value = chart.AtMost(f.Value, 6)
 			}
 			line(name, fmt.Sprintf("%s (%s)", value, f.By))
 		}

@@ -1,0 +1,47 @@
+package simulate
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/sottodp/sotto/internal/text"
+)
+
+// Text prints the result for people.
+func (r *Result) Text(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(t, "owner\tdeclared rows\tactivations\tnoise\tε\ttest\n")
+	number := func(v *float64, verb string) string {
+		if v == nil {
+			return "–"
+		}
+		return fmt.Sprintf(verb, *v)
+	}
+	most := 0.0
+	for _, o := range r.Owners {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.4g\t%s\t%s\n", o.Name, o.Rows, o.Activations, o.Noise, number(o.Epsilon, "%.4f"), number(o.Test, "%.4f"))
+		if o.Epsilon != nil {
+			most = max(most, *o.Epsilon)
+		}
+	}
+	t.Flush()
+	fmt.Fprintln(w)
+	if r.Off {
+		fmt.Fprintln(w, "Guarantee  none: no noise")
+	} else {
+		fmt.Fprintf(w, "Guarantee  ε = %.4f at δ = %v, %v, for any %s against all owners but its own\n", most, r.Delta, r.Adjacency, text.Whom(r.Unit, r.UnitRows))
+		if r.UnitRows > 0 { // R22
+			fmt.Fprintf(w, "           The ε of owners add up for a %s who has rows at several\n", r.Unit)
+		}
+	}
+	if s := r.Test; s != nil {
+		for name, v := range map[string]*float64{"accuracy": s.Accuracy, "rmse": s.RMSE} {
+			if v != nil {
+				fmt.Fprintf(w, "Test       %s %.4f of the mean of all owners' models\n", name, *v)
+			}
+		}
+	}
+	fmt.Fprintf(w, "Rounds     %d of %s, %.3g of the owners in each; disagreement falls by a factor of %.3g a round\n", r.Rounds, r.Method, r.Share, r.Beta)
+	fmt.Fprintf(w, "Time       %.2f s, %.0f rounds a second\n\n%s\n", r.Seconds, r.PerSecond, text.Wrap(r.Unpaid, 100))
+}

@@ -1,0 +1,51 @@
+// Package text lays out words for a terminal.
+package text
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// Wrap breaks text into lines of at most that many characters, at spaces.
+func Wrap(text string, width int) string {
+	var b strings.Builder
+	column := 0
+	for i, word := range strings.Split(text, " ") {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case column+1+n > width:
+			b.WriteByte('\n')
+			column = 0
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	return b.String()
+}
+
+// Row prints a named line of a summary; further lines are indented.
+func Row(w io.Writer, name, format string, args ...any) {
+	fmt.Fprintf(w, "%-18s%s\n", name, Indented(fmt.Sprintf(format, args...), 98, 18))
+}
+
+// Indented wraps text, and indents each line but the first.
+func Indented(text string, width, indent int) string {
+	return strings.ReplaceAll(Wrap(text, width), "\n", "\n"+strings.Repeat(" ", indent))
+}
+
+// Whom names whose privacy a guarantee is of: a record is a row, or at most that many rows of one unit.
+func Whom(unit string, rows int) string {
+	switch rows {
+	case 0:
+		return unit
+	case 1:
+		return unit + " (one row)"
+	}
+	return fmt.Sprintf("%s (all of its rows, at most %d)", unit, rows)
+}

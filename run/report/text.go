@@ -1,0 +1,131 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/run/trace"
+)
+
+// Summary says, for programs, what a run in dir came to.
+func Summary(i *trace.Info, dir string) map[string]any {
+	o := map[string]any{
+		"run_dir": dir, "run": i.ID, "dataset": i.Dataset, "lab": i.Lab, "delta": i.Budget.Delta, "adjacency": i.Budget.Adjacency,
+		"noise_multiplier": i.NoiseMultiplier, "steps": i.Result.Steps, "train_seconds": i.Result.TrainSeconds,
+		"accountant": i.Accountant, "outcome": i.Result.Outcome, "report": filepath.Join(dir, trace.ReportFile), "model": filepath.Join(dir, trace.ModelFile),
+		"epsilon": i.Budget.Epsilon,
+	}
+	if i.Off {
+		o["epsilon"], o["delta"], o["adjacency"] = nil, nil, nil
+	}
+	if t := i.Result.Test; t != nil {
+		o["test"] = t
+		if t.Accuracy != nil {
+			o["test_accuracy"] = *t.Accuracy
+		}
+		if t.RMSE != nil {
+			o["test_rmse"] = *t.RMSE
+		}
+	}
+	if len(i.Warnings) > 0 {
+		o["warnings"] = i.Warnings
+	}
+	return o
+}
+
+// WriteSummary says it for people.
+func WriteSummary(w io.Writer, i *trace.Info, dir string) {
+	if i.Lab {
+		fmt.Fprintln(w, "LAB RUN: what follows is not private; do not publish it as if it were.")
+	}
+	if i.Off {
+		fmt.Fprintf(w, "Guarantee  none: no noise was added\nNoise      none, %s of %s\n", steps(i.Result.Steps), i.Method)
+	} else {
+		verb := "adding or removing any one " + i.Whom()
+		if i.Budget.Adjacency.String() == "replace-one" {
+			verb = "replacing any one " + i.Whom() + " by another"
+		}
+		factor := "e^ε, which is beyond every number here and protects nobody"
+		if f := math.Exp(i.Budget.Epsilon); !math.IsInf(f, 1) {
+			factor = chart.AtMost(f, 4)
+		}
+		fmt.Fprintf(w, "Guarantee  ε = %s, δ = %s, %v: %s changes the probability\n           of any outcome by at most a factor of %s",
+			chart.Exact(i.Budget.Epsilon), chart.Exact(i.Budget.Delta), i.Budget.Adjacency, verb, factor)
+		if i.Budget.Delta > 0 {
+			fmt.Fprintf(w, ", but for a probability of %s", chart.Exact(i.Budget.Delta))
+		}
+		fmt.Fprintln(w)
+		if i.Lab {
+			fmt.Fprintln(w, "           (on paper only: this is a lab run)")
+		}
+		noise := fmt.Sprintf("multiplier %.6g", i.NoiseMultiplier)
+		switch {
+		case i.NoiseMultiplier == 0 && i.MaxSteps == 1:
+			noise = "as ε and δ ask for"
+		case i.NoiseMultiplier == 0:
+			noise = "another multiplier in each step"
+		}
+		fmt.Fprintf(w, "Noise      %s, %s of %s\n", noise, steps(i.Result.Steps), i.Method)
+	}
+	if i.Result.Outcome != "done" {
+		fmt.Fprintf(w, "Ended      %s\n", i.Result.Outcome)
+	}
+	if i.Result.Claim != nil {
+		fmt.Fprintf(w, "Reached    %v\n", i.Result.Claim)
+	}
+	if t := i.Result.Test; t != nil {
+		fmt.Fprintf(w, "Test       %s\n", scores(t))
+		fmt.Fprintln(w, "           (not private: computed from the test rows without noise)")
+	}
+	fmt.Fprintf(w, "Time       %.2f s of training\n", i.Result.TrainSeconds)
+	for _, warning := range i.Warnings {
+		fmt.Fprintln(w, "Warning   ", warning)
+	}
+	fmt.Fprintf(w, "Model      %s\nReport     %s\n", filepath.Join(dir, trace.ModelFile), filepath.Join(dir, trace.ReportFile))
+}
+
+// scores writes figures of a model on a table.
+func scores(t *trace.Scores) string {
+	var parts []string
+	add := func(name string, v *float64) {
+		if v != nil {
+			parts = append(parts, fmt.Sprintf("%s %.4f", name, *v))
+		}
+	}
+	add("accuracy", t.Accuracy)
+	add("log loss", t.LogLoss)
+	add("AUC", t.AUC)
+	add("RMSE", t.RMSE)
+	add("R²", t.R2)
+	if len(parts) == 0 {
+		parts = []string{"no scores"}
+	}
+	return fmt.Sprintf("%s on %s rows", strings.Join(parts, ", "), chart.Integer(t.Rows))
+}
+
+// WriteScores writes an evaluation, with the confusion matrix of a classifier.
+func WriteScores(w io.Writer, s *trace.Scores) {
+	fmt.Fprintln(w, scores(s))
+	if len(s.Confusion) > 0 {
+		fmt.Fprintln(w, "true class, then rows by predicted class")
+		for k, row := range s.Confusion {
+			fmt.Fprintf(w, "  %-20s", s.Classes[k])
+			for _, n := range row {
+				fmt.Fprintf(w, " %10s", chart.Integer(n))
+			}
+			fmt.Fprintln(w)
+		}
+	}
+	fmt.Fprintln(w, "not private: computed from these rows without noise")
+}
+
+func steps(n int) string {
+	if n == 1 {
+		return "1 step"
+	}
+	return chart.Integer(n) + " steps"
+}

@@ -1,0 +1,41 @@
+package tune
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+
+	"github.com/sottodp/sotto/run/trace"
+)
+
+// scored says what a score is.
+func scored(by string, score float64) string {
+	switch {
+	case by == ByLoss:
+		return fmt.Sprintf("mean loss about %.4g, by a noisy look that is paid for", -score)
+	case score < 0:
+		return fmt.Sprintf("root mean squared error %.4g on the test rows", -score)
+	}
+	return fmt.Sprintf("accuracy %.4g on the test rows", score)
+}
+
+// Text says what the search would cost and what it leaves each candidate.
+func (p *Plan) Text(w io.Writer) {
+	b := p.Budget
+	fmt.Fprintf(w, "Search     ε = %.4g at δ = %v, %v, for any %s; about %.4g trainings, of which the best is released alone\n", b.Epsilon, b.Delta, b.Adjacency, p.Whom(), p.Mean)
+	fmt.Fprintf(w, "Each       ε = %.4g, scored by %s\n", p.Each, map[string]string{ByTest: "the test rows", ByLoss: "a noisy mean loss"}[p.Score])
+	for _, c := range p.Candidates {
+		fmt.Fprintf(w, "           %-24s noise %.4g\n", c.Name, c.Job.Method.NoiseMultiplier())
+	}
+	if u := p.Unpaid(); !math.IsInf(u, 1) {
+		fmt.Fprintf(w, "Unpaid     %.0f trainings at ε = %.4g each, the best kept and the choice not paid for, are proven only ε = %.4g together\n", p.Mean, b.Epsilon, u)
+	}
+}
+
+// Text prints the result for people.
+func (r *Result) Text(w io.Writer) {
+	fmt.Fprintf(w, "Winner     %s, of the %d in the list; %s\n", r.Winner, len(r.Among), scored(r.By, r.Score))
+	fmt.Fprintf(w, "Guarantee  ε = %.4g at δ = %v, %v, for any %s and the search as a whole; each candidate was trained at ε = %.4g\n", r.Budget.Epsilon, r.Budget.Delta, r.Budget.Adjacency, r.info.Whom(), r.Each)
+	fmt.Fprintf(w, "Model      %s\nReport     %s\n", filepath.Join(r.dir, trace.ModelFile), filepath.Join(r.dir, trace.ReportFile))
+}

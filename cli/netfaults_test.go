@@ -24,11 +24,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sottodp/sotto/gossip/demo"
 	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/internal/relay"
-	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -61,7 +61,7 @@ func crashFrom(place string) func(string) {
 // A village is a network of processes, which the test may hurt.
 type village struct {
 	t    testing.TB
-	d    demo
+	d    demo.Demo
 	hub  *exec.Cmd
 	said *bytes.Buffer // by the hub, to be read when it has ended
 	url  string
@@ -84,15 +84,15 @@ func newVillage(t testing.TB, block string, wait time.Duration) *village {
 func villageOf(t testing.TB, spec string, wait time.Duration) *village {
 	t.Helper()
 	dir := t.TempDir()
-	v := &village{t: t, d: demo{spec: filepath.Join(dir, "net.yaml"), dir: filepath.Join(dir, "all"), wait: wait}}
-	if err := errors.Join(os.WriteFile(v.d.spec, []byte(spec), 0o600), os.Mkdir(v.d.dir, 0o700), v.d.settle(run.NetworkOptions{})); err != nil {
+	v := &village{t: t, d: demo.Demo{Spec: filepath.Join(dir, "net.yaml"), Dir: filepath.Join(dir, "all"), Wait: wait}}
+	if err := errors.Join(os.WriteFile(v.d.Spec, []byte(spec), 0o600), os.Mkdir(v.d.Dir, 0o700), v.d.Settle()); err != nil {
 		t.Fatal(err)
 	}
-	tables, _, err := v.d.plan.Tables(t.Context(), "run", "test", false, nil)
+	tables, _, err := v.d.Plan.Tables(t.Context(), "run", "test", false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := v.d.prepare(tables); err != nil {
+	if _, err := v.d.Prepare(tables); err != nil {
 		t.Fatal(err)
 	}
 	return v
@@ -109,7 +109,7 @@ func (v *village) startHub() {
 	if v.away != nil {
 		host = "0.0.0.0"
 	}
-	v.hub = sotto(v.t, "hub", filepath.Join(v.d.dir, transport.HubFile), "--dir", filepath.Join(v.d.dir, "hub"), "--host", host, "--port", port)
+	v.hub = sotto(v.t, "hub", filepath.Join(v.d.Dir, transport.HubFile), "--dir", filepath.Join(v.d.Dir, "hub"), "--host", host, "--port", port)
 	v.said = &bytes.Buffer{}
 	v.hub.Stderr = v.said
 	out, err := v.hub.StdoutPipe()
@@ -144,11 +144,11 @@ func (v *village) owner(i int, crash string) (*exec.Cmd, *bytes.Buffer) {
 	if way := v.ways[i]; way != nil {
 		url = strings.Replace(url, v.at(), way.Addr, 1)
 	}
-	c := sotto(v.t, append(v.d.arguments(i, url), v.more...)...)
+	c := sotto(v.t, append(v.d.Arguments(i, url), v.more...)...)
 	if s := v.away[i]; s != nil {
-		c = s.sotto(append(v.d.arguments(i, strings.Replace(url, "127.0.0.1", "localhost", 1)), v.more...)...)
+		c = s.sotto(append(v.d.Arguments(i, strings.Replace(url, "127.0.0.1", "localhost", 1)), v.more...)...)
 	}
-	c.Env = append(os.Environ(), "XDG_STATE_HOME="+v.d.owner(i, "state"), crashVariable+"="+crash)
+	c.Env = append(os.Environ(), "XDG_STATE_HOME="+v.d.Owner(i, "state"), crashVariable+"="+crash)
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	return c, &stderr
@@ -182,7 +182,7 @@ func (v *village) live(i int, hurt func(life int) (crash string), started func(*
 }
 
 func (v *village) journal(i int) string {
-	return filepath.Join(v.d.owner(i, "part"), trace.JournalFile)
+	return filepath.Join(v.d.Owner(i, "part"), trace.JournalFile)
 }
 
 // check says what must be true at the end: every activation of every owner is in its journal once and paid, every byte that was published is the journal's,
@@ -190,18 +190,18 @@ func (v *village) journal(i int) string {
 func (v *village) check(owners ...int) {
 	t := v.t
 	t.Helper()
-	if err := v.d.resettle(); err != nil {
+	if err := v.d.Resettle(); err != nil {
 		t.Fatal(err)
 	}
 	activations := 0
 	var sum, size []float64
 	for _, i := range owners {
-		dir := v.d.owner(i, "part")
+		dir := v.d.Owner(i, "part")
 		info, err := trace.ReadInfo(dir)
 		if err != nil || info.Status != trace.Finished {
 			t.Fatalf("owner %d: %+v, %v", i+1, info, err)
 		}
-		c, err := transport.ReadCredentials(v.d.owner(i, "credentials.json"))
+		c, err := transport.ReadCredentials(v.d.Owner(i, "credentials.json"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +217,7 @@ func (v *village) check(owners ...int) {
 		if sum == nil {
 			sum, size = make([]float64, len(z)), make([]float64, len(z))
 		}
-		for act := range v.d.plan.Schedule.Activations(i) {
+		for act := range v.d.Plan.Schedule.Activations(i) {
 			held, err := r.Next()
 			if err != nil {
 				t.Fatalf("owner %d, round %d: %v", i+1, act.T, err)
@@ -245,7 +245,7 @@ func (v *village) check(owners ...int) {
 		}
 		r.Close()
 		hub.Close()
-		l, err := ledger.Open(t.Context(), v.d.owner(i, "ledger.db"))
+		l, err := ledger.Open(t.Context(), v.d.Owner(i, "ledger.db"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +265,7 @@ func (v *village) check(owners ...int) {
 		}
 		l.Close()
 	}
-	if len(owners) == len(v.d.plan.Owners) {
+	if len(owners) == len(v.d.Plan.Owners) {
 		worst := 0.0
 		for j, x := range sum {
 			worst = max(worst, math.Abs(x)/max(1, size[j]))
@@ -279,7 +279,7 @@ func (v *village) check(owners ...int) {
 
 // nothingSpent is that an owner's ledger knows of no dataset yet, and so of no reservation.
 func (v *village) nothingSpent(i int) {
-	l, err := ledger.Open(v.t.Context(), v.d.owner(i, "ledger.db"))
+	l, err := ledger.Open(v.t.Context(), v.d.Owner(i, "ledger.db"))
 	if err != nil {
 		v.t.Error(err)
 		return
@@ -291,7 +291,7 @@ func (v *village) nothingSpent(i int) {
 }
 
 func (v *village) all() (owners []int) {
-	for i := range v.d.plan.Owners {
+	for i := range v.d.Plan.Owners {
 		owners = append(owners, i)
 	}
 	return owners
@@ -411,7 +411,7 @@ func partition(t *testing.T, namespaces bool) {
 	}
 	activations := func() (cut, others int) {
 		for i := range n {
-			st, err := party.ReadStatus(v.d.owner(i, "part"))
+			st, err := party.ReadStatus(v.d.Owner(i, "part"))
 			switch {
 			case err != nil: // not begun
 			case i < away:
@@ -484,7 +484,7 @@ func TestEndAgain(t *testing.T) {
 	v.check(v.all()...)
 
 	// What run.json says otherwise than the owners agreed on, or than its journal, is found.
-	dir := v.d.owner(0, "part")
+	dir := v.d.Owner(0, "part")
 	broken := func() (names []string) {
 		t.Helper()
 		found, err := party.Verify(t.Context(), dir, nil)
@@ -582,7 +582,7 @@ func TestRestored(t *testing.T) {
 	for _, i := range []int{0, 2} {
 		others.Go(func() { v.live(i, func(int) string { return "" }, nil) })
 	}
-	home := filepath.Dir(v.d.owner(1, "part"))
+	home := filepath.Dir(v.d.Owner(1, "part"))
 	for _, crash := range []string{"mixed:2", "mixed:3"} {
 		c, stderr := v.owner(1, crash)
 		if err := c.Run(); err == nil || c.ProcessState.Exited() {
@@ -653,7 +653,7 @@ func TestD4HonestOwnersFinish(t *testing.T) {
 	v := newVillage(t, "owners: 3, rows: 1300, schedule: all, rounds: 6", time.Second)
 	v.more = []string{"--join", "30s"} // so long the others wait for its model at the end
 	v.startHub()
-	credentials := v.d.owner(2, "credentials.json")
+	credentials := v.d.Owner(2, "credentials.json")
 	c, err := transport.ReadCredentials(credentials)
 	if err != nil {
 		t.Fatal(err)
@@ -670,7 +670,7 @@ func TestD4HonestOwnersFinish(t *testing.T) {
 		})
 	}
 	needs.Until(t, "the training to begin", func() bool {
-		st, err := party.ReadStatus(v.d.owner(0, "part"))
+		st, err := party.ReadStatus(v.d.Owner(0, "part"))
 		return err == nil && st.Done > 0
 	})
 	flooder, err := transport.Dial(t.Context(), c, transport.ClientOptions{URL: v.url})
@@ -689,7 +689,7 @@ func TestD4HonestOwnersFinish(t *testing.T) {
 	}
 	full := "storage full, by owner 3: "
 	status := func() string {
-		out, err := sotto(t, "net", "status", v.d.owner(0, "part"), "--credentials", v.d.owner(0, "credentials.json"), "--hub", v.url).Output()
+		out, err := sotto(t, "net", "status", v.d.Owner(0, "part"), "--credentials", v.d.Owner(0, "credentials.json"), "--hub", v.url).Output()
 		if err != nil {
 			t.Error(err)
 		}
@@ -730,7 +730,7 @@ func TestNobodyComes(t *testing.T) {
 	}
 	both.Wait()
 	status := func() string {
-		out, err := sotto(t, "net", "status", v.d.owner(0, "part"), "--credentials", v.d.owner(0, "credentials.json"), "--hub", v.url).Output()
+		out, err := sotto(t, "net", "status", v.d.Owner(0, "part"), "--credentials", v.d.Owner(0, "credentials.json"), "--hub", v.url).Output()
 		if err != nil {
 			t.Error(err)
 		}

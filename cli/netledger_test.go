@@ -20,7 +20,7 @@ func TestB2LedgerAheadOfHub(t *testing.T) {
 	t.Parallel()
 	v := newVillage(t, "owners: 3, rows: 1300, graph: path, schedule: all, rounds: 30, seed: 5", time.Minute)
 	const victim = 1
-	where := v.d.owner(victim, "ledger.db")
+	where := v.d.Owner(victim, "ledger.db")
 	l, err := ledger.Open(t.Context(), where)
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestB2LedgerAheadOfHub(t *testing.T) {
 		return *d.Part
 	}
 	ahead := func() {
-		info, err := trace.ReadInfo(v.d.owner(victim, "part"))
+		info, err := trace.ReadInfo(v.d.Owner(victim, "part"))
 		if err != nil {
 			t.Error(err)
 			return
@@ -83,7 +83,7 @@ func TestB2AbandonedOwner(t *testing.T) {
 	t.Parallel()
 	v := newVillage(t, "owners: 2, rows: 2000, schedule: all, rounds: 400, seed: 5", time.Minute)
 	for i := range 2 {
-		l, err := ledger.Open(t.Context(), v.d.owner(i, "ledger.db"))
+		l, err := ledger.Open(t.Context(), v.d.Owner(i, "ledger.db"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestB2AbandonedOwner(t *testing.T) {
 	}
 	all.Wait()
 	for i := range 2 {
-		part := filepath.Join(v.d.owner(i, ""), "part")
+		part := filepath.Join(v.d.Owner(i, ""), "part")
 		rec, err := trace.JournalRecord(v.journal(i))
 		if err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func TestB2AbandonedOwner(t *testing.T) {
 		if s := known.Settlement; s == nil || s.Basis != ledger.BasisRecord || s.Batches < rec.Charged() || s.Batches >= info.MaxSteps {
 			t.Errorf("owner %d: %d activations in the journal; settled for %+v", i+1, rec.Charged(), s)
 		}
-		l, err := ledger.Open(t.Context(), v.d.owner(i, "ledger.db"))
+		l, err := ledger.Open(t.Context(), v.d.Owner(i, "ledger.db"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,7 +40,7 @@ func TestSeedIsDrawn(t *testing.T) {
 	for i := range 3 {
 		v.nothingSpent(i)
 		for _, name := range []string{"part/journal.bin", "part/run.json"} {
-			if _, err := os.Stat(v.d.owner(i, name)); !os.IsNotExist(err) {
+			if _, err := os.Stat(v.d.Owner(i, name)); !os.IsNotExist(err) {
 				t.Errorf("owner %d has %s: %v", i+1, name, err)
 			}
 		}
@@ -58,17 +58,17 @@ func TestSeedIsDrawn(t *testing.T) {
 	}
 	all.Wait()
 	v.check(v.all()...)
-	first, err := party.ReadSchedule(v.d.owner(0, "part"))
+	first, err := party.ReadSchedule(v.d.Owner(0, "part"))
 	if err != nil || first.Seed == 0 {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	for i := 1; i < 3; i++ {
-		if s, err := party.ReadSchedule(v.d.owner(i, "part")); err != nil || s.Seed != first.Seed {
+		if s, err := party.ReadSchedule(v.d.Owner(i, "part")); err != nil || s.Seed != first.Seed {
 			t.Errorf("owner %d has the seed %d, owner 1 %d; %v", i+1, s.Seed, first.Seed, err)
 		}
 	}
 	// A new directory has another share.
-	if err := os.RemoveAll(v.d.owner(0, "part")); err != nil {
+	if err := os.RemoveAll(v.d.Owner(0, "part")); err != nil {
 		t.Fatal(err)
 	}
 	c, stderr := v.owner(0, "")

@@ -1,4 +1,8 @@
 package plan
+
+import (
+	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 

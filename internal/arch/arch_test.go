@@ -118,6 +118,7 @@ var table = map[string][]string{
 
 	// All owners simulated in one process; one of them on a machine of its own.
 	"gossip/party":    join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/transport", "oracle/replay", "run", "run/ledger", "gossip/agreement", "run/trace", "internal/readfile"}),
+	"gossip/demo":     {"data", "gossip/party", "gossip/simulate", "gossip/transport", "run", "internal/newfile"},
 	"gossip/simulate": join(public, []string{"run/access", "data", "model", "method", "gossip", "run", "run/trace", "internal/text"}),
 
 	// A run whose rows are on several machines of one owner.
@@ -157,7 +158,7 @@ var table = map[string][]string{
 
 	// Layer 6.
 	"cmd/sotto": {"cli"},
-	"cli":       join(public, []string{"postgres", "run/access", "data", "model", "method", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/agreement", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
+	"cli":       join(public, []string{"postgres", "run/access", "data", "model", "method", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "model", "method", "run", "run/trace"}),
@@ -179,7 +180,7 @@ var table = map[string][]string{
 var helpers = []string{"data/datatest", "schema/schematest", "internal/needs", "internal/proofs", "internal/race", "internal/relay", "model/modeltest", "method/methodtest", "paper/papertest"}
 
 // dataReaders are the only packages that may import data themselves.
-var dataReaders = []string{"data", "data/source", "model", "data/datatest", "oracle/private", "run", "run/access", "paper", "run/compare", "gossip/party", "gossip/simulate", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p3", "paper/p4", "cli", "internal/bench"}
+var dataReaders = []string{"data", "data/source", "model", "data/datatest", "oracle/private", "run", "run/access", "paper", "run/compare", "gossip/party", "gossip/demo", "gossip/simulate", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p3", "paper/p4", "cli", "internal/bench"}
 
 // assembles says which files may use what of oracle/private gives access to rows: an oracle is assembled in one place, and
 // sums before noise are for shards, which seal them, and for audits.

@@ -1,0 +1,227 @@
+// Package demo runs a network on one machine: a hub, and a process of this program for each owner.
+package demo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/gossip/party"
+	"github.com/sottodp/sotto/gossip/simulate"
+	"github.com/sottodp/sotto/gossip/transport"
+	"github.com/sottodp/sotto/internal/newfile"
+	"github.com/sottodp/sotto/run"
+)
+
+// A Demo is a network whose owners are processes of one machine.
+type Demo struct {
+	Spec     string
+	Options  run.NetworkOptions
+	Dir      string // of all; empty: one that is removed at the end
+	Wait     time.Duration
+	Void     bool
+	Progress io.Writer // of the first owner; nil: none
+	Notice   func(string)
+
+	Plan  *simulate.Plan // what Settle came to
+	flags []run.Override // of an owner's process
+}
+
+// Resettle makes the plan of the seed that the owners have drawn.
+func (d *Demo) Resettle() error {
+	if !d.Plan.Drawn() {
+		return nil
+	}
+	s, err := party.ReadSchedule(d.Owner(0, "part"))
+	if err != nil {
+		return err
+	}
+	d.Options.Seed = &s.Seed
+	p, err := run.PrepareNetwork(d.Spec, d.Options)
+	d.Plan = &simulate.Plan{NetworkPlan: p}
+	return err
+}
+
+// Settle makes the plan. Owners are charged as on machines of their own, unless the run is a lab run by itself.
+func (d *Demo) Settle() error {
+	d.flags = d.Options.Flags
+	const lab = "sotto net demo"
+	d.Options.Lab = lab
+	p, err := run.PrepareNetwork(d.Spec, d.Options)
+	if err != nil {
+		return err
+	}
+	if p.Spec.Seed == nil && !p.Spec.Privacy.Off {
+		if d.Options.Lab = ""; p.Spec.Lab {
+			p, err = run.PrepareNetwork(d.Spec, d.Options)
+		}
+	} else {
+		d.flags = append(d.flags, run.Override{Path: "lab", Value: "true", From: lab})
+	}
+	d.Plan = &simulate.Plan{NetworkPlan: p}
+	return err
+}
+
+// Run makes the plan, starts the hub and the owners' processes, and waits for their models.
+func (d *Demo) Run(ctx context.Context) (*simulate.Result, error) {
+	if err := d.Settle(); err != nil {
+		return nil, err
+	}
+	warnings, err := d.Plan.CheckDelta()
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range warnings {
+		d.Notice(text)
+	}
+	id, err := run.NewID()
+	if err != nil {
+		return nil, err
+	}
+	if d.Dir != "" { // before an access is recorded
+		if _, err := os.Lstat(d.Dir); err == nil {
+			return nil, &run.InputError{Err: fmt.Errorf("--dir: found %s; allowed is a new directory", d.Dir)}
+		}
+	}
+	tables, test, err := d.Plan.Tables(ctx, id, "demonstration of a network by `sotto net demo`", d.Void, d.Notice)
+	if err != nil {
+		return nil, err
+	}
+	if d.Dir == "" {
+		if d.Dir, err = os.MkdirTemp("", "sotto-demo-"); err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(d.Dir)
+	} else if err := newfile.MakeDir(d.Dir); err != nil {
+		return nil, err
+	}
+	keys, err := d.Prepare(tables)
+	if err != nil {
+		return nil, err
+	}
+	hub, err := transport.StartHub(ctx, keys, transport.HubOptions{Dir: filepath.Join(d.Dir, "hub")})
+	if err != nil {
+		return nil, err
+	}
+	defer hub.Close()
+	start := time.Now()
+	if err := d.owners(ctx, hub.URL); err != nil {
+		return nil, err
+	}
+	seconds := time.Since(start).Seconds()
+	if err := d.Resettle(); err != nil {
+		return nil, err
+	}
+	models, err := d.models(ctx, hub.URL)
+	if err != nil {
+		return nil, err
+	}
+	r, err := d.Plan.Result(id, models, test, seconds)
+	if err == nil {
+		r.Unpaid = "A demonstration: one machine held the rows of all owners. Each ε is what the owner has against all others together on a machine of its own; the scores are computed without noise."
+	}
+	return r, err
+}
+
+// models are what the owners published at the end.
+func (d *Demo) models(ctx context.Context, url string) ([][]float64, error) {
+	c, err := transport.ReadCredentials(d.Owner(0, "credentials.json"))
+	if err != nil {
+		return nil, err
+	}
+	config, err := c.Network.Config()
+	if err != nil {
+		return nil, err
+	}
+	hub, err := transport.Dial(ctx, c, transport.ClientOptions{URL: url})
+	if err != nil {
+		return nil, err
+	}
+	defer hub.Close()
+	n := &transport.Node{Store: hub, Credentials: c, Config: config}
+	return n.Models(ctx, d.Plan.Schedule.Rounds, d.Plan.Job.Facts.Dim)
+}
+
+// Owner is the path of a file of an owner.
+func (d *Demo) Owner(i int, name string) string {
+	return filepath.Join(d.Dir, fmt.Sprintf("owner-%d", i+1), name)
+}
+
+// Prepare founds the network, and writes what each owner has: rows and credentials.
+func (d *Demo) Prepare(tables []*data.Table) (*transport.HubKeys, error) {
+	organiser, err := party.Found(d.Plan.NetworkPlan, "")
+	if err != nil {
+		return nil, err
+	}
+	for i := range organiser.Owners {
+		c, err := organiser.Invite(i, 24*time.Hour)
+		if err != nil {
+			return nil, err
+		}
+		if err := os.Mkdir(d.Owner(i, ""), 0o700); err != nil {
+			return nil, err
+		}
+		if err := errors.Join(c.Write(d.Owner(i, "credentials.json")), data.PackTable(d.Plan.Job.Schema, tables[i], d.Owner(i, "rows.pack")), tables[i].Close()); err != nil {
+			return nil, err
+		}
+	}
+	if err := organiser.WriteDir(d.Dir); err != nil {
+		return nil, err
+	}
+	return organiser.Hub()
+}
+
+// owners runs all owners' processes to their ends.
+func (d *Demo) owners(ctx context.Context, hub string) error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var all sync.WaitGroup
+	for i, o := range d.Plan.Owners {
+		c := exec.CommandContext(ctx, program, d.Arguments(i, hub)...)
+		c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+		c.WaitDelay = 10 * time.Second
+		var stderr bytes.Buffer
+		c.Stderr = &stderr
+		if i == 0 && d.Progress != nil {
+			c.Stderr = io.MultiWriter(&stderr, d.Progress)
+		}
+		all.Go(func() {
+			if err := c.Run(); err != nil {
+				lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+				stop(fmt.Errorf("%s: %w: %s", o.Name, err, strings.TrimPrefix(lines[len(lines)-1], "sotto: ")))
+			}
+		})
+	}
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+// Arguments are those of an owner's process.
+func (d *Demo) Arguments(i int, hub string) []string {
+	a := []string{"node", d.Spec, "--credentials", d.Owner(i, "credentials.json"), "--dir", d.Owner(i, "part"), "--hub", hub, "--wait", d.Wait.String(), "--json"}
+	if i > 0 || d.Progress == nil {
+		a = append(a, "--quiet")
+	}
+	if d.Options.Label != "" {
+		a = append(a, "--label", d.Options.Label)
+	}
+	for _, f := range d.flags {
+		if f.Path != "data" && f.Path != "ledger" {
+			a = append(a, "--set", f.Path+"="+f.Value)
+		}
+	}
+	return append(a, "--data", d.Owner(i, "rows.pack"), "--ledger", d.Owner(i, "ledger.db"))
+}

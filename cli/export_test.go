@@ -277,7 +277,7 @@ func writeText(t *testing.T, dir, name, text string) string {
 func TestExportONNX(t *testing.T) {
 	draw := rand.New(rand.NewPCG(1, 2))
 	dir := t.TempDir()
-	const two, three, number = "classes: [no, yes]", "classes: [u, v, w]", "min: -1, max: 1"
+	const two, three, number, count = "classes: [no, yes]", "classes: [u, v, w]", "min: -1, max: 1", "min: 0, max: 9"
 	var cases []exported
 	add := func(s *schema.Schema, rows string, inputs map[string]tensor, name string, layers []string, size float64) {
 		f := randomModel(t, s, name, layers, size, draw)
@@ -301,6 +301,7 @@ func TestExportONNX(t *testing.T) {
 		{"1", "project", "l1", "false", two, "svm", nil, 1},
 		{"0.3", "scale", "l1", "true", two, "huber-svm", nil, 10},
 		{"1", "scale", "l2", "false", number, "linear", nil, 3},
+		{"1", "scale", "l2", "true", count, "poisson", nil, 1},
 		{"1000", "project", "l2", "true", three, "softmax", nil, 1},
 		{"1", "scale", "l2", "true", three, "softmax", nil, 50},
 		{"3", "project", "l2", "true", two, "mlp", deep, 0.7},

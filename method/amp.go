@@ -47,7 +47,7 @@ func (m AMP) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, e
 	}
 	switch {
 	case !pub.Smooth.Finite():
-		return nil, fmt.Errorf("model.name: the loss has kinks; huber-svm in place of svm has a bound on its curvature")
+		return nil, fmt.Errorf("model.name: the loss has no bound on its curvature; huber-svm in place of svm has one")
 	case !(m.Lambda >= 0) || math.IsInf(m.Lambda, 1):
 		return nil, fmt.Errorf("lambda: found %v; allowed is any number, 0 or more", m.Lambda)
 	}

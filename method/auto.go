@@ -2,6 +2,7 @@ package method
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"math"
 
@@ -87,6 +88,9 @@ func (m Auto) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, 
 
 // choose is the whole of the choice.
 func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice, error) {
+	if !pub.Lipschitz.Finite() && !pub.Smooth.Finite() {
+		return nil, errors.New("model.name: the loss has no bound on its slope or its curvature, from which auto chooses; use another method, adagrad or adam")
+	}
 	m.Gradient.Off, m.Gradient.Laplace = terms.Off, !terms.Off && terms.Budget.Delta == 0
 	if err := (number{"momentum", &m.Momentum, fraction, 0}).check(); err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ func (m Optimum) Configure(pub oracle.Public, obj Objective, terms Terms) (Metho
 	case !terms.Off:
 		return nil, fmt.Errorf("privacy.epsilon: found %v; the optimum itself protects nobody: allowed is only `privacy: none`, in the lab", terms.Budget.Epsilon)
 	case !pub.Smooth.Finite():
-		return nil, fmt.Errorf("model.name: the loss has kinks, which L-BFGS does not get over; huber-svm in place of svm has none")
+		return nil, fmt.Errorf("model.name: the loss has no bound on its curvature, which L-BFGS needs; huber-svm in place of svm has one")
 	}
 	return m, nil
 }

@@ -127,7 +127,7 @@ func solvable(pub oracle.Public, obj Objective, terms Terms, l2, noise *float64)
 	}
 	switch {
 	case !pub.Smooth.Finite():
-		return 0, errors.New("model.name: the loss has kinks, so that its minimiser has no bound on what a row can move; huber-svm in place of svm has one")
+		return 0, errors.New("model.name: the loss has no bound on its curvature, so that its minimizer has none on what a row can move; huber-svm in place of svm has one")
 	case *noise != 0 && terms.Off:
 		return 0, fmt.Errorf("noise_multiplier: found %v; it has no place beside `privacy: none`", *noise)
 	case !(*noise >= 0 && *noise <= maxNoise):

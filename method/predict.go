@@ -108,7 +108,7 @@ func (m *P1) prepare(pub oracle.Public, obj Objective, terms Terms) (*Forecast, 
 	}
 	out := &Forecast{L: float64(pub.Smooth) + obj.smooth(), Mu: obj.convex(), Start: startError(pub)}
 	if !pub.Smooth.Finite() {
-		return nil, nil, errors.New("the loss has kinks, for which there is no bound on the error; huber-svm in place of svm has one")
+		return nil, nil, errors.New("the loss has no bound on its curvature, and so none on the error; huber-svm in place of svm has one")
 	}
 	trust := func(format string, args ...any) { out.Trust = append(out.Trust, fmt.Sprintf(format, args...)) }
 	if m.Mu > 0 {

@@ -33,6 +33,12 @@ type link interface {
 	curve(dst, z, y []float64) // dst_i = ∂²φ/∂z² (z_i, y_i) ≥ 0; at a kink of the slope, one side's
 }
 
+// A meaner is the link of a numeric label whose prediction is not the margin.
+type meaner interface {
+	mean(z []float64) // turns margins into predictions
+	stage() Stage     // likewise, for who computes them elsewhere
+}
+
 func (m *glm) Name() string { return m.name }
 func (m *glm) Dim() int     { return m.features }
 func (m *glm) Facts() Facts { return m.facts }
@@ -81,6 +87,9 @@ func (m *glm) Predict(dst, w []float64, v data.View, ws *Workspace) {
 	needLength("dst", len(dst), n*m.Outputs())
 	if m.classes == 0 {
 		margins(dst, w, v)
+		if l, ok := m.link.(meaner); ok {
+			l.mean(dst)
+		}
 		return
 	}
 	ws.z = grow(ws.z, n)

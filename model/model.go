@@ -19,7 +19,10 @@ package model
 import (
 	"fmt"
 	"math"
+	"regexp"
+	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/sottodp/sotto/data"
 )
@@ -131,6 +134,7 @@ type Options struct {
 	Dim       int     // features per encoded row, intercept included
 	Classes   int     // classes of the label; 0 for a numeric label
 	NormBound float64 // every row has ‖x‖₂ ≤ NormBound
+	LabelMin  float64 // the least value of a numeric label, by the schema's bounds; 0 where it is not known
 	Width     float64 // huber-svm only: h, half the width of the rounded corner; 0 means 0.5
 	// Layers are the hidden layers of an mlp, first to last: units and activation (relu, tanh,
 	// linear), as in "128 relu"; relu may be left out. A cnn has these, too:
@@ -145,13 +149,17 @@ type Options struct {
 	Compute string
 }
 
-// registry is the one place of the names.
-var registry = []struct {
-	name string
-	make func(Options) (Model, error)
-}{
+// An Entry is a model that can be named in a spec.
+type Entry struct {
+	Name string
+	New  func(Options) (Model, error)
+}
+
+// registry lists all models. To add one is one line here.
+var registry = []Entry{
 	{"logistic", newLogistic},
 	{"linear", newLinear},
+	{"poisson", newPoisson},
 	{"svm", newSVM},
 	{"huber-svm", newHuberSVM},
 	{"softmax", newSoftmax},
@@ -159,11 +167,34 @@ var registry = []struct {
 	{"cnn", newCNN},
 }
 
+// used says that the registry was read, so that nothing can be added any more.
+var used atomic.Bool
+
+var modelName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+
+// Register adds a model, also from another module, before anything reads the registry: in main
+// before cli.Main, or in init. It panics where the name is taken or not in lower case, and once the
+// registry was read. What the model's Facts and GradNorm claim is part of the proof of privacy.
+func Register(e Entry) {
+	switch {
+	case used.Load():
+		panic("model: Register(" + e.Name + ") after the registry was read; register before anything else")
+	case !modelName.MatchString(e.Name):
+		panic(fmt.Sprintf("model: Register(%q): a name has lower-case letters, digits and hyphens", e.Name))
+	case slices.ContainsFunc(registry, func(o Entry) bool { return o.Name == e.Name }):
+		panic("model: Register(" + e.Name + "): the name is taken")
+	case e.New == nil:
+		panic("model: Register(" + e.Name + "): New is missing")
+	}
+	registry = append(registry, e)
+}
+
 // Names lists the models that New knows.
 func Names() []string {
+	used.Store(true)
 	var names []string
 	for _, r := range registry {
-		names = append(names, r.name)
+		names = append(names, r.Name)
 	}
 	return names
 }
@@ -173,8 +204,9 @@ func IsNetwork(name string) bool { return name == "mlp" || name == "cnn" }
 
 // New makes the model of that name.
 func New(name string, opt Options) (Model, error) {
+	used.Store(true)
 	for _, r := range registry {
-		if r.name != name {
+		if r.Name != name {
 			continue
 		}
 		if opt.Dim < 1 {
@@ -201,7 +233,7 @@ func New(name string, opt Options) (Model, error) {
 		if opt.Compute != "" && opt.Compute != single && opt.Compute != double {
 			return nil, fmt.Errorf("model: compute: found %q; allowed are %s (the default) and %s", opt.Compute, single, double)
 		}
-		return r.make(opt)
+		return r.New(opt)
 	}
 	return nil, fmt.Errorf("model: unknown model %q; allowed: %s", name, strings.Join(Names(), ", "))
 }

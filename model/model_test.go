@@ -36,6 +36,16 @@ func shapeOf(name string, dim int) []int {
 	return nil
 }
 
+// classesOf is how many classes the model of that name takes: 0 for a numeric label, else k or 2.
+func classesOf(name string, k int) int {
+	for _, classes := range []int{k, 2} {
+		if _, err := model.New(name, model.Options{Dim: 1, Classes: classes, NormBound: 1, Layers: layersOf(name), Shape: shapeOf(name, 1)}); err == nil {
+			return classes
+		}
+	}
+	return 0
+}
+
 // A problem is a model with random rows in both forms and random parameters.
 type problem struct {
 	model.Model
@@ -54,7 +64,7 @@ func newProblem(t interface{ Fatal(...any) }, name string, n, dim, classes int, 
 	compute := ""
 	scale := 3.0
 	switch name {
-	case "linear":
+	case "linear", "poisson":
 		classes = 0
 	case "softmax":
 	case "cnn", singleCNN:
@@ -107,6 +117,9 @@ func newProblem(t interface{ Fatal(...any) }, name string, n, dim, classes int, 
 		y[i] = float64(p.rng.IntN(max(classes, 1)))
 		if classes == 0 {
 			y[i] = p.rng.NormFloat64()
+			if name == "poisson" {
+				y[i] = math.Floor(math.Abs(3 * y[i]))
+			}
 		}
 	}
 	p.dense = modeltest.Dense(x, y, p.unit)
@@ -337,7 +350,7 @@ func TestExact(t *testing.T) {
 		unit := math.Ldexp(1, rapid.IntRange(-26, -3).Draw(t, "unit"))
 		n := p.dense.N
 		c := p.weights(n)
-		if model.IsNetwork(p.Name()) { // whose gradients have no bound: clipped to 2²⁰ units, as at the door
+		if f := p.Facts(); math.IsInf(f.Lipschitz, 1) && math.IsInf(f.Smooth, 1) { // whose gradients have no bound: clipped to 2²⁰ units, as at the door
 			for i, norm := range p.norms(p.w, 2) {
 				c[i] = min(c[i], 0x1p20*unit/norm)
 			}
@@ -528,6 +541,7 @@ func TestConstants(t *testing.T) {
 	}{
 		{"logistic", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 1, HessLipschitz: 8 / (6 * math.Sqrt(3)), Convex: true, OneMargin: true, Curved: true, Bounded: true, Probabilities: true, Start: math.Ln2}},
 		{"linear", 0, 0, model.Facts{NormBound: 2, Lipschitz: inf, Smooth: 4, Convex: true, Curved: true, Bounded: true, Start: inf}},
+		{"poisson", 0, 0, model.Facts{NormBound: 2, Lipschitz: inf, Smooth: inf, HessLipschitz: inf, Convex: true, Start: inf}},
 		{"svm", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: inf, HessLipschitz: inf, Convex: true, OneMargin: true, Start: 1}},
 		{"huber-svm", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 4, HessLipschitz: inf, Convex: true, OneMargin: true, Curved: true, Start: 1}},
 		{"huber-svm", 2, 2, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 1, HessLipschitz: inf, Convex: true, OneMargin: true, Curved: true, Start: 9. / 8}},
@@ -554,6 +568,9 @@ func TestLosses(t *testing.T) {
 		{name: "logistic", w: math.Log(3), y: 1, loss: math.Log(4. / 3), grad: -0.25},
 		{name: "logistic", w: math.Log(3), y: 0, loss: math.Log(4), grad: 0.75},
 		{name: "linear", w: 3, y: 1, loss: 2, grad: 2},
+		{name: "poisson", w: math.Log(2), y: 2, loss: 0, grad: 0},
+		{name: "poisson", w: 0, y: 3, loss: 3*math.Log(3) - 2, grad: -2},
+		{name: "poisson", w: math.Log(4), y: 0, loss: 4, grad: 4},
 		{name: "svm", w: 0.25, y: 1, loss: 0.75, grad: -1},
 		{name: "svm", w: 0.25, y: 0, loss: 1.25, grad: 1},
 		{name: "svm", w: 1, y: 1, loss: 0, grad: 0},
@@ -564,10 +581,7 @@ func TestLosses(t *testing.T) {
 		{name: "huber-svm", w: -1, y: 0, loss: 0.125, grad: 0.5},
 		{name: "huber-svm", w: 0, y: 1, h: 2, loss: 1.125, grad: -0.75},
 	} {
-		classes := 2
-		if c.name == "linear" {
-			classes = 0
-		}
+		classes := classesOf(c.name, 2)
 		m, err := model.New(c.name, model.Options{Dim: 1, Classes: classes, NormBound: 1, Width: c.h})
 		if err != nil {
 			t.Fatal(err)
@@ -587,15 +601,12 @@ func TestLosses(t *testing.T) {
 // perturbation rests on.
 func TestOneMargin(t *testing.T) {
 	for _, name := range model.Names() {
-		classes := 2
-		if name == "linear" {
-			classes = 0
-		}
+		classes := classesOf(name, 2)
 		m, err := model.New(name, model.Options{Dim: 1, Classes: classes, NormBound: 1, Layers: layersOf(name), Shape: shapeOf(name, 1)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name == "linear" || name == "softmax" || model.IsNetwork(name) {
+		if classes == 0 || name == "softmax" || model.IsNetwork(name) {
 			if m.Facts().OneMargin {
 				t.Errorf("%s says that its loss is one of a margin with slopes of one sign", name)
 			}
@@ -680,14 +691,19 @@ func TestPredict(t *testing.T) {
 			}
 			return
 		}
-		if p.Name() == "linear" {
-			if k != 1 {
-				t.Fatalf("linear has %d outputs", k)
-			}
+		if k == 1 {
 			for i, v := range pred {
 				var want float64
 				for j, w := range p.w {
 					want += w * float64(p.dense.X[i*p.dense.Dim+j])
+				}
+				if p.Name() == "poisson" {
+					if want = math.Exp(want); math.Abs(v-want) > 1e-12*want || math.IsInf(want, 1) != math.IsInf(v, 1) {
+						if scale == 1 {
+							t.Fatalf("row %d: %v, want %v", i, v, want)
+						}
+					}
+					continue
 				}
 				if math.Abs(v-want) > 1e-13*scale*100 {
 					t.Fatalf("row %d: %v, want %v", i, v, want)
@@ -822,10 +838,12 @@ func TestNew(t *testing.T) {
 		opt  model.Options
 		want string
 	}{
-		{"tree", ok, `unknown model "tree"; allowed: logistic, linear, svm, huber-svm, softmax, mlp`},
+		{"tree", ok, `unknown model "tree"; allowed: logistic, linear, poisson, svm, huber-svm, softmax, mlp`},
 		{"logistic", with(func(o *model.Options) { o.Classes = 3 }), "the label has 3; use softmax"},
 		{"svm", with(func(o *model.Options) { o.Classes = 0 }), "the label is numeric; use linear"},
 		{"linear", ok, "the label has 2 classes; use logistic"},
+		{"poisson", ok, "the label has 2 classes; use logistic"},
+		{"poisson", with(func(o *model.Options) { o.Classes, o.LabelMin = 0, -1 }), "the label's bounds begin at -1"},
 		{"softmax", with(func(o *model.Options) { o.Classes = 0 }), "the label is numeric; use linear"},
 		{"softmax", with(func(o *model.Options) { o.Classes = 1 }), "1 classes"},
 		{"softmax", with(func(o *model.Options) { o.Classes = -2 }), "-2 classes"},
@@ -854,9 +872,7 @@ func TestNew(t *testing.T) {
 	for _, name := range model.Names() {
 		opt := ok
 		opt.Layers, opt.Shape = layersOf(name), shapeOf(name, opt.Dim)
-		if name == "linear" {
-			opt.Classes = 0
-		}
+		opt.Classes = classesOf(name, 2)
 		m, err := model.New(name, opt)
 		if err != nil {
 			t.Errorf("New(%q): %v", name, err)

@@ -18,9 +18,8 @@ func TestNeighbourFalls(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(31, 1))
 	const n, dim = 40, 5
 	for _, name := range model.Names() {
-		classes := map[string]int{"linear": 0, "softmax": 3}
-		k, special := classes[name]
-		if !special {
+		k := classesOf(name, 3)
+		if model.IsNetwork(name) {
 			k = 2
 		}
 		m, err := model.New(name, model.Options{Dim: dim, Classes: k, NormBound: 3, Layers: layersOf(name), Shape: shapeOf(name, dim)})

@@ -3,7 +3,7 @@ package model
 // A Stage is one step from an encoded row to a model's margins, for who computes them elsewhere. Numbers of an image
 // stand row after row, its channels side by side for each pixel.
 type Stage struct {
-	// Kind is "dense", x·W + B; "relu" or "tanh", of each number; "conv"; "max" or "mean" of windows; or "group", a
+	// Kind is "dense", x·W + B; "relu", "tanh" or "exp", of each number; "conv"; "max" or "mean" of windows; or "group", a
 	// normalisation to mean 0 and variance 1 over each group of channels, with 10⁻⁵ added to the variance, then W·x + B.
 	Kind    string
 	In, Out int       // dense: numbers before and after
@@ -16,7 +16,7 @@ type Stage struct {
 }
 
 // Staged is a model whose margins come from stages. Predict is a function of the margins: the
-// margin itself where Outputs is 1; (σ(−z), σ(z)) of one margin where it is 2; the softmax of
+// last stage's number where Outputs is 1; (σ(−z), σ(z)) of one margin where it is 2; the softmax of
 // Outputs margins otherwise.
 type Staged interface {
 	Model
@@ -25,7 +25,11 @@ type Staged interface {
 }
 
 func (m *glm) Stages(w []float64) []Stage {
-	return []Stage{{Kind: "dense", In: m.features, Out: 1, W: w}}
+	stages := []Stage{{Kind: "dense", In: m.features, Out: 1, W: w}}
+	if l, ok := m.link.(meaner); ok {
+		stages = append(stages, l.stage())
+	}
+	return stages
 }
 
 func (m *softmax) Stages(w []float64) []Stage {

@@ -143,8 +143,12 @@ func (j *Job) setModel() error {
 	if s := spec.Model.Shape; len(s) > 0 && spec.Model.Name != "cnn" {
 		return inputError(spec.Place("model.shape"), "model.shape: found %v; allowed only for cnn, not for %s", s, spec.Model.Name)
 	}
+	var least float64
+	if b := schema.LabelBounds(); b != nil {
+		least = b.Min
+	}
 	m, err := model.New(spec.Model.Name, model.Options{
-		Dim: schema.Dim(), Classes: schema.Classes(), NormBound: schema.RowNorm, Width: spec.Model.Width, Layers: spec.Model.Layers, Compute: spec.Model.Compute, Shape: j.imageShape(),
+		LabelMin: least, Dim: schema.Dim(), Classes: schema.Classes(), NormBound: schema.RowNorm, Width: spec.Model.Width, Layers: spec.Model.Layers, Compute: spec.Model.Compute, Shape: j.imageShape(),
 	})
 	if err != nil {
 		return &InputError{spec.Place("model"), err}

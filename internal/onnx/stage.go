@@ -17,6 +17,8 @@ func (g *graph) stage(s model.Stage, x string) (string, bool) {
 		x = g.op("Relu", x)
 	case "tanh":
 		x = g.op("Tanh", x)
+	case "exp":
+		x = g.op("Exp", x)
 	case "conv":
 		x = g.onImage(s, x, "Conv", g.singles(filters(s), s.Out, s.Image[2], s.Window[0], s.Window[1]), g.singles(s.B, s.Out))
 	case "max":

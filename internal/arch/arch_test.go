@@ -54,7 +54,7 @@ var table = map[string][]string{
 	// Where an owner's state lies.
 	"internal/state": {},
 
-	// Made-up records. Nothing that trains for use may hold them: a line with it belongs to the door or to an audit.
+	// Made-up records. Nothing that trains for use may hold them: a line with it belongs to the private oracle or to an audit.
 
 	// Builds the Python package.
 	"internal/program": {},
@@ -82,7 +82,7 @@ var table = map[string][]string{
 	// What the papers claim, which nothing that charges may know.
 	"privacy/account/claimed": {"privacy", "privacy/account", "method/schedule"},
 
-	// Layer 2, models and the door from outside.
+	// Layer 2, models and the oracle from outside.
 	"model":  {"data", "schema", "internal/kern", "internal/readfile"},
 	"oracle": {"privacy", "privacy/mech", "privacy/sample", "privacy/clip"},
 
@@ -90,7 +90,7 @@ var table = map[string][]string{
 	"internal/onnx":        {"schema", "model", "internal/onnx/onnxpb"},
 	"internal/onnx/onnxpb": {},
 
-	// Layer 3: algorithms, which never see a record; the door from inside;
+	// Layer 3: algorithms, which never see a record; the private oracle;
 	// records of runs. Replay holds no data, so it gets private's line without it.
 	"method":         join(privacys, []string{"oracle", "method/reg", "method/schedule", "method/secondorder"}),
 	"gossip":         join(privacys, []string{"oracle", "method", "method/reg", "method/schedule"}),

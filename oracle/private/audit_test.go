@@ -72,7 +72,7 @@ func gradients(t *testing.T, adj privacy.Adjacency, s sample.Sampler, noises mec
 	return law(rows, 1), law(neighbours, 2)
 }
 
-// TestAudit: the door as a whole, clipping, sensitivity, sample and noise, gives away no more than its accountant
+// TestAudit: the oracle as a whole, clipping, sensitivity, sample and noise, gives away no more than its accountant
 // says at δ = 0.01, and nearly that; and more than is said of twice the noise. 2·10⁵ batches of each table; with
 // random seeds each line would fail by chance at most once in 10⁶.
 func TestAudit(t *testing.T) {

@@ -29,7 +29,7 @@ func (printer) Charge(e privacy.Event) error { fmt.Println("charged", e); return
 
 func (printer) Release(answers [][]float64) error { fmt.Println("released", len(answers)); return nil }
 
-// The door pays first, answers each paid question once, and refuses what the
+// The oracle charges first, answers each charged query once, and refuses what the
 // budget does not cover. Here the budget covers one gradient.
 func Example() {
 	ctx := context.Background()
@@ -67,17 +67,17 @@ columns:
 	if err != nil {
 		log.Fatal(err)
 	}
-	door, err := private.New(private.Config{
+	o, err := private.New(private.Config{
 		Table: table, Model: logistic, Meter: meter, Journal: printer{}, Streams: noise.SecureStreams(),
 		Facts: oracle.Public{Dim: schema.Dim(), Rows: 4, Classes: 2, Adjacency: privacy.AddRemove, NormBound: schema.RowNorm},
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer door.Close()
+	defer o.Close()
 
 	w := make([]float64, schema.Dim())
-	batch, err := door.Batch(ctx, sample.Full{}, question)
+	batch, err := o.Batch(ctx, sample.Full{}, question)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -85,7 +85,7 @@ columns:
 	fmt.Println(len(g), "noisy numbers", err)
 	_, err = batch.Grad(question, w)
 	fmt.Println("a second time:", errors.Is(err, oracle.ErrNotPaid))
-	_, err = door.Batch(ctx, sample.Full{}, question)
+	_, err = o.Batch(ctx, sample.Full{}, question)
 	fmt.Println("another batch:", errors.Is(err, privacy.ErrExhausted))
 	// Output:
 	// charged Gaussian(σ=5)

@@ -19,8 +19,8 @@ type curvature struct {
 	unit float64 // of a record's vector; its square is that of the sum
 }
 
-// bend is a worker's part of it.
-type bend struct {
+// hessSum is a worker's part of it.
+type hessSum struct {
 	acc    []float64 // exact sum of up to data.BlockRows rows, as kern.Gram leaves it
 	filled int       // rows in acc
 	counts []int64   // the sum so far: the upper triangle row after row
@@ -67,21 +67,21 @@ func (s *Local) hessian(c *curvature, rows []int32, all bool) []int64 {
 	s.tile = min(data.BlockRows, max(tile, hessTile))
 	s.tally, s.rows, s.all = c, rows, all
 	for _, u := range s.workers {
-		if u.bend.acc == nil {
-			u.bend.acc, u.bend.counts = kern.Aligned(side*side), make([]int64, oracle.HessLen(dim))
-			u.bend.norm, u.bend.c = make([]float64, s.tile), make([]float64, s.tile)
+		if u.hess.acc == nil {
+			u.hess.acc, u.hess.counts = kern.Aligned(side*side), make([]int64, oracle.HessLen(dim))
+			u.hess.norm, u.hess.c = make([]float64, s.tile), make([]float64, s.tile)
 		}
-		u.bend.filled = 0
-		clear(u.bend.acc)
-		clear(u.bend.counts)
+		u.hess.filled = 0
+		clear(u.hess.acc)
+		clear(u.hess.counts)
 	}
 	users := s.run()
 	s.tile, s.tally = tile, nil
-	counts := users[0].bend.counts
+	counts := users[0].hess.counts
 	users[0].flushHess()
 	for _, u := range users[1:] {
 		u.flushHess()
-		for j, v := range u.bend.counts {
+		for j, v := range u.hess.counts {
 			counts[j] += v
 		}
 	}
@@ -89,7 +89,7 @@ func (s *Local) hessian(c *curvature, rows []int32, all bool) []int64 {
 }
 
 func (q *curvature) add(u *worker, v data.View) {
-	n, b := v.Len(), &u.bend
+	n, b := v.Len(), &u.hess
 	if b.filled+n > data.BlockRows {
 		u.flushHess()
 	}
@@ -111,7 +111,7 @@ func (q *curvature) add(u *worker, v data.View) {
 
 // flushHess moves the exact partial sum from acc to counts.
 func (u *worker) flushHess() {
-	b, dim := &u.bend, u.s.model.Dim()
+	b, dim := &u.hess, u.s.model.Dim()
 	if b.filled == 0 {
 		return
 	}

@@ -278,7 +278,7 @@ func TestHessAndGradientOfOneBatch(t *testing.T) {
 	}
 }
 
-// What cannot be answered is refused before anything is paid.
+// What cannot be answered is refused before anything is charged.
 func TestHessRefuses(t *testing.T) {
 	fine := mech.SymmetricGaussian{Sigma: 1}
 	for _, c := range []struct {
@@ -352,7 +352,7 @@ func TestHessFits(t *testing.T) {
 	}
 }
 
-// TestAuditOfHess: a Hessian at the door gives away no more than its Gaussian, and more than twice the noise
+// TestAuditOfHess: a Hessian of the oracle gives away no more than its Gaussian, and more than twice the noise
 // would. The one record that differs bends the loss along one axis; its neighbour lacks it, or has it along another.
 // 2·10⁵ batches of each table; with random seeds each line would fail by chance at most once in 10⁶.
 func TestAuditOfHess(t *testing.T) {

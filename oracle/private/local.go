@@ -66,7 +66,7 @@ type Local struct {
 }
 
 // A tally sums whole numbers over the rows into u.fall, or where nothing is clipped, lab only,
-// numbers into u.plain; a Hessian's into u.bend.
+// numbers into u.plain; a Hessian's into u.hess.
 type tally interface {
 	add(u *worker, v data.View) // the rows of one tile
 }
@@ -86,7 +86,7 @@ type worker struct {
 	at      int     // number of the tile's first row in the sample
 	fall    []int64 // of a tally: the sums so far, in its unit
 	losses  [][]float64
-	bend    bend
+	hess    hessSum
 	falls   model.Falls
 	stage   data.Block  // rows of a list, one after the other
 	staged  []float64   // their shares

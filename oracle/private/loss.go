@@ -5,7 +5,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 )
 
-// Loss answers a paid query of the loss. The line where private becomes public is the call of Add.
+// Loss answers a charged loss query. The line where private becomes public is the call of Add.
 func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 	o := b.o
 	if err := b.takeAt(q, w); err != nil {

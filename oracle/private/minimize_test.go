@@ -25,7 +25,7 @@ import (
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// solver is an open door over rows under replace-one, with the named model.
+// solver is an oracle over rows under replace-one, with the named model.
 func solver(t testing.TB, rows []row, name string, seed uint64) *Oracle {
 	t.Helper()
 	m, err := model.New(name, model.Options{Dim: len(rows[0].x), Classes: 2, NormBound: 1})
@@ -37,7 +37,7 @@ func solver(t testing.TB, rows []row, name string, seed uint64) *Oracle {
 	return openDoor(t, cfg)
 }
 
-// ask buys and asks one minimisation.
+// ask charges and asks one minimization.
 func ask(o *Oracle, q oracle.Minimize) ([]float64, error) {
 	b, err := o.Batch(context.Background(), sample.Full{}, q)
 	if err != nil {
@@ -346,7 +346,7 @@ func TestObjectiveHidesTheMiss(t *testing.T) {
 	}
 }
 
-// What has no theorem is refused before anything is paid.
+// What has no theorem is refused before anything is charged.
 func TestMinimizeRefuses(t *testing.T) {
 	rows := randomRows(rand.New(rand.NewPCG(6, 6)), 30, 3)
 	for _, c := range []struct {
@@ -388,7 +388,7 @@ func TestMinimizeRefuses(t *testing.T) {
 	}
 }
 
-// A minimisation is answered once.
+// A minimization is answered once.
 func TestMinimizeOnce(t *testing.T) {
 	o := solver(t, randomRows(rand.New(rand.NewPCG(7, 7)), 30, 3), "logistic", 1)
 	q := oracle.Minimize{How: oracle.Exact{}, L2: 0.1}
@@ -417,7 +417,7 @@ func (m breaking) Eval(w []float64, v data.View, ws *model.Workspace) model.Pass
 	return m.Model.Eval(w, v, ws)
 }
 
-// Work that breaks down leaves no answer to be recorded as a release when the door closes on the way out.
+// Work that breaks down leaves no answer to be recorded as a release when the oracle closes on the way out.
 func TestBrokenAnswersAreNoReleases(t *testing.T) {
 	rows := randomRows(rand.New(rand.NewPCG(7, 8)), 30, 3)
 	solve := func(how oracle.How) func(*Oracle) {
@@ -460,7 +460,7 @@ func TestBrokenAnswersAreNoReleases(t *testing.T) {
 	}
 }
 
-// A solve ends with the context of its purchase: no answer, nothing in the journal but the charge.
+// A solve ends with the context of its batch: no answer, nothing in the journal but the charge.
 func TestMinimizeEndsWithItsContext(t *testing.T) {
 	for name, how := range map[string]oracle.How{
 		"descent":          oracle.Descent{Passes: 5, Rate: 0.1, Noise: mech.Gaussian{Sigma: 1}},

@@ -257,7 +257,7 @@ func TestNetworkTinyErrors(t *testing.T) {
 }
 
 // With per-layer clipping the sum is that of rows whose layers are clipped one by one, to C/√L each, and a rule for other
-// layers than the model's is refused before anything is paid.
+// layers than the model's is refused before anything is charged.
 func TestPerLayerSumEqualsBruteForce(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 1))
 	rows := randomRows(rnd, 300, 9)

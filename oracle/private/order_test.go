@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
@@ -19,6 +20,7 @@ import (
 // A diary is a meter, a journal and a Summer that write down when they are called. One that is to fail does so, and is written down.
 type diary struct {
 	Summer
+	adj   privacy.Adjacency
 	lines []string
 	fail  string
 }
@@ -33,7 +35,7 @@ func (d *diary) note(what string) error {
 	return nil
 }
 
-func (d *diary) Adjacency() privacy.Adjacency { return privacy.AddRemove }
+func (d *diary) Adjacency() privacy.Adjacency { return d.adj }
 func (d *diary) Charge(privacy.Event) error   { return d.note("meter") }
 
 func (d *diary) Draw(ctx context.Context, draw Draw) error {
@@ -90,7 +92,7 @@ func TestChargeBeforeRows(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(local.Close)
-			d := &diary{Summer: local, fail: fail}
+			d := &diary{Summer: local, adj: privacy.AddRemove, fail: fail}
 			cfg.Table, cfg.Summer, cfg.Meter, cfg.Journal = &data.Table{Dim: 2, Classes: 2, NormBound: 1, Unit: testUnit, Labelled: true}, d, d, logbook{d}
 			o := openDoor(t, cfg)
 			b, err := o.Batch(t.Context(), sample.Full{}, q)
@@ -111,6 +113,65 @@ func TestChargeBeforeRows(t *testing.T) {
 	}
 }
 
+// A witness is a model that writes down when rows are read.
+type witness struct {
+	model.Model
+	*diary
+}
+
+func (m witness) Eval(w []float64, v data.View, ws *model.Workspace) model.Pass {
+	m.note("rows")
+	return m.Model.Eval(w, v, ws)
+}
+
+// Minimizations, and sums without a bound, of the lab, pass over the rows of Local beside the Summer: these too are read only
+// after the charge is logged and the sample is drawn, and what fails before reads none.
+func TestChargeBeforeRowsOfLocal(t *testing.T) {
+	tab := table([]row{{x: []float32{1, 0.5}, y: 1}, {x: []float32{-1, 0.25}, y: 0}}, 2, false)
+	w := []float64{0, 0}
+	line := oracle.Line{From: w, Along: []float64{1, 1}, Steps: []float64{1}, Least: []float64{0.1}}
+	grad := oracle.Grad{Clip: clip.None{}, Noise: mech.None{}}
+	loss := oracle.Loss{Noise: mech.None{}}
+	find := oracle.Search{Noise: mech.AboveThreshold{Max: 3}, Off: true}
+	pick := oracle.Select{Off: true}
+	queries := map[oracle.Query]func(oracle.Batch) error{
+		grad: func(b oracle.Batch) error { _, err := b.Grad(grad, w); return err },
+		loss: func(b oracle.Batch) error { _, err := b.Loss(loss, w); return err },
+		find: func(b oracle.Batch) error { _, err := b.Search(find, line); return err },
+		pick: func(b oracle.Batch) error { _, err := b.Select(pick, line); return err },
+	}
+	for _, how := range []oracle.How{
+		oracle.Descent{Passes: 2, Rate: 1, Noise: mech.Gaussian{Sigma: 1}},
+		oracle.Descent{Passes: 2, Rate: 1, Batch: 1, Noise: mech.Gaussian{Sigma: 1}},
+		oracle.Objective{Epsilon: 1, Delta: 1e-5, Lambda: 3},
+		oracle.Exact{},
+	} {
+		q := oracle.Minimize{How: how, L2: 0.1}
+		queries[q] = func(b oracle.Batch) error { _, err := b.Minimize(q); return err }
+	}
+	order := []string{"meter", "log", "sample", "rows", "release"}
+	for q, ask := range queries {
+		for end, fail := range append([]string{""}, "meter", "log", "sample") {
+			cfg := config(t, tab, privacy.ReplaceOne, 2)
+			d := &diary{adj: privacy.ReplaceOne, fail: fail}
+			cfg.Model, cfg.Meter, cfg.Journal = witness{cfg.Model, d}, d, logbook{d}
+			o := openDoor(t, cfg)
+			d.Summer, o.summer = o.summer, d
+			b, err := o.Batch(t.Context(), sample.Full{}, q)
+			if err == nil {
+				err = ask(b)
+			}
+			want := order
+			if fail != "" {
+				want = order[:end]
+			}
+			if got := slices.Compact(slices.Clone(d.lines)); !slices.Equal(got, want) || (fail != "") != errors.Is(err, errFail) {
+				t.Errorf("%#v, %q fails: %s (%v); want %s", q, fail, strings.Join(got, ", "), err, strings.Join(want, ", "))
+			}
+		}
+	}
+}
+
 // What public values refuse costs nothing and reads no row: among them, of any Summer but Local, what needs the rows in this process.
 func TestRefusedChargeReadsNothing(t *testing.T) {
 	tab := table([]row{{x: []float32{1, 0.5}, y: 1}}, 2, false)
@@ -120,7 +181,7 @@ func TestRefusedChargeReadsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(local.Close)
-	d := &diary{Summer: local}
+	d := &diary{Summer: local, adj: privacy.AddRemove}
 	cfg.Table, cfg.Summer, cfg.Meter, cfg.Journal = &data.Table{Dim: 2, Classes: 2, NormBound: 1, Unit: testUnit, Labelled: true}, d, d, logbook{d}
 	o := openDoor(t, cfg)
 	for _, q := range []oracle.Query{

@@ -1,5 +1,17 @@
-// Package private is the only package that reads private rows. It charges the
-// meter, samples, sums, adds noise and releases, in this order.
+// Package private is the only package that reads private rows: Sotto's privacy contract, written to be
+// read line by line. Oracle.Batch and the batch that it returns keep one order:
+//
+//  1. Charge. The cost of the queries follows from public values; the meter refuses what is over the budget.
+//  2. Durable. The journal takes the charge, and writes it before any release of the batch.
+//  3. Sample. The Summer draws, from a fresh key.
+//  4. Compute. The Summer adds up exact, clipped contributions; what it returns is private.
+//  5. Noise. The line where private becomes public is the one call, in each query's file, of Noise.Add,
+//     Ask, Choose or publish.
+//  6. Release. The journal takes the answers once all that was charged is asked.
+//
+// What fails ends the batch there, and releases nothing. private.go keeps this order; sensitivity.go has
+// every unit, grid and sensitivity; summer.go says what is added up, and local.go adds it up over a table.
+// Grad is in private.go, every other query in a file of its own.
 //
 // # What is exact
 //
@@ -66,7 +78,7 @@ type Oracle struct {
 	many        []int64 // counts of a sum that gets its noise as a whole
 	noise       noise.Source
 	lastSampler sample.Sampler // the last charge and its cost, so that a
-	lastPay     []oracle.Query // loop that asks the same again allocates nothing
+	lastQueries []oracle.Query // loop that asks the same again allocates nothing
 	lastCost    privacy.Event
 	closed      bool
 }
@@ -122,8 +134,7 @@ func (o *Oracle) Close() error {
 	return o.batch.release()
 }
 
-// Batch charges, then samples: see oracle.Oracle. Its cost follows from public values alone. Once Journal.Charge has
-// returned, the charge is part of the log, which writes it before any release of the batch.
+// Batch charges, then samples: see oracle.Oracle, and steps 1 to 3 above.
 func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.Query) (oracle.Batch, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -131,6 +142,7 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.
 	if err := o.batch.release(); err != nil {
 		return nil, err
 	}
+	// 1. Charge.
 	cost, err := o.cost(s, queries)
 	if err != nil {
 		return nil, err
@@ -138,9 +150,11 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.
 	if err := o.cfg.Meter.Charge(cost); err != nil {
 		return nil, err
 	}
+	// 2. Durable.
 	if err := o.cfg.Journal.Charge(cost); err != nil {
 		return nil, err
 	}
+	// 3. Sample.
 	if err := o.cfg.Streams.Reset(&o.noise, "noise", o.count); err != nil {
 		return nil, err
 	}
@@ -154,26 +168,26 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.
 	o.count++
 	b := &o.batch
 	b.ctx, b.size = ctx, s.Size(o.cfg.Facts.Rows)
-	b.pay = append(b.pay[:0], queries...)
+	b.open = append(b.open[:0], queries...)
 	b.answers = b.answers[:0]
 	return b, nil
 }
 
 // cost checks what is asked, from public values alone, and says what it costs.
-func (o *Oracle) cost(s sample.Sampler, pay []oracle.Query) (privacy.Event, error) {
-	if o.lastCost != nil && s == o.lastSampler && len(pay) == len(o.lastPay) {
+func (o *Oracle) cost(s sample.Sampler, queries []oracle.Query) (privacy.Event, error) {
+	if o.lastCost != nil && s == o.lastSampler && len(queries) == len(o.lastQueries) {
 		same := true
-		for i := range pay {
-			same = same && pay[i] == o.lastPay[i]
+		for i := range queries {
+			same = same && queries[i] == o.lastQueries[i]
 		}
 		if same {
 			return o.lastCost, nil
 		}
 	}
-	if len(pay) == 0 {
+	if len(queries) == 0 {
 		return nil, errors.New("private: a batch needs at least one query")
 	}
-	if err := known(s, pay); err != nil {
+	if err := known(s, queries); err != nil {
 		return nil, err
 	}
 	if err := s.Check(o.cfg.Facts.Adjacency); err != nil {
@@ -186,22 +200,22 @@ func (o *Oracle) cost(s sample.Sampler, pay []oracle.Query) (privacy.Event, erro
 	if size := s.Size(o.cfg.Facts.Rows); !(size > 0) {
 		return nil, fmt.Errorf("private: the sampler's public size is %v; it must be above 0", size)
 	}
-	for _, q := range pay {
+	for _, q := range queries {
 		if err := q.Validate(); err != nil {
 			return nil, err
 		}
 		if o.local == nil && !whole(q) {
-			return nil, fmt.Errorf("private: %T: a minimisation, or a sum without a bound, needs the rows in this process; others sum whole numbers", q)
+			return nil, fmt.Errorf("private: %T: a minimization, or a sum without a bound, needs the rows in this process; others sum whole numbers", q)
 		}
 		if err := o.fits(q); err != nil {
 			return nil, err
 		}
 	}
-	cost := oracle.Cost(s, pay)
+	cost := oracle.Cost(s, queries)
 	if err := cost.Validate(); err != nil {
 		return nil, err
 	}
-	o.lastSampler, o.lastPay, o.lastCost = s, append(o.lastPay[:0], pay...), cost
+	o.lastSampler, o.lastQueries, o.lastCost = s, append(o.lastQueries[:0], queries...), cost
 	return cost, nil
 }
 
@@ -333,11 +347,11 @@ func (o *Oracle) Format(f fmt.State, _ rune) { io.WriteString(f, "private.Oracle
 // Format prints no more than what it is: the rows that were drawn are private.
 func (b *batch) Format(f fmt.State, _ rune) { io.WriteString(f, "private.batch") }
 
-// batch is the sample that was last bought.
+// batch is the last sample, with the queries that were charged for it.
 type batch struct {
 	o       *Oracle
-	ctx     context.Context // of the purchase: long work ends with it
-	pay     []oracle.Query  // paid and not yet asked
+	ctx     context.Context // of Oracle.Batch: long work ends with it
+	open    []oracle.Query  // charged and not yet asked
 	rows    []int32         // private
 	all     bool
 	size    float64 // public divisor
@@ -347,9 +361,9 @@ type batch struct {
 
 // take marks q as asked.
 func (b *batch) take(q oracle.Query) error {
-	for i, p := range b.pay {
+	for i, p := range b.open {
 		if p == q {
-			b.pay = append(b.pay[:i], b.pay[i+1:]...)
+			b.open = append(b.open[:i], b.open[i+1:]...)
 			return nil
 		}
 	}
@@ -384,11 +398,11 @@ func (b *batch) release() error {
 		return nil
 	}
 	err := b.o.cfg.Journal.Release(b.answers)
-	b.answers, b.pay = b.answers[:0], b.pay[:0]
+	b.answers, b.open = b.answers[:0], b.open[:0]
 	return err
 }
 
-// Grad answers a paid gradient query: P0 Algorithm 1, lines 4 to 6.
+// Grad answers a charged gradient query: P0 Algorithm 1, lines 4 to 6.
 func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 	o := b.o
 	if err := b.takeAt(q, w); err != nil {
@@ -412,11 +426,11 @@ func (b *batch) answeredOne(v float64) error {
 	return b.answered(a)
 }
 
-// answered takes a finished answer, and hands over the record once all that was paid is asked: it
-// is complete. The answers stay valid until the next Batch.
+// answered takes a finished answer. Once all that was charged is asked, the record is complete and goes to the
+// journal. Answers stay valid until the next Batch.
 func (b *batch) answered(answer []float64) error {
 	b.answers = append(b.answers, answer)
-	if len(b.pay) > 0 {
+	if len(b.open) > 0 {
 		return nil
 	}
 	return b.release()

@@ -354,8 +354,8 @@ func TestPoissonDivisor(t *testing.T) {
 	}
 }
 
-// A fixed batch is drawn, paid and divided by the one M of its value. Its N must be the run's
-// number of rows, and the relation replace-one; else nothing is paid.
+// A fixed batch is drawn, charged and divided by the one M of its value. Its N must be the run's
+// number of rows, and the relation replace-one; else nothing is charged.
 func TestFixedBatch(t *testing.T) {
 	rows := make([]row, 200)
 	for i := range rows {
@@ -525,7 +525,7 @@ func TestNoNoiseWithoutBound(t *testing.T) {
 	}
 }
 
-// The step loop allocates nothing: purchase, pass, noise and update.
+// The step loop allocates nothing: charge, pass, noise and update.
 func TestStepAllocatesNothing(t *testing.T) {
 	tab := table(randomRows(rand.New(rand.NewPCG(5, 9)), 3000, 20), 2, false)
 	for _, secure := range []bool{true, false} {
@@ -608,8 +608,8 @@ type pen struct{ mech.Gaussian }
 // eye is a sampler from elsewhere: it would see the row count.
 type eye struct{ sample.Full }
 
-// The door takes values of Sotto's own types only: not pointers, which could
-// change after they are paid for, and not types from elsewhere.
+// The oracle takes values of Sotto's own types only: not pointers, which could
+// change after they are charged, and not types from elsewhere.
 func TestDoorKnowsItsTypes(t *testing.T) {
 	tab := table(randomRows(rand.New(rand.NewPCG(5, 9)), 30, 3), 2, false)
 	cfg := config(t, tab, privacy.AddRemove, 30)
@@ -630,16 +630,16 @@ func TestDoorKnowsItsTypes(t *testing.T) {
 		{sample.Full{}, oracle.Grad{Clip: fine.Clip, Noise: &mech.Gaussian{Sigma: 1}}},
 	} {
 		if _, err := o.Batch(context.Background(), c.s, c.q); err == nil {
-			t.Errorf("the door took %T, %T", c.s, c.q)
+			t.Errorf("the oracle took %T, %T", c.s, c.q)
 		}
 	}
 	if cfg.Meter.(*free).charges != 0 {
-		t.Error("a refused purchase was charged")
+		t.Error("a refused batch was charged")
 	}
 }
 
 // TestValueClipping: a row counts with weight min(1, C/bound), the bound that of its loss, and where losses bound
-// nothing the query is refused before it is paid.
+// nothing the query is refused before it is charged.
 func TestValueClipping(t *testing.T) {
 	tab := table([]row{{[]float32{0.25, 0}, 1}, {[]float32{0, 0.5}, 0}}, 2, false)
 	const c = 0x1p-2
@@ -669,11 +669,11 @@ func TestValueClipping(t *testing.T) {
 		t.Errorf("svm: %v", err)
 	}
 	if n := cfg.Meter.(*free).charges; n != 0 {
-		t.Errorf("a refused purchase was charged %d times", n)
+		t.Errorf("a refused batch was charged %d times", n)
 	}
 }
 
-// Numbers that do not fit are refused before anything is paid, and a failed answer
+// Numbers that do not fit are refused before anything is charged, and a failed answer
 // is no release.
 func TestNumbersThatDoNotFit(t *testing.T) {
 	tab := table(randomRows(rand.New(rand.NewPCG(5, 9)), 30, 3), 2, false)
@@ -744,13 +744,13 @@ func TestNothingPrivateIsPrinted(t *testing.T) {
 	}
 }
 
-// A meter of another relation cannot open the door: the sensitivities would differ.
+// A meter of another adjacency opens no oracle: the sensitivities would differ.
 func TestMeterOfAnotherRelation(t *testing.T) {
 	tab := table(randomRows(rand.New(rand.NewPCG(5, 9)), 30, 3), 2, false)
 	cfg := config(t, tab, privacy.ReplaceOne, 30)
 	cfg.Meter = &free{adj: privacy.AddRemove}
 	if _, err := New(cfg); err == nil {
-		t.Error("a meter of add-or-remove opened a door of replace-one")
+		t.Error("a meter of add-or-remove opened an oracle of replace-one")
 	}
 	for _, missing := range []func(*Config){
 		func(c *Config) { c.Meter = nil }, func(c *Config) { c.Journal = nil }, func(c *Config) { c.Table = nil },
@@ -759,7 +759,7 @@ func TestMeterOfAnotherRelation(t *testing.T) {
 		cfg := config(t, tab, privacy.ReplaceOne, 30)
 		missing(&cfg)
 		if _, err := New(cfg); err == nil {
-			t.Errorf("the door opened with %+v", cfg.Facts)
+			t.Errorf("an oracle opened with %+v", cfg.Facts)
 		}
 	}
 }

@@ -8,27 +8,27 @@ import (
 	"github.com/sottodp/sotto/oracle"
 )
 
-// together is how many steps of a line share the first way through the rows, in which most
-// searches end, and later how many share a further one.
+// together is how many steps of a line share the first pass over the rows, in which most
+// searches end, and later how many share a later one.
 const together, later = 3, 6
 
-// abreast is how many steps share a way where all of them are asked about.
+// abreast is how many steps share a pass where all of them are asked about.
 const abreast = 12
 
-// decreases is what a search sums in a way through the rows.
+// decreases is what a search sums in a pass over the rows.
 type decreases struct {
 	from, along []float64
-	steps       []float64 // 0, then the steps that are tried in this way
+	steps       []float64 // 0, then the steps that are tried in this pass
 	bound, unit float64   // bound 0: nothing is clipped, lab only
-	width       int       // of what is kept of a row from the first way to the next; 0 for nothing
-	known       bool      // this is not the first way
+	width       int       // of what is kept of a row from the first pass to the next; 0 for nothing
+	known       bool      // this is not the first pass
 }
 
 // mostKept is how many numbers are kept, for each end of a line: larger samples are computed again.
 const mostKept = 1 << 23
 
-// Search answers a paid search: P2 Algorithm 1 over clipped decreases. The line where private
-// becomes public is the call of Ask; one number is released, whichever way it ends.
+// Search answers a charged search: P2 Algorithm 1 over clipped decreases. The line where private
+// becomes public is the call of Ask; one number is released, whatever it finds.
 func (b *batch) Search(q oracle.Search, along oracle.Line) (int, error) {
 	o := b.o
 	if err := along.Check(q, o.cfg.Facts.Dim); err != nil {
@@ -127,7 +127,7 @@ type decrease struct {
 	plain float64
 }
 
-// decrease sums the records' clipped decreases for each of the steps, in one way through the
+// decrease sums the records' clipped decreases for each of the steps, in one pass over the
 // rows. With bound 0 sums are plain float64s, in the order of the rows on one worker. again says that
 // the last call was of the same line and rows, whose margins are then known.
 func (s *Local) decrease(along oracle.Line, steps []float64, bound float64, rows []int32, all, again bool) []decrease {

@@ -162,7 +162,7 @@ func TestSearchSeesTheDecrease(t *testing.T) {
 	}
 }
 
-// A search of a batch: paid with it, asked once, one number of the batch's one record, and the
+// A search of a batch: charged with it, asked once, one number of the batch's one record, and the
 // same from the record. Without noise it finds the first step that is good enough.
 func TestSearch(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(14, 1))
@@ -231,7 +231,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// What may not be asked is refused before it is paid, or before it is looked at.
+// What may not be asked is refused before it is charged, or before rows are read.
 func TestSearchRefuses(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(15, 1))
 	cfg := config(t, table(randomRows(rnd, 20, 2), 2, false), privacy.AddRemove, 20)
@@ -283,7 +283,7 @@ func TestSearchRefuses(t *testing.T) {
 	}
 }
 
-// TestAuditOfSearch: a search at the door, with clipping, sensitivity and sample, gives away no more
+// TestAuditOfSearch: a search of the oracle, with clipping, sensitivity and sample, gives away no more
 // than above-threshold is proven to, and more than twice the noise would: a factor 2 in noise or sensitivity
 // would be found. All but the last step of the line worsen the one
 // record's loss by as much as counts and the last betters it; in the neighbour the record is missing, or pulls the other

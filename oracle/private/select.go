@@ -6,7 +6,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 )
 
-// Select answers a paid choice. The line where private becomes public is the call of Choose.
+// Select answers a charged choice. The line where private becomes public is the call of Choose.
 func (b *batch) Select(q oracle.Select, among oracle.Candidates) (int, error) {
 	n, err := oracle.CheckChoice(q, among, b.o.cfg.Facts)
 	if err != nil {

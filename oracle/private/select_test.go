@@ -245,7 +245,7 @@ func TestSensitivityOfLosses(t *testing.T) {
 	}
 }
 
-// A choice and a loss of a batch: paid, asked once, one number each of the batch's one record, and the same from the
+// A choice and a loss of a batch: charged, asked once, one number each of the batch's one record, and the same from the
 // record. Without noise the best is chosen, with and without a bound, and the loss is the mean.
 func TestSelect(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(24, 1))
@@ -358,7 +358,7 @@ func TestScoresOfDroppedRows(t *testing.T) {
 	}
 }
 
-// What may not be asked is refused before it is paid, or before it is looked at.
+// What may not be asked is refused before it is charged, or before rows are read.
 func TestSelectRefuses(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(26, 1))
 	cfg := config(t, table(randomRows(rnd, 20, 2), 2, false), privacy.AddRemove, 20)
@@ -428,7 +428,7 @@ func TestSelectRefuses(t *testing.T) {
 	}
 }
 
-// TestAuditOfSelect: a choice at the door, with clipping, sensitivity and sample, gives away no more than its mechanism is
+// TestAuditOfSelect: a choice of the oracle, with clipping, sensitivity and sample, gives away no more than its mechanism is
 // proven to, and more than a choice of half the ε would: a factor 2 in sensitivity, or scores taken for monotone,
 // would be found. The one record betters the first of 21 candidates by as much as counts and
 // worsens the others; in the neighbour it is missing, or does the reverse. The law of the public DP-AGD

@@ -354,7 +354,7 @@ func TestSamplesOfUnits(t *testing.T) {
 }
 
 // Output perturbation of units: none of them moves the last iterate by more than the sensitivity, in batches or not. Objective perturbation is
-// proven for records of one row, and refused before anything is paid.
+// proven for records of one row, and refused before anything is charged.
 func TestDescentOverUnits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 7))

@@ -192,7 +192,7 @@ func TestViewsEqualBruteForce(t *testing.T) {
 	}
 }
 
-// The door draws the views of each batch anew, the same again from the same number on, and refuses before it is paid where there are none.
+// The oracle draws the views of each batch afresh, the same from the same number on, and refuses before it charges where there are none.
 func TestViewsAtTheDoor(t *testing.T) {
 	tab := table(randomRows(rand.New(rand.NewPCG(3, 1)), 60, 12), 2, false)
 	m := network(t, 12, 2, "6 relu")

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bufio"
 	"bytes"
 	"compress/flate"
 	"encoding/base64"
@@ -58,7 +59,24 @@ func unpacked(held json.RawMessage) (io.Reader, error) {
 	if !ok {
 		return nil, fmt.Errorf("event: found a text in a form that this version does not know: %w", errNewer)
 	}
-	return flate.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text))), nil
+	packed := bufio.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
+	return &whole{flate.NewReader(packed), packed}, nil
+}
+
+// whole reads packed text that nothing follows: an entry holds no bytes that nobody reads.
+type whole struct {
+	text   io.Reader
+	packed *bufio.Reader
+}
+
+func (w *whole) Read(b []byte) (int, error) {
+	n, err := w.text.Read(b)
+	if err == io.EOF {
+		if _, more := w.packed.ReadByte(); more != io.EOF {
+			err = errors.New("event: more follows the compressed text")
+		}
+	}
+	return n, err
 }
 
 // eventIn is the event that an entry holds in either form.

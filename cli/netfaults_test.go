@@ -172,7 +172,7 @@ func (v *village) live(i int, hurt func(life int) (crash string), started func(*
 		case err == nil:
 			return lives
 		case errors.As(err, &exit) && !exit.Exited(): // killed
-		case strings.Contains(stderr.String(), "this owner's part is finished"): // killed after its last act
+		case strings.Contains(stderr.String(), "this owner's run is finished"): // killed after its last act
 			return lives
 		default:
 			v.t.Errorf("owner %d ended by itself: %v\n%s", i+1, err, stderr)

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -39,7 +40,8 @@ type Env struct {
 	// before the settlement, which seals the report with the other files.
 	Report func(dir string) error
 
-	reserved func(error) error // tests: changes how a reservation ends
+	Crash    func(point string) // tests: told of the points where a process may die
+	reserved func(error) error  // tests: changes how a reservation ends
 }
 
 // Progress is how far a run is. It is made of durable records only (R5).
@@ -78,9 +80,9 @@ func Fit(ctx context.Context, job *Job, env Env) (*trace.Info, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	s := &session{job: job, env: env}
-	defer s.close()
-	counts, err := s.load(ctx)
+	s := &Session{Job: job, env: env}
+	defer s.Close()
+	counts, err := s.Load(ctx)
 	if err != nil {
 		return nil, "", notBegun(ctx, err)
 	}
@@ -88,30 +90,30 @@ func Fit(ctx context.Context, job *Job, env Env) (*trace.Info, string, error) {
 		return nil, "", err
 	}
 	if job.Spec.Lab {
-		s.info.Result = &trace.Result{LabCounts: counts}
+		s.Info.Result = &trace.Result{LabCounts: counts}
 	}
 	undo, err := s.makeDir()
 	if err != nil {
 		return nil, "", err
 	}
 	begun := false
-	if s.writer, err = trace.Create(s.dir); err == nil {
+	if s.writer, err = trace.Create(s.Dir); err == nil {
 		begun, err = s.begin(ctx)
 	}
 	switch {
 	case err == nil:
 	case begun || errors.Is(err, ledger.ErrUncertain): // the directory holds the token of what may be reserved
-		return s.info, s.dir, err
+		return s.Info, s.Dir, err
 	default:
 		s.closeWriter()
 		undo() // nothing half-written stays behind
 		return nil, "", notBegun(ctx, err)
 	}
-	door, err := s.open(meter, 0)
+	door, err := s.Open(meter, s.writer, 0)
 	if err != nil {
-		return s.info, s.dir, err
+		return s.Info, s.Dir, err
 	}
-	return s.info, s.dir, s.run(ctx, s.job.walk(nil), door, door, &trace.Record{})
+	return s.Info, s.Dir, s.run(ctx, s.Job.walk(nil), door, door, &trace.Record{})
 }
 
 // notBegun is err, or that a person stopped the run before it began.
@@ -122,9 +124,9 @@ func notBegun(ctx context.Context, err error) error {
 	return err
 }
 
-// load reads training and test rows. It returns the counts that only the lab may
-// see. The tables are handed out by take.
-func (s *session) load(ctx context.Context) (map[string]int, error) {
+// Load reads training and test rows. It returns the counts that only the lab may
+// see. Take hands out the tables.
+func (s *Session) Load(ctx context.Context) (map[string]int, error) {
 	gate, err := s.gate(ctx)
 	if err != nil {
 		return nil, err
@@ -138,8 +140,8 @@ func (s *session) load(ctx context.Context) (map[string]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	if spec := s.job.Spec; spec.Test != "" {
-		if s.tested, err = gate.Open(ctx, access.Test, s.job.Schema, spec.Test, data.Options{Labels: spec.TestLabels}, s.opened); err != nil {
+	if spec := s.Job.Spec; spec.Test != "" && s.Job.Owner == nil {
+		if s.tested, err = gate.Open(ctx, access.Test, s.Job.Schema, spec.Test, data.Options{Labels: spec.TestLabels}, s.opened); err != nil {
 			return nil, err
 		}
 	}
@@ -147,21 +149,24 @@ func (s *session) load(ctx context.Context) (map[string]int, error) {
 }
 
 // purpose is what the training rows are for.
-func (s *session) purpose() access.Purpose {
-	if s.job.Spec.Lab {
+func (s *Session) purpose() access.Purpose {
+	switch {
+	case s.Job.Spec.Lab:
 		return access.Lab
+	case s.Job.Owner != nil:
+		return access.Party
 	}
 	return access.Train
 }
 
 // loadTable reads the training rows.
-func (s *session) loadTable(ctx context.Context, gate *access.Gate) (map[string]int, error) {
-	opt := data.Options{Labels: s.job.Spec.Labels}
-	if s.job.Facts.Adjacency == privacy.ReplaceOne {
-		opt.Rows, opt.KeepBad = s.job.Facts.Rows, true
+func (s *Session) loadTable(ctx context.Context, gate *access.Gate) (map[string]int, error) {
+	opt := data.Options{Labels: s.Job.Spec.Labels}
+	if s.Job.Facts.Adjacency == privacy.ReplaceOne {
+		opt.Rows, opt.KeepBad = s.Job.Facts.Rows, true
 	}
 	var err error
-	if s.opened, err = gate.Open(ctx, s.purpose(), s.job.Schema, s.job.Spec.Data, opt); err != nil {
+	if s.opened, err = gate.Open(ctx, s.purpose(), s.Job.Schema, s.Job.Spec.Data, opt); err != nil {
 		return nil, err
 	}
 	stats := s.opened.Stats
@@ -180,10 +185,10 @@ func kernels() string {
 }
 
 // describe makes run.json.
-func (s *session) describe() (err error) {
-	s.info, err = NewInfo(s.job, s.env.Version)
+func (s *Session) describe() (err error) {
+	s.Info, err = NewInfo(s.Job, s.env.Version)
 	if err == nil && s.shards != nil {
-		s.info.Data, s.info.Labels, s.info.Shards = "", "", len(s.shards.Digests())
+		s.Info.Data, s.Info.Labels, s.Info.Shards = "", "", len(s.shards.Digests())
 	}
 	return err
 }
@@ -214,11 +219,16 @@ func NewInfo(j *Job, version string) (*trace.Info, error) {
 		return nil, err
 	}
 	parts := map[*json.RawMessage]any{&i.Model: j.Spec.Model, &i.Public: j.Facts}
-	if j.Method != nil {
+	switch {
+	case j.Owner != nil:
+		i.MaxSteps, i.NoiseMultiplier = j.Owner.Activations, j.Owner.Method.NoiseMultiplier()
+		i.Config, err = json.Marshal(j.Owner.Method)
+	case j.Method != nil:
 		i.MaxSteps, i.NoiseMultiplier = j.Method.MaxSteps(), j.Method.NoiseMultiplier()
-		if i.Config, err = method.Encode(j.Method); err != nil {
-			return nil, err
-		}
+		i.Config, err = method.Encode(j.Method)
+	}
+	if err != nil {
+		return nil, err
 	}
 	for dst, v := range parts {
 		if *dst, err = json.Marshal(v); err != nil {
@@ -266,13 +276,13 @@ func absolute(p string) string {
 
 // makeDir makes and locks the run directory. undo takes it away again, with all
 // that is in it and the directories above it that were made.
-func (s *session) makeDir() (undo func(), err error) {
-	dir := s.job.Spec.Out
+func (s *Session) makeDir() (undo func(), err error) {
+	dir := s.Job.Spec.Out
 	if dir == "" {
-		dir = filepath.Join("runs", s.info.ID)
+		dir = filepath.Join("runs", s.Info.ID)
 	}
 	fail := func(format string, args ...any) (func(), error) {
-		return nil, inputError(s.job.Spec.Place("out"), "out: "+format, args...)
+		return nil, inputError(s.Job.Spec.Place("out"), "out: "+format, args...)
 	}
 	var missing []string // deepest first
 	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
@@ -305,7 +315,7 @@ func (s *session) makeDir() (undo func(), err error) {
 		removeDirs()
 		return fail("%v", err)
 	}
-	s.dir = dir
+	s.Dir = dir
 	if s.unlock, err = LockDir(dir); err != nil {
 		removeDirs() // what is in it is another run's
 		return fail("%v", err)
@@ -318,7 +328,7 @@ func (s *session) makeDir() (undo func(), err error) {
 	return undo, nil
 }
 
-func (s *session) unlockDir() {
+func (s *Session) unlockDir() {
 	if s.unlock != nil {
 		s.unlock()
 		s.unlock = nil
@@ -334,41 +344,39 @@ const recordedLab = "this lab run stands in the ledger of the dataset as not pri
 //
 // Directory first, ledger second: wherever a crash falls between the two, either
 // nothing is reserved, or whatever a resume needs is there.
-func (s *session) begin(ctx context.Context) (begun bool, err error) {
-	if s.ledger, err = OpenLedger(ctx, s.job.Spec.Ledger); err != nil {
+func (s *Session) begin(ctx context.Context) (begun bool, err error) {
+	if s.ledger, err = OpenLedger(ctx, s.Job.Spec.Ledger); err != nil {
 		return false, err
 	}
-	s.info.Ledger = s.ledger.Where()
-	if s.job.Spec.Lab {
-		if err := s.take(ctx); err != nil {
+	s.Info.Ledger = s.ledger.Where()
+	if s.Job.Spec.Lab {
+		if err := s.Take(ctx); err != nil {
 			return false, err
 		}
-		s.info.Warnings = append(s.info.Warnings, recordedLab)
+		s.Info.Warnings = append(s.Info.Warnings, recordedLab)
 		return false, s.writeInfo(ctx)
 	}
 	s.token = ledger.NewToken()
-	if err := trace.WriteFile(filepath.Join(s.dir, trace.TokenFile), []byte(s.token+"\n")); err != nil {
+	if err := trace.WriteFile(filepath.Join(s.Dir, trace.TokenFile), []byte(s.token+"\n")); err != nil {
 		return false, err
 	}
-	if err := trace.WriteInfo(s.dir, s.info); err != nil {
+	if err := trace.WriteInfo(s.Dir, s.Info); err != nil {
 		return false, err
 	}
 	if err := s.reserve(ctx); err != nil {
 		return false, err // begun all the same where it wraps ledger.ErrUncertain
 	}
-	if err := s.take(ctx); err != nil {
+	if err := s.Take(ctx); err != nil {
 		return true, err
 	}
 	return true, s.writeInfo(context.WithoutCancel(ctx))
 }
 
 // reserve takes what the run may cost out of the dataset's budget.
-func (s *session) reserve(ctx context.Context) error {
-	b := s.info.Budget
-	_, err := s.ledger.Reserve(ctx, ledger.Reservation{
-		Dataset: s.info.Dataset, Unit: s.info.Unit, Adjacency: b.Adjacency, Run: s.info.ID,
-		Epsilon: b.Epsilon, Delta: b.Delta, Mark: s.mark(), Parts: s.partMarks(), Plan: s.job.Plan, Token: s.token,
-	})
+func (s *Session) reserve(ctx context.Context) error {
+	r := s.reservation(s.Info.ID)
+	r.Mark, r.Parts, r.Token = s.mark(), s.partMarks(), s.token
+	_, err := s.ledger.Reserve(ctx, r)
 	if s.env.reserved != nil {
 		err = s.env.reserved(err)
 	}
@@ -377,6 +385,30 @@ func (s *session) reserve(ctx context.Context) error {
 		return &InputError{"", err}
 	}
 	return err
+}
+
+// reservation is what a run of the job asks the ledger for.
+func (s *Session) reservation(run string) ledger.Reservation {
+	b, schema := s.Job.Spec.Privacy.Budget(), s.Job.Schema
+	return ledger.Reservation{Dataset: schema.Dataset, Unit: schema.Unit, Adjacency: s.Job.Facts.Adjacency, Run: run, Epsilon: b.Epsilon, Delta: b.Delta, Plan: s.Job.Plan}
+}
+
+// Admits opens the owner's ledger, which is made if it is not there, and asks it for the budget that a
+// run is to reserve, unless it has. name stands for a run that has no ID yet.
+func (s *Session) Admits(ctx context.Context, name string) (err error) {
+	where := s.Job.Spec.Ledger
+	if s.Info != nil {
+		where = cmp.Or(where, s.Info.Ledger)
+	}
+	if s.ledger, err = OpenLedger(ctx, where); err != nil || s.Job.Spec.Lab {
+		return err
+	}
+	if s.Info != nil {
+		if _, err := s.ledger.Run(ctx, s.Info.ID); !errors.Is(err, ledger.ErrUnknownRun) {
+			return err // it is reserved
+		}
+	}
+	return s.ledger.Admits(ctx, s.reservation(name))
 }
 
 // planHash names the plan that a run reserves for, so that it resumes with no other:
@@ -390,17 +422,17 @@ func planHash(j *Job) ([]byte, error) {
 }
 
 // writeInfo writes run.json with the ledger's head as it is now.
-func (s *session) writeInfo(ctx context.Context) error {
+func (s *Session) writeInfo(ctx context.Context) error {
 	head, err := s.ledger.Head(ctx)
 	if err != nil {
 		return err
 	}
-	s.info.LedgerHead = fmt.Sprintf("%d %s", head.Seq, head.Hash)
-	return trace.WriteInfo(s.dir, s.info)
+	s.Info.LedgerHead = fmt.Sprintf("%d %s", head.Seq, head.Hash)
+	return trace.WriteInfo(s.Dir, s.Info)
 }
 
 // mark is the content's HMAC under the ledger's key (R4).
-func (s *session) mark() []byte {
+func (s *Session) mark() []byte {
 	h := s.ledger.NewMark()
 	digest := s.opened.Digest()
 	h.Write(digest[:])
@@ -408,7 +440,7 @@ func (s *session) mark() []byte {
 }
 
 // partMarks are those of the parts of a table on several machines.
-func (s *session) partMarks() (marks [][]byte) {
+func (s *Session) partMarks() (marks [][]byte) {
 	if s.shards == nil || len(s.shards.Digests()) < 2 {
 		return nil
 	}

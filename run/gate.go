@@ -71,16 +71,18 @@ func closeAll(opened []*access.Opened) error {
 }
 
 // gate is the gate of a run.
-func (s *session) gate(ctx context.Context) (*access.Gate, error) {
-	spec := s.job.Spec
+func (s *Session) gate(ctx context.Context) (*access.Gate, error) {
+	spec := s.Job.Spec
 	g, err := Gate(ctx, cmp.Or(s.env.Ledger, spec.Ledger), true, s.notice)
 	if err != nil {
 		return nil, err
 	}
-	g.Void, g.TestOverlaps = spec.Void, spec.TestOverlaps
+	g.Void, g.TestOverlaps = spec.Void || s.env.Void, spec.TestOverlaps
 	g.Dropped = Dropped(s.notice, s.admitted || spec.AcceptDropped)
 	switch {
 	case !spec.Lab:
+	case s.Job.Owner != nil:
+		g.Why = "lab run in a network"
 	case spec.Privacy.Off:
 		g.Why = "lab run without noise"
 	case spec.Seed != nil:
@@ -91,13 +93,13 @@ func (s *session) gate(ctx context.Context) (*access.Gate, error) {
 	return g, nil
 }
 
-// take hands the run its tables. A run that is charged has reserved before.
-func (s *session) take(ctx context.Context) (err error) {
-	if s.train, err = s.opened.Take(ctx, s.ledger, s.info.ID); err != nil {
+// Take hands the run its tables. A run that is charged has reserved before.
+func (s *Session) Take(ctx context.Context) (err error) {
+	if s.train, err = s.opened.Take(ctx, s.ledger, s.Info.ID); err != nil {
 		return err
 	}
 	if s.tested != nil {
-		s.test, err = s.tested.Take(ctx, s.ledger, s.info.ID)
+		s.test, err = s.tested.Take(ctx, s.ledger, s.Info.ID)
 	}
 	return err
 }

@@ -546,7 +546,7 @@ func TestCrashesAroundTheToken(t *testing.T) {
 	if err := errors.Join(os.WriteFile(path+pending, []byte(known), 0o600), l.Resume(t.Context(), info.ID, old, known, ledgerCharges(record(t, out).Events))); err != nil {
 		t.Fatal(err)
 	}
-	if token, err := CurrentToken(t.Context(), l, out, info.ID); err != nil || token != known {
+	if token, err := currentToken(t.Context(), l, out, info.ID); err != nil || token != known {
 		t.Fatalf("token %q, %v; want the pending one", token, err)
 	}
 	if err := os.WriteFile(path+pending, []byte(ledger.NewToken()), 0o600); err != nil { // killed here

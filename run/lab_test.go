@@ -124,7 +124,7 @@ func TestDirectoryOfAnother(t *testing.T) {
 		var won atomic.Int32
 		for range 8 {
 			all.Go(func() {
-				s := &session{job: &Job{Spec: &Spec{Out: out}}, info: &trace.Info{ID: "r"}}
+				s := &Session{Job: &Job{Spec: &Spec{Out: out}}, Info: &trace.Info{ID: "r"}}
 				if _, err := s.makeDir(); err == nil {
 					won.Add(1)
 					if err := os.WriteFile(filepath.Join(out, trace.InfoFile), nil, 0o600); err != nil {

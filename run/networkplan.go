@@ -16,7 +16,6 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/schema"
 )
@@ -38,6 +37,7 @@ type NetworkPlan struct {
 
 // An Owner is what is public of one.
 type Owner struct {
+	Index       int // in the network
 	Name        string
 	Activations int // in the schedule
 	Facts       oracle.Public
@@ -161,7 +161,7 @@ func (p *NetworkPlan) setOwners() error {
 	}
 	for i := range p.Owners {
 		o := &p.Owners[i]
-		o.Facts = p.Job.Facts
+		o.Index, o.Facts = i, p.Job.Facts
 		o.Facts.Rows = rows
 		if len(n.Rows) > 0 {
 			o.Facts.Rows = n.Rows[min(i, len(n.Rows)-1)]
@@ -314,22 +314,28 @@ func (p *NetworkPlan) CheckDelta() (warnings []string, err error) {
 	return warnings, nil
 }
 
-// Meter pays for an owner.
-func (p *NetworkPlan) Meter(o Owner) (account.Meter, error) {
-	if p.Spec.Privacy.Off {
-		return p.Job.Meter()
-	}
-	return account.NewMeter(o.Plan, p.Job.Accountant, p.Spec.Privacy.Budget())
+// JobOf is the run of one owner on its rows, which are in that file or table.
+func (p *NetworkPlan) JobOf(owner int, rows string) *Job {
+	o, j, spec := p.Owners[owner], *p.Job, *p.Spec
+	spec.MethodName, spec.Data = p.MethodName, rows
+	j.Spec, j.Facts, j.Plan, j.Owner = &spec, o.Facts, o.Plan, &o
+	j.Warnings = j.cautions()
+	return &j
 }
 
-// Streams are the randomness of one owner's samples and noise: secure, or of its own seed where the spec has one.
-func (p *NetworkPlan) Streams(owner int) noise.Streams {
-	if p.Spec.Seed == nil {
+// Streams are the randomness of the run's samples and noise: secure, or of the spec's seed, from which each owner
+// in a network has its own.
+func (j *Job) Streams() noise.Streams {
+	switch seed := j.Spec.Seed; {
+	case seed == nil:
 		return noise.SecureStreams()
+	case j.Owner == nil:
+		return noise.SeededStreams(*seed)
+	default:
+		text := binary.LittleEndian.AppendUint64(nil, *seed)
+		sum := sha256.Sum256(binary.LittleEndian.AppendUint64(text, uint64(j.Owner.Index)))
+		return noise.SeededStreams(binary.LittleEndian.Uint64(sum[:]))
 	}
-	text := binary.LittleEndian.AppendUint64(nil, *p.Spec.Seed)
-	sum := sha256.Sum256(binary.LittleEndian.AppendUint64(text, uint64(owner)))
-	return noise.SeededStreams(binary.LittleEndian.Uint64(sum[:]))
 }
 
 // Drawn says whether owners on machines of their own draw the seed of graph and schedule together: where neither the block names one nor

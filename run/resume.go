@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/postgres"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/text"
@@ -73,9 +75,9 @@ func abandon(ctx context.Context, dir, where string) (*trace.Info, *ledger.Ledge
 	if err != nil {
 		return nil, nil, err
 	}
-	token, err := CurrentToken(ctx, l, dir, info.ID)
+	token, err := currentToken(ctx, l, dir, info.ID)
 	if err == nil {
-		err = Settle(ctx, l, dir, info, token, rec)
+		err = settle(ctx, l, dir, info, token, rec)
 	}
 	if errors.Is(err, ledger.ErrUnknownRun) {
 		err = inputError("", "%s: this run reserved nothing in this ledger; there is nothing to settle", dir)
@@ -128,22 +130,22 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 	if err != nil {
 		return nil, &InputError{"", err}
 	}
-	s := &session{env: env, info: info, dir: dir, admitted: true}
-	defer s.close()
+	s := &Session{env: env, Info: info, Dir: dir, admitted: true}
+	defer s.Close()
 	if s.unlock, err = LockDir(dir); err != nil {
 		return nil, &InputError{"", err}
 	}
 	if info, err = trace.ReadInfo(dir); err != nil { // again: now nobody else writes it
 		return nil, &InputError{"", err}
 	}
-	s.info = info
+	s.Info = info
 	if err := trace.Tidy(dir); err != nil {
 		return nil, err
 	}
 	if info.Status == trace.Finished {
 		return info, s.finishAgain(ctx)
 	}
-	if s.job, err = jobOf(info); err != nil {
+	if s.Job, err = jobOf(info); err != nil {
 		return nil, &InputError{dir, err}
 	}
 	if info.Lab { // decides what the rows are opened for
@@ -151,7 +153,7 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 			return nil, err
 		}
 	}
-	job := s.job
+	job := s.Job
 	job.Spec.Void, job.Spec.TestOverlaps = job.Spec.Void || env.Void, job.Spec.TestOverlaps || env.TestOverlaps
 	info.Assertions = job.Spec.Assertions()
 	switch away := env.Shards; {
@@ -164,7 +166,7 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.load(ctx); err != nil {
+	if _, err := s.Load(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil, ErrInterrupted
 		}
@@ -183,11 +185,11 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 		}
 		return nil, err
 	}
-	if err := s.take(ctx); err != nil {
+	if err := s.Take(ctx); err != nil {
 		return nil, err
 	}
 	info.Status = trace.Running
-	s.result().SinceResumed = true
+	s.Result().SinceResumed = true
 	write := func(context.Context) error { return trace.WriteInfo(dir, info) }
 	if info.LedgerHead == "" { // killed between the reservation and the entry's number in run.json
 		write = s.writeInfo
@@ -208,7 +210,7 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 	} else {
 		account.AllowGaps(meter)
 	}
-	door, err := s.open(meter, paid)
+	door, err := s.Open(meter, s.writer, paid)
 	if err != nil {
 		return nil, err
 	}
@@ -278,128 +280,141 @@ func jobWith(info *trace.Info, m method.Method) (j *Job, err error) {
 
 // finishAgain ends a run that was killed between the last file of its directory and its last line in the
 // ledger, or after that. Nothing is left to train.
-func (s *session) finishAgain(ctx context.Context) error {
-	switch {
-	case s.info.Result == nil:
-		return inputError("", "%s: says finished, and no result", filepath.Join(s.dir, trace.InfoFile))
-	case s.info.Network != "":
-		return inputError("", "%s: is an owner's part of a network; allowed is `sotto node` with this directory", s.dir)
+func (s *Session) finishAgain(ctx context.Context) error {
+	if s.Info.Network != "" {
+		return inputError("", "%s: is an owner's part of a network; allowed is `sotto node` with this directory", s.Dir)
 	}
-	if err := s.settleAgain(ctx); err != nil {
+	if _, err := s.SettleAgain(ctx); err != nil {
 		return err
 	}
-	if s.info.Result.Outcome == Diverged {
+	if s.Info.Result.Outcome == Diverged {
 		return ErrDiverged
 	}
 	return nil
 }
 
-func (s *session) settleAgain(ctx context.Context) error {
-	_, err := os.Stat(filepath.Join(s.dir, trace.ReportFile))
+// SettleAgain ends a run that was killed between the last file of its directory and its last line in the
+// ledger. It returns what the directory holds of charges; nil if the run had ended.
+func (s *Session) SettleAgain(ctx context.Context) (*trace.Record, error) {
+	if s.Info.Result == nil {
+		return nil, inputError("", "%s: says finished, and no result", filepath.Join(s.Dir, trace.InfoFile))
+	}
+	_, err := os.Stat(filepath.Join(s.Dir, trace.ReportFile))
 	missing := os.IsNotExist(err)
-	if s.info.Lab {
+	if s.Info.Lab {
 		if !missing {
-			return nil
+			return nil, nil
 		}
-		return s.report()
+		return nil, s.report()
 	}
 	if err := s.openLedger(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	known, err := s.ledger.Run(ctx, s.info.ID)
+	known, err := s.ledger.Run(ctx, s.Info.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if known.State == ledger.StateSettled {
 		if _, sealed := known.Settlement.Seal[trace.ReportFile]; missing && !sealed { // of an earlier version, which wrote it last
-			return s.report()
+			return nil, s.report()
 		}
-		return nil
+		return nil, nil
 	}
-	token, err := CurrentToken(ctx, s.ledger, s.dir, s.info.ID)
+	token, err := currentToken(ctx, s.ledger, s.Dir, s.Info.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := trace.Sync(s.dir); err != nil {
-		return err
+	if err := trace.Sync(s.Dir); err != nil {
+		return nil, err
 	}
-	rec, err := trace.Read(s.dir)
+	rec, err := s.Info.Record(s.Dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := askedFor(ctx, s.dir, s.info); err != nil {
-		return err
+	if err := askedFor(ctx, s.Dir, s.Info); err != nil {
+		return nil, err
 	}
 	if err := s.report(); err != nil { // the run was perhaps killed before it wrote one
-		return err
+		return nil, err
 	}
-	return Settle(ctx, s.ledger, s.dir, s.info, token, rec)
+	return rec, settle(ctx, s.ledger, s.Dir, s.Info, token, rec)
 }
 
 // openLedger opens the ledger that the run reserved in.
-func (s *session) openLedger(ctx context.Context) (err error) {
-	where := s.info.Ledger
-	if s.env.Ledger != "" {
-		where = s.env.Ledger
+func (s *Session) openLedger(ctx context.Context) (err error) {
+	if s.ledger == nil {
+		s.ledger, err = FindLedger(ctx, cmp.Or(s.env.Ledger, s.Info.Ledger))
 	}
-	s.ledger, err = FindLedger(ctx, where)
 	return err
+}
+
+// TakeOver is takeOver for an owner of a network, whose journal lies in its directory.
+func (s *Session) TakeOver(ctx context.Context) error {
+	rec, err := s.Info.Record(s.Dir)
+	if err != nil {
+		return err
+	}
+	if err := s.takeOver(ctx, rec); err != nil {
+		return err
+	}
+	s.Info.Ledger = s.ledger.Where()
+	return trace.WriteInfo(s.Dir, s.Info)
 }
 
 // takeOver proves the right to go on: same data as reserved, and the one-time
 // token, which is swapped for a new one. The new token is on disk before the
 // ledger knows it, so a crash in between loses nothing. rec is what the directory
 // holds.
-func (s *session) takeOver(ctx context.Context, rec *trace.Record) error {
+func (s *Session) takeOver(ctx context.Context, rec *trace.Record) error {
 	if err := s.openLedger(ctx); err != nil {
 		return err
 	}
-	if s.info.Lab {
+	if s.Info.Lab {
 		return s.takeOverLab(ctx)
 	}
-	old, err := CurrentToken(ctx, s.ledger, s.dir, s.info.ID)
+	old, err := currentToken(ctx, s.ledger, s.Dir, s.Info.ID)
 	if err != nil {
 		return err
 	}
-	plan, err := planHash(s.job)
+	plan, err := planHash(s.Job)
 	if err != nil {
 		return err
 	}
-	known, err := s.ledger.Run(ctx, s.info.ID)
+	known, err := s.ledger.Run(ctx, s.Info.ID)
 	var dataset ledger.Dataset
 	if err == nil {
 		dataset, err = s.ledger.Dataset(ctx, known.Dataset)
 	}
-	switch b := s.info.Budget; {
+	switch b := s.Info.Budget; {
 	case errors.Is(err, ledger.ErrUnknownRun) && rec.Charged() == 0 && s.sameLedger():
 		// Killed after the directory was made and before the budget was reserved.
 		s.token = old
 		return s.reserve(ctx)
 	case errors.Is(err, ledger.ErrUnknownRun):
-		return inputError("", "%s: this ledger knows no reservation of run %s; --ledger names the one that it began with", s.ledger.Where(), s.info.ID)
+		return inputError("", "%s: this ledger knows no reservation of run %s; --ledger names the one that it began with", s.ledger.Where(), s.Info.ID)
 	case err != nil:
 		return err
-	case known.Dataset != s.info.Dataset || known.Caps != ledger.Caps{Epsilon: b.Epsilon, Delta: b.Delta}:
-		return inputError("", "%s: found budget (ε %v, δ %v) of dataset %q; the ledger reserved %v of %q", filepath.Join(s.dir, trace.InfoFile), b.Epsilon, b.Delta, s.info.Dataset, known.Caps, known.Dataset)
-	case dataset.Unit != s.info.Unit || dataset.Adjacency != b.Adjacency:
-		return inputError("", "%s: found unit %q under %v; the ledger counts %q by %q under %v", filepath.Join(s.dir, trace.InfoFile), s.info.Unit, b.Adjacency, dataset.Name, dataset.Unit, dataset.Adjacency)
+	case known.Dataset != s.Info.Dataset || known.Caps != ledger.Caps{Epsilon: b.Epsilon, Delta: b.Delta}:
+		return inputError("", "%s: found budget (ε %v, δ %v) of dataset %q; the ledger reserved %v of %q", filepath.Join(s.Dir, trace.InfoFile), b.Epsilon, b.Delta, s.Info.Dataset, known.Caps, known.Dataset)
+	case dataset.Unit != s.Info.Unit || dataset.Adjacency != b.Adjacency:
+		return inputError("", "%s: found unit %q under %v; the ledger counts %q by %q under %v", filepath.Join(s.Dir, trace.InfoFile), s.Info.Unit, b.Adjacency, dataset.Name, dataset.Unit, dataset.Adjacency)
 	case len(known.Plan) > 0 && !bytes.Equal(known.Plan, plan):
-		return inputError("", "%s: found another plan than the one that the budget was reserved for", filepath.Join(s.dir, trace.InfoFile))
+		return inputError("", "%s: found another plan than the one that the budget was reserved for", filepath.Join(s.Dir, trace.InfoFile))
 	case !bytes.Equal(known.Mark, s.mark()):
-		table := s.info.Data
+		table := data.Public(s.Job.Spec.Data)
 		if s.shards != nil {
 			table = "the workers' rows"
 		}
 		return inputError("", "%s: is not the table that this run began with; its budget was reserved for that one", table)
 	}
-	s.token, err = SwapToken(ctx, s.ledger, s.dir, s.info.ID, old, rec.Events)
+	s.token, err = swapToken(ctx, s.ledger, s.Dir, s.Info.ID, old, rec.Events)
 	return err
 }
 
 // sameLedger says whether the ledger that is open is the one that the run began with.
-func (s *session) sameLedger() bool {
-	now, before := s.ledger.Where(), s.info.Ledger
-	if now == before {
+func (s *Session) sameLedger() bool {
+	now, before := s.ledger.Where(), s.Info.Ledger
+	if now == before || before == "" && s.Job.Owner != nil { // an owner that has not reserved yet
 		return true
 	}
 	a, err := os.Stat(now)
@@ -407,9 +422,9 @@ func (s *session) sameLedger() bool {
 	return err == nil && worse == nil && os.SameFile(a, b)
 }
 
-// SwapToken swaps the one-time token of a run and its directory, which holds these charged batches, for a new one (R7). The
+// swapToken swaps the one-time token of a run and its directory, which holds these charged batches, for a new one (R7). The
 // new one is on disk before the ledger knows it, so a crash in between loses nothing.
-func SwapToken(ctx context.Context, l *ledger.Ledger, dir, id, old string, charged []trace.Charges) (string, error) {
+func swapToken(ctx context.Context, l *ledger.Ledger, dir, id, old string, charged []trace.Charges) (string, error) {
 	path := filepath.Join(dir, trace.TokenFile)
 	fresh := ledger.NewToken()
 	if err := trace.WriteFile(path+pending, []byte(fresh+"\n")); err != nil {
@@ -426,8 +441,8 @@ func SwapToken(ctx context.Context, l *ledger.Ledger, dir, id, old string, charg
 
 // takeOverLab says whether this is a lab run, whose access take records again (R3). A run that reserved a budget
 // is none, whatever its run.json says.
-func (s *session) takeOverLab(ctx context.Context) error {
-	_, err := s.ledger.Run(ctx, s.info.ID)
+func (s *Session) takeOverLab(ctx context.Context) error {
+	_, err := s.ledger.Run(ctx, s.Info.ID)
 	switch {
 	case errors.Is(err, ledger.ErrUnknownRun):
 		return s.reservedNothing()
@@ -438,23 +453,23 @@ func (s *session) takeOverLab(ctx context.Context) error {
 }
 
 // reservedNothing says whether a run that says that it is of the lab has no token.
-func (s *session) reservedNothing() error {
-	if _, err := os.Stat(filepath.Join(s.dir, trace.TokenFile)); !os.IsNotExist(err) {
+func (s *Session) reservedNothing() error {
+	if _, err := os.Stat(filepath.Join(s.Dir, trace.TokenFile)); !os.IsNotExist(err) {
 		return s.noLabRun()
 	}
 	return nil
 }
 
-func (s *session) noLabRun() error {
-	return inputError("", "%s: says that this is a lab run, but it reserved a budget", filepath.Join(s.dir, trace.InfoFile))
+func (s *Session) noLabRun() error {
+	return inputError("", "%s: says that this is a lab run, but it reserved a budget", filepath.Join(s.Dir, trace.InfoFile))
 }
 
 const pending = ".next" // a token that the ledger may or may not know yet
 
-// CurrentToken is the token of a run directory: the pending one if a resume was
+// currentToken is the token of a run directory: the pending one if a resume was
 // killed after the swap, the other otherwise. A pending one that is current becomes
 // the other first: the next swap writes its own in its place.
-func CurrentToken(ctx context.Context, l *ledger.Ledger, dir, run string) (string, error) {
+func currentToken(ctx context.Context, l *ledger.Ledger, dir, run string) (string, error) {
 	path := filepath.Join(dir, trace.TokenFile)
 	if next, err := readToken(path + pending); err == nil && l.Check(ctx, run, next) == nil {
 		if err := os.Rename(path+pending, path); err != nil {

@@ -9,6 +9,7 @@ import (
 	"math"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/sottodp/sotto/data"
@@ -26,12 +27,15 @@ import (
 	"github.com/sottodp/sotto/run/trace"
 )
 
-// session is one process's work on one run directory.
-type session struct {
-	job      *Job
+// A Session is one process's work on one run directory: it opens the table, proves or takes the right
+// to the budget, opens the oracle and settles. Fit and Resume train through one, and so does an
+// owner of a network (gossip/party), whose log is its journal.
+type Session struct {
+	Job  *Job
+	Info *trace.Info // nil until the directory has one
+	Dir  string
+
 	env      Env
-	info     *trace.Info
-	dir      string
 	ledger   *ledger.Ledger
 	token    string // "" for a lab run
 	writer   *trace.Writer
@@ -46,23 +50,25 @@ type session struct {
 	unlock   func()
 }
 
-func (s *session) notice(text string) {
+func (s *Session) notice(text string) {
 	if s.env.Notice != nil {
 		s.env.Notice(text)
 	}
 }
 
-// open opens the oracle.
-func (s *session) open(meter account.Meter, first int) (*private.Oracle, error) {
-	streams := noise.SecureStreams()
-	if s.job.Spec.Seed != nil {
-		streams = noise.SeededStreams(*s.job.Spec.Seed)
-	}
+// NewSession makes the session of an owner of a network, whose directory has been begun or not.
+func NewSession(job *Job, env Env, dir string, begun bool) *Session {
+	return &Session{Job: job, env: env, Dir: dir, admitted: begun}
+}
+
+// Open opens the oracle over the table that Take took, which writes to a journal and goes on with the
+// first batch after those that it holds.
+func (s *Session) Open(meter account.Meter, journal oracle.Journal, first int) (*private.Oracle, error) {
 	workers := s.env.Workers
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	t := Trainer{Job: s.job, Table: s.train, Meter: meter, Streams: streams, Journal: s.writer, First: first, Workers: workers}
+	t := Trainer{Job: s.Job, Table: s.train, Meter: meter, Streams: s.Job.Streams(), Journal: journal, First: first, Workers: workers}
 	if s.shards != nil {
 		t.Summer = s.shards
 	}
@@ -71,21 +77,21 @@ func (s *session) open(meter account.Meter, first int) (*private.Oracle, error) 
 
 // run drives the method along a walk over o, which answers from door or from a record before
 // it, and finishes the run directory. before is what the record held already.
-func (s *session) run(ctx context.Context, walk *walk, o oracle.Oracle, door io.Closer, before *trace.Record) error {
+func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, door io.Closer, before *trace.Record) error {
 	if s.token != "" {
 		s.writer.Guard = func(n int, group []trace.Charges) error {
-			return s.ledger.Reach(context.WithoutCancel(ctx), s.info.ID, s.token, n, ledgerCharges(group))
+			return s.Reach(context.WithoutCancel(ctx), n, ledgerCharges(group))
 		}
 	}
-	if s.job.StateEvery > 0 {
+	if s.Job.StateEvery > 0 {
 		if err := s.writer.SaveStates(); err != nil {
 			return errors.Join(err, door.Close())
 		}
 	}
 	start := time.Now()
 	recorded := len(before.Steps)
-	if f, ok := s.job.Plan.(privacy.Filtered); ok {
-		s.before, _ = account.Part(f, before.Event(), s.job.Facts.Adjacency)
+	if f, ok := s.Job.Plan.(privacy.Filtered); ok {
+		s.before, _ = account.Part(f, before.Event(), s.Job.Facts.Adjacency)
 	}
 	s.writer.Durable = func(steps []trace.Step) { s.progress(steps[len(steps)-1].T, recorded, start) }
 	outcome := method.Running.String()
@@ -115,7 +121,7 @@ func (s *session) run(ctx context.Context, walk *walk, o oracle.Oracle, door io.
 		}
 		if st.Claim != nil {
 			c := trace.Claim(*st.Claim)
-			s.result().Claim = &c
+			s.Result().Claim = &c
 		}
 	}
 	seconds := time.Since(start).Seconds()
@@ -129,37 +135,43 @@ func (s *session) run(ctx context.Context, walk *walk, o oracle.Oracle, door io.
 	case closeErr != nil: // also what made the method fail, where it was the record
 		return closeErr
 	case failed != nil && ctx.Err() != nil:
-		s.info.Status = trace.Interrupted
-		s.result().TrainSeconds += seconds
-		if err := trace.WriteInfo(s.dir, s.info); err != nil {
+		s.Info.Status = trace.Interrupted
+		s.Result().TrainSeconds += seconds
+		if err := trace.WriteInfo(s.Dir, s.Info); err != nil {
 			return err
 		}
 		return ErrInterrupted
 	case failed != nil:
 		return failed
 	}
-	return s.finish(ctx, walk.fold.W(), steps, outcome, seconds)
+	_, err := s.Finish(ctx, walk.fold.W(), steps, outcome, seconds)
+	return err
+}
+
+// Reach tells the ledger of charges before what they pay for is published.
+func (s *Session) Reach(ctx context.Context, batches int, charged []ledger.Charges) error {
+	return s.ledger.Reach(ctx, s.Info.ID, s.token, batches, charged)
 }
 
 // saves says whether the state after st is to be saved: at every so many steps, apart from the last. A replay that has releases left is behind
 // what it would end.
-func (s *session) saves(st method.Step, o oracle.Oracle) bool {
-	every := s.job.StateEvery
+func (s *Session) saves(st method.Step, o oracle.Oracle) bool {
+	every := s.Job.StateEvery
 	if r, ok := o.(*replay.Oracle); ok && r.Replayed() < s.replays {
 		return false
 	}
-	return every > 0 && st.Kept != nil && st.Status == method.Running && st.T%every == 0 && st.T < s.job.Method.MaxSteps()
+	return every > 0 && st.Kept != nil && st.Status == method.Running && st.T%every == 0 && st.T < s.Job.Method.MaxSteps()
 }
 
-func (s *session) progress(step, recorded int, start time.Time) {
+func (s *Session) progress(step, recorded int, start time.Time) {
 	if s.env.Progress == nil {
 		return
 	}
-	p := Progress{Step: step, MaxSteps: s.job.Method.MaxSteps(), Epsilon: s.job.Cost(s.writer.Spent())}
+	p := Progress{Step: step, MaxSteps: s.Job.Method.MaxSteps(), Epsilon: s.Job.Cost(s.writer.Spent())}
 	if done := step - recorded; done > 0 {
 		left := float64(p.MaxSteps-step) / float64(done)
-		if f, ok := s.job.Plan.(privacy.Filtered); ok { // it may end sooner, with its budget
-			if part, err := account.Part(f, s.writer.Spent(), s.job.Facts.Adjacency); err == nil && part > s.before {
+		if f, ok := s.Job.Plan.(privacy.Filtered); ok { // it may end sooner, with its budget
+			if part, err := account.Part(f, s.writer.Spent(), s.Job.Facts.Adjacency); err == nil && part > s.before {
 				left = math.Min(left, (1-part)/(part-s.before))
 			}
 		}
@@ -168,38 +180,47 @@ func (s *session) progress(step, recorded int, start time.Time) {
 	s.env.Progress(p)
 }
 
-// finish writes the model and settles.
-func (s *session) finish(ctx context.Context, w []float64, steps int, outcome string, seconds float64) error {
+// Finish writes the model and settles, in the directory and then in the ledger, so that after a crash at
+// any point SettleAgain or a resume ends it. It returns what the directory holds of charges.
+func (s *Session) Finish(ctx context.Context, w []float64, steps int, outcome string, seconds float64) (*trace.Record, error) {
 	ctx = context.WithoutCancel(ctx) // what is left is short
-	j := s.job
-	rec, err := trace.Read(s.dir)
+	j := s.Job
+	rec, err := s.Info.Record(s.Dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r := s.result()
+	r := s.Result()
 	r.Steps, r.Charged, r.Outcome = steps, rec.Charged(), outcome
 	r.TrainSeconds += seconds
-	r.SampleBound = numerics(j, r.Charged)
-	for _, v := range w {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			r.Outcome = Diverged
-			return errors.Join(s.settle(ctx, rec), ErrDiverged)
-		}
+	if j.Owner == nil {
+		r.SampleBound = numerics(j, r.Charged)
 	}
-	if err := WriteModel(s.dir, j, s.info, w); err != nil {
-		return err
+	if slices.ContainsFunc(w, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
+		r.Outcome = Diverged
+		return rec, errors.Join(s.settle(ctx, rec), ErrDiverged)
 	}
+	if err := writeModel(s.Dir, j, s.Info, w); err != nil {
+		return nil, err
+	}
+	s.crash("modelled")
 	if s.test != nil {
 		r.Test = Score(j.Model, w, s.test, j.Schema.ClassNames())
 		if !s.opened.Same(s.tested) && !s.tested.Ended() { // rows that were trained on are not shown
 			r.Test.Examples = examples(j, w, s.test)
 		}
 	}
-	return s.settle(ctx, rec)
+	return rec, s.settle(ctx, rec)
 }
 
-// WriteModel writes the model file of a run.
-func WriteModel(dir string, j *Job, info *trace.Info, w []float64) error {
+// crash is told of the points where a process may die, in tests.
+func (s *Session) crash(point string) {
+	if s.env.Crash != nil {
+		s.env.Crash(point)
+	}
+}
+
+// writeModel writes the model file of a run.
+func writeModel(dir string, j *Job, info *trace.Info, w []float64) error {
 	file, err := j.File(w, GuaranteeOf(info))
 	if err != nil {
 		return err
@@ -226,41 +247,43 @@ func (j *Job) File(w []float64, g Guarantee) (*model.File, error) {
 // Diverged is the outcome of a run without finite parameters.
 const Diverged = "diverged"
 
-// result is the run's result, made where there is none.
-func (s *session) result() *trace.Result {
-	if s.info.Result == nil {
-		s.info.Result = &trace.Result{}
+// Result is the run's result, made if there is none.
+func (s *Session) Result() *trace.Result {
+	if s.Info.Result == nil {
+		s.Info.Result = &trace.Result{}
 	}
-	return s.info.Result
+	return s.Info.Result
 }
 
 // settle ends the run, first in its directory, report included, and then in the ledger, which seals the directory.
-func (s *session) settle(ctx context.Context, rec *trace.Record) error {
+func (s *Session) settle(ctx context.Context, rec *trace.Record) error {
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	s.info.Status, s.info.Finished = trace.Finished, &now
+	s.Info.Status, s.Info.Finished = trace.Finished, &now
 	var err error
-	if s.info.Hashes, err = trace.Hashes(s.dir); err != nil {
+	if s.Info.Hashes, err = trace.Hashes(s.Dir); err != nil {
 		return err
 	}
-	if err := trace.WriteInfo(s.dir, s.info); err != nil {
+	if err := trace.WriteInfo(s.Dir, s.Info); err != nil {
 		return err
 	}
+	s.crash("finished")
 	if err := s.report(); err != nil {
 		return err
 	}
-	if s.token == "" {
-		return nil
+	if s.token != "" {
+		err = settle(ctx, s.ledger, s.Dir, s.Info, s.token, rec)
 	}
-	return Settle(ctx, s.ledger, s.dir, s.info, s.token, rec)
+	s.crash("settled")
+	return err
 }
 
 // report writes the page for people, which the settlement seals with the other files.
-func (s *session) report() error {
+func (s *Session) report() error {
 	s.closeTables() // the report needs memory of its own, and no row
 	if s.env.Report == nil {
 		return nil
 	}
-	return s.env.Report(s.dir)
+	return s.env.Report(s.Dir)
 }
 
 // outcomeOf is what the ledger calls the end of a run.
@@ -321,12 +344,12 @@ func ledgerCharges(events []trace.Charges) []ledger.Charges {
 	return all
 }
 
-// Settle closes a run in the ledger, for the events that the ledger recorded, with
+// settle closes a run in the ledger, for the events that the ledger recorded, with
 // which those of rec are compared (R25), and seals the
 // files in its directory as they are now: no file may change after it. Where the
 // dataset counts in caps the reserved budget stays spent as a whole, and the events
 // are noted as information.
-func Settle(ctx context.Context, l *ledger.Ledger, dir string, info *trace.Info, token string, rec *trace.Record) error {
+func settle(ctx context.Context, l *ledger.Ledger, dir string, info *trace.Info, token string, rec *trace.Record) error {
 	charged, err := privacy.MarshalEvent(rec.Event())
 	if err != nil {
 		return err
@@ -349,7 +372,7 @@ func Settle(ctx context.Context, l *ledger.Ledger, dir string, info *trace.Info,
 	return l.Settle(ctx, info.ID, token, ledger.Settlement{Batches: rec.Charged(), Outcome: outcomeOf(info), Cost: cost, Delta: info.Budget.Delta, Charged: charged, Seal: seal})
 }
 
-func (s *session) closeWriter() {
+func (s *Session) closeWriter() {
 	if s.writer != nil {
 		s.writer.Close()
 		s.writer = nil
@@ -357,7 +380,7 @@ func (s *session) closeWriter() {
 }
 
 // closeTables lets go of the rows.
-func (s *session) closeTables() {
+func (s *Session) closeTables() {
 	for _, o := range []*access.Opened{s.opened, s.tested} {
 		if o != nil {
 			o.Close()
@@ -366,11 +389,13 @@ func (s *session) closeTables() {
 	s.opened, s.tested, s.train, s.test = nil, nil, nil, nil
 }
 
-func (s *session) close() {
+// Close lets go of rows, ledger and lock.
+func (s *Session) Close() (err error) {
 	s.closeWriter()
 	s.closeTables()
 	if s.ledger != nil {
-		s.ledger.Close()
+		err = s.ledger.Close()
 	}
 	s.unlockDir()
+	return err
 }

@@ -55,12 +55,12 @@ func (j *Job) Shardable() error {
 }
 
 // openShards waits for all shards and asks who they are. Of their rows it tells the lab how many there are.
-func (s *session) openShards(ctx context.Context, gate *access.Gate) (map[string]int, error) {
-	terms, err := s.job.Terms()
+func (s *Session) openShards(ctx context.Context, gate *access.Gate) (map[string]int, error) {
+	terms, err := s.Job.Terms()
 	if err != nil {
 		return nil, err
 	}
-	if s.shards, err = remote.Open(ctx, s.env.Shards.Secret, s.env.Shards.Carrier, s.job.Facts, terms); err != nil {
+	if s.shards, err = remote.Open(ctx, s.env.Shards.Secret, s.env.Shards.Carrier, s.Job.Facts, terms); err != nil {
 		return nil, err
 	}
 	// Whoever is in two shards counts twice. This sees it where the two are one file, and nobody else does.
@@ -74,10 +74,10 @@ func (s *session) openShards(ctx context.Context, gate *access.Gate) (map[string
 		}
 	}
 	// Public under replace-one (R9).
-	if n := s.shards.Rows(); s.job.Facts.Adjacency == privacy.ReplaceOne && n != s.job.Facts.Rows {
-		return nil, inputError("", "rows: found %d in %s together; allowed is exactly %d, the number in the schema, under replace-one", n, shardsOf(len(s.shards.Digests())), s.job.Facts.Rows)
+	if n := s.shards.Rows(); s.Job.Facts.Adjacency == privacy.ReplaceOne && n != s.Job.Facts.Rows {
+		return nil, inputError("", "rows: found %d in %s together; allowed is exactly %d, the number in the schema, under replace-one", n, shardsOf(len(s.shards.Digests())), s.Job.Facts.Rows)
 	}
-	s.opened, err = gate.Remote(ctx, s.purpose(), s.job.Schema, together(s.shards.Digests()), s.shards.Digests())
+	s.opened, err = gate.Remote(ctx, s.purpose(), s.Job.Schema, together(s.shards.Digests()), s.shards.Digests())
 	return map[string]int{"rows": s.shards.Rows()}, err
 }
 

@@ -400,21 +400,18 @@ func (v *Verification) searched(whole privacy.Tuned) error {
 // FinishOwner ends the verification of an owner's run in a network: it checks run.json, the model
 // file and the ledger. The model is the mean of several owners' parameters, which this directory
 // does not hold: only its hash and its promise can be checked.
-func (v *Verification) FinishOwner(ctx context.Context, l *ledger.Ledger, config any, steps int, noise float64) ([]Finding, error) {
+func (v *Verification) FinishOwner(ctx context.Context, l *ledger.Ledger) ([]Finding, error) {
 	want, err := v.expected(v.Job)
 	if err != nil {
 		return nil, &InputError{v.Dir, err}
 	}
-	want.MaxSteps, want.NoiseMultiplier, want.Output, want.StateEvery = steps, noise, v.Info.Output, 0
-	if want.Config, err = json.Marshal(config); err != nil {
-		return nil, err
-	}
+	want.Output, want.StateEvery = v.Info.Output, 0
 	if v.Info.Result != nil {
 		outcome := method.Done.String()
 		if v.Diverged() {
 			outcome = Diverged
 		}
-		want.Result = &trace.Result{Steps: steps, Charged: v.Record.Charged(), Outcome: outcome}
+		want.Result = &trace.Result{Steps: v.Job.Owner.Activations, Charged: v.Record.Charged(), Outcome: outcome}
 		givenResult(want.Result, v.Info)
 	}
 	if err := v.written(want); err != nil {

@@ -42,6 +42,7 @@ func joining(t *testing.T) (*session, []*transport.Credentials) {
 		all = append(all, c)
 	}
 	s.c = all[0]
+	s.Session = run.NewSession(s.plan.JobOf(0, ""), run.Env{}, s.o.Dir, false)
 	if s.config, err = s.c.Network.Config(); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func commitmentsAreKept(t *testing.T, s *session, all []*transport.Credentials) 
 // Owners whose hub has told them different shares find out before a row is drawn.
 func TestAllTrainByOneSchedule(t *testing.T) {
 	s, all := joining(t)
-	s.info = &trace.Info{ID: "r1"}
+	s.Info = &trace.Info{ID: "r1"}
 	for _, theirs := range []string{"r2 7", "r2"} {
 		m := &transport.Memory{}
 		for _, c := range all[1:] {
@@ -130,7 +131,7 @@ func TestEnterAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	enter := func(crash func(string)) transport.Share {
 		t.Helper()
-		s := &session{o: first.o, plan: first.plan, owner: first.owner, c: first.c}
+		s := &session{o: first.o, Session: first.Session, plan: first.plan, c: first.c}
 		s.o.Dir, s.o.Crash = dir, crash
 		unlock, err := s.enter()
 		if err != nil {

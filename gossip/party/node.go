@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,17 +23,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/agreement"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/trace"
 )
@@ -97,17 +92,13 @@ func (r *Result) Text(w io.Writer) {
 
 // A session is one process's work for an owner.
 type session struct {
-	o      Options
-	c      *transport.Credentials
-	config transport.Config
-	plan   *run.NetworkPlan
-	agreed agreement.File
-	owner  run.Owner
-	place  *place
-	info   *trace.Info // nil: not all owners have come yet
-	digest [32]byte
-	ledger *ledger.Ledger
-	token  string // "" in the lab
+	*run.Session // on the owner's run directory; made when the plan is
+	o            Options
+	c            *transport.Credentials
+	config       transport.Config
+	plan         *run.NetworkPlan
+	agreed       agreement.File
+	place        *place
 }
 
 // Run takes the owner's part from wherever its directory stands. A mistake in what was given is a *run.InputError or a *config.Error.
@@ -117,8 +108,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		s.o.Join = defaultJoin
 	}
 	r, err := s.run(ctx)
-	if s.ledger != nil {
-		err = errors.Join(err, s.ledger.Close())
+	if s.Session != nil {
+		err = errors.Join(err, s.Close())
 	}
 	if err != nil && ctx.Err() != nil && !errors.Is(err, run.ErrInterrupted) {
 		return nil, fmt.Errorf("%w (%w)", run.ErrInterrupted, ctx.Err())
@@ -154,49 +145,32 @@ func needHub(c *transport.Credentials, o transport.ClientOptions) error {
 
 func (s *session) run(ctx context.Context) (*Result, error) {
 	start := time.Now()
-	if err := s.agree(); err != nil {
-		return nil, err
-	}
 	_, err := os.Stat(filepath.Join(s.o.Dir, trace.InfoFile))
 	begun := err == nil // what refuses a table or a δ did not refuse these
-	if warning, err := s.plan.Spec.CheckDelta(s.owner.Facts, ""); err != nil && !begun {
+	if err := s.agree(begun); err != nil {
+		return nil, err
+	}
+	if warning, err := s.Job.Spec.CheckDelta(s.Job.Facts, ""); err != nil && !begun {
 		return nil, err
 	} else if warning != "" && s.o.Notice != nil {
 		s.o.Notice(warning)
 	}
-	gate, err := run.Gate(ctx, s.where(), true, s.o.Notice)
-	if err != nil {
+	if _, err := s.Load(ctx); err != nil {
 		return nil, err
 	}
-	defer gate.Close()
-	purpose := access.Party
-	if s.plan.Job.Spec.Lab {
-		purpose = access.Lab
-	}
-	gate.Void, gate.Why = s.o.Void, "lab run in a network"
-	gate.Dropped = run.Dropped(s.o.Notice, begun || s.plan.Spec.AcceptDropped)
-	opt := data.Options{Labels: s.plan.Spec.Labels}
-	if s.owner.Facts.Adjacency == privacy.ReplaceOne {
-		opt.Rows, opt.KeepBad = s.owner.Facts.Rows, true
-	}
-	opened, err := gate.Open(ctx, purpose, s.plan.Job.Schema, s.o.Data, opt)
-	if err != nil {
-		return nil, err
-	}
-	defer opened.Close()
-	s.digest = opened.Digest()
 	unlock, err := s.enter()
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	if s.info != nil && s.info.Status == trace.Finished {
+	if s.Info != nil && s.Info.Status == trace.Finished {
 		return s.settleAgain(ctx)
 	}
 	if err := needHub(s.c, s.o.Client); err != nil {
 		return nil, err
 	}
-	if err := s.canPay(ctx); err != nil {
+	// Once an owner has come, the others reserve their budgets. The plan is that of the seed 0 if the owners have still to draw one.
+	if err := s.Admits(ctx, s.networkName()); err != nil {
 		return nil, err
 	}
 	silent := time.AfterFunc(sayAfter, func() { s.waiting("the hub at " + cmp.Or(s.o.Client.URL, s.c.Network.Hub)) })
@@ -224,11 +198,11 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	}
 	defer j.Close()
 	node.Journal, node.Past = j, transport.Replay{Journal: past}
-	meter, err := s.plan.Meter(s.owner)
+	meter, err := s.Job.Meter()
 	if err != nil {
 		return nil, err
 	}
-	if err := s.takeOver(ctx, j); err != nil {
+	if err := s.TakeOver(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.ready(ctx, node); err != nil {
@@ -237,27 +211,28 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	if err := s.notBehind(ctx, node, j); err != nil {
 		return nil, err
 	}
-	table, err := opened.Take(ctx, s.ledger, s.info.ID)
+	if err := s.Take(ctx); err != nil {
+		return nil, err
+	}
+	rows, err := s.Open(meter, j, j.Charged())
 	if err != nil {
 		return nil, err
 	}
-	own := *s.plan.Job
-	own.Facts = s.owner.Facts
-	t := run.Trainer{Job: &own, Table: table, Meter: meter, Streams: s.plan.Streams(s.c.Owner), Journal: j, First: j.Charged()}
-	door, err := t.Open()
+	x, err := s.train(ctx, node, node.Over(rows, meter), j)
+	if closed := rows.Close(); err == nil {
+		err = closed
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer door.Close()
-	x, err := s.train(ctx, node, door, meter, j)
-	if err != nil {
-		return nil, err
+	if j.Charged() != s.Job.Owner.Activations {
+		return nil, fmt.Errorf("the journal holds %d charges for %d activations", j.Charged(), s.Job.Owner.Activations)
 	}
 	return s.finish(ctx, node, x, time.Since(start).Seconds())
 }
 
 // agree holds the spec against what the network agreed on.
-func (s *session) agree() (err error) {
+func (s *session) agree(begun bool) (err error) {
 	if s.c, err = transport.ReadCredentials(s.o.Credentials); err != nil {
 		return &run.InputError{Err: err}
 	}
@@ -287,7 +262,9 @@ func (s *session) agree() (err error) {
 	if err := network.Limits.Fits(s.plan.Schedule, s.plan.Job.Facts.Dim); err != nil {
 		return inputError("%s: %w; found a new network", s.o.Credentials, err)
 	}
-	s.owner = s.plan.Owners[s.c.Owner]
+	s.Session = run.NewSession(s.plan.JobOf(s.c.Owner, s.o.Data), run.Env{
+		Version: s.o.Version, Workers: 1, Ledger: s.plan.Spec.Ledger, Void: s.o.Void, Notice: s.o.Notice, Crash: s.o.Crash,
+	}, s.o.Dir, begun)
 	if s.agreed.Network, err = network.Agreement(); err != nil {
 		return err
 	}
@@ -348,7 +325,7 @@ func (s *session) enter() (unlock func(), err error) {
 		if _, err := os.Stat(filepath.Join(s.o.Dir, trace.InfoFile)); os.IsNotExist(err) { // not all owners had come
 			return held, nil
 		}
-		if s.info, err = trace.ReadInfo(s.o.Dir); err != nil {
+		if s.Info, err = trace.ReadInfo(s.o.Dir); err != nil {
 			return nil, &run.InputError{Err: err}
 		}
 		known, err := ReadSchedule(s.o.Dir)
@@ -357,7 +334,7 @@ func (s *session) enter() (unlock func(), err error) {
 		}
 		return held, s.settle(known.Seed)
 	}
-	s.place = &place{Network: s.networkName(), Dim: s.owner.Facts.Dim}
+	s.place = &place{Network: s.networkName(), Dim: s.Job.Facts.Dim}
 	if s.place.Share, err = transport.NewShare(); err != nil {
 		return nil, err
 	}
@@ -415,7 +392,7 @@ func (s *session) join(ctx context.Context, node *transport.Node) error {
 	if err != nil {
 		return err
 	}
-	if s.info != nil && s.plan.Schedule.Seed != seed {
+	if s.Info != nil && s.plan.Schedule.Seed != seed {
 		return inputError("%s: its schedule is of another seed than the owners have drawn", s.o.Dir)
 	}
 	return s.settle(seed)
@@ -433,29 +410,20 @@ func (s *session) settle(seed uint64) (err error) {
 	if err := s.c.Network.Limits.Fits(s.plan.Schedule, s.plan.Job.Facts.Dim); err != nil {
 		return fmt.Errorf("%w, by the seed that the owners have drawn; a new network draws another", err)
 	}
-	s.owner = s.plan.Owners[s.c.Owner]
+	s.Job = s.plan.JobOf(s.c.Owner, s.o.Data)
 	return nil
 }
 
-// begin makes the record of the owner's part, unless it is there.
+// begin makes the owner's run directory, unless it is there.
 func (s *session) begin() (err error) {
-	if s.info != nil {
+	if s.Info != nil {
 		return nil
 	}
-	job := *s.plan.Job
-	job.Spec.MethodName, job.Spec.Data = s.plan.MethodName, s.o.Data
-	job.Plan, job.Facts = s.owner.Plan, s.owner.Facts
-	if warning, _ := job.Spec.CheckDelta(job.Facts, ""); warning != "" {
-		job.Warnings = append(job.Warnings, warning)
-	}
-	if s.info, err = run.NewInfo(&job, s.o.Version); err != nil {
+	if s.Info, err = run.NewInfo(s.Job, s.o.Version); err != nil {
 		return err
 	}
-	s.info.Network, s.info.MaxSteps, s.info.NoiseMultiplier = s.networkName(), s.owner.Activations, s.owner.Method.NoiseMultiplier()
-	if s.info.Config, err = json.Marshal(s.owner.Method); err != nil {
-		return err
-	}
-	if !s.info.Lab {
+	s.Info.Network = s.networkName()
+	if !s.Info.Lab {
 		if err := trace.WriteFile(filepath.Join(s.o.Dir, trace.TokenFile), []byte(ledger.NewToken()+"\n")); err != nil {
 			return err
 		}
@@ -466,7 +434,7 @@ func (s *session) begin() (err error) {
 	if err := s.agreed.Write(s.o.Dir); err != nil {
 		return err
 	}
-	return trace.WriteInfo(s.o.Dir, s.info)
+	return trace.WriteInfo(s.o.Dir, s.Info)
 }
 
 // networkName is what run.json calls the owner's place.
@@ -475,11 +443,11 @@ func (s *session) networkName() string { return s.c.Network.ID + "/" + s.c.Name(
 // journal opens the owner's journal. It must be there where the directory is not new.
 func (s *session) journal() (*trace.Journal, *trace.JournalReader, error) {
 	path := filepath.Join(s.o.Dir, trace.JournalFile)
-	head := trace.JournalHead{Run: s.info.ID, Config: fmt.Sprintf("%x", s.config), Owner: s.c.Owner, Dim: s.owner.Facts.Dim}
+	head := trace.JournalHead{Run: s.Info.ID, Config: fmt.Sprintf("%x", s.config), Owner: s.c.Owner, Dim: s.Job.Facts.Dim}
 	var j *trace.Journal
 	var past *trace.JournalReader
 	_, err := os.Stat(path)
-	if os.IsNotExist(err) && s.info.Ledger == "" { // nothing was reserved or released yet
+	if os.IsNotExist(err) && s.Info.Ledger == "" { // nothing was reserved or released yet
 		j, err = trace.CreateJournal(path, head)
 	} else {
 		j, past, err = trace.OpenJournal(path, head)
@@ -561,7 +529,7 @@ func (s *session) meet(ctx context.Context, node *transport.Node, what string, t
 // ready says that the budget is reserved, for which schedule, and waits until all have said so of the same.
 func (s *session) ready(ctx context.Context, node *transport.Node) error {
 	seed := strconv.FormatUint(s.plan.Schedule.Seed, 10)
-	all, err := s.meet(ctx, node, ready, []byte(s.info.ID+" "+seed))
+	all, err := s.meet(ctx, node, ready, []byte(s.Info.ID+" "+seed))
 	if err != nil {
 		return err
 	}
@@ -573,31 +541,6 @@ func (s *session) ready(ctx context.Context, node *transport.Node) error {
 	return nil
 }
 
-// where is the owner's ledger: the one that is named now, or else the one that the part began with.
-func (s *session) where() string {
-	if s.info == nil {
-		return s.plan.Spec.Ledger
-	}
-	return cmp.Or(s.plan.Spec.Ledger, s.info.Ledger)
-}
-
-// canPay opens the owner's ledger, and asks it, before the hub hears of the owner, for the budget that it is to reserve: once an owner
-// has come, the others reserve theirs. The plan is that of the seed 0 where the owners have still to draw one.
-func (s *session) canPay(ctx context.Context) (err error) {
-	if s.ledger, err = run.OpenLedger(ctx, s.where()); err != nil || s.plan.Job.Spec.Lab {
-		return err
-	}
-	if s.info != nil {
-		if _, err := s.ledger.Run(ctx, s.info.ID); !errors.Is(err, ledger.ErrUnknownRun) {
-			return err // it is reserved
-		}
-	}
-	b, schema := s.plan.Job.Spec.Privacy.Budget(), s.plan.Job.Schema
-	return s.ledger.Admits(ctx, ledger.Reservation{
-		Dataset: schema.Dataset, Unit: schema.Unit, Adjacency: s.owner.Facts.Adjacency, Run: s.networkName(), Epsilon: b.Epsilon, Delta: b.Delta, Plan: s.owner.Plan,
-	})
-}
-
 // crash is told of the places where a process may die, in tests.
 func (s *session) crash(point string) {
 	if s.o.Crash != nil {
@@ -605,53 +548,12 @@ func (s *session) crash(point string) {
 	}
 }
 
-// takeOver reserves the owner's budget, or proves the right to go on with what is reserved.
-func (s *session) takeOver(ctx context.Context, j *trace.Journal) (err error) {
-	if s.info.Lab {
-		s.info.Ledger = s.ledger.Where()
-		return trace.WriteInfo(s.o.Dir, s.info)
-	}
-	token, err := run.CurrentToken(ctx, s.ledger, s.o.Dir, s.info.ID)
-	if err != nil {
-		return err
-	}
-	h := s.ledger.NewMark()
-	h.Write(s.digest[:])
-	mark := h.Sum(nil)
-	known, err := s.ledger.Run(ctx, s.info.ID)
-	switch b := s.info.Budget; {
-	case errors.Is(err, ledger.ErrUnknownRun) && j.Charged() == 0:
-		s.token = token
-		if _, err := s.ledger.Reserve(ctx, ledger.Reservation{
-			Dataset: s.info.Dataset, Unit: s.info.Unit, Adjacency: b.Adjacency, Run: s.info.ID, Epsilon: b.Epsilon, Delta: b.Delta, Mark: mark, Plan: s.owner.Plan, Token: token,
-		}); err != nil {
-			return err
-		}
-	case errors.Is(err, ledger.ErrUnknownRun):
-		return inputError("%s: this ledger knows no reservation of run %s; --ledger names the one that it began with", s.ledger.Where(), s.info.ID)
-	case err != nil:
-		return err
-	case string(known.Mark) != string(mark):
-		return inputError("%s: is not the table that this owner began with; its budget was reserved for that one", data.Public(s.o.Data))
-	default:
-		rec, err := trace.JournalRecord(filepath.Join(s.o.Dir, trace.JournalFile))
-		if err != nil {
-			return err
-		}
-		if s.token, err = run.SwapToken(ctx, s.ledger, s.o.Dir, s.info.ID, token, rec.Events); err != nil {
-			return err
-		}
-	}
-	s.info.Ledger = s.ledger.Where()
-	return trace.WriteInfo(s.o.Dir, s.info)
-}
-
 // notBehind compares journal and hub.
 func (s *session) notBehind(ctx context.Context, node *transport.Node, j *trace.Journal) error {
 	activations := 0
 	for act := range s.plan.Schedule.Activations(s.c.Owner) {
 		if activations == j.Charged() {
-			return node.Check(ctx, act, s.owner.Facts.Dim)
+			return node.Check(ctx, act, s.Job.Facts.Dim)
 		}
 		activations++
 	}
@@ -659,7 +561,7 @@ func (s *session) notBehind(ctx context.Context, node *transport.Node, j *trace.
 }
 
 // train takes the owner's activations.
-func (s *session) train(ctx context.Context, node *transport.Node, door oracle.Oracle, meter account.Meter, j *trace.Journal) ([]float64, error) {
+func (s *session) train(ctx context.Context, node *transport.Node, o oracle.Oracle, j *trace.Journal) ([]float64, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	reach, over, err := s.startReach(ctx, stop, j.Charged())
@@ -668,10 +570,10 @@ func (s *session) train(ctx context.Context, node *transport.Node, door oracle.O
 	}
 	node.Charged = reach.charged
 	done := 0
-	x, err := s.owner.Method.Run(ctx, gossip.Node{Schedule: s.plan.Schedule, Index: s.c.Owner, Mixer: node}, node.Over(door, meter), s.plan.Job.Objective, func(int, func([]float64)) {
+	x, err := s.Job.Owner.Method.Run(ctx, gossip.Node{Schedule: s.plan.Schedule, Index: s.c.Owner, Mixer: node}, o, s.Job.Objective, func(int, func([]float64)) {
 		done++
 		if s.o.Progress != nil {
-			s.o.Progress(done, s.owner.Activations)
+			s.o.Progress(done, s.Job.Owner.Activations)
 		}
 	})
 	cause := context.Cause(ctx)
@@ -686,16 +588,8 @@ func (s *session) train(ctx context.Context, node *transport.Node, door oracle.O
 	return x, j.Flush()
 }
 
-// finish makes the model of all owners and settles the owner's budget, in its directory and then in the ledger, so that after a
-// crash at any point the same command ends it.
+// finish makes the model of all owners and settles the owner's budget. After a crash at any point the same command ends it.
 func (s *session) finish(ctx context.Context, node *transport.Node, x []float64, seconds float64) (*Result, error) {
-	rec, err := trace.JournalRecord(filepath.Join(s.o.Dir, trace.JournalFile))
-	if err != nil {
-		return nil, err
-	}
-	if rec.Charged() != s.owner.Activations {
-		return nil, fmt.Errorf("the journal holds %d charges for %d activations", rec.Charged(), s.owner.Activations)
-	}
 	s.crash("trained")
 	brief, stop := context.WithTimeout(ctx, s.o.Join)
 	defer stop()
@@ -707,90 +601,40 @@ func (s *session) finish(ctx context.Context, node *transport.Node, x []float64,
 		return nil, run.ErrInterrupted // and not what came until then
 	}
 	s.crash("shared")
-	var found [][]float64
-	for _, m := range models {
-		if m != nil {
-			found = append(found, m)
-		}
-	}
+	found := slices.DeleteFunc(slices.Clone(models), func(m []float64) bool { return m == nil })
 	if len(found) < len(models) && s.o.Notice != nil {
 		s.o.Notice(fmt.Sprintf("the model is the mean of %d owners' of %d: the others did not end in time", len(found), len(models)))
 	}
-	s.info.Result = &trace.Result{Steps: s.owner.Activations, Charged: rec.Charged(), Outcome: method.Done.String(), TrainSeconds: seconds, Owners: len(found)}
-	now := time.Now().UTC().Truncate(time.Millisecond)
-	s.info.Status, s.info.Finished = trace.Finished, &now
-	w := gossip.Mean(found)
-	for _, v := range w {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			s.info.Result.Outcome = run.Diverged
-		}
-	}
-	if s.info.Result.Outcome != run.Diverged {
-		if err := run.WriteModel(s.o.Dir, s.plan.Job, s.info, w); err != nil {
-			return nil, err
-		}
-	}
-	s.crash("modelled")
-	if s.info.Hashes, err = trace.Hashes(s.o.Dir); err != nil {
+	s.Result().Owners = len(found)
+	rec, err := s.Finish(ctx, gossip.Mean(found), s.Job.Owner.Activations, method.Done.String(), seconds)
+	if err != nil {
 		return nil, err
 	}
-	if err := trace.WriteInfo(s.o.Dir, s.info); err != nil {
-		return nil, err
-	}
-	s.crash("finished")
-	if s.token != "" {
-		if err := run.Settle(ctx, s.ledger, s.o.Dir, s.info, s.token, rec); err != nil {
-			return nil, err
-		}
-	}
-	s.crash("settled")
-	r, err := s.result(rec)
-	if err == nil {
-		r.Committed, r.Aborted = node.Exchange.Committed, node.Exchange.Aborted
-	}
-	return r, err
-}
-
-// result is what a finished part comes to.
-func (s *session) result(rec *trace.Record) (*Result, error) {
-	if s.info.Result.Outcome == run.Diverged {
-		return nil, run.ErrDiverged
-	}
-	r := &Result{Dir: s.o.Dir, Run: s.info.ID, Owner: s.c.Name(), Activations: s.owner.Activations, Noise: s.info.NoiseMultiplier, Models: s.info.Result.Owners, Seconds: s.info.Result.TrainSeconds}
-	if !s.info.Off {
-		epsilon := s.plan.Job.Cost(rec.Event())
-		r.Epsilon, r.Delta, r.Adjacency = &epsilon, s.info.Budget.Delta, s.info.Budget.Adjacency.String()
-	}
+	r := s.summary(rec)
+	r.Committed, r.Aborted = node.Exchange.Committed, node.Exchange.Aborted
 	return r, nil
 }
 
-// settleAgain ends a part that was killed between its last line in the directory and its last in the ledger.
+// summary is what a finished run comes to.
+func (s *session) summary(rec *trace.Record) *Result {
+	r := &Result{Dir: s.o.Dir, Run: s.Info.ID, Owner: s.c.Name(), Activations: s.Info.Result.Steps, Noise: s.Info.NoiseMultiplier, Models: s.Info.Result.Owners, Seconds: s.Info.Result.TrainSeconds}
+	if !s.Info.Off {
+		epsilon := s.Job.Cost(rec.Event())
+		r.Epsilon, r.Delta, r.Adjacency = &epsilon, s.Info.Budget.Delta, s.Info.Budget.Adjacency.String()
+	}
+	return r
+}
+
+// settleAgain ends a run that was killed between its last line in the directory and its last in the ledger.
 func (s *session) settleAgain(ctx context.Context) (*Result, error) {
-	over := inputError("%s: this owner's part is finished", s.o.Dir)
-	if s.info.Lab || s.info.Result == nil {
-		return nil, over
-	}
-	var err error
-	if s.ledger, err = run.FindLedger(ctx, s.where()); err != nil {
-		return nil, err
-	}
-	known, err := s.ledger.Run(ctx, s.info.ID)
+	rec, err := s.SettleAgain(ctx)
 	switch {
 	case err != nil:
 		return nil, err
-	case known.State == ledger.StateSettled:
-		return nil, over
+	case rec == nil:
+		return nil, inputError("%s: this owner's run is finished", s.o.Dir)
+	case s.Info.Result.Outcome == run.Diverged:
+		return nil, run.ErrDiverged
 	}
-	rec, err := trace.JournalRecord(filepath.Join(s.o.Dir, trace.JournalFile))
-	if err != nil {
-		return nil, err
-	}
-	token, err := run.CurrentToken(ctx, s.ledger, s.o.Dir, s.info.ID)
-	if err == nil {
-		err = run.Settle(ctx, s.ledger, s.o.Dir, s.info, token, rec)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.result(rec)
+	return s.summary(rec), nil
 }

@@ -40,13 +40,10 @@ const (
 // that another process has taken the run over, is given to stop.
 func (s *session) startReach(ctx context.Context, stop func(error), batches int) (*reacher, <-chan struct{}, error) {
 	r := &reacher{
-		record: func(ctx context.Context, n int, charged []ledger.Charges) error {
-			return s.ledger.Reach(ctx, s.info.ID, s.token, n, charged)
-		},
-		plan: s.owner.Plan, activations: s.owner.Activations, wake: make(chan struct{}, 1), more: make(chan struct{}, 1),
+		record: s.Reach, plan: s.Job.Plan, activations: s.Job.Owner.Activations, wake: make(chan struct{}, 1), more: make(chan struct{}, 1),
 	}
 	over := make(chan struct{})
-	if s.token == "" { // the lab
+	if s.Info.Lab {
 		r.known.Store(int64(r.activations))
 		close(over)
 		return r, over, nil

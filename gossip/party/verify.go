@@ -61,6 +61,7 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]run.Finding, e
 		return fail(fmt.Errorf("%s: found owner %d of %d", trace.JournalFile, at.Index, schedule.Graph.N))
 	}
 	steps := schedule.Counts()[at.Index]
+	v.Job.Owner = &run.Owner{Index: at.Index, Activations: steps, Method: m}
 	plan, planErr := m.Plan(v.Job.Facts, steps)
 	if err := agreed(v, entry, m, facts, at, head.Config); err != nil {
 		return nil, err
@@ -70,7 +71,7 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]run.Finding, e
 	if err := sent(ctx, v, m, at, journal); err != nil {
 		return nil, err
 	}
-	return v.FinishOwner(ctx, l, m, steps, m.NoiseMultiplier())
+	return v.FinishOwner(ctx, l)
 }
 
 // writeSchedule puts a training's schedule into an owner's directory, where Verify needs it.

@@ -84,8 +84,10 @@ func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
 		return nil, err
 	}
 	meters := make([]*counter, len(p.Owners))
-	for i, o := range p.Owners {
-		m, err := p.Meter(o)
+	jobs := make([]*run.Job, len(p.Owners))
+	for i := range p.Owners {
+		jobs[i] = p.JobOf(i, "")
+		m, err := jobs[i].Meter()
 		if err != nil {
 			return nil, err
 		}
@@ -98,9 +100,7 @@ func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
 	var methods []gossip.Method
 	var oracles []oracle.Oracle
 	for i, o := range p.Owners {
-		own := *p.Job
-		own.Facts = o.Facts
-		t := run.Trainer{Job: &own, Table: tables[i], Meter: meters[i], Streams: p.Streams(i), Journal: run.NopJournal{}}
+		t := run.Trainer{Job: jobs[i], Table: tables[i], Meter: meters[i], Streams: jobs[i].Streams(), Journal: run.NopJournal{}}
 		asked, err := t.Open()
 		if err != nil {
 			return nil, err

@@ -86,7 +86,7 @@ func listMethods(w io.Writer) {
 		line(e.Name, about)
 	}
 	fmt.Fprintln(w, "\nMethods of a network (network.method):")
-	for _, e := range gossip.Registry {
+	for _, e := range gossip.Registry() {
 		line(e.Name, e.About)
 	}
 	fmt.Fprintln(w, "\n`sotto help METHOD` shows the fields of one, `sotto plan SPEC --explain` what a method chooses for a spec.")

@@ -60,7 +60,7 @@ func TestHelp(t *testing.T) {
 		}
 		known(e.Name, fields)
 	}
-	for _, e := range gossip.Registry {
+	for _, e := range gossip.Registry() {
 		names, _ := e.Fields()
 		known(e.Name, names)
 	}

@@ -373,7 +373,7 @@ func TestModelsPage(t *testing.T) {
 	for _, o := range method.Outputs {
 		outputs = append(outputs, string(o))
 	}
-	for _, e := range gossip.Registry {
+	for _, e := range gossip.Registry() {
 		names, docs := e.Fields()
 		var want [][]string
 		for i := range names {

@@ -599,3 +599,21 @@ func TestReachesTheOptimum(t *testing.T) {
 		}
 	}
 }
+
+// A program of another module adds a method before the registry is read, under a name that is free.
+func TestRegister(t *testing.T) {
+	if e, err := Lookup("registered"); err != nil || e.About != "from outside" {
+		t.Errorf("found %+v, %v", e, err)
+	}
+	if _, err := Lookup("dances"); err == nil || !strings.Contains(err.Error(), "allowed are dda, dgd, laplace-dgd, registered") {
+		t.Error(err)
+	}
+	defer func() {
+		if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), "after the registry was read") {
+			t.Errorf("found %v", r)
+		}
+	}()
+	Register(Entry{Name: "late", Method: DGD{}})
+}
+
+func init() { Register(Entry{Name: "registered", About: "from outside", Method: DGD{}}) }

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"strings"
 
+	"github.com/sottodp/sotto/internal/registry"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
@@ -17,15 +17,15 @@ import (
 
 // A Method is what each owner does, with its configuration.
 type Method interface {
-	// Fit returns the method with everything set that was left free (zero), for an owner with
+	// Configure returns the method with everything set that was left free (zero), for an owner with
 	// so many activations in the schedule: its noise is calibrated to the owner's own terms. It does not touch data. Its errors begin
 	// with the field that is meant.
 	Configure(pub oracle.Public, obj method.Objective, s *Schedule, activations int, terms method.Terms) (Method, error)
-	// Plan is what a fitted method asks of an owner in so many activations.
+	// Plan is what a configured method asks of an owner in so many activations.
 	Plan(pub oracle.Public, activations int) (privacy.Event, error)
 	// NoiseMultiplier is the noise of one query (R8); 0 where there is none or not a single one.
 	NoiseMultiplier() float64
-	// Run takes the node's turns and returns its parameters. What it gives to the mixer and to
+	// Run takes the node's activations and returns its parameters. What it gives to the mixer and to
 	// watch is public.
 	Run(ctx context.Context, at Node, o oracle.Oracle, obj method.Objective, watch Watch) ([]float64, error)
 }
@@ -57,24 +57,20 @@ type Entry struct {
 	Method      Method // the zero value
 }
 
-// Registry lists the methods.
-var Registry = []Entry{
-	{"dda", "distributed dual averaging (P3 Algorithm 1), conventional or private", DDA{}},
-	{"dgd", "distributed gradient descent with noisy gradients", DGD{}},
-	{"laplace-dgd", "distributed gradient descent with geometric steps and Laplace noise on what is shared", LaplaceDGD{}},
-}
+var methods = registry.New("gossip", func(e Entry) (string, any) { return e.Name, e.Method },
+	Entry{"dda", "distributed dual averaging (P3 Algorithm 1), conventional or private", DDA{}},
+	Entry{"dgd", "distributed gradient descent with noisy gradients", DGD{}},
+	Entry{"laplace-dgd", "distributed gradient descent with geometric steps and Laplace noise on what is shared", LaplaceDGD{}},
+)
+
+// Register adds a method as method.Register does: before anything reads the registry.
+func Register(e Entry) { methods.Register(e) }
+
+// Registry lists the methods, in the order of the documentation.
+func Registry() []Entry { return methods.All() }
 
 // Lookup finds a method by its name.
-func Lookup(name string) (Entry, error) {
-	var names []string
-	for _, e := range Registry {
-		if e.Name == name {
-			return e, nil
-		}
-		names = append(names, e.Name)
-	}
-	return Entry{}, fmt.Errorf("found %q; allowed are %s", name, strings.Join(names, ", "))
-}
+func Lookup(name string) (Entry, error) { return methods.Lookup(name) }
 
 // Fields lists the fields of a method as a spec has them, each with what it means.
 func (e Entry) Fields() (names, docs []string) {
@@ -86,15 +82,24 @@ func (e Entry) Fields() (names, docs []string) {
 	return names, docs
 }
 
-// Decode reads a method of e's type from its JSON, strictly.
-func (e Entry) Decode(config []byte) (Method, error) {
+// DecodeBy reads a method of e's type with a strict decoder, which gets a pointer to it.
+func (e Entry) DecodeBy(decode func(any) error) (Method, error) {
 	v := reflect.New(reflect.TypeOf(e.Method))
-	dec := json.NewDecoder(bytes.NewReader(config))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v.Interface()); err != nil {
-		return nil, fmt.Errorf("method %s: %w", e.Name, err)
+	if err := decode(v.Interface()); err != nil {
+		return nil, err
 	}
 	return v.Elem().Interface().(Method), nil
+}
+
+// Decode reads a method of e's type from its JSON, strictly.
+func (e Entry) Decode(config []byte) (Method, error) {
+	dec := json.NewDecoder(bytes.NewReader(config))
+	dec.DisallowUnknownFields()
+	m, err := e.DecodeBy(dec.Decode)
+	if err != nil {
+		return nil, fmt.Errorf("method %s: %w", e.Name, err)
+	}
+	return m, nil
 }
 
 // Rows is what every method with Gaussian noise asks of its rows in an activation.

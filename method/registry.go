@@ -2,11 +2,9 @@ package method
 
 import (
 	"fmt"
-	"reflect"
 	"regexp"
-	"slices"
-	"strings"
-	"sync/atomic"
+
+	"github.com/sottodp/sotto/internal/registry"
 )
 
 // An Entry is one method that can be named in a spec.
@@ -20,90 +18,69 @@ type Entry struct {
 	Networks bool
 }
 
-// registry lists every method, in the order of the documentation. To add one is one line here.
-var registry = []Entry{
-	{"auto", "noisy gradients of all rows with momentum; every number is chosen from public facts, by the budget",
+// methods are all of them, in the order of the documentation. To add one is one line here.
+var methods = registry.New("method", func(e Entry) (string, any) { return e.Name, e.Method },
+	Entry{"auto", "noisy gradients of all rows with momentum; every number is chosen from public facts, by the budget",
 		"first, on a table with a linear model: it needs no settings and no search", Auto{}, false},
-	{"sgd", "DP-SGD with gradient clipping (P0 Algorithm 1); with all rows in every step it is DP-GD",
+	Entry{"sgd", "DP-SGD with gradient clipping (P0 Algorithm 1); with all rows in every step it is DP-GD",
 		"for networks, when you set every number yourself, or to compare with the literature", SGD{}, true},
-	{"momentum", "DP-SGD with momentum, of Polyak's kind or Nesterov's",
+	Entry{"momentum", "DP-SGD with momentum, of Polyak's kind or Nesterov's",
 		"when the runs you compare with use momentum; it costs what sgd costs", Momentum{}, true},
-	{"gd", "DP-GD: gradient descent, the baseline of P1, with Laplace noise for pure ε",
+	Entry{"gd", "DP-GD: gradient descent, the baseline of P1, with Laplace noise for pure ε",
 		"as the baseline of P1, with all rows in every step or for pure ε", GD{}, false},
-	{"shb", "DP-SHB: Polyak's heavy ball (P1 (3.1))",
+	Entry{"shb", "DP-SHB: Polyak's heavy ball (P1 (3.1))",
 		"to compare with P1 on strongly convex objectives", SHB{}, false},
-	{"nag", "DP-NAG: Nesterov's accelerated gradient (P1 (4.1))",
+	Entry{"nag", "DP-NAG: Nesterov's accelerated gradient (P1 (4.1))",
 		"on strongly convex objectives, or for pure ε with few steps", NAG{}, false},
-	{"nag-opt", "DP-NAG-opt: the same, with the budget spread over the steps to the best bound (P1 Proposition 4.2)",
+	Entry{"nag-opt", "DP-NAG-opt: the same, with the budget spread over the steps to the best bound (P1 Proposition 4.2)",
 		"when the bound on the last iterate matters (output: last); with averages nag does as well", NAGOpt{}, false},
-	{"masg", "DP-MASG: NAG in stages of falling step size (P1 (4.7))",
+	Entry{"masg", "DP-MASG: NAG in stages of falling step size (P1 (4.7))",
 		"when many steps are affordable and the last iterate matters", MASG{}, false},
-	{"masg-opt", "DP-MASG-opt: the same, with the budget spread over the steps to the best bound (P1 (4.8))",
+	Entry{"masg-opt", "DP-MASG-opt: the same, with the budget spread over the steps to the best bound (P1 (4.8))",
 		"as masg, with the best bound on the last iterate", MASGOpt{}, false},
-	{"adam", "DP-Adam: Adam's step along the noisy gradients of sgd, a baseline of P2",
+	Entry{"adam", "DP-Adam: Adam's step along the noisy gradients of sgd, a baseline of P2",
 		"to compare with the literature, or when the row norm bound says little about a good step size", Adam{}, true},
-	{"adagrad", "DP-AdaGrad: AdaGrad's step along the noisy gradients of sgd",
+	Entry{"adagrad", "DP-AdaGrad: AdaGrad's step along the noisy gradients of sgd",
 		"when features have different scales and no schedule of step sizes is to be chosen", AdaGrad{}, true},
-	{"blsgd", "DP-BLSGD: step sizes by a private backtracking line search (P2 Algorithms 1 to 3), and budgets that grow if asked to; with all rows in every step it is DP-BLGD",
+	Entry{"blsgd", "DP-BLSGD: step sizes by a private backtracking line search (P2 Algorithms 1 to 3), and budgets that grow if asked to; with all rows in every step it is DP-BLGD",
 		"when no good step size is known: the search costs a part of the budget", BLSGD{}, true},
-	{"agd", "DP-AGD: gradients of all rows with adaptive budgets and step sizes by a noisy choice; a baseline of P2",
+	Entry{"agd", "DP-AGD: gradients of all rows with adaptive budgets and step sizes by a noisy choice; a baseline of P2",
 		"to compare with P2, or when the noise of each step should follow from the progress so far", AGD{}, false},
-	{"privgene", "PrivGene: one parameter a round moves, as a noisy choice picks it; a baseline of P2",
+	Entry{"privgene", "PrivGene: one parameter a round moves, as a noisy choice picks it; a baseline of P2",
 		"for pure ε with few features, or to compare with P2", PrivGene{}, false},
-	{"majority", "the class of the most rows, by a noisy choice: the least that a classifier must beat",
+	Entry{"majority", "the class of the most rows, by a noisy choice: the least that a classifier must beat",
 		"as the accuracy that a useful classifier must exceed", Majority{}, false},
-	{"newton", "DP-Newton: noisy gradients scaled by a noisy Hessian, for losses with smooth Hessians of rank one",
+	Entry{"newton", "DP-Newton: noisy gradients scaled by a noisy Hessian, for losses with smooth Hessians of rank one",
 		"for logistic or linear models with few features and δ above 0: the lowest loss in few steps", Newton{}, false},
-	{"opt", "OPT: gradient steps, and steps along negative curvature where the gradient is small (P4 Algorithm 1); with a batch it is OPT-B",
+	Entry{"opt", "OPT: gradient steps, and steps along negative curvature where the gradient is small (P4 Algorithm 1); with a batch it is OPT-B",
 		"on non-convex objectives that need a certificate of second-order stationarity", OPT{}, false},
-	{"opt-ls", "OPT-LS: the same with a private line search along both (P4 Algorithm 3)",
+	Entry{"opt-ls", "OPT-LS: the same with a private line search along both (P4 Algorithm 3)",
 		"on non-convex objectives, first among the methods of P4: fewer steps than opt", OPTLS{}, false},
-	{"2opt", "2OPT: opt in two phases, the first short and with little noise (P4 §3.4)",
+	Entry{"2opt", "2OPT: opt in two phases, the first short and with little noise (P4 §3.4)",
 		"as opt, when its bound on the number of steps is pessimistic", TwoOPT{}, false},
-	{"2opt-ls", "2OPT-LS: opt-ls in two phases",
+	Entry{"2opt-ls", "2OPT-LS: opt-ls in two phases",
 		"as opt-ls, when its bound on the number of steps is pessimistic", TwoOPTLS{}, false},
-	{"tr", "DP-TR: a trust region around each iterate, with a Hessian in every step; the baseline of P4",
+	Entry{"tr", "DP-TR: a trust region around each iterate, with a Hessian in every step; the baseline of P4",
 		"to compare with P4's baseline", TR{}, false},
-	{"gd-2ns", "DP-GD with a test for second-order points afterwards, a baseline of P4",
+	Entry{"gd-2ns", "DP-GD with a test for second-order points afterwards, a baseline of P4",
 		"to compare with P4's baseline", GD2NS{}, false},
-	{"outpert", "OutPert-GD: noise on the last iterate of gradient descent, a baseline of P2",
+	Entry{"outpert", "OutPert-GD: noise on the last iterate of gradient descent, a baseline of P2",
 		"to compare with P2 under replace-one, on smooth losses with a Lipschitz bound", OutPert{}, false},
-	{"outpert-sgd", "OutPert-RSGD: noise on the last iterate of SGD over a secret order of the rows, a baseline of P2",
+	Entry{"outpert-sgd", "OutPert-RSGD: noise on the last iterate of SGD over a secret order of the rows, a baseline of P2",
 		"as outpert, when few passes over the rows must do", OutPertSGD{}, false},
-	{"amp", "AMP: objective perturbation with an approximate minimum, a baseline of P2",
+	Entry{"amp", "AMP: objective perturbation with an approximate minimum, a baseline of P2",
 		"under replace-one with a large budget: it gains most as ε grows", AMP{}, false},
-	{"optimum", "the optimum itself, by L-BFGS: no privacy, lab only",
+	Entry{"optimum", "the optimum itself, by L-BFGS: no privacy, lab only",
 		"in the lab, for the objective that private methods are measured against", Optimum{}, false},
-}
-
-// used says that the registry was read, so that nothing can be added any more.
-var used atomic.Bool
+)
 
 // Register adds a method, also from another module: a program that registers its own before it calls
-// cli.Main or reads a spec has one method more. It panics where the name is taken or not in lower case, where the
-// method is not a struct with tagged fields, and once the registry was read: what came later would
-// be missing from help texts and checks.
-func Register(e Entry) {
-	switch {
-	case used.Load():
-		panic("method: Register(" + e.Name + ") after the registry was read; register before anything else")
-	case !name.MatchString(e.Name):
-		panic(fmt.Sprintf("method: Register(%q): a name has lower-case letters, digits and hyphens", e.Name))
-	case slices.ContainsFunc(registry, func(o Entry) bool { return o.Name == e.Name }):
-		panic("method: Register(" + e.Name + "): the name is taken")
-	case e.Method == nil || reflect.TypeOf(e.Method).Kind() != reflect.Struct:
-		panic("method: Register(" + e.Name + "): the method is not a struct")
-	}
-	registry = append(registry, e)
-}
-
-var name = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+// cli.Main or reads a spec has one method more. It panics if the name is taken or not in lower case, if the
+// method is not a struct with tagged fields, and once the registry was read.
+func Register(e Entry) { methods.Register(e) }
 
 // Registry lists every method, in the order of the documentation.
-func Registry() []Entry {
-	used.Store(true)
-	return slices.Clone(registry)
-}
+func Registry() []Entry { return methods.All() }
 
 // Networks lists the methods that take networks.
 func Networks() []string {
@@ -121,14 +98,11 @@ const Default = "auto"
 
 // Lookup finds a method by name.
 func Lookup(name string) (Entry, error) {
-	var names []string
-	for _, e := range Registry() {
-		if e.Name == name {
-			return e, nil
-		}
-		names = append(names, e.Name)
+	e, err := methods.Lookup(name)
+	if err != nil {
+		err = fmt.Errorf("method: %w", err)
 	}
-	return Entry{}, fmt.Errorf("method: found %q; allowed are %s", name, strings.Join(names, ", "))
+	return e, err
 }
 
 // chosen finds the default of a field that has another than 0, and in whose doc 0 stands for nothing else.

@@ -250,7 +250,7 @@ func (p *NetworkPlan) setMethods() error {
 	settings := slices.Clone(p.Network.Method)
 	name, _ := settings.Take("name")
 	if name == "" {
-		name = gossip.Registry[0].Name
+		name = gossip.Registry()[0].Name
 	}
 	entry, err := gossip.Lookup(name)
 	if err != nil {

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"reflect"
 	"slices"
 
 	"github.com/sottodp/sotto/config"
@@ -62,11 +61,7 @@ func LoadNetwork(file string) (n Network, places map[string]string, err error) {
 func (s Settings) Method(entry gossip.Entry) (gossip.Method, error) {
 	s = slices.Clone(s)
 	s.Take("name")
-	config := reflect.New(reflect.TypeOf(entry.Method))
-	if err := s.Decode(config.Interface(), "network.method"); err != nil {
-		return nil, err
-	}
-	return config.Elem().Interface().(gossip.Method), nil
+	return entry.DecodeBy(func(v any) error { return s.Decode(v, "network.method") })
 }
 
 // Decode reads the settings into a struct whose fields have yaml tags; path is what errors call it.

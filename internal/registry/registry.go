@@ -1,0 +1,75 @@
+// Package registry holds the named values that a spec chooses from. Programs of other modules add
+// theirs before the list is read.
+package registry
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// A Registry lists entries by name, in the order of the documentation. It is for registration before
+// main and for reading afterwards.
+type Registry[E any] struct {
+	kind string // the package, for what a programmer reads
+	of   func(E) (name string, method any)
+	all  []E
+	used atomic.Bool // was read, so that nothing can be added any more
+}
+
+// New makes a registry. of names an entry and gives its method.
+func New[E any](kind string, of func(E) (name string, method any), all ...E) *Registry[E] {
+	return &Registry[E]{kind: kind, of: of, all: all}
+}
+
+var allowed = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+
+// Register adds an entry. It panics if the name is taken or not in lower case, if the method is not a
+// struct, and once the registry was read: what came later would be missing from help texts and checks.
+func (r *Registry[E]) Register(e E) {
+	name, method := r.of(e)
+	_, taken := r.find(name)
+	switch {
+	case r.used.Load():
+		panic(r.kind + ": Register(" + name + ") after the registry was read; register before anything else")
+	case !allowed.MatchString(name):
+		panic(fmt.Sprintf("%s: Register(%q): a name has lower-case letters, digits and hyphens", r.kind, name))
+	case taken:
+		panic(r.kind + ": Register(" + name + "): the name is taken")
+	case method == nil || reflect.TypeOf(method).Kind() != reflect.Struct:
+		panic(r.kind + ": Register(" + name + "): the method is not a struct")
+	}
+	r.all = append(r.all, e)
+}
+
+// All lists the entries.
+func (r *Registry[E]) All() []E {
+	r.used.Store(true)
+	return slices.Clone(r.all)
+}
+
+// Lookup finds an entry by its name.
+func (r *Registry[E]) Lookup(name string) (E, error) {
+	r.used.Store(true)
+	e, ok := r.find(name)
+	if ok {
+		return e, nil
+	}
+	names := make([]string, len(r.all))
+	for i, e := range r.all {
+		names[i], _ = r.of(e)
+	}
+	return e, fmt.Errorf("found %q; allowed are %s", name, strings.Join(names, ", "))
+}
+
+func (r *Registry[E]) find(name string) (found E, ok bool) {
+	for _, e := range r.all {
+		if n, _ := r.of(e); n == name {
+			return e, true
+		}
+	}
+	return found, false
+}

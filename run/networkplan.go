@@ -348,6 +348,7 @@ func (p *NetworkPlan) Agreement() (*agreement.Agreement, error) {
 		Model: agreement.Model{Label: p.Spec.Label}, Privacy: agreement.Privacy(p.Spec.Privacy), Lab: p.Spec.Lab, Seed: p.Spec.Seed,
 		Schedule: agreement.Schedule{Schedule: *p.Schedule}, Method: agreement.Method{Name: p.MethodName},
 	}
+	a.Privacy.Adjacency = p.Job.Facts.Adjacency // without noise the spec may name none
 	var err error
 	if a.Schema, err = p.Job.Schema.Marshal(); err != nil {
 		return nil, err

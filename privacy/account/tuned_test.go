@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
 	"pgregory.net/rapid"
 
 	"github.com/sottodp/sotto/privacy"
@@ -62,7 +63,7 @@ func bestOf(e privacy.Tuned, q []float64) []float64 {
 		if math.Abs(e.Eta) < 1e-9 {
 			return math.Log1p(-(1-e.Gamma)*x) / math.Log(e.Gamma)
 		}
-		return (math.Pow(1-(1-e.Gamma)*x, -e.Eta) - 1) / (math.Pow(e.Gamma, -e.Eta) - 1)
+		return math.Expm1(-e.Eta*math.Log1p(-(1-e.Gamma)*x)) / math.Expm1(-e.Eta*math.Log(e.Gamma))
 	}
 	best, below := make([]float64, len(q)), 0.0
 	for y, p := range q {
@@ -90,11 +91,11 @@ func TestTunedCovers(t *testing.T) {
 		}
 		e := tuned(rapid.SampledFrom([]float64{-0.7, 0, 1, 3}).Draw(t, "eta"), rapid.SampledFrom([]float64{0.5, 0.05, 0.001}).Draw(t, "gamma"))
 		between := func(p, q []float64, alpha float64) float64 {
-			sum := 0.0
+			logs := make([]float64, len(p)) // of the terms: a power of 30 overflows
 			for y := range p {
-				sum += math.Pow(p[y], alpha) * math.Pow(q[y], 1-alpha)
+				logs[y] = alpha*math.Log(p[y]) + (1-alpha)*math.Log(q[y])
 			}
-			return math.Log(sum) / (alpha - 1)
+			return floats.LogSumExp(logs) / (alpha - 1)
 		}
 		own := func(alpha float64) float64 {
 			return math.Max(between(pair[0], pair[1], alpha), between(pair[1], pair[0], alpha))

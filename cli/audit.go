@@ -33,12 +33,12 @@ func auditCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "audit [spec.yaml]",
 		Short: "Measure from outside how private a run is: a lower bound on ε",
-		Long: `Audit runs a spec's method with made-up records among the rows, each with a gradient in a direction of its own, which half of
+		Long: `Audit runs a spec's method with synthetic records among the rows, each with a gradient in a direction of its own, which half of
 them put into the sum. Then it guesses from what was released which did. The better the guesses, the larger the ε that the run has at least:
 a bound with 95 % confidence, beside the claim. A bound above the claim shows a fault; one below proves nothing.
 
 The rows are synthetic, as from ` + "`sotto synth`" + `, as many as the schema declares. --on-data takes those of the spec; what is then
-released is a look at them that nobody paid for. With --runs N the method runs N times on each of two neighbouring tables instead: for
+released is an access to them that is not charged. With --runs N the method runs N times on each of two neighboring tables instead: for
 small tables, and for methods that release no noisy gradient. --all audits every method on small synthetic tables. The run is a test of the code and of the
 machine; it trains nothing that is kept. docs/audit.md says what the bound rests on.`,
 		Example: `  sotto audit examples/adult/sotto.yaml --epsilon 4
@@ -71,7 +71,7 @@ machine; it trains nothing that is kept. docs/audit.md says what the bound rests
 	}
 	f := c.Flags()
 	addSomeSpecFlags(f, "any field of the spec, as in --set method.steps=200", "test", "test-labels", "output", "out", "seed")
-	f.IntVar(&o.canaries, "canaries", audit.Canaries, "made-up records in one run")
+	f.IntVar(&o.canaries, "canaries", audit.Canaries, "synthetic records in one run")
 	f.IntVar(&o.runs, "runs", 0, "audit in so many runs on each of two tables, in place of one run with canaries")
 	f.BoolVar(&o.all, "all", false, "audit every method, on small synthetic tables")
 	f.StringSliceVar(&o.methods, "methods", nil, "with --all: these, with a comma between (default all)")

@@ -61,7 +61,7 @@ The file holds the rows. Guard it as you guard the table.`,
 	c.Flags().StringVar(&dataPath, "data", "", "table to pack (required)")
 	c.Flags().StringVar(&opt.Labels, "labels", "", "labels of --data, for images (IDX) whose labels' file does not have the usual name")
 	c.Flags().StringVar(&label, "label", "", "the schema's column to predict, when it is not the schema's label")
-	c.Flags().BoolVar(&opt.Unlabelled, "unlabelled", false, "leave the labels out, as for rows to predict")
+	c.Flags().BoolVar(&opt.Unlabeled, "unlabelled", false, "leave the labels out, as for rows to predict")
 	c.Flags().StringVar(&outPath, "out", "", "file to write, a new one (required)")
 	c.Flags().BoolVar(&force, "force", false, "write over a file that is there")
 	return c

@@ -17,7 +17,7 @@ func evaluateCommand() *cobra.Command {
 	var accept *bool
 	c := &cobra.Command{
 		Use:   "evaluate --model DIR|model.json --data FILE",
-		Short: "Score a model on labelled rows (a look that is not private)",
+		Short: "Score a model on labeled rows (a look that is not private)",
 		Long: `Evaluate prints accuracy, log loss, AUC and the confusion matrix of a classifier,
 or RMSE and R² of a regression.
 
@@ -49,7 +49,7 @@ is then recorded, and the dataset has no guarantee from then on.`,
 		},
 	}
 	c.Flags().StringVar(&modelPath, "model", "", "run directory or model file (required)")
-	c.Flags().StringVar(&dataPath, "data", "", "labelled table to score (required)")
+	c.Flags().StringVar(&dataPath, "data", "", "labeled table to score (required)")
 	c.Flags().StringVar(&labelsPath, "labels", "", "labels of --data, for images (IDX) whose labels' file does not have the usual name")
 	c.Flags().StringVar(&ledgerPath, "ledger", "", "ledger of the datasets' budgets (default: that of the model's run, else the user's own)")
 	accept = addAcceptDropped(c.Flags())

@@ -29,7 +29,7 @@ var specFlags = []struct{ flag, field, usage string }{
 	{"method", "method.name", "method: see sotto help methods (default auto)"},
 	{"epsilon", "privacy.epsilon", "privacy budget ε"},
 	{"delta", "privacy.delta", "privacy budget δ"},
-	{"adjacency", "privacy.adjacency", "neighbouring tables: add-or-remove or replace-one"},
+	{"adjacency", "privacy.adjacency", "neighboring tables: add-or-remove or replace-one"},
 	{"accountant", "privacy.accountant", "accountant: best, rdp, pld, gdp, zcdp or pure (default best)"},
 	{"output", "output", "which iterates become the model: tail-average, last, average, random or ema"},
 	{"seed", "seed", "seed of noise and samples (lab only: seeded noise protects nobody)"},

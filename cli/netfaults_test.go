@@ -33,7 +33,7 @@ import (
 	"github.com/sottodp/sotto/run/trace"
 )
 
-var long = flag.Bool("long", false, "run the faults of networks at length: more owners, rounds and crashes; kill 300 processes: some minutes")
+var long = flag.Bool("long", false, "run the long form of the network faults: more owners, rounds and crashes; kill 300 processes: some minutes")
 
 // A place to crash at, as in journaled:3: there, the third time, the process kills itself.
 const crashVariable = "SOTTO_TEST_CRASH"
@@ -374,7 +374,7 @@ func TestFaults(t *testing.T) {
 }
 
 // Owners are cut off from the hub, longer than their peers wait: these go on among each other, those stand still and then adopt what was decided.
-// At length they are in network namespaces of their own, which takes root, and again behind a relay, as in the short form.
+// In the long form they are in network namespaces of their own, which takes root, and again behind a relay, as in the short form.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	t.Run("relay", func(t *testing.T) { partition(t, false) })
@@ -519,7 +519,7 @@ func TestEndAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if names := broken(); bytes.Equal(text, good) || !slices.Contains(names, c.what) {
-			t.Errorf("%s in the place of %s: found %v", c.new, c.old, names)
+			t.Errorf("%s instead of %s: found %v", c.new, c.old, names)
 		}
 	}
 	if err := os.WriteFile(path, good, 0o600); err != nil {

@@ -23,7 +23,7 @@ func netInitCommand() *cobra.Command {
 		Short: "Found a network of owners: its keys, and what all agree on",
 		Long: `Init settles a training among owners from the spec that they agreed on, and makes its keys. The directory holds then
 
-  organiser.json  secret of the organiser: keys of operator, account, certificates and owners
+  organiser.json  secret of the organizer: keys of operator, account, certificates and owners
   hub.json        secret of the hub: for sotto hub
   network.json    public, and in all of the others already: who takes part, their public keys, a hash of each part of what was agreed
 
@@ -50,14 +50,14 @@ and sotto net invite makes the credentials of each owner from it. No row is read
 			for _, text := range warnings {
 				warner(c)(text)
 			}
-			organiser, err := party.Found(p, hub)
+			organizer, err := party.Found(p, hub)
 			if err != nil {
 				return usageError("--%v", err)
 			}
 			if err := newfile.MakeDir(dir); err != nil {
 				return err
 			}
-			if err := organiser.WriteDir(dir); err != nil {
+			if err := organizer.WriteDir(dir); err != nil {
 				return err
 			}
 			t := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
@@ -75,13 +75,13 @@ and sotto net invite makes the credentials of each owner from it. No row is read
 			if p.Drawn() {
 				fmt.Fprint(c.OutOrStdout(), "\nActivations and noise follow from a seed that the owners draw when all have come, and may differ a little; ε is at most that of privacy.\n")
 			}
-			fmt.Fprintf(c.OutOrStdout(), "\nNetwork %s stands in %s. Next: sotto net invite %q --dir %s --out FILE, and so for each owner.\n", organiser.Network.ID, dir, p.Owners[0].Name, dir)
+			fmt.Fprintf(c.OutOrStdout(), "\nNetwork %s stands in %s. Next: sotto net invite %q --dir %s --out FILE, and so for each owner.\n", organizer.Network.ID, dir, p.Owners[0].Name, dir)
 			return nil
 		},
 	}
 	f := c.Flags()
 	ownerFlags(f, &o.Label)
-	f.StringVar(&dir, "dir", "", "new directory of the organiser (required)")
+	f.StringVar(&dir, "dir", "", "new directory of the organizer (required)")
 	f.StringVar(&hub, "hub", "", "where owners find the hub, tls://HOST:PORT, or several with commas between them (required)")
 	return c
 }
@@ -109,7 +109,7 @@ nothing but take part under its own name. The file is secret: bring it to the ow
 			if days < 1 || days > mostDays {
 				return usageError("--days: found %d; allowed is 1 to %d", days, mostDays)
 			}
-			o, owner, err := organised(dir, args[0])
+			o, owner, err := organized(dir, args[0])
 			if err != nil {
 				return err
 			}
@@ -128,7 +128,7 @@ nothing but take part under its own name. The file is secret: bring it to the ow
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&dir, "dir", "", "directory of the organiser (required)")
+	f.StringVar(&dir, "dir", "", "directory of the organizer (required)")
 	f.StringVar(&out, "out", "", "new file for the credentials (required)")
 	f.IntVar(&days, "days", invitedDays, "for how many days they are good")
 	return c
@@ -145,7 +145,7 @@ another key of its connection.`,
 		Example: "  sotto net revoke cardiology --dir net",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			o, owner, err := organised(dir, args[0])
+			o, owner, err := organized(dir, args[0])
 			if err != nil {
 				return err
 			}
@@ -164,16 +164,16 @@ another key of its connection.`,
 			return nil
 		},
 	}
-	c.Flags().StringVar(&dir, "dir", "", "directory of the organiser (required)")
+	c.Flags().StringVar(&dir, "dir", "", "directory of the organizer (required)")
 	return c
 }
 
-// organised reads an organiser's directory, and which of the owners has that name.
-func organised(dir, name string) (*transport.Organiser, int, error) {
+// organized reads an organizer's directory, and which of the owners has that name.
+func organized(dir, name string) (*transport.Organizer, int, error) {
 	if dir == "" {
 		return nil, 0, usageError("--dir is missing: the directory that sotto net init made")
 	}
-	o, owner, err := transport.OpenOrganiser(dir, name)
+	o, owner, err := transport.OpenOrganizer(dir, name)
 	if err != nil {
 		return nil, 0, &run.InputError{Err: err}
 	}

@@ -53,7 +53,7 @@ three given, for the largest sampling rate. Samples:
   full     all records
 
 It says what dominates the cost, by asking the accountant. More on request:
---compare for the other accountants and the other neighbouring relation, --table and
+--compare for the other accountants and the other neighboring relation, --table and
 --svg for ε against steps, noise and δ; --claimed for what the formulas of the papers
 that Sotto builds on would say of the plan, some of them loose and some false, and
 --claimed p0 to p4 for what those papers say of their own experiments.`,
@@ -110,7 +110,7 @@ that Sotto builds on would say of the plan, some of them loose and some false, a
 	f.IntVar(&flags.rows, "rows", 0, "number of records, a public number")
 	f.Float64Var(&flags.noise, "noise-multiplier", 0, "noise: its standard deviation over the ℓ2 sensitivity of the sum")
 	f.IntVar(&flags.steps, "steps", 0, "number of steps")
-	f.BoolVar(&flags.compare, "compare", false, "also what each accountant says, and what the other neighbouring relation would cost")
+	f.BoolVar(&flags.compare, "compare", false, "also what each accountant says, and what the other neighboring relation would cost")
 	f.BoolVar(&flags.table, "table", false, "also tables of ε against steps, noise and δ")
 	f.StringVar(&flags.svg, "svg", "", "file for a chart of ε against steps, noise and δ")
 	f.StringVar(&flags.claimed, "claimed", "", "also what the papers' own formulas say, which is no guarantee; with p0 to p4 or all, what they say of their own experiments")

@@ -32,7 +32,7 @@ guarantee stands as it is, since predicting is post-processing.`,
 				return err
 			}
 			gate := access.Gate{Dropped: run.Dropped(warner(c), true)}
-			opened, err := gate.Open(c.Context(), access.Predict, m.Schema, dataPath, data.Options{Unlabelled: true, KeepBad: true, ByRow: true})
+			opened, err := gate.Open(c.Context(), access.Predict, m.Schema, dataPath, data.Options{Unlabeled: true, KeepBad: true, ByRow: true})
 			if err != nil {
 				return err
 			}

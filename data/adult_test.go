@@ -43,7 +43,7 @@ func mustParse(t testing.TB, src string) *schema.Schema {
 func checkTable(t testing.TB, tab *Table) {
 	t.Helper()
 	for bi, b := range tab.Dense().Blocks {
-		if b.N < 1 || b.N > BlockRows || b.Dim != tab.Dim || len(b.X) != b.N*b.Dim || len(b.Norm) != b.N || tab.Labelled != (len(b.Y) == b.N) {
+		if b.N < 1 || b.N > BlockRows || b.Dim != tab.Dim || len(b.X) != b.N*b.Dim || len(b.Norm) != b.N || tab.Labeled != (len(b.Y) == b.N) {
 			t.Fatalf("block %d has a wrong shape", bi)
 		}
 		for i := range b.N {

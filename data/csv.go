@@ -66,7 +66,7 @@ func newCSVParser(s *schema.Schema, enc *encoder, in *lines, opt Options, raw *r
 		cell := at[i]
 		if c.Type == schema.TypeLabel {
 			p.label = cell
-			p.short = opt.Unlabelled && !s.Format.Header
+			p.short = opt.Unlabeled && !s.Format.Header
 		}
 		if opt.skips(c) {
 			cell = -1

@@ -23,7 +23,7 @@
 // rounding, for each row.
 //
 // The encoding of a row depends on this row and on public facts, never on its
-// place in the file or on other rows (R14). Nothing is standardised by figures
+// place in the file or on other rows (R14). Nothing is standardized by figures
 // of the data.
 //
 // # Rows
@@ -39,7 +39,7 @@
 // # Units
 //
 // Where the schema has a column of type unit, rows with one id there are one unit's: a
-// record is then the unit with its rows, and what divides a table ([Gather], [Coins],
+// record is then the unit with its rows, and what divides a table ([Subset], [RowHashes],
 // [ReadTest]) leaves a unit whole (R12). [Table.UnitRows] and [Table.Shares] say which
 // rows count and for how much. Of ids only hashes are kept, under a key of the process
 // that is written nowhere, and none of a packed table.

@@ -42,7 +42,7 @@ func TestA5EmptyTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, path := range []string{c.path, pack} {
-				for _, opt := range []Options{{}, {KeepBad: true}, {ByRow: true}, {ByRow: true, Unlabelled: true}} {
+				for _, opt := range []Options{{}, {KeepBad: true}, {ByRow: true}, {ByRow: true, Unlabeled: true}} {
 					if opt.ByRow && c.dropped > 0 {
 						continue // a row that is bad for its label or its unit is none then
 					}
@@ -61,11 +61,11 @@ func TestA5EmptyTable(t *testing.T) {
 					if (tab.Shares() != nil) != (s.UnitRows > 0 && !opt.ByRow) {
 						t.Errorf("%+v: shares %v", opt, tab.Shares())
 					}
-					if part := Gather([]*Table{tab}, func(int) bool { return true }); kept == 0 && part.Rows() != 0 || len(Coins([]*Table{tab}, nil)) != tab.Units() {
+					if part := Subset([]*Table{tab}, func(int) bool { return true }); kept == 0 && part.Rows() != 0 || len(RowHashes([]*Table{tab}, nil)) != tab.Units() {
 						t.Error("other rows in a division")
 					}
 					again := filepath.Join(t.TempDir(), "again.pack")
-					if err := PackTable(s, tab, again); err != nil && !opt.Unlabelled {
+					if err := PackTable(s, tab, again); err != nil && !opt.Unlabeled {
 						t.Error(err)
 					}
 					tab.Close()

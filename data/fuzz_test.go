@@ -26,7 +26,7 @@ func fuzzRead(t *testing.T, dir string, s *schema.Schema, content []byte, at uin
 	if drop {
 		c.OnBadRow = schema.BadRowDrop
 	}
-	for _, opt := range []Options{{}, {Unlabelled: true, KeepBad: true}, {ByRow: true}} {
+	for _, opt := range []Options{{}, {Unlabeled: true, KeepBad: true}, {ByRow: true}} {
 		tab, _, err := Read(context.Background(), admit(), &c, path, opt)
 		if err != nil {
 			header := c.Format.Header && strings.Contains(err.Error(), "a column that the schema does not name")

@@ -51,7 +51,7 @@ func newIDXSource(sch *schema.Schema, path string, opt Options, enc *encoder, su
 	if s.images, err = openIDX(path, sch.Image.Shape, sum); err != nil {
 		return nil, err
 	}
-	if opt.Unlabelled {
+	if opt.Unlabeled {
 		return s, nil
 	}
 	labels := opt.Labels

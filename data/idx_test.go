@@ -89,7 +89,7 @@ func TestReadIDX(t *testing.T) {
 	if _, _, err := Read(context.Background(), admit(), s, writeFile(t, "images", images), Options{Labels: other}); err != nil {
 		t.Error(err)
 	}
-	if tab, _, err := Read(context.Background(), admit(), s, writeFile(t, "images", images), Options{Unlabelled: true}); err != nil || tab.Labelled || tab.Rows() != 3 {
+	if tab, _, err := Read(context.Background(), admit(), s, writeFile(t, "images", images), Options{Unlabeled: true}); err != nil || tab.Labeled || tab.Rows() != 3 {
 		t.Error(err)
 	}
 

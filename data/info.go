@@ -31,7 +31,7 @@ func Describe(path string) (*Description, error) {
 		if p.flags&packSparse != 0 {
 			d.Form = "packed table, sparse rows"
 		}
-		if p.flags&packLabelled == 0 {
+		if p.flags&packLabeled == 0 {
 			d.Form += ", without labels"
 		}
 		return d, nil

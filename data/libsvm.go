@@ -8,9 +8,9 @@ import (
 
 // A libsvmParser parses records of the form: label index:value index:value …
 type libsvmParser struct {
-	enc        *encoder
-	features   int
-	unlabelled bool
+	enc       *encoder
+	features  int
+	unlabeled bool
 }
 
 // parse encodes the record on line into p.enc.
@@ -33,7 +33,7 @@ func (p *libsvmParser) parse(line []byte) fault {
 	next() // a record is not blank
 	colon := indexColon(token)
 	switch {
-	case colon < 0 && p.unlabelled:
+	case colon < 0 && p.unlabeled:
 		next()
 	case colon < 0:
 		if f := e.setLabel(&e.label, 0, string(token)); f.found != "" {
@@ -41,7 +41,7 @@ func (p *libsvmParser) parse(line []byte) fault {
 			return f
 		}
 		next()
-	case !p.unlabelled:
+	case !p.unlabeled:
 		return fault{at: at + 1, field: e.label.name, found: "a row without a label", allowed: "a label before the first index"}
 	}
 

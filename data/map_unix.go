@@ -29,7 +29,7 @@ func mapFile(path string) (m []byte, unmap func() error, err error) {
 }
 
 // advise says how mapped memory will be read: here and there, where reading ahead
-// is in vain, or from front to back.
+// does not pay, or from front to back.
 func advise(m []byte, random bool) {
 	how := unix.MADV_NORMAL
 	if random {

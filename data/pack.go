@@ -48,11 +48,11 @@ const (
 	packAlign   = 64
 	packEntry   = 12 + sha256.Size
 
-	packSparse   = 1 << 0 // flags of a file: CSR rows
-	packLabelled = 1 << 1 // the rows have labels
-	packUnits    = 1 << 2 // the rows belong to units; every chunk has Drop
-	packHashes   = 1 << 3 // there are hashes of raw rows
-	packDrops    = 1 << 0 // flag of a chunk: there are dropped rows
+	packSparse  = 1 << 0 // flags of a file: CSR rows
+	packLabeled = 1 << 1 // the rows have labels
+	packUnits   = 1 << 2 // the rows belong to units; every chunk has Drop
+	packHashes  = 1 << 3 // there are hashes of raw rows
+	packDrops   = 1 << 0 // flag of a chunk: there are dropped rows
 )
 
 // packed is a packed file whose header and footer are right.
@@ -88,7 +88,7 @@ var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // Pack reads the table at src, in any form that [Read] knows but this one, and
 // writes it packed to dst. Rows that on_bad_row: drop leaves out keep their place.
-// Of the options, Labels, Unlabelled, ByRow and Dropped count. dst appears as a whole, durably,
+// Of the options, Labels, Unlabeled, ByRow and Dropped count. dst appears as a whole, durably,
 // or not at all, and only if the gate admits the content. It needs memory for a block, not
 // for the table; for 8 bytes a row where the gate has a key, and with units of several
 // rows, for some 13 bytes a row and 100 a unit besides. Only package run/access and tests
@@ -114,7 +114,7 @@ func Pack(ctx context.Context, gate Gate, s *schema.Schema, src, dst string, opt
 
 // PackTable writes a table that is in memory, and that was read under the schema, packed to dst.
 func PackTable(s *schema.Schema, t *Table, dst string) error {
-	return writePacked(s, dst, Options{Unlabelled: !t.Labelled, ByRow: t.units == nil}, nil, func(b *builder) (*LoadStats, *Content, error) {
+	return writePacked(s, dst, Options{Unlabeled: !t.Labeled, ByRow: t.units == nil}, nil, func(b *builder) (*LoadStats, *Content, error) {
 		stats := &LoadStats{}
 		if t.units != nil {
 			b.units.of = t.units.of
@@ -148,7 +148,7 @@ func writePacked(s *schema.Schema, dst string, opt Options, key []byte, fill fun
 	w.bytes(make([]byte, packHeader))
 	b := newBuilder(s, opt)
 	b.emit = func(k *Block) error {
-		b.room = new(Room) // what is written is free again
+		b.arena = new(Arena) // what is written is free again
 		if b.units == nil {
 			return w.block(k, nil)
 		}
@@ -162,7 +162,7 @@ func writePacked(s *schema.Schema, dst string, opt Options, key []byte, fill fun
 		w.flags |= packSparse
 	}
 	if b.label {
-		w.flags |= packLabelled
+		w.flags |= packLabeled
 	}
 	if b.units != nil {
 		w.flags |= packUnits
@@ -411,7 +411,7 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 		return nil, damaged("a packed table whose footer was altered")
 	}
 	odd := damaged("a packed table whose footer does not fit its rows")
-	if p.flags&^(packSparse|packLabelled|packUnits|packHashes) != 0 || p.flags&packHashes != 0 && le.Uint32(head[8:]) < 2 {
+	if p.flags&^(packSparse|packLabeled|packUnits|packHashes) != 0 || p.flags&packHashes != 0 && le.Uint32(head[8:]) < 2 {
 		return nil, odd
 	}
 	text := func() []byte {
@@ -470,7 +470,7 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 			c.size = padded(4 * c.rows * p.schema.Dim()) // at most 2¹⁰·2²⁴·4
 		}
 		c.size += padded(4 * c.rows)
-		if p.flags&packLabelled != 0 {
+		if p.flags&packLabeled != 0 {
 			c.size += padded(4 * c.rows)
 		}
 		if grouped {
@@ -554,12 +554,12 @@ func tableOf(ctx context.Context, gate Gate, s *schema.Schema, path string, opt 
 	if err != nil {
 		return nil, nil, packError(path, err)
 	}
-	labelled := p.flags&packLabelled != 0
+	labeled := p.flags&packLabeled != 0
 	grouped, group := p.flags&packUnits != 0, s.UnitRows > 0 && !opt.ByRow
 	switch {
 	case p.schema.Fingerprint() != s.Fingerprint():
 		return nil, nil, &config.Error{File: path, Field: "schema", Found: "a table that was packed under another one", Allowed: "the schema that it was packed under; name, rows and format may differ", Hint: "sotto data info shows it; pack the table again for another schema or label"}
-	case !labelled && !opt.Unlabelled:
+	case !labeled && !opt.Unlabeled:
 		return nil, nil, &config.Error{File: path, Found: "a table that was packed without its labels", Allowed: "a table with labels"}
 	case group && !grouped:
 		return nil, nil, &config.Error{File: path, Field: "unit", Found: "a table that was packed row by row", Allowed: "one that says whose its rows are", Hint: "pack the table again, under a schema with the unit"}
@@ -588,7 +588,7 @@ func tableOf(ctx context.Context, gate Gate, s *schema.Schema, path string, opt 
 		if err != nil {
 			return &config.Error{File: path, Field: fmt.Sprintf("chunk %d", i+1), Found: err.Error(), Allowed: "a chunk as it was written", Hint: "copy the file again, or pack the table again"}
 		}
-		if opt.Unlabelled {
+		if opt.Unlabeled {
 			k.Y = nil
 		}
 		t.Blocks[i], of[i] = k, units
@@ -696,7 +696,7 @@ func (c *packChunk) block(b []byte, dim int, flags uint32) (k *Block, of []int32
 	} else {
 		k.X = numbers[float32](part(4 * c.rows * dim))
 	}
-	if flags&packLabelled != 0 {
+	if flags&packLabeled != 0 {
 		k.Y = numbers[float32](part(4 * c.rows))
 	}
 	k.Norm = numbers[float32](part(4 * c.rows))

@@ -71,7 +71,7 @@ func TestPack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := mustParse(t, c.schema)
-			opts := []Options{{KeepBad: true}, {KeepBad: true, Unlabelled: true}}
+			opts := []Options{{KeepBad: true}, {KeepBad: true, Unlabeled: true}}
 			if s.UnitRows > 0 {
 				opts = opts[:1] // which rows of a unit count, their labels say too
 			}
@@ -136,7 +136,7 @@ func TestPackOfImages(t *testing.T) {
 func TestPackRefuses(t *testing.T) {
 	s := mustParse(t, small)
 	path := packOf(t, s, smallRows(1500), Options{})
-	unlabelled := packOf(t, s, smallRows(3), Options{Unlabelled: true})
+	unlabeled := packOf(t, s, smallRows(3), Options{Unlabeled: true})
 	drop := mustParse(t, "on_bad_row: drop\n"+small)
 	dropped := packOf(t, drop, strings.Replace(smallRows(2000), "red,x,", "red,x,NaN", 600), Options{})
 	other := mustParse(t, strings.Replace(small, "max: 1000", "max: 1001", 1))
@@ -153,8 +153,8 @@ func TestPackRefuses(t *testing.T) {
 		{s, path, Options{Rows: 1501}, "rows: found 1500; allowed is exactly 1501"},
 		{other, path, Options{}, "schema: found a table that was packed under another one"},
 		{s, path, Options{Labels: "l"}, "l: found a file of labels"},
-		{s, unlabelled, Options{}, "found a table that was packed without its labels"},
-		{s, unlabelled, Options{Unlabelled: true}, ""},
+		{s, unlabeled, Options{}, "found a table that was packed without its labels"},
+		{s, unlabeled, Options{Unlabeled: true}, ""},
 		{s, dropped, Options{}, "found rows that did not fit the schema"},
 		{drop, dropped, Options{}, ""},
 	} {
@@ -203,7 +203,7 @@ func TestPackOfUnits(t *testing.T) {
 	rows := visitRows(4000)
 	whole, _ := mustRead(t, s, visitsFile(rows), Options{KeepBad: true})
 	path := packOf(t, s, visitsFile(rows), Options{})
-	byRow := packOf(t, s, visitsFile(rows), Options{ByRow: true, Unlabelled: true})
+	byRow := packOf(t, s, visitsFile(rows), Options{ByRow: true, Unlabeled: true})
 	again := filepath.Join(t.TempDir(), "t.pack")
 	if err := PackTable(s, whole, again); err != nil {
 		t.Fatal(err)
@@ -228,9 +228,9 @@ func TestPackOfUnits(t *testing.T) {
 		want string
 	}{
 		{s, path, Options{ByRow: true}, ""},
-		{s, byRow, Options{ByRow: true, Unlabelled: true}, ""},
-		{none, byRow, Options{Unlabelled: true}, ""},
-		{s, byRow, Options{Unlabelled: true}, "unit: found a table that was packed row by row"},
+		{s, byRow, Options{ByRow: true, Unlabeled: true}, ""},
+		{none, byRow, Options{Unlabeled: true}, ""},
+		{s, byRow, Options{Unlabeled: true}, "unit: found a table that was packed row by row"},
 		{few, path, Options{}, "unit: found a table that was packed for another unit"},
 		{none, path, Options{}, "unit: found a table that was packed for another unit"},
 		{s, path, Options{Rows: 8}, "units: found 4; allowed is exactly 8"},
@@ -254,7 +254,7 @@ func TestPackOfUnits(t *testing.T) {
 	}
 	n, d := 40, s.Dim()
 	at := padded(4*n*d) + 2*padded(4*n)
-	for name, unit := range map[string]int32{"too many rows": 0, "nobody's": -1, "no such unit": 99} {
+	for name, unit := range map[string]int32{"too many rows": 0, "no unit": -1, "no such unit": 99} {
 		forged := forge(t, b, func(chunk []byte) {
 			for i := range n {
 				if chunk[at+padded(4*n)+i] == 0 { // it counts

@@ -27,18 +27,18 @@ func TestReadParquet(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("age,colour,id,gain,sick\n")
 	for i := range 2000 {
-		age, colour, sick := fmt.Sprint((i*7)%130-4), []string{"red", "green", "mauve", "1.0"}[i%4], "no"
+		age, color, sick := fmt.Sprint((i*7)%130-4), []string{"red", "green", "mauve", "1.0"}[i%4], "no"
 		if i%37 == 5 {
 			age = ""
 		}
 		if i%41 == 3 {
-			colour = ""
+			color = ""
 		}
 		if i*i%7 < 3 {
 			sick = "yes."
 		}
 		cents := i * i % 200000
-		fmt.Fprintf(&text, "%s,%s,%d,%d.%02d,%s\n", age, colour, i, cents/100, cents%100, sick)
+		fmt.Fprintf(&text, "%s,%s,%d,%d.%02d,%s\n", age, color, i, cents/100, cents%100, sick)
 	}
 	want, counts := mustRead(t, s, text.String(), Options{Rows: 2000})
 	got, stats, err := Read(context.Background(), admit(), s, "testdata/small.parquet", Options{Rows: 2000})
@@ -85,11 +85,11 @@ func TestReadParquet(t *testing.T) {
 }
 
 type smallParquet struct {
-	Sick   *string  `parquet:"sick,optional"`
-	Gain   *float64 `parquet:"gain,optional"`
-	ID     string   `parquet:"id"`
-	Age    *float32 `parquet:"age,optional"`
-	Colour *string  `parquet:"colour,optional,dict"`
+	Sick  *string  `parquet:"sick,optional"`
+	Gain  *float64 `parquet:"gain,optional"`
+	ID    string   `parquet:"id"`
+	Age   *float32 `parquet:"age,optional"`
+	Color *string  `parquet:"colour,optional,dict"`
 }
 
 func writeParquet[T any](t testing.TB, rows []T, options ...parquet.WriterOption) string {
@@ -122,7 +122,7 @@ func TestParquetEqualsCSV(t *testing.T) {
 			}
 			if some.Draw(r, "colour") {
 				v := rapid.SampledFrom([]string{"red", "green", "1.0", "?", "", "mauve"}).Draw(r, "c")
-				row.Colour, cells[1] = &v, v
+				row.Color, cells[1] = &v, v
 			}
 			if some.Draw(r, "gain") {
 				v := rapid.Float64().Draw(r, "g")
@@ -137,7 +137,7 @@ func TestParquetEqualsCSV(t *testing.T) {
 		}
 		codec := rapid.SampledFrom([]compress.Codec{&parquet.Uncompressed, &parquet.Snappy, &parquet.Gzip, &parquet.Zstd}).Draw(r, "codec")
 		path := writeParquet(t, rows, parquet.Compression(codec), parquet.MaxRowsPerRowGroup(int64(rapid.IntRange(1, 40).Draw(r, "group"))))
-		opt := Options{KeepBad: rapid.Bool().Draw(r, "keep"), Unlabelled: rapid.Bool().Draw(r, "unlabelled")}
+		opt := Options{KeepBad: rapid.Bool().Draw(r, "keep"), Unlabeled: rapid.Bool().Draw(r, "unlabelled")}
 		want, counts, err := read(t, s, text.String(), opt)
 		got, stats, err2 := Read(context.Background(), admit(), s, path, opt)
 		if (err == nil) != (err2 == nil) {
@@ -156,7 +156,7 @@ func TestBadParquet(t *testing.T) {
 	s := mustParse(t, small)
 	text := func(v string) *string { return &v }
 	one := func(v float64) *float64 { return &v }
-	good := smallParquet{Sick: text("no"), Gain: one(1), ID: "x", Colour: text("red")}
+	good := smallParquet{Sick: text("no"), Gain: one(1), ID: "x", Color: text("red")}
 	with := func(change func(*smallParquet)) []smallParquet {
 		bad := good
 		change(&bad)
@@ -166,18 +166,18 @@ func TestBadParquet(t *testing.T) {
 		"class":     {writeParquet(t, with(func(r *smallParquet) { r.Sick = text("SECRET") })), "row 3: column sick: found a label that is none of the classes; allowed is one of the classes in the schema (2 rows are bad, this is the first"},
 		"null":      {writeParquet(t, with(func(r *smallParquet) { r.Sick = nil })), "row 3: column sick: found a missing value; allowed is a label"},
 		"NaN":       {writeParquet(t, with(func(r *smallParquet) { r.Gain = one(0); *r.Gain /= *r.Gain })), "row 3: column gain: found NaN"},
-		"no text":   {writeParquet(t, with(func(r *smallParquet) { r.Colour = text("\xffSECRET") })), "row 3: column colour: found bytes that are not text"},
+		"no text":   {writeParquet(t, with(func(r *smallParquet) { r.Color = text("\xffSECRET") })), "row 3: column colour: found bytes that are not text"},
 		"no column": {writeParquet(t, []struct{ Age int32 }{{1}}), "column age: found no such column in the header"},
 		"one more": {writeParquet(t, []struct {
 			smallParquet
 			More int32
 		}{{good, 1}}), `column "More": found a column that the schema does not name`},
 		"type": {writeParquet(t, []struct {
-			Sick   string   `parquet:"sick"`
-			Gain   int64    `parquet:"gain,timestamp"`
-			ID     string   `parquet:"id"`
-			Age    []int32  `parquet:"age,list"`
-			Colour []string `parquet:"colour"`
+			Sick  string   `parquet:"sick"`
+			Gain  int64    `parquet:"gain,timestamp"`
+			ID    string   `parquet:"id"`
+			Age   []int32  `parquet:"age,list"`
+			Color []string `parquet:"colour"`
 		}{{}}), "column age: found values of type nested; allowed is whole and other numbers"},
 		"cut": {writeFile(t, "t", "PAR1 and so on"), "found a Parquet file that cannot be read, damaged or encrypted"},
 	} {

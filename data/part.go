@@ -8,12 +8,12 @@ import (
 	"slices"
 )
 
-// Gather is a table in memory of the records that in says yes to: their rows, in the
+// Subset is a table in memory of the records that in says yes to: their rows, in the
 // order of the tables. A record is a row or, where rows belong to units, a unit with all
 // its rows, so no unit is on two sides of a division. Records are numbered across the
 // tables, one after the other. These must be of one schema, and a unit in one of them
 // alone.
-func Gather(tables []*Table, in func(record int) bool) *Table {
+func Subset(tables []*Table, in func(record int) bool) *Table {
 	out := *tables[0]
 	out.Blocks, out.units, out.unmap, out.mapped = nil, nil, nil, nil
 	p := packer{to: &out}
@@ -57,7 +57,7 @@ func Gather(tables []*Table, in func(record int) bool) *Table {
 // A packer fills blocks with rows of others.
 type packer struct {
 	to    *Table
-	room  Room
+	arena Arena
 	b     *Block
 	start []int32
 	col   []int32
@@ -69,12 +69,12 @@ func (p *packer) add(from *Block, i, dim int) {
 		p.flush()
 	}
 	if p.b == nil {
-		p.b = &Block{Dim: dim, Norm: p.room.Floats(BlockRows)[:0]}
+		p.b = &Block{Dim: dim, Norm: p.arena.Floats(BlockRows)[:0]}
 		if from.Y != nil {
-			p.b.Y = p.room.Floats(BlockRows)[:0]
+			p.b.Y = p.arena.Floats(BlockRows)[:0]
 		}
 		if from.Start == nil {
-			p.b.X = p.room.Floats(BlockRows * dim)[:0]
+			p.b.X = p.arena.Floats(BlockRows * dim)[:0]
 		}
 	}
 	b := p.b
@@ -105,9 +105,9 @@ func (p *packer) flush() {
 	}
 	if b.X == nil {
 		b.Start = append(append([]int32(nil), p.start...), int32(len(p.col)))
-		b.Col = p.room.Ints(len(p.col))
+		b.Col = p.arena.Ints(len(p.col))
 		copy(b.Col, p.col)
-		b.Val = p.room.Floats(len(p.val))
+		b.Val = p.arena.Floats(len(p.val))
 		copy(b.Val, p.val)
 		p.start, p.col, p.val = p.start[:0], p.col[:0], p.val[:0]
 	}
@@ -117,11 +117,11 @@ func (p *packer) flush() {
 	p.to.Blocks, p.b = append(p.to.Blocks, b), nil
 }
 
-// Coins is a number from 0 to 2⁶⁴−1 for each record of the tables, numbered as in Gather:
+// RowHashes is a number from 0 to 2⁶⁴−1 for each record of the tables, numbered as in Subset:
 // a keyed hash of the encoded values and labels of its rows and, where records are equal,
 // of its number among them. So a record more, or one less, moves no other's coin (R10),
 // and equal records, who are different people, have independent ones.
-func Coins(tables []*Table, key []byte) []uint64 {
+func RowHashes(tables []*Table, key []byte) []uint64 {
 	var coins []uint64
 	seen := map[[16]byte]uint64{}
 	var text []byte

@@ -12,7 +12,7 @@ import (
 // a table of made rows, dense or sparse, in blocks of the usual size; row r holds the
 // numbers that content[r] stands for.
 func rowsOf(content []int, sparse bool) *Table {
-	t := &Table{Dim: 3, Classes: 2, NormBound: 10, Unit: 0.5, Labelled: true}
+	t := &Table{Dim: 3, Classes: 2, NormBound: 10, Unit: 0.5, Labeled: true}
 	for from := 0; from < len(content); from += BlockRows {
 		part := content[from:min(len(content), from+BlockRows)]
 		b := &Block{N: len(part), Dim: 3, Drop: make([]bool, len(part))}
@@ -51,7 +51,7 @@ func (t *Table) words() []string {
 	return out
 }
 
-// Gather keeps the rows named, whole and in order, in full blocks.
+// Subset keeps the rows named, whole and in order, in full blocks.
 func TestGather(t *testing.T) {
 	for _, sparse := range []bool{false, true} {
 		var content, want []int
@@ -64,7 +64,7 @@ func TestGather(t *testing.T) {
 				want = append(want, c)
 			}
 		}
-		got := Gather([]*Table{rowsOf(content[:1500], sparse), rowsOf(content[1500:], sparse)}, in)
+		got := Subset([]*Table{rowsOf(content[:1500], sparse), rowsOf(content[1500:], sparse)}, in)
 		if !slices.Equal(got.words(), rowsOf(want, sparse).words()) {
 			t.Errorf("sparse %v: other rows", sparse)
 		}
@@ -79,7 +79,7 @@ func TestGather(t *testing.T) {
 // coinsOf is the coins of each content, as a multiset.
 func coinsOf(content []int, sparse bool) map[string]int {
 	out := map[string]int{}
-	for r, c := range Coins([]*Table{rowsOf(content, sparse)}, []byte("key")) {
+	for r, c := range RowHashes([]*Table{rowsOf(content, sparse)}, []byte("key")) {
 		out[fmt.Sprint(content[r], c)]++
 	}
 	return out
@@ -118,7 +118,7 @@ func TestCoins(t *testing.T) {
 			}
 		}
 	})
-	a, b := Coins([]*Table{rowsOf([]int{1, 2}, false)}, []byte("a")), Coins([]*Table{rowsOf([]int{1, 2}, false)}, []byte("b"))
+	a, b := RowHashes([]*Table{rowsOf([]int{1, 2}, false)}, []byte("a")), RowHashes([]*Table{rowsOf([]int{1, 2}, false)}, []byte("b"))
 	if a[0] == b[0] || a[0] == a[1] {
 		t.Error("coins do not depend on the key or on the row")
 	}

@@ -29,7 +29,7 @@ const (
 // under add-or-remove.
 type Options struct {
 	// Labels is the file of an IDX table's labels. "": the one beside the images
-	// that has their name, with labels-idx1 in the place of images-idx3.
+	// that has their name, with labels-idx1 instead of images-idx3.
 	Labels string
 	// Rows is the number of rows that the file must have, bad ones included, or of
 	// units where the schema has such: replace-one, where the count is public (R9). 0:
@@ -39,9 +39,9 @@ type Options struct {
 	// Drop set and all values zero: for replace-one (R9), and where each input
 	// row needs an answer.
 	KeepBad bool
-	// Unlabelled reads no labels, and the file need not have them: for
+	// Unlabeled reads no labels, and the file need not have them: for
 	// predictions. The table has no Y.
-	Unlabelled bool
+	Unlabeled bool
 	// ByRow takes each row by itself: no unit is looked at, the file need not have that
 	// column (but where it has no header), and all rows of a unit stay: for predictions
 	// and scores.
@@ -64,7 +64,7 @@ func (o Options) dropped(path string, stats *LoadStats) error {
 
 // skips says whether a column of the schema is not read.
 func (o Options) skips(c schema.Column) bool {
-	return c.Type == schema.TypeLabel && o.Unlabelled || c.Type == schema.TypeUnit && o.ByRow
+	return c.Type == schema.TypeLabel && o.Unlabeled || c.Type == schema.TypeUnit && o.ByRow
 }
 
 // LoadStats counts what happened while reading. The counts are private data:
@@ -316,7 +316,7 @@ func newTextSource(s *schema.Schema, path string, opt Options, enc *encoder, sum
 	}
 	t := &textSource{in: in, format: &s.Format}
 	if s.Format.Kind == schema.KindLIBSVM {
-		t.parse = (&libsvmParser{enc: enc, features: s.Features, unlabelled: opt.Unlabelled}).parse
+		t.parse = (&libsvmParser{enc: enc, features: s.Features, unlabeled: opt.Unlabeled}).parse
 		t.raw = raw
 		t.raw.begin([]byte("libsvm"))
 		return t, nil
@@ -488,7 +488,7 @@ func (l *lines) record(f *schema.Format) ([]byte, error) {
 type builder struct {
 	table *Table
 	emit  func(*Block) error // gets each block once it is full; the builder keeps nothing of it
-	room  *Room              // memory of the blocks
+	arena *Arena             // memory of the blocks
 	dense bool
 	label bool
 	units *grouper // nil: each row is a unit
@@ -505,15 +505,15 @@ type builder struct {
 }
 
 func newBuilder(s *schema.Schema, opt Options) *builder {
-	b := &builder{dense: s.Format.Kind != schema.KindLIBSVM, label: !opt.Unlabelled}
+	b := &builder{dense: s.Format.Kind != schema.KindLIBSVM, label: !opt.Unlabeled}
 	_, unit := s.RowRule()
-	b.table = &Table{Dim: s.Dim(), Classes: s.Classes(), NormBound: s.RowNorm, Unit: unit, Labelled: b.label}
+	b.table = &Table{Dim: s.Dim(), Classes: s.Classes(), NormBound: s.RowNorm, Unit: unit, Labeled: b.label}
 	b.start = make([]int32, 1, BlockRows+1)
 	b.gone = make([]bool, BlockRows)
 	if s.UnitRows > 0 && !opt.ByRow {
 		b.units = newGrouper(s.UnitRows)
 	}
-	b.room = new(Room)
+	b.arena = new(Arena)
 	b.emit = func(k *Block) error {
 		b.table.Blocks = append(b.table.Blocks, k)
 		return nil
@@ -578,11 +578,11 @@ func (b *builder) begin() error {
 		return nil
 	}
 	if b.dense {
-		b.x = b.room.Floats(BlockRows * b.table.Dim)
+		b.x = b.arena.Floats(BlockRows * b.table.Dim)
 	}
-	b.norm = b.room.Floats(BlockRows)[:0]
+	b.norm = b.arena.Floats(BlockRows)[:0]
 	if b.label {
-		b.y = b.room.Floats(BlockRows)[:0]
+		b.y = b.arena.Floats(BlockRows)[:0]
 	}
 	return nil
 }
@@ -611,9 +611,9 @@ func (b *builder) flush() error {
 		}
 	} else {
 		k.Start = append([]int32(nil), b.start...)
-		k.Col = b.room.Ints(len(b.col))
+		k.Col = b.arena.Ints(len(b.col))
 		copy(k.Col, b.col)
-		k.Val = b.room.Floats(len(b.val))
+		k.Val = b.arena.Floats(len(b.val))
 		copy(k.Val, b.val)
 		b.start, b.col, b.val = b.start[:1], b.col[:0], b.val[:0]
 	}
@@ -630,7 +630,7 @@ func (b *builder) flush() error {
 func (t *Table) Dense() *Table {
 	d := *t
 	d.Blocks = make([]*Block, len(t.Blocks))
-	var memory Room
+	var memory Arena
 	for i, b := range t.Blocks {
 		d.Blocks[i] = b
 		if b.Start == nil {

@@ -84,7 +84,7 @@ func TestReadCSV(t *testing.T) {
 	if d := cmp.Diff(&LoadStats{Rows: 3, Clamped: map[string]int{"age": 1, "gain": 1}}, stats); d != "" {
 		t.Error(d)
 	}
-	if !tab.Labelled || tab.Classes != 2 || tab.NormBound != 4 || tab.Rows() != 3 {
+	if !tab.Labeled || tab.Classes != 2 || tab.NormBound != 4 || tab.Rows() != 3 {
 		t.Errorf("%+v", tab)
 	}
 }
@@ -146,9 +146,9 @@ func TestReadLIBSVM(t *testing.T) {
 	if stats.Clamped["features"] != 1 {
 		t.Errorf("%+v", stats)
 	}
-	un, _ := mustRead(t, s, "1:1 3:-2\n0 2:9e0\n", Options{Unlabelled: true})
-	if un.Labelled || un.Blocks[0].Y != nil || !reflect.DeepEqual(row(un, 0), want[0]) || !reflect.DeepEqual(row(un, 1), want[1]) {
-		t.Errorf("unlabelled: %v %v", row(un, 0), row(un, 1))
+	un, _ := mustRead(t, s, "1:1 3:-2\n0 2:9e0\n", Options{Unlabeled: true})
+	if un.Labeled || un.Blocks[0].Y != nil || !reflect.DeepEqual(row(un, 0), want[0]) || !reflect.DeepEqual(row(un, 1), want[1]) {
+		t.Errorf("unlabeled: %v %v", row(un, 0), row(un, 1))
 	}
 }
 
@@ -160,23 +160,23 @@ func TestUnnamedColumn(t *testing.T) {
 	}
 }
 
-func TestUnlabelled(t *testing.T) {
+func TestUnlabeled(t *testing.T) {
 	s := mustParse(t, small)
 	noHeader := mustParse(t, strings.Replace(small, "{", "{header: false,", 1))
-	want, _ := mustRead(t, s, "age,colour,id,gain\n1,red,x,2\n", Options{Unlabelled: true})
-	if want.Labelled || want.Blocks[0].Y != nil {
+	want, _ := mustRead(t, s, "age,colour,id,gain\n1,red,x,2\n", Options{Unlabeled: true})
+	if want.Labeled || want.Blocks[0].Y != nil {
 		t.Error("labels out of nowhere")
 	}
 	for _, c := range []struct {
 		s       *schema.Schema
 		content string
 	}{{s, "age,colour,id,gain,sick\n1,red,x,2,nobody knows\n"}, {noHeader, "1,red,x,2\n"}, {noHeader, "1,red,x,2,?\n"}} {
-		if got, _ := mustRead(t, c.s, c.content, Options{Unlabelled: true}); !reflect.DeepEqual(want, got) {
+		if got, _ := mustRead(t, c.s, c.content, Options{Unlabeled: true}); !reflect.DeepEqual(want, got) {
 			t.Errorf("%q: %v", c.content, got)
 		}
 	}
 	first := mustParse(t, "dataset: d\nformat: {header: false}\ncolumns: [{name: y, type: label, classes: [a, b]}, {name: x, type: numeric, min: 0, max: 1}]")
-	got, _ := mustRead(t, first, "1\n", Options{Unlabelled: true})
+	got, _ := mustRead(t, first, "1\n", Options{Unlabeled: true})
 	if r := row(got, 0); r[0] != r[1] {
 		t.Errorf("row %v", r)
 	}
@@ -231,7 +231,7 @@ func TestManyBlocks(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, _, err := Read(ctx, admit(), s, writeFile(t, "f", b.String()), Options{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
+		t.Errorf("canceled: %v", err)
 	}
 }
 

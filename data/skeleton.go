@@ -39,7 +39,7 @@ on_bad_row: stop # or drop
 #   ignore       nothing more; a column without a name can only be ignored
 #   unit         nothing more: whose row it is, where people have several. Then write
 #                unit: {name: patient, rows: 8} (at most 8 rows of a patient are used)
-#                and units: (how many patients) in the place of rows:
+#                and units: (how many patients) instead of rows:
 columns:
 `)
 	for _, h := range columns {

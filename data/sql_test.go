@@ -181,7 +181,7 @@ func testSQL(t *testing.T, s *schema.Schema, where, backwards string) {
 	if _, _, err := Read(context.Background(), admit(), s, where, Options{Rows: 6}); err == nil || !strings.Contains(err.Error(), "rows: found 5; allowed is exactly 6") {
 		t.Error(err)
 	}
-	if tab, _, err := Read(context.Background(), admit(), s, where, Options{Unlabelled: true}); err != nil || tab.Labelled {
+	if tab, _, err := Read(context.Background(), admit(), s, where, Options{Unlabeled: true}); err != nil || tab.Labeled {
 		t.Error(err)
 	}
 	// Errors name row and column, and no value.

@@ -4,7 +4,7 @@ package data
 const BlockRows = 1024
 
 // A Block holds up to BlockRows encoded rows, dense or sparse, with what a model
-// needs beside them. Its fields are private data: only models and the door
+// needs beside them. Its fields are private data: only models and the private oracle
 // (oracle/private) see blocks.
 type Block struct {
 	N   int // rows in this block
@@ -32,7 +32,7 @@ type Table struct {
 	Classes   int     // number of classes; 0 for a numeric label or no label
 	NormBound float64 // every row has ‖x‖₂ ≤ NormBound
 	Unit      float64 // every value is a multiple of Unit, a power of two
-	Labelled  bool    // the rows carry labels
+	Labeled   bool    // the rows carry labels
 	Blocks    []*Block
 
 	units  *units       // whose rows they are; nil: each row is a unit
@@ -64,7 +64,7 @@ func (t *Table) Close() error {
 }
 
 // Rows counts the rows, dropped ones that keep their place included. The number
-// is private under add-or-remove: only the door may ask, and nothing that it
+// is private under add-or-remove: only the private oracle may ask, and nothing that it
 // says outside may depend on the answer.
 func (t *Table) Rows() int {
 	n := 0

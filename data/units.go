@@ -68,7 +68,7 @@ func (t *Table) Shares() []float64 {
 
 // SetUnits says whose rows those of t are, for a table that is made in memory: unit[r]
 // is the unit of row r, numbered in the order of their first rows, or −1 for a row that
-// is dropped and nobody's. The slice belongs to t from then on. Rows in Drop do not
+// is dropped and belongs to no unit. The slice belongs to t from then on. Rows in Drop do not
 // count. It panics at other numbers, and at a unit of more than 65536 rows that count.
 func (t *Table) SetUnits(unit []int32) {
 	u := groupRows(t, unit)
@@ -94,7 +94,7 @@ func (t *Table) Append(b *Block) *Table {
 }
 
 // groupRows lists the rows of each unit; nil where the numbers are not in order, a unit
-// has too many rows, or a row that is nobody's counts.
+// has too many rows, or a row without a unit counts.
 func groupRows(t *Table, of []int32) *units {
 	u := &units{of: of, share: make([]float64, len(of))}
 	var count []int32 // rows of each unit that count

@@ -83,7 +83,7 @@ func counting(t rapid.TB, tab *Table) map[string][]string {
 	}
 	for r, s := range tab.Shares() {
 		if !seen[r] && s != 0 {
-			t.Fatalf("row %d is nobody's and has the share %v", r, s)
+			t.Fatalf("row %d belongs to no unit and has the share %v", r, s)
 		}
 	}
 	return out
@@ -151,12 +151,12 @@ func TestUnitsStayWhole(t *testing.T) {
 			if err != nil {
 				return
 			}
-			coins := Coins([]*Table{tab}, key)
+			coins := RowHashes([]*Table{tab}, key)
 			if len(coins) != tab.Units() {
 				rt.Fatalf("%d coins for %d units", len(coins), tab.Units())
 			}
-			one := Gather([]*Table{tab}, func(u int) bool { return coins[u] < 1<<63 })
-			other := Gather([]*Table{tab}, func(u int) bool { return coins[u] >= 1<<63 })
+			one := Subset([]*Table{tab}, func(u int) bool { return coins[u] < 1<<63 })
+			other := Subset([]*Table{tab}, func(u int) bool { return coins[u] >= 1<<63 })
 			if n := one.Units() + other.Units(); n != tab.Units() {
 				rt.Fatalf("%d units in the parts, %d in the whole", n, tab.Units())
 			}

@@ -367,8 +367,8 @@ func TestModelsPage(t *testing.T) {
 	page := read(t, "models.md")
 	models := section(t, page, "## Losses")
 	compare(t, "models", names(table(t, models)), model.Names())
-	_, regularisers, _ := strings.Cut(models, "| field | penalty |")
-	compare(t, "regularisers", names(table(t, "| field | penalty |"+regularisers)), []string{"l2", "l1", "nonconvex"})
+	_, regularizers, _ := strings.Cut(models, "| field | penalty |")
+	compare(t, "regularizers", names(table(t, "| field | penalty |"+regularizers)), []string{"l2", "l1", "nonconvex"})
 	var outputs []string
 	for _, o := range method.Outputs {
 		outputs = append(outputs, string(o))

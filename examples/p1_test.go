@@ -83,7 +83,7 @@ type outcome struct {
 	w         []float64
 }
 
-// fit trains under replace-one as `sotto fit` does, through the same door. set
+// fit trains under replace-one as `sotto fit` does, through the same oracle. set
 // names fields of the method.
 func (a adult) fit(t *testing.T, methodName string, epsilon, delta float64, seed uint64, path bool, set ...run.Override) outcome {
 	t.Helper()
@@ -106,15 +106,15 @@ func (a adult) fit(t *testing.T, methodName string, epsilon, delta float64, seed
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := private.New(private.Config{Table: a.train, Model: job.Model, Facts: job.Facts, Meter: meter,
+	asked, err := private.New(private.Config{Table: a.train, Model: job.Model, Facts: job.Facts, Meter: meter,
 		Streams: noise.SeededStreams(seed), Journal: quiet{}, Workers: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer door.Close()
+	defer asked.Close()
 	fold := spec.Output.Averager(job.Method.MaxSteps(), job.Facts.Dim)
 	out := outcome{event: job.Plan, w: fold.W()}
-	for st, err := range job.Method.Run(context.Background(), door, job.Objective) {
+	for st, err := range job.Method.Run(context.Background(), asked, job.Objective) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ const (
 // Deviations: noise from an accountant, for the activations that the public schedule gives the owner; P3's
 // Theorem 1 does not hold (S-3). On graphs where some nodes speak more often than others, which P3 does not
 // have, ζ is weighed by the mean number of activations over the node's own, so that all owners count alike. A sample of more than one row, which is what buys accuracy. P3's box lets x of an
-// inactive node stand still where its proofs compute it anew in every round; Refresh does as the proofs, and releases no more.
+// inactive node stand still where its proofs recompute it in every round; Refresh does as the proofs do, at the same cost.
 type DDA struct {
 	Rows
 	Weights string  `yaml:"weights" json:"weights" doc:"linear (a_t = t; default with model.l2) or constant (a_t = 1; default without)"`

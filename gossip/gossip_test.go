@@ -343,7 +343,7 @@ func newOwners(t testing.TB, n, rows, dim int, name string) *owners {
 			}
 			b.Y = append(b.Y, y)
 		}
-		o.tables = append(o.tables, &data.Table{Dim: dim, Classes: 2, NormBound: 1, Unit: unit, Labelled: true, Blocks: []*data.Block{b}})
+		o.tables = append(o.tables, &data.Table{Dim: dim, Classes: 2, NormBound: 1, Unit: unit, Labeled: true, Blocks: []*data.Block{b}})
 		o.meters = append(o.meters, &counter{left: math.MaxInt})
 	}
 	return o

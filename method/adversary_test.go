@@ -18,7 +18,7 @@ import (
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// An adversary answers whatever drives a method through its branches. It charges as the door
+// An adversary answers whatever drives a method through its branches. It charges as the private oracle
 // does, and of what was paid for one sample it answers each query once.
 type adversary struct {
 	t       *rapid.T

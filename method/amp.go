@@ -12,17 +12,17 @@ import (
 )
 
 // AMP is objective perturbation with an approximate minimum (Iyengar, Near, Song, Thakkar, Thakurta and
-// Wang 2019): the minimiser of the objective plus a random linear term and some curvature, plus a little noise.
+// Wang 2019): the minimizer of the objective plus a random linear term and some curvature, plus a little noise.
 //
 //	paper      here
 //	Λ          Lambda, beside nλ of the objective
-//	b₁, σ₁     the linear term, whose noise the door derives from ε, δ, Λ + nλ and public facts
-//	γ          the tolerance: the door's own; its solver reaches it whatever the rows are
+//	b₁, σ₁     the linear term, whose noise the private oracle derives from ε, δ, Λ + nλ and public facts
+//	γ          the tolerance, which the private oracle sets; its solver reaches it whatever the rows are
 //	b₂, σ₂     noise that hides what the solver misses, of 1/128 of ε and of δ
 //
 // Deviations. The paper's σ₁ adds tail bounds and asks for Λ ≥ 2β/(ε₁−ε₃); here the privacy loss is bounded by that of three Gaussians and
 // ln(1 + β/Λ) (oracle/perturb/PROOFS.md), which takes less of both. The paper fails where the tolerance is not reached; here it is chosen so that it always
-// is, as a failure would be a look (R20). The result is measured against the minimiser on both tables, so σ₂ counts the miss twice.
+// is, as a failure would be a look (R20). The result is measured against the minimizer on both tables, so σ₂ counts the miss twice.
 type AMP struct {
 	Lambda float64 `yaml:"lambda" json:"lambda" doc:"curvature Λ that is added to the sum of the losses (default: 0.03·L·R·√d·σ^(4/3) less nλ; L and R bound a row's gradient and norm, d is the number of parameters, σ the noise multiplier of one Gaussian release)"`
 

@@ -131,7 +131,7 @@ func TestAutoKeepsWhatIsGiven(t *testing.T) {
 	}
 }
 
-// TestExplain: every field that can be set is there with its fitted value, whoever set it is
+// TestExplain: every field that can be set is there with its fitted value, no matter who set it
 // told, and no other figure than public ones can be meant: nothing but these went in.
 func TestExplain(t *testing.T) {
 	for _, terms := range []method.Terms{methodtest.On, {Off: true}} {

@@ -37,7 +37,7 @@ func (c *chooser) Batch(context.Context, sample.Sampler, ...oracle.Query) (oracl
 func (c *chooser) Select(q oracle.Select, among oracle.Candidates) (int, error) {
 	k := c.chosen[0]
 	c.chosen, c.asked = c.chosen[1:], append(c.asked, q)
-	if n, ok := among.(oracle.Neighbours); ok {
+	if n, ok := among.(oracle.Neighbors); ok {
 		n.From, n.Least = slices.Clone(n.From), slices.Clone(n.Least)
 		among = n
 	}
@@ -65,12 +65,12 @@ func TestPrivGeneByHand(t *testing.T) {
 		if want := (oracle.Select{Epsilon: 0.1, Bound: 3 * move}); c.asked[i] != want {
 			t.Errorf("round %d asks %+v, want %+v", i, c.asked[i], want)
 		}
-		if n := c.among[i].(oracle.Neighbours); n.Step != move {
+		if n := c.among[i].(oracle.Neighbors); n.Step != move {
 			t.Errorf("round %d moves by %v, want %v", i, n.Step, move)
 		}
 	}
 	// λ/2·‖w‖² with λ = 2, from (2, 0) by 1: to (3, 0), (1, 0), (2, ±1).
-	if n := c.among[1].(oracle.Neighbours); !slices.Equal(n.From, []float64{2, 0}) || !slices.Equal(n.Least, []float64{0, 5, -3, 1, 1}) {
+	if n := c.among[1].(oracle.Neighbors); !slices.Equal(n.From, []float64{2, 0}) || !slices.Equal(n.Least, []float64{0, 5, -3, 1, 1}) {
 		t.Errorf("the second round is %+v", n)
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // MASG is DP-MASG, multistage accelerated gradient with privacy, P1 §4.2: NAG whose step
-// size falls from stage to stage, begun anew at each.
+// size falls from stage to stage, and the momentum restarts at each.
 //
 //	n_1     = ⌈2√κ·ln √κ⌉, n_k = 2^k⌈√κ·ln 2^{p+2}⌉ for k ≥ 2   (4.7)
 //	α^(k)   = α/4^k for k ≥ 2, α^(1) = α

@@ -1,4 +1,4 @@
-// Package method holds the optimisers, one file each. A method is a value whose
+// Package method holds the optimizers, one file each. A method is a value whose
 // exported fields are its configuration; it sees the data only through an
 // oracle.Oracle, so everything that it computes is post-processing.
 //
@@ -20,7 +20,7 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 )
 
-// Method is one optimiser with its configuration.
+// Method is one optimizer with its configuration.
 type Method interface {
 	// Fit returns the method with everything set that was left free (zero):
 	// noise calibrated to the terms, defaults made from public facts. It does not
@@ -56,7 +56,7 @@ type Terms struct {
 	Off        bool // no noise at all (lab): Budget and Accountant are not used
 }
 
-// Objective is what is minimised: the mean loss of the records, known only
+// Objective is what is minimized: the mean loss of the records, known only
 // through the oracle, plus Reg. The zero value has no regularizer.
 type Objective struct {
 	Reg reg.Regularizer // public, outside the clipped part; nil means none

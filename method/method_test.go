@@ -93,7 +93,7 @@ func TestSGDSampling(t *testing.T) {
 			t.Errorf("%v, %+v plans %v (%v); want 7 × %v", c.adj, c.m, plan, err, c.want)
 		}
 	}
-	// A record of before there was a choice.
+	// Runs written before this field existed.
 	old := method.SGD{Steps: 1, Gradient: method.Gradient{Batch: 10, Noise: 3}}
 	plan, err := old.Plan(oracle.Public{Rows: 1000, Adjacency: privacy.AddRemove})
 	if err != nil || !privacy.Equal(plan, privacy.Repeated{Count: 1, Of: privacy.PoissonSampled{Rate: 0.01, Of: inner}}) {

@@ -9,7 +9,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// Optimum is the minimiser of the objective itself, by L-BFGS: what all private methods are measured against. It is for
+// Optimum is the minimizer of the objective itself, by L-BFGS: what all private methods are measured against. It is for
 // `privacy: none` in the lab only. Where the loss alone has no minimum, as on separable classes, it stops when
 // 5000 gradients are taken.
 type Optimum struct {

@@ -119,7 +119,7 @@ func (m OutPertSGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Me
 	return m, stepWithin(&m.Rate, rate, 2/curve)
 }
 
-// solvable says whether a minimiser of the objective has a sensitivity (R20), sets λ, and the noise multiplier of one Gaussian
+// solvable says whether a minimizer of the objective has a sensitivity (R20), sets λ, and the noise multiplier of one Gaussian
 // if it is free, and returns the curvature bound of the objective.
 func solvable(pub oracle.Public, obj Objective, terms Terms, l2, noise *float64) (curve float64, err error) {
 	if *l2, err = ridge(obj); err != nil {
@@ -143,13 +143,13 @@ func solvable(pub oracle.Public, obj Objective, terms Terms, l2, noise *float64)
 	return curve, calibrate(noise, terms, func(sigma float64) privacy.Event { return privacy.Gaussian{Sigma: sigma} })
 }
 
-// oneSolve refuses terms and losses for which one noisy minimiser has no theorem.
+// oneSolve refuses terms and losses for which one noisy minimizer has no theorem.
 func oneSolve(pub oracle.Public, terms Terms) error {
 	switch {
 	case pub.Adjacency != privacy.ReplaceOne:
-		return fmt.Errorf("privacy.adjacency: found %v; allowed is %v: with a private row count the curvature of the mean loss has no bound, nor has what one row can move its minimiser", pub.Adjacency, privacy.ReplaceOne)
+		return fmt.Errorf("privacy.adjacency: found %v; allowed is %v: with a private row count the curvature of the mean loss has no bound, nor has what one row can move its minimizer", pub.Adjacency, privacy.ReplaceOne)
 	case !pub.Lipschitz.Finite():
-		return errors.New("model.name: the loss has no Lipschitz bound, so its minimiser has no bound on what a row can move")
+		return errors.New("model.name: the loss has no Lipschitz bound, so its minimizer has no bound on what a row can move")
 	case terms.Budget.Delta == 0:
 		return errors.New("privacy.delta: found 0; Gaussian noise has no guarantee without a δ above 0")
 	}
@@ -229,13 +229,13 @@ func planOnce(q oracle.Minimize) (privacy.Event, error) {
 	return p, p.Validate()
 }
 
-// Solves says whether m asks for a minimiser, which the door computes in floating point.
+// Solves says whether m asks for a minimizer, which the private oracle computes in floating point.
 func Solves(m Method) bool {
 	_, ok := m.(interface{ query() oracle.Minimize })
 	return ok
 }
 
-// runOnce is the run of a method that asks for one minimiser: a step, and the end.
+// runOnce is the run of a method that asks for one minimizer: a step, and the end.
 func runOnce(ctx context.Context, o oracle.Oracle, q oracle.Minimize, rate float64) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
 		st := Step{W: make([]float64, o.Public().Dim), Rate: rate}

@@ -118,7 +118,7 @@ func (f *Averager) Add(s Step) {
 // W is the output so far; before the first step it is w_0 = 0.
 func (f *Averager) W() []float64 { return f.Out }
 
-// mean moves the mean towards w by the inverse of the weight of all, in units of that of w.
+// mean moves the mean toward w by the inverse of the weight of all, in units of that of w.
 func (f *Averager) mean(w []float64, all float64) {
 	if all == 1 {
 		copy(f.Out, w)

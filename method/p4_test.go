@@ -299,7 +299,7 @@ func TestComposedBeforeAmplified(t *testing.T) {
 	}
 }
 
-// A claim allows for what the door truncates, which is more where there are very many rows, without noise too.
+// A claim allows for what the private oracle truncates, which is more where there are very many rows, without noise too.
 func TestClaimAllowsForTruncation(t *testing.T) {
 	for rows, cut := range map[int]float64{1000: 0x1p-18, 1 << 27: 0x1p-14} {
 		o := methodtest.NewOracle(saddle(), 0)

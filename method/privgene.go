@@ -108,7 +108,7 @@ func (m PrivGene) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.
 				yield(st.End(err))
 				return
 			}
-			near := oracle.Neighbours{From: w, Step: move, Least: obj.rises(w, move)}
+			near := oracle.Neighbors{From: w, Step: move, Least: obj.rises(w, move)}
 			k, err := b.Select(q, near)
 			if err != nil {
 				yield(st.End(err))
@@ -128,12 +128,12 @@ func (m PrivGene) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.
 	}
 }
 
-// rises are by how much the regularizer grows from w to each of its Neighbours; nil: there is none.
+// rises are by how much the regularizer grows from w to each of its Neighbors; nil: there is none.
 func (o Objective) rises(w []float64, step float64) []float64 {
 	if o.Reg == nil {
 		return nil
 	}
-	near := oracle.Neighbours{From: w, Step: step}
+	near := oracle.Neighbors{From: w, Step: step}
 	rise := make([]float64, 1+2*len(w))
 	for k := range rise {
 		to := append([]float64(nil), w...)

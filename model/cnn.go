@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// newCNN is a network on images: convolutions, pooling and normalisation, then dense layers.
+// newCNN is a network on images: convolutions, pooling and normalization, then dense layers.
 func newCNN(opt Options) (Model, error) {
 	if len(opt.Layers) == 0 {
 		return nil, fmt.Errorf("model: cnn needs layers, as in [conv 16 8x8 stride 2 pad 3 relu, max 2 stride 1, 32 relu]")

@@ -21,7 +21,7 @@ const FileFormat = "sotto-model/1"
 const MaxFileBytes = 512 << 20
 
 // A File is a trained model with what its user needs to apply it and to know
-// what it promises. Everything in it is public: it came out of the door.
+// what it promises. Everything in it is public: it follows from what the private oracle released.
 type File struct {
 	Format    string          `json:"format"`              // FileFormat
 	Model     string          `json:"model"`               // a name that New knows

@@ -47,13 +47,13 @@ func (m *glm) Outputs() int { return max(m.classes, 1) }
 
 func (m *glm) Eval(w []float64, v data.View, ws *Workspace) Pass {
 	check(m, m.features, w, v)
-	p := m.labelled(v, ws)
+	p := m.labeled(v, ws)
 	margins(p.z, w, v)
 	return p
 }
 
-// labelled is the pass of v without its margins.
-func (m *glm) labelled(v data.View, ws *Workspace) *glmPass {
+// labeled is the pass of v without its margins.
+func (m *glm) labeled(v data.View, ws *Workspace) *glmPass {
 	needLabels(v)
 	n, p := v.Len(), &ws.glm
 	p.view, p.link, p.ws, p.sloped, p.curved, p.bound = v, m.link, ws, false, false, m.facts.NormBound

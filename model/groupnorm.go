@@ -21,7 +21,7 @@ type groupNorm struct {
 
 const normEpsilon = 1e-5
 
-// parseGroupNorm reads a normalisation and its activation, as in "group 4 tanh".
+// parseGroupNorm reads a normalization and its activation, as in "group 4 tanh".
 func parseGroupNorm(text string, image shape) ([]layer, error) {
 	words := strings.Fields(text)
 	groups, act := 0, ident

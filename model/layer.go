@@ -29,7 +29,7 @@ type layer interface {
 
 // A worker is a layer at work: its parameters in T, and a tile of rows on their way through it. What it
 // computes of a row is a function of the row and the parameters alone, bit for bit: not of the row's
-// place, of its neighbours or their number. That is what the guarantee rests on (ADR 17).
+// place, of its neighbors or their number. That is what the guarantee rests on (ADR 17).
 //
 // The order of calls is load, forward, and for training backward; then the others. Slices of rows that a worker was
 // given stay as they are until the next forward, but for those of a layer in place.

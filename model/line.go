@@ -59,7 +59,7 @@ func (m *glm) lineWidth() int { return 1 }
 func (m *glm) lineLoss(dst [][]float64, from, along, steps []float64, v data.View, ws *Workspace, kept *Margins) {
 	check(m, m.features, from, v)
 	check(m, m.features, along, v)
-	p, k := m.labelled(v, ws), ws.margins(kept, v.Len())
+	p, k := m.labeled(v, ws), ws.margins(kept, v.Len())
 	if !k.Known {
 		margins(k.From, from, v)
 		margins(k.Along, along, v)
@@ -75,7 +75,7 @@ func (m *softmax) lineWidth() int { return m.classes }
 func (m *softmax) lineLoss(dst [][]float64, from, along, steps []float64, v data.View, ws *Workspace, kept *Margins) {
 	check(m, m.features, from, v)
 	check(m, m.features, along, v)
-	p, k := m.labelled(v, ws), ws.margins(kept, v.Len()*m.classes)
+	p, k := m.labeled(v, ws), ws.margins(kept, v.Len()*m.classes)
 	if !k.Known {
 		m.margins(k.From, from, v)
 		m.margins(k.Along, along, v)

@@ -1,4 +1,4 @@
-// Package model holds the models whose figures the door needs record by record:
+// Package model holds models. The private oracle asks them, for each record, for
 // losses, gradient norms, and weighted sums of gradients, without ever forming
 // one record's gradient.
 //
@@ -31,7 +31,7 @@ import (
 // without state: any number of goroutines may use one, each with its Workspace.
 //
 // Methods panic where w or a destination has the wrong length, or the view other
-// features than the model: those are slips of the program.
+// features than the model: those are programmer errors.
 type Model interface {
 	// Name is the name that New knows the model by.
 	Name() string
@@ -46,7 +46,7 @@ type Model interface {
 	// access to their figures. The Pass is valid until the next Eval or
 	// Predict on ws; w and v must not change meanwhile. Nothing is allocated
 	// once ws has grown to the size of the view. Rows in v.Drop are evaluated
-	// like others: whoever weighs the rows gives them 0.
+	// like others: the caller gives them weight 0.
 	Eval(w []float64, v data.View, ws *Workspace) Pass
 	// Predict fills dst, v.Len() rows of Outputs columns. A classifier gives
 	// the probability of every class, also where there are two; a regression
@@ -141,7 +141,7 @@ type Options struct {
 	//
 	//	conv 16 8x8 stride 2 pad 3 relu   16 filters; stride 1 and pad 0 may be left out
 	//	max 2 stride 1, mean 2x2          pooling; without a stride windows lie side by side
-	//	group 4 tanh                      normalisation of groups of channels; linear may be left out
+	//	group 4 tanh                      normalization of groups of channels; linear may be left out
 	Layers []string
 	// Shape is that of a row of a cnn: rows and columns of pixels, and channels where there are several.
 	Shape []int
@@ -259,15 +259,15 @@ type Workspace struct {
 	held    *float64 // see Hold
 
 	z    []float64 // margins: of Predict, and of LineLoss where it begins
-	fall []float64 // margins, of LineLoss along the line, of NeighbourFalls of the other side
-	y    []float64 // NeighbourFalls: labels, repeated
+	fall []float64 // margins, of LineLoss along the line, of NeighborFalls of the other side
+	y    []float64 // NeighborFalls: labels, repeated
 
 	coef []float64 // addRows: coefficients that are not 0, and
 	rows []int32   // their rows
 }
 
 // Hold says that w stays as it is until Release, so that Eval and Predict with it may keep what they make of
-// it; otherwise they make it anew each time.
+// it; otherwise they allocate it each time.
 func (ws *Workspace) Hold(w []float64) {
 	ws.Release()
 	ws.held = &w[0]

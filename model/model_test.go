@@ -221,7 +221,7 @@ func bits(v []float64) []uint64 {
 }
 
 // TestGradient compares every record's gradient with central differences of its
-// loss, whose own error differences twice as far tell: a group of nearly equal numbers, normalised, bends much.
+// loss, whose own error differences twice as far tell: a group of nearly equal numbers, normalized, bends much.
 func TestGradient(t *testing.T) {
 	check(t, func(t *rapid.T, p *problem) {
 		if p.single {
@@ -350,7 +350,7 @@ func TestExact(t *testing.T) {
 		unit := math.Ldexp(1, rapid.IntRange(-26, -3).Draw(t, "unit"))
 		n := p.dense.N
 		c := p.weights(n)
-		if f := p.Facts(); math.IsInf(f.Lipschitz, 1) && math.IsInf(f.Smooth, 1) { // whose gradients have no bound: clipped to 2²⁰ units, as at the door
+		if f := p.Facts(); math.IsInf(f.Lipschitz, 1) && math.IsInf(f.Smooth, 1) { // whose gradients have no bound: clipped to 2²⁰ units, as in the private oracle
 			for i, norm := range p.norms(p.w, 2) {
 				c[i] = min(c[i], 0x1p20*unit/norm)
 			}
@@ -445,7 +445,7 @@ func TestExactFullBlock(t *testing.T) {
 }
 
 // TestFigures: losses, norms and predictions of a row depend on nothing but the
-// row: not on its form, its view or its neighbours.
+// row: not on its form, its view or its neighbors.
 func TestFigures(t *testing.T) {
 	check(t, func(t *rapid.T, p *problem) {
 		n, k := p.dense.N, p.Outputs()
@@ -523,7 +523,7 @@ func TestFacts(t *testing.T) {
 				t.Fatalf("second difference of ∇ℓ = %v above HessLipschitz·‖h‖² = %v", g, f.HessLipschitz*length*length)
 			}
 			if f.Convex && lm[i] > (la[i]+lb[i])/2+1e-9*(1+lm[i]) {
-				t.Fatalf("ℓ(w) = %v above the mean %v of its neighbours: not convex", lm[i], (la[i]+lb[i])/2)
+				t.Fatalf("ℓ(w) = %v above the mean %v of its neighbors: not convex", lm[i], (la[i]+lb[i])/2)
 			}
 		}
 	})

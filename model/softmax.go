@@ -68,13 +68,13 @@ func (m *softmax) margins(z, w []float64, v data.View) {
 
 func (m *softmax) Eval(w []float64, v data.View, ws *Workspace) Pass {
 	check(m, m.features, w, v)
-	p := m.labelled(v, ws)
+	p := m.labeled(v, ws)
 	m.margins(p.z, w, v)
 	return p
 }
 
-// labelled is the pass of v without its margins.
-func (m *softmax) labelled(v data.View, ws *Workspace) *softmaxPass {
+// labeled is the pass of v without its margins.
+func (m *softmax) labeled(v data.View, ws *Workspace) *softmaxPass {
 	needLabels(v)
 	n, p := v.Len(), &ws.softmax
 	p.view, p.ws, p.k, p.d, p.n, p.reduced, p.bound = v, ws, m.classes, m.features, n, false, m.facts.NormBound

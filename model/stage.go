@@ -4,7 +4,7 @@ package model
 // stand row after row, its channels side by side for each pixel.
 type Stage struct {
 	// Kind is "dense", x·W + B; "relu", "tanh" or "exp", of each number; "conv"; "max" or "mean" of windows; or "group", a
-	// normalisation to mean 0 and variance 1 over each group of channels, with 10⁻⁵ added to the variance, then W·x + B.
+	// normalization to mean 0 and variance 1 over each group of channels, with 10⁻⁵ added to the variance, then W·x + B.
 	Kind    string
 	In, Out int       // dense: numbers before and after
 	W       []float64 // dense: In×Out, row after row; conv: Out windows; group: one for each channel

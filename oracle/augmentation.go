@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Augmentation asks for several views of each record, an image, in the place of the image itself: of the mean of their gradients (augmentation
+// Augmentation asks for several views of each record, an image, instead of the image itself: of the mean of their gradients (augmentation
 // multiplicity, De et al. 2022). The first is the image; the others are shifted by up to Shift pixels each way, what leaves on one side coming in
 // on the other, and half of them mirrored where Flip says so. Which they are follows from the number of the batch
 // alone, and is the same for all records. A view is an order of the same numbers, so its norm is the image's. The zero value asks for the image alone.

@@ -9,11 +9,11 @@ import (
 	"github.com/sottodp/sotto/privacy/mech"
 )
 
-// Minimize asks for a minimiser of
+// Minimize asks for a minimizer of
 //
 //	F(w) = (1/n) Σ_i ℓ_i(w) + (L2/2)‖w‖²
 //
-// over all rows. The solve happens inside the door, and its result is released once. What
+// over all rows. The private oracle solves it, and its result is released once. What
 // protects the rows, and what it costs, is How.
 type Minimize struct {
 	How How
@@ -44,13 +44,13 @@ type Descent struct {
 // Objective is objective perturbation with an approximate minimum (AMP, algorithms.md §3.5): a random linear term
 // and further curvature Lambda/n in F, and a little noise on the result for what the solver misses. It
 // is (Epsilon, Delta)-private under replace-one, for smooth losses of one margin (Public.OneMargin). The noise follows from
-// these numbers inside the door.
+// these numbers inside the private oracle.
 type Objective struct {
 	Epsilon, Delta float64
 	Lambda         float64 // Λ, 0 or more: in units of the sum, not of the mean
 }
 
-// Exact is the minimiser itself: lab only.
+// Exact is the minimizer itself: lab only.
 type Exact struct{}
 
 func (Descent) how()   {}
@@ -66,7 +66,7 @@ func (h Objective) Event() privacy.Event { return privacy.ApproxDP{Epsilon: h.Ep
 // Event is that of a look without noise.
 func (Exact) Event() privacy.Event { return mech.None{}.Event() }
 
-// Validate looks at each number by itself; whether the step size fits the loss, the door knows.
+// Validate looks at each number by itself; whether the step size fits the loss, the private oracle checks.
 func (h Descent) Validate() error {
 	switch {
 	case h.Noise == nil:
@@ -102,9 +102,9 @@ func (q Minimize) Event() privacy.Event { return q.How.Event() }
 func (q Minimize) Validate() error {
 	switch {
 	case q.How == nil:
-		return errors.New("oracle: a minimisation does not say how")
+		return errors.New("oracle: a minimization does not say how")
 	case !(q.L2 >= 0) || math.IsInf(q.L2, 1):
-		return fmt.Errorf("oracle: a minimisation with L2 %v; allowed is any number, 0 or more", q.L2)
+		return fmt.Errorf("oracle: a minimization with L2 %v; allowed is any number, 0 or more", q.L2)
 	}
 	if d, ok := q.How.(Descent); ok && d.Decay && q.L2 == 0 {
 		return errors.New("oracle: step sizes of 1/(L2·t) need an L2 above 0")

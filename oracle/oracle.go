@@ -1,9 +1,9 @@
-// Package oracle is the door to the data, seen from outside. A method holds an
-// Oracle: it can buy a batch, ask of it what it paid for, and nothing else. The
+// Package oracle declares the oracle, through which methods ask queries of the data. A method holds an
+// Oracle: it can charge a batch, ask each charged query once, and nothing else. The
 // package imports no data, so whatever a method computes from the answers is
 // post-processing and costs nothing more.
 //
-// A batch is a purchase. Its cost is fixed by public values and charged before a
+// A batch is charged as a whole. Its cost is fixed by public values and charged before a
 // sample is drawn; all that is asked of one sample is composed inside the
 // sampling event and amplified once (soundness.md, S-2a).
 package oracle
@@ -37,7 +37,7 @@ type Public struct {
 	// the model has none (stored as null).
 	Lipschitz Bound `json:"lipschitz"` // ‖∇ℓ‖₂
 	Smooth    Bound `json:"smooth"`    // ‖∇²ℓ‖₂
-	// Of ∇²ℓ, a Lipschitz constant; like Curved, unknown (0, false) in records of before there were Hessians.
+	// Of ∇²ℓ, a Lipschitz constant; like Curved, unknown (0, false) in runs written before there were Hessians.
 	HessLipschitz Bound   `json:"hess_lipschitz,omitempty"`
 	Curved        bool    `json:"curved,omitempty"`     // Hess is answered, and ‖∇²ℓ‖ ≤ Smooth in the Frobenius norm, too
 	Bounded       bool    `json:"bounded,omitempty"`    // losses bound gradients: clip.Value is answered

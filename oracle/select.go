@@ -27,8 +27,8 @@ type Select struct {
 	Off     bool    // lab: the best is chosen, and with Bound 0 nothing is clipped; Epsilon does not count
 }
 
-// Chooser is the mechanism. monotone is for the door, which knows of what the scores are made: all of
-// them move in one direction between neighbours.
+// Chooser is the mechanism. Only the private oracle knows what the scores are made of, and sets monotone: all of
+// them move in one direction between neighbors.
 func (q Select) Chooser(monotone bool) mech.Chooser {
 	if q.Flip {
 		return mech.PermuteAndFlip{Epsilon: q.Epsilon, Monotone: monotone}
@@ -57,24 +57,24 @@ func (q Select) Validate() error {
 	return nil
 }
 
-// Candidates are what a Select chooses among, all of it public: a Line, Neighbours or Classes.
+// Candidates are what a Select chooses among, all of it public: a Line, Neighbors or Classes.
 type Candidates interface{ candidates(pub Public) int }
 
 // candidates are the points of the line, with what each must bring. A step of 0 is to stay.
 func (l Line) candidates(Public) int { return len(l.Steps) }
 
-// Neighbours are the points that one parameter's move away from From: candidate 0 is to stay, 1 + 2j is
+// Neighbors are the points that one parameter's move away from From: candidate 0 is to stay, 1 + 2j is
 // From + Step·e_j, and 2 + 2j is From − Step·e_j.
-type Neighbours struct {
+type Neighbors struct {
 	From  []float64
 	Step  float64
 	Least []float64 // mean decrease that each must bring; nil: none
 }
 
-func (n Neighbours) candidates(pub Public) int { return 1 + 2*pub.Dim }
+func (n Neighbors) candidates(pub Public) int { return 1 + 2*pub.Dim }
 
 // Move adds to w what leads from From to candidate k.
-func (n Neighbours) Move(w []float64, k int) {
+func (n Neighbors) Move(w []float64, k int) {
 	switch {
 	case k == 0:
 	case k%2 == 1:
@@ -99,9 +99,9 @@ func CheckChoice(q Select, among Candidates, pub Public) (n int, err error) {
 			return 0, fmt.Errorf("oracle: a line of %d parameters with %d steps and %d least decreases; the model has %d parameters", len(c.Along), len(c.Steps), len(c.Least), pub.Dim)
 		}
 		from, least = c.From, c.Least
-	case Neighbours:
+	case Neighbors:
 		if c.Least != nil && len(c.Least) != 1+2*pub.Dim {
-			return 0, fmt.Errorf("oracle: %d neighbours with %d least decreases", 1+2*pub.Dim, len(c.Least))
+			return 0, fmt.Errorf("oracle: %d neighbors with %d least decreases", 1+2*pub.Dim, len(c.Least))
 		}
 		from, least = c.From, c.Least
 	case Classes:

@@ -57,12 +57,12 @@ func Synthetic(ctx context.Context, desc, text string) (*data.Table, error) {
 	return opened.Take(ctx, nil, "")
 }
 
-// A Builder makes a labelled table of two classes row by row.
+// A Builder makes a labeled table of two classes row by row.
 type Builder struct{ Table *data.Table }
 
 // NewBuilder makes an empty table; features are whole multiples of unit.
 func NewBuilder(dim int, normBound, unit float64) *Builder {
-	return &Builder{&data.Table{Dim: dim, Classes: 2, NormBound: normBound, Unit: unit, Labelled: true}}
+	return &Builder{&data.Table{Dim: dim, Classes: 2, NormBound: normBound, Unit: unit, Labeled: true}}
 }
 
 // Add adds a row, times scale, truncated to the unit. It is given by its columns, ascending, and their values; with nil

@@ -34,7 +34,7 @@ type (
 		Max              int
 	}
 	// Select: a choice among candidates whose log odds between any two change by
-	// at most Epsilon from a table to its neighbour: ε-bounded range, as the
+	// at most Epsilon from a table to its neighbor: ε-bounded range, as the
 	// Gumbel (exponential) mechanism gives. A choice that is merely ε-private is
 	// PureDP (rules.md, R19).
 	Select struct{ Epsilon float64 }
@@ -64,7 +64,7 @@ type (
 		Of    Event
 	}
 	// Tuned: the best of a random number of releases, by an order that looks at the releases alone. Each is one of Among,
-	// drawn anew by a public law; their number follows the truncated negative binomial law of Eta and Gamma, is
+	// drawn independently by a public law; their number follows the truncated negative binomial law of Eta and Gamma, is
 	// 1 at least and stays secret with all releases but the best (rules.md, R21). Eta 1 is the geometric law of mean 1/Gamma, Eta 0 the logarithmic one.
 	Tuned struct {
 		Among      []Event

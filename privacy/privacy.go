@@ -1,5 +1,5 @@
 // Package privacy holds the words that every other part of Sotto speaks: the
-// neighbouring relation, the budget, and the events that say what was released.
+// neighboring relation, the budget, and the events that say what was released.
 //
 // An event is free of data units: its noise is relative to sensitivity. It says
 // all that an accountant needs and nothing more, so runs, ledgers and models
@@ -12,8 +12,8 @@ import (
 	"math"
 )
 
-// Adjacency is the neighbouring relation of a guarantee: which two tables count
-// as neighbours. The zero value is invalid, so that nobody gets one by accident.
+// Adjacency is the neighboring relation of a guarantee: which two tables count
+// as neighbors. The zero value is invalid, so that nobody gets one by accident.
 type Adjacency uint8
 
 const (
@@ -61,7 +61,7 @@ func (a *Adjacency) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// A Budget is an upper limit on (ε, δ) under one neighbouring relation. None of
+// A Budget is an upper limit on (ε, δ) under one neighboring relation. None of
 // its fields has a default: a person chooses all three.
 type Budget struct {
 	Epsilon   float64   `json:"epsilon"`   // ε > 0, finite

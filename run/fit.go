@@ -30,7 +30,7 @@ import (
 type Env struct {
 	Version            string         // of Sotto, for run.json
 	Workers            int            // goroutines of a large pass; 0: one per core
-	Shards             *Shards        // hold the rows, in the place of the spec's data; nil: none
+	Shards             *Shards        // hold the rows, instead of the spec's data; nil: none
 	Ledger             string         // Resume only: the ledger, where its place has changed or needs a password
 	Void, TestOverlaps bool           // Resume only: assertions (Spec) that the run did not need when it began
 	Progress           func(Progress) // told of steps that are durable, about twice a second
@@ -109,11 +109,11 @@ func Fit(ctx context.Context, job *Job, env Env) (*trace.Info, string, error) {
 		undo() // nothing half-written stays behind
 		return nil, "", notBegun(ctx, err)
 	}
-	door, err := s.Open(meter, s.writer, 0)
+	asked, err := s.Open(meter, s.writer, 0)
 	if err != nil {
 		return s.Info, s.Dir, err
 	}
-	return s.Info, s.Dir, s.run(ctx, s.Job.walk(nil), door, door, &trace.Record{})
+	return s.Info, s.Dir, s.run(ctx, s.Job.walk(nil), asked, asked, &trace.Record{})
 }
 
 // notBegun is err, or that a person stopped the run before it began.

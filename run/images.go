@@ -31,10 +31,10 @@ func examples(j *Job, w []float64, t *data.Table) []trace.Example {
 		e := trace.Example{Width: image.Shape[1], Class: classes[int(label)], Guess: classes[guess], Confidence: p[guess]}
 		switch {
 		case len(first) < exampleRows:
-			e.Pixels = grey(t.Blocks[block], at)
+			e.Pixels = gray(t.Blocks[block], at)
 			first = append(first, e)
 		case guess != int(label) && len(wrong) < exampleRows:
-			e.Pixels = grey(t.Blocks[block], at)
+			e.Pixels = gray(t.Blocks[block], at)
 			wrong = append(wrong, e)
 		}
 		return len(first) < exampleRows || len(wrong) < exampleRows
@@ -42,8 +42,8 @@ func examples(j *Job, w []float64, t *data.Table) []trace.Example {
 	return append(first, wrong...)
 }
 
-// grey is a row as bytes, from its least value to its largest.
-func grey(b *data.Block, row int) []byte {
+// gray is a row as bytes, from its least value to its largest.
+func gray(b *data.Block, row int) []byte {
 	values := make([]float32, b.Dim)
 	if b.Start == nil {
 		copy(values, b.X[row*b.Dim:])

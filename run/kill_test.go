@@ -402,7 +402,7 @@ func TestStopResumeAndCopies(t *testing.T) {
 	}
 }
 
-// A copy taken while the run goes on holds the current token. Whoever is first
+// A copy taken while the run goes on holds the current token. The first to come
 // publishes; the other publishes nothing of what the first has released (R7).
 func TestLiveCopies(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ const networkKey = "network"
 type Network struct {
 	Owners int      `yaml:"owners"` // that divide data by a keyed hash of each row
 	Column string   `yaml:"column"` // categorical column of data whose levels are the owners
-	Files  []string `yaml:"files"`  // a file for each owner, in the place of data
+	Files  []string `yaml:"files"`  // a file for each owner, instead of data
 	Rows   []int    `yaml:"rows"`   // declared rows of each owner; one number: of all
 
 	Graph       string  `yaml:"graph"`

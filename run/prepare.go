@@ -1,5 +1,5 @@
 // Package run assembles a spec into a run: it is the only place where data,
-// model, method, meter, door, record and ledger meet.
+// model, method, meter, oracle, record and ledger meet.
 package run
 
 import (
@@ -32,7 +32,7 @@ type Job struct {
 	Plan       privacy.Event // the most that will be released; privacy.Filtered where that depends on what is released
 	StateEvery int           // steps from one saved state of the method to the next; 0: every release is kept
 	Warnings   []string      // things a person should know before the run
-	Owner      *Owner        // whose run in a network it is, with the method in place of Method; nil: nobody's
+	Owner      *Owner        // whose run in a network it is, with the method in place of Method; nil for a run of one owner alone
 }
 
 // Prepare settles a spec.

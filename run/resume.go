@@ -210,20 +210,20 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 	} else {
 		account.AllowGaps(meter)
 	}
-	door, err := s.Open(meter, s.writer, paid)
+	asked, err := s.Open(meter, s.writer, paid)
 	if err != nil {
 		return nil, err
 	}
 	walk, err := job.walkFrom(rec, rec.Newest())
 	if err != nil {
-		return nil, errors.Join(inputError("", "%s: %v", dir, err), door.Close())
+		return nil, errors.Join(inputError("", "%s: %v", dir, err), asked.Close())
 	}
 	next, done := released(rec, rec.Newest(), paid)
 	defer done()
 	if s.replays = rec.Released; walk.from != nil {
 		s.replays -= rec.Newest().Released
 	}
-	return info, s.run(ctx, walk, &replay.Oracle{Facts: job.Facts, Next: next, Meter: meter, Then: door}, door, rec)
+	return info, s.run(ctx, walk, &replay.Oracle{Facts: job.Facts, Next: next, Meter: meter, Then: asked}, asked, rec)
 }
 
 // jobOf rebuilds a job from run.json: everything is fitted already.

@@ -75,9 +75,9 @@ func (s *Session) Open(meter account.Meter, journal oracle.Journal, first int) (
 	return t.Open()
 }
 
-// run drives the method along a walk over o, which answers from door or from a record before
+// run drives the method along a walk over o, which answers from asked or from a record before
 // it, and finishes the run directory. before is what the record held already.
-func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, door io.Closer, before *trace.Record) error {
+func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked io.Closer, before *trace.Record) error {
 	if s.token != "" {
 		s.writer.Guard = func(n int, group []trace.Charges) error {
 			return s.Reach(context.WithoutCancel(ctx), n, ledgerCharges(group))
@@ -85,7 +85,7 @@ func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, door io.
 	}
 	if s.Job.StateEvery > 0 {
 		if err := s.writer.SaveStates(); err != nil {
-			return errors.Join(err, door.Close())
+			return errors.Join(err, asked.Close())
 		}
 	}
 	start := time.Now()
@@ -125,7 +125,7 @@ func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, door io.
 		}
 	}
 	seconds := time.Since(start).Seconds()
-	closeErr := door.Close()
+	closeErr := asked.Close()
 	if failed != nil && ctx.Err() != nil {
 		s.writer.Withdraw()
 	}

@@ -45,7 +45,7 @@ func (j *Job) Terms() (map[string][]byte, error) {
 func (j *Job) Shardable() error {
 	switch {
 	case j.Method != nil && method.Solves(j.Method):
-		return inputError(j.Spec.Place("method.name"), "method.name: found %s; allowed with --workers are methods that ask for sums: a minimiser is computed where all rows are", j.Spec.MethodName)
+		return inputError(j.Spec.Place("method.name"), "method.name: found %s; allowed with --workers are methods that ask for sums: a minimizer is computed where all rows are", j.Spec.MethodName)
 	case j.Schema.UnitRows > 0:
 		return inputError(j.Spec.Schema, "unit: found one of several rows; allowed with --workers is record: the rows of one %s may lie in several shards, and nobody would see them together", j.Schema.Unit)
 	case j.Spec.Privacy.Off:
@@ -63,7 +63,7 @@ func (s *Session) openShards(ctx context.Context, gate *access.Gate) (map[string
 	if s.shards, err = remote.Open(ctx, s.env.Shards.Secret, s.env.Shards.Carrier, s.Job.Facts, terms); err != nil {
 		return nil, err
 	}
-	// Whoever is in two shards counts twice. This sees it where the two are one file, and nobody else does.
+	// A person in two shards counts twice. Only this check sees it, where the two are one file.
 	// Empty shards are alike and share nobody.
 	for i, d := range s.shards.Digests() {
 		if first := slices.Index(s.shards.Digests(), d); first < i && s.shards.RowsOf(i) > 0 {

@@ -38,7 +38,7 @@ type Finding struct {
 }
 
 // WithoutLedger is what a verification says that was given no ledger.
-const WithoutLedger = "not checked against a ledger: whoever can write the directory can write all of its files to fit each other; --ledger PLACE compares them with what the ledger holds"
+const WithoutLedger = "not checked against a ledger: anyone who can write the directory can write all of its files to fit each other; --ledger PLACE compares them with what the ledger holds"
 
 // A Verification checks one finished run directory. Verify makes one of a run; package gossip/party
 // makes one of an owner's run in a network.

@@ -115,10 +115,10 @@ func (b *tab) wait(what string, is func() bool) {
 			return
 		}
 	}
-	b.t.Fatalf("waited in vain for %s\non %s", what, js[string](b, `location.href + "\n" + document.body.innerText`))
+	b.t.Fatalf("timed out waiting for %s\non %s", what, js[string](b, `location.href + "\n" + document.body.innerText`))
 }
 
-// look sets size and colours.
+// look sets size and colors.
 func (b *tab) look(width, height int64, scheme string) {
 	b.t.Helper()
 	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600})

@@ -62,10 +62,10 @@ type datasetsBody struct {
 // budgeted is a dataset and the bars of its budget.
 type budgeted struct {
 	ledger.Dataset
-	Bars []labelled
+	Bars []labeled
 }
 
-type labelled struct {
+type labeled struct {
 	Name, Text string
 	Bar        template.HTML
 }
@@ -102,23 +102,23 @@ func (s *Server) datasetsPage(r *http.Request) (*page, error) {
 }
 
 // bars draw what is charged of a lifetime budget.
-func bars(d ledger.Dataset) []labelled {
+func bars(d ledger.Dataset) []labeled {
 	switch {
 	case d.Budget == nil:
 		return nil
 	case d.Part != nil:
 		text := fmt.Sprintf("%s held or settled", ledger.Percent(*d.Part))
-		return []labelled{{"of the budget, in " + d.Currency, text, bar(100**d.Part, text)}}
+		return []labeled{{"of the budget, in " + d.Currency, text, bar(100**d.Part, text)}}
 	}
-	one := func(name string, spent, budget float64) labelled {
+	one := func(name string, spent, budget float64) labeled {
 		text := fmt.Sprintf("%v of %v reserved", spent, budget)
 		part := 0.0
 		if budget > 0 {
 			part = 100 * spent / budget
 		}
-		return labelled{name, text, bar(part, name+": "+text)}
+		return labeled{name, text, bar(part, name+": "+text)}
 	}
-	list := []labelled{one("ε", d.Spent.Epsilon, d.Budget.Epsilon)}
+	list := []labeled{one("ε", d.Spent.Epsilon, d.Budget.Epsilon)}
 	if d.Budget.Delta > 0 {
 		list = append(list, one("δ", d.Spent.Delta, d.Budget.Delta))
 	}

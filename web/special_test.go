@@ -15,7 +15,7 @@ import (
 	"github.com/sottodp/sotto/run/trace"
 )
 
-// D1: a named pipe or a device in the place of any file that the dashboard reads
+// D1: a named pipe or a device instead of any file that the dashboard reads
 // stops neither the list nor the pages of other runs.
 func TestD1SpecialFiles(t *testing.T) {
 	root := t.TempDir()

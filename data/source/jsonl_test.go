@@ -135,7 +135,7 @@ func TestBadJSONLines(t *testing.T) {
 	if _, _, err := read(t, s, "a", "\x1f\x8b"+jsonl, data.Options{}); !errors.As(err, new(*config.Error)) {
 		t.Errorf("damaged gzip: %v", err)
 	}
-	if tab, _, err := read(t, s, "a", `{"age":1,"colour":"red","gain":2}`, data.Options{Unlabelled: true}); err != nil || tab.Rows() != 1 || tab.Labelled {
+	if tab, _, err := read(t, s, "a", `{"age":1,"colour":"red","gain":2}`, data.Options{Unlabeled: true}); err != nil || tab.Rows() != 1 || tab.Labeled {
 		t.Errorf("without labels: %v", err)
 	}
 }

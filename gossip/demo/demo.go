@@ -158,12 +158,12 @@ func (d *Demo) Owner(i int, name string) string {
 
 // Prepare founds the network, and writes what each owner has: rows and credentials.
 func (d *Demo) Prepare(tables []*data.Table) (*transport.HubKeys, error) {
-	organiser, err := party.Found(d.Plan.NetworkPlan, "")
+	organizer, err := party.Found(d.Plan.NetworkPlan, "")
 	if err != nil {
 		return nil, err
 	}
-	for i := range organiser.Owners {
-		c, err := organiser.Invite(i, 24*time.Hour)
+	for i := range organizer.Owners {
+		c, err := organizer.Invite(i, 24*time.Hour)
 		if err != nil {
 			return nil, err
 		}
@@ -174,10 +174,10 @@ func (d *Demo) Prepare(tables []*data.Table) (*transport.HubKeys, error) {
 			return nil, err
 		}
 	}
-	if err := organiser.WriteDir(d.Dir); err != nil {
+	if err := organizer.WriteDir(d.Dir); err != nil {
 		return nil, err
 	}
-	return organiser.Hub()
+	return organizer.Hub()
 }
 
 // owners runs all owners' processes to their ends.

@@ -6,7 +6,7 @@ import (
 )
 
 // Found makes the network of a plan, whose hub is found at that URL.
-func Found(p *run.NetworkPlan, hub string) (*transport.Organiser, error) {
+func Found(p *run.NetworkPlan, hub string) (*transport.Organizer, error) {
 	agreed, err := p.Agreement()
 	if err != nil {
 		return nil, err

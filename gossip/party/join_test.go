@@ -29,13 +29,13 @@ func joining(t *testing.T) (*session, []*transport.Credentials) {
 	for _, o := range s.plan.Owners {
 		names = append(names, o.Name)
 	}
-	organiser, err := transport.NewNetwork("", names, nil, nil)
+	organizer, err := transport.NewNetwork("", names, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all []*transport.Credentials
 	for i := range names {
-		c, err := organiser.Invite(i, time.Hour)
+		c, err := organizer.Invite(i, time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}

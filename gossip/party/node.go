@@ -405,7 +405,7 @@ func (s *session) settle(seed uint64) (err error) {
 	}
 	s.o.Plan.Seed = &seed
 	if s.plan, err = run.PrepareNetwork(s.o.Spec, s.o.Plan); err != nil {
-		return fmt.Errorf("found no plan with the seed %d that the owners have drawn; the network founded anew draws another: %w", seed, err)
+		return fmt.Errorf("found no plan with the seed %d that the owners have drawn; the same network, founded again, draws another: %w", seed, err)
 	}
 	if err := s.c.Network.Limits.Fits(s.plan.Schedule, s.plan.Job.Facts.Dim); err != nil {
 		return fmt.Errorf("%w, by the seed that the owners have drawn; a new network draws another", err)

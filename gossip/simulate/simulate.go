@@ -2,7 +2,7 @@
 // goroutine with rows, private oracle and meter of its own, and what they exchange is what owners
 // on machines of their own would.
 //
-// It is a tool of the lab. Whoever runs it holds the rows of all, so the guarantee that
+// It is a tool of the lab. The person who runs it holds the rows of all, so the guarantee that
 // an owner has against the others is shown, not given; the run is an access that nobody is charged for, and the
 // ledger of a dataset that it knows says so (R3). ADR 16.
 package simulate
@@ -261,7 +261,7 @@ func (p *Plan) divide(all []*data.Table) (tables []*data.Table, err error) {
 		return nil, err
 	}
 	for i := range p.Owners {
-		tables = append(tables, data.Gather(all, func(record int) bool { return owner[record] == i }))
+		tables = append(tables, data.Subset(all, func(record int) bool { return owner[record] == i }))
 	}
 	return tables, nil
 }
@@ -281,7 +281,7 @@ func (p *Plan) byHash(all []*data.Table) ([]int, error) {
 	if _, err := src.Read(key[:]); err != nil {
 		return nil, err
 	}
-	coins := data.Coins(all, key[:])
+	coins := data.RowHashes(all, key[:])
 	owner := make([]int, len(coins))
 	for record, c := range coins {
 		hi, _ := bits.Mul64(c, uint64(len(p.Owners)))
@@ -291,7 +291,7 @@ func (p *Plan) byHash(all []*data.Table) ([]int, error) {
 }
 
 // byColumn gives a row to the owner whose level it has, and a unit to the first of those that most of its rows name; −1: it has none,
-// by a rule of the schema, and is nobody's.
+// by a rule of the schema, and belongs to no owner.
 func (p *Plan) byColumn(t *data.Table) []int {
 	var named []int // by each row
 	for _, b := range t.Blocks {

@@ -19,7 +19,7 @@ import (
 // foundWithin is how long a cluster may take to answer.
 const foundWithin = time.Minute
 
-// Found makes the store of a network at a NATS cluster that others run, with so many copies, in the place of a hub of its own. Its
+// Found makes the store of a network at a NATS cluster that others run, with so many copies, instead of a hub of its own. Its
 // servers know the network by what Configure wrote. It says which owners have stored more than the training has.
 func Found(ctx context.Context, k *HubKeys, urls string, replicas int) (full []string, err error) {
 	if _, err := hubHosts(urls); err != nil {

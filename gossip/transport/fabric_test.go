@@ -37,11 +37,11 @@ func names(n int) (all []string) {
 }
 
 // owners makes a network of n, and what each owner joins with.
-func owners(t testing.TB, n int) (*Organiser, []*Credentials) {
+func owners(t testing.TB, n int) (*Organizer, []*Credentials) {
 	return limited(t, n, nil)
 }
 
-func limited(t testing.TB, n int, limits *Limits) (*Organiser, []*Credentials) {
+func limited(t testing.TB, n int, limits *Limits) (*Organizer, []*Credentials) {
 	t.Helper()
 	o, err := NewNetwork("", names(n), nil, limits)
 	if err != nil {
@@ -50,7 +50,7 @@ func limited(t testing.TB, n int, limits *Limits) (*Organiser, []*Credentials) {
 	return o, invitations(t, o)
 }
 
-func invitations(t testing.TB, o *Organiser) (all []*Credentials) {
+func invitations(t testing.TB, o *Organizer) (all []*Credentials) {
 	t.Helper()
 	for i := range o.Owners {
 		c, err := o.Invite(i, time.Hour)
@@ -63,7 +63,7 @@ func invitations(t testing.TB, o *Organiser) (all []*Credentials) {
 }
 
 // start starts a network's hub. The credentials learn where it is.
-func start(t testing.TB, o *Organiser, all ...*Credentials) *Hub {
+func start(t testing.TB, o *Organizer, all ...*Credentials) *Hub {
 	t.Helper()
 	keys, err := o.Hub()
 	if err != nil {
@@ -155,7 +155,7 @@ func TestRegister(t *testing.T) {
 			if v, err := b.Get(ctx, key); err != nil || !bytes.Equal(v, big) {
 				t.Errorf("found %d bytes, %v", len(v), err)
 			}
-			// What came before anybody waited is there, for whoever asks again, too.
+			// What came before the first waiter is there, also for a second question.
 			for range 2 {
 				if i, v, err := b.Await(ctx, decisionKey(7, 0, 1), key); err != nil || i != 1 || !bytes.Equal(v, big) {
 					t.Errorf("awaited %d, %d bytes, %v", i, len(v), err)

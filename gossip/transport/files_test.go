@@ -30,13 +30,13 @@ func TestFiles(t *testing.T) {
 		}
 		return read(path)
 	}
-	readOrganiser := func(p string) (any, error) { return ReadOrganiser(p) }
+	readOrganizer := func(p string) (any, error) { return ReadOrganizer(p) }
 	readHub := func(p string) (any, error) { return ReadHubKeys(p) }
 	readOwner := func(p string) (any, error) { return ReadCredentials(p) }
 	for _, c := range []struct {
 		v    interface{ Write(string) error }
 		read func(string) (any, error)
-	}{{o, readOrganiser}, {hub, readHub}, {all[1], readOwner}} {
+	}{{o, readOrganizer}, {hub, readHub}, {all[1], readOwner}} {
 		if v, err := back(c.v.Write(path), c.read); err != nil || !reflect.DeepEqual(v, c.v) {
 			t.Errorf("%T: read back %+v, %v", c.v, v, err)
 		}
@@ -68,7 +68,7 @@ func TestFiles(t *testing.T) {
 	other := *hub
 	other.Account = foreign.Account
 	refused("account: is not signed by the operator", &other, readHub)
-	refused(`found the format "sotto-hub/2"; allowed is "sotto-organiser/2"`, hub, readOrganiser)
+	refused(`found the format "sotto-hub/2"; allowed is "sotto-organiser/2"`, hub, readOrganizer)
 	other = *hub
 	other.Owners = []string{hub.Owners[0], hub.Owners[0]}
 	refused(`owners: found the account of "owner 1" twice`, &other, readHub)
@@ -79,7 +79,7 @@ func TestFiles(t *testing.T) {
 	refused(`owners: found the key of "owner 1" twice`, &other, readHub)
 	few := *o
 	few.Owners = few.Owners[:1]
-	refused("owners: found 1; the network has 2", &few, readOrganiser)
+	refused("owners: found 1; the network has 2", &few, readOrganizer)
 	// Turned away twice, and invited in between: the connection's key is another each time.
 	before := all[0].Pass.User
 	for range 2 {

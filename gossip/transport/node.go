@@ -31,7 +31,7 @@ type ErrMissing struct {
 }
 
 func (e *ErrMissing) Error() string {
-	return fmt.Sprintf("%s: waited in vain for %s", e.What, strings.Join(e.Names, ", "))
+	return fmt.Sprintf("%s: timed out waiting for %s", e.What, strings.Join(e.Names, ", "))
 }
 
 // defaultWait is how long an owner waits for a peer's vector before it gives the exchange up.
@@ -177,7 +177,7 @@ func (n *Node) Models(ctx context.Context, round, dim int) ([][]float64, error) 
 // lastAsk is how long the store may take to say what it holds when the time of a wait is over.
 const lastAsk = 10 * time.Second
 
-// within gets values until the context's time is over, and then those that the store holds: whoever waited in vain for one owner still has the others'.
+// within gets values until the context's time is over, and then those that the store holds: an owner that timed out waiting for one still gets the others'.
 func (n *Node) within(ctx context.Context) (get func(ctx context.Context, key string) ([]byte, error), stop func()) {
 	late, stop := ctx, func() {}
 	if end, ok := ctx.Deadline(); ok {

@@ -148,7 +148,7 @@ func TestSecurityOfConnections(t *testing.T) {
 	o, all := owners(t, 2)
 	h := start(t, o, all...)
 	n, mine, others := &o.Network, all[0].Pass, all[1].Pass
-	made := func(t *testing.T, o *Organiser, user int, until time.Duration, change func(*jwt.UserClaims)) Pass {
+	made := func(t *testing.T, o *Organizer, user int, until time.Duration, change func(*jwt.UserClaims)) Pass {
 		t.Helper()
 		p, err := o.pass(o.Owners[user].Account, o.Owners[user].User, "owner 1", jwtPermissions(permissions(n, 0)), nil, time.Now().Add(until))
 		if err != nil {
@@ -258,7 +258,7 @@ func TestSecurityOfConnections(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("an owner in the place of the hub", func(t *testing.T) {
+	t.Run("an owner instead of the hub", func(t *testing.T) {
 		c, err := others.tls(n)
 		if err != nil {
 			t.Fatal(err)
@@ -340,7 +340,7 @@ func TestSecurityOfConnections(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		neighbour := dial(t, all[1])
+		neighbor := dial(t, all[1])
 		if err := o.Revoke(0); err != nil {
 			t.Fatal(err)
 		}
@@ -355,7 +355,7 @@ func TestSecurityOfConnections(t *testing.T) {
 		if _, err := Dial(t.Context(), all[0], ClientOptions{}); !errors.Is(err, ErrRefused) {
 			t.Error(err)
 		}
-		if neighbour.nc.Stats().Reconnects > 0 || !neighbour.nc.IsConnected() {
+		if neighbor.nc.Stats().Reconnects > 0 || !neighbor.nc.IsConnected() {
 			t.Error("another owner's connection ended, too")
 		}
 		// What is made now is good, of another key; what was made before stays refused.
@@ -388,7 +388,7 @@ func ended(t *testing.T, nc *nats.Conn) {
 	}
 }
 
-// What the hub itself, or whoever holds the key of a connection, puts into the store in an owner's name is found out.
+// What the hub itself, or anyone with the key of a connection, puts into the store in an owner's name is found out.
 func TestSecurityOfMessages(t *testing.T) {
 	_, all := owners(t, 2)
 	v := []float64{1, 2, 3}
@@ -478,7 +478,7 @@ func TestSecurityOfDecisions(t *testing.T) {
 	}
 }
 
-// Who waits in vain for one owner still finds what others have said, also where it did not hear them.
+// An owner that times out waiting for one still finds what others have said, also where it did not hear them.
 func TestOneIsMissing(t *testing.T) {
 	_, all := hub(t, 3)
 	config := Config{1: 7}
@@ -512,7 +512,7 @@ func TestOneIsMissing(t *testing.T) {
 			return err == nil && models[0] == nil && models[owner] != nil && (owner == 1 || models[1] != nil)
 		})
 	}
-	// What one publishes in the place of its parameters is its own matter.
+	// What one publishes instead of its parameters is its own matter.
 	if _, err := dial(t, all[0]).Put(t.Context(), modelKey(0, 0, 1), []byte("x")); err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func TestSlowConsumer(t *testing.T) {
 			t.Fatalf("%s: %v", key, err)
 		}
 		if _, _, err := other.Await(ctx, key); err != nil {
-			t.Fatalf("another owner waits in vain for %s: %v", key, err)
+			t.Fatalf("another owner timed out waiting for %s: %v", key, err)
 		}
 	}
 	for h.s.NumSlowConsumers() == 0 {

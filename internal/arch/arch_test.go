@@ -57,7 +57,7 @@ var table = map[string][]string{
 	// Where an owner's state lies.
 	"internal/state": {},
 
-	// Made-up records. Nothing that trains for use may hold them: a line with it belongs to the private oracle or to an audit.
+	// Synthetic records. Nothing that trains for use may hold them: a line with it belongs to the private oracle or to an audit.
 
 	// Builds the Python package.
 	"internal/program": {},
@@ -221,7 +221,7 @@ var crypto = map[string][]string{
 // weakRandom says who may use math/rand and what of it, by package or file; nil
 // means all of it.
 var weakRandom = map[string][]string{
-	"data/synth":     nil, // synthetic tables hold nobody's record
+	"data/synth":     nil, // synthetic tables hold no person's record
 	"data/synth.go":  nil,
 	"internal/bench": nil,                       // its tables too
 	"privacy/noise":  {"ChaCha8", "NewChaCha8"}, // a cryptographic generator that lives in math/rand/v2
@@ -293,7 +293,7 @@ func violations(files []source) []string {
 				case !slices.Contains(allowed, own):
 					say("imports %s; package %s may import: %s", own, pkg, orNothing(allowed))
 				case own == "data" && !slices.Contains(dataReaders, pkg) && !slices.Contains(helpers, pkg):
-					say("imports data; only %s may, since records have one door", strings.Join(dataReaders, ", "))
+					say("imports data; only %s may, since only they read records", strings.Join(dataReaders, ", "))
 				case own == "oracle/private" && !slices.Contains(helpers, pkg): // one assembly (run.Trainer), and who may hold sums before noise
 					for _, use := range uses(tree, spec, p) {
 						if files := assembles[use]; use == "." || files != nil && !slices.Contains(files, f.name) {
@@ -561,7 +561,7 @@ func TestRules(t *testing.T) {
 	}{
 		{"allowed", "model/a.go", "import _ " + own("data"), ""},
 		{"layer", "method/a.go", "import _ " + own("data"), "method/a.go: imports data; package method may import: internal/registry, method/"},
-		{"door", "method/a.go", "import _ " + own("oracle/private"), "method/a.go: imports oracle/private"},
+		{"private oracle", "method/a.go", "import _ " + own("oracle/private"), "method/a.go: imports oracle/private"},
 		{"assembly", "run/tune/a.go", "import _ " + own("oracle/private"), "run/tune/a.go: imports oracle/private"},
 		{"assembly in run", "run/a.go", "import " + own("oracle/private") + "; var _ = private.New", "run/a.go: found private.New"},
 		{"sums before noise", "run/a.go", "import " + own("oracle/private") + "; var _ = private.NewLocal", "run/a.go: found private.NewLocal"},
@@ -607,7 +607,7 @@ func TestRules(t *testing.T) {
 		{"in the gate", "run/access/a.go", "import " + own("data") + "; var _ = data.ReadTest", ""},
 		{"readers", "run/a.go", "import _ " + own("data/source"), "run/a.go: imports data/source; package run may import"},
 		{"plan without rows", "plan/a.go", "import _ " + own("run/access"), "plan/a.go: package plan opens no table, but reaches run/access through plan → run/access"},
-		{"no rows", "run/a.go", "import " + own("data") + "; var _ = data.Gather", ""},
+		{"no rows", "run/a.go", "import " + own("data") + "; var _ = data.Subset", ""},
 		{"broken", "run/a.go", "import (", "run/a.go: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {

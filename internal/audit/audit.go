@@ -1,5 +1,5 @@
 // Package audit measures from outside how private a mechanism is: it draws from two laws, those of
-// its outcome on two neighbouring inputs, and returns a lower bound on ε that holds except with a
+// its outcome on two neighboring inputs, and returns a lower bound on ε that holds except with a
 // stated probability. A bound above what is claimed refutes the claim; a bound below it proves nothing,
 // which is why every use in a test has planted faults beside it. PROOFS.md says what the bounds rest on.
 package audit
@@ -74,7 +74,7 @@ func draw(law Law, n, labels int) []int {
 }
 
 // Epsilon draws n outcomes from each law, half of them to choose an event and half to test
-// it, in both directions. If the laws are those of an (ε, δ)-private mechanism on neighbours,
+// it, in both directions. If the laws are those of an (ε, δ)-private mechanism on neighbors,
 // the result is above ε with probability failure at most. It is 0 if nothing is found.
 func Epsilon(p, q Law, n, labels int, delta, failure float64) float64 {
 	half := n / 2
@@ -132,7 +132,7 @@ func test(event, p, q []int, n int, delta, failure float64) float64 {
 
 // Range draws n outcomes from each law and returns a lower bound on how far the log odds
 // between the labels a and b move from one to the other: above ε with probability failure at most if the
-// laws are those of an ε-bounded-range mechanism on neighbours.
+// laws are those of an ε-bounded-range mechanism on neighbors.
 func Range(p, q Law, n, labels, a, b int, failure float64) float64 {
 	inP, inQ := draw(p, n, labels), draw(q, n, labels)
 	// Given how many outcomes are a or b, those that are a are a binomial.

@@ -32,7 +32,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// coin is randomised response: label 1 with probability p.
+// coin is randomized response: label 1 with probability p.
 func coin(p float64, src *noise.Source) Law {
 	return func() int {
 		if src.Float64() < p {
@@ -42,7 +42,7 @@ func coin(p float64, src *noise.Source) Law {
 	}
 }
 
-// Randomised response at ε = 1 is found to be a little less than that; of 400 audits at a
+// Randomized response at ε = 1 is found to be a little less than that; of 400 audits at a
 // failure rate of 0.05 each no more than 45 are above, which a binomial of 400 trials exceeds with
 // probability 10⁻⁷.
 func TestEpsilonCovers(t *testing.T) {

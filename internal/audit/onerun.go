@@ -6,7 +6,7 @@ import "math"
 // It says less than the function, so what refutes it refutes the function.
 type Curve struct{ Epsilon, Delta []float64 }
 
-// least is the smallest probability that an event of probability r on one table has on its neighbour: for
+// least is the smallest probability that an event of probability r on one table has on its neighbor: for
 // each point P(E) ≤ e^ε·P'(E) + δ, of the event and of its complement.
 func (c Curve) least(r float64) float64 {
 	x := 0.0

@@ -28,17 +28,17 @@ func TestLeast(t *testing.T) {
 		for _, z := range []float64{-2, -0.5, 0, 1, 2.5} {
 			r, want := math.Erfc(-z/math.Sqrt2)/2, math.Erfc(-(z-mu)/math.Sqrt2)/2
 			if got := c.least(r); got > want*(1+1e-9) || got < 0.98*want {
-				t.Errorf("μ = %v: an event of probability %.4g has on the neighbour at least %.4g; want %.4g or a little less", mu, r, got, want)
+				t.Errorf("μ = %v: an event of probability %.4g has on the neighbor at least %.4g; want %.4g or a little less", mu, r, got, want)
 			}
 		}
 	}
 	response := Curve{[]float64{1}, []float64{0}}
 	if got, want := response.least(math.E/(1+math.E)), 1/(1+math.E); math.Abs(got-want) > 1e-15 {
-		t.Errorf("randomised response: %v; want %v", got, want)
+		t.Errorf("randomized response: %v; want %v", got, want)
 	}
 }
 
-// For randomised response of every coin the number of right guesses is a binomial, and the bound is near its tail's: no number of
+// For randomized response of every coin the number of right guesses is a binomial, and the bound is near its tail's: no number of
 // guesses is refuted that is likelier than the failure probability, and one that is much less likely is.
 func TestRefutedIsNearTheTail(t *testing.T) {
 	const m, failure = 1000, 0.05

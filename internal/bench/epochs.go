@@ -27,12 +27,12 @@ const batch = 256
 
 // dense is a synthetic table in memory.
 func dense(n, dim, classes int) *data.Table {
-	t := &data.Table{Dim: dim, Classes: classes, NormBound: 1, Unit: 0x1p-20, Labelled: true}
+	t := &data.Table{Dim: dim, Classes: classes, NormBound: 1, Unit: 0x1p-20, Labeled: true}
 	x := values(n, dim, uint64(n))
-	var room data.Room
+	var arena data.Arena
 	for at := 0; at < n; at += data.BlockRows {
 		b := &data.Block{N: min(data.BlockRows, n-at), Dim: dim}
-		b.X = room.Floats(b.N * dim)
+		b.X = arena.Floats(b.N * dim)
 		copy(b.X, x[at*dim:])
 		norm := make([]float64, b.N)
 		kern.Norm2(norm, b.X, dim, nil, dim)
@@ -72,14 +72,14 @@ func pictures(n int) *data.Table {
 
 // sparse is a synthetic table of nnz values a row.
 func sparse(n, dim, nnz int) *data.Table {
-	t := &data.Table{Dim: dim, Classes: 2, NormBound: 1, Unit: 0x1p-20, Labelled: true}
+	t := &data.Table{Dim: dim, Classes: 2, NormBound: 1, Unit: 0x1p-20, Labeled: true}
 	r := rand.New(rand.NewPCG(1, 2))
 	value := float32(math.Trunc(0x1p20/math.Sqrt(float64(nnz)))) * 0x1p-20
 	step := uint32(2*dim/nnz - 2)
-	var room data.Room
+	var arena data.Arena
 	for at := 0; at < n; at += data.BlockRows {
 		b := &data.Block{N: min(data.BlockRows, n-at), Dim: dim, Start: []int32{0}}
-		b.Col, b.Val = room.Ints(b.N * nnz)[:0], room.Floats(b.N * nnz)[:0]
+		b.Col, b.Val = arena.Ints(b.N * nnz)[:0], arena.Floats(b.N * nnz)[:0]
 		for range b.N {
 			col := uint32(0)
 			for range nnz {
@@ -125,7 +125,7 @@ var (
 	plain = kind{}
 )
 
-// train opens the door on a table and begins a run: private, with clipping, noise,
+// train opens an oracle over a table and begins a run: private, with clipping, noise,
 // accounting; or plain, the same loop on the same batches without. Both write their
 // record to the disk, if recorded.
 func train(t *data.Table, name string, size, workers int, how kind, recorded bool) (*trainer, error) {

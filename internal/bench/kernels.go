@@ -15,7 +15,7 @@ import (
 // values are rows of dim numbers of the grid 2⁻²⁰, of norm at most 1.
 func values(n, dim int, seed uint64) []float32 {
 	r := rand.New(rand.NewPCG(seed, 1))
-	x := new(data.Room).Floats(n * dim)
+	x := new(data.Arena).Floats(n * dim)
 	scale := 0x1p20 / math.Sqrt(float64(dim)) * 0x1p-31
 	for i := 0; i < len(x); i += 2 {
 		v := r.Uint64()

@@ -1,4 +1,4 @@
-// Package chart draws line charts as SVG: for a page, which brings the colours, or as a
+// Package chart draws line charts as SVG: for a page, which brings the colors, or as a
 // file that stands alone.
 package chart
 
@@ -51,7 +51,7 @@ func (p *Plot) height() int {
 	return plotH
 }
 
-// SVG draws the plot for a page, whose style gives the colours: classes l0, l1, … are
+// SVG draws the plot for a page, whose style gives the colors: classes l0, l1, … are
 // the lines, rule the level, mark the point, and axis, grid, xlab, ylab, legend the rest.
 func (p *Plot) SVG() template.HTML { return template.HTML(p.draw("")) }
 
@@ -102,7 +102,7 @@ func (p *Plot) draw(attributes string) string {
 			x, label = math.Pow(10, v), "10"+superscript(int(v))
 		}
 		f(`<path d="M%.1f %.0fv6" class="axis"/>`, px(x), plotH-pd)
-		within := plotW - 4.8*float64(utf8.RuneCountInString(label)) // half of a label that is centred
+		within := plotW - 4.8*float64(utf8.RuneCountInString(label)) // half of a label that is centerd
 		text(math.Min(px(x), within), plotH-pd+22, "xlab", label)
 	}
 	f(`<path d="M%d %.1fV%.0fH%d" class="axis"/>`, padL, top, plotH-pd, plotW-padR)
@@ -123,10 +123,10 @@ func (p *Plot) draw(attributes string) string {
 	return b.String()
 }
 
-// style colours a figure that stands alone, on white.
+// style colors a figure that stands alone, on white.
 const style = Style + `.head{font-size:16px;font-weight:600}`
 
-// Style colours plots on a white page.
+// Style colors plots on a white page.
 const Style = `text{font:14px system-ui,sans-serif;fill:#1b1f24}` +
 	`.xlab{text-anchor:middle}.ylab{text-anchor:end}path{fill:none;stroke-width:1.5}.axis{stroke:#1b1f24}.grid{stroke:#d0d7de}` +
 	`.rule{stroke:#b3261e;stroke-dasharray:8 5}.mark{fill:#b3261e;stroke:#fff;stroke-width:1.5}` +
@@ -277,7 +277,7 @@ func linear(lo, hi float64, n int) scale {
 	return s
 }
 
-// decades spans powers of ten, every one, second, … labelled.
+// decades spans powers of ten, every one, second, … labeled.
 func decades(lo, hi float64) scale {
 	s := scale{lo: math.Floor(math.Log10(lo) + 1e-9), hi: math.Ceil(math.Log10(hi) - 1e-9)}
 	if s.hi <= s.lo {

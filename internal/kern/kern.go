@@ -17,7 +17,7 @@
 //
 //   - A margin is eight partial sums, one for each column number modulo 8, in
 //     ascending column order, each product fused with its addition; lanes adds them
-//     up. It does not depend on the row's place, on its neighbours, on how rows are
+//     up. It does not depend on the row's place, on its neighbors, on how rows are
 //     grouped, or on whether zeros are stored: the dense and the sparse form of a
 //     row have the same margin, bit for bit.
 //   - A weighted sum multiplies and adds in float64, row after row. Where every
@@ -103,7 +103,7 @@ func DotCSR(dst []float64, start, col []int32, val []float32, rows []int32, w []
 
 // DotMany is Dot for k parameter vectors, one after the other in w: it sets
 // dst[c·step+i] = Σ_j x_ij·w_cj for m rows. A row has len(w)/k values. Meanwhile it
-// fetches rows of next towards the caches, as many as m: every other one, for AxpyMany
+// fetches rows of next toward the caches, as many as m: every other one, for AxpyMany
 // fetches those between them.
 func DotMany(dst []float64, step int, x []float32, stride int, rows []int32, m int, w []float64, k int, next [][]float32) {
 	if dotManyFast(dst, step, x, stride, rows, m, w, k, next) {
@@ -118,7 +118,7 @@ func DotMany(dst []float64, step int, x []float32, stride int, rows []int32, m i
 // Axpy adds weighted rows to dst: dst_j += Σ_i a_i·x_ij over the len(a) rows
 // named. A row has len(dst) values. The rows are added in their order, each product
 // fused with its addition. For rows that are not listed it also fetches as many rows
-// that follow towards the caches.
+// that follow toward the caches.
 func Axpy[T float](dst, a []float64, x []T, stride int, rows []int32) {
 	if axpyFast(dst, a, x, stride, rows) {
 		return

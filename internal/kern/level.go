@@ -28,7 +28,7 @@ const Variable = "SOTTO_KERN"
 var use, useErr = choose(os.Getenv(Variable), best())
 
 // choose is the level of a value of Variable on a machine whose best level is top. An
-// impossible one leaves plain, and an error for whoever asks.
+// impossible one leaves plain, and an error for the caller.
 func choose(value string, top level) (level, error) {
 	if value == "" {
 		return top, nil

@@ -60,7 +60,7 @@ func (g *graph) onImage(s model.Stage, x, kind string, more ...string) string {
 	return g.with("Flatten", integer("axis", 1), x)
 }
 
-// group normalises the channels of each group over all pixels.
+// group normalizes the channels of each group over all pixels.
 func (g *graph) group(s model.Stage, x string) string {
 	pixels, channels := int64(s.Image[0]*s.Image[1]), int64(s.Image[2])
 	x = g.op("Reshape", x, g.whole(-1, pixels, int64(s.Groups), channels/int64(s.Groups)))

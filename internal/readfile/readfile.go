@@ -1,5 +1,5 @@
 // Package readfile opens files that others may have written. A file in a run
-// directory or a table may be a named pipe, which blocks whoever opens it, a link
+// directory or a table may be a named pipe, which blocks the program that opens it, a link
 // to /dev/zero, or a sparse file of terabytes. So it opens without waiting, takes
 // regular files only, and reads no more than a limit.
 //
@@ -81,7 +81,7 @@ func Open(path string) (*File, error) {
 // of a pipe, and refuses everything else. A file that is not there can be made.
 func OpenFile(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	// Opening a device may do something, so it is not even opened. It may still
-	// take the file's place afterwards, so the open file is looked at, too.
+	// take the file's place afterward, so the open file is looked at, too.
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
 		return nil, irregular(path, st.Mode())
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // A Registry lists entries by name, in the order of the documentation. It is for registration before
-// main and for reading afterwards.
+// main and for reading afterward.
 type Registry[E any] struct {
 	kind string // the package, for what a programmer reads
 	of   func(E) (name string, method any)

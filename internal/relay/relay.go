@@ -46,7 +46,7 @@ func New(t testing.TB, to string) *Way {
 // Cut cuts both directions or opens them again.
 func (w *Way) Cut(cut bool) { w.set(func() { w.cut = [2]bool{cut, cut} }) }
 
-// Back cuts the direction back alone, or opens it again: whoever came this way sends and does not read.
+// Back cuts the direction back alone, or opens it again: the sender on that side sends and does not read.
 func (w *Way) Back(cut bool) { w.set(func() { w.cut[1] = cut }) }
 
 func (w *Way) set(do func()) {

@@ -39,7 +39,7 @@ type Problem struct {
 }
 
 // Oracle answers a Problem's gradients, Hessians, losses, searches and choices, with noise from a fixed seed. It stands in
-// for the door and keeps what was charged and released.
+// for the private oracle and keeps what was charged and released.
 type Oracle struct {
 	Problem Problem
 	Facts   oracle.Public
@@ -71,7 +71,7 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Quer
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	for _, q := range pay { // as the door does
+	for _, q := range pay { // as the private oracle does
 		if err := q.Validate(); err != nil {
 			return nil, err
 		}
@@ -165,7 +165,7 @@ func (o *Oracle) Select(q oracle.Select, among oracle.Candidates) (int, error) {
 			for j := range w {
 				w[j] -= c.Steps[k] * c.Along[j]
 			}
-		case oracle.Neighbours:
+		case oracle.Neighbors:
 			from, least, w = c.From, c.Least, slices.Clone(c.From)
 			c.Move(w, k)
 		}
@@ -647,7 +647,7 @@ func iterates(t *testing.T, m method.Method, o oracle.Oracle) [][]float64 {
 	return all
 }
 
-// checkCancel: a cancelled context comes out as its error.
+// checkCancel: a canceled context comes out as its error.
 func checkCancel(t *testing.T, m method.Method, s setting) {
 	o := s.oracle(0.1)
 	m = fit(t, m, o.Facts, s.terms)
@@ -664,7 +664,7 @@ func checkCancel(t *testing.T, m method.Method, s setting) {
 	}
 	cancel()
 	if !errors.Is(last, context.Canceled) {
-		t.Errorf("a cancelled run ends with %v", last)
+		t.Errorf("a canceled run ends with %v", last)
 	}
 }
 

@@ -10,14 +10,14 @@ import (
 // rows: ρ_t ∝ a_t^{1/2}.
 //
 // Derivation (P1 §6 names the idea only): Gaussian noise of variance σ_t²·Δ² costs
-// ρ_t = 1/(2σ_t²), and costs add. Minimise Σ a_t·σ_t² = ½ Σ a_t/ρ_t with Σ ρ_t = ρ:
+// ρ_t = 1/(2σ_t²), and costs add. Minimize Σ a_t·σ_t² = ½ Σ a_t/ρ_t with Σ ρ_t = ρ:
 // the Lagrange condition is a_t/ρ_t² = const, and 1/ρ is convex. So σ_t² ∝ a_t^{−1/2}
 // and Σ a_t·σ_t² = (Σ a_t^{1/2})²/(2ρ). Gaussian differential privacy counts μ² = 2ρ,
 // so its optimum has the same shape.
 func ZCDP(a []float64, rho float64) ([]float64, error) { return spread(a, rho, 0.5) }
 
 // Numeric finds the noise of steps whose cost has no formula that inverts: it
-// minimises Σ a_t·σ_t² with Σ cost(σ_t) ≤ budget. cost must fall in σ from above
+// minimizes Σ a_t·σ_t² with Σ cost(σ_t) ≤ budget. cost must fall in σ from above
 // budget to 0, and be convex as a function of s = σ²; then the problem is convex, and
 // its one solution has −cost′(s_t) = a_t/λ.
 //
@@ -33,7 +33,7 @@ func Numeric(a []float64, budget float64, cost func(noise float64) float64) ([]f
 	if _, err := spread(a, budget, 1); err != nil {
 		return nil, err
 	}
-	// One noise for all steps, as the centre of the table.
+	// One noise for all steps, as the center of the table.
 	uniform, err := least(1, func(x float64) bool { return float64(len(a))*cost(x) <= budget })
 	if err != nil {
 		return nil, err

@@ -128,7 +128,7 @@ func (h HeavyBall) Certify(t int, e0, dist2, noise float64) (Certificate, error)
 
 var errNoCertificate = errors.New("schedule: no ρ below 1 satisfies (3.14) for this step size and momentum; a smaller one does")
 
-// certificate minimises the part of Error that is linear in P at a fixed ρ. The
+// certificate minimizes the part of Error that is linear in P at a fixed ρ. The
 // variables are x = (P_11, P_12, P_22, c_0) in units of L.
 func (h HeavyBall) certificate(rho float64, t int, dist2, noise float64) (Certificate, bool) {
 	decay := math.Pow(rho, 2*float64(t))
@@ -245,7 +245,7 @@ func leastEigen(a mat3) (float64, vec3) {
 	return a[i][i], vec3{v[0][i], v[1][i], v[2][i]}
 }
 
-// ellipsoid minimises goal·x over a convex set in a ball of that radius around 0: cut
+// ellipsoid minimizes goal·x over a convex set in a ball of that radius around 0: cut
 // returns a direction in which x must not go on, and whether x is in the set. It returns
 // the best point of the set that it met.
 func ellipsoid(cut func(vec4) (vec4, bool), goal vec4, radius float64) (best vec4, found bool) {

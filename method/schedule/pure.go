@@ -22,7 +22,7 @@ func Inner(epsilon float64, m, n int) float64 {
 func Amplified(inner float64, m, n int) float64 { return Inner(inner, n, m) }
 
 // PureSampled shares pure ε out over steps that each see m of n rows, exactly: it
-// minimises Σ a_t·b_t² with b_t ∝ 1/u(ε_t), u = Inner, and Σ ε_t = ε.
+// minimizes Σ a_t·b_t² with b_t ∝ 1/u(ε_t), u = Inner, and Σ ε_t = ε.
 //
 // P1 calls this intractable and spreads ε by Pure (Remark 4.2). In ε_t it is convex
 // (S-1b): with r = n/m, u′ = 1/(1−((r−1)/r)e^{−ε}) is above 0 and falls, so that

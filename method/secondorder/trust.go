@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TrustRegion minimises ⟨g, s⟩ + ½·s'Hs over ‖s‖ ≤ radius, globally and to rounding, in the hard
+// TrustRegion minimizes ⟨g, s⟩ + ½·s'Hs over ‖s‖ ≤ radius, globally and to rounding, in the hard
 // case too. It returns s and the multiplier µ ≥ max(0, −λ_min) with (H+µI)s = −g and
 // µ(radius−‖s‖) = 0, by which the global minimum is known (Moré and Sorensen 1983). g and H are
 // finite, radius is above 0.
@@ -27,7 +27,7 @@ func TrustRegion(h *mat.SymDense, g []float64, radius float64) (s []float64, mu 
 	along.MulVec(q.T(), mat.NewVecDense(d, g))
 
 	// µ = least + shift. The differences λ_i + least are formed once, so that a shift far below
-	// least keeps all its digits: the neighbourhood of the hard case.
+	// least keeps all its digits: the neighborhood of the hard case.
 	least := math.Max(0, -lambda[0])
 	c := make([]float64, d) // s in the eigenvectors' coordinates
 	length := func(shift float64) float64 {

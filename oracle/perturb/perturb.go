@@ -80,9 +80,9 @@ func (p Problem) Release(q oracle.Minimize) (Release, error) {
 func (p Problem) check() error {
 	switch {
 	case p.Adjacency != privacy.ReplaceOne:
-		return fmt.Errorf("a minimiser has a sensitivity under %v only: with a private row count the curvature of the mean has no bound", privacy.ReplaceOne)
+		return fmt.Errorf("a minimizer has a sensitivity under %v only: with a private row count the curvature of the mean has no bound", privacy.ReplaceOne)
 	case !p.Convex || math.IsInf(p.Smooth, 1) || math.IsInf(p.Lipschitz, 1):
-		return fmt.Errorf("the loss of %s is not convex, smooth and of bounded slope; its minimiser has no sensitivity", p.Model)
+		return fmt.Errorf("the loss of %s is not convex, smooth and of bounded slope; its minimizer has no sensitivity", p.Model)
 	case !(p.RowNorm <= p.NormBound):
 		return fmt.Errorf("rows of norm up to %v, the model counts on %v", p.RowNorm, p.NormBound)
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// gradients are the laws of a batch's noisy gradient at w = 0 on a table and on its neighbour: the
-// first of ten records pulls as hard as it can, and is missing from the neighbour, or pulls the other way.
+// gradients are the laws of a batch's noisy gradient at w = 0 on a table and on its neighbor: the
+// first of ten records pulls as hard as it can, and is missing from the neighbor, or pulls the other way.
 // That record is a unit of so many rows, all alike, or a row, for 0. The others do not pull, or under a fixed batch, where a record that is not drawn makes room for one of them, all pull
 // the other way. The label is the sum in quarters of the clip norm.
 func gradients(t *testing.T, adj privacy.Adjacency, s sample.Sampler, noises mech.Additive, unit int, fault func(*Oracle)) (p, q audit.Law) {
@@ -32,9 +32,9 @@ func gradients(t *testing.T, adj privacy.Adjacency, s sample.Sampler, noises mec
 		rows[i] = row{x: []float32{others}, y: 1}
 	}
 	rows[0].x = []float32{1}
-	neighbours := append([]row{{x: []float32{-1}, y: 1}}, rows[1:]...)
+	neighbors := append([]row{{x: []float32{-1}, y: 1}}, rows[1:]...)
 	if adj == privacy.AddRemove {
-		neighbours = rows[1:]
+		neighbors = rows[1:]
 	}
 	ask := oracle.Grad{Clip: clip.Norm{C: c}, Noise: noises}
 	pay, w := []oracle.Query{ask}, []float64{0}
@@ -52,7 +52,7 @@ func gradients(t *testing.T, adj privacy.Adjacency, s sample.Sampler, noises mec
 		}
 		cfg.Journal = nowhere{}
 		cfg.Streams = noise.SeededStreams(seed)
-		o := openDoor(t, cfg)
+		o := openOracle(t, cfg)
 		if fault != nil {
 			fault(o)
 		}
@@ -69,7 +69,7 @@ func gradients(t *testing.T, adj privacy.Adjacency, s sample.Sampler, noises mec
 			return int(min(max(sum, -50), 50)) + 50
 		}
 	}
-	return law(rows, 1), law(neighbours, 2)
+	return law(rows, 1), law(neighbors, 2)
 }
 
 // TestAudit: the oracle as a whole, clipping, sensitivity, sample and noise, gives away no more than its accountant

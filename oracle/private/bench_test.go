@@ -52,7 +52,7 @@ func BenchmarkEpoch(b *testing.B) {
 			}
 			defer journal.Close()
 			cfg.Journal = journal
-			next, stop := pull(m, openDoor(b, cfg))
+			next, stop := pull(m, openOracle(b, cfg))
 			defer stop()
 			b.ReportAllocs()
 			for b.Loop() {
@@ -83,7 +83,7 @@ func BenchmarkSearch(b *testing.B) {
 			cfg := config(b, tab, privacy.AddRemove, adultRows)
 			cfg.Streams = noise.SeededStreams(1)
 			cfg.Meter, cfg.Journal = &free{adj: privacy.AddRemove}, nowhere{}
-			return openDoor(b, cfg)
+			return openOracle(b, cfg)
 		}
 		facts := config(b, tab, privacy.AddRemove, adultRows).Facts
 		terms := method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6, Adjacency: privacy.AddRemove}, Accountant: account.RDP{}}
@@ -140,7 +140,7 @@ func BenchmarkPlainEpoch(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var o oracle.Oracle = openDoor(b, cfg)
+	var o oracle.Oracle = openOracle(b, cfg)
 	next, stop := pull(m, o)
 	defer stop()
 	for range epoch { // what is allocated once, for all epochs

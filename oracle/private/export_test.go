@@ -19,13 +19,13 @@ var (
 	ConfigOf     = config
 	CurvedModel  = curvedModel
 	ImageNetwork = imageNetwork
-	OpenDoor     = openDoor
+	OpenOracle   = openOracle
 	RandomRows   = randomRows
 	TableOf      = table
 )
 
-// Labelled is the row with that label.
-func (r row) Labelled(y float32) row { r.y = y; return r }
+// Labeled is the row with that label.
+func (r row) Labeled(y float32) row { r.y = y; return r }
 
 // Released are the answers that the journal was given.
 func (m *memo) Released() [][][]float64 { return m.released }

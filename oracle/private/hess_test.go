@@ -191,7 +191,7 @@ func TestHessNoise(t *testing.T) {
 	for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
 		const dim, rows, sigma, c = 100, 4, 3.0, 0.5
 		zero := row{x: make([]float32, dim)}
-		o := openDoor(t, config(t, table([]row{zero, zero, zero, zero}, 2, false), adj, rows)) // all Hessians are 0
+		o := openOracle(t, config(t, table([]row{zero, zero, zero, zero}, 2, false), adj, rows)) // all Hessians are 0
 		q := oracle.Hess{Clip: c, Noise: mech.SymmetricGaussian{Sigma: sigma}}
 		var square, n [2]float64
 		for range 10 {
@@ -233,7 +233,7 @@ func TestHessAndGradientOfOneBatch(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(24, 1))
 	tab := table(randomRows(rnd, 300, 5), 2, false)
 	cfg := config(t, tab, privacy.AddRemove, 300)
-	o := openDoor(t, cfg)
+	o := openOracle(t, cfg)
 	g := oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}}
 	h := oracle.Hess{Clip: 0.25, Noise: mech.SymmetricGaussian{Sigma: 2}}
 	off := oracle.Hess{Clip: 0.25, Off: true}
@@ -302,7 +302,7 @@ func TestHessRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg.Model, cfg.Facts.Dim = m, m.Dim()
-		o := openDoor(t, cfg)
+		o := openOracle(t, cfg)
 		if _, err := o.Batch(context.Background(), sample.Full{}, c.q); err == nil || cfg.Meter.(*free).charges != 0 {
 			t.Errorf("%s, %+v: %v, after %d charges", c.name, c.q, err, cfg.Meter.(*free).charges)
 		}
@@ -353,7 +353,7 @@ func TestHessFits(t *testing.T) {
 }
 
 // TestAuditOfHess: a Hessian of the oracle gives away no more than its Gaussian, and more than twice the noise
-// would. The one record that differs bends the loss along one axis; its neighbour lacks it, or has it along another.
+// would. The one record that differs bends the loss along one axis; its neighbor lacks it, or has it along another.
 // 2·10⁵ batches of each table; with random seeds each line would fail by chance at most once in 10⁶.
 func TestAuditOfHess(t *testing.T) {
 	t.Parallel()
@@ -370,15 +370,15 @@ func TestAuditOfHess(t *testing.T) {
 		const sigma = 1.0
 		said, faulty := claim(sigma), claim(2*sigma)
 		rows := []row{{x: []float32{1, 0}, y: 1}, {x: []float32{0, 0}, y: 1}}
-		neighbours := rows[1:]
+		neighbors := rows[1:]
 		if adj == privacy.ReplaceOne {
-			neighbours = []row{{x: []float32{0, 1}, y: 1}, rows[1]}
+			neighbors = []row{{x: []float32{0, 1}, y: 1}, rows[1]}
 		}
 		q := oracle.Hess{Clip: bound, Noise: mech.SymmetricGaussian{Sigma: sigma}}
 		law := func(rows []row, seed uint64) audit.Law {
 			cfg := config(t, table(rows, 2, false), adj, 2)
 			cfg.Journal, cfg.Streams = nowhere{}, noise.SeededStreams(seed)
-			o := openDoor(t, cfg)
+			o := openOracle(t, cfg)
 			return func() int {
 				b, err := o.Batch(context.Background(), sample.Full{}, q)
 				if err != nil {
@@ -395,7 +395,7 @@ func TestAuditOfHess(t *testing.T) {
 				return max(0, min(19, int(10+3*along/bound)))
 			}
 		}
-		got := audit.Epsilon(law(rows, 3), law(neighbours, 4), draws, 20, delta, failure)
+		got := audit.Epsilon(law(rows, 3), law(neighbors, 4), draws, 20, delta, failure)
 		if got > said || got <= faulty {
 			t.Errorf("%v: found ε ≥ %.4f; want above %.4f, what twice the noise would cost, and at most %.4f", adj, got, faulty, said)
 		} else {

@@ -17,7 +17,7 @@ import (
 )
 
 // randomShare: a batch of less than one row in this many leaves most pages of a
-// table alone, so that reading ahead would be in vain.
+// table alone, so that reading ahead would gain nothing.
 const randomShare = 16
 
 // netTile is how many rows of a network, whose products of matrices want many, are evaluated at once.
@@ -218,8 +218,8 @@ func (s *Local) added(q *Sum) []decrease {
 	switch q.Of {
 	case Decreases:
 		return s.decrease(oracle.Line{From: q.W, Along: q.Along}, q.Steps, q.Bound, s.listed, s.whole, q.Again)
-	case Neighbours:
-		t = &neighbours{from: q.W, step: q.Step, bound: q.Bound, unit: q.Unit}
+	case Neighbors:
+		t = &neighbors{from: q.W, step: q.Step, bound: q.Bound, unit: q.Unit}
 	case Losses:
 		t = &losses{w: q.W, bound: q.Bound, unit: q.Unit}
 	case Classes:

@@ -34,7 +34,7 @@ func solver(t testing.TB, rows []row, name string, seed uint64) *Oracle {
 	}
 	cfg := config(t, table(rows, 2, false), privacy.ReplaceOne, len(rows))
 	cfg.Model, cfg.Facts.Dim, cfg.Streams, cfg.Journal = m, m.Dim(), noise.SeededStreams(seed), nowhere{}
-	return openDoor(t, cfg)
+	return openOracle(t, cfg)
 }
 
 // ask charges and asks one minimization.
@@ -213,7 +213,7 @@ func tilted(t *testing.T, first row, h, width float64, q oracle.Minimize, blunt 
 	}
 	cfg := config(t, table([]row{first, {x: []float32{0}, y: 1}}, 2, false), privacy.ReplaceOne, 2)
 	cfg.Model, cfg.Streams, cfg.Journal = m, noise.SeededStreams(10+uint64(first.y)), nowhere{}
-	o := openDoor(t, cfg)
+	o := openOracle(t, cfg)
 	p, err := o.problem().Objective(q.How.(oracle.Objective), q.L2)
 	if err != nil {
 		t.Fatal(err)
@@ -380,7 +380,7 @@ func TestMinimizeRefuses(t *testing.T) {
 		}
 		cfg := config(t, table(rows, 2, false), c.adj, 30)
 		cfg.Model, cfg.Facts.Dim = m, m.Dim()
-		o := openDoor(t, cfg)
+		o := openOracle(t, cfg)
 		_, err = o.Batch(context.Background(), c.s, c.q)
 		if (err == nil) != c.ok || cfg.Meter.(*free).charges > 0 != c.ok {
 			t.Errorf("%s, %v, %v, %+v: %v", c.model, c.adj, c.s, c.q, err)

@@ -119,8 +119,8 @@ func TestNetworkRowIsWithinTheClipNorm(t *testing.T) {
 	})
 }
 
-// Sums over neighbours differ by at most the sensitivity, and do not depend on order, form or workers.
-func TestNetworkNeighbours(t *testing.T) {
+// Sums over neighbors differ by at most the sensitivity, and do not depend on order, form or workers.
+func TestNetworkNeighbors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, w, rule, rows := drawNetwork(t)
 		var grid float64
@@ -302,7 +302,7 @@ func TestPerLayerSumEqualsBruteForce(t *testing.T) {
 	c := config(t, tab, privacy.AddRemove, 300)
 	meter := c.Meter.(*free)
 	c.Model, c.Facts.Dim = m, m.Dim()
-	o := openDoor(t, c)
+	o := openOracle(t, c)
 	for layers, ok := range map[int]bool{0: false, 2: false, 3: true} {
 		_, err := o.Batch(t.Context(), sample.Full{}, oracle.Grad{Clip: clip.PerLayer{C: 1, Layers: layers}, Noise: mech.Gaussian{Sigma: 1}})
 		if (err == nil) != ok || ok != (meter.charges == 1) {

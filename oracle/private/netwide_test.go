@@ -13,7 +13,7 @@ import (
 
 // Wide networks, rows whose activations or errors are huge or no numbers: sums over a table and over the table
 // with one row less, or with another row, differ by at most C and 2C in exact arithmetic, wherever the row stood.
-func TestWideNetworkNeighbours(t *testing.T) {
+func TestWideNetworkNeighbors(t *testing.T) {
 	shapes := [][]string{{"37 relu"}, {"5 tanh", "300 relu"}, {"64 linear", "9 tanh", "17 relu"}, {"530 relu"}}
 	for trial := range 60 {
 		rnd := rand.New(rand.NewPCG(uint64(trial), 77))

@@ -79,7 +79,7 @@ func TestChargeBeforeRows(t *testing.T) {
 		find: func(b oracle.Batch) error { _, err := b.Search(find, line); return err },
 		hess: func(b oracle.Batch) error { _, err := b.Hess(hess, line.From); return err },
 		pick: func(b oracle.Batch) error {
-			_, err := b.Select(pick, oracle.Neighbours{From: line.From, Step: 1})
+			_, err := b.Select(pick, oracle.Neighbors{From: line.From, Step: 1})
 			return err
 		},
 	}
@@ -93,8 +93,8 @@ func TestChargeBeforeRows(t *testing.T) {
 			}
 			t.Cleanup(local.Close)
 			d := &diary{Summer: local, adj: privacy.AddRemove, fail: fail}
-			cfg.Table, cfg.Summer, cfg.Meter, cfg.Journal = &data.Table{Dim: 2, Classes: 2, NormBound: 1, Unit: testUnit, Labelled: true}, d, d, logbook{d}
-			o := openDoor(t, cfg)
+			cfg.Table, cfg.Summer, cfg.Meter, cfg.Journal = &data.Table{Dim: 2, Classes: 2, NormBound: 1, Unit: testUnit, Labeled: true}, d, d, logbook{d}
+			o := openOracle(t, cfg)
 			b, err := o.Batch(t.Context(), sample.Full{}, q)
 			if err == nil {
 				err = ask(b)
@@ -155,7 +155,7 @@ func TestChargeBeforeRowsOfLocal(t *testing.T) {
 			cfg := config(t, tab, privacy.ReplaceOne, 2)
 			d := &diary{adj: privacy.ReplaceOne, fail: fail}
 			cfg.Model, cfg.Meter, cfg.Journal = witness{cfg.Model, d}, d, logbook{d}
-			o := openDoor(t, cfg)
+			o := openOracle(t, cfg)
 			d.Summer, o.summer = o.summer, d
 			b, err := o.Batch(t.Context(), sample.Full{}, q)
 			if err == nil {
@@ -182,8 +182,8 @@ func TestRefusedChargeReadsNothing(t *testing.T) {
 	}
 	t.Cleanup(local.Close)
 	d := &diary{Summer: local, adj: privacy.AddRemove}
-	cfg.Table, cfg.Summer, cfg.Meter, cfg.Journal = &data.Table{Dim: 2, Classes: 2, NormBound: 1, Unit: testUnit, Labelled: true}, d, d, logbook{d}
-	o := openDoor(t, cfg)
+	cfg.Table, cfg.Summer, cfg.Meter, cfg.Journal = &data.Table{Dim: 2, Classes: 2, NormBound: 1, Unit: testUnit, Labeled: true}, d, d, logbook{d}
+	o := openOracle(t, cfg)
 	for _, q := range []oracle.Query{
 		oracle.Grad{Clip: clip.None{}, Noise: mech.None{}},
 		oracle.Grad{Clip: clip.Norm{C: math.Inf(1)}, Noise: mech.Gaussian{Sigma: 1}},

@@ -26,7 +26,7 @@
 //
 // The sum is then rounded to a coarser public power-of-two grid, noise that is a
 // multiple of the same grid is added exactly, and only the result becomes a
-// float64 again (R15). Rounding moves two neighbours' sums apart by at most one
+// float64 again (R15). Rounding moves two neighbors' sums apart by at most one
 // grid step a coordinate: that slack is part of the sensitivity.
 package private
 

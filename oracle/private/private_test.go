@@ -41,7 +41,7 @@ func table(rows []row, classes int, sparse bool) *data.Table {
 	if len(rows) > 0 {
 		dim = len(rows[0].x)
 	}
-	t := &data.Table{Dim: dim, Classes: classes, NormBound: 1, Unit: testUnit, Labelled: true}
+	t := &data.Table{Dim: dim, Classes: classes, NormBound: 1, Unit: testUnit, Labeled: true}
 	for len(rows) > 0 {
 		n := min(len(rows), data.BlockRows)
 		b := &data.Block{N: n, Dim: dim}
@@ -145,7 +145,7 @@ func config(t testing.TB, tab *data.Table, adj privacy.Adjacency, rows int) Conf
 	}
 }
 
-func openDoor(t testing.TB, c Config) *Oracle {
+func openOracle(t testing.TB, c Config) *Oracle {
 	t.Helper()
 	o, err := New(c)
 	if err != nil {
@@ -216,10 +216,10 @@ func TestSumIsExact(t *testing.T) {
 	}
 }
 
-// Neighbouring tables: what the noise is added to differs by at most the
+// Neighboring tables: what the noise is added to differs by at most the
 // sensitivity that the noise is scaled to, grid and all. This is the property that
 // the guarantee rests on, so the tables are hostile.
-func TestNeighboursDifferByAtMostTheSensitivity(t *testing.T) {
+func TestNeighborsDifferByAtMostTheSensitivity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dim := rapid.IntRange(1, 6).Draw(t, "dim")
 		c := math.Ldexp(rapid.Float64Range(0.5, 1).Draw(t, "c"), rapid.IntRange(-30, 8).Draw(t, "exp"))
@@ -297,7 +297,7 @@ func TestNoiseAndDivisor(t *testing.T) {
 		const dim, rows, sigma, c = 2000, 4, 3.0, 0.5
 		zero := row{x: make([]float32, dim)}
 		tab := table([]row{zero, zero, zero, zero}, 2, false) // all gradients are 0
-		o := openDoor(t, config(t, tab, adj, rows))
+		o := openOracle(t, config(t, tab, adj, rows))
 		q := oracle.Grad{Clip: clip.Norm{C: c}, Noise: mech.Gaussian{Sigma: sigma}}
 		square, n := 0.0, 0
 		for range 20 {
@@ -334,7 +334,7 @@ func TestPoissonDivisor(t *testing.T) {
 		rows[i] = one
 	}
 	cfg := config(t, table(rows, 2, false), privacy.AddRemove, 2000) // a nominal count that is wrong
-	o := openDoor(t, cfg)
+	o := openOracle(t, cfg)
 	q := oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1e-3}}
 	mean := 0.0
 	for range 50 {
@@ -363,7 +363,7 @@ func TestFixedBatch(t *testing.T) {
 	}
 	cfg := config(t, table(rows, 2, false), privacy.ReplaceOne, 200)
 	meter, journal := cfg.Meter.(*free), cfg.Journal.(*memo)
-	o := openDoor(t, cfg)
+	o := openOracle(t, cfg)
 	q := oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1e-3}}
 	b, err := o.Batch(context.Background(), sample.Fixed{M: 50, N: 200}, q)
 	if err != nil {
@@ -387,7 +387,7 @@ func TestFixedBatch(t *testing.T) {
 		}
 	}
 	cfg = config(t, table(rows, 2, false), privacy.AddRemove, 200)
-	if _, err := openDoor(t, cfg).Batch(context.Background(), sample.Fixed{M: 50, N: 200}, q); err == nil || cfg.Meter.(*free).charges != 0 {
+	if _, err := openOracle(t, cfg).Batch(context.Background(), sample.Fixed{M: 50, N: 200}, q); err == nil || cfg.Meter.(*free).charges != 0 {
 		t.Errorf("under add-or-remove: error %v", err)
 	}
 }
@@ -397,7 +397,7 @@ func TestPaysBeforeLooking(t *testing.T) {
 	q := oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}}
 	cfg := config(t, tab, privacy.AddRemove, 10)
 	meter, journal := cfg.Meter.(*free), cfg.Journal.(*memo)
-	o := openDoor(t, cfg)
+	o := openOracle(t, cfg)
 
 	meter.refuse = true
 	if _, err := o.Batch(context.Background(), sample.Full{}, q); !errors.Is(err, privacy.ErrExhausted) {
@@ -437,7 +437,7 @@ func TestEachPaidQueryOnce(t *testing.T) {
 	other := oracle.Grad{Clip: clip.Norm{C: 2}, Noise: mech.Gaussian{Sigma: 1}}
 	cfg := config(t, tab, privacy.AddRemove, 10)
 	journal := cfg.Journal.(*memo)
-	o := openDoor(t, cfg)
+	o := openOracle(t, cfg)
 	w := make([]float64, 3)
 	b, err := o.Batch(context.Background(), sample.Full{}, q, q, other)
 	if err != nil {
@@ -503,7 +503,7 @@ func TestRowCountStaysPrivate(t *testing.T) {
 func TestNoNoiseWithoutBound(t *testing.T) {
 	tab := table(randomRows(rand.New(rand.NewPCG(5, 9)), 30, 3), 2, false)
 	q := oracle.Grad{Clip: clip.None{}, Noise: mech.Gaussian{Sigma: 1}}
-	o := openDoor(t, config(t, tab, privacy.AddRemove, 30))
+	o := openOracle(t, config(t, tab, privacy.AddRemove, 30))
 	if _, err := o.Batch(context.Background(), sample.Full{}, q); err == nil {
 		t.Error("noise without a clip bound was accepted")
 	}
@@ -551,7 +551,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 				}
 				cfg.Meter = meter
 			}
-			o := openDoor(t, cfg)
+			o := openOracle(t, cfg)
 			// One loop, from which the measurement takes a step at a time.
 			next, stop := pull(m, o)
 			for range 50 {
@@ -573,7 +573,7 @@ func TestNetworkStepAllocatesNothing(t *testing.T) {
 	cfg.Model, cfg.Journal = network(t, 20, 2, "33 relu", "9 tanh"), nowhere{}
 	cfg.Facts.Dim, cfg.Facts.Initial, cfg.Facts.Bounded = cfg.Model.Dim(), spans(cfg.Model), true
 	for _, clipping := range []string{method.ByGradient, method.ByValue} {
-		o := openDoor(t, cfg)
+		o := openOracle(t, cfg)
 		next, stop := pull(method.SGD{Steps: 1 << 30, Rate: 1, Gradient: method.Gradient{Clip: 0.5, Clipping: clipping, Noise: 1, Batch: 400}}, o)
 		for range 50 {
 			next()
@@ -610,10 +610,10 @@ type eye struct{ sample.Full }
 
 // The oracle takes values of Sotto's own types only: not pointers, which could
 // change after they are charged, and not types from elsewhere.
-func TestDoorKnowsItsTypes(t *testing.T) {
+func TestOracleKnowsItsTypes(t *testing.T) {
 	tab := table(randomRows(rand.New(rand.NewPCG(5, 9)), 30, 3), 2, false)
 	cfg := config(t, tab, privacy.AddRemove, 30)
-	o := openDoor(t, cfg)
+	o := openOracle(t, cfg)
 	fine := oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}}
 	for _, c := range []struct {
 		s sample.Sampler
@@ -645,7 +645,7 @@ func TestValueClipping(t *testing.T) {
 	const c = 0x1p-2
 	q := oracle.Grad{Clip: clip.Value{C: c}, Noise: mech.None{}}
 	cfg := config(t, tab, privacy.AddRemove, 1)
-	b, err := openDoor(t, cfg).Batch(context.Background(), sample.Full{}, q)
+	b, err := openOracle(t, cfg).Batch(context.Background(), sample.Full{}, q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -665,7 +665,7 @@ func TestValueClipping(t *testing.T) {
 	}
 	cfg = config(t, tab, privacy.AddRemove, 1)
 	cfg.Model = hinge
-	if _, err := openDoor(t, cfg).Batch(context.Background(), sample.Full{}, q); err == nil || !strings.Contains(err.Error(), "losses of svm do not bound its gradients") {
+	if _, err := openOracle(t, cfg).Batch(context.Background(), sample.Full{}, q); err == nil || !strings.Contains(err.Error(), "losses of svm do not bound its gradients") {
 		t.Errorf("svm: %v", err)
 	}
 	if n := cfg.Meter.(*free).charges; n != 0 {
@@ -678,7 +678,7 @@ func TestValueClipping(t *testing.T) {
 func TestNumbersThatDoNotFit(t *testing.T) {
 	tab := table(randomRows(rand.New(rand.NewPCG(5, 9)), 30, 3), 2, false)
 	cfg := config(t, tab, privacy.AddRemove, 30)
-	o := openDoor(t, cfg)
+	o := openOracle(t, cfg)
 	for _, q := range []oracle.Grad{
 		{Clip: clip.Norm{C: 1e-300}, Noise: mech.Gaussian{Sigma: 1}},
 		{Clip: clip.Norm{C: 1e300}, Noise: mech.Gaussian{Sigma: 1}},
@@ -730,7 +730,7 @@ func TestSumWraps(t *testing.T) {
 // Printing what a method holds tells nothing about the rows.
 func TestNothingPrivateIsPrinted(t *testing.T) {
 	tab := table(randomRows(rand.New(rand.NewPCG(5, 9)), 37, 3), 2, false)
-	o := openDoor(t, config(t, tab, privacy.AddRemove, 30))
+	o := openOracle(t, config(t, tab, privacy.AddRemove, 30))
 	b, err := o.Batch(context.Background(), sample.Poisson{Rate: 0.5}, oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}})
 	if err != nil {
 		t.Fatal(err)
@@ -768,7 +768,7 @@ func TestMeterOfAnotherRelation(t *testing.T) {
 func TestEmptyBatch(t *testing.T) {
 	tab := table(randomRows(rand.New(rand.NewPCG(5, 9)), 30, 3), 2, false)
 	cfg := config(t, tab, privacy.AddRemove, 30)
-	o := openDoor(t, cfg)
+	o := openOracle(t, cfg)
 	q := oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}}
 	for range 20 {
 		b, err := o.Batch(context.Background(), sample.Poisson{Rate: 1e-9}, q)

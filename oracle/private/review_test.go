@@ -95,7 +95,7 @@ func TestSensitivityOfEveryModel(t *testing.T) {
 		check(privacy.ReplaceOne, full, sum(other))
 	}
 	if worst < 0.9 {
-		t.Errorf("no pair of neighbours came near the sensitivity, the worst was at %v of it: the test has no force", worst)
+		t.Errorf("no pair of neighbors came near the sensitivity, the worst was at %v of it: the test has no force", worst)
 	}
 }
 

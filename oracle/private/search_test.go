@@ -126,7 +126,7 @@ func TestSensitivityOfSearches(t *testing.T) {
 	}
 	for adj, w := range worst {
 		if w < 0.999 {
-			t.Errorf("%v: no pair of neighbours came nearer the sensitivity than %v of it: the test has no force", adj, w)
+			t.Errorf("%v: no pair of neighbors came nearer the sensitivity than %v of it: the test has no force", adj, w)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func TestSearch(t *testing.T) {
 	cfg := config(t, table(randomRows(rnd, 500, 3), 2, false), privacy.ReplaceOne, 500)
 	journal := &memo{}
 	cfg.Journal, cfg.Workers = journal, 3
-	o := openDoor(t, cfg)
+	o := openOracle(t, cfg)
 	grad := oracle.Grad{Clip: clip.Norm{C: 0.5}, Noise: mech.Gaussian{Sigma: 2}}
 	find := oracle.Search{Bound: 1e6, Noise: mech.AboveThreshold{Threshold: 1e-12, Query: 1e-12, Max: 6}}
 	ask := func(o oracle.Oracle) (int, []float64) {
@@ -237,7 +237,7 @@ func TestSearchRefuses(t *testing.T) {
 	cfg := config(t, table(randomRows(rnd, 20, 2), 2, false), privacy.AddRemove, 20)
 	meter := &free{adj: privacy.AddRemove}
 	cfg.Meter = meter
-	o := openDoor(t, cfg)
+	o := openOracle(t, cfg)
 	scales := mech.AboveThreshold{Threshold: 1, Query: 2, Max: 3}
 	for _, q := range []oracle.Query{
 		oracle.Search{Bound: 0, Noise: scales},
@@ -286,7 +286,7 @@ func TestSearchRefuses(t *testing.T) {
 // TestAuditOfSearch: a search of the oracle, with clipping, sensitivity and sample, gives away no more
 // than above-threshold is proven to, and more than twice the noise would: a factor 2 in noise or sensitivity
 // would be found. All but the last step of the line worsen the one
-// record's loss by as much as counts and the last betters it; in the neighbour the record is missing, or pulls the other
+// record's loss by as much as counts and the last betters it; in the neighbor the record is missing, or pulls the other
 // way. 3·10⁵ batches of each table; with random seeds each line would fail by chance at most once in 10⁶.
 func TestAuditOfSearch(t *testing.T) {
 	t.Parallel()
@@ -317,10 +317,10 @@ func TestAuditOfSearch(t *testing.T) {
 			rows[i] = row{x: []float32{0}, y: 1}
 		}
 		rows[0].x = []float32{1}
-		neighbours := append([]row{{x: []float32{-1}, y: 1}}, rows[1:]...)
+		neighbors := append([]row{{x: []float32{-1}, y: 1}}, rows[1:]...)
 		shift := 0.5 // of a query, in bounds: where both tables' queries lie half a sensitivity to either side
 		if c.adj == privacy.AddRemove {
-			neighbours = rows[1:]
+			neighbors = rows[1:]
 		} else {
 			shift = 0
 		}
@@ -338,7 +338,7 @@ func TestAuditOfSearch(t *testing.T) {
 			cfg := config(t, table(rows, 2, false), c.adj, 10)
 			cfg.Journal = nowhere{}
 			cfg.Streams = noise.SeededStreams(seed)
-			o := openDoor(t, cfg)
+			o := openOracle(t, cfg)
 			return func() int {
 				b, err := o.Batch(context.Background(), c.s, ask)
 				if err != nil {
@@ -351,7 +351,7 @@ func TestAuditOfSearch(t *testing.T) {
 				return 1 + k
 			}
 		}
-		got := audit.Epsilon(law(rows, 3), law(neighbours, 4), draws, steps+1, 0, failure)
+		got := audit.Epsilon(law(rows, 3), law(neighbors, 4), draws, steps+1, 0, failure)
 		if got > said || got <= faulty {
 			t.Errorf("%s: found ε ≥ %.4f; want above %.4f, what twice the noise would cost, and at most %.4f", c.name, got, faulty, said)
 		} else {

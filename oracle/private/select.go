@@ -49,8 +49,8 @@ func (b *batch) scores(q oracle.Select, among oracle.Candidates, n int, unit flo
 			sums = append(sums, some...)
 		}
 		least = c.Least
-	case oracle.Neighbours:
-		moved, err := b.sums(Sum{Of: Neighbours, Unit: unit, Bound: q.Bound, W: c.From, Step: c.Step})
+	case oracle.Neighbors:
+		moved, err := b.sums(Sum{Of: Neighbors, Unit: unit, Bound: q.Bound, W: c.From, Step: c.Step})
 		if err != nil {
 			return nil, err
 		}
@@ -83,16 +83,16 @@ func (b *batch) choose(q oracle.Select, sums []decrease, r release, monotone boo
 	return q.Chooser(monotone).Choose(scores, r.grid, r.sens, &b.o.noise)
 }
 
-// neighbours sums the decreases of the moves of one parameter: 2j up, 2j + 1 down.
-type neighbours struct {
+// neighbors sums the decreases of the moves of one parameter: 2j up, 2j + 1 down.
+type neighbors struct {
 	from        []float64
 	step        float64
 	bound, unit float64 // bound 0: nothing is clipped, lab only
 }
 
-func (t *neighbours) add(u *worker, v data.View) {
+func (t *neighbors) add(u *worker, v data.View) {
 	f, parts := &u.falls, u.sharesOf(v)
-	model.NeighbourFalls(u.s.model, f, t.from, t.step, v, &u.ws)
+	model.NeighborFalls(u.s.model, f, t.from, t.step, v, &u.ws)
 	for e, i := range f.Row {
 		if v.Drop != nil && v.Drop[v.Row(int(i))] {
 			continue // keeps its place, weighs nothing (R9)

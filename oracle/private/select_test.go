@@ -91,7 +91,7 @@ func anyChoice(rnd *rand.Rand, m model.Model, classes int, bound float64) (oracl
 		q.Bound = 0
 		return q, oracle.Classes{}
 	case kind == 1:
-		return q, oracle.Neighbours{From: l.From, Step: math.Exp2(float64(rnd.IntN(20) - 10))}
+		return q, oracle.Neighbors{From: l.From, Step: math.Exp2(float64(rnd.IntN(20) - 10))}
 	}
 	return q, l
 }
@@ -117,7 +117,7 @@ func TestScoresAreExact(t *testing.T) {
 		for _, c := range []struct {
 			q     oracle.Select
 			among oracle.Candidates
-		}{{q, l}, {q, oracle.Neighbours{From: l.From, Step: 0.3}}, {oracle.Select{Epsilon: 1}, oracle.Classes{}}} {
+		}{{q, l}, {q, oracle.Neighbors{From: l.From, Step: 0.3}}, {oracle.Select{Epsilon: 1}, oracle.Classes{}}} {
 			want := scores(t, m, table(rows, 2, false), c.q, c.among, 1, nil)
 			for _, workers := range []int{1, 2, 5} {
 				for _, sparse := range []bool{false, true} {
@@ -194,7 +194,7 @@ func TestSensitivityOfChoices(t *testing.T) {
 	}
 	for id, w := range worst {
 		if w[0] < 0.999 || w[1] < 0.999 {
-			t.Errorf("%+v: no pair of neighbours came nearer the sensitivity than %v of it: the test has no force", id, w)
+			t.Errorf("%+v: no pair of neighbors came nearer the sensitivity than %v of it: the test has no force", id, w)
 		}
 	}
 	if len(worst) != 4 {
@@ -241,7 +241,7 @@ func TestSensitivityOfLosses(t *testing.T) {
 		}
 	}
 	if worst < 0.999 {
-		t.Errorf("no pair of neighbours came nearer the sensitivity than %v of it: the test has no force", worst)
+		t.Errorf("no pair of neighbors came nearer the sensitivity than %v of it: the test has no force", worst)
 	}
 }
 
@@ -261,11 +261,11 @@ func TestSelect(t *testing.T) {
 	cfg := config(t, table(rows, 2, true), privacy.ReplaceOne, 500)
 	journal := &memo{}
 	cfg.Journal, cfg.Workers = journal, 3
-	o := openDoor(t, cfg)
+	o := openOracle(t, cfg)
 	choose := oracle.Select{Epsilon: 1e5, Bound: 0.5}
 	count := oracle.Select{Epsilon: 1e5, Flip: true}
 	loss := oracle.Loss{Bound: 10, Noise: mech.Laplace{Scale: 1e-4}}
-	near := oracle.Neighbours{From: make([]float64, 3), Step: 0.5}
+	near := oracle.Neighbors{From: make([]float64, 3), Step: 0.5}
 	ask := func(o oracle.Oracle) (k, class int, mean float64) {
 		b, err := o.Batch(context.Background(), sample.Full{}, choose, count, loss)
 		if err != nil {
@@ -342,7 +342,7 @@ func TestScoresOfDroppedRows(t *testing.T) {
 	for _, c := range []struct {
 		q     oracle.Select
 		among oracle.Candidates
-	}{{q, l}, {q, oracle.Neighbours{From: l.From, Step: 1}}, {oracle.Select{Epsilon: 1}, oracle.Classes{}}} {
+	}{{q, l}, {q, oracle.Neighbors{From: l.From, Step: 1}}, {oracle.Select{Epsilon: 1}, oracle.Classes{}}} {
 		if got, want := scores(t, m, tab, c.q, c.among, 1, nil), scores(t, m, table(rows[:10], 2, false), c.q, c.among, 1, nil); !slices.Equal(got, want) {
 			t.Errorf("%T: %v, want %v", c.among, got, want)
 		}
@@ -364,7 +364,7 @@ func TestSelectRefuses(t *testing.T) {
 	cfg := config(t, table(randomRows(rnd, 20, 2), 2, false), privacy.AddRemove, 20)
 	meter := &free{adj: privacy.AddRemove}
 	cfg.Meter = meter
-	o := openDoor(t, cfg)
+	o := openOracle(t, cfg)
 	for _, q := range []oracle.Query{
 		oracle.Select{Bound: 1},
 		oracle.Select{Bound: 1, Epsilon: math.NaN()},
@@ -407,9 +407,9 @@ func TestSelectRefuses(t *testing.T) {
 		{by, oracle.Line{From: two, Along: four, Steps: two, Least: two}},
 		{by, oracle.Line{From: two, Along: two, Steps: two, Least: four}},
 		{by, oracle.Line{From: two, Along: two, Steps: two, Least: []float64{1, math.NaN()}}},
-		{by, oracle.Neighbours{From: four, Step: 1}},
-		{by, oracle.Neighbours{From: two, Step: 1, Least: two}},
-		{count, oracle.Neighbours{From: two, Step: 1}},
+		{by, oracle.Neighbors{From: four, Step: 1}},
+		{by, oracle.Neighbors{From: two, Step: 1, Least: two}},
+		{count, oracle.Neighbors{From: two, Step: 1}},
 		{count, oracle.Line{From: two, Along: two, Steps: two, Least: two}},
 	} {
 		if _, err := b.Select(c.q, c.among); err == nil {
@@ -420,7 +420,7 @@ func TestSelectRefuses(t *testing.T) {
 		t.Error("a loss at 4 parameters of 2")
 	}
 	// Numbers without end are public nonsense, not an error.
-	if _, err := b.Select(by, oracle.Neighbours{From: []float64{math.Inf(1), math.NaN()}, Step: math.Inf(1)}); err != nil {
+	if _, err := b.Select(by, oracle.Neighbors{From: []float64{math.Inf(1), math.NaN()}, Step: math.Inf(1)}); err != nil {
 		t.Error(err)
 	}
 	if _, err := b.Select(count, oracle.Classes{}); err != nil {
@@ -431,7 +431,7 @@ func TestSelectRefuses(t *testing.T) {
 // TestAuditOfSelect: a choice of the oracle, with clipping, sensitivity and sample, gives away no more than its mechanism is
 // proven to, and more than a choice of half the ε would: a factor 2 in sensitivity, or scores taken for monotone,
 // would be found. The one record betters the first of 21 candidates by as much as counts and
-// worsens the others; in the neighbour it is missing, or does the reverse. The law of the public DP-AGD
+// worsens the others; in the neighbor it is missing, or does the reverse. The law of the public DP-AGD
 // code, which takes exponential noise off the scores, is planted on the same scores and found (soundness.md, S-B1). 1.5·10⁵
 // batches of each table; with random seeds each line would fail by chance at most once in 10⁶.
 func TestAuditOfSelect(t *testing.T) {
@@ -467,7 +467,7 @@ func TestAuditOfSelect(t *testing.T) {
 			rows[i] = row{x: []float32{0}, y: 1}
 		}
 		rows[0].x = []float32{1}
-		neighbours := append([]row{{x: []float32{-1}, y: 1}}, rows[1:]...)
+		neighbors := append([]row{{x: []float32{-1}, y: 1}}, rows[1:]...)
 		l := among.(oracle.Line)
 		for k := range l.Steps {
 			l.Steps[k] = -4 // the loss rises by more than the bound
@@ -484,17 +484,17 @@ func TestAuditOfSelect(t *testing.T) {
 				}
 			}
 			rows[0].y = 0
-			neighbours = append([]row{{x: []float32{1}, y: 1}}, rows[1:]...)
+			neighbors = append([]row{{x: []float32{1}, y: 1}}, rows[1:]...)
 		}
 		if c.adj == privacy.AddRemove {
-			neighbours = rows[1:]
+			neighbors = rows[1:]
 		}
 		laws := func(choose func(b *batch) int) (p, q audit.Law) {
 			law := func(rows []row, seed uint64) audit.Law {
 				cfg := config(t, table(rows, 2, false), c.adj, 10)
 				cfg.Journal, cfg.Facts.Classes = nowhere{}, classes
 				cfg.Streams = noise.SeededStreams(seed)
-				o := openDoor(t, cfg)
+				o := openOracle(t, cfg)
 				return func() int {
 					b, err := o.Batch(context.Background(), c.s, c.q)
 					if err != nil {
@@ -503,7 +503,7 @@ func TestAuditOfSelect(t *testing.T) {
 					return choose(b.(*batch))
 				}
 			}
-			return law(rows, 5), law(neighbours, 6)
+			return law(rows, 5), law(neighbors, 6)
 		}
 		said, faulty := claim(1), claim(0.5)
 		p, q := laws(func(b *batch) int {

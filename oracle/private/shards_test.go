@@ -102,14 +102,14 @@ func divide(rnd *rand.Rand, tab *data.Table, parts int) (tables []*data.Table) {
 	}
 	slices.Sort(cuts)
 	for i := range parts {
-		tables = append(tables, data.Gather([]*data.Table{tab}, func(row int) bool { return row >= cuts[i] && row < cuts[i+1] }))
+		tables = append(tables, data.Subset([]*data.Table{tab}, func(row int) bool { return row >= cuts[i] && row < cuts[i+1] }))
 	}
 	return tables
 }
 
 // rowless is a table of the same kind without rows.
 func rowless(tab *data.Table) *data.Table {
-	return &data.Table{Dim: tab.Dim, Classes: tab.Classes, NormBound: tab.NormBound, Unit: tab.Unit, Labelled: tab.Labelled}
+	return &data.Table{Dim: tab.Dim, Classes: tab.Classes, NormBound: tab.NormBound, Unit: tab.Unit, Labeled: tab.Labeled}
 }
 
 // What an oracle releases is the same bit for bit whether the rows are in its table or in shards, however many, through deaths and
@@ -126,7 +126,7 @@ func TestShardsEqualTheTable(t *testing.T) {
 		switch {
 		case image:
 			m, classes = private.ImageNetwork(t, []string{"", "float64"}[rnd.IntN(2)], [][]string{{"5 relu"}, {"conv 3 2x2 relu", "max 2 stride 1", "4 tanh"}}[rnd.IntN(2)]...), 3
-			draw = func() private.Row { r := private.RandomRows(rnd, 1, 12)[0]; return r.Labelled(float32(rnd.IntN(3))) }
+			draw = func() private.Row { r := private.RandomRows(rnd, 1, 12)[0]; return r.Labeled(float32(rnd.IntN(3))) }
 		case trial%5 == 1:
 			features := 1 + rnd.IntN(9)
 			var label func() float32
@@ -134,7 +134,7 @@ func TestShardsEqualTheTable(t *testing.T) {
 			if classes = 2; m.Name() == "linear" {
 				classes = 0
 			}
-			draw = func() private.Row { r := private.RandomRows(rnd, 1, features)[0]; return r.Labelled(label()) }
+			draw = func() private.Row { r := private.RandomRows(rnd, 1, features)[0]; return r.Labeled(label()) }
 		default:
 			m, classes, draw = private.AnyModel(t, rnd)
 		}
@@ -196,7 +196,7 @@ func TestShardsEqualTheTable(t *testing.T) {
 		release := func(cfg private.Config) [][][]float64 {
 			journal := &private.Memo{}
 			cfg.Journal = journal
-			o := private.OpenDoor(t, cfg)
+			o := private.OpenOracle(t, cfg)
 			for range batches {
 				b, err := o.Batch(t.Context(), s, pay...)
 				if err != nil {
@@ -234,7 +234,7 @@ func TestShardsEqualTheTable(t *testing.T) {
 			t.Fatalf("trial %d: %s, %T, %v, %T: shards release\n%.3v, the table\n%.3v", trial, m.Name(), s, adj, grad.Clip, got, want)
 		}
 	}
-	for _, kind := range []string{"oracle.Grad", "oracle.Loss", "oracle.Search", "oracle.Select", "oracle.Hess", "oracle.Line", "oracle.Neighbours", "oracle.Classes"} {
+	for _, kind := range []string{"oracle.Grad", "oracle.Loss", "oracle.Search", "oracle.Select", "oracle.Hess", "oracle.Line", "oracle.Neighbors", "oracle.Classes"} {
 		if seen[kind] < 20 {
 			t.Errorf("%s: asked %d times", kind, seen[kind])
 		}

@@ -58,12 +58,12 @@ func (d *Draw) Own(dst []int32, from, n int, src *noise.Source) (own []int32, al
 type Kind string
 
 const (
-	Gradients  Kind = "gradients"  // clipped gradients at W
-	Hessians   Kind = "curvature"  // clipped Hessians at W: the upper triangle, row after row
-	Decreases  Kind = "decreases"  // of the loss from W to W + step·Along, for each step, within ±Bound
-	Neighbours Kind = "neighbours" // decreases from W by one parameter up (2j) or down (2j + 1) by Step
-	Losses     Kind = "losses"     // at W, within [0, Bound]
-	Classes    Kind = "classes"    // records of each class
+	Gradients Kind = "gradients" // clipped gradients at W
+	Hessians  Kind = "curvature" // clipped Hessians at W: the upper triangle, row after row
+	Decreases Kind = "decreases" // of the loss from W to W + step·Along, for each step, within ±Bound
+	Neighbors Kind = "neighbors" // decreases from W by one parameter up (2j) or down (2j + 1) by Step
+	Losses    Kind = "losses"    // at W, within [0, Bound]
+	Classes   Kind = "classes"   // records of each class
 )
 
 // A Sum says what to add up over a sample. All of it is public.
@@ -92,7 +92,7 @@ func (s *Sum) Len() int {
 		return oracle.HessLen(len(s.W))
 	case Decreases:
 		return len(s.Steps)
-	case Neighbours:
+	case Neighbors:
 		return 2 * len(s.W)
 	case Classes:
 		return s.Classes

@@ -124,9 +124,9 @@ func anyUnitSum(t *rapid.T, kind string) (m model.Model, rows []row, q *unitSum)
 		draw(n, classes)
 		d := &decreases{from: line.From, along: line.Along, steps: append([]float64{0}, line.Steps...), bound: bound, unit: fallUnit(bound)}
 		tallied(d, len(line.Steps), d.unit)
-	case "neighbours":
+	case "neighbors":
 		draw(n, classes)
-		d := &neighbours{from: line.From, step: math.Exp2(float64(rnd.IntN(20) - 10)), bound: bound, unit: fallUnit(bound)}
+		d := &neighbors{from: line.From, step: math.Exp2(float64(rnd.IntN(20) - 10)), bound: bound, unit: fallUnit(bound)}
 		tallied(d, 2*m.Dim(), d.unit)
 	case "classes":
 		classes = 2 + rnd.IntN(3)
@@ -171,7 +171,7 @@ func classesOf(n int, unit float64) tally { return classes{n, int64(1 / unit)} }
 // TestUnitIsWithinTheBound: of every kind of query, the rows of a unit together add to the exact sum no more than one row may, whatever they are and however many;
 // the sum is that of the units, one by one; and where shares are left out, as by a planted fault, they add more.
 func TestUnitIsWithinTheBound(t *testing.T) {
-	for _, kind := range []string{"gradient", "network", "views", "loss", "search", "neighbours", "classes", "hessian"} {
+	for _, kind := range []string{"gradient", "network", "views", "loss", "search", "neighbors", "classes", "hessian"} {
 		t.Run(kind, func(t *testing.T) {
 			worst, faulty := 0.0, 0.0
 			rapid.Check(t, func(t *rapid.T) {
@@ -246,7 +246,7 @@ func TestUnitsOfOneRow(t *testing.T) {
 				}
 				journal := &memo{}
 				cfg.Journal, cfg.Workers = journal, 2
-				o := openDoor(t, cfg)
+				o := openOracle(t, cfg)
 				grad := oracle.Grad{Clip: clip.Norm{C: 0.3}, Noise: mech.Gaussian{Sigma: 1}}
 				loss := oracle.Loss{Bound: 1, Noise: mech.Laplace{Scale: 1}}
 				hess := oracle.Hess{Clip: 0.25, Noise: mech.SymmetricGaussian{Sigma: 1}}
@@ -314,9 +314,9 @@ func TestSamplesOfUnits(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(local.Close)
-			cfg.Table, cfg.Summer = &data.Table{Dim: tab.Dim, Classes: tab.Classes, NormBound: tab.NormBound, Unit: tab.Unit, Labelled: true}, beside{local, c.others}
+			cfg.Table, cfg.Summer = &data.Table{Dim: tab.Dim, Classes: tab.Classes, NormBound: tab.NormBound, Unit: tab.Unit, Labeled: true}, beside{local, c.others}
 		}
-		o := openDoor(t, cfg)
+		o := openOracle(t, cfg)
 		local := o.local
 		if s, ok := cfg.Summer.(beside); ok {
 			local = s.Local
@@ -412,7 +412,7 @@ func TestUnitsMustAgree(t *testing.T) {
 		t.Error("a unit of two rows was taken for one of one, of which objective perturbation has a proof")
 	}
 	cfg.Facts.UnitRows = 2
-	openDoor(t, cfg)
+	openOracle(t, cfg)
 	cfg.Facts.Rows = 6
 	if _, err := New(cfg); err == nil {
 		t.Error("the number of rows was taken for that of units")
@@ -435,7 +435,7 @@ func TestStepOverUnitsAllocatesNothing(t *testing.T) {
 	rows := randomRows(rnd, 3000, 20)
 	cfg := config(t, unitTable(table(rows, 2, false), units(rnd, len(rows))), privacy.AddRemove, 800)
 	cfg.Facts.UnitRows, cfg.Journal = len(rows), nowhere{}
-	next, stop := pull(method.SGD{Steps: 1 << 30, Rate: 1, Gradient: method.Gradient{Clip: 0.5, Noise: 1, Batch: 200}}, openDoor(t, cfg))
+	next, stop := pull(method.SGD{Steps: 1 << 30, Rate: 1, Gradient: method.Gradient{Clip: 0.5, Noise: 1, Batch: 200}}, openOracle(t, cfg))
 	defer stop()
 	for range 200 {
 		next()

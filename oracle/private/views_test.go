@@ -50,7 +50,7 @@ func imageNetwork(t interface{ Fatal(...any) }, compute string, layers ...string
 	return m
 }
 
-// TestViewsOfImages: each view is an order of the image's own numbers, the first the image itself; a number moves with its neighbours, and
+// TestViewsOfImages: each view is an order of the image's own numbers, the first the image itself; a number moves with its neighbors, and
 // views of one batch and of the next differ.
 func TestViewsOfImages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -99,7 +99,7 @@ func TestViewsOfImages(t *testing.T) {
 }
 
 // A record's mean gradient is within the clip norm in exact arithmetic, whatever its views; sums do not depend on order, workers or
-// form, and neighbours differ by no more than the sensitivity.
+// form, and neighbors differ by no more than the sensitivity.
 func TestViewsStayWithinTheClipNorm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 4))
@@ -193,13 +193,13 @@ func TestViewsEqualBruteForce(t *testing.T) {
 }
 
 // The oracle draws the views of each batch afresh, the same from the same number on, and refuses before it charges where there are none.
-func TestViewsAtTheDoor(t *testing.T) {
+func TestViewsAtTheOracle(t *testing.T) {
 	tab := table(randomRows(rand.New(rand.NewPCG(3, 1)), 60, 12), 2, false)
 	m := network(t, 12, 2, "6 relu")
 	open := func(first int, image ...int) (*Oracle, *free) {
 		c := config(t, tab, privacy.AddRemove, 60)
 		c.Model, c.Facts.Dim, c.Facts.Image, c.Facts.Initial, c.First, c.Streams = m, m.Dim(), image, spans(m), first, noise.SeededStreams(1)
-		return openDoor(t, c), c.Meter.(*free)
+		return openOracle(t, c), c.Meter.(*free)
 	}
 	q := oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.None{}, Augmentation: oracle.Augmentation{Count: 2, Shift: 2}}
 	ask := func(o *Oracle) []float64 {

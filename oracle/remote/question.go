@@ -41,7 +41,7 @@ type question struct {
 	Views oracle.Augmentation
 	Unit  float64 // of the sums: both sides know it, and it must be the same
 	Bound float64 // of losses and their decreases
-	Step  float64 // of neighbours
+	Step  float64 // of neighbors
 	Count int     // of sums
 
 	vectors [][]float64 // parameters; of decreases a line and its steps

@@ -104,7 +104,7 @@ func (f *farm) open(t testing.TB, ctx context.Context) *Shards {
 
 // rowless is a table of the same kind without rows.
 func rowless(tab *data.Table) *data.Table {
-	return &data.Table{Dim: tab.Dim, Classes: tab.Classes, NormBound: tab.NormBound, Unit: tab.Unit, Labelled: tab.Labelled}
+	return &data.Table{Dim: tab.Dim, Classes: tab.Classes, NormBound: tab.NormBound, Unit: tab.Unit, Labeled: tab.Labeled}
 }
 
 // memo is a meter that admits everything, and a journal that counts.
@@ -127,7 +127,7 @@ func part(rnd *rand.Rand, rows int) *data.Table {
 		}
 		b.Y, b.Norm = append(b.Y, float32(rnd.IntN(2))), append(b.Norm, 1)
 	}
-	t := &data.Table{Dim: 4, Classes: 2, NormBound: 1, Unit: 0x1p-20, Labelled: true}
+	t := &data.Table{Dim: 4, Classes: 2, NormBound: 1, Unit: 0x1p-20, Labeled: true}
 	if rows > 0 {
 		t.Blocks = []*data.Block{b}
 	}
@@ -168,7 +168,7 @@ func askShards(t *testing.T, o *private.Oracle) error {
 	return err
 }
 
-// Whoever carries the messages learns their sizes, which are those of public numbers: not the sample's key, no sum, no
+// Who carries the messages learns their sizes, which are those of public numbers: not the sample's key, no sum, no
 // count of rows; two messages of the same content have nothing in common.
 func TestShardMessagesAreSealed(t *testing.T) {
 	o, f, _ := sharded(t)

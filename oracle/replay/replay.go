@@ -211,7 +211,7 @@ func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 func (b *batch) Minimize(q oracle.Minimize) ([]float64, error) {
 	w, err := b.take(q)
 	if err == nil && len(w) != b.o.Facts.Dim {
-		return nil, fmt.Errorf("replay: a minimiser of %d numbers for %d parameters", len(w), b.o.Facts.Dim)
+		return nil, fmt.Errorf("replay: a minimizer of %d numbers for %d parameters", len(w), b.o.Facts.Dim)
 	}
 	return w, err
 }

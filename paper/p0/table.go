@@ -25,7 +25,7 @@ type task struct {
 	rates       []float64   // to choose the best from
 }
 
-// MNIST's images, standardised as usual, by public round numbers, and each brought to the norm 28, which is the mean norm
+// MNIST's images, standardized as usual, by public round numbers, and each brought to the norm 28, which is the mean norm
 // of such images: value clipping knows only a public bound on the norm of a row.
 const mnistSchema = `
 dataset: mnist
@@ -82,7 +82,7 @@ func tables(ctx context.Context, size Size, folder string) ([]*task, error) {
 
 func (t *task) read(ctx context.Context, size Size, schema, train, test string) error {
 	part := func(table *data.Table, n int) *data.Table {
-		return data.Gather([]*data.Table{table}, func(row int) bool { return row < n })
+		return data.Subset([]*data.Table{table}, func(row int) bool { return row < n })
 	}
 	all, err := paper.Read(ctx, schema, train)
 	if err != nil {

@@ -138,7 +138,7 @@ func (x *experiment) experiments(ctx context.Context) (*results, error) {
 		{majority, "majority", nil},
 		{auto, "auto", nil},
 	}
-	minimisers := []variant{{outpertRSGD, "outpert-sgd", nil}, {outpertGD, "outpert", nil}, {objpert, "amp", nil}}
+	minimizers := []variant{{outpertRSGD, "outpert-sgd", nil}, {outpertGD, "outpert", nil}, {objpert, "amp", nil}}
 	parts := []struct {
 		name      string
 		adjacency privacy.Adjacency
@@ -149,7 +149,7 @@ func (x *experiment) experiments(ctx context.Context) (*results, error) {
 	}{
 		{name: "hyperparameters", adjacency: privacy.AddRemove, tables: []run.TableSpec{first}, variants: s.hyper(), epsilon: words(s.Hyper)},
 		{name: "add-or-remove", adjacency: privacy.AddRemove, tables: rough, variants: gradient, epsilon: words(s.Epsilon)},
-		{name: "replace-one", adjacency: privacy.ReplaceOne, tables: smooth, variants: minimisers, epsilon: words(s.Epsilon)},
+		{name: "replace-one", adjacency: privacy.ReplaceOne, tables: smooth, variants: minimizers, epsilon: words(s.Epsilon)},
 		{name: "without-noise", adjacency: privacy.AddRemove, tables: smooth, variants: []variant{{optimum, "optimum", nil}}, epsilon: []string{compare.NoNoise}},
 	}
 	for i := range parts {

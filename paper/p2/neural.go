@@ -125,7 +125,7 @@ func (r *networks) accuracy(network, method string, epsilon, epochs float64) (fl
 
 // figure is Figure 5: accuracy by ε, and by epochs.
 func (r *networks) figure() paper.Figure {
-	f := paper.Figure{File: "figure5", Title: "Figure 5: networks", Note: fmt.Sprintf("MNIST, its own test images, q = 1/%d, δ = 1e-8; by ε after %s epochs, and by epochs, each a training of that length, at ε = %s",
+	f := paper.Figure{File: "figure5", Title: "Figure 5: networks", Note: fmt.Sprintf("MNIST, its own test images, q = 1/%d, δ = 1e-8; by ε after %s epochs, and by epochs, each a training of as many epochs, at ε = %s",
 		batchShare, number(r.longest()), number(r.middle()))}
 	f.CSV = paper.NewCSV("network,method,epsilon,epochs,accuracy_mean")
 	for _, net := range r.Networks {

@@ -124,7 +124,7 @@ func real(ctx context.Context, folder string) (*table, error) {
 	t := &table{name: name, q: all.Rows() / nodes}
 	t.paper = float64(t.q)
 	for i := range nodes {
-		t.own = append(t.own, data.Gather([]*data.Table{all}, func(row int) bool { return row%nodes == i && row < t.q*nodes }))
+		t.own = append(t.own, data.Subset([]*data.Table{all}, func(row int) bool { return row%nodes == i && row < t.q*nodes }))
 	}
 	t.test, err = paper.Read(ctx, schema, filepath.Join(folder, name, name+"-test.svm.gz"))
 	return t, err

@@ -1,7 +1,7 @@
 // Package account turns events into privacy loss: which (ε, δ) a plan costs,
 // whether a budget covers it, and which noise a budget needs.
 //
-// An [Accountant] is a pure function from an event and a neighbouring relation to
+// An [Accountant] is a pure function from an event and a neighboring relation to
 // a [Loss]. Each of its cases rests on one theorem of PROOFS.md, which
 // [Basis] names; an event without a theorem is an [UnsupportedError], never a
 // guess. All figures are upper bounds and are rounded up.
@@ -83,7 +83,7 @@ func check(e privacy.Event, adj privacy.Adjacency) error {
 		return fmt.Errorf("account: %w", err)
 	}
 	if !adj.Valid() {
-		return fmt.Errorf("account: no neighbouring relation given; allowed are %q and %q", privacy.AddRemove, privacy.ReplaceOne)
+		return fmt.Errorf("account: no neighboring relation given; allowed are %q and %q", privacy.AddRemove, privacy.ReplaceOne)
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ func trivial(a fmt.Stringer, e privacy.Event, adj privacy.Adjacency) (Loss, erro
 }
 
 // fixedWhole finds a sample of all N of a table's N records. Under replace-one it is the
-// table; under add-or-remove the neighbour's N records of N+1 are a sample of it, two
+// table; under add-or-remove the neighbor's N records of N+1 are a sample of it, two
 // steps away from the table (PROOFS.md#fixed-pair).
 func fixedWhole(e privacy.Event) (found privacy.Event, ok bool) {
 	switch e := e.(type) {

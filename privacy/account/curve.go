@@ -3,7 +3,7 @@ package account
 import "math"
 
 // This file holds Rényi divergences: for a mechanism and an order α > 1, the
-// largest D_α over neighbours in both directions. Each is of the form
+// largest D_α over neighbors in both directions. Each is of the form
 // ln(1 + A)/(α−1) with a non-negative A that is computed without cancellation.
 // Each value is rounded up by slack.
 

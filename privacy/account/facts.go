@@ -38,7 +38,7 @@ type known struct {
 	renyi curve
 	leak  float64 // the δ that goes off the final one
 	// The law of its privacy loss, for samples: Laplace and bounded-range releases
-	// have one of their own, any other pure release is randomised response.
+	// have one of their own, any other pure release is randomized response.
 	laplace, bounded bool
 }
 

@@ -28,7 +28,7 @@ const (
 )
 
 // pair is that of all contents together: Gaussians are one Gaussian, a single
-// Laplace or bounded-range release has its own loss, others are randomised
+// Laplace or bounded-range release has its own loss, others are randomized
 // responses.
 func (in contents) pair() (*lossPair, bool) {
 	p := &lossPair{atoms: []lossAtom{{0, 0}}}
@@ -64,7 +64,7 @@ func (in contents) pair() (*lossPair, bool) {
 	return p, true
 }
 
-// responses is the loss under B of randomised responses, count of each ε. Where
+// responses is the loss under B of randomized responses, count of each ε. Where
 // they have too many outcomes they are grouped: 2, 4, … of them are replaced by one
 // of their sum, or all by one of the total, which dominates.
 func responses(pure map[float64]float64, total float64) (atoms []lossAtom, reach float64, grouped bool) {

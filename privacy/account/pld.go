@@ -33,7 +33,7 @@ func (a PLD) Loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 // Bracket returns two ends between which the least ε at delta lies for the
 // dominating pairs of the event: upper is what Loss gives, lower comes from
 // the optimistic twin, a privacy loss that the event certainly has. For pure
-// releases the pair is randomised response, for Laplace noise one coordinate.
+// releases the pair is randomized response, for Laplace noise one coordinate.
 func (a PLD) Bracket(e privacy.Event, adj privacy.Adjacency, delta float64) (lower, upper float64, err error) {
 	l, err := a.loss(e, adj)
 	if err != nil {
@@ -50,8 +50,8 @@ func (a PLD) Bracket(e privacy.Event, adj privacy.Adjacency, delta float64) (low
 }
 
 // Least is an ε at delta that e costs at least, by any accountant: the lower end of Bracket, where the dominating pairs are
-// proven to be pairs of laws that e has on some neighbours; 0 elsewhere, which claims nothing. Searches and choices may cost less than their
-// pairs, and so may samples under replace-one: their pair is made symmetric, and no neighbours are known that have it. PROOFS.md#pld-least.
+// proven to be pairs of laws that e has on some neighbors; 0 elsewhere, which claims nothing. Searches and choices may cost less than their
+// pairs, and so may samples under replace-one: their pair is made symmetric, and no neighbors are known that have it. PROOFS.md#pld-least.
 func (a PLD) Least(e privacy.Event, adj privacy.Adjacency, delta float64) (float64, error) {
 	if !reached(e, adj) {
 		return 0, nil
@@ -99,7 +99,7 @@ const (
 	pldMinRate  = 1e-12 // sampling
 	pldMaxShift = 500   // 1/σ, 1/b and ε; above, ε is +Inf unless pure
 	pldMaxTimes = 1 << 40
-	pldMaxParts = 256 // different releases; more are joined with neighbours
+	pldMaxParts = 256 // different releases; more are joined with neighbors
 )
 
 // A pldLoss is the composition of its parts.
@@ -280,7 +280,7 @@ func (l *pldLoss) inRange(p pair) pair {
 }
 
 // pairOf is the dominating pair of a release on its own, if it is not Gaussian:
-// that of Laplace noise, or randomised response for any other pure release.
+// that of Laplace noise, or randomized response for any other pure release.
 func (l *pldLoss) pairOf(leaf privacy.Event) (p pair, ok bool) {
 	k, ok := facts(leaf)
 	if !ok || !k.pure.proven {

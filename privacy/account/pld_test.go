@@ -131,7 +131,7 @@ func TestPLDGaussian(t *testing.T) {
 	}
 }
 
-// TestPLDPure holds randomised response and Laplace noise to their closed forms and
+// TestPLDPure holds randomized response and Laplace noise to their closed forms and
 // to sums over binomials.
 func TestPLDPure(t *testing.T) {
 	for _, e := range []float64{1e-3, 0.1, 1, 5} {
@@ -139,7 +139,7 @@ func TestPLDPure(t *testing.T) {
 			epsilon := x * e
 			rr := mustLoss(t, PLD{}, privacy.PureDP{Epsilon: e}).Delta(epsilon)
 			if want := pureLoss(e).Delta(epsilon); !(rr >= want*(1-1e-9) && rr <= want*1.01) {
-				t.Errorf("randomised response of %v: δ(%v) = %v, want %v", e, epsilon, rr, want)
+				t.Errorf("randomized response of %v: δ(%v) = %v, want %v", e, epsilon, rr, want)
 			}
 			lap := mustLoss(t, PLD{}, privacy.Laplace{Scale: 1 / e}).Delta(epsilon)
 			if want := -math.Expm1((epsilon - e) / 2); !(lap >= want*(1-1e-9) && lap <= want*1.01) {

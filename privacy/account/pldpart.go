@@ -2,7 +2,7 @@ package account
 
 import "math"
 
-// A direction says which of two neighbours the release was made on.
+// A direction says which of two neighbors the release was made on.
 type direction int
 
 const (
@@ -17,7 +17,7 @@ type shape uint8
 const (
 	normalShape   shape = iota // P₀ = N(0,1), P₁ = N(shift,1), shift = 1/σ
 	laplaceShape               // Lap(0), Lap(shift), shift = 1/b
-	responseShape              // randomised response of ε = shift, which fails with probability lost
+	responseShape              // randomized response of ε = shift, which fails with probability lost
 	pointShape                 // as listed
 )
 
@@ -171,9 +171,9 @@ func (p pldPart) reach(d direction, z float64) (from, to, below, above float64) 
 	return from, to, below, above
 }
 
-// centre is the mass of the symmetric pair where P and Q agree: what the losses
+// center is the mass of the symmetric pair where P and Q agree: what the losses
 // above 0, of the mixture, and below 0, of P₀, leave. PROOFS.md#pld-fixed.
-func (p pldPart) centre() float64 {
+func (p pldPart) center() float64 {
 	var up0, up1 float64 // masses of P₀ and P₁ at y > 0
 	switch p.shape {
 	case normalShape:
@@ -210,7 +210,7 @@ func (p pldPart) eachPoint(d direction, visit func(loss, mass float64)) {
 	}
 	switch {
 	case d == swap:
-		visit(0, p.centre())
+		visit(0, p.center())
 	case d == add && p.shape == pointShape: // PROOFS.md#pld-mixture
 		visit(math.Inf(1), math.Min(1, p.lost*p.rate/(1-p.rate)))
 	}

@@ -352,7 +352,7 @@ func TestZCDPBoundsTheCurve(t *testing.T) {
 }
 
 // TestPureCurves compares the stable forms with the textbook ones, and with
-// randomised response, which is the worst ε-private release.
+// randomized response, which is the worst ε-private release.
 func TestPureCurves(t *testing.T) {
 	for _, alpha := range []float64{1.1, 2, 3.5, 17, 64} {
 		for _, v := range []float64{0.3, 1, 2.5} {
@@ -371,7 +371,7 @@ func TestPureCurves(t *testing.T) {
 	if d := pureRDP(1e5, 700); d > 700*(1+1e-10) || d < 699 {
 		t.Errorf("a pure release of 700 at a high order: %v", d)
 	}
-	// δ of randomised response.
+	// δ of randomized response.
 	for _, eps := range []float64{0, 0.5, 0.999} {
 		p := math.Exp(1.0) / (1 + math.Exp(1.0))
 		if got, want := mustLoss(t, Pure{}, privacy.PureDP{Epsilon: 1}).Delta(eps), p-math.Exp(eps)*(1-p); math.Abs(got-want) > 1e-12 {
@@ -479,7 +479,7 @@ func TestUnsupported(t *testing.T) {
 		{GDP{}, privacy.Composed{g, lap}, privacy.AddRemove, lap, "Gaussian"},
 		{GDP{}, sg, privacy.AddRemove, sg, "Gaussian"},
 		{RDP{}, privacy.FixedSampled{M: 1, N: 10, Of: g}, privacy.AddRemove, privacy.FixedSampled{M: 1, N: 10, Of: g}, "replace-one or a Poisson sample"},
-		// The neighbour's 10 records of 11 are not the neighbour's table.
+		// The neighbor's 10 records of 11 are not the neighbor's table.
 		{RDP{}, privacy.Repeated{Count: 3, Of: privacy.FixedSampled{M: 10, N: 10, Of: g}}, privacy.AddRemove, privacy.FixedSampled{M: 10, N: 10, Of: g}, "replace-one or a Poisson sample"},
 		{GDP{}, privacy.Composed{g, privacy.FixedSampled{M: 10, N: 10, Of: g}}, privacy.AddRemove, privacy.FixedSampled{M: 10, N: 10, Of: g}, "replace-one or a Poisson sample"},
 		{Pure{}, privacy.FixedSampled{M: 1, N: 10, Of: lap}, privacy.AddRemove, privacy.FixedSampled{M: 1, N: 10, Of: lap}, "replace-one or a Poisson sample"},

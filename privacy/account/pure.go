@@ -116,7 +116,7 @@ type pureLoss float64
 // δ ≥ (e^ε − e^ε')/(1 + e^ε); as a plain statement, ε is kept for every δ below 1.
 func (l pureLoss) Epsilon(delta float64) float64 { return edge(delta, float64(l)) }
 
-// Delta implements Loss: 0 from ε on; below it the δ of randomised response,
+// Delta implements Loss: 0 from ε on; below it the δ of randomized response,
 // (e^ε − e^ε')/(1 + e^ε), the worst of all ε-private mechanisms.
 // PROOFS.md#pure-delta.
 func (l pureLoss) Delta(epsilon float64) float64 {

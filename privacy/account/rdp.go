@@ -318,7 +318,7 @@ const roughStride = 24
 const roughWhole = 16
 
 // defaultOrders is the grid: α−1 from 2⁻⁷ to 2¹⁵ in 64 steps per doubling, every
-// whole order up to 64, and whole orders only above. Neighbours are so close that
+// whole order up to 64, and whole orders only above. Neighbors are so close that
 // the best of them costs within 2e-5 of the best order of all. Small budgets need
 // the orders at the far end (R23).
 var defaultOrders = sync.OnceValue(func() []float64 {

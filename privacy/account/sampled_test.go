@@ -218,7 +218,7 @@ func onGrid(f func(z float64) float64) []float64 {
 }
 
 // TestFixedSumIsCovered enumerates the samples of a small table and compares the
-// exact divergences of a noisy sum, neighbours differing in one record.
+// exact divergences of a noisy sum, neighbors differing in one record.
 func TestFixedSumIsCovered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 5).Draw(t, "n")
@@ -255,7 +255,7 @@ func TestFixedSumIsCovered(t *testing.T) {
 	})
 }
 
-// TestPoissonSumIsCovered: a noisy sum and a randomised response on one Poisson
+// TestPoissonSumIsCovered: a noisy sum and a randomized response on one Poisson
 // sample, with and without one record; where the others are 0 the bound is attained.
 func TestPoissonSumIsCovered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -381,7 +381,7 @@ func TestBoundedRange(t *testing.T) {
 	}
 }
 
-// TestResponses: the losses of randomised responses are a law under B and, times
+// TestResponses: the losses of randomized responses are a law under B and, times
 // e^loss, under A; taking fewer, larger ones never makes the profile smaller.
 func TestResponses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -195,7 +195,7 @@ func checkBound(name string, c float64) error {
 }
 
 // Sensitivity returns by how much a sum of contributions, each of norm at most bound, can
-// differ between neighbouring tables, in that norm: bound if one record is added or
+// differ between neighboring tables, in that norm: bound if one record is added or
 // removed, 2·bound if one is replaced (R8). It has the unit of bound. It is an error if
 // bound or the result is not above 0 and finite, or the relation is not valid.
 func Sensitivity(bound float64, adj privacy.Adjacency) (float64, error) {

@@ -12,15 +12,15 @@ import (
 )
 
 // What the audit holds each mechanism to: a lower bound on ε, drawn from its outcomes on two
-// neighbours, that a private mechanism passes with probability auditFailure at most.
+// neighbors, that a private mechanism passes with probability auditFailure at most.
 // A bound within nearly of the claim shows that the audit would see a smaller fault, too.
 const (
 	auditFailure = 1e-6
-	auditSens    = 8 // grid steps between neighbours, on a grid of 1
+	auditSens    = 8 // grid steps between neighbors, on a grid of 1
 )
 
-// An audited mechanism draws a label from its law on the input or on its neighbour.
-type audited func(neighbour bool, src *noise.Source) int
+// An audited mechanism draws a label from its law on the input or on its neighbor.
+type audited func(neighbor bool, src *noise.Source) int
 
 // laws are the two of them, on streams of their own.
 func (a audited) laws(name string) (p, q audit.Law) {
@@ -34,9 +34,9 @@ func bucket(v int64, limit int64) int { return int(min(max(v, -limit), limit) + 
 // shifted is noise on 0 or on one sensitivity.
 func shifted(add func(v []int64, src *noise.Source)) audited {
 	v := make([]int64, 1)
-	return func(neighbour bool, src *noise.Source) int {
+	return func(neighbor bool, src *noise.Source) int {
 		v[0] = 0
-		if neighbour {
+		if neighbor {
 			v[0] = auditSens
 		}
 		add(v, src)
@@ -64,13 +64,13 @@ func oneSided(add func(v []int64, src *noise.Source)) audited {
 	})
 }
 
-// matrix is the entry beside the diagonal of a 2×2 matrix: neighbours differ there alone,
+// matrix is the entry beside the diagonal of a 2×2 matrix: neighbors differ there alone,
 // by √½ of the Frobenius sensitivity.
 func matrix(add func(v []int64, sens float64, src *noise.Source)) audited {
 	v := make([]int64, 3)
-	return func(neighbour bool, src *noise.Source) int {
+	return func(neighbor bool, src *noise.Source) int {
 		clear(v)
-		if neighbour {
+		if neighbor {
 			v[1] = auditSens
 		}
 		add(v, math.Sqrt2*auditSens, src)
@@ -79,12 +79,12 @@ func matrix(add func(v []int64, sens float64, src *noise.Source)) audited {
 }
 
 // queries are those of the search under audit: on the input all but the last lie half a sensitivity
-// below the threshold and the last as much above it; on the neighbour each is
+// below the threshold and the last as much above it; on the neighbor each is
 // moved by one sensitivity, against the others.
 const queries = 12
 
-func query(k int, neighbour bool) int64 {
-	if (k == queries-1) != neighbour {
+func query(k int, neighbor bool) int64 {
+	if (k == queries-1) != neighbor {
 		return auditSens / 2
 	}
 	return -auditSens / 2
@@ -92,11 +92,11 @@ func query(k int, neighbour bool) int64 {
 
 // searching is the number of the query that ends the search, or that none does.
 func searching(m AboveThreshold) audited {
-	return func(neighbour bool, src *noise.Source) int {
+	return func(neighbor bool, src *noise.Source) int {
 		s, err := m.Start(0, 1, auditSens, src)
 		must(err)
 		for k := range queries {
-			reached, err := s.Ask(query(k, neighbour))
+			reached, err := s.Ask(query(k, neighbor))
 			must(err)
 			if reached {
 				return k
@@ -110,12 +110,12 @@ func searching(m AboveThreshold) audited {
 // and of the answers.
 func faultySearch(draw func(src *noise.Source, bar, answer []int64)) audited {
 	bar, answer := make([]int64, 1), make([]int64, queries)
-	return func(neighbour bool, src *noise.Source) int {
+	return func(neighbor bool, src *noise.Source) int {
 		bar[0] = 0
 		clear(answer)
 		draw(src, bar, answer)
 		for k := range queries {
-			if query(k, neighbour)+answer[k] >= bar[0] {
+			if query(k, neighbor)+answer[k] >= bar[0] {
 				return k
 			}
 		}
@@ -127,11 +127,11 @@ func faultySearch(draw func(src *noise.Source, bar, answer []int64)) audited {
 // first half of the queries is moved up, the other down; the label is how many of each succeed.
 func endless(bar, each float64) audited {
 	z, v := make([]int64, 1), make([]int64, queries)
-	return func(neighbour bool, src *noise.Source) int {
+	return func(neighbor bool, src *noise.Source) int {
 		z[0] = 0
 		for k := range v {
 			v[k] = auditSens / 2
-			if (k < queries/2) != neighbour {
+			if (k < queries/2) != neighbor {
 				v[k] = -v[k]
 			}
 		}
@@ -147,12 +147,12 @@ func endless(bar, each float64) audited {
 	}
 }
 
-// choice is the number of the candidate chosen; scores of the input and of its neighbour.
-func choice(m Chooser, scores, neighbours []int64) audited {
-	return func(neighbour bool, src *noise.Source) int {
+// choice is the number of the candidate chosen; scores of the input and of its neighbor.
+func choice(m Chooser, scores, neighbors []int64) audited {
+	return func(neighbor bool, src *noise.Source) int {
 		s := scores
-		if neighbour {
-			s = neighbours
+		if neighbor {
+			s = neighbors
 		}
 		i, err := m.Choose(s, 1, auditSens, src)
 		must(err)
@@ -161,12 +161,12 @@ func choice(m Chooser, scores, neighbours []int64) audited {
 }
 
 // wrongWay is the choice of soundness.md, S-B1: exponential noise is taken off the scores.
-func wrongWay(scale float64, scores, neighbours []int64) audited {
+func wrongWay(scale float64, scores, neighbors []int64) audited {
 	v := make([]int64, len(scores))
-	return func(neighbour bool, src *noise.Source) int {
+	return func(neighbor bool, src *noise.Source) int {
 		s := scores
-		if neighbour {
-			s = neighbours
+		if neighbor {
+			s = neighbors
 		}
 		clear(v)
 		src.AddLaplace(v, scale)
@@ -182,16 +182,16 @@ func wrongWay(scale float64, scores, neighbours []int64) audited {
 }
 
 // raised is k scores of 0, the first of which is moved by up and the others by rest.
-func raised(k int, up, rest int64) (scores, neighbours []int64) {
-	scores, neighbours = make([]int64, k), make([]int64, k)
-	for i := range neighbours {
-		neighbours[i] = rest
+func raised(k int, up, rest int64) (scores, neighbors []int64) {
+	scores, neighbors = make([]int64, k), make([]int64, k)
+	for i := range neighbors {
+		neighbors[i] = rest
 	}
-	neighbours[0] = up
-	return scores, neighbours
+	neighbors[0] = up
+	return scores, neighbors
 }
 
-// TestAudit: 10⁶ outcomes of each mechanism on each of two neighbours refute no claim, and those
+// TestAudit: 10⁶ outcomes of each mechanism on each of two neighbors refute no claim, and those
 // of mechanisms with planted faults refute theirs. Seeds are fixed. With random ones each line
 // would fail by chance at most once in 10⁶; the faults have bounds far above the claim.
 func TestAudit(t *testing.T) {
@@ -304,12 +304,12 @@ func TestAudit(t *testing.T) {
 // PermuteAndFlip does, which therefore must not claim it (R19).
 func TestAuditOfTheRange(t *testing.T) {
 	race.Skip(t)
-	scores, neighbours := raised(2, -auditSens, auditSens)
-	p, q := choice(Select{Epsilon: 1}, scores, neighbours).laws("range")
+	scores, neighbors := raised(2, -auditSens, auditSens)
+	p, q := choice(Select{Epsilon: 1}, scores, neighbors).laws("range")
 	if got := audit.Range(p, q, 1_000_000, 2, 0, 1, auditFailure); got > 1 || got < 0.95 {
 		t.Errorf("select: found a range of %.4f; want 0.95 to 1", got)
 	}
-	p, q = choice(PermuteAndFlip{Epsilon: 1}, scores, neighbours).laws("range")
+	p, q = choice(PermuteAndFlip{Epsilon: 1}, scores, neighbors).laws("range")
 	// ln(2e − 1) = 1.49.
 	if got := audit.Range(p, q, 1_000_000, 2, 0, 1, auditFailure); got < 1.4 {
 		t.Errorf("permute and flip: found a range of %.4f; want about 1.49", got)

@@ -17,7 +17,7 @@ type Chooser interface {
 	// Check says whether Choose would accept grid and sens.
 	Check(grid, sens float64) error
 	// Choose returns the number of a candidate. Scores are in counts of grid; sens is the most by
-	// which one score moves between neighbouring tables, with the slack of its rounding; grid
+	// which one score moves between neighboring tables, with the slack of its rounding; grid
 	// and sens are as in Additive. How many candidates there are is public. It is an error if there is none, or
 	// the mechanism's own parameter, grid or sens is not allowed; then nothing is drawn. Scores
 	// beyond ±2⁶² count as ±2⁶².
@@ -33,9 +33,9 @@ var _, _ Chooser = Select{}, PermuteAndFlip{}
 // Select is the exponential mechanism (McSherry, Talwar 2007): candidate i is chosen with
 // probability in proportion to exp(Epsilon·sᵢ/(2·sens)), as is the largest of scores with Gumbel
 // noise of scale 2·sens/Epsilon. The log odds between any two candidates change by at most
-// Epsilon from a table to its neighbour: bounded range (R19).
+// Epsilon from a table to its neighbor: bounded range (R19).
 //
-// Monotone says that between any two neighbours all scores move in one direction, so that
+// Monotone says that between any two neighbors all scores move in one direction, so that
 // the difference of two moves by sens at most and not by 2·sens; then the exponent is
 // Epsilon·sᵢ/sens. It is the caller's promise, about a public formula: counts under
 // add-or-remove are monotone; nothing under replace-one is. Epsilon is above 0; the zero

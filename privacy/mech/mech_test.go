@@ -133,7 +133,7 @@ func TestGrid(t *testing.T) {
 	})
 }
 
-// round is what the door does to a sum in a fine unit: the nearest multiple, a half up.
+// round is what the private oracle does to a sum in a fine unit: the nearest multiple, a half up.
 func round(v []int64, shift uint) []int64 {
 	r := slices.Clone(v)
 	RoundShift(r, shift)

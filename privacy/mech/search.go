@@ -18,7 +18,7 @@ var ErrOver = errors.New("mech: the search is over; a new one must be paid for")
 // the first that reaches it ends the search, as Max queries do.
 //
 // Threshold and Query are Laplace scales over the sensitivity of one query, for the noise of the
-// threshold, drawn once, and of each answer, drawn afresh. Two neighbouring tables may move
+// threshold, drawn once, and of each answer, drawn afresh. Two neighboring tables may move
 // different queries in different directions. All three are above 0; the zero value is invalid.
 type AboveThreshold struct {
 	Threshold, Query float64

@@ -111,14 +111,14 @@ func TestManyShortStreams(t *testing.T) {
 		return z
 	}
 	x, y := first("sample"), first("noise")
-	checkMean(t, "correlation of neighbouring batches", n-1, func(i int) float64 { return y[i] * y[i+1] }, 0, 1)
+	checkMean(t, "correlation of neighboring batches", n-1, func(i int) float64 { return y[i] * y[i+1] }, 0, 1)
 	checkMean(t, "correlation of sample and noise", n, func(i int) float64 { return x[i] * y[i] }, 0, 1)
 	checkMean(t, "correlation of their squares", n, func(i int) float64 { return (x[i]*x[i] - 1) * (y[i]*y[i] - 1) }, 0, 4)
 	checkKS(t, x, func(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 })
 	checkKS(t, y, func(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 })
 }
 
-// Each bit of a word is set half the time, and words of neighbouring streams differ in half of their bits. Each count is
+// Each bit of a word is set half the time, and words of neighboring streams differ in half of their bits. Each count is
 // binomial: 6 standard deviations, one in 5·10⁸.
 func TestBits(t *testing.T) {
 	const n = 200_000

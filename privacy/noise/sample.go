@@ -27,7 +27,7 @@ const (
 	// at most triples them: 24·2⁻ᴮ for each threshold. |Z| < 22 leaves at most
 	// 44·MaxScale + 1 < 2⁶⁰ thresholds: in all below 2⁻²⁵⁴. Laplace values are functions
 	// of one uniform below 222 with fewer than 2⁶³ thresholds, each in one cell or its
-	// neighbours: below 2⁻²⁵⁴. A gap has fewer than 2⁶³ thresholds too (Trials.Gap).
+	// neighbors: below 2⁻²⁵⁴. A gap has fewer than 2⁶³ thresholds too (Trials.Gap).
 	SamplerDistance = 0x1p-250
 )
 
@@ -328,8 +328,8 @@ func (t Trials) exact(u *big.Int, lo, hi int64) int64 {
 }
 
 // Below returns a whole number from 0 to n−1, each equally likely; n must be above 0, else
-// it panics, a programming error. The law is exact: words that would favour some numbers
-// are drawn anew (Lemire 2019), each with a probability below n/2⁶⁴.
+// it panics, a programming error. The law is exact: words that would favor some numbers
+// are drawn again (Lemire 2019), each with a probability below n/2⁶⁴.
 func (s *Source) Below(n uint64) uint64 {
 	if n == 0 {
 		panic("noise: a number below 0 was asked for")

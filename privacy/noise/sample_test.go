@@ -69,8 +69,8 @@ func TestGaussianLaw(t *testing.T) {
 	checkMean(t, "variance", n, pow(2), 1, 3-1)
 	checkMean(t, "third moment", n, pow(3), 0, 15)
 	checkMean(t, "fourth moment", n, pow(4), 3, 105-9)
-	checkMean(t, "correlation of neighbours", n-1, func(i int) float64 { return z[i] * z[i+1] }, 0, 1)
-	checkMean(t, "correlation of neighbours' squares", n-1,
+	checkMean(t, "correlation of neighbors", n-1, func(i int) float64 { return z[i] * z[i+1] }, 0, 1)
+	checkMean(t, "correlation of neighbors' squares", n-1,
 		func(i int) float64 { return (z[i]*z[i] - 1) * (z[i+1]*z[i+1] - 1) }, 0, 4)
 	checkMean(t, "correlation of pairs", n-2, func(i int) float64 { return z[i] * z[i+2] }, 0, 1)
 	for _, other := range []*Source{NewSeeded(1, "gaussian", 1), NewSeeded(2, "gaussian", 0), NewSeeded(1, "sample", 0)} {
@@ -167,7 +167,7 @@ func TestLawOfSmallScales(t *testing.T) {
 }
 
 // words draws one word in which few or many of the leading bits are equal, so that the
-// tails and the neighbourhood of 1 come up often.
+// tails and the neighborhood of 1 come up often.
 var words = rapid.Custom(func(t *rapid.T) uint64 {
 	w := rapid.Uint64().Draw(t, "word") >> rapid.IntRange(0, 63).Draw(t, "shift")
 	if rapid.Bool().Draw(t, "flip") {
@@ -368,7 +368,7 @@ func TestGapLaw(t *testing.T) {
 }
 
 // Chi-square of 2·10⁵ numbers below 7 and below 3·2⁶² (where a quarter of the words is
-// drawn anew), in cells of equal width; 60 with 6 degrees of freedom is passed by one seed in 10¹⁰.
+// drawn again), in cells of equal width; 60 with 6 degrees of freedom is passed by one seed in 10¹⁰.
 func TestBelow(t *testing.T) {
 	const draws = 200_000
 	src := NewSeeded(10, "", 0)

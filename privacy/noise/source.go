@@ -8,7 +8,7 @@
 // rounded to the nearest count. Rounding noise to the grid and adding it to a sum
 // that lies on the grid is the same as adding the noise first and rounding after.
 // So what is released is a function of (sum + ideal noise) alone, and every
-// theorem about the continuous mechanism holds for it. There is no door here to
+// theorem about the continuous mechanism holds for it. Nothing here returns
 // Gaussian values as floats: the low bits of a float say too much (Mironov 2012).
 //
 // # How a sample is exact
@@ -17,7 +17,7 @@
 // these a fast path computes the value in float64 with a proven bound on its error
 // (expo, AddGaussian). Where every value within the bound rounds to one count,
 // that count is the answer. Else the same uniform is given 256 more bits, and
-// the value is computed anew in 512-bit arithmetic (exact.go). The answer is thus a
+// the value is recomputed in 512-bit arithmetic (exact.go). The answer is thus a
 // function of the stream's bits only: it is the same on every platform, however
 // it rounds floats. SamplerDistance bounds the remaining distance from the
 // ideal law, given ideal bits.
@@ -30,7 +30,7 @@
 // about one pair in 2⁴⁴/scale and tells by its time that a value lay close to a rounding threshold;
 // short branches depend on a Laplace value's sign and on the one uniform in a thousand near 0; and
 // some processors divide or take roots faster for some operands. All speak of the noise alone: this
-// package never looks at the sum before adding. Below draws again where a word favours
+// package never looks at the sum before adding. Below draws again where a word favors
 // some numbers, which depends on the word alone; Gap and Decay take the slow path near their
 // thresholds. What a caller does with their answers (the size of a batch, the
 // number of proposals of a choice) takes the time that it takes: time is not covered by the
@@ -81,7 +81,7 @@ func NewSecure() (*Source, error) {
 
 // NewSeeded returns the stream that belongs to a seed, a name and an index. The
 // same three give the same stream on every platform; streams that differ in any of
-// them are independent. Whoever knows the seed knows the noise: it is for lab runs
+// them are independent. Anyone who knows the seed knows the noise: it is for lab runs
 // and tests.
 func NewSeeded(seed uint64, stream string, index uint64) *Source {
 	src := new(Source)
@@ -212,7 +212,7 @@ func (s Streams) Reset(src *Source, name string, index int) error {
 	return nil
 }
 
-// A Key stands for a stream that is drawn in several places at once: with it each draws the same. Whoever has it knows the
+// A Key stands for a stream that is drawn in several places at once: with it each draws the same. Anyone who has it knows the
 // stream, so it travels sealed (R22).
 type Key [32]byte
 

@@ -13,22 +13,22 @@ import (
 )
 
 // The table under audit has auditRows records of value 0, but for its first one, which is 1 on the
-// input; on the neighbour it is missing, or 0. A question is the sum over a batch with Laplace noise
+// input; on the neighbor it is missing, or 0. A question is the sum over a batch with Laplace noise
 // of scale ½: ε = 2 without sampling. The label is the noisy sum, in eighths.
 const auditRows = 20
 
 // questions asks of the batch that draw gives, k times.
 func questions(k int, draw func(n int, src *noise.Source) []int32, missing bool) (p, q audit.Law) {
-	law := func(neighbour bool, src *noise.Source) audit.Law {
+	law := func(neighbor bool, src *noise.Source) audit.Law {
 		v := make([]int64, k)
 		return func() int {
 			n := auditRows
-			if neighbour && missing {
+			if neighbor && missing {
 				n--
 			}
 			rows := draw(n, src)
 			clear(v)
-			if !neighbour && slices.Contains(rows, 0) {
+			if !neighbor && slices.Contains(rows, 0) {
 				for i := range v {
 					v[i] = 8
 				}
@@ -44,7 +44,7 @@ func questions(k int, draw func(n int, src *noise.Source) []int32, missing bool)
 	return law(false, noise.NewSeeded(1, "audit", 0)), law(true, noise.NewSeeded(1, "audit", 1))
 }
 
-// TestAudit: 10⁶ questions to batches of each sampler on each of two neighbours find no more than the
+// TestAudit: 10⁶ questions to batches of each sampler on each of two neighbors find no more than the
 // amplified ln(1 + q(e² − 1)), but nearly that; and more where the batch is not what the event says or is asked
 // twice and amplified twice (S-2a). With random seeds each line would fail by chance at most once in 10⁶.
 func TestAudit(t *testing.T) {
@@ -77,7 +77,7 @@ func TestAudit(t *testing.T) {
 		name  string
 		times int // questions to one batch
 		draw  func(int, *noise.Source) []int32
-		alone bool // the record is missing from the neighbour, not replaced
+		alone bool // the record is missing from the neighbor, not replaced
 		right bool
 	}{
 		{"poisson", 1, poisson(rate), true, true},

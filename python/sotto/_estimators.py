@@ -225,7 +225,7 @@ _PARAMETERS = """
     epsilon, delta : float
         The privacy budget of one fit.
     adjacency : "add-or-remove" or "replace-one"
-        Which tables are neighbours. None of the three has a default, but in the lab (1, 1e-5, add-or-remove).
+        Which tables are neighbors. None of the three has a default, but in the lab (1, 1e-5, add-or-remove).
     model : str, optional
         {models}
     method : str

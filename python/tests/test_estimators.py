@@ -261,7 +261,7 @@ def test_after_kill(tmp_path):
     def until(what, holds):
         end = time.monotonic() + 600
         while not holds():
-            assert time.monotonic() < end, f"waited in vain for {what}"
+            assert time.monotonic() < end, f"timed out waiting for {what}"
             time.sleep(0.05)
 
     until("a step", lambda: (out / "steps.jsonl").exists() and (out / "steps.jsonl").stat().st_size > 0)

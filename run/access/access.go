@@ -41,7 +41,7 @@ const (
 	Lab       Purpose = "lab"       // training without a guarantee: lab runs, comparisons, audits
 	Simulate  Purpose = "simulate"  // all owners of a network in one process, of which none is charged
 	Verify    Purpose = "verify"    // a claim of a lab run computed from the rows
-	Predict   Purpose = "predict"   // one answer for each row, for whoever has the rows
+	Predict   Purpose = "predict"   // one answer for each row, for the person who has the rows
 	Pack      Purpose = "pack"      // the same rows in another form
 	Worker    Purpose = "worker"    // rows that a coordinator on another machine trains on, and reserves for
 	Party     Purpose = "party"     // an owner's rows in a network, reserved for by its own run

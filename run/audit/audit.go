@@ -1,4 +1,4 @@
-// Package audit measures how private a run is: it trains as the run would, with made-up records among the rows, and tries to
+// Package audit measures how private a run is: it trains as the run would, with synthetic records among the rows, and tries to
 // tell from what is released which of them took part. What it finds is a lower bound on ε. One above the claim
 // refutes the claim; one below proves nothing.
 package audit
@@ -70,7 +70,7 @@ type Options struct {
 	Workers  int
 
 	deed method.Method                                   // what is run in place of the job's method: a planted fault
-	door func(o *private.Oracle, rows int) oracle.Oracle // a fault of the door
+	wrap func(o *private.Oracle, rows int) oracle.Oracle // puts a fault around the oracle; for tests
 }
 
 // One audits a job in one run, on a table of the schema's rows, or under replace-one of as many fewer as there are
@@ -163,8 +163,8 @@ func train(ctx context.Context, job *run.Job, table *data.Table, set *canarySet,
 		t.Table, t.Summer = data.Empty(job.Schema), &canaries{Summer: rows, set: set}
 	}
 	w, last, err := t.Train(ctx, func(o *private.Oracle) oracle.Oracle {
-		if opt.door != nil {
-			return through(opt.door(o, table.Rows()))
+		if opt.wrap != nil {
+			return through(opt.wrap(o, table.Rows()))
 		}
 		return through(o)
 	})
@@ -208,6 +208,6 @@ func Synthetic(ctx context.Context, schema *schema.Schema, rows int, seed uint64
 	if err != nil {
 		return nil, err
 	}
-	whole := data.Gather([]*data.Table{table}, func(int) bool { return true }) // the file goes with the directory
+	whole := data.Subset([]*data.Table{table}, func(int) bool { return true }) // the file goes with the directory
 	return whole, table.Close()
 }

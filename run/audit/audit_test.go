@@ -88,7 +88,7 @@ func TestAdultIsBoundFromBelow(t *testing.T) {
 }
 
 // Half the noise, and a clip rule that does nothing, are found at ε = 4 with each of ten seeds; the run as it should be is not refuted. A
-// canary's gradient is 16 times the clip norm: whoever clips at 16 times as much with a 16th of the noise multiplier adds the
+// canary's gradient is 16 times the clip norm: clipping at 16 times as much with a 16th of the noise multiplier adds the
 // noise of the claim to gradients that are not clipped.
 func TestFaultsAreFound(t *testing.T) {
 	slow(t)
@@ -116,23 +116,23 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 }
 
-// realised divides by the rows that there are in place of the public number.
-type realised struct {
+// realized divides by the rows that there are in place of the public number.
+type realized struct {
 	oracle.Oracle
 	rows int
 }
 
-func (r realised) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Query) (oracle.Batch, error) {
+func (r realized) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Query) (oracle.Batch, error) {
 	b, err := r.Oracle.Batch(ctx, s, pay...)
-	return realisedBatch{b, float64(r.Public().Rows) / float64(r.rows)}, err
+	return realizedBatch{b, float64(r.Public().Rows) / float64(r.rows)}, err
 }
 
-type realisedBatch struct {
+type realizedBatch struct {
 	oracle.Batch
 	scale float64
 }
 
-func (b realisedBatch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
+func (b realizedBatch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 	g, err := b.Batch.Grad(q, w)
 	for j := range g {
 		g[j] *= b.scale
@@ -152,7 +152,7 @@ func TestDivisorIsFound(t *testing.T) {
 	job := jobOf(t, schema, method.SGD{Steps: 1}, 4, privacy.AddRemove, "gdp")
 	for seed := range 3 {
 		opt := Options{Streams: noise.SeededStreams(uint64(seed))}
-		opt.door = func(o *private.Oracle, rows int) oracle.Oracle { return realised{o, rows} }
+		opt.wrap = func(o *private.Oracle, rows int) oracle.Oracle { return realized{o, rows} }
 		r, err := Many(context.Background(), job, table, 630, opt)
 		if err != nil {
 			t.Fatal(err)
@@ -233,7 +233,7 @@ func TestAllMethods(t *testing.T) {
 	}
 }
 
-// A method without noisy gradients has no place for canaries; it says so before it has minimised.
+// A method without noisy gradients has no place for canaries; it says so before it has minimized.
 func TestBlind(t *testing.T) {
 	job, err := small("amp", 4, 200, 2)
 	if err != nil {
@@ -280,15 +280,15 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// The neighbour is one record away, within the schema's bounds.
-func TestNeighbours(t *testing.T) {
+// The neighbor is one record away, within the schema's bounds.
+func TestNeighbors(t *testing.T) {
 	schema, err := smallSchema(20, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for adj, fewer := range map[privacy.Adjacency]int{privacy.AddRemove: 1, privacy.ReplaceOne: 0} {
 		job := jobOf(t, schema, method.SGD{}, 1, adj, "")
-		with, without, err := neighbours(job, synthetic(t, schema, 19))
+		with, without, err := neighbors(job, synthetic(t, schema, 19))
 		if err != nil || with.Rows() != 20 || without.Rows() != 20-fewer {
 			t.Fatalf("%v: %d and %d rows, %v", adj, with.Rows(), without.Rows(), err)
 		}
@@ -306,15 +306,15 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
-// Where a record is a unit, the neighbour is a whole one away, and the claim is tested of that.
-func TestNeighboursOfUnits(t *testing.T) {
+// Where a record is a unit, the neighbor is a whole one away, and the claim is tested of that.
+func TestNeighborsOfUnits(t *testing.T) {
 	schema, err := schema.Parse("", []byte("dataset: synthetic\nunit: {name: patient, rows: 6}\nunits: 20\ncolumns:\n  - {name: id, type: unit}\n  - {name: x, type: numeric, min: 0, max: 1}\n  - {name: label, type: label, classes: [no, yes]}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for adj, fewer := range map[privacy.Adjacency]int{privacy.AddRemove: 1, privacy.ReplaceOne: 0} {
 		job := jobOf(t, schema, method.SGD{}, 1, adj, "")
-		with, without, err := neighbours(job, synthetic(t, schema, 19))
+		with, without, err := neighbors(job, synthetic(t, schema, 19))
 		if err != nil || with.Units() != 20 || without.Units() != 20-fewer || len(with.UnitRows(nil, 19)) != 6 {
 			t.Fatalf("%v: %d and %d units, the last with %d rows, %v", adj, with.Units(), without.Units(), len(with.UnitRows(nil, 19)), err)
 		}

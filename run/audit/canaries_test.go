@@ -28,7 +28,7 @@ func (free) Charge(privacy.Event) error     { return nil }
 func open(t *testing.T, adjacency privacy.Adjacency, declared int, seed uint64, set *canarySet, rows ...[]float32) (*private.Oracle, error) {
 	t.Helper()
 	dim := len(rows[0])
-	tab := &data.Table{Dim: dim, Classes: 2, NormBound: 1, Unit: 0x1p-20, Labelled: true}
+	tab := &data.Table{Dim: dim, Classes: 2, NormBound: 1, Unit: 0x1p-20, Labeled: true}
 	empty := *tab
 	b := &data.Block{N: len(rows), Dim: dim}
 	for i, x := range rows {
@@ -107,7 +107,7 @@ func TestCanariesAreRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := o.Batch(context.Background(), sample.Full{}, oracle.Minimize{How: oracle.Exact{}}); err == nil || !strings.Contains(err.Error(), "oracle.Minimize") {
-			t.Errorf("a minimisation with canaries: %v", err)
+			t.Errorf("a minimization with canaries: %v", err)
 		}
 		o.Close()
 	}

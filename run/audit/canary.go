@@ -107,7 +107,7 @@ func (s *canarySet) Direction(i, norm int) direction {
 	return d
 }
 
-// mix is the finaliser of SplitMix64: directions need no secrecy.
+// mix is the finalizer of SplitMix64: directions need no secrecy.
 func mix(x uint64) uint64 {
 	x ^= x >> 30
 	x *= 0xbf58476d1ce4e5b9

@@ -21,11 +21,11 @@ const mostWeights = 4096
 // labels are the bins of an outcome.
 const labels = 64
 
-// Many audits a job in so many runs on each of two neighbouring tables: the rows given and a record as extreme as the schema allows, and the
+// Many audits a job in so many runs on each of two neighboring tables: the rows given and a record as extreme as the schema allows, and the
 // rows without it, or under replace-one with its opposite in its place. The first sixth of the runs shows what tells them apart,
 // half of the rest which outcomes tell it best, and the other half is counted.
 func Many(ctx context.Context, job *run.Job, table *data.Table, runs int, opt Options) (*Result, error) {
-	with, without, err := neighbours(job, table)
+	with, without, err := neighbors(job, table)
 	if err != nil {
 		return nil, err
 	}
@@ -86,9 +86,9 @@ func Many(ctx context.Context, job *run.Job, table *data.Table, runs int, opt Op
 // mostAlike is how many rows a unit under audit has at most.
 const mostAlike = 64
 
-// neighbours are the rows with a record that pulls as hard as it can along a feature that others have the least of, and without it, or with its opposite. A
+// neighbors are the rows with a record that pulls as hard as it can along a feature that others have the least of, and without it, or with its opposite. A
 // record that is a unit has all the rows that it may have.
-func neighbours(job *run.Job, table *data.Table) (with, without *data.Table, err error) {
+func neighbors(job *run.Job, table *data.Table) (with, without *data.Table, err error) {
 	facts := job.Facts
 	table = table.Dense()
 	energy := make([]float64, table.Dim)
@@ -130,7 +130,7 @@ func neighbours(job *run.Job, table *data.Table) (with, without *data.Table, err
 		}
 		for range b.N {
 			b.X, b.Norm = append(b.X, x...), append(b.Norm, float32(min(table.NormBound, math.Hypot(size, bias)*(1+0x1p-20))))
-			if table.Labelled {
+			if table.Labeled {
 				b.Y = append(b.Y, label)
 			}
 		}

@@ -40,5 +40,5 @@ func Own(ctx context.Context, job *run.Job, o OwnRows) (*data.Table, error) {
 		return table, nil
 	}
 	defer table.Close()
-	return data.Gather([]*data.Table{table}, func(row int) bool { return row < o.Rows }), nil // canaries replace the others
+	return data.Subset([]*data.Table{table}, func(row int) bool { return row < o.Rows }), nil // canaries replace the others
 }

@@ -42,7 +42,7 @@ func apart(a, b map[uint64]int) int {
 // Tables that differ in one record have parts that differ in at most one, on either
 // side, in the sense of the relation; of folds under replace-one, in at most two. There
 // the sizes are public numbers. This is ADR 15.
-func TestNeighboursOfParts(t *testing.T) {
+func TestNeighborsOfParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		coins := rapid.SliceOfNDistinct(rapid.Uint64(), 3, 60, rapid.ID[uint64]).Draw(t, "coins")
 		v := run.Comparison{Split: rapid.Float64Range(0.05, 0.95).Draw(t, "split")}

@@ -14,7 +14,7 @@ import (
 	"github.com/sottodp/sotto/run/trace"
 )
 
-// Unpaid is what whoever reads a comparison must know.
+// Unpaid is what a reader of a comparison must know.
 const Unpaid = "None of this is private: every figure is computed from the rows without noise. Choosing a method, a field or ε by it is " +
 	"a look at these rows that nobody paid for, and no model's guarantee covers that choice. Compare on rows that need no " +
 	"protection or on a synthetic table (sotto synth), and let the private model use what was chosen there, or pay for the search (sotto tune)."

@@ -235,12 +235,12 @@ func (t *table) divide(ctx context.Context, v run.Comparison, seed, fold int) (t
 	}
 	coins := t.coins[seed]
 	if coins == nil {
-		coins = data.Coins(t.from, binary.LittleEndian.AppendUint64([]byte("sotto compare"), uint64(seed)))
+		coins = data.RowHashes(t.from, binary.LittleEndian.AppendUint64([]byte("sotto compare"), uint64(seed)))
 		t.coins[seed] = coins
 	}
 	held := heldOut(coins, t.adjacency, v, fold)
-	train = data.Gather(t.from, func(record int) bool { return !held[record] })
-	test = data.Gather(t.from, func(record int) bool { return held[record] })
+	train = data.Subset(t.from, func(record int) bool { return !held[record] })
+	test = data.Subset(t.from, func(record int) bool { return held[record] })
 	if len(train.Blocks) == 0 || len(test.Blocks) == 0 {
 		return nil, nil, fail("split: leaves no row on one side; table %s is too small for it", t.name)
 	}
@@ -328,7 +328,7 @@ func (t *table) take(ctx context.Context, id string, v run.Comparison) error {
 	}
 	t.test = all[len(t.from)]
 	if t.whole = t.from[0]; len(t.from) > 1 {
-		t.whole = data.Gather(t.from, func(int) bool { return true })
+		t.whole = data.Subset(t.from, func(int) bool { return true })
 	}
 	return nil
 }

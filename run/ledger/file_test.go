@@ -146,7 +146,7 @@ func TestB4FilesAreLeftAsTheyAre(t *testing.T) {
 	}
 }
 
-// B4: many processes and goroutines that make a ledger at once have one afterwards.
+// B4: many processes and goroutines that make a ledger at once have one afterward.
 func TestB4MakersAgree(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	var made sync.WaitGroup
@@ -345,7 +345,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-func TestCancelledContext(t *testing.T) {
+func TestCanceledContext(t *testing.T) {
 	onEach(t, func(t *testing.T, where string) {
 		l := open(t, where)
 		ctx, cancel := context.WithCancel(t.Context())

@@ -333,7 +333,7 @@ func tokenHash(token string) string {
 type Reservation struct {
 	Dataset   string            // the identity that a person named in the schema
 	Unit      string            // whose privacy it is: "record"
-	Adjacency privacy.Adjacency // the neighbouring relation of the run
+	Adjacency privacy.Adjacency // the neighboring relation of the run
 	Currency  string            // that the run expects; "" for whatever the dataset counts in
 	Run       string            // a name that no run had before
 	Epsilon   float64           // the most that the run may cost: ε > 0
@@ -583,7 +583,7 @@ type Settlement struct {
 	Batches int     `json:"-"` // how many charged batches the directory knows
 	Basis   string  `json:"-"` // of a settled run, what its cost rests on: BasisRecord and so on; "" for one that an earlier version settled
 	Outcome Outcome `json:"outcome"`
-	Epsilon float64 `json:"epsilon"` // realised cost, as information
+	Epsilon float64 `json:"epsilon"` // realized cost, as information
 	Delta   float64 `json:"delta"`
 	// The charged events, canonical: information under caps too. A settled run's may be compressed: see [Settlement.Shows].
 	Charged json.RawMessage `json:"charged,omitempty"`
@@ -608,7 +608,7 @@ func (l *Ledger) Settle(ctx context.Context, run, token string, s Settlement) er
 	case s.Outcome != Done && s.Outcome != Stopped && s.Outcome != Abandoned:
 		return fmt.Errorf("settle: outcome: found %q; allowed are %q, %q and %q", s.Outcome, Done, Stopped, Abandoned)
 	case !(s.Epsilon >= 0) || math.IsInf(s.Epsilon, 1) || !(s.Delta >= 0) || s.Delta >= 1:
-		return fmt.Errorf("settle: realised: found ε %v and δ %v; allowed are 0 or more, δ below 1", s.Epsilon, s.Delta)
+		return fmt.Errorf("settle: realized: found ε %v and δ %v; allowed are 0 or more, δ below 1", s.Epsilon, s.Delta)
 	}
 	if len(s.Charged) != 0 && !(json.Valid(s.Charged) && utf8.Valid(s.Charged)) {
 		return fmt.Errorf("settle: the charged events are not JSON")

@@ -224,7 +224,7 @@ func verify(t testing.TB, l *Ledger) int {
 	return n
 }
 
-// forget makes l, and whoever opens its ledger next, as one that never saw it.
+// forget makes l, and the next process that opens its ledger, as one that never saw it.
 func forget(t testing.TB, l *Ledger) {
 	t.Helper()
 	l.prefix = prefix{}

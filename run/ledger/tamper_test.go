@@ -139,7 +139,7 @@ func TestVerifyFindsTampering(t *testing.T) {
 	})
 }
 
-// A damaged entry stops whoever depends on it, not only who verifies.
+// A damaged entry stops every command that depends on it, not only verify.
 func TestTamperingStopsUse(t *testing.T) {
 	onEach(t, func(t *testing.T, where string) {
 		l := filled(t, where)

@@ -182,7 +182,7 @@ func TestB4WitnessMovesForward(t *testing.T) {
 	})
 }
 
-// B4: whoever writes at the same time, the witness ends at the last entry.
+// B4: with any concurrent writers, the witness ends at the last entry.
 func TestB4WitnessOfManyWriters(t *testing.T) {
 	dir := owner(t)
 	path := filepath.Join(t.TempDir(), "ledger.db")

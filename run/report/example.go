@@ -20,8 +20,8 @@ func exampleOf(e trace.Example) example {
 	return example{picture(e), e.Guess, e.Class, percent(e.Confidence, 1), e.Guess != e.Class}
 }
 
-// greys are the shades of a picture.
-const greys = 8
+// grays are the shades of a picture.
+const grays = 8
 
 // picture draws an image, dark on light, its shades as paths of the runs of pixels that have them.
 func picture(e trace.Example) template.HTML {
@@ -31,7 +31,7 @@ func picture(e trace.Example) template.HTML {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="example" viewBox="0 0 %d %d" role="img" aria-label="%s" shape-rendering="crispEdges">`, e.Width, len(e.Pixels)/e.Width,
 		template.HTMLEscapeString("test image of class "+e.Class))
-	for shade := 1; shade < greys; shade++ {
+	for shade := 1; shade < grays; shade++ {
 		var path strings.Builder
 		for i := 0; i < len(e.Pixels); {
 			end := i + 1 // of the run, within its line
@@ -44,11 +44,11 @@ func picture(e trace.Example) template.HTML {
 			i = end
 		}
 		if path.Len() > 0 {
-			fmt.Fprintf(&b, `<path fill-opacity="%.2f" d="%s"/>`, float64(shade)/(greys-1), path.String())
+			fmt.Fprintf(&b, `<path fill-opacity="%.2f" d="%s"/>`, float64(shade)/(grays-1), path.String())
 		}
 	}
 	b.WriteString("</svg>")
 	return template.HTML(b.String())
 }
 
-func shadeOf(pixel byte) int { return int(pixel) * greys / 256 }
+func shadeOf(pixel byte) int { return int(pixel) * grays / 256 }

@@ -80,13 +80,13 @@ func (v *view) guarantee(info *trace.Info, rec *trace.Record) error {
 	v.PlanEpsilon = upward(cost)
 	v.check(cost <= b.Epsilon*slack, "the whole plan costs ε = %s at δ = %s; the cap is %s", v.PlanEpsilon, v.Delta, v.Epsilon)
 	v.checkPrefix(plan, a, b, rec, info.Resumed())
-	realised, err := account.Spent(plan, a, rec.Event(), b.Adjacency, b.Delta)
+	realized, err := account.Spent(plan, a, rec.Event(), b.Adjacency, b.Delta)
 	if err != nil {
 		v.fail("what was charged cannot be accounted for: " + err.Error())
 		return nil
 	}
-	v.Realised = upward(realised)
-	v.check(realised <= b.Epsilon*slack, "what was charged so far costs ε = %s, which is within the cap", v.Realised)
+	v.Realized = upward(realized)
+	v.check(realized <= b.Epsilon*slack, "what was charged so far costs ε = %s, which is within the cap", v.Realized)
 	v.curve(loss, a, plan, b)
 	v.spending(plan, a, b, rec)
 	return nil
@@ -281,7 +281,7 @@ func (v *view) spending(plan privacy.Event, a account.Accountant, b privacy.Budg
 	l.Name = fmt.Sprintf("ε at δ = %s", v.Delta)
 	p := chart.Plot{
 		ID: "spent", Title: "ε spent by batch", XLabel: "batches charged", YLabel: "ε", Lines: []chart.Line{l},
-		Desc: fmt.Sprintf("After %s batches, ε is %s; the cap is %s.", v.Charged, v.Realised, v.Epsilon),
+		Desc: fmt.Sprintf("After %s batches, ε is %s; the cap is %s.", v.Charged, v.Realized, v.Epsilon),
 	}
 	p.Level, p.LevelName = &b.Epsilon, "cap: ε = "+v.Epsilon
 	v.Spent = p.SVG()

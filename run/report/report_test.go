@@ -109,7 +109,7 @@ func build(t *testing.T, dir string) string {
 	for _, label := range regexp.MustCompile(`aria-labelledby="([^"]*)"`).FindAllStringSubmatch(s, -1) {
 		for id := range strings.FieldsSeq(label[1]) {
 			if !ids[id] {
-				t.Errorf("a plot is labelled by %q, which is not there", id)
+				t.Errorf("a plot is labeled by %q, which is not there", id)
 			}
 		}
 	}

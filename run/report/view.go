@@ -40,7 +40,7 @@ type view struct {
 	Curve            template.HTML
 	CurveRows        []curveRow
 	Chosen, Beside   string // names of the accountants of the two lines
-	Realised         string // ε of what was charged, information only
+	Realized         string // ε of what was charged, information only
 	PlanEpsilon      string
 	Filter           bool // the costs were chosen during the run, within a filter
 	Charged, Planned string

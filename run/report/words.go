@@ -39,7 +39,7 @@ func notCovered(info *trace.Info) []item {
 
 // several says what the guarantee leaves of a person who is more than one unit.
 func several(info *trace.Info) string {
-	text := fmt.Sprintf("The unit here is: %s. Whoever has several of them is protected less, by a factor in ε that is their number.", info.Whom())
+	text := fmt.Sprintf("The unit here is: %s. A person with several of them is protected less, by a factor in ε that is their number.", info.Whom())
 	if info.UnitRows > 0 {
 		text += " Units are told apart by a column of the table: a person who stands there under two ids is two of them. Scores on test rows count rows, not units."
 	}

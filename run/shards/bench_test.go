@@ -30,7 +30,7 @@ func (free) Charge(privacy.Event) error   { return nil }
 func BenchmarkEpoch(b *testing.B) {
 	for _, rows := range []int{32_561, 16 * 32_561} {
 		for _, workers := range []int{0, 1, 2} {
-			o := benchDoor(b, rows, workers)
+			o := benchOracle(b, rows, workers)
 			for _, batch := range []int{256, 4096, rows} {
 				var s sample.Sampler = sample.Full{}
 				if batch < rows {
@@ -55,8 +55,8 @@ func BenchmarkEpoch(b *testing.B) {
 	}
 }
 
-// benchDoor is a door over a synthetic table of 105 features and an intercept, in this process or at so many workers.
-func benchDoor(b *testing.B, rows, workers int) *private.Oracle {
+// benchOracle is an oracle over a synthetic table of 105 features and an intercept, in this process or at so many workers.
+func benchOracle(b *testing.B, rows, workers int) *private.Oracle {
 	b.Helper()
 	s := newSite(b)
 	s.parts = make([]string, max(1, workers))

@@ -69,7 +69,7 @@ type Info struct {
 	// What was asked. Paths are absolute.
 	SpecFile   string          `json:"spec_file,omitempty"`
 	Data       string          `json:"data"`
-	Shards     int             `json:"shards,omitempty"` // machines that hold the rows, in the place of Data; 0: none
+	Shards     int             `json:"shards,omitempty"` // machines that hold the rows, instead of Data; 0: none
 	Test       string          `json:"test,omitempty"`
 	Labels     string          `json:"labels,omitempty"`      // of Data, where they are in a file of their own
 	TestLabels string          `json:"test_labels,omitempty"` // of Test, likewise

@@ -2,7 +2,7 @@
 // what was released, and a line for each step.
 //
 //	events.jsonl   what was charged, run-length coded: {"first":0,"count":37,"event":{…}}
-//	releases.bin   the answers of each batch, exactly as they left the door
+//	releases.bin   the answers of each batch, exactly as they were released
 //	steps.jsonl    one line a step, made from released values only
 //
 // All three only grow while a run lives; but a run that saves states begins a new file of releases with each,

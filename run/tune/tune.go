@@ -1,4 +1,4 @@
-// Package tune searches for the best of several methods and pays for the search: it trains a secret, random number of candidates, each drawn anew
+// Package tune searches for the best of several methods and pays for the search: it trains a secret, random number of candidates, each drawn independently
 // from a public list, and releases the best alone (Liu, Talwar 2019; Papernot, Steinke 2022; rules.md, R21). The whole costs
 // one privacy.Tuned event, which the ledger holds before the first look.
 package tune
@@ -373,7 +373,7 @@ func (p *Plan) spend(ctx context.Context, info *trace.Info, opened, openedTest *
 		Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Mark: mark.Sum(nil), Plan: p.Event, Token: token, Why: "search by `sotto tune`"}); err != nil {
 		return nil, nil, err
 	}
-	// The whole is charged at once: what is searched afterwards is not told.
+	// The whole is charged at once: what is searched afterward is not told.
 	if err := l.Reach(ctx, info.ID, token, 1, []ledger.Charges{{Count: 1, Event: p.Event}}); err != nil {
 		return nil, nil, err
 	}

@@ -61,7 +61,7 @@ func (m machine) tail(r reg.GPVirtual) tail {
 	}
 	base := GP64()
 	NEGQ(r)
-	at := r // 8 − r, by way of the address
+	at := r // 8 − r, from the address
 	LEAQ(maskTable, base)
 	for i := range 2 {
 		x, y := XMM(), YMM()

@@ -3,7 +3,7 @@ package claimed
 import "math"
 
 // What releases cost in truth where a paper's own figure is refuted: exact divergences of
-// concrete neighbours, so lower bounds on the cost of the mechanism.
+// concrete neighbors, so lower bounds on the cost of the mechanism.
 
 // passProbability is how likely the search of P2 with one candidate and budget eps passes,
 // where the candidate's answer lies above the threshold by the sensitivity (S-2a). The
@@ -60,7 +60,7 @@ func gaussianSearch(before, after []float64, sigma1, sigma2, alpha float64) floa
 }
 
 // sizeLeak is D_alpha(N(0, b⁻² I) ‖ N(0, (b+1)⁻² I)) in d dimensions, and the reverse one:
-// what the scale of the noise alone tells where a noisy sum is divided by the realised size
+// what the scale of the noise alone tells where a noisy sum is divided by the realized size
 // b of the batch (S-2b).
 func sizeLeak(b, d, alpha float64) (forward, reverse float64) {
 	// In one dimension, with r the second variance over the first:
@@ -73,7 +73,7 @@ func sizeLeak(b, d, alpha float64) (forward, reverse float64) {
 }
 
 // oneSided is the δ that a value released as f + |z| has at every ε, z Gaussian of deviation
-// sigma over the sensitivity: the neighbour's value cannot be reached (S-4a).
+// sigma over the sensitivity: the neighbor's value cannot be reached (S-4a).
 func oneSided(sigma float64) float64 { return math.Erf(1 / (sigma * math.Sqrt2)) }
 
 // wrongMinimum is the true pure ε of argmax(score − Exp) of scale 1/eps over the

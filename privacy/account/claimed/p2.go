@@ -18,11 +18,11 @@ func p2Example() ([]Claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	onePurchase := "all that is asked of one sample is one purchase: compose first, amplify once"
+	oneCharge := "all that is asked of one sample is one charge: compose first, amplify once"
 	claims := []Claim{{
 		Paper: "P2", About: "two releases with noise multiplier 1 on one Poisson sample, rate 0.1", Quantity: "divergence of order 2",
 		Formula: "Algorithm 2: each release of an iteration amplified by itself", Claimed: 2 * math.Log1p(0.01*math.Expm1(1)),
-		Sound: []Figure{{joint, "accountant rdp"}}, Verdict: Unsound, Why: onePurchase, Source: "S-2a",
+		Sound: []Figure{{joint, "accountant rdp"}}, Verdict: Unsound, Why: oneCharge, Source: "S-2a",
 	}}
 
 	const calls = 100
@@ -30,7 +30,7 @@ func p2Example() ([]Claim, error) {
 		Paper: "P2", About: fmt.Sprintf("%d searches with one candidate and ε = 1 on one Poisson sample, rate 0.1", calls), Quantity: "divergence of order 8",
 		Formula: "the least of Lemma 4 and pure amplification, times the number of calls", Claimed: calls * searchCharge(),
 		Sound: []Figure{{sameBatchSearches(calls, 0.1, 1, 8), "a lower bound: two concrete tables"}}, Verdict: Unsound,
-		Why: onePurchase + "; Algorithm 2 calls the search in a loop without an end", Source: "S-2a",
+		Why: oneCharge + "; Algorithm 2 calls the search in a loop without an end", Source: "S-2a",
 	})
 
 	forward, _ := sizeLeak(300, 795010, 2)
@@ -59,7 +59,7 @@ func p2Example() ([]Claim, error) {
 		claims = append(claims, Claim{
 			Paper: "P2", About: "a search with Laplace noise and ε = 1", Quantity: fmt.Sprintf("divergence of order %d", order), Formula: "Theorem 2, (4)",
 			Claimed: theorem2(0.5, 0.25)(order), Sound: []Figure{{sound, "accountant rdp"}}, Verdict: Unproven,
-			Why: "the proof sums over the outcomes under a law that is no longer normalised", Source: "S-2d",
+			Why: "the proof sums over the outcomes under a law that is no longer normalized", Source: "S-2d",
 		})
 	}
 
@@ -83,7 +83,7 @@ func searchCharge() float64 {
 	return math.Min(lemma4(0.1, 8, theorem2(0.5, 0.25)), amplifiedPure(0.1, 1, 8))
 }
 
-// gaussianTables are the answers of two neighbouring tables to 1000 candidates: the record
+// gaussianTables are the answers of two neighboring tables to 1000 candidates: the record
 // moves 200 of them up and 800, which lie lower, down. The deviations of the search's noise
 // are √30 and √60 (S-2d).
 func gaussianTables() (before, after []float64) {
@@ -118,7 +118,7 @@ func filterSum(orders []float64) float64 {
 }
 
 // filterCounterexample is how many times the δ that was claimed a run incurs which keeps
-// budgets at the orders 8 and 64 with the improved conversion: after randomised response of
+// budgets at the orders 8 and 64 with the improved conversion: after randomized response of
 // that small ε it spends the rest of order 64 on one answer and of order 8 on the other (S-2c).
 func filterCounterexample(first float64) float64 {
 	// The first answer weighs w(α) = 1/(1 + e^{−(2α−1)a}) in the divergence of order α.
@@ -193,7 +193,7 @@ func p2Of(units []unit, adj privacy.Adjacency, delta float64) (Claim, bool) {
 	}
 	switch {
 	case slices.ContainsFunc(units, func(u unit) bool { return u.poisson > 0 && len(u.releases) > 1 }):
-		verdict, why, source = Unsound, "each release of a sample is amplified by itself; all that is asked of one sample is one purchase", "S-2a"
+		verdict, why, source = Unsound, "each release of a sample is amplified by itself; all that is asked of one sample is one charge", "S-2a"
 	case !only(units, search):
 		verdict, why, source = Unproven, "Theorem 2, the cost of a search, is not established by its proof", "S-2d"
 	}

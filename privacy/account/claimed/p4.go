@@ -29,7 +29,7 @@ func p4Example() ([]Claim, error) {
 		c := Claim{
 			Paper: "P4", About: "a gradient and a Hessian, noise multiplier 2 each, on one sample of 1 in 100", Quantity: fmt.Sprintf("divergence of order %d, replace-one", alpha),
 			Formula: "Theorem B.5: each amplified by itself by Theorem B.4", Claimed: charged, Sound: []Figure{{joint, "Theorem B.4 on both together"}}, Verdict: Unsound,
-			Why:    "all that is asked of one sample is one purchase. Theorem B.4 is loose itself, so the exact cost can lie below both",
+			Why:    "all that is asked of one sample is one charge. Theorem B.4 is loose itself, so the exact cost can lie below both",
 			Source: "S-4e",
 		}
 		gauss := privacy.Gaussian{Sigma: 2}
@@ -59,7 +59,7 @@ func p4Example() ([]Claim, error) {
 		Claimed: zcdpClassic(rho, delta), Sound: []Figure{{loss.Epsilon(delta), "accountant gdp, exact"}}, Verdict: Loose,
 		Why: "true; the conversion serves every release of that zCDP", Source: "S-0f",
 	}, Claim{
-		Paper: "P4", About: "the noisy Hessian of a generalised linear model, 54 features", Quantity: "noise over the noise that suffices", Formula: "the Frobenius bound 2√d on a Hessian's sensitivity, for √2",
+		Paper: "P4", About: "the noisy Hessian of a generalized linear model, 54 features", Quantity: "noise over the noise that suffices", Formula: "the Frobenius bound 2√d on a Hessian's sensitivity, for √2",
 		Claimed: hessianNoise(54), Sound: []Figure{{1, "a record's Hessian has rank one"}}, Verdict: Loose,
 		Why: "‖H − H′‖² ≤ ‖H‖² + ‖H′‖² for positive Hessians of rank one", Source: "S-4d",
 	}), nil
@@ -96,7 +96,7 @@ func p4Of(units []unit, adj privacy.Adjacency, delta float64) (Claim, bool) {
 	c := Claim{Paper: "P4", Formula: "Theorem B.4 for each release, orders 2 to 256, classic conversion", Verdict: Loose, Why: "true; Theorem B.4 is for every mechanism of such divergences, and several times the exact cost", Source: "S-4e"}
 	if shared(units) {
 		c.Formula = "Theorem B.5: " + c.Formula
-		c.Verdict, c.Why = Unsound, "each release of a sample is amplified by itself; all that is asked of one sample is one purchase"
+		c.Verdict, c.Why = Unsound, "each release of a sample is amplified by itself; all that is asked of one sample is one charge"
 	}
 	total := make([]float64, p4Orders+1)
 	for _, u := range units {

@@ -24,9 +24,9 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// An Organiser makes a network, admits its owners and turns them away. It is secret: whoever holds it can take part in any
+// An Organizer makes a network, admits its owners and turns them away. It is secret: anyone who holds it can take part in any
 // owner's name. It sees no row and no sum before noise.
-type Organiser struct {
+type Organizer struct {
 	Format    string      `json:"format"`
 	Network   Network     `json:"network"`
 	System    string      `json:"system"`    // key of the server's own account; nobody holds its seed
@@ -45,9 +45,9 @@ type ownerKeys struct {
 	Former  []string `json:"former,omitempty"` // public keys of its connection that were turned away
 }
 
-const organiserFormat = "sotto-organiser/2"
+const organizerFormat = "sotto-organiser/2"
 
-// For how long what an organiser makes is good.
+// For how long what an organizer makes is good.
 const (
 	authorityYears = 5
 	skew           = time.Hour // of clocks
@@ -55,12 +55,12 @@ const (
 
 // NewNetwork makes a network of owners with fresh keys. Where the hub is, its URLs with commas between them, may be left open; without
 // limits any owner may fill the hub's disk.
-func NewNetwork(hub string, names []string, agreed map[string]string, limits *Limits) (*Organiser, error) {
+func NewNetwork(hub string, names []string, agreed map[string]string, limits *Limits) (*Organizer, error) {
 	id := make([]byte, 8)
 	if _, err := rand.Read(id); err != nil {
 		return nil, err
 	}
-	o := &Organiser{Format: organiserFormat, Network: Network{Format: networkFormat, ID: hex.EncodeToString(id), Hub: hub, Agreed: agreed, Limits: limits}}
+	o := &Organizer{Format: organizerFormat, Network: Network{Format: networkFormat, ID: hex.EncodeToString(id), Hub: hub, Agreed: agreed, Limits: limits}}
 	if _, err := hubHosts(hub); err != nil {
 		return nil, fmt.Errorf("hub: %w", err)
 	}
@@ -105,10 +105,10 @@ func NewNetwork(hub string, names []string, agreed map[string]string, limits *Li
 	return o, o.Network.validate()
 }
 
-// ReadOrganiser reads an organiser's file.
-func ReadOrganiser(path string) (*Organiser, error) {
-	o := &Organiser{}
-	if err := read(path, o, organiserFormat); err != nil {
+// ReadOrganizer reads an organizer's file.
+func ReadOrganizer(path string) (*Organizer, error) {
+	o := &Organizer{}
+	if err := read(path, o, organizerFormat); err != nil {
 		return nil, err
 	}
 	err := o.Network.validate()
@@ -121,20 +121,20 @@ func ReadOrganiser(path string) (*Organiser, error) {
 	return o, nil
 }
 
-// Files of an organiser's directory.
+// Files of an organizer's directory.
 const (
-	OrganiserFile = "organiser.json" // secret of the organiser
+	OrganizerFile = "organiser.json" // secret of the organizer
 	HubFile       = "hub.json"       // secret of the hub
 	NetworkFile   = "network.json"   // public
 )
 
-// WriteDir writes the organiser's own file, the hub's and the public one.
-func (o *Organiser) WriteDir(dir string) error {
+// WriteDir writes the organizer's own file, the hub's and the public one.
+func (o *Organizer) WriteDir(dir string) error {
 	hub, err := o.Hub()
 	if err != nil {
 		return err
 	}
-	if err := o.Write(filepath.Join(dir, OrganiserFile)); err != nil {
+	if err := o.Write(filepath.Join(dir, OrganizerFile)); err != nil {
 		return err
 	}
 	if err := hub.Write(filepath.Join(dir, HubFile)); err != nil {
@@ -143,9 +143,9 @@ func (o *Organiser) WriteDir(dir string) error {
 	return o.Network.Write(filepath.Join(dir, NetworkFile))
 }
 
-// OpenOrganiser reads an organiser's directory, and which of the owners has that name.
-func OpenOrganiser(dir, name string) (*Organiser, int, error) {
-	o, err := ReadOrganiser(filepath.Join(dir, OrganiserFile))
+// OpenOrganizer reads an organizer's directory, and which of the owners has that name.
+func OpenOrganizer(dir, name string) (*Organizer, int, error) {
+	o, err := ReadOrganizer(filepath.Join(dir, OrganizerFile))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -156,7 +156,7 @@ func OpenOrganiser(dir, name string) (*Organiser, int, error) {
 		return nil, 0, err
 	case !reflect.DeepEqual(public, &o.Network):
 		return nil, 0, fmt.Errorf("--dir: found another network in %s (%s, id %s) than in %s (%s, id %s); allowed are files as sotto net init wrote them together",
-			NetworkFile, public.names(), public.ID, OrganiserFile, o.Network.names(), o.Network.ID)
+			NetworkFile, public.names(), public.ID, OrganizerFile, o.Network.names(), o.Network.ID)
 	}
 	owner := slices.IndexFunc(o.Network.Owners, func(m Member) bool { return m.Name == name })
 	if owner < 0 {
@@ -174,11 +174,11 @@ func (n *Network) names() string {
 	return strings.Join(names, ", ")
 }
 
-// Write writes the organiser to a file for itself only.
-func (o *Organiser) Write(path string) error { return write(path, o) }
+// Write writes the organizer to a file for itself only.
+func (o *Organizer) Write(path string) error { return write(path, o) }
 
 // Invite makes what an owner joins with, good for so long.
-func (o *Organiser) Invite(owner int, valid time.Duration) (*Credentials, error) {
+func (o *Organizer) Invite(owner int, valid time.Duration) (*Credentials, error) {
 	until := time.Now().Add(valid)
 	c := &Credentials{Format: credentialsFormat, Network: o.Network, Owner: owner, Seed: o.Owners[owner].Seed}
 	var err error
@@ -190,7 +190,7 @@ func (o *Organiser) Invite(owner int, valid time.Duration) (*Credentials, error)
 }
 
 // Hub makes what the hub of the network needs. What was revoked until now, it refuses.
-func (o *Organiser) Hub() (*HubKeys, error) {
+func (o *Organizer) Hub() (*HubKeys, error) {
 	h := &HubKeys{Format: hubFormat, Network: o.Network}
 	operator, err := nkeys.FromSeed([]byte(o.Operator))
 	if err != nil {
@@ -244,7 +244,7 @@ const (
 )
 
 // account makes an owner's: alone in it, the owner reaches of the store what it may, and so does whatever the store answers it.
-func (o *Organiser) account(operator nkeys.KeyPair, register string, owner int) (string, error) {
+func (o *Organizer) account(operator nkeys.KeyPair, register string, owner int) (string, error) {
 	name, err := publicName(o.Owners[owner].Account)
 	if err != nil {
 		return "", err
@@ -264,8 +264,8 @@ func (o *Organiser) account(operator nkeys.KeyPair, register string, owner int) 
 // forGood is when the last JWT of a key can have been made that was turned away: nobody makes another.
 var forGood = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Revoke turns an owner away, once the hub has what Hub makes. What Invite makes afterwards is good, and of another key: who has found the old one has nothing.
-func (o *Organiser) Revoke(owner int) error {
+// Revoke turns an owner away, once the hub has what Hub makes. What Invite makes afterward is good, and of another key: who has found the old one has nothing.
+func (o *Organizer) Revoke(owner int) error {
 	keys := &o.Owners[owner]
 	user, err := publicName(keys.User)
 	if err != nil {
@@ -276,7 +276,7 @@ func (o *Organiser) Revoke(owner int) error {
 }
 
 // pass makes what a connection is proven with, at the hub or, where hosts are given, also as the hub.
-func (o *Organiser) pass(account, seed, name string, may jwt.Permissions, hosts []string, until time.Time) (p Pass, err error) {
+func (o *Organizer) pass(account, seed, name string, may jwt.Permissions, hosts []string, until time.Time) (p Pass, err error) {
 	user, err := publicName(seed)
 	if err != nil {
 		return p, err
@@ -324,7 +324,7 @@ func (o *Organiser) pass(account, seed, name string, may jwt.Permissions, hosts 
 }
 
 // authority is the key of the certificates, and its own.
-func (o *Organiser) authority() (ed25519.PrivateKey, *x509.Certificate, error) {
+func (o *Organizer) authority() (ed25519.PrivateKey, *x509.Certificate, error) {
 	block, _ := pem.Decode([]byte(o.Authority))
 	root, _ := pem.Decode([]byte(o.Network.Authority))
 	if block == nil || root == nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/sottodp/sotto/model"
 )
 
-// plain hides what a model knows of its neighbours.
+// plain hides what a model knows of its neighbors.
 type plain struct{ model.Model }
 
 // What a model says of a parameter's move is the difference of two losses, of every model, of dense and sparse rows, and of
 // rows picked from a block.
-func TestNeighbourFalls(t *testing.T) {
+func TestNeighborFalls(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(31, 1))
 	const n, dim = 40, 5
 	for _, name := range model.Names() {
@@ -50,8 +50,8 @@ func TestNeighbourFalls(t *testing.T) {
 			for _, step := range []float64{0.7, 1e-3, -5} {
 				var got, want model.Falls
 				var ws model.Workspace
-				model.NeighbourFalls(m, &got, w, step, v, &ws)
-				model.NeighbourFalls(plain{m}, &want, w, step, v, &ws)
+				model.NeighborFalls(m, &got, w, step, v, &ws)
+				model.NeighborFalls(plain{m}, &want, w, step, v, &ws)
 				type move struct{ row, param int32 }
 				type fall struct{ up, down float64 }
 				of := map[move]fall{}

@@ -2,11 +2,11 @@ package data
 
 import "unsafe"
 
-// A Room gives out memory for the rows of a table that stays in memory, piece after
+// An Arena allocates memory for the rows of a table that stays in memory, piece after
 // piece of large stretches. It asks the system for large pages there, where it has them:
 // rows taken here and there then do not cost a walk through the page tables each. The
 // zero value is ready.
-type Room struct {
+type Arena struct {
 	left  []float32
 	given int // numbers in all stretches so far
 }
@@ -18,7 +18,7 @@ const (
 )
 
 // Floats is n zeros, which begin on a line of the cache.
-func (r *Room) Floats(n int) []float32 {
+func (r *Arena) Floats(n int) []float32 {
 	whole := (n + line - 1) &^ (line - 1)
 	if whole > len(r.left) {
 		// As much again as there is: at most half of it lies idle in the end.
@@ -31,7 +31,7 @@ func (r *Room) Floats(n int) []float32 {
 }
 
 // Ints is the same for whole numbers.
-func (r *Room) Ints(n int) []int32 {
+func (r *Arena) Ints(n int) []int32 {
 	x := r.Floats(n)
 	return unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(x))), n)
 }

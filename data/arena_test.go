@@ -7,7 +7,7 @@ import (
 
 // Pieces are zero, begin on a line, and share nothing, whatever their sizes.
 func TestRoom(t *testing.T) {
-	var r Room
+	var r Arena
 	type piece struct {
 		x []float32
 		v float32

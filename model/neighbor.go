@@ -17,13 +17,13 @@ func (f *Falls) list(row, param int) {
 	f.Row, f.Param = append(f.Row, int32(row)), append(f.Param, int32(param))
 }
 
-// NeighbourFalls sets f to ℓ_i(from) − ℓ_i(from ± step·e_j), for all rows of v and all parameters j. Where margins are
+// NeighborFalls sets f to ℓ_i(from) − ℓ_i(from ± step·e_j), for all rows of v and all parameters j. Where margins are
 // linear in w, a row's margins are taken once, and only its features that are not 0 are looked at. A row's figures do not depend on
 // the others. Figures of a row without a finite loss are not numbers, or infinite.
-func NeighbourFalls(m Model, f *Falls, from []float64, step float64, v data.View, ws *Workspace) {
+func NeighborFalls(m Model, f *Falls, from []float64, step float64, v data.View, ws *Workspace) {
 	f.Row, f.Param, f.Up, f.Down = f.Row[:0], f.Param[:0], f.Up[:0], f.Down[:0]
-	if n, ok := m.(neighbour); ok {
-		n.neighbourFalls(f, from, step, v, ws)
+	if n, ok := m.(neighbor); ok {
+		n.neighborFalls(f, from, step, v, ws)
 		return
 	}
 	n := v.Len()
@@ -47,12 +47,12 @@ func NeighbourFalls(m Model, f *Falls, from []float64, step float64, v data.View
 	}
 }
 
-// A neighbour is a model whose margins are linear in w.
-type neighbour interface {
-	neighbourFalls(f *Falls, from []float64, step float64, v data.View, ws *Workspace)
+// A neighbor is a model whose margins are linear in w.
+type neighbor interface {
+	neighborFalls(f *Falls, from []float64, step float64, v data.View, ws *Workspace)
 }
 
-var _, _ neighbour = &glm{}, &softmax{}
+var _, _ neighbor = &glm{}, &softmax{}
 
 // features calls yield for each feature of row i of v that is not 0.
 func features(v data.View, i int, yield func(j int, x float64)) {
@@ -72,7 +72,7 @@ func features(v data.View, i int, yield func(j int, x float64)) {
 	}
 }
 
-func (m *glm) neighbourFalls(f *Falls, from []float64, step float64, v data.View, ws *Workspace) {
+func (m *glm) neighborFalls(f *Falls, from []float64, step float64, v data.View, ws *Workspace) {
 	p := m.Eval(from, v, ws).(*glmPass)
 	ws.z, ws.fall = ws.z[:0], ws.fall[:0] // margins up, then down; labels
 	y := ws.y[:0]
@@ -94,7 +94,7 @@ func (m *glm) neighbourFalls(f *Falls, from []float64, step float64, v data.View
 }
 
 // With t the change of z_k, ℓ falls by t·[k = y] − ln(1 + p_k(e^t − 1)).
-func (m *softmax) neighbourFalls(f *Falls, from []float64, step float64, v data.View, ws *Workspace) {
+func (m *softmax) neighborFalls(f *Falls, from []float64, step float64, v data.View, ws *Workspace) {
 	p := m.Eval(from, v, ws).(*softmaxPass)
 	share := make([]float64, p.k)
 	fall := func(k, y int, t float64) float64 {

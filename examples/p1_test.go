@@ -15,6 +15,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/data/datatest"
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
@@ -112,7 +113,7 @@ func (a adult) fit(t *testing.T, methodName string, epsilon, delta float64, seed
 		t.Fatal(err)
 	}
 	defer asked.Close()
-	fold := spec.Output.Averager(job.Method.MaxSteps(), job.Facts.Dim)
+	fold := spec.Output.Averager(method.MaxSteps(job.Method), job.Facts.Dim)
 	out := outcome{event: job.Plan, w: fold.W()}
 	for st, err := range job.Method.Run(context.Background(), asked, job.Objective) {
 		if err != nil {

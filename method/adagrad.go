@@ -43,30 +43,16 @@ func (m AdaGrad) Configure(pub oracle.Public, _ Objective, terms Terms) (Method,
 	if len(pub.Initial) > 0 {
 		rate = adagradNetRate * math.Sqrt(2/(pub.NormBound*pub.NormBound+1))
 	}
-	err := m.Gradient.Configure(pub, terms)
-	if err == nil {
-		err = configure(
-			count{"steps", &m.Steps, 0, sgdSteps},
-			number{"rate", &m.Rate, positive, rate},
-			number{"damping", &m.Regularization, positive, adagradRegularization},
-		)
-	}
-	if err == nil {
-		err = m.Gradient.Calibrate(terms, func(g Gradient) privacy.Event { return repeat(m.Steps, g.Cost(pub)) })
-	}
-	return m, err
+	return m, m.Gradient.ConfigureSteps(pub, terms, &m.Steps,
+		number{"rate", &m.Rate, positive, rate},
+		number{"damping", &m.Regularization, positive, adagradRegularization},
+	)
 }
 
 // Plan is T times one sampled Gaussian.
 func (m AdaGrad) Plan(pub oracle.Public) (privacy.Event, error) {
 	return valid(repeat(m.Steps, m.Gradient.Cost(pub)))
 }
-
-// MaxSteps is T.
-func (m AdaGrad) MaxSteps() int { return m.Steps }
-
-// NoiseMultiplier is σ.
-func (m AdaGrad) NoiseMultiplier() float64 { return m.Gradient.Noise }
 
 // Run is Figure 1 of Duchi, Hazan and Singer along SGD's gradients.
 func (m AdaGrad) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {

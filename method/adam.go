@@ -72,35 +72,20 @@ func (m Adam) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, 
 	default:
 		return nil, fmt.Errorf("correction: found %q; allowed are %s, %s", m.Correction, correctNothing, correctNoise)
 	}
-	err := configure(
+	m.Schedule = cmp.Or(m.Schedule, schedule)
+	return m, m.Gradient.ConfigureSteps(pub, terms, &m.Steps,
 		number{"rate", &m.Rate, positive, rate},
 		number{"beta1", &m.Beta1, fraction, adamBeta1},
 		number{"beta2", &m.Beta2, fraction, adamBeta2},
 		number{"damping", &m.Regularization, positive, adamRegularization},
+		rateWords{&m.Schedule, &m.Steps},
 	)
-	m.Schedule = cmp.Or(m.Schedule, schedule)
-	if err == nil {
-		err = m.Gradient.Configure(pub, terms)
-	}
-	if err == nil {
-		err = configureSteps(&m.Steps, &m.Rate, m.Schedule, rate)
-	}
-	if err == nil {
-		err = m.Gradient.Calibrate(terms, func(g Gradient) privacy.Event { return repeat(m.Steps, g.Cost(pub)) })
-	}
-	return m, err
 }
 
 // Plan is T times one sampled Gaussian.
 func (m Adam) Plan(pub oracle.Public) (privacy.Event, error) {
 	return valid(repeat(m.Steps, m.Gradient.Cost(pub)))
 }
-
-// MaxSteps is T.
-func (m Adam) MaxSteps() int { return m.Steps }
-
-// NoiseMultiplier is σ.
-func (m Adam) NoiseMultiplier() float64 { return m.Gradient.Noise }
 
 // Run is Algorithm 1 of Kingma and Ba along SGD's gradients.
 func (m Adam) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {

@@ -111,12 +111,6 @@ func (m AGD) Plan(oracle.Public) (privacy.Event, error) {
 	return *m.Filter, m.Filter.Validate()
 }
 
-// MaxSteps is the most steps.
-func (m AGD) MaxSteps() int { return m.Steps }
-
-// NoiseMultiplier is σ of the first gradients.
-func (m AGD) NoiseMultiplier() float64 { return m.Noise }
-
 // Run is Algorithm 1 of Lee and Kifer: each access to the rows is a gradient and the choice that follows it.
 func (m AGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {

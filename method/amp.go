@@ -90,12 +90,6 @@ func (m AMP) query() oracle.Minimize {
 // Plan is one (ε, δ) release.
 func (m AMP) Plan(oracle.Public) (privacy.Event, error) { return planOnce(m.query()) }
 
-// MaxSteps is one: what is released.
-func (m AMP) MaxSteps() int { return 1 }
-
-// NoiseMultiplier is 0: there are two noises, and one of them is in the objective.
-func (m AMP) NoiseMultiplier() float64 { return 0 }
-
 // Run asks once.
 func (m AMP) Run(ctx context.Context, o oracle.Oracle, _ Objective) iter.Seq2[Step, error] {
 	return runOnce(ctx, o, m.query(), 0)

@@ -227,12 +227,6 @@ func (m Auto) p1() P1 {
 // Plan is one noisy gradient a step.
 func (m Auto) Plan(pub oracle.Public) (privacy.Event, error) { return m.p1().Plan(pub) }
 
-// MaxSteps is T.
-func (m Auto) MaxSteps() int { return m.Steps }
-
-// NoiseMultiplier is that of every step.
-func (m Auto) NoiseMultiplier() float64 { return m.Gradient.Noise }
-
 // Run is the heavy ball.
 func (m Auto) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
 	return m.p1().heavyBall(ctx, o, obj, m.Momentum)

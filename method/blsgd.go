@@ -179,12 +179,6 @@ func (m BLSGD) Plan(pub oracle.Public) (privacy.Event, error) {
 	return valid(m.plan(pub))
 }
 
-// MaxSteps is T.
-func (m BLSGD) MaxSteps() int { return m.Steps }
-
-// NoiseMultiplier is σ of the first gradient.
-func (m BLSGD) NoiseMultiplier() float64 { return m.Gradient.Noise }
-
 // Run is P2 Algorithm 2.
 func (m BLSGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {

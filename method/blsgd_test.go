@@ -150,7 +150,7 @@ func TestBLSGDPlan(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sigma := fitted.NoiseMultiplier()
+			sigma := method.NoiseMultiplier(fitted)
 			of := func(e privacy.Event) privacy.Event {
 				switch {
 				case batch == 0:

@@ -65,6 +65,16 @@ func flat(all []slot) reflect.Value {
 	return reflect.New(reflect.StructOf(fields))
 }
 
+// value is the field of that name in files, nil where there is none.
+func value(m Method, name string) any {
+	for _, s := range slots(reflect.TypeOf(m)) {
+		if s.field.Tag.Get("yaml") == name {
+			return reflect.ValueOf(m).FieldByIndex(s.index).Interface()
+		}
+	}
+	return nil
+}
+
 // Encode writes a method's configuration as JSON: the form in run.json and model.json.
 func Encode(m Method) ([]byte, error) {
 	from := reflect.ValueOf(m)
@@ -210,11 +220,14 @@ func (c count) fill() error {
 	return nil
 }
 
-// configure checks all fields, and then sets those that were left free.
-func configure(fields ...interface {
+// A field is one of a configuration that can be checked and, where it is free, set.
+type field interface {
 	check() error
 	fill() error
-}) error {
+}
+
+// configure checks all fields, and then sets those that were left free.
+func configure(fields ...field) error {
 	for _, f := range fields {
 		if err := f.check(); err != nil {
 			return err

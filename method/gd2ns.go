@@ -31,18 +31,14 @@ func (m GD2NS) Configure(pub oracle.Public, obj Objective, terms Terms) (Method,
 		err = fmt.Errorf("steps: found %d; this method keeps its iterates: allowed are up to %d with %d parameters", m.Steps, keptNumbers/pub.Dim, pub.Dim)
 	}
 	if err == nil {
-		err = calibrate(&m.Noise, terms, func(noise float64) privacy.Event { return m.queries(pub, 0).Cost(m.phase(noise)) })
+		err = calibrate(&m.Noise, terms, func(noise float64) privacy.Event { return m.queries(pub, 0).Cost(m.phase(noise, m.Steps)) })
 	}
 	return m, err
 }
 
-func (m *GD2NS) phase(noise float64) secondorder.Phase {
-	return secondorder.Phase{Steps: m.Steps, Noise: noise, Hessians: m.Steps}
-}
-
 // Plan is T gradients and T Hessians.
 func (m GD2NS) Plan(pub oracle.Public) (privacy.Event, error) {
-	return valid(m.queries(pub, 0).Cost(m.phase(m.Noise)))
+	return valid(m.queries(pub, 0).Cost(m.phase(m.Noise, m.Steps)))
 }
 
 // MaxSteps is T steps and T tests.
@@ -58,7 +54,7 @@ func (m GD2NS) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 			yield(st, err)
 			return
 		}
-		r := m.queries(o.Public(), 0).Run(o, obj.Reg, c, nil, m.phase(m.Noise))
+		r := m.queries(o.Public(), 0).Run(o, obj.Reg, c, nil, m.phase(m.Noise, m.Steps))
 		type point struct{ w, g []float64 }
 		var small []point // iterates with ‖g̃‖ ≤ ε_g
 		for r.Next() {

@@ -85,6 +85,19 @@ func (g *Gradient) Configure(pub oracle.Public, terms Terms) error {
 	return g.configure(pub, terms, free)
 }
 
+// ConfigureSteps is Configure for a method that asks one gradient a step: it also checks and fills the
+// number of steps and the other fields of the method, and sets the noise.
+func (g *Gradient) ConfigureSteps(pub oracle.Public, terms Terms, steps *int, fields ...field) error {
+	err := g.Configure(pub, terms)
+	if err == nil {
+		err = configure(append([]field{count{"steps", steps, 0, sgdSteps}}, fields...)...)
+	}
+	if err == nil {
+		err = g.Calibrate(terms, func(g Gradient) privacy.Event { return repeat(*steps, g.Cost(pub)) })
+	}
+	return err
+}
+
 // configure is Configure for Gaussian noise, with that clip norm by default and the sampling as it is.
 func (g *Gradient) configure(pub oracle.Public, terms Terms, clips float64) error {
 	g.Off = terms.Off

@@ -53,12 +53,6 @@ func (m Majority) Plan(oracle.Public) (privacy.Event, error) {
 	return p, p.Validate()
 }
 
-// MaxSteps is 1.
-func (m Majority) MaxSteps() int { return 1 }
-
-// NoiseMultiplier is 0: nothing is added to a sum.
-func (m Majority) NoiseMultiplier() float64 { return 0 }
-
 // Run chooses.
 func (m Majority) Run(ctx context.Context, o oracle.Oracle, _ Objective) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {

@@ -32,15 +32,27 @@ type Method interface {
 	// chose (account.ChooseFilter, account.CalibrateFilter), within which it asks
 	// what it likes until it is refused.
 	Plan(pub oracle.Public) (privacy.Event, error)
-	// MaxSteps is the most steps that a fitted method takes.
-	MaxSteps() int
-	// NoiseMultiplier is the noise of one query of a fitted method (R8), for
-	// people to read; 0 where there is none or not a single one.
-	NoiseMultiplier() float64
 	// Run yields a Step after each iteration, then one with a final Status. It
 	// stops when the oracle refuses (OutOfBudget, no error), when its work is
 	// done, or when the loop that ranges over it breaks.
 	Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error]
+}
+
+// MaxSteps is the most steps that a configured method takes: what its method MaxSteps says, else its field
+// steps, else one.
+func MaxSteps(m Method) int {
+	if m, ok := m.(interface{ MaxSteps() int }); ok {
+		return m.MaxSteps()
+	}
+	steps, _ := value(m, "steps").(int)
+	return max(1, steps)
+}
+
+// NoiseMultiplier is the noise of one query of a configured method (R8), for people to read: its field
+// noise_multiplier, or 0 where there is none or not a single one.
+func NoiseMultiplier(m Method) float64 {
+	noise, _ := value(m, "noise_multiplier").(float64)
+	return noise
 }
 
 // Cautious is a method that can tell from public facts where it will not do what its analysis says.

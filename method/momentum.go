@@ -33,29 +33,17 @@ const momentumBeta = 0.9
 
 // Configure sets what is zero: all but momentum as SGD does.
 func (m Momentum) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	err := configure(number{"momentum", &m.Beta, fraction, momentumBeta})
-	if err == nil {
-		err = m.Gradient.Configure(pub, terms)
-	}
-	if err == nil {
-		err = configureSteps(&m.Steps, &m.Rate, m.Schedule, sgdFreeRate(pub, obj))
-	}
-	if err == nil {
-		err = m.Gradient.Calibrate(terms, func(g Gradient) privacy.Event { return repeat(m.Steps, g.Cost(pub)) })
-	}
-	return m, err
+	return m, m.Gradient.ConfigureSteps(pub, terms, &m.Steps,
+		number{"momentum", &m.Beta, fraction, momentumBeta},
+		number{"rate", &m.Rate, positive, sgdFreeRate(pub, obj)},
+		rateWords{&m.Schedule, &m.Steps},
+	)
 }
 
 // Plan is T times one sampled Gaussian.
 func (m Momentum) Plan(pub oracle.Public) (privacy.Event, error) {
 	return valid(repeat(m.Steps, m.Gradient.Cost(pub)))
 }
-
-// MaxSteps is T.
-func (m Momentum) MaxSteps() int { return m.Steps }
-
-// NoiseMultiplier is σ.
-func (m Momentum) NoiseMultiplier() float64 { return m.Gradient.Noise }
 
 // Run steps along the mean of SGD's gradients.
 func (m Momentum) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {

@@ -158,12 +158,6 @@ func (m Newton) Plan(pub oracle.Public) (privacy.Event, error) {
 	return valid(m.plan(pub))
 }
 
-// MaxSteps is T.
-func (m Newton) MaxSteps() int { return m.Steps }
-
-// NoiseMultiplier is σ, of a gradient.
-func (m Newton) NoiseMultiplier() float64 { return m.Gradient.Noise }
-
 // Run takes T steps from w_0 = 0.
 func (m Newton) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {

@@ -109,7 +109,7 @@ func TestNewtonPlan(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sigma := fitted.NoiseMultiplier()
+		sigma := method.NoiseMultiplier(fitted)
 		var grads, hess int
 		var rho float64 // of the Hessians
 		var walk func(e privacy.Event, times int)

@@ -83,7 +83,7 @@ type OPT struct {
 func (m OPT) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	_, err := m.configure(pub, obj, terms)
 	if err == nil {
-		err = m.calibrate(&m.Noise, terms, func(noise float64) privacy.Event { return m.queries(pub).Cost(m.phase(noise)) })
+		err = m.calibrate(&m.Noise, terms, func(noise float64) privacy.Event { return m.queries(pub).Cost(m.phase(noise, m.Hessians)) })
 	}
 	return m, err
 }
@@ -96,10 +96,6 @@ func (m *OPT) configure(pub oracle.Public, obj Objective, terms Terms) (bends fl
 	return bends, m.Costs.configure(&m.P4, bends)
 }
 
-func (m *OPT) phase(noise float64) secondorder.Phase {
-	return secondorder.Phase{Steps: m.Steps, Noise: noise, Hessians: m.Hessians}
-}
-
 func (m *OPT) queries(pub oracle.Public) secondorder.Queries {
 	q := m.P4.queries(pub, m.Batch)
 	q.Plan = m.Off || m.Pay == ByPlan
@@ -108,12 +104,12 @@ func (m *OPT) queries(pub oracle.Public) secondorder.Queries {
 
 // Plan is T steps, or the filter.
 func (m OPT) Plan(pub oracle.Public) (privacy.Event, error) {
-	return m.plan(m.queries(pub).Cost(m.phase(m.Noise)))
+	return m.plan(m.queries(pub).Cost(m.phase(m.Noise, m.Hessians)))
 }
 
 // Run is P4 Algorithm 1 with short steps.
 func (m OPT) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
-	return m.run(ctx, o, obj, m.phase(m.Noise))
+	return m.run(ctx, o, obj, m.phase(m.Noise, m.Hessians))
 }
 
 func (m OPT) run(ctx context.Context, o oracle.Oracle, obj Objective, phases ...secondorder.Phase) iter.Seq2[Step, error] {

@@ -36,12 +36,6 @@ func (m Optimum) query() oracle.Minimize { return oracle.Minimize{How: oracle.Ex
 // Plan is a look without noise.
 func (m Optimum) Plan(oracle.Public) (privacy.Event, error) { return planOnce(m.query()) }
 
-// MaxSteps is one.
-func (m Optimum) MaxSteps() int { return 1 }
-
-// NoiseMultiplier is 0.
-func (m Optimum) NoiseMultiplier() float64 { return 0 }
-
 // Run asks once.
 func (m Optimum) Run(ctx context.Context, o oracle.Oracle, _ Objective) iter.Seq2[Step, error] {
 	return runOnce(ctx, o, m.query(), 0)

@@ -42,7 +42,7 @@ const (
 func (m OPTLS) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	_, err := m.configure(pub, obj, terms)
 	if err == nil {
-		err = m.calibrate(&m.Noise, terms, func(noise float64) privacy.Event { return m.queries(pub).Cost(m.phase(noise)) })
+		err = m.calibrate(&m.Noise, terms, func(noise float64) privacy.Event { return m.queries(pub).Cost(m.phase(noise, m.Hessians)) })
 	}
 	return m, err
 }
@@ -67,10 +67,6 @@ func (m *OPTLS) configure(pub oracle.Public, obj Objective, terms Terms) (bends 
 
 func (m *OPTLS) tries() int { return secondorder.MaxBacktracks(m.Long, m.Shrink) }
 
-func (m *OPTLS) phase(noise float64) secondorder.Phase {
-	return secondorder.Phase{Steps: m.Steps, Noise: noise, Hessians: m.Hessians}
-}
-
 func (m *OPTLS) queries(pub oracle.Public) secondorder.Queries {
 	q := m.P4.queries(pub, 0)
 	q.Plan, q.MaxBacktracks = m.Off || m.Pay == ByPlan, m.tries()
@@ -79,7 +75,7 @@ func (m *OPTLS) queries(pub oracle.Public) secondorder.Queries {
 
 // Plan is T steps, or the filter.
 func (m OPTLS) Plan(pub oracle.Public) (privacy.Event, error) {
-	return m.plan(m.queries(pub).Cost(m.phase(m.Noise)))
+	return m.plan(m.queries(pub).Cost(m.phase(m.Noise, m.Hessians)))
 }
 
 // Cautions says whether the rows are enough for a search to do what the analysis counts on.
@@ -96,7 +92,7 @@ func (m OPTLS) Cautions(pub oracle.Public, obj Objective) []string {
 
 // Run is P4 Algorithm 3.
 func (m OPTLS) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
-	return m.run(ctx, o, obj, m.phase(m.Noise))
+	return m.run(ctx, o, obj, m.phase(m.Noise, m.Hessians))
 }
 
 func (m OPTLS) run(ctx context.Context, o oracle.Oracle, obj Objective, phases ...secondorder.Phase) iter.Seq2[Step, error] {

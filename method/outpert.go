@@ -208,12 +208,6 @@ func (m OutPert) MaxSteps() int { return 1 }
 // MaxSteps is one: what is released.
 func (m OutPertSGD) MaxSteps() int { return 1 }
 
-// NoiseMultiplier is σ.
-func (m OutPert) NoiseMultiplier() float64 { return m.Noise }
-
-// NoiseMultiplier is σ.
-func (m OutPertSGD) NoiseMultiplier() float64 { return m.Noise }
-
 // Run asks once.
 func (m OutPert) Run(ctx context.Context, o oracle.Oracle, _ Objective) iter.Seq2[Step, error] {
 	return runOnce(ctx, o, m.query(), m.Rate)

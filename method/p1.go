@@ -245,7 +245,7 @@ func (m *P1) check(pub oracle.Public, optimal bool) error {
 	if m.Gradient.Noise > 0 && optimal {
 		return fmt.Errorf("noise_multiplier: found %v; this method has one for each step, made from the budget", m.Gradient.Noise)
 	}
-	for _, f := range []interface{ check() error }{
+	for _, f := range []field{
 		count{"steps", &m.Steps, 0, 0},
 		number{"rate", &m.Rate, positive, 0},
 		number{"mu", &m.Mu, positive, 0},
@@ -289,12 +289,6 @@ func (m P1) plan(pub oracle.Public) privacy.Event {
 
 // Plan is one noisy gradient a step.
 func (m P1) Plan(pub oracle.Public) (privacy.Event, error) { return valid(m.plan(pub)) }
-
-// MaxSteps is T.
-func (m P1) MaxSteps() int { return m.Steps }
-
-// NoiseMultiplier is that of every step, or 0 where steps differ.
-func (m P1) NoiseMultiplier() float64 { return m.Gradient.Noise }
 
 // distance is ‖x − y‖₂.
 func distance(x, y []float64) float64 {

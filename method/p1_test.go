@@ -119,8 +119,8 @@ func TestOptimalSchedules(t *testing.T) {
 				t.Fatal(err)
 			}
 			m := fitted.(method.NAGOpt)
-			if m.Steps != len(m.Schedule) || m.Steps < even.MaxSteps() || m.Gradient.Laplace != (delta == 0) {
-				t.Errorf("δ = %v: T = %d with %d noises, laplace %v; with even noise T = %d", delta, m.Steps, len(m.Schedule), m.Gradient.Laplace, even.MaxSteps())
+			if m.Steps != len(m.Schedule) || m.Steps < method.MaxSteps(even) || m.Gradient.Laplace != (delta == 0) {
+				t.Errorf("δ = %v: T = %d with %d noises, laplace %v; with even noise T = %d", delta, m.Steps, len(m.Schedule), m.Gradient.Laplace, method.MaxSteps(even))
 			}
 			_, a := schedule.Convex{Mu: m.Mu, L: 1 / m.Rate}.Weights([]schedule.Stage{{Steps: m.Steps, Rate: m.Rate}})
 			power := 1. / 3

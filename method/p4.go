@@ -52,6 +52,10 @@ func (m *P4) queries(pub oracle.Public, batch int) secondorder.Queries {
 	return secondorder.Queries{Public: pub, Sampler: batches(pub, batch), Clip: m.Clip, HessClip: m.HessClip, Off: m.Off}
 }
 
+func (m *P4) phase(noise float64, hessians int) secondorder.Phase {
+	return secondorder.Phase{Steps: m.Steps, Noise: noise, Hessians: hessians}
+}
+
 // decreases are by how much the analysis says that a step lowers F at least: along the gradient
 // and along negative curvature.
 type decreases func(secondorder.Constants) (gradient, curvature float64)
@@ -60,7 +64,7 @@ type decreases func(secondorder.Constants) (gradient, curvature float64)
 // tolerance. It returns how many steps along negative curvature there can be.
 func (m *P4) configure(pub oracle.Public, obj Objective, terms Terms, batch int, d decreases, asked int) (bends float64, err error) {
 	g := Gradient{Clip: m.Clip, Noise: m.Noise, Batch: batch}
-	for _, f := range []interface{ check() error }{
+	for _, f := range []field{
 		number{"gradient", &m.Gradient, positive, 0},
 		number{"curvature", &m.Curvature, positive, 0},
 		number{"gap", &m.Gap, positive, 0},
@@ -165,9 +169,3 @@ func (st Step) converged(gradNorm float64, c *secondorder.Claim) Step {
 	st.GradNorm, st.Status, st.Claim = gradNorm, Converged, c
 	return st
 }
-
-// MaxSteps is T.
-func (m P4) MaxSteps() int { return m.Steps }
-
-// NoiseMultiplier is σ.
-func (m P4) NoiseMultiplier() float64 { return m.Noise }

@@ -98,7 +98,7 @@ func TestSecondOrderNoise(t *testing.T) {
 			}
 			last = st
 		}
-		t.Logf("%s: %d steps at most, σ = %.4g, ended %v after %d: %+v", name, fitted.MaxSteps(), fitted.NoiseMultiplier(), last.Status, last.T, last.Claim)
+		t.Logf("%s: %d steps at most, σ = %.4g, ended %v after %d: %+v", name, method.MaxSteps(fitted), method.NoiseMultiplier(fitted), last.Status, last.T, last.Claim)
 		if last.Status != method.Converged || last.Claim == nil || last.Claim.Probability != 0.99 || last.Claim.Gradient < 0.005 {
 			t.Errorf("%s: %v after %d steps, claim %+v", name, last.Status, last.T, last.Claim)
 		}
@@ -291,7 +291,7 @@ func TestComposedBeforeAmplified(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := privacy.Gaussian{Sigma: fitted.NoiseMultiplier()}
+		g := privacy.Gaussian{Sigma: method.NoiseMultiplier(fitted)}
 		want := privacy.Repeated{Count: 5, Of: privacy.FixedSampled{M: 50, N: 1000, Of: privacy.Composed{g, g}}}
 		if plan, err := fitted.Plan(facts); err != nil || !privacy.Equal(plan, want) {
 			t.Errorf("%s: plan %v (%v), want %v", name, plan, err, want)

@@ -89,12 +89,6 @@ func (m PrivGene) Plan(oracle.Public) (privacy.Event, error) {
 	return valid(m.plan())
 }
 
-// MaxSteps is r.
-func (m PrivGene) MaxSteps() int { return m.Steps }
-
-// NoiseMultiplier is 0: nothing is added to a sum.
-func (m PrivGene) NoiseMultiplier() float64 { return 0 }
-
 // Run is PrivGene with one parent.
 func (m PrivGene) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {

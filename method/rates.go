@@ -25,11 +25,11 @@ type rateSchedule struct {
 	steps  int
 }
 
-const rateWords = `constant, cosine, linear (both also as in "cosine to 0.1"), sqrt, inverse (both also as in "inverse 100"), and each of them after, say, "warmup 20"`
+const schedules = `constant, cosine, linear (both also as in "cosine to 0.1"), sqrt, inverse (both also as in "inverse 100"), and each of them after, say, "warmup 20"`
 
 // parseRates reads the schedule of a run of so many steps; "" is constant.
 func parseRates(text string, steps int) (rateSchedule, error) {
-	wrong := fmt.Errorf("schedule: found %q; allowed are %s", text, rateWords)
+	wrong := fmt.Errorf("schedule: found %q; allowed are %s", text, schedules)
 	s := rateSchedule{shape: "constant", steady: 1, steps: steps}
 	words := strings.Fields(text)
 	if len(words) > 1 && words[0] == "warmup" {
@@ -67,6 +67,19 @@ func parseRates(text string, steps int) (rateSchedule, error) {
 		return s, wrong
 	}
 	return s, nil
+}
+
+// rateWords is the field schedule of a method with so many steps.
+type rateWords struct {
+	text  *string
+	steps *int
+}
+
+func (rateWords) check() error { return nil }
+
+func (f rateWords) fill() error {
+	_, err := parseRates(*f.text, *f.steps)
+	return err
 }
 
 // part is that of step t = 0, 1, ….

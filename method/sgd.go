@@ -40,14 +40,8 @@ const (
 
 // Configure sets steps, step size, clip norm and noise where they are zero.
 func (m SGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	err := m.Gradient.Configure(pub, terms)
-	if err == nil {
-		err = configureSteps(&m.Steps, &m.Rate, m.Schedule, sgdFreeRate(pub, obj))
-	}
-	if err == nil {
-		err = m.Gradient.Calibrate(terms, func(g Gradient) privacy.Event { return repeat(m.Steps, g.Cost(pub)) })
-	}
-	return m, err
+	rates := rateWords{&m.Schedule, &m.Steps}
+	return m, m.Gradient.ConfigureSteps(pub, terms, &m.Steps, number{"rate", &m.Rate, positive, sgdFreeRate(pub, obj)}, rates)
 }
 
 // sgdFreeRate is the default step size; NaN where the model has no bound from which it would follow.
@@ -61,15 +55,6 @@ func sgdFreeRate(pub oracle.Public, obj Objective) float64 {
 	return over(sgdQuadRate, float64(pub.Smooth)+obj.smooth())
 }
 
-// configureSteps checks and sets the number of steps and the step size, and checks the schedule.
-func configureSteps(steps *int, rate *float64, schedule string, freeRate float64) error {
-	err := configure(count{"steps", steps, 0, sgdSteps}, number{"rate", rate, positive, freeRate})
-	if err == nil {
-		_, err = parseRates(schedule, *steps)
-	}
-	return err
-}
-
 func repeat(steps int, e privacy.Event) privacy.Repeated {
 	return privacy.Repeated{Count: steps, Of: e}
 }
@@ -78,12 +63,6 @@ func repeat(steps int, e privacy.Event) privacy.Repeated {
 func (m SGD) Plan(pub oracle.Public) (privacy.Event, error) {
 	return valid(repeat(m.Steps, m.Gradient.Cost(pub)))
 }
-
-// MaxSteps is T.
-func (m SGD) MaxSteps() int { return m.Steps }
-
-// NoiseMultiplier is σ.
-func (m SGD) NoiseMultiplier() float64 { return m.Gradient.Noise }
 
 // Run is P0 Algorithm 1.
 func (m SGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {

@@ -27,13 +27,9 @@ func (m TR) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, er
 		return d, d
 	}, 2)
 	if err == nil {
-		err = calibrate(&m.Noise, terms, func(noise float64) privacy.Event { return m.queries(pub).Cost(m.phase(noise)) })
+		err = calibrate(&m.Noise, terms, func(noise float64) privacy.Event { return m.queries(pub).Cost(m.phase(noise, m.Steps)) })
 	}
 	return m, err
-}
-
-func (m *TR) phase(noise float64) secondorder.Phase {
-	return secondorder.Phase{Steps: m.Steps, Noise: noise, Hessians: m.Steps}
 }
 
 func (m *TR) queries(pub oracle.Public) secondorder.Queries {
@@ -44,7 +40,7 @@ func (m *TR) queries(pub oracle.Public) secondorder.Queries {
 
 // Plan is T times a gradient and a Hessian of one sample.
 func (m TR) Plan(pub oracle.Public) (privacy.Event, error) {
-	return valid(m.queries(pub).Cost(m.phase(m.Noise)))
+	return valid(m.queries(pub).Cost(m.phase(m.Noise, m.Steps)))
 }
 
 // Run is the algorithm.
@@ -57,7 +53,7 @@ func (m TR) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[S
 			yield(st, err)
 			return
 		}
-		r := m.queries(o.Public()).Run(o, obj.Reg, c, nil, m.phase(m.Noise))
+		r := m.queries(o.Public()).Run(o, obj.Reg, c, nil, m.phase(m.Noise, m.Steps))
 		for r.Next() {
 			g, ok := r.Grad(ctx, w) // g̃
 			if !ok {

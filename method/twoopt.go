@@ -56,7 +56,7 @@ func (p *Phases) configure(m *P4, c *Costs, q secondorder.Queries, terms Terms, 
 
 // phases are the two. In a filter the second has less noise: it may spend what the first left.
 func (p Phases) phases(m *P4, c *Costs) []secondorder.Phase {
-	return []secondorder.Phase{{Steps: p.First, Noise: m.Noise, Hessians: p.Early}, {Steps: m.Steps, Noise: p.LateNoise, Hessians: c.Hessians}}
+	return []secondorder.Phase{{Steps: p.First, Noise: m.Noise, Hessians: p.Early}, m.phase(p.LateNoise, c.Hessians)}
 }
 
 // TwoOPT is 2OPT (P4 §3.4): OPT in two phases; with a batch it is 2OPT-B.

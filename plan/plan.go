@@ -53,7 +53,7 @@ func For(m method.Method, pub oracle.Public, b privacy.Budget, a account.Account
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Delta: b.Delta, Adjacency: b.Adjacency, NoiseMultiplier: m.NoiseMultiplier(), Steps: m.MaxSteps(),
+	p := &Plan{Delta: b.Delta, Adjacency: b.Adjacency, NoiseMultiplier: method.NoiseMultiplier(m), Steps: method.MaxSteps(m),
 		Rows: pub.Rows, UnitRows: pub.UnitRows, Budget: &b.Epsilon, event: e, accountant: a}
 	p.Sampler, p.SamplingRate, p.Batch = samplerOf(e)
 	return p, p.solve()

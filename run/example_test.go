@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/report"
 )
@@ -32,7 +33,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%v, noise multiplier %.2f\n", job.Plan, job.Method.NoiseMultiplier())
+	fmt.Printf("%v, noise multiplier %.2f\n", job.Plan, method.NoiseMultiplier(job.Method))
 
 	info, out, err := run.Fit(context.Background(), job, run.Env{Version: "example", Report: report.Write})
 	if err != nil {

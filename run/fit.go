@@ -224,7 +224,7 @@ func NewInfo(j *Job, version string) (*trace.Info, error) {
 		i.MaxSteps, i.NoiseMultiplier = j.Owner.Activations, j.Owner.Method.NoiseMultiplier()
 		i.Config, err = json.Marshal(j.Owner.Method)
 	case j.Method != nil:
-		i.MaxSteps, i.NoiseMultiplier = j.Method.MaxSteps(), j.Method.NoiseMultiplier()
+		i.MaxSteps, i.NoiseMultiplier = method.MaxSteps(j.Method), method.NoiseMultiplier(j.Method)
 		i.Config, err = method.Encode(j.Method)
 	}
 	if err != nil {

@@ -45,6 +45,7 @@ type Session struct {
 	opened   *access.Opened // train and test until they are taken
 	tested   *access.Opened
 	before   float64 // the part of a filter's limit that was charged by then
+	maxSteps int     // of the method
 	replays  int     // releases that a resume replays
 	admitted bool    // the table was read for this run before
 	unlock   func()
@@ -78,6 +79,7 @@ func (s *Session) Open(meter account.Meter, journal oracle.Journal, first int) (
 // run drives the method along a walk over o, which answers from asked or from a record before
 // it, and finishes the run directory. before is what the record held already.
 func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked io.Closer, before *trace.Record) error {
+	s.maxSteps = method.MaxSteps(s.Job.Method)
 	if s.token != "" {
 		s.writer.Guard = func(n int, group []trace.Charges) error {
 			return s.Reach(context.WithoutCancel(ctx), n, ledgerCharges(group))
@@ -160,14 +162,14 @@ func (s *Session) saves(st method.Step, o oracle.Oracle) bool {
 	if r, ok := o.(*replay.Oracle); ok && r.Replayed() < s.replays {
 		return false
 	}
-	return every > 0 && st.Kept != nil && st.Status == method.Running && st.T%every == 0 && st.T < s.Job.Method.MaxSteps()
+	return every > 0 && st.Kept != nil && st.Status == method.Running && st.T%every == 0 && st.T < s.maxSteps
 }
 
 func (s *Session) progress(step, recorded int, start time.Time) {
 	if s.env.Progress == nil {
 		return
 	}
-	p := Progress{Step: step, MaxSteps: s.Job.Method.MaxSteps(), Epsilon: s.Job.Cost(s.writer.Spent())}
+	p := Progress{Step: step, MaxSteps: s.maxSteps, Epsilon: s.Job.Cost(s.writer.Spent())}
 	if done := step - recorded; done > 0 {
 		left := float64(p.MaxSteps-step) / float64(done)
 		if f, ok := s.Job.Plan.(privacy.Filtered); ok { // it may end sooner, with its budget

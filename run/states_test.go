@@ -159,8 +159,8 @@ func TestStatesOfSecureRuns(t *testing.T) {
 	}
 	wantHolds(t, dir, out)
 	rec := record(t, out)
-	if rec.Charged() != job.Method.MaxSteps() || rec.Released != rec.Charged() || rec.Oldest() == nil {
-		t.Errorf("%d charged, %d released of %d; the oldest state is %+v", rec.Charged(), rec.Released, job.Method.MaxSteps(), rec.Oldest())
+	if rec.Charged() != method.MaxSteps(job.Method) || rec.Released != rec.Charged() || rec.Oldest() == nil {
+		t.Errorf("%d charged, %d released of %d; the oldest state is %+v", rec.Charged(), rec.Released, method.MaxSteps(job.Method), rec.Oldest())
 	}
 }
 

@@ -106,7 +106,7 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]Finding, error
 		return v.search(ctx, l)
 	}
 	plan, err := v.Job.Method.Plan(v.Job.Facts)
-	v.Charged(plan, err, v.Job.Method.MaxSteps(), v.Job.Method.NoiseMultiplier())
+	v.Charged(plan, err, method.MaxSteps(v.Job.Method), method.NoiseMultiplier(v.Job.Method))
 	v.releases()
 	if err := v.replay(ctx); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/ledger"
@@ -17,7 +18,7 @@ func (v *Verification) search(ctx context.Context, l *ledger.Ledger) ([]Finding,
 	whole, ok := v.Job.Plan.(privacy.Tuned)
 	own, err := v.Job.Method.Plan(v.Job.Facts)
 	i := slices.Index(v.Info.Search.Among, v.Info.Search.Winner)
-	holds := ok && err == nil && i >= 0 && len(whole.Among) == len(v.Info.Search.Among) && v.Info.NoiseMultiplier == v.Job.Method.NoiseMultiplier()
+	holds := ok && err == nil && i >= 0 && len(whole.Among) == len(v.Info.Search.Among) && v.Info.NoiseMultiplier == method.NoiseMultiplier(v.Job.Method)
 	if holds {
 		one := whole.Among[i]
 		if all, scored := one.(privacy.Composed); scored && !privacy.Equal(one, own) && len(all) == 2 {

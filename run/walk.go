@@ -24,7 +24,7 @@ func stateEvery(m method.Method, plan privacy.Event, dim int) int {
 	_, keeps := m.(method.Checkpointer)
 	_, filtered := plan.(privacy.Filtered)
 	step := trace.ReleaseBytes(dim)
-	if !keeps || filtered || m.MaxSteps() <= keepAll/step {
+	if !keeps || filtered || method.MaxSteps(m) <= keepAll/step {
 		return 0
 	}
 	return max(1, keepAll/2/step)
@@ -38,7 +38,7 @@ type walk struct {
 }
 
 func (j *Job) walk(from *method.Checkpoint) *walk {
-	return &walk{j, from, j.Spec.Output.Averager(j.Method.MaxSteps(), j.Facts.Dim)}
+	return &walk{j, from, j.Spec.Output.Averager(method.MaxSteps(j.Method), j.Facts.Dim)}
 }
 
 // walkFrom is a walk from a state of a record; nil is the beginning.

@@ -484,8 +484,8 @@ func checkPlan(t *testing.T, m method.Method, s setting) {
 	if last.Status == method.Running {
 		t.Error("the last step does not say how the run ended")
 	}
-	if steps == 0 || last.T > m.MaxSteps() {
-		t.Errorf("%d steps; at most are %d", last.T, m.MaxSteps())
+	if steps == 0 || last.T > method.MaxSteps(m) {
+		t.Errorf("%d steps; at most are %d", last.T, method.MaxSteps(m))
 	}
 }
 
@@ -540,7 +540,7 @@ func checkBreak(t *testing.T, m method.Method, s setting) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if st.T == min(3, m.MaxSteps()) {
+		if st.T == min(3, method.MaxSteps(m)) {
 			bought = len(o.Record)
 			break
 		}
@@ -652,7 +652,7 @@ func checkCancel(t *testing.T, m method.Method, s setting) {
 	o := s.oracle(0.1)
 	m = fit(t, m, o.Facts, s.terms)
 	ctx, cancel := context.WithCancel(context.Background())
-	if m.MaxSteps() < 3 {
+	if method.MaxSteps(m) < 3 {
 		cancel()
 	}
 	var last error

@@ -122,6 +122,25 @@ func New(name string, lambda float64, free ...int) (Regularizer, error) {
 	return nil, fmt.Errorf("reg: unknown regularizer %q; allowed: %s", name, strings.Join(Names(), ", "))
 }
 
+// sum adds up f over the coordinates of w that are not free.
+func sum(w []float64, free []int, f func(v float64) float64) (s float64) {
+	for from, to := range pieces(len(w), free) {
+		for _, v := range w[from:to] {
+			s += f(v)
+		}
+	}
+	return s
+}
+
+// add adds f of each coordinate of w that is not free to dst.
+func add(dst, w []float64, free []int, f func(v float64) float64) {
+	for from, to := range pieces(len(w), free) {
+		for j := from; j < to; j++ {
+			dst[j] += f(w[j])
+		}
+	}
+}
+
 // pieces yields the stretches [from, to) of 0 … n−1 between the free coordinates.
 func pieces(n int, free []int) iter.Seq2[int, int] {
 	return func(yield func(from, to int) bool) {
@@ -161,22 +180,12 @@ func (None) HessLipschitz() float64 { return 0 }
 
 // Value is λ/2·Σ w_j².
 func (r L2) Value(w []float64) float64 {
-	var s float64
-	for from, to := range pieces(len(w), r.Free) {
-		for _, v := range w[from:to] {
-			s += v * v
-		}
-	}
-	return r.Lambda / 2 * s
+	return r.Lambda / 2 * sum(w, r.Free, func(v float64) float64 { return v * v })
 }
 
 // AddGrad adds λ·w.
 func (r L2) AddGrad(dst, w []float64) {
-	for from, to := range pieces(len(w), r.Free) {
-		for j := from; j < to; j++ {
-			dst[j] += r.Lambda * w[j]
-		}
-	}
+	add(dst, w, r.Free, func(v float64) float64 { return r.Lambda * v })
 }
 
 // Smooth is λ.
@@ -192,11 +201,7 @@ func (r L2) StrongConvexity() float64 {
 
 // AddHess adds λ.
 func (r L2) AddHess(dst, w []float64) {
-	for from, to := range pieces(len(w), r.Free) {
-		for j := from; j < to; j++ {
-			dst[j] += r.Lambda
-		}
-	}
+	add(dst, w, r.Free, func(float64) float64 { return r.Lambda })
 }
 
 // HessLipschitz is 0.
@@ -204,27 +209,17 @@ func (r L2) HessLipschitz() float64 { return 0 }
 
 // Value is λ·Σ |w_j|.
 func (r L1) Value(w []float64) float64 {
-	var s float64
-	for from, to := range pieces(len(w), r.Free) {
-		for _, v := range w[from:to] {
-			s += math.Abs(v)
-		}
-	}
-	return r.Lambda * s
+	return r.Lambda * sum(w, r.Free, math.Abs)
 }
 
 // AddGrad adds λ·sign(w), with sign(0) = 0.
 func (r L1) AddGrad(dst, w []float64) {
-	for from, to := range pieces(len(w), r.Free) {
-		for j := from; j < to; j++ {
-			switch {
-			case w[j] > 0:
-				dst[j] += r.Lambda
-			case w[j] < 0:
-				dst[j] -= r.Lambda
-			}
+	add(dst, w, r.Free, func(v float64) float64 {
+		if v == 0 || math.IsNaN(v) {
+			return 0
 		}
-	}
+		return math.Copysign(r.Lambda, v)
+	})
 }
 
 // Smooth is +Inf: the gradient jumps at 0. With λ = 0 it is 0.
@@ -251,27 +246,20 @@ func (r L1) Prox(w []float64, step float64) {
 
 // Value is λ·Σ w_j²/(1+w_j²), each term in [0, 1) also where w_j² overflows.
 func (r NonConvex) Value(w []float64) float64 {
-	var s float64
-	for from, to := range pieces(len(w), r.Free) {
-		for _, v := range w[from:to] {
-			if math.Abs(v) > 1 {
-				s += 1 / (1 + 1/v/v)
-			} else {
-				s += v * v / (1 + v*v)
-			}
+	return r.Lambda * sum(w, r.Free, func(v float64) float64 {
+		if math.Abs(v) > 1 {
+			return 1 / (1 + 1/v/v)
 		}
-	}
-	return r.Lambda * s
+		return v * v / (1 + v*v)
+	})
 }
 
 // AddGrad adds 2λ·w_j/(1+w_j²)².
 func (r NonConvex) AddGrad(dst, w []float64) {
-	for from, to := range pieces(len(w), r.Free) {
-		for j := from; j < to; j++ {
-			q := 1 + w[j]*w[j]
-			dst[j] += 2 * r.Lambda * (w[j] / q / q)
-		}
-	}
+	add(dst, w, r.Free, func(v float64) float64 {
+		q := 1 + v*v
+		return 2 * r.Lambda * (v / q / q)
+	})
 }
 
 // Smooth is 2λ: the second derivative λ·(2−6w²)/(1+w²)³ is largest at w = 0.
@@ -282,12 +270,10 @@ func (r NonConvex) StrongConvexity() float64 { return -r.Lambda / 2 }
 
 // AddHess adds λ·(2−6w_j²)/(1+w_j²)³.
 func (r NonConvex) AddHess(dst, w []float64) {
-	for from, to := range pieces(len(w), r.Free) {
-		for j := from; j < to; j++ {
-			q := 1 + w[j]*w[j]
-			dst[j] += r.Lambda * (8/q - 6) / q / q
-		}
-	}
+	add(dst, w, r.Free, func(v float64) float64 {
+		q := 1 + v*v
+		return r.Lambda * (8/q - 6) / q / q
+	})
 }
 
 // HessLipschitz is the largest third derivative, λ·24w(1−w²)/(1+w²)⁴ at w = √(1−2/√5), rounded up.

@@ -236,7 +236,7 @@ func (j job) run(ctx context.Context) (Run, error) {
 	}
 	defer rows.Close()
 	o := &paper.From{Oracle: rows, W0: w0}
-	r.Most, r.Noise = m.MaxSteps(), m.NoiseMultiplier()
+	r.Most, r.Noise = method.MaxSteps(m), method.NoiseMultiplier(m)
 	w := w0
 	begin := time.Now()
 	for st, err := range m.Run(ctx, o, obj) {

@@ -90,8 +90,8 @@ func gains() ([]Gain, error) {
 				if err != nil {
 					return nil, err
 				}
-				sigma := m.NoiseMultiplier()
-				*w.price = Price{m.MaxSteps(), sigma, math.Sqrt(d) * 2 * sigma / n, math.Sqrt(2*d) * math.Sqrt2 / 4 * sigma / n}
+				sigma := method.NoiseMultiplier(m)
+				*w.price = Price{method.MaxSteps(m), sigma, math.Sqrt(d) * 2 * sigma / n, math.Sqrt(2*d) * math.Sqrt2 / 4 * sigma / n}
 			}
 			whole, err := account.Calibrate(account.ZCDP{Classic: true}, budget, func(s float64) privacy.Event { return privacy.Gaussian{Sigma: s} })
 			if err != nil {

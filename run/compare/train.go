@@ -110,7 +110,7 @@ func (p *Plan) one(ctx context.Context, c *Cell, q *part) (Result, error) {
 	}
 	defer q.release()
 	job := c.jobs[q.rows]
-	r := Result{Seed: q.seed, Fold: q.fold, TrainRows: train.Rows(), TestRows: test.Rows(), Noise: job.Method.NoiseMultiplier()}
+	r := Result{Seed: q.seed, Fold: q.fold, TrainRows: train.Rows(), TestRows: test.Rows(), Noise: method.NoiseMultiplier(job.Method)}
 	var journal oracle.Journal = run.NopJournal{}
 	if p.Watch != nil {
 		journal = p.Watch(c, r)

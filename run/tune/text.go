@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"github.com/sottodp/sotto/run/trace"
+
+	"github.com/sottodp/sotto/method"
 )
 
 // scored says what a score is.
@@ -26,7 +28,7 @@ func (p *Plan) Text(w io.Writer) {
 	fmt.Fprintf(w, "Search     ε = %.4g at δ = %v, %v, for any %s; about %.4g trainings, of which the best is released alone\n", b.Epsilon, b.Delta, b.Adjacency, p.Whom(), p.Mean)
 	fmt.Fprintf(w, "Each       ε = %.4g, scored by %s\n", p.Each, map[string]string{ByTest: "the test rows", ByLoss: "a noisy mean loss"}[p.Score])
 	for _, c := range p.Candidates {
-		fmt.Fprintf(w, "           %-24s noise %.4g\n", c.Name, c.Job.Method.NoiseMultiplier())
+		fmt.Fprintf(w, "           %-24s noise %.4g\n", c.Name, method.NoiseMultiplier(c.Job.Method))
 	}
 	if u := p.Unpaid(); !math.IsInf(u, 1) {
 		fmt.Fprintf(w, "Unpaid     %.0f trainings at ε = %.4g each, the best kept and the choice not paid for, are proven only ε = %.4g together\n", p.Mean, b.Epsilon, u)

@@ -349,7 +349,7 @@ func (p *Plan) info() (*trace.Info, error) {
 
 // describe puts the winner into run.json.
 func describe(i *trace.Info, winner *run.Job) (err error) {
-	i.Method, i.NoiseMultiplier, i.Warnings = winner.Spec.MethodName, winner.Method.NoiseMultiplier(), winner.Warnings
+	i.Method, i.NoiseMultiplier, i.Warnings = winner.Spec.MethodName, method.NoiseMultiplier(winner.Method), winner.Warnings
 	if i.Config, err = method.Encode(winner.Method); err != nil {
 		return err
 	}

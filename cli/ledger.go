@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -55,33 +53,7 @@ what the run did not charge. Its entries are chained by hash.`,
 			if asJSON {
 				return writeJSON(w, all)
 			}
-			if len(all) == 0 {
-				fmt.Fprintf(w, "%s holds no dataset yet\n", l.Where())
-				return nil
-			}
-			t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(t, "DATASET\tADJACENCY\tCURRENCY\tRUNS\tRESERVED ε\tRESERVED δ\tBUDGET ε\tBUDGET δ\tNOTE")
-			for _, d := range all {
-				budget, note, reserved := "-\t-", "", fmt.Sprintf("%g\t%g", d.Spent.Epsilon, d.Spent.Delta)
-				if d.Budget != nil {
-					budget = fmt.Sprintf("%g\t%g", d.Budget.Epsilon, d.Budget.Delta)
-				}
-				if d.Part != nil { // no ε of its own adds up
-					reserved, note = "-\t-", ledger.Percent(*d.Part)+" held or settled"
-				}
-				if d.Void != nil {
-					note = "void: accessed without a guarantee"
-				}
-				if len(d.Restored) > 0 {
-					note = strings.TrimPrefix(note+"; restored, charges are missing", "; ")
-				}
-				adjacency := "-"
-				if d.Adjacency.Valid() { // otherwise nothing but an access is recorded
-					adjacency = d.Adjacency.String()
-				}
-				fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", d.Name, adjacency, cmp.Or(d.Currency, "-"), d.Runs, reserved, budget, note)
-			}
-			return t.Flush()
+			return l.WriteDatasets(w, all)
 		}),
 	}
 	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -100,17 +72,7 @@ what the run did not charge. Its entries are chained by hash.`,
 			if asJSON {
 				return writeJSON(w, map[string]any{"dataset": d, "entries": entries})
 			}
-			facts := "not entered: unit, neighboring relation and currency are open"
-			if d.Unit != "" {
-				facts = fmt.Sprintf("unit %s, %v, currency %s", d.Unit, d.Adjacency, d.Currency)
-			}
-			fmt.Fprintf(w, "%s: %s\n%s\n\n", d.Name, facts, d.Statement)
-			t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(t, "SEQ\tTIME\tKIND\tRUN\tWHAT")
-			for _, e := range entries {
-				fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\n", e.Seq, e.Time.Format("2006-01-02 15:04:05"), e.Kind, e.Run, e.Words())
-			}
-			return t.Flush()
+			return d.Write(w, entries)
 		}),
 	}
 	show.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -15,7 +15,7 @@ import (
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/report"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // specFlags are the flags that stand for fields of a spec.
@@ -164,7 +164,7 @@ overrides the file. A run that was stopped or killed goes on with --resume DIR.
 			env := run.Env{Version: version(), Progress: bar.update, Notice: warn, Report: report.Write}
 			workers.quiet = quiet
 			defer func() { workers.close(err == nil || errors.Is(err, run.ErrDiverged)) }()
-			var info *trace.Info
+			var info *runlog.Info
 			var dir string
 			if resume != "" {
 				if err := onlyResume(c, args); err != nil {
@@ -255,7 +255,7 @@ func interrupted(err error, dir string) error {
 	if dir == "" {
 		return err
 	}
-	info, readErr := trace.ReadInfo(dir)
+	info, readErr := runlog.ReadInfo(dir)
 	again := "sotto fit --resume " + dir
 	if readErr == nil && info.Shards > 0 {
 		again += " --workers ADDRESS --key FILE"
@@ -268,9 +268,9 @@ func interrupted(err error, dir string) error {
 		return fmt.Errorf("%w\nNothing was released. Find out, and go on, with `%s`", err, again)
 	case readErr == nil && errors.Is(err, ledger.ErrGone):
 		return fmt.Errorf("%w\nWith the ledger back in its place go on with `%s`", err, again)
-	case readErr == nil && info.Status == trace.Finished && exitCode(err) == exitFailed && !errors.Is(err, run.ErrDiverged):
+	case readErr == nil && info.Status == runlog.Finished && exitCode(err) == exitFailed && !errors.Is(err, run.ErrDiverged):
 		return fmt.Errorf("%w\nThe training itself is complete. Finish the run with `%s`", err, again)
-	case readErr != nil || info.Status == trace.Finished || exitCode(err) != exitFailed:
+	case readErr != nil || info.Status == runlog.Finished || exitCode(err) != exitFailed:
 		return err
 	}
 	if info.Lab {

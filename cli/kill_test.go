@@ -22,7 +22,7 @@ import (
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/run/compare"
 	"github.com/sottodp/sotto/run/ledger"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // killSeedVariable repeats the moments of a test that failed.
@@ -200,7 +200,7 @@ func (k *killing) fit(spec []string) {
 		out := filepath.Join(k.dir, fmt.Sprint("run", n))
 		for {
 			args := []string{"fit", "--resume", out, "--quiet"}
-			if _, err := os.Stat(filepath.Join(out, trace.InfoFile)); err != nil {
+			if _, err := os.Stat(filepath.Join(out, runlog.InfoFile)); err != nil {
 				// Killed before there was anything to resume: the command says so, and nothing was spent.
 				if _, err := os.Stat(out); err == nil {
 					if b, err := k.command(args...).CombinedOutput(); exitOf(err) != exitInput || !strings.Contains(string(b), "is not a run directory") {
@@ -219,11 +219,11 @@ func (k *killing) fit(spec []string) {
 			if ended && code != 0 {
 				k.t.Fatalf("%v: exit code %d\n%s", args, code, said)
 			}
-			info, err := trace.ReadInfo(out)
+			info, err := runlog.ReadInfo(out)
 			if err != nil {
 				continue
 			}
-			rec, err := trace.Read(out)
+			rec, err := runlog.Read(out)
 			if err != nil {
 				k.t.Fatal(err)
 			}
@@ -241,7 +241,7 @@ func (k *killing) fit(spec []string) {
 			if err != nil {
 				k.t.Fatal(err)
 			}
-			if r.State != ledger.StateSettled || !alike || info.Status != trace.Finished {
+			if r.State != ledger.StateSettled || !alike || info.Status != runlog.Finished {
 				k.t.Fatalf("ended as %s, in the ledger %s: %s\nwhere the directory charged %v", info.Status, r.State, r.Settlement.Charged, rec.Event())
 			}
 			break
@@ -250,7 +250,7 @@ func (k *killing) fit(spec []string) {
 			k.t.Fatalf("verify: %v\n%s", err, b)
 		}
 		left, err := filepath.Glob(filepath.Join(out, ".*.[0-9]*"))
-		if _, missing := os.Stat(filepath.Join(out, trace.ReportFile)); err != nil || missing != nil || len(left) > 0 {
+		if _, missing := os.Stat(filepath.Join(out, runlog.ReportFile)); err != nil || missing != nil || len(left) > 0 {
 			k.t.Fatalf("report: %v; temporary files: %v, %v", missing, left, err)
 		}
 	}
@@ -286,9 +286,9 @@ func (k *killing) tune(table []string) {
 			k.t.Fatalf("exit code %d, %d reservations where %d were\n%s", code, len(runs), reserved, said)
 		}
 		reserved = len(runs)
-		info, err := trace.ReadInfo(out)
+		info, err := runlog.ReadInfo(out)
 		if err != nil { // nothing of the search is there
-			if _, err := os.Stat(filepath.Join(out, trace.ReportFile)); err == nil {
+			if _, err := os.Stat(filepath.Join(out, runlog.ReportFile)); err == nil {
 				k.t.Fatal("a report without a run")
 			}
 			if b, err := k.command("fit", "--resume", out).CombinedOutput(); exitOf(err) != exitInput || !strings.Contains(string(b), "is not a run directory") {

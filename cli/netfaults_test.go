@@ -30,7 +30,7 @@ import (
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/internal/relay"
 	"github.com/sottodp/sotto/run/ledger"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 var long = flag.Bool("long", false, "run the long form of the network faults: more owners, rounds and crashes; kill 300 processes: some minutes")
@@ -182,7 +182,7 @@ func (v *village) live(i int, hurt func(life int) (crash string), started func(*
 }
 
 func (v *village) journal(i int) string {
-	return filepath.Join(v.d.Owner(i, "part"), trace.JournalFile)
+	return filepath.Join(v.d.Owner(i, "part"), runlog.JournalFile)
 }
 
 // check says what must be true at the end: every activation of every owner is in its journal once and paid, every byte that was published is the journal's,
@@ -197,8 +197,8 @@ func (v *village) check(owners ...int) {
 	var sum, size []float64
 	for _, i := range owners {
 		dir := v.d.Owner(i, "part")
-		info, err := trace.ReadInfo(dir)
-		if err != nil || info.Status != trace.Finished {
+		info, err := runlog.ReadInfo(dir)
+		if err != nil || info.Status != runlog.Finished {
 			t.Fatalf("owner %d: %+v, %v", i+1, info, err)
 		}
 		c, err := transport.ReadCredentials(v.d.Owner(i, "credentials.json"))
@@ -209,7 +209,7 @@ func (v *village) check(owners ...int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := trace.ReadJournal(v.journal(i))
+		r, err := runlog.ReadJournal(v.journal(i))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -452,7 +452,7 @@ func partition(t *testing.T, namespaces bool) {
 // givenUp counts the activations of the owners from one to before another, at work or not, in which an exchange was given up.
 func (v *village) givenUp(from, to int) (activations int) {
 	for i := from; i < to; i++ {
-		r, err := trace.ReadJournal(v.journal(i))
+		r, err := runlog.ReadJournal(v.journal(i))
 		if err != nil {
 			continue // not begun
 		}
@@ -498,7 +498,7 @@ func TestEndAgain(t *testing.T) {
 		}
 		return names
 	}
-	path := filepath.Join(dir, trace.InfoFile)
+	path := filepath.Join(dir, runlog.InfoFile)
 	good, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -530,7 +530,7 @@ func TestEndAgain(t *testing.T) {
 	}
 
 	// What was published and does not follow from what was paid for is found.
-	past, err := trace.ReadJournal(v.journal(0))
+	past, err := runlog.ReadJournal(v.journal(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -538,7 +538,7 @@ func TestEndAgain(t *testing.T) {
 	if err := os.Remove(v.journal(0)); err != nil {
 		t.Fatal(err)
 	}
-	other, err := trace.CreateJournal(v.journal(0), past.Head)
+	other, err := runlog.CreateJournal(v.journal(0), past.Head)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -600,7 +600,7 @@ func TestRestored(t *testing.T) {
 	}
 	// The journal alone, in a block of activations that the ledger recorded ahead: the hub finds out.
 	copyTree(t, home+".new", home)
-	old, err := os.ReadFile(filepath.Join(home+".old", "part", trace.JournalFile))
+	old, err := os.ReadFile(filepath.Join(home+".old", "part", runlog.JournalFile))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // The ledger of an owner that dies right after it published has recorded all that it
@@ -39,12 +39,12 @@ func TestB2LedgerAheadOfHub(t *testing.T) {
 		return *d.Part
 	}
 	ahead := func() {
-		info, err := trace.ReadInfo(v.d.Owner(victim, "part"))
+		info, err := runlog.ReadInfo(v.d.Owner(victim, "part"))
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		rec, err := trace.JournalRecord(v.journal(victim))
+		rec, err := runlog.JournalRecord(v.journal(victim))
 		if err != nil {
 			t.Error(err)
 			return
@@ -103,11 +103,11 @@ func TestB2AbandonedOwner(t *testing.T) {
 	all.Wait()
 	for i := range 2 {
 		part := filepath.Join(v.d.Owner(i, ""), "part")
-		rec, err := trace.JournalRecord(v.journal(i))
+		rec, err := runlog.JournalRecord(v.journal(i))
 		if err != nil {
 			t.Fatal(err)
 		}
-		info, err := trace.ReadInfo(part)
+		info, err := runlog.ReadInfo(part)
 		if err != nil {
 			t.Fatal(err)
 		}

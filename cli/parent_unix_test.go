@@ -14,7 +14,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/internal/parent"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // D5: a command that was told of its parent stops when the parent ends, and the run
@@ -41,7 +41,7 @@ func TestD5ParentEnds(t *testing.T) {
 	read.Close()
 	end.Close()
 	needs.Until(t, "a step", func() bool {
-		st, err := os.Stat(filepath.Join(out, trace.ReleasesFile))
+		st, err := os.Stat(filepath.Join(out, runlog.ReleasesFile))
 		return err == nil && st.Size() > 100
 	})
 	output.Close() // as all that a killed process has
@@ -50,7 +50,7 @@ func TestD5ParentEnds(t *testing.T) {
 	if err := c.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
 		t.Fatalf("ends with %v, want exit code %d", err, exitInterrupted)
 	}
-	if i, err := trace.ReadInfo(out); err != nil || i.Status != trace.Interrupted {
+	if i, err := runlog.ReadInfo(out); err != nil || i.Status != runlog.Interrupted {
 		t.Fatalf("run.json: %+v, %v", i, err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/sottodp/sotto/internal/chart"
 )
 
-// Numbers in text: with all digits, as an upper bound, and with commas between thousands.
-var exact, atMost, count = chart.Exact, chart.AtMost, chart.Integer
+// Numbers in text: as an upper bound, and with commas between thousands.
+var atMost, count = chart.AtMost, chart.Integer
 
 // A result prints itself for people.
 type result interface{ Text(io.Writer) }

@@ -20,7 +20,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/internal/race"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // Ctrl-C stops a run cleanly: exit code 130, how to go on, a status that says so;
@@ -37,7 +37,7 @@ func TestInterrupt(t *testing.T) {
 	c := sotto(t, append([]string{"fit", "../examples/clinic/sotto.yaml", "--out", out, "--set", "method.steps=" + strconv.Itoa(steps), "--set", "method.batch=64"}, shared...)...)
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		size := func() int64 {
-			st, err := os.Stat(filepath.Join(out, trace.ReleasesFile))
+			st, err := os.Stat(filepath.Join(out, runlog.ReleasesFile))
 			if err != nil {
 				return 0
 			}
@@ -59,7 +59,7 @@ func TestInterrupt(t *testing.T) {
 		if want := "sotto: the run was stopped; it can be resumed. Go on with: sotto fit --resume " + out + "\n"; stderr.String() != want {
 			t.Errorf("says %q, want %q", stderr.String(), want)
 		}
-		if i, err := trace.ReadInfo(out); err != nil || i.Status != trace.Interrupted {
+		if i, err := runlog.ReadInfo(out); err != nil || i.Status != runlog.Interrupted {
 			t.Errorf("run.json: %+v, %v", i, err)
 		}
 		c = sotto(t, append([]string{"fit", "--resume", out}, shared...)...)
@@ -67,7 +67,7 @@ func TestInterrupt(t *testing.T) {
 	if err := c.Run(); err != nil {
 		t.Fatal(err)
 	}
-	if i, err := trace.ReadInfo(out); err != nil || i.Status != trace.Finished || i.Result.Charged != steps || i.Result.Steps != steps {
+	if i, err := runlog.ReadInfo(out); err != nil || i.Status != runlog.Finished || i.Result.Charged != steps || i.Result.Steps != steps {
 		t.Errorf("run.json: %+v, %v", i, err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/report"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 func reportCommand() *cobra.Command {
@@ -25,12 +25,12 @@ is never written over, since the ledger holds its hash: the new one is report.ne
 		Example: "  sotto report runs/20261120-154800-0a1b2c3d",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			info, err := trace.ReadInfo(args[0])
+			info, err := runlog.ReadInfo(args[0])
 			if err != nil {
 				return usageError("%v", err)
 			}
 			var broken, names []string
-			verified := info.Status == trace.Finished && info.Network == ""
+			verified := info.Status == runlog.Finished && info.Network == ""
 			if verified {
 				found, err := run.Verify(c.Context(), args[0], nil)
 				if err != nil { // files that do not even fit each other

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // earlierBuild is earlierFiles of testdata/upgrade.
@@ -198,7 +198,7 @@ func TestB1RewrittenEvents(t *testing.T) {
 	}
 	fit.Process.Kill()
 	fit.Wait()
-	rec, err := trace.Read(out)
+	rec, err := runlog.Read(out)
 	if err != nil || rec.Charged() == 0 {
 		t.Fatalf("%v, %v", rec, err)
 	}

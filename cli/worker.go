@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/run/shards"
-	"github.com/sottodp/sotto/run/trace"
 )
 
 // workerFlags are those of a fit whose rows are on other machines.
@@ -44,7 +44,7 @@ func (w *workerFlags) listen(c *cobra.Command, resume string, env *run.Env) erro
 		return nil
 	}
 	if w.count == 0 && resume != "" {
-		info, err := trace.ReadInfo(resume)
+		info, err := runlog.ReadInfo(resume)
 		if err != nil {
 			return &run.InputError{Err: err}
 		}

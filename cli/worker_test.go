@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // A coordinator and two workers as processes on the loopback, one worker killed again and again: the run's releases are those of a
@@ -72,7 +72,7 @@ func TestWorkers(t *testing.T) {
 		case err := <-ended:
 			must(err)
 			must(steady.Wait())
-			for _, name := range []string{trace.ReleasesFile, trace.StepsFile} {
+			for _, name := range []string{runlog.ReleasesFile, runlog.StepsFile} {
 				here, err := os.ReadFile(filepath.Join(file("here"), name))
 				must(err)
 				away, err := os.ReadFile(filepath.Join(file("away"), name))

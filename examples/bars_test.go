@@ -15,7 +15,7 @@ import (
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // TestAdultAccuracy: one spec for every budget, nothing tuned per ε. The seeds are
@@ -107,7 +107,7 @@ func TestMNISTImages(t *testing.T) {
 func quote(s string) string { return fmt.Sprintf("%q", s) }
 
 // train runs a spec on a table of the data folder in the lab, with a seed.
-func train(t *testing.T, spec, rows, test string, seed int, more ...run.Override) *trace.Info {
+func train(t *testing.T, spec, rows, test string, seed int, more ...run.Override) *runlog.Info {
 	t.Helper()
 	dir := t.TempDir()
 	var overrides []run.Override

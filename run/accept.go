@@ -10,7 +10,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // Refusals that a person may override by an assertion. The command ends with exit code 2 before anything is
@@ -28,16 +28,16 @@ const dropShare = 0.01
 func (s *Spec) Assertions() []string {
 	var out []string
 	if s.AcceptDelta {
-		out = append(out, trace.AcceptDelta)
+		out = append(out, runlog.AcceptDelta)
 	}
 	if s.AcceptDropped {
-		out = append(out, trace.AcceptDropped)
+		out = append(out, runlog.AcceptDropped)
 	}
 	if s.TestOverlaps {
-		out = append(out, trace.TestOverlaps)
+		out = append(out, runlog.TestOverlaps)
 	}
 	if s.Void {
-		out = append(out, trace.Void)
+		out = append(out, runlog.Void)
 	}
 	return out
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -92,12 +92,12 @@ func TestA6ResumedRunWasAdmitted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	_, _, err = Fit(ctx, job, stopAt(1, stop))
 	wantErr(t, err, ErrInterrupted)
-	info, err := trace.ReadInfo(out)
-	if err != nil || !slices.Equal(info.Assertions, []string{trace.AcceptDropped}) {
+	info, err := runlog.ReadInfo(out)
+	if err != nil || !slices.Equal(info.Assertions, []string{runlog.AcceptDropped}) {
 		t.Fatal(err, info.Assertions)
 	}
 	info.Assertions = nil
-	if err := trace.WriteInfo(out, info); err != nil {
+	if err := runlog.WriteInfo(out, info); err != nil {
 		t.Fatal(err)
 	}
 	told := false

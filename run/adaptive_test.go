@@ -16,7 +16,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/ledger"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // A method whose costs depend on what was released, and that never has enough.
@@ -102,7 +102,7 @@ func TestVerifyRefusesAnOverdrawnFilter(t *testing.T) {
 	if _, _, err := Fit(t.Context(), job, Env{Workers: 1}); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(out, trace.EventsFile)
+	path := filepath.Join(out, runlog.EventsFile)
 	before, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestVerifyRefusesAnOverdrawnFilter(t *testing.T) {
 		t.Errorf("found %+v", f)
 	}
 	// Nor may the filter be larger than the budget.
-	info, err := trace.ReadInfo(out)
+	info, err := runlog.ReadInfo(out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestVerifyRefusesAnOverdrawnFilter(t *testing.T) {
 	if info.Config, err = method.Encode(m); err != nil {
 		t.Fatal(err)
 	}
-	if err := trace.WriteInfo(out, info); err != nil {
+	if err := runlog.WriteInfo(out, info); err != nil {
 		t.Fatal(err)
 	}
 	found := holds(t, dir, out)
@@ -173,8 +173,8 @@ func TestBrokenRunOnAFilter(t *testing.T) {
 	if _, err := Resume(t.Context(), out, Env{Workers: 1}); err != nil {
 		t.Fatal(err)
 	}
-	sameFile(t, whole, out, trace.ReleasesFile)
-	sameFile(t, whole, out, trace.StepsFile)
+	sameFile(t, whole, out, runlog.ReleasesFile)
+	sameFile(t, whole, out, runlog.StepsFile)
 
 	spec, out := clinicSpec(t, dir, "killed", greedy)
 	for k := 0; ; k++ {
@@ -239,7 +239,7 @@ func TestCheaperChargesAreRefused(t *testing.T) {
 	_, _, err := Fit(ctx, job, stopAt(1, stop))
 	wantErr(t, err, ErrInterrupted)
 	held := part(t, dir)
-	path := filepath.Join(out, trace.EventsFile)
+	path := filepath.Join(out, runlog.EventsFile)
 	before, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +249,7 @@ func TestCheaperChargesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	var input *InputError
-	if _, _, err := Abandon(t.Context(), out, ""); !errors.As(err, &input) || !strings.Contains(err.Error(), trace.EventsFile) {
+	if _, _, err := Abandon(t.Context(), out, ""); !errors.As(err, &input) || !strings.Contains(err.Error(), runlog.EventsFile) {
 		t.Errorf("settled: %v", err)
 	}
 	if part(t, dir) != held {
@@ -277,7 +277,7 @@ func TestVerifyRefusesASwappedFilter(t *testing.T) {
 		{Currency: privacy.InZCDP, Epsilon: 1, Delta: 1e-5},
 		{Currency: privacy.InRDP, Order: m.Filter.Order, Epsilon: 0.9, Delta: 1e-5},
 	} {
-		info, err := trace.ReadInfo(out)
+		info, err := runlog.ReadInfo(out)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,7 +288,7 @@ func TestVerifyRefusesASwappedFilter(t *testing.T) {
 		if info.Config, err = method.Encode(m); err != nil {
 			t.Fatal(err)
 		}
-		if err := trace.WriteInfo(out, info); err != nil {
+		if err := runlog.WriteInfo(out, info); err != nil {
 			t.Fatal(err)
 		}
 		found := holds(t, dir, out)

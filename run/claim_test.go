@@ -10,7 +10,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // A converged run says what it claims of its model, whatever the output; the claim follows from the releases
@@ -34,7 +34,7 @@ func TestClaim(t *testing.T) {
 		}
 		// A claim that says more than was found.
 		info.Result.Claim.Gradient = 1e-9
-		if err := trace.WriteInfo(out, info); err != nil {
+		if err := runlog.WriteInfo(out, info); err != nil {
 			t.Fatal(err)
 		}
 		if f, err := VerifyClaim(t.Context(), out, "", false); err != nil || f.Holds {
@@ -44,7 +44,7 @@ func TestClaim(t *testing.T) {
 			t.Errorf("%s: %+v", name, f)
 		}
 		info.Result.Claim = nil
-		if err := trace.WriteInfo(out, info); err != nil {
+		if err := runlog.WriteInfo(out, info); err != nil {
 			t.Fatal(err)
 		}
 		if f := holds(t, dir, out)["claim"]; f.Holds || f.What == "" {

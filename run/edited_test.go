@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/privacy/account"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // A run whose configuration was edited while it was broken off goes on only with what
@@ -34,7 +34,7 @@ func TestB3EditedConfiguration(t *testing.T) {
 			out := fmt.Sprint(dir, "/broken")
 			broken(t, l, whole, out, c.charged, c.released)
 			l.Close()
-			info, err := trace.ReadInfo(out)
+			info, err := runlog.ReadInfo(out)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,7 +46,7 @@ func TestB3EditedConfiguration(t *testing.T) {
 			if info.Config, err = json.Marshal(config); err != nil {
 				t.Fatal(err)
 			}
-			if err := trace.WriteInfo(out, info); err != nil {
+			if err := runlog.WriteInfo(out, info); err != nil {
 				t.Fatal(err)
 			}
 			_, err = Resume(t.Context(), out, Env{Workers: 1})

@@ -12,7 +12,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/ledger"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // filterLedger gives the clinic a lifetime budget in a currency.
@@ -67,7 +67,7 @@ func TestFilterSettlesForWhatWasCharged(t *testing.T) {
 	if after := part(t, dir); after != held {
 		t.Errorf("the copy moved what is held from %v to %v", held, after)
 	}
-	info, err := trace.ReadInfo(out)
+	info, err := runlog.ReadInfo(out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,8 +108,8 @@ func TestKilledRunUnderAFilter(t *testing.T) {
 			break
 		}
 	}
-	info, err := trace.ReadInfo(out)
-	if err != nil || info.Status != trace.Finished || !(held > 0.01 && held < 0.9) || record(t, out).Charged() != info.MaxSteps {
+	info, err := runlog.ReadInfo(out)
+	if err != nil || info.Status != runlog.Finished || !(held > 0.01 && held < 0.9) || record(t, out).Charged() != info.MaxSteps {
 		t.Errorf("%+v, %v; it held %v", info, err, held)
 	}
 	l := openLedger(t, dir)

@@ -9,12 +9,14 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/run/ledger"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // reporting is an Env whose report is a file with that text.
 func reporting(text string) Env {
-	return Env{Workers: 1, Report: func(dir string) error { return os.WriteFile(filepath.Join(dir, trace.ReportFile), []byte(text), 0o600) }}
+	return Env{Workers: 1, Report: func(dir string) error {
+		return os.WriteFile(filepath.Join(dir, runlog.ReportFile), []byte(text), 0o600)
+	}}
 }
 
 // stateOf is what the ledger in dir knows of a run.
@@ -46,7 +48,7 @@ func TestEKilledAroundTheSettlement(t *testing.T) {
 					t.Fatal("settled before the report")
 				}
 			}
-			report := filepath.Join(out, trace.ReportFile)
+			report := filepath.Join(out, runlog.ReportFile)
 			for _, text := range []string{"first", "second"} {
 				info, err := Resume(t.Context(), out, reporting(text))
 				if err != nil || info.Result == nil || info.Result.Steps == 0 {
@@ -60,7 +62,7 @@ func TestEKilledAroundTheSettlement(t *testing.T) {
 				return
 			}
 			r := stateOf(t, dir, info.ID)
-			if r.State != ledger.StateSettled || r.Settlement.Outcome != ledger.Done || r.Settlement.Seal[trace.ReportFile] == "" {
+			if r.State != ledger.StateSettled || r.Settlement.Outcome != ledger.Done || r.Settlement.Seal[runlog.ReportFile] == "" {
 				t.Errorf("%+v", r)
 			}
 		})
@@ -90,12 +92,12 @@ func TestEKilledBeforeTheReservation(t *testing.T) {
 		if _, _, err := Fit(t.Context(), job, env); !errors.Is(err, ledger.ErrUncertain) {
 			t.Fatal(err)
 		}
-		info, err := trace.ReadInfo(out)
+		info, err := runlog.ReadInfo(out)
 		if err != nil {
 			t.Fatal(err)
 		}
 		info.ID += "-unknown" // as if the reservation had never come
-		if err := trace.WriteInfo(out, info); err != nil {
+		if err := runlog.WriteInfo(out, info); err != nil {
 			t.Fatal(err)
 		}
 		os.Symlink(db, link)

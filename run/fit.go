@@ -23,7 +23,7 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // Env is what surrounds a run. Every field may be left out.
@@ -67,7 +67,7 @@ var ErrDiverged = errors.New("the parameters are not finite and make no model; t
 // the run directory and settles. A mistake in the input is an *InputError or a *config.Error
 // and has changed nothing on disk; a refused budget wraps privacy.ErrExhausted.
 // It returns the run's info and directory, also beside ErrInterrupted.
-func Fit(ctx context.Context, job *Job, env Env) (*trace.Info, string, error) {
+func Fit(ctx context.Context, job *Job, env Env) (*runlog.Info, string, error) {
 	switch {
 	case env.Shards != nil:
 		if err := job.Shardable(); err != nil {
@@ -90,14 +90,14 @@ func Fit(ctx context.Context, job *Job, env Env) (*trace.Info, string, error) {
 		return nil, "", err
 	}
 	if job.Spec.Lab {
-		s.Info.Result = &trace.Result{LabCounts: counts}
+		s.Info.Result = &runlog.Result{LabCounts: counts}
 	}
 	undo, err := s.makeDir()
 	if err != nil {
 		return nil, "", err
 	}
 	begun := false
-	if s.writer, err = trace.Create(s.Dir); err == nil {
+	if s.writer, err = runlog.Create(s.Dir); err == nil {
 		begun, err = s.begin(ctx)
 	}
 	switch {
@@ -113,7 +113,7 @@ func Fit(ctx context.Context, job *Job, env Env) (*trace.Info, string, error) {
 	if err != nil {
 		return s.Info, s.Dir, err
 	}
-	return s.Info, s.Dir, s.run(ctx, s.Job.walk(nil), asked, asked, &trace.Record{})
+	return s.Info, s.Dir, s.run(ctx, s.Job.walk(nil), asked, asked, &runlog.Record{})
 }
 
 // notBegun is err, or that a person stopped the run before it began.
@@ -194,13 +194,13 @@ func (s *Session) describe() (err error) {
 }
 
 // NewInfo is the run.json of a new run. What is the method's is left out where the job has none.
-func NewInfo(j *Job, version string) (*trace.Info, error) {
+func NewInfo(j *Job, version string) (*runlog.Info, error) {
 	id, err := NewID()
 	if err != nil {
 		return nil, err
 	}
-	i := &trace.Info{
-		Format: trace.InfoFormat, ID: id, Status: trace.Running, Started: time.Now().UTC().Truncate(time.Millisecond),
+	i := &runlog.Info{
+		Format: runlog.InfoFormat, ID: id, Status: runlog.Running, Started: time.Now().UTC().Truncate(time.Millisecond),
 		Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: kernels(),
 		SpecFile: absolute(j.Spec.File), Data: tablePath(j.Spec.Data), Test: tablePath(j.Spec.Test), Labels: absolute(j.Spec.Labels), TestLabels: absolute(j.Spec.TestLabels),
 		Dataset: j.Schema.Dataset, Unit: j.Schema.Unit, UnitRows: j.Schema.UnitRows,
@@ -305,13 +305,13 @@ func (s *Session) makeDir() (undo func(), err error) {
 	}
 	undo = func() {
 		// Under the lock, and its file last: nobody else is in the directory yet.
-		for _, name := range []string{trace.EventsFile, trace.ReleasesFile, trace.StepsFile, trace.TokenFile, trace.InfoFile, lockFile} {
+		for _, name := range []string{runlog.EventsFile, runlog.ReleasesFile, runlog.StepsFile, runlog.TokenFile, runlog.InfoFile, lockFile} {
 			os.Remove(filepath.Join(dir, name))
 		}
 		s.unlockDir()
 		removeDirs()
 	}
-	if err := trace.MakeDir(dir, 0o755); err != nil {
+	if err := runlog.MakeDir(dir, 0o755); err != nil {
 		removeDirs()
 		return fail("%v", err)
 	}
@@ -357,10 +357,10 @@ func (s *Session) begin(ctx context.Context) (begun bool, err error) {
 		return false, s.writeInfo(ctx)
 	}
 	s.token = ledger.NewToken()
-	if err := trace.WriteFile(filepath.Join(s.Dir, trace.TokenFile), []byte(s.token+"\n")); err != nil {
+	if err := runlog.WriteFile(filepath.Join(s.Dir, runlog.TokenFile), []byte(s.token+"\n")); err != nil {
 		return false, err
 	}
-	if err := trace.WriteInfo(s.Dir, s.Info); err != nil {
+	if err := runlog.WriteInfo(s.Dir, s.Info); err != nil {
 		return false, err
 	}
 	if err := s.reserve(ctx); err != nil {
@@ -428,7 +428,7 @@ func (s *Session) writeInfo(ctx context.Context) error {
 		return err
 	}
 	s.Info.LedgerHead = fmt.Sprintf("%d %s", head.Seq, head.Hash)
-	return trace.WriteInfo(s.Dir, s.Info)
+	return runlog.WriteInfo(s.Dir, s.Info)
 }
 
 // mark is the content's HMAC under the ledger's key (R4).

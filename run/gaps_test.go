@@ -12,14 +12,14 @@ import (
 
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/run/ledger"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // broken is the directory of the run in from as a crash leaves it between two writes of a group: that many batches are charged, and
 // some of them released. The budget is reserved.
 func broken(t *testing.T, l *ledger.Ledger, from, to string, charged, released int) {
 	t.Helper()
-	info, err := trace.ReadInfo(from)
+	info, err := runlog.ReadInfo(from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func broken(t *testing.T, l *ledger.Ledger, from, to string, charged, released i
 	if err != nil {
 		t.Fatal(err)
 	}
-	info.ID, info.Status, info.Result, info.Finished = filepath.Base(to), trace.Running, nil, nil
+	info.ID, info.Status, info.Result, info.Finished = filepath.Base(to), runlog.Running, nil, nil
 	plan, err := info.PlanEvent()
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func broken(t *testing.T, l *ledger.Ledger, from, to string, charged, released i
 		t.Fatal(err)
 	}
 	rec, token := record(t, from), ledger.NewToken()
-	w, err := trace.Create(to)
+	w, err := runlog.Create(to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func broken(t *testing.T, l *ledger.Ledger, from, to string, charged, released i
 		Dataset: info.Dataset, Unit: info.Unit, Adjacency: info.Budget.Adjacency, Run: info.ID,
 		Epsilon: info.Budget.Epsilon, Delta: info.Budget.Delta, Plan: plan, Token: token, Mark: known.Mark,
 	})
-	if err := errors.Join(err, w.Close(), trace.WriteInfo(to, info), os.WriteFile(filepath.Join(to, trace.TokenFile), []byte(token), 0o600),
+	if err := errors.Join(err, w.Close(), runlog.WriteInfo(to, info), os.WriteFile(filepath.Join(to, runlog.TokenFile), []byte(token), 0o600),
 		l.Reach(t.Context(), info.ID, token, charged, ledgerCharges(record(t, to).Events))); err != nil {
 		t.Fatal(err)
 	}

@@ -4,19 +4,19 @@ import (
 	"slices"
 
 	"github.com/sottodp/sotto/data"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 const exampleRows = 8 // of each kind
 
 // examples are the first images of a test table and the first that the model gets wrong; none of a table
 // of other rows, or of images with other than one number a pixel.
-func examples(j *Job, w []float64, t *data.Table) []trace.Example {
+func examples(j *Job, w []float64, t *data.Table) []runlog.Example {
 	image, classes := j.Schema.Image, j.Schema.ClassNames()
 	if image == nil || len(image.Shape) != 2 || t.Classes == 0 || !j.Model.Facts().Probabilities {
 		return nil
 	}
-	var first, wrong []trace.Example
+	var first, wrong []runlog.Example
 	block, row := 0, 0
 	predictions(j.Model, w, t, func(p []float64, label float32) bool {
 		for row == t.Blocks[block].N {
@@ -28,7 +28,7 @@ func examples(j *Job, w []float64, t *data.Table) []trace.Example {
 			return true
 		}
 		guess := Best(p)
-		e := trace.Example{Width: image.Shape[1], Class: classes[int(label)], Guess: classes[guess], Confidence: p[guess]}
+		e := runlog.Example{Width: image.Shape[1], Class: classes[int(label)], Guess: classes[guess], Confidence: p[guess]}
 		switch {
 		case len(first) < exampleRows:
 			e.Pixels = gray(t.Blocks[block], at)

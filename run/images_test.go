@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/run/report"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // imageFiles writes n images of 4×5 pixels, of class i mod 2: a bright line above, or below.
@@ -41,7 +41,7 @@ func TestImageExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	data, test := imageFiles(t, dir, "train", 100), imageFiles(t, dir, "t10k", 30)
-	fit := func(name, test, lab string) (*trace.Info, string) {
+	fit := func(name, test, lab string) (*runlog.Info, string) {
 		out := filepath.Join(dir, name)
 		file := filepath.Join(dir, name+".yaml")
 		text := fmt.Sprintf("data: %s\ntest: %s\nschema: %s\nmodel: {name: cnn, layers: [conv 4 2x3 tanh, max 2 stride 1]}\nmethod: {name: sgd, steps: 20, rate: 2, clip: 1}\nledger: %s\nout: %s\nprivacy: {epsilon: 8, delta: 1e-5, adjacency: add-or-remove}\n%s",

@@ -22,7 +22,7 @@ import (
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/ledger"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // The test binary is also the process that gets killed.
@@ -116,7 +116,7 @@ func killed(t *testing.T, c *exec.Cmd, after time.Duration) (done bool, told int
 // next is the process that goes on with a run, from whatever is there.
 func next(t *testing.T, spec, out string) *exec.Cmd {
 	t.Helper()
-	if _, err := os.Stat(filepath.Join(out, trace.InfoFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(out, runlog.InfoFile)); err == nil {
 		return process("resume", out)
 	}
 	// Killed before there was anything to resume: nothing has been spent.
@@ -133,9 +133,9 @@ func delay(kill int) time.Duration {
 	return rand.N(700 * time.Millisecond)
 }
 
-func record(t *testing.T, dir string) *trace.Record {
+func record(t *testing.T, dir string) *runlog.Record {
 	t.Helper()
-	r, err := trace.Read(dir)
+	r, err := runlog.Read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func killedSeeded(t *testing.T, every int) {
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	want, err := model.Read(filepath.Join(whole, trace.ModelFile))
+	want, err := model.Read(filepath.Join(whole, runlog.ModelFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func killedSeeded(t *testing.T, every int) {
 		if a, b := record(t, whole).Event(), record(t, out).Event(); !privacy.Equal(a, b) {
 			t.Errorf("charged %v, the unbroken run %v", b, a)
 		}
-		got, err := model.Read(filepath.Join(out, trace.ModelFile))
+		got, err := model.Read(filepath.Join(out, runlog.ModelFile))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,11 +230,11 @@ func TestKilledSecureRunSpendsNothingTwice(t *testing.T) {
 				after = never
 			}
 			done, told := killed(t, next(t, spec, out), after)
-			if _, err := os.Stat(filepath.Join(out, trace.InfoFile)); err != nil {
+			if _, err := os.Stat(filepath.Join(out, runlog.InfoFile)); err != nil {
 				k++
 				continue
 			}
-			info, err := trace.ReadInfo(out)
+			info, err := runlog.ReadInfo(out)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -251,7 +251,7 @@ func TestKilledSecureRunSpendsNothingTwice(t *testing.T) {
 			}
 			charged, released = r.Charged(), r.Released
 			if done {
-				if info.Status != trace.Finished || info.Result.Charged != charged || info.Result.Steps != released {
+				if info.Status != runlog.Finished || info.Result.Charged != charged || info.Result.Steps != released {
 					t.Errorf("status %s, result %+v; the record has %d charges and %d releases", info.Status, info.Result, charged, released)
 				}
 				break
@@ -378,7 +378,7 @@ func TestStopResumeAndCopies(t *testing.T) {
 	if !held {
 		t.Error("a directory that is in use was not refused")
 	}
-	if info.Status != trace.Interrupted {
+	if info.Status != runlog.Interrupted {
 		t.Errorf("status %q", info.Status)
 	}
 	copyDir(t, out, out+"-copy")
@@ -476,7 +476,7 @@ func TestCrashBesideTheLedger(t *testing.T) {
 	}
 	// As it stood before the last line of the ledger was written.
 	db := filepath.Join(dir, "ledger.db")
-	info, err := trace.ReadInfo(out)
+	info, err := runlog.ReadInfo(out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -486,7 +486,7 @@ func TestCrashBesideTheLedger(t *testing.T) {
 	if _, err := ledger.Accept(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	token, err := readToken(filepath.Join(out, trace.TokenFile))
+	token, err := readToken(filepath.Join(out, runlog.TokenFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -506,16 +506,16 @@ func TestCrashBesideTheLedger(t *testing.T) {
 	}
 
 	// Before the first: the directory is there, the ledger knows nothing of it.
-	info.ID, info.Status, info.Result, info.Finished = "fresh", trace.Running, nil, nil
+	info.ID, info.Status, info.Result, info.Finished = "fresh", runlog.Running, nil, nil
 	fresh := filepath.Join(dir, "fresh")
 	if err := os.Mkdir(fresh, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	w, err := trace.Create(fresh)
+	w, err := runlog.Create(fresh)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(w.Close(), trace.WriteInfo(fresh, info), os.WriteFile(filepath.Join(fresh, trace.TokenFile), []byte(ledger.NewToken()), 0o600)); err != nil {
+	if err := errors.Join(w.Close(), runlog.WriteInfo(fresh, info), os.WriteFile(filepath.Join(fresh, runlog.TokenFile), []byte(ledger.NewToken()), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Resume(t.Context(), fresh, Env{}); err != nil {
@@ -535,7 +535,7 @@ func TestCrashesAroundTheToken(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	info, _, err := Fit(ctx, job, stopAt(1, stop))
 	wantErr(t, err, ErrInterrupted)
-	path := filepath.Join(out, trace.TokenFile)
+	path := filepath.Join(out, runlog.TokenFile)
 	old, err := readToken(path)
 	if err != nil {
 		t.Fatal(err)
@@ -562,12 +562,12 @@ func TestResumeRefusesAnotherBudget(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	out := stopped(t, dir, poisson(4))
-	info, err := trace.ReadInfo(out)
+	info, err := runlog.ReadInfo(out)
 	if err != nil {
 		t.Fatal(err)
 	}
 	info.Budget.Epsilon = 5
-	if err := trace.WriteInfo(out, info); err != nil {
+	if err := runlog.WriteInfo(out, info); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Resume(t.Context(), out, Env{})

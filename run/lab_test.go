@@ -16,7 +16,7 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/access"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 func wantInput(t *testing.T, err error, text string) {
@@ -56,45 +56,45 @@ func TestPaidRunCannotPassForLab(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	out := stopped(t, dir, poisson(4))
-	events, err := os.ReadFile(filepath.Join(out, trace.EventsFile))
+	events, err := os.ReadFile(filepath.Join(out, runlog.EventsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	seed := uint64(7)
 	for _, c := range []struct {
-		change func(*trace.Info)
+		change func(*runlog.Info)
 		want   string
 	}{
-		{func(i *trace.Info) { i.Lab = true }, "it reserved a budget"},
-		{func(i *trace.Info) { i.Seed = &seed }, "allowed only with `lab: true`"},
-		{func(i *trace.Info) { i.Off = true }, "allowed only with `lab: true`"},
-		{func(i *trace.Info) { i.Lab, i.Seed = true, &seed }, "it reserved a budget"},
-		{func(i *trace.Info) { i.Unit = "person" }, `the schema is of the dataset "clinic" by record, the run of "clinic" by person`},
-		{func(i *trace.Info) { i.Dataset = "other" }, `the run of "other"`},
-		{func(i *trace.Info) { // more and cheaper steps, as if those so far had been such
+		{func(i *runlog.Info) { i.Lab = true }, "it reserved a budget"},
+		{func(i *runlog.Info) { i.Seed = &seed }, "allowed only with `lab: true`"},
+		{func(i *runlog.Info) { i.Off = true }, "allowed only with `lab: true`"},
+		{func(i *runlog.Info) { i.Lab, i.Seed = true, &seed }, "it reserved a budget"},
+		{func(i *runlog.Info) { i.Unit = "person" }, `the schema is of the dataset "clinic" by record, the run of "clinic" by person`},
+		{func(i *runlog.Info) { i.Dataset = "other" }, `the run of "other"`},
+		{func(i *runlog.Info) { // more and cheaper steps, as if those so far had been such
 			i.Plan = bytes.ReplaceAll(i.Plan, []byte(`"sigma": `), []byte(`"sigma": 9`))
-			if err := os.WriteFile(filepath.Join(out, trace.EventsFile), bytes.ReplaceAll(events, []byte(`"sigma":`), []byte(`"sigma":9`)), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(out, runlog.EventsFile), bytes.ReplaceAll(events, []byte(`"sigma":`), []byte(`"sigma":9`)), 0o600); err != nil {
 				t.Error(err)
 			}
 		}, "another plan than the one that the budget was reserved for"},
-		{func(i *trace.Info) { i.Budget.Adjacency = privacy.ReplaceOne }, ""},
+		{func(i *runlog.Info) { i.Budget.Adjacency = privacy.ReplaceOne }, ""},
 	} {
-		info, err := trace.ReadInfo(out)
+		info, err := runlog.ReadInfo(out)
 		if err != nil {
 			t.Fatal(err)
 		}
 		changed := *info
 		c.change(&changed)
-		if err := trace.WriteInfo(out, &changed); err != nil {
+		if err := runlog.WriteInfo(out, &changed); err != nil {
 			t.Fatal(err)
 		}
 		if _, err = Resume(t.Context(), out, Env{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("found error %v; want %q", err, c.want)
 		}
-		if err := os.WriteFile(filepath.Join(out, trace.EventsFile), events, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(out, runlog.EventsFile), events, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := trace.WriteInfo(out, info); err != nil {
+		if err := runlog.WriteInfo(out, info); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -124,17 +124,17 @@ func TestDirectoryOfAnother(t *testing.T) {
 		var won atomic.Int32
 		for range 8 {
 			all.Go(func() {
-				s := &Session{Job: &Job{Spec: &Spec{Out: out}}, Info: &trace.Info{ID: "r"}}
+				s := &Session{Job: &Job{Spec: &Spec{Out: out}}, Info: &runlog.Info{ID: "r"}}
 				if _, err := s.makeDir(); err == nil {
 					won.Add(1)
-					if err := os.WriteFile(filepath.Join(out, trace.InfoFile), nil, 0o600); err != nil {
+					if err := os.WriteFile(filepath.Join(out, runlog.InfoFile), nil, 0o600); err != nil {
 						t.Error(err)
 					}
 				}
 			})
 		}
 		all.Wait()
-		if _, err := os.Stat(filepath.Join(out, trace.InfoFile)); err != nil || won.Load() != 1 {
+		if _, err := os.Stat(filepath.Join(out, runlog.InfoFile)); err != nil || won.Load() != 1 {
 			t.Fatalf("round %d: %d processes have the directory, %v", i, won.Load(), err)
 		}
 	}

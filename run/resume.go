@@ -22,7 +22,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/ledger"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -42,23 +42,23 @@ func Abandon(ctx context.Context, dir, where string) (ledger.Run, ledger.Dataset
 	return known, d, err
 }
 
-func abandon(ctx context.Context, dir, where string) (*trace.Info, *ledger.Ledger, error) {
-	info, err := trace.ReadInfo(dir)
+func abandon(ctx context.Context, dir, where string) (*runlog.Info, *ledger.Ledger, error) {
+	info, err := runlog.ReadInfo(dir)
 	if err != nil {
 		return nil, nil, &InputError{"", err}
 	}
 	if info.Lab {
 		return nil, nil, inputError("", "%s: a lab run has reserved nothing; there is nothing to settle", dir)
 	}
-	if info.Status == trace.Finished && info.Result == nil {
-		return nil, nil, inputError("", "%s: says finished, and no result", filepath.Join(dir, trace.InfoFile))
+	if info.Status == runlog.Finished && info.Result == nil {
+		return nil, nil, inputError("", "%s: says finished, and no result", filepath.Join(dir, runlog.InfoFile))
 	}
 	unlock, err := LockDir(dir)
 	if err != nil {
 		return nil, nil, &InputError{"", err}
 	}
 	defer unlock()
-	if err := errors.Join(trace.Tidy(dir), trace.Sync(dir)); err != nil {
+	if err := errors.Join(runlog.Tidy(dir), runlog.Sync(dir)); err != nil {
 		return nil, nil, err
 	}
 	rec, err := info.Record(dir)
@@ -91,7 +91,7 @@ func abandon(ctx context.Context, dir, where string) (*trace.Info, *ledger.Ledge
 
 // askedFor says whether what a run on a filter charged for its releases is what its method asks, given these: no plan tells
 // the ledger so, and what is given back rests on it.
-func askedFor(ctx context.Context, dir string, info *trace.Info) error {
+func askedFor(ctx context.Context, dir string, info *runlog.Info) error {
 	plan, err := info.PlanEvent()
 	if _, ok := plan.(privacy.Filtered); err != nil || !ok {
 		return err
@@ -100,7 +100,7 @@ func askedFor(ctx context.Context, dir string, info *trace.Info) error {
 	if err != nil {
 		return &InputError{dir, err}
 	}
-	rec, err := trace.Read(dir)
+	rec, err := runlog.Read(dir)
 	if err != nil {
 		return err
 	}
@@ -113,11 +113,11 @@ func askedFor(ctx context.Context, dir string, info *trace.Info) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			return inputError("", "%s: is not what the run's method asks of its releases: %v", filepath.Join(dir, trace.EventsFile), err)
+			return inputError("", "%s: is not what the run's method asks of its releases: %v", filepath.Join(dir, runlog.EventsFile), err)
 		}
 	}
 	if left := rec.Released - o.Replayed(); left > 0 {
-		return inputError("", "%s: found %d batches after the end of the run", filepath.Join(dir, trace.EventsFile), left)
+		return inputError("", "%s: found %d batches after the end of the run", filepath.Join(dir, runlog.EventsFile), left)
 	}
 	return nil
 }
@@ -125,8 +125,8 @@ func askedFor(ctx context.Context, dir string, info *trace.Info) error {
 // Resume takes up a run that was stopped or killed: it replays the releases that
 // are durable, without a second look, and goes on. The right to do so is a token
 // that the ledger and the directory share and that is swapped first (R7).
-func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
-	info, err := trace.ReadInfo(dir)
+func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
+	info, err := runlog.ReadInfo(dir)
 	if err != nil {
 		return nil, &InputError{"", err}
 	}
@@ -135,14 +135,14 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 	if s.unlock, err = LockDir(dir); err != nil {
 		return nil, &InputError{"", err}
 	}
-	if info, err = trace.ReadInfo(dir); err != nil { // again: now nobody else writes it
+	if info, err = runlog.ReadInfo(dir); err != nil { // again: now nobody else writes it
 		return nil, &InputError{"", err}
 	}
 	s.Info = info
-	if err := trace.Tidy(dir); err != nil {
+	if err := runlog.Tidy(dir); err != nil {
 		return nil, err
 	}
-	if info.Status == trace.Finished {
+	if info.Status == runlog.Finished {
 		return info, s.finishAgain(ctx)
 	}
 	if s.Job, err = jobOf(info); err != nil {
@@ -172,10 +172,10 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 		}
 		return nil, err
 	}
-	if err := trace.Sync(dir); err != nil { // before anything is told of what is read
+	if err := runlog.Sync(dir); err != nil { // before anything is told of what is read
 		return nil, err
 	}
-	known, err := trace.Read(dir)
+	known, err := runlog.Read(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -188,9 +188,9 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 	if err := s.Take(ctx); err != nil {
 		return nil, err
 	}
-	info.Status = trace.Running
+	info.Status = runlog.Running
 	s.Result().SinceResumed = true
-	write := func(context.Context) error { return trace.WriteInfo(dir, info) }
+	write := func(context.Context) error { return runlog.WriteInfo(dir, info) }
 	if info.LedgerHead == "" { // killed between the reservation and the entry's number in run.json
 		write = s.writeInfo
 	}
@@ -198,8 +198,8 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 		return nil, err
 	}
 	seeded := info.Seed != nil
-	var rec *trace.Record
-	if s.writer, rec, err = trace.Continue(dir, seeded); err != nil {
+	var rec *runlog.Record
+	if s.writer, rec, err = runlog.Continue(dir, seeded); err != nil {
 		return nil, err
 	}
 	// The replay pays again, in memory, what the record says is paid. A seeded run draws the
@@ -227,7 +227,7 @@ func Resume(ctx context.Context, dir string, env Env) (*trace.Info, error) {
 }
 
 // jobOf rebuilds a job from run.json: everything is fitted already.
-func jobOf(info *trace.Info) (*Job, error) {
+func jobOf(info *runlog.Info) (*Job, error) {
 	entry, err := method.Lookup(info.Method)
 	if err != nil {
 		return nil, err
@@ -240,21 +240,21 @@ func jobOf(info *trace.Info) (*Job, error) {
 }
 
 // jobWith is the job of a method that is read already; nil: of none of package method.
-func jobWith(info *trace.Info, m method.Method) (j *Job, err error) {
+func jobWith(info *runlog.Info, m method.Method) (j *Job, err error) {
 	j = &Job{Method: m}
 	if j.Schema, err = schema.FromJSON(info.Schema); err != nil {
 		return nil, err
 	}
 	if j.Schema.Dataset != info.Dataset || j.Schema.Unit != info.Unit || j.Schema.UnitRows != info.UnitRows {
-		return nil, fmt.Errorf("%s: the schema is of the dataset %q by %s, the run of %q by %s", trace.InfoFile, j.Schema.Dataset, text.Whom(j.Schema.Unit, j.Schema.UnitRows), info.Dataset, info.Whom())
+		return nil, fmt.Errorf("%s: the schema is of the dataset %q by %s, the run of %q by %s", runlog.InfoFile, j.Schema.Dataset, text.Whom(j.Schema.Unit, j.Schema.UnitRows), info.Dataset, info.Whom())
 	}
 	delta := info.Budget.Delta
 	j.Spec = &Spec{
 		File: info.SpecFile, Data: info.Data, Test: info.Test, Labels: info.Labels, TestLabels: info.TestLabels, MethodName: info.Method, Method: m,
 		Privacy: PrivacySpec{Off: info.Off, Epsilon: info.Budget.Epsilon, Delta: &delta, Adjacency: info.Budget.Adjacency, Accountant: info.Accountant},
 		Lab:     info.Lab, Seed: info.Seed, Ledger: info.Ledger,
-		AcceptDelta: slices.Contains(info.Assertions, trace.AcceptDelta), AcceptDropped: slices.Contains(info.Assertions, trace.AcceptDropped),
-		TestOverlaps: slices.Contains(info.Assertions, trace.TestOverlaps), Void: slices.Contains(info.Assertions, trace.Void),
+		AcceptDelta: slices.Contains(info.Assertions, runlog.AcceptDelta), AcceptDropped: slices.Contains(info.Assertions, runlog.AcceptDropped),
+		TestOverlaps: slices.Contains(info.Assertions, runlog.TestOverlaps), Void: slices.Contains(info.Assertions, runlog.Void),
 	}
 	if err := j.Spec.labOnly(); err != nil {
 		return nil, err
@@ -295,11 +295,11 @@ func (s *Session) finishAgain(ctx context.Context) error {
 
 // SettleAgain ends a run that was killed between the last file of its directory and its last line in the
 // ledger. It returns what the directory holds of charges; nil if the run had ended.
-func (s *Session) SettleAgain(ctx context.Context) (*trace.Record, error) {
+func (s *Session) SettleAgain(ctx context.Context) (*runlog.Record, error) {
 	if s.Info.Result == nil {
-		return nil, inputError("", "%s: says finished, and no result", filepath.Join(s.Dir, trace.InfoFile))
+		return nil, inputError("", "%s: says finished, and no result", filepath.Join(s.Dir, runlog.InfoFile))
 	}
-	_, err := os.Stat(filepath.Join(s.Dir, trace.ReportFile))
+	_, err := os.Stat(filepath.Join(s.Dir, runlog.ReportFile))
 	missing := os.IsNotExist(err)
 	if s.Info.Lab {
 		if !missing {
@@ -315,7 +315,7 @@ func (s *Session) SettleAgain(ctx context.Context) (*trace.Record, error) {
 		return nil, err
 	}
 	if known.State == ledger.StateSettled {
-		if _, sealed := known.Settlement.Seal[trace.ReportFile]; missing && !sealed { // of an earlier version, which wrote it last
+		if _, sealed := known.Settlement.Seal[runlog.ReportFile]; missing && !sealed { // of an earlier version, which wrote it last
 			return nil, s.report()
 		}
 		return nil, nil
@@ -324,7 +324,7 @@ func (s *Session) SettleAgain(ctx context.Context) (*trace.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := trace.Sync(s.Dir); err != nil {
+	if err := runlog.Sync(s.Dir); err != nil {
 		return nil, err
 	}
 	rec, err := s.Info.Record(s.Dir)
@@ -358,14 +358,14 @@ func (s *Session) TakeOver(ctx context.Context) error {
 		return err
 	}
 	s.Info.Ledger = s.ledger.Where()
-	return trace.WriteInfo(s.Dir, s.Info)
+	return runlog.WriteInfo(s.Dir, s.Info)
 }
 
 // takeOver proves the right to go on: same data as reserved, and the one-time
 // token, which is swapped for a new one. The new token is on disk before the
 // ledger knows it, so a crash in between loses nothing. rec is what the directory
 // holds.
-func (s *Session) takeOver(ctx context.Context, rec *trace.Record) error {
+func (s *Session) takeOver(ctx context.Context, rec *runlog.Record) error {
 	if err := s.openLedger(ctx); err != nil {
 		return err
 	}
@@ -395,11 +395,11 @@ func (s *Session) takeOver(ctx context.Context, rec *trace.Record) error {
 	case err != nil:
 		return err
 	case known.Dataset != s.Info.Dataset || known.Caps != ledger.Caps{Epsilon: b.Epsilon, Delta: b.Delta}:
-		return inputError("", "%s: found budget (ε %v, δ %v) of dataset %q; the ledger reserved %v of %q", filepath.Join(s.Dir, trace.InfoFile), b.Epsilon, b.Delta, s.Info.Dataset, known.Caps, known.Dataset)
+		return inputError("", "%s: found budget (ε %v, δ %v) of dataset %q; the ledger reserved %v of %q", filepath.Join(s.Dir, runlog.InfoFile), b.Epsilon, b.Delta, s.Info.Dataset, known.Caps, known.Dataset)
 	case dataset.Unit != s.Info.Unit || dataset.Adjacency != b.Adjacency:
-		return inputError("", "%s: found unit %q under %v; the ledger counts %q by %q under %v", filepath.Join(s.Dir, trace.InfoFile), s.Info.Unit, b.Adjacency, dataset.Name, dataset.Unit, dataset.Adjacency)
+		return inputError("", "%s: found unit %q under %v; the ledger counts %q by %q under %v", filepath.Join(s.Dir, runlog.InfoFile), s.Info.Unit, b.Adjacency, dataset.Name, dataset.Unit, dataset.Adjacency)
 	case len(known.Plan) > 0 && !bytes.Equal(known.Plan, plan):
-		return inputError("", "%s: found another plan than the one that the budget was reserved for", filepath.Join(s.Dir, trace.InfoFile))
+		return inputError("", "%s: found another plan than the one that the budget was reserved for", filepath.Join(s.Dir, runlog.InfoFile))
 	case !bytes.Equal(known.Mark, s.mark()):
 		table := data.Public(s.Job.Spec.Data)
 		if s.shards != nil {
@@ -424,10 +424,10 @@ func (s *Session) sameLedger() bool {
 
 // swapToken swaps the one-time token of a run and its directory, which holds these charged batches, for a new one (R7). The
 // new one is on disk before the ledger knows it, so a crash in between loses nothing.
-func swapToken(ctx context.Context, l *ledger.Ledger, dir, id, old string, charged []trace.Charges) (string, error) {
-	path := filepath.Join(dir, trace.TokenFile)
+func swapToken(ctx context.Context, l *ledger.Ledger, dir, id, old string, charged []runlog.Charges) (string, error) {
+	path := filepath.Join(dir, runlog.TokenFile)
 	fresh := ledger.NewToken()
-	if err := trace.WriteFile(path+pending, []byte(fresh+"\n")); err != nil {
+	if err := runlog.WriteFile(path+pending, []byte(fresh+"\n")); err != nil {
 		return "", err
 	}
 	if err := l.Resume(ctx, id, old, fresh, ledgerCharges(charged)); err != nil {
@@ -436,7 +436,7 @@ func swapToken(ctx context.Context, l *ledger.Ledger, dir, id, old string, charg
 	if err := os.Rename(path+pending, path); err != nil {
 		return "", err
 	}
-	return fresh, trace.SyncDir(dir)
+	return fresh, runlog.SyncDir(dir)
 }
 
 // takeOverLab says whether this is a lab run, whose access take records again (R3). A run that reserved a budget
@@ -454,14 +454,14 @@ func (s *Session) takeOverLab(ctx context.Context) error {
 
 // reservedNothing says whether a run that says that it is of the lab has no token.
 func (s *Session) reservedNothing() error {
-	if _, err := os.Stat(filepath.Join(s.Dir, trace.TokenFile)); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(s.Dir, runlog.TokenFile)); !os.IsNotExist(err) {
 		return s.noLabRun()
 	}
 	return nil
 }
 
 func (s *Session) noLabRun() error {
-	return inputError("", "%s: says that this is a lab run, but it reserved a budget", filepath.Join(s.Dir, trace.InfoFile))
+	return inputError("", "%s: says that this is a lab run, but it reserved a budget", filepath.Join(s.Dir, runlog.InfoFile))
 }
 
 const pending = ".next" // a token that the ledger may or may not know yet
@@ -470,12 +470,12 @@ const pending = ".next" // a token that the ledger may or may not know yet
 // killed after the swap, the other otherwise. A pending one that is current becomes
 // the other first: the next swap writes its own in its place.
 func currentToken(ctx context.Context, l *ledger.Ledger, dir, run string) (string, error) {
-	path := filepath.Join(dir, trace.TokenFile)
+	path := filepath.Join(dir, runlog.TokenFile)
 	if next, err := readToken(path + pending); err == nil && l.Check(ctx, run, next) == nil {
 		if err := os.Rename(path+pending, path); err != nil {
 			return "", err
 		}
-		return next, trace.SyncDir(dir)
+		return next, runlog.SyncDir(dir)
 	}
 	token, err := readToken(path)
 	if err != nil {

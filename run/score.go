@@ -6,7 +6,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 const scoreRows = 256 // rows predicted at once
@@ -40,11 +40,11 @@ func predictions(m model.Model, w []float64, t *data.Table, f func(out []float64
 
 // Score compares a model's predictions with the labels of a table. The figures
 // are computed without noise: they are not private.
-func Score(m model.Model, w []float64, t *data.Table, classes []string) *trace.Scores {
+func Score(m model.Model, w []float64, t *data.Table, classes []string) *runlog.Scores {
 	if t.Classes == 0 {
 		return scoreValues(m, w, t)
 	}
-	s := &trace.Scores{Classes: classes, Confusion: make([][]int, t.Classes)}
+	s := &runlog.Scores{Classes: classes, Confusion: make([][]int, t.Classes)}
 	for i := range s.Confusion {
 		s.Confusion[i] = make([]int, t.Classes)
 	}
@@ -83,8 +83,8 @@ func Score(m model.Model, w []float64, t *data.Table, classes []string) *trace.S
 	return s
 }
 
-func scoreValues(m model.Model, w []float64, t *data.Table) *trace.Scores {
-	s := &trace.Scores{}
+func scoreValues(m model.Model, w []float64, t *data.Table) *runlog.Scores {
+	s := &runlog.Scores{}
 	var square, sum, sumSquare float64
 	predictions(m, w, t, func(p []float64, y float32) bool {
 		if p == nil {

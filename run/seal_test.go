@@ -15,7 +15,7 @@ import (
 
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/report"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // The report is written before the settlement, which holds the hash of every final file.
@@ -26,15 +26,15 @@ func TestC1SettlementSealsTheDirectory(t *testing.T) {
 	l := openLedger(t, dir)
 	defer l.Close()
 	report := func(at string) error {
-		info, err := trace.ReadInfo(at)
+		info, err := runlog.ReadInfo(at)
 		if err != nil {
 			return err
 		}
 		known, err := l.Run(t.Context(), info.ID)
-		if err != nil || known.State != ledger.StateOpen || info.Status != trace.Finished {
+		if err != nil || known.State != ledger.StateOpen || info.Status != runlog.Finished {
 			t.Errorf("while the report is written: %v, %v, %v", info.Status, known.State, err)
 		}
-		return os.WriteFile(filepath.Join(at, trace.ReportFile), []byte("a report"), 0o600)
+		return os.WriteFile(filepath.Join(at, runlog.ReportFile), []byte("a report"), 0o600)
 	}
 	info, _, err := Fit(t.Context(), job, Env{Report: report})
 	if err != nil {
@@ -44,7 +44,7 @@ func TestC1SettlementSealsTheDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, err := trace.Seal(out)
+	now, err := runlog.Seal(out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func edit(v any, at leaf, remove bool) (any, bool) {
 // editAll edits run.json in dir at every place in turn, and wants each edit to be found. What may pass without a ledger is free.
 func editAll(t *testing.T, out string, l *ledger.Ledger, free map[string]string) {
 	t.Helper()
-	path := filepath.Join(out, trace.InfoFile)
+	path := filepath.Join(out, runlog.InfoFile)
 	before, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -275,7 +275,7 @@ func TestC1EveryByteOfTheReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(out, trace.ReportFile)
+	path := filepath.Join(out, runlog.ReportFile)
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -289,7 +289,7 @@ func TestC1EveryByteOfTheReport(t *testing.T) {
 		if err := v.sealed(known); err != nil {
 			t.Fatal(err)
 		}
-		if f := v.Findings[0]; f.Holds != holds || !holds && !strings.Contains(f.Detail, trace.ReportFile) {
+		if f := v.Findings[0]; f.Holds != holds || !holds && !strings.Contains(f.Detail, runlog.ReportFile) {
 			t.Errorf("%s: %+v", what, f)
 		}
 	}
@@ -348,15 +348,15 @@ func TestC1EveryLineOfSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(out, trace.StepsFile)
+	path := filepath.Join(out, runlog.StepsFile)
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rec := record(t, out)
-	var all [][]trace.Step
+	var all [][]runlog.Step
 	for i, s := range rec.Steps {
-		for _, other := range []trace.Step{
+		for _, other := range []runlog.Step{
 			{T: s.T + 1, Rate: s.Rate, GradNorm: s.GradNorm, Moved: s.Moved},
 			{T: s.T, Rate: math.Nextafter(s.Rate, 9), GradNorm: s.GradNorm, Moved: s.Moved},
 			{T: s.T, Rate: s.Rate, GradNorm: math.Nextafter(s.GradNorm, 9), Moved: s.Moved},
@@ -380,14 +380,14 @@ func TestC1EveryLineOfSteps(t *testing.T) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if info.Hashes, err = trace.Hashes(out); err != nil {
+		if info.Hashes, err = runlog.Hashes(out); err != nil {
 			t.Fatal(err)
 		}
-		if err := trace.WriteInfo(out, info); err != nil { // run.json agrees: a digest that anybody can make
+		if err := runlog.WriteInfo(out, info); err != nil { // run.json agrees: a digest that anybody can make
 			t.Fatal(err)
 		}
 		found, err := Verify(t.Context(), out, nil)
-		if err != nil || !slices.ContainsFunc(found, func(f Finding) bool { return f.What == trace.StepsFile && !f.Holds }) {
+		if err != nil || !slices.ContainsFunc(found, func(f Finding) bool { return f.What == runlog.StepsFile && !f.Holds }) {
 			t.Errorf("edit %d: %v, %v", i, found, err)
 		}
 	}

@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 
 	"github.com/sottodp/sotto/run/ledger"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // Below lists the run directories among dirs and directly below them. It is an error if a dir has none.
 func Below(dirs []string) ([]string, error) {
 	var runs []string
 	holds := func(dir string) bool {
-		_, err := os.Stat(filepath.Join(dir, trace.InfoFile))
+		_, err := os.Stat(filepath.Join(dir, runlog.InfoFile))
 		return err == nil
 	}
 	for _, dir := range dirs {
@@ -33,7 +33,7 @@ func Below(dirs []string) ([]string, error) {
 			}
 		}
 		if len(runs) == known {
-			return nil, inputError("", "%s: found no run directory; a run directory holds %s", dir, trace.InfoFile)
+			return nil, inputError("", "%s: found no run directory; a run directory holds %s", dir, runlog.InfoFile)
 		}
 	}
 	return runs, nil
@@ -50,7 +50,7 @@ type SeenEntry struct {
 func Seen(ctx context.Context, l *ledger.Ledger, dirs []string) ([]SeenEntry, error) {
 	var all []SeenEntry
 	for _, dir := range dirs {
-		info, err := trace.ReadInfo(dir)
+		info, err := runlog.ReadInfo(dir)
 		if err != nil {
 			return nil, &InputError{"", err}
 		}
@@ -58,7 +58,7 @@ func Seen(ctx context.Context, l *ledger.Ledger, dirs []string) ([]SeenEntry, er
 		if info.LedgerHead != "" {
 			var h ledger.Head
 			if _, err := fmt.Sscanf(info.LedgerHead, "%d %s", &h.Seq, &h.Hash); err != nil {
-				return nil, inputError("", "%s: %s: ledger_head: found %q; allowed is the number of an entry and its hash", dir, trace.InfoFile, info.LedgerHead)
+				return nil, inputError("", "%s: %s: ledger_head: found %q; allowed is the number of an entry and its hash", dir, runlog.InfoFile, info.LedgerHead)
 			}
 			err := l.Contains(ctx, h)
 			var broken *ledger.ChainError

@@ -24,7 +24,7 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // A Session is one process's work on one run directory: it opens the table, proves or takes the right
@@ -32,13 +32,13 @@ import (
 // owner of a network (gossip/party), whose log is its journal.
 type Session struct {
 	Job  *Job
-	Info *trace.Info // nil until the directory has one
+	Info *runlog.Info // nil until the directory has one
 	Dir  string
 
 	env      Env
 	ledger   *ledger.Ledger
 	token    string // "" for a lab run
-	writer   *trace.Writer
+	writer   *runlog.Writer
 	train    *data.Table
 	shards   *remote.Shards // that hold the rows which train has none of; nil: none
 	test     *data.Table
@@ -78,10 +78,10 @@ func (s *Session) Open(meter account.Meter, journal oracle.Journal, first int) (
 
 // run drives the method along a walk over o, which answers from asked or from a record before
 // it, and finishes the run directory. before is what the record held already.
-func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked io.Closer, before *trace.Record) error {
+func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked io.Closer, before *runlog.Record) error {
 	s.maxSteps = method.MaxSteps(s.Job.Method)
 	if s.token != "" {
-		s.writer.Guard = func(n int, group []trace.Charges) error {
+		s.writer.Guard = func(n int, group []runlog.Charges) error {
 			return s.Reach(context.WithoutCancel(ctx), n, ledgerCharges(group))
 		}
 	}
@@ -95,7 +95,7 @@ func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked io
 	if f, ok := s.Job.Plan.(privacy.Filtered); ok {
 		s.before, _ = account.Part(f, before.Event(), s.Job.Facts.Adjacency)
 	}
-	s.writer.Durable = func(steps []trace.Step) { s.progress(steps[len(steps)-1].T, recorded, start) }
+	s.writer.Durable = func(steps []runlog.Step) { s.progress(steps[len(steps)-1].T, recorded, start) }
 	outcome := method.Running.String()
 	var failed error
 	steps := 0
@@ -105,7 +105,7 @@ func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked io
 			break
 		}
 		if st.T > recorded && st.T > steps {
-			s.writer.Step(trace.Step{T: st.T, Rate: st.Rate, GradNorm: st.GradNorm, Moved: st.Moved})
+			s.writer.Step(runlog.Step{T: st.T, Rate: st.Rate, GradNorm: st.GradNorm, Moved: st.Moved})
 		}
 		if s.saves(st, o) {
 			state, err := walk.state(st)
@@ -122,7 +122,7 @@ func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked io
 			outcome = st.Status.String()
 		}
 		if st.Claim != nil {
-			c := trace.Claim(*st.Claim)
+			c := runlog.Claim(*st.Claim)
 			s.Result().Claim = &c
 		}
 	}
@@ -137,9 +137,9 @@ func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked io
 	case closeErr != nil: // also what made the method fail, where it was the record
 		return closeErr
 	case failed != nil && ctx.Err() != nil:
-		s.Info.Status = trace.Interrupted
+		s.Info.Status = runlog.Interrupted
 		s.Result().TrainSeconds += seconds
-		if err := trace.WriteInfo(s.Dir, s.Info); err != nil {
+		if err := runlog.WriteInfo(s.Dir, s.Info); err != nil {
 			return err
 		}
 		return ErrInterrupted
@@ -184,7 +184,7 @@ func (s *Session) progress(step, recorded int, start time.Time) {
 
 // Finish writes the model and settles, in the directory and then in the ledger, so that after a crash at
 // any point SettleAgain or a resume ends it. It returns what the directory holds of charges.
-func (s *Session) Finish(ctx context.Context, w []float64, steps int, outcome string, seconds float64) (*trace.Record, error) {
+func (s *Session) Finish(ctx context.Context, w []float64, steps int, outcome string, seconds float64) (*runlog.Record, error) {
 	ctx = context.WithoutCancel(ctx) // what is left is short
 	j := s.Job
 	rec, err := s.Info.Record(s.Dir)
@@ -222,12 +222,12 @@ func (s *Session) crash(point string) {
 }
 
 // writeModel writes the model file of a run.
-func writeModel(dir string, j *Job, info *trace.Info, w []float64) error {
+func writeModel(dir string, j *Job, info *runlog.Info, w []float64) error {
 	file, err := j.File(w, GuaranteeOf(info))
 	if err != nil {
 		return err
 	}
-	return model.Write(filepath.Join(dir, trace.ModelFile), file)
+	return model.Write(filepath.Join(dir, runlog.ModelFile), file)
 }
 
 // File is the model of a job with parameters w and what training promised.
@@ -250,22 +250,22 @@ func (j *Job) File(w []float64, g Guarantee) (*model.File, error) {
 const Diverged = "diverged"
 
 // Result is the run's result, made if there is none.
-func (s *Session) Result() *trace.Result {
+func (s *Session) Result() *runlog.Result {
 	if s.Info.Result == nil {
-		s.Info.Result = &trace.Result{}
+		s.Info.Result = &runlog.Result{}
 	}
 	return s.Info.Result
 }
 
 // settle ends the run, first in its directory, report included, and then in the ledger, which seals the directory.
-func (s *Session) settle(ctx context.Context, rec *trace.Record) error {
+func (s *Session) settle(ctx context.Context, rec *runlog.Record) error {
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	s.Info.Status, s.Info.Finished = trace.Finished, &now
+	s.Info.Status, s.Info.Finished = runlog.Finished, &now
 	var err error
-	if s.Info.Hashes, err = trace.Hashes(s.Dir); err != nil {
+	if s.Info.Hashes, err = runlog.Hashes(s.Dir); err != nil {
 		return err
 	}
-	if err := trace.WriteInfo(s.Dir, s.Info); err != nil {
+	if err := runlog.WriteInfo(s.Dir, s.Info); err != nil {
 		return err
 	}
 	s.crash("finished")
@@ -289,9 +289,9 @@ func (s *Session) report() error {
 }
 
 // outcomeOf is what the ledger calls the end of a run.
-func outcomeOf(info *trace.Info) ledger.Outcome {
+func outcomeOf(info *runlog.Info) ledger.Outcome {
 	switch {
-	case info.Status != trace.Finished:
+	case info.Status != runlog.Finished:
 		return ledger.Abandoned
 	case info.Result.Outcome == method.Done.String(), info.Result.Outcome == method.Converged.String():
 		return ledger.Done
@@ -300,7 +300,7 @@ func outcomeOf(info *trace.Info) ledger.Outcome {
 }
 
 // GuaranteeOf is what the model of a run says of its training.
-func GuaranteeOf(i *trace.Info) Guarantee {
+func GuaranteeOf(i *runlog.Info) Guarantee {
 	return Guarantee{Budget: i.Budget, Off: i.Off, Unit: i.Unit, UnitRows: i.UnitRows, Dataset: i.Dataset, Run: i.ID, Accountant: i.Accountant, Plan: i.Plan, Method: i.Method, Config: i.Config}
 }
 
@@ -338,7 +338,7 @@ func numerics(j *Job, batches int) string {
 }
 
 // ledgerCharges is what a directory says of charges, as the ledger takes it.
-func ledgerCharges(events []trace.Charges) []ledger.Charges {
+func ledgerCharges(events []runlog.Charges) []ledger.Charges {
 	all := make([]ledger.Charges, len(events))
 	for i, c := range events {
 		all[i] = ledger.Charges(c)
@@ -351,7 +351,7 @@ func ledgerCharges(events []trace.Charges) []ledger.Charges {
 // files in its directory as they are now: no file may change after it. Where the
 // dataset counts in caps the reserved budget stays spent as a whole, and the events
 // are noted as information.
-func settle(ctx context.Context, l *ledger.Ledger, dir string, info *trace.Info, token string, rec *trace.Record) error {
+func settle(ctx context.Context, l *ledger.Ledger, dir string, info *runlog.Info, token string, rec *runlog.Record) error {
 	charged, err := privacy.MarshalEvent(rec.Event())
 	if err != nil {
 		return err
@@ -367,7 +367,7 @@ func settle(ctx context.Context, l *ledger.Ledger, dir string, info *trace.Info,
 	cost := func(charged privacy.Event) (float64, error) {
 		return account.Spent(plan, a, charged, info.Budget.Adjacency, info.Budget.Delta)
 	}
-	seal, err := trace.Seal(dir)
+	seal, err := runlog.Seal(dir)
 	if err != nil {
 		return err
 	}

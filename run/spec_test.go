@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // Whatever a spec holds, reading it ends with a spec or with an *InputError.
@@ -112,7 +112,7 @@ func TestNothingTellsTheNumberOfRows(t *testing.T) {
 	for _, method := range []string{"", "method: {name: sgd, steps: 50, batch: 40}"} {
 		name := fmt.Sprint("real", len(method))
 		out := fit(name, "one.csv", method)
-		for _, file := range []string{trace.InfoFile, trace.EventsFile, trace.StepsFile, trace.ModelFile} {
+		for _, file := range []string{runlog.InfoFile, runlog.EventsFile, runlog.StepsFile, runlog.ModelFile} {
 			b, err := os.ReadFile(filepath.Join(out, file))
 			if err != nil {
 				t.Fatal(err)
@@ -124,7 +124,7 @@ func TestNothingTellsTheNumberOfRows(t *testing.T) {
 		}
 		a := fit(name+"-a", "one.csv", method+"\nlab: true\nseed: 3\n")
 		b := fit(name+"-b", "neighbour.csv", method+"\nlab: true\nseed: 3\n")
-		for _, file := range []string{trace.StepsFile, trace.ReleasesFile} {
+		for _, file := range []string{runlog.StepsFile, runlog.ReleasesFile} {
 			sameFile(t, a, b, file)
 		}
 		if x, y := publicInfo(t, a), publicInfo(t, b); x != y {
@@ -144,12 +144,12 @@ func TestNothingTellsTheNumberOfRows(t *testing.T) {
 // without the counts that the lab adds.
 func publicInfo(t *testing.T, dir string) string {
 	t.Helper()
-	i, err := trace.ReadInfo(dir)
+	i, err := runlog.ReadInfo(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	i.ID, i.Started, i.Finished, i.SpecFile, i.Data, i.LedgerHead = "", time.Time{}, nil, "", "", ""
-	delete(i.Hashes, trace.ModelFile) // it holds the time and the name of the run
+	delete(i.Hashes, runlog.ModelFile) // it holds the time and the name of the run
 	i.Result.TrainSeconds, i.Result.LabCounts = 0, nil
 	b, err := json.Marshal(i)
 	if err != nil {

@@ -16,24 +16,24 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // hashes are those of all that a run leaves for a replay.
 func hashes(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	all, err := trace.Hashes(dir)
+	all, err := runlog.Hashes(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	delete(all, trace.ModelFile)  // holds the time
-	delete(all, trace.EventsFile) // its lines follow the groups
+	delete(all, runlog.ModelFile)  // holds the time
+	delete(all, runlog.EventsFile) // its lines follow the groups
 	return all
 }
 
 func weights(t *testing.T, dir string) string {
 	t.Helper()
-	f, err := model.Read(filepath.Join(dir, trace.ModelFile))
+	f, err := model.Read(filepath.Join(dir, runlog.ModelFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestStatesOfBrokenRuns(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					saved = all[:len(all)-every*trace.ReleaseBytes(job.Facts.Dim)]
+					saved = all[:len(all)-every*runlog.ReleaseBytes(job.Facts.Dim)]
 				}
 				for _, size := range []int{0, len(saved) / 2, len(saved)} {
 					broken := fmt.Sprintf("%s+%d", out, size)
@@ -122,7 +122,7 @@ func TestStateEvery(t *testing.T) {
 	every := stateEvery(method.Adam{Steps: steps}, privacy.Gaussian{Sigma: 1}, dim)
 	state := 4 * 8 * dim             // the output, w, and two moments
 	lines, file := 120*steps, 24*dim // of steps.jsonl, and of model.json
-	if size := 2*every*trace.ReleaseBytes(dim) + 3*state + lines + file; every < 20 || size > 90<<20 {
+	if size := 2*every*runlog.ReleaseBytes(dim) + 3*state + lines + file; every < 20 || size > 90<<20 {
 		t.Errorf("a state every %d steps: %d bytes", every, size)
 	}
 	for _, c := range []struct {
@@ -195,10 +195,10 @@ func TestVerifyFindsAnotherState(t *testing.T) {
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if info.Hashes, err = trace.Hashes(forged); err != nil {
+	if info.Hashes, err = runlog.Hashes(forged); err != nil {
 		t.Fatal(err)
 	}
-	if err := trace.WriteInfo(forged, info); err != nil {
+	if err := runlog.WriteInfo(forged, info); err != nil {
 		t.Fatal(err)
 	}
 	found := holds(t, dir, forged)

@@ -19,7 +19,7 @@ import (
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/run/access"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -52,9 +52,9 @@ func LoadModel(path string) (*Trained, error) {
 	}
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
 		dir := path
-		path = filepath.Join(path, trace.ModelFile)
+		path = filepath.Join(path, runlog.ModelFile)
 		if _, err := os.Stat(path); os.IsNotExist(err) {
-			if info, err := trace.ReadInfo(dir); err == nil {
+			if info, err := runlog.ReadInfo(dir); err == nil {
 				return nil, inputError("", "%s: has no model; its run is %s", dir, info.Status)
 			}
 		}
@@ -79,7 +79,7 @@ func LoadModel(path string) (*Trained, error) {
 	if err := json.Unmarshal(f.Guarantee, &t.Guarantee); err != nil {
 		return nil, &InputError{path, err}
 	}
-	if info, err := trace.ReadInfo(filepath.Dir(path)); err == nil && info.ID == f.Run {
+	if info, err := runlog.ReadInfo(filepath.Dir(path)); err == nil && info.ID == f.Run {
 		if _, err := os.Stat(info.Ledger); err == nil || strings.Contains(info.Ledger, "://") { // it may be another machine's
 			t.Ledger = info.Ledger
 		}
@@ -148,7 +148,7 @@ type Evaluation struct {
 
 // Evaluate scores the model on a table. The figures are not private: the access is recorded in the
 // ledger, and refused where it would end a guarantee (R3).
-func (m *Trained) Evaluate(ctx context.Context, path string, o Evaluation) (*trace.Scores, error) {
+func (m *Trained) Evaluate(ctx context.Context, path string, o Evaluation) (*runlog.Scores, error) {
 	open := func(where string, unprotected bool) (*data.Table, error) {
 		gate, err := Gate(ctx, where, false, o.Notice)
 		if err != nil {

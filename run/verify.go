@@ -24,7 +24,7 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // A Finding is one thing that Verify looked at.
@@ -44,8 +44,8 @@ const WithoutLedger = "not checked against a ledger: anyone who can write the di
 // makes one of an owner's run in a network.
 type Verification struct {
 	Dir      string
-	Info     *trace.Info
-	Record   *trace.Record
+	Info     *runlog.Info
+	Record   *runlog.Record
 	Job      *Job
 	Findings []Finding
 
@@ -61,10 +61,10 @@ func (v *Verification) Say(what string, holds bool, format string, args ...any) 
 // run in a network comes without a method.
 func Examine(dir string) (v *Verification, err error) {
 	v = &Verification{Dir: dir}
-	if v.Info, err = trace.ReadInfo(dir); err != nil {
+	if v.Info, err = runlog.ReadInfo(dir); err != nil {
 		return nil, &InputError{"", err}
 	}
-	if v.Info.Status != trace.Finished {
+	if v.Info.Status != runlog.Finished {
 		return nil, inputError("", "%s: this run is %s; only a finished run can be verified", dir, v.Info.Status)
 	}
 	if v.Record, err = v.Info.Record(dir); err != nil {
@@ -73,7 +73,7 @@ func Examine(dir string) (v *Verification, err error) {
 	if v.Info.Network != "" {
 		v.Job, err = jobWith(v.Info, nil)
 	} else if lost := v.Record.Charged() - v.Record.Released; lost > mostLost {
-		return nil, inputError("", "%s: found %d charged batches that were not released; allowed are up to %d", filepath.Join(dir, trace.EventsFile), lost, mostLost)
+		return nil, inputError("", "%s: found %d charged batches that were not released; allowed are up to %d", filepath.Join(dir, runlog.EventsFile), lost, mostLost)
 	} else {
 		v.Job, err = jobOf(v.Info)
 	}
@@ -120,7 +120,7 @@ func (v *Verification) files() error {
 	if _, err := v.final(); err != nil {
 		return &InputError{v.Dir, err}
 	}
-	now, err := trace.Hashes(v.Dir)
+	now, err := runlog.Hashes(v.Dir)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (v *Verification) files() error {
 	if v.Record.Torn {
 		more += "; the end of the record is torn"
 	}
-	v.Say("files", len(changed) == 0 && len(v.Info.Hashes) > 0 && !v.Record.Torn, "%d of %d files have the hashes in %s%s", len(all)-len(changed), len(all), trace.InfoFile, more)
+	v.Say("files", len(changed) == 0 && len(v.Info.Hashes) > 0 && !v.Record.Torn, "%d of %d files have the hashes in %s%s", len(all)-len(changed), len(all), runlog.InfoFile, more)
 	return nil
 }
 
@@ -155,7 +155,7 @@ func (v *Verification) Charged(own privacy.Event, err error, steps int, noise fl
 func (v *Verification) planned(own privacy.Event, err error, steps int, noise float64) {
 	same := err == nil && privacy.Equal(own, v.Job.Plan) && v.Info.NoiseMultiplier == noise && v.Info.MaxSteps == steps
 	v.Say("plan", same, "the configuration in %s plans %v in %d steps with noise multiplier %.6g; the record says %v in %d steps with %.6g",
-		trace.InfoFile, own, steps, noise, v.Job.Plan, v.Info.MaxSteps, v.Info.NoiseMultiplier)
+		runlog.InfoFile, own, steps, noise, v.Job.Plan, v.Info.MaxSteps, v.Info.NoiseMultiplier)
 	if v.Info.Off {
 		v.Say("budget", true, "a run without noise has none: nothing is guaranteed")
 		return
@@ -249,7 +249,7 @@ func (v *Verification) replay(ctx context.Context) error {
 	var file *model.File
 	var err error
 	if !v.noModel() {
-		if file, err = model.Read(filepath.Join(v.Dir, trace.ModelFile)); err != nil {
+		if file, err = model.Read(filepath.Join(v.Dir, runlog.ModelFile)); err != nil {
 			return &InputError{"", err}
 		}
 	}
@@ -318,7 +318,7 @@ func (v *Verification) replay(ctx context.Context) error {
 	} else {
 		worst := apart(w, file.W)
 		v.Say("replay", all && v.near(worst), "%s, replayed from %s to step %d by its releases, without data, gives the %d parameters of %s, the largest relative difference being %.3g",
-			v.Info.Method, start, again.steps, len(file.W), trace.ModelFile, worst)
+			v.Info.Method, start, again.steps, len(file.W), runlog.ModelFile, worst)
 		v.promise(file)
 	}
 	v.claim(again.claim)
@@ -362,11 +362,11 @@ func (v *Verification) promise(file *model.File) {
 		err = errors.Join(json.Unmarshal(texts[0], &values[0]), json.Unmarshal(texts[1], &values[1]))
 		same = err == nil && reflect.DeepEqual(values[0], values[1])
 	}
-	v.Say("model", same, "what %s says of its rows, itself and the guarantee, beside this run", trace.ModelFile)
+	v.Say("model", same, "what %s says of its rows, itself and the guarantee, beside this run", runlog.ModelFile)
 }
 
 // state: the newest state that is kept follows from the oldest and the releases between them, or from the beginning.
-func (v *Verification) state(walk *walk, st method.Step, newest *trace.State) error {
+func (v *Verification) state(walk *walk, st method.Step, newest *runlog.State) error {
 	if err := v.Record.Load(newest); err != nil {
 		return err
 	}
@@ -411,7 +411,7 @@ func (v *Verification) near(worst float64) bool { return worst == 0 || !v.same()
 
 // claim: what the run says of its model follows from the releases.
 func (v *Verification) claim(again *secondorder.Claim) {
-	var recorded *trace.Claim
+	var recorded *runlog.Claim
 	if v.Info.Result != nil {
 		recorded = v.Info.Result.Claim
 	}
@@ -420,7 +420,7 @@ func (v *Verification) claim(again *secondorder.Claim) {
 	}
 	near := func(a, b float64) bool { return a == b || !v.same() && math.Abs(a-b) <= 1e-9*math.Abs(a) }
 	if recorded == nil || again == nil {
-		v.Say("claim", false, "a claim stands in one of the two, %s and the replayed run", trace.InfoFile)
+		v.Say("claim", false, "a claim stands in one of the two, %s and the replayed run", runlog.InfoFile)
 		return
 	}
 	v.Say("claim", near(recorded.Gradient, again.Gradient) && near(recorded.Curvature, again.Curvature) && recorded.Probability == again.Probability,
@@ -431,7 +431,7 @@ func (v *Verification) claim(again *secondorder.Claim) {
 // without noise, so it is for lab runs alone. The rows may have come under a guarantee since: then they are refused, or void
 // ends it. Where no ledger is named it is that of the run.
 func VerifyClaim(ctx context.Context, dir, where string, void bool) (Finding, error) {
-	info, err := trace.ReadInfo(dir)
+	info, err := runlog.ReadInfo(dir)
 	switch {
 	case err != nil:
 		return Finding{}, &InputError{"", err}
@@ -444,7 +444,7 @@ func VerifyClaim(ctx context.Context, dir, where string, void bool) (Finding, er
 	if err != nil {
 		return Finding{}, &InputError{dir, err}
 	}
-	file, err := model.Read(filepath.Join(dir, trace.ModelFile))
+	file, err := model.Read(filepath.Join(dir, runlog.ModelFile))
 	if err != nil {
 		return Finding{}, &InputError{"", err}
 	}

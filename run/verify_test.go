@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // A model of another length is a finding, as is a plan that the ledger did not
@@ -64,7 +64,7 @@ func TestVerifyWhatWasExchanged(t *testing.T) {
 		t.Fatalf("does not hold: %v", names)
 	}
 	t.Run("endless charges", func(t *testing.T) {
-		path := filepath.Join(out, trace.EventsFile)
+		path := filepath.Join(out, runlog.EventsFile)
 		before, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -92,7 +92,7 @@ func TestVerifyWhatWasExchanged(t *testing.T) {
 		}
 	})
 	t.Run("C1 a repeated field", func(t *testing.T) {
-		path := filepath.Join(out, trace.InfoFile)
+		path := filepath.Join(out, runlog.InfoFile)
 		before, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -109,7 +109,7 @@ func TestVerifyWhatWasExchanged(t *testing.T) {
 	})
 	// Whom the model claims to protect is whom the run protected, and whom the ledger counts.
 	guarantee := func(word string, v any) {
-		change(trace.ModelFile, func(m map[string]any) {
+		change(runlog.ModelFile, func(m map[string]any) {
 			b, err := json.Marshal(v)
 			if err != nil {
 				t.Fatal(err)
@@ -131,11 +131,11 @@ func TestVerifyWhatWasExchanged(t *testing.T) {
 	}
 	for field, v := range map[string]any{"norm_bound": 7, "run": "another", "features": nil, "model": "huber-svm"} { // what applies it, and whose it is
 		var before any
-		change(trace.ModelFile, func(m map[string]any) { before, m[field] = m[field], v })
+		change(runlog.ModelFile, func(m map[string]any) { before, m[field] = m[field], v })
 		if names := broken(); !slices.Contains(names, "model") {
 			t.Errorf("a model with another %s: found %v", field, names)
 		}
-		change(trace.ModelFile, func(m map[string]any) { m[field] = before })
+		change(runlog.ModelFile, func(m map[string]any) { m[field] = before })
 	}
 	if names := broken(); !slices.Equal(names, []string{"files", "seal"}) { // the same, in other bytes
 		t.Fatalf("the model as it was: found %v", names)
@@ -143,7 +143,7 @@ func TestVerifyWhatWasExchanged(t *testing.T) {
 	person := func(unit string, rows int) {
 		guarantee("unit", unit)
 		guarantee("unit_rows", rows)
-		change(trace.InfoFile, func(m map[string]any) {
+		change(runlog.InfoFile, func(m map[string]any) {
 			schema := m["schema"].(map[string]any)
 			m["unit"], m["unit_rows"], schema["unit"], schema["unit_rows"] = unit, rows, unit, rows
 			if columns := schema["columns"].([]any); rows > 0 {
@@ -160,14 +160,14 @@ func TestVerifyWhatWasExchanged(t *testing.T) {
 	if person("record", 0); slices.Contains(broken(), "ledger") {
 		t.Error("the run as it was: the ledger does not hold")
 	}
-	change(trace.ModelFile, func(m map[string]any) {
+	change(runlog.ModelFile, func(m map[string]any) {
 		m["w"], m["dim"] = m["w"].([]any)[1:], m["dim"].(float64)-1
 		delete(m, "features")
 	})
 	if names := broken(); !slices.Contains(names, "replay") {
 		t.Errorf("a model of another length: found %v", names)
 	}
-	change(trace.InfoFile, func(m map[string]any) {
+	change(runlog.InfoFile, func(m map[string]any) {
 		m["plan"].(map[string]any)["count"] = 99.0
 	})
 	if names := broken(); !slices.Contains(names, "ledger") {

@@ -24,13 +24,13 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/sample"
 	"github.com/sottodp/sotto/run/ledger"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // given copies into want what follows from no other file of the directory and from
 // no computation: when and where the run ran, the names of files, and figures of
 // rows. What is given is checked as far as its fields fit each other.
-func given(want, info *trace.Info) {
+func given(want, info *runlog.Info) {
 	want.ID, want.Started, want.Finished, want.Status = info.ID, info.Started, info.Finished, info.Status // model.json has the ID, too
 	want.Version, want.Go, want.Platform, want.Kernels = info.Version, info.Go, info.Platform, info.Kernels
 	want.SpecFile, want.Data, want.Shards, want.Test = info.SpecFile, info.Data, info.Shards, info.Test
@@ -54,15 +54,15 @@ func given(want, info *trace.Info) {
 }
 
 // givenResult does the same for the result of a run.
-func givenResult(want *trace.Result, info *trace.Info) {
+func givenResult(want *runlog.Result, info *runlog.Info) {
 	r := info.Result
 	want.TrainSeconds, want.Owners, want.Test, want.LabCounts, want.TrainLoss = r.TrainSeconds, r.Owners, r.Test, r.LabCounts, r.TrainLoss
 	want.SinceResumed = r.SinceResumed // a record with gaps does not hold without it
 }
 
 // written compares run.json as it was written with what it should be: canonical JSON, field by field.
-func (v *Verification) written(want *trace.Info) error {
-	text, err := readfile.All(filepath.Join(v.Dir, trace.InfoFile), readfile.JSON)
+func (v *Verification) written(want *runlog.Info) error {
+	text, err := readfile.All(filepath.Join(v.Dir, runlog.InfoFile), readfile.JSON)
 	if err != nil {
 		return &InputError{"", err}
 	}
@@ -91,7 +91,7 @@ func (v *Verification) written(want *trace.Info) error {
 		}
 		detail = "does not follow from the schema, the configuration, the record and its replay: " + strings.Join(other, ", ") + more
 	}
-	v.Say(trace.InfoFile, len(other) == 0, "%s", detail)
+	v.Say(runlog.InfoFile, len(other) == 0, "%s", detail)
 	return nil
 }
 
@@ -173,7 +173,7 @@ func differences(list []string, path string, a, b any) []string {
 }
 
 // unfitScores are the figures of the test rows that do not fit each other or the classes.
-func unfitScores(s *trace.Scores, classes []string) (other []string) {
+func unfitScores(s *runlog.Scores, classes []string) (other []string) {
 	if !slices.Equal(s.Classes, classes) {
 		other = append(other, "result.test.classes")
 	}
@@ -205,7 +205,7 @@ func unfitScores(s *trace.Scores, classes []string) (other []string) {
 
 // expected is run.json as the run of a job writes it, but for its result. What was
 // warned of while it ran is the ledger's state then.
-func (v *Verification) expected(job *Job) (*trace.Info, error) {
+func (v *Verification) expected(job *Job) (*runlog.Info, error) {
 	j := *job
 	j.Warnings = j.cautions()
 	want, err := NewInfo(&j, v.Info.Version)
@@ -250,10 +250,10 @@ func (v *Verification) wrote(r ran) error {
 	}
 	if v.Info.Result != nil {
 		charged := v.Record.Charged()
-		want.Result = &trace.Result{Steps: r.steps, Charged: charged, Outcome: r.outcome, SampleBound: numerics(v.Job, charged)}
+		want.Result = &runlog.Result{Steps: r.steps, Charged: charged, Outcome: r.outcome, SampleBound: numerics(v.Job, charged)}
 		givenResult(want.Result, v.Info)
 		if want.Result.Owners = 0; r.claim != nil {
-			c := trace.Claim(*r.claim)
+			c := runlog.Claim(*r.claim)
 			if was := v.Info.Result.Claim; was != nil && !v.same() { // near to it: see claim
 				c = *was
 			}
@@ -280,7 +280,7 @@ func (l *lines) compare(st method.Step) {
 		l.differs(st.T)
 		return
 	}
-	was, now := l.v.Record.Steps[st.T-1], trace.Step{T: st.T, Rate: st.Rate, GradNorm: st.GradNorm, Moved: st.Moved}.Finite()
+	was, now := l.v.Record.Steps[st.T-1], runlog.Step{T: st.T, Rate: st.Rate, GradNorm: st.GradNorm, Moved: st.Moved}.Finite()
 	worst := apart([]float64{was.Rate, was.GradNorm, was.Moved}, []float64{now.Rate, now.GradNorm, now.Moved})
 	if l.worst = math.Max(l.worst, worst); was.T != st.T || !l.v.near(worst) {
 		l.differs(st.T)
@@ -308,16 +308,16 @@ func (l *lines) say(from, steps int) {
 		before = fmt.Sprintf("; the first %d cannot be replayed any more, and are taken as they are", from)
 	}
 	if l.other > 0 {
-		l.v.Say(trace.StepsFile, false, "the line of step %d is not what the replayed step gives%s", l.other, before)
+		l.v.Say(runlog.StepsFile, false, "the line of step %d is not what the replayed step gives%s", l.other, before)
 		return
 	}
-	l.v.Say(trace.StepsFile, true, "%d lines, each what the replayed step gives, the largest relative difference being %.3g%s", len(l.v.Record.Steps), l.worst, before)
+	l.v.Say(runlog.StepsFile, true, "%d lines, each what the replayed step gives, the largest relative difference being %.3g%s", len(l.v.Record.Steps), l.worst, before)
 }
 
 // final are the hashes of the final files.
 func (v *Verification) final() (_ map[string]string, err error) {
 	if v.seal == nil {
-		v.seal, err = trace.Seal(v.Dir)
+		v.seal, err = runlog.Seal(v.Dir)
 	}
 	return v.seal, err
 }
@@ -366,19 +366,19 @@ func (v *Verification) searched(whole privacy.Tuned) error {
 	want.MaxSteps, want.StateEvery = 1, 0
 	want.Finished = &v.Info.Started // R21
 	if v.Info.Result != nil {
-		want.Result = &trace.Result{Steps: 1, Charged: 1, Outcome: method.Done.String(), Test: v.Info.Result.Test}
+		want.Result = &runlog.Result{Steps: 1, Charged: 1, Outcome: method.Done.String(), Test: v.Info.Result.Test}
 	}
-	b, err := readfile.All(filepath.Join(v.Dir, trace.SearchFile), readfile.JSON)
+	b, err := readfile.All(filepath.Join(v.Dir, runlog.SearchFile), readfile.JSON)
 	if err != nil {
 		return &InputError{"", err}
 	}
 	var found struct {
 		Run    string         `json:"run"`
 		Budget privacy.Budget `json:"budget"`
-		trace.Search
+		runlog.Search
 	}
 	if err := json.Unmarshal(b, &found); err != nil {
-		return inputError("", "%s: %v", filepath.Join(v.Dir, trace.SearchFile), err)
+		return inputError("", "%s: %v", filepath.Join(v.Dir, runlog.SearchFile), err)
 	}
 	s, by := *v.Info.Search, "loss"
 	score := s.Score
@@ -393,7 +393,7 @@ func (v *Verification) searched(whole privacy.Tuned) error {
 	}
 	mean := math.Abs(s.Mean*whole.Gamma-1) < 1e-9
 	v.Say("search", found.Run == v.Info.ID && found.Budget == v.Info.Budget && reflect.DeepEqual(found.Search, s) && s.By == by && s.Score == score && mean,
-		"%s beside what %s says of the search, its plan and its scores", trace.SearchFile, trace.InfoFile)
+		"%s beside what %s says of the search, its plan and its scores", runlog.SearchFile, runlog.InfoFile)
 	return v.written(want)
 }
 
@@ -411,14 +411,14 @@ func (v *Verification) FinishOwner(ctx context.Context, l *ledger.Ledger) ([]Fin
 		if v.Diverged() {
 			outcome = Diverged
 		}
-		want.Result = &trace.Result{Steps: v.Job.Owner.Activations, Charged: v.Record.Charged(), Outcome: outcome}
+		want.Result = &runlog.Result{Steps: v.Job.Owner.Activations, Charged: v.Record.Charged(), Outcome: outcome}
 		givenResult(want.Result, v.Info)
 	}
 	if err := v.written(want); err != nil {
 		return nil, err
 	}
 	if !v.Diverged() {
-		file, err := model.Read(filepath.Join(v.Dir, trace.ModelFile))
+		file, err := model.Read(filepath.Join(v.Dir, runlog.ModelFile))
 		if err != nil {
 			return nil, &InputError{"", err}
 		}
@@ -429,7 +429,7 @@ func (v *Verification) FinishOwner(ctx context.Context, l *ledger.Ledger) ([]Fin
 
 // Diverged reports whether the run says that it diverged and made no model.
 func (v *Verification) Diverged() bool {
-	_, err := os.Stat(filepath.Join(v.Dir, trace.ModelFile))
+	_, err := os.Stat(filepath.Join(v.Dir, runlog.ModelFile))
 	return os.IsNotExist(err) && v.noModel()
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/ledger"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // search checks the best of a search: what the whole cost, and that the winner is one of those that it drew from. That the model
@@ -26,11 +26,11 @@ func (v *Verification) search(ctx context.Context, l *ledger.Ledger) ([]Finding,
 		}
 		holds = privacy.Equal(one, own)
 	}
-	v.Say("plan", holds, "the configuration in %s plans %v: number %d of the %d that the search drew from", trace.InfoFile, own, i+1, len(whole.Among))
+	v.Say("plan", holds, "the configuration in %s plans %v: number %d of the %d that the search drew from", runlog.InfoFile, own, i+1, len(whole.Among))
 	v.cost("budget", v.Job.Plan)
 	v.Say("charges", privacy.Equal(v.Record.Event(), privacy.Repeated{Count: 1, Of: v.Job.Plan}) && v.Info.Result != nil && v.Info.Result.Charged == 1, "the search was charged once, as a whole")
 	v.Say("releases", v.Record.Released == 0 && len(v.Record.Steps) == 0, "none but the model: what its candidates released, and how many they were, a search keeps secret; so that the model is the best of them is not checked")
-	file, err := model.Read(filepath.Join(v.Dir, trace.ModelFile))
+	file, err := model.Read(filepath.Join(v.Dir, runlog.ModelFile))
 	if err != nil {
 		return nil, &InputError{"", err}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // keepAll is the most bytes of releases that a run keeps as a whole. Of a run that may make more, the state of the method is saved
@@ -23,7 +23,7 @@ const keepAll = 64 << 20
 func stateEvery(m method.Method, plan privacy.Event, dim int) int {
 	_, keeps := m.(method.Checkpointer)
 	_, filtered := plan.(privacy.Filtered)
-	step := trace.ReleaseBytes(dim)
+	step := runlog.ReleaseBytes(dim)
 	if !keeps || filtered || method.MaxSteps(m) <= keepAll/step {
 		return 0
 	}
@@ -42,7 +42,7 @@ func (j *Job) walk(from *method.Checkpoint) *walk {
 }
 
 // walkFrom is a walk from a state of a record; nil is the beginning.
-func (j *Job) walkFrom(rec *trace.Record, at *trace.State) (*walk, error) {
+func (j *Job) walkFrom(rec *runlog.Record, at *runlog.State) (*walk, error) {
 	if at == nil {
 		return j.walk(nil), nil
 	}
@@ -62,9 +62,9 @@ func (j *Job) walkFrom(rec *trace.Record, at *trace.State) (*walk, error) {
 }
 
 // state is where the walk stands after st.
-func (w *walk) state(st method.Step) (trace.State, error) {
+func (w *walk) state(st method.Step) (runlog.State, error) {
 	fold, err := json.Marshal(w.fold.AveragerState)
-	return trace.State{Step: st.T, Fold: fold, Vectors: append([][]float64{w.fold.Out}, st.Kept...)}, err
+	return runlog.State{Step: st.T, Fold: fold, Vectors: append([][]float64{w.fold.Out}, st.Kept...)}, err
 }
 
 // steps runs the method over o.
@@ -91,7 +91,7 @@ func (w *walk) steps(ctx context.Context, o oracle.Oracle) iter.Seq2[method.Step
 
 // released yields the releases behind a state of a record, nil being the beginning, each with what was charged for it, of the first batches that were
 // paid. What was charged up to the state is lost to it, as the batches of a crash are.
-func released(rec *trace.Record, at *trace.State, paid int) (next func() (replay.Released, error), done func()) {
+func released(rec *runlog.Record, at *runlog.State, paid int) (next func() (replay.Released, error), done func()) {
 	releases := rec.Open(at)
 	charge, stop := iter.Pull(rec.Batches())
 	charged := 0

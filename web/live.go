@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 const (
@@ -38,7 +38,7 @@ type progress struct {
 // watched is a running run that some browser shows.
 type watched struct {
 	mu       sync.Mutex
-	info     *trace.Info
+	info     *runlog.Info
 	follower *record
 	charged  int // batches that epsilon is of
 	epsilon  string
@@ -55,7 +55,7 @@ func (s *Server) watched(e *runEntry) (*watched, error) {
 	if w != nil {
 		return w, nil
 	}
-	info, err := trace.ReadInfo(e.Dir)
+	info, err := runlog.ReadInfo(e.Dir)
 	if err != nil {
 		return nil, err
 	}

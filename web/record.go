@@ -5,30 +5,30 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // A record is what a run has written and made durable. An owner in a network writes a journal, which is synced after
 // each activation; its steps are the activations.
 type record struct {
-	*trace.Follower
+	*runlog.Follower
 	journal string    // its path; "" outside of networks
 	size    int64     // of the journal when it was read
 	next    time.Time // when to read it again: it is read as a whole
 }
 
 func follow(e *runEntry) *record {
-	r := &record{Follower: trace.Follow(e.Dir)}
+	r := &record{Follower: runlog.Follow(e.Dir)}
 	if e.Network != "" {
-		r.journal = filepath.Join(e.Dir, trace.JournalFile)
+		r.journal = filepath.Join(e.Dir, runlog.JournalFile)
 	}
 	r.Ended = !e.Running()
 	return r
 }
 
 // recorded reads what a run has written.
-func recorded(e *runEntry) (*trace.Info, *record, error) {
-	info, err := trace.ReadInfo(e.Dir)
+func recorded(e *runEntry) (*runlog.Info, *record, error) {
+	info, err := runlog.ReadInfo(e.Dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -47,13 +47,13 @@ func (r *record) read() error {
 	if err != nil || info.Size() == r.size || begin.Before(r.next) {
 		return err
 	}
-	all, err := trace.JournalRecord(r.journal)
+	all, err := runlog.JournalRecord(r.journal)
 	if err != nil {
 		return err
 	}
 	r.size, r.Written, r.Events = info.Size(), info.ModTime(), all.Events
 	if n := all.Charged(); n > 0 {
-		r.Steps = []trace.Step{{T: n}}
+		r.Steps = []runlog.Step{{T: n}}
 	}
 	end := time.Now()
 	r.next = end.Add(9 * end.Sub(begin))

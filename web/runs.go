@@ -18,7 +18,7 @@ import (
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/report"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 const pageSize = 50 // runs on a page
@@ -45,7 +45,7 @@ type runRow struct {
 func (s *Server) runsPage(r *http.Request) (*page, error) {
 	l, q := s.dirs.list(), r.URL.Query()
 	b := runsBody{All: len(l.Runs), Query: strings.TrimSpace(q.Get("q")), Status: q.Get("status"), Dirs: s.options.Dirs,
-		States: []string{trace.Running, trace.Interrupted, trace.Finished, "damaged"}}
+		States: []string{runlog.Running, runlog.Interrupted, runlog.Finished, "damaged"}}
 	var matched []*runEntry
 	want := strings.ToLower(b.Query)
 	for _, e := range l.Runs {
@@ -87,10 +87,10 @@ func (s *Server) runsPage(r *http.Request) (*page, error) {
 // runBody is one run.
 type runBody struct {
 	*runEntry
-	Info     *trace.Info
+	Info     *runlog.Info
 	Progress *progress
 	Charged  int
-	Events   []trace.Charges
+	Events   []runlog.Charges
 	More     int    // lines of events that are not shown
 	Spent    string // ε of what was charged, rounded up
 	Norms    template.HTML
@@ -141,7 +141,7 @@ func (s *Server) runPage(r *http.Request) (*page, error) {
 	}
 	for _, d := range entries {
 		info, err := d.Info()
-		if err == nil && info.Mode().IsRegular() && !strings.HasPrefix(d.Name(), ".") && d.Name() != trace.TokenFile {
+		if err == nil && info.Mode().IsRegular() && !strings.HasPrefix(d.Name(), ".") && d.Name() != runlog.TokenFile {
 			b.Files = append(b.Files, file{d.Name(), int(info.Size()), info.ModTime()})
 		}
 	}
@@ -149,7 +149,7 @@ func (s *Server) runPage(r *http.Request) (*page, error) {
 }
 
 // spent is ε of what a run has charged, rounded up; empty if it has none.
-func spent(i *trace.Info, rec *trace.Record) string {
+func spent(i *runlog.Info, rec *runlog.Record) string {
 	plan, err := i.PlanEvent()
 	if err != nil {
 		return ""
@@ -270,7 +270,7 @@ const mostCompared = 6
 
 func (s *Server) comparePage(r *http.Request) (*page, error) {
 	l, b := s.dirs.list(), compareBody{}
-	var infos []*trace.Info
+	var infos []*runlog.Info
 	var records []*record
 	for _, key := range r.URL.Query()["run"] {
 		e, err := l.run(key)
@@ -335,7 +335,7 @@ func (s *Server) comparePage(r *http.Request) (*page, error) {
 }
 
 // bound is a figure of a guarantee, where there is one.
-func bound(i *trace.Info, v float64) string {
+func bound(i *runlog.Info, v float64) string {
 	if i.Off {
 		return "none"
 	}

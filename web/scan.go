@@ -17,7 +17,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/audit"
 	"github.com/sottodp/sotto/run/compare"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 const (
@@ -44,7 +44,7 @@ type runEntry struct {
 }
 
 // Running says whether it may be training.
-func (e *runEntry) Running() bool { return e.State == trace.Running }
+func (e *runEntry) Running() bool { return e.State == runlog.Running }
 
 // A place is a directory, under the key that names it in addresses.
 type place struct{ Key, Dir, Name string }
@@ -168,7 +168,7 @@ func walk(dir string, deep int, seen map[string]bool, l *listing, runs *[]found)
 		return
 	}
 	seen[dir] = true
-	if info, err := os.Stat(filepath.Join(dir, trace.InfoFile)); err == nil {
+	if info, err := os.Stat(filepath.Join(dir, runlog.InfoFile)); err == nil {
 		*runs = append(*runs, found{dir, info})
 		return
 	}
@@ -230,7 +230,7 @@ func (s *scanner) read(runs []found) []*runEntry {
 // entryOf reads run.json.
 func entryOf(dir string) *runEntry {
 	e := &runEntry{place: placeOf(dir)}
-	i, err := trace.ReadInfo(dir)
+	i, err := runlog.ReadInfo(dir)
 	if err != nil {
 		e.State, e.Damage = "damaged", err.Error()
 		return e
@@ -246,7 +246,7 @@ func entryOf(dir string) *runEntry {
 }
 
 // score is the first figure of a test, in words.
-func score(s *trace.Scores) string {
+func score(s *runlog.Scores) string {
 	switch {
 	case s == nil:
 	case s.Accuracy != nil:

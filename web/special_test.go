@@ -12,7 +12,7 @@ import (
 
 	"github.com/sottodp/sotto/run/audit"
 	"github.com/sottodp/sotto/run/compare"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // D1: a named pipe or a device instead of any file that the dashboard reads
@@ -34,18 +34,18 @@ func TestD1SpecialFiles(t *testing.T) {
 			}
 		}
 	}
-	pipe("piped", trace.InfoFile)
+	pipe("piped", runlog.InfoFile)
 	pipe("network", NetworkFile)
 	pipe("audit", audit.DataFile)
 	pipe("comparison", compare.HeadFile, compare.CellsCSV, compare.Chart)
 	os.MkdirAll(filepath.Join(root, "runs", "zero"), 0o755)
-	if err := os.Symlink("/dev/zero", filepath.Join(root, "runs", "zero", trace.InfoFile)); err != nil {
+	if err := os.Symlink("/dev/zero", filepath.Join(root, "runs", "zero", runlog.InfoFile)); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.CopyFS(filepath.Join(root, "runs", "record"), os.DirFS(good)); err != nil {
 		t.Fatal(err)
 	}
-	pipe("record", trace.EventsFile, trace.StepsFile, trace.ReleasesFile, trace.ModelFile, trace.ReportFile)
+	pipe("record", runlog.EventsFile, runlog.StepsFile, runlog.ReleasesFile, runlog.ModelFile, runlog.ReportFile)
 
 	s := open(t, root).enter()
 	status, text := s.get("/")

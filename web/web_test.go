@@ -26,7 +26,7 @@ import (
 	"github.com/sottodp/sotto/run/audit"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/report"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/run/tune"
 )
 
@@ -114,19 +114,19 @@ func fit(t testing.TB, root, name string, more ...run.Override) string {
 type trainee struct {
 	t    testing.TB
 	dir  string
-	info *trace.Info
-	w    *trace.Writer
+	info *runlog.Info
+	w    *runlog.Writer
 	done int
 }
 
 // train begins a run of so many steps, in the terms of the finished one in like.
 func train(t testing.TB, like, dir string, steps int) *trainee {
 	t.Helper()
-	info, err := trace.ReadInfo(like)
+	info, err := runlog.ReadInfo(like)
 	if err != nil {
 		t.Fatal(err)
 	}
-	info.ID, info.Status, info.Finished, info.Result, info.Hashes = filepath.Base(dir), trace.Running, nil, nil, nil
+	info.ID, info.Status, info.Finished, info.Result, info.Hashes = filepath.Base(dir), runlog.Running, nil, nil, nil
 	info.MaxSteps, info.Started = steps, time.Now().UTC()
 	info.Accountant = "zcdp"
 	if info.Plan, err = privacy.MarshalEvent(privacy.Repeated{Count: steps, Of: gauss}); err != nil {
@@ -136,11 +136,11 @@ func train(t testing.TB, like, dir string, steps int) *trainee {
 		t.Fatal(err)
 	}
 	r := &trainee{t: t, dir: dir, info: info}
-	if r.w, err = trace.Create(dir); err != nil {
+	if r.w, err = runlog.Create(dir); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.w.Close() })
-	if err := trace.WriteInfo(dir, info); err != nil {
+	if err := runlog.WriteInfo(dir, info); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -159,7 +159,7 @@ func (r *trainee) step(n int) {
 		if err := r.w.Release([][]float64{{1, 2}}); err != nil {
 			r.t.Fatal(err)
 		}
-		r.w.Step(trace.Step{T: r.done, Rate: 1, GradNorm: 1 / float64(r.done), Moved: 1})
+		r.w.Step(runlog.Step{T: r.done, Rate: 1, GradNorm: 1 / float64(r.done), Moved: 1})
 	}
 	if err := r.w.Flush(); err != nil {
 		r.t.Fatal(err)
@@ -170,9 +170,9 @@ func (r *trainee) step(n int) {
 func (r *trainee) end() {
 	r.t.Helper()
 	now := time.Now().UTC()
-	r.info.Status, r.info.Finished = trace.Finished, &now
-	r.info.Result = &trace.Result{Steps: r.done, Charged: r.done, Outcome: "done"}
-	if err := trace.WriteInfo(r.dir, r.info); err != nil {
+	r.info.Status, r.info.Finished = runlog.Finished, &now
+	r.info.Result = &runlog.Result{Steps: r.done, Charged: r.done, Outcome: "done"}
+	if err := runlog.WriteInfo(r.dir, r.info); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -206,16 +206,16 @@ func search(t testing.TB, root string) {
 // part begins an owner's part of a training among owners, in the terms of the run in like, and takes two activations.
 func part(t testing.TB, like, dir string) {
 	t.Helper()
-	info, err := trace.ReadInfo(like)
+	info, err := runlog.ReadInfo(like)
 	if err != nil {
 		t.Fatal(err)
 	}
-	info.ID, info.Status, info.Finished, info.Result, info.Hashes, info.Network = "p1", trace.Running, nil, nil, nil, "n7/east"
+	info.ID, info.Status, info.Finished, info.Result, info.Hashes, info.Network = "p1", runlog.Running, nil, nil, nil, "n7/east"
 	info.MaxSteps, info.Started = 40, time.Now().Add(-time.Hour).UTC() // the oldest in the list
-	if err := errors.Join(os.MkdirAll(dir, 0o755), trace.WriteInfo(dir, info)); err != nil {
+	if err := errors.Join(os.MkdirAll(dir, 0o755), runlog.WriteInfo(dir, info)); err != nil {
 		t.Fatal(err)
 	}
-	j, err := trace.CreateJournal(filepath.Join(dir, trace.JournalFile), trace.JournalHead{Run: "p1", Dim: 2})
+	j, err := runlog.CreateJournal(filepath.Join(dir, runlog.JournalFile), runlog.JournalHead{Run: "p1", Dim: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -547,7 +547,7 @@ func TestSpentSoFar(t *testing.T) {
 func BenchmarkList(b *testing.B) {
 	root := b.TempDir()
 	like := fit(b, root, "like")
-	text, err := os.ReadFile(filepath.Join(like, trace.InfoFile))
+	text, err := os.ReadFile(filepath.Join(like, runlog.InfoFile))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -556,7 +556,7 @@ func BenchmarkList(b *testing.B) {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			b.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, trace.InfoFile), text, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, runlog.InfoFile), text, 0o644); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // An Agreement is what all owners must have the same of before they train.
@@ -150,13 +150,13 @@ func (f File) Write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return trace.WriteFile(filepath.Join(dir, trace.AgreedFile), append(b, '\n'))
+	return runlog.WriteFile(filepath.Join(dir, runlog.AgreedFile), append(b, '\n'))
 }
 
 // Read reads the agreement of an owner's directory whose network has that hash, and the network's
 // ID.
 func Read(dir, config string) (a *Agreement, id string, err error) {
-	b, err := readfile.All(filepath.Join(dir, trace.AgreedFile), readfile.JSON)
+	b, err := readfile.All(filepath.Join(dir, runlog.AgreedFile), readfile.JSON)
 	if err != nil {
 		return nil, "", err
 	}
@@ -165,7 +165,7 @@ func Read(dir, config string) (a *Agreement, id string, err error) {
 		return nil, "", err
 	}
 	if sum := sha256.Sum256(f.Network); hex.EncodeToString(sum[:]) != config {
-		return nil, "", fmt.Errorf("it is of another network than %s", trace.JournalFile)
+		return nil, "", fmt.Errorf("it is of another network than %s", runlog.JournalFile)
 	}
 	var network struct {
 		ID     string

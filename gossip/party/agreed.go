@@ -12,7 +12,7 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // configured is the method that the owner must have.
@@ -45,7 +45,7 @@ func agreed(v *run.Verification, entry gossip.Entry, m gossip.Method, facts orac
 		err = fmt.Errorf("it is of %d owners", len(a.Owners))
 	}
 	if err != nil {
-		v.Say("agreed", false, "%s: %v; so what %s says cannot be held against what the owners agreed on", trace.AgreedFile, err, trace.InfoFile)
+		v.Say("agreed", false, "%s: %v; so what %s says cannot be held against what the owners agreed on", runlog.AgreedFile, err, runlog.InfoFile)
 		return nil
 	}
 	terms := run.PrivacySpec(a.Privacy)
@@ -72,7 +72,7 @@ func agreed(v *run.Verification, entry gossip.Entry, m gossip.Method, facts orac
 		{"budget", v.Info.Budget == budget && v.Info.Off == terms.Off && v.Info.Accountant == accountant},
 		{"lab", v.Info.Lab == a.Lab && reflect.DeepEqual(v.Info.Seed, a.Seed)},
 		{"public", reflect.DeepEqual(facts, owner.Public)},
-		{trace.ScheduleFile, a.Schedule.Fits(at.Schedule)},
+		{runlog.ScheduleFile, a.Schedule.Fits(at.Schedule)},
 		{"method", v.Info.Method == a.Method.Name},
 		{"config", err == nil && reflect.DeepEqual(m, want)},
 	} {
@@ -83,7 +83,7 @@ func agreed(v *run.Verification, entry gossip.Entry, m gossip.Method, facts orac
 	if other != "" {
 		other = "; others: " + other[2:]
 	}
-	v.Say("agreed", other == "", "%s, of which %s has the hash, beside network, schema, model, budget, public facts, method and its configuration in %s and %s%s", trace.AgreedFile, trace.JournalFile, trace.InfoFile, trace.ScheduleFile, other)
+	v.Say("agreed", other == "", "%s, of which %s has the hash, beside network, schema, model, budget, public facts, method and its configuration in %s and %s%s", runlog.AgreedFile, runlog.JournalFile, runlog.InfoFile, runlog.ScheduleFile, other)
 	return nil
 }
 

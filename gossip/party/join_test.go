@@ -11,7 +11,7 @@ import (
 
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // joining is an owner's session of the example that has come as far as to say hello, and all owners' credentials.
@@ -112,7 +112,7 @@ func commitmentsAreKept(t *testing.T, s *session, all []*transport.Credentials) 
 // Owners whose hub has told them different shares find out before a row is drawn.
 func TestAllTrainByOneSchedule(t *testing.T) {
 	s, all := joining(t)
-	s.Info = &trace.Info{ID: "r1"}
+	s.Info = &runlog.Info{ID: "r1"}
 	for _, theirs := range []string{"r2 7", "r2"} {
 		m := &transport.Memory{}
 		for _, c := range all[1:] {

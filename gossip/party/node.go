@@ -31,7 +31,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // Options of an owner's process.
@@ -145,7 +145,7 @@ func needHub(c *transport.Credentials, o transport.ClientOptions) error {
 
 func (s *session) run(ctx context.Context) (*Result, error) {
 	start := time.Now()
-	_, err := os.Stat(filepath.Join(s.o.Dir, trace.InfoFile))
+	_, err := os.Stat(filepath.Join(s.o.Dir, runlog.InfoFile))
 	begun := err == nil // what refuses a table or a δ did not refuse these
 	if err := s.agree(begun); err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	defer unlock()
-	if s.Info != nil && s.Info.Status == trace.Finished {
+	if s.Info != nil && s.Info.Status == runlog.Finished {
 		return s.settleAgain(ctx)
 	}
 	if err := needHub(s.c, s.o.Client); err != nil {
@@ -273,7 +273,7 @@ func (s *session) agree(begun bool) (err error) {
 }
 
 // PlaceFile is in an owner's directory from the first moment on.
-const PlaceFile = trace.PlaceFile
+const PlaceFile = runlog.PlaceFile
 
 // A place is what an owner needs to come back to the same network from the same directory.
 type place struct {
@@ -289,7 +289,7 @@ func (p *place) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return trace.WriteFile(filepath.Join(dir, PlaceFile), append(text, '\n'))
+	return runlog.WriteFile(filepath.Join(dir, PlaceFile), append(text, '\n'))
 }
 
 // enter makes the owner's directory, or reads that of a process before.
@@ -297,7 +297,7 @@ func (s *session) enter() (unlock func(), err error) {
 	if s.o.Dir == "" {
 		return nil, inputError("--dir is missing: a directory of the owner's own, kept until the training is over")
 	}
-	if err := trace.MakeDir(s.o.Dir, 0o700); err != nil {
+	if err := runlog.MakeDir(s.o.Dir, 0o700); err != nil {
 		return nil, inputError("--dir: found %s, where nothing can be written (%w)", s.o.Dir, err)
 	}
 	if _, err := readPlace(s.o.Dir); err != nil { // a directory of something else gets no lock
@@ -322,10 +322,10 @@ func (s *session) enter() (unlock func(), err error) {
 			return nil, inputError("%s: is another training's directory; allowed is a new one, or that of this training", s.o.Dir)
 		}
 		s.place = old
-		if _, err := os.Stat(filepath.Join(s.o.Dir, trace.InfoFile)); os.IsNotExist(err) { // not all owners had come
+		if _, err := os.Stat(filepath.Join(s.o.Dir, runlog.InfoFile)); os.IsNotExist(err) { // not all owners had come
 			return held, nil
 		}
-		if s.Info, err = trace.ReadInfo(s.o.Dir); err != nil {
+		if s.Info, err = runlog.ReadInfo(s.o.Dir); err != nil {
 			return nil, &run.InputError{Err: err}
 		}
 		known, err := ReadSchedule(s.o.Dir)
@@ -424,7 +424,7 @@ func (s *session) begin() (err error) {
 	}
 	s.Info.Network = s.networkName()
 	if !s.Info.Lab {
-		if err := trace.WriteFile(filepath.Join(s.o.Dir, trace.TokenFile), []byte(ledger.NewToken()+"\n")); err != nil {
+		if err := runlog.WriteFile(filepath.Join(s.o.Dir, runlog.TokenFile), []byte(ledger.NewToken()+"\n")); err != nil {
 			return err
 		}
 	}
@@ -434,25 +434,25 @@ func (s *session) begin() (err error) {
 	if err := s.agreed.Write(s.o.Dir); err != nil {
 		return err
 	}
-	return trace.WriteInfo(s.o.Dir, s.Info)
+	return runlog.WriteInfo(s.o.Dir, s.Info)
 }
 
 // networkName is what run.json calls the owner's place.
 func (s *session) networkName() string { return s.c.Network.ID + "/" + s.c.Name() }
 
 // journal opens the owner's journal. It must be there where the directory is not new.
-func (s *session) journal() (*trace.Journal, *trace.JournalReader, error) {
-	path := filepath.Join(s.o.Dir, trace.JournalFile)
-	head := trace.JournalHead{Run: s.Info.ID, Config: fmt.Sprintf("%x", s.config), Owner: s.c.Owner, Dim: s.Job.Facts.Dim}
-	var j *trace.Journal
-	var past *trace.JournalReader
+func (s *session) journal() (*runlog.Journal, *runlog.JournalReader, error) {
+	path := filepath.Join(s.o.Dir, runlog.JournalFile)
+	head := runlog.JournalHead{Run: s.Info.ID, Config: fmt.Sprintf("%x", s.config), Owner: s.c.Owner, Dim: s.Job.Facts.Dim}
+	var j *runlog.Journal
+	var past *runlog.JournalReader
 	_, err := os.Stat(path)
 	if os.IsNotExist(err) && s.Info.Ledger == "" { // nothing was reserved or released yet
-		j, err = trace.CreateJournal(path, head)
+		j, err = runlog.CreateJournal(path, head)
 	} else {
-		j, past, err = trace.OpenJournal(path, head)
+		j, past, err = runlog.OpenJournal(path, head)
 	}
-	if errors.Is(err, trace.ErrOtherJournal) || os.IsNotExist(err) {
+	if errors.Is(err, runlog.ErrOtherJournal) || os.IsNotExist(err) {
 		err = &run.InputError{Err: err}
 	}
 	if err == nil {
@@ -549,7 +549,7 @@ func (s *session) crash(point string) {
 }
 
 // notBehind compares journal and hub.
-func (s *session) notBehind(ctx context.Context, node *transport.Node, j *trace.Journal) error {
+func (s *session) notBehind(ctx context.Context, node *transport.Node, j *runlog.Journal) error {
 	activations := 0
 	for act := range s.plan.Schedule.Activations(s.c.Owner) {
 		if activations == j.Charged() {
@@ -561,7 +561,7 @@ func (s *session) notBehind(ctx context.Context, node *transport.Node, j *trace.
 }
 
 // train takes the owner's activations.
-func (s *session) train(ctx context.Context, node *transport.Node, o oracle.Oracle, j *trace.Journal) ([]float64, error) {
+func (s *session) train(ctx context.Context, node *transport.Node, o oracle.Oracle, j *runlog.Journal) ([]float64, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	reach, over, err := s.startReach(ctx, stop, j.Charged())
@@ -616,7 +616,7 @@ func (s *session) finish(ctx context.Context, node *transport.Node, x []float64,
 }
 
 // summary is what a finished run comes to.
-func (s *session) summary(rec *trace.Record) *Result {
+func (s *session) summary(rec *runlog.Record) *Result {
 	r := &Result{Dir: s.o.Dir, Run: s.Info.ID, Owner: s.c.Name(), Activations: s.Info.Result.Steps, Noise: s.Info.NoiseMultiplier, Models: s.Info.Result.Owners, Seconds: s.Info.Result.TrainSeconds}
 	if !s.Info.Off {
 		epsilon := s.Job.Cost(rec.Event())

@@ -10,7 +10,7 @@ import (
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // A Status is how far an owner's part has come, by its directory alone.
@@ -28,7 +28,7 @@ const Waiting = "waiting for all owners"
 
 // ReadStatus reads an owner's directory, at work or not.
 func ReadStatus(dir string) (*Status, error) {
-	info, err := trace.ReadInfo(dir)
+	info, err := runlog.ReadInfo(dir)
 	if err != nil {
 		if p, _ := readPlace(dir); p != nil {
 			return &Status{Network: p.Network, Status: Waiting, Dim: p.Dim}, nil
@@ -42,7 +42,7 @@ func ReadStatus(dir string) (*Status, error) {
 	if err := json.Unmarshal(info.Public, &facts); err != nil {
 		return nil, &run.InputError{Err: fmt.Errorf("%s: public: %w", dir, err)}
 	}
-	rec, err := trace.JournalRecord(filepath.Join(dir, trace.JournalFile))
+	rec, err := runlog.JournalRecord(filepath.Join(dir, runlog.JournalFile))
 	if err != nil {
 		return nil, err
 	}

@@ -18,14 +18,14 @@ import (
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // Verify verifies a finished run directory as run.Verify does, and an owner's run in a network: that
 // run.json says what the owners agreed on, that the charges are those of the plan, and that every
 // vector that was published follows from what was charged and from what the peers sent.
 func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]run.Finding, error) {
-	if info, err := trace.ReadInfo(dir); err == nil && info.Network == "" {
+	if info, err := runlog.ReadInfo(dir); err == nil && info.Network == "" {
 		return run.Verify(ctx, dir, l)
 	}
 	v, err := run.Examine(dir)
@@ -35,22 +35,22 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]run.Finding, e
 	fail := func(err error) ([]run.Finding, error) { return nil, &run.InputError{Where: dir, Err: err} }
 	entry, err := gossip.Lookup(v.Info.Method)
 	if err != nil {
-		return fail(fmt.Errorf("%s: method: %w", trace.InfoFile, err))
+		return fail(fmt.Errorf("%s: method: %w", runlog.InfoFile, err))
 	}
 	m, err := entry.Decode(v.Info.Config)
 	if err != nil {
-		return fail(fmt.Errorf("%s: %w", trace.InfoFile, err))
+		return fail(fmt.Errorf("%s: %w", runlog.InfoFile, err))
 	}
 	var facts oracle.Public
 	if err := json.Unmarshal(v.Info.Public, &facts); err != nil {
-		return fail(fmt.Errorf("%s: public: %w", trace.InfoFile, err))
+		return fail(fmt.Errorf("%s: public: %w", runlog.InfoFile, err))
 	}
 	v.Job.Facts.Rows = facts.Rows // the owner's own; the rest follows from schema and model
 	schedule, err := ReadSchedule(dir)
 	if err != nil {
 		return fail(err)
 	}
-	journal, err := trace.ReadJournal(filepath.Join(dir, trace.JournalFile))
+	journal, err := runlog.ReadJournal(filepath.Join(dir, runlog.JournalFile))
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]run.Finding, e
 	head := journal.Head
 	at := gossip.Node{Schedule: schedule, Index: head.Owner}
 	if at.Index < 0 || at.Index >= schedule.Graph.N {
-		return fail(fmt.Errorf("%s: found owner %d of %d", trace.JournalFile, at.Index, schedule.Graph.N))
+		return fail(fmt.Errorf("%s: found owner %d of %d", runlog.JournalFile, at.Index, schedule.Graph.N))
 	}
 	steps := schedule.Counts()[at.Index]
 	v.Job.Owner = &run.Owner{Index: at.Index, Activations: steps, Method: m}
@@ -67,7 +67,7 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]run.Finding, e
 		return nil, err
 	}
 	v.Charged(plan, planErr, steps, m.NoiseMultiplier())
-	v.Say("journal", head.Run == v.Info.ID && head.Dim == v.Job.Facts.Dim, "%s is that of run %s, of owner %d with vectors of %d numbers", trace.JournalFile, head.Run, head.Owner+1, head.Dim)
+	v.Say("journal", head.Run == v.Info.ID && head.Dim == v.Job.Facts.Dim, "%s is that of run %s, of owner %d with vectors of %d numbers", runlog.JournalFile, head.Run, head.Owner+1, head.Dim)
 	if err := sent(ctx, v, m, at, journal); err != nil {
 		return nil, err
 	}
@@ -80,12 +80,12 @@ func writeSchedule(dir string, s *gossip.Schedule) error {
 	if err != nil {
 		return err
 	}
-	return trace.WriteFile(filepath.Join(dir, trace.ScheduleFile), append(b, '\n'))
+	return runlog.WriteFile(filepath.Join(dir, runlog.ScheduleFile), append(b, '\n'))
 }
 
 // ReadSchedule reads the schedule of an owner's directory.
 func ReadSchedule(dir string) (*gossip.Schedule, error) {
-	b, err := readfile.All(filepath.Join(dir, trace.ScheduleFile), readfile.JSON)
+	b, err := readfile.All(filepath.Join(dir, runlog.ScheduleFile), readfile.JSON)
 	if err != nil {
 		return nil, err
 	}
@@ -93,23 +93,23 @@ func ReadSchedule(dir string) (*gossip.Schedule, error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(s); err != nil {
-		return nil, fmt.Errorf("%s: %w", trace.ScheduleFile, err)
+		return nil, fmt.Errorf("%s: %w", runlog.ScheduleFile, err)
 	}
 	if err := s.Validate(); err != nil {
-		return nil, fmt.Errorf("%s: %w", trace.ScheduleFile, err)
+		return nil, fmt.Errorf("%s: %w", runlog.ScheduleFile, err)
 	}
 	return s, nil
 }
 
 // sent checks that each published vector follows from what was charged and from what peers sent.
-func sent(ctx context.Context, v *run.Verification, m gossip.Method, at gossip.Node, journal *trace.JournalReader) error {
+func sent(ctx context.Context, v *run.Verification, m gossip.Method, at gossip.Node, journal *runlog.JournalReader) error {
 	past := &past{Replay: transport.Replay{Journal: journal, Same: func(sent, now []float64) bool { return v.Near(sent, now) }}}
 	at.Mixer = past
 	x, err := m.Run(ctx, at, past.Oracle(v.Job.Facts, nil, nil), v.Job.Objective, nil)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	detail := fmt.Sprintf("%s, replayed from %s through %d activations, without data, sends every vector that was published", v.Info.Method, trace.JournalFile, past.activations)
+	detail := fmt.Sprintf("%s, replayed from %s through %d activations, without data, sends every vector that was published", v.Info.Method, runlog.JournalFile, past.activations)
 	if err != nil {
 		detail = err.Error()
 	}
@@ -135,9 +135,9 @@ func (p *past) Mix(_ context.Context, _ int, act gossip.Activation, m []float64)
 	case held == nil:
 		return replay.ErrEnd
 	case !held.Done:
-		return fmt.Errorf("round %d: %s does not hold how it ended", act.T, trace.JournalFile)
+		return fmt.Errorf("round %d: %s does not hold how it ended", act.T, runlog.JournalFile)
 	case len(held.Committed) != len(act.Peers):
-		return fmt.Errorf("round %d: %s holds %d exchanges; the schedule has %d", act.T, trace.JournalFile, len(held.Committed), len(act.Peers))
+		return fmt.Errorf("round %d: %s holds %d exchanges; the schedule has %d", act.T, runlog.JournalFile, len(held.Committed), len(act.Peers))
 	}
 	p.activations++
 	return nil
@@ -159,7 +159,7 @@ func outcome(v *run.Verification, x []float64, owners int) error {
 	case r.Outcome != method.Done.String() || !finite:
 		holds, detail = false, fmt.Sprintf("found %q beside a model; the owner's own parameters are finite: %v", r.Outcome, finite)
 	case r.Owners == 1:
-		file, err := model.Read(filepath.Join(v.Dir, trace.ModelFile))
+		file, err := model.Read(filepath.Join(v.Dir, runlog.ModelFile))
 		if err != nil {
 			return &run.InputError{Err: err}
 		}

@@ -23,7 +23,7 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // Unpaid is what stands beside every result.
@@ -56,7 +56,7 @@ type Result struct {
 	Apart     float64           `json:"apart"` // largest distance of an owner's parameters from the mean
 	Owners    []OwnerResult     `json:"owners"`
 	W         []float64         `json:"-"` // mean of the owners' parameters
-	Test      *trace.Scores     `json:"test,omitempty"`
+	Test      *runlog.Scores    `json:"test,omitempty"`
 	Unpaid    string            `json:"unpaid"`
 }
 

@@ -24,7 +24,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/sample"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 const patient = needs.Patience
@@ -270,7 +270,7 @@ func TestAgreesWithLocal(t *testing.T) {
 				var all sync.WaitGroup
 				for i := range n {
 					all.Go(func() {
-						j, err := trace.CreateJournal(filepath.Join(t.TempDir(), "j"), trace.JournalHead{Owner: i, Dim: dim})
+						j, err := runlog.CreateJournal(filepath.Join(t.TempDir(), "j"), runlog.JournalHead{Owner: i, Dim: dim})
 						if err != nil {
 							t.Error(err)
 							return
@@ -347,10 +347,10 @@ func TestCrashes(t *testing.T) {
 				}
 			}
 			live := func() (ended bool) {
-				head := trace.JournalHead{Owner: i, Dim: dim}
-				j, past, err := trace.OpenJournal(paths[i], head)
+				head := runlog.JournalHead{Owner: i, Dim: dim}
+				j, past, err := runlog.OpenJournal(paths[i], head)
 				if os.IsNotExist(err) {
-					j, err = trace.CreateJournal(paths[i], head)
+					j, err = runlog.CreateJournal(paths[i], head)
 				}
 				if err != nil {
 					rt.Error(err)
@@ -395,7 +395,7 @@ func TestCrashes(t *testing.T) {
 			rt.Errorf("the owners' mean has moved by %v", d)
 		}
 		for i, path := range paths {
-			r, err := trace.ReadJournal(path)
+			r, err := runlog.ReadJournal(path)
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -425,7 +425,7 @@ func drift(t testing.TB, paths []string) float64 {
 	t.Helper()
 	var sum, size []float64
 	for _, path := range paths {
-		r, err := trace.ReadJournal(path)
+		r, err := runlog.ReadJournal(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -472,7 +472,7 @@ func TestOneDrawGoesOut(t *testing.T) {
 	if _, err := register.Put(t.Context(), vectorKey(0, act.Peers[0], 0, 0, 1), encode(Config{}, me.key(), 0, 0, act.Peers[0], 0, first)); err != nil {
 		t.Fatal(err)
 	}
-	j, err := trace.CreateJournal(filepath.Join(t.TempDir(), "j"), trace.JournalHead{Dim: dim})
+	j, err := runlog.CreateJournal(filepath.Join(t.TempDir(), "j"), runlog.JournalHead{Dim: dim})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/internal/readfile"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // A Network says who takes part and where the hub is. It is public.
@@ -57,7 +57,7 @@ func ReadCredentials(path string) (*Credentials, error) {
 	if err := read(path, c, credentialsFormat); err != nil {
 		return nil, err
 	}
-	if err := trace.Secret(path); err != nil {
+	if err := runlog.Secret(path); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if err := c.validate(); err != nil {
@@ -114,7 +114,7 @@ func write(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	if err := trace.WriteFile(filepath.Clean(path), append(b, '\n')); err != nil {
+	if err := runlog.WriteFile(filepath.Clean(path), append(b, '\n')); err != nil {
 		return fmt.Errorf("%s: cannot be written (%w)", path, reason(err))
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy/account"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // Errors that stop an owner before it releases anything more.
@@ -46,7 +46,7 @@ type Node struct {
 	Store       Store
 	Credentials *Credentials
 	Config      Config
-	Journal     *trace.Journal
+	Journal     *runlog.Journal
 	Past        Replay        // activations to replay; none in the zero value
 	Wait        time.Duration // for a peer's vector; 0: 30 s
 	// Charged, where set, is told before an activation is published how many batches the journal

@@ -11,7 +11,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy/account"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // ErrApart: the journal and the method disagree.
@@ -20,11 +20,11 @@ var ErrApart = errors.New("the journal holds other numbers than the method now c
 // A Replay answers a method from a journal as far as it goes: it replaces both the oracle and the
 // peers.
 type Replay struct {
-	Journal *trace.JournalReader // nil: nothing to replay
+	Journal *runlog.JournalReader // nil: nothing to replay
 	// Same reports whether what the journal sent is what the method now sends; nil: SameBits.
 	Same func(sent, now []float64) bool
 
-	next  *trace.Activation // read, and not mixed yet
+	next  *runlog.Activation // read, and not mixed yet
 	ended bool
 }
 
@@ -36,7 +36,7 @@ func SameBits(a, b []float64) bool {
 // Oracle answers from the journal, then from the oracle behind it; nil: none. The meter is charged
 // for what the journal answers, too.
 func (r *Replay) Oracle(facts oracle.Public, behind oracle.Oracle, meter account.Meter) oracle.Oracle {
-	var batches []trace.JournalBatch // of the activation that is replayed
+	var batches []runlog.JournalBatch // of the activation that is replayed
 	return &replay.Oracle{Facts: facts, Then: behind, Meter: meter, Next: func() (replay.Released, error) {
 		if len(batches) == 0 {
 			if r.next != nil {
@@ -60,7 +60,7 @@ func (r *Replay) Oracle(facts oracle.Public, behind oracle.Oracle, meter account
 }
 
 // read is the activation to replay; nil after the last.
-func (r *Replay) read() (*trace.Activation, error) {
+func (r *Replay) read() (*runlog.Activation, error) {
 	if r.Journal == nil || r.ended || r.next != nil {
 		return r.next, nil
 	}
@@ -75,7 +75,7 @@ func (r *Replay) read() (*trace.Activation, error) {
 
 // Mix is the activation as the journal holds it, in which the method now sends m; nil: the journal
 // ends before it. If the journal knows how it ended, m becomes the owner's vector after it.
-func (r *Replay) Mix(act gossip.Activation, m []float64) (*trace.Activation, error) {
+func (r *Replay) Mix(act gossip.Activation, m []float64) (*runlog.Activation, error) {
 	past, err := r.read()
 	if err != nil || past == nil {
 		return nil, err

@@ -101,43 +101,43 @@ var table = map[string][]string{
 	"oracle/perturb": join(public, []string{"internal/lbfgs"}), // bounds and solvers: no data
 	"oracle/remote":  join(public, []string{"oracle/private"}), // no data: a shard is given a Summer
 	"oracle/replay":  public,
-	"run/trace":      {"privacy", "privacy/account", "internal/readfile", "internal/text"},
+	"run/runlog":     {"privacy", "privacy/account", "internal/readfile", "internal/text"},
 	"run/ledger":     {"privacy", "privacy/account", "internal/postgres", "internal/state", "internal/readfile"},
 
 	// What owners release to each other: their journals, and the way between machines.
-	"gossip/transport": {"privacy/account", "oracle", "oracle/replay", "gossip", "run/trace", "internal/readfile"},
+	"gossip/transport": {"privacy/account", "oracle", "oracle/replay", "gossip", "run/runlog", "internal/readfile"},
 
 	// What owners who train together agree on.
-	"gossip/agreement": {"privacy", "oracle", "gossip", "run/trace", "internal/readfile"},
+	"gossip/agreement": {"privacy", "oracle", "gossip", "run/runlog", "internal/readfile"},
 
 	// The gate to tables.
 	"run/access": {"data", "data/source", "schema", "run/ledger", "internal/state", "internal/readfile"},
 
 	// Layer 4, assembly: all above.
-	"run": join(public, []string{"run/access", "internal/postgres", "data", "model", "method", "gossip", "gossip/agreement", "oracle/private", "oracle/remote", "oracle/replay", "run/trace", "run/ledger", "internal/chart", "internal/readfile", "internal/text"}),
+	"run": join(public, []string{"run/access", "internal/postgres", "data", "model", "method", "gossip", "gossip/agreement", "oracle/private", "oracle/remote", "oracle/replay", "run/runlog", "run/ledger", "internal/chart", "internal/readfile", "internal/text"}),
 
 	// A comparison drives runs in the lab, which leave no record.
-	"run/compare": join(public, []string{"run/access", "data", "model", "method", "run", "run/trace", "internal/chart", "internal/readfile", "internal/text"}),
+	"run/compare": join(public, []string{"run/access", "data", "model", "method", "run", "run/runlog", "internal/chart", "internal/readfile", "internal/text"}),
 
 	// All owners simulated in one process; one of them on a machine of its own.
-	"gossip/party":    join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/transport", "oracle/replay", "run", "run/ledger", "gossip/agreement", "run/trace", "internal/readfile"}),
+	"gossip/party":    join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/transport", "oracle/replay", "run", "run/ledger", "gossip/agreement", "run/runlog", "internal/readfile"}),
 	"gossip/demo":     {"data", "gossip/party", "gossip/simulate", "gossip/transport", "run", "internal/newfile"},
-	"gossip/simulate": join(public, []string{"run/access", "data", "model", "method", "gossip", "run", "run/trace", "internal/text"}),
+	"gossip/simulate": join(public, []string{"run/access", "data", "model", "method", "gossip", "run", "run/runlog", "internal/text"}),
 
 	// A run whose rows are on several machines of one owner.
-	"run/shards": {"run/access", "privacy", "data", "schema", "oracle/private", "oracle/remote", "run", "run/trace", "internal/readfile"},
+	"run/shards": {"run/access", "privacy", "data", "schema", "oracle/private", "oracle/remote", "run", "run/runlog", "internal/readfile"},
 
 	// An audit of runs in the lab, with canaries among the rows.
-	"run/audit": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/trace", "internal/chart", "internal/audit", "internal/readfile", "internal/text"}),
+	"run/audit": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/runlog", "internal/chart", "internal/audit", "internal/readfile", "internal/text"}),
 
 	// A search that pays and releases its best alone.
-	"run/tune": join(public, []string{"run/access", "data", "model", "method", "run", "run/ledger", "run/trace", "internal/text"}),
+	"run/tune": join(public, []string{"run/access", "data", "model", "method", "run", "run/ledger", "run/runlog", "internal/text"}),
 
 	// Layer 5, readers. The report recomputes ε from events, so it knows the words.
-	"run/report": {"privacy", "privacy/account", "run/trace", "run/ledger", "internal/chart", "internal/readfile"},
+	"run/report": {"privacy", "privacy/account", "run/runlog", "run/ledger", "internal/chart", "internal/readfile"},
 
 	// The dashboard reads files, and starts nothing but a verification.
-	"web": {"privacy", "privacy/account", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/party", "gossip/simulate", "run/audit", "internal/chart", "internal/readfile"},
+	"web": {"privacy", "privacy/account", "run", "run/runlog", "run/ledger", "run/report", "run/compare", "gossip/party", "gossip/simulate", "run/audit", "internal/chart", "internal/readfile"},
 
 	// A reproduced paper, on what everybody may use. Its tables are synthetic.
 	"paper":    join(public, []string{"data", "schema", "model", "oracle/private", "run", "run/access", "internal/chart"}),
@@ -161,10 +161,10 @@ var table = map[string][]string{
 
 	// Layer 6.
 	"cmd/sotto": {"cli"},
-	"cli":       join(public, []string{"postgres", "run/access", "data", "model", "method", "oracle/replay", "run", "run/trace", "run/ledger", "run/report", "run/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
+	"cli":       join(public, []string{"postgres", "run/access", "data", "model", "method", "oracle/replay", "run", "run/runlog", "run/ledger", "run/report", "run/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
 
 	// The benchmark measures whatever there is.
-	"internal/bench": join(public, []string{"data", "model", "method", "run", "run/trace"}),
+	"internal/bench": join(public, []string{"data", "model", "method", "run", "run/runlog"}),
 
 	// Helpers of tests: see helpers.
 	"data/datatest":     {"data"},
@@ -175,7 +175,7 @@ var table = map[string][]string{
 	"internal/proofs":   {},
 	"model/modeltest":   {"data", "model"},
 	"paper/papertest":   {"paper"},
-	"method/methodtest": join(public, []string{"data", "model", "model/modeltest", "method", "oracle/private", "oracle/replay", "run", "run/trace", "run/ledger", "run/report"}),
+	"method/methodtest": join(public, []string{"data", "model", "model/modeltest", "method", "oracle/private", "oracle/replay", "run", "run/runlog", "run/ledger", "run/report"}),
 }
 
 // helpers are packages for tests: only tests and other helpers import them, and
@@ -194,7 +194,7 @@ var assembles = map[string][]string{
 }
 
 // sealed packages must not reach data on any path of imports.
-var sealed = []string{"plan", "method", "gossip", "gossip/agreement", "gossip/transport", "method/reg", "method/schedule", "method/secondorder", "oracle", "oracle/perturb", "oracle/replay", "run/report", "run/trace", "run/ledger"}
+var sealed = []string{"plan", "method", "gossip", "gossip/agreement", "gossip/transport", "method/reg", "method/schedule", "method/secondorder", "oracle", "oracle/perturb", "oracle/replay", "run/report", "run/runlog", "run/ledger"}
 
 // withoutRows are packages that work from what is public: they must reach neither the readers
 // of tables nor the gate to them, on any path of imports.
@@ -234,10 +234,10 @@ var weakRandom = map[string][]string{
 var opens = map[string]string{
 	"internal/readfile/readfile.go": "the one place",
 	"run/ledger/sqlite.go":          "makes a new file, exclusively; SQLite reads it, after a look at what it is",
-	"run/trace/journal.go":          "makes a new file, exclusively",
-	"run/trace/save.go":             "makes a new file, exclusively",
+	"run/runlog/journal.go":         "makes a new file, exclusively",
+	"run/runlog/save.go":            "makes a new file, exclusively",
 	"internal/newfile/newfile.go":   "writes to the pipe or device that a person named",
-	"run/trace/info.go":             "syncs a directory",
+	"run/runlog/info.go":            "syncs a directory",
 	"model/file.go":                 "syncs a directory",
 	"data/map_unix.go":              "syncs a directory",
 }
@@ -597,7 +597,7 @@ func TestRules(t *testing.T) {
 		{"network", "method/a.go", `import "net/http"`, "method/a.go: imports net/http"},
 		{"files in run", "run/a.go", `import "os"`, ""},
 		{"special files", "run/a.go", `import "os"; var _ = os.ReadFile`, "run/a.go: imports os: found os.ReadFile; files are opened by internal/readfile"},
-		{"new files", "run/trace/save.go", `import "os"; var _ = os.OpenFile`, ""},
+		{"new files", "run/runlog/save.go", `import "os"; var _ = os.OpenFile`, ""},
 		{"clock", "oracle/private/a.go", `import "time"; var _ = time.Now()`, "oracle/private/a.go: imports time: package oracle/private must not read the clock, found time.Now"},
 		{"renamed clock", "privacy/account/a.go", `import clock "time"; var _ = clock.Since`, "found time.Since"},
 		{"durations", "method/a.go", `import "time"; const _ = time.Second`, ""},

@@ -20,7 +20,7 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 const batch = 256
@@ -177,7 +177,7 @@ func trainModel(t *data.Table, m model.Model, size, workers int, how kind, recor
 		if err != nil {
 			return nil, err
 		}
-		w, err := trace.Create(dir)
+		w, err := runlog.Create(dir)
 		if err != nil {
 			return nil, err
 		}

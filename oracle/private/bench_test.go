@@ -15,7 +15,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 const (
@@ -46,7 +46,7 @@ func BenchmarkEpoch(b *testing.B) {
 			if cfg.Meter, err = account.NewPlan(plan, account.Best{}, privacy.Budget{Epsilon: 1e12, Delta: 1e-5, Adjacency: privacy.AddRemove}); err != nil {
 				b.Fatal(err)
 			}
-			journal, err := trace.Create(b.TempDir())
+			journal, err := runlog.Create(b.TempDir())
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -352,9 +352,7 @@ type batch struct {
 	o       *Oracle
 	ctx     context.Context // of Oracle.Batch: long work ends with it
 	open    []oracle.Query  // charged and not yet asked
-	rows    []int32         // private
-	all     bool
-	size    float64 // public divisor
+	size    float64         // public divisor
 	answers [][]float64
 	store   [][]float64 // memory of the answers, reused
 }

@@ -102,11 +102,6 @@ func (f *farm) open(t testing.TB, ctx context.Context) *Shards {
 	return s
 }
 
-// rowless is a table of the same kind without rows.
-func rowless(tab *data.Table) *data.Table {
-	return &data.Table{Dim: tab.Dim, Classes: tab.Classes, NormBound: tab.NormBound, Unit: tab.Unit, Labeled: tab.Labeled}
-}
-
 // memo is a meter that admits everything, and a journal that counts.
 type memo struct {
 	adjacency         privacy.Adjacency

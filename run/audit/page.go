@@ -13,7 +13,7 @@ import (
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/text"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // Files of an audit's directory.
@@ -71,10 +71,10 @@ func (r *Result) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if err := trace.WriteFile(filepath.Join(dir, DataFile), append(figures, '\n')); err != nil {
+	if err := runlog.WriteFile(filepath.Join(dir, DataFile), append(figures, '\n')); err != nil {
 		return err
 	}
-	return trace.WriteFile(filepath.Join(dir, PageFile), page.Bytes())
+	return runlog.WriteFile(filepath.Join(dir, PageFile), page.Bytes())
 }
 
 // Read reads what Write has written, without the odds of the canaries.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // Unpaid is what a reader of a comparison must know.
@@ -263,7 +263,7 @@ func (p *Plan) Write(dir string) error {
 		c.order()
 	}
 	for _, f := range []struct{ name, text string }{{CellsCSV, p.cellsCSV()}, {RunsCSV, p.runsCSV()}, {Page, p.page()}, {Chart, p.figure()}} {
-		if err := trace.WriteFile(filepath.Join(dir, f.name), []byte(f.text)); err != nil {
+		if err := runlog.WriteFile(filepath.Join(dir, f.name), []byte(f.text)); err != nil {
 			return err
 		}
 	}

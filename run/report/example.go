@@ -5,7 +5,7 @@ import (
 	"html/template"
 	"strings"
 
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // An example is a test image with what the model says of it.
@@ -16,7 +16,7 @@ type example struct {
 	Wrong        bool
 }
 
-func exampleOf(e trace.Example) example {
+func exampleOf(e runlog.Example) example {
 	return example{picture(e), e.Guess, e.Class, percent(e.Confidence, 1), e.Guess != e.Class}
 }
 
@@ -24,7 +24,7 @@ func exampleOf(e trace.Example) example {
 const grays = 8
 
 // picture draws an image, dark on light, its shades as paths of the runs of pixels that have them.
-func picture(e trace.Example) template.HTML {
+func picture(e runlog.Example) template.HTML {
 	if e.Width < 1 || len(e.Pixels)%e.Width != 0 {
 		return ""
 	}

@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // Examples stand on the page as pictures of their pixels, with the guess, and the class where it is another.
 func TestExamples(t *testing.T) {
 	info := asked(t)
-	info.Result.Test.Examples = []trace.Example{
+	info.Result.Test.Examples = []runlog.Example{
 		{Width: 3, Pixels: []byte{0, 255, 255, 255, 0, 128}, Class: "seven", Guess: "seven", Confidence: 0.912},
 		{Width: 2, Pixels: []byte{0, 0, 0, 0}, Class: "<script>", Guess: "four", Confidence: 0.5},
 		{Width: 0, Pixels: []byte{1}, Class: "x", Guess: "x"}, {Width: 2, Pixels: []byte{1}, Class: "x", Guess: "x"},

@@ -10,7 +10,7 @@ import (
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // Range of the δ axis; it grows to hold the δ of a run.
@@ -26,7 +26,7 @@ const slack = 1 + 0x1p-50
 
 // guarantee fills in the promise, recomputed from the plan, and what was spent
 // of it, recomputed from the events of the record.
-func (v *view) guarantee(info *trace.Info, rec *trace.Record) error {
+func (v *view) guarantee(info *runlog.Info, rec *runlog.Record) error {
 	plan, err := info.PlanEvent()
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (v *view) guarantee(info *trace.Info, rec *trace.Record) error {
 	}
 	b := info.Budget
 	if err := b.Validate(); err != nil {
-		return fmt.Errorf("%s: budget: %w", trace.InfoFile, err)
+		return fmt.Errorf("%s: budget: %w", runlog.InfoFile, err)
 	}
 	v.promise(b)
 	shown := plan
@@ -133,7 +133,7 @@ func (v *view) fail(why string) {
 }
 
 // checkPrefix asks a meter of the plan whether it admits what was charged; the log of an interrupted run may have gaps.
-func (v *view) checkPrefix(plan privacy.Event, a account.Accountant, b privacy.Budget, rec *trace.Record, broken bool) {
+func (v *view) checkPrefix(plan privacy.Event, a account.Accountant, b privacy.Budget, rec *runlog.Record, broken bool) {
 	text := "every batch charged in the run log is the one that the plan holds at its position"
 	if broken {
 		text = "the batches charged in the run log are those of the plan in its order, some possibly left out where the run was interrupted"
@@ -240,7 +240,7 @@ func besides(plan privacy.Event, chosen account.Accountant, adj privacy.Adjacenc
 }
 
 // spending draws ε of what had been charged after each batch.
-func (v *view) spending(plan privacy.Event, a account.Accountant, b privacy.Budget, rec *trace.Record) {
+func (v *view) spending(plan privacy.Event, a account.Accountant, b privacy.Budget, rec *runlog.Record) {
 	charged := rec.Charged()
 	if charged == 0 {
 		return
@@ -288,8 +288,8 @@ func (v *view) spending(plan privacy.Event, a account.Accountant, b privacy.Budg
 }
 
 // prefix is the first n batches of a record.
-func prefix(rec *trace.Record, n int) *trace.Record {
-	var p trace.Record
+func prefix(rec *runlog.Record, n int) *runlog.Record {
+	var p runlog.Record
 	for _, c := range rec.Events {
 		if c.Count = min(c.Count, n-c.First); c.Count <= 0 {
 			break
@@ -300,7 +300,7 @@ func prefix(rec *trace.Record, n int) *trace.Record {
 }
 
 // progress draws what steps.jsonl holds.
-func (v *view) progress(rec *trace.Record) {
+func (v *view) progress(rec *runlog.Record) {
 	if len(rec.Steps) == 0 {
 		return
 	}

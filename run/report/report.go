@@ -16,7 +16,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 //go:embed page.html page.css
@@ -47,14 +47,14 @@ func Build(dir string) ([]byte, error) {
 }
 
 func makePage(dir, how string, broken []string) ([]byte, error) {
-	info, err := trace.ReadInfo(dir)
+	info, err := runlog.ReadInfo(dir)
 	if err != nil {
 		return nil, err
 	}
 	if info.Network != "" {
 		return nil, ErrPart
 	}
-	rec, err := trace.Read(dir)
+	rec, err := runlog.Read(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +62,8 @@ func makePage(dir, how string, broken []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{trace.EventsFile, trace.ReleasesFile, trace.ModelFile} {
-		sum, err := trace.Hash(dir, name)
+	for _, name := range []string{runlog.EventsFile, runlog.ReleasesFile, runlog.ModelFile} {
+		sum, err := runlog.Hash(dir, name)
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +84,7 @@ func Write(dir string) error {
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	return trace.WriteFile(filepath.Join(dir, trace.ReportFile), b)
+	return runlog.WriteFile(filepath.Join(dir, runlog.ReportFile), b)
 }
 
 // Rebuild makes the page again, with what a verification of the run found not to hold at its top, and returns its
@@ -98,9 +98,9 @@ func Rebuild(dir string, verified bool, broken []string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("report: %w", err)
 	}
-	path := filepath.Join(dir, trace.ReportFile)
+	path := filepath.Join(dir, runlog.ReportFile)
 	if _, err := os.Lstat(path); err == nil && verified {
-		path = filepath.Join(dir, trace.NewReportFile)
+		path = filepath.Join(dir, runlog.NewReportFile)
 	}
-	return path, trace.WriteFile(path, b)
+	return path, runlog.WriteFile(path, b)
 }

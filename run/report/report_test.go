@@ -18,7 +18,7 @@ import (
 
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // sigma is the noise multiplier that a budget of (1, 1e-6) needs for 100 full
@@ -26,13 +26,13 @@ import (
 const sigma = 42.5
 
 // asked is a finished run of 100 full batches as run.json tells it.
-func asked(t *testing.T) *trace.Info {
+func asked(t *testing.T) *runlog.Info {
 	t.Helper()
 	started := time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 	finished := started.Add(4 * time.Second)
 	accuracy, logLoss, auc := 0.84712, 0.32918, 0.9021
-	info := &trace.Info{
-		Format: trace.InfoFormat, ID: "20261120-093000-a1b2c3", Status: trace.Finished, Started: started, Finished: &finished,
+	info := &runlog.Info{
+		Format: runlog.InfoFormat, ID: "20261120-093000-a1b2c3", Status: runlog.Finished, Started: started, Finished: &finished,
 		Version: "0.1.0", Go: "go1.26.8", Platform: "linux/amd64", Kernels: "avx2",
 		Data: "/home/someone/secret-place/adult.data", Dataset: "adult", Unit: "record", Method: "sgd", Output: "tail-average", MaxSteps: 100,
 		Schema: json.RawMessage(`{"dataset":"adult","unit":"record","rows":32561,"row_norm":1,"row_scaling":"scale","on_bad_row":"stop",
@@ -43,15 +43,15 @@ func asked(t *testing.T) *trace.Info {
 		Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6, Adjacency: privacy.AddRemove}, Accountant: "gdp", NoiseMultiplier: sigma,
 		Warnings:    []string{"1 column is ignored"},
 		Assumptions: []string{"Every encoded row has norm at most 1.", "The nominal number of rows is 32,561."},
-		Result: &trace.Result{Steps: 100, Charged: 100, Outcome: "done", TrainSeconds: 3.25, SampleBound: "below 10⁻²⁰ for all coordinates and steps.",
-			Test: &trace.Scores{Rows: 16281, Accuracy: &accuracy, LogLoss: &logLoss, AUC: &auc,
+		Result: &runlog.Result{Steps: 100, Charged: 100, Outcome: "done", TrainSeconds: 3.25, SampleBound: "below 10⁻²⁰ for all coordinates and steps.",
+			Test: &runlog.Scores{Rows: 16281, Accuracy: &accuracy, LogLoss: &logLoss, AUC: &auc,
 				Classes: []string{"<=50K", ">50K"}, Confusion: [][]int{{11650, 785}, {1704, 2142}}}},
 	}
 	plan(t, info, 100, privacy.Gaussian{Sigma: sigma})
 	return info
 }
 
-func plan(t *testing.T, info *trace.Info, n int, e privacy.Event) {
+func plan(t *testing.T, info *runlog.Info, n int, e privacy.Event) {
 	t.Helper()
 	b, err := privacy.MarshalEvent(privacy.Repeated{Count: n, Of: e})
 	if err != nil {
@@ -61,10 +61,10 @@ func plan(t *testing.T, info *trace.Info, n int, e privacy.Event) {
 }
 
 // ran writes a run directory whose record holds n steps, of the events in turn.
-func ran(t testing.TB, info *trace.Info, n int, e ...privacy.Event) string {
+func ran(t testing.TB, info *runlog.Info, n int, e ...privacy.Event) string {
 	t.Helper()
 	dir := t.TempDir()
-	w, err := trace.Create(dir)
+	w, err := runlog.Create(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,9 +72,9 @@ func ran(t testing.TB, info *trace.Info, n int, e ...privacy.Event) string {
 		if err := errors.Join(w.Charge(e[i%len(e)]), w.Release([][]float64{{float64(i), 0.5}})); err != nil {
 			t.Fatal(err)
 		}
-		w.Step(trace.Step{T: i + 1, Rate: 40, GradNorm: 0.02 + 0.1/math.Sqrt(float64(i+1)) + 0.01*math.Sin(float64(i*i)), Moved: 0.1})
+		w.Step(runlog.Step{T: i + 1, Rate: 40, GradNorm: 0.02 + 0.1/math.Sqrt(float64(i+1)) + 0.01*math.Sin(float64(i*i)), Moved: 0.1})
 	}
-	if err := errors.Join(w.Close(), trace.WriteInfo(dir, info)); err != nil {
+	if err := errors.Join(w.Close(), runlog.WriteInfo(dir, info)); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -163,7 +163,7 @@ func lacks(t *testing.T, page string, phrases ...string) {
 func TestFinished(t *testing.T) {
 	dir := ran(t, asked(t), 100, privacy.Gaussian{Sigma: sigma})
 	model := []byte(`{"format":"sotto-model/1"}`)
-	if err := os.WriteFile(filepath.Join(dir, trace.ModelFile), model, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, runlog.ModelFile), model, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	page := build(t, dir)
@@ -192,27 +192,27 @@ func TestWrite(t *testing.T) {
 	if err := Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	first, err := os.ReadFile(filepath.Join(dir, trace.ReportFile))
+	first, err := os.ReadFile(filepath.Join(dir, runlog.ReportFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	again, err := os.ReadFile(filepath.Join(dir, trace.ReportFile))
+	again, err := os.ReadFile(filepath.Join(dir, runlog.ReportFile))
 	if err != nil || !bytes.Equal(first, again) {
 		t.Errorf("two pages of one directory differ, %v", err)
 	}
 	// C2: what does not hold stands at the top of a new page, and the run's own stays.
 	path, err := Rebuild(dir, true, []string{"files: others"})
-	if err != nil || filepath.Base(path) != trace.NewReportFile {
+	if err != nil || filepath.Base(path) != runlog.NewReportFile {
 		t.Fatal(path, err)
 	}
 	page, err := os.ReadFile(path)
 	if err != nil || !bytes.Contains(page, []byte("does not hold: files: others")) || !bytes.Contains(page, []byte("banner bad")) || bytes.Contains(page, []byte("banner good")) {
 		t.Errorf("the page does not say what does not hold, %v", err)
 	}
-	if again, err = os.ReadFile(filepath.Join(dir, trace.ReportFile)); err != nil || !bytes.Equal(first, again) {
+	if again, err = os.ReadFile(filepath.Join(dir, runlog.ReportFile)); err != nil || !bytes.Equal(first, again) {
 		t.Errorf("the report of the run was changed, %v", err)
 	}
 	if err := Write(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is not a run directory") {
@@ -260,10 +260,10 @@ func TestLab(t *testing.T) {
 	private := asked(t)
 	private.Result.LabCounts, private.Result.TrainLoss = map[string]int{"clamped cells": 987654}, &loss
 	lacks(t, build(t, ran(t, private, 100, privacy.Gaussian{Sigma: sigma})), "987,654", "0.3125", "Lab figures") // no lab, no private figures
-	for name, change := range map[string]func(*trace.Info){
-		"lab":    func(i *trace.Info) { i.Lab = true },
-		"seeded": func(i *trace.Info) { i.Lab, i.Seed = true, &seed },
-		"seed without lab": func(i *trace.Info) {
+	for name, change := range map[string]func(*runlog.Info){
+		"lab":    func(i *runlog.Info) { i.Lab = true },
+		"seeded": func(i *runlog.Info) { i.Lab, i.Seed = true, &seed },
+		"seed without lab": func(i *runlog.Info) {
 			i.Seed = &seed
 		},
 	} {
@@ -301,14 +301,14 @@ func TestOff(t *testing.T) {
 
 func TestUnfinished(t *testing.T) {
 	for status, phrase := range map[string]string{
-		trace.Running:     "either still running or was interrupted",
-		trace.Interrupted: "was interrupted by its user",
-		"paused":          `Its status is &#34;paused&#34;.`,
+		runlog.Running:     "either still running or was interrupted",
+		runlog.Interrupted: "was interrupted by its user",
+		"paused":           `Its status is &#34;paused&#34;.`,
 	} {
 		info := asked(t)
 		info.Status, info.Result, info.Finished = status, nil, nil
 		dir := ran(t, info, 17, privacy.Gaussian{Sigma: sigma})
-		f, err := os.OpenFile(filepath.Join(dir, trace.ReleasesFile), os.O_APPEND|os.O_WRONLY, 0)
+		f, err := os.OpenFile(filepath.Join(dir, runlog.ReleasesFile), os.O_APPEND|os.O_WRONLY, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -327,7 +327,7 @@ func TestUnfinished(t *testing.T) {
 
 func TestNoSteps(t *testing.T) {
 	info := asked(t)
-	info.Status, info.Result, info.Finished = trace.Running, nil, nil
+	info.Status, info.Result, info.Finished = runlog.Running, nil, nil
 	page := build(t, ran(t, info, 0, nil))
 	wants(t, page, "0 batches were charged of 100", "No step has been recorded", "Nothing has been charged yet.", "what was charged costs ε = 0;")
 	lacks(t, page, "support the claim")
@@ -335,7 +335,7 @@ func TestNoSteps(t *testing.T) {
 
 func TestLostBatches(t *testing.T) {
 	dir := ran(t, asked(t), 5, privacy.Gaussian{Sigma: sigma})
-	path := filepath.Join(dir, trace.ReleasesFile)
+	path := filepath.Join(dir, runlog.ReleasesFile)
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -351,21 +351,21 @@ func TestLostBatches(t *testing.T) {
 func TestFalseClaims(t *testing.T) {
 	honest := privacy.Gaussian{Sigma: sigma}
 	for name, c := range map[string]struct {
-		change func(*trace.Info)
+		change func(*runlog.Info)
 		event  privacy.Event
 		n      int
 		want   string
 	}{
-		"cap below the cost":      {func(i *trace.Info) { i.Budget.Epsilon = 0.1 }, honest, 100, "found wrong, that the whole plan costs"},
-		"less noise than planned": {func(i *trace.Info) {}, privacy.Gaussian{Sigma: 1}, 100, "found wrong, that what was charged so far costs"},
-		"another plan":            {func(i *trace.Info) {}, privacy.Gaussian{Sigma: 2 * sigma}, 3, "found wrong, that every batch charged in the run log is the one"},
-		"more than planned":       {func(i *trace.Info) {}, honest, 101, "found wrong, that every batch"},
-		"unknown accountant":      {func(i *trace.Info) { i.Accountant = "guess" }, honest, 100, "the accountant is not known"},
-		"no theorem": {func(i *trace.Info) { plan(t, i, 100, privacy.Laplace{Scale: 1e4}) }, honest, 100,
+		"cap below the cost":      {func(i *runlog.Info) { i.Budget.Epsilon = 0.1 }, honest, 100, "found wrong, that the whole plan costs"},
+		"less noise than planned": {func(i *runlog.Info) {}, privacy.Gaussian{Sigma: 1}, 100, "found wrong, that what was charged so far costs"},
+		"another plan":            {func(i *runlog.Info) {}, privacy.Gaussian{Sigma: 2 * sigma}, 3, "found wrong, that every batch charged in the run log is the one"},
+		"more than planned":       {func(i *runlog.Info) {}, honest, 101, "found wrong, that every batch"},
+		"unknown accountant":      {func(i *runlog.Info) { i.Accountant = "guess" }, honest, 100, "the accountant is not known"},
+		"no theorem": {func(i *runlog.Info) { plan(t, i, 100, privacy.Laplace{Scale: 1e4}) }, honest, 100,
 			"the plan cannot be accounted for"},
-		"a look":     {func(i *trace.Info) {}, privacy.NonPrivate{Why: "curious"}, 1, "found wrong, that what was charged so far costs ε = ∞"},
-		"planned":    {func(i *trace.Info) { plan(t, i, 100, privacy.NonPrivate{}) }, honest, 0, "found wrong, that the whole plan costs ε = ∞"},
-		"pure claim": {func(i *trace.Info) { i.Budget.Delta = 0 }, honest, 100, "found wrong, that the whole plan costs ε = ∞"},
+		"a look":     {func(i *runlog.Info) {}, privacy.NonPrivate{Why: "curious"}, 1, "found wrong, that what was charged so far costs ε = ∞"},
+		"planned":    {func(i *runlog.Info) { plan(t, i, 100, privacy.NonPrivate{}) }, honest, 0, "found wrong, that the whole plan costs ε = ∞"},
+		"pure claim": {func(i *runlog.Info) { i.Budget.Delta = 0 }, honest, 100, "found wrong, that the whole plan costs ε = ∞"},
 	} {
 		info := asked(t)
 		c.change(info)
@@ -397,9 +397,9 @@ func TestTerms(t *testing.T) {
 }
 
 func TestBrokenDirectories(t *testing.T) {
-	for want, change := range map[string]func(*trace.Info){
-		"plan":    func(i *trace.Info) { i.Plan = json.RawMessage(`{"event":"magic"}`) },
-		"epsilon": func(i *trace.Info) { i.Budget.Epsilon = 0 },
+	for want, change := range map[string]func(*runlog.Info){
+		"plan":    func(i *runlog.Info) { i.Plan = json.RawMessage(`{"event":"magic"}`) },
+		"epsilon": func(i *runlog.Info) { i.Budget.Epsilon = 0 },
 	} {
 		info := asked(t)
 		change(info)
@@ -408,10 +408,10 @@ func TestBrokenDirectories(t *testing.T) {
 		}
 	}
 	dir := ran(t, asked(t), 1, privacy.Gaussian{Sigma: sigma})
-	if err := os.WriteFile(filepath.Join(dir, trace.EventsFile), []byte("nonsense\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, runlog.EventsFile), []byte("nonsense\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Build(dir); err == nil || !strings.Contains(err.Error(), trace.EventsFile+":1") {
+	if _, err := Build(dir); err == nil || !strings.Contains(err.Error(), runlog.EventsFile+":1") {
 		t.Errorf("err = %v", err)
 	}
 }

@@ -8,15 +8,15 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/internal/chart"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // Summary says, for programs, what a run in dir came to.
-func Summary(i *trace.Info, dir string) map[string]any {
+func Summary(i *runlog.Info, dir string) map[string]any {
 	o := map[string]any{
 		"run_dir": dir, "run": i.ID, "dataset": i.Dataset, "lab": i.Lab, "delta": i.Budget.Delta, "adjacency": i.Budget.Adjacency,
 		"noise_multiplier": i.NoiseMultiplier, "steps": i.Result.Steps, "train_seconds": i.Result.TrainSeconds,
-		"accountant": i.Accountant, "outcome": i.Result.Outcome, "report": filepath.Join(dir, trace.ReportFile), "model": filepath.Join(dir, trace.ModelFile),
+		"accountant": i.Accountant, "outcome": i.Result.Outcome, "report": filepath.Join(dir, runlog.ReportFile), "model": filepath.Join(dir, runlog.ModelFile),
 		"epsilon": i.Budget.Epsilon,
 	}
 	if i.Off {
@@ -38,7 +38,7 @@ func Summary(i *trace.Info, dir string) map[string]any {
 }
 
 // WriteSummary says it for people.
-func WriteSummary(w io.Writer, i *trace.Info, dir string) {
+func WriteSummary(w io.Writer, i *runlog.Info, dir string) {
 	if i.Lab {
 		fmt.Fprintln(w, "LAB RUN: what follows is not private; do not publish it as if it were.")
 	}
@@ -85,11 +85,11 @@ func WriteSummary(w io.Writer, i *trace.Info, dir string) {
 	for _, warning := range i.Warnings {
 		fmt.Fprintln(w, "Warning   ", warning)
 	}
-	fmt.Fprintf(w, "Model      %s\nReport     %s\n", filepath.Join(dir, trace.ModelFile), filepath.Join(dir, trace.ReportFile))
+	fmt.Fprintf(w, "Model      %s\nReport     %s\n", filepath.Join(dir, runlog.ModelFile), filepath.Join(dir, runlog.ReportFile))
 }
 
 // scores writes figures of a model on a table.
-func scores(t *trace.Scores) string {
+func scores(t *runlog.Scores) string {
 	var parts []string
 	add := func(name string, v *float64) {
 		if v != nil {
@@ -108,7 +108,7 @@ func scores(t *trace.Scores) string {
 }
 
 // WriteScores writes an evaluation, with the confusion matrix of a classifier.
-func WriteScores(w io.Writer, s *trace.Scores) {
+func WriteScores(w io.Writer, s *runlog.Scores) {
 	fmt.Fprintln(w, scores(s))
 	if len(s.Confusion) > 0 {
 		fmt.Fprintln(w, "true class, then rows by predicted class")

@@ -11,15 +11,15 @@ import (
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // A view is what the page shows, in its order, already as text.
 type view struct {
 	Style    template.CSS
-	Info     *trace.Info
+	Info     *runlog.Info
 	Asserted []string // in words
-	Whom     string   // the guarantee protects one of: see trace.Info.Whom
+	Whom     string   // the guarantee protects one of: see runlog.Info.Whom
 	Start    string
 	End      string
 	Status   string // in words, empty for a finished run
@@ -102,7 +102,7 @@ type confusionRow struct {
 
 type citation struct{ Plain, Bib string }
 
-func newView(info *trace.Info, rec *trace.Record) (*view, error) {
+func newView(info *runlog.Info, rec *runlog.Record) (*view, error) {
 	v := &view{Info: info, Whom: info.Whom(), Start: info.Started.UTC().Format("2 January 2006, 15:04 UTC")}
 	if info.Finished != nil {
 		v.End = info.Finished.UTC().Format("2 January 2006, 15:04 UTC")
@@ -127,14 +127,14 @@ func newView(info *trace.Info, rec *trace.Record) (*view, error) {
 }
 
 // statusWords says why a run is not finished.
-func statusWords(info *trace.Info, rec *trace.Record) string {
+func statusWords(info *runlog.Info, rec *runlog.Record) string {
 	how := ""
 	switch info.Status {
-	case trace.Finished:
+	case runlog.Finished:
 		return ""
-	case trace.Interrupted:
+	case runlog.Interrupted:
 		how = "It was interrupted by its user and can be resumed."
-	case trace.Running:
+	case runlog.Running:
 		how = "It is either still running or was interrupted; an interrupted run can be resumed."
 	default:
 		how = fmt.Sprintf("Its status is %q.", info.Status)
@@ -146,7 +146,7 @@ func statusWords(info *trace.Info, rec *trace.Record) string {
 }
 
 // labWords says why a run is not private, if so.
-func labWords(info *trace.Info) []string {
+func labWords(info *runlog.Info) []string {
 	var why []string
 	if info.Off {
 		why = append(why, "No noise was added. Everything that this run released was computed from the records as they are.")
@@ -163,7 +163,7 @@ func labWords(info *trace.Info) []string {
 }
 
 // quality shows the scores, which are not private.
-func (v *view) quality(info *trace.Info) {
+func (v *view) quality(info *runlog.Info) {
 	if info.Result == nil {
 		return
 	}
@@ -201,7 +201,7 @@ func (v *view) quality(info *trace.Info) {
 	}
 }
 
-func confusionOf(s *trace.Scores) *confusion {
+func confusionOf(s *runlog.Scores) *confusion {
 	if len(s.Confusion) == 0 {
 		return nil
 	}
@@ -226,7 +226,7 @@ func confusionOf(s *trace.Scores) *confusion {
 }
 
 // setting shows the public facts and the choices behind the run.
-func (v *view) setting(info *trace.Info) {
+func (v *view) setting(info *runlog.Info) {
 	v.Data = append([]fact{{"dataset", info.Dataset}, {"unit of privacy", info.Whom()}}, facts(info.Public)...)
 	v.Data = append(v.Data, schemaFacts(info.Schema)...)
 	if info.Shards > 0 {
@@ -361,7 +361,7 @@ func schemaFacts(raw json.RawMessage) []fact {
 const mostEvents = 50
 
 // released lists the first lines of what was charged, and says how many more there are.
-func (v *view) released(rec *trace.Record) {
+func (v *view) released(rec *runlog.Record) {
 	list, many := rec.Event().(privacy.Composed)
 	if !many {
 		list = privacy.Composed{rec.Event()}

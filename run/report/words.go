@@ -5,12 +5,12 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // notCovered lists what the guarantee does not cover (rules.md: R9, R11, R15,
 // R22, R23). Runs differ only in what they have.
-func notCovered(info *trace.Info) []item {
+func notCovered(info *runlog.Info) []item {
 	list := []item{
 		{"Messages while loading", "Errors in the data file are shown on its owner's terminal with line and column, so that the file can be corrected. Keep that terminal, and whether loading went through, to the owner."},
 		{"Time, memory and pace", "How long the run took, how much memory it used, how fast its progress went and when it began and ended may depend on the records. The times on this page are of that kind."},
@@ -38,7 +38,7 @@ func notCovered(info *trace.Info) []item {
 }
 
 // several says what the guarantee leaves of a person who is more than one unit.
-func several(info *trace.Info) string {
+func several(info *runlog.Info) string {
 	text := fmt.Sprintf("The unit here is: %s. A person with several of them is protected less, by a factor in ε that is their number.", info.Whom())
 	if info.UnitRows > 0 {
 		text += " Units are told apart by a column of the table: a person who stands there under two ids is two of them. Scores on test rows count rows, not units."
@@ -47,7 +47,7 @@ func several(info *trace.Info) string {
 }
 
 // numerics states what arithmetic on a machine leaves of the theorem.
-func numerics(info *trace.Info) item {
+func numerics(info *runlog.Info) item {
 	text := "Every released number is a multiple of a public power of two: the clipped sum is rounded to that grid, the noise is rounded to the same grid, and both are added exactly, so the last digits of a released number tell nothing. What rounding the sum can add is part of the sensitivity. The sampler of the noise is not ideal: its distance from the exact distribution, times coordinates, times steps, comes on top of δ."
 	if info.Result != nil && info.Result.SampleBound != "" {
 		text += " Of this run: " + info.Result.SampleBound
@@ -68,7 +68,7 @@ var papers = map[string]paper{
 	"sgd": {"fang2023improved", "Huang Fang, Xiaoyun Li, Chenglin Fan and Ping Li", "Improved Convergence of Differential Private SGD with Gradient Clipping", "International Conference on Learning Representations (ICLR)", "2023"},
 }
 
-func cite(info *trace.Info) citation {
+func cite(info *runlog.Info) citation {
 	what := fmt.Sprintf("ε = %s, δ = %s, %s", exact(info.Budget.Epsilon), exact(info.Budget.Delta), info.Budget.Adjacency)
 	if len(labWords(info)) > 0 {
 		what = "lab run, not private"
@@ -92,10 +92,10 @@ var braces = strings.NewReplacer("{", "", "}", "", "\\", "")
 // asserted says in words what a person asserted by those names.
 func asserted(names []string) []string {
 	words := map[string]string{
-		trace.AcceptDelta:   "δ may be 1/rows or more. A mechanism that publishes one whole record at random would satisfy such a δ.",
-		trace.TestOverlaps:  "Test rows that equal training rows are other people's. If they are the same people's, the test scores show protected rows without noise.",
-		trace.Void:          "Protected rows may be accessed without charge, for test scores or in the lab, which ends the guarantee of their dataset. The ledger says whether any were.",
-		trace.AcceptDropped: "More than one row in a hundred may be dropped for not fitting the schema. How many were is private and stands in no file.",
+		runlog.AcceptDelta:   "δ may be 1/rows or more. A mechanism that publishes one whole record at random would satisfy such a δ.",
+		runlog.TestOverlaps:  "Test rows that equal training rows are other people's. If they are the same people's, the test scores show protected rows without noise.",
+		runlog.Void:          "Protected rows may be accessed without charge, for test scores or in the lab, which ends the guarantee of their dataset. The ledger says whether any were.",
+		runlog.AcceptDropped: "More than one row in a hundred may be dropped for not fitting the schema. How many were is private and stands in no file.",
 	}
 	var out []string
 	for _, name := range names {

@@ -12,7 +12,7 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/oracle/remote"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // A Key is what the machines of a run share: they prove to each other that they have it, and seal with it.
@@ -36,7 +36,7 @@ func ReadKey(path string) (*Key, error) {
 	case info.IsDir():
 		return fail("found a directory; allowed is a file of %d bytes", remote.SecretSize)
 	}
-	if err := trace.Secret(path); err != nil {
+	if err := runlog.Secret(path); err != nil {
 		return fail("%w", err)
 	}
 	b, err := readfile.All(path, readfile.Short)

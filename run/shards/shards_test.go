@@ -22,8 +22,8 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/run/shards"
-	"github.com/sottodp/sotto/run/trace"
 )
 
 const sgd = "method: {name: sgd, steps: 40, batch: 100}"
@@ -130,18 +130,18 @@ func (s *site) workers(url string) {
 // same holds the record and the model of two runs against each other.
 func (s *site) same(name string, a, b string) {
 	s.t.Helper()
-	for _, file := range []string{trace.ReleasesFile, trace.StepsFile} {
+	for _, file := range []string{runlog.ReleasesFile, runlog.StepsFile} {
 		x, err := os.ReadFile(filepath.Join(s.file(a), file))
 		s.must(err)
 		y, err := os.ReadFile(filepath.Join(s.file(b), file))
 		s.must(err)
-		if !bytes.Equal(x, y) || len(x) == 0 && file == trace.ReleasesFile {
+		if !bytes.Equal(x, y) || len(x) == 0 && file == runlog.ReleasesFile {
 			s.t.Errorf("%s: %s has %d bytes of the table, %d of shards, and they differ", name, file, len(x), len(y))
 		}
 	}
 	var w [2]struct{ W json.RawMessage }
 	for i, dir := range []string{a, b} {
-		text, err := os.ReadFile(filepath.Join(s.file(dir), trace.ModelFile))
+		text, err := os.ReadFile(filepath.Join(s.file(dir), runlog.ModelFile))
 		s.must(err)
 		s.must(json.Unmarshal(text, &w[i]))
 	}

@@ -6,7 +6,7 @@ import (
 	"math"
 	"path/filepath"
 
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 
 	"github.com/sottodp/sotto/method"
 )
@@ -39,5 +39,5 @@ func (p *Plan) Text(w io.Writer) {
 func (r *Result) Text(w io.Writer) {
 	fmt.Fprintf(w, "Winner     %s, of the %d in the list; %s\n", r.Winner, len(r.Among), scored(r.By, r.Score))
 	fmt.Fprintf(w, "Guarantee  ε = %.4g at δ = %v, %v, for any %s and the search as a whole; each candidate was trained at ε = %.4g\n", r.Budget.Epsilon, r.Budget.Delta, r.Budget.Adjacency, r.info.Whom(), r.Each)
-	fmt.Fprintf(w, "Model      %s\nReport     %s\n", filepath.Join(r.dir, trace.ModelFile), filepath.Join(r.dir, trace.ReportFile))
+	fmt.Fprintf(w, "Model      %s\nReport     %s\n", filepath.Join(r.dir, runlog.ModelFile), filepath.Join(r.dir, runlog.ReportFile))
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -262,11 +262,11 @@ func (p *Plan) Unpaid() float64 {
 type Result struct {
 	Run    string         `json:"run"`
 	Budget privacy.Budget `json:"budget"`
-	trace.Search
+	runlog.Search
 	Candidate *Candidate  `json:"-"`
 	File      *model.File `json:"-"`
 
-	info *trace.Info
+	info *runlog.Info
 	dir  string
 }
 
@@ -318,7 +318,7 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(strin
 		return nil, run.ErrDiverged
 	}
 	r := &Result{Run: info.ID, Budget: p.Budget, Candidate: &p.Candidates[best.index], info: info,
-		Search: trace.Search{Winner: p.Candidates[best.index].Name, Score: score, By: p.Score, Each: p.Each, Mean: p.Mean}}
+		Search: runlog.Search{Winner: p.Candidates[best.index].Name, Score: score, By: p.Score, Each: p.Each, Mean: p.Mean}}
 	for _, c := range p.Candidates {
 		r.Among = append(r.Among, c.Name)
 	}
@@ -326,7 +326,7 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(strin
 		return nil, err
 	}
 	info.Search = &r.Search
-	info.Result = &trace.Result{Steps: 1, Charged: 1, Outcome: method.Done.String(), Test: best.test}
+	info.Result = &runlog.Result{Steps: 1, Charged: 1, Outcome: method.Done.String(), Test: best.test}
 	r.File, err = r.Candidate.Job.File(best.w, run.GuaranteeOf(info))
 	if err != nil {
 		return nil, err
@@ -336,19 +336,19 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(strin
 }
 
 // info is the run.json of the search, but for what the winner says.
-func (p *Plan) info() (*trace.Info, error) {
+func (p *Plan) info() (*runlog.Info, error) {
 	job := *p.Candidates[0].Job
 	job.Plan, job.Accountant = p.Event, p.accountant
 	i, err := run.NewInfo(&job, "")
 	if err != nil {
 		return nil, err
 	}
-	i.Status, i.Finished, i.Budget, i.MaxSteps, i.StateEvery = trace.Finished, &i.Started, p.Budget, 1, 0
+	i.Status, i.Finished, i.Budget, i.MaxSteps, i.StateEvery = runlog.Finished, &i.Started, p.Budget, 1, 0
 	return i, nil
 }
 
 // describe puts the winner into run.json.
-func describe(i *trace.Info, winner *run.Job) (err error) {
+func describe(i *runlog.Info, winner *run.Job) (err error) {
 	i.Method, i.NoiseMultiplier, i.Warnings = winner.Spec.MethodName, method.NoiseMultiplier(winner.Method), winner.Warnings
 	if i.Config, err = method.Encode(winner.Method); err != nil {
 		return err
@@ -359,7 +359,7 @@ func describe(i *trace.Info, winner *run.Job) (err error) {
 
 // spend takes the whole out of the dataset's budget, before the first look, and settles it: nothing comes back, and a line at the
 // end would say how long the search took (R21). Then it takes the tables.
-func (p *Plan) spend(ctx context.Context, info *trace.Info, opened, openedTest *access.Opened) (table, test *data.Table, err error) {
+func (p *Plan) spend(ctx context.Context, info *runlog.Info, opened, openedTest *access.Opened) (table, test *data.Table, err error) {
 	l, err := run.OpenLedger(ctx, p.Candidates[0].Job.Spec.Ledger)
 	if err != nil {
 		return nil, nil, err
@@ -394,7 +394,7 @@ func (p *Plan) spend(ctx context.Context, info *trace.Info, opened, openedTest *
 type trained struct {
 	index int
 	w     []float64
-	test  *trace.Scores // of a search that scores on test rows
+	test  *runlog.Scores // of a search that scores on test rows
 }
 
 // mostDrawn is the most candidates that a search draws: more is a chance of less than e^−1000 for each mean that is allowed.

@@ -11,11 +11,11 @@ import (
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/trace"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // ResultFile holds what a search found, beside the files of a run.
-const ResultFile = trace.SearchFile
+const ResultFile = runlog.SearchFile
 
 // RunIn runs the search and leaves its run directory, which is new or empty, with its report.
 func (p *Plan) RunIn(ctx context.Context, dir, version string, report func(dir string) error, notice func(string)) (*Result, error) {
@@ -42,7 +42,7 @@ func (p *Plan) RunIn(ctx context.Context, dir, version string, report func(dir s
 
 // writable makes a directory, if it is not there, and tries it.
 func writable(dir string) error {
-	if err := trace.MakeDir(dir, 0o755); err != nil {
+	if err := runlog.MakeDir(dir, 0o755); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(dir, ".try")
@@ -54,7 +54,7 @@ func writable(dir string) error {
 
 // Write makes dir, which is there and empty, the run directory of the search: one charge, no releases, the model.
 func (r *Result) Write(dir, version string) error {
-	w, err := trace.Create(dir)
+	w, err := runlog.Create(dir)
 	if err != nil {
 		return err
 	}
@@ -62,21 +62,21 @@ func (r *Result) Write(dir, version string) error {
 	if err == nil {
 		err = w.Charge(plan)
 	}
-	if err := errors.Join(err, w.Close(), model.Write(filepath.Join(dir, trace.ModelFile), r.File)); err != nil {
+	if err := errors.Join(err, w.Close(), model.Write(filepath.Join(dir, runlog.ModelFile), r.File)); err != nil {
 		return err
 	}
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := trace.WriteFile(filepath.Join(dir, ResultFile), append(b, '\n')); err != nil {
+	if err := runlog.WriteFile(filepath.Join(dir, ResultFile), append(b, '\n')); err != nil {
 		return err
 	}
 	r.info.Version = version
-	if r.info.Hashes, err = trace.Hashes(dir); err != nil {
+	if r.info.Hashes, err = runlog.Hashes(dir); err != nil {
 		return err
 	}
-	return trace.WriteInfo(dir, r.info)
+	return runlog.WriteInfo(dir, r.info)
 }
 
 // backdate gives the directory and its files the time at which the search began: how long it took tells how many were trained (R21).

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package trace
+package runlog
 
 import "os"
 

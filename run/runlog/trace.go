@@ -1,4 +1,4 @@
-// Package trace reads and writes the record of a run: which events were charged,
+// Package runlog reads and writes the record of a run: which events were charged,
 // what was released, and a line for each step.
 //
 //	events.jsonl   what was charged, run-length coded: {"first":0,"count":37,"event":{…}}
@@ -10,7 +10,7 @@
 // about every half second, events before the releases that they pay (R5); what
 // watches a run is told of a step only after its group is durable. A group that
 // a crash tore is cut off when the record is opened again.
-package trace
+package runlog
 
 import (
 	"bytes"

@@ -49,12 +49,25 @@ func execute() int {
 	return exitCode(err)
 }
 
-// version of the build, from the module system.
+// version of Sotto in this build, from the module system.
 func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(devel)"
 	}
-	return "(devel)"
+	m := &info.Main
+	for _, d := range info.Deps { // the program is another module's
+		if d.Path == run.Module {
+			m = d
+		}
+	}
+	if m.Replace != nil {
+		m = m.Replace
+	}
+	if m.Version == "" {
+		return "(devel)"
+	}
+	return m.Version
 }
 
 func root() *cobra.Command {

@@ -33,7 +33,10 @@ is never written over, since the ledger holds its hash: the new one is report.ne
 			verified := info.Status == runlog.Finished && info.Network == ""
 			if verified {
 				found, err := run.Verify(c.Context(), args[0], nil)
-				if err != nil { // files that do not even fit each other
+				switch {
+				case errors.Is(err, run.ErrOtherBuild):
+					return err // the page would have to say that it was not verified; the run's own stays
+				case err != nil: // files that do not even fit each other
 					broken, names = append(broken, err.Error()), append(names, "the record")
 				}
 				for _, f := range found {

@@ -8,11 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sottodp/sotto/internal/kern"
+	"github.com/sottodp/sotto/run"
 )
 
 // A build is what there is to say of this program.
 type build struct {
 	Version  string `json:"version"`
+	Program  string `json:"program,omitempty"` // where it is another module's
 	Commit   string `json:"commit,omitempty"`
 	Modified bool   `json:"modified,omitempty"` // built from files that are not all in the commit
 	Go       string `json:"go"`
@@ -22,7 +24,7 @@ type build struct {
 
 func thisBuild() build {
 	set, _ := kern.Level() // a wrong value of its variable has ended the program before
-	b := build{Version: version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: set}
+	b := build{Version: version(), Program: run.Program(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: set}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			switch s.Key {
@@ -51,6 +53,9 @@ func versionCommand() *cobra.Command {
 			}
 			if b.Modified {
 				commit += ", modified"
+			}
+			if b.Program != "" {
+				fmt.Fprintf(w, "Program    %s\n", b.Program)
 			}
 			_, err := fmt.Fprintf(w, "Version    %s\nCommit     %s\nGo         %s\nPlatform   %s\nKernels    %s\n", b.Version, commit, b.Go, b.Platform, b.Kernels)
 			return err

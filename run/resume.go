@@ -230,7 +230,7 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 func jobOf(info *runlog.Info) (*Job, error) {
 	entry, err := method.Lookup(info.Method)
 	if err != nil {
-		return nil, err
+		return nil, otherBuild(info, "method", info.Method)
 	}
 	m, err := entry.Decode(info.Config)
 	if err != nil {
@@ -260,6 +260,9 @@ func jobWith(info *runlog.Info, m method.Method) (j *Job, err error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(info.Model, &j.Spec.Model); err != nil {
+		return nil, err
+	}
+	if err := knows(info, j.Spec.Model); err != nil {
 		return nil, err
 	}
 	if j.Spec.Output, err = method.ParseOutput(info.Output); err != nil {

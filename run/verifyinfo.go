@@ -33,6 +33,7 @@ import (
 func given(want, info *runlog.Info) {
 	want.ID, want.Started, want.Finished, want.Status = info.ID, info.Started, info.Finished, info.Status // model.json has the ID, too
 	want.Version, want.Go, want.Platform, want.Kernels = info.Version, info.Go, info.Platform, info.Kernels
+	want.Build = info.Build
 	want.SpecFile, want.Data, want.Shards, want.Test = info.SpecFile, info.Data, info.Shards, info.Test
 	want.Labels, want.TestLabels = info.Labels, info.TestLabels
 	want.Ledger, want.LedgerHead = info.Ledger, info.LedgerHead

@@ -62,6 +62,7 @@ type Info struct {
 
 	// What ran. Replaying gives the same bits on the same platform.
 	Version  string `json:"version"`
+	Build    string `json:"build,omitempty"` // the program, where it is not the command sotto: its module and version
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 	Kernels  string `json:"kernels"`

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sottodp/sotto/run/runlog"
+)
+
+// A program of another module with one method more fits and verifies; this build says which one can.
+func TestOutside(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	repo, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := func(from, to string) string {
+		b, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return writeText(t, dir, to, string(b))
+	}
+	copied(filepath.Join(repo, "go.sum"), "go.sum")
+	program := copied("testdata/outside/main.go", "main.go")
+	copied("testdata/outside/sign.go", "sign.go")
+	writeText(t, dir, "go.mod", "module example.com/mine\n\ngo 1.26.0\n\nrequire github.com/sottodp/sotto v0.0.0\n\nreplace github.com/sottodp/sotto => "+repo+"\n")
+	build := exec.Command("go", "build", "-o", "mine", ".")
+	build.Dir, build.Env = dir, append(os.Environ(), "GOFLAGS=-mod=mod -trimpath -buildvcs=false", "GOPROXY=off", "GOWORK=off")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	mine := func(args ...string) string {
+		c := exec.Command(filepath.Join(dir, "mine"), args...)
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("mine %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	run := filepath.Join(dir, "run")
+	mine("fit", "../examples/clinic/sotto.yaml", "--method", "sign", "--out", run, "--ledger", filepath.Join(dir, "l.db"), "--quiet")
+	if out := mine("verify", run); !strings.Contains(out, "All that was checked holds") {
+		t.Errorf("its own verify: %s", out)
+	}
+	if out := mine("help", "sign"); !strings.Contains(out, "signs of noisy gradients") || !strings.Contains(out, "clip") {
+		t.Errorf("its help: %s", out)
+	}
+	const maker = "example.com/mine (devel)"
+	if info, err := runlog.ReadInfo(run); err != nil || info.Build != maker || info.Version != "(devel)" {
+		t.Errorf("run.json has the build %q, version %q (%v)", info.Build, info.Version, err)
+	}
+	if out := mine("version"); !strings.Contains(out, "Program    "+maker) {
+		t.Errorf("its version: %s", out)
+	}
+	before, err := os.ReadDir(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"verify", "report"} {
+		c := sotto(t, command, run)
+		c.Stderr = nil
+		out, err := c.CombinedOutput()
+		want := `method "sign" is not in this build of Sotto; the run was made by ` + maker
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != exitInput || !strings.Contains(string(out), want) {
+			t.Errorf("%s of this build: %v, %s", command, err, out)
+		}
+	}
+	if after, err := os.ReadDir(run); err != nil || len(after) != len(before) {
+		t.Errorf("this build wrote into the run: %v (%v)", after, err)
+	}
+	text, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../docs/extending.md")
+	if err != nil || !strings.Contains(string(page), string(text)) {
+		t.Errorf("docs/extending.md does not show testdata/outside/main.go (%v)", err)
+	}
+}

@@ -650,7 +650,7 @@ func TestFullDisk(t *testing.T) {
 // finish, and the model is theirs.
 func TestD4HonestOwnersFinish(t *testing.T) {
 	t.Parallel()
-	v := newVillage(t, "owners: 3, rows: 1300, schedule: all, rounds: 6", time.Second)
+	v := newVillage(t, "owners: 3, rows: 1300, schedule: all, rounds: 12", time.Second)
 	v.more = []string{"--join", "30s"} // so long the others wait for its model at the end
 	v.startHub()
 	credentials := v.d.Owner(2, "credentials.json")
@@ -660,19 +660,30 @@ func TestD4HonestOwnersFinish(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	said := make([]*bytes.Buffer, 3)
+	var third *exec.Cmd
 	for i := range 3 {
+		c, stderr := v.owner(i, "")
+		if said[i] = stderr; i == 2 {
+			third = c
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
 		all.Go(func() {
-			c, stderr := v.owner(i, "")
-			said[i] = stderr
-			if err := c.Run(); (err == nil) != (i < 2) {
+			if err := c.Wait(); (err == nil) != (i < 2) {
 				t.Errorf("owner %d: %v\n%s", i+1, err, stderr)
 			}
 		})
 	}
 	needs.Until(t, "the training to begin", func() bool {
-		st, err := party.ReadStatus(v.d.Owner(0, "part"))
+		st, err := party.ReadStatus(v.d.Owner(2, "part"))
 		return err == nil && st.Done > 0
 	})
+	// Its process stands still until its storage is full: else a fast machine trains to the end before.
+	if err := third.Process.Signal(unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer third.Process.Signal(unix.SIGCONT)
 	flooder, err := transport.Dial(t.Context(), c, transport.ClientOptions{URL: v.url})
 	if err != nil {
 		t.Fatal(err)
@@ -696,6 +707,9 @@ func TestD4HonestOwnersFinish(t *testing.T) {
 		return string(out)
 	}
 	needs.Until(t, "net status to name the owner", func() bool { return strings.Contains(status(), full) })
+	if err := third.Process.Signal(unix.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
 	all.Wait()
 	v.check(0, 1)
 	if s := status(); !strings.Contains(s, "owner 1: done\nowner 2: done\nowner 3: training\n") || !strings.Contains(s, full) {

@@ -25,8 +25,8 @@ func Program() string {
 	return ""
 }
 
-// otherBuild is the error of a run whose method or model this build does not have.
-func otherBuild(info *runlog.Info, what, name string) error {
+// OtherBuild is the error of a run whose method or model this build does not have.
+func OtherBuild(info *runlog.Info, what, name string) error {
 	maker := "another build of Sotto, version " + info.Version
 	if info.Build != "" {
 		maker = info.Build
@@ -37,7 +37,7 @@ func otherBuild(info *runlog.Info, what, name string) error {
 // knows reports an error where this build does not have the run's model.
 func knows(info *runlog.Info, m ModelSpec) error {
 	if !slices.Contains(model.Names(), m.Name) {
-		return otherBuild(info, "model", m.Name)
+		return OtherBuild(info, "model", m.Name)
 	}
 	return nil
 }

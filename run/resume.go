@@ -230,7 +230,7 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 func jobOf(info *runlog.Info) (*Job, error) {
 	entry, err := method.Lookup(info.Method)
 	if err != nil {
-		return nil, otherBuild(info, "method", info.Method)
+		return nil, OtherBuild(info, "method", info.Method)
 	}
 	m, err := entry.Decode(info.Config)
 	if err != nil {

@@ -35,7 +35,7 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]run.Finding, e
 	fail := func(err error) ([]run.Finding, error) { return nil, &run.InputError{Where: dir, Err: err} }
 	entry, err := gossip.Lookup(v.Info.Method)
 	if err != nil {
-		return fail(fmt.Errorf("%s: method: %w", runlog.InfoFile, err))
+		return fail(run.OtherBuild(v.Info, "method", v.Info.Method))
 	}
 	m, err := entry.Decode(v.Info.Config)
 	if err != nil {

@@ -148,7 +148,7 @@ func TestStopWithinASolve(t *testing.T) {
 		dir := t.TempDir()
 		job, out := begin(t, dir, "run", fmt.Sprintf("method: {name: outpert, steps: %d}", steps), onlyUnder["outpert"]...)
 		ctx, end := context.WithCancel(t.Context())
-		_, _, err := Fit(&checked{ctx, ".descend", n, end}, job, Env{Workers: 1})
+		_, _, err := Fit(&checked{ctx, ".Descend", n, end}, job, Env{Workers: 1})
 		end()
 		if n == steps {
 			if err != nil {

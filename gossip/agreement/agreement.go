@@ -22,7 +22,7 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// An Agreement is what all owners must have the same of before they train.
+// An Agreement is what must be the same for all owners before they train.
 type Agreement struct {
 	Schema   json.RawMessage `json:"schema"`
 	Model    Model           `json:"model"`

@@ -236,9 +236,7 @@ func TestBoundsHold(t *testing.T) {
 // TestCertificate: the certificate of Proposition 3.4 bounds the exact error of heavy
 // ball on quadratics, and at β = 0 it is about gradient descent's.
 func TestCertificate(t *testing.T) {
-	if testing.Short() || race.Enabled {
-		t.Skip("takes a second or two, and ten under the race detector")
-	}
+	race.Skip(t) // a second or two of arithmetic, ten under the race detector
 	for _, c := range []struct{ mu, rate, beta float64 }{
 		{0.1, 1, 0}, {0.1, 0.5, 0.2}, {0.1, 0.2, 0.4}, {0.02, 0.1, 0.5}, {0.5, 1, 0.1},
 	} {

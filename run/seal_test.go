@@ -1,7 +1,6 @@
 package run
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"math"
@@ -11,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/sottodp/sotto/internal/leaves"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/report"
 	"github.com/sottodp/sotto/run/runlog"
@@ -57,144 +56,6 @@ func TestC1SettlementSealsTheDirectory(t *testing.T) {
 	}
 	if _, err := l.Verify(t.Context()); err != nil {
 		t.Error(err)
-	}
-}
-
-// leaf is a place in a JSON value: keys of objects and numbers of elements.
-type leaf []any
-
-func (l leaf) String() string {
-	text := ""
-	for _, k := range l {
-		if key, ok := k.(string); ok {
-			text += "." + key
-		} else {
-			text += "[]"
-		}
-	}
-	return strings.TrimPrefix(text, ".")
-}
-
-// places lists every place in a JSON value, objects and lists included.
-func places(v any, at leaf) (all []leaf) {
-	if len(at) > 0 {
-		all = append(all, slices.Clone(at))
-	}
-	switch v := v.(type) {
-	case map[string]any:
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			all = append(all, places(v[k], append(at, k))...)
-		}
-	case []any:
-		for i := range v {
-			all = append(all, places(v[i], append(at, i))...)
-		}
-	}
-	return all
-}
-
-// edit puts another value at a place, or deletes it. It returns false where there is nothing to change but the parts.
-func edit(v any, at leaf, remove bool) (any, bool) {
-	if len(at) == 0 {
-		switch v := v.(type) {
-		case string:
-			if at, err := time.Parse(time.RFC3339, v); err == nil {
-				return at.Add(time.Millisecond), true
-			}
-			return v + "x", true
-		case bool:
-			return !v, true
-		case json.Number:
-			if n, err := strconv.ParseInt(v.String(), 10, 64); err == nil {
-				return n + 1, true
-			}
-			x, _ := v.Float64()
-			return x * 1.0001, true
-		case nil:
-			return 1, true
-		}
-		return v, false
-	}
-	changed := true
-	switch v := v.(type) {
-	case map[string]any:
-		v = maps.Clone(v)
-		key := at[0].(string)
-		if remove && len(at) == 1 {
-			delete(v, key)
-		} else {
-			v[key], changed = edit(v[key], at[1:], remove)
-		}
-		return v, changed
-	case []any:
-		v = slices.Clone(v)
-		i := at[0].(int)
-		if remove && len(at) == 1 {
-			return slices.Delete(v, i, i+1), true
-		}
-		v[i], changed = edit(v[i], at[1:], remove)
-		return v, changed
-	}
-	panic("no such place")
-}
-
-// editAll edits run.json in dir at every place in turn, and wants each edit to be found. What may pass without a ledger is free.
-func editAll(t *testing.T, out string, l *ledger.Ledger, free map[string]string) {
-	t.Helper()
-	path := filepath.Join(out, runlog.InfoFile)
-	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.WriteFile(path, before, 0o600)
-	verify := func(l *ledger.Ledger) bool {
-		found, err := Verify(t.Context(), out, l)
-		return err == nil && !slices.ContainsFunc(found, func(f Finding) bool { return !f.Holds })
-	}
-	if !verify(nil) || l != nil && !verify(l) {
-		found, err := Verify(t.Context(), out, l)
-		t.Fatalf("as it was: %v, %v", found, err)
-	}
-	var tree any
-	dec := json.NewDecoder(bytes.NewReader(before))
-	dec.UseNumber()
-	if err := dec.Decode(&tree); err != nil {
-		t.Fatal(err)
-	}
-	used, edits, passed := map[string]bool{}, 0, 0
-	for _, at := range places(tree, nil) {
-		for _, remove := range []bool{false, true} {
-			other, changed := edit(tree, at, remove)
-			if !changed {
-				continue
-			}
-			b, err := json.Marshal(other)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, b, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			edits++
-			if !verify(nil) {
-				continue // with a ledger there are only more findings
-			}
-			passed++
-			if l != nil && verify(l) {
-				t.Errorf("%v (deleted: %v): passes with a ledger", at, remove)
-			}
-			name := at.String()
-			if free[name] == "" {
-				t.Errorf("%v (deleted: %v): passes without a ledger", name, remove)
-			}
-			used[name] = true
-		}
-	}
-	t.Logf("%d edits, %d pass without a ledger, at %v", edits, passed, slices.Sorted(maps.Keys(used)))
-	for name := range free {
-		if !used[name] {
-			t.Errorf("%s: follows from a file; take it off the list", name)
-		}
 	}
 }
 
@@ -250,12 +111,16 @@ func TestC1EveryLeafOfRunJSON(t *testing.T) {
 			for _, name := range c.also {
 				own[name] = "of a lab run alone"
 			}
-			var l *ledger.Ledger
-			if !c.lab { // it settles nothing
-				l = openLedger(t, dir)
-				defer l.Close()
-			}
-			editAll(t, out, l, own)
+			l := openLedger(t, dir)
+			defer l.Close()
+			leaves.EditAll(t, filepath.Join(out, runlog.InfoFile), !c.lab, func(known bool) bool {
+				book := l
+				if !known {
+					book = nil
+				}
+				found, err := Verify(t.Context(), out, book)
+				return err == nil && !slices.ContainsFunc(found, func(f Finding) bool { return !f.Holds })
+			}, own)
 		})
 	}
 }
@@ -286,7 +151,7 @@ func TestC1EveryByteOfTheReport(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := &Verification{Dir: out, Info: info}
-		if err := v.sealed(known); err != nil {
+		if err := v.sealed(l, known); err != nil {
 			t.Fatal(err)
 		}
 		if f := v.Findings[0]; f.Holds != holds || !holds && !strings.Contains(f.Detail, runlog.ReportFile) {
@@ -334,7 +199,7 @@ func TestC1RunsFromBeforeSeals(t *testing.T) {
 	}
 	known.Settlement.Seal = nil
 	v := &Verification{Dir: out, Info: info}
-	if err := v.sealed(known); err != nil || !v.Findings[0].Holds || !strings.HasPrefix(v.Findings[0].Detail, "not sealed") {
+	if err := v.sealed(l, known); err != nil || !v.Findings[0].Holds || !strings.HasPrefix(v.Findings[0].Detail, "not sealed") {
 		t.Errorf("%v, %v", v.Findings, err)
 	}
 }

@@ -528,7 +528,7 @@ func (v *Verification) ledger(ctx context.Context, l *ledger.Ledger) error {
 	holds := d.Unit == v.Info.Unit && d.Adjacency == b.Adjacency && known.State == ledger.StateSettled && known.Settlement != nil && known.Dataset == v.Info.Dataset &&
 		known.Caps == ledger.Caps{Epsilon: b.Epsilon, Delta: b.Delta} && (len(known.Plan) == 0 || bytes.Equal(known.Plan, plan)) &&
 		(known.Settlement.Basis == ledger.BasisPlan || alike)
-	if err := v.sealed(known); err != nil {
+	if err := v.sealed(l, known); err != nil {
 		return err
 	}
 	v.Say("ledger", holds, "%s reserved %v of %q for this run; it is %s", l.Where(), known.Caps, known.Dataset, known.State)

@@ -3,9 +3,11 @@ package run
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math"
 	"os"
@@ -323,16 +325,13 @@ func (v *Verification) final() (_ map[string]string, err error) {
 	return v.seal, err
 }
 
-// sealed: the files are those whose hashes the settlement in the ledger holds.
-func (v *Verification) sealed(known ledger.Run) error {
+// sealed: the files are those whose hashes the settlement in the ledger holds, or the HMAC under its key.
+func (v *Verification) sealed(l *ledger.Ledger, known ledger.Run) error {
 	if known.Settlement == nil {
 		return nil // the finding on the ledger says so
 	}
 	seal := known.Settlement.Seal
 	switch {
-	case len(seal) == 0 && v.Info.Search != nil:
-		v.Say("seal", true, "not sealed: a search settles before it begins, since a later entry would tell how long it took")
-		return nil
 	case len(seal) == 0:
 		v.Say("seal", true, "not sealed: the run was settled by a version of Sotto that did not seal its files")
 		return nil
@@ -340,6 +339,18 @@ func (v *Verification) sealed(known ledger.Run) error {
 	now, err := v.final()
 	if err != nil {
 		return err
+	}
+	if _, signed := seal[runlog.SealFile]; signed {
+		held, err := readfile.All(filepath.Join(v.Dir, runlog.SealFile), 1<<10)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		want, err := l.SealOf(v.Info.ID, now)
+		if err != nil {
+			return err
+		}
+		v.Say("seal", hmac.Equal(bytes.TrimSpace(held), []byte(want)), "%s is the HMAC of %d files under the ledger's key", runlog.SealFile, len(now))
+		return nil
 	}
 	all := maps.Clone(now)
 	maps.Copy(all, seal)

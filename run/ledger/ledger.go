@@ -312,6 +312,15 @@ func (l *Ledger) Where() string { return l.store.where }
 // ledger shares the key, so that [Ledger.SameContent] can compare.
 func (l *Ledger) NewMark() hash.Hash { return hmac.New(sha256.New, l.key) }
 
+// SealOf is the HMAC, in hexadecimal, of a run's final files under the ledger's key: for a run that settles before it has them,
+// whose settlement can hold no hashes. Marks are of 32 bytes, seals of more, so neither passes for the other.
+func (l *Ledger) SealOf(run string, files map[string]string) (string, error) {
+	b, err := json.Marshal(files)
+	mac := hmac.New(sha256.New, l.key)
+	fmt.Fprintf(mac, "the final files of run %s: %s", run, b)
+	return hex.EncodeToString(mac.Sum(nil)), err
+}
+
 // NewToken returns a fresh one-time token of 128 random bits, in hexadecimal.
 func NewToken() string {
 	b := make([]byte, 16)
@@ -592,7 +601,8 @@ type Settlement struct {
 	// where the two may differ.
 	Cost func(charged privacy.Event) (float64, error) `json:"-"`
 
-	// SHA-256 of the final files of the run directory, by name; nil for runs that were settled before there were seals.
+	// SHA-256 of the final files of the run directory, by name; nil for runs that were settled before there were seals. A run that
+	// settles before it has these files names the file that holds [Ledger.SealOf] instead.
 	Seal map[string]string `json:"seal,omitempty"`
 }
 

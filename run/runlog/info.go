@@ -31,6 +31,8 @@ const (
 	PlaceFile    = "place.json"  // the network, and the owner's share of the schedule's seed
 
 	SearchFile = "tune.json" // what a search found
+	// SealFile holds the HMAC of a search's final files under the ledger's key: a search settles before it has them (R21).
+	SealFile = "seal.hmac"
 )
 
 // InfoFormat names the form of run.json.

@@ -25,7 +25,7 @@ func Seal(dir string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{ReportFile, PlaceFile} {
+	for _, name := range []string{ReportFile, PlaceFile, SearchFile} {
 		if err := addHash(seal, dir, name); err != nil {
 			return nil, err
 		}

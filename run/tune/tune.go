@@ -381,7 +381,8 @@ func (p *Plan) spend(ctx context.Context, info *runlog.Info, opened, openedTest 
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := l.Settle(ctx, info.ID, token, ledger.Settlement{Batches: 1, Outcome: ledger.Done, Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Charged: charged}); err != nil {
+	if err := l.Settle(ctx, info.ID, token, ledger.Settlement{Batches: 1, Outcome: ledger.Done, Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Charged: charged,
+		Seal: map[string]string{runlog.SealFile: "hmac-sha256"}}); err != nil {
 		return nil, nil, err
 	}
 	if table, err = opened.Take(ctx, l, info.ID); err == nil && openedTest != nil {

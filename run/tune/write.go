@@ -37,7 +37,26 @@ func (p *Plan) RunIn(ctx context.Context, dir, version string, report func(dir s
 	if err := r.Write(dir, version); err != nil {
 		return nil, err
 	}
-	return r, errors.Join(report(dir), r.backdate(dir))
+	return r, errors.Join(report(dir), p.seal(context.WithoutCancel(ctx), dir, r.Run), r.backdate(dir))
+}
+
+// seal writes the HMAC of the final files, which proves them to who has the ledger. An entry of the ledger would tell how long
+// the search took (R21).
+func (p *Plan) seal(ctx context.Context, dir, id string) error {
+	l, err := run.OpenLedger(ctx, p.Candidates[0].Job.Spec.Ledger)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	files, err := runlog.Seal(dir)
+	if err != nil {
+		return err
+	}
+	mac, err := l.SealOf(id, files)
+	if err != nil {
+		return err
+	}
+	return runlog.WriteFile(filepath.Join(dir, runlog.SealFile), []byte(mac+"\n"))
 }
 
 // writable makes a directory, if it is not there, and tries it.

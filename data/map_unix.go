@@ -37,13 +37,3 @@ func advise(m []byte, random bool) {
 	}
 	unix.Madvise(m, how) // advice only: an error changes no result
 }
-
-// syncDir makes a rename in dir durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}

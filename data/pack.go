@@ -22,6 +22,7 @@ import (
 	"unsafe"
 
 	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/schema"
 )
@@ -176,7 +177,7 @@ func writePacked(s *schema.Schema, dst string, opt Options, key []byte, fill fun
 	if err := os.Rename(f.Name(), dst); err != nil {
 		return fmt.Errorf("data: writing %s: %w", dst, err)
 	}
-	return syncDir(filepath.Dir(dst))
+	return newfile.SyncDir(filepath.Dir(dst))
 }
 
 // A packWriter writes chunk after chunk. The first error stays.

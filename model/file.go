@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"time"
 
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
@@ -156,25 +156,7 @@ func write(path string, f *File) error {
 	if buf.Len() > MaxFileBytes {
 		return fmt.Errorf("%d bytes are more than a model file may have (%d MiB)", buf.Len(), MaxFileBytes>>20)
 	}
-	dir := filepath.Dir(path)
-	tmp, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
-	if err != nil {
-		return cause(err)
-	}
-	defer os.Remove(tmp.Name()) // fails once it has been renamed, and need not succeed
-	_, err = tmp.Write(buf.Bytes())
-	err = errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close())
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(tmp.Name(), path); err != nil {
-		return err
-	}
-	d, err := os.Open(dir) // the new name itself must outlive a crash
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return cause(newfile.Replace(path, 0o644, buf.Bytes()))
 }
 
 // cause is err without its path, which the caller's message has already.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/kern"
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
@@ -357,7 +358,7 @@ func (s *Session) begin(ctx context.Context) (begun bool, err error) {
 		return false, s.writeInfo(ctx)
 	}
 	s.token = ledger.NewToken()
-	if err := runlog.WriteFile(filepath.Join(s.Dir, runlog.TokenFile), []byte(s.token+"\n")); err != nil {
+	if err := newfile.Replace(filepath.Join(s.Dir, runlog.TokenFile), 0o600, []byte(s.token+"\n")); err != nil {
 		return false, err
 	}
 	if err := runlog.WriteInfo(s.Dir, s.Info); err != nil {

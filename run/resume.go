@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/postgres"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/text"
@@ -430,7 +431,7 @@ func (s *Session) sameLedger() bool {
 func swapToken(ctx context.Context, l *ledger.Ledger, dir, id, old string, charged []runlog.Charges) (string, error) {
 	path := filepath.Join(dir, runlog.TokenFile)
 	fresh := ledger.NewToken()
-	if err := runlog.WriteFile(path+pending, []byte(fresh+"\n")); err != nil {
+	if err := newfile.Replace(path+pending, 0o600, []byte(fresh+"\n")); err != nil {
 		return "", err
 	}
 	if err := l.Resume(ctx, id, old, fresh, ledgerCharges(charged)); err != nil {
@@ -439,7 +440,7 @@ func swapToken(ctx context.Context, l *ledger.Ledger, dir, id, old string, charg
 	if err := os.Rename(path+pending, path); err != nil {
 		return "", err
 	}
-	return fresh, runlog.SyncDir(dir)
+	return fresh, newfile.SyncDir(dir)
 }
 
 // takeOverLab says whether this is a lab run, whose access take records again (R3). A run that reserved a budget
@@ -478,7 +479,7 @@ func currentToken(ctx context.Context, l *ledger.Ledger, dir, run string) (strin
 		if err := os.Rename(path+pending, path); err != nil {
 			return "", err
 		}
-		return next, runlog.SyncDir(dir)
+		return next, newfile.SyncDir(dir)
 	}
 	token, err := readToken(path)
 	if err != nil {

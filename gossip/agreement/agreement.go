@@ -16,6 +16,7 @@ import (
 	"reflect"
 
 	"github.com/sottodp/sotto/gossip"
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
@@ -150,7 +151,7 @@ func (f File) Write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return runlog.WriteFile(filepath.Join(dir, runlog.AgreedFile), append(b, '\n'))
+	return newfile.Replace(filepath.Join(dir, runlog.AgreedFile), 0o600, append(b, '\n'))
 }
 
 // Read reads the agreement of an owner's directory whose network has that hash, and the network's

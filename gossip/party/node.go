@@ -26,6 +26,7 @@ import (
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/agreement"
 	"github.com/sottodp/sotto/gossip/transport"
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
@@ -289,7 +290,7 @@ func (p *place) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return runlog.WriteFile(filepath.Join(dir, PlaceFile), append(text, '\n'))
+	return newfile.Replace(filepath.Join(dir, PlaceFile), 0o600, append(text, '\n'))
 }
 
 // enter makes the owner's directory, or reads that of a process before.
@@ -424,7 +425,7 @@ func (s *session) begin() (err error) {
 	}
 	s.Info.Network = s.networkName()
 	if !s.Info.Lab {
-		if err := runlog.WriteFile(filepath.Join(s.o.Dir, runlog.TokenFile), []byte(ledger.NewToken()+"\n")); err != nil {
+		if err := newfile.Replace(filepath.Join(s.o.Dir, runlog.TokenFile), 0o600, []byte(ledger.NewToken()+"\n")); err != nil {
 			return err
 		}
 	}

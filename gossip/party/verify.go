@@ -11,6 +11,7 @@ import (
 
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/transport"
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
@@ -80,7 +81,7 @@ func writeSchedule(dir string, s *gossip.Schedule) error {
 	if err != nil {
 		return err
 	}
-	return runlog.WriteFile(filepath.Join(dir, runlog.ScheduleFile), append(b, '\n'))
+	return newfile.Replace(filepath.Join(dir, runlog.ScheduleFile), 0o600, append(b, '\n'))
 }
 
 // ReadSchedule reads the schedule of an owner's directory.

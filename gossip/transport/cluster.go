@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats.go"
 
-	"github.com/sottodp/sotto/run/runlog"
+	"github.com/sottodp/sotto/internal/newfile"
 )
 
 // foundWithin is how long a cluster may take to answer.
@@ -91,7 +91,7 @@ resolver_preload {
 	}
 	var errs []error
 	for name, text := range map[string]string{confFile: conf, "ca.pem": k.Network.Authority, "hub.pem": k.Pass.Certificate, "hub-key.pem": k.Pass.Key} {
-		errs = append(errs, runlog.WriteFile(filepath.Join(dir, name), []byte(text)))
+		errs = append(errs, newfile.Replace(filepath.Join(dir, name), 0o600, []byte(text)))
 	}
 	return errors.Join(errs...)
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/run/runlog"
 )
@@ -114,7 +115,7 @@ func write(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	if err := runlog.WriteFile(filepath.Clean(path), append(b, '\n')); err != nil {
+	if err := newfile.Replace(filepath.Clean(path), 0o600, append(b, '\n')); err != nil {
 		return fmt.Errorf("%s: cannot be written (%w)", path, reason(err))
 	}
 	return nil

@@ -75,7 +75,7 @@ var table = map[string][]string{
 	"privacy/clip":    words,
 	"privacy/mech":    join(words, []string{"privacy/noise"}),
 	"privacy/sample":  join(words, []string{"privacy/noise"}),
-	"data":            join(words, []string{"config", "schema", "internal/postgres", "internal/readfile"}),
+	"data":            join(words, []string{"config", "schema", "internal/newfile", "internal/postgres", "internal/readfile"}),
 	"data/source":     {"config", "data"},
 	"method/schedule": {"privacy", "privacy/account"},
 
@@ -86,7 +86,7 @@ var table = map[string][]string{
 	"privacy/account/claimed": {"privacy", "privacy/account", "method/schedule"},
 
 	// Layer 2, models and the oracle from outside.
-	"model":  {"data", "schema", "internal/kern", "internal/readfile"},
+	"model":  {"data", "schema", "internal/kern", "internal/newfile", "internal/readfile"},
 	"oracle": {"privacy", "privacy/mech", "privacy/sample", "privacy/clip"},
 
 	// Models in another program's form: the schema's public facts and a model's parameters.
@@ -101,26 +101,26 @@ var table = map[string][]string{
 	"oracle/perturb": join(public, []string{"internal/lbfgs"}), // bounds and solvers: no data
 	"oracle/remote":  join(public, []string{"oracle/private"}), // no data: a shard is given a Summer
 	"oracle/replay":  public,
-	"run/runlog":     {"privacy", "privacy/account", "internal/readfile", "internal/text"},
-	"run/ledger":     {"privacy", "privacy/account", "internal/postgres", "internal/state", "internal/readfile"},
+	"run/runlog":     {"privacy", "privacy/account", "internal/newfile", "internal/readfile", "internal/text"},
+	"run/ledger":     {"privacy", "privacy/account", "internal/postgres", "internal/state", "internal/newfile", "internal/readfile"},
 
 	// What owners release to each other: their journals, and the way between machines.
-	"gossip/transport": {"privacy/account", "oracle", "oracle/replay", "gossip", "run/runlog", "internal/readfile"},
+	"gossip/transport": {"privacy/account", "oracle", "oracle/replay", "gossip", "run/runlog", "internal/newfile", "internal/readfile"},
 
 	// What owners who train together agree on.
-	"gossip/agreement": {"privacy", "oracle", "gossip", "run/runlog", "internal/readfile"},
+	"gossip/agreement": {"privacy", "oracle", "gossip", "run/runlog", "internal/newfile", "internal/readfile"},
 
 	// The gate to tables.
-	"run/access": {"data", "data/source", "schema", "run/ledger", "internal/state", "internal/readfile"},
+	"run/access": {"data", "data/source", "schema", "run/ledger", "internal/state", "internal/newfile", "internal/readfile"},
 
 	// Layer 4, assembly: all above.
-	"run": join(public, []string{"run/access", "internal/postgres", "data", "model", "method", "gossip", "gossip/agreement", "oracle/private", "oracle/remote", "oracle/replay", "run/runlog", "run/ledger", "internal/chart", "internal/readfile", "internal/text"}),
+	"run": join(public, []string{"run/access", "internal/postgres", "data", "model", "method", "gossip", "gossip/agreement", "oracle/private", "oracle/remote", "oracle/replay", "run/runlog", "internal/newfile", "run/ledger", "internal/chart", "internal/readfile", "internal/text"}),
 
 	// A comparison drives runs in the lab, which leave no record.
-	"run/compare": join(public, []string{"run/access", "data", "model", "method", "run", "run/runlog", "internal/chart", "internal/readfile", "internal/text"}),
+	"run/compare": join(public, []string{"run/access", "data", "model", "method", "run", "run/runlog", "internal/newfile", "internal/chart", "internal/readfile", "internal/text"}),
 
 	// All owners simulated in one process; one of them on a machine of its own.
-	"gossip/party":    join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/transport", "oracle/replay", "run", "run/ledger", "gossip/agreement", "run/runlog", "internal/readfile"}),
+	"gossip/party":    join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/transport", "oracle/replay", "run", "run/ledger", "gossip/agreement", "run/runlog", "internal/newfile", "internal/readfile"}),
 	"gossip/demo":     {"data", "gossip/party", "gossip/simulate", "gossip/transport", "run", "internal/newfile"},
 	"gossip/simulate": join(public, []string{"run/access", "data", "model", "method", "gossip", "run", "run/runlog", "internal/text"}),
 
@@ -128,13 +128,13 @@ var table = map[string][]string{
 	"run/shards": {"run/access", "privacy", "data", "schema", "oracle/private", "oracle/remote", "run", "run/runlog", "internal/readfile"},
 
 	// An audit of runs in the lab, with canaries among the rows.
-	"run/audit": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/runlog", "internal/chart", "internal/audit", "internal/readfile", "internal/text"}),
+	"run/audit": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/runlog", "internal/newfile", "internal/chart", "internal/audit", "internal/readfile", "internal/text"}),
 
 	// A search that pays and releases its best alone.
-	"run/tune": join(public, []string{"run/access", "data", "model", "method", "run", "run/ledger", "run/runlog", "internal/text"}),
+	"run/tune": join(public, []string{"run/access", "data", "model", "method", "run", "run/ledger", "run/runlog", "internal/newfile", "internal/text"}),
 
 	// Layer 5, readers. The report recomputes ε from events, so it knows the words.
-	"run/report": {"privacy", "privacy/account", "run/runlog", "run/ledger", "internal/chart", "internal/readfile"},
+	"run/report": {"privacy", "privacy/account", "run/runlog", "internal/newfile", "run/ledger", "internal/chart", "internal/readfile"},
 
 	// The dashboard reads files, and starts nothing but a verification.
 	"web": {"privacy", "privacy/account", "run", "run/runlog", "run/ledger", "run/report", "run/compare", "gossip/party", "gossip/simulate", "run/audit", "internal/chart", "internal/readfile"},
@@ -237,10 +237,7 @@ var opens = map[string]string{
 	"run/ledger/sqlite.go":          "makes a new file, exclusively; SQLite reads it, after a look at what it is",
 	"run/runlog/journal.go":         "makes a new file, exclusively",
 	"run/runlog/save.go":            "makes a new file, exclusively",
-	"internal/newfile/newfile.go":   "writes to the pipe or device that a person named",
-	"run/runlog/info.go":            "syncs a directory",
-	"model/file.go":                 "syncs a directory",
-	"data/map_unix.go":              "syncs a directory",
+	"internal/newfile/newfile.go":   "writes to the pipe or device that a person named; syncs a directory",
 }
 
 var builders = []string{"internal/wheel", "internal/release", "internal/program"}

@@ -1,5 +1,5 @@
-// Package newfile writes the files and makes the directories that flags of a command name, and
-// refuses to write over what is there.
+// Package newfile writes files as a whole: a reader finds the old one or the new one, never a part.
+// For the files and directories that flags of a command name, it refuses to write over others.
 package newfile
 
 import (
@@ -12,6 +12,47 @@ import (
 	"path/filepath"
 	"strings"
 )
+
+// Replace writes a file durably.
+func Replace(path string, mode fs.FileMode, b []byte) error {
+	made, err := Temporary(path, mode, b)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(made, path); err != nil {
+		os.Remove(made)
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+// Temporary writes a file beside path, durably but for its name.
+func Temporary(path string, mode fs.FileMode, b []byte) (name string, err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+		os.Remove(f.Name())
+		return "", err
+	}
+	return f.Name(), nil
+}
+
+// SyncDir makes the names in a directory durable, where the system can.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	var cause *fs.PathError
+	if err := d.Sync(); errors.As(err, &cause) && cause.Err.Error() != "invalid argument" && cause.Err.Error() != "Access is denied." {
+		return err
+	}
+	return nil
+}
 
 // An Error says why a flag's file or directory cannot be written.
 type Error struct{ err error }

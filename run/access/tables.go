@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/state"
 )
@@ -97,7 +98,7 @@ func (t *tables) save() error {
 	err := os.MkdirAll(t.dir, 0o700)
 	var made string
 	if err == nil {
-		made, err = temporary(path, t.key)
+		made, err = newfile.Temporary(path, 0o600, t.key)
 	}
 	if err == nil {
 		defer os.Remove(made)
@@ -110,23 +111,6 @@ func (t *tables) save() error {
 		return fmt.Errorf("the state directory cannot be written, so copies and parts of this table will not be recognized: %w", err)
 	}
 	return nil
-}
-
-// temporary writes a file beside path, durably.
-func temporary(path string, b []byte) (string, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		os.Remove(f.Name())
-		return "", err
-	}
-	return f.Name(), nil
 }
 
 func (t *tables) read() error {
@@ -221,7 +205,7 @@ func (t *tables) remember(c *data.Content, mark [sha256.Size]byte) error {
 	if err != nil {
 		return err
 	}
-	made, err := temporary(path, append(b, '\n'))
+	made, err := newfile.Temporary(path, 0o600, append(b, '\n'))
 	if err != nil {
 		return fmt.Errorf("the state directory cannot be written, so copies and parts of this table will not be recognized: %w", err)
 	}

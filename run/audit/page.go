@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/text"
-	"github.com/sottodp/sotto/run/runlog"
 )
 
 // Files of an audit's directory.
@@ -71,10 +71,10 @@ func (r *Result) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if err := runlog.WriteFile(filepath.Join(dir, DataFile), append(figures, '\n')); err != nil {
+	if err := newfile.Replace(filepath.Join(dir, DataFile), 0o600, append(figures, '\n')); err != nil {
 		return err
 	}
-	return runlog.WriteFile(filepath.Join(dir, PageFile), page.Bytes())
+	return newfile.Replace(filepath.Join(dir, PageFile), 0o600, page.Bytes())
 }
 
 // Read reads what Write has written, without the odds of the canaries.

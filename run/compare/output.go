@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/run/runlog"
 )
 
 // Unpaid is what a reader of a comparison must know.
@@ -263,7 +263,7 @@ func (p *Plan) Write(dir string) error {
 		c.order()
 	}
 	for _, f := range []struct{ name, text string }{{CellsCSV, p.cellsCSV()}, {RunsCSV, p.runsCSV()}, {Page, p.page()}, {Chart, p.figure()}} {
-		if err := runlog.WriteFile(filepath.Join(dir, f.name), []byte(f.text)); err != nil {
+		if err := newfile.Replace(filepath.Join(dir, f.name), 0o600, []byte(f.text)); err != nil {
 			return err
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"slices"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/runlog"
 )
 
 // Files of a comparison's directory.
@@ -144,7 +144,7 @@ func (p *Plan) Open(dir, version string) (s *Store, err error) {
 		if b, err = json.MarshalIndent(head{s.ID, version, plan}, "", "  "); err != nil {
 			return nil, err
 		}
-		if err = runlog.WriteFile(filepath.Join(dir, headFile), append(b, '\n')); err != nil {
+		if err = newfile.Replace(filepath.Join(dir, headFile), 0o600, append(b, '\n')); err != nil {
 			return nil, err
 		}
 	} else {

@@ -7,10 +7,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"modernc.org/sqlite"
+
+	"github.com/sottodp/sotto/internal/newfile"
 )
 
 // defaultPath is the ledger of this user; with create its directory is made, for
@@ -142,7 +143,7 @@ func makeFile(path string, replace bool, fill func(*sql.DB) error) error {
 	if err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return newfile.SyncDir(filepath.Dir(path))
 }
 
 // unfinished begins the names of files that makeFile has not linked yet.
@@ -157,17 +158,6 @@ func removeUnfinished(path string) {
 			os.Remove(filepath.Join(filepath.Dir(path), f.Name()))
 		}
 	}
-}
-
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" { // it has no such call
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // movedAway says whether SQLite found that another file, or none, is at the path now.

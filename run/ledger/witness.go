@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/state"
 )
@@ -120,16 +121,12 @@ func (w *witness) write(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(w.dir, filepath.Base(path)+".new-*") // mode 0600
+	made, err := newfile.Temporary(path, 0o600, append(text, '\n'))
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(append(text, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	defer os.Remove(made)
+	return os.Rename(made, path)
 }
 
 // at lists the ledgers that were last used at the place.

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -84,7 +85,7 @@ func Write(dir string) error {
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	return runlog.WriteFile(filepath.Join(dir, runlog.ReportFile), b)
+	return newfile.Replace(filepath.Join(dir, runlog.ReportFile), 0o600, b)
 }
 
 // Rebuild makes the page again, with what a verification of the run found not to hold at its top, and returns its
@@ -102,5 +103,5 @@ func Rebuild(dir string, verified bool, broken []string) (string, error) {
 	if _, err := os.Lstat(path); err == nil && verified {
 		path = filepath.Join(dir, runlog.NewReportFile)
 	}
-	return path, runlog.WriteFile(path, b)
+	return path, newfile.Replace(path, 0o600, b)
 }

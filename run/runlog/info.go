@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"time"
 
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/privacy"
@@ -185,33 +185,13 @@ func (i *Info) PlanEvent() (privacy.Event, error) {
 	return e, nil
 }
 
-// Hashes are the SHA-256 of the files of a run that do not change any more once it
-// is finished, by name. Files that are not there are left out.
-func Hashes(dir string) (map[string]string, error) {
-	parts, err := partsIn(dir)
-	if err != nil {
-		return nil, err
-	}
-	names := []string{EventsFile, StepsFile, ModelFile, JournalFile, ScheduleFile, AgreedFile}
-	for _, n := range parts {
-		names = append(names, partFile(n))
-	}
-	hashes := map[string]string{}
-	for _, name := range names {
-		if err := addHash(hashes, dir, name); err != nil {
-			return nil, err
-		}
-	}
-	return hashes, nil
-}
-
 // WriteInfo replaces run.json in dir, as a whole.
 func WriteInfo(dir string, i *Info) error {
 	b, err := json.MarshalIndent(i, "", "  ")
 	if err != nil {
 		return err
 	}
-	return WriteFile(filepath.Join(dir, InfoFile), append(b, '\n'))
+	return newfile.Replace(filepath.Join(dir, InfoFile), 0o600, append(b, '\n'))
 }
 
 // ReadInfo reads run.json of a run directory.
@@ -225,9 +205,7 @@ func ReadInfo(dir string) (*Info, error) {
 		return nil, err
 	}
 	var i Info
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&i); err != nil {
+	if err := strictJSON(b, &i); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	for _, raw := range []*json.RawMessage{&i.Plan, &i.Config} { // a plan of many parts is mostly spaces
@@ -243,30 +221,6 @@ func ReadInfo(dir string) (*Info, error) {
 		return nil, fmt.Errorf("%s: format: found %q; allowed is %q", path, i.Format, InfoFormat)
 	}
 	return &i, nil
-}
-
-// WriteFile replaces a file as a whole and durably: the old one or the new one is
-// there, never a part.
-func WriteFile(path string, b []byte) error {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // does nothing after the rename
-	if _, err = f.Write(b); err == nil {
-		err = f.Sync()
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return SyncDir(dir)
 }
 
 // Tidy removes what writers of files that were killed left in a run directory: the
@@ -301,27 +255,9 @@ func MakeDir(dir string, mode os.FileMode) error {
 		return err
 	}
 	for _, d := range parents {
-		if err := SyncDir(d); err != nil {
+		if err := newfile.SyncDir(d); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// SyncDir makes the names in a directory durable, where the system can.
-func SyncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !isUnsupported(err) {
-		return err
-	}
-	return nil
-}
-
-func isUnsupported(err error) bool {
-	pe, ok := err.(*fs.PathError)
-	return ok && (pe.Err.Error() == "invalid argument" || pe.Err.Error() == "Access is denied.")
 }

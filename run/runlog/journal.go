@@ -1,25 +1,24 @@
 package runlog
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/privacy"
 )
 
 // Errors that a caller tells apart; each comes with the file's name.
 var (
-	// ErrJournalDamaged: the file is no journal, or a part in its middle has changed.
-	ErrJournalDamaged = errors.New("the journal is damaged; without it nothing may be released")
+	errJournalDamaged = errors.New("the journal is damaged; without it nothing may be released")
 	// ErrOtherJournal: the journal belongs to another run.
 	ErrOtherJournal = errors.New("the journal is another run's")
 )
@@ -106,7 +105,7 @@ func CreateJournal(path string, head JournalHead) (*Journal, error) {
 	if err == nil {
 		_, err = f.Write(append([]byte(journalMagic), j.seal(append(j.begin(kindHead), text...))...))
 	}
-	if err = errors.Join(err, f.Sync(), SyncDir(filepath.Dir(path))); err != nil {
+	if err = errors.Join(err, f.Sync(), newfile.SyncDir(filepath.Dir(path))); err != nil {
 		f.Close()
 		os.Remove(path)
 		return nil, err
@@ -131,26 +130,17 @@ func OpenJournal(path string, head JournalHead) (j *Journal, past *JournalReader
 	if err != nil {
 		return nil, nil, err
 	}
+	defer r.Close()
 	if r.Head != head {
-		r.Close()
 		return nil, nil, fmt.Errorf("%s: found owner %d of run %s with %d numbers: %w", path, r.Head.Owner, r.Head.Run, r.Head.Dim, ErrOtherJournal)
 	}
-	for {
-		t, err := r.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			r.Close()
-			return nil, nil, err
-		}
-		j.charged += len(t.Batches)
-	}
-	end := r.offset
-	if err = errors.Join(r.Close(), f.Truncate(end), f.Sync()); err != nil {
+	if err = r.each(func(a *Activation) { j.charged += len(a.Batches) }); err != nil {
 		return nil, nil, err
 	}
-	if _, err = f.Seek(end, io.SeekStart); err != nil {
+	if err = errors.Join(f.Truncate(r.offset), f.Sync()); err != nil {
+		return nil, nil, err
+	}
+	if _, err = f.Seek(r.offset, io.SeekStart); err != nil {
 		return nil, nil, err
 	}
 	past, err = ReadJournal(path)
@@ -183,7 +173,7 @@ func (j *Journal) Release(answers [][]float64) error {
 	b := &j.pending[len(j.pending)-1]
 	b.Answers = make([][]float64, len(answers))
 	for i, a := range answers {
-		b.Answers[i] = append([]float64(nil), a...)
+		b.Answers[i] = slices.Clone(a)
 	}
 	return nil
 }
@@ -201,7 +191,7 @@ func (j *Journal) Send(round int, m []float64) error {
 	if len(m) != j.head.Dim {
 		return j.fail(fmt.Errorf("journal: found %d numbers to send; allowed are %d", len(m), j.head.Dim))
 	}
-	b := append(j.begin(kindSent), map[bool]byte{true: 1}[len(j.done) > 0])
+	b := append(j.begin(kindSent), flag(len(j.done) > 0))
 	b = binary.LittleEndian.AppendUint64(append(b, j.done...), uint64(round))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(j.pending)))
 	for _, p := range j.pending {
@@ -228,9 +218,16 @@ func (j *Journal) Done(round int, committed []bool, state []float64) {
 	b := binary.LittleEndian.AppendUint64(j.done[:0], uint64(round))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(committed)))
 	for _, c := range committed {
-		b = append(b, map[bool]byte{true: 1}[c])
+		b = append(b, flag(c))
 	}
 	j.done = appendVector(b, state)
+}
+
+func flag(v bool) byte {
+	if v {
+		return 1
+	}
+	return 0
 }
 
 // Flush makes the end of the last activation durable.
@@ -266,13 +263,11 @@ func (j *Journal) write(b []byte) error {
 		j.Crash("torn")
 		b = b[half:]
 	}
-	if _, err := j.f.Write(b); err != nil {
-		return j.fail(err)
+	_, err := j.f.Write(b)
+	if err == nil {
+		err = j.f.Sync()
 	}
-	if err := j.f.Sync(); err != nil {
-		return j.fail(err)
-	}
-	return nil
+	return j.fail(err)
 }
 
 // A JournalReader yields the activations of a journal. It is for one goroutine.
@@ -292,38 +287,24 @@ func ReadJournal(path string) (*JournalReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &JournalReader{f: f, path: path}
-	if err := r.begin(); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return r, nil
-}
-
-func (r *JournalReader) begin() error {
-	r.size = r.f.Size()
+	r := &JournalReader{f: f, path: path, size: f.Size()}
 	word := make([]byte, len(journalMagic))
-	if _, err := io.ReadFull(r.f, word); err != nil || string(word) != journalMagic {
-		return r.damaged(0)
+	if _, err := io.ReadFull(f, word); err == nil && string(word) == journalMagic {
+		r.offset = int64(len(word))
+		body, err := r.next()
+		if err == nil && body[0] == kindHead && strictJSON(body[1:], &r.Head) == nil && r.Head.Dim >= 1 && r.Head.Dim <= maxDim {
+			return r, nil
+		}
 	}
-	r.offset = int64(len(journalMagic))
-	body, err := r.next()
-	if err != nil || body[0] != kindHead {
-		return r.damaged(r.offset)
-	}
-	d := json.NewDecoder(bytes.NewReader(body[1:]))
-	d.DisallowUnknownFields()
-	if d.Decode(&r.Head) != nil || r.Head.Dim < 1 || r.Head.Dim > maxDim {
-		return r.damaged(r.offset)
-	}
-	return nil
+	f.Close()
+	return nil, r.damaged(r.offset)
 }
 
 // Close closes the file.
 func (r *JournalReader) Close() error { return r.f.Close() }
 
 func (r *JournalReader) damaged(at int64) error {
-	return fmt.Errorf("%s: at byte %d: %w", r.path, at, ErrJournalDamaged)
+	return fmt.Errorf("%s: at byte %d: %w", r.path, at, errJournalDamaged)
 }
 
 // next is the body of the next frame; io.EOF at the end, also where it is torn.
@@ -412,49 +393,18 @@ func (r *JournalReader) Next() (*Activation, error) {
 	}
 }
 
-// fields parses a body. A missing field is 0 and sets bad.
-type fields struct {
-	rest []byte
-	bad  bool
-}
-
-func (f *fields) take(n int) []byte {
-	if f.bad || n < 0 || n > len(f.rest) {
-		f.bad = true
-		return make([]byte, min(max(n, 0), 8))
+// each gives all activations to do.
+func (r *JournalReader) each(do func(*Activation)) error {
+	for {
+		a, err := r.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		do(a)
 	}
-	b := f.rest[:n]
-	f.rest = f.rest[n:]
-	return b
-}
-
-func (f *fields) byte() byte { return f.take(1)[0] }
-
-func (f *fields) number64() int {
-	v := binary.LittleEndian.Uint64(f.take(8))
-	if v > math.MaxInt32 {
-		f.bad = true
-		return 0
-	}
-	return int(v)
-}
-
-// count is a number of items of at least size bytes each.
-func (f *fields) count(size int) int {
-	v := int(binary.LittleEndian.Uint32(f.take(4)))
-	if v > len(f.rest)/size {
-		f.bad = true
-		return 0
-	}
-	return v
-}
-
-func (f *fields) vector() []float64 {
-	v := make([]float64, f.count(8))
-	for i := range v {
-		v[i] = math.Float64frombits(binary.LittleEndian.Uint64(f.take(8)))
-	}
-	return v
 }
 
 // done completes the activation t.
@@ -467,7 +417,7 @@ func (f *fields) done(t *Activation, dim int) {
 	for i := range t.Committed {
 		t.Committed[i] = f.byte() == 1
 	}
-	if t.State = f.vector(); len(t.State) != dim {
+	if t.State = f.vector(nil); len(t.State) != dim {
 		f.bad = true
 	}
 }
@@ -475,18 +425,18 @@ func (f *fields) done(t *Activation, dim int) {
 func (f *fields) sent(dim int) *Activation {
 	t := &Activation{Round: f.number64(), Batches: make([]JournalBatch, f.count(8))}
 	for i := range t.Batches {
-		event, err := privacy.UnmarshalEvent(f.take(f.count(1)))
-		if err != nil {
+		b := &t.Batches[i]
+		var err error
+		if b.Event, err = privacy.UnmarshalEvent(f.take(f.count(1))); err != nil {
 			f.bad = true
 			return t
 		}
-		b := JournalBatch{Event: event, Answers: make([][]float64, f.count(4))}
+		b.Answers = make([][]float64, f.count(4))
 		for k := range b.Answers {
-			b.Answers[k] = f.vector()
+			b.Answers[k] = f.vector(nil)
 		}
-		t.Batches[i] = b
 	}
-	if t.Sent = f.vector(); len(t.Sent) != dim {
+	if t.Sent = f.vector(nil); len(t.Sent) != dim {
 		f.bad = true
 	}
 	return t
@@ -508,18 +458,15 @@ func JournalRecord(path string) (*Record, error) {
 	}
 	defer r.Close()
 	rec := &Record{}
-	for {
-		a, err := r.Next()
-		if err == io.EOF {
-			rec.Torn = r.offset < r.size
-			return rec, nil
-		}
-		if err != nil {
-			return nil, err
-		}
+	err = r.each(func(a *Activation) {
 		for _, b := range a.Batches {
 			rec.Released++
 			rec.Events = extend(rec.Events, b.Event)
 		}
+	})
+	if err != nil {
+		return nil, err
 	}
+	rec.Torn = r.offset < r.size
+	return rec, nil
 }

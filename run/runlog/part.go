@@ -61,6 +61,15 @@ func partsIn(dir string) ([]int, error) {
 	return parts, nil
 }
 
+// withParts are these names and those of the files of releases in dir.
+func withParts(dir string, names ...string) ([]string, error) {
+	parts, err := partsIn(dir)
+	for _, n := range parts {
+		names = append(names, partFile(n))
+	}
+	return names, err
+}
+
 func appendState(dst []byte, s *State) ([]byte, error) {
 	head, err := json.Marshal(s)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"hash"
 	"io"
 	"iter"
+	"math"
 	"path/filepath"
 
 	"github.com/sottodp/sotto/internal/readfile"
@@ -26,9 +27,9 @@ type Record struct {
 
 	dir           string
 	first, newest int // files of releases that are kept
-
-	last                                int // the batch last released, -1 without one
-	eventBytes, releaseBytes, stepBytes int64
+	last          int // the batch last released, -1 without one
+	events, steps lines
+	releaseBytes  int64
 }
 
 // Charged counts the batches that were charged.
@@ -91,34 +92,52 @@ func (r *Record) Event() privacy.Event {
 // anything else that does not fit is an error that names file and place.
 func Read(dir string) (*Record, error) {
 	rec := &Record{dir: dir, last: -1}
-	charged := 0
-	var err error
-	rec.eventBytes, err = readLines(filepath.Join(dir, EventsFile), rec, func(line []byte) error {
-		c, err := parseCharges(line, charged)
-		if err == nil {
-			charged += c.Count
-			rec.Events = append(rec.Events, c)
-		}
-		return err
-	})
+	torn, err := rec.events.read(filepath.Join(dir, EventsFile), math.MaxInt64, chargesTo(&rec.Events))
 	if err != nil {
 		return nil, err
 	}
-	rec.stepBytes, err = readLines(filepath.Join(dir, StepsFile), rec, func(line []byte) error {
-		var s Step
-		if err := strictJSON(line, &s); err != nil {
-			return err
-		}
-		rec.Steps = append(rec.Steps, s)
-		return nil
-	})
+	tornStep, err := rec.steps.read(filepath.Join(dir, StepsFile), math.MaxInt64, stepsTo(&rec.Steps))
 	if err != nil {
 		return nil, err
 	}
-	if err := rec.readReleases(charged); err != nil {
+	rec.Torn = torn || tornStep
+	if err := rec.readReleases(rec.Charged()); err != nil {
 		return nil, err
 	}
 	return rec, nil
+}
+
+// chargesTo adds a line of events.jsonl to a list.
+func chargesTo(to *[]Charges) func(line []byte) error {
+	charged := (&Record{Events: *to}).Charged()
+	return func(line []byte) error {
+		var l chargesLine
+		if err := strictJSON(line, &l); err != nil {
+			return err
+		}
+		e, err := privacy.UnmarshalEvent(l.Event)
+		if err != nil {
+			return err
+		}
+		if l.First != charged || l.Count < 1 || l.Count > math.MaxInt-charged {
+			return fmt.Errorf("counts %d batches from number %d after %d", l.Count, l.First, charged)
+		}
+		charged += l.Count
+		*to = append(*to, Charges{l.First, l.Count, e})
+		return nil
+	}
+}
+
+// stepsTo adds a line of steps.jsonl to a list.
+func stepsTo(to *[]Step) func(line []byte) error {
+	return func(line []byte) error {
+		var s Step
+		err := strictJSON(line, &s)
+		if err == nil {
+			*to = append(*to, s)
+		}
+		return err
+	}
 }
 
 func strictJSON(line []byte, v any) error {
@@ -133,32 +152,37 @@ func strictJSON(line []byte, v any) error {
 	return nil
 }
 
-// readLines calls f for each whole line and returns the length of what it took.
-// A last line without its end is a torn one.
-func readLines(path string, rec *Record, f func([]byte) error) (int64, error) {
+// lines counts the whole lines of a file that were read, and their bytes.
+type lines struct {
+	at int64
+	n  int
+}
+
+// read gives the lines that follow, up to size, to take. torn says that one without its end comes
+// last: its writer has not finished it, or was killed.
+func (l *lines) read(path string, size int64, take func(line []byte) error) (torn bool, err error) {
 	file, err := readfile.Open(path)
 	if err != nil {
-		return 0, err
+		return false, err
 	}
 	defer file.Close()
 	if err := file.Most(path, readfile.Lines); err != nil {
-		return 0, err
+		return false, err
 	}
-	in := readfile.NewLineReader(path, file)
-	var taken int64
-	for n := 1; ; n++ {
+	in := readfile.NewLineReader(path, io.NewSectionReader(file, l.at, size-l.at))
+	for {
 		line, err := in.Next()
 		if errors.Is(err, io.EOF) {
-			rec.Torn = rec.Torn || len(line) > 0
-			return taken, nil
+			return len(line) > 0, nil
 		}
 		if err != nil {
-			return 0, err
+			return false, err
 		}
-		if err := f(line); err != nil {
-			return 0, fmt.Errorf("%s:%d: %w", path, n, err)
+		if err := take(line); err != nil {
+			return false, fmt.Errorf("%s:%d: %w", path, l.n+1, err)
 		}
-		taken += int64(len(line))
+		l.at += int64(len(line))
+		l.n++
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"math"
+	"slices"
 )
 
 // A file of releases: a first line, then records of
@@ -29,21 +30,18 @@ func ReleaseBytes(n int) int { return 24 + 8*n }
 
 func appendRelease(dst []byte, batch int, answers [][]float64) []byte {
 	start := len(dst)
-	length := 12
-	for _, a := range answers {
-		length += 4 + 8*len(a)
-	}
 	le := binary.LittleEndian
-	dst = le.AppendUint32(dst, uint32(length))
+	dst = append(dst, 0, 0, 0, 0) // the length, below
 	dst = le.AppendUint64(dst, uint64(batch))
 	dst = le.AppendUint32(dst, uint32(len(answers)))
 	for _, a := range answers {
 		dst = appendVector(dst, a)
 	}
+	le.PutUint32(dst[start:], uint32(len(dst)-start-4))
 	return le.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
 }
 
-// appendVector writes a vector as releases and journals hold it.
+// appendVector appends a vector as releases and journals hold it.
 func appendVector(dst []byte, v []float64) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(v)))
 	for _, x := range v {
@@ -52,56 +50,86 @@ func appendVector(dst []byte, v []float64) []byte {
 	return dst
 }
 
-// wholeRelease says whether b begins with a record that is all there, whatever
-// length it claims: its answers end within b. A write that was cut is no such.
+// wholeRelease reports whether b begins with all answers of a record, whatever length the record
+// claims. It does not if a write was cut.
 func wholeRelease(b []byte) bool {
-	le := binary.LittleEndian
-	if len(b) < 16 {
-		return false
+	f := fields{rest: b}
+	f.take(4 + 8) // length and batch
+	for range f.count(4) {
+		f.take(8 * f.count(8))
 	}
-	n := int64(le.Uint32(b[12:]))
-	b = b[16:]
-	for ; n > 0; n-- {
-		if len(b) < 4 || (int64(len(b))-4)/8 < int64(le.Uint32(b)) {
-			return false
-		}
-		b = b[4+8*int(le.Uint32(b)):]
-	}
-	return len(b) >= 4
+	f.take(4) // checksum
+	return !f.bad
 }
 
-// parse checks a record's body, and keeps its answers, in the memory of those that were there, if answers says so.
-func (rel *Release) parse(b []byte, answers bool) error {
-	le := binary.LittleEndian
-	short := errors.New("is shorter than it says")
-	if len(b) < 12 {
-		return short
-	}
-	rel.Batch = int(le.Uint64(b))
-	n := int(le.Uint32(b[8:]))
-	b = b[12:]
-	kept := rel.Answers
+// parse checks a record's body. If keep is set, it keeps the answers, in the memory of those before.
+func (rel *Release) parse(b []byte, keep bool) error {
+	f := fields{rest: b}
+	rel.Batch = int(binary.LittleEndian.Uint64(f.take(8)))
+	before := rel.Answers
 	rel.Answers = rel.Answers[:0]
-	for i := range n {
-		if len(b) < 4 || (len(b)-4)/8 < int(le.Uint32(b)) {
-			return short
+	for i := range f.count(4) {
+		switch {
+		case !keep:
+			f.take(8 * f.count(8))
+		case i < len(before):
+			rel.Answers = append(rel.Answers, f.vector(before[i][:0]))
+		default:
+			rel.Answers = append(rel.Answers, f.vector(nil))
 		}
-		size := int(le.Uint32(b))
-		b = b[4:]
-		if answers {
-			var a []float64
-			if i < len(kept) {
-				a = kept[i][:0]
-			}
-			for j := range size {
-				a = append(a, math.Float64frombits(le.Uint64(b[8*j:])))
-			}
-			rel.Answers = append(rel.Answers, a)
-		}
-		b = b[8*size:]
 	}
-	if len(b) != 0 {
+	switch {
+	case f.bad:
+		return errors.New("is shorter than it says")
+	case len(f.rest) != 0:
 		return errors.New("is longer than it says")
 	}
 	return nil
+}
+
+// fields reads numbers and vectors from bytes. A missing field is 0 and sets bad.
+type fields struct {
+	rest []byte
+	bad  bool
+}
+
+func (f *fields) take(n int) []byte {
+	if f.bad || n < 0 || n > len(f.rest) {
+		f.bad = true
+		return make([]byte, min(max(n, 0), 8))
+	}
+	b := f.rest[:n]
+	f.rest = f.rest[n:]
+	return b
+}
+
+func (f *fields) byte() byte { return f.take(1)[0] }
+
+func (f *fields) number64() int {
+	v := binary.LittleEndian.Uint64(f.take(8))
+	if v > math.MaxInt32 {
+		f.bad = true
+		return 0
+	}
+	return int(v)
+}
+
+// count is a number of items of at least size bytes each.
+func (f *fields) count(size int) int {
+	v := int(binary.LittleEndian.Uint32(f.take(4)))
+	if v > len(f.rest)/size {
+		f.bad = true
+		return 0
+	}
+	return v
+}
+
+// vector appends a vector to dst.
+func (f *fields) vector(dst []float64) []float64 {
+	b := f.take(8 * f.count(8))
+	dst = slices.Grow(dst, len(b)/8)
+	for ; len(b) >= 8; b = b[8:] {
+		dst = append(dst, math.Float64frombits(binary.LittleEndian.Uint64(b)))
+	}
+	return dst
 }

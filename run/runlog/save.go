@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
@@ -50,7 +51,7 @@ func (w *Writer) save(s State) error {
 	if err := w.writeReleases(b); err != nil {
 		return err
 	}
-	if err := SyncDir(w.dir); err != nil {
+	if err := newfile.SyncDir(w.dir); err != nil {
 		return err
 	}
 	if w.part < 2 {

@@ -21,14 +21,9 @@ import (
 // ledger holds it. A file that does not exist has no hash; a report that was
 // rebuilt later (NewReportFile) is not one of the final files.
 func Seal(dir string) (map[string]string, error) {
-	seal, err := Hashes(dir)
+	seal, err := hashes(dir, ReportFile, PlaceFile, SearchFile)
 	if err != nil {
 		return nil, err
-	}
-	for _, name := range []string{ReportFile, PlaceFile, SearchFile} {
-		if err := addHash(seal, dir, name); err != nil {
-			return nil, err
-		}
 	}
 	b, err := readfile.All(filepath.Join(dir, InfoFile), readfile.JSON)
 	if err != nil {
@@ -42,13 +37,26 @@ func Seal(dir string) (map[string]string, error) {
 	return seal, nil
 }
 
-// addHash adds the SHA-256 of a file, if it exists.
-func addHash(hashes map[string]string, dir, name string) error {
-	sum, err := Hash(dir, name)
-	if sum != "" {
-		hashes[name] = sum
+// Hashes are the SHA-256 of the files of a run that no longer change once it is finished, by name.
+// Files that do not exist are left out.
+func Hashes(dir string) (map[string]string, error) { return hashes(dir) }
+
+func hashes(dir string, more ...string) (map[string]string, error) {
+	names, err := withParts(dir, append(more, EventsFile, StepsFile, ModelFile, JournalFile, ScheduleFile, AgreedFile)...)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	all := map[string]string{}
+	for _, name := range names {
+		sum, err := Hash(dir, name)
+		if err != nil {
+			return nil, err
+		}
+		if sum != "" {
+			all[name] = sum
+		}
+	}
+	return all, nil
 }
 
 // Hash is the SHA-256 of a file of a run directory, in hex; empty if there is no such file.

@@ -13,16 +13,16 @@
 package runlog
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"hash"
 	"math"
 	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/privacy"
 )
@@ -90,7 +90,7 @@ func Create(dir string) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := SyncDir(dir); err != nil { // the files' names are part of the record
+	if err := newfile.SyncDir(dir); err != nil { // the files' names are part of the record
 		w.closeFiles()
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func Continue(dir string, redo bool) (*Writer, *Record, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for name, size := range map[string]int64{EventsFile: rec.eventBytes, partFile(rec.newest): rec.releaseBytes, StepsFile: rec.stepBytes} {
+	for name, size := range map[string]int64{EventsFile: rec.events.at, partFile(rec.newest): rec.releaseBytes, StepsFile: rec.steps.at} {
 		if err := os.Truncate(filepath.Join(dir, name), size); err != nil {
 			return nil, nil, err
 		}
@@ -158,13 +158,9 @@ func Continue(dir string, redo bool) (*Writer, *Record, error) {
 // Sync makes what is in a run's record durable. A process that was killed may have
 // written what is not: what follows from it may leave only after this (R5).
 func Sync(dir string) error {
-	parts, err := partsIn(dir)
+	names, err := withParts(dir, EventsFile, StepsFile, JournalFile)
 	if err != nil {
 		return err
-	}
-	names := []string{EventsFile, StepsFile, JournalFile}
-	for _, n := range parts {
-		names = append(names, partFile(n))
 	}
 	for _, name := range names {
 		f, err := readfile.OpenFile(filepath.Join(dir, name), os.O_RDWR, 0)
@@ -178,7 +174,7 @@ func Sync(dir string) error {
 			return err
 		}
 	}
-	return SyncDir(dir)
+	return newfile.SyncDir(dir)
 }
 
 var syncFile = (*os.File).Sync // tests see which files it is asked for
@@ -209,13 +205,14 @@ func (w *Writer) Charge(e privacy.Event) error {
 
 // extend adds one charge to a run-length coded list.
 func extend(list []Charges, e privacy.Event) []Charges {
-	if n := len(list); n > 0 && privacy.Equal(list[n-1].Event, e) {
-		list[n-1].Count++
-		return list
-	}
 	first := 0
 	if n := len(list); n > 0 {
-		first = list[n-1].First + list[n-1].Count
+		last := &list[n-1]
+		if privacy.Equal(last.Event, e) {
+			last.Count++
+			return list
+		}
+		first = last.First + last.Count
 	}
 	return append(list, Charges{First: first, Count: 1, Event: e})
 }
@@ -257,33 +254,44 @@ func (w *Writer) Spent() privacy.Event { return (&Record{Events: w.all}).Event()
 
 // Flush makes all that was noted durable: events, then releases, then steps.
 func (w *Writer) Flush() error {
-	if w.err != nil {
-		return w.err
+	if w.err == nil {
+		w.err = w.flush()
 	}
+	return w.err
+}
+
+func (w *Writer) flush() error {
 	w.flushed = time.Now()
-	var buf bytes.Buffer
+	var text []byte
 	for _, c := range w.pendingEvents {
-		if w.err = writeCharges(&buf, c); w.err != nil {
-			return w.err
+		event, err := privacy.MarshalEvent(c.Event)
+		if err != nil {
+			return err
 		}
+		line, err := json.Marshal(chargesLine{c.First, c.Count, event})
+		if err != nil {
+			return err
+		}
+		text = append(append(text, line...), '\n')
 	}
-	if w.err = writeSync(w.events, buf.Bytes()); w.err != nil {
-		return w.err
+	if err := writeSync(w.events, text); err != nil {
+		return err
 	}
 	if w.Guard != nil && len(w.pendingEvents)+len(w.pendingReleases) > 0 {
-		if w.err = w.Guard(w.charged, w.pendingEvents); w.err != nil {
-			return w.err
+		if err := w.Guard(w.charged, w.pendingEvents); err != nil {
+			return err
 		}
 	}
-	if w.err = w.writeReleases(w.pendingReleases); w.err != nil {
-		return w.err
+	if err := w.writeReleases(w.pendingReleases); err != nil {
+		return err
 	}
 	w.line = w.line[:0]
 	for _, s := range w.pendingSteps {
-		w.line = appendStep(w.line, s)
+		line, _ := json.Marshal(s.Finite()) // four finite numbers cannot fail
+		w.line = append(append(w.line, line...), '\n')
 	}
-	if w.err = writeSync(w.steps, w.line); w.err != nil {
-		return w.err
+	if err := writeSync(w.steps, w.line); err != nil {
+		return err
 	}
 	if w.Durable != nil && len(w.pendingSteps) > 0 {
 		w.Durable(w.pendingSteps)
@@ -294,11 +302,7 @@ func (w *Writer) Flush() error {
 
 // Close flushes and closes the files.
 func (w *Writer) Close() error {
-	err := w.Flush()
-	if closeErr := w.closeFiles(); err == nil {
-		err = closeErr
-	}
-	return err
+	return cmp.Or(w.Flush(), w.closeFiles())
 }
 
 func (w *Writer) closeFiles() error {
@@ -331,40 +335,6 @@ type chargesLine struct {
 	First int             `json:"first"`
 	Count int             `json:"count"`
 	Event json.RawMessage `json:"event"`
-}
-
-func writeCharges(buf *bytes.Buffer, c Charges) error {
-	event, err := privacy.MarshalEvent(c.Event)
-	if err != nil {
-		return err
-	}
-	line, err := json.Marshal(chargesLine{c.First, c.Count, event})
-	if err != nil {
-		return err
-	}
-	buf.Write(line)
-	return buf.WriteByte('\n')
-}
-
-// parseCharges reads a line of events.jsonl that follows that many charged batches.
-func parseCharges(line []byte, charged int) (Charges, error) {
-	var l chargesLine
-	if err := strictJSON(line, &l); err != nil {
-		return Charges{}, err
-	}
-	e, err := privacy.UnmarshalEvent(l.Event)
-	if err != nil {
-		return Charges{}, err
-	}
-	if l.First != charged || l.Count < 1 || l.Count > math.MaxInt-charged {
-		return Charges{}, fmt.Errorf("counts %d batches from number %d after %d", l.Count, l.First, charged)
-	}
-	return Charges{l.First, l.Count, e}, nil
-}
-
-func appendStep(dst []byte, s Step) []byte {
-	line, _ := json.Marshal(s.Finite()) // four finite numbers cannot fail
-	return append(append(dst, line...), '\n')
 }
 
 // Finite is the step as its line holds it: −1, which is no norm, in place of what is not finite, since JSON has no infinity.

@@ -552,47 +552,6 @@ func TestMissingFiles(t *testing.T) {
 	}
 }
 
-func TestWriteFile(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "x.json")
-	for _, text := range []string{"one", "another, longer", ""} {
-		if err := WriteFile(path, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		if got := contents(t, dir, "x.json"); string(got) != text {
-			t.Errorf("holds %q, want %q", got, text)
-		}
-	}
-	// A reader that holds the old file keeps it whole: it is replaced, not rewritten.
-	put(t, dir, "x.json", []byte("old"))
-	old, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer old.Close()
-	if err := WriteFile(path, []byte("new")); err != nil {
-		t.Fatal(err)
-	}
-	b := make([]byte, 8)
-	if n, _ := old.Read(b); string(b[:n]) != "old" {
-		t.Errorf("the old file now holds %q", b[:n])
-	}
-	// A failure leaves the target and no litter: here the target is a directory.
-	if err := os.MkdirAll(filepath.Join(dir, "full", "inner"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := WriteFile(filepath.Join(dir, "full"), []byte("x")); err == nil {
-		t.Error("a directory was replaced")
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != 2 {
-		t.Errorf("%d names are left, want 2: %v %v", len(entries), entries, err)
-	}
-	if err := WriteFile(filepath.Join(dir, "absent", "x"), nil); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("err = %v", err)
-	}
-}
-
 func TestInfo(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := ReadInfo(dir); err == nil || !strings.Contains(err.Error(), "is not a run directory") {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
@@ -56,7 +57,7 @@ func (p *Plan) seal(ctx context.Context, dir, id string) error {
 	if err != nil {
 		return err
 	}
-	return runlog.WriteFile(filepath.Join(dir, runlog.SealFile), []byte(mac+"\n"))
+	return newfile.Replace(filepath.Join(dir, runlog.SealFile), 0o600, []byte(mac+"\n"))
 }
 
 // writable makes a directory, if it is not there, and tries it.
@@ -88,7 +89,7 @@ func (r *Result) Write(dir, version string) error {
 	if err != nil {
 		return err
 	}
-	if err := runlog.WriteFile(filepath.Join(dir, ResultFile), append(b, '\n')); err != nil {
+	if err := newfile.Replace(filepath.Join(dir, ResultFile), 0o600, append(b, '\n')); err != nil {
 		return err
 	}
 	r.info.Version = version

@@ -235,10 +235,10 @@ func (e *Choice) Text(w io.Writer) {
 // Text prints the claims beside the sound figures.
 func (c *Claims) Text(w io.Writer) {
 	if len(c.Claims) == 0 {
-		fmt.Fprintln(w, "No formula of the papers speaks of such a ")
+		fmt.Fprintln(w, "No formula of the papers applies to such a plan.")
 		return
 	}
-	fmt.Fprintln(w, "NOT A GUARANTEE. What the papers' own formulas say, beside the sound figure:")
+	fmt.Fprintln(w, "NOT A GUARANTEE. The figures of the papers' own formulas, beside the sound ones:")
 	line := func(name, words string) {
 		fmt.Fprintf(w, "  %-10s%s\n", name, text.Indented(words, 104, 12))
 	}

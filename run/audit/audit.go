@@ -39,7 +39,7 @@ type Result struct {
 	Epsilon   float64           `json:"claimed_epsilon"`
 	Delta     float64           `json:"delta"`
 	Bound     float64           `json:"epsilon_at_least"`        // by the claim's own curve: less noise than this would have is refuted
-	Plain     float64           `json:"epsilon_at_least_any"`    // of any mechanism whatever
+	Plain     float64           `json:"epsilon_at_least_any"`    // for any mechanism
 	Failure   float64           `json:"failure"`                 // the probability, at most, that a bound is above the truth
 	Noise     float64           `json:"noise_at_most,omitempty"` // times what is claimed, by the same test
 	Canaries  int               `json:"canaries,omitempty"`

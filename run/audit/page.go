@@ -32,7 +32,7 @@ func (r *Result) Words() string {
 	fmt.Fprintf(&b, "Claim      ε = %.4g at δ = %v, %v, for any %s\n", r.Epsilon, r.Delta, r.Adjacency, text.Whom(r.Unit, r.UnitRows))
 	fmt.Fprintf(&b, "Found      ε ≥ %.4g with %.4g %% confidence: %.0f %% of the claim, and %s\n", r.Bound, 100*(1-r.Failure), 100*r.Bound/r.Epsilon, found)
 	if r.Attack == OneRun {
-		fmt.Fprintf(&b, "           ε ≥ %.4g of any mechanism whatever; the first figure counts on the kind of noise, not on how much there is\n", r.Plain)
+		fmt.Fprintf(&b, "           ε ≥ %.4g for any mechanism; the first figure assumes the kind of noise, not its amount\n", r.Plain)
 		fmt.Fprintf(&b, "How        one run of %s, %d steps, %d canaries; %d guessed, %d right (%.1f %%; by chance half)\n", r.Method, r.Steps, r.Canaries, r.Guesses, r.Right, 100*float64(r.Right)/float64(r.Guesses))
 		if r.Noise > 0 {
 			fmt.Fprintf(&b, "Noise      at most %.3g times what is claimed, by the same test\n", r.Noise)

@@ -15,9 +15,9 @@ import (
 )
 
 // Unpaid is what a reader of a comparison must know.
-const Unpaid = "None of this is private: every figure is computed from the rows without noise. Choosing a method, a field or ε by it is " +
-	"a look at these rows that nobody paid for, and no model's guarantee covers that choice. Compare on rows that need no " +
-	"protection or on a synthetic table (sotto synth), and let the private model use what was chosen there, or pay for the search (sotto tune)."
+const Unpaid = "None of this is private: every figure is computed from the rows without noise. A choice of a method, a field or ε by these " +
+	"figures is an access to the rows without charge, and no model's guarantee covers it. Compare on rows that need no protection " +
+	"or on a synthetic table (sotto synth), and train the private model with what you choose there, or charge the search (sotto tune)."
 
 // A figure that the tables show: its heading, its numbers and how they are written.
 type shown struct {

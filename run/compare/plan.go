@@ -1,7 +1,7 @@
 // Package compare trains many models on the same tables and puts their figures side by
 // side: methods × ε × seeds × tables. It is a tool of the lab. Nothing that it writes is
 // private: each cell says what a run under that budget would have got, and the
-// comparison itself is a look that nobody paid for (R3).
+// comparison itself is an access without charge (R3).
 package compare
 
 import (

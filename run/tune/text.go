@@ -15,7 +15,7 @@ import (
 func scored(by string, score float64) string {
 	switch {
 	case by == ByLoss:
-		return fmt.Sprintf("mean loss about %.4g, by a noisy look that is paid for", -score)
+		return fmt.Sprintf("mean loss about %.4g, by a charged noisy query", -score)
 	case score < 0:
 		return fmt.Sprintf("root mean squared error %.4g on the test rows", -score)
 	}
@@ -31,7 +31,7 @@ func (p *Plan) Text(w io.Writer) {
 		fmt.Fprintf(w, "           %-24s noise %.4g\n", c.Name, method.NoiseMultiplier(c.Job.Method))
 	}
 	if u := p.Unpaid(); !math.IsInf(u, 1) {
-		fmt.Fprintf(w, "Unpaid     %.0f trainings at ε = %.4g each, the best kept and the choice not paid for, are proven only ε = %.4g together\n", p.Mean, b.Epsilon, u)
+		fmt.Fprintf(w, "Uncharged  %.0f trainings at ε = %.4g each, with the best kept and no charge for the choice, are proven only ε = %.4g together\n", p.Mean, b.Epsilon, u)
 	}
 }
 

@@ -104,7 +104,7 @@ func (e Entry) Decode(config []byte) (Method, error) {
 
 // Rows is what every method with Gaussian noise asks of its rows in an activation.
 type Rows struct {
-	Batch    int     `yaml:"batch" json:"batch" doc:"an owner's rows in an activation: expected number of Poisson sampling, exact of fixed; 0 means all"`
+	Batch    int     `yaml:"batch" json:"batch" doc:"an owner's rows in an activation: expected number with Poisson sampling, exact number with fixed; 0 means all"`
 	Sampling string  `yaml:"sampling" json:"sampling,omitempty" doc:"poisson (default under add-or-remove) or fixed (replace-one)"`
 	Clip     float64 `yaml:"clip" json:"clip" doc:"clip norm of one row's subgradient (default the loss's Lipschitz bound)"`
 	Noise    float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier (default: the smallest that the budget allows)"`

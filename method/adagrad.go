@@ -27,7 +27,7 @@ type AdaGrad struct {
 	Steps          int     `yaml:"steps" json:"steps" doc:"number of steps T (default 100)"`
 	Rate           float64 `yaml:"rate" json:"rate" doc:"step size η, about how far a parameter moves in the first step (default 1/R, R the bound on a row's norm; 0.1·√(2/(R²+1)) for a network)"`
 	Gradient       Gradient
-	Regularization float64 `yaml:"damping" json:"damping" doc:"what is added to the root of the sum of squares, δ (default 1e-8)"`
+	Regularization float64 `yaml:"damping" json:"damping" doc:"constant δ added to the root of the sum of squares (default 1e-8)"`
 }
 
 // Defaults of what Configure may choose.

@@ -34,12 +34,12 @@ import (
 type Adam struct {
 	Steps          int `yaml:"steps" json:"steps" doc:"number of steps T (default 100)"`
 	Gradient       Gradient
-	Schedule       string  `yaml:"schedule" json:"schedule,omitempty" doc:"how the step size changes: constant (default), cosine, linear, sqrt or inverse, if wanted after a warm-up, as in warmup 20 cosine (see Schedules)"`
+	Schedule       string  `yaml:"schedule" json:"schedule,omitempty" doc:"how the step size changes: constant (default), cosine, linear, sqrt or inverse, optionally after a warm-up, as in warmup 20 cosine (see Schedules)"`
 	Rate           float64 `yaml:"rate" json:"rate" doc:"step size η, about how far a parameter moves in a step (default 0.3/R, R the bound on a row's norm; 0.02·√(2/(R²+1)) for a network)"`
 	Beta1          float64 `yaml:"beta1" json:"beta1" doc:"weight β₁ of the past in the mean of the gradients (default 0.9)"`
 	Beta2          float64 `yaml:"beta2" json:"beta2" doc:"weight β₂ of the past in the mean of their squares (default 0.999)"`
-	Regularization float64 `yaml:"damping" json:"damping" doc:"what is added to the root of that mean (default 1e-8)"`
-	Correction     string  `yaml:"correction" json:"correction,omitempty" doc:"what is taken off the mean of the squares: none (nothing) or noise (the variance of the noise; default for a network)"`
+	Regularization float64 `yaml:"damping" json:"damping" doc:"constant ϵ added to the root of that mean (default 1e-8)"`
+	Correction     string  `yaml:"correction" json:"correction,omitempty" doc:"what is subtracted from the mean of the squares: none (nothing) or noise (the variance of the noise; default for a network)"`
 }
 
 // What Adam may be corrected for.

@@ -29,15 +29,15 @@ import (
 // the regularizer's gradient to the other's direction. After to stay, η_max is halved too: so steps also get short enough where the
 // gradient is good. Splits of both costs make up the budget, whichever its size.
 type AGD struct {
-	Splits        int     `yaml:"splits" json:"splits" doc:"steps that the budget pays if none is without a move (default 100)"`
-	Steps         int     `yaml:"steps" json:"steps" doc:"most steps, those without a move included (default twice splits)"`
-	Rate          float64 `yaml:"rate" json:"rate" doc:"longest step that is tried first, in the length of a move of w (default 2/R, R the bound on a row's norm; an eighth of the width of the label's bounds × 1/R for the squared loss)"`
+	Splits        int     `yaml:"splits" json:"splits" doc:"number of steps that the budget allows if every step moves (default 100)"`
+	Steps         int     `yaml:"steps" json:"steps" doc:"maximum number of steps, including those without a move (default twice splits)"`
+	Rate          float64 `yaml:"rate" json:"rate" doc:"largest step at first, as the length of a move of w (default 2/R, R the bound on a row's norm; an eighth of the width of the label's bounds × 1/R for the squared loss)"`
 	MaxBacktracks int     `yaml:"tries" json:"tries" doc:"number of step sizes of a choice (default 20)"`
 	Clip          float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient (default 0.35 × the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss)"`
-	Fall          float64 `yaml:"fall" json:"fall" doc:"bound c on the decrease of one row's loss that counts (default a tenth of the loss's Lipschitz bound × 1/R; an eighth of the square of the width of the label's bounds for the squared loss)"`
+	Fall          float64 `yaml:"fall" json:"fall" doc:"clip bound c on the decrease of one row's loss (default a tenth of the loss's Lipschitz bound × 1/R; an eighth of the square of the width of the label's bounds for the squared loss)"`
 	Choice        float64 `yaml:"choice" json:"choice" doc:"ε of one choice × noise multiplier (default 0.5)"`
-	Growth        float64 `yaml:"growth" json:"growth" doc:"by which part of itself a gradient's budget grows where no step lowers the loss (default 0.1)"`
-	Noise         float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ of the first gradients (default: that at which splits steps fit the budget)"`
+	Growth        float64 `yaml:"growth" json:"growth" doc:"relative growth γ of a gradient's budget when no step lowers the loss (default 0.1)"`
+	Noise         float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ of the first gradients (default: the one with which splits steps fit the budget)"`
 
 	Filter *privacy.Filtered `yaml:"-" json:"filter,omitempty"`
 	Off    bool              `yaml:"-" json:"off,omitempty"` // no noise: lab

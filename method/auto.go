@@ -31,10 +31,10 @@ import (
 //
 // Pure ε pays T, not √T, for T steps, so there T is as small as τ allows.
 type Auto struct {
-	Steps    int      `yaml:"steps" json:"steps" doc:"number of steps T (default: what the length of the run asks for, 60 to 400; 8 to 100 for pure ε)"`
-	Rate     float64  `yaml:"rate" json:"rate" doc:"step size η (default 3/L, L the curvature bound of the objective, or less where the run is to be short)"`
+	Steps    int      `yaml:"steps" json:"steps" doc:"number of steps T (default: from the length of the run, 60 to 400; 8 to 100 for pure ε)"`
+	Rate     float64  `yaml:"rate" json:"rate" doc:"step size η (default 3/L, L the curvature bound of the objective, or less for a short run)"`
 	Momentum float64  `yaml:"momentum" json:"momentum" doc:"momentum β (default: from the length of the run, at most 1−10/T; 1−3/T for pure ε)"`
-	Gradient Gradient `clip:"clip norm C of one record's gradient, in the L1 norm where δ is 0 and in the L2 norm otherwise (default: 0.1 to 0.5 of the loss's Lipschitz bound, less where there is more noise; 1/√2 of that for more than two classes; a fifth of that, of R × the width of the label's bounds, for the squared loss)" batch:"rows of a step, drawn without replacement under replace-one and each by itself under add-or-remove; 0 means all rows in every step (default: all)" noise_multiplier:"scale of Laplace noise, or standard deviation of Gaussian noise, over the sensitivity of the sum (default: the smallest that the budget allows)"`
+	Gradient Gradient `clip:"clip norm C of one record's gradient, in the L1 norm if δ is 0, otherwise in the L2 norm (default: 0.1 to 0.5 of the loss's Lipschitz bound, smaller with more noise; 1/√2 of that for more than two classes; a fifth of that, of R × the width of the label's bounds, for the squared loss)" batch:"rows of a step, drawn without replacement under replace-one, each independently under add-or-remove; 0 means all rows in every step (default: all)" noise_multiplier:"scale of Laplace noise, or standard deviation of Gaussian noise, over the sensitivity of the sum (default: the smallest that the budget allows)"`
 }
 
 // The constants of the choice, measured on tables of 300 to 500,000 rows and 3 to 47,237

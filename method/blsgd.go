@@ -50,15 +50,15 @@ import (
 type BLSGD struct {
 	Steps         int `yaml:"steps" json:"steps" doc:"number of steps T (default 100)"`
 	Gradient      Gradient
-	Rate          float64          `yaml:"rate" json:"rate" doc:"longest step size η₀ that a search tries first (default 80/R², R the bound on a row's norm; 4/L for the squared loss, L its curvature bound; 120/(R²+1) for a network)"`
+	Rate          float64          `yaml:"rate" json:"rate" doc:"largest step size η₀, which a search tries first (default 80/R², R the bound on a row's norm; 4/L for the squared loss, L its curvature bound; 120/(R²+1) for a network)"`
 	Shrink        float64          `yaml:"shrink" json:"shrink" doc:"factor β from one step size to the next (default 0.8)"`
-	MaxBacktracks int              `yaml:"tries" json:"tries" doc:"most step sizes of a search (default 20)"`
-	Armijo        float64          `yaml:"armijo" json:"armijo" doc:"share α of the decrease along a straight line that a step must bring (default 0.4; 0.1 for a network)"`
-	Fall          float64          `yaml:"fall" json:"fall" doc:"bound c on the decrease of one row's loss that counts (default half the loss's Lipschitz bound × 1/R; an eighth of the square of the width of the label's bounds for the squared loss; 0.5 for a network)"`
+	MaxBacktracks int              `yaml:"tries" json:"tries" doc:"maximum number of step sizes in a search (default 20)"`
+	Armijo        float64          `yaml:"armijo" json:"armijo" doc:"share α of the linear decrease that a step must reach (default 0.4; 0.1 for a network)"`
+	Fall          float64          `yaml:"fall" json:"fall" doc:"clip bound c on the decrease of one row's loss (default half the loss's Lipschitz bound × 1/R; an eighth of the square of the width of the label's bounds for the squared loss; 0.5 for a network)"`
 	Search        float64          `yaml:"search" json:"search" doc:"ε of one search × noise multiplier, at first (default 0.25)"`
-	Growth        string           `yaml:"growth" json:"growth,omitempty" doc:"what a search that finds nothing does to the budgets of a step: no (nothing: the whole run is a plan; default), must (they grow) or adaptive (the one grows that the angle between two gradients blames)"`
-	Raise         float64          `yaml:"raise" json:"raise,omitempty" doc:"by what part ξ a budget grows (default 0.3)"`
-	Decay         float64          `yaml:"decay" json:"decay,omitempty" doc:"by what part ζ the clip norm and the fall shrink where the gradient's budget grows, once a step (default 0; P2's DP-BLSGD-AC has 0.05)"`
+	Growth        string           `yaml:"growth" json:"growth,omitempty" doc:"effect of a failed search on the budgets of a step: no (none: the whole run is a plan; default), must (they grow) or adaptive (the angle between two gradients decides which one grows)"`
+	Raise         float64          `yaml:"raise" json:"raise,omitempty" doc:"relative growth ξ of a budget (default 0.3)"`
+	Decay         float64          `yaml:"decay" json:"decay,omitempty" doc:"relative decrease ζ of clip norm and fall when the gradient's budget grows, once a step (default 0; P2's DP-BLSGD-AC has 0.05)"`
 	Filter        privacy.Filtered `yaml:"-" json:"filter,omitzero"`
 }
 

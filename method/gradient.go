@@ -29,13 +29,13 @@ import (
 // The methods' files hold its fields beside their own (Encode).
 type Gradient struct {
 	Clip         float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient (default 0.35 × the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss; √((R²+1)/2) for a network)"`
-	Clipping     string  `yaml:"clipping" json:"clipping,omitempty" doc:"what a gradient is clipped by: gradient (its own norm; default), value (a bound on it that follows from the record's loss, P0 Algorithm 3) or per-layer (the norms of its parts, each to C/√L, L the layers of a network that have parameters)"`
-	Batch        int     `yaml:"batch" json:"batch" doc:"batch size B: the expected one of Poisson sampling, the exact one of fixed; 0 means all rows in every step"`
-	Sampling     string  `yaml:"sampling" json:"sampling,omitempty" doc:"how a batch is drawn: poisson (each row by itself; default under add-or-remove) or fixed (B rows without replacement; allowed and the default under replace-one)"`
+	Clipping     string  `yaml:"clipping" json:"clipping,omitempty" doc:"norm for clipping: gradient (that of the gradient; default), value (a bound on it from the record's loss, P0 Algorithm 3) or per-layer (those of its parts, each clipped to C/√L, L the number of layers with parameters)"`
+	Batch        int     `yaml:"batch" json:"batch" doc:"batch size B: the expected size with Poisson sampling, the exact size with fixed; 0 means all rows in every step"`
+	Sampling     string  `yaml:"sampling" json:"sampling,omitempty" doc:"how a batch is drawn: poisson (each row independently; default under add-or-remove) or fixed (B rows without replacement; allowed and the default under replace-one)"`
 	Noise        float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ (default: the smallest that the budget allows)"`
-	Augmentation int     `yaml:"views" json:"views,omitempty" doc:"views K of each image: the gradient of a record is the mean of theirs (default 1, the image alone)"`
-	Shift        int     `yaml:"shift" json:"shift,omitempty" doc:"most pixels by which a view is shifted, to each side; what leaves on one side comes in on the other"`
-	Flip         bool    `yaml:"flip" json:"flip,omitempty" doc:"whether views may be mirrored, left to right"`
+	Augmentation int     `yaml:"views" json:"views,omitempty" doc:"number K of views of each image; a record's gradient is the mean over its views (default 1, the image alone)"`
+	Shift        int     `yaml:"shift" json:"shift,omitempty" doc:"largest shift of a view in pixels, to each side; pixels wrap around"`
+	Flip         bool    `yaml:"flip" json:"flip,omitempty" doc:"whether views may be mirrored horizontally"`
 
 	Laplace bool `yaml:"-" json:"laplace,omitempty"` // Laplace noise and L1 clip norms, for δ = 0
 	Off     bool `yaml:"-" json:"off,omitempty"`     // no noise: lab

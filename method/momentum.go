@@ -24,7 +24,7 @@ type Momentum struct {
 	Steps    int     `yaml:"steps" json:"steps" doc:"number of steps T (default 100)"`
 	Rate     float64 `yaml:"rate" json:"rate" doc:"step size η (default 80/R², R the bound on a row's norm; 1.5/L for the squared loss, L its curvature bound; 60/(R²+1) for a network)"`
 	Gradient Gradient
-	Schedule string  `yaml:"schedule" json:"schedule,omitempty" doc:"how the step size changes: constant (default), cosine, linear, sqrt or inverse, if wanted after a warm-up, as in warmup 20 cosine (see Schedules)"`
+	Schedule string  `yaml:"schedule" json:"schedule,omitempty" doc:"how the step size changes: constant (default), cosine, linear, sqrt or inverse, optionally after a warm-up, as in warmup 20 cosine (see Schedules)"`
 	Beta     float64 `yaml:"momentum" json:"momentum" doc:"weight β of the past in the mean of the gradients (default 0.9)"`
 	Nesterov bool    `yaml:"nesterov" json:"nesterov,omitempty" doc:"look ahead by a step of the mean, as Nesterov's method does"`
 }

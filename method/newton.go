@@ -39,10 +39,10 @@ import (
 // Gradients are clipped.
 type Newton struct {
 	Steps    int      `yaml:"steps" json:"steps" doc:"number of steps T (default 32)"`
-	Hessians int      `yaml:"hessians" json:"hessians" doc:"number of Hessians K, asked at steps 0, T/K, 2T/K, … (default 1)"`
-	Share    float64  `yaml:"share" json:"share" doc:"part of the budget, counted in zCDP, that the Hessians get (default 0.15 under add-or-remove, 0.1 under replace-one)"`
+	Hessians int      `yaml:"hessians" json:"hessians" doc:"number of Hessians K, at steps 0, T/K, 2T/K, … (default 1)"`
+	Share    float64  `yaml:"share" json:"share" doc:"share of the budget, in zCDP, for the Hessians (default 0.15 under add-or-remove, 0.1 under replace-one)"`
 	Floor    float64  `yaml:"floor" json:"floor" doc:"least eigenvalue λ₀ (default the size of the Hessian's noise: its standard deviation × √(2d) for d parameters)"`
-	Rate     float64  `yaml:"rate" json:"rate" doc:"step size η; 1 is Newton's own (default 1 with several Hessians and for the squared loss; with one Hessian 1 to 1.75, more the less noise it has, since the curvature of later steps is below it)"`
+	Rate     float64  `yaml:"rate" json:"rate" doc:"step size η; 1 is Newton's step (default 1 with several Hessians and for the squared loss; with one Hessian 1 to 1.75, larger with less noise, because later steps have less curvature)"`
 	Gradient Gradient `clip:"clip norm C of one record's gradient (default half the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss)" noise_multiplier:"noise multiplier σ of a gradient (default: the smallest that the budget allows); that of a Hessian is σ·√(K(1−s)/(T·s)), s the share"`
 }
 

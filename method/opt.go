@@ -13,8 +13,8 @@ import (
 
 // Costs says how Hessians are paid.
 type Costs struct {
-	Pay      string `yaml:"costs" json:"costs" doc:"filter: a Hessian is paid when it is asked (default); plan: each step pays for one, so that the cost is a plan and any accountant certifies it"`
-	Hessians int    `yaml:"hessians" json:"hessians,omitempty" doc:"most Hessians of a run with costs: filter (default: as many as the analysis says, by the decrease of a step along negative curvature)"`
+	Pay      string `yaml:"costs" json:"costs" doc:"filter: charge a Hessian when the method asks for it (default); plan: charge one in each step, so that the cost is a plan, which any accountant certifies"`
+	Hessians int    `yaml:"hessians" json:"hessians,omitempty" doc:"maximum number of Hessians with costs: filter (default: that of the analysis, from the decrease of a step along negative curvature)"`
 
 	Filter *privacy.Filtered `yaml:"-" json:"filter,omitempty"` // the plan with costs: filter
 }
@@ -76,7 +76,7 @@ func (c *Costs) plan(p privacy.Event) (privacy.Event, error) {
 type OPT struct {
 	P4
 	Costs
-	Batch int `yaml:"batch" json:"batch" doc:"rows m of a step, drawn without replacement under replace-one and each by itself under add-or-remove; 0 means all rows in every step"`
+	Batch int `yaml:"batch" json:"batch" doc:"rows m of a step, drawn without replacement under replace-one, each independently under add-or-remove; 0 means all rows in every step"`
 }
 
 // Configure sets what is zero.

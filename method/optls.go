@@ -28,7 +28,7 @@ import (
 type OPTLS struct {
 	P4
 	Costs
-	Long   float64 `yaml:"long" json:"long" doc:"first step size of a search over the one that is taken where it finds nothing, b (default 8)"`
+	Long   float64 `yaml:"long" json:"long" doc:"first step size of a search, as a multiple b of the one that it falls back to (default 8)"`
 	Shrink float64 `yaml:"shrink" json:"shrink" doc:"factor β from one step size to the next (default 0.5)"`
 }
 

@@ -27,8 +27,8 @@ import (
 // Deviations. The paper's Δ has a factor 3 where 2 is enough (S-B2), and its σ is proven for ε < 1 only; here it is
 // the exact Gaussian's. Replace-one only: with a private row count the mean's curvature is not bounded (R20).
 type OutPert struct {
-	Steps int     `yaml:"steps" json:"steps" doc:"number of steps T, all of them over all rows (default: as many as let the noise grow to a norm of 3.5/R, R the bound on a row's norm, but at most 1000)"`
-	Rate  float64 `yaml:"rate" json:"rate" doc:"step size η (default 1/(β+λ), β the bound on the loss's curvature; up to 2/(β+λ) has a theorem)"`
+	Steps int     `yaml:"steps" json:"steps" doc:"number of steps T, each over all rows (default: as many as bring the norm of the noise to 3.5/R, R the bound on a row's norm, at most 1000)"`
+	Rate  float64 `yaml:"rate" json:"rate" doc:"step size η (default 1/(β+λ), β the bound on the loss's curvature; a theorem covers up to 2/(β+λ))"`
 	Noise float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ (default: the smallest that the budget allows)"`
 
 	L2  float64 `yaml:"-" json:"l2,omitempty"`  // λ of the objective
@@ -50,7 +50,7 @@ type OutPert struct {
 type OutPertSGD struct {
 	Passes int     `yaml:"passes" json:"passes" doc:"number of passes k over the rows (default 1)"`
 	Batch  int     `yaml:"batch" json:"batch" doc:"batch size b (default 50)"`
-	Rate   float64 `yaml:"rate" json:"rate" doc:"step size η (default 1/(β+λ) or, if less, what goes as far as outpert's default; up to 2/(β+λ) has a theorem)"`
+	Rate   float64 `yaml:"rate" json:"rate" doc:"step size η (default 1/(β+λ) or, if smaller, that which covers the distance of outpert's default; a theorem covers up to 2/(β+λ))"`
 	Decay  bool    `yaml:"decay" json:"decay" doc:"let the step size fall as 1/(λt); needs the regularizer l2"`
 	Noise  float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ (default: the smallest that the budget allows)"`
 

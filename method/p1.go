@@ -35,11 +35,11 @@ import (
 // not private (S-0d); here no constant comes from them. x_0 = 0. Strong convexity is
 // counted on, not added: the objective is what the caller wrote.
 type P1 struct {
-	Steps    int      `yaml:"steps" json:"steps" doc:"number of steps T (default: where the bound on the error is least, see below)"`
-	Rate     float64  `yaml:"rate" json:"rate" doc:"step size α, for the masg methods of the first stage (default 12/R² or 120/R₁², whichever is more, R and R₁ the bounds on a row's L2 and L1 norm; 1/L for the squared loss, L its curvature bound)"`
-	Mu       float64  `yaml:"mu" json:"mu" doc:"strong convexity μ that momentum, stages and number of steps count on (default: that of the regularizer or 1/(100α), whichever is more; 1/(10α) in gd)"`
-	Smooth   float64  `yaml:"smooth" json:"smooth,omitempty" doc:"smoothness L that stages and number of steps count on (default 1/α)"`
-	Gradient Gradient `clip:"clip norm C of one record's gradient, in the L1 norm where δ is 0 and in the L2 norm otherwise (default half the loss's Lipschitz bound in that norm; an eighth of the bound on a row's norm × the width of the label's bounds for the squared loss)" batch:"rows m of a step, drawn without replacement under replace-one and each by itself under add-or-remove; 0 means all rows in every step" noise_multiplier:"scale of Laplace noise, or standard deviation of Gaussian noise, over the sensitivity of the sum (default: the smallest that the budget allows; the opt methods have one for each step and take none)"`
+	Steps    int      `yaml:"steps" json:"steps" doc:"number of steps T (default: the one with the least bound on the error, see below)"`
+	Rate     float64  `yaml:"rate" json:"rate" doc:"step size α, in the masg methods that of the first stage (default 12/R² or 120/R₁², whichever is larger, R and R₁ the bounds on a row's L2 and L1 norm; 1/L for the squared loss, L its curvature bound)"`
+	Mu       float64  `yaml:"mu" json:"mu" doc:"strong convexity μ that momentum, stages and number of steps assume (default: that of the regularizer or 1/(100α), whichever is larger; 1/(10α) in gd)"`
+	Smooth   float64  `yaml:"smooth" json:"smooth,omitempty" doc:"smoothness L that stages and number of steps assume (default 1/α)"`
+	Gradient Gradient `clip:"clip norm C of one record's gradient, in the L1 norm if δ is 0, otherwise in the L2 norm (default half the loss's Lipschitz bound in that norm; an eighth of the bound on a row's norm × the width of the label's bounds for the squared loss)" batch:"rows m of a step, drawn without replacement under replace-one, each independently under add-or-remove; 0 means all rows in every step" noise_multiplier:"scale of Laplace noise, or standard deviation of Gaussian noise, over the sensitivity of the sum (default: the smallest that the budget allows; the opt methods have one for each step and take none)"`
 
 	Schedule []float64 `yaml:"-" json:"schedule,omitempty"` // noise multiplier of each step, replacing that of Gradient
 }

@@ -30,10 +30,10 @@ import (
 //
 // What is claimed of the point at the end is a secondorder.Claim; secondorder.Run holds the state of a run.
 type P4 struct {
-	Steps     int     `yaml:"steps" json:"steps" doc:"most steps T (default: as many as the analysis needs from w = 0)"`
+	Steps     int     `yaml:"steps" json:"steps" doc:"maximum number of steps T (default: as many as the analysis needs from w = 0)"`
 	Gradient  float64 `yaml:"gradient" json:"gradient" doc:"tolerance ε_g of the gradient's norm (default: twice the bound on the noise of a gradient)"`
 	Curvature float64 `yaml:"curvature" json:"curvature" doc:"tolerance ε_H of negative curvature (default √(M·ε_g), M the bound on the change of the Hessian)"`
-	Gap       float64 `yaml:"gap" json:"gap" doc:"public bound on how far the mean loss can fall from w = 0, on which the default of steps rests (default: the loss of a row at w = 0)"`
+	Gap       float64 `yaml:"gap" json:"gap" doc:"public bound on the decrease of the mean loss from w = 0, for the default of steps (default: the loss of a row at w = 0)"`
 	Clip      float64 `yaml:"clip" json:"clip" doc:"clip norm of one record's gradient (default the loss's Lipschitz bound, so that none is clipped; R/8 × the width of the label's bounds for the squared loss)"`
 	HessClip  float64 `yaml:"hess_clip" json:"hess_clip" doc:"clip norm of one record's Hessian (default the loss's curvature bound, so that none is clipped)"`
 	Noise     float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ of gradients and Hessians (default: the smallest that the budget allows)"`

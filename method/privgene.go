@@ -26,9 +26,9 @@ import (
 // is a row's decrease, so that the sensitivity rests on no assumption.
 type PrivGene struct {
 	Steps  int     `yaml:"steps" json:"steps" doc:"rounds r (default half the root of n·ε, n the nominal number of rows, from 5 to 500)"`
-	Move   float64 `yaml:"move" json:"move" doc:"by how much a parameter moves in the first round (default 6/R, R the bound on a row's norm; the width of the label's bounds × 1/R for the squared loss)"`
+	Move   float64 `yaml:"move" json:"move" doc:"size of a parameter's move in the first round (default 6/R, R the bound on a row's norm; the width of the label's bounds × 1/R for the squared loss)"`
 	Decay  float64 `yaml:"decay" json:"decay" doc:"factor of the move from one round to the next (default 0.95)"`
-	Clip   float64 `yaml:"clip" json:"clip" doc:"bound on the decrease of one row's loss that counts, for each unit of the move (default 0.12 × the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss)"`
+	Clip   float64 `yaml:"clip" json:"clip" doc:"clip bound on the decrease of one row's loss, per unit of the move (default 0.12 × the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss)"`
 	Choice float64 `yaml:"choice" json:"choice" doc:"ε of one choice (default: the largest that the budget allows)"`
 
 	Flip bool `yaml:"-" json:"flip,omitempty"` // δ = 0

@@ -25,7 +25,7 @@ type SGD struct {
 	Steps    int     `yaml:"steps" json:"steps" doc:"number of steps T (default 100)"`
 	Rate     float64 `yaml:"rate" json:"rate" doc:"step size η (default 80/R², R the bound on a row's norm; 1.5/L for the squared loss, L its curvature bound; 60/(R²+1) for a network)"`
 	Gradient Gradient
-	Schedule string `yaml:"schedule" json:"schedule,omitempty" doc:"how the step size changes: constant (default), cosine, linear, sqrt or inverse, if wanted after a warm-up, as in warmup 20 cosine (see Schedules)"`
+	Schedule string `yaml:"schedule" json:"schedule,omitempty" doc:"how the step size changes: constant (default), cosine, linear, sqrt or inverse, optionally after a warm-up, as in warmup 20 cosine (see Schedules)"`
 }
 
 // Defaults of what Configure may choose, measured on Adult, Bank, ijcnn1 and synthetic tables

@@ -17,7 +17,7 @@ import (
 // As in P4 it ends where g̃ and H̃ pass the test of a 2NS, not by the multiplier. T = ⌈6√M·Gap/ε_g^1.5⌉.
 type TR struct {
 	P4
-	Batch int `yaml:"batch" json:"batch" doc:"rows m of a step, drawn without replacement under replace-one and each by itself under add-or-remove; 0 means all rows in every step"`
+	Batch int `yaml:"batch" json:"batch" doc:"rows m of a step, drawn without replacement under replace-one, each independently under add-or-remove; 0 means all rows in every step"`
 }
 
 // Configure sets what is zero.

@@ -65,8 +65,8 @@ func shown(v reflect.Value) string {
 func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]string) {
 	why = map[string]string{}
 	if c.Gradient.Off {
-		rests = []string{"there is no noise, so the run is as long as it gets, and nothing is clipped"}
-		why["clip"] = "nothing is clipped where nothing is added"
+		rests = []string{"there is no noise, so the run has the maximum length and clips nothing"}
+		why["clip"] = "without noise nothing is clipped"
 		why["noise_multiplier"] = "no noise (lab)"
 	} else {
 		law := "Gaussian noise, since the budget has a δ"
@@ -75,19 +75,19 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 		}
 		rests = []string{
 			fmt.Sprintf("%s; %d rows, d = %d, rows of norm up to %.4g", law, pub.Rows, pub.Dim, c.row),
-			fmt.Sprintf("noise: a mean gradient of clip norm C would carry ν·C in each coordinate if it took the whole budget, ν = %.3g", c.nu/c.wide),
-			fmt.Sprintf("length: τ = rate × steps/(1 − momentum) = %.4g, over which noise moves a margin by %.3g where the loss does not pull back", c.Rate*float64(c.Steps)/(1-c.Momentum), c.nu/c.wide*c.Gradient.Clip*c.row*c.Rate*float64(c.Steps)/(1-c.Momentum)),
+			fmt.Sprintf("noise: one mean gradient of clip norm C with the whole budget would have noise ν·C in each coordinate, ν = %.3g", c.nu/c.wide),
+			fmt.Sprintf("length: τ = rate × steps/(1 − momentum) = %.4g, over which noise moves a margin by %.3g in directions without curvature", c.Rate*float64(c.Steps)/(1-c.Momentum), c.nu/c.wide*c.Gradient.Clip*c.row*c.Rate*float64(c.Steps)/(1-c.Momentum)),
 		}
 		if c.Gradient.Laplace {
-			rests[1] = fmt.Sprintf("noise: %d mean gradients of clip norm C, each with its part of ε, together carry ν·C in each coordinate of their mean, ν = %.3g", c.Steps, c.nu/c.wide)
+			rests[1] = fmt.Sprintf("noise: the mean of %d mean gradients of clip norm C, each with its share of ε, has noise ν·C in each coordinate, ν = %.3g", c.Steps, c.nu/c.wide)
 		}
-		why["clip"] = fmt.Sprintf("%.3g of the largest gradient there can be: the more noise, the smaller", c.Gradient.Clip/c.whole)
+		why["clip"] = fmt.Sprintf("%.3g of the largest possible gradient; smaller with more noise", c.Gradient.Clip/c.whole)
 		why["noise_multiplier"] = "the smallest that the budget allows for these steps"
 	}
-	rests = append(rests, "no record was looked at for this, and none of the budget goes into it")
+	rests = append(rests, "this read no record and charged nothing")
 	why["steps"] = "as many as the length needs at this step size and momentum"
-	why["rate"] = fmt.Sprintf("near the longest that is stable at curvature %.4g, or shorter where the run is to be short", c.smooth)
-	why["momentum"] = "stretches the steps to the length; what it remembers is a small part of the run"
+	why["rate"] = fmt.Sprintf("near the largest that is stable at curvature %.4g; smaller for a short run", c.smooth)
+	why["momentum"] = "stretches the steps to the length; its memory is a small part of the run"
 	why["batch"] = "all rows: with noise, samples of them cost more than they save"
 	return rests, why
 }

@@ -95,13 +95,13 @@ func filterWords(f privacy.Filtered) string {
 		privacy.InPure: "pure ε", privacy.InZCDP: "ρ of zero-concentrated differential privacy", privacy.InGDP: "μ² of Gaussian differential privacy",
 		privacy.InRDP: fmt.Sprintf("Rényi divergence of order %.6g", f.Order),
 	}[f.Currency]
-	return "what the run asks depends on what was released before; it is charged in " + in + ", before each look, and refused beyond the cap"
+	return "the queries of the run depend on earlier releases; each is charged in " + in + " before its access, and refused beyond the cap"
 }
 
 // dominatesWords says which changes would lower the cost most.
 func dominatesWords(p *Plan) string {
 	if len(p.WhatIf) == 0 {
-		return "nothing that could be changed by itself"
+		return "no number that could change alone"
 	}
 	things := p.Dominates
 	if n := len(things); n > 2 {

@@ -259,8 +259,8 @@ func (a *admission) records() bool {
 // A match is a dataset that the content is known by.
 type match struct {
 	ledger.Known
-	whole  bool // the whole content; otherwise many of its rows
-	looked bool // by an access without a guarantee from before the dataset entered
+	whole    bool // the whole content; otherwise many of its rows
+	accessed bool // by an access without a guarantee from before the dataset entered
 }
 
 // matches are the datasets that were used with this content, or with one that shares many
@@ -286,8 +286,8 @@ func (a *admission) matches() []match {
 	var found []match
 	for _, k := range g.known {
 		m := match{Known: k, whole: slices.ContainsFunc(here, func(mark [sha256.Size]byte) bool { return k.Marks[mark] })}
-		m.looked = slices.ContainsFunc(slices.Concat(here, alike), func(mark [sha256.Size]byte) bool { return k.Looked[mark] })
-		if m.whole || m.looked || slices.ContainsFunc(alike, func(mark [sha256.Size]byte) bool { return k.Marks[mark] }) {
+		m.accessed = slices.ContainsFunc(slices.Concat(here, alike), func(mark [sha256.Size]byte) bool { return k.Accessed[mark] })
+		if m.whole || m.accessed || slices.ContainsFunc(alike, func(mark [sha256.Size]byte) bool { return k.Marks[mark] }) {
 			found = append(found, m)
 		}
 	}
@@ -299,7 +299,7 @@ func (a *admission) charged() error {
 	var others, protected []string
 	own := false
 	for _, m := range a.matches() {
-		if m.looked {
+		if m.accessed {
 			a.o.before = m.Dataset
 		}
 		if m.Dataset == a.o.dataset {

@@ -103,7 +103,7 @@ func (w *world) charge(dataset, path, run string) {
 	w.must(err)
 }
 
-func (w *world) void(dataset string) *ledger.Look {
+func (w *world) void(dataset string) *ledger.Access {
 	w.Helper()
 	d, err := w.ledger.Dataset(w.Context(), dataset)
 	if errors.Is(err, ledger.ErrUnknownDataset) {

@@ -131,115 +131,98 @@ type (
 	}
 )
 
-// dataset is what the entries of one dataset add up to.
-type dataset struct {
-	name    string   // "" until the dataset enters
-	seen    string   // its name, where an access came before
-	first   *Look    // that access. It says nothing of a dataset that enters with other content
-	looked  []string // marks of such accesses
-	facts   datasetFacts
-	created time.Time
-	budget  *Caps
-	raised  *time.Time     // when the budget was last raised
-	largest *Caps          // at least every budget so far
-	changed time.Time      // when the budget was last set
-	spent   total          // under caps
-	tally   *account.Tally // of a filter; nil under caps
-	over    string         // under a filter: the first run that was admitted above the budget
-	runs    int            // reserved ever
-	open    int            // of these, not settled
-	marks   []string
-	void    *Look
-	resumed map[string]int // of a filter: batches that each open run had charged when it first resumed
-
-	restored []Restoration // of the whole ledger
+// plan is the most that the run will release; nil under caps.
+func (r *reserved) plan() (privacy.Event, error) {
+	if len(r.Event) == 0 {
+		return nil, nil
+	}
+	return eventIn(r.Event)
 }
 
-// apply adds one entry, in the order of the chain. It refuses what could not have
-// been written by this package.
+// dataset is what the entries of one dataset add up to.
+type dataset struct {
+	name     string   // "" until the dataset enters
+	seen     string   // its name, if an access came before
+	first    *Access  // that access. It says nothing of a dataset that enters with other content
+	accessed []string // marks of such accesses
+	facts    datasetFacts
+	created  time.Time
+	budget   *Caps
+	raised   *time.Time     // when the budget was last raised
+	largest  *Caps          // at least every budget so far
+	changed  time.Time      // when the budget was last set
+	spent    total          // under caps
+	tally    *account.Tally // of a filter; nil under caps
+	over     string         // under a filter: the first run that was admitted above the budget
+	runs     int            // reserved ever
+	open     int            // of these, not settled
+	marks    []string
+	void     *Access
+	resumed  map[string]int // of a filter: batches that each open run had charged when it first resumed
+	restored []Restoration  // of the whole ledger
+}
+
+// apply adds one entry, in the order of the chain. It refuses what this package could not have written.
 func (d *dataset) apply(e Entry) error {
-	if e.Kind == KindRestore {
+	switch entered := d.name != ""; {
+	case e.Kind == KindRestore:
 		r, err := restoration(e)
 		d.restored = append(d.restored, r)
 		return err
-	}
-	if e.Kind == KindDataset {
-		if d.name != "" {
-			return fmt.Errorf("dataset %q enters a second time", e.Dataset)
-		}
-		d.name, d.created = e.Dataset, e.Time
-		if err := decode(e, &d.facts); err != nil {
-			return err
-		}
-		if validCurrency(d.facts.Currency) != nil {
-			return fmt.Errorf("dataset %q counts in currency %q: %w", e.Dataset, d.facts.Currency, errNewer)
-		}
-		if c := filter(d.facts.Currency); c != nil {
-			d.tally = account.NewTally(c, d.facts.Adjacency)
-		}
-		return nil
-	}
-	if e.Kind == KindAccess {
-		if d.name != "" {
-			return fmt.Errorf("dataset %q has entered already", e.Dataset)
-		}
-		var n notPrivate
-		if err := decode(e, &n); err != nil {
-			return err
-		}
-		if d.seen == "" {
-			d.seen, d.created = e.Dataset, e.Time
-			d.first = &Look{Since: e.Time, Run: e.Run, Why: n.Why}
-		}
-		d.looked = append(d.looked, n.Mark)
-		return nil
-	}
-	if d.name == "" {
+	case e.Kind == KindDataset && entered:
+		return fmt.Errorf("dataset %q enters a second time", e.Dataset)
+	case e.Kind == KindAccess && entered:
+		return fmt.Errorf("dataset %q has entered already", e.Dataset)
+	case e.Kind != KindDataset && e.Kind != KindAccess && !entered:
 		return fmt.Errorf("dataset %q is used before it entered", e.Dataset)
 	}
 	switch e.Kind {
+	case KindDataset:
+		facts, err := payload[datasetFacts](e)
+		if err != nil {
+			return err
+		}
+		if validCurrency(facts.Currency) != nil {
+			return fmt.Errorf("dataset %q counts in currency %q: %w", e.Dataset, facts.Currency, errNewer)
+		}
+		d.name, d.created, d.facts = e.Dataset, e.Time, facts
+		if c := filter(facts.Currency); c != nil {
+			d.tally = account.NewTally(c, facts.Adjacency)
+		}
 	case KindBudget:
-		var b Caps
-		if err := decode(e, &b); err != nil {
+		b, err := payload[Caps](e)
+		if err != nil {
 			return err
 		}
 		if d.budget != nil && (b.Epsilon > d.budget.Epsilon || b.Delta > d.budget.Delta) {
 			d.raised = &e.Time
 		}
 		d.budget, d.largest, d.changed = &b, grow(d.largest, b), e.Time
-		return nil
 	case KindReserve:
-		var r reserved
-		if err := decode(e, &r); err != nil {
+		return d.reserve(e)
+	case KindAccess, KindNotPrivate:
+		n, err := payload[notPrivate](e)
+		if err != nil {
 			return err
 		}
-		var plan privacy.Event
-		if (len(r.Event) > 0) != (d.tally != nil) {
-			return fmt.Errorf("run %q reserves otherwise than dataset %q counts", e.Run, e.Dataset)
-		}
-		if len(r.Event) > 0 {
-			var err error
-			if plan, err = eventIn(r.Event); err != nil {
-				return err
+		access := &Access{Since: e.Time, Run: e.Run, Why: n.Why}
+		switch {
+		case e.Kind == KindAccess:
+			d.accessed = append(d.accessed, n.Mark)
+			if d.seen == "" {
+				d.seen, d.created, d.first = e.Dataset, e.Time, access
+			}
+		default:
+			if n.Mark != "" {
+				d.marks = append(d.marks, n.Mark)
+			}
+			if d.void == nil {
+				d.void = access
 			}
 		}
-		var unsupported *account.UnsupportedError
-		if err := d.take(e.Run, r.Caps, plan, true); errors.As(err, &unsupported) {
-			return fmt.Errorf("%w: %w", err, errNewer)
-		} else if err != nil {
-			return err
-		}
-		d.runs++
-		d.open++
-		if r.Mark != "" {
-			d.marks = append(d.marks, r.Mark)
-		}
-		d.marks = append(d.marks, r.Parts...)
-	case KindNotPrivate:
-		return d.access(e)
 	case KindSettle:
-		var s settled
-		if err := decode(e, &s); err != nil {
+		s, err := payload[settled](e)
+		if err != nil {
 			return err
 		}
 		if (s.Currency != "") != (d.tally != nil) || s.Currency != "" && s.Currency != d.facts.Currency {
@@ -251,8 +234,8 @@ func (d *dataset) apply(e Entry) error {
 		delete(d.resumed, e.Run)
 		d.open--
 	case KindResume:
-		var r resumed
-		if err := decode(e, &r); err != nil {
+		r, err := payload[resumed](e)
+		if err != nil {
 			return err
 		}
 		if _, ok := d.resumed[e.Run]; !ok && r.Batches != nil && d.tally != nil {
@@ -267,18 +250,31 @@ func (d *dataset) apply(e Entry) error {
 	return nil
 }
 
-// access adds an access without a guarantee.
-func (d *dataset) access(e Entry) error {
-	var n notPrivate
-	if err := decode(e, &n); err != nil {
+// reserve adds a reservation.
+func (d *dataset) reserve(e Entry) error {
+	r, err := payload[reserved](e)
+	if err != nil {
 		return err
 	}
-	if n.Mark != "" {
-		d.marks = append(d.marks, n.Mark)
+	if (len(r.Event) > 0) != (d.tally != nil) {
+		return fmt.Errorf("run %q reserves otherwise than dataset %q counts", e.Run, e.Dataset)
 	}
-	if d.void == nil {
-		d.void = &Look{Since: e.Time, Run: e.Run, Why: n.Why}
+	plan, err := r.plan()
+	if err != nil {
+		return err
 	}
+	var unsupported *account.UnsupportedError
+	if err := d.take(e.Run, r.Caps, plan, true); errors.As(err, &unsupported) {
+		return fmt.Errorf("%w: %w", err, errNewer)
+	} else if err != nil {
+		return err
+	}
+	d.runs++
+	d.open++
+	if r.Mark != "" {
+		d.marks = append(d.marks, r.Mark)
+	}
+	d.marks = append(d.marks, r.Parts...)
 	return nil
 }
 
@@ -297,39 +293,28 @@ type run struct {
 func (r *run) apply(e Entry) error {
 	switch e.Kind {
 	case KindReserve:
-		var p reserved
 		if r.ID != "" {
 			return fmt.Errorf("run %q is reserved a second time", e.Run)
 		}
-		if err := decode(e, &p); err != nil {
+		p, err := payload[reserved](e)
+		if err != nil {
 			return err
 		}
-		var mark []byte
-		if p.Mark != "" {
-			var err error
-			if mark, err = hex.DecodeString(p.Mark); err != nil {
-				return fmt.Errorf("run %q: its content mark is not hexadecimal", e.Run)
-			}
+		mark, err := unhex(p.Mark)
+		if err != nil {
+			return fmt.Errorf("run %q: its content mark is not hexadecimal", e.Run)
 		}
-		var plan []byte
-		if p.Plan != "" {
-			var err error
-			if plan, err = hex.DecodeString(p.Plan); err != nil {
-				return fmt.Errorf("run %q: the hash of its plan is not hexadecimal", e.Run)
-			}
+		plan, err := unhex(p.Plan)
+		if err != nil {
+			return fmt.Errorf("run %q: the hash of its plan is not hexadecimal", e.Run)
 		}
 		r.Run = Run{ID: e.Run, Dataset: e.Dataset, Caps: p.Caps, Lab: p.Lab, Why: p.Why, State: StateOpen, Reserved: e.Time, Mark: mark, Plan: plan}
-		if len(p.Event) > 0 {
-			var err error
-			if r.plan, err = eventIn(p.Event); err != nil {
-				return err
-			}
-		}
-		r.recorded = p.Recorded
-		r.token, r.used = p.Token, map[string]bool{p.Token: true}
+		r.recorded, r.token, r.used = p.Recorded, p.Token, map[string]bool{p.Token: true}
+		r.plan, err = p.plan()
+		return err
 	case KindResume:
-		var p resumed
-		if err := decode(e, &p); err != nil {
+		p, err := payload[resumed](e)
+		if err != nil {
 			return err
 		}
 		if r.State != StateOpen || r.Dataset != e.Dataset || p.From != r.token || r.used[p.To] {
@@ -343,40 +328,46 @@ func (r *run) apply(e Entry) error {
 		}
 		r.again = r.again || p.Again
 	case KindSettle:
-		var p settled
-		if err := decode(e, &p); err != nil {
+		p, err := payload[settled](e)
+		if err != nil {
 			return err
 		}
 		if r.State != StateOpen || r.Dataset != e.Dataset {
 			return fmt.Errorf("run %q settles without being open", e.Run)
 		}
-		at := e.Time
 		p.Settlement.Batches, p.Settlement.Basis = p.Batches, p.Basis
-		r.State, r.SettledAt, r.Settlement = StateSettled, &at, &p.Settlement
+		r.State, r.SettledAt, r.Settlement = StateSettled, &e.Time, &p.Settlement
 	}
 	return nil
 }
 
-func restoration(e Entry) (r Restoration, err error) {
-	if e.Dataset != "" || e.Run != "" {
-		return r, errors.New("a restoration is of the whole ledger")
+func unhex(text string) ([]byte, error) {
+	if text == "" {
+		return nil, nil
 	}
-	err = decode(e, &r)
+	return hex.DecodeString(text)
+}
+
+func restoration(e Entry) (Restoration, error) {
+	if e.Dataset != "" || e.Run != "" {
+		return Restoration{}, errors.New("a restoration is of the whole ledger")
+	}
+	r, err := payload[Restoration](e)
 	r.At = e.Time
 	return r, err
 }
 
-// decode reads a payload, which must be byte for byte what this version writes for
-// its value: no unknown field, none twice, nothing after it.
-func decode(e Entry, into any) error {
-	if err := json.Unmarshal(e.Payload, into); err != nil {
-		return fmt.Errorf("its content does not read as %q: %w", e.Kind, err)
+// payload reads an entry's payload, which must be byte for byte what this version writes for its value:
+// without unknown or repeated fields, and with nothing after it.
+func payload[T any](e Entry) (v T, err error) {
+	if err := json.Unmarshal(e.Payload, &v); err != nil {
+		return v, fmt.Errorf("its content does not read as %q: %w", e.Kind, err)
 	}
 	again := compared{want: io.MultiReader(bytes.NewReader(e.Payload), strings.NewReader("\n"))} // which an encoder adds
-	if err := json.NewEncoder(&again).Encode(into); err != nil || !again.same() {
-		return fmt.Errorf("its content is not in the form of %q", e.Kind)
+	if err := json.NewEncoder(&again).Encode(v); err != nil || !again.same() {
+		return v, fmt.Errorf("its content is not in the form of %q", e.Kind)
 	}
-	return nil
+	return v, nil
 }
 
 func formatTime(t time.Time) string { return t.Format(time.RFC3339Nano) }

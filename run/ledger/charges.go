@@ -2,10 +2,10 @@ package ledger
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/sottodp/sotto/privacy"
 )
@@ -55,35 +55,23 @@ func lines(charged []Charges) ([]charge, error) {
 // linesOf are those of charged events in the form in which a run directory and a
 // settlement have them: repetitions, composed.
 func linesOf(e privacy.Event) ([]charge, error) {
-	var all []Charges
-	add := func(e privacy.Event) bool {
-		r, ok := e.(privacy.Repeated)
-		switch {
-		case !ok || !releases(r.Of):
-			return false
-		case r.Count > 0:
-			all = append(all, Charges{count(all), r.Count, r.Of})
-		}
-		return true
-	}
 	parts, ok := e.(privacy.Composed)
 	if !ok {
 		parts = privacy.Composed{e}
 	}
+	var all []Charges
+	batches := 0
 	for _, part := range parts {
-		if !add(part) || count(all) > math.MaxInt/2 {
+		r, ok := part.(privacy.Repeated)
+		if !ok || !releases(r.Of) || r.Count > math.MaxInt/2-batches {
 			return nil, fmt.Errorf("charged events: found %v; allowed are repetitions of batches", part)
+		}
+		if r.Count > 0 {
+			all = append(all, Charges{batches, r.Count, r.Of})
+			batches += r.Count
 		}
 	}
 	return lines(all)
-}
-
-func count(charged []Charges) int {
-	if len(charged) == 0 {
-		return 0
-	}
-	last := charged[len(charged)-1]
-	return last.First + last.Count
 }
 
 func end(all []charge) int {
@@ -95,12 +83,7 @@ func end(all []charge) int {
 
 // known says whether the events of all batches are recorded.
 func known(all []charge) bool {
-	for _, c := range all {
-		if c.event == "" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(all, func(c charge) bool { return c.event == "" })
 }
 
 // begins says whether the record all begins with the batches of some.
@@ -170,9 +153,8 @@ func (w *writer) record(run string) (all []charge, err error) {
 
 // extend adds to a run's record what it does not have yet; what it has stays.
 func (w *writer) extend(run string, charged []charge) error {
-	var last charge
-	err := w.tx.QueryRowContext(w.ctx, selectLastCharge, run).Scan(&last.first, &last.count, &last.event)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	last, err := lastCharge(w.ctx, w.tx, run)
+	if err != nil {
 		return err
 	}
 	if len(charged) > 0 && charged[0].first > last.end() {
@@ -231,13 +213,13 @@ func (l *Ledger) Reach(ctx context.Context, run, token string, batches int, char
 		return fmt.Errorf("run %q: %w", run, err)
 	}
 	return l.write(ctx, func(w *writer) error {
-		if _, err := w.current(run, token); err != nil {
+		if _, err := current(ctx, w.tx, run, token); err != nil {
 			return err
 		}
 		if err := w.extend(run, new); err != nil {
 			return err
 		}
-		if reached, err := w.reached(run); err != nil || batches <= reached {
+		if reached, _, err := w.reached(run); err != nil || batches <= reached {
 			return err
 		}
 		_, err := w.tx.ExecContext(w.ctx, upsertProgress, run, batches)
@@ -247,12 +229,14 @@ func (l *Ledger) Reach(ctx context.Context, run, token string, batches int, char
 
 // Recorded is how many batches of an open run the ledger has recorded as charged.
 func (l *Ledger) Recorded(ctx context.Context, run string) (int, error) {
-	var last charge
-	err := l.store.db.QueryRowContext(ctx, selectLastCharge, run).Scan(&last.first, &last.count, &last.event)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
+	last, err := lastCharge(ctx, l.store.db, run)
 	return last.end(), l.store.explain(err)
+}
+
+// lastCharge is the last line of a run's record; the zero value if it has none.
+func lastCharge(ctx context.Context, q querier, run string) (c charge, err error) {
+	_, err = found(q.QueryRowContext(ctx, selectLastCharge, run), &c.first, &c.count, &c.event)
+	return c, err
 }
 
 // Bases of a settlement in a filter's currency.
@@ -271,12 +255,9 @@ const (
 // full says whether the record of an open run is all that it released. The rows are
 // not in the chain: they must go as far as the run's own entries and its progress say.
 func (w *writer) full(r run, all []charge) (bool, error) {
-	var reached int
-	err := w.tx.QueryRowContext(w.ctx, selectProgress, r.ID).Scan(&reached)
-	if errors.Is(err, sql.ErrNoRows) {
-		return !r.recorded && !r.again && end(all) >= r.least, nil // Reserve made the row
-	}
-	return !r.again && end(all) >= max(reached, r.least), err
+	reached, there, err := w.reached(r.ID)
+	lost := r.recorded && !there // Reserve made the row
+	return !lost && !r.again && end(all) >= max(reached, r.least), err
 }
 
 // settlement is the payload of a run's settle entry. s is what the directory shows.

@@ -34,7 +34,7 @@ func settlementOf(t *testing.T, charged []Charges) Settlement {
 	must(t, err)
 	text, err := privacy.MarshalEvent(e)
 	must(t, err)
-	return Settlement{Outcome: Abandoned, Delta: 1e-7, Batches: count(charged), Charged: text}
+	return Settlement{Outcome: Abandoned, Delta: 1e-7, Batches: end(all), Charged: text}
 }
 
 // A directory that shows other events than the ledger recorded, or more, cannot make a

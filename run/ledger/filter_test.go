@@ -100,9 +100,9 @@ func TestFilterHoldsAndSettles(t *testing.T) {
 				}
 				d, err := l.Dataset(ctx, "clinic")
 				must(t, err)
-				want := "All runs on this dataset, those to come included, are together (ε 1, δ 1e-05)-differentially private for each record, under add-or-remove. " +
+				want := "All runs on this dataset, including future ones, are together (ε 1, δ 1e-05)-differentially private for each record, under add-or-remove. " +
 					"Runs spend it in " + currency + ": each holds the cost of its plan until it settles for what it charged. So far " + Percent(1.25*held) +
-					" is held or settled; that is information, and no smaller guarantee. Looks from before " + day(d.Created) + " are not known to this ledger."
+					" is held or settled; that is information, and no smaller guarantee. Accesses before " + day(d.Created) + " are not recorded here."
 				if d.Statement != want || d.Currency != currency || d.Left != nil || d.Runs != 2 || d.Open != 1 || *d.Guarantee != (Caps{1, 1e-5}) {
 					t.Errorf("found %+v; want the statement %q", d, want)
 				}

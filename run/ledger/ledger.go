@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -14,6 +15,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -140,12 +142,13 @@ func (l *Ledger) continues(ctx context.Context, q querier, seen headSeen) error 
 	if seen.Head.Seq == 0 {
 		return nil
 	}
-	e, err := scanEntry(q.QueryRowContext(ctx, selectSeq, seen.Head.Seq))
+	e, there, err := entryAt(ctx, q, seen.Head.Seq)
 	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return &WitnessError{Found: Older, Last: seen.Head, Time: seen.Time}
-	case err == nil && e.Hash != seen.Head.Hash:
-		return &WitnessError{Found: Forked, Last: seen.Head, Time: seen.Time}
+	case err != nil:
+	case !there:
+		err = &WitnessError{Found: Older, Last: seen.Head, Time: seen.Time}
+	case e.Hash != seen.Head.Hash:
+		err = &WitnessError{Found: Forked, Last: seen.Head, Time: seen.Time}
 	}
 	return err
 }
@@ -158,11 +161,12 @@ func (l *Ledger) noteHead(ctx context.Context, force bool) error {
 	}
 	at := l.now().UTC()
 	if head.Seq > 0 {
-		e, err := scanEntry(l.store.db.QueryRowContext(ctx, selectSeq, head.Seq))
-		if errors.Is(err, sql.ErrNoRows) {
-			return &ChainError{head.Seq, "the head names it, and it is missing"}
-		} else if err != nil {
+		e, there, err := entryAt(ctx, l.store.db, head.Seq)
+		if err != nil {
 			return err
+		}
+		if !there {
+			return &ChainError{head.Seq, "the head names it, and it is missing"}
 		}
 		at = e.Time
 	}
@@ -333,8 +337,10 @@ func validToken(token string) bool {
 	return err == nil && len(b) == 16
 }
 
-func tokenHash(token string) string {
-	sum := sha256.Sum256([]byte(token))
+func tokenHash(token string) string { return hexSum([]byte(token)) }
+
+func hexSum(b []byte) string {
+	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
@@ -369,15 +375,14 @@ type Reservation struct {
 // may stand all the same.
 func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err error) {
 	caps := Caps{r.Epsilon, r.Delta}
-	if err := caps.validate(); err != nil {
-		return "", fmt.Errorf("reserve: %w", err)
-	}
-	var parts []string
+	err = cmp.Or(caps.validate(), validName("run", r.Run))
+	var marks []string
 	for _, m := range append([][]byte{r.Mark}, r.Parts...) {
-		if err := validMark(m); err != nil {
-			return "", fmt.Errorf("reserve: %w", err)
-		}
-		parts = append(parts, hex.EncodeToString(m))
+		err = cmp.Or(err, validMark(m))
+		marks = append(marks, hex.EncodeToString(m))
+	}
+	if err != nil {
+		return "", fmt.Errorf("reserve: %w", err)
 	}
 	var plan []byte // its canonical form
 	if r.Plan != nil {
@@ -385,18 +390,15 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 			return "", fmt.Errorf("reserve: plan: %w", err)
 		}
 	}
-	if err := validName("run", r.Run); err != nil {
-		return "", fmt.Errorf("reserve: %w", err)
-	}
 	if token = r.Token; token == "" {
 		token = NewToken()
 	} else if !validToken(token) {
-		return "", errors.New("reserve: found a token that is none; NewToken makes one")
+		return "", errors.New("reserve: found an invalid token; NewToken makes one")
 	}
 	entered := false // all is written but for the end of the transaction
 	err = l.write(ctx, func(w *writer) (err error) {
 		defer func() { entered = err == nil }()
-		if known, err := w.run(r.Run); err != nil {
+		if known, err := loadRun(ctx, w.tx, r.Run); err != nil {
 			return err
 		} else if known.ID != "" {
 			return fmt.Errorf("run %q: %w", r.Run, ErrRunExists)
@@ -408,10 +410,9 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 		if err := d.take(r.Run, caps, r.Plan, false); err != nil {
 			return err
 		}
-		p := reserved{Caps: caps, Token: tokenHash(token), Mark: parts[0], Parts: parts[1:], Lab: r.Lab, Why: r.Why, Recorded: true}
+		p := reserved{Caps: caps, Token: tokenHash(token), Mark: marks[0], Parts: marks[1:], Lab: r.Lab, Why: r.Why, Recorded: true}
 		if plan != nil {
-			sum := sha256.Sum256(plan)
-			p.Plan = hex.EncodeToString(sum[:])
+			p.Plan = hexSum(plan)
 		}
 		if d.tally != nil {
 			if p.Event, err = pack(plan); err != nil {
@@ -425,7 +426,7 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 		if err := w.append(KindReserve, r.Dataset, r.Run, p); err != nil || !r.Lab {
 			return err
 		}
-		return w.append(KindNotPrivate, r.Dataset, r.Run, notPrivate{Why: labWhy(r.Why)})
+		return w.append(KindNotPrivate, r.Dataset, r.Run, notPrivate{Why: strings.TrimSuffix("a lab run: "+r.Why, ": ")})
 	})
 	if err != nil && entered {
 		err = fmt.Errorf("%w: %w", ErrUncertain, err)
@@ -434,13 +435,6 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 		return "", err
 	}
 	return token, nil
-}
-
-func labWhy(why string) string {
-	if why == "" {
-		return "a lab run"
-	}
-	return "a lab run: " + why
 }
 
 // Admits says, in the words of [Ledger.Reserve], whether the ledger would reserve that now. It writes nothing.
@@ -497,10 +491,7 @@ func (l *Ledger) RecordAccess(ctx context.Context, dataset string, mark []byte, 
 	if err := validName("dataset", dataset); err != nil {
 		return err
 	}
-	if err := validName("run", run); err != nil {
-		return fmt.Errorf("access: %w", err)
-	}
-	if err := validMark(mark); err != nil {
+	if err := cmp.Or(validName("run", run), validMark(mark)); err != nil {
 		return fmt.Errorf("access: %w", err)
 	}
 	return l.write(ctx, func(w *writer) error {
@@ -545,7 +536,7 @@ func (l *Ledger) Resume(ctx context.Context, run, oldToken, newToken string, cha
 		return fmt.Errorf("resume: run %q: %w", run, err)
 	}
 	return l.write(ctx, func(w *writer) error {
-		r, err := w.current(run, oldToken)
+		r, err := current(ctx, w.tx, run, oldToken)
 		if err != nil {
 			return err
 		}
@@ -624,7 +615,7 @@ func (l *Ledger) Settle(ctx context.Context, run, token string, s Settlement) er
 		return fmt.Errorf("settle: the charged events are not JSON")
 	}
 	return l.write(ctx, func(w *writer) error {
-		r, err := w.current(run, token)
+		r, err := current(ctx, w.tx, run, token)
 		if err != nil {
 			return err
 		}
@@ -755,8 +746,8 @@ func (l *Ledger) transact(ctx context.Context, do func(*writer) error) (*writer,
 }
 
 func readHead(ctx context.Context, q querier) (version int, key string, h Head, err error) {
-	err = q.QueryRowContext(ctx, selectHead).Scan(&version, &key, &h.Seq, &h.Hash)
-	if errors.Is(err, sql.ErrNoRows) {
+	there, err := found(q.QueryRowContext(ctx, selectHead), &version, &key, &h.Seq, &h.Hash)
+	if err == nil && !there {
 		err = &ChainError{0, "the row with its head is missing"}
 	}
 	return version, key, h, err
@@ -774,8 +765,6 @@ func (w *writer) append(kind Kind, dataset, run string, payload any) error {
 	return err
 }
 
-func (w *writer) run(id string) (run, error) { return loadRun(w.ctx, w.tx, id) }
-
 // dataset adds to what the Ledger remembers of the dataset the entries that have come since.
 func (w *writer) dataset(name string) (dataset, error) {
 	if w.head != w.began { // what this transaction appended is not committed
@@ -789,22 +778,15 @@ func (w *writer) dataset(name string) (dataset, error) {
 	return d, nil
 }
 
-func (w *writer) current(id, token string) (run, error) {
-	return current(w.ctx, w.tx, id, token)
-}
-
-// reached is how many batches the run has said that it reached.
-func (w *writer) reached(run string) (n int, err error) {
-	err = w.tx.QueryRowContext(w.ctx, selectProgress, run).Scan(&n)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
-	return n, err
+// reached is how many batches the run has said that it reached, if its row is there.
+func (w *writer) reached(run string) (n int, there bool, err error) {
+	there, err = found(w.tx.QueryRowContext(w.ctx, selectProgress, run), &n)
+	return n, there, err
 }
 
 // notBehind refuses a directory that knows fewer charged batches than the run reached.
 func (w *writer) notBehind(run string, batches int) error {
-	reached, err := w.reached(run)
+	reached, _, err := w.reached(run)
 	if err == nil && batches < reached {
 		err = fmt.Errorf("run %q: the directory holds %d charged batches of %d: %w", run, batches, reached, ErrBehind)
 	}
@@ -814,10 +796,7 @@ func (w *writer) notBehind(run string, batches int) error {
 // enter is the dataset with these facts, which are fixed now if it is new: then its
 // currency must be one of those allowed, "" being caps.
 func (w *writer) enter(name string, facts datasetFacts, allowed ...string) (dataset, error) {
-	if err := validName("dataset", name); err != nil {
-		return dataset{}, err
-	}
-	if err := validName("unit", facts.Unit); err != nil {
+	if err := cmp.Or(validName("dataset", name), validName("unit", facts.Unit)); err != nil {
 		return dataset{}, err
 	}
 	if !facts.Adjacency.Valid() {
@@ -830,9 +809,7 @@ func (w *writer) enter(name string, facts datasetFacts, allowed ...string) (data
 	if d.name != "" {
 		return d, d.compare(facts)
 	}
-	if facts.Currency == "" {
-		facts.Currency = InCaps
-	}
+	facts.Currency = cmp.Or(facts.Currency, InCaps)
 	if !slices.Contains(allowed, facts.Currency) {
 		return d, fmt.Errorf("dataset %q: currency: found %q; for a dataset without a lifetime budget allowed is %q", name, facts.Currency, InCaps)
 	}
@@ -850,10 +827,8 @@ func validName(field, s string) error {
 	if len(s) > 200 || !utf8.ValidString(s) {
 		return fmt.Errorf("%s: found %d bytes; allowed are up to 200 bytes of text", field, len(s))
 	}
-	for _, r := range s {
-		if unicode.IsControl(r) {
-			return fmt.Errorf("%s: found a control character in %q", field, s)
-		}
+	if strings.ContainsFunc(s, unicode.IsControl) {
+		return fmt.Errorf("%s: found a control character in %q", field, s)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func TestLifeOfARun(t *testing.T) {
 			Reserved: at, Resumes: 1, SettledAt: &at, Settlement: &end}
 		wantData := Dataset{Name: "clinic", Unit: "record", Adjacency: privacy.AddRemove, Currency: "caps", Created: at,
 			Budget: &Caps{1, 1e-5}, Spent: Caps{0.4, 1e-7}, Left: &Caps{0.6, 9.9e-6}, Runs: 1,
-			Statement: "All runs on this dataset, those to come included, are together (ε 1, δ 1e-05)-differentially private for each record, under add-or-remove; so far (ε 0.4, δ 1e-07) is reserved. Looks from before 2026-11-20 11:00:00 UTC are not known to this ledger."}
+			Statement: "All runs on this dataset, including future ones, are together (ε 1, δ 1e-05)-differentially private for each record, under add-or-remove; so far (ε 0.4, δ 1e-07) is reserved. Accesses before 2026-11-20 11:00:00 UTC are not recorded here."}
 		look := func(l *Ledger) {
 			t.Helper()
 			run, err := l.Run(ctx, "r1")
@@ -318,7 +318,7 @@ func TestNotPrivate(t *testing.T) {
 		look("clinic")
 		d, err := l.Dataset(ctx, "clinic")
 		must(t, err)
-		if want := (Look{since, "eval-1", "test scores that nobody paid for"}); d.Void == nil || *d.Void != want {
+		if want := (Access{since, "eval-1", "test scores that nobody paid for"}); d.Void == nil || *d.Void != want {
 			t.Errorf("found %+v; want the first look %+v", d.Void, want)
 		}
 		if !strings.HasPrefix(d.Statement, "There is no lifetime guarantee: since 2026-11-20 09:30:00 UTC it is void") {
@@ -366,7 +366,7 @@ func TestA4FirstAccessCounts(t *testing.T) {
 		}
 		known, err := l.Known(ctx)
 		must(t, err)
-		if len(known) != 1 || known[0].Protected || !known[0].Looked[[32]byte{}] {
+		if len(known) != 1 || known[0].Protected || !known[0].Accessed[[32]byte{}] {
 			t.Errorf("the gate is told %+v", known)
 		}
 		r := reservation("clinic", "run")

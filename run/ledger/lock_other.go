@@ -8,6 +8,6 @@ import (
 )
 
 // lockFile: without flock, callers rely on the database's own locks.
-func lockFile(string, os.FileMode) (unlock func(), err error) { return nil, errors.ErrUnsupported }
-
-func tryLockFile(string, os.FileMode) (unlock func(), err error) { return nil, errors.ErrUnsupported }
+func lockFile(string, os.FileMode, bool) (unlock func(), err error) {
+	return nil, errors.ErrUnsupported
+}

@@ -22,7 +22,7 @@ func TestB4StoppedHolderOfTheWitness(t *testing.T) {
 		t.Fatal("found no lock of a witness")
 	}
 	for _, path := range locks {
-		unlock, err := lockFile(path, 0o600)
+		unlock, err := lockFile(path, 0o600, true)
 		must(t, err)
 		defer unlock()
 	}
@@ -39,7 +39,7 @@ func TestB6StoppedHolderOfTheQueue(t *testing.T) {
 	where := filepath.Join(t.TempDir(), "ledger.db")
 	l := open(t, where)
 	l.store.stuck.Store(true)
-	unlock, err := lockFile(where+"-queue", 0o600)
+	unlock, err := lockFile(where+"-queue", 0o600, true)
 	must(t, err)
 	defer unlock()
 	reserve(t, l, reservation("clinic", "first")) // would wait for 30 s

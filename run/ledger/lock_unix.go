@@ -10,33 +10,28 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
-// lockFile waits until no other holder of the file is left. The lock goes with the
-// process, also when it is killed.
-func lockFile(path string, mode os.FileMode) (unlock func(), err error) {
-	return flock(path, mode, unix.LOCK_EX)
-}
-
-// tryLockFile is lockFile, or an error at once where there is another holder.
-func tryLockFile(path string, mode os.FileMode) (unlock func(), err error) {
-	return flock(path, mode, unix.LOCK_EX|unix.LOCK_NB)
-}
-
-func flock(path string, mode os.FileMode, how int) (unlock func(), err error) {
+// lockFile locks a file. While another holder has it, it waits or returns errHeld. The lock goes with
+// the process, also when it is killed.
+func lockFile(path string, mode os.FileMode, wait bool) (unlock func(), err error) {
 	f, err := readfile.OpenFile(path, os.O_CREATE|os.O_RDWR, mode)
 	if err != nil {
 		return nil, err
+	}
+	how := unix.LOCK_EX
+	if !wait {
+		how |= unix.LOCK_NB
 	}
 	for {
 		if err = unix.Flock(int(f.Fd()), how); err != unix.EINTR {
 			break
 		}
 	}
-	if err != nil {
-		f.Close()
-		if err == unix.EWOULDBLOCK {
-			err = errHeld
-		}
-		return nil, err
+	switch err {
+	case nil:
+		return func() { f.Close() }, nil
+	case unix.EWOULDBLOCK:
+		err = errHeld
 	}
-	return func() { f.Close() }, nil
+	f.Close()
+	return nil, err
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,8 +13,8 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// A Look is a look at the records that no guarantee covers.
-type Look struct {
+// An Access is one that no guarantee covers.
+type Access struct {
 	Since time.Time `json:"since"`
 	Run   string    `json:"run,omitempty"`
 	Why   string    `json:"why"`
@@ -36,7 +35,7 @@ type Dataset struct {
 	Guarantee *Caps             `json:"guarantee,omitempty"` // under a filter: of all runs together; at least every budget that was ever set
 	Runs      int               `json:"runs"`                // that ever reserved
 	Open      int               `json:"open"`                // of these, not settled
-	Void      *Look             `json:"void,omitempty"`      // the first look that no guarantee covers
+	Void      *Access           `json:"void,omitempty"`      // the first that no guarantee covers
 	Restored  []Restoration     `json:"restored,omitempty"`  // when the ledger was restored without entries that it had
 	Statement string            `json:"statement"`           // the lifetime guarantee, in words
 }
@@ -63,21 +62,20 @@ func (d *dataset) view() Dataset {
 	return v
 }
 
-// restoredWords is what a statement begins with after a restoration: what follows
-// it is about the charges that are left.
+// restoredWords begin a statement after a restoration: what follows is about the charges that are left.
 func (d *dataset) restoredWords() string {
-	if len(d.restored) == 0 {
-		return ""
-	}
 	words := ""
 	for _, r := range d.restored {
 		words += r.Words() + " "
 	}
-	return words + "No statement covers the missing charges; of those that this ledger holds: "
+	if words != "" {
+		words += "No statement covers the missing charges; of those that this ledger holds: "
+	}
+	return words
 }
 
 // ended is the access that ended the guarantee; of a dataset that has not entered, the first.
-func (d *dataset) ended() *Look {
+func (d *dataset) ended() *Access {
 	if d.name == "" {
 		return d.first
 	}
@@ -91,7 +89,7 @@ func (d *dataset) statement() string {
 		if ended.Run != "" {
 			by = fmt.Sprintf(" by run %q", ended.Run)
 		}
-		void = fmt.Sprintf("There is no lifetime guarantee: since %s it is void, the records were looked at without one%s (%s).", day(ended.Since), by, ended.Why)
+		void = fmt.Sprintf("There is no lifetime guarantee: since %s it is void: the records were accessed without one%s (%s).", day(ended.Since), by, ended.Why)
 	}
 	if d.tally != nil {
 		return d.filterStatement(void)
@@ -101,20 +99,23 @@ func (d *dataset) statement() string {
 	case d.name == "":
 		return void
 	case void != "":
-		return fmt.Sprintf("%s Paid runs reserved %v in all.", void, spent)
+		return fmt.Sprintf("%s Charged runs reserved %v in all.", void, spent)
 	case d.budget == nil:
-		return fmt.Sprintf("No lifetime budget is set, so runs are recorded and not refused. All runs so far are together %v-differentially private for each %s, under %v. Looks from before %s are not known to this ledger.",
+		return fmt.Sprintf("No lifetime budget is set, so runs are recorded and not refused. All runs so far are together %v-differentially private for each %s, under %v. Accesses before %s are not recorded here.",
 			spent, d.facts.Unit, d.facts.Adjacency, day(d.created))
 	case !d.spent.fits(Caps{}, d.budget):
 		return fmt.Sprintf("All runs so far are together %v-differentially private for each %s, under %v. That is more than the lifetime budget %v, which was lowered later; no more runs are allowed.",
 			spent, d.facts.Unit, d.facts.Adjacency, *d.budget)
 	}
-	raised := ""
-	if d.raised != nil {
-		raised = fmt.Sprintf(" The budget was raised on %s; what was said of the smaller one before no longer holds.", day(*d.raised))
+	return fmt.Sprintf("All runs on this dataset, including future ones, are together %v-differentially private for each %s, under %v; so far %v is reserved. Accesses before %s are not recorded here.%s",
+		*d.budget, d.facts.Unit, d.facts.Adjacency, spent, day(d.created), d.raisedWords())
+}
+
+func (d *dataset) raisedWords() string {
+	if d.raised == nil {
+		return ""
 	}
-	return fmt.Sprintf("All runs on this dataset, those to come included, are together %v-differentially private for each %s, under %v; so far %v is reserved. Looks from before %s are not known to this ledger.%s",
-		*d.budget, d.facts.Unit, d.facts.Adjacency, spent, day(d.created), raised)
+	return fmt.Sprintf(" The budget was raised on %s; what was said of the smaller one before no longer holds.", day(*d.raised))
 }
 
 // filterStatement is about the largest budget: what was held or settled on the way
@@ -125,22 +126,19 @@ func (d *dataset) filterStatement(void string) string {
 	}
 	part := Percent(d.tally.Part(d.budgetOf(*d.budget)))
 	if void != "" {
-		return fmt.Sprintf("%s Paid runs hold or have settled %s of the lifetime budget %v, counted in %s.", void, part, *d.budget, d.facts.Currency)
+		return fmt.Sprintf("%s Charged runs hold or have settled %s of the lifetime budget %v, counted in %s.", void, part, *d.budget, d.facts.Currency)
 	}
 	if d.over != "" {
 		return fmt.Sprintf("There is no lifetime guarantee: by the accounts of this version run %q went beyond the lifetime budget. Runs hold or have settled %s of %v, counted in %s.", d.over, part, *d.budget, d.facts.Currency)
 	}
-	text := fmt.Sprintf("All runs on this dataset, those to come included, are together %v-differentially private for each %s, under %v. "+
+	text := fmt.Sprintf("All runs on this dataset, including future ones, are together %v-differentially private for each %s, under %v. "+
 		"Runs spend it in %s: each holds the cost of its plan until it settles for what it charged. So far %s is held or settled; that is information, and no smaller guarantee. "+
-		"Looks from before %s are not known to this ledger.",
+		"Accesses before %s are not recorded here.",
 		*d.largest, d.facts.Unit, d.facts.Adjacency, d.facts.Currency, part, day(d.created))
 	if *d.budget != *d.largest {
 		text += fmt.Sprintf(" Since %s new runs are admitted within %v only, of which the part is counted; that takes nothing back.", day(d.changed), *d.budget)
 	}
-	if d.raised != nil {
-		text += fmt.Sprintf(" The budget was raised on %s; what was said of the smaller one before no longer holds.", day(*d.raised))
-	}
-	return text
+	return text + d.raisedWords()
 }
 
 func day(t time.Time) string { return t.Format(time.DateTime + " MST") }
@@ -290,7 +288,7 @@ type Known struct {
 	Protected bool                       // it has a lifetime budget or a charged run
 	Void      bool                       // its rows were accessed without a guarantee
 	Marks     map[[sha256.Size]byte]bool // of all contents that were used under its name
-	Looked    map[[sha256.Size]byte]bool // of those, what was accessed without a guarantee before it entered
+	Accessed  map[[sha256.Size]byte]bool // of those, what was accessed without a guarantee before it entered
 }
 
 // Known lists the datasets by name, those included of which only an access without a
@@ -302,8 +300,8 @@ func (l *Ledger) Known(ctx context.Context) ([]Known, error) {
 	}
 	var list []Known
 	for _, d := range all.datasets {
-		k := Known{Dataset: cmp.Or(d.name, d.seen), Protected: d.budget != nil || d.runs > 0, Void: d.void != nil, Marks: map[[sha256.Size]byte]bool{}, Looked: map[[sha256.Size]byte]bool{}}
-		for i, text := range slices.Concat(d.marks, d.looked) {
+		k := Known{Dataset: cmp.Or(d.name, d.seen), Protected: d.budget != nil || d.runs > 0, Void: d.void != nil, Marks: map[[sha256.Size]byte]bool{}, Accessed: map[[sha256.Size]byte]bool{}}
+		for i, text := range slices.Concat(d.marks, d.accessed) {
 			if text == "" {
 				continue
 			}
@@ -313,7 +311,7 @@ func (l *Ledger) Known(ctx context.Context) ([]Known, error) {
 			}
 			k.Marks[[sha256.Size]byte(b)] = true
 			if i >= len(d.marks) {
-				k.Looked[[sha256.Size]byte(b)] = true
+				k.Accessed[[sha256.Size]byte(b)] = true
 			}
 		}
 		list = append(list, k)
@@ -339,11 +337,12 @@ func (l *Ledger) Contains(ctx context.Context, h Head) error {
 	if h == (Head{0, noHash}) {
 		return nil
 	}
-	e, err := scanEntry(l.store.db.QueryRowContext(ctx, selectSeq, h.Seq))
+	e, found, err := entryAt(ctx, l.store.db, h.Seq)
 	switch {
-	case errors.Is(err, sql.ErrNoRows):
+	case err != nil:
+	case !found:
 		err = &ChainError{h.Seq, "it was there once and is missing"}
-	case err == nil && e.Hash != h.Hash:
+	case e.Hash != h.Hash:
 		err = &ChainError{h.Seq, "another one stood there once"}
 	}
 	return l.store.explain(err)
@@ -415,53 +414,48 @@ func (l *Ledger) verify(ctx context.Context) (n int, err error) {
 
 // Words says what an entry did, for people.
 func (e Entry) Words() string {
-	var text string
-	var err error
-	switch e.Kind {
-	case KindDataset:
-		var f datasetFacts
-		err = decode(e, &f)
-		text = fmt.Sprintf("entered: unit %s, %v, currency %s", f.Unit, f.Adjacency, f.Currency)
-	case KindBudget:
-		var c Caps
-		err = decode(e, &c)
-		text = fmt.Sprintf("lifetime budget set to %v", c)
-	case KindReserve:
-		var r reserved
-		err = decode(e, &r)
-		text = fmt.Sprintf("reserved %v", r.Caps)
-		if len(r.Event) > 0 {
-			var plan privacy.Event
-			if plan, err = eventIn(r.Event); err == nil {
-				text = fmt.Sprintf("holds the plan %v of a run within %v", plan, r.Caps)
-			}
-		}
-	case KindResume:
-		text = "went on after a stop or crash"
-	case KindSettle:
-		var s settled
-		err = decode(e, &s)
-		text = fmt.Sprintf("%s; the charged events cost %v, the reservation stays", s.Outcome, Caps{s.Epsilon, s.Delta})
-		if s.Currency != "" {
-			switch s.Basis {
-			case BasisPlan:
-				return fmt.Sprintf("%s; settled in %s for the whole plan: this ledger holds no full record of the charged events", s.Outcome, s.Currency)
-			case BasisMismatch:
-				return fmt.Sprintf("%s; settled in %s for the whole plan: the run directory did not show the events that this ledger recorded", s.Outcome, s.Currency)
-			}
-			text = fmt.Sprintf("%s; settled in %s for the %d batches that were charged, which by themselves cost %v", s.Outcome, s.Currency, s.Batches, Caps{s.Epsilon, s.Delta})
-		}
-	case KindRestore:
-		var r Restoration
-		r, err = restoration(e)
-		text = r.Words()
-	case KindNotPrivate, KindAccess:
-		var n notPrivate
-		err = decode(e, &n)
-		text = "accessed without a guarantee: " + n.Why
-	}
+	text, err := e.words()
 	if err != nil || text == "" {
 		return string(e.Payload)
 	}
 	return text
+}
+
+func (e Entry) words() (string, error) {
+	switch e.Kind {
+	case KindDataset:
+		f, err := payload[datasetFacts](e)
+		return fmt.Sprintf("entered: unit %s, %v, currency %s", f.Unit, f.Adjacency, f.Currency), err
+	case KindBudget:
+		c, err := payload[Caps](e)
+		return fmt.Sprintf("lifetime budget set to %v", c), err
+	case KindReserve:
+		r, err := payload[reserved](e)
+		if err != nil || len(r.Event) == 0 {
+			return fmt.Sprintf("reserved %v", r.Caps), err
+		}
+		plan, err := r.plan()
+		return fmt.Sprintf("holds the plan %v of a run within %v", plan, r.Caps), err
+	case KindResume:
+		return "went on after a stop or crash", nil
+	case KindSettle:
+		s, err := payload[settled](e)
+		why := fmt.Sprintf("the %d batches that were charged, which by themselves cost %v", s.Batches, Caps{s.Epsilon, s.Delta})
+		switch {
+		case s.Currency == "":
+			return fmt.Sprintf("%s; the charged events cost %v, the reservation stays", s.Outcome, Caps{s.Epsilon, s.Delta}), err
+		case s.Basis == BasisPlan:
+			why = "the whole plan: this ledger holds no full record of the charged events"
+		case s.Basis == BasisMismatch:
+			why = "the whole plan: the run directory did not show the events that this ledger recorded"
+		}
+		return fmt.Sprintf("%s; settled in %s for %s", s.Outcome, s.Currency, why), err
+	case KindRestore:
+		r, err := restoration(e)
+		return r.Words(), err
+	case KindNotPrivate, KindAccess:
+		n, err := payload[notPrivate](e)
+		return "accessed without a guarantee: " + n.Why, err
+	}
+	return "", nil
 }

@@ -129,10 +129,7 @@ func makeFile(path string, replace bool, fill func(*sql.DB) error) error {
 		if err = os.Remove(path + "-journal"); err == nil || errors.Is(err, os.ErrNotExist) {
 			err = os.Rename(made, path)
 		}
-	} else {
-		err = os.Link(made, path)
-	}
-	if !replace && err != nil && !errors.Is(err, os.ErrExist) {
+	} else if err = os.Link(made, path); err != nil && !errors.Is(err, os.ErrExist) {
 		// A file system without links: two processes could both come this far.
 		if _, err = os.Lstat(path); err == nil {
 			err = os.ErrExist
@@ -160,49 +157,43 @@ func removeUnfinished(path string) {
 	}
 }
 
-// movedAway says whether SQLite found that another file, or none, is at the path now.
-func movedAway(err error) bool {
+// Result codes of SQLite; all but the first are primary ones.
+const (
+	sqliteMoved   = 1032 // READONLY_DBMOVED: another file, or none, is at the path now
+	sqliteBusy    = 5
+	sqliteLocked  = 6
+	sqliteNotADB  = 26
+	sqlitePrimary = 0xff
+)
+
+// sqliteCode is the result code of SQLite's error, 0 of others.
+func sqliteCode(err error) int {
 	var lite *sqlite.Error
-	return errors.As(err, &lite) && lite.Code() == 1032 // READONLY_DBMOVED
+	if errors.As(err, &lite) {
+		return lite.Code()
+	}
+	return 0
 }
 
-// notLedger says whether what is at a place is something else than a ledger.
+// notLedger reports whether something else than a ledger is there.
 func notLedger(err error) bool {
-	var lite *sqlite.Error
-	return errors.Is(err, ErrNotLedger) || errors.As(err, &lite) && lite.Code()&0xff == 26 // NOTADB
+	return errors.Is(err, ErrNotLedger) || sqliteCode(err)&sqlitePrimary == sqliteNotADB
 }
 
-// busy says whether another writer was in the way, and nothing was done.
+// busy reports whether another writer was in the way, and nothing was done.
 func busy(err error) bool {
-	var lite *sqlite.Error
-	if !errors.As(err, &lite) {
-		return false
-	}
-	code := lite.Code() & 0xff
-	return code == 5 || code == 6 // BUSY, LOCKED
+	code := sqliteCode(err) & sqlitePrimary
+	return code == sqliteBusy || code == sqliteLocked
 }
 
-// sqliteWords says what an error of SQLite means to a person.
-func sqliteWords(err error) string {
-	var lite *sqlite.Error
-	if !errors.As(err, &lite) {
-		return ""
-	}
-	switch lite.Code() & 0xff { // the primary result code
-	case 5, 6: // BUSY, LOCKED
-		return "another program holds it for too long: "
-	case 8: // READONLY
-		return "it cannot be written, the file or its directory is read-only: "
-	case 10: // IOERR
-		return "the disk fails: "
-	case 11: // CORRUPT
-		return "the file is damaged; put back a copy: "
-	case 13: // FULL
-		return "no space is left; nothing was recorded: "
-	case 14: // CANTOPEN
-		return "it cannot be opened: "
-	case 26: // NOTADB
-		return "found a file that is not an SQLite database: "
-	}
-	return ""
+// sqliteWords say what a primary result code means to a person.
+var sqliteWords = map[int]string{
+	sqliteBusy:   "another program holds it for too long: ",
+	sqliteLocked: "another program holds it for too long: ",
+	8:            "it cannot be written, the file or its directory is read-only: ", // READONLY
+	10:           "the disk fails: ",                                               // IOERR
+	11:           "the file is damaged; put back a copy: ",                         // CORRUPT
+	13:           "no space is left; nothing was recorded: ",                       // FULL
+	14:           "it cannot be opened: ",                                          // CANTOPEN
+	sqliteNotADB: "found a file that is not an SQLite database: ",
 }

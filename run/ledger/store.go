@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -118,18 +119,12 @@ func (s *store) explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	if movedAway(err) {
-		err = fmt.Errorf("%w (%w)", ErrGone, err)
-	}
-	words := sqliteWords(err)
-	if notLedger(err) && !errors.Is(err, ErrNotLedger) {
+	words := cmp.Or(sqliteWords[sqliteCode(err)&sqlitePrimary], postgresWords(err))
+	switch {
+	case sqliteCode(err) == sqliteMoved: // of which SQLite says that the file is read-only
+		words, err = "", fmt.Errorf("%w (%w)", ErrGone, err)
+	case notLedger(err) && !errors.Is(err, ErrNotLedger):
 		err = fmt.Errorf("%w (%w)", ErrNotLedger, err)
-	}
-	if words == "" {
-		words = postgresWords(err)
-	}
-	if errors.Is(err, ErrGone) {
-		words = "" // SQLite's own is that the file is read-only
 	}
 	return fmt.Errorf("ledger %s: %s%w", s.where, words, err)
 }
@@ -176,21 +171,16 @@ func (s *store) queue(ctx context.Context) (done func(), held bool) {
 	}
 	turn := make(chan func(), 1)
 	go func() {
-		unlock, err := lockFile(s.path+"-queue", mode)
-		if err != nil {
-			unlock = nil
-		}
+		unlock, _ := lockFile(s.path+"-queue", mode, true)
 		turn <- unlock
 	}()
-	limit := time.NewTimer(queueLimit)
-	defer limit.Stop()
 	select {
 	case done := <-turn:
 		if done == nil {
 			return none, false
 		}
 		return done, true
-	case <-limit.C:
+	case <-time.After(queueLimit):
 	case <-ctx.Done():
 	}
 	s.stuck.Store(true) // one waits; the others go on without, until it has had its turn
@@ -230,6 +220,24 @@ func scanEntry(row scanner) (Entry, error) {
 	}
 	e.Time = t
 	return e, e.check()
+}
+
+// found reads a row, if there is one.
+func found(row *sql.Row, dst ...any) (bool, error) {
+	err := row.Scan(dst...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// entryAt is the entry of that number, if there is one.
+func entryAt(ctx context.Context, q querier, seq int64) (e Entry, there bool, err error) {
+	e, err = scanEntry(q.QueryRowContext(ctx, selectSeq, seq))
+	if errors.Is(err, sql.ErrNoRows) {
+		return e, false, nil
+	}
+	return e, err == nil, err
 }
 
 // querier is a database or a transaction.

@@ -189,7 +189,7 @@ func (w *witness) note(h Head, at time.Time, force bool) {
 	// Without the lock a witness may fall behind for a moment, which is allowed. So a holder that
 	// was stopped is waited for about a second, and no longer.
 	for range 20 {
-		unlock, err := tryLockFile(w.headFile(w.id)+".lock", 0o600)
+		unlock, err := lockFile(w.headFile(w.id)+".lock", 0o600, false)
 		if err == nil {
 			defer unlock()
 		}

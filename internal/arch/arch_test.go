@@ -145,7 +145,7 @@ var table = map[string][]string{
 	"paper/p1": join(public, []string{"method", "internal/chart", "paper"}),
 	"paper/p2": join(public, []string{"run", "run/compare", "internal/chart", "privacy/account/claimed", "paper"}),
 	"paper/p3": join(public, []string{"data", "method", "gossip", "internal/chart", "privacy/account/claimed", "paper"}),
-	"paper/p4": join(public, []string{"data", "method", "internal/chart", "paper", "internal/readfile"}),
+	"paper/p4": join(public, []string{"data", "method", "internal/chart", "paper"}),
 
 	// Every answer of `sotto plan`, from what is public: it reaches no rows.
 	"plan": join(privacys, []string{"oracle", "method", "privacy/account/claimed", "internal/chart", "internal/text"}),

@@ -88,7 +88,7 @@ func newProblem(name string, t *data.Table, scale float64) (*problem, error) {
 }
 
 // problems are the synthetic table and, where a folder of public tables is given, the real ones.
-func problems(s Size, folder string) ([]*problem, error) {
+func problems(ctx context.Context, s Size, folder string) ([]*problem, error) {
 	p, err := newProblem(shaped, synthetic(s.Rows), float64(paperRows)/float64(s.Rows))
 	if err != nil || folder == "" {
 		return []*problem{p}, err
@@ -96,13 +96,13 @@ func problems(s Size, folder string) ([]*problem, error) {
 	all := []*problem{p}
 	for _, r := range []struct {
 		name, file string
-		read       func(string) (*data.Table, error)
+		read       func(context.Context, string) (*data.Table, error)
 		of         float64 // rows of the table that it is a sample of; 0: of none
 	}{
 		{"covtype-sample", "covtype-sample/covtype-sample-15000.csv.gz", covertype, paperRows},
 		{"ijcnn1", "ijcnn1/ijcnn1.gz", ijcnn, 0},
 	} {
-		t, err := r.read(filepath.Join(folder, r.file))
+		t, err := r.read(ctx, filepath.Join(folder, r.file))
 		if err != nil {
 			return nil, err
 		}

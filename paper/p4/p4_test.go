@@ -113,8 +113,9 @@ func TestTables(t *testing.T) {
 		}
 		return path
 	}
+	head := strings.Join(coverColumns(), ",") + ",Cover_Type\n"
 	row := func(class string) string { return "2858.5" + strings.Repeat(",0", coverDim-1) + "," + class + "\n" }
-	c, err := covertype(file("c.gz", "head\n"+row("1")+row("3")+row("2")))
+	c, err := covertype(t.Context(), file("c.gz", head+row("1")+row("3")+row("2")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,12 +123,12 @@ func TestTables(t *testing.T) {
 	if y := c.Blocks[0].Y; y[0] != 1 || y[1] != 0 || c.Blocks[0].X[0] != 0 {
 		t.Errorf("labels %v, elevation %v; want 1, 0 and the middle of the range", y, c.Blocks[0].X[0])
 	}
-	for _, bad := range []string{"head\n1,2\n", "head\nx" + row("1")} {
-		if _, err := covertype(file("c.gz", bad)); err == nil || !strings.Contains(err.Error(), "c.gz:2: ") {
+	for _, bad := range []string{head + "1,2\n", head + "x" + row("1")} {
+		if _, err := covertype(t.Context(), file("c.gz", bad)); err == nil || !strings.Contains(err.Error(), "c.gz:2:") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	j, err := ijcnn(file("j.gz", "-1 1:1 22:-0.5\n1 3:0.25\n"))
+	j, err := ijcnn(t.Context(), file("j.gz", "-1 1:1 22:-0.5\n1 3:0.25\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func TestTables(t *testing.T) {
 	if y := j.Blocks[0].Y; y[0] != 0 || y[1] != 1 || j.Blocks[0].X[22+2] != 0.25 {
 		t.Errorf("labels %v", y)
 	}
-	if _, err := ijcnn(file("j.gz", "1 23:1\n")); err == nil {
+	if _, err := ijcnn(t.Context(), file("j.gz", "1 23:1\n")); err == nil {
 		t.Error("an index of 23 passed")
 	}
 }

@@ -110,7 +110,7 @@ func gains() ([]Gain, error) {
 // run runs the experiment, one run after the other, so that times can be compared. Without a folder of datasets it leaves
 // the real tables out.
 func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
-	tables, err := problems(size, l.Data)
+	tables, err := problems(ctx, size, l.Data)
 	if err != nil {
 		return nil, err
 	}

@@ -1,29 +1,18 @@
 package p4
 
 import (
-	"bufio"
-	"compress/gzip"
+	"context"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/sottodp/sotto/data"
-	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy/noise"
 )
 
 // unit is what every stored feature is a whole number of.
 const unit = 0x1p-20
-
-// builder makes a table of rows of norm at most 1.
-func builder(dim int) *paper.Builder { return paper.NewBuilder(dim, 1, unit) }
-
-// add adds a row, divided by its norm where that is above 1.
-func add(b *paper.Builder, x []float64, positive bool) {
-	b.Add(nil, x, 1/math.Max(1, paper.Norm(x)), positive)
-}
 
 // The groups of columns of Covertype.
 const (
@@ -56,7 +45,7 @@ func synthetic(rows int) *data.Table {
 	for k := range soils {
 		soils[k] /= total
 	}
-	b := builder(coverDim)
+	b := paper.NewBuilder(coverDim, 1, unit)
 	x := make([]float64, coverDim)
 	for range rows {
 		clear(x)
@@ -70,7 +59,7 @@ func synthetic(rows int) *data.Table {
 		for j, v := range x {
 			z += weight[j] * (v - mean[j])
 		}
-		add(b, x, src.Float64() < 1/(1+math.Exp(-z)))
+		b.Add(nil, x, 1/math.Max(1, paper.Norm(x)), src.Float64() < 1/(1+math.Exp(-z)))
 	}
 	return b.Table
 }
@@ -89,80 +78,53 @@ func pick(src *noise.Source, shares []float64) int {
 // Ranges of Covertype's numeric columns, as its description states them.
 var coverRange = [numeric][2]float64{{1859, 3858}, {0, 360}, {0, 66}, {0, 1397}, {-173, 601}, {0, 7117}, {0, 254}, {0, 254}, {0, 254}, {0, 7173}}
 
-// lines calls f with the lines of a gzipped text.
-func lines(path string, f func(number int, line string) error) error {
-	file, err := readfile.Open(path)
-	if err != nil {
-		return err
+// coverColumns are the names of its columns, without the class.
+func coverColumns() []string {
+	names := strings.Fields("Elevation Aspect Slope Horizontal_Distance_To_Hydrology Vertical_Distance_To_Hydrology Horizontal_Distance_To_Roadways " +
+		"Hillshade_9am Hillshade_Noon Hillshade_3pm Horizontal_Distance_To_Fire_Points")
+	for k := range wilderness {
+		names = append(names, fmt.Sprintf("Wilderness_Area%d", k+1))
 	}
-	defer file.Close()
-	z, err := gzip.NewReader(file)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	for k := range soil {
+		names = append(names, fmt.Sprintf("Soil_Type%d", k+1))
 	}
-	s := bufio.NewScanner(z)
-	for n := 1; s.Scan(); n++ {
-		if err := f(n, s.Text()); err != nil {
-			return fmt.Errorf("%s:%d: %w", path, n, err)
-		}
-	}
-	if err := s.Err(); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
+	return names
 }
 
 // covertype reads a table of Covertype's form and keeps classes 1 and 2, as P4 does, the numeric columns
 // on [−1, 1].
-func covertype(path string) (*data.Table, error) {
-	b := builder(coverDim)
-	x := make([]float64, coverDim)
-	err := lines(path, func(n int, line string) error {
-		if n == 1 {
-			return nil
+func covertype(ctx context.Context, path string) (*data.Table, error) {
+	var schema strings.Builder
+	schema.WriteString("dataset: covtype\nrow_scaling: project\nintercept: false\ncolumns:\n")
+	for j, name := range coverColumns() {
+		r := [2]float64{-1, 1} // 0 and 1 stay what they are
+		if j < numeric {
+			r = coverRange[j]
 		}
-		cells := strings.Split(line, ",")
-		if len(cells) != coverDim+1 {
-			return fmt.Errorf("found %d columns; allowed are %d", len(cells), coverDim+1)
+		fmt.Fprintf(&schema, "- {name: %s, type: numeric, min: %v, max: %v}\n", name, r[0], r[1])
+	}
+	schema.WriteString("- {name: Cover_Type, type: label, classes: ['2', '1', '3', '4', '5', '6', '7']}\n")
+	t, err := paper.Read(ctx, schema.String(), path)
+	if err != nil {
+		return nil, err
+	}
+	var largest []bool // whether a row is of class 1 or 2
+	for _, b := range t.Blocks {
+		for _, y := range b.Y {
+			largest = append(largest, y < 2)
 		}
-		for j := range x {
-			v, err := strconv.ParseFloat(cells[j], 64)
-			if err != nil {
-				return fmt.Errorf("column %d: found no number", j+1)
-			}
-			if j < numeric {
-				r := coverRange[j]
-				v = 2*(v-r[0])/(r[1]-r[0]) - 1
-			}
-			x[j] = v
-		}
-		if class := cells[coverDim]; class == "1" || class == "2" {
-			add(b, x, class == "1")
-		}
-		return nil
-	})
-	return b.Table, err
+	}
+	t = data.Subset([]*data.Table{t}, func(row int) bool { return largest[row] })
+	t.Classes = 2
+	return t, nil
 }
 
 // ijcnn reads LIBSVM's ijcnn1, whose values are on [−1.4, 1.4].
-func ijcnn(path string) (*data.Table, error) {
-	const dim = 22
-	b := builder(dim)
-	x := make([]float64, dim)
-	err := lines(path, func(n int, line string) error {
-		clear(x)
-		cells := strings.Fields(line)
-		for _, c := range cells[1:] {
-			index, value, _ := strings.Cut(c, ":")
-			j, err1 := strconv.Atoi(index)
-			v, err2 := strconv.ParseFloat(value, 64)
-			if err1 != nil || err2 != nil || j < 1 || j > dim {
-				return fmt.Errorf("found no index:value with an index of 1 to %d", dim)
-			}
-			x[j-1] = v
-		}
-		add(b, x, cells[0] == "1")
-		return nil
-	})
-	return b.Table, err
+func ijcnn(ctx context.Context, path string) (*data.Table, error) {
+	const schema = "dataset: ijcnn1\nformat: {kind: libsvm}\nfeatures: 22\nmin: -1.4\nmax: 1.4\nintercept: false\ncolumns: [{name: y, type: label, classes: ['-1', '1']}]\n"
+	t, err := paper.Read(ctx, schema, path)
+	if err != nil {
+		return nil, err
+	}
+	return t.Dense(), nil
 }

@@ -68,7 +68,9 @@ func experimentCommand(e paper.Experiment) *cobra.Command {
 				}
 				fmt.Fprintf(c.OutOrStdout(), "%-36s  %s  %s\n", claim.Name, verdict, claim.Found)
 			}
-			fmt.Fprintf(c.OutOrStdout(), "%d of %d claims hold. Page: %s\n", r.Claims.Passed(), len(r.Claims), filepath.Join(l.Dir, "index.html"))
+			ours, paper := r.Claims.Ours(), r.Claims.Paper()
+			fmt.Fprintf(c.OutOrStdout(), "%d of %d claims of the paper and %d of %d bars of Sotto hold. Page: %s\n",
+				paper.Passed(), len(paper), ours.Passed(), len(ours), filepath.Join(l.Dir, "index.html"))
 			return nil
 		},
 	}

@@ -11,25 +11,101 @@ import (
 	"github.com/sottodp/sotto/internal/chart"
 )
 
-// A Claim is a sentence of a paper as an inequality between what was found.
+// A Claim is a sentence as an inequality between what was found.
 type Claim struct {
+	From  string // the section of the paper that says it; "" for a bar of this project
 	Name  string
-	Says  string // the paper, in our words
+	Says  string // in our words
 	Holds bool
 	Found string // the figures
+	Why   string // why it fails, if it does
 }
 
-// Claims are the claims of a paper.
+// Claims are those of a paper and this project's.
 type Claims []Claim
 
-// Add adds one; found is formatted by Sprintf.
-func (c *Claims) Add(name, says string, holds bool, found string, args ...any) {
-	*c = append(*c, Claim{name, says, holds, fmt.Sprintf(found, args...)})
+// Add adds a claim from a section of the paper, or a bar of this project where from is empty. found is formatted by Sprintf.
+func (c *Claims) Add(from, name, says string, holds bool, found string, args ...any) *Claim {
+	*c = append(*c, Claim{From: from, Name: name, Says: says, Holds: holds, Found: fmt.Sprintf(found, args...)})
+	return &(*c)[len(*c)-1]
+}
+
+// Because states why the claim fails; it is ignored if the claim holds.
+func (c *Claim) Because(why string) {
+	if !c.Holds {
+		c.Why = why
+	}
+}
+
+// Paper is the claims of the paper.
+func (c Claims) Paper() Claims { return c.of(func(c Claim) bool { return c.From != "" }) }
+
+// Ours is the bars of this project.
+func (c Claims) Ours() Claims { return c.of(func(c Claim) bool { return c.From == "" }) }
+
+func (c Claims) of(keep func(Claim) bool) Claims {
+	return slices.DeleteFunc(slices.Clone(c), func(c Claim) bool { return !keep(c) })
 }
 
 // Passed counts those that hold.
-func (c Claims) Passed() int {
-	return len(slices.DeleteFunc(slices.Clone(c), func(c Claim) bool { return !c.Holds }))
+func (c Claims) Passed() int { return len(c.of(func(c Claim) bool { return c.Holds })) }
+
+// A Table is a table of results. Where the paper prints a figure, a column has it beside Sotto's.
+type Table struct {
+	Title, Note string
+	Head        []string
+	Rows        [][]string
+}
+
+// Add adds a row: numbers have four digits, and strings are written as they are.
+func (t *Table) Add(cells ...any) {
+	var row []string
+	for _, c := range cells {
+		if f, ok := c.(float64); ok {
+			c = Digits(f, 4)
+		}
+		row = append(row, fmt.Sprint(c))
+	}
+	t.Rows = append(t.Rows, row)
+}
+
+// markdown is the tables and claims as text.
+func (r *Results) markdown(title string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n", title)
+	tables := slices.Clone(r.Tables)
+	for _, t := range []struct {
+		title  string
+		claims Claims
+	}{{"Claims of the paper", r.Claims.Paper()}, {"Bars of Sotto", r.Claims.Ours()}} {
+		list := Table{Title: fmt.Sprintf("%s: %d of %d hold", t.title, t.claims.Passed(), len(t.claims)), Head: []string{"claim", "", "from", "it says", "found"}}
+		for _, c := range t.claims {
+			verdict, found := "holds", c.Found
+			if !c.Holds {
+				verdict = "fails"
+			}
+			if c.Why != "" {
+				found += ". " + c.Why
+			}
+			list.Add(c.Name, verdict, c.From, c.Says, found)
+		}
+		if len(list.Rows) > 0 {
+			tables = append(tables, list)
+		}
+	}
+	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
+	for _, t := range tables {
+		fmt.Fprintf(&b, "\n## %s\n\n", t.Title)
+		if t.Note != "" {
+			fmt.Fprintf(&b, "%s\n\n", t.Note)
+		}
+		line(t.Head)
+		line(slices.Repeat([]string{"---"}, len(t.Head)))
+		for _, row := range t.Rows {
+			line(row)
+		}
+	}
+	return b.String()
 }
 
 // A Figure is a figure of a paper: its data and its plots.
@@ -95,34 +171,43 @@ body{font:16px/1.5 system-ui,sans-serif;max-width:1040px;margin:2rem auto;paddin
 table{border-collapse:collapse;width:100%;margin:1rem 0}
 th,td{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px solid #d0d7de}
 .yes{color:#116329;font-weight:600}.no{color:#b3261e;font-weight:600}
+.wide{overflow-x:auto}
 .plots{display:flex;flex-wrap:wrap;gap:1rem}.plots figure{margin:0;flex:1 1 300px;max-width:480px}
 figcaption{font-weight:600}
 ` + chart.Style + `
 </style>
 `
 
-// Parts of a page: {{template "claims" .Claims}} and {{template "figures" .Figures}}.
-const parts = `</html>
-{{define "claims"}}<h2>Claims: {{.Passed}} of {{len .}} hold</h2>
-<table>
-<tr><th>claim</th><th></th><th>the paper</th><th>found</th></tr>
-{{range .}}<tr id="{{.Name}}"><td>{{.Name}}</td><td>{{if .Holds}}<span class="yes">holds</span>{{else}}<span class="no">fails</span>{{end}}</td><td>{{.Says}}</td><td>{{.Found}}</td></tr>
-{{end}}</table>
-{{end}}{{define "figures"}}{{range .}}<h2>{{.Title}}</h2>
+// results follows what a page says of its experiment: tables, claims, figures and files.
+const results = `{{range .Tables}}<h2>{{.Title}}</h2>
+{{if .Note}}<p>{{.Note}}</p>
+{{end}}<div class="wide"><table>
+<tr>{{range .Head}}<th>{{.}}</th>{{end}}</tr>
+{{range .Rows}}<tr>{{range .}}<td>{{.}}</td>{{end}}</tr>
+{{end}}</table></div>
+{{end}}{{define "claims"}}<div class="wide"><table>
+<tr><th>claim</th><th></th><th>it says</th><th>found</th></tr>
+{{range .}}<tr id="{{.Name}}"><td>{{.Name}}{{if .From}}<br>{{.From}}{{end}}</td><td>{{if .Holds}}<span class="yes">holds</span>{{else}}<span class="no">fails</span>{{end}}</td><td>{{.Says}}</td><td>{{.Found}}{{if .Why}}<br><em>{{.Why}}</em>{{end}}</td></tr>
+{{end}}</table></div>
+{{end}}{{with .Claims.Paper}}<h2>Claims of the paper: {{.Passed}} of {{len .}} hold</h2>
+{{template "claims" .}}{{end}}{{with .Claims.Ours}}<h2>Bars of Sotto: {{.Passed}} of {{len .}} hold</h2>
+{{template "claims" .}}{{end}}{{range .Figures}}<h2>{{.Title}}</h2>
 <p>{{.Note}}. <a href="./{{.File}}.svg">{{.File}}.svg</a>{{if .CSV}}, <a href="./{{.File}}.csv">{{.File}}.csv</a>{{end}}</p>
 <div class="plots">{{range .Plots}}<figure><figcaption>{{.Title}}</figcaption>{{.SVG}}</figure>{{end}}</div>
-{{end}}{{end}}`
+{{end}}<p>Tables and claims as text: <a href="./tables.md">tables.md</a>.{{with .Data}} Data:{{range .}} <a href="./{{.Name}}">{{.Name}}</a>{{end}}.{{end}}</p>
+</html>
+`
 
 // write writes tables, data and drawing of each figure, and then index.html.
 func (r *Results) write(dir, title, body string) error {
-	files := r.Tables
+	files := append(slices.Clone(r.Data), File{"tables.md", r.markdown(title)})
 	for _, f := range r.Figures {
 		if f.CSV != nil {
 			files = append(files, File{f.File + ".csv", f.CSV.String()})
 		}
 		files = append(files, File{f.File + ".svg", chart.Figure(f.Title, f.Note, f.Plots...)})
 	}
-	page, err := template.New("").Funcs(template.FuncMap{"title": func() string { return title }}).Parse(head + body + parts)
+	page, err := template.New("").Funcs(template.FuncMap{"title": func() string { return title }}).Parse(head + body + results)
 	if err != nil {
 		return err
 	}

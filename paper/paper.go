@@ -21,7 +21,7 @@ type Experiment struct {
 	Resumes     bool   // a directory with an unfinished run is continued
 	Parallel    bool   // the number of trainings at once can be chosen
 
-	Page string // the template of the page's body, which gets Results
+	Page string // what the page says of the experiment, a template that gets Results; tables, claims and figures follow
 	Run  func(ctx context.Context, l *Lab) (*Results, error)
 }
 
@@ -38,9 +38,10 @@ type Lab struct {
 // Results are what an experiment found.
 type Results struct {
 	R       any // of the experiment's own type, for its page and its tests
+	Tables  []Table
 	Claims  Claims
 	Figures []Figure
-	Tables  []File // written besides the figures' data
+	Data    []File // written besides the figures' data
 
 	Files []string // written by Reproduce, by name
 }

@@ -72,7 +72,7 @@ func TestRun(t *testing.T) {
 	// MNIST: 5 clip norms by gradient and 3 by values in two ways, two models; CIFAR-10: 4 in 3 ways; the regression: 5 in 3 ways; Figure 5: 3 budgets in 3 ways.
 	want := 2*(5+2*3) + 2*4*3 + 5*3 + 2*3*3
 	lab := paper.Lab{Data: folder(t)}
-	files := []string{"figure1.csv", "figure1.svg", "figure2.svg", "figure3.svg", "figure4.svg", "figure5.svg", "index.html"}
+	files := []string{"tables.md", "figure1.csv", "figure1.svg", "figure2.svg", "figure3.svg", "figure4.svg", "figure5.svg", "index.html"}
 	found := papertest.Run(t, e, lab, files, map[string]int{"figure1.csv": 2 * want})
 	r := found.R.(*Report)
 	if len(r.Curves) != want || len(r.Times) != 10 || !slices.Equal(r.Tables, []string{"MNIST", "CIFAR-10", "synthetic"}) {

@@ -26,9 +26,9 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	e, dir := Experiment, filepath.Join(t.TempDir(), "out")
 	e.Run = paper.Sized(tiny, tiny, run)
-	found := papertest.Run(t, e, paper.Lab{Dir: dir}, []string{"curves.csv", "figure1.csv", "figure1.svg", "figure2.csv", "figure2.svg",
+	found := papertest.Run(t, e, paper.Lab{Dir: dir}, []string{"curves.csv", "tables.md", "figure1.csv", "figure1.svg", "figure2.csv", "figure2.svg",
 		"figure3-c0.1.svg", "figure3-c1.svg", "figure4-c0.1.svg", "figure4-c1.svg", "index.html"}, nil)
-	if r := found.R.(*Report); len(found.Claims) != 17 || len(r.Gains) != 8 {
+	if r := found.R.(*Report); len(found.Claims) != 18 || len(r.Gains) != 8 {
 		t.Errorf("%d claims and %d gains", len(found.Claims), len(r.Gains))
 	}
 	f, err := os.Open(filepath.Join(dir, "curves.csv"))
@@ -82,7 +82,7 @@ func TestProblem(t *testing.T) {
 	}
 }
 
-// TestSmall: at the small size every claim holds. The noise is seeded, so this does not
+// TestSmall: at the small size every claim holds but the slip of the paper. The noise is seeded, so this does not
 // change from run to run.
 func TestSmall(t *testing.T) {
 	t.Parallel()
@@ -95,8 +95,8 @@ func TestSmall(t *testing.T) {
 	}
 	for _, c := range r.Claims {
 		t.Logf("%-40s %v: %s", c.Name, c.Holds, c.Found)
-		if !c.Holds {
-			t.Errorf("%s fails: %s", c.Name, c.Found)
+		if slip := c.Name == "gd-best-at-the-largest-T"; c.Holds == slip || slip && c.Why == "" {
+			t.Errorf("%s: %v: %s", c.Name, c.Holds, c.Found)
 		}
 	}
 }

@@ -46,10 +46,9 @@ func (r *results) ahead(data []string, these, others []string) (wins, cases int,
 // claims checks the claims one by one.
 func (r *results) claims() paper.Claims {
 	var all paper.Claims
-	add := all.Add
 	most := func(name, says string, data, these, others []string) {
 		wins, cases, points := r.ahead(data, these, others)
-		add(name, says, 2*wins > cases, "ahead in %d of %d cases, by %.2f points on average", wins, cases, points)
+		all.Add("§5.6", name, says, 2*wins > cases, "ahead in %d of %d cases, by %.2f points on average", wins, cases, points)
 	}
 	both := []string{"adult", "bank"}
 	most("ahead-of-baselines", "DP-BLSGD, DP-BLSGD-AC and DP-BLGD outperform the baselines in most cases", both, proposed, []string{agd, sgd, outpertRSGD, outpertGD, objpert, privgene})
@@ -66,16 +65,16 @@ func (r *results) claims() paper.Claims {
 		low = low && s < bl && o < bl
 		found = append(found, fmt.Sprintf("%s: DP-BLSGD %.2f, DP-SGD %.2f, ObjPert %.2f", d, bl, s, o))
 	}
-	add("sgd-and-objpert-low-at-small-epsilon", fmt.Sprintf("DP-SGD and ObjPert are below DP-BLSGD where ε is small (%g)", least), low, "%s", strings.Join(found, "; "))
+	all.Add("§5.6", "sgd-and-objpert-low-at-small-epsilon", fmt.Sprintf("DP-SGD and ObjPert are below DP-BLSGD where ε is small (%g)", least), low, "%s", strings.Join(found, "; "))
 
 	wins, cases, points := r.ahead(both, []string{blsgdAC}, []string{blsgd})
-	add("clipping-adaptation-helps-some", "adapting the clipping threshold helps a little on some tables", wins > 0 && wins < cases, "ahead in %d of %d cases, by %.2f points on average", wins, cases, points)
+	all.Add("§5.6", "clipping-adaptation-helps-some", "adapting the clipping threshold helps a little on some tables", wins > 0 && wins < cases, "ahead in %d of %d cases, by %.2f points on average", wins, cases, points)
 
 	span := func(d string) float64 {
 		top := mean(r.cell(tableOf(d, logistic, optimum), optimum, compare.NoNoise), accuracyAxis)
 		return top - r.accuracy(d, logistic, majority, r.size.Epsilon[len(r.size.Epsilon)-1])
 	}
-	add("bank-has-a-small-range", "on Bank the majority class and the model without noise are close", span("bank") < span("adult")/2, "%.2f points, on Adult %.2f", span("bank"), span("adult"))
+	all.Add("§5.6", "bank-has-a-small-range", "on Bank the majority class and the model without noise are close", span("bank") < span("adult")/2, "%.2f points, on Adult %.2f", span("bank"), span("adult"))
 
 	// Figure 1.
 	small, large := r.size.Hyper[0], r.size.Hyper[len(r.size.Hyper)-1]
@@ -93,21 +92,21 @@ func (r *results) claims() paper.Claims {
 		return slices.Max(v) - slices.Min(v)
 	}
 	a, b := spread("armijo", large), spread("shrink", large)
-	add("robust-to-line-search-fields", fmt.Sprintf("α and β matter little at ε = %g: less than a point", large), math.Max(a, b) < 1, "from least to most %.2f points over α, %.2f over β", a, b)
+	all.Add("§5.5", "robust-to-line-search-fields", fmt.Sprintf("α and β matter little at ε = %g: less than a point", large), math.Max(a, b) < 1, "from least to most %.2f points over α, %.2f over β", a, b)
 	ratio := values("batch", small)
-	add("small-samples-hurt-at-small-epsilon", fmt.Sprintf("q must not be too small where ε is (%g): the smallest is behind q = 0.1", small), ratio[0] < ratio[2], "q = 0.02 %.2f, q = 0.1 %.2f", ratio[0], ratio[2])
-	add("robust-to-sampling-at-larger-epsilon", fmt.Sprintf("at ε = %g q matters little: less than a point", large), spread("batch", large) < 1, "from least to most %.2f points", spread("batch", large))
+	all.Add("§5.5", "small-samples-hurt-at-small-epsilon", fmt.Sprintf("q must not be too small where ε is (%g): the smallest is behind q = 0.1", small), ratio[0] < ratio[2], "q = 0.02 %.2f, q = 0.1 %.2f", ratio[0], ratio[2])
+	all.Add("§5.5", "robust-to-sampling-at-larger-epsilon", fmt.Sprintf("at ε = %g q matters little: less than a point", large), spread("batch", large) < 1, "from least to most %.2f points", spread("batch", large))
 	for _, e := range r.size.Hyper {
 		g := values("growth", e)
-		add("adaptive-budgets-help-at-"+number(e), fmt.Sprintf("at ε = %g budgets that grow by the angle do better than those that always or never grow", e), g[2] > math.Max(g[0], g[1]), "no %.2f, must %.2f, adaptive %.2f; of %d searches %d failed", g[0], g[1], g[2], r.searches[number(e)][0], r.searches[number(e)][1])
+		all.Add("§5.5", "adaptive-budgets-help-at-"+number(e), fmt.Sprintf("at ε = %g budgets that grow by the angle do better than those that always or never grow", e), g[2] > math.Max(g[0], g[1]), "no %.2f, must %.2f, adaptive %.2f; of %d searches %d failed", g[0], g[1], g[2], r.searches[number(e)][0], r.searches[number(e)][1])
 	}
 
 	// Figure 2.
 	i, last := slices.Index(r.ratios, rate), len(r.ratios)-1
-	add("sampling-saves-evaluations", "with q = 0.1 far fewer gradients and losses are computed than with all rows: less than half", 2*r.gradients[i] < r.gradients[last] && 2*r.objectives[i] < r.objectives[last],
+	all.Add("§5.5", "sampling-saves-evaluations", "with q = 0.1 far fewer gradients and losses are computed than with all rows: less than half", 2*r.gradients[i] < r.gradients[last] && 2*r.objectives[i] < r.objectives[last],
 		"passes of gradients %.1f and %.1f, of losses %.1f and %.1f", r.gradients[i], r.gradients[last], r.objectives[i], r.objectives[last])
 	if r.networks != nil {
-		r.networks.claims(add)
+		r.networks.claims(&all)
 	}
 	return all
 }

@@ -150,9 +150,9 @@ func (r *networks) figure() paper.Figure {
 }
 
 // claims checks what P2 §5.7 says of networks.
-func (r *networks) claims(add func(name, says string, holds bool, found string, args ...any)) {
+func (r *networks) claims(all *paper.Claims) {
 	compared := func(epochs float64) (ahead, close bool, found string) {
-		var all []string
+		var each []string
 		ahead, close = true, true
 		for _, net := range r.Networks {
 			var a [3]float64
@@ -161,13 +161,13 @@ func (r *networks) claims(add func(name, says string, holds bool, found string, 
 			}
 			ahead = ahead && a[0] > max(a[1], a[2])
 			close = close && math.Abs(a[0]-max(a[1], a[2])) < 1
-			all = append(all, fmt.Sprintf("%s: DP-BLSGD %.2f, DP-SGD %.2f, DP-Adam %.2f", net.Name, a[0], a[1], a[2]))
+			each = append(each, fmt.Sprintf("%s: DP-BLSGD %.2f, DP-SGD %.2f, DP-Adam %.2f", net.Name, a[0], a[1], a[2]))
 		}
-		return ahead, close, strings.Join(all, "; ")
+		return ahead, close, strings.Join(each, "; ")
 	}
 	first, last := r.Epochs[0], r.longest()
 	ahead, _, found := compared(first)
-	add("networks-faster", fmt.Sprintf("on networks DP-BLSGD reaches a high accuracy in fewer iterations: ahead of DP-SGD and DP-Adam after %s epochs", number(first)), ahead, "%s", found)
+	all.Add("§5.7", "networks-faster", fmt.Sprintf("on networks DP-BLSGD reaches a high accuracy in fewer iterations: ahead of DP-SGD and DP-Adam after %s epochs", number(first)), ahead, "%s", found)
 	_, close, found := compared(last)
-	add("networks-alike-in-the-end", fmt.Sprintf("and ends within a point of the better of them, after %s epochs", number(last)), close, "%s", found)
+	all.Add("§5.7", "networks-alike-in-the-end", fmt.Sprintf("and ends within a point of the better of them, after %s epochs", number(last)), close, "%s", found)
 }

@@ -24,7 +24,7 @@ import (
 func TestSmall(t *testing.T) {
 	t.Parallel()
 	l := paper.Lab{Data: needs.Data(t), Dir: filepath.Join(t.TempDir(), "out"), Version: "test"}
-	r := papertest.Run(t, Experiment, l, []string{"figure1.csv", "figure1.svg", "figure2.csv", "figure2.svg", "figure3.csv", "figure3.svg", "figure4.csv", "figure4.svg", "index.html"},
+	r := papertest.Run(t, Experiment, l, []string{"tables.md", "figure1.csv", "figure1.svg", "figure2.csv", "figure2.svg", "figure3.csv", "figure3.svg", "figure4.csv", "figure4.svg", "index.html"},
 		map[string]int{"figure2.csv": 5, "figure3.csv": 2 * len(lines) * len(Small.Epsilon), "figure4.csv": 2 * len(lines) * len(Small.Epsilon)})
 	clear := []string{"ahead-of-output-perturbation-adult", "bank-has-a-small-range", "robust-to-sampling-at-larger-epsilon", "sampling-saves-evaluations"} // by far, at any seed
 	for _, c := range r.Claims {
@@ -110,7 +110,7 @@ func TestNeural(t *testing.T) {
 		t.Errorf("%d lines of %d in the figure's data, %d plots", strings.Count(f.CSV.String(), "\n"), want, len(f.Plots))
 	}
 	var claims paper.Claims
-	r.claims(claims.Add)
+	r.claims(&claims)
 	if len(claims) != 2 {
 		t.Errorf("%d claims", len(claims))
 	}

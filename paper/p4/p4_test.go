@@ -25,15 +25,15 @@ import (
 // first small gradient, and DP-TR, which sees the curvature, has then come lower. Searches of OPT-LS err where budgets are
 // small and tolerances tight, as in the paper, whose tables mark those runs as failed.
 var failing = []string{
-	"OPT loss, loose, ε = 0.6",
-	"OPT loss, loose, ε = 1",
-	"OPT-LS steps, tight, ε = 0.2",
-	"OPT-LS Hessians, tight, ε = 0.2",
-	"OPT-LS steps, tight, ℓ2, ε = 0.2",
-	"OPT-LS Hessians, tight, ℓ2, ε = 0.2",
-	"2OPT-LS steps, tight, ℓ2, ε = 0.2",
-	"OPT-LS steps, tight, ℓ2, ε = 0.6",
-	"OPT-LS Hessians, tight, ℓ2, ε = 0.6",
+	"OPT loss, covtype-shaped, loose, ε = 0.6",
+	"OPT loss, covtype-shaped, loose, ε = 1",
+	"OPT-LS steps, covtype-shaped, tight, ε = 0.2",
+	"OPT-LS Hessians, covtype-shaped, tight, ε = 0.2",
+	"OPT-LS steps, covtype-shaped, tight, ℓ2, ε = 0.2",
+	"OPT-LS Hessians, covtype-shaped, tight, ℓ2, ε = 0.2",
+	"2OPT-LS steps, covtype-shaped, tight, ℓ2, ε = 0.2",
+	"OPT-LS steps, covtype-shaped, tight, ℓ2, ε = 0.6",
+	"OPT-LS Hessians, covtype-shaped, tight, ℓ2, ε = 0.6",
 }
 
 // TestSmall: at the small size every certificate is true, and of the paper's orderings those

@@ -48,7 +48,7 @@ func (e *Error) Place() string {
 }
 
 // Error is file:line:column: field: found X; allowed is Y, or file: row n: field:
-// found X; allowed is Y. Parts that are not known are left out.
+// found X; allowed is Y, or field is missing; write Y. Parts that are not known are left out.
 func (e *Error) Error() string {
 	if place := e.Place(); place != "" {
 		return place + ": " + e.Text()
@@ -62,12 +62,16 @@ func (e *Error) Text() string {
 		return e.Err.Error()
 	}
 	var b strings.Builder
-	if e.Field != "" {
-		b.WriteString(e.Field + ": ")
-	}
-	b.WriteString("found " + e.Found)
-	if e.Allowed != "" {
-		b.WriteString("; allowed is " + e.Allowed)
+	if e.Field != "" && e.Found == "nothing" {
+		b.WriteString(e.Field + " is missing; write " + e.Allowed)
+	} else {
+		if e.Field != "" {
+			b.WriteString(e.Field + ": ")
+		}
+		b.WriteString("found " + e.Found)
+		if e.Allowed != "" {
+			b.WriteString("; allowed is " + e.Allowed)
+		}
 	}
 	if e.Hint != "" {
 		b.WriteString(" (" + e.Hint + ")")

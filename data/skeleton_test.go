@@ -28,7 +28,7 @@ func TestSkeleton(t *testing.T) {
 	if strings.Contains(text, "SECRET") || strings.Contains(text, "39") {
 		t.Errorf("values of a row in\n%s", text)
 	}
-	if _, err := schema.Parse("s", b); err == nil || !strings.Contains(err.Error(), "found nothing") {
+	if _, err := schema.Parse("s", b); err == nil || !strings.Contains(err.Error(), "is missing") {
 		t.Errorf("a skeleton that was not filled in: %v", err)
 	}
 

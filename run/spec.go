@@ -205,7 +205,7 @@ func parseSpec(file string, src []byte, overrides []Override) (s *Spec, err erro
 		{"schema", f.Schema, &s.Schema, true}, {"ledger", f.Ledger, &s.Ledger, !strings.Contains(f.Ledger, "://")}, {"out", f.Out, &s.Out, true},
 	} {
 		if doc.Has(p.key) && p.text == "" {
-			return nil, inputError(s.Place(p.key), "%s: found nothing; allowed is a path", p.key)
+			return nil, inputError(s.Place(p.key), "%s is missing; write a path", p.key)
 		}
 		if *p.to = p.text; p.relative && !doc.Given(p.key) {
 			*p.to = beside(file, p.text)

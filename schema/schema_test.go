@@ -160,9 +160,9 @@ func TestFingerprint(t *testing.T) {
 // name the line and say what is wrong.
 func TestSchemaErrors(t *testing.T) {
 	for _, c := range []struct{ from, to, want string }{
-		{"dataset: clinic\n", "", "s.yaml:1:1: dataset: found nothing; allowed is the name of the dataset"},
+		{"dataset: clinic\n", "", "s.yaml:1:1: dataset is missing; write the name of the dataset"},
 		{"dataset: clinic", "dataset: [a]", "s.yaml:1:10: dataset: found a list; allowed is text"},
-		{"dataset: clinic", "dataset:", "s.yaml:1:1: dataset: found nothing; allowed is text"},
+		{"dataset: clinic", "dataset:", "s.yaml:1:1: dataset is missing; write text"},
 		{"rows: 100", "rwos: 100", "s.yaml:2:1: unknown field \"rwos\"; the fields are dataset, unit, rows"},
 		{"rows: 100", "rows: 0", "s.yaml:2:7: rows: found 0; allowed is a whole number"},
 		{"rows: 100", "rows: 1.5", "s.yaml:2:7: rows: found 1.5"},
@@ -173,10 +173,10 @@ func TestSchemaErrors(t *testing.T) {
 		{"rows: 100", "units: 100", "s.yaml:2:8: units: found a number of units; allowed is rows"},
 		{"rows: 100", "rows: 100\nunit: {name: patient, rows: 8}", "s.yaml:2:7: rows: found a number of rows; allowed is units"},
 		{"rows: 100", "unit: {name: patient, rows: 8}", "s.yaml:4:1: columns: found no column of type unit"},
-		{"rows: 100", "unit: {name: patient}", "s.yaml:2:7: unit.rows: found nothing; allowed is the most rows"},
+		{"rows: 100", "unit: {name: patient}", "s.yaml:2:7: unit.rows is missing; write the most rows"},
 		{"rows: 100", "unit: {name: patient, rows: 0}", "s.yaml:2:29: unit.rows: found 0; allowed is a whole number from 1 to 65536"},
 		{"rows: 100", "unit: {name: patient, rows: 70000}", "s.yaml:2:29: unit.rows: found 70000; allowed is a whole number from 1 to 65536"},
-		{"rows: 100", "unit: {rows: 8}", "s.yaml:2:7: unit.name: found nothing"},
+		{"rows: 100", "unit: {rows: 8}", "s.yaml:2:7: unit.name is missing"},
 		{"rows: 100", "unit: {name: record, rows: 8}", `s.yaml:2:14: unit.name: found "record"; allowed is another name`},
 		{"rows: 100", "unit: [patient]", "s.yaml:2:7: unit: found a list"},
 		{"type: ignore", "type: unit", "s.yaml:11:22: columns[2].type: found unit, where each row is a unit"},
@@ -193,7 +193,7 @@ func TestSchemaErrors(t *testing.T) {
 		{"format: {", "format: {delimiter: \"\\t\", trim: true, ", "s.yaml:3:"},
 		{"format: {", "format: {colour: red, ", "s.yaml:3:10: unknown field \"colour\"; the fields of format are"},
 		{`["", "?"]`, `["?", "?"]`, `s.yaml:3:25: format.missing[1]: found "?" a second time`},
-		{"min: 0, max: 100,", "max: 100,", "s.yaml:5:5: columns[0].min: found nothing; allowed is a public bound"},
+		{"min: 0, max: 100,", "max: 100,", "s.yaml:5:5: columns[0].min is missing; write a public bound"},
 		{"min: 0, max: 100,", "min: 0, max: ,", "s.yaml:5:"},
 		{"min: 0, max: 100,", "min: 100, max: 0,", "s.yaml:5:47: columns[0].max: found 0; allowed is a number above min"},
 		{"min: 0, max: 100,", "min: 0, max: .inf,", "s.yaml:5:45: columns[0].max: found .inf"},
@@ -201,12 +201,12 @@ func TestSchemaErrors(t *testing.T) {
 		{"min: 0, max: 100,", "min: -1.7e308, max: 1.7e308,", "s.yaml:5:52: columns[0].max: found bounds whose distance"},
 		{"min: 0, max: 100,", "min: 0, max: 100, levels: [a],", "s.yaml:5:50: unknown field \"levels\"; the fields of columns[0] are name, type, min"},
 		{"missing: zero}", "missing: 101}", `s.yaml:5:59: columns[0].missing: found "101"; allowed is error, zero or a number from min to max`},
-		{"    levels: [red, green, 1.0]\n", "", "s.yaml:6:5: columns[1].levels: found nothing; allowed is a list"},
-		{"  - name: colour\n    type", "  -\n    type", "s.yaml:7:5: columns[1].name: found nothing"},
+		{"    levels: [red, green, 1.0]\n", "", "s.yaml:6:5: columns[1].levels is missing; write a list"},
+		{"  - name: colour\n    type", "  -\n    type", "s.yaml:7:5: columns[1].name is missing"},
 		{"format: {", "format: {trim: true, ", "ok"},
 		{"[red, green, 1.0]", "[red, ' red', green]", "ok"},
 		{"name: id", "name: ''", "ok"},
-		{"name: age", "name: ''", "s.yaml:5:12: columns[0].name: found nothing"},
+		{"name: age", "name: ''", "s.yaml:5:12: columns[0].name is missing"},
 		{"[red, green, 1.0]", "[]", "s.yaml:8:13: columns[1].levels: found 0 of them"},
 		{"[red, green, 1.0]", "[red, red]", `s.yaml:8:19: columns[1].levels[1]: found "red" a second time`},
 		{"[red, green, 1.0]", "[red, [green]]", "s.yaml:8:19: columns[1].levels[1]: found a list"},
@@ -259,7 +259,7 @@ func TestSchemaErrors(t *testing.T) {
 
 func TestLIBSVMSchemaErrors(t *testing.T) {
 	for src, want := range map[string]string{
-		"format: {kind: libsvm}\ncolumns: [{name: y, type: label, classes: [0, 1]}]":                                                        "features: found nothing",
+		"format: {kind: libsvm}\ncolumns: [{name: y, type: label, classes: [0, 1]}]":                                                        "features is missing",
 		"format: {kind: libsvm}\nfeatures: 0\ncolumns: [{name: y, type: label, classes: [0, 1]}]":                                           "features: found 0",
 		"format: {kind: libsvm}\nfeatures: 5\nmin: 1\nmax: 2\ncolumns: [{name: y, type: label, classes: [0, 1]}]":                           "min: found bounds without 0",
 		"format: {kind: libsvm, header: true}\nfeatures: 5\ncolumns: [{name: y, type: label, classes: [0, 1]}]":                             "format.header: found a field for csv",
@@ -297,11 +297,11 @@ func TestFromJSONIsStrict(t *testing.T) {
 
 func TestImageSchema(t *testing.T) {
 	for change, want := range map[string]string{
-		"image: {shape: [2, 3], center: 100, scale: 50}|": `image: found nothing`,
-		"shape: [2, 3], |": "image.shape: found nothing",
+		"image: {shape: [2, 3], center: 100, scale: 50}|": `image is missing`,
+		"shape: [2, 3], |": "image.shape is missing",
 		"[2, 3]|[2, 0]":    "image.shape: found a size that is no number of pixels",
 		"[2, 3]|[2, 1.5]":  "image.shape[1]: found 1.5; allowed is a whole number",
-		"[2, 3]|[]":        "image.shape: found nothing",
+		"[2, 3]|[]":        "image.shape is missing",
 		"[2, 3]|[16777216, 16777216, 16777216, 16777216, 16777216]": "image.shape: found a shape without pixels, or of too many",
 		"center: 100|center: [1, 2]":                                "image.center: found 2 numbers; allowed is one number, or one for each of the 6 pixels",
 		"center: 100|center: many":                                  `image.center: found "many"`,

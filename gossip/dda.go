@@ -91,7 +91,7 @@ type prox struct {
 func (m DDA) prox(obj method.Objective, s *Schedule) (prox, error) {
 	p := prox{share: s.Share(), ball: m.Ball, linear: m.Weights == Linear, gamma: m.Gamma}
 	switch r := obj.Reg.(type) {
-	case nil, reg.None:
+	case nil:
 	case reg.L2:
 		p.l2 = r.Lambda
 	case reg.L1:

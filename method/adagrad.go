@@ -39,20 +39,18 @@ const (
 
 // Configure sets what is zero: steps, clip norm and noise as SGD does.
 func (m AdaGrad) Configure(pub oracle.Public, _ Objective, terms Terms) (Method, error) {
-	rate := over(adagradRate, pub.NormBound)
+	rate := adagradRate / known(pub.NormBound)
 	if len(pub.Initial) > 0 {
 		rate = adagradNetRate * math.Sqrt(2/(pub.NormBound*pub.NormBound+1))
 	}
 	return m, m.Gradient.ConfigureSteps(pub, terms, &m.Steps,
-		number{"rate", &m.Rate, positive, rate},
-		number{"damping", &m.Regularization, positive, adagradRegularization},
+		Number{"rate", &m.Rate, Positive, rate},
+		Number{"damping", &m.Regularization, Positive, adagradRegularization},
 	)
 }
 
 // Plan is T times one sampled Gaussian.
-func (m AdaGrad) Plan(pub oracle.Public) (privacy.Event, error) {
-	return valid(repeat(m.Steps, m.Gradient.Cost(pub)))
-}
+func (m AdaGrad) Plan(pub oracle.Public) (privacy.Event, error) { return m.Gradient.Plan(pub, m.Steps) }
 
 // Run is Figure 1 of Duchi, Hazan and Singer along SGD's gradients.
 func (m AdaGrad) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
@@ -61,21 +59,19 @@ func (m AdaGrad) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.S
 
 // RunFrom implements Checkpointer: the state is w and s.
 func (m AdaGrad) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from *Checkpoint) iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
+	return Loop(func(yield func(Step) bool) (Step, error) {
 		w := o.Public().Start()
 		s := make([]float64, len(w)) // s_0 = 0
 		st := Step{W: w, Rate: m.Rate, Kept: [][]float64{w, s}}
 		var err error
-		if st.T, err = from.into(w, s); err != nil {
-			yield(st, err)
-			return
+		if st.T, err = from.Into(w, s); err != nil {
+			return st, err
 		}
 		noisy := m.Gradient.On(o)
 		for t := st.T; t < m.Steps; t++ {
 			g, err := noisy.At(ctx, w)
 			if err != nil {
-				yield(st.End(err))
-				return
+				return st, err
 			}
 			st.GradNorm = norm2(g)
 			obj.AddGradient(g, w)
@@ -87,10 +83,10 @@ func (m AdaGrad) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, fr
 				moved += by * by
 			}
 			st.T, st.Moved = t+1, math.Sqrt(moved)
-			if !yield(st, nil) {
-				return
+			if !yield(st) {
+				return st, nil
 			}
 		}
-		yield(st.End(nil))
-	}
+		return st, nil
+	})
 }

@@ -3,7 +3,6 @@ package method
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"iter"
 	"math"
 
@@ -61,31 +60,23 @@ const (
 
 // Configure sets what is zero: steps, clip norm and noise as SGD does.
 func (m Adam) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	rate, schedule, correction := over(adamRate, pub.NormBound), adamSchedule, correctNothing
+	rate, schedule, corrections := adamRate/known(pub.NormBound), adamSchedule, []string{correctNothing, correctNoise}
 	if len(pub.Initial) > 0 {
-		rate, schedule, correction = adamNetRate*math.Sqrt(2/(pub.NormBound*pub.NormBound+1)), "constant", correctNoise
-	}
-	switch m.Correction {
-	case "":
-		m.Correction = correction
-	case correctNothing, correctNoise:
-	default:
-		return nil, fmt.Errorf("correction: found %q; allowed are %s, %s", m.Correction, correctNothing, correctNoise)
+		rate, schedule, corrections = adamNetRate*math.Sqrt(2/(pub.NormBound*pub.NormBound+1)), "constant", []string{correctNoise, correctNothing}
 	}
 	m.Schedule = cmp.Or(m.Schedule, schedule)
 	return m, m.Gradient.ConfigureSteps(pub, terms, &m.Steps,
-		number{"rate", &m.Rate, positive, rate},
-		number{"beta1", &m.Beta1, fraction, adamBeta1},
-		number{"beta2", &m.Beta2, fraction, adamBeta2},
-		number{"damping", &m.Regularization, positive, adamRegularization},
+		Number{"rate", &m.Rate, Positive, rate},
+		Number{"beta1", &m.Beta1, Fraction, adamBeta1},
+		Number{"beta2", &m.Beta2, Fraction, adamBeta2},
+		Number{"damping", &m.Regularization, Positive, adamRegularization},
+		Word{"correction", &m.Correction, corrections},
 		rateWords{&m.Schedule, &m.Steps},
 	)
 }
 
 // Plan is T times one sampled Gaussian.
-func (m Adam) Plan(pub oracle.Public) (privacy.Event, error) {
-	return valid(repeat(m.Steps, m.Gradient.Cost(pub)))
-}
+func (m Adam) Plan(pub oracle.Public) (privacy.Event, error) { return m.Gradient.Plan(pub, m.Steps) }
 
 // Run is Algorithm 1 of Kingma and Ba along SGD's gradients.
 func (m Adam) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
@@ -94,14 +85,13 @@ func (m Adam) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2
 
 // RunFrom implements Checkpointer: the state is w, the mean of the gradients and that of their squares.
 func (m Adam) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from *Checkpoint) iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
+	return Loop(func(yield func(Step) bool) (Step, error) {
 		w := o.Public().Start()
 		mean, square := make([]float64, len(w)), make([]float64, len(w)) // m_0 = v_0 = 0
 		// Runs written before there was a choice have no schedule.
 		rates, st, err := begin(cmp.Or(m.Schedule, adamSchedule), m.Steps, from, w, mean, square)
 		if err != nil {
-			yield(st, err)
-			return
+			return st, err
 		}
 		noise := 0.0 // Φ
 		if m.Correction == correctNoise {
@@ -111,8 +101,7 @@ func (m Adam) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from 
 		for t := st.T; t < m.Steps; t++ {
 			g, err := noisy.At(ctx, w)
 			if err != nil {
-				yield(st.End(err))
-				return
+				return st, err
 			}
 			st.GradNorm = norm2(g)
 			obj.AddGradient(g, w)
@@ -128,10 +117,10 @@ func (m Adam) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from 
 				moved += by * by
 			}
 			st.T, st.Rate, st.Moved = t+1, eta, math.Sqrt(moved)
-			if !yield(st, nil) {
-				return
+			if !yield(st) {
+				return st, nil
 			}
 		}
-		yield(st.End(nil))
-	}
+		return st, nil
+	})
 }

@@ -59,9 +59,9 @@ const (
 // Configure sets what is zero.
 func (m AGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	m.Off = terms.Off
-	rate, fall := over(agdRate, pub.NormBound), agdFall*float64(pub.Lipschitz)/pub.NormBound
+	rate, fall := agdRate/known(pub.NormBound), agdFall*float64(pub.Lipschitz)/pub.NormBound
 	if !pub.Lipschitz.Finite() {
-		rate, fall = times(agdQuadRate/pub.NormBound, pub.LabelSpan), times(blQuadFall*pub.LabelSpan, pub.LabelSpan)
+		rate, fall = agdQuadRate/pub.NormBound*known(pub.LabelSpan), blQuadFall*pub.LabelSpan*known(pub.LabelSpan)
 	}
 	if m.Off {
 		fall = 0
@@ -72,13 +72,13 @@ func (m AGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, e
 	}
 	m.Clip = g.Clip
 	err := configure(
-		count{"splits", &m.Splits, 1e6, agdSplits},
-		count{"steps", &m.Steps, 1e6, 0},
-		count{"tries", &m.MaxBacktracks, 1000, agdTries},
-		number{"rate", &m.Rate, clipping, rate},
-		number{"fall", &m.Fall, clipping, fall},
-		number{"choice", &m.Choice, noises, agdChoice},
-		number{"growth", &m.Growth, interval{0, 1, false}, agdGrowth},
+		Count{"splits", &m.Splits, 1e6, agdSplits},
+		Count{"steps", &m.Steps, 1e6, 0},
+		Count{"tries", &m.MaxBacktracks, 1000, agdTries},
+		Number{"rate", &m.Rate, clipping, rate},
+		Number{"fall", &m.Fall, clipping, fall},
+		Number{"choice", &m.Choice, noises, agdChoice},
+		Number{"growth", &m.Growth, Interval{0, 1, false}, agdGrowth},
 	)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (m AGD) Plan(oracle.Public) (privacy.Event, error) {
 
 // Run is Algorithm 1 of Lee and Kifer: each access to the rows is a gradient and the choice that follows it.
 func (m AGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
+	return Loop(func(yield func(Step) bool) (Step, error) {
 		w := make([]float64, o.Public().Dim) // w_0 = 0
 		g := make([]float64, len(w))         // the gradient at w, of all that was paid for it
 		p := make([]float64, len(w))
@@ -129,13 +129,11 @@ func (m AGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 			pay := m.pay(precision-known, m.Noise)
 			b, err := o.Batch(ctx, sample.Full{}, pay...)
 			if err != nil {
-				yield(st.End(err))
-				return
+				return st, err
 			}
 			released, err := b.Grad(pay[0].(oracle.Grad), w)
 			if err != nil {
-				yield(st.End(err))
-				return
+				return st, err
 			}
 			for j, v := range released { // (ρ_old g + (ρ_new − ρ_old) g₂) / ρ_new
 				g[j] += (v - g[j]) * (precision - known) / precision
@@ -147,8 +145,7 @@ func (m AGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 			m.aim(l, obj, top)
 			k, err := b.Select(pay[1].(oracle.Select), l)
 			if err != nil {
-				yield(st.End(err))
-				return
+				return st, err
 			}
 			st.T, st.Rate, st.Moved = t+1, l.Steps[k], l.Steps[k]
 			if k > 0 {
@@ -164,12 +161,12 @@ func (m AGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 			if st.T%agdEvery == 0 && longest > 0 {
 				top, longest = math.Min(agdStretch*longest, m.Rate), 0
 			}
-			if !yield(st, nil) {
-				return
+			if !yield(st) {
+				return st, nil
 			}
 		}
-		yield(st.End(nil))
-	}
+		return st, nil
+	})
 }
 
 // aim makes the direction of length 1 and sets the step sizes to choose from, the first to stay, and what each must bring:

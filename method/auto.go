@@ -92,7 +92,7 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 		return nil, errors.New("model.name: the loss has no bound on its slope or its curvature, from which auto chooses; use another method, adagrad or adam")
 	}
 	m.Gradient.Off, m.Gradient.Laplace = terms.Off, !terms.Off && terms.Budget.Delta == 0
-	if err := (number{"momentum", &m.Momentum, fraction, 0}).check(); err != nil {
+	if err := (Number{"momentum", &m.Momentum, Fraction, 0}).check(); err != nil {
 		return nil, err
 	}
 	p := m.p1()
@@ -101,10 +101,10 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 	}
 	c := m.facts(pub, obj)
 	rate, norm := m.Rate, m.Gradient // whether the model has the bounds from which they would follow
-	if err := (number{"rate", &rate, positive, over(autoRate, c.smooth)}).fill(); err != nil {
+	if err := (Number{"rate", &rate, Positive, autoRate / known(c.smooth)}).fill(); err != nil {
 		return nil, err
 	}
-	if err := norm.freeClip(times(c.part, c.whole)); err != nil {
+	if err := norm.freeClip(c.part * known(c.whole)); err != nil {
 		return nil, err
 	}
 	if m.Gradient.Off {
@@ -133,7 +133,7 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 		c.walk(pub)
 	}
 	p = c.p1()
-	if err := p.spend(pub, terms, nil, false); err != nil {
+	if err := p.spend(pub, terms, nil, bound{}); err != nil {
 		return nil, m.Gradient.refusal(err)
 	}
 	c.Gradient.Noise = p.Gradient.Noise
@@ -171,7 +171,7 @@ func (m Auto) facts(pub oracle.Public, obj Objective) *autoChoice {
 // deviation of Gaussian noise, the scale of Laplace noise.
 func (m Auto) one(pub oracle.Public, terms Terms) (float64, error) {
 	p := P1{Steps: 1, Gradient: Gradient{Clip: 1, Laplace: m.Gradient.Laplace}}
-	if err := p.spend(pub, terms, nil, false); err != nil {
+	if err := p.spend(pub, terms, nil, bound{}); err != nil {
 		return 0, Gradient{}.refusal(err)
 	}
 	delta, err := clip.Sensitivity(1, pub.Adjacency)

@@ -92,9 +92,9 @@ const (
 
 // Configure sets what is zero.
 func (m BLSGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	rate, fall, armijo := over(blRate, pub.NormBound*pub.NormBound), blFall*float64(pub.Lipschitz)/pub.NormBound, blArmijo
+	rate, fall, armijo := blRate/known(pub.NormBound*pub.NormBound), blFall*float64(pub.Lipschitz)/pub.NormBound, blArmijo
 	if !pub.Lipschitz.Finite() {
-		rate, fall = over(blQuadRate, float64(pub.Smooth)+obj.smooth()), times(blQuadFall*pub.LabelSpan, pub.LabelSpan)
+		rate, fall = blQuadRate/known(float64(pub.Smooth)+obj.smooth()), blQuadFall*pub.LabelSpan*known(pub.LabelSpan)
 	}
 	if len(pub.Initial) > 0 {
 		rate, fall, armijo = blNetRate/(pub.NormBound*pub.NormBound+1), blNetFall, blNetArmijo
@@ -102,25 +102,21 @@ func (m BLSGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method,
 	if terms.Off {
 		fall = 0
 	}
-	switch m.Growth {
-	case "":
-		m.Growth = growNot
-	case growNot, growAlways, growAdaptive:
-	default:
-		return nil, fmt.Errorf("growth: found %q; allowed are %s, %s, %s", m.Growth, growNot, growAlways, growAdaptive)
+	if err := configure(Word{"growth", &m.Growth, []string{growNot, growAlways, growAdaptive}}); err != nil {
+		return nil, err
 	}
 	if m.Growth == growNot && (m.Raise != 0 || m.Decay != 0) {
 		return nil, fmt.Errorf("growth: found %q beside raise or decay; allowed are %s, %s: without growth there is nothing to raise", m.Growth, growAlways, growAdaptive)
 	}
 	err := configure(
-		count{"tries", &m.MaxBacktracks, 1000, blTries},
-		number{"rate", &m.Rate, positive, rate},
-		number{"shrink", &m.Shrink, fraction, blShrink},
-		number{"armijo", &m.Armijo, fraction, armijo},
-		number{"fall", &m.Fall, clipping, fall},
-		number{"search", &m.Search, interval{0, 1e6, true}, blSearch},
-		number{"raise", &m.Raise, interval{0, 100, true}, blRaise},
-		number{"decay", &m.Decay, fraction, 0},
+		Count{"tries", &m.MaxBacktracks, 1000, blTries},
+		Number{"rate", &m.Rate, Positive, rate},
+		Number{"shrink", &m.Shrink, Fraction, blShrink},
+		Number{"armijo", &m.Armijo, Fraction, armijo},
+		Number{"fall", &m.Fall, clipping, fall},
+		Number{"search", &m.Search, Interval{0, 1e6, true}, blSearch},
+		Number{"raise", &m.Raise, Interval{0, 100, true}, blRaise},
+		Number{"decay", &m.Decay, Fraction, 0},
 	)
 	if m.Growth == growNot {
 		m.Raise = 0
@@ -129,7 +125,7 @@ func (m BLSGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method,
 		err = m.Gradient.Configure(pub, terms)
 	}
 	if err == nil {
-		err = configure(count{"steps", &m.Steps, 0, sgdSteps})
+		err = configure(Count{"steps", &m.Steps, 0, sgdSteps})
 	}
 	if err == nil {
 		err = m.calibrate(pub, terms)
@@ -181,7 +177,7 @@ func (m BLSGD) Plan(pub oracle.Public) (privacy.Event, error) {
 
 // Run is P2 Algorithm 2.
 func (m BLSGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
+	return Loop(func(yield func(Step) bool) (Step, error) {
 		pub, noisy := o.Public(), m.Gradient.On(o)
 		s := m.Gradient.Sampler(pub)
 		_, full := s.(sample.Full)
@@ -206,8 +202,7 @@ func (m BLSGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 			}
 			released, err := noisy.With(now).At(ctx, w) // lines 4–6
 			if err != nil {
-				yield(st.End(err))
-				return
+				return st, err
 			}
 			st.GradNorm = norm2(released)
 			if failed { // Algorithm 3, lines 5–10
@@ -237,13 +232,11 @@ func (m BLSGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 			find := m.search(scale, fall)
 			b, err := o.Batch(ctx, s, find)
 			if err != nil {
-				yield(st.End(err))
-				return
+				return st, err
 			}
 			k, err := b.Search(find, l) // Algorithm 1
 			if err != nil {
-				yield(st.End(err))
-				return
+				return st, err
 			}
 			st.T, st.Rate, st.Moved = t+1, 0, 0
 			if k >= 0 {
@@ -264,12 +257,12 @@ func (m BLSGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 			if st.T%blEvery == 0 && longest > 0 {
 				top, longest = math.Min(blReach*longest, m.Rate), 0
 			}
-			if !yield(st, nil) {
-				return
+			if !yield(st) {
+				return st, nil
 			}
 		}
-		yield(st.End(nil))
-	}
+		return st, nil
+	})
 }
 
 // cheb says which budgets grow where a search along g failed, and a second gradient there is g2.

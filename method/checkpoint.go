@@ -8,33 +8,35 @@ import (
 	"github.com/sottodp/sotto/oracle"
 )
 
-// A Checkpoint is where a method stands after T steps: all that its later steps depend on, besides its configuration and what
-// is public. It is made of released values only.
+// A Checkpoint is where a method stands after T steps: all that its later steps depend on, besides its configuration and
+// what is public. It holds released values only.
 type Checkpoint struct {
 	T       int
 	Vectors [][]float64
 }
 
-// Checkpointer is a method that can go on from a Checkpoint. Its Steps say so, by Kept, once all is asked that was paid for.
+// Checkpointer is a method that can continue from a Checkpoint. Its Steps hold the vectors of one in Kept.
 type Checkpointer interface {
 	Method
-	// RunFrom is Run from a Checkpoint on: it yields the steps behind it as Run would have, to the bit. No Checkpoint is the beginning.
+	// RunFrom is Run from a Checkpoint on: it yields the later steps as Run would have, to the bit. A nil Checkpoint is
+	// the beginning.
 	RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from *Checkpoint) iter.Seq2[Step, error]
 }
 
-// into sets a method's vectors to those of s, in the order of Step.Kept, and says how many steps are done; of no Checkpoint it leaves them.
-func (s *Checkpoint) into(vectors ...[]float64) (t int, err error) {
-	if s == nil {
+// Into sets a method's vectors to those of c, in the order of Step.Kept, and returns the number of steps done. A nil
+// Checkpoint leaves them.
+func (c *Checkpoint) Into(vectors ...[]float64) (t int, err error) {
+	if c == nil {
 		return 0, nil
 	}
-	if len(s.Vectors) != len(vectors) {
-		return 0, fmt.Errorf("method: a state of %d vectors; this method has %d", len(s.Vectors), len(vectors))
+	if len(c.Vectors) != len(vectors) {
+		return 0, fmt.Errorf("method: a checkpoint of %d vectors; this method has %d", len(c.Vectors), len(vectors))
 	}
 	for i, v := range vectors {
-		if len(s.Vectors[i]) != len(v) {
-			return 0, fmt.Errorf("method: a state with %d numbers in a vector; this method has %d", len(s.Vectors[i]), len(v))
+		if len(c.Vectors[i]) != len(v) {
+			return 0, fmt.Errorf("method: a checkpoint with %d numbers in a vector; this method has %d", len(c.Vectors[i]), len(v))
 		}
-		copy(v, s.Vectors[i])
+		copy(v, c.Vectors[i])
 	}
-	return s.T, nil
+	return c.T, nil
 }

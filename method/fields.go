@@ -2,10 +2,12 @@ package method
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -135,10 +137,10 @@ func (e Entry) Fields() []Field {
 	return out
 }
 
-// An interval holds the values that a number may have, beside 0 for one that is left free.
-type interval struct {
-	least, most float64
-	open        bool // below most, not up to it
+// An Interval holds the values that a number may have, beside 0 for one that is left free.
+type Interval struct {
+	Least, Most float64
+	Open        bool // below Most, not up to it
 }
 
 // What Sotto computes with is far inside the range of its numbers.
@@ -147,112 +149,147 @@ const (
 	maxNoise         = 1e6
 )
 
+// Usual intervals.
 var (
-	positive = interval{0, math.Inf(1), true}
-	fraction = interval{0, 1, true}
-	clipping = interval{minClip, maxClip, false}
-	noises   = interval{0, maxNoise, false}
+	Positive = Interval{0, math.Inf(1), true}
+	Fraction = Interval{0, 1, true}
+	clipping = Interval{minClip, maxClip, false}
+	noises   = Interval{0, maxNoise, false}
 )
 
-func (in interval) String() string {
+func (in Interval) String() string {
 	switch {
-	case in.least > 0:
-		return fmt.Sprintf("any number from %g to %g", in.least, in.most)
-	case math.IsInf(in.most, 1):
+	case in.Least > 0:
+		return fmt.Sprintf("any number from %g to %g", in.Least, in.Most)
+	case math.IsInf(in.Most, 1):
 		return "any number above 0"
-	case in.open:
-		return fmt.Sprintf("any number above 0 and below %v", in.most)
+	case in.Open:
+		return fmt.Sprintf("any number above 0 and below %v", in.Most)
 	}
-	return fmt.Sprintf("any number above 0 and up to %v", in.most)
+	return fmt.Sprintf("any number above 0 and up to %v", in.Most)
 }
 
-// A number is one field of a configuration: what it may be, and what it becomes where it is left free.
-type number struct {
-	name  string
-	value *float64
-	in    interval
-	free  float64 // 0 leaves it; NaN and Inf say that the model has no bound from which it would follow
+// A Setting is one field of a configuration: what it may be, and its default where it is left free. Gradient.ConfigureSteps
+// takes them. They are Number, Count and Word.
+type Setting interface {
+	check() error // says what is wrong with a value that a person set
+	fill() error  // sets the default
 }
 
-// A count is the same for a whole number; 0 as most is no limit.
-type count struct {
-	name  string
-	value *int
-	most  int
-	free  int
+// A Number is a Setting of a number.
+type Number struct {
+	Name  string
+	Value *float64
+	In    Interval
+	Free  float64 // the default. 0: none; NaN and Inf: the model has no bound from which it would follow
 }
 
-// check says what is wrong with a field that a person set.
-func (n number) check() error {
-	v := *n.value
-	if v == 0 || v >= n.in.least && v > 0 && (v < n.in.most || v == n.in.most && !n.in.open) {
+// A Count is a Setting of a whole number.
+type Count struct {
+	Name  string
+	Value *int
+	Most  int // 0: no limit
+	Free  int
+}
+
+// A Word is a Setting of one of several words, of which the first is the default.
+type Word struct {
+	Name    string
+	Value   *string
+	Allowed []string
+}
+
+func (n Number) check() error {
+	v := *n.Value
+	if v == 0 || v >= n.In.Least && v > 0 && (v < n.In.Most || v == n.In.Most && !n.In.Open) {
 		return nil
 	}
-	return fmt.Errorf("%s: found %v; allowed is %v", n.name, v, n.in)
+	return fmt.Errorf("%s: found %v; allowed is %v", n.Name, v, n.In)
 }
 
-func (c count) check() error {
+func (c Count) check() error {
 	switch {
-	case c.most > 0 && (*c.value < 0 || *c.value > c.most):
-		return fmt.Errorf("%s: found %d; allowed is 1 to %d", c.name, *c.value, c.most)
-	case *c.value < 0:
-		return fmt.Errorf("%s: found %d; allowed is 1 or more", c.name, *c.value)
+	case c.Most > 0 && (*c.Value < 0 || *c.Value > c.Most):
+		return fmt.Errorf("%s: found %d; allowed is 1 to %d", c.Name, *c.Value, c.Most)
+	case *c.Value < 0:
+		return fmt.Errorf("%s: found %d; allowed is 1 or more", c.Name, *c.Value)
 	}
 	return nil
 }
 
-// fill sets a field that was left free.
-func (n number) fill() error {
-	if *n.value != 0 || n.free == 0 {
+func (w Word) check() error {
+	if *w.Value == "" || slices.Contains(w.Allowed, *w.Value) {
 		return nil
 	}
-	if !(n.free > 0) || math.IsInf(n.free, 1) {
-		return fmt.Errorf("%s: found none, and the model has no bound on its gradient or curvature from which it would follow; set method.%s", n.name, n.name)
+	return fmt.Errorf("%s: found %q; allowed are %s", w.Name, *w.Value, strings.Join(w.Allowed, ", "))
+}
+
+func (n Number) fill() error {
+	if *n.Value != 0 || n.Free == 0 {
+		return nil
 	}
-	*n.value = n.free
+	if !(n.Free > 0) || math.IsInf(n.Free, 1) {
+		return fmt.Errorf("%s: found none, and the model has no bound on its gradient or curvature from which it would follow; set method.%s", n.Name, n.Name)
+	}
+	*n.Value = n.Free
 	return nil
 }
 
-func (c count) fill() error {
-	if *c.value == 0 {
-		*c.value = c.free
-	}
+func (c Count) fill() error {
+	*c.Value = cmp.Or(*c.Value, c.Free)
 	return nil
 }
 
-// A field is one of a configuration that can be checked and, where it is free, set.
-type field interface {
-	check() error
-	fill() error
+func (w Word) fill() error {
+	*w.Value = cmp.Or(*w.Value, w.Allowed[0])
+	return nil
 }
 
-// configure checks all fields, and then sets those that were left free.
-func configure(fields ...field) error {
-	for _, f := range fields {
-		if err := f.check(); err != nil {
+// check checks all settings.
+func check(settings ...Setting) error {
+	for _, s := range settings {
+		if err := s.check(); err != nil {
 			return err
 		}
 	}
-	for _, f := range fields {
-		if err := f.fill(); err != nil {
+	return nil
+}
+
+// configure checks all settings, and then sets those that were left free.
+func configure(settings ...Setting) error {
+	if err := check(settings...); err != nil {
+		return err
+	}
+	for _, s := range settings {
+		if err := s.fill(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// over is c divided by a public bound, NaN where there is none.
-func over(c, bound float64) float64 {
-	if !(bound > 0) || math.IsInf(bound, 1) {
-		return math.NaN()
+// unused refuses a field of m's Gradient that m's type does not list: the method does not read it.
+func unused(m any) error {
+	v := reflect.ValueOf(m)
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if f.Type != gradientType || f.Tag == "" {
+			continue
+		}
+		for j := range gradientType.NumField() {
+			name, value := gradientType.Field(j).Tag.Get("yaml"), v.Field(i).Field(j)
+			if _, listed := f.Tag.Lookup(name); !listed && name != "-" && !value.IsZero() {
+				return fmt.Errorf("%s: found %v; this method does not use it: leave it out", name, value)
+			}
+		}
 	}
-	return c / bound
+	return nil
 }
 
-// times is c times a public bound, NaN where there is none.
-func times(c, bound float64) float64 {
+// known is a public bound, NaN where there is none.
+func known(bound float64) float64 {
 	if !(bound > 0) || math.IsInf(bound, 1) {
 		return math.NaN()
 	}
-	return c * bound
+	return bound
 }

@@ -46,15 +46,10 @@ func (m GD2NS) MaxSteps() int { return 2 * m.Steps }
 
 // Run is the algorithm. In the steps of the second half W is the iterate that was tested.
 func (m GD2NS) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
+	return Loop(func(yield func(Step) bool) (Step, error) {
 		w := make([]float64, o.Public().Dim) // w_0 = 0
 		st := Step{W: w}
-		c, err := secondorder.Analysis(o.Public(), obj.Reg, m.Gradient, m.Curvature)
-		if err != nil {
-			yield(st, err)
-			return
-		}
-		r := m.queries(o.Public(), 0).Run(o, obj.Reg, c, nil, m.phase(m.Noise, m.Steps))
+		r := m.queries(o.Public(), 0).Run(o, obj.Reg, m.Gradient, m.Curvature, nil, m.phase(m.Noise, m.Steps))
 		type point struct{ w, g []float64 }
 		var small []point // iterates with ‖g̃‖ ≤ ε_g
 		for r.Next() {
@@ -66,14 +61,13 @@ func (m GD2NS) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 			if norm <= m.Gradient {
 				small = append(small, point{slices.Clone(w), slices.Clone(g)})
 			}
-			if st.move(g, -1/c.Smooth, norm); !yield(st, nil) {
-				return
+			if st.move(g, -1/r.Smooth, norm); !yield(st) {
+				return st, nil
 			}
 		}
 		// A resumed run that lost batches in a crash may not take all steps; its tests are paid still.
 		if err := r.Err(); err != nil && !errors.Is(err, privacy.ErrExhausted) {
-			yield(st, err)
-			return
+			return st, err
 		}
 		last := slices.Clone(w)
 		for _, at := range small {
@@ -84,15 +78,14 @@ func (m GD2NS) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 			copy(w, at.w)
 			st.T, st.Rate, st.Moved, st.GradNorm = st.T+1, 0, 0, norm2(at.g)
 			if p.Value >= -m.Curvature {
-				yield(st.converged(st.GradNorm, r.Claim(st.GradNorm, p)), nil)
-				return
+				return st.converged(st.GradNorm, r.Claim(st.GradNorm, p)), nil
 			}
-			if !yield(st, nil) {
-				return
+			if !yield(st) {
+				return st, nil
 			}
 		}
 		copy(w, last)
 		st.Rate, st.Moved = 0, 0
-		yield(st.End(r.Err()))
-	}
+		return st, r.Err()
+	})
 }

@@ -66,7 +66,7 @@ func clipBound(pub oracle.Public, share float64) float64 {
 	if pub.Lipschitz.Finite() {
 		return share * float64(pub.Lipschitz)
 	}
-	return times(sgdQuadClip*pub.NormBound, pub.LabelSpan)
+	return sgdQuadClip * pub.NormBound * known(pub.LabelSpan)
 }
 
 // Configure checks all fields against what is public, and sets the way to sample and the clip norm where they
@@ -86,11 +86,11 @@ func (g *Gradient) Configure(pub oracle.Public, terms Terms) error {
 }
 
 // ConfigureSteps is Configure for a method that asks one gradient a step: it also checks and fills the
-// number of steps and the other fields of the method, and sets the noise.
-func (g *Gradient) ConfigureSteps(pub oracle.Public, terms Terms, steps *int, fields ...field) error {
+// number of steps and the method's other settings, and sets the noise.
+func (g *Gradient) ConfigureSteps(pub oracle.Public, terms Terms, steps *int, settings ...Setting) error {
 	err := g.Configure(pub, terms)
 	if err == nil {
-		err = configure(append([]field{count{"steps", steps, 0, sgdSteps}}, fields...)...)
+		err = configure(append([]Setting{Count{"steps", steps, 0, sgdSteps}}, settings...)...)
 	}
 	if err == nil {
 		err = g.Calibrate(terms, func(g Gradient) privacy.Event { return repeat(*steps, g.Cost(pub)) })
@@ -115,17 +115,15 @@ func (g *Gradient) freeClip(free float64) error {
 	if g.Off {
 		return nil
 	}
-	return number{"clip", &g.Clip, clipping, free}.fill()
+	return Number{"clip", &g.Clip, clipping, free}.fill()
 }
 
 var errNoDelta = errors.New("privacy.delta: found 0; Gaussian noise has no guarantee without a δ above 0")
 
 // check says what is wrong with the fields, which are public numbers.
 func (g *Gradient) check(pub oracle.Public) error {
-	for _, n := range []number{{"clip", &g.Clip, clipping, 0}, {"noise_multiplier", &g.Noise, noises, 0}} {
-		if err := n.check(); err != nil {
-			return err
-		}
+	if err := check(Number{"clip", &g.Clip, clipping, 0}, Number{"noise_multiplier", &g.Noise, noises, 0}); err != nil {
+		return err
 	}
 	switch {
 	case g.Batch < 0 || g.Batch > pub.Rows:
@@ -165,6 +163,11 @@ func (g *Gradient) check(pub oracle.Public) error {
 		return fmt.Errorf("sampling: %w", err)
 	}
 	return nil
+}
+
+// Plan is that many batches.
+func (g Gradient) Plan(pub oracle.Public, steps int) (privacy.Event, error) {
+	return valid(repeat(steps, g.Cost(pub)))
 }
 
 // Calibrate sets the noise, where it is free, to the least with which plan fits the terms.
@@ -209,17 +212,26 @@ func calibrateFilter(noise *float64, terms Terms, plan func(noise float64) priva
 // refusal says which field an error of an accountant is about.
 func (g Gradient) refusal(err error) error {
 	unproven := (*account.UnsupportedError)(nil)
-	switch {
-	case errors.As(err, &unproven) && g.Batch != 0:
+	if errors.As(err, &unproven) && g.Batch != 0 {
 		how := ""
 		if g.Sampling != "" {
 			how = ", drawn " + g.Sampling
 		}
 		return fmt.Errorf("batch: found %d%s; allowed is 0 (all rows): accountant %s has no theorem for %v under %v", g.Batch, how, unproven.Accountant, unproven.Event, unproven.Adjacency)
-	case errors.As(err, &unproven):
-		return fmt.Errorf("privacy.accountant: %w", err)
 	}
-	return fmt.Errorf("noise_multiplier: %w", err)
+	return about("noise_multiplier", err)
+}
+
+// about says which field an error of an accountant is about: that one, unless the accountant has no theorem.
+func about(field string, err error) error {
+	unproven := (*account.UnsupportedError)(nil)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &unproven):
+		field = "privacy.accountant"
+	}
+	return fmt.Errorf("%s: %w", field, err)
 }
 
 // tooMuch is the error of a noise multiplier that is beyond what Sotto computes with.

@@ -30,9 +30,8 @@ func (m Majority) Configure(pub oracle.Public, _ Objective, terms Terms) (Method
 	case pub.Intercept == 0:
 		return nil, errors.New("name: majority says its class by the intercept alone, and the schema has none; allowed is a schema with intercept: true")
 	}
-	var err error
 	m.Off, m.Flip = terms.Off, !terms.Off && terms.Budget.Delta == 0
-	m.Choice, err = fitChoice(m.Choice, terms, func(epsilon float64) privacy.Event {
+	err := fitChoice(&m.Choice, terms, func(epsilon float64) privacy.Event {
 		m.Choice = epsilon
 		return m.plan()
 	})
@@ -49,25 +48,22 @@ func (m Majority) plan() privacy.Event {
 
 // Plan is one choice.
 func (m Majority) Plan(oracle.Public) (privacy.Event, error) {
-	p := m.plan()
-	return p, p.Validate()
+	return valid(m.plan())
 }
 
 // Run chooses.
 func (m Majority) Run(ctx context.Context, o oracle.Oracle, _ Objective) iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
+	return Loop(func(yield func(Step) bool) (Step, error) {
 		pub := o.Public()
 		w := make([]float64, pub.Dim)
 		st := Step{W: w}
 		b, err := o.Batch(ctx, sample.Full{}, m.query())
 		if err != nil {
-			yield(st.End(err))
-			return
+			return st, err
 		}
 		class, err := b.Select(m.query(), oracle.Classes{})
 		if err != nil {
-			yield(st.End(err))
-			return
+			return st, err
 		}
 		switch at := pub.Intercept - 1; {
 		case pub.Dim > pub.Intercept: // a margin for each class
@@ -77,9 +73,8 @@ func (m Majority) Run(ctx context.Context, o oracle.Oracle, _ Objective) iter.Se
 		default:
 			w[at] = 1
 		}
-		if st.T, st.Moved = 1, 1; !yield(st, nil) {
-			return
-		}
-		yield(st.End(nil))
-	}
+		st.T, st.Moved = 1, 1
+		yield(st)
+		return st, nil
+	})
 }

@@ -34,59 +34,24 @@ func masgWeights(m P1, f schedule.Convex) weights {
 	return func(steps int) (float64, []float64) { return f.Weights(m.stages(steps)) }
 }
 
+func (MASG) bound() bound { return bound{kappa: p1Kappa, weights: masgWeights, momentum: true} }
+func (MASGOpt) bound() bound {
+	return bound{kappa: p1Kappa, weights: masgWeights, momentum: true, optimal: true}
+}
+
 // Configure sets steps, step size, clip norm and noise where they are zero.
 func (m MASG) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	err := m.configure(pub, obj, terms, p1Kappa, masgWeights, false)
+	err := m.configure(pub, obj, terms, m.bound())
 	return m, err
 }
 
 // Configure sets steps, step size and clip norm where they are zero, and the schedule.
 func (m MASGOpt) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	err := m.configure(pub, obj, terms, p1Kappa, masgWeights, true)
+	err := m.configure(pub, obj, terms, m.bound())
 	return m, err
 }
 
-func (m MASG) predict(pub oracle.Public, obj Objective, terms Terms) (*Forecast, error) {
-	return m.forecast(pub, obj, terms, masgWeights, false)
-}
-
-func (m MASGOpt) predict(pub oracle.Public, obj Objective, terms Terms) (*Forecast, error) {
-	return m.forecast(pub, obj, terms, masgWeights, true)
-}
-
-// Run is (4.1) stage after stage.
+// Run is (4.1), stage after stage.
 func (m MASG) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
-		pub := o.Public()
-		noisy := m.ask(pub, 0).On(o)
-		x := make([]float64, pub.Dim)     // x_0 = 0
-		before := make([]float64, len(x)) // x_{t−1}
-		z := make([]float64, len(x))
-		st := Step{W: x}
-		for _, stage := range m.stages(m.Steps) {
-			beta := schedule.Momentum(stage.Rate, m.Mu)
-			copy(before, x) // a stage begins at rest
-			st.Rate = stage.Rate
-			for range stage.Steps {
-				for j := range z {
-					z[j] = (1+beta)*x[j] - beta*before[j]
-				}
-				g, err := noisy.With(m.ask(pub, st.T)).At(ctx, z)
-				if err != nil {
-					yield(st.End(err))
-					return
-				}
-				st.GradNorm = norm2(g)
-				obj.AddGradient(g, z)
-				for j := range x {
-					before[j], x[j] = x[j], z[j]-stage.Rate*g[j]
-				}
-				st.T, st.Moved = st.T+1, distance(x, before)
-				if !yield(st, nil) {
-					return
-				}
-			}
-		}
-		yield(st.End(nil))
-	}
+	return m.accelerate(ctx, o, obj, m.stages(m.Steps)...)
 }

@@ -125,16 +125,26 @@ type Step struct {
 	Kept [][]float64
 }
 
-// End is how a run ends: without an error all steps were taken, a refused charge is a normal end, and
-// anything else an error.
-func (st Step) End(err error) (Step, error) {
-	switch {
-	case err == nil:
-		st.Status = Done
-	case errors.Is(err, privacy.ErrExhausted):
-		st.Status, err = OutOfBudget, nil
+// Loop makes a method's Run of its loop, which yields a Step after each iteration until yield is false, and
+// returns the last Step and why it stopped. Loop yields that Step with its final Status: without an error all steps
+// were taken, and a refused charge is a normal end.
+func Loop(loop func(yield func(Step) bool) (Step, error)) iter.Seq2[Step, error] {
+	return func(yield func(Step, error) bool) {
+		broken := false
+		st, err := loop(func(st Step) bool {
+			broken = !yield(st, nil)
+			return !broken
+		})
+		switch {
+		case broken:
+			return
+		case errors.Is(err, privacy.ErrExhausted):
+			st.Status, err = OutOfBudget, nil
+		case err == nil && st.Status == Running:
+			st.Status = Done
+		}
+		yield(st, err)
 	}
-	return st, err
 }
 
 // valid is a plan, if it is one.

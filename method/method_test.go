@@ -199,6 +199,20 @@ func TestNoBounds(t *testing.T) {
 	}
 }
 
+// A field of a Gradient that a method does not read is refused by its name: files would lose it.
+func TestUnusedFields(t *testing.T) {
+	pub := methodtest.NewOracle(methodtest.Quadratic(4, 10), 0).Facts
+	for name, m := range map[string]method.Method{
+		"sampling": method.Auto{Gradient: method.Gradient{Batch: 10, Sampling: method.Fixed}},
+		"clipping": method.NAG{P1: method.P1{Gradient: method.Gradient{Clipping: method.ByValue}}},
+		"batch":    method.Newton{Gradient: method.Gradient{Batch: 10}},
+	} {
+		if _, err := m.Configure(pub, method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), name+": ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // Augmented views need images and a norm to clip, and cost nothing.
 func TestSGDViews(t *testing.T) {
 	pub := oracle.Public{Dim: 9, Rows: 1000, Classes: 2, Adjacency: privacy.AddRemove, NormBound: 1, Lipschitz: 1, Smooth: 0.25, Bounded: true, Image: []int{3, 3}}

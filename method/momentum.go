@@ -34,15 +34,15 @@ const momentumBeta = 0.9
 // Configure sets what is zero: all but momentum as SGD does.
 func (m Momentum) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	return m, m.Gradient.ConfigureSteps(pub, terms, &m.Steps,
-		number{"momentum", &m.Beta, fraction, momentumBeta},
-		number{"rate", &m.Rate, positive, sgdFreeRate(pub, obj)},
+		Number{"momentum", &m.Beta, Fraction, momentumBeta},
+		Number{"rate", &m.Rate, Positive, sgdFreeRate(pub, obj)},
 		rateWords{&m.Schedule, &m.Steps},
 	)
 }
 
 // Plan is T times one sampled Gaussian.
 func (m Momentum) Plan(pub oracle.Public) (privacy.Event, error) {
-	return valid(repeat(m.Steps, m.Gradient.Cost(pub)))
+	return m.Gradient.Plan(pub, m.Steps)
 }
 
 // Run steps along the mean of SGD's gradients.
@@ -52,20 +52,18 @@ func (m Momentum) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.
 
 // RunFrom implements Checkpointer: the state is w and u.
 func (m Momentum) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from *Checkpoint) iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
+	return Loop(func(yield func(Step) bool) (Step, error) {
 		w := o.Public().Start()
 		u := make([]float64, len(w)) // u_0 = 0
 		rates, st, err := begin(m.Schedule, m.Steps, from, w, u)
 		if err != nil {
-			yield(st, err)
-			return
+			return st, err
 		}
 		noisy := m.Gradient.On(o)
 		for t := st.T; t < m.Steps; t++ {
 			g, err := noisy.At(ctx, w)
 			if err != nil {
-				yield(st.End(err))
-				return
+				return st, err
 			}
 			st.GradNorm = norm2(g)
 			obj.AddGradient(g, w)
@@ -79,10 +77,10 @@ func (m Momentum) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, f
 				w[j] -= eta * g[j]
 			}
 			st.T, st.Rate, st.Moved = t+1, eta, eta*norm2(g)
-			if !yield(st, nil) {
-				return
+			if !yield(st) {
+				return st, nil
 			}
 		}
-		yield(st.End(nil))
-	}
+		return st, nil
+	})
 }

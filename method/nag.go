@@ -30,55 +30,60 @@ func nagWeights(m P1, f schedule.Convex) weights {
 	}
 }
 
+func (NAG) bound() bound { return bound{kappa: p1Kappa, weights: nagWeights, momentum: true} }
+func (NAGOpt) bound() bound {
+	return bound{kappa: p1Kappa, weights: nagWeights, momentum: true, optimal: true}
+}
+
 // Configure sets steps, step size, clip norm and noise where they are zero.
 func (m NAG) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	err := m.configure(pub, obj, terms, p1Kappa, nagWeights, false)
+	err := m.configure(pub, obj, terms, m.bound())
 	return m, err
 }
 
 // Configure sets steps, step size and clip norm where they are zero, and the schedule.
 func (m NAGOpt) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	err := m.configure(pub, obj, terms, p1Kappa, nagWeights, true)
+	err := m.configure(pub, obj, terms, m.bound())
 	return m, err
-}
-
-func (m NAG) predict(pub oracle.Public, obj Objective, terms Terms) (*Forecast, error) {
-	return m.forecast(pub, obj, terms, nagWeights, false)
-}
-
-func (m NAGOpt) predict(pub oracle.Public, obj Objective, terms Terms) (*Forecast, error) {
-	return m.forecast(pub, obj, terms, nagWeights, true)
 }
 
 // Run is (4.1).
 func (m NAG) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
+	return m.accelerate(ctx, o, obj, schedule.Stage{Steps: m.Steps, Rate: m.Rate})
+}
+
+// accelerate is (4.1), stage after stage, each from rest.
+func (m P1) accelerate(ctx context.Context, o oracle.Oracle, obj Objective, stages ...schedule.Stage) iter.Seq2[Step, error] {
+	return Loop(func(yield func(Step) bool) (Step, error) {
 		pub := o.Public()
 		noisy := m.ask(pub, 0).On(o)
 		x := make([]float64, pub.Dim)     // x_0 = 0
-		before := make([]float64, len(x)) // x_{t−1}; x_{−1} = x_0
+		before := make([]float64, len(x)) // x_{t−1}
 		z := make([]float64, len(x))
-		beta := schedule.Momentum(m.Rate, m.Mu)
-		st := Step{W: x, Rate: m.Rate}
-		for t := range m.Steps {
-			for j := range z {
-				z[j] = (1+beta)*x[j] - beta*before[j]
-			}
-			g, err := noisy.With(m.ask(pub, t)).At(ctx, z)
-			if err != nil {
-				yield(st.End(err))
-				return
-			}
-			st.GradNorm = norm2(g)
-			obj.AddGradient(g, z)
-			for j := range x {
-				before[j], x[j] = x[j], z[j]-m.Rate*g[j]
-			}
-			st.T, st.Moved = t+1, distance(x, before)
-			if !yield(st, nil) {
-				return
+		st := Step{W: x}
+		for _, stage := range stages {
+			alpha, beta := stage.Rate, schedule.Momentum(stage.Rate, m.Mu)
+			copy(before, x) // x_{−1} = x_0
+			st.Rate = alpha
+			for range stage.Steps {
+				for j := range z {
+					z[j] = (1+beta)*x[j] - beta*before[j]
+				}
+				g, err := noisy.With(m.ask(pub, st.T)).At(ctx, z)
+				if err != nil {
+					return st, err
+				}
+				st.GradNorm = norm2(g)
+				obj.AddGradient(g, z)
+				for j := range x {
+					before[j], x[j] = x[j], z[j]-alpha*g[j]
+				}
+				st.T, st.Moved = st.T+1, distance(x, before)
+				if !yield(st) {
+					return st, nil
+				}
 			}
 		}
-		yield(st.End(nil))
-	}
+		return st, nil
+	})
 }

@@ -67,12 +67,15 @@ func (m Newton) Configure(pub oracle.Public, obj Objective, terms Terms) (Method
 	if !pub.Curved || !pub.HessLipschitz.Finite() {
 		return nil, fmt.Errorf("hessians: found %d; allowed is none: the model has no smooth Hessians of rank one, for at most %d parameters, as logistic and linear have", max(1, m.Hessians), oracle.MaxHess)
 	}
+	if err := unused(m); err != nil {
+		return nil, err
+	}
 	err := configure(
-		count{"steps", &m.Steps, 0, newtonSteps},
-		count{"hessians", &m.Hessians, 0, 1},
-		number{"share", &m.Share, fraction, share},
-		number{"floor", &m.Floor, positive, 0},
-		number{"rate", &m.Rate, positive, 0},
+		Count{"steps", &m.Steps, 0, newtonSteps},
+		Count{"hessians", &m.Hessians, 0, 1},
+		Number{"share", &m.Share, Fraction, share},
+		Number{"floor", &m.Floor, Positive, 0},
+		Number{"rate", &m.Rate, Positive, 0},
 	)
 	if err == nil && m.Hessians > m.Steps {
 		err = fmt.Errorf("hessians: found %d; allowed is 1 to %d, the number of steps", m.Hessians, m.Steps)
@@ -160,7 +163,7 @@ func (m Newton) Plan(pub oracle.Public) (privacy.Event, error) {
 
 // Run takes T steps from w_0 = 0.
 func (m Newton) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
+	return Loop(func(yield func(Step) bool) (Step, error) {
 		pub := o.Public()
 		w, step := make([]float64, pub.Dim), make([]float64, pub.Dim)
 		g, h := m.queries(pub)
@@ -173,8 +176,7 @@ func (m Newton) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Se
 			}
 			b, err := o.Batch(ctx, sample.Full{}, pay...)
 			if err != nil {
-				yield(st.End(err))
-				return
+				return st, err
 			}
 			if m.asks(t) {
 				packed, err := b.Hess(h, w)
@@ -182,14 +184,12 @@ func (m Newton) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Se
 					scale, err = m.invert(packed, w, obj)
 				}
 				if err != nil {
-					yield(st.End(err))
-					return
+					return st, err
 				}
 			}
 			released, err := b.Grad(g, w)
 			if err != nil {
-				yield(st.End(err))
-				return
+				return st, err
 			}
 			st.GradNorm = norm2(released)
 			copy(step, released)
@@ -199,12 +199,12 @@ func (m Newton) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Se
 				w[j] -= step[j]
 			}
 			st.T, st.Moved = t+1, norm2(step)
-			if !yield(st, nil) {
-				return
+			if !yield(st) {
+				return st, nil
 			}
 		}
-		yield(st.End(nil))
-	}
+		return st, nil
+	})
 }
 
 // A scaling is what a gradient is multiplied by: a symmetric matrix by its eigenvectors, the columns of

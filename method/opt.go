@@ -27,12 +27,8 @@ const (
 
 // configure sets what is free, after m. Of steps along negative curvature there are bends at most.
 func (c *Costs) configure(m *P4, bends float64) error {
-	switch c.Pay {
-	case "":
-		c.Pay = ByFilter
-	case ByFilter, ByPlan:
-	default:
-		return fmt.Errorf("costs: found %q; allowed are %s, %s", c.Pay, ByFilter, ByPlan)
+	if err := configure(Word{"costs", &c.Pay, []string{ByFilter, ByPlan}}); err != nil {
+		return err
 	}
 	switch {
 	case c.Pay == ByPlan && c.Hessians != 0:
@@ -113,37 +109,31 @@ func (m OPT) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 }
 
 func (m OPT) run(ctx context.Context, o oracle.Oracle, obj Objective, phases ...secondorder.Phase) iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
+	return Loop(func(yield func(Step) bool) (Step, error) {
 		w := make([]float64, o.Public().Dim) // w_0 = 0
 		st := Step{W: w}
-		c, err := secondorder.Analysis(o.Public(), obj.Reg, m.Gradient, m.Curvature)
-		if err != nil {
-			yield(st, err)
-			return
-		}
-		r := m.queries(o.Public()).Run(o, obj.Reg, c, m.Filter, phases...)
+		r := m.queries(o.Public()).Run(o, obj.Reg, m.Gradient, m.Curvature, m.Filter, phases...)
 		for r.Next() { // k = 0, 1, …
 			g, ok := r.Grad(ctx, w) // g̃_k, of the sample S_k
 			if !ok {
 				continue
 			}
 			norm := norm2(g)
-			s, gamma := g, -1/c.Smooth // −γ_g (7)
+			s, gamma := g, -1/r.Smooth // −γ_g (7)
 			if norm <= m.Gradient {
 				_, p, ok := r.Hess(ctx, w, g) // λ̃_k and p̃_k of H̃_k, p̃'g̃ ≤ 0 (5)
 				if !ok {
 					continue
 				}
 				if p.Value >= -m.Curvature { // a 2NS
-					yield(st.converged(norm, r.Claim(norm, p)), nil)
-					return
+					return st.converged(norm, r.Claim(norm, p)), nil
 				}
-				s, gamma = p.Vector, 2*-p.Value/c.HessLipschitz // γ_H (7)
+				s, gamma = p.Vector, 2*-p.Value/r.HessLipschitz // γ_H (7)
 			}
-			if st.move(s, gamma, norm); !yield(st, nil) { // w_{k+1} = w_k + γ s
-				return
+			if st.move(s, gamma, norm); !yield(st) { // w_{k+1} = w_k + γ s
+				return st, nil
 			}
 		}
-		yield(st.End(r.Err()))
-	}
+		return st, r.Err()
+	})
 }

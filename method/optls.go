@@ -49,7 +49,7 @@ func (m OPTLS) Configure(pub oracle.Public, obj Objective, terms Terms) (Method,
 
 // configure sets all but the noise.
 func (m *OPTLS) configure(pub oracle.Public, obj Objective, terms Terms) (bends float64, err error) {
-	err = configure(number{"long", &m.Long, interval{1, 1e6, true}, p4Search}, number{"shrink", &m.Shrink, fraction, p4Shrink})
+	err = configure(Number{"long", &m.Long, Interval{1, 1e6, true}, p4Search}, Number{"shrink", &m.Shrink, Fraction, p4Shrink})
 	if err == nil && m.Long == 1 {
 		err = errors.New("long: found 1; allowed is any number above 1")
 	}
@@ -96,45 +96,39 @@ func (m OPTLS) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 }
 
 func (m OPTLS) run(ctx context.Context, o oracle.Oracle, obj Objective, phases ...secondorder.Phase) iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
+	return Loop(func(yield func(Step) bool) (Step, error) {
 		w := make([]float64, o.Public().Dim) // w_0 = 0
 		st := Step{W: w}
-		c, err := secondorder.Analysis(o.Public(), obj.Reg, m.Gradient, m.Curvature)
-		if err != nil {
-			yield(st, err)
-			return
-		}
-		_, t2 := c.Roots() // (15)
-		r := m.queries(o.Public()).Run(o, obj.Reg, c, m.Filter, phases...)
-		for r.Next() { // k = 0, 1, …
+		r := m.queries(o.Public()).Run(o, obj.Reg, m.Gradient, m.Curvature, m.Filter, phases...)
+		_, t2 := r.Roots() // (15)
+		for r.Next() {     // k = 0, 1, …
 			g, ok := r.Grad(ctx, w) // g̃_k
 			if !ok {
 				continue
 			}
 			norm := norm2(g)
-			s, sure := g, 2*(1-c.C1-c.CG)/c.Smooth                                     // γ̄_g
-			least := func(gamma float64) float64 { return c.CG * gamma * norm * norm } // (13a)
+			s, sure := g, 2*(1-r.C1-r.CG)/r.Smooth                                     // γ̄_g
+			least := func(gamma float64) float64 { return r.CG * gamma * norm * norm } // (13a)
 			if norm <= m.Gradient {
 				_, p, ok := r.Hess(ctx, w, g) // λ̃_k and p̃_k of H̃_k, p̃'g̃ ≤ 0 (5)
 				if !ok {
 					continue
 				}
 				if p.Value >= -m.Curvature { // a 2NS
-					yield(st.converged(norm, r.Claim(norm, p)), nil)
-					return
+					return st.converged(norm, r.Claim(norm, p)), nil
 				}
 				floats.Scale(-1, p.Vector)
-				s, sure = p.Vector, t2*-p.Value/c.HessLipschitz                                    // γ̄_H
-				least = func(gamma float64) float64 { return c.CH / 2 * gamma * gamma * -p.Value } // (13b)
+				s, sure = p.Vector, t2*-p.Value/r.HessLipschitz                                    // γ̄_H
+				least = func(gamma float64) float64 { return r.CH / 2 * gamma * gamma * -p.Value } // (13b)
 			}
 			gamma, ok := r.Along(ctx, w, s, norm2(s), sure, m.Long, m.Shrink, least) // Algorithm 2
 			if !ok {
 				continue
 			}
-			if st.move(s, -gamma, norm); !yield(st, nil) { // w_{k+1} = w_k − γ s
-				return
+			if st.move(s, -gamma, norm); !yield(st) { // w_{k+1} = w_k − γ s
+				return st, nil
 			}
 		}
-		yield(st.End(r.Err()))
-	}
+		return st, r.Err()
+	})
 }

@@ -79,44 +79,34 @@ func outPertFar(pub oracle.Public, noise, curve float64) float64 {
 // Configure sets what is zero.
 func (m OutPert) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	curve, err := solvable(pub, obj, terms, &m.L2, &m.Noise)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = configure(Count{"steps", &m.Steps, 1e6, int(outPertFar(pub, m.Noise, curve))})
 	}
-	if m.Steps < 0 || m.Steps > 1e6 {
-		return nil, fmt.Errorf("steps: found %d; allowed is 1 to 1000000", m.Steps)
+	if err == nil {
+		m.Off, err = terms.Off, stepWithin(&m.Rate, 1/curve, 2/curve)
 	}
-	if m.Steps == 0 {
-		m.Steps = int(outPertFar(pub, m.Noise, curve))
-	}
-	m.Off = terms.Off
-	return m, stepWithin(&m.Rate, 1/curve, 2/curve)
+	return m, err
 }
 
 // Configure sets what is zero.
 func (m OutPertSGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	curve, err := solvable(pub, obj, terms, &m.L2, &m.Noise)
-	switch {
-	case err != nil:
+	if err == nil {
+		err = configure(Count{"passes", &m.Passes, 1e4, outPertPasses}, Count{"batch", &m.Batch, pub.Rows, min(outPertBatch, pub.Rows)})
+	}
+	if err == nil && m.Decay && m.L2 == 0 {
+		err = errors.New("decay: found true; step sizes of 1/(λt) need model.l2 above 0")
+	}
+	if err != nil {
 		return nil, err
-	case m.Passes < 0 || m.Passes > 1e4:
-		return nil, fmt.Errorf("passes: found %d; allowed is 1 to 10000", m.Passes)
-	case m.Batch < 0 || m.Batch > pub.Rows:
-		return nil, fmt.Errorf("batch: found %d; allowed is 1 to %d, the row count", m.Batch, pub.Rows)
-	case m.Decay && m.L2 == 0:
-		return nil, errors.New("decay: found true; step sizes of 1/(λt) need model.l2 above 0")
-	}
-	if m.Passes == 0 {
-		m.Passes = outPertPasses
-	}
-	if m.Batch == 0 {
-		m.Batch = min(outPertBatch, pub.Rows)
 	}
 	m.Off = terms.Off
 	rate := 1 / curve
 	if steps := float64(m.Passes) * math.Ceil(float64(pub.Rows)/float64(m.Batch)); !m.Off {
 		rate *= min(1, outPertFar(pub, m.Noise, curve)/steps)
 	}
-	return m, stepWithin(&m.Rate, rate, 2/curve)
+	err = stepWithin(&m.Rate, rate, 2/curve)
+	return m, err
 }
 
 // solvable says whether a minimizer of the objective has a sensitivity (R20), sets λ, and the noise multiplier of one Gaussian
@@ -125,13 +115,11 @@ func solvable(pub oracle.Public, obj Objective, terms Terms, l2, noise *float64)
 	if *l2, err = ridge(obj); err != nil {
 		return 0, err
 	}
-	switch {
-	case !pub.Smooth.Finite():
+	if !pub.Smooth.Finite() {
 		return 0, errors.New("model.name: the loss has no bound on its curvature, so that its minimizer has none on what a row can move; huber-svm in place of svm has one")
-	case *noise != 0 && terms.Off:
-		return 0, fmt.Errorf("noise_multiplier: found %v; it has no place beside `privacy: none`", *noise)
-	case !(*noise >= 0 && *noise <= maxNoise):
-		return 0, fmt.Errorf("noise_multiplier: found %v; allowed is any number above 0 and up to %g", *noise, float64(maxNoise))
+	}
+	if err := (&Gradient{Noise: *noise, Off: terms.Off}).check(pub); err != nil {
+		return 0, err
 	}
 	curve = float64(pub.Smooth) + *l2
 	if terms.Off {
@@ -159,14 +147,12 @@ func oneSolve(pub oracle.Public, terms Terms) error {
 // ridge is λ of an objective whose regularizer is λ/2‖w‖² or none.
 func ridge(obj Objective) (float64, error) {
 	switch r := obj.Reg.(type) {
-	case nil, reg.None:
+	case nil:
 		return 0, nil
 	case reg.L2:
-		if len(r.Free) == 0 {
-			return r.Lambda, nil
-		}
+		return r.Lambda, nil
 	}
-	return 0, errors.New("model.l2: another regularizer was found; allowed is l2 over all parameters, or none")
+	return 0, errors.New("model.l2: another regularizer was found; allowed is l2, or none")
 }
 
 // stepWithin sets a free step size and says whether it has a theorem.
@@ -219,8 +205,7 @@ func (m OutPertSGD) Run(ctx context.Context, o oracle.Oracle, _ Objective) iter.
 }
 
 func planOnce(q oracle.Minimize) (privacy.Event, error) {
-	p := oracle.Cost(sample.Full{}, []oracle.Query{q})
-	return p, p.Validate()
+	return valid(oracle.Cost(sample.Full{}, []oracle.Query{q}))
 }
 
 // Solves says whether m asks for a minimizer, which the private oracle computes in floating point.
@@ -231,23 +216,19 @@ func Solves(m Method) bool {
 
 // runOnce is the run of a method that asks for one minimizer: a step, and the end.
 func runOnce(ctx context.Context, o oracle.Oracle, q oracle.Minimize, rate float64) iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
+	return Loop(func(yield func(Step) bool) (Step, error) {
 		st := Step{W: make([]float64, o.Public().Dim), Rate: rate}
 		b, err := o.Batch(ctx, sample.Full{}, q)
 		if err != nil {
-			yield(st.End(err))
-			return
+			return st, err
 		}
 		w, err := b.Minimize(q)
 		if err != nil {
-			yield(st.End(err))
-			return
+			return st, err
 		}
 		copy(st.W, w)
 		st.T, st.Moved = 1, norm2(w)
-		if !yield(st, nil) {
-			return
-		}
-		yield(st.End(nil))
-	}
+		yield(st)
+		return st, nil
+	})
 }

@@ -61,6 +61,14 @@ type (
 	weighing func(m P1, f schedule.Convex) weights
 )
 
+// A bound is what distinguishes the methods before a run.
+type bound struct {
+	kappa    float64 // 1/(κα) is the least strong convexity to count on
+	weights  weighing
+	optimal  bool // the noise changes from step to step, so that the bound is least
+	momentum bool
+}
+
 // convex is what a method counts on.
 func (m P1) convex() schedule.Convex {
 	if m.Smooth > 0 {
@@ -69,19 +77,18 @@ func (m P1) convex() schedule.Convex {
 	return schedule.Convex{Mu: m.Mu, L: 1 / m.Rate}
 }
 
-// configure sets what was left free. kappa bounds μ from below, w is the method's bound, optimal asks for
-// a schedule.
-func (m *P1) configure(pub oracle.Public, obj Objective, terms Terms, kappa float64, w weighing, optimal bool) error {
+// configure sets what was left free.
+func (m *P1) configure(pub oracle.Public, obj Objective, terms Terms, of bound) error {
 	g := &m.Gradient
 	g.Off, g.Laplace, m.Schedule = terms.Off, !terms.Off && terms.Budget.Delta == 0, nil
-	if err := m.check(pub, optimal); err != nil {
+	if err := m.check(pub, of.optimal); err != nil {
 		return err
 	}
-	if err := (number{"rate", &m.Rate, positive, p1FreeRate(pub, obj)}).fill(); err != nil {
+	if err := (Number{"rate", &m.Rate, Positive, p1FreeRate(pub, obj)}).fill(); err != nil {
 		return err
 	}
 	if m.Mu == 0 {
-		m.Mu = math.Min(math.Max(obj.convex(), 1/(kappa*m.Rate)), 1/m.Rate)
+		m.Mu = math.Min(math.Max(obj.convex(), 1/(of.kappa*m.Rate)), 1/m.Rate)
 	}
 	if m.Mu > 1/m.Rate {
 		return fmt.Errorf("mu: found %v; allowed is at most 1/rate, which is %v here", m.Mu, 1/m.Rate)
@@ -93,13 +100,13 @@ func (m *P1) configure(pub oracle.Public, obj Objective, terms Terms, kappa floa
 		return err
 	}
 	if g.Off {
-		return configure(count{"steps", &m.Steps, 0, sgdSteps})
+		return configure(Count{"steps", &m.Steps, 0, sgdSteps})
 	}
-	if err := m.spend(pub, terms, w(*m, m.convex()), optimal); err != nil {
+	if err := m.spend(pub, terms, of.weights(*m, m.convex()), of); err != nil {
 		return g.refusal(err)
 	}
 	for t := range m.Steps {
-		if err := tooMuch(m.at(t).Noise); err != nil {
+		if err := tooMuch(m.ask(pub, t).Noise); err != nil {
 			return err
 		}
 	}
@@ -108,9 +115,9 @@ func (m *P1) configure(pub oracle.Public, obj Objective, terms Terms, kappa floa
 
 func p1FreeRate(pub oracle.Public, obj Objective) float64 {
 	if !pub.Lipschitz.Finite() {
-		return over(1, float64(pub.Smooth)+obj.smooth()) // NAG diverges from 1.38/L on
+		return 1 / known(float64(pub.Smooth)+obj.smooth()) // NAG diverges from 1.38/L on
 	}
-	rate := over(p1Rate, pub.NormBound*pub.NormBound)
+	rate := p1Rate / known(pub.NormBound*pub.NormBound)
 	if pub.L1Bound > 0 {
 		rate = math.Max(rate, p1RateL1/(pub.L1Bound*pub.L1Bound))
 	}
@@ -127,7 +134,7 @@ func (m *P1) freeClip(pub oracle.Public) float64 {
 }
 
 // spend sets Steps and the noise, by what the budget allows.
-func (m *P1) spend(pub oracle.Public, terms Terms, w weights, optimal bool) error {
+func (m *P1) spend(pub oracle.Public, terms Terms, w weights, of bound) error {
 	if m.Gradient.Noise > 0 && m.Steps > 0 {
 		return nil
 	}
@@ -136,7 +143,8 @@ func (m *P1) spend(pub oracle.Public, terms Terms, w weights, optimal bool) erro
 		return err
 	}
 	if m.Steps == 0 {
-		m.Steps = m.bestSteps(pub, price, w, optimal)
+		// T′ of Remark 4.1 with the factor 2 that P1 lost (S-1a).
+		m.Steps = least(m.predictions(pub, price, w, of)).Steps
 	}
 	if m.Gradient.Noise > 0 {
 		return nil
@@ -145,7 +153,7 @@ func (m *P1) spend(pub oracle.Public, terms Terms, w weights, optimal bool) erro
 	for t := range shape {
 		shape[t] = 1
 	}
-	if optimal {
+	if of.optimal {
 		_, a := w(m.Steps)
 		if shape, err = price.optimal(a); err != nil {
 			return err
@@ -154,7 +162,7 @@ func (m *P1) spend(pub oracle.Public, terms Terms, w weights, optimal bool) erro
 	// The shape is what the theory says, the scale what the accountant grants.
 	with := *m
 	scale, err := account.Calibrate(terms.Accountant, terms.Budget, func(x float64) privacy.Event {
-		if !optimal {
+		if !of.optimal {
 			with.Gradient.Noise = x
 			return with.plan(pub)
 		}
@@ -167,7 +175,7 @@ func (m *P1) spend(pub oracle.Public, terms Terms, w weights, optimal bool) erro
 	if err != nil {
 		return err
 	}
-	if !optimal {
+	if !of.optimal {
 		m.Gradient.Noise = scale
 		return nil
 	}
@@ -178,21 +186,20 @@ func (m *P1) spend(pub oracle.Public, terms Terms, w weights, optimal bool) erro
 	return nil
 }
 
-// bestSteps is T′ of Remark 4.1 with the factor 2 that P1 lost (S-1a).
-func (m *P1) bestSteps(pub oracle.Public, price *price, w weights, optimal bool) int {
-	var best Prediction
-	for i, p := range m.predictions(pub, price, w, optimal) {
+// least is the prediction of the least error, the first of several; the zero Prediction of none.
+func least(all []Prediction) (best Prediction) {
+	for i, p := range all {
 		if i == 0 || p.Error < best.Error {
 			best = p
 		}
 	}
-	return best.Steps
+	return best
 }
 
 // predictions are the bounds for 1, 2, 3, … steps, and then for numbers some 5% apart;
 // for Steps alone where it is set. For samples of the rows they count on the same
 // noise in all steps.
-func (m *P1) predictions(pub oracle.Public, price *price, w weights, optimal bool) []Prediction {
+func (m *P1) predictions(pub oracle.Public, price *price, w weights, of bound) []Prediction {
 	delta, err := clip.Sensitivity(m.Gradient.Clip, pub.Adjacency)
 	if err != nil {
 		return nil
@@ -203,7 +210,7 @@ func (m *P1) predictions(pub oracle.Public, price *price, w weights, optimal boo
 		unit *= 2
 	}
 	sampling := schedule.SampleVariance(2*m.Gradient.Clip, int(size), pub.Rows)
-	optimal = optimal && int(size) == pub.Rows
+	optimal := of.optimal && int(size) == pub.Rows
 	var all []Prediction
 	from, to := 1, p1Steps
 	if m.Steps > 0 {
@@ -223,7 +230,10 @@ func (m *P1) predictions(pub oracle.Public, price *price, w weights, optimal boo
 		for t, s := range sigma {
 			variance[t] = unit * s * s
 		}
-		p := Prediction{Steps: steps, Rate: m.Rate, Momentum: schedule.Momentum(m.Rate, m.Mu), Start: a0 * startError(pub)}
+		p := Prediction{Steps: steps, Rate: m.Rate, Start: a0 * startError(pub)}
+		if of.momentum {
+			p.Momentum = schedule.Momentum(m.Rate, m.Mu)
+		}
 		p.Noise = schedule.Error(0, 0, a, variance, pub.Dim, sampling)
 		p.Error = p.Start + p.Noise
 		all = append(all, p)
@@ -245,31 +255,27 @@ func (m *P1) check(pub oracle.Public, optimal bool) error {
 	if m.Gradient.Noise > 0 && optimal {
 		return fmt.Errorf("noise_multiplier: found %v; this method has one for each step, made from the budget", m.Gradient.Noise)
 	}
-	for _, f := range []field{
-		count{"steps", &m.Steps, 0, 0},
-		number{"rate", &m.Rate, positive, 0},
-		number{"mu", &m.Mu, positive, 0},
-		number{"smooth", &m.Smooth, positive, 0},
-	} {
-		if err := f.check(); err != nil {
-			return err
-		}
+	err := unused(*m)
+	if err == nil {
+		err = check(
+			Count{"steps", &m.Steps, 0, 0},
+			Number{"rate", &m.Rate, Positive, 0},
+			Number{"mu", &m.Mu, Positive, 0},
+			Number{"smooth", &m.Smooth, Positive, 0},
+		)
 	}
-	return m.Gradient.check(pub)
+	if err == nil {
+		err = m.Gradient.check(pub)
+	}
+	return err
 }
 
-// at is the gradient of step t, counted from 0.
-func (m P1) at(t int) Gradient {
+// ask is the gradient of step t, counted from 0, with the sampling of P1, which follows from the adjacency and is no field.
+func (m P1) ask(pub oracle.Public, t int) Gradient {
 	g := m.Gradient
 	if m.Schedule != nil {
 		g.Noise = m.Schedule[t]
 	}
-	return g
-}
-
-// ask is the same with the sampling of P1, which follows from the adjacency and is no field.
-func (m P1) ask(pub oracle.Public, t int) Gradient {
-	g := m.at(t)
 	if pub.Adjacency == privacy.ReplaceOne {
 		g.Sampling = Fixed
 	}

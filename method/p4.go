@@ -1,6 +1,7 @@
 package method
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -64,16 +65,15 @@ type decreases func(secondorder.Constants) (gradient, curvature float64)
 // tolerance. It returns how many steps along negative curvature there can be.
 func (m *P4) configure(pub oracle.Public, obj Objective, terms Terms, batch int, d decreases, asked int) (bends float64, err error) {
 	g := Gradient{Clip: m.Clip, Noise: m.Noise, Batch: batch}
-	for _, f := range []field{
-		number{"gradient", &m.Gradient, positive, 0},
-		number{"curvature", &m.Curvature, positive, 0},
-		number{"gap", &m.Gap, positive, 0},
-		number{"hess_clip", &m.HessClip, clipping, 0},
-		count{"steps", &m.Steps, p4Most, 0},
-	} {
-		if err := f.check(); err != nil {
-			return 0, err
-		}
+	err = check(
+		Number{"gradient", &m.Gradient, Positive, 0},
+		Number{"curvature", &m.Curvature, Positive, 0},
+		Number{"gap", &m.Gap, Positive, 0},
+		Number{"hess_clip", &m.HessClip, clipping, 0},
+		Count{"steps", &m.Steps, p4Most, 0},
+	)
+	if err != nil {
+		return 0, err
 	}
 	c, err := secondorder.Analysis(pub, obj.Reg, m.Gradient, m.Curvature)
 	if err != nil {
@@ -83,20 +83,13 @@ func (m *P4) configure(pub oracle.Public, obj Objective, terms Terms, batch int,
 		return 0, err
 	}
 	m.Clip, m.Off = g.Clip, g.Off
-	if m.HessClip == 0 {
-		m.HessClip = float64(pub.Smooth)
-	}
-	if m.Gap == 0 {
-		m.Gap = startLoss(pub)
-	}
+	m.HessClip, m.Gap = cmp.Or(m.HessClip, float64(pub.Smooth)), cmp.Or(m.Gap, startLoss(pub))
 	if m.Gradient == 0 {
 		if m.Gradient, err = m.tolerance(pub, c, terms, d, asked); err != nil {
 			return 0, err
 		}
 	}
-	if m.Curvature == 0 {
-		m.Curvature = math.Sqrt(c.HessLipschitz * m.Gradient)
-	}
+	m.Curvature = cmp.Or(m.Curvature, math.Sqrt(c.HessLipschitz*m.Gradient))
 	c.Gradient, c.Curvature = m.Gradient, m.Curvature
 	if err := c.Check(); err != nil {
 		return 0, fmt.Errorf("gradient: %w", err)

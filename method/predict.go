@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
@@ -38,7 +37,8 @@ type Prediction struct {
 // bound are an error.
 func Predict(m Method, pub oracle.Public, obj Objective, terms Terms) (*Forecast, error) {
 	p, ok := m.(interface {
-		predict(oracle.Public, Objective, Terms) (*Forecast, error)
+		bound() bound
+		forecast(oracle.Public, Objective, Terms, bound) (*Forecast, error)
 	})
 	switch {
 	case !ok:
@@ -46,15 +46,15 @@ func Predict(m Method, pub oracle.Public, obj Objective, terms Terms) (*Forecast
 	case terms.Off:
 		return nil, errors.New("without noise there is no budget to plan for")
 	}
-	out, err := p.predict(pub, obj, terms)
+	out, err := p.forecast(pub, obj, terms, p.bound())
 	if err == nil && len(out.Curve) == 0 {
 		err = errors.New("the theory has no bound for these numbers")
 	}
 	return out, err
 }
 
-// forecast looks through step sizes for the least bound with the given weights.
-func (m P1) forecast(pub oracle.Public, obj Objective, terms Terms, w weighing, optimal bool) (*Forecast, error) {
+// forecast looks through step sizes for the least bound of the method.
+func (m P1) forecast(pub oracle.Public, obj Objective, terms Terms, of bound) (*Forecast, error) {
 	out, price, err := m.prepare(pub, obj, terms)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (m P1) forecast(pub oracle.Public, obj Objective, terms Terms, w weighing, 
 	f.Mu, f.L = out.Mu, out.L
 	for _, rate := range m.rates(out.L, 13) {
 		m.Rate = rate
-		out.offer(m.predictions(pub, price, w(m, f), optimal))
+		out.offer(m.predictions(pub, price, of.weights(m, f), of))
 	}
 	return out, nil
 }
@@ -82,19 +82,7 @@ func (m P1) rates(smooth float64, n int) []float64 {
 
 // offer takes a curve if its least error is less than what is there.
 func (o *Forecast) offer(curve []Prediction) {
-	if len(curve) == 0 {
-		return
-	}
-	best := slices.MinFunc(curve, func(p, q Prediction) int {
-		switch {
-		case p.Error < q.Error:
-			return -1
-		case p.Error > q.Error:
-			return 1
-		}
-		return 0
-	})
-	if o.Curve == nil || best.Error < o.Best.Error {
+	if best := least(curve); len(curve) > 0 && (o.Curve == nil || best.Error < o.Best.Error) {
 		o.Best, o.Curve = best, curve
 	}
 }

@@ -49,19 +49,19 @@ const (
 // Configure sets what is zero.
 func (m PrivGene) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	m.Off, m.Flip = terms.Off, !terms.Off && terms.Budget.Delta == 0
-	steps, move, clips := geneMost, over(geneMove, pub.NormBound), 0.0
+	steps, move, clips := geneMost, geneMove/known(pub.NormBound), 0.0
 	if !m.Off {
 		steps = max(geneLeast, int(math.Min(geneMost, geneSteps*math.Sqrt(float64(pub.Rows)*terms.Budget.Epsilon))))
 		clips = clipBound(pub, geneClip)
 	}
 	if !pub.Lipschitz.Finite() {
-		move = times(geneQuadMove/pub.NormBound, pub.LabelSpan)
+		move = geneQuadMove / pub.NormBound * known(pub.LabelSpan)
 	}
 	err := configure(
-		count{"steps", &m.Steps, 0, steps},
-		number{"move", &m.Move, clipping, move},
-		number{"decay", &m.Decay, interval{0, 1, false}, geneDecay},
-		number{"clip", &m.Clip, clipping, clips},
+		Count{"steps", &m.Steps, 0, steps},
+		Number{"move", &m.Move, clipping, move},
+		Number{"decay", &m.Decay, Interval{0, 1, false}, geneDecay},
+		Number{"clip", &m.Clip, clipping, clips},
 	)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (m PrivGene) Configure(pub oracle.Public, obj Objective, terms Terms) (Meth
 	if last := m.Clip * m.Move * math.Pow(m.Decay, float64(m.Steps)); !m.Off && !(last >= minClip) {
 		return nil, fmt.Errorf("decay: found %v; after %d rounds moves are too short to count", m.Decay, m.Steps)
 	}
-	m.Choice, err = fitChoice(m.Choice, terms, func(epsilon float64) privacy.Event {
+	err = fitChoice(&m.Choice, terms, func(epsilon float64) privacy.Event {
 		m.Choice = epsilon
 		return m.plan()
 	})
@@ -91,7 +91,7 @@ func (m PrivGene) Plan(oracle.Public) (privacy.Event, error) {
 
 // Run is PrivGene with one parent.
 func (m PrivGene) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
+	return Loop(func(yield func(Step) bool) (Step, error) {
 		w := make([]float64, o.Public().Dim) // w_0 = 0
 		st := Step{W: w}
 		move := m.Move
@@ -99,27 +99,25 @@ func (m PrivGene) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.
 			q := m.query(move)
 			b, err := o.Batch(ctx, sample.Full{}, q)
 			if err != nil {
-				yield(st.End(err))
-				return
+				return st, err
 			}
 			near := oracle.Neighbors{From: w, Step: move, Least: obj.rises(w, move)}
 			k, err := b.Select(q, near)
 			if err != nil {
-				yield(st.End(err))
-				return
+				return st, err
 			}
 			near.Move(w, k)
 			st.T, st.Rate, st.Moved = t+1, move, 0
 			if k > 0 {
 				st.Moved = move
 			}
-			if !yield(st, nil) {
-				return
+			if !yield(st) {
+				return st, nil
 			}
 			move *= m.Decay
 		}
-		yield(st.End(nil))
-	}
+		return st, nil
+	})
 }
 
 // rises are by how much the regularizer grows from w to each of its Neighbors; nil: there is none.

@@ -41,18 +41,18 @@ const (
 // Configure sets steps, step size, clip norm and noise where they are zero.
 func (m SGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	rates := rateWords{&m.Schedule, &m.Steps}
-	return m, m.Gradient.ConfigureSteps(pub, terms, &m.Steps, number{"rate", &m.Rate, positive, sgdFreeRate(pub, obj)}, rates)
+	return m, m.Gradient.ConfigureSteps(pub, terms, &m.Steps, Number{"rate", &m.Rate, Positive, sgdFreeRate(pub, obj)}, rates)
 }
 
 // sgdFreeRate is the default step size; NaN where the model has no bound from which it would follow.
 func sgdFreeRate(pub oracle.Public, obj Objective) float64 {
 	switch {
 	case len(pub.Initial) > 0:
-		return over(netRate, (pub.NormBound*pub.NormBound+1)/2)
+		return netRate / known((pub.NormBound*pub.NormBound+1)/2)
 	case pub.Lipschitz.Finite():
-		return over(sgdRate, pub.NormBound*pub.NormBound)
+		return sgdRate / known(pub.NormBound*pub.NormBound)
 	}
-	return over(sgdQuadRate, float64(pub.Smooth)+obj.smooth())
+	return sgdQuadRate / known(float64(pub.Smooth)+obj.smooth())
 }
 
 func repeat(steps int, e privacy.Event) privacy.Repeated {
@@ -60,9 +60,7 @@ func repeat(steps int, e privacy.Event) privacy.Repeated {
 }
 
 // Plan is T times one sampled Gaussian.
-func (m SGD) Plan(pub oracle.Public) (privacy.Event, error) {
-	return valid(repeat(m.Steps, m.Gradient.Cost(pub)))
-}
+func (m SGD) Plan(pub oracle.Public) (privacy.Event, error) { return m.Gradient.Plan(pub, m.Steps) }
 
 // Run is P0 Algorithm 1.
 func (m SGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
@@ -71,19 +69,17 @@ func (m SGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 
 // RunFrom implements Checkpointer: the state is w.
 func (m SGD) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from *Checkpoint) iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
+	return Loop(func(yield func(Step) bool) (Step, error) {
 		w := o.Public().Start() // line 1: w_0, the same for every table
 		rates, st, err := begin(m.Schedule, m.Steps, from, w)
 		if err != nil {
-			yield(st, err)
-			return
+			return st, err
 		}
 		noisy := m.Gradient.On(o)
 		for t := st.T; t < m.Steps; t++ {
 			g, err := noisy.At(ctx, w) // lines 3–6: draw B_t, clip, sum, add ξ, divide by B
 			if err != nil {
-				yield(st.End(err))
-				return
+				return st, err
 			}
 			st.GradNorm = norm2(g)
 			obj.AddGradient(g, w)
@@ -92,12 +88,12 @@ func (m SGD) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from *
 				w[j] -= eta * g[j] // line 7: w_{t+1} = w_t − η (ḡ_t + ∇r(w_t))
 			}
 			st.T, st.Rate, st.Moved = t+1, eta, eta*norm2(g)
-			if !yield(st, nil) {
-				return
+			if !yield(st) {
+				return st, nil
 			}
 		}
-		yield(st.End(nil))
-	}
+		return st, nil
+	})
 }
 
 // begin sets the vectors of a run, the first of which is w, to where from left them.
@@ -105,7 +101,7 @@ func begin(schedule string, steps int, from *Checkpoint, vectors ...[]float64) (
 	st := Step{W: vectors[0], Kept: vectors}
 	rates, err := parseRates(schedule, steps)
 	if err == nil {
-		st.T, err = from.into(vectors...)
+		st.T, err = from.Into(vectors...)
 	}
 	return rates, st, err
 }

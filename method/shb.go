@@ -3,6 +3,7 @@ package method
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/sottodp/sotto/method/schedule"
 	"github.com/sottodp/sotto/oracle"
@@ -20,16 +21,17 @@ import (
 // NAG's at the same α.
 type SHB struct{ P1 }
 
+func (SHB) bound() bound { return bound{kappa: p1Kappa, weights: nagWeights, momentum: true} }
+
 // Configure sets steps, step size, clip norm and noise where they are zero.
 func (m SHB) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	err := m.configure(pub, obj, terms, p1Kappa, nagWeights, false)
+	err := m.configure(pub, obj, terms, m.bound())
 	return m, err
 }
 
-// predict uses Proposition 3.4: a certificate holds for every function of the class, and for
-// any number of steps. Momentum is looked for too, since heavy ball has no certificate
-// near NAG's.
-func (m SHB) predict(pub oracle.Public, obj Objective, terms Terms) (*Forecast, error) {
+// forecast uses Proposition 3.4 instead of the bound: a certificate holds for every function of the class, and for
+// any number of steps. It searches for the momentum too, since heavy ball has no certificate near NAG's.
+func (m SHB) forecast(pub oracle.Public, obj Objective, terms Terms, of bound) (*Forecast, error) {
 	out, price, err := m.prepare(pub, obj, terms)
 	if err != nil {
 		return nil, err
@@ -38,7 +40,7 @@ func (m SHB) predict(pub oracle.Public, obj Objective, terms Terms) (*Forecast, 
 	for _, rate := range m.rates(out.L, 5) {
 		m.Rate = rate
 		// The even noise of each number of steps, from bounds whose weights are 1 in all.
-		even := m.predictions(pub, price, func(steps int) (float64, []float64) { return 0, ones(steps) }, false)
+		even := m.predictions(pub, price, func(steps int) (float64, []float64) { return 0, slices.Repeat([]float64{1}, steps) }, of)
 		for _, beta := range []float64{0, 0.2, 0.4, 0.6, 0.8} {
 			h := schedule.HeavyBall{Convex: schedule.Convex{Mu: out.Mu, L: out.L}, Rate: rate, Beta: beta}
 			curve := make([]Prediction, 0, len(even))
@@ -66,14 +68,6 @@ func (m SHB) predict(pub oracle.Public, obj Objective, terms Terms) (*Forecast, 
 	return out, nil
 }
 
-func ones(n int) []float64 {
-	v := make([]float64, n)
-	for i := range v {
-		v[i] = 1
-	}
-	return v
-}
-
 // Run is (3.1).
 func (m SHB) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
 	return m.heavyBall(ctx, o, obj, schedule.Momentum(m.Rate, m.Mu))
@@ -81,7 +75,7 @@ func (m SHB) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 
 // heavyBall is (3.1) with momentum beta.
 func (m P1) heavyBall(ctx context.Context, o oracle.Oracle, obj Objective, beta float64) iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
+	return Loop(func(yield func(Step) bool) (Step, error) {
 		pub := o.Public()
 		noisy := m.ask(pub, 0).On(o)
 		x := make([]float64, pub.Dim)     // x_0 = 0
@@ -90,8 +84,7 @@ func (m P1) heavyBall(ctx context.Context, o oracle.Oracle, obj Objective, beta 
 		for t := range m.Steps {
 			g, err := noisy.With(m.ask(pub, t)).At(ctx, x)
 			if err != nil {
-				yield(st.End(err))
-				return
+				return st, err
 			}
 			st.GradNorm = norm2(g)
 			obj.AddGradient(g, x)
@@ -99,10 +92,10 @@ func (m P1) heavyBall(ctx context.Context, o oracle.Oracle, obj Objective, beta 
 				before[j], x[j] = x[j], x[j]-m.Rate*g[j]+beta*(x[j]-before[j])
 			}
 			st.T, st.Moved = t+1, distance(x, before)
-			if !yield(st, nil) {
-				return
+			if !yield(st) {
+				return st, nil
 			}
 		}
-		yield(st.End(nil))
-	}
+		return st, nil
+	})
 }

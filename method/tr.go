@@ -45,15 +45,10 @@ func (m TR) Plan(pub oracle.Public) (privacy.Event, error) {
 
 // Run is the algorithm.
 func (m TR) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
+	return Loop(func(yield func(Step) bool) (Step, error) {
 		w := make([]float64, o.Public().Dim) // w_0 = 0
 		st := Step{W: w}
-		c, err := secondorder.Analysis(o.Public(), obj.Reg, m.Gradient, m.Curvature)
-		if err != nil {
-			yield(st, err)
-			return
-		}
-		r := m.queries(o.Public()).Run(o, obj.Reg, c, nil, m.phase(m.Noise, m.Steps))
+		r := m.queries(o.Public()).Run(o, obj.Reg, m.Gradient, m.Curvature, nil, m.phase(m.Noise, m.Steps))
 		for r.Next() {
 			g, ok := r.Grad(ctx, w) // g̃
 			if !ok {
@@ -65,18 +60,16 @@ func (m TR) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[S
 			}
 			norm := norm2(g)
 			if norm <= m.Gradient && p.Value >= -m.Curvature { // a 2NS
-				yield(st.converged(norm, r.Claim(norm, p)), nil)
-				return
+				return st.converged(norm, r.Claim(norm, p)), nil
 			}
-			s, _, err := secondorder.TrustRegion(h, g, math.Sqrt(m.Gradient/c.HessLipschitz))
+			s, _, err := secondorder.TrustRegion(h, g, math.Sqrt(m.Gradient/r.HessLipschitz))
 			if err != nil {
-				yield(st, err)
-				return
+				return st, err
 			}
-			if st.move(s, 1, norm); !yield(st, nil) {
-				return
+			if st.move(s, 1, norm); !yield(st) {
+				return st, nil
 			}
 		}
-		yield(st.End(r.Err()))
-	}
+		return st, r.Err()
+	})
 }

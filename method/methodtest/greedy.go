@@ -69,33 +69,21 @@ func (m Greedy) query(noise float64, pure bool) oracle.Grad {
 // Plan is the filter.
 func (m Greedy) Plan(oracle.Public) (privacy.Event, error) { return m.Filter, m.Filter.Validate() }
 
-// MaxSteps is as many steps as it may take.
-func (m Greedy) MaxSteps() int { return m.Steps }
-
-// NoiseMultiplier is the first one.
-func (m Greedy) NoiseMultiplier() float64 { return m.Noise }
-
 // Run asks until it is refused.
 func (m Greedy) Run(ctx context.Context, o oracle.Oracle, _ method.Objective) iter.Seq2[method.Step, error] {
-	return func(yield func(method.Step, error) bool) {
+	return method.Loop(func(yield func(method.Step) bool) (method.Step, error) {
 		w := make([]float64, o.Public().Dim)
 		st := method.Step{W: w, Rate: 0.01}
 		noise := m.Noise
 		for st.T < m.Steps {
 			q := m.query(noise, m.Filter.Delta == 0)
 			b, err := o.Batch(ctx, m.sampler(o.Public()), q)
-			if errors.Is(err, privacy.ErrExhausted) {
-				st.Status = method.OutOfBudget
-				yield(st, nil)
-				return
-			}
-			var g []float64
-			if err == nil {
-				g, err = b.Grad(q, w)
-			}
 			if err != nil {
-				yield(st, err)
-				return
+				return st, err
+			}
+			g, err := b.Grad(q, w)
+			if err != nil {
+				return st, err
 			}
 			for j := range w {
 				w[j] -= st.Rate * g[j]
@@ -103,11 +91,10 @@ func (m Greedy) Run(ctx context.Context, o oracle.Oracle, _ method.Objective) it
 			if g[0] > 0 {
 				noise *= m.More
 			}
-			if st.T++; !yield(st, nil) {
-				return
+			if st.T++; !yield(st) {
+				return st, nil
 			}
 		}
-		st.Status = method.Done
-		yield(st, nil)
-	}
+		return st, nil
+	})
 }

@@ -1,16 +1,12 @@
-// Package reg holds the regularizers of an objective: pure functions of the
-// parameters w. They see no record, so they stand outside the clipped part of a
-// gradient and cost no privacy.
+// Package reg holds the regularizers of an objective: pure functions of the parameters w. They see no record, so they
+// are outside the clipped part of a gradient and cost no privacy. A nil Regularizer is none.
 //
-// Every parameter is regularized, the intercept too, unless its coordinate is
-// listed in Free. The default is no free coordinate: rows are scaled to a norm
-// bound with their intercept inside, and a free intercept would leave a
-// direction without curvature.
+// Every parameter is regularized, the intercept too: rows are scaled to a norm bound with their intercept inside, and an
+// intercept without a penalty would leave a direction without curvature.
 package reg
 
 import (
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -39,7 +35,7 @@ type Curved interface {
 	HessLipschitz() float64
 }
 
-// Rise is by how much r grows from w to w − η p; r may be nil.
+// Rise is the increase of r from w to w − η p; r may be nil.
 func Rise(r Regularizer, w, p []float64, eta float64) float64 {
 	if r == nil {
 		return 0
@@ -51,44 +47,31 @@ func Rise(r Regularizer, w, p []float64, eta float64) float64 {
 	return r.Value(to) - r.Value(w)
 }
 
-// None is r(w) = 0.
-type None struct{}
-
-// L2 is r(w) = λ/2·Σ w_j².
-type L2 struct {
-	Lambda float64 // λ ≥ 0
-	Free   []int   // coordinates left alone, ascending; usually none
-}
-
-// L1 is r(w) = λ·Σ |w_j|.
-type L1 struct {
-	Lambda float64 // λ ≥ 0
-	Free   []int   // coordinates left alone, ascending; usually none
-}
-
-// NonConvex is r(w) = λ·Σ w_j²/(1+w_j²): it is bounded, so large parameters
-// cost no more than middling ones. (algorithms.md §5.4, the experiments of P4)
-type NonConvex struct {
-	Lambda float64 // λ ≥ 0
-	Free   []int   // coordinates left alone, ascending; usually none
-}
+// The regularizers, each with a weight λ ≥ 0.
+type (
+	// L2 is r(w) = λ/2·Σ w_j².
+	L2 struct{ Lambda float64 }
+	// L1 is r(w) = λ·Σ |w_j|.
+	L1 struct{ Lambda float64 }
+	// NonConvex is r(w) = λ·Σ w_j²/(1+w_j²). It is bounded, so large parameters cost no more than
+	// medium ones (algorithms.md §5.4, the experiments of P4).
+	NonConvex struct{ Lambda float64 }
+)
 
 var (
-	_ Curved      = None{}
 	_ Curved      = L2{}
 	_ Regularizer = L1{}
 	_ Curved      = NonConvex{}
 )
 
-// registry is the one place of the names.
+// registry is the one list of names.
 var registry = []struct {
 	name string
-	make func(lambda float64, free []int) Regularizer
+	make func(lambda float64) Regularizer
 }{
-	{"none", func(float64, []int) Regularizer { return None{} }},
-	{"l2", func(l float64, free []int) Regularizer { return L2{l, free} }},
-	{"l1", func(l float64, free []int) Regularizer { return L1{l, free} }},
-	{"nonconvex", func(l float64, free []int) Regularizer { return NonConvex{l, free} }},
+	{"l2", func(l float64) Regularizer { return L2{l} }},
+	{"l1", func(l float64) Regularizer { return L1{l} }},
+	{"nonconvex", func(l float64) Regularizer { return NonConvex{l} }},
 }
 
 // Names lists the regularizers that New knows.
@@ -100,121 +83,63 @@ func Names() []string {
 	return names
 }
 
-// New makes the regularizer of that name with weight lambda ≥ 0, leaving the
-// coordinates in free alone. "none" takes the weight 0 only.
-func New(name string, lambda float64, free ...int) (Regularizer, error) {
-	for _, r := range registry {
-		if r.name != name {
-			continue
-		}
-		if !(lambda >= 0) || math.IsInf(lambda, 1) {
-			return nil, fmt.Errorf("reg: %s: lambda is %v; it must be a finite number, 0 or more", name, lambda)
-		}
-		if name == "none" && lambda != 0 {
-			return nil, fmt.Errorf("reg: none has no lambda, found %v; choose one of %s", lambda, strings.Join(Names()[1:], ", "))
-		}
-		free = slices.Compact(slices.Sorted(slices.Values(free)))
-		if len(free) > 0 && free[0] < 0 {
-			return nil, fmt.Errorf("reg: %s: free coordinate %d; coordinates count from 0", name, free[0])
-		}
-		return r.make(lambda, free), nil
+// New makes the regularizer of that name with weight lambda ≥ 0.
+func New(name string, lambda float64) (Regularizer, error) {
+	i := slices.Index(Names(), name)
+	switch {
+	case i < 0:
+		return nil, fmt.Errorf("reg: unknown regularizer %q; allowed: %s", name, strings.Join(Names(), ", "))
+	case !(lambda >= 0) || math.IsInf(lambda, 1):
+		return nil, fmt.Errorf("reg: %s: lambda is %v; it must be a finite number, 0 or more", name, lambda)
 	}
-	return nil, fmt.Errorf("reg: unknown regularizer %q; allowed: %s", name, strings.Join(Names(), ", "))
+	return registry[i].make(lambda), nil
 }
 
-// sum adds up f over the coordinates of w that are not free.
-func sum(w []float64, free []int, f func(v float64) float64) (s float64) {
-	for from, to := range pieces(len(w), free) {
-		for _, v := range w[from:to] {
-			s += f(v)
-		}
+// sum adds up f over the coordinates of w.
+func sum(w []float64, f func(v float64) float64) (s float64) {
+	for _, v := range w {
+		s += f(v)
 	}
 	return s
 }
 
-// add adds f of each coordinate of w that is not free to dst.
-func add(dst, w []float64, free []int, f func(v float64) float64) {
-	for from, to := range pieces(len(w), free) {
-		for j := from; j < to; j++ {
-			dst[j] += f(w[j])
-		}
+// add adds f of each coordinate of w to dst.
+func add(dst, w []float64, f func(v float64) float64) {
+	for j, v := range w {
+		dst[j] += f(v)
 	}
 }
-
-// pieces yields the stretches [from, to) of 0 … n−1 between the free coordinates.
-func pieces(n int, free []int) iter.Seq2[int, int] {
-	return func(yield func(from, to int) bool) {
-		from := 0
-		for _, f := range free {
-			if f >= n {
-				break
-			}
-			if from < f && !yield(from, f) {
-				return
-			}
-			from = f + 1
-		}
-		if from < n {
-			yield(from, n)
-		}
-	}
-}
-
-// Value is 0.
-func (None) Value([]float64) float64 { return 0 }
-
-// AddGrad adds nothing.
-func (None) AddGrad(dst, w []float64) {}
-
-// Smooth is 0.
-func (None) Smooth() float64 { return 0 }
-
-// StrongConvexity is 0.
-func (None) StrongConvexity() float64 { return 0 }
-
-// AddHess adds nothing.
-func (None) AddHess(dst, w []float64) {}
-
-// HessLipschitz is 0.
-func (None) HessLipschitz() float64 { return 0 }
 
 // Value is λ/2·Σ w_j².
 func (r L2) Value(w []float64) float64 {
-	return r.Lambda / 2 * sum(w, r.Free, func(v float64) float64 { return v * v })
+	return r.Lambda / 2 * sum(w, func(v float64) float64 { return v * v })
 }
 
 // AddGrad adds λ·w.
 func (r L2) AddGrad(dst, w []float64) {
-	add(dst, w, r.Free, func(v float64) float64 { return r.Lambda * v })
+	add(dst, w, func(v float64) float64 { return r.Lambda * v })
 }
 
 // Smooth is λ.
 func (r L2) Smooth() float64 { return r.Lambda }
 
-// StrongConvexity is λ; 0 with a free coordinate, along which r is flat.
-func (r L2) StrongConvexity() float64 {
-	if len(r.Free) > 0 {
-		return 0
-	}
-	return r.Lambda
-}
+// StrongConvexity is λ.
+func (r L2) StrongConvexity() float64 { return r.Lambda }
 
 // AddHess adds λ.
 func (r L2) AddHess(dst, w []float64) {
-	add(dst, w, r.Free, func(float64) float64 { return r.Lambda })
+	add(dst, w, func(float64) float64 { return r.Lambda })
 }
 
 // HessLipschitz is 0.
 func (r L2) HessLipschitz() float64 { return 0 }
 
 // Value is λ·Σ |w_j|.
-func (r L1) Value(w []float64) float64 {
-	return r.Lambda * sum(w, r.Free, math.Abs)
-}
+func (r L1) Value(w []float64) float64 { return r.Lambda * sum(w, math.Abs) }
 
 // AddGrad adds λ·sign(w), with sign(0) = 0.
 func (r L1) AddGrad(dst, w []float64) {
-	add(dst, w, r.Free, func(v float64) float64 {
+	add(dst, w, func(v float64) float64 {
 		if v == 0 || math.IsNaN(v) {
 			return 0
 		}
@@ -233,20 +158,9 @@ func (r L1) Smooth() float64 {
 // StrongConvexity is 0.
 func (r L1) StrongConvexity() float64 { return 0 }
 
-// Prox replaces w by argmin_u ½‖u−w‖² + step·r(u): every coordinate moves
-// toward 0 by step·λ and stops there.
-func (r L1) Prox(w []float64, step float64) {
-	t := step * r.Lambda
-	for from, to := range pieces(len(w), r.Free) {
-		for j := from; j < to; j++ {
-			w[j] = math.Copysign(max(math.Abs(w[j])-t, 0), w[j])
-		}
-	}
-}
-
 // Value is λ·Σ w_j²/(1+w_j²), each term in [0, 1) also where w_j² overflows.
 func (r NonConvex) Value(w []float64) float64 {
-	return r.Lambda * sum(w, r.Free, func(v float64) float64 {
+	return r.Lambda * sum(w, func(v float64) float64 {
 		if math.Abs(v) > 1 {
 			return 1 / (1 + 1/v/v)
 		}
@@ -256,7 +170,7 @@ func (r NonConvex) Value(w []float64) float64 {
 
 // AddGrad adds 2λ·w_j/(1+w_j²)².
 func (r NonConvex) AddGrad(dst, w []float64) {
-	add(dst, w, r.Free, func(v float64) float64 {
+	add(dst, w, func(v float64) float64 {
 		q := 1 + v*v
 		return 2 * r.Lambda * (v / q / q)
 	})
@@ -270,7 +184,7 @@ func (r NonConvex) StrongConvexity() float64 { return -r.Lambda / 2 }
 
 // AddHess adds λ·(2−6w_j²)/(1+w_j²)³.
 func (r NonConvex) AddHess(dst, w []float64) {
-	add(dst, w, r.Free, func(v float64) float64 {
+	add(dst, w, func(v float64) float64 {
 		q := 1 + v*v
 		return r.Lambda * (8/q - 6) / q / q
 	})

@@ -9,14 +9,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-func all(t interface{ Fatal(...any) }, lambda float64, free ...int) map[string]Regularizer {
+func all(t interface{ Fatal(...any) }, lambda float64) map[string]Regularizer {
 	m := map[string]Regularizer{}
 	for _, name := range Names() {
-		l := lambda
-		if name == "none" {
-			l = 0
-		}
-		r, err := New(name, l, free...)
+		r, err := New(name, lambda)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,8 +28,7 @@ func TestGradient(t *testing.T) {
 		lambda := rapid.Float64Range(0, 3).Draw(t, "lambda")
 		draw := rapid.SliceOfN(rapid.Float64Range(-4, 4), 5, 5)
 		w, u := draw.Draw(t, "w"), draw.Draw(t, "u")
-		free := rapid.SliceOfDistinct(rapid.IntRange(0, 6), rapid.ID).Draw(t, "free")
-		for name, r := range all(t, lambda, free...) {
+		for name, r := range all(t, lambda) {
 			g := make([]float64, 5)
 			r.AddGrad(g, w)
 			for j := range w {
@@ -45,10 +40,7 @@ func TestGradient(t *testing.T) {
 				up[j] += h
 				down[j] -= h
 				if slope := (r.Value(up) - r.Value(down)) / (2 * h); math.Abs(slope-g[j]) > 1e-8*(1+lambda) {
-					t.Fatalf("%s, λ=%v, free %v: ∂r/∂w_%d = %v, differences say %v", name, lambda, free, j, g[j], slope)
-				}
-				if slices.Contains(free, j) && g[j] != 0 {
-					t.Fatalf("%s: free coordinate %d has gradient %v", name, j, g[j])
+					t.Fatalf("%s, λ=%v: ∂r/∂w_%d = %v, differences say %v", name, lambda, j, g[j], slope)
 				}
 			}
 			gu := make([]float64, 5)
@@ -72,7 +64,6 @@ func TestHessians(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lambda := rapid.Float64Range(0, 3).Draw(t, "lambda")
 		w := rapid.SliceOfN(rapid.Float64Range(-4, 4), 5, 5).Draw(t, "w")
-		free := rapid.SliceOfDistinct(rapid.IntRange(0, 6), rapid.ID).Draw(t, "free")
 		const h = 1e-5
 		moved := func(by float64) []float64 {
 			to := slices.Clone(w)
@@ -81,7 +72,7 @@ func TestHessians(t *testing.T) {
 			}
 			return to
 		}
-		for name, r := range all(t, lambda, free...) {
+		for name, r := range all(t, lambda) {
 			c, ok := r.(Curved)
 			if ok != (name != "l1") {
 				t.Fatalf("%s: a Hessian is there: %v", name, ok)
@@ -95,7 +86,7 @@ func TestHessians(t *testing.T) {
 			r.AddGrad(down, moved(-h))
 			for j, v := range diagonal {
 				if slope := (up[j] - down[j]) / (2 * h); math.Abs(slope-v) > 1e-8*(1+lambda) {
-					t.Fatalf("%s, λ=%v, free %v: ∂²r/∂w_%d² = %v, differences say %v", name, lambda, free, j, v, slope)
+					t.Fatalf("%s, λ=%v: ∂²r/∂w_%d² = %v, differences say %v", name, lambda, j, v, slope)
 				}
 			}
 			clear(up)
@@ -127,18 +118,6 @@ func TestBoundsAreTight(t *testing.T) {
 	}
 }
 
-func TestProx(t *testing.T) {
-	w := []float64{3, -3, 0.5, -0.5, 0, 9}
-	r, err := New("l1", 2, 5)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.(L1).Prox(w, 0.5)
-	if want := []float64{2, -2, 0, 0, 0, 9}; !slices.Equal(w, want) {
-		t.Errorf("Prox = %v, want %v", w, want)
-	}
-}
-
 func TestExtremes(t *testing.T) {
 	w := []float64{1e200, -1e308, 1e-200, 0}
 	r := NonConvex{Lambda: 1}
@@ -153,35 +132,25 @@ func TestExtremes(t *testing.T) {
 }
 
 func TestNew(t *testing.T) {
-	r, err := New("l2", 0.5, 7, 3, 7)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if l2 := r.(L2); !slices.Equal(l2.Free, []int{3, 7}) || l2.StrongConvexity() != 0 || (L2{Lambda: 1}).StrongConvexity() != 1 {
-		t.Errorf("free coordinates: %+v, strong convexity %v", l2, l2.StrongConvexity())
-	}
 	for _, c := range []struct {
 		name   string
 		lambda float64
-		free   []int
 		want   string
 	}{
-		{"ridge", 1, nil, `unknown regularizer "ridge"; allowed: none, l2, l1, nonconvex`},
-		{"l2", -1, nil, "lambda is -1"},
-		{"l2", math.NaN(), nil, "lambda is NaN"},
-		{"l1", math.Inf(1), nil, "lambda is +Inf"},
-		{"none", 1, nil, "none has no lambda"},
-		{"l2", 1, []int{-2}, "free coordinate -2"},
+		{"ridge", 1, `unknown regularizer "ridge"; allowed: l2, l1, nonconvex`},
+		{"l2", -1, "lambda is -1"},
+		{"l2", math.NaN(), "lambda is NaN"},
+		{"l1", math.Inf(1), "lambda is +Inf"},
 	} {
-		if _, err := New(c.name, c.lambda, c.free...); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("New(%q, %v, %v): %v, want %q", c.name, c.lambda, c.free, err, c.want)
+		if _, err := New(c.name, c.lambda); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("New(%q, %v): %v, want %q", c.name, c.lambda, err, c.want)
 		}
 	}
 }
 
 func TestAllocations(t *testing.T) {
 	w, dst := make([]float64, 100), make([]float64, 100)
-	for name, r := range all(t, 1, 99) {
+	for name, r := range all(t, 1) {
 		if n := testing.AllocsPerRun(10, func() { r.AddGrad(dst, w); r.Value(w) }); n > 0 {
 			t.Errorf("%s allocates %v times", name, n)
 		}

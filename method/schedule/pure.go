@@ -17,10 +17,6 @@ func Inner(epsilon float64, m, n int) float64 {
 	return math.Log1p(r * math.Expm1(epsilon))
 }
 
-// Amplified is the cost of a step that spends inner on m of n rows drawn without
-// replacement, (3.3): ln(1 + (m/n)(e^inner − 1)).
-func Amplified(inner float64, m, n int) float64 { return Inner(inner, n, m) }
-
 // PureSampled shares pure ε out over steps that each see m of n rows, exactly: it
 // minimizes Σ a_t·b_t² with b_t ∝ 1/u(ε_t), u = Inner, and Σ ε_t = ε.
 //

@@ -129,9 +129,11 @@ type Run struct {
 	err     error
 }
 
-// Run prepares a run of the phases on o. r is nil for none; filter is nil where the cost is a plan.
-func (q Queries) Run(o oracle.Oracle, r reg.Regularizer, c Constants, filter *privacy.Filtered, phases ...Phase) *Run {
-	run := &Run{Queries: q, Constants: c, oracle: o, reg: r, filter: filter, phases: phases, g: make([]float64, q.Public.Dim)}
+// Run prepares a run of the phases on o, with those tolerances ε_g and ε_H. r is nil for none; filter is nil where the
+// cost is a plan.
+func (q Queries) Run(o oracle.Oracle, r reg.Regularizer, gradient, curvature float64, filter *privacy.Filtered, phases ...Phase) *Run {
+	run := &Run{Queries: q, oracle: o, reg: r, filter: filter, phases: phases, g: make([]float64, q.Public.Dim)}
+	run.Constants, run.err = Analysis(q.Public, r, gradient, curvature)
 	for _, p := range phases {
 		run.tests += p.Steps
 	}
@@ -348,11 +350,10 @@ func (r *Run) Claim(norm float64, p Pair) *Claim {
 // experiments.
 func Exact(ctx context.Context, o oracle.Oracle, r reg.Regularizer, w []float64) (gradient, least float64, err error) {
 	pub := o.Public()
-	c, err := Analysis(pub, r, 0, 0)
-	if err != nil {
-		return 0, 0, err
+	run := Queries{Public: pub, Sampler: sample.Full{}, HessClip: float64(pub.Smooth), Plan: true, Off: true}.Run(o, r, 0, 0, nil, Phase{Steps: 1})
+	if !run.Next() {
+		return 0, 0, run.Err()
 	}
-	run := Queries{Public: pub, Sampler: sample.Full{}, HessClip: float64(pub.Smooth), Plan: true, Off: true}.Run(o, r, c, nil, Phase{Steps: 1})
 	g, ok := run.Grad(ctx, w)
 	if !ok {
 		return 0, 0, run.Err()
@@ -361,6 +362,6 @@ func Exact(ctx context.Context, o oracle.Oracle, r reg.Regularizer, w []float64)
 	if err != nil {
 		return 0, 0, err
 	}
-	p, err := Smallest(h, 1e-9*c.Smooth, 1e-9)
+	p, err := Smallest(h, 1e-9*run.Smooth, 1e-9)
 	return floats.Norm(g, 2), p.Value - p.Slack, err
 }

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"iter"
 	"math"
 
@@ -19,50 +19,40 @@ type Sign struct {
 }
 
 func (m Sign) Configure(pub oracle.Public, _ method.Objective, terms method.Terms) (method.Method, error) {
-	if m.Steps == 0 {
-		m.Steps = 50
-	}
-	if m.Rate == 0 {
-		m.Rate = 0.1
-	}
-	if m.Steps < 1 || !(m.Rate > 0) || math.IsInf(m.Rate, 1) {
-		return nil, fmt.Errorf("rate: found %v for %d steps; allowed is a number above 0", m.Rate, m.Steps)
-	}
-	if err := m.Gradient.Configure(pub, terms); err != nil {
-		return nil, err
-	}
-	err := m.Gradient.Calibrate(terms, func(g method.Gradient) privacy.Event { return m.cost(g, pub) })
+	m.Steps = cmp.Or(m.Steps, 50)
+	err := m.Gradient.ConfigureSteps(pub, terms, &m.Steps,
+		method.Number{Name: "rate", Value: &m.Rate, In: method.Positive, Free: 0.1})
 	return m, err
 }
 
-func (m Sign) cost(g method.Gradient, pub oracle.Public) privacy.Event {
-	return privacy.Repeated{Count: m.Steps, Of: g.Cost(pub)}
-}
-
-func (m Sign) Plan(pub oracle.Public) (privacy.Event, error) { return m.cost(m.Gradient, pub), nil }
-func (m Sign) MaxSteps() int                                 { return m.Steps }
-func (m Sign) NoiseMultiplier() float64                      { return m.Gradient.Noise }
+func (m Sign) Plan(pub oracle.Public) (privacy.Event, error) { return m.Gradient.Plan(pub, m.Steps) }
 
 func (m Sign) Run(ctx context.Context, o oracle.Oracle, obj method.Objective) iter.Seq2[method.Step, error] {
-	return func(yield func(method.Step, error) bool) {
+	return m.RunFrom(ctx, o, obj, nil)
+}
+
+func (m Sign) RunFrom(ctx context.Context, o oracle.Oracle, obj method.Objective, from *method.Checkpoint) iter.Seq2[method.Step, error] {
+	return method.Loop(func(yield func(method.Step) bool) (method.Step, error) {
 		w := o.Public().Start()
-		st := method.Step{W: w, Rate: m.Rate}
+		st := method.Step{W: w, Rate: m.Rate, Kept: [][]float64{w}}
+		var err error
+		if st.T, err = from.Into(w); err != nil {
+			return st, err
+		}
 		noisy := m.Gradient.On(o)
-		for t := range m.Steps {
+		for st.T < m.Steps {
 			g, err := noisy.At(ctx, w)
 			if err != nil {
-				yield(st.End(err))
-				return
+				return st, err
 			}
 			obj.AddGradient(g, w)
 			for j, v := range g {
 				w[j] -= m.Rate * math.Copysign(1, v)
 			}
-			st.T = t + 1
-			if !yield(st, nil) {
-				return
+			if st.T++; !yield(st) {
+				return st, nil
 			}
 		}
-		yield(st.End(nil))
-	}
+		return st, nil
+	})
 }

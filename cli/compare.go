@@ -126,7 +126,7 @@ func runCompare(c *cobra.Command, o compare.Options, out string, jobs int, void,
 		warn("%s", text)
 	}
 	if left := p.Left(); left > 0 {
-		if err := p.Look(ctx, store.ID, void); err != nil {
+		if err := p.OpenTables(ctx, store.ID, void); err != nil {
 			store.Undo()
 			if errors.Is(err, access.ErrWouldEnd) {
 				return fmt.Errorf("%w. Compare on rows that need no protection or on a synthetic table (`sotto synth`), or give --void", err)

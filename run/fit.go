@@ -203,7 +203,7 @@ func NewInfo(j *Job, version string) (*runlog.Info, error) {
 	i := &runlog.Info{
 		Format: runlog.InfoFormat, ID: id, Status: runlog.Running, Started: time.Now().UTC().Truncate(time.Millisecond),
 		Version: version, Build: Program(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: kernels(),
-		SpecFile: absolute(j.Spec.File), Data: tablePath(j.Spec.Data), Test: tablePath(j.Spec.Test), Labels: absolute(j.Spec.Labels), TestLabels: absolute(j.Spec.TestLabels),
+		SpecFile: absolute(j.Spec.File), Data: TablePath(j.Spec.Data), Test: TablePath(j.Spec.Test), Labels: absolute(j.Spec.Labels), TestLabels: absolute(j.Spec.TestLabels),
 		Dataset: j.Schema.Dataset, Unit: j.Schema.Unit, UnitRows: j.Schema.UnitRows,
 		Method: j.Spec.MethodName, Output: string(j.Spec.Output), StateEvery: j.StateEvery,
 		Budget: j.Spec.Privacy.Budget(), Off: j.Spec.Privacy.Off,
@@ -255,9 +255,9 @@ func NewID() (string, error) {
 	return time.Now().UTC().Format("20060102-150405") + "-" + hex.EncodeToString(b[:]), nil
 }
 
-// tablePath is what run.json calls a table: its file, absolute, or the URL of a
-// database without a password.
-func tablePath(p string) string {
+// TablePath is the name of a table in files that Sotto writes: its absolute path, or the URL of a
+// database without the password.
+func TablePath(p string) string {
 	dir, err := os.Getwd()
 	if err != nil {
 		dir = ""

@@ -1,8 +1,9 @@
 package run
 
 import (
+	"cmp"
 	"math"
-	"sort"
+	"slices"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
@@ -110,6 +111,11 @@ func scoreValues(m model.Model, w []float64, t *data.Table) *runlog.Scores {
 	return s
 }
 
+// Finite reports whether no value is NaN or infinite.
+func Finite(values ...float64) bool {
+	return !slices.ContainsFunc(values, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
+}
+
 // Best is the index of the largest output; the first among equals.
 func Best(p []float64) int {
 	best := 0
@@ -129,7 +135,7 @@ type ranked struct {
 // auc is the probability that a positive row ranks above a negative one, ties
 // counting half (Mann–Whitney); NaN without rows of both classes.
 func auc(r []ranked) float64 {
-	sort.Slice(r, func(i, j int) bool { return r[i].score < r[j].score })
+	slices.SortFunc(r, func(a, b ranked) int { return cmp.Compare(a.score, b.score) })
 	var rankSum, positives float64
 	for i := 0; i < len(r); {
 		j := i

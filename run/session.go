@@ -9,7 +9,6 @@ import (
 	"math"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/sottodp/sotto/data"
@@ -197,7 +196,7 @@ func (s *Session) Finish(ctx context.Context, w []float64, steps int, outcome st
 	if j.Owner == nil {
 		r.SampleBound = numerics(j, r.Charged)
 	}
-	if slices.ContainsFunc(w, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
+	if !Finite(w...) {
 		r.Outcome = Diverged
 		return rec, errors.Join(s.settle(ctx, rec), ErrDiverged)
 	}

@@ -63,10 +63,10 @@ func TestTablePaths(t *testing.T) {
 	if err != nil || s.Data != filepath.Join("dir", "a.db")+"?table=x" || s.Test != "postgres://u:hunter2@h/d?table=x" {
 		t.Errorf("%+v %v", s, err)
 	}
-	if p := tablePath(s.Data); !filepath.IsAbs(p) || !strings.HasSuffix(p, filepath.Join("dir", "a.db")+"?table=x") {
+	if p := TablePath(s.Data); !filepath.IsAbs(p) || !strings.HasSuffix(p, filepath.Join("dir", "a.db")+"?table=x") {
 		t.Error(p)
 	}
-	if p := tablePath(s.Test); p != "postgres://u@h/d?table=x" {
+	if p := TablePath(s.Test); p != "postgres://u@h/d?table=x" {
 		t.Error(p)
 	}
 }

@@ -311,7 +311,7 @@ func (v *Verification) replay(ctx context.Context) error {
 	}
 	all := v.Info.Result != nil && again.steps == v.Info.Result.Steps && o.Replayed() == kept
 	if file == nil {
-		if finite := !slices.ContainsFunc(w, notFinite); !finite {
+		if !Finite(w...) {
 			again.outcome = Diverged
 		}
 		v.Say("replay", all && again.outcome == Diverged, "%s, replayed from %s to step %d by its releases, without data: the parameters are not finite, and the run made no model", v.Info.Method, start, again.steps)
@@ -324,8 +324,6 @@ func (v *Verification) replay(ctx context.Context) error {
 	v.claim(again.claim)
 	return v.wrote(again)
 }
-
-func notFinite(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }
 
 // refusals says whether the run may have been refused a batch, which its replay asks the meter for again.
 func (v *Verification) refusals() bool {

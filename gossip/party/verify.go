@@ -5,9 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"path/filepath"
-	"slices"
 
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/transport"
@@ -148,7 +146,7 @@ func (p *past) Mix(_ context.Context, _ int, act gossip.Activation, m []float64)
 // those of the others are in no file here.
 func outcome(v *run.Verification, x []float64, owners int) error {
 	r := v.Info.Result
-	finite := !slices.ContainsFunc(x, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
+	finite := run.Finite(x...)
 	holds := r.Owners >= 1 && r.Owners <= owners
 	detail := fmt.Sprintf("the model is the mean of %d of %d owners' parameters; the others' are in no file here, so neither their number nor the mean can be checked", r.Owners, owners)
 	switch {

@@ -132,10 +132,8 @@ func (p *Plan) Result(id string, nodes [][]float64, test *data.Table, seconds fl
 	r := &Result{ID: id, Unit: p.Job.Schema.Unit, UnitRows: p.Job.Schema.UnitRows, Method: p.MethodName, Adjacency: p.Job.Facts.Adjacency, Delta: b.Delta, Off: p.Spec.Privacy.Off,
 		Rounds: p.Schedule.Rounds, Share: p.Schedule.Share(), Beta: p.beta(), Seconds: seconds, W: gossip.Mean(nodes), Unpaid: Unpaid}
 	r.PerSecond = float64(r.Rounds) / r.Seconds
-	for _, v := range r.W {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, run.ErrDiverged
-		}
+	if !run.Finite(r.W...) {
+		return nil, run.ErrDiverged
 	}
 	for i, o := range p.Owners {
 		q := OwnerResult{Name: o.Name, Rows: o.Facts.Rows, Activations: o.Activations, Noise: o.Method.NoiseMultiplier()}

@@ -1,8 +1,8 @@
 package compare
 
 import (
+	"encoding/csv"
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -12,14 +12,15 @@ import (
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/run"
 )
 
-// Unpaid is what a reader of a comparison must know.
+// Unpaid is the warning on every comparison.
 const Unpaid = "None of this is private: every figure is computed from the rows without noise. A choice of a method, a field or ε by these " +
 	"figures is an access to the rows without charge, and no model's guarantee covers it. Compare on rows that need no protection " +
 	"or on a synthetic table (sotto synth), and train the private model with what you choose there, or charge the search (sotto tune)."
 
-// A figure that the tables show: its heading, its numbers and how they are written.
+// A shown is a figure in the tables.
 type shown struct {
 	name  string
 	of    func(*Cell) Figure
@@ -29,12 +30,12 @@ type shown struct {
 
 func hundredths(v float64, _ int) string { return strconv.FormatFloat(v, 'f', 2, 64) }
 
-// shown lists the figures of a table: first what it is for.
+// shown lists the figures of a table, the score first.
 func (t *table) shown() []shown {
 	return []shown{scored(t.schema.Classes() > 0), {"objective", (*Cell).Objective, 1, chart.Number}, {"seconds", (*Cell).Seconds, 1, chart.Number}}
 }
 
-// scored is what a table is for: an accuracy where there are classes, else an error.
+// scored is the score of a table: an accuracy if it has classes, else an error.
 func scored(classes bool) shown {
 	if classes {
 		return shown{"accuracy, %", (*Cell).Score, 100, hundredths}
@@ -42,27 +43,18 @@ func scored(classes bool) shown {
 	return shown{"root mean squared error", (*Cell).Score, 1, chart.Number}
 }
 
-// grid is a figure of all cells of a table as a Markdown table that a terminal shows
-// well too.
+// grid is a figure of all cells of a table as a Markdown table, aligned for terminals.
 func (t *table) grid(s shown) string {
-	var methods, epsilons []string
-	cells := map[[2]string]*Cell{}
-	for _, c := range t.cells {
-		if !slices.Contains(methods, c.Method) {
-			methods = append(methods, c.Method)
+	rows := [][]string{{"ε"}}
+	for i, c := range t.cells { // method by method, each with the same ε in the same order
+		if i == 0 || t.cells[i-1].Method != c.Method {
+			rows[0] = append(rows[0], c.Method)
 		}
-		if !slices.Contains(epsilons, c.Epsilon) {
-			epsilons = append(epsilons, c.Epsilon)
+		if len(rows[0]) == 2 {
+			rows = append(rows, []string{c.Epsilon})
 		}
-		cells[[2]string{c.Method, c.Epsilon}] = c
-	}
-	rows := [][]string{append([]string{"ε"}, methods...)}
-	for _, e := range epsilons {
-		row := []string{e}
-		for _, m := range methods {
-			row = append(row, cells[[2]string{m, e}].text(s))
-		}
-		rows = append(rows, row)
+		at := 1 + slices.IndexFunc(rows[1:], func(r []string) bool { return r[0] == c.Epsilon })
+		rows[at] = append(rows[at], c.text(s))
 	}
 	width := make([]int, len(rows[0]))
 	for _, r := range rows {
@@ -109,7 +101,7 @@ func (s shown) text(f Figure) string {
 	return fmt.Sprintf("%s ± %s (%s)", s.write(s.scale*f.Mean, 4), s.write(s.scale*f.SD, 2), s.write(s.scale*f.Median, 4))
 }
 
-// Tables are the comparison's tables of what it is for: accuracies or errors.
+// Tables are the tables of scores: accuracies or errors.
 func (p *Plan) Tables() string {
 	var b strings.Builder
 	for _, t := range p.tables {
@@ -122,7 +114,6 @@ func (p *Plan) Tables() string {
 // told says what the figures in a cell are.
 func (p *Plan) told() string {
 	v := p.Varied
-	n := v.Seeds * max(1, v.Folds)
 	how := fmt.Sprintf("%d seeds", v.Seeds)
 	if v.Seeds == 1 {
 		how = "one seed"
@@ -133,16 +124,13 @@ func (p *Plan) told() string {
 	case v.Split != 0:
 		how = fmt.Sprintf("%s, each with a split of its own, %s of the %s to train on", how, strconv.FormatFloat(v.Split, 'g', -1, 64), p.counted())
 	}
-	if n > 1 {
+	if p.perCell() > 1 {
 		how = "mean ± standard deviation (median) of " + how
 	}
 	return how
 }
 
-// counted is what the declared numbers, splits and folds of a table count.
-func (t *table) counted() string { return t.schema.Counted() }
-
-// counted is that of all tables: a row of a table without units is one.
+// counted is what the declared numbers of all tables count: a row of a table without units is one.
 func (p *Plan) counted() string {
 	most := 0
 	for _, t := range p.tables {
@@ -157,7 +145,7 @@ func (p *Plan) page() string {
 	fmt.Fprintf(&b, "# Comparison\n\n> %s\n\nFigures are %s. ε is the cap of a run whose training rows are the part it is trained on. ", Unpaid, p.told())
 	fmt.Fprintf(&b, "Seconds are of training, while other cells train too.\n\n![what was found](%s)\n", Chart)
 	for _, t := range p.tables {
-		fmt.Fprintf(&b, "\n## %s\n\n%s declared %s, %s.\n", t.name, chart.Integer(t.rows), t.counted(), t.terms())
+		fmt.Fprintf(&b, "\n## %s\n\n%s declared %s, %s.\n", t.name, chart.Integer(t.rows), t.schema.Counted(), t.terms())
 		for _, s := range t.shown() {
 			fmt.Fprintf(&b, "\n### %s\n\n%s", s.name, t.grid(s))
 		}
@@ -170,32 +158,30 @@ func (p *Plan) page() string {
 	return b.String()
 }
 
-// cellsCSV is a line for each cell.
+// cellsCSV has a line for each cell.
 func (p *Plan) cellsCSV() string {
-	var b strings.Builder
-	b.WriteString("table,method,epsilon,delta,adjacency,runs,diverged,measure,score_mean,score_sd,score_median,objective_mean,objective_sd,objective_median,seconds_mean,seconds_sd,seconds_median,noise_multiplier,refused\n")
+	lines := [][]string{strings.Split("table,method,epsilon,delta,adjacency,runs,diverged,measure,score_mean,score_sd,score_median,"+
+		"objective_mean,objective_sd,objective_median,seconds_mean,seconds_sd,seconds_median,noise_multiplier,refused", ",")}
 	for _, c := range p.Cells {
-		delta, adjacency := "", ""
+		delta, adjacency, multiplier := "", "", ""
 		if s := c.Spec.Privacy; !s.Off {
 			delta, adjacency = field(*s.Delta), s.Adjacency.String()
 		}
-		line := []string{quoted(c.Table), quoted(c.Method), c.Epsilon, delta, adjacency, strconv.Itoa(len(c.Results)), strconv.Itoa(c.Diverged()), c.Measure()}
-		for _, f := range []Figure{c.Score(), c.Objective(), c.Seconds()} {
-			line = append(line, field(f.Mean), field(f.SD), field(f.Median))
-		}
-		multiplier := ""
 		if len(c.Results) > 0 && c.Results[0].Noise > 0 {
 			multiplier = field(c.Results[0].Noise)
 		}
-		b.WriteString(strings.Join(append(line, multiplier, quoted(c.Refused)), ",") + "\n")
+		line := []string{c.Table, c.Method, c.Epsilon, delta, adjacency, strconv.Itoa(len(c.Results)), strconv.Itoa(c.Diverged()), c.Measure()}
+		for _, f := range []Figure{c.Score(), c.Objective(), c.Seconds()} {
+			line = append(line, field(f.Mean), field(f.SD), field(f.Median))
+		}
+		lines = append(lines, append(line, multiplier, c.Refused))
 	}
-	return b.String()
+	return csvOf(lines)
 }
 
-// runsCSV is a line for each training.
+// runsCSV has a line for each training.
 func (p *Plan) runsCSV() string {
-	var b strings.Builder
-	b.WriteString("table,method,epsilon,seed,fold,train_rows,test_rows,measure,score,objective,seconds,steps,outcome\n")
+	lines := [][]string{strings.Split("table,method,epsilon,seed,fold,train_rows,test_rows,measure,score,objective,seconds,steps,outcome", ",")}
 	number := func(v *float64) string {
 		if v == nil {
 			return ""
@@ -204,27 +190,26 @@ func (p *Plan) runsCSV() string {
 	}
 	for _, c := range p.Cells {
 		for _, r := range c.Results {
-			fmt.Fprintf(&b, "%s,%s,%s,%d,%d,%d,%d,%s,%s,%s,%s,%d,%s\n", quoted(c.Table), quoted(c.Method), c.Epsilon, r.Seed, r.Fold, r.TrainRows, r.TestRows,
-				c.Measure(), number(r.Score), number(r.Objective), field(r.Seconds), r.Steps, r.Outcome)
+			lines = append(lines, []string{c.Table, c.Method, c.Epsilon, strconv.Itoa(r.Seed), strconv.Itoa(r.Fold), strconv.Itoa(r.TrainRows), strconv.Itoa(r.TestRows),
+				c.Measure(), number(r.Score), number(r.Objective), field(r.Seconds), strconv.Itoa(r.Steps), r.Outcome})
 		}
 	}
+	return csvOf(lines)
+}
+
+// csvOf writes lines to memory, which cannot fail.
+func csvOf(lines [][]string) string {
+	var b strings.Builder
+	csv.NewWriter(&b).WriteAll(lines)
 	return b.String()
 }
 
-// field is a number of a CSV file; nothing for none.
+// field is a finite number of a CSV file; others are empty.
 func field(v float64) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
+	if !run.Finite(v) {
 		return ""
 	}
 	return strconv.FormatFloat(v, 'g', 8, 64)
-}
-
-// quoted is text of a CSV file.
-func quoted(s string) string {
-	if strings.ContainsAny(s, ",\"\r\n") {
-		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
-	}
-	return s
 }
 
 // figure draws score and objective of every table against ε.

@@ -1,10 +1,11 @@
-// Package compare trains many models on the same tables and puts their figures side by
-// side: methods × ε × seeds × tables. It is a tool of the lab. Nothing that it writes is
-// private: each cell says what a run under that budget would have got, and the
-// comparison itself is an access without charge (R3).
+// Package compare trains many models on the same tables and shows their figures side by side:
+// methods × ε × seeds × tables. It is a tool of the lab. Nothing that it writes is private: each cell
+// says what a run under that budget would have got, and the comparison itself is an access without
+// charge (R3).
 package compare
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/text"
@@ -42,15 +44,17 @@ type Plan struct {
 	Cells  []*Cell // table by table, method by method, ε by ε
 	Runs   int     // trainings in all
 
-	// Watch, where it is not nil, gives the journal of a training: it is told of each charge and
-	// each release. Trainings go on at the same time.
+	// Watch returns the journal of a training, which records each charge and each release. Trainings
+	// run at the same time. May be nil.
 	Watch func(*Cell, Result) oracle.Journal
-	// Notice, where it is not nil, is told what only the owner of the rows may see.
+	// Notice receives what only the owner of the rows may see. May be nil.
 	Notice func(string)
 
 	tables []*table
 	parts  []*part
-	opened bool // Look has opened the tables
+	opened bool // OpenTables was called
+
+	mu sync.Mutex // guards the rows of tables and parts while trainings run
 }
 
 // A Cell is a method at an ε on a table, with one training for each seed and fold.
@@ -58,12 +62,11 @@ type Cell struct {
 	Table, Method string
 	Epsilon       string
 	Spec          *run.Spec
-	Refused       string // why it cannot be: no such guarantee, or a field that does not fit; "" if it can
+	Refused       string // why it cannot run: no such guarantee, or a field that does not fit; "" if it can
 	Results       []Result
 
 	table *table
 	jobs  map[int]*run.Job // by rows to train on
-	all   int              // trainings
 	err   error            // of Prepare
 }
 
@@ -77,22 +80,19 @@ type table struct {
 	adjacency privacy.Adjacency
 	cells     []*Cell
 
-	mu     sync.Mutex
-	from   []*data.Table // the files, while they are needed
-	test   *data.Table
-	parts  int // that still need them
-	coins  map[int][]uint64
-	whole  *data.Table
 	opened []*access.Opened // the files, then the test rows, until they are taken
+	from   []*data.Table    // the files, while parts need them
+	whole  *data.Table      // all of them
+	test   *data.Table
+	parts  int // that still need the rows
+	hashes map[int][]uint64
 }
 
 // A part is what one seed and fold train on, and are scored on.
 type part struct {
-	table      *table
-	seed, fold int
-	rows       int // declared rows to train on
-
-	mu          sync.Mutex
+	table       *table
+	seed, fold  int
+	rows        int // declared rows to train on
 	runs        int // trainings that still need it
 	train, test *data.Table
 }
@@ -147,38 +147,35 @@ func New(o Options) (*Plan, error) {
 				p.parts = append(p.parts, q)
 			}
 		}
-		for _, c := range t.cells {
-			c.all = v.Seeds * max(1, v.Folds)
-		}
 	}
-	p.Runs = len(p.Cells) * v.Seeds * max(1, v.Folds)
+	p.Runs = len(p.Cells) * p.perCell()
 	return p, nil
 }
+
+// perCell is the number of trainings of a cell.
+func (p *Plan) perCell() int { return p.Varied.Seeds * max(1, p.Varied.Folds) }
+
+// open says whether the cell has trainings left.
+func (p *Plan) open(c *Cell) bool { return c.Refused == "" && len(c.Results) < p.perCell() }
 
 func fail(format string, args ...any) error { return &run.InputError{Err: fmt.Errorf(format, args...)} }
 
 // addTable settles a table and its cells.
 func (p *Plan) addTable(o Options, spec run.TableSpec) (*table, error) {
 	v := o.Varied
-	t := &table{name: spec.Name, files: spec.Data, coins: map[int][]uint64{}, rows: spec.Rows}
+	t := &table{name: spec.Name, files: spec.Data, hashes: map[int][]uint64{}, rows: spec.Rows}
 	p.tables = append(p.tables, t)
-	from := o.File
-	if from == "" {
-		from = "flags"
-	}
 	quote := func(s string) string { b, _ := json.Marshal(s); return string(b) } // a JSON string is a YAML string
+	first := slices.Concat(spec.Data, []string{""})[0]
 	var of []run.Override
-	for _, f := range []struct{ path, value string }{
-		{"schema", spec.Schema}, {"labels", spec.Labels}, {"test", spec.Test}, {"test_labels", spec.TestLabels}, {"privacy.delta", spec.Delta},
+	for _, f := range []struct{ path, given, value string }{
+		{"schema", spec.Schema, quote(spec.Schema)}, {"labels", spec.Labels, quote(spec.Labels)},
+		{"test", spec.Test, quote(spec.Test)}, {"test_labels", spec.TestLabels, quote(spec.TestLabels)},
+		{"privacy.delta", spec.Delta, spec.Delta}, {"data", first, quote(first)},
 	} {
-		if f.value != "" && f.path == "privacy.delta" {
-			of = append(of, run.Override{Path: f.path, Value: f.value, From: from})
-		} else if f.value != "" {
-			of = append(of, run.Override{Path: f.path, Value: quote(f.value), From: from})
+		if f.given != "" {
+			of = append(of, run.Override{Path: f.path, Value: f.value, From: cmp.Or(o.File, "flags")})
 		}
-	}
-	if len(spec.Data) > 0 {
-		of = append(of, run.Override{Path: "data", Value: quote(spec.Data[0]), From: from})
 	}
 	of = append(of, prefixed("model.", spec.Model)...)
 	labels := map[string]bool{}
@@ -199,14 +196,10 @@ func (p *Plan) addTable(o Options, spec run.TableSpec) (*table, error) {
 				return nil, err
 			}
 			s.Label = o.Label
-			c := &Cell{Method: label, Epsilon: epsilon, Spec: s, table: t, jobs: map[int]*run.Job{}}
-			if c.Method == "" {
-				c.Method = s.MethodName
-			}
-			if s.Privacy.Off {
-				c.Epsilon = NoNoise
-			} else {
+			c := &Cell{Method: cmp.Or(label, s.MethodName), Epsilon: NoNoise, Spec: s, table: t, jobs: map[int]*run.Job{}}
+			if !s.Privacy.Off {
 				c.Epsilon = strconv.FormatFloat(s.Privacy.Epsilon, 'g', -1, 64)
+				t.adjacency = s.Privacy.Adjacency
 			}
 			key := c.Method + "\x00" + c.Epsilon
 			if labels[key] {
@@ -218,16 +211,11 @@ func (p *Plan) addTable(o Options, spec run.TableSpec) (*table, error) {
 					return nil, err
 				}
 			}
-			if !s.Privacy.Off {
-				t.adjacency = s.Privacy.Adjacency
-			}
 			c.Table = t.name
 			t.cells = append(t.cells, c)
 		}
 	}
-	if t.adjacency == 0 {
-		t.adjacency = privacy.AddRemove // nothing rests on it: no cell has noise
-	}
+	t.adjacency = cmp.Or(t.adjacency, privacy.AddRemove) // without noise nothing depends on it
 	p.Cells = append(p.Cells, t.cells...)
 	return t, nil
 }
@@ -246,7 +234,7 @@ func prefixed(block string, s run.Settings) []run.Override {
 	return out
 }
 
-// settle sets what the spec of a table's first cell says of the table.
+// settle takes what the spec of the table's first cell says about the table.
 func (t *table) settle(s *run.Spec, v run.Comparison) error {
 	t.spec = s
 	var err error
@@ -264,7 +252,7 @@ func (t *table) settle(s *run.Spec, v run.Comparison) error {
 	}
 	divided := v.Split != 0 || v.Folds != 0
 	if divided {
-		s.Test, s.TestLabels = "", "" // the spec's, which a split stands in for
+		s.Test, s.TestLabels = "", "" // a split replaces the spec's test table
 	}
 	switch {
 	case t.files[0] == "":
@@ -279,12 +267,12 @@ func (t *table) settle(s *run.Spec, v run.Comparison) error {
 		t.rows = t.schema.Rows
 	}
 	if t.rows < 1 {
-		return fail("field %q of table %s is missing: training divides by that public number, which a person writes; or --rows N", t.counted(), t.name)
+		return fail("field %q of table %s is missing: training divides by that public number, which a person writes; or --rows N", t.schema.Counted(), t.name)
 	}
 	return nil
 }
 
-// trainRows is the public number of rows that a part trains on.
+// trainRows is the public number of rows that a fold trains on.
 func (t *table) trainRows(v run.Comparison, fold int) int {
 	switch {
 	case v.Split != 0:
@@ -298,44 +286,21 @@ func (t *table) trainRows(v run.Comparison, fold int) int {
 	return t.rows
 }
 
-// window is which ranks of n make up a fold.
+// window returns which of n ranks form a fold.
 func window(n, folds, fold int) (from, to int) { return fold * n / folds, (fold + 1) * n / folds }
 
-// Prepare calibrates the cells that still have something to train. A cell whose method
-// refuses is one without figures, and says why; where a method refuses everywhere, or
-// everything refuses a table, that is the error.
+// Prepare calibrates the cells that have trainings left. A cell whose method refuses has no figures
+// and says why. If a method refuses in all its cells, or all cells of a table are refused, Prepare
+// returns the error.
 func (p *Plan) Prepare(jobs int) error {
-	queue := make(chan func())
-	var wg sync.WaitGroup
-	for range workers(jobs) {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for f := range queue {
-				f()
-			}
-		}()
-	}
-	for _, c := range p.Cells {
-		if len(c.Results) == c.all {
-			continue
-		}
-		rows := map[int]bool{}
+	each(jobs, len(p.Cells), func(i int) {
+		c := p.Cells[i]
 		for _, q := range p.parts {
-			if q.table == c.table {
-				rows[q.rows] = true
+			if q.table == c.table && c.jobs[q.rows] == nil && c.err == nil && len(c.Results) < p.perCell() {
+				c.err = c.prepare(q.rows)
 			}
 		}
-		queue <- func() {
-			for n := range rows {
-				if c.err = c.prepare(n); c.err != nil {
-					break
-				}
-			}
-		}
-	}
-	close(queue)
-	wg.Wait()
+	})
 	can, first := map[string]bool{}, map[string]error{}
 	for _, c := range p.Cells {
 		var input *run.InputError
@@ -380,12 +345,21 @@ func (c *Cell) prepare(rows int) error {
 	return nil
 }
 
-// workers is how many trainings go on at once.
-func workers(jobs int) int {
-	if jobs > 0 {
-		return jobs
+// each calls f with 0 to n-1, so many at a time; 0: one for each core.
+func each(jobs, n int, f func(i int)) {
+	if jobs <= 0 {
+		jobs = runtime.GOMAXPROCS(0)
 	}
-	return runtime.GOMAXPROCS(0)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range jobs {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				f(i)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // Warnings are what a person should know before the comparison.
@@ -404,7 +378,7 @@ func (p *Plan) Warnings() []string {
 	return out
 }
 
-// Terms says under which terms a table's cells claim their ε.
+// terms says under which δ and relation a table's cells claim their ε.
 func (t *table) terms() string {
 	var deltas []string
 	for _, c := range t.cells {

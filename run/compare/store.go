@@ -2,15 +2,12 @@ package compare
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
-	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/run"
@@ -26,7 +23,7 @@ const (
 	Chart    = "compare.svg"
 )
 
-// A head says what is compared. A directory goes on with no other comparison.
+// A head says what is compared. Its directory serves no other comparison.
 type head struct {
 	ID      string          `json:"id"`
 	Version string          `json:"version"` // of Sotto
@@ -41,8 +38,7 @@ type line struct {
 	Result
 }
 
-// facts is what makes two comparisons the same: all that their figures depend on, but
-// the content of the files.
+// facts identifies a comparison: everything that its figures depend on, except the content of the files.
 func (p *Plan) facts() (json.RawMessage, error) {
 	type cell struct {
 		Table, Label, Epsilon, Method string
@@ -70,9 +66,9 @@ func (p *Plan) facts() (json.RawMessage, error) {
 		if err != nil {
 			return nil, err
 		}
-		o := one{Name: t.name, Schema: schema, Test: absolute(t.spec.Test), Labels: []string{absolute(t.spec.Labels), absolute(t.spec.TestLabels)}, Rows: t.rows}
+		o := one{Name: t.name, Schema: schema, Test: run.TablePath(t.spec.Test), Labels: []string{run.TablePath(t.spec.Labels), run.TablePath(t.spec.TestLabels)}, Rows: t.rows}
 		for _, f := range t.files {
-			o.Files = append(o.Files, absolute(f))
+			o.Files = append(o.Files, run.TablePath(f))
 		}
 		all.Tables = append(all.Tables, o)
 	}
@@ -84,30 +80,18 @@ func (p *Plan) facts() (json.RawMessage, error) {
 	return json.Marshal(all)
 }
 
-// absolute is a path that means the same from anywhere, without a password.
-func absolute(p string) string {
-	if p == "" {
-		return ""
-	}
-	dir, err := os.Getwd()
-	if err != nil {
-		dir = ""
-	}
-	return data.Public(data.Join(dir, p))
-}
-
 // A Store keeps a comparison's results in a directory.
 type Store struct {
 	ID  string // of the comparison
 	dir string
 
-	fresh, made bool // nothing was there; not even the directory
+	fresh, made bool // the directory was empty; it did not exist
 	file        *os.File
 	unlock      func()
 }
 
-// Open makes the directory of a comparison, or goes on with the one that is there: its
-// results become the plan's. Another comparison there is an *run.InputError.
+// Open makes the directory of a comparison, or continues in the one that exists: its results become the
+// plan's. If the directory holds another comparison, the error is a *run.InputError.
 func (p *Plan) Open(dir, version string) (s *Store, err error) {
 	plan, err := p.facts()
 	if err != nil {
@@ -164,8 +148,7 @@ func (p *Plan) Open(dir, version string) (s *Store, err error) {
 	return s, p.load(s.file)
 }
 
-// load takes over the results that are there. A line without an end, which a crash
-// leaves, is cut off.
+// load reads the results in the file and cuts off an incomplete last line, which a crash leaves.
 func (p *Plan) load(f *os.File) error {
 	b, err := readfile.All(f.Name(), readfile.JSON)
 	if err != nil {
@@ -197,13 +180,10 @@ func (p *Plan) load(f *os.File) error {
 		seen[key] = true
 		c.Results = append(c.Results, l.Result)
 	}
-	for _, c := range p.Cells {
-		c.order()
-	}
 	return nil
 }
 
-// Add keeps a result, durably.
+// Add writes a result and syncs it.
 func (s *Store) Add(c *Cell, r Result) error {
 	b, err := json.Marshal(line{c.Table, c.Method, c.Epsilon, r})
 	if err != nil {
@@ -215,9 +195,8 @@ func (s *Store) Add(c *Cell, r Result) error {
 	return s.file.Sync()
 }
 
-// Close gives the directory free.
-func (s *Store) Close() error {
-	var err error
+// Close unlocks the directory.
+func (s *Store) Close() (err error) {
 	if s.file != nil {
 		err = s.file.Close()
 	}
@@ -227,38 +206,18 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Left counts the trainings that are still to be done.
+// Left counts the trainings that have no result yet.
 func (p *Plan) Left() int {
 	n := 0
 	for _, c := range p.Cells {
-		if c.Refused == "" {
-			n += c.all - len(c.Results)
+		if p.open(c) {
+			n += p.perCell() - len(c.Results)
 		}
 	}
 	return n
 }
 
-// Look opens the tables that trainings are left on, all before the first training, and records
-// the accesses in the ledger, as not private (R3). void ends the guarantee of what is protected;
-// otherwise it is refused.
-func (p *Plan) Look(ctx context.Context, id string, void bool) error {
-	p.opened = true
-	for _, t := range p.tables {
-		if slices.ContainsFunc(t.cells, func(c *Cell) bool { return c.Refused == "" && len(c.Results) < c.all }) {
-			if err := t.read(ctx, p.Varied, void, p.Notice); err != nil {
-				return err
-			}
-		}
-	}
-	for _, t := range p.tables {
-		if err := t.take(ctx, id, p.Varied); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Undo takes away what was made for a comparison that did not begin.
+// Undo removes what was made for a comparison that did not begin.
 func (s *Store) Undo() {
 	s.Close()
 	if !s.fresh {

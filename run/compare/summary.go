@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/sottodp/sotto/run"
 )
 
 // A Figure sums up one number of a cell's trainings, those that diverged left out.
@@ -62,7 +64,7 @@ func (c *Cell) figure(of func(Result) *float64) Figure {
 func (c *Cell) Diverged() int {
 	n := 0
 	for _, r := range c.Results {
-		if r.Outcome == diverged {
+		if r.Outcome == run.Diverged {
 			n++
 		}
 	}

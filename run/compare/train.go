@@ -13,7 +13,6 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
-	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
@@ -34,17 +33,14 @@ type Result struct {
 	Outcome   string   `json:"outcome"`
 }
 
-// diverged is the outcome of a training without finite parameters.
-const diverged = "diverged"
-
-// Train does the trainings of the plan that have no result yet, that many at once (0:
-// one for each core), and calls done with each, one at a time; an error of done ends
-// all. If Look has not opened the tables, it does, and what is protected is refused.
+// Train runs the trainings of the plan that have no result yet, so many at a time (0: one for each
+// core), and calls done with each result, one at a time. An error of done ends all. If OpenTables was
+// not called, Train opens the tables and refuses protected rows.
 func (p *Plan) Train(ctx context.Context, jobs int, done func(*Cell, Result) error) error {
 	if !p.opened {
 		id, err := run.NewID()
 		if err == nil {
-			err = p.Look(ctx, id, false)
+			err = p.OpenTables(ctx, id, false)
 		}
 		if err != nil {
 			return err
@@ -69,61 +65,56 @@ func (p *Plan) Train(ctx context.Context, jobs int, done func(*Cell, Result) err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	queue := make(chan job)
-	var wg sync.WaitGroup
 	var mu sync.Mutex
-	for range workers(jobs) {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for j := range queue {
-				if ctx.Err() != nil {
-					continue
-				}
-				r, err := p.one(ctx, j.cell, j.part)
-				if err == nil {
-					mu.Lock()
-					if ctx.Err() == nil {
-						j.cell.Results = append(j.cell.Results, r)
-						err = done(j.cell, r)
-					}
-					mu.Unlock()
-				}
-				if err != nil {
-					cancel(err)
-				}
-			}
-		}()
-	}
-	for _, j := range all {
-		queue <- j
-	}
-	close(queue)
-	wg.Wait()
+	each(jobs, len(all), func(i int) {
+		if ctx.Err() != nil {
+			return
+		}
+		j := all[i]
+		r, err := p.one(ctx, j.cell, j.part)
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil && ctx.Err() == nil {
+			j.cell.Results = append(j.cell.Results, r)
+			err = done(j.cell, r)
+		}
+		if err != nil {
+			cancel(err)
+		}
+	})
 	return context.Cause(ctx)
 }
 
+// one trains as `sotto fit --lab --seed` does, without a run directory, and scores the output.
 func (p *Plan) one(ctx context.Context, c *Cell, q *part) (Result, error) {
-	train, test, err := q.open(ctx, p.Varied)
+	train, test, err := p.rows(q)
 	if err != nil {
 		return Result{}, err
 	}
-	defer q.release()
+	defer p.release(q)
 	job := c.jobs[q.rows]
 	r := Result{Seed: q.seed, Fold: q.fold, TrainRows: train.Rows(), TestRows: test.Rows(), Noise: method.NoiseMultiplier(job.Method)}
-	var journal oracle.Journal = run.NopJournal{}
+	own := *train // the oracle notes the order of reading in its table
+	t := run.Trainer{Job: job, Table: &own, Streams: noise.SeededStreams(uint64(q.seed)), Journal: run.NopJournal{}}
 	if p.Watch != nil {
-		journal = p.Watch(c, r)
+		t.Journal = p.Watch(c, r)
 	}
-	w, err := c.train(ctx, job, train, journal, &r)
+	start := time.Now()
+	var w []float64
+	var last method.Step
+	if t.Meter, err = job.Meter(); err == nil {
+		w, last, err = t.Train(ctx, nil)
+	}
 	if err != nil {
 		return r, fmt.Errorf("method %s on table %s at ε = %s: %w", c.Method, c.Table, c.Epsilon, err)
 	}
-	for _, v := range w {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			r.Outcome = diverged
-			return r, nil
-		}
+	r.Steps, r.Seconds = last.T, time.Since(start).Seconds()
+	if last.Status != method.Running {
+		r.Outcome = last.Status.String()
+	}
+	if !run.Finite(w...) {
+		r.Outcome = run.Diverged
+		return r, nil
 	}
 	objective := meanLoss(job.Model, w, train)
 	if reg := job.Objective.Reg; reg != nil {
@@ -133,30 +124,10 @@ func (p *Plan) one(ctx context.Context, c *Cell, q *part) (Result, error) {
 	if r.Score = scores.Accuracy; job.Schema.Classes() == 0 {
 		r.Score = scores.RMSE
 	}
-	if !math.IsNaN(objective) && !math.IsInf(objective, 0) {
+	if run.Finite(objective) {
 		r.Objective = &objective
 	}
 	return r, nil
-}
-
-// train is a run as `sotto fit --lab --seed` does it, which leaves no record.
-func (c *Cell) train(ctx context.Context, job *run.Job, train *data.Table, journal oracle.Journal, r *Result) ([]float64, error) {
-	meter, err := job.Meter()
-	if err != nil {
-		return nil, err
-	}
-	own := *train // what it is told of the order of reading is its own
-	t := run.Trainer{Job: job, Table: &own, Meter: meter, Streams: noise.SeededStreams(uint64(r.Seed)), Journal: journal}
-	start := time.Now()
-	w, last, err := t.Train(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	r.Steps, r.Seconds = last.T, time.Since(start).Seconds()
-	if last.Status != method.Running {
-		r.Outcome = last.Status.String()
-	}
-	return w, nil
 }
 
 // meanLoss is the mean loss at w of the rows that are not dropped, each with its share
@@ -183,34 +154,41 @@ func meanLoss(m model.Model, w []float64, t *data.Table) float64 {
 	return sum / n
 }
 
-// open gives the rows of a part, which are made once.
-func (q *part) open(ctx context.Context, v run.Comparison) (train, test *data.Table, err error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.train != nil {
+// rows returns the rows of a part, which are divided once. The content of a record (a row, or a unit
+// with its rows) and the seed decide on which side it is (R10), never its position. Under add-or-remove
+// the hash of the record alone decides, so the number of records on a side is as private as that of all.
+// Under replace-one the rank of its hash among all decides, so that number is public (docs/adr/0015).
+func (p *Plan) rows(q *part) (train, test *data.Table, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := q.table
+	switch {
+	case q.train != nil:
 		return q.train, q.test, nil
+	case t.test != nil:
+		return t.whole, t.test, nil
+	case t.hashes[q.seed] == nil:
+		t.hashes[q.seed] = data.RowHashes(t.from, binary.LittleEndian.AppendUint64([]byte("sotto compare"), uint64(q.seed)))
 	}
-	q.train, q.test, err = q.table.divide(ctx, v, q.seed, q.fold)
-	return q.train, q.test, err
+	held := heldOut(t.hashes[q.seed], t.adjacency, p.Varied, q.fold)
+	train = data.Subset(t.from, func(record int) bool { return !held[record] })
+	test = data.Subset(t.from, func(record int) bool { return held[record] })
+	if len(train.Blocks) == 0 || len(test.Blocks) == 0 {
+		return nil, nil, fail("split: leaves no row on one side; table %s is too small for it", t.name)
+	}
+	q.train, q.test = train, test
+	return train, test, nil
 }
 
-// release gives the rows back with the last training on them.
-func (q *part) release() {
-	q.mu.Lock()
-	q.runs--
-	last := q.runs == 0
-	if last {
-		q.train, q.test = nil, nil
+// release gives up the rows of a part after its last training, and those of a table after its last part.
+func (p *Plan) release(q *part) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if q.runs--; q.runs > 0 {
+		return
 	}
-	q.mu.Unlock()
-	if last {
-		q.table.release()
-	}
-}
-
-func (t *table) release() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	q.train, q.test = nil, nil
+	t := q.table
 	if t.parts--; t.parts > 0 {
 		return
 	}
@@ -219,32 +197,7 @@ func (t *table) release() {
 			f.Close()
 		}
 	}
-	t.from, t.test, t.whole, t.coins = nil, nil, nil, nil
-}
-
-// divide makes the part of a seed and fold. Which side a record is on, a row or a unit with
-// its rows, its own content and the seed say (R10), never its place. Under add-or-remove its
-// coin alone does, so the number of records on a side is as private as that of all. Under
-// replace-one it is the rank of its coin among all, so that number is public
-// (docs/adr/0015).
-func (t *table) divide(ctx context.Context, v run.Comparison, seed, fold int) (train, test *data.Table, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.test != nil {
-		return t.whole, t.test, nil
-	}
-	coins := t.coins[seed]
-	if coins == nil {
-		coins = data.RowHashes(t.from, binary.LittleEndian.AppendUint64([]byte("sotto compare"), uint64(seed)))
-		t.coins[seed] = coins
-	}
-	held := heldOut(coins, t.adjacency, v, fold)
-	train = data.Subset(t.from, func(record int) bool { return !held[record] })
-	test = data.Subset(t.from, func(record int) bool { return held[record] })
-	if len(train.Blocks) == 0 || len(test.Blocks) == 0 {
-		return nil, nil, fail("split: leaves no row on one side; table %s is too small for it", t.name)
-	}
-	return train, test, nil
+	t.from, t.test, t.whole, t.hashes = nil, nil, nil, nil
 }
 
 // heldOut says which records a part is scored on.
@@ -274,6 +227,28 @@ func heldOut(coins []uint64, adjacency privacy.Adjacency, v run.Comparison, fold
 		}
 	}
 	return held
+}
+
+// OpenTables opens the tables that trainings are left on, all before the first training, and records the
+// accesses in the ledger, as not private (R3). It refuses protected rows unless void, which ends the
+// guarantee.
+func (p *Plan) OpenTables(ctx context.Context, id string, void bool) error {
+	p.opened = true
+	var needed []*table
+	for _, t := range p.tables {
+		if slices.ContainsFunc(t.cells, p.open) {
+			needed = append(needed, t)
+			if err := t.read(ctx, p.Varied, void, p.Notice); err != nil {
+				return err
+			}
+		}
+	}
+	for _, t := range needed {
+		if err := t.take(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // read opens the files of the table.
@@ -314,10 +289,7 @@ func (t *table) read(ctx context.Context, v run.Comparison, void bool, notice fu
 }
 
 // take takes the tables that read has opened.
-func (t *table) take(ctx context.Context, id string, v run.Comparison) error {
-	if t.opened == nil {
-		return nil
-	}
+func (t *table) take(ctx context.Context, id string) error {
 	all, err := run.Take(ctx, t.spec.Ledger, id, t.opened...)
 	if err != nil {
 		return err

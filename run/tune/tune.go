@@ -447,10 +447,8 @@ func (p *Plan) train(ctx context.Context, i int, table, test *data.Table, stream
 	if made.w, _, err = job.Train(ctx, o); err != nil {
 		return made, 0, err
 	}
-	for _, v := range made.w {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return made, math.Inf(-1), nil
-		}
+	if !run.Finite(made.w...) {
+		return made, math.Inf(-1), nil
 	}
 	if p.Score == ByLoss {
 		b, err := o.Batch(ctx, sample.Full{}, p.query)

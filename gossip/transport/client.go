@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -43,10 +44,7 @@ const keptNews = 64 << 20
 
 // Dial connects an owner. It waits for a hub that is not there yet, until the context ends.
 func Dial(ctx context.Context, c *Credentials, o ClientOptions) (*Client, error) {
-	url := o.URL
-	if url == "" {
-		url = c.Network.Hub
-	}
+	url := cmp.Or(o.URL, c.Network.Hub)
 	if _, err := hubHosts(url); err != nil {
 		return nil, fmt.Errorf("hub: %w", err)
 	}
@@ -59,22 +57,18 @@ func Dial(ctx context.Context, c *Credentials, o ClientOptions) (*Client, error)
 		nats.Name(c.Name()), nats.CustomInboxPrefix(c.Network.inbox(c.Owner)),
 		nats.MaxReconnects(-1), nats.ReconnectWait(reconnect), nats.ReconnectJitter(reconnect/2, reconnect/2), nats.ReconnectBufSize(-1), nats.Timeout(5*time.Second),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			if turnedAway(err) {
+			if unwelcome(err) == ErrRefused {
 				err = fmt.Errorf("%w: %w", ErrRefused, err)
 				r.refused.Store(&err)
 			}
 		}),
 	)
 	for {
-		r.nc, err = nats.Connect(url, options...)
-		var stranger *tls.CertificateVerificationError
-		switch {
-		case err == nil:
+		if r.nc, err = nats.Connect(url, options...); err == nil {
 			return r, r.listen(c.Owner)
-		case errors.As(err, &stranger):
-			return nil, fmt.Errorf("hub %s: %w: %w", url, ErrStranger, stranger)
-		case turnedAway(err):
-			return nil, fmt.Errorf("hub %s: %w: %w", url, ErrRefused, err)
+		}
+		if kind := unwelcome(err); kind != nil {
+			return nil, fmt.Errorf("hub %s: %w: %w", url, kind, err)
 		}
 		if pause(ctx, reconnect) != nil {
 			return nil, fmt.Errorf("hub %s: %w", url, err)
@@ -82,18 +76,20 @@ func Dial(ctx context.Context, c *Credentials, o ClientOptions) (*Client, error)
 	}
 }
 
-// turnedAway says whether the hub will not have this owner, or not let it do something.
-func turnedAway(err error) bool {
+// unwelcome is ErrStranger where another than the hub answers, and ErrRefused where the hub rejects this owner or what it
+// does; nil for other errors, which may pass.
+func unwelcome(err error) error {
+	var stranger *tls.CertificateVerificationError
 	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "remote error" { // an alert of TLS: it wants another certificate
-		return true
+	refusals := []error{nats.ErrPermissionViolation, nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked}
+	switch {
+	case errors.As(err, &stranger):
+		return ErrStranger
+	case errors.As(err, &op) && op.Op == "remote error", // an alert of TLS: it wants another certificate
+		slices.ContainsFunc(refusals, func(e error) bool { return errors.Is(err, e) }):
+		return ErrRefused
 	}
-	for _, e := range []error{nats.ErrPermissionViolation, nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	return nil
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -2,7 +2,6 @@ package transport
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats.go"
 
 	"github.com/sottodp/sotto/internal/newfile"
@@ -32,13 +30,10 @@ func Found(ctx context.Context, k *HubKeys, urls string, replicas int) (full []s
 	ctx, stop := context.WithTimeout(ctx, foundWithin)
 	defer stop()
 	nc, err := nats.Connect(urls, append(options, nats.Timeout(5*time.Second))...)
-	var stranger *tls.CertificateVerificationError
-	if errors.As(err, &stranger) {
-		err = fmt.Errorf("%w: %w", ErrStranger, stranger)
-	} else if turnedAway(err) {
-		err = fmt.Errorf("%w: %w", ErrRefused, err)
-	}
 	if err != nil {
+		if kind := unwelcome(err); kind != nil {
+			err = fmt.Errorf("%w: %w", kind, err)
+		}
 		return nil, fmt.Errorf("%s: %w", urls, err)
 	}
 	defer nc.Close()
@@ -57,17 +52,13 @@ func (k *HubKeys) Configure(dir string) error {
 	if err != nil {
 		return err
 	}
-	system, err := jwt.DecodeAccountClaims(k.System)
-	if err != nil {
-		return err
-	}
-	texts, err := k.texts()
+	c, err := k.claims()
 	if err != nil {
 		return err
 	}
 	preload := ""
-	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		preload += fmt.Sprintf("  %s: %s\n", name, texts[name])
+	for _, name := range slices.Sorted(maps.Keys(c.texts)) {
+		preload += fmt.Sprintf("  %s: %s\n", name, c.texts[name])
 	}
 	conf := fmt.Sprintf(`# The network %s of sotto. Secret: beside it lies the key of the hub's certificate.
 tls {
@@ -85,7 +76,7 @@ system_account: %s
 resolver: MEMORY
 resolver_preload {
 %s}
-`, k.Network.ID, filepath.Join(dir, "ca.pem"), filepath.Join(dir, "hub.pem"), filepath.Join(dir, "hub-key.pem"), k.Operator, system.Subject, preload)
+`, k.Network.ID, filepath.Join(dir, "ca.pem"), filepath.Join(dir, "hub.pem"), filepath.Join(dir, "hub-key.pem"), k.Operator, c.system, preload)
 	if err := settle(dir, confFile); err != nil {
 		return err
 	}

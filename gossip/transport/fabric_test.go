@@ -410,7 +410,7 @@ func TestCrashes(t *testing.T) {
 					if err == nil {
 						err = decode(Config{}, credentials[i].Network.key(i), act.T, i, p, 0, v, b)
 					}
-					if err != nil || !SameBits(v, held.Sent) || held.Round != act.T {
+					if err != nil || !sameBits(v, held.Sent) || held.Round != act.T {
 						rt.Errorf("owner %d, round %d: published %v, journal %v, %v", i, act.T, v, held.Sent, err)
 					}
 				}

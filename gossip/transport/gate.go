@@ -20,17 +20,6 @@ type gate struct {
 	accounts atomic.Pointer[map[string]*jwt.AccountClaims]
 }
 
-func newGate(k *HubKeys) (*gate, error) {
-	accounts, err := k.accounts()
-	if err != nil {
-		return nil, err
-	}
-	g := &gate{}
-	g.accounts.Store(&accounts)
-	g.hub, err = publicName(k.Pass.User)
-	return g, err
-}
-
 // Check is server.Authentication's.
 func (g *gate) Check(c server.ClientAuthentication) bool {
 	user, err := g.admit(c)

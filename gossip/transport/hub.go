@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ func ReadHubKeys(path string) (*HubKeys, error) {
 	}
 	err := k.Network.validate()
 	if err == nil {
-		_, err = k.accounts()
+		_, err = k.claims()
 	}
 	if err == nil && len(k.Owners) != len(k.Network.Owners) {
 		err = fmt.Errorf("owners: found %d; the network has %d", len(k.Owners), len(k.Network.Owners))
@@ -64,40 +65,38 @@ func ReadHubKeys(path string) (*HubKeys, error) {
 // Write writes the keys to a file for the hub only.
 func (k *HubKeys) Write(path string) error { return write(path, k) }
 
-// accounts are the store's and the owners', by their keys and with the operator's signature.
-func (k *HubKeys) accounts() (map[string]*jwt.AccountClaims, error) {
-	operator, err := jwt.DecodeOperatorClaims(k.Operator)
-	if err != nil {
-		return nil, fmt.Errorf("operator: %w", err)
-	}
-	all := map[string]*jwt.AccountClaims{}
-	for _, text := range append([]string{k.Account}, k.Owners...) {
-		account, err := jwt.DecodeAccountClaims(text)
-		if err != nil {
-			return nil, fmt.Errorf("account: %w", err)
-		}
-		if !operator.DidSign(account) {
-			return nil, errors.New("account: is not signed by the operator")
-		}
-		if all[account.Subject] != nil {
-			return nil, fmt.Errorf("owners: found the account of %q twice; allowed is one of each owner's own", account.Name)
-		}
-		all[account.Subject] = account
-	}
-	return all, nil
+// A claims is what a hub's file states, with the operator's signature.
+type claims struct {
+	operator *jwt.OperatorClaims
+	system   string                        // public key of the server's own account
+	accounts map[string]*jwt.AccountClaims // of the store and the owners, by their public keys
+	texts    map[string]string             // JWTs of all accounts, by their public keys
 }
 
-// texts are the JWTs of all accounts, by their keys.
-func (k *HubKeys) texts() (map[string]string, error) {
-	all := map[string]string{}
-	for _, text := range append([]string{k.System, k.Account}, k.Owners...) {
+func (k *HubKeys) claims() (c claims, err error) {
+	if c.operator, err = jwt.DecodeOperatorClaims(k.Operator); err != nil {
+		return c, fmt.Errorf("operator: %w", err)
+	}
+	c.accounts, c.texts = map[string]*jwt.AccountClaims{}, map[string]string{}
+	for i, text := range append([]string{k.System, k.Account}, k.Owners...) {
 		account, err := jwt.DecodeAccountClaims(text)
 		if err != nil {
-			return nil, fmt.Errorf("account: %w", err)
+			return c, fmt.Errorf("account: %w", err)
 		}
-		all[account.Subject] = text
+		if !c.operator.DidSign(account) {
+			return c, errors.New("account: is not signed by the operator")
+		}
+		if c.texts[account.Subject] != "" {
+			return c, fmt.Errorf("owners: found the account of %q twice; allowed is one of each owner's own", account.Name)
+		}
+		c.texts[account.Subject] = text
+		if i == 0 {
+			c.system = account.Subject
+		} else {
+			c.accounts[account.Subject] = account
+		}
 	}
-	return all, nil
+	return c, nil
 }
 
 // HubOptions say where a hub listens and keeps its store.
@@ -110,37 +109,26 @@ type HubOptions struct {
 const hubStart = 30 * time.Second
 
 func (o HubOptions) withDefaults() HubOptions {
-	if o.Host == "" {
-		o.Host = "127.0.0.1"
-	}
+	o.Host = cmp.Or(o.Host, "127.0.0.1")
 	return o
 }
 
 // StartHub starts the hub of a network. It must be the only one in its directory.
 func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
 	o = o.withDefaults()
-	port := o.Port
-	if port == 0 {
-		port = server.RANDOM_PORT
-	}
-	g, err := newGate(k)
+	at := net.JoinHostPort(o.Host, strconv.Itoa(o.Port))
+	port := cmp.Or(o.Port, server.RANDOM_PORT)
+	c, err := k.claims()
 	if err != nil {
 		return nil, err
 	}
-	operator, err := jwt.DecodeOperatorClaims(k.Operator)
-	if err != nil {
-		return nil, err
-	}
-	system, err := jwt.DecodeAccountClaims(k.System)
-	if err != nil {
-		return nil, err
-	}
-	texts, err := k.texts()
-	if err != nil {
+	g := &gate{}
+	g.accounts.Store(&c.accounts)
+	if g.hub, err = publicName(k.Pass.User); err != nil {
 		return nil, err
 	}
 	resolver := &server.MemAccResolver{}
-	for name, text := range texts {
+	for name, text := range c.texts {
 		if err := resolver.Store(name, text); err != nil {
 			return nil, err
 		}
@@ -157,7 +145,7 @@ func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
 		JetStreamMaxStore: most,
 		ServerName:        "sotto", Host: o.Host, Port: port, NoSigs: true, NoLog: true,
 		JetStream: true, StoreDir: o.Dir, SyncAlways: true, WriteDeadline: 10 * time.Second,
-		TrustedOperators: []*jwt.OperatorClaims{operator}, AccountResolver: resolver, SystemAccount: system.Subject, CustomClientAuthentication: g,
+		TrustedOperators: []*jwt.OperatorClaims{c.operator}, AccountResolver: resolver, SystemAccount: c.system, CustomClientAuthentication: g,
 		TLS: true, TLSVerify: true, TLSConfig: secure, TLSHandshakeFirst: true, TLSTimeout: 10,
 		// Owners that are there already come after the streams: two connections at once that are an account's first can lose the server its new directory.
 		DontListen: true,
@@ -169,7 +157,7 @@ func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
 	s.Start()
 	if !s.ReadyForConnections(hubStart) {
 		s.Shutdown()
-		return nil, fmt.Errorf("the hub did not start at %s with the store in %s", net.JoinHostPort(o.Host, strconv.Itoa(o.Port)), o.Dir)
+		return nil, fmt.Errorf("the hub did not start at %s with the store in %s", at, o.Dir)
 	}
 	h := &Hub{s: s, gate: g, network: &k.Network, told: map[string]bool{}}
 	h.nc, err = nats.Connect("", nats.InProcessServer(s), nats.UserJWTAndSeed(k.Pass.JWT, k.Pass.User))
@@ -178,7 +166,7 @@ func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
 	}
 	if err == nil {
 		if s.AcceptLoop(make(chan struct{})); s.Addr() == nil {
-			err = &PlaceError{net.JoinHostPort(o.Host, strconv.Itoa(o.Port)), errors.New("it cannot be listened on")}
+			err = &PlaceError{at, errors.New("it cannot be listened on")}
 		}
 	}
 	if err != nil {
@@ -267,18 +255,18 @@ func reason(err error) error {
 
 // Reload takes over who was turned away since the hub began, and ends their connections.
 func (h *Hub) Reload(k *HubKeys) error {
-	now, err := k.accounts()
+	now, err := k.claims()
 	if err != nil {
 		return err
 	}
 	before := *h.gate.accounts.Load()
-	for name := range now {
+	for name := range now.accounts {
 		if before[name] == nil {
 			return errors.New("account: is not this hub's")
 		}
 	}
-	h.gate.accounts.Store(&now)
-	for name, account := range now {
+	h.gate.accounts.Store(&now.accounts)
+	for name, account := range now.accounts {
 		if maps.Equal(account.Revocations, before[name].Revocations) {
 			continue
 		}
@@ -338,7 +326,7 @@ func (n *Network) inbox(owner int) string { return fmt.Sprintf("_INBOX.%s.%d", n
 // permissions are the least that an owner can do with: publish as itself, take part in the decisions of its own edges, read what is
 // meant for it. The stream's own interface is closed to it but for reading one subject, which the subject's name
 // confines; $JS.API as a whole would not be (network.md §3).
-func permissions(n *Network, owner int) *server.Permissions {
+func permissions(n *Network, owner int) jwt.Permissions {
 	own := fmt.Sprint(owner)
 	read := func(kind, rest string) string { return n.reads(kind) + n.subject(kind, "in", rest) }
 	write := []string{n.subject("dec", "in", "*."+own+".*"), n.subject("dec", "in", "*.*."+own)}
@@ -350,16 +338,16 @@ func permissions(n *Network, owner int) *server.Permissions {
 			chunk = ".*"
 		}
 		write = append(write, n.subject("rel", "in", own+".*.*"+chunk), n.subject("own", "in", own+"."+Model+chunk))
-		for _, word := range []string{Hello, Show, Ready} {
+		for _, word := range words {
 			write = append(write, n.subject("own", "in", own+"."+word))
 		}
 		write = append(write, read("hub", "*"))
 	}
-	return &server.Permissions{
-		Publish: &server.SubjectPermission{Allow: append(write,
+	return jwt.Permissions{
+		Pub: jwt.Permission{Allow: append(write,
 			read("rel", own+".>"), read("rel", "*."+own+".>"), read("dec", "*."+own+".*"), read("dec", "*.*."+own), read("own", ">"),
 		)},
-		Subscribe: &server.SubjectPermission{Allow: append(listens(n, owner), n.inbox(owner)+".>")},
+		Sub: jwt.Permission{Allow: append(listens(n, owner), n.inbox(owner)+".>")},
 	}
 }
 
@@ -410,17 +398,13 @@ func exports(n *Network) (all jwt.Exports) {
 
 // imports are what an owner's account takes of it: what the owner has permission for.
 func imports(n *Network, register string, owner int) (all jwt.Imports) {
-	for _, subject := range permissions(n, owner).Publish.Allow {
+	for _, subject := range permissions(n, owner).Pub.Allow {
 		all.Add(&jwt.Import{Subject: jwt.Subject(subject), Account: register, Type: jwt.Service})
 	}
 	for _, subject := range listens(n, owner) {
 		all.Add(&jwt.Import{Subject: jwt.Subject(subject), Account: register, Type: jwt.Stream})
 	}
 	return all
-}
-
-func jwtPermissions(p *server.Permissions) jwt.Permissions {
-	return jwt.Permissions{Pub: jwt.Permission{Allow: p.Publish.Allow}, Sub: jwt.Permission{Allow: p.Subscribe.Allow}}
 }
 
 // ErrStranger: another than the network's hub answers.

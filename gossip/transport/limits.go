@@ -42,6 +42,8 @@ const (
 	Ready = "ready"
 )
 
+var words = []string{Hello, Show, Ready}
+
 // vectorBytes is the length of the longest message of a vector.
 func (l *Limits) vectorBytes() int {
 	return headerBytes + 8*min(l.Dim, chunkFloats) + ed25519.SignatureSize
@@ -113,7 +115,7 @@ func (n *Network) streams() (all []stream) {
 		rel, own := fmt.Sprint("rel.", i), fmt.Sprint("own.", i)
 		all = append(all,
 			stream{rel, rel + ".>", l.Vectors[i]*chunks + spare, l.vectorBytes()},
-			stream{own, own + ".>", chunks + len([]string{Hello, Show, Ready}) + spare, l.payload()})
+			stream{own, own + ".>", chunks + len(words) + spare, l.payload()})
 	}
 	if n.shared() {
 		all = append(all, stream{"dec", "dec.>", l.Rounds*len(n.pairs()) + spare, len(commit)})

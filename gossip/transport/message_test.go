@@ -34,7 +34,7 @@ func TestVector(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if !SameBits(got, v) {
+		if !sameBits(got, v) {
 			t.Fatal("other numbers came back")
 		}
 		b := encode(config, key, round, 0, 1, chunks-1, v)

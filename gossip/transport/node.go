@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,7 +116,7 @@ const Model = "model"
 func Said(ctx context.Context, r Store, owner int, what string, dim int) (bool, error) {
 	key := ownKey(owner, what)
 	if what == Model {
-		key = modelKey(owner, 0, dim)
+		key = messageKey(0, owner, toAll, 0, dim)
 	}
 	_, err := r.Get(ctx, key)
 	if errors.Is(err, ErrNone) {
@@ -124,30 +125,10 @@ func Said(ctx context.Context, r Store, owner int, what string, dim int) (bool, 
 	return err == nil, err
 }
 
-// Released is what the store holds of an owner's vector for a peer in a round.
-func Released(ctx context.Context, r Store, c *Credentials, peer, round, dim int) ([]float64, error) {
-	config, err := c.Network.Config()
-	if err != nil {
-		return nil, err
-	}
-	n := &Node{Store: r, Credentials: c, Config: config}
-	v := make([]float64, dim)
-	return v, n.collect(ctx, round, c.Owner, peer, v, func(chunk int) string { return vectorKey(c.Owner, peer, round, chunk, chunksOf(dim)) }, r.Get)
-}
-
-func modelKey(owner, chunk, dim int) string {
-	return chunkKey(ownKey(owner, Model), chunk, chunksOf(dim))
-}
-
 // Share publishes the owner's parameters and returns those of all owners that did within the context; nil for the others.
 func (n *Node) Share(ctx context.Context, round int, x []float64) ([][]float64, error) {
-	for c := range chunksOf(len(x)) {
-		mine := encode(n.Config, n.Credentials.key(), round, n.owner(), toAll, c, x)
-		if stored, err := n.Store.Put(ctx, modelKey(n.owner(), c, len(x)), mine); err != nil {
-			return nil, err
-		} else if !bytes.Equal(stored, mine) {
-			return nil, fmt.Errorf("model: %w", ErrBehind)
-		}
+	if err := n.put(ctx, round, toAll, x, func() {}); err != nil {
+		return nil, err
 	}
 	all, err := n.Models(ctx, round, len(x))
 	if err == nil {
@@ -163,7 +144,7 @@ func (n *Node) Models(ctx context.Context, round, dim int) ([][]float64, error) 
 	all := make([][]float64, len(n.Credentials.Network.Owners))
 	for i := range all {
 		v := make([]float64, dim)
-		err := n.collect(ctx, round, i, toAll, v, func(c int) string { return modelKey(i, c, dim) }, get)
+		err := n.collect(ctx, round, i, toAll, v, get)
 		switch {
 		case err == nil:
 			all[i] = v
@@ -193,15 +174,30 @@ func (n *Node) within(ctx context.Context) (get func(ctx context.Context, key st
 }
 
 // collect puts a vector together from its chunks, which get fetches.
-func (n *Node) collect(ctx context.Context, round, from, to int, v []float64, key func(chunk int) string, get func(ctx context.Context, key string) ([]byte, error)) error {
+func (n *Node) collect(ctx context.Context, round, from, to int, v []float64, get func(ctx context.Context, key string) ([]byte, error)) error {
 	for c := range chunksOf(len(v)) {
-		b, err := get(ctx, key(c))
+		key := messageKey(round, from, to, c, len(v))
+		b, err := get(ctx, key)
 		if err != nil {
 			return err
 		}
 		if err := decode(n.Config, n.Credentials.Network.key(from), round, from, to, c, v, b); err != nil {
-			return fmt.Errorf("%s: %w", key(c), err)
+			return fmt.Errorf("%s: %w", key, err)
 		}
+	}
+	return nil
+}
+
+// put stores a vector in chunks; stored is called after each. It fails if the store holds another vector.
+func (n *Node) put(ctx context.Context, round, to int, v []float64, stored func()) error {
+	for c := range chunksOf(len(v)) {
+		mine := encode(n.Config, n.Credentials.key(), round, n.owner(), to, c, v)
+		if held, err := n.Store.Put(ctx, messageKey(round, n.owner(), to, c, len(v)), mine); err != nil {
+			return err
+		} else if !bytes.Equal(held, mine) {
+			return fmt.Errorf("round %d: %w", round, ErrBehind)
+		}
+		stored()
 	}
 	return nil
 }
@@ -303,27 +299,16 @@ const (
 
 // publish sends m to one peer, and fails where the store holds another vector of this activation.
 func (n *Node) publish(ctx context.Context, t, peer int, m []float64) error {
-	me, chunks := n.owner(), chunksOf(len(m))
-	for c := range chunks {
-		mine := encode(n.Config, n.Credentials.key(), t, me, peer, c, m)
-		stored, err := n.Store.Put(ctx, vectorKey(me, peer, t, c, chunks), mine)
-		if errors.Is(err, ErrFull) {
-			return fmt.Errorf("%w: somebody has stored other messages in this owner's name. Its credentials are in other hands: the organizer revokes them (sotto net revoke), and it takes a new network", err)
-		}
-		if err != nil {
-			return err
-		}
-		if !bytes.Equal(stored, mine) {
-			return fmt.Errorf("round %d: %w", t, ErrBehind)
-		}
-		n.crash("published")
+	err := n.put(ctx, t, peer, m, func() { n.crash("published") })
+	if errors.Is(err, ErrFull) {
+		return fmt.Errorf("%w: somebody has stored other messages in this owner's name. Its credentials are in other hands: the organizer revokes them (sotto net revoke), and it takes a new network", err)
 	}
-	return nil
+	return err
 }
 
 // exchange returns the vector of a peer to whom m was published, or nil where the exchange is aborted.
 func (n *Node) exchange(ctx context.Context, t, peer int, m []float64) ([]float64, error) {
-	me, chunks := n.owner(), chunksOf(len(m))
+	me := n.owner()
 	decision := decisionKey(t, min(me, peer), max(me, peer))
 	theirs, verdict, err := n.hear(ctx, t, peer, decision, len(m))
 	if err != nil {
@@ -344,7 +329,7 @@ func (n *Node) exchange(ctx context.Context, t, peer int, m []float64) ([]float6
 	}
 	if theirs == nil { // it is there: the peer committed
 		theirs = make([]float64, len(m))
-		err = n.collect(ctx, t, peer, me, theirs, n.from(t, peer, chunks), n.held)
+		err = n.collect(ctx, t, peer, me, theirs, n.held)
 	}
 	if none(err) { // it lied: the exchange counts for it alone
 		return nil, nil
@@ -352,57 +337,43 @@ func (n *Node) exchange(ctx context.Context, t, peer int, m []float64) ([]float6
 	return theirs, err
 }
 
+// await waits for a peer until one of the keys has a value. When the time is over, the store says what the first has: the hub
+// may have been away all the while.
+func (n *Node) await(ctx context.Context, keys ...string) (int, []byte, error) {
+	brief, stop := context.WithTimeout(ctx, cmp.Or(n.Wait, defaultWait))
+	defer stop()
+	i, v, err := n.Store.Await(brief, keys...)
+	if err != nil && ctx.Err() == nil && brief.Err() != nil {
+		i = 0
+		v, err = n.Store.Get(ctx, keys[0])
+	}
+	return i, v, err
+}
+
 // held is the value of a key that a peer says has one. ErrNone: it lied; a copy of the store that lags has it after a while.
 func (n *Node) held(ctx context.Context, key string) ([]byte, error) {
-	brief, stop := context.WithTimeout(ctx, n.wait())
-	defer stop()
-	_, v, err := n.Store.Await(brief, key)
-	if err != nil && ctx.Err() == nil && brief.Err() != nil {
-		return n.Store.Get(ctx, key) // the hub may have been away all the while
-	}
+	_, v, err := n.await(ctx, key)
 	return v, err
 }
 
 // none says whether there is no vector, whatever stands in its place: no peer's lie ends this owner's training.
 func none(err error) bool { return errors.Is(err, ErrForged) || errors.Is(err, ErrNone) }
 
-func (n *Node) wait() time.Duration {
-	if n.Wait == 0 {
-		return defaultWait
-	}
-	return n.Wait
-}
-
-// from is the keys of what a peer sends in a round.
-func (n *Node) from(t, peer, chunks int) func(chunk int) string {
-	return func(c int) string { return vectorKey(peer, n.owner(), t, c, chunks) }
-}
-
 // hear waits for the peer's vector or for a decision, whichever is first; after a time without either there is none. A
 // vector that the peer did not sign counts as none.
 func (n *Node) hear(ctx context.Context, t, peer int, decision string, dim int) (theirs []float64, verdict string, err error) {
-	brief, stop := context.WithTimeout(ctx, n.wait())
-	defer stop()
-	key := n.from(t, peer, chunksOf(dim))
-	last := key(chunksOf(dim) - 1)
-	which, value, err := n.Store.Await(brief, last, decision)
-	if err == nil && which == 1 {
+	last := messageKey(t, peer, n.owner(), chunksOf(dim)-1, dim)
+	which, value, err := n.await(ctx, last, decision)
+	switch {
+	case errors.Is(err, ErrNone):
+		return nil, "", nil
+	case err != nil:
+		return nil, "", err
+	case which == 1:
 		return nil, string(value), nil
 	}
-	if err != nil {
-		if ctx.Err() != nil || brief.Err() == nil {
-			return nil, "", err
-		}
-		// The hub may have been away all the while: what counts is what it holds.
-		switch value, err = n.Store.Get(ctx, last); {
-		case errors.Is(err, ErrNone):
-			return nil, "", nil
-		case err != nil:
-			return nil, "", err
-		}
-	}
 	theirs = make([]float64, dim)
-	err = n.collect(ctx, t, peer, n.owner(), theirs, key, func(ctx context.Context, key string) ([]byte, error) {
+	err = n.collect(ctx, t, peer, n.owner(), theirs, func(ctx context.Context, key string) ([]byte, error) {
 		if key == last {
 			return value, nil
 		}

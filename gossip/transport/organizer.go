@@ -3,6 +3,7 @@ package transport
 import (
 	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/hex"
@@ -57,9 +58,7 @@ const (
 // limits any owner may fill the hub's disk.
 func NewNetwork(hub string, names []string, agreed map[string]string, limits *Limits) (*Organizer, error) {
 	id := make([]byte, 8)
-	if _, err := rand.Read(id); err != nil {
-		return nil, err
-	}
+	rand.Read(id)
 	o := &Organizer{Format: organizerFormat, Network: Network{Format: networkFormat, ID: hex.EncodeToString(id), Hub: hub, Agreed: agreed, Limits: limits}}
 	if _, err := hubHosts(hub); err != nil {
 		return nil, fmt.Errorf("hub: %w", err)
@@ -180,9 +179,10 @@ func (o *Organizer) Write(path string) error { return write(path, o) }
 // Invite makes what an owner joins with, good for so long.
 func (o *Organizer) Invite(owner int, valid time.Duration) (*Credentials, error) {
 	until := time.Now().Add(valid)
-	c := &Credentials{Format: credentialsFormat, Network: o.Network, Owner: owner, Seed: o.Owners[owner].Seed}
+	keys := o.Owners[owner]
+	c := &Credentials{Format: credentialsFormat, Network: o.Network, Owner: owner, Seed: keys.Seed}
 	var err error
-	c.Pass, err = o.pass(o.Owners[owner].Account, o.Owners[owner].User, o.Network.Owners[owner].Name, jwtPermissions(permissions(&o.Network, owner)), nil, until)
+	c.Pass, err = o.pass(keys.Account, keys.User, c.Name(), permissions(&o.Network, owner), nil, until)
 	if err != nil {
 		return nil, err
 	}
@@ -294,9 +294,9 @@ func (o *Organizer) pass(account, seed, name string, may jwt.Permissions, hosts 
 	if p.JWT, err = claims.Encode(issuer); err != nil {
 		return p, err
 	}
-	authority, ca, err := o.authority()
+	ca, err := tls.X509KeyPair([]byte(o.Network.Authority), []byte(o.Authority))
 	if err != nil {
-		return p, err
+		return p, fmt.Errorf("authority: %w; allowed is what `sotto net init` wrote", err)
 	}
 	public, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -316,33 +316,14 @@ func (o *Organizer) pass(account, seed, name string, may jwt.Permissions, hosts 
 	if len(hosts) > 0 {
 		t.ExtKeyUsage = append(t.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 	}
-	if p.Certificate, err = certificate(t, ca, public, authority); err != nil {
+	if p.Certificate, err = certificate(t, ca.Leaf, public, ca.PrivateKey); err != nil {
 		return p, err
 	}
 	p.Key, err = pemKey(key)
 	return p, err
 }
 
-// authority is the key of the certificates, and its own.
-func (o *Organizer) authority() (ed25519.PrivateKey, *x509.Certificate, error) {
-	block, _ := pem.Decode([]byte(o.Authority))
-	root, _ := pem.Decode([]byte(o.Network.Authority))
-	if block == nil || root == nil {
-		return nil, nil, fmt.Errorf("authority: found no PEM; allowed is what `sotto net init` wrote")
-	}
-	k, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return nil, nil, fmt.Errorf("authority: %w", err)
-	}
-	key, ok := k.(ed25519.PrivateKey)
-	if !ok {
-		return nil, nil, fmt.Errorf("authority: found a key of another kind; allowed is Ed25519")
-	}
-	ca, err := x509.ParseCertificate(root.Bytes)
-	return key, ca, err
-}
-
-func certificate(t, parent *x509.Certificate, public ed25519.PublicKey, key ed25519.PrivateKey) (string, error) {
+func certificate(t, parent *x509.Certificate, public ed25519.PublicKey, key any) (string, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return "", err

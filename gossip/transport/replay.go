@@ -21,15 +21,15 @@ var ErrApart = errors.New("the journal holds other numbers than the method now c
 // peers.
 type Replay struct {
 	Journal *runlog.JournalReader // nil: nothing to replay
-	// Same reports whether what the journal sent is what the method now sends; nil: SameBits.
+	// Same reports whether what the journal sent is what the method now sends; nil: whether the bits are the same.
 	Same func(sent, now []float64) bool
 
 	next  *runlog.Activation // read, and not mixed yet
 	ended bool
 }
 
-// SameBits reports whether two vectors have the same bits.
-func SameBits(a, b []float64) bool {
+// sameBits reports whether two vectors have the same bits.
+func sameBits(a, b []float64) bool {
 	return slices.EqualFunc(a, b, func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) })
 }
 
@@ -83,7 +83,7 @@ func (r *Replay) Mix(act gossip.Activation, m []float64) (*runlog.Activation, er
 	r.next = nil
 	same := r.Same
 	if same == nil {
-		same = SameBits
+		same = sameBits
 	}
 	if past.Round != act.T || !same(past.Sent, m) {
 		return nil, fmt.Errorf("round %d: %w", act.T, ErrApart)

@@ -150,7 +150,7 @@ func TestSecurityOfConnections(t *testing.T) {
 	n, mine, others := &o.Network, all[0].Pass, all[1].Pass
 	made := func(t *testing.T, o *Organizer, user int, until time.Duration, change func(*jwt.UserClaims)) Pass {
 		t.Helper()
-		p, err := o.pass(o.Owners[user].Account, o.Owners[user].User, "owner 1", jwtPermissions(permissions(n, 0)), nil, time.Now().Add(until))
+		p, err := o.pass(o.Owners[user].Account, o.Owners[user].User, "owner 1", permissions(n, 0), nil, time.Now().Add(until))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -410,7 +410,7 @@ func TestSecurityOfMessages(t *testing.T) {
 			}
 			node := &Node{Store: m, Credentials: all[0], Config: agreed, Wait: time.Millisecond}
 			got := make([]float64, len(v))
-			if err := node.collect(t.Context(), 4, 1, 0, got, node.from(4, 1, 1), m.Get); !errors.Is(err, ErrForged) {
+			if err := node.collect(t.Context(), 4, 1, 0, got, m.Get); !errors.Is(err, ErrForged) {
 				t.Error(err)
 			}
 			if theirs, verdict, err := node.hear(t.Context(), 4, 1, decisionKey(4, 0, 1), len(v)); theirs != nil || verdict != "" || err != nil {
@@ -513,7 +513,7 @@ func TestOneIsMissing(t *testing.T) {
 		})
 	}
 	// What one publishes instead of its parameters is its own matter.
-	if _, err := dial(t, all[0]).Put(t.Context(), modelKey(0, 0, 1), []byte("x")); err != nil {
+	if _, err := dial(t, all[0]).Put(t.Context(), messageKey(0, 0, toAll, 0, 1), []byte("x")); err != nil {
 		t.Fatal(err)
 	}
 	brief("to find the others' models", func(ctx context.Context) bool {

@@ -26,6 +26,14 @@ func vectorKey(from, to, round, chunk, chunks int) string {
 	return chunkKey(fmt.Sprintf("rel.%d.%d.%d", from, to, round), chunk, chunks)
 }
 
+// messageKey is the key of one chunk of a vector of dim numbers; toAll gets a model.
+func messageKey(round, from, to, chunk, dim int) string {
+	if to == toAll {
+		return chunkKey(ownKey(from, Model), chunk, chunksOf(dim))
+	}
+	return vectorKey(from, to, round, chunk, chunksOf(dim))
+}
+
 func decisionKey(round, lo, hi int) string { return fmt.Sprintf("dec.%d.%d.%d", round, lo, hi) }
 
 func ownKey(owner int, what string) string { return fmt.Sprintf("own.%d.%s", owner, what) }

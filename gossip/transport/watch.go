@@ -13,8 +13,22 @@ import (
 // Watch takes over the hub's file of keys whenever it changes, and tells which owners have filled their
 // storage, until the context ends.
 func (h *Hub) Watch(ctx context.Context, file string, notices io.Writer) {
-	go h.watchStorage(ctx, notices)
-	watchFile(ctx, file, func() {
+	go every(ctx, func() {
+		full, err := h.Full(ctx)
+		for _, text := range full {
+			fmt.Fprintln(notices, text)
+		}
+		if err != nil && ctx.Err() == nil {
+			fmt.Fprintf(notices, "warning: it is not known now which owners have filled their storage: %v\n", err)
+		}
+	})
+	last, _ := readfile.All(file, readfile.JSON)
+	every(ctx, func() {
+		now, err := readfile.All(file, readfile.JSON)
+		if err != nil || bytes.Equal(now, last) {
+			return
+		}
+		last = now
 		keys, err := ReadHubKeys(file)
 		if err == nil {
 			err = h.Reload(keys)
@@ -29,8 +43,8 @@ func (h *Hub) Watch(ctx context.Context, file string, notices io.Writer) {
 
 const watchEvery = time.Second
 
-// watchStorage says which owners have filled their storage at the hub, until the context ends.
-func (h *Hub) watchStorage(ctx context.Context, notices io.Writer) {
+// every calls do each second, until the context ends.
+func every(ctx context.Context, do func()) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
@@ -38,34 +52,7 @@ func (h *Hub) watchStorage(ctx context.Context, notices io.Writer) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		}
-		full, err := h.Full(ctx)
-		for _, text := range full {
-			fmt.Fprintln(notices, text)
-		}
-		if err != nil && ctx.Err() == nil {
-			fmt.Fprintf(notices, "warning: which owners have filled their storage is not known now: %v\n", err)
-		}
-	}
-}
-
-// watchFile calls changed whenever the file's content has changed, until the context ends.
-func watchFile(ctx context.Context, file string, changed func()) {
-	last, err := readfile.All(file, readfile.JSON)
-	if err != nil {
-		last = nil
-	}
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if now, err := readfile.All(file, readfile.JSON); err == nil && !bytes.Equal(now, last) {
-			last = now
-			changed()
+			do()
 		}
 	}
 }

@@ -112,7 +112,7 @@ func runCompare(c *cobra.Command, o compare.Options, out string, jobs int, void,
 	if err != nil {
 		return err
 	}
-	store, err := p.Open(out, version())
+	store, err := p.Open(out, run.Version())
 	if err != nil {
 		return err
 	}

@@ -161,7 +161,7 @@ overrides the file. A run that was stopped or killed goes on with --resume DIR.
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			bar := newProgress(c.ErrOrStderr(), quiet || asJSON)
 			warn := warner(c)
-			env := run.Env{Version: version(), Progress: bar.update, Notice: warn, Report: report.Write}
+			env := run.Env{Version: run.Version(), Progress: bar.update, Notice: warn, Report: report.Write}
 			workers.quiet = quiet
 			defer func() { workers.close(err == nil || errors.Is(err, run.ErrDiverged)) }()
 			var info *runlog.Info

@@ -86,41 +86,7 @@ directories of them, to compare these.
 
 Exit code 0: all holds; 1: something does not.`,
 		Example: "  sotto ledger verify runs",
-		RunE: with(run.ViewLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, args []string) error {
-			n, err := l.Verify(ctx)
-			if err != nil {
-				return err
-			}
-			head, err := l.Head(ctx)
-			if err != nil {
-				return err
-			}
-			runs, err := run.Below(args)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(w, "%s: %s entries, the chain holds; head %d %s\n", l.Where(), count(n), head.Seq, head.Hash)
-			seen, err := run.Seen(ctx, l, runs)
-			if err != nil {
-				return err
-			}
-			var lacks []string
-			for _, s := range seen {
-				switch {
-				case s.Entry == 0:
-					fmt.Fprintf(w, "%s: keeps no entry of a ledger\n", s.Dir)
-				case s.Holds:
-					fmt.Fprintf(w, "%s: holds: entry %d\n", s.Dir, s.Entry)
-				default:
-					lacks = append(lacks, s.Dir)
-					fmt.Fprintf(w, "%s: DOES NOT HOLD: it saw entry %d of %s, which is not in this ledger\n", s.Dir, s.Entry, s.Ledger)
-				}
-			}
-			if len(lacks) > 0 {
-				return fmt.Errorf("%s does not hold what these runs saw: %s", l.Where(), strings.Join(lacks, ", "))
-			}
-			return nil
-		}),
+		RunE:    with(run.ViewLedger, run.VerifyLedger),
 	}
 
 	accept := &cobra.Command{
@@ -202,22 +168,10 @@ their own ε. A run whose plan the currency has no theorem for is refused.`,
 		Long: "Settle ends a run that will not be resumed, for the events that the ledger\nrecorded. Where the dataset counts in caps the run's budget stays spent as a whole; so\ndoes its whole plan where the directory shows other events. It cannot be resumed any more.",
 		RunE: func(c *cobra.Command, args []string) error {
 			known, d, err := run.Abandon(c.Context(), args[0], where)
-			if err != nil {
-				return err
+			if err == nil {
+				fmt.Fprintln(c.OutOrStdout(), d.Settled(known))
 			}
-			if d.Part == nil {
-				fmt.Fprintf(c.OutOrStdout(), "run %s on %s is settled; %g of ε and %g of δ stay spent\n", known.ID, known.Dataset, known.Caps.Epsilon, known.Caps.Delta)
-				return nil
-			}
-			cost := "for what it charged"
-			switch known.Settlement.Basis {
-			case ledger.BasisMismatch:
-				cost = "for its whole plan, since its directory does not show the events that this ledger recorded"
-			case ledger.BasisPlan:
-				cost = "for its whole plan, since this ledger holds no full record of the events"
-			}
-			fmt.Fprintf(c.OutOrStdout(), "run %s on %s is settled %s; %s of the lifetime budget is held or settled\n", known.ID, known.Dataset, cost, ledger.Percent(*d.Part))
-			return nil
+			return err
 		},
 	}
 	c.AddCommand(list, show, verify, accept, budget, settle)

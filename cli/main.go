@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -49,27 +48,6 @@ func execute() int {
 	return exitCode(err)
 }
 
-// version of Sotto in this build, from the module system.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(devel)"
-	}
-	m := &info.Main
-	for _, d := range info.Deps { // the program is another module's
-		if d.Path == run.Module {
-			m = d
-		}
-	}
-	if m.Replace != nil {
-		m = m.Replace
-	}
-	if m.Version == "" {
-		return "(devel)"
-	}
-	return m.Version
-}
-
 func root() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sotto",
@@ -82,7 +60,7 @@ Start with:  sotto fit examples/clinic/sotto.yaml
 Exit codes: 0 done; 1 the machine failed (disk, network); 2 a mistake in what was
 given, nothing changed; 3 the privacy budget does not allow it, nothing released;
 130 stopped by the user, can be resumed.`,
-		Version:       version(),
+		Version:       run.Version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

@@ -52,7 +52,7 @@ journal, durable, before it goes out. After a crash start it again with the same
 				return err
 			}
 			o.Plan.Flags = withoutData(o.Plan.Flags)
-			o.Spec, o.Version, o.Crash = args[0], version(), crashAt
+			o.Spec, o.Version, o.Crash = args[0], run.Version(), crashAt
 			w := c.ErrOrStderr()
 			if !quiet {
 				o.Progress = tenths(func(activations, all int) { fmt.Fprintf(w, "%d of %d activations\n", activations, all) })

@@ -14,6 +14,7 @@ import (
 	"github.com/sottodp/sotto/paper/p2"
 	"github.com/sottodp/sotto/paper/p3"
 	"github.com/sottodp/sotto/paper/p4"
+	"github.com/sottodp/sotto/run"
 )
 
 var experiments = []paper.Experiment{p0.Experiment, p1.Experiment, p2.Experiment, p3.Experiment, p4.Experiment}
@@ -31,7 +32,7 @@ func paperCommand() *cobra.Command {
 }
 
 func experimentCommand(e paper.Experiment) *cobra.Command {
-	l := paper.Lab{Version: version()}
+	l := paper.Lab{Version: run.Version()}
 	c := &cobra.Command{
 		Use: e.Name, Short: e.Short, Long: e.Long, Example: e.Example,
 		Args: args(cobra.NoArgs),

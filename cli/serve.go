@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/web"
 )
 
@@ -36,7 +37,7 @@ browser that opens the printed link. Stop it with Ctrl-C.`,
 					return usageError("there is neither a directory %s here; name one that holds runs", strings.Join(usual, " nor "))
 				}
 			}
-			s, err := web.New(web.Options{Dirs: dirs, Ledger: where, Version: version()})
+			s, err := web.New(web.Options{Dirs: dirs, Ledger: where, Version: run.Version()})
 			if err != nil {
 				return usageError("%v", err)
 			}

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sottodp/sotto/internal/newfile"
+	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/report"
 	"github.com/sottodp/sotto/run/tune"
 )
@@ -40,7 +41,7 @@ trained on, which is paid for like all else.`,
 			if err := newfile.EmptyDir(out); err != nil {
 				return err
 			}
-			r, err := p.RunIn(c.Context(), out, version(), report.Write, warner(c))
+			r, err := p.RunIn(c.Context(), out, run.Version(), report.Write, warner(c))
 			if err != nil || quiet && !asJSON {
 				return err
 			}

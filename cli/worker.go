@@ -3,8 +3,6 @@ package cli
 import (
 	"fmt"
 	"runtime"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -99,7 +97,7 @@ coordinator, or other rows than the first worker with its shard, is told so and 
 			if o.URL == "" || key == "" || shard == "" || !c.Flags().Changed("data") {
 				return usageError("--hub URL, --key FILE, --shard I/N and --data FILE are needed: where the coordinator listens, the key, and which rows these are")
 			}
-			if o.Index, o.Count, err = shardOf(shard); err != nil {
+			if o.Index, o.Count, err = shards.ParseShard(shard); err != nil {
 				return err
 			}
 			if o.Key, err = shards.ReadKey(key); err != nil {
@@ -122,15 +120,4 @@ coordinator, or other rows than the first worker with its shard, is told so and 
 	f.StringVar(&shard, "shard", "", "which part of the rows this is, as in 1/2 (required)")
 	f.BoolVar(&quiet, "quiet", false, "print nothing but errors and warnings")
 	return c
-}
-
-// shardOf reads I/N, I from 1 to N.
-func shardOf(text string) (index, count int, err error) {
-	i, n, _ := strings.Cut(text, "/")
-	index, first := strconv.Atoi(i)
-	count, second := strconv.Atoi(n)
-	if first != nil || second != nil || index < 1 || index > count {
-		return 0, 0, usageError("--shard: found %q; allowed is I/N, I from 1 to N, as in 1/2", text)
-	}
-	return index - 1, count, nil
 }

@@ -1,11 +1,15 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"runtime"
 	"runtime/debug"
 	"slices"
 
+	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/run/runlog"
 )
@@ -23,6 +27,64 @@ func Program() string {
 		return info.Main.Path + " " + info.Main.Version
 	}
 	return ""
+}
+
+// Version is the version of Sotto in the running program, from the module system.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(devel)"
+	}
+	m := &info.Main
+	for _, d := range info.Deps { // the program is another module's
+		if d.Path == Module {
+			m = d
+		}
+	}
+	if m.Replace != nil {
+		m = m.Replace
+	}
+	return cmp.Or(m.Version, "(devel)")
+}
+
+// A Build describes the running program.
+type Build struct {
+	Version  string `json:"version"`
+	Program  string `json:"program,omitempty"` // if it is another module's
+	Commit   string `json:"commit,omitempty"`
+	Modified bool   `json:"modified,omitempty"` // built from files that are not all in the commit
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	Kernels  string `json:"kernels"`
+}
+
+// ThisBuild describes the running program.
+func ThisBuild() Build {
+	set, _ := kern.Level() // the command has checked its variable
+	b := Build{Version: Version(), Program: Program(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: set}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				b.Commit = s.Value
+			case "vcs.modified":
+				b.Modified = s.Value == "true"
+			}
+		}
+	}
+	return b
+}
+
+// Text prints it for people.
+func (b Build) Text(w io.Writer) {
+	commit := cmp.Or(b.Commit, "not known")
+	if b.Modified {
+		commit += ", modified"
+	}
+	if b.Program != "" {
+		fmt.Fprintf(w, "Program    %s\n", b.Program)
+	}
+	fmt.Fprintf(w, "Version    %s\nCommit     %s\nGo         %s\nPlatform   %s\nKernels    %s\n", b.Version, commit, b.Go, b.Platform, b.Kernels)
 }
 
 // OtherBuild is the error of a run whose method or model this build does not have.

@@ -4,15 +4,66 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// Below lists the run directories among dirs and directly below them. It is an error if a dir has none.
-func Below(dirs []string) ([]string, error) {
+// VerifyLedger checks the chain of a ledger, and that the ledger holds the last entry that each run saw whose
+// directory is in dirs or directly below one of them. It prints what it finds.
+func VerifyLedger(ctx context.Context, w io.Writer, l *ledger.Ledger, dirs []string) error {
+	n, err := l.Verify(ctx)
+	if err != nil {
+		return err
+	}
+	head, err := l.Head(ctx)
+	if err != nil {
+		return err
+	}
+	runs, err := below(dirs)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%s: %s entries, the chain holds; head %d %s\n", l.Where(), chart.Integer(n), head.Seq, head.Hash)
+	var lacks []string
+	for _, dir := range runs {
+		info, err := runlog.ReadInfo(dir)
+		if err != nil {
+			return &InputError{"", err}
+		}
+		if info.LedgerHead == "" {
+			fmt.Fprintf(w, "%s: keeps no entry of a ledger\n", dir)
+			continue
+		}
+		var h ledger.Head
+		if _, err := fmt.Sscanf(info.LedgerHead, "%d %s", &h.Seq, &h.Hash); err != nil {
+			return inputError("", "%s: %s: ledger_head: found %q; allowed is the number of an entry and its hash", dir, runlog.InfoFile, info.LedgerHead)
+		}
+		err = l.Contains(ctx, h)
+		var broken *ledger.ChainError
+		switch {
+		case err == nil:
+			fmt.Fprintf(w, "%s: holds: entry %d\n", dir, h.Seq)
+		case errors.As(err, &broken):
+			lacks = append(lacks, dir)
+			fmt.Fprintf(w, "%s: DOES NOT HOLD: it saw entry %d of %s, which is not in this ledger\n", dir, h.Seq, info.Ledger)
+		default:
+			return err
+		}
+	}
+	if len(lacks) > 0 {
+		return fmt.Errorf("%s does not hold what these runs saw: %s", l.Where(), strings.Join(lacks, ", "))
+	}
+	return nil
+}
+
+// below lists the run directories among dirs and directly below them. It is an error if a dir has none.
+func below(dirs []string) ([]string, error) {
 	var runs []string
 	holds := func(dir string) bool {
 		_, err := os.Stat(filepath.Join(dir, runlog.InfoFile))
@@ -37,37 +88,4 @@ func Below(dirs []string) ([]string, error) {
 		}
 	}
 	return runs, nil
-}
-
-// SeenEntry is the last entry of a ledger that a run saw.
-type SeenEntry struct {
-	Dir, Ledger string
-	Entry       int64 // 0: the run kept none
-	Holds       bool  // the ledger has it
-}
-
-// Seen says of each run directory whether the ledger holds the last entry that the run saw.
-func Seen(ctx context.Context, l *ledger.Ledger, dirs []string) ([]SeenEntry, error) {
-	var all []SeenEntry
-	for _, dir := range dirs {
-		info, err := runlog.ReadInfo(dir)
-		if err != nil {
-			return nil, &InputError{"", err}
-		}
-		s := SeenEntry{Dir: dir, Ledger: info.Ledger}
-		if info.LedgerHead != "" {
-			var h ledger.Head
-			if _, err := fmt.Sscanf(info.LedgerHead, "%d %s", &h.Seq, &h.Hash); err != nil {
-				return nil, inputError("", "%s: %s: ledger_head: found %q; allowed is the number of an entry and its hash", dir, runlog.InfoFile, info.LedgerHead)
-			}
-			err := l.Contains(ctx, h)
-			var broken *ledger.ChainError
-			if err != nil && !errors.As(err, &broken) {
-				return nil, err
-			}
-			s.Entry, s.Holds = h.Seq, err == nil
-		}
-		all = append(all, s)
-	}
-	return all, nil
 }

@@ -27,16 +27,6 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// A Finding is one thing that Verify looked at.
-type Finding struct {
-	What   string `json:"what"`
-	Holds  bool   `json:"holds"`
-	Detail string `json:"detail"`
-
-	// Skipped says that it was not looked at, and Detail why.
-	Skipped bool `json:"skipped,omitempty"`
-}
-
 // WithoutLedger is what a verification says that was given no ledger.
 const WithoutLedger = "not checked against a ledger: anyone who can write the directory can write all of its files to fit each other; --ledger PLACE compares them with what the ledger holds"
 

@@ -53,3 +53,19 @@ func (d Dataset) Write(w io.Writer, entries []Entry) error {
 	}
 	return t.Flush()
 }
+
+// Settled says in words what a settled run of the dataset leaves spent.
+func (d Dataset) Settled(r Run) string {
+	head := fmt.Sprintf("run %s on %s is settled", r.ID, r.Dataset)
+	if d.Part == nil {
+		return fmt.Sprintf("%s; %g of ε and %g of δ stay spent", head, r.Caps.Epsilon, r.Caps.Delta)
+	}
+	cost := "for what it charged"
+	switch r.Settlement.Basis {
+	case BasisMismatch:
+		cost = "for its whole plan, since its directory does not show the events that this ledger recorded"
+	case BasisPlan:
+		cost = "for its whole plan, since this ledger holds no full record of the events"
+	}
+	return fmt.Sprintf("%s %s; %s of the lifetime budget is held or settled", head, cost, Percent(*d.Part))
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -172,4 +173,15 @@ func (o Options) open(ctx context.Context) (shard *remote.Shard, close func(), e
 	}
 	shard, err = remote.NewShard(remote.ShardConfig{Rows: rows, Facts: job.Facts, Digest: digest, Terms: terms, Secret: o.Key.Secret, Index: o.Index, Count: o.Count})
 	return shard, rows.Close, err
+}
+
+// ParseShard reads I/N, I from 1 to N; index counts from 0.
+func ParseShard(text string) (index, count int, err error) {
+	i, n, _ := strings.Cut(text, "/")
+	index, first := strconv.Atoi(i)
+	count, second := strconv.Atoi(n)
+	if first != nil || second != nil || index < 1 || index > count {
+		return 0, 0, &run.InputError{Err: fmt.Errorf("--shard: found %q; allowed is I/N, I from 1 to N, as in 1/2", text)}
+	}
+	return index - 1, count, nil
 }

@@ -81,7 +81,7 @@ func (n *Network) pairs() [][2]int {
 	return all
 }
 
-// shared says whether all decisions are in one store.
+// shared reports whether all decisions are in one store.
 func (n *Network) shared() bool {
 	if n.Limits == nil {
 		return true

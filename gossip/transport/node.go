@@ -356,7 +356,7 @@ func (n *Node) held(ctx context.Context, key string) ([]byte, error) {
 	return v, err
 }
 
-// none says whether there is no vector, whatever stands in its place: no peer's lie ends this owner's training.
+// none reports whether there is no vector, whatever stands in its place: no peer's lie ends this owner's training.
 func none(err error) bool { return errors.Is(err, ErrForged) || errors.Is(err, ErrNone) }
 
 // hear waits for the peer's vector or for a decision, whichever is first; after a time without either there is none. A

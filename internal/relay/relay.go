@@ -56,7 +56,7 @@ func (w *Way) set(do func()) {
 	w.open.Broadcast()
 }
 
-// wait waits until that direction is open, and says whether the way is still there.
+// wait waits until that direction is open, and reports whether the way is still there.
 func (w *Way) wait(direction int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -48,7 +48,7 @@ const (
 	Synthetic Purpose = "synthetic" // rows that this process has made itself
 )
 
-// exact says whether figures without noise or charge come of the purpose.
+// exact reports whether figures without noise or charge come of the purpose.
 func (p Purpose) exact() bool {
 	switch p {
 	case Test, Score, Lab, Simulate, Verify:
@@ -107,16 +107,16 @@ type Opened struct {
 // Digest is that of the content. It never leaves memory but under a key (R4).
 func (o *Opened) Digest() [sha256.Size]byte { return o.content.Digest }
 
-// Same says whether two tables have the same content; of rows on several machines one part is
+// Same reports whether two tables have the same content; of rows on several machines one part is
 // enough.
 func (o *Opened) Same(other *Opened) bool {
 	return o.content.Digest == other.content.Digest || slices.Contains(o.parts, other.content.Digest)
 }
 
-// Records says whether Take records the access, so that it needs a ledger.
+// Records reports whether Take records the access, so that it needs a ledger.
 func (o *Opened) Records() bool { return o.own || len(o.void) > 0 || o.before != "" }
 
-// Ended says whether the access ends a guarantee, or one of protected rows had ended.
+// Ended reports whether the access ends a guarantee, or one of protected rows had ended.
 func (o *Opened) Ended() bool { return len(o.void) > 0 }
 
 // Units is the number of rows or units: public under replace-one only (R9).
@@ -246,7 +246,7 @@ func (a *admission) Admit(_ context.Context, c *data.Content) error {
 	return nil
 }
 
-// records says whether the access is recorded even where nothing is protected: the first
+// records reports whether the access is recorded even where nothing is protected: the first
 // access of a content counts.
 func (a *admission) records() bool {
 	switch a.o.purpose {

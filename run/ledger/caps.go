@@ -39,8 +39,7 @@ func (t *total) add(c Caps) {
 	t.delta.Add(&t.delta, decimal(c.Delta))
 }
 
-// fits says whether c can be added without exceeding the budget; without a budget
-// everything fits.
+// fits reports whether c can be added without exceeding the budget; without a budget everything fits.
 func (t *total) fits(c Caps, budget *Caps) bool {
 	if budget == nil {
 		return true

@@ -31,7 +31,7 @@ const (
 	KindRestore    Kind = "restore"     // the owner accepted a ledger that lacks entries; of no dataset, for all
 )
 
-// An Entry is one line of the ledger. Entries are only ever added.
+// An Entry is one line of the ledger, which only grows.
 type Entry struct {
 	Seq     int64           `json:"seq"`  // 1, 2, 3 …
 	Time    time.Time       `json:"time"` // UTC
@@ -43,8 +43,8 @@ type Entry struct {
 	Hash    string          `json:"hash"`
 }
 
-// A Head names the last entry of a chain. A copy of it kept outside the ledger
-// shows later whether entries were cut off or rewritten.
+// A Head names the last entry of a chain. A copy kept elsewhere shows later whether entries were
+// cut off or rewritten.
 type Head struct {
 	Seq  int64  `json:"seq"`
 	Hash string `json:"hash"`
@@ -52,8 +52,8 @@ type Head struct {
 
 const noHash = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// digest is SHA-256 over every other field, each behind its length, so that no
-// two entries have the same encoding.
+// digest is SHA-256 over all other fields, each after its length, so that no two entries are
+// encoded alike.
 func (e Entry) digest() string {
 	h := sha256.New()
 	var size [8]byte
@@ -67,7 +67,7 @@ func (e Entry) digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// check says whether the entry holds what was written into it.
+// check checks the entry against its hash.
 func (e Entry) check() error {
 	if e.Hash != e.digest() {
 		return &ChainError{e.Seq, "it was changed after it was written: its hash does not fit its content"}
@@ -119,10 +119,10 @@ type (
 	resumed struct {
 		From string `json:"from"`
 		To   string `json:"to"`
-		// The charged batches by then; nil for an entry of format 1. From there on charges
-		// may leave out releases of the plan.
+		// The batches charged by then; nil in format 1. From there on charges may leave out
+		// releases of the plan.
 		Batches *int `json:"batches,omitempty"`
-		// The record went further: what it holds beyond may be released and drawn again.
+		// The record went further: batches beyond may have been released and drawn again.
 		Again bool `json:"again,omitempty"`
 	}
 	notPrivate struct {

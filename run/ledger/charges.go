@@ -10,10 +10,10 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// The ledger keeps its own record of what each open run charged: a settlement rests
-// on it, and a run directory is only compared with it (rules.md, R25). The record is
-// run-length coded, in table sotto_charges, and leaves it with the settlement, whose
-// entry holds it from then on. Like table sotto_progress it is outside the chain.
+// The ledger keeps its own record of what each open run charged: settlements rest on it, and a run
+// directory is only compared with it (rules.md, R25). The record is run-length coded in table
+// sotto_charges; the settlement's entry takes it over. Like table sotto_progress it is outside the
+// chain.
 
 // Charges are Count equal batches of a run, the first of which has number First.
 type Charges struct {
@@ -21,8 +21,8 @@ type Charges struct {
 	Event        privacy.Event
 }
 
-// A charge is a line of the record. Its event is "" for batches of which only the
-// number is known: an earlier version recorded no more.
+// A charge is a line of the record. Its event is "" if an earlier version recorded only the number
+// of batches.
 type charge struct {
 	first, count int
 	event        string
@@ -30,7 +30,7 @@ type charge struct {
 
 func (c charge) end() int { return c.first + c.count }
 
-// lines is charged as lines of a record, neighbors that are alike joined.
+// lines are charges as lines of a record; equal neighbors are joined.
 func lines(charged []Charges) ([]charge, error) {
 	var all []charge
 	for _, c := range charged {
@@ -52,8 +52,8 @@ func lines(charged []Charges) ([]charge, error) {
 	return all, nil
 }
 
-// linesOf are those of charged events in the form in which a run directory and a
-// settlement have them: repetitions, composed.
+// linesOf are the lines of charged events as a run directory and a settlement have them:
+// repetitions, composed.
 func linesOf(e privacy.Event) ([]charge, error) {
 	parts, ok := e.(privacy.Composed)
 	if !ok {
@@ -81,12 +81,12 @@ func end(all []charge) int {
 	return all[len(all)-1].end()
 }
 
-// known says whether the events of all batches are recorded.
+// known reports whether the events of all batches are recorded.
 func known(all []charge) bool {
 	return !slices.ContainsFunc(all, func(c charge) bool { return c.event == "" })
 }
 
-// begins says whether the record all begins with the batches of some.
+// begins reports whether the record all begins with the batches of some.
 func begins(some, all []charge) bool {
 	if len(some) > len(all) || end(some) > end(all) {
 		return false
@@ -115,10 +115,9 @@ func eventOf(all []charge) (privacy.Event, error) {
 	return parts, nil
 }
 
-// beginsPlan says whether charges are, batch by batch, how a plan begins, as the plan
-// itself groups them. That is asked of the directory of a run of which an earlier
-// version recorded the number of batches alone: in a plan of several kinds the same
-// number could stand for cheaper ones, so only repetitions of one batch pass.
+// beginsPlan reports whether a plan begins with these charges, batch by batch. It is asked of the
+// directory of a run of which an earlier version recorded only the number of batches. In a plan of
+// several kinds that number could stand for cheaper batches, so only repetitions of one batch pass.
 func beginsPlan(plan privacy.Event, charged []charge) (bool, error) {
 	p, ok := plan.(privacy.Repeated)
 	if !ok {
@@ -151,7 +150,7 @@ func (w *writer) record(run string) (all []charge, err error) {
 	return all, rows.Err()
 }
 
-// extend adds to a run's record what it does not have yet; what it has stays.
+// extend adds to a run's record what it does not have yet.
 func (w *writer) extend(run string, charged []charge) error {
 	last, err := lastCharge(w.ctx, w.tx, run)
 	if err != nil {
@@ -179,9 +178,9 @@ func (w *writer) extend(run string, charged []charge) error {
 	return nil
 }
 
-// adopted is the ledger's record of a run. Of a run that an earlier version reserved
-// there may be none: then what its directory shows is taken over, if it is how the
-// plan begins; else only its number of batches is.
+// adopted is the ledger's record of a run. If an earlier version reserved the run, there may be
+// none: then adopted takes over what the directory shows if the plan begins with it, else only its
+// number of batches.
 func (w *writer) adopted(r run, shown []charge) ([]charge, error) {
 	all, err := w.record(r.ID)
 	if err != nil || r.recorded || len(all) > 0 || len(shown) == 0 {
@@ -199,14 +198,12 @@ func (w *writer) adopted(r run, shown []charge) ([]charge, error) {
 	return shown, w.extend(r.ID, shown)
 }
 
-// Reach says that the run is about to publish releases of its first batches
-// batches, whose charges are durable in its directory, and what it charged: of
-// charged, which may begin anywhere in what is recorded, the ledger records what it
-// does not have yet. charged may go beyond batches: then releases of those batches
-// too may be published before the next call. It refuses, as [Ledger.Check] does, where
-// the token is not current. All happens in one transaction: either a copy of the
-// directory took the run over before, and this process stops, or no copy that lacks
-// those batches ever resumes (R7), and no settlement costs less (R25).
+// Reach records that the run is about to publish releases of its first batches batches, whose
+// charges are durable in its directory. Of charged, which may begin anywhere in the record, it
+// records what is new. charged may go beyond batches: then releases of those batches too may be
+// published before the next call. Like [Ledger.Check] it refuses a token that is not current. All
+// is one transaction: either a copy of the directory took the run over before, and this process
+// stops, or no copy that lacks those batches ever resumes (R7), and no settlement costs less (R25).
 func (l *Ledger) Reach(ctx context.Context, run, token string, batches int, charged []Charges) error {
 	new, err := lines(charged)
 	if err != nil {
@@ -227,7 +224,7 @@ func (l *Ledger) Reach(ctx context.Context, run, token string, batches int, char
 	})
 }
 
-// Recorded is how many batches of an open run the ledger has recorded as charged.
+// Recorded counts the batches of an open run that the ledger recorded as charged.
 func (l *Ledger) Recorded(ctx context.Context, run string) (int, error) {
 	last, err := lastCharge(ctx, l.store.db, run)
 	return last.end(), l.store.explain(err)
@@ -243,17 +240,16 @@ func lastCharge(ctx context.Context, q querier, run string) (c charge, err error
 const (
 	// BasisRecord: the ledger's own record of what the run charged.
 	BasisRecord = "record"
-	// BasisPlan: the whole plan. The ledger holds no full record of what the run charged: an
-	// earlier version did not record events, rows are missing, or the run may have
-	// drawn batches again that were recorded ahead.
+	// BasisPlan: the whole plan. The ledger's record is not full: an earlier version did not record
+	// events, rows are missing, or the run may have drawn recorded batches again.
 	BasisPlan = "plan"
-	// BasisMismatch: the whole plan, since the directory showed other events than the
-	// ledger recorded, or more.
+	// BasisMismatch: the whole plan. The directory showed other events than the ledger recorded, or
+	// more.
 	BasisMismatch = "mismatch"
 )
 
-// full says whether the record of an open run is all that it released. The rows are
-// not in the chain: they must go as far as the run's own entries and its progress say.
+// full reports whether the record of an open run is all that it released. Its rows are outside the
+// chain, so they must go as far as the run's entries and its progress say.
 func (w *writer) full(r run, all []charge) (bool, error) {
 	reached, there, err := w.reached(r.ID)
 	lost := r.recorded && !there // Reserve made the row

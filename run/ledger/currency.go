@@ -10,13 +10,13 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 )
 
-// What a dataset may count in (rules.md, R1). It is fixed when the dataset enters,
-// and the meaning of a name never changes.
+// What a dataset may count in (rules.md, R1), fixed when it enters. The meaning of a name never
+// changes.
 const (
 	// InCaps: ε and δ of the runs' own budgets add up, and stay spent as a whole.
 	InCaps = "caps"
-	// The filters: a run reserves the cost of its whole plan and settles for the
-	// events that it charged. PROOFS.md#tally.
+	// The filters: a run reserves the cost of its plan and settles for what it charged.
+	// PROOFS.md#tally.
 	InZCDP = "zcdp" // account.ZCDPCurrency
 	InGDP  = "gdp"  // account.GDPCurrency
 	InRDP  = "rdp"  // account.RDPCurrency of its own orders
@@ -50,9 +50,9 @@ func (d *dataset) budgetOf(c Caps) privacy.Budget {
 	return privacy.Budget{Epsilon: c.Epsilon, Delta: c.Delta, Adjacency: d.facts.Adjacency}
 }
 
-// take reserves for a run, or says why it cannot; d is of no use then. plan may be
-// nil under caps. What is stored was admitted by the accounts of the version that
-// wrote it: where those of this one say otherwise, d remembers it.
+// take reserves for a run, or says why it cannot; then d is of no use. plan may be nil under caps.
+// A stored reservation was admitted by the accounts of the version that wrote it: if those of this
+// one refuse it, d remembers that.
 func (d *dataset) take(run string, caps Caps, plan privacy.Event, stored bool) error {
 	if d.tally == nil {
 		if !d.spent.fits(caps, d.budget) {
@@ -124,7 +124,7 @@ func (d *dataset) settle(run string, s settled) error {
 	return d.tally.Settle(run, charged, exact)
 }
 
-// releases says whether an event is more than empty brackets.
+// releases reports whether an event is more than empty brackets.
 func releases(e privacy.Event) bool {
 	return privacy.Fold(e, func(e privacy.Event, inside []bool) bool {
 		if r, ok := e.(privacy.Repeated); ok && r.Count == 0 {
@@ -134,8 +134,8 @@ func releases(e privacy.Event) bool {
 	})
 }
 
-// grow is the least budget that is at least both. Limits of every currency grow in
-// ε and in δ, so what either admitted the result covers.
+// grow is the least budget that is at least both. Limits of every currency grow in ε and in δ, so
+// the result covers what either admitted.
 func grow(a *Caps, b Caps) *Caps {
 	if a == nil {
 		return &b

@@ -7,8 +7,8 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// Errors that a caller tells apart; each comes wrapped in a text that names the
-// run or dataset. A refused reservation wraps [privacy.ErrExhausted].
+// Errors that callers tell apart, wrapped in a text that names the run or dataset. A refused
+// reservation wraps [privacy.ErrExhausted].
 var (
 	// ErrStaleToken: the token was swapped for another one, or never was this run's.
 	ErrStaleToken = errors.New("this is not the run's current token: a copy of the directory, or a second resume, needs a new reservation")
@@ -24,21 +24,21 @@ var (
 	ErrUnknownRun = errors.New("no such run in this ledger")
 	// ErrUnknownDataset: no dataset of this name has entered.
 	ErrUnknownDataset = errors.New("no such dataset in this ledger")
-	// ErrNotLedger: what is there is no ledger; it is left as it is.
+	// ErrNotLedger: something else is there; it is left as it is.
 	ErrNotLedger = errors.New("this is not a ledger, and it is left as it is; name a ledger, or a file that does not exist yet")
-	// ErrGone: the ledger's file was deleted, moved or replaced since it was opened. What
-	// this process reserved or charged is in the file that is gone.
+	// ErrGone: the ledger's file was deleted, moved or replaced since it was opened. What this
+	// process reserved or charged is in that file.
 	ErrGone = errors.New("the ledger is gone since it was opened; put its file back")
-	// ErrUncertain: the reservation failed at its end, so it may stand all the same. The
-	// run's directory and its token are kept, and a resume settles which it was.
+	// ErrUncertain: the reservation failed at its end, so it may exist. The run keeps its directory
+	// and token, and a resume finds out.
 	ErrUncertain = errors.New("it is not known whether the budget was reserved")
 )
 
 // errNewer: the ledger holds what a later version wrote.
 var errNewer = errors.New("written by a newer version of Sotto")
 
-// A MismatchError says that a run counts otherwise than its dataset, whose unit,
-// adjacency and currency were fixed when it entered the ledger.
+// A MismatchError says that a run's unit, adjacency or currency differs from its dataset's, which
+// was fixed when the dataset entered.
 type MismatchError struct {
 	Dataset string
 	Field   string // "unit", "adjacency" or "currency"
@@ -50,8 +50,8 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("dataset %q: found %s %q; its ledger was opened with %q, which cannot change", e.Dataset, e.Field, e.Found, e.Fixed)
 }
 
-// compare says in which fact two descriptions of a dataset differ. No currency stands
-// for the dataset's own.
+// compare returns the first fact in which two descriptions of a dataset differ. An empty currency
+// stands for the dataset's own.
 func (d *dataset) compare(found datasetFacts) error {
 	for _, f := range []struct{ field, fixed, found string }{
 		{"unit", d.facts.Unit, found.Unit},

@@ -24,34 +24,30 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 )
 
-// Version is the format of the ledgers that this version writes. It reads format 1
-// too, and turns it into 2 when it opens one to write: with a record of what runs
-// charge, and entries of KindRestore.
+// Version is the format of the ledgers that this version writes. Format 1 has no record of what runs
+// charge and no entries of KindRestore; opening it to write turns it into 2.
 const Version = 2
 
-// A Ledger is open until it is closed. Its methods may be called from several
-// goroutines, and several processes may have the same ledger open.
+// A Ledger may be used by several goroutines, and opened by several processes.
 type Ledger struct {
 	store   *store
 	witness *witness
 	key     []byte // of the content marks
 	now     func() time.Time
-
-	prefix prefix
+	prefix  prefix
 }
 
-// Open opens a ledger and makes it if nothing is there. The place is the path of an
-// SQLite file, the URL of a PostgreSQL database (postgres:// or postgresql://), or
-// "" for $XDG_DATA_HOME/sotto/ledger.db (~/.local/share where that is not set).
-// New files and directories are for their owner only. A file that exists and is no
-// ledger, an empty one included, is left as it is: the error wraps [ErrNotLedger].
+// Open opens a ledger, or makes it if nothing exists there. where is the path of an SQLite file, the
+// URL of a PostgreSQL database (postgres:// or postgresql://), or "" for
+// $XDG_DATA_HOME/sotto/ledger.db (by default ~/.local/share). New files and directories are for
+// their owner only. Open leaves a file that is no ledger, even an empty one, as it is: the error wraps
+// [ErrNotLedger].
 func Open(ctx context.Context, where string) (*Ledger, error) { return reach(ctx, where, making) }
 
-// Find is Open for a ledger that exists already: without one the error wraps
-// [os.ErrNotExist].
+// Find is Open for an existing ledger: without one the error wraps [os.ErrNotExist].
 func Find(ctx context.Context, where string) (*Ledger, error) { return reach(ctx, where, writing) }
 
-// View is Find to read: nothing is made or written, and whatever would write fails.
+// View is Find for reading: methods that write fail.
 func View(ctx context.Context, where string) (*Ledger, error) { return reach(ctx, where, reading) }
 
 // access is what a ledger is opened for; each includes the ones before it.
@@ -76,8 +72,8 @@ func reach(ctx context.Context, where string, a access) (*Ledger, error) {
 	return l, nil
 }
 
-// open opens what is at the place if it continues what the witness saw there; the
-// error is a *WitnessError if not. What is only read leaves the witness as it is.
+// open opens a ledger that continues what the witness saw; of another the error is a *WitnessError.
+// Reading does not change the witness.
 func (l *Ledger) open(ctx context.Context, a access) error {
 	known, err := l.witness.at()
 	if err != nil {
@@ -101,13 +97,13 @@ func (l *Ledger) open(ctx context.Context, a access) error {
 	if err == nil {
 		err = l.compare(ctx, known)
 	}
-	if err == nil && a != reading {
-		err = l.upgrade(ctx)
+	if err != nil || a == reading {
+		return err
 	}
-	if err == nil && a != reading {
-		err = l.noteHead(ctx, false)
+	if err := l.upgrade(ctx); err != nil {
+		return err
 	}
-	return err
+	return l.noteHead(ctx, false)
 }
 
 // lost fills in what was last seen of the ledgers that were here.
@@ -124,8 +120,8 @@ func (l *Ledger) lost(e *WitnessError, known []string) error {
 	return e
 }
 
-// compare says whether the open ledger is the one that was here and continues what
-// the witness saw of it, wherever that was.
+// compare checks that the open ledger is the one that was here, and continues what the witness saw of
+// it anywhere.
 func (l *Ledger) compare(ctx context.Context, known []string) error {
 	if others := slices.DeleteFunc(slices.Clone(known), func(id string) bool { return id == l.witness.id }); len(others) > 0 {
 		return l.lost(&WitnessError{Found: Another}, others)
@@ -137,7 +133,7 @@ func (l *Ledger) compare(ctx context.Context, known []string) error {
 	return l.continues(ctx, l.store.db, seen)
 }
 
-// continues says whether the chain holds an entry that was seen.
+// continues checks that the chain holds an entry that was seen.
 func (l *Ledger) continues(ctx context.Context, q querier, seen headSeen) error {
 	if seen.Head.Seq == 0 {
 		return nil
@@ -175,8 +171,8 @@ func (l *Ledger) noteHead(ctx context.Context, force bool) error {
 	return nil
 }
 
-// find says whether a ledger is there: if nothing is, the error wraps
-// os.ErrNotExist, if something else is, ErrNotLedger.
+// find checks that a ledger is there. If nothing is, the error wraps os.ErrNotExist; if something else
+// is, ErrNotLedger.
 func (l *Ledger) find(ctx context.Context) error {
 	if l.store.path != "" {
 		if err := findFile(l.store.path); err != nil {
@@ -202,8 +198,8 @@ func (l *Ledger) find(ctx context.Context) error {
 	return fmt.Errorf("the database is empty: %w", ErrNotLedger)
 }
 
-// make makes a ledger where find found nothing. Another process may do so at the
-// same time; one of the two succeeds, and both open its ledger.
+// make makes a ledger where find found nothing. Of two processes at once, one succeeds and both open
+// its ledger.
 func (l *Ledger) make(ctx context.Context, why *Restoration) error {
 	fill := func(db *sql.DB) error {
 		if err := l.create(ctx, db); err != nil || why == nil {
@@ -300,20 +296,19 @@ func (w *writer) upgrade() error {
 	return err
 }
 
-// Close closes the ledger. What was recorded stays.
+// Close closes the ledger.
 func (l *Ledger) Close() error { return l.store.db.Close() }
 
-// Here says whether the ledger's file is still the one that was opened; the error
-// wraps [ErrGone] if not.
+// Here checks that the ledger's file is still the one that was opened; otherwise the error wraps
+// [ErrGone].
 func (l *Ledger) Here() error { return l.store.explain(l.store.here()) }
 
-// Where says where the ledger is, without a password.
+// Where is the ledger's path or URL, without a password.
 func (l *Ledger) Where() string { return l.store.where }
 
-// NewMark returns a writer for the content of a dataset. Its sum is the content
-// mark: an HMAC-SHA256 under a key that never leaves this ledger, so that nobody
-// without the ledger can test a guess about the rows (R4). Every dataset of the
-// ledger shares the key, so that [Ledger.SameContent] can compare.
+// NewMark returns a writer for the content of a dataset. Its sum is the content mark: an HMAC-SHA256
+// under a key that never leaves this ledger, so that only who has the ledger can test a guess about the
+// rows (R4). All datasets share the key, so that [Ledger.Known] can compare them.
 func (l *Ledger) NewMark() hash.Hash { return hmac.New(sha256.New, l.key) }
 
 // SealOf is the HMAC, in hexadecimal, of a run's final files under the ledger's key: for a run that settles before it has them,
@@ -344,12 +339,12 @@ func hexSum(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// A Reservation is what a run asks for before it looks at the records.
+// A Reservation is what a run asks for before it accesses rows.
 type Reservation struct {
 	Dataset   string            // the identity that a person named in the schema
 	Unit      string            // whose privacy it is: "record"
 	Adjacency privacy.Adjacency // the neighboring relation of the run
-	Currency  string            // that the run expects; "" for whatever the dataset counts in
+	Currency  string            // that the run expects; "" for the dataset's own
 	Run       string            // a name that no run had before
 	Epsilon   float64           // the most that the run may cost: ε > 0
 	Delta     float64           // and 0 ≤ δ < 1
@@ -357,22 +352,19 @@ type Reservation struct {
 	Parts     [][]byte          // likewise of its parts, where several machines have one each
 	Plan      privacy.Event     // the most that the run will release; only under caps may it be nil
 	Token     string            // from NewToken, durable with the run already; "" makes one
-	Lab       bool              // the run's guarantee does not hold (seeded noise, unpaid looks)
+	Lab       bool              // the run's guarantee does not hold (seeded noise, uncharged accesses)
 	Why       string            // for people who read the ledger
 }
 
-// Reserve takes what the run may cost out of the dataset's lifetime budget and
-// returns the token with which the run resumes and settles: under caps ε and δ of
-// the run, for good; under a filter the cost of its plan, until it settles. It is
-// durable when it returns. Without a lifetime budget it records and does not refuse
-// (R3). A lab run enters as not private too.
+// Reserve takes what the run may cost out of the dataset's lifetime budget, and returns the token with
+// which the run resumes and settles. Under caps it takes the run's ε and δ, for good; under a filter
+// the cost of its plan, until it settles. The reservation is durable when Reserve returns. Without a
+// lifetime budget Reserve records and does not refuse (R3). A lab run also enters as not private.
 //
-// After an error nothing may be looked at. One that wraps [privacy.ErrExhausted]
-// says that the budget does not cover the run, a [*MismatchError] that the dataset
-// is counted in another way, an [*account.UnsupportedError] that the dataset's
-// currency has no theorem for the plan. After these nothing is reserved. After one that
-// wraps [ErrUncertain], as where the database is lost during the commit, the reservation
-// may stand all the same.
+// After an error the run must access no row. [privacy.ErrExhausted]: the budget does not cover the run.
+// [*MismatchError]: the dataset is counted in another way. [*account.UnsupportedError]: its currency has
+// no theorem for the plan. After these nothing is reserved. [ErrUncertain], as when the database is
+// lost during the commit: the reservation may exist.
 func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err error) {
 	caps := Caps{r.Epsilon, r.Delta}
 	err = cmp.Or(caps.validate(), validName("run", r.Run))
@@ -437,7 +429,7 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 	return token, nil
 }
 
-// Admits says, in the words of [Ledger.Reserve], whether the ledger would reserve that now. It writes nothing.
+// Admits returns the error with which [Ledger.Reserve] would refuse now. It writes nothing.
 func (l *Ledger) Admits(ctx context.Context, r Reservation) error {
 	d, err := loadDataset(ctx, l.store.db, r.Dataset)
 	switch {
@@ -452,13 +444,11 @@ func (l *Ledger) Admits(ctx context.Context, r Reservation) error {
 	return d.take(r.Run, Caps{r.Epsilon, r.Delta}, r.Plan, false)
 }
 
-// SetBudget sets or changes the lifetime budget of a dataset. A new dataset enters
-// the ledger and counts in the currency from then on; "" is caps. A dataset that
-// is there keeps its own, which "" stands for.
+// SetBudget sets or changes the lifetime budget of a dataset. A new dataset enters the ledger with that
+// currency; "" is caps. An existing dataset keeps its own, which "" stands for.
 //
-// A budget below what is reserved already is allowed: it takes nothing back and
-// refuses runs from then on. A budget that buys nothing in the currency is an error
-// that wraps [privacy.ErrExhausted].
+// A budget below what is already reserved is allowed: it takes nothing back and refuses further runs. If
+// the budget is 0 in the currency, the error wraps [privacy.ErrExhausted].
 func (l *Ledger) SetBudget(ctx context.Context, dataset, unit, currency string, b privacy.Budget) error {
 	if err := b.Validate(); err != nil {
 		return fmt.Errorf("lifetime budget: %w", err)
@@ -482,11 +472,11 @@ func (l *Ledger) SetBudget(ctx context.Context, dataset, unit, currency string, 
 	})
 }
 
-// RecordAccess records that somebody is about to access rows of a dataset without a
-// guarantee: a lab run, a seeded run, a score that was not charged. From then on the
-// dataset's statement says that it has no guarantee (R3). A dataset that has not entered is
-// recorded too, with unit, adjacency and currency left open. It counts for the content: the gate
-// to tables finds it when a run is about to enter the dataset, or another one, with these rows. mark is the content's, as in a [Reservation]; nil if there is none.
+// RecordAccess records that somebody is about to access rows of a dataset without a guarantee: a lab
+// run, a seeded run, a score that was not charged. From then on the dataset's statement says that it
+// has no guarantee (R3). A dataset that has not entered is recorded too, with unit, adjacency and
+// currency open: the gate to tables finds it when a run is about to enter these rows as this or
+// another dataset. mark is the content's, as in a [Reservation]; nil if there is none.
 func (l *Ledger) RecordAccess(ctx context.Context, dataset string, mark []byte, run, why string) error {
 	if err := validName("dataset", dataset); err != nil {
 		return err
@@ -514,19 +504,17 @@ func validMark(mark []byte) error {
 	return nil
 }
 
-// Resume swaps the run's token for a new one, which [NewToken] makes and which the
-// caller writes to the run directory, durably, before the call: after a crash
-// between the two, [Ledger.Check] says which of both is current. The old token
-// is of no use from then on, so a copy of the directory cannot resume too (R7).
+// Resume swaps the run's token for a new one from [NewToken]. The caller writes the new one to the run
+// directory, durably, before the call: after a crash between the two, [Ledger.Check] says which is
+// current. The old token is of no use from then on, so a copy of the directory cannot resume too (R7).
 //
-// charged is what the directory says that the run charged. If the ledger knows of
-// more batches, the directory is a copy made while the run went on, or an old one put
-// back: it would draw again what has been released. That is refused with an error
-// that wraps [ErrBehind], and other events than the ledger recorded with one that
-// wraps [ErrOtherCharges] (R25). What the ledger does not know yet it records: these
-// batches were charged, and the process was killed before it released any of them.
-// What the ledger has recorded beyond them, of a run that told [Ledger.Reach] ahead, may
-// have been released and is drawn again: such a run settles for its whole plan.
+// charged is what the run charged by its directory. If the ledger knows of more batches, the directory
+// is a copy made while the run went on, or an old one put back: it would draw released batches again,
+// so the error wraps [ErrBehind]. If the ledger recorded other events, it wraps [ErrOtherCharges]
+// (R25). Resume records what the ledger does not know yet: these batches were charged, and the
+// process was killed before it released any of them. Batches that the ledger recorded beyond them,
+// since the run told [Ledger.Reach] ahead, may have been released and are drawn again: such a run
+// settles for its whole plan.
 func (l *Ledger) Resume(ctx context.Context, run, oldToken, newToken string, charged []Charges) error {
 	if !validToken(newToken) {
 		return fmt.Errorf("resume: found an invalid new token; NewToken makes one")
@@ -562,8 +550,7 @@ func (l *Ledger) Resume(ctx context.Context, run, oldToken, newToken string, cha
 	})
 }
 
-// Check says whether the token is the run's current one and the run is open. It
-// records nothing.
+// Check checks that the run is open and the token its current one. It records nothing.
 func (l *Ledger) Check(ctx context.Context, run, token string) error {
 	_, err := current(ctx, l.store.db, run, token)
 	return l.store.explain(err)
@@ -578,7 +565,7 @@ const (
 	Abandoned Outcome = "abandoned" // it died and will not resume
 )
 
-// A Settlement is the end of a run, from what its directory holds.
+// A Settlement is the end of a run, by its directory.
 type Settlement struct {
 	Batches int     `json:"-"` // how many charged batches the directory knows
 	Basis   string  `json:"-"` // of a settled run, what its cost rests on: BasisRecord and so on; "" for one that an earlier version settled
@@ -597,13 +584,10 @@ type Settlement struct {
 	Seal map[string]string `json:"seal,omitempty"`
 }
 
-// Settle ends a run. Under caps what it reserved stays spent as a whole. Under a
-// filter it has cost what the ledger recorded that it charged, and the rest of what its
-// plan held comes back. What s says of the charged events is compared with that record: where
-// the directory shows other events, or more than the ledger knows, the whole plan is
-// settled (R25). A settled run cannot resume or settle again. A directory that does not
-// know all batches that the run reached is refused with an error that wraps
-// [ErrBehind], as in [Ledger.Resume].
+// Settle ends a run, which can then neither resume nor settle again. Under caps what it reserved stays
+// spent. Under a filter it costs what the ledger recorded that it charged, and the rest of its plan
+// comes back; where the directory shows other events, or more, the whole plan is settled (R25). If the
+// directory does not know all batches that the run reached, the error wraps [ErrBehind].
 func (l *Ledger) Settle(ctx context.Context, run, token string, s Settlement) error {
 	switch {
 	case s.Outcome != Done && s.Outcome != Stopped && s.Outcome != Abandoned:
@@ -677,11 +661,11 @@ type writer struct {
 	head  Head
 }
 
-// busyLimit is for how long a writer tries to get past others.
+// busyLimit is how long a writer retries while others are in the way.
 const busyLimit = time.Minute
 
-// write runs do as the only writer, commits what it appended and shows the witness
-// the last entry. If do fails, nothing was appended. It may run do more than once.
+// write runs do as the only writer, commits what it appended and notes the last entry with the witness.
+// If do fails, nothing is appended. write may run do more than once.
 func (l *Ledger) write(ctx context.Context, do func(*writer) error) error {
 	done, _ := l.store.queue(ctx)
 	var w *writer
@@ -765,7 +749,7 @@ func (w *writer) append(kind Kind, dataset, run string, payload any) error {
 	return err
 }
 
-// dataset adds to what the Ledger remembers of the dataset the entries that have come since.
+// dataset adds the newer entries to what the Ledger remembers of the dataset.
 func (w *writer) dataset(name string) (dataset, error) {
 	if w.head != w.began { // what this transaction appended is not committed
 		return loadDataset(w.ctx, w.tx, name)
@@ -793,8 +777,8 @@ func (w *writer) notBehind(run string, batches int) error {
 	return err
 }
 
-// enter is the dataset with these facts, which are fixed now if it is new: then its
-// currency must be one of those allowed, "" being caps.
+// enter is the dataset with these facts. A new dataset gets them; its currency must be allowed, "" being
+// caps.
 func (w *writer) enter(name string, facts datasetFacts, allowed ...string) (dataset, error) {
 	if err := cmp.Or(validName("dataset", name), validName("unit", facts.Unit)); err != nil {
 		return dataset{}, err

@@ -14,11 +14,10 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// An entry holds the charged events of a run, and in a filter's ledger its plan, as JSON.
-// Where that is long, the entry holds a JSON string instead: the same JSON, compressed
-// by DEFLATE (RFC 1951), in base64 behind the word "deflate". A run with another event
-// in every batch can have tens of megabytes, which each reader of the ledger would hold
-// several times.
+// An entry holds the charged events of a run, and in a filter's ledger its plan, as JSON. A long
+// JSON is held as a JSON string: compressed by DEFLATE (RFC 1951), in base64 after the word
+// "deflate". A run with another event in every batch can have tens of megabytes, which each reader
+// of the ledger would hold several times.
 
 const (
 	mostPlain  = 64 << 10  // bytes of an event that an entry holds as JSON
@@ -26,7 +25,7 @@ const (
 	deflated   = "deflate "
 )
 
-// pack is the form in which an entry holds an event that has plain as JSON.
+// pack is the form in which an entry holds an event whose JSON is plain.
 func pack(plain []byte) (json.RawMessage, error) {
 	if len(plain) <= mostPlain {
 		return plain, nil
@@ -63,7 +62,7 @@ func unpacked(held json.RawMessage) (io.Reader, error) {
 	return &whole{flate.NewReader(packed), packed}, nil
 }
 
-// whole reads packed text that nothing follows: an entry holds no bytes that nobody reads.
+// whole reads packed text and refuses bytes after it: an entry holds none that nobody reads.
 type whole struct {
 	text   io.Reader
 	packed *bufio.Reader
@@ -95,8 +94,7 @@ func eventIn(held json.RawMessage) (privacy.Event, error) {
 	return privacy.UnmarshalEvent(text)
 }
 
-// Shows says whether e is what the settlement holds as charged, byte for byte in
-// the canonical form.
+// Shows reports whether the settlement holds e as charged, byte for byte in the canonical form.
 func (s *Settlement) Shows(e privacy.Event) (bool, error) {
 	if s == nil {
 		return false, nil
@@ -112,8 +110,7 @@ func (s *Settlement) Shows(e privacy.Event) (bool, error) {
 	return c.same(), nil
 }
 
-// compared is a writer that compares what is written to it with what it wants, and
-// keeps no copy.
+// compared compares what is written to it with what it wants, and keeps no copy.
 type compared struct {
 	want    io.Reader
 	buf     [4096]byte
@@ -129,7 +126,7 @@ func (c *compared) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// same says whether all that was wanted was written, and nothing else.
+// same reports whether all that was wanted was written, and nothing else.
 func (c *compared) same() bool {
 	n, err := io.ReadFull(c.want, c.buf[:1])
 	return !c.differs && n == 0 && err == io.EOF

@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// A prefix is what a Ledger remembers of the chain, so that a transaction reads only
-// the entries that have come since: 32,000 reservations of a dataset would otherwise
-// read half a billion entries. It stands as long as its last entry is in the
-// chain, which each transaction checks first.
+// A prefix is what a Ledger remembers of the chain, so that a transaction reads only newer entries:
+// 32,000 reservations of a dataset would otherwise read half a billion. It is valid while its last
+// entry is in the chain, which each transaction checks first.
 type prefix struct {
 	mu       sync.Mutex
 	last     headSeen
@@ -22,7 +21,7 @@ type remembered struct {
 	after   int64 // the last entry of the chain when it was read
 }
 
-// head is the last entry that was read or written; the zero value if none was.
+// head is the last entry that was read or written; the zero value if none.
 func (p *prefix) head() headSeen {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -38,7 +37,7 @@ func (p *prefix) reach(h Head, at time.Time) {
 	}
 }
 
-// dataset is a copy of what is remembered, and up to which entry that reaches.
+// dataset is a copy of what is remembered, which reaches up to entry after.
 func (p *prefix) dataset(name string) (d dataset, after int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,8 +45,7 @@ func (p *prefix) dataset(name string) (d dataset, after int64) {
 	return r.dataset.clone(), r.after
 }
 
-// remember keeps a copy of a dataset that holds all of its entries up to h, which are
-// committed.
+// remember keeps a copy of a dataset that holds its committed entries up to h.
 func (p *prefix) remember(d dataset, h Head, at time.Time) {
 	p.reach(h, at)
 	p.mu.Lock()
@@ -61,7 +59,7 @@ func (p *prefix) remember(d dataset, h Head, at time.Time) {
 	p.datasets[d.name] = remembered{d.clone(), h.Seq}
 }
 
-// clone is a copy that shares nothing that apply or take changes.
+// clone is a copy that shares nothing that apply and take change.
 func (d dataset) clone() dataset {
 	c := d
 	c.spent = total{}

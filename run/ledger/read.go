@@ -20,8 +20,8 @@ type Access struct {
 	Why   string    `json:"why"`
 }
 
-// A Dataset is the state of one dataset's budget. A person whose record is in
-// several datasets is covered by their sum (R22).
+// A Dataset is the state of one dataset's budget. For a person with records in several datasets the
+// costs add up (R22).
 type Dataset struct {
 	Name      string            `json:"name"`
 	Unit      string            `json:"unit,omitempty"` // "", as adjacency and currency, where nothing but an access without a guarantee is recorded
@@ -118,8 +118,8 @@ func (d *dataset) raisedWords() string {
 	return fmt.Sprintf(" The budget was raised on %s; what was said of the smaller one before no longer holds.", day(*d.raised))
 }
 
-// filterStatement is about the largest budget: what was held or settled on the way
-// depends on releases, and a smaller number chosen after them is no guarantee.
+// filterStatement is about the largest budget: what was held or settled depends on releases, and a
+// smaller number chosen after them is no guarantee.
 func (d *dataset) filterStatement(void string) string {
 	if d.budget == nil {
 		return "No lifetime budget is set; runs are refused until one is."
@@ -143,7 +143,7 @@ func (d *dataset) filterStatement(void string) string {
 
 func day(t time.Time) string { return t.Format(time.DateTime + " MST") }
 
-// State says whether a run may still look at the records.
+// State says whether a run may still access rows.
 type State string
 
 const (
@@ -151,7 +151,7 @@ const (
 	StateSettled State = "settled" // ended
 )
 
-// A Run is one reservation and what became of it.
+// A Run is one reservation and its end.
 type Run struct {
 	ID         string      `json:"run"`
 	Dataset    string      `json:"dataset"`
@@ -196,8 +196,7 @@ type books struct {
 	restored []Restoration
 }
 
-// apply adds one entry, in the order of the chain; d is nil where it is about the
-// whole ledger.
+// apply adds one entry, in the order of the chain; d is nil for an entry about the whole ledger.
 func (b *books) apply(e Entry) (d *dataset, err error) {
 	if b.datasets == nil {
 		b.datasets = map[string]*dataset{}
@@ -247,8 +246,7 @@ func (l *Ledger) Run(ctx context.Context, id string) (Run, error) {
 	return r.Run, nil
 }
 
-// Runs lists the runs on a dataset, or on all with "", in the order in which they
-// reserved.
+// Runs lists the runs on a dataset, or on all with "", in the order of their reservations.
 func (l *Ledger) Runs(ctx context.Context, dataset string) ([]Run, error) {
 	found := map[string]*run{}
 	var order []string
@@ -268,7 +266,7 @@ func (l *Ledger) Runs(ctx context.Context, dataset string) ([]Run, error) {
 	return list, nil
 }
 
-// Entries lists the entries of a dataset, or all with "", from the first to the last.
+// Entries lists the entries of a dataset, or all with "".
 func (l *Ledger) Entries(ctx context.Context, dataset string) ([]Entry, error) {
 	var list []Entry
 	err := l.entries(ctx, dataset, func(e Entry) error { list = append(list, e); return nil })
@@ -291,8 +289,8 @@ type Known struct {
 	Accessed  map[[sha256.Size]byte]bool // of those, what was accessed without a guarantee before it entered
 }
 
-// Known lists the datasets by name, those included of which only an access without a
-// guarantee is recorded.
+// Known lists the datasets by name, also those of which only an access without a guarantee is
+// recorded.
 func (l *Ledger) Known(ctx context.Context) ([]Known, error) {
 	all, err := l.books(ctx)
 	if err != nil {
@@ -320,8 +318,8 @@ func (l *Ledger) Known(ctx context.Context) ([]Known, error) {
 	return list, nil
 }
 
-// Head names the last entry. A run directory stores it. The error wraps [ErrGone] if
-// the ledger's file is not the one that was opened any more.
+// Head is the last entry. A run directory stores it. The error wraps [ErrGone] if the ledger's file
+// is no longer the one that was opened.
 func (l *Ledger) Head(ctx context.Context) (Head, error) {
 	if err := l.Here(); err != nil {
 		return Head{}, err
@@ -330,9 +328,8 @@ func (l *Ledger) Head(ctx context.Context) (Head, error) {
 	return h, l.store.explain(err)
 }
 
-// Contains says whether an earlier head is still part of the chain; the error is a
-// [*ChainError] if it is not: entries were cut off or rewritten, or the head is
-// another ledger's.
+// Contains checks that an earlier head is still part of the chain. A [*ChainError] says that
+// entries were cut off or rewritten, or that the head is another ledger's.
 func (l *Ledger) Contains(ctx context.Context, h Head) error {
 	if h == (Head{0, noHash}) {
 		return nil
@@ -348,10 +345,9 @@ func (l *Ledger) Contains(ctx context.Context, h Head) error {
 	return l.store.explain(err)
 }
 
-// Verify walks the chain from the first entry to the last and says how many hold.
-// The error is a [*ChainError] that names the first entry that was changed, does
-// not follow the one before it, or could not have been allowed. For what this
-// cannot find see the package's page.
+// Verify checks the chain and counts the entries that hold. A [*ChainError] names the first entry
+// that was changed, does not follow the one before, or could not have been allowed. The package
+// comment says what Verify cannot detect.
 func (l *Ledger) Verify(ctx context.Context) (n int, err error) {
 	n, err = l.verify(ctx)
 	return n, l.store.explain(err)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A Restoration says that the owner accepted a ledger that lacks entries, or could not
-// be compared with what was seen before. What these entries charged is not counted.
+// A Restoration says that the owner accepted a ledger that lacks entries, or that could not be
+// compared with the witness. What the missing entries charged is not counted.
 type Restoration struct {
 	Found string     `json:"found"`           // Missing, Emptied, Another, Older, Forked or Unreadable
 	Last  Head       `json:"last"`            // the last entry that was seen before; of none where that is not known
@@ -23,10 +23,10 @@ type Restoration struct {
 // ErrNothingLost: the ledger continues what was seen of it.
 var ErrNothingLost = errors.New("nothing is to be accepted: the ledger continues what was last seen here")
 
-// Accept opens a ledger that Open refuses with a [*WitnessError], and records in its
-// chain what was expected and what was found; from then on the statements of all its
-// datasets say so. Where the ledger is missing or its file empty, a new one is made. A file
-// that holds something else is refused: it has to be moved away first.
+// Accept opens a ledger that Open refuses with a [*WitnessError], and records in its chain what was
+// expected and found; from then on the statements of all datasets say so. If the ledger is missing
+// or its file empty, Accept makes a new one. It refuses a file that holds something else, which has
+// to be moved away first.
 func Accept(ctx context.Context, where string) (Restoration, error) {
 	s, err := connect(where, making)
 	if err != nil {
@@ -95,7 +95,7 @@ func (l *Ledger) restore(ctx context.Context, r Restoration) error {
 	return err
 }
 
-// Words says what the restoration means for what the ledger states.
+// Words say what the restoration means for the ledger's statements.
 func (r Restoration) Words() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The ledger was restored on %s ", day(r.At))

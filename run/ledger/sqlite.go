@@ -14,8 +14,7 @@ import (
 	"github.com/sottodp/sotto/internal/newfile"
 )
 
-// defaultPath is the ledger of this user; with create its directory is made, for
-// this user only.
+// defaultPath is this user's ledger; create makes its directory, for this user only.
 func defaultPath(create bool) (string, error) {
 	base := os.Getenv("XDG_DATA_HOME")
 	if !filepath.IsAbs(base) { // the XDG specification says to ignore a relative one
@@ -57,10 +56,9 @@ func connectSQLite(path string, readOnly bool) (*store, error) {
 	}, nil
 }
 
-// openSQLite never makes a file. It opens no connection yet.
+// openSQLite makes no file and opens no connection yet.
 func openSQLite(path string, readOnly bool) (*sql.DB, error) {
-	// EXTRA also syncs the directory, without which a power cut after a commit could
-	// undo it.
+	// EXTRA also syncs the directory, without which a power cut after a commit could undo it.
 	query := "mode=rw&_txlock=immediate&_pragma=busy_timeout(20000)&_pragma=synchronous(EXTRA)"
 	if readOnly {
 		// Not mode=ro: SQLite could not take back what a program that was killed
@@ -78,9 +76,9 @@ func openSQLite(path string, readOnly bool) (*sql.DB, error) {
 // leastSize is that of the smallest SQLite file with a table.
 const leastSize = 512
 
-// findFile says why the file can be no ledger. It does not open the file: POSIX drops
-// all of a process's locks on a file when the process closes any descriptor of it,
-// and another Ledger of this process may have it open.
+// findFile says why the file can be no ledger. It does not open the file: when a process closes any
+// descriptor of a file, POSIX drops all of its locks on it, and another Ledger of this process may
+// have it open.
 func findFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -93,7 +91,7 @@ func findFile(path string) error {
 	case !errors.Is(err, os.ErrNotExist):
 		return err
 	}
-	// A journal without its ledger: SQLite would write it into whatever comes to lie here.
+	// A journal without its ledger: SQLite would write it into any file that is later put here.
 	if _, err := os.Lstat(path + "-journal"); err == nil {
 		if _, again := os.Stat(path); errors.Is(again, os.ErrNotExist) {
 			return fmt.Errorf("the file is missing, but %s-journal is there, which a ledger in use had; put the ledger back, or move the journal away: %w", path, ErrNotLedger)
@@ -102,10 +100,9 @@ func findFile(path string) error {
 	return err
 }
 
-// makeFile makes a ledger that only its owner can read, with what fill writes
-// into it. No process ever sees half of it. With replace it takes the place of an
-// emptied file; otherwise a file that another process made meanwhile stays, and the
-// error wraps os.ErrExist.
+// makeFile makes a ledger, readable by its owner only, with what fill writes. No process ever sees
+// half of it. replace overwrites an emptied file; otherwise a file that another process made
+// meanwhile stays, and the error wraps os.ErrExist.
 func makeFile(path string, replace bool, fill func(*sql.DB) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), unfinished(path)+"*") // mode 0600
 	if errors.Is(err, os.ErrNotExist) {
@@ -146,8 +143,7 @@ func makeFile(path string, replace bool, fill func(*sql.DB) error) error {
 // unfinished begins the names of files that makeFile has not linked yet.
 func unfinished(path string) string { return "." + filepath.Base(path) + ".new-" }
 
-// removeUnfinished removes what processes left that were killed in makeFile. Nobody
-// else may be in it.
+// removeUnfinished removes what killed processes left in makeFile. The caller holds the queue.
 func removeUnfinished(path string) {
 	files, _ := os.ReadDir(filepath.Dir(path))
 	for _, f := range files {

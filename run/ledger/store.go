@@ -15,8 +15,8 @@ import (
 	"github.com/sottodp/sotto/internal/postgres"
 )
 
-// Every statement below is read alike by SQLite and PostgreSQL. What differs is
-// how one connects and asks which tables are there.
+// SQLite and PostgreSQL read every statement below alike. They differ in how to connect and ask for
+// the tables.
 const (
 	createHead = `CREATE TABLE sotto_ledger (
 	id       INTEGER PRIMARY KEY CHECK (id = 1),
@@ -33,8 +33,8 @@ const (
 	payload TEXT NOT NULL,
 	prev    TEXT NOT NULL,
 	hash    TEXT NOT NULL)`
-	// How far each open run has come. It is no part of the chain: it only grows, at
-	// each flush of a run, and an entry each time would make the chain endless.
+	// How far each open run has come. It is outside the chain, which an entry for each flush would
+	// make endless.
 	createProgress = `CREATE TABLE sotto_progress (
 	run     TEXT PRIMARY KEY,
 	batches BIGINT NOT NULL)`
@@ -50,9 +50,8 @@ const (
 
 	insertHead  = `INSERT INTO sotto_ledger (id, version, mark_key, head_seq, head) VALUES (1, $1, $2, 0, $3)`
 	insertEntry = `INSERT INTO sotto_entries (seq, time, kind, dataset, run, payload, prev, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
-	// lockHead begins every transaction that writes: the next writer waits at it
-	// until this one has committed, and then, reading what is committed, sees its
-	// entries. So no two writers ever overlap and there is nothing to retry.
+	// lockHead begins every transaction that writes. The next writer waits here until this one has
+	// committed, then reads its entries. So writers never overlap, and there is nothing to retry.
 	lockHead   = `UPDATE sotto_ledger SET head_seq = head_seq`
 	updateHead = `UPDATE sotto_ledger SET head_seq = $1, head = $2`
 	setVersion = `UPDATE sotto_ledger SET version = $1`
@@ -76,11 +75,11 @@ const (
 
 const ledgerTables = 3
 
-// store is a database and what is particular to its kind.
+// store is a database, and what differs between the kinds.
 type store struct {
-	stuck atomic.Bool // the queue's holder does not move
+	stuck atomic.Bool // the queue's holder is stopped
 	db    *sql.DB
-	where string // for people: no password
+	where string // without a password
 	path  string // of the file, absolute; "" of a server
 
 	opened os.FileInfo // the file, when it was opened; nil of a server
@@ -88,11 +87,11 @@ type store struct {
 	readOnly bool // nothing is made or written
 
 	tables  string // counts the tables of the ledger
-	others  string // counts all tables; "" where other tables may stand beside
-	journal string // sets the journal of a file that is a ledger; "" where there is none
+	others  string // counts all tables; "" where other tables are allowed
+	journal string // sets the journal of a file that is a ledger; "" of a server
 	lock    string // taken while the tables are made; "" where none is needed
 	sync    string // makes the commit of a transaction durable; "" where it always is
-	sound   string // says "ok", or what is wrong with the file; "" where the server sees to it
+	sound   string // says "ok", or what is wrong with the file; "" of a server
 }
 
 // connect finds the kind of database that where asks for. It opens no connection.
@@ -113,8 +112,8 @@ func connect(where string, a access) (*store, error) {
 	return connectSQLite(where, a == reading)
 }
 
-// explain puts the place in front of an error, and plain words where a database's
-// code says what happened.
+// explain puts the ledger's path or URL before an error, and a meaning in words if the database
+// gave a code.
 func (s *store) explain(err error) error {
 	if err == nil {
 		return nil
@@ -129,8 +128,7 @@ func (s *store) explain(err error) error {
 	return fmt.Errorf("ledger %s: %s%w", s.where, words, err)
 }
 
-// here says whether the file is still the one that was opened; the error wraps
-// ErrGone if not.
+// here reports whether the file is still the one that was opened; the error wraps ErrGone if not.
 func (s *store) here() error {
 	if s.opened == nil {
 		return nil
@@ -146,7 +144,7 @@ func (s *store) here() error {
 	return nil
 }
 
-// empty says whether the file has no content.
+// empty reports whether the file has no content.
 func (s *store) empty() bool {
 	info, err := os.Stat(s.path)
 	return err == nil && info.Mode().IsRegular() && info.Size() == 0
@@ -155,11 +153,10 @@ func (s *store) empty() bool {
 // queueLimit is how long a writer waits for its turn before it goes on without.
 const queueLimit = 30 * time.Second
 
-// queue waits for this process's turn to write the file, and returns what ends the
-// turn, and whether it is one. SQLite itself has no queue: waiting writers try again
-// from time to time, and some never get through. The queue keeps nobody out, which
-// the locks of SQLite do: where it cannot be used, or its holder is stopped, the writer
-// goes on without.
+// queue waits until this process may write the file. done ends that; held says whether it got the
+// queue's lock. SQLite has no queue: waiting writers retry, and some never get through. SQLite's
+// own locks exclude other writers, so where the queue cannot be used, or its holder is stopped, the
+// writer goes on without.
 func (s *store) queue(ctx context.Context) (done func(), held bool) {
 	none := func() {}
 	if s.path == "" || ctx.Err() != nil || s.stuck.Load() {
@@ -193,8 +190,7 @@ func (s *store) queue(ctx context.Context) (done func(), held bool) {
 	return none, false
 }
 
-// pause waits for 20 to 250 ms, drawn at random, so that writers who met do not meet
-// again.
+// pause waits for a random 20 to 250 ms, so that writers who met do not meet again.
 func pause(ctx context.Context) {
 	var b [1]byte
 	rand.Read(b[:])
@@ -207,7 +203,7 @@ func pause(ctx context.Context) {
 // scanner is a row or rows.
 type scanner interface{ Scan(...any) error }
 
-// scanEntry reads one entry and checks that it holds what was written.
+// scanEntry reads one entry and checks its hash.
 func scanEntry(row scanner) (Entry, error) {
 	var e Entry
 	var at string
@@ -246,7 +242,7 @@ type querier interface {
 	QueryRowContext(context.Context, string, ...any) *sql.Row
 }
 
-// each gives the entries of a query to do, in order. What do refuses breaks the chain.
+// each gives the entries of a query to do, in order. If do refuses one, the chain is broken there.
 func each(ctx context.Context, q querier, do func(Entry) error, query string, args ...any) error {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {

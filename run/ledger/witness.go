@@ -19,13 +19,12 @@ import (
 	"github.com/sottodp/sotto/internal/state"
 )
 
-// A witness is what the owner's state directory knows of a ledger: which one was
-// last used at each place, and each one's last entry. It finds a ledger that is
-// missing, emptied, older or forked (R25; docs/adr/0026-witness-of-a-ledger.md).
+// A witness is what the owner's state directory knows of ledgers: which one was last used under
+// each path or URL, and the last entry of each. It detects a ledger that is missing, emptied, older
+// or forked (R25; docs/adr/0026-witness-of-a-ledger.md).
 //
-// The chain is written first and the witness after it, and the witness is read
-// before the chain: so a crash, another process or another machine leaves a
-// witness that is behind, never one that is ahead.
+// The chain is written before the witness, and the witness read before the chain. So after a crash,
+// or with other processes and machines, a witness may be behind but never ahead.
 type witness struct {
 	dir    string   // "" where nothing can be kept
 	places []string // names of the ledger's place; a path also without symbolic links
@@ -45,8 +44,8 @@ type (
 	}
 )
 
-// Warn, if it is set, is told once in a process that ledgers cannot be witnessed,
-// and why. The state directory's other faults are errors of Open.
+// Warn, if set, is told once in a process why ledgers cannot be witnessed. Other faults of the
+// state directory are errors of Open.
 var Warn func(text string)
 
 var warned sync.Once
@@ -81,7 +80,7 @@ func newWitness(s *store) *witness {
 	return w
 }
 
-// identify gives the ledger its public identity, from which nobody can tell the key.
+// identify sets the ledger's public identity, which does not reveal the key.
 func (w *witness) identify(key []byte) {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte("sotto: identity of a ledger"))
@@ -95,8 +94,8 @@ func (w *witness) placeFile(place string) string {
 
 func (w *witness) headFile(id string) string { return filepath.Join(w.dir, "ledger-"+id+".json") }
 
-// read reads a file of the directory into v; without one v stays as it is. A file
-// that cannot be read is like none, one that is damaged is not.
+// read reads a file of the directory into v, which stays as it is if there is none. A file that
+// cannot be read counts as none; a damaged one is an error.
 func (w *witness) read(path string, v any) error {
 	if w.dir == "" {
 		return nil
@@ -115,7 +114,8 @@ func (w *witness) read(path string, v any) error {
 	return nil
 }
 
-// write replaces a file of the directory, durably.
+// write replaces a file of the directory. Its content is durable, its name need not be: a witness
+// may be behind.
 func (w *witness) write(path string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -129,7 +129,7 @@ func (w *witness) write(path string, v any) error {
 	return os.Rename(made, path)
 }
 
-// at lists the ledgers that were last used at the place.
+// at lists the ledgers that were last used here.
 func (w *witness) at() ([]string, error) {
 	var ids []string
 	for _, place := range w.places {
@@ -144,7 +144,7 @@ func (w *witness) at() ([]string, error) {
 	return ids, nil
 }
 
-// last is what was last seen of a ledger; the zero value if nothing was.
+// last is what was last seen of a ledger; the zero value if nothing.
 func (w *witness) last(id string) (seen headSeen, err error) {
 	err = w.read(w.headFile(id), &seen)
 	return seen, err
@@ -169,8 +169,8 @@ func (w *witness) settle() {
 // errHeld: another process holds the lock.
 var errHeld = errors.New("the lock is held")
 
-// note records that the ledger has this entry. Of two entries the later one stays;
-// with force it is the one given.
+// note records that the ledger has this entry. The later of two entries stays; with force, the
+// given one.
 func (w *witness) note(h Head, at time.Time, force bool) {
 	if w == nil || w.dir == "" {
 		return
@@ -186,8 +186,8 @@ func (w *witness) note(h Head, at time.Time, force bool) {
 		warn(err)
 		return
 	}
-	// Without the lock a witness may fall behind for a moment, which is allowed. So a holder that
-	// was stopped is waited for about a second, and no longer.
+	// Without the lock a witness may fall behind for a moment, which is allowed. So wait for a
+	// stopped holder for about a second only.
 	for range 20 {
 		unlock, err := lockFile(w.headFile(w.id)+".lock", 0o600, false)
 		if err == nil {
@@ -215,8 +215,8 @@ const (
 	Unreadable = "unreadable"     // what was noted of it is damaged
 )
 
-// ErrWitness: the ledger is not the one that was used here last, or lacks entries
-// that it had. It comes as a [*WitnessError].
+// ErrWitness: this is not the ledger that was last used here, or it lacks entries. It comes as a
+// [*WitnessError].
 var ErrWitness = errors.New("the ledger lacks what was recorded")
 
 // A WitnessError says what was found instead of the ledger that was used last.

@@ -9,10 +9,9 @@ import (
 // settled is after how long a file that no longer grows counts as synced.
 const settled = 5 * time.Second
 
-// A Follower reads the charges and steps of a run that another process may be writing,
-// again and again, each line once. It takes only what is durable (R5): a step's line is
-// written after its group is synced, and charges are taken when the steps of their
-// group are there. It opens files for reading alone.
+// A Follower reads the charges and steps of a run that another process may be writing, each line
+// once. It takes only what is durable (R5): a step's line is written after its group is synced, and
+// the charges of a group are taken after its steps.
 type Follower struct {
 	Events  []Charges
 	Steps   []Step
@@ -26,7 +25,7 @@ type Follower struct {
 // Follow follows the record in dir.
 func Follow(dir string) *Follower { return &Follower{dir: dir} }
 
-// Read takes what has come since the last call, and says whether anything has.
+// Read takes what is new since the last call, and reports whether there was anything.
 func (f *Follower) Read() (news bool, err error) {
 	events, err := os.Stat(filepath.Join(f.dir, EventsFile)) // before the steps: what is larger later is a later group's
 	if err != nil {

@@ -20,11 +20,12 @@ const (
 	InfoFile   = "run.json"
 	ModelFile  = "model.json"
 	ReportFile = "report.html"
-	// NewReportFile is a report that was rebuilt after the run had ended; the run's own stays as it was sealed.
+	// NewReportFile is a report rebuilt after the run had ended; the run's own stays as it was
+	// sealed.
 	NewReportFile = "report.new.html"
 	TokenFile     = "resume.token" // one-time right to go on (R7)
 
-	// Of an owner's part of a training among owners: what it released, and who spoke with whom.
+	// Of an owner's run directory in a network: what it released, and who exchanged with whom.
 	JournalFile  = "journal.bin"
 	ScheduleFile = "schedule.json"
 	AgreedFile   = "agreed.json" // what the owners agreed on
@@ -108,8 +109,9 @@ type Info struct {
 	Hashes map[string]string `json:"hashes,omitempty"` // SHA-256 of the other files, when the run was finished
 }
 
-// A Search says that the run is the best of a secret, random number of trainings (sotto tune), whose configuration and model
-// these are. Its record is one charge, of the whole; it counts as one step, and says no more of time than when it began (R21).
+// A Search says that the run is the best of a secret, random number of trainings (sotto tune),
+// whose configuration and model these are. Its record is one charge for the whole. It counts as one
+// step, and shows no time but when it began (R21).
 type Search struct {
 	Winner string   `json:"winner"`
 	Score  float64  `json:"score"` // of the winner: accuracy or minus the root mean squared error on the test rows, or minus the noisy mean loss
@@ -134,8 +136,8 @@ type Result struct {
 	TrainLoss    *float64       `json:"lab_train_loss,omitempty"` // not private, lab only
 }
 
-// A Claim is what a run says of the objective F at its model, with that probability over its
-// noise: ‖∇F‖ ≤ Gradient and λ_min(∇²F) ≥ −Curvature. It is made from released values only.
+// A Claim is what a run says of the objective F at its model, with that probability over its noise:
+// ‖∇F‖ ≤ Gradient and λ_min(∇²F) ≥ −Curvature. It follows from released values only.
 type Claim struct {
 	Gradient    float64 `json:"gradient"`
 	Curvature   float64 `json:"curvature"`
@@ -146,8 +148,8 @@ func (c Claim) String() string {
 	return fmt.Sprintf("‖∇F‖ ≤ %.4g and λ_min(∇²F) ≥ %.4g, with probability %.6g", c.Gradient, -c.Curvature, c.Probability)
 }
 
-// Scores are figures of a model on a table. They are computed from rows without
-// noise: not private unless those rows need no protection.
+// Scores are figures of a model on a table, computed without noise: not private unless those rows
+// need no protection.
 type Scores struct {
 	Rows      int      `json:"rows"`
 	Accuracy  *float64 `json:"accuracy,omitempty"`
@@ -170,7 +172,8 @@ type Example struct {
 	Confidence float64 `json:"confidence"` // the model's probability of its guess
 }
 
-// Resumed says that the run was broken and taken up again: batches that it lost are charged, and its plan has gaps.
+// Resumed reports whether the run was interrupted and resumed: the batches that it lost are
+// charged, and its plan has gaps.
 func (i *Info) Resumed() bool { return i.Result != nil && i.Result.SinceResumed }
 
 // Whom says whom the guarantee protects: one of what, with how much of theirs.
@@ -223,8 +226,8 @@ func ReadInfo(dir string) (*Info, error) {
 	return &i, nil
 }
 
-// Tidy removes what writers of files that were killed left in a run directory: the
-// temporary files of WriteFile and of model.Write. The caller holds the directory's lock.
+// Tidy removes the temporary files that killed processes left in a run directory. The caller holds
+// the directory's lock.
 func Tidy(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

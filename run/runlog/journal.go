@@ -72,10 +72,9 @@ const (
 )
 
 // A Journal makes what an owner releases to others durable before it is published (R5): after a
-// crash the same bytes go out again, never drawn again and never refunded. Each activation leaves
-// one record: its charges, the oracle's answers and the vector that is about to be published, which
-// is synced before Send returns. The end of the activation stands in the next record; a crash may
-// lose it, since the hub's append-only store says the same.
+// crash the same bytes go out again, never drawn again and never refunded. Each activation is one
+// record, synced before Send returns: its charges, the oracle's answers and the vector to publish.
+// The next record holds its end, which a crash may lose: the hub's append-only store has it too.
 //
 // Journal implements oracle.Journal. It is for one goroutine.
 type Journal struct {
@@ -153,8 +152,8 @@ func (j *Journal) Charged() int { return j.charged }
 // Close closes the file.
 func (j *Journal) Close() error { return j.f.Close() }
 
-// Charge notes what the next batch costs. It is written with the activation: before that nothing
-// has left the process.
+// Charge notes the cost of the next batch. It is written with the activation: nothing has left the
+// process before.
 func (j *Journal) Charge(e privacy.Event) error {
 	if j.err == nil {
 		j.pending = append(j.pending, JournalBatch{Event: e})

@@ -17,7 +17,8 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
-// A State is where a run stood after a step. It begins a new file of releases: those before are not needed to go on.
+// A State is where a run was after a step. It begins a new file of releases: continuing needs no
+// earlier one.
 type State struct {
 	Step     int             `json:"step"`     // steps done
 	Batch    int             `json:"batch"`    // the batch last released
@@ -29,11 +30,11 @@ type State struct {
 	part int
 }
 
-// The first line of a part that begins with a state: this, the CRC-32C of the JSON in hex, a space, the State as JSON. Its vectors follow as
-// the record of a release.
+// The first line of a file of releases that begins with a state: this, the CRC-32C of the JSON in
+// hex, a space, the State as JSON. Its vectors follow as the record of a release.
 const stateMagic = "sotto releases 1 from "
 
-// partFile is the name of a file of releases: the first, or the one that begins with the n-th state.
+// partFile is the name of a file of releases: the first one, or the one that the n-th state begins.
 func partFile(n int) string {
 	if n == 0 {
 		return ReleasesFile
@@ -100,7 +101,7 @@ type part struct {
 	buf   []byte
 }
 
-// openPart opens the n-th file of releases of a run. What is read of it goes to sum, too, if there is one.
+// openPart opens the n-th file of releases of a run. sum, if not nil, gets what is read of it.
 func openPart(dir string, n int, sum hash.Hash) (*part, error) {
 	p := &part{path: filepath.Join(dir, partFile(n))}
 	var err error
@@ -118,7 +119,8 @@ func openPart(dir string, n int, sum hash.Hash) (*part, error) {
 
 func (p *part) close() { p.file.Close() }
 
-// begin reads the first line, and the state behind it that a part n has which is not the first, with its vectors if vectors says so.
+// begin reads the first line and, of a file other than the first, its state; with vectors also the
+// state's vectors.
 func (p *part) begin(n int, vectors bool) (*State, error) {
 	first := magic
 	if n > 0 {
@@ -173,7 +175,7 @@ func (p *part) begin(n int, vectors bool) (*State, error) {
 	return s, nil
 }
 
-// next reads the next release: io.EOF at the end, errTorn where that is within a write.
+// next reads the next release: io.EOF at the end, errTorn if a write was cut there.
 func (p *part) next(rel *Release, answers bool) error {
 	left := p.size - p.taken
 	if left == 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// A Record is what a run directory says of a run. Its memory does not grow with the answers of the run: Open reads them.
+// A Record is what a run directory holds of a run, without the answers: Open reads those.
 type Record struct {
 	Events   []Charges
 	Released int // batches released, of which the last are kept
@@ -54,7 +54,7 @@ func (r *Record) Batches() iter.Seq[privacy.Event] {
 	}
 }
 
-// Newest is the state saved last, nil without one.
+// Newest is the state saved last; nil without one.
 func (r *Record) Newest() *State {
 	if len(r.States) == 0 {
 		return nil
@@ -62,7 +62,7 @@ func (r *Record) Newest() *State {
 	return r.States[len(r.States)-1]
 }
 
-// Oldest is the state behind which all releases are kept; nil: all are, from the beginning.
+// Oldest is the state after which all releases are kept; nil: from the beginning.
 func (r *Record) Oldest() *State {
 	if r.first == 0 {
 		return nil
@@ -88,8 +88,8 @@ func (r *Record) Event() privacy.Event {
 	return all
 }
 
-// Read reads a run's record. A torn last line or record is left out and noted;
-// anything else that does not fit is an error that names file and place.
+// Read reads a run's record. It leaves out a torn last line or record and sets Torn; anything else
+// that does not fit is an error that names file and line.
 func Read(dir string) (*Record, error) {
 	rec := &Record{dir: dir, last: -1}
 	torn, err := rec.events.read(filepath.Join(dir, EventsFile), math.MaxInt64, chargesTo(&rec.Events))
@@ -186,7 +186,7 @@ func (l *lines) read(path string, size int64, take func(line []byte) error) (tor
 	}
 }
 
-// readReleases checks the files of releases, and that each begins where the one before ends.
+// readReleases checks the files of releases, and that each continues the one before.
 func (r *Record) readReleases(charged int) error {
 	parts, err := partsIn(r.dir)
 	if err != nil {
@@ -196,7 +196,7 @@ func (r *Record) readReleases(charged int) error {
 		r.newest = parts[len(parts)-1]
 	}
 	if r.newest > 0 {
-		// A crash while a state was saved: nothing comes behind it, and the file before holds all.
+		// A crash while a state was saved: the file before holds all.
 		switch _, err := r.open(r.newest, nil, false); {
 		case errors.Is(err, errTorn):
 			r.Torn = true
@@ -215,7 +215,7 @@ func (r *Record) readReleases(charged int) error {
 	return nil
 }
 
-// open opens a file of releases behind its state.
+// open opens a file of releases after its state.
 func (r *Record) open(n int, sum hash.Hash, vectors bool) (*part, error) {
 	p, err := openPart(r.dir, n, sum)
 	if err != nil {
@@ -277,7 +277,7 @@ func (r *Record) Load(s *State) error {
 	return nil
 }
 
-// A Reader reads the releases that are kept, in memory for one batch.
+// A Reader reads the kept releases, one batch in memory at a time.
 type Reader struct {
 	rec  *Record
 	next int // file to be opened
@@ -285,7 +285,7 @@ type Reader struct {
 	rel  Release
 }
 
-// Open reads the releases behind a state; nil is the beginning.
+// Open reads the releases after a state; nil is the beginning.
 func (r *Record) Open(from *State) *Reader {
 	if from == nil {
 		return &Reader{rec: r}
@@ -293,7 +293,7 @@ func (r *Record) Open(from *State) *Reader {
 	return &Reader{rec: r, next: from.part}
 }
 
-// Next is the next release, valid until the call after; io.EOF comes behind the last.
+// Next is the next release, valid until the next call; io.EOF after the last.
 func (r *Reader) Next() (Release, error) {
 	for {
 		if r.part == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
-// SaveStates readies the writer for Save: from now on it sums what it writes.
+// SaveStates prepares the writer for Save: from now on it hashes what it writes.
 func (w *Writer) SaveStates() error {
 	f, err := readfile.Open(filepath.Join(w.dir, partFile(w.part)))
 	if err != nil {
@@ -23,9 +23,10 @@ func (w *Writer) SaveStates() error {
 	return err
 }
 
-// Save keeps a state, whose Step, Fold and Vectors are given: all that a run needs to go on from here. It makes what was noted durable and begins a
-// new file of releases with the state; then all but the newest two files are taken away, so that the step before the newest state can be
-// replayed, and what leads to it. A crash leaves the new file torn, or one file too many; Continue puts either right.
+// Save keeps a state with its Step, Fold and Vectors: all that a run needs to go on. It flushes
+// what was noted and begins a new file of releases with the state; then it removes all but the
+// newest two files, so that the step before the newest state can be replayed. A crash leaves the
+// new file torn, or one file too many; Continue repairs either.
 func (w *Writer) Save(s State) error {
 	if err := w.Flush(); err != nil {
 		return err
@@ -60,7 +61,7 @@ func (w *Writer) save(s State) error {
 	return os.Remove(filepath.Join(w.dir, partFile(w.part-2)))
 }
 
-// writeReleases writes to the file of releases, and sums what it writes meanwhile.
+// writeReleases writes to the file of releases, and hashes it meanwhile.
 func (w *Writer) writeReleases(b []byte) error {
 	if w.sum == nil || len(b) == 0 {
 		return writeSync(w.releases, b)
@@ -75,7 +76,7 @@ func (w *Writer) writeReleases(b []byte) error {
 	return err
 }
 
-// tidy takes away what a crash in Save has left.
+// tidy removes what a crash in Save left.
 func (r *Record) tidy() error {
 	parts, err := partsIn(r.dir)
 	if err != nil {

@@ -16,10 +16,9 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
-// Seal is the SHA-256 of every final file of a run directory, by name: those of
-// Hashes, run.json in its canonical form, and the report. The settlement in the
-// ledger holds it. A file that does not exist has no hash; a report that was
-// rebuilt later (NewReportFile) is not one of the final files.
+// Seal is the SHA-256 of every final file of a run directory, by name: those of Hashes, run.json in
+// its canonical form, and the report, but not a report that was rebuilt later (NewReportFile). The
+// settlement in the ledger holds it.
 func Seal(dir string) (map[string]string, error) {
 	seal, err := hashes(dir, ReportFile, PlaceFile, SearchFile)
 	if err != nil {
@@ -76,9 +75,9 @@ func Hash(dir, name string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Canonical is a JSON value without spaces between its parts, its fields in
-// alphabetical order, its numbers as they were written. A field that an object has twice is
-// an error: readers may keep either of the two, or merge them.
+// Canonical is a JSON value without spaces, its fields in alphabetical order, its numbers as they
+// were written. An object that has a field twice is an error: readers may keep either, or merge
+// them.
 func Canonical(text []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
@@ -92,8 +91,8 @@ func Canonical(text []byte) ([]byte, error) {
 	return b, nil
 }
 
-// appendCanonical appends the next value of dec. It holds the value as text alone: a plan
-// in run.json can have hundreds of thousands of parts.
+// appendCanonical appends the next value of dec. It holds the value as text only: a plan in
+// run.json can have hundreds of thousands of parts.
 func appendCanonical(b []byte, dec *json.Decoder, depth int) ([]byte, error) {
 	if depth > 1000 {
 		return nil, errors.New("found values nested deeper than 1000")

@@ -6,7 +6,8 @@ import (
 	"runtime"
 )
 
-// Secret refuses a file that others than its owner may read, where files have such modes. What is no file is left to its reader.
+// Secret refuses a file that others may read, on systems with such modes. It leaves what is not a
+// file to its reader.
 func Secret(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || runtime.GOOS == "windows" || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 {

@@ -5,11 +5,10 @@
 //	releases.bin   the answers of each batch, exactly as they were released
 //	steps.jsonl    one line a step, made from released values only
 //
-// All three only grow while a run lives; but a run that saves states begins a new file of releases with each,
-// releases-1.bin and so on, and keeps the newest two. They are written and synced in groups,
-// about every half second, events before the releases that they pay (R5); what
-// watches a run is told of a step only after its group is durable. A group that
-// a crash tore is cut off when the record is opened again.
+// All three only grow while a run lives. A run that saves states begins a new file of releases with
+// each, releases-1.bin and so on, and keeps the newest two. The files are written and synced in
+// groups, about every half second, charged events before their releases (R5). A step is announced
+// only after its group is durable. Opening the record again cuts off a group that a crash tore.
 package runlog
 
 import (
@@ -34,7 +33,7 @@ const (
 	StepsFile    = "steps.jsonl"
 )
 
-// GroupEvery is how long records wait for the group that makes them durable.
+// GroupEvery is how long records wait for their group.
 const GroupEvery = 500 * time.Millisecond
 
 const (
@@ -57,15 +56,14 @@ type Charges struct {
 	Event privacy.Event
 }
 
-// A Writer appends to a run's record. It implements oracle.Journal. It is for
-// one goroutine.
+// A Writer appends to a run's record. It implements oracle.Journal. It is for one goroutine.
 type Writer struct {
-	// Guard, when set, is asked between the charges of a group and its releases,
-	// with the number of batches whose charges are durable now and the group's own
-	// charges. Its error stops the run before a release of the group has left (R7).
+	// Guard, if set, is called after the charges of a group are durable and before its releases,
+	// with the number of charged batches and the group's own charges. Its error stops the run
+	// before a release of the group leaves (R7).
 	Guard func(charged int, group []Charges) error
-	// Durable, when set, is told of the steps of a group after it is durable. The
-	// slice is the writer's again after the call.
+	// Durable, if set, is told the steps of a group after it is durable. The slice is valid during
+	// the call.
 	Durable func(steps []Step)
 
 	dir                     string
@@ -73,7 +71,7 @@ type Writer struct {
 	part                    int       // number of the file of releases
 	sum                     hash.Hash // of that file, for a run that saves states
 	charged                 int       // batches charged, durable or pending
-	batch                   int       // number of the batch last bought, -1 before the first
+	batch                   int       // number of the batch last charged, -1 before the first
 	released, last          int       // batches released, and the last of them
 	all                     []Charges // all charges, for Spent
 	pendingEvents           []Charges
@@ -116,13 +114,13 @@ func open(dir string, part, flag int) (*Writer, error) {
 	return w, nil
 }
 
-// Continue opens the record of a run that was broken off, cuts torn tails away
-// and returns what is there, durable now. The writer goes on behind it.
+// Continue opens the record of an interrupted run, cuts torn tails off and returns what is durable.
+// The writer goes on after it.
 //
-// Batches at the end may have been charged without their release having become
-// durable. With secure noise they are spent. A seeded run draws the very same
-// numbers again, which tells nothing new: with redo, those batches are bought
-// again without a second charge, and the run ends as if it had not been broken.
+// The last batches may have been charged without a durable release. With secure noise they are
+// spent. A seeded run draws the same numbers again, which tells nothing new: with redo those
+// batches are asked again without a second charge, and the run ends as if it had not been
+// interrupted.
 func Continue(dir string, redo bool) (*Writer, *Record, error) {
 	if err := Sync(dir); err != nil {
 		return nil, nil, err
@@ -155,8 +153,8 @@ func Continue(dir string, redo bool) (*Writer, *Record, error) {
 	return w, rec, nil
 }
 
-// Sync makes what is in a run's record durable. A process that was killed may have
-// written what is not: what follows from it may leave only after this (R5).
+// Sync makes a run's record durable. A killed process may have left writes that are not: what
+// follows from them may leave only after this (R5).
 func Sync(dir string) error {
 	names, err := withParts(dir, EventsFile, StepsFile, JournalFile)
 	if err != nil {
@@ -191,7 +189,7 @@ func (w *Writer) Charge(e privacy.Event) error {
 	}
 	w.batch++
 	if w.batch < w.charged {
-		return nil // bought again after a crash, charged before it
+		return nil // asked again after a crash, charged before it
 	}
 	first := len(w.pendingEvents) == 0
 	w.pendingEvents = extend(w.pendingEvents, e)
@@ -217,7 +215,7 @@ func extend(list []Charges, e privacy.Event) []Charges {
 	return append(list, Charges{First: first, Count: 1, Event: e})
 }
 
-// Release notes the answers of the batch last charged: one record.
+// Release notes the answers of the batch last charged.
 func (w *Writer) Release(answers [][]float64) error {
 	if w.err != nil {
 		return w.err
@@ -227,8 +225,9 @@ func (w *Writer) Release(answers [][]float64) error {
 	return nil
 }
 
-// Withdraw takes back the batch last charged, if nothing was released of it and its charge is not durable: a run that is stopped at work
-// on it ends as one that is killed there, and draws it afresh when it goes on (R5).
+// Withdraw takes back the batch last charged if nothing of it was released and its charge is not
+// durable: a run that is stopped there ends as one that is killed there, and draws the batch afresh
+// later (R5).
 func (w *Writer) Withdraw() {
 	if w.last == w.batch || w.batch != w.charged-1 || len(w.pendingEvents) == 0 {
 		return
@@ -249,7 +248,7 @@ func shorten(list []Charges) []Charges {
 // Step notes a line of steps.jsonl. It leaves with the next durable group.
 func (w *Writer) Step(s Step) { w.pendingSteps = append(w.pendingSteps, s) }
 
-// Spent is everything charged so far, before a resume too, as one event.
+// Spent is everything charged so far as one event, including before a resume.
 func (w *Writer) Spent() privacy.Event { return (&Record{Events: w.all}).Event() }
 
 // Flush makes all that was noted durable: events, then releases, then steps.
@@ -337,7 +336,8 @@ type chargesLine struct {
 	Event json.RawMessage `json:"event"`
 }
 
-// Finite is the step as its line holds it: −1, which is no norm, in place of what is not finite, since JSON has no infinity.
+// Finite is the step as its line holds it: −1, which is no norm, replaces what is not finite, since
+// JSON has no infinity.
 func (s Step) Finite() Step {
 	for _, v := range []*float64{&s.Rate, &s.GradNorm, &s.Moved} {
 		if math.IsNaN(*v) || math.IsInf(*v, 0) {

@@ -79,7 +79,7 @@ how many there are. For a packed table the schema stands in the file; for others
 		Example: "  sotto data info patients.pack",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			d, err := data.Describe(args[0])
+			d, err := access.Describe(args[0])
 			if err != nil {
 				return err
 			}

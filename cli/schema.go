@@ -10,6 +10,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/newfile"
+	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -30,7 +31,7 @@ about the data.`,
 			if st, err := os.Stat(outPath); outPath != "" && err == nil && st.Mode().IsRegular() && st.Size() > 0 {
 				return usageError("--out: %s exists; allowed is a new file: a schema that somebody filled in is not overwritten", outPath)
 			}
-			b, err := data.SkeletonFromFile(args[0], delimiter)
+			b, err := access.Skeleton(args[0], delimiter)
 			if err != nil {
 				return err
 			}

@@ -104,7 +104,7 @@ func TestRealFiles(t *testing.T) {
 		{"bank/bank-full.csv.gz", bank, 52, [2]int{39922, 5289}},
 	} {
 		t.Run(c.file, func(t *testing.T) {
-			tab, stats, err := Read(context.Background(), admit(), c.s, filepath.Join(dir, c.file), Options{Rows: c.counts[0] + c.counts[1]})
+			tab, stats, err := readTable(context.Background(), admit(), c.s, filepath.Join(dir, c.file), Options{Rows: c.counts[0] + c.counts[1]})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -126,7 +126,7 @@ func BenchmarkReadAdult(b *testing.B) {
 	s := mustLoad(b, adultSchema)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := Read(context.Background(), admit(), s, path, Options{}); err != nil {
+		if _, _, err := readTable(context.Background(), admit(), s, path, Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -94,16 +94,13 @@ func (h *rowHasher) cells(cells []string) {
 	h.add()
 }
 
-// bytes adds a row of which these are the raw parts, all of fixed lengths.
-func (h *rowHasher) bytes(parts ...[]byte) {
-	if h == nil {
-		return
+// image adds a row of an image and its label.
+func (h *rowHasher) image(image []byte, label byte) {
+	if h != nil {
+		h.begin([]byte("idx"))
+		h.text = append(append(h.text, image...), label)
+		h.add()
 	}
-	h.text = h.text[:h.head]
-	for _, p := range parts {
-		h.text = append(h.text, p...)
-	}
-	h.add()
 }
 
 // libsvm adds a row of label and index:value. A value of zero is as good as none.
@@ -111,7 +108,7 @@ func (h *rowHasher) libsvm(line []byte) {
 	if h == nil {
 		return
 	}
-	h.text = h.text[:h.head]
+	h.begin([]byte("libsvm"))
 	for token := range bytes.FieldsSeq(line) {
 		index, value, ok := bytes.Cut(token, []byte(":"))
 		if !ok {

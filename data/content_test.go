@@ -20,7 +20,7 @@ import (
 func hashes(t *testing.T, s *schema.Schema, path string, opt Options) []uint64 {
 	t.Helper()
 	g := &testGate{key: []byte("key")}
-	tab, _, err := Read(context.Background(), g, s, path, opt)
+	tab, _, err := readTable(context.Background(), g, s, path, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestRowHashes(t *testing.T) {
 	}
 	db.Close()
 	pack := filepath.Join(dir, "t.pack")
-	if _, err := Pack(context.Background(), &testGate{key: []byte("key")}, s, writeFile(t, "f", table), pack, Options{}); err != nil {
+	if _, err := packTable(context.Background(), &testGate{key: []byte("key")}, s, writeFile(t, "f", table), pack, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for name, path := range map[string]string{
@@ -70,7 +70,7 @@ func TestRowHashes(t *testing.T) {
 		}
 	}
 	g := &testGate{key: []byte("another key")}
-	if tab, _, err := Read(context.Background(), g, s, pack, Options{}); err != nil || g.content.Rows != nil {
+	if tab, _, err := readTable(context.Background(), g, s, pack, Options{}); err != nil || g.content.Rows != nil {
 		t.Errorf("a packed table gives hashes under another key: %x, %v", g.content.Rows, err)
 	} else {
 		tab.Close()
@@ -82,20 +82,20 @@ func TestGateRefuses(t *testing.T) {
 	s := mustParse(t, small)
 	src := writeFile(t, "f", "age,colour,id,gain,sick\n1,red,x,2.5,yes\n")
 	dst := filepath.Join(t.TempDir(), "t.pack")
-	if _, err := Pack(context.Background(), refusing{}, s, src, dst, Options{}); err != errRefused {
+	if _, err := packTable(context.Background(), refusing{}, s, src, dst, Options{}); err != errRefused {
 		t.Errorf("Pack: %v", err)
 	}
 	if _, err := os.Stat(dst); err == nil {
 		t.Error("the packed table is there")
 	}
-	if _, err := Pack(context.Background(), admit(), s, src, dst, Options{}); err != nil {
+	if _, err := packTable(context.Background(), admit(), s, src, dst, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{src, dst} {
-		if tab, stats, err := Read(context.Background(), refusing{}, s, path, Options{}); !errors.Is(err, errRefused) || tab != nil || stats != nil {
+		if tab, stats, err := readTable(context.Background(), refusing{}, s, path, Options{}); !errors.Is(err, errRefused) || tab != nil || stats != nil {
 			t.Errorf("Read: %v, %v, %v", tab, stats, err)
 		}
-		if tab, _, err := Read(context.Background(), nil, s, path, Options{}); err == nil || tab != nil {
+		if tab, _, err := readTable(context.Background(), nil, s, path, Options{}); err == nil || tab != nil {
 			t.Errorf("Read without a gate: %v, %v", tab, err)
 		}
 	}
@@ -147,7 +147,7 @@ func BenchmarkRowHashes(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(text.Len()))
 			for b.Loop() {
-				if _, _, err := Read(context.Background(), &testGate{key: key}, s, path, Options{}); err != nil {
+				if _, _, err := readTable(context.Background(), &testGate{key: key}, s, path, Options{}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -2,8 +2,8 @@
 //
 // A [schema.Schema] is what a person knows of the data beforehand: columns, bounds,
 // levels, classes, the norm bound of a row. [schema.Parse] reads it from YAML.
-// [Read] reads a table under a schema: CSV, LIBSVM or IDX, plain or gzip, Parquet,
-// a table of a database, or one that [Pack] has encoded beforehand.
+// [Read] reads a table under a schema, in one of the formats of package data/source or as
+// [Pack] has encoded it beforehand.
 //
 // # Encoding
 //

@@ -38,7 +38,7 @@ func TestA5EmptyTable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := mustParse(t, c.schema)
 			pack := filepath.Join(t.TempDir(), "t.pack")
-			if _, err := Pack(ctx, admit(), s, c.path, pack, Options{}); err != nil {
+			if _, err := packTable(ctx, admit(), s, c.path, pack, Options{}); err != nil {
 				t.Fatal(err)
 			}
 			for _, path := range []string{c.path, pack} {
@@ -50,7 +50,7 @@ func TestA5EmptyTable(t *testing.T) {
 					if opt.KeepBad || path == pack {
 						kept = c.rows
 					}
-					tab, stats, err := Read(ctx, admit(), s, path, opt)
+					tab, stats, err := readTable(ctx, admit(), s, path, opt)
 					if err != nil {
 						t.Fatalf("%s %+v: %v", path, opt, err)
 					}
@@ -71,7 +71,7 @@ func TestA5EmptyTable(t *testing.T) {
 					tab.Close()
 				}
 			}
-			if _, _, err := Read(ctx, admit(), s, c.path, Options{Rows: c.rows + 1, KeepBad: true}); err == nil || !strings.Contains(err.Error(), "under replace-one") {
+			if _, _, err := readTable(ctx, admit(), s, c.path, Options{Rows: c.rows + 1, KeepBad: true}); err == nil || !strings.Contains(err.Error(), "under replace-one") {
 				t.Errorf("another number than the declared one under replace-one: %v", err)
 			}
 		})
@@ -81,11 +81,11 @@ func TestA5EmptyTable(t *testing.T) {
 	s := mustParse(t, visits)
 	none, one := writeFile(t, "none", "patient_id,who,age,sick\n"), writeFile(t, "one", "patient_id,who,age,sick\np1,1,1,no\n")
 	for _, c := range [][2]string{{none, none}, {none, one}, {one, none}} {
-		train, _, err := Read(ctx, admit(), s, c[0], Options{})
+		train, _, err := readTable(ctx, admit(), s, c[0], Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := ReadTest(ctx, admit(), s, c[1], Options{}, train); err != nil {
+		if _, _, err := readTest(ctx, admit(), s, c[1], Options{}, train); err != nil {
 			t.Error(err)
 		}
 	}

@@ -8,15 +8,6 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// A fault says why a cell or a row is bad. The zero value is no fault.
-type fault struct {
-	cell    int    // which cell of the row, from 0; -1: the row as a whole
-	at      int    // byte within the line, 1-based; 0: not known
-	field   string // the column
-	found   string // a kind, never a value
-	allowed string
-}
-
 // An encoder encodes rows one at a time. Its state is scratch space: what it
 // gives depends on the row and the schema only.
 type encoder struct {
@@ -154,24 +145,14 @@ func (e *encoder) finish() {
 	e.norm = e.rule.apply(e.val)
 }
 
-// pixels encodes an image.
-func (e *encoder) pixels(image []byte) {
-	e.begin()
-	for j, v := range image {
-		e.feature(j, (float64(v)-e.center[j%len(e.center)])/e.scale[j%len(e.scale)])
-	}
-	e.finish()
-}
-
-// cells encodes a row of cells; place says which cell belongs to each of e.cols,
+// cells takes a row of cells; place says which cell belongs to each of e.cols,
 // −1 for a label or a unit that is not read. Where null is not nil, a cell for which it is
 // true has no value, whatever the missing marks are.
-func (e *encoder) cells(cells []string, null []bool, place []int) fault {
-	e.begin()
+func (e *encoder) cells(cells []string, null []bool, place []int) Fault {
 	if e.unit >= 0 && place[e.unit] >= 0 { // first, since a bad row has a unit too
 		at := place[e.unit]
-		if f := e.setUnit(cells[at], null != nil && null[at]); f.found != "" {
-			f.cell, f.field = at, e.cols[e.unit].name
+		if f := e.setUnit(cells[at], null != nil && null[at]); f.Found != "" {
+			f.Cell, f.Column = at+1, e.cols[e.unit].name
 			return f
 		}
 	}
@@ -185,24 +166,23 @@ func (e *encoder) cells(cells []string, null []bool, place []int) fault {
 			s = strings.TrimSpace(s)
 		}
 		none := null != nil && null[place[i]]
-		var f fault
+		var f Fault
 		switch {
 		case k.typ == schema.TypeNumeric:
 			f = e.numeric(k, i, s, none)
 		case k.typ == schema.TypeCategorical:
 			f = e.categorical(k, s, none)
 		case none:
-			f = fault{found: "a missing value", allowed: "a label"}
+			f = Fault{Found: "a missing value", Allowed: "a label"}
 		default:
 			f = e.setLabel(k, i, s)
 		}
-		if f.found != "" {
-			f.cell, f.field = place[i], k.name
+		if f.Found != "" {
+			f.Cell, f.Column = place[i]+1, k.name
 			return f
 		}
 	}
-	e.finish()
-	return fault{}
+	return Fault{}
 }
 
 func (e *encoder) isMissing(s string) bool {
@@ -214,21 +194,21 @@ func (e *encoder) isMissing(s string) bool {
 	return false
 }
 
-func (e *encoder) numeric(k *encColumn, i int, s string, none bool) fault {
+func (e *encoder) numeric(k *encColumn, i int, s string, none bool) Fault {
 	var v float64
 	if none || e.isMissing(s) {
 		switch r := k.missing; {
 		case r.bad:
-			return fault{found: "a missing value", allowed: "a number, or a missing rule for this column in the schema"}
+			return Fault{Found: "a missing value", Allowed: "a number, or a missing rule for this column in the schema"}
 		case r.zero:
-			return fault{}
+			return Fault{}
 		default:
 			v = r.value
 		}
 	} else {
 		var bad string
 		if v, bad = config.ParseNumber(s); bad != "" {
-			return fault{found: bad, allowed: "a finite number; values out of bounds are clamped"}
+			return Fault{Found: bad, Allowed: "a finite number; values out of bounds are clamped"}
 		}
 	}
 	if v < k.min {
@@ -239,10 +219,10 @@ func (e *encoder) numeric(k *encColumn, i int, s string, none bool) fault {
 		e.clamped = append(e.clamped, i)
 	}
 	e.feature(k.offset, max(-1, min(1, float64(2*((k.t(v)-k.tmin)/k.width))-1)))
-	return fault{}
+	return Fault{}
 }
 
-func (e *encoder) categorical(k *encColumn, s string, none bool) fault {
+func (e *encoder) categorical(k *encColumn, s string, none bool) Fault {
 	level, ok := k.levels[s]
 	if none || !ok {
 		r, what := k.unknown, "a level that the schema does not list"
@@ -251,28 +231,28 @@ func (e *encoder) categorical(k *encColumn, s string, none bool) fault {
 		}
 		switch {
 		case r.bad:
-			return fault{found: what, allowed: "one of the levels in the schema, or an unknown or missing rule for this column"}
+			return Fault{Found: what, Allowed: "one of the levels in the schema, or an unknown or missing rule for this column"}
 		case r.zero:
-			return fault{}
+			return Fault{}
 		}
 		level = r.level
 	}
 	e.feature(k.offset+level, 1)
-	return fault{}
+	return Fault{}
 }
 
-func (e *encoder) setLabel(k *encColumn, i int, s string) fault {
+func (e *encoder) setLabel(k *encColumn, i int, s string) Fault {
 	if k.levels == nil {
 		v, bad := config.ParseNumber(s)
 		if bad != "" {
-			return fault{found: bad, allowed: "a finite number; a label out of bounds is clamped"}
+			return Fault{Found: bad, Allowed: "a finite number; a label out of bounds is clamped"}
 		}
 		if v < k.min || v > k.max {
 			e.clamped = append(e.clamped, i)
 			v = max(k.min, min(k.max, v))
 		}
 		e.y = max(k.lo, min(k.hi, float32(v)))
-		return fault{}
+		return Fault{}
 	}
 	if k.strip != "" {
 		s = strings.TrimSuffix(s, k.strip)
@@ -284,20 +264,20 @@ func (e *encoder) setLabel(k *encColumn, i int, s string) fault {
 		}
 	}
 	if !ok {
-		return fault{found: "a label that is none of the classes", allowed: "one of the classes in the schema"}
+		return Fault{Found: "a label that is none of the classes", Allowed: "one of the classes in the schema"}
 	}
 	e.y = float32(class)
-	return fault{}
+	return Fault{}
 }
 
 // setUnit takes the row for one of the unit with that id: its text without spaces around it.
-func (e *encoder) setUnit(s string, none bool) fault {
+func (e *encoder) setUnit(s string, none bool) Fault {
 	id := strings.TrimSpace(s)
 	if none || id == "" || e.isMissing(s) || e.isMissing(id) {
-		return fault{found: "a missing value", allowed: "an id: it says whose row it is"}
+		return Fault{Found: "a missing value", Allowed: "an id: it says whose row it is"}
 	}
 	e.whose, e.known = hashID(id), true
-	return fault{}
+	return Fault{}
 }
 
 // A rowRule holds rows to the norm bound and to multiples of the unit.

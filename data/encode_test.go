@@ -36,9 +36,10 @@ columns:
 	} {
 		e := newEncoder(s)
 		cells := append(strings.Split(c.cells, ","), "7")
-		if f := e.cells(cells, nil, []int{0, 1, 2, 3}); f.found != "" {
+		if f := e.cells(cells, nil, []int{0, 1, 2, 3}); f.Found != "" {
 			t.Fatal(f)
 		}
+		e.finish()
 		got := [3]float64{}
 		for i, j := range e.col {
 			got[j] = e.val[i]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/data/datatest"
+	"github.com/sottodp/sotto/data/source"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -37,7 +38,7 @@ func ExampleRead() {
 		fmt.Println(err)
 		return
 	}
-	table, _, err := data.Read(context.Background(), &datatest.Gate{}, s, path, data.Options{})
+	table, _, err := data.Read(context.Background(), &datatest.Gate{}, s, path, data.Options{Formats: source.Formats()})
 	if err != nil {
 		fmt.Println(err)
 		return

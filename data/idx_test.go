@@ -43,7 +43,7 @@ func TestReadIDX(t *testing.T) {
 	images := idx(3, []int{2, 3}, 0, 100, 150, 200, 255, 50, 100, 100, 100, 100, 100, 100, 1, 2, 3, 4, 5, 6)
 	labels := idx(3, nil, 3, 7, 3)
 	var plain, gz [sha256.Size]byte
-	tab, stats, err := Read(context.Background(), digestTo(&plain), s, pair(t, images, labels, ""), Options{Rows: 3})
+	tab, stats, err := readTable(context.Background(), digestTo(&plain), s, pair(t, images, labels, ""), Options{Rows: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestReadIDX(t *testing.T) {
 	if stats.Rows != 3 || tab.Dim != 7 || tab.Classes != 2 {
 		t.Errorf("%+v %+v", stats, tab)
 	}
-	again, _, err := Read(context.Background(), digestTo(&gz), s, pair(t, zipped(images), zipped(labels), ".gz"), Options{})
+	again, _, err := readTable(context.Background(), digestTo(&gz), s, pair(t, zipped(images), zipped(labels), ".gz"), Options{})
 	if err != nil || gz != plain {
 		t.Errorf("gzip: %v", err)
 	}
@@ -76,26 +76,26 @@ func TestReadIDX(t *testing.T) {
 		many.WriteByte(byte(i * i >> 7))
 	}
 	images, labels = idx(bufferSize/2, []int{2, 3}, many.Bytes()...), idx(bufferSize/2, nil, bytes.Repeat([]byte{7}, bufferSize/2)...)
-	if _, _, err := Read(context.Background(), digestTo(&plain), s, pair(t, images, labels, ""), Options{}); err != nil {
+	if _, _, err := readTable(context.Background(), digestTo(&plain), s, pair(t, images, labels, ""), Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Read(context.Background(), digestTo(&gz), s, pair(t, zipped(images), zipped(labels), ".gz"), Options{}); err != nil || gz != plain {
+	if _, _, err := readTable(context.Background(), digestTo(&gz), s, pair(t, zipped(images), zipped(labels), ".gz"), Options{}); err != nil || gz != plain {
 		t.Errorf("gzip: %v", err)
 	}
 	images, labels = idx(3, []int{2, 3}, 0, 100, 150, 200, 255, 50, 100, 100, 100, 100, 100, 100, 1, 2, 3, 4, 5, 6), idx(3, nil, 3, 7, 3)
 
 	// Labels by name, and none at all.
 	other := writeFile(t, "some", labels)
-	if _, _, err := Read(context.Background(), admit(), s, writeFile(t, "images", images), Options{Labels: other}); err != nil {
+	if _, _, err := readTable(context.Background(), admit(), s, writeFile(t, "images", images), Options{Labels: other}); err != nil {
 		t.Error(err)
 	}
-	if tab, _, err := Read(context.Background(), admit(), s, writeFile(t, "images", images), Options{Unlabeled: true}); err != nil || tab.Labeled || tab.Rows() != 3 {
+	if tab, _, err := readTable(context.Background(), admit(), s, writeFile(t, "images", images), Options{Unlabeled: true}); err != nil || tab.Labeled || tab.Rows() != 3 {
 		t.Error(err)
 	}
 
 	// A center and a scale for each pixel.
 	each := mustParse(t, strings.Replace(pictures, "center: 100, scale: 50", "center: [0, 100, 100, 100, 105, 0], scale: [1, 1, 50, 50, 50, 50]", 1))
-	tab, _, err = Read(context.Background(), admit(), each, pair(t, images, labels, ""), Options{})
+	tab, _, err = readTable(context.Background(), admit(), each, pair(t, images, labels, ""), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,21 +124,21 @@ func TestBadIDX(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := pair(t, c.images, c.labels, "")
-			_, _, err := Read(context.Background(), admit(), mustParse(t, c.change+pictures), path, Options{})
+			_, _, err := readTable(context.Background(), admit(), mustParse(t, c.change+pictures), path, Options{})
 			if !errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), c.want) || strings.Contains(strings.ReplaceAll(err.Error(), filepath.Dir(path), ""), "201") {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})
 	}
 	s := mustParse(t, pictures)
-	if _, _, err := Read(context.Background(), admit(), s, writeFile(t, "train-images-idx3-ubyte", images), Options{}); err == nil || !strings.Contains(err.Error(), "found no labels beside the images") {
+	if _, _, err := readTable(context.Background(), admit(), s, writeFile(t, "train-images-idx3-ubyte", images), Options{}); err == nil || !strings.Contains(err.Error(), "found no labels beside the images") {
 		t.Error(err)
 	}
-	if _, _, err := Read(context.Background(), admit(), mustParse(t, small), writeFile(t, "a.csv", ""), Options{Labels: "l"}); err == nil || !strings.Contains(err.Error(), "l: found a file of labels; allowed is none, since format.kind is csv") {
+	if _, _, err := readTable(context.Background(), admit(), mustParse(t, small), writeFile(t, "a.csv", ""), Options{Labels: "l"}); err == nil || !strings.Contains(err.Error(), "l: found a file of labels; allowed is none, since format.kind is csv") {
 		t.Error(err)
 	}
 	// A dropped row keeps its place.
-	tab, stats, err := Read(context.Background(), admit(), mustParse(t, "on_bad_row: drop\n"+pictures), pair(t, images, idx(2, nil, 9, 3), ""), Options{Rows: 2, KeepBad: true})
+	tab, stats, err := readTable(context.Background(), admit(), mustParse(t, "on_bad_row: drop\n"+pictures), pair(t, images, idx(2, nil, 9, 3), ""), Options{Rows: 2, KeepBad: true})
 	if err != nil || stats.Dropped != 1 || !tab.Blocks[0].Drop[0] || tab.Blocks[0].Drop[1] || tab.Blocks[0].Y[1] != 1 {
 		t.Errorf("%+v %v", stats, err)
 	}
@@ -147,7 +147,7 @@ func TestBadIDX(t *testing.T) {
 // TestImageSkeleton: the shape comes from the header, and the rest from a person.
 func TestImageSkeleton(t *testing.T) {
 	path := writeFile(t, "train-images-idx3-ubyte.gz", zipped(idx(3, []int{28, 28}, 17, 17, 17)))
-	b, err := SkeletonFromFile(path, "")
+	b, err := Skeleton(path, "")
 	if err != nil || !strings.Contains(string(b), "shape: [28, 28]") || !bytes.Contains(b, []byte(`dataset: "train-images-idx3-ubyte"`)) {
 		t.Fatalf("%v\n%s", err, b)
 	}
@@ -164,7 +164,7 @@ func TestImageSkeleton(t *testing.T) {
 func TestMNIST(t *testing.T) {
 	dir := filepath.Join(needs.Data(t), "mnist")
 	s := mustParse(t, strings.NewReplacer("rows: 3", "rows: 60000", "[2, 3]", "[28, 28]", `["7", "3"]`, `["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]`).Replace(pictures))
-	tab, _, err := Read(context.Background(), admit(), s, filepath.Join(dir, "train-images-idx3-ubyte.gz"), Options{Rows: 60000})
+	tab, _, err := readTable(context.Background(), admit(), s, filepath.Join(dir, "train-images-idx3-ubyte.gz"), Options{Rows: 60000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func FuzzIDX(f *testing.F) {
 		if err := errors.Join(os.WriteFile(images, i, 0o600), os.WriteFile(labels, l, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		tab, _, err := Read(context.Background(), admit(), s, images, Options{Labels: labels})
+		tab, _, err := readTable(context.Background(), admit(), s, images, Options{Labels: labels})
 		if err != nil {
 			if !errors.As(err, new(*config.Error)) {
 				t.Fatalf("%T: %v", err, err)
@@ -202,4 +202,16 @@ func FuzzIDX(f *testing.F) {
 		}
 		checkTable(t, tab)
 	})
+}
+
+// Loading images; see [BenchmarkReadAdult] for CSV.
+func BenchmarkReadMNIST(b *testing.B) {
+	path := filepath.Join(needs.Data(b), "mnist", "t10k-images-idx3-ubyte.gz")
+	s := mustParse(b, strings.NewReplacer("rows: 3", "rows: 10000", "[2, 3]", "[28, 28]", `["7", "3"]`, `["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]`).Replace(pictures))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := readTable(context.Background(), admit(), s, path, Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -1,8 +1,6 @@
 package data
 
-import (
-	"github.com/sottodp/sotto/schema"
-)
+import "github.com/sottodp/sotto/schema"
 
 // A Description is what a table says of itself that depends on none of its rows.
 type Description struct {
@@ -15,13 +13,9 @@ type Description struct {
 // A FieldName is a column and its type, in the words of the table's form.
 type FieldName struct{ Name, Type string }
 
-// Describe says what the table at path is, by its header alone. How many rows there
-// are is private under add-or-remove and no part of it (R9). Nor is the first line
-// of a text, which may be a row.
-func Describe(path string) (*Description, error) {
-	if isSQL(path) {
-		return describeSQL(path)
-	}
+// Describe describes the table at path by its header alone. The number of rows is private under
+// add-or-remove and no part of it (R9), nor is the first line of a text, which may be a row.
+func Describe(path string, formats []Format) (*Description, error) {
 	if isPacked(path) {
 		p, err := readPackedFacts(path)
 		if err != nil {
@@ -36,21 +30,17 @@ func Describe(path string) (*Description, error) {
 		}
 		return d, nil
 	}
-	if shape, ok := imageShape(path); ok {
-		return &Description{Form: "images (IDX, unsigned bytes)", Shape: shape}, nil
-	}
-	if beginsWith(path, parquetMagic) {
-		p, err := openParquet(path)
-		if err != nil {
-			return nil, err
+	for _, f := range formats {
+		if f.Describe == nil {
+			continue
 		}
-		defer p.close()
-		return &Description{Form: "Parquet", Fields: p.fields()}, nil
+		if d, err := f.Describe(path); d != nil || err != nil {
+			return d, err
+		}
 	}
-	f, err := openFile(path, nil)
+	f, err := OpenFile(path, nil)
 	if err != nil {
 		return nil, err
 	}
-	defer f.close()
-	return &Description{Form: "text, or something that Sotto does not know"}, nil
+	return &Description{Form: "text, or something that Sotto does not know"}, f.Close()
 }

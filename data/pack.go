@@ -364,19 +364,7 @@ func LoadSchema(path string) (*schema.Schema, error) {
 }
 
 // isPacked says whether the file at path begins as a packed table does.
-func isPacked(path string) bool { return beginsWith(path, packMagic) }
-
-// beginsWith says whether the file at path begins with magic.
-func beginsWith(path, magic string) bool {
-	f, err := readfile.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	b := make([]byte, len(magic))
-	_, err = io.ReadFull(f, b)
-	return err == nil && string(b) == magic
-}
+func isPacked(path string) bool { return readfile.Begins(path, packMagic) }
 
 // A packCut is how a packed file is damaged.
 type packCut struct{ found, hint string }

@@ -30,7 +30,7 @@ var sameTable = cmpopts.IgnoreUnexported(Table{})
 func packOf(t testing.TB, s *schema.Schema, content string, opt Options) string {
 	t.Helper()
 	dst := filepath.Join(t.TempDir(), "t.pack")
-	if _, err := Pack(context.Background(), admit(), s, writeFile(t, "file", content), dst, opt); err != nil {
+	if _, err := packTable(context.Background(), admit(), s, writeFile(t, "file", content), dst, opt); err != nil {
 		t.Fatal(err)
 	}
 	return dst
@@ -77,13 +77,13 @@ func TestPack(t *testing.T) {
 			}
 			for _, opt := range opts {
 				var want, got [sha256.Size]byte
-				tab, stats, err := Read(context.Background(), digestTo(&want), s, writeFile(t, "file", c.content), opt)
+				tab, stats, err := readTable(context.Background(), digestTo(&want), s, writeFile(t, "file", c.content), opt)
 				if err != nil {
 					t.Fatal(err)
 				}
 				checkTable(t, tab)
 				path := packOf(t, s, zipped(c.content), Options{})
-				packed, counts, err := Read(context.Background(), digestTo(&got), s, path, opt)
+				packed, counts, err := readTable(context.Background(), digestTo(&got), s, path, opt)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -114,15 +114,15 @@ func TestPack(t *testing.T) {
 func TestPackOfImages(t *testing.T) {
 	s := mustParse(t, pictures)
 	src := pair(t, idx(2, []int{2, 3}, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6), idx(2, nil, 3, 7), "")
-	want, _, err := Read(context.Background(), admit(), s, src, Options{})
+	want, _, err := readTable(context.Background(), admit(), s, src, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dst := filepath.Join(t.TempDir(), "t")
-	if _, err := Pack(context.Background(), admit(), s, src, dst, Options{}); err != nil {
+	if _, err := packTable(context.Background(), admit(), s, src, dst, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := Read(context.Background(), admit(), s, dst, Options{Rows: 2, KeepBad: true})
+	got, _, err := readTable(context.Background(), admit(), s, dst, Options{Rows: 2, KeepBad: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestPackRefuses(t *testing.T) {
 		{s, dropped, Options{}, "found rows that did not fit the schema"},
 		{drop, dropped, Options{}, ""},
 	} {
-		tab, _, err := Read(context.Background(), admit(), c.s, c.path, c.opt)
+		tab, _, err := readTable(context.Background(), admit(), c.s, c.path, c.opt)
 		if c.want == "" {
 			if err != nil {
 				t.Error(err)
@@ -171,12 +171,12 @@ func TestPackRefuses(t *testing.T) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 	}
-	if _, err := Pack(context.Background(), admit(), s, path, path+"2", Options{}); err == nil || !strings.Contains(err.Error(), "found a packed table") {
+	if _, err := packTable(context.Background(), admit(), s, path, path+"2", Options{}); err == nil || !strings.Contains(err.Error(), "found a packed table") {
 		t.Error(err)
 	}
 	// A bad row leaves nothing behind, and no half of a file.
 	dir := t.TempDir()
-	_, err := Pack(context.Background(), admit(), s, writeFile(t, "bad", smallRows(2000)+"1,red,x,y,yes\n"), filepath.Join(dir, "t"), Options{})
+	_, err := packTable(context.Background(), admit(), s, writeFile(t, "bad", smallRows(2000)+"1,red,x,y,yes\n"), filepath.Join(dir, "t"), Options{})
 	if !errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), "column gain: found text that is not a number") {
 		t.Error(err)
 	}
@@ -209,7 +209,7 @@ func TestPackOfUnits(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range []string{path, again} {
-		tab, _, err := Read(context.Background(), admit(), s, p, Options{Rows: whole.Units()})
+		tab, _, err := readTable(context.Background(), admit(), s, p, Options{Rows: whole.Units()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +235,7 @@ func TestPackOfUnits(t *testing.T) {
 		{none, path, Options{}, "unit: found a table that was packed for another unit"},
 		{s, path, Options{Rows: 8}, "units: found 4; allowed is exactly 8"},
 	} {
-		tab, _, err := Read(context.Background(), admit(), c.s, c.path, c.opt)
+		tab, _, err := readTable(context.Background(), admit(), c.s, c.path, c.opt)
 		if c.want == "" {
 			if err != nil {
 				t.Error(err)
@@ -262,7 +262,7 @@ func TestPackOfUnits(t *testing.T) {
 				}
 			}
 		})
-		if _, _, err := Read(context.Background(), admit(), s, writeFile(t, "t", string(forged)), Options{}); err == nil || !strings.Contains(err.Error(), "found units that are not as the schema asks") {
+		if _, _, err := readTable(context.Background(), admit(), s, writeFile(t, "t", string(forged)), Options{}); err == nil || !strings.Contains(err.Error(), "found units that are not as the schema asks") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -363,7 +363,7 @@ func TestPackForged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := forge(t, c.b, c.change)
 			path := writeFile(t, "t", string(b))
-			_, _, err := Read(context.Background(), admit(), c.s, path, Options{})
+			_, _, err := readTable(context.Background(), admit(), c.s, path, Options{})
 			if err == nil || !strings.Contains(err.Error(), "chunk 1: found rows that are not encoded as the schema asks") {
 				t.Errorf("%v", err)
 			}
@@ -383,12 +383,12 @@ func TestPackForged(t *testing.T) {
 		copy(b, dense[packHeader:][:padded(4*4*d)])
 		copy(b[4*norm:], dense[packHeader+4*norm:][:16])
 	})
-	if _, _, err := Read(context.Background(), admit(), one, writeFile(t, "t", string(long)), Options{}); err == nil || !strings.Contains(err.Error(), "not encoded as the schema asks") {
+	if _, _, err := readTable(context.Background(), admit(), one, writeFile(t, "t", string(long)), Options{}); err == nil || !strings.Contains(err.Error(), "not encoded as the schema asks") {
 		t.Error(err)
 	}
 	next := slices.Clone(dense)
 	next[8] = 3
-	if _, _, err := Read(context.Background(), admit(), s, writeFile(t, "t", string(next)), Options{}); err == nil || !strings.Contains(err.Error(), "found a packed table of version 3") {
+	if _, _, err := readTable(context.Background(), admit(), s, writeFile(t, "t", string(next)), Options{}); err == nil || !strings.Contains(err.Error(), "found a packed table of version 3") {
 		t.Error(err)
 	}
 }
@@ -410,7 +410,7 @@ func TestSynthPacked(t *testing.T) {
 			if err != nil || !slices.Equal(again, truth) {
 				t.Fatal(err)
 			}
-			got, _, err := Read(context.Background(), admit(), s, path, Options{})
+			got, _, err := readTable(context.Background(), admit(), s, path, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -444,7 +444,7 @@ func TestPackNeedsNoMemory(t *testing.T) {
 		return int64(m.HeapAlloc)
 	}
 	before := heap()
-	tab, _, err := Read(context.Background(), admit(), s, path, Options{})
+	tab, _, err := readTable(context.Background(), admit(), s, path, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -477,7 +477,7 @@ func BenchmarkOpenPacked(b *testing.B) {
 	}
 	b.SetBytes(st.Size())
 	for b.Loop() {
-		tab, _, err := Read(context.Background(), admit(), s, path, Options{})
+		tab, _, err := readTable(context.Background(), admit(), s, path, Options{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -510,7 +510,7 @@ func FuzzPack(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, s := range []*schema.Schema{s, v, u} {
-			tab, _, err := Read(context.Background(), admit(), s, path, Options{})
+			tab, _, err := readTable(context.Background(), admit(), s, path, Options{})
 			if err != nil {
 				if !errors.As(err, new(*config.Error)) {
 					t.Fatalf("%T: %v", err, err)

@@ -41,7 +41,7 @@ func TestReadParquet(t *testing.T) {
 		fmt.Fprintf(&text, "%s,%s,%d,%d.%02d,%s\n", age, color, i, cents/100, cents%100, sick)
 	}
 	want, counts := mustRead(t, s, text.String(), Options{Rows: 2000})
-	got, stats, err := Read(context.Background(), admit(), s, "testdata/small.parquet", Options{Rows: 2000})
+	got, stats, err := readTable(context.Background(), admit(), s, "testdata/small.parquet", Options{Rows: 2000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,14 +51,14 @@ func TestReadParquet(t *testing.T) {
 	if d := cmp.Diff(counts, stats); d != "" {
 		t.Error(d)
 	}
-	d, err := Describe("testdata/small.parquet")
+	d, err := Describe("testdata/small.parquet", TestFormats)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(&Description{Form: "Parquet", Fields: []FieldName{{"gain", "DECIMAL(12,2)"}, {"id", "nested"}, {"age", "INT(16,true)"}, {"sick", "STRING"}, {"colour", "STRING"}}}, d); diff != "" {
 		t.Error(diff)
 	}
-	b, err := SkeletonFromFile("testdata/small.parquet", "")
+	b, err := Skeleton("testdata/small.parquet", "")
 	if err != nil || !bytes.Contains(b, []byte("format: {kind: csv} # Parquet")) || !bytes.Contains(b, []byte(`- name: "colour"`)) {
 		t.Errorf("%v\n%s", err, b)
 	}
@@ -74,7 +74,7 @@ func TestReadParquet(t *testing.T) {
 			if err := os.WriteFile(path, b, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			tab, _, err := Read(context.Background(), admit(), s, path, Options{})
+			tab, _, err := readTable(context.Background(), admit(), s, path, Options{})
 			if err == nil {
 				checkTable(t, tab)
 			} else if !errors.As(err, new(*config.Error)) {
@@ -139,7 +139,7 @@ func TestParquetEqualsCSV(t *testing.T) {
 		path := writeParquet(t, rows, parquet.Compression(codec), parquet.MaxRowsPerRowGroup(int64(rapid.IntRange(1, 40).Draw(r, "group"))))
 		opt := Options{KeepBad: rapid.Bool().Draw(r, "keep"), Unlabeled: rapid.Bool().Draw(r, "unlabelled")}
 		want, counts, err := read(t, s, text.String(), opt)
-		got, stats, err2 := Read(context.Background(), admit(), s, path, opt)
+		got, stats, err2 := readTable(context.Background(), admit(), s, path, opt)
 		if (err == nil) != (err2 == nil) {
 			r.Fatal(err, err2)
 		}
@@ -182,54 +182,13 @@ func TestBadParquet(t *testing.T) {
 		"cut": {writeFile(t, "t", "PAR1 and so on"), "found a Parquet file that cannot be read, damaged or encrypted"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := Read(context.Background(), admit(), s, c.path, Options{})
+			_, _, err := readTable(context.Background(), admit(), s, c.path, Options{})
 			if !errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "SECRET") {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})
 	}
-	if _, _, err := Read(context.Background(), admit(), mustParse(t, svm), "testdata/small.parquet", Options{}); err == nil || !strings.Contains(err.Error(), "found a Parquet file; allowed is what format.kind says, libsvm") {
+	if _, _, err := readTable(context.Background(), admit(), mustParse(t, svm), "testdata/small.parquet", Options{}); err == nil || !strings.Contains(err.Error(), "found a Parquet file; allowed is what format.kind says, libsvm") {
 		t.Error(err)
-	}
-}
-
-// TestParquetTypes: each type that has a text gives the one that a CSV has.
-func TestParquetTypes(t *testing.T) {
-	type row struct {
-		A bool    `parquet:"a"`
-		B uint64  `parquet:"b"`
-		C int32   `parquet:"c,date"`
-		D int32   `parquet:"d,decimal(2:9)"`
-		E int64   `parquet:"e,decimal(3:18)"`
-		F float32 `parquet:"f"`
-		G uint32  `parquet:"g"`
-		H float64 `parquet:"h"`
-		I int8    `parquet:"i"`
-	}
-	path := writeParquet(t, []row{{true, 1 << 63, 20000, -5, 1234567, 0.1, 1 << 31, 1e-300, -7}})
-	p, err := openParquet(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
-	want := []string{"true", "9223372036854775808", "2024-10-04", "-0.05", "1234.567", "0.1", "2147483648", "1e-300", "-7"}
-	for i, c := range p.file.Root().Columns() {
-		pages := c.Pages()
-		page, err := pages.ReadPage()
-		if err != nil {
-			t.Fatal(err)
-		}
-		v := make([]parquet.Value, 1)
-		page.Values().ReadValues(v)
-		if got, ok := parquetText(c)(v[0]); got != want[i] || !ok {
-			t.Errorf("%s: %q, want %q", c.Name(), got, want[i])
-		}
-		pages.Close()
-	}
-	point := decimalText(parquet.FixedLenByteArray, 1)
-	for b, want := range map[string]string{"\x00\x00": "0.0", "\xff\xff": "-0.1", "\x80\x00": "-3276.8", "\x01\x00": "25.6", "": "0.0"} {
-		if got, _ := point(parquet.FixedLenByteArrayValue([]byte(b))); got != want {
-			t.Errorf("%x: %s, want %s", b, got, want)
-		}
 	}
 }

@@ -1,28 +1,16 @@
 package data
 
 import (
-	"bufio"
-	"bytes"
-	"compress/flate"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"math"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/sottodp/sotto/config"
-	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/schema"
-)
-
-const (
-	bufferSize = 64 << 10 // bytes read at once
-	maxLine    = 8 << 20  // longest line of a file, in bytes: a block then has fewer than 2³¹ values
 )
 
 // Options say how to read a file. The zero value is for training and scoring
@@ -49,8 +37,7 @@ type Options struct {
 	// Dropped, where it is not nil, is told of a table of which on_bad_row: drop leaves rows
 	// out, before there is a table. Its error ends the reading.
 	Dropped func(path string, stats *LoadStats) error
-	// Formats are those that a file is offered to before it is taken for text, as
-	// package data/source lists them. Package run/access sets them.
+	// Formats are those that package data/source lists. Package run/access sets them.
 	Formats []Format
 }
 
@@ -78,21 +65,17 @@ type LoadStats struct {
 	DroppedBy map[string]int `json:",omitempty"`
 }
 
-// Read reads the table at path and encodes it under the schema. What it is, its
-// first bytes say, not its name: a packed table, Parquet, or CSV, LIBSVM or IDX, as
-// the schema says, plain or gzip. A path may also name a table of a database,
-// postgres://user@host/database?table=NAME or people.db?table=NAME (SQLite). A schema
-// for CSV is one for Parquet and for tables of databases too. Rows of LIBSVM make sparse blocks, others dense ones.
-// It needs no more memory than the table, one block and some buffers; a packed
-// table is mapped, where the system can, and should be closed after use. Its rows
-// that were dropped keep their place, with Drop set, also without KeepBad.
+// Read reads the table at path and encodes it under the schema. The table is a packed one or has
+// one of the formats in opt. Rows of LIBSVM make sparse blocks, others dense ones.
+// Read needs no more memory than the table, one block and some buffers. It maps a packed
+// table, where the system can; close it after use. Dropped rows of a packed table keep their
+// position, with Drop set, also without KeepBad.
 //
-// The gate is told the content before there is a table, and refuses it by an error, which
-// Read returns. Only package run/access and tests call Read (R24).
+// The gate gets the content before there is a table. If it refuses, Read returns its error.
+// Only package run/access and tests call Read (R24).
 //
 // What is wrong with the table is a [*config.Error]. Under on_bad_row: stop the first
-// bad row is one, which also says how many there are. There is no table beside an
-// error.
+// bad row is one, which also says how many there are. On error the table is nil.
 //
 // A table without rows, or one of which every row was dropped, is a table like any
 // other: its neighbor has one row (R9).
@@ -120,81 +103,23 @@ func Read(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Opt
 	return b.table, stats, nil
 }
 
-// A source gives the records of a table one by one.
-type source interface {
-	// next encodes the next record, or says why it is a bad one. io.EOF is the
-	// end; after any other error there are no more records.
-	next() (fault, error)
-	// place is an error at the last record, with nothing but its place set.
-	place(f fault) *config.Error
-	close()
-}
-
-// openSource opens what is at path. The encoder gets the rows; all that belongs to
-// the content goes to sum, and the raw rows go to raw.
-func openSource(ctx context.Context, s *schema.Schema, path string, opt Options, enc *encoder, sum hash.Hash, raw *rowHasher) (source, error) {
-	if opt.Labels != "" && s.Format.Kind != schema.KindIDX {
-		return nil, &config.Error{File: opt.Labels, Found: "a file of labels", Allowed: "none, since format.kind is " + s.Format.Kind + ": labels stand beside the features"}
-	}
-	if form := columnForm(path); form != "" && s.Format.Kind != schema.KindCSV {
-		return nil, &config.Error{File: Public(path), Found: form, Allowed: "what format.kind says, " + s.Format.Kind, Hint: "tables of named columns have the kind csv"}
-	}
-	if isSQL(path) {
-		return newSQLSource(ctx, s, path, opt, enc, sum, raw)
-	}
-	if beginsWith(path, parquetMagic) {
-		return newParquetSource(s, path, opt, enc, sum, raw)
-	}
-	if f := opt.format(s, path); f != nil {
-		if !s.Format.Header {
-			// The first row must not decide how all others are read (R9).
-			return nil, &config.Error{File: path, Field: "format.header", Found: f.Name, Allowed: "header: true, since its rows name the columns", Hint: "write a file of text with a header"}
-		}
-		return newRowSource(f, s, path, opt, enc, sum, raw)
-	}
-	if s.Format.Kind == schema.KindIDX {
-		return newIDXSource(s, path, opt, enc, sum, raw)
-	}
-	return newTextSource(s, path, opt, enc, sum, raw)
-}
-
-// format is the format of a file with named columns, nil for text and what is built in.
-func (o Options) format(s *schema.Schema, path string) *Format {
-	if s.Format.Kind != schema.KindCSV {
-		return nil
-	}
-	return formatOf(path, o.Formats)
-}
-
-// columnForm says what kind of table of named columns is at path, other than text;
-// "" for none.
-func columnForm(path string) string {
-	if isSQL(path) {
-		return "a table of a database"
-	}
-	if beginsWith(path, parquetMagic) {
-		return "a Parquet file"
-	}
-	return ""
-}
-
 // readInto reads the table at path into b, and hashes its raw rows under a key, where there is one.
 func readInto(ctx context.Context, key []byte, s *schema.Schema, path string, opt Options, b *builder) (*LoadStats, *Content, error) {
 	r := &reader{schema: s, opt: opt, name: Public(path), enc: newEncoder(s), build: b}
 	r.stats.Clamped = map[string]int{}
-	sum, raw := sha256.New(), newRowHasher(key)
-	in, err := openSource(ctx, s, path, opt, r.enc, sum, raw)
+	in := &Input{Path: path, Schema: s, Options: opt, Sum: sha256.New(), row: &Row{encoder: r.enc, raw: newRowHasher(key)}}
+	rows, err := openRows(ctx, in)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer in.close()
-	if err := r.read(ctx, in); err != nil {
+	defer rows.Close()
+	if err := r.read(ctx, rows, in.row); err != nil {
 		return nil, nil, err
 	}
 	if err := opt.dropped(path, &r.stats); err != nil {
 		return nil, nil, err
 	}
-	return &r.stats, &Content{Digest: [sha256.Size]byte(sum.Sum(nil)), Rows: raw.done()}, nil
+	return &r.stats, &Content{Digest: [sha256.Size]byte(in.Sum.Sum(nil)), Rows: in.row.raw.done()}, nil
 }
 
 // A reader is one call of Read.
@@ -207,12 +132,12 @@ type reader struct {
 	stats  LoadStats
 }
 
-func (r *reader) read(ctx context.Context, in source) error {
+func (r *reader) read(ctx context.Context, in Rows, row *Row) error {
 	var first *config.Error // the first bad row, under on_bad_row: stop
 	bad := 0
 	for {
 		r.enc.begin() // not every record gets as far as the encoder
-		f, err := in.next()
+		f, err := in.Next(row)
 		if err == io.EOF || err != nil && first != nil {
 			break
 		}
@@ -223,7 +148,7 @@ func (r *reader) read(ctx context.Context, in source) error {
 		if r.opt.Rows > 0 && r.records() > r.opt.Rows {
 			return r.rowsError("more " + r.schema.Counted() + " than that")
 		}
-		if f.found != "" {
+		if f.Found != "" {
 			bad++
 			switch {
 			case r.schema.OnBadRow == schema.BadRowDrop:
@@ -231,17 +156,18 @@ func (r *reader) read(ctx context.Context, in source) error {
 				if r.stats.DroppedBy == nil {
 					r.stats.DroppedBy = map[string]int{}
 				}
-				r.stats.DroppedBy[f.field]++
+				r.stats.DroppedBy[f.Column]++
 				if r.opt.KeepBad {
 					if err := r.build.drop(r.enc); err != nil {
 						return err
 					}
 				}
 			case first == nil:
-				first = in.place(f)
-				first.Field, first.Found, first.Allowed = columnField(f.field), f.found, f.allowed
+				first = in.Place(f)
+				first.Field, first.Found, first.Allowed = columnField(f.Column), f.Found, f.Allowed
 			}
 		} else if first == nil {
+			r.enc.finish()
 			if err := r.build.add(r.enc); err != nil {
 				return err
 			}
@@ -299,189 +225,6 @@ func columnField(name string) string {
 		return ""
 	}
 	return "column " + name
-}
-
-// A textSource reads the lines of a CSV or LIBSVM file.
-type textSource struct {
-	in     *lines
-	format *schema.Format
-	parse  func(line []byte) fault
-	raw    *rowHasher // of LIBSVM; the parser of CSV has its own
-}
-
-func newTextSource(s *schema.Schema, path string, opt Options, enc *encoder, sum io.Writer, raw *rowHasher) (source, error) {
-	in, err := open(path, sum)
-	if err != nil {
-		return nil, err
-	}
-	t := &textSource{in: in, format: &s.Format}
-	if s.Format.Kind == schema.KindLIBSVM {
-		t.parse = (&libsvmParser{enc: enc, features: s.Features, unlabeled: opt.Unlabeled}).parse
-		t.raw = raw
-		t.raw.begin([]byte("libsvm"))
-		return t, nil
-	}
-	p, err := newCSVParser(s, enc, in, opt, raw)
-	if err != nil {
-		in.close()
-		return nil, err
-	}
-	t.parse = p.parse
-	return t, nil
-}
-
-func (t *textSource) next() (fault, error) {
-	line, err := t.in.record(t.format)
-	switch {
-	case err == errLongLine:
-		return fault{cell: -1, found: "a line of more than 8 MiB", allowed: "records of one line each"}, nil
-	case err != nil:
-		return fault{}, err
-	case !isText(line):
-		return fault{cell: -1, found: "bytes that are not text (a binary file?)", allowed: "a text file in UTF-8"}, nil
-	}
-	t.raw.libsvm(line)
-	return t.parse(line), nil
-}
-
-func (t *textSource) place(f fault) *config.Error {
-	return &config.Error{File: t.in.name, Line: t.in.n, Column: f.at}
-}
-
-func (t *textSource) close() { t.in.close() }
-
-// isText says whether a line is UTF-8 without NUL.
-func isText(line []byte) bool { return bytes.IndexByte(line, 0) < 0 && utf8.Valid(line) }
-
-// A file is open for reading, decompressed where it is gzip.
-type file struct {
-	name string
-	f    *readfile.File
-	r    io.Reader
-}
-
-// openFile opens the file at path. All its decompressed bytes go to sum.
-func openFile(path string, sum io.Writer) (*file, error) {
-	f, err := readfile.Open(path)
-	if err != nil {
-		return nil, config.FileError(path, err)
-	}
-	raw := bufio.NewReaderSize(f, bufferSize)
-	in := &file{name: path, f: f, r: raw}
-	magic, err := raw.Peek(2)
-	if err != nil && err != io.EOF {
-		f.Close()
-		return nil, config.FileError(path, err)
-	}
-	if len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
-		z, err := gzip.NewReader(raw)
-		if err != nil {
-			f.Close()
-			return nil, in.readError(err)
-		}
-		in.r = z
-	}
-	if sum != nil {
-		in.r = io.TeeReader(in.r, sum)
-	}
-	return in, nil
-}
-
-func (f *file) close() { f.f.Close() }
-
-// lines reads a file line by line.
-type lines struct {
-	*file
-	r    *bufio.Reader
-	n    int    // number of the last line, from 1
-	long []byte // for lines that do not fit the buffer, and the last one
-}
-
-var errLongLine = errors.New("data: line too long")
-
-// open opens a file for reading by lines. All its decompressed bytes go to sum.
-func open(path string, sum io.Writer) (*lines, error) {
-	f, err := openFile(path, sum)
-	if err != nil {
-		return nil, err
-	}
-	l := &lines{file: f, r: bufio.NewReaderSize(f.r, bufferSize)}
-	bom, err := l.r.Peek(3)
-	if err != nil && err != io.EOF {
-		f.close()
-		return nil, l.readError(err)
-	}
-	if string(bom) == "\ufeff" {
-		l.r.Discard(3)
-	}
-	return l, nil
-}
-
-// readError puts a failure of the file or the decompressor in words.
-func (l *file) readError(err error) error {
-	var corrupt flate.CorruptInputError
-	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
-		return &config.Error{File: l.name, Found: "a gzip file that ends too early", Allowed: "a whole gzip file", Hint: "copy the file again", Err: err}
-	case errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt):
-		return &config.Error{File: l.name, Found: "a damaged gzip file", Allowed: "a whole gzip file", Hint: "copy the file again", Err: err}
-	}
-	return fmt.Errorf("data: reading %s: %w", l.name, err)
-}
-
-// next is the next line with a '\n' at its end, also where the file has none. It
-// is valid until the following call. After errLongLine, which keeps nothing of
-// the line, reading goes on.
-func (l *lines) next() ([]byte, error) {
-	line, err := l.r.ReadSlice('\n')
-	if err == nil {
-		l.n++
-		return line, nil
-	}
-	l.long = append(l.long[:0], line...)
-	tooLong := false
-	for err == bufio.ErrBufferFull {
-		line, err = l.r.ReadSlice('\n')
-		if tooLong = tooLong || len(l.long)+len(line) > maxLine; tooLong {
-			l.long = l.long[:1]
-		} else {
-			l.long = append(l.long, line...)
-		}
-	}
-	if err != nil && err != io.EOF {
-		return nil, l.readError(err)
-	}
-	if len(l.long) == 0 {
-		return nil, io.EOF
-	}
-	l.n++
-	if tooLong {
-		return nil, errLongLine
-	}
-	if l.long[len(l.long)-1] != '\n' {
-		l.long = append(l.long, '\n')
-	}
-	return l.long, nil
-}
-
-// record is the next line that is a record: neither blank nor a comment.
-func (l *lines) record(f *schema.Format) ([]byte, error) {
-	for {
-		line, err := l.next()
-		if err != nil {
-			return nil, err
-		}
-		if f.Comment != "" && len(line) > len(f.Comment) && string(line[:len(f.Comment)]) == f.Comment {
-			continue
-		}
-		switch {
-		case len(line) == 1 || len(line) == 2 && line[0] == '\r':
-			continue
-		case (f.Trim || f.Kind == schema.KindLIBSVM) && len(bytes.TrimSpace(line)) == 0:
-			continue
-		}
-		return line, nil
-	}
 }
 
 // A builder collects encoded rows into blocks of a table.

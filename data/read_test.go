@@ -40,7 +40,7 @@ func zipped(s string) string {
 
 func read(t testing.TB, s *schema.Schema, content string, opt Options) (*Table, *LoadStats, error) {
 	t.Helper()
-	return Read(context.Background(), admit(), s, writeFile(t, "file", content), opt)
+	return readTable(context.Background(), admit(), s, writeFile(t, "file", content), opt)
 }
 
 func mustRead(t testing.TB, s *schema.Schema, content string, opt Options) (*Table, *LoadStats) {
@@ -95,7 +95,7 @@ func TestSameTable(t *testing.T) {
 	const plain = "age,colour,id,gain,sick\n1,red,x,2,yes\n3,green,y,4,no\n"
 	want, _ := mustRead(t, s, plain, Options{})
 	var digest [sha256.Size]byte
-	if _, _, err := Read(context.Background(), digestTo(&digest), s, writeFile(t, "file", zipped(plain)), Options{}); err != nil || digest != sha256.Sum256([]byte(plain)) {
+	if _, _, err := readTable(context.Background(), digestTo(&digest), s, writeFile(t, "file", zipped(plain)), Options{}); err != nil || digest != sha256.Sum256([]byte(plain)) {
 		t.Error("the digest is not that of the content")
 	}
 	for name, c := range map[string]struct{ change, content string }{
@@ -230,7 +230,7 @@ func TestManyBlocks(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, _, err := Read(ctx, admit(), s, writeFile(t, "f", b.String()), Options{}); !errors.Is(err, context.Canceled) {
+	if _, _, err := readTable(ctx, admit(), s, writeFile(t, "f", b.String()), Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
 }
@@ -263,7 +263,7 @@ var badFiles = []struct{ name, schema, content, want string }{
 	{"binary", small, "age,colour,id,gain,sick\n1,SECRET123,\x00x,2,yes\n", ":2: found bytes that are not text (a binary file?)"},
 	{"binary header", small, "\x7fELF\x02\x01\x00SECRET123\n", ":1: found bytes that are not text"},
 	{"Latin-1", small, "age,colour,id,gain,sick\n1,SECRET123,M\xfcnchen,2,yes\n", ":2: found bytes that are not text"},
-	{"long line", small, "age,colour,id,gain,sick\n" + strings.Repeat(secret, maxLine/8) + "\n", ":2: found a line of more than 8 MiB"},
+	{"long line", small, "age,colour,id,gain,sick\n" + strings.Repeat(secret, 8<<20/8) + "\n", ":2: found a line of more than 8 MiB"},
 	{"truncated gzip", small, zipped("age,colour,id,gain,sick\n1,red,x,2,yes\n")[:40], ": found a gzip file that ends too early"},
 	{"gzip cut in its head", small, "\x1f\x8b\x08", ": found a gzip file that ends too early"},
 	{"damaged gzip", small, "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\xff\xff\xffSECRET123", ": found a damaged gzip file"},
@@ -291,7 +291,7 @@ func TestBadInput(t *testing.T) {
 	for _, c := range badFiles {
 		t.Run(c.name, func(t *testing.T) {
 			path := writeFile(t, "file", c.content)
-			tab, _, err := Read(context.Background(), admit(), mustParse(t, c.schema), path, Options{})
+			tab, _, err := readTable(context.Background(), admit(), mustParse(t, c.schema), path, Options{})
 			var e *config.Error
 			if !errors.As(err, &e) || tab != nil {
 				t.Fatalf("got %v", err)
@@ -304,14 +304,14 @@ func TestBadInput(t *testing.T) {
 			}
 		})
 	}
-	_, _, err := Read(context.Background(), admit(), mustParse(t, small), filepath.Join(t.TempDir(), "none"), Options{})
+	_, _, err := readTable(context.Background(), admit(), mustParse(t, small), filepath.Join(t.TempDir(), "none"), Options{})
 	if !errors.Is(err, os.ErrNotExist) || !errors.As(err, new(*config.Error)) {
 		t.Errorf("no file: %v", err)
 	}
-	if _, _, err := Read(context.Background(), admit(), mustParse(t, small), t.TempDir(), Options{}); !errors.As(err, new(*config.Error)) {
+	if _, _, err := readTable(context.Background(), admit(), mustParse(t, small), t.TempDir(), Options{}); !errors.As(err, new(*config.Error)) {
 		t.Errorf("a folder: %v", err)
 	}
-	if _, _, err := Read(context.Background(), admit(), &schema.Schema{}, "x", Options{}); err == nil {
+	if _, _, err := readTable(context.Background(), admit(), &schema.Schema{}, "x", Options{}); err == nil {
 		t.Error("an empty schema is accepted")
 	}
 }
@@ -349,7 +349,7 @@ func TestRowsAlone(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			rt.Fatal(err)
 		}
-		tab, _, err := Read(context.Background(), admit(), s, path, Options{KeepBad: true})
+		tab, _, err := readTable(context.Background(), admit(), s, path, Options{KeepBad: true})
 		if err != nil {
 			return nil // all rows are bad
 		}
@@ -425,7 +425,7 @@ columns:
 			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 				rt.Fatal(err)
 			}
-			tab, _, err := Read(context.Background(), admit(), c.s, path, Options{})
+			tab, _, err := readTable(context.Background(), admit(), c.s, path, Options{})
 			if err != nil {
 				rt.Fatal(err)
 			}

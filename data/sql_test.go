@@ -31,6 +31,8 @@ const people = `age,colour,id,gain,sick
 42,mauve,c,1e-3,no
 `
 
+func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
 func records(t testing.TB, text string) [][]string {
 	t.Helper()
 	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
@@ -89,15 +91,15 @@ func TestSQLite(t *testing.T) {
 	fill(t, db, `CREATE TABLE `+odd+` (gain REAL, sick BOOLEAN, age INTEGER, id DATE, colour TEXT)`, odd, "?", people, false)
 	fill(t, db, `CREATE TABLE back (gain REAL, sick BOOLEAN, age INTEGER, id DATE, colour TEXT)`, "back", "?", people, true)
 	fill(t, db, `CREATE TABLE loose (age, colour, id, gain, sick)`, "loose", "?", people, false)
-	testSQL(t, s, path+"?table="+url.QueryEscape(oddName), sqliteScheme+path+"?table=back")
+	testSQL(t, s, path+"?table="+url.QueryEscape(oddName), SQLite+path+"?table=back")
 	want, _ := mustRead(t, s, people, Options{})
-	if got, _, err := Read(context.Background(), admit(), s, path+"?table=loose", Options{}); err != nil || cmp.Diff(want, got, sameTable) != "" {
+	if got, _, err := readTable(context.Background(), admit(), s, path+"?table=loose", Options{}); err != nil || cmp.Diff(want, got, sameTable) != "" {
 		t.Errorf("without types: %v", err)
 	}
-	if d, err := Describe(path + "?table=" + url.QueryEscape(oddName)); err != nil || d.Form != "a table of an SQLite database" || d.Fields[2] != (FieldName{"age", "INTEGER"}) {
+	if d, err := Describe(path+"?table="+url.QueryEscape(oddName), TestFormats); err != nil || d.Form != "a table of an SQLite database" || d.Fields[2] != (FieldName{"age", "INTEGER"}) {
 		t.Errorf("%+v %v", d, err)
 	}
-	if b, err := SkeletonFromFile(path+"?table=loose", ""); err != nil || !strings.Contains(string(b), `dataset: "loose"`) || !strings.Contains(string(b), `- name: "gain"`) {
+	if b, err := Skeleton(path+"?table=loose", ""); err != nil || !strings.Contains(string(b), `dataset: "loose"`) || !strings.Contains(string(b), `- name: "gain"`) {
 		t.Errorf("%v\n%s", err, b)
 	}
 
@@ -106,7 +108,7 @@ func TestSQLite(t *testing.T) {
 		if _, err := db.Exec(`INSERT INTO loose VALUES (1, ` + v + `, 'SECRET', 2, 'no')`); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err := Read(context.Background(), admit(), s, path+"?table=loose", Options{})
+		_, _, err := readTable(context.Background(), admit(), s, path+"?table=loose", Options{})
 		if !errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), "row 6: column colour: found bytes that are not text") {
 			t.Error(err)
 		}
@@ -122,7 +124,7 @@ func TestSQLite(t *testing.T) {
 	if err := os.Chmod(path, 0o400); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Read(context.Background(), admit(), s, path+"?table=loose", Options{}); err != nil {
+	if _, _, err := readTable(context.Background(), admit(), s, path+"?table=loose", Options{}); err != nil {
 		t.Error(err)
 	}
 	after, _ := os.ReadFile(path)
@@ -136,16 +138,16 @@ func TestSQLite(t *testing.T) {
 		path + "?table=":                                            "found no name of a table",
 		path + "?table=a&table=b":                                   "found no name of a table",
 		path + "?table=a&mode=rwc":                                  "found no name of a table",
-		sqliteScheme + path:                                         "found no name of a table",
+		SQLite + path:                                               "found no name of a table",
 		writeFile(t, "f", strings.Repeat("text ", 99)) + "?table=a": "found a file that is not an SQLite database",
 		t.TempDir() + "/none.db?table=a":                            "found no file to read",
 		t.TempDir() + "?table=a":                                    "found something that is no file",
 	} {
-		if _, _, err := Read(context.Background(), admit(), s, where, Options{}); !errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), want) {
+		if _, _, err := readTable(context.Background(), admit(), s, where, Options{}); !errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", where, err, want)
 		}
 	}
-	if _, _, err := Read(context.Background(), admit(), mustParse(t, svm), path+"?table=loose", Options{}); err == nil || !strings.Contains(err.Error(), "found a table of a database; allowed is what format.kind says, libsvm") {
+	if _, _, err := readTable(context.Background(), admit(), mustParse(t, svm), path+"?table=loose", Options{}); err == nil || !strings.Contains(err.Error(), "found a table of a database; allowed is what format.kind says, libsvm") {
 		t.Error(err)
 	}
 }
@@ -155,7 +157,7 @@ func testSQL(t *testing.T, s *schema.Schema, where, backwards string) {
 	t.Helper()
 	var one, two [sha256.Size]byte
 	want, counts := mustRead(t, s, people, Options{Rows: 5})
-	got, stats, err := Read(context.Background(), digestTo(&one), s, where, Options{Rows: 5})
+	got, stats, err := readTable(context.Background(), digestTo(&one), s, where, Options{Rows: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +168,7 @@ func testSQL(t *testing.T, s *schema.Schema, where, backwards string) {
 		t.Error(d)
 	}
 	// The same rows in another order: the same content.
-	got, _, err = Read(context.Background(), digestTo(&two), s, backwards, Options{})
+	got, _, err = readTable(context.Background(), digestTo(&two), s, backwards, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,33 +180,33 @@ func testSQL(t *testing.T, s *schema.Schema, where, backwards string) {
 			t.Error(d)
 		}
 	}
-	if _, _, err := Read(context.Background(), admit(), s, where, Options{Rows: 6}); err == nil || !strings.Contains(err.Error(), "rows: found 5; allowed is exactly 6") {
+	if _, _, err := readTable(context.Background(), admit(), s, where, Options{Rows: 6}); err == nil || !strings.Contains(err.Error(), "rows: found 5; allowed is exactly 6") {
 		t.Error(err)
 	}
-	if tab, _, err := Read(context.Background(), admit(), s, where, Options{Unlabeled: true}); err != nil || tab.Labeled {
+	if tab, _, err := readTable(context.Background(), admit(), s, where, Options{Unlabeled: true}); err != nil || tab.Labeled {
 		t.Error(err)
 	}
 	// Errors name row and column, and no value.
 	strict := mustParse(t, strings.Replace(small, "unknown: zero", "unknown: error", 1))
-	_, _, err = Read(context.Background(), admit(), strict, where, Options{})
+	_, _, err = readTable(context.Background(), admit(), strict, where, Options{})
 	if !errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), "row 3: column colour: found a level that the schema does not list") || strings.Contains(err.Error(), "blue") {
 		t.Error(err)
 	}
 	more := mustParse(t, strings.Replace(small, "  - {name: id, type: ignore}\n", "", 1))
-	if _, _, err = Read(context.Background(), admit(), more, where, Options{}); err == nil || !strings.Contains(err.Error(), `column "id": found a column that the schema does not name`) {
+	if _, _, err = readTable(context.Background(), admit(), more, where, Options{}); err == nil || !strings.Contains(err.Error(), `column "id": found a column that the schema does not name`) {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, _, err := Read(ctx, admit(), s, where, Options{}); !errors.Is(err, context.Canceled) {
+	if _, _, err := readTable(ctx, admit(), s, where, Options{}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	// Packed like any table.
 	dst := filepath.Join(t.TempDir(), "t")
-	if _, err := Pack(context.Background(), admit(), s, where, dst, Options{}); err != nil {
+	if _, err := packTable(context.Background(), admit(), s, where, dst, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	packed, _, err := Read(context.Background(), digestTo(&two), s, dst, Options{})
+	packed, _, err := readTable(context.Background(), digestTo(&two), s, dst, Options{})
 	if err != nil || one != two {
 		t.Fatal(err)
 	}
@@ -235,10 +237,10 @@ func TestPostgresTable(t *testing.T) {
 
 	s := mustParse(t, small)
 	testSQL(t, s, where(oddName, "search_path", sch), where(sch+".back"))
-	if _, _, err := Read(context.Background(), admit(), s, where(sch+".loose"), Options{}); err != nil {
+	if _, _, err := readTable(context.Background(), admit(), s, where(sch+".loose"), Options{}); err != nil {
 		t.Error(err)
 	}
-	d, err := Describe(where(sch + ".loose"))
+	d, err := Describe(where(sch+".loose"), TestFormats)
 	if err != nil || d.Form != "a table of a PostgreSQL database" || d.Fields[0] != (FieldName{"age", "NUMERIC"}) {
 		t.Errorf("%+v %v", d, err)
 	}
@@ -249,7 +251,7 @@ func TestPostgresTable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := Read(context.Background(), admit(), s, where(sch+".writes"), Options{}); err == nil || !strings.Contains(err.Error(), "the server reports error 25006") {
+	if _, _, err := readTable(context.Background(), admit(), s, where(sch+".writes"), Options{}); err == nil || !strings.Contains(err.Error(), "the server reports error 25006") {
 		t.Error(err)
 	}
 
@@ -267,12 +269,12 @@ func TestPostgresTable(t *testing.T) {
 		"postgres://u:hunter2@[::1/d?table=x": "found a URL that does not read",
 		wrong.String():                        "found a user or password that the server refuses",
 	} {
-		_, _, err := Read(context.Background(), admit(), s, at, Options{})
+		_, _, err := readTable(context.Background(), admit(), s, at, Options{})
 		if !errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v, want %s", at, err, want)
 		}
 	}
-	_, _, err = Read(context.Background(), admit(), s, "postgres://u:hunter2@127.0.0.1:1/d?table=x&connect_timeout=2", Options{})
+	_, _, err = readTable(context.Background(), admit(), s, "postgres://u:hunter2@127.0.0.1:1/d?table=x&connect_timeout=2", Options{})
 	if err == nil || errors.As(err, new(*config.Error)) || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("no server: %v", err)
 	}

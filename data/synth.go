@@ -65,8 +65,8 @@ func SynthPacked(sch *schema.Schema, records int, seed uint64, path string) (tru
 	return s.truth, writePacked(sch, path, Options{}, nil, func(b *builder) (*LoadStats, *Content, error) {
 		stats := &LoadStats{}
 		for ; s.next(); stats.Rows++ {
-			if f := s.enc.setLabel(&s.enc.label, 0, s.label()); f.found != "" {
-				panic("data: synth made a bad label: " + f.found) // cannot happen: labels fit the schema
+			if f := s.enc.setLabel(&s.enc.label, 0, s.label()); f.Found != "" {
+				panic("data: synth made a bad label: " + f.Found) // cannot happen: labels fit the schema
 			}
 			if err := b.add(s.enc); err != nil {
 				return nil, nil, err
@@ -197,9 +197,11 @@ func (s *synth) draw() {
 			s.cells[i] = c.Levels[min(j, len(p)-1)]
 		}
 	}
-	if f := s.enc.cells(s.cells, nil, s.place); f.found != "" {
-		panic("data: synth made a bad cell: " + f.field + ": " + f.found) // cannot happen: cells fit the schema
+	s.enc.begin()
+	if f := s.enc.cells(s.cells, nil, s.place); f.Found != "" {
+		panic("data: synth made a bad cell: " + f.Column + ": " + f.Found) // cannot happen: cells fit the schema
 	}
+	s.enc.finish()
 }
 
 // number is a number within b, whole where the bounds are whole and far apart.

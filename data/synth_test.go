@@ -84,7 +84,7 @@ func TestSynth(t *testing.T) {
 	if _, err := Synth(mustLoad(t, adultSchema), 10, 1, &bytes.Buffer{}); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := Read(context.Background(), admit(), mustParse(t, svm), writeFile(t, "x", "1 1:1\n"), Options{}); err != nil {
+	if _, _, err := readTable(context.Background(), admit(), mustParse(t, svm), writeFile(t, "x", "1 1:1\n"), Options{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -100,7 +100,7 @@ func TestUnitsAlone(t *testing.T) {
 			if err := os.WriteFile(path, []byte(visitsFile(rows)), 0o600); err != nil {
 				rt.Fatal(err)
 			}
-			tab, _, err := Read(context.Background(), admit(), s, path, opt)
+			tab, _, err := readTable(context.Background(), admit(), s, path, opt)
 			if err != nil {
 				return map[string][]string{} // no good row
 			}
@@ -147,7 +147,7 @@ func TestUnitsStayWhole(t *testing.T) {
 			if err := os.WriteFile(path, []byte(visitsFile(rows)), 0o600); err != nil {
 				rt.Fatal(err)
 			}
-			tab, _, err := Read(context.Background(), admit(), s, path, Options{KeepBad: true})
+			tab, _, err := readTable(context.Background(), admit(), s, path, Options{KeepBad: true})
 			if err != nil {
 				return
 			}
@@ -236,18 +236,18 @@ func TestReadTest(t *testing.T) {
 		"packed":     {packed, ": unit: found a table whose ids are not here"},
 		"no file":    {"nowhere", "nowhere: found no file"},
 	} {
-		tab, _, err := ReadTest(context.Background(), admit(), s, c.path, Options{}, train)
+		tab, _, err := readTest(context.Background(), admit(), s, c.path, Options{}, train)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || tab != nil) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	plain := mustParse(t, strings.NewReplacer("unit: {name: patient, rows: 3}\nunits", "rows", "type: unit", "type: ignore").Replace(visits))
 	same := writeFile(t, "same", head+"a,1,5,no\n")
-	one, _, err := Read(context.Background(), admit(), plain, same, Options{})
+	one, _, err := readTable(context.Background(), admit(), plain, same, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := ReadTest(context.Background(), admit(), plain, same, Options{}, one); err != nil {
+	if _, _, err := readTest(context.Background(), admit(), plain, same, Options{}, one); err != nil {
 		t.Errorf("without units: %v", err)
 	}
 }
@@ -280,7 +280,7 @@ func TestUnitsInEveryForm(t *testing.T) {
 	db, lite := sqliteFileOf(t)
 	fill(t, db, "CREATE TABLE t (patient_id INTEGER, who INTEGER, age INTEGER, sick TEXT)", "t", "?1", text.String(), true)
 	for _, path := range []string{writeParquet(t, rows), lite + "?table=t"} {
-		tab, _, err := Read(context.Background(), admit(), s, path, Options{KeepBad: true, Rows: csv.Units()})
+		tab, _, err := readTable(context.Background(), admit(), s, path, Options{KeepBad: true, Rows: csv.Units()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,7 +288,7 @@ func TestUnitsInEveryForm(t *testing.T) {
 		if got := counting(t, tab); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, and in the text %v", path, got, want)
 		}
-		if _, _, err := ReadTest(context.Background(), admit(), s, path, Options{}, csv); err == nil {
+		if _, _, err := readTest(context.Background(), admit(), s, path, Options{}, csv); err == nil {
 			t.Errorf("%s: patients of the text are not known", path)
 		}
 	}

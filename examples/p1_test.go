@@ -14,6 +14,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/data/datatest"
+	"github.com/sottodp/sotto/data/source"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
@@ -47,7 +48,7 @@ func readAdult(t *testing.T, norm string) adult {
 		t.Fatal(err)
 	}
 	for file, table := range map[string]**data.Table{"adult.data.gz": &a.train, "adult.test.gz": &a.test} {
-		if *table, _, err = data.Read(context.Background(), &datatest.Gate{}, schema, filepath.Join(dir, "adult", file), data.Options{}); err != nil {
+		if *table, _, err = data.Read(context.Background(), &datatest.Gate{}, schema, filepath.Join(dir, "adult", file), data.Options{Formats: source.Formats()}); err != nil {
 			t.Fatal(err)
 		}
 	}

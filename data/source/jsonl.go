@@ -1,109 +1,85 @@
 package source
 
 import (
-	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
-	"io"
+	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/schema"
 )
 
 // jsonLines is JSON Lines (https://jsonlines.org): an object on each line, from column names
-// to text, numbers, true, false or null. A name that is left out has no value.
+// to text, numbers, true, false or null. A name that is left out has no value. A file without
+// rows is told by its name.
 var jsonLines = data.Format{
 	Name: "a JSON Lines file",
-	Is: func(head []byte) bool {
-		rest, ok := bytes.CutPrefix(bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\ufeff"))), []byte("{"))
+	Is: func(path string, head []byte) bool {
+		head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\ufeff")))
+		rest, ok := bytes.CutPrefix(head, []byte("{"))
 		rest = bytes.TrimSpace(rest)
-		return ok && (len(rest) == 0 || rest[0] == '"' || rest[0] == '}')
+		end := filepath.Ext(strings.TrimSuffix(path, ".gz"))
+		return ok && (len(rest) == 0 || rest[0] == '"' || rest[0] == '}') || len(head) == 0 && (end == ".jsonl" || end == ".ndjson")
 	},
-	Open: func(in io.Reader, columns []string) data.Rows {
-		j := &jsonRows{in: bufio.NewReaderSize(in, 64<<10), columns: make(map[string]int, len(columns)), at: make([]int, len(columns))}
-		for i, name := range columns {
-			j.columns[name] = i
+	Open: func(_ context.Context, in *data.Input) (data.Rows, error) {
+		text, err := newLines(in.File())
+		n := len(in.Schema.Columns)
+		j := &jsonRows{lines: text, columns: make(map[string]int, n), at: make([]int, n), cells: make([]string, n), null: make([]bool, n)}
+		for i, c := range in.Schema.Columns {
+			j.columns[c.Name] = i
 		}
-		return j
+		return j, err
 	},
 }
-
-const maxLine = 8 << 20 // longest line, in bytes
 
 type jsonRows struct {
-	in      *bufio.Reader
+	*lines
 	columns map[string]int
-	text    []byte // of the line
-	line    int    // its number
-	at      []int  // byte of each cell within the line, from 1; 0: it is left out
-	fault   int    // byte of what is wrong with the row; 0: the row as a whole
+	at      []int // byte of each cell within the line, from 1; 0: it is left out
+	cells   []string
+	null    []bool
 }
 
-func (j *jsonRows) Place(cell int) (line, column int) {
-	if cell < 0 {
-		return j.line, j.fault
+func (j *jsonRows) Place(f data.Fault) *config.Error {
+	if f.Cell > 0 {
+		f.Byte = j.at[f.Cell-1]
 	}
-	return j.line, j.at[cell]
-}
-
-// readLine reads the next line into text; tooLong says that it keeps nothing of it.
-func (j *jsonRows) readLine() (tooLong bool, err error) {
-	j.text = j.text[:0]
-	for {
-		part, err := j.in.ReadSlice('\n')
-		if tooLong = tooLong || len(j.text)+len(part) > maxLine; !tooLong {
-			j.text = append(j.text, part...)
-		}
-		switch {
-		case err == bufio.ErrBufferFull:
-			continue
-		case err == io.EOF && len(j.text) == 0 && !tooLong:
-			return false, io.EOF
-		case err != nil && err != io.EOF:
-			return false, err
-		}
-		if j.line++; j.line == 1 {
-			j.text = bytes.TrimPrefix(j.text, []byte("\ufeff"))
-		}
-		return tooLong, nil
-	}
+	return j.lines.Place(f)
 }
 
 // Next reads the next line that is not blank.
-func (j *jsonRows) Next(cells []string, null []bool) error {
-	bad := func(at int, found, allowed string) error {
-		j.fault = at
-		return &config.Error{Found: found, Allowed: allowed}
+func (j *jsonRows) Next(row *data.Row) (data.Fault, error) {
+	line, f, err := j.record(&schema.Format{Trim: true})
+	if err == nil && f.Found == "" {
+		f = j.parse(line)
 	}
-	for {
-		tooLong, err := j.readLine()
-		if err != nil {
-			return err
-		}
-		if tooLong {
-			return bad(0, "a line of more than 8 MiB", "records of one line each")
-		}
-		if len(bytes.TrimSpace(j.text)) > 0 {
-			break
-		}
+	if err != nil || f.Found != "" {
+		return f, err
 	}
-	if !utf8.Valid(j.text) || bytes.IndexByte(j.text, 0) >= 0 {
-		return bad(0, "bytes that are not text (a binary file?)", "a text file in UTF-8")
+	return row.Cells(j.cells, j.null), nil
+}
+
+// parse puts the values on a line into cells.
+func (j *jsonRows) parse(line []byte) data.Fault {
+	bad := func(at int, found, allowed string) data.Fault {
+		return data.Fault{Byte: at, Found: found, Allowed: allowed}
 	}
+	cells, null := j.cells, j.null
 	clear(j.at)
 	for i := range cells {
 		cells[i], null[i] = "", true
 	}
 	const object = "an object on one line, from column names to values"
-	d := json.NewDecoder(bytes.NewReader(j.text))
+	d := json.NewDecoder(bytes.NewReader(line))
 	d.UseNumber()
 	// next is the next token and the byte where it begins, from 1.
 	next := func() (json.Token, int, error) {
 		at := int(d.InputOffset())
-		for at < len(j.text) && strings.IndexByte(" \t\r\n,:", j.text[at]) >= 0 {
+		for at < len(line) && strings.IndexByte(" \t\r\n,:", line[at]) >= 0 {
 			at++
 		}
 		t, err := d.Token()
@@ -152,8 +128,8 @@ func (j *jsonRows) Next(cells []string, null []bool) error {
 	if _, at, err := next(); err != nil {
 		return bad(at, "an object that is not closed", object)
 	}
-	if rest := j.text[d.InputOffset():]; slices.ContainsFunc(rest, func(c byte) bool { return c > ' ' }) {
+	if rest := line[d.InputOffset():]; slices.ContainsFunc(rest, func(c byte) bool { return c > ' ' }) {
 		return bad(int(d.InputOffset())+1, "text after the object", object)
 	}
-	return nil
+	return data.Fault{}
 }

@@ -140,6 +140,21 @@ func TestBadJSONLines(t *testing.T) {
 	}
 }
 
+// TestNoJSONLines: a file without rows has its form from its name, as its neighbor of one row has
+// it from that (R9).
+func TestNoJSONLines(t *testing.T) {
+	s := parse(t, schematest.Small)
+	for name, content := range map[string]string{"a.jsonl": "", "b.ndjson": "\ufeff\n \n", "a.jsonl.gz": ""} {
+		tab, stats, err := read(t, s, name, content, data.Options{})
+		if err != nil || tab.Rows() != 0 || stats.Rows != 0 {
+			t.Errorf("%s: %+v, %v", name, stats, err)
+		}
+	}
+	if _, _, err := read(t, s, "a.csv", "", data.Options{}); err == nil || !strings.Contains(err.Error(), "found an empty file") {
+		t.Errorf("CSV: %v", err)
+	}
+}
+
 // TestFirstRow: without a header, where the first line is a row, a row never decides how the
 // others are read: it would drop them all.
 func TestFirstRow(t *testing.T) {
@@ -162,7 +177,7 @@ func TestFirstRow(t *testing.T) {
 // TestRegister: a format from outside is offered every file after those that are here.
 func TestRegister(t *testing.T) {
 	before := len(source.Formats())
-	source.Register(data.Format{Name: "a test", Is: func(head []byte) bool { return bytes.HasPrefix(head, []byte("%test")) }, Open: func(io.Reader, []string) data.Rows { return &one{} }})
+	source.Register(data.Format{Name: "a test", Is: func(_ string, head []byte) bool { return bytes.HasPrefix(head, []byte("%test")) }, Open: func(context.Context, *data.Input) (data.Rows, error) { return &one{}, nil }})
 	if got := source.Formats(); len(got) != before+1 || got[before].Name != "a test" {
 		t.Fatalf("%d formats", len(got))
 	}
@@ -175,16 +190,16 @@ func TestRegister(t *testing.T) {
 // one gives one row.
 type one struct{ done bool }
 
-func (o *one) Next(cells []string, null []bool) error {
+func (o *one) Next(row *data.Row) (data.Fault, error) {
 	if o.done {
-		return io.EOF
+		return data.Fault{}, io.EOF
 	}
 	o.done = true
-	copy(cells, []string{"1", "red", "x", "2", "yes"})
-	return nil
+	return row.Cells([]string{"1", "red", "x", "2", "yes"}, nil), nil
 }
 
-func (*one) Place(int) (line, column int) { return 0, 0 }
+func (*one) Place(data.Fault) *config.Error { return &config.Error{} }
+func (*one) Close() error                   { return nil }
 
 // FuzzJSONLines: no panic, and no value in an error.
 func FuzzJSONLines(f *testing.F) {
@@ -207,10 +222,11 @@ func FuzzJSONLines(f *testing.F) {
 		if drop {
 			s = dropping
 		}
-		if !source.Formats()[0].Is(content[:i]) {
+		formats := slices.DeleteFunc(source.Formats(), func(f data.Format) bool { return f.Name != "a JSON Lines file" })
+		if !formats[0].Is(path, content[:i]) {
 			return // another format has tests of its own
 		}
-		_, _, err := data.Read(context.Background(), &datatest.Gate{}, s, path, data.Options{Formats: source.Formats()[:1]})
+		_, _, err := data.Read(context.Background(), &datatest.Gate{}, s, path, data.Options{Formats: formats})
 		if err != nil && (!errors.As(err, new(*config.Error)) || strings.Contains(err.Error(), marker)) {
 			t.Fatal(err)
 		}

@@ -1,5 +1,5 @@
-// Package source lists the formats of files whose rows have named columns. Only run/access
-// imports it: no access, no rows.
+// Package source reads the formats of tables, one file each. Only run/access imports it: no
+// access, no rows.
 //
 // To add a format: a file here with its reader, and a line in formats. A program outside of
 // this module calls [Register] before it opens a table.
@@ -15,18 +15,23 @@ import (
 var (
 	mu      sync.Mutex
 	formats = []data.Format{
+		sqlFormat,
+		parquetFormat,
 		jsonLines,
+		idx,
+		libsvm,
+		csvFormat,
 	}
 )
 
-// Register adds a format. Those registered before it come first.
+// Register adds a format. Sotto offers a table to the formats in the order of their registration.
 func Register(f data.Format) {
 	mu.Lock()
 	defer mu.Unlock()
 	formats = append(formats, f)
 }
 
-// Formats are all formats, in the order in which a file is offered to them.
+// Formats are all formats, in the order in which a table is offered to them.
 func Formats() []data.Format {
 	mu.Lock()
 	defer mu.Unlock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/data/datatest"
+	"github.com/sottodp/sotto/data/source"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
@@ -137,7 +138,7 @@ func TestUnitsAreDivided(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, _, err := data.Read(t.Context(), &datatest.Gate{}, p.Job.Schema, p.Spec.Data, data.Options{})
+	table, _, err := data.Read(t.Context(), &datatest.Gate{}, p.Job.Schema, p.Spec.Data, data.Options{Formats: source.Formats()})
 	if err != nil {
 		t.Fatal(err)
 	}

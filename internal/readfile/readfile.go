@@ -260,3 +260,15 @@ func Refused(err error) bool {
 	var e *Error
 	return errors.As(err, &e)
 }
+
+// Begins says whether the file at path begins with magic.
+func Begins(path, magic string) bool {
+	f, err := Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	b := make([]byte, len(magic))
+	_, err = io.ReadFull(f, b)
+	return err == nil && string(b) == magic
+}

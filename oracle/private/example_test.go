@@ -10,6 +10,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/data/datatest"
+	"github.com/sottodp/sotto/data/source"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
@@ -52,7 +53,7 @@ columns:
 	if err := os.WriteFile(path, []byte("height,adult\n180,1\n90,0\n165,1\n110,0\n"), 0o600); err != nil {
 		log.Fatal(err)
 	}
-	table, _, err := data.Read(ctx, &datatest.Gate{}, schema, path, data.Options{})
+	table, _, err := data.Read(ctx, &datatest.Gate{}, schema, path, data.Options{Formats: source.Formats()})
 	if err != nil {
 		log.Fatal(err)
 	}

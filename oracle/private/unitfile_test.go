@@ -13,6 +13,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/data/datatest"
+	"github.com/sottodp/sotto/data/source"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
@@ -88,12 +89,12 @@ func TestFilesThatDifferInAUnit(t *testing.T) {
 				rt.Fatal(err)
 			}
 			if rnd.IntN(2) == 0 {
-				if _, err := data.Pack(context.Background(), &datatest.Gate{}, schema, file, file+".pack", data.Options{}); err != nil {
+				if _, err := data.Pack(context.Background(), &datatest.Gate{}, schema, file, file+".pack", data.Options{Formats: source.Formats()}); err != nil {
 					rt.Fatal(err)
 				}
 				file += ".pack"
 			}
-			tab, _, err := data.Read(context.Background(), &datatest.Gate{}, schema, file, data.Options{KeepBad: adj == privacy.ReplaceOne})
+			tab, _, err := data.Read(context.Background(), &datatest.Gate{}, schema, file, data.Options{KeepBad: adj == privacy.ReplaceOne, Formats: source.Formats()})
 			if err != nil {
 				rt.Fatal(err)
 			}

@@ -149,6 +149,12 @@ func (g *Gate) Open(ctx context.Context, purpose Purpose, schema *schema.Schema,
 	return in.o, nil
 }
 
+// Describe describes the table at path by its header alone. It reads no row.
+func Describe(path string) (*data.Description, error) { return data.Describe(path, source.Formats()) }
+
+// Skeleton is the frame of a schema for the table at path. It reads no row.
+func Skeleton(path, delimiter string) ([]byte, error) { return source.Skeleton(path, delimiter) }
+
 // Pack writes a table packed.
 func (g *Gate) Pack(ctx context.Context, schema *schema.Schema, src, dst string, opt data.Options) (*data.LoadStats, error) {
 	if err := g.ask(ctx, Pack); err != nil {

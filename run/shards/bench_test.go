@@ -8,6 +8,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/data/datatest"
+	"github.com/sottodp/sotto/data/source"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/oracle/remote"
@@ -76,7 +77,7 @@ func benchOracle(b *testing.B, rows, workers int) *private.Oracle {
 	c := private.Config{Table: data.Empty(job.Schema), Model: job.Model, Facts: job.Facts, Meter: free{}, Journal: run.NopJournal{}, Streams: noise.SecureStreams()}
 	var err error
 	if workers == 0 {
-		c.Table, _, err = data.Read(b.Context(), &datatest.Gate{}, job.Schema, s.parts[0], data.Options{})
+		c.Table, _, err = data.Read(b.Context(), &datatest.Gate{}, job.Schema, s.parts[0], data.Options{Formats: source.Formats()})
 	} else {
 		hub := s.listen()
 		s.workers(hub.URL)

@@ -1,4 +1,4 @@
-package data
+package source
 
 import (
 	"encoding/csv"
@@ -10,20 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/data"
 )
-
-// SkeletonFromHeader is a schema in YAML for a CSV file with the given header
-// line, and with everything that a person must decide left open: types, bounds,
-// levels, classes, the number of rows. Until they are filled in, [schema.Parse]
-// refuses it and says where. The delimiter is one character; "" takes the
-// commonest of comma, semicolon, tab and bar in the line.
-func SkeletonFromHeader(name, headerLine, delimiter string) []byte {
-	headerLine = strings.TrimRight(strings.TrimPrefix(headerLine, "\ufeff"), "\r\n")
-	delimiter = pickDelimiter(headerLine, delimiter)
-	return skeletonOfColumns(name, `
-  kind: csv
-  delimiter: `+yamlText(delimiter), splitHeader(headerLine, delimiter))
-}
 
 // skeletonOfColumns is the skeleton for a table with those columns.
 func skeletonOfColumns(name, format string, columns []string) []byte {
@@ -80,31 +68,32 @@ columns:
 `)
 }
 
-// SkeletonFromFile is [SkeletonFromHeader] for the CSV file at path, plain or
-// gzip. It reads the first line and nothing else. A first line with a number in
-// it is an error: that would be a row, and its values would go into the schema. Of
-// a file of images (IDX) it reads the header, which says their shape, of a Parquet
-// file or a table of a database the names of the columns.
-func SkeletonFromFile(path, delimiter string) ([]byte, error) {
-	if shape, ok := imageShape(path); ok {
-		return skeletonOfImages(baseName(path), shape), nil
-	}
-	if columnForm(path) != "" {
-		d, err := Describe(path)
-		if err != nil {
-			return nil, err
-		}
+// Skeleton is a schema in YAML for the table at path, with everything that a person must
+// decide left open: types, bounds, levels, classes, the number of rows. Until they are filled
+// in, [schema.Parse] refuses it and says where. Of a CSV file, plain or gzip, it reads the first
+// line and nothing else. A first line with a number in it is an error: that would be a row, and
+// its values would go into the schema. Of images (IDX) it reads the shape, of a Parquet file or
+// a table of a database the names of the columns. The delimiter of CSV is one character; ""
+// takes the commonest of comma, semicolon, tab and bar in the line.
+func Skeleton(path, delimiter string) ([]byte, error) {
+	d, err := data.Describe(path, Formats())
+	switch {
+	case err != nil:
+		return nil, err
+	case d.Shape != nil:
+		return skeletonOfImages(baseName(path), d.Shape), nil
+	case d.Fields != nil:
 		var names []string
 		for _, f := range d.Fields {
 			names = append(names, f.Name)
 		}
 		return skeletonOfColumns(baseName(path), " {kind: csv} # Parquet files and SQL tables too", names), nil
 	}
-	in, err := open(path, nil)
+	in, err := newLines(data.OpenFile(path, nil))
 	if err != nil {
 		return nil, err
 	}
-	defer in.close()
+	defer in.Close()
 	line, err := in.next()
 	switch {
 	case err == io.EOF:
@@ -117,7 +106,8 @@ func SkeletonFromFile(path, delimiter string) ([]byte, error) {
 		return nil, &config.Error{File: path, Line: 1, Found: "bytes that are not text (a binary file?)", Allowed: "a text file in UTF-8"}
 	}
 	header := strings.TrimRight(string(line), "\r\n")
-	cells := splitHeader(header, pickDelimiter(header, delimiter))
+	delimiter = pickDelimiter(header, delimiter)
+	cells := splitHeader(header, delimiter)
 	for _, c := range cells {
 		found := ""
 		switch _, fault := config.ParseNumber(c); {
@@ -137,18 +127,9 @@ func SkeletonFromFile(path, delimiter string) ([]byte, error) {
 				Hint: "a file without a header needs a schema written by hand, with header: false"}
 		}
 	}
-	return SkeletonFromHeader(baseName(path), header, delimiter), nil
-}
-
-// imageShape is the shape of the images of an IDX file, if path is one.
-func imageShape(path string) ([]int, bool) {
-	f, err := openFile(path, nil)
-	if err != nil {
-		return nil, false
-	}
-	defer f.close()
-	shape, _, err := readIDXHeader(f.r)
-	return shape, err == nil && len(shape) > 0
+	return skeletonOfColumns(baseName(path), `
+  kind: csv
+  delimiter: `+yamlText(delimiter), cells), nil
 }
 
 // baseName is the name of a file without folders and endings.

@@ -1,4 +1,4 @@
-package data
+package source
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -20,9 +19,9 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/postgres"
 	"github.com/sottodp/sotto/internal/readfile"
-	"github.com/sottodp/sotto/schema"
 )
 
 // A sqlTable names a table of a database: postgres://…?table=NAME,
@@ -34,27 +33,29 @@ type sqlTable struct {
 	table    string
 }
 
-const sqliteScheme = "sqlite:"
-
 // sqliteMagic begins every SQLite file.
 const sqliteMagic = "SQLite format 3\x00"
 
-// isSQL says whether path names a table of a database, rightly or not: an SQLite file
-// alone is one that lacks its table.
-func isSQL(path string) bool {
-	_, file := sqliteFile(path)
-	return postgres.IsURL(path) || strings.HasPrefix(path, sqliteScheme) || file || beginsWith(path, sqliteMagic)
+var sqlFormat = data.Format{
+	Name:  "a table of a database",
+	Is:    func(path string, _ []byte) bool { return isSQL(path) },
+	Magic: true,
+	Open:  func(ctx context.Context, in *data.Input) (data.Rows, error) { return openSQLRows(ctx, in) },
+	Describe: func(path string) (*data.Description, error) {
+		if !isSQL(path) {
+			return nil, nil
+		}
+		return describeSQL(path)
+	},
 }
 
-// sqliteFile is the file of FILE?table=NAME, and whether path has that form.
-func sqliteFile(path string) (string, bool) {
-	file, query, ok := strings.Cut(path, "?")
-	return file, ok && strings.HasPrefix(query, "table=")
-}
+// isSQL says whether path names a table of a database, rightly or not: an SQLite file
+// alone is one that lacks its table.
+func isSQL(path string) bool { return data.IsDatabase(path) || readfile.Begins(path, sqliteMagic) }
 
 // parseSQL takes path apart.
 func parseSQL(path string) (*sqlTable, error) {
-	t := &sqlTable{name: Public(path), postgres: postgres.IsURL(path)}
+	t := &sqlTable{name: data.Public(path), postgres: postgres.IsURL(path)}
 	where, query, _ := strings.Cut(path, "?")
 	q, err := url.ParseQuery(query)
 	if err == nil && !t.postgres && len(q) > 1 {
@@ -65,56 +66,11 @@ func parseSQL(path string) (*sqlTable, error) {
 	}
 	t.table = q.Get("table")
 	q.Del("table")
-	t.where = strings.TrimPrefix(where, sqliteScheme)
+	t.where = strings.TrimPrefix(where, data.SQLite)
 	if t.postgres && len(q) > 0 {
 		t.where += "?" + q.Encode()
 	}
 	return t, nil
-}
-
-// Public is path without a password, where it is the URL of a database.
-func Public(path string) string {
-	if !postgres.IsURL(path) {
-		return path
-	}
-	u, err := url.Parse(path)
-	if err != nil {
-		scheme, _, _ := strings.Cut(path, "://")
-		return scheme + "://…"
-	}
-	if u.User != nil {
-		u.User = url.User(u.User.Username())
-	}
-	q := u.Query()
-	for _, key := range []string{"password", "sslpassword"} {
-		q.Del(key)
-	}
-	u.RawQuery = q.Encode()
-	return u.String()
-}
-
-// Join is path as it is seen from the folder dir: a relative file is below it, and
-// so is that of an SQLite table. The URL of a server stays as it is.
-func Join(dir, path string) string {
-	if path == "" || readfile.Inherited(path) || postgres.IsURL(path) {
-		return path
-	}
-	scheme := ""
-	if rest, ok := strings.CutPrefix(path, sqliteScheme); ok {
-		scheme, path = sqliteScheme, rest
-	}
-	file, query := path, ""
-	if scheme != "" {
-		if f, q, ok := strings.Cut(path, "?"); ok {
-			file, query = f, "?"+q
-		}
-	} else if f, ok := sqliteFile(path); ok {
-		file, query = f, path[len(f):]
-	}
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(dir, file)
-	}
-	return scheme + file + query
 }
 
 // open connects, and begins a transaction that only reads.
@@ -205,7 +161,7 @@ func (t *sqlTable) quoted() string {
 func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // columns are the columns of the table, with their types.
-func (t *sqlTable) columns(ctx context.Context, tx *sql.Tx) ([]FieldName, error) {
+func (t *sqlTable) columns(ctx context.Context, tx *sql.Tx) ([]data.FieldName, error) {
 	rows, err := tx.QueryContext(ctx, "SELECT * FROM "+t.quoted()+" LIMIT 0")
 	if err != nil {
 		return nil, t.failed(err)
@@ -215,13 +171,13 @@ func (t *sqlTable) columns(ctx context.Context, tx *sql.Tx) ([]FieldName, error)
 	if err != nil {
 		return nil, t.failed(err)
 	}
-	var out []FieldName
+	var out []data.FieldName
 	for _, c := range types {
 		typ := c.DatabaseTypeName()
 		if typ == "" {
 			typ = "any"
 		}
-		out = append(out, FieldName{c.Name(), typ})
+		out = append(out, data.FieldName{Name: c.Name(), Type: typ})
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return nil, t.failed(err)
@@ -230,7 +186,7 @@ func (t *sqlTable) columns(ctx context.Context, tx *sql.Tx) ([]FieldName, error)
 }
 
 // describeSQL says which columns a table has.
-func describeSQL(path string) (*Description, error) {
+func describeSQL(path string) (*data.Description, error) {
 	t, err := parseSQL(path)
 	if err != nil {
 		return nil, err
@@ -242,7 +198,7 @@ func describeSQL(path string) (*Description, error) {
 	}
 	defer db.Close()
 	defer tx.Rollback()
-	d := &Description{Form: "a table of an SQLite database"}
+	d := &data.Description{Form: "a table of an SQLite database"}
 	if t.postgres {
 		d.Form = "a table of a PostgreSQL database"
 	}
@@ -250,40 +206,38 @@ func describeSQL(path string) (*Description, error) {
 	return d, err
 }
 
-// A sqlSource reads a table of a database, in whatever order it gives the rows.
-type sqlSource struct {
+// sqlRows reads a table of a database, in whatever order it gives the rows.
+type sqlRows struct {
 	*sqlTable
 	db     *sql.DB
 	tx     *sql.Tx
 	rows   *sql.Rows
-	enc    *encoder
-	at     []int // of each of enc.cols among cells
+	names  []string // of the columns that are read
 	cells  []string
 	null   []bool
 	scan   []any // pointers to values
 	values []any
 	sum    hash.Hash
-	raw    *rowHasher
-	read   int       // of values: those that the schema looks at, which are part of the content
+	read   int       // of values: those that the schema reads, which are part of the content
 	total  [4]uint64 // sum of the rows' hashes: it does not depend on their order
 	row    int
 }
 
-func newSQLSource(ctx context.Context, sch *schema.Schema, path string, opt Options, enc *encoder, sum hash.Hash, raw *rowHasher) (s source, err error) {
-	t, err := parseSQL(path)
+func openSQLRows(ctx context.Context, in *data.Input) (q *sqlRows, err error) {
+	t, err := parseSQL(in.Path)
 	if err != nil {
 		return nil, err
 	}
-	q := &sqlSource{sqlTable: t, enc: enc, sum: sum, raw: raw}
-	if q.db, q.tx, err = t.open(ctx); err != nil {
+	r := &sqlRows{sqlTable: t, sum: in.Sum}
+	if r.db, r.tx, err = t.open(ctx); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			q.close()
+			r.Close()
 		}
 	}()
-	fields, err := t.columns(ctx, q.tx)
+	fields, err := t.columns(ctx, r.tx)
 	if err != nil {
 		return nil, err
 	}
@@ -291,47 +245,24 @@ func newSQLSource(ctx context.Context, sch *schema.Schema, path string, opt Opti
 	for i, f := range fields {
 		names[i] = f.Name
 	}
-	at := make([]int, len(sch.Columns))
-	if e := matchColumns(sch, names, opt, at); e != nil {
-		e.File = t.name
-		return nil, e
+	columns, read, bad := in.Select(names, func(int) bool { return true })
+	if bad != nil {
+		bad.File = t.name
+		return nil, bad
 	}
 	var list []string
-	for _, c := range sch.Columns {
-		switch {
-		case c.Type == schema.TypeIgnore:
-		case opt.skips(c):
-			q.at = append(q.at, -1)
-		default:
-			q.at = append(q.at, len(list))
-			list = append(list, t.asText(c.Name))
-		}
+	for _, i := range columns {
+		r.names, list = append(r.names, names[i]), append(list, t.asText(names[i]))
 	}
-	q.read = len(list)
-	if raw != nil { // the rest, for the hashes of raw rows
-		var read []string
-		for _, c := range sch.Columns {
-			if c.Type != schema.TypeIgnore && !opt.skips(c) {
-				read = append(read, c.Name)
-			}
-		}
-		for _, name := range names {
-			if !slices.Contains(read, name) {
-				read, list = append(read, name), append(list, t.asText(name))
-			}
-		}
-		raw.columns(read)
+	n := len(list)
+	r.read, r.cells, r.null, r.values, r.scan = read, make([]string, n), make([]bool, n), make([]any, n), make([]any, n)
+	for i := range r.scan {
+		r.scan[i] = &r.values[i]
 	}
-	q.cells, q.null = make([]string, len(list)), make([]bool, len(list))
-	q.values, q.scan = make([]any, len(list)), make([]any, len(list))
-	for i := range q.scan {
-		q.scan[i] = &q.values[i]
-	}
-	q.rows, err = q.tx.QueryContext(ctx, "SELECT "+strings.Join(list, ", ")+" FROM "+t.quoted())
-	if err != nil {
+	if r.rows, err = r.tx.QueryContext(ctx, "SELECT "+strings.Join(list, ", ")+" FROM "+t.quoted()); err != nil {
 		return nil, t.failed(err)
 	}
-	return q, nil
+	return r, nil
 }
 
 // asText is the expression for a column's value: PostgreSQL's own text of it, and
@@ -343,22 +274,21 @@ func (t *sqlTable) asText(column string) string {
 	return "+" + quoteName(column)
 }
 
-func (q *sqlSource) next() (fault, error) {
+func (q *sqlRows) Next(row *data.Row) (f data.Fault, err error) {
 	if !q.rows.Next() {
 		if err := q.rows.Err(); err != nil {
-			return fault{}, q.failed(err)
+			return f, q.failed(err)
 		}
 		for _, v := range q.total {
 			binary.Write(q.sum, binary.LittleEndian, v)
 		}
 		binary.Write(q.sum, binary.LittleEndian, uint64(q.row))
-		return fault{}, io.EOF
+		return f, io.EOF
 	}
 	q.row++
 	if err := q.rows.Scan(q.scan...); err != nil {
-		return fault{}, q.failed(err)
+		return f, q.failed(err)
 	}
-	var f fault
 	hash := sha256.New()
 	for i, v := range q.values {
 		q.cells[i], q.null[i] = "", v == nil
@@ -375,13 +305,13 @@ func (q *sqlSource) next() (fault, error) {
 				q.cells[i] = fmt.Sprintf("%x", v)
 				break
 			}
-			f = fault{field: q.column(i), found: "bytes that are not text", allowed: "a number or text"}
+			f = data.Fault{Column: q.names[i], Found: "bytes that are not text", Allowed: "a number or text"}
 		}
 		if i >= q.read {
 			continue
 		}
 		if !utf8.ValidString(q.cells[i]) || strings.IndexByte(q.cells[i], 0) >= 0 {
-			f = fault{field: q.column(i), found: "bytes that are not text", allowed: "a number or text"}
+			f = data.Fault{Column: q.names[i], Found: "bytes that are not text", Allowed: "a number or text"}
 		}
 		fmt.Fprintf(hash, "%t %d %s", q.null[i], len(q.cells[i]), q.cells[i])
 		if b, ok := v.([]byte); ok {
@@ -393,29 +323,19 @@ func (q *sqlSource) next() (fault, error) {
 	for i := range q.total {
 		q.total[i] += binary.LittleEndian.Uint64(h[8*i:])
 	}
-	q.raw.cells(q.cells)
-	if f.found != "" {
+	if f.Found != "" {
+		row.HashCells(q.cells)
 		return f, nil
 	}
-	return q.enc.cells(q.cells, q.null, q.at), nil
+	return row.Cells(q.cells, q.null), nil
 }
 
-// column is the name of the i-th column that is read.
-func (q *sqlSource) column(i int) string {
-	for k, p := range q.at {
-		if p == i {
-			return q.enc.cols[k].name
-		}
-	}
-	return ""
-}
+func (q *sqlRows) Place(data.Fault) *config.Error { return &config.Error{File: q.name, Row: q.row} }
 
-func (q *sqlSource) place(fault) *config.Error { return &config.Error{File: q.name, Row: q.row} }
-
-func (q *sqlSource) close() {
+func (q *sqlRows) Close() error {
 	if q.rows != nil {
 		q.rows.Close()
 	}
 	q.tx.Rollback()
-	q.db.Close()
+	return q.db.Close()
 }

@@ -1,4 +1,4 @@
-package data
+package source_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/data/source"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -15,7 +16,7 @@ func TestSkeleton(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "people.csv")
 	os.WriteFile(path, []byte("\ufeffage;\"job; kind\";y\r\n39;SECRET123;no\n"), 0o600)
-	b, err := SkeletonFromFile(path, "")
+	b, err := source.Skeleton(path, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,7 @@ func TestSkeleton(t *testing.T) {
 		end := j + strings.Index(filled[j:], "\n") + 1
 		filled = filled[:i] + "    type: " + fill + "\n" + filled[end:]
 	}
-	if s := mustParse(t, filled); s.Dim() != 3 {
+	if s := parse(t, filled); s.Dim() != 3 {
 		t.Errorf("dim %d", s.Dim())
 	}
 
@@ -49,7 +50,7 @@ func TestSkeleton(t *testing.T) {
 	} {
 		p := filepath.Join(dir, name)
 		os.WriteFile(p, []byte(content), 0o600)
-		_, err := SkeletonFromFile(p, "")
+		_, err := source.Skeleton(p, "")
 		var e *config.Error
 		if !errors.As(err, &e) || strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%s: %v", name, err)

@@ -1,9 +1,11 @@
-package data
+package source
 
 import (
 	"bufio"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"hash"
 	"io"
 	"os"
@@ -13,75 +15,88 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/schema"
 )
 
-// An idxSource reads the images of an IDX file, plain or gzip, and their labels
-// from a second one. The form: two zero bytes, the type of a value (8: unsigned
-// byte), the number of dimensions, each dimension as a big-endian uint32, the
-// first of them the number of images, and then the values.
-type idxSource struct {
+// idx is an IDX file of images, plain or gzip, with their labels in a second one. The form: two
+// zero bytes, the type of a value (8: unsigned byte), the number of dimensions, each dimension
+// as a big-endian uint32, the first of them the number of images, and then the values.
+var idx = data.Format{Name: "images (IDX)", Kind: schema.KindIDX, Open: openImages, Describe: func(path string) (*data.Description, error) {
+	f, err := data.OpenFile(path, nil)
+	if err != nil {
+		return nil, nil
+	}
+	defer f.Close()
+	shape, _, err := readIDXHeader(f)
+	if err != nil || len(shape) == 0 {
+		return nil, nil
+	}
+	return &data.Description{Form: "images (IDX, unsigned bytes)", Shape: shape}, nil
+}}
+
+type idxRows struct {
 	images, labels *idxFile // labels: nil for predictions
-	enc            *encoder
 	classes        [256]int // of each byte; -1: none
 	image          []byte
 	sum, labelSum  hash.Hash // of the images, and at the end of both; of the labels
 	row            int
-	raw            *rowHasher
 }
 
 // An idxFile is one of the two files.
 type idxFile struct {
-	*file
+	*data.File
 	r     *bufio.Reader
 	count uint32
 }
 
-func newIDXSource(sch *schema.Schema, path string, opt Options, enc *encoder, sum hash.Hash, raw *rowHasher) (source, error) {
-	raw.begin([]byte("idx"))
-	s := &idxSource{enc: enc, raw: raw, image: make([]byte, sch.Image.Pixels()), sum: sum, labelSum: sha256.New()}
+func openImages(_ context.Context, in *data.Input) (data.Rows, error) {
+	s := &idxRows{image: make([]byte, in.Schema.Image.Pixels()), sum: in.Sum, labelSum: sha256.New()}
 	for i := range s.classes {
 		s.classes[i] = -1
 	}
-	for k, c := range sch.Label().Classes {
+	for k, c := range in.Schema.Label().Classes {
 		v, _ := strconv.Atoi(c) // checked with the schema
 		s.classes[v] = k
 	}
 	var err error
-	if s.images, err = openIDX(path, sch.Image.Shape, sum); err != nil {
+	if s.images, err = openIDX(in.Path, in.Schema.Image.Shape, in.Sum); err != nil {
 		return nil, err
 	}
-	if opt.Unlabeled {
+	if in.Options.Unlabeled {
 		return s, nil
 	}
-	labels := opt.Labels
-	if labels == "" {
-		if labels = labelsBeside(path); labels == "" {
-			s.close()
-			return nil, &config.Error{File: path, Found: "no labels beside the images", Allowed: "their file named as the images' is, with labels-idx1 for images-idx3, or named by --labels"}
-		}
-	}
-	if s.labels, err = openIDX(labels, nil, s.labelSum); err != nil {
-		s.close()
+	if err := s.openLabels(in); err != nil {
+		s.Close()
 		return nil, err
 	}
-	if s.labels.count != s.images.count {
-		s.close()
-		return nil, &config.Error{File: labels, Found: "another number of labels than there are images", Allowed: "one label for each image of " + path}
-	}
 	return s, nil
+}
+
+func (s *idxRows) openLabels(in *data.Input) (err error) {
+	path := in.Options.Labels
+	if path == "" {
+		path = labelsBeside(in.Path)
+	}
+	if path == "" {
+		return &config.Error{File: in.Path, Found: "no labels beside the images", Allowed: "their file named as the images' is, with labels-idx1 for images-idx3, or named by --labels"}
+	}
+	if s.labels, err = openIDX(path, nil, s.labelSum); err == nil && s.labels.count != s.images.count {
+		err = &config.Error{File: path, Found: "another number of labels than there are images", Allowed: "one label for each image of " + in.Path}
+	}
+	return err
 }
 
 // openIDX opens an IDX file of bytes whose values have the given shape, and reads
 // its header.
 func openIDX(path string, shape []int, sum io.Writer) (*idxFile, error) {
-	f, err := openFile(path, sum)
+	f, err := data.OpenFile(path, sum)
 	if err != nil {
 		return nil, err
 	}
-	x := &idxFile{file: f, r: bufio.NewReaderSize(f.r, bufferSize)}
+	x := &idxFile{File: f, r: bufio.NewReaderSize(f, bufferSize)}
 	if err := x.header(shape); err != nil {
-		f.close()
+		f.Close()
 		return nil, err
 	}
 	return x, nil
@@ -92,30 +107,29 @@ func (x *idxFile) header(shape []int) error {
 	if shape == nil {
 		what = "labels: IDX, unsigned bytes, one dimension"
 	}
-	bad := func(found string) error { return &config.Error{File: x.name, Found: found, Allowed: what} }
+	bad := func(found string) error { return &config.Error{File: x.Name, Found: found, Allowed: what} }
 	found, count, err := readIDXHeader(x.r)
 	switch {
-	case err == io.EOF || err == io.ErrUnexpectedEOF:
+	case short(err):
 		return bad("a file that is too short for an IDX header")
 	case err == errNoIDX:
 		return bad("a file that is not IDX of unsigned bytes")
 	case err != nil:
-		return x.readError(err)
+		return err
 	case len(found) != len(shape) || !slices.Equal(found, shape):
 		if shape == nil {
 			return bad("values of shape " + shapeText(found))
 		}
-		return &config.Error{File: x.name, Field: "image.shape", Found: "values of shape " + shapeText(found), Allowed: shapeText(shape) + ", the shape in the schema"}
+		return &config.Error{File: x.Name, Field: "image.shape", Found: "values of shape " + shapeText(found), Allowed: shapeText(shape) + ", the shape in the schema"}
 	}
 	x.count = count
 	return nil
 }
 
-type idxError string
+// short says whether a file ended before it could.
+func short(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
-func (e idxError) Error() string { return string(e) }
-
-const errNoIDX = idxError("data: no IDX file of unsigned bytes")
+var errNoIDX = errors.New("data: no IDX file of unsigned bytes")
 
 // readIDXHeader reads the shape of a value and the number of values.
 func readIDXHeader(r io.Reader) (shape []int, count uint32, err error) {
@@ -172,61 +186,59 @@ func labelsBeside(images string) string {
 	return ""
 }
 
-func (s *idxSource) next() (fault, error) {
+func (s *idxRows) Next(row *data.Row) (f data.Fault, err error) {
 	if uint32(s.row) == s.images.count {
-		for _, f := range []*idxFile{s.images, s.labels} {
-			if f == nil {
-				continue
-			}
-			switch _, err := f.r.ReadByte(); {
-			case err == nil:
-				return fault{}, &config.Error{File: f.name, Found: "more values than the header says", Allowed: "as many as the header says"}
-			case err != io.EOF:
-				return fault{}, f.readError(err)
-			}
-		}
-		s.sum.Write(s.labelSum.Sum(nil))
-		return fault{}, io.EOF
+		return f, s.end()
 	}
 	s.row++
 	if err := s.images.value(s.image); err != nil {
-		return fault{}, err
+		return f, err
 	}
 	class := 0
 	var b [1]byte
 	if s.labels != nil {
 		if err := s.labels.value(b[:]); err != nil {
-			return fault{}, err
+			return f, err
 		}
 		class = s.classes[b[0]]
 	}
-	s.raw.bytes(s.image, b[:])
-	if class < 0 {
-		return fault{field: s.enc.label.name, found: "a label that is none of the classes", allowed: "one of the classes in the schema"}, nil
+	return row.Pixels(s.image, b[0], class), nil
+}
+
+// end is io.EOF if both files end here.
+func (s *idxRows) end() error {
+	for _, f := range []*idxFile{s.images, s.labels} {
+		if f == nil {
+			continue
+		}
+		switch _, err := f.r.ReadByte(); {
+		case err == nil:
+			return &config.Error{File: f.Name, Found: "more values than the header says", Allowed: "as many as the header says"}
+		case err != io.EOF:
+			return err
+		}
 	}
-	s.enc.pixels(s.image)
-	s.enc.y = float32(class)
-	return fault{}, nil
+	s.sum.Write(s.labelSum.Sum(nil))
+	return io.EOF
 }
 
 // value reads the next value.
 func (x *idxFile) value(dst []byte) error {
 	_, err := io.ReadFull(x.r, dst)
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return &config.Error{File: x.name, Found: "a file that ends too early", Allowed: "as many values as its header says", Hint: "copy the file again"}
+	if short(err) {
+		return &config.Error{File: x.Name, Found: "a file that ends too early", Allowed: "as many values as its header says", Hint: "copy the file again"}
 	}
-	if err != nil {
-		return x.readError(err)
-	}
-	return nil
+	return err
 }
 
-// place: only a label can be wrong.
-func (s *idxSource) place(fault) *config.Error { return &config.Error{File: s.labels.name, Row: s.row} }
+// Place: only a label can be wrong.
+func (s *idxRows) Place(data.Fault) *config.Error {
+	return &config.Error{File: s.labels.Name, Row: s.row}
+}
 
-func (s *idxSource) close() {
-	s.images.close()
+func (s *idxRows) Close() error {
 	if s.labels != nil {
-		s.labels.close()
+		s.labels.Close()
 	}
+	return s.images.Close()
 }

@@ -1,6 +1,7 @@
-package data
+package source
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,14 +15,31 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/readfile"
-	"github.com/sottodp/sotto/schema"
 )
 
 const (
 	parquetMagic = "PAR1"
 	parquetBatch = 512 // values of a column that are read at once
 )
+
+var parquetFormat = data.Format{
+	Name:  "a Parquet file",
+	Is:    func(path string, _ []byte) bool { return readfile.Begins(path, parquetMagic) },
+	Magic: true,
+	Open:  func(_ context.Context, in *data.Input) (data.Rows, error) { return openParquetRows(in) },
+	Describe: func(path string) (*data.Description, error) {
+		if !readfile.Begins(path, parquetMagic) {
+			return nil, nil
+		}
+		p, err := openParquet(path)
+		if err != nil {
+			return nil, err
+		}
+		return &data.Description{Form: "Parquet", Fields: p.fields()}, p.Close()
+	},
+}
 
 // A parquetFile is an open Parquet file.
 type parquetFile struct {
@@ -50,7 +68,7 @@ func openParquet(path string) (p *parquetFile, err error) {
 	return p, nil
 }
 
-func (p *parquetFile) close() { p.f.Close() }
+func (p *parquetFile) Close() error { return p.f.Close() }
 
 // damaged is the error of a file that the library does not read. What the library
 // says of it may name a value, and is left out.
@@ -70,10 +88,10 @@ func (p *parquetFile) guard(err *error) {
 }
 
 // fields are the columns with their types.
-func (p *parquetFile) fields() []FieldName {
-	var out []FieldName
+func (p *parquetFile) fields() []data.FieldName {
+	var out []data.FieldName
 	for _, c := range p.file.Root().Columns() {
-		out = append(out, FieldName{c.Name(), parquetType(c)})
+		out = append(out, data.FieldName{Name: c.Name(), Type: parquetType(c)})
 	}
 	return out
 }
@@ -93,24 +111,21 @@ func parquetType(c *parquet.Column) string {
 	return t.Kind().String()
 }
 
-// A parquetSource reads the columns of a Parquet file that the schema looks at,
-// side by side.
-type parquetSource struct {
+// parquetRows reads the columns of a Parquet file that are wanted, side by side.
+type parquetRows struct {
 	*parquetFile
-	enc     *encoder
-	at      []int // of each of enc.cols among cells
 	cells   []string
 	null    []bool
 	columns []parquetColumn
 	group   int   // row group at hand
 	left    int64 // rows of it that are still to come
 	row     int
-	raw     *rowHasher
-	read    int // of columns: those that the schema looks at
+	read    int // of columns: those that the schema reads
 }
 
 // A parquetColumn reads one column of one row group after the other.
 type parquetColumn struct {
+	name   string
 	index  int // of the leaf
 	text   func(parquet.Value) (string, bool)
 	pages  parquet.Pages
@@ -120,69 +135,39 @@ type parquetColumn struct {
 	n, at  int // values in buf, and the next one
 }
 
-func newParquetSource(sch *schema.Schema, path string, opt Options, enc *encoder, sum io.Writer, raw *rowHasher) (s source, err error) {
-	p, err := openParquet(path)
+func openParquetRows(in *data.Input) (q *parquetRows, err error) {
+	p, err := openParquet(in.Path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			p.close()
+			p.Close()
 		}
 	}()
 	defer p.guard(&err)
-	if _, err := io.Copy(sum, io.NewSectionReader(p.f, 0, p.file.Size())); err != nil {
-		return nil, fmt.Errorf("data: reading %s: %w", path, err)
+	if _, err := io.Copy(in.Sum, io.NewSectionReader(p.f, 0, p.file.Size())); err != nil {
+		return nil, fmt.Errorf("data: reading %s: %w", in.Path, err)
 	}
 	fields := p.file.Root().Columns()
 	names := make([]string, len(fields))
 	for i, c := range fields {
 		names[i] = c.Name()
 	}
-	at := make([]int, len(sch.Columns))
-	if e := matchColumns(sch, names, opt, at); e != nil {
-		e.File = path
-		return nil, e
+	columns, read, bad := in.Select(names, func(i int) bool { return parquetText(fields[i]) != nil })
+	if bad != nil {
+		bad.File = in.Path
+		return nil, bad
 	}
-	q := &parquetSource{parquetFile: p, enc: enc, raw: raw, group: -1}
-	for i, c := range sch.Columns {
-		if c.Type == schema.TypeIgnore {
-			continue
-		}
-		if opt.skips(c) {
-			q.at = append(q.at, -1)
-			continue
-		}
-		f := fields[at[i]]
+	q = &parquetRows{parquetFile: p, group: -1, read: read, cells: make([]string, len(columns)), null: make([]bool, len(columns))}
+	for _, i := range columns {
+		f := fields[i]
 		text := parquetText(f)
 		if text == nil {
-			return nil, &config.Error{File: path, Field: columnField(c.Name), Found: "values of type " + parquetType(f), Allowed: "whole and other numbers, truth values, text, decimals and dates"}
+			return nil, &config.Error{File: in.Path, Field: "column " + names[i], Found: "values of type " + parquetType(f), Allowed: "whole and other numbers, truth values, text, decimals and dates"}
 		}
-		q.at = append(q.at, len(q.columns))
-		q.columns = append(q.columns, parquetColumn{index: f.Index(), text: text, buf: make([]parquet.Value, parquetBatch)})
+		q.columns = append(q.columns, parquetColumn{name: names[i], index: f.Index(), text: text, buf: make([]parquet.Value, parquetBatch)})
 	}
-	q.read = len(q.columns)
-	if raw != nil { // the rest, for the hashes of raw rows
-		var read []string
-		taken := map[int]bool{}
-		for _, c := range q.columns {
-			taken[c.index] = true
-		}
-		for _, f := range fields {
-			if text := parquetText(f); text != nil && !taken[f.Index()] {
-				q.columns = append(q.columns, parquetColumn{index: f.Index(), text: text, buf: make([]parquet.Value, parquetBatch)})
-			}
-		}
-		for _, c := range q.columns {
-			for _, f := range fields {
-				if f.Leaf() && f.Index() == c.index {
-					read = append(read, f.Name())
-				}
-			}
-		}
-		raw.columns(read)
-	}
-	q.cells, q.null = make([]string, len(q.columns)), make([]bool, len(q.columns))
 	return q, nil
 }
 
@@ -280,16 +265,16 @@ func decimalText(kind parquet.Kind, scale int) func(parquet.Value) (string, bool
 	return nil
 }
 
-func (q *parquetSource) next() (f fault, err error) {
+func (q *parquetRows) Next(row *data.Row) (f data.Fault, err error) {
 	defer q.guard(&err)
 	for q.left == 0 {
 		groups := q.file.RowGroups()
 		if q.group++; q.group >= len(groups) {
-			return fault{}, io.EOF
+			return f, io.EOF
 		}
 		q.left = groups[q.group].NumRows()
 		if q.left < 0 {
-			return fault{}, q.damaged(nil)
+			return f, q.damaged(nil)
 		}
 		chunks := groups[q.group].ColumnChunks()
 		for i := range q.columns {
@@ -304,32 +289,22 @@ func (q *parquetSource) next() (f fault, err error) {
 		c := &q.columns[i]
 		v, err := c.next()
 		if err != nil {
-			return fault{}, q.damaged(err)
+			return f, q.damaged(err)
 		}
 		q.null[i] = v.IsNull()
 		q.cells[i] = ""
 		if !q.null[i] {
 			ok := true
-			if q.cells[i], ok = c.text(v); !ok && f.found == "" && i < q.read {
-				f = fault{field: q.column(i), found: "bytes that are not text", allowed: "text in UTF-8"}
+			if q.cells[i], ok = c.text(v); !ok && f.Found == "" && i < q.read {
+				f = data.Fault{Column: c.name, Found: "bytes that are not text", Allowed: "text in UTF-8"}
 			}
 		}
 	}
-	q.raw.cells(q.cells)
-	if f.found != "" {
+	if f.Found != "" {
+		row.HashCells(q.cells)
 		return f, nil
 	}
-	return q.enc.cells(q.cells, q.null, q.at), nil
-}
-
-// column is the name of the i-th column that is read.
-func (q *parquetSource) column(i int) string {
-	for k, p := range q.at {
-		if p == i {
-			return q.enc.cols[k].name
-		}
-	}
-	return ""
+	return row.Cells(q.cells, q.null), nil
 }
 
 // next is the next value of the row group's column.
@@ -367,11 +342,13 @@ func (c *parquetColumn) closeAll() {
 	c.page, c.values, c.pages, c.n, c.at = nil, nil, nil, 0, 0
 }
 
-func (q *parquetSource) place(fault) *config.Error { return &config.Error{File: q.name, Row: q.row} }
+func (q *parquetRows) Place(data.Fault) *config.Error {
+	return &config.Error{File: q.name, Row: q.row}
+}
 
-func (q *parquetSource) close() {
+func (q *parquetRows) Close() error {
 	for i := range q.columns {
 		q.columns[i].closeAll()
 	}
-	q.parquetFile.close()
+	return q.parquetFile.Close()
 }

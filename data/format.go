@@ -1,0 +1,302 @@
+package data
+
+import (
+	"bufio"
+	"compress/flate"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"slices"
+
+	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/schema"
+)
+
+// A Format reads tables of one form. Package data/source lists the formats.
+type Format struct {
+	Name string // as in "a JSON Lines file", for errors
+	Kind string // format.kind of its schemas; "": csv, rows of named columns
+	// Is reports whether the table at path has this form. head is how a file begins, decompressed.
+	// nil: every table of the kind that no other format claims.
+	Is func(path string, head []byte) bool
+	// Magic says that no row of text can look like what Is looks for. A format without it needs
+	// a schema with header: true, since the first row must not decide how all others are read (R9).
+	Magic bool
+	Open  func(ctx context.Context, in *Input) (Rows, error)
+	// Describe describes the table at path by its header alone. It returns nil for a table of
+	// another form. May be nil.
+	Describe func(path string) (*Description, error)
+}
+
+// Rows reads a table row by row.
+type Rows interface {
+	// Next puts the next row into row, or returns what is wrong with that row. io.EOF is the
+	// end; any other error ends the reading.
+	Next(row *Row) (Fault, error)
+	// Place is an error that names the position of a fault in the last row, and nothing else.
+	Place(f Fault) *config.Error
+	Close() error
+}
+
+// A Fault says why a row is bad. The zero value is no fault.
+type Fault struct {
+	Cell    int    // number of the cell in the row, from 1; 0: not known
+	Byte    int    // byte within the line, from 1; 0: not known
+	Column  string // name of the column; "": the row as a whole
+	Found   string // a kind, never a value
+	Allowed string
+}
+
+// An Input is what a format knows of the table that it opens.
+type Input struct {
+	Path    string
+	Schema  *schema.Schema
+	Options Options
+	Sum     hash.Hash // SHA-256 of the content; the bytes that File reads go to it
+	row     *Row
+}
+
+// File opens the table's file.
+func (in *Input) File() (*File, error) { return OpenFile(in.Path, in.Sum) }
+
+// Reads says whether a column of the schema is read.
+func (in *Input) Reads(c schema.Column) bool {
+	return c.Type != schema.TypeIgnore && !in.Options.skips(c)
+}
+
+// Match returns where among names each column of the schema is, −1 for a label or a unit that
+// is not there and not read. Every other column must be there, and no further one.
+func (in *Input) Match(names []string) ([]int, *config.Error) {
+	// First what the schema asks for: only where all of it is there, a line of text
+	// is a header for sure and no row, and may be shown.
+	at := make([]int, len(in.Schema.Columns))
+	known := make(map[string]bool, len(at))
+	for i, c := range in.Schema.Columns {
+		known[c.Name] = true
+		at[i] = slices.Index(names, c.Name)
+		if at[i] < 0 && !in.Options.skips(c) {
+			return nil, &config.Error{Field: columnField(c.Name), Found: "no such column in the header", Allowed: "a header with every column of the schema"}
+		}
+	}
+	for i, n := range names {
+		if slices.Index(names, n) < i && known[n] {
+			return nil, &config.Error{Field: columnField(n), Found: "the column a second time in the header", Allowed: "each column once", Hint: "give one of them another name"}
+		}
+		if !known[n] {
+			return nil, &config.Error{Field: columnField(config.Quote(n)), Found: "a column that the schema does not name", Allowed: "the columns of the schema",
+				Hint: "add it to the schema, with type: ignore if it is not to be used"}
+		}
+	}
+	return at, nil
+}
+
+// Cells says which columns the cells of a row belong to, and where among them each column of
+// the schema is. Without this call they are the columns of the schema in their order.
+func (in *Input) Cells(names []string, at []int) {
+	in.row.raw.columns(names)
+	in.row.place = in.row.place[:0]
+	for i, c := range in.Schema.Columns {
+		switch {
+		case c.Type == schema.TypeIgnore:
+		case in.Reads(c):
+			in.row.place = append(in.row.place, at[i])
+		default:
+			in.row.place = append(in.row.place, -1)
+		}
+	}
+}
+
+// Select chooses the columns that a format reads which can leave others out: those that the
+// schema reads and then, if raw rows are hashed, all others that have text. It returns their
+// numbers among names and how many the schema reads, and calls Cells.
+func (in *Input) Select(names []string, text func(i int) bool) (columns []int, read int, bad *config.Error) {
+	where, bad := in.Match(names)
+	if bad != nil {
+		return nil, 0, bad
+	}
+	at := make([]int, len(where))
+	for i, c := range in.Schema.Columns {
+		if in.Reads(c) {
+			at[i] = len(columns)
+			columns = append(columns, where[i])
+		}
+	}
+	read = len(columns)
+	if in.row.raw != nil {
+		for i := range names {
+			if !slices.Contains(columns[:read], i) && text(i) {
+				columns = append(columns, i)
+			}
+		}
+	}
+	chosen := make([]string, len(columns))
+	for k, i := range columns {
+		chosen[k] = names[i]
+	}
+	in.Cells(chosen, at)
+	return columns, read, nil
+}
+
+// A Row takes the values of one row: from a format of named columns by Cells, from one of
+// sparse rows by Hash, Label and Value, from one of images by Pixels.
+type Row struct {
+	*encoder
+	raw   *rowHasher
+	place []int // the cell of each column of the encoder, −1 for one that is not read
+}
+
+// Cells takes a row of named columns: the text of its cells. Where null is not nil, a cell for
+// which it is true has no value, whatever the missing marks are.
+func (r *Row) Cells(cells []string, null []bool) Fault {
+	r.HashCells(cells)
+	return r.Encode(cells, null)
+}
+
+// Encode is Cells without the hash of the raw row: for a row that was not given whole.
+func (r *Row) Encode(cells []string, null []bool) Fault { return r.cells(cells, null, r.place) }
+
+// HashCells hashes a raw row that has a fault before it comes to its cells.
+func (r *Row) HashCells(cells []string) { r.raw.cells(cells) }
+
+// HashPairs hashes a raw row of a label and index:value.
+func (r *Row) HashPairs(line []byte) { r.raw.libsvm(line) }
+
+// Label takes the text of the label.
+func (r *Row) Label(text string) Fault {
+	f := r.setLabel(&r.label, 0, text)
+	if f.Found != "" {
+		f.Column = r.label.name
+	}
+	return f
+}
+
+// Value takes the value of a feature, numbered from 0. Features come in ascending order.
+func (r *Row) Value(feature int, v float64) {
+	if v < r.lo || v > r.hi {
+		v = max(r.lo, min(r.hi, v))
+		r.clamped = append(r.clamped, -1)
+	}
+	r.feature(feature, v)
+}
+
+// Pixels takes an image with its label as they stand in the file, and the number of the
+// label's class, −1 for none.
+func (r *Row) Pixels(image []byte, label byte, class int) Fault {
+	r.raw.image(image, label)
+	if class < 0 {
+		return Fault{Column: r.label.name, Found: "a label that is none of the classes", Allowed: "one of the classes in the schema"}
+	}
+	for j, v := range image {
+		r.feature(j, (float64(v)-r.center[j%len(r.center)])/r.scale[j%len(r.scale)])
+	}
+	r.y = float32(class)
+	return Fault{}
+}
+
+// openRows opens what is at path, in its format. The format fills in row.
+func openRows(ctx context.Context, in *Input) (Rows, error) {
+	s, opt := in.Schema, in.Options
+	names, at := make([]string, len(s.Columns)), make([]int, len(s.Columns))
+	for i, c := range s.Columns {
+		names[i], at[i] = c.Name, i
+	}
+	in.Cells(names, at)
+	if opt.Labels != "" && s.Format.Kind != schema.KindIDX {
+		return nil, &config.Error{File: opt.Labels, Found: "a file of labels", Allowed: "none, since format.kind is " + s.Format.Kind + ": labels stand beside the features"}
+	}
+	head, rest := headOf(in.Path), (*Format)(nil)
+	for i := range opt.Formats {
+		f := &opt.Formats[i]
+		fits := f.Kind == s.Format.Kind || f.Kind == "" && s.Format.Kind == schema.KindCSV
+		switch {
+		case f.Is == nil && fits && rest == nil:
+			rest = f
+		case f.Is == nil || !fits && !f.Magic || !f.Is(in.Path, head):
+		case !fits:
+			return nil, &config.Error{File: Public(in.Path), Found: f.Name, Allowed: "what format.kind says, " + s.Format.Kind, Hint: "tables of named columns have the kind csv"}
+		case !f.Magic && !s.Format.Header:
+			return nil, &config.Error{File: in.Path, Field: "format.header", Found: f.Name, Allowed: "header: true, since its rows name the columns", Hint: "write a file of text with a header"}
+		default:
+			return f.Open(ctx, in)
+		}
+	}
+	if rest == nil {
+		return nil, fmt.Errorf("data: Options.Formats has no format of kind %s", s.Format.Kind)
+	}
+	return rest.Open(ctx, in)
+}
+
+// headOf is how the file at path begins, decompressed; nil where it cannot be read. Then the
+// format says what is wrong.
+func headOf(path string) []byte {
+	const size = 512
+	f, err := OpenFile(path, nil)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	head, _ := io.ReadAll(io.LimitReader(f, size))
+	return head
+}
+
+// A File is open for reading, decompressed where it is gzip. Its errors are in words.
+type File struct {
+	Name string
+	f    *readfile.File
+	r    io.Reader
+}
+
+const bufferSize = 64 << 10 // bytes read at once
+
+// OpenFile opens the file at path. All its decompressed bytes go to sum, where it is not nil.
+func OpenFile(path string, sum io.Writer) (*File, error) {
+	f, err := readfile.Open(path)
+	if err != nil {
+		return nil, config.FileError(path, err)
+	}
+	raw := bufio.NewReaderSize(f, bufferSize)
+	in := &File{Name: path, f: f, r: raw}
+	magic, err := raw.Peek(2)
+	if err != nil && err != io.EOF {
+		f.Close()
+		return nil, config.FileError(path, err)
+	}
+	if len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
+		z, err := gzip.NewReader(raw)
+		if err != nil {
+			f.Close()
+			return nil, in.readError(err)
+		}
+		in.r = z
+	}
+	if sum != nil {
+		in.r = io.TeeReader(in.r, sum)
+	}
+	return in, nil
+}
+
+func (f *File) Close() error { return f.f.Close() }
+
+func (f *File) Read(b []byte) (int, error) {
+	n, err := f.r.Read(b)
+	if err != nil && err != io.EOF {
+		err = f.readError(err)
+	}
+	return n, err
+}
+
+// readError puts a failure of the file or the decompressor in words.
+func (f *File) readError(err error) error {
+	var corrupt flate.CorruptInputError
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
+		return &config.Error{File: f.Name, Found: "a gzip file that ends too early", Allowed: "a whole gzip file", Hint: "copy the file again", Err: err}
+	case errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt):
+		return &config.Error{File: f.Name, Found: "a damaged gzip file", Allowed: "a whole gzip file", Hint: "copy the file again", Err: err}
+	}
+	return fmt.Errorf("data: reading %s: %w", f.Name, err)
+}

@@ -1,0 +1,71 @@
+package data
+
+import (
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/sottodp/sotto/internal/postgres"
+	"github.com/sottodp/sotto/internal/readfile"
+)
+
+// SQLite begins the name of a table in an SQLite file whose path has another form than
+// FILE?table=NAME.
+const SQLite = "sqlite:"
+
+// IsDatabase says whether path has the form of a table of a database.
+func IsDatabase(path string) bool {
+	_, file := sqliteFile(path)
+	return postgres.IsURL(path) || strings.HasPrefix(path, SQLite) || file
+}
+
+// sqliteFile is the file of FILE?table=NAME, and whether path has that form.
+func sqliteFile(path string) (string, bool) {
+	file, query, ok := strings.Cut(path, "?")
+	return file, ok && strings.HasPrefix(query, "table=")
+}
+
+// Public is path without a password, where it is the URL of a database.
+func Public(path string) string {
+	if !postgres.IsURL(path) {
+		return path
+	}
+	u, err := url.Parse(path)
+	if err != nil {
+		scheme, _, _ := strings.Cut(path, "://")
+		return scheme + "://…"
+	}
+	if u.User != nil {
+		u.User = url.User(u.User.Username())
+	}
+	q := u.Query()
+	for _, key := range []string{"password", "sslpassword"} {
+		q.Del(key)
+	}
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// Join is path as it is seen from the folder dir: a relative file is below it, and
+// so is that of an SQLite table. The URL of a server stays as it is.
+func Join(dir, path string) string {
+	if path == "" || readfile.Inherited(path) || postgres.IsURL(path) {
+		return path
+	}
+	scheme := ""
+	if rest, ok := strings.CutPrefix(path, SQLite); ok {
+		scheme, path = SQLite, rest
+	}
+	file, query := path, ""
+	if scheme != "" {
+		if f, q, ok := strings.Cut(path, "?"); ok {
+			file, query = f, "?"+q
+		}
+	} else if f, ok := sqliteFile(path); ok {
+		file, query = f, path[len(f):]
+	}
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(dir, file)
+	}
+	return scheme + file + query
+}

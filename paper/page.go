@@ -64,7 +64,7 @@ func (t *Table) Add(cells ...any) {
 		if f, ok := c.(float64); ok {
 			c = Digits(f, 4)
 		}
-		row = append(row, fmt.Sprint(c))
+		row = append(row, strings.ReplaceAll(fmt.Sprint(c), " ± ", "\u00a0±\u00a0"))
 	}
 	t.Rows = append(t.Rows, row)
 }

@@ -3,15 +3,18 @@ package p4
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/paper"
 )
 
-// A Cell is the runs of a method on a table in a setting under a budget.
+// A Cell is the runs of a method on a table in a setting under a budget, with a bound M.
 type Cell struct {
 	Table     string
+	Rows      int
+	Bound     string
 	Setting   Setting
 	Epsilon   float64
 	Method    string
@@ -26,7 +29,7 @@ type Cell struct {
 
 func cellOf(runs []Run) Cell {
 	first := runs[0]
-	c := Cell{Table: first.Table, Setting: first.Setting, Epsilon: first.Epsilon, Method: first.Method, Most: first.Most, Noise: first.Noise, Runs: len(runs)}
+	c := Cell{Table: first.Table, Rows: first.Rows, Bound: first.Bound, Setting: first.Setting, Epsilon: first.Epsilon, Method: first.Method, Most: first.Most, Noise: first.Noise, Runs: len(runs)}
 	for _, r := range runs {
 		if r.Status == method.Converged {
 			c.Converged++
@@ -52,21 +55,41 @@ func judged(table string, s Setting, epsilon float64) bool {
 // jobs are all runs, those of a cell together.
 func jobs(size Size, tables []*problem) (list []job) {
 	for _, p := range tables {
-		for _, s := range size.Settings {
-			for _, e := range epsilons {
-				for _, m := range Methods {
-					runs := size.Runs
-					if judged(p.name, s, e) {
-						runs = size.Certified
-					}
-					for k := range runs {
-						list = append(list, job{p, s, e, m, k})
+		for _, bound := range bounds {
+			for _, s := range size.Settings {
+				for _, e := range epsilons {
+					for _, m := range Methods {
+						runs := size.Runs
+						if judged(p.name, s, e) {
+							runs = size.Certified
+						}
+						for k := range runs {
+							list = append(list, job{p, bound, s, e, m, k})
+						}
 					}
 				}
 			}
 		}
 	}
 	return list
+}
+
+// fewer counts the cells of a table in which a method, all of whose runs converge or more than DP-TR's, takes fewer steps than it.
+func fewer(cells []Cell, table, bound, name string) (fewer, all int) {
+	for i, c := range cells {
+		if c.Table == table && c.Bound == bound && c.Method == name {
+			tr := cells[i-slices.Index(Methods, name)] // TR is the first
+			if all++; c.ahead(tr) && c.Steps.Value < tr.Steps.Value {
+				fewer++
+			}
+		}
+	}
+	return fewer, all
+}
+
+// ahead says whether all runs converged, or more of them than of DP-TR's.
+func (c Cell) ahead(tr Cell) bool {
+	return c.Converged == c.Runs || tr.Converged < tr.Runs && c.Converged > tr.Converged
 }
 
 // cellsOf are the cells of runs.
@@ -86,26 +109,29 @@ const searches = "Searches err where budgets are small and tolerances tight: the
 // claims checks the sentences of the paper one by one on every table, and the bar of this project for certificates. Those whose
 // name says "time" depend on the machine and its load.
 func claims(size Size, cells []Cell) (list paper.Claims) {
-	var table string
+	var table, bound string
 	find := func(s Setting, epsilon float64, name string) Cell {
 		for _, c := range cells {
-			if c.Table == table && c.Setting == s && c.Epsilon == epsilon && c.Method == name {
+			if c.Table == table && c.Bound == bound && c.Setting == s && c.Epsilon == epsilon && c.Method == name {
 				return c
 			}
 		}
 		return Cell{}
 	}
 	for i, c := range cells {
-		if i > 0 && c.Table == cells[i-1].Table {
+		if i > 0 && c.Table == cells[i-1].Table && c.Bound == cells[i-1].Bound {
 			continue
 		}
-		table = c.Table
+		table, bound = c.Table, c.Bound
 		if judged(table, Settings[0], 0.6) {
 			for _, m := range Methods {
 				c := find(Settings[0], 0.6, m)
-				list.Add("", "certificate, "+m, "ε = 0.6, loose: every run ends with a certificate, which holds on the exact gradient and Hessian",
+				list.Add("", "certificate, "+m+", "+bound, "ε = 0.6, loose: every run ends with a certificate, which holds on the exact gradient and Hessian",
 					c.Certified == c.Runs, "%d of %d", c.Certified, c.Runs)
 			}
+		}
+		if bound != bounds[0] {
+			continue
 		}
 		for _, s := range size.Settings {
 			for _, e := range epsilons {
@@ -115,7 +141,7 @@ func claims(size Size, cells []Cell) (list paper.Claims) {
 					c := find(s, e, m)
 					ends := func(c Cell) string { return fmt.Sprintf("%d of %d converge", c.Converged, c.Runs) }
 					found := fmt.Sprintf("%s, TR %s", ends(c), ends(tr))
-					all := c.Converged == c.Runs || tr.Converged < tr.Runs && c.Converged > tr.Converged
+					all := c.ahead(tr)
 					list.Add("§1", m+" steps, "+at, m+" takes fewer iterations than DP-TR", all && c.Steps.Value < tr.Steps.Value, "%.1f and %.1f; %s", c.Steps.Value, tr.Steps.Value, found).Because(searches)
 					list.Add("§1", m+" Hessians, "+at, m+" asks for fewer Hessians than DP-TR", all && c.Hessians.Value < tr.Hessians.Value, "%.1f and %.1f; %s", c.Hessians.Value, tr.Hessians.Value, found).Because(searches)
 					list.Add("§1", m+" time, "+at, m+" takes less time than DP-TR", all && c.Seconds.Value < tr.Seconds.Value, "%.3g s and %.3g s; %s", c.Seconds.Value, tr.Seconds.Value, found).Because(searches)
@@ -139,25 +165,28 @@ func claims(size Size, cells []Cell) (list paper.Claims) {
 			list.Add("§E.3", fmt.Sprintf("few Hessians, %s, %s", table, s.Name), "the OPT family asks for very few Hessians: two at most, on average", most <= 2, "%.2f (%s)", most, where)
 		}
 	}
+	if k, all := fewer(cells, sampled, bounds[0], "2OPT-LS"); all > 0 {
+		list.Add("", "fewer steps, "+sampled, "with M = 1, 2OPT-LS takes fewer steps than DP-TR in at least 10 of 12 cells", k >= 10, "%d of %d", k, all)
+	}
 	return list
 }
 
 func runsCSV(runs []Run) string {
-	csv := paper.NewCSV("table,setting,eps_g,eps_H,epsilon,method,run,gap,T,noise,status,steps,hessians,seconds,loss,gradient,lambda_min,claimed_gradient,claimed_curvature,certified")
+	csv := paper.NewCSV("table,M,setting,eps_g,eps_H,epsilon,method,run,gap,T,noise,status,steps,hessians,seconds,loss,gradient,lambda_min,claimed_gradient,claimed_curvature,certified")
 	for _, r := range runs {
 		g, h := math.Inf(1), math.Inf(1)
 		if r.Claim != nil {
 			g, h = r.Claim.Gradient, r.Claim.Curvature
 		}
-		csv.Add(r.Table, r.Setting.plain(), r.Setting.Gradient, r.Setting.Curvature, r.Epsilon, r.Method, r.Number, r.Gap, r.Most, r.Noise, r.Status, r.Steps, r.Hessians, r.Seconds, r.Loss, r.Gradient, r.Curvature, g, h, r.Certified())
+		csv.Add(r.Table, r.Bound, r.Setting.plain(), r.Setting.Gradient, r.Setting.Curvature, r.Epsilon, r.Method, r.Number, r.Gap, r.Most, r.Noise, r.Status, r.Steps, r.Hessians, r.Seconds, r.Loss, r.Gradient, r.Curvature, g, h, r.Certified())
 	}
 	return csv.String()
 }
 
 func cellsCSV(cells []Cell) string {
-	csv := paper.NewCSV("table,setting,epsilon,method,T,noise,runs,converged,certified,loss,loss_sd,steps,steps_sd,hessians,hessians_sd,seconds,seconds_sd")
+	csv := paper.NewCSV("table,M,setting,epsilon,method,T,noise,runs,converged,certified,loss,loss_sd,steps,steps_sd,hessians,hessians_sd,seconds,seconds_sd")
 	for _, c := range cells {
-		csv.Add(c.Table, c.Setting.plain(), c.Epsilon, c.Method, c.Most, c.Noise, c.Runs, c.Converged, c.Certified, c.Loss.Value, c.Loss.SD, c.Steps.Value, c.Steps.SD, c.Hessians.Value, c.Hessians.SD, c.Seconds.Value, c.Seconds.SD)
+		csv.Add(c.Table, c.Bound, c.Setting.plain(), c.Epsilon, c.Method, c.Most, c.Noise, c.Runs, c.Converged, c.Certified, c.Loss.Value, c.Loss.SD, c.Steps.Value, c.Steps.SD, c.Hessians.Value, c.Hessians.SD, c.Seconds.Value, c.Seconds.SD)
 	}
 	return csv.String()
 }

@@ -45,6 +45,7 @@ var (
 // The constants of P4's experiments; δ, the norm of rows and where runs begin are not stated there.
 const (
 	shaped    = "covtype-shaped" // the synthetic table
+	sampled   = "covtype-sample"
 	paperRows = 495_141
 	lambda    = 1e-3
 	delta     = 1e-5
@@ -82,6 +83,21 @@ type problem struct {
 	scale float64 // of ε: the paper's rows over the table's
 }
 
+// The bounds M on how fast the Hessian changes. The paper's tolerances are ε_H = √ε_g = √(M·ε_g), so M = 1. The loss has a
+// smaller bound, about 0.1, which Sotto's methods take by themselves: steps along negative curvature and DP-TR's region grow with 1/M and 1/√M.
+var bounds = []string{"M = 1", "M of the loss"}
+
+// under is the problem with that bound, for a loss with a regularizer. A larger M than the loss has is a bound, too.
+func (p *problem) under(bound string, r reg.Curved) *problem {
+	if bound != bounds[0] {
+		return p
+	}
+	inner, own := *p.Problem, *p
+	inner.Public.HessLipschitz = oracle.Bound(1 - r.HessLipschitz())
+	own.Problem = &inner
+	return &own
+}
+
 func newProblem(name string, t *data.Table, scale float64) (*problem, error) {
 	p, err := paper.NewProblem(t, "logistic", privacy.ReplaceOne)
 	return &problem{p, name, scale}, err
@@ -99,7 +115,7 @@ func problems(ctx context.Context, s Size, folder string) ([]*problem, error) {
 		read       func(context.Context, string) (*data.Table, error)
 		of         float64 // rows of the table that it is a sample of; 0: of none
 	}{
-		{"covtype-sample", "covtype-sample/covtype-sample-15000.csv.gz", covertype, paperRows},
+		{sampled, "covtype-sample/covtype-sample-15000.csv.gz", covertype, paperRows},
 		{"ijcnn1", "ijcnn1/ijcnn1.gz", ijcnn, 0},
 	} {
 		t, err := r.read(ctx, filepath.Join(folder, r.file))
@@ -170,6 +186,8 @@ func (p *problem) configured(name string, s Setting, gap float64) method.Method 
 // A Run is one run of a cell.
 type Run struct {
 	Table   string
+	Rows    int
+	Bound   string // M
 	Setting Setting
 	Epsilon float64 // the paper's; the budget is that × the paper's rows over the table's
 	Method  string
@@ -196,6 +214,7 @@ func (r Run) Certified() bool {
 // A job is a run that is to be done.
 type job struct {
 	p       *problem
+	bound   string
 	setting Setting
 	epsilon float64
 	method  string
@@ -204,14 +223,15 @@ type job struct {
 
 // run does one.
 func (j job) run(ctx context.Context) (Run, error) {
-	p, s := j.p, j.setting
-	r := Run{Table: p.name, Setting: s, Epsilon: j.epsilon, Method: j.method, Number: j.number}
+	s := j.setting
+	r := Run{Table: j.p.name, Rows: j.p.Table.Rows(), Bound: j.bound, Setting: s, Epsilon: j.epsilon, Method: j.method, Number: j.number}
 	penalty, err := reg.New(s.Reg, lambda)
 	if err != nil {
 		return r, err
 	}
-	w0 := p.start(j.number)
-	obj := method.Objective{Reg: paper.Around{Curved: penalty.(reg.Curved), W0: w0}}
+	curved := penalty.(reg.Curved)
+	p, w0 := j.p.under(j.bound, curved), j.p.start(j.number)
+	obj := method.Objective{Reg: paper.Around{Curved: curved, W0: w0}}
 	stream := noise.NewSeeded(seed, fmt.Sprintf("run %s %s %v %s", p.name, s.Name, j.epsilon, j.method), uint64(j.number)).Uint64()
 	first := j.epsilon * p.scale * share // pure, so the rest is the other's by composition
 	budget := privacy.Budget{Epsilon: j.epsilon*p.scale - first, Delta: delta, Adjacency: privacy.ReplaceOne}

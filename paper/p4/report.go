@@ -78,7 +78,7 @@ func gains() ([]Gain, error) {
 		if err != nil {
 			return nil, err
 		}
-		obj := method.Objective{Reg: penalty}
+		q, obj := p.under(bounds[0], penalty.(reg.Curved)), method.Objective{Reg: penalty}
 		for _, e := range epsilons {
 			g := Gain{Setting: s, Epsilon: e}
 			budget := privacy.Budget{Epsilon: e, Delta: delta, Adjacency: privacy.ReplaceOne}
@@ -86,7 +86,7 @@ func gains() ([]Gain, error) {
 				gap   float64
 				price *Price
 			}{{math.Ln2, &g.Sound}, {highest(p.start(0)), &g.SoundFrom}} {
-				m, err := p.configured("OPT", s, w.gap).Configure(p.Public, obj, method.Terms{Budget: budget, Accountant: account.Best{}})
+				m, err := q.configured("OPT", s, w.gap).Configure(q.Public, obj, method.Terms{Budget: budget, Accountant: account.Best{}})
 				if err != nil {
 					return nil, err
 				}
@@ -127,7 +127,7 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	found.Data = []paper.File{{Name: "runs.csv", Text: runsCSV(r.Runs)}, {Name: "cells.csv", Text: cellsCSV(r.Cells)}}
 	for i, s := range size.Settings {
 		found.Figures = append(found.Figures, paper.Figure{File: fmt.Sprintf("figure%d", i+1), Title: shaped + ", " + s.String(),
-			Note: fmt.Sprintf("means of %d runs; n = %d", size.Runs, size.Rows), Plots: r.plots(i, s)})
+			Note: fmt.Sprintf("means of %d runs; n = %d", size.Runs, size.Rows) + "; " + bounds[0], Plots: r.plots(i, s)})
 	}
 	return found, nil
 }
@@ -152,7 +152,7 @@ func (r *Report) plots(number int, s Setting) []chart.Plot {
 		p := chart.Plot{ID: fmt.Sprintf("f%d%c", number+1, 'a'+k), Title: q.title, Desc: q.title + " against the budget, a line for each method", XLabel: "ε", YLabel: q.y, LogY: q.log, Tight: !q.log}
 		for _, m := range []string{"TR", "OPT", "OPT-LS", "2OPT-LS"} {
 			p.Lines = append(p.Lines, paper.Line(m, r.Cells, func(c Cell) (float64, float64, bool) {
-				return c.Epsilon, q.value(c), c.Table == shaped && c.Setting == s && c.Method == m
+				return c.Epsilon, q.value(c), c.Table == shaped && c.Bound == bounds[0] && c.Setting == s && c.Method == m
 			}))
 		}
 		plots = append(plots, p)
@@ -187,17 +187,36 @@ var paperCells = map[string]map[string][3]printed{
 
 // tables are those of the paper: a row for each method and budget.
 func (r *Report) tables() (list []paper.Table) {
+	counts := paper.Table{Title: "Cells with fewer steps than DP-TR", Note: "Of the cells of a table (settings × ε). The paper's tolerances are √(M·ε_g) with M = 1; Sotto's methods take the M of the loss, about 0.1, " +
+		"which makes the region of DP-TR about three times and steps along negative curvature about ten times as long.",
+		Head: []string{"table", "n", "M", "OPT-LS", "2OPT-LS"}}
 	for i, c := range r.Cells {
-		if i == 0 || c.Table != r.Cells[i-1].Table || c.Setting != r.Cells[i-1].Setting {
-			list = append(list, paper.Table{Title: c.Table + ", " + c.Setting.String(), Note: "Means ± standard deviations.",
-				Head: []string{"method", "ε", "loss", "the paper", "÷", "steps", "Hessians", "seconds", "converged"}})
+		if i == 0 || c.Table != r.Cells[i-1].Table || c.Bound != r.Cells[i-1].Bound {
+			one, all := fewer(r.Cells, c.Table, c.Bound, "OPT-LS")
+			two, _ := fewer(r.Cells, c.Table, c.Bound, "2OPT-LS")
+			counts.Add(c.Table, c.Rows, c.Bound, fmt.Sprintf("%d of %d", one, all), fmt.Sprintf("%d of %d", two, all))
 		}
-		loss, ratio := "", ""
-		if p := paperCells[c.Table+" "+c.Setting.Name][c.Method][slices.Index(epsilons, c.Epsilon)].loss; p > 0 {
-			loss, ratio = fmt.Sprintf("%.3f", p), fmt.Sprintf("%.2f", c.Loss.Value/p)
+	}
+	list = append(list, counts)
+	for i, c := range r.Cells {
+		if i == 0 || c.Table != r.Cells[i-1].Table || c.Bound != r.Cells[i-1].Bound || c.Setting != r.Cells[i-1].Setting {
+			list = append(list, paper.Table{Title: fmt.Sprintf("%s, n = %d, %s, %s", c.Table, c.Rows, c.Bound, c.Setting), Note: "Means ± standard deviations.",
+				Head: []string{"method", "ε", "steps", "Hessians", "seconds", "converged", "loss"}})
+			if paperCells[c.Table+" "+c.Setting.Name] != nil {
+				t := &list[len(list)-1]
+				t.Head = append(t.Head, "the paper", "÷")
+			}
 		}
-		list[len(list)-1].Add(c.Method, c.Epsilon, fmt.Sprintf("%.3f ± %.3f", c.Loss.Value, c.Loss.SD), loss, ratio, fmt.Sprintf("%.1f", c.Steps.Value),
-			fmt.Sprintf("%.1f", c.Hessians.Value), fmt.Sprintf("%.2f ± %.2f", c.Seconds.Value, c.Seconds.SD), fmt.Sprintf("%d of %d", c.Converged, c.Runs))
+		row := []any{c.Method, c.Epsilon, fmt.Sprintf("%.1f", c.Steps.Value), fmt.Sprintf("%.1f", c.Hessians.Value), fmt.Sprintf("%.2f ± %.2f", c.Seconds.Value, c.Seconds.SD),
+			fmt.Sprintf("%d of %d", c.Converged, c.Runs), fmt.Sprintf("%.3f ± %.3f", c.Loss.Value, c.Loss.SD)}
+		if cells := paperCells[c.Table+" "+c.Setting.Name]; cells != nil {
+			loss, ratio := "", ""
+			if p := cells[c.Method][slices.Index(epsilons, c.Epsilon)].loss; p > 0 {
+				loss, ratio = fmt.Sprintf("%.3f", p), fmt.Sprintf("%.2f", c.Loss.Value/p)
+			}
+			row = append(row, loss, ratio)
+		}
+		list[len(list)-1].Add(row...)
 	}
 	return list
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -24,17 +23,14 @@ func compareCommand() *cobra.Command {
 	var void, quiet bool
 	c := &cobra.Command{
 		Use:   "compare [spec.yaml]",
-		Short: "Train with many methods and budgets, and put their scores side by side (lab)",
-		Long: `Compare trains each method at each ε, once for each seed (and fold), and writes one
-table: accuracy, objective and time, mean ± standard deviation (median). Results go to
-a directory as CSV, Markdown and SVG. Stopped or killed, the same command goes on.
+		Short: "Train with many methods and budgets and compare their scores (lab)",
+		Long: `Compare trains each method at each ε, once for each seed (and fold), and writes tables of accuracy, objective
+and time as CSV, Markdown and SVG. The same command continues a comparison that was stopped.
 
-What is compared stands in the spec's block compare, in flags, or in both; flags beat
-the file. The rest of the spec is what all cells share. The rows scored are those of
---test, or a part of the data that no cell trains on: --split, --folds.
+The spec's block compare says what varies; flags override it. All cells share the rest of the spec. They are scored on
+--test, or on rows of the data that no cell trains on (--split, --folds). docs/compare.md has more.
 
-A comparison is a look at the rows without protection. A dataset that the ledger knows
-and that still has a guarantee is compared only with --void, which ends it.`,
+A comparison is an access to the rows without protection. For a dataset with a guarantee it needs --void, which ends it.`,
 		Example: `  sotto compare examples/clinic/sotto.yaml --methods sgd,nag-opt --epsilon 0.1,1 --seeds 5
   sotto compare sotto.yaml --data a.csv --data b.csv --rows 48842 --split 0.8 --seeds 10`,
 		Args: args(cobra.MaximumNArgs(1)),
@@ -49,10 +45,9 @@ and that still has a guarantee is compared only with --void, which ends it.`,
 			if o.Varied, err = run.LoadComparison(o.File); err != nil {
 				return err
 			}
-			if o.Flags, err = overridesOf(f); err != nil {
+			if o.Flags, err = overridesOf(f, "out"); err != nil {
 				return err
 			}
-			o.Flags = slices.DeleteFunc(o.Flags, func(v run.Override) bool { return v.Path == "out" })
 			if f.Changed("methods") {
 				o.Varied.Methods = nil
 				for _, m := range methods {
@@ -62,22 +57,22 @@ and that still has a guarantee is compared only with --void, which ends it.`,
 			if f.Changed("epsilon") {
 				o.Varied.Epsilon = epsilons
 			}
-			for name, set := range map[string]func(){
-				"seeds": func() { o.Varied.Seeds = flags.Seeds }, "rows": func() { o.Varied.Rows = flags.Rows },
-				"split": func() { o.Varied.Split, o.Varied.Folds = flags.Split, 0 },
-				"folds": func() { o.Varied.Folds = flags.Folds; o.Varied.Split = 0 },
+			for _, v := range []struct {
+				flag, allowed string
+				zero          bool
+				set           func()
+			}{
+				{"seeds", "a whole number above 0", flags.Seeds == 0, func() { o.Varied.Seeds = flags.Seeds }},
+				{"rows", "a whole number above 0", flags.Rows == 0, func() { o.Varied.Rows = flags.Rows }},
+				{"split", "a share of the rows, above 0 and below 1, as in 0.8", flags.Split == 0, func() { o.Varied.Split, o.Varied.Folds = flags.Split, 0 }},
+				{"folds", "a whole number above 0", flags.Folds == 0, func() { o.Varied.Folds, o.Varied.Split = flags.Folds, 0 }},
 			} {
-				if f.Changed(name) {
-					set()
+				if f.Changed(v.flag) && v.zero {
+					return usageError("--%s: found 0; allowed is %s", v.flag, v.allowed)
 				}
-			}
-			for name, zero := range map[string]bool{"seeds": flags.Seeds == 0, "rows": flags.Rows == 0, "folds": flags.Folds == 0} {
-				if f.Changed(name) && zero {
-					return usageError("--%s: found 0; allowed is a whole number above 0", name)
+				if f.Changed(v.flag) {
+					v.set()
 				}
-			}
-			if f.Changed("split") && flags.Split == 0 {
-				return usageError("--split: found 0; allowed is a share of the rows, above 0 and below 1, as in 0.8")
 			}
 			if f.Changed("split") && f.Changed("folds") {
 				return usageError("--split and --folds: found both; allowed is one")
@@ -89,25 +84,24 @@ and that still has a guarantee is compared only with --void, which ends it.`,
 		},
 	}
 	f := c.Flags()
-	addSomeSpecFlags(f, "any field of the spec, in all cells, as in --set method.steps=200", "method", "epsilon", "data", "seed", "out", "label")
+	addSomeSpecFlags(c, "any field of the spec, in all cells, as in --set method.steps=200", "method", "epsilon", "data", "seed", "out", "label")
 	f.StringArrayVar(&o.Data, "data", nil, "table to train on, as in fit; several are read as one")
-	f.StringVar(&o.Label, "label", "", "the schema's column to predict, when it is not the schema's label")
-	f.StringSliceVar(&methods, "methods", nil, "methods, with a comma between (default the spec's)")
-	f.StringSliceVar(&epsilons, "epsilon", nil, "budgets ε, with a comma between; none trains without noise (default the spec's)")
-	f.IntVar(&flags.Seeds, "seeds", 0, "repetitions, each with noise and split of its own (default 1)")
-	f.Float64Var(&flags.Split, "split", 0, "train on this share of the rows, by a keyed hash of each, and score on the others")
-	f.IntVar(&flags.Folds, "folds", 0, "cross-validation: as many parts, each scored once by what the others trained")
+	f.StringVar(&o.Label, "label", "", labelUsage)
+	f.StringSliceVar(&methods, "methods", nil, "methods, separated by commas (default the spec's)")
+	f.StringSliceVar(&epsilons, "epsilon", nil, "budgets ε, separated by commas; none trains without noise (default the spec's)")
+	f.IntVar(&flags.Seeds, "seeds", 0, "repetitions, each with different noise and split (default 1)")
+	f.Float64Var(&flags.Split, "split", 0, "train on this share of the rows, chosen by a keyed hash, and score on the others")
+	f.IntVar(&flags.Folds, "folds", 0, "cross-validation with this many folds")
 	f.IntVar(&flags.Rows, "rows", 0, "declared rows of all files of --data together (default the schema's, for one file)")
-	f.StringVar(&out, "out", "compare", "directory of the results: new, empty, or that of this comparison, which then goes on")
-	f.IntVar(&jobs, "jobs", 0, "trainings at once (default one for each core)")
+	f.StringVar(&out, "out", "compare", "directory for the results: new, empty, or that of this comparison, to continue it")
+	f.IntVar(&jobs, "jobs", 0, "trainings at the same time (default one for each core)")
 	f.BoolVar(&void, "void", false, voids)
-	f.BoolVar(&quiet, "quiet", false, "print nothing but errors and warnings")
+	f.BoolVar(&quiet, "quiet", false, "print only errors and warnings")
 	return c
 }
 
 func runCompare(c *cobra.Command, o compare.Options, out string, jobs int, void, quiet bool) error {
 	ctx, w := c.Context(), c.ErrOrStderr()
-	warn := func(format string, args ...any) { warner(c)(fmt.Sprintf(format, args...)) }
 	p, err := compare.New(o)
 	if err != nil {
 		return err
@@ -123,7 +117,7 @@ func runCompare(c *cobra.Command, o compare.Options, out string, jobs int, void,
 	}
 	p.Notice = warner(c)
 	for _, text := range p.Warnings() {
-		warn("%s", text)
+		p.Notice(text)
 	}
 	if left := p.Left(); left > 0 {
 		if err := p.OpenTables(ctx, store.ID, void); err != nil {
@@ -144,11 +138,11 @@ func runCompare(c *cobra.Command, o compare.Options, out string, jobs int, void,
 		})
 		bar.done()
 		if ctx.Err() != nil {
-			return stoppedError(fmt.Sprintf("the comparison was stopped with %d of %d trainings done; the same command goes on", p.Runs-p.Left(), p.Runs))
+			return stoppedError(fmt.Sprintf("the comparison was stopped with %d of %d trainings done; repeat the command to continue it", p.Runs-p.Left(), p.Runs))
 		}
 		if err != nil {
 			if p.Left() == left {
-				store.Undo() // nothing was trained, as where a file of rows is missing
+				store.Undo() // no training ended, for instance because a file is missing
 			}
 			return err
 		}
@@ -164,7 +158,7 @@ func runCompare(c *cobra.Command, o compare.Options, out string, jobs int, void,
 	return nil
 }
 
-// stoppedError is a stop by the user, in words.
+// stoppedError says what the user stopped.
 type stoppedError string
 
 func (e stoppedError) Error() string { return string(e) }

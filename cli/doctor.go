@@ -43,7 +43,7 @@ Exit code 0: all is well, or doubtful; 1: something is broken.`,
 			return nil
 		},
 	}
-	c.Flags().StringVar(&where, "ledger", "", "a file or postgres://… (default: the user's own)")
+	c.Flags().StringVar(&where, "ledger", "", ledgerUsage)
 	c.Flags().StringVar(&dir, "dir", ".", "the directory that runs are to be written to")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c

@@ -50,7 +50,7 @@ is then recorded, and the dataset has no guarantee from then on.`,
 	}
 	c.Flags().StringVar(&modelPath, "model", "", "run directory or model file (required)")
 	c.Flags().StringVar(&dataPath, "data", "", "labeled table to score (required)")
-	c.Flags().StringVar(&labelsPath, "labels", "", "labels of --data, for images (IDX) whose labels' file does not have the usual name")
+	c.Flags().StringVar(&labelsPath, "labels", "", labelsUsage)
 	c.Flags().StringVar(&ledgerPath, "ledger", "", "ledger of the datasets' budgets (default: that of the model's run, else the user's own)")
 	accept = addAcceptDropped(c.Flags())
 	c.Flags().BoolVar(&unprotected, "unprotected", false, "these rows need no protection")

@@ -22,7 +22,7 @@ import (
 var specFlags = []struct{ flag, field, usage string }{
 	{"data", "data", "table to train on: CSV, LIBSVM or IDX (gzip or not), Parquet, packed, postgres://…?table=NAME, FILE.db?table=NAME"},
 	{"test", "test", "table to score the model on; naming it says that its rows need no protection"},
-	{"labels", "labels", "labels of --data, for images (IDX) whose labels' file does not have the usual name"},
+	{"labels", "labels", labelsUsage},
 	{"test-labels", "test_labels", "labels of --test, likewise"},
 	{"schema", "schema", "public description of the table; sotto schema init makes a skeleton"},
 	{"model", "model.name", "model: " + strings.Join(model.Names(), ", ")},
@@ -37,58 +37,70 @@ var specFlags = []struct{ flag, field, usage string }{
 	{"out", "out", "run directory (default runs/<time>-<id>)"},
 }
 
-func methodNames() string {
-	var names []string
+func methodNames() (names []string) {
 	for _, e := range method.Registry() {
 		names = append(names, e.Name)
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // addSpecFlags declares the flags that override a spec.
-func addSpecFlags(f *pflag.FlagSet) {
-	addSomeSpecFlags(f, "any field of the spec, as in --set method.steps=200")
-	f.Bool("lab", false, "lab: allow seeds and runs without noise, and watermark everything")
-	addOverlaps(f)
+func addSpecFlags(c *cobra.Command) {
+	addSomeSpecFlags(c, "any field of the spec, as in --set method.steps=200")
+	c.Flags().Bool("lab", false, "lab: allow seeds and runs without noise, and watermark everything")
+	addOverlaps(c.Flags())
 }
 
-// addSomeSpecFlags declares the flags that override a spec, those excepted that a command does not take
-// or declares itself; set is the help of --set.
-func addSomeSpecFlags(f *pflag.FlagSet, set string, except ...string) {
+// addSomeSpecFlags declares the flags that override a spec, except those that a command does not take or declares
+// itself; set is the help of --set. The accept flags are assertions, which run.json and the report name.
+func addSomeSpecFlags(c *cobra.Command, set string, except ...string) {
+	f := c.Flags()
 	for _, s := range specFlags {
 		if !slices.Contains(except, s.flag) {
 			f.String(s.flag, "", s.usage)
 		}
 	}
 	if !slices.Contains(except, "label") {
-		f.String("label", "", "the schema's column to predict, when it is not the schema's label")
+		f.String("label", "", labelUsage)
 	}
-	addAcceptFlags(f)
-	f.StringArray("set", nil, set)
-}
-
-// addAcceptFlags declares the assertions that override a refusal. run.json and the report name them.
-func addAcceptFlags(f *pflag.FlagSet) {
-	f.Bool("accept-delta", false, "go on with a δ of 1/rows or more")
+	f.Bool("accept-delta", false, "continue with a δ of 1/rows or more")
 	addAcceptDropped(f)
+	f.StringArray("set", nil, set)
+	for flag, names := range map[string][]string{"method": methodNames(), "model": model.Names()} {
+		if f.Lookup(flag) != nil {
+			cobra.CheckErr(c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)))
+		}
+	}
 }
 
 func addAcceptDropped(f *pflag.FlagSet) *bool {
-	return f.Bool("accept-dropped", false, "go on where more than one row in a hundred does not fit the schema and is dropped")
+	return f.Bool("accept-dropped", false, "continue if more than one row in a hundred does not fit the schema and is dropped")
 }
+
+func addOverlaps(f *pflag.FlagSet) {
+	f.Bool("test-overlaps", false, "asserts that test rows which equal training rows belong to other people; the report says so")
+}
+
+// addOutput declares the flags that choose what a command prints.
+func addOutput(f *pflag.FlagSet, asJSON, quiet *bool, only string) {
+	f.BoolVar(asJSON, "json", false, "print one JSON object")
+	f.BoolVar(quiet, "quiet", false, "print only "+only+"errors and warnings")
+}
+
+// Helps of flags that several commands have.
+const (
+	labelUsage  = "column to predict, if it is not the schema's label"
+	labelsUsage = "labels of --data, for images (IDX) whose label file does not have the usual name"
+	ledgerUsage = "a file or postgres://… (default: the user's own)"
+)
 
 // warner prints warnings. They concern privacy, or what a result is worth: --quiet does not hide them.
 func warner(c *cobra.Command) func(string) {
 	return func(text string) { fmt.Fprintln(c.ErrOrStderr(), "warning:", text) }
 }
 
-// addOverlaps declares the assertion about test rows.
-func addOverlaps(f *pflag.FlagSet) {
-	f.Bool("test-overlaps", false, "asserts that test rows which equal training rows are other people's; the report says so")
-}
-
 // voids is the help of a flag that ends a guarantee.
-const voids = "access protected rows without charge all the same: the guarantee of their dataset ends here, for ever"
+const voids = "access protected rows without charge; this ends the guarantee of their dataset for ever"
 
 // specOf reads the spec of a command line: an optional file, then its flags.
 func specOf(c *cobra.Command, args []string) (*run.Spec, error) {
@@ -109,12 +121,12 @@ func specOf(c *cobra.Command, args []string) (*run.Spec, error) {
 	return spec, nil
 }
 
-// overridesOf are the fields of a spec that flags give.
-func overridesOf(f *pflag.FlagSet) ([]run.Override, error) {
+// overridesOf returns the fields of a spec that flags give, without those of the flags in except.
+func overridesOf(f *pflag.FlagSet, except ...string) ([]run.Override, error) {
 	var over []run.Override
-	// The name of a block comes first: it may replace the block.
+	// Flags come before --set: the name of a block may replace the block.
 	for _, s := range specFlags {
-		if f.Changed(s.flag) && f.Lookup(s.flag).Value.Type() == "string" { // compare takes lists of some
+		if f.Changed(s.flag) && !slices.Contains(except, s.flag) && f.Lookup(s.flag).Value.Type() == "string" { // compare takes lists of some
 			v, _ := f.GetString(s.flag)
 			switch s.flag {
 			case "seed", "epsilon", "delta":
@@ -150,10 +162,10 @@ func fitCommand() *cobra.Command {
 		Use:   "fit [spec.yaml]",
 		Short: "Train a model under a privacy budget",
 		Long: `Fit reads a table, reserves the budget in the ledger, trains, and writes a run
-directory: the model, the record of all that was released, and a report.
+directory with the model, the log of all releases, and a report.
 
-Everything can stand in a spec file, on the command line, or in both; a flag
-overrides the file. A run that was stopped or killed goes on with --resume DIR.
+Settings come from a spec file, from flags, or from both; a flag overrides the
+file. --resume DIR continues a run that was stopped or killed.
 
 ` + "`sotto help methods`" + ` lists the methods, ` + "`sotto help METHOD`" + ` the fields of one.`,
 		Example: "  sotto fit examples/clinic/sotto.yaml\n  sotto fit --data t.csv --schema s.yaml --model logistic --epsilon 1 --delta 1e-6 --adjacency add-or-remove",
@@ -164,37 +176,23 @@ overrides the file. A run that was stopped or killed goes on with --resume DIR.
 			env := run.Env{Version: run.Version(), Progress: bar.update, Notice: warn, Report: report.Write}
 			workers.quiet = quiet
 			defer func() { workers.close(err == nil || errors.Is(err, run.ErrDiverged)) }()
-			var info *runlog.Info
-			var dir string
-			if resume != "" {
+			var job *run.Job
+			dir := resume
+			switch {
+			case resume != "":
 				if err := onlyResume(c, args); err != nil {
 					return err
 				}
 				env.Ledger, _ = c.Flags().GetString("ledger")
 				env.Void, _ = c.Flags().GetBool("void")
 				env.TestOverlaps, _ = c.Flags().GetBool("test-overlaps")
-				dir = resume
-				if err := workers.listen(c, resume, &env); err != nil {
+			case len(args) == 0 && c.Flags().NFlag() == 0:
+				return usageError("give a spec file, or --data, --schema, --model, --epsilon, --delta and --adjacency; `sotto fit --help` shows both")
+			default:
+				if job, err = jobOf(c, args); err != nil {
 					return err
 				}
-				info, err = run.Resume(c.Context(), dir, env)
-				bar.done()
-				if err != nil {
-					return interrupted(err, dir)
-				}
-			} else {
-				if len(args) == 0 && c.Flags().NFlag() == 0 {
-					return usageError("give a spec file, or --data, --schema, --model, --epsilon, --delta and --adjacency; `sotto fit --help` shows both")
-				}
-				spec, err := specOf(c, args)
-				if err != nil {
-					return err
-				}
-				job, err := run.Prepare(spec)
-				if err != nil {
-					return err
-				}
-				if !asJSON { // there they stand in the object
+				if !asJSON { // the JSON object holds them
 					for _, w := range job.Warnings {
 						warn(w)
 					}
@@ -204,14 +202,19 @@ overrides the file. A run that was stopped or killed goes on with --resume DIR.
 						return err
 					}
 				}
-				if err := workers.listen(c, resume, &env); err != nil {
-					return err
-				}
+			}
+			if err := workers.listen(c, resume, &env); err != nil {
+				return err
+			}
+			var info *runlog.Info
+			if resume != "" {
+				info, err = run.Resume(c.Context(), dir, env)
+			} else {
 				info, dir, err = run.Fit(c.Context(), job, env)
-				bar.done()
-				if err != nil {
-					return interrupted(err, dir)
-				}
+			}
+			bar.done()
+			if err != nil {
+				return interrupted(err, dir)
 			}
 			if asJSON {
 				return json.NewEncoder(c.OutOrStdout()).Encode(report.Summary(info, dir))
@@ -222,11 +225,10 @@ overrides the file. A run that was stopped or killed goes on with --resume DIR.
 			return nil
 		},
 	}
-	addSpecFlags(c.Flags())
+	addSpecFlags(c)
 	c.Flags().Bool("void", false, voids)
-	c.Flags().BoolVar(&quiet, "quiet", false, "print nothing but errors and warnings")
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	c.Flags().StringVar(&resume, "resume", "", "go on with the run in this directory")
+	addOutput(c.Flags(), &asJSON, &quiet, "")
+	c.Flags().StringVar(&resume, "resume", "", "continue the run in this directory")
 	workers.add(c.Flags())
 	return c
 }
@@ -263,17 +265,18 @@ func interrupted(err error, dir string) error {
 	if errors.Is(err, run.ErrInterrupted) {
 		return fmt.Errorf("%w. Go on with: %s", run.ErrInterrupted, again)
 	}
-	switch {
-	case readErr == nil && errors.Is(err, ledger.ErrUncertain):
-		return fmt.Errorf("%w\nNothing was released. Find out, and go on, with `%s`", err, again)
-	case readErr == nil && errors.Is(err, ledger.ErrGone):
-		return fmt.Errorf("%w\nWith the ledger back in its place go on with `%s`", err, again)
-	case readErr == nil && info.Status == runlog.Finished && exitCode(err) == exitFailed && !errors.Is(err, run.ErrDiverged):
-		return fmt.Errorf("%w\nThe training itself is complete. Finish the run with `%s`", err, again)
-	case readErr != nil || info.Status == runlog.Finished || exitCode(err) != exitFailed:
+	switch finished := readErr == nil && info.Status == runlog.Finished; {
+	case readErr != nil:
 		return err
-	}
-	if info.Lab {
+	case errors.Is(err, ledger.ErrUncertain):
+		return fmt.Errorf("%w\nNothing was released. Check the ledger, then go on with `%s`", err, again)
+	case errors.Is(err, ledger.ErrGone):
+		return fmt.Errorf("%w\nPut the ledger back, then go on with `%s`", err, again)
+	case exitCode(err) != exitFailed, finished && errors.Is(err, run.ErrDiverged):
+		return err
+	case finished:
+		return fmt.Errorf("%w\nThe training itself is complete. Finish the run with `%s`", err, again)
+	case info.Lab:
 		return fmt.Errorf("%w\nGo on with `%s`", err, again)
 	}
 	return fmt.Errorf("%w\nThe budget stays reserved. Go on with `%s`, or close the run with `sotto ledger settle %s`", err, again, dir)

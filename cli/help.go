@@ -48,7 +48,7 @@ func helpCommand() *cobra.Command {
   sotto help methods
   sotto help sgd`,
 		ValidArgsFunction: func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			names := append([]string{"methods"}, strings.Split(methodNames(), ", ")...)
+			names := append([]string{"methods"}, methodNames()...)
 			for _, sub := range c.Root().Commands() {
 				if sub.IsAvailableCommand() {
 					names = append(names, sub.Name())

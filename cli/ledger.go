@@ -25,7 +25,7 @@ they look at a record. By default what they reserve adds up and nothing is ever
 refunded; a dataset that counts in another currency gives back, at a run's end,
 what the run did not charge. Its entries are chained by hash.`,
 	}
-	c.PersistentFlags().StringVar(&where, "ledger", "", "a file or postgres://… (default: the user's own)")
+	c.PersistentFlags().StringVar(&where, "ledger", "", ledgerUsage)
 	// with opens the ledger for one subcommand.
 	with := func(open func(context.Context, string) (*ledger.Ledger, error), f func(context.Context, io.Writer, *ledger.Ledger, []string) error) func(*cobra.Command, []string) error {
 		return func(c *cobra.Command, args []string) error {

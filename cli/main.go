@@ -17,7 +17,6 @@ import (
 
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/internal/parent"
-	"github.com/sottodp/sotto/model"
 	_ "github.com/sottodp/sotto/postgres" // for --ledger and --data
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
@@ -66,7 +65,6 @@ given, nothing changed; 3 the privacy budget does not allow it, nothing released
 	}
 	addCommands(c)
 	group(c)
-	completed(c)
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		var value *pflag.InvalidValueError
 		if errors.As(err, &value) {
@@ -78,20 +76,6 @@ given, nothing changed; 3 the privacy budget does not allow it, nothing released
 		return usageError("%v; `%s --help` lists the flags", err, c.CommandPath())
 	})
 	return c
-}
-
-// completed lets shells offer the names of methods and models, in c and all below.
-func completed(c *cobra.Command) {
-	for flag, names := range map[string][]string{"method": strings.Split(methodNames(), ", "), "model": model.Names()} {
-		if f := c.Flags().Lookup(flag); f != nil && strings.HasPrefix(f.Usage, flag+": ") {
-			if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-				panic(err) // the flag is there, and has no other
-			}
-		}
-	}
-	for _, sub := range c.Commands() {
-		completed(sub)
-	}
 }
 
 // group makes c a command that only holds others: it shows its help, and another

@@ -27,12 +27,11 @@ func netSimulateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "simulate spec.yaml",
 		Short: "Simulate a network of owners in one process (lab)",
-		Long: `Simulate runs all owners of the spec's block network in one process, each with rows, noise and
-budget of its own, and prints what each owner's ε against all others would be, the accuracy of the
-mean of their models, and the time. The rest of the spec is as for fit; flags override the file.
+		Long: `Simulate runs all owners of the spec's block network in one process. It prints the ε that each owner would have against
+all others, the accuracy of the mean of their models, and the time. The rest of the spec is as for fit; flags override it.
 
-One process holds the rows of all owners: this is an access to the rows without protection. A
-dataset that the ledger knows and that still has a guarantee is used only with --void, which ends it.
+One process holds the rows of all owners: this is an access without protection. For a dataset with a guarantee it
+needs --void, which ends the guarantee.
 
 ` + "`sotto help methods`" + ` lists the methods (network.method), ` + "`sotto help METHOD`" + ` the fields of one.`,
 		Example: `  sotto net simulate examples/network/sotto.yaml
@@ -49,12 +48,8 @@ dataset that the ledger knows and that still has a guarantee is used only with -
 			}
 			w := c.ErrOrStderr()
 			warn := warner(c)
-			warnings, err := p.CheckDelta()
-			if err != nil {
+			if err := p.CheckDelta(warn); err != nil {
 				return err
-			}
-			for _, text := range warnings {
-				warn(text)
 			}
 			env := simulate.Env{Void: void, Notice: warn}
 			if !quiet {
@@ -65,14 +60,13 @@ dataset that the ledger knows and that still has a guarantee is used only with -
 		},
 	}
 	f := c.Flags()
-	ownerFlags(f, &o.Label)
-	f.BoolVar(&asJSON, "json", false, "print the result as JSON")
+	ownerFlags(c, &o.Label)
 	f.BoolVar(&void, "void", false, voids)
-	f.BoolVar(&quiet, "quiet", false, "print nothing but the result, warnings and errors")
+	addOutput(f, &asJSON, &quiet, "the result, ")
 	return c
 }
 
-// networkResult prints what a simulation or a demo came to, or says why there is nothing.
+// networkResult prints the result of a simulation or a demo.
 func networkResult(c *cobra.Command, r *simulate.Result, err error, asJSON bool) error {
 	if errors.Is(err, access.ErrWouldEnd) {
 		return fmt.Errorf("%w. Use rows that need no protection or a synthetic table (`sotto synth`), or give --void", err)

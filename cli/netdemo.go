@@ -14,12 +14,11 @@ func netDemoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo spec.yaml",
 		Short: "Run a network on this machine: a hub and a process for each owner (lab)",
-		Long: `Demo does what net simulate does, but as owners on machines of their own would: it divides the rows among them, starts a
-hub and a process for each owner on the loopback, each with credentials, ledger and journal of its own, and
-waits for the models. With --dir all that stays behind can be read.
+		Long: `Demo runs a network as on several machines: it divides the rows among the owners, and starts on the loopback a hub and
+a process for each owner, each with its own credentials, ledger and journal. --dir keeps all files.
 
-This machine holds the rows of all owners: this too is an access to the rows without protection. A
-dataset that the ledger knows and that still has a guarantee is used only with --void, which ends it.`,
+This machine holds the rows of all owners: this is an access without protection. For a dataset with a guarantee it
+needs --void, which ends the guarantee.`,
 		Example: "  sotto net demo examples/network/sotto.yaml --dir demo",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -36,11 +35,10 @@ dataset that the ledger knows and that still has a guarantee is used only with -
 		},
 	}
 	f := c.Flags()
-	ownerFlags(f, &d.Options.Label)
-	f.StringVar(&d.Dir, "dir", "", "new directory for hub and owners (default: one that is removed at the end)")
-	f.DurationVar(&d.Wait, "wait", 10*time.Second, "how long an owner waits for a peer's vector before the exchange is given up")
-	f.BoolVar(&asJSON, "json", false, "print the result as JSON")
+	ownerFlags(c, &d.Options.Label)
+	f.StringVar(&d.Dir, "dir", "", "new directory for hub and owners (default: a temporary one)")
+	f.DurationVar(&d.Wait, "wait", 10*time.Second, "how long an owner waits for a peer's vector in an exchange")
 	f.BoolVar(&d.Void, "void", false, voids)
-	f.BoolVar(&quiet, "quiet", false, "print nothing but the result, warnings and errors")
+	addOutput(f, &asJSON, &quiet, "the result, ")
 	return c
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,14 +19,14 @@ func netInitCommand() *cobra.Command {
 	var dir, hub string
 	c := &cobra.Command{
 		Use:   "init spec.yaml",
-		Short: "Found a network of owners: its keys, and what all agree on",
-		Long: `Init settles a training among owners from the spec that they agreed on, and makes its keys. The directory holds then
+		Short: "Make the keys of a network and the agreement of its owners",
+		Long: `Init makes the keys of a training among owners from the spec that they agreed on. It reads no row. The directory holds
 
   organiser.json  secret of the organizer: keys of operator, account, certificates and owners
-  hub.json        secret of the hub: for sotto hub
-  network.json    public, and in all of the others already: who takes part, their public keys, a hash of each part of what was agreed
+  hub.json        secret of the hub, for sotto hub
+  network.json    public: the owners, their public keys, a hash of each part of the agreement; the other files hold it too
 
-and sotto net invite makes the credentials of each owner from it. No row is read.`,
+sotto net invite then makes the credentials of each owner.`,
 		Example: "  sotto net init sotto.yaml --dir net --hub tls://hub.example.org:4222",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -35,20 +34,16 @@ and sotto net invite makes the credentials of each owner from it. No row is read
 				return usageError("--dir DIR and --hub tls://HOST:PORT are needed: a new directory for the keys, and where owners find the hub")
 			}
 			var err error
-			if o.Flags, err = overridesOf(c.Flags()); err != nil {
+			if o.Flags, err = overridesOf(c.Flags(), "data"); err != nil {
 				return err
 			}
-			o.Flags, o.Apart = withoutData(o.Flags), true
+			o.Apart = true
 			p, err := run.PrepareNetwork(args[0], o)
 			if err != nil {
 				return err
 			}
-			warnings, err := p.CheckDelta()
-			if err != nil {
+			if err := p.CheckDelta(warner(c)); err != nil {
 				return err
-			}
-			for _, text := range warnings {
-				warner(c)(text)
 			}
 			organizer, err := party.Found(p, hub)
 			if err != nil {
@@ -60,35 +55,23 @@ and sotto net invite makes the credentials of each owner from it. No row is read
 			if err := organizer.WriteDir(dir); err != nil {
 				return err
 			}
-			t := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprint(t, "owner\tdeclared rows\tactivations\tnoise\tε\n")
-			for _, owner := range p.Owners {
-				epsilon, err := p.Epsilon(owner)
-				if err != nil {
-					return err
-				}
-				fmt.Fprintf(t, "%s\t%d\t%d\t%.4g\t%.4f\n", owner.Name, owner.Facts.Rows, owner.Activations, owner.Method.NoiseMultiplier(), epsilon)
-			}
-			if err := t.Flush(); err != nil {
+			if err := p.Text(c.OutOrStdout()); err != nil {
 				return err
-			}
-			if p.Drawn() {
-				fmt.Fprint(c.OutOrStdout(), "\nActivations and noise follow from a seed that the owners draw when all have come, and may differ a little; ε is at most that of privacy.\n")
 			}
 			fmt.Fprintf(c.OutOrStdout(), "\nNetwork %s stands in %s. Next: sotto net invite %q --dir %s --out FILE, and so for each owner.\n", organizer.Network.ID, dir, p.Owners[0].Name, dir)
 			return nil
 		},
 	}
 	f := c.Flags()
-	ownerFlags(f, &o.Label)
+	ownerFlags(c, &o.Label)
 	f.StringVar(&dir, "dir", "", "new directory of the organizer (required)")
-	f.StringVar(&hub, "hub", "", "where owners find the hub, tls://HOST:PORT, or several with commas between them (required)")
+	f.StringVar(&hub, "hub", "", "URL of the hub for owners, tls://HOST:PORT, or several separated by commas (required)")
 	return c
 }
 
 const (
 	invitedDays = 90
-	mostDays    = 5 * 365 // so long the network's certificates are good
+	mostDays    = 5 * 365 // the life of the network's certificates
 	day         = 24 * time.Hour
 )
 
@@ -98,8 +81,8 @@ func netInviteCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "invite NAME",
 		Short: "Make one owner's credentials",
-		Long: `Invite makes what one owner joins a network with: the key of its messages, a certificate, and a JWT that lets it do
-nothing but take part under its own name. The file is secret: bring it to the owner by a way that nobody reads.`,
+		Long: `Invite makes the credentials with which one owner joins a network: the key of its messages, a certificate, and a JWT that only
+lets it take part under its own name. The file is secret: send it to the owner over a confidential channel.`,
 		Example: "  sotto net invite cardiology --dir net --out cardiology.json",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -130,7 +113,7 @@ nothing but take part under its own name. The file is secret: bring it to the ow
 	f := c.Flags()
 	f.StringVar(&dir, "dir", "", "directory of the organizer (required)")
 	f.StringVar(&out, "out", "", "new file for the credentials (required)")
-	f.IntVar(&days, "days", invitedDays, "for how many days they are good")
+	f.IntVar(&days, "days", invitedDays, "number of days for which they are valid")
 	return c
 }
 
@@ -138,10 +121,9 @@ func netRevokeCommand() *cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use:   "revoke NAME",
-		Short: "Turn an owner away from the hub",
-		Long: `Revoke makes the credentials that an owner has so far worthless at the hub. The hub takes over the changed hub.json by itself
-where it reads that very file; elsewhere bring it there. The owner can be invited again, with
-another key of its connection.`,
+		Short: "Revoke an owner's credentials at the hub",
+		Long: `Revoke makes an owner's present credentials invalid at the hub. A hub that reads this hub.json loads the change by
+itself; otherwise copy the file to the hub. The owner can be invited again, with a new connection key.`,
 		Example: "  sotto net revoke cardiology --dir net",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -168,7 +150,7 @@ another key of its connection.`,
 	return c
 }
 
-// organized reads an organizer's directory, and which of the owners has that name.
+// organized reads an organizer's directory and finds the owner of that name.
 func organized(dir, name string) (*transport.Organizer, int, error) {
 	if dir == "" {
 		return nil, 0, usageError("--dir is missing: the directory that sotto net init made")

@@ -6,20 +6,19 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/run"
 )
 
-// ownerFlags are those of a spec that an owner may give: the rest is agreed on.
-func ownerFlags(f *pflag.FlagSet, label *string) {
-	f.StringVar(label, "label", "", "the schema's column to predict, when it is not the schema's label")
-	addSomeSpecFlags(f, "any field of the spec outside the block network, as in --set model.l2=0.01", "method", "out", "output", "label")
+// ownerFlags declares the fields of a spec that an owner may set; the owners agree on the others.
+func ownerFlags(c *cobra.Command, label *string) {
+	c.Flags().StringVar(label, "label", "", labelUsage)
+	addSomeSpecFlags(c, "any field of the spec outside the block network, as in --set model.l2=0.01", "method", "out", "output", "label")
 }
 
-// crashAt, set by tests alone, is told of the places where an owner's process may die.
+// crashAt, set only by tests, is called at the points where an owner's process may die.
 var crashAt func(point string)
 
 func nodeCommand() *cobra.Command {
@@ -27,12 +26,11 @@ func nodeCommand() *cobra.Command {
 	var asJSON, quiet bool
 	c := &cobra.Command{
 		Use:   "node spec.yaml",
-		Short: "Take part, as one owner, in a training among owners",
-		Long: `Node is one owner's part of a training: it joins with its credentials, trains on its own rows and leaves with the model of all.
-The spec is the one that the owners agreed on; --data, --ledger and the directory are the owner's own.
-
-Before the first row is drawn the owner's budget is reserved in its own ledger. What it releases is in its
-journal, durable, before it goes out. After a crash start it again with the same --dir: nothing is drawn twice.`,
+		Short: "Train as one owner of a network",
+		Long: `Node trains on one owner's rows, together with the other owners, and ends with the model of all. The owners agreed on
+the spec; --data, --ledger and the directory are the owner's own. Node reserves the owner's budget in its own ledger before
+it reads a row, and writes each release to its journal before it sends it. After a crash, repeat the command with the same
+--dir: nothing is drawn twice.`,
 		Example: "  sotto node sotto.yaml --credentials clinic-a.json --data patients.csv --dir part",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -48,10 +46,9 @@ journal, durable, before it goes out. After a crash start it again with the same
 			if o.Credentials == "" || o.Data == "" {
 				return usageError("--credentials FILE and --data FILE are needed: who the owner is, and its rows")
 			}
-			if o.Plan.Flags, err = overridesOf(c.Flags()); err != nil {
+			if o.Plan.Flags, err = overridesOf(c.Flags(), "data"); err != nil { // the owners agree on the rest
 				return err
 			}
-			o.Plan.Flags = withoutData(o.Plan.Flags)
 			o.Spec, o.Version, o.Crash = args[0], run.Version(), crashAt
 			w := c.ErrOrStderr()
 			if !quiet {
@@ -60,37 +57,22 @@ journal, durable, before it goes out. After a crash start it again with the same
 			}
 			o.Notice = warner(c)
 			r, err := party.Run(c.Context(), o)
-			if err != nil {
-				return err
-			}
-			if asJSON {
+			if err == nil && asJSON {
 				return json.NewEncoder(c.OutOrStdout()).Encode(r)
 			}
-			r.Text(c.OutOrStdout())
-			return nil
+			return answer(c, false, r, err)
 		},
 	}
 	f := c.Flags()
-	ownerFlags(f, &o.Plan.Label)
+	ownerFlags(c, &o.Plan.Label)
 	f.StringVar(&o.Credentials, "credentials", "", "file that says who the owner is (required)")
-	f.StringVar(&o.Dir, "dir", "", "directory of the owner's part (required)")
-	f.StringVar(&o.Client.URL, "hub", "", "URL of the hub, where it is not the network's")
+	f.StringVar(&o.Dir, "dir", "", "the owner's run directory (required)")
+	f.StringVar(&o.Client.URL, "hub", "", "URL of the hub, if it is not the network's")
 	f.DurationVar(&o.Join, "join", 10*time.Minute, "how long to wait for all owners")
-	f.DurationVar(&o.Wait, "wait", 30*time.Second, "how long to wait for a peer's vector before the exchange is given up")
-	f.BoolVar(&asJSON, "json", false, "print the result as JSON")
+	f.DurationVar(&o.Wait, "wait", 30*time.Second, "how long to wait for a peer's vector in an exchange")
 	f.BoolVar(&o.Void, "void", false, "of a lab run: "+voids)
-	f.BoolVar(&quiet, "quiet", false, "print nothing but the result, warnings and errors")
+	addOutput(f, &asJSON, &quiet, "the result, ")
 	return c
-}
-
-// withoutData leaves out whose rows these are: all owners agree on the rest.
-func withoutData(flags []run.Override) (rest []run.Override) {
-	for _, f := range flags {
-		if f.Path != "data" {
-			rest = append(rest, f)
-		}
-	}
-	return rest
 }
 
 func netStatusCommand() *cobra.Command {
@@ -98,9 +80,9 @@ func netStatusCommand() *cobra.Command {
 	var o transport.ClientOptions
 	c := &cobra.Command{
 		Use:   "status DIR",
-		Short: "Say how far an owner's part has come",
-		Long: `Status reads an owner's directory: how many of its activations are in its journal. With credentials it asks the hub, too,
-who has come, who trains and who is done.`,
+		Short: "Print the progress of an owner's run",
+		Long: `Status counts the activations in the journal of an owner's run directory. With credentials it also asks the hub which
+owners have joined, train or are done.`,
 		Example: "  sotto net status part\n  sotto net status part --credentials clinic-a.json",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -21,7 +22,7 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
-// planFlags are those of plan beside the fields of a spec.
+// planFlags are the flags of plan that are no field of a spec.
 type planFlags struct {
 	sampler              string
 	rate, noise          float64
@@ -31,32 +32,24 @@ type planFlags struct {
 	svg, claimed         string
 }
 
-// numberFlags are the flags that a plan from numbers has and a spec does not.
+// numberFlags are the flags of a plan from numbers alone.
 var numberFlags = []string{"sampling-rate", "noise-multiplier", "steps", "sampler", "batch", "rows"}
 
-// thePlan is the value of --claimed without one: what the papers say of the plan.
+// thePlan is the value of a bare --claimed: the papers' formulas for the plan.
 const thePlan = "plan"
 
 func planCommand() *cobra.Command {
 	var flags planFlags
 	c := &cobra.Command{
 		Use:   "plan [spec.yaml]",
-		Short: "What a run would cost, or which noise a budget needs; touches no data",
-		Long: `Plan answers from public numbers alone. With a spec it says which noise the budget
-needs and what the run would cost. From numbers alone it plans T steps, each on a
-sample, each adding Gaussian noise, and solves for whichever of --epsilon,
---noise-multiplier and --steps is left out; with --sampler poisson or fixed and all
-three given, for the largest sampling rate. Samples:
+		Short: "Compute the cost of a run, or the noise that a budget needs, without data",
+		Long: `Plan computes from public numbers alone. With a spec it prints the noise that the budget needs and the cost of the run.
+Without a spec it plans steps of Gaussian noise, each on a sample, and solves for whichever of --epsilon,
+--noise-multiplier and --steps is missing; if all three are given with --sampler poisson or fixed, it solves for the
+largest sampling rate. A Poisson sample takes each record with probability --sampling-rate (or --batch / --rows), a
+fixed one exactly --batch of --rows records, a full one all records.
 
-  poisson  each record by itself with probability --sampling-rate, or --batch / --rows
-  fixed    exactly --batch of --rows records, or that share of them, rounded
-  full     all records
-
-It says what dominates the cost, by asking the accountant. More on request:
---compare for the other accountants and the other neighboring relation, --table and
---svg for ε against steps, noise and δ; --claimed for what the formulas of the papers
-that Sotto builds on would say of the plan, some of them loose and some false, and
---claimed p0 to p4 for what those papers say of their own experiments.`,
+docs/plan.md explains the answers, also those of --compare, --table, --svg and --claimed.`,
 		Example: `  sotto plan examples/adult/sotto.yaml
   sotto plan --sampling-rate 0.01 --noise-multiplier 1.1 --steps 10000 --delta 1e-5 --adjacency add-or-remove
   sotto plan --sampling-rate 0.01 --epsilon 2 --steps 10000 --delta 1e-5 --adjacency add-or-remove --json
@@ -72,25 +65,9 @@ that Sotto builds on would say of the plan, some of them loose and some false, a
 				k, err := plan.Paper(paper)
 				return answer(c, flags.json, k, err)
 			case flags.bound:
-				job, err := jobFor(c, args, "--bound", "a bound is of a spec's method", "whose method and model the bound is of")
-				if err != nil {
-					return err
-				}
-				b, err := plan.BoundOf(job.Spec.MethodName, job.Spec.Method, job.Facts, job.Objective, termsOf(job))
-				if err != nil {
-					return usageError("--bound: %v", err)
-				}
-				return answer(c, flags.json, b, nil)
+				return ask(c, flags.json, args, "--bound", plan.BoundOf)
 			case flags.explain:
-				job, err := jobFor(c, args, "--explain", "what is explained is a spec's method", "whose method is explained")
-				if err != nil {
-					return err
-				}
-				e, err := plan.Explain(job.Spec.MethodName, job.Spec.Method, job.Facts, job.Objective, termsOf(job))
-				if err != nil {
-					return usageError("--explain: %v", err)
-				}
-				return answer(c, flags.json, e, nil)
+				return ask(c, flags.json, args, "--explain", plan.Explain)
 			}
 			p, err := flags.plan(c, args)
 			if err == nil && flags.svg != "" {
@@ -103,50 +80,51 @@ that Sotto builds on would say of the plan, some of them loose and some false, a
 		},
 	}
 	f := c.Flags()
-	addSpecFlags(f)
-	f.StringVar(&flags.sampler, "sampler", "", "what a step sees: poisson, fixed or full (default poisson where a rate is given, full without)")
-	f.Float64Var(&flags.rate, "sampling-rate", 1, "probability of a record to be in a step's sample, or its share")
+	addSpecFlags(c)
+	f.StringVar(&flags.sampler, "sampler", "", "how a step samples: poisson, fixed or full (default poisson if a rate is given, otherwise full)")
+	f.Float64Var(&flags.rate, "sampling-rate", 1, "probability that a step samples a record, or the share of records")
 	f.IntVar(&flags.batch, "batch", 0, "size of a step's sample, for a Poisson sample the mean (needs --rows)")
 	f.IntVar(&flags.rows, "rows", 0, "number of records, a public number")
 	f.Float64Var(&flags.noise, "noise-multiplier", 0, "noise: its standard deviation over the ℓ2 sensitivity of the sum")
 	f.IntVar(&flags.steps, "steps", 0, "number of steps")
-	f.BoolVar(&flags.compare, "compare", false, "also what each accountant says, and what the other neighboring relation would cost")
+	f.BoolVar(&flags.compare, "compare", false, "also ε by each accountant, and the cost under the other neighboring relation")
 	f.BoolVar(&flags.table, "table", false, "also tables of ε against steps, noise and δ")
 	f.StringVar(&flags.svg, "svg", "", "file for a chart of ε against steps, noise and δ")
-	f.StringVar(&flags.claimed, "claimed", "", "also what the papers' own formulas say, which is no guarantee; with p0 to p4 or all, what they say of their own experiments")
+	f.StringVar(&flags.claimed, "claimed", "", "also ε by the papers' own formulas, some loose and some false; with p0 to p4 or all, for the papers' own experiments")
 	f.Lookup("claimed").NoOptDefVal = thePlan
-	f.BoolVar(&flags.bound, "bound", false, "instead: what theory promises of the error of a spec's method, against the number of steps, and the steps, step size and momentum at which it is least")
-	f.BoolVar(&flags.explain, "explain", false, "instead: what the spec's method chooses for its fields, and why")
+	f.BoolVar(&flags.bound, "bound", false, "instead: the proven bound on the error of a spec's method by number of steps, and the steps, step size and momentum that minimize it")
+	f.BoolVar(&flags.explain, "explain", false, "instead: the fields that the spec's method chooses, and why")
 	f.BoolVar(&flags.json, "json", false, "print one JSON object")
 	return c
 }
 
-// given lists those of the flags that stand on the command line.
+// given lists those of the flags that the command line sets.
 func given(f *pflag.FlagSet, flags []string) []string {
 	return slices.DeleteFunc(slices.Clone(flags), func(name string) bool { return !f.Changed(name) })
 }
 
-// paperAsked is the paper whose own examples are asked for, empty if it is a plan that is
-// asked about. `--claimed p0` reads to the flags as --claimed and a spec named p0.
+// paperAsked is the paper whose own experiments --claimed asks about; empty for a plan. The flag parser
+// reads `--claimed p0` as --claimed and a spec named p0.
 func (flags *planFlags) paperAsked(c *cobra.Command, args []string) (string, error) {
 	if !c.Flags().Changed("claimed") {
 		return "", nil
 	}
 	allowed := plan.Papers()
-	paper := flags.claimed
-	if paper == thePlan && len(args) == 1 && slices.Contains(allowed, strings.ToLower(args[0])) {
-		paper = args[0]
+	paper := strings.ToLower(flags.claimed)
+	if flags.claimed == thePlan {
+		if len(args) != 1 {
+			return "", nil
+		}
+		paper = strings.ToLower(args[0])
 	}
-	if paper == thePlan && len(args) == 1 {
+	if !slices.Contains(allowed, paper) {
+		if flags.claimed != thePlan {
+			return "", usageError("--claimed: found %q; allowed are %s, or nothing beside a plan", flags.claimed, strings.Join(allowed, ", "))
+		}
 		if _, err := os.Stat(args[0]); errors.Is(err, fs.ErrNotExist) {
 			return "", usageError("--claimed: found %q, which is no spec file; allowed are %s, or a spec", args[0], strings.Join(allowed, ", "))
 		}
-	}
-	if paper == thePlan {
 		return "", nil
-	}
-	if paper = strings.ToLower(paper); !slices.Contains(allowed, paper) {
-		return "", usageError("--claimed: found %q; allowed are %s, or nothing beside a plan", flags.claimed, strings.Join(allowed, ", "))
 	}
 	if other := given(c.Flags(), slices.Concat(numberFlags, []string{"schema", "epsilon", "delta", "compare", "table", "svg"})); len(other) > 0 {
 		return "", usageError("--%s: found beside --claimed %s, which is about the paper's own experiments; for a plan say --claimed alone", other[0], paper)
@@ -154,15 +132,24 @@ func (flags *planFlags) paperAsked(c *cobra.Command, args []string) (string, err
 	return paper, nil
 }
 
-// jobFor prepares the spec that the flag asks about.
-func jobFor(c *cobra.Command, args []string, flag, what, whose string) (*run.Job, error) {
+// ask answers what the flag asks about a spec's method, which is not configured yet.
+func ask[R result](c *cobra.Command, asJSON bool, args []string, flag string, answerTo func(string, method.Method, oracle.Public, method.Objective, method.Terms) (R, error)) error {
 	if other := given(c.Flags(), numberFlags); len(other) > 0 {
-		return nil, usageError("--%s: %s; allowed with %s is --set method.…", other[0], what, flag)
+		return usageError("--%s: found beside %s, which asks about a spec's method; allowed is --set method.…", other[0], flag)
 	}
 	if len(args) == 0 && !c.Flags().Changed("schema") {
-		return nil, usageError("%s: give a spec, %s", flag, whose)
+		return usageError("%s: give a spec; %[1]s asks about its method", flag)
 	}
-	return jobOf(c, args)
+	job, err := jobOf(c, args)
+	if err != nil {
+		return err
+	}
+	terms := method.Terms{Budget: job.Spec.Privacy.Budget(), Accountant: job.Accountant, Off: job.Spec.Privacy.Off}
+	r, err := answerTo(job.Spec.MethodName, job.Spec.Method, job.Facts, job.Objective, terms)
+	if err != nil {
+		return usageError("%s: %v", flag, err)
+	}
+	return answer(c, asJSON, r, nil)
 }
 
 // jobOf prepares the spec that a command was given.
@@ -174,11 +161,7 @@ func jobOf(c *cobra.Command, args []string) (*run.Job, error) {
 	return run.Prepare(spec)
 }
 
-func termsOf(job *run.Job) method.Terms {
-	return method.Terms{Budget: job.Spec.Privacy.Budget(), Accountant: job.Accountant, Off: job.Spec.Privacy.Off}
-}
-
-// plan makes the plan, and adds what else was asked.
+// plan makes the plan and adds the tables that the flags ask for.
 func (flags *planFlags) plan(c *cobra.Command, args []string) (p *plan.Plan, err error) {
 	numbers := given(c.Flags(), numberFlags)
 	spec := len(args) > 0 || c.Flags().Changed("schema")
@@ -207,7 +190,7 @@ func (flags *planFlags) plan(c *cobra.Command, args []string) (p *plan.Plan, err
 	return p, err
 }
 
-// planError is an error of package plan, with what can be done about it.
+// planError adds to an error of package plan what the user can change.
 func planError(err error) error {
 	if why := plan.Unprovable(err); why != nil {
 		return usageError("%v; --sampler, --adjacency or --accountant may be changed", why)
@@ -239,15 +222,9 @@ func (flags *planFlags) planNumbers(f *pflag.FlagSet) (*plan.Plan, error) {
 	if f.Changed("sampler") && flags.sampler == "" {
 		return nil, usageError(`--sampler: found ""; allowed are poisson, fixed and full`)
 	}
-	n := plan.Numbers{Sampler: flags.sampler, Delta: b.Delta, Adjacency: b.Adjacency, Accountant: a}
-	for name, set := range map[string]func(){
-		"sampling-rate": func() { n.SamplingRate = &flags.rate }, "batch": func() { n.Batch = &flags.batch }, "rows": func() { n.Rows = &flags.rows },
-		"noise-multiplier": func() { n.NoiseMultiplier = &flags.noise }, "steps": func() { n.Steps = &flags.steps }, "epsilon": func() { n.Epsilon = &b.Epsilon },
-	} {
-		if f.Changed(name) {
-			set()
-		}
-	}
+	n := plan.Numbers{Sampler: flags.sampler, SamplingRate: pick(f, "sampling-rate", &flags.rate), Batch: pick(f, "batch", &flags.batch),
+		Rows: pick(f, "rows", &flags.rows), NoiseMultiplier: pick(f, "noise-multiplier", &flags.noise), Steps: pick(f, "steps", &flags.steps),
+		Epsilon: pick(f, "epsilon", &b.Epsilon), Delta: b.Delta, Adjacency: b.Adjacency, Accountant: a}
 	p, err := n.Plan()
 	if err != nil {
 		return nil, planError(err)
@@ -264,12 +241,19 @@ func (flags *planFlags) planNumbers(f *pflag.FlagSet) (*plan.Plan, error) {
 	return p, err
 }
 
-// budgetFlags reads what may stand in a spec too: budget and accountant. Without --epsilon the
-// budget's ε is 1.
+// pick is v if the flag is given, otherwise nil.
+func pick[T any](f *pflag.FlagSet, flag string, v *T) *T {
+	if f.Changed(flag) {
+		return v
+	}
+	return nil
+}
+
+// budgetFlags reads budget and accountant. Without --epsilon the budget's ε is 1.
 func budgetFlags(f *pflag.FlagSet) (b privacy.Budget, a account.Accountant, err error) {
 	ofSpecs := []string{"label", "lab", "set", "accept-dropped"}
 	for _, s := range specFlags {
-		if !slices.Contains([]string{"epsilon", "delta", "adjacency", "accountant"}, s.flag) {
+		if !strings.HasPrefix(s.field, "privacy.") {
 			ofSpecs = append(ofSpecs, s.flag)
 		}
 	}
@@ -296,12 +280,9 @@ func budgetFlags(f *pflag.FlagSet) (b privacy.Budget, a account.Accountant, err 
 	if b.Adjacency, err = privacy.ParseAdjacency(adjacency); err == nil {
 		err = b.Validate()
 	}
-	name, _ := f.GetString("accountant")
-	if name == "" {
-		name = "best"
-	}
 	if err == nil {
-		a, err = account.ByName(name)
+		name, _ := f.GetString("accountant")
+		a, err = account.ByName(cmp.Or(name, "best"))
 	}
 	if err != nil {
 		return b, nil, usageError("--%v", err)

@@ -53,7 +53,7 @@ browser that opens the printed link. Stop it with Ctrl-C.`,
 			return s.Serve(c.Context(), l)
 		},
 	}
-	c.Flags().StringVar(&where, "ledger", "", "a file or postgres://… (default: the user's own)")
+	c.Flags().StringVar(&where, "ledger", "", ledgerUsage)
 	c.Flags().IntVar(&port, "port", 0, "port to listen on (default: any free one)")
 	return c
 }

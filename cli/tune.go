@@ -49,7 +49,7 @@ trained on, which is paid for like all else.`,
 		},
 	}
 	f := c.Flags()
-	addSomeSpecFlags(f, "any field of the spec, in all candidates, as in --set model.l2=0.01", "method", "out", "seed")
+	addSomeSpecFlags(c, "any field of the spec, in all candidates, as in --set model.l2=0.01", "method", "out", "seed")
 	addOverlaps(f)
 	f.StringVar(&out, "out", "tuned", "run directory: new or empty")
 	f.BoolVar(&dry, "dry-run", false, "say what a search would cost and what it leaves each candidate; nothing is read or spent")

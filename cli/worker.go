@@ -113,7 +113,7 @@ coordinator, or other rows than the first worker with its shard, is told so and 
 	}
 	f := c.Flags()
 	// What a worker reads, or a spec must have.
-	addSomeSpecFlags(f, "any field of the spec, as in --set model.l2=0.01", "test", "test-labels", "method", "accountant", "output", "seed", "ledger", "out")
+	addSomeSpecFlags(c, "any field of the spec, as in --set model.l2=0.01", "test", "test-labels", "method", "accountant", "output", "seed", "ledger", "out")
 	f.Bool("lab", false, "lab: the spec has a seed")
 	f.StringVar(&o.URL, "hub", "", "where the coordinator listens (required)")
 	f.StringVar(&key, "key", "", "file of the key that coordinator and workers share (required)")

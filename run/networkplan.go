@@ -5,10 +5,12 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"path/filepath"
 	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/agreement"
@@ -300,18 +302,38 @@ func (p *NetworkPlan) setMethods() error {
 	return nil
 }
 
-// CheckDelta refuses a δ of 1/rows or more for any owner, or warns where the spec accepts it.
-func (p *NetworkPlan) CheckDelta() (warnings []string, err error) {
+// CheckDelta refuses a δ of 1/rows or more for any owner, or warns if the spec accepts it.
+func (p *NetworkPlan) CheckDelta(warn func(string)) error {
 	for _, o := range p.Owners {
 		w, err := p.Spec.CheckDelta(o.Facts, " of "+o.Name)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if w != "" {
-			warnings = append(warnings, w)
+			warn(w)
 		}
 	}
-	return warnings, nil
+	return nil
+}
+
+// Text prints what a training would cost each owner.
+func (p *NetworkPlan) Text(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(t, "owner\tdeclared rows\tactivations\tnoise\tε\n")
+	for _, o := range p.Owners {
+		epsilon, err := p.Epsilon(o)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.4g\t%.4f\n", o.Name, o.Facts.Rows, o.Activations, o.Method.NoiseMultiplier(), epsilon)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if p.Drawn() {
+		fmt.Fprint(w, "\nActivations and noise follow from a seed that the owners draw when all have joined, and may differ a little; ε is at most that of privacy.\n")
+	}
+	return nil
 }
 
 // JobOf is the run of one owner on its rows, which are in that file or table.

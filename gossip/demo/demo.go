@@ -76,12 +76,8 @@ func (d *Demo) Run(ctx context.Context) (*simulate.Result, error) {
 	if err := d.Settle(); err != nil {
 		return nil, err
 	}
-	warnings, err := d.Plan.CheckDelta()
-	if err != nil {
+	if err := d.Plan.CheckDelta(d.Notice); err != nil {
 		return nil, err
-	}
-	for _, text := range warnings {
-		d.Notice(text)
 	}
 	id, err := run.NewID()
 	if err != nil {

@@ -2,6 +2,8 @@ package audit
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/privacy"
@@ -9,24 +11,62 @@ import (
 	"github.com/sottodp/sotto/run/access"
 )
 
-// OwnRows says how an audit reads the rows of its spec.
-type OwnRows struct {
-	Rows        int  // how many are kept where canaries replace the others
-	Canaries    bool // one run with canaries, not many on two tables
-	Void        bool // ends the guarantee of a dataset that has one
-	Unprotected bool // the rows need no protection
+// A Setup says how an audit of a spec is made.
+type Setup struct {
+	Options
+	Runs        int    // on each of two tables; 0: one run with canaries
+	OnData      bool   // on the spec's own rows, not on synthetic ones
+	Void        bool   // ends the guarantee of a dataset that has one
+	Unprotected bool   // the rows need no protection
+	Seed        uint64 // of synthetic rows
 	Notice      func(string)
 }
 
-// Own reads the rows of the spec for an audit: an access without charge, which the ledger records (R3).
-func Own(ctx context.Context, job *run.Job, o OwnRows) (*data.Table, error) {
-	gate, err := run.Gate(ctx, job.Spec.Ledger, false, o.Notice)
+// Audit audits a prepared spec.
+func (s Setup) Audit(ctx context.Context, job *run.Job) (*Result, error) {
+	if job.Spec.Privacy.Off {
+		return nil, &run.InputError{Where: job.Spec.Place("privacy"), Err: errors.New("privacy: found none; allowed is a claim that an audit can test")}
+	}
+	rows, canaries, err := Rows(job, s.Canaries)
+	if s.Runs > 0 {
+		rows, err = job.Facts.Rows-1, nil
+	}
+	if err != nil {
+		return nil, &run.InputError{Err: fmt.Errorf("--%w", err)}
+	}
+	var table *data.Table
+	switch {
+	case !s.OnData:
+		table, err = Synthetic(ctx, job.Schema, rows, s.Seed)
+	case job.Spec.Data == "":
+		return nil, &run.InputError{Err: errors.New("--on-data: found no rows; allowed is a spec with data, or --data FILE")}
+	default:
+		table, err = s.own(ctx, job, rows)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer table.Close()
+	if s.Runs > 0 {
+		return Many(ctx, job, table, s.Runs, s.Options)
+	}
+	s.Options.Canaries = canaries
+	r, err := One(ctx, job, table, s.Options)
+	if errors.Is(err, ErrBlind) {
+		return nil, &run.InputError{Where: job.Spec.Place("method"), Err: fmt.Errorf("%w: --runs 2000", err)}
+	}
+	return r, err
+}
+
+// own reads the rows of the spec: an access without charge, which the ledger records (R3).
+func (s Setup) own(ctx context.Context, job *run.Job, rows int) (*data.Table, error) {
+	gate, err := run.Gate(ctx, job.Spec.Ledger, false, s.Notice)
 	if err != nil {
 		return nil, err
 	}
 	defer gate.Close()
-	gate.Dropped = job.Spec.Dropped(o.Notice)
-	gate.Void, gate.Unprotected, gate.Why = o.Void, o.Unprotected, "audit by `sotto audit`"
+	gate.Dropped = job.Spec.Dropped(s.Notice)
+	gate.Void, gate.Unprotected, gate.Why = s.Void, s.Unprotected, "audit by `sotto audit`"
 	opened, err := gate.Open(ctx, access.Lab, job.Schema, job.Spec.Data, data.Options{Labels: job.Spec.Labels})
 	if err != nil {
 		return nil, err
@@ -36,9 +76,9 @@ func Own(ctx context.Context, job *run.Job, o OwnRows) (*data.Table, error) {
 		return nil, err
 	}
 	table := tables[0]
-	if job.Facts.Adjacency == privacy.AddRemove && o.Canaries {
+	if job.Facts.Adjacency == privacy.AddRemove && s.Runs == 0 {
 		return table, nil
 	}
 	defer table.Close()
-	return data.Subset([]*data.Table{table}, func(row int) bool { return row < o.Rows }), nil // canaries replace the others
+	return data.Subset([]*data.Table{table}, func(row int) bool { return row < rows }), nil // canaries replace the others
 }

@@ -61,7 +61,7 @@ func (n Node) Field(name string) Node {
 	return Node{}
 }
 
-// Place says where the value stands.
+// Place is the position of the value.
 func (n Node) Place() string { return n.doc.located(n.n.GetToken().Position).Place() }
 
 // Wrong says that the value is not what it may be.
@@ -210,5 +210,5 @@ func Names(of any) []string {
 	return names
 }
 
-// FieldPlace says where the name of a field of the block stands.
+// FieldPlace is the position of the name of a field of the block.
 func (n Node) FieldPlace(name string) string { return n.doc.Place(join(n.path, name)) }

@@ -2,10 +2,9 @@ package data
 
 import "unsafe"
 
-// An Arena allocates memory for the rows of a table that stays in memory, piece after
-// piece of large stretches. It asks the system for large pages there, where it has them:
-// rows taken here and there then do not cost a walk through the page tables each. The
-// zero value is ready.
+// An Arena allocates memory for the rows of a table, in pieces of large stretches. It asks the
+// system for large pages, so that reading a row in random order costs no walk through the page
+// tables. The zero value is ready.
 type Arena struct {
 	left  []float32
 	given int // numbers in all stretches so far
@@ -13,15 +12,15 @@ type Arena struct {
 
 const (
 	largePage = 2 << 20 // bytes
-	stretch   = 8 << 20 // most numbers of a stretch, unless more are wanted at once
+	stretch   = 8 << 20 // most numbers of a stretch, unless one piece is larger
 	line      = 16      // numbers in a line of the cache
 )
 
-// Floats is n zeros, which begin on a line of the cache.
+// Floats returns n zeros, aligned to a cache line.
 func (r *Arena) Floats(n int) []float32 {
 	whole := (n + line - 1) &^ (line - 1)
 	if whole > len(r.left) {
-		// As much again as there is: at most half of it lies idle in the end.
+		// Doubles what there is: at most half of it is unused in the end.
 		r.left = largeFloats(max(whole, min(r.given, stretch)))
 		r.given += len(r.left)
 	}
@@ -30,10 +29,20 @@ func (r *Arena) Floats(n int) []float32 {
 	return x
 }
 
-// Ints is the same for whole numbers.
+// Ints returns n zeros likewise.
 func (r *Arena) Ints(n int) []int32 {
 	x := r.Floats(n)
 	return unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(x))), n)
+}
+
+// copy returns a copy of x; nil for nil.
+func (r *Arena) copy(x []float32) []float32 {
+	if x == nil {
+		return nil
+	}
+	y := r.Floats(len(x))
+	copy(y, x)
+	return y
 }
 
 // largeFloats is n zeros, in large pages if they fill some.
@@ -42,7 +51,7 @@ func largeFloats(n int) []float32 {
 		x := make([]float32, n+line-1)
 		return x[skip(&x[0], 4*line):][:n]
 	}
-	// Memory of Go's own heap, so that nobody has to give it back.
+	// On Go's heap, so that the garbage collector frees it.
 	n = (4*n + largePage - 1) &^ (largePage - 1) / 4
 	x := make([]float32, n+largePage/4)
 	x = x[skip(&x[0], largePage):][:n]

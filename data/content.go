@@ -17,10 +17,10 @@ import (
 // A Gate decides whether a table may be used. Read hands out no table that its gate has
 // not admitted, as the oracle answers nothing that its meter has not charged (R24).
 type Gate interface {
-	// RowKey is the key of the hashes of raw rows; nil where nobody wants them.
+	// RowKey is the key of the hashes of raw rows; nil for no hashes.
 	RowKey() []byte
-	// Admit is told the content of a table that was read. Its error is Read's, and then
-	// there is no table.
+	// Admit gets the content of a table that was read. If it fails, Read returns its error and
+	// no table.
 	Admit(ctx context.Context, c *Content) error
 }
 
@@ -160,7 +160,7 @@ func canonical(cell string) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// shortest says whether a cell is for sure a number in the form that canonical would give it:
+// shortest says whether a cell is certainly a number in the form that canonical gives it:
 // digits, and perhaps a point with digits behind it, 15 in all, without a zero too many.
 func shortest(cell string) bool {
 	if len(cell) > 15 {

@@ -12,7 +12,7 @@ import (
 // gives depends on the row and the schema only.
 type encoder struct {
 	dim     int
-	cols    []encColumn // columns that are looked at, in schema order; the label among them
+	cols    []encColumn // columns that are read, in schema order, with the label
 	label   encColumn   // the label
 	rule    rowRule
 	center  []float64 // IDX: one number, or one for each pixel
@@ -23,7 +23,7 @@ type encoder struct {
 	trim    bool
 	unit    int // which of cols says whose row it is; −1: none does
 
-	// The row at hand.
+	// The current row.
 	col     []int32   // ascending
 	val     []float64 // beside col; multiples of the unit after finish
 	y       float32
@@ -33,7 +33,7 @@ type encoder struct {
 	clamped []int    // entries of cols (or 0 for LIBSVM), for each value that was clamped
 }
 
-// An encColumn is a column made ready.
+// An encColumn is a column of the schema, prepared for encoding.
 type encColumn struct {
 	name    string
 	typ     string
@@ -51,7 +51,7 @@ type encColumn struct {
 	missing replacement     // numeric, categorical
 }
 
-// A replacement says what stands for a cell that is missing or unknown.
+// A replacement is the value of a cell that is missing or unknown.
 type replacement struct {
 	bad   bool
 	zero  bool
@@ -123,7 +123,7 @@ func ruleOf(rule string, levels map[string]int) replacement {
 	return replacement{value: v}
 }
 
-// begin clears the row at hand.
+// begin clears the current row.
 func (e *encoder) begin() {
 	e.col, e.val, e.clamped = e.col[:0], e.val[:0], e.clamped[:0]
 	e.y, e.norm, e.known = 0, 0, false

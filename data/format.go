@@ -71,8 +71,8 @@ func (in *Input) Reads(c schema.Column) bool {
 // Match returns where among names each column of the schema is, −1 for a label or a unit that
 // is not there and not read. Every other column must be there, and no further one.
 func (in *Input) Match(names []string) ([]int, *config.Error) {
-	// First what the schema asks for: only where all of it is there, a line of text
-	// is a header for sure and no row, and may be shown.
+	// First the columns of the schema: a line that has all of them is a header, not a row, so
+	// errors may show its names.
 	at := make([]int, len(in.Schema.Columns))
 	known := make(map[string]bool, len(at))
 	for i, c := range in.Schema.Columns {
@@ -183,8 +183,8 @@ func (r *Row) Value(feature int, v float64) {
 	r.feature(feature, v)
 }
 
-// Pixels takes an image with its label as they stand in the file, and the number of the
-// label's class, −1 for none.
+// Pixels takes the bytes of an image and its label, and the number of the label's class, −1 for
+// none.
 func (r *Row) Pixels(image []byte, label byte, class int) Fault {
 	r.raw.image(image, label)
 	if class < 0 {
@@ -243,7 +243,7 @@ func headOf(path string) []byte {
 	return head
 }
 
-// A File is open for reading, decompressed where it is gzip. Its errors are in words.
+// A File is open for reading, decompressed where it is gzip. Its errors name the file and what to do.
 type File struct {
 	Name string
 	f    *readfile.File
@@ -289,7 +289,7 @@ func (f *File) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// readError puts a failure of the file or the decompressor in words.
+// readError says what failed: the file or the decompressor.
 func (f *File) readError(err error) error {
 	var corrupt flate.CorruptInputError
 	switch {

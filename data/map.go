@@ -8,10 +8,10 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
-// readAligned reads a packed table that cannot be mapped into memory of its own.
+// readAligned reads a packed table that cannot be mapped.
 func readAligned(path string, f *readfile.File) (m []byte, unmap func() error, err error) {
 	unmap = func() error { return nil }
-	aligned := make([]float64, (f.Size()+7)/8) // its numbers stand at multiples of their size
+	aligned := make([]float64, (f.Size()+7)/8) // so that its numbers are aligned
 	if len(aligned) == 0 {
 		return nil, unmap, nil
 	}

@@ -28,8 +28,8 @@ func mapFile(path string) (m []byte, unmap func() error, err error) {
 	return m, func() error { return unix.Munmap(m) }, nil
 }
 
-// advise says how mapped memory will be read: here and there, where reading ahead
-// does not pay, or from front to back.
+// advise says how mapped memory will be read: in random order, where reading ahead is wasted, or
+// in sequence.
 func advise(m []byte, random bool) {
 	how := unix.MADV_NORMAL
 	if random {

@@ -27,8 +27,7 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// A packed table is a file that holds an encoded table as it stands in memory, so
-// that it can be mapped instead of read. All numbers are little-endian; what
+// A packed table is a file with an encoded table in its form in memory. It is mapped, not read. All numbers are little-endian; what
 // follows another part begins at a multiple of packAlign bytes, with zeros
 // between. docs/pack.md has the layout.
 //
@@ -67,7 +66,7 @@ type packed struct {
 	hashes packHash
 }
 
-// A packHash says where the hashes of raw rows stand in the file.
+// A packHash is the position of the hashes of raw rows in the file.
 type packHash struct {
 	offset, count int
 	key           [8]byte // names the key
@@ -76,7 +75,7 @@ type packHash struct {
 
 const packHashEntry = 8 + 8 + sha256.Size
 
-// A packChunk says where a block stands in the file.
+// A packChunk is the position of a block in the file.
 type packChunk struct {
 	offset, size  int
 	rows, nonzero int
@@ -186,7 +185,7 @@ type packWriter struct {
 	err    error
 	offset int
 	flags  uint32    // of the file
-	sum    hash.Hash // of the chunk at hand; nil between chunks
+	sum    hash.Hash // of the current chunk; nil between chunks
 	chunks []packChunk
 	rows   int
 }
@@ -351,7 +350,7 @@ func (p *packWriter) finish(f *os.File, sch *schema.Schema, stats *LoadStats, co
 	return errors.Join(f.Chmod(0o600), f.Sync(), f.Close())
 }
 
-// LoadSchema reads the schema file at path, or the schema that stands in a packed table.
+// LoadSchema reads the schema file at path, or the schema of a packed table.
 func LoadSchema(path string) (*schema.Schema, error) {
 	if !isPacked(path) {
 		return schema.Load(path)
@@ -375,7 +374,7 @@ func damaged(format string, args ...any) error {
 	return &packCut{fmt.Sprintf(format, args...), "copy the file again, or pack the table again"}
 }
 
-// readFooter checks header and footer, given what stands in the file and its size.
+// readFooter checks header and footer. at reads a part of the file, which has that size.
 func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, error)) (*packed, error) {
 	le := binary.LittleEndian
 	if len(head) < packHeader || string(head[:8]) != packMagic {
@@ -481,7 +480,7 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 	return p, nil
 }
 
-// packError puts what is wrong with a packed file in words.
+// packError says what is wrong with a packed file.
 func packError(path string, err error) error {
 	var cut *packCut
 	if errors.As(err, &cut) {
@@ -647,7 +646,7 @@ func eachChunk(ctx context.Context, n int, f func(int) error) error {
 	return ctx.Err()
 }
 
-// chunkError says what is wrong with a chunk, in words for a person.
+// chunkError says what is wrong with a chunk.
 type chunkError string
 
 func (e chunkError) Error() string { return string(e) }
@@ -657,8 +656,8 @@ const (
 	errChunkRows = chunkError("rows that are not encoded as the schema asks")
 )
 
-// checked is the block that stands in b, and the units of its rows, if the checksum is
-// right. Where no row is dropped, Drop is nil.
+// checked returns the block in b and the units of its rows, if the checksum is right. Where no
+// row is dropped, Drop is nil.
 func (c *packChunk) checked(b []byte, dim int, flags uint32) (*Block, []int32, error) {
 	if sha256.Sum256(b) != c.sum {
 		return nil, nil, errChunkSum
@@ -670,7 +669,7 @@ func (c *packChunk) checked(b []byte, dim int, flags uint32) (*Block, []int32, e
 	return k, of, err
 }
 
-// block is the block that stands in b, and the units of its rows.
+// block returns the block in b and the units of its rows.
 func (c *packChunk) block(b []byte, dim int, flags uint32) (k *Block, of []int32, err error) {
 	k = &Block{N: c.rows, Dim: dim}
 	part := func(n int) []byte {
@@ -704,8 +703,7 @@ func (c *packChunk) block(b []byte, dim int, flags uint32) (k *Block, of []int32
 	return k, of, nil
 }
 
-// numbers are the numbers that stand in b, which begins at a multiple of their
-// size.
+// numbers returns the numbers in b, which is aligned to their size.
 func numbers[T float32 | int32](b []byte) []T {
 	if len(b) == 0 {
 		return []T{}

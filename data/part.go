@@ -8,113 +8,77 @@ import (
 	"slices"
 )
 
-// Subset is a table in memory of the records that in says yes to: their rows, in the
+// Subset is a table in memory of the records for which in returns true: their rows, in the
 // order of the tables. A record is a row or, where rows belong to units, a unit with all
 // its rows, so no unit is on two sides of a division. Records are numbered across the
-// tables, one after the other. These must be of one schema, and a unit in one of them
-// alone.
+// tables, one after the other. The tables have one schema, and no unit is in two of them.
 func Subset(tables []*Table, in func(record int) bool) *Table {
 	out := *tables[0]
 	out.Blocks, out.units, out.unmap, out.mapped = nil, nil, nil, nil
-	p := packer{to: &out}
-	var of []int32 // the unit of each row of out
-	units := int32(0)
-	from := 0 // the number of the table's first record
+	var all Table    // the tables one behind the other
+	var rows []int32 // of all: those that out gets
+	var of []int32   // the unit of each row of out
+	units, record, row := int32(0), 0, int32(0)
 	for _, t := range tables {
-		wanted := make([]bool, t.Units())
-		for k := range wanted {
-			wanted[k] = in(from + k)
+		number := make([]int32, t.Units()) // 1 + that of the unit in out; 0: no row of it yet; −1: not wanted
+		for k := range number {
+			if !in(record) {
+				number[k] = -1
+			}
+			record++
 		}
-		from += len(wanted)
-		number := make([]int32, len(wanted)) // 1 + that of the unit in out; 0: no row of it yet
-		row := 0
+		first := row
 		for _, b := range t.Blocks {
-			for i := range b.N {
-				k := row
+			for range b.N {
+				k := row - first
 				if t.units != nil {
-					k = int(t.units.of[row])
+					k = t.units.of[k]
 				}
 				row++
-				if k < 0 || !wanted[k] {
+				if k < 0 || number[k] < 0 {
 					continue
 				}
-				p.add(b, i, out.Dim)
 				if number[k] == 0 {
 					units++
 					number[k] = units
 				}
-				of = append(of, number[k]-1)
+				rows, of = append(rows, row-1), append(of, number[k]-1)
 			}
 		}
+		all.Blocks = append(all.Blocks, t.Blocks...)
 	}
-	p.flush()
+	all.Dim = out.Dim
+	copier, memory := NewCopier(&all), Arena{}
+	work := Block{Dim: out.Dim}
+	for some := range slices.Chunk(rows, BlockRows) {
+		copier.Copy(&work, some, len(some), 0)
+		out.Blocks = append(out.Blocks, work.clone(&memory))
+	}
 	if tables[0].units != nil {
 		out.SetUnits(of)
 	}
 	return &out
 }
 
-// A packer fills blocks with rows of others.
-type packer struct {
-	to    *Table
-	arena Arena
-	b     *Block
-	start []int32
-	col   []int32
-	val   []float32
-}
-
-func (p *packer) add(from *Block, i, dim int) {
-	if p.b != nil && p.b.N == BlockRows {
-		p.flush()
-	}
-	if p.b == nil {
-		p.b = &Block{Dim: dim, Norm: p.arena.Floats(BlockRows)[:0]}
-		if from.Y != nil {
-			p.b.Y = p.arena.Floats(BlockRows)[:0]
-		}
-		if from.Start == nil {
-			p.b.X = p.arena.Floats(BlockRows * dim)[:0]
-		}
-	}
-	b := p.b
-	b.Norm = append(b.Norm, from.Norm[i])
-	if from.Y != nil {
-		b.Y = append(b.Y, from.Y[i])
-	}
-	if from.Start == nil {
-		b.X = append(b.X, from.X[i*dim:(i+1)*dim]...)
+// clone is a copy of b in memory. Where no row is dropped, its Drop is nil.
+func (b *Block) clone(memory *Arena) *Block {
+	c := &Block{N: b.N, Dim: b.Dim, Y: memory.copy(b.Y), Norm: memory.copy(b.Norm)}
+	if b.Start == nil {
+		c.X = memory.copy(b.X)
 	} else {
-		p.start = append(p.start, int32(len(p.col)))
-		p.col = append(p.col, from.Col[from.Start[i]:from.Start[i+1]]...)
-		p.val = append(p.val, from.Val[from.Start[i]:from.Start[i+1]]...)
+		c.setSparse(memory, b.Start, b.Col, b.Val)
 	}
-	if from.Drop != nil && from.Drop[i] {
-		if b.Drop == nil {
-			b.Drop = make([]bool, BlockRows)
-		}
-		b.Drop[b.N] = true
+	if slices.Contains(b.Drop, true) {
+		c.Drop = slices.Clone(b.Drop)
 	}
-	b.N++
+	return c
 }
 
-func (p *packer) flush() {
-	b := p.b
-	if b == nil {
-		return
-	}
-	if b.X == nil {
-		b.Start = append(append([]int32(nil), p.start...), int32(len(p.col)))
-		b.Col = p.arena.Ints(len(p.col))
-		copy(b.Col, p.col)
-		b.Val = p.arena.Floats(len(p.val))
-		copy(b.Val, p.val)
-		p.start, p.col, p.val = p.start[:0], p.col[:0], p.val[:0]
-	}
-	if b.Drop != nil {
-		b.Drop = b.Drop[:b.N]
-	}
-	p.to.Blocks, p.b = append(p.to.Blocks, b), nil
+// setSparse gives b copies of these rows.
+func (b *Block) setSparse(memory *Arena, start, col []int32, val []float32) {
+	b.Start, b.Col, b.Val = slices.Clone(start), memory.Ints(len(col)), memory.Floats(len(val))
+	copy(b.Col, col)
+	copy(b.Val, val)
 }
 
 // RowHashes is a number from 0 to 2⁶⁴−1 for each record of the tables, numbered as in Subset:

@@ -30,18 +30,17 @@ type Options struct {
 	// Unlabeled reads no labels, and the file need not have them: for
 	// predictions. The table has no Y.
 	Unlabeled bool
-	// ByRow takes each row by itself: no unit is looked at, the file need not have that
-	// column (but where it has no header), and all rows of a unit stay: for predictions
-	// and scores.
+	// ByRow counts each row separately, for predictions and scores: it ignores units, keeps
+	// all rows of one, and needs no such column in a file with a header.
 	ByRow bool
-	// Dropped, where it is not nil, is told of a table of which on_bad_row: drop leaves rows
-	// out, before there is a table. Its error ends the reading.
+	// Dropped, where it is not nil, gets the counts of a table from which on_bad_row: drop
+	// leaves rows out. Its error ends the reading.
 	Dropped func(path string, stats *LoadStats) error
 	// Formats are those that package data/source lists. Package run/access sets them.
 	Formats []Format
 }
 
-// dropped tells Dropped, where there is something to tell.
+// dropped calls Dropped if rows were dropped.
 func (o Options) dropped(path string, stats *LoadStats) error {
 	if stats.Dropped == 0 || o.Dropped == nil {
 		return nil
@@ -236,7 +235,7 @@ type builder struct {
 	label bool
 	units *grouper // nil: each row is a unit
 
-	n     int // rows in the block at hand
+	n     int // rows in the current block
 	x     []float32
 	start []int32
 	col   []int32
@@ -267,7 +266,7 @@ func newBuilder(s *schema.Schema, opt Options) *builder {
 // Empty is a table of the schema without rows.
 func Empty(s *schema.Schema) *Table { return newBuilder(s, Options{}).table }
 
-// add takes over the row that e has at hand.
+// add appends e's current row.
 func (b *builder) add(e *encoder) error {
 	if err := b.begin(); err != nil {
 		return err
@@ -289,7 +288,7 @@ func (b *builder) add(e *encoder) error {
 	return b.whose(e, false)
 }
 
-// whose takes a note of the unit of the row that was added.
+// whose records the unit of the row that was added.
 func (b *builder) whose(e *encoder, dropped bool) error {
 	if b.units == nil {
 		return nil
@@ -301,7 +300,7 @@ func (b *builder) whose(e *encoder, dropped bool) error {
 	return nil
 }
 
-// drop adds a row that only keeps its place: the one that e has at hand, a bad one.
+// drop appends e's current row, a bad one, as dropped.
 func (b *builder) drop(e *encoder) error {
 	if err := b.begin(); err != nil {
 		return err
@@ -341,7 +340,7 @@ func (b *builder) done(y, norm float32) {
 	}
 }
 
-// flush hands over the block at hand.
+// flush emits the current block.
 func (b *builder) flush() error {
 	if b.n == 0 {
 		return nil
@@ -353,11 +352,7 @@ func (b *builder) flush() error {
 			k.X = append([]float32(nil), b.x[:b.n*b.table.Dim]...)
 		}
 	} else {
-		k.Start = append([]int32(nil), b.start...)
-		k.Col = b.arena.Ints(len(b.col))
-		copy(k.Col, b.col)
-		k.Val = b.arena.Floats(len(b.val))
-		copy(k.Val, b.val)
+		k.setSparse(b.arena, b.start, b.col, b.val)
 		b.start, b.col, b.val = b.start[:1], b.col[:0], b.val[:0]
 	}
 	if b.any {

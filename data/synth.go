@@ -20,7 +20,7 @@ const (
 	synthSignal  = 4.0  // standard deviation of the margin: the best model is right in about 85 of 100 rows
 	synthMissing = 0.02 // share of cells with a missing mark, where the schema allows it
 	synthCells   = 14   // most non-zero values of a LIBSVM row
-	synthOpen    = 64   // units whose rows stand among each other
+	synthOpen    = 64   // units whose rows alternate
 )
 
 // Synth writes a table of that many records that fits the schema, CSV or LIBSVM,
@@ -104,7 +104,7 @@ type synth struct {
 	truth  []float64
 	left   int         // records that are still to begin
 	open   []synthUnit // units that have rows to come
-	unit   synthUnit   // the one whose row is at hand
+	unit   synthUnit   // the one of the current row
 	units  int         // how many have begun
 }
 
@@ -288,7 +288,7 @@ func meanSD(v []float64) (mean, sd float64) {
 	return mean, math.Sqrt(sd)
 }
 
-// margin is w_k·x for the row at hand.
+// margin is w_k·x for the current row.
 func (s *synth) margin(k int) float64 {
 	var m float64
 	for i, j := range s.enc.col {
@@ -297,7 +297,7 @@ func (s *synth) margin(k int) float64 {
 	return m
 }
 
-// label draws the label of the row at hand.
+// label draws the label of the current row.
 func (s *synth) label() string {
 	classes := s.schema.ClassNames()
 	switch len(classes) {

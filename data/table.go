@@ -41,9 +41,8 @@ type Table struct {
 	random bool         // what advise was last told
 }
 
-// Random says that few rows here and there will be looked at next, or else all of
-// them. A packed table tells the system, so that what is not in memory is read in
-// the way that suits. Repeating what was said costs nothing.
+// Random says whether a few rows in random order are read next, or all of them. A packed table
+// passes it on to the system, which then reads the file in that way. Repeated calls cost nothing.
 func (t *Table) Random(random bool) {
 	if t.mapped == nil || random == t.random {
 		return
@@ -52,8 +51,7 @@ func (t *Table) Random(random bool) {
 	advise(t.mapped, random)
 }
 
-// Close gives back the memory of a packed table; its blocks must not be used after
-// that. For other tables it does nothing.
+// Close unmaps a packed table; do not use its blocks afterward. For other tables it does nothing.
 func (t *Table) Close() error {
 	if t.unmap == nil {
 		return nil
@@ -80,7 +78,7 @@ type View struct {
 	*Block
 	Rows     []int32 // row numbers within the block, ascending; nil: the range
 	From, To int
-	Next     [][]float32 // dense rows, of this block or others, that will be wanted soon; nil says nothing
+	Next     [][]float32 // dense rows, of this block or others, that are read soon; nil: not known
 }
 
 // Len is the number of rows that v names.

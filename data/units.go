@@ -15,8 +15,8 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// units says which rows of a table belong to one unit. Units are numbered in the order
-// in which their first rows stand in the table.
+// units says which rows of a table belong to one unit. Units are numbered in the order of their
+// first rows.
 type units struct {
 	of    []int32    // the unit of each row; −1: of none, and the row is dropped
 	start []int32    // the rows of unit u that count are rows[start[u]:start[u+1]], ascending
@@ -158,7 +158,7 @@ func shareOf(n int) float64 {
 	return float64(s)
 }
 
-// A grouper finds out whose rows are read.
+// A grouper assigns rows to units while they are read.
 //
 // Of a unit with more rows than the schema allows, those count whose encoded content
 // has the smallest hashes. So which they are depends on the unit's own rows alone: not
@@ -179,7 +179,7 @@ func newGrouper(most int) *grouper {
 	return &grouper{most: most, number: map[[16]byte]int32{}, ids: [][16]byte{}} // known, also where there are none
 }
 
-// add takes a note of the row that e has at hand, a bad one where it is dropped.
+// add records the unit and the content of e's current row, a bad one where it is dropped.
 func (g *grouper) add(e *encoder, dropped bool) {
 	u := int32(-1)
 	if e.known {
@@ -235,8 +235,7 @@ func (g *grouper) beyond() []int32 {
 	return out
 }
 
-// group drops the rows beyond the most of their unit from the table and says whose the
-// others are.
+// group drops the rows beyond the limit of their unit from the table and assigns the others.
 func (g *grouper) group(t *Table) {
 	for _, row := range g.beyond() {
 		t.Blocks[row/BlockRows].erase(int(row % BlockRows))

@@ -8,8 +8,7 @@ import (
 
 // WithLabel is a copy of the schema in which the named column is what is to be
 // predicted: the levels of a categorical column become its classes, the bounds
-// of a numeric one those of the label. The former label is not looked at any
-// more. Asking for the label that the schema has changes nothing.
+// of a numeric one those of the label. The former label is ignored. Asking for the label that the schema has changes nothing.
 func (s *Schema) WithLabel(name string) (*Schema, error) {
 	if name == s.LabelName() {
 		return s, nil

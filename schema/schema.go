@@ -29,7 +29,7 @@ const (
 
 	TypeNumeric     = "numeric"     // Column.Type: a number within public bounds
 	TypeCategorical = "categorical" // Column.Type: one of some public levels
-	TypeIgnore      = "ignore"      // Column.Type: never looked at
+	TypeIgnore      = "ignore"      // Column.Type: never read
 	TypeLabel       = "label"       // Column.Type: what is to be predicted
 	TypeUnit        = "unit"        // Column.Type: whose row it is; no feature
 
@@ -307,7 +307,7 @@ func (s *Schema) unit() float64 {
 	return math.Ldexp(1, e-20)
 }
 
-// Counted is what Rows counts, in the plural, and the field that it stands in.
+// Counted is what Rows counts, in the plural, and the name of its field.
 func (s *Schema) Counted() string {
 	if s.UnitRows > 0 {
 		return "units"

@@ -140,7 +140,7 @@ func cellCount(n int) string {
 	return fmt.Sprintf("%d cells in the row", n)
 }
 
-// csvFault puts an error of encoding/csv in words.
+// csvFault is the fault of an error of encoding/csv.
 func csvFault(err error) data.Fault {
 	f := data.Fault{Found: "a row that cannot be split into cells", Allowed: "cells in the form of CSV"}
 	var pe *csv.ParseError

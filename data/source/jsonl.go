@@ -14,8 +14,8 @@ import (
 )
 
 // jsonLines is JSON Lines (https://jsonlines.org): an object on each line, from column names
-// to text, numbers, true, false or null. A name that is left out has no value. A file without
-// rows is told by its name.
+// to text, numbers, true, false or null. A name that is left out has no value. The name
+// of a file without rows decides.
 var jsonLines = data.Format{
 	Name: "a JSON Lines file",
 	Is: func(path string, head []byte) bool {

@@ -48,8 +48,8 @@ type parquetFile struct {
 	file *parquet.File
 }
 
-// openParquet opens the Parquet file at path. The library panics at some files that
-// are damaged; guard makes errors of that.
+// openParquet opens the Parquet file at path. The library panics at some damaged files; guard
+// turns that into an error.
 func openParquet(path string) (p *parquetFile, err error) {
 	f, err := readfile.Open(path)
 	if err != nil {
@@ -111,13 +111,13 @@ func parquetType(c *parquet.Column) string {
 	return t.Kind().String()
 }
 
-// parquetRows reads the columns of a Parquet file that are wanted, side by side.
+// parquetRows reads the columns of a Parquet file that are read, side by side.
 type parquetRows struct {
 	*parquetFile
 	cells   []string
 	null    []bool
 	columns []parquetColumn
-	group   int   // row group at hand
+	group   int   // current row group
 	left    int64 // rows of it that are still to come
 	row     int
 	read    int // of columns: those that the schema reads

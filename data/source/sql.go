@@ -114,9 +114,8 @@ func (t *sqlTable) open(ctx context.Context) (*sql.DB, *sql.Tx, error) {
 	return db, tx, nil
 }
 
-// failed is the error of a database, in words where a person can mend it. What the
-// server says of it may name a value, and is left out where it is not about
-// connecting.
+// failed is the error of a database, with advice where there is any. It leaves out what the
+// server says, which may name a value, except about connecting.
 func (t *sqlTable) failed(err error) error {
 	var lite *sqlite.Error
 	bad := func(found, allowed, hint string) error {

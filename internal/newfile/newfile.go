@@ -77,7 +77,7 @@ func Write(w io.Writer, flag, path string, write func(io.Writer) error) error {
 		return errors.Join(buffered(f, write), f.Close())
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil { // of a name that nobody gave
+	if err != nil { // no name was given
 		var cause *fs.PathError
 		if errors.As(err, &cause) {
 			err = cause.Err

@@ -81,7 +81,7 @@ func Open(path string) (*File, error) {
 // of a pipe, and refuses everything else. A file that is not there can be made.
 func OpenFile(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	// Opening a device may do something, so it is not even opened. It may still
-	// take the file's place afterward, so the open file is looked at, too.
+	// take the file's place afterward, so the open file is checked, too.
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
 		return nil, irregular(path, st.Mode())
 	}

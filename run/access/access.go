@@ -73,7 +73,7 @@ const most = 0.05
 // A Gate opens tables for one command or run.
 type Gate struct {
 	Ledger *ledger.Ledger // asked which contents are protected; nil: there is no ledger, and none is
-	Notice func(string)   // told what only the owner may see; nil: nobody
+	Notice func(string)   // gets what only the owner may see; may be nil
 	// Void ends the guarantee of what is protected, and records it.
 	Void bool
 	// Unprotected says that the rows need no protection, so that the access is not recorded.
@@ -81,7 +81,7 @@ type Gate struct {
 	Unprotected bool
 	// TestOverlaps asserts that test rows which equal training rows are other people's.
 	TestOverlaps bool
-	// Dropped is told of dropped rows, and refuses where they are too many: see data.Options.
+	// Dropped gets the counts of dropped rows and refuses too many: see data.Options.
 	Dropped func(file string, stats *data.LoadStats) error
 	Why     string // what the ledger says of an access without a guarantee; "": by its purpose
 
@@ -122,7 +122,7 @@ func (o *Opened) Ended() bool { return len(o.void) > 0 }
 // Units is the number of rows or units: public under replace-one only (R9).
 func (o *Opened) Units() int { return o.table.Units() }
 
-// Close gives back a table that nobody took.
+// Close closes a table that was not taken.
 func (o *Opened) Close() error { return o.table.Close() }
 
 // Open reads a table for a purpose and decides about it. For Test, train are the tables that

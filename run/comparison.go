@@ -8,8 +8,8 @@ import (
 
 const compareKey = "compare"
 
-// A Comparison is the block `compare` of a spec file: what `sotto compare` varies. The
-// rest of the file is what all have in common.
+// A Comparison is the block `compare` of a spec file: what `sotto compare` varies. All trainings share
+// the rest of the file.
 type Comparison struct {
 	Methods []Settings  `yaml:"methods"` // each a name, or a block like `method` that may have a label
 	Epsilon []string    `yaml:"epsilon"` // numbers, or none: without noise
@@ -20,7 +20,7 @@ type Comparison struct {
 	Tables  []TableSpec `yaml:"tables"`  // none: the table of the spec
 }
 
-// A TableSpec is one of the tables of a comparison. What is left out is as in the spec.
+// A TableSpec is one of the tables of a comparison. A field that is left out is the spec's.
 type TableSpec struct {
 	Name       string   `yaml:"name"`   // of the table in the results; "" is the schema's dataset
 	Schema     string   `yaml:"schema"` // paths are relative to the file
@@ -31,6 +31,26 @@ type TableSpec struct {
 	Rows       int      `yaml:"rows"`
 	Model      Settings `yaml:"model"`
 	Delta      string   `yaml:"delta"`
+}
+
+// loadBlock reads a block of a spec file into dst, unless the file does not have it.
+func loadBlock(file, key string, dst any) (block config.Node, place string, err error) {
+	src, err := readSpec(file)
+	if err != nil {
+		return block, "", err
+	}
+	return parseBlock(file, src, key, dst)
+}
+
+func parseBlock(file string, src []byte, key string, dst any) (block config.Node, place string, err error) {
+	doc, err := config.Parse(file, "a spec", src)
+	if err != nil {
+		return block, "", input(err)
+	}
+	if block = doc.Root().Field(key); block.Given() {
+		err = input(block.Decode(dst))
+	}
+	return block, doc.Place(key), err
 }
 
 // Settings are the fields of a block, as overrides whose paths begin in it.
@@ -69,10 +89,9 @@ func (s *Settings) Take(path string) (value, from string) {
 	return value, from
 }
 
-// LoadComparison reads the block `compare` of a spec file; a file without it, or no
-// file, has the zero value.
-func LoadComparison(file string) (Comparison, error) {
-	var c Comparison
+// LoadComparison reads the block `compare` of a spec file. Without the block, or without a file, it
+// returns the zero value.
+func LoadComparison(file string) (c Comparison, err error) {
 	if file == "" {
 		return c, nil
 	}
@@ -84,16 +103,8 @@ func LoadComparison(file string) (Comparison, error) {
 }
 
 func parseComparison(file string, src []byte) (c Comparison, err error) {
-	doc, err := config.Parse(file, "a spec", src)
-	if err != nil {
-		return c, input(err)
-	}
-	block := doc.Root().Field(compareKey)
-	if !block.Given() {
-		return c, nil
-	}
-	if err := block.Decode(&c); err != nil {
-		return c, input(err)
+	if _, _, err := parseBlock(file, src, compareKey, &c); err != nil {
+		return c, err
 	}
 	for i := range c.Tables {
 		t := &c.Tables[i]

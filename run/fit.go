@@ -85,7 +85,7 @@ func Fit(ctx context.Context, job *Job, env Env) (*runlog.Info, string, error) {
 	defer s.Close()
 	counts, err := s.Load(ctx)
 	if err != nil {
-		return nil, "", notBegun(ctx, err)
+		return nil, "", orStopped(ctx, err, ErrNotBegun)
 	}
 	if err := s.describe(); err != nil {
 		return nil, "", err
@@ -108,7 +108,7 @@ func Fit(ctx context.Context, job *Job, env Env) (*runlog.Info, string, error) {
 	default:
 		s.closeWriter()
 		undo() // nothing half-written stays behind
-		return nil, "", notBegun(ctx, err)
+		return nil, "", orStopped(ctx, err, ErrNotBegun)
 	}
 	asked, err := s.Open(meter, s.writer, 0)
 	if err != nil {
@@ -117,10 +117,10 @@ func Fit(ctx context.Context, job *Job, env Env) (*runlog.Info, string, error) {
 	return s.Info, s.Dir, s.run(ctx, s.Job.walk(nil), asked, asked, &runlog.Record{})
 }
 
-// notBegun is err, or that a person stopped the run before it began.
-func notBegun(ctx context.Context, err error) error {
+// orStopped is err, or how the run ended if a person stopped it.
+func orStopped(ctx context.Context, err, how error) error {
 	if ctx.Err() != nil {
-		return ErrNotBegun
+		return how
 	}
 	return err
 }
@@ -160,14 +160,20 @@ func (s *Session) purpose() access.Purpose {
 	return access.Train
 }
 
+// RowOptions says how the training rows are read. Under replace-one their number is public, and a row
+// that is dropped keeps its position (R9).
+func (j *Job) RowOptions() data.Options {
+	opt := data.Options{Labels: j.Spec.Labels}
+	if j.Facts.Adjacency == privacy.ReplaceOne {
+		opt.Rows, opt.KeepBad = j.Facts.Rows, true
+	}
+	return opt
+}
+
 // loadTable reads the training rows.
 func (s *Session) loadTable(ctx context.Context, gate *access.Gate) (map[string]int, error) {
-	opt := data.Options{Labels: s.Job.Spec.Labels}
-	if s.Job.Facts.Adjacency == privacy.ReplaceOne {
-		opt.Rows, opt.KeepBad = s.Job.Facts.Rows, true
-	}
 	var err error
-	if s.opened, err = gate.Open(ctx, s.purpose(), s.Job.Schema, s.Job.Spec.Data, opt); err != nil {
+	if s.opened, err = gate.Open(ctx, s.purpose(), s.Job.Schema, s.Job.Spec.Data, s.Job.RowOptions()); err != nil {
 		return nil, err
 	}
 	stats := s.opened.Stats

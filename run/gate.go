@@ -9,11 +9,12 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/schema"
 )
 
-// Gate makes the gate to tables under the ledger at where, "" for the user's own. It makes no
-// ledger: where there is none yet, nothing is protected. One that is named must be there, unless
-// the caller is to reserve in it (maker). The caller closes the gate.
+// Gate opens the gate to tables under the ledger at where, "" for the user's own. It creates no ledger:
+// without one, nothing is protected. A named ledger must exist, unless the caller will reserve in it
+// (maker). The caller closes the gate.
 func Gate(ctx context.Context, where string, maker bool, notice func(string)) (*access.Gate, error) {
 	missing := false
 	l, err := reachLedger(ctx, where, func(ctx context.Context, where string) (*ledger.Ledger, error) {
@@ -27,9 +28,8 @@ func Gate(ctx context.Context, where string, maker bool, notice func(string)) (*
 	return &access.Gate{Ledger: l, Notice: notice, Dropped: Dropped(notice, false)}, nil
 }
 
-// Take hands out tables that no run is charged for, in their order, after recording in the ledger
-// at where what the accesses must leave there. The user's own ledger is made if it is not there
-// and something is to be recorded.
+// Take returns tables that no run is charged for, in their order, after recording the accesses in the
+// ledger at where. It creates the user's own ledger if there is something to record.
 func Take(ctx context.Context, where, id string, opened ...*access.Opened) ([]*data.Table, error) {
 	var l *ledger.Ledger
 	for _, o := range opened {
@@ -60,6 +60,26 @@ func Take(ctx context.Context, where, id string, opened ...*access.Opened) ([]*d
 		tables = append(tables, t)
 	}
 	return tables, nil
+}
+
+// Read opens and takes one table for an access that no run is charged for. Of g it uses the assertions,
+// the reason and the hooks.
+func Read(ctx context.Context, where, id string, g access.Gate, purpose access.Purpose, s *schema.Schema, file string, opt data.Options) (*data.Table, error) {
+	gate, err := Gate(ctx, where, false, g.Notice)
+	if err != nil {
+		return nil, err
+	}
+	defer gate.Close()
+	g.Ledger = gate.Ledger
+	opened, err := g.Open(ctx, purpose, s, file, opt)
+	if err != nil {
+		return nil, err
+	}
+	tables, err := Take(ctx, where, id, opened)
+	if err != nil {
+		return nil, err
+	}
+	return tables[0], nil
 }
 
 func closeAll(opened []*access.Opened) error {

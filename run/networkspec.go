@@ -9,8 +9,8 @@ import (
 
 const networkKey = "network"
 
-// A Network is the block `network` of a spec file: how many owners train together, who has which rows, who
-// speaks to whom, and with which method of package gossip. `sotto fit` does not look at it.
+// A Network is the block `network` of a spec file: which owners train together, with which rows, over
+// which graph and by which method of package gossip. `sotto fit` ignores it.
 type Network struct {
 	Owners int      `yaml:"owners"` // that divide data by a keyed hash of each row
 	Column string   `yaml:"column"` // categorical column of data whose levels are the owners
@@ -28,24 +28,16 @@ type Network struct {
 	Method Settings `yaml:"method"` // of package gossip
 }
 
-// LoadNetwork reads the block `network` of a spec file, and where each of its fields stands.
+// LoadNetwork reads the block `network` of a spec file, and the position of each of its fields.
 func LoadNetwork(file string) (n Network, places map[string]string, err error) {
-	src, err := readSpec(file)
-	if err != nil {
+	block, place, err := loadBlock(file, networkKey, &n)
+	switch {
+	case err != nil:
 		return n, nil, err
-	}
-	doc, err := config.Parse(file, "a spec", src)
-	if err != nil {
-		return n, nil, input(err)
-	}
-	block := doc.Root().Field(networkKey)
-	if !block.Given() {
+	case !block.Given():
 		return n, nil, inputError(file+":1:1", "field %q is missing: a block that says who trains together", networkKey)
 	}
-	if err := block.Decode(&n); err != nil {
-		return n, nil, input(err)
-	}
-	places = map[string]string{"": doc.Place(networkKey)}
+	places = map[string]string{"": place}
 	names, _ := block.Fields()
 	for _, name := range names {
 		places[name] = block.FieldPlace(name)

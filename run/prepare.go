@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sottodp/sotto/data"
@@ -132,17 +133,20 @@ func (j *Job) setModel() error {
 	if !slices.Contains(model.Names(), spec.Model.Name) {
 		return inputError(spec.Place("model.name"), "model.name: found %q; allowed are %s", spec.Model.Name, strings.Join(model.Names(), ", "))
 	}
-	if w := spec.Model.Width; w != 0 && spec.Model.Name != "huber-svm" {
-		return inputError(spec.Place("model.width"), "model.width: found %v; allowed only for huber-svm, not for %s", w, spec.Model.Name)
-	}
-	if n := len(spec.Model.Layers); n > 0 && !model.IsNetwork(spec.Model.Name) {
-		return inputError(spec.Place("model.layers"), "model.layers: found %d; allowed only for mlp and cnn, not for %s", n, spec.Model.Name)
-	}
-	if c := spec.Model.Compute; c != "" && !model.IsNetwork(spec.Model.Name) {
-		return inputError(spec.Place("model.compute"), "model.compute: found %q; allowed only for mlp and cnn, not for %s", c, spec.Model.Name)
-	}
-	if s := spec.Model.Shape; len(s) > 0 && spec.Model.Name != "cnn" {
-		return inputError(spec.Place("model.shape"), "model.shape: found %v; allowed only for cnn, not for %s", s, spec.Model.Name)
+	s, network := spec.Model, model.IsNetwork(spec.Model.Name)
+	for _, f := range []struct {
+		name, allowed string
+		wrong         bool
+		found         any
+	}{
+		{"width", "huber-svm", s.Width != 0 && s.Name != "huber-svm", s.Width},
+		{"layers", "mlp and cnn", len(s.Layers) > 0 && !network, len(s.Layers)},
+		{"compute", "mlp and cnn", s.Compute != "" && !network, strconv.Quote(s.Compute)},
+		{"shape", "cnn", len(s.Shape) > 0 && s.Name != "cnn", s.Shape},
+	} {
+		if f.wrong {
+			return inputError(spec.Place("model."+f.name), "model.%s: found %v; allowed only for %s, not for %s", f.name, f.found, f.allowed, s.Name)
+		}
 	}
 	var least float64
 	if b := schema.LabelBounds(); b != nil {

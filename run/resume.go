@@ -27,71 +27,71 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// Abandon settles a run that will not be resumed, and says how it and its dataset
-// stand then. where is the ledger, if its place has changed or needs a password.
-func Abandon(ctx context.Context, dir, where string) (ledger.Run, ledger.Dataset, error) {
-	info, l, err := abandon(ctx, dir, where)
-	if err != nil {
-		return ledger.Run{}, ledger.Dataset{}, err
+// Abandon settles a run that will not be resumed, and returns the state of the run and of its dataset.
+// where is the ledger, if it has moved or needs a password.
+func Abandon(ctx context.Context, dir, where string) (known ledger.Run, d ledger.Dataset, err error) {
+	s := &Session{env: Env{Ledger: where}, Dir: dir}
+	defer s.Close()
+	if s.Info, err = runlog.ReadInfo(dir); err != nil {
+		return known, d, &InputError{"", err}
 	}
-	defer l.Close()
-	known, err := l.Run(ctx, info.ID)
-	if err != nil {
-		return known, ledger.Dataset{}, err
+	switch {
+	case s.Info.Lab:
+		return known, d, inputError("", "%s: a lab run has reserved nothing; there is nothing to settle", dir)
+	case s.Info.Status == runlog.Finished && s.Info.Result == nil:
+		return known, d, s.noResult()
 	}
-	d, err := l.Dataset(ctx, info.Dataset)
-	return known, d, err
-}
-
-func abandon(ctx context.Context, dir, where string) (*runlog.Info, *ledger.Ledger, error) {
-	info, err := runlog.ReadInfo(dir)
-	if err != nil {
-		return nil, nil, &InputError{"", err}
+	if s.unlock, err = LockDir(dir); err != nil {
+		return known, d, &InputError{"", err}
 	}
-	if info.Lab {
-		return nil, nil, inputError("", "%s: a lab run has reserved nothing; there is nothing to settle", dir)
+	if err := runlog.Tidy(dir); err != nil {
+		return known, d, err
 	}
-	if info.Status == runlog.Finished && info.Result == nil {
-		return nil, nil, inputError("", "%s: says finished, and no result", filepath.Join(dir, runlog.InfoFile))
-	}
-	unlock, err := LockDir(dir)
-	if err != nil {
-		return nil, nil, &InputError{"", err}
-	}
-	defer unlock()
-	if err := errors.Join(runlog.Tidy(dir), runlog.Sync(dir)); err != nil {
-		return nil, nil, err
-	}
-	rec, err := info.Record(dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := askedFor(ctx, dir, info); err != nil {
-		return nil, nil, err
-	}
-	if where == "" {
-		where = info.Ledger
-	}
-	l, err := FindLedger(ctx, where)
-	if err != nil {
-		return nil, nil, err
-	}
-	token, err := currentToken(ctx, l, dir, info.ID)
-	if err == nil {
-		err = settle(ctx, l, dir, info, token, rec)
-	}
+	_, err = s.settleDir(ctx)
 	if errors.Is(err, ledger.ErrUnknownRun) {
 		err = inputError("", "%s: this run reserved nothing in this ledger; there is nothing to settle", dir)
 	}
-	if err != nil {
-		l.Close()
-		return nil, nil, err
+	if err == nil {
+		known, err = s.ledger.Run(ctx, s.Info.ID)
 	}
-	return info, l, nil
+	if err == nil {
+		d, err = s.ledger.Dataset(ctx, s.Info.Dataset)
+	}
+	return known, d, err
 }
 
-// askedFor says whether what a run on a filter charged for its releases is what its method asks, given these: no plan tells
-// the ledger so, and what is given back rests on it.
+// settleDir settles the run for the charges in its directory. It writes the report first, where the run
+// was killed before it wrote one.
+func (s *Session) settleDir(ctx context.Context) (*runlog.Record, error) {
+	if err := runlog.Sync(s.Dir); err != nil {
+		return nil, err
+	}
+	rec, err := s.Info.Record(s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := askedFor(ctx, s.Dir, s.Info); err != nil {
+		return nil, err
+	}
+	if err := s.openLedger(ctx); err != nil {
+		return nil, err
+	}
+	token, err := currentToken(ctx, s.ledger, s.Dir, s.Info.ID)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.report(); err != nil {
+		return nil, err
+	}
+	return rec, settle(ctx, s.ledger, s.Dir, s.Info, token, rec)
+}
+
+func (s *Session) noResult() error {
+	return inputError("", "%s: says finished, and no result", filepath.Join(s.Dir, runlog.InfoFile))
+}
+
+// askedFor checks that a run under a filter charged what its method asks, given the releases. No plan
+// tells the ledger so, and the refund depends on it.
 func askedFor(ctx context.Context, dir string, info *runlog.Info) error {
 	plan, err := info.PlanEvent()
 	if _, ok := plan.(privacy.Filtered); err != nil || !ok {
@@ -123,9 +123,9 @@ func askedFor(ctx context.Context, dir string, info *runlog.Info) error {
 	return nil
 }
 
-// Resume takes up a run that was stopped or killed: it replays the releases that
-// are durable, without a second look, and goes on. The right to do so is a token
-// that the ledger and the directory share and that is swapped first (R7).
+// Resume continues a run that was stopped or killed: it replays the durable releases, without a second
+// access, and goes on. It needs the one-time token that the ledger and the directory share, which it swaps
+// first (R7).
 func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 	info, err := runlog.ReadInfo(dir)
 	if err != nil {
@@ -168,10 +168,7 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 		return nil, err
 	}
 	if _, err := s.Load(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil, ErrInterrupted
-		}
-		return nil, err
+		return nil, orStopped(ctx, err, ErrInterrupted)
 	}
 	if err := runlog.Sync(dir); err != nil { // before anything is told of what is read
 		return nil, err
@@ -181,10 +178,7 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 		return nil, err
 	}
 	if err := s.takeOver(ctx, known); err != nil {
-		if ctx.Err() != nil {
-			return nil, ErrInterrupted
-		}
-		return nil, err
+		return nil, orStopped(ctx, err, ErrInterrupted)
 	}
 	if err := s.Take(ctx); err != nil {
 		return nil, err
@@ -203,15 +197,15 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 	if s.writer, rec, err = runlog.Continue(dir, seeded); err != nil {
 		return nil, err
 	}
-	// The replay pays again, in memory, what the record says is paid. A seeded run draws the
-	// last, unreleased batches once more; otherwise they are lost, and its plan has gaps.
-	paid := rec.Charged()
+	// The replay charges the meter again, in memory, for what the run log says was charged. A seeded run
+	// draws the last, unreleased batches once more; otherwise they are lost, and its plan has gaps.
+	charged := rec.Charged()
 	if seeded {
-		paid = rec.Released
+		charged = rec.Released
 	} else {
 		account.AllowGaps(meter)
 	}
-	asked, err := s.Open(meter, s.writer, paid)
+	asked, err := s.Open(meter, s.writer, charged)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +213,7 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 	if err != nil {
 		return nil, errors.Join(inputError("", "%s: %v", dir, err), asked.Close())
 	}
-	next, done := released(rec, rec.Newest(), paid)
+	next, done := released(rec, rec.Newest(), charged)
 	defer done()
 	if s.replays = rec.Released; walk.from != nil {
 		s.replays -= rec.Newest().Released
@@ -227,7 +221,7 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 	return info, s.run(ctx, walk, &replay.Oracle{Facts: job.Facts, Next: next, Meter: meter, Then: asked}, asked, rec)
 }
 
-// jobOf rebuilds a job from run.json: everything is fitted already.
+// jobOf rebuilds a job from run.json, where everything is configured already.
 func jobOf(info *runlog.Info) (*Job, error) {
 	entry, err := method.Lookup(info.Method)
 	if err != nil {
@@ -240,7 +234,7 @@ func jobOf(info *runlog.Info) (*Job, error) {
 	return jobWith(info, m)
 }
 
-// jobWith is the job of a method that is read already; nil: of none of package method.
+// jobWith is the job of run.json with the method m; nil for a method that is not of package method.
 func jobWith(info *runlog.Info, m method.Method) (j *Job, err error) {
 	j = &Job{Method: m}
 	if j.Schema, err = schema.FromJSON(info.Schema); err != nil {
@@ -282,8 +276,7 @@ func jobWith(info *runlog.Info, m method.Method) (j *Job, err error) {
 	return j, err
 }
 
-// finishAgain ends a run that was killed between the last file of its directory and its last line in the
-// ledger, or after that. Nothing is left to train.
+// finishAgain ends a run that was killed before its settlement, or after it. Nothing is left to train.
 func (s *Session) finishAgain(ctx context.Context) error {
 	if s.Info.Network != "" {
 		return inputError("", "%s: is an owner's part of a network; allowed is `sotto node` with this directory", s.Dir)
@@ -297,11 +290,11 @@ func (s *Session) finishAgain(ctx context.Context) error {
 	return nil
 }
 
-// SettleAgain ends a run that was killed between the last file of its directory and its last line in the
-// ledger. It returns what the directory holds of charges; nil if the run had ended.
+// SettleAgain ends a run that was killed between the last file of its directory and the settlement in the
+// ledger. It returns the charges in the directory; nil if the run was settled.
 func (s *Session) SettleAgain(ctx context.Context) (*runlog.Record, error) {
 	if s.Info.Result == nil {
-		return nil, inputError("", "%s: says finished, and no result", filepath.Join(s.Dir, runlog.InfoFile))
+		return nil, s.noResult()
 	}
 	_, err := os.Stat(filepath.Join(s.Dir, runlog.ReportFile))
 	missing := os.IsNotExist(err)
@@ -324,24 +317,7 @@ func (s *Session) SettleAgain(ctx context.Context) (*runlog.Record, error) {
 		}
 		return nil, nil
 	}
-	token, err := currentToken(ctx, s.ledger, s.Dir, s.Info.ID)
-	if err != nil {
-		return nil, err
-	}
-	if err := runlog.Sync(s.Dir); err != nil {
-		return nil, err
-	}
-	rec, err := s.Info.Record(s.Dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := askedFor(ctx, s.Dir, s.Info); err != nil {
-		return nil, err
-	}
-	if err := s.report(); err != nil { // the run was perhaps killed before it wrote one
-		return nil, err
-	}
-	return rec, settle(ctx, s.ledger, s.Dir, s.Info, token, rec)
+	return s.settleDir(ctx)
 }
 
 // openLedger opens the ledger that the run reserved in.
@@ -365,10 +341,8 @@ func (s *Session) TakeOver(ctx context.Context) error {
 	return runlog.WriteInfo(s.Dir, s.Info)
 }
 
-// takeOver proves the right to go on: same data as reserved, and the one-time
-// token, which is swapped for a new one. The new token is on disk before the
-// ledger knows it, so a crash in between loses nothing. rec is what the directory
-// holds.
+// takeOver proves the right to go on: the data is what the budget was reserved for, and the directory has
+// the one-time token, which is swapped for a new one. rec is the run log of the directory.
 func (s *Session) takeOver(ctx context.Context, rec *runlog.Record) error {
 	if err := s.openLedger(ctx); err != nil {
 		return err
@@ -470,9 +444,9 @@ func (s *Session) noLabRun() error {
 
 const pending = ".next" // a token that the ledger may or may not know yet
 
-// currentToken is the token of a run directory: the pending one if a resume was
-// killed after the swap, the other otherwise. A pending one that is current becomes
-// the other first: the next swap writes its own in its place.
+// currentToken is the token of a run directory: the pending one if a resume was killed after the swap,
+// otherwise the other. A pending token that is current is renamed first, since the next swap writes its own
+// pending token.
 func currentToken(ctx context.Context, l *ledger.Ledger, dir, run string) (string, error) {
 	path := filepath.Join(dir, runlog.TokenFile)
 	if next, err := readToken(path + pending); err == nil && l.Check(ctx, run, next) == nil {
@@ -493,8 +467,8 @@ func readToken(path string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// OpenLedger opens a ledger and makes it if it is not there. A place that can be
-// none is an *InputError.
+// OpenLedger opens a ledger and creates it if it does not exist. A location where no ledger can be is an
+// *InputError.
 func OpenLedger(ctx context.Context, where string) (*ledger.Ledger, error) {
 	return reachLedger(ctx, where, ledger.Open)
 }
@@ -502,9 +476,8 @@ func OpenLedger(ctx context.Context, where string) (*ledger.Ledger, error) {
 // ErrNoLedger says that the user has no ledger yet.
 var ErrNoLedger = errors.New("there is no ledger yet; the first run makes it")
 
-// FindLedger opens a ledger that is there: a file that is not is an *InputError,
-// and nothing is made in its place. "" is the user's own; where that is not there the
-// error wraps ErrNoLedger.
+// FindLedger opens an existing ledger. A missing file is an *InputError, and nothing is created. "" is the
+// user's own; if that does not exist, the error wraps ErrNoLedger.
 func FindLedger(ctx context.Context, where string) (*ledger.Ledger, error) {
 	return reachLedger(ctx, where, ledger.Find)
 }
@@ -529,9 +502,8 @@ func reachLedger(ctx context.Context, where string, open func(context.Context, s
 	return nil, LedgerError(err)
 }
 
-// LedgerError is an *InputError around what a person can mend: a place that is no
-// ledger or may not be written, an argument that a ledger refuses. What the machine
-// or a server did stays as it is.
+// LedgerError wraps what a person can correct in an *InputError: a location that is no ledger or may not
+// be written, an argument that a ledger refuses. Errors of the machine or a server stay as they are.
 func LedgerError(err error) error {
 	var lite interface{ Code() int }
 	var server interface{ SQLState() string }

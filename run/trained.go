@@ -150,22 +150,8 @@ type Evaluation struct {
 // ledger, and refused where it would end a guarantee (R3).
 func (m *Trained) Evaluate(ctx context.Context, path string, o Evaluation) (*runlog.Scores, error) {
 	open := func(where string, unprotected bool) (*data.Table, error) {
-		gate, err := Gate(ctx, where, false, o.Notice)
-		if err != nil {
-			return nil, err
-		}
-		defer gate.Close()
-		gate.Dropped = Dropped(o.Notice, o.AcceptDropped)
-		gate.Void, gate.Unprotected, gate.Why = o.Void, unprotected, "score of a model by `sotto evaluate`"
-		opened, err := gate.Open(ctx, access.Score, m.Schema, path, data.Options{Labels: o.Labels, ByRow: true})
-		if err != nil {
-			return nil, err
-		}
-		tables, err := Take(ctx, where, "", opened)
-		if err != nil {
-			return nil, err
-		}
-		return tables[0], nil
+		gate := access.Gate{Notice: o.Notice, Dropped: Dropped(o.Notice, o.AcceptDropped), Void: o.Void, Unprotected: unprotected, Why: "score of a model by `sotto evaluate`"}
+		return Read(ctx, where, "", gate, access.Score, m.Schema, path, data.Options{Labels: o.Labels, ByRow: true})
 	}
 	if o.Ledger == "" && m.Ledger != "" { // the user's own may protect the rows, too
 		t, err := open("", true)

@@ -2,19 +2,16 @@ package run
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"path/filepath"
-	"reflect"
 	"runtime"
-	"slices"
 	"strings"
 
-	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/secondorder"
 	"github.com/sottodp/sotto/model"
@@ -73,17 +70,15 @@ func Examine(dir string) (v *Verification, err error) {
 	return v, v.files()
 }
 
-// mostLost is how many batches crashes can have lost in a run that is worth the work of
-// its check: each loses about half a second of them. A line of the record can claim any
-// number, and every batch is looked at.
+// mostLost is how many batches crashes can have lost in a run that Verify checks: each crash loses about
+// half a second of them. A line of the run log can claim any number, and Verify walks every batch.
 const mostLost = 1 << 22
 
-// Verify checks a finished run from its files alone, without its data: that they
-// are whole, that what was charged is what was planned and fits the budget, by the
-// run's accountant and by a second one, that every release was paid for, and that
-// the method, replayed from the releases, gives the model. With a ledger it also
-// checks what that knows of the run. An error means that the directory cannot be
-// read; what does not hold is a Finding.
+// Verify checks a finished run from its files alone, without its data: that they are complete, that
+// the charges are the planned ones and fit the budget, by the run's accountant and by a second one, that
+// every release was charged, and that the method, replayed from the releases, gives the model. With a
+// ledger it also checks the ledger's record of the run. An error means that the directory cannot be read;
+// a check that fails is a Finding.
 func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]Finding, error) {
 	v, err := Examine(dir)
 	if err != nil {
@@ -114,15 +109,7 @@ func (v *Verification) files() error {
 	if err != nil {
 		return err
 	}
-	all := maps.Clone(now)
-	maps.Copy(all, v.Info.Hashes)
-	var changed []string
-	for name := range all {
-		if now[name] != v.Info.Hashes[name] {
-			changed = append(changed, name)
-		}
-	}
-	slices.Sort(changed)
+	all, changed := compared(now, v.Info.Hashes)
 	more := ""
 	if len(changed) > 0 {
 		more += "; others: " + strings.Join(changed, ", ")
@@ -130,7 +117,7 @@ func (v *Verification) files() error {
 	if v.Record.Torn {
 		more += "; the end of the record is torn"
 	}
-	v.Say("files", len(changed) == 0 && len(v.Info.Hashes) > 0 && !v.Record.Torn, "%d of %d files have the hashes in %s%s", len(all)-len(changed), len(all), runlog.InfoFile, more)
+	v.Say("files", len(changed) == 0 && len(v.Info.Hashes) > 0 && !v.Record.Torn, "%d of %d files have the hashes in %s%s", all-len(changed), all, runlog.InfoFile, more)
 	return nil
 }
 
@@ -344,13 +331,11 @@ func (v *Verification) promise(file *model.File) {
 			texts[k], err = json.Marshal(f)
 		}
 	}
-	same := err == nil && bytes.Equal(texts[0], texts[1])
-	if err == nil && !same { // the order of fields says nothing
-		var values [2]any
-		err = errors.Join(json.Unmarshal(texts[0], &values[0]), json.Unmarshal(texts[1], &values[1]))
-		same = err == nil && reflect.DeepEqual(values[0], values[1])
+	var other []string
+	if err == nil {
+		other, err = differing(texts[0], texts[1])
 	}
-	v.Say("model", same, "what %s says of its rows, itself and the guarantee, beside this run", runlog.ModelFile)
+	v.Say("model", err == nil && len(other) == 0, "what %s says of its rows, itself and the guarantee, beside this run", runlog.ModelFile)
 }
 
 // state: the newest state that is kept follows from the oldest and the releases between them, or from the beginning.
@@ -415,9 +400,9 @@ func (v *Verification) claim(again *secondorder.Claim) {
 		"%v: as the replayed run says; --claim computes both from the rows, for lab runs", recorded)
 }
 
-// VerifyClaim computes what a converged lab run claims of its model from the rows themselves. That is a look
-// without noise, so it is for lab runs alone. The rows may have come under a guarantee since: then they are refused, or void
-// ends it. Where no ledger is named it is that of the run.
+// VerifyClaim computes what a converged lab run claims of its model from the rows themselves. That is an
+// access without noise, so it is for lab runs only. Rows that are protected by now are refused, unless void,
+// which ends their guarantee. Without a named ledger it uses the run's.
 func VerifyClaim(ctx context.Context, dir, where string, void bool) (Finding, error) {
 	info, err := runlog.ReadInfo(dir)
 	switch {
@@ -436,29 +421,13 @@ func VerifyClaim(ctx context.Context, dir, where string, void bool) (Finding, er
 	if err != nil {
 		return Finding{}, &InputError{"", err}
 	}
-	if where == "" {
-		where = info.Ledger
-	}
-	gate, err := Gate(ctx, where, false, nil)
+	gate := access.Gate{Void: void, Dropped: Dropped(nil, true)} // the run accepted what is dropped
+	table, err := Read(ctx, cmp.Or(where, info.Ledger), info.ID, gate, access.Verify, job.Schema, job.Spec.Data, job.RowOptions())
 	if err != nil {
 		return Finding{}, err
 	}
-	defer gate.Close()
-	gate.Void, gate.Dropped = void, Dropped(nil, true) // what is dropped was accepted by the run
-	opt := data.Options{Labels: job.Spec.Labels}
-	if job.Facts.Adjacency == privacy.ReplaceOne {
-		opt.Rows, opt.KeepBad = job.Facts.Rows, true
-	}
-	opened, err := gate.Open(ctx, access.Verify, job.Schema, job.Spec.Data, opt)
-	if err != nil {
-		return Finding{}, err
-	}
-	defer opened.Close()
-	tables, err := Take(ctx, where, info.ID, opened)
-	if err != nil {
-		return Finding{}, err
-	}
-	t := Trainer{Job: job, Table: tables[0], Meter: &labMeter{adjacency: job.Facts.Adjacency}, Streams: noise.SeededStreams(0), Journal: NopJournal{}, Workers: runtime.GOMAXPROCS(0)}
+	defer table.Close()
+	t := Trainer{Job: job, Table: table, Meter: &labMeter{adjacency: job.Facts.Adjacency}, Streams: noise.SeededStreams(0), Journal: NopJournal{}, Workers: runtime.GOMAXPROCS(0)}
 	o, err := t.Open()
 	if err != nil {
 		return Finding{}, err

@@ -138,19 +138,13 @@ func differing(a, b []byte) ([]string, error) {
 
 // differences appends the paths at which two JSON values differ.
 func differences(list []string, path string, a, b any) []string {
-	switch x := a.(type) {
-	case map[string]any:
-		y, ok := b.(map[string]any)
-		if !ok {
-			return append(list, path)
-		}
+	x, object := a.(map[string]any)
+	y, also := b.(map[string]any)
+	if object && also {
 		all := maps.Clone(x)
 		maps.Copy(all, y)
 		for _, key := range slices.Sorted(maps.Keys(all)) {
-			at := key
-			if path != "" {
-				at = path + "." + key
-			}
+			at := strings.TrimPrefix(path+"."+key, ".")
 			_, left := x[key]
 			if _, right := y[key]; left != right {
 				list = append(list, at)
@@ -159,17 +153,16 @@ func differences(list []string, path string, a, b any) []string {
 			list = differences(list, at, x[key], y[key])
 		}
 		return list
-	case []any:
-		y, ok := b.([]any)
-		if !ok || len(x) != len(y) {
-			return append(list, path)
-		}
-		for i := range x {
-			list = differences(list, fmt.Sprintf("%s[%d]", path, i), x[i], y[i])
+	}
+	v, array := a.([]any)
+	w, also := b.([]any)
+	if array && also && len(v) == len(w) {
+		for i := range v {
+			list = differences(list, fmt.Sprintf("%s[%d]", path, i), v[i], w[i])
 		}
 		return list
 	}
-	if a != b {
+	if !reflect.DeepEqual(a, b) {
 		list = append(list, path)
 	}
 	return list
@@ -206,10 +199,10 @@ func unfitScores(s *runlog.Scores, classes []string) (other []string) {
 	return other
 }
 
-// expected is run.json as the run of a job writes it, but for its result. What was
-// warned of while it ran is the ledger's state then.
-func (v *Verification) expected(job *Job) (*runlog.Info, error) {
-	j := *job
+// expected is run.json as the run of the job writes it, without its result. Warnings while it ran
+// depended on the state of the ledger.
+func (v *Verification) expected() (*runlog.Info, error) {
+	j := *v.Job
 	j.Warnings = j.cautions()
 	want, err := NewInfo(&j, v.Info.Version)
 	if err != nil {
@@ -220,12 +213,8 @@ func (v *Verification) expected(job *Job) (*runlog.Info, error) {
 		want.Warnings = append(want.Warnings, fmt.Sprintf("delta %v is at least 1/%s = %.3g: a mechanism that publishes one whole record at random would satisfy such a δ; choose one well below",
 			v.Info.Budget.Delta, j.Facts.Counted(), 1/float64(j.Facts.Rows)))
 	}
-	if v.Info.Lab {
-		for _, w := range v.Info.Warnings {
-			if w == recordedLab {
-				want.Warnings = append(want.Warnings, w)
-			}
-		}
+	if v.Info.Lab && slices.Contains(v.Info.Warnings, recordedLab) {
+		want.Warnings = append(want.Warnings, recordedLab)
 	}
 	return want, nil
 }
@@ -239,7 +228,7 @@ type ran struct {
 
 // wrote: run.json says what a run of this job, record and replay writes.
 func (v *Verification) wrote(r ran) error {
-	want, err := v.expected(v.Job)
+	want, err := v.expected()
 	if err != nil {
 		return &InputError{v.Dir, err}
 	}
@@ -331,8 +320,7 @@ func (v *Verification) sealed(l *ledger.Ledger, known ledger.Run) error {
 		return nil // the finding on the ledger says so
 	}
 	seal := known.Settlement.Seal
-	switch {
-	case len(seal) == 0:
+	if len(seal) == 0 {
 		v.Say("seal", true, "not sealed: the run was settled by a version of Sotto that did not seal its files")
 		return nil
 	}
@@ -352,15 +340,7 @@ func (v *Verification) sealed(l *ledger.Ledger, known ledger.Run) error {
 		v.Say("seal", hmac.Equal(bytes.TrimSpace(held), []byte(want)), "%s is the HMAC of %d files under the ledger's key", runlog.SealFile, len(now))
 		return nil
 	}
-	all := maps.Clone(now)
-	maps.Copy(all, seal)
-	var changed []string
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if now[name] != seal[name] {
-			changed = append(changed, name)
-		}
-	}
-	if len(changed) > 0 {
+	if _, changed := compared(now, seal); len(changed) > 0 {
 		v.Say("seal", false, "changed since the run was settled: %s", strings.Join(changed, ", "))
 		return nil
 	}
@@ -368,10 +348,21 @@ func (v *Verification) sealed(l *ledger.Ledger, known ledger.Run) error {
 	return nil
 }
 
+// compared returns how many names two maps have together, and those under which they differ, sorted.
+func compared(a, b map[string]string) (names int, differ []string) {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if a[name] != b[name] {
+			differ = append(differ, name)
+		}
+	}
+	return len(all), differ
+}
+
 // searched: run.json says what a search with this plan, and what tune.json holds, writes.
 func (v *Verification) searched(whole privacy.Tuned) error {
-	job := *v.Job
-	want, err := v.expected(&job)
+	want, err := v.expected()
 	if err != nil {
 		return &InputError{v.Dir, err}
 	}
@@ -413,7 +404,7 @@ func (v *Verification) searched(whole privacy.Tuned) error {
 // file and the ledger. The model is the mean of several owners' parameters, which this directory
 // does not hold: only its hash and its promise can be checked.
 func (v *Verification) FinishOwner(ctx context.Context, l *ledger.Ledger) ([]Finding, error) {
-	want, err := v.expected(v.Job)
+	want, err := v.expected()
 	if err != nil {
 		return nil, &InputError{v.Dir, err}
 	}

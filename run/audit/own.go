@@ -60,22 +60,11 @@ func (s Setup) Audit(ctx context.Context, job *run.Job) (*Result, error) {
 
 // own reads the rows of the spec: an access without charge, which the ledger records (R3).
 func (s Setup) own(ctx context.Context, job *run.Job, rows int) (*data.Table, error) {
-	gate, err := run.Gate(ctx, job.Spec.Ledger, false, s.Notice)
+	gate := access.Gate{Notice: s.Notice, Dropped: job.Spec.Dropped(s.Notice), Void: s.Void, Unprotected: s.Unprotected, Why: "audit by `sotto audit`"}
+	table, err := run.Read(ctx, job.Spec.Ledger, "", gate, access.Lab, job.Schema, job.Spec.Data, data.Options{Labels: job.Spec.Labels})
 	if err != nil {
 		return nil, err
 	}
-	defer gate.Close()
-	gate.Dropped = job.Spec.Dropped(s.Notice)
-	gate.Void, gate.Unprotected, gate.Why = s.Void, s.Unprotected, "audit by `sotto audit`"
-	opened, err := gate.Open(ctx, access.Lab, job.Schema, job.Spec.Data, data.Options{Labels: job.Spec.Labels})
-	if err != nil {
-		return nil, err
-	}
-	tables, err := run.Take(ctx, job.Spec.Ledger, "", opened)
-	if err != nil {
-		return nil, err
-	}
-	table := tables[0]
 	if job.Facts.Adjacency == privacy.AddRemove && s.Runs == 0 {
 		return table, nil
 	}

@@ -283,11 +283,7 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(strin
 	}
 	defer gate.Close()
 	gate.TestOverlaps, gate.Dropped = first.Spec.TestOverlaps, first.Spec.Dropped(notice)
-	opt := data.Options{Labels: first.Spec.Labels}
-	if p.Budget.Adjacency == privacy.ReplaceOne {
-		opt.Rows, opt.KeepBad = first.Facts.Rows, true
-	}
-	opened, err := gate.Open(ctx, access.Train, first.Schema, first.Spec.Data, opt)
+	opened, err := gate.Open(ctx, access.Train, first.Schema, first.Spec.Data, first.RowOptions())
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,6 @@
-// Package audit measures how private a run is: it trains as the run would, with synthetic records among the rows, and tries to
-// tell from what is released which of them took part. What it finds is a lower bound on ε. One above the claim
-// refutes the claim; one below proves nothing.
+// Package audit measures how private a run is: it trains as the run would, with synthetic records among the
+// rows, and guesses from the releases which of them took part. The result is a lower bound on ε. A bound above
+// the claim refutes the claim; a bound below proves nothing.
 package audit
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// Canaries is how many an audit of one run has where nobody says.
+// Canaries is the default number of canaries of an audit in one run.
 const Canaries = 5000
 
 // A Result is what an audit found.
@@ -73,8 +73,7 @@ type Options struct {
 	wrap func(o *private.Oracle, rows int) oracle.Oracle // puts a fault around the oracle; for tests
 }
 
-// One audits a job in one run, on a table of the schema's rows, or under replace-one of as many fewer as there are
-// canaries: see Rows.
+// One audits a job in one run, on a table of as many rows as Rows says.
 func One(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Result, error) {
 	facts := job.Facts
 	set := &canarySet{In: make([]bool, opt.Canaries), Pull: facts.Adjacency == privacy.ReplaceOne, Dim: facts.Dim}
@@ -86,7 +85,6 @@ func One(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Re
 	for i := range set.In {
 		set.In[i] = coins.Uint64()&1 == 1
 	}
-	budget := job.Spec.Privacy.Budget()
 	claim := claims(job.Plan, job.Accountant, facts.Adjacency)
 	loss, err := claim(1)
 	if err != nil {
@@ -96,32 +94,36 @@ func One(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Re
 	if g.Guesses, err = guesses(g.Records, loss); err != nil {
 		return nil, err
 	}
-	w := &watch{set: set, odds: make([]float64, opt.Canaries)}
-	_, steps, err := train(ctx, job, table, set, opt, func(o oracle.Oracle) oracle.Oracle {
-		w.Oracle = o
-		return w
-	})
+	w := &watch{set: set, rows: facts.Rows, odds: make([]float64, opt.Canaries)}
+	_, steps, err := train(ctx, job, table, set, opt, &listener{noisy: true, heard: w.hear})
 	if err != nil {
 		return nil, err
 	}
-	if w.looks == 0 {
+	if w.gradients == 0 {
 		return nil, ErrBlind
 	}
 	g.Right = right(set.In, w.odds, g.Guesses)
-	r := &Result{Method: job.Spec.MethodName, Attack: OneRun, Adjacency: facts.Adjacency, Unit: job.Schema.Unit, UnitRows: facts.UnitRows, Rows: facts.Rows, Epsilon: budget.Epsilon, Delta: budget.Delta,
-		Failure: Failure, Canaries: g.Records, Guesses: g.Guesses, Right: g.Right, Steps: steps, Odds: w.odds, In: set.In}
-	x, epsilon, err := claim.least(g, budget.Delta)
+	r := newResult(job, OneRun)
+	r.Canaries, r.Guesses, r.Right, r.Steps, r.Odds, r.In = g.Records, g.Guesses, g.Right, steps, w.odds, set.In
+	x, epsilon, err := claim.least(g, r.Delta)
 	if err != nil {
 		return nil, err
 	}
 	if r.Bound = epsilon; x > 0 {
 		r.Noise = 1 / x
 	}
-	_, r.Plain, err = plain(budget.Delta).least(g, budget.Delta)
+	_, r.Plain, err = plain(r.Delta).least(g, r.Delta)
 	return r, err
 }
 
-// right guesses the coins of which the odds say most, so many of them, and counts the guesses that are right.
+// newResult begins the result of an audit of the job.
+func newResult(job *run.Job, attack string) *Result {
+	b, f := job.Spec.Privacy.Budget(), job.Facts
+	return &Result{Method: job.Spec.MethodName, Attack: attack, Adjacency: f.Adjacency, Unit: job.Schema.Unit, UnitRows: f.UnitRows,
+		Rows: f.Rows, Epsilon: b.Epsilon, Delta: b.Delta, Failure: Failure}
+}
+
+// right guesses so many coins, those with the largest odds, and counts the right guesses.
 func right(in []bool, odds []float64, guesses int) int {
 	order := make([]int, len(odds))
 	for i := range order {
@@ -139,8 +141,9 @@ func right(in []bool, odds []float64, guesses int) int {
 	return n
 }
 
-// train runs a job's method, or the planted one, on the rows and the canaries, and returns the output and the number of steps.
-func train(ctx context.Context, job *run.Job, table *data.Table, set *canarySet, opt Options, through func(oracle.Oracle) oracle.Oracle) (w []float64, steps int, err error) {
+// train runs a job's method, or the planted one, on the rows and the canaries. It returns the output and the
+// number of steps.
+func train(ctx context.Context, job *run.Job, table *data.Table, set *canarySet, opt Options, l *listener) (w []float64, steps int, err error) {
 	meter, err := job.Meter()
 	if opt.deed != nil {
 		own := *job
@@ -163,17 +166,17 @@ func train(ctx context.Context, job *run.Job, table *data.Table, set *canarySet,
 		t.Table, t.Summer = data.Empty(job.Schema), &canaries{Summer: rows, set: set}
 	}
 	w, last, err := t.Train(ctx, func(o *private.Oracle) oracle.Oracle {
-		if opt.wrap != nil {
-			return through(opt.wrap(o, table.Rows()))
+		if l.Oracle = o; opt.wrap != nil {
+			l.Oracle = opt.wrap(o, table.Rows())
 		}
-		return through(o)
+		return l
 	})
 	return w, last.T, err
 }
 
-// Rows says how many rows the table of an audit has and how many canaries are beside it, where so many were asked for. Under
-// replace-one the count is public and canaries take the place of rows; under a sample of fixed size
-// all rows but one are canaries.
+// Rows returns how many rows the table of an audit has and how many canaries are added, given how many were
+// asked for. Under replace-one the count is public and canaries replace rows; with samples of fixed size all
+// rows but one are canaries.
 func Rows(job *run.Job, canaries int) (rows, beside int, err error) {
 	n := job.Facts.Rows
 	if job.Facts.Adjacency != privacy.ReplaceOne {

@@ -71,11 +71,11 @@ func TestCanaries(t *testing.T) {
 			}
 			rest := make([]float64, 2)
 			for j := range rest {
-				rest[j] = g[j]*s.Size(6) - set.Others()[j]
+				rest[j] = g[j]*s.Size(6) - set.others[j]
 			}
 			for i := range set.In { // each direction is (±1, ±1): what others add along it cancels on average
 				d := set.Direction(i, 2)
-				part := d.Dot(rest) / math.Sqrt2 / set.Length() / looks
+				part := d.Dot(rest) / math.Sqrt2 / set.length / looks
 				if set.In[i] {
 					in += part / 3
 				} else {

@@ -21,14 +21,14 @@ type canaries struct {
 }
 
 // Rows implements private.Summer.
-func (c *canaries) Rows() int { return c.Summer.Rows() + c.set.Len() }
+func (c *canaries) Rows() int { return c.Summer.Rows() + len(c.set.In) }
 
 // Draw implements private.Summer.
 func (c *canaries) Draw(ctx context.Context, d private.Draw) error {
 	var all bool
-	c.own, all = d.Own(c.own, d.From+c.Summer.Rows(), c.set.Len(), &c.sampling)
+	c.own, all = d.Own(c.own, d.From+c.Summer.Rows(), len(c.set.In), &c.sampling)
 	c.drawn = c.drawn[:0]
-	for i := range c.set.Len() {
+	for i := range len(c.set.In) {
 		if all {
 			c.drawn = append(c.drawn, i)
 		}
@@ -64,20 +64,18 @@ const widest = 64
 // A canarySet is the canaries of one run, each with a known gradient in a fresh direction at every sum. The zero value has none.
 type canarySet struct {
 	In   []bool // which of them take part
-	Pull bool   // those that do not take part pull the other way, as where a record is replaced, in place of adding nothing
+	Pull bool   // the others pull the other way, as a replaced record does; otherwise they add nothing
 	Key  uint64 // of the directions
 	Dim  int    // of the gradients
 
-	sums   int // so far
-	others []float64
+	sums int // so far
 
 	// Of the last sum.
-	unit, length float64
-	sum          []int64
+	unit   float64
+	length float64 // of a canary's clipped gradient
+	sum    []int64
+	others []float64 // what the table's rows added
 }
-
-// Len is the number of canaries, those that do not take part included.
-func (s *canarySet) Len() int { return len(s.In) }
 
 // A direction is a vector of ±1 on some coordinates from At on, and 0 elsewhere.
 type direction struct {
@@ -94,8 +92,8 @@ func (d *direction) Dot(v []float64) float64 {
 	return sum
 }
 
-// direction of the i-th canary at the last sum, for a sum whose sensitivity is of that norm: in the ℓ1 norm one coordinate is the worst
-// that a record can do.
+// Direction of the i-th canary at the last sum, given the norm of the sum's sensitivity: in the ℓ1 norm one
+// coordinate is the worst case.
 func (s *canarySet) Direction(i, norm int) direction {
 	d := direction{Width: min(s.Dim, widest)}
 	if norm == 1 {
@@ -165,9 +163,3 @@ func (s *canarySet) Add(counts []int64, from int) {
 		counts[j] += s.sum[from+j]
 	}
 }
-
-// Others is what the table's rows added to the last sum.
-func (s *canarySet) Others() []float64 { return s.others }
-
-// Length is the norm of a canary's clipped gradient at the last sum.
-func (s *canarySet) Length() float64 { return s.length }

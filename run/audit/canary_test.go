@@ -28,8 +28,8 @@ func TestSumOfCanaries(t *testing.T) {
 				return math.Pow(sum, 1/float64(rule.Norm())), counts
 			}
 			got, in := norm(0)
-			if got > rule.Bound() || got > s.Length() || got < 0.999*s.Length() || rule != (clip.PerLayer{C: 1, Layers: 4}) && got < 0.999*rule.Bound() {
-				t.Errorf("%#v: a canary has norm %v; the bound is %v, it says %v", rule, got, rule.Bound(), s.Length())
+			if got > rule.Bound() || got > s.length || got < 0.999*s.length || rule != (clip.PerLayer{C: 1, Layers: 4}) && got < 0.999*rule.Bound() {
+				t.Errorf("%#v: a canary has norm %v; the bound is %v, it says %v", rule, got, rule.Bound(), s.length)
 			}
 			if got, _ := norm(1); (got > 0) != pull {
 				t.Errorf("%#v, pull %v: one that is out has norm %v", rule, pull, got)
@@ -88,7 +88,7 @@ func TestOthersThanCanaries(t *testing.T) {
 	s.Sum(0.5, clip.Norm{C: 8}, []int{0})
 	counts := []int64{2, 4, 6}
 	s.Add(counts, 0)
-	if got := s.Others(); !slices.Equal(got, []float64{1, 2, 3}) || slices.Equal(counts, []int64{2, 4, 6}) {
+	if got := s.others; !slices.Equal(got, []float64{1, 2, 3}) || slices.Equal(counts, []int64{2, 4, 6}) {
 		t.Errorf("the rows added %v, with the canary %v units", got, counts)
 	}
 }

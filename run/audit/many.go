@@ -29,8 +29,8 @@ func Many(ctx context.Context, job *run.Job, table *data.Table, runs int, opt Op
 	if err != nil {
 		return nil, err
 	}
-	b := job.Spec.Privacy.Budget()
-	r := &Result{Method: job.Spec.MethodName, Attack: ManyRuns, Adjacency: b.Adjacency, Unit: job.Schema.Unit, UnitRows: job.Facts.UnitRows, Rows: job.Facts.Rows, Epsilon: b.Epsilon, Delta: b.Delta, Failure: Failure, Runs: 2 * runs}
+	r := newResult(job, ManyRuns)
+	r.Runs = 2 * runs
 	number := 0
 	one := func(t *data.Table) ([]float64, error) {
 		own := opt
@@ -43,10 +43,7 @@ func Many(ctx context.Context, job *run.Job, table *data.Table, runs int, opt Op
 		}
 		number++
 		e := &eye{}
-		w, steps, err := train(ctx, job, t, nil, own, func(o oracle.Oracle) oracle.Oracle {
-			e.Oracle = o
-			return e
-		})
+		w, steps, err := train(ctx, job, t, nil, own, &listener{heard: e.hear})
 		r.Steps = max(r.Steps, steps)
 		return e.figures(w), err
 	}
@@ -78,7 +75,7 @@ func Many(ctx context.Context, job *run.Job, table *data.Table, runs int, opt Op
 			return score(f)
 		}
 	}
-	epsilon := audit.Epsilon(law(with), law(without), runs-pilot, labels, b.Delta, Failure)
+	epsilon := audit.Epsilon(law(with), law(without), runs-pilot, labels, r.Delta, Failure)
 	r.Bound, r.Plain = epsilon, epsilon
 	return r, failed
 }
@@ -147,44 +144,26 @@ func neighbors(job *run.Job, table *data.Table) (with, without *data.Table, err 
 	return with, without, nil
 }
 
-// An eye notes how long the released gradients of a run are: what they are divided by shows there.
+// An eye measures the released gradients of a run. Their length shows what they are divided by.
 type eye struct {
-	oracle.Oracle
-	length float64
-	looks  int
+	length float64 // sum of the logarithms of squared norms
+	seen   int
 }
 
-// Batch implements oracle.Oracle.
-func (e *eye) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Query) (oracle.Batch, error) {
-	b, err := e.Oracle.Batch(ctx, s, pay...)
-	if err != nil {
-		return nil, err
-	}
-	return eyed{b, e}, nil
-}
-
-type eyed struct {
-	oracle.Batch
-	by *eye
-}
-
-// Grad implements oracle.Batch.
-func (b eyed) Grad(q oracle.Grad, w []float64) ([]float64, error) {
-	g, err := b.Batch.Grad(q, w)
+func (e *eye) hear(g []float64, _ oracle.Grad, _ sample.Sampler) {
 	sum := 0.0
 	for _, v := range g {
 		sum += v * v
 	}
 	if sum > 0 {
-		b.by.length += math.Log(sum)
-		b.by.looks++
+		e.length += math.Log(sum)
+		e.seen++
 	}
-	return g, err
 }
 
 // figures of a run: the mean length of its gradients, and its output.
 func (e *eye) figures(w []float64) []float64 {
-	f := []float64{e.length / float64(max(1, e.looks))}
+	f := []float64{e.length / float64(max(1, e.seen))}
 	if len(w) > mostWeights {
 		w = nil
 	}

@@ -8,57 +8,63 @@ import (
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// A watch stands between a method and its oracle. From each noisy gradient that is released it
-// keeps, for each canary, how much likelier the release is if the canary takes part.
-type watch struct {
+// A listener stands between a method and its oracle and hears every noisy gradient that is released.
+type listener struct {
 	oracle.Oracle
-	set  *canarySet
-	odds []float64 // sum of log likelihood ratios
-	rest []float64
-	seen []float64
-
-	looks int
+	noisy bool // refuses methods that ask for a minimizer
+	heard func(g []float64, q oracle.Grad, s sample.Sampler)
 }
 
 // Batch implements oracle.Oracle.
-func (w *watch) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Query) (oracle.Batch, error) {
-	for _, q := range pay {
-		if _, ok := q.(oracle.Minimize); ok {
+func (l *listener) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.Query) (oracle.Batch, error) {
+	for _, q := range queries {
+		if _, ok := q.(oracle.Minimize); ok && l.noisy {
 			return nil, ErrBlind
 		}
 	}
-	b, err := w.Oracle.Batch(ctx, s, pay...)
+	b, err := l.Oracle.Batch(ctx, s, queries...)
 	if err != nil {
 		return nil, err
 	}
-	return watched{b, w, s}, nil
+	return listened{b, l, s}, nil
 }
 
-type watched struct {
+type listened struct {
 	oracle.Batch
-	by *watch
+	by *listener
 	s  sample.Sampler
 }
 
 // Grad implements oracle.Batch.
-func (b watched) Grad(q oracle.Grad, w []float64) ([]float64, error) {
+func (b listened) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 	g, err := b.Batch.Grad(q, w)
 	if err == nil {
-		b.by.look(g, q, b.s)
+		b.by.heard(g, q, b.s)
 	}
 	return g, err
 }
 
-// look updates the odds by one release.
-func (w *watch) look(g []float64, q oracle.Grad, s sample.Sampler) {
-	w.looks++
-	size, rate := s.Size(w.Public().Rows), 1.0
-	others := w.set.Others()
+// A watch computes, for each canary, how much likelier the released gradients are if the canary takes part.
+type watch struct {
+	set  *canarySet
+	rows int       // declared
+	odds []float64 // sum of log likelihood ratios
+	rest []float64
+	seen []float64
+
+	gradients int // heard
+}
+
+// hear updates the odds by one release.
+func (w *watch) hear(g []float64, q oracle.Grad, s sample.Sampler) {
+	w.gradients++
+	size, rate := s.Size(w.rows), 1.0
+	others := w.set.others
 	switch s := s.(type) {
 	case sample.Poisson:
 		rate = s.Rate
 	case sample.Fixed:
-		// Which rows of the table were drawn says something of how many canaries were: what they added is not for the attacker.
+		// The rows that were drawn tell how many canaries were, so the attacker does not know their sum.
 		rate, others = float64(s.M)/float64(s.N), nil
 	}
 	w.rest = append(w.rest[:0], g...)
@@ -73,7 +79,7 @@ func (w *watch) look(g []float64, q oracle.Grad, s sample.Sampler) {
 	mean, square := 0.0, 0.0
 	for i := range w.odds {
 		d := w.set.Direction(i, q.Clip.Norm())
-		y := d.Dot(w.rest) / w.set.Length()
+		y := d.Dot(w.rest) / w.set.length
 		if q.Clip.Norm() == 2 {
 			y /= math.Sqrt(float64(d.Width))
 		}

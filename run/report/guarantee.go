@@ -24,8 +24,8 @@ const (
 // slack covers the rounding of decimals to float64, as in account.Plan.
 const slack = 1 + 0x1p-50
 
-// guarantee fills in the promise, recomputed from the plan, and what was spent
-// of it, recomputed from the events of the record.
+// guarantee fills in the promise, recomputed from the plan, and its cost so far, recomputed from the events
+// of the run log.
 func (v *view) guarantee(info *runlog.Info, rec *runlog.Record) error {
 	plan, err := info.PlanEvent()
 	if err != nil {
@@ -41,7 +41,7 @@ func (v *view) guarantee(info *runlog.Info, rec *runlog.Record) error {
 	}
 	v.promise(b)
 	shown := plan
-	if _, ok := plan.(privacy.Filtered); ok { // which says of neither
+	if _, ok := plan.(privacy.Filtered); ok { // it names neither noise nor sampling
 		shown = rec.Event()
 	}
 	noise, sampling := terms(shown)
@@ -73,9 +73,7 @@ func (v *view) guarantee(info *runlog.Info, rec *runlog.Record) error {
 		v.fail("the plan cannot be accounted for: " + err.Error())
 		return nil
 	}
-	for _, t := range account.Basis(loss) {
-		v.Theorems = append(v.Theorems, theorem{t.Title, t.Source, t.Anchor})
-	}
+	v.Theorems = account.Basis(loss)
 	cost := loss.Epsilon(b.Delta)
 	v.PlanEpsilon = upward(cost)
 	v.check(cost <= b.Epsilon*slack, "the whole plan costs ε = %s at δ = %s; the cap is %s", v.PlanEpsilon, v.Delta, v.Epsilon)
@@ -103,9 +101,9 @@ func (v *view) promise(b privacy.Budget) {
 	v.Factor = upward(factor)
 	v.Guess = percentUp(guess(b))
 	for _, prior := range []float64{0.01, 0.1, 0.5, 0.9} {
-		v.Odds = append(v.Odds, odds{percent(prior, 0), percentUp(posterior(prior, b.Epsilon))})
+		v.Odds = append(v.Odds, fact{percent(prior, 0), percentUp(posterior(prior, b.Epsilon))})
 	}
-	v.Pair = pair{exact(2 * b.Epsilon), upward(b.Delta * (1 + factor))}
+	v.PairEpsilon, v.PairDelta = exact(2*b.Epsilon), upward(b.Delta*(1+factor))
 }
 
 // guess is the greatest chance to tell two neighboring tables apart that were
@@ -157,8 +155,7 @@ func (v *view) checkPrefix(plan privacy.Event, a account.Accountant, b privacy.B
 	v.check(true, "%s", text)
 }
 
-// curve draws ε over δ for the plan, with a second accountant beside it where
-// one gives another figure.
+// curve draws ε over δ for the plan, and that of a second accountant if one differs.
 func (v *view) curve(loss account.Loss, a account.Accountant, plan privacy.Event, b privacy.Budget) {
 	lo, hi := leastDelta, mostDelta
 	if b.Delta > 0 {
@@ -239,7 +236,7 @@ func besides(plan privacy.Event, chosen account.Accountant, adj privacy.Adjacenc
 	return second{}
 }
 
-// spending draws ε of what had been charged after each batch.
+// spending draws ε of the charges after each batch.
 func (v *view) spending(plan privacy.Event, a account.Accountant, b privacy.Budget, rec *runlog.Record) {
 	charged := rec.Charged()
 	if charged == 0 {
@@ -253,7 +250,7 @@ func (v *view) spending(plan privacy.Event, a account.Accountant, b privacy.Budg
 		f, done := meter.(*account.Filter), 0
 		next, stop := iter.Pull(rec.Batches())
 		defer stop()
-		after = func(n int) (float64, error) { // of many different events, each is looked at once
+		after = func(n int) (float64, error) { // a filter can have many different events: it takes each once
 			for ; done < n; done++ {
 				e, _ := next()
 				if err := f.Charge(e); err != nil {

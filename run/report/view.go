@@ -11,10 +11,11 @@ import (
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// A view is what the page shows, in its order, already as text.
+// A view is what the page shows, in its order, as text.
 type view struct {
 	Style    template.CSS
 	Info     *runlog.Info
@@ -33,8 +34,9 @@ type view struct {
 	DeltaOdds        string
 	Factor           string // e^ε
 	Guess            string // how often an attacker is right, at most
-	Odds             []odds
-	Pair             pair // what two records of one person get
+	Odds             []fact // what an attacker believes before, and at most after
+	PairEpsilon      string // of two records of one person
+	PairDelta        string
 	Adjacency        string
 	Terms            []fact
 	Curve            template.HTML
@@ -53,36 +55,24 @@ type view struct {
 	LabFigures          []fact
 
 	Data, Method []fact
-	Events       []counted
+	Events       []fact // numbers of equal batches, and what they released
 	MoreEvents   string // lines that are not shown
-	Theorems     []theorem
+	Theorems     []account.Theorem
 	Checks       []check
-	NotCovered   []item
+	NotCovered   []fact
 	Versions     []fact
-	Citation     citation
+	Citation     string
+	Bib          string
 	Hashes       []fact // names and SHA-256 of files; no sum for one that does not exist
 }
 
 // A fact is a name and its value.
 type fact struct{ Name, Value string }
 
-// An item is a short name and what there is to say about it.
-type item struct{ Name, Text string }
-
-// odds is what an attacker may come to believe, from what they believed before.
-type odds struct{ Before, After string }
-
-type pair struct{ Epsilon, Delta string }
-
 type curveRow struct {
 	Delta, Chosen, Beside string
 	Here                  bool // the δ of the run
 }
-
-// counted is a number of equal batches in words.
-type counted struct{ Count, Text string }
-
-type theorem struct{ Title, Source, Anchor string }
 
 // A check is something that the page recomputed.
 type check struct {
@@ -92,15 +82,8 @@ type check struct {
 
 type confusion struct {
 	Classes []string
-	Rows    []confusionRow
+	Rows    [][]string // a class, then its counts
 }
-
-type confusionRow struct {
-	Class  string
-	Counts []string
-}
-
-type citation struct{ Plain, Bib string }
 
 func newView(info *runlog.Info, rec *runlog.Record) (*view, error) {
 	v := &view{Info: info, Whom: info.Whom(), Start: info.Started.UTC().Format("2 January 2006, 15:04 UTC")}
@@ -122,7 +105,7 @@ func newView(info *runlog.Info, rec *runlog.Record) (*view, error) {
 	v.setting(info)
 	v.released(rec)
 	v.NotCovered = notCovered(info)
-	v.Citation = cite(info)
+	v.Citation, v.Bib = cite(info)
 	return v, nil
 }
 
@@ -213,9 +196,9 @@ func confusionOf(s *runlog.Scores) *confusion {
 		return fmt.Sprintf("class %d", i)
 	}
 	for i, counts := range s.Confusion {
-		row := confusionRow{Class: name(i)}
+		row := []string{name(i)}
 		for _, n := range counts {
-			row.Counts = append(row.Counts, integer(n))
+			row = append(row, integer(n))
 		}
 		c.Rows = append(c.Rows, row)
 	}
@@ -248,8 +231,7 @@ func (v *view) setting(info *runlog.Info) {
 	}
 }
 
-// facts lists the plain fields of a JSON object in their order; what is nested
-// is shown as it is written.
+// facts lists the fields of a JSON object in their order; nested values are shown as JSON.
 func facts(raw json.RawMessage) []fact {
 	var list []fact
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -274,8 +256,7 @@ func facts(raw json.RawMessage) []fact {
 	return list
 }
 
-// fieldNames says in words what the fields of public facts and methods are; a
-// field that is not here is shown under its own name.
+// fieldNames are the fields of public facts and methods in words. Other fields keep their names.
 var fieldNames = map[string]string{
 	"dim":        "parameters of the model",
 	"rows":       "nominal number of records",
@@ -321,8 +302,7 @@ func exactOr(v float64) string {
 	return chart.Number(v, 6)
 }
 
-// schemaFacts are the parts of a schema on which the guarantee rests. The schema
-// belongs to package data, which a reader does not import.
+// schemaFacts are the parts of a schema on which the guarantee rests.
 func schemaFacts(raw json.RawMessage) []fact {
 	var s struct {
 		RowNorm    *float64 `json:"row_norm"`
@@ -360,7 +340,7 @@ func schemaFacts(raw json.RawMessage) []fact {
 // mostEvents bounds the lines of events on the page, however long the run is.
 const mostEvents = 50
 
-// released lists the first lines of what was charged, and says how many more there are.
+// released lists the first lines of what was charged, and counts the others.
 func (v *view) released(rec *runlog.Record) {
 	list, many := rec.Event().(privacy.Composed)
 	if !many {
@@ -368,17 +348,17 @@ func (v *view) released(rec *runlog.Record) {
 	}
 	for _, e := range list[:min(mostEvents, len(list))] {
 		batches := e.(privacy.Repeated)
-		v.Events = append(v.Events, counted{integer(batches.Count), words(batches.Of)})
+		v.Events = append(v.Events, fact{integer(batches.Count), words(batches.Of)})
 	}
 	if n := len(list) - mostEvents; n > 0 {
 		v.MoreEvents = integer(n)
 	}
 }
 
-// words says what was released in one batch.
+// words says what one batch released.
 func words(e privacy.Event) string { return privacy.Fold(e, phrase) }
 
-// phrase says what was released, given the words for each event that e is made of.
+// phrase says what was released, given the words for the events inside e.
 func phrase(e privacy.Event, inside []string) string {
 	switch e := e.(type) {
 	case privacy.Gaussian:

@@ -1,9 +1,11 @@
-// Package tune searches for the best of several methods and pays for the search: it trains a secret, random number of candidates, each drawn independently
-// from a public list, and releases the best alone (Liu, Talwar 2019; Papernot, Steinke 2022; rules.md, R21). The whole costs
-// one privacy.Tuned event, which the ledger holds before the first look.
+// Package tune searches for the best of several methods and charges the search: it trains a secret, random
+// number of candidates, each drawn independently from a public list, and releases only the best (Liu, Talwar
+// 2019; Papernot, Steinke 2022; rules.md, R21). The search costs one privacy.Tuned event, which the ledger
+// holds before the first access.
 package tune
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,7 +37,7 @@ const (
 	bound = 4  // of a row's loss
 )
 
-// scoreShare is the part of a candidate's ε that pays for its private score.
+// scoreShare is the part of a candidate's ε that its private score costs.
 const scoreShare = 0.2
 
 // How candidates are scored.
@@ -90,13 +92,8 @@ func New(file string, flags []run.Override, label string) (*Plan, error) {
 	fail := func(format string, args ...any) (*Plan, error) {
 		return nil, &run.InputError{Where: place, Err: fmt.Errorf("tune."+format, args...)}
 	}
-	p := &Plan{Mean: t.Mean, Score: ByLoss}
-	if p.Mean == 0 {
-		p.Mean = mean
-	}
-	if t.Bound == 0 {
-		t.Bound = bound
-	}
+	p := &Plan{Mean: cmp.Or(t.Mean, mean), Score: ByLoss}
+	t.Bound = cmp.Or(t.Bound, bound)
 	switch {
 	case !(p.Mean > 1 && p.Mean <= 1000):
 		return fail("mean: found %v; allowed is any number above 1 and up to 1000", p.Mean)
@@ -109,7 +106,7 @@ func New(file string, flags []run.Override, label string) (*Plan, error) {
 	var names []string
 	for i, m := range t.Methods {
 		name, _ := m.Take("label")
-		over := append([]run.Override(nil), flags...)
+		over := slices.Clone(flags)
 		for _, o := range m {
 			o.Path = "method." + o.Path
 			over = append(over, o)
@@ -122,10 +119,7 @@ func New(file string, flags []run.Override, label string) (*Plan, error) {
 		if spec.Lab || spec.Seed != nil || spec.Privacy.Off {
 			return nil, &run.InputError{Where: spec.Place("lab"), Err: errors.New("lab: found a lab run; allowed is a search that pays. `sotto compare` is for the lab")}
 		}
-		if name == "" {
-			name = fmt.Sprintf("%d: %s", i+1, spec.MethodName)
-		}
-		specs, names = append(specs, spec), append(names, name)
+		specs, names = append(specs, spec), append(names, cmp.Or(name, fmt.Sprintf("%d: %s", i+1, spec.MethodName)))
 	}
 	first := specs[0]
 	p.Budget = first.Privacy.Budget()
@@ -142,33 +136,22 @@ func New(file string, flags []run.Override, label string) (*Plan, error) {
 	if schema.Rows < 1 {
 		return nil, &run.InputError{Where: first.Schema, Err: fmt.Errorf("%[1]s: field is missing: training divides by a public number of %[1]s", schema.Counted())}
 	}
-	var failed error
-	settle := func(epsilon float64) privacy.Event {
-		if err := p.settle(specs, names, schema, epsilon, t.Bound); err != nil {
-			if failed == nil {
-				failed = err
-			}
-			return nil
-		}
-		return p.Event
+	settle := func(epsilon float64) error { return p.settle(specs, names, schema, epsilon, t.Bound) }
+	if err := settle(p.Budget.Epsilon); err != nil {
+		return nil, err
 	}
-	if settle(p.Budget.Epsilon); failed != nil {
-		return nil, failed
-	}
-	if p.Each, err = p.most(settle); failed != nil {
-		return nil, failed
-	}
+	p.Each, err = p.most(settle)
 	return p, err
 }
 
-// most is the largest ε of a candidate with which the whole stays within the budget, to a hundredth; the plan is settled for it.
-func (p *Plan) most(settle func(float64) privacy.Event) (float64, error) {
+// most is the largest ε of a candidate with which the search stays within the budget, to a hundredth. It
+// settles the plan for that ε.
+func (p *Plan) most(settle func(float64) error) (float64, error) {
 	costs := func(epsilon float64) (float64, error) {
-		e := settle(epsilon)
-		if e == nil {
-			return 0, nil
+		if err := settle(epsilon); err != nil {
+			return 0, err
 		}
-		l, err := p.accountant.Loss(e, p.Budget.Adjacency)
+		l, err := p.accountant.Loss(p.Event, p.Budget.Adjacency)
 		if err != nil {
 			return 0, err
 		}
@@ -244,7 +227,8 @@ func scoreNoise(delta, multiplier float64) mech.Additive {
 	return mech.Gaussian{Sigma: multiplier}
 }
 
-// Unpaid is what about as many trainings at the whole ε would tell together, whose best was kept without paying for the choice; +Inf where nothing is proven.
+// Unpaid is the proven ε of as many trainings, each at the whole ε, with the best kept and the choice not
+// charged; +Inf where nothing is proven.
 func (p *Plan) Unpaid() float64 {
 	factor := p.Budget.Epsilon / p.Each
 	e, ok := privacy.WithNoise(p.Event.Among[0], 1/factor) // nearly what a run of its own would be
@@ -270,8 +254,8 @@ type Result struct {
 	dir  string
 }
 
-// Run reads the rows, reserves the budget and searches. Nothing of any candidate but the best leaves it: no progress, no file, no
-// number of candidates. notice is told what only the owner of the data may see.
+// Run reads the rows, reserves the budget and searches. Of the other candidates nothing leaves it: no
+// progress, no file, no number of candidates. notice receives what only the owner of the data may see.
 func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(string)) (*Result, error) {
 	first := p.Candidates[0].Job
 	if first.Spec.Data == "" {
@@ -353,8 +337,8 @@ func describe(i *runlog.Info, winner *run.Job) (err error) {
 	return err
 }
 
-// spend takes the whole out of the dataset's budget, before the first look, and settles it: nothing comes back, and a line at the
-// end would say how long the search took (R21). Then it takes the tables.
+// spend charges the search to the dataset's budget, before the first access, and settles it: nothing is
+// refunded, and a line at the end would say how long the search took (R21). Then it takes the tables.
 func (p *Plan) spend(ctx context.Context, info *runlog.Info, opened, openedTest *access.Opened) (table, test *data.Table, err error) {
 	l, err := run.OpenLedger(ctx, p.Candidates[0].Job.Spec.Ledger)
 	if err != nil {
@@ -394,7 +378,8 @@ type trained struct {
 	test  *runlog.Scores // of a search that scores on test rows
 }
 
-// mostDrawn is the most candidates that a search draws: more is a chance of less than e^−1000 for each mean that is allowed.
+// mostDrawn is the most candidates that a search draws. More have a probability below e^−1000 for every mean
+// that is allowed.
 const mostDrawn = 1 << 20
 
 // search trains a geometric number of candidates, each drawn evenly, and keeps the best.

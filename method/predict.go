@@ -42,7 +42,7 @@ func Predict(m Method, pub oracle.Public, obj Objective, terms Terms) (*Forecast
 	})
 	switch {
 	case !ok:
-		return nil, errors.New("this method has no bound on its error; those of P1 have: gd, shb, nag, nag-opt, masg, masg-opt")
+		return nil, errors.New("this method has no bound on its error; those of P1 have (gd, shb, nag, nag-opt, masg, masg-opt), and P4's state the rows that they need (opt, opt-ls, 2opt, 2opt-ls)")
 	case terms.Off:
 		return nil, errors.New("without noise there is no budget to plan for")
 	}

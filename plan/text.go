@@ -184,6 +184,16 @@ func (p *Plan) printGrowth(w io.Writer) {
 
 // Text prints the Bound for people.
 func (b *Bound) Text(w io.Writer) {
+	if n := b.Need; n != nil {
+		fmt.Fprintf(w, "Bound             the rows with which %s finds an (ε_g, ε_H)-second-order point, by P4 %s with this package's constants\n", b.Method, n.From)
+		fmt.Fprintf(w, "Budget            ε = %s at δ = %s, %v\n", chart.Exact(b.Budget.Epsilon), chart.Exact(b.Budget.Delta), b.Budget.Adjacency)
+		fmt.Fprintf(w, "Tolerances        ε_g = %.4g, ε_H = %.4g, in at most %s steps, but for a probability of %.2g\n", n.Gradient, n.Curvature, chart.Integer(n.Steps), n.Miss)
+		fmt.Fprintf(w, "Rows needed       %.0f; the table is declared to have %s\n", n.Rows, chart.Integer(b.Rows))
+		if n.Rows > float64(b.Rows) {
+			fmt.Fprintln(w, "Warning           the theorem promises nothing for this table; larger tolerances (method.gradient) need fewer rows")
+		}
+		return
+	}
 	fmt.Fprintf(w, "Bound             on E F(w) − F*, w the last iterate of %s, by P1 as corrected in package method/schedule\n", b.Method)
 	fmt.Fprintf(w, "Budget            ε = %s at δ = %s, %v\n", chart.Exact(b.Budget.Epsilon), chart.Exact(b.Budget.Delta), b.Budget.Adjacency)
 	fmt.Fprintf(w, "Counts on         μ = %.4g, L = %.4g, F(0) − F* ≤ %.4g\n", b.Mu, b.L, b.Start)

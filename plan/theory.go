@@ -40,17 +40,23 @@ func (p *Plan) Claim() error {
 	return err
 }
 
-// A Bound is what theory promises of the error of a method, against the number of steps.
+// A Bound is what theory promises of the error of a method, against the number of steps, or how many rows it needs to promise anything.
 type Bound struct {
 	Method string         `json:"method"`
 	Budget privacy.Budget `json:"budget"`
 	*method.Forecast
+	*method.Need     // of P4's methods, instead
+	Rows         int `json:"rows"` // declared
 }
 
 // BoundOf asks theory about a method that is not configured yet.
 func BoundOf(name string, m method.Method, pub oracle.Public, obj method.Objective, terms method.Terms) (*Bound, error) {
-	out, err := method.Predict(m, pub, obj, terms)
-	return &Bound{name, terms.Budget, out}, err
+	b := &Bound{Method: name, Budget: terms.Budget, Rows: pub.Rows}
+	var err error
+	if b.Need, err = method.Needed(m, pub, obj, terms); b.Need == nil && err == nil {
+		b.Forecast, err = method.Predict(m, pub, obj, terms)
+	}
+	return b, err
 }
 
 // MuOfBest is the strong convexity that stands for the best momentum in a spec: β = (1−√(αμ))/(1+√(αμ)).

@@ -98,18 +98,13 @@ func auditAll(c *cobra.Command, o auditFlags) error {
 		}
 		fmt.Fprintf(w, "%-12s ε ≥ %.3f of %.4g, %v, in %s\n", r.Method, r.Bound, r.Epsilon, r.Adjacency, r.Attack)
 	})
-	if err != nil {
-		return err
+	if err == nil && o.asJSON {
+		err = writeJSON(w, all)
 	}
-	if o.asJSON {
-		if err := writeJSON(w, all); err != nil {
-			return err
-		}
+	if err == nil && found != "" {
+		err = refuted(found)
 	}
-	if found != "" {
-		return refuted(found)
-	}
-	return nil
+	return err
 }
 
 func auditSpec(c *cobra.Command, spec *run.Spec, o auditFlags) error {
@@ -133,13 +128,10 @@ func auditSpec(c *cobra.Command, spec *run.Spec, o auditFlags) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case o.asJSON:
+	if o.asJSON {
 		err = writeJSON(w, r)
-	default:
-		if err = r.Write(o.out); err == nil && !o.quiet {
-			fmt.Fprintf(w, "%sPage       %s\n", r.Words(), filepath.Join(o.out, audit.PageFile))
-		}
+	} else if err = r.Write(o.out); err == nil && !o.quiet {
+		fmt.Fprintf(w, "%sPage       %s\n", r.Words(), filepath.Join(o.out, audit.PageFile))
 	}
 	if err == nil && r.Refuted() {
 		err = refuted("the claim")

@@ -26,11 +26,10 @@ func packCommand() *cobra.Command {
 	var accept *bool
 	c := &cobra.Command{
 		Use:   "pack --schema FILE --data FILE --out FILE",
-		Short: "Write a table encoded, to be mapped instead of read",
-		Long: `Pack reads a table in any form and writes its encoded rows to one binary file.
-Every command takes that file instead of the table, with the same results
-bit for bit, but maps it into memory instead of reading it: training then needs
-memory for the model, not for the table.
+		Short: "Encode a table in a file that is mapped into memory",
+		Long: `Pack writes the encoded rows of a table to one binary file. Every command takes that
+file instead of the table, with the same results bit for bit, but maps it into memory:
+training then needs memory for the model, not for the table.
 
 The file holds the rows. Guard it as you guard the table.`,
 		Example: "  sotto data pack --schema schema.yaml --data patients.csv.gz --out patients.pack\n  sotto fit sotto.yaml --data patients.pack",
@@ -63,7 +62,7 @@ The file holds the rows. Guard it as you guard the table.`,
 	c.Flags().StringVar(&label, "label", "", labelUsage)
 	c.Flags().BoolVar(&opt.Unlabeled, "unlabelled", false, "leave the labels out, as for rows to predict")
 	c.Flags().StringVar(&outPath, "out", "", "file to write, a new one (required)")
-	c.Flags().BoolVar(&force, "force", false, "write over a file that is there")
+	c.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
 	return c
 }
 
@@ -71,11 +70,10 @@ func infoCommand() *cobra.Command {
 	var schemaPath string
 	c := &cobra.Command{
 		Use:   "info FILE",
-		Short: "Describe a table by its public facts",
-		Long: `Info says what a table is and what is publicly known of it: form, features, label,
-what a guarantee will rest on. It shows nothing that depends on a row, not even
-how many there are. For a packed table the schema stands in the file; for others
---schema names it.`,
+		Short: "Print the public facts of a table",
+		Long: `Info prints the public facts of a table: form, features, label, and the assumptions
+of a guarantee. It shows nothing that depends on a row, not even their number. A
+packed table holds its schema; for others --schema names it.`,
 		Example: "  sotto data info patients.pack",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -106,7 +104,7 @@ how many there are. For a packed table the schema stands in the file; for others
 				fmt.Fprintf(w, "column %q: %s\n", f.Name, f.Type)
 			}
 			if d.Schema == nil {
-				fmt.Fprintln(w, "what else is public of it stands in its schema: --schema FILE")
+				fmt.Fprintln(w, "its schema holds the other public facts: --schema FILE")
 				return nil
 			}
 			printSchema(w, d.Schema)

@@ -17,14 +17,13 @@ func evaluateCommand() *cobra.Command {
 	var accept *bool
 	c := &cobra.Command{
 		Use:   "evaluate --model DIR|model.json --data FILE",
-		Short: "Score a model on labeled rows (a look that is not private)",
+		Short: "Score a model on labeled rows (not private)",
 		Long: `Evaluate prints accuracy, log loss, AUC and the confusion matrix of a classifier,
 or RMSE and R² of a regression.
 
-The figures are computed from the rows without noise: they are not private. If
-the rows belong to a dataset that the ledger knows, say --unprotected to
-state that these rows need no protection, or --void to look all the same: the look
-is then recorded, and the dataset has no guarantee from then on.`,
+The figures are computed from the rows without noise: they are not private. For
+rows of a dataset that the ledger knows, --unprotected asserts that these rows need
+no protection; --void records the access and ends the guarantee of the dataset.`,
 		Example: "  sotto evaluate --model runs/20261120-154800-0a1b2c3d --data test.csv --unprotected",
 		Args:    args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/gossip/transport"
@@ -25,18 +26,16 @@ const (
 	exitInterrupted = 130 // stopped by the user; can be resumed
 )
 
-// A failure is one kind of error: its exit code, and the name by which programs
-// know it. Names are stable; the texts of errors are for people and change.
+// A failure is one kind of error: its name for programs, which is stable, and its exit code. The texts of errors are for
+// people and change.
 type failure struct {
 	kind string
 	code int
 	is   func(error) bool
 }
 
-// failures lists every kind of error; of several that fit, the first counts. A
-// new sentinel is added to the line of its kind. A new kind needs a line here, a
-// class in python/sotto/errors.py and a row in docs/errors.md; TestErrorKinds
-// compares the three.
+// failures lists every kind of error; the first that fits counts. A new kind needs a line here, a class in
+// python/sotto/errors.py and a row in docs/errors.md; TestErrorKinds compares the three.
 var failures = []failure{
 	{"interrupted", exitInterrupted, is(run.ErrInterrupted, run.ErrNotBegun, context.Canceled)},
 
@@ -55,7 +54,8 @@ var failures = []failure{
 	{"not-a-ledger", exitInput, is(ledger.ErrNotLedger)},
 	{"bad-data", exitInput, as[*config.Error]},
 	{"bad-input", exitInput, func(err error) bool {
-		return as[*run.InputError](err) || as[*ledger.MismatchError](err) || as[*readfile.Error](err) || as[*newfile.Error](err)
+		return as[*run.InputError](err) || as[*ledger.MismatchError](err) || as[*readfile.Error](err) || as[*newfile.Error](err) ||
+			as[*transport.PlaceError](err) || is(transport.ErrURL, transport.ErrRefused, transport.ErrStranger)(err)
 	}},
 
 	{"failed", exitFailed, func(error) bool { return true }},
@@ -64,12 +64,7 @@ var failures = []failure{
 // is reports errors that wrap any of the sentinels.
 func is(sentinels ...error) func(error) bool {
 	return func(err error) bool {
-		for _, s := range sentinels {
-			if errors.Is(err, s) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(sentinels, func(s error) bool { return errors.Is(err, s) })
 	}
 }
 
@@ -80,12 +75,7 @@ func as[E error](err error) bool {
 
 // failureOf returns the kind of err, which is not nil.
 func failureOf(err error) failure {
-	for _, f := range failures {
-		if f.is(err) {
-			return f
-		}
-	}
-	panic("the last kind fits every error")
+	return failures[slices.IndexFunc(failures, func(f failure) bool { return f.is(err) })] // the last fits every error
 }
 
 func exitCode(err error) int {
@@ -95,12 +85,10 @@ func exitCode(err error) int {
 	return failureOf(err).code
 }
 
-// kindVariable asks for the kind of an error on a last line of its own, in
-// brackets: [budget-exhausted].
+// kindVariable asks for the kind of an error on a last line in brackets: [budget-exhausted].
 const kindVariable = "SOTTO_ERROR_KIND"
 
-// printError writes err for people and, where the environment asks for it, its
-// kind for programs.
+// printError writes err for people and, if the environment asks for it, its kind for programs.
 func printError(w io.Writer, err error) {
 	fmt.Fprintln(w, "sotto:", err)
 	if os.Getenv(kindVariable) != "" {

@@ -16,12 +16,10 @@ func exportCommand() *cobra.Command {
 	var form, outPath string
 	c := &cobra.Command{
 		Use:   "export DIR|model.json --to onnx",
-		Short: "Write a model in another program's form",
-		Long: `Export writes the model of a run as an ONNX file, which takes records as the schema has them: an
-input for each column under its name, or one named image or features. Numbers are float64, NaN
-where there is none; categories are strings, without spaces around them. Its outputs are label
-and probabilities, as predict gives them; a row that the schema calls bad gets NaN. The file
-also says what its training promised. Nothing is in it that is not in the model file.`,
+		Short: "Export a model to another format",
+		Long: `Export writes the model of a run as an ONNX file. Its inputs are the columns of the schema by name, or one input named
+image or features: numbers are float64, NaN if missing; categories are strings without spaces around them. Its outputs are
+label and probabilities, as of predict; a row that does not fit the schema gets NaN. The file also states the guarantee.`,
 		Example: "  sotto export runs/20261120-154800-0a1b2c3d --to onnx --out model.onnx",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {

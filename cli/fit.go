@@ -233,16 +233,11 @@ file. --resume DIR continues a run that was stopped or killed.
 	return c
 }
 
-// onlyResume refuses what would change a run that is taken up again.
+// onlyResume refuses what would change a run that is resumed.
 func onlyResume(c *cobra.Command, args []string) error {
-	given := ""
-	if len(args) > 0 {
-		given = args[0]
-	}
+	given := strings.Join(args, " ")
 	c.Flags().Visit(func(f *pflag.Flag) {
-		switch f.Name {
-		case "resume", "ledger", "quiet", "json", "workers", "shards", "key", "void", "test-overlaps":
-		default:
+		if !slices.Contains([]string{"resume", "ledger", "quiet", "json", "workers", "shards", "key", "void", "test-overlaps"}, f.Name) {
 			given = "--" + f.Name
 		}
 	})

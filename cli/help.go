@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -48,13 +49,7 @@ func helpCommand() *cobra.Command {
   sotto help methods
   sotto help sgd`,
 		ValidArgsFunction: func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			names := append([]string{"methods"}, methodNames()...)
-			for _, sub := range c.Root().Commands() {
-				if sub.IsAvailableCommand() {
-					names = append(names, sub.Name())
-				}
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
+			return slices.Concat([]string{"methods"}, methodNames(), available(c.Root())), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			w := c.OutOrStdout()
@@ -75,7 +70,7 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// listMethods names every method, each in one line or two.
+// listMethods lists every method in one or two lines.
 func listMethods(w io.Writer) {
 	line := func(name, about string) {
 		fmt.Fprintf(w, "  %-13s%s\n", name, text.Indented(about, 98, 15))
@@ -100,14 +95,11 @@ func helpMethod(w io.Writer, name string) bool {
 	if e, err := method.Lookup(name); err == nil {
 		fmt.Fprintf(w, "%s\n\nUse it %s.\n", text.Wrap(e.Name+": "+e.About, 110), text.Wrap(e.Use, 100))
 		fmt.Fprintln(w, "\nFields (--set method.FIELD=VALUE, or in the block method of a spec):")
-		none := true
-		for _, f := range e.Fields() {
-			if f.Name != "-" {
-				field(f.Name, f.Doc)
-				none = false
-			}
+		fields := slices.DeleteFunc(e.Fields(), func(f method.Field) bool { return f.Name == "-" })
+		for _, f := range fields {
+			field(f.Name, f.Doc)
 		}
-		if none {
+		if len(fields) == 0 {
 			fmt.Fprintln(w, "  none")
 		}
 		fmt.Fprintf(w, "\nMore: docs/methods/%s.md\n", e.Name)

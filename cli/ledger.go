@@ -19,11 +19,11 @@ func ledgerCommand() *cobra.Command {
 	var where string
 	c := &cobra.Command{
 		Use:   "ledger",
-		Short: "The datasets' lifetime budgets and who spent them",
-		Long: `The ledger keeps one budget per dataset over its whole life. Runs reserve before
-they look at a record. By default what they reserve adds up and nothing is ever
-refunded; a dataset that counts in another currency gives back, at a run's end,
-what the run did not charge. Its entries are chained by hash.`,
+		Short: "Show and set the lifetime budgets of datasets",
+		Long: `The ledger keeps one budget per dataset over its whole life. A run reserves its
+budget before it reads a record. By default reservations add up and nothing is
+refunded; in the other currencies a run gives back at its end what it did not
+charge. Its entries are chained by hash.`,
 	}
 	c.PersistentFlags().StringVar(&where, "ledger", "", ledgerUsage)
 	// with opens the ledger for one subcommand.
@@ -78,11 +78,11 @@ what the run did not charge. Its entries are chained by hash.`,
 	show.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 
 	verify := &cobra.Command{
-		Use: "verify [RUNS…]", Short: "Check the chain of entries, and that it holds what runs saw", Args: args(cobra.ArbitraryArgs),
-		Long: `Verify recomputes the chain of hashes and every total. Entries that were cut off
-at the end show only against a head that was kept elsewhere. Each run directory
-keeps the one that it saw (run.json, ledger_head): give run directories, or
-directories of them, to compare these.
+		Use: "verify [RUNS…]", Short: "Check the chain of entries, and compare it with run directories", Args: args(cobra.ArbitraryArgs),
+		Long: `Verify recomputes the chain of hashes and every total. To find entries that are
+missing at the end it needs a head that was kept elsewhere: each run directory
+keeps one (run.json, ledger_head). RUNS are run directories, or directories of
+them.
 
 Exit code 0: all holds; 1: something does not.`,
 		Example: "  sotto ledger verify runs",
@@ -90,22 +90,21 @@ Exit code 0: all holds; 1: something does not.`,
 	}
 
 	accept := &cobra.Command{
-		Use: "accept", Short: "Go on with a ledger that lacks entries, and record it", Args: args(cobra.NoArgs),
+		Use: "accept", Short: "Accept a ledger that lacks entries, and record it", Args: args(cobra.NoArgs),
 		Long: `Accept is for a ledger that Sotto refuses because it is missing, emptied, an older
-copy, or another one than was used here last. First look for the ledger itself, and
-put it back: then nothing is lost and there is nothing to accept.
+copy, or not the one used here last. If you can find the right ledger, put it back
+instead: then nothing is lost.
 
-Accept records in the ledger what was expected and what was found. What was charged
-in the missing entries is not counted any more, so people whose rows those runs
-used may have lost more privacy than the ledger says; the statement of every
-dataset says so from then on. Where the file is missing or empty, a new ledger
-is made. Earlier versions of Sotto refuse a ledger with such a record.`,
+Accept records the loss in the ledger, or makes a new one. The charges in the missing
+entries no longer count, so people may have lost more privacy than the ledger says;
+the statement of every dataset then says so. Earlier versions of Sotto refuse such a
+ledger.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			r, err := ledger.Accept(c.Context(), where)
 			if err != nil {
 				return run.LedgerError(err)
 			}
-			fmt.Fprintf(c.OutOrStdout(), "%s They are not counted any more. The statements of all datasets of this ledger say so from now on.\n", r.Words())
+			fmt.Fprintf(c.OutOrStdout(), "%s They no longer count. The statements of all datasets of this ledger say so from now on.\n", r.Words())
 			return nil
 		},
 	}
@@ -114,20 +113,18 @@ is made. Earlier versions of Sotto refuse a ledger with such a record.`,
 	var adjacency, unit, currency string
 	budget := &cobra.Command{
 		Use: "budget DATASET --epsilon E --delta D --adjacency A", Short: "Set a dataset's lifetime budget", Args: args(cobra.ExactArgs(1)),
-		Long: `Budget sets the most that all runs on a dataset may cost together, those so far
-included. The dataset's name is the one in its schema.
-
-The currency is how costs are counted. A dataset that is new to the ledger takes
-the one given, for its whole life:
+		Long: `Budget sets the most that all runs on a dataset may cost together, including past
+runs. DATASET is the name in the schema. The currency decides how costs add up; the
+ledger fixes it when the dataset is new:
 
   caps  each run's own ε and δ add up and stay spent (the default)
   zcdp  ρ of zero-concentrated differential privacy adds up: noise on whole tables
   gdp   μ² of Gaussian differential privacy adds up: Gaussian noise on whole tables
   rdp   Rényi divergences of the orders 2, 4, 8 … 32768 add up: sampled batches too
 
-Under the last three a run holds the cost of its whole plan while it goes on, and
-settles for the batches that it charged. Many runs then cost less than the sum of
-their own ε. A run whose plan the currency has no theorem for is refused.`,
+Under the last three a run reserves its whole plan and settles for the batches that
+it charged; many runs then cost less than the sum of their own ε. The ledger refuses
+a run if the currency has no theorem for its plan.`,
 		RunE: func(c *cobra.Command, names []string) error {
 			for _, f := range []string{"epsilon", "delta", "adjacency"} {
 				if !c.Flags().Changed(f) {
@@ -143,7 +140,7 @@ their own ε. A run whose plan the currency has no theorem for is refused.`,
 				return usageError("--%v", err)
 			}
 			return with(run.OpenLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, args []string) error {
-				if err := l.SetBudget(ctx, args[0], unit, currency, b); errors.Is(err, privacy.ErrExhausted) { // buys nothing
+				if err := l.SetBudget(ctx, args[0], unit, currency, b); errors.Is(err, privacy.ErrExhausted) { // the budget is too small for any run
 					return usageError("%v", err)
 				} else if err != nil {
 					return run.LedgerError(err)
@@ -161,11 +158,11 @@ their own ε. A run whose plan the currency has no theorem for is refused.`,
 	budget.Flags().Float64Var(&delta, "delta", 0, "lifetime δ (required)")
 	budget.Flags().StringVar(&adjacency, "adjacency", "", "add-or-remove or replace-one (required)")
 	budget.Flags().StringVar(&currency, "currency", "", "how a new dataset counts: "+strings.Join(ledger.Currencies(), ", ")+" (default: caps)")
-	budget.Flags().StringVar(&unit, "unit", schema.UnitRecord, "whose privacy it is: the name of the unit in the schema")
+	budget.Flags().StringVar(&unit, "unit", schema.UnitRecord, "whose privacy the budget protects: the name of the unit in the schema")
 
 	settle := &cobra.Command{
 		Use: "settle DIR", Short: "Close an abandoned run in the ledger", Args: args(cobra.ExactArgs(1)),
-		Long: "Settle ends a run that will not be resumed, for the events that the ledger\nrecorded. Where the dataset counts in caps the run's budget stays spent as a whole; so\ndoes its whole plan where the directory shows other events. It cannot be resumed any more.",
+		Long: "Settle ends a run for good, at the cost of the events that the ledger recorded. In\nthe currency caps the whole budget of the run stays spent. If the directory shows\nother events than the ledger, the whole plan stays spent.",
 		RunE: func(c *cobra.Command, args []string) error {
 			known, d, err := run.Abandon(c.Context(), args[0], where)
 			if err == nil {

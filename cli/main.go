@@ -1,6 +1,5 @@
-// Package cli is the command sotto, for package main of a program: [Main] is all of it. A program
-// of another module that registers a method, a model or a format before it calls Main is a Sotto
-// with one more of them. Each subcommand has a file here.
+// Package cli is the command sotto. A program of another module can register a method, a model or a
+// format and then call [Main]. Each subcommand has a file here.
 package cli
 
 import (
@@ -22,7 +21,7 @@ import (
 	"github.com/sottodp/sotto/run/ledger"
 )
 
-// Main runs the command on the arguments of the process, and ends the process with its exit code.
+// Main runs the command with the arguments of the process and exits.
 func Main() { os.Exit(execute()) }
 
 // execute is the command; it returns its exit code.
@@ -50,15 +49,15 @@ func execute() int {
 func root() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sotto",
-		Short: "Differentially private learning: train on sensitive records, state what the model tells",
-		Long: `Sotto trains a model on sensitive records and proves how little the model tells
+		Short: "Differentially private learning: train on sensitive records with a proven privacy guarantee",
+		Long: `Sotto trains a model on sensitive records and proves how little the model reveals
 about any one of them.
 
 Start with:  sotto fit examples/clinic/sotto.yaml
 
-Exit codes: 0 done; 1 the machine failed (disk, network); 2 a mistake in what was
-given, nothing changed; 3 the privacy budget does not allow it, nothing released;
-130 stopped by the user, can be resumed.`,
+Exit codes: 0 done; 1 the machine failed (disk, network); 2 wrong input, nothing
+changed; 3 the privacy budget does not allow it, nothing released; 130 stopped by
+the user, can be resumed.`,
 		Version:       run.Version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -78,22 +77,25 @@ given, nothing changed; 3 the privacy budget does not allow it, nothing released
 	return c
 }
 
-// group makes c a command that only holds others: it shows its help, and another
-// word than theirs is a mistake.
+// group makes c a command that only holds others: it shows its help and refuses other words.
 func group(c *cobra.Command) {
 	c.Args = func(c *cobra.Command, a []string) error {
 		if len(a) == 0 {
 			return nil
 		}
-		var names []string
-		for _, sub := range c.Commands() {
-			if sub.IsAvailableCommand() {
-				names = append(names, sub.Name())
-			}
-		}
-		return usageError("found the command %q; allowed after %s are %s", a[0], c.CommandPath(), strings.Join(names, ", "))
+		return usageError("found the command %q; allowed after %s are %s", a[0], c.CommandPath(), strings.Join(available(c), ", "))
 	}
 	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+}
+
+// available lists the commands directly below c.
+func available(c *cobra.Command) (names []string) {
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return names
 }
 
 // usageError is a mistake on the command line.
@@ -101,7 +103,7 @@ func usageError(format string, args ...any) error {
 	return &run.InputError{Err: fmt.Errorf(format, args...)}
 }
 
-// args wraps cobra's argument checks so that they end with exit code 2.
+// args makes cobra's argument checks end with exit code 2.
 func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, a []string) error {
 		if err := check(c, a); err != nil {

@@ -69,11 +69,7 @@ sotto net invite then makes the credentials of each owner.`,
 	return c
 }
 
-const (
-	invitedDays = 90
-	mostDays    = 5 * 365 // the life of the network's certificates
-	day         = 24 * time.Hour
-)
+const mostDays = 5 * 365 // the life of the network's certificates
 
 func netInviteCommand() *cobra.Command {
 	var dir, out string
@@ -99,7 +95,7 @@ lets it take part under its own name. The file is secret: send it to the owner o
 			if _, err := os.Lstat(out); err == nil {
 				return usageError("--out: %s is there already; allowed is a new file", out)
 			}
-			credentials, err := o.Invite(owner, time.Duration(days)*day)
+			credentials, err := o.Invite(owner, time.Duration(days)*24*time.Hour)
 			if err != nil {
 				return &run.InputError{Err: err}
 			}
@@ -113,7 +109,7 @@ lets it take part under its own name. The file is secret: send it to the owner o
 	f := c.Flags()
 	f.StringVar(&dir, "dir", "", "directory of the organizer (required)")
 	f.StringVar(&out, "out", "", "new file for the credentials (required)")
-	f.IntVar(&days, "days", invitedDays, "number of days for which they are valid")
+	f.IntVar(&days, "days", 90, "number of days for which they are valid")
 	return c
 }
 

@@ -40,12 +40,7 @@ func experimentCommand(e paper.Experiment) *cobra.Command {
 			if l.Full && c.Flags().Changed("small") {
 				return usageError("--small and --full: found both; allowed is one")
 			}
-			if l.Dir == "" {
-				l.Dir = e.Name + "-small"
-				if l.Full {
-					l.Dir = e.Name + "-full"
-				}
-			}
+			l.Dir = cmp.Or(l.Dir, e.Name+map[bool]string{true: "-full", false: "-small"}[l.Full])
 			if entries, err := os.ReadDir(l.Dir); err == nil && len(entries) > 0 && !e.Resumes {
 				return usageError("--out: %s exists and is not empty; allowed is a new or an empty directory", l.Dir)
 			}
@@ -62,16 +57,8 @@ func experimentCommand(e paper.Experiment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, claim := range r.Claims {
-				verdict := "holds"
-				if !claim.Holds {
-					verdict = "FAILS"
-				}
-				fmt.Fprintf(c.OutOrStdout(), "%-36s  %s  %s\n", claim.Name, verdict, claim.Found)
-			}
-			ours, paper := r.Claims.Ours(), r.Claims.Paper()
-			fmt.Fprintf(c.OutOrStdout(), "%d of %d claims of the paper and %d of %d bars of Sotto hold. Page: %s\n",
-				paper.Passed(), len(paper), ours.Passed(), len(ours), filepath.Join(l.Dir, "index.html"))
+			r.Claims.Text(c.OutOrStdout())
+			fmt.Fprintf(c.OutOrStdout(), "%d of %d claims hold. Page: %s\n", r.Claims.Passed(), len(r.Claims), filepath.Join(l.Dir, "index.html"))
 			return nil
 		},
 	}
@@ -89,12 +76,12 @@ func experimentCommand(e paper.Experiment) *cobra.Command {
 		c.Flags().StringVar(&l.Data, "data", "", "folder that holds "+e.Data)
 	}
 	if e.Parallel {
-		c.Flags().IntVar(&l.Jobs, "jobs", 0, "trainings at once (default one for each core)")
+		c.Flags().IntVar(&l.Jobs, "jobs", 0, "trainings at the same time (default one for each core)")
 	}
 	return c
 }
 
-// tenths calls tell at each tenth of the way.
+// tenths calls tell at each tenth of the work.
 func tenths(tell func(done, all int)) func(done, all int) {
 	shown := -1
 	return func(done, all int) {

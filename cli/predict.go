@@ -16,14 +16,13 @@ func predictCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "predict --model DIR|model.json --data FILE",
 		Short: "Predict labels and probabilities for the rows of a table",
-		Long: `Predict writes a CSV with one line for each row of a table: the predicted label,
-then the probability of each class, or the predicted value of a regression. The
-table is read under the schema that travels in the model file; it needs no label
-column. A row that the schema calls bad stops the command, or, under
-on_bad_row: drop, gets an empty line of fields.
+		Long: `Predict writes a CSV with one line for each row of a table: the predicted label
+and the probability of each class, or the predicted value of a regression. The
+model file holds the schema; the table needs no label column. A row that does not
+fit the schema stops the command, or, under on_bad_row: drop, gets an empty line.
 
-A prediction tells its reader about the row it was made for; the model's own
-guarantee stands as it is, since predicting is post-processing.`,
+Predicting is post-processing: the model's guarantee does not change. A prediction
+does tell its reader about the row it was made for.`,
 		Example: "  sotto predict --model runs/20261120-154800-0a1b2c3d --data new.csv > predictions.csv",
 		Args:    args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -49,7 +48,7 @@ guarantee stands as it is, since predicting is post-processing.`,
 	return c
 }
 
-// modelFor reads a model for rows that something is to be done with.
+// modelFor reads a model to apply to rows.
 func modelFor(modelPath, dataPath, what string) (*run.Trained, error) {
 	m, err := run.LoadModel(modelPath)
 	if err == nil && dataPath == "" {

@@ -12,10 +12,10 @@ import (
 // Numbers in text: as an upper bound, and with commas between thousands.
 var atMost, count = chart.AtMost, chart.Integer
 
-// A result prints itself for people.
+// A result prints itself as text.
 type result interface{ Text(io.Writer) }
 
-// answer prints what a command found, as JSON or as text.
+// answer prints a result as JSON or as text.
 func answer(c *cobra.Command, asJSON bool, r result, err error) error {
 	switch {
 	case err != nil:

@@ -15,14 +15,14 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
-// progress shows how far a run is: a bar on a terminal, plain lines elsewhere.
+// progress shows the progress of a run: a bar on a terminal, plain lines elsewhere.
 type progress struct {
 	w     io.Writer
 	quiet bool
 	name  string // of the bar
 	bars  *mpb.Progress
 	bar   *mpb.Bar
-	text  atomic.Pointer[string] // read by the bar's own goroutine
+	text  atomic.Pointer[string] // the bar's goroutine reads it
 	last  time.Time
 }
 
@@ -40,8 +40,7 @@ func (p *progress) update(u run.Progress) {
 	p.show(u.Step, u.MaxSteps, text, fmt.Sprintf("step %s of %s, %s", count(u.Step), count(u.MaxSteps), text))
 }
 
-// show sets the bar, with text behind it (empty: an estimate of the time that is left), or prints the
-// line where there is no terminal.
+// show sets the bar, followed by text (empty: the estimated time left), or prints the line if there is no terminal.
 func (p *progress) show(done, all int, text, line string) {
 	if p.quiet {
 		return

@@ -19,9 +19,9 @@ func reportCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "report DIR",
 		Short: "Verify a run and rebuild its report from its directory",
-		Long: `Report verifies a finished run, as sotto verify does without a ledger, and makes its report again. What does
-not hold stands in red at the top of the page, and the exit code is 1. The report that the run wrote when it ended
-is never written over, since the ledger holds its hash: the new one is report.new.html beside it.`,
+		Long: `Report verifies a finished run, as sotto verify does without a ledger, and rebuilds its report. What does not
+hold is in red at the top of the page, and the exit code is 1. The new report is report.new.html: the one that
+the run wrote stays, since the ledger holds its hash.`,
 		Example: "  sotto report runs/20261120-154800-0a1b2c3d",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -35,8 +35,8 @@ is never written over, since the ledger holds its hash: the new one is report.ne
 				found, err := run.Verify(c.Context(), args[0], nil)
 				switch {
 				case errors.Is(err, run.ErrOtherBuild):
-					return err // the page would have to say that it was not verified; the run's own stays
-				case err != nil: // files that do not even fit each other
+					return err // this build cannot verify it
+				case err != nil: // the files contradict each other
 					broken, names = append(broken, err.Error()), append(names, "the record")
 				}
 				for _, f := range found {
@@ -46,7 +46,7 @@ is never written over, since the ledger holds its hash: the new one is report.ne
 				}
 			}
 			path, err := report.Rebuild(args[0], verified, broken)
-			var place *os.LinkError // of the rename that puts the file there
+			var place *os.LinkError // of the rename to the final name
 			switch {
 			case errors.Is(err, report.ErrPart):
 				return usageError("%s: %v", args[0], report.ErrPart)

@@ -20,11 +20,9 @@ func schemaCommand() *cobra.Command {
 	init := &cobra.Command{
 		Use:   "init FILE",
 		Short: "Write a schema skeleton from a table's header",
-		Long: `Init reads the first line of a CSV file, or the header of a Parquet file, of images
-(IDX) or of a table of a database, and nothing else, and writes a schema in
-which every type, bound and level is left for a person to fill in. They must come
-from knowledge of the world, not from the table: a bound read off the data tells
-about the data.`,
+		Long: `Init reads only the header of a table and writes a schema in which a person fills
+in every type, bound and level. They must come from knowledge of the world, not
+from the table: a bound that is read off the data reveals something about it.`,
 		Example: "  sotto schema init patients.csv > schema.yaml",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -41,12 +39,12 @@ about the data.`,
 			})
 		},
 	}
-	init.Flags().StringVar(&delimiter, "delimiter", "", "delimiter of the file (default: the commonest of , ; tab | in the header)")
+	init.Flags().StringVar(&delimiter, "delimiter", "", "delimiter of the file (default: the most frequent of , ; tab | in the header)")
 	init.Flags().StringVar(&outPath, "out", "", "file to write (default: standard output)")
 	var asJSON bool
 	check := &cobra.Command{
 		Use:     "check SCHEMA",
-		Short:   "Check a schema and list what a guarantee will rest on",
+		Short:   "Check a schema and list the assumptions of a guarantee",
 		Example: "  sotto schema check schema.yaml",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -79,7 +77,7 @@ about the data.`,
 	return c
 }
 
-// printSchema lists what a guarantee will rest on.
+// printSchema lists the assumptions of a guarantee.
 func printSchema(w io.Writer, s *schema.Schema) {
 	fmt.Fprintf(w, "%s encoded features, label %q\n", count(s.Dim()), s.LabelName())
 	for _, a := range s.Assumptions() {

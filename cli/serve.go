@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -19,21 +20,20 @@ func serveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve [DIR…]",
 		Short: "Show runs and budgets in the browser, live while they train",
-		Long: `Serve shows run directories, and directories that hold some, as pages: runs while
-they train, one run with its report and its verification, runs side by side, tables
-of sotto compare, searches of sotto tune, audits, owners' parts in networks, simulations of
-networks (network.json, what sotto net simulate --json printed), and the ledger's datasets.
-Without DIR it shows runs, compare, tuned and audit, where they are.
+		Long: `Serve shows directories as pages: runs while they train and afterwards, with report
+and verification, comparisons, searches, audits, owners' runs in networks, simulations
+(network.json, the output of sotto net simulate --json), and the ledger's datasets.
+Without DIR it shows runs, compare, tuned and audit, if they exist.
 
-It reads and writes nothing, listens on this machine alone, and lets in the one
-browser that opens the printed link. Stop it with Ctrl-C.`,
+It writes nothing, listens only on this machine, and admits only the browser that
+opens the printed link. Ctrl-C stops it.`,
 		Example: "  sotto serve\n  sotto serve runs compare --port 8080",
 		RunE: func(c *cobra.Command, dirs []string) error {
 			if port < 0 || port > 65535 {
 				return usageError("--port: found %d; allowed is 1 to 65535, or 0 for any free one", port)
 			}
 			if len(dirs) == 0 {
-				if dirs = usualDirs(); len(dirs) == 0 {
+				if dirs = slices.DeleteFunc(slices.Clone(usual), missing); len(dirs) == 0 {
 					return usageError("there is neither a directory %s here; name one that holds runs", strings.Join(usual, " nor "))
 				}
 			}
@@ -61,12 +61,7 @@ browser that opens the printed link. Stop it with Ctrl-C.`,
 // usual are the directories that fit, compare, tune and audit write to by default.
 var usual = []string{"runs", "compare", "tuned", "audit"}
 
-func usualDirs() []string {
-	var found []string
-	for _, dir := range usual {
-		if info, err := os.Stat(dir); err == nil && info.IsDir() {
-			found = append(found, dir)
-		}
-	}
-	return found
+func missing(dir string) bool {
+	info, err := os.Stat(dir)
+	return err != nil || !info.IsDir()
 }

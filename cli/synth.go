@@ -15,9 +15,13 @@ func synthCommand() *cobra.Command {
 	var rows, units int
 	var seed uint64
 	c := &cobra.Command{
-		Use:     "synth --schema FILE --rows N | --units N",
-		Short:   "Make a synthetic table that fits a schema, with a known truth",
-		Long:    "Synth draws rows within the schema's public bounds and levels and labels them by a\nrandom true model. The same seed gives the same table. No real record is involved.\n\nUnder a schema with a unit of several rows --units says how many units there are.\n\nWith --packed it writes the table as `sotto data pack` would, without the text in\nbetween, and needs memory for 1,024 rows only.",
+		Use:   "synth --schema FILE --rows N | --units N",
+		Short: "Make a synthetic table that fits a schema, with a known truth",
+		Long: `Synth draws rows within the schema's public bounds and levels and labels them by a
+random true model. The same seed gives the same table. No real record is involved.
+
+If a unit has several rows in the schema, --units gives the number of units. --packed
+writes the table as sotto data pack would, in memory for 1,024 rows.`,
 		Example: "  sotto synth --schema examples/clinic/schema.yaml --rows 4000 --seed 1 > patients.csv",
 		Args:    args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -14,13 +14,13 @@ func tuneCommand() *cobra.Command {
 	var dry, asJSON, quiet bool
 	c := &cobra.Command{
 		Use:   "tune spec.yaml",
-		Short: "Search for the best of several methods, and pay for the search",
-		Long: `Tune trains a random number of candidates, each drawn from the list in the spec's block tune, and releases the best of them
-alone. The spec's ε and δ pay for all of it, by the theorem for such searches (docs/tune.md): each candidate trains at a smaller ε, which
---dry-run shows. How many were trained, and how the others did, stays secret, and there is no progress to watch.
+		Short: "Choose the best of several methods, and charge the search",
+		Long: `Tune trains a random number of candidates, each drawn from the list in the spec's block tune, and releases only the
+best one. The spec's ε and δ cover the whole search (docs/tune.md), so each candidate trains at a smaller ε; --dry-run
+prints it. The number of candidates and the other results stay secret, so there is no progress to watch.
 
-Candidates are scored on the spec's test rows, which need no protection; without them by a noisy mean loss on the rows
-trained on, which is paid for like all else.`,
+Tune scores candidates on the spec's test rows, which need no protection. Without test rows it charges a noisy mean loss
+on the training rows.`,
 		Example: `  sotto tune sotto.yaml --dry-run
   sotto tune sotto.yaml --out tuned`,
 		Args: args(cobra.ExactArgs(1)),
@@ -52,8 +52,7 @@ trained on, which is paid for like all else.`,
 	addSomeSpecFlags(c, "any field of the spec, in all candidates, as in --set model.l2=0.01", "method", "out", "seed")
 	addOverlaps(f)
 	f.StringVar(&out, "out", "tuned", "run directory: new or empty")
-	f.BoolVar(&dry, "dry-run", false, "say what a search would cost and what it leaves each candidate; nothing is read or spent")
-	f.BoolVar(&asJSON, "json", false, "print one JSON object")
-	f.BoolVar(&quiet, "quiet", false, "print nothing but errors and warnings")
+	f.BoolVar(&dry, "dry-run", false, "print the cost of the search and of each candidate; read and charge nothing")
+	addOutput(f, &asJSON, &quiet, "")
 	return c
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/sottodp/sotto/run/shards"
 )
 
-// workerFlags are those of a fit whose rows are on other machines.
+// workerFlags are the flags of a fit whose rows are on other machines.
 type workerFlags struct {
 	address, key string
 	count        int
@@ -20,7 +20,7 @@ type workerFlags struct {
 	away         *shards.Coordinator // nil: the rows are here
 }
 
-// close ends the coordinator's side. Where the run is done the workers go home.
+// close ends the coordinator's side; done ends the workers too.
 func (w *workerFlags) close(done bool) {
 	if w.away != nil {
 		w.away.Close(done)
@@ -28,12 +28,12 @@ func (w *workerFlags) close(done bool) {
 }
 
 func (w *workerFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&w.address, "workers", "", "address to listen on for the workers that hold the rows, instead of --data (sotto worker)")
-	f.IntVar(&w.count, "shards", 0, "how many shards the workers hold (with --workers)")
+	f.StringVar(&w.address, "workers", "", "address to listen on for workers, which hold the rows, instead of --data (sotto worker)")
+	f.IntVar(&w.count, "shards", 0, "number of shards (with --workers)")
 	f.StringVar(&w.key, "key", "", "file of the key that coordinator and workers share (with --workers)")
 }
 
-// listen opens the coordinator's side, where workers are asked for.
+// listen opens the coordinator's side if the flags ask for workers.
 func (w *workerFlags) listen(c *cobra.Command, resume string, env *run.Env) error {
 	if w.address == "" {
 		if w.count != 0 || w.key != "" {
@@ -76,16 +76,14 @@ func workerCommand() *cobra.Command {
 	var quiet bool
 	c := &cobra.Command{
 		Use:   "worker [spec.yaml]",
-		Short: "Hold a part of the rows of a fit that runs on another machine",
-		Long: `Worker reads its shard of a table and sums over it for a coordinator, sotto fit --workers, until that run is done.
-Coordinator and workers are one owner's machines: what passes between them is sealed under the key that all of them
-have, and noise is added by the coordinator, once. The spec is the coordinator's; --data is the worker's own.
-Each row is in one shard: a record in two counts twice, for twice the ε. Two shards that are one file are refused; rows that
-are in two files are not noticed.
+		Short: "Hold a shard of the rows of a fit on another machine",
+		Long: `Worker reads its shard of a table and computes sums for a coordinator (sotto fit --workers) until the run ends. All
+machines belong to one owner and share a key, which seals their messages; only the coordinator adds noise. The spec is the
+coordinator's; --data is the worker's shard. Each row must be in one shard: a record in two shards counts twice, for twice
+the ε. Workers with the same file are refused, but rows that are in two files are not detected.
 
-A worker may be stopped and started again at any time; the run waits for it. Of two workers with the same shard the first
-answer counts: a spare for one that is slow or may die. A worker that has another schema, model or adjacency than the
-coordinator, or other rows than the first worker with its shard, is told so and ends.
+A worker can be stopped and started at any time; the run waits for it. Several workers may hold the same shard: the first
+answer counts. A worker whose schema, model, adjacency or rows differ from the run's is told why and ends.
 (umask 077; head -c 32 /dev/urandom > key) makes a key.`,
 		Example: "  sotto fit sotto.yaml --workers nats://10.0.0.1:4222 --shards 2 --key key\n  sotto worker sotto.yaml --hub nats://10.0.0.1:4222 --key key --shard 1/2 --data part1.csv",
 		Args:    args(cobra.MaximumNArgs(1)),
@@ -112,12 +110,11 @@ coordinator, or other rows than the first worker with its shard, is told so and 
 		},
 	}
 	f := c.Flags()
-	// What a worker reads, or a spec must have.
 	addSomeSpecFlags(c, "any field of the spec, as in --set model.l2=0.01", "test", "test-labels", "method", "accountant", "output", "seed", "ledger", "out")
 	f.Bool("lab", false, "lab: the spec has a seed")
-	f.StringVar(&o.URL, "hub", "", "where the coordinator listens (required)")
+	f.StringVar(&o.URL, "hub", "", "URL at which the coordinator listens (required)")
 	f.StringVar(&key, "key", "", "file of the key that coordinator and workers share (required)")
-	f.StringVar(&shard, "shard", "", "which part of the rows this is, as in 1/2 (required)")
-	f.BoolVar(&quiet, "quiet", false, "print nothing but errors and warnings")
+	f.StringVar(&shard, "shard", "", "the shard, as in 1/2 (required)")
+	f.BoolVar(&quiet, "quiet", false, "print only errors and warnings")
 	return c
 }

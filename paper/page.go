@@ -3,6 +3,7 @@ package paper
 import (
 	"fmt"
 	"html/template"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -106,6 +107,17 @@ func (r *Results) markdown(title string) string {
 		}
 	}
 	return b.String()
+}
+
+// Text prints the verdicts, one on a line.
+func (c Claims) Text(w io.Writer) {
+	for _, claim := range c {
+		verdict := "holds"
+		if !claim.Holds {
+			verdict = "FAILS"
+		}
+		fmt.Fprintf(w, "%-36s  %s  %s\n", claim.Name, verdict, claim.Found)
+	}
 }
 
 // A Figure is a figure of a paper: its data and its plots.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"math/bits"
@@ -34,16 +35,43 @@ type Examination struct {
 	Detail  string `json:"detail"`
 }
 
-// Examine examines the machine, the directory for runs and the ledger; verdict is the worst.
-func Examine(ctx context.Context, dir, where string) (found []Examination, verdict string) {
-	found = []Examination{examineRandomness(), examineKernels(), examineDisk(dir), examineLedger(ctx, where)}
-	verdict = Well
-	for _, e := range found {
-		if e.Verdict == Broken || e.Verdict == Doubtful && verdict == Well {
-			verdict = e.Verdict
+// A Report is the result of an examination of the machine; its verdict is the worst of all.
+type Report struct {
+	Examinations []Examination `json:"examinations"`
+	Verdict      string        `json:"verdict"`
+}
+
+// Examine examines the machine, the directory for runs and the ledger.
+func Examine(ctx context.Context, dir, where string) *Report {
+	r := &Report{[]Examination{examineRandomness(), examineKernels(), examineDisk(dir), examineLedger(ctx, where)}, Well}
+	for _, e := range r.Examinations {
+		if e.Verdict == Broken || e.Verdict == Doubtful && r.Verdict == Well {
+			r.Verdict = e.Verdict
 		}
 	}
-	return found, verdict
+	return r
+}
+
+// Text prints the report for people.
+func (r *Report) Text(w io.Writer) {
+	for _, e := range r.Examinations {
+		fmt.Fprintf(w, "%-11s %-9s %s\n", e.What, e.Verdict, e.Detail)
+	}
+	fmt.Fprintf(w, "\n%s\n", map[string]string{Well: "All is well.", Doubtful: "Runs work; see what is doubtful.", Broken: "Do not run Sotto here before what is broken is repaired."}[r.Verdict])
+}
+
+// Err counts what is broken.
+func (r *Report) Err() error {
+	broken := 0
+	for _, e := range r.Examinations {
+		if e.Verdict == Broken {
+			broken++
+		}
+	}
+	if broken == 0 {
+		return nil
+	}
+	return fmt.Errorf("doctor: %d of %d are broken", broken, len(r.Examinations))
 }
 
 // examineRandomness draws twice from the source that noise comes from. A source that

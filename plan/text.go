@@ -46,7 +46,7 @@ func (p *Plan) Text(w io.Writer) {
 	case p.NoiseMultiplier > 0:
 		text.Row(w, "Noise multiplier", "%.9g", p.NoiseMultiplier)
 	case p.Steps == 1:
-		text.Row(w, "Noise multiplier", "none of its own: as ε and δ ask for")
+		text.Row(w, "Noise multiplier", "none: set by ε and δ")
 	default:
 		text.Row(w, "Noise multiplier", "each step has its own")
 	}
@@ -216,7 +216,7 @@ func (b *Bound) Text(w io.Writer) {
 	p := b.Best
 	fmt.Fprintf(w, "\nPicked            T = %s, α = %.6g, β = %.6g: error ≤ %.4g\n", chart.Integer(p.Steps), p.Rate, p.Momentum, p.Error)
 	if p.Error >= b.Start {
-		fmt.Fprintln(w, "Warning           the bound is no better than w = 0 has without a look: theory promises nothing at this budget")
+		fmt.Fprintln(w, "Warning           the bound is no better than w = 0 has without any data: theory promises nothing at this budget")
 	}
 	fmt.Fprintf(w, "To use it         --set method.steps=%d --set method.rate=%.6g --set method.mu=%.6g --set method.clip=%.6g\n",
 		p.Steps, p.Rate, b.MuOfBest(), b.Clip)

@@ -6,5 +6,5 @@ import "time"
 
 var start = time.Now()
 
-// cpuTime is the time on the wall, where the system has no other.
+// cpuTime is wall-clock time: this system has no processor time of a process.
 func cpuTime() time.Duration { return time.Since(start) }

@@ -42,8 +42,8 @@ func dense(n, dim, classes int) *data.Table {
 	return t
 }
 
-// pictures is a synthetic table of images of 28×28 points as those of MNIST are: strokes in the middle, 19 % of the
-// points, of one brightness here.
+// pictures is a synthetic table of 28×28 images like those of MNIST: strokes in the middle that cover 19 % of the
+// points, all of one brightness.
 func pictures(n int) *data.Table {
 	const side, ink = 28, 150
 	t := dense(n, side*side, 10)
@@ -70,7 +70,7 @@ func pictures(n int) *data.Table {
 	return t
 }
 
-// sparse is a synthetic table of nnz values a row.
+// sparse is a synthetic table with nnz values in each row.
 func sparse(n, dim, nnz int) *data.Table {
 	t := &data.Table{Dim: dim, Classes: 2, NormBound: 1, Unit: 0x1p-20, Labeled: true}
 	r := rand.New(rand.NewPCG(1, 2))
@@ -107,7 +107,7 @@ func label(b *data.Block, norm []float64, classes, at int) {
 	}
 }
 
-// A trainer is a run of SGD that goes on step by step.
+// A trainer is a run of SGD that advances step by step.
 type trainer struct {
 	next  func() (method.Step, error, bool)
 	close func()
@@ -125,18 +125,9 @@ var (
 	plain = kind{}
 )
 
-// train opens an oracle over a table and begins a run: private, with clipping, noise,
-// accounting; or plain, the same loop on the same batches without. Both write their
-// record to the disk, if recorded.
-func train(t *data.Table, name string, size, workers int, how kind, recorded bool) (*trainer, error) {
-	m, err := model.New(name, model.Options{Dim: t.Dim, Classes: t.Classes, NormBound: 1})
-	if err != nil {
-		return nil, err
-	}
-	return trainModel(t, m, size, workers, how, recorded)
-}
-
-func trainModel(t *data.Table, m model.Model, size, workers int, how kind, recorded bool) (*trainer, error) {
+// train opens an oracle over a table and begins a run: private, with clipping, noise and accounting; or plain, the
+// same loop on the same batches without them. Both write a run log to disk if recorded is set.
+func train(t *data.Table, m model.Model, size, workers int, how kind, recorded bool) (*trainer, error) {
 	rows := t.Rows()
 	facts := m.Facts()
 	job := &run.Job{Model: m, Facts: oracle.Public{Dim: m.Dim(), Rows: rows, Classes: t.Classes, Adjacency: privacy.AddRemove,
@@ -193,10 +184,10 @@ func trainModel(t *data.Table, m model.Model, size, workers int, how kind, recor
 	if size > 0 {
 		steps = (rows + size - 1) / size
 	}
-	return &trainer{func() (method.Step, error, bool) { return next() }, func() { stop(); o.Close(); closeAll() }, steps}, nil
+	return &trainer{next, func() { stop(); o.Close(); closeAll() }, steps}, nil
 }
 
-// free is a meter that lets everything pass.
+// free is a meter that admits everything.
 type free struct{}
 
 func (free) Adjacency() privacy.Adjacency { return privacy.AddRemove }
@@ -211,24 +202,11 @@ func (t *trainer) epoch() {
 	}
 }
 
-// versus measures an epoch of private and of plain training, in seconds.
-func versus(t *data.Table, name string, size, rounds int, recorded bool) (ofPrivate, ofPlain float64, err error) {
-	m, err := model.New(name, model.Options{Dim: t.Dim, Classes: t.Classes, NormBound: 1})
-	if err != nil {
-		return 0, 0, err
-	}
-	s, err := epochs(t, m, size, rounds, recorded, dpSGD, plain)
-	if err != nil {
-		return 0, 0, err
-	}
-	return s[0], s[1], nil
-}
-
 // epochs measures an epoch of each kind, in seconds.
 func epochs(t *data.Table, m model.Model, size, rounds int, recorded bool, kinds ...kind) ([]float64, error) {
 	var runs []func()
 	for _, how := range kinds {
-		a, err := trainModel(t, m, size, 1, how, recorded)
+		a, err := train(t, m, size, 1, how, recorded)
 		if err != nil {
 			return nil, err
 		}
@@ -241,18 +219,22 @@ func epochs(t *data.Table, m model.Model, size, rounds int, recorded bool, kinds
 func ms(s float64) float64 { return 1000 * s }
 
 // shape measures an epoch of batches and a full step on one table.
-func shape(r *results, t *data.Table, key, ratio, model, what string, rounds, full int, recorded bool) error {
-	noisy, bare, err := versus(t, model, batch, rounds, recorded)
+func shape(r *results, t *data.Table, key, ratio, name, what string, rounds, full int, recorded bool) error {
+	m, err := model.New(name, model.Options{Dim: t.Dim, Classes: t.Classes, NormBound: 1})
 	if err != nil {
 		return err
 	}
-	r.put(key+"_epoch_ms", ms(noisy), "ms, "+what+", private, Poisson batches of 256")
-	r.put("dp_over_sgd_"+ratio, noisy/bare, "private over plain, same batches")
-	if noisy, bare, err = versus(t, model, 0, full, recorded); err != nil {
+	s, err := epochs(t, m, batch, rounds, recorded, dpSGD, plain)
+	if err != nil {
 		return err
 	}
-	r.put(key[:strings.IndexByte(key+"_", '_')]+"_full_ms", ms(noisy), "ms, one private step on all rows")
-	r.put("dp_over_gd_"+ratio, noisy/bare, "private over plain")
+	r.put(key+"_epoch_ms", ms(s[0]), "ms, "+what+", private, Poisson batches of 256")
+	r.put("dp_over_sgd_"+ratio, s[0]/s[1], "private over plain, same batches")
+	if s, err = epochs(t, m, 0, full, recorded, dpSGD, plain); err != nil {
+		return err
+	}
+	r.put(key[:strings.IndexByte(key+"_", '_')]+"_full_ms", ms(s[0]), "ms, one private step on all rows")
+	r.put("dp_over_gd_"+ratio, s[0]/s[1], "private over plain")
 	return nil
 }
 
@@ -289,8 +271,9 @@ func images(r *results) error {
 	return kinds(r, 15_000, m, "cnn", "convolutions 16@8×8 and 32@4×4, pooling, dense 32", 3)
 }
 
-// kinds measures an epoch of a network over so many of the 60,000 rows of MNIST, with each kind of clipping, with noise and without, over one of plain
-// training: on pictures with zeros as MNIST has them, and on rows without. It keeps no record: it would be all parameters in each step.
+// kinds measures an epoch of a network on part of the 60,000 rows of MNIST, with each kind of clipping, with and without
+// noise, over an epoch of plain training: on pictures with zeros, as MNIST has them, and on rows without zeros. It keeps no
+// run log, which would hold all parameters of each step.
 func kinds(r *results, rows int, m model.Model, name, what string, rounds int) error {
 	t, value := pictures(rows), kind{method.ByValue, 1}
 	s, err := epochs(t, m, batch, rounds, false, dpSGD, plain, value, kind{clip: method.ByGradient}, kind{clip: method.ByValue})
@@ -311,12 +294,12 @@ func kinds(r *results, rows int, m model.Model, name, what string, rounds int) e
 	var grown []float64
 	for _, how := range []kind{dpSGD, plain} {
 		before := heap()
-		run, err := trainModel(t, m, batch, 1, how, false)
+		run, err := train(t, m, batch, 1, how, false)
 		if err != nil {
 			return err
 		}
 		run.epoch()
-		runtime.GC() // what is garbage; the pools of the kernels survive one
+		runtime.GC() // the pools of the kernels survive one collection
 		var after runtime.MemStats
 		runtime.ReadMemStats(&after)
 		run.close()
@@ -327,7 +310,7 @@ func kinds(r *results, rows int, m model.Model, name, what string, rounds int) e
 	return nil
 }
 
-// heap is what the heap holds once nothing is left to collect, in bytes.
+// heap is the size of the heap after garbage collection, in bytes.
 func heap() float64 {
 	var m runtime.MemStats
 	for range 3 { // pools take two
@@ -337,17 +320,21 @@ func heap() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// rcv1 keeps no record: it would be 47,236 numbers a step, a gigabyte an epoch.
+// rcv1 keeps no run log: 47,236 numbers in each step are a gigabyte in each epoch.
 func rcv1(r *results) error {
 	return shape(r, sparse(677_399, 47_236, 74), "rcv1", "rcv1", "logistic", "677,399×47,236, 74 values a row, no record", 2, 4, false)
 }
 
-// workers compares one and two workers on full passes, by the clock on the wall.
+// workers compares one and two workers on full passes, in wall-clock time.
 func workers(r *results) error {
 	cov := dense(500_000, 54, 2)
+	m, err := model.New("logistic", model.Options{Dim: 54, Classes: 2, NormBound: 1})
+	if err != nil {
+		return err
+	}
 	var runs []func()
 	for _, n := range []int{1, 2} {
-		t, err := train(cov, "logistic", 0, n, dpSGD, false)
+		t, err := train(cov, m, 0, n, dpSGD, false)
 		if err != nil {
 			return err
 		}

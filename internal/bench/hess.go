@@ -14,8 +14,8 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
-// hessians compares a private Hessian of all rows, in the shape of covtype's two largest classes, with a gradient, and the
-// multiply-adds of VᵀV, both triangles counted, with those of a matrix product.
+// hessians compares a private Hessian of all rows with a gradient, and the multiply-adds of VᵀV, counting both triangles,
+// with those of a matrix product. The table has the size of covtype's two largest classes.
 func hessians(r *results) error {
 	const n, dim, rows = 495_141, 54, 64
 	t := dense(n, dim, 2)

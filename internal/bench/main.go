@@ -1,10 +1,10 @@
-// Command bench measures what Sotto's inner loops reach, as ratios to what the same
-// machine can do, measured in the same run: `make bench`. It prints a table and writes
-// bench.json, one flat object. docs/measurements/performance.md says what the figures mean.
+// Command bench measures the speed of Sotto's inner loops as ratios to the limits of the
+// machine, measured in the same run: `make bench`. It prints a table and writes bench.json,
+// one flat object. docs/measurements/performance.md explains the figures.
 //
-// One-thread figures are in processor time of the process, where the system tells it,
-// so that other work on the machine disturbs them little; each is the best of several
-// rounds, in which the sides of a ratio take turns.
+// One-thread figures are in processor time where the system has it, so other work on the
+// machine disturbs them little. Each is the best of several rounds, and each round measures
+// all sides of a ratio.
 package main
 
 import (
@@ -72,11 +72,11 @@ func main() {
 	}
 }
 
-// best runs the functions in turns, rounds times, and returns the fewest seconds of
-// processor time that each took.
+// best runs all functions in each round and returns the fewest seconds of processor time
+// that each took.
 func best(rounds int, fns ...func()) []float64 { return bestBy(cpuTime, rounds, fns) }
 
-// bestWall is best by the clock on the wall.
+// bestWall is best in wall-clock time.
 func bestWall(rounds int, fns ...func()) []float64 {
 	begin := time.Now()
 	return bestBy(func() time.Duration { return time.Since(begin) }, rounds, fns)

@@ -1,5 +1,4 @@
-// Package chart draws line charts as SVG: for a page, which brings the colors, or as a
-// file that stands alone.
+// Package chart draws line charts as SVG, for a page with its own colors or as a separate file.
 package chart
 
 import (
@@ -11,17 +10,15 @@ import (
 	"unicode/utf8"
 )
 
-// A Line is one curve of a plot. Points that are not finite are left out and
-// break the curve.
+// A Line is one curve of a plot. Points that are not finite break the curve.
 type Line struct {
-	Name string // none: it has no line in the legend
+	Name string // empty: not in the legend
 	X, Y []float64
 }
 
-// A Plot is a line plot whose y axis begins at 0, or has decades; values below are not drawn.
-// With Tight it begins near the least value that is drawn.
+// A Plot is a line plot. Its y axis begins at 0, or with Tight near the smallest value; negative values are not drawn.
 type Plot struct {
-	ID, Title, Desc string // ID is unique on the page; Desc says in words what is seen
+	ID, Title, Desc string // ID is unique on the page; Desc describes the plot in words
 	XLabel, YLabel  string
 	LogX            bool
 	LogY            bool // the y axis has decades; values up to 0 are not drawn
@@ -33,17 +30,17 @@ type Plot struct {
 	MarkName        string
 }
 
-// Size of a plot in its own units, and of what surrounds its field.
+// Size of a plot and of the margins of its field, in its own units.
 const (
 	plotW, plotH         = 480, 300
 	padL, padR, padT, pd = 72, 16, 14, 50
 	legendH              = 22
 )
 
-// usual is the most lines of a legend for which a plot keeps its height.
+// usual is the longest legend with which a plot keeps its height.
 const usual = 5
 
-// height of the plot: a long legend does not take its field away.
+// height of the plot: a long legend adds to it.
 func (p *Plot) height() int {
 	if n := len(p.legend()); n > usual {
 		return plotH + legendH*(n-2)
@@ -51,11 +48,11 @@ func (p *Plot) height() int {
 	return plotH
 }
 
-// SVG draws the plot for a page, whose style gives the colors: classes l0, l1, … are
-// the lines, rule the level, mark the point, and axis, grid, xlab, ylab, legend the rest.
+// SVG draws the plot for a page whose style has the colors: classes l0, l1, … are the lines,
+// rule the level, mark the point, and axis, grid, xlab, ylab, legend the rest.
 func (p *Plot) SVG() template.HTML { return template.HTML(p.draw("")) }
 
-// draw draws the plot; attributes are what its element has beside the usual ones.
+// draw draws the plot; attributes are added to those of its element.
 func (p *Plot) draw(attributes string) string {
 	entries, plotH := p.legend(), float64(p.height())
 	top := float64(padT + legendH*len(entries))
@@ -89,20 +86,14 @@ func (p *Plot) draw(attributes string) string {
 		text(padL+34, y+5, "legend", e.name)
 	}
 	for _, v := range ys.ticks {
-		y, label := v, tick(v)
-		if p.LogY {
-			y, label = math.Pow(10, v), "10"+superscript(int(v))
-		}
+		y, label := tick(v, p.LogY)
 		f(`<path d="M%d %.1fH%d" class="grid"/>`, padL, py(y), plotW-padR)
 		text(padL-8, py(y)+5, "ylab", label)
 	}
 	for _, v := range xs.ticks {
-		x, label := v, tick(v)
-		if p.LogX {
-			x, label = math.Pow(10, v), "10"+superscript(int(v))
-		}
+		x, label := tick(v, p.LogX)
 		f(`<path d="M%.1f %.0fv6" class="axis"/>`, px(x), plotH-pd)
-		within := plotW - 4.8*float64(utf8.RuneCountInString(label)) // half of a label that is centerd
+		within := plotW - 4.8*float64(utf8.RuneCountInString(label)) // half of a centered label
 		text(math.Min(px(x), within), plotH-pd+22, "xlab", label)
 	}
 	f(`<path d="M%d %.1fV%.0fH%d" class="axis"/>`, padL, top, plotH-pd, plotW-padR)
@@ -123,7 +114,7 @@ func (p *Plot) draw(attributes string) string {
 	return b.String()
 }
 
-// style colors a figure that stands alone, on white.
+// style colors a separate file, on white.
 const style = Style + `.head{font-size:16px;font-weight:600}`
 
 // Style colors plots on a white page.
@@ -137,10 +128,10 @@ const Style = `text{font:14px system-ui,sans-serif;fill:#1b1f24}` +
 	`.l8{stroke:#827717;stroke-width:1.5;stroke-dasharray:9 4}.l9{stroke:#000;stroke-width:1.5;stroke-dasharray:1 3}` +
 	`.l10{stroke:#e64a19;stroke-width:1.5;stroke-dasharray:14 4 2 4}.l11{stroke:#3949ab;stroke-width:1.5;stroke-dasharray:5 2}`
 
-// Figure draws plots one below the other, each under its title, as the text of an SVG
-// file that needs nothing else. The note stands below the title of the whole.
+// Figure draws plots one below the other, each under its title, as a complete SVG file. The note
+// follows the title of the figure.
 func Figure(title, note string, plots ...Plot) string {
-	const head, top = 34, 52 // room for a plot's title, and for what is above all plots
+	const head, top = 34, 52 // height of a plot's title, and of the head of the figure
 	var b strings.Builder
 	width, height := plotW, top
 	for i := range plots {
@@ -164,7 +155,7 @@ func Figure(title, note string, plots ...Plot) string {
 
 type entry struct{ class, name string }
 
-// legend lists what needs a name.
+// legend lists the named elements.
 func (p *Plot) legend() []entry {
 	var list []entry
 	for i, l := range p.Lines {
@@ -181,7 +172,7 @@ func (p *Plot) legend() []entry {
 	return list
 }
 
-// path draws a line; a single point becomes a short dash that can be seen.
+// path draws a line; a single point becomes a short visible dash.
 func path(l Line, px, py func(float64) float64) string {
 	var b strings.Builder
 	drawn, pen := 0, "M"
@@ -199,8 +190,7 @@ func path(l Line, px, py func(float64) float64) string {
 	return b.String()
 }
 
-// A scale is the range of an axis and its ticks, in decades where it is
-// logarithmic.
+// A scale is the range of an axis and its ticks, as exponents of ten if the axis is logarithmic.
 type scale struct {
 	lo, hi float64
 	ticks  []float64
@@ -293,8 +283,8 @@ func decades(lo, hi float64) scale {
 // columns of a plot's field, in its own units.
 const columns = plotW - padL - padR
 
-// Thin keeps the least and the greatest point of a curve in each column of a plot, so that a spike of a long run is
-// still seen. The points are evenly spaced in x.
+// Thin keeps the smallest and the largest point of a curve in each column of a plot, so a spike of a long run stays
+// visible. The points are evenly spaced in x.
 func Thin(x, y []float64) (tx, ty []float64) {
 	if len(x) <= 2*columns {
 		return x, y
@@ -321,5 +311,10 @@ func Thin(x, y []float64) (tx, ty []float64) {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// tick writes the label of a tick of an axis.
-func tick(v float64) string { return Number(v, 3) }
+// tick returns the value and the label of a tick; on a logarithmic axis v is an exponent of ten.
+func tick(v float64, log bool) (at float64, label string) {
+	if log {
+		return math.Pow(10, v), "10" + superscript(int(v))
+	}
+	return v, Number(v, 3)
+}

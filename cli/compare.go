@@ -153,7 +153,7 @@ func runCompare(c *cobra.Command, o compare.Options, out string, jobs int, void,
 	if quiet {
 		return nil
 	}
-	fmt.Fprintf(c.OutOrStdout(), "%s\n%s\nPage       %s\nCells      %s\nTrainings  %s\nFigure     %s\n", p.Tables(), text.Wrap(compare.Unpaid, 100),
+	fmt.Fprintf(c.OutOrStdout(), "%s\n%s\nPage       %s\nCells      %s\nTrainings  %s\nFigure     %s\n", p.Tables(), text.Wrap(compare.Notice, 100),
 		filepath.Join(out, compare.Page), filepath.Join(out, compare.CellsCSV), filepath.Join(out, compare.RunsCSV), filepath.Join(out, compare.Chart))
 	return nil
 }

@@ -80,7 +80,7 @@ func (s *Server) auditPage(r *http.Request) (*page, error) {
 // comparisonBody is what `sotto compare` found.
 type comparisonBody struct {
 	place
-	Unpaid string
+	Notice string
 	Done   int // trainings
 	Whole  bool
 	Figure bool
@@ -98,7 +98,7 @@ func (s *Server) comparisonPage(r *http.Request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := comparisonBody{place: p, Unpaid: compare.Unpaid}
+	b := comparisonBody{place: p, Notice: compare.Notice}
 	if b.Done, err = compare.Done(p.Dir); err != nil {
 		return nil, err
 	}

@@ -123,7 +123,7 @@ func (d *Demo) Run(ctx context.Context) (*simulate.Result, error) {
 	}
 	r, err := d.Plan.Result(id, models, test, seconds)
 	if err == nil {
-		r.Unpaid = "A demonstration: one machine held the rows of all owners. Each ε is what the owner has against all others together on a machine of its own; the scores are computed without noise."
+		r.Notice = "A demonstration: one machine held the rows of all owners. Each ε is what the owner has against all others together on a machine of its own; the scores are computed without noise."
 	}
 	return r, err
 }

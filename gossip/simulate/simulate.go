@@ -26,8 +26,8 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// Unpaid is what stands beside every result.
-const Unpaid = "A simulation: one process held the rows of all owners, and no owner was charged. Each ε is what the owner would have against all others together on machines of their own; the scores are computed without noise."
+// notice accompanies every result.
+const notice = "A simulation: one process held the rows of all owners, and no owner was charged. Each ε is what the owner would have against all others together on machines of their own; the scores are computed without noise."
 
 // A Plan is that of a network whose owners are in this process.
 type Plan struct{ *run.NetworkPlan }
@@ -57,7 +57,7 @@ type Result struct {
 	Owners    []OwnerResult     `json:"owners"`
 	W         []float64         `json:"-"` // mean of the owners' parameters
 	Test      *runlog.Scores    `json:"test,omitempty"`
-	Unpaid    string            `json:"unpaid"`
+	Notice    string            `json:"unpaid"`
 }
 
 // An OwnerResult is one owner's.
@@ -130,7 +130,7 @@ func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
 func (p *Plan) Result(id string, nodes [][]float64, test *data.Table, seconds float64) (*Result, error) {
 	b := p.Spec.Privacy.Budget()
 	r := &Result{ID: id, Unit: p.Job.Schema.Unit, UnitRows: p.Job.Schema.UnitRows, Method: p.MethodName, Adjacency: p.Job.Facts.Adjacency, Delta: b.Delta, Off: p.Spec.Privacy.Off,
-		Rounds: p.Schedule.Rounds, Share: p.Schedule.Share(), Beta: p.beta(), Seconds: seconds, W: gossip.Mean(nodes), Unpaid: Unpaid}
+		Rounds: p.Schedule.Rounds, Share: p.Schedule.Share(), Beta: p.beta(), Seconds: seconds, W: gossip.Mean(nodes), Notice: notice}
 	r.PerSecond = float64(r.Rounds) / r.Seconds
 	if !run.Finite(r.W...) {
 		return nil, run.ErrDiverged

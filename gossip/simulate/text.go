@@ -43,5 +43,5 @@ func (r *Result) Text(w io.Writer) {
 		}
 	}
 	fmt.Fprintf(w, "Rounds     %d of %s, %.3g of the owners in each; disagreement falls by a factor of %.3g a round\n", r.Rounds, r.Method, r.Share, r.Beta)
-	fmt.Fprintf(w, "Time       %.2f s, %.0f rounds a second\n\n%s\n", r.Seconds, r.PerSecond, text.Wrap(r.Unpaid, 100))
+	fmt.Fprintf(w, "Time       %.2f s, %.0f rounds a second\n\n%s\n", r.Seconds, r.PerSecond, text.Wrap(r.Notice, 100))
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
-// Unpaid is the warning on every comparison.
-const Unpaid = "None of this is private: every figure is computed from the rows without noise. A choice of a method, a field or ε by these " +
+// Notice is the warning on every comparison.
+const Notice = "None of this is private: every figure is computed from the rows without noise. A choice of a method, a field or ε by these " +
 	"figures is an access to the rows without charge, and no model's guarantee covers it. Compare on rows that need no protection " +
 	"or on a synthetic table (sotto synth), and train the private model with what you choose there, or charge the search (sotto tune)."
 
@@ -142,7 +142,7 @@ func (p *Plan) counted() string {
 // page is the comparison in Markdown.
 func (p *Plan) page() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Comparison\n\n> %s\n\nFigures are %s. ε is the cap of a run whose training rows are the part it is trained on. ", Unpaid, p.told())
+	fmt.Fprintf(&b, "# Comparison\n\n> %s\n\nFigures are %s. ε is the cap of a run whose training rows are the part it is trained on. ", Notice, p.told())
 	fmt.Fprintf(&b, "Seconds are of training, while other cells train too.\n\n![what was found](%s)\n", Chart)
 	for _, t := range p.tables {
 		fmt.Fprintf(&b, "\n## %s\n\n%s declared %s, %s.\n", t.name, chart.Integer(t.rows), t.schema.Counted(), t.terms())

@@ -30,7 +30,7 @@ func (p *Plan) Text(w io.Writer) {
 	for _, c := range p.Candidates {
 		fmt.Fprintf(w, "           %-24s noise %.4g\n", c.Name, method.NoiseMultiplier(c.Job.Method))
 	}
-	if u := p.Unpaid(); !math.IsInf(u, 1) {
+	if u := p.Uncharged(); !math.IsInf(u, 1) {
 		fmt.Fprintf(w, "Uncharged  %.0f trainings at ε = %.4g each, with the best kept and no charge for the choice, are proven only ε = %.4g together\n", p.Mean, b.Epsilon, u)
 	}
 }

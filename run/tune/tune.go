@@ -227,9 +227,9 @@ func scoreNoise(delta, multiplier float64) mech.Additive {
 	return mech.Gaussian{Sigma: multiplier}
 }
 
-// Unpaid is the proven ε of as many trainings, each at the whole ε, with the best kept and the choice not
-// charged; +Inf where nothing is proven.
-func (p *Plan) Unpaid() float64 {
+// Uncharged is the proven ε of about as many trainings at the whole ε if the best is kept without a charge for the choice;
+// +Inf if nothing is proven.
+func (p *Plan) Uncharged() float64 {
 	factor := p.Budget.Epsilon / p.Each
 	e, ok := privacy.WithNoise(p.Event.Among[0], 1/factor) // nearly what a run of its own would be
 	if !ok {

@@ -64,7 +64,7 @@ func TestPlanKeepsTheBudget(t *testing.T) {
 			if p.Budget.Delta == 0 && math.Abs(p.Each-p.Budget.Epsilon/3) > 0.01 {
 				t.Errorf("%s: each is trained at %v; Liu and Talwar say a third", privacy, p.Each)
 			}
-			if u := p.Unpaid(); u <= p.Budget.Epsilon {
+			if u := p.Uncharged(); u <= p.Budget.Epsilon {
 				t.Errorf("%s: unpaid, it would tell %v", privacy, u)
 			}
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// specFlags are the flags that stand for fields of a spec.
+// specFlags are the flags that set fields of a spec.
 var specFlags = []struct{ flag, field, usage string }{
 	{"data", "data", "table to train on: CSV, LIBSVM or IDX (gzip or not), Parquet, packed, postgres://…?table=NAME, FILE.db?table=NAME"},
 	{"test", "test", "table to score the model on; naming it says that its rows need no protection"},
@@ -94,7 +94,7 @@ const (
 	ledgerUsage = "a file or postgres://… (default: the user's own)"
 )
 
-// warner prints warnings. They concern privacy, or what a result is worth: --quiet does not hide them.
+// warner prints warnings, which --quiet does not hide: they concern privacy or the worth of a result.
 func warner(c *cobra.Command) func(string) {
 	return func(text string) { fmt.Fprintln(c.ErrOrStderr(), "warning:", text) }
 }

@@ -58,7 +58,7 @@ sotto net invite then makes the credentials of each owner.`,
 			if err := p.Text(c.OutOrStdout()); err != nil {
 				return err
 			}
-			fmt.Fprintf(c.OutOrStdout(), "\nNetwork %s stands in %s. Next: sotto net invite %q --dir %s --out FILE, and so for each owner.\n", organizer.Network.ID, dir, p.Owners[0].Name, dir)
+			fmt.Fprintf(c.OutOrStdout(), "\nNetwork %s is in %s. Next, for each owner: sotto net invite %q --dir %s --out FILE\n", organizer.Network.ID, dir, p.Owners[0].Name, dir)
 			return nil
 		},
 	}
@@ -93,7 +93,7 @@ lets it take part under its own name. The file is secret: send it to the owner o
 				return err
 			}
 			if _, err := os.Lstat(out); err == nil {
-				return usageError("--out: %s is there already; allowed is a new file", out)
+				return usageError("--out: %s exists; allowed is a new file", out)
 			}
 			credentials, err := o.Invite(owner, time.Duration(days)*24*time.Hour)
 			if err != nil {

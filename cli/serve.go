@@ -58,7 +58,7 @@ opens the printed link. Ctrl-C stops it.`,
 	return c
 }
 
-// usual are the directories that fit, compare, tune and audit write to by default.
+// usual are the default output directories of fit, compare, tune and audit.
 var usual = []string{"runs", "compare", "tuned", "audit"}
 
 func missing(dir string) bool {

@@ -136,10 +136,10 @@ func opinionWords(o Opinion) string {
 func relationWords(r *Relation) string {
 	// The other relation is add-or-remove, unless the plan is for that one.
 	change, times := "half as large", "twice"
-	notSame := "it hides whether a record is there, and so the number of records, which must then be used nowhere."
+	notSame := "it hides whether a record is present, and so the number of records, which nothing may then use."
 	if r.Adjacency == privacy.ReplaceOne {
 		change, times = "twice as large", "half"
-		notSame = "it hides a record's values from one who knows the number of records, not whether a record is there."
+		notSame = "it hides a record's values from someone who knows the number of records, not whether a record is present."
 	}
 	notSame = "Not the same guarantee: " + notSame
 	switch {

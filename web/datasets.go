@@ -13,13 +13,13 @@ import (
 	"github.com/sottodp/sotto/run/ledger"
 )
 
-// A snapshot is what the ledger lists, as of its head.
+// A snapshot is the list of datasets at a head of the ledger.
 type snapshot struct {
 	head ledger.Head
 	list []ledger.Dataset
 }
 
-// view is the ledger, opened to read; nil while none can be read.
+// view is the ledger, read-only; nil while it cannot be read.
 func (s *Server) view(ctx context.Context) *ledger.Ledger {
 	l, _ := s.open(ctx)
 	return l
@@ -32,7 +32,7 @@ func (s *Server) open(ctx context.Context) (*ledger.Ledger, error) {
 		if !errors.Is(s.ledger.Here(), ledger.ErrGone) {
 			return s.ledger, nil
 		}
-		s.ledger, s.read = nil, nil // View says why; other requests may still read the old one
+		s.ledger, s.read = nil, nil // View returns the error; other requests may still read the old one
 	}
 	l, err := ledger.View(ctx, s.options.Ledger)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *Server) datasetsPage(r *http.Request) (*page, error) {
 	return &page{Title: "Datasets", Body: b}, nil
 }
 
-// bars draw what is charged of a lifetime budget.
+// bars draw the charged share of a lifetime budget.
 func bars(d ledger.Dataset) []labeled {
 	switch {
 	case d.Budget == nil:
@@ -177,7 +177,7 @@ func (s *Server) datasetPage(r *http.Request) (*page, error) {
 	return &page{Title: "Dataset " + b.Name, Body: b}, nil
 }
 
-// history draws how the reserved ε grew, run by run, under basic composition (caps), where it adds up.
+// history draws the growth of the reserved ε, run by run, under basic composition (caps), in which it adds up.
 func history(d ledger.Dataset, runs []ledger.Run) template.HTML {
 	if d.Currency != ledger.InCaps || len(runs) == 0 {
 		return ""

@@ -16,7 +16,7 @@ const (
 	writeTimeout   = 30 * time.Second // for one event of a live page, or a heartbeat
 )
 
-// limit lets at most n connections of l be open at a time.
+// limit allows at most n open connections of l.
 func limit(l net.Listener, n int) net.Listener {
 	return &limited{Listener: l, slots: make(chan struct{}, n), closed: make(chan struct{})}
 }
@@ -57,8 +57,8 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// bodiless refuses requests with a body, which no page needs: reading one would have
-// no time limit, as live pages have none.
+// bodiless refuses requests with a body, which no page needs: without a time limit, which live pages forbid, reading a
+// body could last for ever.
 func bodiless(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {

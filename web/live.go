@@ -14,28 +14,24 @@ import (
 )
 
 const (
-	pollEvery = 250 * time.Millisecond // files of a run that is watched
-	silence   = 30 * time.Second       // after which a run may have been interrupted
+	pollEvery = 250 * time.Millisecond // between two reads of a watched run
+	silence   = 30 * time.Second       // a run without a new step for so long may be interrupted
 	pulse     = 15 * time.Second       // between heartbeats to a browser
 )
 
-// A progress is how far a run is.
+// A progress is the progress of a run.
 type progress struct {
-	Key            string
-	Step, MaxSteps int
-	Share          float64 // of the planned steps, in percent
-	Epsilon        string  // of what was charged, rounded up; empty where it is not known
-	Cap            float64
-	Off            bool
-	Left           time.Duration // 0: not known
-	Written        time.Time     // the time of the last step, or of the start
-	Silent         bool
-	Ended          bool
-	State          string
-	Outcome        string
+	*runEntry
+	Step    int
+	Share   float64       // of the planned steps, in percent
+	Epsilon string        // of what was charged, rounded up; empty: not known
+	Left    time.Duration // 0: not known
+	Written time.Time     // the time of the last step, or of the start
+	Silent  bool
+	Ended   bool
 }
 
-// watched is a running run that some browser shows.
+// watched is a run in progress that a browser shows.
 type watched struct {
 	mu       sync.Mutex
 	info     *runlog.Info
@@ -43,7 +39,7 @@ type watched struct {
 	charged  int // batches that epsilon is of
 	epsilon  string
 	next     time.Time // when epsilon may be computed again
-	first    time.Time // when the first step was seen, and which
+	first    time.Time // when the first step was seen; from is its number
 	from     int
 }
 
@@ -80,11 +76,11 @@ func (s *Server) forget(l *listing) {
 	}
 }
 
-// update reads what is new and says how far the run is.
+// update reads what is new and returns the progress of the run.
 func (w *watched) update(e *runEntry) (progress, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p := progress{Key: e.Key, Step: e.Steps, MaxSteps: e.MaxSteps, Cap: e.Budget.Epsilon, Off: e.Off, Written: e.Started, State: e.State}
+	p := progress{runEntry: e, Step: e.Steps, Written: e.Started}
 	if err := w.follower.read(); err != nil {
 		return p, err
 	}
@@ -103,8 +99,8 @@ func (w *watched) update(e *runEntry) (progress, error) {
 	return p, nil
 }
 
-// left is the time that the remaining steps will take at the pace observed here, or since the start where none was
-// observed.
+// left is the time that the remaining steps will take at the pace observed here, or, without one, at the pace since
+// the start.
 func (w *watched) left(p progress) time.Duration {
 	took, steps := p.Written.Sub(w.first), p.Step-w.from
 	if steps <= 0 || took < pollEvery {
@@ -116,7 +112,7 @@ func (w *watched) left(p progress) time.Duration {
 	return time.Duration(float64(took) / float64(steps) * float64(p.MaxSteps-p.Step))
 }
 
-// spend computes ε of what was charged, in at most a tenth of the time.
+// spend computes ε of the charges. It takes at most a tenth of the time.
 func (w *watched) spend(now time.Time) {
 	rec := w.follower.Record()
 	n := rec.Charged()
@@ -128,13 +124,13 @@ func (w *watched) spend(now time.Time) {
 	w.next = end.Add(9 * end.Sub(now))
 }
 
-// progressOf is how far a run is; nil if its log cannot be read.
+// progressOf is the progress of a run; nil if its log cannot be read.
 func (s *Server) progressOf(e *runEntry) *progress {
 	if e.Damage != "" {
 		return nil
 	}
 	if !e.Running() {
-		return &progress{Key: e.Key, Step: e.Steps, MaxSteps: e.MaxSteps, Share: share(e.Steps, e.MaxSteps), Cap: e.Budget.Epsilon, Off: e.Off, Ended: true, State: e.State, Outcome: e.Outcome}
+		return &progress{runEntry: e, Step: e.Steps, Share: share(e.Steps, e.MaxSteps), Ended: true}
 	}
 	w, err := s.watched(e)
 	if err != nil {
@@ -149,8 +145,7 @@ func (s *Server) progressOf(e *runEntry) *progress {
 
 func share(step, horizon int) float64 { return 100 * float64(step) / math.Max(1, float64(horizon)) }
 
-// live sends changes of a page as server-sent events: the progress of its runs, and news when the list of runs has
-// changed.
+// live sends changes of a page as server-sent events: the progress of its runs, and news when the list of runs changes.
 func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	flusher, ok := w.(http.Flusher)
 	if !ok {
@@ -164,9 +159,9 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
-	soon := func() { http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) } // or a browser that does not read would hold the connection
+	soon := func() { http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) } // a browser that does not read must not hold the connection
 	send := func(event string, data any) {
-		b, _ := json.Marshal(data) // strings and maps of them cannot fail
+		b, _ := json.Marshal(data) // cannot fail
 		soon()
 		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, b)
 		flusher.Flush()

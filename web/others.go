@@ -59,7 +59,7 @@ func (s *Server) networksPage(*http.Request) (*page, error) {
 	return &page{"Networks", l.state, b}, nil
 }
 
-// auditBody is what an audit found.
+// auditBody is the result of an audit.
 type auditBody struct {
 	place
 	*audit.Result
@@ -77,7 +77,7 @@ func (s *Server) auditPage(r *http.Request) (*page, error) {
 	return &page{Title: "Audit " + p.Name, Body: auditBody{p, a}}, nil
 }
 
-// comparisonBody is what `sotto compare` found.
+// comparisonBody is the result of `sotto compare`.
 type comparisonBody struct {
 	place
 	Notice string
@@ -87,7 +87,7 @@ type comparisonBody struct {
 	Tables []cellsTable
 }
 
-// A cellsTable is the results on one table of records.
+// A cellsTable holds the results on one table of records.
 type cellsTable struct {
 	Name, Measure string
 	Rows          []compare.Row
@@ -122,7 +122,7 @@ func (s *Server) comparisonPage(r *http.Request) (*page, error) {
 	return &page{Title: "Comparison " + p.Name, Body: b}, nil
 }
 
-// figure is the chart of a comparison; the policy lets no script in it run.
+// figure is the chart of a comparison; the policy lets no script run in it.
 func (s *Server) figure(w http.ResponseWriter, r *http.Request) {
 	p, err := find(s.dirs.list().Comparisons, r.PathValue("key"))
 	if err != nil {
@@ -145,14 +145,14 @@ type networkBody struct {
 	Owners []owner
 }
 
-// An owner is one of them, with its ε as a share of the largest.
+// An owner shows its ε as a share of the largest.
 type owner struct {
 	simulate.OwnerResult
 	Bar template.HTML
 }
 
-// simulation reads the simulation in a directory, nil if there is none: `sotto net demo` and `sotto net init` write
-// another file of this name, which lists the owners.
+// simulation reads the simulation in a directory; nil if there is none. `sotto net demo` and `sotto net init` write a
+// different file of this name, which lists the owners.
 func simulation(dir string) *simulate.Result {
 	text, err := readfile.All(filepath.Join(dir, NetworkFile), readfile.JSON)
 	r := &simulate.Result{}
@@ -169,7 +169,7 @@ func (s *Server) networkPage(r *http.Request) (*page, error) {
 	}
 	b := networkBody{place: p}
 	if b.Result = simulation(p.Dir); b.Result == nil {
-		return nil, fmt.Errorf("%s: is not what `sotto net simulate --json` prints", filepath.Join(p.Dir, NetworkFile))
+		return nil, fmt.Errorf("%s: is not the output of `sotto net simulate --json`", filepath.Join(p.Dir, NetworkFile))
 	}
 	most := 0.0
 	for _, o := range b.Result.Owners {

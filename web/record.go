@@ -8,11 +8,11 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// A record is what a run has written and made durable. An owner in a network writes a journal, which is synced after
-// each activation; its steps are the activations.
+// A record is the durable log of a run. An owner in a network writes a journal, synced after each activation; its steps
+// are the activations.
 type record struct {
 	*runlog.Follower
-	journal string    // its path; "" outside of networks
+	journal string    // its path; empty outside networks
 	size    int64     // of the journal when it was read
 	next    time.Time // when to read it again: it is read as a whole
 }
@@ -26,7 +26,7 @@ func follow(e *runEntry) *record {
 	return r
 }
 
-// recorded reads what a run has written.
+// recorded reads the log of a run.
 func recorded(e *runEntry) (*runlog.Info, *record, error) {
 	info, err := runlog.ReadInfo(e.Dir)
 	if err != nil {
@@ -36,7 +36,7 @@ func recorded(e *runEntry) (*runlog.Info, *record, error) {
 	return info, r, r.read()
 }
 
-// read takes what is new; reading a journal takes at most a tenth of the time.
+// read reads what is new. Reading a journal takes at most a tenth of the time.
 func (r *record) read() error {
 	if r.journal == "" {
 		_, err := r.Read()

@@ -54,7 +54,7 @@ func (s *Server) runsPage(r *http.Request) (*page, error) {
 		}
 	}
 	b.Matched = len(matched)
-	at, _ := strconv.Atoi(q.Get("page")) // what is not a number is the first page
+	at, _ := strconv.Atoi(q.Get("page")) // not a number: the first page
 	at = max(0, min(at-1, (len(matched)-1)/pageSize))
 	from := at * pageSize
 	to := min(from+pageSize, len(matched))
@@ -148,7 +148,7 @@ func (s *Server) runPage(r *http.Request) (*page, error) {
 	return &page{"Run on " + b.Dataset, l.state, b}, nil
 }
 
-// spent is ε of what a run has charged, rounded up; empty if it has none.
+// spent is ε of the charges of a run, rounded up; empty if there is none.
 func spent(i *runlog.Info, rec *runlog.Record) string {
 	plan, err := i.PlanEvent()
 	if err != nil {
@@ -190,7 +190,7 @@ func norms(entries []*runEntry, of []*record) template.HTML {
 	return p.SVG()
 }
 
-// report shows the page that `sotto report` makes of the files now.
+// report shows the page that `sotto report` would make now.
 func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 	e, err := s.dirs.list().run(r.PathValue("key"))
 	if err != nil {
@@ -211,14 +211,14 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 	w.Write(b)
 }
 
-// verifyBody is what a verification found.
+// verifyBody is the result of a verification.
 type verifyBody struct {
 	*runEntry
 	Findings []run.Finding
 	Held     int
 	Failed   int
-	Refused  string // why there is none
-	Ledger   string // the one that it was checked against
+	Refused  string // why there is no result
+	Ledger   string // that the run was checked against
 }
 
 func (s *Server) verifyPage(r *http.Request) (*page, error) {
@@ -230,7 +230,7 @@ func (s *Server) verifyPage(r *http.Request) (*page, error) {
 	s.verifying.Lock()
 	defer s.verifying.Unlock()
 	v := s.view(r.Context())
-	if e.Lab || v != nil && v.Where() != e.Ledger { // another ledger says nothing about it
+	if e.Lab || v != nil && v.Where() != e.Ledger { // another ledger does not know the run
 		v = nil
 	}
 	if v != nil {
@@ -259,7 +259,7 @@ type compareBody struct {
 	Lab   bool
 }
 
-// A sideFact is a fact of each run; Differs says that it is not the same for all.
+// A sideFact is a fact of each run; Differs says that the runs differ in it.
 type sideFact struct {
 	Name    string
 	Values  []string
@@ -334,7 +334,7 @@ func (s *Server) comparePage(r *http.Request) (*page, error) {
 	return &page{Title: "Runs side by side", Body: b}, nil
 }
 
-// bound is a figure of a guarantee, where there is one.
+// bound is a figure of a guarantee, or none.
 func bound(i *runlog.Info, v float64) string {
 	if i.Off {
 		return "none"

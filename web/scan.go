@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	depth     = 4           // of directories below those that were given
+	depth     = 4           // of directories below the given ones
 	scanEvery = time.Second // the greatest age of a listing
 )
 
-// NetworkFile is what `sotto net simulate --json` printed, in a directory of its own.
+// NetworkFile holds the output of `sotto net simulate --json`. Its directory holds no run.
 const NetworkFile = "network.json"
 
 // A runEntry is a run in a list.
@@ -43,7 +43,7 @@ type runEntry struct {
 	Damage                 string // why run.json cannot be read
 }
 
-// Running says whether it may be training.
+// Running says whether the run may be training.
 func (e *runEntry) Running() bool { return e.State == runlog.Running }
 
 // A place is a directory, under the key that names it in addresses.
@@ -51,7 +51,7 @@ type place struct{ Key, Dir, Name string }
 
 func (p place) key() string { return p.Key }
 
-// A listing is what the directories hold, the newest run first.
+// A listing is the content of the directories, the newest run first.
 type listing struct {
 	Runs        []*runEntry
 	Comparisons []place
@@ -63,25 +63,25 @@ type listing struct {
 func find[T interface{ key() string }](list []T, key string) (found T, err error) {
 	i := slices.IndexFunc(list, func(e T) bool { return e.key() == key })
 	if i < 0 {
-		return found, missing("there is no such thing among the directories that `sotto serve` was given; it may have been moved or removed")
+		return found, missing("the directories that `sotto serve` shows do not hold it; it may have been moved or removed")
 	}
 	return list[i], nil
 }
 
 func (l *listing) run(key string) (*runEntry, error) { return find(l.Runs, key) }
 
-// stamped is an entry with time and size of the run.json that it was read from.
+// stamped is an entry with the time and size of its run.json.
 type stamped struct {
 	at    time.Time
 	size  int64
 	entry *runEntry
 }
 
-// A scanner lists what the directories hold. It reads again only what has changed.
+// A scanner lists the content of the directories. It reads again only what has changed.
 type scanner struct {
 	roots []string
 
-	known map[string]stamped // used by scan alone
+	known map[string]stamped // used only by scan
 
 	mu       sync.Mutex    // not held while files are read
 	scanning chan struct{} // closed when the scan in progress ends; nil without one
@@ -109,8 +109,8 @@ type found struct {
 	info os.FileInfo // of run.json
 }
 
-// list is what the directories hold. One caller scans when the last listing is older than scanEvery; others get
-// that listing meanwhile, or wait for the first one.
+// list returns the content of the directories. One caller scans when the last listing is older than scanEvery; meanwhile
+// others get that listing, or wait for the first one.
 func (s *scanner) list() *listing {
 	s.mu.Lock()
 	for s.last == nil && s.scanning != nil {
@@ -245,7 +245,7 @@ func entryOf(dir string) *runEntry {
 	return e
 }
 
-// score is the first figure of a test, in words.
+// score is the main figure of a test, in words.
 func score(s *runlog.Scores) string {
 	switch {
 	case s == nil:

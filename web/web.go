@@ -83,7 +83,7 @@ func New(o Options) (*Server, error) {
 			b = append([]byte(report.Style()), b...)
 		}
 		s.mux.HandleFunc("GET /"+name, asset(kind, b))
-		if name == "icon.svg" { // browsers ask for it before they have read the page
+		if name == "icon.svg" { // browsers ask for it before they read the page
 			s.mux.HandleFunc("GET /favicon.ico", asset(kind, b))
 		}
 	}
@@ -91,7 +91,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// routes says which page answers which address.
+// routes maps pages to addresses.
 var routes = map[string]string{
 	"runs": "GET /{$}", "run": "GET /runs/{key}", "verify": "GET /runs/{key}/verify",
 	"datasets": "GET /datasets", "dataset": "GET /datasets/{name}",
@@ -130,7 +130,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	})
 	err := h.Serve(l)
 	if stop() {
-		return err // it ended by itself
+		return err // the server failed
 	}
 	<-done
 	s.mu.Lock()
@@ -141,8 +141,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// http is the HTTP server. It does not limit the time of an answer: live pages stay open, and each of their events
-// has a limit of its own.
+// http is the HTTP server. It does not limit the time of an answer, since live pages stay open; each of their events has
+// its own limit.
 func (s *Server) http(ctx context.Context) *http.Server {
 	return &http.Server{
 		Handler: bodiless(s.guard.around(s.mux)), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 1 << 16,
@@ -150,19 +150,19 @@ func (s *Server) http(ctx context.Context) *http.Server {
 	}
 }
 
-// missing says why an address has no page.
+// missing is the reason why an address has no page.
 type missing string
 
 func (e missing) Error() string { return string(e) }
 
-// A page is what one address shows.
+// A page is the content at one address.
 type page struct {
 	Title string
-	Live  string // the state of the list that the page shows; empty: the page does not change by itself
+	Live  string // the state of the list on the page; empty: the page does not change
 	Body  any
 }
 
-// frame is a page with what stands around it.
+// frame is a page with its header and footer.
 type frame struct {
 	*page
 	Page            string // its template
@@ -181,7 +181,7 @@ func (s *Server) serve(name string, of func(*http.Request) (*page, error)) http.
 			status, shown, p = http.StatusInternalServerError, "error", &page{Title: "This cannot be shown", Body: err.Error()}
 		}
 		f := frame{p, shown, s.options.Version, s.where()}
-		var out bytes.Buffer // whole before the status is sent
+		var out bytes.Buffer // complete before the status is sent
 		if err := s.pages[f.Page].ExecuteTemplate(&out, "layout", f); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
@@ -199,7 +199,7 @@ func asset(kind string, b []byte) http.HandlerFunc {
 	}
 }
 
-// parsePages parses each page with the layout and the parts that all share.
+// parsePages parses each page with the shared layout and parts.
 func parsePages() (map[string]*template.Template, error) {
 	funcs := template.FuncMap{
 		"integer": chart.Integer,
@@ -211,7 +211,7 @@ func parsePages() (map[string]*template.Template, error) {
 		"bar":     bar,
 		"owner":   func(network string) string { return network[strings.Index(network, "/")+1:] },
 		"anchor":  func(s string) string { return strings.ReplaceAll(s, " ", "-") },
-		"segment": url.PathEscape, // html/template takes the / and ? of a name for those of the address
+		"segment": url.PathEscape, // html/template would read the / and ? of a name as parts of the address
 	}
 	names, err := fs.Glob(assets, "pages/*.html")
 	if err != nil {

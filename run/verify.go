@@ -44,8 +44,8 @@ func (v *Verification) Say(what string, holds bool, format string, args ...any) 
 	v.Findings = append(v.Findings, Finding{What: what, Holds: holds, Detail: fmt.Sprintf(format, args...)})
 }
 
-// Examine reads the directory of a finished run and begins its verification. The job of an owner's
-// run in a network comes without a method.
+// Examine reads the directory of a finished run and begins its verification. The job of an owner's run in a
+// network has no method yet.
 func Examine(dir string) (v *Verification, err error) {
 	v = &Verification{Dir: dir}
 	if v.Info, err = runlog.ReadInfo(dir); err != nil {
@@ -140,9 +140,9 @@ func (v *Verification) planned(own privacy.Event, err error, steps int, noise fl
 	v.cost("budget", v.Job.Plan)
 }
 
-// cost: by the run's accountant an event fits the budget. A second one, of another
-// proof, is named beside it: its bound may be looser. Where there is a lower end of what
-// the event really costs, the run's accountant may not be below it.
+// cost: by the run's accountant an event fits the budget. The finding also names a second accountant with
+// another proof, whose bound may be looser. If a lower bound of the true cost is known, the run's accountant
+// may not be below it.
 func (v *Verification) cost(what string, e privacy.Event) {
 	b := v.Info.Budget
 	loss, err := v.Job.Accountant.Loss(e, b.Adjacency)
@@ -210,8 +210,7 @@ func (v *Verification) charges() {
 	v.Say("charges", err == nil && v.Info.Result != nil && charged == v.Info.Result.Charged, "%s", detail)
 }
 
-// releases: each was paid for. A charge without a release is a batch that a crash
-// lost; it is spent.
+// releases: each was charged. A charge without a release is a batch that a crash lost; it stays charged.
 func (v *Verification) releases() {
 	lost := v.Record.Charged() - v.Record.Released
 	kept := ""
@@ -221,7 +220,8 @@ func (v *Verification) releases() {
 	v.Say("releases", lost >= 0, "%d releases, each of a charged batch%s; %d batches were charged and lost", v.Record.Released, kept, lost)
 }
 
-// replay: the method gives the recorded steps and the model again, from the oldest state that is kept, and on its way the newest one.
+// replay: from the oldest saved state the method gives the recorded steps and the model again, and on its way
+// the newest saved state.
 func (v *Verification) replay(ctx context.Context) error {
 	var file *model.File
 	var err error
@@ -302,7 +302,7 @@ func (v *Verification) replay(ctx context.Context) error {
 	return v.wrote(again)
 }
 
-// refusals says whether the run may have been refused a batch, which its replay asks the meter for again.
+// refusals says whether the meter may have refused a batch of the run, for which the replay asks again.
 func (v *Verification) refusals() bool {
 	_, filtered := v.Job.Plan.(privacy.Filtered)
 	return filtered || v.Info.Resumed() || v.Info.Result != nil && v.Info.Result.Outcome == method.OutOfBudget.String()
@@ -338,7 +338,7 @@ func (v *Verification) promise(file *model.File) {
 	v.Say("model", err == nil && len(other) == 0, "what %s says of its rows, itself and the guarantee, beside this run", runlog.ModelFile)
 }
 
-// state: the newest state that is kept follows from the oldest and the releases between them, or from the beginning.
+// state: the newest saved state follows from the oldest, or the beginning, and the releases in between.
 func (v *Verification) state(walk *walk, st method.Step, newest *runlog.State) error {
 	if err := v.Record.Load(newest); err != nil {
 		return err
@@ -354,7 +354,7 @@ func (v *Verification) state(walk *walk, st method.Step, newest *runlog.State) e
 	for i := range min(len(again.Vectors), len(newest.Vectors)) {
 		worst = max(worst, apart(again.Vectors[i], newest.Vectors[i]))
 	}
-	v.Say("state", v.near(worst) && bytes.Equal(again.Fold, compact(newest.Fold)), "the state that was saved after step %d follows from the releases before it, the largest relative difference being %.3g", newest.Step, worst)
+	v.Say("state", v.near(worst) && bytes.Equal(again.Fold, Compact(newest.Fold)), "the state that was saved after step %d follows from the releases before it, the largest relative difference being %.3g", newest.Step, worst)
 	return nil
 }
 
@@ -372,7 +372,8 @@ func apart(a, b []float64) float64 {
 	return worst
 }
 
-// same says whether a replay gives the bits of the run: where the run was made. Elsewhere it is near to 1e-9.
+// same says whether a replay gives the bits of the run: on the platform where it was made. Elsewhere it agrees
+// to 1e-9.
 func (v *Verification) same() bool {
 	return v.Info.Platform == runtime.GOOS+"/"+runtime.GOARCH && v.Info.Kernels == kernels()
 }
@@ -441,7 +442,8 @@ func VerifyClaim(ctx context.Context, dir, where string, void bool) (Finding, er
 	return Finding{What: "rows", Holds: gradient <= c.Gradient && least >= -c.Curvature, Detail: fmt.Sprintf("‖∇F‖ = %.4g and λ_min(∇²F) = %.4g; claimed are %v", gradient, least, c)}, nil
 }
 
-func compact(b []byte) []byte {
+// Compact is JSON without spaces; other text stays as it is.
+func Compact(b []byte) []byte {
 	var c bytes.Buffer
 	if json.Compact(&c, b) != nil {
 		return b
@@ -449,7 +451,7 @@ func compact(b []byte) []byte {
 	return c.Bytes()
 }
 
-// ledger: it reserved the budget before, and settled the same events after.
+// ledger: it reserved the budget, and settled the same events.
 func (v *Verification) ledger(ctx context.Context, l *ledger.Ledger) error {
 	if v.Info.Lab {
 		v.Say("ledger", true, "a lab run reserves and settles nothing, so no ledger holds a seal of its files")

@@ -29,9 +29,8 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// given copies into want what follows from no other file of the directory and from
-// no computation: when and where the run ran, the names of files, and figures of
-// rows. What is given is checked as far as its fields fit each other.
+// given copies into want what follows from no other file of the directory and from no computation: time and
+// platform of the run, names of files, and figures of rows. It checks that those fields fit each other.
 func given(want, info *runlog.Info) {
 	want.ID, want.Started, want.Finished, want.Status = info.ID, info.Started, info.Finished, info.Status // model.json has the ID, too
 	want.Version, want.Go, want.Platform, want.Kernels = info.Version, info.Go, info.Platform, info.Kernels
@@ -63,7 +62,7 @@ func givenResult(want *runlog.Result, info *runlog.Info) {
 	want.SinceResumed = r.SinceResumed // a record with gaps does not hold without it
 }
 
-// written compares run.json as it was written with what it should be: canonical JSON, field by field.
+// written compares the text of run.json with the expected one, as canonical JSON, field by field.
 func (v *Verification) written(want *runlog.Info) error {
 	text, err := readfile.All(filepath.Join(v.Dir, runlog.InfoFile), readfile.JSON)
 	if err != nil {
@@ -98,14 +97,13 @@ func (v *Verification) written(want *runlog.Info) error {
 	return nil
 }
 
-// noModel says that the run ended without a model, and so without scores.
+// noModel says that the run ended without a model, hence without scores.
 func (v *Verification) noModel() bool {
 	return v.Info.Result != nil && v.Info.Result.Outcome == Diverged
 }
 
-// differing are the paths at which two JSON objects differ. Only fields that are not
-// the same bytes become trees: a plan can hold a hundred thousand events, whose trees
-// have thirty times their size.
+// differing are the paths at which two JSON objects differ. Only fields of different bytes are decoded: a plan
+// can hold a hundred thousand events, which take thirty times their size when decoded.
 func differing(a, b []byte) ([]string, error) {
 	var fields [2]map[string]json.RawMessage
 	var rest [2]any
@@ -115,7 +113,7 @@ func differing(a, b []byte) ([]string, error) {
 		}
 	}
 	for key, x := range fields[0] {
-		if y, ok := fields[1][key]; ok && bytes.Equal(compact(x), compact(y)) {
+		if y, ok := fields[1][key]; ok && bytes.Equal(Compact(x), Compact(y)) {
 			delete(fields[0], key)
 			delete(fields[1], key)
 		}
@@ -168,7 +166,7 @@ func differences(list []string, path string, a, b any) []string {
 	return list
 }
 
-// unfitScores are the figures of the test rows that do not fit each other or the classes.
+// unfitScores are the scores that contradict each other or the classes.
 func unfitScores(s *runlog.Scores, classes []string) (other []string) {
 	if !slices.Equal(s.Classes, classes) {
 		other = append(other, "result.test.classes")
@@ -233,6 +231,8 @@ func (v *Verification) wrote(r ran) error {
 		return &InputError{v.Dir, err}
 	}
 	switch newest, oldest := v.Record.Newest(), v.Record.Oldest(); {
+	case v.Job.Owner != nil:
+		want.Output, want.StateEvery = v.Info.Output, 0
 	case newest == nil:
 		want.StateEvery = stateEvery(v.Job.Method, v.Job.Plan, v.Job.Facts.Dim)
 	case oldest == nil:
@@ -242,9 +242,12 @@ func (v *Verification) wrote(r ran) error {
 	}
 	if v.Info.Result != nil {
 		charged := v.Record.Charged()
-		want.Result = &runlog.Result{Steps: r.steps, Charged: charged, Outcome: r.outcome, SampleBound: numerics(v.Job, charged)}
+		want.Result = &runlog.Result{Steps: r.steps, Charged: charged, Outcome: r.outcome}
 		givenResult(want.Result, v.Info)
-		if want.Result.Owners = 0; r.claim != nil {
+		if v.Job.Owner == nil {
+			want.Result.Owners, want.Result.SampleBound = 0, numerics(v.Job, charged)
+		}
+		if r.claim != nil {
 			c := runlog.Claim(*r.claim)
 			if was := v.Info.Result.Claim; was != nil && !v.same() { // near to it: see claim
 				c = *was
@@ -255,8 +258,8 @@ func (v *Verification) wrote(r ran) error {
 	return v.written(want)
 }
 
-// lines compares replayed steps with their lines in steps.jsonl. Of a step whose
-// releases are no longer kept, only the number can be compared.
+// lines compares replayed steps with their lines in steps.jsonl. For a step without kept releases it compares
+// only the number.
 type lines struct {
 	v     *Verification
 	next  int // line to be compared
@@ -285,7 +288,7 @@ func (l *lines) differs(step int) {
 	}
 }
 
-// say ends the comparison, of a replay that began after some steps.
+// say ends the comparison of a replay that began after step from.
 func (l *lines) say(from, steps int) {
 	for t := range min(from, len(l.v.Record.Steps)) {
 		if l.v.Record.Steps[t].T != t+1 {
@@ -314,7 +317,7 @@ func (v *Verification) final() (_ map[string]string, err error) {
 	return v.seal, err
 }
 
-// sealed: the files are those whose hashes the settlement in the ledger holds, or the HMAC under its key.
+// sealed: the settlement in the ledger holds the hashes of the files, or their HMAC under its key is beside them.
 func (v *Verification) sealed(l *ledger.Ledger, known ledger.Run) error {
 	if known.Settlement == nil {
 		return nil // the finding on the ledger says so
@@ -360,7 +363,7 @@ func compared(a, b map[string]string) (names int, differ []string) {
 	return len(all), differ
 }
 
-// searched: run.json says what a search with this plan, and what tune.json holds, writes.
+// searched: run.json says what a search with this plan and this tune.json writes.
 func (v *Verification) searched(whole privacy.Tuned) error {
 	want, err := v.expected()
 	if err != nil {
@@ -400,24 +403,15 @@ func (v *Verification) searched(whole privacy.Tuned) error {
 	return v.written(want)
 }
 
-// FinishOwner ends the verification of an owner's run in a network: it checks run.json, the model
-// file and the ledger. The model is the mean of several owners' parameters, which this directory
-// does not hold: only its hash and its promise can be checked.
+// FinishOwner ends the verification of an owner's run in a network: it checks run.json, the model file and the
+// ledger. The model is the mean of several owners' parameters, which this directory does not hold. So it
+// checks only the hash and the promise of the model.
 func (v *Verification) FinishOwner(ctx context.Context, l *ledger.Ledger) ([]Finding, error) {
-	want, err := v.expected()
-	if err != nil {
-		return nil, &InputError{v.Dir, err}
+	r := ran{steps: v.Job.Owner.Activations, outcome: method.Done.String()}
+	if v.Diverged() {
+		r.outcome = Diverged
 	}
-	want.Output, want.StateEvery = v.Info.Output, 0
-	if v.Info.Result != nil {
-		outcome := method.Done.String()
-		if v.Diverged() {
-			outcome = Diverged
-		}
-		want.Result = &runlog.Result{Steps: v.Job.Owner.Activations, Charged: v.Record.Charged(), Outcome: outcome}
-		givenResult(want.Result, v.Info)
-	}
-	if err := v.written(want); err != nil {
+	if err := v.wrote(r); err != nil {
 		return nil, err
 	}
 	if !v.Diverged() {
@@ -436,8 +430,8 @@ func (v *Verification) Diverged() bool {
 	return os.IsNotExist(err) && v.noModel()
 }
 
-// spent stands behind the record of a run and asks the meter what the run asked last: a run that ended because
-// its budget was spent is refused again.
+// spent follows the run log of a run and asks the meter for what the run asked last: again it refuses a
+// run that ended because its budget was spent.
 type spent struct {
 	facts oracle.Public
 	meter account.Meter

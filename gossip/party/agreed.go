@@ -2,7 +2,6 @@ package party
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -37,8 +36,8 @@ func configured(a *agreement.Agreement, entry gossip.Entry, at gossip.Node, j *r
 	return m.Configure(a.Owners[at.Index].Public, j.Objective, at.Schedule, planned[at.Index], terms)
 }
 
-// agreed checks that run.json and the schedule say what the owners agreed on, by the hashes in the
-// journal's head.
+// agreed checks that run.json and the schedule say what the owners agreed on, whose hashes the journal's head
+// has.
 func agreed(v *run.Verification, entry gossip.Entry, m gossip.Method, facts oracle.Public, at gossip.Node, config string) error {
 	a, id, err := agreement.Read(v.Dir, config)
 	if err == nil && (len(a.Owners) != at.Schedule.Graph.N || at.Index >= len(a.Owners)) {
@@ -67,8 +66,8 @@ func agreed(v *run.Verification, entry gossip.Entry, m gossip.Method, facts orac
 	}{
 		{"network", v.Info.Network == id+"/"+owner.Name},
 		{"assumptions", slices.Equal(v.Info.Assumptions, v.Job.Assumptions())},
-		{"schema", bytes.Equal(compact(v.Info.Schema), a.Schema)},
-		{"model", bytes.Equal(compact(v.Info.Model), a.Model.Spec)},
+		{"schema", bytes.Equal(run.Compact(v.Info.Schema), a.Schema)},
+		{"model", bytes.Equal(run.Compact(v.Info.Model), a.Model.Spec)},
 		{"budget", v.Info.Budget == budget && v.Info.Off == terms.Off && v.Info.Accountant == accountant},
 		{"lab", v.Info.Lab == a.Lab && reflect.DeepEqual(v.Info.Seed, a.Seed)},
 		{"public", reflect.DeepEqual(facts, owner.Public)},
@@ -85,12 +84,4 @@ func agreed(v *run.Verification, entry gossip.Entry, m gossip.Method, facts orac
 	}
 	v.Say("agreed", other == "", "%s, of which %s has the hash, beside network, schema, model, budget, public facts, method and its configuration in %s and %s%s", runlog.AgreedFile, runlog.JournalFile, runlog.InfoFile, runlog.ScheduleFile, other)
 	return nil
-}
-
-func compact(b []byte) []byte {
-	var c bytes.Buffer
-	if json.Compact(&c, b) != nil {
-		return b
-	}
-	return c.Bytes()
 }

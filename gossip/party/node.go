@@ -1,11 +1,11 @@
-// Package party is one owner's part of a training among owners on machines of their own: its rows, its ledger, its journal
-// and the hub meet here. docs/network.md says what the others see.
+// Package party runs one owner's part of a training in which each owner has its own machine. It connects the
+// owner's rows, ledger and journal with the hub. docs/network.md says what the others see.
 //
-// # In which order
+// # Order
 //
-// The owner's directory, its right to the budget and its name at the hub are settled before the first row is drawn, and each activation is
-// durable before it goes out: budget, journal, hub (R5). After a crash the journal answers for what was drawn, and the
-// same bytes go out again.
+// The owner's directory, its right to the budget and its name at the hub are settled before the first sample,
+// and each activation is durable before it is sent: budget, journal, hub (R5). After a crash the journal
+// answers for what was drawn, and the same bytes are sent again.
 package party
 
 import (
@@ -41,22 +41,23 @@ type Options struct {
 	Plan        run.NetworkOptions
 	Credentials string        // file
 	Data        string        // the owner's rows
-	Dir         string        // the owner's directory: a new one, or that of a process that was broken off
-	Join        time.Duration // how long to wait for all owners to come, and for their models at the end; 0: 10 minutes
-	Wait        time.Duration // for a peer's vector, before the exchange is given up; 0: 30 seconds
+	Dir         string        // the owner's run directory: new, or that of a process that stopped
+	Join        time.Duration // how long to wait for all owners to join, and for their models at the end; 0: 10 minutes
+	Wait        time.Duration // for a peer's vector, before the exchange is aborted; 0: 30 seconds
 
 	Version  string                     // of sotto, for run.json
-	Progress func(activations, all int) // told of each activation that is done
-	Notice   func(text string)          // told what only the owner may see
-	Void     bool                       // of a lab run: ends the guarantee of what is protected
-	Waiting  func(what string)          // told of the hub or the owners that it waits for, which are public
+	Progress func(activations, all int) // called after each activation
+	Notice   func(text string)          // receives what only the owner may see
+	Void     bool                       // of a lab run: ends the guarantee of protected rows
+	Waiting  func(what string)          // receives the hub or the owners that it waits for, which are public
 	Client   transport.ClientOptions    // how to reach the hub
 	Crash    func(point string)         // tests
 }
 
 const defaultJoin = 10 * time.Minute
 
-// What an owner says when it has come (its commitment to a share of the schedule's seed), when all have, and when its budget is reserved.
+// What an owner says when it joins (its commitment to a share of the schedule's seed), when all have joined,
+// and when its budget is reserved.
 const (
 	hello = transport.Hello
 	share = transport.Show
@@ -122,7 +123,7 @@ func inputError(format string, args ...any) error {
 	return &run.InputError{Err: fmt.Errorf(format, args...)}
 }
 
-// dial joins the hub, or says after a while that nobody answers.
+// dial joins the hub, or fails after a while without an answer.
 func dial(ctx context.Context, c *transport.Credentials, o transport.ClientOptions, wait time.Duration) (*transport.Client, error) {
 	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -147,7 +148,7 @@ func needHub(c *transport.Credentials, o transport.ClientOptions) error {
 func (s *session) run(ctx context.Context) (*Result, error) {
 	start := time.Now()
 	_, err := os.Stat(filepath.Join(s.o.Dir, runlog.InfoFile))
-	begun := err == nil // what refuses a table or a δ did not refuse these
+	begun := err == nil // the table and δ were accepted before
 	if err := s.agree(begun); err != nil {
 		return nil, err
 	}
@@ -170,7 +171,8 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	if err := needHub(s.c, s.o.Client); err != nil {
 		return nil, err
 	}
-	// Once an owner has come, the others reserve their budgets. The plan is that of the seed 0 if the owners have still to draw one.
+	// Once this owner has joined, the others may reserve their budgets, so its ledger must admit its plan
+	// first. Until the owners draw a seed, that is the plan of the seed 0.
 	if err := s.Admits(ctx, s.networkName()); err != nil {
 		return nil, err
 	}
@@ -232,7 +234,7 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	return s.finish(ctx, node, x, time.Since(start).Seconds())
 }
 
-// agree holds the spec against what the network agreed on.
+// agree compares the spec with what the network agreed on.
 func (s *session) agree(begun bool) (err error) {
 	if s.c, err = transport.ReadCredentials(s.o.Credentials); err != nil {
 		return &run.InputError{Err: err}
@@ -273,27 +275,17 @@ func (s *session) agree(begun bool) (err error) {
 	return err
 }
 
-// PlaceFile is in an owner's directory from the first moment on.
-const PlaceFile = runlog.PlaceFile
-
 // A place is what an owner needs to come back to the same network from the same directory.
 type place struct {
 	Network string          `json:"network"` // and the owner's name
 	Dim     int             `json:"dim"`     // parameters
 	Share   transport.Share `json:"share"`   // of the schedule's seed: secret until all have committed to theirs
-	// Commitments are all owners' to their shares, kept before this owner shows its own: others to the same question come too late.
+	// Commitments are all owners' to their shares. They are on disk before this owner shows its share, so
+	// that later ones are detected.
 	Commitments [][]byte `json:"commitments,omitempty"`
 }
 
-func (p *place) write(dir string) error {
-	text, err := json.Marshal(p)
-	if err != nil {
-		return err
-	}
-	return newfile.Replace(filepath.Join(dir, PlaceFile), 0o600, append(text, '\n'))
-}
-
-// enter makes the owner's directory, or reads that of a process before.
+// enter makes the owner's directory, or reads that of an earlier process.
 func (s *session) enter() (unlock func(), err error) {
 	if s.o.Dir == "" {
 		return nil, inputError("--dir is missing: a directory of the owner's own, kept until the training is over")
@@ -339,12 +331,16 @@ func (s *session) enter() (unlock func(), err error) {
 	if s.place.Share, err = transport.NewShare(); err != nil {
 		return nil, err
 	}
-	return held, s.place.write(s.o.Dir)
+	return held, s.keepPlace()
+}
+
+func (s *session) keepPlace() error {
+	return newfile.JSON(filepath.Join(s.o.Dir, runlog.PlaceFile), "", s.place)
 }
 
 // readPlace is the place in a directory; nil in an empty one.
 func readPlace(dir string) (*place, error) {
-	path := filepath.Join(dir, PlaceFile)
+	path := filepath.Join(dir, runlog.PlaceFile)
 	b, err := readfile.All(path, readfile.JSON)
 	if errors.Is(err, os.ErrNotExist) {
 		entries, err := os.ReadDir(dir)
@@ -363,7 +359,7 @@ func readPlace(dir string) (*place, error) {
 	return p, nil
 }
 
-// join waits until all owners have come, and settles the schedule with them.
+// join waits until all owners have joined, and settles the schedule with them.
 func (s *session) join(ctx context.Context, node *transport.Node) error {
 	network := &s.c.Network
 	commitments, err := s.meet(ctx, node, hello, s.place.Share.Commitment(network, s.c.Owner))
@@ -376,7 +372,7 @@ func (s *session) join(ctx context.Context, node *transport.Node) error {
 	}
 	if s.place.Commitments == nil {
 		s.place.Commitments = commitments
-		if err := s.place.write(s.o.Dir); err != nil {
+		if err := s.keepPlace(); err != nil {
 			return err
 		}
 	}
@@ -399,7 +395,7 @@ func (s *session) join(ctx context.Context, node *transport.Node) error {
 	return s.settle(seed)
 }
 
-// settle makes the plan of the seed that the owners have drawn, where they draw one.
+// settle makes the plan of the seed that the owners have drawn, if they draw one.
 func (s *session) settle(seed uint64) (err error) {
 	if !s.plan.Drawn() {
 		return nil
@@ -429,7 +425,7 @@ func (s *session) begin() (err error) {
 			return err
 		}
 	}
-	if err := writeSchedule(s.o.Dir, s.plan.Schedule); err != nil {
+	if err := newfile.JSON(filepath.Join(s.o.Dir, runlog.ScheduleFile), "", s.plan.Schedule); err != nil { // Verify needs it
 		return err
 	}
 	if err := s.agreed.Write(s.o.Dir); err != nil {
@@ -438,10 +434,10 @@ func (s *session) begin() (err error) {
 	return runlog.WriteInfo(s.o.Dir, s.Info)
 }
 
-// networkName is what run.json calls the owner's place.
+// networkName is the network and the owner's name, as in run.json.
 func (s *session) networkName() string { return s.c.Network.ID + "/" + s.c.Name() }
 
-// journal opens the owner's journal. It must be there where the directory is not new.
+// journal opens the owner's journal. It must exist unless the directory is new.
 func (s *session) journal() (*runlog.Journal, *runlog.JournalReader, error) {
 	path := filepath.Join(s.o.Dir, runlog.JournalFile)
 	head := runlog.JournalHead{Run: s.Info.ID, Config: fmt.Sprintf("%x", s.config), Owner: s.c.Owner, Dim: s.Job.Facts.Dim}
@@ -471,7 +467,7 @@ func (s *session) waiting(what string) {
 	}
 }
 
-// sayWhoLacks tells, until the context ends, which owners have not said that, as often as they are others.
+// sayWhoLacks reports, until the context ends, which owners have not said what, whenever that changes.
 func (s *session) sayWhoLacks(ctx context.Context, node *transport.Node, what string) {
 	told := ""
 	for {
@@ -497,7 +493,7 @@ func (s *session) sayWhoLacks(ctx context.Context, node *transport.Node, what st
 	}
 }
 
-// meet says a text and waits for those of all owners.
+// meet says a text and waits for the texts of all owners.
 func (s *session) meet(ctx context.Context, node *transport.Node, what string, text []byte) ([][]byte, error) {
 	brief, stop := context.WithTimeout(ctx, s.o.Join)
 	defer stop()
@@ -527,7 +523,7 @@ func (s *session) meet(ctx context.Context, node *transport.Node, what string, t
 	return all, err
 }
 
-// ready says that the budget is reserved, for which schedule, and waits until all have said so of the same.
+// ready says that the budget is reserved, and for which schedule. It waits until all owners have said the same.
 func (s *session) ready(ctx context.Context, node *transport.Node) error {
 	seed := strconv.FormatUint(s.plan.Schedule.Seed, 10)
 	all, err := s.meet(ctx, node, ready, []byte(s.Info.ID+" "+seed))
@@ -542,7 +538,7 @@ func (s *session) ready(ctx context.Context, node *transport.Node) error {
 	return nil
 }
 
-// crash is told of the places where a process may die, in tests.
+// crash marks a point where tests let the process die.
 func (s *session) crash(point string) {
 	if s.o.Crash != nil {
 		s.o.Crash(point)
@@ -589,7 +585,8 @@ func (s *session) train(ctx context.Context, node *transport.Node, o oracle.Orac
 	return x, j.Flush()
 }
 
-// finish makes the model of all owners and settles the owner's budget. After a crash at any point the same command ends it.
+// finish makes the model of all owners and settles the owner's budget. After a crash at any point the same
+// command completes it.
 func (s *session) finish(ctx context.Context, node *transport.Node, x []float64, seconds float64) (*Result, error) {
 	s.crash("trained")
 	brief, stop := context.WithTimeout(ctx, s.o.Join)
@@ -616,7 +613,7 @@ func (s *session) finish(ctx context.Context, node *transport.Node, x []float64,
 	return r, nil
 }
 
-// summary is what a finished run comes to.
+// summary is the result of a finished run.
 func (s *session) summary(rec *runlog.Record) *Result {
 	r := &Result{Dir: s.o.Dir, Run: s.Info.ID, Owner: s.c.Name(), Activations: s.Info.Result.Steps, Noise: s.Info.NoiseMultiplier, Models: s.Info.Result.Owners, Seconds: s.Info.Result.TrainSeconds}
 	if !s.Info.Off {
@@ -626,7 +623,7 @@ func (s *session) summary(rec *runlog.Record) *Result {
 	return r
 }
 
-// settleAgain ends a run that was killed between its last line in the directory and its last in the ledger.
+// settleAgain ends a run that was killed before its settlement in the ledger.
 func (s *session) settleAgain(ctx context.Context) (*Result, error) {
 	rec, err := s.SettleAgain(ctx)
 	switch {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/transport"
-	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
@@ -20,9 +19,9 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// Verify verifies a finished run directory as run.Verify does, and an owner's run in a network: that
-// run.json says what the owners agreed on, that the charges are those of the plan, and that every
-// vector that was published follows from what was charged and from what the peers sent.
+// Verify verifies a finished run directory as run.Verify does. Of an owner's run in a network it checks that
+// run.json says what the owners agreed on, that the charges are those of the plan, and that every published
+// vector follows from what was charged and from what the peers sent.
 func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]run.Finding, error) {
 	if info, err := runlog.ReadInfo(dir); err == nil && info.Network == "" {
 		return run.Verify(ctx, dir, l)
@@ -73,15 +72,6 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]run.Finding, e
 	return v.FinishOwner(ctx, l)
 }
 
-// writeSchedule puts a training's schedule into an owner's directory, where Verify needs it.
-func writeSchedule(dir string, s *gossip.Schedule) error {
-	b, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	return newfile.Replace(filepath.Join(dir, runlog.ScheduleFile), 0o600, append(b, '\n'))
-}
-
 // ReadSchedule reads the schedule of an owner's directory.
 func ReadSchedule(dir string) (*gossip.Schedule, error) {
 	b, err := readfile.All(filepath.Join(dir, runlog.ScheduleFile), readfile.JSON)
@@ -102,7 +92,7 @@ func ReadSchedule(dir string) (*gossip.Schedule, error) {
 
 // sent checks that each published vector follows from what was charged and from what peers sent.
 func sent(ctx context.Context, v *run.Verification, m gossip.Method, at gossip.Node, journal *runlog.JournalReader) error {
-	past := &past{Replay: transport.Replay{Journal: journal, Same: func(sent, now []float64) bool { return v.Near(sent, now) }}}
+	past := &past{Replay: transport.Replay{Journal: journal, Same: v.Near}}
 	at.Mixer = past
 	x, err := m.Run(ctx, at, past.Oracle(v.Job.Facts, nil, nil), v.Job.Objective, nil)
 	if ctx.Err() != nil {
@@ -142,8 +132,8 @@ func (p *past) Mix(_ context.Context, _ int, act gossip.Activation, m []float64)
 	return nil
 }
 
-// outcome checks how the run says it ended. The model is the mean of several owners' parameters, and
-// those of the others are in no file here.
+// outcome checks the outcome of the run. The model is the mean of several owners' parameters, and the
+// directory does not hold those of the others.
 func outcome(v *run.Verification, x []float64, owners int) error {
 	r := v.Info.Result
 	finite := run.Finite(x...)

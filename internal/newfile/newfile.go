@@ -4,6 +4,7 @@ package newfile
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,19 @@ func Replace(path string, mode fs.FileMode, b []byte) error {
 		return err
 	}
 	return SyncDir(filepath.Dir(path))
+}
+
+// JSON writes a value durably as JSON and a line break, for the owner alone to read. An indent sets fields on lines
+// of their own.
+func JSON(path, indent string, v any) error {
+	b, err := json.Marshal(v)
+	if err == nil && indent != "" {
+		b, err = json.MarshalIndent(v, "", indent)
+	}
+	if err != nil {
+		return err
+	}
+	return Replace(path, 0o600, append(b, '\n'))
 }
 
 // Temporary writes a file beside path, durably but for its name.

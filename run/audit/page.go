@@ -64,14 +64,10 @@ func (r *Result) Write(dir string) error {
 	if err := sheet.Execute(&page, map[string]any{"R": r, "Style": template.CSS(chart.Style), "Odds": r.odds()}); err != nil {
 		return err
 	}
-	figures, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if err := newfile.Replace(filepath.Join(dir, DataFile), 0o600, append(figures, '\n')); err != nil {
+	if err := newfile.JSON(filepath.Join(dir, DataFile), "  ", r); err != nil {
 		return err
 	}
 	return newfile.Replace(filepath.Join(dir, PageFile), 0o600, page.Bytes())

@@ -125,10 +125,7 @@ func (p *Plan) Open(dir, version string) (s *Store, err error) {
 		if s.ID, err = run.NewID(); err != nil {
 			return nil, err
 		}
-		if b, err = json.MarshalIndent(head{s.ID, version, plan}, "", "  "); err != nil {
-			return nil, err
-		}
-		if err = newfile.Replace(filepath.Join(dir, headFile), 0o600, append(b, '\n')); err != nil {
+		if err = newfile.JSON(filepath.Join(dir, headFile), "  ", head{s.ID, version, plan}); err != nil {
 			return nil, err
 		}
 	} else {

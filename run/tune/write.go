@@ -2,7 +2,6 @@ package tune
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -85,11 +84,7 @@ func (r *Result) Write(dir, version string) error {
 	if err := errors.Join(err, w.Close(), model.Write(filepath.Join(dir, runlog.ModelFile), r.File)); err != nil {
 		return err
 	}
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := newfile.Replace(filepath.Join(dir, ResultFile), 0o600, append(b, '\n')); err != nil {
+	if err := newfile.JSON(filepath.Join(dir, ResultFile), "  ", r); err != nil {
 		return err
 	}
 	r.info.Version = version

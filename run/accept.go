@@ -13,18 +13,18 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// Refusals that a person may override by an assertion. The command ends with exit code 2 before anything is
-// reserved, written or joined.
+// Refusals that a person may override by an assertion. The command ends with exit code 2 before it reserves,
+// writes or joins anything.
 var (
 	ErrLargeDelta  = errors.New("δ is too large")
 	ErrDroppedRows = errors.New("too many rows were dropped")
 )
 
-// dropShare is the share of rows from which dropping them is more likely a mistake in the schema than a few bad rows.
+// dropShare is the share of dropped rows above which a mistake in the schema is more likely than bad rows.
 const dropShare = 0.01
 
-// Assertions are what the spec overrides, for run.json. They are public: they stand there whether they were
-// needed or not, so their presence says nothing of the rows.
+// Assertions are what the spec asserts, for run.json. They are public: run.json has them whether they were
+// needed or not, so they say nothing about the rows.
 func (s *Spec) Assertions() []string {
 	var out []string
 	if s.AcceptDelta {

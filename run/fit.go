@@ -32,42 +32,41 @@ type Env struct {
 	Version            string         // of Sotto, for run.json
 	Workers            int            // goroutines of a large pass; 0: one per core
 	Shards             *Shards        // hold the rows, instead of the spec's data; nil: none
-	Ledger             string         // Resume only: the ledger, where its place has changed or needs a password
+	Ledger             string         // Resume only: the ledger, if it has moved or needs a password
 	Void, TestOverlaps bool           // Resume only: assertions (Spec) that the run did not need when it began
-	Progress           func(Progress) // told of steps that are durable, about twice a second
-	Notice             func(string)   // told what only the owner of the data may see
+	Progress           func(Progress) // receives durable steps, about twice a second
+	Notice             func(string)   // receives what only the owner of the data may see
 
 	// Report writes the report of a run that has ended (report.Write). It is called
 	// before the settlement, which seals the report with the other files.
 	Report func(dir string) error
 
-	Crash    func(point string) // tests: told of the points where a process may die
+	Crash    func(point string) // tests: called where a process may die
 	reserved func(error) error  // tests: changes how a reservation ends
 }
 
-// Progress is how far a run is. It is made of durable records only (R5).
+// Progress is the progress of a run, from durable records only (R5).
 type Progress struct {
 	Step, MaxSteps int
 	Epsilon        float64 // spent so far at the run's δ; +Inf without noise
 	Left           time.Duration
 }
 
-// What a run that its context stopped ends with.
+// Errors of a run that its context stopped.
 var (
-	// ErrInterrupted: it has begun and can be resumed.
+	// ErrInterrupted: the run has begun and can be resumed.
 	ErrInterrupted = errors.New("the run was stopped; it can be resumed")
-	// ErrNotBegun: nothing was written and nothing spent.
+	// ErrNotBegun: nothing was written or charged.
 	ErrNotBegun = errors.New("stopped before the run began; nothing was written or spent")
 )
 
-// ErrDiverged says that a run's parameters are not finite. The run is settled: its
-// budget is spent and there is no model.
+// ErrDiverged says that a run's parameters are not finite. The run is settled: its budget stays charged, and
+// there is no model.
 var ErrDiverged = errors.New("the parameters are not finite and make no model; the budget is spent. A smaller step size helps")
 
-// Fit trains: it reads the data, reserves the budget, runs the method, writes
-// the run directory and settles. A mistake in the input is an *InputError or a *config.Error
-// and has changed nothing on disk; a refused budget wraps privacy.ErrExhausted.
-// It returns the run's info and directory, also beside ErrInterrupted.
+// Fit reads the data, reserves the budget, runs the method, writes the run directory and settles. A mistake
+// in the input is an *InputError or a *config.Error and has changed nothing on disk; a refused budget wraps
+// privacy.ErrExhausted. Fit returns the run's info and directory, also with ErrInterrupted.
 func Fit(ctx context.Context, job *Job, env Env) (*runlog.Info, string, error) {
 	switch {
 	case env.Shards != nil:
@@ -125,8 +124,7 @@ func orStopped(ctx context.Context, err, how error) error {
 	return err
 }
 
-// Load reads training and test rows. It returns the counts that only the lab may
-// see. Take hands out the tables.
+// Load reads training and test rows, and returns the counts that only the lab may see. Take returns the tables.
 func (s *Session) Load(ctx context.Context) (map[string]int, error) {
 	gate, err := s.gate(ctx)
 	if err != nil {
@@ -170,7 +168,6 @@ func (j *Job) RowOptions() data.Options {
 	return opt
 }
 
-// loadTable reads the training rows.
 func (s *Session) loadTable(ctx context.Context, gate *access.Gate) (map[string]int, error) {
 	var err error
 	if s.opened, err = gate.Open(ctx, s.purpose(), s.Job.Schema, s.Job.Spec.Data, s.Job.RowOptions()); err != nil {
@@ -184,14 +181,13 @@ func (s *Session) loadTable(ctx context.Context, gate *access.Gate) (map[string]
 	return counts, nil
 }
 
-// kernels are the float kernels in use: the name of their arithmetic, which all sets
-// share, and of the set. Others than these may differ in the last bits.
+// kernels names the float kernels in use: their arithmetic, which all sets share, and the set. Other kernels
+// may give other last bits.
 func kernels() string {
 	set, _ := kern.Level()
 	return "lanes8/" + set
 }
 
-// describe makes run.json.
 func (s *Session) describe() (err error) {
 	s.Info, err = NewInfo(s.Job, s.env.Version)
 	if err == nil && s.shards != nil {
@@ -200,7 +196,7 @@ func (s *Session) describe() (err error) {
 	return err
 }
 
-// NewInfo is the run.json of a new run. What is the method's is left out where the job has none.
+// NewInfo is the run.json of a new run, without the fields of the method if the job has none.
 func NewInfo(j *Job, version string) (*runlog.Info, error) {
 	id, err := NewID()
 	if err != nil {
@@ -245,14 +241,14 @@ func NewInfo(j *Job, version string) (*runlog.Info, error) {
 	return i, nil
 }
 
-// Assumptions are the schema's, of the rows that the method divides by: of an owner among several, its own.
+// Assumptions are the schema's, with the rows that the method divides by: those of the owner in a network.
 func (j *Job) Assumptions() []string {
 	own := *j.Schema
 	own.Rows = j.Facts.Rows
 	return own.Assumptions()
 }
 
-// NewID names a run: when, and four random bytes.
+// NewID names a run: the time, and four random bytes.
 func NewID() (string, error) {
 	var b [4]byte
 	if _, err := rand.Read(b[:]); err != nil {
@@ -281,8 +277,8 @@ func absolute(p string) string {
 	return p
 }
 
-// makeDir makes and locks the run directory. undo takes it away again, with all
-// that is in it and the directories above it that were made.
+// makeDir makes and locks the run directory. undo removes it, with its content and the directories above it
+// that were made.
 func (s *Session) makeDir() (undo func(), err error) {
 	dir := s.Job.Spec.Out
 	if dir == "" {
@@ -293,7 +289,7 @@ func (s *Session) makeDir() (undo func(), err error) {
 	}
 	var missing []string // deepest first
 	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
-		if _, err := os.Lstat(d); err == nil || filepath.Dir(d) == d { // a link to nothing is not ours to take away
+		if _, err := os.Lstat(d); err == nil || filepath.Dir(d) == d { // never remove a link to nothing
 			break
 		}
 		missing = append(missing, d)
@@ -311,7 +307,7 @@ func (s *Session) makeDir() (undo func(), err error) {
 		}
 	}
 	undo = func() {
-		// Under the lock, and its file last: nobody else is in the directory yet.
+		// Under the lock, and its file last: no other process is in the directory yet.
 		for _, name := range []string{runlog.EventsFile, runlog.ReleasesFile, runlog.StepsFile, runlog.TokenFile, runlog.InfoFile, lockFile} {
 			os.Remove(filepath.Join(dir, name))
 		}
@@ -324,10 +320,10 @@ func (s *Session) makeDir() (undo func(), err error) {
 	}
 	s.Dir = dir
 	if s.unlock, err = LockDir(dir); err != nil {
-		removeDirs() // what is in it is another run's
+		removeDirs() // not those with files, which are another run's
 		return fail("%v", err)
 	}
-	// Between the look and the lock another run may have begun here, and ended.
+	// Before the lock another run may have begun here, and ended.
 	if entries, err := os.ReadDir(dir); err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != lockFile }) {
 		s.unlockDir()
 		return fail("%s is another run's; allowed is a new or an empty directory", dir)
@@ -345,12 +341,11 @@ func (s *Session) unlockDir() {
 // recordedLab is what a lab run says of itself.
 const recordedLab = "this lab run stands in the ledger of the dataset as not private; its lifetime statement says so from now on"
 
-// begin reserves the budget, durably and before the first look, and writes what
-// a resume needs. begun says whether the ledger knows of the run: from then on the
-// directory stays.
+// begin reserves the budget, durably and before the first access, and writes what a resume needs. begun says
+// whether the ledger knows the run: from then on the directory stays.
 //
-// Directory first, ledger second: wherever a crash falls between the two, either
-// nothing is reserved, or whatever a resume needs is there.
+// The directory comes before the ledger: after a crash between the two, either nothing is reserved, or the
+// directory has what a resume needs.
 func (s *Session) begin(ctx context.Context) (begun bool, err error) {
 	if s.ledger, err = OpenLedger(ctx, s.Job.Spec.Ledger); err != nil {
 		return false, err
@@ -379,7 +374,7 @@ func (s *Session) begin(ctx context.Context) (begun bool, err error) {
 	return true, s.writeInfo(context.WithoutCancel(ctx))
 }
 
-// reserve takes what the run may cost out of the dataset's budget.
+// reserve reserves the run's cap in the dataset's budget.
 func (s *Session) reserve(ctx context.Context) error {
 	r := s.reservation(s.Info.ID)
 	r.Mark, r.Parts, r.Token = s.mark(), s.partMarks(), s.token
@@ -400,8 +395,8 @@ func (s *Session) reservation(run string) ledger.Reservation {
 	return ledger.Reservation{Dataset: schema.Dataset, Unit: schema.Unit, Adjacency: s.Job.Facts.Adjacency, Run: run, Epsilon: b.Epsilon, Delta: b.Delta, Plan: s.Job.Plan}
 }
 
-// Admits opens the owner's ledger, which is made if it is not there, and asks it for the budget that a
-// run is to reserve, unless it has. name stands for a run that has no ID yet.
+// Admits opens the owner's ledger, which it creates if necessary, and asks whether it admits the reservation of
+// the run, unless that is made. name stands for a run that has no ID yet.
 func (s *Session) Admits(ctx context.Context, name string) (err error) {
 	where := s.Job.Spec.Ledger
 	if s.Info != nil {
@@ -418,8 +413,8 @@ func (s *Session) Admits(ctx context.Context, name string) (err error) {
 	return s.ledger.Admits(ctx, s.reservation(name))
 }
 
-// planHash names the plan that a run reserves for, so that it resumes with no other:
-// what was released under one plan says nothing of the cost under another.
+// planHash identifies the plan of a reservation, so that the run resumes with no other: releases under one plan
+// say nothing about the cost under another.
 func planHash(j *Job) ([]byte, error) {
 	sum := sha256.New()
 	if err := privacy.WriteEvent(sum, j.Plan); err != nil {
@@ -446,7 +441,7 @@ func (s *Session) mark() []byte {
 	return h.Sum(nil)
 }
 
-// partMarks are those of the parts of a table on several machines.
+// partMarks are the marks of the parts of a table on several machines.
 func (s *Session) partMarks() (marks [][]byte) {
 	if s.shards == nil || len(s.shards.Digests()) < 2 {
 		return nil

@@ -22,7 +22,7 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// A NetworkPlan is a network with everything settled that public facts can settle.
+// A NetworkPlan is a network with everything that public facts determine.
 type NetworkPlan struct {
 	Spec       *Spec
 	Network    Network
@@ -37,13 +37,13 @@ type NetworkPlan struct {
 	places map[string]string
 }
 
-// An Owner is what is public of one.
+// An Owner has the public facts of one owner.
 type Owner struct {
 	Index       int // in the network
 	Name        string
 	Activations int // in the schedule
 	Facts       oracle.Public
-	Method      gossip.Method // fitted
+	Method      gossip.Method // configured
 	Plan        privacy.Event
 }
 
@@ -51,12 +51,13 @@ type Owner struct {
 type NetworkOptions struct {
 	Flags []Override // beat the fields of the file that are not of its block network
 	Label string     // column to predict, where it is not the schema's label
-	Lab   string     // who says that this is the lab; "": nobody
-	Apart bool       // the owners' rows are on machines of their own: there is no table to divide
+	Lab   string     // what makes this a lab run, for errors; "": nothing
+	Apart bool       // each owner's rows are on its own machine: there is no table to divide
 	Seed  *uint64    // of graph and schedule, where the owners have drawn one
 }
 
-// PrepareNetwork settles the network of a spec file. It opens spec, schema and list of edges, and no data.
+// PrepareNetwork settles the network of a spec file. It opens the spec, the schema and the list of edges, and no
+// data.
 func PrepareNetwork(file string, o NetworkOptions) (*NetworkPlan, error) {
 	p := &NetworkPlan{apart: o.Apart}
 	var err error
@@ -120,7 +121,7 @@ func (p *NetworkPlan) setOwners() error {
 	if len(n.Files) == 0 && p.Spec.Data == "" && !p.apart {
 		return p.fail("owners", "found no table to divide; allowed is the spec's field data, or files")
 	}
-	rows := 0 // of each owner, where nobody says
+	rows := 0 // default of each owner
 	switch {
 	case len(n.Files) > 0:
 		if p.Spec.Data != "" {
@@ -175,7 +176,7 @@ func (p *NetworkPlan) setOwners() error {
 	return nil
 }
 
-// turnsByDefault is how often an owner speaks, on average, where nobody says how many rounds there are.
+// activationsByDefault is the default of an owner's activations, on average.
 const activationsByDefault = 100
 
 func (p *NetworkPlan) setSchedule() error {
@@ -246,8 +247,8 @@ func (p *NetworkPlan) setSchedule() error {
 	return nil
 }
 
-// setMethods fits the method of each owner. Owners of as many rows have the same noise: what those
-// with the most activations need.
+// setMethods configures the method of each owner. Owners with equal numbers of rows have the same noise: what
+// the one with the most activations needs.
 func (p *NetworkPlan) setMethods() error {
 	settings := slices.Clone(p.Network.Method)
 	name, _ := settings.Take("name")
@@ -336,7 +337,7 @@ func (p *NetworkPlan) Text(w io.Writer) error {
 	return nil
 }
 
-// JobOf is the run of one owner on its rows, which are in that file or table.
+// JobOf is the job of one owner on its rows, which are in that file or table.
 func (p *NetworkPlan) JobOf(owner int, rows string) *Job {
 	o, j, spec := p.Owners[owner], *p.Job, *p.Spec
 	spec.MethodName, spec.Data = p.MethodName, rows
@@ -360,11 +361,11 @@ func (j *Job) Streams() noise.Streams {
 	}
 }
 
-// Drawn says whether owners on machines of their own draw the seed of graph and schedule together: where neither the block names one nor
-// the run is of the lab with a seed. Until then the plan is that of the seed 0.
+// Drawn says whether owners on their own machines draw the seed of graph and schedule together: if neither the
+// block nor a lab run names one. Until then the plan is that of the seed 0.
 func (p *NetworkPlan) Drawn() bool { return p.places["seed"] == "" && p.Spec.Seed == nil }
 
-// Agreement is what all owners must have the same of, before they draw a seed.
+// Agreement is what must be equal for all owners, before they draw a seed.
 func (p *NetworkPlan) Agreement() (*agreement.Agreement, error) {
 	a := &agreement.Agreement{
 		Model: agreement.Model{Label: p.Spec.Label}, Privacy: agreement.Privacy(p.Spec.Privacy), Lab: p.Spec.Lab, Seed: p.Spec.Seed,

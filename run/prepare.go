@@ -1,5 +1,5 @@
-// Package run assembles a spec into a run: it is the only place where data,
-// model, method, meter, oracle, record and ledger meet.
+// Package run assembles a spec into a run: only here data, model, method, meter, oracle, run log and ledger
+// meet.
 package run
 
 import (
@@ -20,20 +20,19 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// A Job is a spec with everything settled that public facts can settle. Making
-// one opens the schema and no data.
+// A Job is a spec with everything that public facts determine. Making one opens the schema and no data.
 type Job struct {
 	Spec       *Spec
 	Schema     *schema.Schema
 	Model      model.Model
 	Facts      oracle.Public
 	Objective  method.Objective
-	Method     method.Method // fitted: every field set
+	Method     method.Method // configured: every field set
 	Accountant account.Accountant
-	Plan       privacy.Event // the most that will be released; privacy.Filtered where that depends on what is released
+	Plan       privacy.Event // an upper bound of the releases; privacy.Filtered if it depends on the releases
 	StateEvery int           // steps from one saved state of the method to the next; 0: every release is kept
 	Warnings   []string      // things a person should know before the run
-	Owner      *Owner        // whose run in a network it is, with the method in place of Method; nil for a run of one owner alone
+	Owner      *Owner        // of a run in a network, with the method instead of Method; otherwise nil
 }
 
 // Prepare settles a spec.
@@ -65,8 +64,7 @@ func (s *Spec) LoadSchema() (*schema.Schema, error) {
 	return schema, nil
 }
 
-// PrepareOn settles a spec under a schema that is loaded, whose rows may be others
-// than those of the file.
+// PrepareOn settles a spec under a loaded schema, whose number of rows may differ from the file's.
 func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
 	j := &Job{Spec: spec, Schema: schema}
 	if err := spec.labOnly(); err != nil {
@@ -112,7 +110,7 @@ func (j *Job) cautions() (warnings []string) {
 	return warnings
 }
 
-// PrepareModel settles the model of a spec and what is public of it, and no method.
+// PrepareModel settles the model of a spec and its public facts, and no method.
 func PrepareModel(spec *Spec, schema *schema.Schema) (*Job, error) {
 	j := &Job{Spec: spec, Schema: schema}
 	if err := j.setModel(); err != nil {
@@ -190,7 +188,7 @@ func (j *Job) setModel() error {
 		j.Facts.Image = schema.Image.Shape
 	}
 	if spec.Privacy.Off {
-		j.Facts.Adjacency = privacy.AddRemove // nothing rests on it
+		j.Facts.Adjacency = privacy.AddRemove // without noise nothing depends on it
 	}
 	for _, r := range []struct {
 		name   string
@@ -220,8 +218,7 @@ func (j *Job) imageShape() []int {
 	return j.Schema.Image.Shape
 }
 
-// Meter certifies the plan against the budget, or makes the filter that the plan names, and
-// returns what pays for the run.
+// Meter certifies the plan against the budget, or makes the filter that the plan names.
 func (j *Job) Meter() (account.Meter, error) {
 	if j.Spec.Privacy.Off {
 		return &labMeter{adjacency: j.Facts.Adjacency}, nil
@@ -233,15 +230,15 @@ func (j *Job) Meter() (account.Meter, error) {
 	return m, nil
 }
 
-// labMeter lets a run without noise pass, and nothing else. Such a run needs
-// `lab: true`, guarantees nothing, and says so on everything it writes.
+// labMeter admits only queries without noise. Such a run needs `lab: true`, guarantees nothing, and everything
+// that it writes says so.
 type labMeter struct{ adjacency privacy.Adjacency }
 
 func (m *labMeter) Adjacency() privacy.Adjacency { return m.adjacency }
 
 func (m *labMeter) Charge(e privacy.Event) error {
 	if !privacy.Contains[privacy.NonPrivate](e) {
-		return errors.New("run: a lab meter pays only for looks without noise")
+		return errors.New("run: a lab meter admits only queries without noise")
 	}
 	return nil
 }

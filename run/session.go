@@ -26,9 +26,9 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// A Session is one process's work on one run directory: it opens the table, proves or takes the right
-// to the budget, opens the oracle and settles. Fit and Resume train through one, and so does an
-// owner of a network (gossip/party), whose log is its journal.
+// A Session is one process's work on one run directory: it opens the table, reserves the budget or proves its
+// reservation, opens the oracle and settles. Fit, Resume and the owners of a network (gossip/party), whose log
+// is a journal, train through a Session.
 type Session struct {
 	Job  *Job
 	Info *runlog.Info // nil until the directory has one
@@ -39,7 +39,7 @@ type Session struct {
 	token    string // "" for a lab run
 	writer   *runlog.Writer
 	train    *data.Table
-	shards   *remote.Shards // that hold the rows which train has none of; nil: none
+	shards   *remote.Shards // hold the rows instead of train; nil: none
 	test     *data.Table
 	opened   *access.Opened // train and test until they are taken
 	tested   *access.Opened
@@ -56,13 +56,13 @@ func (s *Session) notice(text string) {
 	}
 }
 
-// NewSession makes the session of an owner of a network, whose directory has been begun or not.
+// NewSession makes the session of an owner of a network; begun says that its run directory has a run.
 func NewSession(job *Job, env Env, dir string, begun bool) *Session {
 	return &Session{Job: job, env: env, Dir: dir, admitted: begun}
 }
 
-// Open opens the oracle over the table that Take took, which writes to a journal and goes on with the
-// first batch after those that it holds.
+// Open opens the oracle over the table of Take. The oracle writes to journal, and first is the number of its
+// first batch.
 func (s *Session) Open(meter account.Meter, journal oracle.Journal, first int) (*private.Oracle, error) {
 	workers := s.env.Workers
 	if workers == 0 {
@@ -75,8 +75,8 @@ func (s *Session) Open(meter account.Meter, journal oracle.Journal, first int) (
 	return t.Open()
 }
 
-// run drives the method along a walk over o, which answers from asked or from a record before
-// it, and finishes the run directory. before is what the record held already.
+// run runs the method along a walk over o, which answers from asked, or first from the run log before, and
+// finishes the run directory.
 func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked io.Closer, before *runlog.Record) error {
 	s.maxSteps = method.MaxSteps(s.Job.Method)
 	if s.token != "" {
@@ -149,13 +149,13 @@ func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked io
 	return err
 }
 
-// Reach tells the ledger of charges before what they pay for is published.
+// Reach records charges in the ledger before their releases are published.
 func (s *Session) Reach(ctx context.Context, batches int, charged []ledger.Charges) error {
 	return s.ledger.Reach(ctx, s.Info.ID, s.token, batches, charged)
 }
 
-// saves says whether the state after st is to be saved: at every so many steps, apart from the last. A replay that has releases left is behind
-// what it would end.
+// saves says whether to save the state after st: every StateEvery steps, except the last. States before the end
+// of a replay were saved already.
 func (s *Session) saves(st method.Step, o oracle.Oracle) bool {
 	every := s.Job.StateEvery
 	if r, ok := o.(*replay.Oracle); ok && r.Replayed() < s.replays {
@@ -181,8 +181,8 @@ func (s *Session) progress(step, recorded int, start time.Time) {
 	s.env.Progress(p)
 }
 
-// Finish writes the model and settles, in the directory and then in the ledger, so that after a crash at
-// any point SettleAgain or a resume ends it. It returns what the directory holds of charges.
+// Finish writes the model and settles, in the directory and then in the ledger, so that after a crash at any
+// point SettleAgain or a resume completes it. It returns the charges in the directory.
 func (s *Session) Finish(ctx context.Context, w []float64, steps int, outcome string, seconds float64) (*runlog.Record, error) {
 	ctx = context.WithoutCancel(ctx) // what is left is short
 	j := s.Job
@@ -213,7 +213,7 @@ func (s *Session) Finish(ctx context.Context, w []float64, steps int, outcome st
 	return rec, s.settle(ctx, rec)
 }
 
-// crash is told of the points where a process may die, in tests.
+// crash marks a point where tests let the process die.
 func (s *Session) crash(point string) {
 	if s.env.Crash != nil {
 		s.env.Crash(point)
@@ -229,7 +229,7 @@ func writeModel(dir string, j *Job, info *runlog.Info, w []float64) error {
 	return model.Write(filepath.Join(dir, runlog.ModelFile), file)
 }
 
-// File is the model of a job with parameters w and what training promised.
+// File is the model file of a job with parameters w and the guarantee of its training.
 func (j *Job) File(w []float64, g Guarantee) (*model.File, error) {
 	guarantee, err := json.Marshal(g)
 	if err != nil {
@@ -248,7 +248,7 @@ func (j *Job) File(w []float64, g Guarantee) (*model.File, error) {
 // Diverged is the outcome of a run without finite parameters.
 const Diverged = "diverged"
 
-// Result is the run's result, made if there is none.
+// Result is the run's result; it makes one if there is none.
 func (s *Session) Result() *runlog.Result {
 	if s.Info.Result == nil {
 		s.Info.Result = &runlog.Result{}
@@ -280,14 +280,14 @@ func (s *Session) settle(ctx context.Context, rec *runlog.Record) error {
 
 // report writes the page for people, which the settlement seals with the other files.
 func (s *Session) report() error {
-	s.closeTables() // the report needs memory of its own, and no row
+	s.closeTables() // frees memory for the report, which needs no rows
 	if s.env.Report == nil {
 		return nil
 	}
 	return s.env.Report(s.Dir)
 }
 
-// outcomeOf is what the ledger calls the end of a run.
+// outcomeOf is the ledger's word for the end of a run.
 func outcomeOf(info *runlog.Info) ledger.Outcome {
 	switch {
 	case info.Status != runlog.Finished:
@@ -298,7 +298,7 @@ func outcomeOf(info *runlog.Info) ledger.Outcome {
 	return ledger.Stopped
 }
 
-// GuaranteeOf is what the model of a run says of its training.
+// GuaranteeOf is the guarantee in the model file of a run.
 func GuaranteeOf(i *runlog.Info) Guarantee {
 	return Guarantee{Budget: i.Budget, Off: i.Off, Unit: i.Unit, UnitRows: i.UnitRows, Dataset: i.Dataset, Run: i.ID, Accountant: i.Accountant, Plan: i.Plan, Method: i.Method, Config: i.Config}
 }
@@ -317,10 +317,9 @@ type Guarantee struct {
 	Config     json.RawMessage `json:"config,omitempty"`
 }
 
-// numerics states how far the run's numbers are from the theorem's (R14, R15,
-// R23). Noise and samples at a total variation distance t from the ideal turn (ε, δ)
-// into (ε, δ + (1+e^ε)·t). A batch takes dim values of noise and, if it is sampled,
-// at most 2³¹ gaps.
+// numerics states how far the run's numbers are from the theorem's (R14, R15, R23). Noise and samples at a
+// total variation distance t from the ideal change (ε, δ) to (ε, δ + (1+e^ε)·t). A batch takes dim values of
+// noise and, if it is sampled, at most 2³¹ gaps.
 func numerics(j *Job, batches int) string {
 	if j.Spec.Privacy.Off {
 		return "No noise was added."
@@ -336,7 +335,7 @@ func numerics(j *Job, batches int) string {
 		"beyond that it rests on the ChaCha8 cipher, on SHA-256 and on the system's randomness.", sums, total, dim, batches)
 }
 
-// ledgerCharges is what a directory says of charges, as the ledger takes it.
+// ledgerCharges are the charges of a directory in the ledger's type.
 func ledgerCharges(events []runlog.Charges) []ledger.Charges {
 	all := make([]ledger.Charges, len(events))
 	for i, c := range events {
@@ -345,11 +344,9 @@ func ledgerCharges(events []runlog.Charges) []ledger.Charges {
 	return all
 }
 
-// settle closes a run in the ledger, for the events that the ledger recorded, with
-// which those of rec are compared (R25), and seals the
-// files in its directory as they are now: no file may change after it. Where the
-// dataset counts in caps the reserved budget stays spent as a whole, and the events
-// are noted as information.
+// settle settles a run in the ledger for the events that the ledger recorded, which it compares with those of
+// rec (R25). It seals the files of the directory: none may change afterward. A dataset that counts in caps
+// keeps the whole reservation charged, and the events are information.
 func settle(ctx context.Context, l *ledger.Ledger, dir string, info *runlog.Info, token string, rec *runlog.Record) error {
 	charged, err := privacy.MarshalEvent(rec.Event())
 	if err != nil {
@@ -380,7 +377,7 @@ func (s *Session) closeWriter() {
 	}
 }
 
-// closeTables lets go of the rows.
+// closeTables releases the rows.
 func (s *Session) closeTables() {
 	for _, o := range []*access.Opened{s.opened, s.tested} {
 		if o != nil {
@@ -390,7 +387,7 @@ func (s *Session) closeTables() {
 	s.opened, s.tested, s.train, s.test = nil, nil, nil, nil
 }
 
-// Close lets go of rows, ledger and lock.
+// Close releases rows, ledger and lock.
 func (s *Session) Close() (err error) {
 	s.closeWriter()
 	s.closeTables()

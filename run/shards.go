@@ -17,7 +17,7 @@ import (
 
 const goodbye = 2 * time.Second // for workers that are sent away
 
-// Shards are the parts of a table that other machines of its owner hold, and the way to them.
+// Shards are the parts of a table on other machines of its owner, and the channel to them.
 type Shards struct {
 	Secret  *remote.Secret
 	Carrier remote.Carrier
@@ -41,7 +41,7 @@ func (j *Job) Terms() (map[string][]byte, error) {
 	return terms, nil
 }
 
-// Shardable says why the job cannot train on shards. A job without a method, as a worker's, is judged by the rest.
+// Shardable returns why the job cannot train on shards. A worker's job has no method.
 func (j *Job) Shardable() error {
 	switch {
 	case j.Method != nil && method.Solves(j.Method):
@@ -54,7 +54,7 @@ func (j *Job) Shardable() error {
 	return nil
 }
 
-// openShards waits for all shards and asks who they are. Of their rows it tells the lab how many there are.
+// openShards waits for all shards and asks for their content's digests. It returns the count of rows for the lab.
 func (s *Session) openShards(ctx context.Context, gate *access.Gate) (map[string]int, error) {
 	terms, err := s.Job.Terms()
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Session) openShards(ctx context.Context, gate *access.Gate) (map[string
 		return nil, err
 	}
 	// A person in two shards counts twice. Only this check sees it, where the two are one file.
-	// Empty shards are alike and share nobody.
+	// Empty shards are equal and share nobody.
 	for i, d := range s.shards.Digests() {
 		if first := slices.Index(s.shards.Digests(), d); first < i && s.shards.RowsOf(i) > 0 {
 			twice := inputError("", "shards %d and %d of %d: found the same rows in both; allowed is each row in one", first+1, i+1, len(s.shards.Digests()))

@@ -29,7 +29,7 @@ type Trained struct {
 	Schema    *schema.Schema
 	Model     model.Model
 	Guarantee Guarantee
-	Ledger    string // of its run, where the run directory is around it and the ledger is there
+	Ledger    string // of its run, if the file is in its run directory and the ledger exists
 }
 
 // Promised lists what the training guarantees, as keys and values of metadata.
@@ -118,7 +118,7 @@ func (m *Trained) WriteCSV(w io.Writer, t *data.Table) error {
 				return err
 			}
 			continue
-		case p == nil: // a dropped row keeps its place
+		case p == nil: // a dropped row keeps its position
 		case len(classes) == 0:
 			line[0] = number(p[0])
 		default:

@@ -99,9 +99,9 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]Finding, error
 	return v.Findings, v.ledger(ctx, l)
 }
 
-// files: they are those that the run left, and no others.
+// files: the directory has the files of the run, and no others.
 func (v *Verification) files() error {
-	// Of run.json, too, it must be clear what it says: no field may stand in it twice.
+	// No field may occur twice in run.json: its meaning must be clear.
 	if _, err := v.final(); err != nil {
 		return &InputError{v.Dir, err}
 	}
@@ -121,23 +121,18 @@ func (v *Verification) files() error {
 	return nil
 }
 
-// Charged checks that the plan of the configuration is the recorded one, that the budget covers it,
-// and that what was charged is within it.
+// Charged checks that the plan of the configuration is the recorded one, that the budget covers it, and that
+// the charges are within it.
 func (v *Verification) Charged(own privacy.Event, err error, steps int, noise float64) {
-	v.planned(own, err, steps, noise)
-	v.charges()
-}
-
-// planned compares the plan of the configuration with what was recorded.
-func (v *Verification) planned(own privacy.Event, err error, steps int, noise float64) {
 	same := err == nil && privacy.Equal(own, v.Job.Plan) && v.Info.NoiseMultiplier == noise && v.Info.MaxSteps == steps
 	v.Say("plan", same, "the configuration in %s plans %v in %d steps with noise multiplier %.6g; the record says %v in %d steps with %.6g",
 		runlog.InfoFile, own, steps, noise, v.Job.Plan, v.Info.MaxSteps, v.Info.NoiseMultiplier)
 	if v.Info.Off {
 		v.Say("budget", true, "a run without noise has none: nothing is guaranteed")
-		return
+	} else {
+		v.cost("budget", v.Job.Plan)
 	}
-	v.cost("budget", v.Job.Plan)
+	v.charges()
 }
 
 // cost: by the run's accountant an event fits the budget. The finding also names a second accountant with
@@ -172,7 +167,7 @@ func (v *Verification) cost(what string, e privacy.Event) {
 	v.Say(what, fits, "%v costs ε = %v at δ = %v by %s (%s); the budget is %v", e, epsilon, b.Delta, v.Info.Accountant, second, b.Epsilon)
 }
 
-// charges: what was charged is the plan as far as it went, or within the filter.
+// charges: the charges are a prefix of the plan, or within the filter.
 func (v *Verification) charges() {
 	meter, err := v.Job.Meter()
 	order := "in the order of the plan"
@@ -189,8 +184,8 @@ func (v *Verification) charges() {
 	}
 	detail := fmt.Sprintf("%d batches were charged, %s", charged, order)
 	if f, ok := meter.(*account.Filter); ok && err == nil {
-		// What accountants say of these events is no bound where they were chosen on the
-		// way; it stands beside the filter's sum to be compared.
+		// For events that the run chose on its way an accountant's figure is no bound; it is shown for
+		// comparison with the filter's sum.
 		beside := "no second accountant has a theorem for them"
 		for _, name := range []string{"rdp", "zcdp", "pure"} {
 			a, err := account.ByName(name)

@@ -12,8 +12,9 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// search checks the best of a search: what the whole cost, and that the winner is one of those that it drew from. That the model
-// came of the winner's configuration, and is the best, nobody can replay: what was released on the way is secret (R21).
+// search checks the result of a search: its cost, and that the winner is one of the candidates. A replay cannot
+// show that the model follows from the winner's configuration and is the best: the other releases are secret
+// (R21).
 func (v *Verification) search(ctx context.Context, l *ledger.Ledger) ([]Finding, error) {
 	whole, ok := v.Job.Plan.(privacy.Tuned)
 	own, err := v.Job.Method.Plan(v.Job.Facts)
@@ -22,7 +23,7 @@ func (v *Verification) search(ctx context.Context, l *ledger.Ledger) ([]Finding,
 	if holds {
 		one := whole.Among[i]
 		if all, scored := one.(privacy.Composed); scored && !privacy.Equal(one, own) && len(all) == 2 {
-			one = all[0] // beside it a noisy score
+			one = all[0] // the other is a noisy score
 		}
 		holds = privacy.Equal(one, own)
 	}

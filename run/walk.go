@@ -14,12 +14,13 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// keepAll is the most bytes of releases that a run keeps as a whole. Of a run that may make more, the state of the method is saved
-// whenever there are half as many, and the releases behind the last state but one are kept.
+// keepAll is the most bytes of releases that a run keeps whole. A run that may release more saves the state of
+// the method after each half of that, and keeps the releases after the last state but one.
 const keepAll = 64 << 20
 
-// stateEvery is how many steps lie between two saved states, by public sizes alone; 0 where every release is kept: there are few bytes of them, the method
-// cannot go on from a state, or what it may ask depends on all that was released.
+// stateEvery is the number of steps from one saved state to the next, by public sizes alone. It is 0 where every
+// release is kept: the releases are small, the method cannot continue from a state, or its queries depend on
+// all releases.
 func stateEvery(m method.Method, plan privacy.Event, dim int) int {
 	_, keeps := m.(method.Checkpointer)
 	_, filtered := plan.(privacy.Filtered)
@@ -30,7 +31,7 @@ func stateEvery(m method.Method, plan privacy.Event, dim int) int {
 	return max(1, keepAll/2/step)
 }
 
-// A walk is a method on its way, from the beginning or from a state, and the output that its steps make.
+// A walk runs a method from its beginning or from a saved state, and folds its steps into the output.
 type walk struct {
 	job  *Job
 	from *method.Checkpoint // nil: the beginning
@@ -41,7 +42,7 @@ func (j *Job) walk(from *method.Checkpoint) *walk {
 	return &walk{j, from, j.Spec.Output.Averager(method.MaxSteps(j.Method), j.Facts.Dim)}
 }
 
-// walkFrom is a walk from a state of a record; nil is the beginning.
+// walkFrom is a walk from a state of a run log; nil is the beginning.
 func (j *Job) walkFrom(rec *runlog.Record, at *runlog.State) (*walk, error) {
 	if at == nil {
 		return j.walk(nil), nil
@@ -61,7 +62,7 @@ func (j *Job) walkFrom(rec *runlog.Record, at *runlog.State) (*walk, error) {
 	return w, nil
 }
 
-// state is where the walk stands after st.
+// state is the state of the walk after st.
 func (w *walk) state(st method.Step) (runlog.State, error) {
 	fold, err := json.Marshal(w.fold.AveragerState)
 	return runlog.State{Step: st.T, Fold: fold, Vectors: append([][]float64{w.fold.Out}, st.Kept...)}, err
@@ -89,14 +90,14 @@ func (w *walk) steps(ctx context.Context, o oracle.Oracle) iter.Seq2[method.Step
 	}
 }
 
-// released yields the releases behind a state of a record, nil being the beginning, each with what was charged for it, of the first batches that were
-// paid. What was charged up to the state is lost to it, as the batches of a crash are.
-func released(rec *runlog.Record, at *runlog.State, paid int) (next func() (replay.Released, error), done func()) {
+// released yields the releases after a state of a run log, nil being the beginning, each with its charge, up to
+// the number of batches charged. Charges before the state count as lost, like those of a crash.
+func released(rec *runlog.Record, at *runlog.State, charged int) (next func() (replay.Released, error), done func()) {
 	releases := rec.Open(at)
 	charge, stop := iter.Pull(rec.Batches())
-	charged := 0
+	taken := 0
 	upTo := func(batch int) (events []privacy.Event) {
-		for ; charged < batch; charged++ {
+		for ; taken < batch; taken++ {
 			e, _ := charge()
 			events = append(events, e)
 		}
@@ -106,7 +107,7 @@ func released(rec *runlog.Record, at *runlog.State, paid int) (next func() (repl
 		r, err := releases.Next()
 		if err != nil {
 			if err == io.EOF {
-				return replay.Released{Lost: upTo(paid)}, err
+				return replay.Released{Lost: upTo(charged)}, err
 			}
 			return replay.Released{}, err
 		}

@@ -275,7 +275,7 @@ func (s *session) agree(begun bool) (err error) {
 	return err
 }
 
-// A place is what an owner needs to come back to the same network from the same directory.
+// A place is what an owner needs to rejoin its network from its directory.
 type place struct {
 	Network string          `json:"network"` // and the owner's name
 	Dim     int             `json:"dim"`     // parameters
@@ -411,7 +411,7 @@ func (s *session) settle(seed uint64) (err error) {
 	return nil
 }
 
-// begin makes the owner's run directory, unless it is there.
+// begin writes the owner's run directory, unless a run has begun there.
 func (s *session) begin() (err error) {
 	if s.Info != nil {
 		return nil
@@ -458,7 +458,7 @@ func (s *session) journal() (*runlog.Journal, *runlog.JournalReader, error) {
 	return j, past, err
 }
 
-// sayAfter is how long a wait lasts before the owner is told of it.
+// sayAfter is how long the process waits before it says what it waits for.
 const sayAfter = 2 * time.Second
 
 func (s *session) waiting(what string) {

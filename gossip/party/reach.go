@@ -29,10 +29,10 @@ type reacher struct {
 }
 
 const (
-	reachEvery = 2 * time.Second // how often the ledger is told at least
+	reachEvery = 2 * time.Second // longest time between two blocks
 	blockTime  = time.Second     // of activations that a block is for
 	leastBlock = 16
-	mostBlocks = 10 // a block is a tenth of all activations at most: so much is lost if the owner gives up
+	mostBlocks = 10 // a block is at most a tenth of all activations, which an owner that gives up loses
 )
 
 // startReach records the first block behind the batches of the journal, and the

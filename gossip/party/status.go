@@ -13,7 +13,7 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// A Status is how far an owner's part has come, by its directory alone.
+// A Status is the progress of an owner's run, by its directory alone.
 type Status struct {
 	Network     string `json:"network"` // and the owner's name
 	Run         string `json:"run"`
@@ -26,7 +26,7 @@ type Status struct {
 // Waiting is an owner's status until all have come: its activations are not settled.
 const Waiting = "waiting for all owners"
 
-// ReadStatus reads an owner's directory, at work or not.
+// ReadStatus reads an owner's run directory, whether or not a process works in it.
 func ReadStatus(dir string) (*Status, error) {
 	info, err := runlog.ReadInfo(dir)
 	if err != nil {
@@ -58,7 +58,8 @@ type Presence struct {
 // Stages of an owner, in their order.
 var Stages = []string{"not seen", "has come", "training", "done"}
 
-// ReadPresence asks the hub who has come, in a training of so many parameters, and which owners have filled their storage there.
+// ReadPresence asks the hub which owners have joined a training of dim parameters, and which have filled their
+// storage there.
 func ReadPresence(ctx context.Context, credentials string, dim int, o transport.ClientOptions) (all []Presence, full []string, err error) {
 	c, err := transport.ReadCredentials(credentials)
 	if err != nil {
@@ -91,5 +92,5 @@ func ReadPresence(ctx context.Context, credentials string, dim int, o transport.
 	return all, full, err
 }
 
-// answerWithin is how long a hub may take to answer to who asks for the presence.
+// answerWithin is the time limit of ReadPresence.
 const answerWithin = 30 * time.Second

@@ -69,7 +69,7 @@ type Options struct {
 	Streams  noise.Streams // of the noise, the samples and the audit's own coins
 	Workers  int
 
-	deed method.Method                                   // what is run in place of the job's method: a planted fault
+	deed method.Method                                   // runs instead of the job's method: a planted fault
 	wrap func(o *private.Oracle, rows int) oracle.Oracle // puts a fault around the oracle; for tests
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 )
 
-// canaries are synthetic records beside the rows of a Summer, numbered behind them: the same sampler draws them, and the same
+// canaries are synthetic records numbered after the rows of a Summer: the same sampler draws them, and the same
 // rule clips, the same unit truncates and the same noise hides their gradients.
 type canaries struct {
 	private.Summer
@@ -61,7 +61,7 @@ const excess = 16
 // widest is the most coordinates that a canary's gradient has; so many canaries cost little in a large model.
 const widest = 64
 
-// A canarySet is the canaries of one run, each with a known gradient in a fresh direction at every sum. The zero value has none.
+// A canarySet has the canaries of one run, each with a known gradient in a new direction at every sum.
 type canarySet struct {
 	In   []bool // which of them take part
 	Pull bool   // the others pull the other way, as a replaced record does; otherwise they add nothing
@@ -114,7 +114,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Sum is the sum of the clipped gradients of the drawn canaries, in multiples of unit; Add adds it to the counts of the table's rows.
+// Sum sums the clipped gradients of the drawn canaries, in multiples of unit.
 func (s *canarySet) Sum(unit float64, rule clip.Rule, drawn []int) {
 	s.sums++
 	s.unit = unit
@@ -156,7 +156,7 @@ func grow[T any](s []T, n int) []T {
 	return s
 }
 
-// Add adds what Sum has found to the counts of the table's rows, from coordinate number from on.
+// Add adds the last sum, from coordinate from on, to the counts of the table's rows.
 func (s *canarySet) Add(counts []int64, from int) {
 	for j, v := range counts {
 		s.others[from+j] = float64(v) * s.unit

@@ -12,7 +12,7 @@ import (
 // Failure is the probability, at most, with which an audit's bound is above the truth.
 const Failure = 0.05
 
-// louder is a plan with all noise divided by x: one that tells more for x above 1, and less for x below.
+// louder is a plan with all noise divided by x: it tells more for x above 1, and less below.
 func louder(plan privacy.Event, x float64) (privacy.Event, error) {
 	if f, ok := plan.(privacy.Filtered); ok {
 		f.Epsilon *= x
@@ -24,7 +24,7 @@ func louder(plan privacy.Event, x float64) (privacy.Event, error) {
 	return nil, fmt.Errorf("no measure of the noise of %v; %w", plan, ErrBlind)
 }
 
-// A family is one claim and those like it that tell more or less, by one number x; the claim itself is x = 1.
+// A family is a claim at x = 1 and claims like it that tell more (x above 1) or less.
 type family func(x float64) (account.Loss, error)
 
 // points of a curve.
@@ -47,10 +47,10 @@ func curve(l account.Loss) audit.Curve {
 // guessed is the outcome of an audit of one run.
 type guessed struct{ Records, Guesses, Right int }
 
-// reach is the range of x in which a bound is looked for, as a power of two.
+// reach limits the search for x to 2^±reach.
 const reach = 12
 
-// least is the largest x whose claim the guesses refute, and the ε of it at delta: 0 and 0 if they refute none.
+// least is the largest x whose claim the guesses refute, and its ε at delta; zeros if they refute none.
 func (f family) least(g guessed, delta float64) (x, epsilon float64, err error) {
 	for lo, hi := -float64(reach), float64(reach); hi-lo > 0.01; {
 		mid := (lo + hi) / 2
@@ -82,7 +82,7 @@ func claims(plan privacy.Event, a account.Accountant, adj privacy.Adjacency) fam
 	}
 }
 
-// plain is the family of all that is (ε, delta)-private, x being ε: it knows nothing of the mechanism.
+// plain is the family of all (x, delta)-private mechanisms.
 func plain(delta float64) family {
 	return func(x float64) (account.Loss, error) { return atPoint{x, delta}, nil }
 }
@@ -105,8 +105,8 @@ func gaussians(x float64) (account.Loss, error) {
 	return account.GDP{}.Loss(privacy.Gaussian{Sigma: 1 / x}, privacy.AddRemove)
 }
 
-// guesses is how many of m coins to guess, fixed from the claim alone: as many as make the bound largest that is to be
-// expected if the truth is near the claim and has the shape of a Gaussian.
+// guesses is how many of m coins to guess, from the claim alone: the number with the largest expected bound, if
+// the truth is near the claim and of Gaussian shape.
 func guesses(m int, claim account.Loss) (int, error) {
 	// The Gaussian with the same advantage, δ(0) = 2Φ(μ/2) − 1, and some loss of the attack.
 	mu := 2 * math.Sqrt2 * math.Erfinv(min(claim.Delta(0), 0.9999)) * 0.8
@@ -136,7 +136,7 @@ func guesses(m int, claim account.Loss) (int, error) {
 	return best, nil
 }
 
-// beyond is the share of coins whose log odds are beyond ±t and point the right way, and the wrong way.
+// beyond are the shares of coins whose log odds are beyond ±t, with the right sign and with the wrong one.
 func beyond(t, mu float64) (right, wrong float64) {
 	phi := func(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
 	return phi((mu*mu/2 - t) / mu), phi((-mu*mu/2 - t) / mu)

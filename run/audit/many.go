@@ -15,15 +15,16 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
-// mostWeights is the most parameters that are looked at one by one; of more, too few runs would tell noise from record.
+// mostWeights is the most parameters that an audit examines one by one; with more, the runs are too few to tell
+// noise from record.
 const mostWeights = 4096
 
 // labels are the bins of an outcome.
 const labels = 64
 
-// Many audits a job in so many runs on each of two neighboring tables: the rows given and a record as extreme as the schema allows, and the
-// rows without it, or under replace-one with its opposite in its place. The first sixth of the runs shows what tells them apart,
-// half of the rest which outcomes tell it best, and the other half is counted.
+// Many audits a job in so many runs on each of two neighboring tables: the rows with a record as extreme as the
+// schema allows, and the rows without it, or under replace-one with its opposite. The first sixth of the runs
+// finds the figures that differ, half of the rest the best outcomes, and the other half is counted.
 func Many(ctx context.Context, job *run.Job, table *data.Table, runs int, opt Options) (*Result, error) {
 	with, without, err := neighbors(job, table)
 	if err != nil {
@@ -83,8 +84,8 @@ func Many(ctx context.Context, job *run.Job, table *data.Table, runs int, opt Op
 // mostAlike is how many rows a unit under audit has at most.
 const mostAlike = 64
 
-// neighbors are the rows with a record that pulls as hard as it can along a feature that others have the least of, and without it, or with its opposite. A
-// record that is a unit has all the rows that it may have.
+// neighbors returns the rows with a record as large as possible in the feature with the least energy, and
+// without it, or with its opposite. A record that is a unit has as many rows as allowed.
 func neighbors(job *run.Job, table *data.Table) (with, without *data.Table, err error) {
 	facts := job.Facts
 	table = table.Dense()
@@ -173,8 +174,8 @@ func (e *eye) figures(w []float64) []float64 {
 	return f
 }
 
-// separate makes of two sets of figures a way to put a run into a bin: by the weighted sum that tells the sets apart best
-// if figures are independent.
+// separate returns a function that puts a run into a bin, by the weighted sum that separates the two sets of
+// figures best if figures are independent.
 func separate(seen [2][][]float64) func([]float64) int {
 	k := len(seen[0][0])
 	weight := make([]float64, k)

@@ -123,7 +123,7 @@ const (
 	smallDisk = 1 << 30               // bytes
 )
 
-// examineDisk writes, syncs, locks and takes away again.
+// examineDisk writes, syncs, locks and cleans up.
 func examineDisk(dir string) Examination {
 	e := Examination{What: "disk", Verdict: Broken}
 	fail := func(err error) Examination {

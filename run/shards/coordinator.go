@@ -22,15 +22,15 @@ const (
 	serverStart = 30 * time.Second
 	askAgain    = time.Second // without an answer, or four times the longest so far; then twice as long each time, up to
 	askLast     = time.Minute
-	lookAgain   = 100 * time.Millisecond // for a shard that is not there
-	tellAfter   = 3 * time.Second        // that one is not there
+	lookAgain   = 100 * time.Millisecond // for a shard without a worker
+	tellAfter   = 3 * time.Second        // that a shard has no worker
 	goodbye     = 2 * time.Second        // for workers to go
 )
 
 // largest message, in bytes: of two vectors of four million parameters, or a Hessian of the most that have one.
 const largest = 72 << 20
 
-// A Coordinator is the way from a run to its shards. It carries sealed messages for remote.Shards.
+// A Coordinator carries sealed messages of remote.Shards between a run and its shards.
 type Coordinator struct {
 	URL string // where workers find it
 
@@ -89,8 +89,8 @@ func (c *Coordinator) Shards() int { return c.count }
 // Largest is remote.Carrier's.
 func (c *Coordinator) Largest() int { return largest }
 
-// Ask is remote.Carrier's: it asks until there is an answer. A shard that is not there is waited for; one that is silent is asked again by the same
-// bytes, and so by the same key of the sample.
+// Ask is remote.Carrier's: it asks until there is an answer. It waits for a shard without a worker, and asks a
+// silent one again with the same bytes, hence the same key of the sample.
 func (c *Coordinator) Ask(ctx context.Context, shard int, question []byte) ([]byte, error) {
 	began, told := time.Now(), ""
 	tell := func(what string) {
@@ -128,7 +128,7 @@ func (c *Coordinator) Ask(ctx context.Context, shard int, question []byte) ([]by
 	}
 }
 
-// Refused is remote.Carrier's: the worker has heard why and ends. The run waits for another.
+// Refused is remote.Carrier's: the worker knows why and ends. The run waits for another worker.
 func (c *Coordinator) Refused(ctx context.Context, shard int, why *remote.Unfit) error {
 	if c.notice != nil {
 		c.notice(fmt.Sprintf("shard %d of %d: its worker is sent away: %v. Waiting for the right one", shard+1, c.count, why))
@@ -152,7 +152,8 @@ func (c *Coordinator) took(d time.Duration) {
 	c.long = max(c.long, d)
 }
 
-// Close ends the connection to the workers; where the run is done it sends them home first. Else they wait for it to go on.
+// Close ends the connection to the workers. If the run is done, it ends the workers first; otherwise they wait
+// for it to resume.
 func (c *Coordinator) Close(done bool) {
 	if done {
 		c.nc.Publish(doneSubject, nil)

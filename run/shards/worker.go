@@ -32,12 +32,13 @@ type Options struct {
 	Index  int // of the shard, from 0
 	Count  int
 	Cores  int          // goroutines of a large pass
-	Notice func(string) // told of the connection; nil: nobody
-	Warn   func(string) // told what only the owner of the rows may see; nil: nobody
+	Notice func(string) // receives the state of the connection; may be nil
+	Warn   func(string) // receives what only the owner of the rows may see; may be nil
 }
 
-// Work reads the shard and answers the coordinator until its run is done or the context ends. It waits for a coordinator
-// that is not there, or not there any more. A mistake in what was given, also one that only the coordinator sees, is a *run.InputError or a *config.Error.
+// Work reads the shard and answers the coordinator until its run is done or the context ends. It waits while
+// there is no coordinator. A mistake in the options, also one that only the coordinator detects, is a
+// *run.InputError or a *config.Error.
 func Work(ctx context.Context, o Options) error {
 	if _, _, err := place(o.URL); err != nil {
 		return &run.InputError{Where: "--hub", Err: err}

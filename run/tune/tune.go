@@ -231,7 +231,7 @@ func scoreNoise(delta, multiplier float64) mech.Additive {
 // +Inf if nothing is proven.
 func (p *Plan) Uncharged() float64 {
 	factor := p.Budget.Epsilon / p.Each
-	e, ok := privacy.WithNoise(p.Event.Among[0], 1/factor) // nearly what a run of its own would be
+	e, ok := privacy.WithNoise(p.Event.Among[0], 1/factor) // nearly the event of a single run
 	if !ok {
 		return math.Inf(1)
 	}
@@ -353,7 +353,7 @@ func (p *Plan) spend(ctx context.Context, info *runlog.Info, opened, openedTest 
 		Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Mark: mark.Sum(nil), Plan: p.Event, Token: token, Why: "search by `sotto tune`"}); err != nil {
 		return nil, nil, err
 	}
-	// The whole is charged at once: what is searched afterward is not told.
+	// Charged as a whole: the ledger learns nothing of the search itself.
 	if err := l.Reach(ctx, info.ID, token, 1, []ledger.Charges{{Count: 1, Event: p.Event}}); err != nil {
 		return nil, nil, err
 	}
@@ -393,7 +393,7 @@ func (p *Plan) search(ctx context.Context, table, test *data.Table, streams nois
 	for k := range n {
 		i := int(coins.Below(uint64(len(p.Candidates))))
 		own := streams
-		if streams.Seeded() { // tests: each training has noise of its own
+		if streams.Seeded() { // tests: each training has its own noise
 			own = noise.SeededStreams(coins.Uint64())
 		}
 		made, v, err := p.train(ctx, i, table, test, own)

@@ -40,8 +40,8 @@ func (p *Plan) RunIn(ctx context.Context, dir, version string, report func(dir s
 	return r, errors.Join(report(dir), p.seal(context.WithoutCancel(ctx), dir, r.Run), r.backdate(dir))
 }
 
-// seal writes the HMAC of the final files, which proves them to who has the ledger. An entry of the ledger would tell how long
-// the search took (R21).
+// seal writes the HMAC of the final files under the ledger's key. An entry in the ledger would tell how long the
+// search took (R21).
 func (p *Plan) seal(ctx context.Context, dir, id string) error {
 	l, err := run.OpenLedger(ctx, p.Candidates[0].Job.Spec.Ledger)
 	if err != nil {
@@ -59,7 +59,7 @@ func (p *Plan) seal(ctx context.Context, dir, id string) error {
 	return newfile.Replace(filepath.Join(dir, runlog.SealFile), 0o600, []byte(mac+"\n"))
 }
 
-// writable makes a directory, if it is not there, and tries it.
+// writable makes a directory, unless it exists, and writes to it.
 func writable(dir string) error {
 	if err := runlog.MakeDir(dir, 0o755); err != nil {
 		return err
@@ -71,7 +71,7 @@ func writable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// Write makes dir, which is there and empty, the run directory of the search: one charge, no releases, the model.
+// Write fills the empty dir as the run directory of the search: one charge, no releases, the model.
 func (r *Result) Write(dir, version string) error {
 	w, err := runlog.Create(dir)
 	if err != nil {
@@ -94,7 +94,8 @@ func (r *Result) Write(dir, version string) error {
 	return runlog.WriteInfo(dir, r.info)
 }
 
-// backdate gives the directory and its files the time at which the search began: how long it took tells how many were trained (R21).
+// backdate gives the directory and its files the time at which the search began: its duration would tell how
+// many candidates were trained (R21).
 func (r *Result) backdate(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {

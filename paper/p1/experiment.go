@@ -52,7 +52,8 @@ const (
 	mu     = 2 * lambda // strong convexity
 	bound  = 20.        // on ‖u‖₁; S_1 = 2·bound
 	start  = 10.        // every coordinate of x_0
-	guess  = 10.        // E_0 in the choice of T′
+	guess  = 10.        // E_0 in the choice of T′, as §5 says
+	drawn  = 40.        // E_0 with which (4.6) gives the T′ of the curves that are drawn in Figures 3 and 4
 	seed   = 1
 )
 
@@ -131,10 +132,11 @@ func (p *problem) run(ctx context.Context, m method.Method, meter account.Meter,
 }
 
 // The methods in the order of the figures; those whose names end in * have the number
-// of steps and the schedule as corrected.
+// of steps and the schedule as corrected, those that end in ° the T′ of the paper's curves.
 var (
 	asPrinted = []string{"DP-GD", "DP-HB", "DP-NAG", "DP-NAG-opt", "DP-MASG", "DP-MASG-opt"}
 	corrected = []string{"DP-NAG-opt*", "DP-MASG-opt*"}
+	asDrawn   = []string{"DP-NAG-opt°", "DP-MASG-opt°"}
 )
 
 // A Curve is the mean error of a method against its steps.
@@ -165,8 +167,8 @@ func (p *problem) fitted(c *Curve) (method.Method, error) {
 		}
 		return []schedule.Stage{{Steps: steps, Rate: common.Rate}}
 	}
-	spread := func(factor float64, share func(a []float64) ([]float64, error)) error {
-		// T′ by (4.6), at m = n as P1 does, with E_0 = 10.
+	spread := func(factor, guess float64, share func(a []float64) ([]float64, error)) error {
+		// T′ by (4.6), at m = n as P1 does.
 		common.Steps, _ = schedule.Steps(c.T, func(steps int) float64 {
 			a0, a := f.Weights(stages(steps))
 			sum := 0.0
@@ -187,16 +189,18 @@ func (p *problem) fitted(c *Curve) (method.Method, error) {
 	var err error
 	switch {
 	case strings.HasSuffix(c.Method, "-opt"):
-		err = spread(1, func(a []float64) ([]float64, error) { return schedule.Pure(a, s.epsilon()) })
+		err = spread(1, guess, func(a []float64) ([]float64, error) { return schedule.Pure(a, s.epsilon()) })
+	case strings.HasSuffix(c.Method, "-opt°"):
+		err = spread(1, drawn, func(a []float64) ([]float64, error) { return schedule.Pure(a, s.epsilon()) })
 	case strings.HasSuffix(c.Method, "-opt*"):
-		err = spread(2, func(a []float64) ([]float64, error) { return schedule.PureSampled(a, s.epsilon(), c.M, n) })
+		err = spread(2, guess, func(a []float64) ([]float64, error) { return schedule.PureSampled(a, s.epsilon(), c.M, n) })
 	default:
 		common.Gradient.Noise = 1 / schedule.Inner(s.epsilon()/float64(c.T), c.M, n) // (3.5)
 	}
 	c.Taken = common.Steps
 	nag, masg := method.NAG{P1: common}, method.MASG{P1: common}
 	return map[string]method.Method{"DP-GD": method.GD{P1: common}, "DP-HB": method.SHB{P1: common}, "DP-NAG": nag, "DP-MASG": masg,
-		"DP-NAG-opt": method.NAGOpt{NAG: nag}, "DP-MASG-opt": method.MASGOpt{MASG: masg}}[strings.TrimSuffix(c.Method, "*")], err
+		"DP-NAG-opt": method.NAGOpt{NAG: nag}, "DP-MASG-opt": method.MASGOpt{MASG: masg}}[strings.TrimRight(c.Method, "*°")], err
 }
 
 // recorded lists the steps at which the error is computed: all of the first few, then
@@ -225,7 +229,7 @@ func (p *problem) curves(ctx context.Context, l *paper.Lab) ([]*Curve, error) {
 		for _, c := range p.size.Rates {
 			same := map[string]*Curve{}
 			for _, steps := range p.size.Steps {
-				for _, name := range slices.Concat(asPrinted, corrected) {
+				for _, name := range slices.Concat(asPrinted, corrected, asDrawn) {
 					curve := &Curve{M: m, T: steps, C: c, Method: name}
 					fitted, err := p.fitted(curve)
 					if err != nil {

@@ -50,13 +50,13 @@ func TestRun(t *testing.T) {
 			t.Errorf("gap %q: not above 0 (%v)", row[5], err)
 		}
 	}
-	if len(curves) != 2*2*2*8 {
+	if len(curves) != 2*2*2*10 {
 		t.Errorf("%d curves", len(curves))
 	}
 }
 
 // TestProblem: the table is what P1 describes, F* is a minimum, and the constants lead to
-// the reference values P1_Tprime_* at the paper's size.
+// the reference values P1_Tprime_* and to the lengths of the published curves at the paper's size.
 func TestProblem(t *testing.T) {
 	t.Parallel()
 	p, err := newProblem(Size{"", 100_000, []int{100_000}, []int{1000}, []float64{0.1, 1}, 1})
@@ -69,6 +69,7 @@ func TestProblem(t *testing.T) {
 	for name, want := range map[string]map[float64]int{
 		"DP-NAG-opt":  {1: 106, 0.1: 303},
 		"DP-NAG-opt*": {1: 121, 0.1: 349},
+		"DP-NAG-opt°": published,
 	} {
 		for c, steps := range want {
 			curve := Curve{M: 100_000, T: 1000, C: c, Method: name}

@@ -4,8 +4,8 @@ package examples_test
 
 import "testing"
 
-// TestAdultNewton: one Hessian is worth many gradients. At the same budget DP-Newton has a lower loss on the rows it is
-// trained on than DP-GD and DP-NAG-opt, and an accuracy that is not below theirs by more than a tenth of a point. Medians of 5 seeds.
+// TestAdultNewton: one Hessian is worth many gradients. At the same budget DP-Newton has a lower training loss than DP-GD
+// and DP-NAG-opt, and an accuracy that is at most a tenth of a point below theirs. Medians of 5 seeds.
 func TestAdultNewton(t *testing.T) {
 	t.Parallel()
 	a := readAdult(t, "l2")

@@ -10,7 +10,7 @@ import (
 )
 
 // TestOptimum: the lab's baseline on Adult is the minimum that scikit-learn 1.9.1 finds on the same encoded rows
-// (LogisticRegression, newton-cholesky, C = 1/(nλ), no intercept of its own, tol = 1e-12).
+// (LogisticRegression, newton-cholesky, C = 1/(nλ), no separate intercept, tol = 1e-12).
 func TestOptimum(t *testing.T) {
 	a := readAdult(t, "l2")
 	for _, c := range []struct {

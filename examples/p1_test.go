@@ -139,7 +139,7 @@ func median(v []float64) float64 {
 var p1Methods = []string{"gd", "shb", "nag", "nag-opt", "masg", "masg-opt"}
 
 // TestAdultAccelerated: the six methods of P1 with their defaults, nothing tuned per ε. The
-// medians of 5 seeds, which are fixed, stand in docs/measurements/methods.md. Pure ε asks for rows
+// medians of 5 fixed seeds are in docs/measurements/methods.md. Pure ε needs rows
 // held to an L1 norm, Gaussian noise for an L2 norm.
 func TestAdultAccelerated(t *testing.T) {
 	t.Parallel()

@@ -15,8 +15,8 @@ const (
 
 func isActivation(name string) bool { return name == relu || name == tanh || name == ident }
 
-// heGain is three times the variance of a start's weights times the numbers that come in: the law of He, Zhang, Ren
-// and Sun 2015 for relu, of variance 2/n, and half of that for others.
+// heGain is three times the variance of an initial weight times the number of inputs: variance 2/n for relu (He,
+// Zhang, Ren and Sun 2015), and half of that for others.
 func heGain(name string) float64 {
 	if name == relu {
 		return 6
@@ -44,7 +44,7 @@ type activationWorker[T number] struct {
 
 func (a *activationWorker[T]) load([]float64) {}
 
-// forward sets z to φ(z). What is not a number stays so.
+// forward sets z to φ(z). NaN stays NaN.
 func (a *activationWorker[T]) forward(z, _ []T, _ int) {
 	a.rows = z
 	if a.name == relu {

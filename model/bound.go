@@ -8,15 +8,15 @@ import (
 )
 
 // Bounds of gradients by losses (P0 §4: weak growth conditions), for value clipping. The
-// paper's constants are not the least ones (soundness.md, S-0b); these are:
+// paper's constants are not the smallest ones (soundness.md, S-0b); these are:
 //
 //	log loss, two classes  |s| = σ(−yz) = 1 − e^(−ℓ)
 //	squared loss           |s| = √(2ℓ)
 //	cross-entropy          ‖r‖ ≤ √2·(1 − e^(−ℓ)): r_y = −(1−p_y), p_y = e^(−ℓ), and the other
 //	                       r_k = p_k ≥ 0 sum up to 1 − p_y, so that their squares sum up to (1−p_y)² at most
 //
-// times R ≥ ‖x‖. For one margin these are equalities, so the slope itself is the figure,
-// which has all its digits where 1 − e^(−ℓ) has lost them.
+// times R ≥ ‖x‖. For one margin these are equalities, so the bound uses the slope, which keeps
+// its digits where 1 − e^(−ℓ) loses them.
 
 // GradBound sets dst_i = |s_i|·R.
 func (p *glmPass) GradBound(dst []float64) {

@@ -34,10 +34,10 @@ func newCNN(opt Options) (Model, error) {
 	return n, nil
 }
 
-// tileRoom is the numbers of a tile: more leave the cache that a core has for itself.
+// tileRoom is the most numbers in a tile: more do not fit a core's own cache.
 const tileRoom = 3 << 18
 
-// tile is how many rows fit, with their activations, errors and the gradients that are formed.
+// tile is how many rows fit, with their activations, errors and explicit gradients.
 func (m *network) tile() int {
 	each := m.layers[0].in()
 	for _, l := range m.layers {
@@ -49,7 +49,7 @@ func (m *network) tile() int {
 	return min(256, max(8, tileRoom/each&^7))
 }
 
-// maxNumbers is the most that a layer makes of a row.
+// maxNumbers limits the numbers that a layer computes for a row.
 const maxNumbers = 1 << 22
 
 // imageShape is the shape of rows of dim numbers: rows and columns of pixels, and channels where there are several.

@@ -10,12 +10,12 @@ import (
 )
 
 // A conv is a convolution. Its parameters are a row of W for every filter, its weights in a window, then a bias b for every
-// filter. With A the windows of a record's image, a row for each place,
+// filter. With A the windows of a record's image, a row for each position,
 //
 //	Z = A·Wᵀ + b
 //	∂ℓ/∂W = Δᵀ·A,  ∂ℓ/∂b = Σ_p δ_p   (R13)
 //
-// sums over the places, so that the norm is no product of two.
+// sums over the positions, so the norm is not a product of two norms.
 type conv struct {
 	window
 	filters int
@@ -50,7 +50,7 @@ func parseConv(text string, image shape) ([]layer, error) {
 	return withActivation(l, act), nil
 }
 
-// withActivation is a layer and the activation of what it makes.
+// withActivation is a layer followed by an activation.
 func withActivation(l layer, act string) []layer {
 	if act == ident {
 		return []layer{l}
@@ -73,8 +73,8 @@ func (c *conv) start(norm float64) []Span {
 	return []Span{{c.filters * c.taps(), math.Sqrt(c.gain) / (norm * min(1, share))}, {c.filters, 0}}
 }
 
-// A convWorker forms the gradient of each row of a tile, once, for its norm and for the sum: with all places of a
-// window it costs less than the norm from the products of all pairs of places.
+// A convWorker computes the gradient of each row of a tile, once, for its norm and for the sum: with all positions of a
+// window it costs less than the norm from the products of all pairs of positions.
 type convWorker[T number] struct {
 	*conv
 	from    []int32 // see window.lines
@@ -104,7 +104,7 @@ func (c *convWorker[T]) load(w []float64) {
 // spreadRoom is the numbers of windows that are spread at once, so that they stay in the cache.
 const spreadRoom = 64 << 10
 
-// each calls f for some rows at a time, with the room for their windows.
+// each calls f for some rows at a time, with memory for their windows.
 func (c *convWorker[T]) each(f func(row, n int, windows []T)) {
 	of := c.out().size() / c.filters * c.taps()
 	some := 1 + spreadRoom/of
@@ -163,7 +163,7 @@ func (c *convWorker[T]) backward(back, err []T) {
 	})
 }
 
-// form sets grads to the rows' gradients, of which each is summed over the places in their order.
+// form sets grads to the rows' gradients, each summed over the positions in order.
 func (c *convWorker[T]) form() {
 	if c.formed {
 		return
@@ -217,7 +217,7 @@ func (c *convWorker[T]) addGrad(dst, weights []float64, unit float64) {
 	}
 }
 
-// weigh returns weighted errors. Of rows without weight it clears the windows, too: 0 times what is not a number would be none.
+// weigh returns weighted errors. It also clears the windows of rows with weight 0, because 0 times NaN is NaN.
 func (c *convWorker[T]) weigh(weights []float64, err, windows []T) []T {
 	size, of := c.out().size(), len(windows)/len(weights)
 	c.weighted = grow(c.weighted, len(err))
@@ -298,7 +298,7 @@ func addNorms[T number](room *[]float64, dst []float64, rows []T, k, p int) {
 	}
 }
 
-// addWhole adds weighted gradients that are formed, entry by entry toward zero in units of unit·netUnit.
+// addWhole adds explicit weighted gradients, each entry truncated toward zero to a multiple of unit·netUnit.
 func addWhole[T number](room *[]float64, dst, c []float64, rows []T, unit float64) {
 	unit *= netUnit
 	*room = grow(*room, len(c))

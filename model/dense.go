@@ -46,8 +46,8 @@ func (d *denseLayer) start(norm float64) []Span {
 	return []Span{{d.rows * d.cols, math.Sqrt(d.gain) / norm}, {d.cols, 0}}
 }
 
-// A denseWorker has of a row with input a and error δ, without forming it, the gradient (a, 1)ᵀ·δ: its norm is ‖(a, 1)‖·‖δ‖ (R13,
-// "ghost norms"), and a weighted sum of gradients is one product of matrices.
+// A denseWorker uses the gradient (a, 1)ᵀ·δ of a row with input a and error δ without forming it: its norm is ‖(a, 1)‖·‖δ‖
+// (R13, "ghost norms"), and a weighted sum of gradients is one matrix product.
 type denseWorker[T number] struct {
 	*denseLayer
 	w, bias  []T

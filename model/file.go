@@ -92,8 +92,8 @@ func read(path string) (*File, error) {
 		return nil, cause(err)
 	}
 
-	// The format first: a file of another kind should be told so, not blamed
-	// for its fields.
+	// Check the format first, so that the error for another kind of file names the format, not a
+	// field.
 	var head struct {
 		Format string `json:"format"`
 	}

@@ -36,7 +36,7 @@ type link interface {
 // A meaner is the link of a numeric label whose prediction is not the margin.
 type meaner interface {
 	mean(z []float64) // turns margins into predictions
-	stage() Stage     // likewise, for who computes them elsewhere
+	stage() Stage     // the same for programs other than Sotto
 }
 
 func (m *glm) Name() string { return m.name }
@@ -124,8 +124,7 @@ func (p *glmPass) Loss(dst []float64) {
 	p.link.loss(dst, p.z, p.y)
 }
 
-// slopes computes s at its first use: a pass that asks for losses only does
-// without.
+// slopes computes s at its first use: a pass that asks only for losses does not need it.
 func (p *glmPass) slopes() []float64 {
 	if !p.sloped {
 		p.s = grow(p.s, len(p.z))

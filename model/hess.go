@@ -27,8 +27,8 @@ func (p *glmPass) HessNorm(dst []float64) {
 	}
 }
 
-// Scaled rows are kept as many at a time as fit the first-level cache, but enough of them to be worth
-// a way through the matrix.
+// As many scaled rows are kept at a time as fit the first-level cache, but enough of them to justify
+// a pass over the matrix.
 const hessRows, hessRoom = 48, 28 << 10
 
 // AddHess: v = √(c·h)·x, and a scaled row is rounded as its outer product is to be: each entry

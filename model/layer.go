@@ -15,31 +15,31 @@ type shape struct{ height, width, channels int }
 
 func (s shape) size() int { return s.height * s.width * s.channels }
 
-// A layer is the public side of a part of a network, a value without data: what it makes of a row, and how
-// many parameters it has. newWorker makes of it what computes.
+// A layer is the public description of one layer of a network, a value without data: the shape of its output, and how
+// many parameters it has. newWorker returns the worker that computes it.
 type layer interface {
 	in() int    // numbers of a row that comes in
 	out() shape // of a row that goes out
 	params() int
-	// start is how its parameters begin, for rows that come in with a norm of about norm.
+	// start sets the initial parameters, for inputs with a norm of about norm.
 	start(norm float64) []Span
-	// inPlace: rows go out in the memory that they came in, as of an activation.
+	// inPlace: the output is in the memory of the input, as for an activation.
 	inPlace() bool
 }
 
-// A worker is a layer at work: its parameters in T, and a tile of rows on their way through it. What it
-// computes of a row is a function of the row and the parameters alone, bit for bit: not of the row's
-// place, of its neighbors or their number. That is what the guarantee rests on (ADR 17).
+// A worker computes a layer: it has the parameters in T, and a tile of rows. What it computes for a row is, bit for
+// bit, a function of only the row and the parameters, not of the row's position, its neighbors or their number. The
+// guarantee rests on this (ADR 17).
 //
-// The order of calls is load, forward, and for training backward; then the others. Slices of rows that a worker was
-// given stay as they are until the next forward, but for those of a layer in place.
+// The order of calls is load, forward, and for training backward; then the others. The caller does not change slices of
+// rows that it gave to a worker until the next forward, except those of a layer in place.
 type worker[T number] interface {
 	// load takes the parameters.
 	load(w []float64)
-	// forward sets out to n rows from in. The content of out is anything before; in place it is in.
+	// forward sets out to n rows computed from in. Any content of out is overwritten; in place out is in.
 	forward(out, in []T, n int)
-	// backward takes err = ∂ℓ/∂out and sets back = ∂ℓ/∂in. A first layer's back is nil: err is only
-	// kept. In place back is err.
+	// backward takes err = ∂ℓ/∂out and sets back = ∂ℓ/∂in. The first layer has back = nil and only
+	// keeps err. In place back is err.
 	backward(back, err []T)
 	// addNorm adds the norm of the layer's gradient to those of the layers before: dst_i becomes
 	// √(dst_i² + part²) for p = 2, dst_i + part for p = 1. The part is never below the norm of what addGrad adds for c_i = 1, in exact
@@ -48,15 +48,15 @@ type worker[T number] interface {
 	// addGrad is Pass.AddGrad for the layer's parameters: exact sums of multiples of unit·netUnit, of which a row's
 	// are entry by entry no longer than its c_i·∂ℓ_i/∂w as computed.
 	addGrad(dst, c []float64, unit float64)
-	// addBound is addNorm for p = 2 of the largest gradient that an error of norm d_i can make; it looks
-	// at no error.
+	// addBound is addNorm for p = 2 of the largest gradient that an error of norm d_i can give; it reads
+	// no error.
 	addBound(dst, d []float64)
 	// reach turns d_i, a bound on the norm of the error err, into one on the error back as backward computes
 	// it, rounding included.
 	reach(d []float64)
 }
 
-// newWorker is the one place where a layer finds what computes it.
+// newWorker returns the worker for a layer.
 func newWorker[T number](l layer) worker[T] {
 	switch l := l.(type) {
 	case *denseLayer:

@@ -1,7 +1,7 @@
 package model
 
-// A LayeredPass tells the parts of a gradient that belong to the layers with parameters apart, as per-layer clipping wants
-// it: there are Facts.Layers of them, and figures of rows stand part after part.
+// A LayeredPass separates a gradient into one part for each layer with parameters, for per-layer clipping: there are
+// Facts.Layers of them, and figures of rows are in order of the parts.
 type LayeredPass interface {
 	Pass
 	// LayerNorms sets dst[k·Len()+i] to the ℓ2 norm of part k of ∇ℓ_i, as GradNorm does to that of all.

@@ -4,8 +4,8 @@ import "github.com/sottodp/sotto/data"
 
 // LineLoss sets dst[k][i] = ℓ_i(from − steps[k]·along) for the rows of v: losses along a
 // line, as a search for a step size asks. Where margins are linear in w, as in every
-// model of this package but a network, they are taken twice, of from and of along, however many steps there are;
-// and not again by a further call for the same rows, line and kept.
+// model of this package except a network, they are computed twice, for from and for along, for any number of steps;
+// a further call for the same rows, line and kept does not compute them again.
 func LineLoss(m Model, dst [][]float64, from, along, steps []float64, v data.View, ws *Workspace, kept *Margins) {
 	if l, ok := m.(liner); ok {
 		l.lineLoss(dst, from, along, steps, v, ws, kept)

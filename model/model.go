@@ -3,7 +3,7 @@
 // one record's gradient.
 //
 // A model sees private rows (data.View) and public parameters w. What a Pass
-// says is private too: only oracle/private holds one.
+// returns is private too: only oracle/private holds one.
 //
 // # Exact sums
 //
@@ -50,7 +50,7 @@ type Model interface {
 	Eval(w []float64, v data.View, ws *Workspace) Pass
 	// Predict fills dst, v.Len() rows of Outputs columns. A classifier gives
 	// the probability of every class, also where there are two; a regression
-	// its value. Labels are not looked at. See Facts.Probabilities.
+	// its value. It does not read labels. See Facts.Probabilities.
 	Predict(dst, w []float64, v data.View, ws *Workspace)
 }
 
@@ -89,7 +89,7 @@ type CurvedPass interface {
 	AddHess(dst, c []float64, unit float64)
 }
 
-// A BoundedPass bounds gradients by losses, as value clipping wants it.
+// A BoundedPass bounds gradients by losses, for value clipping.
 type BoundedPass interface {
 	Pass
 	// GradBound sets dst[i] to a bound on ‖∇ℓ_i‖₂ that is a function of ℓ_i, w and
@@ -129,7 +129,7 @@ type Facts struct {
 	Probabilities bool
 }
 
-// Options say what a model needs to know of the table, all of it public.
+// Options are the public facts about the table that a model needs.
 type Options struct {
 	Dim       int     // features per encoded row, intercept included
 	Classes   int     // classes of the label; 0 for a numeric label
@@ -155,7 +155,7 @@ type Entry struct {
 	New  func(Options) (Model, error)
 }
 
-// registry lists all models. To add one is one line here.
+// registry lists all models. A new model is one line here.
 var registry = []Entry{
 	{"logistic", newLogistic},
 	{"linear", newLinear},
@@ -266,7 +266,7 @@ type Workspace struct {
 	rows []int32   // their rows
 }
 
-// Hold says that w stays as it is until Release, so that Eval and Predict with it may keep what they make of
+// Hold says that w does not change until Release, so that Eval and Predict may keep what they compute from
 // it; otherwise they allocate it each time.
 func (ws *Workspace) Hold(w []float64) {
 	ws.Release()
@@ -284,7 +284,7 @@ func grow[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// check panics where the program put together what does not fit.
+// check panics if model, parameters and view do not fit together: a programmer error.
 func check(m Model, features int, w []float64, v data.View) {
 	if len(w) != m.Dim() {
 		panic(fmt.Sprintf("model: %s has %d parameters, got %d", m.Name(), m.Dim(), len(w)))

@@ -18,8 +18,8 @@ func (f *Falls) list(row, param int) {
 }
 
 // NeighborFalls sets f to ℓ_i(from) − ℓ_i(from ± step·e_j), for all rows of v and all parameters j. Where margins are
-// linear in w, a row's margins are taken once, and only its features that are not 0 are looked at. A row's figures do not depend on
-// the others. Figures of a row without a finite loss are not numbers, or infinite.
+// linear in w, a row's margins are computed once, and only its features that are not 0 are read. A row's figures do not
+// depend on the others. Figures of a row without a finite loss are not numbers, or infinite.
 func NeighborFalls(m Model, f *Falls, from []float64, step float64, v data.View, ws *Workspace) {
 	f.Row, f.Param, f.Up, f.Down = f.Row[:0], f.Param[:0], f.Up[:0], f.Down[:0]
 	if n, ok := m.(neighbor); ok {

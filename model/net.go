@@ -15,8 +15,8 @@ import (
 //	ℓ   = ln Σ_k e^{z_k} − z_y   classes, or ½(z − y)² for a numeric label
 //	δ_L = ∂ℓ/∂a_L = p − e_y, or z − y;  δ_l = ∂ℓ/∂a_l
 //
-// w is W_1, …, W_L. A record's gradient is never formed: layers know the norm and
-// weighted sums of what theirs would be.
+// w is W_1, …, W_L. A record's gradient is never formed: layers compute the norm and
+// weighted sums of their parts of it.
 //
 // # Exact sums
 //
@@ -226,7 +226,7 @@ func (p *netPass[T]) forward(m *network, w []float64, v data.View, held *float64
 	return p.z
 }
 
-// input is the rows of the view: those themselves, where they stand one after the other.
+// input is the rows of the view, without a copy if they are contiguous.
 func (p *netPass[T]) input() []T {
 	v, d := p.view, p.view.Block.Dim
 	if v.Start == nil && v.Rows == nil {
@@ -352,12 +352,12 @@ func (p *netPass[T]) backward() {
 	}
 }
 
-// leastError is far enough above the least number of float64 that whatever rounds there is nothing beside it.
+// leastError is so far above the smallest number of float64 that rounding there is negligible beside it.
 const leastError = 0x1p-700
 
-// flush makes errors in float64 below leastError 0. Products and norms of such may be off by as much as they
-// are, and activations may be as large as errors are small. What is no number stays so. Norms of float32 numbers are float64, and far
-// from its ends.
+// flush sets float64 errors below leastError to 0. The rounding of products and norms of such errors may be as large
+// as the errors, and activations may be as large as errors are small. NaN stays NaN. Norms of float32 numbers are
+// float64, and far from its limits.
 func flush[T number](d []T) {
 	wide, ok := any(d).([]float64)
 	if !ok {

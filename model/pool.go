@@ -8,7 +8,7 @@ import (
 	"github.com/sottodp/sotto/internal/kern"
 )
 
-// A pool is the largest number of each window, channel by channel, the first of equal ones; or with mean, the mean.
+// A pool takes the largest number of each window, channel by channel, the first of equal ones; or with mean, the mean.
 type pool struct {
 	window
 	mean bool
@@ -42,7 +42,7 @@ func (p *pool) out() shape {
 	return shape{rows, cols, p.image.channels}
 }
 
-// taken calls f for each pixel k of the window and each run of places that see it side by side: where the run
+// taken calls f for each pixel k of the window and each run of adjacent positions that use it: where the run
 // begins in a record's output and input, and its length.
 func (p *pool) taken(f func(k int32, out, in, n int)) {
 	rows, cols := p.places()

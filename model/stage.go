@@ -1,7 +1,7 @@
 package model
 
-// A Stage is one step from an encoded row to a model's margins, for who computes them elsewhere. Numbers of an image
-// stand row after row, its channels side by side for each pixel.
+// A Stage is one step from an encoded row to a model's margins, for programs other than Sotto. Numbers of an image are
+// in row order, with the channels of a pixel side by side.
 type Stage struct {
 	// Kind is "dense", x·W + B; "relu", "tanh" or "exp", of each number; "conv"; "max" or "mean" of windows; or "group", a
 	// normalization to mean 0 and variance 1 over each group of channels, with 10⁻⁵ added to the variance, then W·x + B.

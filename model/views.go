@@ -6,8 +6,8 @@ import (
 	"github.com/sottodp/sotto/internal/kern"
 )
 
-// A ViewedPass takes each k rows in turn as views of one record, whose gradient is the mean of theirs. Facts.Viewed says which
-// models have it. The mean is formed, record by record.
+// A ViewedPass takes each k consecutive rows as views of one record, whose gradient is the mean of theirs. Facts.Viewed
+// says which models have it. It forms the mean gradient of each record.
 type ViewedPass interface {
 	Pass
 	// MeanNorm sets dst[r] to the ℓ2 norm of the mean gradient of record r, as GradNorm does to a row's. k divides Len.
@@ -58,7 +58,7 @@ func addAll[T number](dst, rows []T) {
 }
 
 // sums calls f with the sum of the gradients of each record's k rows, for each layer that has some; at is where
-// its parameters begin. Records that weigh nothing are left out, if there are weights.
+// its parameters begin. Records with weight 0 are left out.
 func (p *netPass[T]) sums(k int, c []float64, f func(r, at int, sum []T)) {
 	p.backward()
 	for l, worker := range p.workers {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A window of height×width pixels moves over an image, so many pixels down and right at a time, from pad pixels outside of it
-// on; what lies outside is 0.
+// A window of height×width pixels moves over an image in steps of stride pixels. It begins pad pixels outside; pixels
+// outside are 0.
 type window struct {
 	image         shape
 	height, width int
@@ -68,7 +68,7 @@ func size(text string, least int) (int, error) {
 	return n, nil
 }
 
-// places is how many rows and columns of places the window has.
+// places is how many rows and columns of positions the window has.
 func (w window) places() (rows, cols int) {
 	return (w.image.height+2*w.pad-w.height)/w.down + 1, (w.image.width+2*w.pad-w.width)/w.right + 1
 }
@@ -87,7 +87,7 @@ func (w window) framed() shape {
 	return shape{w.image.height + 2*w.pad, w.image.width + 2*w.pad, w.image.channels}
 }
 
-// lines is where each row of each window begins in the framed image, place after place, and how long it is.
+// lines is where each row of each window begins in the framed image, position by position, and how long it is.
 func (w window) lines() (from []int32, line int) {
 	f := w.framed()
 	rows, cols := w.places()

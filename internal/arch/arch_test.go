@@ -1,4 +1,4 @@
-// Package arch holds the house rules of Sotto's source as a test: which package
+// Package arch checks the rules of Sotto's source as a test: which package
 // may know which other (the layer table of the design), and what no package, or
 // only a named one, may use. It reads source text, so the rules hold for every
 // platform and build tag at once. Tests are exempt: they may import anything.
@@ -31,14 +31,14 @@ var (
 )
 
 // table says which of this module's packages a package may import. It is the
-// table of the design; a new room gets its line here, on purpose.
+// table of the design; a new package gets its line here, on purpose.
 var table = map[string][]string{
 	// Layer 0, words.
 	"privacy":       {},
 	"method/reg":    {},
 	"internal/kern": {},
 
-	// Drawing, text for a terminal, solvers, and the statistics of audits, which know of nothing.
+	// Drawing, text for a terminal, solvers, and the statistics of audits, which import nothing.
 	"internal/chart": {},
 	"internal/text":  {},
 	"internal/audit": {},
@@ -119,7 +119,7 @@ var table = map[string][]string{
 	// A comparison drives runs in the lab, which leave no record.
 	"run/compare": join(public, []string{"run/access", "data", "model", "method", "run", "run/runlog", "internal/newfile", "internal/chart", "internal/readfile", "internal/text"}),
 
-	// All owners simulated in one process; one of them on a machine of its own.
+	// All owners simulated in one process; one owner on its own machine.
 	"gossip/party":    join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/transport", "oracle/replay", "run", "run/ledger", "gossip/agreement", "run/runlog", "internal/newfile", "internal/readfile"}),
 	"gossip/demo":     {"data", "gossip/party", "gossip/simulate", "gossip/transport", "run", "internal/newfile"},
 	"gossip/simulate": join(public, []string{"run/access", "data", "model", "method", "gossip", "run", "run/runlog", "internal/text"}),
@@ -130,7 +130,7 @@ var table = map[string][]string{
 	// An audit of runs in the lab, with canaries among the rows.
 	"run/audit": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/runlog", "internal/newfile", "internal/chart", "internal/audit", "internal/readfile", "internal/text"}),
 
-	// A search that pays and releases its best alone.
+	// A search, which is charged and releases only its best.
 	"run/tune": join(public, []string{"run/access", "data", "model", "method", "run", "run/ledger", "run/runlog", "internal/newfile", "internal/text"}),
 
 	// Layer 5, readers. The report recomputes ε from events, so it knows the words.

@@ -1,7 +1,7 @@
 // Package audit measures from outside how private a mechanism is: it draws from two laws, those of
 // its outcome on two neighboring inputs, and returns a lower bound on ε that holds except with a
 // stated probability. A bound above what is claimed refutes the claim; a bound below it proves nothing,
-// which is why every use in a test has planted faults beside it. PROOFS.md says what the bounds rest on.
+// so every use in a test also has planted faults. PROOFS.md has the proofs of the bounds.
 package audit
 
 import (
@@ -85,8 +85,8 @@ func Epsilon(p, q Law, n, labels int, delta, failure float64) float64 {
 	return max(0, one, two)
 }
 
-// event returns the labels that tell P from Q best: those of the largest ratio, as many as make the
-// bound that the test will give largest, by a quick approximation.
+// event returns the labels that distinguish P from Q best: those of the largest ratio, as many as give the
+// largest bound, by a quick approximation.
 func event(p, q []int, n int, delta, failure float64) []int {
 	labels := make([]int, len(p))
 	for i := range labels {

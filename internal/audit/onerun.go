@@ -3,7 +3,7 @@ package audit
 import "math"
 
 // A Curve bounds a mechanism's trade-off function by points (ε, δ) at which it is private, both ways round, each ε 0 or more.
-// It says less than the function, so what refutes it refutes the function.
+// It is weaker than the function, so a refutation of the curve refutes the function.
 type Curve struct{ Epsilon, Delta []float64 }
 
 // least is the smallest probability that an event of probability r on one table has on its neighbor: for

@@ -1,6 +1,6 @@
 package kern
 
-// Spill adds what stands in acc, times scale, to counts, and sets acc to 0. The products are whole numbers of at most 2⁵³
+// Spill adds acc times scale to counts, and sets acc to 0. The products are whole numbers of at most 2⁵³
 // in size; sums wrap around.
 func Spill(counts []int64, acc []float64, scale float64) {
 	n := spillFast(counts, acc, scale)

@@ -62,7 +62,7 @@ func Gemm[T float](ta, tb bool, m, n, k int, a []T, lda int, b []T, ldb int, c [
 	}
 	mr, nr, one := tileSize[T]()
 	block := termsOf(k)
-	// A is read where it stands, unless its rows fall on the same cache sets.
+	// A is read without a copy, unless its rows fall on the same cache sets.
 	direct := !ta && lda*int(unsafe.Sizeof(*new(T)))%4096 != 0
 	for j := 0; j < n; j += width {
 		cols := min(width, n-j)

@@ -4,7 +4,7 @@
 // margins and sums over rows are float64 (R14).
 //
 // Each kernel is plain Go, and has twins in assembly for AVX2 and AVX-512, which
-// avo, a module of its own, writes: go generate. The best is chosen at start-up;
+// avo, a separate module, generates: go generate. The best is chosen at start-up;
 // SOTTO_KERN forces one (Variable). Twins give the same bits, NaN payloads and
 // float32 matrix products apart.
 //
@@ -17,7 +17,7 @@
 //
 //   - A margin is eight partial sums, one for each column number modulo 8, in
 //     ascending column order, each product fused with its addition; lanes adds them
-//     up. It does not depend on the row's place, on its neighbors, on how rows are
+//     up. It does not depend on the row's position, on its neighbors, on how rows are
 //     grouped, or on whether zeros are stored: the dense and the sparse form of a
 //     row have the same margin, bit for bit.
 //   - A weighted sum multiplies and adds in float64, row after row. Where every
@@ -240,7 +240,7 @@ func Norm2(dst []float64, x []float32, stride int, rows []int32, n int) {
 // Coef sets dst_i = c_i·s_i, the weights of a sum of rows. A row with c_i = 0
 // gets 0 whatever s_i is. With unit > 0, a power of two, the product is
 // truncated toward zero to a multiple of unit, and counts as 0 where it is not
-// finite. With unit = 0 it stays as it is. dst may be c or s.
+// finite. With unit = 0 it is not changed. dst may be c or s.
 func Coef(dst, c, s []float64, unit float64) {
 	n := coefFast(dst, c, s, unit)
 	dst, c, s = dst[n:], c[n:len(dst)], s[n:len(dst)]

@@ -13,7 +13,7 @@ func Narrow(dst []float32, src []float64) (finite bool) {
 	return finite
 }
 
-// Rectify sets what is below 0 in z to 0. What is no number stays.
+// Rectify sets negative numbers in z to 0. NaN stays NaN.
 func Rectify[T float](z []T) {
 	z = z[rectifyFast(z):]
 	for i, v := range z {

@@ -141,7 +141,7 @@ func norm4(p int, z *float64, x *float32, stride int, rows *int32, groups, n int
 // five and ten are the numbers of classes of the kernels for many: dot5, dot10.
 const five, ten = 5, 10
 
-// few is how many rows go at a time: their numbers and addresses stay at hand, and in
+// few is how many rows a call takes: their numbers and addresses stay in registers, and in
 // dot10 their sums.
 const few = 16
 

@@ -1,5 +1,5 @@
-// Package lbfgs minimizes smooth convex functions by L-BFGS, from gradients alone. Runs that
-// were recorded with a seed rest on its bits, so it stays beside the optimizers of gonum.
+// Package lbfgs minimizes smooth convex functions by L-BFGS, from gradients only. Recorded seeded runs
+// depend on its bits, so gonum's L-BFGS cannot replace it.
 package lbfgs
 
 import "math"

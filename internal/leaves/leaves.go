@@ -1,4 +1,4 @@
-// Package leaves edits a JSON file at every place in turn, so that a test sees which edits a check finds.
+// Package leaves edits a JSON file at every position in turn, so that a test sees which edits a check finds.
 package leaves
 
 import (
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// leaf is a place in a JSON value: keys of objects and numbers of elements.
+// leaf is a position in a JSON value: keys of objects and numbers of elements.
 type leaf []any
 
 func (l leaf) String() string {
@@ -28,7 +28,7 @@ func (l leaf) String() string {
 	return strings.TrimPrefix(text, ".")
 }
 
-// places lists every place in a JSON value, objects and lists included.
+// places lists every position in a JSON value, also objects and lists.
 func places(v any, at leaf) (all []leaf) {
 	if len(at) > 0 {
 		all = append(all, slices.Clone(at))
@@ -46,7 +46,7 @@ func places(v any, at leaf) (all []leaf) {
 	return all
 }
 
-// edit puts another value at a place, or deletes it. It returns false for an object or a list, whose elements are edited instead.
+// edit puts another value at a position, or deletes it. It returns false for an object or a list, whose elements are edited instead.
 func edit(v any, at leaf, remove bool) (any, bool) {
 	if len(at) == 0 {
 		switch v := v.(type) {

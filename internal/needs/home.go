@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Home runs the tests of a package with data and state directories of their own,
+// Home runs the tests of a package with separate data and state directories,
 // which are removed at the end, and returns the exit code. It is for TestMain of
 // every package whose tests open ledgers or tables:
 //

@@ -37,8 +37,8 @@ func ONNXRuntime(t testing.TB) string {
 	return variable(t, "SOTTO_ONNXRUNTIME", "a Python with the package onnxruntime")
 }
 
-// Schema makes a schema of the test's own on the server that Postgres finds, and drops
-// it in the end. The URL has it as its search path.
+// Schema makes a schema for the test on the server that Postgres finds, and drops
+// it in the end. The search path of the URL names it.
 func Schema(t testing.TB) (where *url.URL, db *sql.DB, name string) {
 	t.Helper()
 	where, err := url.Parse(Postgres(t))

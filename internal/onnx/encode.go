@@ -11,7 +11,7 @@ import (
 )
 
 // An encoder makes the nodes that encode records as package data does, in float64, with the
-// same figures but for the last bits of its arithmetic.
+// same figures except for the last bits.
 type encoder struct {
 	*graph
 	schema *schema.Schema
@@ -166,8 +166,8 @@ func (e *encoder) numeric(columns []schema.Column) string {
 // signedLog is the transform signed_log1p, and so log1p, which has no v below 0.
 func signedLog(v float64) float64 { return math.Copysign(math.Log1p(math.Abs(v)), v) }
 
-// levels encodes a categorical column. What is none of the levels is missing where it is a mark
-// of the format, unknown otherwise.
+// levels encodes a categorical column. A value that is no level is missing if it is a missing mark
+// of the format, and unknown otherwise.
 func (e *encoder) levels(c schema.Column) string {
 	hot := e.indicator("Equal", c.Name, e.texts(c.Levels, 1, len(c.Levels)))
 	if c.Missing == schema.RuleZero && c.Unknown == schema.RuleZero {
@@ -199,8 +199,8 @@ func (e *encoder) replace(hot, which, rule string, c schema.Column) string {
 }
 
 // rule is the row rule: rows at or within the norm bound, whole numbers of the unit. Package
-// data makes sure of the bound once more, in arithmetic without rounding, and shortens a row
-// that rounding left beyond it by 2⁻²⁰; that is not repeated here.
+// data checks the bound once more, without rounding, and shortens a row that rounding left
+// beyond it by 2⁻²⁰; the graph does not repeat this.
 func (e *encoder) rule(x string) string {
 	s := e.schema
 	bound, unit := s.RowRule()

@@ -10,7 +10,7 @@ import (
 	pb "github.com/sottodp/sotto/internal/onnx/onnxpb"
 )
 
-// A graph is under construction. Values go by their names.
+// A graph is under construction. Values are identified by name.
 type graph struct {
 	pb.GraphProto
 	taken   map[string]bool   // names of values
@@ -22,7 +22,7 @@ func newGraph() *graph {
 	return &graph{taken: map[string]bool{}, scalars: map[uint64]string{}}
 }
 
-// name is a name for a value that no other has: base, or base and a number.
+// name is a new name for a value: base, or base and a number.
 func (g *graph) name(base string) string {
 	n := base
 	for i := 2; g.taken[n]; i++ {

@@ -1,4 +1,4 @@
-// Package onnx writes models in the form of ONNX, for programs that know nothing of Sotto.
+// Package onnx writes models as ONNX files, for programs other than Sotto.
 //
 // The file takes records as the schema has them and does the rest by standard operators:
 // missing and unknown values, clamping, transforms, levels, the row rule, the model, the
@@ -78,14 +78,14 @@ func Write(w io.Writer, f *model.File, m model.Model, s *schema.Schema, facts []
 	return err
 }
 
-// outputs adds what Predict makes of the margins z, and the label.
+// outputs adds what Predict computes from the margins z, and the label.
 func (e *encoder) outputs(z string, margins int, classes []string) {
 	bad := ""
 	if len(e.bad) > 0 {
 		bad = e.op("Greater", e.op("Sum", e.bad...), e.number(0))
 	}
 	label, probabilities := e.name("label"), e.name("probabilities")
-	// end names the last value; bad rows get what instead makes.
+	// end names the last value; bad rows get the value of instead.
 	end := func(x string, instead func() string, name string) {
 		node := &pb.NodeProto{OpType: proto.String("Identity"), Name: &name, Input: []string{x}, Output: []string{name}}
 		if bad != "" {

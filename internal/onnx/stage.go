@@ -48,7 +48,7 @@ func filters(s model.Stage) []float64 {
 }
 
 // onImage applies an operator to windows of images. Such operators take channels first, and runtimes have them for
-// float32 only, in which Sotto computes them, too.
+// float32 only; Sotto computes them in float32, too.
 func (g *graph) onImage(s model.Stage, x, kind string, more ...string) string {
 	x = g.op("Reshape", x, g.whole(-1, int64(s.Image[0]), int64(s.Image[1]), int64(s.Image[2])))
 	x = g.with("Transpose", integers("perm", 0, 3, 1, 2), g.cast(x, pb.TensorProto_FLOAT))

@@ -14,7 +14,7 @@ import (
 // Variable names an inherited pipe, by its descriptor or, on Windows, its
 // handle. The process that started this one holds the other end. When that process
 // ends, however it ends, the pipe closes, and the command stops as after Ctrl-C:
-// nobody waits for the run any more, which would go on spending.
+// otherwise the run would continue and spend budget without anyone waiting for it.
 const Variable = "SOTTO_PARENT_PIPE"
 
 // Watch returns a context that ends with the parent, where there is one to watch.

@@ -42,7 +42,7 @@ func Code(err error) string {
 	return driver.Code(err)
 }
 
-// IsURL says whether a place is the URL of a PostgreSQL database.
+// IsURL says whether a location is the URL of a PostgreSQL database.
 func IsURL(place string) bool {
 	return strings.HasPrefix(place, "postgres://") || strings.HasPrefix(place, "postgresql://")
 }

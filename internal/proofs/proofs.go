@@ -1,4 +1,4 @@
-// Package proofs holds a page of proofs against the tests that it names. It is a helper of tests.
+// Package proofs checks that the tests exist that a page of proofs names. It is a helper of tests.
 package proofs
 
 import (

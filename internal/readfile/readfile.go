@@ -4,8 +4,8 @@
 // regular files only, and reads no more than a limit.
 //
 // Descriptors that the process inherited (-, /dev/stdin, /dev/fd/3) are exempt: the
-// person who started the command chose them. What comes through a pipe is kept in
-// memory, so that it can be opened again like a file.
+// person who started the command chose them. The content of a pipe is kept in memory,
+// so that it can be opened again like a file.
 package readfile
 
 import (
@@ -40,7 +40,7 @@ type Error struct{ Found, Allowed string }
 
 func (e *Error) Error() string { return fmt.Sprintf("found %s; allowed is %s", e.Found, e.Allowed) }
 
-// Refuse is the error of a file of which something is found that is not allowed.
+// Refuse is the error for a file with a property that is not allowed.
 func Refuse(path, found, allowed string) error {
 	return &fs.PathError{Op: "read", Path: path, Err: &Error{found, allowed}}
 }

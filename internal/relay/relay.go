@@ -1,4 +1,4 @@
-// Package relay stands between two processes in tests: a way that can be cut, as a network is that drops packets.
+// Package relay connects two processes in tests by a link that can be cut, like a network that drops packets.
 package relay
 
 import (
@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A Way carries connections from its own address on the loopback to another one. While it is cut nothing comes through, and no connection is
-// closed or opened.
+// A Way carries connections from its own address on the loopback to another one. While it is cut, it passes no data and
+// opens or closes no connection.
 type Way struct {
 	Addr string
 
@@ -18,7 +18,7 @@ type Way struct {
 	ended bool
 }
 
-// New makes a way to an address, until the test ends.
+// New makes a way to an address and closes it when the test ends.
 func New(t testing.TB, to string) *Way {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -46,7 +46,7 @@ func New(t testing.TB, to string) *Way {
 // Cut cuts both directions or opens them again.
 func (w *Way) Cut(cut bool) { w.set(func() { w.cut = [2]bool{cut, cut} }) }
 
-// Back cuts the direction back alone, or opens it again: the sender on that side sends and does not read.
+// Back cuts only the direction back, or opens it again: the sender can send but reads nothing.
 func (w *Way) Back(cut bool) { w.set(func() { w.cut[1] = cut }) }
 
 func (w *Way) set(do func()) {

@@ -1,10 +1,10 @@
-// Release builds what is handed out: the command for six platforms, for each a bill of
+// Release builds a release: the command for six platforms, for each a bill of
 // materials (CycloneDX 1.5), and SHA256SUMS over all files.
 //
 //	go run ./internal/release [-version 0.1.0] [-out dist/release]
-//	go run ./internal/release -check    builds twice for this machine, compares, and looks at the size
+//	go run ./internal/release -check    builds twice for this machine, compares, and checks the size
 //
-// The same commit and the same Go give the same bytes, wherever the files lie.
+// The same commit and the same Go give the same bytes in any directory.
 package main
 
 import (
@@ -94,8 +94,8 @@ func fits(platform string, size int) error {
 	return nil
 }
 
-// reproducible builds here, and in a copy of the module at another place with an empty
-// cache of builds.
+// reproducible builds here, and in a copy of the module in another directory with an empty
+// build cache.
 func reproducible(goos, arch string) error {
 	here, err := program.Build(".", goos, arch, "GOFLAGS=-buildvcs=false")
 	if err != nil {

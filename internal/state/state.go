@@ -1,4 +1,4 @@
-// Package state finds the directory where Sotto keeps what it has learned of an
+// Package state finds the directory where Sotto keeps what it knows about an
 // owner's ledgers and tables between two commands: witnesses of ledgers and
 // sketches of tables. It is for its owner only and is never part of a ledger, a
 // run directory or an export.

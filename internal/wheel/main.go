@@ -110,7 +110,7 @@ func build(goos, arch, version, out string) (string, error) {
 	return path, os.WriteFile(path, w.bytes.Bytes(), 0o644)
 }
 
-// A wheel is an archive in the making. It keeps the first error.
+// A wheel is an archive under construction. It keeps the first error.
 type wheel struct {
 	bytes, record bytes.Buffer
 	zip           *zip.Writer

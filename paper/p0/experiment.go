@@ -1,6 +1,6 @@
 // Package p0 reproduces the experiments of P0, Improved Convergence of Differential Private SGD with Gradient Clipping:
 // its Figures 1 to 5 and Table 2, its claims as inequalities, its ε beside Sotto's, and what tighter bounds of gradients by
-// losses win back of what value clipping loses with P0's constants.
+// losses recover of what value clipping loses with P0's constants.
 //
 // It uses the library as anyone would: method.SGD on a private oracle, with noise from a fixed seed. Accuracies and
 // clipping frequencies are computed without noise, which is for public tables only.
@@ -23,7 +23,7 @@ import (
 type Size struct {
 	Name     string
 	Rows     int       // at most, to train on
-	Scored   int       // likewise, to score on
+	Scored   int       // the same for rows to score on
 	Epochs   int       // at most; 0: those of the paper
 	Rates    []float64 // of MNIST, to choose the best from
 	Epsilons []float64 // of Figure 5, at δ = 1e-5

@@ -88,7 +88,7 @@ func (r *Report) costs() paper.Table {
 	return t
 }
 
-// won is the table of what tighter bounds win back.
+// won is the table of what tighter bounds recover.
 func (r *Report) won() paper.Table {
 	t := paper.Table{Title: "What tighter bounds win back", Note: "Testing accuracy on MNIST in the end.",
 		Head: []string{"model", "C", "GC", "VC, P0's constants", "VC", "GC − VC, P0's constants", "the paper, about", "GC − VC"}}

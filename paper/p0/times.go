@@ -24,7 +24,7 @@ type Time struct {
 	Noisy          float64 // with noise; 0 for methods without
 }
 
-// repeats: each method's steps are taken in as many parts, by turns, so that what slows the machine slows all.
+// repeats: each method's steps are divided into so many parts that alternate, so that a slow machine slows all methods.
 const repeats = 5
 
 // times takes the time that a tenth of a method's steps stays below, which does not mind those that other programs
@@ -107,7 +107,7 @@ func (t *task) time(ctx context.Context, steps int, name, kind string) (quiet, n
 	return quiet, noisy, err
 }
 
-// oneByOne is the naive way: each row of a batch by itself, its gradient written out, its norm taken, clipped and added.
+// oneByOne is the naive way: compute each row's gradient separately, clip it by its norm, and add it.
 func oneByOne(m model.Model, w []float64, t *data.Table, steps int) (each []float64) {
 	var ws model.Workspace
 	g, sum, c := make([]float64, len(w)), make([]float64, len(w)), []float64{1}

@@ -11,9 +11,9 @@ type Account struct {
 	Claimed    float64
 	Iterations int     // of one gradient and one search, both of one sample, as often as P2's account admits
 	Fixed      float64 // sound ε of as many, fixed beforehand
-	Searches   int     // of one iteration whose searches all fail, likewise
+	Searches   int     // the same for one iteration whose searches all fail
 	OneSample  float64 // sound ε of that
-	Adaptive   float64 // what Claimed is where orders share δ, since the run goes on while one of them has budget
+	Adaptive   float64 // what Claimed is where orders share δ, since the run continues while one of them has budget
 }
 
 // accounts compares P2's account with the sound one at its own settings: Algorithm 2 at

@@ -231,7 +231,7 @@ func (x *experiment) evaluations(ctx context.Context, r *results) error {
 // evaluated is the ε of Figure 2.
 const evaluated = "0.4"
 
-// tries is max_it, the most candidates of a search, which P2 does not tell.
+// tries is max_it, the most candidates of a search, which P2 does not state.
 const tries = 20
 
 // mean is the mean accuracy, in percent, or objective.

@@ -114,7 +114,7 @@ func (x *experiment) plan(adjacency privacy.Adjacency, tables []run.TableSpec, v
 	return compare.New(o)
 }
 
-// run does what is left of a comparison, whose trainings are kept in a folder of their own.
+// run does the rest of a comparison, whose trainings have their own folder.
 func (x *experiment) run(ctx context.Context, name string, p *compare.Plan) error {
 	store, err := p.Open(filepath.Join(x.Dir, name), x.Version)
 	if err != nil {
@@ -170,7 +170,7 @@ type access struct {
 
 var _ oracle.Journal = (*access)(nil)
 
-// Charge notes what kind of batch was bought.
+// Charge notes what kind of batch was charged.
 func (a *access) Charge(e privacy.Event) error {
 	a.rate = 1
 	if p, ok := e.(privacy.PoissonSampled); ok {

@@ -25,7 +25,7 @@ import (
 type Size struct {
 	Name   string
 	Dense  [2]int // rows of an owner and features, of the table in the shape of epsilon
-	Sparse [2]int // likewise, rcv1
+	Sparse [2]int // the same in the shape of rcv1
 	Batch  int    // rows of a local sample
 }
 

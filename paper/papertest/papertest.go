@@ -16,7 +16,7 @@ import (
 	"github.com/sottodp/sotto/paper"
 )
 
-// Run reproduces e in l, in a directory of its own where l names none. lines says how many lines under the head a CSV file
+// Run reproduces e in l, in a new directory if l names none. lines says how many lines under the head a CSV file
 // has; files are all files, by name.
 func Run(t *testing.T, e paper.Experiment, l paper.Lab, files []string, lines map[string]int) *paper.Results {
 	t.Helper()

@@ -1,4 +1,4 @@
-"""The sotto command that the wheel carries."""
+"""Run the sotto command that the wheel contains."""
 
 import contextlib
 import io
@@ -14,7 +14,7 @@ from . import errors
 
 
 def command():
-    """The path of the sotto command: $SOTTO_COMMAND, or the one in this package."""
+    """Return the path of the sotto command: $SOTTO_COMMAND, or the one in this package."""
     named = os.environ.get("SOTTO_COMMAND")
     if named:
         return named
@@ -22,7 +22,7 @@ def command():
 
 
 class Rows:
-    """Rows on their way to the command, in memory or in a file without a name, so that none stay behind.
+    """Rows for the command, in memory or in an unnamed file, so that none remain.
 
     They are written to ``file`` before they are given to `run`; ``path`` is where the command finds them.
     """
@@ -49,7 +49,7 @@ def _unnamed():
 
 
 def run(*arguments, rows=None):
-    """What the command prints. Where it ends with an error, its kind's class of ``sotto.errors`` is raised.
+    """Return what the command prints. If it fails, raise the class of ``sotto.errors`` for that kind of error.
 
     The command ends when this process does, however that ends: it holds one end of a pipe.
     """
@@ -102,7 +102,7 @@ def _start(arguments, watched, inherited, piped):
 
 
 def _error(code, text):
-    """The error of a command that ended with this code and wrote this text to standard error."""
+    """Return the error for a command with this exit code and this text on standard error."""
     text = text.strip()
     kind = re.search(r"(?:^|\n)\[([a-z-]+)\]$", text)
     if kind:

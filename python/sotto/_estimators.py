@@ -21,12 +21,12 @@ from ._command import Rows, run
 
 _LAB_BUDGET = {"epsilon": 1.0, "delta": 1e-5, "adjacency": "add-or-remove"}
 
-LABEL = "sotto-label"  # the label's column, beside features that may have any other name
+LABEL = "sotto-label"  # the label's column; features may have any other name
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What one fit promises, and what the promise rests on."""
+    """What one fit promises, and under which assumptions."""
 
     epsilon: float
     delta: float
@@ -54,16 +54,16 @@ class _Sotto(BaseEstimator):
     """What both estimators share."""
 
     def _keep(self, parameters):
-        """Keeps what __init__ was given, as scikit-learn wants it: under its name, unchanged."""
+        """Keep the arguments of __init__ under their names, unchanged, as scikit-learn requires."""
         for name, value in parameters.items():
             if name != "self":
                 setattr(self, name, value)
 
     def _fit(self, X, y, label):
-        """Trains on features X, a column for each name, and the label's texts or numbers y."""
+        """Train on features X, a column for each name, and the label's texts or numbers y."""
         features, names = self._features(X)
         with tempfile.TemporaryDirectory(prefix="sotto-") as work, Rows() as rows:
-            work = Path(work)  # for what is public
+            work = Path(work)  # holds only public files
             out = Path(self.run_dir).absolute() if self.run_dir else work / "run"
             spec = {
                 "data": rows.path,
@@ -105,13 +105,13 @@ class _Sotto(BaseEstimator):
         )
         self._names = names
         self._unit = unit
-        if unit is not None:  # rows to predict need not say whose they are
+        if unit is not None:  # rows to predict need no unit
             kept = self.feature_names_in_ != unit
             self.feature_names_in_, self.n_features_in_ = self.feature_names_in_[kept], int(kept.sum())
         return self
 
     def _budget(self):
-        """ε, δ and the relation: no default suits every table, so that only the lab has one."""
+        """ε, δ and the relation: no default suits every table, so only the lab has one."""
         budget = {"epsilon": self.epsilon, "delta": self.delta, "adjacency": self.adjacency}
         if self.lab:
             return {name: default if budget[name] is None else budget[name] for name, default in _LAB_BUDGET.items()}
@@ -121,7 +121,7 @@ class _Sotto(BaseEstimator):
         return budget
 
     def _features(self, X):
-        """The columns of X and their names. A frame keeps its types, where a schema or a dict says what they mean."""
+        """The columns of X and their names. A frame keeps its types if a schema or a dict says what they mean."""
         if self.schema is not None or isinstance(self.domain, dict):
             if not hasattr(X, "columns"):
                 raise ValueError("X: found no column names; a schema or a dict as domain wants a data frame")
@@ -131,7 +131,7 @@ class _Sotto(BaseEstimator):
         return [X[:, i] for i in range(X.shape[1])], names
 
     def _schema(self, features, names, label):
-        """The schema as scikit-learn's users would say it."""
+        """The schema from scikit-learn's parameters."""
         if not self.lab:
             missing = [name for name in ("dataset", "domain") if getattr(self, name) is None]
             if self.rows is None and self.adjacency != "replace-one":
@@ -210,7 +210,7 @@ def _up(x):
 def _seed(random_state):
     if isinstance(random_state, numbers.Integral):
         return int(random_state)
-    return int(random_state.randint(2**31))  # a RandomState, as scikit-learn has it
+    return int(random_state.randint(2**31))  # a RandomState, as in scikit-learn
 
 
 def _write(rows, features, names, more):
@@ -277,7 +277,7 @@ class SottoClassifier(ClassifierMixin, _Sotto):
         return self.model or ("logistic" if len(self.classes_) == 2 else "softmax")
 
     def fit(self, X, y):
-        """Trains on the rows of X with the labels y, and charges the ledger."""
+        """Train on the rows of X with the labels y, and charge the ledger."""
         X, y = _checked(self, X, y)
         check_classification_targets(y)
         if self.schema is not None:
@@ -299,7 +299,7 @@ class SottoClassifier(ClassifierMixin, _Sotto):
         return self._fit(X, codes, {"classes": list(order.values())})
 
     def predict(self, X):
-        """The most probable class of each row."""
+        """Return the most probable class of each row."""
         lines = self._predicted(X)
         if self.schema is not None:
             return np.asarray([line[0] for line in lines])
@@ -307,9 +307,9 @@ class SottoClassifier(ClassifierMixin, _Sotto):
 
     @available_if(lambda self: self.model not in ("svm", "huber-svm"))
     def predict_proba(self, X):
-        """The model's own probability of each class, in the order of classes_."""
+        """Return the model's probability of each class, in the order of classes_."""
         p = np.asarray([[float(v) for v in line[1:]] for line in self._predicted(X)])
-        return p / p.sum(axis=1, keepdims=True)  # they were printed with six digits
+        return p / p.sum(axis=1, keepdims=True)  # the command prints six digits
 
 
 class SottoRegressor(RegressorMixin, _Sotto):
@@ -324,7 +324,7 @@ class SottoRegressor(RegressorMixin, _Sotto):
         return self.model or "linear"
 
     def fit(self, X, y):
-        """Trains on the rows of X with the numbers y, and charges the ledger."""
+        """Train on the rows of X with the numbers y, and charge the ledger."""
         X, y = _checked(self, X, y, y_numeric=True)
         y = np.asarray(y, dtype=float)
         if self.schema is not None:
@@ -340,12 +340,12 @@ class SottoRegressor(RegressorMixin, _Sotto):
         return self._fit(X, y, {"min": low, "max": high})
 
     def predict(self, X):
-        """The predicted number of each row."""
+        """Return the predicted number of each row."""
         return np.asarray([float(line[0]) for line in self._predicted(X)])
 
 
 def _checked(self, X, y, **more):
-    """X and y as scikit-learn checks them. A frame stays one where its types have a meaning."""
+    """X and y as scikit-learn checks them. A frame stays a frame if its types have a meaning."""
     if self.schema is not None or isinstance(self.domain, dict):
         validate_data(self, X, skip_check_array=True)
         if y is None:
@@ -357,7 +357,7 @@ def _checked(self, X, y, **more):
     try:
         return validate_data(self, X, y, **more)
     except ValueError as error:
-        if "could not convert" in str(error):  # it would quote a cell
+        if "could not convert" in str(error):  # the error would quote a cell
             raise ValueError("X: found text where numbers should be; say domain as a dict or schema=FILE for a frame with categories") from None
         raise
 

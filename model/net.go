@@ -109,7 +109,7 @@ type Span struct {
 // gradient but that of its last biases.
 type Starter interface{ Start() []Span }
 
-// Start is that of the layers. The first one's is for rows of norm R, so that what comes out is of size 1 whatever R is.
+// Start is that of the layers. That of the first layer is for rows of norm R, so its output has size 1 for any R.
 func (m *network) Start() []Span {
 	var spans []Span
 	for i, l := range m.layers {
@@ -429,9 +429,9 @@ func (p *netPass[T]) cover(dst []float64) {
 	}
 }
 
-// GradBound is what the norm of δ_L, at most √2·(1 − e^−ℓ) or √(2ℓ), and the layers' reach leave possible: for dense layers
-// ‖δ_L‖ times the root of Σ_l ‖(a_{l−1}, 1)‖²·Π_{j>l} ‖W_j‖₂². It asks for no backward pass, and the norms of the layers after
-// the first only (S-0b).
+// GradBound follows from the norm of δ_L, at most √2·(1 − e^−ℓ) or √(2ℓ), and the layers' reach: for dense layers
+// ‖δ_L‖ times the root of Σ_l ‖(a_{l−1}, 1)‖²·Π_{j>l} ‖W_j‖₂². It needs no backward pass, and only the norms of the layers
+// after the first (S-0b).
 func (p *netPass[T]) GradBound(dst []float64) {
 	needLength("dst", len(dst), p.n)
 	p.begin()

@@ -56,8 +56,8 @@ func rowNorms(dst []float64, v data.View, p int) {
 	}
 }
 
-// addRows sets dst += Σ a_i·x_i. Rows with a_i = 0 are not touched: half of an
-// SVM's rows are of that kind, and so are all that a clip rule threw out.
+// addRows sets dst += Σ a_i·x_i. It skips rows with a_i = 0: half of an SVM's
+// rows, and all that a clip rule rejected.
 func addRows(dst, a []float64, v data.View, ws *Workspace) {
 	if v.Start == nil && v.Rows == nil && !slices.Contains(a, 0) {
 		x, stride, rows := dense(v)

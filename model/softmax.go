@@ -28,7 +28,7 @@ type softmax struct {
 	facts             Facts
 }
 
-// tile is the number of rows that all classes visit before the next ones are
+// tile is the number of rows that all classes use before the next rows are
 // loaded, so that rows come from a near cache K−1 times out of K.
 const tile = 32
 

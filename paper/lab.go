@@ -101,7 +101,7 @@ func Score(m model.Model, w []float64, t *data.Table, visit func(v data.View, pa
 	return loss, accuracy
 }
 
-// A Mean is a mean with the standard deviation of what it is of.
+// A Mean is a mean with the standard deviation of its values.
 type Mean struct{ Value, SD float64 }
 
 // MeanOf is the mean of a value of runs.

@@ -7,8 +7,8 @@ import (
 )
 
 // Check computes examples with the kernels in force and in plain Go, and says which do
-// not give the same bits: a fault of the machine, or of a kernel. Nothing else of this
-// package may run meanwhile.
+// not give the same bits: a fault of the machine or of a kernel. No other function of this
+// package may run at the same time.
 func Check() error {
 	inForce := use
 	defer func() { use = inForce }()
@@ -32,7 +32,7 @@ func differ(got, want []example) error {
 	return nil
 }
 
-// example is what a kernel makes of fixed numbers.
+// example is what a kernel computes from fixed numbers.
 type example struct {
 	kernel string
 	out    []float64

@@ -91,8 +91,8 @@ func listTerms(list []int32, a []float32, lda, terms int) int {
 }
 
 // panelsFast copies the first numbers of a row to their panels, apart numbers apart, as
-// far as they fill whole panels of width numbers, and returns how many it copied. It asks
-// for the row that lies ahead numbers from this one.
+// far as they fill whole panels of width numbers, and returns how many it copied. It
+// prefetches the row that is ahead numbers from this one.
 func panelsFast[T float](dst []T, apart int, row []T, ahead, width int) int {
 	count := len(row) / width
 	if use != avx512 || count == 0 {

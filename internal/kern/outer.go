@@ -61,8 +61,8 @@ func wholePanel[T float](t *tiler[float64], s, there, mr int, a []float64, x []T
 }
 
 // GemmSparse is Gemm of float32 without transposition, for B of finite numbers and A with many zeros: where there are kernels
-// for it, terms of which eight rows of A have none cost nothing. Elements are those of Gemm; the sign of a 0 may be
-// another.
+// for it, terms that are 0 in eight rows of A cost nothing. Elements are those of Gemm, except perhaps the sign of
+// a 0.
 func GemmSparse(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int) {
 	mr, nr, one := tileSize[float32]()
 	if n < one || m < mr || use != avx512 {

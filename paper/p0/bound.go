@@ -39,7 +39,7 @@ func (m *wgc) Eval(w []float64, v data.View, ws *model.Workspace) model.Pass {
 	return wgcPass{m.Staged.Eval(w, v, ws), m, m.sizeAt(w)}
 }
 
-// sizeAt is what does not depend on the row; once for each w.
+// sizeAt computes what does not depend on the row, once for each w.
 func (m *wgc) sizeAt(w []float64) float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 )
 
-// A Size says how much of the experiment is run.
+// A Size says how much of the experiment to run.
 type Size struct {
 	Name     string
 	Rows     int       // at most, to train on
@@ -70,7 +70,7 @@ type Curve struct {
 // Last is a curve's last value.
 func Last(v []float64) float64 { return v[len(v)-1] }
 
-// run does one.
+// run does the job.
 func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 	t, c := j.t, j.curve
 	p, err := t.problem(c.Model)
@@ -130,7 +130,7 @@ func (t *task) noiseFor(epsilon, delta float64) (float64, error) {
 	})
 }
 
-// A job is a run that is to be done: those of one Group differ in the rate, and the best of them is kept.
+// A job is a planned run. Those of one Group differ in the rate, and the best of them is kept.
 type job struct {
 	t     *task
 	curve Curve
@@ -182,8 +182,8 @@ func jobs(size Size, tasks []*task) (list []job, groups int, err error) {
 	return list, groups, nil
 }
 
-// best keeps the best of each group: by accuracy on training rows as P0 does, which is for the lab. Of two alike it is that
-// with the smaller rate.
+// best keeps the best of each group: by accuracy on training rows as P0 does, which is for the lab. Of equal ones it keeps
+// the one with the smaller rate.
 func best(list []job, groups int, curves []*Curve) []*Curve {
 	kept := make([]*Curve, groups)
 	for i, c := range curves {

@@ -27,8 +27,8 @@ type Time struct {
 // repeats: each method's steps are divided into so many parts that alternate, so that a slow machine slows all methods.
 const repeats = 5
 
-// times takes the time that a tenth of a method's steps stays below, which does not mind those that other programs
-// interrupt. Batches are the same for all but micro-batches.
+// times takes the first decile of the times of a method's steps, because other programs may interrupt
+// steps. Batches are the same for all but micro-batches.
 func times(ctx context.Context, size Size, t *task) ([]Time, error) {
 	epoch := float64(t.rows) / batch
 	var list []Time
@@ -53,7 +53,7 @@ func times(ctx context.Context, size Size, t *task) ([]Time, error) {
 	return list, nil
 }
 
-// low is what a tenth of v lies below; 0 of nothing.
+// low is the first decile of v; 0 if v is empty.
 func low(v []float64) float64 {
 	if len(v) == 0 {
 		return 0
@@ -62,7 +62,7 @@ func low(v []float64) float64 {
 	return v[len(v)/10]
 }
 
-// time is the seconds of each of some steps without noise, and with it.
+// time returns the seconds of each of some steps, without and with noise.
 func (t *task) time(ctx context.Context, steps int, name, kind string) (quiet, noisy []float64, err error) {
 	p, err := t.problem(name)
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 )
 
-// A Size says how much of the experiment is run.
+// A Size says how much of the experiment to run.
 type Size struct {
 	Name    string
 	Rows    int       // n
@@ -250,7 +250,7 @@ func (p *problem) curves(ctx context.Context, l *paper.Lab) ([]*Curve, error) {
 			}
 		}
 	}
-	// The long ones first, so that the workers end together.
+	// Long runs first, so that the workers end together.
 	slices.SortStableFunc(jobs, func(a, b job) int { return b.curve.Taken*b.curve.M - a.curve.Taken*a.curve.M })
 	gaps, err := paper.Each(ctx, l, jobs, p.one)
 	if err != nil {

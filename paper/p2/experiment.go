@@ -29,8 +29,8 @@ const (
 // proposed are P2's own methods.
 var proposed = []string{blsgd, blsgdAC, blgd}
 
-// published are P2's hyperparameters (§5.4) where Sotto has the same. Noise and what a search costs are
-// Sotto's: P2's own would be a plan of other length, since its account is another.
+// published are P2's hyperparameters (§5.4) that Sotto has too. Noise and the cost of a search are
+// Sotto's: with P2's different account, the plan would have another length.
 func published(batch string) []string {
 	return []string{"batch", batch, "clip", "3", "fall", "1", "armijo", "0.5", "shrink", "0.8", "tries", strconv.Itoa(tries), "search", "1", "growth", "adaptive"}
 }
@@ -106,7 +106,7 @@ type results struct {
 	searches              map[string][2]int // by ε: how many at q = 0.1, and how many of them found nothing
 }
 
-// cell is what a method got; nil where it was not run.
+// cell is the result of a method; nil if it was not run.
 func (r *results) cell(table, method, epsilon string) *compare.Cell {
 	return r.cells[[3]string{table, method, epsilon}]
 }

@@ -28,7 +28,7 @@ const mnistTest = "mnist/t10k-images-idx3-ubyte.gz"
 // A Network is one of P2 §5.7, as a spec writes it.
 type Network struct{ Name, Model, Layers string }
 
-// Neural is what of P2 §5.7 is run: nothing where there are no networks.
+// Neural is the part of P2 §5.7 to run; nothing without networks.
 type Neural struct {
 	Networks []Network
 	Epsilon  []float64 // at the longest training
@@ -104,7 +104,7 @@ func (x *experiment) neural(ctx context.Context, n Neural) (*networks, error) {
 	return r, nil
 }
 
-// trainings is how many neural will do.
+// trainings is the number of trainings that neural does.
 func (n Neural) trainings() int {
 	return len(n.Networks) * len(neuralLines(1)) * n.Seeds * (len(n.Epsilon) + len(n.Epochs) - 1)
 }

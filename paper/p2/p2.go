@@ -21,7 +21,7 @@ import (
 	"github.com/sottodp/sotto/run/compare"
 )
 
-// A Size says how much of the experiment is run.
+// A Size says how much of the experiment to run.
 type Size struct {
 	Name    string
 	Epsilon []float64 // of Figures 3 and 4
@@ -141,7 +141,7 @@ func (x *experiment) tell(more int) {
 	}
 }
 
-// words are budgets as a comparison takes them.
+// words are budgets in the form that a comparison takes.
 func words(values []float64) []string {
 	var out []string
 	for _, v := range values {

@@ -21,7 +21,7 @@ import (
 	"github.com/sottodp/sotto/privacy/account/claimed"
 )
 
-// A Size says how much of the experiment is run.
+// A Size says how much of the experiment to run.
 type Size struct {
 	Name   string
 	Dense  [2]int // rows of an owner and features, of the table in the shape of epsilon
@@ -61,7 +61,7 @@ type Curve struct {
 	Accuracy         float64   // on rows that no owner trained on
 }
 
-// Last is the objective in the end.
+// Last is the final objective.
 func (c *Curve) Last() float64 { return c.Objective[len(c.Objective)-1] }
 
 // The kinds of runs.
@@ -84,7 +84,7 @@ type job struct {
 	epsilon   float64 // +Inf without noise
 }
 
-// run does one.
+// run does the job.
 func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 	t, kind, epsilon, share := j.t, j.kind, j.epsilon, shares[j.kind]
 	adjacency := privacy.ReplaceOne

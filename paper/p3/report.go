@@ -63,7 +63,7 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	return &paper.Results{R: r, Tables: []paper.Table{r.truth()}, Claims: r.claims(), Figures: r.figures(tables)}, nil
 }
 
-// A Cost is what Theorem 1's noise really gives in an experiment of the paper.
+// A Cost is the true cost of Theorem 1's noise in an experiment of the paper.
 type Cost struct {
 	Table                 string
 	Share, Claimed, Noise float64

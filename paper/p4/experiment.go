@@ -26,7 +26,7 @@ import (
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// A Size says how much of the experiment is run.
+// A Size says how much of the experiment to run.
 type Size struct {
 	Name      string
 	Rows      int // of the synthetic table
@@ -211,7 +211,7 @@ func (r Run) Certified() bool {
 	return r.Claim != nil && r.Gradient <= r.Claim.Gradient && r.Curvature >= -r.Claim.Curvature
 }
 
-// A job is a run that is to be done.
+// A job is a planned run.
 type job struct {
 	p       *problem
 	bound   string
@@ -221,7 +221,7 @@ type job struct {
 	number  int
 }
 
-// run does one.
+// run does the job.
 func (j job) run(ctx context.Context) (Run, error) {
 	s := j.setting
 	r := Run{Table: j.p.name, Rows: j.p.Table.Rows(), Bound: j.bound, Setting: s, Epsilon: j.epsilon, Method: j.method, Number: j.number}

@@ -33,7 +33,7 @@ func (m Optimum) Configure(pub oracle.Public, obj Objective, terms Terms) (Metho
 
 func (m Optimum) query() oracle.Minimize { return oracle.Minimize{How: oracle.Exact{}, L2: m.L2} }
 
-// Plan is a look without noise.
+// Plan is one access without noise.
 func (m Optimum) Plan(oracle.Public) (privacy.Event, error) { return planOnce(m.query()) }
 
 // Run asks once.

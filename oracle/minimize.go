@@ -63,7 +63,7 @@ func (h Descent) Event() privacy.Event { return h.Noise.Event() }
 // Event is privacy.ApproxDP: what is proven is one pair (ε, δ) (R19).
 func (h Objective) Event() privacy.Event { return privacy.ApproxDP{Epsilon: h.Epsilon, Delta: h.Delta} }
 
-// Event is that of a look without noise.
+// Event is that of an access without noise.
 func (Exact) Event() privacy.Event { return mech.None{}.Event() }
 
 // Validate looks at each number by itself; whether the step size fits the loss, the private oracle checks.

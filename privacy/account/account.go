@@ -52,6 +52,11 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("accountant %s: no theorem for %v under %v: %s", e.Accountant, e.Event, e.Adjacency, e.Why)
 }
 
+// unsupported is the UnsupportedError of accountant a.
+func unsupported(a fmt.Stringer, e privacy.Event, adj privacy.Adjacency, why string) error {
+	return &UnsupportedError{Event: e, Adjacency: adj, Accountant: a.String(), Why: why}
+}
+
 // accountants is the one table of names.
 var accountants = []Accountant{Pure{}, ZCDP{}, GDP{}, RDP{}, PLD{}, Best{}}
 
@@ -91,7 +96,7 @@ func check(e privacy.Event, adj privacy.Adjacency) error {
 // leaves visits the parts of a valid event that compose on the same records, each
 // with its number of repetitions. What remains inside a visited PoissonSampled or
 // FixedSampled happened on one sample of less than the whole table. Parts that release nothing are left
-// out, and a look without noise is visited as itself even from inside a sample.
+// out, and an access without noise is visited as itself even from inside a sample.
 func leaves(e privacy.Event, times float64, visit func(leaf privacy.Event, times float64) error) error {
 	switch e := e.(type) {
 	case privacy.Composed:
@@ -110,29 +115,19 @@ func leaves(e privacy.Event, times float64, visit func(leaf privacy.Event, times
 		if e.Rate == 1 {
 			return leaves(e.Of, times, visit)
 		}
-		if empty(e.Of) {
-			return nil
-		}
-		if look, ok := nonPrivate(e.Of); ok {
-			return visit(look, times)
-		}
 	case privacy.FixedSampled:
 		if e.M == e.N {
 			return leaves(e.Of, times, visit)
 		}
-		if empty(e.Of) {
-			return nil
-		}
-		if look, ok := nonPrivate(e.Of); ok {
-			return visit(look, times)
-		}
 	case privacy.Tuned:
-		if empty(e) {
-			return nil
-		}
-		if look, ok := nonPrivate(e); ok {
-			return visit(look, times)
-		}
+	default:
+		return visit(e, times)
+	}
+	switch releases, look := looks(e); {
+	case look != nil:
+		return visit(*look, times)
+	case !releases:
+		return nil
 	}
 	return visit(e, times)
 }
@@ -145,16 +140,8 @@ func empty(e privacy.Event) bool {
 	return !releases
 }
 
-// nonPrivate finds a look without noise.
-func nonPrivate(e privacy.Event) (look privacy.NonPrivate, found bool) {
-	if _, l := looks(e); l != nil {
-		return *l, true
-	}
-	return look, false
-}
-
-// looks says whether e releases anything, and finds a look without noise, in one pass
-// over e: a stored event may nest samples 32 deep.
+// looks says whether e releases anything, and finds an access without noise, in one pass
+// over e: a stored event may nest samples 32 deep. It does not allocate, as privacy.Walk would.
 func looks(e privacy.Event) (releases bool, look *privacy.NonPrivate) {
 	switch e := e.(type) {
 	case privacy.Composed:
@@ -183,23 +170,23 @@ func looks(e privacy.Event) (releases bool, look *privacy.NonPrivate) {
 }
 
 // trivial settles what every accountant answers alike: the error of an event that
-// means nothing, the infinite loss of a look without noise, the zero loss of
+// means nothing, the infinite loss of an access without noise, the zero loss of
 // nothing, the loss of a whole run on a filter. Otherwise both results are nil. Errors name a.
 func trivial(a fmt.Stringer, e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 	if err := check(e, adj); err != nil {
 		return nil, err
 	}
-	if empty(e) {
-		return none{}, nil
-	}
-	if _, found := nonPrivate(e); found {
+	switch releases, look := looks(e); {
+	case look != nil:
 		return infinite{}, nil
+	case !releases:
+		return none{}, nil
 	}
 	if f, ok := e.(privacy.Filtered); ok {
 		return lossOfFiltered(f), nil
 	}
-	if all, found := fixedWhole(e); found && adj != privacy.ReplaceOne {
-		return nil, &UnsupportedError{Event: all, Adjacency: adj, Accountant: a.String(), Why: addRemoveFixed}
+	if all := fixedWhole(e); all != nil && adj != privacy.ReplaceOne {
+		return nil, unsupported(a, all, adj, addRemoveFixed)
 	}
 	return nil, nil
 }
@@ -207,27 +194,14 @@ func trivial(a fmt.Stringer, e privacy.Event, adj privacy.Adjacency) (Loss, erro
 // fixedWhole finds a sample of all N of a table's N records. Under replace-one it is the
 // table; under add-or-remove the neighbor's N records of N+1 are a sample of it, two
 // steps away from the table (PROOFS.md#fixed-pair).
-func fixedWhole(e privacy.Event) (found privacy.Event, ok bool) {
-	switch e := e.(type) {
-	case privacy.Composed:
-		for _, part := range e {
-			if found, ok = fixedWhole(part); ok {
-				return found, ok
-			}
+func fixedWhole(e privacy.Event) (found privacy.Event) {
+	privacy.Walk(e, func(e privacy.Event) bool {
+		if s, ok := e.(privacy.FixedSampled); ok && s.M == s.N && found == nil {
+			found = s
 		}
-	case privacy.Tuned:
-		return fixedWhole(privacy.Composed(e.Among))
-	case privacy.Repeated:
-		return fixedWhole(e.Of)
-	case privacy.PoissonSampled:
-		return fixedWhole(e.Of)
-	case privacy.FixedSampled:
-		if e.M == e.N {
-			return e, true
-		}
-		return fixedWhole(e.Of)
-	}
-	return nil, false
+		return found == nil
+	})
+	return found
 }
 
 // none is the loss of releasing nothing.
@@ -241,7 +215,7 @@ func (none) Delta(epsilon float64) float64 {
 	return 0
 }
 
-// infinite is the loss of a look without noise.
+// infinite is the loss of an access without noise.
 type infinite struct{}
 
 func (infinite) Epsilon(delta float64) float64 { return edge(delta, math.Inf(1)) }

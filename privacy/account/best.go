@@ -29,20 +29,20 @@ func (a Best) Loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 	var reasons []string
 	for _, c := range candidates {
 		l, err := c.Loss(e, adj)
-		var unsupported *UnsupportedError
+		var refused *UnsupportedError
 		switch {
 		case err == nil && c == Accountant(GDP{}):
 			return l, nil // exact, so no other is less
 		case err == nil:
 			least = append(least, l)
-		case errors.As(err, &unsupported):
-			reasons = append(reasons, c.String()+": "+unsupported.Event.String()+": "+unsupported.Why)
+		case errors.As(err, &refused):
+			reasons = append(reasons, c.String()+": "+refused.Event.String()+": "+refused.Why)
 		default:
 			return nil, err
 		}
 	}
 	if len(least) == 0 {
-		return nil, &UnsupportedError{Event: e, Adjacency: adj, Accountant: a.String(), Why: strings.Join(reasons, "; ")}
+		return nil, unsupported(a, e, adj, strings.Join(reasons, "; "))
 	}
 	return least, nil
 }

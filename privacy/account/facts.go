@@ -178,7 +178,7 @@ func approximate(e privacy.Event) (found privacy.Event, ok bool) {
 // refuseDelta is the error of an accountant's single number for an event with a δ.
 func refuseDelta(a Accountant, e privacy.Event, adj privacy.Adjacency) error {
 	if found, ok := approximate(e); ok {
-		return &UnsupportedError{Event: found, Adjacency: adj, Accountant: a.String(), Why: outsideDelta}
+		return unsupported(a, found, adj, outsideDelta)
 	}
 	return nil
 }

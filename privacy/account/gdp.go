@@ -43,8 +43,7 @@ func (a GDP) cost(e privacy.Event, adj privacy.Adjacency) (squared cost, leak fl
 	err = leaves(e, 1, func(leaf privacy.Event, times float64) error {
 		k, ok := facts(leaf)
 		if !ok || !k.gdp.proven {
-			return &UnsupportedError{Event: leaf, Adjacency: adj, Accountant: a.String(),
-				Why: "the exact Gaussian formula is for Gaussian noise on whole tables"}
+			return unsupported(a, leaf, adj, "the exact Gaussian formula is for Gaussian noise on whole tables")
 		}
 		total.addProduct(times, k.gdp.value)
 		leaks.addProduct(times, k.leak)

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"iter"
 	"math"
 	"sync"
 )
@@ -281,20 +282,31 @@ type ruleNode struct{ x, logWeight float64 }
 
 // legendre is the Gauss–Legendre rule of 16 points on [−1, 1].
 var legendre = sync.OnceValue(func() []ruleNode {
-	const n = 16
-	nodes := make([]ruleNode, n)
-	for i := range nodes {
-		x := math.Cos(math.Pi * (float64(i) + 0.75) / (n + 0.5))
-		var slope float64
-		for range 20 {
-			p0, p1 := 1.0, x
-			for k := 2.0; k <= n; k++ {
-				p0, p1 = p1, ((2*k-1)*x*p1-(k-1)*p0)/k
-			}
-			slope = n * (x*p1 - p0) / (x*x - 1)
-			x -= p1 / slope
-		}
-		nodes[i] = ruleNode{x, math.Log(2 / ((1 - x*x) * slope * slope))}
+	var nodes []ruleNode
+	for x, weight := range gaussLegendre(16) {
+		nodes = append(nodes, ruleNode{x, math.Log(2 * weight)})
 	}
 	return nodes
 })
+
+// gaussLegendre yields the points of the Gauss–Legendre rule of n points on [−1, 1], and half their weights.
+func gaussLegendre(n int) iter.Seq2[float64, float64] {
+	return func(yield func(x, weight float64) bool) {
+		order := float64(n)
+		for i := range n {
+			x := math.Cos(math.Pi * (float64(i) + 0.75) / (order + 0.5))
+			var slope float64
+			for range 20 { // Newton's method
+				p0, p1 := 1.0, x
+				for k := 2.0; k <= order; k++ {
+					p0, p1 = p1, ((2*k-1)*x*p1-(k-1)*p0)/k
+				}
+				slope = order * (x*p1 - p0) / (x*x - 1)
+				x -= p1 / slope
+			}
+			if !yield(x, 1/((1-x*x)*slope*slope)) {
+				return
+			}
+		}
+	}
+}

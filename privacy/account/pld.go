@@ -158,9 +158,6 @@ func (l *pldLoss) read(a PLD, e privacy.Event, adj privacy.Adjacency) error {
 	}
 	var whole sum // Σ 1/σ² of the Gaussians on whole tables
 	err := leaves(e, 1, func(leaf privacy.Event, times float64) error {
-		unsupported := func(why string) error {
-			return &UnsupportedError{Event: leaf, Adjacency: adj, Accountant: a.String(), Why: why}
-		}
 		var rate float64
 		var inner privacy.Event
 		switch leaf := leaf.(type) {
@@ -175,7 +172,7 @@ func (l *pldLoss) read(a PLD, e privacy.Event, adj privacy.Adjacency) error {
 			}
 		case privacy.FixedSampled:
 			if adj != privacy.ReplaceOne {
-				return unsupported(addRemoveFixed)
+				return unsupported(a, leaf, adj, addRemoveFixed)
 			}
 			rate, inner = math.Nextafter(float64(leaf.M)/float64(leaf.N), 1), leaf.Of
 			l.rests.note("pld-fixed")
@@ -184,7 +181,7 @@ func (l *pldLoss) read(a PLD, e privacy.Event, adj privacy.Adjacency) error {
 				add(p, times)
 				return nil
 			}
-			return unsupported(notKnown)
+			return unsupported(a, leaf, adj, notKnown)
 		}
 		l.sampled = true
 		if precision, ok := gaussianPrecision(inner); ok {
@@ -200,7 +197,7 @@ func (l *pldLoss) read(a PLD, e privacy.Event, adj privacy.Adjacency) error {
 			}
 		}
 		if !addMixed(rate, leaf, inner, times) {
-			return unsupported(nestedSampling)
+			return unsupported(a, leaf, adj, nestedSampling)
 		}
 		l.rests.note("pld-mixture")
 		return nil

@@ -136,20 +136,9 @@ func logMomentOf(list []node, t float64) float64 {
 
 // gauss20 is the Gauss–Legendre rule of 20 points on [0, 1].
 var gauss20 = sync.OnceValue(func() [][2]float64 {
-	const n = 20
-	rule := make([][2]float64, n)
-	for i := range rule {
-		x := math.Cos(math.Pi * (float64(i) + 0.75) / (n + 0.5))
-		var slope float64
-		for range 100 {
-			p0, p1 := 1.0, x
-			for k := 2.0; k <= n; k++ {
-				p0, p1 = p1, ((2*k-1)*x*p1-(k-1)*p0)/k
-			}
-			slope = n * (x*p1 - p0) / (x*x - 1)
-			x -= p1 / slope
-		}
-		rule[i] = [2]float64{(1 - x) / 2, 1 / ((1 - x*x) * slope * slope)}
+	var rule [][2]float64
+	for x, weight := range gaussLegendre(20) {
+		rule = append(rule, [2]float64{(1 - x) / 2, weight})
 	}
 	return rule
 })

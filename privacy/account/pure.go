@@ -41,16 +41,13 @@ func pureCost(a Accountant, e privacy.Event, adj privacy.Adjacency) (epsilon cos
 	var total, leaks sum
 	rests := anchors{"pure-composition": true}
 	err = leaves(e, 1, func(leaf privacy.Event, times float64) error {
-		unsupported := func(why string) error {
-			return &UnsupportedError{Event: leaf, Adjacency: adj, Accountant: a.String(), Why: why}
-		}
 		if s, ok := sampledBy(leaf); ok {
 			s, why := s.under(adj)
 			if why != "" {
-				return unsupported(why)
+				return unsupported(a, leaf, adj, why)
 			}
 			if nested(s.of) {
-				return unsupported(nestedSampling)
+				return unsupported(a, leaf, adj, nestedSampling)
 			}
 			inner, leak, err := pureCost(a, s.of, adj)
 			if err != nil {
@@ -74,9 +71,9 @@ func pureCost(a Accountant, e privacy.Event, adj privacy.Adjacency) (epsilon cos
 		k, ok := facts(leaf)
 		switch {
 		case !ok:
-			return unsupported(notKnown)
+			return unsupported(a, leaf, adj, notKnown)
 		case !k.pure.proven:
-			return unsupported("Gaussian noise is not ε-private for any ε; δ must be above 0")
+			return unsupported(a, leaf, adj, "Gaussian noise is not ε-private for any ε; δ must be above 0")
 		}
 		total.addProduct(times, k.pure.value)
 		leaks.addProduct(times, k.leak)

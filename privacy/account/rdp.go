@@ -116,17 +116,14 @@ func (c *rdpCurve) at(order float64) float64 {
 func (a RDP) curve(e privacy.Event, adj privacy.Adjacency) (*rdpCurve, error) {
 	c := newRDPCurve()
 	err := leaves(e, 1, func(leaf privacy.Event, times float64) error {
-		unsupported := func(why string) error {
-			return &UnsupportedError{Event: leaf, Adjacency: adj, Accountant: a.String(), Why: why}
-		}
 		if s, ok := sampledBy(leaf); ok {
 			s, why := s.under(adj)
 			if why != "" {
-				return unsupported(why)
+				return unsupported(a, leaf, adj, why)
 			}
 			key, one, leak, why := s.curve()
 			if why != "" {
-				return unsupported(why)
+				return unsupported(a, leaf, adj, why)
 			}
 			c.add(key, one, times)
 			c.leak.addProduct(times, leak)
@@ -142,7 +139,7 @@ func (a RDP) curve(e privacy.Event, adj privacy.Adjacency) (*rdpCurve, error) {
 		}
 		k, ok := facts(leaf)
 		if !ok || k.renyi.divergence == nil {
-			return unsupported(notKnown)
+			return unsupported(a, leaf, adj, notKnown)
 		}
 		c.add(k.renyi.divergence, k.renyi, times)
 		c.leak.addProduct(times, k.leak)

@@ -21,7 +21,7 @@ type Theorem struct {
 // theorems is the one table of anchors.
 var theorems = []Theorem{
 	{"adjacency", "Neighbours and sensitivity", "definition"},
-	{"non-private", "A look without noise", "definition"},
+	{"non-private", "An access without noise", "definition"},
 	{"pure-composition", "Composition of pure ε", "Dwork, McSherry, Nissim, Smith 2006"},
 	{"pure-laplace", "Laplace noise is 1/b-private", "Dwork, McSherry, Nissim, Smith 2006"},
 	{"pure-delta", "δ of a pure release", "Kairouz, Oh, Viswanath 2015"},

@@ -46,15 +46,12 @@ func (a ZCDP) cost(e privacy.Event, adj privacy.Adjacency) (rho cost, leak float
 	var total, leaks sum
 	rests := anchors{"zcdp-composition": true}
 	err = leaves(e, 1, func(leaf privacy.Event, times float64) error {
-		unsupported := func(why string) error {
-			return &UnsupportedError{Event: leaf, Adjacency: adj, Accountant: a.String(), Why: why}
-		}
 		if _, ok := sampledBy(leaf); ok {
-			return unsupported(onlyUnsampled)
+			return unsupported(a, leaf, adj, onlyUnsampled)
 		}
 		k, ok := facts(leaf)
 		if !ok || !k.zcdp.proven {
-			return unsupported(notKnown)
+			return unsupported(a, leaf, adj, notKnown)
 		}
 		total.addProduct(times, k.zcdp.value)
 		leaks.addProduct(times, k.leak)

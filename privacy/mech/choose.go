@@ -48,24 +48,16 @@ type Select struct {
 // Event is privacy.Select of the same Epsilon.
 func (m Select) Event() privacy.Event { return privacy.Select{Epsilon: m.Epsilon} }
 
-func (m Select) rate(grid, sens float64) (float64, error) {
-	return rate(m.Event().Validate(), m.Epsilon, m.Monotone, grid, sens)
-}
-
 // Check says whether Choose would accept grid and sens.
 func (m Select) Check(grid, sens float64) error {
-	_, err := m.rate(grid, sens)
+	_, err := rate(m.Event().Validate(), m.Epsilon, m.Monotone, grid, sens)
 	return err
 }
 
 // Choose proposes candidates at random, each as likely as the others, and takes the first
 // whose coin shows heads, with probability exp(−rate·(best − sᵢ)).
 func (m Select) Choose(scores []int64, grid, sens float64, src *noise.Source) (int, error) {
-	r, err := m.rate(grid, sens)
-	if err != nil {
-		return 0, err
-	}
-	best, err := highest(scores)
+	r, best, err := start(m.Event().Validate(), m.Epsilon, m.Monotone, scores, grid, sens)
 	if err != nil {
 		return 0, err
 	}
@@ -90,24 +82,16 @@ type PermuteAndFlip struct {
 // Event is privacy.PureDP of the same Epsilon.
 func (m PermuteAndFlip) Event() privacy.Event { return privacy.PureDP{Epsilon: m.Epsilon} }
 
-func (m PermuteAndFlip) rate(grid, sens float64) (float64, error) {
-	return rate(m.Event().Validate(), m.Epsilon, m.Monotone, grid, sens)
-}
-
 // Check says whether Choose would accept grid and sens.
 func (m PermuteAndFlip) Check(grid, sens float64) error {
-	_, err := m.rate(grid, sens)
+	_, err := rate(m.Event().Validate(), m.Epsilon, m.Monotone, grid, sens)
 	return err
 }
 
 // Choose draws the order as it goes: a candidate that was not drawn yet, then its coin. The
 // best one's coin always shows heads.
 func (m PermuteAndFlip) Choose(scores []int64, grid, sens float64, src *noise.Source) (int, error) {
-	r, err := m.rate(grid, sens)
-	if err != nil {
-		return 0, err
-	}
-	best, err := highest(scores)
+	r, best, err := start(m.Event().Validate(), m.Epsilon, m.Monotone, scores, grid, sens)
 	if err != nil {
 		return 0, err
 	}
@@ -149,14 +133,17 @@ func rate(invalid error, epsilon float64, monotone bool, grid, sens float64) (fl
 	return r, nil
 }
 
-// highest returns the largest score.
-func highest(scores []int64) (int64, error) {
-	if len(scores) == 0 || len(scores) > math.MaxInt32 {
-		return 0, errors.New("mech: a choice needs from 1 to 2³¹−1 candidates")
+// start returns the rate of a choice and the highest score.
+func start(invalid error, epsilon float64, monotone bool, scores []int64, grid, sens float64) (r float64, best int64, err error) {
+	if r, err = rate(invalid, epsilon, monotone, grid, sens); err != nil {
+		return 0, 0, err
 	}
-	best := int64(-limit)
+	if len(scores) == 0 || len(scores) > math.MaxInt32 {
+		return 0, 0, errors.New("mech: a choice needs from 1 to 2³¹−1 candidates")
+	}
+	best = -limit
 	for _, s := range scores {
 		best = max(best, clamp(s))
 	}
-	return best, nil
+	return r, best, nil
 }

@@ -54,19 +54,15 @@ func (m Gaussian) Event() privacy.Event { return privacy.Gaussian{Sigma: m.Sigma
 // Norm is 2.
 func (Gaussian) Norm() int { return 2 }
 
-func (m Gaussian) scale(grid, sens float64) (float64, error) {
-	return counts(privacy.Gaussian{Sigma: m.Sigma}.Validate(), m.Sigma, grid, sens)
-}
-
 // Check says whether Add would accept grid and sens.
 func (m Gaussian) Check(grid, sens float64) error {
-	_, err := m.scale(grid, sens)
+	_, err := counts(privacy.Gaussian(m).Validate(), m.Sigma, grid, sens)
 	return err
 }
 
 // Add adds the noise; see Additive.
 func (m Gaussian) Add(v []int64, grid, sens float64, src *noise.Source) error {
-	scale, err := m.scale(grid, sens)
+	scale, err := counts(privacy.Gaussian(m).Validate(), m.Sigma, grid, sens)
 	if err != nil {
 		return err
 	}
@@ -84,19 +80,15 @@ func (m Laplace) Event() privacy.Event { return privacy.Laplace{Scale: m.Scale} 
 // Norm is 1.
 func (Laplace) Norm() int { return 1 }
 
-func (m Laplace) scale(grid, sens float64) (float64, error) {
-	return counts(privacy.Laplace{Scale: m.Scale}.Validate(), m.Scale, grid, sens)
-}
-
 // Check says whether Add would accept grid and sens.
 func (m Laplace) Check(grid, sens float64) error {
-	_, err := m.scale(grid, sens)
+	_, err := counts(privacy.Laplace(m).Validate(), m.Scale, grid, sens)
 	return err
 }
 
 // Add adds the noise; see Additive.
 func (m Laplace) Add(v []int64, grid, sens float64, src *noise.Source) error {
-	scale, err := m.scale(grid, sens)
+	scale, err := counts(privacy.Laplace(m).Validate(), m.Scale, grid, sens)
 	if err != nil {
 		return err
 	}
@@ -104,7 +96,7 @@ func (m Laplace) Add(v []int64, grid, sens float64, src *noise.Source) error {
 	return nil
 }
 
-// None adds nothing: a look at the sum itself, for lab runs. Its event costs infinitely
+// None adds nothing: it releases the sum itself, for lab runs. Its event costs infinitely
 // much.
 type None struct{}
 

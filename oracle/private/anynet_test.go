@@ -131,7 +131,7 @@ func TestNetworkOfAnyKind(t *testing.T) {
 
 		var s Local
 		s.open(x.table, x.Model, 2)
-		defer s.close()
+		defer s.Close()
 		s.views, s.split, s.tile = x.views, 1+x.IntN(20), 1+x.IntN(40)
 		unit, at := 0.0, make([]float64, x.Dim()) // parameters change where they stand
 		sum := func(w []float64, list ...int32) []int64 {

@@ -26,7 +26,7 @@ func bent(t testing.TB, m model.Model, tab *data.Table, w []float64, bound, unit
 	t.Helper()
 	var s Local
 	s.open(tab, m, workers)
-	defer s.close()
+	defer s.Close()
 	return slices.Clone(s.hessian(&curvature{w: w, clip: clip.Lipschitz{L: bound}, unit: unit}, list, list == nil))
 }
 

@@ -230,36 +230,10 @@ func (s *Local) added(q *Sum) []decrease {
 
 // Take implements Summer.
 func (s *Local) Take(dst []int64, from int) {
-	if s.counts == nil {
-		s.take(dst, from)
+	if s.counts != nil {
+		copy(dst, s.counts[from:])
 		return
 	}
-	copy(dst, s.counts[from:])
-}
-
-// Close stops the workers.
-func (s *Local) Close() { s.close() }
-
-func (s *Local) close() {
-	if s.jobs != nil {
-		close(s.jobs)
-	}
-}
-
-// clipped makes the clipped sum over the named rows in counts of unit, a power
-// of two that depends on public facts alone. take hands them out.
-func (s *Local) clipped(w []float64, rule clip.Rule, facts oracle.Public, rows []int32, all bool) (unit float64, err error) {
-	unit, err = s.unitOf(rule.Bound(), facts.Rows)
-	if err != nil {
-		return 0, err
-	}
-	s.w, s.rule, s.unit, s.sums, s.tally, s.rows, s.all = w, rule, unit/s.rowUnit, unit, nil, rows, all
-	s.run()
-	return s.sums, nil
-}
-
-// take sets dst to the counts from number from on. It hands out each once, in their order.
-func (s *Local) take(dst []int64, from int) {
 	clear(dst)
 	for _, u := range s.workers[:s.users] {
 		if u.flushed {
@@ -274,6 +248,25 @@ func (s *Local) take(dst []int64, from int) {
 			u.filled = 0
 		}
 	}
+}
+
+// Close stops the workers.
+func (s *Local) Close() {
+	if s.jobs != nil {
+		close(s.jobs)
+	}
+}
+
+// clipped makes the clipped sum over the named rows in counts of unit, a power
+// of two that depends on public facts alone. Take hands them out.
+func (s *Local) clipped(w []float64, rule clip.Rule, facts oracle.Public, rows []int32, all bool) (unit float64, err error) {
+	unit, err = s.unitOf(rule.Bound(), facts.Rows)
+	if err != nil {
+		return 0, err
+	}
+	s.w, s.rule, s.unit, s.sums, s.tally, s.rows, s.all = w, rule, unit/s.rowUnit, unit, nil, rows, all
+	s.run()
+	return s.sums, nil
 }
 
 // run lets the workers that the batch is worth share it, and returns them.

@@ -39,7 +39,7 @@ var imageNetworks = [][]string{
 func netSum(t interface{ Fatal(...any) }, m model.Model, tab *data.Table, w []float64, rule clip.Rule, nominal, workers int) (float64, []int64) {
 	var s Local
 	s.open(tab, m, workers)
-	defer s.close()
+	defer s.Close()
 	unit, counts, err := s.sum(w, rule, oracle.Public{Rows: nominal}, nil, true)
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func (s *Local) sum(w []float64, rule clip.Rule, facts oracle.Public, rows []int
 	unit, err := s.clipped(w, rule, facts, rows, all)
 	counts := make([]int64, s.model.Dim())
 	if err == nil {
-		s.take(counts, 0)
+		s.Take(counts, 0)
 	}
 	return unit, counts, err
 }
@@ -182,16 +182,16 @@ func TestNetworkMicroBatches(t *testing.T) {
 	}
 	var s, one Local
 	s.open(tab, m, 1)
-	defer s.close()
+	defer s.Close()
 	one.open(tab, m, 1)
-	defer one.close()
+	defer one.Close()
 	one.tile = 1024 // rows of a block: the sum of more leaves float64
 	facts, counts := oracle.Public{Rows: 60000}, make([]int64, m.Dim())
 	pass := func(s *Local, rows []int32) {
 		if _, err := s.clipped(w, clip.Norm{C: 0.1}, facts, rows, false); err != nil {
 			t.Fatal(err)
 		}
-		s.take(counts, 0)
+		s.Take(counts, 0)
 	}
 	pass(&s, rows[:s.tile])
 	if n := testing.AllocsPerRun(3, func() { pass(&s, rows) }); n > 0 {
@@ -342,7 +342,7 @@ func TestNetworkDecreases(t *testing.T) {
 	}
 	var s Local
 	s.open(tab, m, 2)
-	defer s.close()
+	defer s.Close()
 	for k, sum := range s.decrease(line, steps, bound, nil, true, false) {
 		if sum.count != want[k] || want[k] == 0 {
 			t.Errorf("step %v: %d units, row by row %d", steps[k], sum.count, want[k])

@@ -160,7 +160,7 @@ func clippedSum(t testing.TB, tab *data.Table, w []float64, c float64, workers i
 	t.Helper()
 	var s Local
 	s.open(tab, logistic(t, tab.Dim), workers)
-	defer s.close()
+	defer s.Close()
 	unit, counts, err := s.sum(w, clip.Norm{C: c}, oracle.Public{Rows: 1000}, nil, true)
 	if err != nil {
 		t.Fatal(err)
@@ -714,7 +714,7 @@ func TestSumWraps(t *testing.T) {
 	more.Blocks = append([]*data.Block{table([]row{zero}, 2, false).Blocks[0]}, many.Blocks...)
 	get := func(s *Local, tab *data.Table, workers int) int64 {
 		s.open(tab, logistic(t, 1), workers)
-		defer s.close()
+		defer s.Close()
 		_, counts, err := s.sum([]float64{-1e9}, clip.Norm{C: 1}, oracle.Public{Rows: 1}, nil, true)
 		if err != nil {
 			t.Fatal(err)

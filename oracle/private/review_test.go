@@ -56,7 +56,7 @@ func TestSensitivityOfEveryModel(t *testing.T) {
 		sum := func(rows []row) []int64 {
 			var s Local
 			s.open(table(rows, classes, rnd.IntN(2) == 0), m, 1+rnd.IntN(3))
-			defer s.close()
+			defer s.Close()
 			unit, counts, err := s.sum(w, rule, oracle.Public{Rows: n}, nil, true)
 			if err != nil {
 				t.Fatal(err)

@@ -27,7 +27,7 @@ func falls(t testing.TB, m model.Model, tab *data.Table, l oracle.Line, bound fl
 	t.Helper()
 	var s Local
 	s.open(tab, m, workers)
-	defer s.close()
+	defer s.Close()
 	var out []int64
 	first := min(2, len(l.Steps)) // in two ways through the rows, of which the second knows the margins
 	for _, d := range s.decrease(l, l.Steps[:first], bound, list, list == nil, false) {

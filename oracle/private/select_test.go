@@ -27,7 +27,7 @@ func scores(t testing.TB, m model.Model, tab *data.Table, q oracle.Select, among
 	facts := oracle.Public{Dim: m.Dim(), Classes: tab.Classes}
 	local := &Local{facts: facts, listed: list, whole: list == nil}
 	local.open(tab, m, workers)
-	defer local.close()
+	defer local.Close()
 	o := &Oracle{cfg: Config{Facts: facts}, summer: local, local: local}
 	n, err := oracle.CheckChoice(q, among, o.cfg.Facts)
 	if err != nil {
@@ -217,7 +217,7 @@ func TestSensitivityOfLosses(t *testing.T) {
 		sum := func(rows []row) float64 {
 			var s Local
 			s.open(table(rows, classes, rnd.IntN(2) == 0), m, 1)
-			defer s.close()
+			defer s.Close()
 			d := s.tallied(&losses{w: w, bound: q.Bound, unit: fallUnit(q.Bound)}, 1, fallUnit(q.Bound), nil, true)[0]
 			if d.count < 0 {
 				t.Fatalf("%s: a sum of losses of %v", m.Name(), d.plain)
@@ -350,7 +350,7 @@ func TestScoresOfDroppedRows(t *testing.T) {
 	sum := func(tab *data.Table) int64 {
 		var s Local
 		s.open(tab, m, 1)
-		defer s.close()
+		defer s.Close()
 		return s.tallied(&losses{w: l.From, bound: 1, unit: fallUnit(1)}, 1, fallUnit(1), nil, true)[0].count
 	}
 	if got, want := sum(tab), sum(table(rows[:10], 2, false)); got != want {

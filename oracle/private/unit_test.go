@@ -179,7 +179,7 @@ func TestUnitIsWithinTheBound(t *testing.T) {
 				of := units(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "units"), 5)), len(rows))
 				var s Local
 				s.open(unitTable(table(rows, max(2, m.Outputs()), rapid.Bool().Draw(t, "sparse")), of), m, 2)
-				defer s.close()
+				defer s.Close()
 				s.split, s.tile = 1+rapid.IntRange(0, 20).Draw(t, "split"), 1+rapid.IntRange(0, 20).Draw(t, "tile")
 				// part is what the rows of the list add, and how much of the bound that is.
 				part := func(list []int32) (counts []int64, size float64) {

@@ -25,14 +25,14 @@ import (
 func viewedSum(t interface{ Fatal(...any) }, m model.Model, tab *data.Table, w []float64, c float64, views [][]int32, rows []int32, workers int) (unit float64, counts []int64) {
 	var s Local
 	s.open(tab, m, workers)
-	defer s.close()
+	defer s.Close()
 	s.views = views
 	unit, err := s.clipped(w, clip.Norm{C: c}, oracle.Public{Rows: 60000}, rows, rows == nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	counts = make([]int64, m.Dim())
-	s.take(counts, 0)
+	s.Take(counts, 0)
 	return unit, counts
 }
 

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
@@ -99,7 +100,7 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Quer
 	return &batch{o: o, number: o.replayed, answers: rec.Answers}, nil
 }
 
-// look brings the next batch of the record, unless it is there.
+// look reads the next batch of the record, unless it was read.
 func (o *Oracle) look() error {
 	if o.there || o.over {
 		return nil
@@ -112,7 +113,7 @@ func (o *Oracle) look() error {
 	return o.charge(next.Lost...)
 }
 
-// charge pays again what the record says was paid.
+// charge charges again what the record says was charged.
 func (o *Oracle) charge(events ...privacy.Event) error {
 	if o.Meter == nil {
 		return nil
@@ -132,42 +133,33 @@ type batch struct {
 	answers [][]float64
 }
 
-// take marks q as asked and returns the next answer: answers stand in the order
+// take marks q as asked and returns the next answer, of n numbers: answers stand in the order
 // in which they were asked.
-func (b *batch) take(q oracle.Query) ([]float64, error) {
+func (b *batch) take(q oracle.Query, n int) ([]float64, error) {
 	if b.number != b.o.replayed {
 		return nil, oracle.ErrStale
 	}
-	for i, p := range b.o.pay {
-		if p == q {
-			b.o.pay = append(b.o.pay[:i], b.o.pay[i+1:]...)
-			if len(b.answers) == 0 {
-				return nil, ErrEnd
-			}
-			a := b.answers[0]
-			b.answers = b.answers[1:]
-			return a, nil
-		}
+	i := slices.Index(b.o.pay, q)
+	switch {
+	case i < 0:
+		return nil, oracle.ErrNotPaid
+	case len(b.answers) == 0:
+		return nil, ErrEnd
 	}
-	return nil, oracle.ErrNotPaid
+	a := b.answers[0]
+	b.o.pay, b.answers = slices.Delete(b.o.pay, i, i+1), b.answers[1:]
+	if len(a) != n {
+		return nil, fmt.Errorf("replay: batch %d: an answer of %d numbers to %T, which has %d", b.number-1, len(a), q, n)
+	}
+	return a, nil
 }
 
 // Grad returns the recorded gradient.
-func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
-	g, err := b.take(q)
-	if err == nil && len(g) != len(w) {
-		return nil, fmt.Errorf("replay: a gradient of %d numbers for %d parameters", len(g), len(w))
-	}
-	return g, err
-}
+func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) { return b.take(q, len(w)) }
 
 // Hess returns the recorded Hessian.
 func (b *batch) Hess(q oracle.Hess, w []float64) ([]float64, error) {
-	h, err := b.take(q)
-	if err == nil && len(h) != oracle.HessLen(len(w)) {
-		return nil, fmt.Errorf("replay: a Hessian of %d numbers for %d parameters", len(h), len(w))
-	}
-	return h, err
+	return b.take(q, oracle.HessLen(len(w)))
 }
 
 // Search returns the recorded outcome.
@@ -175,7 +167,7 @@ func (b *batch) Search(q oracle.Search, along oracle.Line) (int, error) {
 	if err := along.Check(q, len(along.From)); err != nil {
 		return 0, err
 	}
-	a, err := b.take(q)
+	a, err := b.take(q, 1)
 	if err != nil {
 		return 0, err
 	}
@@ -188,7 +180,7 @@ func (b *batch) Select(q oracle.Select, among oracle.Candidates) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	a, err := b.take(q)
+	a, err := b.take(q, 1)
 	if err != nil {
 		return 0, err
 	}
@@ -197,10 +189,7 @@ func (b *batch) Select(q oracle.Select, among oracle.Candidates) (int, error) {
 
 // Loss returns the recorded loss.
 func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
-	a, err := b.take(q)
-	if err == nil && len(a) != 1 {
-		return 0, fmt.Errorf("replay: the record of a loss holds %d numbers", len(a))
-	}
+	a, err := b.take(q, 1)
 	if err != nil {
 		return 0, err
 	}
@@ -208,10 +197,4 @@ func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 }
 
 // Minimize returns the recorded parameters.
-func (b *batch) Minimize(q oracle.Minimize) ([]float64, error) {
-	w, err := b.take(q)
-	if err == nil && len(w) != b.o.Facts.Dim {
-		return nil, fmt.Errorf("replay: a minimizer of %d numbers for %d parameters", len(w), b.o.Facts.Dim)
-	}
-	return w, err
-}
+func (b *batch) Minimize(q oracle.Minimize) ([]float64, error) { return b.take(q, b.o.Facts.Dim) }

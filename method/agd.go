@@ -12,7 +12,7 @@ import (
 )
 
 // AGD is DP-AGD of Lee and Kifer 2018, a baseline of P2: noisy gradients of all rows, with the step size, or to stay, by a
-// noisy choice; where it is to stay, the gradient is not good enough and gets more budget.
+// noisy choice. Where the choice is to stay, the gradient is not good enough and gets more budget.
 //
 //	DP-AGD    here
 //	ρ_ng      1/(2σ²), σ = Noise at first
@@ -26,8 +26,8 @@ import (
 // Deviations. The choice is the exponential mechanism, which costs ε_c²/8 in zCDP; the public code takes
 // one-sided noise off the scores, which is not private at any such cost (S-B1). What is clipped is a row's
 // decrease, not its loss: same cost, less bias. The direction is the gradient, regularizer included, over its norm; Lee and Kifer add
-// the regularizer's gradient to the other's direction. After to stay, η_max is halved too: so steps also get short enough where the
-// gradient is good. Splits of both costs make up the budget, whichever its size.
+// the regularizer's gradient to the other's direction. Where the choice is to stay, η_max is halved too, so that steps also become short
+// enough where the gradient is good. Splits times both costs make up the budget.
 type AGD struct {
 	Splits        int     `yaml:"splits" json:"splits" doc:"number of steps that the budget allows if every step moves (default 100)"`
 	Steps         int     `yaml:"steps" json:"steps" doc:"maximum number of steps, including those without a move (default twice splits)"`
@@ -43,7 +43,7 @@ type AGD struct {
 	Off    bool              `yaml:"-" json:"off,omitempty"` // no noise: lab
 }
 
-// Defaults of what Fit may choose, measured (docs/measurements/methods.md).
+// Defaults of what Configure may choose, measured (docs/measurements/methods.md).
 const (
 	agdSplits   = 100
 	agdRate     = 2.0   // × 1/R
@@ -90,15 +90,15 @@ func (m AGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, e
 		return m, nil
 	}
 	typical := func(noise float64) privacy.Event {
-		return privacy.Repeated{Count: m.Splits, Of: oracle.Cost(sample.Full{}, m.pay(1/(noise*noise), noise))}
+		return privacy.Repeated{Count: m.Splits, Of: oracle.Cost(sample.Full{}, m.queries(1/(noise*noise), noise))}
 	}
 	f, err := calibrateFilter(&m.Noise, terms, typical)
 	m.Filter = &f
 	return m, err
 }
 
-// pay is a step: a gradient of that precision, 1/σ², and a choice.
-func (m AGD) pay(precision, noise float64) []oracle.Query {
+// queries are those of a step: a gradient of that precision, 1/σ², and a choice.
+func (m AGD) queries(precision, noise float64) []oracle.Query {
 	g := Gradient{Clip: m.Clip, Noise: 1 / math.Sqrt(precision), Off: m.Off}.Query(oracle.Public{})
 	return []oracle.Query{g, oracle.Select{Epsilon: m.Choice / noise, Bound: m.Fall, Off: m.Off}}
 }
@@ -106,7 +106,7 @@ func (m AGD) pay(precision, noise float64) []oracle.Query {
 // Plan is the filter.
 func (m AGD) Plan(oracle.Public) (privacy.Event, error) {
 	if m.Off {
-		return privacy.Repeated{Count: m.Steps, Of: oracle.Cost(sample.Full{}, m.pay(1, 1))}, nil
+		return privacy.Repeated{Count: m.Steps, Of: oracle.Cost(sample.Full{}, m.queries(1, 1))}, nil
 	}
 	return *m.Filter, m.Filter.Validate()
 }
@@ -115,7 +115,7 @@ func (m AGD) Plan(oracle.Public) (privacy.Event, error) {
 func (m AGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
 	return Loop(func(yield func(Step) bool) (Step, error) {
 		w := make([]float64, o.Public().Dim) // w_0 = 0
-		g := make([]float64, len(w))         // the gradient at w, of all that was paid for it
+		g := make([]float64, len(w))         // the gradient at w, from all charges for it
 		p := make([]float64, len(w))
 		precision := 1 / (m.Noise * m.Noise) // of a whole gradient, 2ρ_ng
 		if m.Off {
@@ -126,12 +126,12 @@ func (m AGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 		top, longest := m.Rate, 0.0 // η_max; the longest step since it was set
 		st := Step{W: w}
 		for t := range m.Steps {
-			pay := m.pay(precision-known, m.Noise)
-			b, err := o.Batch(ctx, sample.Full{}, pay...)
+			q := m.queries(precision-known, m.Noise)
+			b, err := o.Batch(ctx, sample.Full{}, q...)
 			if err != nil {
 				return st, err
 			}
-			released, err := b.Grad(pay[0].(oracle.Grad), w)
+			released, err := b.Grad(q[0].(oracle.Grad), w)
 			if err != nil {
 				return st, err
 			}
@@ -143,7 +143,7 @@ func (m AGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 			copy(p, g)
 			obj.AddGradient(p, w)
 			m.aim(l, obj, top)
-			k, err := b.Select(pay[1].(oracle.Select), l)
+			k, err := b.Select(q[1].(oracle.Select), l)
 			if err != nil {
 				return st, err
 			}

@@ -22,7 +22,7 @@ import (
 //
 // Deviations. The paper's σ₁ adds tail bounds and asks for Λ ≥ 2β/(ε₁−ε₃); here the privacy loss is bounded by that of three Gaussians and
 // ln(1 + β/Λ) (oracle/perturb/PROOFS.md), which takes less of both. The paper fails where the tolerance is not reached; here it is chosen so that it always
-// is, as a failure would be a look (R20). The result is measured against the minimizer on both tables, so σ₂ counts the miss twice.
+// is, as a failure would release something of the rows (R20). The result is measured against the minimizer on both tables, so σ₂ counts the miss twice.
 type AMP struct {
 	Lambda float64 `yaml:"lambda" json:"lambda" doc:"curvature Λ that is added to the sum of the losses (default: 0.03·L·R·√d·σ^(4/3) less nλ; L and R bound a row's gradient and norm, d is the number of parameters, σ the noise multiplier of one Gaussian release)"`
 
@@ -47,7 +47,7 @@ func (m AMP) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, e
 	}
 	switch {
 	case !pub.Smooth.Finite():
-		return nil, fmt.Errorf("model.name: the loss has no bound on its curvature; huber-svm in place of svm has one")
+		return nil, fmt.Errorf("model.name: the loss has no bound on its curvature; use huber-svm instead of svm")
 	case !(m.Lambda >= 0) || math.IsInf(m.Lambda, 1):
 		return nil, fmt.Errorf("lambda: found %v; allowed is any number, 0 or more", m.Lambda)
 	}

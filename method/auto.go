@@ -29,7 +29,7 @@ import (
 // C falls with ν√d. η is near the largest stable step, T as large as τ asks for at a
 // momentum that forgets within a tenth of the run.
 //
-// Pure ε pays T, not √T, for T steps, so there T is as small as τ allows.
+// Pure ε costs T, not √T, for T steps, so there T is as small as τ allows.
 type Auto struct {
 	Steps    int      `yaml:"steps" json:"steps" doc:"number of steps T (default: from the length of the run, 60 to 400; 8 to 100 for pure ε)"`
 	Rate     float64  `yaml:"rate" json:"rate" doc:"step size η (default 3/L, L the curvature bound of the objective, or less for a short run)"`

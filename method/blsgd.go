@@ -33,19 +33,19 @@ import (
 //	τ, ς        every 10 steps η₀ falls to 1.2 times the largest step taken in them
 //
 // A step is one gradient and one search. Where a search finds nothing, the gradient of the next
-// step is the one that CHEB (Algorithm 3) asks for: w stays, the budgets are looked at, and the two are
+// step is the one that CHEB (Algorithm 3) asks for: w stays, the budgets may grow, and the two are
 // averaged. By Growth the budgets stay as they are (no), grow each time (must), or by the angle
 // (adaptive); with a full batch what grows is the gradient's precision, by a release of ξ times its ρ
 // that is averaged in (DP-AGD's rule, which P2 uses for DP-BLGD).
 //
 // Deviations. P2 asks everything of one sample and charges it as if of many, which is not private; here
-// each access has a sample of its own (S-2a), and divisors are public (S-2b). The search is Laplace's;
+// each query has its own sample (S-2a), and divisors are public (S-2b). The search is Laplace's;
 // P2's Gaussian one does not cost what is claimed (S-2d). What is clipped is a row's decrease, not
 // its two losses: same sensitivity, no bias while decreases are small. Armijo's condition is about means, in
 // P2 it mixes a sum and a mean (S-2f), and leaves out of ‖p‖² what the noise adds to it on
 // average. Gradients are averaged by the inverse of their variances; P2's halves forget old ones (S-2f). P2 spends
 // while one of many orders has budget left, which costs more than it says (S-2c); here growing budgets are
-// charged to a filter of one order, and budgets that do not grow are a plan. The method takes at most Steps steps; P2 goes on
+// charged to a filter of one order, and budgets that do not grow are a plan. The method takes at most Steps steps; P2 continues
 // while there is budget, and leaves open what is returned where a search fails at the end (S-2f): w.
 type BLSGD struct {
 	Steps         int `yaml:"steps" json:"steps" doc:"number of steps T (default 100)"`
@@ -167,7 +167,7 @@ func (m BLSGD) plan(pub oracle.Public) privacy.Event {
 	return repeat(m.Steps, privacy.Composed{m.Gradient.Cost(pub), search})
 }
 
-// Plan is T times a gradient and a search, each of a sample of its own; with growth it is the filter.
+// Plan is T times a gradient and a search, each of its own sample; with growth it is the filter.
 func (m BLSGD) Plan(pub oracle.Public) (privacy.Event, error) {
 	if m.Filter.Currency != "" {
 		return valid(m.Filter)

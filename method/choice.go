@@ -7,7 +7,7 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 )
 
-// maxChoice is far above what any choice has use for.
+// maxChoice is far above the ε of any useful choice.
 const maxChoice = 1e6
 
 // fitChoice sets the ε of a choice, where it is free, to the largest at which the budget covers plan.
@@ -17,7 +17,7 @@ func fitChoice(choice *float64, terms Terms, plan func(epsilon float64) privacy.
 	}
 	switch {
 	case *choice > 0 && terms.Off:
-		return fmt.Errorf("choice: found %v; it has no place beside `privacy: none`", *choice)
+		return fmt.Errorf("choice: found %v; leave it out: `privacy: none` adds no noise", *choice)
 	case *choice > 0 || terms.Off:
 		return nil
 	}

@@ -119,7 +119,7 @@ func (e Entry) Decode(config []byte) (Method, error) {
 // A Field is one configuration field of a method, for help texts.
 type Field struct {
 	Name, Type, Doc string
-	Free            bool // a number whose 0 means that the method chooses it, so that nobody writes 0
+	Free            bool // a number whose 0 means that the method chooses it, so 0 is never written
 }
 
 // Fields lists what can be set in e's method.

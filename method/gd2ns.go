@@ -65,7 +65,7 @@ func (m GD2NS) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 				return st, nil
 			}
 		}
-		// A resumed run that lost batches in a crash may not take all steps; its tests are paid still.
+		// A resumed run that lost batches in a crash may not take all steps; its tests were charged all the same.
 		if err := r.Err(); err != nil && !errors.Is(err, privacy.ErrExhausted) {
 			return st, err
 		}

@@ -129,7 +129,7 @@ func (g *Gradient) check(pub oracle.Public) error {
 	case g.Batch < 0 || g.Batch > pub.Rows:
 		return fmt.Errorf("batch: found %d; allowed is 0 (all rows) to %d, the nominal row count", g.Batch, pub.Rows)
 	case g.Noise > 0 && g.Off:
-		return fmt.Errorf("noise_multiplier: found %v; it has no place beside `privacy: none`", g.Noise)
+		return fmt.Errorf("noise_multiplier: found %v; leave it out: `privacy: none` adds no noise", g.Noise)
 	}
 	switch g.Clipping {
 	case "", ByGradient:
@@ -327,9 +327,9 @@ func (n *Noisy) With(g Gradient) *Noisy {
 	return n
 }
 
-// At is a noisy mean gradient at w, of a batch of its own. The slice is the caller's until the next call.
+// At is a noisy mean gradient at w, of a new batch. The slice is the caller's until the next call.
 func (n *Noisy) At(ctx context.Context, w []float64) ([]float64, error) {
-	b, err := n.o.Batch(ctx, n.sampler, n.queries...) // draw the batch, charged
+	b, err := n.o.Batch(ctx, n.sampler, n.queries...) // charge, then draw the batch
 	if err != nil {
 		return nil, err
 	}

@@ -22,15 +22,13 @@ import (
 
 // Method is one optimizer with its configuration.
 type Method interface {
-	// Fit returns the method with everything set that was left free (zero):
-	// noise calibrated to the terms, defaults made from public facts. It does not
-	// touch data. Its errors begin with the field that is meant: one of the
-	// method's own, or of the terms as in "privacy.delta: …".
+	// Configure returns the method with everything set that was left free (zero): noise calibrated to the terms,
+	// defaults from public facts. It reads no data. Its errors begin with the name of the field: one of the method, or
+	// of the terms as in "privacy.delta: …".
 	Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error)
-	// Plan is the most that a fitted method may ask, in the order of asking; of a
-	// method whose costs depend on what is released, the privacy.Filtered that Fit
-	// chose (account.ChooseFilter, account.CalibrateFilter), within which it asks
-	// what it likes until it is refused.
+	// Plan is the most that a configured method may ask, in the order of asking. For a method whose costs depend on
+	// releases, it is the privacy.Filtered that Configure chose (account.ChooseFilter, account.CalibrateFilter), within
+	// which the method may ask anything until it is refused.
 	Plan(pub oracle.Public) (privacy.Event, error)
 	// Run yields a Step after each iteration, then one with a final Status. It
 	// stops when the oracle refuses (OutOfBudget, no error), when its work is
@@ -49,15 +47,15 @@ func MaxSteps(m Method) int {
 }
 
 // NoiseMultiplier is the noise of one query of a configured method (R8), for people to read: its field
-// noise_multiplier, or 0 where there is none or not a single one.
+// noise_multiplier, or 0 if it has none or several.
 func NoiseMultiplier(m Method) float64 {
 	noise, _ := value(m, "noise_multiplier").(float64)
 	return noise
 }
 
-// Cautious is a method that can tell from public facts where it will not do what its analysis says.
+// Cautious is a method that says from public facts where its analysis will not hold.
 type Cautious interface {
-	// Cautions are sentences for the person who plans the run; of a fitted method.
+	// Cautions of a configured method are sentences for the person who plans the run.
 	Cautions(pub oracle.Public, obj Objective) []string
 }
 
@@ -89,7 +87,7 @@ func (o Objective) smooth() float64 {
 	return o.Reg.Smooth()
 }
 
-// convex is the strong convexity that the regularizer adds, 0 where it adds none.
+// convex is the strong convexity that the regularizer adds; 0: none.
 func (o Objective) convex() float64 {
 	if o.Reg == nil {
 		return 0
@@ -104,7 +102,7 @@ const (
 	Running     Status = iota
 	Done               // all steps taken
 	OutOfBudget        // the meter refused the next batch
-	Converged          // the method's own test says that W is what it looks for
+	Converged          // the method's test says that W is what it searches for
 )
 
 func (s Status) String() string {

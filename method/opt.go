@@ -11,7 +11,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// Costs says how Hessians are paid.
+// Costs says how Hessians are charged.
 type Costs struct {
 	Pay      string `yaml:"costs" json:"costs" doc:"filter: charge a Hessian when the method asks for it (default); plan: charge one in each step, so that the cost is a plan, which any accountant certifies"`
 	Hessians int    `yaml:"hessians" json:"hessians,omitempty" doc:"maximum number of Hessians with costs: filter (default: that of the analysis, from the decrease of a step along negative curvature)"`
@@ -19,7 +19,7 @@ type Costs struct {
 	Filter *privacy.Filtered `yaml:"-" json:"filter,omitempty"` // the plan with costs: filter
 }
 
-// The ways to pay for Hessians.
+// The ways to charge for Hessians.
 const (
 	ByFilter = "filter"
 	ByPlan   = "plan"
@@ -32,7 +32,7 @@ func (c *Costs) configure(m *P4, bends float64) error {
 	}
 	switch {
 	case c.Pay == ByPlan && c.Hessians != 0:
-		return fmt.Errorf("hessians: found %d beside costs: %s; allowed is to leave it out: each step pays for one", c.Hessians, ByPlan)
+		return fmt.Errorf("hessians: found %d beside costs: %s; allowed is to leave it out: each step is charged for one", c.Hessians, ByPlan)
 	case c.Hessians < 0 || c.Hessians > m.Steps:
 		return fmt.Errorf("hessians: found %d; allowed is 1 to %d, the steps", c.Hessians, m.Steps)
 	case c.Pay == ByFilter && c.Hessians == 0:

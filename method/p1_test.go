@@ -246,7 +246,7 @@ func TestP1Refuses(t *testing.T) {
 		{p1(method.P1{Gradient: method.Gradient{Clip: -1}}), pure, "clip: found -1"},
 		{p1(method.P1{Gradient: method.Gradient{Batch: 10001}}), pure, "batch: found 10001"},
 		{method.NAGOpt{NAG: method.NAG{P1: method.P1{Gradient: method.Gradient{Noise: 2}}}}, pure, "noise_multiplier: found 2; this method has one for each step"},
-		{p1(method.P1{Gradient: method.Gradient{Noise: 2}}), methodtest.Off, "noise_multiplier: found 2; it has no place"},
+		{p1(method.P1{Gradient: method.Gradient{Noise: 2}}), methodtest.Off, "noise_multiplier: found 2; leave it out"},
 		{p1(method.P1{}), method.Terms{Budget: privacy.Budget{Epsilon: 1e-9, Adjacency: privacy.ReplaceOne}, Accountant: account.Best{}}, "noise_multiplier: this budget needs"},
 	} {
 		if _, err := c.m.Configure(facts(privacy.ReplaceOne), method.Objective{}, c.terms); err == nil || !strings.HasPrefix(err.Error(), c.want) {

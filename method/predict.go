@@ -9,7 +9,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// An Forecast is what theory says of a method before a run: a bound on the error of its
+// A Forecast is what theory says of a method before a run: a bound on the error of its
 // last iterate for numbers of steps, at the step size and momentum with which it gets
 // smallest. It is made from public facts and costs nothing.
 type Forecast struct {
@@ -17,7 +17,7 @@ type Forecast struct {
 	L     float64      `json:"smooth"`   // its smoothness
 	Start float64      `json:"start"`    // E_0, the error of w = 0 at most
 	Clip  float64      `json:"clip"`     // clip norm of the rows' gradients
-	Trust []string     `json:"on_trust"` // what the bound takes on trust; none: it is a theorem
+	Trust []string     `json:"on_trust"` // assumptions of the bound; none: it is a theorem
 	Best  Prediction   `json:"best"`
 	Curve []Prediction `json:"curve"` // by steps
 }
@@ -33,7 +33,7 @@ type Prediction struct {
 }
 
 // Predict says what theory promises of a method with the terms: its fields that are set
-// are kept, step size, momentum and number of steps are looked for. Methods without a
+// are kept; it searches for step size, momentum and number of steps. Methods without a
 // bound are an error.
 func Predict(m Method, pub oracle.Public, obj Objective, terms Terms) (*Forecast, error) {
 	p, ok := m.(interface {
@@ -53,7 +53,7 @@ func Predict(m Method, pub oracle.Public, obj Objective, terms Terms) (*Forecast
 	return out, err
 }
 
-// forecast looks through step sizes for the least bound of the method.
+// forecast searches the step sizes for the least bound of the method.
 func (m P1) forecast(pub oracle.Public, obj Objective, terms Terms, of bound) (*Forecast, error) {
 	out, price, err := m.prepare(pub, obj, terms)
 	if err != nil {
@@ -68,7 +68,7 @@ func (m P1) forecast(pub oracle.Public, obj Objective, terms Terms, of bound) (*
 	return out, nil
 }
 
-// rates are the step sizes to look at: 1/L, 1/√2L, 1/2L, …, or the one that is set.
+// rates are the step sizes to try: 1/L, 1/√2L, 1/2L, …, or the one that is set.
 func (m P1) rates(smooth float64, n int) []float64 {
 	if m.Rate > 0 {
 		return []float64{m.Rate}
@@ -80,7 +80,7 @@ func (m P1) rates(smooth float64, n int) []float64 {
 	return all
 }
 
-// offer takes a curve if its least error is less than what is there.
+// offer keeps a curve if its least error is below that of the curve so far.
 func (o *Forecast) offer(curve []Prediction) {
 	if best := least(curve); len(curve) > 0 && (o.Curve == nil || best.Error < o.Best.Error) {
 		o.Best, o.Curve = best, curve
@@ -96,7 +96,7 @@ func (m *P1) prepare(pub oracle.Public, obj Objective, terms Terms) (*Forecast, 
 	}
 	out := &Forecast{L: float64(pub.Smooth) + obj.smooth(), Mu: obj.convex(), Start: startError(pub)}
 	if !pub.Smooth.Finite() {
-		return nil, nil, errors.New("the loss has no bound on its curvature, and so none on the error; huber-svm in place of svm has one")
+		return nil, nil, errors.New("the loss has no bound on its curvature, and so none on the error; use huber-svm instead of svm")
 	}
 	trust := func(format string, args ...any) { out.Trust = append(out.Trust, fmt.Sprintf(format, args...)) }
 	if m.Mu > 0 {

@@ -21,7 +21,7 @@ import (
 //	Δ_u       Clip·s under add-or-remove, 2·Clip·s under replace-one
 //	ε_r       Choice: Pr ∝ exp(ε_r·u/(2Δ_u))
 //
-// Deviations. To stay is a candidate too. A choice is of bounded range, so with a δ it costs ε_r²/8 in zCDP, not ε_r²/2
+// Deviations. Staying is a candidate too. A choice is of bounded range, so with a δ it costs ε_r²/8 in zCDP, not ε_r²/2
 // (S-B4); without one, permute-and-flip chooses, which errs less for the same pure ε. What is clipped
 // is a row's decrease, so that the sensitivity rests on no assumption.
 type PrivGene struct {
@@ -35,7 +35,7 @@ type PrivGene struct {
 	Off  bool `yaml:"-" json:"off,omitempty"`  // no noise: lab
 }
 
-// Defaults of what Fit may choose, measured (docs/measurements/methods.md).
+// Defaults of what Configure may choose, measured (docs/measurements/methods.md).
 const (
 	geneSteps    = 0.5 // × √(nε)
 	geneLeast    = 5

@@ -13,7 +13,7 @@ import (
 )
 
 // Phases are those of P4 §3.4: a first one of few steps and little noise, and a second one for as many steps
-// as the analysis needs, which goes on from where the first ended.
+// as the analysis needs, which continues where the first ended.
 type Phases struct {
 	First int     `yaml:"first" json:"first" doc:"steps T₁ of the first phase (default a tenth of steps; P4 gives no value)"`
 	Share float64 `yaml:"share" json:"share" doc:"share of the budget that the first phase may spend (default 0.75)"`

@@ -66,7 +66,7 @@ func (h Objective) Event() privacy.Event { return privacy.ApproxDP{Epsilon: h.Ep
 // Event is that of an access without noise.
 func (Exact) Event() privacy.Event { return mech.None{}.Event() }
 
-// Validate looks at each number by itself; whether the step size fits the loss, the private oracle checks.
+// Validate checks each number by itself; the private oracle checks whether the step size fits the loss.
 func (h Descent) Validate() error {
 	switch {
 	case h.Noise == nil:

@@ -89,30 +89,30 @@ func (b *Bound) UnmarshalJSON(data []byte) error {
 // which holds the data, and oracle/replay, which holds a run's releases.
 type Oracle interface {
 	Public() Public
-	// Batch charges s.Event(Composed(pay...)), then draws one sample, of which
-	// each paid query may be asked once, in any order. A refused charge wraps
+	// Batch charges s.Event(Composed(queries...)), then draws one sample, of which
+	// each charged query may be asked once, in any order. A refused charge wraps
 	// privacy.ErrExhausted, releases nothing and changes nothing. A batch is
 	// valid until the next call of Batch.
-	Batch(ctx context.Context, s sample.Sampler, pay ...Query) (Batch, error)
+	Batch(ctx context.Context, s sample.Sampler, queries ...Query) (Batch, error)
 }
 
-// Batch answers the paid queries of one sample. An answer is a slice that the
+// Batch answers the charged queries of one sample. An answer is a slice that the
 // oracle owns: it is valid until the next call of Oracle.Batch.
 type Batch interface {
-	// Grad answers a paid Grad at the parameters w: the noisy clipped sum of the
+	// Grad answers a charged Grad at the parameters w: the noisy clipped sum of the
 	// records' gradients, divided by the sampler's public size.
 	Grad(q Grad, w []float64) ([]float64, error)
-	// Hess answers a paid Hess at the parameters w: the noisy sum of the records' Hessians,
+	// Hess answers a charged Hess at the parameters w: the noisy sum of the records' Hessians,
 	// divided by the sampler's public size, as its upper triangle row after row. See Symmetric.
 	Hess(q Hess, w []float64) ([]float64, error)
-	// Search answers a paid Search along a line: the number of the first step that lowers the
+	// Search answers a charged Search along a line: the number of the first step that lowers the
 	// loss by as much as it should, by noisy comparison, or −1 for none.
 	Search(q Search, along Line) (int, error)
-	// Select answers a paid Select: the number of the candidate that is chosen.
+	// Select answers a charged Select: the number of the candidate that is chosen.
 	Select(q Select, among Candidates) (int, error)
-	// Loss answers a paid Loss at the parameters w.
+	// Loss answers a charged Loss at the parameters w.
 	Loss(q Loss, w []float64) (float64, error)
-	// Minimize answers a paid Minimize: noisy parameters.
+	// Minimize answers a charged Minimize: noisy parameters.
 	Minimize(q Minimize) ([]float64, error)
 }
 
@@ -160,18 +160,18 @@ func (q Grad) Validate() error {
 
 // Errors of misuse: each is a mistake in a method, none depends on a record.
 var (
-	ErrNotPaid = errors.New("oracle: this query was not paid for in this batch, or was already asked")
-	ErrStale   = errors.New("oracle: this batch is over: a newer one was bought")
+	ErrNotCharged = errors.New("oracle: this query was not charged in this batch, or was already asked")
+	ErrStale      = errors.New("oracle: this batch is over: a newer one was charged")
 )
 
-// Cost is the event of one batch: everything paid, composed on one sample, then
+// Cost is the event of one batch: all queries, composed on one sample, then
 // sampled (S-2a: composed first, amplified once).
-func Cost(s sample.Sampler, pay []Query) privacy.Event {
-	if len(pay) == 1 {
-		return s.Event(pay[0].Event())
+func Cost(s sample.Sampler, queries []Query) privacy.Event {
+	if len(queries) == 1 {
+		return s.Event(queries[0].Event())
 	}
-	parts := make(privacy.Composed, len(pay))
-	for i, q := range pay {
+	parts := make(privacy.Composed, len(queries))
+	for i, q := range queries {
 		parts[i] = q.Event()
 	}
 	return s.Event(parts)

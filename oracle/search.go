@@ -53,15 +53,15 @@ func (q Search) Validate() error {
 	return nil
 }
 
-// Line is what a search looks along, all of it public: the points From − Steps[k]·Along, in order of
+// Line is the line of a search, all of it public: the points From − Steps[k]·Along, in order of
 // trying, and the least mean decrease that each must bring.
 type Line struct {
 	From, Along  []float64
 	Steps, Least []float64 // from one to Search.Noise.Max of them
 }
 
-// Check says whether q may look along l in a space of dim parameters. Nothing that it
-// looks at is private.
+// Check says whether q may search along l in a space of dim parameters. Nothing that it
+// reads is private.
 func (l Line) Check(q Search, dim int) error {
 	switch {
 	case len(l.From) != dim || len(l.Along) != dim:

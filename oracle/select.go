@@ -90,7 +90,7 @@ type Classes struct{}
 func (Classes) candidates(pub Public) int { return pub.Classes }
 
 // CheckChoice says whether q may choose among the candidates, and how many there are. Nothing that it
-// looks at is private.
+// reads is private.
 func CheckChoice(q Select, among Candidates, pub Public) (n int, err error) {
 	var from, least []float64
 	switch c := among.(type) {

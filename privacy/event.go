@@ -63,17 +63,17 @@ type (
 		Count int
 		Of    Event
 	}
-	// Tuned: the best of a random number of releases, by an order that looks at the releases alone. Each is one of Among,
+	// Tuned: the best of a random number of releases, by an order of the releases alone. Each is one of Among,
 	// drawn independently by a public law; their number follows the truncated negative binomial law of Eta and Gamma, is
 	// 1 at least and stays secret with all releases but the best (rules.md, R21). Eta 1 is the geometric law of mean 1/Gamma, Eta 0 the logarithmic one.
 	Tuned struct {
 		Among      []Event
 		Eta, Gamma float64
 	}
-	// NonPrivate: the records were looked at without noise. Its cost is infinite.
+	// NonPrivate: an access to the records without noise. Its cost is infinite.
 	NonPrivate struct{ Why string }
 	// Filtered: anything at all, chosen on the way, whose costs in one currency add up to no
-	// more than (Epsilon, Delta) buys. It is the plan of a run whose costs depend on what
+	// more than (Epsilon, Delta) covers. It is the plan of a run whose costs depend on what
 	// was released, and package account makes the meter that keeps to it. It is of a
 	// whole table; nothing of the kind is inside a sample.
 	Filtered struct {

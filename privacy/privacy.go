@@ -1,4 +1,4 @@
-// Package privacy holds the words that every other part of Sotto speaks: the
+// Package privacy holds the terms that every other package of Sotto uses: the
 // neighboring relation, the budget, and the events that say what was released.
 //
 // An event is free of data units: its noise is relative to sensitivity. It says
@@ -13,7 +13,7 @@ import (
 )
 
 // Adjacency is the neighboring relation of a guarantee: which two tables count
-// as neighbors. The zero value is invalid, so that nobody gets one by accident.
+// as neighbors. The zero value is invalid, so that no one gets one by accident.
 type Adjacency uint8
 
 const (

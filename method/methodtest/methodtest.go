@@ -229,7 +229,7 @@ func (o *Oracle) Minimize(q oracle.Minimize) ([]float64, error) {
 func (o *Oracle) take(q oracle.Query) error {
 	i := slices.Index(o.pay, q)
 	if i < 0 {
-		return oracle.ErrNotPaid
+		return oracle.ErrNotCharged
 	}
 	o.pay = slices.Delete(o.pay, i, i+1)
 	return nil
@@ -526,7 +526,7 @@ func checkRefusal(t *testing.T, m method.Method, s setting) {
 			t.Errorf("after %d charges: status %v with %d parameters; want out of budget with 4", admitted, last.Status, len(last.W))
 		}
 		if len(o.Record) != admitted {
-			t.Errorf("%d batches bought of %d admitted", len(o.Record), admitted)
+			t.Errorf("%d batches charged of %d admitted", len(o.Record), admitted)
 		}
 	}
 }
@@ -546,7 +546,7 @@ func checkBreak(t *testing.T, m method.Method, s setting) {
 		}
 	}
 	if len(o.Record) != bought {
-		t.Errorf("%d batches bought after the break", len(o.Record)-bought)
+		t.Errorf("%d batches charged after the break", len(o.Record)-bought)
 	}
 }
 
@@ -565,7 +565,7 @@ func checkReplay(t *testing.T, m method.Method, s setting) {
 	cut := len(o.Record) / 2
 	rest := s.oracle(0.1)
 	rest.Meter = planned(t, m, o, s.terms)
-	for _, r := range o.Record[:cut] { // paid again in memory
+	for _, r := range o.Record[:cut] { // charged again in memory
 		if err := rest.Meter.Charge(r.Event); err != nil {
 			t.Fatal(err)
 		}
@@ -580,7 +580,7 @@ func checkReplay(t *testing.T, m method.Method, s setting) {
 	}
 }
 
-// checkState: a method whose steps say that it keeps a state goes on from any of them, by the rest of its releases alone, as it
+// checkState: a method whose steps say that it keeps a state continues from any of them, by the rest of its releases alone, as it
 // did from the beginning.
 func checkState(t *testing.T, m method.Method, s setting) {
 	o := s.oracle(0.1)

@@ -92,7 +92,7 @@ func (h HeavyBall) Error(c Certificate, t int, e0, dist2, noise float64) float64
 // ellipsoid method, which finds the minimum of a linear function over the convex
 // set of certificates. It is an error if no ρ < 1 has one.
 //
-// (3.10) has a slip: B is (−α, 0), the step goes downhill.
+// (3.10) has an error: B is (−α, 0), the step goes downhill.
 func (h HeavyBall) Certify(t int, e0, dist2, noise float64) (Certificate, error) {
 	if err := h.Validate(); err != nil {
 		return Certificate{}, err

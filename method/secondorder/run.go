@@ -110,7 +110,7 @@ func (q Queries) HessianNoise(noise, miss float64) float64 {
 }
 
 // A Run asks the queries of a run, phase after phase. A method calls Next before each step; where an
-// answer is not ok, it goes on with Next, which ends the phase or the run, and Err says why.
+// answer is not ok, it continues with Next, which ends the phase or the run, and Err says why.
 type Run struct {
 	Queries
 	Constants

@@ -85,7 +85,7 @@ columns:
 	g, err := batch.Grad(question, w)
 	fmt.Println(len(g), "noisy numbers", err)
 	_, err = batch.Grad(question, w)
-	fmt.Println("a second time:", errors.Is(err, oracle.ErrNotPaid))
+	fmt.Println("a second time:", errors.Is(err, oracle.ErrNotCharged))
 	_, err = o.Batch(ctx, sample.Full{}, question)
 	fmt.Println("another batch:", errors.Is(err, privacy.ErrExhausted))
 	// Output:

@@ -57,7 +57,7 @@ type Local struct {
 	unit  float64   // of a coefficient; 0: plain sums
 	sums  float64   // unit of the sums
 	views [][]int32 // orders of an image's numbers; none: the image itself
-	tally tally     // what is summed in place of gradients; nil: gradients
+	tally tally     // what is summed instead of gradients; nil: gradients
 	rows  []int32
 	all   bool
 	kept  [2][]float64 // margins of the sample along the line that was last searched
@@ -90,7 +90,7 @@ type worker struct {
 	falls   model.Falls
 	stage   data.Block  // rows of a list, one after the other
 	staged  []float64   // their shares
-	parts   []float64   // shares of the rows of the block at hand; nil: rows are units
+	parts   []float64   // shares of the rows of the current block; nil: rows are units
 	next    [][]float32 // rows of the tile that follows
 	viewed  data.Block  // views of rows, one after the other
 	row     []float32   // with its zeros, of which a view is taken
@@ -454,7 +454,7 @@ func (u *worker) scale(c []float64, v data.View) {
 	}
 }
 
-// sharesOf are the shares of the rows of v, a range of the block at hand; nil where rows are units.
+// sharesOf are the shares of the rows of v, a range of the current block; nil where rows are units.
 func (u *worker) sharesOf(v data.View) []float64 {
 	if u.parts == nil {
 		return nil

@@ -399,7 +399,7 @@ func TestMinimizeOnce(t *testing.T) {
 	if _, err := b.Minimize(q); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Minimize(q); !errors.Is(err, oracle.ErrNotPaid) {
+	if _, err := b.Minimize(q); !errors.Is(err, oracle.ErrNotCharged) {
 		t.Errorf("asked again: %v", err)
 	}
 }

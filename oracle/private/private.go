@@ -11,7 +11,7 @@
 //
 // What fails ends the batch there, and releases nothing. private.go keeps this order; sensitivity.go has
 // every unit, grid and sensitivity; summer.go says what is added up, and local.go adds it up over a table.
-// Grad is in private.go, every other query in a file of its own.
+// Grad is in private.go, every other query in its own file.
 //
 // # What is exact
 //
@@ -365,7 +365,7 @@ func (b *batch) take(q oracle.Query) error {
 			return nil
 		}
 	}
-	return oracle.ErrNotPaid
+	return oracle.ErrNotCharged
 }
 
 // takeAt marks q as asked at w.

@@ -187,7 +187,7 @@ func TestSearch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.Search(find, l); !errors.Is(err, oracle.ErrNotPaid) {
+		if _, err := b.Search(find, l); !errors.Is(err, oracle.ErrNotCharged) {
 			t.Errorf("asked twice: %v", err)
 		}
 		return k, g

@@ -280,10 +280,10 @@ func TestSelect(t *testing.T) {
 		if mean, err = b.Loss(loss, near.From); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.Select(choose, near); !errors.Is(err, oracle.ErrNotPaid) {
+		if _, err := b.Select(choose, near); !errors.Is(err, oracle.ErrNotCharged) {
 			t.Errorf("chosen twice: %v", err)
 		}
-		if _, err := b.Loss(loss, near.From); !errors.Is(err, oracle.ErrNotPaid) {
+		if _, err := b.Loss(loss, near.From); !errors.Is(err, oracle.ErrNotCharged) {
 			t.Errorf("loss told twice: %v", err)
 		}
 		return k, class, mean

@@ -1,8 +1,8 @@
 // Package replay is an oracle that answers from a run's record and holds no
 // data. A method is post-processing of its answers, so a run is a fold over its
 // releases: replaying them gives the same iterates, bit for bit on the same
-// platform. That is how a broken run is taken up again without a second look,
-// how a finished one is verified, and the evidence that no method peeks.
+// platform. That is how a broken run is resumed without a second access and how a
+// finished one is verified, and it shows that no method reads rows.
 package replay
 
 import (
@@ -43,7 +43,7 @@ type Oracle struct {
 	there    bool
 	over     bool
 	replayed int
-	pay      []oracle.Query
+	open     []oracle.Query
 }
 
 // Each yields the batches of a record that is in memory.
@@ -66,7 +66,7 @@ func (o *Oracle) Public() oracle.Public { return o.Facts }
 
 // Batch returns the next batch of the record. What is asked must cost what the
 // record says, or more than the meter has left: anything else means another method or other settings.
-func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Query) (oracle.Batch, error) {
+func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.Query) (oracle.Batch, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -77,10 +77,10 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Quer
 	case o.over && o.Then == nil:
 		return nil, ErrEnd
 	case o.over:
-		return o.Then.Batch(ctx, s, pay...)
+		return o.Then.Batch(ctx, s, queries...)
 	}
 	rec := o.ahead
-	if cost := oracle.Cost(s, pay); !privacy.Equal(cost, rec.Event) {
+	if cost := oracle.Cost(s, queries); !privacy.Equal(cost, rec.Event) {
 		if o.Meter != nil {
 			if err := o.Meter.Charge(cost); errors.Is(err, privacy.ErrExhausted) {
 				return nil, err
@@ -88,15 +88,15 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Quer
 		}
 		return nil, fmt.Errorf("replay: batch %d asks for %v, the record holds %v", o.replayed, cost, rec.Event)
 	}
-	if len(rec.Answers) > len(pay) {
-		return nil, fmt.Errorf("replay: batch %d holds %d answers to %d queries", o.replayed, len(rec.Answers), len(pay))
+	if len(rec.Answers) > len(queries) {
+		return nil, fmt.Errorf("replay: batch %d holds %d answers to %d queries", o.replayed, len(rec.Answers), len(queries))
 	}
 	if err := o.charge(rec.Event); err != nil {
 		return nil, err
 	}
 	o.there = false
 	o.replayed++
-	o.pay = append(o.pay[:0], pay...)
+	o.open = append(o.open[:0], queries...)
 	return &batch{o: o, number: o.replayed, answers: rec.Answers}, nil
 }
 
@@ -139,15 +139,15 @@ func (b *batch) take(q oracle.Query, n int) ([]float64, error) {
 	if b.number != b.o.replayed {
 		return nil, oracle.ErrStale
 	}
-	i := slices.Index(b.o.pay, q)
+	i := slices.Index(b.o.open, q)
 	switch {
 	case i < 0:
-		return nil, oracle.ErrNotPaid
+		return nil, oracle.ErrNotCharged
 	case len(b.answers) == 0:
 		return nil, ErrEnd
 	}
 	a := b.answers[0]
-	b.o.pay, b.answers = slices.Delete(b.o.pay, i, i+1), b.answers[1:]
+	b.o.open, b.answers = slices.Delete(b.o.open, i, i+1), b.answers[1:]
 	if len(a) != n {
 		return nil, fmt.Errorf("replay: batch %d: an answer of %d numbers to %T, which has %d", b.number-1, len(a), q, n)
 	}

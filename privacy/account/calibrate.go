@@ -8,7 +8,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// Where Calibrate and CalibrateMost look.
+// The ranges that Calibrate and CalibrateMost search.
 const (
 	leastNoise = 0x1p-40
 	mostNoise  = 0x1p60
@@ -26,7 +26,7 @@ const (
 // Calibrate returns the smallest noise whose event the budget covers, to 1e-6
 // relative or better and never too small: the event of the noise that it returns was
 // checked. More noise must not cost more; it may be a noise multiplier, a Laplace
-// scale, or the factor of a whole schedule. If the least noise that it looks at,
+// scale, or the factor of a whole schedule. If the least noise that it tries,
 // about 1e-12, is enough, that is what it returns; if the most is not, about 1e18,
 // the error wraps privacy.ErrExhausted.
 func Calibrate(a Accountant, b privacy.Budget, event func(noise float64) privacy.Event) (float64, error) {
@@ -84,7 +84,7 @@ func CalibrateCount(a Accountant, b privacy.Budget, top int, event func(n int) p
 
 var errNothingToCalibrate = errors.New("calibrate: no event given")
 
-// A search looks for where the cost of an event passes a budget. It works with
+// A search finds where the cost of an event passes a budget. It works with
 // v = sense·ln x, which is more private the larger it is, and with
 // g = ln(ε/budget), which falls in v and is often nearly straight. Whatever it
 // guesses, only what was evaluated counts.
@@ -118,7 +118,7 @@ func (s *search) eval(x float64) (point, error) {
 	return point{x, s.sense * math.Log(x), epsilon, math.Log(epsilon / s.budget.Epsilon), epsilon <= s.budget.Epsilon}, nil
 }
 
-// solve starts at x = start and looks between loosest, the least private x, and
+// solve starts at x = start and searches between loosest, the least private x, and
 // safest. It returns the least private point that fits, or else safest, which then
 // does not.
 func (s *search) solve(start, loosest, safest float64) (point, error) {

@@ -154,7 +154,7 @@ const (
 	notKnown = "the event is not known"
 
 	// outsideDelta is why a single number in a currency refuses a δ.
-	outsideDelta = "its δ has no place in this currency; use a plan, whose δ pays for it"
+	outsideDelta = "this currency has no δ; use a plan, whose δ covers it"
 )
 
 // approximate finds a release, on the table or in a sample, whose δ is above 0.

@@ -34,11 +34,8 @@ type (
 	// GDPCurrency spends μ² of Gaussian differential privacy: of Gaussian noise on
 	// whole tables, and of nothing else.
 	GDPCurrency struct{}
-	// RDPOrder spends Rényi divergence of the one order Alpha > 1, fixed before
-	// the first release.
-	RDPOrder struct{ Alpha float64 }
-	// RDPCurrency spends Rényi divergence of several orders at once, among which δ
-	// is shared evenly. It goes on while one of them has budget left.
+	// RDPCurrency spends Rényi divergence of one or several orders at once, among which δ
+	// is shared evenly. It continues while one of them has budget left.
 	RDPCurrency struct {
 		// Orders are the orders α > 1. None means 2, 4, 8 … 32768, which the meaning
 		// of stored budgets rests on: it never changes. Small ε needs the large ones.
@@ -49,9 +46,11 @@ type (
 func (PureCurrency) String() string { return "pure ε" }
 func (ZCDPCurrency) String() string { return "zCDP ρ" }
 func (GDPCurrency) String() string  { return "GDP μ²" }
-func (c RDPOrder) String() string   { return fmt.Sprintf("RDP of order %.6g", c.Alpha) }
 func (c RDPCurrency) String() string {
 	o := c.orders()
+	if len(o) == 1 {
+		return fmt.Sprintf("RDP of order %.6g", o[0])
+	}
 	return fmt.Sprintf("RDP of %d orders from %.6g to %.6g", len(o), o[0], o[len(o)-1])
 }
 
@@ -93,11 +92,7 @@ func (GDPCurrency) cost(e privacy.Event, adj privacy.Adjacency) ([]float64, erro
 	return costOf(GDP{}, e, adj, func() (float64, error) { return GDP{}.muSquared(e, adj) })
 }
 
-func (c RDPOrder) cost(e privacy.Event, adj privacy.Adjacency) ([]float64, error) {
-	return RDPCurrency{[]float64{c.Alpha}}.cost(e, adj)
-}
-
-// hopeless is a divergence beyond which larger orders are not looked at: they count
+// hopeless is a divergence beyond which larger orders are not computed: they count
 // as exhausted.
 const hopeless = 1000
 
@@ -128,10 +123,6 @@ func (GDPCurrency) limits(b privacy.Budget) []float64 {
 	return []float64{largest(func(squared float64) bool {
 		return gdpLoss{mu: math.Sqrt(squared) * (1 + 1e-15)}.Delta(b.Epsilon) <= b.Delta
 	})}
-}
-
-func (c RDPOrder) limits(b privacy.Budget) []float64 {
-	return RDPCurrency{[]float64{c.Alpha}}.limits(b)
 }
 
 // limits inverts the improved conversion at δ over the number of orders:
@@ -172,10 +163,6 @@ func (GDPCurrency) epsilon(spent []float64, delta float64) float64 {
 		return 0
 	}
 	return gdpLoss{mu: math.Sqrt(spent[0]) * (1 + 1e-15)}.Epsilon(delta)
-}
-
-func (c RDPOrder) epsilon(spent []float64, delta float64) float64 {
-	return RDPCurrency{[]float64{c.Alpha}}.epsilon(spent, delta)
 }
 
 func (c RDPCurrency) epsilon(spent []float64, delta float64) float64 {

@@ -105,7 +105,7 @@ func TestManyOrdersAttack(t *testing.T) {
 		return total
 	}
 	orders := []float64{8, 64}
-	naive := []float64{RDPOrder{8}.limits(b)[0], RDPOrder{64}.limits(b)[0]}
+	naive := []float64{RDPCurrency{Orders: []float64{8}}.limits(b)[0], RDPCurrency{Orders: []float64{64}}.limits(b)[0]}
 	if d := delta(orders, naive, 0.03, [2]int{1, 0}); d < 1.36e-5 || d > 1.3677e-5 {
 		t.Errorf("with each order's own limit the attack has δ = %.5g; it is known to have 1.368e-5", d)
 	}
@@ -181,7 +181,7 @@ func (p *play) filter(t *rapid.T, spent privacy.Composed) *Filter {
 // have the worse, as a coin's sides and a Gaussian's mirror each other.
 func TestAdversaryAgainstFilters(t *testing.T) {
 	t.Parallel()
-	for _, c := range []Currency{ZCDPCurrency{}, RDPOrder{Alpha: 8}, RDPCurrency{}, RDPCurrency{Orders: []float64{4, 64}}} {
+	for _, c := range []Currency{ZCDPCurrency{}, RDPCurrency{Orders: []float64{8}}, RDPCurrency{}, RDPCurrency{Orders: []float64{4, 64}}} {
 		t.Run(c.String(), func(t *testing.T) {
 			worst := 0.0
 			rapid.Check(t, func(t *rapid.T) {

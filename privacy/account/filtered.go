@@ -38,7 +38,7 @@ func currencyOf(f privacy.Filtered) Currency {
 	case privacy.InGDP:
 		return GDPCurrency{}
 	}
-	return RDPOrder{f.Order}
+	return RDPCurrency{[]float64{f.Order}}
 }
 
 // A filteredLoss is the loss of a whole run on a filter, in whatever accountant: the
@@ -143,7 +143,7 @@ func Spent(plan privacy.Event, a Accountant, charged privacy.Event, adj privacy.
 	return loss.Epsilon(delta), nil
 }
 
-// Part is the part of f's limit that charged takes, for people who wait.
+// Part is the part of f's limit that charged takes, for progress.
 func Part(f privacy.Filtered, charged privacy.Event, adj privacy.Adjacency) (float64, error) {
 	cost, err := currencyOf(f).cost(charged, adj)
 	if err != nil {
@@ -188,7 +188,7 @@ func ChooseFilter(typical privacy.Event, b privacy.Budget) (f privacy.Filtered, 
 	return f, part, nil
 }
 
-// bestOrder looks for the least of f over orders from 1 + 1/8 to 2^15: first by doubling
+// bestOrder searches for the least of f over orders from 1 + 1/8 to 2^15: first by doubling
 // α−1, then around the least. Orders above 8 are whole, which costs less time.
 func bestOrder(f func(order float64) float64) {
 	at := func(log float64) float64 {

@@ -132,7 +132,7 @@ func TestChooseFilter(t *testing.T) {
 		t.Fatal(err)
 	}
 	for order := 2.0; order < 100; order++ {
-		c := RDPOrder{order}
+		c := RDPCurrency{Orders: []float64{order}}
 		cost, err := c.cost(steps, b.Adjacency)
 		if err != nil {
 			t.Fatal(err)

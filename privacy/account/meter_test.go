@@ -150,8 +150,8 @@ func TestFiltersNeverOverspend(t *testing.T) {
 		{PureCurrency{}, Pure{}},
 		{ZCDPCurrency{}, ZCDP{}},
 		{GDPCurrency{}, GDP{}},
-		{RDPOrder{Alpha: 8}, RDP{Orders: []float64{8}}},
-		{RDPOrder{Alpha: 17.5}, RDP{Orders: []float64{17.5}}},
+		{RDPCurrency{Orders: []float64{8}}, RDP{Orders: []float64{8}}},
+		{RDPCurrency{Orders: []float64{17.5}}, RDP{Orders: []float64{17.5}}},
 		{RDPCurrency{}, RDP{Orders: geometricOrders[:]}},
 		{RDPCurrency{Orders: []float64{3, 12.5, 40}}, RDP{Orders: []float64{3, 12.5, 40}}},
 	} {
@@ -214,7 +214,7 @@ func adversary(t *rapid.T, c Currency, scale float64) privacy.Event {
 		events = []privacy.Event{lap, pure, g, privacy.Composed{g, lap}}
 	case GDPCurrency:
 		events = []privacy.Event{g, privacy.Repeated{Count: 2, Of: g}, privacy.Composed{g, g}}
-	case RDPOrder, RDPCurrency:
+	case RDPCurrency:
 		events = append(events, g, privacy.PoissonSampled{Rate: 0.05, Of: g})
 	}
 	return events[rapid.IntRange(0, len(events)-1).Draw(t, "event")]
@@ -229,7 +229,7 @@ func TestFilterLimits(t *testing.T) {
 		{PureCurrency{}, func(e float64) float64 { return e }},
 		{ZCDPCurrency{}, func(rho float64) float64 { return zcdpLoss{rho: rho}.Epsilon(b.Delta) }},
 		{GDPCurrency{}, func(sq float64) float64 { return gdpLoss{mu: math.Sqrt(sq)}.Epsilon(b.Delta) }},
-		{RDPOrder{Alpha: 12}, func(d float64) float64 { return improvedEpsilon(11, d, math.Log(b.Delta)) }},
+		{RDPCurrency{Orders: []float64{12}}, func(d float64) float64 { return improvedEpsilon(11, d, math.Log(b.Delta)) }},
 	} {
 		f, err := NewFilter(c.currency, b)
 		if err != nil {
@@ -246,11 +246,11 @@ func TestFilterRefusals(t *testing.T) {
 		c Currency
 		b privacy.Budget
 	}{
-		{RDPOrder{Alpha: 2}, budget(1, 1e-6)}, // ln(1/δ) alone is more
-		{RDPOrder{Alpha: 1}, budget(1, 1e-6)},
-		{RDPOrder{Alpha: math.Inf(1)}, budget(1, 1e-6)},
-		{RDPOrder{Alpha: math.NaN()}, budget(1, 1e-6)},
-		{RDPOrder{Alpha: 64}, budget(1, 0)},
+		{RDPCurrency{Orders: []float64{2}}, budget(1, 1e-6)}, // ln(1/δ) alone is more
+		{RDPCurrency{Orders: []float64{1}}, budget(1, 1e-6)},
+		{RDPCurrency{Orders: []float64{math.Inf(1)}}, budget(1, 1e-6)},
+		{RDPCurrency{Orders: []float64{math.NaN()}}, budget(1, 1e-6)},
+		{RDPCurrency{Orders: []float64{64}}, budget(1, 0)},
 		{ZCDPCurrency{}, budget(1, 0)},
 		{GDPCurrency{}, budget(1, 0)},
 	} {

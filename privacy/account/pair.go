@@ -20,7 +20,7 @@ type lossPair struct {
 
 type lossAtom struct{ loss, logWeight float64 }
 
-// Where a pair is looked at. Beyond, the mixture bound serves.
+// The range in which a pair is computed. Beyond it the mixture bound serves.
 const (
 	pairLeastSigma = 0.02
 	pairMostLoss   = 1e4

@@ -89,7 +89,7 @@ func (p *Plan) Claim() privacy.Budget { return p.claim }
 // Charged is the number of charges admitted so far.
 func (p *Plan) Charged() int { return p.charges }
 
-// Charge implements Meter. It admits e if the plan goes on with what e releases;
+// Charge implements Meter. It admits e if the plan continues with what e releases;
 // how the two group their releases into compositions and repetitions makes no
 // difference. Otherwise the error wraps ErrNotPlanned, or privacy.ErrExhausted
 // where the plan has come to its end, or with gaps to the last of what is asked. To resume a run, charge its events again.

@@ -141,7 +141,7 @@ func (p pldPart) mass(d direction, f0, f1 float64) float64 {
 	return (1-p.rate)*f0 + p.rate*f1
 }
 
-// reach is the range of u that is looked at, and the masses of P at lower and at
+// reach is the range of u that is computed, and the masses of P at lower and at
 // higher losses, rounded up. Beyond it a Gaussian has mass of about e^(−z²/2).
 func (p pldPart) reach(d direction, z float64) (from, to, below, above float64) {
 	switch p.shape {

@@ -490,7 +490,7 @@ func TestApproximate(outer *testing.T) {
 func TestLeaksRefused(t *testing.T) {
 	leak := privacy.ApproxDP{Epsilon: 1, Delta: 1e-6}
 	for _, e := range []privacy.Event{leak, privacy.Composed{privacy.PureDP{Epsilon: 1}, privacy.Repeated{Count: 2, Of: leak}}, privacy.PoissonSampled{Rate: 0.1, Of: leak}} {
-		for _, c := range []Currency{PureCurrency{}, ZCDPCurrency{}, GDPCurrency{}, RDPOrder{8}} {
+		for _, c := range []Currency{PureCurrency{}, ZCDPCurrency{}, GDPCurrency{}, RDPCurrency{Orders: []float64{8}}} {
 			_, err := c.cost(e, privacy.AddRemove)
 			var unsupported *UnsupportedError
 			if !errors.As(err, &unsupported) {

@@ -34,7 +34,7 @@ func NewTally(c Currency, adj privacy.Adjacency) *Tally {
 	return &Tally{currency: c, adjacency: adj, held: map[string]holding{}}
 }
 
-// Clone is a tally of the same, which goes on by itself.
+// Clone is an independent copy.
 func (t *Tally) Clone() *Tally {
 	c := *t
 	c.held = maps.Clone(t.held)
@@ -58,7 +58,7 @@ func (t *Tally) Hold(run string, plan privacy.Event) error {
 	return nil
 }
 
-// cost is what an event costs, remembered in a place of its own.
+// cost is what an event costs, remembered at its own index.
 func (t *Tally) cost(place int, e privacy.Event) ([]float64, error) {
 	for _, l := range t.last {
 		if l.plan != nil && privacy.Equal(l.plan, e) {

@@ -105,7 +105,7 @@ func (l zcdpLoss) Delta(epsilon float64) float64 {
 	}))
 }
 
-// least is the least value of f over t = α−1, looked for in ln t.
+// least is the least value of f over t = α−1, searched in ln t.
 // PROOFS.md#best-order.
 func (zcdpLoss) least(f func(t float64) float64) float64 {
 	return minimize(-60, 60, 1e-9, func(logT float64) float64 { return f(math.Exp(logT)) })

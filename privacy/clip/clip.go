@@ -29,7 +29,7 @@ type Rule interface {
 
 var _, _, _, _, _ Rule = Norm{}, Value{}, PerLayer{}, Lipschitz{}, None{}
 
-// margin is by how much bounds are undercut (R14). It pays for the rounding of a figure
+// margin is by how much bounds are undercut (R14). It covers the rounding of a figure
 // up to that relative size, and of the weight itself.
 const margin = 1 - 0x1p-20
 
@@ -121,7 +121,7 @@ func (r PerLayer) Weights(c, norm, loss []float64) {
 }
 
 // Lipschitz takes it that the model keeps every contribution's ℓ2 norm within L, a theorem
-// about the model and its public bounds: nothing is clipped. It looks all the same:
+// about the model and its public bounds: nothing is clipped. It checks all the same:
 // a figure up to L weighs 1, as rounding alone may lift it over the margin; one above L
 // is scaled as Norm{C: L} would. L is a finite number from 2⁻¹⁰²² up; the zero value is
 // invalid.

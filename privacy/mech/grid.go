@@ -36,7 +36,7 @@ func Grid(bound float64, dim, norm int) float64 {
 //
 // Derivation. In each coordinate |round(a) − a| ≤ g/2 and |round(b) − b| ≤ g/2, so
 // round(a) − round(b) = (a − b) + r with |r| ≤ g. By the triangle inequality the norm
-// of the difference grows by at most ‖(g, …, g)‖. It is a sensitivity to pay for, not an
+// of the difference grows by at most ‖(g, …, g)‖. It is part of the sensitivity, not an
 // error that averages out: which way a sum rounds depends on every record.
 func Slack(g float64, dim, norm int) float64 { return g * diagonal(dim, norm) }
 

@@ -45,7 +45,7 @@ var _, _, _ Additive = Gaussian{}, Laplace{}, None{}
 
 // Gaussian adds normal noise of standard deviation Sigma·sens, where sens is the ℓ2
 // sensitivity; Sigma is the noise multiplier (R8), above 0 and finite. The zero value is
-// invalid: nobody gets a noise level by default.
+// invalid: there is no default noise level.
 type Gaussian struct{ Sigma float64 }
 
 // Event is privacy.Gaussian of the same Sigma.

@@ -81,7 +81,7 @@ type search struct {
 
 // Ask says whether a query, whose exact value in counts of the grid is given, reaches the
 // threshold, both with their noise. After the first that does, and after Max that do not,
-// it says ErrOver and looks at nothing. Values beyond ±2⁶² count as ±2⁶².
+// it says ErrOver and computes nothing. Values beyond ±2⁶² count as ±2⁶².
 func (s Search) Ask(value int64) (reached bool, err error) {
 	if s.Over() {
 		return false, ErrOver

@@ -103,7 +103,7 @@ func turn(v uint64) (cos, sin float64) {
 //   - x = fl(scale·fl(r·cos)) adds two roundings of 2⁻⁵³.
 //
 // In all |x − scale·Z| ≤ scale·(0.6·err/r + r·1.4·2⁻⁵⁰). What we use, scale·(err/r + r·2⁻⁴⁸),
-// is more by half at least, which pays for all second-order terms and for its own
+// is more by half at least, which covers all second-order terms and for its own
 // rounding; where a compiler fuses a product and a sum, errors only shrink. Since x−k is
 // exact and rounding is monotone, the float comparison |x−k| + slack < ½ proves that
 // scale·Z rounds to k. For R near 0, U near 0 and large scales the slack is large or

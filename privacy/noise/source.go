@@ -30,7 +30,7 @@
 // about one pair in 2⁴⁴/scale and tells by its time that a value lay close to a rounding threshold;
 // short branches depend on a Laplace value's sign and on the one uniform in a thousand near 0; and
 // some processors divide or take roots faster for some operands. All speak of the noise alone: this
-// package never looks at the sum before adding. Below draws again where a word favors
+// package never reads the sum before adding. Below draws again where a word favors
 // some numbers, which depends on the word alone; Gap and Decay take the slow path near their
 // thresholds. What a caller does with their answers (the size of a batch, the
 // number of proposals of a choice) takes the time that it takes: time is not covered by the

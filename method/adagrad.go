@@ -43,10 +43,11 @@ func (m AdaGrad) Configure(pub oracle.Public, _ Objective, terms Terms) (Method,
 	if len(pub.Initial) > 0 {
 		rate = adagradNetRate * math.Sqrt(2/(pub.NormBound*pub.NormBound+1))
 	}
-	return m, m.Gradient.ConfigureSteps(pub, terms, &m.Steps,
+	err := m.Gradient.ConfigureSteps(pub, terms, &m.Steps,
 		Number{"rate", &m.Rate, Positive, rate},
 		Number{"damping", &m.Regularization, Positive, adagradRegularization},
 	)
+	return m, err
 }
 
 // Plan is T times one sampled Gaussian.

@@ -65,7 +65,7 @@ func (m Adam) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, 
 		rate, schedule, corrections = adamNetRate*math.Sqrt(2/(pub.NormBound*pub.NormBound+1)), "constant", []string{correctNoise, correctNothing}
 	}
 	m.Schedule = cmp.Or(m.Schedule, schedule)
-	return m, m.Gradient.ConfigureSteps(pub, terms, &m.Steps,
+	err := m.Gradient.ConfigureSteps(pub, terms, &m.Steps,
 		Number{"rate", &m.Rate, Positive, rate},
 		Number{"beta1", &m.Beta1, Fraction, adamBeta1},
 		Number{"beta2", &m.Beta2, Fraction, adamBeta2},
@@ -73,6 +73,7 @@ func (m Adam) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, 
 		Word{"correction", &m.Correction, corrections},
 		rateWords{&m.Schedule, &m.Steps},
 	)
+	return m, err
 }
 
 // Plan is T times one sampled Gaussian.

@@ -33,11 +33,12 @@ const momentumBeta = 0.9
 
 // Configure sets what is zero: all but momentum as SGD does.
 func (m Momentum) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
-	return m, m.Gradient.ConfigureSteps(pub, terms, &m.Steps,
+	err := m.Gradient.ConfigureSteps(pub, terms, &m.Steps,
 		Number{"momentum", &m.Beta, Fraction, momentumBeta},
 		Number{"rate", &m.Rate, Positive, sgdFreeRate(pub, obj)},
 		rateWords{&m.Schedule, &m.Steps},
 	)
+	return m, err
 }
 
 // Plan is T times one sampled Gaussian.

@@ -41,7 +41,8 @@ const (
 // Configure sets steps, step size, clip norm and noise where they are zero.
 func (m SGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	rates := rateWords{&m.Schedule, &m.Steps}
-	return m, m.Gradient.ConfigureSteps(pub, terms, &m.Steps, Number{"rate", &m.Rate, Positive, sgdFreeRate(pub, obj)}, rates)
+	err := m.Gradient.ConfigureSteps(pub, terms, &m.Steps, Number{"rate", &m.Rate, Positive, sgdFreeRate(pub, obj)}, rates)
+	return m, err
 }
 
 // sgdFreeRate is the default step size; NaN where the model has no bound from which it would follow.

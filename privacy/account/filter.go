@@ -63,33 +63,37 @@ func (c RDPCurrency) orders() []float64 {
 	return c.Orders
 }
 
-func costOf(a Accountant, e privacy.Event, adj privacy.Adjacency, known func() (float64, error)) ([]float64, error) {
+// costOf is the single cost of an event by a's sum of its parts, in which no δ may be left over.
+func costOf(a Accountant, e privacy.Event, adj privacy.Adjacency, parts func(privacy.Event, privacy.Adjacency) (cost, float64, error)) ([]float64, error) {
 	l, err := trivial(a, e, adj)
-	cost := 0.0
 	switch {
 	case err != nil:
 		return nil, err
 	case l == infinite{}:
-		cost = math.Inf(1)
+		return []float64{math.Inf(1)}, nil
 	case l == none{}:
-	default:
-		if cost, err = known(); err != nil {
-			return nil, err
-		}
+		return []float64{0}, nil
 	}
-	return []float64{cost}, nil
+	if err := refuseDelta(a, e, adj); err != nil {
+		return nil, err
+	}
+	total, _, err := parts(e, adj)
+	if err != nil {
+		return nil, err
+	}
+	return []float64{total.value}, nil
 }
 
 func (PureCurrency) cost(e privacy.Event, adj privacy.Adjacency) ([]float64, error) {
-	return costOf(Pure{}, e, adj, func() (float64, error) { return pureEpsilon(Pure{}, e, adj) })
+	return costOf(Pure{}, e, adj, Pure{}.cost)
 }
 
 func (ZCDPCurrency) cost(e privacy.Event, adj privacy.Adjacency) ([]float64, error) {
-	return costOf(ZCDP{}, e, adj, func() (float64, error) { return ZCDP{}.rho(e, adj) })
+	return costOf(ZCDP{}, e, adj, ZCDP{}.cost)
 }
 
 func (GDPCurrency) cost(e privacy.Event, adj privacy.Adjacency) ([]float64, error) {
-	return costOf(GDP{}, e, adj, func() (float64, error) { return GDP{}.muSquared(e, adj) })
+	return costOf(GDP{}, e, adj, GDP{}.cost)
 }
 
 // hopeless is a divergence beyond which larger orders are not computed: they count

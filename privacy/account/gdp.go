@@ -27,15 +27,6 @@ func (a GDP) Loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 	return bound{gdpLoss{mu: math.Sqrt(squared.value) * (1 + 1e-15)}, leak, append(squared.rests, "gaussian-exact")}, nil
 }
 
-// muSquared is the μ² of a valid event, in which no δ may be left over.
-func (a GDP) muSquared(e privacy.Event, adj privacy.Adjacency) (float64, error) {
-	if err := refuseDelta(a, e, adj); err != nil {
-		return 0, err
-	}
-	squared, _, err := a.cost(e, adj)
-	return squared.value, err
-}
-
 // cost adds up μ² = 1/σ², and the δ of (0, δ) releases. PROOFS.md#gaussian-collapse.
 func (a GDP) cost(e privacy.Event, adj privacy.Adjacency) (squared cost, leak float64, err error) {
 	var total, leaks sum

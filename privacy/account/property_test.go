@@ -724,3 +724,12 @@ func TestLossesAreSafeForConcurrentUse(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// rho is the ρ of an event of one cost.
+func (a ZCDP) rho(e privacy.Event, adj privacy.Adjacency) (float64, error) {
+	cost, err := costOf(a, e, adj, a.cost)
+	if err != nil {
+		return 0, err
+	}
+	return cost[0], nil
+}

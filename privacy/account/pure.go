@@ -25,6 +25,10 @@ func (a Pure) Loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 	return bound{pureLoss(epsilon.value), leak, append(epsilon.rests, "pure-delta")}, nil
 }
 
+func (a Pure) cost(e privacy.Event, adj privacy.Adjacency) (epsilon cost, leak float64, err error) {
+	return pureCost(a, e, adj)
+}
+
 // pureEpsilon is the pure ε of a valid event, in which no δ may be left over.
 // Errors name the accountant that asked.
 func pureEpsilon(a Accountant, e privacy.Event, adj privacy.Adjacency) (float64, error) {

@@ -32,15 +32,6 @@ func (a ZCDP) Loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 	return bound{zcdpLoss{rho: rho.value, classic: a.Classic}, leak, append(rho.rests, conversion(a.Classic))}, nil
 }
 
-// rho is the ρ of a valid event, in which no δ may be left over.
-func (a ZCDP) rho(e privacy.Event, adj privacy.Adjacency) (float64, error) {
-	if err := refuseDelta(a, e, adj); err != nil {
-		return 0, err
-	}
-	rho, _, err := a.cost(e, adj)
-	return rho.value, err
-}
-
 // cost adds up the parts, and the δ of (ε, δ) releases. PROOFS.md#zcdp-composition.
 func (a ZCDP) cost(e privacy.Event, adj privacy.Adjacency) (rho cost, leak float64, err error) {
 	var total, leaks sum

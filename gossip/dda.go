@@ -39,7 +39,7 @@ type DDA struct {
 	Weights string  `yaml:"weights" json:"weights" doc:"linear (a_t = t; default with model.l2) or constant (a_t = 1; default without)"`
 	Gamma   float64 `yaml:"gamma" json:"gamma" doc:"γ of γ_t: γ with linear weights, γ√t with constant ones (default: a largest step of 20/R², R the bound on a row's norm)"`
 	Ball    float64 `yaml:"ball" json:"ball,omitempty" doc:"radius of the ball that the parameters stay in (default none)"`
-	Refresh bool    `yaml:"refresh_inactive" json:"refresh_inactive,omitempty" doc:"compute the parameters of silent owners again in every round, as the proofs of P3 do"`
+	Refresh bool    `yaml:"refresh_inactive" json:"refresh_inactive,omitempty" doc:"compute the parameters of inactive owners again in every round, as the proofs of P3 do"`
 }
 
 // stepBound is the largest step size that the default of γ leads to, times the square of the bound on a row's norm.

@@ -6,7 +6,7 @@ import (
 )
 
 // Pieces are zero, begin on a line, and share nothing, whatever their sizes.
-func TestRoom(t *testing.T) {
+func TestArena(t *testing.T) {
 	var r Arena
 	type piece struct {
 		x []float32

@@ -2,6 +2,7 @@ package data
 
 import (
 	"bufio"
+	"bytes"
 	"compress/flate"
 	"compress/gzip"
 	"context"
@@ -218,6 +219,7 @@ func openRows(ctx context.Context, in *Input) (Rows, error) {
 		case f.Is == nil || !fits && !f.Magic || !f.Is(in.Path, head):
 		case !fits:
 			return nil, &config.Error{File: Public(in.Path), Found: f.Name, Allowed: "what format.kind says, " + s.Format.Kind, Hint: "tables of named columns have the kind csv"}
+		case !f.Magic && !s.Format.Header && len(bytes.TrimSpace(head)) == 0: // no rows, whatever the form
 		case !f.Magic && !s.Format.Header:
 			return nil, &config.Error{File: in.Path, Field: "format.header", Found: f.Name, Allowed: "header: true, since its rows name the columns", Hint: "write a file of text with a header"}
 		default:

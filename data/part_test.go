@@ -52,7 +52,7 @@ func (t *Table) words() []string {
 }
 
 // Subset keeps the rows named, whole and in order, in full blocks.
-func TestGather(t *testing.T) {
+func TestSubset(t *testing.T) {
 	for _, sparse := range []bool{false, true} {
 		var content, want []int
 		for r := range 2500 {
@@ -87,7 +87,7 @@ func coinsOf(content []int, sparse bool) map[string]int {
 
 // A coin belongs to the row, not to its place: rows in another order have the same
 // coins, a row more brings one coin and moves none, stored dense or sparse (R10).
-func TestCoins(t *testing.T) {
+func TestRecordHashes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		content := rapid.SliceOfN(rapid.IntRange(0, 255), 1, 40).Draw(t, "rows") // 40 of 256: often equal ones
 		more := rapid.IntRange(0, 255).Draw(t, "more")

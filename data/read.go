@@ -104,15 +104,14 @@ func Read(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Opt
 
 // readInto reads the table at path into b, and hashes its raw rows under a key, where there is one.
 func readInto(ctx context.Context, key []byte, s *schema.Schema, path string, opt Options, b *builder) (*LoadStats, *Content, error) {
-	r := &reader{schema: s, opt: opt, name: Public(path), enc: newEncoder(s), build: b}
-	r.stats.Clamped = map[string]int{}
-	in := &Input{Path: path, Schema: s, Options: opt, Sum: sha256.New(), row: &Row{encoder: r.enc, raw: newRowHasher(key)}}
+	in := &Input{Path: path, Schema: s, Options: opt, Sum: sha256.New(), row: &Row{encoder: newEncoder(s), raw: newRowHasher(key)}}
+	r := &reader{Input: in, build: b, stats: LoadStats{Clamped: map[string]int{}}}
 	rows, err := openRows(ctx, in)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer rows.Close()
-	if err := r.read(ctx, rows, in.row); err != nil {
+	if err := r.read(ctx, rows); err != nil {
 		return nil, nil, err
 	}
 	if err := opt.dropped(path, &r.stats); err != nil {
@@ -123,20 +122,17 @@ func readInto(ctx context.Context, key []byte, s *schema.Schema, path string, op
 
 // A reader is one call of Read.
 type reader struct {
-	schema *schema.Schema
-	opt    Options
-	name   string
-	enc    *encoder
-	build  *builder
-	stats  LoadStats
+	*Input
+	build *builder
+	stats LoadStats
 }
 
-func (r *reader) read(ctx context.Context, in Rows, row *Row) error {
+func (r *reader) read(ctx context.Context, in Rows) error {
 	var first *config.Error // the first bad row, under on_bad_row: stop
 	bad := 0
 	for {
-		r.enc.begin() // not every record gets as far as the encoder
-		f, err := in.Next(row)
+		r.row.begin() // not every record gets as far as the encoder
+		f, err := in.Next(r.row)
 		if err == io.EOF || err != nil && first != nil {
 			break
 		}
@@ -144,20 +140,20 @@ func (r *reader) read(ctx context.Context, in Rows, row *Row) error {
 			return err
 		}
 		r.stats.Rows++
-		if r.opt.Rows > 0 && r.records() > r.opt.Rows {
-			return r.rowsError("more " + r.schema.Counted() + " than that")
+		if r.Options.Rows > 0 && r.records() > r.Options.Rows {
+			return rowsError(Public(r.Path), r.Schema.Counted(), "more "+r.Schema.Counted()+" than that", r.Options.Rows)
 		}
 		if f.Found != "" {
 			bad++
 			switch {
-			case r.schema.OnBadRow == schema.BadRowDrop:
+			case r.Schema.OnBadRow == schema.BadRowDrop:
 				r.stats.Dropped++
 				if r.stats.DroppedBy == nil {
 					r.stats.DroppedBy = map[string]int{}
 				}
 				r.stats.DroppedBy[f.Column]++
-				if r.opt.KeepBad {
-					if err := r.build.drop(r.enc); err != nil {
+				if r.Options.KeepBad {
+					if err := r.build.drop(r.row.encoder); err != nil {
 						return err
 					}
 				}
@@ -166,11 +162,11 @@ func (r *reader) read(ctx context.Context, in Rows, row *Row) error {
 				first.Field, first.Found, first.Allowed = columnField(f.Column), f.Found, f.Allowed
 			}
 		} else if first == nil {
-			r.enc.finish()
-			if err := r.build.add(r.enc); err != nil {
+			r.row.finish()
+			if err := r.build.add(r.row.encoder); err != nil {
 				return err
 			}
-			for _, i := range r.enc.clamped {
+			for _, i := range r.row.clamped {
 				r.stats.Clamped[r.clampName(i)]++
 			}
 		}
@@ -186,8 +182,8 @@ func (r *reader) read(ctx context.Context, in Rows, row *Row) error {
 			first.Hint = fmt.Sprintf("%d rows are bad, this is the first; %s", bad, first.Hint)
 		}
 		return first
-	case r.opt.Rows > 0 && r.records() != r.opt.Rows:
-		return r.rowsError(strconv.Itoa(r.records()))
+	case r.Options.Rows > 0 && r.records() != r.Options.Rows:
+		return rowsError(Public(r.Path), r.Schema.Counted(), strconv.Itoa(r.records()), r.Options.Rows)
 	}
 	if err := r.build.flush(); err != nil {
 		return err
@@ -203,20 +199,16 @@ func (r *reader) records() int {
 	return r.stats.Rows
 }
 
-func (r *reader) rowsError(found string) error {
-	return rowsError(r.name, r.schema.Counted(), found, r.opt.Rows)
-}
-
 // rowsError: there are more or fewer rows, or units, than replace-one allows.
 func rowsError(file, field, found string, want int) error {
 	return &config.Error{File: file, Field: field, Found: found, Allowed: fmt.Sprintf("exactly %d, the number in the schema, under replace-one", want)}
 }
 
 func (r *reader) clampName(i int) string {
-	if r.schema.Format.Kind == schema.KindLIBSVM && i < 0 {
+	if r.Schema.Format.Kind == schema.KindLIBSVM && i < 0 {
 		return "features"
 	}
-	return r.enc.cols[i].name
+	return r.row.cols[i].name
 }
 
 func columnField(name string) string {

@@ -74,13 +74,12 @@ func openCSV(_ context.Context, in *data.Input) (data.Rows, error) {
 // header reads the header line and says which columns the cells belong to.
 func (p *csvRows) header(in *data.Input) error {
 	line, f, err := p.record(p.format)
-	if err == io.EOF {
+	switch {
+	case err == io.EOF:
 		return &config.Error{File: p.Name, Found: "an empty file", Allowed: "a header line, with or without rows below it", Hint: "a file without a header has header: false under format"}
-	}
-	if err != nil {
+	case err != nil:
 		return err
-	}
-	if f.Found != "" {
+	case f.Found != "":
 		return &config.Error{File: p.Name, Line: p.n, Found: f.Found, Allowed: f.Allowed}
 	}
 	p.feed.rest = line
@@ -90,8 +89,8 @@ func (p *csvRows) header(in *data.Input) error {
 		return &config.Error{File: p.Name, Line: p.n, Column: f.Byte, Field: "header", Found: f.Found, Allowed: f.Allowed}
 	}
 	names = slices.Clone(names)
-	for i := range names {
-		if p.format.Trim {
+	if p.format.Trim {
+		for i := range names {
 			names[i] = strings.TrimSpace(names[i])
 		}
 	}

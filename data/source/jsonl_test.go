@@ -150,6 +150,10 @@ func TestNoJSONLines(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, stats, err)
 		}
 	}
+	bare := parse(t, strings.Replace(schematest.Small, "format: {", "format: {header: false, ", 1))
+	if tab, _, err := read(t, bare, "a.jsonl", "", data.Options{}); err != nil || tab.Rows() != 0 {
+		t.Errorf("without a header: %v", err)
+	}
 	if _, _, err := read(t, s, "a.csv", "", data.Options{}); err == nil || !strings.Contains(err.Error(), "found an empty file") {
 		t.Errorf("CSV: %v", err)
 	}

@@ -40,7 +40,7 @@
 //
 // Where the schema has a column of type unit, rows with one id there are one unit's: a
 // record is then the unit with its rows, and what divides a table ([Subset], [RowHashes],
-// [ReadTest]) leaves a unit whole (R12). [Table.UnitRows] and [Table.Shares] say which
+// [Read]) leaves a unit whole (R12). [Table.UnitRows] and [Table.Shares] say which
 // rows count and for how much. Of ids only hashes are kept, under a key of the process
 // that is written nowhere, and none of a packed table.
 //

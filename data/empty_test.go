@@ -85,7 +85,7 @@ func TestA5EmptyTable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := readTest(ctx, admit(), s, c[1], Options{}, train); err != nil {
+		if _, _, err := readTable(ctx, admit(), s, c[1], Options{}, train); err != nil {
 			t.Error(err)
 		}
 	}

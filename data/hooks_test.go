@@ -12,18 +12,13 @@ var (
 	Skeleton    func(path, delimiter string) ([]byte, error)
 )
 
-// readTable is Read with all formats, packTable Pack, readTest ReadTest.
-func readTable(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options) (*Table, *LoadStats, error) {
+// readTable is Read with all formats, packTable Pack.
+func readTable(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options, train ...*Table) (*Table, *LoadStats, error) {
 	opt.Formats = TestFormats
-	return Read(ctx, gate, s, path, opt)
+	return Read(ctx, gate, s, path, opt, train...)
 }
 
 func packTable(ctx context.Context, gate Gate, s *schema.Schema, src, dst string, opt Options) (*LoadStats, error) {
 	opt.Formats = TestFormats
 	return Pack(ctx, gate, s, src, dst, opt)
-}
-
-func readTest(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options, train ...*Table) (*Table, *LoadStats, error) {
-	opt.Formats = TestFormats
-	return ReadTest(ctx, gate, s, path, opt, train...)
 }

@@ -78,7 +78,9 @@ type LoadStats struct {
 //
 // A table without rows, or one of which every row was dropped, is a table like any
 // other: its neighbor has one row (R9).
-func Read(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options) (*Table, *LoadStats, error) {
+//
+// train are the tables on which a model was trained that this one scores. No unit may be in both (R12).
+func Read(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options, train ...*Table) (t *Table, stats *LoadStats, err error) {
 	if gate == nil {
 		return nil, nil, errors.New("data: there is no gate; rows are opened through package run/access")
 	}
@@ -86,8 +88,20 @@ func Read(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Opt
 		return nil, nil, fmt.Errorf("data: a schema that was not made by schema.Parse: %w", e)
 	}
 	if isPacked(path) {
-		return openPacked(ctx, gate, s, path, opt)
+		t, stats, err = openPacked(ctx, gate, s, path, opt)
+	} else {
+		t, stats, err = readRows(ctx, gate, s, path, opt)
 	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := t.apart(s, path, train); err != nil {
+		return nil, nil, errors.Join(err, t.Close())
+	}
+	return t, stats, nil
+}
+
+func readRows(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options) (*Table, *LoadStats, error) {
 	b := newBuilder(s, opt)
 	stats, content, err := readInto(ctx, gate.RowKey(), s, path, opt, b)
 	if err == nil {

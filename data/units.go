@@ -2,11 +2,9 @@ package data
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -275,21 +273,19 @@ func hashID(id string) [16]byte {
 	return [16]byte(sum[:16])
 }
 
-// ReadTest reads the table at path to score on what was trained on the tables train. A
-// unit is on one side alone (R12): one that has rows on both is a [*config.Error], which names
-// no row, as is a table that cannot be asked, a packed one. Leaving such rows out in
-// silence would let the scores tell who was trained on.
-func ReadTest(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options, train ...*Table) (*Table, *LoadStats, error) {
-	t, stats, err := Read(ctx, gate, s, path, opt)
-	if err != nil || t.units == nil {
-		return t, stats, err
+// apart checks that no unit of t, which scores what was trained on the tables train, is in one of
+// them (R12). One that is gives a [*config.Error], which names no row, and so does a table without
+// ids, a packed one. Leaving such rows out in silence would let the scores tell who was trained on.
+func (t *Table) apart(s *schema.Schema, path string, train []*Table) error {
+	if len(train) == 0 || t.units == nil {
+		return nil
 	}
-	apart := &config.Error{File: Public(path), Field: "unit"}
+	bad := &config.Error{File: Public(path), Field: "unit"}
 	known := map[[16]byte]bool{}
-	for _, table := range append(train, t) {
+	for _, table := range append(slices.Clip(train), t) {
 		if table.units == nil || table.units.ids == nil {
-			apart.Found, apart.Allowed = "a table whose ids are not here, as those of a packed one", "tables of another form to train and to score on: whether a "+s.Unit+" is in both, ids alone tell"
-			return nil, nil, errors.Join(apart, t.Close())
+			bad.Found, bad.Allowed = "a table whose ids are not here, as those of a packed one", "tables of another form to train and to score on: whether a "+s.Unit+" is in both, ids alone tell"
+			return bad
 		}
 	}
 	for _, table := range train {
@@ -298,8 +294,8 @@ func ReadTest(ctx context.Context, gate Gate, s *schema.Schema, path string, opt
 		}
 	}
 	if slices.ContainsFunc(t.units.ids, func(id [16]byte) bool { return known[id] }) {
-		apart.Found, apart.Allowed = "a "+s.Unit+" who has rows to train on too", "others: all rows of a "+s.Unit+" are on one side"
-		return nil, nil, apart
+		bad.Found, bad.Allowed = "a "+s.Unit+" who has rows to train on too", "others: all rows of a "+s.Unit+" are on one side"
+		return bad
 	}
-	return t, stats, nil
+	return nil
 }

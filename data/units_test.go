@@ -236,7 +236,7 @@ func TestReadTest(t *testing.T) {
 		"packed":     {packed, ": unit: found a table whose ids are not here"},
 		"no file":    {"nowhere", "nowhere: found no file"},
 	} {
-		tab, _, err := readTest(context.Background(), admit(), s, c.path, Options{}, train)
+		tab, _, err := readTable(context.Background(), admit(), s, c.path, Options{}, train)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || tab != nil) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -247,7 +247,7 @@ func TestReadTest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := readTest(context.Background(), admit(), plain, same, Options{}, one); err != nil {
+	if _, _, err := readTable(context.Background(), admit(), plain, same, Options{}, one); err != nil {
 		t.Errorf("without units: %v", err)
 	}
 }
@@ -288,7 +288,7 @@ func TestUnitsInEveryForm(t *testing.T) {
 		if got := counting(t, tab); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, and in the text %v", path, got, want)
 		}
-		if _, _, err := readTest(context.Background(), admit(), s, path, Options{}, csv); err == nil {
+		if _, _, err := readTable(context.Background(), admit(), s, path, Options{}, csv); err == nil {
 			t.Errorf("%s: patients of the text are not known", path)
 		}
 	}

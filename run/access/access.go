@@ -138,12 +138,7 @@ func (g *Gate) Open(ctx context.Context, purpose Purpose, schema *schema.Schema,
 		beside = append(beside, t.table)
 	}
 	var err error
-	if len(beside) > 0 {
-		in.o.table, in.o.Stats, err = data.ReadTest(ctx, &in, schema, path, opt, beside...)
-	} else {
-		in.o.table, in.o.Stats, err = data.Read(ctx, &in, schema, path, opt)
-	}
-	if err != nil {
+	if in.o.table, in.o.Stats, err = data.Read(ctx, &in, schema, path, opt, beside...); err != nil {
 		return nil, err
 	}
 	return in.o, nil

@@ -147,11 +147,7 @@ type File struct {
 
 // Write writes the file into an owner's directory.
 func (f File) Write(dir string) error {
-	b, err := json.Marshal(f)
-	if err != nil {
-		return err
-	}
-	return newfile.Replace(filepath.Join(dir, runlog.AgreedFile), 0o600, append(b, '\n'))
+	return newfile.JSON(filepath.Join(dir, runlog.AgreedFile), "", f)
 }
 
 // Read reads the agreement of an owner's directory whose network has that hash, and the network's

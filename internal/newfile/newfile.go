@@ -4,6 +4,7 @@ package newfile
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,14 +31,17 @@ func Replace(path string, mode fs.FileMode, b []byte) error {
 // JSON writes a value durably as JSON and a line break, for the owner alone to read. An indent sets fields on lines
 // of their own.
 func JSON(path, indent string, v any) error {
-	b, err := json.Marshal(v)
-	if err == nil && indent != "" {
-		b, err = json.MarshalIndent(v, "", indent)
-	}
+	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	return Replace(path, 0o600, append(b, '\n'))
+	b := bytes.NewBuffer(text)
+	if indent != "" {
+		b = &bytes.Buffer{}
+		json.Indent(b, text, "", indent) // cannot fail on what Marshal wrote
+	}
+	b.WriteByte('\n')
+	return Replace(path, 0o600, b.Bytes())
 }
 
 // Temporary writes a file beside path, durably but for its name.

@@ -190,11 +190,7 @@ func (i *Info) PlanEvent() (privacy.Event, error) {
 
 // WriteInfo replaces run.json in dir, as a whole.
 func WriteInfo(dir string, i *Info) error {
-	b, err := json.MarshalIndent(i, "", "  ")
-	if err != nil {
-		return err
-	}
-	return newfile.Replace(filepath.Join(dir, InfoFile), 0o600, append(b, '\n'))
+	return newfile.JSON(filepath.Join(dir, InfoFile), "  ", i)
 }
 
 // ReadInfo reads run.json of a run directory.

@@ -18,8 +18,8 @@ const (
 )
 
 // DDA is distributed dual averaging, P3 Algorithm 1. With a schedule of all edges it is private
-// stochastic dual averaging with all nodes active ([19] of P3), without noise and with all rows conventional
-// dual averaging (P3 (2)–(3)).
+// stochastic dual averaging with all nodes active ([19] of P3); without noise and with all rows it
+// is conventional dual averaging (P3 (2)–(3)).
 //
 //	P3        here
 //	ζ_i       a noisy subgradient of a secret sample of the owner's rows, paid
@@ -30,10 +30,12 @@ const (
 //	(5)       Mixer.Mix of z + a_t ζ
 //	(6)       prox.point
 //
-// Deviations: noise from an accountant, for the activations that the public schedule gives the owner; P3's
-// Theorem 1 does not hold (S-3). On graphs where some nodes speak more often than others, which P3 does not
-// have, ζ is weighed by the mean number of activations over the node's own, so that all owners count alike. A sample of more than one row, which is what buys accuracy. P3's box lets x of an
-// inactive node stand still where its proofs recompute it in every round; Refresh does as the proofs do, at the same cost.
+// Deviations: an accountant sets the noise, for the owner's activations in the public schedule;
+// P3's Theorem 1 does not hold (S-3). On graphs where some nodes are active more often than others,
+// which P3 does not have, ζ is weighted by the mean number of activations over the node's own, so
+// that all owners count alike. A sample has more than one row, for accuracy. In P3's box x of an
+// inactive node does not change, while its proofs recompute it in every round; Refresh follows the
+// proofs, at the same cost.
 type DDA struct {
 	Rows
 	Weights string  `yaml:"weights" json:"weights" doc:"linear (a_t = t; default with model.l2) or constant (a_t = 1; default without)"`
@@ -42,10 +44,11 @@ type DDA struct {
 	Refresh bool    `yaml:"refresh_inactive" json:"refresh_inactive,omitempty" doc:"compute the parameters of inactive owners again in every round, as the proofs of P3 do"`
 }
 
-// stepBound is the largest step size that the default of γ leads to, times the square of the bound on a row's norm.
+// stepBound is the largest step size under the default of γ, times the square of the bound on a
+// row's norm.
 const stepBound = 20
 
-// Fit is Method's.
+// Configure is Method's.
 func (m DDA) Configure(pub oracle.Public, obj method.Objective, s *Schedule, activations int, terms method.Terms) (Method, error) {
 	p, err := m.prox(obj, s)
 	if err != nil {

@@ -14,15 +14,16 @@ import (
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// DGD is distributed gradient descent with noisy gradients, a baseline of P3:
-// x_i ← Σ_j w_ij x_j − η/√t · (ζ_i + ∇r(x_i)), ζ_i as in [DDA]. What is shared follows from noisy
-// gradients. Owners with fewer activations take larger steps, as in DDA. The output is the mean over the node's activations in the last half of the rounds.
+// DGD is distributed gradient descent with noisy gradients, a baseline of P3: x_i ← Σ_j w_ij x_j −
+// η/√t · (ζ_i + ∇r(x_i)), ζ_i as in [DDA]. Owners share only what follows from noisy gradients.
+// Owners with fewer activations take larger steps, as in DDA. The output is the mean over the
+// node's activations in the last half of the rounds.
 type DGD struct {
 	Rows
 	Rate float64 `yaml:"rate" json:"rate" doc:"η of the step size η/√t (default 20/R², R the bound on a row's norm)"`
 }
 
-// Fit is Method's.
+// Configure is Method's.
 func (m DGD) Configure(pub oracle.Public, obj method.Objective, _ *Schedule, activations int, terms method.Terms) (Method, error) {
 	if err := positive("rate", m.Rate); err != nil {
 		return nil, err
@@ -65,9 +66,10 @@ func (m DGD) Run(ctx context.Context, at Node, o oracle.Oracle, obj method.Objec
 //
 //	x_i ← y_i − η·d^k (g_i(y_i) + ∇r(y_i)) + Laplace noise,  y_i ← Σ_j w_ij x_j
 //
-// with g_i the mean over all rows of subgradients clipped in the ℓ1 norm: y is public, so this is a query
-// for g_i with Laplace noise that is 1/(η·d^k) times as large. The noise on x falls like n^k with
-// d < n < 1, so the costs of the activations, (d/n)^k each up to a factor, add up to ε however many there are. The output is the last state.
+// with g_i the mean over all rows of subgradients clipped in the ℓ1 norm: y is public, so this is a
+// query for g_i with Laplace noise that is 1/(η·d^k) times as large. The noise on x falls like n^k
+// with d < n < 1, so the costs of the activations, (d/n)^k each up to a factor, sum to at most ε
+// for any number of them. The output is the last state.
 type LaplaceDGD struct {
 	Rate       float64 `yaml:"rate" json:"rate" doc:"η, the first step size (default 20/R², R the bound on a row's norm)"`
 	Decay      float64 `yaml:"decay" json:"decay" doc:"d, by which steps fall (default 0.9)"`
@@ -77,7 +79,7 @@ type LaplaceDGD struct {
 	Off        bool    `yaml:"-" json:"off,omitempty"`
 }
 
-// Fit is Method's. The costs add up as pure ε.
+// Configure is Method's. The costs add up as pure ε.
 func (m LaplaceDGD) Configure(pub oracle.Public, _ method.Objective, _ *Schedule, activations int, terms method.Terms) (Method, error) {
 	m.Off = terms.Off
 	for field, v := range map[string]float64{"rate": m.Rate, "decay": m.Decay, "noise_decay": m.NoiseDecay, "clip": m.Clip, "noise_multiplier": m.Noise} {
@@ -116,7 +118,7 @@ func (m LaplaceDGD) Configure(pub oracle.Public, _ method.Objective, _ *Schedule
 	return m, nil
 }
 
-// maxGeometric is the most activations: beyond, a step is nothing.
+// maxGeometric is the most activations: further steps would be almost 0.
 const maxGeometric = 1000
 
 // ratio is the noise multiplier of the first activation over that of activation k.

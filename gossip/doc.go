@@ -4,14 +4,14 @@
 //
 // # What is public
 //
-// The graph, the schedule (who speaks to whom in which round), every vector that an owner
-// hands to a [Mixer], and which exchanges failed. The schedule is drawn beforehand from a public seed and
-// depends on no row (R22). So an owner's guarantee is for its rows against all other
-// owners together and anyone who carries the messages: the owner answers as often as the
-// schedule says, each time from a secret sample of its own rows, and that is what is
-// accounted. P3's Theorem 1 also counts that an owner is active only now and then; anyone who sees the
-// messages sees who is active, and the theorem does not hold (soundness.md, S-3).
+// The graph, the schedule (who exchanges with whom in which round), every vector that an owner
+// hands to a [Mixer], and which exchanges failed. The schedule is drawn beforehand from a public
+// seed and depends on no row (R22). So an owner's guarantee is for its rows against all other
+// owners together and anyone who carries the messages: the accountant counts the owner's answers in
+// the schedule, each from a secret sample of its own rows. P3's Theorem 1 also counts that an owner
+// is active only now and then; but the messages show who is active, so the theorem does not hold
+// (soundness.md, S-3).
 //
-// An owner's rows are reached only through its [oracle.Oracle], with a meter of its own.
-// One person with rows at several owners is covered by the sum of what these spend.
+// Only an [oracle.Oracle] with the owner's own meter reaches its rows. For one person with rows at
+// several owners the costs add up.
 package gossip

@@ -12,13 +12,13 @@ import (
 // An Edge joins two nodes, numbered from 0, the lower one first.
 type Edge [2]int
 
-// A Graph says who may speak to whom.
+// A Graph says which nodes may exchange vectors.
 type Graph struct {
 	N     int
 	Edges []Edge // each once, in ascending order
 }
 
-// maxEdges keeps graphs within memory: 4,000 nodes, all joined, are fewer.
+// maxEdges keeps graphs within memory: a complete graph of 4,000 nodes has fewer.
 const maxEdges = 8_000_000
 
 // Ring joins each node to the next and the last to the first; n ≥ 2.
@@ -50,8 +50,8 @@ func Complete(n int) Graph {
 	return g
 }
 
-// Grid places n nodes row by row on a lattice as square as can be, whose last row may be
-// short, and joins those side by side.
+// Grid places n nodes row by row on a lattice that is nearly square, whose last row may be short,
+// and joins neighbors.
 func Grid(n int) Graph {
 	width := 1
 	for width*width < n {
@@ -83,8 +83,8 @@ func Random(n int, p float64, seed uint64) Graph {
 	return g
 }
 
-// ReadGraph reads a graph from lines of two node numbers each, counted from 0; empty lines
-// and what follows # are left out. The graph has n nodes.
+// ReadGraph reads a graph of n nodes from lines of two node numbers, counted from 0. It ignores
+// empty lines and what follows #.
 func ReadGraph(r io.Reader, n int) (Graph, error) {
 	g := Graph{N: n}
 	s := bufio.NewScanner(r)
@@ -125,7 +125,8 @@ func (g Graph) sorted() Graph {
 	return g
 }
 
-// Validate says what is wrong: without a way between every two nodes they learn nothing of each other.
+// Validate returns what is wrong. The graph must be connected, so that all nodes learn of each
+// other.
 func (g Graph) Validate() error {
 	if g.N < 2 {
 		return fmt.Errorf("gossip: a graph of %d nodes; at least 2 are allowed", g.N)

@@ -17,9 +17,9 @@ import (
 
 // A Method is what each owner does, with its configuration.
 type Method interface {
-	// Configure returns the method with everything set that was left free (zero), for an owner with
-	// so many activations in the schedule: its noise is calibrated to the owner's own terms. It does not touch data. Its errors begin
-	// with the field that is meant.
+	// Configure returns the method with every free (zero) field set, for an owner with so many
+	// activations in the schedule: its noise is calibrated to the owner's own terms. It accesses no
+	// data. Its errors begin with the field's name.
 	Configure(pub oracle.Public, obj method.Objective, s *Schedule, activations int, terms method.Terms) (Method, error)
 	// Plan is what a configured method asks of an owner in so many activations.
 	Plan(pub oracle.Public, activations int) (privacy.Event, error)
@@ -30,7 +30,7 @@ type Method interface {
 	Run(ctx context.Context, at Node, o oracle.Oracle, obj method.Objective, watch Watch) ([]float64, error)
 }
 
-// A Node is a place in the network. Its fields are the same for all nodes but for Index.
+// A Node is one owner in the network. Its fields are the same for all nodes except Index.
 type Node struct {
 	Schedule *Schedule
 	Index    int
@@ -47,8 +47,8 @@ func (n Node) even() float64 {
 	return float64(sum) / float64(len(activations)) / float64(max(1, activations[n.Index]))
 }
 
-// Watch is told after each activation which round it was, from 0. out, which may be called until Watch
-// returns, sets dst to the parameters that the node would return. A nil Watch is not told.
+// Watch is called after each activation with its round, from 0. out, valid until Watch returns,
+// sets dst to the parameters that the node would return. Watch may be nil.
 type Watch func(t int, out func(dst []float64))
 
 // An Entry of the registry.
@@ -82,7 +82,7 @@ func (e Entry) Fields() (names, docs []string) {
 	return names, docs
 }
 
-// DecodeBy reads a method of e's type with a strict decoder, which gets a pointer to it.
+// DecodeBy reads a method of e's type with a strict decoder.
 func (e Entry) DecodeBy(decode func(any) error) (Method, error) {
 	v := reflect.New(reflect.TypeOf(e.Method))
 	if err := decode(v.Interface()); err != nil {
@@ -111,7 +111,7 @@ type Rows struct {
 	Off      bool    `yaml:"-" json:"off,omitempty"` // no noise: lab
 }
 
-// sgd asks its rows the same as the owner does in that many activations.
+// sgd is an SGD that asks the same of its rows in that many activations.
 func (r Rows) sgd(activations int) method.SGD {
 	return method.SGD{Steps: activations, Rate: 1, Gradient: method.Gradient{Batch: r.Batch, Sampling: r.Sampling, Clip: r.Clip, Noise: r.Noise, Off: r.Off}}
 }
@@ -151,7 +151,7 @@ func (r Rows) grad(ctx context.Context, o oracle.Oracle, w []float64) ([]float64
 	return b.Grad(q, w)
 }
 
-// positive says what is wrong with a number that must be above 0, or 0 where it was left out.
+// positive returns what is wrong with a number that must be above 0, or 0 if it was left out.
 func positive(field string, v float64) error {
 	if !(v >= 0) || math.IsInf(v, 1) {
 		return fmt.Errorf("%s: found %v; allowed is any number above 0", field, v)

@@ -8,19 +8,18 @@ import (
 
 // A Mixer carries what nodes release to their peers. What it is given is public.
 type Mixer interface {
-	// Mix exchanges m, what node releases in this turn, with the turn's peers, and turns it
-	// into the node's own vector after the round: m + Σ w(m_peer − m), over the exchanges that
-	// both sides make. An exchange that fails is left out by both. It waits for the peers.
+	// Mix exchanges m, what node releases in this activation, with the peers, and turns it into the
+	// node's own vector after the round: m + Σ w(m_peer − m), over the exchanges that both sides
+	// make. Both sides leave out an exchange that fails. Mix waits for the peers.
 	Mix(ctx context.Context, node int, act Activation, m []float64) error
 }
 
 // Local is the mixer of nodes that are goroutines of one process.
 //
-// Every edge is a flow from one node to the other, so that whatever edges fail the sum
-// over all nodes stays what it was.
+// Every edge is a flow from one node to the other, so the sum over all nodes does not change if
+// edges fail.
 type Local struct {
-	// Fails says which exchanges do not come about; nil: all do. It may depend on public
-	// things only.
+	// Fails says which exchanges fail; nil: none. It may depend on public facts only.
 	Fails func(t int, e Edge) bool
 
 	mail map[Edge]chan []float64 // from, to

@@ -15,8 +15,8 @@ const (
 	All      = "all"      // every edge of the graph, in every round
 )
 
-// A Schedule says which edges speak in which round. It is a public function of its fields: all
-// owners work out the same. It depends on no row.
+// A Schedule says which edges are active in which round. It is a public function of its fields,
+// which all owners compute alike. It depends on no row.
 type Schedule struct {
 	Graph  Graph
 	Kind   string // Matching, Edges or All
@@ -26,7 +26,7 @@ type Schedule struct {
 	Epoch  uint64 // counts the changes of membership
 }
 
-// Validate says what is wrong with the fields.
+// Validate returns what is wrong with the fields.
 func (s *Schedule) Validate() error {
 	if err := s.Graph.Validate(); err != nil {
 		return err
@@ -62,8 +62,8 @@ func (s *Schedule) All() iter.Seq2[int, []Edge] {
 	}
 }
 
-// Planned is, for each owner, how many turns its noise is for: the most of any owner with as many declared rows, since owners alike
-// add the same noise.
+// Planned is, for each owner, the number of activations that its noise is calibrated for: the most
+// of any owner with as many declared rows, since such owners add the same noise.
 func Planned(activations, rows []int) []int {
 	most := map[int]int{}
 	for i, n := range activations {
@@ -76,7 +76,8 @@ func Planned(activations, rows []int) []int {
 	return planned
 }
 
-// Activations counts, for each node, the rounds in which it speaks. It is public, and what an owner pays for.
+// Counts is, for each node, the number of rounds in which it is active. It is public, and an owner
+// is charged for each.
 func (s *Schedule) Counts() []int {
 	n := make([]int, s.Graph.N)
 	last := make([]int, s.Graph.N) // round, from 1
@@ -93,7 +94,7 @@ func (s *Schedule) Counts() []int {
 	return n
 }
 
-// Share is ι, the share of the nodes that speak in a round, on average over the schedule.
+// Share is ι, the share of nodes that are active in a round, on average over the schedule.
 func (s *Schedule) Share() float64 {
 	sum := 0
 	for _, n := range s.Counts() {
@@ -102,7 +103,7 @@ func (s *Schedule) Share() float64 {
 	return float64(sum) / float64(s.Graph.N) / float64(s.Rounds)
 }
 
-// An Activation is a round in which a node speaks.
+// An Activation is a round in which a node is active.
 type Activation struct {
 	T      int       // round, from 0
 	Peers  []int     // with whom, in the order of the round's edges
@@ -165,9 +166,9 @@ func (s *Schedule) chooser() *chooser {
 	return c
 }
 
-// round draws edges in random order, without repeating one, and takes as many as the
-// schedule has; for a matching those that meet none taken before. On a complete graph
-// every matching of that size is equally likely.
+// round draws edges in random order, without repetition, and takes as many as the schedule has; for
+// a matching those that share no node with earlier ones. On a complete graph every matching of that
+// size is equally likely.
 func (c *chooser) round(t int) []Edge {
 	s := c.s
 	if s.Kind == All {
@@ -224,7 +225,7 @@ func (d *draw) begin(seed, epoch, t uint64) {
 func (d *draw) below(n int) int {
 	u := uint64(n)
 	for {
-		// What is left over at the upper end is drawn again.
+		// Values above the largest multiple of n are drawn again.
 		if v := d.Uint64(); v < -(-u%u) || -u%u == 0 {
 			return int(v % u)
 		}

@@ -7,10 +7,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Weights are the Metropolis weights of the edges of one round, which every node can work
-// out from the round's edges alone: w_ij = 1/(1 + max(d_i, d_j)), d the number of edges at a node
-// (algorithms.md §4.2). A node keeps 1 − Σ_j w_ij ≥ 1/(1+d_i) of its own. Any subset of the
-// edges with these weights makes a doubly stochastic matrix, too.
+// Weights are the Metropolis weights of the edges of one round, which every node can compute from
+// these edges alone: w_ij = 1/(1 + max(d_i, d_j)), d the number of edges at a node (algorithms.md
+// §4.2). A node's own weight is 1 − Σ_j w_ij ≥ 1/(1+d_i). Any subset of the edges with these
+// weights is a doubly stochastic matrix, too.
 func Weights(edges []Edge) []float64 {
 	degree := map[int]int{}
 	for _, e := range edges {
@@ -39,15 +39,15 @@ func Matrix(n int, edges []Edge) *mat.SymDense {
 	return m
 }
 
-// Beta is how much of the nodes' disagreement is left after a round, on average over the
-// rounds, as a root of mean squares: β of P3 (4), the root of the second largest eigenvalue of the mean
-// of WᵀW. It is at most 1; the spectral gap is 1 − β. It takes a time of n³.
+// Beta is the root mean square, over the rounds, of the share of the nodes' disagreement that a
+// round leaves: β of P3 (4), the root of the second largest eigenvalue of the mean of WᵀW. It is at
+// most 1; the spectral gap is 1 − β. It takes time in n³.
 func Beta(n int, rounds iter.Seq[[]Edge]) float64 {
 	sum, count := mat.NewSymDense(n, nil), 0
 	var touched []int
 	for edges := range rounds {
 		count++
-		// W is the unit matrix but for the nodes with an edge: only their part is multiplied.
+		// W is the unit matrix except for nodes with an edge: only that part is multiplied.
 		at := map[int]int{}
 		touched = touched[:0]
 		for _, e := range edges {
@@ -79,7 +79,7 @@ func Beta(n int, rounds iter.Seq[[]Edge]) float64 {
 	}
 	for i := range n {
 		for j := range i + 1 {
-			// Less the mean's own direction, whose eigenvalue is 1.
+			// Without the mean's own direction, whose eigenvalue is 1.
 			v := sum.At(i, j)/float64(max(1, count)) - 1/float64(n)
 			if i == j {
 				v++

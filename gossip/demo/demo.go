@@ -36,7 +36,7 @@ type Demo struct {
 	flags []run.Override // of an owner's process
 }
 
-// Resettle makes the plan of the seed that the owners have drawn.
+// Resettle plans again with the seed that the owners have drawn.
 func (d *Demo) Resettle() error {
 	if !d.Plan.Drawn() {
 		return nil
@@ -51,7 +51,8 @@ func (d *Demo) Resettle() error {
 	return err
 }
 
-// Settle makes the plan. Owners are charged as on machines of their own, unless the run is a lab run by itself.
+// Settle makes the plan. Owners are charged as on their own machines, unless the spec is a lab run
+// anyway.
 func (d *Demo) Settle() error {
 	d.flags = d.Options.Flags
 	const lab = "sotto net demo"
@@ -152,7 +153,7 @@ func (d *Demo) Owner(i int, name string) string {
 	return filepath.Join(d.Dir, fmt.Sprintf("owner-%d", i+1), name)
 }
 
-// Prepare founds the network, and writes what each owner has: rows and credentials.
+// Prepare founds the network and writes each owner's rows and credentials.
 func (d *Demo) Prepare(tables []*data.Table) (*transport.HubKeys, error) {
 	organizer, err := party.Found(d.Plan.NetworkPlan, "")
 	if err != nil {

@@ -195,20 +195,15 @@ func (c *counter) Charge(e privacy.Event) error {
 // accesses are recorded in the ledger for that run, with that reason; void ends the guarantee of
 // what is protected.
 func (p *Plan) Tables(ctx context.Context, id, why string, void bool, notice func(string)) (tables []*data.Table, test *data.Table, err error) {
-	opened, openedTest, err := p.open(ctx, why, void, notice)
+	opened, err := p.open(ctx, why, void, notice)
 	if err != nil {
 		return nil, nil, err
 	}
-	all := opened
-	if openedTest != nil {
-		all = append(slices.Clip(all), openedTest)
-	}
-	if tables, err = run.Take(ctx, p.Spec.Ledger, id, all...); err != nil {
+	if tables, err = run.Take(ctx, p.Spec.Ledger, id, opened...); err != nil {
 		return nil, nil, err
 	}
-	if openedTest != nil {
-		test = tables[len(opened)]
-		tables = tables[:len(opened)]
+	if last := len(tables) - 1; p.Spec.Test != "" {
+		tables, test = tables[:last], tables[last]
 	}
 	if len(p.Network.Files) > 0 {
 		return tables, test, nil
@@ -217,11 +212,11 @@ func (p *Plan) Tables(ctx context.Context, id, why string, void bool, notice fun
 	return tables, test, err
 }
 
-// open opens the files of the owners, or that of all, and the test rows.
-func (p *Plan) open(ctx context.Context, why string, void bool, notice func(string)) (opened []*access.Opened, test *access.Opened, err error) {
+// open opens the files of the owners, or that of all, and last the test rows, if the spec has any.
+func (p *Plan) open(ctx context.Context, why string, void bool, notice func(string)) (opened []*access.Opened, err error) {
 	gate, err := run.Gate(ctx, p.Spec.Ledger, false, notice)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer gate.Close()
 	gate.Void, gate.Why, gate.Dropped = void, why, p.Spec.Dropped(notice)
@@ -238,14 +233,15 @@ func (p *Plan) open(ctx context.Context, why string, void bool, notice func(stri
 		}
 		o, err := gate.Open(ctx, access.Simulate, p.Job.Schema, f, opt)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		opened = append(opened, o)
 	}
-	if p.Spec.Test != "" {
-		test, err = gate.Open(ctx, access.Test, p.Job.Schema, p.Spec.Test, data.Options{Labels: p.Spec.TestLabels}, opened...)
+	if p.Spec.Test == "" {
+		return opened, nil
 	}
-	return opened, test, err
+	test, err := gate.Open(ctx, access.Test, p.Job.Schema, p.Spec.Test, data.Options{Labels: p.Spec.TestLabels}, opened...)
+	return append(opened, test), err
 }
 
 // divide gives each owner its own rows of one table.

@@ -39,10 +39,10 @@ const (
 	lastLook  = time.Second
 )
 
-// keptNews is the most bytes of messages that are kept for later.
+// keptNews is the most bytes of messages kept for later.
 const keptNews = 64 << 20
 
-// Dial connects an owner. It waits for a hub that is not there yet, until the context ends.
+// Dial connects an owner. It waits for the hub until the context ends.
 func Dial(ctx context.Context, c *Credentials, o ClientOptions) (*Client, error) {
 	url := cmp.Or(o.URL, c.Network.Hub)
 	if _, err := hubHosts(url); err != nil {
@@ -76,8 +76,8 @@ func Dial(ctx context.Context, c *Credentials, o ClientOptions) (*Client, error)
 	}
 }
 
-// unwelcome is ErrStranger where another than the hub answers, and ErrRefused where the hub rejects this owner or what it
-// does; nil for other errors, which may pass.
+// unwelcome is ErrStranger if another than the hub answers, and ErrRefused if the hub rejects this
+// owner or what it does; nil for other errors, which may pass.
 func unwelcome(err error) error {
 	var stranger *tls.CertificateVerificationError
 	var op *net.OpError
@@ -145,7 +145,8 @@ func (c *Client) ask(ctx context.Context, subject string, body []byte) (*nats.Ms
 	}
 }
 
-// fullReasons are what the server says where a store has no place for a message: for good, since nothing is deleted there.
+// fullReasons are how the server refuses a message for good: the store is full, and nothing is
+// deleted there.
 var fullReasons = []string{server.ErrMaxMsgs.Error(), server.ErrMaxBytes.Error(), server.ApiErrors[server.JSStreamMessageExceedsMaximumErr].Description}
 
 // Put implements Store.
@@ -210,7 +211,8 @@ func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
 	}
 }
 
-// Await implements Store. What is stored is heard at once; the store is looked at, too, for what was not heard.
+// Await implements Store. The hub announces what it stores; now and then Await also asks the store,
+// in case an announcement was lost.
 func (c *Client) Await(ctx context.Context, keys ...string) (int, []byte, error) {
 	look := firstLook
 	for {

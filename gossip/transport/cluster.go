@@ -17,8 +17,9 @@ import (
 // foundWithin is how long a cluster may take to answer.
 const foundWithin = time.Minute
 
-// Found makes the store of a network at a NATS cluster that others run, with so many copies, instead of a hub of its own. Its
-// servers know the network by what Configure wrote. It says which owners have stored more than the training has.
+// Found makes the store of a network, with so many copies, at a NATS cluster of others instead of a
+// hub. Its servers know the network from what Configure wrote. full names the owners that have
+// stored more than the training has.
 func Found(ctx context.Context, k *HubKeys, urls string, replicas int) (full []string, err error) {
 	if _, err := hubHosts(urls); err != nil {
 		return nil, err
@@ -45,8 +46,8 @@ func Found(ctx context.Context, k *HubKeys, urls string, replicas int) (full []s
 
 const confFile = "nats.conf"
 
-// Configure writes what a nats-server of a cluster needs to know of the network into a directory: nats.conf, to be included in its own
-// configuration, and the certificates that it names.
+// Configure writes what a nats-server of a cluster needs for the network into a directory:
+// nats.conf, which its own configuration includes, and the certificates that it names.
 func (k *HubKeys) Configure(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

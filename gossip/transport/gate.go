@@ -12,8 +12,9 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// A gate lets connections in: those of whom the network's authority certified, their account admitted and nobody turned
-// away since. The server by itself would take any owner's certificate together with any owner's JWT.
+// A gate admits connections that the network's authority certified, whose account is admitted and
+// was not revoked. The server itself would accept any owner's certificate together with any owner's
+// JWT.
 type gate struct {
 	s        *server.Server
 	hub      string // its own key, which needs no certificate inside this process
@@ -38,7 +39,7 @@ func (g *gate) Check(c server.ClientAuthentication) bool {
 	return ok && r.RegisterNkeyUser(&server.NkeyUser{Nkey: user.Subject, Account: account, Issued: user.IssuedAt, Permissions: natsPermissions(user)}) == nil
 }
 
-// admit is who has come, or why it may not.
+// admit is the user who connects, or why it may not.
 func (g *gate) admit(c server.ClientAuthentication) (*jwt.UserClaims, error) {
 	if c.Kind() != server.CLIENT {
 		return nil, errors.New("no client")
@@ -80,7 +81,7 @@ func (g *gate) admit(c server.ClientAuthentication) (*jwt.UserClaims, error) {
 	return user, nil
 }
 
-// natsPermissions are what a JWT holds. One that holds none is the hub's.
+// natsPermissions are a JWT's; nil if it has none, as the hub's.
 func natsPermissions(user *jwt.UserClaims) *server.Permissions {
 	if user.Pub.Empty() && user.Sub.Empty() {
 		return nil

@@ -19,8 +19,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A Hub carries the messages of one network: a NATS server inside this process, whose streams are the store. What
-// it has acknowledged is on disk.
+// A Hub carries the messages of one network: a NATS server in this process, whose streams are the
+// store. What it acknowledged is on disk.
 type Hub struct {
 	s       *server.Server
 	gate    *gate
@@ -30,7 +30,7 @@ type Hub struct {
 	URL     string
 }
 
-// HubKeys are what the hub of a network needs. They are secret, and no owner's.
+// HubKeys are what the hub of a network needs. They are secret, also from owners.
 type HubKeys struct {
 	Format   string   `json:"format"`
 	Network  Network  `json:"network"`
@@ -46,26 +46,20 @@ const hubFormat = "sotto-hub/2"
 // ReadHubKeys reads a hub's file.
 func ReadHubKeys(path string) (*HubKeys, error) {
 	k := &HubKeys{}
-	if err := read(path, k, hubFormat); err != nil {
-		return nil, err
+	return k, read(path, k, hubFormat)
+}
+
+func (k *HubKeys) validate() error {
+	if _, err := k.claims(); err != nil {
+		return err
 	}
-	err := k.Network.validate()
-	if err == nil {
-		_, err = k.claims()
-	}
-	if err == nil && len(k.Owners) != len(k.Network.Owners) {
-		err = fmt.Errorf("owners: found %d; the network has %d", len(k.Owners), len(k.Network.Owners))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return k, nil
+	return k.Network.owned(len(k.Owners))
 }
 
 // Write writes the keys to a file for the hub only.
 func (k *HubKeys) Write(path string) error { return write(path, k) }
 
-// A claims is what a hub's file states, with the operator's signature.
+// claims are what a hub's file states, checked against the operator's signature.
 type claims struct {
 	operator *jwt.OperatorClaims
 	system   string                        // public key of the server's own account
@@ -147,7 +141,8 @@ func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
 		JetStream: true, StoreDir: o.Dir, SyncAlways: true, WriteDeadline: 10 * time.Second,
 		TrustedOperators: []*jwt.OperatorClaims{c.operator}, AccountResolver: resolver, SystemAccount: c.system, CustomClientAuthentication: g,
 		TLS: true, TLSVerify: true, TLSConfig: secure, TLSHandshakeFirst: true, TLSTimeout: 10,
-		// Owners that are there already come after the streams: two connections at once that are an account's first can lose the server its new directory.
+		// Owners may connect after the streams exist: if an account's first two connections come at
+		// once, the server can lose its new directory.
 		DontListen: true,
 	})
 	if err != nil {
@@ -177,7 +172,8 @@ func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
 	return h, nil
 }
 
-// reached is the URL of a hub that listens there: where that is any address, with the host that owners know.
+// reached is the URL of a hub that listens at a host and port. For an unspecified address it has
+// the host that owners know.
 func (n *Network) reached(host string, port int) string {
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 		if hosts, err := hubHosts(n.Hub); err == nil && len(hosts) > 0 {
@@ -187,7 +183,7 @@ func (n *Network) reached(host string, port int) string {
 	return "tls://" + net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// A PlaceError says that no hub can be at an address or in a directory.
+// A PlaceError says that an address or a directory cannot be a hub's.
 type PlaceError struct {
 	Place string
 	Err   error
@@ -198,8 +194,8 @@ func (e *PlaceError) Error() string {
 }
 func (e *PlaceError) Unwrap() error { return e.Err }
 
-// Check tries address and directory, which it makes: the server would not say what is wrong with them. Where no hub can be it leaves
-// nothing behind: a *PlaceError.
+// Check tries the address and makes and tries the directory, since the server would not say what is
+// wrong with them. Where no hub can be it leaves nothing behind and returns a *PlaceError.
 func (o HubOptions) Check() error {
 	o = o.withDefaults()
 	at := net.JoinHostPort(o.Host, strconv.Itoa(o.Port))
@@ -220,7 +216,7 @@ func (o HubOptions) Check() error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// settle makes a directory. What holds something already must hold a file of that name, by which it is known.
+// settle makes a directory. One that is not empty must hold the known file.
 func settle(dir, known string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return &PlaceError{dir, reason(err)}
@@ -237,7 +233,7 @@ func settle(dir, known string) error {
 	return nil
 }
 
-// reason is an error of the system without the names that its caller knows better.
+// reason is an error of the system without names that its caller adds.
 func reason(err error) error {
 	var path *os.PathError
 	var link *os.LinkError
@@ -253,7 +249,7 @@ func reason(err error) error {
 	return err
 }
 
-// Reload takes over who was turned away since the hub began, and ends their connections.
+// Reload applies revocations since the hub began, and ends these owners' connections.
 func (h *Hub) Reload(k *HubKeys) error {
 	now, err := k.claims()
 	if err != nil {
@@ -279,12 +275,13 @@ func (h *Hub) Reload(k *HubKeys) error {
 	return nil
 }
 
-// Full says which owners have stored more than the training has, each once, and tells the owners.
+// Full names the owners that have stored more than the training has, each once, and tells the
+// owners.
 func (h *Hub) Full(ctx context.Context) ([]string, error) {
 	return findFull(ctx, h.nc, h.network, h.told)
 }
 
-// streams makes the store where it is not there yet, with so many copies.
+// streams makes the store if it does not exist, with so many copies.
 func streams(ctx context.Context, nc *nats.Conn, n *Network, replicas int) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -323,9 +320,9 @@ func (n *Network) subject(kind, way, rest string) string {
 
 func (n *Network) inbox(owner int) string { return fmt.Sprintf("_INBOX.%s.%d", n.ID, owner) }
 
-// permissions are the least that an owner can do with: publish as itself, take part in the decisions of its own edges, read what is
-// meant for it. The stream's own interface is closed to it but for reading one subject, which the subject's name
-// confines; $JS.API as a whole would not be (network.md §3).
+// permissions are the least that an owner needs: publish as itself, take part in the decisions of
+// its own edges, and read what is meant for it. It may read single subjects through $JS.API, which
+// the subject's name confines; all of $JS.API would not be confined (network.md §3).
 func permissions(n *Network, owner int) jwt.Permissions {
 	own := fmt.Sprint(owner)
 	read := func(kind, rest string) string { return n.reads(kind) + n.subject(kind, "in", rest) }
@@ -351,7 +348,8 @@ func permissions(n *Network, owner int) jwt.Permissions {
 	}
 }
 
-// reads is what the subject begins with by which a key of that kind is read. It names the stream, or any: what can be read there, the key confines.
+// reads begins the subject with which a key of that kind is read. It names the stream, or any
+// stream: the key confines what can be read.
 func (n *Network) reads(kind string) string {
 	if n.Limits == nil {
 		return "$JS.API.DIRECT.GET." + n.stream(kind) + "."
@@ -367,7 +365,7 @@ func (n *Network) kinds() []string {
 	return []string{"rel", "dec", "own", "hub"}
 }
 
-// listens is what an owner hears as it is stored.
+// listens are the subjects on which an owner hears what is stored.
 func listens(n *Network, owner int) []string {
 	own := fmt.Sprint(owner)
 	all := []string{n.subject("rel", "out", "*."+own+".>"), n.subject("dec", "out", "*."+own+".*"), n.subject("dec", "out", "*.*."+own), n.subject("own", "out", ">")}
@@ -377,10 +375,11 @@ func listens(n *Network, owner int) []string {
 	return all
 }
 
-// What an owner may publish, permissions confines; but not where answers to it go, which it names itself: its account does. Were all in one
-// account, the store's word that a message is stored, or a message that it reads out, would write any key, of others, too.
+// permissions confine what an owner may publish, but not where the answers go, which the owner
+// names itself; its account does that. In a common account, the store's acknowledgments and the
+// messages that it reads out could write any key, including those of others.
 
-// exports are what the store's account offers to others.
+// exports are what the store's account offers to other accounts.
 func exports(n *Network) (all jwt.Exports) {
 	for _, kind := range n.kinds() {
 		read := jwt.Subject(n.reads(kind) + ">")
@@ -396,7 +395,7 @@ func exports(n *Network) (all jwt.Exports) {
 	return all
 }
 
-// imports are what an owner's account takes of it: what the owner has permission for.
+// imports are what an owner's account takes of it: what the owner may use.
 func imports(n *Network, register string, owner int) (all jwt.Imports) {
 	for _, subject := range permissions(n, owner).Pub.Allow {
 		all.Add(&jwt.Import{Subject: jwt.Subject(subject), Account: register, Type: jwt.Service})
@@ -407,8 +406,8 @@ func imports(n *Network, register string, owner int) (all jwt.Imports) {
 	return all
 }
 
-// ErrStranger: another than the network's hub answers.
+// ErrStranger: something else than the network's hub answers.
 var ErrStranger = errors.New("what answers there is not this network's hub")
 
-// ErrRefused: the hub does not have this owner, or not what it asks.
+// ErrRefused: the hub rejects this owner, or what it asks.
 var ErrRefused = errors.New("the hub refuses this owner")

@@ -16,8 +16,9 @@ import (
 	"github.com/sottodp/sotto/gossip"
 )
 
-// Limits say how many messages each owner needs to store, and how long they are. The hub refuses more, so that no owner takes
-// the storage of another. They follow from what all agreed on. A network without them is from an earlier build.
+// Limits are how many messages each owner needs to store, and how long they are. The hub refuses
+// more, so that no owner takes the storage of another. They follow from the agreement. Networks of
+// earlier builds have none.
 type Limits struct {
 	Dim     int      `json:"dim"`             // numbers of a vector
 	Rounds  int      `json:"rounds"`          // of the schedule
@@ -101,7 +102,8 @@ type stream struct {
 	bytes    int    // the most of one
 }
 
-// streams are those of the store. Each owner has streams of its own; a pair has one for its decisions, because both write there.
+// streams are those of the store. Each owner has its own; a pair shares one for its decisions,
+// because both write there.
 func (n *Network) streams() (all []stream) {
 	l := n.Limits
 	if l == nil {
@@ -146,18 +148,18 @@ func (n *Network) streamOf(key string) string {
 	return "dec." + part[2] + "." + part[3]
 }
 
-// pattern is the subject of keys, on their way to the store (in) or as they are stored (out).
+// pattern is the subject of keys, on the way to the store (in) or as they are stored (out).
 func (n *Network) pattern(keys, way string) string {
 	kind, rest, _ := strings.Cut(keys, ".")
 	return n.subject(kind, way, rest)
 }
 
-// The hub says in the store which stores are full: hub.0, hub.1 and so on hold their keys. It says no text, so that
-// what an owner reads on its terminal is not the hub's.
+// The hub writes into the store which stores are full: hub.0, hub.1 and so on hold their keys. It
+// writes no text, so that no hub can show one on an owner's terminal.
 
 func fullKey(k int) string { return fmt.Sprint("hub.", k) }
 
-// full is what people are told of a store; "" where there is no such store.
+// full tells people about a full store; "" if there is no such store.
 func (n *Network) full(key string) string {
 	if key == "dec" && n.shared() {
 		return "storage full, of the decisions that all owners share: an owner has stored more of them than the training has. From now on exchanges without a decision are aborted"
@@ -177,41 +179,39 @@ func (n *Network) full(key string) string {
 	return fmt.Sprintf("storage full, by %s: it has stored more messages than the training has. The hub refuses what it sends now; the other owners go on", strings.Join(names, " or "))
 }
 
-// FullStores are what the hub has said until now of owners that have stored more than the training has.
+// FullStores names the owners of which the hub has said that they stored more than the training has.
 func FullStores(ctx context.Context, r Store, n *Network) (all []string, err error) {
-	if n.Limits == nil {
-		return nil, nil
+	err = n.fullStores(func(key string) ([]byte, error) { return r.Get(ctx, key) }, func(text string) { all = append(all, text) })
+	if errors.Is(err, ErrNone) {
+		err = nil
 	}
-	for k := 0; ; k++ {
-		b, err := r.Get(ctx, fullKey(k))
-		if errors.Is(err, ErrNone) {
-			return all, nil
-		} else if err != nil {
-			return all, err
-		}
-		if text := n.full(string(b)); text != "" {
-			all = append(all, text)
-		}
-	}
+	return all, err
 }
 
-// WatchFull tells of each owner that has stored more than the training has, until the context ends.
+// WatchFull tells the same of each owner as it happens, until the context ends.
 func WatchFull(ctx context.Context, r Store, n *Network, tell func(text string)) {
-	if n.Limits == nil {
-		return
-	}
-	for k := 0; ; k++ {
-		_, b, err := r.Await(ctx, fullKey(k))
+	n.fullStores(func(key string) ([]byte, error) {
+		_, b, err := r.Await(ctx, key)
+		return b, err
+	}, tell)
+}
+
+// fullStores tells of the hub's notices of full stores until get fails.
+func (n *Network) fullStores(get func(key string) ([]byte, error), tell func(text string)) error {
+	for k := 0; n.Limits != nil; k++ {
+		b, err := get(fullKey(k))
 		if err != nil {
-			return
+			return err
 		}
 		if text := n.full(string(b)); text != "" {
 			tell(text)
 		}
 	}
+	return nil
 }
 
-// findFull says in the store, and returns, which stores have become full. Those that are told already stand in told.
+// findFull writes into the store, and returns, which stores have become full. It skips those in
+// told, and adds to it.
 func findFull(ctx context.Context, nc *nats.Conn, n *Network, told map[string]bool) (texts []string, err error) {
 	if n.Limits == nil {
 		return nil, nil
@@ -256,8 +256,9 @@ func findFull(ctx context.Context, nc *nats.Conn, n *Network, told map[string]bo
 	return texts, list.Err()
 }
 
-// LimitsOf are those of a schedule. Where its seed is one of many that may be drawn, they leave ten standard deviations for another one, for which
-// Fits must hold; where the graph follows from the seed, too, they are the most of any schedule.
+// LimitsOf are those of a schedule. If the seed is still to be drawn, they leave ten standard
+// deviations for another one, for which Fits must hold; if the graph follows from the seed too,
+// they are the most of any schedule.
 func LimitsOf(s *gossip.Schedule, dim int, drawn, drawnGraph bool) *Limits {
 	l := &Limits{Dim: dim, Rounds: s.Rounds, Vectors: make([]int, s.Graph.N)}
 	for i := range l.Vectors {
@@ -285,7 +286,7 @@ func LimitsOf(s *gossip.Schedule, dim int, drawn, drawnGraph bool) *Limits {
 	return l
 }
 
-// Fits says what a schedule needs more than the limits allow.
+// Fits is an error if a schedule needs more than the limits allow.
 func (l *Limits) Fits(s *gossip.Schedule, dim int) error {
 	if l == nil {
 		return nil

@@ -11,10 +11,11 @@ import (
 	"math"
 )
 
-// ErrForged says that a message is not what its key says, or not of the owner that it names.
+// ErrForged says that a message does not fit its key, or that its owner did not sign it.
 var ErrForged = errors.New("a message that its sender did not sign, of another run or damaged")
 
-// A Config is the hash of all that the owners of a run agreed on. It is part of whatever they sign.
+// A Config is the hash of all that the owners of a run agreed on. It is part of everything they
+// sign.
 type Config [sha256.Size]byte
 
 // A vector travels as messages of a header, up to chunkFloats numbers and a signature, all with the lowest byte first:
@@ -41,7 +42,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func chunksOf(dim int) int { return max(1, (dim+chunkFloats-1)/chunkFloats) }
 
-// header is what a chunk of that vector must begin with, but for the checksum.
+// header is what a chunk of that vector must begin with, except for the checksum.
 func header(config Config, round, from, to, chunk, dim int) []byte {
 	h := append(make([]byte, 0, headerBytes), vectorMagic...)
 	h = append(h, vectorFormat, float64s, 0, 0)

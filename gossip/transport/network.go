@@ -27,7 +27,7 @@ type Network struct {
 	Agreed map[string]string `json:"agreed"`
 	// Limits are how much each owner may store at the hub; none in a network of an earlier build.
 	Limits *Limits `json:"limits,omitempty"`
-	// Authority is the certificate, in PEM, that those of hub and owners follow from.
+	// Authority is the certificate, in PEM, that certifies the hub and the owners.
 	Authority string `json:"authority"`
 }
 
@@ -61,22 +61,13 @@ func ReadCredentials(path string) (*Credentials, error) {
 	if err := runlog.Secret(path); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if err := c.validate(); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
 	return c, nil
 }
 
-// ReadNetwork reads what everybody may know of a network.
+// ReadNetwork reads what is public of a network.
 func ReadNetwork(path string) (*Network, error) {
 	n := &Network{}
-	if err := read(path, n, networkFormat, networkFormat2); err != nil {
-		return nil, err
-	}
-	if err := n.validate(); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return n, nil
+	return n, read(path, n, networkFormat, networkFormat2)
 }
 
 // Write writes the network to a file.
@@ -85,8 +76,8 @@ func (n *Network) Write(path string) error { return write(path, n) }
 // Write writes the credentials to a file for its owner only.
 func (c *Credentials) Write(path string) error { return write(path, c) }
 
-// read reads a file of one of these formats.
-func read(path string, v any, formats ...string) error {
+// read reads and checks a file of one of these formats.
+func read(path string, v interface{ validate() error }, formats ...string) error {
 	b, err := readfile.All(path, readfile.JSON)
 	if err != nil {
 		return fmt.Errorf("%s: found no file to read (%w)", path, reason(err))
@@ -106,6 +97,9 @@ func read(path string, v any, formats ...string) error {
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
 		return fmt.Errorf("%s: found other fields than allowed are in %s (%s); allowed is the file as it was made", path, head.Format, strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if err := v.validate(); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
 }
@@ -149,6 +143,17 @@ func (n *Network) validate() error {
 	return nil
 }
 
+// owned checks the network, and that something of each owner is there.
+func (n *Network) owned(owners int) error {
+	if err := n.validate(); err != nil {
+		return err
+	}
+	if owners != len(n.Owners) {
+		return fmt.Errorf("owners: found %d; the network has %d", owners, len(n.Owners))
+	}
+	return nil
+}
+
 func (n *Network) key(owner int) ed25519.PublicKey {
 	b, _ := hex.DecodeString(n.Owners[owner].Key)
 	return b
@@ -160,7 +165,7 @@ func (n *Network) Config() (Config, error) {
 	return sha256.Sum256(text), err
 }
 
-// Agreement is the text of which Config is the hash; the place of the hub is no part of it.
+// Agreement is the text of which Config is the hash, without the hub's URL.
 func (n *Network) Agreement() ([]byte, error) {
 	c := *n
 	c.Hub = ""
@@ -183,7 +188,7 @@ func (c *Credentials) validate() error {
 	return nil
 }
 
-// Name is the owner's.
+// Name is the owner's name.
 func (c *Credentials) Name() string { return c.Network.Owners[c.Owner].Name }
 
 func (c *Credentials) key() ed25519.PrivateKey {

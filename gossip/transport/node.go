@@ -19,13 +19,14 @@ import (
 
 // Errors that stop an owner before it releases anything more.
 var (
-	// ErrBehind: the store holds more of this owner than its journal: the journal is an old one, or another directory took part in its name.
+	// ErrBehind: the store holds more of this owner than its journal. The journal is an old one, or
+	// another directory took part in this owner's name.
 	ErrBehind = errors.New("the hub holds releases of this owner that its journal does not: the journal was put back from a copy, or another directory has taken part in its name; nothing more may be released")
-	// ErrElsewhere: the store holds another word of this owner than it says now, which is from its directory.
+	// ErrElsewhere: the store holds another text of this owner than its directory.
 	ErrElsewhere = errors.New("this owner has come to the hub from another directory, or from this one as it was before a copy was put back; allowed is the directory from which it came first. Where that is lost, it takes a new network")
 )
 
-// ErrMissing says that owners did not come in time.
+// An ErrMissing names the owners that did not come in time.
 type ErrMissing struct {
 	What  string
 	Names []string
@@ -35,14 +36,15 @@ func (e *ErrMissing) Error() string {
 	return fmt.Sprintf("%s: timed out waiting for %s", e.What, strings.Join(e.Names, ", "))
 }
 
-// defaultWait is how long an owner waits for a peer's vector before it gives the exchange up.
+// defaultWait is how long an owner waits for a peer's vector before it proposes to abort.
 const defaultWait = 30 * time.Second
 
-// patience is how long the higher of two owners leaves the decision to the lower, which saves one write.
+// patience is how long the higher of two owners waits for the lower one's decision, which saves a
+// write.
 const patience = 100 * time.Millisecond
 
-// A Node is one owner's place at an append-only store. It is a gossip.Mixer for that owner's method, and what stands between the
-// method and the private oracle: activations that the journal holds are answered from it, without access to a row.
+// A Node is one owner at an append-only store. It is the gossip.Mixer of that owner's method, and
+// replays activations that the journal holds, without access to a row.
 type Node struct {
 	Store       Store
 	Credentials *Credentials
@@ -50,10 +52,10 @@ type Node struct {
 	Journal     *runlog.Journal
 	Past        Replay        // activations to replay; none in the zero value
 	Wait        time.Duration // for a peer's vector; 0: 30 s
-	// Charged, where set, is told before an activation is published how many batches the journal
-	// holds. Its error stops the owner.
+	// Charged, if set, gets the number of batches in the journal before an activation is published.
+	// Its error stops the owner.
 	Charged func(ctx context.Context, batches int) error
-	// Crash, where set, is called at named places, in tests.
+	// Crash, if set, is called at named points, in tests.
 	Crash func(point string)
 
 	Exchange Exchanges // since this process began
@@ -70,8 +72,9 @@ func (n *Node) crash(point string) {
 	}
 }
 
-// Meet publishes a text of this owner and waits for those of all others, until the context ends: then it is an *ErrMissing.
-// All say the same key, what. A text of this owner that stands there already, and is another, is ErrElsewhere.
+// Meet publishes a text of this owner and waits for the texts of all others until the context ends:
+// then it returns an *ErrMissing. All use the same key, what. If the store already holds another
+// text of this owner, the error is ErrElsewhere.
 func (n *Node) Meet(ctx context.Context, what string, text []byte) ([][]byte, error) {
 	network := &n.Credentials.Network
 	mine := sign(n.Config, n.Credentials.key(), slices.Concat(word(n.owner(), what), text))
@@ -106,13 +109,14 @@ func (n *Node) Meet(ctx context.Context, what string, text []byte) ([][]byte, er
 	return all, nil
 }
 
-// word is what a text of Meet begins with: the hub cannot show it as another's, or as an answer to another question.
+// word begins a text of Meet, so that the hub cannot pass it off as another owner's, or as an
+// answer to another question.
 func word(owner int, what string) []byte { return []byte(ownKey(owner, what) + " ") }
 
-// Model is what an owner says at the end.
+// Model is what an owner publishes at the end.
 const Model = "model"
 
-// Said tells whether an owner has said that: a text of Meet, or Model, of so many numbers.
+// Said reports whether an owner has published what: a text of Meet, or Model, of dim numbers.
 func Said(ctx context.Context, r Store, owner int, what string, dim int) (bool, error) {
 	key := ownKey(owner, what)
 	if what == Model {
@@ -125,7 +129,8 @@ func Said(ctx context.Context, r Store, owner int, what string, dim int) (bool, 
 	return err == nil, err
 }
 
-// Share publishes the owner's parameters and returns those of all owners that did within the context; nil for the others.
+// Share publishes the owner's parameters, and returns those of all owners that published within the
+// context; nil for the others.
 func (n *Node) Share(ctx context.Context, round int, x []float64) ([][]float64, error) {
 	if err := n.put(ctx, round, toAll, x, func() {}); err != nil {
 		return nil, err
@@ -155,10 +160,11 @@ func (n *Node) Models(ctx context.Context, round, dim int) ([][]float64, error) 
 	return all, nil
 }
 
-// lastAsk is how long the store may take to say what it holds when the time of a wait is over.
+// lastAsk is how long the store may take to answer after the time of a wait is over.
 const lastAsk = 10 * time.Second
 
-// within gets values until the context's time is over, and then those that the store holds: an owner that timed out waiting for one still gets the others'.
+// within gets values until the context's time is over, and then what the store holds: if one
+// owner's value is missing, the others' still count.
 func (n *Node) within(ctx context.Context) (get func(ctx context.Context, key string) ([]byte, error), stop func()) {
 	late, stop := ctx, func() {}
 	if end, ok := ctx.Deadline(); ok {
@@ -202,8 +208,8 @@ func (n *Node) put(ctx context.Context, round, to int, v []float64, stored func(
 	return nil
 }
 
-// Check compares the end of the journal with the store: next is the owner's first activation that the journal does not hold. A release
-// of it says that the journal is not the latest.
+// Check compares the journal with the store: next is the owner's first activation after the
+// journal. A release of it in the store shows that the journal is not the latest.
 func (n *Node) Check(ctx context.Context, next gossip.Activation, dim int) error {
 	for _, peer := range next.Peers {
 		_, err := n.Store.Get(ctx, vectorKey(n.owner(), peer, next.T, 0, chunksOf(dim)))
@@ -217,7 +223,8 @@ func (n *Node) Check(ctx context.Context, next gossip.Activation, dim int) error
 	return nil
 }
 
-// Over is the private oracle behind the journal, which answers as far as it goes. The meter pays for what it answers, too.
+// Over is the private oracle behind the journal, which answers first. The meter is charged for its
+// answers too.
 func (n *Node) Over(o oracle.Oracle, meter account.Meter) oracle.Oracle {
 	return n.Past.Oracle(o.Public(), o, meter)
 }
@@ -243,7 +250,8 @@ func (n *Node) Mix(ctx context.Context, node int, act gossip.Activation, m []flo
 	case past.Done:
 		return nil
 	}
-	// One peer first: the store takes one vector for it, so that of two processes that drew two only one goes on.
+	// One peer first: the store takes one vector for it. So of two processes that drew different
+	// vectors only one goes on.
 	if err := n.publish(ctx, act.T, act.Peers[0], m); err != nil {
 		return err
 	}
@@ -297,7 +305,7 @@ const (
 	abort  = "A"
 )
 
-// publish sends m to one peer, and fails where the store holds another vector of this activation.
+// publish sends m to one peer, and fails if the store holds another vector of this activation.
 func (n *Node) publish(ctx context.Context, t, peer int, m []float64) error {
 	err := n.put(ctx, t, peer, m, func() { n.crash("published") })
 	if errors.Is(err, ErrFull) {
@@ -306,7 +314,7 @@ func (n *Node) publish(ctx context.Context, t, peer int, m []float64) error {
 	return err
 }
 
-// exchange returns the vector of a peer to whom m was published, or nil where the exchange is aborted.
+// exchange returns the vector of a peer to whom m was published; nil if the exchange is aborted.
 func (n *Node) exchange(ctx context.Context, t, peer int, m []float64) ([]float64, error) {
 	me := n.owner()
 	decision := decisionKey(t, min(me, peer), max(me, peer))
@@ -337,8 +345,8 @@ func (n *Node) exchange(ctx context.Context, t, peer int, m []float64) ([]float6
 	return theirs, err
 }
 
-// await waits for a peer until one of the keys has a value. When the time is over, the store says what the first has: the hub
-// may have been away all the while.
+// await waits for a peer until one of the keys has a value. After that time it asks the store for
+// the first key: the hub may have been unreachable.
 func (n *Node) await(ctx context.Context, keys ...string) (int, []byte, error) {
 	brief, stop := context.WithTimeout(ctx, cmp.Or(n.Wait, defaultWait))
 	defer stop()
@@ -350,17 +358,18 @@ func (n *Node) await(ctx context.Context, keys ...string) (int, []byte, error) {
 	return i, v, err
 }
 
-// held is the value of a key that a peer says has one. ErrNone: it lied; a copy of the store that lags has it after a while.
+// held is the value of a key that a peer says has one. ErrNone: it lied. A copy of the store that
+// lags gets it after a while.
 func (n *Node) held(ctx context.Context, key string) ([]byte, error) {
 	_, v, err := n.await(ctx, key)
 	return v, err
 }
 
-// none reports whether there is no vector, whatever stands in its place: no peer's lie ends this owner's training.
+// none reports whether there is no valid vector: no peer's lie ends this owner's training.
 func none(err error) bool { return errors.Is(err, ErrForged) || errors.Is(err, ErrNone) }
 
-// hear waits for the peer's vector or for a decision, whichever is first; after a time without either there is none. A
-// vector that the peer did not sign counts as none.
+// hear waits for the peer's vector or a decision, whichever is first; after a time without either
+// it returns neither. A vector that the peer did not sign counts as none.
 func (n *Node) hear(ctx context.Context, t, peer int, decision string, dim int) (theirs []float64, verdict string, err error) {
 	last := messageKey(t, peer, n.owner(), chunksOf(dim)-1, dim)
 	which, value, err := n.await(ctx, last, decision)
@@ -387,7 +396,7 @@ func (n *Node) hear(ctx context.Context, t, peer int, decision string, dim int) 
 	return theirs, "", nil
 }
 
-// decide proposes, and returns what stands.
+// decide proposes a decision, and returns the one that the store holds.
 func (n *Node) decide(ctx context.Context, key, proposal string, higher bool) (string, error) {
 	if higher && proposal == commit {
 		brief, stop := context.WithTimeout(ctx, patience)

@@ -10,7 +10,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"net/url"
 	"os"
@@ -25,8 +24,8 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// An Organizer makes a network, admits its owners and turns them away. It is secret: anyone who holds it can take part in any
-// owner's name. It sees no row and no sum before noise.
+// An Organizer makes a network, admits its owners and revokes them. It is secret: anyone who holds
+// it can act in any owner's name. It sees no row and no sum before noise.
 type Organizer struct {
 	Format    string      `json:"format"`
 	Network   Network     `json:"network"`
@@ -38,7 +37,8 @@ type Organizer struct {
 	Owners    []ownerKeys `json:"owners"`
 }
 
-// ownerKeys are one owner's: the hub chooses what the key of a connection signs, so it is not the key of the messages.
+// ownerKeys are one owner's. The hub chooses what the key of a connection signs, so messages have
+// another key.
 type ownerKeys struct {
 	Seed    string   `json:"seed"`             // of its messages, Ed25519, in hexadecimal
 	User    string   `json:"user"`             // seed of its connection, as NATS writes it
@@ -48,14 +48,14 @@ type ownerKeys struct {
 
 const organizerFormat = "sotto-organiser/2"
 
-// For how long what an organizer makes is good.
+// How long certificates are valid.
 const (
 	authorityYears = 5
 	skew           = time.Hour // of clocks
 )
 
-// NewNetwork makes a network of owners with fresh keys. Where the hub is, its URLs with commas between them, may be left open; without
-// limits any owner may fill the hub's disk.
+// NewNetwork makes a network of owners with fresh keys. hub are URLs of the hub with commas between
+// them, or "" while it is open. Without limits any owner may fill the hub's disk.
 func NewNetwork(hub string, names []string, agreed map[string]string, limits *Limits) (*Organizer, error) {
 	id := make([]byte, 8)
 	rand.Read(id)
@@ -75,18 +75,11 @@ func NewNetwork(hub string, names []string, agreed map[string]string, limits *Li
 	if o.System, err = system.PublicKey(); err != nil {
 		return nil, err
 	}
-	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	if o.Authority, err = pemKey(key); err != nil {
-		return nil, err
-	}
 	ca := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "sotto network " + o.Network.ID}, IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 		KeyUsage: x509.KeyUsageCertSign, NotAfter: time.Now().AddDate(authorityYears, 0, 0),
 	}
-	if o.Network.Authority, err = certificate(ca, ca, key.Public().(ed25519.PublicKey), key); err != nil {
+	if o.Network.Authority, o.Authority, err = certificate(ca, nil); err != nil {
 		return nil, err
 	}
 	for _, name := range names {
@@ -107,18 +100,10 @@ func NewNetwork(hub string, names []string, agreed map[string]string, limits *Li
 // ReadOrganizer reads an organizer's file.
 func ReadOrganizer(path string) (*Organizer, error) {
 	o := &Organizer{}
-	if err := read(path, o, organizerFormat); err != nil {
-		return nil, err
-	}
-	err := o.Network.validate()
-	if err == nil && len(o.Owners) != len(o.Network.Owners) {
-		err = fmt.Errorf("owners: found %d; the network has %d", len(o.Owners), len(o.Network.Owners))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return o, nil
+	return o, read(path, o, organizerFormat)
 }
+
+func (o *Organizer) validate() error { return o.Network.owned(len(o.Owners)) }
 
 // Files of an organizer's directory.
 const (
@@ -142,7 +127,7 @@ func (o *Organizer) WriteDir(dir string) error {
 	return o.Network.Write(filepath.Join(dir, NetworkFile))
 }
 
-// OpenOrganizer reads an organizer's directory, and which of the owners has that name.
+// OpenOrganizer reads an organizer's directory and finds the owner of that name.
 func OpenOrganizer(dir, name string) (*Organizer, int, error) {
 	o, err := ReadOrganizer(filepath.Join(dir, OrganizerFile))
 	if err != nil {
@@ -176,7 +161,7 @@ func (n *Network) names() string {
 // Write writes the organizer to a file for itself only.
 func (o *Organizer) Write(path string) error { return write(path, o) }
 
-// Invite makes what an owner joins with, good for so long.
+// Invite makes what an owner joins with, valid for so long.
 func (o *Organizer) Invite(owner int, valid time.Duration) (*Credentials, error) {
 	until := time.Now().Add(valid)
 	keys := o.Owners[owner]
@@ -189,7 +174,7 @@ func (o *Organizer) Invite(owner int, valid time.Duration) (*Credentials, error)
 	return c, c.validate()
 }
 
-// Hub makes what the hub of the network needs. What was revoked until now, it refuses.
+// Hub makes what the hub of the network needs, with the revocations so far.
 func (o *Organizer) Hub() (*HubKeys, error) {
 	h := &HubKeys{Format: hubFormat, Network: o.Network}
 	operator, err := nkeys.FromSeed([]byte(o.Operator))
@@ -236,14 +221,15 @@ func (o *Organizer) Hub() (*HubKeys, error) {
 	return h, err
 }
 
-// An owner has one connection with six subscriptions, and more for as long as the hub has not noticed that earlier ones are dead. What it
-// may store, Limits say.
+// An owner has one connection with six subscriptions, and more until the hub has noticed that
+// earlier ones are dead. Limits say what it may store.
 const (
 	mostConnections   = 64
 	mostSubscriptions = 32 // of each
 )
 
-// account makes an owner's: alone in it, the owner reaches of the store what it may, and so does whatever the store answers it.
+// account makes an owner's account, in which it is alone: it reaches what it may of the store, and
+// so do the store's answers.
 func (o *Organizer) account(operator nkeys.KeyPair, register string, owner int) (string, error) {
 	name, err := publicName(o.Owners[owner].Account)
 	if err != nil {
@@ -261,10 +247,11 @@ func (o *Organizer) account(operator nkeys.KeyPair, register string, owner int) 
 	return ac.Encode(operator)
 }
 
-// forGood is when the last JWT of a key can have been made that was turned away: nobody makes another.
+// forGood revokes every JWT that a key may ever get.
 var forGood = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Revoke turns an owner away, once the hub has what Hub makes. What Invite makes afterward is good, and of another key: who has found the old one has nothing.
+// Revoke turns an owner away once the hub has what Hub makes. Invite then makes credentials with
+// another key: the old ones stay useless to a finder.
 func (o *Organizer) Revoke(owner int) error {
 	keys := &o.Owners[owner]
 	user, err := publicName(keys.User)
@@ -275,7 +262,7 @@ func (o *Organizer) Revoke(owner int) error {
 	return newSeed(&keys.User, nkeys.PrefixByteUser)
 }
 
-// pass makes what a connection is proven with, at the hub or, where hosts are given, also as the hub.
+// pass makes what proves a connection to the hub or, if hosts are given, also as the hub.
 func (o *Organizer) pass(account, seed, name string, may jwt.Permissions, hosts []string, until time.Time) (p Pass, err error) {
 	user, err := publicName(seed)
 	if err != nil {
@@ -298,10 +285,6 @@ func (o *Organizer) pass(account, seed, name string, may jwt.Permissions, hosts 
 	if err != nil {
 		return p, fmt.Errorf("authority: %w; allowed is what `sotto net init` wrote", err)
 	}
-	public, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return p, err
-	}
 	t := &x509.Certificate{
 		Subject: pkix.Name{CommonName: user}, NotAfter: until, // the name binds it to the JWT
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
@@ -316,26 +299,29 @@ func (o *Organizer) pass(account, seed, name string, may jwt.Permissions, hosts 
 	if len(hosts) > 0 {
 		t.ExtKeyUsage = append(t.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 	}
-	if p.Certificate, err = certificate(t, ca.Leaf, public, ca.PrivateKey); err != nil {
-		return p, err
-	}
-	p.Key, err = pemKey(key)
+	p.Certificate, p.Key, err = certificate(t, &ca)
 	return p, err
 }
 
-func certificate(t, parent *x509.Certificate, public ed25519.PublicKey, key any) (string, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+// certificate makes a key and its certificate, both in PEM. Without an authority the key signs its own.
+func certificate(t *x509.Certificate, authority *tls.Certificate) (cert, key string, err error) {
+	public, own, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	t.SerialNumber, t.NotBefore = serial, time.Now().Add(-skew)
-	der, err := x509.CreateCertificate(rand.Reader, t, parent, public, key)
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), err
-}
-
-func pemKey(key ed25519.PrivateKey) (string, error) {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), err
+	if authority == nil {
+		authority = &tls.Certificate{Leaf: t, PrivateKey: own}
+	}
+	t.NotBefore = time.Now().Add(-skew)
+	der, err := x509.CreateCertificate(rand.Reader, t, authority.Leaf, public, authority.PrivateKey)
+	if err != nil {
+		return "", "", err
+	}
+	text, err := x509.MarshalPKCS8PrivateKey(own)
+	block := func(kind string, b []byte) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}))
+	}
+	return block("CERTIFICATE", der), block("PRIVATE KEY", text), err
 }
 
 func newSeed(to *string, kind nkeys.PrefixByte) error {

@@ -8,7 +8,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A Pass proves a connection: the key of a JWT that holds what it may do, and a certificate whose subject is that key.
+// A Pass proves a connection: the key of a JWT with its permissions, and a certificate whose
+// subject is that key.
 type Pass struct {
 	JWT         string `json:"jwt"`
 	User        string `json:"user"`        // seed of the JWT's key, as NATS writes it
@@ -16,7 +17,7 @@ type Pass struct {
 	Key         string `json:"key"`         // of the certificate, PEM
 }
 
-// tls is TLS 1.3 between two that the network's authority certified.
+// tls is TLS 1.3 between two parties that the network's authority certified.
 func (p *Pass) tls(n *Network) (*tls.Config, error) {
 	own, err := tls.X509KeyPair([]byte(p.Certificate), []byte(p.Key))
 	if err != nil {

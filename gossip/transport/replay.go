@@ -17,8 +17,8 @@ import (
 // ErrApart: the journal and the method disagree.
 var ErrApart = errors.New("the journal holds other numbers than the method now computes: it was made by another version of sotto or on another kind of machine")
 
-// A Replay answers a method from a journal as far as it goes: it replaces both the oracle and the
-// peers.
+// A Replay answers a method from a journal, instead of the oracle and the peers, until the journal
+// ends.
 type Replay struct {
 	Journal *runlog.JournalReader // nil: nothing to replay
 	// Same reports whether what the journal sent is what the method now sends; nil: whether the bits are the same.
@@ -73,8 +73,8 @@ func (r *Replay) read() (*runlog.Activation, error) {
 	return a, err
 }
 
-// Mix is the activation as the journal holds it, in which the method now sends m; nil: the journal
-// ends before it. If the journal knows how it ended, m becomes the owner's vector after it.
+// Mix is the activation in the journal for which the method now sends m; nil after the journal's
+// end. If the journal knows how the activation ended, Mix sets m to the owner's vector after it.
 func (r *Replay) Mix(act gossip.Activation, m []float64) (*runlog.Activation, error) {
 	past, err := r.read()
 	if err != nil || past == nil {

@@ -9,8 +9,9 @@ import (
 	"fmt"
 )
 
-// A Share is one owner's part of a schedule's seed: random, kept until all have committed to theirs, then shown. So nobody chooses
-// the seed, not even all others together with the hub: to commit they must not have seen this one.
+// A Share is one owner's part of a schedule's seed: random, and secret until all have committed to
+// theirs. So nobody chooses the seed, not even all others together with the hub: to commit they
+// cannot have seen this share.
 type Share [sha256.Size]byte
 
 // NewShare draws one.
@@ -31,7 +32,7 @@ func (s *Share) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Commitment is what an owner says of its share before it shows it.
+// Commitment is what an owner publishes before it shows its share.
 func (s Share) Commitment(n *Network, owner int) []byte {
 	h := sha256.New()
 	fmt.Fprintf(h, "sotto seed %s %d ", n.ID, owner)
@@ -39,7 +40,8 @@ func (s Share) Commitment(n *Network, owner int) []byte {
 	return h.Sum(nil)
 }
 
-// DrawnSeed is the seed of what all owners committed to and then showed, in their order.
+// DrawnSeed is the seed from the shares of all owners, in their order, checked against their
+// commitments.
 func DrawnSeed(n *Network, commitments, shares [][]byte) (uint64, error) {
 	h := sha256.New()
 	for i, b := range shares {

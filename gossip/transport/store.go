@@ -10,18 +10,20 @@ import (
 // ErrNone says that a key has no value.
 var ErrNone = errors.New("the key has no value")
 
-// A Store holds values under keys, each written once and for good. Its methods may be called from several
-// goroutines. They wait out a hub that is not there, until their context ends.
+// A Store holds values under keys, each written once. Its methods may be called from several
+// goroutines. They wait for a hub that does not answer until their context ends.
 type Store interface {
-	// Put stores value under key, durably, unless the key has one. It returns the value that the key has then.
+	// Put stores value under key, durably, unless the key has one. It returns the value that the
+	// key then has.
 	Put(ctx context.Context, key string, value []byte) ([]byte, error)
 	// Get is the value of a key; ErrNone where it has none.
 	Get(ctx context.Context, key string) ([]byte, error)
-	// Await waits until one of the keys has a value, and returns its place among them and the value.
+	// Await waits until one of the keys has a value, and returns the index of the key and the
+	// value.
 	Await(ctx context.Context, keys ...string) (int, []byte, error)
 }
 
-// The keys. Parts after the first are numbers, but for what of ownKey.
+// The keys. Parts after the first are numbers, except for what of ownKey.
 func vectorKey(from, to, round, chunk, chunks int) string {
 	return chunkKey(fmt.Sprintf("rel.%d.%d.%d", from, to, round), chunk, chunks)
 }
@@ -79,7 +81,7 @@ func (m *Memory) Await(ctx context.Context, keys ...string) (int, []byte, error)
 	}
 }
 
-// news are values by key, and a signal of each that comes.
+// news are values by key, and a signal when one is added.
 type news struct {
 	mu      sync.Mutex
 	values  map[string][]byte
@@ -87,7 +89,7 @@ type news struct {
 	changed chan struct{}
 }
 
-// add keeps a value, unless the key has one, and returns the key's.
+// add keeps a value unless the key has one, and returns the key's value.
 func (n *news) add(key string, value []byte) []byte {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -107,7 +109,7 @@ func (n *news) add(key string, value []byte) []byte {
 	return v
 }
 
-// find is the first of the keys that has a value, or what tells of the next news.
+// find is the first of the keys that has a value, or a channel that the next value closes.
 func (n *news) find(keys ...string) (int, []byte, <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -122,7 +124,7 @@ func (n *news) find(keys ...string) (int, []byte, <-chan struct{}) {
 	return 0, nil, n.changed
 }
 
-// drop forgets a key, or all where more than most bytes are held.
+// drop forgets a key, or all keys if more than most bytes are held.
 func (n *news) drop(key string, most int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
-// Watch takes over the hub's file of keys whenever it changes, and tells which owners have filled their
-// storage, until the context ends.
+// Watch reloads the hub's file of keys whenever it changes, and tells which owners have filled
+// their storage, until the context ends.
 func (h *Hub) Watch(ctx context.Context, file string, notices io.Writer) {
 	go every(ctx, func() {
 		full, err := h.Full(ctx)
@@ -43,7 +43,7 @@ func (h *Hub) Watch(ctx context.Context, file string, notices io.Writer) {
 
 const watchEvery = time.Second
 
-// every calls do each second, until the context ends.
+// every calls do once a second, until the context ends.
 func every(ctx context.Context, do func()) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()

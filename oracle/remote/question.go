@@ -22,8 +22,8 @@ const (
 	askLeave private.Kind = "leave"
 )
 
-// A question asks a shard for its part of the sums of whole numbers over a sample. It holds the key of the sample, so it
-// leaves a process only sealed.
+// A question asks a shard for its part of the sums of whole numbers over a sample. It holds the
+// sample's key, so it leaves a process only sealed.
 type question struct {
 	Ask private.Kind
 
@@ -47,7 +47,7 @@ type question struct {
 	vectors [][]float64 // parameters; of decreases a line and its steps
 }
 
-// typed is a value and which type it has.
+// typed is a value with its type.
 type typed struct {
 	Type  string
 	Value json.RawMessage
@@ -89,7 +89,7 @@ func (t typed) rule() (clip.Rule, error) {
 	return nil, fmt.Errorf("remote: a shard does not know the clip rule %q", t.Type)
 }
 
-// identity stands for a shard's rows and what they are read under.
+// identity stands for a shard's rows and the terms under which they are read.
 func identity(digest [32]byte, terms map[string][]byte) []byte {
 	h := sha256.New()
 	h.Write(digest[:])
@@ -113,7 +113,8 @@ func asked(s *private.Sum) (q question, err error) {
 	return q, err
 }
 
-// sum is what the question asks for. The rows check that it fits the model, and that both sides count in one unit.
+// sum is what the question asks for. The rows check that it fits the model, and that both sides use
+// one unit.
 func (q *question) sum() (s *private.Sum, err error) {
 	s = &private.Sum{Of: q.Ask, Unit: q.Unit, Augmentation: q.Views, Bound: q.Bound, Step: q.Step}
 	vectors := 1

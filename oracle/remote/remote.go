@@ -1,7 +1,8 @@
-// Package remote sums over rows that lie in shards on several machines of one owner. Shards, on the coordinator, is a
-// private.Summer: it sends sealed questions to each Shard and adds up the answers. A Shard, on a worker, answers from the
-// rows of its own machine. Sums before noise and the keys of samples pass between them, sealed; noise is added once,
-// by the coordinator's oracle. A Carrier takes the messages there and back.
+// Package remote sums over rows in shards on several machines of one owner. Shards, on the
+// coordinator, is a private.Summer: it sends sealed questions to each Shard and adds up the
+// answers. A Shard, on a worker, answers from its own rows. Sums before noise and the keys of
+// samples pass between them, sealed; the coordinator's oracle adds noise once. A Carrier delivers
+// the messages.
 package remote
 
 import (
@@ -16,8 +17,8 @@ import (
 	"github.com/sottodp/sotto/oracle/private"
 )
 
-// A Carrier takes sealed questions to shards and brings back what they answer. It may ask a shard again, by the same bytes, as often
-// as it likes, and take any of the answers.
+// A Carrier delivers sealed questions to shards and returns their answers. It may repeat a
+// question, by the same bytes, and return any of the answers.
 type Carrier interface {
 	Shards() int  // how many there are
 	Largest() int // most bytes of a message
@@ -25,9 +26,9 @@ type Carrier interface {
 	Refused(ctx context.Context, shard int, why *Unfit) error // of the worker that answered; nil asks again, another one
 }
 
-// Shards stand in for a table's rows: they are on machines of the same owner, each with a part, one after the other in
-// the order of the shards. A sum of whole numbers is the same wherever its parts are added, so an oracle over shards
-// releases what one over the table would.
+// Shards stand for a table whose rows are on machines of the same owner, each with a part, in the
+// order of the shards. Sums of whole numbers do not depend on where their parts are added, so an
+// oracle over shards releases what one over the table would.
 type Shards struct {
 	carrier Carrier
 	session *session
@@ -39,8 +40,8 @@ type Shards struct {
 	counts  []int64  // the sums that were last asked for
 }
 
-// Open asks all shards who they are. Terms are what they and the coordinator must agree on, each hashed; a shard of
-// others is refused.
+// Open asks all shards who they are. Terms, each hashed, must be the same for them and the
+// coordinator; Open refuses other shards.
 func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Public, terms map[string][]byte) (*Shards, error) {
 	if facts.UnitRows > 0 {
 		return nil, errUnits
@@ -86,20 +87,21 @@ func (s *Shards) Rows() int { return s.from[len(s.from)-1] }
 // RowsOf is the number of rows of shard i, as private as Rows.
 func (s *Shards) RowsOf(i int) int { return s.from[i+1] - s.from[i] }
 
-// Digests of the shards' contents, in their order. As a table's they never leave memory but under a key (R4).
+// Digests of the shards' contents, in their order. They leave memory only under a key, as a table's
+// (R4).
 func (s *Shards) Digests() [][32]byte { return s.digests }
 
 // Format prints no more than what it is.
 func (s *Shards) Format(f fmt.State, _ rune) { io.WriteString(f, "remote.Shards") }
 
-// Draw implements private.Summer: the shards draw it when they are asked.
+// Draw implements private.Summer: the shards draw when they are asked.
 func (s *Shards) Draw(_ context.Context, d private.Draw) error {
 	sampler, err := typedOf(d.Sampler)
 	s.bought = question{Sampler: sampler, Key: d.Key[:], Batch: d.Batch, Total: d.Total}
 	return err
 }
 
-// ask asks all shards at once for what they answer to q, each of the sample's rows that are its own.
+// ask asks all shards at once q, each for its own rows of the sample.
 func (s *Shards) ask(ctx context.Context, q question) ([][]byte, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -136,7 +138,7 @@ func (s *Shards) ask(ctx context.Context, q question) ([][]byte, error) {
 	return texts, failed
 }
 
-// of says whose error it is.
+// of adds to an error which shard it is about.
 func (s *Shards) of(shard int, err error) error {
 	return fmt.Errorf("shard %d of %d: %w", shard+1, s.carrier.Shards(), err)
 }
@@ -172,7 +174,8 @@ func (s *Shards) askOne(ctx context.Context, h head, q *question) ([]byte, error
 	}
 }
 
-// Dismiss tells the workers of these shards why they are not taken. It waits until they have heard it, or the context ends.
+// Dismiss tells the workers of these shards why they are not used. It waits until they have heard,
+// or the context ends.
 func (s *Shards) Dismiss(ctx context.Context, why string, shards ...int) error {
 	text, err := (&question{Ask: askLeave, Why: why}).encode()
 	if err != nil {
@@ -188,7 +191,7 @@ func (s *Shards) Dismiss(ctx context.Context, why string, shards ...int) error {
 	return nil
 }
 
-// ErrShard wraps what a shard answers that cannot answer: it is of another version of Sotto, say.
+// ErrShard wraps the reason of a shard that cannot answer, as one of another version of Sotto.
 var ErrShard = errors.New("refuses")
 
 // Sum implements private.Summer: it adds up what the shards answer.
@@ -219,5 +222,5 @@ func (s *Shards) Sum(ctx context.Context, of *private.Sum) error {
 // Take implements private.Summer.
 func (s *Shards) Take(dst []int64, from int) { copy(dst, s.counts[from:]) }
 
-// errUnits: a unit on two machines would count for two, and nobody sees both.
+// errUnits: a unit on two machines would count as two, and neither machine could notice.
 var errUnits = errors.New("remote: a table in shards has records of one row; of a unit of several rows each shard could have some")

@@ -17,8 +17,8 @@ import (
 // SecretSize is the bytes of a Secret.
 const SecretSize = 32
 
-// A Secret is what the machines of one owner share: with it they read each other's keys of samples and sums before
-// noise, and nobody else does. It prints nothing of itself.
+// A Secret is shared by the machines of one owner: only with it can they read each other's sample
+// keys and sums before noise. It prints nothing of itself.
 type Secret struct{ key [SecretSize]byte }
 
 // NewSecret takes SecretSize random bytes.
@@ -32,8 +32,8 @@ func NewSecret(key []byte) (*Secret, error) {
 // Format prints no more than what it is.
 func (s *Secret) Format(f fmt.State, _ rune) { io.WriteString(f, "remote.Secret") }
 
-// A head begins a message, in the clear and authenticated with it: an answer belongs to one question, and a question
-// to one shard of one session.
+// A head begins a message, authenticated but not encrypted: an answer belongs to one question, and
+// a question to one shard of one session.
 type head struct {
 	salt      [32]byte // of the session, random
 	asked     uint64   // number of the question in the session
@@ -65,14 +65,15 @@ func readHead(message []byte) (h head, err error) {
 	return h, nil
 }
 
-// A session is one coordinator's life: keys of its own for questions and for answers, so that neither can stand for
-// the other nor for those of another session. AES-256-GCM under random nonces; a key seals fewer than 2³² messages.
+// A session is one coordinator's life. Questions and answers have different keys, so that neither
+// can pass for the other, nor for those of another session. AES-256-GCM under random nonces; a key
+// seals fewer than 2³² messages.
 type session struct {
 	salt          [32]byte
 	asks, answers cipher.AEAD
 }
 
-// newSession begins one, under a random salt.
+// newSession begins a session, under a random salt.
 func (s *Secret) newSession() (*session, error) {
 	var salt noise.Key
 	if err := noise.SecureStreams().Key(&salt, "session", 0); err != nil {
@@ -100,8 +101,8 @@ func (s *Secret) session(salt [32]byte) (*session, error) {
 	return &session{salt, asks, answers}, err
 }
 
-// seal seals a question, or an answer to one: to that very message, since two copies of a coordinator, as of a virtual machine, may ask two
-// things under one number.
+// seal seals a question, or an answer to exactly that message: two copies of a coordinator, as of a
+// virtual machine, may ask two questions with one number.
 func seal(a cipher.AEAD, h head, text, to []byte) []byte {
 	message := h.append(make([]byte, 0, headSize+len(text)+a.Overhead()))
 	return a.Seal(message, nil, text, bound(message, to))
@@ -115,7 +116,8 @@ func unseal(a cipher.AEAD, message, to []byte) ([]byte, error) {
 	return text, nil
 }
 
-// bound is what is authenticated with a text: the head, and the hash of the message that it answers, if any.
+// bound is what is authenticated with a text: the head, and the hash of the message that it
+// answers.
 func bound(head, to []byte) []byte {
 	sum := sha256.Sum256(to)
 	return append(slices.Clone(head), sum[:]...)

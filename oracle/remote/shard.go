@@ -26,10 +26,10 @@ type ShardConfig struct {
 	Index, Count int // this is shard Index of Count, from 0
 }
 
-// A Shard is a part of a table on a machine of its own. It answers the questions of the owner's coordinator, which has charged for them, by
-// sums before noise: sealed, as they were asked. Nothing else leaves it, and nothing opens it without the secret. It
-// keeps no state but of the last question, so a question may be asked again, or of another process
-// with the same rows. It is for one goroutine.
+// A Shard is a part of a table on its own machine. It answers the questions of the owner's
+// coordinator, which has charged for them, by sums before noise, sealed. Nothing else leaves it,
+// and nothing opens it without the secret. It keeps only the last question, so a question may be
+// repeated, or go to another process with the same rows. It is for one goroutine.
 type Shard struct {
 	cfg     ShardConfig
 	session *session
@@ -38,14 +38,15 @@ type Shard struct {
 	answer  []byte // to it
 }
 
-// draw names a sample: two of one session differ in the batch, and those of a session and its copy, as of a virtual machine, in the key.
+// draw names a sample. Two of one session differ in the batch; those of a session and its copy, as
+// of a virtual machine, in the key.
 type draw struct {
 	salt  [32]byte
 	batch int
 	key   noise.Key
 }
 
-// NewShard opens a shard's rows to the holder of the secret.
+// NewShard gives the holder of the secret access to a shard's rows.
 func NewShard(cfg ShardConfig) (*Shard, error) {
 	switch {
 	case cfg.Rows == nil || cfg.Secret == nil:
@@ -61,7 +62,8 @@ func NewShard(cfg ShardConfig) (*Shard, error) {
 // Format prints no more than what it is.
 func (s *Shard) Format(f fmt.State, _ rune) { io.WriteString(f, "remote.Shard") }
 
-// An Unfit says why a coordinator does not take a shard, as one with another model. A worker that has what is wanted may take its place.
+// An Unfit says why a coordinator does not use a shard, as one with another model. Another worker
+// may replace it.
 type Unfit struct{ Why string }
 
 func (u *Unfit) Error() string { return u.Why }
@@ -73,8 +75,8 @@ const (
 	answerUnfit
 )
 
-// Answer answers a sealed question. An error says that it is not one of this shard's coordinator; an *Unfit comes beside
-// the answer that says it to the coordinator.
+// Answer answers a sealed question. An error says that the question is not from this shard's
+// coordinator; an *Unfit comes with the answer that tells the coordinator.
 func (s *Shard) Answer(message []byte) ([]byte, error) {
 	h, err := readHead(message)
 	if err != nil {
@@ -144,8 +146,8 @@ func (s *Shard) reply(h head, q *question) ([]byte, error) {
 	return encodeCounts(append(make([]byte, 0, 1+8*len(counts)), answerGood), counts), nil
 }
 
-// draw draws the sample of the question's batch, of which the rows take what is theirs. It is the same for every question of the batch, and
-// for the table in one piece.
+// draw draws the sample of the question's batch, of which the rows take their part. It is the same
+// for every question of the batch, and for the table in one piece.
 func (s *Shard) draw(h head, q *question) error {
 	if len(q.Key) != len(noise.Key{}) {
 		return errQuestion

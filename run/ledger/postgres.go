@@ -42,13 +42,12 @@ func redact(where string) string {
 		scheme, _, _ := strings.Cut(where, "://")
 		return scheme + "://…"
 	}
-	if q := u.Query(); q.Has("password") || q.Has("sslpassword") {
-		for _, key := range []string{"password", "sslpassword"} {
-			if q.Has(key) {
-				q.Set(key, "xxxxx")
-			}
+	q := u.Query()
+	for _, key := range []string{"password", "sslpassword"} {
+		if q.Has(key) {
+			q.Set(key, "xxxxx")
+			u.RawQuery = q.Encode()
 		}
-		u.RawQuery = q.Encode()
 	}
 	return u.Redacted()
 }

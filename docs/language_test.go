@@ -81,6 +81,21 @@ func TestLanguage(t *testing.T) {
 	}
 }
 
+// The words of pictures follow the same rules.
+func TestLanguageOfPictures(t *testing.T) {
+	names, err := filepath.Glob("*.svg")
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	tag := regexp.MustCompile(`<style>(?s:.*?)</style>|<[^>]*>`)
+	for _, name := range names {
+		text := tag.ReplaceAllString(read(t, name), " ")
+		for _, word := range slices.Concat(plainer.FindAllString(text, -1), british.FindAllString(text, -1)) {
+			t.Errorf("%s: found %q", name, word)
+		}
+	}
+}
+
 // TestFaults checks that the words are found across lines, and nowhere else.
 func TestFaults(t *testing.T) {
 	for page, want := range map[string]int{

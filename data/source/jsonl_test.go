@@ -219,7 +219,8 @@ func FuzzJSONLines(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "f")
 	f.Fuzz(func(t *testing.T, content []byte, at uint, drop bool) {
 		i := int(at % uint(len(content)+1))
-		if err := os.WriteFile(path, []byte(string(content[:i])+marker+string(content[i:])), 0o600); err != nil {
+		text := []byte(string(content[:i]) + marker + string(content[i:]))
+		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		s := small
@@ -227,7 +228,7 @@ func FuzzJSONLines(f *testing.F) {
 			s = dropping
 		}
 		formats := slices.DeleteFunc(source.Formats(), func(f data.Format) bool { return f.Name != "a JSON Lines file" })
-		if !formats[0].Is(path, content[:i]) {
+		if !formats[0].Is(path, text) {
 			return // another format has tests of its own
 		}
 		_, _, err := data.Read(context.Background(), &datatest.Gate{}, s, path, data.Options{Formats: formats})

@@ -252,6 +252,7 @@ type Result struct {
 
 	info *runlog.Info
 	dir  string
+	seal func(files map[string]string) (string, error) // by the ledger that was charged
 }
 
 // Run reads the rows, reserves the budget and searches. Of the other candidates nothing leaves it: no
@@ -286,7 +287,7 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(strin
 	if err != nil {
 		return nil, err
 	}
-	table, test, err := p.spend(ctx, info, opened, openedTest)
+	table, test, seal, err := p.spend(ctx, info, opened, openedTest)
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +298,7 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(strin
 	if math.IsInf(score, -1) {
 		return nil, run.ErrDiverged
 	}
-	r := &Result{Run: info.ID, Budget: p.Budget, Candidate: &p.Candidates[best.index], info: info,
+	r := &Result{Run: info.ID, Budget: p.Budget, Candidate: &p.Candidates[best.index], info: info, seal: seal,
 		Search: runlog.Search{Winner: p.Candidates[best.index].Name, Score: score, By: p.Score, Each: p.Each, Mean: p.Mean}}
 	for _, c := range p.Candidates {
 		r.Among = append(r.Among, c.Name)
@@ -339,10 +340,10 @@ func describe(i *runlog.Info, winner *run.Job) (err error) {
 
 // spend charges the search to the dataset's budget, before the first access, and settles it: nothing is
 // refunded, and a line at the end would say how long the search took (R21). Then it takes the tables.
-func (p *Plan) spend(ctx context.Context, info *runlog.Info, opened, openedTest *access.Opened) (table, test *data.Table, err error) {
+func (p *Plan) spend(ctx context.Context, info *runlog.Info, opened, openedTest *access.Opened) (table, test *data.Table, seal func(map[string]string) (string, error), err error) {
 	l, err := run.OpenLedger(ctx, p.Candidates[0].Job.Spec.Ledger)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	defer l.Close()
 	info.Ledger = l.Where()
@@ -351,24 +352,24 @@ func (p *Plan) spend(ctx context.Context, info *runlog.Info, opened, openedTest 
 	token := ledger.NewToken()
 	if _, err := l.Reserve(ctx, ledger.Reservation{Dataset: info.Dataset, Unit: info.Unit, Adjacency: p.Budget.Adjacency, Run: info.ID,
 		Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Mark: mark.Sum(nil), Plan: p.Event, Token: token, Why: "search by `sotto tune`"}); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	// Charged as a whole: the ledger learns nothing of the search itself.
 	if err := l.Reach(ctx, info.ID, token, 1, []ledger.Charges{{Count: 1, Event: p.Event}}); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	charged, err := privacy.MarshalEvent(privacy.Repeated{Count: 1, Of: p.Event}) // as ledgers that count in a filter want it
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if err := l.Settle(ctx, info.ID, token, ledger.Settlement{Batches: 1, Outcome: ledger.Done, Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Charged: charged,
 		Seal: map[string]string{runlog.SealFile: "hmac-sha256"}}); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if table, err = opened.Take(ctx, l, info.ID); err == nil && openedTest != nil {
 		test, err = openedTest.Take(ctx, l, info.ID)
 	}
-	return table, test, err
+	return table, test, func(files map[string]string) (string, error) { return l.SealOf(info.ID, files) }, err
 }
 
 // trained is what came of one candidate.

@@ -37,22 +37,17 @@ func (p *Plan) RunIn(ctx context.Context, dir, version string, report func(dir s
 	if err := r.Write(dir, version); err != nil {
 		return nil, err
 	}
-	return r, errors.Join(report(dir), p.seal(context.WithoutCancel(ctx), dir, r.Run), r.backdate(dir))
+	return r, errors.Join(report(dir), r.writeSeal(dir), r.backdate(dir))
 }
 
-// seal writes the HMAC of the final files under the ledger's key. An entry in the ledger would tell how long the
-// search took (R21).
-func (p *Plan) seal(ctx context.Context, dir, id string) error {
-	l, err := run.OpenLedger(ctx, p.Candidates[0].Job.Spec.Ledger)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
+// writeSeal writes the HMAC of the final files under the ledger's key. An entry in the ledger would tell how long the
+// search took (R21); so would opening it again.
+func (r *Result) writeSeal(dir string) error {
 	files, err := runlog.Seal(dir)
 	if err != nil {
 		return err
 	}
-	mac, err := l.SealOf(id, files)
+	mac, err := r.seal(files)
 	if err != nil {
 		return err
 	}

@@ -17,21 +17,7 @@ func Read(ctx context.Context, desc, file string) (*data.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	gate, err := run.Gate(ctx, "", false, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer gate.Close()
-	gate.Unprotected = true
-	opened, err := gate.Open(ctx, access.Lab, s, file, data.Options{})
-	if err != nil {
-		return nil, err
-	}
-	tables, err := run.Take(ctx, "", "", opened)
-	if err != nil {
-		return nil, err
-	}
-	return tables[0], nil
+	return run.Read(ctx, "", "", access.Gate{Unprotected: true}, access.Lab, s, file, data.Options{})
 }
 
 // Synthetic reads a text that the caller has made, under a schema like any other.

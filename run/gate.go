@@ -70,7 +70,9 @@ func Read(ctx context.Context, where, id string, g access.Gate, purpose access.P
 		return nil, err
 	}
 	defer gate.Close()
-	g.Ledger = gate.Ledger
+	if g.Ledger = gate.Ledger; g.Dropped == nil {
+		g.Dropped = gate.Dropped
+	}
 	opened, err := g.Open(ctx, purpose, s, file, opt)
 	if err != nil {
 		return nil, err

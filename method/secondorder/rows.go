@@ -10,13 +10,10 @@ import (
 // Rows is how many rows the analysis needs: with as many, the noise of every step stays within (9), but for a probability of Miss.
 // It is P4's (12), and (25) for samples of the same share of the rows, with this package's bounds on the noise; P4's leave
 // constants open. A line search needs [Constants.SearchRows], too. Noise in a mean falls with 1/n and the error of a sample with 1/√n; each may have half of what (9) allows.
-func (q Queries) Rows(c Constants, phases ...Phase) (float64, error) {
-	n, steps := float64(q.Public.Rows), 0
-	for _, p := range phases {
-		steps += p.Steps
-	}
+func (q Queries) Rows(c Constants, p Phase) (float64, error) {
+	n := float64(q.Public.Rows)
 	gradient, hessian := math.Min(c.C1*c.Gradient, c.C2*c.Curvature*c.Curvature/c.HessLipschitz), c.C*c.Curvature
-	each, rows := Miss/(4*float64(steps)), 1.
+	each, rows := Miss/(4*float64(p.Steps)), 1.
 	switch s := q.Sampler.(type) {
 	case sample.Full:
 	case sample.Fixed:
@@ -29,10 +26,7 @@ func (q Queries) Rows(c Constants, phases ...Phase) (float64, error) {
 	if q.Off {
 		return 0, errors.New("without noise there is nothing to count rows for")
 	}
-	for _, p := range phases {
-		rows = math.Max(rows, n*math.Max(q.GradientNoise(p.Noise, each)/gradient, q.HessianNoise(p.Noise, each)/hessian))
-	}
-	return math.Ceil(rows), nil
+	return math.Ceil(math.Max(rows, n*math.Max(q.GradientNoise(p.Noise, each)/gradient, q.HessianNoise(p.Noise, each)/hessian))), nil
 }
 
 func square(x float64) float64 { return x * x }

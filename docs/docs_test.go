@@ -133,7 +133,8 @@ func TestCommands(t *testing.T) {
 			if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Join(root, "examples"))); err != nil {
 				t.Fatal(err)
 			}
-			env := append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "XDG_DATA_HOME="+filepath.Join(dir, "share"))
+			env := append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
+				"XDG_DATA_HOME="+filepath.Join(dir, "share"), "XDG_STATE_HOME="+filepath.Join(dir, "state"))
 			printed := ""
 			for _, b := range list {
 				at := fmt.Sprintf("%s:%d", name, b.line)

@@ -18,25 +18,28 @@ func TestC4VerifyIsStreamed(t *testing.T) {
 	race.Skip(t)
 	t.Parallel()
 	const most int64 = 200_000_000
-	steps := 200
-	if *long {
-		steps = 100_000
-	}
 	unit := int64(1 << 10)
 	if runtime.GOOS == "darwin" {
 		unit = 1
 	}
 	clinic := filepath.Join("..", "examples", "clinic", "sotto.yaml")
-	for name, settings := range map[string][]string{
-		"another event in every step":             {"method.name=blsgd"},
-		"another event in every step, on samples": {"method.name=blsgd", "method.batch=40"},
-		"another noise in every step, on samples": {"method.name=nag-opt", "method.batch=40"},
+	for name, c := range map[string]struct {
+		steps    int // without -long
+		settings []string
+	}{
+		"another event in every step":             {200, []string{"method.name=blsgd"}},
+		"another event in every step, on samples": {200, []string{"method.name=blsgd", "method.batch=40"}},
+		"another noise in every step, on samples": {40, []string{"method.name=nag-opt", "method.batch=40"}}, // the accountant takes a minute for 200
 	} {
 		t.Run(name, func(t *testing.T) {
+			steps := c.steps
+			if *long {
+				steps = 100_000
+			}
 			dir := t.TempDir()
 			book, out := filepath.Join(dir, "ledger.db"), filepath.Join(dir, "run")
 			fit := []string{"fit", clinic, "--quiet", "--ledger", book, "--out", out, "--set", fmt.Sprintf("method.steps=%d", steps)}
-			for _, s := range settings {
+			for _, s := range c.settings {
 				fit = append(fit, "--set", s)
 			}
 			if b, err := sotto(t, fit...).Output(); err != nil {

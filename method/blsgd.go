@@ -30,20 +30,22 @@ import (
 //	θ̄, ψ        turn, 0.8: the moving average of the angle from one gradient to the next
 //	φ_max, φ_min  1.1, 0.5
 //	ξ, ζ        Raise, Decay
-//	τ, ς        every 10 steps η₀ falls to 1.2 times the largest step taken in them
+//	τ, ς        every 10 steps η₀ becomes 1.2 times the largest step taken in them
 //
 // A step is one gradient and one search. Where a search finds nothing, the gradient of the next
 // step is the one that CHEB (Algorithm 3) asks for: w stays, the budgets may grow, and the two are
 // averaged. By Growth the budgets stay as they are (no), grow each time (must), or by the angle
 // (adaptive); with a full batch what grows is the gradient's precision, by a release of ξ times its ρ
-// that is averaged in (DP-AGD's rule, which P2 uses for DP-BLGD).
+// that is averaged in (DP-AGD's rule, which P2 uses for DP-BLGD). With Fallback every search moves w, by
+// β^max_it·η₀ where it finds nothing, so that no budget grows (P2 §5.7, for networks).
 //
 // Deviations. P2 asks everything of one sample and charges it as if of many, which is not private; here
 // each query has its own sample (S-2a), and divisors are public (S-2b). The search is Laplace's;
 // P2's Gaussian one does not cost what is claimed (S-2d). What is clipped is a row's decrease, not
 // its two losses: same sensitivity, no bias while decreases are small. Armijo's condition is about means, in
 // P2 it mixes a sum and a mean (S-2f), and leaves out of ‖p‖² what the noise adds to it on
-// average. Gradients are averaged by the inverse of their variances; P2's halves forget old ones (S-2f). P2 spends
+// average, unless NoisyNorm is set. η₀ is at most Rate: a failed search lowers it, and after 10 steps it may rise
+// again, where P2 only lowers it. Gradients are averaged by the inverse of their variances; P2's halves forget old ones (S-2f). P2 spends
 // while one of many orders has budget left, which costs more than it says (S-2c); here growing budgets are
 // charged to a filter of one order, and budgets that do not grow are a plan. The method takes at most Steps steps; P2 continues
 // while there is budget, and leaves open what is returned where a search fails at the end (S-2f): w.
@@ -57,6 +59,8 @@ type BLSGD struct {
 	Fall          float64          `yaml:"fall" json:"fall" doc:"clip bound c on the decrease of one row's loss (default half the loss's Lipschitz bound × 1/R; an eighth of the square of the width of the label's bounds for the squared loss; 0.5 for a network)"`
 	Search        float64          `yaml:"search" json:"search" doc:"ε of one search × noise multiplier, at first (default 0.25)"`
 	Growth        string           `yaml:"growth" json:"growth,omitempty" doc:"effect of a failed search on the budgets of a step: no (none: the whole run is a plan; default), must (they grow) or adaptive (the angle between two gradients decides which one grows)"`
+	NoisyNorm     bool             `yaml:"noisy_norm" json:"noisy_norm,omitempty" doc:"whether Armijo's condition has ‖p‖² of the noisy gradient, as P2 has (default: without what the noise adds to it on average)"`
+	Fallback      bool             `yaml:"fallback" json:"fallback,omitempty" doc:"whether a search that finds nothing takes the next smaller step β^tries·η₀, as P2 does for networks (default: w stays)"`
 	Raise         float64          `yaml:"raise" json:"raise,omitempty" doc:"relative growth ξ of a budget (default 0.3)"`
 	Decay         float64          `yaml:"decay" json:"decay,omitempty" doc:"relative decrease ζ of clip norm and fall when the gradient's budget grows, once a step (default 0; P2's DP-BLSGD-AC has 0.05)"`
 	Filter        privacy.Filtered `yaml:"-" json:"filter,omitzero"`
@@ -107,6 +111,9 @@ func (m BLSGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method,
 	}
 	if m.Growth == growNot && (m.Raise != 0 || m.Decay != 0) {
 		return nil, fmt.Errorf("growth: found %q beside raise or decay; allowed are %s, %s: without growth there is nothing to raise", m.Growth, growAlways, growAdaptive)
+	}
+	if m.Growth != growNot && m.Fallback {
+		return nil, fmt.Errorf("growth: found %q beside fallback; allowed is %s: with a fallback no search fails", m.Growth, growNot)
 	}
 	err := configure(
 		Count{"tries", &m.MaxBacktracks, 1000, blTries},
@@ -227,7 +234,11 @@ func (m BLSGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 			}
 			copy(p, g)
 			obj.AddGradient(p, w)
-			m.aim(l, obj, top, float64(pub.Dim)*first.Variance(pub)/weight)
+			noise := float64(pub.Dim) * first.Variance(pub) / weight
+			if m.NoisyNorm {
+				noise = 0
+			}
+			m.aim(l, obj, top, noise)
 
 			find := m.search(scale, fall)
 			b, err := o.Batch(ctx, s, find)
@@ -239,8 +250,10 @@ func (m BLSGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 				return st, err
 			}
 			st.T, st.Rate, st.Moved = t+1, 0, 0
-			if k >= 0 {
-				st.Rate = l.Steps[k]
+			if k >= 0 || m.Fallback {
+				if st.Rate = top * lower; k >= 0 {
+					st.Rate = l.Steps[k]
+				}
 				st.Moved = st.Rate * norm2(p)
 				for j := range w {
 					w[j] -= st.Rate * p[j] // line 13
@@ -294,7 +307,7 @@ func angle(a, b []float64) float64 {
 
 // aim sets the step sizes to try and what each must bring:
 //
-//	(F(w) − F(w−η_i p)) ≥ r(w−η_i p) − r(w) + α_A η_i max(0, ‖p‖² − E‖noise‖²)
+//	(F(w) − F(w−η_i p)) ≥ r(w−η_i p) − r(w) + α_A η_i max(0, ‖p‖² − noise)
 func (m BLSGD) aim(l oracle.Line, obj Objective, first, noise float64) {
 	norm := norm2(l.Along)
 	slope := m.Armijo * math.Max(0, norm*norm-noise)

@@ -117,6 +117,44 @@ func TestBLSGDLines(t *testing.T) {
 	}
 }
 
+// TestBLSGDAsPublished: P2's test has the noisy gradient's norm as it is, and its fallback moves w by β^max_it·η₀
+// where the search finds nothing; what is charged is the same.
+func TestBLSGDAsPublished(t *testing.T) {
+	facts := oracle.Public{Dim: 2, Rows: 100, Adjacency: privacy.ReplaceOne, NormBound: 1, Lipschitz: 1}
+	m := method.BLSGD{Steps: 2, Gradient: method.Gradient{Clip: 0.5, Noise: 2}, Rate: 4, Shrink: 0.25, Armijo: 0.5, Fall: 1, Search: 1, MaxBacktracks: 2}
+	published := m
+	published.NoisyNorm, published.Fallback = true, true
+	var paid [2][]oracle.Query
+	for i, m := range []method.BLSGD{m, published} {
+		s := &scripted{facts: facts, grads: [][]float64{{1, 0}, {0, 2}}, found: []int{-1, 1}}
+		var ends [][]float64
+		for st, err := range m.Run(context.Background(), s, method.Objective{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends = append(ends, slices.Clone(st.W))
+		}
+		paid[i] = s.paid
+		if i == 0 {
+			continue
+		}
+		if !slices.Equal(ends[0], []float64{-0.25, 0}) || !slices.Equal(ends[1], []float64{-0.25, -2}) {
+			t.Errorf("w is %v", ends)
+		}
+		if l := s.lines; !slices.Equal(l[0].Least, []float64{2, 0.5}) || !slices.Equal(l[1].Least, []float64{8, 2}) || !slices.Equal(l[1].Along, []float64{0, 2}) {
+			t.Errorf("lines %+v", l)
+		}
+	}
+	if !slices.EqualFunc(paid[0], paid[1], func(a, b oracle.Query) bool { return privacy.Equal(a.Event(), b.Event()) }) {
+		t.Errorf("charged %v, and as published %v", paid[0], paid[1])
+	}
+	with, _ := published.Plan(facts)
+	without, _ := m.Plan(facts)
+	if with == nil || !privacy.Equal(with, without) {
+		t.Errorf("plans %v, and as published %v", without, with)
+	}
+}
+
 // TestBLSGDStepRule: after ten steps η₀ is 1.2 times the largest of them, and never above Rate.
 func TestBLSGDStepRule(t *testing.T) {
 	s := &scripted{facts: oracle.Public{Dim: 1, Rows: 10, Adjacency: privacy.AddRemove, NormBound: 1, Lipschitz: 1}}
@@ -279,6 +317,7 @@ func TestBLSGDRefuses(t *testing.T) {
 		"search: found +Inf":          {Search: math.Inf(1)},
 		"growth: found \"fast\"":      {Growth: "fast"},
 		"growth: found \"no\" beside": {Decay: 0.1},
+		"growth: found \"must\"":      {Growth: "must", Fallback: true},
 		"raise: found -1":             {Growth: "must", Raise: -1},
 		"decay: found 1":              {Growth: "must", Decay: 1},
 		"clip: found -1":              {Gradient: method.Gradient{Clip: -1}},

@@ -80,5 +80,5 @@ func parseLayer(text string, image shape) ([]layer, error) {
 	case "batch", "batchnorm", "batch_norm":
 		return nil, fmt.Errorf("model: layers: found %q: means over a batch make every record's gradient depend on the others, so that no clipping bounds what one record does; allowed in its place is group, as in group 4", text)
 	}
-	return parseDense(text, image.size())
+	return parseDense(text, image.size(), false)
 }

@@ -61,6 +61,7 @@ func withActivation(l layer, act string) []layer {
 func (c *conv) in() int       { return c.image.size() }
 func (c *conv) params() int   { return c.filters * (c.taps() + 1) }
 func (c *conv) inPlace() bool { return false }
+func (c *conv) fan() int      { return c.taps() }
 
 func (c *conv) out() shape {
 	rows, cols := c.places()

@@ -9,14 +9,15 @@ import (
 	"github.com/sottodp/sotto/internal/kern"
 )
 
-// A denseLayer is z = (a, 1)·W, W ∈ R^{(m+1)×n}, row after row; the last row is the bias b.
+// A denseLayer is z = (a, 1)·W, W ∈ R^{(m+1)×n}, row after row; the last row is the bias b. A bare one is z = a·W.
 type denseLayer struct {
 	rows, cols int     // m, n
 	gain       float64 // of the start: see heGain
+	bare       bool    // has no bias
 }
 
 // parseDense reads a dense layer and its activation, as in "128 relu".
-func parseDense(text string, in int) ([]layer, error) {
+func parseDense(text string, in int, bare bool) ([]layer, error) {
 	words := strings.Fields(text)
 	n, act := 0, relu
 	var err error
@@ -29,7 +30,7 @@ func parseDense(text string, in int) ([]layer, error) {
 	if err != nil || len(words) < 1 || len(words) > 2 || n < 1 || n > maxWidth || !isActivation(act) {
 		return nil, fmt.Errorf("model: layers: found %q; allowed is a number of units from 1 to %d and relu (the default), tanh or linear, as in 128 relu", text, maxWidth)
 	}
-	layers := []layer{&denseLayer{in, n, heGain(act)}}
+	layers := []layer{&denseLayer{in, n, heGain(act), bare}}
 	if act != ident {
 		layers = append(layers, &activation{act, shape{1, 1, n}})
 	}
@@ -38,16 +39,24 @@ func parseDense(text string, in int) ([]layer, error) {
 
 func (d *denseLayer) in() int       { return d.rows }
 func (d *denseLayer) out() shape    { return shape{1, 1, d.cols} }
-func (d *denseLayer) params() int   { return (d.rows + 1) * d.cols }
+func (d *denseLayer) params() int   { return d.rows*d.cols + d.biases() }
 func (d *denseLayer) inPlace() bool { return false }
+func (d *denseLayer) fan() int      { return d.rows }
+
+func (d *denseLayer) biases() int {
+	if d.bare {
+		return 0
+	}
+	return d.cols
+}
 
 // start is uniform, for z of size 1; biases are 0.
 func (d *denseLayer) start(norm float64) []Span {
-	return []Span{{d.rows * d.cols, math.Sqrt(d.gain) / norm}, {d.cols, 0}}
+	return []Span{{d.rows * d.cols, math.Sqrt(d.gain) / norm}, {d.biases(), 0}}
 }
 
 // A denseWorker uses the gradient (a, 1)ᵀ·δ of a row with input a and error δ without forming it: its norm is ‖(a, 1)‖·‖δ‖
-// (R13, "ghost norms"), and a weighted sum of gradients is one matrix product.
+// (R13, "ghost norms"), and a weighted sum of gradients is one matrix product. Of a bare layer read a for (a, 1).
 type denseWorker[T number] struct {
 	*denseLayer
 	w, bias  []T
@@ -72,7 +81,8 @@ func (d *denseWorker[T]) load(w []float64) {
 	weights := d.rows * d.cols
 	d.w, d.bias = grow(d.w, weights), grow(d.bias, d.cols)
 	d.finite = convert(d.w, w[:weights])
-	convert(d.bias, w[weights:])
+	clear(d.bias)
+	convert(d.bias[:d.biases()], w[weights:])
 }
 
 func (d *denseWorker[T]) forward(out, in []T, n int) {
@@ -101,10 +111,13 @@ func (d *denseWorker[T]) backward(back, err []T) {
 func (d *denseWorker[T]) sizes() []float64 {
 	if !d.sized {
 		norms2(d.size, d.a, d.rows)
+		d.sized = true
+		if d.bare {
+			return d.size
+		}
 		for i, v := range d.size {
 			d.size[i] = math.Hypot(v, 1) * (1 + 0x1p-50)
 		}
-		d.sized = true
 	}
 	return d.size
 }
@@ -119,8 +132,12 @@ func (d *denseWorker[T]) addNorm(dst []float64, p int) {
 	norms1(d.figures, d.err, d.cols)
 	d.length = grow(d.length, len(dst))
 	norms1(d.length, d.a, d.rows)
+	one := 1.0
+	if d.bare {
+		one = 0
+	}
 	for i, a := range d.length {
-		dst[i] += up(d.figures[i], 1+a)
+		dst[i] += up(d.figures[i], one+a)
 	}
 }
 
@@ -151,7 +168,7 @@ func (d *denseWorker[T]) reach(delta []float64) {
 }
 
 // addGrad has the inputs as whole numbers of s·netUnit and the errors as multiples of unit·netUnit, once the factors
-// have been moved; plain, as they are.
+// have been moved; plain, as they are. The power of two s is above both ‖(a, 1)‖ and 1, also of a bare layer: a smaller one could underflow.
 func (d *denseWorker[T]) addGrad(dst, c []float64, unit float64) {
 	n, in, out := len(c), d.rows, d.cols
 	side := kern.Padded(out)
@@ -160,7 +177,7 @@ func (d *denseWorker[T]) addGrad(dst, c []float64, unit float64) {
 	for i, ci := range c {
 		d.left[i], d.ones[i], d.factor[i] = 1, 1, ci
 		if unit > 0 {
-			_, exp := math.Frexp(sizes[i])
+			_, exp := math.Frexp(max(sizes[i], 1))
 			s := math.Ldexp(1, exp)
 			d.left[i], d.factor[i] = 1/s/netUnit, ci*s/unit
 			d.ones[i] = math.Trunc(d.left[i])
@@ -189,5 +206,7 @@ func (d *denseWorker[T]) addGrad(dst, c []float64, unit float64) {
 		}
 	}
 	kern.AddOuter(dst[:in*out], out, d.left, d.a, in, in, d.right, side, out, unit > 0)
-	kern.Axpy(dst[in*out:], d.ones, d.right, side, nil)
+	if !d.bare {
+		kern.Axpy(dst[in*out:], d.ones, d.right, side, nil)
+	}
 }

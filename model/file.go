@@ -30,6 +30,7 @@ type File struct {
 	Width     float64         `json:"width,omitempty"`     // huber-svm only
 	Layers    []string        `json:"layers,omitempty"`    // mlp and cnn only
 	Compute   string          `json:"compute,omitempty"`   // likewise
+	BiasFree  bool            `json:"bias_free,omitempty"` // mlp only
 	Shape     []int           `json:"shape,omitempty"`     // cnn only
 	Classes   []string        `json:"classes,omitempty"`   // by class index; none for a numeric label
 	Features  []string        `json:"features,omitempty"`  // names of the encoded features; none, or Dim of them
@@ -46,7 +47,7 @@ func (f *File) New() (Model, error) {
 	if f.Format != FileFormat {
 		return nil, fmt.Errorf("format is %q, want %q", f.Format, FileFormat)
 	}
-	m, err := New(f.Model, Options{Dim: f.Dim, Classes: len(f.Classes), NormBound: f.NormBound, Width: f.Width, Layers: f.Layers, Compute: f.Compute, Shape: f.Shape})
+	m, err := New(f.Model, Options{Dim: f.Dim, Classes: len(f.Classes), NormBound: f.NormBound, Width: f.Width, Layers: f.Layers, Compute: f.Compute, BiasFree: f.BiasFree, Shape: f.Shape})
 	if err != nil {
 		return nil, err
 	}

@@ -92,9 +92,8 @@ type CurvedPass interface {
 // A BoundedPass bounds gradients by losses, for value clipping.
 type BoundedPass interface {
 	Pass
-	// GradBound sets dst[i] to a bound on ‖∇ℓ_i‖₂ that is a function of ℓ_i, w and
-	// Facts.NormBound alone for a model whose margins are linear in w; a network's may use the
-	// row's activations, too. It is never below GradNorm for p = 2, up to rounding that
+	// GradBound sets dst[i] to a bound on ‖∇ℓ_i‖₂ that is a function of ℓ_i, w and the row's norm
+	// alone for a model whose margins are linear in w; a network's may use the row's activations, too. It is never below GradNorm for p = 2, up to rounding that
 	// GradBound covers. A row without a finite gradient gets NaN or +Inf.
 	GradBound(dst []float64)
 }
@@ -147,6 +146,10 @@ type Options struct {
 	Shape []int
 	// Compute is what a network computes in: float32, which is the default, or float64.
 	Compute string
+	// BiasFree: the layers of an mlp have no biases.
+	BiasFree bool
+	// Start is how a network starts: he, which is the default, or pytorch.
+	Start string
 }
 
 // An Entry is a model that can be named in a spec.
@@ -232,6 +235,15 @@ func New(name string, opt Options) (Model, error) {
 		}
 		if opt.Compute != "" && opt.Compute != single && opt.Compute != double {
 			return nil, fmt.Errorf("model: compute: found %q; allowed are %s (the default) and %s", opt.Compute, single, double)
+		}
+		if opt.BiasFree && name != "mlp" {
+			return nil, fmt.Errorf("model: bias_free: found it for %s; only mlp can leave biases out", name)
+		}
+		if opt.Start != "" && !IsNetwork(name) {
+			return nil, fmt.Errorf("model: %s starts at 0, found %q; only mlp and cnn have a choice of start", name, opt.Start)
+		}
+		if opt.Start != "" && opt.Start != he && opt.Start != pytorch {
+			return nil, fmt.Errorf("model: start: found %q; allowed are %s (the default) and %s", opt.Start, he, pytorch)
 		}
 		return r.New(opt)
 	}

@@ -53,8 +53,9 @@ type problem struct {
 	w             []float64
 	single        bool // computes in float32
 	rng           *rand.Rand
-	unit          float64 // grid of the values
-	sum           float64 // grid of sums over that of coefficients
+	unit          float64  // grid of the values
+	sum           float64  // grid of sums over that of coefficients
+	twin          *problem // of a network without biases: the same with biases of 0
 }
 
 // newProblem makes n rows of norm at most bound, about half of them zeros.
@@ -862,6 +863,9 @@ func TestNew(t *testing.T) {
 		{"mlp", with(func(o *model.Options) { o.Layers = []string{""} }), `found ""`},
 		{"mlp", with(func(o *model.Options) { o.Layers, o.Compute = []string{"3"}, "float16" }), `compute: found "float16"`},
 		{"svm", with(func(o *model.Options) { o.Compute = "float64" }), "svm has no choice of compute"},
+		{"softmax", with(func(o *model.Options) { o.BiasFree = true }), "bias_free: found it for softmax"},
+		{"mlp", with(func(o *model.Options) { o.Layers, o.Start = []string{"3"}, "zero" }), `start: found "zero"`},
+		{"svm", with(func(o *model.Options) { o.Start = "he" }), "svm starts at 0"},
 		{"mlp", with(func(o *model.Options) { o.Layers = []string{"30000", "30000"} }), "more than 25000000 parameters"},
 		{"mlp", with(func(o *model.Options) { o.Dim, o.Layers = 1<<62, []string{"4"} }), "more than 25000000 parameters"}, // 2⁶⁴ of them
 	} {

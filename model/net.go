@@ -35,6 +35,7 @@ type network struct {
 	offset  []int // of W_1, …, W_L, and their end
 	classes int   // 0 for a numeric label
 	double  bool  // computes in float64
+	torch   bool  // starts as PyTorch's layers
 	facts   Facts
 }
 
@@ -52,6 +53,12 @@ const (
 	double = "float64"
 )
 
+// The values of Options.Start.
+const (
+	he      = "he"
+	pytorch = "pytorch"
+)
+
 func newMLP(opt Options) (Model, error) {
 	if len(opt.Layers) == 0 {
 		return nil, fmt.Errorf("model: mlp needs layers, as in [128 relu]; without one it would be softmax or linear")
@@ -59,7 +66,7 @@ func newMLP(opt Options) (Model, error) {
 	var layers []layer
 	width := opt.Dim
 	for _, text := range opt.Layers {
-		l, err := parseDense(text, width)
+		l, err := parseDense(text, width, opt.BiasFree)
 		if err != nil {
 			return nil, err
 		}
@@ -72,8 +79,8 @@ func newMLP(opt Options) (Model, error) {
 // newNetwork is a network of hidden layers; a dense one to the outputs follows.
 func newNetwork(name string, opt Options, layers []layer) (Model, error) {
 	last := layers[len(layers)-1].out().size()
-	layers = append(layers, &denseLayer{last, max(1, opt.Classes), heGain(ident)})
-	m := &network{name: name, layers: layers, classes: opt.Classes, double: opt.Compute == double, offset: []int{0}}
+	layers = append(layers, &denseLayer{last, max(1, opt.Classes), heGain(ident), opt.BiasFree})
+	m := &network{name: name, layers: layers, classes: opt.Classes, double: opt.Compute == double, torch: opt.Start == pytorch, offset: []int{0}}
 	for i, l := range layers {
 		if l.in() > maxParams || l.out().size() > maxParams || m.offset[i]+l.params() > maxParams { // a product of such does not overflow
 			return nil, fmt.Errorf("model: %s: more than %d parameters; allowed are as many", name, int(maxParams))
@@ -110,6 +117,7 @@ type Span struct {
 type Starter interface{ Start() []Span }
 
 // Start is that of the layers. That of the first layer is for rows of norm R, so its output has size 1 for any R.
+// PyTorch's layers start weights and biases uniform in ±1/√n, n inputs of a number.
 func (m *network) Start() []Span {
 	var spans []Span
 	for i, l := range m.layers {
@@ -117,7 +125,13 @@ func (m *network) Start() []Span {
 		if i == 0 {
 			norm = m.facts.NormBound
 		}
-		spans = append(spans, l.start(norm)...)
+		start := l.start(norm)
+		if l, ok := l.(interface{ fan() int }); ok && m.torch {
+			for k := range start {
+				start[k].Bound = 1 / math.Sqrt(float64(l.fan()))
+			}
+		}
+		spans = append(spans, start...)
 	}
 	return spans
 }

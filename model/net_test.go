@@ -3,6 +3,7 @@ package model_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -19,7 +20,7 @@ func drawNet(t *rapid.T, compute string) *problem {
 	hidden := []string{"1", "5 tanh", "16", "40 linear", "33 tanh", "64 relu"}
 	opt := model.Options{
 		Dim: dim, NormBound: 1, Classes: rapid.SampledFrom([]int{0, 2, 10, 17}).Draw(t, "classes"),
-		Layers: rapid.SliceOfN(rapid.SampledFrom(hidden), 1, 3).Draw(t, "layers"), Compute: compute,
+		Layers: rapid.SliceOfN(rapid.SampledFrom(hidden), 1, 3).Draw(t, "layers"), Compute: compute, BiasFree: rapid.Bool().Draw(t, "bare"),
 	}
 	m, err := model.New("mlp", opt)
 	if err != nil {
@@ -45,6 +46,22 @@ func drawNet(t *rapid.T, compute string) *problem {
 			p.w = append(p.w, (span.Bound+0.01)*(2*p.rng.Float64()-1))
 		}
 	}
+	if opt.BiasFree {
+		opt.BiasFree = false
+		p.twin = &problem{rng: p.rng, dense: p.dense}
+		if p.twin.Model, err = model.New("mlp", opt); err != nil {
+			t.Fatal(err)
+		}
+		at := 0
+		for k, span := range p.twin.Model.(model.Starter).Start() {
+			if k%2 == 0 {
+				p.twin.w = append(p.twin.w, p.w[at:at+span.Count]...)
+				at += span.Count
+			} else {
+				p.twin.w = append(p.twin.w, make([]float64, span.Count)...)
+			}
+		}
+	}
 	return p
 }
 
@@ -61,12 +78,19 @@ func TestNetworkSums(t *testing.T) {
 				for i, norm := range c {
 					c[i] = min(1, clip/norm)
 				}
+				with := p // what a bare network leaves out for precision is that of its twin
+				if p.twin != nil {
+					with = p.twin
+					if !slices.Equal(with.losses(with.w), p.losses(p.w)) {
+						t.Fatal("biases of 0 change the losses")
+					}
+				}
 				want := modeltest.MicroBatch(p, p.w, []data.View{whole(p.dense)}, clip, 2)
 				for unit, most := range map[float64]float64{0: most, math.Ldexp(1, -36): 1e-5} {
 					got := p.grad(p.w, whole(p.dense), c, unit)
 					far, size := 0.0, 0.0
 					for i, ci := range c {
-						size += ci * p.norms(p.w, 2)[i]
+						size += ci * with.norms(with.w, 2)[i]
 					}
 					for j, g := range got {
 						far = math.Hypot(far, g-want[j])

@@ -55,7 +55,11 @@ func stageOf(l layer, w []float64) Stage {
 	switch l := l.(type) {
 	case *denseLayer:
 		weights := l.rows * l.cols
-		return Stage{Kind: "dense", In: l.rows, Out: l.cols, W: w[:weights], B: w[weights:]}
+		s := Stage{Kind: "dense", In: l.rows, Out: l.cols, W: w[:weights]}
+		if !l.bare {
+			s.B = w[weights:]
+		}
+		return s
 	case *activation:
 		return Stage{Kind: l.name}
 	case *conv:

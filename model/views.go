@@ -37,7 +37,9 @@ func (d *denseWorker[T]) addRows(dst []T, from, to int) {
 	in, out := d.rows, d.cols
 	a, err := d.a[from*in:to*in], d.err[from*out:to*out]
 	kern.Gemm(true, false, in, out, to-from, a, in, err, out, dst[:in*out], out)
-	addAll(dst[in*out:], err)
+	if !d.bare {
+		addAll(dst[in*out:], err)
+	}
 }
 
 func (c *convWorker[T]) addRows(dst []T, from, to int) {

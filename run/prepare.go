@@ -140,6 +140,8 @@ func (j *Job) setModel() error {
 		{"width", "huber-svm", s.Width != 0 && s.Name != "huber-svm", s.Width},
 		{"layers", "mlp and cnn", len(s.Layers) > 0 && !network, len(s.Layers)},
 		{"compute", "mlp and cnn", s.Compute != "" && !network, strconv.Quote(s.Compute)},
+		{"bias_free", "mlp", s.BiasFree && s.Name != "mlp", s.BiasFree},
+		{"start", "mlp and cnn", s.Start != "" && !network, strconv.Quote(s.Start)},
 		{"shape", "cnn", len(s.Shape) > 0 && s.Name != "cnn", s.Shape},
 	} {
 		if f.wrong {
@@ -152,6 +154,7 @@ func (j *Job) setModel() error {
 	}
 	m, err := model.New(spec.Model.Name, model.Options{
 		LabelMin: least, Dim: schema.Dim(), Classes: schema.Classes(), NormBound: schema.RowNorm, Width: spec.Model.Width, Layers: spec.Model.Layers, Compute: spec.Model.Compute, Shape: j.imageShape(),
+		BiasFree: spec.Model.BiasFree, Start: spec.Model.Start,
 	})
 	if err != nil {
 		return &InputError{spec.Place("model"), err}

@@ -59,7 +59,10 @@ type ModelSpec struct {
 	// Hidden layers of an mlp, first to last, as in "128 relu"; of a cnn, as in "conv 16 8x8 stride 2 pad 3 relu".
 	Layers  []string `yaml:"layers" json:"layers,omitempty"`
 	Compute string   `yaml:"compute" json:"compute,omitempty"` // of a network: float32, the default, or float64
-	Shape   []int    `yaml:"shape" json:"shape,omitempty"`     // of the images of a cnn: rows, columns, channels; default the schema's
+	// An mlp without biases; how a network starts: he, the default, or pytorch.
+	BiasFree bool   `yaml:"bias_free" json:"bias_free,omitempty"`
+	Start    string `yaml:"start" json:"start,omitempty"`
+	Shape    []int  `yaml:"shape" json:"shape,omitempty"` // of the images of a cnn: rows, columns, channels; default the schema's
 }
 
 // PrivacySpec is the block `privacy`, or the word none.

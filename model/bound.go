@@ -15,24 +15,22 @@ import (
 //	cross-entropy          ‖r‖ ≤ √2·(1 − e^(−ℓ)): r_y = −(1−p_y), p_y = e^(−ℓ), and the other
 //	                       r_k = p_k ≥ 0 sum up to 1 − p_y, so that their squares sum up to (1−p_y)² at most
 //
-// times R ≥ ‖x‖. For one margin these are equalities, so the bound uses the slope, which keeps
-// its digits where 1 − e^(−ℓ) loses them.
+// times ‖x‖, the row's own norm (oracle/private/PROOFS.md, value clipping). For one margin these are equalities, so the
+// bound uses the slope, which keeps its digits where 1 − e^(−ℓ) loses them, and is the norm of the gradient.
 
-// GradBound sets dst_i = |s_i|·R.
+// GradBound sets dst_i = |s_i|·‖x_i‖.
 func (p *glmPass) GradBound(dst []float64) {
-	needLength("dst", len(dst), len(p.z))
-	for i, s := range p.slopes() {
-		dst[i] = up(math.Abs(s), p.bound)
-	}
+	p.GradNorm(dst, 2)
 }
 
-// GradBound sets dst_i = √2·(1 − p_iy)·R.
+// GradBound sets dst_i = √2·(1 − p_iy)·‖x_i‖.
 func (p *softmaxPass) GradBound(dst []float64) {
 	needLength("dst", len(dst), p.n)
+	rowNorms(dst, p.view, 2)
 	r := p.residuals()
-	slack := math.Sqrt2 * (1 + float64(p.k)*0x1p-50) // above the rounding of K additions and of √2
+	slack := math.Sqrt2 * (1 + float64(p.k+2)*0x1p-49) // above the rounding of K additions and of √2, and above GradNorm's slack
 	for i, y := range p.y {
-		dst[i] = up(-r[y*p.n+i]*slack, p.bound)
+		dst[i] = up(-r[y*p.n+i]*slack, dst[i])
 	}
 }
 

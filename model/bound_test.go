@@ -3,6 +3,7 @@ package model_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -12,8 +13,7 @@ import (
 	"github.com/sottodp/sotto/model/modeltest"
 )
 
-// TestGradBound: the bound is never below the norm, and for rows of the norm bound it is the
-// norm where there is one margin.
+// TestGradBound: the bound is never below the norm, and is the norm where there is one margin.
 func TestGradBound(t *testing.T) {
 	check(t, func(t *rapid.T, p *problem) {
 		if !p.Facts().Bounded {
@@ -24,8 +24,8 @@ func TestGradBound(t *testing.T) {
 		pass := p.Eval(p.w, whole(p.dense), new(model.Workspace))
 		pass.Loss(loss)
 		pass.(model.BoundedPass).GradBound(bound)
-		r := p.Facts().NormBound
 		for i, b := range bound {
+			r := float64(p.dense.Norm[i])
 			if b < norm[i] {
 				t.Fatalf("row %d: bound %v, norm %v", i, b, norm[i])
 			}
@@ -88,31 +88,65 @@ func TestSpectralBound(t *testing.T) {
 	}
 }
 
-// TestNetworkOfReference: the network WGC_net of reference-values.json, which has no biases. Ours have, so the square of the bound is
-// (1 + ‖W₂‖²)·‖δ₂‖² more, and the spectral norm of W₂ is a bound.
+// TestNetworkOfReference: the network WGC_net of reference-values.json, which has no biases; with them the square of the bound
+// is (1 + ‖W₂‖²)·‖δ₂‖² more, and the spectral norm of W₂ is a bound.
 func TestNetworkOfReference(t *testing.T) {
-	m, err := model.New("mlp", model.Options{Dim: 2, Classes: 3, NormBound: 3, Layers: []string{"2"}, Compute: "float64"})
-	if err != nil {
+	for _, bare := range []bool{false, true} {
+		m, err := model.New("mlp", model.Options{Dim: 2, Classes: 3, NormBound: 3, Layers: []string{"2"}, Compute: "float64", BiasFree: bare})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := []float64{1, .25, -.5, .75, 0, 0 /* W₂ */, .5, -1, .25, 1, .5, -.75, 0, 0, 0}
+		biases := []int{4, 5, 12, 13, 14}
+		if bare {
+			w, biases = append(w[:4:4], w[6:12]...), nil
+		}
+		b := modeltest.Dense([][]float64{{1, 2}}, []float64{0}, 0x1p-20)
+		loss, bound, norm, grad := []float64{0}, []float64{0}, []float64{0}, make([]float64, m.Dim())
+		pass := m.Eval(w, whole(b), new(model.Workspace))
+		pass.Loss(loss)
+		pass.GradNorm(norm, 2)
+		pass.(model.BoundedPass).GradBound(bound)
+		pass.AddGrad(grad, []float64{1}, 0)
+		for _, bias := range biases {
+			grad[bias] = 0
+		}
+		if got := modeltest.Norm(grad, 2); math.Abs(loss[0]-0.380921456498574) > 1e-14 || math.Abs(got-0.86920735720955) > 1e-13 || bare && math.Abs(norm[0]-got) > 1e-13 {
+			t.Errorf("loss %v, norm without biases %v, %v", loss[0], got, norm[0])
+		}
+		const forward, spectral = 1.50652572090522, 1.36930639376292
+		const last = math.Sqrt2 * 1.69506499956795 / 1.77759683639495 // over 1 − e^−ℓ: the two bounds by the loss and by the residual
+		want := forward
+		if !bare {
+			delta := last * -math.Expm1(-loss[0])
+			want = math.Sqrt(forward*forward + delta*delta*(1+spectral*spectral))
+		}
+		if got := bound[0]; got < want*(1-1e-13) || got > want*1.006 {
+			t.Errorf("bare %v: bound %v, want %v", bare, got, want)
+		}
+	}
+}
+
+// TestBareNetwork: without biases a network has as many parameters and stages as its matrices; the start of PyTorch is ±1/√n everywhere.
+func TestBareNetwork(t *testing.T) {
+	opt := model.Options{Dim: 4, Classes: 3, NormBound: 7, Layers: []string{"9"}, BiasFree: true, Start: "pytorch"}
+	m, err := model.New("mlp", opt)
+	if err != nil || m.Dim() != 4*9+9*3 {
+		t.Fatal(m.Dim(), err)
+	}
+	if got := m.(model.Starter).Start(); !slices.Equal(got, []model.Span{{36, .5}, {0, .5}, {27, 1. / 3}, {0, 1. / 3}}) {
+		t.Error(got)
+	}
+	for _, s := range m.(model.Staged).Stages(make([]float64, m.Dim())) {
+		if s.B != nil {
+			t.Error(s.Kind, "has biases")
+		}
+	}
+	opt.BiasFree = false
+	if m, err = model.New("mlp", opt); err != nil {
 		t.Fatal(err)
 	}
-	w := []float64{1, .25, -.5, .75, 0, 0 /* W₂ */, .5, -1, .25, 1, .5, -.75, 0, 0, 0}
-	b := modeltest.Dense([][]float64{{1, 2}}, []float64{0}, 0x1p-20)
-	loss, bound, grad := []float64{0}, []float64{0}, make([]float64, m.Dim())
-	pass := m.Eval(w, whole(b), new(model.Workspace))
-	pass.Loss(loss)
-	pass.(model.BoundedPass).GradBound(bound)
-	pass.AddGrad(grad, []float64{1}, 0)
-	for _, bias := range []int{4, 5, 12, 13, 14} {
-		grad[bias] = 0
-	}
-	if got := modeltest.Norm(grad, 2); math.Abs(loss[0]-0.380921456498574) > 1e-14 || math.Abs(got-0.86920735720955) > 1e-13 {
-		t.Errorf("loss %v, norm without biases %v", loss[0], got)
-	}
-	const forward, spectral = 1.50652572090522, 1.36930639376292
-	const last = math.Sqrt2 * 1.69506499956795 / 1.77759683639495 // over 1 − e^−ℓ: the two bounds by the loss and by the residual
-	delta := last * -math.Expm1(-loss[0])
-	want := math.Sqrt(forward*forward + delta*delta*(1+spectral*spectral))
-	if got := bound[0]; got < want*(1-1e-13) || got > want*1.006 {
-		t.Errorf("bound %v, want %v", got, want)
+	if got := m.(model.Starter).Start(); !slices.Equal(got, []model.Span{{36, .5}, {9, .5}, {27, 1. / 3}, {3, 1. / 3}}) {
+		t.Error(got)
 	}
 }

@@ -56,7 +56,7 @@ func (m *glm) Eval(w []float64, v data.View, ws *Workspace) Pass {
 func (m *glm) labeled(v data.View, ws *Workspace) *glmPass {
 	needLabels(v)
 	n, p := v.Len(), &ws.glm
-	p.view, p.link, p.ws, p.sloped, p.curved, p.bound = v, m.link, ws, false, false, m.facts.NormBound
+	p.view, p.link, p.ws, p.sloped, p.curved = v, m.link, ws, false, false
 	p.z, p.y = grow(p.z, n), grow(p.y, n)
 	for i := range p.y {
 		p.y[i] = float64(v.Y[v.Row(i)])
@@ -114,7 +114,6 @@ type glmPass struct {
 	sloped bool      // s is computed
 	h, v   []float64 // curvatures; scaled rows
 	curved bool      // h is computed
-	bound  float64   // R
 }
 
 func (p *glmPass) Len() int { return len(p.z) }

@@ -77,7 +77,7 @@ func (m *softmax) Eval(w []float64, v data.View, ws *Workspace) Pass {
 func (m *softmax) labeled(v data.View, ws *Workspace) *softmaxPass {
 	needLabels(v)
 	n, p := v.Len(), &ws.softmax
-	p.view, p.ws, p.k, p.d, p.n, p.reduced, p.bound = v, ws, m.classes, m.features, n, false, m.facts.NormBound
+	p.view, p.ws, p.k, p.d, p.n, p.reduced = v, ws, m.classes, m.features, n, false
 	p.z = grow(p.z, n*m.classes)
 	return p
 }
@@ -125,7 +125,6 @@ type softmaxPass struct {
 	sum     []float64 // a sum for each row
 	y       []int     // classes
 	reduced bool      // r is computed
-	bound   float64   // R
 }
 
 func (p *softmaxPass) Len() int { return p.n }

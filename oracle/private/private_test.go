@@ -638,11 +638,11 @@ func TestOracleKnowsItsTypes(t *testing.T) {
 	}
 }
 
-// TestValueClipping: a row counts with weight min(1, C/bound), the bound that of its loss, and where losses bound
+// TestValueClipping: a row counts with weight min(1, C/bound), the bound that of its loss and its norm, and where losses bound
 // nothing the query is refused before it is charged.
 func TestValueClipping(t *testing.T) {
 	tab := table([]row{{[]float32{0.25, 0}, 1}, {[]float32{0, 0.5}, 0}}, 2, false)
-	const c = 0x1p-2
+	const c = 0x1p-4
 	q := oracle.Grad{Clip: clip.Value{C: c}, Noise: mech.None{}}
 	cfg := config(t, tab, privacy.AddRemove, 1)
 	b, err := openOracle(t, cfg).Batch(context.Background(), sample.Full{}, q)
@@ -653,8 +653,8 @@ func TestValueClipping(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// At w = 0 both losses are ln 2, so both bounds are ½·R = ½ and both weights ½, although the norms are ⅛ and ¼.
-	for j, want := range []float64{-0.25 / 2 / 2, 0.5 / 2 / 2} {
+	// At w = 0 both losses are ln 2, so the bounds are ½·‖x‖ = ⅛ and ¼ and the weights ½ and ¼, whatever R is.
+	for j, want := range []float64{-0.25 / 2 / 2, 0.5 / 2 / 4} {
 		if math.Abs(g[j]-want) > 1e-5 {
 			t.Errorf("coordinate %d is %v, want %v", j, g[j], want)
 		}

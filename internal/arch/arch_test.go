@@ -144,7 +144,7 @@ var table = map[string][]string{
 	"paper/p0": join(public, []string{"data", "model", "method", "internal/chart", "privacy/account/claimed", "paper"}),
 	"paper/p1": join(public, []string{"method", "internal/chart", "paper"}),
 	"paper/p2": join(public, []string{"run", "run/compare", "internal/chart", "privacy/account/claimed", "paper"}),
-	"paper/p3": join(public, []string{"data", "method", "gossip", "internal/chart", "privacy/account/claimed", "paper"}),
+	"paper/p3": join(public, []string{"data", "method", "gossip", "internal/chart", "internal/kern", "privacy/account/claimed", "paper"}),
 	"paper/p4": join(public, []string{"data", "method", "internal/chart", "paper"}),
 
 	// Every answer of `sotto plan`, from what is public: it reaches no rows.

@@ -26,13 +26,15 @@ type Size struct {
 	Name   string
 	Dense  [2]int // rows of an owner and features, of the table in the shape of epsilon
 	Sparse [2]int // the same in the shape of rcv1
+	Whole  [2]int // the same of a table on which only three curves are run; 0: none
 	Batch  int    // rows of a local sample
 }
 
-// Small is for a minute, with the noise of the paper. Full has ten times the rows.
+// Small is for a minute, with the noise of the paper. Full has the rows and features of epsilon, and three curves with those
+// of rcv1.
 var (
 	Small = Size{Name: "small", Dense: [2]int{400, 500}, Sparse: [2]int{300, 1000}, Batch: 20}
-	Full  = Size{Name: "full", Dense: [2]int{4000, 2000}, Sparse: [2]int{3000, 4000}, Batch: 64}
+	Full  = Size{Name: "full", Dense: [2]int{20_000, 2000}, Sparse: [2]int{3000, 4000}, Whole: [2]int{33_869, 47_236}, Batch: 64}
 )
 
 // The constants of P3 §5.
@@ -48,17 +50,20 @@ const (
 // epsilons are P3's.
 var epsilons = []float64{0.2, 0.4, 0.6, 0.8, 1}
 
-// points is how many points a curve has.
+// points is how many points a curve has, each at 10^¼ times the iterations of the one before it.
 const points = 12
 
 // A Curve is one run.
 type Curve struct {
 	Table, Reg, Kind string
-	Epsilon          float64 // claimed, or kept; +Inf without noise
+	Epsilon          float64 // claimed, or kept; 0 without noise
 	Noise            float64 // standard deviation of a coordinate of ζ
-	Epochs           []float64
+	Iterations       []int
 	Objective        []float64 // F at the mean of the nodes
+	Distance         []float64 // mean over the nodes of ‖x̃ − x*‖², for the bounds
+	Spread           []float64 // mean over the nodes of ‖x̃ − their mean‖, for the bounds
 	Accuracy         float64   // on rows that no owner trained on
+	Least            *Least    // of a search for F*, which has none of the above
 }
 
 // Last is the final objective.
@@ -66,27 +71,35 @@ func (c *Curve) Last() float64 { return c.Objective[len(c.Objective)-1] }
 
 // The kinds of runs.
 const (
-	allActive = "[19], all active"
-	tenth     = "Algorithm 1, ι = 0.1"
-	fifth     = "Algorithm 1, ι = 0.2"
-	soundOne  = "sound, one row"
-	soundMany = "sound, local samples"
-	plain     = "no noise"
+	allActive   = "[19], all active"
+	tenth       = "Algorithm 1, ι = 0.1"
+	fifth       = "Algorithm 1, ι = 0.2"
+	soundOne    = "sound, one row"
+	soundMany   = "sound, local samples"
+	optimum     = "F*"
+	plain       = "no noise, ι = 0.1"
+	provenTenth = "as in the proofs, ι = 0.1" // no noise, γ of the corollaries, x of inactive nodes computed again
+	provenFifth = "as in the proofs, ι = 0.2"
 )
 
 // shares are the ι of the kinds.
-var shares = map[string]float64{allActive: 1, tenth: 0.1, fifth: 0.2, soundOne: 0.2, soundMany: 0.2, plain: 0.2}
+var shares = map[string]float64{allActive: 1, tenth: 0.1, fifth: 0.2, soundOne: 0.2, soundMany: 0.2, plain: 0.1, provenTenth: 0.1, provenFifth: 0.2}
 
 // A job is a run.
 type job struct {
 	t         *table
 	kind, reg string
-	epsilon   float64 // +Inf without noise
+	epsilon   float64 // 0 without noise
 }
 
 // run does the job.
 func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 	t, kind, epsilon, share := j.t, j.kind, j.epsilon, shares[j.kind]
+	if kind == optimum {
+		l, err := t.least(ctx, j.reg)
+		return &Curve{Table: t.name, Reg: j.reg, Kind: kind, Least: l}, err
+	}
+	proven := kind == provenTenth || kind == provenFifth
 	adjacency := privacy.ReplaceOne
 	if kind == soundOne || kind == soundMany {
 		adjacency = privacy.AddRemove
@@ -102,7 +115,13 @@ func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 		dda.Weights, dda.Gamma, obj.Reg = gossip.Constant, 0.01, reg.L1{Lambda: phi}
 	}
 	c := &Curve{Table: t.name, Reg: j.reg, Kind: kind, Epsilon: epsilon}
-	if kind == soundMany || kind == plain {
+	if proven {
+		dda.Refresh = true
+		if j.reg == "l2" {
+			dda.Gamma = noGamma
+		}
+	}
+	if kind == soundMany {
 		dda.Batch = min(size.Batch, t.q/4)
 	}
 	s := &gossip.Schedule{Graph: gossip.Complete(nodes), Kind: gossip.Matching, Count: int(math.Round(share * nodes / 2)), Seed: seed,
@@ -116,7 +135,7 @@ func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 	}
 	terms := method.Terms{Off: true, Accountant: account.Best{}, Budget: privacy.Budget{Epsilon: epsilon, Delta: delta, Adjacency: privacy.AddRemove}}
 	switch kind {
-	case plain:
+	case plain, provenTenth, provenFifth:
 		dda.Clip = 0
 	case soundOne, soundMany:
 		// What the paper does not have: a sample of which a row is by itself, and noise for the owner's activations.
@@ -148,11 +167,12 @@ func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 	at := make([][][]float64, points) // by point and node
 	for k := range at {
 		at[k] = make([][]float64, nodes)
+		c.Iterations = append(c.Iterations, max(1, int(float64(s.Rounds)*math.Pow(10, float64(k+1-points)/4))))
 	}
 	ends, err := gossip.Train(ctx, s, gossip.NewLocal(s.Graph), methods, oracles, obj, func(node int) gossip.Watch {
 		k := 0
 		return func(round int, out func([]float64)) {
-			for ; k < points-1 && (round+1)*points >= (k+1)*s.Rounds; k++ {
+			for ; k < points-1 && round+1 >= c.Iterations[k]; k++ {
 				at[k][node] = make([]float64, dim)
 				out(at[k][node])
 			}
@@ -162,6 +182,12 @@ func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 		return nil, err
 	}
 	at[points-1] = ends
+	var best *Least
+	if proven {
+		if best, err = t.least(ctx, j.reg); err != nil {
+			return nil, err
+		}
+	}
 	zero := make([]float64, dim)
 	for k := range at {
 		for i := range at[k] {
@@ -172,8 +198,15 @@ func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 				}
 			}
 		}
-		c.Epochs = append(c.Epochs, epochs*float64(k+1)/points)
 		w := gossip.Mean(at[k])
+		if proven {
+			distance, spread := 0.0, 0.0
+			for _, x := range at[k] {
+				distance += math.Pow(apart(x, best.X), 2) / nodes
+				spread += apart(x, w) / nodes
+			}
+			c.Distance, c.Spread = append(c.Distance, distance), append(c.Spread, spread)
+		}
 		value := 0.0
 		for _, own := range t.own {
 			value += paper.Loss(p.Model, w, own, nil) / nodes
@@ -184,10 +217,27 @@ func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 	return c, nil
 }
 
+// noGamma stands for γ = 0, which asks for Sotto's default.
+const noGamma = 1e-300
+
+// apart is ‖x − y‖.
+func apart(x, y []float64) float64 {
+	square := 0.0
+	for j := range x {
+		square += (x[j] - y[j]) * (x[j] - y[j])
+	}
+	return math.Sqrt(square)
+}
+
 // jobs are all runs.
 func jobs(tables []*table) (list []job) {
 	for _, t := range tables {
+		if t.few {
+			list = append(list, job{t, optimum, "l2", 0}, job{t, tenth, "l2", 0.8}, job{t, fifth, "l2", 0.8}, job{t, plain, "l2", 0})
+			continue
+		}
 		for _, r := range []string{"l2", "l1"} {
+			list = append(list, job{t, optimum, r, 0})
 			kinds := []string{tenth, fifth, soundOne, soundMany}
 			if r == "l2" {
 				kinds = append(kinds, allActive)
@@ -197,7 +247,9 @@ func jobs(tables []*table) (list []job) {
 					list = append(list, job{t, k, r, e})
 				}
 			}
-			list = append(list, job{t, plain, r, math.Inf(1)})
+			for _, k := range []string{plain, provenTenth, provenFifth} {
+				list = append(list, job{t, k, r, 0})
+			}
 		}
 	}
 	return list

@@ -16,16 +16,16 @@ import (
 )
 
 // tiny is enough to see that all parts are there.
-var tiny = Size{Name: "tiny", Dense: [2]int{40, 20}, Sparse: [2]int{40, 60}, Batch: 8}
+var tiny = Size{Name: "tiny", Dense: [2]int{40, 20}, Sparse: [2]int{40, 60}, Whole: [2]int{45, 70}, Batch: 8}
 
 // TestRun: figures, curves and page are complete and well formed, and what does not hang on the size holds or fails as it should.
 func TestRun(t *testing.T) {
 	e := Experiment
 	e.Run = paper.Sized(tiny, tiny, run)
-	found := papertest.Run(t, e, paper.Lab{}, []string{"tables.md", "figures1-2.csv", "figures1-2.svg", "figures3-4.svg", "true-epsilon.csv", "true-epsilon.svg", "index.html"},
-		map[string]int{"true-epsilon.csv": 20})
+	found := papertest.Run(t, e, paper.Lab{}, []string{"tables.md", "figure1.csv", "figure1.svg", "figure2.svg", "figure3.svg", "figure4.svg",
+		"one-row.svg", "bounds.csv", "bounds.svg", "true-epsilon.csv", "true-epsilon.svg", "index.html"}, map[string]int{"true-epsilon.csv": 20, "figure1.csv": points * (2*(2*(4*5+3)+5) + 3)})
 	r := found.R.(*Report)
-	if want := 2 * (2*(4*5+1) + 5); len(r.Curves) != want || len(found.Claims) != 2+2*7 || len(r.Costs) != 20 {
+	if want := 2*(2*(4*5+4)+5) + 4; len(r.Curves) != want || len(found.Claims) != 2+2*14 || len(r.Costs) != 20 {
 		t.Errorf("%d curves, want %d; %d claims, %d costs", len(r.Curves), want, len(found.Claims), len(r.Costs))
 	}
 	for _, c := range found.Claims[:2] {
@@ -53,7 +53,55 @@ func TestRun(t *testing.T) {
 }
 
 func newTables() []*table {
-	return []*table{dense(tiny.Dense[0], tiny.Dense[1]), sparse(tiny.Sparse[0], tiny.Sparse[1])}
+	return []*table{dense(tiny.Dense[0], tiny.Dense[1]), sparse("rcv1-shaped", tiny.Sparse[0], tiny.Sparse[1])}
+}
+
+// TestLeast: the least objective lies between its bounds, which meet, and no step from it leads lower.
+func TestLeast(t *testing.T) {
+	for _, table := range newTables() {
+		for _, reg := range []string{"l2", "l1"} {
+			l, err := table.least(context.Background(), reg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			objective := func(x []float64) (value float64) {
+				rows := rowsOf(table.own)
+				for k := range rows {
+					value += max(0, 1-rows[k].y*rows[k].dot(x)) / float64(len(rows))
+				}
+				for _, v := range x {
+					if value += mu / 2 * v * v; reg == "l1" {
+						value += phi*math.Abs(v) - mu/2*v*v
+					}
+				}
+				return value
+			}
+			if v := objective(l.X); math.Abs(v-l.Value) > 1e-12 || l.Bound > l.Value || l.Value-l.Bound > 1e-4*l.Value {
+				t.Errorf("%s, %s: found %v and at least %v after %d passes, objective %v", table.name, reg, l.Value, l.Bound, l.Passes, v)
+			}
+			for j := range l.X {
+				for _, step := range []float64{-0.1, 0.1} {
+					x := slices.Clone(l.X)
+					if x[j] += step; objective(x) < l.Bound {
+						t.Errorf("%s, %s: %v at a step in %d, at least %v", table.name, reg, objective(x), j, l.Bound)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestTheorem2: (9) without noise and with γ = 0 is at most 4M/(μι(t+1)), as Appendix C has it, and close to it.
+func TestTheorem2(t *testing.T) {
+	const share, steps = 0.1, 100_000
+	m := share/2 + 2*math.Sqrt(share)/(1-beta(share))
+	most := 4 * m / (mu * share * (steps + 1))
+	if v := theorem2(steps, "l2", share, 0, 0, 10, 3); v > most || v < 0.99*most {
+		t.Errorf("found %v, at most %v", v, most)
+	}
+	if b := beta(share); math.Abs(b-0.973328526784575) > 1e-12 { // P3_beta_one_edge
+		t.Errorf("β = %v", b)
+	}
 }
 
 // TestTables: rows have a norm of 1, just below, on the table's unit.
@@ -106,7 +154,7 @@ func TestReal(t *testing.T) {
 	if table.q != 50 || table.own[0].Dim != 47236 || table.test.Rows() != 500 {
 		t.Fatalf("%d rows an owner, %d features, %d to score on", table.q, table.own[0].Dim, table.test.Rows())
 	}
-	c, err := job{table, plain, "l2", math.Inf(1)}.run(context.Background(), tiny)
+	c, err := job{table, plain, "l2", 0}.run(context.Background(), tiny)
 	if err != nil {
 		t.Fatal(err)
 	}

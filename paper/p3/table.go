@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/paper"
@@ -21,6 +22,27 @@ type table struct {
 	paper float64 // q whose noise by Theorem 1 is added
 	own   []*data.Table
 	test  *data.Table
+	few   bool // three curves only
+
+	mu    sync.Mutex
+	found map[string]*Least // by regularizer
+}
+
+// least is F* with a regularizer of the experiment, computed once.
+func (t *table) least(ctx context.Context, reg string) (l *Least, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.found[reg] == nil {
+		l2, l1 := mu, 0.0
+		if reg == "l1" {
+			l2, l1 = 0, phi
+		}
+		if l, err = least(ctx, t.own, l2, l1); err != nil {
+			return nil, err
+		}
+		t.found[reg] = l
+	}
+	return t.found[reg], nil
 }
 
 // inside is the norm of a row, so that it stays below 1 when its values are rounded.
@@ -29,7 +51,7 @@ const inside = 1 - 1e-6
 // dense is a table in the shape of epsilon: dim features that go together a little, rows of norm 1, labels of a planted
 // linear model that is right for about nine rows in ten.
 func dense(q, dim int) *table {
-	t := &table{name: "epsilon-shaped", q: q, paper: 20_000}
+	t := &table{name: "epsilon-shaped", q: q, paper: 20_000, found: map[string]*Least{}}
 	w := make([]float64, dim)
 	src := noise.NewSeeded(seed, "truth", 0)
 	for j := range w {
@@ -53,8 +75,8 @@ const words = 70
 
 // sparse is a table in the shape of rcv1: some words of dim, the common ones far more often, rows of norm 1, labels by
 // the words.
-func sparse(q, dim int) *table {
-	t := &table{name: "rcv1-shaped", q: q, paper: 33_869}
+func sparse(name string, q, dim int) *table {
+	t := &table{name: name, q: q, paper: 33_869, found: map[string]*Least{}}
 	w := make([]float64, dim)
 	src := noise.NewSeeded(seed, "truth", 1)
 	for j := range w {
@@ -121,7 +143,7 @@ func real(ctx context.Context, folder string) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &table{name: name, q: all.Rows() / nodes}
+	t := &table{name: name, q: all.Rows() / nodes, found: map[string]*Least{}}
 	t.paper = float64(t.q)
 	for i := range nodes {
 		t.own = append(t.own, data.Subset([]*data.Table{all}, func(row int) bool { return row%nodes == i && row < t.q*nodes }))

@@ -157,6 +157,8 @@ func (r *Report) printed() paper.Table {
 	same("§5.1", "δ₀", delta0)
 	same("§5.2", "μ of μ/2‖x‖²", mu)
 	same("§5.2", "γ_t with ℓ2", 20)
+	t.Add("γ_t with ℓ2", "Cor. 3.2, 3.5", 0, "0 and 20", "slip: §5.2 has 20; the runs as in the proofs have 0, the figures 20")
+	t.Add("h with ℓ2, over ‖x‖²", "§5.1", "μ", "μ/2", "slip: §5.2 has μ/2, with which h is μ-strongly convex")
 	same("§5.2", "ε of Figure 1", 0.8)
 	same("§5.3", "φ of φ‖x‖₁", phi)
 	same("§5.3", "γ of γ√t with ℓ1", 0.01)

@@ -41,6 +41,7 @@ type OutPert struct {
 //	paper      here
 //	k, b       Passes, Batch
 //	η          Rate; with Decay η_t = min(Rate, 1/(λt)), t = 1, 2, …
+//	w          the last iterate; with Average the mean of all, as P2 has it
 //	Δ          the most that a row can move w, wherever it stands in the order: 2kLη/b without a
 //	           regularizer; with one, distances shrink by 1−ηλ in each step
 //	σ          Noise: w + N(0, σ²Δ²I)
@@ -48,11 +49,12 @@ type OutPert struct {
 // Deviations. No theorem about a random place in the order is used: it would make Δ a random number, which no event can say,
 // for little (docs/measurements/methods.md). Replace-one only (R20).
 type OutPertSGD struct {
-	Passes int     `yaml:"passes" json:"passes" doc:"number of passes k over the rows (default 1)"`
-	Batch  int     `yaml:"batch" json:"batch" doc:"batch size b (default 50)"`
-	Rate   float64 `yaml:"rate" json:"rate" doc:"step size η (default 1/(β+λ) or, if smaller, that which covers the distance of outpert's default; a theorem covers up to 2/(β+λ))"`
-	Decay  bool    `yaml:"decay" json:"decay" doc:"let the step size fall as 1/(λt); needs the regularizer l2"`
-	Noise  float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ (default: the smallest that the budget allows)"`
+	Passes  int     `yaml:"passes" json:"passes" doc:"number of passes k over the rows (default 1)"`
+	Batch   int     `yaml:"batch" json:"batch" doc:"batch size b (default 50)"`
+	Rate    float64 `yaml:"rate" json:"rate" doc:"step size η (default 1/(β+λ) or, if smaller, that which covers the distance of outpert's default; a theorem covers up to 2/(β+λ))"`
+	Decay   bool    `yaml:"decay" json:"decay" doc:"let the step size fall as 1/(λt); needs the regularizer l2"`
+	Noise   float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ (default: the smallest that the budget allows)"`
+	Average bool    `yaml:"average" json:"average,omitempty" doc:"add the noise to the mean of all iterates, not to the last one"`
 
 	L2  float64 `yaml:"-" json:"l2,omitempty"`  // λ of the objective
 	Off bool    `yaml:"-" json:"off,omitempty"` // no noise: lab
@@ -171,7 +173,7 @@ func (m OutPert) query() oracle.Minimize {
 }
 
 func (m OutPertSGD) query() oracle.Minimize {
-	return descent(oracle.Descent{Passes: m.Passes, Batch: m.Batch, Rate: m.Rate, Decay: m.Decay}, m.Noise, m.L2, m.Off)
+	return descent(oracle.Descent{Passes: m.Passes, Batch: m.Batch, Rate: m.Rate, Decay: m.Decay, Average: m.Average}, m.Noise, m.L2, m.Off)
 }
 
 func descent(d oracle.Descent, noise, l2 float64, off bool) oracle.Minimize {

@@ -27,8 +27,8 @@ type How interface {
 	how()
 }
 
-// Descent is output perturbation: noise on the last iterate of gradient descent from 0, whose
-// sensitivity follows from public constants (algorithms.md §3.4). It is for replace-one and for losses that are
+// Descent is output perturbation: noise on the last iterate of gradient descent from 0, or with Average on the mean of
+// all iterates after 0, whose sensitivity follows from public constants (algorithms.md §3.4). It is for replace-one and for losses that are
 // convex, smooth and have a Lipschitz bound.
 //
 // The rows are gone through Passes times, in batches of Batch of one secret random order; 0 means all rows
@@ -38,6 +38,7 @@ type Descent struct {
 	Passes, Batch int
 	Rate          float64
 	Decay         bool
+	Average       bool
 	Noise         mech.Additive // Gaussian; None: lab
 }
 

@@ -13,9 +13,9 @@ const mostSteps = 1 << 27
 
 // Descend runs gradient descent from w = 0, without noise: OutPert-GD, and with several batches
 // OutPert-RSGD. sum sets g to the sum of the records' gradients at w over a batch; size divides it,
-// for a smaller last batch too.
+// for a smaller last batch too. With Average w ends as the mean of the iterates.
 func Descend(ctx context.Context, w []float64, d oracle.Descent, l2, size float64, batches int, sum func(g, w []float64, batch int)) error {
-	g := make([]float64, len(w))
+	g, mean := make([]float64, len(w)), make([]float64, len(w))
 	t := 0
 	for range d.Passes {
 		if err := ctx.Err(); err != nil {
@@ -27,7 +27,13 @@ func Descend(ctx context.Context, w []float64, d oracle.Descent, l2, size float6
 			sum(g, w, batch)
 			for j := range w {
 				w[j] -= eta * (g[j]/size + l2*w[j])
+				mean[j] += w[j]
 			}
+		}
+	}
+	if d.Average {
+		for j, sum := range mean {
+			w[j] = sum / float64(t)
 		}
 	}
 	return nil
@@ -57,7 +63,7 @@ func stepSize(d oracle.Descent, l2 float64, t int) float64 {
 	return d.Rate
 }
 
-// Descent bounds, in the ℓ2 norm, by how much replacing one record moves the last iterate, and every
+// Descent bounds, in the ℓ2 norm, by how much replacing one record moves the last iterate, or their mean, and every
 // iterate itself. PROOFS.md#descent, #rounding.
 func (p Problem) Descent(d oracle.Descent, l2 float64) (sens, reach float64) {
 	m := Batches(d, p.Records)
@@ -74,13 +80,18 @@ func (p Problem) Descent(d oracle.Descent, l2 float64) (sens, reach float64) {
 	}
 	off := p.GradientError(reach, batch)
 	moved := make([]float64, m) // by a record in the batch of this number
-	rounding, left := 0.0, 1.0  // left: what remains at the end of a distance after this step
+	// left: what remains at the end of a distance after this step; of a mean, what it adds up to there.
+	rounding, left, more := 0.0, 1.0, 0.0
+	if d.Average {
+		left, more = 1/float64(steps), 1/float64(steps)
+		rounding = float64(steps+1) * 0x1p-51 * reach
+	}
 	for t := steps; t >= 1; t-- {
 		eta := stepSize(d, l2, t)
 		moved[(t-1)%m] += left * eta * 2 * p.Lipschitz / Size(d, p.Records)
 		rounding += left * 2 * (eta*off + 0x1p-50*(reach+eta*(p.Lipschitz+l2*reach)))
 		// I − ηH, the spectrum of H in [λ, λ+β].
-		left *= max(math.Abs(1-eta*l2), math.Abs(1-eta*(l2+p.Smooth))) + 0x1p-51
+		left = left*(max(math.Abs(1-eta*l2), math.Abs(1-eta*(l2+p.Smooth)))+0x1p-51) + more
 	}
 	return (slices.Max(moved) + rounding) * up, reach
 }

@@ -78,7 +78,7 @@ func TestSensitivityOfDescents(t *testing.T) {
 		smooth := map[string]float64{"logistic": 0.25, "huber-svm": 1, "softmax": 0.5}[name]
 		d := oracle.Descent{
 			Passes: rapid.IntRange(1, 8).Draw(t, "passes"), Batch: rapid.IntRange(0, n).Draw(t, "batch"),
-			Rate: 2 / (smooth + l2) * rapid.Float64Range(0.01, 1).Draw(t, "rate"), Decay: l2 > 0 && rapid.Bool().Draw(t, "decay"),
+			Rate: 2 / (smooth + l2) * rapid.Float64Range(0.01, 1).Draw(t, "rate"), Decay: l2 > 0 && rapid.Bool().Draw(t, "decay"), Average: rapid.Bool().Draw(t, "average"),
 		}
 		moved := slices.Clone(rows)
 		i := rapid.IntRange(0, n-1).Draw(t, "row")
@@ -120,6 +120,9 @@ func TestSensitivityOfDescentsIsTight(t *testing.T) {
 		{oracle.Descent{Passes: 5, Rate: 0.1}, 0, 2 * 5 * 0.1 / n},
 		{oracle.Descent{Passes: 3, Batch: 4, Rate: 0.1}, 0, 2 * 3 * 0.1 / 4},
 		{oracle.Descent{Passes: 5, Rate: 0.1}, 0.5, 2 * 0.1 / n * (1 - math.Pow(0.95, 5)) / 0.05},
+		{oracle.Descent{Passes: 5, Rate: 0.1, Average: true}, 0, 2 * 3 * 0.1 / n},
+		{oracle.Descent{Passes: 3, Rate: 0.1, Average: true}, 0.5, 2 * 0.1 / n * (1 + (1 + 0.95) + (1 + 0.95 + 0.95*0.95)) / 3},
+		{oracle.Descent{Passes: 1, Batch: 4, Rate: 0.1, Average: true}, 0, 2 * 0.1 / 4}, // in the first of three batches
 		{oracle.Descent{Passes: 3, Batch: 4, Rate: 0.1}, 0.5, 2 * 0.1 / 4 * (1 - math.Pow(0.95, 9)) / (1 - math.Pow(0.95, 3))},
 		{oracle.Descent{Passes: 4, Batch: 3, Rate: 0.5, Decay: true}, 2, 2.0 / (2 * n)}, // 2L/(λn)
 	} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/sottodp/sotto/internal/chart"
@@ -21,6 +22,7 @@ const (
 	agd, sgd, privgene          = "DP-AGD", "DP-SGD", "PrivGene"
 	outpertRSGD, outpertGD      = "OutPert-RSGD", "OutPert-GD"
 	objpert, majority, optimum  = "ObjPert", "Majority", "Non-private"
+	asPublished, own            = "as published", ", Sotto's defaults"
 	auto                        = "Sotto's auto" // no method of P2: what Sotto does where no method is chosen
 	logistic, svm, smoothed     = "logistic", "svm", "huber-svm"
 	accuracyAxis, objectiveAxis = "accuracy, %", "objective"
@@ -29,10 +31,15 @@ const (
 // proposed are P2's own methods.
 var proposed = []string{blsgd, blsgdAC, blgd}
 
-// published are P2's hyperparameters (§5.4) that Sotto has too. Noise and the cost of a search are
-// Sotto's: with P2's different account, the plan would have another length.
+// published are P2's hyperparameters (§5.4) of DP-BLSGD. The noise is what the whole budget allows for 100 iterations
+// under Sotto's account; perStep has P2's own.
 func published(batch string) []string {
-	return []string{"batch", batch, "clip", "3", "fall", "1", "armijo", "0.5", "shrink", "0.8", "tries", strconv.Itoa(tries), "search", "1", "growth", "adaptive"}
+	return []string{"batch", batch, "clip", "3", "fall", "1", "armijo", "0.5", "shrink", "0.8", "tries", strconv.Itoa(tries), "search", "1", "growth", "adaptive", "noisy_norm", "true"}
+}
+
+// perStep is published with the noise of P2's budget for an iteration, ε/100, and so many iterations at most.
+func (s Size) perStep(batch string, epsilon float64) []string {
+	return append(published(batch), "noise_multiplier", number(2*iters/epsilon), "steps", strconv.Itoa(s.Steps))
 }
 
 // with is fields with some of them changed.
@@ -75,23 +82,52 @@ func (s Size) panels() []panel {
 
 func (p panel) label(value string) string {
 	if value == p.usual {
-		return "as published"
+		return asPublished
 	}
 	return p.field + " " + value
 }
 
-// hyper are the variants of Figure 1.
-func (s Size) hyper() []variant {
-	base := published(s.batch(datasets[0], rate))
-	all := []variant{{"as published", "blsgd", base}}
+// hyper are the variants of Figure 1 at an ε, all or those of how budgets and thresholds adapt.
+func (s Size) hyper(d dataset, epsilon float64, all bool) []variant {
+	base := s.perStep(s.batch(d, rate), epsilon)
+	out := []variant{{asPublished, "blsgd", base}}
 	for _, p := range s.panels() {
 		for _, v := range p.values {
-			if v != p.usual {
-				all = append(all, variant{p.label(v), "blsgd", with(base, p.field, v)})
+			if v != p.usual && (all || p.field == "growth" || p.field == "decay") {
+				out = append(out, variant{p.label(v), "blsgd", with(base, p.field, v)})
 			}
 		}
 	}
-	return all
+	return out
+}
+
+// methods are those of Figures 3 and 4 for a dataset, as published or with Sotto's defaults: those of add-or-remove, and those
+// that have a theorem under replace-one. P2 prints q, C_grad and C_obj for all, and leaves the rest of the baselines to their papers
+// (algorithms.md §3.3, §3.4, §3.6); DP-SGD's step size is the one it prints for networks. What has no source is Sotto's default, and a
+// method of which that is all has one line.
+func (s Size) methods(d dataset, fromPaper bool) (gradient, minimizers []variant) {
+	batch := s.batch(d, rate)
+	if fromPaper {
+		base := published(batch)
+		return []variant{
+			{blsgd, "blsgd", base},
+			{blsgdAC, "blsgd", with(base, "decay", "0.05")},
+			{blgd, "blsgd", with(base, "batch", "0")},
+			{agd, "agd", []string{"splits", "60", "tries", "20", "rate", "2", "clip", "3", "fall", "1", "choice", "2", "growth", "0.1"}},
+			{sgd, "sgd", []string{"batch", batch, "clip", "3", "rate", "0.2"}},
+			{privgene, "privgene", []string{"move", "0.5", "decay", "0.95", "clip", "1"}},
+			{majority, "majority", nil},
+		}, []variant{{outpertRSGD, "outpert-sgd", []string{"average", "true"}}, {outpertGD, "outpert", []string{"steps", "50"}}, {objpert, "amp", nil}}
+	}
+	return []variant{
+		{blsgd + own, "blsgd", []string{"batch", batch, "growth", "adaptive"}},
+		{blsgdAC + own, "blsgd", []string{"batch", batch, "growth", "adaptive", "decay", "0.05"}},
+		{blgd + own, "blsgd", []string{"growth", "adaptive"}},
+		{agd + own, "agd", nil},
+		{sgd + own, "sgd", []string{"batch", batch}},
+		{privgene + own, "privgene", nil},
+		{auto, "auto", nil},
+	}, []variant{{outpertRSGD + own, "outpert-sgd", nil}, {outpertGD + own, "outpert", nil}}
 }
 
 // results are all figures of the experiment.
@@ -102,8 +138,8 @@ type results struct {
 	// Figure 2: passes over the rows, by sampling ratio
 	ratios                []float64
 	gradients, objectives []float64
-	networks              *networks         // nil: not run
-	searches              map[string][2]int // by ε: how many at q = 0.1, and how many of them found nothing
+	networks              *networks             // nil: not run
+	counts                map[[3]string]*access // of one training with P2's budget for an iteration, by dataset, variant and ε
 }
 
 // cell is the result of a method; nil if it was not run.
@@ -111,68 +147,61 @@ func (r *results) cell(table, method, epsilon string) *compare.Cell {
 	return r.cells[[3]string{table, method, epsilon}]
 }
 
-func (r *results) take(p *compare.Plan) {
-	for _, c := range p.Cells {
-		r.cells[[3]string{c.Table, c.Method, c.Epsilon}] = c
+// parts are all comparisons.
+func (x *experiment) parts() []*part {
+	s := x.size
+	var all []*part
+	add := func(q part) { all = append(all, &q) }
+	for i, d := range datasets[:s.Tables] {
+		ours := i < 2
+		for _, e := range s.Hyper {
+			if ours {
+				add(part{name: "hyperparameters-" + d.name + "-" + number(e), tables: []run.TableSpec{x.table(d, logistic)}, variants: s.hyper(d, e, i == 0), epsilon: words([]float64{e}), seeds: s.Seeds, last: true, figure1: d.name})
+			}
+		}
+		rough := []run.TableSpec{x.table(d, logistic), x.table(d, svm)}
+		smooth := []run.TableSpec{x.table(d, logistic), x.table(d, smoothed)}
+		for _, published := range []bool{true, false} {
+			name, seeds := d.name+"-defaults", s.Beside
+			if published {
+				name = d.name + "-published"
+				if ours {
+					seeds = s.Seeds
+				}
+			}
+			gradient, minimizers := s.methods(d, published)
+			add(part{name: name, tables: rough, variants: gradient, epsilon: words(s.Epsilon), seeds: seeds, last: published})
+			add(part{name: name + "-replace-one", adjacency: privacy.ReplaceOne, tables: smooth, variants: minimizers, epsilon: words(s.Epsilon), seeds: seeds})
+		}
+		add(part{name: d.name + "-without-noise", tables: smooth, variants: []variant{{optimum, "optimum", nil}}, epsilon: []string{compare.NoNoise}, seeds: s.Beside})
 	}
+	return all
 }
 
 // experiments runs everything.
 func (x *experiment) experiments(ctx context.Context) (*results, error) {
 	s := x.size
-	adult := datasets[0]
-	first := x.table(adult, logistic)
-	var rough, smooth []run.TableSpec
-	for _, d := range datasets {
-		rough = append(rough, x.table(d, logistic), x.table(d, svm))
-		smooth = append(smooth, x.table(d, logistic), x.table(d, smoothed))
-	}
-	batch := s.batch(adult, rate)
-	gradient := []variant{
-		{blsgd, "blsgd", []string{"batch", batch, "growth", "adaptive"}},
-		{blsgdAC, "blsgd", []string{"batch", batch, "growth", "adaptive", "decay", "0.05"}},
-		{blgd, "blsgd", []string{"growth", "adaptive"}},
-		{agd, "agd", nil},
-		{sgd, "sgd", []string{"batch", batch}},
-		{privgene, "privgene", nil},
-		{majority, "majority", nil},
-		{auto, "auto", nil},
-	}
-	minimizers := []variant{{outpertRSGD, "outpert-sgd", nil}, {outpertGD, "outpert", nil}, {objpert, "amp", nil}}
-	parts := []struct {
-		name      string
-		adjacency privacy.Adjacency
-		tables    []run.TableSpec
-		variants  []variant
-		epsilon   []string
-		plan      *compare.Plan
-	}{
-		{name: "hyperparameters", adjacency: privacy.AddRemove, tables: []run.TableSpec{first}, variants: s.hyper(), epsilon: words(s.Hyper)},
-		{name: "add-or-remove", adjacency: privacy.AddRemove, tables: rough, variants: gradient, epsilon: words(s.Epsilon)},
-		{name: "replace-one", adjacency: privacy.ReplaceOne, tables: smooth, variants: minimizers, epsilon: words(s.Epsilon)},
-		{name: "without-noise", adjacency: privacy.AddRemove, tables: smooth, variants: []variant{{optimum, "optimum", nil}}, epsilon: []string{compare.NoNoise}},
-	}
-	for i := range parts {
-		q := &parts[i]
+	all := x.parts()
+	for _, q := range all {
 		var err error
-		if q.plan, err = x.plan(q.adjacency, q.tables, q.variants, q.epsilon); err != nil {
+		if q.plan, err = x.plan(*q); err != nil {
 			return nil, err
 		}
 		x.all += q.plan.Runs
 	}
 	x.all += s.Neural.trainings()
 	r := &results{size: s, cells: map[[3]string]*compare.Cell{}}
-	for _, q := range parts {
+	for _, q := range all {
 		if err := x.run(ctx, q.name, q.plan); err != nil {
 			return nil, fmt.Errorf("%s: %w", q.name, err)
 		}
-		if q.name == "hyperparameters" {
-			for _, c := range q.plan.Cells {
-				r.cells[[3]string{"figure 1", c.Method, c.Epsilon}] = c
+		for _, c := range q.plan.Cells {
+			table := c.Table
+			if q.figure1 != "" {
+				table = "figure 1 " + q.figure1
 			}
-			continue
+			r.cells[[3]string{table, c.Method, c.Epsilon}] = c
 		}
-		r.take(q.plan)
 	}
 	if len(s.Neural.Networks) > 0 {
 		var err error
@@ -183,53 +212,56 @@ func (x *experiment) experiments(ctx context.Context) (*results, error) {
 	return r, x.evaluations(ctx, r)
 }
 
-// evaluations is Figure 2: what a run asks at ε = 0.4, by sampling ratio, in one training each;
-// and at the ε of Figure 1 how many searches fail.
+// evaluations is what one training asks with P2's budget for an iteration: at ε = 0.4 for each sampling ratio (Figure 2), and
+// at the ε of Figure 1 how many searches fail and how often budgets grow.
 func (x *experiment) evaluations(ctx context.Context, r *results) error {
 	r.ratios = []float64{0.02, 0.05, rate, 0.3, 1}
-	var variants []variant
-	for _, q := range r.ratios {
-		batch := x.size.batch(datasets[0], q)
-		if q == 1 {
-			batch = "0"
-		}
-		variants = append(variants, variant{number(q), "blsgd", published(batch)})
-	}
+	r.counts = map[[3]string]*access{}
 	one := *x
-	one.size.Seeds, one.size.Folds, one.size.Split = 1, 0, 0.9
-	p, err := one.plan(privacy.AddRemove, []run.TableSpec{x.table(datasets[0], logistic)}, variants, slices.Compact(slices.Sorted(slices.Values(append(words(x.size.Hyper), evaluated)))))
-	if err != nil {
-		return err
-	}
-	if err := p.Prepare(x.Jobs); err != nil {
-		return err
-	}
-	counts := map[[2]string]*access{}
-	var mu sync.Mutex
-	p.Watch = func(c *compare.Cell, _ compare.Result) oracle.Journal {
-		mu.Lock()
-		defer mu.Unlock()
-		a := &access{tries: tries}
-		counts[[2]string{c.Method, c.Epsilon}] = a
-		return a
-	}
-	if err := p.Train(ctx, x.Jobs, func(*compare.Cell, compare.Result) error { return nil }); err != nil {
-		return err
+	one.size.Folds, one.size.Split = 0, 0.9
+	for i, d := range datasets[:2] {
+		at := map[float64][]variant{}
+		for _, e := range x.size.Hyper {
+			at[e] = one.size.hyper(d, e, false)
+		}
+		for _, q := range r.ratios {
+			if batch := one.size.batch(d, q); i == 0 {
+				if q == 1 {
+					batch = "0"
+				}
+				at[evaluated] = append(at[evaluated], variant{number(q), "blsgd", one.size.perStep(batch, evaluated)})
+			}
+		}
+		for e, variants := range at {
+			p, err := one.plan(part{tables: []run.TableSpec{x.table(d, logistic)}, variants: variants, epsilon: words([]float64{e}), seeds: 1, last: true})
+			if err != nil {
+				return err
+			}
+			if err := p.Prepare(x.Jobs); err != nil {
+				return err
+			}
+			var mu sync.Mutex
+			p.Watch = func(c *compare.Cell, _ compare.Result) oracle.Journal {
+				mu.Lock()
+				defer mu.Unlock()
+				a := &access{tries: tries}
+				r.counts[[3]string{d.name, c.Method, c.Epsilon}] = a
+				return a
+			}
+			if err := p.Train(ctx, x.Jobs, func(*compare.Cell, compare.Result) error { return nil }); err != nil {
+				return err
+			}
+		}
 	}
 	for _, q := range r.ratios {
-		a := counts[[2]string{number(q), evaluated}]
+		a := r.counts[[3]string{datasets[0].name, number(q), number(evaluated)}]
 		r.gradients, r.objectives = append(r.gradients, a.gradients), append(r.objectives, a.objectives)
-	}
-	r.searches = map[string][2]int{}
-	for _, e := range words(x.size.Hyper) {
-		a := counts[[2]string{number(rate), e}]
-		r.searches[e] = [2]int{a.searches, a.failed}
 	}
 	return nil
 }
 
 // evaluated is the ε of Figure 2.
-const evaluated = "0.4"
+const evaluated = 0.4
 
 // tries is max_it, the most candidates of a search, which P2 does not state.
 const tries = 20
@@ -254,7 +286,7 @@ func (r *results) figure1() paper.Figure {
 		for _, e := range r.size.Hyper {
 			l := chart.Line{Name: "ε = " + number(e)}
 			for k, v := range p.values {
-				c := r.cell("figure 1", p.label(v), number(e))
+				c := r.cell("figure 1 a9a", p.label(v), number(e))
 				at, err := strconv.ParseFloat(v, 64)
 				if err != nil {
 					at = float64(k)
@@ -283,37 +315,50 @@ func (r *results) figure2() paper.Figure {
 
 // tableOf is the table that a method has its figures on: those that need a smooth loss have the Huberised one.
 func tableOf(data, model, method string) string {
-	if model == svm && slices.Contains([]string{outpertRSGD, outpertGD, objpert, optimum}, method) {
+	if model == svm && slices.Contains([]string{outpertRSGD, outpertGD, objpert, optimum}, strings.TrimSuffix(method, own)) {
 		model = smoothed
 	}
 	return data + " " + model
 }
 
-// lines are the methods of Figures 3 and 4.
-var lines = []string{blsgd, blsgdAC, blgd, agd, sgd, outpertRSGD, outpertGD, objpert, privgene, majority, auto}
+// lines are the methods of Figures 3 and 4, as published and with Sotto's defaults.
+func lines(fromPaper bool) []string {
+	var names []string
+	gradient, minimizers := Small.methods(datasets[0], fromPaper)
+	for _, v := range slices.Concat(gradient, minimizers) {
+		names = append(names, v.label)
+	}
+	return names
+}
 
 // figure34 is Figure 3 (logistic) or 4 (SVM).
 func (r *results) figure34(number34 int, model string) paper.Figure {
-	f := paper.Figure{File: fmt.Sprintf("figure%d", number34), Title: fmt.Sprintf("Figure %d: %s by ε", number34, model), Note: "means; δ = 1e-8; sound accounts"}
+	f := paper.Figure{File: fmt.Sprintf("figure%d", number34), Title: fmt.Sprintf("Figure %d: %s by ε", number34, model), Note: "means; δ = 1e-8; sound accounts; the paper only draws its values"}
 	f.CSV = paper.NewCSV("table,method,epsilon,accuracy_mean,accuracy_sd,objective_mean,objective_sd")
 	for _, axis := range []string{accuracyAxis, objectiveAxis} {
-		for _, d := range datasets {
-			plot := chart.Plot{ID: fmt.Sprintf("%s-%s-%d", f.File, d.name, len(f.Plots)), Title: d.name + ": " + axis, Desc: "A line for each method", XLabel: "ε", YLabel: axis, LogX: true, Tight: true}
-			for _, m := range lines {
-				plot.Lines = append(plot.Lines, paper.Line(m, r.size.Epsilon, func(e float64) (x, y float64, ok bool) {
-					c := r.cell(tableOf(d.name, model, m), m, number(e))
-					if c == nil || c.Score().N == 0 {
-						return 0, 0, false
-					}
-					if axis == accuracyAxis {
-						f.CSV.Add(d.name, m, e, mean(c, axis), paper.Digits(100*c.Score().SD, 4), c.Objective().Mean, paper.Digits(c.Objective().SD, 4))
-					}
-					return e, mean(c, axis), true
-				}))
+		for _, d := range datasets[:r.size.Tables] {
+			for _, fromPaper := range []bool{true, false} {
+				title := d.name + ", " + asPublished
+				if !fromPaper {
+					title = d.name + own
+				}
+				plot := chart.Plot{ID: fmt.Sprintf("%s-%s-%d", f.File, d.name, len(f.Plots)), Title: title + ": " + axis, Desc: "A line for each method", XLabel: "ε", YLabel: axis, LogX: true, Tight: true}
+				for _, m := range lines(fromPaper) {
+					plot.Lines = append(plot.Lines, paper.Line(strings.TrimSuffix(m, own), r.size.Epsilon, func(e float64) (x, y float64, ok bool) {
+						c := r.cell(tableOf(d.name, model, m), m, number(e))
+						if c == nil || c.Score().N == 0 {
+							return 0, 0, false
+						}
+						if axis == accuracyAxis {
+							f.CSV.Add(d.name, strconv.Quote(m), e, mean(c, axis), paper.Digits(100*c.Score().SD, 4), c.Objective().Mean, paper.Digits(c.Objective().SD, 4))
+						}
+						return e, mean(c, axis), true
+					}))
+				}
+				level := mean(r.cell(tableOf(d.name, model, optimum), optimum, compare.NoNoise), axis)
+				plot.Level, plot.LevelName = &level, optimum
+				f.Plots = append(f.Plots, plot)
 			}
-			level := mean(r.cell(tableOf(d.name, model, optimum), optimum, compare.NoNoise), axis)
-			plot.Level, plot.LevelName = &level, optimum
-			f.Plots = append(f.Plots, plot)
 		}
 	}
 	return f

@@ -12,7 +12,6 @@ import (
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/paper"
-	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/compare"
 )
@@ -62,7 +61,6 @@ func neuralLines(steps int) []variant {
 
 const (
 	adam = "DP-Adam"
-	own  = ", Sotto's defaults"
 )
 
 func steps(epochs float64) int { return int(math.Round(epochs * batchShare)) }
@@ -75,7 +73,7 @@ func (n Neural) longest() float64 { return n.Epochs[len(n.Epochs)-1] }
 // neural runs the networks: every ε at the longest training, and the middle one at all lengths.
 func (x *experiment) neural(ctx context.Context, n Neural) (*networks, error) {
 	one := *x
-	one.size.Seeds, one.size.Folds, one.size.Split = n.Seeds, 0, 0
+	one.size.Folds, one.size.Split = 0, 0
 	var tables []run.TableSpec
 	for _, net := range n.Networks {
 		t := x.table(mnist, net.Model)
@@ -89,7 +87,7 @@ func (x *experiment) neural(ctx context.Context, n Neural) (*networks, error) {
 		if epochs == n.longest() {
 			at = n.Epsilon
 		}
-		p, err := one.plan(privacy.AddRemove, tables, neuralLines(steps(epochs)), words(at))
+		p, err := one.plan(part{tables: tables, variants: neuralLines(steps(epochs)), epsilon: words(at), seeds: n.Seeds})
 		if err != nil {
 			return nil, err
 		}

@@ -1,13 +1,15 @@
 // Package p2 reproduces the experiments of P2, Chen and Lee, Stochastic Adaptive Line
 // Search for Differentially Private Optimization, 2020, for its linear models: Figures 1 to
-// 4 on Adult and Bank, its claims as inequalities, and its account beside the sound one.
+// 4 on Adult and Bank, its claims as inequalities, and its account beside the sound one. Each method is there with P2's
+// hyperparameters (§5.4) and with Sotto's defaults.
 //
 // It is a comparison (package run/compare) like any other: the methods of package method
 // under Sotto's accountants, at P2's δ and with its regularizer and folds. Both tables are
-// public ones, whose rows need no protection. The full size has P2's networks on MNIST, too. The IPUMS tables, FMNIST and CIFAR-10 are not here.
+// public ones, whose rows need no protection. The IPUMS tables, FMNIST and CIFAR-10 are not here.
 package p2
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -26,17 +28,19 @@ type Size struct {
 	Name    string
 	Epsilon []float64 // of Figures 3 and 4
 	Hyper   []float64 // of Figure 1: a small one and a larger one
+	Steps   int       // at most, of trainings with P2's budget for an iteration, which a sound account lets go on for long
 	Folds   int       // of the cross-validation; 0: Split
 	Split   float64   // share to train on, for each seed
-	Seeds   int
+	Seeds   int       // of the lines as published on P2's tables
+	Beside  int       // of Sotto's defaults, and of the other tables
+	Tables  int       // how many of datasets
 	Neural  Neural
 }
 
 // Full is the experiment of the paper: 10 folds, 5 times. Small is for a minute.
 var (
-	Full = Size{Name: "full", Epsilon: []float64{0.05, 0.1, 0.2, 0.4, 0.8, 1.6}, Hyper: []float64{0.05, 0.2}, Folds: 10, Seeds: 5,
-		Neural: Neural{Networks: []Network{wide, deep, images}, Epsilon: []float64{0.5, 1, 2, 4, 8}, Epochs: []float64{1, 2, 5, 10}, Seeds: 5}}
-	Small = Size{Name: "small", Epsilon: []float64{0.05, 0.4}, Hyper: []float64{0.05, 0.2}, Split: 0.5, Seeds: 2}
+	Full  = Size{Name: "full", Epsilon: []float64{0.05, 0.1, 0.2, 0.4, 0.8, 1.6}, Hyper: []float64{0.05, 0.2}, Steps: 400, Folds: 10, Seeds: 5, Beside: 1, Tables: 4}
+	Small = Size{Name: "small", Epsilon: []float64{0.05, 0.4}, Hyper: []float64{0.05, 0.2}, Steps: 100, Split: 0.5, Seeds: 2, Beside: 1, Tables: 2}
 )
 
 // The constants of P2 §5.4. What it calls per-iteration budget is ε/100.
@@ -50,8 +54,14 @@ const (
 //go:embed adult.yaml
 var adultSchema string
 
+//go:embed a9a.yaml
+var a9aSchema string
+
 //go:embed bank.yaml
 var bankSchema string
+
+//go:embed bankdat.yaml
+var bankdatSchema string
 
 // A dataset is one of the tables.
 type dataset struct {
@@ -60,7 +70,10 @@ type dataset struct {
 	rows         int
 }
 
+// The tables of P2, and the same people and calls in an encoding from the raw columns.
 var datasets = []dataset{
+	{"a9a", a9aSchema, []string{"a9a/a9a.gz", "a9a/a9a.t.gz"}, 48842},
+	{"bank-dat", bankdatSchema, []string{"bank/BANK.dat.gz"}, 45211},
 	{"adult", adultSchema, []string{"adult/adult.data.gz", "adult/adult.test.gz"}, 48842},
 	{"bank", bankSchema, []string{"bank/bank-full.csv.gz"}, 45211},
 }
@@ -102,13 +115,30 @@ func (x *experiment) table(d dataset, model string) run.TableSpec {
 	return t
 }
 
+// A part is a comparison with a folder of its own.
+type part struct {
+	name      string
+	adjacency privacy.Adjacency // add-or-remove where it is not set
+	tables    []run.TableSpec
+	variants  []variant
+	epsilon   []string
+	seeds     int
+	last      bool   // the model is the last iterate, as in P2; otherwise Sotto's default, an average
+	figure1   string // the dataset whose cells are of Figure 1
+
+	plan *compare.Plan
+}
+
 // plan makes a comparison.
-func (x *experiment) plan(adjacency privacy.Adjacency, tables []run.TableSpec, variants []variant, epsilon []string) (*compare.Plan, error) {
+func (x *experiment) plan(q part) (*compare.Plan, error) {
 	o := compare.Options{
-		Flags:  []run.Override{set("privacy.delta", number(delta)), set("privacy.adjacency", adjacency.String()), set("privacy.epsilon", "1")},
-		Varied: run.Comparison{Epsilon: epsilon, Seeds: x.size.Seeds, Folds: x.size.Folds, Split: x.size.Split, Tables: tables},
+		Flags:  []run.Override{set("privacy.delta", number(delta)), set("privacy.adjacency", cmp.Or(q.adjacency, privacy.AddRemove).String()), set("privacy.epsilon", "1")},
+		Varied: run.Comparison{Epsilon: q.epsilon, Seeds: q.seeds, Folds: x.size.Folds, Split: x.size.Split, Tables: q.tables},
 	}
-	for _, v := range variants {
+	if q.last {
+		o.Flags = append(o.Flags, set("output", "last"))
+	}
+	for _, v := range q.variants {
 		o.Varied.Methods = append(o.Varied.Methods, v.settings())
 	}
 	return compare.New(o)
@@ -164,6 +194,8 @@ type access struct {
 	gradients, objectives float64
 	tries                 int // most candidates of a search
 	searches, failed      int
+	raised                [2]int     // how often the budget of gradients and of searches grew
+	noise                 [2]float64 // of the last gradient and search
 	rate                  float64
 	search                bool
 }
@@ -176,10 +208,18 @@ func (a *access) Charge(e privacy.Event) error {
 	if p, ok := e.(privacy.PoissonSampled); ok {
 		a.rate, e = p.Rate, p.Of
 	}
-	_, a.search = e.(privacy.AboveThreshold)
-	if !a.search {
+	at, now := 0, 0.0
+	switch e := e.(type) {
+	case privacy.Gaussian:
+		now = e.Sigma
 		a.gradients += a.rate
+	case privacy.AboveThreshold:
+		at, now = 1, e.Threshold
 	}
+	if a.search = at == 1; now < a.noise[at] {
+		a.raised[at]++
+	}
+	a.noise[at] = now
 	return nil
 }
 

@@ -26,8 +26,8 @@ Optimization, 2020. This runs its experiments on linear models, in the full size
 CSV and SVG, the paper's claims as inequalities that hold or fail, and its account beside the
 sound one, with one page of HTML.
 
-It needs Adult and Bank Marketing as published, in the folder --data: adult/adult.data.gz,
-adult/adult.test.gz, bank/bank-full.csv.gz; --full needs MNIST, too. --small takes about a minute; --full is the
+It needs P2's tables in the folder --data: a9a/a9a.gz, a9a/a9a.t.gz and bank/BANK.dat.gz; --full also needs
+adult/adult.data.gz, adult/adult.test.gz and bank/bank-full.csv.gz. --small takes about a minute; --full is the
 paper's size, 10 folds five times, and takes hours. To continue a stopped run, repeat the command.`,
 	Example: `  sotto paper p2 --data datasets
   sotto paper p2 --data datasets --full --out p2-full`,
@@ -40,6 +40,7 @@ paper's size, 10 folds five times, and takes hours. To continue a stopped run, r
 // A Report is the outcome.
 type Report struct {
 	Size     Size
+	Parts    []string // folders of the comparisons
 	Accounts []Account
 	Claimed  []claimed.Claim // P2's formulas beside the sound ones
 
@@ -49,9 +50,9 @@ type Report struct {
 // reproduce runs the experiment. What an earlier run in the same directory has trained is not trained again.
 func reproduce(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	x := &experiment{Lab: l, size: size}
-	needed := datasets
+	needed := datasets[:size.Tables]
 	if len(size.Neural.Networks) > 0 {
-		needed = append(slices.Clone(datasets), mnist)
+		needed = append(slices.Clone(needed), mnist)
 	}
 	for _, d := range needed {
 		for _, f := range d.files {
@@ -74,6 +75,9 @@ func reproduce(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, er
 		return nil, err
 	}
 	r := &Report{Size: size}
+	for _, q := range x.parts() {
+		r.Parts = append(r.Parts, q.name)
+	}
 	if r.Accounts, err = accounts(Full.Epsilon); err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ var methods = registry.New("method", func(e Entry) (string, any) { return e.Name
 		"to compare with P4's baseline", GD2NS{}, false},
 	Entry{"outpert", "OutPert-GD: noise on the last iterate of gradient descent, a baseline of P2",
 		"to compare with P2 under replace-one, on smooth losses with a Lipschitz bound", OutPert{}, false},
-	Entry{"outpert-sgd", "OutPert-RSGD: noise on the last iterate of SGD over a secret order of the rows, a baseline of P2",
+	Entry{"outpert-sgd", "OutPert-RSGD: noise on the last or mean iterate of SGD over a secret order of the rows, a baseline of P2",
 		"as outpert, when few passes over the rows must suffice", OutPertSGD{}, false},
 	Entry{"amp", "AMP: objective perturbation with an approximate minimum, a baseline of P2",
 		"under replace-one with a large budget: it gains most as ε grows", AMP{}, false},

@@ -1,7 +1,9 @@
 package p2
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -43,20 +45,62 @@ func (r *results) ahead(data []string, these, others []string) (wins, cases int,
 	return wins, cases, points / float64(cases)
 }
 
-// claims checks the claims one by one.
+// behind says where the proposed methods are behind, and which baselines are ahead.
+func (r *results) behind(suffix string) string {
+	count, all, cases := map[string]int{}, 0, 0
+	for _, d := range datasets[:2] {
+		for _, model := range []string{logistic, svm} {
+			for _, e := range r.size.Epsilon {
+				cases++
+				if m := r.rival(d.name, model, suffix, e); r.accuracy(d.name, model, m, e) >= r.accuracy(d.name, model, r.of(d.name, model, suffixed(proposed, suffix), e), e) {
+					count[strings.TrimSuffix(m, own)]++
+					all++
+				}
+			}
+		}
+	}
+	var names []string
+	for _, m := range slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(count[b]-count[a], strings.Compare(a, b)) }) {
+		names = append(names, fmt.Sprintf("%s in %d", m, count[m]))
+	}
+	return fmt.Sprintf("behind in %d of %d cases, where the best baseline is %s", all, cases, strings.Join(names, ", "))
+}
+
+// noise is a method's noise multiplier on Adult at the smallest ε.
+func (r *results) noise(method string) float64 {
+	return r.cell(tableOf("a9a", logistic, method), method, number(r.size.Epsilon[0])).Results[0].Noise
+}
+
+// of is the best of some methods in a case.
+func (r *results) of(data, model string, methods []string, epsilon float64) string {
+	return slices.MaxFunc(methods, func(a, b string) int {
+		return cmp.Compare(r.accuracy(data, model, a, epsilon), r.accuracy(data, model, b, epsilon))
+	})
+}
+
+// defaults are the lines of methods with Sotto's defaults; ObjPert has one line.
+func defaults(methods []string) []string {
+	return suffixed(slices.DeleteFunc(slices.Clone(methods), func(m string) bool { return m == objpert }), own)
+}
+
+// claims checks the claims one by one, with P2's hyperparameters on P2's tables.
 func (r *results) claims() paper.Claims {
 	var all paper.Claims
-	most := func(name, says string, data, these, others []string) {
+	most := func(name, says string, data, these, others []string, why string) {
 		wins, cases, points := r.ahead(data, these, others)
-		all.Add("§5.6", name, says, 2*wins > cases, "ahead in %d of %d cases, by %.2f points on average", wins, cases, points)
+		dWins, _, dPoints := r.ahead(data, suffixed(these, own), defaults(others))
+		all.Add("§5.6", name, says, 2*wins > cases, "ahead in %d of %d cases, by %.2f points on average; with Sotto's defaults in %d, by %.2f", wins, cases, points, dWins, dPoints).Because(why)
 	}
 	both := []string{"a9a", "bank-dat"}
-	most("ahead-of-baselines", "DP-BLSGD, DP-BLSGD-AC and DP-BLGD outperform the baselines in most cases", both, proposed, []string{agd, sgd, outpertRSGD, outpertGD, objpert, privgene})
+	most("ahead-of-baselines", "DP-BLSGD, DP-BLSGD-AC and DP-BLGD outperform the baselines in most cases", both, proposed, baselines(""),
+		fmt.Sprintf("The search takes a part of the budget: at ε = %g on Adult the noise multiplier of gradients is %.4g with it, and %.4g in DP-SGD without; %s (Figures 3 and 4 in numbers).", r.size.Epsilon[0], r.noise(blsgd), r.noise(sgd), r.behind("")))
 	for _, m := range proposed {
-		most("ahead-of-agd-"+strings.ToLower(m[3:]), m+" outperforms DP-AGD in most cases: its line search is better than a noisy choice of the step", both, []string{m}, []string{agd})
+		most("ahead-of-agd-"+strings.ToLower(m[3:]), m+" outperforms DP-AGD in most cases: its line search is better than a noisy choice of the step", both, []string{m}, []string{agd},
+			"DP-AGD chooses here by the exponential mechanism, at a quarter of the cost of its public code, which is not private (S-B1).")
 	}
-	most("ahead-of-output-perturbation-adult", "on Adult the proposed methods outperform OutPert-RSGD", both[:1], proposed, []string{outpertRSGD})
-	most("bank-is-the-exception", "on Bank OutPert-RSGD outperforms the proposed methods", both[1:], []string{outpertRSGD}, proposed)
+	most("ahead-of-output-perturbation-adult", "on Adult the proposed methods outperform OutPert-RSGD", both[:1], proposed, []string{outpertRSGD}, "")
+	most("bank-is-the-exception", "on Bank OutPert-RSGD outperforms the proposed methods", both[1:], []string{outpertRSGD}, proposed,
+		"OutPert-RSGD has no theorem here for a random place in the order, so its noise is larger, and on this table all are within the narrow range below.")
 
 	least := r.size.Epsilon[0]
 	low, found := true, []string{}
@@ -65,10 +109,25 @@ func (r *results) claims() paper.Claims {
 		low = low && s < bl && o < bl
 		found = append(found, fmt.Sprintf("%s: DP-BLSGD %.2f, DP-SGD %.2f, ObjPert %.2f", d, bl, s, o))
 	}
-	all.Add("§5.6", "sgd-and-objpert-low-at-small-epsilon", fmt.Sprintf("DP-SGD and ObjPert are below DP-BLSGD where ε is small (%g)", least), low, "%s", strings.Join(found, "; "))
+	all.Add("§5.6", "sgd-and-objpert-low-at-small-epsilon", fmt.Sprintf("DP-SGD and ObjPert are below DP-BLSGD where ε is small (%g)", least), low, "%s", strings.Join(found, "; ")).
+		Because("DP-SGD's accuracy is decided by its step size, which P2 does not print for linear models: with η = 0.2 it is slow at large ε and steady at small ones (Figures 3 and 4).")
 
 	wins, cases, points := r.ahead(both, []string{blsgdAC}, []string{blsgd})
-	all.Add("§5.6", "clipping-adaptation-helps-some", "adapting the clipping threshold helps a little on some tables", wins > 0 && wins < cases, "ahead in %d of %d cases, by %.2f points on average", wins, cases, points)
+	all.Add("§5.6", "clipping-adaptation-helps-some", "adapting the clipping threshold helps a little on some tables", wins > 0 && wins < cases, "ahead in %d of %d cases, by %.2f points on average", wins, cases, points).
+		Because("With the noise that a sound account allows for 100 iterations next to no search fails, so that no threshold falls; with P2's own budget for an iteration it does (budgets and thresholds that adapt).")
+	differ, found := false, nil
+	for _, d := range both {
+		for _, e := range r.size.Hyper {
+			plain, ac := r.cell("figure 1 "+d, asPublished, number(e)), r.cell("figure 1 "+d, "decay 0.05", number(e))
+			differ = differ || math.Abs(mean(plain, objectiveAxis)-mean(ac, objectiveAxis)) > 1e-9
+			ahead := "DP-BLSGD-AC"
+			if mean(plain, accuracyAxis) >= mean(ac, accuracyAxis) {
+				ahead = "DP-BLSGD"
+			}
+			found = append(found, fmt.Sprintf("%s, ε = %g: %.2f and %.2f, ahead %s", d, e, mean(plain, accuracyAxis), mean(ac, accuracyAxis), ahead))
+		}
+	}
+	all.Add("", "ac-acts", "with P2's budget for an iteration DP-BLSGD-AC is another method than DP-BLSGD", differ, "DP-BLSGD and -AC: %s", strings.Join(found, "; "))
 
 	span := func(d string) float64 {
 		top := mean(r.cell(tableOf(d, logistic, optimum), optimum, compare.NoNoise), accuracyAxis)

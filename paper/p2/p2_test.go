@@ -34,7 +34,7 @@ func TestSmall(t *testing.T) {
 			t.Errorf("%s fails: %s", c.Name, c.Found)
 		}
 	}
-	if len(r.Claims) != 15 {
+	if len(r.Claims) != 16 {
 		t.Errorf("%d claims", len(r.Claims))
 	}
 	again := 0

@@ -91,7 +91,11 @@ func reproduce(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, er
 	if all.networks != nil {
 		figures = append(figures, all.networks.figure())
 	}
-	return &paper.Results{R: r, Tables: []paper.Table{r.published(), r.formulas()}, Claims: all.claims(), Figures: figures}, nil
+	printed, err := all.printed()
+	if err != nil {
+		return nil, err
+	}
+	return &paper.Results{R: r, Tables: []paper.Table{printed, all.adaptive(), all.leaders(), r.published(), r.formulas()}, Claims: all.claims(), Figures: figures}, nil
 }
 
 // published is the table of what the published algorithm costs.

@@ -3,6 +3,7 @@ package p2
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +23,7 @@ const (
 	agd, sgd, privgene          = "DP-AGD", "DP-SGD", "PrivGene"
 	outpertRSGD, outpertGD      = "OutPert-RSGD", "OutPert-GD"
 	objpert, majority, optimum  = "ObjPert", "Majority", "Non-private"
-	asPublished, own            = "as published", ", Sotto's defaults"
+	asPublished, own            = "as published", " (Sotto's defaults)"
 	auto                        = "Sotto's auto" // no method of P2: what Sotto does where no method is chosen
 	logistic, svm, smoothed     = "logistic", "svm", "huber-svm"
 	accuracyAxis, objectiveAxis = "accuracy, %", "objective"
@@ -274,6 +275,14 @@ func mean(c *compare.Cell, axis string) float64 {
 	return c.Objective().Mean
 }
 
+// deviation is a standard deviation, empty for that of one value.
+func deviation(sd float64) string {
+	if math.IsNaN(sd) {
+		return ""
+	}
+	return paper.Digits(sd, 4)
+}
+
 // figure1 is the impact of hyperparameters.
 func (r *results) figure1() paper.Figure {
 	f := paper.Figure{File: "figure1", Title: "Figure 1: hyperparameters", Note: "accuracy of DP-BLSGD on Adult, logistic; a line for each ε"}
@@ -350,7 +359,7 @@ func (r *results) figure34(number34 int, model string) paper.Figure {
 							return 0, 0, false
 						}
 						if axis == accuracyAxis {
-							f.CSV.Add(d.name, strconv.Quote(m), e, mean(c, axis), paper.Digits(100*c.Score().SD, 4), c.Objective().Mean, paper.Digits(c.Objective().SD, 4))
+							f.CSV.Add(d.name, m, e, mean(c, axis), deviation(100*c.Score().SD), c.Objective().Mean, deviation(c.Objective().SD))
 						}
 						return e, mean(c, axis), true
 					}))

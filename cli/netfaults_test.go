@@ -207,7 +207,7 @@ func (v *village) check(owners ...int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hub, err := transport.Dial(t.Context(), c, transport.ClientOptions{URL: v.url})
+		hub, err := transport.Dial(t.Context(), c, v.url)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -688,7 +688,7 @@ func TestD4HonestOwnersFinish(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer third.Process.Signal(unix.SIGCONT)
-	flooder, err := transport.Dial(t.Context(), c, transport.ClientOptions{URL: v.url})
+	flooder, err := transport.Dial(t.Context(), c, v.url)
 	if err != nil {
 		t.Fatal(err)
 	}

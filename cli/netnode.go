@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sottodp/sotto/gossip/party"
-	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/run"
 )
 
@@ -67,7 +66,7 @@ it reads a row, and writes each release to its journal before it sends it. After
 	ownerFlags(c, &o.Plan.Label)
 	f.StringVar(&o.Credentials, "credentials", "", "file that says who the owner is (required)")
 	f.StringVar(&o.Dir, "dir", "", "the owner's run directory (required)")
-	f.StringVar(&o.Client.URL, "hub", "", "URL of the hub, if it is not the network's")
+	f.StringVar(&o.Hub, "hub", "", "URL of the hub, if it is not the network's")
 	f.DurationVar(&o.Join, "join", 10*time.Minute, "how long to wait for all owners")
 	f.DurationVar(&o.Wait, "wait", 30*time.Second, "how long to wait for a peer's vector in an exchange")
 	f.BoolVar(&o.Void, "void", false, "of a lab run: "+voids)
@@ -76,8 +75,7 @@ it reads a row, and writes each release to its journal before it sends it. After
 }
 
 func netStatusCommand() *cobra.Command {
-	var credentials string
-	var o transport.ClientOptions
+	var credentials, hub string
 	c := &cobra.Command{
 		Use:   "status DIR",
 		Short: "Print the progress of an owner's run",
@@ -99,7 +97,7 @@ owners have joined, train or are done.`,
 			if credentials == "" {
 				return nil
 			}
-			all, full, err := party.ReadPresence(c.Context(), credentials, st.Dim, o)
+			all, full, err := party.ReadPresence(c.Context(), credentials, st.Dim, hub)
 			if err != nil {
 				return err
 			}
@@ -113,6 +111,6 @@ owners have joined, train or are done.`,
 		},
 	}
 	c.Flags().StringVar(&credentials, "credentials", "", "the owner's credentials, to ask the hub")
-	c.Flags().StringVar(&o.URL, "hub", "", "URL of the hub, where it is not the network's")
+	c.Flags().StringVar(&hub, "hub", "", "URL of the hub, where it is not the network's")
 	return c
 }

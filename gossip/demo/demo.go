@@ -139,7 +139,7 @@ func (d *Demo) models(ctx context.Context, url string) ([][]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	hub, err := transport.Dial(ctx, c, transport.ClientOptions{URL: url})
+	hub, err := transport.Dial(ctx, c, url)
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,7 @@ func commitmentsAreKept(t *testing.T, s *session, all []*transport.Credentials) 
 	network := &s.c.Network
 	first, node := hub()
 	for i, c := range all[1:] {
-		s.say(t, first, c, hello, newShare(t).Commitment(network, i+1))
+		s.say(t, first, c, transport.Hello, newShare(t).Commitment(network, i+1))
 	}
 	if err := s.join(t.Context(), node); err == nil || !strings.Contains(err.Error(), "does not show its share") {
 		t.Fatal(err)
@@ -101,8 +101,8 @@ func commitmentsAreKept(t *testing.T, s *session, all []*transport.Credentials) 
 	second, node := hub()
 	for i, c := range all[1:] {
 		chosen := newShare(t)
-		s.say(t, second, c, hello, chosen.Commitment(network, i+1))
-		s.say(t, second, c, share, chosen[:])
+		s.say(t, second, c, transport.Hello, chosen.Commitment(network, i+1))
+		s.say(t, second, c, transport.Show, chosen[:])
 	}
 	if err := s.join(t.Context(), node); !errors.Is(err, transport.ErrForged) {
 		t.Errorf("the seed is %d, by others: %v", s.plan.Schedule.Seed, err)
@@ -116,7 +116,7 @@ func TestAllTrainByOneSchedule(t *testing.T) {
 	for _, theirs := range []string{"r2 7", "r2"} {
 		m := &transport.Memory{}
 		for _, c := range all[1:] {
-			s.say(t, m, c, ready, []byte(theirs))
+			s.say(t, m, c, transport.Ready, []byte(theirs))
 		}
 		if err := s.ready(t.Context(), &transport.Node{Store: m, Credentials: s.c, Config: s.config}); err == nil || !strings.Contains(err.Error(), "a schedule of another seed") {
 			t.Errorf("%q: %v", theirs, err)

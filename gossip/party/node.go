@@ -50,19 +50,11 @@ type Options struct {
 	Notice   func(text string)          // receives what only the owner may see
 	Void     bool                       // of a lab run: ends the guarantee of protected rows
 	Waiting  func(what string)          // receives the hub or the owners that it waits for, which are public
-	Client   transport.ClientOptions    // how to reach the hub
+	Hub      string                     // URL; default the network's
 	Crash    func(point string)         // tests
 }
 
 const defaultJoin = 10 * time.Minute
-
-// What an owner says when it joins (its commitment to a share of the schedule's seed), when all have joined,
-// and when its budget is reserved.
-const (
-	hello = transport.Hello
-	share = transport.Show
-	ready = transport.Ready
-)
 
 // A Result is how an owner's part ended.
 type Result struct {
@@ -124,10 +116,10 @@ func inputError(format string, args ...any) error {
 }
 
 // dial joins the hub, or fails after a while without an answer.
-func dial(ctx context.Context, c *transport.Credentials, o transport.ClientOptions, wait time.Duration) (*transport.Client, error) {
+func dial(ctx context.Context, c *transport.Credentials, url string, wait time.Duration) (*transport.Client, error) {
 	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	hub, err := transport.Dial(within, c, o)
+	hub, err := transport.Dial(within, c, url)
 	switch {
 	case errors.Is(err, transport.ErrRefused), errors.Is(err, transport.ErrStranger), errors.Is(err, transport.ErrURL):
 		return nil, &run.InputError{Err: err}
@@ -138,8 +130,8 @@ func dial(ctx context.Context, c *transport.Credentials, o transport.ClientOptio
 }
 
 // needHub says that no hub is named.
-func needHub(c *transport.Credentials, o transport.ClientOptions) error {
-	if o.URL == "" && c.Network.Hub == "" {
+func needHub(c *transport.Credentials, url string) error {
+	if url == "" && c.Network.Hub == "" {
 		return inputError("--hub is missing: the network names no hub")
 	}
 	return nil
@@ -168,7 +160,7 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	if s.Info != nil && s.Info.Status == runlog.Finished {
 		return s.settleAgain(ctx)
 	}
-	if err := needHub(s.c, s.o.Client); err != nil {
+	if err := needHub(s.c, s.o.Hub); err != nil {
 		return nil, err
 	}
 	// Once this owner has joined, the others may reserve their budgets, so its ledger must admit its plan
@@ -176,8 +168,8 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	if err := s.Admits(ctx, s.networkName()); err != nil {
 		return nil, err
 	}
-	silent := time.AfterFunc(sayAfter, func() { s.waiting("the hub at " + cmp.Or(s.o.Client.URL, s.c.Network.Hub)) })
-	hub, err := dial(ctx, s.c, s.o.Client, s.o.Join)
+	silent := time.AfterFunc(sayAfter, func() { s.waiting("the hub at " + cmp.Or(s.o.Hub, s.c.Network.Hub)) })
+	hub, err := dial(ctx, s.c, s.o.Hub, s.o.Join)
 	silent.Stop()
 	if err != nil {
 		return nil, err
@@ -362,7 +354,7 @@ func readPlace(dir string) (*place, error) {
 // join waits until all owners have joined, and settles the schedule with them.
 func (s *session) join(ctx context.Context, node *transport.Node) error {
 	network := &s.c.Network
-	commitments, err := s.meet(ctx, node, hello, s.place.Share.Commitment(network, s.c.Owner))
+	commitments, err := s.meet(ctx, node, transport.Hello, s.place.Share.Commitment(network, s.c.Owner))
 	if err != nil {
 		return err
 	}
@@ -381,7 +373,7 @@ func (s *session) join(ctx context.Context, node *transport.Node) error {
 			return fmt.Errorf("%s has committed to another share of the schedule's seed than before: %w", network.Owners[i].Name, transport.ErrForged)
 		}
 	}
-	shares, err := s.meet(ctx, node, share, s.place.Share[:])
+	shares, err := s.meet(ctx, node, transport.Show, s.place.Share[:])
 	if err != nil {
 		return err
 	}
@@ -511,7 +503,7 @@ func (s *session) meet(ctx context.Context, node *transport.Node, what string, t
 		return nil, run.ErrInterrupted
 	case errors.As(err, &missing):
 		names, lacks := strings.Join(missing.Names, ", "), "there is no sign of %s"
-		if what == share {
+		if what == transport.Show {
 			lacks = "%s has come, and does not show its share of the schedule's seed"
 		}
 		return nil, fmt.Errorf("after %v "+lacks+"; no row was looked at. Start again with the same --dir to go on waiting", s.o.Join, names)
@@ -526,7 +518,7 @@ func (s *session) meet(ctx context.Context, node *transport.Node, what string, t
 // ready says that the budget is reserved, and for which schedule. It waits until all owners have said the same.
 func (s *session) ready(ctx context.Context, node *transport.Node) error {
 	seed := strconv.FormatUint(s.plan.Schedule.Seed, 10)
-	all, err := s.meet(ctx, node, ready, []byte(s.Info.ID+" "+seed))
+	all, err := s.meet(ctx, node, transport.Ready, []byte(s.Info.ID+" "+seed))
 	if err != nil {
 		return err
 	}
@@ -609,7 +601,7 @@ func (s *session) finish(ctx context.Context, node *transport.Node, x []float64,
 		return nil, err
 	}
 	r := s.summary(rec)
-	r.Committed, r.Aborted = node.Exchange.Committed, node.Exchange.Aborted
+	r.Committed, r.Aborted = node.Committed, node.Aborted
 	return r, nil
 }
 

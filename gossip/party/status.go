@@ -58,17 +58,17 @@ type Presence struct {
 // Stages of an owner, in their order.
 var Stages = []string{"not seen", "has come", "training", "done"}
 
-// ReadPresence asks the hub which owners have joined a training of dim parameters, and which have filled their
+// ReadPresence asks the hub, at url or the network's own, which owners have joined a training of dim parameters, and which have filled their
 // storage there.
-func ReadPresence(ctx context.Context, credentials string, dim int, o transport.ClientOptions) (all []Presence, full []string, err error) {
+func ReadPresence(ctx context.Context, credentials string, dim int, url string) (all []Presence, full []string, err error) {
 	c, err := transport.ReadCredentials(credentials)
 	if err != nil {
 		return nil, nil, &run.InputError{Err: err}
 	}
-	if err := needHub(c, o); err != nil {
+	if err := needHub(c, url); err != nil {
 		return nil, nil, err
 	}
-	hub, err := dial(ctx, c, o, answerWithin)
+	hub, err := dial(ctx, c, url, answerWithin)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -77,7 +77,7 @@ func ReadPresence(ctx context.Context, credentials string, dim int, o transport.
 	defer stop()
 	for i, owner := range c.Network.Owners {
 		p := Presence{owner.Name, Stages[0]}
-		for k, said := range []string{hello, ready, transport.Model} {
+		for k, said := range []string{transport.Hello, transport.Ready, transport.Model} {
 			there, err := transport.Said(ctx, hub, i, said, dim)
 			if err != nil {
 				return nil, nil, err

@@ -26,11 +26,6 @@ type Client struct {
 	refused atomic.Pointer[error]
 }
 
-// ClientOptions are how an owner reaches the hub.
-type ClientOptions struct {
-	URL string // default the network's
-}
-
 // Times of a client.
 const (
 	askAgain  = 2 * time.Second // without an answer of the hub
@@ -42,9 +37,9 @@ const (
 // keptNews is the most bytes of messages kept for later.
 const keptNews = 64 << 20
 
-// Dial connects an owner. It waits for the hub until the context ends.
-func Dial(ctx context.Context, c *Credentials, o ClientOptions) (*Client, error) {
-	url := cmp.Or(o.URL, c.Network.Hub)
+// Dial connects an owner to the hub at url, or else at the network's own. It waits for the hub until the context ends.
+func Dial(ctx context.Context, c *Credentials, url string) (*Client, error) {
+	url = cmp.Or(url, c.Network.Hub)
 	if _, err := hubHosts(url); err != nil {
 		return nil, fmt.Errorf("hub: %w", err)
 	}

@@ -89,7 +89,7 @@ func hub(t testing.TB, n int) (*Hub, []*Credentials) {
 
 func dial(t testing.TB, c *Credentials) *Client {
 	t.Helper()
-	r, err := Dial(t.Context(), c, ClientOptions{})
+	r, err := Dial(t.Context(), c, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,8 +283,8 @@ func TestAgreesWithLocal(t *testing.T) {
 							t.Error(err)
 							return
 						}
-						if node.Exchange.Aborted > 0 {
-							t.Errorf("%d exchanges aborted", node.Exchange.Aborted)
+						if node.Aborted > 0 {
+							t.Errorf("%d exchanges aborted", node.Aborted)
 						}
 						if got[i], err = node.Share(t.Context(), s.Rounds, x); err != nil {
 							t.Error(err)

@@ -102,15 +102,14 @@ type HubOptions struct {
 
 const hubStart = 30 * time.Second
 
-func (o HubOptions) withDefaults() HubOptions {
+func (o HubOptions) withDefaults() (_ HubOptions, at string) {
 	o.Host = cmp.Or(o.Host, "127.0.0.1")
-	return o
+	return o, net.JoinHostPort(o.Host, strconv.Itoa(o.Port))
 }
 
 // StartHub starts the hub of a network. It must be the only one in its directory.
 func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
-	o = o.withDefaults()
-	at := net.JoinHostPort(o.Host, strconv.Itoa(o.Port))
+	o, at := o.withDefaults()
 	port := cmp.Or(o.Port, server.RANDOM_PORT)
 	c, err := k.claims()
 	if err != nil {
@@ -197,8 +196,7 @@ func (e *PlaceError) Unwrap() error { return e.Err }
 // Check tries the address and makes and tries the directory, since the server would not say what is
 // wrong with them. Where no hub can be it leaves nothing behind and returns a *PlaceError.
 func (o HubOptions) Check() error {
-	o = o.withDefaults()
-	at := net.JoinHostPort(o.Host, strconv.Itoa(o.Port))
+	o, at := o.withDefaults()
 	l, err := net.Listen("tcp", at)
 	if err == nil {
 		err = l.Close()

@@ -38,9 +38,9 @@ const (
 
 // Words are what an owner may say to all others with Node.Meet.
 const (
-	Hello = "hello"
-	Show  = "share"
-	Ready = "ready"
+	Hello = "hello" // when it joins: its commitment to a share of the schedule's seed
+	Show  = "share" // when all have joined
+	Ready = "ready" // when its budget is reserved
 )
 
 var words = []string{Hello, Show, Ready}

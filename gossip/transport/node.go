@@ -58,11 +58,8 @@ type Node struct {
 	// Crash, if set, is called at named points, in tests.
 	Crash func(point string)
 
-	Exchange Exchanges // since this process began
+	Committed, Aborted int // exchanges, since this process began
 }
-
-// Exchanges counts those of an owner.
-type Exchanges struct{ Committed, Aborted int }
 
 func (n *Node) owner() int { return n.Credentials.Owner }
 
@@ -285,10 +282,10 @@ func (n *Node) Mix(ctx context.Context, node int, act gossip.Activation, m []flo
 	for k, v := range theirs {
 		committed[k] = v != nil
 		if v == nil {
-			n.Exchange.Aborted++
+			n.Aborted++
 			continue
 		}
-		n.Exchange.Committed++
+		n.Committed++
 		w := act.Weight[k]
 		for j, x := range v {
 			m[j] += w * (x - own[j])

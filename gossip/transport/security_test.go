@@ -248,13 +248,13 @@ func TestSecurityOfConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Network.Authority = n.Authority // it trusts this hub
-		if _, err := Dial(t.Context(), c, ClientOptions{}); !errors.Is(err, ErrRefused) {
+		if _, err := Dial(t.Context(), c, ""); !errors.Is(err, ErrRefused) {
 			t.Error(err)
 		}
 	})
 	t.Run("another network's hub", func(t *testing.T) {
 		elsewhere := start(t, stranger)
-		if _, err := Dial(t.Context(), all[0], ClientOptions{URL: elsewhere.URL}); !errors.Is(err, ErrStranger) {
+		if _, err := Dial(t.Context(), all[0], elsewhere.URL); !errors.Is(err, ErrStranger) {
 			t.Error(err)
 		}
 	})
@@ -278,12 +278,12 @@ func TestSecurityOfConnections(t *testing.T) {
 				nc.Close()
 			}
 		}()
-		if _, err := Dial(t.Context(), all[0], ClientOptions{URL: "tls://" + l.Addr().String()}); err == nil || !strings.Contains(err.Error(), "not this network's hub") {
+		if _, err := Dial(t.Context(), all[0], "tls://"+l.Addr().String()); err == nil || !strings.Contains(err.Error(), "not this network's hub") {
 			t.Error(err)
 		}
 	})
 	t.Run("a hub without TLS", func(t *testing.T) {
-		if _, err := Dial(t.Context(), all[0], ClientOptions{URL: strings.Replace(h.URL, "tls:", "nats:", 1)}); err == nil || !strings.Contains(err.Error(), "allowed is tls://HOST:PORT") {
+		if _, err := Dial(t.Context(), all[0], strings.Replace(h.URL, "tls:", "nats:", 1)); err == nil || !strings.Contains(err.Error(), "allowed is tls://HOST:PORT") {
 			t.Error(err)
 		}
 	})
@@ -352,7 +352,7 @@ func TestSecurityOfConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 		ended(t, nc)
-		if _, err := Dial(t.Context(), all[0], ClientOptions{}); !errors.Is(err, ErrRefused) {
+		if _, err := Dial(t.Context(), all[0], ""); !errors.Is(err, ErrRefused) {
 			t.Error(err)
 		}
 		if neighbor.nc.Stats().Reconnects > 0 || !neighbor.nc.IsConnected() {
@@ -372,7 +372,7 @@ func TestSecurityOfConnections(t *testing.T) {
 		if again.Pass.User == mine.User {
 			t.Error("invited with the key that was turned away")
 		}
-		if _, err := Dial(t.Context(), all[0], ClientOptions{}); !errors.Is(err, ErrRefused) {
+		if _, err := Dial(t.Context(), all[0], ""); !errors.Is(err, ErrRefused) {
 			t.Error(err)
 		}
 	})

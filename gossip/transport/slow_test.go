@@ -23,7 +23,7 @@ func TestSlowConsumer(t *testing.T) {
 	way := relay.New(t, at.Host)
 	at.Host = way.Addr
 	sender, other := dial(t, all[0]), dial(t, all[2])
-	slow, err := Dial(t.Context(), all[1], ClientOptions{URL: at.String()})
+	slow, err := Dial(t.Context(), all[1], at.String())
 	if err != nil {
 		t.Fatal(err)
 	}

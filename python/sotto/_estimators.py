@@ -43,10 +43,10 @@ class Guarantee:
             return "none: a lab run; do not use this model where rows need protection"
         rows = f" (all of its rows, at most {self.unit_rows})" if self.unit_rows > 1 else ""
         kind = {"add-or-remove": "adding or removing", "replace-one": "replacing"}[self.adjacency]
+        delta = f", plus {self.delta:g}" if self.delta else ""
         return (
             f"ε = {self.epsilon:g}, δ = {self.delta:g}: {kind} any one {self.unit}{rows} of {self.dataset!r} changes the "
-            f"probability of any outcome by at most a factor of {_up(math.exp(self.epsilon))}, but for a probability "
-            f"of {self.delta:g}"
+            f"probability of any set of outcomes by at most a factor of {_up(math.exp(self.epsilon))}{delta}"
         )
 
 

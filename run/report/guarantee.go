@@ -97,13 +97,25 @@ func (v *view) promise(b privacy.Budget) {
 	if !v.Pure {
 		v.DeltaOdds = oneIn(b.Delta)
 	}
-	factor := math.Exp(b.Epsilon)
-	v.Factor = upward(factor)
+	v.Change = change(b, exact)
 	v.Guess = percentUp(guess(b))
 	for _, prior := range []float64{0.01, 0.1, 0.5, 0.9} {
 		v.Odds = append(v.Odds, fact{percent(prior, 0), percentUp(posterior(prior, b.Epsilon))})
 	}
-	v.PairEpsilon, v.PairDelta = exact(2*b.Epsilon), upward(b.Delta*(1+factor))
+	v.PairEpsilon, v.PairDelta = exact(2*b.Epsilon), upward(b.Delta*(1+math.Exp(b.Epsilon)))
+}
+
+// change says how far one record can change the probability of any set of outcomes: for neighboring tables
+// D and D′ and any set S, P(S | D) ≤ e^ε·P(S | D′) + δ. It writes δ with number.
+func change(b privacy.Budget, number func(float64) string) string {
+	factor := "e^ε, which is above every number here and protects nobody"
+	if f := math.Exp(b.Epsilon); !math.IsInf(f, 1) {
+		factor = chart.AtMost(f, 4)
+	}
+	if b.Delta > 0 {
+		factor += ", plus " + number(b.Delta)
+	}
+	return "at most a factor of " + factor
 }
 
 // guess is the greatest chance to tell two neighboring tables apart that were

@@ -169,7 +169,7 @@ func TestFinished(t *testing.T) {
 	page := build(t, dir)
 	wants(t, page,
 		"Privacy report: adult", "20 November 2026, 09:30 UTC", "Finished. Guarantee: ε = 1, δ = 0.000001, add-or-remove",
-		"If one record were added to or removed from adult, the probability of any outcome of this run would change by at most a factor eε = 2.719, except with probability δ = 0.000001.",
+		"If one record were added to or removed from adult, the probability of any set of outcomes of this run would change by at most a factor of 2.719, plus 0.000001.",
 		"1 in 1,000,000", "The number of records is private too", "at most 73.2 % of the time", "ε = 2, δ = 0.000003719",
 		"ε by gdp", "ε by rdp", "0.000001 (this run)", "100 batches were charged of 100 planned steps",
 		"84.71 %", "16,281", "11,650", "not private: computed from the test rows without noise",
@@ -228,9 +228,9 @@ func TestReplaceOneAndPure(t *testing.T) {
 	plan(t, info, 100, e)
 	page := build(t, ran(t, info, 40, e))
 	wants(t, page, "If one record of adult were replaced by any other", "The number of records is public", "with ε = 0.5 and δ = 0, in both directions",
-		"a factor eε = 1.649.", "δ = 0 on a real machine", "They think two versions of one record equally likely", "40 batches were charged of 100 planned steps",
+		"a factor of 1.649.", "δ = 0 on a real machine", "They think two versions of one record equally likely", "40 batches were charged of 100 planned steps",
 		"The plan costs ε = 0.25 and what was charged costs ε = 0.1;", "Laplace noise, whose scale is 400 times")
-	lacks(t, page, "except with probability", "(this run)", "support the claim")
+	lacks(t, page, ", plus", "(this run)", "support the claim")
 }
 
 // Beside the best of all accountants stands one that says less.

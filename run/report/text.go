@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
 	"strings"
 
@@ -49,16 +48,8 @@ func WriteSummary(w io.Writer, i *runlog.Info, dir string) {
 		if i.Budget.Adjacency.String() == "replace-one" {
 			verb = "replacing any one " + i.Whom() + " by another"
 		}
-		factor := "e^ε, which is beyond every number here and protects nobody"
-		if f := math.Exp(i.Budget.Epsilon); !math.IsInf(f, 1) {
-			factor = chart.AtMost(f, 4)
-		}
-		fmt.Fprintf(w, "Guarantee  ε = %s, δ = %s, %v: %s changes the probability\n           of any outcome by at most a factor of %s",
-			chart.Exact(i.Budget.Epsilon), chart.Exact(i.Budget.Delta), i.Budget.Adjacency, verb, factor)
-		if i.Budget.Delta > 0 {
-			fmt.Fprintf(w, ", but for a probability of %s", chart.Exact(i.Budget.Delta))
-		}
-		fmt.Fprintln(w)
+		fmt.Fprintf(w, "Guarantee  ε = %s, δ = %s, %v: %s changes the probability\n           of any set of outcomes by %s\n",
+			chart.Exact(i.Budget.Epsilon), chart.Exact(i.Budget.Delta), i.Budget.Adjacency, verb, change(i.Budget, chart.Exact))
 		if i.Lab {
 			fmt.Fprintln(w, "           (on paper only: this is a lab run)")
 		}

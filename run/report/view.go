@@ -32,7 +32,7 @@ type view struct {
 	Pure, Replace    bool
 	Epsilon, Delta   string
 	DeltaOdds        string
-	Factor           string // e^ε
+	Change           string // by at most how much one record changes the probability of any set of outcomes
 	Guess            string // how often an attacker is right, at most
 	Odds             []fact // what an attacker believes before, and at most after
 	PairEpsilon      string // of two records of one person

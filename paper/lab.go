@@ -29,9 +29,13 @@ type Problem struct {
 	Public oracle.Public
 }
 
-// NewProblem is a table under a model by its name; layers are those of a network.
+// NewProblem is a table under a model by its name; layers are those of a network. Rows of a cnn are square images.
 func NewProblem(t *data.Table, kind string, adjacency privacy.Adjacency, layers ...string) (*Problem, error) {
-	m, err := model.New(kind, model.Options{Dim: t.Dim, Classes: t.Classes, NormBound: t.NormBound, Layers: layers})
+	options := model.Options{Dim: t.Dim, Classes: t.Classes, NormBound: t.NormBound, Layers: layers}
+	if side := int(math.Sqrt(float64(t.Dim))); kind == "cnn" {
+		options.Shape = []int{side, side}
+	}
+	m, err := model.New(kind, options)
 	if err != nil {
 		return nil, err
 	}

@@ -143,7 +143,7 @@ var table = map[string][]string{
 	"paper":    join(public, []string{"data", "schema", "model", "oracle/private", "run", "run/access", "internal/chart"}),
 	"paper/p0": join(public, []string{"data", "model", "method", "internal/chart", "privacy/account/claimed", "paper"}),
 	"paper/p1": join(public, []string{"method", "internal/chart", "paper"}),
-	"paper/p2": join(public, []string{"run", "run/compare", "internal/chart", "privacy/account/claimed", "paper"}),
+	"paper/p2": join(public, []string{"data", "method", "run", "run/compare", "internal/chart", "privacy/account/claimed", "paper"}),
 	"paper/p3": join(public, []string{"data", "method", "gossip", "internal/chart", "internal/kern", "privacy/account/claimed", "paper"}),
 	"paper/p4": join(public, []string{"data", "method", "internal/chart", "paper"}),
 
@@ -184,7 +184,7 @@ var table = map[string][]string{
 var helpers = []string{"data/datatest", "schema/schematest", "internal/needs", "internal/proofs", "internal/leaves", "internal/race", "internal/relay", "model/modeltest", "method/methodtest", "paper/papertest"}
 
 // dataReaders are the only packages that may import data themselves.
-var dataReaders = []string{"data", "data/source", "model", "data/datatest", "oracle/private", "run", "run/access", "paper", "run/compare", "gossip/party", "gossip/demo", "gossip/simulate", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p3", "paper/p4", "cli", "internal/bench"}
+var dataReaders = []string{"data", "data/source", "model", "data/datatest", "oracle/private", "run", "run/access", "paper", "run/compare", "gossip/party", "gossip/demo", "gossip/simulate", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p2", "paper/p3", "paper/p4", "cli", "internal/bench"}
 
 // assembles says which files may use what of oracle/private gives access to rows: an oracle is assembled in one place, and
 // sums before noise are for shards, which seal them, and for audits.

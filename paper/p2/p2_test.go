@@ -7,7 +7,6 @@ package p2
 import (
 	"context"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -86,36 +85,39 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// TestNeural runs a small network instead of P2's: each cell has its training, and the figure and the claims are there.
+// TestNeural runs a small network instead of P2's: each training has its points, and the figure, the claims and the numbers are there.
 func TestNeural(t *testing.T) {
 	t.Parallel()
 	x := &experiment{Lab: &paper.Lab{Data: needs.Data(t), Dir: t.TempDir(), Jobs: 1, Version: "test"}}
-	if err := os.WriteFile(x.schema(mnist), []byte(mnist.schema), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	n := Neural{Networks: []Network{{"tiny", "mlp", "[8 relu]"}}, Epsilon: []float64{2, 8}, Epochs: []float64{0.05, 0.1}, Seeds: 1}
+	n := Neural{Networks: []Network{{"tiny", "mlp", []string{"8 relu"}}, {"small", "cnn", []string{"conv 1 8x8 stride 4 relu", "4 relu"}}}, Epsilon: 2, Steps: 20, Every: 10, Scored: 500}
 	r, err := x.neural(context.Background(), n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x.done != n.trainings() {
-		t.Errorf("%d trainings, %d were announced", x.done, n.trainings())
+	if x.done != n.trainings() || len(r.traces) != n.trainings() {
+		t.Errorf("%d trainings of %d, %d were announced", x.done, n.trainings(), len(r.traces))
 	}
-	for key, c := range r.cells {
-		if c.Refused != "" || len(c.Results) != 1 || c.Results[0].Steps != steps(0.05) && c.Results[0].Steps != steps(0.1) {
-			t.Errorf("%v: refused %q, %+v", key, c.Refused, c.Results)
+	for _, tr := range r.traces {
+		first, last := tr.at(10), tr.at(20)
+		if len(tr.Points) != 2 || !(first.Epsilon < last.Epsilon && last.Epsilon > 1.99 && last.Epsilon <= 2) || !(last.Rate > 0) || !(last.Objective > 0) {
+			t.Errorf("%+v", tr)
 		}
 	}
 	f := r.figure()
-	if want := 1 + len(neuralLines(1))*(len(n.Epsilon)+len(n.Epochs)); strings.Count(f.CSV.String(), "\n") != want || len(f.Plots) != 2 {
+	if want := 1 + 2*n.trainings(); strings.Count(f.CSV.String(), "\n") != want || len(f.Plots) != 8 {
 		t.Errorf("%d lines of %d in the figure's data, %d plots", strings.Count(f.CSV.String(), "\n"), want, len(f.Plots))
 	}
 	var claims paper.Claims
 	r.claims(&claims)
-	if len(claims) != 2 {
+	if len(claims) != 5 {
 		t.Errorf("%d claims", len(claims))
 	}
 	for _, c := range claims {
 		t.Log(c.Name, c.Found)
 	}
+	r.printed(func(from, quantity string, printed, published, defaults any, why string) {
+		if p, ok := printed.(float64); ok && math.Abs(published.(float64)/p-1) > 1e-12 {
+			t.Errorf("%s: %v, not %v", quantity, published, printed)
+		}
+	})
 }

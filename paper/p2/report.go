@@ -27,8 +27,8 @@ CSV and SVG, the paper's claims as inequalities that hold or fail, and its accou
 sound one, with one page of HTML.
 
 It needs P2's tables in the folder --data: a9a/a9a.gz, a9a/a9a.t.gz and bank/BANK.dat.gz; --full also needs
-adult/adult.data.gz, adult/adult.test.gz and bank/bank-full.csv.gz. --small takes about a minute; --full is the
-paper's size, 10 folds five times, and takes hours. To continue a stopped run, repeat the command.`,
+adult/adult.data.gz, adult/adult.test.gz, bank/bank-full.csv.gz and MNIST. --small takes about a minute; --full is the
+paper's size, 10 folds five times and nine networks, and takes hours. To continue a stopped run, repeat the command.`,
 	Example: `  sotto paper p2 --data datasets
   sotto paper p2 --data datasets --full --out p2-full`,
 	Small: "fewer splits and budgets", Full: "the size of the paper",

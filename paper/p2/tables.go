@@ -69,6 +69,9 @@ func (r *results) printed() (paper.Table, error) {
 	add("§5.5", fmt.Sprintf("best α at ε = %g", least), .5, r.best("armijo", least), "", "")
 	add("§5.5", fmt.Sprintf("best β at ε = %g", least), .8, r.best("shrink", least), "", "")
 	add("§5.6", "tables on which the proposed methods are ahead of OutPert-RSGD", "3 of 4", fmt.Sprintf("%d of 2", r.tablesAhead("")), fmt.Sprintf("%d of 2", r.tablesAhead(own)), "at more than half of the ε and models of a table; two of P2's four tables are here, and Bank is the one on which it is not ahead there")
+	if r.networks != nil {
+		r.networks.printed(add)
+	}
 	t.Title = fmt.Sprintf("The paper's numbers: %d of %d beside Sotto's", beside, len(t.Rows))
 	t.Note = "Figures 1 to 5 are only drawn: P2 prints no accuracy, objective or number of iterations, nor max_it (here 20) and η₀ (here 80/R²)."
 	return t, nil

@@ -39,6 +39,11 @@ func NewProblem(t *data.Table, kind string, adjacency privacy.Adjacency, layers 
 	if err != nil {
 		return nil, err
 	}
+	return Under(t, m, adjacency), nil
+}
+
+// Under is a table under a model.
+func Under(t *data.Table, m model.Model, adjacency privacy.Adjacency) *Problem {
 	f := m.Facts()
 	p := &Problem{t, m, oracle.Public{Dim: m.Dim(), Rows: t.Rows(), Classes: t.Classes, Adjacency: adjacency, NormBound: f.NormBound,
 		Lipschitz: oracle.Bound(f.Lipschitz), Smooth: oracle.Bound(f.Smooth), HessLipschitz: oracle.Bound(f.HessLipschitz), Curved: f.Curved, Bounded: f.Bounded}}
@@ -50,7 +55,7 @@ func NewProblem(t *data.Table, kind string, adjacency privacy.Adjacency, layers 
 			p.Public.Initial = append(p.Public.Initial, oracle.Span(span))
 		}
 	}
-	return p, nil
+	return p
 }
 
 // Oracle is the problem's private oracle with seeded noise. A nil meter passes everything.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/paper"
+	"github.com/sottodp/sotto/privacy/noise"
 )
 
 // wgc is a model whose losses bound its gradients with P0's own constants (Appendix D), for networks of
@@ -14,74 +16,117 @@ import (
 //
 //	‖∂f‖ ≤ 2·√min(1, 2f) · √(Σ_l (Π_{j>l} ‖W_j‖)²·(A_{l−1}² + [bias]))
 //
-// A_l bounds a layer's output from its input's: A_0 = R, A_l = ‖W_l‖·A_{l−1} + ‖b_l‖. Without biases, which P0
+// A_l bounds a layer's output from its input's: A_0 = ‖x‖, A_l = ‖W_l‖·A_{l−1} + ‖b_l‖. Without biases, which P0
 // does not have, this is its 2‖x‖√Π·√min(1, 2f), Π = Σ_i Π_{j≠i} ‖W_j‖². Of the squared loss of one layer
-// the pair is (2‖x‖², 0), with which the bound is R·√(2f).
+// the pair is (2L, 0) of Lemma 3.2 with one L = R² for all rows, with which the bound is R·√(2f).
 type wgc struct {
 	model.Staged
 	linear bool // squared loss
+	public bool // R in place of ‖x‖
+	power  bool // norms by one step of power iteration, which bounds nothing (S-0c)
 
-	mu   sync.Mutex
-	w    []float64 // of the last size
-	size float64
+	mu    sync.Mutex
+	w     []float64 // of the last layers
+	dense []norms
 }
+
+// norms are of a dense layer: those of its weights and its biases; without biases the last is negative.
+type norms struct{ weights, bias float64 }
 
 type wgcPass struct {
 	model.Pass
-	m    *wgc
-	size float64
+	m     *wgc
+	view  data.View
+	dense []norms
 }
 
-func newWGC(m model.Model) *wgc { return &wgc{Staged: m.(model.Staged), linear: m.Outputs() == 1} }
+func newWGC(m model.Model, kind string) *wgc {
+	linear := m.Outputs() == 1
+	return &wgc{Staged: m.(model.Staged), linear: linear, public: linear || kind == vcPublic, power: kind == vcPower}
+}
 
 // Eval makes the bound of the losses that the model computes.
 func (m *wgc) Eval(w []float64, v data.View, ws *model.Workspace) model.Pass {
-	return wgcPass{m.Staged.Eval(w, v, ws), m, m.sizeAt(w)}
+	return wgcPass{m.Staged.Eval(w, v, ws), m, v, m.layers(w)}
 }
 
-// sizeAt computes what does not depend on the row, once for each w.
-func (m *wgc) sizeAt(w []float64) float64 {
+// layers computes what does not depend on the row, once for each w.
+func (m *wgc) layers(w []float64) []norms {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if slices.Equal(m.w, w) {
-		return m.size
+		return m.dense
 	}
-	m.w = append(m.w[:0], w...)
-	var inputs []float64 // A_{l−1}² + [bias]
-	var norms []float64  // ‖W_l‖
-	reach := m.Facts().NormBound
+	m.w, m.dense = append(m.w[:0], w...), nil
 	for _, s := range m.Stages(w) {
 		if s.Kind != "dense" {
 			continue // relu and tanh make nothing longer
 		}
-		square, bias := reach*reach, 0.0
+		l := norms{bias: -1}
+		if m.power {
+			l.weights = powerNorm(s.W, s.In, s.Out)
+		} else {
+			l.weights = model.SpectralBound(s.W, s.In, s.Out)
+		}
 		if s.B != nil {
-			square++
-			for _, b := range s.B {
-				bias += b * b
+			l.bias = paper.Norm(s.B)
+		}
+		m.dense = append(m.dense, l)
+	}
+	return m.dense
+}
+
+// powerNorm is ‖Wv‖, v after one step of power iteration from a random start.
+func powerNorm(w []float64, rows, cols int) float64 {
+	src := noise.NewSeeded(seed, "power", 0)
+	v, u := make([]float64, cols), make([]float64, rows)
+	for j := range v {
+		v[j] = paper.Normal(src)
+	}
+	times := func() {
+		for i := range u {
+			u[i] = 0
+			for j, x := range w[i*cols : (i+1)*cols] {
+				u[i] += x * v[j]
 			}
 		}
-		norm := model.SpectralBound(s.W, s.In, s.Out)
-		inputs, norms = append(inputs, square), append(norms, norm)
-		reach = norm*reach + math.Sqrt(bias)
 	}
-	sum, later := 0.0, 1.0
-	for l := len(norms) - 1; l >= 0; l-- {
-		sum += later * later * inputs[l]
-		later *= norms[l]
+	times()
+	clear(v)
+	for i, y := range u {
+		for j, x := range w[i*cols : (i+1)*cols] {
+			v[j] += x * y
+		}
 	}
-	m.size = math.Sqrt(sum) * (1 + 0x1p-30) // above the rounding of a few products
-	return m.size
+	times()
+	return paper.Norm(u) / max(paper.Norm(v), math.SmallestNonzeroFloat64)
 }
 
 // GradBound implements model.BoundedPass.
 func (p wgcPass) GradBound(dst []float64) {
 	p.Loss(dst)
 	for i, f := range dst {
+		x := float64(p.view.Norm[p.view.Row(i)])
+		if p.m.public {
+			x = p.m.Facts().NormBound
+		}
+		size := sizeOf(p.dense, x) * (1 + 0x1p-30) // above the rounding of a few products
 		if p.m.linear {
-			dst[i] = p.size * math.Sqrt(2*f)
+			dst[i] = size * math.Sqrt(2*f)
 		} else {
-			dst[i] = 2 * p.size * math.Sqrt(min(1, 2*f))
+			dst[i] = 2 * size * math.Sqrt(min(1, 2*f))
 		}
 	}
+}
+
+// sizeOf is √(Σ_l (Π_{j>l} ‖W_j‖)²·(A_{l−1}² + [bias])), A_0 = x.
+func sizeOf(dense []norms, x float64) float64 {
+	sum := 0.0 // of the layers so far, times the norms of those after them
+	for _, l := range dense {
+		sum = sum*l.weights*l.weights + x*x
+		if x *= l.weights; l.bias >= 0 {
+			sum, x = sum+1, x+l.bias
+		}
+	}
+	return math.Sqrt(sum)
 }

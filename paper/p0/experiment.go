@@ -29,12 +29,15 @@ type Size struct {
 	Epsilons []float64 // of Figure 5, at δ = 1e-5
 	Deltas   []float64 // of Figure 5, at ε = 1
 	Timed    int       // steps of each method that are timed
+	Theorem  Grid      // of the experiment on Theorem 4.5
 }
 
 // Full is the experiment of the paper. Small takes less than a minute: a tenth of the rows and few epochs, with the paper's batches and noise.
 var (
-	Full  = Size{"full", 60_000, 10_000, 0, []float64{2e-3, 5e-3, 1e-2}, []float64{0.01, 0.1, 1, 10}, []float64{1e-7, 1e-5, 1e-3}, 200}
-	Small = Size{"small", 6_000, 2_000, 3, []float64{1e-2}, []float64{0.1, 10}, []float64{1e-7, 1e-3}, 100}
+	Full = Size{"full", 60_000, 10_000, 0, []float64{2e-3, 5e-3, 1e-2}, []float64{0.01, 0.1, 1, 10}, []float64{1e-7, 1e-5, 1e-3}, 200,
+		Grid{[]int{4000, 8000, 16000, 32000}, []int{16, 64, 256, 1024}, []float64{1, 2, 4, 8}, 5}}
+	Small = Size{"small", 6_000, 2_000, 3, []float64{1e-2}, []float64{0.01, 10}, []float64{1e-7, 1e-3}, 100,
+		Grid{[]int{4000, 8000}, []int{16, 64}, []float64{1, 2}, 2}}
 )
 
 // The constants of P0 §6, and the clip norm of Figure 5, which it does not state.
@@ -52,6 +55,10 @@ const (
 	gc    = "GC"
 	vc    = "VC"
 	vcOld = "VC, P0's constants"
+
+	// Of the ladder, with P0's constants.
+	vcPublic = "VC, a public bound on norms"
+	vcPower  = "VC, norms by one step of power iteration"
 )
 
 // compared are the clip norms of Figures 2 and 3 on MNIST; of other tables all of Figure 1 are.
@@ -60,6 +67,7 @@ var compared = []float64{10, 20, 40}
 // A Curve is one run, by epochs.
 type Curve struct {
 	Table, Model, Kind string
+	Setting            string // of the ladder; "" elsewhere
 	Clip, Rate, Noise  float64
 	Epsilon, Delta     float64 // of Figure 5; 0 elsewhere
 	Train, Test        []float64
@@ -73,12 +81,12 @@ func Last(v []float64) float64 { return v[len(v)-1] }
 // run does the job.
 func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 	t, c := j.t, j.curve
-	p, err := t.problem(c.Model)
+	p, err := t.problem(c.Model, c.Setting)
 	if err != nil {
 		return nil, err
 	}
-	if c.Kind == vcOld {
-		p.Model = newWGC(p.Model)
+	if c.Kind != gc && c.Kind != vc {
+		p.Model = newWGC(p.Model, c.Kind)
 	}
 	perEpoch := max(1, p.Public.Rows/batch)
 	epochs := t.epochs
@@ -137,8 +145,8 @@ type job struct {
 	group int
 }
 
-// jobs are the runs of Figures 1 to 4 and of Figure 5.
-func jobs(size Size, tasks []*task) (list []job, groups int, err error) {
+// jobs are the runs of Figures 1 to 4, of Figure 5 and of the ladder from rows and network of before to P0's.
+func jobs(size Size, tasks []*task, ladder map[string]*task) (list []job, groups int, err error) {
 	add := func(t *task, c Curve, rates []float64) {
 		for _, c.Rate = range rates {
 			list = append(list, job{t, c, groups})
@@ -175,8 +183,18 @@ func jobs(size Size, tasks []*task) (list []job, groups int, err error) {
 		}
 		for _, name := range []string{linear, network} {
 			for _, kind := range []string{gc, vc, vcOld} {
-				add(t, Curve{Table: t.name, Model: name, Kind: kind, Clip: fifth, Noise: sigma, Epsilon: b.Epsilon, Delta: b.Delta}, t.rates[len(t.rates)-1:])
+				add(t, Curve{Table: t.name, Model: name, Kind: kind, Clip: fifth, Noise: sigma, Epsilon: b.Epsilon, Delta: b.Delta}, t.rates)
 			}
+		}
+	}
+	for _, clip := range compared {
+		for _, setting := range []string{before, started, bare, pixels} {
+			for _, kind := range []string{gc, vcOld} {
+				add(ladder[setting], Curve{Table: t.name, Model: network, Kind: kind, Setting: setting, Clip: clip, Noise: sigma}, t.rates)
+			}
+		}
+		for _, kind := range []string{vcPublic, vcPower} {
+			add(t, Curve{Table: t.name, Model: network, Kind: kind, Clip: clip, Noise: sigma}, t.rates)
 		}
 	}
 	return list, groups, nil

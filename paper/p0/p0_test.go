@@ -24,7 +24,7 @@ import (
 )
 
 // tiny is enough to see that all parts are there.
-var tiny = Size{"tiny", 640, 300, 2, []float64{5e-3, 1e-2}, []float64{0.1, 10}, []float64{1e-3}, 10}
+var tiny = Size{"tiny", 640, 300, 2, []float64{5e-3, 1e-2}, []float64{0.1, 10}, []float64{1e-3}, 10, Grid{[]int{2000, 4000}, []int{16}, []float64{0.5}, 1}}
 
 // folder has MNIST, and features in the shape of CIFAR-10's, each class around a center of its own.
 func folder(t *testing.T) string {
@@ -69,11 +69,12 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	e := Experiment
 	e.Run = paper.Sized(tiny, tiny, run)
-	// MNIST: 5 clip norms by gradient and 3 by values in two ways, two models; CIFAR-10: 4 in 3 ways; the regression: 5 in 3 ways; Figure 5: 3 budgets in 3 ways.
-	want := 2*(5+2*3) + 2*4*3 + 5*3 + 2*3*3
+	// MNIST: 5 clip norms by gradient and 3 by values in two ways, two models; CIFAR-10: 4 in 3 ways; the regression: 5 in 3 ways; Figure 5: 3 budgets in 3 ways;
+	// the ladder: 4 settings in 2 ways and 2 kinds, 3 clip norms.
+	want := 2*(5+2*3) + 2*4*3 + 5*3 + 2*3*3 + 3*(4*2+2)
 	lab := paper.Lab{Data: folder(t)}
-	files := []string{"tables.md", "figure1.csv", "figure1.svg", "figure2.svg", "figure3.svg", "figure4.svg", "figure5.svg", "index.html"}
-	found := papertest.Run(t, e, lab, files, map[string]int{"figure1.csv": 2 * want})
+	files := []string{"tables.md", "figure1.csv", "figure1.svg", "figure2.svg", "figure3.svg", "figure4.svg", "figure5.svg", "theorem.csv", "theorem.svg", "index.html"}
+	found := papertest.Run(t, e, lab, files, map[string]int{"figure1.csv": 2 * want, "theorem.csv": 4})
 	r := found.R.(*Report)
 	if len(r.Curves) != want || len(r.Times) != 10 || !slices.Equal(r.Tables, []string{"MNIST", "CIFAR-10", "synthetic"}) {
 		t.Errorf("%d curves, want %d; %d times; tables %q", len(r.Curves), want, len(r.Times), r.Tables)
@@ -105,12 +106,16 @@ func TestWGC(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, task := range append(tasks, regression) {
-		for _, name := range []string{linear, network} {
-			p, err := task.problem(name)
+		for _, name := range []string{linear, network, before} {
+			setting := ""
+			if name == before {
+				name, setting = network, before
+			}
+			p, err := task.problem(name, setting)
 			if err != nil {
 				t.Fatal(err)
 			}
-			old := newWGC(p.Model)
+			old := newWGC(p.Model, vcOld)
 			src := noise.NewSeeded(3, task.name+name, 0)
 			for trial := range 4 {
 				w := p.Public.Start()

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -25,26 +26,32 @@ type task struct {
 	rates       []float64   // to choose the best from
 }
 
-// MNIST's images, standardized as usual, by public round numbers, and each brought to the norm 28, which is the mean norm
-// of such images: value clipping knows only a public bound on the norm of a row.
+// MNIST's images. P0 does not say how it scales them: its clipping frequencies are those of standardized pixels.
 const mnistSchema = `
 dataset: mnist
 rows: 60000
-row_norm: 28
-row_scaling: scale
+%s
 intercept: false
 format: {kind: idx}
-image: {shape: [28, 28], center: 33, scale: 79}
+image: {shape: [28, 28], %s}
 columns:
   - {name: digit, type: label, classes: ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]}
 `
+
+// How MNIST's images are scaled, by public numbers: standardized as usual, with a norm of 28 or so; the same, each brought to
+// that norm; with pixels in [0, 1] and a norm of 9 or so.
+var (
+	standard = fmt.Sprintf(mnistSchema, "row_norm: 79\nrow_scaling: project", "center: 33, scale: 79")
+	forced   = fmt.Sprintf(mnistSchema, "row_norm: 28\nrow_scaling: scale", "center: 33, scale: 79")
+	unit     = fmt.Sprintf(mnistSchema, "row_norm: 28\nrow_scaling: project", "center: 0, scale: 255")
+)
 
 // 512 features of CIFAR-10's images from a trained network, as the user brings them.
 const cifarSchema = `
 dataset: cifar10
 rows: 50000
-row_norm: 10
-row_scaling: scale
+row_norm: 100
+row_scaling: project
 intercept: false
 format: {kind: libsvm}
 features: 512
@@ -62,10 +69,16 @@ const (
 	cifarTest  = "cifar10-features/test.svm.gz"
 )
 
+// mnist reads MNIST under a schema.
+func mnist(ctx context.Context, size Size, folder, schema string) (*task, error) {
+	t := &task{name: "MNIST", rows: 60_000, epochs: 10, clips: []float64{1, 5, 10, 20, 40}, rates: size.Rates}
+	return t, t.read(ctx, size, schema, filepath.Join(folder, mnistTrain), filepath.Join(folder, mnistTest))
+}
+
 // tables reads the tasks of a folder; CIFAR-10's features are left out where they are not there.
 func tables(ctx context.Context, size Size, folder string) ([]*task, error) {
-	mnist := &task{name: "MNIST", rows: 60_000, epochs: 10, clips: []float64{1, 5, 10, 20, 40}, rates: size.Rates}
-	if err := mnist.read(ctx, size, mnistSchema, filepath.Join(folder, mnistTrain), filepath.Join(folder, mnistTest)); err != nil {
+	mnist, err := mnist(ctx, size, folder, standard)
+	if err != nil {
 		return nil, err
 	}
 	tasks := []*task{mnist}
@@ -104,25 +117,20 @@ const (
 	synthNoise = 0.25
 )
 
-// synthetic has rows of norm √256.
+// synthetic has rows of norm 16 or so; that a norm is above 20 is less likely than 10⁻⁹.
 func synthetic(ctx context.Context, size Size) (*task, error) {
 	src := noise.NewSeeded(seed, "synthetic", 0)
 	truth := make([]float64, synthDim)
 	for j := range truth {
 		truth[j] = paper.Normal(src) / math.Sqrt(synthDim)
 	}
-	schema := fmt.Sprintf("dataset: synthetic\nrows: %d\nrow_norm: 16\nrow_scaling: scale\nintercept: false\nformat: {kind: libsvm}\nfeatures: %d\nmin: -8\nmax: 8\ncolumns: [{name: y, type: label, min: -8, max: 8}]\n", synthRows, synthDim)
+	schema := fmt.Sprintf("dataset: synthetic\nrows: %d\nrow_norm: 20\nrow_scaling: project\nintercept: false\nformat: {kind: libsvm}\nfeatures: %d\nmin: -8\nmax: 8\ncolumns: [{name: y, type: label, min: -8, max: 8}]\n", synthRows, synthDim)
 	var text strings.Builder
 	for range min(synthRows, size.Rows) {
 		var line strings.Builder
-		y, square := 0.0, 0.0
-		x := make([]float64, synthDim)
-		for j := range x {
-			x[j] = paper.Normal(src)
-			square += x[j] * x[j]
-		}
-		for j := range x {
-			v := x[j] * math.Sqrt(synthDim/square)
+		y := 0.0
+		for j := range synthDim {
+			v := paper.Normal(src)
 			y += v * truth[j]
 			fmt.Fprintf(&line, " %d:%.7g", j+1, v)
 		}
@@ -141,13 +149,29 @@ const (
 	network = "MLP" // 128 hidden units
 )
 
-// problem is the task's rows under a model.
-func (t *task) problem(name string) (*paper.Problem, error) {
+// The settings of the ladder that have other rows or another network than P0's.
+const (
+	before  = "rows of norm 28, He's start, biases"
+	started = "PyTorch's start"
+	bare    = "no biases"
+	pixels  = "pixels in [0, 1]"
+)
+
+// problem is the task's rows under a model: P0's network has no biases and starts as PyTorch's layers.
+func (t *task) problem(name, setting string) (*paper.Problem, error) {
+	kind, opt := "softmax", model.Options{Dim: t.train.Dim, Classes: t.train.Classes, NormBound: t.train.NormBound}
 	switch {
 	case t.train.Classes == 0:
-		return paper.NewProblem(t.train, "linear", privacy.AddRemove)
+		kind = "linear"
 	case name == network:
-		return paper.NewProblem(t.train, "mlp", privacy.AddRemove, "128 relu")
+		kind, opt.Layers, opt.BiasFree, opt.Start = "mlp", []string{"128 relu"}, setting != before && setting != started, "pytorch"
+		if setting == before {
+			opt.Start = "he"
+		}
 	}
-	return paper.NewProblem(t.train, "softmax", privacy.AddRemove)
+	m, err := model.New(kind, opt)
+	if err != nil {
+		return nil, err
+	}
+	return paper.Under(t.train, m, privacy.AddRemove), nil
 }

@@ -3,7 +3,9 @@ package p0
 import (
 	"context"
 	"math"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sottodp/sotto/data"
@@ -27,49 +29,59 @@ type Time struct {
 // repeats: each method's steps are divided into so many parts that alternate, so that a slow machine slows all methods.
 const repeats = 5
 
-// times takes the first decile of the times of a method's steps, because other programs may interrupt
-// steps. Batches are the same for all but micro-batches.
+// times takes the median over the repetitions of the median of a method's steps, and of its ratio to SGD's in the same
+// repetition. Batches are the same for all but micro-batches.
 func times(ctx context.Context, size Size, t *task) ([]Time, error) {
 	epoch := float64(t.rows) / batch
 	var list []Time
 	for _, name := range []string{linear, network} {
 		kinds := []string{sgdPlain, micro, gc, vc, vcOld}
-		quiet, noisy := make([][]float64, len(kinds)), make([][]float64, len(kinds))
+		quiet, noisy, ratio := make([][]float64, len(kinds)), make([][]float64, len(kinds)), make([][]float64, len(kinds))
 		for range repeats {
 			for i, kind := range kinds {
 				without, with, err := t.time(ctx, size.Timed/repeats, name, kind)
 				if err != nil {
 					return nil, err
 				}
-				quiet[i], noisy[i] = append(quiet[i], without...), append(noisy[i], with...)
+				quiet[i], noisy[i] = append(quiet[i], median(without)), append(noisy[i], median(with))
+				ratio[i] = append(ratio[i], Last(quiet[i])/Last(quiet[0]))
 			}
 		}
 		for i, kind := range kinds {
-			l := Time{Model: name, Kind: kind, Seconds: low(quiet[i]) * epoch, Noisy: low(noisy[i]) * epoch}
-			l.Ratio = l.Seconds / (low(quiet[0]) * epoch)
-			list = append(list, l)
+			list = append(list, Time{Model: name, Kind: kind, Seconds: median(quiet[i]) * epoch, Noisy: median(noisy[i]) * epoch, Ratio: median(ratio[i])})
 		}
 	}
 	return list, nil
 }
 
-// low is the first decile of v; 0 if v is empty.
-func low(v []float64) float64 {
+// median is that of v; 0 if v is empty.
+func median(v []float64) float64 {
 	if len(v) == 0 {
 		return 0
 	}
-	slices.Sort(v)
-	return v[len(v)/10]
+	v = slices.Sorted(slices.Values(v))
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
+
+// load is the machine's load as Linux states it: the mean number of processes over a minute that run or wait to, and how many do now.
+func load() string {
+	raw, err := os.ReadFile("/proc/loadavg")
+	f := strings.Fields(string(raw))
+	if err != nil || len(f) < 4 {
+		return "unknown"
+	}
+	now, _, _ := strings.Cut(f[3], "/")
+	return f[0] + " (now " + now + ")"
 }
 
 // time returns the seconds of each of some steps, without and with noise.
 func (t *task) time(ctx context.Context, steps int, name, kind string) (quiet, noisy []float64, err error) {
-	p, err := t.problem(name)
+	p, err := t.problem(name, "")
 	if err != nil {
 		return nil, nil, err
 	}
 	if kind == vcOld {
-		p.Model = newWGC(p.Model)
+		p.Model = newWGC(p.Model, kind)
 	}
 	if kind == micro {
 		return oneByOne(p.Model, p.Public.Start(), t.train, max(1, steps/5)), nil, nil

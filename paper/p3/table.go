@@ -143,8 +143,7 @@ func real(ctx context.Context, folder string) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &table{name: name, q: all.Rows() / nodes, found: map[string]*Least{}}
-	t.paper = float64(t.q)
+	t := &table{name: name, q: all.Rows() / nodes, paper: 33_869, found: map[string]*Least{}}
 	for i := range nodes {
 		t.own = append(t.own, data.Subset([]*data.Table{all}, func(row int) bool { return row%nodes == i && row < t.q*nodes }))
 	}

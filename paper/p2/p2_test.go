@@ -33,7 +33,7 @@ func TestSmall(t *testing.T) {
 			t.Errorf("%s fails: %s", c.Name, c.Found)
 		}
 	}
-	if len(r.Claims) != 16 {
+	if len(r.Claims) != 17 {
 		t.Errorf("%d claims", len(r.Claims))
 	}
 	again := 0
@@ -42,7 +42,7 @@ func TestSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if parts := len(second.R.(*Report).Parts); again != parts {
+	if parts := len(second.R.(*Report).Parts); again > parts+len(Small.noises()) {
 		t.Errorf("%d trainings were done again", again-parts)
 	}
 	for i, c := range r.Claims {

@@ -2,9 +2,9 @@ package data
 
 import "unsafe"
 
-// An Arena allocates memory for the rows of a table, in pieces of large stretches. It asks the
-// system for large pages, so that reading a row in random order costs no walk through the page
-// tables. The zero value is ready.
+// An Arena allocates memory for the rows of a table, in pieces of large stretches. It asks the system for
+// large pages, so that reading rows in random order does not walk the page tables. The zero value is
+// ready.
 type Arena struct {
 	left  []float32
 	given int // numbers in all stretches so far
@@ -20,7 +20,7 @@ const (
 func (r *Arena) Floats(n int) []float32 {
 	whole := (n + line - 1) &^ (line - 1)
 	if whole > len(r.left) {
-		// Doubles what there is: at most half of it is unused in the end.
+		// The memory doubles, so at most half of it stays unused.
 		r.left = largeFloats(max(whole, min(r.given, stretch)))
 		r.given += len(r.left)
 	}
@@ -29,7 +29,7 @@ func (r *Arena) Floats(n int) []float32 {
 	return x
 }
 
-// Ints returns n zeros likewise.
+// Ints is Floats for integers.
 func (r *Arena) Ints(n int) []int32 {
 	x := r.Floats(n)
 	return unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(x))), n)
@@ -45,13 +45,13 @@ func (r *Arena) copy(x []float32) []float32 {
 	return y
 }
 
-// largeFloats is n zeros, in large pages if they fill some.
+// largeFloats returns n zeros, in large pages if they fill at least one.
 func largeFloats(n int) []float32 {
 	if 4*n < 2*largePage {
 		x := make([]float32, n+line-1)
 		return x[skip(&x[0], 4*line):][:n]
 	}
-	// On Go's heap, so that the garbage collector frees it.
+	// It is on Go's heap, so that the garbage collector frees it.
 	n = (4*n + largePage - 1) &^ (largePage - 1) / 4
 	x := make([]float32, n+largePage/4)
 	x = x[skip(&x[0], largePage):][:n]

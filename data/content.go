@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// A Gate decides whether a table may be used. Read hands out no table that its gate has
-// not admitted, as the oracle answers nothing that its meter has not charged (R24).
+// A Gate decides whether a table may be used. Read returns only tables that its gate has admitted, as the
+// oracle answers only what its meter has charged (R24).
 type Gate interface {
 	// RowKey is the key of the hashes of raw rows; nil for no hashes.
 	RowKey() []byte
@@ -24,23 +24,21 @@ type Gate interface {
 	Admit(ctx context.Context, c *Content) error
 }
 
-// A Content says what a table holds, so that a gate can recognize it. It never leaves
-// memory but under a key (R4).
+// A Content says what a table holds, so that a gate can recognize it. It leaves memory only under a key
+// (R4).
 type Content struct {
-	// Digest is the SHA-256 of the content: of the bytes of a file, decompressed, so a
-	// file and its gzip have the same; for images their file and that of the labels; for
-	// a packed table that of what it was packed from; for an SQL table one that does not
-	// depend on the order of its rows.
+	// Digest is the SHA-256 of the content: of the decompressed bytes of a file, so a file and its gzip
+	// have the same; for images, of their file and the file of labels; for a packed table, of the table
+	// that it was packed from. For an SQL table it does not depend on the order of the rows.
 	Digest [sha256.Size]byte
-	// Rows are keyed hashes of the raw rows, one for each that could be taken apart. nil
-	// where the gate has no key, and for a packed table without hashes under this key.
+	// Rows are keyed hashes of the raw rows, one for each row that could be parsed. It is nil if the gate
+	// has no key, and for a packed table without hashes under this key.
 	Rows []uint64
 }
 
-// A rowHasher makes a keyed hash of each raw row: of all its cells, of ignored columns too,
-// in the order of the columns' names, with numbers in their shortest form. So the same row
-// has the same hash in a CSV, a Parquet file and a database, whatever the schema says. A nil
-// rowHasher does nothing.
+// A rowHasher makes a keyed hash of each raw row: of all its cells, those of ignored columns included, in
+// the order of the columns' names, with numbers in their shortest form. Thus the same row has the same
+// hash in a CSV, a Parquet file and a database, whatever the schema says. A nil rowHasher does nothing.
 type rowHasher struct {
 	mac   hash.Hash
 	order []int // the cells in the order of their columns' names
@@ -103,7 +101,7 @@ func (h *rowHasher) image(image []byte, label byte) {
 	}
 }
 
-// libsvm adds a row of label and index:value. A value of zero is as good as none.
+// libsvm adds a row of label and index:value. It leaves out values of zero.
 func (h *rowHasher) libsvm(line []byte) {
 	if h == nil {
 		return
@@ -126,7 +124,7 @@ func (h *rowHasher) add() {
 	h.rows = append(h.rows, binary.LittleEndian.Uint64(h.mac.Sum(h.sum[:0])))
 }
 
-// done are the hashes of all rows.
+// done returns the hashes of all rows.
 func (h *rowHasher) done() []uint64 {
 	if h == nil {
 		return nil
@@ -138,8 +136,8 @@ func appendCell(dst []byte, cell string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(cell))), cell...)
 }
 
-// canonical is a cell without spaces around it and, where it is a number, in its shortest
-// form: 1, 1.0 and 1e0 are the same.
+// canonical returns a cell without spaces around it and, if it is a number, in its shortest form: 1, 1.0
+// and 1e0 are the same.
 func canonical(cell string) string {
 	cell = strings.TrimSpace(cell)
 	if cell == "" || shortest(cell) {
@@ -160,8 +158,8 @@ func canonical(cell string) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// shortest says whether a cell is certainly a number in the form that canonical gives it:
-// digits, and perhaps a point with digits behind it, 15 in all, without a zero too many.
+// shortest says whether a cell is certainly a number in the form that canonical gives it: at most 15
+// digits, perhaps with a point among them, without superfluous zeros.
 func shortest(cell string) bool {
 	if len(cell) > 15 {
 		return false
@@ -186,8 +184,7 @@ func shortest(cell string) bool {
 	return true
 }
 
-// rowKeyID names a key of row hashes, so that a packed table tells whether its hashes were
-// made under this one.
+// rowKeyID identifies a key of row hashes: a packed table says under which key its hashes were made.
 func rowKeyID(key []byte) [8]byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("sotto: the key of these row hashes"))

@@ -6,8 +6,8 @@ import (
 	"github.com/sottodp/sotto/internal/kern"
 )
 
-// A Copier copies rows from anywhere in a table to one block, one behind the other, so that
-// later steps work on a dense run of rows.
+// A Copier copies rows from anywhere in a table to one block, so that later steps work on consecutive
+// rows.
 type Copier struct {
 	Start  []int // number in the table of each block's first row
 	blocks []*Block
@@ -25,7 +25,7 @@ func NewCopier(t *Table) Copier {
 	return c
 }
 
-// Locate finds a row of the table: its block and its number there.
+// Locate returns the block of a row of the table, and the row's number in that block.
 func (c *Copier) Locate(row int) (*Block, int) {
 	i := min(row/BlockRows, len(c.Start)-1) // where all blocks but the last are full
 	if n := row - c.Start[i]; n < 0 || n >= c.blocks[i].N {
@@ -34,9 +34,9 @@ func (c *Copier) Locate(row int) (*Block, int) {
 	return c.blocks[i], row - c.Start[i]
 }
 
-// Copy sets to to the first n rows. Rows of a large table come from far away, so it prefetches
-// rows some time before it reads them, those after the first n too; the features of the first
-// fetched are here already.
+// Copy sets to to the first n rows. The rows of a large table are rarely in the cache, so Copy prefetches
+// them some time before it reads them, also those after the first n. The features of the first fetched
+// rows are in the cache already.
 func (c *Copier) Copy(to *Block, rows []int32, n, fetched int) {
 	to.N = n
 	to.X, to.Start, to.Col, to.Val = to.X[:0], to.Start[:0], to.Col[:0], to.Val[:0]
@@ -67,11 +67,11 @@ func (c *Copier) Copy(to *Block, rows []int32, n, fetched int) {
 	}
 }
 
-// prefetch asks for a row or, if its features are here already, for what belongs to it.
+// prefetch prefetches a row or, if its features are in the cache already, only its label and norm.
 func (c *Copier) prefetch(row int, fetched bool) {
 	b, i := c.Locate(row)
 	if fetched {
-		// Its features are here.
+		// Its features are in the cache.
 	} else if b.Start == nil {
 		// The first part of a long row: the hardware prefetches the rest.
 		kern.Prefetch(b.X[i*b.Dim:][:min(b.Dim, 256)])
@@ -85,7 +85,7 @@ func (c *Copier) prefetch(row int, fetched bool) {
 	kern.Prefetch(b.Norm[i : i+1])
 }
 
-// Dense is a row with its zeros: a part of b, or in memory's.
+// Dense returns a row with its zeros: a part of b, or of *memory.
 func (b *Block) Dense(row int, memory *[]float32) []float32 {
 	if b.Start == nil {
 		return b.X[row*b.Dim : (row+1)*b.Dim]

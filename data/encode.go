@@ -8,8 +8,8 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// An encoder encodes rows one at a time. Its state is scratch space: what it
-// gives depends on the row and the schema only.
+// An encoder encodes rows one at a time. Its state is scratch space: its output depends only on the row
+// and the schema.
 type encoder struct {
 	dim     int
 	cols    []encColumn // columns that are read, in schema order, with the label
@@ -145,9 +145,9 @@ func (e *encoder) finish() {
 	e.norm = e.rule.apply(e.val)
 }
 
-// cells takes a row of cells; place says which cell belongs to each of e.cols,
-// −1 for a label or a unit that is not read. Where null is not nil, a cell for which it is
-// true has no value, whatever the missing marks are.
+// cells takes a row of cells; place says which cell belongs to each of e.cols, −1 for a label or a unit
+// that is not read. A cell for which null is true has no value, whatever the missing marks are; null may
+// be nil.
 func (e *encoder) cells(cells []string, null []bool, place []int) Fault {
 	if e.unit >= 0 && place[e.unit] >= 0 { // first, since a bad row has a unit too
 		at := place[e.unit]
@@ -270,7 +270,7 @@ func (e *encoder) setLabel(k *encColumn, i int, s string) Fault {
 	return Fault{}
 }
 
-// setUnit takes the row for one of the unit with that id: its text without spaces around it.
+// setUnit assigns the row to the unit with that id, without the spaces around it.
 func (e *encoder) setUnit(s string, none bool) Fault {
 	id := strings.TrimSpace(s)
 	if none || id == "" || e.isMissing(s) || e.isMissing(id) {
@@ -280,7 +280,7 @@ func (e *encoder) setUnit(s string, none bool) Fault {
 	return Fault{}
 }
 
-// A rowRule holds rows to the norm bound and to multiples of the unit.
+// A rowRule keeps rows within the norm bound and at multiples of the unit.
 type rowRule struct {
 	bound float64 // a float32 number
 	unit  float64 // a power of two, at least 2⁻²⁰·bound
@@ -302,8 +302,8 @@ func newRowRule(bound, unit float64, scale, one bool) rowRule {
 // multiple of the unit, and returns the ℓ2 norm of the result, rounded up to
 // float32. It is never above the bound.
 //
-// In units, values are whole numbers k with Σk² ≤ 2⁴⁰, so Σk² is exact, and
-// whether it is within the limit is decided without rounding; so is it for Σ|k| ≤ 2²⁰.
+// In units, values are whole numbers k with Σk² ≤ 2⁴⁰, so Σk² and its comparison with the limit are
+// exact, and so are those of Σ|k| ≤ 2²⁰.
 func (r rowRule) apply(v []float64) float32 {
 	var m float64
 	for _, x := range v {

@@ -21,8 +21,8 @@ import (
 type Format struct {
 	Name string // as in "a JSON Lines file", for errors
 	Kind string // format.kind of its schemas; "": csv, rows of named columns
-	// Is reports whether the table at path has this form. head is how a file begins, decompressed.
-	// nil: every table of the kind that no other format claims.
+	// Is reports whether the table at path has this form. head is the beginning of a file, decompressed.
+	// nil: the format reads every table of the kind that no other format claims.
 	Is func(path string, head []byte) bool
 	// Magic says that no row of text can look like what Is looks for. A format without it needs
 	// a schema with header: true, since the first row must not decide how all others are read (R9).
@@ -38,7 +38,7 @@ type Rows interface {
 	// Next puts the next row into row, or returns what is wrong with that row. io.EOF is the
 	// end; any other error ends the reading.
 	Next(row *Row) (Fault, error)
-	// Place is an error that names the position of a fault in the last row, and nothing else.
+	// Place returns an error that names the position of a fault in the last row, and nothing else.
 	Place(f Fault) *config.Error
 	Close() error
 }
@@ -69,8 +69,8 @@ func (in *Input) Reads(c schema.Column) bool {
 	return c.Type != schema.TypeIgnore && !in.Options.skips(c)
 }
 
-// Match returns where among names each column of the schema is, −1 for a label or a unit that
-// is not there and not read. Every other column must be there, and no further one.
+// Match returns the position among names of each column of the schema, −1 for a label or a unit that is
+// missing and not read. Every other column must be there, and no further one.
 func (in *Input) Match(names []string) ([]int, *config.Error) {
 	// First the columns of the schema: a line that has all of them is a header, not a row, so
 	// errors may show its names.
@@ -111,9 +111,9 @@ func (in *Input) Cells(names []string, at []int) {
 	}
 }
 
-// Select chooses the columns that a format reads which can leave others out: those that the
-// schema reads and then, if raw rows are hashed, all others that have text. It returns their
-// numbers among names and how many the schema reads, and calls Cells.
+// Select is for formats that can read some columns without the others. It chooses those that the schema
+// reads and then, if raw rows are hashed, all others that have text. It returns their numbers among names
+// and how many the schema reads, and calls Cells.
 func (in *Input) Select(names []string, text func(i int) bool) (columns []int, read int, bad *config.Error) {
 	where, bad := in.Match(names)
 	if bad != nil {
@@ -142,22 +142,22 @@ func (in *Input) Select(names []string, text func(i int) bool) (columns []int, r
 	return columns, read, nil
 }
 
-// A Row takes the values of one row: from a format of named columns by Cells, from one of
-// sparse rows by Hash, Label and Value, from one of images by Pixels.
+// A Row takes the values of one row: a format of named columns calls Cells, one of sparse rows HashPairs,
+// Label and Value, one of images Pixels.
 type Row struct {
 	*encoder
 	raw   *rowHasher
 	place []int // the cell of each column of the encoder, −1 for one that is not read
 }
 
-// Cells takes a row of named columns: the text of its cells. Where null is not nil, a cell for
-// which it is true has no value, whatever the missing marks are.
+// Cells takes a row of named columns: the text of its cells. A cell for which null is true has no value,
+// whatever the missing marks are; null may be nil.
 func (r *Row) Cells(cells []string, null []bool) Fault {
 	r.HashCells(cells)
 	return r.Encode(cells, null)
 }
 
-// Encode is Cells without the hash of the raw row: for a row that was not given whole.
+// Encode is Cells without the hash of the raw row: for a row of which some cells are missing.
 func (r *Row) Encode(cells []string, null []bool) Fault { return r.cells(cells, null, r.place) }
 
 // HashCells hashes a raw row that has a fault before it comes to its cells.
@@ -198,7 +198,7 @@ func (r *Row) Pixels(image []byte, label byte, class int) Fault {
 	return Fault{}
 }
 
-// openRows opens what is at path, in its format. The format fills in row.
+// openRows opens the table in its format.
 func openRows(ctx context.Context, in *Input) (Rows, error) {
 	s, opt := in.Schema, in.Options
 	names, at := make([]string, len(s.Columns)), make([]int, len(s.Columns))
@@ -232,7 +232,7 @@ func openRows(ctx context.Context, in *Input) (Rows, error) {
 	return rest.Open(ctx, in)
 }
 
-// headOf is how the file at path begins, decompressed; nil where it cannot be read. Then the
+// headOf returns the beginning of the file at path, decompressed; nil if it cannot be read. Then the
 // format says what is wrong.
 func headOf(path string) []byte {
 	const size = 512
@@ -254,7 +254,7 @@ type File struct {
 
 const bufferSize = 64 << 10 // bytes read at once
 
-// OpenFile opens the file at path. All its decompressed bytes go to sum, where it is not nil.
+// OpenFile opens the file at path. All its decompressed bytes go to sum; sum may be nil.
 func OpenFile(path string, sum io.Writer) (*File, error) {
 	f, err := readfile.Open(path)
 	if err != nil {

@@ -2,7 +2,7 @@ package data
 
 import "github.com/sottodp/sotto/schema"
 
-// A Description is what a table says of itself that depends on none of its rows.
+// A Description is what a table says about itself independently of its rows.
 type Description struct {
 	Form   string         // what kind of table it is
 	Schema *schema.Schema // of a packed table; nil for others
@@ -13,8 +13,8 @@ type Description struct {
 // A FieldName is a column and its type, in the words of the table's form.
 type FieldName struct{ Name, Type string }
 
-// Describe describes the table at path by its header alone. The number of rows is private under
-// add-or-remove and no part of it (R9), nor is the first line of a text, which may be a row.
+// Describe describes the table at path by its header alone. It does not include the number of rows, which
+// is private under add-or-remove (R9), nor the first line of a text file, which may be a row.
 func Describe(path string, formats []Format) (*Description, error) {
 	if isPacked(path) {
 		p, err := readPackedFacts(path)

@@ -7,7 +7,7 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
-// mapFile reads the file at path: here a packed table needs memory for its rows.
+// mapFile reads the file at path: on these systems a packed table needs memory for its rows.
 func mapFile(path string) (m []byte, unmap func() error, err error) {
 	f, err := readfile.Open(path)
 	if err != nil {

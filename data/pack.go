@@ -34,7 +34,7 @@ import (
 //	header  64 bytes: magic, version u32, flags u32, footer's offset u64 and
 //	        length u64, SHA-256 of these 32 bytes and the footer
 //	chunks  one for each block: X, or Start, Col and Val; Y; Norm; units; Drop
-//	hashes  of raw rows under the owner's key, u64 each, where there are some
+//	hashes  of raw rows under the owner's key, u64 each, if there are any
 //	footer  schema and counts (JSON, each after its length, u32), the content's
 //	        digest, rows u64, chunks u32, and for each chunk rows u32, non-zeros
 //	        u32, flags u32, SHA-256; of the hashes their number u64, the name of
@@ -86,13 +86,12 @@ type packChunk struct {
 // littleEndian says whether this machine stores numbers as a packed table does.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// Pack reads the table at src, in any form that [Read] knows but this one, and
-// writes it packed to dst. Rows that on_bad_row: drop leaves out keep their place.
-// Of the options, Labels, Unlabeled, ByRow and Dropped count. dst appears as a whole, durably,
-// or not at all, and only if the gate admits the content. It needs memory for a block, not
-// for the table; for 8 bytes a row where the gate has a key, and with units of several
-// rows, for some 13 bytes a row and 100 a unit besides. Only package run/access and tests
-// call it (R24).
+// Pack reads the table at src, in any other form that [Read] knows, and writes it packed to dst. Rows
+// that on_bad_row: drop leaves out keep their position. Pack uses the options Labels, Unlabeled, ByRow
+// and Dropped. dst appears as a whole, durably, or not at all, and only if the gate admits the content.
+// Pack needs memory for a block, not for the table: 8 bytes more for each row if the gate has a key, and
+// with units of several rows about 13 bytes for each row and 100 for each unit. Only package run/access
+// and tests call it (R24).
 func Pack(ctx context.Context, gate Gate, s *schema.Schema, src, dst string, opt Options) (stats *LoadStats, err error) {
 	if e := s.Check(); e != nil {
 		return nil, fmt.Errorf("data: a schema that was not made by schema.Parse: %w", e)
@@ -112,7 +111,7 @@ func Pack(ctx context.Context, gate Gate, s *schema.Schema, src, dst string, opt
 	return stats, err
 }
 
-// PackTable writes a table that is in memory, and that was read under the schema, packed to dst.
+// PackTable writes a table in memory, which was read under the schema, packed to dst.
 func PackTable(s *schema.Schema, t *Table, dst string) error {
 	return writePacked(s, dst, Options{Unlabeled: !t.Labeled, ByRow: t.units == nil}, nil, func(b *builder) (*LoadStats, *Content, error) {
 		stats := &LoadStats{}
@@ -132,8 +131,8 @@ func PackTable(s *schema.Schema, t *Table, dst string) error {
 	})
 }
 
-// writePacked writes a packed table of the blocks that fill gives to its builder.
-// Where fill returns no content, its digest is that of the chunks.
+// writePacked writes a packed table of the blocks that fill gives to its builder. If fill returns no
+// content, the digest is that of the chunks.
 func writePacked(s *schema.Schema, dst string, opt Options, key []byte, fill func(*builder) (*LoadStats, *Content, error)) error {
 	if !littleEndian {
 		return errors.New("data: this machine stores numbers in another order than a packed table does")
@@ -249,8 +248,7 @@ func (p *packWriter) block(k *Block, of []int32) error {
 	return nil
 }
 
-// erase makes those rows, ascending, ones that only keep their place, in the chunks that
-// are written.
+// erase drops those rows, ascending, in the chunks that are written; they keep their positions.
 func (p *packWriter) erase(f *os.File, dim int, rows []int32) error {
 	if err := p.w.Flush(); err != nil {
 		return err
@@ -278,7 +276,7 @@ func (p *packWriter) erase(f *os.File, dim int, rows []int32) error {
 	return nil
 }
 
-// finish writes hashes and footer and then, over its place, the header.
+// finish writes hashes and footer, and at last the header at the beginning of the file.
 func (p *packWriter) finish(f *os.File, sch *schema.Schema, stats *LoadStats, content *Content, key []byte) error {
 	s, err := sch.Marshal()
 	if err != nil {
@@ -365,7 +363,7 @@ func LoadSchema(path string) (*schema.Schema, error) {
 // isPacked says whether the file at path begins as a packed table does.
 func isPacked(path string) bool { return readfile.Begins(path, packMagic) }
 
-// A packCut is how a packed file is damaged.
+// A packCut says how a packed file is damaged.
 type packCut struct{ found, hint string }
 
 func (e *packCut) Error() string { return "data: packed table: " + e.found }
@@ -515,9 +513,9 @@ func readPackedFacts(path string) (*packed, error) {
 	return p, nil
 }
 
-// openPacked maps the packed table at path. Each chunk is checked before the table
-// is there: its checksum, and that its rows are what the guarantee rests on, within
-// their norm bound and multiples of the unit.
+// openPacked maps the packed table at path. Before it returns the table it checks each chunk: the
+// checksum, and what the guarantee rests on, that all rows are within their norm bound and multiples of
+// the unit.
 func openPacked(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options) (*Table, *LoadStats, error) {
 	if !littleEndian {
 		return nil, nil, errors.New("data: this machine stores numbers in another order than a packed table does")
@@ -656,8 +654,8 @@ const (
 	errChunkRows = chunkError("rows that are not encoded as the schema asks")
 )
 
-// checked returns the block in b and the units of its rows, if the checksum is right. Where no
-// row is dropped, Drop is nil.
+// checked returns the block in b and the units of its rows, if the checksum is right. If no row is
+// dropped, Drop is nil.
 func (c *packChunk) checked(b []byte, dim int, flags uint32) (*Block, []int32, error) {
 	if sha256.Sum256(b) != c.sum {
 		return nil, nil, errChunkSum
@@ -711,7 +709,7 @@ func numbers[T float32 | int32](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), len(b)/4)
 }
 
-// A chunkCheck holds rows to what the encoder promises of them.
+// A chunkCheck checks what the encoder promises about rows.
 type chunkCheck struct {
 	rule    rowRule
 	inv     float64 // 1/unit
@@ -777,8 +775,8 @@ func (c *chunkCheck) block(k *Block) error {
 	return nil
 }
 
-// sumSquares is Σ(x/unit)², and whether every x/unit is a whole number. Where it is
-// not, the sum means nothing; where it is, the sum is exact or above 2⁴⁹.
+// sumSquares is Σ(x/unit)², and whether every x/unit is a whole number. If so, the sum is exact or above
+// 2⁴⁹; otherwise it means nothing.
 func sumSquares(x []float32, inv float64) (sum float64, whole bool) {
 	whole = true
 	for _, v := range x {
@@ -791,7 +789,7 @@ func sumSquares(x []float32, inv float64) (sum float64, whole bool) {
 	return sum, whole
 }
 
-// sumAbs is Σ|x/unit|: exact, or above 2⁴⁹, where every x/unit is a whole number.
+// sumAbs is Σ|x/unit|: exact, or above 2⁴⁹, if every x/unit is a whole number.
 func sumAbs(x []float32, inv float64) (sum float64) {
 	for _, v := range x {
 		sum += math.Abs(float64(v) * inv)

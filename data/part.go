@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// Subset is a table in memory of the records for which in returns true: their rows, in the
-// order of the tables. A record is a row or, where rows belong to units, a unit with all
-// its rows, so no unit is on two sides of a division. Records are numbered across the
-// tables, one after the other. The tables have one schema, and no unit is in two of them.
+// Subset is a table in memory of the records for which in returns true: their rows, in the order of the
+// tables. A record is a row or, if rows belong to units, a unit with all its rows, so no unit is on both
+// sides of a split. Records are numbered across the tables, one after the other. The tables have one
+// schema, and no unit is in two of them.
 func Subset(tables []*Table, in func(record int) bool) *Table {
 	out := *tables[0]
 	out.Blocks, out.units, out.unmap, out.mapped = nil, nil, nil, nil
@@ -60,7 +60,7 @@ func Subset(tables []*Table, in func(record int) bool) *Table {
 	return &out
 }
 
-// clone is a copy of b in memory. Where no row is dropped, its Drop is nil.
+// clone returns a copy of b in memory. If no row is dropped, its Drop is nil.
 func (b *Block) clone(memory *Arena) *Block {
 	c := &Block{N: b.N, Dim: b.Dim, Y: memory.copy(b.Y), Norm: memory.copy(b.Norm)}
 	if b.Start == nil {
@@ -81,10 +81,10 @@ func (b *Block) setSparse(memory *Arena, start, col []int32, val []float32) {
 	copy(b.Val, val)
 }
 
-// RowHashes is a number from 0 to 2⁶⁴−1 for each record of the tables, numbered as in Subset:
-// a keyed hash of the encoded values and labels of its rows and, where records are equal,
-// of its number among them. So a record more, or one less, moves no other's coin (R10),
-// and equal records, who are different people, have independent ones.
+// RowHashes returns a number from 0 to 2⁶⁴−1 for each record of the tables, numbered as in Subset: a
+// keyed hash of the encoded values and labels of its rows and of its number among equal records. Thus
+// adding or removing a record changes no other record's hash (R10), and equal records, which are
+// different people, have independent hashes.
 func RowHashes(tables []*Table, key []byte) []uint64 {
 	var coins []uint64
 	seen := map[[16]byte]uint64{}
@@ -130,7 +130,7 @@ func contents(t *Table) [][16]byte {
 	return all
 }
 
-// appendRow writes row i of b: its values that are not 0 with their places, and its label.
+// appendRow appends row i of b: its nonzero values with their positions, and its label.
 func appendRow(dst []byte, b *Block, i int) []byte {
 	if b.Start != nil {
 		for p := b.Start[i]; p < b.Start[i+1]; p++ {
@@ -151,7 +151,7 @@ func appendRow(dst []byte, b *Block, i int) []byte {
 	return append(binary.LittleEndian.AppendUint32(dst, math.Float32bits(label)), dropped)
 }
 
-// appendValue writes a value that is not 0 with its place.
+// appendValue appends a nonzero value with its position.
 func appendValue(dst []byte, j int32, v float32) []byte {
 	if v == 0 {
 		return dst

@@ -9,8 +9,7 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
-// SQLite begins the name of a table in an SQLite file whose path has another form than
-// FILE?table=NAME.
+// SQLite is the prefix of a table in an SQLite file whose path does not have the form FILE?table=NAME.
 const SQLite = "sqlite:"
 
 // IsDatabase says whether path has the form of a table of a database.
@@ -19,13 +18,13 @@ func IsDatabase(path string) bool {
 	return postgres.IsURL(path) || strings.HasPrefix(path, SQLite) || file
 }
 
-// sqliteFile is the file of FILE?table=NAME, and whether path has that form.
+// sqliteFile returns the file of FILE?table=NAME, and whether path has that form.
 func sqliteFile(path string) (string, bool) {
 	file, query, ok := strings.Cut(path, "?")
 	return file, ok && strings.HasPrefix(query, "table=")
 }
 
-// Public is path without a password, where it is the URL of a database.
+// Public returns path, without the password if path is the URL of a database.
 func Public(path string) string {
 	if !postgres.IsURL(path) {
 		return path
@@ -46,8 +45,8 @@ func Public(path string) string {
 	return u.String()
 }
 
-// Join is path as it is seen from the folder dir: a relative file is below it, and
-// so is that of an SQLite table. The URL of a server stays as it is.
+// Join joins the directory dir and a relative path, also the path of an SQLite table. The URL of a server
+// stays as it is.
 func Join(dir, path string) string {
 	if path == "" || readfile.Inherited(path) || postgres.IsURL(path) {
 		return path

@@ -16,16 +16,14 @@ import (
 // Options say how to read a file. The zero value is for training and scoring
 // under add-or-remove.
 type Options struct {
-	// Labels is the file of an IDX table's labels. "": the one beside the images
-	// that has their name, with labels-idx1 instead of images-idx3.
+	// Labels is the file of an IDX table's labels. "": the file beside the images that has their name,
+	// with labels-idx1 instead of images-idx3.
 	Labels string
-	// Rows is the number of rows that the file must have, bad ones included, or of
-	// units where the schema has such: replace-one, where the count is public (R9). 0:
-	// any number.
+	// Rows is the number of rows that the file must have, bad ones included, or of units if the schema
+	// has a unit column: for replace-one, under which the count is public (R9). 0: any number.
 	Rows int
-	// KeepBad keeps a row that on_bad_row: drop leaves out in its place, with
-	// Drop set and all values zero: for replace-one (R9), and where each input
-	// row needs an answer.
+	// KeepBad keeps the position of a row that on_bad_row: drop leaves out, with Drop set and all values
+	// zero: for replace-one (R9), and if each input row needs an answer.
 	KeepBad bool
 	// Unlabeled reads no labels, and the file need not have them: for
 	// predictions. The table has no Y.
@@ -33,10 +31,10 @@ type Options struct {
 	// ByRow counts each row separately, for predictions and scores: it ignores units, keeps
 	// all rows of one, and needs no such column in a file with a header.
 	ByRow bool
-	// Dropped, where it is not nil, gets the counts of a table from which on_bad_row: drop
-	// leaves rows out. Its error ends the reading.
+	// Dropped, if it is not nil, gets the counts of a table with dropped rows. Its error ends the
+	// reading.
 	Dropped func(path string, stats *LoadStats) error
-	// Formats are those that package data/source lists. Package run/access sets them.
+	// Formats are the formats in package data/source. Package run/access sets them.
 	Formats []Format
 }
 
@@ -59,27 +57,26 @@ type LoadStats struct {
 	Rows    int            // records read, dropped ones included
 	Dropped int            // records that did not parse and were left out
 	Clamped map[string]int // values out of bounds in the rows that were kept, by column; "features" for LIBSVM
-	// DroppedBy counts the dropped rows by the first column that did not parse, "" for a row
-	// as a whole; nil for a packed table from before it was counted.
+	// DroppedBy counts the dropped rows by the first column that did not parse, "" for a row as a whole;
+	// nil for a packed table of an earlier version.
 	DroppedBy map[string]int `json:",omitempty"`
 }
 
-// Read reads the table at path and encodes it under the schema. The table is a packed one or has
-// one of the formats in opt. Rows of LIBSVM make sparse blocks, others dense ones.
-// Read needs no more memory than the table, one block and some buffers. It maps a packed
-// table, where the system can; close it after use. Dropped rows of a packed table keep their
-// position, with Drop set, also without KeepBad.
+// Read reads the table at path and encodes it under the schema. The table is packed or has one of the
+// formats in opt. Rows of LIBSVM make sparse blocks, others dense ones. Read needs no more memory than
+// the table, one block and some buffers. It maps a packed table if the system can; close the table after
+// use. Dropped rows of a packed table keep their position, with Drop set, also without KeepBad.
 //
-// The gate gets the content before there is a table. If it refuses, Read returns its error.
-// Only package run/access and tests call Read (R24).
+// Read gives the content to the gate. If the gate refuses, Read returns its error. Only package
+// run/access and tests call Read (R24).
 //
-// What is wrong with the table is a [*config.Error]. Under on_bad_row: stop the first
-// bad row is one, which also says how many there are. On error the table is nil.
+// An error in the table is a [*config.Error]. Under on_bad_row: stop it names the first bad row and says
+// how many there are. On error the table is nil.
 //
-// A table without rows, or one of which every row was dropped, is a table like any
-// other: its neighbor has one row (R9).
+// A table without rows, or of which every row was dropped, is no error: its neighbor has one row (R9).
 //
-// train are the tables on which a model was trained that this one scores. No unit may be in both (R12).
+// train are the tables that a model was trained on, if this table scores it. No unit may be in both
+// (R12).
 func Read(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options, train ...*Table) (t *Table, stats *LoadStats, err error) {
 	if gate == nil {
 		return nil, nil, errors.New("data: there is no gate; rows are opened through package run/access")
@@ -116,7 +113,7 @@ func readRows(ctx context.Context, gate Gate, s *schema.Schema, path string, opt
 	return b.table, stats, nil
 }
 
-// readInto reads the table at path into b, and hashes its raw rows under a key, where there is one.
+// readInto reads the table at path into b, and hashes its raw rows under key, if there is one.
 func readInto(ctx context.Context, key []byte, s *schema.Schema, path string, opt Options, b *builder) (*LoadStats, *Content, error) {
 	in := &Input{Path: path, Schema: s, Options: opt, Sum: sha256.New(), row: &Row{encoder: newEncoder(s), raw: newRowHasher(key)}}
 	r := &reader{Input: in, build: b, stats: LoadStats{Clamped: map[string]int{}}}
@@ -205,7 +202,7 @@ func (r *reader) read(ctx context.Context, in Rows) error {
 	return ctx.Err()
 }
 
-// records is the number of rows so far, or of units where the rows belong to such.
+// records is the number of rows so far, or of units if the rows belong to units.
 func (r *reader) records() int {
 	if g := r.build.units; g != nil {
 		return len(g.ids)
@@ -294,7 +291,7 @@ func (b *builder) add(e *encoder) error {
 	return b.whose(e, false)
 }
 
-// whose records the unit of the row that was added.
+// whose records the unit of the row that was just added.
 func (b *builder) whose(e *encoder, dropped bool) error {
 	if b.units == nil {
 		return nil
@@ -369,8 +366,8 @@ func (b *builder) flush() error {
 	return b.emit(k)
 }
 
-// Dense is the table with dense blocks only: a copy of the sparse ones, the dense
-// ones themselves. Labels, norms and drops are shared with t.
+// Dense returns the table with dense blocks only: it copies the sparse blocks, and shares the dense ones
+// and all labels, norms and drops with t.
 func (t *Table) Dense() *Table {
 	d := *t
 	d.Blocks = make([]*Block, len(t.Blocks))

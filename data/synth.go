@@ -18,7 +18,7 @@ import (
 const (
 	synthPilot   = 2000 // rows that set the strength of the signal
 	synthSignal  = 4.0  // standard deviation of the margin: the best model is right in about 85 of 100 rows
-	synthMissing = 0.02 // share of cells with a missing mark, where the schema allows it
+	synthMissing = 0.02 // share of cells with a missing mark, if the schema allows it
 	synthCells   = 14   // most non-zero values of a LIBSVM row
 	synthOpen    = 64   // units whose rows alternate
 )
@@ -29,16 +29,15 @@ const (
 // class after class. Equal arguments write equal bytes.
 // There are no synthetic images (IDX): that is a [*config.Error].
 //
-// A record is a row. Where the schema has units it is one of those, from 1 on, with 1 to
-// UnitRows rows, few more often than many, that stand among those of others; they share
-// about half of their cells.
+// A record is a row or, if the schema has units, a unit, numbered from 1, with 1 to UnitRows rows, few
+// more often than many. Rows of different units are mixed; rows of one unit share about half of their
+// cells.
 //
-// Numbers are drawn within their bounds, evenly or skewed, levels with uneven
-// probabilities; about 2 in 100 cells are missing where the schema has a rule
-// for that. With the encoded row x and the truth w, a label of two classes is
-// the second class with probability 1/(1+exp(−w·x)), one of more classes has
-// probabilities softmax(w_k·x), and one that is a number is w·x plus Gaussian
-// noise of a tenth of its range, within the bounds.
+// Numbers are drawn within their bounds, evenly or skewed, levels with uneven probabilities; about 2 in
+// 100 cells are missing if the schema has a rule for that. With the encoded row x and the truth w, a
+// label of two classes is the second class with probability 1/(1+exp(−w·x)), one of more classes has
+// probabilities softmax(w_k·x), and one that is a number is w·x plus Gaussian noise of a tenth of its
+// range, within the bounds.
 func Synth(sch *schema.Schema, records int, seed uint64, w io.Writer) (truth []float64, err error) {
 	s, err := startSynth(sch, records, seed)
 	if err != nil {
@@ -115,7 +114,7 @@ type synthUnit struct {
 	cells []string // of its first row
 }
 
-// next draws the next row, if there is one.
+// next draws the next row, if any is left.
 func (s *synth) next() bool {
 	if s.schema.UnitRows == 0 {
 		if s.left == 0 {
@@ -204,7 +203,7 @@ func (s *synth) draw() {
 	s.enc.finish()
 }
 
-// number is a number within b, whole where the bounds are whole and far apart.
+// number draws a number within b, whole if the bounds are whole and far apart.
 func (s *synth) number(b schema.Bounds, skew float64) string {
 	u := math.Pow(s.rnd.Float64(), skew)
 	v := b.Min*(1-u) + b.Max*u
@@ -235,8 +234,8 @@ func (s *synth) drawSparse() {
 	e.finish()
 }
 
-// setTruth draws the weights and brings the margins of some rows to the wanted
-// strength, around 0 where an intercept allows it.
+// setTruth draws the weights and brings the margins of some rows to the wanted strength, around 0 if an
+// intercept allows it.
 func (s *synth) setTruth() {
 	sets, dim := 1, s.enc.dim
 	if k := s.schema.Classes(); k > 2 {

@@ -1,11 +1,10 @@
 package data
 
-// BlockRows is the most rows that one block holds.
+// BlockRows is the maximum number of rows in a block.
 const BlockRows = 1024
 
-// A Block holds up to BlockRows encoded rows, dense or sparse, with what a model
-// needs beside them. Its fields are private data: only models and the private oracle
-// (oracle/private) see blocks.
+// A Block holds up to BlockRows encoded rows, dense or sparse, with their labels and norms. Its fields
+// are private data: only models and the private oracle (oracle/private) see blocks.
 type Block struct {
 	N   int // rows in this block
 	Dim int // encoded features per row, intercept included
@@ -18,7 +17,7 @@ type Block struct {
 
 	Y    []float32 // label: class index 0, 1, …, or the clamped value of a numeric label
 	Norm []float32 // ‖x‖₂ of each row, rounded up: never below the true norm of the stored values
-	Drop []bool    // rows that keep their place with weight 0 (R9); nil when there are none
+	Drop []bool    // rows that keep their position with weight 0 (R9); nil if there are none
 }
 
 // A Table is an encoded table in memory, or mapped into it. Every stored value is a multiple of
@@ -41,8 +40,8 @@ type Table struct {
 	random bool         // what advise was last told
 }
 
-// Random says whether a few rows in random order are read next, or all of them. A packed table
-// passes it on to the system, which then reads the file in that way. Repeated calls cost nothing.
+// Random says whether a few rows in random order are read next, or all of them. A packed table passes
+// this on to the system. Repeated calls cost nothing.
 func (t *Table) Random(random bool) {
 	if t.mapped == nil || random == t.random {
 		return
@@ -61,9 +60,8 @@ func (t *Table) Close() error {
 	return unmap()
 }
 
-// Rows counts the rows, dropped ones that keep their place included. The number
-// is private under add-or-remove: only the private oracle may ask, and nothing that it
-// says outside may depend on the answer.
+// Rows counts the rows, including dropped ones that keep their position. The number is private under
+// add-or-remove: only the private oracle may call Rows, and none of its outputs may depend on the number.
 func (t *Table) Rows() int {
 	n := 0
 	for _, b := range t.Blocks {

@@ -19,7 +19,7 @@ type units struct {
 	of    []int32    // the unit of each row; −1: of none, and the row is dropped
 	start []int32    // the rows of unit u that count are rows[start[u]:start[u+1]], ascending
 	rows  []int32    //
-	share []float64  // of each row; 0: it does not count
+	share []float64  // of each row; 0: the row does not count
 	ids   [][16]byte // of each unit, hashed under a key of this process; nil: not known
 }
 
@@ -32,9 +32,9 @@ func (t *Table) Units() int {
 	return len(t.units.start) - 1
 }
 
-// UnitRows appends to dst the rows of unit u that count, ascending: at most as many as
-// the schema allows, and none where all of them were dropped but the unit keeps its
-// place. Without a unit column that is row u, dropped or not.
+// UnitRows appends to dst the rows of unit u that count, ascending: at most as many as the schema allows,
+// and none if all of them were dropped and the unit keeps its position. Without a unit column that is row
+// u, dropped or not.
 func (t *Table) UnitRows(dst []int32, u int) []int32 {
 	if t.units == nil {
 		return append(dst, int32(u))
@@ -42,7 +42,7 @@ func (t *Table) UnitRows(dst []int32, u int) []int32 {
 	return append(dst, t.units.rows[t.units.start[u]:t.units.start[u+1]]...)
 }
 
-// MostUnitRows is the most rows that count of one unit.
+// MostUnitRows is the largest number of rows of a unit that count.
 func (t *Table) MostUnitRows() (most int) {
 	if t.units == nil {
 		return min(1, t.Rows())
@@ -53,10 +53,9 @@ func (t *Table) MostUnitRows() (most int) {
 	return most
 }
 
-// Shares is the weight of each row in its unit: 1/n for one of n rows that count,
-// rounded down to a float32, so that n of them add up to at most 1 and to more than
-// 1−2⁻²²; 0 for a row that does not count. It is nil where each row is a unit. The
-// slice belongs to the table.
+// Shares is the weight of each row in its unit: 1/n for one of n rows that count, rounded down to a
+// float32, so that n of them add up to at most 1 and to more than 1−2⁻²²; 0 for a row that does not
+// count. It is nil if each row is a unit. The slice belongs to the table.
 func (t *Table) Shares() []float64 {
 	if t.units == nil {
 		return nil
@@ -64,10 +63,10 @@ func (t *Table) Shares() []float64 {
 	return t.units.share
 }
 
-// SetUnits says whose rows those of t are, for a table that is made in memory: unit[r]
-// is the unit of row r, numbered in the order of their first rows, or −1 for a row that
-// is dropped and belongs to no unit. The slice belongs to t from then on. Rows in Drop do not
-// count. It panics at other numbers, and at a unit of more than 65536 rows that count.
+// SetUnits assigns the rows of a table in memory to units: unit[r] is the unit of row r, numbered in the
+// order of their first rows, or −1 for a row that is dropped and belongs to no unit. The slice belongs to
+// t afterward. Rows in Drop do not count. SetUnits panics at other numbers, and at a unit of more than
+// 65536 rows that count.
 func (t *Table) SetUnits(unit []int32) {
 	u := groupRows(t, unit)
 	if u == nil {
@@ -76,8 +75,8 @@ func (t *Table) SetUnits(unit []int32) {
 	t.units = u
 }
 
-// Append is t with the rows of b behind its own: those of one more unit, where t has
-// units. It shares what t holds.
+// Append returns t with the rows of b after its own. If t has units, these rows are one more unit. The
+// result shares the blocks of t.
 func (t *Table) Append(b *Block) *Table {
 	out := *t
 	out.Blocks = append(slices.Clip(t.Blocks), b)
@@ -91,8 +90,8 @@ func (t *Table) Append(b *Block) *Table {
 	return &out
 }
 
-// groupRows lists the rows of each unit; nil where the numbers are not in order, a unit
-// has too many rows, or a row without a unit counts.
+// groupRows lists the rows of each unit; nil if the numbers are not in order, a unit has too many rows,
+// or a row without a unit counts.
 func groupRows(t *Table, of []int32) *units {
 	u := &units{of: of, share: make([]float64, len(of))}
 	var count []int32 // rows of each unit that count
@@ -158,11 +157,10 @@ func shareOf(n int) float64 {
 
 // A grouper assigns rows to units while they are read.
 //
-// Of a unit with more rows than the schema allows, those count whose encoded content
-// has the smallest hashes. So which they are depends on the unit's own rows alone: not
-// on the rows of others, nor on the order of the table, which a database may change
-// when a row is added elsewhere. Rows with equal content are equal, so either may go.
-// How many rows were left out is counted nowhere: it is private.
+// Of a unit with more rows than the schema allows, the rows whose encoded content has the smallest hashes
+// count. This choice depends only on the unit's own rows: not on the rows of others, nor on the order of
+// the table, which a database may change when a row is added elsewhere. Of rows with equal content either
+// may go. Nothing counts the rows left out: their number is private.
 type grouper struct {
 	most   int
 	number map[[16]byte]int32 // of the units, by hashed id
@@ -202,7 +200,7 @@ func (g *grouper) add(e *encoder, dropped bool) {
 	g.print[len(g.print)-1] = binary.LittleEndian.Uint64(sum[:])
 }
 
-// beyond are the rows beyond the most of their unit, ascending.
+// beyond returns the rows above the limit of their unit, ascending.
 func (g *grouper) beyond() []int32 {
 	if len(g.print) == 0 { // of a table that is grouped already
 		return nil
@@ -233,7 +231,7 @@ func (g *grouper) beyond() []int32 {
 	return out
 }
 
-// group drops the rows beyond the limit of their unit from the table and assigns the others.
+// group drops the rows above the limit of their unit from the table and assigns the others.
 func (g *grouper) group(t *Table) {
 	for _, row := range g.beyond() {
 		t.Blocks[row/BlockRows].erase(int(row % BlockRows))
@@ -242,7 +240,7 @@ func (g *grouper) group(t *Table) {
 	t.units.ids = g.ids
 }
 
-// erase makes row i one that only keeps its place.
+// erase drops row i, which keeps its position.
 func (b *Block) erase(i int) {
 	if b.Start != nil {
 		clear(b.Val[b.Start[i]:b.Start[i+1]])
@@ -259,23 +257,23 @@ func (b *Block) erase(i int) {
 	b.Drop[i] = true
 }
 
-// idKey keys the hashes of ids. It leaves this process no more than the ids do.
+// idKey keys the hashes of ids. It never leaves this process.
 var idKey = sync.OnceValue(func() []byte {
 	key := make([]byte, 32)
 	rand.Read(key)
 	return key
 })
 
-// hashID is what is kept of an id while its table is in memory.
+// hashID hashes an id: a table keeps no ids.
 func hashID(id string) [16]byte {
 	var short [96]byte // most ids need no other memory
 	sum := sha256.Sum256(append(append(short[:0], idKey()...), id...))
 	return [16]byte(sum[:16])
 }
 
-// apart checks that no unit of t, which scores what was trained on the tables train, is in one of
-// them (R12). One that is gives a [*config.Error], which names no row, and so does a table without
-// ids, a packed one. Leaving such rows out in silence would let the scores tell who was trained on.
+// apart checks that no unit of t is in the tables train, whose model t scores (R12). A unit in both is a
+// [*config.Error], which names no row, and so is a table without ids, such as a packed one. If the scores
+// left such rows out silently, they would reveal who is in the training data.
 func (t *Table) apart(s *schema.Schema, path string, train []*Table) error {
 	if len(train) == 0 || t.units == nil {
 		return nil
@@ -284,7 +282,7 @@ func (t *Table) apart(s *schema.Schema, path string, train []*Table) error {
 	known := map[[16]byte]bool{}
 	for _, table := range append(slices.Clip(train), t) {
 		if table.units == nil || table.units.ids == nil {
-			bad.Found, bad.Allowed = "a table whose ids are not here, as those of a packed one", "tables of another form to train and to score on: whether a "+s.Unit+" is in both, ids alone tell"
+			bad.Found, bad.Allowed = "a table whose ids are not here, as those of a packed one", "tables of another form to train and to score on: only ids show whether a "+s.Unit+" is in both"
 			return bad
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// Refusals that a person may override by an assertion. The command ends with exit code 2 before it reserves,
-// writes or joins anything.
+// A person may override these refusals by an assertion. Without it the command ends with exit code 2
+// before it reserves, writes or joins anything.
 var (
 	ErrLargeDelta  = errors.New("δ is too large")
 	ErrDroppedRows = errors.New("too many rows were dropped")
@@ -42,8 +42,8 @@ func (s *Spec) Assertions() []string {
 	return out
 }
 
-// CheckDelta refuses a δ of 1/n or more, n the declared number of records (rows or units, by what counted says).
-// Where the spec accepts it, the text is a warning instead.
+// CheckDelta refuses a δ of 1/n or more, where n is the declared number of records (rows or units). If
+// the spec accepts the δ, the text is a warning.
 func (s *Spec) CheckDelta(facts oracle.Public, whose string) (warning string, err error) {
 	delta := s.Privacy.Budget().Delta
 	if s.Privacy.Off || delta < 1/float64(facts.Rows) {
@@ -56,9 +56,9 @@ func (s *Spec) CheckDelta(facts oracle.Public, whose string) (warning string, er
 	return "", inputError(s.Place("privacy.delta"), "privacy.delta: %w: %s; choose one well below, or accept it with --accept-delta", ErrLargeDelta, text)
 }
 
-// Dropped returns the hook for data.Options that tells the owner how many rows of a table were dropped, and for
-// which columns. It refuses a table of which more than one row in a hundred was, unless the spec accepts that.
-// The numbers depend on the rows: they are for the owner's terminal only (R11).
+// Dropped returns the hook for data.Options that tells the owner how many rows of a table were dropped,
+// and for which columns. It refuses a table that lost more than one row in a hundred, unless the spec
+// accepts that. The numbers depend on the rows, so they are only for the owner's terminal (R11).
 func (s *Spec) Dropped(notice func(string)) func(string, *data.LoadStats) error {
 	return Dropped(notice, s.AcceptDropped)
 }

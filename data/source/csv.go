@@ -27,8 +27,8 @@ type csvRows struct {
 	label  int // the cell of a label that rows may leave out, or -1
 }
 
-// oneLine gives one line to a csv.Reader and then io.EOF until there is another
-// line: so a quote that is not closed ends with its line.
+// oneLine gives one line to a csv.Reader and then io.EOF until the next line is set: a quote that is not
+// closed thus ends with its line.
 type oneLine struct{ rest []byte }
 
 func (o *oneLine) Read(p []byte) (int, error) {
@@ -40,7 +40,7 @@ func (o *oneLine) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// openCSV reads the header, where there is one, and finds the columns.
+// openCSV reads the header, if there is one, and finds the columns.
 func openCSV(_ context.Context, in *data.Input) (data.Rows, error) {
 	text, err := newLines(in.File())
 	if err != nil {

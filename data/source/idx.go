@@ -19,9 +19,9 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// idx is an IDX file of images, plain or gzip, with their labels in a second one. The form: two
-// zero bytes, the type of a value (8: unsigned byte), the number of dimensions, each dimension
-// as a big-endian uint32, the first of them the number of images, and then the values.
+// idx is an IDX file of images, plain or gzip, with their labels in a second one. An IDX file has two
+// zero bytes, the type of a value (8: unsigned byte), the number of dimensions, each dimension as a
+// big-endian uint32, the first of which is the number of images, and then the values.
 var idx = data.Format{Name: "images (IDX)", Kind: schema.KindIDX, Open: openImages, Describe: func(path string) (*data.Description, error) {
 	f, err := data.OpenFile(path, nil)
 	if err != nil {
@@ -126,7 +126,7 @@ func (x *idxFile) header(shape []int) error {
 	return nil
 }
 
-// short says whether a file ended before it could.
+// short reports whether err says that a file ended too early.
 func short(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
 var errNoIDX = errors.New("data: no IDX file of unsigned bytes")
@@ -162,8 +162,8 @@ func shapeText(shape []int) string {
 	return "[" + strings.Join(t, ", ") + "]"
 }
 
-// labelsBeside is the file of labels that goes with a file of images by the usual
-// names, gzip or not; "" where there is none.
+// labelsBeside returns the file of labels beside a file of images, by the usual names, gzip or not; "" if
+// there is none.
 func labelsBeside(images string) string {
 	dir, name := filepath.Split(images)
 	base, gz := strings.CutSuffix(name, ".gz")
@@ -205,7 +205,7 @@ func (s *idxRows) Next(row *data.Row) (f data.Fault, err error) {
 	return row.Pixels(s.image, b[0], class), nil
 }
 
-// end is io.EOF if both files end here.
+// end returns io.EOF if both files end here.
 func (s *idxRows) end() error {
 	for _, f := range []*idxFile{s.images, s.labels} {
 		if f == nil {
@@ -222,7 +222,7 @@ func (s *idxRows) end() error {
 	return io.EOF
 }
 
-// value reads the next value.
+// value reads the next value of a file.
 func (x *idxFile) value(dst []byte) error {
 	_, err := io.ReadFull(x.r, dst)
 	if short(err) {
@@ -231,7 +231,7 @@ func (x *idxFile) value(dst []byte) error {
 	return err
 }
 
-// Place: only a label can be wrong.
+// Place names the file of labels: only a label can be wrong.
 func (s *idxRows) Place(data.Fault) *config.Error {
 	return &config.Error{File: s.labels.Name, Row: s.row}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// jsonLines is JSON Lines (https://jsonlines.org): an object on each line, from column names
-// to text, numbers, true, false or null. A name that is left out has no value. The name
-// of a file without rows decides.
+// jsonLines is JSON Lines (https://jsonlines.org): an object on each line, from column names to text,
+// numbers, true, false or null. A missing name has no value. A file without rows is recognized by its
+// name.
 var jsonLines = data.Format{
 	Name: "a JSON Lines file",
 	Is: func(path string, head []byte) bool {
@@ -76,7 +76,7 @@ func (j *jsonRows) parse(line []byte) data.Fault {
 	const object = "an object on one line, from column names to values"
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.UseNumber()
-	// next is the next token and the byte where it begins, from 1.
+	// next returns the next token and the byte at which it begins, from 1.
 	next := func() (json.Token, int, error) {
 		at := int(d.InputOffset())
 		for at < len(line) && strings.IndexByte(" \t\r\n,:", line[at]) >= 0 {

@@ -92,8 +92,7 @@ func (p *libsvmRows) parse(line []byte, row *data.Row) data.Fault {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// parseIndex is a whole number in digits. What is too large to be an index gives
-// one that is out of range too.
+// parseIndex parses a whole number. A number too large for an index gives another index out of range.
 func parseIndex(b []byte) (int, bool) {
 	n := 0
 	for _, c := range b {

@@ -17,7 +17,7 @@ const (
 	maxLine    = 8 << 20  // longest line of a file, in bytes: a block then has fewer than 2³¹ values
 )
 
-// lines reads a file of text line by line. It has the methods of data.Rows but for Next.
+// lines reads a file of text line by line. It has the methods of data.Rows except Next.
 type lines struct {
 	*data.File
 	r    *bufio.Reader
@@ -47,9 +47,8 @@ func (l *lines) Place(f data.Fault) *config.Error {
 	return &config.Error{File: l.Name, Line: l.n, Column: f.Byte}
 }
 
-// next is the next line with a '\n' at its end, also where the file has none. It
-// is valid until the following call. After errLongLine, which keeps nothing of
-// the line, reading goes on.
+// next returns the next line with a '\n' at its end, also if the file has none. The line is valid until
+// the following call. After errLongLine, which keeps nothing of the line, reading continues.
 func (l *lines) next() ([]byte, error) {
 	line, err := l.r.ReadSlice('\n')
 	if err == nil {
@@ -82,8 +81,7 @@ func (l *lines) next() ([]byte, error) {
 	return l.long, nil
 }
 
-// record is the next line that is a record: neither blank nor a comment. A line that is no
-// text is a fault.
+// record returns the next line that is neither blank nor a comment. A line that is not text is a fault.
 func (l *lines) record(f *schema.Format) ([]byte, data.Fault, error) {
 	for {
 		line, err := l.next()

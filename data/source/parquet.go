@@ -70,8 +70,8 @@ func openParquet(path string) (p *parquetFile, err error) {
 
 func (p *parquetFile) Close() error { return p.f.Close() }
 
-// damaged is the error of a file that the library does not read. What the library
-// says of it may name a value, and is left out.
+// damaged is the error of a file that the library cannot read. It leaves out the library's own text,
+// which may contain a value.
 func (p *parquetFile) damaged(err error) error {
 	var sys syscall.Errno
 	if errors.As(err, &sys) {
@@ -87,7 +87,7 @@ func (p *parquetFile) guard(err *error) {
 	}
 }
 
-// fields are the columns with their types.
+// fields returns the columns with their types.
 func (p *parquetFile) fields() []data.FieldName {
 	var out []data.FieldName
 	for _, c := range p.file.Root().Columns() {
@@ -123,7 +123,7 @@ type parquetRows struct {
 	read    int // of columns: those that the schema reads
 }
 
-// A parquetColumn reads one column of one row group after the other.
+// A parquetColumn reads one column, row group by row group.
 type parquetColumn struct {
 	name   string
 	index  int // of the leaf
@@ -171,10 +171,10 @@ func openParquetRows(in *data.Input) (q *parquetRows, err error) {
 	return q, nil
 }
 
-// parquetText says how a value of a column is written as text, as the CSV of the
-// same table has it: numbers with the fewest digits that name them, truth values as
-// true and false, dates as 2006-01-02. It is nil for a type that has no such text.
-// The text of a value that is none, as bytes that are no text are, is not ok.
+// parquetText returns the function that writes a value of a column as the CSV of the same table has it:
+// numbers with the fewest digits that identify them, truth values as true and false, dates as 2006-01-02.
+// It is nil for a type without such a text. The function returns false for a value without a text, such
+// as bytes that are not UTF-8.
 func parquetText(c *parquet.Column) func(parquet.Value) (string, bool) {
 	if !c.Leaf() || c.Repeated() {
 		return nil
@@ -307,7 +307,7 @@ func (q *parquetRows) Next(row *data.Row) (f data.Fault, err error) {
 	return row.Cells(q.cells, q.null), nil
 }
 
-// next is the next value of the row group's column.
+// next returns the next value of the column in the row group.
 func (c *parquetColumn) next() (parquet.Value, error) {
 	for c.at == c.n {
 		if c.values == nil {

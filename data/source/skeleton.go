@@ -68,13 +68,13 @@ columns:
 `)
 }
 
-// Skeleton is a schema in YAML for the table at path, with everything that a person must
-// decide left open: types, bounds, levels, classes, the number of rows. Until they are filled
-// in, [schema.Parse] refuses it and says where. Of a CSV file, plain or gzip, it reads the first
-// line and nothing else. A first line with a number in it is an error: that would be a row, and
-// its values would go into the schema. Of images (IDX) it reads the shape, of a Parquet file or
-// a table of a database the names of the columns. The delimiter of CSV is one character; ""
-// takes the commonest of comma, semicolon, tab and bar in the line.
+// Skeleton returns a schema in YAML for the table at path that leaves open what a person must decide:
+// types, bounds, levels, classes, the number of rows. [schema.Parse] refuses it until they are filled in,
+// and says where. It reads only the first line of a CSV file, plain or gzip. A first line with a number
+// in it is an error: it could be a row, and its values would go into the schema. It reads only the shape
+// of images (IDX), and only the names of the columns of a Parquet file or a table of a database. The
+// delimiter of CSV is one character; "" stands for the most frequent of comma, semicolon, tab and bar in
+// the line.
 func Skeleton(path, delimiter string) ([]byte, error) {
 	d, err := data.Describe(path, Formats())
 	switch {
@@ -132,7 +132,7 @@ func Skeleton(path, delimiter string) ([]byte, error) {
   delimiter: `+yamlText(delimiter), cells), nil
 }
 
-// baseName is the name of a file without folders and endings.
+// baseName returns the name of a file without directories and extensions.
 func baseName(path string) string {
 	if isSQL(path) {
 		if t, err := parseSQL(path); err == nil {
@@ -155,8 +155,8 @@ func pickDelimiter(header, delimiter string) string {
 	})
 }
 
-// splitHeader is the header's cells, without spaces around them. A line that is
-// no CSV, or has a delimiter that CSV cannot have, is split plainly.
+// splitHeader returns the header's cells, without spaces around them. A line that is not CSV, or has a
+// delimiter that CSV does not allow, is split at every delimiter.
 func splitHeader(header, delimiter string) []string {
 	r := csv.NewReader(strings.NewReader(header))
 	r.Comma, _ = utf8.DecodeRuneInString(delimiter)
@@ -170,7 +170,7 @@ func splitHeader(header, delimiter string) []string {
 	return cells
 }
 
-// yamlText is s as a double-quoted YAML scalar, which JSON's form of text is.
+// yamlText returns s as a double-quoted YAML scalar; a JSON string is one.
 func yamlText(s string) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)

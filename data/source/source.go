@@ -1,5 +1,5 @@
-// Package source reads the formats of tables, one file each. Only run/access imports it: no
-// access, no rows.
+// Package source reads the formats of tables, one file each. Only run/access imports it, so every access
+// passes the gate.
 //
 // To add a format: a file here with its reader, and a line in formats. A program outside of
 // this module calls [Register] before it opens a table.
@@ -31,7 +31,7 @@ func Register(f data.Format) {
 	formats = append(formats, f)
 }
 
-// Formats are all formats, in the order in which a table is offered to them.
+// Formats returns all formats, in the order in which Sotto offers them a table.
 func Formats() []data.Format {
 	mu.Lock()
 	defer mu.Unlock()

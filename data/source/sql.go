@@ -49,11 +49,11 @@ var sqlFormat = data.Format{
 	},
 }
 
-// isSQL says whether path names a table of a database, rightly or not: an SQLite file
-// alone is one that lacks its table.
+// isSQL reports whether path names a table of a database, correctly or not: an SQLite file alone lacks
+// the name of its table.
 func isSQL(path string) bool { return data.IsDatabase(path) || readfile.Begins(path, sqliteMagic) }
 
-// parseSQL takes path apart.
+// parseSQL parses path.
 func parseSQL(path string) (*sqlTable, error) {
 	t := &sqlTable{name: data.Public(path), postgres: postgres.IsURL(path)}
 	where, query, _ := strings.Cut(path, "?")
@@ -114,8 +114,8 @@ func (t *sqlTable) open(ctx context.Context) (*sql.DB, *sql.Tx, error) {
 	return db, tx, nil
 }
 
-// failed is the error of a database, with advice where there is any. It leaves out what the
-// server says, which may name a value, except about connecting.
+// failed is the error of a database, with advice if there is any. It leaves out the server's own text,
+// which may contain a value, except about connecting.
 func (t *sqlTable) failed(err error) error {
 	var lite *sqlite.Error
 	bad := func(found, allowed, hint string) error {
@@ -149,7 +149,7 @@ func (t *sqlTable) failed(err error) error {
 	return fmt.Errorf("data: reading %s: %w", t.name, err)
 }
 
-// quoted is the table's name in SQL. For PostgreSQL a point parts schema and table.
+// quoted returns the table's name in SQL. For PostgreSQL a point separates schema and table.
 func (t *sqlTable) quoted() string {
 	if t.postgres {
 		return strings.ReplaceAll(quoteName(t.table), ".", `"."`)
@@ -159,7 +159,7 @@ func (t *sqlTable) quoted() string {
 
 func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// columns are the columns of the table, with their types.
+// columns returns the columns of the table, with their types.
 func (t *sqlTable) columns(ctx context.Context, tx *sql.Tx) ([]data.FieldName, error) {
 	rows, err := tx.QueryContext(ctx, "SELECT * FROM "+t.quoted()+" LIMIT 0")
 	if err != nil {
@@ -205,7 +205,7 @@ func describeSQL(path string) (*data.Description, error) {
 	return d, err
 }
 
-// sqlRows reads a table of a database, in whatever order it gives the rows.
+// sqlRows reads a table of a database, in the order in which the database gives the rows.
 type sqlRows struct {
 	*sqlTable
 	db     *sql.DB
@@ -264,8 +264,8 @@ func openSQLRows(ctx context.Context, in *data.Input) (q *sqlRows, err error) {
 	return r, nil
 }
 
-// asText is the expression for a column's value: PostgreSQL's own text of it, and
-// for SQLite the value as it is stored, whatever type the column was declared with.
+// asText returns the expression for a column's value: PostgreSQL's own text, or for SQLite the value as
+// stored, whatever type the column was declared with.
 func (t *sqlTable) asText(column string) string {
 	if t.postgres {
 		return quoteName(column) + "::text"

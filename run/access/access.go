@@ -1,16 +1,16 @@
-// Package access is the one gate to tables with rows (rules.md, R24). Nothing else may call
-// the readers of package data, which a test of internal/arch checks, and they hand out no
-// table that the gate has not admitted.
+// Package access is the one gate to tables with rows (rules.md, R24). No other package may call the
+// readers of package data (a test of internal/arch checks this), and the readers return only tables that
+// the gate has admitted.
 //
 //	gate := access.Gate{Ledger: l, Notice: terminal}
 //	opened, err := gate.Open(ctx, access.Train, schema, path, opt) // reads, and decides by the content
 //	table, err := opened.Take(ctx, l, run)                         // records what it must, hands out the table
 //
-// The caller names its purpose. The gate asks the ledger whether the content is protected,
-// under the name of any dataset: whether a dataset that was used with this content, or with
-// one that shares many rows with it, has a lifetime budget or a charged run. Training under
-// the dataset's own name is charged by its run; under another name it is refused. What gives
-// exact figures of the rows is refused, or recorded where the caller ends the guarantee.
+// The caller names its purpose. The gate asks the ledger whether the content is protected, under the name
+// of any dataset: whether a dataset used with this content, or with a content that shares many rows with
+// it, has a lifetime budget or a charged run. Training under the dataset's own name is charged by its
+// run; under another name it is refused. An access that gives exact figures of the rows is refused, or
+// recorded if the caller ends the guarantee.
 //
 // A verdict depends on the rows. It is for the owner's terminal only (R11), and is made
 // before a run directory, a reservation or the joining of a network.
@@ -31,7 +31,7 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// A Purpose says what the rows are for.
+// A Purpose says what rows are used for.
 type Purpose string
 
 const (
@@ -43,12 +43,12 @@ const (
 	Verify    Purpose = "verify"    // a claim of a lab run computed from the rows
 	Predict   Purpose = "predict"   // one answer for each row, for the person who has the rows
 	Pack      Purpose = "pack"      // the same rows in another form
-	Worker    Purpose = "worker"    // rows that a coordinator on another machine trains on, and reserves for
-	Party     Purpose = "party"     // an owner's rows in a network, reserved for by its own run
-	Synthetic Purpose = "synthetic" // rows that this process has made itself
+	Worker    Purpose = "worker"    // rows that a coordinator on another machine trains on and reserves for
+	Party     Purpose = "party"     // an owner's rows in a network, whose own run reserves
+	Synthetic Purpose = "synthetic" // rows that this process made
 )
 
-// exact reports whether figures without noise or charge come of the purpose.
+// exact reports whether the purpose gives figures without noise or charge.
 func (p Purpose) exact() bool {
 	switch p {
 	case Test, Score, Lab, Simulate, Verify:
@@ -59,7 +59,7 @@ func (p Purpose) exact() bool {
 
 // Refusals. Each comes wrapped in a text for the owner's terminal.
 var (
-	// ErrProtected: the ledger protects these rows, under whatever name.
+	// ErrProtected: the ledger protects these rows, under some name.
 	ErrProtected = errors.New("these rows are protected")
 	// ErrWouldEnd: the ledger protects the dataset that the schema names.
 	ErrWouldEnd = errors.New("an access that is not charged would end the dataset's guarantee for ever")
@@ -67,7 +67,7 @@ var (
 	ErrOverlap = errors.New("test rows are training rows")
 )
 
-// most is the share of rows from which two tables are taken to hold the same people.
+// most is the largest share of common rows at which two tables count as different people.
 const most = 0.05
 
 // A Gate opens tables for one command or run.
@@ -104,10 +104,10 @@ type Opened struct {
 	own     bool     // the access is recorded under the schema's dataset
 }
 
-// Digest is that of the content. It never leaves memory but under a key (R4).
+// Digest is the digest of the content. It leaves memory only under a key (R4).
 func (o *Opened) Digest() [sha256.Size]byte { return o.content.Digest }
 
-// Same reports whether two tables have the same content; of rows on several machines one part is
+// Same reports whether two tables have the same content. For rows on several machines one equal part is
 // enough.
 func (o *Opened) Same(other *Opened) bool {
 	return o.content.Digest == other.content.Digest || slices.Contains(o.parts, other.content.Digest)
@@ -116,7 +116,7 @@ func (o *Opened) Same(other *Opened) bool {
 // Records reports whether Take records the access, so that it needs a ledger.
 func (o *Opened) Records() bool { return o.own || len(o.void) > 0 || o.before != "" }
 
-// Ended reports whether the access ends a guarantee, or one of protected rows had ended.
+// Ended reports whether the access ends a guarantee of these rows, or one had ended before.
 func (o *Opened) Ended() bool { return len(o.void) > 0 }
 
 // Units is the number of rows or units: public under replace-one only (R9).
@@ -125,8 +125,8 @@ func (o *Opened) Units() int { return o.table.Units() }
 // Close closes a table that was not taken.
 func (o *Opened) Close() error { return o.table.Close() }
 
-// Open reads a table for a purpose and decides about it. For Test, train are the tables that
-// the model is trained on.
+// Open reads a table for a purpose and decides whether it may be used. For Test, train are the tables
+// that the model is trained on.
 func (g *Gate) Open(ctx context.Context, purpose Purpose, schema *schema.Schema, path string, opt data.Options, train ...*Opened) (*Opened, error) {
 	if err := g.ask(ctx, purpose); err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (g *Gate) Open(ctx context.Context, purpose Purpose, schema *schema.Schema,
 // Describe describes the table at path by its header alone. It reads no row.
 func Describe(path string) (*data.Description, error) { return data.Describe(path, source.Formats()) }
 
-// Skeleton is the frame of a schema for the table at path. It reads no row.
+// Skeleton returns a schema for the table at path that a person fills in. It reads no row.
 func Skeleton(path, delimiter string) ([]byte, error) { return source.Skeleton(path, delimiter) }
 
 // Pack writes a table packed.
@@ -159,8 +159,8 @@ func (g *Gate) Pack(ctx context.Context, schema *schema.Schema, src, dst string,
 	return data.Pack(ctx, &admission{gate: g, o: &Opened{purpose: Pack, gate: g}}, schema, src, dst, opt)
 }
 
-// Remote decides about rows on other machines, of which the contents of the parts are all that
-// is known, and digest, which stands for all.
+// Remote decides about rows on other machines. Only the digests of the parts are known, and digest, which
+// stands for all rows.
 func (g *Gate) Remote(ctx context.Context, purpose Purpose, schema *schema.Schema, digest [sha256.Size]byte, parts [][sha256.Size]byte) (*Opened, error) {
 	if err := g.ask(ctx, purpose); err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func (g *Gate) tell(text string) {
 	}
 }
 
-// mark is a content's under the ledger's key (R4).
+// mark is the content mark of a digest: its HMAC under the ledger's key (R4).
 func mark(l *ledger.Ledger, digest [sha256.Size]byte) [sha256.Size]byte {
 	h := l.NewMark()
 	h.Write(digest[:])
@@ -213,7 +213,7 @@ type admission struct {
 	train []*Opened
 }
 
-// RowKey: what is neither remembered nor compared needs no hashes.
+// RowKey implements data.Gate. Tables that are neither remembered nor compared need no hashes.
 func (a *admission) RowKey() []byte {
 	switch a.o.purpose {
 	case Predict, Worker, Synthetic:
@@ -222,7 +222,7 @@ func (a *admission) RowKey() []byte {
 	return a.gate.tables.key
 }
 
-// Admit is the verdict.
+// Admit implements data.Gate: it is the verdict.
 func (a *admission) Admit(_ context.Context, c *data.Content) error {
 	a.o.content = c
 	switch a.o.purpose {
@@ -247,8 +247,8 @@ func (a *admission) Admit(_ context.Context, c *data.Content) error {
 	return nil
 }
 
-// records reports whether the access is recorded even where nothing is protected: the first
-// access of a content counts.
+// records reports whether the access is recorded even if nothing is protected: the first access of a
+// content counts.
 func (a *admission) records() bool {
 	switch a.o.purpose {
 	case Score, Lab, Simulate, Verify:
@@ -257,15 +257,15 @@ func (a *admission) records() bool {
 	return false
 }
 
-// A match is a dataset that the content is known by.
+// A match is a dataset under whose name the ledger knows the content.
 type match struct {
 	ledger.Known
-	whole    bool // the whole content; otherwise many of its rows
-	accessed bool // by an access without a guarantee from before the dataset entered
+	whole    bool // it has the whole content; otherwise many of its rows
+	accessed bool // the content was accessed without a guarantee before the dataset entered
 }
 
-// matches are the datasets that were used with this content, or with one that shares many
-// rows with it.
+// matches returns the datasets that were used with this content, or with a content that shares many rows
+// with it.
 func (a *admission) matches() []match {
 	g, c := a.gate, a.o.content
 	if c.Rows != nil && len(c.Rows) == 0 {
@@ -275,7 +275,7 @@ func (a *admission) matches() []match {
 	for _, part := range a.o.parts {
 		here = append(here, mark(g.Ledger, part))
 	}
-	var beside [][sha256.Size]byte // contents that the overlap with was counted
+	var beside [][sha256.Size]byte // contents whose overlap was counted
 	for _, t := range a.train {
 		if t.content.Rows != nil {
 			beside = append(beside, mark(g.Ledger, t.content.Digest))
@@ -329,7 +329,7 @@ func (a *admission) charged() error {
 	return nil
 }
 
-// exact refuses what is protected, unless its guarantee is ended or has ended.
+// exact refuses protected rows, unless the access ends their guarantee or it has ended.
 func (a *admission) exact() error {
 	var kept []string // have a guarantee to lose
 	for _, m := range a.matches() {
@@ -356,12 +356,11 @@ func (a *admission) exact() error {
 	return nil
 }
 
-// overlap refuses test rows of which many are training rows. All are in memory, so they are
-// counted.
+// overlap refuses test rows if many of them are training rows. It counts them, since all are in memory.
 func (a *admission) overlap() error {
 	for _, t := range a.train {
 		if t.purpose != Train {
-			continue // what is trained on is recorded as not private
+			continue // the training rows are recorded as not private
 		}
 		whole := t.Same(a.o)
 		many := func() bool { // of the one or of the other
@@ -384,7 +383,7 @@ func (a *admission) overlap() error {
 	return nil
 }
 
-// shared is the share of rows that others hold too.
+// shared is the share of rows that are among others.
 func shared(rows, others []uint64) float64 {
 	if len(rows) == 0 {
 		return 0
@@ -401,9 +400,9 @@ func shared(rows, others []uint64) float64 {
 	return float64(n) / float64(len(rows))
 }
 
-// Take records what the access must leave in the ledger, remembers the rows in the owner's
-// state, and hands out the table. For Train and Party the run has reserved before. l may be
-// nil for purposes that record nothing.
+// Take records what the access must leave in the ledger, remembers the rows in the owner's state, and
+// returns the table. For Train and Party the run has reserved before. l may be nil for purposes that
+// record nothing.
 func (o *Opened) Take(ctx context.Context, l *ledger.Ledger, run string) (*data.Table, error) {
 	if err := o.record(ctx, l, run); err != nil {
 		return nil, errors.Join(err, o.table.Close())

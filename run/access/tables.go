@@ -20,10 +20,10 @@ import (
 	"github.com/sottodp/sotto/internal/state"
 )
 
-// tables is what the owner's state directory knows of tables: for each content the least
-// 1024 keyed hashes of its distinct rows, under a key that is kept beside them. Who has
-// these files can test whether a row is in a table with the chance of 1024 in its number of
-// rows; they are for the owner only, like the tables themselves.
+// tables is what the owner's state directory knows of tables: for each content the least 1024 keyed
+// hashes of its distinct rows, under a key that is kept beside them. A person with these files can test
+// whether a row is in a table of n rows, with a chance of 1024/n. So the files are for the owner only,
+// like the tables.
 type tables struct {
 	dir   string // "": there is no state
 	key   []byte
@@ -37,7 +37,7 @@ const sketchSize = 1024
 // A sketch is one content.
 type sketch struct {
 	marks [][sha256.Size]byte // of the content, in each ledger that was told of it
-	rows  []uint64            // ascending; padded with random ones where the content has fewer distinct rows
+	rows  []uint64            // ascending; padded with random ones if the content has fewer distinct rows
 }
 
 // sketchFile is its form on disk.
@@ -53,9 +53,8 @@ const (
 	fileLimit    = 1 << 20
 )
 
-// openTables reads the state; it makes nothing. An error is for the owner to know: what it
-// names is not recognized by parts. Tables that are in memory together can be compared all
-// the same.
+// openTables reads the state; it makes nothing. An error tells the owner which tables cannot be
+// recognized by parts. Tables that are in memory together can still be compared.
 func openTables() (*tables, error) {
 	t := &tables{}
 	base, err := state.Dir()
@@ -72,7 +71,7 @@ func openTables() (*tables, error) {
 	} else if errors.Is(err, fs.ErrNotExist) {
 		return t, nil
 	} else {
-		t.dir = "" // a new key in its place would make what is there useless
+		t.dir = "" // a new key would make the existing sketches useless
 	}
 	if err != nil {
 		err = fmt.Errorf("copies and parts of protected tables are not all recognized, since the state directory cannot be read: %w", err)
@@ -88,8 +87,8 @@ func readKey(path string) ([]byte, error) {
 	return key, err
 }
 
-// save puts a new key on disk, before the first hash under it. Of two processes that do so
-// one succeeds, and the other's hashes are of no use.
+// save writes a new key to disk before the first hash under it. If two processes do so, one succeeds, and
+// the other's hashes are useless.
 func (t *tables) save() error {
 	if t.saved || t.dir == "" {
 		return nil
@@ -153,8 +152,8 @@ func readSketch(path string) (s sketch, err error) {
 	return s, nil
 }
 
-// sketchOf are the k least distinct hashes, with random ones up to k, so that a small
-// content does not show its size.
+// sketchOf returns the k least distinct hashes, padded with random ones to k, so that a small content
+// does not show its size.
 func sketchOf(rows []uint64) []uint64 {
 	least := slices.Clone(rows)
 	slices.Sort(least)
@@ -212,10 +211,9 @@ func (t *tables) remember(c *data.Content, mark [sha256.Size]byte) error {
 	return os.Rename(made, path)
 }
 
-// alike are the marks of those contents that share many rows with these: if more than 5 % of
-// the rows are theirs, or more than 5 % of theirs are among the rows. Both are estimates: a
-// sketch is a sample of its content's distinct rows. Of contents whose marks wanted says no
-// to nothing is asked.
+// alike returns the marks of the contents that share many rows with these: more than 5 % of the rows are
+// theirs, or more than 5 % of theirs are among the rows. Both are estimates: a sketch is a sample of its
+// content's distinct rows. alike skips contents for whose marks wanted is false.
 func (t *tables) alike(rows []uint64, wanted func([][sha256.Size]byte) bool) [][sha256.Size]byte {
 	if len(rows) == 0 || len(t.all) == 0 {
 		return nil
@@ -242,8 +240,7 @@ func (t *tables) alike(rows []uint64, wanted func([][sha256.Size]byte) bool) [][
 	return found
 }
 
-// alike compares with a table of so many rows, among which the sketch's hashes are found so
-// often.
+// alike compares with a table of that many rows, which contain the sketch's hashes that often.
 func (s *sketch) alike(times map[uint64]int, rows int) bool {
 	hits, distinct := 0, 0
 	for _, h := range s.rows {

@@ -183,7 +183,8 @@ func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 	}
 	at[points-1] = ends
 	var best *Least
-	if proven {
+	bounded := proven || kind == tenth || kind == fifth
+	if bounded {
 		if best, err = t.least(ctx, j.reg); err != nil {
 			return nil, err
 		}
@@ -199,7 +200,7 @@ func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 			}
 		}
 		w := gossip.Mean(at[k])
-		if proven {
+		if bounded {
 			distance, spread := 0.0, 0.0
 			for _, x := range at[k] {
 				distance += math.Pow(apart(x, best.X), 2) / nodes

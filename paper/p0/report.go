@@ -28,8 +28,8 @@ what tighter bounds win back of what value clipping loses, with one page of HTML
 
 It needs MNIST as published in the folder --data: mnist/train-images-idx3-ubyte.gz, t10k-images-idx3-ubyte.gz
 and their labels. Features are taken from cifar10-features/train.svm.gz and test.svm.gz, LIBSVM
-files with classes 0 to 9 and 512 features, say of a trained VGG16. --small takes less than a minute;
---full is the paper's size and takes many minutes.`,
+files with classes 0 to 9 and 512 features, say of a trained VGG16. --small takes half a minute;
+--full is the paper's size, about 300 trainings in half an hour to an hour of processor time.`,
 	Example: `  sotto paper p0 --data datasets
   sotto paper p0 --data datasets --full --out p0-full`,
 	Small: "a tenth of the rows, few epochs", Full: "the size of the paper",

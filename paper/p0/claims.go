@@ -47,7 +47,7 @@ func (r *Report) claims() (c paper.Claims) {
 			first, last := k.Clipped[0], Last(k.Clipped)
 			c.Add("§6.1", fmt.Sprintf("mlp-stays-clipped-%v", k.Clip), "On MNIST the clipping frequency of the MLP is small at first and then stays near 15 %.",
 				last >= 0.1 && last <= 0.2, "C = %v: %.3f after one epoch, %.3f in the end", k.Clip, first, last).
-				Because(fmt.Sprintf("The best learning rate here is %v, and the scaling of images that the paper does not state counts: with pixels in [0, 1] it is %.3f (the ladder's runs).", k.Rate, r.often(pixels, k.Clip)))
+				Because("The paper states neither its learning rate nor how it scales images: " + r.oftenByRate(k) + fmt.Sprintf("; with pixels in [0, 1] %.1f %%.", 100*r.often(pixels, k.Clip)))
 		}
 	}
 	for _, f := range r.printedFigures() {

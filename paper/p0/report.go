@@ -42,7 +42,8 @@ files with classes 0 to 9 and 512 features, say of a trained VGG16. --small take
 type Report struct {
 	Size     Size
 	Tables   []string
-	Curves   []*Curve
+	Curves   []*Curve // of each experiment the best rate's
+	Tried    []*Curve // those of all rates
 	Times    []Time
 	Load     [2]string       // of the machine, before and after Times
 	Epsilons []claimed.Claim // of MNIST and CIFAR-10, P0's beside Sotto's
@@ -82,7 +83,7 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Curves = best(list, groups, curves)
+	r.Tried, r.Curves = curves, best(list, groups, curves)
 	if r.Cells, err = paper.Each(ctx, l, size.Theorem.cells(), func(ctx context.Context, c Cell) (Cell, error) { return c.run(ctx) }); err != nil {
 		return nil, err
 	}
@@ -124,7 +125,7 @@ func (r *Report) printedFigures() (list []figure) {
 	for _, k := range r.find("MNIST", network, gc) {
 		if k.Clip >= 20 {
 			list = append(list, figure{"§6.1", fmt.Sprintf("clipping frequency of the MLP in the end, C = %v", k.Clip), "15 %", 0.10, 0.20, Last(k.Clipped),
-				fmt.Sprintf("at the best learning rate, %v; with pixels in [0, 1] it is %.1f %%", k.Rate, 100*r.often(pixels, k.Clip))})
+				r.oftenByRate(k) + fmt.Sprintf("; with pixels in [0, 1] %.1f %%", 100*r.often(pixels, k.Clip))})
 		}
 	}
 	for _, part := range []string{"training", "testing"} {
@@ -223,6 +224,17 @@ func (r *Report) of(setting, kind string, clip float64) *Curve {
 // often is the clipping frequency of GC in the end in a setting of the ladder.
 func (r *Report) often(setting string, clip float64) float64 {
 	return Last(r.of(setting, gc, clip).Clipped)
+}
+
+// oftenByRate says how often the run was clipped in the end, at each learning rate.
+func (r *Report) oftenByRate(k *Curve) string {
+	var list []string
+	for _, c := range r.Tried {
+		if c.Table == k.Table && c.Model == k.Model && c.Kind == k.Kind && c.Setting == k.Setting && c.Clip == k.Clip && c.Epsilon == 0 {
+			list = append(list, fmt.Sprintf("%.1f %% at the learning rate %v", 100*Last(c.Clipped), c.Rate))
+		}
+	}
+	return strings.Join(list, ", ") + fmt.Sprintf("; the best is %v", k.Rate)
 }
 
 // slips are those of the paper's text that concern what is computed here.

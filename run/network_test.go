@@ -32,7 +32,11 @@ func TestNetworks(t *testing.T) {
 		for _, more := range []string{"", ", batch: 100", ", clipping: value"} {
 			l := openLedger(t, dir)
 			defer l.Close()
-			job, out := begin(t, dir, e.Name+fmt.Sprint(len(more)), fmt.Sprintf("method: {name: %s, steps: 9%s}", e.Name, more), asNetwork...)
+			over := asNetwork
+			if strings.Contains(more, "value") { // as P0 has it
+				over = append(slices.Clone(over), Override{Path: "model.bias_free", Value: "true", From: "test"}, Override{Path: "model.start", Value: "pytorch", From: "test"})
+			}
+			job, out := begin(t, dir, e.Name+fmt.Sprint(len(more)), fmt.Sprintf("method: {name: %s, steps: 9%s}", e.Name, more), over...)
 			if _, _, err := Fit(t.Context(), job, Env{Workers: 1}); err != nil {
 				t.Fatalf("%s%s: %v", e.Name, more, err)
 			}
@@ -69,6 +73,11 @@ func TestLayersOfOtherModels(t *testing.T) {
 	}
 	_, err = Prepare(spec)
 	wantInput(t, err, "model.layers: found 2; allowed only for mlp")
+	if spec, err = LoadSpec(file, []Override{{Path: "model.bias_free", Value: "true", From: "test"}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Prepare(spec)
+	wantInput(t, err, "model.bias_free: found true; allowed only for mlp")
 	for _, layers := range []string{"[]", "[8 gelu]", "{relu: 8}"} {
 		spec, err := LoadSpec(file, []Override{asNetwork[0], {Path: "model.layers", Value: layers, From: "test"}})
 		if err == nil {

@@ -71,6 +71,32 @@ func (r *results) noise(method string) float64 {
 	return r.cell(tableOf("a9a", logistic, method), method, number(r.size.Epsilon[0])).Results[0].Noise
 }
 
+// ended says how many trainings of a panel of Figure 1 ended before their last iteration, since the budget was spent.
+func (r *results) ended(field string, epsilon float64) string {
+	early, all := 0, 0
+	for _, p := range r.size.panels() {
+		for _, v := range p.values {
+			if p.field != field {
+				continue
+			}
+			for _, t := range r.cell("figure 1 a9a", p.label(v), number(epsilon)).Results {
+				if all++; t.Steps < r.size.Steps {
+					early++
+				}
+			}
+		}
+	}
+	return fmt.Sprintf("%d of %d trainings spend ε before", early, all)
+}
+
+// with is the accuracy in Figure 1 with one field changed.
+func (r *results) with(field, value string, epsilon float64) string {
+	panels := r.size.panels()
+	p := panels[slices.IndexFunc(panels, func(p panel) bool { return p.field == field })]
+	c := r.cell("figure 1 a9a", p.label(value), number(epsilon))
+	return fmt.Sprintf("%.2f ± %.2f", mean(c, accuracyAxis), 100*c.Score().SD)
+}
+
 // of is the best of some methods in a case.
 func (r *results) of(data, model string, methods []string, epsilon float64) string {
 	return slices.MaxFunc(methods, func(a, b string) int {
@@ -151,13 +177,32 @@ func (r *results) claims() paper.Claims {
 		return slices.Max(v) - slices.Min(v)
 	}
 	a, b := spread("armijo", large), spread("shrink", large)
-	all.Add("§5.5", "robust-to-line-search-fields", fmt.Sprintf("α and β matter little at ε = %g: less than a point", large), math.Max(a, b) < 1, "from least to most %.2f points over α, %.2f over β", a, b)
+	objective := func(label string) float64 { return mean(r.cell("figure 1 a9a", label, number(large)), objectiveAxis) }
+	all.Add("§5.5", "robust-to-line-search-fields", fmt.Sprintf("at ε = %g the algorithm is relatively robust to α and β: less than a point", large), math.Max(a, b) < 1, "from least to most %.2f points over α, %.2f over β", a, b).
+		Because(fmt.Sprintf("A small α accepts long steps along noisy gradients: objective %.3g at α = 0.1, %.3g at 0.5, %.3g at 0.9. The bound of a point is ours.", objective("armijo 0.1"), objective(asPublished), objective("armijo 0.9")))
+	alpha, beta := r.best("armijo", small), r.best("shrink", small)
+	all.Add("§5.5", "best-fields-at-small-epsilon", fmt.Sprintf("at ε = %g α = 0.5 and β = 0.8 are best", small), alpha == "0.5" && beta == "0.8", "α = %s and β = %s", alpha, beta).
+		Because(fmt.Sprintf("Deviations are as large as differences: %s with P2's, %s with the best α and %s with the best β (figure1.csv).", r.with("armijo", "0.5", small), r.with("armijo", alpha, small), r.with("shrink", beta, small)))
 	ratio := values("batch", small)
 	all.Add("§5.5", "small-samples-hurt-at-small-epsilon", fmt.Sprintf("q must not be too small where ε is (%g): the smallest is behind q = 0.1", small), ratio[0] < ratio[2], "q = 0.02 %.2f, q = 0.1 %.2f", ratio[0], ratio[2])
-	all.Add("§5.5", "robust-to-sampling-at-larger-epsilon", fmt.Sprintf("at ε = %g q matters little: less than a point", large), spread("batch", large) < 1, "from least to most %.2f points", spread("batch", large))
+	all.Add("§5.5", "robust-to-sampling-at-larger-epsilon", fmt.Sprintf("at ε = %g the algorithm is robust to q: less than a point", large), spread("batch", large) < 1, "from least to most %.2f points", spread("batch", large)).
+		Because(fmt.Sprintf("P2's budget for an iteration fixes the noise of the sum whatever q, so that the mean over a small sample is noisier; what a small q saves are iterations after the %d of this run: %s.", r.size.Steps, r.ended("batch", large)))
 	for _, e := range r.size.Hyper {
 		g, a := values("growth", e), r.counts[[3]string{"a9a", asPublished, number(e)}]
-		all.Add("§5.5", "adaptive-budgets-help-at-"+number(e), fmt.Sprintf("at ε = %g budgets that grow by the angle do better than those that always or never grow", e), g[2] > math.Max(g[0], g[1]), "no %.2f, must %.2f, adaptive %.2f; of %d searches %d failed", g[0], g[1], g[2], a.searches, a.failed)
+		why := fmt.Sprintf("Budgets that always grow do better: under a sound account growing costs nothing within %d iterations, %s.", r.size.Steps, r.ended("growth", e))
+		if g[1] <= g[2] {
+			why = fmt.Sprintf("Only %d of %d searches fail, so that budgets hardly grow.", a.failed, a.searches)
+		}
+		all.Add("§5.5", "adaptive-budgets-help-at-"+number(e), fmt.Sprintf("at ε = %g budgets that grow by the angle do better than those that always or never grow", e), g[2] > math.Max(g[0], g[1]), "no %.2f, must %.2f, adaptive %.2f; of %d searches %d failed", g[0], g[1], g[2], a.searches, a.failed).Because(why)
+	}
+	for i, e := range []float64{small, large} {
+		d := values("decay", e)
+		says, holds := fmt.Sprintf("at ε = %g decreasing the clipping threshold adaptively benefits the performance", e), slices.Max(d[1:]) > d[0]
+		if i == 1 {
+			says, holds = fmt.Sprintf("at ε = %g it does not", e), slices.Max(d[1:]) <= d[0]
+		}
+		all.Add("§5.5", "falling-thresholds-at-"+number(e), says, holds, "ζ = 0 %.2f, 0.05 %.2f, 0.1 %.2f, 0.2 %.2f", d[0], d[1], d[2], d[3]).
+			Because(fmt.Sprintf("Of %d searches %d fail at this ε, and thresholds fall as they do at the other: the gradients' noise falls with them (budgets and thresholds that adapt).", r.counts[[3]string{"a9a", "decay 0.05", number(e)}].searches, r.counts[[3]string{"a9a", "decay 0.05", number(e)}].failed))
 	}
 
 	laplace, found := true, []string{}

@@ -102,6 +102,11 @@ func (s Size) hyper(d dataset, epsilon float64, all bool) []variant {
 	return out
 }
 
+// debiased has Sotto's Armijo test in place of P2's.
+func (s Size) debiased(d dataset, epsilon float64) variant {
+	return variant{"debiased", "blsgd", with(s.perStep(s.batch(d, rate), epsilon), "noisy_norm", "false")}
+}
+
 // methods are those of Figures 3 and 4 for a dataset, as published or with Sotto's defaults: those of add-or-remove, and those
 // that have a theorem under replace-one. P2 prints q, C_grad and C_obj for all, and leaves the rest of the baselines to their papers
 // (algorithms.md §3.3, §3.4, §3.6); DP-SGD's step size is the one it prints for networks. What has no source is Sotto's default, and a
@@ -157,9 +162,13 @@ func (x *experiment) parts() []*part {
 	for i, d := range datasets[:s.Tables] {
 		ours := i < 2
 		for _, e := range s.Hyper {
-			if ours {
-				add(part{name: "hyperparameters-" + d.name + "-" + number(e), tables: []run.TableSpec{x.table(d, logistic)}, variants: s.hyper(d, e, i == 0), epsilon: words([]float64{e}), seeds: s.Seeds, last: true, figure1: d.name})
+			if !ours {
+				continue
 			}
+			q := part{name: "hyperparameters-" + d.name + "-" + number(e), tables: []run.TableSpec{x.table(d, logistic)}, variants: s.hyper(d, e, i == 0), epsilon: words([]float64{e}), seeds: s.Seeds, last: true, figure1: d.name}
+			add(q)
+			q.name, q.variants = "debiased-"+d.name+"-"+number(e), []variant{s.debiased(d, e)}
+			add(q)
 		}
 		rough := []run.TableSpec{x.table(d, logistic), x.table(d, svm)}
 		smooth := []run.TableSpec{x.table(d, logistic), x.table(d, smoothed)}
@@ -227,7 +236,7 @@ func (x *experiment) evaluations(ctx context.Context, r *results) error {
 	for i, d := range datasets[:2] {
 		at := map[float64][]variant{}
 		for _, e := range x.size.Hyper {
-			at[e] = one.size.hyper(d, e, false)
+			at[e] = append(one.size.hyper(d, e, false), one.size.debiased(d, e))
 		}
 		for _, q := range r.ratios {
 			if batch := one.size.batch(d, q); i == 0 {

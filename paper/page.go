@@ -157,6 +157,9 @@ func (c *CSV) Add(values ...any) {
 // Digits is v with at most n digits.
 func Digits(v float64, n int) string { return fmt.Sprintf("%.*g", n, v) }
 
+// Panels are the plots as the page shows them.
+func (f Figure) Panels() *chart.Panels { return chart.NewPanels(f.Plots) }
+
 // Line is a line of a plot through the points that exist.
 func Line[T any](name string, of []T, point func(T) (x, y float64, ok bool)) chart.Line {
 	l := chart.Line{Name: name}
@@ -173,19 +176,26 @@ func Through(name string, x []float64, y func(x float64) float64) chart.Line {
 	return Line(name, x, func(x float64) (float64, float64, bool) { return x, y(x), true })
 }
 
-const head = `<!doctype html>
+var head = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{{title}}</title>
 <style>
-body{font:16px/1.5 system-ui,sans-serif;max-width:1040px;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
-table{border-collapse:collapse;width:100%;margin:1rem 0}
+body{font:16px/1.5 system-ui,sans-serif;max-width:1240px;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
+p,ul,ol{max-width:80ch}
+table{border-collapse:collapse;margin:1rem 0}
 th,td{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px solid #d0d7de}
 .yes{color:#116329;font-weight:600}.no{color:#b3261e;font-weight:600}
 .wide{overflow-x:auto}
-.plots{display:flex;flex-wrap:wrap;gap:1rem}.plots figure{margin:0;flex:1 1 300px;max-width:480px}
+.plots{display:grid;grid-template-columns:repeat(var(--columns),1fr);gap:1rem}.plots figure{margin:0;break-inside:avoid}.plots svg{width:100%;max-width:640px}
 figcaption{font-weight:600}
+.legend{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;max-width:none;padding:0;list-style:none}.legend svg{vertical-align:middle}
+@media (max-width:900px){.plots{grid-template-columns:repeat(2,1fr)}}
+@media (max-width:600px){.plots{grid-template-columns:1fr}
+.claims tr,.claims td{display:block;border:0;padding:.1rem 0}.claims tr{border-bottom:1px solid #d0d7de;padding:.6rem 0}.claims tr:first-child{display:none}}
+@media print{body{max-width:none;margin:0;font-size:10pt}.wide{overflow:visible}table{font-size:8pt}th,td{padding:.15rem .3rem}tr,h2{break-inside:avoid}h2{break-after:avoid}
+.plots{grid-template-columns:repeat(2,1fr)}}
 ` + chart.Style + `
 </style>
 `
@@ -197,7 +207,7 @@ const results = `{{range .Tables}}<h2>{{.Title}}</h2>
 <tr>{{range .Head}}<th>{{.}}</th>{{end}}</tr>
 {{range .Rows}}<tr>{{range .}}<td>{{.}}</td>{{end}}</tr>
 {{end}}</table></div>
-{{end}}{{define "claims"}}<div class="wide"><table>
+{{end}}{{define "claims"}}<div class="wide"><table class="claims">
 <tr><th>claim</th><th></th><th>it says</th><th>found</th></tr>
 {{range .}}<tr id="{{.Name}}"><td>{{.Name}}{{if .From}}<br>{{.From}}{{end}}</td><td>{{if .Holds}}<span class="yes">holds</span>{{else}}<span class="no">fails</span>{{end}}</td><td>{{.Says}}</td><td>{{.Found}}{{if .Why}}<br><em>{{.Why}}</em>{{end}}</td></tr>
 {{end}}</table></div>
@@ -205,8 +215,8 @@ const results = `{{range .Tables}}<h2>{{.Title}}</h2>
 {{template "claims" .}}{{end}}{{with .Claims.Ours}}<h2>Bars of Sotto: {{.Passed}} of {{len .}} hold</h2>
 {{template "claims" .}}{{end}}{{range .Figures}}<h2>{{.Title}}</h2>
 <p>{{.Note}}. <a href="./{{.File}}.svg">{{.File}}.svg</a>{{if .CSV}}, <a href="./{{.File}}.csv">{{.File}}.csv</a>{{end}}</p>
-<div class="plots">{{range .Plots}}<figure><figcaption>{{.Title}}</figcaption>{{.SVG}}</figure>{{end}}</div>
-{{end}}<p>Tables and claims as text: <a href="./tables.md">tables.md</a>.{{with .Data}} Data:{{range .}} <a href="./{{.Name}}">{{.Name}}</a>{{end}}.{{end}}</p>
+{{with .Panels}}{{.Legend}}<div class="plots" style="--columns:{{.Columns}}">{{range .Plots}}<figure><figcaption>{{.Title}}</figcaption>{{.SVG}}</figure>{{end}}</div>
+{{end}}{{end}}<p>Tables and claims as text: <a href="./tables.md">tables.md</a>.{{with .Data}} Data:{{range .}} <a href="./{{.Name}}">{{.Name}}</a>{{end}}.{{end}}</p>
 </html>
 `
 

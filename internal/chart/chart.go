@@ -14,6 +14,7 @@ import (
 type Line struct {
 	Name string // empty: not in the legend
 	X, Y []float64
+	SD   []float64 // of each point: bars, or a band if there are many points; may be nil
 }
 
 // A Plot is a line plot. Its y axis begins at 0, or with Tight near the smallest value; negative values are not drawn.
@@ -21,13 +22,16 @@ type Plot struct {
 	ID, Title, Desc string // ID is unique on the page; Desc describes the plot in words
 	XLabel, YLabel  string
 	LogX            bool
-	LogY            bool // the y axis has decades; values up to 0 are not drawn
-	Tight           bool // the y axis does not begin at 0
+	LogY            bool     // the y axis has decades; values up to 0 are not drawn
+	Tight           bool     // the y axis does not begin at 0
+	Categories      []string // the names of x = 0, 1, …: points without lines
 	Lines           []Line
 	Level           *float64 // a horizontal Line across the plot, with its name
 	LevelName       string
 	Mark            *[2]float64 // a point that stands out, with its name
 	MarkName        string
+
+	of *Panels // whose ranges, styles and legend it has; nil: its own
 }
 
 // Size of a plot and of the margins of its field, in its own units.
@@ -77,21 +81,18 @@ func (p *Plot) draw(attributes string) string {
 	f(`<svg%s viewBox="0 0 %d %.0f" role="img" aria-labelledby="%s-t %s-d">`, attributes, plotW, plotH, p.ID, p.ID)
 	f(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, p.ID, html.EscapeString(p.Title), p.ID, html.EscapeString(p.Desc))
 	for i, e := range entries {
-		y := float64(padT + legendH*i)
-		if e.class == "mark" {
-			f(`<circle cx="%d" cy="%.1f" r="5" class="mark"/>`, padL+13, y)
-		} else {
-			f(`<path d="M%d %.1fh26" class="%s"/>`, padL, y, e.class)
-		}
-		text(padL+34, y+5, "legend", e.name)
+		b.WriteString(e.draw(padL, float64(padT+legendH*i)))
 	}
 	for _, v := range ys.ticks {
-		y, label := tick(v, p.LogY)
+		y, label := ys.tick(v)
 		f(`<path d="M%d %.1fH%d" class="grid"/>`, padL, py(y), plotW-padR)
 		text(padL-8, py(y)+5, "ylab", label)
 	}
-	for _, v := range xs.ticks {
-		x, label := tick(v, p.LogX)
+	for i, v := range xs.ticks {
+		x, label := xs.tick(v)
+		if p.Categories != nil {
+			label = p.Categories[i]
+		}
 		f(`<path d="M%.1f %.0fv6" class="axis"/>`, px(x), plotH-pd)
 		within := plotW - 4.8*float64(utf8.RuneCountInString(label)) // half of a centered label
 		text(math.Min(px(x), within), plotH-pd+22, "xlab", label)
@@ -103,8 +104,20 @@ func (p *Plot) draw(attributes string) string {
 		f(`<path d="M%d %.1fH%d" class="rule"/>`, padL, py(*p.Level), plotW-padR)
 	}
 	for i, l := range p.Lines {
-		if d := path(l, px, py); d != "" {
-			f(`<path d="%s" class="l%d"/>`, d, i)
+		class := p.class(i)
+		at := px
+		if p.Categories != nil { // beside each other
+			at = func(x float64) float64 { return px(x) + 9*(float64(i)-float64(len(p.Lines)-1)/2) }
+		}
+		b.WriteString(spread(l, class, at, func(y float64) float64 { return math.Max(top, math.Min(plotH-pd, py(math.Max(y, 0)))) }))
+		d, points := path(l, at, py)
+		if d != "" && p.Categories == nil {
+			f(`<path d="%s" class="%s"/>`, d, class)
+		}
+		if p.Categories != nil || p.of != nil && len(points) <= few {
+			for _, q := range points {
+				f(`<circle cx="%.1f" cy="%.1f" r="3.5" class="%s dot"/>`, q[0], q[1], class)
+			}
 		}
 	}
 	if p.Mark != nil {
@@ -114,53 +127,38 @@ func (p *Plot) draw(attributes string) string {
 	return b.String()
 }
 
-// style colors a separate file, on white.
-const style = Style + `.head{font-size:16px;font-weight:600}`
-
-// Style colors plots on a white page.
-const Style = `text{font:14px system-ui,sans-serif;fill:#1b1f24}` +
-	`.xlab{text-anchor:middle}.ylab{text-anchor:end}path{fill:none;stroke-width:1.5}.axis{stroke:#1b1f24}.grid{stroke:#d0d7de}` +
-	`.rule{stroke:#b3261e;stroke-dasharray:8 5}.mark{fill:#b3261e;stroke:#fff;stroke-width:1.5}` +
-	`.l0{stroke:#0a58ca;stroke-width:2.5}.l1{stroke:#b35900;stroke-width:2.5;stroke-dasharray:3 4}` +
-	`.l2{stroke:#1a7f37;stroke-width:2.5;stroke-dasharray:9 4}.l3{stroke:#7b3fa0;stroke-width:2.5;stroke-dasharray:1 3}` +
-	`.l4{stroke:#00798c;stroke-width:2.5;stroke-dasharray:14 4 2 4}.l5{stroke:#c2185b;stroke-width:2.5;stroke-dasharray:5 2}` +
-	`.l6{stroke:#5d4037;stroke-width:1.5}.l7{stroke:#546e7a;stroke-width:1.5;stroke-dasharray:3 4}` +
-	`.l8{stroke:#827717;stroke-width:1.5;stroke-dasharray:9 4}.l9{stroke:#000;stroke-width:1.5;stroke-dasharray:1 3}` +
-	`.l10{stroke:#e64a19;stroke-width:1.5;stroke-dasharray:14 4 2 4}.l11{stroke:#3949ab;stroke-width:1.5;stroke-dasharray:5 2}`
-
-// Figure draws plots one below the other, each under its title, as a complete SVG file. The note
-// follows the title of the figure.
-func Figure(title, note string, plots ...Plot) string {
-	const head, top = 34, 52 // height of a plot's title, and of the head of the figure
-	var b strings.Builder
-	width, height := plotW, top
-	for i := range plots {
-		height += head + plots[i].height()
-	}
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s">`+"\n",
-		width, height, width, height, html.EscapeString(title))
-	fmt.Fprintf(&b, "<style>%s</style>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n", style)
-	fmt.Fprintf(&b, "<text x=\"16\" y=\"22\" class=\"head\">%s</text>\n", html.EscapeString(title))
-	fmt.Fprintf(&b, "<text x=\"16\" y=\"43\">%s</text>\n", html.EscapeString(note))
-	y := top
-	for i := range plots {
-		fmt.Fprintf(&b, "<text x=\"16\" y=\"%d\">%s</text>\n", y+24, html.EscapeString(plots[i].Title))
-		b.WriteString(plots[i].draw(fmt.Sprintf(` y="%d" width="%d" height="%d"`, y+head, plotW, plots[i].height())))
-		b.WriteByte('\n')
-		y += head + plots[i].height()
-	}
-	b.WriteString("</svg>\n")
-	return b.String()
-}
-
 type entry struct{ class, name string }
 
-// legend lists the named elements.
+// draw draws an entry of a legend.
+func (e entry) draw(x, y float64) string {
+	sample := fmt.Sprintf(`<path d="M%.0f %.1fh26" class="%s"/>`, x, y, e.class)
+	if e.class == "mark" {
+		sample = fmt.Sprintf(`<circle cx="%.0f" cy="%.1f" r="5" class="mark"/>`, x+13, y)
+	}
+	return sample + fmt.Sprintf(`<text x="%.1f" y="%.1f" class="legend">%s</text>`, x+34, y+5, html.EscapeString(e.name))
+}
+
+// class is the style of a line.
+func (p *Plot) class(i int) string {
+	if p.of != nil && p.Lines[i].Name != "" {
+		return p.of.classes[p.Lines[i].Name]
+	}
+	return fmt.Sprintf("l%d", i)
+}
+
+// legend lists the named elements; it is empty under the legend of a figure.
 func (p *Plot) legend() []entry {
+	if p.of != nil {
+		return nil
+	}
+	return p.named()
+}
+
+func (p *Plot) named() []entry {
 	var list []entry
 	for i, l := range p.Lines {
 		if l.Name != "" {
-			list = append(list, entry{fmt.Sprintf("l%d", i), l.Name})
+			list = append(list, entry{p.class(i), l.Name})
 		}
 	}
 	if p.Level != nil {
@@ -173,61 +171,134 @@ func (p *Plot) legend() []entry {
 }
 
 // path draws a line; a single point becomes a short visible dash.
-func path(l Line, px, py func(float64) float64) string {
+func path(l Line, px, py func(float64) float64) (d string, points [][2]float64) {
 	var b strings.Builder
-	drawn, pen := 0, "M"
+	pen := "M"
 	for i := range l.X {
 		if !finite(l.X[i]) || !finite(py(l.Y[i])) || l.Y[i] < 0 {
 			pen = "M"
 			continue
 		}
-		fmt.Fprintf(&b, "%s%.1f %.1f", pen, px(l.X[i]), py(l.Y[i]))
-		drawn, pen = drawn+1, "L"
+		x, y := px(l.X[i]), py(l.Y[i])
+		fmt.Fprintf(&b, "%s%.1f %.1f", pen, x, y)
+		points, pen = append(points, [2]float64{x, y}), "L"
 	}
-	if drawn == 1 {
+	if len(points) == 1 {
 		b.WriteString("h3")
 	}
-	return b.String()
+	return b.String(), points
+}
+
+// few is the most points with a dot and an error bar of their own.
+const few = 12
+
+// spread draws a standard deviation up and down: a bar at each of few points, a band along many.
+func spread(l Line, class string, px, py func(float64) float64) string {
+	var up, down, bars strings.Builder
+	for i, sd := range l.SD {
+		if !finite(l.X[i]) || !finite(l.Y[i]) || !finite(sd) {
+			continue
+		}
+		x, high, low := px(l.X[i]), py(l.Y[i]+sd), py(l.Y[i]-sd)
+		fmt.Fprintf(&bars, "M%.1f %.1fV%.1fm-3 0h6M%.1f %.1fh6", x, high, low, x-3, high)
+		fmt.Fprintf(&up, "L%.1f %.1f", x, high)
+		back := fmt.Sprintf("L%.1f %.1f", x, low) + down.String()
+		down.Reset()
+		down.WriteString(back)
+	}
+	switch {
+	case bars.Len() == 0:
+		return ""
+	case len(l.SD) <= few:
+		return fmt.Sprintf(`<path d="%s" class="%s bar"/>`, bars.String(), class)
+	}
+	return fmt.Sprintf(`<path d="M%sZ" class="%s band"/>`, up.String()[1:]+down.String(), class)
 }
 
 // A scale is the range of an axis and its ticks, as exponents of ten if the axis is logarithmic.
 type scale struct {
 	lo, hi float64
 	ticks  []float64
+	log    bool
 }
 
+// tick is the value and the label of a tick.
+func (s scale) tick(v float64) (at float64, label string) {
+	if !s.log {
+		return v, Number(v, 3)
+	}
+	if at = math.Pow(10, v); s.hi-s.lo <= narrow {
+		return at, Number(at, 1)
+	}
+	return at, "10" + superscript(int(v))
+}
+
+// ranges of the plot: those with the same label in its figure share an axis.
 func (p *Plot) ranges() (x, y scale) {
+	plots := []Plot{*p}
+	if p.of != nil {
+		plots = p.of.Plots
+	}
 	xlo, xhi, ylo, yhi := math.Inf(1), math.Inf(-1), math.Inf(1), 0.0
-	see := func(vx, vy float64) {
-		if finite(vx) && finite(vy) {
-			xlo, xhi, yhi = math.Min(xlo, vx), math.Max(xhi, vx), math.Max(yhi, vy)
-			if vy > 0 {
-				ylo = math.Min(ylo, vy)
+	seeX := func(v float64) { xlo, xhi = math.Min(xlo, v), math.Max(xhi, v) }
+	seeY := func(v float64) {
+		if yhi = math.Max(yhi, v); v > 0 {
+			ylo = math.Min(ylo, v)
+		}
+	}
+	for _, q := range plots {
+		sameX := q.XLabel == p.XLabel && q.LogX == p.LogX
+		sameY := q.YLabel == p.YLabel && q.LogY == p.LogY && q.Tight == p.Tight
+		see := func(x, y, sd float64) {
+			if !finite(x) || !finite(y) {
+				return
+			}
+			if sameX {
+				seeX(x)
+			}
+			if sameY {
+				seeY(y)
+			}
+			if sameY && finite(sd) {
+				seeY(y + sd)
+				if !p.LogY {
+					seeY(y - sd)
+				}
+			}
+		}
+		for _, l := range q.Lines {
+			for i := range l.X {
+				sd := 0.0
+				if l.SD != nil {
+					sd = l.SD[i]
+				}
+				see(l.X[i], l.Y[i], sd)
+			}
+		}
+		if q.Mark != nil {
+			see(q.Mark[0], q.Mark[1], 0)
+		}
+		if sameY && q.Level != nil {
+			if yhi = math.Max(yhi, *q.Level); p.Tight && *q.Level > 0 {
+				ylo = math.Min(ylo, *q.Level)
 			}
 		}
 	}
-	for _, l := range p.Lines {
-		for i := range l.X {
-			see(l.X[i], l.Y[i])
-		}
-	}
-	if p.Mark != nil {
-		see(p.Mark[0], p.Mark[1])
-	}
-	if p.Level != nil {
-		yhi = math.Max(yhi, *p.Level)
-	}
 	y = linear(0, yhi, 5)
 	if p.Tight && ylo <= yhi {
-		if p.Level != nil && *p.Level > 0 {
-			ylo = math.Min(ylo, *p.Level)
-		}
 		y = linear(ylo, yhi, 8)
 	}
 	if p.LogY && ylo <= yhi {
 		y = decades(ylo, yhi)
 	} else if p.LogY {
 		y = decades(0.1, 1)
+	}
+	if p.Categories != nil {
+		x = scale{lo: -0.5, hi: float64(len(p.Categories)) - 0.5}
+		for i := range p.Categories {
+			x.ticks = append(x.ticks, float64(i))
+		}
+		return x, y
 	}
 	if xlo > xhi {
 		xlo, xhi = 0, 1
@@ -267,11 +338,29 @@ func linear(lo, hi float64, n int) scale {
 	return s
 }
 
-// decades spans powers of ten, every one, second, … labeled.
+// narrow is the most decades that have ticks between them.
+const narrow = 2.5
+
+// decades spans powers of ten, every one, second, … labeled; of few, it spans 1, 2 and 5 times them.
 func decades(lo, hi float64) scale {
-	s := scale{lo: math.Floor(math.Log10(lo) + 1e-9), hi: math.Ceil(math.Log10(hi) - 1e-9)}
+	s := scale{log: true, lo: math.Floor(math.Log10(lo) + 1e-9), hi: math.Ceil(math.Log10(hi) - 1e-9)}
 	if s.hi <= s.lo {
 		s.hi = s.lo + 1
+	}
+	if hi > 1.01*lo && math.Log10(hi/lo) < narrow-0.7 {
+		from, to := s.lo, s.hi
+		s.lo, s.hi = math.Inf(-1), math.Inf(1)
+		for v := from; v <= to; v++ {
+			for _, at := range []float64{v, v + math.Log10(2), v + math.Log10(5)} {
+				if at <= math.Log10(lo)+1e-9 {
+					s.lo, s.ticks = at, nil
+				}
+				if s.ticks = append(s.ticks, at); at >= math.Log10(hi)-1e-9 {
+					s.hi = at
+					return s
+				}
+			}
+		}
 	}
 	every := math.Ceil((s.hi - s.lo) / 7)
 	for v := math.Ceil(s.lo/every) * every; v <= s.hi; v += every {
@@ -310,11 +399,3 @@ func Thin(x, y []float64) (tx, ty []float64) {
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
-
-// tick returns the value and the label of a tick; on a logarithmic axis v is an exponent of ten.
-func tick(v float64, log bool) (at float64, label string) {
-	if log {
-		return math.Pow(10, v), "10" + superscript(int(v))
-	}
-	return v, Number(v, 3)
-}

@@ -14,7 +14,7 @@ import (
 
 func TestPlot(t *testing.T) {
 	p := Plot{ID: "p", Title: "A <title>", Desc: "what & why", XLabel: "x", YLabel: "y",
-		Lines: []Line{{"first", []float64{0, 50, 100}, []float64{1, math.NaN(), 3}}, {"second", []float64{0, 100}, []float64{2, 4}}}}
+		Lines: []Line{{Name: "first", X: []float64{0, 50, 100}, Y: []float64{1, math.NaN(), 3}}, {Name: "second", X: []float64{0, 100}, Y: []float64{2, 4}}}}
 	level := 8.0
 	p.Level, p.LevelName = &level, "the cap"
 	p.Mark, p.MarkName = &[2]float64{50, 2}, "here"
@@ -38,15 +38,15 @@ func TestPlot(t *testing.T) {
 func TestPlotsOfLittle(t *testing.T) {
 	for name, l := range map[string]Line{
 		"nothing":     {},
-		"one point":   {"", []float64{3}, []float64{2}},
-		"all zero":    {"", []float64{0, 1}, []float64{0, 0}},
-		"no number":   {"", []float64{0, 1}, []float64{math.NaN(), math.Inf(1)}},
-		"below zero":  {"", []float64{0, 1}, []float64{-1, -1}},
-		"huge":        {"", []float64{0, 1}, []float64{0, 1e300}},
-		"tiny":        {"", []float64{0, 1}, []float64{0, 5e-324}},
-		"far away":    {"", []float64{1e15, 1e15 + 8}, []float64{1, 1}},
-		"farther":     {"", []float64{math.MaxInt, math.MaxInt}, []float64{1, 1}},
-		"one in logs": {"", []float64{1e-6}, []float64{1}},
+		"one point":   {Name: "", X: []float64{3}, Y: []float64{2}},
+		"all zero":    {Name: "", X: []float64{0, 1}, Y: []float64{0, 0}},
+		"no number":   {Name: "", X: []float64{0, 1}, Y: []float64{math.NaN(), math.Inf(1)}},
+		"below zero":  {Name: "", X: []float64{0, 1}, Y: []float64{-1, -1}},
+		"huge":        {Name: "", X: []float64{0, 1}, Y: []float64{0, 1e300}},
+		"tiny":        {Name: "", X: []float64{0, 1}, Y: []float64{0, 5e-324}},
+		"far away":    {Name: "", X: []float64{1e15, 1e15 + 8}, Y: []float64{1, 1}},
+		"farther":     {Name: "", X: []float64{math.MaxInt, math.MaxInt}, Y: []float64{1, 1}},
+		"one in logs": {Name: "", X: []float64{1e-6}, Y: []float64{1}},
 	} {
 		for _, logX := range []bool{false, true} {
 			if logX && len(l.X) > 0 && l.X[0] == 0 {
@@ -60,7 +60,7 @@ func TestPlotsOfLittle(t *testing.T) {
 			}
 		}
 	}
-	p := Plot{ID: "p", Lines: []Line{{"", []float64{3}, []float64{2}}}}
+	p := Plot{ID: "p", Lines: []Line{{Name: "", X: []float64{3}, Y: []float64{2}}}}
 	if !strings.Contains(string(p.SVG()), "h3") {
 		t.Error("a single point cannot be seen")
 	}
@@ -88,6 +88,9 @@ func TestTicks(t *testing.T) {
 		if got := fmt.Sprint(ticks); got != c.want {
 			t.Errorf("linear(%v, %v) = %v, want %v", c.lo, c.hi, got, c.want)
 		}
+	}
+	if s := decades(0.05, 1.6); fmt.Sprintf("%.3g %.3g", s.lo, s.hi) != "-1.3 0.301" || len(s.ticks) != 6 {
+		t.Errorf("few decades: %+v", s)
 	}
 	if s := decades(1e-12, 1e-2); s.lo != -12 || s.hi != -2 || fmt.Sprint(s.ticks) != "[-12 -10 -8 -6 -4 -2]" {
 		t.Errorf("decades: %+v", s)
@@ -153,7 +156,7 @@ func wellFormed(t *testing.T, b []byte) {
 }
 
 func TestFigure(t *testing.T) {
-	p := Plot{ID: "a", Title: "A & B", Lines: []Line{{"first", []float64{1, 2}, []float64{3, 4}}}}
+	p := Plot{ID: "a", Title: "A & B", Lines: []Line{{Name: "first", X: []float64{1, 2}, Y: []float64{3, 4}}}}
 	q := p
 	q.ID, q.Title = "b", "C"
 	got := Figure("All of <it>", "a & b", p, q)
@@ -198,7 +201,59 @@ func TestTightAndTall(t *testing.T) {
 	if h := p.height(); h != plotH+8*legendH {
 		t.Errorf("height %d", h)
 	}
-	if text := Figure("t", "n", p, p); !strings.Contains(text, fmt.Sprintf(`height="%d"`, 52+2*(34+p.height()))) || !strings.Contains(text, `class="l8"`) {
-		t.Errorf("figure of another height:\n%s", text[:300])
+	if f := NewPanels([]Plot{p, p}); f.Plots[1].height() != plotH || len(f.entries) != 10 {
+		t.Errorf("%d names in the legend of a figure, height %d", len(f.entries), f.Plots[1].height())
+	}
+}
+
+// Panels share ranges by label, and a name has one style, a method its own in every figure.
+func TestPanels(t *testing.T) {
+	a := Plot{ID: "a", XLabel: "t", YLabel: "error", Lines: []Line{{Name: "other", X: []float64{0, 10}, Y: []float64{1, 2}}, {Name: "DP-SGD", X: []float64{0, 20}, Y: []float64{1, 3}, SD: []float64{0, 5}}}}
+	b := Plot{ID: "b", XLabel: "t", YLabel: "error", Lines: []Line{{Name: "DP-SGD", X: []float64{5}, Y: []float64{1}}}}
+	c := Plot{ID: "c", XLabel: "t", YLabel: "accuracy", Lines: []Line{{Name: "sgd", X: []float64{5}, Y: []float64{70}}}}
+	f := NewPanels([]Plot{a, b, c})
+	for i := range f.Plots {
+		p := &f.Plots[i]
+		if x, y := p.ranges(); x.hi != 20 || y.hi != []float64{8, 8, 80}[i] {
+			t.Errorf("panel %d: x to %v, y to %v", i, x.hi, y.hi)
+		}
+		if strings.Contains(string(p.SVG()), `class="legend"`) {
+			t.Errorf("panel %d has a legend of its own", i)
+		}
+	}
+	own := methods["sgd"]
+	if f.classes["DP-SGD"] != own || f.classes["sgd"] == own || f.classes["other"] == own || f.classes["other"] == f.classes["sgd"] {
+		t.Errorf("styles %v", f.classes)
+	}
+	if got := string(f.Legend()); strings.Count(got, "<li>") != 3 {
+		t.Errorf("legend %s", got)
+	}
+	for n := 2; n < 13; n++ {
+		if k := columnsOf(n); n%k == 1 {
+			t.Errorf("%d plots in %d columns", n, k)
+		}
+	}
+}
+
+// Bars for few points, a band for many, and points for categories.
+func TestSpread(t *testing.T) {
+	var l Line
+	for i := range 30 {
+		l.X, l.Y, l.SD = append(l.X, float64(i)), append(l.Y, 1), append(l.SD, 2)
+	}
+	for _, c := range []struct {
+		n    int
+		want string
+	}{{30, "l0 band"}, {3, "l0 bar"}} {
+		p := Plot{ID: "p", LogY: true, Lines: []Line{{X: l.X[:c.n], Y: l.Y[:c.n], SD: l.SD[:c.n]}}}
+		got := string(p.SVG())
+		wellFormed(t, []byte(got))
+		if !strings.Contains(got, c.want) || strings.Contains(got, "NaN") || strings.Contains(got, "Inf") {
+			t.Error(got)
+		}
+	}
+	p := Plot{ID: "p", Categories: []string{"no", "must"}, Lines: []Line{{X: []float64{0, 1}, Y: []float64{3, 4}}}}
+	if got := string(p.SVG()); strings.Count(got, "l0 dot") != 2 || !strings.Contains(got, ">must<") || strings.Contains(got, `class="l0"`) {
+		t.Error(got)
 	}
 }

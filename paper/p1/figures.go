@@ -77,19 +77,19 @@ func schedules() (paper.Figure, error) {
 	return f, nil
 }
 
-// errors are Figures 3 (all rows) and 4 (samples): the mean error against the step, one figure for each step size.
+// errors are Figures 3 (all rows) and 4 (samples): the mean error against the step, for each step size and method.
 func (r *Report) errors() (all []paper.Figure) {
 	s := r.Size
 	for i, m := range slices.Backward(s.Batches) {
 		number := len(s.Batches) - i + 2
+		f := paper.Figure{File: fmt.Sprintf("figure%d", number), Title: fmt.Sprintf("Figure %d: errors at m = %d", number, m),
+			Note: fmt.Sprintf("mean of F(x_t) − F* over %d runs, with bands of one standard deviation; n = %d; step size c/L; lines end at T′; data in curves.csv", s.Runs, s.Rows)}
 		for _, c := range s.Rates {
-			f := paper.Figure{File: fmt.Sprintf("figure%d-c%g", number, c), Title: fmt.Sprintf("Figure %d: errors at m = %d, c = %g", number, m, c),
-				Note: fmt.Sprintf("mean of F(x_t) − F* over %d runs, n = %d; lines end at T′", s.Runs, s.Rows)}
 			for k, name := range asPrinted {
-				p := chart.Plot{ID: fmt.Sprintf("%s-%d", f.File, k), Title: name, Desc: "Error against the step, a line for each T", XLabel: "t", YLabel: "error", LogY: true}
+				p := chart.Plot{ID: fmt.Sprintf("%s-c%g-%d", f.File, c, k), Title: fmt.Sprintf("%s, c = %g", name, c), Desc: "Error against the step, a line for each T", XLabel: "t", YLabel: "error", LogY: true}
 				for _, steps := range s.Steps {
 					v := r.find(m, steps, c, name)
-					l := chart.Line{Name: fmt.Sprintf("T = %d", v.T), Y: v.Gap}
+					l := chart.Line{Name: fmt.Sprintf("T = %d", v.T), Y: v.Gap, SD: v.SD}
 					for _, t := range v.Step {
 						l.X = append(l.X, float64(t))
 					}
@@ -97,8 +97,8 @@ func (r *Report) errors() (all []paper.Figure) {
 				}
 				f.Plots = append(f.Plots, p)
 			}
-			all = append(all, f)
 		}
+		all = append(all, f)
 	}
 	return all
 }

@@ -27,7 +27,7 @@ func TestRun(t *testing.T) {
 	e, dir := Experiment, filepath.Join(t.TempDir(), "out")
 	e.Run = paper.Sized(tiny, tiny, run)
 	found := papertest.Run(t, e, paper.Lab{Dir: dir}, []string{"curves.csv", "tables.md", "figure1.csv", "figure1.svg", "figure2.csv", "figure2.svg",
-		"figure3-c0.1.svg", "figure3-c1.svg", "figure4-c0.1.svg", "figure4-c1.svg", "index.html"}, nil)
+		"figure3.svg", "figure4.svg", "index.html"}, nil)
 	if r := found.R.(*Report); len(found.Claims) != 18 || len(r.Gains) != 8 {
 		t.Errorf("%d claims and %d gains", len(found.Claims), len(r.Gains))
 	}

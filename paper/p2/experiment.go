@@ -288,6 +288,14 @@ func mean(c *compare.Cell, axis string) float64 {
 	return c.Objective().Mean
 }
 
+// spread is the standard deviation of mean.
+func spread(c *compare.Cell, axis string) float64 {
+	if axis == accuracyAxis {
+		return 100 * c.Score().SD
+	}
+	return c.Objective().SD
+}
+
 // deviation is a standard deviation, empty for that of one value.
 func deviation(sd float64) string {
 	if math.IsNaN(sd) {
@@ -298,12 +306,12 @@ func deviation(sd float64) string {
 
 // figure1 is the impact of hyperparameters.
 func (r *results) figure1() paper.Figure {
-	f := paper.Figure{File: "figure1", Title: "Figure 1: hyperparameters", Note: "accuracy of DP-BLSGD on Adult, logistic, ε/100 for each iteration; a line for each ε. The Gaussian search, with the noise of Algorithm 1, does not cost what Theorem 3 says (S-2d): its panel is a run without a guarantee, and Sotto has no such search"}
+	f := paper.Figure{File: "figure1", Title: "Figure 1: hyperparameters", Note: "accuracy of DP-BLSGD on Adult, logistic, ε/100 for each iteration; a line for each ε, with bars of one standard deviation. The Gaussian search, with the noise of Algorithm 1, does not cost what Theorem 3 says (S-2d): its panel is a run without a guarantee, and Sotto has no such search"}
 	f.CSV = paper.NewCSV("parameter,value,epsilon,accuracy_mean,accuracy_sd,objective_mean")
 	for i, p := range r.size.panels() {
 		plot := chart.Plot{ID: fmt.Sprintf("f1-%d", i), Title: p.name, Desc: "Accuracy against the hyperparameter", XLabel: p.field, YLabel: accuracyAxis, Tight: true}
 		if p.field == "growth" {
-			plot.XLabel = "0 no, 1 must, 2 adaptive"
+			plot.XLabel, plot.Categories = "ε of an iteration grows", p.values
 		}
 		for _, e := range r.size.Hyper {
 			l := chart.Line{Name: "ε = " + number(e)}
@@ -313,7 +321,7 @@ func (r *results) figure1() paper.Figure {
 				if err != nil {
 					at = float64(k)
 				}
-				l.X, l.Y = append(l.X, at), append(l.Y, mean(c, accuracyAxis))
+				l.X, l.Y, l.SD = append(l.X, at), append(l.Y, mean(c, accuracyAxis)), append(l.SD, spread(c, accuracyAxis))
 				f.CSV.Add(p.field, v, e, mean(c, accuracyAxis), paper.Digits(100*c.Score().SD, 4), mean(c, objectiveAxis))
 			}
 			plot.Lines = append(plot.Lines, l)
@@ -341,8 +349,13 @@ func (r *results) figure2() paper.Figure {
 	for i, q := range r.ratios {
 		f.CSV.Add(q, r.gradients[i], r.objectives[i])
 	}
-	f.Plots = []chart.Plot{{ID: "f2", Title: "Passes over the rows", Desc: "Passes of gradients and of losses against the sampling ratio", XLabel: "q", YLabel: "passes", LogX: true, LogY: true,
-		Lines: []chart.Line{{Name: "gradient", X: r.ratios, Y: r.gradients}, {Name: "objective", X: r.ratios, Y: r.objectives}}}}
+	for _, q := range []struct {
+		name   string
+		passes []float64
+	}{{"gradient", r.gradients}, {"objective", r.objectives}} {
+		f.Plots = append(f.Plots, chart.Plot{ID: "f2-" + q.name, Title: "Evaluations of the " + q.name, Desc: "Passes over the rows against the sampling ratio", XLabel: "q", YLabel: "passes", LogX: true, LogY: true,
+			Lines: []chart.Line{{Name: blsgd, X: r.ratios, Y: q.passes}}})
+	}
 	return f
 }
 
@@ -366,7 +379,7 @@ func lines(fromPaper bool) []string {
 
 // figure34 is Figure 3 (logistic) or 4 (SVM).
 func (r *results) figure34(number34 int, model string) paper.Figure {
-	f := paper.Figure{File: fmt.Sprintf("figure%d", number34), Title: fmt.Sprintf("Figure %d: %s by ε", number34, model), Note: "means; δ = 1e-8; sound accounts; the paper only draws its values"}
+	f := paper.Figure{File: fmt.Sprintf("figure%d", number34), Title: fmt.Sprintf("Figure %d: %s by ε", number34, model), Note: "means with bars of one standard deviation; δ = 1e-8; sound accounts; the paper only draws its values"}
 	f.CSV = paper.NewCSV("table,method,epsilon,accuracy_mean,accuracy_sd,objective_mean,objective_sd")
 	for _, axis := range []string{accuracyAxis, objectiveAxis} {
 		for _, d := range datasets[:r.size.Tables] {
@@ -377,7 +390,7 @@ func (r *results) figure34(number34 int, model string) paper.Figure {
 				}
 				plot := chart.Plot{ID: fmt.Sprintf("%s-%s-%d", f.File, d.name, len(f.Plots)), Title: title + ": " + axis, Desc: "A line for each method", XLabel: "ε", YLabel: axis, LogX: true, Tight: true}
 				for _, m := range lines(fromPaper) {
-					plot.Lines = append(plot.Lines, paper.Line(strings.TrimSuffix(m, own), r.size.Epsilon, func(e float64) (x, y float64, ok bool) {
+					l := paper.Line(strings.TrimSuffix(m, own), r.size.Epsilon, func(e float64) (x, y float64, ok bool) {
 						c := r.cell(tableOf(d.name, model, m), m, number(e))
 						if c == nil || c.Score().N == 0 {
 							return 0, 0, false
@@ -386,7 +399,11 @@ func (r *results) figure34(number34 int, model string) paper.Figure {
 							f.CSV.Add(d.name, m, e, mean(c, axis), deviation(100*c.Score().SD), c.Objective().Mean, deviation(c.Objective().SD))
 						}
 						return e, mean(c, axis), true
-					}))
+					})
+					for _, e := range l.X {
+						l.SD = append(l.SD, spread(r.cell(tableOf(d.name, model, m), m, number(e)), axis))
+					}
+					plot.Lines = append(plot.Lines, l)
 				}
 				level := mean(r.cell(tableOf(d.name, model, optimum), optimum, compare.NoNoise), axis)
 				plot.Level, plot.LevelName = &level, optimum

@@ -127,7 +127,7 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	found.Data = []paper.File{{Name: "runs.csv", Text: runsCSV(r.Runs)}, {Name: "cells.csv", Text: cellsCSV(r.Cells)}}
 	for i, s := range size.Settings {
 		found.Figures = append(found.Figures, paper.Figure{File: fmt.Sprintf("figure%d", i+1), Title: shaped + ", " + s.String(),
-			Note: fmt.Sprintf("means of %d runs; n = %d", size.Runs, size.Rows) + "; " + bounds[0], Plots: r.plots(i, s)})
+			Note: fmt.Sprintf("means of %d runs with bars of one standard deviation; n = %d", size.Runs, size.Rows) + "; " + bounds[0], Plots: r.plots(i, s)})
 	}
 	return found, nil
 }
@@ -141,19 +141,24 @@ func (r *Report) plots(number int, s Setting) []chart.Plot {
 	var plots []chart.Plot
 	for k, q := range []struct {
 		title, y string
-		value    func(Cell) float64
+		value    func(Cell) paper.Mean
 		log      bool
 	}{
-		{"Iterations", "steps", func(c Cell) float64 { return c.Steps.Value }, true},
-		{"Hessians", "Hessians", func(c Cell) float64 { return math.Max(0.1, c.Hessians.Value) }, true},
-		{"Time", "seconds", func(c Cell) float64 { return c.Seconds.Value }, true},
-		{"Final loss", "F", func(c Cell) float64 { return c.Loss.Value }, false},
+		{"Iterations", "steps", func(c Cell) paper.Mean { return c.Steps }, true},
+		{"Hessians", "Hessians", func(c Cell) paper.Mean { return paper.Mean{Value: math.Max(0.1, c.Hessians.Value), SD: c.Hessians.SD} }, true},
+		{"Time", "seconds", func(c Cell) paper.Mean { return c.Seconds }, true},
+		{"Final loss", "F", func(c Cell) paper.Mean { return c.Loss }, false},
 	} {
 		p := chart.Plot{ID: fmt.Sprintf("f%d%c", number+1, 'a'+k), Title: q.title, Desc: q.title + " against the budget, a line for each method", XLabel: "ε", YLabel: q.y, LogY: q.log, Tight: !q.log}
 		for _, m := range []string{"TR", "OPT", "OPT-LS", "2OPT-LS"} {
-			p.Lines = append(p.Lines, paper.Line(m, r.Cells, func(c Cell) (float64, float64, bool) {
-				return c.Epsilon, q.value(c), c.Table == shaped && c.Bound == bounds[0] && c.Setting == s && c.Method == m
-			}))
+			of := func(value func(paper.Mean) float64) chart.Line {
+				return paper.Line(m, r.Cells, func(c Cell) (float64, float64, bool) {
+					return c.Epsilon, value(q.value(c)), c.Table == shaped && c.Bound == bounds[0] && c.Setting == s && c.Method == m
+				})
+			}
+			l := of(func(v paper.Mean) float64 { return v.Value })
+			l.SD = of(func(v paper.Mean) float64 { return v.SD }).Y
+			p.Lines = append(p.Lines, l)
 		}
 		plots = append(plots, p)
 	}

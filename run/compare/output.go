@@ -226,6 +226,7 @@ func (p *Plan) figure() string {
 				if e, err := strconv.ParseFloat(c.Epsilon, 64); err == nil {
 					l := &plot.Lines[n-1]
 					l.X, l.Y = append(l.X, e), append(l.Y, s.scale*s.of(c).Mean)
+					l.SD = append(l.SD, s.scale*s.of(c).SD)
 				}
 			}
 			for _, c := range t.cells { // the first without noise, as a level
@@ -238,7 +239,7 @@ func (p *Plan) figure() string {
 			plots = append(plots, plot)
 		}
 	}
-	return chart.Figure("Methods against ε", "means; not private", plots...)
+	return chart.Figure("Methods against ε", "means with bars of one standard deviation; not private", plots...)
 }
 
 // Write writes the results to the directory: cells and trainings as CSV, the tables in

@@ -140,7 +140,7 @@ func (r *results) claims() paper.Claims {
 
 	wins, cases, points := r.ahead(both, []string{blsgdAC}, []string{blsgd})
 	all.Add("§5.6", "clipping-adaptation-helps-some", "adapting the clipping threshold helps a little on some tables", wins > 0 && wins < cases, "ahead in %d of %d cases, by %.2f points on average", wins, cases, points).
-		Because("With the noise that a sound account allows for 100 iterations next to no search fails, so that no threshold falls; with P2's own budget for an iteration it does (budgets and thresholds that adapt).")
+		Because("With the noise that a sound account allows for 100 iterations hardly a search fails, so that no threshold falls; with P2's own budget for an iteration it does (budgets and thresholds that adapt).")
 	differ, found := false, nil
 	for _, d := range both {
 		for _, e := range r.size.Hyper {

@@ -7,7 +7,6 @@
 package agreement
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -133,9 +132,7 @@ func (p Parts) agreement() (*Agreement, error) {
 		return nil, err
 	}
 	a := &Agreement{}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	return a, d.Decode(a)
+	return a, runlog.Strict(text, a)
 }
 
 // A File is agreed.json of an owner's directory: the network, of which the journal's head and every

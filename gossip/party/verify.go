@@ -1,7 +1,6 @@
 package party
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -79,12 +78,10 @@ func ReadSchedule(dir string) (*gossip.Schedule, error) {
 		return nil, err
 	}
 	s := &gossip.Schedule{}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(s); err != nil {
-		return nil, fmt.Errorf("%s: %w", runlog.ScheduleFile, err)
+	if err = runlog.Strict(b, s); err == nil {
+		err = s.Validate()
 	}
-	if err := s.Validate(); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", runlog.ScheduleFile, err)
 	}
 	return s, nil

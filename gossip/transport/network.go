@@ -93,9 +93,7 @@ func read(path string, v interface{ validate() error }, formats ...string) error
 	if !slices.Contains(formats, head.Format) {
 		return fmt.Errorf("%s: found the format %q; allowed is %q", path, head.Format, formats[0])
 	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
+	if err := runlog.Strict(b, v); err != nil {
 		return fmt.Errorf("%s: found other fields than allowed are in %s (%s); allowed is the file as it was made", path, head.Format, strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if err := v.validate(); err != nil {

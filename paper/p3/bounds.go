@@ -184,7 +184,7 @@ func (r *Report) printed() paper.Table {
 		found := r.short(table, "l2", tenth, 0.8) / r.short(table, "l2", allActive, 0.8)
 		t.Add("loss with ι = 0.1 over that of all nodes, "+table, "after Cor. 3.6", 0.01, found, fmt.Sprintf("%.3g; see the claim", found/0.01))
 	}
-	t.Title = fmt.Sprintf("%d numbers that the paper prints of its experiments", len(t.Rows))
+	t.Title = fmt.Sprintf("%d numbers that the paper prints, or gives by a formula, of its experiments", len(t.Rows))
 	t.Note = "The paper prints no result as a number; its four figures are only drawn. The ε of its figures stand beside the true ones in the next table"
 	return t
 }

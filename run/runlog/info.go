@@ -204,7 +204,7 @@ func ReadInfo(dir string) (*Info, error) {
 		return nil, err
 	}
 	var i Info
-	if err := strictJSON(b, &i); err != nil {
+	if err := Strict(b, &i); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	for _, raw := range []*json.RawMessage{&i.Plan, &i.Config} { // a plan of many parts is mostly spaces

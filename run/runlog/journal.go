@@ -291,7 +291,7 @@ func ReadJournal(path string) (*JournalReader, error) {
 	if _, err := io.ReadFull(f, word); err == nil && string(word) == journalMagic {
 		r.offset = int64(len(word))
 		body, err := r.next()
-		if err == nil && body[0] == kindHead && strictJSON(body[1:], &r.Head) == nil && r.Head.Dim >= 1 && r.Head.Dim <= maxDim {
+		if err == nil && body[0] == kindHead && Strict(body[1:], &r.Head) == nil && r.Head.Dim >= 1 && r.Head.Dim <= maxDim {
 			return r, nil
 		}
 	}

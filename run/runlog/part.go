@@ -157,7 +157,7 @@ func (p *part) begin(n int, vectors bool) (*State, error) {
 	if written != checksum(head) {
 		return nil, fmt.Errorf("%s: its first line does not have its checksum", p.path)
 	}
-	if err := strictJSON(head, s); err != nil {
+	if err := Strict(head, s); err != nil {
 		return nil, fmt.Errorf("%s:1: %w", p.path, err)
 	}
 	p.taken = int64(len(start) + len(line))

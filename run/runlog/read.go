@@ -112,7 +112,7 @@ func chargesTo(to *[]Charges) func(line []byte) error {
 	charged := (&Record{Events: *to}).Charged()
 	return func(line []byte) error {
 		var l chargesLine
-		if err := strictJSON(line, &l); err != nil {
+		if err := Strict(line, &l); err != nil {
 			return err
 		}
 		e, err := privacy.UnmarshalEvent(l.Event)
@@ -132,7 +132,7 @@ func chargesTo(to *[]Charges) func(line []byte) error {
 func stepsTo(to *[]Step) func(line []byte) error {
 	return func(line []byte) error {
 		var s Step
-		err := strictJSON(line, &s)
+		err := Strict(line, &s)
 		if err == nil {
 			*to = append(*to, s)
 		}
@@ -140,7 +140,8 @@ func stepsTo(to *[]Step) func(line []byte) error {
 	}
 }
 
-func strictJSON(line []byte, v any) error {
+// Strict reads one JSON value, with no other fields than those of v, and nothing after it.
+func Strict(line []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/reg"
 	"github.com/sottodp/sotto/oracle"
@@ -155,13 +157,13 @@ func (m DDA) Run(ctx context.Context, at Node, o oracle.Oracle, obj method.Objec
 	done := 0 // sum = Σ_{s≤done} a_s x^(s), x = x^(done+1)
 	upTo := func(t int) {
 		if !m.Refresh {
-			addScaled(sum, p.weight(t)-p.weight(done), x)
+			floats.AddScaled(sum, p.weight(t)-p.weight(done), x)
 			done = t
 			return
 		}
 		for done < t {
 			done++
-			addScaled(sum, p.weight(done)-p.weight(done-1), x)
+			floats.AddScaled(sum, p.weight(done)-p.weight(done-1), x)
 			p.point(x, z, done+1)
 		}
 	}
@@ -179,7 +181,7 @@ func (m DDA) Run(ctx context.Context, at Node, o oracle.Oracle, obj method.Objec
 		if err != nil {
 			return nil, err
 		}
-		addScaled(z, even*(p.weight(t)-p.weight(t-1)), zeta)        // a_t
+		floats.AddScaled(z, even*(p.weight(t)-p.weight(t-1)), zeta) // a_t
 		if err := at.Mixer.Mix(ctx, at.Index, act, z); err != nil { // (5)
 			return nil, err
 		}
@@ -192,11 +194,4 @@ func (m DDA) Run(ctx context.Context, at Node, o oracle.Oracle, obj method.Objec
 	upTo(at.Schedule.Rounds)
 	out(x)
 	return x, nil
-}
-
-// addScaled adds a·x to dst.
-func addScaled(dst []float64, a float64, x []float64) {
-	for j, v := range x {
-		dst[j] += a * v
-	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
@@ -54,7 +56,7 @@ func (m DGD) Run(ctx context.Context, at Node, o oracle.Oracle, obj method.Objec
 		if err := at.Mixer.Mix(ctx, at.Index, act, x); err != nil {
 			return nil, err
 		}
-		addScaled(x, -even*m.Rate/math.Sqrt(float64(act.T+1)), step)
+		floats.AddScaled(x, -even*m.Rate/math.Sqrt(float64(act.T+1)), step)
 		tail.add(act.T, watch)
 	}
 	tail.out(x)
@@ -162,7 +164,7 @@ func (m LaplaceDGD) Run(ctx context.Context, at Node, o oracle.Oracle, obj metho
 		if obj.Reg != nil {
 			obj.Reg.AddGrad(step, y)
 		}
-		addScaled(y, -m.Rate*math.Pow(m.Decay, float64(k)), step)
+		floats.AddScaled(y, -m.Rate*math.Pow(m.Decay, float64(k)), step)
 		if err := at.Mixer.Mix(ctx, at.Index, act, y); err != nil {
 			return nil, err
 		}
@@ -188,7 +190,7 @@ func newTail(s *Schedule, x []float64) *tail {
 
 func (m *tail) add(t int, watch Watch) {
 	if t >= m.from {
-		addScaled(m.sum, 1, m.x)
+		floats.AddScaled(m.sum, 1, m.x)
 		m.count++
 	}
 	if watch != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 )
@@ -42,7 +44,7 @@ func Train(ctx context.Context, s *Schedule, mixer Mixer, methods []Method, orac
 func Mean(nodes [][]float64) []float64 {
 	mean := make([]float64, len(nodes[0]))
 	for _, x := range nodes {
-		addScaled(mean, 1/float64(len(nodes)), x)
+		floats.AddScaled(mean, 1/float64(len(nodes)), x)
 	}
 	return mean
 }

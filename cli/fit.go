@@ -100,7 +100,7 @@ func warner(c *cobra.Command) func(string) {
 }
 
 // voids is the help of a flag that ends a guarantee.
-const voids = "access protected rows without charge; this ends the guarantee of their dataset for ever"
+const voids = "access protected rows without charge; this ends the guarantee of their dataset forever"
 
 // specOf reads the spec of a command line: an optional file, then its flags.
 func specOf(c *cobra.Command, args []string) (*run.Spec, error) {

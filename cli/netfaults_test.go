@@ -740,7 +740,7 @@ func TestNobodyComes(t *testing.T) {
 	for i := range 2 {
 		both.Go(func() {
 			c, stderr := v.owner(i, "")
-			if c.Run(); c.ProcessState.ExitCode() != exitFailed || !strings.Contains(stderr.String(), "owner 3; no row was looked at") {
+			if c.Run(); c.ProcessState.ExitCode() != exitFailed || !strings.Contains(stderr.String(), "owner 3; no row was accessed") {
 				t.Errorf("%v\n%s", c.ProcessState, stderr)
 			}
 			v.nothingSpent(i)

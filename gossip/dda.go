@@ -50,7 +50,7 @@ type DDA struct {
 // row's norm.
 const stepBound = 20
 
-// Configure is Method's.
+// Configure implements Method.
 func (m DDA) Configure(pub oracle.Public, obj method.Objective, s *Schedule, activations int, terms method.Terms) (Method, error) {
 	p, err := m.prox(obj, s)
 	if err != nil {

@@ -120,10 +120,10 @@ func (m LaplaceDGD) Configure(pub oracle.Public, _ method.Objective, _ *Schedule
 	return m, nil
 }
 
-// maxGeometric is the most activations: further steps would be almost 0.
+// maxGeometric is the largest number of activations: further steps would be almost 0.
 const maxGeometric = 1000
 
-// ratio is the noise multiplier of the first activation over that of activation k.
+// ratio returns the noise multiplier of the first activation over that of activation k.
 func (m LaplaceDGD) ratio(k int) float64 { return math.Pow(m.Decay/m.NoiseDecay, float64(k)) }
 
 func (m LaplaceDGD) query(k int) oracle.Grad {
@@ -198,7 +198,7 @@ func (m *tail) add(t int, watch Watch) {
 	}
 }
 
-// out is the mean, or before there is one the last vector.
+// out returns the mean, or the last vector if there is no mean yet.
 func (m *tail) out(dst []float64) {
 	if m.count == 0 {
 		copy(dst, m.x)

@@ -125,8 +125,8 @@ func (g Graph) sorted() Graph {
 	return g
 }
 
-// Validate returns what is wrong. The graph must be connected, so that all nodes learn of each
-// other.
+// Validate returns what is wrong. The graph must be connected, so that every node's vectors reach all
+// others.
 func (g Graph) Validate() error {
 	if g.N < 2 {
 		return fmt.Errorf("gossip: a graph of %d nodes; at least 2 are allowed", g.N)

@@ -17,16 +17,17 @@ import (
 
 // A Method is what each owner does, with its configuration.
 type Method interface {
-	// Configure returns the method with every free (zero) field set, for an owner with so many
-	// activations in the schedule: its noise is calibrated to the owner's own terms. It accesses no
-	// data. Its errors begin with the field's name.
+	// Configure returns the method with every free (zero) field set, for an owner with that many
+	// activations in the schedule: its noise is calibrated to the owner's own terms. It accesses no data.
+	// Its errors begin with the field's name.
 	Configure(pub oracle.Public, obj method.Objective, s *Schedule, activations int, terms method.Terms) (Method, error)
-	// Plan is what a configured method asks of an owner in so many activations.
+	// Plan is what a configured method asks of an owner in that many activations.
 	Plan(pub oracle.Public, activations int) (privacy.Event, error)
-	// NoiseMultiplier is the noise of one query (R8); 0 where there is none or not a single one.
+	// NoiseMultiplier is the noise of one query (R8); 0 if there is none, or if it differs between
+	// queries.
 	NoiseMultiplier() float64
-	// Run takes the node's activations and returns its parameters. What it gives to the mixer and to
-	// watch is public.
+	// Run runs the node's activations and returns its parameters. What it gives to the mixer and to watch
+	// is public.
 	Run(ctx context.Context, at Node, o oracle.Oracle, obj method.Objective, watch Watch) ([]float64, error)
 }
 
@@ -111,7 +112,7 @@ type Rows struct {
 	Off      bool    `yaml:"-" json:"off,omitempty"` // no noise: lab
 }
 
-// sgd is an SGD that asks the same of its rows in that many activations.
+// sgd returns an SGD with the same queries in that many activations.
 func (r Rows) sgd(activations int) method.SGD {
 	return method.SGD{Steps: activations, Rate: 1, Gradient: method.Gradient{Batch: r.Batch, Sampling: r.Sampling, Clip: r.Clip, Noise: r.Noise, Off: r.Off}}
 }

@@ -30,13 +30,13 @@ type Local struct {
 func NewLocal(g Graph) *Local {
 	l := &Local{mail: map[Edge]chan []float64{}}
 	for _, e := range g.Edges {
-		// A sender is at most one message ahead: it has the answer to the one before.
+		// One message fits: a sender has the answer to its last message before it sends the next.
 		l.mail[e], l.mail[Edge{e[1], e[0]}] = make(chan []float64, 1), make(chan []float64, 1)
 	}
 	return l
 }
 
-// Mix is Mixer's. A node must call it once for each of its activations, in their order.
+// Mix implements Mixer. A node must call it once for each of its activations, in their order.
 func (l *Local) Mix(ctx context.Context, node int, act Activation, m []float64) error {
 	for _, peer := range act.Peers {
 		out, ok := l.mail[Edge{node, peer}]
@@ -49,7 +49,7 @@ func (l *Local) Mix(ctx context.Context, node int, act Activation, m []float64) 
 			return ctx.Err()
 		}
 	}
-	var own []float64 // m as it was released, where it is needed more than once
+	var own []float64 // m as it was released, if several exchanges need it
 	if len(act.Peers) > 1 {
 		own = l.copy(m)
 		defer l.pool.Put(&own)

@@ -62,8 +62,8 @@ func (s *Schedule) All() iter.Seq2[int, []Edge] {
 	}
 }
 
-// Planned is, for each owner, the number of activations that its noise is calibrated for: the most
-// of any owner with as many declared rows, since such owners add the same noise.
+// Planned returns the number of activations for which each owner's noise is calibrated: the largest of
+// all owners with the same number of declared rows, since such owners add the same noise.
 func Planned(activations, rows []int) []int {
 	most := map[int]int{}
 	for i, n := range activations {
@@ -76,8 +76,8 @@ func Planned(activations, rows []int) []int {
 	return planned
 }
 
-// Counts is, for each node, the number of rounds in which it is active. It is public, and an owner
-// is charged for each.
+// Counts returns the number of rounds in which each node is active. It is public, and an owner is charged
+// for each.
 func (s *Schedule) Counts() []int {
 	n := make([]int, s.Graph.N)
 	last := make([]int, s.Graph.N) // round, from 1
@@ -94,7 +94,7 @@ func (s *Schedule) Counts() []int {
 	return n
 }
 
-// Share is ι, the share of nodes that are active in a round, on average over the schedule.
+// Share returns ι, the share of nodes that are active in a round, on average over the schedule.
 func (s *Schedule) Share() float64 {
 	sum := 0
 	for _, n := range s.Counts() {
@@ -166,9 +166,9 @@ func (s *Schedule) chooser() *chooser {
 	return c
 }
 
-// round draws edges in random order, without repetition, and takes as many as the schedule has; for
-// a matching those that share no node with earlier ones. On a complete graph every matching of that
-// size is equally likely.
+// round draws edges in random order, without repetition, and takes as many as the schedule has; for a
+// matching it takes those that share no node with earlier ones. On a complete graph every matching of
+// that size is equally likely.
 func (c *chooser) round(t int) []Edge {
 	s := c.s
 	if s.Kind == All {
@@ -221,7 +221,7 @@ func (d *draw) begin(seed, epoch, t uint64) {
 	d.Seed(sha256.Sum256(text[:]))
 }
 
-// below is a number from 0 to n−1, each equally likely.
+// below draws a number from 0 to n−1, each equally likely.
 func (d *draw) below(n int) int {
 	u := uint64(n)
 	for {

@@ -10,10 +10,10 @@ import (
 	"github.com/sottodp/sotto/oracle"
 )
 
-// Train runs all owners as goroutines of one process and returns the parameters of each. Every
-// oracle is one owner's own, with its own meter; methods are configured. The first error stops all.
-// Each node's goroutine calls its watch, which may be nil. The result does not depend on how
-// goroutines are scheduled.
+// Train runs all owners as goroutines of one process and returns the parameters of each. Every owner has
+// its own oracle with its own meter; methods are configured. The first error stops all. Each node's
+// goroutine calls its watch, which may be nil. The result does not depend on the scheduling of
+// goroutines.
 func Train(ctx context.Context, s *Schedule, mixer Mixer, methods []Method, oracles []oracle.Oracle, obj method.Objective, watch func(node int) Watch) ([][]float64, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -39,8 +39,7 @@ func Train(ctx context.Context, s *Schedule, mixer Mixer, methods []Method, orac
 	return found, nil
 }
 
-// Mean is the mean of the nodes' parameters, the model that P3 evaluates. It is public, as they
-// are.
+// Mean returns the mean of the nodes' parameters, the model that P3 evaluates. Like them it is public.
 func Mean(nodes [][]float64) []float64 {
 	mean := make([]float64, len(nodes[0]))
 	for _, x := range nodes {

@@ -7,10 +7,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Weights are the Metropolis weights of the edges of one round, which every node can compute from
-// these edges alone: w_ij = 1/(1 + max(d_i, d_j)), d the number of edges at a node (algorithms.md
-// §4.2). A node's own weight is 1 − Σ_j w_ij ≥ 1/(1+d_i). Any subset of the edges with these
-// weights is a doubly stochastic matrix, too.
+// Weights returns the Metropolis weights of the edges of one round, which every node can compute from
+// these edges alone: w_ij = 1/(1 + max(d_i, d_j)), d the number of edges at a node (algorithms.md §4.2).
+// A node's own weight is 1 − Σ_j w_ij ≥ 1/(1+d_i). Any subset of the edges with these weights is a doubly
+// stochastic matrix, too.
 func Weights(edges []Edge) []float64 {
 	degree := map[int]int{}
 	for _, e := range edges {
@@ -24,7 +24,7 @@ func Weights(edges []Edge) []float64 {
 	return w
 }
 
-// Matrix is the mixing matrix W of one round on n nodes.
+// Matrix returns the mixing matrix W of one round on n nodes.
 func Matrix(n int, edges []Edge) *mat.SymDense {
 	m := mat.NewSymDense(n, nil)
 	for i := range n {
@@ -39,9 +39,9 @@ func Matrix(n int, edges []Edge) *mat.SymDense {
 	return m
 }
 
-// Beta is the root mean square, over the rounds, of the share of the nodes' disagreement that a
-// round leaves: β of P3 (4), the root of the second largest eigenvalue of the mean of WᵀW. It is at
-// most 1; the spectral gap is 1 − β. It takes time in n³.
+// Beta returns the root mean square, over the rounds, of the share of the nodes' disagreement that a
+// round leaves: β of P3 (4), the root of the second largest eigenvalue of the mean of WᵀW. It is at most
+// 1; the spectral gap is 1 − β. It takes time in n³.
 func Beta(n int, rounds iter.Seq[[]Edge]) float64 {
 	sum, count := mat.NewSymDense(n, nil), 0
 	var touched []int

@@ -196,7 +196,7 @@ func (s *Session) describe() (err error) {
 	return err
 }
 
-// NewInfo is the run.json of a new run, without the fields of the method if the job has none.
+// NewInfo returns the run.json of a new run, without the fields of the method if the job has none.
 func NewInfo(j *Job, version string) (*runlog.Info, error) {
 	id, err := NewID()
 	if err != nil {
@@ -241,14 +241,15 @@ func NewInfo(j *Job, version string) (*runlog.Info, error) {
 	return i, nil
 }
 
-// Assumptions are the schema's, with the rows that the method divides by: those of the owner in a network.
+// Assumptions returns the schema's assumptions with the rows that the method divides by: those of the
+// owner in a network.
 func (j *Job) Assumptions() []string {
 	own := *j.Schema
 	own.Rows = j.Facts.Rows
 	return own.Assumptions()
 }
 
-// NewID names a run: the time, and four random bytes.
+// NewID returns a name for a run: the time, and four random bytes.
 func NewID() (string, error) {
 	var b [4]byte
 	if _, err := rand.Read(b[:]); err != nil {
@@ -257,7 +258,7 @@ func NewID() (string, error) {
 	return time.Now().UTC().Format("20060102-150405") + "-" + hex.EncodeToString(b[:]), nil
 }
 
-// TablePath is the name of a table in files that Sotto writes: its absolute path, or the URL of a
+// TablePath returns the name of a table in files that Sotto writes: its absolute path, or the URL of a
 // database without the password.
 func TablePath(p string) string {
 	dir, err := os.Getwd()
@@ -307,7 +308,8 @@ func (s *Session) makeDir() (undo func(), err error) {
 		}
 	}
 	undo = func() {
-		// Under the lock, and its file last: no other process is in the directory yet.
+		// This process holds the lock, and removes its file last, so no other process is in the directory
+		// yet.
 		for _, name := range []string{runlog.EventsFile, runlog.ReleasesFile, runlog.StepsFile, runlog.TokenFile, runlog.InfoFile, lockFile} {
 			os.Remove(filepath.Join(dir, name))
 		}
@@ -323,7 +325,7 @@ func (s *Session) makeDir() (undo func(), err error) {
 		removeDirs() // not those with files, which are another run's
 		return fail("%v", err)
 	}
-	// Before the lock another run may have begun here, and ended.
+	// Another run may have begun and ended here before this process got the lock.
 	if entries, err := os.ReadDir(dir); err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != lockFile }) {
 		s.unlockDir()
 		return fail("%s is another run's; allowed is a new or an empty directory", dir)
@@ -338,7 +340,7 @@ func (s *Session) unlockDir() {
 	}
 }
 
-// recordedLab is what a lab run says of itself.
+// recordedLab is the warning in a lab run's run.json.
 const recordedLab = "this lab run stands in the ledger of the dataset as not private; its lifetime statement says so from now on"
 
 // begin reserves the budget, durably and before the first access, and writes what a resume needs. begun says
@@ -389,7 +391,7 @@ func (s *Session) reserve(ctx context.Context) error {
 	return err
 }
 
-// reservation is what a run of the job asks the ledger for.
+// reservation returns what a run of the job reserves in the ledger.
 func (s *Session) reservation(run string) ledger.Reservation {
 	b, schema := s.Job.Spec.Privacy.Budget(), s.Job.Schema
 	return ledger.Reservation{Dataset: schema.Dataset, Unit: schema.Unit, Adjacency: s.Job.Facts.Adjacency, Run: run, Epsilon: b.Epsilon, Delta: b.Delta, Plan: s.Job.Plan}
@@ -433,7 +435,7 @@ func (s *Session) writeInfo(ctx context.Context) error {
 	return runlog.WriteInfo(s.Dir, s.Info)
 }
 
-// mark is the content's HMAC under the ledger's key (R4).
+// mark returns the content's HMAC under the ledger's key (R4).
 func (s *Session) mark() []byte {
 	h := s.ledger.NewMark()
 	digest := s.opened.Digest()
@@ -441,7 +443,7 @@ func (s *Session) mark() []byte {
 	return h.Sum(nil)
 }
 
-// partMarks are the marks of the parts of a table on several machines.
+// partMarks returns the marks of the parts of a table on several machines.
 func (s *Session) partMarks() (marks [][]byte) {
 	if s.shards == nil || len(s.shards.Digests()) < 2 {
 		return nil

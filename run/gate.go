@@ -28,8 +28,8 @@ func Gate(ctx context.Context, where string, maker bool, notice func(string)) (*
 	return &access.Gate{Ledger: l, Notice: notice, Dropped: Dropped(notice, false)}, nil
 }
 
-// Take returns tables that no run is charged for, in their order, after recording the accesses in the
-// ledger at where. It creates the user's own ledger if there is something to record.
+// Take records accesses that no run is charged for in the ledger at where, and returns the tables in
+// their order. It creates the user's own ledger if there is something to record.
 func Take(ctx context.Context, where, id string, opened ...*access.Opened) ([]*data.Table, error) {
 	var l *ledger.Ledger
 	for _, o := range opened {
@@ -62,8 +62,8 @@ func Take(ctx context.Context, where, id string, opened ...*access.Opened) ([]*d
 	return tables, nil
 }
 
-// Read opens and takes one table for an access that no run is charged for. Of g it uses the assertions,
-// the reason and the hooks.
+// Read opens and takes one table for an access that no run is charged for. It uses the assertions, the
+// reason and the hooks of g.
 func Read(ctx context.Context, where, id string, g access.Gate, purpose access.Purpose, s *schema.Schema, file string, opt data.Options) (*data.Table, error) {
 	gate, err := Gate(ctx, where, false, g.Notice)
 	if err != nil {
@@ -92,7 +92,7 @@ func closeAll(opened []*access.Opened) error {
 	return all
 }
 
-// gate is the gate of a run.
+// gate returns the gate of a run.
 func (s *Session) gate(ctx context.Context) (*access.Gate, error) {
 	spec := s.Job.Spec
 	g, err := Gate(ctx, cmp.Or(s.env.Ledger, spec.Ledger), true, s.notice)
@@ -115,7 +115,7 @@ func (s *Session) gate(ctx context.Context) (*access.Gate, error) {
 	return g, nil
 }
 
-// Take hands the run its tables. A run that is charged has reserved before.
+// Take opens the run's tables to it. A charged run has reserved before.
 func (s *Session) Take(ctx context.Context) (err error) {
 	if s.train, err = s.opened.Take(ctx, s.ledger, s.Info.ID); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 
 const exampleRows = 8 // of each kind
 
-// examples are the first images of a test table and the first that the model gets wrong; none of a table
-// of other rows, or of images with other than one number a pixel.
+// examples are the first images of a test table and the first that the model gets wrong; none if the rows
+// are not images, or have more than one number for each pixel.
 func examples(j *Job, w []float64, t *data.Table) []runlog.Example {
 	image, classes := j.Schema.Image, j.Schema.ClassNames()
 	if image == nil || len(image.Shape) != 2 || t.Classes == 0 || !j.Model.Facts().Probabilities {
@@ -42,7 +42,7 @@ func examples(j *Job, w []float64, t *data.Table) []runlog.Example {
 	return append(first, wrong...)
 }
 
-// gray is a row as bytes, from its least value to its largest.
+// gray returns a row as bytes, scaled from its least value to its largest.
 func gray(b *data.Block, row int) []byte {
 	values := make([]float32, b.Dim)
 	if b.Start == nil {

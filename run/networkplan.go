@@ -47,7 +47,7 @@ type Owner struct {
 	Plan        privacy.Event
 }
 
-// NetworkOptions are those of PrepareNetwork.
+// NetworkOptions are the options of PrepareNetwork.
 type NetworkOptions struct {
 	Flags []Override // beat the fields of the file that are not of its block network
 	Label string     // column to predict, where it is not the schema's label
@@ -98,7 +98,7 @@ func PrepareNetwork(file string, o NetworkOptions) (*NetworkPlan, error) {
 	return p, p.setMethods()
 }
 
-// fail is a mistake in a field of the block.
+// fail returns the error for a mistake in a field of the block.
 func (p *NetworkPlan) fail(field, format string, args ...any) error {
 	where, ok := p.places[field]
 	if !ok {
@@ -247,8 +247,8 @@ func (p *NetworkPlan) setSchedule() error {
 	return nil
 }
 
-// setMethods configures the method of each owner. Owners with equal numbers of rows have the same noise: what
-// the one with the most activations needs.
+// setMethods configures the method of each owner. Owners with equal numbers of rows have the same noise,
+// which the one with the most activations needs.
 func (p *NetworkPlan) setMethods() error {
 	settings := slices.Clone(p.Network.Method)
 	name, _ := settings.Take("name")
@@ -337,7 +337,7 @@ func (p *NetworkPlan) Text(w io.Writer) error {
 	return nil
 }
 
-// JobOf is the job of one owner on its rows, which are in that file or table.
+// JobOf returns the job of one owner on its rows, which are in that file or table.
 func (p *NetworkPlan) JobOf(owner int, rows string) *Job {
 	o, j, spec := p.Owners[owner], *p.Job, *p.Spec
 	spec.MethodName, spec.Data = p.MethodName, rows
@@ -346,8 +346,8 @@ func (p *NetworkPlan) JobOf(owner int, rows string) *Job {
 	return &j
 }
 
-// Streams are the randomness of the run's samples and noise: secure, or of the spec's seed, from which each owner
-// in a network has its own.
+// Streams returns the randomness of the run's samples and noise: secure, or from the spec's seed, which
+// gives each owner in a network a stream of its own.
 func (j *Job) Streams() noise.Streams {
 	switch seed := j.Spec.Seed; {
 	case seed == nil:

@@ -99,7 +99,7 @@ func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
 	return j, nil
 }
 
-// cautions are the warnings of a job before it runs; they follow from public facts.
+// cautions returns the warnings of a job before it runs; they follow from public facts.
 func (j *Job) cautions() (warnings []string) {
 	if c, ok := j.Method.(method.Cautious); ok {
 		warnings = append(warnings, c.Cautions(j.Facts, j.Objective)...)
@@ -110,7 +110,7 @@ func (j *Job) cautions() (warnings []string) {
 	return warnings
 }
 
-// PrepareModel settles the model of a spec and its public facts, and no method.
+// PrepareModel prepares the model of a spec and its public facts, without a method.
 func PrepareModel(spec *Spec, schema *schema.Schema) (*Job, error) {
 	j := &Job{Spec: spec, Schema: schema}
 	if err := j.setModel(); err != nil {
@@ -213,7 +213,7 @@ func (j *Job) setModel() error {
 	return nil
 }
 
-// imageShape is that of the rows of a cnn.
+// imageShape returns the shape of the rows of a cnn.
 func (j *Job) imageShape() []int {
 	if s := j.Spec.Model.Shape; s != nil || j.Spec.Model.Name != "cnn" || j.Schema.Image == nil {
 		return s
@@ -246,7 +246,7 @@ func (m *labMeter) Charge(e privacy.Event) error {
 	return nil
 }
 
-// Cost is ε at the job's δ of what was charged: +Inf without noise.
+// Cost returns ε of the charges at the job's δ: +Inf without noise.
 func (j *Job) Cost(charged privacy.Event) float64 {
 	if j.Spec.Privacy.Off {
 		return math.Inf(1)

@@ -60,8 +60,8 @@ func Abandon(ctx context.Context, dir, where string) (known ledger.Run, d ledger
 	return known, d, err
 }
 
-// settleDir settles the run for the charges in its directory. It writes the report first, where the run
-// was killed before it wrote one.
+// settleDir settles the run for the charges in its directory. It writes the report first if the run was
+// killed before it wrote one.
 func (s *Session) settleDir(ctx context.Context) (*runlog.Record, error) {
 	if err := runlog.Sync(s.Dir); err != nil {
 		return nil, err
@@ -90,8 +90,8 @@ func (s *Session) noResult() error {
 	return inputError("", "%s: says finished, and no result", filepath.Join(s.Dir, runlog.InfoFile))
 }
 
-// askedFor checks that a run under a filter charged what its method asks, given the releases. No plan
-// tells the ledger so, and the refund depends on it.
+// askedFor checks that a run under a filter charged what its method asks, given the releases. The ledger
+// cannot check this against a plan, and the refund depends on it.
 func askedFor(ctx context.Context, dir string, info *runlog.Info) error {
 	plan, err := info.PlanEvent()
 	if _, ok := plan.(privacy.Filtered); err != nil || !ok {
@@ -170,7 +170,7 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 	if _, err := s.Load(ctx); err != nil {
 		return nil, orStopped(ctx, err, ErrInterrupted)
 	}
-	if err := runlog.Sync(dir); err != nil { // before anything is told of what is read
+	if err := runlog.Sync(dir); err != nil { // before anything that follows from the record leaves
 		return nil, err
 	}
 	known, err := runlog.Read(dir)
@@ -328,7 +328,7 @@ func (s *Session) openLedger(ctx context.Context) (err error) {
 	return err
 }
 
-// TakeOver is takeOver for an owner of a network, whose journal lies in its directory.
+// TakeOver is takeOver for an owner of a network, whose journal is in its directory.
 func (s *Session) TakeOver(ctx context.Context) error {
 	rec, err := s.Info.Record(s.Dir)
 	if err != nil {
@@ -389,7 +389,7 @@ func (s *Session) takeOver(ctx context.Context, rec *runlog.Record) error {
 	return err
 }
 
-// sameLedger says whether the ledger that is open is the one that the run began with.
+// sameLedger reports whether the open ledger is the one that the run began with.
 func (s *Session) sameLedger() bool {
 	now, before := s.ledger.Where(), s.Info.Ledger
 	if now == before || before == "" && s.Job.Owner != nil { // an owner that has not reserved yet
@@ -400,8 +400,8 @@ func (s *Session) sameLedger() bool {
 	return err == nil && worse == nil && os.SameFile(a, b)
 }
 
-// swapToken swaps the one-time token of a run and its directory, which holds these charged batches, for a new one (R7). The
-// new one is on disk before the ledger knows it, so a crash in between loses nothing.
+// swapToken replaces the one-time token of a run and its directory, which holds these charged batches
+// (R7). The new one is on disk before the ledger knows it, so a crash in between loses nothing.
 func swapToken(ctx context.Context, l *ledger.Ledger, dir, id, old string, charged []runlog.Charges) (string, error) {
 	path := filepath.Join(dir, runlog.TokenFile)
 	fresh := ledger.NewToken()
@@ -417,8 +417,8 @@ func swapToken(ctx context.Context, l *ledger.Ledger, dir, id, old string, charg
 	return fresh, newfile.SyncDir(dir)
 }
 
-// takeOverLab says whether this is a lab run, whose access take records again (R3). A run that reserved a budget
-// is none, whatever its run.json says.
+// takeOverLab checks that this is a lab run, whose access Take records again (R3). A run that reserved a
+// budget is not one, whatever its run.json says.
 func (s *Session) takeOverLab(ctx context.Context) error {
 	_, err := s.ledger.Run(ctx, s.Info.ID)
 	switch {
@@ -430,7 +430,7 @@ func (s *Session) takeOverLab(ctx context.Context) error {
 	return err
 }
 
-// reservedNothing says whether a run that says that it is of the lab has no token.
+// reservedNothing checks that a run that claims to be a lab run has no token.
 func (s *Session) reservedNothing() error {
 	if _, err := os.Stat(filepath.Join(s.Dir, runlog.TokenFile)); !os.IsNotExist(err) {
 		return s.noLabRun()
@@ -444,9 +444,9 @@ func (s *Session) noLabRun() error {
 
 const pending = ".next" // a token that the ledger may or may not know yet
 
-// currentToken is the token of a run directory: the pending one if a resume was killed after the swap,
-// otherwise the other. A pending token that is current is renamed first, since the next swap writes its own
-// pending token.
+// currentToken returns the token of a run directory: the pending one if a resume was killed after the
+// swap, otherwise the other. A pending token that is current is renamed first, since the next swap writes
+// its own pending token.
 func currentToken(ctx context.Context, l *ledger.Ledger, dir, run string) (string, error) {
 	path := filepath.Join(dir, runlog.TokenFile)
 	if next, err := readToken(path + pending); err == nil && l.Check(ctx, run, next) == nil {
@@ -467,8 +467,8 @@ func readToken(path string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// OpenLedger opens a ledger and creates it if it does not exist. A location where no ledger can be is an
-// *InputError.
+// OpenLedger opens a ledger and creates it if it does not exist. A location that cannot hold a ledger is
+// an *InputError.
 func OpenLedger(ctx context.Context, where string) (*ledger.Ledger, error) {
 	return reachLedger(ctx, where, ledger.Open)
 }
@@ -482,7 +482,7 @@ func FindLedger(ctx context.Context, where string) (*ledger.Ledger, error) {
 	return reachLedger(ctx, where, ledger.Find)
 }
 
-// ViewLedger is FindLedger for commands that only read: nothing is written.
+// ViewLedger is FindLedger for commands that only read; it writes nothing.
 func ViewLedger(ctx context.Context, where string) (*ledger.Ledger, error) {
 	return reachLedger(ctx, where, ledger.View)
 }

@@ -12,9 +12,8 @@ import (
 
 const scoreRows = 256 // rows predicted at once
 
-// predictions calls f for each row in order, with the model's outputs (nil for a
-// dropped row) and the row's label (0 where there is none), until f says to
-// stop. The slice is reused.
+// predictions calls f for each row in order, with the model's outputs (nil for a dropped row) and the
+// row's label (0 if there is none), until f returns false. The slice is reused.
 func predictions(m model.Model, w []float64, t *data.Table, f func(out []float64, label float32) bool) {
 	var ws model.Workspace
 	k := m.Outputs()
@@ -116,7 +115,7 @@ func Finite(values ...float64) bool {
 	return !slices.ContainsFunc(values, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 }
 
-// Best is the index of the largest output; the first among equals.
+// Best returns the index of the largest output; the first among equals.
 func Best(p []float64) int {
 	best := 0
 	for k, v := range p {
@@ -132,8 +131,8 @@ type ranked struct {
 	positive bool
 }
 
-// auc is the probability that a positive row ranks above a negative one, ties
-// counting half (Mann–Whitney); NaN without rows of both classes.
+// auc returns the probability that a positive row ranks above a negative one, ties counting half
+// (Mann–Whitney); NaN without rows of both classes.
 func auc(r []ranked) float64 {
 	slices.SortFunc(r, func(a, b ranked) int { return cmp.Compare(a.score, b.score) })
 	var rankSum, positives float64

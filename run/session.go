@@ -133,7 +133,7 @@ func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked io
 	closeErr = errors.Join(closeErr, s.writer.Close())
 	s.writer = nil
 	switch {
-	case closeErr != nil: // also what made the method fail, where it was the record
+	case closeErr != nil: // also the cause of the method's failure, if it was the record
 		return closeErr
 	case failed != nil && ctx.Err() != nil:
 		s.Info.Status = runlog.Interrupted
@@ -171,7 +171,7 @@ func (s *Session) progress(step, recorded int, start time.Time) {
 	p := Progress{Step: step, MaxSteps: s.maxSteps, Epsilon: s.Job.Cost(s.writer.Spent())}
 	if done := step - recorded; done > 0 {
 		left := float64(p.MaxSteps-step) / float64(done)
-		if f, ok := s.Job.Plan.(privacy.Filtered); ok { // it may end sooner, with its budget
+		if f, ok := s.Job.Plan.(privacy.Filtered); ok { // it may end sooner, when its budget is spent
 			if part, err := account.Part(f, s.writer.Spent(), s.Job.Facts.Adjacency); err == nil && part > s.before {
 				left = math.Min(left, (1-part)/(part-s.before))
 			}
@@ -184,7 +184,7 @@ func (s *Session) progress(step, recorded int, start time.Time) {
 // Finish writes the model and settles, in the directory and then in the ledger, so that after a crash at any
 // point SettleAgain or a resume completes it. It returns the charges in the directory.
 func (s *Session) Finish(ctx context.Context, w []float64, steps int, outcome string, seconds float64) (*runlog.Record, error) {
-	ctx = context.WithoutCancel(ctx) // what is left is short
+	ctx = context.WithoutCancel(ctx) // the rest takes little time
 	j := s.Job
 	rec, err := s.Info.Record(s.Dir)
 	if err != nil {
@@ -229,7 +229,7 @@ func writeModel(dir string, j *Job, info *runlog.Info, w []float64) error {
 	return model.Write(filepath.Join(dir, runlog.ModelFile), file)
 }
 
-// File is the model file of a job with parameters w and the guarantee of its training.
+// File returns the model file of a job with parameters w and the guarantee of its training.
 func (j *Job) File(w []float64, g Guarantee) (*model.File, error) {
 	guarantee, err := json.Marshal(g)
 	if err != nil {
@@ -248,7 +248,7 @@ func (j *Job) File(w []float64, g Guarantee) (*model.File, error) {
 // Diverged is the outcome of a run without finite parameters.
 const Diverged = "diverged"
 
-// Result is the run's result; it makes one if there is none.
+// Result returns the run's result; it makes one if there is none.
 func (s *Session) Result() *runlog.Result {
 	if s.Info.Result == nil {
 		s.Info.Result = &runlog.Result{}
@@ -287,7 +287,7 @@ func (s *Session) report() error {
 	return s.env.Report(s.Dir)
 }
 
-// outcomeOf is the ledger's word for the end of a run.
+// outcomeOf returns the ledger's word for the end of a run.
 func outcomeOf(info *runlog.Info) ledger.Outcome {
 	switch {
 	case info.Status != runlog.Finished:
@@ -298,7 +298,7 @@ func outcomeOf(info *runlog.Info) ledger.Outcome {
 	return ledger.Stopped
 }
 
-// GuaranteeOf is the guarantee in the model file of a run.
+// GuaranteeOf returns the guarantee in the model file of a run.
 func GuaranteeOf(i *runlog.Info) Guarantee {
 	return Guarantee{Budget: i.Budget, Off: i.Off, Unit: i.Unit, UnitRows: i.UnitRows, Dataset: i.Dataset, Run: i.ID, Accountant: i.Accountant, Plan: i.Plan, Method: i.Method, Config: i.Config}
 }
@@ -313,7 +313,7 @@ type Guarantee struct {
 	Run        string          `json:"run"`
 	Accountant string          `json:"accountant,omitempty"`
 	Plan       json.RawMessage `json:"plan"`
-	Method     string          `json:"method,omitempty"` // these two: not in older files
+	Method     string          `json:"method,omitempty"` // this and Config: not in older files
 	Config     json.RawMessage `json:"config,omitempty"`
 }
 
@@ -335,7 +335,7 @@ func numerics(j *Job, batches int) string {
 		"beyond that it rests on the ChaCha8 cipher, on SHA-256 and on the system's randomness.", sums, total, dim, batches)
 }
 
-// ledgerCharges are the charges of a directory in the ledger's type.
+// ledgerCharges converts the charges of a directory to the ledger's type.
 func ledgerCharges(events []runlog.Charges) []ledger.Charges {
 	all := make([]ledger.Charges, len(events))
 	for i, c := range events {

@@ -15,7 +15,7 @@ import (
 	"github.com/sottodp/sotto/run/access"
 )
 
-const goodbye = 2 * time.Second // for workers that are sent away
+const goodbye = 2 * time.Second // for workers that the coordinator refuses
 
 // Shards are the parts of a table on other machines of its owner, and the channel to them.
 type Shards struct {
@@ -63,8 +63,8 @@ func (s *Session) openShards(ctx context.Context, gate *access.Gate) (map[string
 	if s.shards, err = remote.Open(ctx, s.env.Shards.Secret, s.env.Shards.Carrier, s.Job.Facts, terms); err != nil {
 		return nil, err
 	}
-	// A person in two shards counts twice. Only this check sees it, where the two are one file.
-	// Empty shards are equal and share nobody.
+	// A person in two shards counts twice. Only this check detects that, if the two shards are the same
+	// file. Empty shards are equal, but share no person.
 	for i, d := range s.shards.Digests() {
 		if first := slices.Index(s.shards.Digests(), d); first < i && s.shards.RowsOf(i) > 0 {
 			twice := inputError("", "shards %d and %d of %d: found the same rows in both; allowed is each row in one", first+1, i+1, len(s.shards.Digests()))
@@ -81,7 +81,7 @@ func (s *Session) openShards(ctx context.Context, gate *access.Gate) (map[string
 	return map[string]int{"rows": s.shards.Rows()}, err
 }
 
-// together is the digest of a table in parts: of one part its own.
+// together returns the digest of a table in parts: for one part, its own.
 func together(parts [][sha256.Size]byte) (sum [sha256.Size]byte) {
 	if len(parts) == 1 {
 		return parts[0]

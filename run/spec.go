@@ -30,7 +30,7 @@ type Spec struct {
 	// TestOverlaps asserts that test rows which equal training rows are other people's.
 	TestOverlaps bool
 	Schema       string // required
-	Label        string // the column to predict, where it is not the schema's label
+	Label        string // the column to predict, if it is not the schema's label
 
 	Model      ModelSpec
 	MethodName string
@@ -122,7 +122,7 @@ func LoadSpec(file string, overrides []Override) (*Spec, error) {
 	return parseSpec(file, src, overrides)
 }
 
-// input makes an *InputError of a *config.Error.
+// input turns a *config.Error into an *InputError.
 func input(err error) error {
 	var e *config.Error
 	if !errors.As(err, &e) {
@@ -143,7 +143,7 @@ func readSpec(file string) ([]byte, error) {
 	return src, nil
 }
 
-// reason is what the system says, without the path.
+// reason is the system's text, without the path.
 func reason(err error) error {
 	var p *os.PathError
 	if errors.As(err, &p) {
@@ -282,7 +282,7 @@ func isZero(text string) bool {
 	return err == nil && number == 0
 }
 
-// beside is a path as it is seen from the directory of a file.
+// beside joins the directory of a file and a relative path.
 func beside(file, path string) string {
 	if path == "" || file == "" || filepath.IsAbs(path) {
 		return path
@@ -290,7 +290,7 @@ func beside(file, path string) string {
 	return data.Join(filepath.Dir(file), path)
 }
 
-// Place says where a field was written, or where it is missing.
+// Place returns the position of a field, or where it is missing.
 func (s *Spec) Place(field string) string {
 	block, _, _ := strings.Cut(field, ".")
 	for _, f := range []string{field, block} {
@@ -304,15 +304,15 @@ func (s *Spec) Place(field string) string {
 	return ""
 }
 
-// has says whether a field was given.
+// has reports whether a field was given.
 func (s *Spec) has(field string) bool { return s.doc != nil && s.doc.Has(field) }
 
-// missing is the error of a field that nobody gave.
+// missing returns the error of a missing field.
 func (s *Spec) missing(field, hint string) error {
 	return inputError(s.Place(field), "field %q is missing: %s", field, hint)
 }
 
-// check says what is wrong with a spec before any file is opened.
+// check returns what is wrong with a spec, before any file is opened.
 func (s *Spec) check() error {
 	if s.Schema == "" {
 		return s.missing("schema", "the public description of the table; `sotto schema init` makes a skeleton")
@@ -348,7 +348,7 @@ func (s *Spec) check() error {
 	return nil
 }
 
-// Accountant is the accountant named, by default the best of those that have a theorem.
+// Accountant returns the named accountant, by default the best of those that have a theorem.
 func (s *Spec) Accountant() (account.Accountant, error) {
 	if s.Privacy.Accountant == "" {
 		return account.ByName("best")

@@ -32,7 +32,7 @@ type Trained struct {
 	Ledger    string // of its run, if the file is in its run directory and the ledger exists
 }
 
-// Promised lists what the training guarantees, as keys and values of metadata.
+// Promised lists the guarantee of the training, as keys and values of metadata.
 func (m *Trained) Promised() [][2]string {
 	g := m.Guarantee
 	facts := [][2]string{{"sotto.model", m.File.Model}, {"sotto.run", g.Run}, {"sotto.dataset", g.Dataset}, {"sotto.unit", text.Whom(g.Unit, g.UnitRows)}}
@@ -147,7 +147,7 @@ type Evaluation struct {
 }
 
 // Evaluate scores the model on a table. The figures are not private: the access is recorded in the
-// ledger, and refused where it would end a guarantee (R3).
+// ledger, and refused if it would end a guarantee (R3).
 func (m *Trained) Evaluate(ctx context.Context, path string, o Evaluation) (*runlog.Scores, error) {
 	open := func(where string, unprotected bool) (*data.Table, error) {
 		gate := access.Gate{Notice: o.Notice, Dropped: Dropped(o.Notice, o.AcceptDropped), Void: o.Void, Unprotected: unprotected, Why: "score of a model by `sotto evaluate`"}

@@ -12,21 +12,21 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 )
 
-// A Trainer trains on private rows. It is the only place that assembles an oracle over them: fit, resume, verify, tune,
-// compare, audits, simulations, owners of a network, papers and benchmarks differ in what they give it. Of the job it
-// needs Model and Facts; Train needs all of it.
+// A Trainer trains on private rows. It is the only place that assembles an oracle over them: fit, resume,
+// verify, tune, compare, audits, simulations, owners of a network, papers and benchmarks differ in what
+// they give it. Open needs the job's Model and Facts, Train the whole job.
 type Trainer struct {
 	Job     *Job
 	Table   *data.Table
 	Summer  private.Summer // where the rows are, if Table has none
 	Meter   account.Meter
-	Journal oracle.Journal // NopJournal in the lab, and where the log is another's
+	Journal oracle.Journal // NopJournal in the lab, and if another keeps the log
 	Streams noise.Streams
 	First   int // number of the first batch
 	Workers int // goroutines of a large pass; 0 means 1
 }
 
-// Open opens the oracle. Close releases what a half-asked batch has answered.
+// Open opens the oracle. Its Close releases the answers of an unfinished batch.
 func (t *Trainer) Open() (*private.Oracle, error) {
 	return private.New(private.Config{
 		Table: t.Table, Summer: t.Summer, Model: t.Job.Model, Facts: t.Job.Facts, Meter: t.Meter,
@@ -45,7 +45,8 @@ func (j *Job) Train(ctx context.Context, o oracle.Oracle) (w []float64, last met
 	return walk.fold.W(), last, nil
 }
 
-// Train opens the oracle, runs the job's method over it, or over what through puts before it, and closes it.
+// Train opens the oracle, runs the job's method over it, or over the oracle that through returns, and
+// closes it.
 func (t *Trainer) Train(ctx context.Context, through func(*private.Oracle) oracle.Oracle) (w []float64, last method.Step, err error) {
 	o, err := t.Open()
 	if err != nil {
@@ -62,7 +63,7 @@ func (t *Trainer) Train(ctx context.Context, through func(*private.Oracle) oracl
 	return w, last, o.Close()
 }
 
-// NopJournal keeps nothing: for the lab, and for candidates and owners whose log is kept by another.
+// NopJournal keeps nothing: for the lab, and for candidates and owners whose log another keeps.
 type NopJournal struct{}
 
 // Charge keeps nothing.

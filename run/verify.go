@@ -24,11 +24,11 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// WithoutLedger is what a verification says that was given no ledger.
+// WithoutLedger is the finding of a verification without a ledger.
 const WithoutLedger = "not checked against a ledger: anyone who can write the directory can write all of its files to fit each other; --ledger PLACE compares them with what the ledger holds"
 
-// A Verification checks one finished run directory. Verify makes one of a run; package gossip/party
-// makes one of an owner's run in a network.
+// A Verification checks one finished run directory. Verify makes one for a run; package gossip/party
+// makes one for an owner's run in a network.
 type Verification struct {
 	Dir      string
 	Info     *runlog.Info
@@ -310,7 +310,7 @@ func (v *Verification) promise(file *model.File) {
 	found := *file
 	err := json.Unmarshal(file.Guarantee, &g)
 	claims := GuaranteeOf(i)
-	if g.Method == "" && g.Config == nil { // a file from before they were in it
+	if g.Method == "" && g.Config == nil { // a file of an earlier version, without them
 		claims.Method, claims.Config = "", nil
 	}
 	want, fileErr := v.Job.File(file.W, claims)
@@ -353,7 +353,7 @@ func (v *Verification) state(walk *walk, st method.Step, newest *runlog.State) e
 	return nil
 }
 
-// apart is the largest relative difference of two vectors; +Inf where they are of different lengths.
+// apart returns the largest relative difference of two vectors; +Inf if their lengths differ.
 func apart(a, b []float64) float64 {
 	if len(a) != len(b) {
 		return math.Inf(1)
@@ -367,8 +367,8 @@ func apart(a, b []float64) float64 {
 	return worst
 }
 
-// same says whether a replay gives the bits of the run: on the platform where it was made. Elsewhere it agrees
-// to 1e-9.
+// same reports whether a replay must give the bits of the run: it does on the platform of the run.
+// Elsewhere it agrees to 1e-9.
 func (v *Verification) same() bool {
 	return v.Info.Platform == runtime.GOOS+"/"+runtime.GOARCH && v.Info.Kernels == kernels()
 }
@@ -378,7 +378,7 @@ func (v *Verification) Near(again, was []float64) bool { return v.near(apart(aga
 
 func (v *Verification) near(worst float64) bool { return worst == 0 || !v.same() && worst <= 1e-9 }
 
-// claim: what the run says of its model follows from the releases.
+// claim: the run's claim about its model follows from the releases.
 func (v *Verification) claim(again *secondorder.Claim) {
 	var recorded *runlog.Claim
 	if v.Info.Result != nil {
@@ -396,16 +396,16 @@ func (v *Verification) claim(again *secondorder.Claim) {
 		"%v: as the replayed run says; --claim computes both from the rows, for lab runs", recorded)
 }
 
-// VerifyClaim computes what a converged lab run claims of its model from the rows themselves. That is an
-// access without noise, so it is for lab runs only. Rows that are protected by now are refused, unless void,
-// which ends their guarantee. Without a named ledger it uses the run's.
+// VerifyClaim computes from the rows what a converged lab run claims about its model. This is an access
+// without noise, so it is for lab runs only. It refuses rows that are protected by now, unless void is
+// set, which ends their guarantee. Without a named ledger it uses the run's.
 func VerifyClaim(ctx context.Context, dir, where string, void bool) (Finding, error) {
 	info, err := runlog.ReadInfo(dir)
 	switch {
 	case err != nil:
 		return Finding{}, &InputError{"", err}
 	case !info.Lab:
-		return Finding{}, inputError("", "%s: --claim looks at the rows without noise; allowed for lab runs only", dir)
+		return Finding{}, inputError("", "%s: --claim accesses the rows without noise; allowed for lab runs only", dir)
 	case info.Result == nil || info.Result.Claim == nil:
 		return Finding{}, inputError("", "%s: this run claims nothing of its model", dir)
 	}
@@ -437,7 +437,7 @@ func VerifyClaim(ctx context.Context, dir, where string, void bool) (Finding, er
 	return Finding{What: "rows", Holds: gradient <= c.Gradient && least >= -c.Curvature, Detail: fmt.Sprintf("‖∇F‖ = %.4g and λ_min(∇²F) = %.4g; claimed are %v", gradient, least, c)}, nil
 }
 
-// Compact is JSON without spaces; other text stays as it is.
+// Compact returns JSON without spaces; other text stays as it is.
 func Compact(b []byte) []byte {
 	var c bytes.Buffer
 	if json.Compact(&c, b) != nil {

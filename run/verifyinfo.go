@@ -29,8 +29,8 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// given copies into want what follows from no other file of the directory and from no computation: time and
-// platform of the run, names of files, and figures of rows. It checks that those fields fit each other.
+// given copies into want the fields that no other file and no computation gives: time and platform of the
+// run, names of files, and figures of rows. It checks that those fields fit each other.
 func given(want, info *runlog.Info) {
 	want.ID, want.Started, want.Finished, want.Status = info.ID, info.Started, info.Finished, info.Status // model.json has the ID, too
 	want.Version, want.Go, want.Platform, want.Kernels = info.Version, info.Go, info.Platform, info.Kernels
@@ -59,7 +59,7 @@ func given(want, info *runlog.Info) {
 func givenResult(want *runlog.Result, info *runlog.Info) {
 	r := info.Result
 	want.TrainSeconds, want.Owners, want.Test, want.LabCounts, want.TrainLoss = r.TrainSeconds, r.Owners, r.Test, r.LabCounts, r.TrainLoss
-	want.SinceResumed = r.SinceResumed // a record with gaps does not hold without it
+	want.SinceResumed = r.SinceResumed // without it a record with gaps does not verify
 }
 
 // written compares the text of run.json with the expected one, as canonical JSON, field by field.
@@ -102,8 +102,8 @@ func (v *Verification) noModel() bool {
 	return v.Info.Result != nil && v.Info.Result.Outcome == Diverged
 }
 
-// differing are the paths at which two JSON objects differ. Only fields of different bytes are decoded: a plan
-// can hold a hundred thousand events, which take thirty times their size when decoded.
+// differing returns the paths at which two JSON objects differ. Only fields of different bytes are
+// decoded: a plan can hold a hundred thousand events, which take thirty times their size when decoded.
 func differing(a, b []byte) ([]string, error) {
 	var fields [2]map[string]json.RawMessage
 	var rest [2]any
@@ -197,7 +197,7 @@ func unfitScores(s *runlog.Scores, classes []string) (other []string) {
 	return other
 }
 
-// expected is run.json as the run of the job writes it, without its result. Warnings while it ran
+// expected returns run.json as a run of the job writes it, without its result. Warnings while it ran
 // depended on the state of the ledger.
 func (v *Verification) expected() (*runlog.Info, error) {
 	j := *v.Job
@@ -430,8 +430,8 @@ func (v *Verification) Diverged() bool {
 	return os.IsNotExist(err) && v.noModel()
 }
 
-// spent follows the run log of a run and asks the meter for what the run asked last: again it refuses a
-// run that ended because its budget was spent.
+// spent answers after the run log: it asks the meter for the run's last query, which the meter refuses
+// again if the run ended because its budget was spent.
 type spent struct {
 	facts oracle.Public
 	meter account.Meter

@@ -14,13 +14,14 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// keepAll is the most bytes of releases that a run keeps whole. A run that may release more saves the state of
-// the method after each half of that, and keeps the releases after the last state but one.
+// keepAll is the largest size in bytes of releases that a run keeps whole. A run that may release more
+// saves the state of the method after each half of that size, and keeps the releases since the last state
+// but one.
 const keepAll = 64 << 20
 
-// stateEvery is the number of steps from one saved state to the next, by public sizes alone. It is 0 where every
-// release is kept: the releases are small, the method cannot continue from a state, or its queries depend on
-// all releases.
+// stateEvery returns the number of steps from one saved state to the next, from public sizes alone. It is
+// 0 if every release is kept: the releases are small, the method cannot continue from a state, or its
+// queries depend on all releases.
 func stateEvery(m method.Method, plan privacy.Event, dim int) int {
 	_, keeps := m.(method.Checkpointer)
 	_, filtered := plan.(privacy.Filtered)
@@ -42,7 +43,7 @@ func (j *Job) walk(from *method.Checkpoint) *walk {
 	return &walk{j, from, j.Spec.Output.Averager(method.MaxSteps(j.Method), j.Facts.Dim)}
 }
 
-// walkFrom is a walk from a state of a run log; nil is the beginning.
+// walkFrom returns a walk from a state of a run log; nil is the beginning.
 func (j *Job) walkFrom(rec *runlog.Record, at *runlog.State) (*walk, error) {
 	if at == nil {
 		return j.walk(nil), nil
@@ -62,7 +63,7 @@ func (j *Job) walkFrom(rec *runlog.Record, at *runlog.State) (*walk, error) {
 	return w, nil
 }
 
-// state is the state of the walk after st.
+// state returns the state of the walk after st.
 func (w *walk) state(st method.Step) (runlog.State, error) {
 	fold, err := json.Marshal(w.fold.AveragerState)
 	return runlog.State{Step: st.T, Fold: fold, Vectors: append([][]float64{w.fold.Out}, st.Kept...)}, err

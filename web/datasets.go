@@ -177,7 +177,8 @@ func (s *Server) datasetPage(r *http.Request) (*page, error) {
 	return &page{Title: "Dataset " + b.Name, Body: b}, nil
 }
 
-// history draws the growth of the reserved ε, run by run, under basic composition (caps), in which it adds up.
+// history draws the growth of the reserved ε, run by run, under basic composition (caps), where ε adds
+// up.
 func history(d ledger.Dataset, runs []ledger.Run) template.HTML {
 	if d.Currency != ledger.InCaps || len(runs) == 0 {
 		return ""

@@ -57,8 +57,8 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// bodiless refuses requests with a body, which no page needs: without a time limit, which live pages forbid, reading a
-// body could last for ever.
+// bodiless refuses requests with a body, which no page needs: without a time limit, which live pages
+// forbid, reading a body could last forever.
 func bodiless(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {

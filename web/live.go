@@ -15,7 +15,7 @@ import (
 
 const (
 	pollEvery = 250 * time.Millisecond // between two reads of a watched run
-	silence   = 30 * time.Second       // a run without a new step for so long may be interrupted
+	silence   = 30 * time.Second       // a run without a new step for that long may be interrupted
 	pulse     = 15 * time.Second       // between heartbeats to a browser
 )
 
@@ -43,7 +43,7 @@ type watched struct {
 	from     int
 }
 
-// watched is the one watcher of a run.
+// watched returns the one watcher of a run.
 func (s *Server) watched(e *runEntry) (*watched, error) {
 	s.mu.Lock()
 	w := s.watch[e.Key]
@@ -99,8 +99,8 @@ func (w *watched) update(e *runEntry) (progress, error) {
 	return p, nil
 }
 
-// left is the time that the remaining steps will take at the pace observed here, or, without one, at the pace since
-// the start.
+// left returns the time that the remaining steps will take at the pace observed here or, without one, at
+// the pace since the start.
 func (w *watched) left(p progress) time.Duration {
 	took, steps := p.Written.Sub(w.first), p.Step-w.from
 	if steps <= 0 || took < pollEvery {
@@ -124,7 +124,7 @@ func (w *watched) spend(now time.Time) {
 	w.next = end.Add(9 * end.Sub(now))
 }
 
-// progressOf is the progress of a run; nil if its log cannot be read.
+// progressOf returns the progress of a run; nil if its log cannot be read.
 func (s *Server) progressOf(e *runEntry) *progress {
 	if e.Damage != "" {
 		return nil
@@ -215,7 +215,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fragment is the HTML of a run's progress.
+// fragment returns the HTML of a run's progress.
 func (s *Server) fragment(p *progress) (string, error) {
 	var out strings.Builder
 	err := s.pages["runs"].ExecuteTemplate(&out, "progress", p)

@@ -33,7 +33,7 @@ type networksBody struct {
 	Trainings []training
 }
 
-// A training in a network, by the owners' run directories that are here.
+// A training in a network, as shown by the owners' run directories on this machine.
 type training struct {
 	Name  string
 	Parts []runRow

@@ -148,7 +148,7 @@ func (s *Server) runPage(r *http.Request) (*page, error) {
 	return &page{"Run on " + b.Dataset, l.state, b}, nil
 }
 
-// spent is ε of the charges of a run, rounded up; empty if there is none.
+// spent returns ε of the charges of a run, rounded up; empty if there is none.
 func spent(i *runlog.Info, rec *runlog.Record) string {
 	plan, err := i.PlanEvent()
 	if err != nil {
@@ -334,7 +334,7 @@ func (s *Server) comparePage(r *http.Request) (*page, error) {
 	return &page{Title: "Runs side by side", Body: b}, nil
 }
 
-// bound is a figure of a guarantee, or none.
+// bound returns a figure of a guarantee, or none.
 func bound(i *runlog.Info, v float64) string {
 	if i.Off {
 		return "none"

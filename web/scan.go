@@ -245,7 +245,7 @@ func entryOf(dir string) *runEntry {
 	return e
 }
 
-// score is the main figure of a test, in words.
+// score returns the main figure of a test, in words.
 func score(s *runlog.Scores) string {
 	switch {
 	case s == nil:

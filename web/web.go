@@ -106,7 +106,7 @@ func Listen(port int) (net.Listener, error) {
 	return net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
 }
 
-// Link is the address that admits one browser, once.
+// Link returns the address that admits one browser, once.
 func (s *Server) Link(l net.Listener) string {
 	if s.guard == nil {
 		s.guard = newGuard(l.Addr())
@@ -141,8 +141,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// http is the HTTP server. It does not limit the time of an answer, since live pages stay open; each of their events has
-// its own limit.
+// http returns the HTTP server. It does not limit the time of an answer, since live pages stay open; each
+// of their events has its own limit.
 func (s *Server) http(ctx context.Context) *http.Server {
 	return &http.Server{
 		Handler: bodiless(s.guard.around(s.mux)), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 1 << 16,
@@ -230,7 +230,7 @@ func parsePages() (map[string]*template.Template, error) {
 	return pages, nil
 }
 
-// inWords is a duration in words.
+// inWords returns a duration in words.
 func inWords(d time.Duration) string {
 	plural := func(n int, unit string) string {
 		if n == 1 {

@@ -47,7 +47,7 @@ func skeletonHead(name string) string {
 	return `# A schema for sotto. All of it is public: fill it in from what you know of the
 # data (a codebook, a form, the law), never from the rows themselves.
 
-dataset: ` + yamlText(name) + ` # the name that the privacy budget goes by, the same for ever
+dataset: ` + yamlText(name) + ` # the name that the privacy budget goes by, the same forever
 rows: # a person must fill this in: the nominal number of rows, about as many as there are
 `
 }

@@ -49,14 +49,14 @@ type Privacy struct {
 	Accountant string            `json:"accountant"`
 }
 
-// A Schedule is that of the training. Open is set if the owners draw its seed when all have come:
-// then the schedule is that of seed 0.
+// A Schedule is the schedule of the training. Open is set if the owners draw its seed when all have
+// joined: until then the schedule is that of seed 0.
 type Schedule struct {
 	gossip.Schedule
 	Open *Open `json:"open,omitempty"`
 }
 
-// Open are the fields of a spec from which the schedule of another seed follows; 0 leaves one open.
+// Open holds the fields of a spec that give the schedule of another seed; 0 leaves a field open.
 type Open struct {
 	Graph       string  `json:"graph"`
 	Probability float64 `json:"probability"`
@@ -77,7 +77,7 @@ type Setting struct {
 	Value string `json:"value"`
 }
 
-// An Owner is what is public of one.
+// An Owner holds the public facts of one owner.
 type Owner struct {
 	Name   string          `json:"name"`
 	Public oracle.Public   `json:"public"`
@@ -88,7 +88,7 @@ type Owner struct {
 // Parts are the parts of an agreement by name.
 type Parts map[string]json.RawMessage
 
-// Parts are in the version of a network with these hashes; without hashes, in the newest.
+// Parts returns the parts in the version of a network with these hashes; without hashes, in the newest.
 func (a *Agreement) Parts(agreed map[string]string) (parts Parts, err error) {
 	if _, ok := agreed[labV1]; ok {
 		return a.partsV1()
@@ -101,7 +101,7 @@ func (a *Agreement) Parts(agreed map[string]string) (parts Parts, err error) {
 	return parts, err
 }
 
-// Hashes are those of the parts, as a network has them.
+// Hashes returns the hashes of the parts, as a network has them.
 func (p Parts) Hashes() map[string]string {
 	hashes := map[string]string{}
 	for name, text := range p {
@@ -111,7 +111,8 @@ func (p Parts) Hashes() map[string]string {
 	return hashes
 }
 
-// Differs names a part whose hash is not the agreed one, in the order of a spec; "" without one.
+// Differs returns the first part, in the order of a spec, whose hash is not the agreed one; "" if there
+// is none.
 func (p Parts) Differs(agreed map[string]string) string {
 	hashes := p.Hashes()
 	for _, name := range []string{"schema", "model", "privacy", "lab", labV1, "seed", seedV1, "schedule", scheduleV1, "method", "owners", ownersV1} {
@@ -135,8 +136,8 @@ func (p Parts) agreement() (*Agreement, error) {
 	return a, runlog.Strict(text, a)
 }
 
-// A File is agreed.json of an owner's directory: the network, of which the journal's head and every
-// message have the hash, and the parts of which the network has the hashes.
+// A File is agreed.json of an owner's directory: the network, whose hash is in the journal's head and in
+// every message, and the parts, whose hashes are in the network.
 type File struct {
 	Network json.RawMessage `json:"network"`
 	Parts   Parts           `json:"parts"`
@@ -175,7 +176,7 @@ func Read(dir, config string) (a *Agreement, id string, err error) {
 	return a, network.ID, err
 }
 
-// Fits reports whether a schedule is the one that was agreed on, but for a seed that was open.
+// Fits reports whether a schedule is the agreed one, except for an open seed.
 func (s *Schedule) Fits(other *gossip.Schedule) bool {
 	want := s.Schedule
 	if o := s.Open; o != nil {

@@ -129,7 +129,7 @@ func (d *Demo) Run(ctx context.Context) (*simulate.Result, error) {
 	return r, err
 }
 
-// models are what the owners published at the end.
+// models returns what the owners published at the end.
 func (d *Demo) models(ctx context.Context, url string) ([][]float64, error) {
 	c, err := transport.ReadCredentials(d.Owner(0, "credentials.json"))
 	if err != nil {
@@ -148,7 +148,7 @@ func (d *Demo) models(ctx context.Context, url string) ([][]float64, error) {
 	return n.Models(ctx, d.Plan.Schedule.Rounds, d.Plan.Job.Facts.Dim)
 }
 
-// Owner is the path of a file of an owner.
+// Owner returns the path of a file of an owner.
 func (d *Demo) Owner(i int, name string) string {
 	return filepath.Join(d.Dir, fmt.Sprintf("owner-%d", i+1), name)
 }
@@ -206,7 +206,7 @@ func (d *Demo) owners(ctx context.Context, hub string) error {
 	return context.Cause(ctx)
 }
 
-// Arguments are those of an owner's process.
+// Arguments returns the arguments of an owner's process.
 func (d *Demo) Arguments(i int, hub string) []string {
 	a := []string{"node", d.Spec, "--credentials", d.Owner(i, "credentials.json"), "--dir", d.Owner(i, "part"), "--hub", hub, "--wait", d.Wait.String(), "--json"}
 	if i > 0 || d.Progress == nil {

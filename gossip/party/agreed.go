@@ -14,7 +14,7 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// configured is the method that the owner must have.
+// configured returns the method that the owner must have.
 func configured(a *agreement.Agreement, entry gossip.Entry, at gossip.Node, j *run.Job) (gossip.Method, error) {
 	if a.Schedule.Open == nil {
 		return entry.Decode(a.Owners[at.Index].Method)
@@ -36,15 +36,15 @@ func configured(a *agreement.Agreement, entry gossip.Entry, at gossip.Node, j *r
 	return m.Configure(a.Owners[at.Index].Public, j.Objective, at.Schedule, planned[at.Index], terms)
 }
 
-// agreed checks that run.json and the schedule say what the owners agreed on, whose hashes the journal's head
-// has.
+// agreed checks that run.json and the schedule say what the owners agreed on. The journal's head has its
+// hash.
 func agreed(v *run.Verification, entry gossip.Entry, m gossip.Method, facts oracle.Public, at gossip.Node, config string) error {
 	a, id, err := agreement.Read(v.Dir, config)
 	if err == nil && (len(a.Owners) != at.Schedule.Graph.N || at.Index >= len(a.Owners)) {
 		err = fmt.Errorf("it is of %d owners", len(a.Owners))
 	}
 	if err != nil {
-		v.Say("agreed", false, "%s: %v; so what %s says cannot be held against what the owners agreed on", runlog.AgreedFile, err, runlog.InfoFile)
+		v.Say("agreed", false, "%s: %v; so %s cannot be compared with what the owners agreed on", runlog.AgreedFile, err, runlog.InfoFile)
 		return nil
 	}
 	terms := run.PrivacySpec(a.Privacy)

@@ -5,7 +5,7 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
-// Found makes the network of a plan, whose hub is found at that URL.
+// Found makes the network of a plan, with its hub at that URL.
 func Found(p *run.NetworkPlan, hub string) (*transport.Organizer, error) {
 	agreed, err := p.Agreement()
 	if err != nil {

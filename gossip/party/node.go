@@ -1,11 +1,11 @@
-// Package party runs one owner's part of a training in which each owner has its own machine. It connects the
+// Package party runs one owner of a training in which each owner has its own machine. It connects the
 // owner's rows, ledger and journal with the hub. docs/network.md says what the others see.
 //
 // # Order
 //
-// The owner's directory, its right to the budget and its name at the hub are settled before the first sample,
-// and each activation is durable before it is sent: budget, journal, hub (R5). After a crash the journal
-// answers for what was drawn, and the same bytes are sent again.
+// The owner's directory, its right to the budget and its name at the hub are settled before the first
+// sample, and each activation is durable before it is sent: budget, journal, hub (R5). After a crash the
+// journal answers what was drawn before, and the owner sends the same bytes again.
 package party
 
 import (
@@ -41,7 +41,7 @@ type Options struct {
 	Plan        run.NetworkOptions
 	Credentials string        // file
 	Data        string        // the owner's rows
-	Dir         string        // the owner's run directory: new, or that of a process that stopped
+	Dir         string        // the owner's run directory: new, or of a process that stopped
 	Join        time.Duration // how long to wait for all owners to join, and for their models at the end; 0: 10 minutes
 	Wait        time.Duration // for a peer's vector, before the exchange is aborted; 0: 30 seconds
 
@@ -49,14 +49,14 @@ type Options struct {
 	Progress func(activations, all int) // called after each activation
 	Notice   func(text string)          // receives what only the owner may see
 	Void     bool                       // of a lab run: ends the guarantee of protected rows
-	Waiting  func(what string)          // receives the hub or the owners that it waits for, which are public
+	Waiting  func(what string)          // receives what it waits for, the hub or owners: these are public
 	Hub      string                     // URL; default the network's
 	Crash    func(point string)         // tests
 }
 
 const defaultJoin = 10 * time.Minute
 
-// A Result is how an owner's part ended.
+// A Result is the end of an owner's run.
 type Result struct {
 	Dir         string   `json:"dir"`
 	Run         string   `json:"run"`
@@ -95,7 +95,8 @@ type session struct {
 	place        *place
 }
 
-// Run takes the owner's part from wherever its directory stands. A mistake in what was given is a *run.InputError or a *config.Error.
+// Run begins or continues the owner's run in its directory. A mistake in the options or files is a
+// *run.InputError or a *config.Error.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	s := &session{o: o}
 	if s.o.Join == 0 {
@@ -129,7 +130,7 @@ func dial(ctx context.Context, c *transport.Credentials, url string, wait time.D
 	return hub, err
 }
 
-// needHub says that no hub is named.
+// needHub is the error if no hub is named.
 func needHub(c *transport.Credentials, url string) error {
 	if url == "" && c.Network.Hub == "" {
 		return inputError("--hub is missing: the network names no hub")
@@ -241,7 +242,7 @@ func (s *session) agree(begun bool) (err error) {
 	}
 	for i, o := range s.plan.Owners {
 		if o.Name != network.Owners[i].Name {
-			return inputError("%s: found the owner %q in place %d; the network has %q there", s.o.Spec, o.Name, i+1, network.Owners[i].Name)
+			return inputError("%s: found the owner %q as number %d; the network has %q there", s.o.Spec, o.Name, i+1, network.Owners[i].Name)
 		}
 	}
 	agreed, err := s.plan.Agreement()
@@ -252,7 +253,7 @@ func (s *session) agree(begun bool) (err error) {
 		return err
 	}
 	if part := s.agreed.Parts.Differs(network.Agreed); part != "" {
-		return inputError("%s: found another %s than the owners agreed on; allowed is the very same", s.o.Spec, part)
+		return inputError("%s: found another %s than the owners agreed on; allowed is the agreed one", s.o.Spec, part)
 	}
 	if err := network.Limits.Fits(s.plan.Schedule, s.plan.Job.Facts.Dim); err != nil {
 		return inputError("%s: %w; found a new network", s.o.Credentials, err)
@@ -272,12 +273,12 @@ type place struct {
 	Network string          `json:"network"` // and the owner's name
 	Dim     int             `json:"dim"`     // parameters
 	Share   transport.Share `json:"share"`   // of the schedule's seed: secret until all have committed to theirs
-	// Commitments are all owners' to their shares. They are on disk before this owner shows its share, so
-	// that later ones are detected.
+	// Commitments are those of all owners to their shares. They are on disk before this owner shows its
+	// share, so that later ones are detected.
 	Commitments [][]byte `json:"commitments,omitempty"`
 }
 
-// enter makes the owner's directory, or reads that of an earlier process.
+// enter makes the owner's directory, or reads the one of an earlier process.
 func (s *session) enter() (unlock func(), err error) {
 	if s.o.Dir == "" {
 		return nil, inputError("--dir is missing: a directory of the owner's own, kept until the training is over")
@@ -330,7 +331,7 @@ func (s *session) keepPlace() error {
 	return newfile.JSON(filepath.Join(s.o.Dir, runlog.PlaceFile), "", s.place)
 }
 
-// readPlace is the place in a directory; nil in an empty one.
+// readPlace reads the place in a directory; nil for an empty one.
 func readPlace(dir string) (*place, error) {
 	path := filepath.Join(dir, runlog.PlaceFile)
 	b, err := readfile.All(path, readfile.JSON)
@@ -459,7 +460,7 @@ func (s *session) waiting(what string) {
 	}
 }
 
-// sayWhoLacks reports, until the context ends, which owners have not said what, whenever that changes.
+// sayWhoLacks reports changes of the list of owners who have not said what, until the context ends.
 func (s *session) sayWhoLacks(ctx context.Context, node *transport.Node, what string) {
 	told := ""
 	for {
@@ -506,9 +507,9 @@ func (s *session) meet(ctx context.Context, node *transport.Node, what string, t
 		if what == transport.Show {
 			lacks = "%s has come, and does not show its share of the schedule's seed"
 		}
-		return nil, fmt.Errorf("after %v "+lacks+"; no row was looked at. Start again with the same --dir to go on waiting", s.o.Join, names)
+		return nil, fmt.Errorf("after %v "+lacks+"; no row was accessed. Start again with the same --dir to go on waiting", s.o.Join, names)
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, fmt.Errorf("after %v the hub does not answer, so who has come is not known; no row was looked at. Start again with the same --dir to go on waiting (%w)", s.o.Join, err)
+		return nil, fmt.Errorf("after %v the hub does not answer, so who has come is not known; no row was accessed. Start again with the same --dir to go on waiting (%w)", s.o.Join, err)
 	case errors.Is(err, transport.ErrElsewhere):
 		return nil, inputError("--dir: found %s: %w", s.o.Dir, err)
 	}
@@ -524,7 +525,7 @@ func (s *session) ready(ctx context.Context, node *transport.Node) error {
 	}
 	for i, text := range all {
 		if _, theirs, _ := strings.Cut(string(text), " "); theirs != seed {
-			return fmt.Errorf("%s trains by a schedule of another seed, so the hub has not told all owners the same; no row was looked at", s.c.Network.Owners[i].Name)
+			return fmt.Errorf("%s trains by a schedule of another seed, so the hub has not told all owners the same; no row was accessed", s.c.Network.Owners[i].Name)
 		}
 	}
 	return nil
@@ -549,7 +550,7 @@ func (s *session) notBehind(ctx context.Context, node *transport.Node, j *runlog
 	return nil
 }
 
-// train takes the owner's activations.
+// train runs the owner's activations.
 func (s *session) train(ctx context.Context, node *transport.Node, o oracle.Oracle, j *runlog.Journal) ([]float64, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -588,7 +589,7 @@ func (s *session) finish(ctx context.Context, node *transport.Node, x []float64,
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, run.ErrInterrupted // and not what came until then
+		return nil, run.ErrInterrupted // not the models that came until then
 	}
 	s.crash("shared")
 	found := slices.DeleteFunc(slices.Clone(models), func(m []float64) bool { return m == nil })
@@ -605,7 +606,7 @@ func (s *session) finish(ctx context.Context, node *transport.Node, x []float64,
 	return r, nil
 }
 
-// summary is the result of a finished run.
+// summary returns the result of a finished run.
 func (s *session) summary(rec *runlog.Record) *Result {
 	r := &Result{Dir: s.o.Dir, Run: s.Info.ID, Owner: s.c.Name(), Activations: s.Info.Result.Steps, Noise: s.Info.NoiseMultiplier, Models: s.Info.Result.Owners, Seconds: s.Info.Result.TrainSeconds}
 	if !s.Info.Off {

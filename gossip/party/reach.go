@@ -9,14 +9,13 @@ import (
 	"github.com/sottodp/sotto/run/ledger"
 )
 
-// A reacher keeps the owner's ledger ahead of what the owner publishes: no activation is
-// published before the ledger has recorded its charge. The charges of the next activations
-// follow from the plan, so it records them in blocks, beside the activations, which wait only
-// where a block is used up before the next one is recorded. The rest of the last block of an
-// owner that gives up counts as charged. An owner that comes back with less than was recorded
-// settles for its whole plan, since an older journal, put back, would draw again what was
-// published. Up to a block of activations beyond the plan, each time, is then kept off by the hub alone, which
-// is asked at the start whether it knows the next activation already.
+// A reacher keeps the owner's ledger ahead of what the owner publishes: no activation is published before
+// the ledger has recorded its charge. The charges of the next activations follow from the plan, so it
+// records them in blocks, concurrently with the activations, which wait only if a block is used up before
+// the next one is recorded. If an owner gives up, the rest of its last block counts as charged. An owner
+// that returns with less than was recorded settles for its whole plan, since a restored older journal
+// would draw published activations again. Then only the hub prevents up to a block of activations beyond
+// the plan: at the start the owner asks it whether it has the next activation already.
 type reacher struct {
 	record      func(ctx context.Context, batches int, charged []ledger.Charges) error
 	plan        privacy.Event
@@ -35,9 +34,9 @@ const (
 	mostBlocks = 10 // a block is at most a tenth of all activations, which an owner that gives up loses
 )
 
-// startReach records the first block behind the batches of the journal, and the
-// following ones until the context ends; then the channel is closed. An error, also
-// that another process has taken the run over, is given to stop.
+// startReach records the first block after the batches of the journal, and the following ones until the
+// context ends; then it closes the channel. It passes errors to stop, also the one that another process
+// has taken over the run.
 func (s *session) startReach(ctx context.Context, stop func(error), batches int) (*reacher, <-chan struct{}, error) {
 	r := &reacher{
 		record: s.Reach, plan: s.Job.Plan, activations: s.Job.Owner.Activations, wake: make(chan struct{}, 1), more: make(chan struct{}, 1),
@@ -76,7 +75,7 @@ func (s *session) startReach(ctx context.Context, stop func(error), batches int)
 	return r, over, nil
 }
 
-// next records so many batches beyond those of the journal.
+// next records that many batches beyond those of the journal.
 func (r *reacher) next(ctx context.Context, block int) error {
 	n, known := int(r.durable.Load()), int(r.known.Load())
 	to := max(known, min(r.activations, n+block))
@@ -92,7 +91,7 @@ func (r *reacher) next(ctx context.Context, block int) error {
 	return nil
 }
 
-// charged waits until the ledger has recorded so many batches, which are in the journal.
+// charged waits until the ledger has recorded that many batches, which are in the journal.
 func (r *reacher) charged(ctx context.Context, batches int) error {
 	r.durable.Store(int64(batches))
 	for {
@@ -114,8 +113,8 @@ func (r *reacher) charged(ctx context.Context, batches int) error {
 	}
 }
 
-// chargesOf are the batches from a number to another of an owner's plan, which has one
-// for each activation: as repetitions, or one after the other.
+// chargesOf returns a range of the batches of an owner's plan, which has one for each activation: as
+// repetitions, or one by one.
 func chargesOf(plan privacy.Event, from, to int) []ledger.Charges {
 	if from >= to {
 		return nil

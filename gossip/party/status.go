@@ -58,8 +58,8 @@ type Presence struct {
 // Stages of an owner, in their order.
 var Stages = []string{"not seen", "has come", "training", "done"}
 
-// ReadPresence asks the hub, at url or the network's own, which owners have joined a training of dim parameters, and which have filled their
-// storage there.
+// ReadPresence asks the hub, at url or the network's own, which owners have joined a training of dim
+// parameters and which have filled their storage.
 func ReadPresence(ctx context.Context, credentials string, dim int, url string) (all []Presence, full []string, err error) {
 	c, err := transport.ReadCredentials(credentials)
 	if err != nil {

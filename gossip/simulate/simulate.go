@@ -1,10 +1,9 @@
-// Package simulate simulates training among owners in one process: every owner is a
-// goroutine with rows, private oracle and meter of its own, and what they exchange is what owners
-// on machines of their own would.
+// Package simulate simulates training among owners in one process: every owner is a goroutine with its
+// own rows, private oracle and meter, and they exchange what owners on their own machines would.
 //
-// It is a tool of the lab. The person who runs it holds the rows of all, so the guarantee that
-// an owner has against the others is shown, not given; the run is an access that nobody is charged for, and the
-// ledger of a dataset that it knows says so (R3). ADR 16.
+// It is a tool of the lab. The person who runs it holds the rows of all, so it only shows the guarantee
+// that an owner would have against the others. The run is an uncharged access, which the ledger records
+// for a dataset that it knows (R3). ADR 16.
 package simulate
 
 import (
@@ -29,7 +28,7 @@ import (
 // notice accompanies every result.
 const notice = "A simulation: one process held the rows of all owners, and no owner was charged. Each ε is what the owner would have against all others together on machines of their own; the scores are computed without noise."
 
-// A Plan is that of a network whose owners are in this process.
+// A Plan is the plan of a network whose owners are in this process.
 type Plan struct{ *run.NetworkPlan }
 
 // New settles the network of a spec file. It opens no data.
@@ -39,7 +38,7 @@ func New(file string, o run.NetworkOptions) (*Plan, error) {
 	return &Plan{p}, err
 }
 
-// A Result is what came of a simulation.
+// A Result is the result of a simulation.
 type Result struct {
 	ID        string            `json:"id"`
 	Method    string            `json:"method"`
@@ -50,7 +49,7 @@ type Result struct {
 	Off       bool              `json:"off,omitempty"` // no noise
 	Rounds    int               `json:"rounds"`
 	Share     float64           `json:"share"` // of the owners that speak in a round
-	Beta      float64           `json:"beta"`  // what a round leaves of the owners' disagreement
+	Beta      float64           `json:"beta"`  // the share of the owners' disagreement that a round leaves
 	Seconds   float64           `json:"seconds"`
 	PerSecond float64           `json:"rounds_per_second"`
 	Apart     float64           `json:"apart"` // largest distance of an owner's parameters from the mean
@@ -60,7 +59,7 @@ type Result struct {
 	Notice    string            `json:"unpaid"`
 }
 
-// An OwnerResult is one owner's.
+// An OwnerResult is one owner's result.
 type OwnerResult struct {
 	Name        string   `json:"name"`
 	Rows        int      `json:"declared_rows"`
@@ -126,7 +125,8 @@ func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
 	return p.Result(id, nodes, test, time.Since(start).Seconds())
 }
 
-// Result is what came of a training that gave each owner these parameters and took so many seconds.
+// Result returns the result of a training that gave each owner these parameters and took that many
+// seconds.
 func (p *Plan) Result(id string, nodes [][]float64, test *data.Table, seconds float64) (*Result, error) {
 	b := p.Spec.Privacy.Budget()
 	r := &Result{ID: id, Unit: p.Job.Schema.Unit, UnitRows: p.Job.Schema.UnitRows, Method: p.MethodName, Adjacency: p.Job.Facts.Adjacency, Delta: b.Delta, Off: p.Spec.Privacy.Off,
@@ -163,7 +163,7 @@ func (p *Plan) Result(id string, nodes [][]float64, test *data.Table, seconds fl
 	return r, nil
 }
 
-// beta is the schedule's, from so many of its rounds that the next would change little.
+// beta estimates the schedule's β from enough of its rounds that more would change it little.
 func (p *Plan) beta() float64 {
 	const most = 2000
 	return gossip.Beta(p.Schedule.Graph.N, func(yield func([]gossip.Edge) bool) {
@@ -175,7 +175,7 @@ func (p *Plan) beta() float64 {
 	})
 }
 
-// A counter pays from an owner's own meter and counts.
+// A counter charges an owner's own meter and counts the charges.
 type counter struct {
 	meter   account.Meter
 	charged int
@@ -191,9 +191,8 @@ func (c *counter) Charge(e privacy.Event) error {
 	return err
 }
 
-// Tables reads the rows and gives each owner its own; test is nil where the spec has none. The
-// accesses are recorded in the ledger for that run, with that reason; void ends the guarantee of
-// what is protected.
+// Tables reads the rows and gives each owner its own; test is nil if the spec has none. Tables records
+// the accesses in the ledger for that run, with that reason; void ends the guarantee of protected rows.
 func (p *Plan) Tables(ctx context.Context, id, why string, void bool, notice func(string)) (tables []*data.Table, test *data.Table, err error) {
 	opened, err := p.open(ctx, why, void, notice)
 	if err != nil {
@@ -212,7 +211,7 @@ func (p *Plan) Tables(ctx context.Context, id, why string, void bool, notice fun
 	return tables, test, err
 }
 
-// open opens the files of the owners, or that of all, and last the test rows, if the spec has any.
+// open opens the files of the owners, or the file of all, and last the test rows, if the spec has any.
 func (p *Plan) open(ctx context.Context, why string, void bool, notice func(string)) (opened []*access.Opened, err error) {
 	gate, err := run.Gate(ctx, p.Spec.Ledger, false, notice)
 	if err != nil {
@@ -284,8 +283,8 @@ func (p *Plan) byHash(all []*data.Table) ([]int, error) {
 	return owner, nil
 }
 
-// byColumn gives a row to the owner whose level it has, and a unit to the first of those that most of its rows name; −1: it has none,
-// by a rule of the schema, and belongs to no owner.
+// byColumn gives a row to the owner of its level, and a unit to the owner of most of its rows, the first
+// of several; −1: by a rule of the schema it has no level and belongs to no owner.
 func (p *Plan) byColumn(t *data.Table) []int {
 	var named []int // by each row
 	for _, b := range t.Blocks {

@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A Client is the store of a hub, as one owner sees it.
+// A Client is one owner's access to the store of a hub.
 type Client struct {
 	nc      *nats.Conn
 	n       *Network
@@ -34,7 +34,7 @@ const (
 	lastLook  = time.Second
 )
 
-// keptNews is the most bytes of messages kept for later.
+// keptNews is the largest size in bytes of messages kept for later.
 const keptNews = 64 << 20
 
 // Dial connects an owner to the hub at url, or else at the network's own. It waits for the hub until the context ends.
@@ -71,8 +71,8 @@ func Dial(ctx context.Context, c *Credentials, url string) (*Client, error) {
 	}
 }
 
-// unwelcome is ErrStranger if another than the hub answers, and ErrRefused if the hub rejects this
-// owner or what it does; nil for other errors, which may pass.
+// unwelcome returns ErrStranger if something else than the hub answers, and ErrRefused if the hub rejects
+// this owner or its request; nil for other errors, which may be temporary.
 func unwelcome(err error) error {
 	var stranger *tls.CertificateVerificationError
 	var op *net.OpError
@@ -140,8 +140,8 @@ func (c *Client) ask(ctx context.Context, subject string, body []byte) (*nats.Ms
 	}
 }
 
-// fullReasons are how the server refuses a message for good: the store is full, and nothing is
-// deleted there.
+// fullReasons are the server's texts when it refuses a message permanently: the store is full, and
+// nothing is ever deleted there.
 var fullReasons = []string{server.ErrMaxMsgs.Error(), server.ErrMaxBytes.Error(), server.ApiErrors[server.JSStreamMessageExceedsMaximumErr].Description}
 
 // Put implements Store.
@@ -164,7 +164,7 @@ func (c *Client) Put(ctx context.Context, key string, value []byte) ([]byte, err
 		if ack.Error == nil && ack.Seq > 0 {
 			return value, nil
 		}
-		// Not stored: there is a value, or the hub is in trouble.
+		// Not stored: the key has a value already, or the hub failed.
 		stored, err := c.Get(ctx, key)
 		if !errors.Is(err, ErrNone) {
 			return stored, err

@@ -14,12 +14,12 @@ import (
 	"github.com/sottodp/sotto/internal/newfile"
 )
 
-// foundWithin is how long a cluster may take to answer.
+// foundWithin is the time in which a cluster must answer.
 const foundWithin = time.Minute
 
-// Found makes the store of a network, with so many copies, at a NATS cluster of others instead of a
-// hub. Its servers know the network from what Configure wrote. full names the owners that have
-// stored more than the training has.
+// Found makes the store of a network, with that many copies, at somebody else's NATS cluster instead of a
+// hub. Its servers know the network from what Configure wrote. full returns the owners that have stored
+// more than the training needs.
 func Found(ctx context.Context, k *HubKeys, urls string, replicas int) (full []string, err error) {
 	if _, err := hubHosts(urls); err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ type gate struct {
 	accounts atomic.Pointer[map[string]*jwt.AccountClaims]
 }
 
-// Check is server.Authentication's.
+// Check implements server.Authentication.
 func (g *gate) Check(c server.ClientAuthentication) bool {
 	user, err := g.admit(c)
 	if err != nil {
@@ -39,7 +39,7 @@ func (g *gate) Check(c server.ClientAuthentication) bool {
 	return ok && r.RegisterNkeyUser(&server.NkeyUser{Nkey: user.Subject, Account: account, Issued: user.IssuedAt, Permissions: natsPermissions(user)}) == nil
 }
 
-// admit is the user who connects, or why it may not.
+// admit returns the user who connects, or why it may not connect.
 func (g *gate) admit(c server.ClientAuthentication) (*jwt.UserClaims, error) {
 	if c.Kind() != server.CLIENT {
 		return nil, errors.New("no client")

@@ -171,8 +171,8 @@ func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
 	return h, nil
 }
 
-// reached is the URL of a hub that listens at a host and port. For an unspecified address it has
-// the host that owners know.
+// reached returns the URL of a hub that listens at a host and port. For an unspecified address it
+// contains the host that owners know.
 func (n *Network) reached(host string, port int) string {
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 		if hosts, err := hubHosts(n.Hub); err == nil && len(hosts) > 0 {
@@ -182,7 +182,7 @@ func (n *Network) reached(host string, port int) string {
 	return "tls://" + net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// A PlaceError says that an address or a directory cannot be a hub's.
+// A PlaceError says that a hub cannot use an address or a directory.
 type PlaceError struct {
 	Place string
 	Err   error
@@ -193,8 +193,8 @@ func (e *PlaceError) Error() string {
 }
 func (e *PlaceError) Unwrap() error { return e.Err }
 
-// Check tries the address and makes and tries the directory, since the server would not say what is
-// wrong with them. Where no hub can be it leaves nothing behind and returns a *PlaceError.
+// Check tries the address, and makes and tries the directory, since the server would not say what is
+// wrong with them. If a hub cannot use them, Check leaves nothing behind and returns a *PlaceError.
 func (o HubOptions) Check() error {
 	o, at := o.withDefaults()
 	l, err := net.Listen("tcp", at)
@@ -231,7 +231,7 @@ func settle(dir, known string) error {
 	return nil
 }
 
-// reason is an error of the system without names that its caller adds.
+// reason returns an error of the system without the names that its caller adds.
 func reason(err error) error {
 	var path *os.PathError
 	var link *os.LinkError
@@ -273,13 +273,12 @@ func (h *Hub) Reload(k *HubKeys) error {
 	return nil
 }
 
-// Full names the owners that have stored more than the training has, each once, and tells the
-// owners.
+// Full returns the owners that have stored more than the training needs, each once, and tells all owners.
 func (h *Hub) Full(ctx context.Context) ([]string, error) {
 	return findFull(ctx, h.nc, h.network, h.told)
 }
 
-// streams makes the store if it does not exist, with so many copies.
+// streams makes the store if it does not exist, with that many copies.
 func streams(ctx context.Context, nc *nats.Conn, n *Network, replicas int) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -318,9 +317,9 @@ func (n *Network) subject(kind, way, rest string) string {
 
 func (n *Network) inbox(owner int) string { return fmt.Sprintf("_INBOX.%s.%d", n.ID, owner) }
 
-// permissions are the least that an owner needs: publish as itself, take part in the decisions of
-// its own edges, and read what is meant for it. It may read single subjects through $JS.API, which
-// the subject's name confines; all of $JS.API would not be confined (network.md §3).
+// permissions returns the least that an owner needs: publish as itself, take part in the decisions of its
+// own edges, and read what is meant for it. It may read single subjects through $JS.API, which the
+// subject's name confines; all of $JS.API would not be confined (network.md §3).
 func permissions(n *Network, owner int) jwt.Permissions {
 	own := fmt.Sprint(owner)
 	read := func(kind, rest string) string { return n.reads(kind) + n.subject(kind, "in", rest) }
@@ -404,8 +403,8 @@ func imports(n *Network, register string, owner int) (all jwt.Imports) {
 	return all
 }
 
-// ErrStranger: something else than the network's hub answers.
+// ErrStranger: the server that answers is not the network's hub.
 var ErrStranger = errors.New("what answers there is not this network's hub")
 
-// ErrRefused: the hub rejects this owner, or what it asks.
+// ErrRefused: the hub rejects this owner or its request.
 var ErrRefused = errors.New("the hub refuses this owner")

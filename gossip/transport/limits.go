@@ -16,9 +16,9 @@ import (
 	"github.com/sottodp/sotto/gossip"
 )
 
-// Limits are how many messages each owner needs to store, and how long they are. The hub refuses
-// more, so that no owner takes the storage of another. They follow from the agreement. Networks of
-// earlier builds have none.
+// Limits state how many messages each owner needs to store, and their length. The hub refuses more, so
+// that no owner uses up the storage of another. They follow from the agreement. Networks of earlier
+// builds have none.
 type Limits struct {
 	Dim     int      `json:"dim"`             // numbers of a vector
 	Rounds  int      `json:"rounds"`          // of the schedule
@@ -32,7 +32,7 @@ var ErrFull = errors.New("the storage at the hub is full")
 const (
 	wordBytes = 1 << 10 // the most of a text of Meet, with its signature
 	keyBytes  = 256     // what the server adds to a stored message, its subject among it
-	spare     = 16      // messages beyond what is needed: a store that is full holds what no schedule has
+	spare     = 16      // messages beyond what is needed: a full store holds more than any schedule needs
 	mostPairs = 1000    // with a store each; beyond that all decisions share one
 )
 
@@ -188,7 +188,7 @@ func FullStores(ctx context.Context, r Store, n *Network) (all []string, err err
 	return all, err
 }
 
-// WatchFull tells the same of each owner as it happens, until the context ends.
+// WatchFull tells the same about each owner as it happens, until the context ends.
 func WatchFull(ctx context.Context, r Store, n *Network, tell func(text string)) {
 	n.fullStores(func(key string) ([]byte, error) {
 		_, b, err := r.Await(ctx, key)
@@ -196,7 +196,7 @@ func WatchFull(ctx context.Context, r Store, n *Network, tell func(text string))
 	}, tell)
 }
 
-// fullStores tells of the hub's notices of full stores until get fails.
+// fullStores passes on the hub's notices of full stores until get fails.
 func (n *Network) fullStores(get func(key string) ([]byte, error), tell func(text string)) error {
 	for k := 0; n.Limits != nil; k++ {
 		b, err := get(fullKey(k))
@@ -256,9 +256,9 @@ func findFull(ctx context.Context, nc *nats.Conn, n *Network, told map[string]bo
 	return texts, list.Err()
 }
 
-// LimitsOf are those of a schedule. If the seed is still to be drawn, they leave ten standard
-// deviations for another one, for which Fits must hold; if the graph follows from the seed too,
-// they are the most of any schedule.
+// LimitsOf returns the limits of a schedule. If the seed is not drawn yet, they leave ten standard
+// deviations for another seed, for which Fits must hold; if the graph follows from the seed, too, they
+// fit every schedule.
 func LimitsOf(s *gossip.Schedule, dim int, drawn, drawnGraph bool) *Limits {
 	l := &Limits{Dim: dim, Rounds: s.Rounds, Vectors: make([]int, s.Graph.N)}
 	for i := range l.Vectors {

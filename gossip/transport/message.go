@@ -14,8 +14,7 @@ import (
 // ErrForged says that a message does not fit its key, or that its owner did not sign it.
 var ErrForged = errors.New("a message that its sender did not sign, of another run or damaged")
 
-// A Config is the hash of all that the owners of a run agreed on. It is part of everything they
-// sign.
+// A Config is the hash of everything that the owners of a run agreed on. It is part of every signed text.
 type Config [sha256.Size]byte
 
 // A vector travels as messages of a header, up to chunkFloats numbers and a signature, all with the lowest byte first:
@@ -42,7 +41,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func chunksOf(dim int) int { return max(1, (dim+chunkFloats-1)/chunkFloats) }
 
-// header is what a chunk of that vector must begin with, except for the checksum.
+// header returns the beginning of a chunk of that vector, without the checksum.
 func header(config Config, round, from, to, chunk, dim int) []byte {
 	h := append(make([]byte, 0, headerBytes), vectorMagic...)
 	h = append(h, vectorFormat, float64s, 0, 0)
@@ -57,7 +56,7 @@ func header(config Config, round, from, to, chunk, dim int) []byte {
 
 const checksumAt = 48
 
-// encode is one chunk of v as a message.
+// encode returns one chunk of v as a message.
 func encode(config Config, key ed25519.PrivateKey, round, from, to, chunk int, v []float64) []byte {
 	part := v[chunk*chunkFloats : min(len(v), (chunk+1)*chunkFloats)]
 	b := make([]byte, headerBytes, headerBytes+8*len(part)+ed25519.SignatureSize)
@@ -102,7 +101,7 @@ func sign(config Config, key ed25519.PrivateKey, text []byte) []byte {
 	return append(text, ed25519.Sign(key, digest(config, text))...)
 }
 
-// signed is the text of a message with its signature.
+// signed returns the text of a message with its signature.
 func signed(config Config, key ed25519.PublicKey, b []byte) ([]byte, error) {
 	n := len(b) - ed25519.SignatureSize
 	if n < 0 || !ed25519.Verify(key, digest(config, b[:n]), b[n:]) {

@@ -64,7 +64,7 @@ func ReadCredentials(path string) (*Credentials, error) {
 	return c, nil
 }
 
-// ReadNetwork reads what is public of a network.
+// ReadNetwork reads the public file of a network.
 func ReadNetwork(path string) (*Network, error) {
 	n := &Network{}
 	return n, read(path, n, networkFormat, networkFormat2)
@@ -141,7 +141,7 @@ func (n *Network) validate() error {
 	return nil
 }
 
-// owned checks the network, and that something of each owner is there.
+// owned checks the network, and that there is one item for each owner.
 func (n *Network) owned(owners int) error {
 	if err := n.validate(); err != nil {
 		return err
@@ -157,13 +157,13 @@ func (n *Network) key(owner int) ed25519.PublicKey {
 	return b
 }
 
-// Config is the hash of all that the owners agree on.
+// Config returns the hash of everything that the owners agree on.
 func (n *Network) Config() (Config, error) {
 	text, err := n.Agreement()
 	return sha256.Sum256(text), err
 }
 
-// Agreement is the text of which Config is the hash, without the hub's URL.
+// Agreement returns the text that Config hashes, without the hub's URL.
 func (n *Network) Agreement() ([]byte, error) {
 	c := *n
 	c.Hub = ""

@@ -19,8 +19,8 @@ import (
 
 // Errors that stop an owner before it releases anything more.
 var (
-	// ErrBehind: the store holds more of this owner than its journal. The journal is an old one, or
-	// another directory took part in this owner's name.
+	// ErrBehind: the store holds more of this owner than its journal. The journal is old, or another
+	// directory took part in this owner's name.
 	ErrBehind = errors.New("the hub holds releases of this owner that its journal does not: the journal was put back from a copy, or another directory has taken part in its name; nothing more may be released")
 	// ErrElsewhere: the store holds another text of this owner than its directory.
 	ErrElsewhere = errors.New("this owner has come to the hub from another directory, or from this one as it was before a copy was put back; allowed is the directory from which it came first. Where that is lost, it takes a new network")
@@ -39,8 +39,7 @@ func (e *ErrMissing) Error() string {
 // defaultWait is how long an owner waits for a peer's vector before it proposes to abort.
 const defaultWait = 30 * time.Second
 
-// patience is how long the higher of two owners waits for the lower one's decision, which saves a
-// write.
+// patience is how long the higher of two owners waits for the lower one's decision, to save a write.
 const patience = 100 * time.Millisecond
 
 // A Node is one owner at an append-only store. It is the gossip.Mixer of that owner's method, and
@@ -106,8 +105,8 @@ func (n *Node) Meet(ctx context.Context, what string, text []byte) ([][]byte, er
 	return all, nil
 }
 
-// word begins a text of Meet, so that the hub cannot pass it off as another owner's, or as an
-// answer to another question.
+// word begins a text of Meet, so that the hub cannot present it as another owner's text, or as an answer
+// to another question.
 func word(owner int, what string) []byte { return []byte(ownKey(owner, what) + " ") }
 
 // Model is what an owner publishes at the end.
@@ -139,7 +138,7 @@ func (n *Node) Share(ctx context.Context, round int, x []float64) ([][]float64, 
 	return all, err
 }
 
-// Models are the parameters of all owners that published them within the context; nil for the others.
+// Models returns the parameters of all owners that published them within the context; nil for the others.
 func (n *Node) Models(ctx context.Context, round, dim int) ([][]float64, error) {
 	get, stop := n.within(ctx)
 	defer stop()
@@ -157,7 +156,7 @@ func (n *Node) Models(ctx context.Context, round, dim int) ([][]float64, error) 
 	return all, nil
 }
 
-// lastAsk is how long the store may take to answer after the time of a wait is over.
+// lastAsk is the time that the store has to answer after the end of a wait.
 const lastAsk = 10 * time.Second
 
 // within gets values until the context's time is over, and then what the store holds: if one
@@ -226,7 +225,7 @@ func (n *Node) Over(o oracle.Oracle, meter account.Meter) oracle.Oracle {
 	return n.Past.Oracle(o.Public(), o, meter)
 }
 
-// Mix is gossip.Mixer's. The activation is in the journal before any of it is published.
+// Mix implements gossip.Mixer. The activation is in the journal before any of it is published.
 func (n *Node) Mix(ctx context.Context, node int, act gossip.Activation, m []float64) error {
 	past, err := n.Past.Mix(act, m)
 	if err != nil {
@@ -247,8 +246,8 @@ func (n *Node) Mix(ctx context.Context, node int, act gossip.Activation, m []flo
 	case past.Done:
 		return nil
 	}
-	// One peer first: the store takes one vector for it. So of two processes that drew different
-	// vectors only one goes on.
+	// It publishes to one peer first. The store accepts one vector for it, so only one of two processes
+	// with different vectors continues.
 	if err := n.publish(ctx, act.T, act.Peers[0], m); err != nil {
 		return err
 	}
@@ -355,14 +354,14 @@ func (n *Node) await(ctx context.Context, keys ...string) (int, []byte, error) {
 	return i, v, err
 }
 
-// held is the value of a key that a peer says has one. ErrNone: it lied. A copy of the store that
-// lags gets it after a while.
+// held returns the value of a key of which a peer says that it has one. ErrNone: the peer lied. A lagging
+// copy of the store gets the value after a while.
 func (n *Node) held(ctx context.Context, key string) ([]byte, error) {
 	_, v, err := n.await(ctx, key)
 	return v, err
 }
 
-// none reports whether there is no valid vector: no peer's lie ends this owner's training.
+// none reports whether there is no valid vector: a peer's lie does not end this owner's training.
 func none(err error) bool { return errors.Is(err, ErrForged) || errors.Is(err, ErrNone) }
 
 // hear waits for the peer's vector or a decision, whichever is first; after a time without either

@@ -37,8 +37,8 @@ type Organizer struct {
 	Owners    []ownerKeys `json:"owners"`
 }
 
-// ownerKeys are one owner's. The hub chooses what the key of a connection signs, so messages have
-// another key.
+// ownerKeys are the keys of one owner. The hub chooses what the key of a connection signs, so messages
+// have another key.
 type ownerKeys struct {
 	Seed    string   `json:"seed"`             // of its messages, Ed25519, in hexadecimal
 	User    string   `json:"user"`             // seed of its connection, as NATS writes it
@@ -161,7 +161,7 @@ func (n *Network) names() string {
 // Write writes the organizer to a file for itself only.
 func (o *Organizer) Write(path string) error { return write(path, o) }
 
-// Invite makes what an owner joins with, valid for so long.
+// Invite makes an owner's credentials, valid for that long.
 func (o *Organizer) Invite(owner int, valid time.Duration) (*Credentials, error) {
 	until := time.Now().Add(valid)
 	keys := o.Owners[owner]
@@ -221,15 +221,14 @@ func (o *Organizer) Hub() (*HubKeys, error) {
 	return h, err
 }
 
-// An owner has one connection with six subscriptions, and more until the hub has noticed that
-// earlier ones are dead. Limits say what it may store.
+// An owner has one connection with six subscriptions, and more until the hub notices that earlier ones
+// are dead. Limits state what it may store.
 const (
 	mostConnections   = 64
 	mostSubscriptions = 32 // of each
 )
 
-// account makes an owner's account, in which it is alone: it reaches what it may of the store, and
-// so do the store's answers.
+// account makes an owner's own account, which exchanges with the store only what the owner may use.
 func (o *Organizer) account(operator nkeys.KeyPair, register string, owner int) (string, error) {
 	name, err := publicName(o.Owners[owner].Account)
 	if err != nil {
@@ -247,11 +246,11 @@ func (o *Organizer) account(operator nkeys.KeyPair, register string, owner int) 
 	return ac.Encode(operator)
 }
 
-// forGood revokes every JWT that a key may ever get.
+// forGood revokes every JWT of a key, also future ones.
 var forGood = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Revoke turns an owner away once the hub has what Hub makes. Invite then makes credentials with
-// another key: the old ones stay useless to a finder.
+// Revoke turns an owner away once the hub has the result of Hub. Invite then makes credentials with
+// another key: the old ones stay useless.
 func (o *Organizer) Revoke(owner int) error {
 	keys := &o.Owners[owner]
 	user, err := publicName(keys.User)
@@ -262,7 +261,7 @@ func (o *Organizer) Revoke(owner int) error {
 	return newSeed(&keys.User, nkeys.PrefixByteUser)
 }
 
-// pass makes what proves a connection to the hub or, if hosts are given, also as the hub.
+// pass makes a Pass for a connection to the hub or, if hosts are given, for the hub itself.
 func (o *Organizer) pass(account, seed, name string, may jwt.Permissions, hosts []string, until time.Time) (p Pass, err error) {
 	user, err := publicName(seed)
 	if err != nil {
@@ -334,7 +333,7 @@ func newSeed(to *string, kind nkeys.PrefixByte) error {
 	return err
 }
 
-// publicName is the public key of a seed, as NATS writes both.
+// publicName returns the public key of a seed, as NATS writes both.
 func publicName(seed string) (string, error) {
 	key, err := nkeys.FromSeed([]byte(seed))
 	if err != nil {
@@ -346,7 +345,7 @@ func publicName(seed string) (string, error) {
 // ErrURL says what a hub's URL looks like.
 var ErrURL = errors.New("tls://HOST:PORT with a port of 1 to 65535, or several with commas between them")
 
-// hubHosts are the hosts of the hub's URLs.
+// hubHosts returns the hosts of the hub's URLs.
 func hubHosts(urls string) (hosts []string, err error) {
 	if urls == "" {
 		return nil, nil

@@ -17,7 +17,7 @@ type Pass struct {
 	Key         string `json:"key"`         // of the certificate, PEM
 }
 
-// tls is TLS 1.3 between two parties that the network's authority certified.
+// tls returns the configuration of TLS 1.3 between two parties that the network's authority certified.
 func (p *Pass) tls(n *Network) (*tls.Config, error) {
 	own, err := tls.X509KeyPair([]byte(p.Certificate), []byte(p.Key))
 	if err != nil {
@@ -33,7 +33,7 @@ func (p *Pass) tls(n *Network) (*tls.Config, error) {
 	}, nil
 }
 
-// options are those of a client's connection.
+// options returns the options of a client's connection.
 func (p *Pass) options(n *Network) ([]nats.Option, error) {
 	config, err := p.tls(n)
 	if err != nil {

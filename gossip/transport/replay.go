@@ -21,7 +21,8 @@ var ErrApart = errors.New("the journal holds other numbers than the method now c
 // ends.
 type Replay struct {
 	Journal *runlog.JournalReader // nil: nothing to replay
-	// Same reports whether what the journal sent is what the method now sends; nil: whether the bits are the same.
+	// Same reports whether the vector in the journal is the one that the method now sends; nil compares
+	// bits.
 	Same func(sent, now []float64) bool
 
 	next  *runlog.Activation // read, and not mixed yet
@@ -59,7 +60,7 @@ func (r *Replay) Oracle(facts oracle.Public, behind oracle.Oracle, meter account
 	}}
 }
 
-// read is the activation to replay; nil after the last.
+// read returns the activation to replay; nil after the last.
 func (r *Replay) read() (*runlog.Activation, error) {
 	if r.Journal == nil || r.ended || r.next != nil {
 		return r.next, nil
@@ -73,7 +74,7 @@ func (r *Replay) read() (*runlog.Activation, error) {
 	return a, err
 }
 
-// Mix is the activation in the journal for which the method now sends m; nil after the journal's
+// Mix returns the activation in the journal for which the method now sends m; nil after the journal's
 // end. If the journal knows how the activation ended, Mix sets m to the owner's vector after it.
 func (r *Replay) Mix(act gossip.Activation, m []float64) (*runlog.Activation, error) {
 	past, err := r.read()

@@ -10,8 +10,8 @@ import (
 )
 
 // A Share is one owner's part of a schedule's seed: random, and secret until all have committed to
-// theirs. So nobody chooses the seed, not even all others together with the hub: to commit they
-// cannot have seen this share.
+// theirs. So nobody can choose the seed, not even all others together with the hub: they commit before
+// they can see this share.
 type Share [sha256.Size]byte
 
 // NewShare draws one.
@@ -20,10 +20,10 @@ func NewShare() (s Share, err error) {
 	return s, err
 }
 
-// MarshalText is encoding.TextMarshaler's.
+// MarshalText implements encoding.TextMarshaler.
 func (s Share) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(s[:])), nil }
 
-// UnmarshalText is encoding.TextUnmarshaler's.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (s *Share) UnmarshalText(text []byte) error {
 	if hex.DecodedLen(len(text)) != len(s) {
 		return fmt.Errorf("found %d characters; allowed are %d hexadecimal digits", len(text), 2*len(s))
@@ -40,7 +40,7 @@ func (s Share) Commitment(n *Network, owner int) []byte {
 	return h.Sum(nil)
 }
 
-// DrawnSeed is the seed from the shares of all owners, in their order, checked against their
+// DrawnSeed returns the seed from the shares of all owners, in their order, checked against their
 // commitments.
 func DrawnSeed(n *Network, commitments, shares [][]byte) (uint64, error) {
 	h := sha256.New()

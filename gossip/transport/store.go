@@ -16,7 +16,7 @@ type Store interface {
 	// Put stores value under key, durably, unless the key has one. It returns the value that the
 	// key then has.
 	Put(ctx context.Context, key string, value []byte) ([]byte, error)
-	// Get is the value of a key; ErrNone where it has none.
+	// Get returns the value of a key; ErrNone if it has none.
 	Get(ctx context.Context, key string) ([]byte, error)
 	// Await waits until one of the keys has a value, and returns the index of the key and the
 	// value.
@@ -28,7 +28,7 @@ func vectorKey(from, to, round, chunk, chunks int) string {
 	return chunkKey(fmt.Sprintf("rel.%d.%d.%d", from, to, round), chunk, chunks)
 }
 
-// messageKey is the key of one chunk of a vector of dim numbers; toAll gets a model.
+// messageKey returns the key of one chunk of a vector of dim numbers; a model goes toAll.
 func messageKey(round, from, to, chunk, dim int) string {
 	if to == toAll {
 		return chunkKey(ownKey(from, Model), chunk, chunksOf(dim))
@@ -109,7 +109,7 @@ func (n *news) add(key string, value []byte) []byte {
 	return v
 }
 
-// find is the first of the keys that has a value, or a channel that the next value closes.
+// find returns the first of the keys that has a value, or a channel that the next value closes.
 func (n *news) find(keys ...string) (int, []byte, <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -62,7 +62,7 @@ var (
 	// ErrProtected: the ledger protects these rows, under some name.
 	ErrProtected = errors.New("these rows are protected")
 	// ErrWouldEnd: the ledger protects the dataset that the schema names.
-	ErrWouldEnd = errors.New("an access that is not charged would end the dataset's guarantee for ever")
+	ErrWouldEnd = errors.New("an access that is not charged would end the dataset's guarantee forever")
 	// ErrOverlap: test rows are training rows.
 	ErrOverlap = errors.New("test rows are training rows")
 )
@@ -342,7 +342,7 @@ func (a *admission) exact() error {
 		}
 	}
 	if len(kept) > 0 && !a.gate.Void {
-		return fmt.Errorf("%s: %w: the ledger knows them, or more than 5 %% of them, as %s. Use other rows; --void accesses them all the same, which ends the guarantee for ever", a.path, ErrProtected, names(kept))
+		return fmt.Errorf("%s: %w: the ledger knows them, or more than 5 %% of them, as %s. Use other rows; --void accesses them all the same, which ends the guarantee forever", a.path, ErrProtected, names(kept))
 	}
 	if !a.records() {
 		return nil
@@ -378,7 +378,7 @@ func (a *admission) overlap() error {
 		if whole {
 			hint, what = "", "they are those of the training file"
 		}
-		return fmt.Errorf("%s: %w: %s, and exact scores would show protected rows without noise. Use other rows, none%s; --void scores them all the same, which ends the guarantee for ever", a.path, ErrOverlap, what, hint)
+		return fmt.Errorf("%s: %w: %s, and exact scores would show protected rows without noise. Use other rows, none%s; --void scores them all the same, which ends the guarantee forever", a.path, ErrOverlap, what, hint)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// smallSchema describes a synthetic table of so many rows and features.
+// smallSchema describes a synthetic table with that many rows and features.
 func smallSchema(rows, features int) (*schema.Schema, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "dataset: synthetic\nrows: %d\nformat: {kind: csv, header: true}\ncolumns:\n", rows)
@@ -23,8 +23,8 @@ func smallSchema(rows, features int) (*schema.Schema, error) {
 	return schema.Parse("", []byte(b.String()))
 }
 
-// small is a job for the method of that name on a small synthetic table, at ε and δ = 1e-5 under add-or-remove, or whatever else
-// of relation and δ the method takes.
+// small is a job for the method of that name on a small synthetic table, at ε and δ = 1e-5 under
+// add-or-remove, or with another relation or δ = 0 if the method needs that.
 func small(name string, epsilon float64, rows, features int) (*run.Job, error) {
 	schema, err := smallSchema(rows, features)
 	if err != nil {
@@ -53,10 +53,10 @@ func small(name string, epsilon float64, rows, features int) (*run.Job, error) {
 // unclaimed are the methods that claim nothing, and why.
 var unclaimed = map[string]string{"optimum": "it has no privacy"}
 
-// allEpsilon is what the methods that All runs claim.
+// allEpsilon is the ε that the methods claim in All.
 const allEpsilon = 4
 
-// An extent is of what All runs.
+// An extent is the size of what All runs.
 type extent struct {
 	rows, features int // of one run: more rows than its canaries
 	few, narrow    int // rows and features of many runs: one record is much
@@ -65,8 +65,8 @@ type extent struct {
 
 var whole = extent{rows: 12000, features: 120, few: 12, narrow: 2, runs: 600}
 
-// All audits each of the named methods, or all of the registry, on small synthetic tables: in one run what asks for gradients, in many
-// what does not. It calls done with each result.
+// All audits each of the named methods, or all of the registry, on small synthetic tables: in one run
+// those that ask for gradients, in many runs the others. It calls done with each result.
 func All(ctx context.Context, names []string, opt Options, done func(*Result)) error {
 	return whole.all(ctx, names, opt, done)
 }

@@ -1,6 +1,6 @@
-// Package audit measures how private a run is: it trains as the run would, with synthetic records among the
-// rows, and guesses from the releases which of them took part. The result is a lower bound on ε. A bound above
-// the claim refutes the claim; a bound below proves nothing.
+// Package audit measures how private a run is: it trains as the run would, with synthetic records among
+// the rows, and guesses from the releases which records took part. The result is a lower bound on ε. A
+// bound above the claim refutes the claim; a bound below proves nothing.
 package audit
 
 import (
@@ -38,9 +38,9 @@ type Result struct {
 	Rows      int               `json:"declared_rows"`       // of units, where one has several rows
 	Epsilon   float64           `json:"claimed_epsilon"`
 	Delta     float64           `json:"delta"`
-	Bound     float64           `json:"epsilon_at_least"`        // by the claim's own curve: less noise than this would have is refuted
+	Bound     float64           `json:"epsilon_at_least"`        // by the claim's own curve: refutes less noise than a run at this ε has
 	Plain     float64           `json:"epsilon_at_least_any"`    // for any mechanism
-	Failure   float64           `json:"failure"`                 // the probability, at most, that a bound is above the truth
+	Failure   float64           `json:"failure"`                 // the probability, at most, that a bound is above the true ε
 	Noise     float64           `json:"noise_at_most,omitempty"` // times what is claimed, by the same test
 	Canaries  int               `json:"canaries,omitempty"`
 	Guesses   int               `json:"guesses,omitempty"`
@@ -51,10 +51,10 @@ type Result struct {
 	In        []bool            `json:"-"`
 }
 
-// Refuted says whether the claim is.
+// Refuted reports whether the claim is refuted.
 func (r *Result) Refuted() bool { return r.Bound > r.Epsilon || r.Plain > r.Epsilon }
 
-// ErrBlind says that a run released no noisy gradient, in which canaries could be.
+// ErrBlind says that a run released no noisy gradient, which canaries need.
 var ErrBlind = errors.New("method: releases no noisy gradient, which is what canaries are in; audit it in many runs")
 
 // Attacks.
@@ -73,7 +73,7 @@ type Options struct {
 	wrap func(o *private.Oracle, rows int) oracle.Oracle // puts a fault around the oracle; for tests
 }
 
-// One audits a job in one run, on a table of as many rows as Rows says.
+// One audits a job in one run, on a table with as many rows as Rows returns.
 func One(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Result, error) {
 	facts := job.Facts
 	set := &canarySet{In: make([]bool, opt.Canaries), Pull: facts.Adjacency == privacy.ReplaceOne, Dim: facts.Dim}
@@ -123,7 +123,7 @@ func newResult(job *run.Job, attack string) *Result {
 		Rows: f.Rows, Epsilon: b.Epsilon, Delta: b.Delta, Failure: Failure}
 }
 
-// right guesses so many coins, those with the largest odds, and counts the right guesses.
+// right guesses the given number of coins, those with the largest odds, and counts the right guesses.
 func right(in []bool, odds []float64, guesses int) int {
 	order := make([]int, len(odds))
 	for i := range order {
@@ -191,7 +191,7 @@ func Rows(job *run.Job, canaries int) (rows, beside int, err error) {
 	return n - canaries, canaries, nil
 }
 
-// Synthetic is a synthetic table of that many rows that fits the schema.
+// Synthetic returns a synthetic table of that many rows that fits the schema.
 func Synthetic(ctx context.Context, schema *schema.Schema, rows int, seed uint64) (*data.Table, error) {
 	dir, err := os.MkdirTemp("", "sotto-audit")
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 )
 
-// canaries are synthetic records numbered after the rows of a Summer: the same sampler draws them, and the same
-// rule clips, the same unit truncates and the same noise hides their gradients.
+// canaries are synthetic records numbered after the rows of a Summer: the same sampler draws them, and
+// the same rule clips their gradients, truncated to the same unit, and the same noise hides them.
 type canaries struct {
 	private.Summer
 	set       *canarySet
 	sampling  noise.Source
 	own       []int32 // of the sample
 	drawn     []int
-	gradients bool // the last sum was of them: a canary has gradients, and no loss
+	gradients bool // the last sum was of gradients: a canary has gradients, but no loss
 }
 
 // Rows implements private.Summer.
@@ -55,10 +55,12 @@ func (c *canaries) Take(dst []int64, from int) {
 	}
 }
 
-// excess is how far a canary's gradient is above the clip bound, so that a rule that does not clip is seen.
+// excess is how far a canary's gradient exceeds the clip bound, so that an audit detects a rule that does
+// not clip.
 const excess = 16
 
-// widest is the most coordinates that a canary's gradient has; so many canaries cost little in a large model.
+// widest is the largest number of coordinates of a canary's gradient, so that many canaries cost little
+// in a large model.
 const widest = 64
 
 // A canarySet has the canaries of one run, each with a known gradient in a new direction at every sum.
@@ -83,7 +85,7 @@ type direction struct {
 	signs     uint64 // a bit for each coordinate: 1 for −1
 }
 
-// Dot is its product with v.
+// Dot returns its inner product with v.
 func (d *direction) Dot(v []float64) float64 {
 	sum := 0.0
 	for k, x := range v[d.At : d.At+d.Width] {
@@ -92,8 +94,8 @@ func (d *direction) Dot(v []float64) float64 {
 	return sum
 }
 
-// Direction of the i-th canary at the last sum, given the norm of the sum's sensitivity: in the ℓ1 norm one
-// coordinate is the worst case.
+// Direction is the direction of the i-th canary at the last sum, given the norm of the sum's sensitivity:
+// in the ℓ1 norm one coordinate is the worst case.
 func (s *canarySet) Direction(i, norm int) direction {
 	d := direction{Width: min(s.Dim, widest)}
 	if norm == 1 {

@@ -9,10 +9,10 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 )
 
-// Failure is the probability, at most, with which an audit's bound is above the truth.
+// Failure bounds the probability that an audit's bound is above the true ε.
 const Failure = 0.05
 
-// louder is a plan with all noise divided by x: it tells more for x above 1, and less below.
+// louder returns a plan with all noise divided by x: it reveals more for x above 1, and less below.
 func louder(plan privacy.Event, x float64) (privacy.Event, error) {
 	if f, ok := plan.(privacy.Filtered); ok {
 		f.Epsilon *= x
@@ -24,16 +24,16 @@ func louder(plan privacy.Event, x float64) (privacy.Event, error) {
 	return nil, fmt.Errorf("no measure of the noise of %v; %w", plan, ErrBlind)
 }
 
-// A family is a claim at x = 1 and claims like it that tell more (x above 1) or less.
+// A family is a claim at x = 1 and similar claims that reveal more (x above 1) or less.
 type family func(x float64) (account.Loss, error)
 
 // points of a curve.
 const points = 100
 
-// curve is what a loss says of the trade-off, at so many ε.
+// curve returns δ of a loss at the given number of ε.
 func curve(l account.Loss) audit.Curve {
 	most := l.Epsilon(1e-9)
-	if !(most <= 60) { // as of pure releases: beyond that no number of guesses tells anything
+	if !(most <= 60) { // as for pure releases: beyond it no number of guesses shows anything
 		most = 60
 	}
 	var c audit.Curve
@@ -105,8 +105,8 @@ func gaussians(x float64) (account.Loss, error) {
 	return account.GDP{}.Loss(privacy.Gaussian{Sigma: 1 / x}, privacy.AddRemove)
 }
 
-// guesses is how many of m coins to guess, from the claim alone: the number with the largest expected bound, if
-// the truth is near the claim and of Gaussian shape.
+// guesses returns how many of m coins to guess, from the claim alone: the number with the largest
+// expected bound if the true trade-off is Gaussian and near the claim.
 func guesses(m int, claim account.Loss) (int, error) {
 	// The Gaussian with the same advantage, δ(0) = 2Φ(μ/2) − 1, and some loss of the attack.
 	mu := 2 * math.Sqrt2 * math.Erfinv(min(claim.Delta(0), 0.9999)) * 0.8
@@ -136,7 +136,8 @@ func guesses(m int, claim account.Loss) (int, error) {
 	return best, nil
 }
 
-// beyond are the shares of coins whose log odds are beyond ±t, with the right sign and with the wrong one.
+// beyond returns the shares of coins whose log odds exceed t in absolute value, with the right and with
+// the wrong sign.
 func beyond(t, mu float64) (right, wrong float64) {
 	phi := func(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
 	return phi((mu*mu/2 - t) / mu), phi((-mu*mu/2 - t) / mu)

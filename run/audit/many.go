@@ -15,16 +15,17 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
-// mostWeights is the most parameters that an audit examines one by one; with more, the runs are too few to tell
-// noise from record.
+// mostWeights is the largest number of parameters that an audit examines one by one; with more, the runs
+// are too few to tell the noise from the record.
 const mostWeights = 4096
 
 // labels are the bins of an outcome.
 const labels = 64
 
-// Many audits a job in so many runs on each of two neighboring tables: the rows with a record as extreme as the
-// schema allows, and the rows without it, or under replace-one with its opposite. The first sixth of the runs
-// finds the figures that differ, half of the rest the best outcomes, and the other half is counted.
+// Many audits a job in many runs on each of two neighboring tables: the rows with a record as extreme as
+// the schema allows, and the rows without it, or under replace-one with its opposite. The first sixth of
+// the runs finds the figures that differ, half of the rest the best outcomes, and the other half is
+// counted.
 func Many(ctx context.Context, job *run.Job, table *data.Table, runs int, opt Options) (*Result, error) {
 	with, without, err := neighbors(job, table)
 	if err != nil {
@@ -81,7 +82,7 @@ func Many(ctx context.Context, job *run.Job, table *data.Table, runs int, opt Op
 	return r, failed
 }
 
-// mostAlike is how many rows a unit under audit has at most.
+// mostAlike is the largest number of rows of a unit in an audit.
 const mostAlike = 64
 
 // neighbors returns the rows with a record as large as possible in the feature with the least energy, and
@@ -190,7 +191,7 @@ func separate(seen [2][][]float64) func([]float64) int {
 			}
 		}
 		apart, var2 := mean[0]-mean[1], (spread[0]+spread[1])/2
-		// What chance alone would bring is left out.
+		// Differences that chance alone can explain are left out.
 		if var2 > 0 && apart*apart > 4*var2*2/float64(len(seen[0])) {
 			weight[j] = apart / var2
 		} else if var2 == 0 && apart != 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/sottodp/sotto/run/access"
 )
 
-// A Setup says how an audit of a spec is made.
+// A Setup says how to audit a spec.
 type Setup struct {
 	Options
 	Runs        int    // on each of two tables; 0: one run with canaries

@@ -22,7 +22,7 @@ const (
 	DataFile = "audit.json"
 )
 
-// Words says what was found.
+// Words describes the result.
 func (r *Result) Words() string {
 	var b strings.Builder
 	found := "does not contradict it"
@@ -73,7 +73,7 @@ func (r *Result) Write(dir string) error {
 	return newfile.Replace(filepath.Join(dir, PageFile), 0o600, page.Bytes())
 }
 
-// Read reads what Write has written, without the odds of the canaries.
+// Read reads the files of Write, without the odds of the canaries.
 func Read(dir string) (*Result, error) {
 	path := filepath.Join(dir, DataFile)
 	b, err := readfile.All(path, readfile.JSON)
@@ -105,7 +105,7 @@ func (r *Result) Bar() template.HTML {
 // bins of the histogram of the odds.
 const bins = 40
 
-// odds draws how the canaries' log odds are spread, of those that took part and of the others.
+// odds draws the distribution of the log odds of the canaries that took part, and of the others.
 func (r *Result) odds() template.HTML {
 	if len(r.Odds) < 2 {
 		return ""

@@ -35,7 +35,7 @@ func (t *table) shown() []shown {
 	return []shown{scored(t.schema.Classes() > 0), {"objective", (*Cell).Objective, 1, chart.Number}, {"seconds", (*Cell).Seconds, 1, chart.Number}}
 }
 
-// scored is the score of a table: an accuracy if it has classes, else an error.
+// scored returns the score of a table: an accuracy if it has classes, else an error.
 func scored(classes bool) shown {
 	if classes {
 		return shown{"accuracy, %", (*Cell).Score, 100, hundredths}
@@ -43,7 +43,7 @@ func scored(classes bool) shown {
 	return shown{"root mean squared error", (*Cell).Score, 1, chart.Number}
 }
 
-// grid is a figure of all cells of a table as a Markdown table, aligned for terminals.
+// grid returns a figure of all cells of a table as a Markdown table, aligned for terminals.
 func (t *table) grid(s shown) string {
 	rows := [][]string{{"ε"}}
 	for i, c := range t.cells { // method by method, each with the same ε in the same order
@@ -101,7 +101,7 @@ func (s shown) text(f Figure) string {
 	return fmt.Sprintf("%s ± %s (%s)", s.write(s.scale*f.Mean, 4), s.write(s.scale*f.SD, 2), s.write(s.scale*f.Median, 4))
 }
 
-// Tables are the tables of scores: accuracies or errors.
+// Tables returns the tables of scores: accuracies or errors.
 func (p *Plan) Tables() string {
 	var b strings.Builder
 	for _, t := range p.tables {
@@ -111,7 +111,7 @@ func (p *Plan) Tables() string {
 	return b.String()
 }
 
-// told says what the figures in a cell are.
+// told describes the figures in a cell.
 func (p *Plan) told() string {
 	v := p.Varied
 	how := fmt.Sprintf("%d seeds", v.Seeds)
@@ -197,14 +197,14 @@ func (p *Plan) runsCSV() string {
 	return csvOf(lines)
 }
 
-// csvOf writes lines to memory, which cannot fail.
+// csvOf writes lines as CSV. Writing to memory cannot fail.
 func csvOf(lines [][]string) string {
 	var b strings.Builder
 	csv.NewWriter(&b).WriteAll(lines)
 	return b.String()
 }
 
-// field is a finite number of a CSV file; others are empty.
+// field returns a finite number as a CSV field; others are empty.
 func field(v float64) string {
 	if !run.Finite(v) {
 		return ""

@@ -1,7 +1,6 @@
-// Package compare trains many models on the same tables and shows their figures side by side:
-// methods × ε × seeds × tables. It is a tool of the lab. Nothing that it writes is private: each cell
-// says what a run under that budget would have got, and the comparison itself is an access without
-// charge (R3).
+// Package compare trains many models on the same tables and shows their figures side by side: methods × ε
+// × seeds × tables. It is a tool of the lab. Nothing that it writes is private: each cell shows the
+// result of a run under that budget, but the comparison itself is an access without charge (R3).
 package compare
 
 import (
@@ -38,7 +37,7 @@ type Options struct {
 	Varied run.Comparison // the block `compare`, as flags have changed it
 }
 
-// A Plan is a comparison with everything settled that public facts can settle.
+// A Plan is a comparison with everything that follows from public facts.
 type Plan struct {
 	Varied run.Comparison
 	Cells  []*Cell // table by table, method by method, ε by ε
@@ -70,7 +69,7 @@ type Cell struct {
 	err   error            // of Prepare
 }
 
-// A table is what all its cells share.
+// A table is what all cells on one table share.
 type table struct {
 	name      string
 	spec      *run.Spec // of its first cell
@@ -155,7 +154,7 @@ func New(o Options) (*Plan, error) {
 // perCell is the number of trainings of a cell.
 func (p *Plan) perCell() int { return p.Varied.Seeds * max(1, p.Varied.Folds) }
 
-// open says whether the cell has trainings left.
+// open reports whether the cell has trainings left.
 func (p *Plan) open(c *Cell) bool { return c.Refused == "" && len(c.Results) < p.perCell() }
 
 func fail(format string, args ...any) error { return &run.InputError{Err: fmt.Errorf(format, args...)} }
@@ -234,7 +233,7 @@ func prefixed(block string, s run.Settings) []run.Override {
 	return out
 }
 
-// settle takes what the spec of the table's first cell says about the table.
+// settle takes the facts of the table from the spec of its first cell.
 func (t *table) settle(s *run.Spec, v run.Comparison) error {
 	t.spec = s
 	var err error
@@ -286,12 +285,11 @@ func (t *table) trainRows(v run.Comparison, fold int) int {
 	return t.rows
 }
 
-// window returns which of n ranks form a fold.
+// window returns the ranks of n that form a fold.
 func window(n, folds, fold int) (from, to int) { return fold * n / folds, (fold + 1) * n / folds }
 
-// Prepare calibrates the cells that have trainings left. A cell whose method refuses has no figures
-// and says why. If a method refuses in all its cells, or all cells of a table are refused, Prepare
-// returns the error.
+// Prepare calibrates the cells that have trainings left. A cell whose method refuses has no figures and
+// says why. If all cells of a method or of a table are refused, Prepare returns the error.
 func (p *Plan) Prepare(jobs int) error {
 	each(jobs, len(p.Cells), func(i int) {
 		c := p.Cells[i]
@@ -345,7 +343,7 @@ func (c *Cell) prepare(rows int) error {
 	return nil
 }
 
-// each calls f with 0 to n-1, so many at a time; 0: one for each core.
+// each calls f with 0 to n-1, the given number at a time; 0: one for each core.
 func each(jobs, n int, f func(i int)) {
 	if jobs <= 0 {
 		jobs = runtime.GOMAXPROCS(0)

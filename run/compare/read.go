@@ -14,7 +14,7 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
-// HeadFile is in the directory of every comparison, begun or done.
+// HeadFile is in the directory of every comparison, complete or not.
 const HeadFile = headFile
 
 // A Row is a cell as the results in a directory have it, its figures as in the tables of
@@ -27,7 +27,7 @@ type Row struct {
 	Refused                                  string // why there are no figures
 }
 
-// Done counts the trainings that are over in a directory.
+// Done counts the completed trainings in a directory.
 func Done(dir string) (int, error) {
 	b, err := readfile.All(filepath.Join(dir, runsFile), readfile.JSON)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -36,8 +36,8 @@ func Done(dir string) (int, error) {
 	return bytes.Count(b, []byte("\n")), err
 }
 
-// ReadRows reads the cells that a comparison wrote to its directory. They are there
-// once all trainings are over.
+// ReadRows reads the cells that a comparison wrote to its directory. The file exists once all trainings
+// are complete.
 func ReadRows(dir string) ([]Row, error) {
 	path := filepath.Join(dir, CellsCSV)
 	text, err := readfile.All(path, readfile.JSON)

@@ -16,7 +16,7 @@ import (
 // Files of a comparison's directory.
 const (
 	headFile = "compare.json" // what is compared
-	runsFile = "runs.jsonl"   // a line for each training that is over
+	runsFile = "runs.jsonl"   // a line for each completed training
 	CellsCSV = "cells.csv"
 	RunsCSV  = "runs.csv"
 	Page     = "compare.md"
@@ -214,7 +214,7 @@ func (p *Plan) Left() int {
 	return n
 }
 
-// Undo removes what was made for a comparison that did not begin.
+// Undo removes the files of a comparison that did not begin.
 func (s *Store) Undo() {
 	s.Close()
 	if !s.fresh {

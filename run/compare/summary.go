@@ -79,7 +79,7 @@ func (c *Cell) Measure() string {
 	return "accuracy"
 }
 
-// order sorts results as they would have come one by one.
+// order sorts results in the order of a sequential comparison.
 func (c *Cell) order() {
 	slices.SortFunc(c.Results, func(a, b Result) int {
 		return cmp.Or(cmp.Compare(a.Seed, b.Seed), cmp.Compare(a.Fold, b.Fold))

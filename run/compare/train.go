@@ -33,9 +33,9 @@ type Result struct {
 	Outcome   string   `json:"outcome"`
 }
 
-// Train runs the trainings of the plan that have no result yet, so many at a time (0: one for each
-// core), and calls done with each result, one at a time. An error of done ends all. If OpenTables was
-// not called, Train opens the tables and refuses protected rows.
+// Train runs the trainings of the plan that have no result yet, at most jobs at a time (0: one for each
+// core), and calls done with each result, one at a time. An error of done ends all trainings. If
+// OpenTables was not called, Train opens the tables and refuses protected rows.
 func (p *Plan) Train(ctx context.Context, jobs int, done func(*Cell, Result) error) error {
 	if !p.opened {
 		id, err := run.NewID()
@@ -180,7 +180,7 @@ func (p *Plan) rows(q *part) (train, test *data.Table, err error) {
 	return train, test, nil
 }
 
-// release gives up the rows of a part after its last training, and those of a table after its last part.
+// release frees the rows of a part after its last training, and those of a table after its last part.
 func (p *Plan) release(q *part) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,7 +200,7 @@ func (p *Plan) release(q *part) {
 	t.from, t.test, t.whole, t.hashes = nil, nil, nil, nil
 }
 
-// heldOut says which records a part is scored on.
+// heldOut returns the records that score a part.
 func heldOut(coins []uint64, adjacency privacy.Adjacency, v run.Comparison, fold int) []bool {
 	held := make([]bool, len(coins))
 	if adjacency == privacy.ReplaceOne {
@@ -229,8 +229,8 @@ func heldOut(coins []uint64, adjacency privacy.Adjacency, v run.Comparison, fold
 	return held
 }
 
-// OpenTables opens the tables that trainings are left on, all before the first training, and records the
-// accesses in the ledger, as not private (R3). It refuses protected rows unless void, which ends the
+// OpenTables opens the tables of the remaining trainings, before the first one, and records the accesses
+// in the ledger as not private (R3). It refuses protected rows unless void is set, which ends the
 // guarantee.
 func (p *Plan) OpenTables(ctx context.Context, id string, void bool) error {
 	p.opened = true
@@ -288,7 +288,7 @@ func (t *table) read(ctx context.Context, v run.Comparison, void bool, notice fu
 	return err
 }
 
-// take takes the tables that read has opened.
+// take takes the tables that read opened.
 func (t *table) take(ctx context.Context, id string) error {
 	all, err := run.Take(ctx, t.spec.Ledger, id, t.opened...)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Caps is a pair of what runs may cost at most, or a budget.
+// Caps is the most that runs may cost, or a budget.
 type Caps struct {
 	Epsilon float64 `json:"epsilon"`
 	Delta   float64 `json:"delta"`
@@ -25,10 +25,10 @@ func (c Caps) validate() error {
 	return nil
 }
 
-// total is an exact sum of caps. Its zero value is nothing.
+// total is an exact sum of caps. Its zero value is 0.
 type total struct{ epsilon, delta big.Rat }
 
-// decimal is the number that v prints as, exactly; v is finite.
+// decimal returns exactly the decimal number that v prints as; v is finite.
 func decimal(v float64) *big.Rat {
 	r, _ := new(big.Rat).SetString(strconv.FormatFloat(v, 'g', -1, 64))
 	return r
@@ -50,7 +50,7 @@ func (t *total) fits(c Caps, budget *Caps) bool {
 	return within(&t.epsilon, c.Epsilon, budget.Epsilon) && within(&t.delta, c.Delta, budget.Delta)
 }
 
-// caps is the float64 nearest to the sum, for showing it.
+// caps returns the float64 nearest to the sum, to show it.
 func (t *total) caps() Caps {
 	var c Caps
 	c.Epsilon, _ = t.epsilon.Float64()
@@ -58,7 +58,7 @@ func (t *total) caps() Caps {
 	return c
 }
 
-// left is the float64 nearest to what remains, for showing it; never below 0.
+// left returns the float64 nearest to what remains, to show it; never below 0.
 func (t *total) left(budget Caps) Caps {
 	rest := func(limit float64, spent *big.Rat) float64 {
 		d := new(big.Rat).Sub(decimal(limit), spent)

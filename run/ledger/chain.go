@@ -139,7 +139,7 @@ func (r *reserved) plan() (privacy.Event, error) {
 	return eventIn(r.Event)
 }
 
-// dataset is what the entries of one dataset add up to.
+// dataset is the state that follows from the entries of one dataset.
 type dataset struct {
 	name     string   // "" until the dataset enters
 	seen     string   // its name, if an access came before
@@ -162,7 +162,8 @@ type dataset struct {
 	restored []Restoration  // of the whole ledger
 }
 
-// apply adds one entry, in the order of the chain. It refuses what this package could not have written.
+// apply adds one entry, in the order of the chain. It refuses an entry that this package could not have
+// written.
 func (d *dataset) apply(e Entry) error {
 	switch entered := d.name != ""; {
 	case e.Kind == KindRestore:
@@ -226,7 +227,7 @@ func (d *dataset) apply(e Entry) error {
 			return err
 		}
 		if (s.Currency != "") != (d.tally != nil) || s.Currency != "" && s.Currency != d.facts.Currency {
-			return fmt.Errorf("run %q settles otherwise than dataset %q counts", e.Run, e.Dataset)
+			return fmt.Errorf("run %q settles in another currency than dataset %q counts in", e.Run, e.Dataset)
 		}
 		if err := d.settle(e.Run, s); err != nil {
 			return err
@@ -257,7 +258,7 @@ func (d *dataset) reserve(e Entry) error {
 		return err
 	}
 	if (len(r.Event) > 0) != (d.tally != nil) {
-		return fmt.Errorf("run %q reserves otherwise than dataset %q counts", e.Run, e.Dataset)
+		return fmt.Errorf("run %q reserves in another currency than dataset %q counts in", e.Run, e.Dataset)
 	}
 	plan, err := r.plan()
 	if err != nil {
@@ -278,7 +279,7 @@ func (d *dataset) reserve(e Entry) error {
 	return nil
 }
 
-// run is what the entries of one run add up to.
+// run is the state that follows from the entries of one run.
 type run struct {
 	Run
 	plan     privacy.Event   // in a filter's ledger

@@ -115,9 +115,9 @@ func eventOf(all []charge) (privacy.Event, error) {
 	return parts, nil
 }
 
-// beginsPlan reports whether a plan begins with these charges, batch by batch. It is asked of the
-// directory of a run of which an earlier version recorded only the number of batches. In a plan of
-// several kinds that number could stand for cheaper batches, so only repetitions of one batch pass.
+// beginsPlan reports whether a plan begins with these charges, batch by batch. It checks the directory of
+// a run for which an earlier version recorded only the number of batches. In a plan of several kinds of
+// batches the charges could name the cheaper ones, so only repetitions of one batch pass.
 func beginsPlan(plan privacy.Event, charged []charge) (bool, error) {
 	p, ok := plan.(privacy.Repeated)
 	if !ok {
@@ -198,12 +198,12 @@ func (w *writer) adopted(r run, shown []charge) ([]charge, error) {
 	return shown, w.extend(r.ID, shown)
 }
 
-// Reach records that the run is about to publish releases of its first batches batches, whose
-// charges are durable in its directory. Of charged, which may begin anywhere in the record, it
-// records what is new. charged may go beyond batches: then releases of those batches too may be
-// published before the next call. Like [Ledger.Check] it refuses a token that is not current. All
-// is one transaction: either a copy of the directory took the run over before, and this process
-// stops, or no copy that lacks those batches ever resumes (R7), and no settlement costs less (R25).
+// Reach records that the run is about to publish releases of its first batches batches, whose charges are
+// durable in its directory. charged may begin anywhere in the record: Reach records what is new. charged
+// may go beyond batches: then releases of those batches, too, may be published before the next call. Like
+// [Ledger.Check] it refuses a token that is not current. Reach is one transaction: either a copy of the
+// directory took over the run before, and this process stops, or no copy without those batches ever
+// resumes (R7), and no settlement costs less (R25).
 func (l *Ledger) Reach(ctx context.Context, run, token string, batches int, charged []Charges) error {
 	new, err := lines(charged)
 	if err != nil {
@@ -256,7 +256,7 @@ func (w *writer) full(r run, all []charge) (bool, error) {
 	return !lost && !r.again && end(all) >= max(reached, r.least), err
 }
 
-// settlement is the payload of a run's settle entry. s is what the directory shows.
+// settlement returns the payload of a run's settle entry. s is what the directory shows.
 func (w *writer) settlement(r run, d dataset, s Settlement) (settled, error) {
 	p := settled{Settlement: s}
 	var shown []charge

@@ -10,8 +10,8 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 )
 
-// What a dataset may count in (rules.md, R1), fixed when it enters. The meaning of a name never
-// changes.
+// The currencies of a dataset (rules.md, R1), one of which is fixed when it enters. The meaning of a name
+// never changes.
 const (
 	// InCaps: ε and δ of the runs' own budgets add up, and stay spent as a whole.
 	InCaps = "caps"
@@ -50,9 +50,9 @@ func (d *dataset) budgetOf(c Caps) privacy.Budget {
 	return privacy.Budget{Epsilon: c.Epsilon, Delta: c.Delta, Adjacency: d.facts.Adjacency}
 }
 
-// take reserves for a run, or says why it cannot; then d is of no use. plan may be nil under caps.
-// A stored reservation was admitted by the accounts of the version that wrote it: if those of this
-// one refuse it, d remembers that.
+// take reserves for a run, or returns why it cannot; after an error d must not be used. plan may be nil
+// under caps. The accounts of the version that wrote a stored reservation admitted it: if this version's
+// accounts refuse it, d remembers that.
 func (d *dataset) take(run string, caps Caps, plan privacy.Event, stored bool) error {
 	if d.tally == nil {
 		if !d.spent.fits(caps, d.budget) {
@@ -124,7 +124,7 @@ func (d *dataset) settle(run string, s settled) error {
 	return d.tally.Settle(run, charged, exact)
 }
 
-// releases reports whether an event is more than empty brackets.
+// releases reports whether an event contains any release.
 func releases(e privacy.Event) bool {
 	return privacy.Fold(e, func(e privacy.Event, inside []bool) bool {
 		if r, ok := e.(privacy.Repeated); ok && r.Count == 0 {
@@ -134,7 +134,7 @@ func releases(e privacy.Event) bool {
 	})
 }
 
-// grow is the least budget that is at least both. Limits of every currency grow in ε and in δ, so
+// grow returns the least budget that is at least both. Limits of every currency grow in ε and in δ, so
 // the result covers what either admitted.
 func grow(a *Caps, b Caps) *Caps {
 	if a == nil {

@@ -24,13 +24,13 @@ var (
 	ErrUnknownRun = errors.New("no such run in this ledger")
 	// ErrUnknownDataset: no dataset of this name has entered.
 	ErrUnknownDataset = errors.New("no such dataset in this ledger")
-	// ErrNotLedger: something else is there; it is left as it is.
+	// ErrNotLedger: the file or database is not a ledger. It stays unchanged.
 	ErrNotLedger = errors.New("this is not a ledger, and it is left as it is; name a ledger, or a file that does not exist yet")
-	// ErrGone: the ledger's file was deleted, moved or replaced since it was opened. What this
-	// process reserved or charged is in that file.
+	// ErrGone: the ledger's file was deleted, moved or replaced after it was opened. That file holds what
+	// this process reserved or charged.
 	ErrGone = errors.New("the ledger is gone since it was opened; put its file back")
-	// ErrUncertain: the reservation failed at its end, so it may exist. The run keeps its directory
-	// and token, and a resume finds out.
+	// ErrUncertain: the reservation failed during its commit, so it may exist. The run keeps its
+	// directory and token; a resume finds out.
 	ErrUncertain = errors.New("it is not known whether the budget was reserved")
 )
 

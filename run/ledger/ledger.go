@@ -72,7 +72,7 @@ func reach(ctx context.Context, where string, a access) (*Ledger, error) {
 	return l, nil
 }
 
-// open opens a ledger that continues what the witness saw; of another the error is a *WitnessError.
+// open opens a ledger that continues what the witness saw; for another one the error is a *WitnessError.
 // Reading does not change the witness.
 func (l *Ledger) open(ctx context.Context, a access) error {
 	known, err := l.witness.at()
@@ -106,7 +106,7 @@ func (l *Ledger) open(ctx context.Context, a access) error {
 	return l.noteHead(ctx, false)
 }
 
-// lost fills in what was last seen of the ledgers that were here.
+// lost fills in what was last seen of the ledgers at this location.
 func (l *Ledger) lost(e *WitnessError, known []string) error {
 	for _, id := range known {
 		seen, err := l.witness.last(id)
@@ -120,8 +120,8 @@ func (l *Ledger) lost(e *WitnessError, known []string) error {
 	return e
 }
 
-// compare checks that the open ledger is the one that was here, and continues what the witness saw of
-// it anywhere.
+// compare checks that the open ledger is the one last used at this location, and continues what the
+// witness saw of it at any location.
 func (l *Ledger) compare(ctx context.Context, known []string) error {
 	if others := slices.DeleteFunc(slices.Clone(known), func(id string) bool { return id == l.witness.id }); len(others) > 0 {
 		return l.lost(&WitnessError{Found: Another}, others)
@@ -171,8 +171,8 @@ func (l *Ledger) noteHead(ctx context.Context, force bool) error {
 	return nil
 }
 
-// find checks that a ledger is there. If nothing is, the error wraps os.ErrNotExist; if something else
-// is, ErrNotLedger.
+// find checks that there is a ledger. If there is nothing, the error wraps os.ErrNotExist; if there is
+// something else, ErrNotLedger.
 func (l *Ledger) find(ctx context.Context) error {
 	if l.store.path != "" {
 		if err := findFile(l.store.path); err != nil {
@@ -307,8 +307,8 @@ func (l *Ledger) Here() error { return l.store.explain(l.store.here()) }
 func (l *Ledger) Where() string { return l.store.where }
 
 // NewMark returns a writer for the content of a dataset. Its sum is the content mark: an HMAC-SHA256
-// under a key that never leaves this ledger, so that only who has the ledger can test a guess about the
-// rows (R4). All datasets share the key, so that [Ledger.Known] can compare them.
+// under a key that never leaves this ledger, so that only a person with the ledger can test a guess about
+// the rows (R4). All datasets share the key, so that [Ledger.Known] can compare them.
 func (l *Ledger) NewMark() hash.Hash { return hmac.New(sha256.New, l.key) }
 
 // SealOf is the HMAC, in hexadecimal, of a run's final files under the ledger's key: for a run that settles before it has them,
@@ -411,7 +411,7 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 				return err
 			}
 		}
-		// The row is there from now on, so that a settlement sees whether it was lost.
+		// The row exists from now on, so that a settlement detects its loss.
 		if _, err := w.tx.ExecContext(ctx, upsertProgress, r.Run, 0); err != nil {
 			return err
 		}
@@ -472,11 +472,11 @@ func (l *Ledger) SetBudget(ctx context.Context, dataset, unit, currency string, 
 	})
 }
 
-// RecordAccess records that somebody is about to access rows of a dataset without a guarantee: a lab
-// run, a seeded run, a score that was not charged. From then on the dataset's statement says that it
-// has no guarantee (R3). A dataset that has not entered is recorded too, with unit, adjacency and
-// currency open: the gate to tables finds it when a run is about to enter these rows as this or
-// another dataset. mark is the content's, as in a [Reservation]; nil if there is none.
+// RecordAccess records an access to rows of a dataset without a guarantee that is about to happen: a lab
+// run, a seeded run, an uncharged score. From then on the dataset's statement says that it has no
+// guarantee (R3). A dataset that has not entered is recorded too, with unit, adjacency and currency open:
+// the gate to tables finds it when a run is about to enter these rows as this or another dataset. mark is
+// the content's, as in a [Reservation]; nil if there is none.
 func (l *Ledger) RecordAccess(ctx context.Context, dataset string, mark []byte, run, why string) error {
 	if err := validName("dataset", dataset); err != nil {
 		return err
@@ -506,15 +506,15 @@ func validMark(mark []byte) error {
 
 // Resume swaps the run's token for a new one from [NewToken]. The caller writes the new one to the run
 // directory, durably, before the call: after a crash between the two, [Ledger.Check] says which is
-// current. The old token is of no use from then on, so a copy of the directory cannot resume too (R7).
+// current. The old token is then useless, so a copy of the directory cannot resume, too (R7).
 //
-// charged is what the run charged by its directory. If the ledger knows of more batches, the directory
-// is a copy made while the run went on, or an old one put back: it would draw released batches again,
-// so the error wraps [ErrBehind]. If the ledger recorded other events, it wraps [ErrOtherCharges]
-// (R25). Resume records what the ledger does not know yet: these batches were charged, and the
-// process was killed before it released any of them. Batches that the ledger recorded beyond them,
-// since the run told [Ledger.Reach] ahead, may have been released and are drawn again: such a run
-// settles for its whole plan.
+// charged are the run's charges in its directory. If the ledger knows more batches, the directory is a
+// copy made while the run went on, or an old one put back: it would draw released batches again, so the
+// error wraps [ErrBehind]. If the ledger recorded other events, it wraps [ErrOtherCharges] (R25). Resume
+// records what the ledger does not know yet: these batches were charged, and the process was killed
+// before it released any of them. Batches that the ledger recorded beyond them, since the run told
+// [Ledger.Reach] ahead, may have been released and are drawn again: such a run settles for its whole
+// plan.
 func (l *Ledger) Resume(ctx context.Context, run, oldToken, newToken string, charged []Charges) error {
 	if !validToken(newToken) {
 		return fmt.Errorf("resume: found an invalid new token; NewToken makes one")
@@ -565,7 +565,7 @@ const (
 	Abandoned Outcome = "abandoned" // it died and will not resume
 )
 
-// A Settlement is the end of a run, by its directory.
+// A Settlement is the end of a run, as its directory shows it.
 type Settlement struct {
 	Batches int     `json:"-"` // how many charged batches the directory knows
 	Basis   string  `json:"-"` // of a settled run, what its cost rests on: BasisRecord and so on; "" for one that an earlier version settled
@@ -579,8 +579,9 @@ type Settlement struct {
 	// where the two may differ.
 	Cost func(charged privacy.Event) (float64, error) `json:"-"`
 
-	// SHA-256 of the final files of the run directory, by name; nil for runs that were settled before there were seals. A run that
-	// settles before it has these files names the file that holds [Ledger.SealOf] instead.
+	// SHA-256 of the final files of the run directory, by name; nil for runs settled before seals
+	// existed. A run that settles before it has these files names the file that holds [Ledger.SealOf]
+	// instead.
 	Seal map[string]string `json:"seal,omitempty"`
 }
 
@@ -661,7 +662,7 @@ type writer struct {
 	head  Head
 }
 
-// busyLimit is how long a writer retries while others are in the way.
+// busyLimit is how long a writer retries while others hold the lock.
 const busyLimit = time.Minute
 
 // write runs do as the only writer, commits what it appended and notes the last entry with the witness.
@@ -762,7 +763,7 @@ func (w *writer) dataset(name string) (dataset, error) {
 	return d, nil
 }
 
-// reached is how many batches the run has said that it reached, if its row is there.
+// reached returns how many batches the run reported as reached, if its row exists.
 func (w *writer) reached(run string) (n int, there bool, err error) {
 	there, err = found(w.tx.QueryRowContext(w.ctx, selectProgress, run), &n)
 	return n, there, err
@@ -777,8 +778,8 @@ func (w *writer) notBehind(run string, batches int) error {
 	return err
 }
 
-// enter is the dataset with these facts. A new dataset gets them; its currency must be allowed, "" being
-// caps.
+// enter returns the dataset with these facts. A new dataset gets them; its currency must be allowed, ""
+// being caps.
 func (w *writer) enter(name string, facts datasetFacts, allowed ...string) (dataset, error) {
 	if err := cmp.Or(validName("dataset", name), validName("unit", facts.Unit)); err != nil {
 		return dataset{}, err

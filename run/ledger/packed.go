@@ -14,10 +14,10 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// An entry holds the charged events of a run, and in a filter's ledger its plan, as JSON. A long
-// JSON is held as a JSON string: compressed by DEFLATE (RFC 1951), in base64 after the word
-// "deflate". A run with another event in every batch can have tens of megabytes, which each reader
-// of the ledger would hold several times.
+// An entry holds the charged events of a run, and in a filter's ledger its plan, as JSON. A long JSON is
+// stored as a JSON string: compressed by DEFLATE (RFC 1951), in base64 after the word "deflate". A run
+// with a different event in every batch can have tens of megabytes, which each reader of the ledger would
+// hold several times.
 
 const (
 	mostPlain  = 64 << 10  // bytes of an event that an entry holds as JSON
@@ -62,7 +62,7 @@ func unpacked(held json.RawMessage) (io.Reader, error) {
 	return &whole{flate.NewReader(packed), packed}, nil
 }
 
-// whole reads packed text and refuses bytes after it: an entry holds none that nobody reads.
+// whole reads packed text and refuses bytes after it: an entry has no unread bytes.
 type whole struct {
 	text   io.Reader
 	packed *bufio.Reader
@@ -78,7 +78,7 @@ func (w *whole) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// eventIn is the event that an entry holds in either form.
+// eventIn returns the event that an entry holds in either form.
 func eventIn(held json.RawMessage) (privacy.Event, error) {
 	r, err := unpacked(held)
 	if err != nil {

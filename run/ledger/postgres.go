@@ -52,7 +52,7 @@ func redact(where string) string {
 	return u.Redacted()
 }
 
-// postgresWords says what an error of PostgreSQL means to a person.
+// postgresWords explains an error of PostgreSQL to a person.
 func postgresWords(err error) string {
 	switch postgres.Code(err) {
 	case "42501", "25006": // insufficient_privilege, read_only_sql_transaction

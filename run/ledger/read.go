@@ -13,7 +13,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// An Access is one that no guarantee covers.
+// An Access is an access that no guarantee covers.
 type Access struct {
 	Since time.Time `json:"since"`
 	Run   string    `json:"run,omitempty"`
@@ -62,7 +62,7 @@ func (d *dataset) view() Dataset {
 	return v
 }
 
-// restoredWords begin a statement after a restoration: what follows is about the charges that are left.
+// restoredWords begin a statement after a restoration: the rest is about the charges that are left.
 func (d *dataset) restoredWords() string {
 	words := ""
 	for _, r := range d.restored {
@@ -280,7 +280,7 @@ func (l *Ledger) entries(ctx context.Context, dataset string, do func(Entry) err
 	return each(ctx, l.store.db, do, selectDataset, dataset)
 }
 
-// A Known dataset is what the gate to tables asks about (R24).
+// A Known dataset is what the ledger tells the gate to tables (R24).
 type Known struct {
 	Dataset   string
 	Protected bool                       // it has a lifetime budget or a charged run
@@ -408,7 +408,7 @@ func (l *Ledger) verify(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// Words says what an entry did, for people.
+// Words describes an entry for people.
 func (e Entry) Words() string {
 	text, err := e.words()
 	if err != nil || text == "" {

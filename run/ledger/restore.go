@@ -20,7 +20,7 @@ type Restoration struct {
 	At    time.Time  `json:"-"`               // of the restoration
 }
 
-// ErrNothingLost: the ledger continues what was seen of it.
+// ErrNothingLost: the ledger continues what the witness saw.
 var ErrNothingLost = errors.New("nothing is to be accepted: the ledger continues what was last seen here")
 
 // Accept opens a ledger that Open refuses with a [*WitnessError], and records in its chain what was
@@ -84,7 +84,7 @@ func (l *Ledger) accept(ctx context.Context) (r Restoration, err error) {
 	return r, l.noteHead(ctx, true)
 }
 
-// restore appends the entry. Format 1 does not know it.
+// restore appends the entry, which format 1 does not have.
 func (l *Ledger) restore(ctx context.Context, r Restoration) error {
 	_, err := l.transact(ctx, func(w *writer) error {
 		if err := w.upgrade(); err != nil {
@@ -95,7 +95,7 @@ func (l *Ledger) restore(ctx context.Context, r Restoration) error {
 	return err
 }
 
-// Words say what the restoration means for the ledger's statements.
+// Words describes what the restoration means for the ledger's statements.
 func (r Restoration) Words() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The ledger was restored on %s ", day(r.At))

@@ -14,7 +14,7 @@ import (
 	"github.com/sottodp/sotto/internal/newfile"
 )
 
-// defaultPath is this user's ledger; create makes its directory, for this user only.
+// defaultPath returns the path of this user's ledger; create makes its directory, for this user only.
 func defaultPath(create bool) (string, error) {
 	base := os.Getenv("XDG_DATA_HOME")
 	if !filepath.IsAbs(base) { // the XDG specification says to ignore a relative one
@@ -91,7 +91,7 @@ func findFile(path string) error {
 	case !errors.Is(err, os.ErrNotExist):
 		return err
 	}
-	// A journal without its ledger: SQLite would write it into any file that is later put here.
+	// There is a journal without its ledger: SQLite would write it into any file that is later put here.
 	if _, err := os.Lstat(path + "-journal"); err == nil {
 		if _, again := os.Stat(path); errors.Is(again, os.ErrNotExist) {
 			return fmt.Errorf("the file is missing, but %s-journal is there, which a ledger in use had; put the ledger back, or move the journal away: %w", path, ErrNotLedger)
@@ -127,7 +127,7 @@ func makeFile(path string, replace bool, fill func(*sql.DB) error) error {
 			err = os.Rename(made, path)
 		}
 	} else if err = os.Link(made, path); err != nil && !errors.Is(err, os.ErrExist) {
-		// A file system without links: two processes could both come this far.
+		// On a file system without links two processes could both come this far.
 		if _, err = os.Lstat(path); err == nil {
 			err = os.ErrExist
 		} else if errors.Is(err, os.ErrNotExist) {
@@ -182,7 +182,7 @@ func busy(err error) bool {
 	return code == sqliteBusy || code == sqliteLocked
 }
 
-// sqliteWords say what a primary result code means to a person.
+// sqliteWords explain a primary result code to a person.
 var sqliteWords = map[int]string{
 	sqliteBusy:   "another program holds it for too long: ",
 	sqliteLocked: "another program holds it for too long: ",

@@ -94,7 +94,7 @@ type store struct {
 	sound   string // says "ok", or what is wrong with the file; "" of a server
 }
 
-// connect finds the kind of database that where asks for. It opens no connection.
+// connect finds the kind of database that where names. It opens no connection.
 func connect(where string, a access) (*store, error) {
 	switch {
 	case postgres.IsURL(where):

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// settled is after how long a file that no longer grows counts as synced.
+// settled is the time after which a file that no longer grows counts as synced.
 const settled = 5 * time.Second
 
 // A Follower reads the charges and steps of a run that another process may be writing, each line
@@ -16,7 +16,7 @@ type Follower struct {
 	Events  []Charges
 	Steps   []Step
 	Written time.Time // when the last step was
-	Ended   bool      // set it where run.json says so: then all that is there is durable
+	Ended   bool      // set it if run.json says so: then the whole record is durable
 
 	dir           string
 	events, steps lines
@@ -27,7 +27,7 @@ func Follow(dir string) *Follower { return &Follower{dir: dir} }
 
 // Read takes what is new since the last call, and reports whether there was anything.
 func (f *Follower) Read() (news bool, err error) {
-	events, err := os.Stat(filepath.Join(f.dir, EventsFile)) // before the steps: what is larger later is a later group's
+	events, err := os.Stat(filepath.Join(f.dir, EventsFile)) // before the steps: what comes later belongs to a later group
 	if err != nil {
 		return false, err
 	}
@@ -53,5 +53,5 @@ func (f *Follower) Read() (news bool, err error) {
 	return f.events.n+f.steps.n != before, err
 }
 
-// Record is what was read, without the releases.
+// Record returns what was read, without the releases.
 func (f *Follower) Record() *Record { return &Record{Events: f.Events, Steps: f.Steps} }

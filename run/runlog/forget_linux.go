@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forget tells the system that what f holds on disk will not be read soon, so that the next group
-// reuses its pages. Fresh pages, first touched on a virtual machine, cost more than all else of a
-// large record, and would push the rows of a mapped table out of memory. Nothing depends on this
+// forget tells the system that the content of f will not be read soon, so that the next group reuses its
+// pages. On a virtual machine the first use of a fresh page costs more than all other work on a large
+// record, and fresh pages push the rows of a mapped table out of memory. No result depends on this
 // advice.
 func forget(f *os.File) { unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) }

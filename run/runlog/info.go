@@ -20,7 +20,7 @@ const (
 	InfoFile   = "run.json"
 	ModelFile  = "model.json"
 	ReportFile = "report.html"
-	// NewReportFile is a report rebuilt after the run had ended; the run's own stays as it was
+	// NewReportFile is a report rebuilt after the end of the run, whose own report stays as it was
 	// sealed.
 	NewReportFile = "report.new.html"
 	TokenFile     = "resume.token" // one-time right to go on (R7)
@@ -100,7 +100,7 @@ type Info struct {
 	Warnings        []string        `json:"warnings,omitempty"`
 	Assumptions     []string        `json:"assumptions"`          // public facts that the guarantee rests on
 	Assertions      []string        `json:"assertions,omitempty"` // what a person asserted, by name, whether it was needed or not
-	Network         string          `json:"network,omitempty"`    // and the name in it of the owner whose part this is
+	Network         string          `json:"network,omitempty"`    // and the name of the owner whose run this is
 	Ledger          string          `json:"ledger,omitempty"`
 	LedgerHead      string          `json:"ledger_head,omitempty"`
 
@@ -124,14 +124,14 @@ type Search struct {
 // Result is how a run ended.
 type Result struct {
 	Steps        int            `json:"steps"`
-	Charged      int            `json:"charged"` // batches paid for
+	Charged      int            `json:"charged"` // batches that were charged
 	Outcome      string         `json:"outcome"`
-	Owners       int            `json:"owners,omitempty"` // of an owner's part: whose parameters the model is the mean of
+	Owners       int            `json:"owners,omitempty"` // of an owner's run: the model is the mean of so many owners' parameters
 	TrainSeconds float64        `json:"train_seconds"`
 	Claim        *Claim         `json:"claim,omitempty"`          // of a converged run: what it says of its model
 	Test         *Scores        `json:"test,omitempty"`           // not private
 	LabCounts    map[string]int `json:"lab_counts,omitempty"`     // private counts of loading, lab only
-	SinceResumed bool           `json:"resumed,omitempty"`        // the run was broken and taken up again
+	SinceResumed bool           `json:"resumed,omitempty"`        // the run was interrupted and resumed
 	SampleBound  string         `json:"numerics,omitempty"`       // distance of the noise sampler from the ideal, in words
 	TrainLoss    *float64       `json:"lab_train_loss,omitempty"` // not private, lab only
 }
@@ -176,10 +176,10 @@ type Example struct {
 // charged, and its plan has gaps.
 func (i *Info) Resumed() bool { return i.Result != nil && i.Result.SinceResumed }
 
-// Whom says whom the guarantee protects: one of what, with how much of theirs.
+// Whom says whom the guarantee protects: one unit, and how many of its rows.
 func (i *Info) Whom() string { return text.Whom(i.Unit, i.UnitRows) }
 
-// PlanEvent is the plan as an event.
+// PlanEvent returns the plan as an event.
 func (i *Info) PlanEvent() (privacy.Event, error) {
 	e, err := privacy.UnmarshalEvent(i.Plan)
 	if err != nil {

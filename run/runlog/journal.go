@@ -54,8 +54,8 @@ type Activation struct {
 //	CRC-32C             4 bytes, of the body
 //	body                kind (1 byte), then its fields
 //
-// The first frame is the head. Opening a journal for more cuts off what a crash tore at the end.
-// Damage elsewhere is an error, since what was released must not be drawn again.
+// The first frame is the head. Opening a journal to continue it cuts off an end that a crash tore. Damage
+// elsewhere is an error, since what was released must not be drawn again.
 const journalMagic = "SOTTOJ1\n"
 
 // Kinds of frames.
@@ -71,10 +71,10 @@ const (
 	maxFrame  = 1 << 30 // bytes: far above an activation with vectors of maxDim numbers
 )
 
-// A Journal makes what an owner releases to others durable before it is published (R5): after a
-// crash the same bytes go out again, never drawn again and never refunded. Each activation is one
-// record, synced before Send returns: its charges, the oracle's answers and the vector to publish.
-// The next record holds its end, which a crash may lose: the hub's append-only store has it too.
+// A Journal makes what an owner releases to others durable before it is published (R5): after a crash the
+// owner sends the same bytes again; they are never drawn again and never refunded. Each activation is one
+// record, synced before Send returns: its charges, the oracle's answers and the vector to publish. The
+// next record holds its end, which a crash may lose: the hub's append-only store has it too.
 //
 // Journal implements oracle.Journal. It is for one goroutine.
 type Journal struct {
@@ -306,7 +306,7 @@ func (r *JournalReader) damaged(at int64) error {
 	return fmt.Errorf("%s: at byte %d: %w", r.path, at, errJournalDamaged)
 }
 
-// next is the body of the next frame; io.EOF at the end, also where it is torn.
+// next returns the body of the next frame; io.EOF at the end, also if the end is torn.
 func (r *JournalReader) next() ([]byte, error) {
 	var head [frameHead]byte
 	rest := r.size - r.offset
@@ -319,7 +319,7 @@ func (r *JournalReader) next() ([]byte, error) {
 	n := int64(binary.LittleEndian.Uint32(head[:]))
 	switch {
 	case crc32.Checksum(head[:4], castagnoli) != binary.LittleEndian.Uint32(head[4:]):
-		// Not even the length is sound: torn, unless a whole frame follows.
+		// The length itself is damaged: the end is torn, unless a whole frame follows.
 		if r.wholeAfter(r.offset) {
 			return nil, r.damaged(r.offset)
 		}
@@ -359,7 +359,7 @@ func (r *JournalReader) wholeAfter(at int64) bool {
 	return false
 }
 
-// Next is the next activation; io.EOF after the last.
+// Next returns the next activation; io.EOF after the last.
 func (r *JournalReader) Next() (*Activation, error) {
 	for {
 		at := r.offset
@@ -441,7 +441,7 @@ func (f *fields) sent(dim int) *Activation {
 	return t
 }
 
-// Record is what a run charged and released. An owner's run in a network keeps a journal.
+// Record returns what a run charged and released. An owner's run in a network keeps a journal.
 func (i *Info) Record(dir string) (*Record, error) {
 	if i.Network != "" {
 		return JournalRecord(filepath.Join(dir, JournalFile))
@@ -449,7 +449,7 @@ func (i *Info) Record(dir string) (*Record, error) {
 	return Read(dir)
 }
 
-// JournalRecord is what a journal charged and released, as the record of a run.
+// JournalRecord returns the charges and releases of a journal as the record of a run.
 func JournalRecord(path string) (*Record, error) {
 	r, err := ReadJournal(path)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
-// A State is where a run was after a step. It begins a new file of releases: continuing needs no
-// earlier one.
+// A State is the state of a run after a step. It begins a new file of releases: a resume needs no earlier
+// file.
 type State struct {
 	Step     int             `json:"step"`     // steps done
 	Batch    int             `json:"batch"`    // the batch last released
@@ -34,7 +34,7 @@ type State struct {
 // hex, a space, the State as JSON. Its vectors follow as the record of a release.
 const stateMagic = "sotto releases 1 from "
 
-// partFile is the name of a file of releases: the first one, or the one that the n-th state begins.
+// partFile returns the name of a file of releases: the first one, or the one that the n-th state begins.
 func partFile(n int) string {
 	if n == 0 {
 		return ReleasesFile
@@ -62,7 +62,7 @@ func partsIn(dir string) ([]int, error) {
 	return parts, nil
 }
 
-// withParts are these names and those of the files of releases in dir.
+// withParts returns these names and those of the files of releases in dir.
 func withParts(dir string, names ...string) ([]string, error) {
 	parts, err := partsIn(dir)
 	for _, n := range parts {
@@ -80,13 +80,13 @@ func appendState(dst []byte, s *State) ([]byte, error) {
 	return appendRelease(dst, s.Batch, s.Vectors), nil
 }
 
-// checksum of a first line's JSON, which stands before it.
+// checksum returns the checksum of a first line's JSON, which follows it.
 func checksum(head []byte) string { return fmt.Sprintf("%08x ", crc32.Checksum(head, castagnoli)) }
 
 // errTorn says that a file ends within a write.
 var errTorn = errors.New("the end is torn")
 
-// maxRelease is the most bytes of a record: the answers of one batch.
+// maxRelease is the largest size of a record in bytes: the answers of one batch.
 const maxRelease = 1 << 30
 
 // part reads a file of releases, in memory for one of them.
@@ -95,9 +95,9 @@ type part struct {
 	file  *readfile.File
 	in    *bufio.Reader
 	state *State
-	size  int64 // what comes later was not there
+	size  int64 // later bytes did not exist when the file was opened
 	at    int64 // where the record last read begins
-	taken int64 // up to here all is whole
+	taken int64 // all records up to here are whole
 	buf   []byte
 }
 
@@ -185,7 +185,7 @@ func (p *part) next(rel *Release, answers bool) error {
 		return errTorn // within its first line
 	}
 	le := binary.LittleEndian
-	claimed := left // where there is no whole length, the record is torn
+	claimed := left // without a whole length the record is torn
 	if left >= 8 {
 		w, err := p.in.Peek(4)
 		if err != nil {

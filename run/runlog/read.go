@@ -17,13 +17,13 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// A Record is what a run directory holds of a run, without the answers: Open reads those.
+// A Record is the record of a run without the answers, which Open reads.
 type Record struct {
 	Events   []Charges
 	Released int // batches released, of which the last are kept
 	Steps    []Step
 	States   []*State // those that were saved and are kept, at most two
-	Torn     bool     // a tail was cut off: the run was broken in the middle of a write
+	Torn     bool     // a tail was cut off: the run was killed during a write
 
 	dir           string
 	first, newest int // files of releases that are kept
@@ -54,7 +54,7 @@ func (r *Record) Batches() iter.Seq[privacy.Event] {
 	}
 }
 
-// Newest is the state saved last; nil without one.
+// Newest returns the state saved last; nil without one.
 func (r *Record) Newest() *State {
 	if len(r.States) == 0 {
 		return nil
@@ -62,7 +62,7 @@ func (r *Record) Newest() *State {
 	return r.States[len(r.States)-1]
 }
 
-// Oldest is the state after which all releases are kept; nil: from the beginning.
+// Oldest returns the state after which all releases are kept; nil: from the beginning.
 func (r *Record) Oldest() *State {
 	if r.first == 0 {
 		return nil
@@ -70,7 +70,7 @@ func (r *Record) Oldest() *State {
 	return r.States[0]
 }
 
-// Event is everything that was charged, as one event.
+// Event returns all charges as one event.
 func (r *Record) Event() privacy.Event {
 	all := privacy.Composed{}
 	for _, c := range r.Events {
@@ -159,8 +159,8 @@ type lines struct {
 	n  int
 }
 
-// read gives the lines that follow, up to size, to take. torn says that one without its end comes
-// last: its writer has not finished it, or was killed.
+// read gives the following lines, up to size, to take. torn says that the last line has no end: its
+// writer has not finished it, or was killed.
 func (l *lines) read(path string, size int64, take func(line []byte) error) (torn bool, err error) {
 	file, err := readfile.Open(path)
 	if err != nil {
@@ -197,7 +197,7 @@ func (r *Record) readReleases(charged int) error {
 		r.newest = parts[len(parts)-1]
 	}
 	if r.newest > 0 {
-		// A crash while a state was saved: the file before holds all.
+		// A crash interrupted the saving of a state: the file before holds everything.
 		switch _, err := r.open(r.newest, nil, false); {
 		case errors.Is(err, errTorn):
 			r.Torn = true
@@ -294,7 +294,7 @@ func (r *Record) Open(from *State) *Reader {
 	return &Reader{rec: r, next: from.part}
 }
 
-// Next is the next release, valid until the next call; io.EOF after the last.
+// Next returns the next release, valid until the next call; io.EOF after the last.
 func (r *Reader) Next() (Release, error) {
 	for {
 		if r.part == nil {

@@ -114,7 +114,7 @@ func (f *fields) number64() int {
 	return int(v)
 }
 
-// count is a number of items of at least size bytes each.
+// count reads a number of items of at least size bytes each.
 func (f *fields) count(size int) int {
 	v := int(binary.LittleEndian.Uint32(f.take(4)))
 	if v > len(f.rest)/size {

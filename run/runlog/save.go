@@ -61,7 +61,7 @@ func (w *Writer) save(s State) error {
 	return os.Remove(filepath.Join(w.dir, partFile(w.part-2)))
 }
 
-// writeReleases writes to the file of releases, and hashes it meanwhile.
+// writeReleases writes to the file of releases, and hashes what it writes.
 func (w *Writer) writeReleases(b []byte) error {
 	if w.sum == nil || len(b) == 0 {
 		return writeSync(w.releases, b)
@@ -76,7 +76,7 @@ func (w *Writer) writeReleases(b []byte) error {
 	return err
 }
 
-// tidy removes what a crash in Save left.
+// tidy removes the files that a crash during Save left.
 func (r *Record) tidy() error {
 	parts, err := partsIn(r.dir)
 	if err != nil {

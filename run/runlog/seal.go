@@ -16,7 +16,7 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
-// Seal is the SHA-256 of every final file of a run directory, by name: those of Hashes, run.json in
+// Seal returns the SHA-256 of every final file of a run directory, by name: those of Hashes, run.json in
 // its canonical form, and the report, but not a report that was rebuilt later (NewReportFile). The
 // settlement in the ledger holds it.
 func Seal(dir string) (map[string]string, error) {
@@ -36,8 +36,8 @@ func Seal(dir string) (map[string]string, error) {
 	return seal, nil
 }
 
-// Hashes are the SHA-256 of the files of a run that no longer change once it is finished, by name.
-// Files that do not exist are left out.
+// Hashes returns the SHA-256 of the files of a run that no longer change once it is finished, by name. It
+// leaves out files that do not exist.
 func Hashes(dir string) (map[string]string, error) { return hashes(dir) }
 
 func hashes(dir string, more ...string) (map[string]string, error) {
@@ -58,7 +58,7 @@ func hashes(dir string, more ...string) (map[string]string, error) {
 	return all, nil
 }
 
-// Hash is the SHA-256 of a file of a run directory, in hex; empty if there is no such file.
+// Hash returns the SHA-256 of a file of a run directory, in hex; empty if there is no such file.
 func Hash(dir, name string) (string, error) {
 	f, err := readfile.Open(filepath.Join(dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,9 +75,8 @@ func Hash(dir, name string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Canonical is a JSON value without spaces, its fields in alphabetical order, its numbers as they
-// were written. An object that has a field twice is an error: readers may keep either, or merge
-// them.
+// Canonical returns a JSON value without spaces, its fields in alphabetical order, its numbers as they
+// were written. An object that has a field twice is an error: readers may keep either, or merge them.
 func Canonical(text []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()

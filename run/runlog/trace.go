@@ -38,7 +38,7 @@ const GroupEvery = 500 * time.Millisecond
 
 const (
 	groupBytes = 4 << 20 // a group is written earlier when it has grown to this
-	largeGroup = 1 << 20 // from here on the system need not keep what it has written
+	largeGroup = 1 << 20 // above this size the system need not keep what it has written
 )
 
 // A Step is one line of steps.jsonl: public facts and released values only.
@@ -225,9 +225,8 @@ func (w *Writer) Release(answers [][]float64) error {
 	return nil
 }
 
-// Withdraw takes back the batch last charged if nothing of it was released and its charge is not
-// durable: a run that is stopped there ends as one that is killed there, and draws the batch afresh
-// later (R5).
+// Withdraw takes back the batch last charged if nothing of it was released and its charge is not durable:
+// a run stopped there ends like a run killed there, and later draws the batch again (R5).
 func (w *Writer) Withdraw() {
 	if w.last == w.batch || w.batch != w.charged-1 || len(w.pendingEvents) == 0 {
 		return
@@ -245,7 +244,7 @@ func shorten(list []Charges) []Charges {
 	return list
 }
 
-// Step notes a line of steps.jsonl. It leaves with the next durable group.
+// Step notes a line of steps.jsonl, which the next durable group contains.
 func (w *Writer) Step(s Step) { w.pendingSteps = append(w.pendingSteps, s) }
 
 // Spent is everything charged so far as one event, including before a resume.
@@ -336,8 +335,8 @@ type chargesLine struct {
 	Event json.RawMessage `json:"event"`
 }
 
-// Finite is the step as its line holds it: −1, which is no norm, replaces what is not finite, since
-// JSON has no infinity.
+// Finite returns the step as its line holds it: −1 replaces numbers that are not finite, since JSON has
+// no infinity.
 func (s Step) Finite() Step {
 	for _, v := range []*float64{&s.Rate, &s.GradNorm, &s.Moved} {
 		if math.IsNaN(*v) || math.IsInf(*v, 0) {

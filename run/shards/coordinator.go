@@ -83,14 +83,14 @@ func Listen(address string, count int, key *Key, notice func(string)) (*Coordina
 	return c, nil
 }
 
-// Shards is remote.Carrier's.
+// Shards implements remote.Carrier.
 func (c *Coordinator) Shards() int { return c.count }
 
-// Largest is remote.Carrier's.
+// Largest implements remote.Carrier.
 func (c *Coordinator) Largest() int { return largest }
 
-// Ask is remote.Carrier's: it asks until there is an answer. It waits for a shard without a worker, and asks a
-// silent one again with the same bytes, hence the same key of the sample.
+// Ask implements remote.Carrier: it asks until there is an answer. It waits for a shard without a worker,
+// and asks a silent one again with the same bytes, hence the same key of the sample.
 func (c *Coordinator) Ask(ctx context.Context, shard int, question []byte) ([]byte, error) {
 	began, told := time.Now(), ""
 	tell := func(what string) {
@@ -128,7 +128,7 @@ func (c *Coordinator) Ask(ctx context.Context, shard int, question []byte) ([]by
 	}
 }
 
-// Refused is remote.Carrier's: the worker knows why and ends. The run waits for another worker.
+// Refused implements remote.Carrier: the worker knows why and ends. The run waits for another worker.
 func (c *Coordinator) Refused(ctx context.Context, shard int, why *remote.Unfit) error {
 	if c.notice != nil {
 		c.notice(fmt.Sprintf("shard %d of %d: its worker is sent away: %v. Waiting for the right one", shard+1, c.count, why))
@@ -167,7 +167,7 @@ func (c *Coordinator) Close(done bool) {
 	c.server.WaitForShutdown()
 }
 
-// place is the host and the port of an address.
+// place returns the host and the port of an address.
 func place(address string) (host string, port int, err error) {
 	host, number, err := net.SplitHostPort(strings.TrimPrefix(address, "nats://"))
 	n, wrong := strconv.ParseUint(number, 10, 16)

@@ -1,5 +1,5 @@
-// Package shards trains on rows that lie in parts on several machines of one owner: a coordinator, which is a run as any
-// other, and workers, each with a shard. Both are one trust domain. What passes between them is sealed by package
-// oracle/remote; this package carries it, over a NATS server inside the coordinator's process that only holders of the
-// key file can reach. It serves no one else (R22).
+// Package shards trains on rows in parts on several machines of one owner: a coordinator, which is an
+// ordinary run, and workers, each with a shard. Both are one trust domain. Package oracle/remote seals
+// the messages between them; this package carries them over a NATS server inside the coordinator's
+// process. Only holders of the key file can reach the server, and it serves no one else (R22).
 package shards

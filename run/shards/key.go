@@ -22,7 +22,8 @@ type Key struct {
 	name   string
 }
 
-// ReadKey reads a key file: remote.SecretSize random bytes that only its owner may read. What is wrong with it is a *run.InputError.
+// ReadKey reads a key file: remote.SecretSize random bytes that only its owner may read. An error in the
+// file is a *run.InputError.
 func ReadKey(path string) (*Key, error) {
 	fail := func(format string, args ...any) (*Key, error) {
 		return nil, &run.InputError{Where: path, Err: fmt.Errorf(format, args...)}
@@ -59,7 +60,7 @@ func ReadKey(path string) (*Key, error) {
 	return &Key{secret, user, name}, err
 }
 
-// userSeed is that of the user's Ed25519 key.
+// userSeed derives the seed of the user's Ed25519 key.
 func userSeed(key []byte) []byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("sotto/shards/1 user"))

@@ -48,7 +48,7 @@ func Work(ctx context.Context, o Options) error {
 		return err
 	}
 	defer closeRows()
-	var busy sync.Mutex // the shard's, which is not closed under an answer
+	var busy sync.Mutex // guards the shard, which must not be closed during an answer
 	over := false
 	ended := make(chan error, 1)
 	end := func(err error) {
@@ -100,10 +100,10 @@ func Work(ctx context.Context, o Options) error {
 			nc.FlushTimeout(goodbye)
 			end(&run.InputError{Where: fmt.Sprintf("--shard %d/%d", o.Index+1, o.Count), Err: unfit})
 		case err != nil:
-			tell(err.Error()) // of somebody who is not the coordinator; it is not answered
+			tell(err.Error()) // from a sender that is not the coordinator; there is no answer
 		}
 	}
-	if _, err := nc.Subscribe(doneSubject, func(*nats.Msg) { end(nil) }); err != nil { // first: who answers hears the end
+	if _, err := nc.Subscribe(doneSubject, func(*nats.Msg) { end(nil) }); err != nil { // first, so that a worker that answers also hears the end
 		return err
 	}
 	// Another worker with the same shard answers, too: the first answer counts.
@@ -121,7 +121,7 @@ func Work(ctx context.Context, o Options) error {
 	return o.refused(err)
 }
 
-// agree ends a worker that counts the shards otherwise than its coordinator.
+// agree ends a worker that has another number of shards than its coordinator.
 func (o Options) agree(nc *nats.Conn, end func(error)) {
 	m, err := nc.Request(countSubject, nil, countWait)
 	if err != nil {
@@ -132,7 +132,7 @@ func (o Options) agree(nc *nats.Conn, end func(error)) {
 	}
 }
 
-// refused is err, where the coordinator has another key as an input error.
+// refused returns err; if the coordinator has another key, it is an input error.
 func (o Options) refused(err error) error {
 	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrNkeysNotSupported) {
 		return &run.InputError{Where: "--key", Err: fmt.Errorf("the coordinator at %s has another key", o.URL)}

@@ -11,7 +11,7 @@ import (
 	"github.com/sottodp/sotto/method"
 )
 
-// scored says what a score is.
+// scored describes a score.
 func scored(by string, score float64) string {
 	switch {
 	case by == ByLoss:
@@ -22,7 +22,7 @@ func scored(by string, score float64) string {
 	return fmt.Sprintf("accuracy %.4g on the test rows", score)
 }
 
-// Text says what the search would cost and what it leaves each candidate.
+// Text states the cost of the search and what it leaves each candidate.
 func (p *Plan) Text(w io.Writer) {
 	b := p.Budget
 	fmt.Fprintf(w, "Search     ε = %.4g at δ = %v, %v, for any %s; about %.4g trainings, of which the best is released alone\n", b.Epsilon, b.Delta, b.Adjacency, p.Whom(), p.Mean)

@@ -31,7 +31,7 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// What is searched where the spec does not say.
+// Defaults of a search.
 const (
 	mean  = 10 // trainings on average
 	bound = 4  // of a row's loss
@@ -52,7 +52,7 @@ type Candidate struct {
 	Job  *run.Job
 }
 
-// A Plan is a search with everything settled that public facts can settle.
+// A Plan is a search with everything that follows from public facts.
 type Plan struct {
 	Candidates []Candidate
 	Mean       float64
@@ -117,7 +117,7 @@ func New(file string, flags []run.Override, label string) (*Plan, error) {
 		}
 		spec.Label = label
 		if spec.Lab || spec.Seed != nil || spec.Privacy.Off {
-			return nil, &run.InputError{Where: spec.Place("lab"), Err: errors.New("lab: found a lab run; allowed is a search that pays. `sotto compare` is for the lab")}
+			return nil, &run.InputError{Where: spec.Place("lab"), Err: errors.New("lab: found a lab run; allowed is a search that is charged. `sotto compare` is for the lab")}
 		}
 		specs, names = append(specs, spec), append(names, cmp.Or(name, fmt.Sprintf("%d: %s", i+1, spec.MethodName)))
 	}
@@ -219,7 +219,7 @@ func (p *Plan) settle(specs []*run.Spec, names []string, schema *schema.Schema, 
 	return nil
 }
 
-// scoreNoise is the noise of a private score: Gaussian where there is a δ.
+// scoreNoise returns the noise of a private score: Gaussian if δ is above 0.
 func scoreNoise(delta, multiplier float64) mech.Additive {
 	if delta == 0 {
 		return mech.Laplace{Scale: multiplier}
@@ -242,7 +242,7 @@ func (p *Plan) Uncharged() float64 {
 	return l.Epsilon(p.Budget.Delta)
 }
 
-// A Result is all that a search releases.
+// A Result is everything that a search releases.
 type Result struct {
 	Run    string         `json:"run"`
 	Budget privacy.Budget `json:"budget"`
@@ -255,7 +255,7 @@ type Result struct {
 	seal func(files map[string]string) (string, error) // by the ledger that was charged
 }
 
-// Run reads the rows, reserves the budget and searches. Of the other candidates nothing leaves it: no
+// Run reads the rows, reserves the budget and searches. Nothing about the other candidates leaves it: no
 // progress, no file, no number of candidates. notice receives what only the owner of the data may see.
 func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(string)) (*Result, error) {
 	first := p.Candidates[0].Job
@@ -312,11 +312,11 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(strin
 	if err != nil {
 		return nil, err
 	}
-	r.File.Created = info.Started.Format(time.RFC3339) // not when it ended: how long it took tells how many were trained
+	r.File.Created = info.Started.Format(time.RFC3339) // not its end: the duration would reveal how many were trained
 	return r, nil
 }
 
-// info is the run.json of the search, but for what the winner says.
+// info returns the run.json of the search without the winner.
 func (p *Plan) info() (*runlog.Info, error) {
 	job := *p.Candidates[0].Job
 	job.Plan, job.Accountant = p.Event, p.accountant
@@ -339,7 +339,7 @@ func describe(i *runlog.Info, winner *run.Job) (err error) {
 }
 
 // spend charges the search to the dataset's budget, before the first access, and settles it: nothing is
-// refunded, and a line at the end would say how long the search took (R21). Then it takes the tables.
+// refunded, and an entry at the end would show how long the search took (R21). Then it takes the tables.
 func (p *Plan) spend(ctx context.Context, info *runlog.Info, opened, openedTest *access.Opened) (table, test *data.Table, seal func(map[string]string) (string, error), err error) {
 	l, err := run.OpenLedger(ctx, p.Candidates[0].Job.Spec.Ledger)
 	if err != nil {
@@ -372,15 +372,15 @@ func (p *Plan) spend(ctx context.Context, info *runlog.Info, opened, openedTest 
 	return table, test, func(files map[string]string) (string, error) { return l.SealOf(info.ID, files) }, err
 }
 
-// trained is what came of one candidate.
+// trained is the result of one candidate.
 type trained struct {
 	index int
 	w     []float64
 	test  *runlog.Scores // of a search that scores on test rows
 }
 
-// mostDrawn is the most candidates that a search draws. More have a probability below e^−1000 for every mean
-// that is allowed.
+// mostDrawn is the largest number of candidates that a search draws. More have a probability below
+// e^−1000 for every mean that is allowed.
 const mostDrawn = 1 << 20
 
 // search trains a geometric number of candidates, each drawn evenly, and keeps the best.

@@ -21,7 +21,7 @@ const ResultFile = runlog.SearchFile
 func (p *Plan) RunIn(ctx context.Context, dir, version string, report func(dir string) error, notice func(string)) (*Result, error) {
 	_, missing := os.Stat(dir)
 	if err := writable(dir); err != nil { // before anything is spent
-		return nil, &run.InputError{Err: fmt.Errorf("--out: %s: found a place that takes no directory with files; allowed is a new or an empty directory", dir)}
+		return nil, &run.InputError{Err: fmt.Errorf("--out: %s: found a path where no directory with files can be made; allowed is a new or an empty directory", dir)}
 	}
 	for _, text := range p.Warnings() {
 		notice(text)
@@ -40,8 +40,8 @@ func (p *Plan) RunIn(ctx context.Context, dir, version string, report func(dir s
 	return r, errors.Join(report(dir), r.writeSeal(dir), r.backdate(dir))
 }
 
-// writeSeal writes the HMAC of the final files under the ledger's key. An entry in the ledger would tell how long the
-// search took (R21); so would opening it again.
+// writeSeal writes the HMAC of the final files under the ledger's key. An entry in the ledger would show
+// how long the search took (R21), and so would opening the ledger again.
 func (r *Result) writeSeal(dir string) error {
 	files, err := runlog.Seal(dir)
 	if err != nil {
@@ -89,8 +89,8 @@ func (r *Result) Write(dir, version string) error {
 	return runlog.WriteInfo(dir, r.info)
 }
 
-// backdate gives the directory and its files the time at which the search began: its duration would tell how
-// many candidates were trained (R21).
+// backdate gives the directory and its files the time at which the search began: its duration would
+// reveal how many candidates were trained (R21).
 func (r *Result) backdate(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {

@@ -328,12 +328,12 @@ func (r *results) figure1() paper.Figure {
 		}
 		f.Plots = append(f.Plots, plot)
 	}
-	plot := chart.Plot{ID: "f1-noise", Title: "noise of the search", Desc: "Accuracy with Laplace and with Gaussian noise", XLabel: "0 Laplace, 1 Gaussian: unsound", YLabel: accuracyAxis, Tight: true}
+	plot := chart.Plot{ID: "f1-noise", Title: "noise of the search", Desc: "Accuracy with Laplace and with Gaussian noise", XLabel: "noise", YLabel: accuracyAxis, Tight: true, Categories: []string{"Laplace", "Gaussian: unsound"}}
 	for _, e := range r.size.Hyper {
 		l := chart.Line{Name: "ε = " + number(e), X: []float64{0, 1}}
 		for k, name := range []string{"laplace", "gaussian"} {
 			m := r.byNoise(e, k == 1)
-			l.Y = append(l.Y, m.Value)
+			l.Y, l.SD = append(l.Y, m.Value), append(l.SD, m.SD)
 			f.CSV.Add("noise", name, e, m.Value, paper.Digits(m.SD, 4), "")
 		}
 		plot.Lines = append(plot.Lines, l)

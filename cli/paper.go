@@ -41,9 +41,6 @@ func experimentCommand(e paper.Experiment) *cobra.Command {
 				return usageError("--small and --full: found both; allowed is one")
 			}
 			l.Dir = cmp.Or(l.Dir, e.Name+map[bool]string{true: "-full", false: "-small"}[l.Full])
-			if entries, err := os.ReadDir(l.Dir); err == nil && len(entries) > 0 && !e.Resumes {
-				return usageError("--out: %s exists and is not empty; allowed is a new or an empty directory", l.Dir)
-			}
 			if e.Needed {
 				if l.Data = cmp.Or(l.Data, os.Getenv("SOTTO_DATA")); l.Data == "" {
 					return usageError("--data: found nothing; allowed is the folder that holds %s, which SOTTO_DATA may name too", e.Data)
@@ -51,24 +48,20 @@ func experimentCommand(e paper.Experiment) *cobra.Command {
 			}
 			l.Progress = tenths(func(done, all int) { fmt.Fprintf(c.ErrOrStderr(), "%d of %d runs\n", done, all) })
 			r, err := e.Reproduce(c.Context(), &l)
-			if e.Resumes && c.Context().Err() != nil {
+			if c.Context().Err() != nil {
 				return stoppedError("the experiment was stopped; repeat the command to continue it")
 			}
 			if err != nil {
 				return err
 			}
 			r.Claims.Text(c.OutOrStdout())
-			fmt.Fprintf(c.OutOrStdout(), "%d of %d claims hold. Page: %s\n", r.Claims.Passed(), len(r.Claims), filepath.Join(l.Dir, "index.html"))
+			fmt.Fprintf(c.OutOrStdout(), "%d of %d claims hold. Page: %s\n", r.Claims.Passed(), r.Claims.Tested(), filepath.Join(l.Dir, "index.html"))
 			return nil
 		},
 	}
 	c.Flags().Bool("small", false, e.Small+" (the default)")
 	c.Flags().BoolVar(&l.Full, "full", false, e.Full)
-	which := "new or empty"
-	if e.Resumes {
-		which = "an unfinished one is continued"
-	}
-	c.Flags().StringVar(&l.Dir, "out", "", fmt.Sprintf("directory for the results, %s (default %[2]s-small or %[2]s-full)", which, e.Name))
+	c.Flags().StringVar(&l.Dir, "out", "", fmt.Sprintf("directory for the results; one that was begun is continued (default %[1]s-small or %[1]s-full)", e.Name))
 	switch {
 	case e.Needed:
 		c.Flags().StringVar(&l.Data, "data", "", "folder of the tables (default $SOTTO_DATA)")

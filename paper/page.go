@@ -1,6 +1,8 @@
 package paper
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
@@ -14,12 +16,13 @@ import (
 
 // A Claim is a sentence as an inequality between what was found.
 type Claim struct {
-	From  string // the section of the paper that says it; "" for a bar of this project
-	Name  string
-	Says  string // in our words
-	Holds bool
-	Found string // the figures
-	Why   string // why it fails, if it does
+	From      string `json:"from,omitempty"` // the section of the paper that says it; "" for a bar of this project
+	Name      string `json:"name"`
+	Says      string `json:"says"` // in our words
+	Holds     bool   `json:"holds"`
+	NotTested bool   `json:"not_tested,omitempty"` // the experiment says nothing of it; Why has the reason
+	Found     string `json:"found,omitempty"`      // the figures
+	Why       string `json:"why,omitempty"`        // why it fails, if it does
 }
 
 // Claims are those of a paper and this project's.
@@ -29,6 +32,11 @@ type Claims []Claim
 func (c *Claims) Add(from, name, says string, holds bool, found string, args ...any) *Claim {
 	*c = append(*c, Claim{From: from, Name: name, Says: says, Holds: holds, Found: fmt.Sprintf(found, args...)})
 	return &(*c)[len(*c)-1]
+}
+
+// NotTested adds a claim of the paper that the experiment does not test, with the reason. It counts neither as held nor as failed.
+func (c *Claims) NotTested(from, name, says, why string) {
+	*c = append(*c, Claim{From: from, Name: name, Says: says, NotTested: true, Why: why})
 }
 
 // Because states why the claim fails; it is ignored if the claim holds.
@@ -47,6 +55,9 @@ func (c Claims) Ours() Claims { return c.of(func(c Claim) bool { return c.From =
 func (c Claims) of(keep func(Claim) bool) Claims {
 	return slices.DeleteFunc(slices.Clone(c), func(c Claim) bool { return !keep(c) })
 }
+
+// Tested counts those that the experiment tests.
+func (c Claims) Tested() int { return len(c.of(func(c Claim) bool { return !c.NotTested })) }
 
 // Passed counts those that hold.
 func (c Claims) Passed() int { return len(c.of(func(c Claim) bool { return c.Holds })) }
@@ -79,16 +90,13 @@ func (r *Results) markdown(title string) string {
 		title  string
 		claims Claims
 	}{{"Claims of the paper", r.Claims.Paper()}, {"Bars of Sotto", r.Claims.Ours()}} {
-		list := Table{Title: fmt.Sprintf("%s: %d of %d hold", t.title, t.claims.Passed(), len(t.claims)), Head: []string{"claim", "", "from", "it says", "found"}}
+		list := Table{Title: fmt.Sprintf("%s: %d of %d hold", t.title, t.claims.Passed(), t.claims.Tested()), Head: []string{"claim", "", "from", "it says", "found"}}
 		for _, c := range t.claims {
-			verdict, found := "holds", c.Found
-			if !c.Holds {
-				verdict = "fails"
-			}
+			found := c.Found
 			if c.Why != "" {
-				found += ". " + c.Why
+				found = strings.TrimPrefix(found+". "+c.Why, ". ")
 			}
-			list.Add(c.Name, verdict, c.From, c.Says, found)
+			list.Add(c.Name, c.Verdict(), c.From, c.Says, found)
 		}
 		if len(list.Rows) > 0 {
 			tables = append(tables, list)
@@ -109,14 +117,25 @@ func (r *Results) markdown(title string) string {
 	return b.String()
 }
 
+// Verdict is a word or two for the claim.
+func (c Claim) Verdict() string {
+	switch {
+	case c.NotTested:
+		return "not tested"
+	case c.Holds:
+		return "holds"
+	}
+	return "fails"
+}
+
 // Text prints the verdicts, one on a line.
 func (c Claims) Text(w io.Writer) {
 	for _, claim := range c {
-		verdict := "holds"
-		if !claim.Holds {
+		verdict := claim.Verdict()
+		if verdict == "fails" {
 			verdict = "FAILS"
 		}
-		fmt.Fprintf(w, "%-36s  %s  %s\n", claim.Name, verdict, claim.Found)
+		fmt.Fprintf(w, "%-36s  %s  %s\n", claim.Name, verdict, cmp.Or(claim.Found, claim.Why))
 	}
 }
 
@@ -201,7 +220,8 @@ figcaption{font-weight:600}
 `
 
 // results follows what a page says of its experiment: tables, claims, figures and files.
-const results = `{{range .Tables}}<h2>{{.Title}}</h2>
+const results = `{{with .Record}}<p class="record">{{.Line}}.{{range .Files}} SHA-256 of {{.}}: <code>{{index $.Record.Data .}}</code>.{{end}} Numbers of the paper beside ours: {{.Printed}}.</p>
+{{end}}{{range .Tables}}<h2>{{.Title}}</h2>
 {{if .Note}}<p>{{.Note}}</p>
 {{end}}<div class="wide"><table>
 <tr>{{range .Head}}<th>{{.}}</th>{{end}}</tr>
@@ -209,14 +229,14 @@ const results = `{{range .Tables}}<h2>{{.Title}}</h2>
 {{end}}</table></div>
 {{end}}{{define "claims"}}<div class="wide"><table class="claims">
 <tr><th>claim</th><th></th><th>it says</th><th>found</th></tr>
-{{range .}}<tr id="{{.Name}}"><td>{{.Name}}{{if .From}}<br>{{.From}}{{end}}</td><td>{{if .Holds}}<span class="yes">holds</span>{{else}}<span class="no">fails</span>{{end}}</td><td>{{.Says}}</td><td>{{.Found}}{{if .Why}}<br><em>{{.Why}}</em>{{end}}</td></tr>
+{{range .}}<tr id="{{.Name}}"><td>{{.Name}}{{if .From}}<br>{{.From}}{{end}}</td><td><span class="{{if .Holds}}yes{{else if not .NotTested}}no{{end}}">{{.Verdict}}</span></td><td>{{.Says}}</td><td>{{.Found}}{{if and .Found .Why}}<br>{{end}}{{if .Why}}<em>{{.Why}}</em>{{end}}</td></tr>
 {{end}}</table></div>
-{{end}}{{with .Claims.Paper}}<h2>Claims of the paper: {{.Passed}} of {{len .}} hold</h2>
-{{template "claims" .}}{{end}}{{with .Claims.Ours}}<h2>Bars of Sotto: {{.Passed}} of {{len .}} hold</h2>
+{{end}}{{with .Claims.Paper}}<h2>Claims of the paper: {{.Passed}} of {{.Tested}} hold</h2>
+{{template "claims" .}}{{end}}{{with .Claims.Ours}}<h2>Bars of Sotto: {{.Passed}} of {{.Tested}} hold</h2>
 {{template "claims" .}}{{end}}{{range .Figures}}<h2>{{.Title}}</h2>
 <p>{{.Note}}. <a href="./{{.File}}.svg">{{.File}}.svg</a>{{if .CSV}}, <a href="./{{.File}}.csv">{{.File}}.csv</a>{{end}}</p>
 {{with .Panels}}{{.Legend}}<div class="plots" style="--columns:{{.Columns}}">{{range .Plots}}<figure><figcaption>{{.Title}}</figcaption>{{.SVG}}</figure>{{end}}</div>
-{{end}}{{end}}<p>Tables and claims as text: <a href="./tables.md">tables.md</a>.{{with .Data}} Data:{{range .}} <a href="./{{.Name}}">{{.Name}}</a>{{end}}.{{end}}</p>
+{{end}}{{end}}<p>Tables and claims as text: <a href="./tables.md">tables.md</a>. The run's record: <a href="./record.json">record.json</a>.{{with .Data}} Data:{{range .}} <a href="./{{.Name}}">{{.Name}}</a>{{end}}.{{end}}</p>
 </html>
 `
 
@@ -237,7 +257,11 @@ func (r *Results) write(dir, title, body string) error {
 	if err := page.Execute(&text, r); err != nil {
 		return err
 	}
-	for _, f := range append(files, File{"index.html", text.String()}) {
+	record, err := json.MarshalIndent(r.Record, "", " ")
+	if err != nil {
+		return err
+	}
+	for _, f := range append(files, File{"index.html", text.String()}, File{recordFile, string(record) + "\n"}) {
 		r.Files = append(r.Files, f.Name)
 		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(f.Text), 0o644); err != nil {
 			return err

@@ -5,7 +5,8 @@ package paper
 import (
 	"cmp"
 	"context"
-	"os"
+	"fmt"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -18,7 +19,7 @@ type Experiment struct {
 	Small, Full string // what the sizes are
 	Data        string // what the folder of the datasets holds; "" where no dataset is read
 	Needed      bool   // without Data there is no run
-	Resumes     bool   // a directory with an unfinished run is continued
+	Seeds       string // what they are, for the record
 	Parallel    bool   // the number of trainings at once can be chosen
 
 	Page string // what the page says of the experiment, a template that gets Results; tables, claims and figures follow
@@ -33,6 +34,8 @@ type Lab struct {
 	Version  string              // of Sotto
 	Jobs     int                 // trainings at once; 0: one for each core
 	Progress func(done, all int) // may be nil
+
+	keeper *keeper
 }
 
 // Results are what an experiment found.
@@ -43,34 +46,63 @@ type Results struct {
 	Figures []Figure
 	Data    []File // written besides the figures' data
 
-	Files []string // written by Reproduce, by name
+	Record *Record  // made by Reproduce
+	Files  []string // written by Reproduce, by name
 }
 
 // Sized is the Run of an experiment with two sizes.
 func Sized[S any](small, full S, run func(context.Context, *Lab, S) (*Results, error)) func(context.Context, *Lab) (*Results, error) {
 	return func(ctx context.Context, l *Lab) (*Results, error) {
+		s := small
 		if l.Full {
-			return run(ctx, l, full)
+			s = full
 		}
-		return run(ctx, l, small)
+		if l.keeper != nil {
+			l.keeper.id.Settings = fmt.Sprintf("%+v", s)
+		}
+		if err := l.keeper.same(); err != nil {
+			return nil, err
+		}
+		return run(ctx, l, s)
 	}
 }
 
-// Reproduce runs the experiment and writes its tables, figures and page to l.Dir, which it makes.
-func (e Experiment) Reproduce(ctx context.Context, l *Lab) (*Results, error) {
-	r, err := e.Run(ctx, l)
+// Reproduce runs the experiment and writes its tables, figures, record and page to l.Dir, which it makes. It continues the
+// experiment in l.Dir, whose jobs are not run again.
+func (e Experiment) Reproduce(ctx context.Context, l *Lab) (r *Results, err error) {
+	own := *l
+	if own.keeper, err = keep(e, l); err != nil {
+		return nil, err
+	}
+	r, err = e.Run(context.WithValue(ctx, keeperKey{}, own.keeper), &own)
+	if err == nil {
+		err = own.Begin()
+	}
+	if ended := own.keeper.end(); err == nil {
+		err = ended
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(l.Dir, 0o755); err != nil {
-		return nil, err
-	}
+	r.Record = own.keeper.record(e, l, r)
 	return r, r.write(l.Dir, strings.ToUpper(e.Name)+", reproduced", e.Page)
 }
 
 // Each runs the jobs, as many at once as l.Jobs says, and returns their results in the order of the jobs. The first error
-// stops it. A result should be plain data: what it takes to continue an experiment is that results can be stored.
+// stops it. Results are plain data. They are kept as they come, and a job whose result is kept is not run: the jobs of an
+// experiment are the same, in the same order, whenever it runs with the same settings.
 func Each[J, R any](ctx context.Context, l *Lab, jobs []J, run func(context.Context, J) (R, error)) ([]R, error) {
+	k, call := l.keeper, 0
+	if k != nil {
+		k.calls++
+		call = k.calls
+		if err := plain(reflect.TypeFor[R]()); err != nil {
+			return nil, err
+		}
+		if err := l.Begin(); err != nil {
+			return nil, err
+		}
+	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	results := make([]R, len(jobs))
@@ -80,17 +112,24 @@ func Each[J, R any](ctx context.Context, l *Lab, jobs []J, run func(context.Cont
 	done := 0
 	for range cmp.Or(l.Jobs, runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
-			for k := range queue {
+			for i := range queue {
 				if ctx.Err() != nil {
 					continue
 				}
-				result, err := run(ctx, jobs[k])
+				name := fmt.Sprintf("%d: %d of %d", call, i+1, len(jobs))
+				var result R
+				kept, err := k.taken(name, &result)
+				if err == nil && !kept {
+					if result, err = run(ctx, jobs[i]); err == nil {
+						err = k.keep(name, &result)
+					}
+				}
 				if err != nil {
 					stop(err)
 					continue
 				}
 				mu.Lock()
-				results[k] = result
+				results[i] = result
 				if done++; l.Progress != nil {
 					l.Progress(done, len(jobs))
 				}
@@ -98,8 +137,8 @@ func Each[J, R any](ctx context.Context, l *Lab, jobs []J, run func(context.Cont
 			}
 		})
 	}
-	for k := range jobs {
-		queue <- k
+	for i := range jobs {
+		queue <- i
 	}
 	close(queue)
 	wg.Wait()

@@ -17,7 +17,11 @@ func Read(ctx context.Context, desc, file string) (*data.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return run.Read(ctx, "", "", access.Gate{Unprotected: true}, access.Lab, s, file, data.Options{})
+	t, err := run.Read(ctx, "", "", access.Gate{Unprotected: true}, access.Lab, s, file, data.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return t, keeperOf(ctx).reads(file)
 }
 
 // Synthetic reads a text that the caller has made, under a schema like any other.

@@ -34,8 +34,9 @@ files with classes 0 to 9 and 512 features, say of a trained VGG16. --small take
   sotto paper p0 --data datasets --full --out p0-full`,
 	Small: "a tenth of the rows, few epochs", Full: "the size of the paper",
 	Data: "mnist", Needed: true,
-	Page: body,
-	Run:  paper.Sized(Small, Full, run),
+	Page:  body,
+	Seeds: "1",
+	Run:   paper.Sized(Small, Full, run),
 }
 
 // A Report is the outcome.
@@ -87,11 +88,11 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	if r.Cells, err = paper.Each(ctx, l, size.Theorem.cells(), func(ctx context.Context, c Cell) (Cell, error) { return c.run(ctx) }); err != nil {
 		return nil, err
 	}
-	r.Load[0] = load()
+	r.Load[0] = paper.Load()
 	if r.Times, err = times(ctx, size, tasks[0]); err != nil {
 		return nil, err
 	}
-	r.Load[1] = load()
+	r.Load[1] = paper.Load()
 	return &paper.Results{R: r, Tables: []paper.Table{r.printed(), r.costs(), r.ladder(), r.epochs(), r.theorem(), slips()}, Claims: r.claims(), Figures: append(r.figures(), r.theoremFigure())}, nil
 }
 

@@ -3,9 +3,7 @@ package p0
 import (
 	"context"
 	"math"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sottodp/sotto/data"
@@ -61,17 +59,6 @@ func median(v []float64) float64 {
 	}
 	v = slices.Sorted(slices.Values(v))
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
-}
-
-// load is the machine's load as Linux states it: the mean number of processes over a minute that run or wait to, and how many do now.
-func load() string {
-	raw, err := os.ReadFile("/proc/loadavg")
-	f := strings.Fields(string(raw))
-	if err != nil || len(f) < 4 {
-		return "unknown"
-	}
-	now, _, _ := strings.Cut(f[3], "/")
-	return f[0] + " (now " + now + ")"
 }
 
 // time returns the seconds of each of some steps, without and with noise.

@@ -26,8 +26,9 @@ size: 100,000 rows, 20 runs of each curve; minutes.`,
 	Example: `  sotto paper p1
   sotto paper p1 --full --out p1-full`,
 	Small: "fewer rows and runs", Full: "the size of the paper",
-	Page: body,
-	Run:  paper.Sized(Small, Full, run),
+	Page:  body,
+	Seeds: "1",
+	Run:   paper.Sized(Small, Full, run),
 }
 
 // A Report is the outcome.

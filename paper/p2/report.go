@@ -32,7 +32,7 @@ paper's size, 10 folds five times and nine networks, and takes hours. To continu
 	Example: `  sotto paper p2 --data datasets
   sotto paper p2 --data datasets --full --out p2-full`,
 	Small: "fewer splits and budgets", Full: "the size of the paper",
-	Data: "adult and bank", Needed: true, Resumes: true, Parallel: true,
+	Data: "adult and bank", Needed: true, Seeds: "0 and up, one for each repetition of the folds", Parallel: true,
 	Page: body,
 	Run:  paper.Sized(Small, Full, reproduce),
 }
@@ -50,6 +50,7 @@ type Report struct {
 // reproduce runs the experiment. What an earlier run in the same directory has trained is not trained again.
 func reproduce(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	x := &experiment{Lab: l, size: size}
+	var files []string
 	needed := datasets[:size.Tables]
 	if len(size.Neural.Networks) > 0 {
 		needed = append(slices.Clone(needed), mnist)
@@ -60,9 +61,10 @@ func reproduce(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, er
 			if _, err := os.Stat(name); err != nil {
 				return nil, &run.InputError{Where: "--data", Err: fmt.Errorf("%s: found no file to read; allowed is the folder that holds %s as published", name, d.name)}
 			}
+			files = append(files, name)
 		}
 	}
-	if err := os.MkdirAll(l.Dir, 0o755); err != nil {
+	if err := l.Begin(files...); err != nil {
 		return nil, err
 	}
 	for _, d := range needed {

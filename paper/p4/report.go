@@ -33,9 +33,10 @@ of steps gain or cost, as CSV, Markdown and SVG, with one page of HTML.
 	Example: `  sotto paper p4
   sotto paper p4 --full --data /data --out p4-full`,
 	Small: "fewer rows and runs", Full: "the size of the paper",
-	Data: "covtype-sample/covtype-sample-15000.csv.gz and ijcnn1/ijcnn1.gz",
-	Page: body,
-	Run:  paper.Sized(Small, Full, run),
+	Data:  "covtype-sample/covtype-sample-15000.csv.gz and ijcnn1/ijcnn1.gz",
+	Page:  body,
+	Seeds: "1, and the number of the run within a cell",
+	Run:   paper.Sized(Small, Full, run),
 }
 
 // A Report is the outcome.

@@ -32,6 +32,7 @@ func Run(t *testing.T, e paper.Experiment, l paper.Lab, files []string, lines ma
 	if left != 0 {
 		t.Errorf("progress ended %d runs too early", left)
 	}
+	files = append(slices.Clone(files), "record.json")
 	if !slices.Equal(r.Files, files) {
 		t.Errorf("wrote %q", r.Files)
 	}

@@ -1,0 +1,14 @@
+//go:build unix
+
+package paper
+
+import "golang.org/x/sys/unix"
+
+// processor is the processor time that this process has taken, in seconds.
+func processor() float64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}

@@ -1,0 +1,160 @@
+package paper
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/run"
+)
+
+// recordFile has the Record of a run.
+const recordFile = "record.json"
+
+// A Record says what ran, where, for how long, and what came out.
+type Record struct {
+	Paper     string            `json:"paper"`
+	Full      bool              `json:"full"`
+	Settings  string            `json:"settings"`
+	Build     run.Build         `json:"build"`
+	Seeds     string            `json:"seeds"`
+	Data      map[string]string `json:"data,omitempty"` // SHA-256 of the files that were read
+	Pieces    []Piece           `json:"pieces"`         // more than one if the run was continued
+	Wall      float64           `json:"wall_seconds"`
+	Processor float64           `json:"processor_seconds"`
+	Printed   int               `json:"printed"` // numbers of the paper that stand beside Sotto's
+	Claims    Claims            `json:"claims"`
+}
+
+// A Piece is what one process did.
+type Piece struct {
+	Start     time.Time `json:"start"`
+	Processor string    `json:"cpu"`
+	Cores     int       `json:"cores"` // that Go uses
+	Loads     [2]string `json:"load"`  // at the start and the end; "" for the end of a process that was killed
+	Wall      float64   `json:"wall_seconds"`
+	Busy      float64   `json:"processor_seconds"`
+}
+
+func newPiece(start time.Time) Piece {
+	model := "processor not known"
+	if m := regexp.MustCompile(`(?m)^model name\s*:\s*(.*)$`).FindSubmatch(proc("cpuinfo")); m != nil {
+		model = string(m[1])
+	}
+	return Piece{Start: start.UTC().Truncate(time.Second), Processor: model, Cores: runtime.GOMAXPROCS(0), Loads: [2]string{Load()}}
+}
+
+func (p *Piece) until(l line) { p.Wall, p.Busy, p.Loads[1] = l.Wall, l.Processor, l.Load }
+
+// proc is what Linux says of the machine; nil elsewhere.
+func proc(name string) []byte {
+	f, err := readfile.OpenFile("/proc/"+name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	b, _ := io.ReadAll(f)
+	return b
+}
+
+// Load is the mean number of processes over a minute that run or wait to, and how many do now.
+func Load() string {
+	f := strings.Fields(string(proc("loadavg")))
+	if len(f) < 4 {
+		return "not known"
+	}
+	now, _, _ := strings.Cut(f[3], "/")
+	return f[0] + " (now " + now + ")"
+}
+
+// record is the record of what was found.
+func (k *keeper) record(e Experiment, l *Lab, r *Results) *Record {
+	rec := &Record{Paper: e.Name, Full: l.Full, Settings: k.id.Settings, Build: run.ThisBuild(), Seeds: e.Seeds, Data: k.files, Pieces: k.pieces, Claims: r.Claims}
+	for _, p := range k.pieces {
+		rec.Wall, rec.Processor = rec.Wall+p.Wall, rec.Processor+p.Busy
+	}
+	for _, t := range r.Tables {
+		rec.Printed += t.printed()
+	}
+	return rec
+}
+
+// Line is the record in a line, without claims and checksums.
+func (r *Record) Line() string {
+	p := r.Pieces[0]
+	size := map[bool]string{true: "full", false: "small"}[r.Full]
+	s := fmt.Sprintf("%s size, %s UTC, %s, %d cores, %s, kernels %s, Sotto %s", size, p.Start.Format("2006-01-02 15:04"), p.Processor, p.Cores, r.Build.Platform, r.Build.Kernels, r.Build.Version)
+	if r.Build.Commit != "" {
+		s += " at " + r.Build.Commit[:min(12, len(r.Build.Commit))]
+	}
+	if len(r.Pieces) > 1 {
+		s += fmt.Sprintf(", in %d pieces", len(r.Pieces))
+	}
+	last := r.Pieces[len(r.Pieces)-1]
+	return s + fmt.Sprintf(". Seeds: %s. Wall time %.0f s, processor time %.0f s. Load %s at the start, %s at the end", r.Seeds, r.Wall, r.Processor, p.Loads[0], last.Loads[1])
+}
+
+// Files are the names of the files that were read, sorted.
+func (r *Record) Files() []string { return slices.Sorted(maps.Keys(r.Data)) }
+
+// printed counts the numbers in columns that are the paper's.
+func (t *Table) printed() (n int) {
+	for j, h := range t.Head {
+		if h != "paper" && h != "the paper" && !strings.HasSuffix(h, ", paper") {
+			continue
+		}
+		for _, row := range t.Rows {
+			if strings.ContainsAny(row[j], "0123456789") {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Summary is the page docs/measurements/papers.md: the records of the papers' runs and one table of all claims of the papers.
+func Summary(records []*Record) string {
+	var b strings.Builder
+	b.WriteString("# Reproductions\n\nWhat runs of `sotto paper` found, one for each paper. To add a run, copy its `record.json` to `papers/pN.json` beside\n" +
+		"this page and write the page again: `go test ./docs -run Papers -update`. The tables and figures of a run are in its own directory.\n\n## Runs\n")
+	for _, r := range records {
+		fmt.Fprintf(&b, "\n**%s.** %s. Numbers of the paper beside ours: %d.\n", strings.ToUpper(r.Paper), r.Line(), r.Printed)
+		if len(r.Data) > 0 {
+			b.WriteString("\n| file | SHA-256 |\n|---|---|\n")
+		}
+		for _, f := range r.Files() {
+			fmt.Fprintf(&b, "| %s | `%s` |\n", f, r.Data[f])
+		}
+	}
+	b.WriteString("\n## Claims of the papers\n\n| paper | claim | outcome |\n|---|---|---|\n")
+	cell := strings.NewReplacer("|", "\\|", "\n", " ")
+	for _, r := range records {
+		for _, c := range r.Claims {
+			if c.From == "" {
+				continue
+			}
+			fmt.Fprintf(&b, "| %s | %s: %s (%s) | %s |\n", strings.ToUpper(r.Paper), c.From, cell.Replace(c.Says), cell.Replace(c.Name), cell.Replace(c.outcome()))
+		}
+	}
+	return b.String()
+}
+
+// outcome is whether the claim held, with the figures and the reason.
+func (c Claim) outcome() string {
+	switch {
+	case c.NotTested:
+		return "not tested: " + c.Why
+	case c.Holds:
+		return "held: " + c.Found
+	case c.Why != "":
+		return "failed: " + c.Found + ". " + c.Why
+	}
+	return "failed: " + c.Found
+}

@@ -36,7 +36,7 @@ func fuzzRead(t *testing.T, dir string, s *schema.Schema, content []byte, at uin
 			continue
 		}
 		checkTable(t, tab)
-		if tab.units != nil && (groupRows(tab, tab.units.of) == nil || tab.units.most() > s.UnitRows) {
+		if tab.units != nil && (groupRows(tab, tab.units.of) == nil || tab.MostUnitRows() > s.UnitRows) {
 			t.Fatal("units that do not fit the rows")
 		}
 	}

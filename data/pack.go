@@ -583,7 +583,7 @@ func tableOf(ctx context.Context, gate Gate, s *schema.Schema, path string, opt 
 		return nil, nil, err
 	}
 	if group {
-		if t.units = groupRows(t, slices.Concat(of...)); t.units == nil || t.units.most() > s.UnitRows {
+		if t.units = groupRows(t, slices.Concat(of...)); t.units == nil || t.MostUnitRows() > s.UnitRows {
 			return nil, nil, &config.Error{File: path, Found: "units that are not as the schema asks", Allowed: "units as they were written", Hint: "copy the file again, or pack the table again"}
 		}
 		if n := t.Units(); opt.Rows > 0 && n != opt.Rows {

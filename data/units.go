@@ -137,15 +137,6 @@ func groupRows(t *Table, of []int32) *units {
 	return u
 }
 
-// most is the greatest number of rows of a unit that count.
-func (u *units) most() int {
-	n := int32(0)
-	for k := range len(u.start) - 1 {
-		n = max(n, u.start[k+1]-u.start[k])
-	}
-	return int(n)
-}
-
 // shareOf is the largest float32 that is not above 1/n, for n up to 2¹⁶.
 func shareOf(n int) float64 {
 	s := float32(1 / float64(n))

@@ -175,7 +175,7 @@ var table = map[string][]string{
 	"internal/race":     {},
 	"internal/proofs":   {},
 	"model/modeltest":   {"data", "model"},
-	"paper/papertest":   {"paper"},
+	"paper/papertest":   {"paper", "internal/needs"},
 	"method/methodtest": join(public, []string{"data", "model", "model/modeltest", "method", "oracle/private", "oracle/replay", "run", "run/runlog", "run/ledger", "run/report"}),
 }
 

@@ -11,7 +11,7 @@ var styles = []struct{ color, width, dash, names string }{
 	{"#0a58ca", "2.5", "", "blsgd|gc|algorithm 1, ι = 0.1|2opt-ls|nag"},
 	{"#b35900", "2.5", "3 4", "blsgd-ac|vc, p0's constants|algorithm 1, ι = 0.2|2opt|nag-opt"},
 	{"#1a7f37", "2.5", "9 4", "agd|vc|sound, local samples|opt-ls|masg"},
-	{"#7b3fa0", "2.5", "1 3", "blgd|sound, one row|opt|hb"},
+	{"#7b3fa0", "2.5", "2 3", "blgd|sound, one row|opt|hb"},
 	{"#00798c", "2.5", "14 4 2 4", "sgd|gd|[19], all active"},
 	{"#c2185b", "2.5", "5 2", "outpert-rsgd|outpert-sgd|opt-b|masg-opt"},
 	{"#5d4037", "1.5", "", "outpert-gd|outpert|no noise, ι = 0.1|tr"},

@@ -314,14 +314,9 @@ func (r *Report) figures() []paper.Figure {
 			}
 		}
 	}
-	var regression []*Curve
+	four.Plots = []chart.Plot{along("f4c", gc, "clipping frequency", false, r.find("synthetic", linear, gc), share, clip)}
 	for _, kind := range []string{gc, vc, vcOld} {
-		regression = append(regression, r.find("synthetic", linear, kind)...)
-	}
-	both := func(c *Curve) string { return c.Kind + ", " + clip(c) }
-	four.Plots = []chart.Plot{
-		along("f4c", "gradient clipping", "clipping frequency", false, r.find("synthetic", linear, gc), share, clip),
-		along("f4l", "both", "mean loss", false, regression, loss, both),
+		four.Plots = append(four.Plots, along("f4l "+kind, kind, "mean loss", false, r.find("synthetic", linear, kind), loss, clip))
 	}
 	return []paper.Figure{one, two, three, four, r.figure5()}
 }

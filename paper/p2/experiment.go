@@ -388,7 +388,7 @@ func (r *results) figure34(number34 int, model string) paper.Figure {
 				if !fromPaper {
 					title = d.name + own
 				}
-				plot := chart.Plot{ID: fmt.Sprintf("%s-%s-%d", f.File, d.name, len(f.Plots)), Title: title + ": " + axis, Desc: "A line for each method", XLabel: "ε", YLabel: axis, LogX: true, Tight: true}
+				plot := chart.Plot{ID: fmt.Sprintf("%s-%s-%d", f.File, d.name, len(f.Plots)), Title: title, Desc: "A line for each method", XLabel: "ε", YLabel: axis + " on " + d.name, LogX: true, Tight: true}
 				for _, m := range lines(fromPaper) {
 					l := paper.Line(strings.TrimSuffix(m, own), r.size.Epsilon, func(e float64) (x, y float64, ok bool) {
 						c := r.cell(tableOf(d.name, model, m), m, number(e))

@@ -61,5 +61,6 @@ func Run(t *testing.T, e paper.Experiment, l paper.Lab, files []string, lines ma
 			}
 		}
 	}
+	t.Run("page", func(t *testing.T) { page(t, l.Dir) })
 	return r
 }

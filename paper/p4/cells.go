@@ -60,6 +60,9 @@ func jobs(size Size, tables []*problem) (list []job) {
 				for _, e := range epsilons {
 					for _, m := range Methods {
 						runs := size.Runs
+						if bound != bounds[0] {
+							runs = min(runs, size.Beside)
+						}
 						if judged(p.name, s, e) {
 							runs = size.Certified
 						}

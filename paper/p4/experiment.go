@@ -31,6 +31,7 @@ type Size struct {
 	Name      string
 	Rows      int // of the synthetic table
 	Runs      int // of each cell
+	Beside    int // of each cell with the M of the loss, beside the paper's
 	Certified int // of each method in the cell by which certificates are judged
 	Settings  []Setting
 }
@@ -38,8 +39,8 @@ type Size struct {
 // Full is the experiment of the paper, with its five runs of a cell. Small is for a minute: fewer rows, with ε·n as in
 // the paper, so that the noise is much the same.
 var (
-	Full  = Size{"full", paperRows, 5, 20, Settings}
-	Small = Size{"small", 20_000, 2, 10, Settings}
+	Full  = Size{"full", paperRows, 5, 5, 20, Settings}
+	Small = Size{"small", 20_000, 2, 1, 6, Settings}
 )
 
 // The constants of P4's experiments; δ, the norm of rows and where runs begin are not stated there.

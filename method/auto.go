@@ -26,7 +26,7 @@ import (
 // optimum, with the noise of one Newton step, and flatter ones are left near 0, as by a ridge
 // of 1/τ. A small clip norm keeps more rows pulling with the same force, which is
 // worth more the more noise there is, and a large one keeps the objective as written:
-// C falls with ν√d. η is near the largest stable step, T as large as τ asks for at a
+// C falls with ν√d. η is near the largest stable step, T as large as τ requires at a
 // momentum that forgets within a tenth of the run.
 //
 // Pure ε costs T, not √T, for T steps, so there T is as small as τ allows.

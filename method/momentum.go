@@ -13,7 +13,7 @@ import (
 //
 //	g̃_t       SGD's noisy mean gradient at w_t, with the regularizer's
 //	β         Beta
-//	η_t       Rate, times what the schedule says of step t
+//	η_t       Rate, times the schedule's factor of step t
 //	u_{t+1}   = β u_t + (1−β) g̃_t,  u_0 = 0                 (1)
 //	w_{t+1}   = w_t − η_t u_{t+1}                           (2) Polyak's heavy ball
 //	w_{t+1}   = w_t − η_t (β u_{t+1} + (1−β) g̃_t)           (3) Nesterov's, as Sutskever et al. (2013) write it

@@ -32,8 +32,8 @@ type Prediction struct {
 	Error    float64 `json:"error"`
 }
 
-// Predict says what theory promises of a method with the terms: its fields that are set
-// are kept; it searches for step size, momentum and number of steps. Methods without a
+// Predict returns the theoretical bound of a method under the terms. It keeps the fields that are set and
+// searches for step size, momentum and number of steps. Methods without a
 // bound are an error.
 func Predict(m Method, pub oracle.Public, obj Objective, terms Terms) (*Forecast, error) {
 	p, ok := m.(interface {
@@ -88,7 +88,7 @@ func (o *Forecast) offer(curve []Prediction) {
 }
 
 // prepare sets the constants of the objective from public facts, m's clip norm and its
-// price, and says what is taken on trust.
+// price, and lists the assumptions.
 func (m *P1) prepare(pub oracle.Public, obj Objective, terms Terms) (*Forecast, *price, error) {
 	m.Gradient.Laplace = terms.Budget.Delta == 0
 	if err := m.check(pub, false); err != nil {

@@ -70,7 +70,7 @@ func (m *OPTLS) needAt(pub oracle.Public, obj Objective, phase secondorder.Phase
 	return n, err
 }
 
-// The analysis speaks of the second phase, which has as many steps as it needs.
+// The analysis covers the second phase, which has as many steps as it needs.
 func (m TwoOPT) need(pub oracle.Public, obj Objective) (*Need, error) {
 	return m.needAt(pub, obj, m.phase(m.LateNoise, m.Hessians))
 }

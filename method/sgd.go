@@ -14,7 +14,7 @@ import (
 //	P0        here
 //	B_t, C, σ Gradient
 //	T         Steps
-//	η         Rate, times what Schedule says of the step
+//	η         Rate, times Schedule's factor of the step
 //	ḡ_t       g
 //
 // Deviations: P0's proof (App. B.3) divides by the realized |B_t|, which is not private (S-2b); here

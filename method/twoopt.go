@@ -61,7 +61,7 @@ func (p Phases) phases(m *P4, c *Costs) []secondorder.Phase {
 
 // TwoOPT is 2OPT (P4 §3.4): OPT in two phases; with a batch it is 2OPT-B.
 //
-// Deviations. The second phase may spend what the first did not ask for: its noise is set when it begins,
+// Deviations. The second phase may use the budget that the first left: its noise is set when it begins,
 // from what was charged. Its number of steps counts on the first not having raised F; P4 leaves open what
 // it counts on (S-4g).
 type TwoOPT struct {

@@ -5,10 +5,9 @@ import (
 	"fmt"
 )
 
-// Augmentation asks for several views of each record, an image, instead of the image itself: of the mean of their gradients (augmentation
-// multiplicity, De et al. 2022). The first is the image; the others are shifted by up to Shift pixels each way, what leaves on one side coming in
-// on the other, and half of them mirrored where Flip says so. Which they are follows from the number of the batch
-// alone, and is the same for all records. A view is an order of the same numbers, so its norm is the image's. The zero value asks for the image alone.
+// Augmentation replaces the gradient of an image by the mean gradient of several views of it (augmentation
+// multiplicity, De et al. 2022). The first view is the image. The others are shifted cyclically by up to Shift pixels each way, and
+// Flip mirrors half of them. The number of the batch alone decides the views; they are the same for all records. A view is an order of the same numbers, so its norm is the image's. The zero value uses the image alone.
 type Augmentation struct {
 	Count int // of each record; 0 and 1: the image alone
 	Shift int

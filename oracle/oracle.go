@@ -135,7 +135,7 @@ type Grad struct {
 // Event is the event of the noise: what is written is what is done.
 func (q Grad) Event() privacy.Event { return q.Noise.Event() }
 
-// Validate: both parts are there and speak of the same norm.
+// Validate checks that clipping and noise are set and use the same norm.
 func (q Grad) Validate() error {
 	switch {
 	case q.Clip == nil || q.Noise == nil:

@@ -8,7 +8,7 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 )
 
-// An Opinion is what one accountant says of the plan.
+// An Opinion is one accountant's result for the plan.
 type Opinion struct {
 	Accountant string   `json:"accountant"`
 	Epsilon    *float64 `json:"epsilon"`
@@ -52,9 +52,9 @@ type Relation struct {
 	Translated bool `json:"-"` // the plan has a counterpart under this relation
 }
 
-// otherSampler is e with its samples drawn as the other relation has theorems for: fixed
-// samples become Poisson ones of that mean size under add-or-remove. It says what it
-// changed, nothing where nothing had to.
+// otherSampler is e with samples that have a theorem under the other relation: fixed
+// samples become Poisson ones of that mean size under add-or-remove. change describes
+// the replacement and is empty if there was none.
 func otherSampler(e privacy.Event, to privacy.Adjacency) (other privacy.Event, change string) {
 	other = privacy.Map(e, func(e privacy.Event) privacy.Event {
 		if fixed, ok := e.(privacy.FixedSampled); ok && to == privacy.AddRemove {

@@ -123,7 +123,7 @@ func Unprovable(err error) error {
 	return err
 }
 
-// epsilon is what the plan's accountant says of an event at the plan's δ.
+// epsilon is the cost of an event at the plan's δ by the plan's accountant.
 func (p *Plan) epsilon(e privacy.Event) float64 { return p.epsilonAt(e, p.Delta) }
 
 // epsilonAt is the same at another δ; +Inf where the accountant proves nothing.

@@ -89,7 +89,7 @@ func (p *Plan) Text(w io.Writer) {
 	}
 }
 
-// filterWords says what a run on a filter may ask.
+// filterWords describes the queries that a filter admits.
 func filterWords(f privacy.Filtered) string {
 	in := map[privacy.Currency]string{
 		privacy.InPure: "pure ε", privacy.InZCDP: "ρ of zero-concentrated differential privacy", privacy.InGDP: "μ² of Gaussian differential privacy",

@@ -13,7 +13,7 @@ type Claims struct {
 	Claims        []claimed.Claim `json:"claims"`
 }
 
-// Paper is what a paper claims of its own experiments; "all" asks all papers.
+// Paper returns a paper's claims about its own experiments; "all" means all papers.
 func Paper(name string) (*Claims, error) {
 	list := []string{name}
 	if name == "all" {

@@ -216,7 +216,7 @@ func abs1(x []float32) float64 {
 
 // above covers the rounding of a sum of at most n numbers that are not negative: its
 // relative error is at most (n−1)·2⁻⁵³ to first order in any order of additions, and
-// the factor covers twice that. It goes by n, not by the values stored: both forms
+// the factor covers twice that. It depends on n, not on the stored values, so both forms
 // round alike.
 func above(n int) float64 { return 1 + float64(n)*0x1p-52 }
 

@@ -303,7 +303,7 @@ func (r *Run) Along(ctx context.Context, w, s []float64, norm, sure, long, shrin
 	return line.Steps[k], true
 }
 
-// A Claim is what a converged method says of its last iterate: with at least that Probability over the
+// A Claim is the statement of a converged method about its last iterate: with at least that Probability over the
 // noise, the samples and the start of Lanczos's method, ‖∇F‖ ≤ Gradient and λ_min(∇²F) ≥ −Curvature.
 // F is the mean over the nominal number of rows plus the regularizer. The bounds hold at once for all
 // points that a run may test.

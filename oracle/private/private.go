@@ -59,7 +59,7 @@ type Config struct {
 	Journal oracle.Journal // the durable log of charges and releases
 	First   int            // number of the first batch; above 0 after a resume
 	Workers int            // goroutines of a large pass; 0 means 1
-	Summer  Summer         // where the rows are if not in Table, which then has none and only says what is public of them
+	Summer  Summer         // sums over rows that are not in Table; Table then has only their public facts
 }
 
 // Oracle answers queries about private rows. It is for one goroutine.
@@ -83,7 +83,7 @@ type Oracle struct {
 	closed      bool
 }
 
-// New opens an oracle. Without a meter or a journal there is none, nor where SOTTO_KERN asks for kernels that are not there.
+// New opens an oracle. A missing meter or journal is an error, as are kernels of SOTTO_KERN that this machine lacks.
 func New(cfg Config) (*Oracle, error) {
 	switch {
 	case cfg.Table == nil || cfg.Model == nil:

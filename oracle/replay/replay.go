@@ -70,7 +70,7 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := o.look(); err != nil {
+	if err := o.peek(); err != nil {
 		return nil, err
 	}
 	switch {
@@ -100,8 +100,8 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.
 	return &batch{o: o, number: o.replayed, answers: rec.Answers}, nil
 }
 
-// look reads the next batch of the record, unless it was read.
-func (o *Oracle) look() error {
+// peek reads the next batch of the run log, unless it was read.
+func (o *Oracle) peek() error {
 	if o.there || o.over {
 		return nil
 	}

@@ -241,7 +241,7 @@ type Filter struct {
 	currency Currency
 	limits   []float64
 	spent    sums
-	known    [4]holding // costs of the last events: a run asks for few kinds, and some take long
+	known    [4]holding // costs of the last events: a run has few kinds of event, and some are slow to compute
 	next     int        // in known
 }
 

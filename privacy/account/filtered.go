@@ -154,8 +154,8 @@ func Part(f privacy.Filtered, charged privacy.Event, adj privacy.Adjacency) (flo
 
 // ChooseFilter is the filter of a budget for a run that is expected to ask about as much as
 // typical: of the currencies in which costs may be chosen on the way, the one of whose limit
-// typical is the least part. It says how large that part is: above 1, typical does
-// not fit. What the run then asks may be something else.
+// typical is the least part. part is that fraction: above 1, typical does
+// not fit. The run itself may ask other queries.
 func ChooseFilter(typical privacy.Event, b privacy.Budget) (f privacy.Filtered, part float64, err error) {
 	if err := b.Validate(); err != nil {
 		return f, 0, fmt.Errorf("filter: budget: %w", err)

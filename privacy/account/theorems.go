@@ -83,7 +83,7 @@ func Basis(l Loss) []Theorem {
 	return list
 }
 
-// mark notes what a loss says of itself.
+// mark adds the theorems that a loss rests on.
 func mark(used map[string]bool, l Loss) {
 	switch l := l.(type) {
 	case infinite:

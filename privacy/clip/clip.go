@@ -120,8 +120,8 @@ func (r PerLayer) Weights(c, norm, loss []float64) {
 	r.part().Weights(c, norm, loss)
 }
 
-// Lipschitz takes it that the model keeps every contribution's ℓ2 norm within L, a theorem
-// about the model and its public bounds: nothing is clipped. It checks all the same:
+// Lipschitz assumes that the model keeps every contribution's ℓ2 norm within L, a theorem
+// about the model and its public bounds: it clips nothing. It still checks:
 // a figure up to L weighs 1, as rounding alone may lift it over the margin; one above L
 // is scaled as Norm{C: L} would. L is a finite number from 2⁻¹⁰²² up; the zero value is
 // invalid.

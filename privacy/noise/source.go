@@ -29,7 +29,7 @@
 // whatever the values. Three things are not constant. The slow path is taken by
 // about one pair in 2⁴⁴/scale and tells by its time that a value lay close to a rounding threshold;
 // short branches depend on a Laplace value's sign and on the one uniform in a thousand near 0; and
-// some processors divide or take roots faster for some operands. All speak of the noise alone: this
+// some processors divide or take roots faster for some operands. All of this concerns only the noise: this
 // package never reads the sum before adding. Below draws again where a word favors
 // some numbers, which depends on the word alone; Gap and Decay take the slow path near their
 // thresholds. What a caller does with their answers (the size of a batch, the
@@ -153,7 +153,7 @@ func (s *Source) Read(p []byte) (int, error) {
 // Format writes what kind of stream it is, for every verb and flag.
 func (s Source) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
-// String says what kind of stream it is, and nothing of its key or state.
+// String names the kind of stream. It shows neither key nor state.
 func (s Source) String() string {
 	switch {
 	case s.p == nil:

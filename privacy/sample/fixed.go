@@ -99,8 +99,8 @@ func drawMarked(dst []int32, m, n int, src *noise.Source) []int32 {
 // Size is M, whatever rows is.
 func (f Fixed) Size(int) float64 { return float64(f.M) }
 
-// Check accepts replace-one. Under add-or-remove the row count is private, so that there
-// is no N to speak of and no theorem.
+// Check accepts replace-one. Under add-or-remove the row count is private: N is
+// not public, and there is no theorem.
 func (f Fixed) Check(adj privacy.Adjacency) error {
 	if err := f.validate(); err != nil {
 		return err

@@ -74,8 +74,8 @@ func Example(paper string) ([]Claim, error) {
 	return nil, fmt.Errorf("paper: found %q; allowed are %s", paper, strings.Join(Papers(), ", "))
 }
 
-// Of returns what the papers' formulas say of a plan, where they speak of such a plan at
-// all. The sound figures are those of a and of the accountant best.
+// Of returns the papers' formulas for a plan, of the papers that cover such a plan.
+// The sound figures are those of a and of the accountant best.
 func Of(plan privacy.Event, a account.Accountant, adj privacy.Adjacency, delta float64) ([]Claim, error) {
 	var sound []Figure
 	for _, a := range []account.Accountant{a, account.Best{}} {

@@ -134,7 +134,7 @@ func amplifiedPure(q, epsilon, order float64) float64 {
 
 // P2Most is how often P2's account, add-or-remove, admits repeated after first in a run of that ε and δ:
 // while one of its orders has budget left. Both are Poisson samples, or mechanisms on all rows; 0 also
-// where P2 speaks of no such events.
+// for events that P2 does not cover.
 func P2Most(first, repeated privacy.Event, epsilon, delta float64) int {
 	cost := func(e privacy.Event) []float64 {
 		units, ok := flatten(e)

@@ -202,6 +202,7 @@ var head = `<!doctype html>
 <title>{{title}}</title>
 <style>
 body{font:16px/1.5 system-ui,sans-serif;max-width:1240px;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
+p,li{overflow-wrap:anywhere}
 p,ul,ol{max-width:80ch}
 table{border-collapse:collapse;margin:1rem 0}
 th,td{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px solid #d0d7de}

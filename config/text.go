@@ -16,6 +16,9 @@ func ParseNumber(s string) (float64, string) {
 	if s == "" {
 		return 0, "an empty cell"
 	}
+	if v, ok := shortDecimal(s); ok {
+		return v, ""
+	}
 	for i := range len(s) {
 		if c := s[i]; (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
 			switch strings.ToLower(strings.TrimLeft(s, "+-.")) {
@@ -36,6 +39,41 @@ func ParseNumber(s string) (float64, string) {
 	}
 	return v, ""
 }
+
+// shortDecimal is a number of up to 18 digits, perhaps with a sign and a point. The quotient of its
+// digits and a power of ten, both exact in a float64, is the number correctly rounded: the bits are those
+// of [strconv.ParseFloat]. It returns false for other text.
+func shortDecimal(s string) (float64, bool) {
+	i, negative := 0, false
+	if c := s[0]; c == '-' || c == '+' {
+		i, negative = 1, c == '-'
+	}
+	n, point := len(s)-i, len(s)
+	var m uint64
+	for ; i < len(s); i++ {
+		c := s[i] - '0'
+		if c > 9 {
+			if s[i] != '.' || point < len(s) {
+				return 0, false
+			}
+			point = i + 1
+			n--
+			continue
+		}
+		m = 10*m + uint64(c)
+	}
+	if n == 0 || n > 18 || m > 1<<53 { // up to 18 digits m has not overflowed
+		return 0, false
+	}
+	v := float64(m) / powers[len(s)-point]
+	if negative {
+		v = -v
+	}
+	return v, true
+}
+
+// powers are those of ten that shortDecimal needs.
+var powers = [19]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18}
 
 // PlainText says whether s is valid UTF-8 without control characters other than
 // the tab.

@@ -1,6 +1,12 @@
 package config
 
-import "testing"
+import (
+	"math"
+	"strconv"
+	"testing"
+
+	"pgregory.net/rapid"
+)
 
 func TestParseNumber(t *testing.T) {
 	for s, want := range map[string]string{
@@ -13,4 +19,19 @@ func TestParseNumber(t *testing.T) {
 			t.Errorf("%q: %q, want %q", s, got, want)
 		}
 	}
+}
+
+// TestParseNumberBits: the bits of a number are those of strconv.
+func TestParseNumberBits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.StringMatching(`[+-]?[0-9]{0,20}\.?[0-9]{0,20}(e-?[0-9]{1,2})?`).Draw(t, "s")
+		if rapid.Bool().Draw(t, "float") {
+			s = strconv.FormatFloat(rapid.Float64().Draw(t, "v"), 'g', rapid.IntRange(-1, 18).Draw(t, "digits"), 64)
+		}
+		got, bad := ParseNumber(s)
+		want, err := strconv.ParseFloat(s, 64)
+		if (bad == "") != (err == nil) || err == nil && math.Float64bits(got) != math.Float64bits(want) {
+			t.Fatalf("%q gives %v %s, want %v %v", s, got, bad, want, err)
+		}
+	})
 }

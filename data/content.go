@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
 )
 
 // A Gate decides whether a table may be used. Read returns only tables that its gate has admitted, as the
@@ -40,6 +41,7 @@ type Content struct {
 // the order of the columns' names, with numbers in their shortest form. Thus the same row has the same
 // hash in a CSV, a Parquet file and a database, whatever the schema says. A nil rowHasher does nothing.
 type rowHasher struct {
+	key   []byte
 	mac   hash.Hash
 	order []int // the cells in the order of their columns' names
 	text  []byte
@@ -52,7 +54,18 @@ func newRowHasher(key []byte) *rowHasher {
 	if key == nil {
 		return nil
 	}
-	return &rowHasher{mac: hmac.New(sha256.New, key)}
+	return &rowHasher{key: key, mac: hmac.New(sha256.New, key)}
+}
+
+// clone returns a rowHasher for another goroutine.
+func (h *rowHasher) clone() *rowHasher {
+	if h == nil {
+		return nil
+	}
+	c := newRowHasher(h.key)
+	c.order = h.order
+	c.begin(h.text[:h.head])
+	return c
 }
 
 // columns says which column each cell belongs to.
@@ -87,7 +100,7 @@ func (h *rowHasher) cells(cells []string) {
 	}
 	h.text = h.text[:h.head]
 	for _, i := range h.order {
-		h.text = appendCell(h.text, canonical(cells[i]))
+		h.text = appendCanonical(h.text, cells[i])
 	}
 	h.add()
 }
@@ -108,11 +121,16 @@ func (h *rowHasher) libsvm(line []byte) {
 	}
 	h.begin([]byte("libsvm"))
 	for token := range bytes.FieldsSeq(line) {
-		index, value, ok := bytes.Cut(token, []byte(":"))
-		if !ok {
-			h.text = appendCell(h.text, canonical(string(token)))
-		} else if v := canonical(string(value)); v != "0" {
-			h.text = appendCell(appendCell(h.text, string(index)), v)
+		at := bytes.IndexByte(token, ':')
+		if at < 0 {
+			h.text = appendCanonical(h.text, view(token))
+			continue
+		}
+		n := len(h.text)
+		h.text = appendCell(h.text, view(token[:at]))
+		value := len(h.text)
+		if h.text = appendCanonical(h.text, view(token[at+1:])); string(h.text[value:]) == "\x010" { // "0"
+			h.text = h.text[:n]
 		}
 	}
 	h.add()
@@ -124,64 +142,109 @@ func (h *rowHasher) add() {
 	h.rows = append(h.rows, binary.LittleEndian.Uint64(h.mac.Sum(h.sum[:0])))
 }
 
-// done returns the hashes of all rows.
-func (h *rowHasher) done() []uint64 {
-	if h == nil {
-		return nil
-	}
-	return h.rows
-}
+// view returns b as a string that shares its memory.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func appendCell(dst []byte, cell string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(cell))), cell...)
 }
 
-// canonical returns a cell without spaces around it and, if it is a number, in its shortest form: 1, 1.0
-// and 1e0 are the same.
-func canonical(cell string) string {
+// appendCanonical appends a cell without spaces around it and, if it is a number, in its shortest form:
+// 1, 1.0 and 1e0 are the same.
+func appendCanonical(dst []byte, cell string) []byte {
 	cell = strings.TrimSpace(cell)
-	if cell == "" || shortest(cell) {
-		return cell
+	if cell == "" {
+		return append(dst, 0)
 	}
 	if c := cell[0]; c != '+' && c != '-' && c != '.' && (c < '0' || c > '9') {
-		return cell
+		return appendCell(dst, cell)
+	}
+	if dst, ok := appendShort(dst, cell); ok {
+		return dst
 	}
 	v, err := strconv.ParseFloat(cell, 64)
-	switch {
-	case err != nil:
-		return cell
-	case v == 0:
-		return "0"
-	case math.Abs(v) >= 1e-7 && math.Abs(v) < 1e16:
-		return strconv.FormatFloat(v, 'f', -1, 64)
+	if err != nil {
+		return appendCell(dst, cell)
 	}
-	return strconv.FormatFloat(v, 'g', -1, 64)
+	return appendNumber(dst, v)
 }
 
-// shortest says whether a cell is certainly a number in the form that canonical gives it: at most 15
-// digits, perhaps with a point among them, without superfluous zeros.
-func shortest(cell string) bool {
-	if len(cell) > 15 {
-		return false
+// appendNumber appends a cell with that number in its shortest form.
+func appendNumber(dst []byte, v float64) []byte {
+	form := byte('g')
+	switch {
+	case v == 0:
+		return append(dst, 1, '0')
+	case math.Abs(v) >= 1e-7 && math.Abs(v) < 1e16:
+		form = 'f'
 	}
-	point := -1
-	for i := range len(cell) {
-		switch c := cell[i]; {
-		case c == '.' && point < 0:
-			point = i
-		case c < '0' || c > '9':
-			return false
+	dst = append(dst, 0)
+	n := len(dst)
+	dst = strconv.AppendFloat(dst, v, form, -1, 64)
+	dst[n-1] = byte(len(dst) - n) // at most 25
+	return dst
+}
+
+// appendShort is appendCanonical for a number of at most 15 digits, from its text alone: no two texts of
+// so few digits have the same float64, so the shortest one is the text without superfluous zeros. It
+// returns false for other text, and for numbers that have an exponent in their shortest form.
+func appendShort(dst []byte, cell string) ([]byte, bool) {
+	if len(cell) > 20 {
+		return dst, false
+	}
+	i, sign := 0, 0
+	if c := cell[0]; c == '-' || c == '+' {
+		i = 1
+		if c == '-' {
+			sign = 1
 		}
 	}
-	switch {
-	case point < 0:
-		return cell[0] != '0' || len(cell) == 1
-	case point == 0 || point == len(cell)-1 || cell[len(cell)-1] == '0':
-		return false
-	case cell[0] == '0':
-		return point == 1 && !strings.HasPrefix(cell[2:], "000000") // less is written with an exponent
+	first, point := i, -1
+	for k := i; k < len(cell); k++ {
+		if c := cell[k]; c == '.' && point < 0 {
+			point = k
+		} else if c < '0' || c > '9' {
+			return dst, false
+		}
 	}
-	return true
+	whole, fraction := cell[first:], ""
+	if point >= 0 {
+		whole, fraction = cell[first:point], cell[point+1:]
+	}
+	if len(whole)+len(fraction) == 0 {
+		return dst, false
+	}
+	for len(whole) > 0 && whole[0] == '0' {
+		whole = whole[1:]
+	}
+	for len(fraction) > 0 && fraction[len(fraction)-1] == '0' {
+		fraction = fraction[:len(fraction)-1]
+	}
+	if len(whole) == 0 {
+		if len(fraction) == 0 {
+			return append(dst, 1, '0'), true
+		}
+		if strings.HasPrefix(fraction, "00000") {
+			return dst, false
+		}
+		whole = "0"
+	}
+	if len(whole)+len(fraction) > 15 {
+		return dst, false
+	}
+	n := sign + len(whole)
+	if len(fraction) > 0 {
+		n += 1 + len(fraction)
+	}
+	dst = append(dst, byte(n))
+	if sign > 0 {
+		dst = append(dst, '-')
+	}
+	dst = append(dst, whole...)
+	if len(fraction) > 0 {
+		dst = append(append(dst, '.'), fraction...)
+	}
+	return dst, true
 }
 
 // rowKeyID identifies a key of row hashes: a packed table says under which key its hashes were made.

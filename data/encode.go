@@ -28,9 +28,8 @@ type encoder struct {
 	val     []float64 // beside col; multiples of the unit after finish
 	y       float32
 	norm    float32
-	whose   [16]byte // the unit's hashed id
-	known   bool     // there is one
-	clamped []int    // entries of cols (or 0 for LIBSVM), for each value that was clamped
+	whose   unitID
+	clamped []int // entries of cols (or −1 for LIBSVM), for each value that was clamped
 }
 
 // An encColumn is a column of the schema, prepared for encoding.
@@ -40,7 +39,7 @@ type encColumn struct {
 	offset  int // its first feature
 	min     float64
 	max     float64
-	t       func(float64) float64
+	t       func(float64) float64 // nil: none
 	tmin    float64
 	width   float64         // t(max) − t(min)
 	levels  map[string]int  // level or class → index
@@ -79,6 +78,9 @@ func newEncoder(s *schema.Schema) *encoder {
 			k.min, k.max, k.t = c.Bounds.Min, c.Bounds.Max, schema.Transform(c.Transform)
 			k.tmin = k.t(k.min)
 			k.width = k.t(k.max) - k.tmin
+			if c.Transform == schema.TransformNone {
+				k.t = nil
+			}
 			k.missing = ruleOf(c.Missing, nil)
 			offset++
 		case schema.TypeCategorical:
@@ -99,6 +101,13 @@ func newEncoder(s *schema.Schema) *encoder {
 		e.cols = append(e.cols, k)
 	}
 	return e
+}
+
+// clone returns an encoder for another goroutine.
+func (e *encoder) clone() *encoder {
+	c := *e
+	c.col, c.val, c.clamped = nil, nil, nil
+	return &c
 }
 
 func indexOf(names []string) map[string]int {
@@ -126,7 +135,7 @@ func ruleOf(rule string, levels map[string]int) replacement {
 // begin clears the current row.
 func (e *encoder) begin() {
 	e.col, e.val, e.clamped = e.col[:0], e.val[:0], e.clamped[:0]
-	e.y, e.norm, e.known = 0, 0, false
+	e.y, e.norm, e.whose = 0, 0, unitID{}
 }
 
 // feature adds the value v of feature j. Features come in ascending order.
@@ -211,6 +220,12 @@ func (e *encoder) numeric(k *encColumn, i int, s string, none bool) Fault {
 			return Fault{Found: bad, Allowed: "a finite number; values out of bounds are clamped"}
 		}
 	}
+	e.number(k, i, v)
+	return Fault{}
+}
+
+// number takes the number v of column i.
+func (e *encoder) number(k *encColumn, i int, v float64) {
 	if v < k.min {
 		v = k.min
 		e.clamped = append(e.clamped, i)
@@ -218,8 +233,16 @@ func (e *encoder) numeric(k *encColumn, i int, s string, none bool) Fault {
 		v = k.max
 		e.clamped = append(e.clamped, i)
 	}
-	e.feature(k.offset, max(-1, min(1, float64(2*((k.t(v)-k.tmin)/k.width))-1)))
-	return Fault{}
+	if k.t != nil {
+		v = k.t(v)
+	}
+	x := float64(2*((v-k.tmin)/k.width)) - 1
+	if x > 1 {
+		x = 1
+	} else if x < -1 {
+		x = -1
+	}
+	e.feature(k.offset, x)
 }
 
 func (e *encoder) categorical(k *encColumn, s string, none bool) Fault {
@@ -276,7 +299,7 @@ func (e *encoder) setUnit(s string, none bool) Fault {
 	if none || id == "" || e.isMissing(s) || e.isMissing(id) {
 		return Fault{Found: "a missing value", Allowed: "an id: it says whose row it is"}
 	}
-	e.whose, e.known = hashID(id), true
+	e.whose = unitID{hashID(id), true}
 	return Fault{}
 }
 
@@ -305,10 +328,11 @@ func newRowRule(bound, unit float64, scale, one bool) rowRule {
 // In units, values are whole numbers k with Σk² ≤ 2⁴⁰, so Σk² and its comparison with the limit are
 // exact, and so are those of Σ|k| ≤ 2²⁰.
 func (r rowRule) apply(v []float64) float32 {
-	var m float64
+	var most uint64 // bits of the largest absolute value
 	for _, x := range v {
-		m = max(m, math.Abs(x))
+		most = max(most, math.Float64bits(x)&^(1<<63))
 	}
+	m := math.Float64frombits(most)
 	if m == 0 {
 		clear(v) // no negative zero
 		return 0
@@ -325,37 +349,42 @@ func (r rowRule) apply(v []float64) float32 {
 	if r.one {
 		root = s
 	}
-	shrink := r.scale || m*root > r.bound
+	if !r.scale && m*root <= r.bound {
+		if norm, ok := r.round(v, 1/r.unit); ok {
+			return norm
+		}
+	}
+	for i, x := range v {
+		v[i] = x / m
+	}
 	f := (1 - 0x1p-40) * (r.bound / r.unit) / root // v/m·f has a norm just below the bound, in units
 	for {
-		var sum, size float64
-		for _, x := range v {
-			k := x / r.unit
-			if shrink {
-				k = x / m * f
-			}
-			k = math.Trunc(k)
-			sum += k * k
-			size += math.Abs(k)
+		if norm, ok := r.round(v, f); ok {
+			return norm
 		}
-		if !r.one {
-			size = sum
-		}
-		if size <= r.limit {
-			for i, x := range v {
-				k := x / r.unit
-				if shrink {
-					k = x / m * f
-				}
-				v[i] = math.Trunc(k)*r.unit + 0 // + 0: no negative zero
-			}
-			return r.normUp(sum)
-		}
-		if shrink {
-			f *= 1 - 0x1p-20
-		}
-		shrink = true
+		f *= 1 - 0x1p-20
 	}
+}
+
+// round sets v to v·f, rounded toward zero to whole numbers, times the unit, and returns its norm. It
+// leaves v as it is and returns false if the norm would be above the bound. |v·f| is at most 2²¹.
+func (r rowRule) round(v []float64, f float64) (norm float32, ok bool) {
+	var sum, size int64
+	for _, x := range v {
+		k := int64(x * f)
+		sum += k * k
+		size += max(k, -k)
+	}
+	if !r.one {
+		size = sum
+	}
+	if float64(size) > r.limit {
+		return 0, false
+	}
+	for i, x := range v {
+		v[i] = float64(int64(x*f)) * r.unit // no negative zero
+	}
+	return r.normUp(float64(sum)), true
 }
 
 // normUp is unit·√sum, rounded up to float32; sum is a whole number below 2⁴⁹.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"runtime"
 	"slices"
 
 	"github.com/sottodp/sotto/config"
@@ -27,7 +28,10 @@ type Format struct {
 	// Magic says that no row of text can look like what Is looks for. A format without it needs
 	// a schema with header: true, since the first row must not decide how all others are read (R9).
 	Magic bool
-	Open  func(ctx context.Context, in *Input) (Rows, error)
+	// Open opens a table that is read row by row. Divide opens one that several workers read in pieces;
+	// a format has one of the two.
+	Open   func(ctx context.Context, in *Input) (Rows, error)
+	Divide func(ctx context.Context, in *Input) (Pieces, error)
 	// Describe describes the table at path by its header alone. It returns nil for a table of
 	// another form. May be nil.
 	Describe func(path string) (*Description, error)
@@ -35,12 +39,47 @@ type Format struct {
 
 // Rows reads a table row by row.
 type Rows interface {
+	RowReader
+	Close() error
+}
+
+// A RowReader reads rows.
+type RowReader interface {
 	// Next puts the next row into row, or returns what is wrong with that row. io.EOF is the
 	// end; any other error ends the reading.
 	Next(row *Row) (Fault, error)
 	// Place returns an error that names the position of a fault in the last row, and nothing else.
 	Place(f Fault) *config.Error
+}
+
+// Pieces divides a table into pieces of consecutive rows.
+type Pieces interface {
+	// Piece returns the next piece. io.EOF is the end; any other error ends the reading. Other
+	// goroutines read the pieces, each one, while Piece cuts the next. used is a piece of the same table
+	// that was read to its end, whose memory Piece may use again, or nil.
+	Piece(used RowReader) (RowReader, error)
 	Close() error
+}
+
+// serial divides a table that is read row by row: a piece must be read before the next.
+type serial struct {
+	Rows
+	left int // rows of the piece
+	err  error
+}
+
+func (s *serial) Piece(RowReader) (RowReader, error) {
+	s.left = BlockRows
+	return s, s.err
+}
+
+func (s *serial) Next(row *Row) (f Fault, err error) {
+	if s.left == 0 {
+		return f, io.EOF
+	}
+	s.left--
+	f, s.err = s.Rows.Next(row)
+	return f, s.err
 }
 
 // A Fault says why a row is bad. The zero value is no fault.
@@ -63,6 +102,22 @@ type Input struct {
 
 // File opens the table's file.
 func (in *Input) File() (*File, error) { return OpenFile(in.Path, in.Sum) }
+
+// Workers is how many goroutines may read the table at the same time.
+func (in *Input) Workers() int {
+	if in.Options.workers > 0 {
+		return in.Options.workers
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// PieceBytes is how long a piece of a text should be.
+func (in *Input) PieceBytes() int {
+	if in.Options.piece > 0 {
+		return in.Options.piece
+	}
+	return 256 << 10
+}
 
 // Reads says whether a column of the schema is read.
 func (in *Input) Reads(c schema.Column) bool {
@@ -150,6 +205,11 @@ type Row struct {
 	place []int // the cell of each column of the encoder, −1 for one that is not read
 }
 
+// clone returns a row of the same table for another goroutine.
+func (r *Row) clone() *Row {
+	return &Row{encoder: r.encoder.clone(), raw: r.raw.clone(), place: r.place}
+}
+
 // Cells takes a row of named columns: the text of its cells. A cell for which null is true has no value,
 // whatever the missing marks are; null may be nil.
 func (r *Row) Cells(cells []string, null []bool) Fault {
@@ -198,8 +258,20 @@ func (r *Row) Pixels(image []byte, label byte, class int) Fault {
 	return Fault{}
 }
 
+// open opens a table of the format.
+func (f *Format) open(ctx context.Context, in *Input) (Pieces, error) {
+	if f.Divide != nil {
+		return f.Divide(ctx, in)
+	}
+	rows, err := f.Open(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return &serial{Rows: rows}, nil
+}
+
 // openRows opens the table in its format.
-func openRows(ctx context.Context, in *Input) (Rows, error) {
+func openRows(ctx context.Context, in *Input) (Pieces, error) {
 	s, opt := in.Schema, in.Options
 	names, at := make([]string, len(s.Columns)), make([]int, len(s.Columns))
 	for i, c := range s.Columns {
@@ -223,13 +295,13 @@ func openRows(ctx context.Context, in *Input) (Rows, error) {
 		case !f.Magic && !s.Format.Header:
 			return nil, &config.Error{File: in.Path, Field: "format.header", Found: f.Name, Allowed: "header: true, since its rows name the columns", Hint: "write a file of text with a header"}
 		default:
-			return f.Open(ctx, in)
+			return f.open(ctx, in)
 		}
 	}
 	if rest == nil {
 		return nil, fmt.Errorf("data: Options.Formats has no format of kind %s", s.Format.Kind)
 	}
-	return rest.Open(ctx, in)
+	return rest.open(ctx, in)
 }
 
 // headOf returns the beginning of the file at path, decompressed; nil if it cannot be read. Then the

@@ -36,6 +36,9 @@ type Options struct {
 	Dropped func(path string, stats *LoadStats) error
 	// Formats are the formats in package data/source. Package run/access sets them.
 	Formats []Format
+
+	workers int // 0: one for each core
+	piece   int // bytes of a piece of text; 0: as many as fit the cache
 }
 
 // dropped calls Dropped if rows were dropped.
@@ -125,10 +128,13 @@ func readInto(ctx context.Context, key []byte, s *schema.Schema, path string, op
 	if err := r.read(ctx, rows); err != nil {
 		return nil, nil, err
 	}
+	if err := r.finish(ctx); err != nil {
+		return nil, nil, err
+	}
 	if err := opt.dropped(path, &r.stats); err != nil {
 		return nil, nil, err
 	}
-	return &r.stats, &Content{Digest: [sha256.Size]byte(in.Sum.Sum(nil)), Rows: in.row.raw.done()}, nil
+	return &r.stats, &Content{Digest: [sha256.Size]byte(in.Sum.Sum(nil)), Rows: r.raw}, nil
 }
 
 // A reader is one call of Read.
@@ -136,63 +142,23 @@ type reader struct {
 	*Input
 	build *builder
 	stats LoadStats
+	raw   []uint64      // hashes of the raw rows
+	first *config.Error // the first bad row, under on_bad_row: stop
+	bad   int           // rows that are bad, under on_bad_row: stop
+	end   error         // what ended the reading: io.EOF, or an error
 }
 
-func (r *reader) read(ctx context.Context, in Rows) error {
-	var first *config.Error // the first bad row, under on_bad_row: stop
-	bad := 0
-	for {
-		r.row.begin() // not every record gets as far as the encoder
-		f, err := in.Next(r.row)
-		if err == io.EOF || err != nil && first != nil {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		r.stats.Rows++
-		if r.Options.Rows > 0 && r.records() > r.Options.Rows {
-			return rowsError(Public(r.Path), r.Schema.Counted(), "more "+r.Schema.Counted()+" than that", r.Options.Rows)
-		}
-		if f.Found != "" {
-			bad++
-			switch {
-			case r.Schema.OnBadRow == schema.BadRowDrop:
-				r.stats.Dropped++
-				if r.stats.DroppedBy == nil {
-					r.stats.DroppedBy = map[string]int{}
-				}
-				r.stats.DroppedBy[f.Column]++
-				if r.Options.KeepBad {
-					if err := r.build.drop(r.row.encoder); err != nil {
-						return err
-					}
-				}
-			case first == nil:
-				first = in.Place(f)
-				first.Field, first.Found, first.Allowed = columnField(f.Column), f.Found, f.Allowed
-			}
-		} else if first == nil {
-			r.row.finish()
-			if err := r.build.add(r.row.encoder); err != nil {
-				return err
-			}
-			for _, i := range r.row.clamped {
-				r.stats.Clamped[r.clampName(i)]++
-			}
-		}
-		if r.stats.Rows%BlockRows == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
-
+// finish checks and completes what was read.
+func (r *reader) finish(ctx context.Context) error {
 	switch {
-	case first != nil:
-		first.Hint = "correct the row, or the schema if the row is right"
-		if bad > 1 {
-			first.Hint = fmt.Sprintf("%d rows are bad, this is the first; %s", bad, first.Hint)
+	case r.first != nil:
+		r.first.Hint = "correct the row, or the schema if the row is right"
+		if r.bad > 1 {
+			r.first.Hint = fmt.Sprintf("%d rows are bad, this is the first; %s", r.bad, r.first.Hint)
 		}
-		return first
+		return r.first
+	case r.end != io.EOF:
+		return r.end
 	case r.Options.Rows > 0 && r.records() != r.Options.Rows:
 		return rowsError(Public(r.Path), r.Schema.Counted(), strconv.Itoa(r.records()), r.Options.Rows)
 	}
@@ -269,48 +235,50 @@ func newBuilder(s *schema.Schema, opt Options) *builder {
 // Empty is a table of the schema without rows.
 func Empty(s *schema.Schema) *Table { return newBuilder(s, Options{}).table }
 
-// add appends e's current row.
-func (b *builder) add(e *encoder) error {
+// A record is an encoded row.
+type record struct {
+	col     []int32 // ascending
+	val     []float32
+	y, norm float32
+	unit    unitID
+	dropped bool // a bad row, of which only the unit counts
+}
+
+// A unitID says whose row it is, if that is known.
+type unitID struct {
+	hash  [16]byte
+	known bool
+}
+
+// add appends a row.
+func (b *builder) add(r *record) error {
 	if err := b.begin(); err != nil {
 		return err
 	}
-	if b.dense {
+	if r.dropped {
+		b.gone[b.n], b.any = true, true
+	} else if b.dense {
 		row := b.x[b.n*b.table.Dim:][:b.table.Dim]
-		for i, j := range e.col {
-			row[j] = float32(e.val[i])
+		for i, j := range r.col {
+			row[j] = r.val[i]
 		}
 	} else {
-		for i, j := range e.col {
-			if v := float32(e.val[i]); v != 0 {
+		for i, j := range r.col {
+			if v := r.val[i]; v != 0 {
 				b.col = append(b.col, j)
 				b.val = append(b.val, v)
 			}
 		}
 	}
-	b.done(e.y, e.norm)
-	return b.whose(e, false)
-}
-
-// whose records the unit of the row that was just added.
-func (b *builder) whose(e *encoder, dropped bool) error {
+	b.done(r.y, r.norm)
 	if b.units == nil {
 		return nil
 	}
 	if len(b.units.of) == math.MaxInt32 {
 		return &config.Error{Field: "unit", Found: "more rows than 2147483647", Allowed: "fewer, for a table with units of several rows"}
 	}
-	b.units.add(e, dropped)
+	b.units.add(r)
 	return nil
-}
-
-// drop appends e's current row, a bad one, as dropped.
-func (b *builder) drop(e *encoder) error {
-	if err := b.begin(); err != nil {
-		return err
-	}
-	b.gone[b.n], b.any = true, true
-	b.done(0, 0)
-	return b.whose(e, true)
 }
 
 func (b *builder) begin() error {

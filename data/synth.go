@@ -63,11 +63,14 @@ func SynthPacked(sch *schema.Schema, records int, seed uint64, path string) (tru
 	}
 	return s.truth, writePacked(sch, path, Options{}, nil, func(b *builder) (*LoadStats, *Content, error) {
 		stats := &LoadStats{}
+		var val []float32
 		for ; s.next(); stats.Rows++ {
 			if f := s.enc.setLabel(&s.enc.label, 0, s.label()); f.Found != "" {
 				panic("data: synth made a bad label: " + f.Found) // cannot happen: labels fit the schema
 			}
-			if err := b.add(s.enc); err != nil {
+			e := s.enc
+			val = appendFloat32(val[:0], e.val)
+			if err := b.add(&record{col: e.col, val: val, y: e.y, norm: e.norm, unit: e.whose}); err != nil {
 				return nil, nil, err
 			}
 		}

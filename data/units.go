@@ -166,28 +166,28 @@ func newGrouper(most int) *grouper {
 	return &grouper{most: most, number: map[[16]byte]int32{}, ids: [][16]byte{}} // known, also where there are none
 }
 
-// add records the unit and the content of e's current row, a bad one where it is dropped.
-func (g *grouper) add(e *encoder, dropped bool) {
+// add records the unit and the content of a row.
+func (g *grouper) add(r *record) {
 	u := int32(-1)
-	if e.known {
+	if r.unit.known {
 		var ok bool
-		if u, ok = g.number[e.whose]; !ok {
+		if u, ok = g.number[r.unit.hash]; !ok {
 			u = int32(len(g.ids))
-			g.number[e.whose] = u
-			g.ids = append(g.ids, e.whose)
+			g.number[r.unit.hash] = u
+			g.ids = append(g.ids, r.unit.hash)
 		}
 	}
 	g.of = append(g.of, u)
-	g.gone = append(g.gone, dropped)
+	g.gone = append(g.gone, r.dropped)
 	g.print = append(g.print, 0)
-	if dropped {
+	if r.dropped {
 		return
 	}
 	g.text = g.text[:0]
-	for i, j := range e.col {
-		g.text = appendValue(g.text, j, float32(e.val[i]))
+	for i, j := range r.col {
+		g.text = appendValue(g.text, j, r.val[i])
 	}
-	sum := sha256.Sum256(binary.LittleEndian.AppendUint32(g.text, math.Float32bits(e.y)))
+	sum := sha256.Sum256(binary.LittleEndian.AppendUint32(g.text, math.Float32bits(r.y)))
 	g.print[len(g.print)-1] = binary.LittleEndian.Uint64(sum[:])
 }
 

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"bytes"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/sottodp/sotto/config"
@@ -15,89 +17,78 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-var csvFormat = data.Format{Name: "a CSV file", Kind: schema.KindCSV, Open: openCSV}
+var csvFormat = data.Format{Name: "a CSV file", Kind: schema.KindCSV, Divide: openCSV}
 
-// csvRows parses the records of a CSV file, each from its own line.
+// csvRows divides a CSV file, whose records are one line each.
 type csvRows struct {
 	*lines
 	format *schema.Format
-	feed   oneLine
-	r      *csv.Reader
 	width  int // cells in a row
 	label  int // the cell of a label that rows may leave out, or -1
 }
 
-// oneLine gives one line to a csv.Reader and then io.EOF until the next line is set: a quote that is not
-// closed thus ends with its line.
-type oneLine struct{ rest []byte }
-
-func (o *oneLine) Read(p []byte) (int, error) {
-	if len(o.rest) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, o.rest)
-	o.rest = o.rest[n:]
-	return n, nil
+// A csvPiece reads some lines of a CSV file.
+type csvPiece struct {
+	piece
+	of       *csvRows
+	cells    []string // of the last row: they share the memory of the piece, or unquoted
+	at       []int    // the byte at which each begins
+	unquoted []byte
 }
 
 // openCSV reads the header, if there is one, and finds the columns.
-func openCSV(_ context.Context, in *data.Input) (data.Rows, error) {
-	text, err := newLines(in.File())
+func openCSV(_ context.Context, in *data.Input) (data.Pieces, error) {
+	file, err := in.File()
+	text, err := newLines(file, err, in.PieceBytes())
 	if err != nil {
 		return nil, err
 	}
-	p := &csvRows{lines: text, format: &in.Schema.Format, width: len(in.Schema.Columns), label: -1}
-	p.r = csv.NewReader(&p.feed)
-	p.r.Comma, _ = utf8.DecodeRuneInString(p.format.Delimiter)
-	p.r.TrimLeadingSpace = p.format.Trim
-	p.r.FieldsPerRecord = -1
-	p.r.ReuseRecord = true
-	if p.format.Header {
-		if err := p.header(in); err != nil {
+	c := &csvRows{lines: text, format: &in.Schema.Format, width: len(in.Schema.Columns), label: -1}
+	if c.format.Header {
+		if err := c.header(in); err != nil {
 			text.Close()
 			return nil, err
 		}
-		return p, nil
+		return c, nil
 	}
-	at := make([]int, p.width)
-	names := make([]string, p.width)
-	for i, c := range in.Schema.Columns {
+	at := make([]int, c.width)
+	names := make([]string, c.width)
+	for i, col := range in.Schema.Columns {
 		at[i], names[i] = i, fmt.Sprintf("column %06d", i) // whatever the schema calls it
-		if c.Type == schema.TypeLabel && in.Options.Unlabeled {
-			p.label = i
+		if col.Type == schema.TypeLabel && in.Options.Unlabeled {
+			c.label = i
 		}
 	}
 	in.Cells(names, at)
-	return p, nil
+	return c, nil
 }
 
 // header reads the header line and says which columns the cells belong to.
-func (p *csvRows) header(in *data.Input) error {
-	line, f, err := p.record(p.format)
+func (c *csvRows) header(in *data.Input) error {
+	line, f, n, err := c.first(func(p *piece) ([]byte, data.Fault, error) { return p.record(c.format) })
 	switch {
 	case err == io.EOF:
-		return &config.Error{File: p.Name, Found: "an empty file", Allowed: "a header line, with or without rows below it", Hint: "a file without a header has header: false under format"}
+		return &config.Error{File: c.Name, Found: "an empty file", Allowed: "a header line, with or without rows below it", Hint: "a file without a header has header: false under format"}
 	case err != nil:
 		return err
 	case f.Found != "":
-		return &config.Error{File: p.Name, Line: p.n, Found: f.Found, Allowed: f.Allowed}
+		return &config.Error{File: c.Name, Line: n, Found: f.Found, Allowed: f.Allowed}
 	}
-	p.feed.rest = line
-	names, err := p.r.Read()
-	if err != nil {
-		f = csvFault(err)
-		return &config.Error{File: p.Name, Line: p.n, Column: f.Byte, Field: "header", Found: f.Found, Allowed: f.Allowed}
+	p := csvPiece{of: c}
+	if f = p.split(line); f.Found != "" {
+		return &config.Error{File: c.Name, Line: n, Column: f.Byte, Field: "header", Found: f.Found, Allowed: f.Allowed}
 	}
-	names = slices.Clone(names)
-	if p.format.Trim {
-		for i := range names {
-			names[i] = strings.TrimSpace(names[i])
+	names := make([]string, len(p.cells))
+	for i, name := range p.cells {
+		if c.format.Trim {
+			name = strings.TrimSpace(name)
 		}
+		names[i] = strings.Clone(name)
 	}
-	p.width = len(names)
+	c.width = len(names)
 	at, bad := in.Match(names)
 	if bad != nil {
-		bad.File, bad.Line = p.Name, p.n
+		bad.File, bad.Line = c.Name, n
 		if bad.Hint == "" {
 			bad.Hint = "if the file has no header, say header: false under format; check the delimiter too"
 		}
@@ -107,29 +98,122 @@ func (p *csvRows) header(in *data.Input) error {
 	return nil
 }
 
-func (p *csvRows) Next(row *data.Row) (data.Fault, error) {
-	line, f, err := p.record(p.format)
+func (c *csvRows) Piece(used data.RowReader) (data.RowReader, error) {
+	p, ok := used.(*csvPiece)
+	if !ok {
+		p = &csvPiece{of: c}
+	}
+	return p, c.cut(&p.piece)
+}
+
+func (p *csvPiece) Next(row *data.Row) (data.Fault, error) {
+	line, f, err := p.record(p.of.format)
 	if err != nil || f.Found != "" {
 		return f, err
 	}
-	p.feed.rest = line
-	cells, err := p.r.Read()
+	if f := p.split(line); f.Found != "" {
+		return f, nil
+	}
 	switch {
-	case err != nil:
-		return csvFault(err), nil
-	case len(cells) == p.width:
-		f = row.Cells(cells, nil)
-	case p.label >= 0 && len(cells) == p.width-1:
-		if f = row.Encode(slices.Insert(cells, p.label, ""), nil); f.Cell > p.label {
+	case len(p.cells) == p.of.width:
+		f = row.Cells(p.cells, nil)
+	case p.of.label >= 0 && len(p.cells) == p.of.width-1:
+		p.cells = slices.Insert(p.cells, p.of.label, "")
+		if f = row.Encode(p.cells, nil); f.Cell > p.of.label {
 			f.Cell--
 		}
 	default:
-		return data.Fault{Found: cellCount(len(cells)), Allowed: cellCount(p.width)}, nil
+		return data.Fault{Found: cellCount(len(p.cells)), Allowed: cellCount(p.of.width)}, nil
 	}
 	if f.Cell > 0 {
-		_, f.Byte = p.r.FieldPos(f.Cell - 1)
+		f.Byte = p.at[f.Cell-1] + 1
 	}
 	return f, nil
+}
+
+// split splits a line, which ends with '\n', into its cells as package encoding/csv does. That package
+// says what is wrong with a line that has no cells.
+func (p *csvPiece) split(line []byte) data.Fault {
+	p.cells, p.at, p.unquoted = p.cells[:0], p.at[:0], p.unquoted[:0]
+	delimiter := p.of.format.Delimiter
+	text := line[:len(line)-1]
+	if n := len(text); n > 0 && text[n-1] == '\r' {
+		text = text[:n-1]
+	}
+	plain := bytes.IndexByte(text, '"') < 0
+	for at := 0; ; {
+		rest := text[at:]
+		if p.of.format.Trim {
+			rest = bytes.TrimLeftFunc(rest, unicode.IsSpace)
+			at = len(text) - len(rest)
+		}
+		p.at = append(p.at, at)
+		if plain || len(rest) == 0 || rest[0] != '"' {
+			end := -1
+			if len(delimiter) == 1 {
+				end = bytes.IndexByte(rest, delimiter[0])
+			} else {
+				end = bytes.Index(rest, []byte(delimiter))
+			}
+			last := end < 0
+			if last {
+				end = len(rest)
+			}
+			if !plain && bytes.IndexByte(rest[:end], '"') >= 0 {
+				return p.fault(line)
+			}
+			p.cells = append(p.cells, view(rest[:end]))
+			if last {
+				return data.Fault{}
+			}
+			at += end + len(delimiter)
+			continue
+		}
+		n := p.quoted(rest)
+		if n < 0 {
+			return p.fault(line)
+		}
+		if rest = rest[n:]; len(rest) == 0 {
+			return data.Fault{}
+		}
+		if !bytes.HasPrefix(rest, []byte(delimiter)) {
+			return p.fault(line)
+		}
+		at += n + len(delimiter)
+	}
+}
+
+// quoted takes the quoted cell at the beginning of text and returns its length, −1 if no quote ends it.
+func (p *csvPiece) quoted(text []byte) int {
+	from, begin := len(p.unquoted), 1
+	for i := 1; ; {
+		n := bytes.IndexByte(text[i:], '"')
+		if n < 0 {
+			return -1
+		}
+		if i += n + 1; i < len(text) && text[i] == '"' { // "" is a quote
+			p.unquoted = append(p.unquoted, text[begin:i]...)
+			i++
+			begin = i
+			continue
+		}
+		cell := text[begin : i-1]
+		if begin > 1 {
+			p.unquoted = append(p.unquoted, cell...)
+			cell = p.unquoted[from:]
+		}
+		p.cells = append(p.cells, view(cell))
+		return i
+	}
+}
+
+// fault is what package encoding/csv finds wrong with a line.
+func (p *csvPiece) fault(line []byte) data.Fault {
+	r := csv.NewReader(bytes.NewReader(line))
+	r.Comma, _ = utf8.DecodeRuneInString(p.of.format.Delimiter)
+	r.TrimLeadingSpace = p.of.format.Trim
+	_, err := r.Read()
+	return csvFault(err)
 }
 
 func cellCount(n int) string {

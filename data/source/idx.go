@@ -35,6 +35,8 @@ var idx = data.Format{Name: "images (IDX)", Kind: schema.KindIDX, Open: openImag
 	return &data.Description{Form: "images (IDX, unsigned bytes)", Shape: shape}, nil
 }}
 
+const bufferSize = 64 << 10 // bytes read at once
+
 type idxRows struct {
 	images, labels *idxFile // labels: nil for predictions
 	classes        [256]int // of each byte; -1: none

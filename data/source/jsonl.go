@@ -25,10 +25,10 @@ var jsonLines = data.Format{
 		end := filepath.Ext(strings.TrimSuffix(path, ".gz"))
 		return ok && (len(rest) == 0 || rest[0] == '"' || rest[0] == '}') || len(head) == 0 && (end == ".jsonl" || end == ".ndjson")
 	},
-	Open: func(_ context.Context, in *data.Input) (data.Rows, error) {
-		text, err := newLines(in.File())
-		n := len(in.Schema.Columns)
-		j := &jsonRows{lines: text, columns: make(map[string]int, n), at: make([]int, n), cells: make([]string, n), null: make([]bool, n)}
+	Divide: func(_ context.Context, in *data.Input) (data.Pieces, error) {
+		file, err := in.File()
+		text, err := newLines(file, err, in.PieceBytes())
+		j := &jsonRows{lines: text, columns: make(map[string]int, len(in.Schema.Columns))}
 		for i, c := range in.Schema.Columns {
 			j.columns[c.Name] = i
 		}
@@ -39,20 +39,34 @@ var jsonLines = data.Format{
 type jsonRows struct {
 	*lines
 	columns map[string]int
+}
+
+type jsonPiece struct {
+	piece
+	columns map[string]int
 	at      []int // byte of each cell within the line, from 1; 0: it is left out
 	cells   []string
 	null    []bool
 }
 
-func (j *jsonRows) Place(f data.Fault) *config.Error {
+func (j *jsonRows) Piece(used data.RowReader) (data.RowReader, error) {
+	p, ok := used.(*jsonPiece)
+	if !ok {
+		n := len(j.columns)
+		p = &jsonPiece{columns: j.columns, at: make([]int, n), cells: make([]string, n), null: make([]bool, n)}
+	}
+	return p, j.cut(&p.piece)
+}
+
+func (j *jsonPiece) Place(f data.Fault) *config.Error {
 	if f.Cell > 0 {
 		f.Byte = j.at[f.Cell-1]
 	}
-	return j.lines.Place(f)
+	return j.piece.Place(f)
 }
 
 // Next reads the next line that is not blank.
-func (j *jsonRows) Next(row *data.Row) (data.Fault, error) {
+func (j *jsonPiece) Next(row *data.Row) (data.Fault, error) {
 	line, f, err := j.record(&schema.Format{Trim: true})
 	if err == nil && f.Found == "" {
 		f = j.parse(line)
@@ -64,7 +78,7 @@ func (j *jsonRows) Next(row *data.Row) (data.Fault, error) {
 }
 
 // parse puts the values on a line into cells.
-func (j *jsonRows) parse(line []byte) data.Fault {
+func (j *jsonPiece) parse(line []byte) data.Fault {
 	bad := func(at int, found, allowed string) data.Fault {
 		return data.Fault{Byte: at, Found: found, Allowed: allowed}
 	}

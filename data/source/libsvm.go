@@ -14,8 +14,9 @@ import (
 var libsvm = data.Format{
 	Name: "a LIBSVM file",
 	Kind: schema.KindLIBSVM,
-	Open: func(_ context.Context, in *data.Input) (data.Rows, error) {
-		text, err := newLines(in.File())
+	Divide: func(_ context.Context, in *data.Input) (data.Pieces, error) {
+		file, err := in.File()
+		text, err := newLines(file, err, in.PieceBytes())
 		return &libsvmRows{text, in}, err
 	},
 }
@@ -25,7 +26,20 @@ type libsvmRows struct {
 	in *data.Input
 }
 
-func (p *libsvmRows) Next(row *data.Row) (data.Fault, error) {
+type libsvmPiece struct {
+	piece
+	in *data.Input
+}
+
+func (l *libsvmRows) Piece(used data.RowReader) (data.RowReader, error) {
+	p, ok := used.(*libsvmPiece)
+	if !ok {
+		p = &libsvmPiece{in: l.in}
+	}
+	return p, l.cut(&p.piece)
+}
+
+func (p *libsvmPiece) Next(row *data.Row) (data.Fault, error) {
 	line, f, err := p.record(&p.in.Schema.Format)
 	if err != nil || f.Found != "" {
 		return f, err
@@ -35,7 +49,7 @@ func (p *libsvmRows) Next(row *data.Row) (data.Fault, error) {
 }
 
 // parse puts the record on line into row.
-func (p *libsvmRows) parse(line []byte, row *data.Row) data.Fault {
+func (p *libsvmPiece) parse(line []byte, row *data.Row) data.Fault {
 	features, unlabeled := p.in.Schema.Features, p.in.Options.Unlabeled
 	i, token, at := 0, []byte(nil), 0
 	next := func() bool { // the next token, and where it begins
@@ -56,7 +70,7 @@ func (p *libsvmRows) parse(line []byte, row *data.Row) data.Fault {
 	case colon < 0 && unlabeled:
 		next()
 	case colon < 0:
-		if f := row.Label(string(token)); f.Found != "" {
+		if f := row.Label(view(token)); f.Found != "" {
 			f.Byte = at + 1
 			return f
 		}
@@ -81,7 +95,7 @@ func (p *libsvmRows) parse(line []byte, row *data.Row) data.Fault {
 			return data.Fault{Byte: at + 1, Found: "an index that is not above the one before it", Allowed: "ascending indices"}
 		}
 		last = index
-		v, bad := config.ParseNumber(string(token[colon+1:]))
+		v, bad := config.ParseNumber(view(token[colon+1:]))
 		if bad != "" {
 			return data.Fault{Byte: at + colon + 2, Found: bad, Allowed: "a finite number; values out of bounds are clamped"}
 		}

@@ -1,90 +1,159 @@
 package source
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/schema"
 )
 
-const (
-	bufferSize = 64 << 10 // bytes read at once
-	maxLine    = 8 << 20  // longest line of a file, in bytes: a block then has fewer than 2³¹ values
-)
-
-// lines reads a file of text line by line. It has the methods of data.Rows except Next.
-type lines struct {
-	*data.File
-	r    *bufio.Reader
-	n    int    // number of the last line, from 1
-	long []byte // for lines that do not fit the buffer, and the last one
-}
+const maxLine = 8 << 20 // longest line of a file, in bytes: a piece then has fewer than 2³¹ values
 
 var errLongLine = errors.New("data: line too long")
 
-func newLines(f *data.File, err error) (*lines, error) {
+// lines divides a file of text into pieces of whole lines.
+type lines struct {
+	*data.File
+	size int
+	n    int    // lines in the pieces so far
+	left []byte // what was read after them
+	err  error  // what the file returned after left
+	head *piece // the first piece, if first has read lines of it
+}
+
+// newLines is for pieces of about size bytes.
+func newLines(f *data.File, err error, size int) (*lines, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lines{File: f, r: bufio.NewReaderSize(f, bufferSize)}
-	bom, err := l.r.Peek(3)
-	if err != nil && err != io.EOF {
+	l := &lines{File: f, size: max(size, 16)}
+	if l.left = l.fill(nil); l.err != nil && l.err != io.EOF && len(l.left) < 3 {
 		f.Close()
-		return nil, err
+		return nil, l.err
 	}
-	if string(bom) == "\ufeff" {
-		l.r.Discard(3)
-	}
+	l.left = bytes.TrimPrefix(l.left, []byte("\ufeff"))
 	return l, nil
 }
 
-func (l *lines) Place(f data.Fault) *config.Error {
-	return &config.Error{File: l.Name, Line: l.n, Column: f.Byte}
+// fill reads until b has size bytes or, if it has, is twice as long, or the file ends.
+func (l *lines) fill(b []byte) []byte {
+	want := l.size
+	if len(b) >= want {
+		want = 2 * len(b)
+	}
+	b = slices.Grow(b, want-len(b))
+	for len(b) < want && l.err == nil {
+		var n int
+		n, l.err = l.Read(b[len(b):want])
+		b = b[:len(b)+n]
+	}
+	return b
 }
 
-// next returns the next line with a '\n' at its end, also if the file has none. The line is valid until
-// the following call. After errLongLine, which keeps nothing of the line, reading continues.
-func (l *lines) next() ([]byte, error) {
-	line, err := l.r.ReadSlice('\n')
-	if err == nil {
-		l.n++
-		return line, nil
+// A piece is some lines of a file. Its methods are those of data.RowReader except Next.
+type piece struct {
+	file   string
+	memory []byte
+	text   []byte // the lines to come; each ends with '\n'
+	n      int    // number of the last line, from 1
+	seen   bool   // text was checked
+	plain  bool   // and all of it is UTF-8 without NUL
+	long   bool   // instead of text: a line that is too long
+	added  bool   // the last '\n' is not in the file
+}
+
+// cut reads the next lines into p.
+func (l *lines) cut(p *piece) error {
+	if l.head != nil {
+		*p, l.head = *l.head, nil
+		return nil
 	}
-	l.long = append(l.long[:0], line...)
-	tooLong := false
-	for err == bufio.ErrBufferFull {
-		line, err = l.r.ReadSlice('\n')
-		if tooLong = tooLong || len(l.long)+len(line) > maxLine; tooLong {
-			l.long = l.long[:1]
-		} else {
-			l.long = append(l.long, line...)
+	*p = piece{file: l.Name, memory: append(p.memory[:0], l.left...), n: l.n}
+	l.left = l.left[:0]
+	for tooLong := false; ; {
+		end := bytes.LastIndexByte(p.memory, '\n') + 1
+		if tooLong {
+			end = bytes.IndexByte(p.memory, '\n') + 1
+		}
+		ended := end == 0 && l.err == io.EOF
+		switch {
+		case end > 0 && !tooLong && len(p.memory) < l.size && l.err == nil: // more lines may fit
+		case end > 0 || ended && (tooLong || len(p.memory) > 0):
+			if ended {
+				end = len(p.memory)
+			}
+			l.left = append(l.left, p.memory[end:]...)
+			if p.long = tooLong || ended && end > maxLine; p.long {
+				l.n++
+				return nil
+			}
+			p.text = p.memory[:end]
+			if p.added = ended; ended {
+				p.memory = append(p.text, '\n')
+				p.text = p.memory
+			}
+			l.n += bytes.Count(p.text, []byte("\n"))
+			return nil
+		case l.err != nil:
+			return l.err
+		case tooLong || len(p.memory) > maxLine: // keeps nothing of the line
+			tooLong, p.memory = true, p.memory[:0]
+		}
+		p.memory = l.fill(p.memory)
+	}
+}
+
+// first returns the first line of the file that next finds. The lines after it are those of the pieces.
+func (l *lines) first(next func(*piece) ([]byte, data.Fault, error)) (line []byte, f data.Fault, n int, err error) {
+	for {
+		p := &piece{}
+		if err := l.cut(p); err != nil {
+			return nil, f, 0, err
+		}
+		if line, f, err = next(p); err != io.EOF {
+			l.head = p
+			return line, f, p.n, err
 		}
 	}
-	if err != nil && err != io.EOF {
-		return nil, err
-	}
-	if len(l.long) == 0 {
-		return nil, io.EOF
-	}
-	l.n++
-	if tooLong {
+}
+
+func (p *piece) Place(f data.Fault) *config.Error {
+	return &config.Error{File: p.file, Line: p.n, Column: f.Byte}
+}
+
+// next returns the next line, with its '\n'. It returns errLongLine for one that is too long.
+func (p *piece) next() ([]byte, error) {
+	if p.long {
+		p.long = false
+		p.n++
 		return nil, errLongLine
 	}
-	if l.long[len(l.long)-1] != '\n' {
-		l.long = append(l.long, '\n')
+	end := bytes.IndexByte(p.text, '\n') + 1
+	if end == 0 {
+		return nil, io.EOF
 	}
-	return l.long, nil
+	line := p.text[:end:end]
+	p.text = p.text[end:]
+	p.n++
+	if end > maxLine && !(p.added && len(p.text) == 0 && end == maxLine+1) {
+		return nil, errLongLine
+	}
+	return line, nil
 }
 
 // record returns the next line that is neither blank nor a comment. A line that is not text is a fault.
-func (l *lines) record(f *schema.Format) ([]byte, data.Fault, error) {
+func (p *piece) record(f *schema.Format) ([]byte, data.Fault, error) {
+	if !p.seen {
+		p.seen, p.plain = true, isText(p.text)
+	}
 	for {
-		line, err := l.next()
+		line, err := p.next()
 		switch {
 		case err == errLongLine:
 			return nil, data.Fault{Found: "a line of more than 8 MiB", Allowed: "records of one line each"}, nil
@@ -93,7 +162,7 @@ func (l *lines) record(f *schema.Format) ([]byte, data.Fault, error) {
 		case f.Comment != "" && len(line) > len(f.Comment) && string(line[:len(f.Comment)]) == f.Comment:
 		case len(line) == 1 || len(line) == 2 && line[0] == '\r':
 		case (f.Trim || f.Kind == schema.KindLIBSVM) && len(bytes.TrimSpace(line)) == 0:
-		case !isText(line):
+		case !p.plain && !isText(line):
 			return nil, data.Fault{Found: "bytes that are not text (a binary file?)", Allowed: "a text file in UTF-8"}, nil
 		default:
 			return line, data.Fault{}, nil
@@ -103,3 +172,6 @@ func (l *lines) record(f *schema.Format) ([]byte, data.Fault, error) {
 
 // isText says whether a line is UTF-8 without NUL.
 func isText(line []byte) bool { return bytes.IndexByte(line, 0) < 0 && utf8.Valid(line) }
+
+// view returns b as a string that shares its memory.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -89,12 +89,16 @@ func Skeleton(path, delimiter string) ([]byte, error) {
 		}
 		return skeletonOfColumns(baseName(path), " {kind: csv} # Parquet files and SQL tables too", names), nil
 	}
-	in, err := newLines(data.OpenFile(path, nil))
+	file, err := data.OpenFile(path, nil)
+	in, err := newLines(file, err, 64<<10)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
-	line, err := in.next()
+	line, _, _, err := in.first(func(p *piece) ([]byte, data.Fault, error) {
+		line, err := p.next()
+		return line, data.Fault{}, err
+	})
 	switch {
 	case err == io.EOF:
 		return nil, &config.Error{File: path, Found: "an empty file", Allowed: "a header line that names the columns"}

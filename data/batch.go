@@ -1,0 +1,220 @@
+package data
+
+import (
+	"context"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/schema"
+)
+
+// A batch holds encoded rows, in the order of the table. It keeps its memory for the next ones.
+type batch struct {
+	end     []int // of each row: the end of its values in col and val
+	col     []int32
+	val     []float32
+	y, norm []float32
+	units   []unitID      // beside y, if the rows have units
+	bad     []badRow      // ascending
+	first   *config.Error // of the first bad row
+	clamped []int         // values that were clamped, by column; at 0 those of a table without columns
+	raw     []uint64      // hashes of the raw rows
+	err     error         // what ended the reading after these rows, io.EOF at the end; nil: there may be more
+}
+
+// A badRow is a row that was not parsed.
+type badRow struct {
+	row    int
+	column string
+}
+
+// fill replaces the rows of b by those of a piece.
+func (b *batch) fill(piece RowReader, row *Row) {
+	b.end, b.col, b.val, b.y, b.norm, b.units = b.end[:0], b.col[:0], b.val[:0], b.y[:0], b.norm[:0], b.units[:0]
+	b.bad, b.first, b.err = b.bad[:0], nil, nil
+	b.clamped = append(b.clamped[:0], make([]int, len(row.cols)+1)...)
+	if row.raw != nil {
+		row.raw.rows = b.raw[:0]
+		defer func() { b.raw = row.raw.rows }()
+	}
+	for {
+		row.begin() // not every record gets as far as the encoder
+		f, err := piece.Next(row)
+		if err == io.EOF {
+			return
+		}
+		if err != nil {
+			b.err = err
+			return
+		}
+		if f.Found != "" {
+			if b.first == nil {
+				b.first = piece.Place(f)
+				b.first.Field, b.first.Found, b.first.Allowed = columnField(f.Column), f.Found, f.Allowed
+			}
+			b.bad = append(b.bad, badRow{len(b.end), f.Column})
+			row.y, row.norm = 0, 0
+		} else {
+			row.finish()
+			b.col = append(b.col, row.col...)
+			b.val = appendFloat32(b.val, row.val)
+			for _, i := range row.clamped {
+				b.clamped[i+1]++
+			}
+		}
+		b.end = append(b.end, len(b.col))
+		b.y, b.norm = append(b.y, row.y), append(b.norm, row.norm)
+		if row.unit >= 0 {
+			b.units = append(b.units, row.whose)
+		}
+	}
+}
+
+// appendFloat32 appends x, rounded.
+func appendFloat32(dst []float32, x []float64) []float32 {
+	n := len(dst)
+	dst = slices.Grow(dst, len(x))[:n+len(x)]
+	for i, v := range x {
+		dst[n+i] = float32(v)
+	}
+	return dst
+}
+
+// merge adds the rows of b to the table.
+func (r *reader) merge(ctx context.Context, b *batch) error {
+	bad, from := b.bad, 0
+	for i, end := range b.end {
+		rec := record{col: b.col[from:end], val: b.val[from:end], y: b.y[i], norm: b.norm[i]}
+		from = end
+		if len(b.units) > 0 {
+			rec.unit = b.units[i]
+		}
+		column := ""
+		if len(bad) > 0 && bad[0].row == i {
+			rec.dropped, column, bad = true, bad[0].column, bad[1:]
+		}
+		if err := r.add(&rec, column, b.first); err != nil {
+			return err
+		}
+		if r.stats.Rows%BlockRows == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	for i, n := range b.clamped {
+		if n > 0 {
+			r.stats.Clamped[r.clampName(i-1)] += n
+		}
+	}
+	r.raw, r.end = append(r.raw, b.raw...), b.err
+	return nil
+}
+
+// add adds a row to the table, or counts it; column and fault are of a bad one.
+func (r *reader) add(rec *record, column string, fault *config.Error) error {
+	r.stats.Rows++
+	if r.Options.Rows > 0 && r.records() > r.Options.Rows {
+		return rowsError(Public(r.Path), r.Schema.Counted(), "more "+r.Schema.Counted()+" than that", r.Options.Rows)
+	}
+	switch {
+	case !rec.dropped:
+	case r.Schema.OnBadRow == schema.BadRowDrop:
+		r.stats.Dropped++
+		if r.stats.DroppedBy == nil {
+			r.stats.DroppedBy = map[string]int{}
+		}
+		r.stats.DroppedBy[column]++
+		if !r.Options.KeepBad {
+			return nil
+		}
+	default:
+		r.bad++
+		if r.first == nil {
+			r.first = fault
+		}
+	}
+	if r.first != nil {
+		return nil
+	}
+	return r.build.add(rec)
+}
+
+// A task is a piece of the table, and then its rows.
+type task struct {
+	batch
+	piece RowReader
+	cut   error         // what Piece returned instead of a piece
+	ready chan struct{} // gets a value when the batch is full
+}
+
+// next takes the next piece of the table. It returns false at the end.
+func (t *task) next(in Pieces) bool {
+	t.piece, t.cut = in.Piece(t.piece)
+	return t.cut == nil
+}
+
+// encode fills the batch from the piece, if there is one.
+func (t *task) encode(row *Row) {
+	if t.cut != nil {
+		t.batch = batch{err: t.cut}
+		return
+	}
+	t.fill(t.piece, row)
+}
+
+// read reads all rows. Their batches are merged in the order of the table, so neither the table nor an
+// error depends on the number of workers.
+func (r *reader) read(ctx context.Context, in Pieces) error {
+	workers := r.Workers()
+	if _, ok := in.(*serial); ok || workers == 1 {
+		for t := (&task{}); r.end == nil; {
+			t.next(in)
+			t.encode(r.row)
+			if err := r.merge(ctx, &t.batch); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+
+	// One goroutine takes the pieces, workers encode their rows, this one merges them. The number of tasks
+	// bounds the memory.
+	free := make(chan *task, workers+2)
+	work, order := make(chan *task, cap(free)), make(chan *task, cap(free))
+	for range cap(free) {
+		free <- &task{ready: make(chan struct{}, 1)}
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer close(free) // ends the goroutine below
+	all.Go(func() {
+		defer close(work)
+		for t := range free {
+			more := t.next(in)
+			order <- t
+			work <- t
+			if !more {
+				return
+			}
+		}
+	})
+	for range workers {
+		row := r.row.clone()
+		all.Go(func() {
+			for t := range work {
+				t.encode(row)
+				t.ready <- struct{}{}
+			}
+		})
+	}
+	for r.end == nil {
+		t := <-order
+		<-t.ready
+		if err := r.merge(ctx, &t.batch); err != nil {
+			return err
+		}
+		free <- t
+	}
+	return nil
+}

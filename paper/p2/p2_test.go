@@ -33,7 +33,7 @@ func TestSmall(t *testing.T) {
 			t.Errorf("%s fails: %s", c.Name, c.Found)
 		}
 	}
-	if len(r.Claims) != 20 {
+	if len(r.Claims) != 23 {
 		t.Errorf("%d claims", len(r.Claims))
 	}
 	again := 0

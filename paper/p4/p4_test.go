@@ -52,7 +52,7 @@ func TestSmall(t *testing.T) {
 	var failed []string
 	for _, c := range found.Claims {
 		t.Logf("%-40s %v: %s", c.Name, c.Holds, c.Found)
-		if !c.Holds && !strings.Contains(c.Name, " time, ") {
+		if !c.Holds && !c.NotTested && !strings.Contains(c.Name, " time, ") {
 			failed = append(failed, c.Name)
 		}
 	}

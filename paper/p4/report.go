@@ -46,6 +46,7 @@ type Report struct {
 	Runs     []Run
 	Cells    []Cell
 	Gains    []Gain
+	Meetings []Meeting // without real tables none
 }
 
 // A Gain compares the noise of OPT as P4 prints it with that of the sound one, at the paper's size.
@@ -124,7 +125,14 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	if r.Gains, err = gains(); err != nil {
 		return nil, err
 	}
-	found := &paper.Results{R: r, Tables: append(r.tables(), r.gained()), Claims: claims(size, r.Cells)}
+	if r.Meetings, err = meetings(ctx, l, tables); err != nil {
+		return nil, err
+	}
+	shown := append(r.tables(), r.gained())
+	if len(r.Meetings) > 0 {
+		shown = append(shown, r.met())
+	}
+	found := &paper.Results{R: r, Tables: shown, Claims: claims(size, r.Cells)}
 	found.Data = []paper.File{{Name: "runs.csv", Text: runsCSV(r.Runs)}, {Name: "cells.csv", Text: cellsCSV(r.Cells)}}
 	for i, s := range size.Settings {
 		found.Figures = append(found.Figures, paper.Figure{File: fmt.Sprintf("figure%d", i+1), Title: shaped + ", " + s.String(),

@@ -66,11 +66,12 @@ type problem struct {
 	size   Size
 	smooth float64 // L: the largest singular value of UᵀU/n, plus 2λ
 	least  float64 // F*, by 1000 steps of NAG without noise
+	spread float64 // of the noise, in what (3.5) says
 }
 
-// newProblem draws the table: features uniform on (0, 1), labels sign(u·w) for a w of standard normal coordinates.
-func newProblem(s Size) (*problem, error) {
-	src := noise.NewSeeded(seed, "table", 0)
+// newProblem draws a table by its number: features uniform on (0, 1), labels sign(u·w) for a w of standard normal coordinates.
+func newProblem(s Size, table uint64) (*problem, error) {
+	src := noise.NewSeeded(seed, "table", table)
 	w := make([]float64, dim)
 	for j := range w {
 		w[j] = paper.Normal(src)
@@ -95,7 +96,7 @@ func newProblem(s Size) (*problem, error) {
 	if !eigen.Factorize(gram, false) {
 		return nil, errors.New("p1: the eigenvalues of the table were not found")
 	}
-	p := &problem{rows, s, slices.Max(eigen.Values(nil)) + mu, math.Inf(1)}
+	p := &problem{rows, s, slices.Max(eigen.Values(nil)) + mu, math.Inf(1), 1}
 	m := method.NAG{P1: method.P1{Steps: 1000, Rate: 1 / p.smooth, Mu: mu, Gradient: method.Gradient{Off: true}}}
 	return p, p.run(context.Background(), m, nil, seed, func(step int, x []float64) {
 		if step > 900 {
@@ -195,7 +196,7 @@ func (p *problem) fitted(c *Curve) (method.Method, error) {
 	case strings.HasSuffix(c.Method, "-opt*"):
 		err = spread(2, guess, func(a []float64) ([]float64, error) { return schedule.PureSampled(a, s.epsilon(), c.M, n) })
 	default:
-		common.Gradient.Noise = 1 / schedule.Inner(s.epsilon()/float64(c.T), c.M, n) // (3.5)
+		common.Gradient.Noise = p.spread / schedule.Inner(s.epsilon()/float64(c.T), c.M, n) // (3.5)
 	}
 	c.Taken = common.Steps
 	nag, masg := method.NAG{P1: common}, method.MASG{P1: common}
@@ -281,7 +282,7 @@ func (p *problem) one(ctx context.Context, j job) ([]float64, error) {
 		return nil, err
 	}
 	// The noise is that of the formulas, whose rounding may be off by a last digit.
-	budget := privacy.Budget{Epsilon: p.size.epsilon() * (1 + 1e-9), Adjacency: privacy.ReplaceOne}
+	budget := privacy.Budget{Epsilon: p.size.epsilon() / p.spread * (1 + 1e-9), Adjacency: privacy.ReplaceOne}
 	meter, err := account.NewPlan(plan, account.Pure{}, budget)
 	if err != nil {
 		return nil, err

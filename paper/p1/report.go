@@ -41,10 +41,11 @@ type Report struct {
 	Counter string
 	Curves  []*Curve
 	Gains   []Gain
+	Drawn   []Drawn
 }
 
 func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
-	p, err := newProblem(size)
+	p, err := newProblem(size, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,14 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	}
 	r := &Report{Size: size, Epsilon: size.epsilon(), Smooth: p.smooth, Least: p.least, Start: curves[0].Gap[0], Counter: counterexample(), Curves: curves}
 	r.Gains = r.gains()
-	return &paper.Results{R: r, Tables: []paper.Table{r.lengths(), r.gained()}, Claims: r.claims(), Figures: append([]paper.Figure{heavyBall(), second}, r.errors()...),
+	similar, err := newProblem(size, similarTable)
+	if err != nil {
+		return nil, err
+	}
+	if r.Drawn, err = r.drawn(ctx, l, similar); err != nil {
+		return nil, err
+	}
+	return &paper.Results{R: r, Tables: []paper.Table{r.lengths(), r.gained(), r.beside(similar)}, Claims: r.claims(), Figures: append([]paper.Figure{heavyBall(), second}, r.errors()...),
 		Data: []paper.File{{Name: "curves.csv", Text: r.csv()}}}, nil
 }
 

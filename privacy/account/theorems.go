@@ -53,6 +53,7 @@ var theorems = []Theorem{
 	{"improved-conversion", "Improved conversion to (ε, δ)", "Canonne, Kamath, Steinke 2020"},
 	{"best-order", "The search for the best order", "own proof"},
 	{"best", "The least of several bounds", "own proof"},
+	{"trade-off", "Every attack at once: trade-off curves and μ", "Wasserman, Zhou 2010; Dong, Roth, Su 2022; Kaissis, Kolek, Balle, Hayes, Rueckert 2024; own proof"},
 	{"pld-pairs", "Dominating pairs", "Zhu, Dong, Wang 2022; Kairouz, Oh, Viswanath 2015; own proof"},
 	{"pld-fixed", "Samples of fixed size under replace-one", "Zhu, Dong, Wang 2022; Balle, Barthe, Gaboardi 2018"},
 	{"pld-mixture", "Releases of different kinds on one sample", "own proof"},

@@ -328,9 +328,7 @@ func (l *pldLoss) Epsilon(delta float64) float64 {
 	defer l.mu.Unlock()
 	epsilon, ok := l.known[delta]
 	if !ok {
-		for _, c := range l.compose(pldGoal{logDelta: math.Log(delta)}, false) {
-			epsilon = math.Max(epsilon, epsilonOf(c, delta))
-		}
+		_, epsilon = l.whole(goalAt(delta))
 		l.known[delta] = epsilon
 	}
 	return math.Min(epsilon, l.pure)
@@ -348,10 +346,7 @@ func (l *pldLoss) Delta(epsilon float64) float64 {
 	case l.hopeless || math.IsInf(epsilon, 1):
 		return 1
 	}
-	delta := 0.0
-	for _, c := range l.compose(pldGoal{epsilon: epsilon, atEpsilon: true}, false) {
-		delta = math.Max(delta, c.delta(epsilon))
-	}
+	_, delta := l.whole(pldGoal{epsilon: epsilon, atEpsilon: true})
 	return math.Min(1, math.Max(delta, math.SmallestNonzeroFloat64))
 }
 
@@ -369,19 +364,8 @@ func (l *pldLoss) lowerEpsilon(delta, upper float64) float64 {
 		l = &pldLoss{parts: l.less, adj: l.adj, steps: l.steps, sampled: l.sampled, gridOnly: l.gridOnly}
 	}
 	epsilon := 0.0
-	for _, c := range l.compose(pldGoal{logDelta: math.Log(delta)}, true) {
+	for _, c := range l.compose(goalAt(delta), true) {
 		epsilon = math.Max(epsilon, lowerEpsilonOf(c, delta, upper))
 	}
 	return epsilon
-}
-
-// compose runs the directions side by side.
-func (l *pldLoss) compose(goal pldGoal, lower bool) []composition {
-	list := make([]composition, len(l.directions()))
-	var wait sync.WaitGroup
-	for i, d := range l.directions() {
-		wait.Go(func() { list[i] = l.composeOne(d, goal, lower) })
-	}
-	wait.Wait()
-	return list
 }

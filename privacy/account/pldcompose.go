@@ -4,10 +4,14 @@ import "math"
 
 // A pldGoal is what is asked: ε at a δ, or δ at an ε.
 type pldGoal struct {
+	delta     float64
 	logDelta  float64
 	epsilon   float64
 	atEpsilon bool
 }
+
+// goalAt asks for ε at a δ.
+func goalAt(delta float64) pldGoal { return pldGoal{delta: delta, logDelta: math.Log(delta)} }
 
 const (
 	pldMinPoints = 1 << 12
@@ -120,41 +124,55 @@ type composition interface {
 	top() float64
 }
 
-// composeOne chooses between the two ways to compose, which differ in what they
-// cost. d is a direction of the whole.
-func (l *pldLoss) composeOne(d direction, goal pldGoal, lower bool) composition {
+// A pldAim is what a composition is made for: it is sharpest there, and a bound everywhere. All of it is
+// guessed from sketches; no bound rests on it.
+type pldAim struct {
+	z        float64 // where Gaussian tails are cut
+	tilt     float64 // the order at which Rényi divergences convert best
+	epsilon  float64
+	logDelta float64
+	cost     float64 // ε, or ln δ where δ is asked for, at that order
+	list     []sketch
+}
+
+func (l *pldLoss) aim(d direction, goal pldGoal) pldAim {
 	sketches := func(z float64) (list []sketch) {
 		for _, p := range l.parts {
 			list = append(list, p.sketch(d, z))
 		}
 		return list
 	}
-	// The tilt is the order at which Rényi divergences convert best.
-	logDelta := goal.logDelta
+	a := pldAim{epsilon: goal.epsilon, logDelta: goal.logDelta}
 	if goal.atEpsilon {
 		list := sketches(39)
 		f := func(t float64) float64 { return improvedLogDelta(t, logMoment(list, t)/t, goal.epsilon) }
-		logDelta = math.Min(-1e-9, math.Max(-650, f(argmin(1e-4, 1e7, f))-7))
+		a.logDelta = math.Min(-1e-9, math.Max(-650, f(argmin(1e-4, 1e7, f))-7))
 	}
-	z := math.Sqrt(2 * (math.Log(l.steps+1) + 16 - logDelta))
-	list := sketches(z)
+	a.z = math.Sqrt(2 * (math.Log(l.steps+1) + 16 - a.logDelta))
+	a.list = sketches(a.z)
 	f := func(t float64) float64 {
 		if goal.atEpsilon {
-			return improvedLogDelta(t, logMoment(list, t)/t, goal.epsilon)
+			return improvedLogDelta(t, logMoment(a.list, t)/t, goal.epsilon)
 		}
-		return improvedEpsilon(t, logMoment(list, t)/t, logDelta)
+		return improvedEpsilon(t, logMoment(a.list, t)/t, a.logDelta)
 	}
-	tilt := argmin(1e-4, 1e7, f)
-	epsilon := goal.epsilon
+	a.tilt = argmin(1e-4, 1e7, f)
+	a.cost = f(a.tilt)
 	if !goal.atEpsilon {
-		epsilon = math.Max(0, f(tilt))
+		a.epsilon = math.Max(0, a.cost)
 	}
+	return a
+}
+
+// composeOne chooses between the two ways to compose, which differ in what they
+// cost. d is a direction of the whole.
+func (l *pldLoss) composeOne(d direction, a pldAim, lower bool) composition {
 	if !l.gridOnly {
-		if c := l.newLine(d, z, tilt, epsilon, logDelta, list, lower); c != nil {
+		if c := l.newLine(d, a.z, a.tilt, a.epsilon, a.logDelta, a.list, lower); c != nil {
 			return c
 		}
 	}
-	return l.newGrid(d, z, tilt, epsilon, logDelta, list, lower)
+	return l.newGrid(d, a.z, a.tilt, a.epsilon, a.logDelta, a.list, lower)
 }
 
 // newGrid chooses window and grid.

@@ -58,7 +58,8 @@ func TestPLDLineAgainstGrid(t *testing.T) {
 		if !ok || upper == 0 {
 			return
 		}
-		for _, c := range grid.compose(pldGoal{logDelta: math.Log(delta)}, false) {
+		w, _ := grid.whole(goalAt(delta))
+		for _, c := range w.all {
 			if _, ok := c.(*pldLine); ok {
 				lines++
 			}

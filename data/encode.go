@@ -2,6 +2,7 @@ package data
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/sottodp/sotto/config"
@@ -15,9 +16,9 @@ type encoder struct {
 	cols    []encColumn // columns that are read, in schema order, with the label
 	label   encColumn   // the label
 	rule    rowRule
-	center  []float64 // IDX: one number, or one for each pixel
-	scale   []float64
-	ones    bool // there is an intercept
+	image   *schema.Image // IDX
+	shades  *[256]float64 // the value of each byte, if it is the same for all pixels
+	ones    bool          // there is an intercept
 	lo, hi  float64
 	missing []string
 	trim    bool
@@ -66,7 +67,13 @@ func newEncoder(s *schema.Schema) *encoder {
 		e.lo, e.hi = s.Values.Min, s.Values.Max
 	}
 	if s.Image != nil {
-		e.center, e.scale = s.Image.Center, s.Image.Scale
+		e.image = s.Image
+		if len(s.Image.Center) == 1 && len(s.Image.Scale) == 1 {
+			e.shades = new([256]float64)
+			for v := range e.shades {
+				e.shades[v] = (float64(v) - s.Image.Center[0]) / s.Image.Scale[0]
+			}
+		}
 	}
 	offset := s.Features
 	for _, c := range s.Columns {
@@ -144,6 +151,27 @@ func (e *encoder) feature(j int, v float64) {
 		e.col = append(e.col, int32(j))
 		e.val = append(e.val, v)
 	}
+}
+
+// pixels adds the features of an image.
+func (e *encoder) pixels(image []byte) {
+	e.col, e.val = slices.Grow(e.col[:0], len(image)+1), slices.Grow(e.val[:0], len(image)+1) // one more for the intercept
+	col, val := e.col[:len(image)], e.val[:len(image)]
+	n := 0
+	for j, b := range image {
+		var v float64
+		if e.shades != nil {
+			v = e.shades[b]
+		} else {
+			center, scale := e.image.Center, e.image.Scale // one number, or one for each pixel
+			v = (float64(b) - center[min(j, len(center)-1)]) / scale[min(j, len(scale)-1)]
+		}
+		col[n], val[n] = int32(j), v
+		if v != 0 {
+			n++
+		}
+	}
+	e.col, e.val = col[:n], val[:n]
 }
 
 // finish adds the intercept and applies the row rule: then val and norm are final.
@@ -338,11 +366,15 @@ func (r rowRule) apply(v []float64) float32 {
 		return 0
 	}
 	var s float64 // ‖v/m‖², or ‖v/m‖₁
-	for _, x := range v {
+	for i, x := range v {
+		q := x / m
+		if r.scale {
+			v[i] = q
+		}
 		if r.one {
-			s += math.Abs(x / m)
+			s += math.Abs(q)
 		} else {
-			s += float64((x / m) * (x / m))
+			s += float64(q * q)
 		}
 	}
 	root := math.Sqrt(s)
@@ -354,8 +386,10 @@ func (r rowRule) apply(v []float64) float32 {
 			return norm
 		}
 	}
-	for i, x := range v {
-		v[i] = x / m
+	if !r.scale {
+		for i, x := range v {
+			v[i] = x / m
+		}
 	}
 	f := (1 - 0x1p-40) * (r.bound / r.unit) / root // v/m·f has a norm just below the bound, in units
 	for {

@@ -251,9 +251,7 @@ func (r *Row) Pixels(image []byte, label byte, class int) Fault {
 	if class < 0 {
 		return Fault{Column: r.label.name, Found: "a label that is none of the classes", Allowed: "one of the classes in the schema"}
 	}
-	for j, v := range image {
-		r.feature(j, (float64(v)-r.center[j%len(r.center)])/r.scale[j%len(r.scale)])
-	}
+	r.pixels(image)
 	r.y = float32(class)
 	return Fault{}
 }

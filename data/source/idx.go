@@ -22,7 +22,7 @@ import (
 // idx is an IDX file of images, plain or gzip, with their labels in a second one. An IDX file has two
 // zero bytes, the type of a value (8: unsigned byte), the number of dimensions, each dimension as a
 // big-endian uint32, the first of which is the number of images, and then the values.
-var idx = data.Format{Name: "images (IDX)", Kind: schema.KindIDX, Open: openImages, Describe: func(path string) (*data.Description, error) {
+var idx = data.Format{Name: "images (IDX)", Kind: schema.KindIDX, Divide: openImages, Describe: func(path string) (*data.Description, error) {
 	f, err := data.OpenFile(path, nil)
 	if err != nil {
 		return nil, nil
@@ -37,12 +37,23 @@ var idx = data.Format{Name: "images (IDX)", Kind: schema.KindIDX, Open: openImag
 
 const bufferSize = 64 << 10 // bytes read at once
 
+// idxRows divides the images.
 type idxRows struct {
-	images, labels *idxFile // labels: nil for predictions
-	classes        [256]int // of each byte; -1: none
-	image          []byte
+	images, labels *idxFile  // labels: nil for predictions
+	classes        [256]int  // of each byte; -1: none
+	pixels         int       // of an image
+	most           int       // images of a piece
 	sum, labelSum  hash.Hash // of the images, and at the end of both; of the labels
 	row            int
+	err            error // after the last piece
+}
+
+// An idxPiece is some images with their labels.
+type idxPiece struct {
+	of             *idxRows
+	images, labels []byte
+	first, rows    int // the number of the first image, and how many there are
+	row            int // images read
 }
 
 // An idxFile is one of the two files.
@@ -52,8 +63,9 @@ type idxFile struct {
 	count uint32
 }
 
-func openImages(_ context.Context, in *data.Input) (data.Rows, error) {
-	s := &idxRows{image: make([]byte, in.Schema.Image.Pixels()), sum: in.Sum, labelSum: sha256.New()}
+func openImages(_ context.Context, in *data.Input) (data.Pieces, error) {
+	s := &idxRows{pixels: in.Schema.Image.Pixels(), sum: in.Sum, labelSum: sha256.New()}
+	s.most = max(1, in.PieceBytes()/4/s.pixels) // a row has eight times as many bytes
 	for i := range s.classes {
 		s.classes[i] = -1
 	}
@@ -188,23 +200,44 @@ func labelsBeside(images string) string {
 	return ""
 }
 
-func (s *idxRows) Next(row *data.Row) (f data.Fault, err error) {
-	if uint32(s.row) == s.images.count {
-		return f, s.end()
+func (s *idxRows) Piece(used data.RowReader) (data.RowReader, error) {
+	p, ok := used.(*idxPiece)
+	if !ok {
+		p = &idxPiece{of: s, images: make([]byte, s.most*s.pixels), labels: make([]byte, s.most)}
 	}
-	s.row++
-	if err := s.images.value(s.image); err != nil {
-		return f, err
+	p.first, p.rows, p.row = s.row, 0, 0
+	n := min(s.most, int(s.images.count)-s.row)
+	if s.err == nil && n == 0 {
+		s.err = s.end()
 	}
-	class := 0
-	var b [1]byte
-	if s.labels != nil {
-		if err := s.labels.value(b[:]); err != nil {
-			return f, err
+	if s.err != nil {
+		return nil, s.err
+	}
+	var bytes int
+	bytes, s.err = s.images.values(p.images[:n*s.pixels])
+	if p.rows = bytes / s.pixels; s.labels != nil {
+		if labels, err := s.labels.values(p.labels[:p.rows]); err != nil {
+			p.rows, s.err = labels, err
 		}
-		class = s.classes[b[0]]
 	}
-	return row.Pixels(s.image, b[0], class), nil
+	if s.row += p.rows; p.rows == 0 {
+		return nil, s.err
+	}
+	return p, nil
+}
+
+func (p *idxPiece) Next(row *data.Row) (f data.Fault, err error) {
+	if p.row == p.rows {
+		return f, io.EOF
+	}
+	k := p.row
+	p.row++
+	class, label := 0, byte(0)
+	if p.of.labels != nil {
+		label = p.labels[k]
+		class = p.of.classes[label]
+	}
+	return row.Pixels(p.images[k*p.of.pixels:(k+1)*p.of.pixels], label, class), nil
 }
 
 // end returns io.EOF if both files end here.
@@ -224,18 +257,18 @@ func (s *idxRows) end() error {
 	return io.EOF
 }
 
-// value reads the next value of a file.
-func (x *idxFile) value(dst []byte) error {
-	_, err := io.ReadFull(x.r, dst)
+// values reads the next values of a file, and returns the number of their bytes.
+func (x *idxFile) values(dst []byte) (int, error) {
+	n, err := io.ReadFull(x.r, dst)
 	if short(err) {
-		return &config.Error{File: x.Name, Found: "a file that ends too early", Allowed: "as many values as its header says", Hint: "copy the file again"}
+		err = &config.Error{File: x.Name, Found: "a file that ends too early", Allowed: "as many values as its header says", Hint: "copy the file again"}
 	}
-	return err
+	return n, err
 }
 
 // Place names the file of labels: only a label can be wrong.
-func (s *idxRows) Place(data.Fault) *config.Error {
-	return &config.Error{File: s.labels.Name, Row: s.row}
+func (p *idxPiece) Place(data.Fault) *config.Error {
+	return &config.Error{File: p.of.labels.Name, Row: p.first + p.row}
 }
 
 func (s *idxRows) Close() error {

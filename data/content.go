@@ -105,6 +105,25 @@ func (h *rowHasher) cells(cells []string) {
 	h.add()
 }
 
+// values is cells for values with types.
+func (h *rowHasher) values(values []Value) {
+	if h == nil || len(values) != len(h.order) {
+		return
+	}
+	h.text = h.text[:h.head]
+	for _, i := range h.order {
+		switch v := &values[i]; v.Is {
+		case Number:
+			h.text = appendNumber(h.text, v.Number)
+		case Text:
+			h.text = appendCanonical(h.text, v.Text)
+		case Null:
+			h.text = append(h.text, 0)
+		}
+	}
+	h.add()
+}
+
 // image adds a row of an image and its label.
 func (h *rowHasher) image(image []byte, label byte) {
 	if h != nil {
@@ -172,10 +191,15 @@ func appendCanonical(dst []byte, cell string) []byte {
 // appendNumber appends a cell with that number in its shortest form.
 func appendNumber(dst []byte, v float64) []byte {
 	form := byte('g')
-	switch {
+	switch size := math.Abs(v); {
 	case v == 0:
 		return append(dst, 1, '0')
-	case math.Abs(v) >= 1e-7 && math.Abs(v) < 1e16:
+	case size >= 1e-4 && size < 1e15:
+		if dst, ok := appendDecimal(dst, v, size); ok {
+			return dst
+		}
+		form = 'f'
+	case size >= 1e-7 && size < 1e16:
 		form = 'f'
 	}
 	dst = append(dst, 0)
@@ -184,6 +208,44 @@ func appendNumber(dst []byte, v float64) []byte {
 	dst[n-1] = byte(len(dst) - n) // at most 25
 	return dst
 }
+
+// appendDecimal is appendNumber if v is a decimal number of at most 15 digits, which is then its only
+// form of so few digits.
+func appendDecimal(dst []byte, v, size float64) ([]byte, bool) {
+	places := 15 // after the point, so that there are at most 15 digits
+	for places > 0 && size*powers[places] >= 1e15 {
+		places--
+	}
+	n := uint64(size*powers[places] + 0.5)
+	if n >= 1e15 || float64(n)/powers[places] != size { // the quotient of exact numbers: v is n/10^places, rounded
+		return dst, false
+	}
+	for places >= 4 && n%1e4 == 0 {
+		n, places = n/1e4, places-4
+	}
+	for places > 0 && n%10 == 0 {
+		n, places = n/10, places-1
+	}
+	var text [24]byte
+	i := len(text)
+	for k := 0; n > 0 || k <= places; k++ {
+		if k == places && k > 0 {
+			i--
+			text[i] = '.'
+		}
+		i--
+		text[i] = '0' + byte(n%10)
+		n /= 10
+	}
+	if v < 0 {
+		i--
+		text[i] = '-'
+	}
+	return append(append(dst, byte(len(text)-i)), text[i:]...), true
+}
+
+// powers are those of ten that appendDecimal needs.
+var powers = [16]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
 // appendShort is appendCanonical for a number of at most 15 digits, from its text alone: no two texts of
 // so few digits have the same float64, so the shortest one is the text without superfluous zeros. It

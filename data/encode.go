@@ -3,6 +3,7 @@ package data
 import (
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sottodp/sotto/config"
@@ -198,21 +199,36 @@ func (e *encoder) cells(cells []string, null []bool, place []int) Fault {
 		if place[i] < 0 || i == e.unit {
 			continue
 		}
-		s := cells[place[i]]
-		if e.trim {
-			s = strings.TrimSpace(s)
+		if f := e.cell(k, i, cells[place[i]], null != nil && null[place[i]]); f.Found != "" {
+			f.Cell, f.Column = place[i]+1, k.name
+			return f
 		}
-		none := null != nil && null[place[i]]
+	}
+	return Fault{}
+}
+
+// values is cells for values with types.
+func (e *encoder) values(values []Value, place []int) Fault {
+	if e.unit >= 0 && place[e.unit] >= 0 {
+		at := place[e.unit]
+		if f := e.setUnit(values[at].Text, values[at].Is == Null); f.Found != "" {
+			f.Cell, f.Column = at+1, e.cols[e.unit].name
+			return f
+		}
+	}
+	for i := range e.cols {
+		k := &e.cols[i]
+		if place[i] < 0 || i == e.unit {
+			continue
+		}
 		var f Fault
-		switch {
-		case k.typ == schema.TypeNumeric:
-			f = e.numeric(k, i, s, none)
-		case k.typ == schema.TypeCategorical:
-			f = e.categorical(k, s, none)
-		case none:
-			f = Fault{Found: "a missing value", Allowed: "a label"}
-		default:
-			f = e.setLabel(k, i, s)
+		switch v := &values[place[i]]; {
+		case v.Is != Number:
+			f = e.cell(k, i, v.Text, v.Is == Null)
+		case v.Number-v.Number == 0:
+			e.number(k, i, v.Number)
+		default: // NaN or infinite
+			f = e.cell(k, i, strconv.FormatFloat(v.Number, 'g', -1, 64), false)
 		}
 		if f.Found != "" {
 			f.Cell, f.Column = place[i]+1, k.name
@@ -220,6 +236,22 @@ func (e *encoder) cells(cells []string, null []bool, place []int) Fault {
 		}
 	}
 	return Fault{}
+}
+
+// cell takes the cell s of column i.
+func (e *encoder) cell(k *encColumn, i int, s string, none bool) Fault {
+	if e.trim {
+		s = strings.TrimSpace(s)
+	}
+	switch {
+	case k.typ == schema.TypeNumeric:
+		return e.numeric(k, i, s, none)
+	case k.typ == schema.TypeCategorical:
+		return e.categorical(k, s, none)
+	case none:
+		return Fault{Found: "a missing value", Allowed: "a label"}
+	}
+	return e.setLabel(k, i, s)
 }
 
 func (e *encoder) isMissing(s string) bool {

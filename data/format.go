@@ -12,6 +12,7 @@ import (
 	"io"
 	"runtime"
 	"slices"
+	"strconv"
 
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/readfile"
@@ -166,6 +167,23 @@ func (in *Input) Cells(names []string, at []int) {
 	}
 }
 
+// Numbers says whether the cells of a column may be values of the kind [Number]: if it is numeric or not
+// used, and no text of a number is a missing mark.
+func (in *Input) Numbers(name string) bool {
+	for _, c := range in.Schema.Columns {
+		if c.Name == name {
+			return c.Type == schema.TypeIgnore || c.Type == schema.TypeNumeric && !slices.ContainsFunc(in.Schema.Format.Missing, isNumber)
+		}
+	}
+	return false
+}
+
+// isNumber says whether s is the text of a float64, NaN and the infinite ones included.
+func isNumber(s string) bool {
+	_, err := strconv.ParseFloat(s, 64)
+	return err == nil
+}
+
 // Select is for formats that can read some columns without the others. It chooses those that the schema
 // reads and then, if raw rows are hashed, all others that have text. It returns their numbers among names
 // and how many the schema reads, and calls Cells.
@@ -197,8 +215,8 @@ func (in *Input) Select(names []string, text func(i int) bool) (columns []int, r
 	return columns, read, nil
 }
 
-// A Row takes the values of one row: a format of named columns calls Cells, one of sparse rows HashPairs,
-// Label and Value, one of images Pixels.
+// A Row takes the values of one row: a format of named columns calls Cells or Values, one of sparse rows
+// HashPairs, Label and Value, one of images Pixels.
 type Row struct {
 	*encoder
 	raw   *rowHasher
@@ -222,6 +240,31 @@ func (r *Row) Encode(cells []string, null []bool) Fault { return r.cells(cells, 
 
 // HashCells hashes a raw row that has a fault before it comes to its cells.
 func (r *Row) HashCells(cells []string) { r.raw.cells(cells) }
+
+// A Value is a cell of a format that knows types.
+type Value struct {
+	Text   string
+	Number float64 // instead of Text, if Is is Number
+	Is     Kind
+}
+
+// A Kind is what a Value holds.
+type Kind byte
+
+const (
+	Text   Kind = iota
+	Number      // a number, whose text has the fewest digits that identify it
+	Null        // nothing
+)
+
+// Values is Cells for values with types. The row is that of their texts.
+func (r *Row) Values(values []Value) Fault {
+	r.HashValues(values)
+	return r.values(values, r.place)
+}
+
+// HashValues is HashCells for values with types.
+func (r *Row) HashValues(values []Value) { r.raw.values(values) }
 
 // HashPairs hashes a raw row of a label and index:value.
 func (r *Row) HashPairs(line []byte) { r.raw.libsvm(line) }

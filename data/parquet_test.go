@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -138,8 +139,10 @@ func TestParquetEqualsCSV(t *testing.T) {
 		codec := rapid.SampledFrom([]compress.Codec{&parquet.Uncompressed, &parquet.Snappy, &parquet.Gzip, &parquet.Zstd}).Draw(r, "codec")
 		path := writeParquet(t, rows, parquet.Compression(codec), parquet.MaxRowsPerRowGroup(int64(rapid.IntRange(1, 40).Draw(r, "group"))))
 		opt := Options{KeepBad: rapid.Bool().Draw(r, "keep"), Unlabeled: rapid.Bool().Draw(r, "unlabelled")}
-		want, counts, err := read(t, s, text.String(), opt)
-		got, stats, err2 := readTable(context.Background(), admit(), s, path, opt)
+		g, g2 := &testGate{key: []byte("key")}, &testGate{key: []byte("key")}
+		want, counts, err := readTable(context.Background(), g, s, writeFile(t, "f", text.String()), opt)
+		opt.workers = rapid.IntRange(1, 3).Draw(r, "workers")
+		got, stats, err2 := readTable(context.Background(), g2, s, path, opt)
 		if (err == nil) != (err2 == nil) {
 			r.Fatal(err, err2)
 		}
@@ -148,6 +151,9 @@ func TestParquetEqualsCSV(t *testing.T) {
 		}
 		if d := cmp.Diff(counts, stats); d != "" {
 			r.Fatal(d)
+		}
+		if !slices.Equal(g.content.Rows, g2.content.Rows) || err == nil && len(g.content.Rows) != n {
+			r.Fatalf("hashes of rows %x, want %x", g2.content.Rows, g.content.Rows)
 		}
 	})
 }

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/big"
 	"strconv"
-	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,14 +23,22 @@ import (
 
 const (
 	parquetMagic = "PAR1"
-	parquetBatch = 512 // values of a column that are read at once
+	parquetBatch = 2048 // rows of a piece
+	parquetRead  = 256  // values of a column that are read at once
+	parquetBytes = 64 << 10
 )
 
 var parquetFormat = data.Format{
 	Name:  "a Parquet file",
 	Is:    func(path string, _ []byte) bool { return readfile.Begins(path, parquetMagic) },
 	Magic: true,
-	Open:  func(_ context.Context, in *data.Input) (data.Rows, error) { return openParquetRows(in) },
+	Divide: func(_ context.Context, in *data.Input) (data.Pieces, error) {
+		q, err := openParquetRows(in)
+		if err != nil {
+			return nil, err
+		}
+		return q, nil
+	},
 	Describe: func(path string) (*data.Description, error) {
 		if !readfile.Begins(path, parquetMagic) {
 			return nil, nil
@@ -62,7 +72,7 @@ func openParquet(path string) (p *parquetFile, err error) {
 		}
 	}()
 	defer p.guard(&err)
-	if p.file, err = parquet.OpenFile(f, f.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true)); err != nil {
+	if p.file, err = parquet.OpenFile(f, f.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(parquetBytes)); err != nil {
 		return nil, p.damaged(err)
 	}
 	return p, nil
@@ -111,28 +121,50 @@ func parquetType(c *parquet.Column) string {
 	return t.Kind().String()
 }
 
-// parquetRows reads the columns of a Parquet file that are read, side by side.
+// parquetRows divides the rows of a Parquet file. The columns are read at the same time.
 type parquetRows struct {
 	*parquetFile
-	cells   []string
-	null    []bool
+	workers int
 	columns []parquetColumn
 	group   int   // current row group
 	left    int64 // rows of it that are still to come
 	row     int
-	read    int // of columns: those that the schema reads
+	read    int   // of columns: those that the schema reads
+	err     error // after the last piece
+	closed  chan struct{}
+	summed  chan struct{} // is closed when the file is hashed
+	sumErr  error         // the error of that
 }
 
 // A parquetColumn reads one column, row group by row group.
 type parquetColumn struct {
 	name   string
-	index  int // of the leaf
-	text   func(parquet.Value) (string, bool)
+	index  int                         // of the leaf
+	number func(parquet.Value) float64 // nil: text is used
+	text   func([]byte, parquet.Value) ([]byte, bool)
 	pages  parquet.Pages
 	page   parquet.Page
 	values parquet.ValueReader
-	buf    []parquet.Value
-	n, at  int // values in buf, and the next one
+}
+
+// A parquetPiece is some rows of a Parquet file.
+type parquetPiece struct {
+	of     *parquetRows
+	cells  []parquetCells
+	values []data.Value // of the last row
+	rows   int
+	next   int // of the rows
+	first  int // rows of the table before the piece
+}
+
+// parquetCells are the values of one column.
+type parquetCells struct {
+	kind    []data.Kind
+	numbers []float64
+	text    []byte
+	end     []int  // of each value, in text
+	bad     []bool // of each value: text that is none
+	buf     []parquet.Value
 }
 
 func openParquetRows(in *data.Input) (q *parquetRows, err error) {
@@ -146,9 +178,6 @@ func openParquetRows(in *data.Input) (q *parquetRows, err error) {
 		}
 	}()
 	defer p.guard(&err)
-	if _, err := io.Copy(in.Sum, io.NewSectionReader(p.f, 0, p.file.Size())); err != nil {
-		return nil, fmt.Errorf("data: reading %s: %w", in.Path, err)
-	}
 	fields := p.file.Root().Columns()
 	names := make([]string, len(fields))
 	for i, c := range fields {
@@ -159,25 +188,113 @@ func openParquetRows(in *data.Input) (q *parquetRows, err error) {
 		bad.File = in.Path
 		return nil, bad
 	}
-	q = &parquetRows{parquetFile: p, group: -1, read: read, cells: make([]string, len(columns)), null: make([]bool, len(columns))}
+	q = &parquetRows{parquetFile: p, workers: in.Workers(), group: -1, read: read, closed: make(chan struct{}), summed: make(chan struct{})}
 	for _, i := range columns {
 		f := fields[i]
-		text := parquetText(f)
-		if text == nil {
+		c := parquetColumn{name: names[i], index: f.Index(), text: parquetText(f)}
+		if c.text == nil {
 			return nil, &config.Error{File: in.Path, Field: "column " + names[i], Found: "values of type " + parquetType(f), Allowed: "whole and other numbers, truth values, text, decimals and dates"}
 		}
-		q.columns = append(q.columns, parquetColumn{name: names[i], index: f.Index(), text: text, buf: make([]parquet.Value, parquetBatch)})
+		if in.Numbers(c.name) {
+			c.number = parquetNumber(f)
+		}
+		q.columns = append(q.columns, c)
 	}
+	go func() {
+		defer close(q.summed)
+		q.sumErr = q.sum(in.Sum)
+	}()
 	return q, nil
 }
 
-// parquetText returns the function that writes a value of a column as the CSV of the same table has it:
+// sum hashes the file. It ends early after Close.
+func (q *parquetRows) sum(to io.Writer) error {
+	from, buf := io.NewSectionReader(q.f, 0, q.file.Size()), make([]byte, parquetBytes)
+	for {
+		select {
+		case <-q.closed:
+			return nil
+		default:
+		}
+		n, err := from.Read(buf)
+		to.Write(buf[:n])
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("data: reading %s: %w", q.name, err)
+		}
+	}
+}
+
+// parquetNumber returns the function that gives the number with the text of parquetText; nil for a type
+// whose text may be no number.
+func parquetNumber(c *parquet.Column) func(parquet.Value) float64 {
+	t := c.Type()
+	if l := t.LogicalType(); l != nil && l.Value != nil {
+		i, ok := l.Value.(*format.IntType)
+		switch {
+		case !ok:
+			return nil
+		case i.IsSigned:
+		case t.Kind() == parquet.Int32:
+			return func(v parquet.Value) float64 { return float64(v.Uint32()) }
+		default:
+			return func(v parquet.Value) float64 { return float64(v.Uint64()) }
+		}
+	}
+	switch t.Kind() {
+	case parquet.Int32:
+		return func(v parquet.Value) float64 { return float64(v.Int32()) }
+	case parquet.Int64:
+		return func(v parquet.Value) float64 { return float64(v.Int64()) }
+	case parquet.Float:
+		return func(v parquet.Value) float64 { return shortest(v.Float()) }
+	case parquet.Double:
+		return parquet.Value.Double
+	}
+	return nil
+}
+
+// shortest is the number with the fewest digits that identify x among the float32.
+func shortest(x float32) float64 {
+	v := float64(x)
+	size := math.Abs(v)
+	switch {
+	case size < 1<<24 && size == math.Trunc(size):
+		return v
+	case size >= 1e-3 && size < 1e6:
+		// Numbers of at most 6 digits are all different as float32, so one that is x has the fewest.
+		power := 1e8
+		for size*power >= 1e6 {
+			power /= 10
+		}
+		// A w halfway between two float32 might be one that the division rounded there.
+		w := math.Floor(size*power+0.5) / power
+		if float32(w) == float32(size) && w*power < 1e6 && math.Float64bits(w)<<35 != 1<<63 {
+			return math.Copysign(w, v)
+		}
+	}
+	var text [32]byte
+	v, _ = strconv.ParseFloat(view(strconv.AppendFloat(text[:0], v, 'g', -1, 32)), 64)
+	return v
+}
+
+// parquetText returns the function that appends a value of a column as the CSV of the same table has it:
 // numbers with the fewest digits that identify them, truth values as true and false, dates as 2006-01-02.
 // It is nil for a type without such a text. The function returns false for a value without a text, such
 // as bytes that are not UTF-8.
-func parquetText(c *parquet.Column) func(parquet.Value) (string, bool) {
+func parquetText(c *parquet.Column) func([]byte, parquet.Value) ([]byte, bool) {
 	if !c.Leaf() || c.Repeated() {
 		return nil
+	}
+	type value = parquet.Value
+	always := func(text func([]byte, value) []byte) func([]byte, value) ([]byte, bool) {
+		return func(dst []byte, v value) ([]byte, bool) { return text(dst, v), true }
+	}
+	bytes := func(dst []byte, v value) ([]byte, bool) {
+		b := v.ByteArray()
+		return append(dst, b...), isText(b)
 	}
 	t := c.Type()
 	var logical format.LogicalTypeValue
@@ -187,94 +304,106 @@ func parquetText(c *parquet.Column) func(parquet.Value) (string, bool) {
 	switch l := logical.(type) {
 	case nil:
 	case *format.StringType, *format.EnumType, *format.JsonType:
-		return func(v parquet.Value) (string, bool) {
-			b := v.ByteArray()
-			return string(b), isText(b)
-		}
+		return bytes
 	case *format.IntType:
 		switch {
 		case l.IsSigned:
 		case t.Kind() == parquet.Int32:
-			return func(v parquet.Value) (string, bool) { return strconv.FormatUint(uint64(v.Uint32()), 10), true }
+			return always(func(dst []byte, v value) []byte { return strconv.AppendUint(dst, uint64(v.Uint32()), 10) })
 		default:
-			return func(v parquet.Value) (string, bool) { return strconv.FormatUint(v.Uint64(), 10), true }
+			return always(func(dst []byte, v value) []byte { return strconv.AppendUint(dst, v.Uint64(), 10) })
 		}
 	case *format.DateType:
-		return func(v parquet.Value) (string, bool) {
-			return time.Unix(int64(v.Int32())*86400, 0).UTC().Format(time.DateOnly), true
-		}
+		return always(func(dst []byte, v value) []byte {
+			return time.Unix(int64(v.Int32())*86400, 0).UTC().AppendFormat(dst, time.DateOnly)
+		})
 	case *format.DecimalType:
-		return decimalText(t.Kind(), int(l.Scale))
+		if text := decimalText(t.Kind(), int(l.Scale)); text != nil {
+			return always(text)
+		}
+		return nil
 	default:
 		return nil
 	}
 	switch t.Kind() {
 	case parquet.Boolean:
-		return func(v parquet.Value) (string, bool) { return strconv.FormatBool(v.Boolean()), true }
+		return always(func(dst []byte, v value) []byte { return strconv.AppendBool(dst, v.Boolean()) })
 	case parquet.Int32:
-		return func(v parquet.Value) (string, bool) { return strconv.FormatInt(int64(v.Int32()), 10), true }
+		return always(func(dst []byte, v value) []byte { return strconv.AppendInt(dst, int64(v.Int32()), 10) })
 	case parquet.Int64:
-		return func(v parquet.Value) (string, bool) { return strconv.FormatInt(v.Int64(), 10), true }
+		return always(func(dst []byte, v value) []byte { return strconv.AppendInt(dst, v.Int64(), 10) })
 	case parquet.Float:
-		return func(v parquet.Value) (string, bool) {
-			return strconv.FormatFloat(float64(v.Float()), 'g', -1, 32), true
-		}
+		return always(func(dst []byte, v value) []byte { return strconv.AppendFloat(dst, float64(v.Float()), 'g', -1, 32) })
 	case parquet.Double:
-		return func(v parquet.Value) (string, bool) { return strconv.FormatFloat(v.Double(), 'g', -1, 64), true }
+		return always(func(dst []byte, v value) []byte { return strconv.AppendFloat(dst, v.Double(), 'g', -1, 64) })
 	case parquet.ByteArray:
-		return func(v parquet.Value) (string, bool) {
-			b := v.ByteArray()
-			return string(b), isText(b)
-		}
+		return bytes
 	}
 	return nil
 }
 
 // decimalText writes whole numbers with the decimal point scale digits from the
 // right.
-func decimalText(kind parquet.Kind, scale int) func(parquet.Value) (string, bool) {
+func decimalText(kind parquet.Kind, scale int) func([]byte, parquet.Value) []byte {
 	if scale < 0 || scale > 1000 {
 		return nil
 	}
-	point := func(n *big.Int) (string, bool) {
-		s := new(big.Int).Abs(n).String()
-		if scale > 0 {
-			s = strings.Repeat("0", max(0, scale+1-len(s))) + s
-			s = s[:len(s)-scale] + "." + s[len(s)-scale:]
+	point := func(dst []byte, digits []byte) []byte { // perhaps with a minus
+		if digits[0] == '-' {
+			dst, digits = append(dst, '-'), digits[1:]
 		}
-		if n.Sign() < 0 {
-			s = "-" + s
+		whole := len(digits) - scale
+		if scale == 0 {
+			return append(dst, digits...)
 		}
-		return s, true
+		if whole <= 0 {
+			dst = append(dst, "0."...)
+			for range -whole {
+				dst = append(dst, '0')
+			}
+			return append(dst, digits...)
+		}
+		dst = append(append(dst, digits[:whole]...), '.')
+		return append(dst, digits[whole:]...)
+	}
+	whole := func(dst []byte, n int64) []byte {
+		var text [24]byte
+		return point(dst, strconv.AppendInt(text[:0], n, 10))
 	}
 	switch kind {
 	case parquet.Int32:
-		return func(v parquet.Value) (string, bool) { return point(big.NewInt(int64(v.Int32()))) }
+		return func(dst []byte, v parquet.Value) []byte { return whole(dst, int64(v.Int32())) }
 	case parquet.Int64:
-		return func(v parquet.Value) (string, bool) { return point(big.NewInt(v.Int64())) }
+		return func(dst []byte, v parquet.Value) []byte { return whole(dst, v.Int64()) }
 	case parquet.ByteArray, parquet.FixedLenByteArray:
-		return func(v parquet.Value) (string, bool) { // big-endian, two's complement
+		return func(dst []byte, v parquet.Value) []byte { // big-endian, two's complement
 			b := v.ByteArray()
 			n := new(big.Int).SetBytes(b)
 			if len(b) > 0 && b[0] >= 0x80 {
 				n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
 			}
-			return point(n)
+			return point(dst, n.Append(nil, 10))
 		}
 	}
 	return nil
 }
 
-func (q *parquetRows) Next(row *data.Row) (f data.Fault, err error) {
+func (q *parquetRows) Piece(used data.RowReader) (_ data.RowReader, err error) {
+	if q.err != nil {
+		return nil, q.err
+	}
 	defer q.guard(&err)
 	for q.left == 0 {
 		groups := q.file.RowGroups()
 		if q.group++; q.group >= len(groups) {
-			return f, io.EOF
+			if <-q.summed; q.sumErr != nil {
+				return nil, q.sumErr
+			}
+			return nil, io.EOF
 		}
 		q.left = groups[q.group].NumRows()
 		if q.left < 0 {
-			return f, q.damaged(nil)
+			return nil, q.damaged(nil)
 		}
 		chunks := groups[q.group].ColumnChunks()
 		for i := range q.columns {
@@ -283,53 +412,113 @@ func (q *parquetRows) Next(row *data.Row) (f data.Fault, err error) {
 			c.pages = chunks[c.index].Pages()
 		}
 	}
-	q.left--
-	q.row++
-	for i := range q.columns {
-		c := &q.columns[i]
-		v, err := c.next()
-		if err != nil {
-			return f, q.damaged(err)
+	p, ok := used.(*parquetPiece)
+	if !ok {
+		p = &parquetPiece{of: q, cells: make([]parquetCells, len(q.columns)), values: make([]data.Value, len(q.columns))}
+		for i := range p.cells {
+			p.cells[i].buf = make([]parquet.Value, parquetRead)
 		}
-		q.null[i] = v.IsNull()
-		q.cells[i] = ""
-		if !q.null[i] {
-			ok := true
-			if q.cells[i], ok = c.text(v); !ok && f.Found == "" && i < q.read {
-				f = data.Fault{Column: c.name, Found: "bytes that are not text", Allowed: "text in UTF-8"}
+	}
+	n := int(min(q.left, parquetBatch))
+	errs := make([]error, len(q.columns))
+	var next atomic.Int32
+	var all sync.WaitGroup
+	for range min(q.workers, len(q.columns)) {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(q.columns); i = int(next.Add(1)) - 1 {
+				errs[i] = q.column(i, &p.cells[i], n)
+			}
+		})
+	}
+	all.Wait()
+	// The rows before the first one that cannot be read are rows.
+	p.first, p.next, p.rows = q.row, 0, n
+	for i, err := range errs {
+		if k := len(p.cells[i].kind); err != nil && k < p.rows {
+			p.rows, q.err = k, err
+		}
+	}
+	q.left -= int64(n)
+	if q.row += p.rows; p.rows == 0 {
+		return nil, q.err
+	}
+	return p, nil
+}
+
+// column reads the next n values of column i of the row group, up to one that cannot be read.
+func (q *parquetRows) column(i int, cells *parquetCells, n int) (err error) {
+	defer q.guard(&err)
+	c := &q.columns[i]
+	cells.kind, cells.numbers, cells.text, cells.end, cells.bad = cells.kind[:0], cells.numbers[:0], cells.text[:0], cells.end[:0], cells.bad[:0]
+	for len(cells.kind) < n {
+		if c.values == nil {
+			page, err := c.pages.ReadPage()
+			if err != nil { // io.EOF too: the group has more rows
+				return q.damaged(err)
+			}
+			c.page, c.values = page, page.Values()
+		}
+		k, err := c.values.ReadValues(cells.buf[:min(len(cells.buf), n-len(cells.kind))])
+		if err != nil && err != io.EOF {
+			return q.damaged(err)
+		}
+		if k == 0 {
+			parquet.Release(c.page)
+			c.page, c.values = nil, nil
+		}
+		for _, v := range cells.buf[:k] {
+			cells.add(c, v)
+		}
+	}
+	return nil
+}
+
+// add appends a value of column c.
+func (p *parquetCells) add(c *parquetColumn, v parquet.Value) {
+	kind, good := data.Null, true
+	switch {
+	case c.number != nil:
+		x := 0.0
+		if !v.IsNull() {
+			kind, x = data.Number, c.number(v)
+		}
+		p.numbers = append(p.numbers, x)
+	case !v.IsNull():
+		kind = data.Text
+		p.text, good = c.text(p.text, v)
+	}
+	p.kind = append(p.kind, kind)
+	if c.number == nil {
+		p.end, p.bad = append(p.end, len(p.text)), append(p.bad, !good)
+	}
+}
+
+func (p *parquetPiece) Next(row *data.Row) (f data.Fault, err error) {
+	if p.next == p.rows {
+		return f, io.EOF
+	}
+	k := p.next
+	p.next++
+	for i := range p.cells {
+		c, v := &p.cells[i], &p.values[i]
+		if *v = (data.Value{Is: c.kind[k]}); v.Is == data.Number {
+			v.Number = c.numbers[k]
+		} else if v.Is == data.Text {
+			begin := 0
+			if k > 0 {
+				begin = c.end[k-1]
+			}
+			v.Text = view(c.text[begin:c.end[k]])
+			if c.bad[k] && f.Found == "" && i < p.of.read {
+				f = data.Fault{Column: p.of.columns[i].name, Found: "bytes that are not text", Allowed: "text in UTF-8"}
 			}
 		}
 	}
 	if f.Found != "" {
-		row.HashCells(q.cells)
+		row.HashValues(p.values)
 		return f, nil
 	}
-	return row.Cells(q.cells, q.null), nil
-}
-
-// next returns the next value of the column in the row group.
-func (c *parquetColumn) next() (parquet.Value, error) {
-	for c.at == c.n {
-		if c.values == nil {
-			page, err := c.pages.ReadPage()
-			if err != nil { // io.EOF too: the group has more rows
-				return parquet.Value{}, err
-			}
-			c.page, c.values = page, page.Values()
-		}
-		n, err := c.values.ReadValues(c.buf)
-		c.n, c.at = n, 0
-		if err != nil && err != io.EOF {
-			return parquet.Value{}, err
-		}
-		if n == 0 {
-			parquet.Release(c.page)
-			c.page, c.values = nil, nil
-		}
-	}
-	v := c.buf[c.at]
-	c.at++
-	return v, nil
+	return row.Values(p.values), nil
 }
 
 func (c *parquetColumn) closeAll() {
@@ -339,14 +528,16 @@ func (c *parquetColumn) closeAll() {
 	if c.pages != nil {
 		c.pages.Close()
 	}
-	c.page, c.values, c.pages, c.n, c.at = nil, nil, nil, 0, 0
+	c.page, c.values, c.pages = nil, nil, nil
 }
 
-func (q *parquetRows) Place(data.Fault) *config.Error {
-	return &config.Error{File: q.name, Row: q.row}
+func (p *parquetPiece) Place(data.Fault) *config.Error {
+	return &config.Error{File: p.of.name, Row: p.first + p.next}
 }
 
 func (q *parquetRows) Close() error {
+	close(q.closed)
+	<-q.summed
 	for i := range q.columns {
 		q.columns[i].closeAll()
 	}

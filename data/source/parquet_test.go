@@ -1,10 +1,14 @@
 package source
 
 import (
+	"bytes"
+	"math"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
+	"pgregory.net/rapid"
 )
 
 // TestParquetTypes: each type that has a text gives the one that a CSV has.
@@ -38,15 +42,55 @@ func TestParquetTypes(t *testing.T) {
 		}
 		v := make([]parquet.Value, 1)
 		page.Values().ReadValues(v)
-		if got, ok := parquetText(c)(v[0]); got != want[i] || !ok {
+		if got, ok := parquetText(c)(nil, v[0]); string(got) != want[i] || !ok {
 			t.Errorf("%s: %q, want %q", c.Name(), got, want[i])
 		}
 		pages.Close()
 	}
 	point := decimalText(parquet.FixedLenByteArray, 1)
 	for b, want := range map[string]string{"\x00\x00": "0.0", "\xff\xff": "-0.1", "\x80\x00": "-3276.8", "\x01\x00": "25.6", "": "0.0"} {
-		if got, _ := point(parquet.FixedLenByteArrayValue([]byte(b))); got != want {
+		if got := string(point(nil, parquet.FixedLenByteArrayValue([]byte(b)))); got != want {
 			t.Errorf("%x: %s, want %s", b, got, want)
 		}
 	}
+}
+
+// TestParquetNumbers: a value as a number is the number of its text.
+func TestParquetNumbers(t *testing.T) {
+	type row struct {
+		A uint64  `parquet:"a"`
+		B uint32  `parquet:"b"`
+		C int64   `parquet:"c"`
+		D int32   `parquet:"d"`
+		E float32 `parquet:"e"`
+		F float64 `parquet:"f"`
+	}
+	var b bytes.Buffer
+	if err := parquet.Write(&b, []row{{}}); err != nil {
+		t.Fatal(err)
+	}
+	file, err := parquet.OpenFile(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	columns := file.Root().Columns()
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.Float32().Draw(t, "float")
+		if rapid.Bool().Draw(t, "short") {
+			v, _ := strconv.ParseFloat(rapid.StringMatching(`-?[0-9]{1,7}\.[0-9]{0,8}`).Draw(t, "decimal"), 32)
+			number = float32(v)
+		}
+		if bits := math.Float32frombits(rapid.Uint32().Draw(t, "bits")); rapid.Bool().Draw(t, "any") && bits-bits == 0 {
+			number = bits
+		}
+		values := []parquet.Value{parquet.Int64Value(rapid.Int64().Draw(t, "a")), parquet.Int32Value(rapid.Int32().Draw(t, "b")), parquet.Int64Value(rapid.Int64().Draw(t, "c")),
+			parquet.Int32Value(rapid.Int32().Draw(t, "d")), parquet.FloatValue(number), parquet.DoubleValue(rapid.Float64().Draw(t, "f"))}
+		for i, c := range columns {
+			text, _ := parquetText(c)(nil, values[i])
+			want, err := strconv.ParseFloat(string(text), 64)
+			if got := parquetNumber(c)(values[i]); err != nil || math.Float64bits(got) != math.Float64bits(want) {
+				t.Fatalf("%s: %s is %v, want %v; %v", c.Name(), text, got, want, err)
+			}
+		}
+	})
 }

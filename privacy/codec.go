@@ -31,6 +31,8 @@ type wire struct {
 	Order     *float64          `json:"order,omitempty"`
 	Eta       *float64          `json:"eta,omitempty"`
 	Gamma     *float64          `json:"gamma,omitempty"`
+	Presence  *float64          `json:"presence,omitempty"`
+	Replaced  *float64          `json:"replacement,omitempty"`
 }
 
 // MarshalEvent writes the canonical form of a valid event: equal events give
@@ -54,6 +56,8 @@ func marshalEvent(e Event, depth int) ([]byte, error) {
 	switch e := e.(type) {
 	case Gaussian:
 		w = wire{Event: "gaussian", Sigma: &e.Sigma}
+	case GaussianSum:
+		w = wire{Event: "gaussian-sum", Presence: &e.Presence, Replaced: &e.Replacement}
 	case Laplace:
 		w = wire{Event: "laplace", Scale: &e.Scale}
 	case PureDP:
@@ -202,6 +206,9 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 	switch w.Event {
 	case "gaussian":
 		e, used.Sigma = Gaussian{number("sigma", w.Sigma)}, w.Sigma
+	case "gaussian-sum":
+		e = GaussianSum{number("presence", w.Presence), number("replacement", w.Replaced)}
+		used.Presence, used.Replaced = w.Presence, w.Replaced
 	case "laplace":
 		e, used.Scale = Laplace{number("scale", w.Scale)}, w.Scale
 	case "pure":
@@ -255,7 +262,8 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 	}
 	if w.Sigma != used.Sigma || w.Scale != used.Scale || w.Epsilon != used.Epsilon || w.Rate != used.Rate ||
 		w.Threshold != used.Threshold || w.Query != used.Query || w.Max != used.Max || w.Delta != used.Delta ||
-		w.M != used.M || w.N != used.N || w.Count != used.Count || w.Why != used.Why || w.Currency != used.Currency || w.Order != used.Order || w.Eta != used.Eta || w.Gamma != used.Gamma || len(w.Of) != len(used.Of) || len(w.Parts) != len(used.Parts) {
+		w.M != used.M || w.N != used.N || w.Count != used.Count || w.Why != used.Why || w.Currency != used.Currency || w.Order != used.Order || w.Eta != used.Eta || w.Gamma != used.Gamma ||
+		w.Presence != used.Presence || w.Replaced != used.Replaced || len(w.Of) != len(used.Of) || len(w.Parts) != len(used.Parts) {
 		return nil, fmt.Errorf("event %q: holds a field of another type", w.Event)
 	}
 	if err := e.Validate(); err != nil {
@@ -265,7 +273,7 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 }
 
 // wireFields are the names in wire.
-var wireFields = []string{"event", "sigma", "scale", "threshold", "query", "max", "epsilon", "delta", "rate", "m", "n", "count", "of", "parts", "why", "currency", "order", "eta", "gamma"}
+var wireFields = []string{"event", "sigma", "scale", "threshold", "query", "max", "epsilon", "delta", "rate", "m", "n", "count", "of", "parts", "why", "currency", "order", "eta", "gamma", "presence", "replacement"}
 
 // exactFields refuses what encoding/json forgives: a field given twice, in other
 // letters, or as null.

@@ -20,6 +20,10 @@ type (
 	// Gaussian: v + N(0, (Sigma·Δ₂)² I), where Δ₂ is the ℓ2 sensitivity of v.
 	// Sigma is the noise multiplier (rules.md, R8).
 	Gaussian struct{ Sigma float64 }
+	// GaussianSum: a sum over records + N(0, s² I). A record that comes or goes moves the sum
+	// by at most s/Presence in the ℓ2 norm, another in its place by at most s/Replacement: each is the
+	// noise multiplier relative to that move. Replacement ≤ Presence ≤ 2·Replacement.
+	GaussianSum struct{ Presence, Replacement float64 }
 	// Laplace: v + Laplace(Scale·Δ₁) in each coordinate, Δ₁ the ℓ1 sensitivity.
 	Laplace struct{ Scale float64 }
 	// PureDP: any ε-differentially private release.
@@ -43,7 +47,7 @@ type (
 	// PoissonSampled: Of, on a sample that holds each record independently with
 	// probability Rate. All that was asked of one sample is inside Of (S-2a).
 	// Under replace-one what Of says holds between samples with and without a record,
-	// too: a sum moves less when a record goes than when it is replaced.
+	// too; a GaussianSum says how much less the sum then moves.
 	PoissonSampled struct {
 		Rate float64
 		Of   Event
@@ -96,6 +100,7 @@ const (
 )
 
 func (Gaussian) event()       {}
+func (GaussianSum) event()    {}
 func (Laplace) event()        {}
 func (PureDP) event()         {}
 func (AboveThreshold) event() {}
@@ -118,6 +123,21 @@ func positive(event, field string, v float64) error {
 
 // Validate: Sigma > 0 and finite.
 func (e Gaussian) Validate() error { return positive("gaussian", "sigma", e.Sigma) }
+
+// Validate: both multipliers > 0 and finite, and Replacement ≤ Presence ≤ 2·Replacement: a replacement is
+// a record less and one more.
+func (e GaussianSum) Validate() error {
+	if err := positive("gaussian-sum", "presence", e.Presence); err != nil {
+		return err
+	}
+	if err := positive("gaussian-sum", "replacement", e.Replacement); err != nil {
+		return err
+	}
+	if e.Presence < e.Replacement || e.Presence/2 > e.Replacement {
+		return fmt.Errorf("gaussian-sum: presence is %v beside replacement %v; allowed is from replacement to twice that", e.Presence, e.Replacement)
+	}
+	return nil
+}
 
 // Validate: Scale > 0 and finite.
 func (e Laplace) Validate() error { return positive("laplace", "scale", e.Scale) }
@@ -258,8 +278,11 @@ func validInner(where string, e Event) error {
 }
 
 func (e Gaussian) String() string { return fmt.Sprintf("Gaussian(σ=%.6g)", e.Sigma) }
-func (e Laplace) String() string  { return fmt.Sprintf("Laplace(b=%.6g)", e.Scale) }
-func (e PureDP) String() string   { return fmt.Sprintf("pure(ε=%.6g)", e.Epsilon) }
+func (e GaussianSum) String() string {
+	return fmt.Sprintf("GaussianSum(σ=%.6g, presence %.6g)", e.Replacement, e.Presence)
+}
+func (e Laplace) String() string { return fmt.Sprintf("Laplace(b=%.6g)", e.Scale) }
+func (e PureDP) String() string  { return fmt.Sprintf("pure(ε=%.6g)", e.Epsilon) }
 func (e AboveThreshold) String() string {
 	return fmt.Sprintf("AboveThreshold(b=%.6g, %.6g, at most %d)", e.Threshold, e.Query, e.Max)
 }

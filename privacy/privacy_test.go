@@ -43,6 +43,7 @@ var stored = []Event{
 	Filtered{InGDP, 0, 1, 1e-8},
 	Filtered{InRDP, 38.5, 0.1, 1e-6},
 	Tuned{[]Event{Gaussian{2}, Composed{Laplace{3}, Repeated{4, PoissonSampled{0.5, Gaussian{1}}}}}, 1, 0.1},
+	PoissonSampled{0.01, GaussianSum{2, 1}},
 }
 
 func TestStoredForms(t *testing.T) {
@@ -243,7 +244,7 @@ func TestMarshalRefuses(t *testing.T) {
 		deep = Composed{deep}
 	}
 	for _, e := range []Event{
-		nil, Gaussian{}, Gaussian{math.NaN()}, Gaussian{math.Inf(1)}, Laplace{-1}, PureDP{0},
+		nil, Gaussian{}, Gaussian{math.NaN()}, Gaussian{math.Inf(1)}, GaussianSum{1, 0}, GaussianSum{0.9, 1}, GaussianSum{2.1, 1}, GaussianSum{math.Inf(1), math.Inf(1)}, Laplace{-1}, PureDP{0},
 		PoissonSampled{Rate: 0.5}, PoissonSampled{0, Gaussian{1}}, PoissonSampled{math.NaN(), Gaussian{1}},
 		Repeated{Count: 1}, Repeated{-1, Gaussian{1}}, Composed{nil}, Composed{Gaussian{}},
 		NonPrivate{"\xff"}, deep,

@@ -15,7 +15,7 @@ func inside(e Event) []Event {
 		return []Event{e.Of}
 	case FixedSampled:
 		return []Event{e.Of}
-	case Gaussian, Laplace, PureDP, AboveThreshold, Select, ApproxDP, NonPrivate, Filtered, nil:
+	case Gaussian, GaussianSum, Laplace, PureDP, AboveThreshold, Select, ApproxDP, NonPrivate, Filtered, nil:
 		return nil
 	}
 	panic(fmt.Sprintf("privacy: inside does not know %T", e))
@@ -123,6 +123,10 @@ func WithNoise(e Event, times float64) (Event, bool) {
 		switch m := m.(type) {
 		case Gaussian:
 			m.Sigma *= times
+			return m
+		case GaussianSum:
+			m.Presence *= times
+			m.Replacement *= times
 			return m
 		case Laplace:
 			m.Scale *= times

@@ -61,7 +61,7 @@ func TestC3BracketEnds(t *testing.T) {
 	}
 }
 
-// A lower end is claimed where it is proven: not of samples under replace-one.
+// A lower end is claimed where it is proven: not of samples under replace-one, but for sums of opposed records.
 func TestC3LeastClaimsWhatIsProven(t *testing.T) {
 	whole := privacy.Gaussian{Sigma: 5}
 	poisson, fixed := privacy.PoissonSampled{Rate: 0.1, Of: whole}, privacy.FixedSampled{M: 10, N: 100, Of: whole}
@@ -75,6 +75,8 @@ func TestC3LeastClaimsWhatIsProven(t *testing.T) {
 		{poisson, privacy.AddRemove, true},
 		{poisson, privacy.ReplaceOne, false},
 		{fixed, privacy.ReplaceOne, false},
+		{onPoisson(0.1, 10, 5, 3), privacy.ReplaceOne, true},
+		{onPoisson(0.1, 7, 5, 3), privacy.ReplaceOne, false},
 		{privacy.Composed{whole, privacy.Repeated{Count: 3, Of: fixed}}, privacy.ReplaceOne, false},
 		{privacy.Repeated{Count: 3, Of: poisson}, privacy.AddRemove, true},
 		{privacy.PoissonSampled{Rate: 0.1, Of: privacy.Composed{whole, privacy.Laplace{Scale: 5}}}, privacy.AddRemove, false},

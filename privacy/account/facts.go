@@ -50,6 +50,8 @@ func facts(e privacy.Event) (k known, ok bool) {
 		k.zcdp = proven(precision/2*(1+1e-14), "gaussian-zcdp")
 		k.gdp = proven(precision, "gaussian-collapse")
 		k.renyi = curve{divergence: gaussianNoise{capNoise(e.Sigma)}, rests: []string{"gaussian-rdp"}}
+	case privacy.GaussianSum: // on a whole table; under add-or-remove it costs no more
+		return facts(privacy.Gaussian{Sigma: e.Replacement})
 	case privacy.Laplace:
 		scale := capNoise(e.Scale)
 		k.pure = proven(invUp(e.Scale), "pure-laplace")

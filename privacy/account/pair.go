@@ -228,14 +228,15 @@ func (t *lossTest) removed(l float64) float64 {
 	return logBernoulli(t.alpha, t.q, t.logQ, t.logRest, l)
 }
 
-// An integral is of e^log, by Gauss–Legendre rules of 16 points on panels that are
+// An integral is of e^log, by Gauss–Legendre rules on panels that are
 // fine. Where a panel of any width cannot matter its bound,
 // width·e^most, is taken instead, which is never too small.
 type integral struct {
 	log   func(x float64) float64
 	most  func(a, b float64) float64 // at least the log between a and b
 	fine  func(a, b float64) bool
-	peaks []float64 // where it may be large
+	peaks []float64  // where it may be large
+	rule  []ruleNode // none: that of 16 points
 }
 
 // between is ln of the integral from a to b.
@@ -254,6 +255,9 @@ func (in *integral) between(a, b float64) float64 {
 	if math.IsNaN(lead) { // a number overflowed
 		return math.Inf(1)
 	}
+	if in.rule == nil {
+		in.rule = legendre()
+	}
 	total := newLogSum()
 	in.add(&total, lead, a, b)
 	return total.value()
@@ -271,7 +275,7 @@ func (in *integral) add(total *logSum, lead, a, b float64) {
 		return
 	}
 	half := newLogSum()
-	for _, n := range legendre() {
+	for _, n := range in.rule {
 		half.add(in.log(mid+n.x*(b-a)/2) + n.logWeight)
 	}
 	v := half.value() + math.Log((b-a)/2)
@@ -280,14 +284,18 @@ func (in *integral) add(total *logSum, lead, a, b float64) {
 
 type ruleNode struct{ x, logWeight float64 }
 
-// legendre is the Gauss–Legendre rule of 16 points on [−1, 1].
-var legendre = sync.OnceValue(func() []ruleNode {
-	var nodes []ruleNode
-	for x, weight := range gaussLegendre(16) {
+// legendre and legendre20 are the Gauss–Legendre rules of 16 and 20 points on [−1, 1].
+var (
+	legendre   = sync.OnceValue(func() []ruleNode { return logRule(16) })
+	legendre20 = sync.OnceValue(func() []ruleNode { return logRule(20) })
+)
+
+func logRule(n int) (nodes []ruleNode) {
+	for x, weight := range gaussLegendre(n) {
 		nodes = append(nodes, ruleNode{x, math.Log(2 * weight)})
 	}
 	return nodes
-})
+}
 
 // gaussLegendre yields the points of the Gauss–Legendre rule of n points on [−1, 1], and half their weights.
 func gaussLegendre(n int) iter.Seq2[float64, float64] {

@@ -51,7 +51,8 @@ func (a PLD) Bracket(e privacy.Event, adj privacy.Adjacency, delta float64) (low
 
 // Least is an ε at delta that e costs at least, by any accountant: the lower end of Bracket, where the dominating pairs are
 // proven to be pairs of laws that e has on some neighbors; 0 elsewhere, which claims nothing. Searches and choices may cost less than their
-// pairs, and so may samples under replace-one: their pair is made symmetric, and no neighbors are known that have it. PROOFS.md#pld-least.
+// pairs, and so may samples under replace-one, whose pair is made symmetric, but for sums that a replacement moves by twice what
+// presence moves them. PROOFS.md#pld-least.
 func (a PLD) Least(e privacy.Event, adj privacy.Adjacency, delta float64) (float64, error) {
 	if !reached(e, adj) {
 		return 0, nil
@@ -65,10 +66,15 @@ func reached(e privacy.Event, adj privacy.Adjacency) bool {
 	switch e := e.(type) {
 	case privacy.Gaussian, privacy.Laplace, privacy.PureDP, privacy.ApproxDP:
 		return true
+	case privacy.GaussianSum:
+		return adj == privacy.ReplaceOne
 	case privacy.PoissonSampled:
 		_, gaussian := gaussianPrecision(e.Of)
 		_, single := onlyLeaf(e.Of)
-		return adj == privacy.AddRemove && (gaussian || single) && reached(e.Of, adj) // others are replaced by what dominates them
+		if adj == privacy.ReplaceOne {
+			return opposed(e.Of)
+		}
+		return (gaussian || single) && reached(e.Of, adj) // others are replaced by what dominates them
 	case privacy.Repeated:
 		return reached(e.Of, adj)
 	case privacy.Composed:
@@ -161,13 +167,15 @@ func (l *pldLoss) read(a PLD, e privacy.Event, adj privacy.Adjacency) error {
 		var rate float64
 		var inner privacy.Event
 		switch leaf := leaf.(type) {
-		case privacy.Gaussian:
-			whole.addProduct(times, precisionUp(leaf))
-			l.rests.note("gaussian-collapse")
-			return nil
 		case privacy.PoissonSampled:
 			rate, inner = leaf.Rate, leaf.Of
 			if adj == privacy.ReplaceOne {
+				if p, ok := sumPair(rate, inner); ok {
+					add(p, times)
+					l.sampled = true
+					l.rests.note("gaussian-collapse", "poisson-replace-sum")
+					return nil
+				}
 				l.rests.note("pld-fixed", "poisson-replace")
 			}
 		case privacy.FixedSampled:
@@ -177,6 +185,11 @@ func (l *pldLoss) read(a PLD, e privacy.Event, adj privacy.Adjacency) error {
 			rate, inner = math.Nextafter(float64(leaf.M)/float64(leaf.N), 1), leaf.Of
 			l.rests.note("pld-fixed")
 		default:
+			if g, ok := gaussianOf(leaf); ok {
+				whole.addProduct(times, precisionUp(g))
+				l.rests.note("gaussian-collapse")
+				return nil
+			}
 			if p, ok := l.pairOf(leaf); ok {
 				add(p, times)
 				return nil
@@ -223,9 +236,9 @@ func (l *pldLoss) read(a PLD, e privacy.Event, adj privacy.Adjacency) error {
 // parts. PROOFS.md#pld-truncation.
 func join(parts []pldPart, lower bool) []pldPart {
 	type key struct {
-		shape       shape
-		rate, shift int
-		lost        float64
+		shape             shape
+		rate, shift, near int
+		lost              float64
 	}
 	var joined []pldPart
 	for pitch := 1e-4; pitch < 10; pitch *= 1.5 {
@@ -236,7 +249,8 @@ func join(parts []pldPart, lower bool) []pldPart {
 				joined = append(joined, p)
 				continue
 			}
-			k := key{p.shape, int(math.Floor(math.Log(p.rate) / pitch)), int(math.Floor(math.Log(p.shift) / pitch)), p.lost}
+			step := func(x float64) int { return int(math.Floor(math.Log(math.Max(x, 1e-300)) / pitch)) }
+			k := key{p.shape, step(p.rate), step(p.shift), step(p.near), p.lost}
 			i, ok := index[k]
 			if !ok {
 				index[k] = len(joined)
@@ -246,9 +260,9 @@ func join(parts []pldPart, lower bool) []pldPart {
 			with := &joined[i]
 			with.times += p.times
 			if lower {
-				with.rate, with.shift = math.Min(with.rate, p.rate), math.Min(with.shift, p.shift)
+				with.rate, with.shift, with.near = math.Min(with.rate, p.rate), math.Min(with.shift, p.shift), math.Min(with.near, p.near)
 			} else {
-				with.rate, with.shift = math.Max(with.rate, p.rate), math.Max(with.shift, p.shift)
+				with.rate, with.shift, with.near = math.Max(with.rate, p.rate), math.Max(with.shift, p.shift), math.Max(with.near, p.near)
 			}
 		}
 		if len(index) <= pldMaxParts {
@@ -270,6 +284,9 @@ func (l *pldLoss) inRange(p pair) pair {
 	}
 	lowest(&p.shift, 1/pldMaxScale)
 	lowest(&p.rate, pldMinRate)
+	if p.shape == sumShape {
+		lowest(&p.near, p.shift/2)
+	}
 	if !(p.shift <= pldMaxShift) {
 		l.hopeless = true
 	}

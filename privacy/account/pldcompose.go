@@ -42,7 +42,7 @@ func (p pldPart) sketch(d direction, z float64) sketch {
 			for i := range n {
 				u := from + step*(float64(i)+0.5)
 				f0, f1 := p.densities(u)
-				put(sign*p.loss(p.y(u)), p.mass(side, f0, f1)*step)
+				put(sign*p.lossAt(u), p.mass(side, f0, f1)*step)
 			}
 		})
 	}
@@ -221,7 +221,11 @@ func (l *pldLoss) newGrid(d direction, z, tilt, epsilon, logDelta float64, list 
 		if width := float64(last-first) * 1e-3; width/h > math.Min(pldMaxPoints, 8*enough) {
 			h = width / math.Min(pldMaxPoints, 8*enough)
 		}
-		largest = math.Max(largest, 1e-3*math.Max(math.Abs(float64(first)), math.Abs(float64(last))))
+		most := 1e-3 * math.Max(math.Abs(float64(first)), math.Abs(float64(last)))
+		if p.shape == sumShape { // what u and two exponents are rounded by moves the loss, too
+			most *= 1 + p.shift*(z+p.shift)
+		}
+		largest = math.Max(largest, most)
 	}
 	if spread(h) == 0 {
 		h = l.parts[0].shift / math.Max(1, math.Ceil(l.parts[0].shift/h))

@@ -53,11 +53,14 @@ func (p pldPart) each(d direction, m mesh, z float64, visit func(k, w int, exces
 	if p.shape == normalShape { // what the panels may lose of either law
 		above += math.Erfc((z + 2) / math.Sqrt2)
 	}
-	k, last := int(math.Floor(p.loss(p.y(from))/h)), int(math.Ceil(p.loss(p.y(to))/h))
+	if p.shape == sumShape {
+		above += 2 * math.Erfc((z+2)/math.Sqrt2)
+	}
+	k, last := int(math.Floor(p.lossAt(from)/h)), int(math.Ceil(p.lossAt(to)/h))
 	for w := 1; ; k += w {
 		u := from
 		f0, f1 := p.densities(u)
-		loss := p.loss(p.y(u))
+		loss := p.lossAt(u)
 		switch d {
 		case remove:
 			w = m.width(loss, p.mass(remove, f0, f1))
@@ -67,7 +70,7 @@ func (p pldPart) each(d direction, m mesh, z float64, visit func(k, w int, exces
 			w = min(m.width(loss, p.mass(remove, f0, f1)), m.width(-loss, f0))
 		}
 		w = max(1, min(w, last-k))
-		end := func() float64 { return math.Min(to, math.Max(u, p.u(p.ratio(float64(k+w)*h)))) }
+		end := func() float64 { return math.Min(to, math.Max(u, p.outcome(float64(k+w)*h, u, to))) }
 		next := end()
 		for w > 1 && next-u > 0.25 { // the density changes
 			w = w / 2
@@ -76,7 +79,7 @@ func (p pldPart) each(d direction, m mesh, z float64, visit func(k, w int, exces
 		wide := float64(w) * h
 		for u < next {
 			rule := gauss5
-			far := math.Min(math.Max(math.Abs(u), math.Abs(u-p.shift)), z+2) + 4.5
+			far := math.Min(p.distance(u), z+2) + 4.5
 			end := math.Min(next, u+0.25/far)
 			if p.shape == laplaceShape {
 				end = math.Min(next, u+0.25)
@@ -88,7 +91,7 @@ func (p pldPart) each(d direction, m mesh, z float64, visit func(k, w int, exces
 			for _, node := range rule {
 				x := u + (end-u)*node[0]
 				f0, f1 := p.densities(x)
-				excess := math.Min(wide, math.Max(0, p.loss(p.y(x))-float64(k)*h))
+				excess := math.Min(wide, math.Max(0, p.lossAt(x)-float64(k)*h))
 				weight := node[1] * (end - u)
 				if d != add {
 					visit(k, w, excess, p.mass(remove, f0, f1)*weight)
@@ -130,17 +133,25 @@ func (p pldPart) span(d direction, h, z float64) (first, last int) {
 	p.eachPoint(d, func(loss, _ float64) { put(loss) })
 	if from, to, _, _ := p.reach(d, z); from < to {
 		eachSide(d, func(_ direction, sign float64) {
-			put(sign * p.loss(p.y(from)))
-			put(sign * p.loss(p.y(to)))
+			put(sign * p.lossAt(from))
+			put(sign * p.lossAt(to))
 		})
 	}
 	return int(math.Floor(lo/h)) - 2, int(math.Ceil(hi/h)) + 2
 }
 
+// distance is how far u is from the centers of normal laws, at most.
+func (p pldPart) distance(u float64) float64 {
+	if p.shape == sumShape {
+		return math.Max(math.Abs(u-p.near), u-p.near+p.shift) // and u ≥ 0 is not farther from 0
+	}
+	return math.Max(math.Abs(u), math.Abs(u-p.shift))
+}
+
 // massError bounds the relative error of the masses below: of a density's exponent
 // of up to (z+shift)²/2, and of quadrature.
 func (p pldPart) massError(z float64) float64 {
-	if p.shape == normalShape {
+	if p.shape == normalShape || p.shape == sumShape {
 		return 2e-14 + 2*unit*(z+p.shift)*(z+p.shift)
 	}
 	return 2e-14

@@ -66,7 +66,7 @@ func (p pldPart) nodes(d direction, z, growth float64) (list []node, raised, inf
 				x := u + (end-u)*g[0]
 				f0, f1 := p.densities(x)
 				if mass := p.mass(side, f0, f1) * g[1] * (end - u); mass > 0 {
-					list = append(list, node{sign * p.loss(p.y(x)), mass})
+					list = append(list, node{sign * p.lossAt(x), mass})
 				}
 			}
 			u = end
@@ -84,6 +84,11 @@ func (p pldPart) nodes(d direction, z, growth float64) (list []node, raised, inf
 
 // panel is the width of the panel from u on. PROOFS.md#pld-line.
 func (p pldPart) panel(u, growth float64) float64 {
+	if p.shape == sumShape {
+		inP, inQ := p.shares(u)
+		far := 9 + p.distance(u) + 3*p.shift + growth*(p.near*math.Min(1, 25*inP)+(p.shift-p.near)*math.Min(1, 25*inQ))
+		return 6 / far
+	}
 	share := 1.0 // of dL/du in dy/du, at most, on the panel and around it
 	if p.rate < 1 {
 		y := p.y(u)
@@ -110,7 +115,7 @@ func (p pldPart) nodeCount(d direction, z, growth float64) float64 {
 // largest: of masses, of the exponent and of the rule.
 func (p pldPart) nodeError(z, growth, largest float64) float64 {
 	far := p.shift // |u|, at most
-	if p.shape == normalShape {
+	if p.shape == normalShape || p.shape == sumShape {
 		far += z
 	}
 	// u and y err by a few units of |u| and of slope·|u|, the loss by dL/dy times that.
@@ -176,19 +181,37 @@ func (p pldPart) spreads(d direction, z, tilt, moment float64) []spread {
 		var least, width [slices]float64
 		for i := range slices {
 			u0, u1 := from+(to-from)*float64(i)/slices, from+(to-from)*float64(i+1)/slices
-			l0, l1 := p.loss(p.y(u0)), p.loss(p.y(u1))
+			l0, l1 := p.lossAt(u0), p.lossAt(u1)
 			m := math.Max(math.Abs(u0), math.Abs(u1))
 			logDensity := -m*m/2 - math.Log(2*math.Pi)/2
 			if p.shape == laplaceShape {
 				logDensity = -(p.shift+u1)/2 - 2*math.Ln2
 			}
+			at := u0 // where the density is least, normal factor apart
 			if side == add {
+				at = u1
+			}
+			if p.shape == sumShape {
+				logP, logQ := p.logMixtures(at)
+				logDensity += logQ
+				if side == add {
+					logDensity -= tilt * (logP - logQ)
+				} else {
+					logDensity += (1 + tilt) * (logP - logQ)
+				}
+			} else if side == add {
 				logDensity -= tilt * l1
 			} else {
 				logDensity += (1 + tilt) * l0
 			}
-			// dL/du = slope·q e^{y−L} grows with u, from its value at u0 on.
+			// dL/du = slope·q e^{y−L} grows with u, from its value at u0 on. Of a sumShape one part grows, the other falls.
 			slope0, slope1 := p.rate*math.Exp(p.y(u0)-l0)*p.slope(), p.rate*math.Exp(p.y(u1)-l1)*p.slope()
+			if p.shape == sumShape {
+				p0, q0 := p.shares(u0)
+				p1, q1 := p.shares(u1)
+				back := p.shift - p.near
+				slope0, slope1 = p.near*p0+back*q1, p.near*p1+back*q0
+			}
 			if slope0 < 1e-290 {
 				continue // rounded too coarsely
 			}

@@ -18,12 +18,17 @@ func fixedSize(m, n, steps int, of privacy.Event) privacy.Event {
 // anyPart draws a sampled release.
 func anyPart(t *rapid.T) (pldPart, direction) {
 	p := pldPart{times: 1, pair: pair{
-		shape: []shape{normalShape, laplaceShape, responseShape}[rapid.IntRange(0, 2).Draw(t, "shape")],
+		shape: []shape{normalShape, laplaceShape, responseShape, sumShape}[rapid.IntRange(0, 3).Draw(t, "shape")],
 		rate:  logRange(1e-6, 1).Draw(t, "rate"),
 		shift: logRange(1e-3, 5).Draw(t, "shift"),
 	}}
 	if rapid.Bool().Draw(t, "nearly all") {
 		p.rate, p.shift = 1-logRange(1e-15, 0.5).Draw(t, "rest"), p.shift*4
+	}
+	if p.shape == sumShape {
+		p.rate = math.Min(p.rate, 1-1e-15) // of a whole table there is no sum to sample
+		p.near = p.shift * rapid.Float64Range(0.5, 1).Draw(t, "A/R")
+		return p, swap
 	}
 	return p, direction(rapid.IntRange(0, 2).Draw(t, "direction"))
 }
@@ -46,6 +51,10 @@ func TestPLDLineAgainstGrid(t *testing.T) {
 			sample = func(of privacy.Event) privacy.Event { return privacy.FixedSampled{M: m, N: 1e6, Of: of} }
 		}
 		e := privacy.Composed{privacy.Repeated{Count: steps, Of: sample(privacy.Gaussian{Sigma: sigma})}}
+		if rapid.Bool().Draw(t, "sum") {
+			adj = privacy.ReplaceOne
+			e = privacy.Composed{onPoisson(q, sigma*rapid.Float64Range(1, 2).Draw(t, "R/A"), sigma, steps)}
+		}
 		if rapid.Bool().Draw(t, "laplace") {
 			e = append(e, privacy.Repeated{Count: rapid.IntRange(1, 50).Draw(t, "count"), Of: sample(privacy.Laplace{Scale: scale})})
 		}

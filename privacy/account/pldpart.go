@@ -19,6 +19,7 @@ const (
 	laplaceShape               // Lap(0), Lap(shift), shift = 1/b
 	responseShape              // randomized response of ε = shift, which fails with probability lost
 	pointShape                 // as listed
+	sumShape                   // a noisy sum on a Poisson sample under replace-one, see lossAt
 )
 
 // A pair is one of a release, on its sample. P₁ and P₀ are symmetric: with the two
@@ -28,6 +29,7 @@ type pair struct {
 	rate  float64 // of the sample, 1 for none
 	shift float64
 	lost  float64 // of a pointShape, what P₁ has in excess of 1
+	near  float64 // of a sumShape, how far presence moves the sum, over σ; shift is how far a replacement does
 }
 
 // A pldPart is a release and how often it is composed. With P₁, P₀ its pair and
@@ -59,6 +61,62 @@ func (p pldPart) loss(y float64) float64 {
 		return math.Log((1 - p.rate) + p.rate*math.Exp(y))
 	}
 	return math.Log1p(p.rate * math.Expm1(y))
+}
+
+// lossAt is the loss at u. With a = near and r = shift that of a sumShape is the logarithm of
+// P = (1−q)N(0,1) + qN(a,1) over Q = (1−q)N(0,1) + qN(a−r,1), which grows with u and is 0 at a − r/2 ≥ 0.
+// PROOFS.md#poisson-replace-sum.
+func (p pldPart) lossAt(u float64) float64 {
+	if p.shape == sumShape {
+		far, near := p.logMixtures(u)
+		return far - near
+	}
+	return p.loss(p.y(u))
+}
+
+// logMixtures are the logarithms of P and of Q over the standard normal density, of a sumShape.
+func (p pldPart) logMixtures(u float64) (logP, logQ float64) {
+	back := p.near - p.shift
+	return p.loss(p.near * (u - p.near/2)), p.loss(back * (u - back/2))
+}
+
+// shares are what the moved laws have in P and in Q at u, of a sumShape: dL/du = near·inP + (shift−near)·inQ.
+func (p pldPart) shares(u float64) (inP, inQ float64) {
+	back := p.near - p.shift
+	y1, y2 := p.near*(u-p.near/2), back*(u-back/2)
+	return p.rate * math.Exp(y1-p.loss(y1)), p.rate * math.Exp(y2-p.loss(y2))
+}
+
+// outcome is where the loss is that large, between from and to, which is behind.
+func (p pldPart) outcome(loss, from, to float64) float64 {
+	if p.shape != sumShape {
+		return p.u(p.ratio(loss))
+	}
+	if p.lossAt(to) <= loss {
+		return to
+	}
+	lo, hi, u := from, to, from
+	for range 200 {
+		over := p.lossAt(u) - loss
+		if over > 0 {
+			hi = u
+		} else {
+			lo = u
+		}
+		inP, inQ := p.shares(u)
+		next := u - over/(p.near*inP+(p.shift-p.near)*inQ)
+		if !(next > lo && next < hi) {
+			next = lo + (hi-lo)/2
+		}
+		done := math.Abs(next-u) <= 4*unit*math.Abs(u) || next == lo || next == hi
+		if u = next; done {
+			break
+		}
+	}
+	for step := unit * math.Abs(u); u > lo && p.lossAt(u) > loss; step *= 2 { // not above the loss
+		u = math.Max(lo, u-step)
+	}
+	return u
 }
 
 // ratio inverts loss: −Inf below its range.
@@ -101,17 +159,21 @@ func (p pldPart) atoms() []atom {
 	return nil
 }
 
-// densities are those of P₀ and P₁ at u. For Gaussian noise u is the outcome over
+// densities are those of P₀ and P₁ at u, of a sumShape those of Q and P. For Gaussian noise u is the outcome over
 // σ, for Laplace noise it is y.
 func (p pldPart) densities(u float64) (f0, f1 float64) {
 	if p.shape == laplaceShape {
 		f0 = math.Exp(-(p.shift+u)/2) / 4
 		return f0, math.Exp(-(p.shift-u)/2) / 4
 	}
+	if p.shape == sumShape {
+		rest, q := (1-p.rate)*normalDensity(u), p.rate
+		return rest + q*normalDensity(u-p.near+p.shift), rest + q*normalDensity(u-p.near)
+	}
 	return normalDensity(u), normalDensity(u - p.shift)
 }
 
-// y and u convert between u and the log-ratio; slope is dy/du.
+// y and u convert between u and the log-ratio.
 func (p pldPart) y(u float64) float64 {
 	if p.shape == laplaceShape {
 		return u
@@ -126,6 +188,7 @@ func (p pldPart) u(y float64) float64 {
 	return y/p.shift + p.shift/2
 }
 
+// slope is dy/du; of a sumShape the most that dL/du can be.
 func (p pldPart) slope() float64 {
 	if p.shape == laplaceShape {
 		return 1
@@ -135,8 +198,11 @@ func (p pldPart) slope() float64 {
 
 // mass is the density or the mass of P where a record is removed or added.
 func (p pldPart) mass(d direction, f0, f1 float64) float64 {
-	if d == add {
+	switch {
+	case d == add:
 		return f0
+	case p.shape == sumShape:
+		return f1
 	}
 	return (1-p.rate)*f0 + p.rate*f1
 }
@@ -149,6 +215,8 @@ func (p pldPart) reach(d direction, z float64) (from, to, below, above float64) 
 		from, to = -z, z+p.shift
 	case laplaceShape:
 		from, to = -p.shift, p.shift
+	case sumShape:
+		from, to = p.near-p.shift/2, z+p.near
 	default:
 		return 0, 0, 0, 0
 	}
@@ -158,6 +226,11 @@ func (p pldPart) reach(d direction, z float64) (from, to, below, above float64) 
 	if p.shape == normalShape {
 		below = p.mass(d, tail(-from), tail(-from+p.shift))
 		above = p.mass(d, tail(to), tail(to-p.shift))
+	}
+	if p.shape == sumShape { // swap alone: of Q, at losses below −loss(to), and of P
+		below = (1-p.rate)*tail(to) + p.rate*tail(to-p.near+p.shift)
+		above = (1-p.rate)*tail(to) + p.rate*tail(to-p.near)
+		return from, to, below, above
 	}
 	switch d {
 	case add:
@@ -174,6 +247,9 @@ func (p pldPart) reach(d direction, z float64) (from, to, below, above float64) 
 // center is the mass of the symmetric pair where P and Q agree: what the losses
 // above 0, of the mixture, and below 0, of P₀, leave. PROOFS.md#pld-fixed.
 func (p pldPart) center() float64 {
+	if p.shape == sumShape { // 1 − P(L>0) − Q(L>0)
+		return (1-p.rate)*math.Erf((p.near-p.shift/2)/math.Sqrt2) + 1e-15
+	}
 	var up0, up1 float64 // masses of P₀ and P₁ at y > 0
 	switch p.shape {
 	case normalShape:

@@ -154,7 +154,7 @@ func (a RDP) curve(e privacy.Event, adj privacy.Adjacency) (*rdpCurve, error) {
 func gaussianPrecision(e privacy.Event) (precision float64, ok bool) {
 	var total sum
 	err := leaves(e, 1, func(leaf privacy.Event, times float64) error {
-		g, ok := leaf.(privacy.Gaussian)
+		g, ok := gaussianOf(leaf)
 		if !ok {
 			return errFound
 		}
@@ -162,6 +162,17 @@ func gaussianPrecision(e privacy.Event) (precision float64, ok bool) {
 		return nil
 	})
 	return total.up(), err == nil
+}
+
+// gaussianOf is a release of Gaussian noise, relative to how far a replacement moves what it is added to.
+func gaussianOf(leaf privacy.Event) (privacy.Gaussian, bool) {
+	switch e := leaf.(type) {
+	case privacy.Gaussian:
+		return e, true
+	case privacy.GaussianSum:
+		return privacy.Gaussian{Sigma: e.Replacement}, true
+	}
+	return privacy.Gaussian{}, false
 }
 
 // precisionUp is 1/σ², rounded up.

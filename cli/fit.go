@@ -173,7 +173,7 @@ file. --resume DIR continues a run that was stopped or killed.
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			bar := newProgress(c.ErrOrStderr(), quiet || asJSON)
 			warn := warner(c)
-			env := run.Env{Version: run.Version(), Progress: bar.update, Notice: warn, Report: report.Write}
+			env := run.Env{Version: run.Version(), Progress: bar.watch(), Notice: warn, Report: report.Write}
 			workers.quiet = quiet
 			defer func() { workers.close(err == nil || errors.Is(err, run.ErrDiverged)) }()
 			var job *run.Job

@@ -10,6 +10,13 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
+// Of a quiet run no progress is computed.
+func TestQuietProgress(t *testing.T) {
+	if newProgress(nil, true).watch() != nil || newProgress(nil, false).watch() == nil {
+		t.Error("a progress that is not shown is watched, or one that is shown is not")
+	}
+}
+
 // Where there is no terminal, progress is a plain line now and then.
 func TestPlainProgress(t *testing.T) {
 	var out bytes.Buffer

@@ -32,6 +32,14 @@ func newProgress(w io.Writer, quiet bool) *progress {
 	return &progress{w: w, quiet: quiet, name: "training ", last: time.Now()}
 }
 
+// watch receives a run's progress; it is nil for one that nobody sees, so that nothing is computed for it.
+func (p *progress) watch() func(run.Progress) {
+	if p.quiet {
+		return nil
+	}
+	return p.update
+}
+
 func (p *progress) update(u run.Progress) {
 	text := fmt.Sprintf("ε %s, %s left", atMost(u.Epsilon, 3), u.Left.Round(time.Second))
 	if math.IsInf(u.Epsilon, 1) {

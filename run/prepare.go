@@ -247,11 +247,14 @@ func (m *labMeter) Charge(e privacy.Event) error {
 }
 
 // Cost returns ε of the charges at the job's δ: +Inf without noise.
-func (j *Job) Cost(charged privacy.Event) float64 {
+func (j *Job) Cost(charged privacy.Event) float64 { return j.cost(account.Spent, charged) }
+
+// cost is Cost by account.Spent or account.SpentNear.
+func (j *Job) cost(spent func(privacy.Event, account.Accountant, privacy.Event, privacy.Adjacency, float64) (float64, error), charged privacy.Event) float64 {
 	if j.Spec.Privacy.Off {
 		return math.Inf(1)
 	}
-	epsilon, err := account.Spent(j.Plan, j.Accountant, charged, j.Facts.Adjacency, j.Spec.Privacy.Budget().Delta)
+	epsilon, err := spent(j.Plan, j.Accountant, charged, j.Facts.Adjacency, j.Spec.Privacy.Budget().Delta)
 	if err != nil {
 		return math.Inf(1)
 	}

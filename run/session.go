@@ -168,7 +168,7 @@ func (s *Session) progress(step, recorded int, start time.Time) {
 	if s.env.Progress == nil {
 		return
 	}
-	p := Progress{Step: step, MaxSteps: s.maxSteps, Epsilon: s.Job.Cost(s.writer.Spent())}
+	p := Progress{Step: step, MaxSteps: s.maxSteps, Epsilon: s.Job.cost(account.SpentNear, s.writer.Spent())}
 	if done := step - recorded; done > 0 {
 		left := float64(p.MaxSteps-step) / float64(done)
 		if f, ok := s.Job.Plan.(privacy.Filtered); ok { // it may end sooner, when its budget is spent

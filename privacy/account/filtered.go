@@ -128,6 +128,15 @@ func (rho linear) at(alpha float64) float64 { return float64(rho) * alpha * (1 +
 // the filter counts, not what a would say of these events as a plan: they were chosen
 // on the way. In both cases it is information, and the cap is the guarantee.
 func Spent(plan privacy.Event, a Accountant, charged privacy.Event, adj privacy.Adjacency, delta float64) (float64, error) {
+	return spent(plan, a, charged, adj, delta, Loss.Epsilon)
+}
+
+// SpentNear is Spent by Near: for the progress of a run and the chart of its spending.
+func SpentNear(plan privacy.Event, a Accountant, charged privacy.Event, adj privacy.Adjacency, delta float64) (float64, error) {
+	return spent(plan, a, charged, adj, delta, Near)
+}
+
+func spent(plan privacy.Event, a Accountant, charged privacy.Event, adj privacy.Adjacency, delta float64, epsilon func(Loss, float64) float64) (float64, error) {
 	if f, ok := plan.(privacy.Filtered); ok {
 		c := currencyOf(f)
 		cost, err := c.cost(charged, adj)
@@ -140,7 +149,7 @@ func Spent(plan privacy.Event, a Accountant, charged privacy.Event, adj privacy.
 	if err != nil {
 		return 0, err
 	}
-	return loss.Epsilon(delta), nil
+	return epsilon(loss, delta), nil
 }
 
 // Part is the part of f's limit that charged takes, for progress.

@@ -3,7 +3,6 @@ package account
 import (
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/sottodp/sotto/privacy"
 )
@@ -121,14 +120,11 @@ type pldLoss struct {
 	gridOnly bool     // for tests
 	pure     float64  // the pure ε, +Inf for none
 	rests    anchors
-
-	mu    sync.Mutex
-	known map[float64]float64 // ε by δ
 }
 
 // read turns an event into parts. PROOFS.md#pld-pairs.
 func (l *pldLoss) read(a PLD, e privacy.Event, adj privacy.Adjacency) error {
-	l.adj, l.known, l.rests = adj, map[float64]float64{}, anchors{}
+	l.adj, l.rests = adj, anchors{}
 	l.rests.note("pld-pairs", "pld-line", "pld-discretisation", "pld-composition", "pld-truncation")
 	index := map[pair]int{}
 	mixed := map[int]privacy.Event{} // what the parts of many points stand for
@@ -331,7 +327,10 @@ func (l *pldLoss) directions() []direction {
 }
 
 // Epsilon implements Loss.
-func (l *pldLoss) Epsilon(delta float64) float64 {
+func (l *pldLoss) Epsilon(delta float64) float64 { return l.epsilon(delta, false) }
+
+// epsilon is Epsilon or, rough, a little more.
+func (l *pldLoss) epsilon(delta float64, rough bool) float64 {
 	if e := edge(delta, -1); e >= 0 {
 		return e
 	}
@@ -341,14 +340,9 @@ func (l *pldLoss) Epsilon(delta float64) float64 {
 	if delta < math.SmallestNonzeroFloat64*0x1p60 || l.hopeless {
 		return l.pure
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	epsilon, ok := l.known[delta]
-	if !ok {
-		_, epsilon = l.whole(goalAt(delta))
-		l.known[delta] = epsilon
-	}
-	return math.Min(epsilon, l.pure)
+	goal := goalAt(delta)
+	goal.rough = rough
+	return math.Min(l.answer(goal), l.pure)
 }
 
 // Delta implements Loss.
@@ -363,7 +357,7 @@ func (l *pldLoss) Delta(epsilon float64) float64 {
 	case l.hopeless || math.IsInf(epsilon, 1):
 		return 1
 	}
-	_, delta := l.whole(pldGoal{epsilon: epsilon, atEpsilon: true})
+	delta := l.answer(pldGoal{epsilon: epsilon, atEpsilon: true})
 	return math.Min(1, math.Max(delta, math.SmallestNonzeroFloat64))
 }
 

@@ -112,7 +112,7 @@ func TestPLDOneStep(t *testing.T) {
 func TestPLDGaussian(t *testing.T) {
 	race.Skip(t)
 	for _, c := range []struct{ sigma, steps float64 }{{1, 1}, {30, 1000}, {0.3, 1}, {3, 50}, {1, 400}} {
-		l := &pldLoss{parts: []pldPart{{pair: pair{shape: normalShape, rate: 1, shift: 1 / c.sigma}, times: c.steps}}, gridOnly: true, steps: c.steps, pure: math.Inf(1), known: map[float64]float64{}}
+		l := &pldLoss{parts: []pldPart{{pair: pair{shape: normalShape, rate: 1, shift: 1 / c.sigma}, times: c.steps}}, gridOnly: true, steps: c.steps, pure: math.Inf(1)}
 		exact := gdpLoss{mu: math.Sqrt(c.steps) / c.sigma}
 		for _, delta := range []float64{0.1, 1e-6, 1e-200} {
 			truth, upper, lower := exact.Epsilon(delta), l.Epsilon(delta), 0.0
@@ -319,7 +319,7 @@ func TestPLDJoin(t *testing.T) {
 	t.Parallel()
 	race.Skip(t)
 	var e privacy.Composed
-	plain := &pldLoss{adj: privacy.AddRemove, sampled: true, pure: math.Inf(1), known: map[float64]float64{}}
+	plain := &pldLoss{adj: privacy.AddRemove, sampled: true, pure: math.Inf(1)}
 	for i := range 600 {
 		sigma := 1 + float64(i)/300
 		e = append(e, sampled(0.01, sigma, 50))

@@ -8,6 +8,7 @@ type pldGoal struct {
 	logDelta  float64
 	epsilon   float64
 	atEpsilon bool
+	rough     bool // a little above the least that can be proven will do
 }
 
 // goalAt asks for ε at a δ.
@@ -133,6 +134,7 @@ type pldAim struct {
 	logDelta float64
 	cost     float64 // ε, or ln δ where δ is asked for, at that order
 	list     []sketch
+	rough    bool
 }
 
 func (l *pldLoss) aim(d direction, goal pldGoal) pldAim {
@@ -142,7 +144,7 @@ func (l *pldLoss) aim(d direction, goal pldGoal) pldAim {
 		}
 		return list
 	}
-	a := pldAim{epsilon: goal.epsilon, logDelta: goal.logDelta}
+	a := pldAim{epsilon: goal.epsilon, logDelta: goal.logDelta, rough: goal.rough}
 	if goal.atEpsilon {
 		list := sketches(39)
 		f := func(t float64) float64 { return improvedLogDelta(t, logMoment(list, t)/t, goal.epsilon) }
@@ -168,16 +170,17 @@ func (l *pldLoss) aim(d direction, goal pldGoal) pldAim {
 // cost. d is a direction of the whole.
 func (l *pldLoss) composeOne(d direction, a pldAim, lower bool) composition {
 	if !l.gridOnly {
-		if c := l.newLine(d, a.z, a.tilt, a.epsilon, a.logDelta, a.list, lower); c != nil {
+		if c := l.newLine(d, a, lower); c != nil {
 			return c
 		}
 	}
-	return l.newGrid(d, a.z, a.tilt, a.epsilon, a.logDelta, a.list, lower)
+	return l.newGrid(d, a, lower)
 }
 
 // newGrid chooses window and grid.
-func (l *pldLoss) newGrid(d direction, z, tilt, epsilon, logDelta float64, list []sketch, lower bool) *pldComposed {
-	c := &pldComposed{tilt: tilt}
+func (l *pldLoss) newGrid(d direction, a pldAim, lower bool) *pldComposed {
+	c := &pldComposed{tilt: a.tilt}
+	z, list := a.z, a.list
 	// The window, by Chernoff's bound under the tilted law.
 	k := logMoment(list, c.tilt)
 	up := func(t float64) float64 { return (logMoment(list, c.tilt+t) - k + pldTail) / t }
@@ -202,7 +205,11 @@ func (l *pldLoss) newGrid(d direction, z, tilt, epsilon, logDelta float64, list 
 		}
 		return total
 	}
-	allowed := 1e-4 * math.Max(epsilon, 0.05*(hi-lo)) / (c.tilt + 1)
+	share := 1e-4 // of ε, about
+	if a.rough {
+		share = 2e-3
+	}
+	allowed := share * math.Max(a.epsilon, 0.05*(hi-lo)) / (c.tilt + 1)
 	if lower {
 		allowed /= 8
 	}
@@ -235,7 +242,7 @@ func (l *pldLoss) newGrid(d direction, z, tilt, epsilon, logDelta float64, list 
 	}
 	c.h, c.first = h, int(math.Floor(lo/h))-1
 	c.shift = l.steps * 8 * unit * math.Max(h, largest)
-	c.transform(l, d, z, thetaUp, thetaDown, points, logDelta, allowed, list, lower)
+	c.transform(l, d, z, thetaUp, thetaDown, points, a.logDelta, allowed, list, lower)
 	return c
 }
 

@@ -34,6 +34,7 @@ const (
 	lineMaxNodes = 1 << 17
 	lineMaxReach = 37      // beyond it e^(−z²/2) has fewer digits than a float64: the grid takes δ below 1e-290
 	lineMaxWork  = 1 << 24 // terms times nodes
+	lineFewWork  = 1 << 20 // and of a rough one: then a rough grid takes less
 	lineBlock    = 64      // nodes are added up in blocks, so that rounding stays small
 	lineAim      = 1e-10   // what may be beyond the last term, relative to the sum
 )
@@ -232,15 +233,18 @@ func (p pldPart) spreads(d direction, z, tilt, moment float64) []spread {
 	return families
 }
 
-// newLine returns nil where the sum would be long. list are the sketches of the
-// parts; z is where Gaussian tails are cut.
-func (l *pldLoss) newLine(d direction, z, tilt, epsilon, logDelta float64, list []sketch, lower bool) *pldLine {
+// newLine returns nil where the sum would be long.
+func (l *pldLoss) newLine(d direction, a pldAim, lower bool) *pldLine {
+	z, tilt, epsilon, logDelta, list := a.z, a.tilt, a.epsilon, a.logDelta, a.list
 	if z > lineMaxReach {
 		return nil
 	}
 	c := &pldLine{tilt: tilt, guess: epsilon}
 	// Copies of the law at distance 2π/step must not matter.
-	const apart = 20
+	apart, least, work := 20.0, lineAim, lineMaxWork
+	if a.rough {
+		apart, least, work = 7, 1e-3, lineFewWork
+	}
 	far := func(t float64) float64 {
 		return (logMoment(list, tilt+t) - (tilt+t)*epsilon - logDelta + apart) / t
 	}
@@ -268,7 +272,7 @@ func (l *pldLoss) newLine(d direction, z, tilt, epsilon, logDelta float64, list 
 			largest[i] = math.Max(largest[i], math.Abs(n.loss))
 		}
 	}
-	aim := math.Log(lineAim / (tilt * (tilt + 1) * window))
+	aim := math.Log(least / (tilt * (tilt + 1) * window))
 	beyond := func(terms int) float64 {
 		omega := float64(terms) * c.step
 		v := -math.Log(math.Pi * omega)
@@ -288,7 +292,7 @@ func (l *pldLoss) newLine(d direction, z, tilt, epsilon, logDelta float64, list 
 		}
 	}
 	c.wrong = math.Exp(beyond(terms))
-	c.sum(l, d, z, terms, largest)
+	c.sum(l, d, z, terms, work, largest)
 	if c.terms == nil {
 		return nil
 	}
@@ -309,7 +313,7 @@ func (l *pldLoss) newLine(d direction, z, tilt, epsilon, logDelta float64, list 
 }
 
 // sum computes the terms.
-func (c *pldLine) sum(l *pldLoss, d direction, z float64, terms int, largest []float64) {
+func (c *pldLine) sum(l *pldLoss, d direction, z float64, terms, work int, largest []float64) {
 	growth := 3 + c.tilt + c.step*float64(terms)
 	product := make([]complex128, terms+1)
 	logSize := make([]float64, terms+1) // ln |product|
@@ -337,7 +341,7 @@ func (c *pldLine) sum(l *pldLoss, d direction, z float64, terms int, largest []f
 			}
 			continue
 		}
-		if n := p.nodeCount(d, z, growth); n > lineMaxNodes || n*float64(terms) > lineMaxWork {
+		if n := p.nodeCount(d, z, growth); n > lineMaxNodes || n*float64(terms) > float64(work) {
 			return
 		}
 		nodes, _, inf := p.nodes(d, z, growth)

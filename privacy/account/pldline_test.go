@@ -247,9 +247,9 @@ func TestPLDFixedMoments(t *testing.T) {
 func TestPLDMixture(t *testing.T) {
 	race.Skip(t)
 	for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
-		exact := &pldLoss{adj: adj, sampled: true, steps: 300, pure: math.Inf(1), known: map[float64]float64{}, rests: anchors{}}
+		exact := &pldLoss{adj: adj, sampled: true, steps: 300, pure: math.Inf(1), rests: anchors{}}
 		exact.parts = []pldPart{{pair: pair{shape: normalShape, rate: 0.02, shift: 1}, times: 300}}
-		mixed := &pldLoss{adj: adj, sampled: true, steps: 300, pure: math.Inf(1), known: map[float64]float64{}, rests: anchors{}}
+		mixed := &pldLoss{adj: adj, sampled: true, steps: 300, pure: math.Inf(1), rests: anchors{}}
 		points, excess, _ := mixed.mixture(privacy.Gaussian{Sigma: 1})
 		mixed.parts = []pldPart{{pair: pair{shape: pointShape, rate: 0.02, shift: 1, lost: excess}, points: points, times: 300}}
 		a, b := exact.Epsilon(1e-6), mixed.Epsilon(1e-6)

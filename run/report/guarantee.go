@@ -19,6 +19,7 @@ const (
 	mostDelta     = 1e-2
 	pointsADecade = 4
 	prefixes      = 60 // points of the curve of spending
+	compositions  = 16 // and of samples, each of which is composed for itself
 )
 
 // slack covers the rounding of decimals to float64, as in account.Plan.
@@ -178,12 +179,13 @@ func (v *view) curve(loss account.Loss, a account.Accountant, plan privacy.Event
 	for i := range n + 1 {
 		deltas = append(deltas, math.Min(hi, lo*math.Pow(10, float64(i)/pointsADecade)))
 	}
+	rows := []float64{1e-10, 1e-8, 1e-6, 1e-5, 1e-4}
+	if !slices.Contains(rows, b.Delta) && b.Delta > 0 {
+		rows = append(rows, b.Delta)
+		slices.Sort(rows)
+	}
 	over := func(l account.Loss) []float64 {
-		y := make([]float64, len(deltas))
-		for i, d := range deltas {
-			y[i] = l.Epsilon(d)
-		}
-		return y
+		return account.Curve(l, slices.Concat(rows, []float64{lo, hi}), deltas)
 	}
 	y := over(loss)
 	if !slices.ContainsFunc(y, finite) {
@@ -207,11 +209,6 @@ func (v *view) curve(loss account.Loss, a account.Accountant, plan privacy.Event
 	}
 	v.Curve = p.SVG()
 
-	rows := []float64{1e-10, 1e-8, 1e-6, 1e-5, 1e-4}
-	if !slices.Contains(rows, b.Delta) && b.Delta > 0 {
-		rows = append(rows, b.Delta)
-		slices.Sort(rows)
-	}
 	for _, d := range rows {
 		row := curveRow{Delta: exact(d), Chosen: upward(loss.Epsilon(d)), Here: d == b.Delta}
 		if beside.loss != nil {
@@ -256,7 +253,11 @@ func (v *view) spending(plan privacy.Event, a account.Accountant, b privacy.Budg
 	}
 	l := chart.Line{X: []float64{0}, Y: []float64{0}}
 	after := func(n int) (float64, error) {
-		return account.Spent(plan, a, prefix(rec, n).Event(), b.Adjacency, b.Delta)
+		return account.SpentNear(plan, a, prefix(rec, n).Event(), b.Adjacency, b.Delta)
+	}
+	points := prefixes
+	if privacy.Contains[privacy.PoissonSampled](plan) || privacy.Contains[privacy.FixedSampled](plan) {
+		points = compositions
 	}
 	if meter, err := account.NewMeter(plan, a, b); err == nil && v.Filter {
 		f, done := meter.(*account.Filter), 0
@@ -272,15 +273,18 @@ func (v *view) spending(plan privacy.Event, a account.Accountant, b privacy.Budg
 			return f.Epsilon(), nil
 		}
 	}
-	for i := range prefixes {
+	for i := range points {
 		// ε grows like a root, so the points are closest at the beginning.
-		n := int(math.Ceil(float64(charged) * float64((i+1)*(i+1)) / (prefixes * prefixes)))
+		n := int(math.Ceil(float64(charged) * float64((i+1)*(i+1)) / float64(points*points)))
 		if float64(n) == l.X[len(l.X)-1] {
 			continue
 		}
 		epsilon, err := after(n)
 		if err != nil {
 			return
+		}
+		if n > 1 { // ε does not fall: up to this point it is no more than there
+			l.X, l.Y = append(l.X, l.X[len(l.X)-1]), append(l.Y, epsilon)
 		}
 		l.X, l.Y = append(l.X, float64(n)), append(l.Y, epsilon)
 	}
@@ -290,7 +294,7 @@ func (v *view) spending(plan privacy.Event, a account.Accountant, b privacy.Budg
 	l.Name = fmt.Sprintf("ε at δ = %s", v.Delta)
 	p := chart.Plot{
 		ID: "spent", Title: "ε spent by batch", XLabel: "batches charged", YLabel: "ε", Lines: []chart.Line{l},
-		Desc: fmt.Sprintf("After %s batches, ε is %s; the cap is %s.", v.Charged, v.Realized, v.Epsilon),
+		Desc: fmt.Sprintf("After %s batches, ε is %s; the cap is %s. Each step of the line is as high as ε after its last batch.", v.Charged, v.Realized, v.Epsilon),
 	}
 	p.Level, p.LevelName = &b.Epsilon, "cap: ε = "+v.Epsilon
 	v.Spent = p.SVG()

@@ -98,7 +98,7 @@ func (l *pldLoss) digest() (sum [sha256.Size]byte) {
 	number(l.steps)
 	for _, p := range l.parts {
 		b = append(b, byte(p.shape))
-		number(p.rate, p.shift, p.lost, p.times, float64(len(p.points)))
+		number(p.rate, p.shift, p.lost, p.near, p.times, float64(len(p.points)))
 		for _, at := range p.points {
 			number(at.y, at.p0, at.p1)
 		}

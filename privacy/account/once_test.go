@@ -2,6 +2,7 @@ package account
 
 import (
 	"math"
+	"reflect"
 	"testing"
 
 	"github.com/sottodp/sotto/privacy"
@@ -50,6 +51,40 @@ func TestOnce(t *testing.T) {
 			t.Errorf("twice %v costs %v, once %v", e, v, first)
 		}
 	}
+}
+
+// TestDigest: every field of a part changes the name under which its answers are kept, one that is added, too.
+func TestDigest(t *testing.T) {
+	part := pldPart{pair: pair{sumShape, 0.5, 2, 0.25, 1.5}, times: 3, points: []atom{{1, 2, 3}}}
+	before := (&pldLoss{parts: []pldPart{part}}).digest()
+	var change func(name string, v reflect.Value)
+	change = func(name string, v reflect.Value) {
+		v = reflect.NewAt(v.Type(), v.Addr().UnsafePointer()).Elem()
+		switch v.Kind() {
+		case reflect.Struct:
+			for i := range v.NumField() {
+				change(v.Type().Field(i).Name, v.Field(i))
+			}
+			return
+		case reflect.Slice:
+			change(name, v.Index(0))
+			return
+		case reflect.Float64:
+			v.SetFloat(v.Float() + 1)
+		case reflect.Uint8, reflect.Uint:
+			v.SetUint(v.Uint() - 1)
+		case reflect.Int:
+			v.SetInt(v.Int() - 1)
+		default:
+			t.Fatalf("a field %s of kind %v", name, v.Kind())
+		}
+		if now := (&pldLoss{parts: []pldPart{part}}).digest(); now == before {
+			t.Errorf("another %s keeps the name", name)
+		} else {
+			before = now
+		}
+	}
+	change("part", reflect.ValueOf(&part).Elem())
 }
 
 // TestOnceForgets: the answers that are kept are the last, and no more than there is room for.

@@ -42,9 +42,13 @@ type Plan struct {
 	Growth          *Growth           `json:"growth,omitempty"`
 	Claimed         *Claims           `json:"claimed,omitempty"`
 	Warnings        []string          `json:"warnings,omitempty"`
+	// The bound by Gaussian DP, and the curve of the plan; nil and a reason where no theorem gives one.
+	GDP     *account.GaussianBound `json:"gdp,omitempty"`
+	Attacks []account.Attack       `json:"attacks,omitempty"`
 
 	event      privacy.Event
 	accountant account.Accountant
+	noGDP      error
 }
 
 // For plans a run of a configured method on a problem of which pub is public.
@@ -103,6 +107,10 @@ func (p *Plan) solve() error {
 	}
 	if p.Event, err = privacy.MarshalEvent(p.event); err != nil {
 		return err
+	}
+	var curve *account.TradeOff
+	if curve, p.noGDP = account.NewTradeOff(loss, p.Delta); p.noGDP == nil {
+		p.GDP, p.Attacks = &curve.GaussianBound, curve.Attacks()
 	}
 	p.weigh()
 	return nil

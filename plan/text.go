@@ -54,6 +54,7 @@ func (p *Plan) Text(w io.Writer) {
 		text.Row(w, "Solved for", "%s", words)
 	}
 	text.Row(w, "Cost", "ε = %s at δ = %s, %v (accountant %s)", chart.AtMost(p.Epsilon, 9), chart.Exact(p.Delta), p.Adjacency, p.Accountant)
+	text.Row(w, "Attacks", "%s", attackWords(p))
 	if p.Fits != nil {
 		verdict := "fits"
 		if !*p.Fits {
@@ -87,6 +88,19 @@ func (p *Plan) Text(w io.Writer) {
 		fmt.Fprintln(w)
 		p.Claimed.Text(w)
 	}
+}
+
+// attackWords says what the curve of the plan means for an attacker.
+func attackWords(p *Plan) string {
+	if p.GDP == nil {
+		return p.noGDP.Error()
+	}
+	at := func(i int) string { return chart.AtMost(100*p.Attacks[i].TruePositives, 3) + " %" }
+	words := fmt.Sprintf("at most %s, %s and %s true positives at 0.1 %%, 1 %% and 10 %% false ones; μ = %s (Gaussian DP)", at(0), at(1), at(2), chart.AtMost(p.GDP.Mu, 4))
+	if p.GDP.Outside > 0 {
+		words += " with " + chart.AtMost(p.GDP.Outside, 3) + " outside"
+	}
+	return words
 }
 
 // filterWords describes the queries that a filter admits.

@@ -218,6 +218,7 @@ func NewInfo(j *Job, version string) (*runlog.Info, error) {
 	if i.Plan, err = privacy.MarshalEvent(j.Plan); err != nil {
 		return nil, err
 	}
+	i.GDP = j.gdp()
 	if i.Schema, err = j.Schema.Marshal(); err != nil {
 		return nil, err
 	}
@@ -239,6 +240,22 @@ func NewInfo(j *Job, version string) (*runlog.Info, error) {
 		}
 	}
 	return i, nil
+}
+
+// gdp is the bound by Gaussian DP of the job's plan, nil where no theorem gives one.
+func (j *Job) gdp() *account.GaussianBound {
+	if j.Spec.Privacy.Off || j.Accountant == nil {
+		return nil
+	}
+	loss, err := j.Accountant.Loss(j.Plan, j.Facts.Adjacency)
+	if err != nil {
+		return nil
+	}
+	curve, err := account.NewTradeOff(loss, j.Spec.Privacy.Budget().Delta)
+	if err != nil {
+		return nil
+	}
+	return &curve.GaussianBound
 }
 
 // Assumptions returns the schema's assumptions with the rows that the method divides by: those of the

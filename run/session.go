@@ -300,21 +300,22 @@ func outcomeOf(info *runlog.Info) ledger.Outcome {
 
 // GuaranteeOf returns the guarantee in the model file of a run.
 func GuaranteeOf(i *runlog.Info) Guarantee {
-	return Guarantee{Budget: i.Budget, Off: i.Off, Unit: i.Unit, UnitRows: i.UnitRows, Dataset: i.Dataset, Run: i.ID, Accountant: i.Accountant, Plan: i.Plan, Method: i.Method, Config: i.Config}
+	return Guarantee{Budget: i.Budget, Off: i.Off, Unit: i.Unit, UnitRows: i.UnitRows, Dataset: i.Dataset, Run: i.ID, Accountant: i.Accountant, GDP: i.GDP, Plan: i.Plan, Method: i.Method, Config: i.Config}
 }
 
 // Guarantee travels in model.json. ε(δ) is always recomputed from Plan.
 type Guarantee struct {
-	Budget     privacy.Budget  `json:"budget"`
-	Off        bool            `json:"off,omitempty"`
-	Unit       string          `json:"unit"`
-	UnitRows   int             `json:"unit_rows,omitempty"` // as in run.json
-	Dataset    string          `json:"dataset"`
-	Run        string          `json:"run"`
-	Accountant string          `json:"accountant,omitempty"`
-	Plan       json.RawMessage `json:"plan"`
-	Method     string          `json:"method,omitempty"` // this and Config: not in older files
-	Config     json.RawMessage `json:"config,omitempty"`
+	Budget     privacy.Budget         `json:"budget"`
+	Off        bool                   `json:"off,omitempty"`
+	Unit       string                 `json:"unit"`
+	UnitRows   int                    `json:"unit_rows,omitempty"` // as in run.json
+	Dataset    string                 `json:"dataset"`
+	Run        string                 `json:"run"`
+	Accountant string                 `json:"accountant,omitempty"`
+	GDP        *account.GaussianBound `json:"gdp,omitempty"` // as in run.json; not in older files
+	Plan       json.RawMessage        `json:"plan"`
+	Method     string                 `json:"method,omitempty"` // this and Config: not in older files
+	Config     json.RawMessage        `json:"config,omitempty"`
 }
 
 // numerics states how far the run's numbers are from the theorem's (R14, R15, R23). Noise and samples at a

@@ -313,6 +313,9 @@ func (v *Verification) promise(file *model.File) {
 	if g.Method == "" && g.Config == nil { // a file of an earlier version, without them
 		claims.Method, claims.Config = "", nil
 	}
+	if g.GDP == nil { // likewise
+		claims.GDP = nil
+	}
 	want, fileErr := v.Job.File(file.W, claims)
 	if err = errors.Join(err, fileErr); err == nil {
 		want.Created, want.Lab = file.Created, i.Lab

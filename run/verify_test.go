@@ -129,6 +129,14 @@ func TestVerifyWhatWasExchanged(t *testing.T) {
 		}
 		guarantee(word, v[1])
 	}
+	var bound any // what the plan proves at all ε is recomputed, too
+	change(runlog.InfoFile, func(m map[string]any) {
+		bound, m["gdp"] = m["gdp"], map[string]any{"mu": 0.01, "outside": 0, "regret": 0}
+	})
+	if names := broken(); bound == nil || !slices.Contains(names, runlog.InfoFile) || !slices.Contains(names, "model") {
+		t.Errorf("a run of another μ than %v: found %v", bound, names)
+	}
+	change(runlog.InfoFile, func(m map[string]any) { m["gdp"] = bound })
 	for field, v := range map[string]any{"norm_bound": 7, "run": "another", "features": nil, "model": "huber-svm"} { // what applies it, and whose it is
 		var before any
 		change(runlog.ModelFile, func(m map[string]any) { before, m[field] = m[field], v })

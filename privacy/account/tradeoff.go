@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/sottodp/sotto/privacy"
 )
@@ -30,8 +31,8 @@ type TradeOff struct {
 type tradeLine struct{ epsilon, delta, slope float64 }
 
 const (
-	// outsideShare is the part of a guarantee's δ that a Gaussian bound leaves outside.
-	outsideShare = 0.01
+	// A Gaussian bound leaves the outsideShare-th part of a guarantee's δ outside.
+	outsideShare = 100
 	// tradeMostEpsilon is the largest ε that is looked at: e^ε has to be a float64.
 	tradeMostEpsilon = 700
 )
@@ -47,7 +48,10 @@ func NewTradeOff(l Loss, delta float64) (*TradeOff, error) {
 	if mark(used, l); used["approximate"] {
 		return nil, errors.New("no theorem gives μ: a release is known by one (ε, δ) only")
 	}
-	outside := delta * outsideShare
+	outside, err := strconv.ParseFloat(strconv.FormatFloat(delta/outsideShare, 'g', 12, 64), 64) // few digits: any number would do
+	if err != nil {
+		return nil, fmt.Errorf("μ: %w", err)
+	}
 	switch curve := curveOf(l).(type) {
 	case none:
 		return &TradeOff{}, nil
@@ -95,7 +99,7 @@ func (l *pldLoss) profile(outside float64) (at func(epsilon float64) float64, to
 	var all [][]composition
 	least := math.Max(outside, 1e-12)
 	for delta := least; delta < 0.2 && !l.hopeless; delta *= 1e3 {
-		all = append(all, l.compose(pldGoal{logDelta: math.Log(delta)}, false))
+		all = append(all, l.compose(goalAt(delta), false))
 	}
 	at = func(epsilon float64) float64 {
 		if epsilon >= l.pure {
@@ -213,6 +217,31 @@ func (t *TradeOff) Power(fpr float64) float64 {
 		most = math.Min(most, math.Min(l.at(fpr), 1-(1-l.delta-fpr)/l.slope+0x1p-50))
 	}
 	return most
+}
+
+// Advantage is the most by which the true positive rate of any attack is above its false positive rate.
+func (t *TradeOff) Advantage() float64 {
+	if n := len(t.lines); n > 0 {
+		return t.lines[n-1].delta // at ε = 0
+	}
+	if t.Mu == 0 {
+		return 0
+	}
+	return gdpLoss{t.Mu}.Delta(0)
+}
+
+// An Attack is a false positive rate and the largest true positive rate of any attack that has it.
+type Attack struct {
+	FalsePositives float64 `json:"false_positive_rate"`
+	TruePositives  float64 `json:"true_positive_rate"`
+}
+
+// Attacks is the curve at the false positive rates that are usually reported.
+func (t *TradeOff) Attacks() (list []Attack) {
+	for _, fpr := range []float64{0.001, 0.01, 0.1} {
+		list = append(list, Attack{fpr, t.Power(fpr)})
+	}
+	return list
 }
 
 // Power is the largest true positive rate of any attack with that false positive rate, by μ and what is outside.

@@ -75,7 +75,7 @@ func TestTradeOffHoldsBetweenItsPoints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f.Outside != delta*outsideShare {
+		if f.Outside != delta/outsideShare {
 			t.Errorf("%s: outside is %v", c.name, f.Outside)
 		}
 		top := f.lines[0].epsilon
@@ -111,6 +111,9 @@ func TestTradeOffCurves(t *testing.T) {
 				t.Fatalf("%s: not concave at FPR %v", c.name, fpr)
 			} else {
 				slope = s
+			}
+			if own-fpr > f.Advantage()+1e-12 {
+				t.Fatalf("%s: the advantage at FPR %v is above %v", c.name, fpr, f.Advantage())
 			}
 			last = own
 			over := func(k float64) bool { return bound <= f.Power(fpr+k)+k }

@@ -37,6 +37,9 @@ class Guarantee:
     run: str  # its name in the ledger
     assumptions: tuple  # public facts, a sentence each
     unit_rows: int = 0  # the most rows of a unit that are used; 0 for one row
+    mu: float | None = None  # of Gaussian differential privacy, for the whole plan; None where no theorem gives it
+    outside: float | None = None  # what an attack's true positive rate may be above that of mu
+    regret: float | None = None  # what mu gives away of either rate
 
     def __str__(self):
         if self.lab:
@@ -101,7 +104,7 @@ class _Sotto(BaseEstimator):
         self.guarantee_ = Guarantee(
             epsilon=budget["epsilon"], delta=budget["delta"], adjacency=budget["adjacency"], unit=schema["unit"],
             dataset=schema["dataset"], lab=bool(done.get("lab")), run=done["id"],
-            assumptions=tuple(done["assumptions"]), unit_rows=done.get("unit_rows", 0),
+            assumptions=tuple(done["assumptions"]), unit_rows=done.get("unit_rows", 0), **done.get("gdp", {}),
         )
         self._names = names
         self._unit = unit
@@ -261,7 +264,7 @@ _PARAMETERS = """
     Attributes
     ----------
     guarantee_ : Guarantee
-        ε, δ, whom it protects, and the public facts that it rests on.
+        ε, δ, μ, whom it protects, and the public facts that it rests on.
 """
 
 

@@ -62,6 +62,7 @@ def test_schema(clinic):
     g = c.guarantee_
     assert (g.epsilon, g.delta, g.adjacency, g.unit, g.dataset, g.lab) == (1, 1e-5, "add-or-remove", "record", "clinic", False)
     assert str(g).endswith("any set of outcomes by at most a factor of 2.719, plus 1e-05") and len(g.assumptions) > 10
+    assert 0.26 < g.mu < 0.27 and g.outside == g.regret == 0  # Gaussian noise on all records: the μ that costs (1, 1e-5)
 
 
 def test_unit(tmp_path):

@@ -77,6 +77,7 @@ func (v *view) guarantee(info *runlog.Info, rec *runlog.Record) error {
 	v.Theorems = account.Basis(loss)
 	cost := loss.Epsilon(b.Delta)
 	v.PlanEpsilon = upward(cost)
+	v.tradeOff(loss, b)
 	v.check(cost <= b.Epsilon*slack, "the whole plan costs ε = %s at δ = %s; the cap is %s", v.PlanEpsilon, v.Delta, v.Epsilon)
 	v.checkPrefix(plan, a, b, rec, info.Resumed())
 	realized, err := account.Spent(plan, a, rec.Event(), b.Adjacency, b.Delta)
@@ -89,6 +90,50 @@ func (v *view) guarantee(info *runlog.Info, rec *runlog.Record) error {
 	v.curve(loss, a, plan, b)
 	v.spending(plan, a, b, rec)
 	return nil
+}
+
+// tradeOff draws what any attack can reach, by the curve of the whole plan.
+func (v *view) tradeOff(loss account.Loss, b privacy.Budget) {
+	curve, err := account.NewTradeOff(loss, b.Delta)
+	if err != nil {
+		v.NoMu = err.Error()
+		return
+	}
+	v.Mu, v.Outside, v.Regret = upward(curve.Mu), chart.AtMost(curve.Outside, 3), chart.AtMost(curve.Regret, 2)
+	if curve.Outside == 0 {
+		v.Outside = ""
+	}
+	pair := func(x float64) float64 {
+		return math.Min(1, math.Min(b.Delta+math.Exp(b.Epsilon)*x, 1-math.Exp(-b.Epsilon)*(1-b.Delta-x)))
+	}
+	lines := []chart.Line{
+		{Name: "the most that any attack on this plan reaches"},
+		{Name: fmt.Sprintf("the same by ε = %s and δ = %s alone", v.Epsilon, v.Delta)},
+		{Name: "guessing"},
+		{Name: fmt.Sprintf("the same by μ = %s alone", v.Mu)},
+	}
+	const n = 120
+	for i := range n + 1 {
+		x := math.Pow(10, -4*(1-float64(i)/n))
+		for k, y := range []float64{curve.Power(x), pair(x), x, curve.GaussianBound.Power(x)} {
+			lines[k].X, lines[k].Y = append(lines[k].X, x), append(lines[k].Y, y)
+		}
+	}
+	if curve.Regret == 0 { // μ says the same
+		lines = lines[:3]
+	}
+	p := chart.Plot{ID: "tradeoff", Title: "The most true positives of any attack, by its false positives", XLabel: "false positive rate", YLabel: "true positive rate", LogX: true, LogY: true, Lines: lines}
+	p.Desc = "At most"
+	for i, a := range curve.Attacks() {
+		row := attackRow{percent(a.FalsePositives, 1), chart.AtMost(100*a.TruePositives, 3) + " %", chart.AtMost(100*pair(a.FalsePositives), 3) + " %"}
+		v.Attacks = append(v.Attacks, row)
+		p.Desc += fmt.Sprintf("%s %s true positives at %s false positives", []string{"", ",", " and"}[i], row.Plan, row.FalsePositives)
+	}
+	p.Desc += "."
+	v.TradeOff = p.SVG()
+	if own := percentUp((1 + curve.Advantage()) / 2); own != v.Guess {
+		v.Guess, v.GuessPair = own, v.Guess
+	}
 }
 
 // promise fills in the budget in words and what follows from it by arithmetic.

@@ -170,7 +170,7 @@ func TestFinished(t *testing.T) {
 	wants(t, page,
 		"Privacy report: adult", "20 November 2026, 09:30 UTC", "Finished. Guarantee: ε = 1, δ = 0.000001, add-or-remove",
 		"If one record were added to or removed from adult, the probability of any set of outcomes of this run would change by at most a factor of 2.719, plus 0.000001.",
-		"1 in 1,000,000", "The number of records is private too", "at most 73.2 % of the time", "ε = 2, δ = 0.000003719",
+		"1 in 1,000,000", "The number of records is private too", "at most 54.7 % of the time; ε and δ alone would say 73.2 %", "μ = 0.235", "This says all that the curve does.", "ε = 2, δ = 0.000003719",
 		"ε by gdp", "ε by rdp", "0.000001 (this run)", "100 batches were charged of 100 planned steps",
 		"84.71 %", "16,281", "11,650", "not private: computed from the test rows without noise",
 		"Every encoded row has norm at most 1.", "columns: categorical1", "#gaussian-exact", "below 10⁻²⁰",
@@ -180,7 +180,7 @@ func TestFinished(t *testing.T) {
 		"1 column is ignored", "Improved Convergence of Differential Private SGD with Gradient Clipping", "@misc{sotto",
 		fmt.Sprintf("%x", sha256.Sum256(model)))
 	lacks(t, page, "LAB", "NOT PRIVATE", "not finished", "support the claim", "3.25", "NO:", "The seed", "Number of records")
-	for _, id := range []string{"curve", "spent", "rate", "norm"} {
+	for _, id := range []string{"tradeoff", "curve", "spent", "rate", "norm"} {
 		if !strings.Contains(page, `id="`+id+`-t"`) {
 			t.Errorf("the plot %q is missing", id)
 		}

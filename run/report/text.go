@@ -18,6 +18,9 @@ func Summary(i *runlog.Info, dir string) map[string]any {
 		"accountant": i.Accountant, "outcome": i.Result.Outcome, "report": filepath.Join(dir, runlog.ReportFile), "model": filepath.Join(dir, runlog.ModelFile),
 		"epsilon": i.Budget.Epsilon,
 	}
+	if i.GDP != nil {
+		o["gdp"] = i.GDP
+	}
 	if i.Off {
 		o["epsilon"], o["delta"], o["adjacency"] = nil, nil, nil
 	}

@@ -34,7 +34,13 @@ type view struct {
 	DeltaOdds        string
 	Change           string // by at most how much one record changes the probability of any set of outcomes
 	Guess            string // how often an attacker is right, at most
+	GuessPair        string // the same by ε and δ alone, if the curve of the plan says more
 	Odds             []fact // what an attacker believes before, and at most after
+	TradeOff         template.HTML
+	Attacks          []attackRow
+	Mu, Regret       string
+	Outside          string // empty for none
+	NoMu             string // why there is no curve
 	PairEpsilon      string // of two records of one person
 	PairDelta        string
 	Adjacency        string
@@ -73,6 +79,9 @@ type curveRow struct {
 	Delta, Chosen, Beside string
 	Here                  bool // the δ of the run
 }
+
+// An attackRow holds the largest true positive rates of an attack, by the plan's curve and by ε and δ alone.
+type attackRow struct{ FalsePositives, Plan, Pair string }
 
 // A check is something that the page recomputed.
 type check struct {

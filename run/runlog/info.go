@@ -13,6 +13,7 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
 )
 
 // Names of the other files in a run directory.
@@ -90,19 +91,20 @@ type Info struct {
 	Public     json.RawMessage `json:"public"`                // what the method knew of the data
 
 	// The guarantee: Plan is the most that is released; ε(δ) is recomputed from it.
-	Budget          privacy.Budget  `json:"budget"`
-	Off             bool            `json:"off,omitempty"` // no noise at all: nothing is guaranteed
-	Accountant      string          `json:"accountant"`
-	Plan            json.RawMessage `json:"plan"`
-	NoiseMultiplier float64         `json:"noise_multiplier"`
-	Lab             bool            `json:"lab,omitempty"`
-	Seed            *uint64         `json:"seed,omitempty"`
-	Warnings        []string        `json:"warnings,omitempty"`
-	Assumptions     []string        `json:"assumptions"`          // public facts that the guarantee rests on
-	Assertions      []string        `json:"assertions,omitempty"` // what a person asserted, by name, whether it was needed or not
-	Network         string          `json:"network,omitempty"`    // and the name of the owner whose run this is
-	Ledger          string          `json:"ledger,omitempty"`
-	LedgerHead      string          `json:"ledger_head,omitempty"`
+	Budget          privacy.Budget         `json:"budget"`
+	Off             bool                   `json:"off,omitempty"` // no noise at all: nothing is guaranteed
+	Accountant      string                 `json:"accountant"`
+	GDP             *account.GaussianBound `json:"gdp,omitempty"` // what Plan proves at all ε; nil where no theorem gives it, and in older files
+	Plan            json.RawMessage        `json:"plan"`
+	NoiseMultiplier float64                `json:"noise_multiplier"`
+	Lab             bool                   `json:"lab,omitempty"`
+	Seed            *uint64                `json:"seed,omitempty"`
+	Warnings        []string               `json:"warnings,omitempty"`
+	Assumptions     []string               `json:"assumptions"`          // public facts that the guarantee rests on
+	Assertions      []string               `json:"assertions,omitempty"` // what a person asserted, by name, whether it was needed or not
+	Network         string                 `json:"network,omitempty"`    // and the name of the owner whose run this is
+	Ledger          string                 `json:"ledger,omitempty"`
+	LedgerHead      string                 `json:"ledger_head,omitempty"`
 
 	Search *Search           `json:"search,omitempty"`
 	Result *Result           `json:"result,omitempty"`

@@ -369,6 +369,7 @@ func BenchmarkCalibrate(b *testing.B) {
 		for _, epsilon := range []float64{0.05, 1, 50} {
 			b.Run(fmt.Sprintf("%v,ε=%v", a, epsilon), func(b *testing.B) {
 				for b.Loop() {
+					once.forget()
 					sink, _ = Calibrate(a, budget(epsilon, 1e-5), func(s float64) privacy.Event { return sampled(0.01, s, 10_000) })
 				}
 			})

@@ -468,6 +468,7 @@ func BenchmarkPLDEpsilon(b *testing.B) {
 		e := sampled(c.q, c.sigma, c.steps)
 		b.Run(e.String(), func(b *testing.B) {
 			for b.Loop() {
+				once.forget()
 				mustLoss(b, PLD{}, e).Epsilon(1e-5)
 			}
 		})

@@ -137,7 +137,7 @@ func (m LaplaceDGD) query(k int) oracle.Grad {
 func (m LaplaceDGD) Plan(_ oracle.Public, activations int) (privacy.Event, error) {
 	var plan privacy.Composed
 	for k := range activations {
-		plan = append(plan, oracle.Cost(sample.Full{}, []oracle.Query{m.query(k)}))
+		plan = append(plan, oracle.Public{}.Cost(sample.Full{}, []oracle.Query{m.query(k)}))
 	}
 	return plan, plan.Validate()
 }

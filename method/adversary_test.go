@@ -42,7 +42,7 @@ func (a *adversary) Batch(_ context.Context, s sample.Sampler, pay ...oracle.Que
 			return nil, err
 		}
 	}
-	cost := oracle.Cost(s, pay)
+	cost := a.Public().Cost(s, pay)
 	if err := a.meter.Charge(cost); err != nil {
 		a.refused = true
 		return nil, err

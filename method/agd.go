@@ -90,7 +90,7 @@ func (m AGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, e
 		return m, nil
 	}
 	typical := func(noise float64) privacy.Event {
-		return privacy.Repeated{Count: m.Splits, Of: oracle.Cost(sample.Full{}, m.queries(1/(noise*noise), noise))}
+		return privacy.Repeated{Count: m.Splits, Of: oracle.Public{}.Cost(sample.Full{}, m.queries(1/(noise*noise), noise))}
 	}
 	f, err := calibrateFilter(&m.Noise, terms, typical)
 	m.Filter = &f
@@ -106,7 +106,7 @@ func (m AGD) queries(precision, noise float64) []oracle.Query {
 // Plan is the filter.
 func (m AGD) Plan(oracle.Public) (privacy.Event, error) {
 	if m.Off {
-		return privacy.Repeated{Count: m.Steps, Of: oracle.Cost(sample.Full{}, m.queries(1, 1))}, nil
+		return privacy.Repeated{Count: m.Steps, Of: oracle.Public{}.Cost(sample.Full{}, m.queries(1, 1))}, nil
 	}
 	return *m.Filter, m.Filter.Validate()
 }

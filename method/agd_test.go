@@ -178,10 +178,10 @@ type paying struct {
 }
 
 func (p *paying) Batch(_ context.Context, s sample.Sampler, pay ...oracle.Query) (oracle.Batch, error) {
-	if err := p.meter.Charge(oracle.Cost(s, pay)); err != nil {
+	if err := p.meter.Charge(p.Public().Cost(s, pay)); err != nil {
 		return nil, err
 	}
-	p.charged = append(p.charged, oracle.Cost(s, pay))
+	p.charged = append(p.charged, p.Public().Cost(s, pay))
 	return p, nil
 }
 

@@ -170,7 +170,7 @@ func (m BLSGD) search(scale, fall float64) oracle.Search {
 
 // plan is T steps without growth.
 func (m BLSGD) plan(pub oracle.Public) privacy.Event {
-	search := oracle.Cost(m.Gradient.Sampler(pub), []oracle.Query{m.search(m.Gradient.Noise/m.Search, m.Fall)})
+	search := pub.Cost(m.Gradient.Sampler(pub), []oracle.Query{m.search(m.Gradient.Noise/m.Search, m.Fall)})
 	return repeat(m.Steps, privacy.Composed{m.Gradient.Cost(pub), search})
 }
 

@@ -31,7 +31,7 @@ type Gradient struct {
 	Clip         float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient (default 0.35 × the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss; √((R²+1)/2) for a network)"`
 	Clipping     string  `yaml:"clipping" json:"clipping,omitempty" doc:"norm for clipping: gradient (that of the gradient; default), value (a bound on it from the record's loss, P0 Algorithm 3) or per-layer (those of its parts, each clipped to C/√L, L the number of layers with parameters)"`
 	Batch        int     `yaml:"batch" json:"batch" doc:"batch size B: the expected size with Poisson sampling, the exact size with fixed; 0 means all rows in every step"`
-	Sampling     string  `yaml:"sampling" json:"sampling,omitempty" doc:"how a batch is drawn: poisson (each row independently; default under add-or-remove) or fixed (B rows without replacement; allowed and the default under replace-one)"`
+	Sampling     string  `yaml:"sampling" json:"sampling,omitempty" doc:"how a batch is drawn: poisson (each row independently; default) or fixed (B rows without replacement; allowed under replace-one)"`
 	Noise        float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ (default: the smallest that the budget allows)"`
 	Augmentation int     `yaml:"views" json:"views,omitempty" doc:"number K of views of each image; a record's gradient is the mean over its views (default 1, the image alone)"`
 	Shift        int     `yaml:"shift" json:"shift,omitempty" doc:"largest shift of a view in pixels, to each side; pixels wrap around"`
@@ -74,7 +74,7 @@ func clipBound(pub oracle.Public, share float64) float64 {
 func (g *Gradient) Configure(pub oracle.Public, terms Terms) error {
 	if g.Sampling == "" && g.Batch != 0 && g.Batch != pub.Rows {
 		g.Sampling = Poisson
-		if pub.Adjacency == privacy.ReplaceOne {
+		if pub.Adjacency == privacy.ReplaceOne && !pub.Presence {
 			g.Sampling = Fixed
 		}
 	}
@@ -288,7 +288,7 @@ func (g Gradient) Query(pub oracle.Public) oracle.Grad {
 
 // Cost is the event of one batch.
 func (g Gradient) Cost(pub oracle.Public) privacy.Event {
-	return oracle.Cost(g.Sampler(pub), []oracle.Query{g.Query(pub)})
+	return pub.Cost(g.Sampler(pub), []oracle.Query{g.Query(pub)})
 }
 
 // Variance is that of one coordinate of the Gaussian noise in a mean gradient.

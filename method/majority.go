@@ -43,7 +43,7 @@ func (m Majority) query() oracle.Select {
 }
 
 func (m Majority) plan() privacy.Event {
-	return oracle.Cost(sample.Full{}, []oracle.Query{m.query()})
+	return oracle.Public{}.Cost(sample.Full{}, []oracle.Query{m.query()})
 }
 
 // Plan is one choice.

@@ -73,13 +73,14 @@ func TestSGDSampling(t *testing.T) {
 		{privacy.AddRemove, method.SGD{}, inner},
 		{privacy.ReplaceOne, method.SGD{Gradient: method.Gradient{Batch: 1000}}, inner},
 		{privacy.AddRemove, method.SGD{Gradient: method.Gradient{Batch: 10}}, privacy.PoissonSampled{Rate: 0.01, Of: inner}},
-		{privacy.ReplaceOne, method.SGD{Gradient: method.Gradient{Batch: 10}}, privacy.FixedSampled{M: 10, N: 1000, Of: inner}},
-		{privacy.ReplaceOne, method.SGD{Gradient: method.Gradient{Batch: 10, Sampling: method.Poisson}}, privacy.PoissonSampled{Rate: 0.01, Of: inner}},
+		{privacy.ReplaceOne, method.SGD{Gradient: method.Gradient{Batch: 10}}, privacy.PoissonSampled{Rate: 0.01, Of: privacy.GaussianSum{Presence: 6, Replacement: 3}}},
+		{privacy.ReplaceOne, method.SGD{Gradient: method.Gradient{Batch: 10, Sampling: method.Poisson}}, privacy.PoissonSampled{Rate: 0.01, Of: privacy.GaussianSum{Presence: 6, Replacement: 3}}},
+		{privacy.ReplaceOne, method.SGD{Gradient: method.Gradient{Batch: 10, Sampling: method.Fixed}}, privacy.FixedSampled{M: 10, N: 1000, Of: inner}},
 		{privacy.AddRemove, method.SGD{Gradient: method.Gradient{Batch: 10, Sampling: method.Fixed}}, nil},
 		{privacy.AddRemove, method.SGD{Gradient: method.Gradient{Batch: 10, Sampling: "shuffled"}}, nil},
 		{privacy.AddRemove, method.SGD{Gradient: method.Gradient{Sampling: method.Poisson}}, nil},
 	} {
-		pub := oracle.Public{Dim: 3, Rows: 1000, Classes: 2, Adjacency: c.adj, NormBound: 1, Lipschitz: 1, Smooth: 0.25}
+		pub := oracle.Public{Dim: 3, Rows: 1000, Classes: 2, Adjacency: c.adj, Presence: true, NormBound: 1, Lipschitz: 1, Smooth: 0.25}
 		terms := method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: c.adj}, Accountant: account.Best{}}
 		c.m.Gradient.Noise, c.m.Steps = 3, 7
 		m, err := c.m.Configure(pub, method.Objective{}, terms)
@@ -98,6 +99,10 @@ func TestSGDSampling(t *testing.T) {
 	plan, err := old.Plan(oracle.Public{Rows: 1000, Adjacency: privacy.AddRemove})
 	if err != nil || !privacy.Equal(plan, privacy.Repeated{Count: 1, Of: privacy.PoissonSampled{Rate: 0.01, Of: inner}}) {
 		t.Errorf("an old record means %v (%v)", plan, err)
+	}
+	plan, err = old.Plan(oracle.Public{Rows: 1000, Adjacency: privacy.ReplaceOne})
+	if err != nil || !privacy.Equal(plan, privacy.Repeated{Count: 1, Of: privacy.PoissonSampled{Rate: 0.01, Of: inner}}) {
+		t.Errorf("a record without presence means %v (%v)", plan, err)
 	}
 }
 

@@ -148,7 +148,7 @@ func (m Newton) plan(pub oracle.Public) privacy.Event {
 			p = append(p, privacy.Repeated{Count: plain, Of: g.Event()})
 			plain = 0
 		}
-		p = append(p, oracle.Cost(sample.Full{}, []oracle.Query{h, g}))
+		p = append(p, oracle.Public{}.Cost(sample.Full{}, []oracle.Query{h, g}))
 	}
 	if plain > 0 {
 		p = append(p, privacy.Repeated{Count: plain, Of: g.Event()})

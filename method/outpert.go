@@ -207,7 +207,7 @@ func (m OutPertSGD) Run(ctx context.Context, o oracle.Oracle, _ Objective) iter.
 }
 
 func planOnce(q oracle.Minimize) (privacy.Event, error) {
-	return valid(oracle.Cost(sample.Full{}, []oracle.Query{q}))
+	return valid(oracle.Public{}.Cost(sample.Full{}, []oracle.Query{q}))
 }
 
 // Solves says whether m asks for a minimizer, which the private oracle computes in floating point.

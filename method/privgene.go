@@ -81,7 +81,7 @@ func (m PrivGene) query(move float64) oracle.Select {
 }
 
 func (m PrivGene) plan() privacy.Event {
-	return privacy.Repeated{Count: m.Steps, Of: oracle.Cost(sample.Full{}, []oracle.Query{m.query(m.Move)})}
+	return privacy.Repeated{Count: m.Steps, Of: oracle.Public{}.Cost(sample.Full{}, []oracle.Query{m.query(m.Move)})}
 }
 
 // Plan is r choices.

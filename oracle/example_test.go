@@ -11,11 +11,11 @@ import (
 
 // What a batch costs is known before there is a batch. Two questions about one
 // sample are composed inside the sampling event, and amplified once.
-func ExampleCost() {
+func ExamplePublic_Cost() {
 	coarse := oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 2}}
 	fine := oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}}
-	fmt.Println(oracle.Cost(sample.Full{}, []oracle.Query{coarse}))
-	fmt.Println(oracle.Cost(sample.Poisson{Rate: 0.01}, []oracle.Query{coarse, fine}))
+	fmt.Println(oracle.Public{}.Cost(sample.Full{}, []oracle.Query{coarse}))
+	fmt.Println(oracle.Public{}.Cost(sample.Poisson{Rate: 0.01}, []oracle.Query{coarse, fine}))
 	// Output:
 	// Gaussian(σ=2)
 	// Poisson(q=0.01, Gaussian(σ=2) + Gaussian(σ=1))

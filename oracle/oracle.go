@@ -27,6 +27,9 @@ type Public struct {
 	Rows      int               `json:"rows"`    // nominal number of records: a public size, the divisor of every mean
 	Classes   int               `json:"classes"` // 0 for a numeric label
 	Adjacency privacy.Adjacency `json:"adjacency"`
+	// Presence says that under replace-one the events of sums on Poisson samples state how far a record's presence moves
+	// them, too, and that their noise is relative to both moves (ADR 41); false in runs written before.
+	Presence bool `json:"presence,omitempty"`
 	// UnitRows is the most rows of a record where records are units of several rows, whose loss is the mean of their
 	// rows' losses; 0: a record is a row. Bounds on a record hold for both.
 	UnitRows int `json:"unit_rows,omitempty"`
@@ -166,15 +169,43 @@ var (
 
 // Cost is the event of one batch: all queries, composed on one sample, then
 // sampled (S-2a: composed first, amplified once).
-func Cost(s sample.Sampler, queries []Query) privacy.Event {
+func (p Public) Cost(s sample.Sampler, queries []Query) privacy.Event {
+	event := Query.Event
+	if p.BothMoves(s) {
+		event = movesOf
+	}
 	if len(queries) == 1 {
-		return s.Event(queries[0].Event())
+		return s.Event(event(queries[0]))
 	}
 	parts := make(privacy.Composed, len(queries))
 	for i, q := range queries {
-		parts[i] = q.Event()
+		parts[i] = event(q)
 	}
 	return s.Event(parts)
+}
+
+// BothMoves says whether the events of noisy sums on samples of s state both moves, of a record's presence and of its
+// replacement, as Presence has it. oracle/private then makes their noise relative to both.
+func (p Public) BothMoves(s sample.Sampler) bool {
+	poisson, ok := s.(sample.Poisson)
+	return ok && poisson.Rate < 1 && p.Presence && p.Adjacency == privacy.ReplaceOne
+}
+
+// movesOf is the event of a query on a Poisson sample under replace-one. A sum of gradients, each of norm up to C, moves by C with a record's
+// presence and by 2C with its replacement, a sum of Hessians by C and √2·C (R16), and a sum of losses by c with either,
+// which is what a plain Gaussian says. oracle/private/PROOFS.md#moves.
+func movesOf(q Query) privacy.Event {
+	switch q := q.(type) {
+	case Grad:
+		if g, ok := q.Noise.(mech.Gaussian); ok {
+			return privacy.GaussianSum{Presence: 2 * g.Sigma, Replacement: g.Sigma}
+		}
+	case Hess:
+		if !q.Off {
+			return privacy.GaussianSum{Presence: q.Noise.Sigma * math.Nextafter(math.Sqrt2, 0) * (1 - 0x1p-52), Replacement: q.Noise.Sigma}
+		}
+	}
+	return q.Event()
 }
 
 // Journal keeps a run's record, in the order of the rules (R5): a charge is

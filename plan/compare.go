@@ -54,12 +54,28 @@ type Relation struct {
 
 // otherSampler is e with samples that have a theorem under the other relation: fixed
 // samples become Poisson ones of that mean size under add-or-remove. change describes
-// the replacement and is empty if there was none.
+// the replacement and is empty if there was none. Clipped sums on Poisson samples state both moves under
+// replace-one alone.
 func otherSampler(e privacy.Event, to privacy.Adjacency) (other privacy.Event, change string) {
 	other = privacy.Map(e, func(e privacy.Event) privacy.Event {
-		if fixed, ok := e.(privacy.FixedSampled); ok && to == privacy.AddRemove {
-			change = "Poisson samples of that size on average"
-			return privacy.PoissonSampled{Rate: float64(fixed.M) / float64(fixed.N), Of: fixed.Of}
+		switch e := e.(type) {
+		case privacy.FixedSampled:
+			if to == privacy.AddRemove {
+				change = "Poisson samples of that size on average"
+				return privacy.PoissonSampled{Rate: float64(e.M) / float64(e.N), Of: e.Of}
+			}
+		case privacy.GaussianSum: // with as much more noise as the sensitivity is less
+			return privacy.Gaussian{Sigma: e.Presence / 2}
+		case privacy.PoissonSampled:
+			if to == privacy.ReplaceOne && e.Rate < 1 {
+				e.Of = privacy.Map(e.Of, func(e privacy.Event) privacy.Event {
+					if g, ok := e.(privacy.Gaussian); ok {
+						return privacy.GaussianSum{Presence: 2 * g.Sigma, Replacement: g.Sigma}
+					}
+					return e
+				})
+				return e
+			}
 		}
 		return e
 	})
@@ -81,7 +97,7 @@ func (p *Plan) otherRelation() *Relation {
 	onlySums := true
 	privacy.Rebuild(p.event, "", func(_ string, m privacy.Event) privacy.Event {
 		switch m.(type) {
-		case privacy.Gaussian, privacy.Laplace, privacy.AboveThreshold:
+		case privacy.Gaussian, privacy.GaussianSum, privacy.Laplace, privacy.AboveThreshold:
 		default:
 			onlySums = false
 		}

@@ -6,8 +6,10 @@ import (
 	"math"
 
 	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
@@ -37,6 +39,7 @@ type release struct {
 	rate, noise float64
 	batch, rows int // batch is the size of a fixed sample
 	steps       int
+	adjacency   privacy.Adjacency
 }
 
 func (r release) event() privacy.Event {
@@ -47,7 +50,8 @@ func (r release) event() privacy.Event {
 	case "poisson":
 		s = sample.Poisson{Rate: r.rate}
 	}
-	return privacy.Repeated{Count: r.steps, Of: s.Event(privacy.Gaussian{Sigma: r.noise})}
+	step := oracle.Public{Adjacency: r.adjacency, Presence: true}.Cost(s, []oracle.Query{oracle.Grad{Noise: mech.Gaussian{Sigma: r.noise}}})
+	return privacy.Repeated{Count: r.steps, Of: step}
 }
 
 func value[T any](p *T) (v T) {
@@ -120,7 +124,7 @@ func (n Numbers) missing() (string, error) {
 
 // sampled settles the sampler, its rate and its size; open says that the rate is solved for.
 func (n Numbers) sampled(open bool) (r release, warning string, err error) {
-	r = release{sampler: n.Sampler, rate: 1, rows: value(n.Rows), batch: value(n.Batch)}
+	r = release{sampler: n.Sampler, rate: 1, rows: value(n.Rows), batch: value(n.Batch), adjacency: n.Adjacency}
 	if n.SamplingRate != nil {
 		r.rate = *n.SamplingRate
 	}

@@ -173,7 +173,9 @@ func TestOtherRelation(t *testing.T) {
 			t.Errorf("a plan with a pure release: %+v", r)
 		}
 		var here, there privacy.Event = privacy.PoissonSampled{Rate: 0.1, Of: privacy.Gaussian{Sigma: 8}}, privacy.PoissonSampled{Rate: 0.1, Of: privacy.Gaussian{Sigma: want}}
-		if adj == privacy.ReplaceOne {
+		if adj == privacy.AddRemove {
+			there = privacy.PoissonSampled{Rate: 0.1, Of: privacy.GaussianSum{Presence: 8, Replacement: 4}}
+		} else {
 			here, there = privacy.FixedSampled{M: 100, N: 1000, Of: privacy.Gaussian{Sigma: 8}}, privacy.PoissonSampled{Rate: 0.1, Of: privacy.Gaussian{Sigma: want}}
 		}
 		p.event = privacy.Repeated{Count: 5, Of: here}
@@ -184,6 +186,12 @@ func TestOtherRelation(t *testing.T) {
 		cost = *ask(account.RDP{}, privacy.Repeated{Count: 5, Of: there}, r.Adjacency, 1e-5).Epsilon
 		if r := p.otherRelation(); r.Epsilon == nil || *r.Epsilon != cost || (r.Sampler != "") != (adj == privacy.ReplaceOne) {
 			t.Errorf("a plan on samples: %+v, want %v", r, cost)
+		}
+		if adj == privacy.ReplaceOne { // noise over C is what it was
+			p.event = privacy.Repeated{Count: 5, Of: privacy.PoissonSampled{Rate: 0.1, Of: privacy.GaussianSum{Presence: 16, Replacement: 8}}}
+			if r := p.otherRelation(); r.Epsilon == nil || *r.Epsilon != cost || r.Sampler != "" {
+				t.Errorf("a plan on Poisson samples: %+v, want %v", r, cost)
+			}
 		}
 	}
 }

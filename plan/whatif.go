@@ -104,6 +104,8 @@ func noiseOf(m privacy.Event) float64 {
 	switch m := m.(type) {
 	case privacy.Gaussian:
 		return m.Sigma
+	case privacy.GaussianSum:
+		return m.Replacement
 	case privacy.Laplace:
 		return m.Scale
 	}

@@ -193,6 +193,7 @@ func (j *Job) setModel() error {
 	if spec.Privacy.Off {
 		j.Facts.Adjacency = privacy.AddRemove // without noise nothing depends on it
 	}
+	j.Facts.Presence = j.Facts.Adjacency == privacy.ReplaceOne
 	for _, r := range []struct {
 		name   string
 		lambda float64

@@ -19,6 +19,7 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -266,6 +267,11 @@ func jobWith(info *runlog.Info, m method.Method) (j *Job, err error) {
 	if err := j.setModel(); err != nil {
 		return nil, err
 	}
+	var facts oracle.Public
+	if err := json.Unmarshal(info.Public, &facts); err != nil {
+		return nil, err
+	}
+	j.Facts.Presence = facts.Presence // what the run's events state; the rest follows from schema and model
 	if !info.Off {
 		if j.Accountant, err = account.ByName(info.Accountant); err != nil {
 			return nil, err

@@ -449,7 +449,7 @@ type spent struct {
 func (o spent) Public() oracle.Public { return o.facts }
 
 func (o spent) Batch(_ context.Context, s sample.Sampler, queries ...oracle.Query) (oracle.Batch, error) {
-	if err := o.meter.Charge(oracle.Cost(s, queries)); errors.Is(err, privacy.ErrExhausted) {
+	if err := o.meter.Charge(o.facts.Cost(s, queries)); errors.Is(err, privacy.ErrExhausted) {
 		return nil, err
 	}
 	return nil, replay.ErrEnd

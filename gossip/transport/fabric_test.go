@@ -201,7 +201,7 @@ func (d *answerer) Public() oracle.Public { return d.facts }
 
 func (d *answerer) Batch(_ context.Context, s sample.Sampler, pay ...oracle.Query) (oracle.Batch, error) {
 	d.draws++
-	return answers{d, nil}, d.journal.Charge(oracle.Cost(s, pay))
+	return answers{d, nil}, d.journal.Charge(d.facts.Cost(s, pay))
 }
 
 type answers struct {

@@ -76,7 +76,7 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Quer
 			return nil, err
 		}
 	}
-	cost := oracle.Cost(s, pay)
+	cost := o.Facts.Cost(s, pay)
 	if o.Meter != nil {
 		if err := o.Meter.Charge(cost); err != nil {
 			return nil, err

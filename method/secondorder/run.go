@@ -75,13 +75,13 @@ func (q Queries) step(noise float64) []oracle.Query {
 func (q Queries) Cost(phases ...Phase) privacy.Event {
 	var all privacy.Composed
 	for _, p := range phases {
-		step := oracle.Cost(q.Sampler, q.step(p.Noise))
+		step := q.Public.Cost(q.Sampler, q.step(p.Noise))
 		if q.MaxBacktracks > 0 {
-			step = privacy.Composed{step, oracle.Cost(q.Sampler, []oracle.Query{q.search(p.Noise, 1)})}
+			step = privacy.Composed{step, q.Public.Cost(q.Sampler, []oracle.Query{q.search(p.Noise, 1)})}
 		}
 		var cost privacy.Event = privacy.Repeated{Count: p.Steps, Of: step}
 		if !q.Plan {
-			cost = privacy.Composed{cost, privacy.Repeated{Count: p.Hessians, Of: oracle.Cost(q.Sampler, []oracle.Query{q.hess(p.Noise)})}}
+			cost = privacy.Composed{cost, privacy.Repeated{Count: p.Hessians, Of: q.Public.Cost(q.Sampler, []oracle.Query{q.hess(p.Noise)})}}
 		}
 		all = append(all, cost)
 	}
@@ -182,7 +182,7 @@ func (r *Run) open(ctx context.Context, q ...oracle.Query) error {
 		return err
 	}
 	r.batch = b
-	e := oracle.Cost(r.Sampler, q)
+	e := r.Public.Cost(r.Sampler, q)
 	for i, c := range r.charged {
 		if privacy.Equal(c.Of, e) {
 			r.charged[i].Count++

@@ -34,7 +34,7 @@ func (b *batch) Hess(q oracle.Hess, w []float64) ([]float64, error) {
 	if err := b.takeAt(q, w); err != nil {
 		return nil, err
 	}
-	r, err := o.hessians(q.Clip)
+	r, err := o.hessians(q.Clip, b.both)
 	if err != nil {
 		return nil, err
 	}

@@ -149,7 +149,7 @@ func TestSensitivityOfHessians(t *testing.T) {
 		}{{privacy.AddRemove, fewer}, {privacy.ReplaceOne, other}} {
 			facts := oracle.Public{Dim: dim, Rows: n, Adjacency: c.adj}
 			o := &Oracle{cfg: Config{Facts: facts}}
-			r, err := o.hessians(bound)
+			r, err := o.hessians(bound, false)
 			if err != nil {
 				t.Fatal(err)
 			}

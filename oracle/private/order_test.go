@@ -207,3 +207,59 @@ func TestRefusedChargeReadsNothing(t *testing.T) {
 		t.Errorf("sums in another unit: %v", err)
 	}
 }
+
+// TestMovesOfSums: what the events of sums on a Poisson sample say under replace-one is what the noise is, relative to how
+// far presence and replacement move the rounded sum; elsewhere, and in runs written before, nothing changes.
+func TestMovesOfSums(t *testing.T) {
+	poisson := sample.Poisson{Rate: 0.5}
+	for _, bound := range []float64{1e-9, 0.3, 1, 700} {
+		const dim, sigma = 9, 0.7
+		facts := oracle.Public{Dim: dim, Rows: 1000, Adjacency: privacy.ReplaceOne, Presence: true}
+		o := &Oracle{cfg: Config{Facts: facts}, scale: scale{rowNorm: 1, rowUnit: 0x1p-20, bits: coefBits, spare: spareRows}}
+		grad := oracle.Grad{Clip: clip.Norm{C: bound}, Noise: mech.Gaussian{Sigma: sigma}}
+		hess := oracle.Hess{Clip: bound, Noise: mech.SymmetricGaussian{Sigma: sigma}}
+		for _, c := range []struct {
+			q    oracle.Query
+			of   func(both bool) (release, error)
+			size int // of the vector that is rounded
+			far  float64
+		}{
+			{grad, func(both bool) (release, error) { return o.gradients(grad, both) }, dim, 2},
+			{hess, func(both bool) (release, error) { return o.hessians(bound, both) }, dim * dim, math.Sqrt2},
+		} {
+			r, err := c.of(true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := facts.Cost(poisson, []oracle.Query{c.q}).(privacy.PoissonSampled).Of.(privacy.GaussianSum)
+			if err := said.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			slack := mech.Slack(r.grid, c.size, 2)
+			deviation := sigma * r.sens
+			if deviation < said.Presence*(bound+slack)*(1-1e-15) || deviation < said.Replacement*(c.far*bound+slack) || said.Replacement != sigma || math.Abs(said.Presence/sigma/c.far-1) > 1e-12 {
+				t.Errorf("%T of bound %v: deviation %v, which the event %v says of moves %v and %v", c.q, bound, deviation, said, bound+slack, c.far*bound+slack)
+			}
+			before, err := c.of(false)
+			if err != nil || before.sens > r.sens || r.sens > before.sens+2*slack {
+				t.Errorf("%T: sensitivity %v, without presence %v: %v", c.q, r.sens, before.sens, err)
+			}
+			for _, other := range []oracle.Public{{Adjacency: privacy.ReplaceOne}, {Adjacency: privacy.AddRemove, Presence: true}} {
+				if e := other.Cost(poisson, []oracle.Query{c.q}); !privacy.Equal(e, poisson.Event(c.q.Event())) {
+					t.Errorf("%T under %v: %v", c.q, other.Adjacency, e)
+				}
+			}
+			for _, s := range []sample.Sampler{sample.Full{}, sample.Poisson{Rate: 1}, sample.Fixed{M: 5, N: 10}} {
+				if e := facts.Cost(s, []oracle.Query{c.q}); !privacy.Equal(e, s.Event(c.q.Event())) {
+					t.Errorf("%T on %v: %v", c.q, s, e)
+				}
+			}
+		}
+	}
+	loss, laplace := oracle.Loss{Bound: 1, Noise: mech.Gaussian{Sigma: 2}}, oracle.Grad{Clip: clip.Norm{C: 1, P: 1}, Noise: mech.Laplace{Scale: 2}}
+	for _, q := range []oracle.Query{loss, laplace, oracle.Hess{Off: true}, oracle.Select{Epsilon: 1}} {
+		if e := (oracle.Public{Adjacency: privacy.ReplaceOne, Presence: true}).Cost(poisson, []oracle.Query{q}); !privacy.Equal(e, poisson.Event(q.Event())) {
+			t.Errorf("%T: %v", q, e)
+		}
+	}
+}

@@ -167,7 +167,7 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.
 	}
 	o.count++
 	b := &o.batch
-	b.ctx, b.size = ctx, s.Size(o.cfg.Facts.Rows)
+	b.ctx, b.size, b.both = ctx, s.Size(o.cfg.Facts.Rows), o.cfg.Facts.BothMoves(s)
 	b.open = append(b.open[:0], queries...)
 	b.answers = b.answers[:0]
 	return b, nil
@@ -207,11 +207,11 @@ func (o *Oracle) cost(s sample.Sampler, queries []oracle.Query) (privacy.Event, 
 		if o.local == nil && !whole(q) {
 			return nil, fmt.Errorf("private: %T: a minimization, or a sum without a bound, needs the rows in this process; others sum whole numbers", q)
 		}
-		if err := o.fits(q); err != nil {
+		if err := o.fits(q, o.cfg.Facts.BothMoves(s)); err != nil {
 			return nil, err
 		}
 	}
-	cost := oracle.Cost(s, queries)
+	cost := o.cfg.Facts.Cost(s, queries)
 	if err := cost.Validate(); err != nil {
 		return nil, err
 	}
@@ -285,7 +285,7 @@ func known(s sample.Sampler, queries []oracle.Query) error {
 
 // fits checks, from public values alone, that the model answers a query, and that its units, its grid
 // and its noise are numbers that a float64 and an int64 hold.
-func (o *Oracle) fits(query oracle.Query) error {
+func (o *Oracle) fits(query oracle.Query, both bool) error {
 	f, name := o.cfg.Model.Facts(), o.cfg.Model.Name()
 	var r release
 	var err error
@@ -305,7 +305,7 @@ func (o *Oracle) fits(query oracle.Query) error {
 		if math.IsInf(q.Clip.Bound(), 1) {
 			return nil
 		}
-		if r, err = o.gradients(q.Clip); err == nil {
+		if r, err = o.gradients(q, both); err == nil {
 			err = q.Noise.Check(r.grid, r.sens)
 		}
 	case oracle.Hess:
@@ -315,7 +315,7 @@ func (o *Oracle) fits(query oracle.Query) error {
 		if dim := o.cfg.Facts.Dim; dim > oracle.MaxHess {
 			return fmt.Errorf("private: a Hessian of %d parameters; allowed are at most %d", dim, oracle.MaxHess)
 		}
-		if r, err = o.hessians(q.Clip); err == nil && !q.Off {
+		if r, err = o.hessians(q.Clip, both); err == nil && !q.Off {
 			err = q.Noise.Check(r.grid, r.sens)
 		}
 	case oracle.Loss:
@@ -353,6 +353,7 @@ type batch struct {
 	ctx     context.Context // of Oracle.Batch: long work ends with it
 	open    []oracle.Query  // charged and not yet asked
 	size    float64         // public divisor
+	both    bool            // whether events of sums state both moves
 	answers [][]float64
 	store   [][]float64 // memory of the answers, reused
 }
@@ -440,7 +441,7 @@ const chunk = 2048
 // noisySum sets g to the clipped sum plus noise, over size. The line where private becomes
 // public is the call of q.Noise.Add.
 func (o *Oracle) noisySum(g, w []float64, q oracle.Grad, size float64) error {
-	r, err := o.gradients(q.Clip)
+	r, err := o.gradients(q, o.batch.both)
 	if err != nil {
 		return err
 	}

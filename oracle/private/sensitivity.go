@@ -21,13 +21,19 @@ type release struct {
 	sens  float64 // how far one record moves the rounded sum, in the norm of the noise
 }
 
-// gradients is the release of a clipped sum of gradients.
-func (o *Oracle) gradients(rule clip.Rule) (r release, err error) {
+// gradients is the release of a clipped sum of gradients, whose event states both moves or not.
+func (o *Oracle) gradients(q oracle.Grad, both bool) (r release, err error) {
+	rule := q.Clip
 	if r.unit, err = o.scale.unitOf(rule.Bound(), o.cfg.Facts.Rows); err != nil {
 		return r, err
 	}
 	r.grid = gridOf(r.unit, rule.Bound(), o.cfg.Facts.Dim, rule.Norm())
 	r.shift = shiftOf(r.unit, r.grid)
+	if _, gaussian := q.Noise.(mech.Gaussian); both && gaussian {
+		r.sens, err = sensitivity(rule, privacy.AddRemove, r.grid, o.cfg.Facts.Dim)
+		r.sens *= 2 // the presence of a record moves the rounded sum by no more than half of that: PROOFS.md, moves
+		return r, err
+	}
 	r.sens, err = sensitivity(rule, o.cfg.Facts.Adjacency, r.grid, o.cfg.Facts.Dim)
 	return r, err
 }
@@ -41,7 +47,7 @@ func sensitivity(rule clip.Rule, adj privacy.Adjacency, grid float64, dim int) (
 // hessians is the release of a sum of Hessians within bound, in the Frobenius norm. Records' Hessians
 // are v·vᵀ, positive semidefinite and of norm C at most, so one more or less moves the sum by C. For
 // one replaced, ‖A − B‖² = ‖A‖² + ‖B‖² − 2·tr(AB) ≤ 2C², since tr(AB) ≥ 0 for such A and B (R16).
-func (o *Oracle) hessians(bound float64) (r release, err error) {
+func (o *Oracle) hessians(bound float64, both bool) (r release, err error) {
 	r.unit = rootUnit(bound, o.cfg.Facts.Rows)
 	if !(r.unit >= 0x1p-450 && r.unit <= 0x1p450) {
 		return r, fmt.Errorf("private: the clip bound %v of a Hessian is out of range", bound)
@@ -52,10 +58,15 @@ func (o *Oracle) hessians(bound float64) (r release, err error) {
 	if r.sens, err = clip.Sensitivity(bound, o.cfg.Facts.Adjacency); err != nil {
 		return r, err
 	}
+	slack := mech.Slack(r.grid, dim*dim, 2)
+	if both { // a record's presence moves the rounded sum by bound + slack at most: PROOFS.md, moves
+		bound += slack
+		slack = 0
+	}
 	if o.cfg.Facts.Adjacency == privacy.ReplaceOne {
 		r.sens = math.Nextafter(bound*math.Sqrt2, math.Inf(1)) // math.Sqrt2 as a float64 is above √2
 	}
-	r.sens += mech.Slack(r.grid, dim*dim, 2)
+	r.sens += slack
 	return r, nil
 }
 

@@ -150,9 +150,9 @@ func TestFilesThatDifferInAUnit(t *testing.T) {
 			sums[i] = [3][]float64{slices.Clone(g), {l}, slices.Clone(h)}
 			var r [3]release
 			var errs [3]error
-			r[0], errs[0] = o.gradients(grad.Clip)
+			r[0], errs[0] = o.gradients(grad, false)
 			r[1], errs[1] = o.losses(loss.Bound)
-			r[2], errs[2] = o.hessians(hess.Clip)
+			r[2], errs[2] = o.hessians(hess.Clip, false)
 			for k := range r {
 				if sens[k] = r[k].sens; errs[k] != nil {
 					rt.Fatal(errs[k])

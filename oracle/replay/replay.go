@@ -80,7 +80,7 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.
 		return o.Then.Batch(ctx, s, queries...)
 	}
 	rec := o.ahead
-	if cost := oracle.Cost(s, queries); !privacy.Equal(cost, rec.Event) {
+	if cost := o.Facts.Cost(s, queries); !privacy.Equal(cost, rec.Event) {
 		if o.Meter != nil {
 			if err := o.Meter.Charge(cost); errors.Is(err, privacy.ErrExhausted) {
 				return nil, err

@@ -214,6 +214,9 @@ func (a *access) Charge(e privacy.Event) error {
 	case privacy.Gaussian:
 		now = e.Sigma
 		a.gradients += a.rate
+	case privacy.GaussianSum:
+		now = e.Replacement
+		a.gradients += a.rate
 	case privacy.AboveThreshold:
 		at, now = 1, e.Threshold
 	}

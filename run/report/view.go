@@ -372,6 +372,8 @@ func phrase(e privacy.Event, inside []string) string {
 	switch e := e.(type) {
 	case privacy.Gaussian:
 		return fmt.Sprintf("a sum over the records with Gaussian noise, whose standard deviation is %s times the most that one record can change the sum", number(e.Sigma))
+	case privacy.GaussianSum:
+		return fmt.Sprintf("a sum over the records with Gaussian noise, whose standard deviation is %s times the most that replacing one record can change the sum, and %s times the most that its presence can", number(e.Replacement), number(e.Presence))
 	case privacy.Laplace:
 		return fmt.Sprintf("a sum over the records with Laplace noise, whose scale is %s times the most that one record can change the sum", number(e.Scale))
 	case privacy.PureDP:
@@ -416,6 +418,8 @@ func terms(plan privacy.Event) (noise, sampling string) {
 		switch e := e.(type) {
 		case privacy.Gaussian:
 			note(&noises, chart.Number(e.Sigma, 6))
+		case privacy.GaussianSum:
+			note(&noises, chart.Number(e.Replacement, 6))
 		case privacy.Laplace:
 			note(&noises, "Laplace, "+chart.Number(e.Scale, 6))
 		case privacy.Tuned: // as a whole: its candidates are secret

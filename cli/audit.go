@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,17 +26,21 @@ type auditFlags struct {
 
 func auditCommand() *cobra.Command {
 	var o auditFlags
+	var plant string
 	c := &cobra.Command{
 		Use:   "audit [spec.yaml]",
 		Short: "Measure a lower bound on the ε of a run",
-		Long: `Audit runs a spec's method with synthetic records among the rows, each with a gradient in its own direction. Half of
-them enter the sum. Then it guesses from the releases which did. The better the guesses, the larger the ε that the run has at
-least: a bound with 95 % confidence. A bound above the claim shows a fault; one below proves nothing.
+		Long: `Audit attacks the claim of a run. It runs the spec's method many times on a small synthetic table, with synthetic records
+beside the rows whose gradients are as large as the clip norm allows, and guesses from the releases which took part. The result
+is a lower bound on ε, with 95 % confidence. It also tests the noise itself and the samples. An alarm shows a fault (exit code
+1), and is false in one audit of 10,000 at most; a bound below the claim proves nothing.
 
-The rows are synthetic. --on-data takes those of the spec, and its releases are an access that is not charged. --runs N
-runs the method N times on each of two neighboring tables: for small tables, and for methods without noisy gradients.
-No trained model is kept. docs/audit.md says what the bound rests on.`,
+--canaries N audits in one run with N such records beside all rows. --on-data does so on the spec's own rows, and its releases are
+an access that is not charged. --runs N runs the method N times on each of two neighboring tables: for small tables, and for
+methods without noisy gradients. --plant NAME plants a fault, to see that it is found. No trained model is kept.
+docs/audit.md says what the bounds rest on.`,
 		Example: `  sotto audit examples/adult/sotto.yaml --epsilon 4
+  sotto audit examples/clinic/sotto.yaml --plant noise
   sotto audit examples/clinic/sotto.yaml --method majority --runs 2000
   sotto audit --all`,
 		Args: args(cobra.MaximumNArgs(1)),
@@ -45,11 +50,21 @@ No trained model is kept. docs/audit.md says what the bound rests on.`,
 			if f.Changed("seed") {
 				o.Streams = noise.SeededStreams(o.Seed)
 			}
+			if f.Changed("plant") {
+				var err error
+				if o.Fault, err = audit.ParseFault(plant); err != nil {
+					return usageError("--plant: %v", err)
+				}
+			}
 			switch {
-			case o.Canaries < 2:
+			case f.Changed("canaries") && o.Canaries < 2:
 				return usageError("--canaries: found %d; allowed is 2 or more", o.Canaries)
 			case f.Changed("runs") && o.Runs < 16:
 				return usageError("--runs: found %d; allowed is 16 or more", o.Runs)
+			case f.Changed("canaries") && f.Changed("runs"):
+				return usageError("--canaries: found --runs beside it; allowed is one of the two")
+			case o.Fault != "" && (o.OnData || o.all || f.Changed("runs")):
+				return usageError("--plant: found --on-data, --all or --runs beside it; allowed is an audit of a spec with canaries, on synthetic rows")
 			case len(o.methods) > 0 && !o.all:
 				return usageError("--methods: found it without --all; allowed is --method for a spec")
 			case o.all && len(args) > 0:
@@ -67,8 +82,9 @@ No trained model is kept. docs/audit.md says what the bound rests on.`,
 	}
 	f := c.Flags()
 	addSomeSpecFlags(c, "any field of the spec, as in --set method.steps=200", "test", "test-labels", "output", "out", "seed")
-	f.IntVar(&o.Canaries, "canaries", audit.Canaries, "number of synthetic records in one run")
-	f.IntVar(&o.Runs, "runs", 0, "audit in this many runs on each of two tables, not in one run with canaries")
+	f.IntVar(&o.Canaries, "canaries", 0, "audit in one run with this many synthetic records beside the rows")
+	f.IntVar(&o.Runs, "runs", 0, "audit in this many runs on each of two tables")
+	f.StringVar(&plant, "plant", "", "plant a fault, which the audit should find: "+audit.FaultNames())
 	f.BoolVar(&o.all, "all", false, "audit every method, on small synthetic tables")
 	f.StringSliceVar(&o.methods, "methods", nil, "with --all: these methods, separated by commas (default all)")
 	f.BoolVar(&o.OnData, "on-data", false, "audit on the spec's own rows: an access that is not private")
@@ -82,16 +98,17 @@ No trained model is kept. docs/audit.md says what the bound rests on.`,
 }
 
 // refuted is the error of an audit that found a fault.
-func refuted(what string) error {
-	return fmt.Errorf("%s is refuted: it reveals more than it claims", what)
+func refuted(what string, alarms []string) error {
+	return fmt.Errorf("%s is refuted: the run is not what it claims (%s)", what, strings.Join(alarms, "; "))
 }
 
 func auditAll(c *cobra.Command, o auditFlags) error {
-	w, found := c.OutOrStdout(), ""
+	w := c.OutOrStdout()
+	var found error
 	var all []*audit.Result
 	err := audit.All(c.Context(), o.methods, o.Options, func(r *audit.Result) {
 		if r.Refuted() {
-			found = "the claim of " + r.Method
+			found = refuted("the claim of "+r.Method, r.Alarms)
 		}
 		if all = append(all, r); o.asJSON || o.quiet {
 			return
@@ -101,8 +118,8 @@ func auditAll(c *cobra.Command, o auditFlags) error {
 	if err == nil && o.asJSON {
 		err = writeJSON(w, all)
 	}
-	if err == nil && found != "" {
-		err = refuted(found)
+	if err == nil {
+		err = found
 	}
 	return err
 }
@@ -134,7 +151,7 @@ func auditSpec(c *cobra.Command, spec *run.Spec, o auditFlags) error {
 		fmt.Fprintf(w, "%sPage       %s\n", r.Words(), filepath.Join(o.out, audit.PageFile))
 	}
 	if err == nil && r.Refuted() {
-		err = refuted("the claim")
+		err = refuted("the claim", r.Alarms)
 	}
 	return err
 }

@@ -191,8 +191,15 @@ var dataReaders = []string{"data", "data/source", "model", "data/datatest", "ora
 var assembles = map[string][]string{
 	"New":      {"run/trainer.go"},
 	"Config":   {"run/trainer.go"},
-	"NewLocal": {"run/audit/audit.go", "run/shards/worker.go"},
+	"NewLocal": {"run/audit/audit.go", "run/audit/crafted.go", "run/shards/worker.go"},
 }
+
+// audits says which file may use package run/audit, whose canaries and planted faults nothing that trains for use may reach;
+// of it, the dashboard reads results.
+var (
+	audits       = "cli/audit.go"
+	auditResults = []string{"Result", "Read", "DataFile"}
+)
 
 // sealed packages must not reach data on any path of imports.
 var sealed = []string{"plan", "method", "gossip", "gossip/agreement", "gossip/transport", "method/reg", "method/schedule", "method/secondorder", "oracle", "oracle/perturb", "oracle/replay", "run/report", "run/runlog", "run/ledger"}
@@ -292,6 +299,12 @@ func violations(files []source) []string {
 					say("imports %s; package %s may import: %s", own, pkg, orNothing(allowed))
 				case own == "data" && !slices.Contains(dataReaders, pkg) && !slices.Contains(helpers, pkg):
 					say("imports data; only %s may, since only they read records", strings.Join(dataReaders, ", "))
+				case own == "run/audit" && f.name != audits:
+					for _, use := range uses(tree, spec, p) {
+						if pkg != "web" || !slices.Contains(auditResults, use) {
+							say("found audit.%s; only %s starts an audit, whose canaries and faults are for no other run", use, audits)
+						}
+					}
 				case own == "oracle/private" && !slices.Contains(helpers, pkg): // one assembly (run.Trainer), and who may hold sums before noise
 					for _, use := range uses(tree, spec, p) {
 						if files := assembles[use]; use == "." || files != nil && !slices.Contains(files, f.name) {
@@ -563,6 +576,9 @@ func TestRules(t *testing.T) {
 		{"assembly", "run/tune/a.go", "import _ " + own("oracle/private"), "run/tune/a.go: imports oracle/private"},
 		{"assembly in run", "run/a.go", "import " + own("oracle/private") + "; var _ = private.New", "run/a.go: found private.New"},
 		{"sums before noise", "run/a.go", "import " + own("oracle/private") + "; var _ = private.NewLocal", "run/a.go: found private.NewLocal"},
+		{"audit in fit", "cli/fit.go", "import " + own("run/audit") + "; var _ = audit.Faults", "cli/fit.go: found audit.Faults"},
+		{"faults on a page", "web/a.go", "import " + own("run/audit") + "; var _ = audit.Craft", "web/a.go: found audit.Craft"},
+		{"the results of an audit", "web/a.go", "import " + own("run/audit") + "; var _ = audit.Read", ""},
 		{"the assembly", "run/trainer.go", "import " + own("oracle/private") + "; var _ = private.New", ""},
 		{"model in method", "method/a.go", "import _ " + own("model"), "method/a.go: imports model"},
 		{"upward", "data/a.go", "import _ " + own("run"), "data/a.go: imports run"},

@@ -77,12 +77,20 @@ func draw(law Law, n, labels int) []int {
 // it, in both directions. If the laws are those of an (ε, δ)-private mechanism on neighbors,
 // the result is above ε with probability failure at most. It is 0 if nothing is found.
 func Epsilon(p, q Law, n, labels int, delta, failure float64) float64 {
+	return Epsilons(p, q, n, labels, delta, failure)[0]
+}
+
+// Epsilons is Epsilon at several probabilities of failure, each by itself.
+func Epsilons(p, q Law, n, labels int, delta float64, failures ...float64) (found []float64) {
 	half := n / 2
 	trainP, trainQ := draw(p, half, labels), draw(q, half, labels)
 	testP, testQ := draw(p, n-half, labels), draw(q, n-half, labels)
-	one := test(event(trainP, trainQ, half, delta, failure/4), testP, testQ, n-half, delta, failure/4)
-	two := test(event(trainQ, trainP, half, delta, failure/4), testQ, testP, n-half, delta, failure/4)
-	return max(0, one, two)
+	for _, failure := range failures {
+		one := test(event(trainP, trainQ, half, delta, failure/4), testP, testQ, n-half, delta, failure/4)
+		two := test(event(trainQ, trainP, half, delta, failure/4), testQ, testP, n-half, delta, failure/4)
+		found = append(found, max(0, one, two))
+	}
+	return found
 }
 
 // event returns the labels that distinguish P from Q best: those of the largest ratio, as many as give the

@@ -58,15 +58,15 @@ const allEpsilon = 4
 
 // An extent is the size of what All runs.
 type extent struct {
-	rows, features int // of one run: more rows than its canaries
+	rows, features int // declared, for canaries
 	few, narrow    int // rows and features of many runs: one record is much
 	runs           int
 }
 
 var whole = extent{rows: 12000, features: 120, few: 12, narrow: 2, runs: 600}
 
-// All audits each of the named methods, or all of the registry, on small synthetic tables: in one run
-// those that ask for gradients, in many runs the others. It calls done with each result.
+// All audits each of the named methods, or all of the registry, on small synthetic tables: with crafted canaries
+// those that ask for gradients, in many runs the others. It calls done with each result. The level of alarms is of all together.
 func All(ctx context.Context, names []string, opt Options, done func(*Result)) error {
 	return whole.all(ctx, names, opt, done)
 }
@@ -79,6 +79,7 @@ func (x extent) all(ctx context.Context, names []string, opt Options, done func(
 			}
 		}
 	}
+	opt.level = opt.alarms() / float64(len(names))
 	for _, name := range names {
 		if why := unclaimed[name]; why != "" {
 			return &run.InputError{Where: "--methods", Err: fmt.Errorf("found %s, which is not audited: %s", name, why)}
@@ -97,17 +98,11 @@ func (x extent) either(ctx context.Context, name string, opt Options) (*Result, 
 	if err != nil {
 		return nil, err
 	}
-	rows, canaries, err := Rows(job, opt.Canaries)
+	table, err := Synthetic(ctx, job.Schema, layoutOf(job).rows, 1)
 	if err != nil {
 		return nil, err
 	}
-	table, err := Synthetic(ctx, job.Schema, rows, 1)
-	if err != nil {
-		return nil, err
-	}
-	one := opt
-	one.Canaries = canaries
-	r, err := One(ctx, job, table, one)
+	r, err := Craft(ctx, job, table, opt)
 	if !errors.Is(err, ErrBlind) {
 		return r, err
 	}

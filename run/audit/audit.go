@@ -25,8 +25,11 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// Canaries is the default number of canaries of an audit in one run.
+// Canaries is the usual number of canaries of an audit in one run.
 const Canaries = 5000
+
+// Level bounds the probability of an alarm in an audit of a run that is what it claims, over all tests of the audit together.
+const Level = 1e-4
 
 // A Result is what an audit found.
 type Result struct {
@@ -49,10 +52,28 @@ type Result struct {
 	Steps     int               `json:"steps"`
 	Odds      []float64         `json:"-"` // of each canary
 	In        []bool            `json:"-"`
+
+	// Of crafted canaries.
+	Mu      float64     `json:"mu_at_least,omitempty"` // of Gaussian DP, where the noise is Gaussian and each step is of all rows
+	Charged float64     `json:"mu_charged,omitempty"`
+	Scale   *[2]float64 `json:"noise_between,omitempty"` // times what is charged, with the same confidence
+	Tests   []Test      `json:"tests,omitempty"`
+
+	Fault  Fault    `json:"planted,omitempty"`
+	Alarms []string `json:"alarms,omitempty"` // at Level, over all tests together
 }
 
-// Refuted reports whether the claim is refuted.
-func (r *Result) Refuted() bool { return r.Bound > r.Epsilon || r.Plain > r.Epsilon }
+// A Test is one of a run's noise or samples.
+type Test struct {
+	Name string  `json:"name"`
+	P    float64 `json:"p"` // the probability, at most, of what was seen or worse, if the run is what it claims
+}
+
+// Refuted reports whether there is an alarm. A bound of 95 % confidence is above a tight claim in one audit of twenty; that is none.
+func (r *Result) Refuted() bool { return len(r.Alarms) > 0 }
+
+// alarm notes an alarm.
+func (r *Result) alarm(name string) { r.Alarms = append(r.Alarms, name) }
 
 // ErrBlind says that a run released no noisy gradient, which canaries need.
 var ErrBlind = errors.New("method: releases no noisy gradient, which is what canaries are in; audit it in many runs")
@@ -61,6 +82,7 @@ var ErrBlind = errors.New("method: releases no noisy gradient, which is what can
 const (
 	OneRun   = "one run"
 	ManyRuns = "many runs"
+	Crafted  = "crafted canaries"
 )
 
 // Options of an audit.
@@ -68,9 +90,22 @@ type Options struct {
 	Canaries int
 	Streams  noise.Streams // of the noise, the samples and the audit's own coins
 	Workers  int
+	Fault    Fault // planted; on synthetic tables only
+
+	level float64 // of alarms; 0: Level
+	runs  int     // of crafted canaries; 0: enough
+	quick bool    // looks for alarms, not for a bound
 
 	deed method.Method                                   // runs instead of the job's method: a planted fault
 	wrap func(o *private.Oracle, rows int) oracle.Oracle // puts a fault around the oracle; for tests
+}
+
+// alarms is the level of all tests together.
+func (o *Options) alarms() float64 {
+	if o.level > 0 {
+		return o.level
+	}
+	return Level
 }
 
 // One audits a job in one run, on a table with as many rows as Rows returns.
@@ -105,15 +140,25 @@ func One(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Re
 	g.Right = right(set.In, w.odds, g.Guesses)
 	r := newResult(job, OneRun)
 	r.Canaries, r.Guesses, r.Right, r.Steps, r.Odds, r.In = g.Records, g.Guesses, g.Right, steps, w.odds, set.In
-	x, epsilon, err := claim.least(g, r.Delta)
+	x, epsilon, err := claim.least(g.refutes(Failure), r.Delta)
 	if err != nil {
 		return nil, err
 	}
 	if r.Bound = epsilon; x > 0 {
 		r.Noise = 1 / x
 	}
-	_, r.Plain, err = plain(r.Delta).least(g, r.Delta)
-	return r, err
+	if _, r.Plain, err = plain(r.Delta).least(g.refutes(Failure), r.Delta); err != nil {
+		return nil, err
+	}
+	alarm := g.refutes(opt.alarms() / 2) // of each of two tests
+	if alarm(curve(loss)) {
+		r.alarm("canaries")
+	}
+	if alarm(curve(atPoint{r.Epsilon, r.Delta})) {
+		r.alarm("canaries, any mechanism")
+	}
+	r.Fault = opt.Fault
+	return r, nil
 }
 
 // newResult begins the result of an audit of the job.
@@ -163,7 +208,12 @@ func train(ctx context.Context, job *run.Job, table *data.Table, set *canarySet,
 			return nil, 0, err
 		}
 		defer rows.Close()
-		t.Table, t.Summer = data.Empty(job.Schema), &canaries{Summer: rows, set: set}
+		summer := &canaries{Summer: rows, set: set, fault: opt.Fault}
+		t.Table, t.Summer = data.Empty(job.Schema), summer
+		if opt.Fault != "" {
+			steps, err := trainWith(ctx, t, summer, l)
+			return nil, steps, err
+		}
 	}
 	w, last, err := t.Train(ctx, func(o *private.Oracle) oracle.Oracle {
 		if l.Oracle = o; opt.wrap != nil {

@@ -14,6 +14,10 @@ import (
 type canaries struct {
 	private.Summer
 	set       *canarySet
+	blank     int      // records after them that have no gradient
+	drawing   *drawing // of synthetic tables: what was drawn; nil: is not kept
+	fault     Fault
+	key       *noise.Key // of all samples of a run, where that is the fault
 	sampling  noise.Source
 	own       []int32 // of the sample
 	drawn     []int
@@ -21,11 +25,15 @@ type canaries struct {
 }
 
 // Rows implements private.Summer.
-func (c *canaries) Rows() int { return c.Summer.Rows() + len(c.set.In) }
+func (c *canaries) Rows() int { return c.Summer.Rows() + len(c.set.In) + c.blank }
 
 // Draw implements private.Summer.
 func (c *canaries) Draw(ctx context.Context, d private.Draw) error {
 	var all bool
+	c.fault.draw(c, &d)
+	if c.drawing != nil {
+		c.drawing.note(&d)
+	}
 	c.own, all = d.Own(c.own, d.From+c.Summer.Rows(), len(c.set.In), &c.sampling)
 	c.drawn = c.drawn[:0]
 	for i := range len(c.set.In) {
@@ -35,6 +43,9 @@ func (c *canaries) Draw(ctx context.Context, d private.Draw) error {
 	}
 	for _, i := range c.own {
 		c.drawn = append(c.drawn, int(i))
+	}
+	if c.fault == FaultTwice {
+		c.drawn = append(c.drawn, c.drawn...)
 	}
 	return c.Summer.Draw(ctx, d)
 }
@@ -69,12 +80,15 @@ type canarySet struct {
 	Pull bool   // the others pull the other way, as a replaced record does; otherwise they add nothing
 	Key  uint64 // of the directions
 	Dim  int    // of the gradients
+	// Apart says that no two directions have a coordinate in common; there are at most Dim canaries then.
+	Apart bool
 
 	sums int // so far
 
 	// Of the last sum.
 	unit   float64
 	length float64 // of a canary's clipped gradient
+	whole  float64 // of the same in whole units: what it adds
 	sum    []int64
 	others []float64 // what the table's rows added
 }
@@ -97,14 +111,26 @@ func (d *direction) Dot(v []float64) float64 {
 // Direction is the direction of the i-th canary at the last sum, given the norm of the sum's sensitivity:
 // in the ℓ1 norm one coordinate is the worst case.
 func (s *canarySet) Direction(i, norm int) direction {
-	d := direction{Width: min(s.Dim, widest)}
-	if norm == 1 {
-		d.Width = 1
-	}
+	d := direction{Width: s.width(norm)}
 	x := mix(s.Key ^ mix(uint64(s.sums)<<32|uint64(i)))
 	d.At = int(x % uint64(s.Dim-d.Width+1))
+	if s.Apart {
+		slots := s.Dim / d.Width
+		turn := mix(s.Key + uint64(s.sums))
+		d.At = int(turn>>32)%(s.Dim-slots*d.Width+1) + (int(turn&0xffffffff)+i)%slots*d.Width
+	}
 	d.signs = mix(x + 0x9e3779b97f4a7c15)
 	return d
+}
+
+func (s *canarySet) width(norm int) int {
+	switch {
+	case norm == 1:
+		return 1
+	case s.Apart:
+		return min(s.Dim/len(s.In), widest)
+	}
+	return min(s.Dim, widest)
 }
 
 // mix is the finalizer of SplitMix64: directions need no secrecy.
@@ -132,16 +158,18 @@ func (s *canarySet) Sum(unit float64, rule clip.Rule, drawn []int) {
 	}
 	rule.Weights(weight, norm, nil)
 	s.length = weight[0] * norm[0]
+	each := s.length
+	if rule.Norm() == 2 {
+		each /= math.Sqrt(float64(s.width(2)))
+	}
+	whole := int64(each / unit) // toward zero
+	s.whole = s.length / each * float64(whole) * unit
 	for _, i := range drawn {
 		if !s.In[i] && !s.Pull {
 			continue
 		}
 		d := s.Direction(i, rule.Norm())
-		each := s.length
-		if rule.Norm() == 2 {
-			each /= math.Sqrt(float64(d.Width))
-		}
-		step := int64(each / unit) // toward zero
+		step := whole
 		if !s.In[i] {
 			step = -step
 		}

@@ -50,15 +50,20 @@ type guessed struct{ Records, Guesses, Right int }
 // reach limits the search for x to 2^±reach.
 const reach = 12
 
-// least is the largest x whose claim the guesses refute, and its ε at delta; zeros if they refute none.
-func (f family) least(g guessed, delta float64) (x, epsilon float64, err error) {
+// refutes returns the test of curves that fails with that probability at most.
+func (g guessed) refutes(failure float64) func(audit.Curve) bool {
+	return func(c audit.Curve) bool { return c.Refuted(g.Records, g.Guesses, g.Right, failure) }
+}
+
+// least is the largest x whose claim is refuted, and its ε at delta; zeros if none is.
+func (f family) least(refutes func(audit.Curve) bool, delta float64) (x, epsilon float64, err error) {
 	for lo, hi := -float64(reach), float64(reach); hi-lo > 0.01; {
 		mid := (lo + hi) / 2
 		l, err := f(math.Exp2(mid))
 		if err != nil {
 			return 0, 0, err
 		}
-		if curve(l).Refuted(g.Records, g.Guesses, g.Right, Failure) {
+		if refutes(curve(l)) {
 			lo, x, epsilon = mid, math.Exp2(mid), l.Epsilon(delta)
 		} else {
 			hi = mid
@@ -125,7 +130,7 @@ func guesses(m int, claim account.Loss) (int, error) {
 		right, wrong := beyond(lo, mu)
 		p := right / (right + wrong)
 		sure := float64(k)*p - math.Sqrt(float64(k)*p*(1-p))
-		_, epsilon, err := family(gaussians).least(guessed{m, k, max(0, int(sure))}, 1e-5)
+		_, epsilon, err := family(gaussians).least(guessed{m, k, max(0, int(sure))}.refutes(Failure), 1e-5)
 		if err != nil {
 			return 0, err
 		}

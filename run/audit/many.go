@@ -77,8 +77,10 @@ func Many(ctx context.Context, job *run.Job, table *data.Table, runs int, opt Op
 			return score(f)
 		}
 	}
-	epsilon := audit.Epsilon(law(with), law(without), runs-pilot, labels, r.Delta, Failure)
-	r.Bound, r.Plain = epsilon, epsilon
+	found := audit.Epsilons(law(with), law(without), runs-pilot, labels, r.Delta, Failure, opt.alarms())
+	if r.Bound, r.Plain = found[0], found[0]; found[1] > r.Epsilon {
+		r.alarm("outputs")
+	}
 	return r, failed
 }
 

@@ -14,7 +14,7 @@ import (
 // A Setup says how to audit a spec.
 type Setup struct {
 	Options
-	Runs        int    // on each of two tables; 0: one run with canaries
+	Runs        int    // on each of two tables
 	OnData      bool   // on the spec's own rows, not on synthetic ones
 	Void        bool   // ends the guarantee of a dataset that has one
 	Unprotected bool   // the rows need no protection
@@ -27,8 +27,21 @@ func (s Setup) Audit(ctx context.Context, job *run.Job) (*Result, error) {
 	if job.Spec.Privacy.Off {
 		return nil, &run.InputError{Where: job.Spec.Place("privacy"), Err: errors.New("privacy: found none; allowed is a claim that an audit can test")}
 	}
+	if s.Fault == FaultSample && !privacy.Contains[privacy.PoissonSampled](job.Plan) && !privacy.Contains[privacy.FixedSampled](job.Plan) {
+		return nil, &run.InputError{Where: job.Spec.Place("method"), Err: fmt.Errorf("--plant: found %s for a run whose steps take all rows; allowed is one with samples, as by --set method.batch=100", s.Fault)}
+	}
+	if s.Fault != "" && (s.OnData || s.Runs > 0) {
+		return nil, &run.InputError{Err: errors.New("--plant: found it for an audit on the spec's own rows, or with --runs; allowed is one with canaries on synthetic rows")}
+	}
+	crafted := s.Runs == 0 && s.Canaries == 0 && !s.OnData // residuals are of synthetic rows only
+	if s.Canaries == 0 {
+		s.Canaries = Canaries
+	}
 	rows, canaries, err := Rows(job, s.Canaries)
-	if s.Runs > 0 {
+	switch {
+	case crafted:
+		rows, err = layoutOf(job).rows, nil
+	case s.Runs > 0:
 		rows, err = job.Facts.Rows-1, nil
 	}
 	if err != nil {
@@ -50,8 +63,11 @@ func (s Setup) Audit(ctx context.Context, job *run.Job) (*Result, error) {
 	if s.Runs > 0 {
 		return Many(ctx, job, table, s.Runs, s.Options)
 	}
-	s.Options.Canaries = canaries
-	r, err := One(ctx, job, table, s.Options)
+	audit := One
+	if s.Options.Canaries = canaries; crafted {
+		audit = Craft
+	}
+	r, err := audit(ctx, job, table, s.Options)
 	if errors.Is(err, ErrBlind) {
 		return nil, &run.InputError{Where: job.Spec.Place("method"), Err: fmt.Errorf("%w: --runs 2000", err)}
 	}

@@ -26,18 +26,42 @@ const (
 func (r *Result) Words() string {
 	var b strings.Builder
 	found := "does not contradict it"
+	if r.Bound > r.Epsilon {
+		found = "is above it, as chance does in one audit of 20: no alarm"
+	}
 	if r.Refuted() {
 		found = "REFUTES it: there is a fault"
 	}
 	fmt.Fprintf(&b, "Claim      ε = %.4g at δ = %v, %v, for any %s\n", r.Epsilon, r.Delta, r.Adjacency, text.Whom(r.Unit, r.UnitRows))
+	if r.Fault != "" {
+		fmt.Fprintf(&b, "Planted    %s\n", Faults[r.Fault])
+	}
 	fmt.Fprintf(&b, "Found      ε ≥ %.4g with %.4g %% confidence: %.0f %% of the claim, and %s\n", r.Bound, 100*(1-r.Failure), 100*r.Bound/r.Epsilon, found)
-	if r.Attack == OneRun {
+	switch r.Attack {
+	case Crafted:
+		assumed := "the kind of noise, not its amount"
+		if r.Mu > 0 {
+			assumed = "Gaussian noise, of any amount"
+		}
+		fmt.Fprintf(&b, "           ε ≥ %.4g for any mechanism; the first figure assumes %s\n", r.Plain, assumed)
+		fmt.Fprintf(&b, "How        %d runs of %s on a small synthetic table, %d steps, %d canaries in each\n", r.Runs, r.Method, r.Steps, r.Canaries)
+		if r.Mu > 0 {
+			fmt.Fprintf(&b, "           μ ≥ %.4g of Gaussian differential privacy; what is charged allows %.4g\n", r.Mu, r.Charged)
+		}
+		if r.Scale != nil {
+			fmt.Fprintf(&b, "Noise      %.5g to %.5g times what is charged, with the same confidence\n", r.Scale[0], r.Scale[1])
+		}
+		fmt.Fprintf(&b, "Tests      %d of the noise and the samples; an alarm of any test is false in one audit of %.0f at most\n", len(r.Tests), 1/Level)
+		for _, a := range r.Alarms {
+			fmt.Fprintf(&b, "ALARM      %s\n", a)
+		}
+	case OneRun:
 		fmt.Fprintf(&b, "           ε ≥ %.4g for any mechanism; the first figure assumes the kind of noise, not its amount\n", r.Plain)
 		fmt.Fprintf(&b, "How        one run of %s, %d steps, %d canaries; %d guessed, %d right (%.1f %%; by chance half)\n", r.Method, r.Steps, r.Canaries, r.Guesses, r.Right, 100*float64(r.Right)/float64(r.Guesses))
 		if r.Noise > 0 {
 			fmt.Fprintf(&b, "Noise      at most %.3g times what is claimed, by the same test\n", r.Noise)
 		}
-	} else {
+	default:
 		fmt.Fprintf(&b, "How        %d runs of %s, half of them on a table with one record more or another one\n", r.Runs, r.Method)
 	}
 	b.WriteString("A bound below the claim proves nothing: the proof is in the accountant. A bound above it would have shown a fault.\n")

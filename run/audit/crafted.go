@@ -1,0 +1,281 @@
+package audit
+
+import (
+	"context"
+	"math"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/audit"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/privacy/sample"
+	"github.com/sottodp/sotto/run"
+)
+
+// Of an audit with crafted canaries.
+const (
+	craftedRows = 64  // of the table: the noise is the same for any
+	mostCrafted = 64  // canaries of a run, in coordinates of their own
+	fewRuns     = 16  // at least
+	leastOdds   = 2e3 // of canaries, if time allows
+	mostWork    = 3e9 // of all runs, about nanoseconds
+
+	// tests is how many tests share the level of alarms: two of canaries, six of noise and two of samples, at most.
+	tests = 10
+)
+
+// A layout is what the records of an audit with crafted canaries are. Under replace-one there are as many as declared; most have no gradient.
+type layout struct{ rows, canaries, blank int }
+
+func layoutOf(job *run.Job) layout {
+	f := job.Facts
+	l := layout{rows: min(craftedRows, max(1, f.Rows/2)), canaries: min(f.Dim, mostCrafted)}
+	fixed := privacy.Contains[privacy.FixedSampled](job.Plan)
+	if fixed {
+		l.rows = 1
+	}
+	if fixed || privacy.Contains[privacy.Filtered](job.Plan) {
+		l.canaries = 1 // one canary's odds depend on another's: by the sample, or by the steps that there are
+	}
+	if f.Adjacency == privacy.ReplaceOne {
+		l.canaries = max(1, min(l.canaries, f.Rows-l.rows))
+		l.blank = max(0, f.Rows-l.rows-l.canaries)
+	}
+	return l
+}
+
+// A probe computes the odds of the canaries of one run, and keeps the residuals.
+type probe struct {
+	set       *canarySet
+	facts     *oracle.Public
+	residuals *residuals
+	rest      []float64
+	exact     []float64
+
+	odds    []float64 // logarithms, of taking part
+	signal  float64   // the sum of squares of what a canary adds, in standard deviations
+	charged float64   // the most that it may be by what is charged
+	other   bool      // some noise is not Gaussian, or some sample not of all rows
+	heard   int
+}
+
+// hear takes a release.
+func (p *probe) hear(g []float64, q oracle.Grad, s sample.Sampler) {
+	set := p.set
+	scale, laplace := deviation(q, p.facts, set.unit)
+	if scale == 0 {
+		return
+	}
+	p.heard++
+	size, rate, known := s.Size(p.facts.Rows), 1.0, true
+	switch s := s.(type) {
+	case sample.Poisson:
+		rate = s.Rate
+	case sample.Fixed:
+		rate, known = float64(s.M)/float64(s.N), false // rows that were drawn tell how many canaries were
+	}
+	p.exact, p.rest = p.exact[:0], p.rest[:0]
+	for j, v := range g {
+		others := set.others[j]
+		p.exact = append(p.exact, others+float64(set.sum[j])*set.unit)
+		if !known {
+			others = 0
+		}
+		p.rest = append(p.rest, v*size-others)
+	}
+	p.residuals.hear(g, size, p.exact, scale, laplace)
+	m, norm := set.whole/scale, q.Clip.Norm()
+	for i := range p.odds {
+		d := set.Direction(i, norm)
+		y := d.Dot(p.rest) / (math.Sqrt(float64(d.Width)) * scale)
+		p.odds[i] += drawn(rate, likelier(y, m, laplace))
+		if set.Pull {
+			p.odds[i] -= drawn(rate, likelier(y, -m, laplace))
+		}
+	}
+	if e, ok := q.Noise.Event().(privacy.Gaussian); ok {
+		p.charged += 1 / (e.Sigma * e.Sigma)
+	}
+	if set.Pull {
+		m *= 2
+	}
+	p.signal += m * m
+	p.other = p.other || laplace || rate != 1
+}
+
+// likelier is how much likelier y is around m than around 0: the logarithm, for noise of scale 1.
+func likelier(y, m float64, laplace bool) float64 {
+	if laplace {
+		return math.Abs(y) - math.Abs(y-m)
+	}
+	return m * (y - m/2)
+}
+
+// Craft audits a job in many runs on a small synthetic table, whose exact sums it knows. In each run canaries pull with all that a
+// record may, in directions that no two of them share. It tests the noise and the samples, too.
+func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Result, error) {
+	facts, l := job.Facts, layoutOf(job)
+	claim := claims(job.Plan, job.Accountant, facts.Adjacency)
+	loss, err := claim(1)
+	if err != nil {
+		return nil, err
+	}
+	local, err := private.NewLocal(table, job.Model, facts, opt.Workers)
+	if err != nil {
+		return nil, err
+	}
+	defer local.Close()
+	r := newResult(job, Crafted)
+	r.Canaries, r.Fault = l.canaries, opt.Fault
+	var (
+		in, out   []float64 // log odds of canaries that took part, and of others
+		one, zero []float64 // of each run's first canary
+		res       = &residuals{}
+		samples   = &drawing{}
+		other     bool
+		signal    float64
+		stops     bool // when the run ends depends on what it releases
+	)
+	filtered := privacy.Contains[privacy.Filtered](job.Plan)
+	for number, runs := 0, 1; number < runs; number++ {
+		streams := opt.Streams
+		if streams.Seeded() {
+			key, err := streams.Stream("audit", number)
+			if err != nil {
+				return nil, err
+			}
+			streams = noise.SeededStreams(key.Uint64())
+		}
+		coins, err := streams.Stream("canaries", 0)
+		if err != nil {
+			return nil, err
+		}
+		set := &canarySet{In: make([]bool, l.canaries), Pull: facts.Adjacency == privacy.ReplaceOne, Apart: true, Dim: facts.Dim, Key: coins.Uint64()}
+		for i := range set.In {
+			set.In[i] = coins.Uint64()&1 == 1
+		}
+		p := &probe{set: set, facts: &facts, residuals: res, odds: make([]float64, l.canaries)}
+		res.begin()
+		var meter account.Meter = unmetered{facts.Adjacency} // the first run is charged; the others are its like
+		if number == 0 || filtered {
+			if meter, err = job.Meter(); err != nil {
+				return nil, err
+			}
+		}
+		c := &canaries{Summer: local, set: set, blank: l.blank, drawing: samples, fault: opt.Fault}
+		t := run.Trainer{Job: job, Table: data.Empty(job.Schema), Summer: c, Meter: meter, Streams: streams, Journal: run.NopJournal{}, Workers: 1}
+		steps, err := trainWith(ctx, t, c, &listener{noisy: true, heard: p.hear})
+		if err != nil {
+			return nil, err
+		}
+		if p.heard == 0 {
+			return nil, ErrBlind
+		}
+		if r.Steps = max(r.Steps, steps); number == 0 {
+			signal, r.Charged = p.signal, math.Sqrt(p.charged)
+			if runs = opt.runs; runs == 0 {
+				runs = enough(loss, p, l)
+			}
+		}
+		// Odds of other steps are no longer normal, and canaries of one run no longer independent.
+		if math.Abs(p.signal-signal) > 1e-9*signal {
+			stops = true
+		}
+		other = other || p.other
+		for i, v := range p.odds {
+			if set.In[i] {
+				in = append(in, v)
+			} else {
+				out = append(out, v)
+			}
+		}
+		if set.In[0] {
+			one = append(one, p.odds[0])
+		} else {
+			zero = append(zero, p.odds[0])
+		}
+		r.Runs++
+	}
+	if stops {
+		in, out, other = one, zero, true
+	}
+	level := opt.alarms() / tests
+	thresholds := []float64{0}
+	for _, share := range []float64{1. / 3, 2. / 3, 1} {
+		thresholds = append(thresholds, share*r.Epsilon, -share*r.Epsilon)
+	}
+	r.Plain = audit.EpsilonOf(audit.Splits(one, zero, thresholds, Failure), r.Delta)
+	if audit.EpsilonOf(audit.Splits(one, zero, thresholds, level), r.Delta) > r.Epsilon {
+		r.alarm("canaries, any mechanism")
+	}
+	if other {
+		r.Charged = 0
+		if !opt.quick {
+			splits := audit.Splits(in, out, thresholds, Failure)
+			x, epsilon, err := claim.least(func(c audit.Curve) bool { return c.Refutes(splits) }, r.Delta)
+			if err != nil {
+				return nil, err
+			}
+			if r.Bound = epsilon; x > 0 {
+				r.Noise = 1 / x
+			}
+		}
+		if curve(loss).Refutes(audit.Splits(in, out, thresholds, level)) {
+			r.alarm("canaries")
+		}
+	} else {
+		normal := func(odds []float64) {
+			for i, v := range odds {
+				odds[i] = (v + signal/2) / math.Sqrt(signal)
+			}
+		}
+		normal(in)
+		normal(out)
+		r.Mu = audit.Shift(in, out, Failure)
+		if r.Mu > 0 {
+			g, err := gaussians(r.Mu)
+			if err != nil {
+				return nil, err
+			}
+			r.Bound = g.Epsilon(r.Delta)
+		}
+		if audit.Shift(in, out, level) > r.Charged {
+			r.alarm("canaries")
+		}
+	}
+	lo, hi := res.between(Failure)
+	r.Scale = &[2]float64{lo, hi}
+	r.Tests = append(res.tests(), samples.tests()...)
+	for _, t := range r.Tests {
+		if t.P <= level {
+			r.alarm(t.Name)
+		}
+	}
+	return r, nil
+}
+
+// enough is how many runs bring the bound to nine tenths of the claim with few exceptions, within mostWork.
+func enough(claim account.Loss, p *probe, l layout) int {
+	mu := 2 * math.Sqrt2 * math.Erfinv(min(max(claim.Delta(0), 1e-3), 0.9999)) // the Gaussian of the same advantage
+	odds := math.Max(leastOdds, 4*math.Pow(4.2/(0.12*mu), 2))
+	if p.other {
+		odds *= 4 // a threshold tells less than a mean
+	}
+	work := float64(p.heard) * (2000 + 100*float64(p.facts.Dim) + 100*float64(l.canaries) + float64(l.blank))
+	return max(fewRuns, int(math.Min(odds/float64(l.canaries), mostWork/work)))
+}
+
+// tests are those of the samples.
+func (w *drawing) tests() []Test {
+	if w.varied || w.sampler == nil {
+		return nil
+	}
+	t := []Test{{"sample: independent of steps", audit.Share(w.both, w.ofBoth, w.rateOfBoth)}}
+	if w.of > 0 {
+		t = append(t, Test{"sample: size", audit.Share(w.drawn, w.of, w.rate)})
+	}
+	return t
+}

@@ -1,0 +1,259 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/clip"
+	"github.com/sottodp/sotto/privacy/mech"
+	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/privacy/sample"
+	"github.com/sottodp/sotto/run"
+)
+
+// A Fault is one that an audit plants in a run, to show that it would be found. Faults are around the private oracle and its
+// Summer, in this package alone: nothing that trains for use can reach them.
+type Fault string
+
+// The faults.
+const (
+	FaultNoise   Fault = "noise"   // 30 % less than is charged
+	FaultClip    Fault = "clip"    // at twice the norm that the noise is for
+	FaultSample  Fault = "sample"  // a run's batches all have the same rows
+	FaultDivisor Fault = "divisor" // a mean is divided by the size of the batch that was drawn
+	FaultTwice   Fault = "twice"   // a canary counts twice
+)
+
+// Faults says what each fault is.
+var Faults = map[Fault]string{
+	FaultNoise:   "30 % less noise than is charged",
+	FaultClip:    "records count up to twice the clip norm",
+	FaultSample:  "all batches of a run have the same rows",
+	FaultDivisor: "means are divided by the size of the batch that was drawn",
+	FaultTwice:   "a record is in the table twice",
+}
+
+// FaultNames lists them.
+func FaultNames() string {
+	var names []string
+	for f := range Faults {
+		names = append(names, string(f))
+	}
+	return strings.Join(slices.Sorted(slices.Values(names)), ", ")
+}
+
+// draw plants what a fault does to the sample.
+func (f Fault) draw(c *canaries, d *private.Draw) {
+	if f != FaultSample {
+		return
+	}
+	if c.key == nil {
+		key := d.Key
+		c.key = &key
+	}
+	d.Key = *c.key
+}
+
+// A drawing keeps what samples were drawn from a synthetic table.
+type drawing struct {
+	size    int // of the last sample
+	sampler sample.Sampler
+	total   int
+
+	rows, last       []int32
+	second           bool // the next sample is compared with the last one
+	drawn, of        int  // records of Poisson samples, of how many
+	both, ofBoth     int  // records that two samples in a row have in common, of how many
+	rate, rateOfBoth float64
+	varied           bool // the samplers differ
+	src              noise.Source
+}
+
+// note keeps a sample.
+func (w *drawing) note(d *private.Draw) {
+	d.Key.Reset(&w.src)
+	rows, all := d.Sampler.Draw(w.rows[:0], d.Total, &w.src)
+	if w.size = len(rows); all {
+		w.size = d.Total
+		return
+	}
+	w.varied = w.varied || w.sampler != nil && (w.sampler != d.Sampler || w.total != d.Total)
+	w.sampler, w.total = d.Sampler, d.Total
+	trials := d.Total
+	switch s := d.Sampler.(type) {
+	case sample.Poisson:
+		w.drawn, w.of, w.rate, w.rateOfBoth = w.drawn+len(rows), w.of+d.Total, s.Rate, s.Rate*s.Rate
+	case sample.Fixed:
+		trials, w.rateOfBoth = s.M, float64(s.M)/float64(s.N)
+	}
+	if w.second {
+		w.both += common(w.last, rows)
+		w.ofBoth += trials
+	}
+	w.second = !w.second
+	w.rows, w.last = w.last, rows
+}
+
+// common counts the numbers that are in both ascending lists.
+func common(a, b []int32) (n int) {
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] < b[0]:
+			a = a[1:]
+		case a[0] > b[0]:
+			b = b[1:]
+		default:
+			n++
+			a, b = a[1:], b[1:]
+		}
+	}
+	return n
+}
+
+// unmetered admits every charge: an audit's own releases, of a synthetic table.
+type unmetered struct{ adjacency privacy.Adjacency }
+
+func (m unmetered) Adjacency() privacy.Adjacency { return m.adjacency }
+func (unmetered) Charge(privacy.Event) error     { return nil }
+
+// trainWith trains with the canaries and their fault, and returns the number of steps. The trainer's meter is charged what an
+// honest run is.
+func trainWith(ctx context.Context, t run.Trainer, c *canaries, l *listener) (int, error) {
+	if c.fault == "" {
+		_, last, err := t.Train(ctx, func(o *private.Oracle) oracle.Oracle {
+			l.Oracle = o
+			return l
+		})
+		return last.T, err
+	}
+	f := &faulty{fault: c.fault, meter: t.Meter, drawn: c.drawing}
+	if c.drawing == nil {
+		f.drawn = &drawing{}
+		c.drawing = f.drawn
+	}
+	t.Meter = unmetered{t.Job.Facts.Adjacency}
+	_, last, err := t.Train(ctx, func(o *private.Oracle) oracle.Oracle {
+		f.Oracle, l.Oracle = o, f
+		return l
+	})
+	return last.T, err
+}
+
+// faulty is an oracle with a fault.
+type faulty struct {
+	oracle.Oracle
+	fault Fault
+	meter account.Meter
+	drawn *drawing
+	s     sample.Sampler
+}
+
+// changed is the query that the fault makes of q.
+func (f *faulty) changed(q oracle.Query) oracle.Query {
+	less := 1.0
+	g, gradient := q.(oracle.Grad)
+	switch {
+	case f.fault == FaultNoise:
+		less = 0.7
+	case f.fault == FaultClip && gradient:
+		switch r := g.Clip.(type) {
+		case clip.Norm:
+			r.C *= 2
+			g.Clip = r
+		case clip.Value:
+			r.C *= 2
+			g.Clip = r
+		case clip.PerLayer:
+			r.C *= 2
+			g.Clip = r
+		case clip.Lipschitz:
+			r.L *= 2
+			g.Clip = r
+		}
+		q, less = g, 0.5 // of twice the sensitivity
+	default:
+		return q
+	}
+	switch q := q.(type) {
+	case oracle.Grad:
+		q.Noise = quieter(q.Noise, less)
+		return q
+	case oracle.Loss:
+		q.Noise = quieter(q.Noise, less)
+		return q
+	case oracle.Hess:
+		q.Noise.Sigma *= less
+		return q
+	}
+	return q
+}
+
+func quieter(m mech.Additive, factor float64) mech.Additive {
+	switch m := m.(type) {
+	case mech.Gaussian:
+		m.Sigma *= factor
+		return m
+	case mech.Laplace:
+		m.Scale *= factor
+		return m
+	}
+	return m
+}
+
+// Batch implements oracle.Oracle.
+func (f *faulty) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.Query) (oracle.Batch, error) {
+	if err := f.meter.Charge(oracle.Cost(s, queries)); err != nil {
+		return nil, err
+	}
+	changed := make([]oracle.Query, len(queries))
+	for i, q := range queries {
+		changed[i] = f.changed(q)
+	}
+	b, err := f.Oracle.Batch(ctx, s, changed...)
+	if err != nil {
+		return nil, err
+	}
+	f.s = s
+	return faultyBatch{b, f}, nil
+}
+
+type faultyBatch struct {
+	oracle.Batch
+	f *faulty
+}
+
+// Grad implements oracle.Batch.
+func (b faultyBatch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
+	g, err := b.Batch.Grad(b.f.changed(q).(oracle.Grad), w)
+	if err == nil && b.f.fault == FaultDivisor {
+		scale := b.f.s.Size(b.f.Public().Rows) / float64(max(1, b.f.drawn.size))
+		for j := range g {
+			g[j] *= scale
+		}
+	}
+	return g, err
+}
+
+// Hess implements oracle.Batch.
+func (b faultyBatch) Hess(q oracle.Hess, w []float64) ([]float64, error) {
+	return b.Batch.Hess(b.f.changed(q).(oracle.Hess), w)
+}
+
+// Loss implements oracle.Batch.
+func (b faultyBatch) Loss(q oracle.Loss, w []float64) (float64, error) {
+	return b.Batch.Loss(b.f.changed(q).(oracle.Loss), w)
+}
+
+// ParseFault reads the name of a fault.
+func ParseFault(name string) (Fault, error) {
+	if _, ok := Faults[Fault(name)]; !ok {
+		return "", fmt.Errorf("found %q; allowed are %s", name, FaultNames())
+	}
+	return Fault(name), nil
+}

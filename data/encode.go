@@ -199,7 +199,11 @@ func (e *encoder) cells(cells []string, null []bool, place []int) Fault {
 		if place[i] < 0 || i == e.unit {
 			continue
 		}
-		if f := e.cell(k, i, cells[place[i]], null != nil && null[place[i]]); f.Found != "" {
+		s, none := cells[place[i]], null != nil && null[place[i]]
+		if k.typ == schema.TypeNumeric && !none && e.parsed(k, i, s) {
+			continue
+		}
+		if f := e.cell(k, i, s, none); f.Found != "" {
 			f.Cell, f.Column = place[i]+1, k.name
 			return f
 		}
@@ -221,21 +225,37 @@ func (e *encoder) values(values []Value, place []int) Fault {
 		if place[i] < 0 || i == e.unit {
 			continue
 		}
-		var f Fault
-		switch v := &values[place[i]]; {
-		case v.Is != Number:
-			f = e.cell(k, i, v.Text, v.Is == Null)
-		case v.Number-v.Number == 0:
-			e.number(k, i, v.Number)
-		default: // NaN or infinite
-			f = e.cell(k, i, strconv.FormatFloat(v.Number, 'g', -1, 64), false)
+		v := &values[place[i]]
+		text := v.Text
+		if v.Is == Number {
+			if v.Number-v.Number == 0 {
+				e.number(k, i, v.Number)
+				continue
+			}
+			text = strconv.FormatFloat(v.Number, 'g', -1, 64) // NaN, or infinite
 		}
-		if f.Found != "" {
+		if f := e.cell(k, i, text, v.Is == Null); f.Found != "" {
 			f.Cell, f.Column = place[i]+1, k.name
 			return f
 		}
 	}
 	return Fault{}
+}
+
+// parsed takes the cell s of the numeric column i if it is a number, as nearly all are, and otherwise
+// returns false. A Fault, even an empty one, takes longer than the number.
+func (e *encoder) parsed(k *encColumn, i int, s string) bool {
+	if e.trim {
+		s = strings.TrimSpace(s)
+	}
+	if e.isMissing(s) {
+		return false
+	}
+	v, bad := config.ParseNumber(s)
+	if bad == "" {
+		e.number(k, i, v)
+	}
+	return bad == ""
 }
 
 // cell takes the cell s of column i.

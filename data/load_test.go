@@ -22,80 +22,93 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-var loadRows = flag.Int("load.rows", 20_000, "rows of the tables of BenchmarkLoad")
+var (
+	loadRows = flag.Int("load.rows", 20_000, "rows of the tables of BenchmarkLoad")
+	loadDir  = flag.String("load.dir", "", "directory in which BenchmarkLoad keeps its tables, so that another process only loads them")
+)
 
-// loadFile writes a table of 20 columns in a format: normal numbers, of four decimal places or of
-// all their digits. An image has 784 pixels, of which one in five is not zero.
-func loadFile(b *testing.B, format string, rows int) (s *schema.Schema, path string) {
-	const columns = 20
-	path = filepath.Join(b.TempDir(), format)
+const loadColumns = 20
+
+// loadSchema is the schema of a table of BenchmarkLoad.
+func loadSchema(b *testing.B, format string) *schema.Schema {
+	const head, label = "dataset: d\nrow_norm: 1\nrow_scaling: scale\n", "{name: y, type: label, classes: ['0', '1']}"
+	switch kind, _, _ := strings.Cut(format, "-"); kind {
+	case "libsvm":
+		return mustParse(b, head+"format: {kind: libsvm}\nfeatures: "+strconv.Itoa(loadColumns)+"\ncolumns: ["+label+"]\n")
+	case "idx":
+		return mustParse(b, head+"format: {kind: idx}\nimage: {shape: [28, 28], center: 33, scale: 79}\ncolumns: ["+label+"]\n")
+	}
+	src := head + "format: {kind: csv}\ncolumns:\n  - " + label + "\n"
+	for j := range loadColumns {
+		src += fmt.Sprintf("  - {name: x%d, type: numeric, min: -3, max: 3}\n", j)
+	}
+	return mustParse(b, src)
+}
+
+// writeLoad writes a table: normal numbers, of four decimal places or of all their digits, and a label.
+// An image has 784 pixels, of which one in five is not zero; its label stands in another file.
+func writeLoad(format, path string, rows int) error {
 	f, err := os.Create(path)
 	if err != nil {
-		b.Fatal(err)
+		return err
 	}
+	defer f.Close()
 	w := bufio.NewWriterSize(f, 1<<20)
 	rng := rand.New(rand.NewPCG(1, 2))
-	full := strings.HasSuffix(format, "digits")
 	number := func() float64 {
 		v := rng.NormFloat64()
-		if !full {
+		if !strings.HasSuffix(format, "digits") {
 			v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'f', 4, 64), 64)
 		}
 		return v
 	}
-	src := "dataset: d\nrow_norm: 1\nrow_scaling: scale\nformat: {kind: csv}\ncolumns:\n"
-	for j := range columns {
-		src += fmt.Sprintf("  - {name: x%d, type: numeric, min: -3, max: 3}\n", j)
-	}
-	src += "  - {name: y, type: label, classes: ['0', '1']}\n"
+	label := func() byte { return byte(rng.IntN(2)) }
 	var text []byte
 	switch kind, _, _ := strings.Cut(format, "-"); kind {
 	case "csv":
-		for j := range columns {
+		for j := range loadColumns {
 			fmt.Fprintf(w, "x%d,", j)
 		}
 		w.WriteString("y\n")
 		for range rows {
 			text = text[:0]
-			for range columns {
+			for range loadColumns {
 				text = append(strconv.AppendFloat(text, number(), 'g', -1, 64), ',')
 			}
-			w.Write(append(text, '0'+byte(rng.IntN(2)), '\n'))
-		}
-	case "parquet":
-		leaf := parquet.Group{"y": parquet.Int(64)}
-		for j := range columns {
-			leaf["x"+strconv.Itoa(j)] = parquet.Leaf(parquet.DoubleType)
-		}
-		p := parquet.NewGenericWriter[any](w, parquet.NewSchema("t", leaf), parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(1<<20))
-		row := make(parquet.Row, columns+1)
-		for range rows {
-			for j := range row {
-				v := parquet.DoubleValue(number())
-				if j == columns { // the columns are in the order of their names: y is the last
-					v = parquet.Int64Value(int64(rng.IntN(2)))
-				}
-				row[j] = v.Level(0, 0, j)
-			}
-			if _, err := p.WriteRows([]parquet.Row{row}); err != nil {
-				b.Fatal(err)
-			}
-		}
-		if err := p.Close(); err != nil {
-			b.Fatal(err)
+			w.Write(append(text, '0'+label(), '\n'))
 		}
 	case "libsvm":
-		src = "dataset: d\nrow_norm: 1\nrow_scaling: scale\nformat: {kind: libsvm}\nfeatures: 20\ncolumns: [{name: y, type: label, classes: ['0', '1']}]\n"
 		for range rows {
-			text = append(text[:0], '0'+byte(rng.IntN(2)))
-			for j := range columns {
+			text = append(text[:0], '0'+label())
+			for j := range loadColumns {
 				text = append(strconv.AppendInt(append(text, ' '), int64(j+1), 10), ':')
 				text = strconv.AppendFloat(text, number(), 'g', -1, 64)
 			}
 			w.Write(append(text, '\n'))
 		}
+	case "parquet":
+		leaf := parquet.Group{"y": parquet.Int(64)}
+		for j := range loadColumns {
+			leaf["x"+strconv.Itoa(j)] = parquet.Leaf(parquet.DoubleType)
+		}
+		p := parquet.NewGenericWriter[any](w, parquet.NewSchema("t", leaf), parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(1<<20))
+		row := make(parquet.Row, loadColumns+1)
+		for range rows {
+			for j := range row {
+				v := parquet.DoubleValue(number())
+				if j == loadColumns { // the columns are in the order of their names: y is the last
+					v = parquet.Int64Value(int64(label()))
+				}
+				row[j] = v.Level(0, 0, j)
+			}
+			if _, err := p.WriteRows([]parquet.Row{row}); err != nil {
+				return err
+			}
+		}
+		if err := p.Close(); err != nil {
+			return err
+		}
 	case "idx":
-		src = "dataset: d\nrow_norm: 1\nrow_scaling: scale\nformat: {kind: idx}\nimage: {shape: [28, 28], center: 33, scale: 79}\ncolumns: [{name: y, type: label, classes: ['0', '1']}]\n"
 		head := []byte{0, 0, 8, 3}
 		for _, n := range []int{rows, 28, 28} {
 			head = binary.BigEndian.AppendUint32(head, uint32(n))
@@ -112,19 +125,13 @@ func loadFile(b *testing.B, format string, rows int) (s *schema.Schema, path str
 		}
 		labels := binary.BigEndian.AppendUint32([]byte{0, 0, 8, 1}, uint32(rows))
 		for range rows {
-			labels = append(labels, byte(rng.IntN(2)))
+			labels = append(labels, label())
 		}
 		if err := os.WriteFile(path+".labels", labels, 0o600); err != nil {
-			b.Fatal(err)
+			return err
 		}
 	}
-	if err := w.Flush(); err != nil {
-		b.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		b.Fatal(err)
-	}
-	return mustParse(b, src), path
+	return w.Flush()
 }
 
 // BenchmarkLoad reads tables of each format, without and with hashes of the rows. cpu-s is the processor
@@ -136,12 +143,25 @@ func BenchmarkLoad(b *testing.B) {
 			if format == "idx" {
 				rows = min(rows, 60_000)
 			}
-			s, path := loadFile(b, format, rows)
+			dir := *loadDir
+			if dir == "" {
+				dir = b.TempDir()
+			}
+			s, path := loadSchema(b, format), filepath.Join(dir, fmt.Sprint(format, "-", rows))
+			if _, err := os.Stat(path); err != nil {
+				if err := writeLoad(format, path, rows); err != nil {
+					b.Fatal(err)
+				}
+			}
 			opt := Options{Rows: rows}
 			if format == "idx" {
 				opt.Labels = path + ".labels"
 			}
-			for name, key := range map[string][]byte{"plain": nil, "hashed": []byte("key")} {
+			for _, key := range [][]byte{nil, []byte("key")} {
+				name := "plain"
+				if key != nil {
+					name = "hashed"
+				}
 				b.Run(name, func(b *testing.B) {
 					info, err := os.Stat(path)
 					if err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -141,6 +142,7 @@ type parquetColumn struct {
 	name   string
 	index  int                         // of the leaf
 	number func(parquet.Value) float64 // nil: text is used
+	double bool                        // number is Value.Double
 	text   func([]byte, parquet.Value) ([]byte, bool)
 	pages  parquet.Pages
 	page   parquet.Page
@@ -197,6 +199,7 @@ func openParquetRows(in *data.Input) (q *parquetRows, err error) {
 		}
 		if in.Numbers(c.name) {
 			c.number = parquetNumber(f)
+			c.double = c.number != nil && f.Type().Kind() == parquet.Double
 		}
 		q.columns = append(q.columns, c)
 	}
@@ -466,30 +469,44 @@ func (q *parquetRows) column(i int, cells *parquetCells, n int) (err error) {
 			parquet.Release(c.page)
 			c.page, c.values = nil, nil
 		}
-		for _, v := range cells.buf[:k] {
-			cells.add(c, v)
-		}
+		cells.add(c, cells.buf[:k])
 	}
 	return nil
 }
 
-// add appends a value of column c.
-func (p *parquetCells) add(c *parquetColumn, v parquet.Value) {
-	kind, good := data.Null, true
-	switch {
-	case c.number != nil:
-		x := 0.0
-		if !v.IsNull() {
-			kind, x = data.Number, c.number(v)
+// add appends values of column c.
+func (p *parquetCells) add(c *parquetColumn, values []parquet.Value) {
+	from := len(p.kind)
+	p.kind = slices.Grow(p.kind, len(values))[:from+len(values)]
+	kind := p.kind[from:]
+	for i := range values {
+		if kind[i] = data.Text; values[i].IsNull() {
+			kind[i] = data.Null
+		} else if c.number != nil {
+			kind[i] = data.Number
 		}
-		p.numbers = append(p.numbers, x)
-	case !v.IsNull():
-		kind = data.Text
-		p.text, good = c.text(p.text, v)
 	}
-	p.kind = append(p.kind, kind)
 	if c.number == nil {
-		p.end, p.bad = append(p.end, len(p.text)), append(p.bad, !good)
+		for i, v := range values {
+			good := true
+			if kind[i] == data.Text {
+				p.text, good = c.text(p.text, v)
+			}
+			p.end, p.bad = append(p.end, len(p.text)), append(p.bad, !good)
+		}
+		return
+	}
+	p.numbers = slices.Grow(p.numbers, len(values))[:from+len(values)]
+	numbers := p.numbers[from:]
+	for i := range values {
+		switch {
+		case kind[i] == data.Null:
+			numbers[i] = 0
+		case c.double:
+			numbers[i] = values[i].Double()
+		default:
+			numbers[i] = c.number(values[i])
+		}
 	}
 }
 

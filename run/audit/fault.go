@@ -208,7 +208,7 @@ func quieter(m mech.Additive, factor float64) mech.Additive {
 
 // Batch implements oracle.Oracle.
 func (f *faulty) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.Query) (oracle.Batch, error) {
-	if err := f.meter.Charge(oracle.Cost(s, queries)); err != nil {
+	if err := f.meter.Charge(f.Public().Cost(s, queries)); err != nil {
 		return nil, err
 	}
 	changed := make([]oracle.Query, len(queries))

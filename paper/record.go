@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/run"
 )
 
@@ -125,7 +126,7 @@ func Summary(records []*Record) string {
 	b.WriteString("# Reproductions\n\nWhat runs of `sotto paper` found, one for each paper. To add a run, copy its `record.json` to `papers/pN.json` beside\n" +
 		"this page and write the page again: `go test ./docs -run Papers -update`. The tables and figures of a run are in its own directory.\n\n## Runs\n")
 	for _, r := range records {
-		fmt.Fprintf(&b, "\n**%s.** %s. Numbers of the paper beside ours: %d.\n", strings.ToUpper(r.Paper), r.Line(), r.Printed)
+		b.WriteString("\n" + text.Wrap(fmt.Sprintf("**%s.** %s. Numbers of the paper beside ours: %d.", strings.ToUpper(r.Paper), r.Line(), r.Printed), 100) + "\n")
 		if len(r.Data) > 0 {
 			b.WriteString("\n| file | SHA-256 |\n|---|---|\n")
 		}

@@ -140,7 +140,7 @@ var table = map[string][]string{
 	"web": {"privacy", "privacy/account", "run", "run/runlog", "run/ledger", "run/report", "run/compare", "gossip/party", "gossip/simulate", "run/audit", "internal/chart", "internal/readfile"},
 
 	// A reproduced paper, on what everybody may use. Its tables are synthetic.
-	"paper":    join(public, []string{"data", "schema", "model", "oracle/private", "run", "run/access", "internal/chart", "internal/readfile"}),
+	"paper":    join(public, []string{"data", "schema", "model", "oracle/private", "run", "run/access", "internal/chart", "internal/readfile", "internal/text"}),
 	"paper/p0": join(public, []string{"data", "model", "method", "internal/chart", "privacy/account/claimed", "paper"}),
 	"paper/p1": join(public, []string{"method", "internal/chart", "paper"}),
 	"paper/p2": join(public, []string{"data", "method", "run", "run/compare", "internal/chart", "privacy/account/claimed", "paper"}),

@@ -10,7 +10,10 @@ import (
 
 // Composing is most of what an accountant costs, and calibration, meter, progress, report, settlement and verification
 // of one run ask the same of the same plan. So this process keeps the last answers: they depend on the question only.
-var once = answers{known: map[question]float64{}}
+var once = answers[float64]{known: map[question]float64{}}
+
+// curves keeps the last trade-off curves, by the δ outside.
+var curves = answers[TradeOff]{known: map[question]TradeOff{}}
 
 // A question is a composed privacy loss, as its SHA-256, and what is asked of it.
 type question struct {
@@ -19,32 +22,35 @@ type question struct {
 }
 
 // answers are those to the last questions. It is safe for concurrent use; two that ask the same at once both compose.
-type answers struct {
+type answers[V any] struct {
 	mu    sync.Mutex
-	known map[question]float64
+	known map[question]V
 	last  [512]question // a ring
 	next  int
 	count int64 // compositions
 }
 
 // Compositions is how many privacy losses this process has composed: for tests, which do not measure time.
-func Compositions() int64 {
-	once.mu.Lock()
-	defer once.mu.Unlock()
-	return once.count
+func Compositions() int64 { return once.counted() + curves.counted() }
+
+func (a *answers[V]) counted() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.count
 }
 
-func (a *answers) find(q question) (float64, bool) {
+func (a *answers[V]) find(q question) (V, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	v, ok := a.known[q]
 	return v, ok
 }
 
-func (a *answers) keep(q question, v float64) {
+// keep keeps an answer that took that many compositions.
+func (a *answers[V]) keep(q question, v V, composed int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.count++
+	a.count += int64(composed)
 	if _, ok := a.known[q]; ok {
 		return
 	}
@@ -54,7 +60,7 @@ func (a *answers) keep(q question, v float64) {
 }
 
 // forget makes the next questions be composed.
-func (a *answers) forget() {
+func (a *answers[V]) forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	clear(a.known)
@@ -72,7 +78,7 @@ func (l *pldLoss) answer(goal pldGoal) float64 {
 		}
 	}
 	_, v := l.whole(goal)
-	once.keep(q, v)
+	once.keep(q, v, 1)
 	return v
 }
 
@@ -170,7 +176,7 @@ func (l *pldLoss) curve(knots, deltas, y []float64) {
 	for j, knot := range knots {
 		goal := goalAt(knot)
 		here, v := l.whole(goal)
-		once.keep(question{l.digest(), goal}, v)
+		once.keep(question{l.digest(), goal}, v, 1)
 		for i, delta := range deltas {
 			switch {
 			case delta == knot:

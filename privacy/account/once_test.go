@@ -44,6 +44,16 @@ func TestOnce(t *testing.T) {
 		if n := Compositions() - before; n != 0 {
 			t.Errorf("%v was composed %d times more for the same question", e, n)
 		}
+		if _, ok := curveOf(mustLoss(t, PLD{}, e)).(*pldLoss); ok { // the same for its trade-off curve
+			f := tradeOff(t, PLD{}, e, privacy.AddRemove, 1e-5)
+			before = Compositions()
+			if again := tradeOff(t, PLD{}, grouped, privacy.AddRemove, 1e-5); again.GaussianBound != f.GaussianBound || Compositions() != before {
+				t.Errorf("%v has %+v, then %+v, composed %d times more", e, f.GaussianBound, again.GaussianBound, Compositions()-before)
+			}
+			if other := tradeOff(t, PLD{}, e, privacy.AddRemove, 1e-4); other.Outside == f.Outside {
+				t.Errorf("%v has %+v at another δ", e, other.GaussianBound)
+			}
+		}
 		if v := mustLoss(t, PLD{}, e).Epsilon(1e-6); v != first {
 			t.Errorf("%v costs %v at another δ, then %v", e, first, v)
 		}
@@ -89,10 +99,10 @@ func TestDigest(t *testing.T) {
 
 // TestOnceForgets: the answers that are kept are the last, and no more than there is room for.
 func TestOnceForgets(t *testing.T) {
-	a := answers{known: map[question]float64{}}
+	a := answers[float64]{known: map[question]float64{}}
 	n := len(a.last) + 10
 	for i := range n {
-		a.keep(question{goal: goalAt(float64(i + 1))}, float64(i))
+		a.keep(question{goal: goalAt(float64(i + 1))}, float64(i), 1)
 	}
 	for i := range n {
 		if v, ok := a.find(question{goal: goalAt(float64(i + 1))}); ok != (i >= 10) || ok && v != float64(i) {

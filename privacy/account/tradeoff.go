@@ -60,8 +60,16 @@ func NewTradeOff(l Loss, delta float64) (*TradeOff, error) {
 	case gdpLoss:
 		return &TradeOff{GaussianBound: GaussianBound{Mu: curve.mu}}, nil
 	case *pldLoss:
-		at, top := curve.profile(outside)
-		return tradeOffOf(at, top, outside, 200)
+		q := question{curve.digest(), pldGoal{delta: outside, epsilon: curve.pure}}
+		if t, ok := curves.find(q); ok {
+			return &t, nil
+		}
+		at, top, composed := curve.profile(outside)
+		t, err := tradeOffOf(at, top, outside, 200)
+		if err == nil {
+			curves.keep(q, *t, composed)
+		}
+		return t, err
 	case filteredLoss:
 		if curve.of.Currency == privacy.InRDP {
 			return nil, errors.New("no theorem gives μ: a filter of one Rényi order bounds one (ε, δ) only")
@@ -95,7 +103,7 @@ func curveOf(l Loss) Loss {
 }
 
 // profile is δ(ε) at all ε from a few compositions, each of which holds everywhere and is tight near its own δ; top is an ε of at most outside.
-func (l *pldLoss) profile(outside float64) (at func(epsilon float64) float64, top float64) {
+func (l *pldLoss) profile(outside float64) (at func(epsilon float64) float64, top float64, composed int) {
 	var all [][]composition
 	least := math.Max(outside, 1e-12)
 	for delta := least; delta < 0.2 && !l.hopeless; delta *= 1e3 {
@@ -123,7 +131,7 @@ func (l *pldLoss) profile(outside float64) (at func(epsilon float64) float64, to
 		}
 		top = math.Min(top, first)
 	}
-	return at, top
+	return at, top, len(all)
 }
 
 // tradeOffOf is the trade-off curve of proven δ at n+1 values of ε up to top, where δ is at most outside.

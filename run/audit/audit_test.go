@@ -268,9 +268,10 @@ func TestRows(t *testing.T) {
 	for _, c := range []struct {
 		adj          privacy.Adjacency
 		batch        int
+		sampling     string
 		rows, beside int
-	}{{privacy.AddRemove, 0, 8000, 5000}, {privacy.ReplaceOne, 0, 3000, 5000}, {privacy.ReplaceOne, 100, 1, 7999}} {
-		job := jobOf(t, schema, method.SGD{Gradient: method.Gradient{Batch: c.batch}}, 1, c.adj, "")
+	}{{privacy.AddRemove, 0, "", 8000, 5000}, {privacy.ReplaceOne, 0, "", 3000, 5000}, {privacy.ReplaceOne, 100, method.Poisson, 3000, 5000}, {privacy.ReplaceOne, 100, method.Fixed, 1, 7999}} {
+		job := jobOf(t, schema, method.SGD{Gradient: method.Gradient{Batch: c.batch, Sampling: c.sampling}}, 1, c.adj, "")
 		if rows, beside, err := Rows(job, 5000); err != nil || rows != c.rows || beside != c.beside {
 			t.Errorf("%v, batch %d: %d rows and %d canaries, %v; want %d and %d", c.adj, c.batch, rows, beside, err, c.rows, c.beside)
 		}

@@ -170,7 +170,7 @@ func TestContinue(t *testing.T) {
 	if diff := cmp.Diff(r.Record, again); diff != "" {
 		t.Errorf("the record read again: %s", diff)
 	}
-	for _, want := range []string{"| P9 | §1: is one (a) | held: 1 |", "| failed: 1. It is one. |", "| not tested: Nobody counts. |"} {
+	for _, want := range []string{"| P9 | §1: is one (`a`) | held: 1 |", "| failed: 1. It is one. |", "| not tested: Nobody counts. |"} {
 		if page := Summary([]*Record{again}); !strings.Contains(page, want) {
 			t.Errorf("%q is not in %s", want, page)
 		}

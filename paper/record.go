@@ -141,7 +141,7 @@ func Summary(records []*Record) string {
 			if c.From == "" {
 				continue
 			}
-			fmt.Fprintf(&b, "| %s | %s: %s (%s) | %s |\n", strings.ToUpper(r.Paper), c.From, cell.Replace(c.Says), cell.Replace(c.Name), cell.Replace(c.outcome()))
+			fmt.Fprintf(&b, "| %s | %s: %s (`%s`) | %s |\n", strings.ToUpper(r.Paper), c.From, cell.Replace(c.Says), cell.Replace(c.Name), cell.Replace(c.outcome()))
 		}
 	}
 	return b.String()

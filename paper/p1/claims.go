@@ -94,7 +94,7 @@ func (r *Report) claims() (all paper.Claims) {
 	all.Add("§5", "opt-methods-alike", fmt.Sprintf("with c = %g, DP-NAG-opt and DP-MASG-opt are much alike: within a factor 2", fast), math.Max(a, b) < 2*math.Min(a, b), "DP-NAG-opt %.3g, DP-MASG-opt %.3g", b, a)
 	for _, pair := range [][2]string{{"DP-NAG", "DP-NAG-opt"}, {"DP-MASG", "DP-MASG-opt"}} {
 		even, opt := r.final(sub, last, fast, pair[0]), r.final(sub, last, fast, pair[1])
-		all.Add("§5", "optimised-under-sampling-"+strings.ToLower(pair[1][3:]), fmt.Sprintf("also on samples (m = %d), spreading the budget and choosing T′ helps %s, at T = %d", sub, pair[0], last),
+		all.Add("§5", "optimized-under-sampling-"+strings.ToLower(pair[1][3:]), fmt.Sprintf("also on samples (m = %d), spreading the budget and choosing T′ helps %s, at T = %d", sub, pair[0], last),
 			opt < even, "%s %.3g, %s %.3g", pair[0], even, pair[1], opt)
 	}
 	for _, name := range []string{"DP-HB", "DP-NAG", "DP-NAG-opt", "DP-MASG-opt"} {

@@ -65,7 +65,7 @@ type probe struct {
 // hear takes a release.
 func (p *probe) hear(g []float64, q oracle.Grad, s sample.Sampler) {
 	set := p.set
-	scale, laplace := deviation(q, p.facts, set.unit)
+	scale, laplace := deviation(q, s, p.facts, set.unit)
 	if scale == 0 {
 		return
 	}

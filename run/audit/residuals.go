@@ -9,16 +9,22 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
+	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// deviation is the standard deviation of Gaussian noise that is charged for q, or the scale of Laplace noise; 0 for none. unit is that of the sum.
-func deviation(q oracle.Grad, facts *oracle.Public, unit float64) (scale float64, laplace bool) {
+// deviation is the standard deviation of Gaussian noise that is charged for q on a sample of s, or the scale of Laplace noise; 0 for
+// none. unit is that of the sum. It follows from what is charged and not from the oracle, whose arithmetic it tests.
+func deviation(q oracle.Grad, s sample.Sampler, facts *oracle.Public, unit float64) (scale float64, laplace bool) {
 	norm, bound := q.Clip.Norm(), q.Clip.Bound()
-	sens, err := clip.Sensitivity(bound, facts.Adjacency)
+	adjacency, times := facts.Adjacency, 1.0
+	if _, gaussian := q.Noise.(mech.Gaussian); gaussian && facts.BothMoves(s) {
+		adjacency, times = privacy.AddRemove, 2 // of what presence moves the rounded sum: oracle/private/PROOFS.md, moves
+	}
+	sens, err := clip.Sensitivity(bound, adjacency)
 	if err != nil {
 		return 0, false
 	}
-	sens += mech.Slack(max(16*unit, mech.Grid(bound, facts.Dim, norm)), facts.Dim, norm)
+	sens = times * (sens + mech.Slack(max(16*unit, mech.Grid(bound, facts.Dim, norm)), facts.Dim, norm))
 	switch e := q.Noise.Event().(type) {
 	case privacy.Gaussian:
 		return e.Sigma * sens, false

@@ -16,7 +16,7 @@ func ParseNumber(s string) (float64, string) {
 	if s == "" {
 		return 0, "an empty cell"
 	}
-	if v, ok := shortDecimal(s); ok {
+	if v, _, _, ok := decimal(s); ok {
 		return v, ""
 	}
 	for i := range len(s) {
@@ -40,39 +40,59 @@ func ParseNumber(s string) (float64, string) {
 	return v, ""
 }
 
-// shortDecimal is a number of up to 18 digits, perhaps with a sign and a point. The quotient of its
-// digits and a power of ten, both exact in a float64, is the number correctly rounded: the bits are those
-// of [strconv.ParseFloat]. It returns false for other text.
-func shortDecimal(s string) (float64, bool) {
+// Decimal is [ParseNumber] for the text of most numbers: up to 18 digits, perhaps with a sign and a point. ok is false for
+// any other text. short says that s is the shortest text of the number: it has at most 15 digits, and all of them count.
+func Decimal(s string) (v float64, short, ok bool) {
+	v, digits, point, ok := decimal(s)
+	if !ok || digits > 15 || !(math.Abs(v) >= 1e-7) {
+		return v, false, ok
+	}
+	first, last := s[0], s[len(s)-1]
+	if first == '-' {
+		first, point = s[1], point-1
+	}
+	if first == '0' && point != 2 || first == '+' || first == '.' || last == '.' || last == '0' && strings.IndexByte(s, '.') >= 0 {
+		return v, false, true
+	}
+	return v, true, true
+}
+
+// decimal is a number of up to 18 digits, perhaps with a sign and a point; point is the position after that, the end of s if
+// there is none. The quotient of its digits and a power of ten, both exact in a float64, is the number correctly rounded:
+// the bits are those of [strconv.ParseFloat].
+func decimal(s string) (v float64, digits, point int, ok bool) {
+	if s == "" {
+		return 0, 0, 0, false
+	}
 	i, negative := 0, false
 	if c := s[0]; c == '-' || c == '+' {
 		i, negative = 1, c == '-'
 	}
-	n, point := len(s)-i, len(s)
+	digits, point = len(s)-i, len(s)
 	var m uint64
 	for ; i < len(s); i++ {
 		c := s[i] - '0'
 		if c > 9 {
 			if s[i] != '.' || point < len(s) {
-				return 0, false
+				return 0, 0, 0, false
 			}
 			point = i + 1
-			n--
+			digits--
 			continue
 		}
 		m = 10*m + uint64(c)
 	}
-	if n == 0 || n > 18 || m > 1<<53 { // up to 18 digits m has not overflowed
-		return 0, false
+	if digits == 0 || digits > 18 || m > 1<<53 { // up to 18 digits m has not overflowed
+		return 0, 0, 0, false
 	}
-	v := float64(m) / powers[len(s)-point]
+	v = float64(m) / powers[len(s)-point]
 	if negative {
 		v = -v
 	}
-	return v, true
+	return v, digits, point, true
 }
 
-// powers are those of ten that shortDecimal needs.
+// powers are those of ten that decimal needs.
 var powers = [19]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18}
 
 // PlainText says whether s is valid UTF-8 without control characters other than

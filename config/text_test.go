@@ -3,6 +3,7 @@ package config
 import (
 	"math"
 	"strconv"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -32,6 +33,14 @@ func TestParseNumberBits(t *testing.T) {
 		want, err := strconv.ParseFloat(s, 64)
 		if (bad == "") != (err == nil) || err == nil && math.Float64bits(got) != math.Float64bits(want) {
 			t.Fatalf("%q gives %v %s, want %v %v", s, got, bad, want, err)
+		}
+		v, short, ok := Decimal(s)
+		if ok && (err != nil || math.Float64bits(v) != math.Float64bits(want)) {
+			t.Fatalf("%q gives %v as a decimal, want %v %v", s, v, want, err)
+		}
+		digits := len(strings.Trim(s, "+-")) - strings.Count(s, ".")
+		if want := ok && v != 0 && digits <= 15 && s == strconv.FormatFloat(v, 'f', -1, 64) && math.Abs(v) >= 1e-7; short != want {
+			t.Fatalf("%q short: %t, want %t", s, short, want)
 		}
 	})
 }

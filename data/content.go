@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"unsafe"
+
+	"github.com/sottodp/sotto/config"
 )
 
 // A Gate decides whether a table may be used. Read returns only tables that its gate has admitted, as the
@@ -48,6 +50,9 @@ type rowHasher struct {
 	head  int // bytes of text that all rows begin with
 	rows  []uint64
 	sum   [sha256.Size]byte
+
+	numbers []float64 // of the cells of a row; NaN where there is none
+	places  []int     // of each cell: the most decimal places that a number of 15 digits had so far
 }
 
 func newRowHasher(key []byte) *rowHasher {
@@ -63,7 +68,7 @@ func (h *rowHasher) clone() *rowHasher {
 		return nil
 	}
 	c := newRowHasher(h.key)
-	c.order = h.order
+	c.order, c.numbers, c.places = h.order, make([]float64, len(h.order)), make([]int, len(h.order))
 	c.begin(h.text[:h.head])
 	return c
 }
@@ -73,7 +78,7 @@ func (h *rowHasher) columns(names []string) {
 	if h == nil {
 		return
 	}
-	h.order = make([]int, len(names))
+	h.order, h.numbers, h.places = make([]int, len(names)), make([]float64, len(names)), make([]int, len(names))
 	for i := range h.order {
 		h.order[i] = i
 	}
@@ -93,16 +98,28 @@ func (h *rowHasher) begin(head []byte) {
 	}
 }
 
-// cells adds a row.
-func (h *rowHasher) cells(cells []string) {
+// cells adds a row. It returns the numbers that it found on the way, until the next row, NaN for another cell; or nil.
+func (h *rowHasher) cells(cells []string) []float64 {
 	if h == nil || len(cells) != len(h.order) {
-		return
+		return nil
 	}
-	h.text = h.text[:h.head]
+	text := h.text[:h.head]
 	for _, i := range h.order {
-		h.text = appendCanonical(h.text, cells[i])
+		cell := cells[i]
+		v, short, ok := config.Decimal(cell)
+		if !ok {
+			v = math.NaN()
+		}
+		h.numbers[i] = v
+		if short {
+			text = append(append(text, byte(len(cell))), cell...)
+		} else {
+			text = appendCanonical(text, cell)
+		}
 	}
+	h.text = text
 	h.add()
+	return h.numbers
 }
 
 // values is cells for values with types.
@@ -110,17 +127,18 @@ func (h *rowHasher) values(values []Value) {
 	if h == nil || len(values) != len(h.order) {
 		return
 	}
-	h.text = h.text[:h.head]
+	text := h.text[:h.head]
 	for _, i := range h.order {
 		switch v := &values[i]; v.Is {
 		case Number:
-			h.text = appendNumber(h.text, v.Number)
+			text = appendNumber(text, v.Number, &h.places[i])
 		case Text:
-			h.text = appendCanonical(h.text, v.Text)
+			text = appendCanonical(text, v.Text)
 		case Null:
-			h.text = append(h.text, 0)
+			text = append(text, 0)
 		}
 	}
+	h.text = text
 	h.add()
 }
 
@@ -185,18 +203,35 @@ func appendCanonical(dst []byte, cell string) []byte {
 	if err != nil {
 		return appendCell(dst, cell)
 	}
-	return appendNumber(dst, v)
+	return appendNumber(dst, v, new(int))
 }
 
-// appendNumber appends a cell with that number in its shortest form.
-func appendNumber(dst []byte, v float64) []byte {
+// appendNumber appends a cell with that number in its shortest form. It tries first with that many decimal places, and
+// raises places to those that it needed; the form does not depend on it.
+func appendNumber(dst []byte, v float64, places *int) []byte {
 	form := byte('g')
 	switch size := math.Abs(v); {
 	case v == 0:
 		return append(dst, 1, '0')
 	case size >= 1e-4 && size < 1e15:
-		if dst, ok := appendDecimal(dst, v, size); ok {
-			return dst
+		n, ok := scaled(size, *places)
+		at := *places
+		if !ok {
+			at = 15 // so that there are at most 15 digits
+			for at > 0 && size*powers[at] >= 1e15 {
+				at--
+			}
+			n, ok = scaled(size, at)
+		}
+		if ok {
+			for at >= 4 && n%1e4 == 0 {
+				n, at = n/1e4, at-4
+			}
+			for at > 0 && n%10 == 0 {
+				n, at = n/10, at-1
+			}
+			*places = max(*places, at)
+			return appendDecimal(dst, n, at, v < 0)
 		}
 		form = 'f'
 	case size >= 1e-7 && size < 1e16:
@@ -209,42 +244,59 @@ func appendNumber(dst []byte, v float64) []byte {
 	return dst
 }
 
-// appendDecimal is appendNumber if v is a decimal number of at most 15 digits, which is then its only
-// form of so few digits.
-func appendDecimal(dst []byte, v, size float64) ([]byte, bool) {
-	places := 15 // after the point, so that there are at most 15 digits
-	for places > 0 && size*powers[places] >= 1e15 {
-		places--
+// scaled returns n if size is n/10^places, rounded, and n has at most 15 digits: then these are the shortest form of size, the
+// only one of so few digits.
+func scaled(size float64, places int) (n uint64, ok bool) {
+	x := size*powers[places] + 0.5
+	if x >= 1e15 {
+		return 0, false
 	}
-	n := uint64(size*powers[places] + 0.5)
-	if n >= 1e15 || float64(n)/powers[places] != size { // the quotient of exact numbers: v is n/10^places, rounded
-		return dst, false
-	}
-	for places >= 4 && n%1e4 == 0 {
-		n, places = n/1e4, places-4
-	}
-	for places > 0 && n%10 == 0 {
-		n, places = n/10, places-1
-	}
+	n = uint64(x)
+	return n, float64(n)/powers[places] == size // the quotient of exact numbers
+}
+
+// appendDecimal appends a cell with the number n/10^places.
+func appendDecimal(dst []byte, n uint64, places int, negative bool) []byte {
 	var text [24]byte
 	i := len(text)
-	for k := 0; n > 0 || k <= places; k++ {
-		if k == places && k > 0 {
-			i--
-			text[i] = '.'
+	pair := func() {
+		q := n / 100
+		r := 2 * (n - 100*q)
+		i -= 2
+		text[i], text[i+1], n = pairs[r], pairs[r+1], q
+	}
+	digit := func() {
+		i--
+		text[i], n = '0'+byte(n%10), n/10
+	}
+	if places > 0 {
+		for ; places > 1; places -= 2 {
+			pair()
+		}
+		if places == 1 {
+			digit()
 		}
 		i--
-		text[i] = '0' + byte(n%10)
-		n /= 10
+		text[i] = '.'
 	}
-	if v < 0 {
+	for n >= 10 {
+		pair()
+	}
+	if n > 0 || i == len(text) || text[i] == '.' {
+		digit()
+	}
+	if negative {
 		i--
 		text[i] = '-'
 	}
-	return append(append(dst, byte(len(text)-i)), text[i:]...), true
+	return append(append(dst, byte(len(text)-i)), text[i:]...)
 }
 
-// powers are those of ten that appendDecimal needs.
+// pairs are the numbers of two digits.
+const pairs = "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849" +
+	"5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899"
+
+// powers are those of ten that appendNumber needs.
 var powers = [16]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
 // appendShort is appendCanonical for a number of at most 15 digits, from its text alone: no two texts of

@@ -185,8 +185,8 @@ func (e *encoder) finish() {
 
 // cells takes a row of cells; place says which cell belongs to each of e.cols, −1 for a label or a unit
 // that is not read. A cell for which null is true has no value, whatever the missing marks are; null may
-// be nil.
-func (e *encoder) cells(cells []string, null []bool, place []int) Fault {
+// be nil. known are the numbers of the cells as [config.ParseNumber] has them, NaN where one is not known; it may be nil.
+func (e *encoder) cells(cells []string, null []bool, known []float64, place []int) Fault {
 	if e.unit >= 0 && place[e.unit] >= 0 { // first, since a bad row has a unit too
 		at := place[e.unit]
 		if f := e.setUnit(cells[at], null != nil && null[at]); f.Found != "" {
@@ -200,8 +200,14 @@ func (e *encoder) cells(cells []string, null []bool, place []int) Fault {
 			continue
 		}
 		s, none := cells[place[i]], null != nil && null[place[i]]
-		if k.typ == schema.TypeNumeric && !none && e.parsed(k, i, s) {
-			continue
+		if k.typ == schema.TypeNumeric && !none {
+			v := math.NaN()
+			if known != nil {
+				v = known[place[i]]
+			}
+			if e.parsed(k, i, s, v) {
+				continue
+			}
 		}
 		if f := e.cell(k, i, s, none); f.Found != "" {
 			f.Cell, f.Column = place[i]+1, k.name
@@ -243,13 +249,17 @@ func (e *encoder) values(values []Value, place []int) Fault {
 }
 
 // parsed takes the cell s of the numeric column i if it is a number, as nearly all are, and otherwise
-// returns false. A Fault, even an empty one, takes longer than the number.
-func (e *encoder) parsed(k *encColumn, i int, s string) bool {
+// returns false. v is that number, or NaN. A Fault, even an empty one, takes longer than the number.
+func (e *encoder) parsed(k *encColumn, i int, s string, v float64) bool {
 	if e.trim {
 		s = strings.TrimSpace(s)
 	}
 	if e.isMissing(s) {
 		return false
+	}
+	if v == v {
+		e.number(k, i, v)
+		return true
 	}
 	v, bad := config.ParseNumber(s)
 	if bad == "" {

@@ -36,7 +36,7 @@ columns:
 	} {
 		e := newEncoder(s)
 		cells := append(strings.Split(c.cells, ","), "7")
-		if f := e.cells(cells, nil, []int{0, 1, 2, 3}); f.Found != "" {
+		if f := e.cells(cells, nil, nil, []int{0, 1, 2, 3}); f.Found != "" {
 			t.Fatal(f)
 		}
 		e.finish()

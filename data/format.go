@@ -231,12 +231,13 @@ func (r *Row) clone() *Row {
 // Cells takes a row of named columns: the text of its cells. A cell for which null is true has no value,
 // whatever the missing marks are; null may be nil.
 func (r *Row) Cells(cells []string, null []bool) Fault {
-	r.HashCells(cells)
-	return r.Encode(cells, null)
+	return r.cells(cells, null, r.raw.cells(cells), r.place)
 }
 
 // Encode is Cells without the hash of the raw row: for a row of which some cells are missing.
-func (r *Row) Encode(cells []string, null []bool) Fault { return r.cells(cells, null, r.place) }
+func (r *Row) Encode(cells []string, null []bool) Fault {
+	return r.cells(cells, null, nil, r.place)
+}
 
 // HashCells hashes a raw row that has a fault before it comes to its cells.
 func (r *Row) HashCells(cells []string) { r.raw.cells(cells) }

@@ -200,7 +200,7 @@ func (s *synth) draw() {
 		}
 	}
 	s.enc.begin()
-	if f := s.enc.cells(s.cells, nil, s.place); f.Found != "" {
+	if f := s.enc.cells(s.cells, nil, nil, s.place); f.Found != "" {
 		panic("data: synth made a bad cell: " + f.Column + ": " + f.Found) // cannot happen: cells fit the schema
 	}
 	s.enc.finish()

@@ -36,16 +36,12 @@ func (m GD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[S
 		x := make([]float64, pub.Dim) // x_0 = 0
 		st := Step{W: x, Rate: m.Rate}
 		for t := range m.Steps {
-			g, err := noisy.With(m.ask(pub, t)).At(ctx, x)
+			g, err := noisy.With(m.ask(pub, t)).ask(ctx, x)
 			if err != nil {
 				return st, err
 			}
-			st.GradNorm = norm2(g)
-			obj.AddGradient(g, x)
-			for j := range x {
-				x[j] -= m.Rate * g[j]
-			}
-			st.T, st.Moved = t+1, m.Rate*norm2(g)
+			st.GradNorm, st.Moved = noisy.descend(x, m.Rate, g, obj)
+			st.T = t + 1
 			if !yield(st) {
 				return st, nil
 			}

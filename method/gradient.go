@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -308,12 +309,12 @@ type Noisy struct {
 	sampler sample.Sampler
 	query   oracle.Grad
 	queries []oracle.Query // the same, as Batch takes it
-	g       []float64
+	g       []float64      // of At and descend
 }
 
 // On prepares gradients from o: asking for one does not allocate.
 func (g Gradient) On(o oracle.Oracle) *Noisy {
-	n := &Noisy{o: o, query: g.Query(o.Public()), sampler: g.Sampler(o.Public()), queries: make([]oracle.Query, 1), g: make([]float64, o.Public().Dim)}
+	n := &Noisy{o: o, query: g.Query(o.Public()), sampler: g.Sampler(o.Public()), queries: make([]oracle.Query, 1)}
 	n.Gradient, n.queries[0] = g, n.query
 	return n
 }
@@ -329,14 +330,40 @@ func (n *Noisy) With(g Gradient) *Noisy {
 
 // At is a noisy mean gradient at w, of a new batch. The slice is the caller's until the next call.
 func (n *Noisy) At(ctx context.Context, w []float64) ([]float64, error) {
+	released, err := n.ask(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	copy(n.memory(len(w)), released)
+	return n.g, nil
+}
+
+// ask is At in memory of the oracle: nobody changes it.
+func (n *Noisy) ask(ctx context.Context, w []float64) ([]float64, error) {
 	b, err := n.o.Batch(ctx, n.sampler, n.queries...) // charge, then draw the batch
 	if err != nil {
 		return nil, err
 	}
-	released, err := b.Grad(n.query, w) // clip, sum, add noise, divide by the nominal size
-	if err != nil {
-		return nil, err
+	return b.Grad(n.query, w) // clip, sum, add noise, divide by the nominal size
+}
+
+// descend sets w to w − η(g + ∇r(w)), r the regularizer of obj, and returns ‖g‖ and the length of the step. It does not
+// change g, which ask returned, and passes over the parameters once where there is no regularizer.
+func (n *Noisy) descend(w []float64, eta float64, g []float64, obj Objective) (norm, moved float64) {
+	if obj.Reg == nil {
+		norm = math.Sqrt(kern.Descend(w, g, eta))
+		return norm, eta * norm
 	}
-	copy(n.g, released)
-	return n.g, nil
+	all := n.memory(len(w))
+	copy(all, g)
+	obj.AddGradient(all, w)
+	return norm2(g), eta * math.Sqrt(kern.Descend(w, all, eta))
+}
+
+// memory is the Noisy's own gradient.
+func (n *Noisy) memory(dim int) []float64 {
+	if n.g == nil {
+		n.g = make([]float64, dim)
+	}
+	return n.g
 }

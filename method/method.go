@@ -13,6 +13,7 @@ import (
 	"iter"
 	"math"
 
+	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/method/reg"
 	"github.com/sottodp/sotto/method/secondorder"
 	"github.com/sottodp/sotto/oracle"
@@ -148,13 +149,4 @@ func Loop(loop func(yield func(Step) bool) (Step, error)) iter.Seq2[Step, error]
 // valid is a plan, if it is one.
 func valid(e privacy.Event) (privacy.Event, error) { return e, e.Validate() }
 
-func norm2(v []float64) float64 {
-	var s [4]float64 // sums that do not wait for each other
-	for ; len(v) >= 4; v = v[4:] {
-		s[0], s[1], s[2], s[3] = s[0]+v[0]*v[0], s[1]+v[1]*v[1], s[2]+v[2]*v[2], s[3]+v[3]*v[3]
-	}
-	for i, x := range v {
-		s[i] += x * x
-	}
-	return math.Sqrt((s[0] + s[1]) + (s[2] + s[3]))
-}
+func norm2(v []float64) float64 { return math.Sqrt(kern.SumSquares(v)) }

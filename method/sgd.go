@@ -78,17 +78,13 @@ func (m SGD) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from *
 		}
 		noisy := m.Gradient.On(o)
 		for t := st.T; t < m.Steps; t++ {
-			g, err := noisy.At(ctx, w) // lines 3–6: draw B_t, clip, sum, add ξ, divide by B
+			g, err := noisy.ask(ctx, w) // lines 3–6: draw B_t, clip, sum, add ξ, divide by B
 			if err != nil {
 				return st, err
 			}
-			st.GradNorm = norm2(g)
-			obj.AddGradient(g, w)
 			eta := m.Rate * rates.part(t)
-			for j := range w {
-				w[j] -= eta * g[j] // line 7: w_{t+1} = w_t − η (ḡ_t + ∇r(w_t))
-			}
-			st.T, st.Rate, st.Moved = t+1, eta, eta*norm2(g)
+			st.GradNorm, st.Moved = noisy.descend(w, eta, g, obj) // line 7: w_{t+1} = w_t − η (ḡ_t + ∇r(w_t))
+			st.T, st.Rate = t+1, eta
 			if !yield(st) {
 				return st, nil
 			}

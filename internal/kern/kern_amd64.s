@@ -13787,6 +13787,51 @@ loop:
 	VZEROUPPER
 	RET
 
+// func squaresAVX2(sums *[4]float64, v *float64, n int)
+// Requires: AVX
+TEXT ·squaresAVX2(SB), NOSPLIT, $0-24
+	MOVQ    sums+0(FP), AX
+	MOVQ    v+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVUPD (AX), Y0
+
+loop:
+	VMOVUPD (CX), Y1
+	VMULPD  Y1, Y1, Y1
+	VADDPD  Y1, Y0, Y0
+	ADDQ    $0x20, CX
+	SUBQ    $0x04, DX
+	JNZ     loop
+	VMOVUPD Y0, (AX)
+	VZEROUPPER
+	RET
+
+// func descendAVX2(sums *[4]float64, w *float64, v *float64, n int, eta float64)
+// Requires: AVX
+TEXT ·descendAVX2(SB), NOSPLIT, $0-40
+	MOVQ         sums+0(FP), AX
+	MOVQ         v+16(FP), CX
+	MOVQ         n+24(FP), DX
+	MOVQ         w+8(FP), BX
+	VBROADCASTSD eta+32(FP), Y0
+	VMOVUPD      (AX), Y1
+
+loop:
+	VMOVUPD (CX), Y2
+	VMULPD  Y2, Y2, Y3
+	VADDPD  Y3, Y1, Y1
+	VMULPD  Y0, Y2, Y2
+	VMOVUPD (BX), Y3
+	VSUBPD  Y2, Y3, Y3
+	VMOVUPD Y3, (BX)
+	ADDQ    $0x20, BX
+	ADDQ    $0x20, CX
+	SUBQ    $0x04, DX
+	JNZ     loop
+	VMOVUPD Y1, (AX)
+	VZEROUPPER
+	RET
+
 // func gaussianAVX512(dst *float64, words *uint64, groups int, scale float64)
 // Requires: AVX, AVX512CD, AVX512DQ, AVX512F
 TEXT ·gaussianAVX512(SB), NOSPLIT, $0-32

@@ -278,6 +278,12 @@ func rectifyAVX512(z *float32, n int)
 func maskAVX512(d *float32, a *float32, n int)
 
 //go:noescape
+func squaresAVX2(sums *[4]float64, v *float64, n int)
+
+//go:noescape
+func descendAVX2(sums *[4]float64, w *float64, v *float64, n int, eta float64)
+
+//go:noescape
 func gaussianAVX512(dst *float64, words *uint64, groups int, scale float64)
 
 //go:noescape

@@ -499,6 +499,41 @@ func TestCounts(t *testing.T) {
 	}
 }
 
+// TestStep: squares and a step along a vector against their definitions, the order of the sums included.
+func TestStep(t *testing.T) {
+	for n := range 40 {
+		r := rand.New(rand.NewPCG(uint64(n), 16))
+		w, v := make([]float64, n), make([]float64, n)
+		for i := range n {
+			w[i], v[i] = r.NormFloat64(), strange(r, []int{1 << 20, 9}[n%2])
+		}
+		eta := r.Float64()
+		var s [4]float64
+		for i, x := range v {
+			square := x * x
+			s[i%4] += square
+		}
+		want := (s[0] + s[1]) + (s[2] + s[3])
+		under(t, func() {
+			if got := SumSquares(v); !equal(got, want) {
+				t.Fatalf("%v: the squares of %v sum up to %v, want %v", use, v, got, want)
+			}
+		})
+		twins(t, fmt.Sprintf("descend n=%d", n), append([]float64{0}, w...), func(dst []float64) {
+			dst[0] = Descend(dst[1:], v, eta)
+			if !equal(dst[0], want) {
+				t.Errorf("%v: a step along %v returns %v, want %v", use, v, dst[0], want)
+			}
+			for i, x := range v {
+				by := eta * x
+				if !equal(dst[1+i], w[i]-by) {
+					t.Errorf("%v: %v less %v times %v is %v", use, w[i], eta, x, dst[1+i])
+				}
+			}
+		})
+	}
+}
+
 // TestNetworkVectors: narrowed numbers and rectified ones against their definitions, whatever stands in them.
 func TestNetworkVectors(t *testing.T) {
 	for n := range 70 {

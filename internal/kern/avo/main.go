@@ -71,6 +71,8 @@ func main() {
 	narrow()
 	rectify()
 	mask()
+	squares(false)
+	squares(true)
 	random()
 	chacha8()
 	Generate()

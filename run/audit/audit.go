@@ -25,9 +25,6 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// Canaries is the usual number of canaries of an audit in one run.
-const Canaries = 5000
-
 // Level bounds the probability of an alarm in an audit of a run that is what it claims, over all tests of the audit together.
 const Level = 1e-4
 
@@ -126,7 +123,11 @@ func One(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Re
 		return nil, err
 	}
 	g := guessed{Records: opt.Canaries}
-	if g.Guesses, err = guesses(g.Records, loss); err != nil {
+	mu, err := signal(job, loss, g.Records)
+	if err != nil {
+		return nil, err
+	}
+	if g.Guesses, _, err = guesses(g.Records, mu); err != nil {
 		return nil, err
 	}
 	w := &watch{set: set, rows: facts.Rows, odds: make([]float64, opt.Canaries)}

@@ -48,9 +48,9 @@ func synthetic(t *testing.T, schema *schema.Schema, rows int) *data.Table {
 	return table
 }
 
-func one(t *testing.T, job *run.Job, table *data.Table, seed int, deed method.Method) *Result {
+func one(t *testing.T, job *run.Job, table *data.Table, canaries, seed int, deed method.Method) *Result {
 	t.Helper()
-	r, err := One(context.Background(), job, table, Options{Canaries: Canaries, Streams: noise.SeededStreams(uint64(seed)), deed: deed})
+	r, err := One(context.Background(), job, table, Options{Canaries: canaries, Streams: noise.SeededStreams(uint64(seed)), deed: deed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestAdultIsBoundFromBelow(t *testing.T) {
 			if table == nil {
 				table = synthetic(t, job.Schema, job.Facts.Rows)
 			}
-			r := one(t, job, table, 1, nil)
+			r := one(t, job, table, 5000, 1, nil)
 			t.Logf("%s, ε = %s: at least %.2f, %.2f of any mechanism; %d of %d guesses right", method, epsilon, r.Bound, r.Plain, r.Right, r.Guesses)
 			if r.Refuted() || r.Bound < share*r.Epsilon {
 				t.Errorf("%s, ε = %s: at least %.3f; want from %.3g × it to it", method, epsilon, r.Bound, share)
@@ -104,14 +104,14 @@ func TestFaultsAreFound(t *testing.T) {
 	whole := short.Method.(method.SGD)
 	whole.Gradient.Clip, whole.Gradient.Noise = excess*whole.Gradient.Clip, whole.Gradient.Noise/excess
 	for seed := range 10 {
-		if r := one(t, long, table, seed, half); r.Bound <= r.Epsilon {
+		if r := one(t, long, table, 5000, seed, half); r.Bound <= r.Epsilon {
 			t.Errorf("seed %d: half the noise is not found: at least %.3f", seed, r.Bound)
 		}
-		if r := one(t, short, table, seed, whole); r.Bound <= r.Epsilon {
+		if r := one(t, short, table, 5000, seed, whole); r.Bound <= r.Epsilon {
 			t.Errorf("seed %d: a clip rule that does nothing is not found: at least %.3f", seed, r.Bound)
 		}
 	}
-	if r := one(t, long, table, 0, nil); r.Refuted() || r.Bound < 1.8 {
+	if r := one(t, long, table, 5000, 0, nil); r.Refuted() || r.Bound < 1.8 {
 		t.Errorf("the run as it should be: at least %.3f", r.Bound)
 	}
 }
@@ -196,7 +196,7 @@ func TestEachKindIsAudited(t *testing.T) {
 			t.Fatal(err)
 		}
 		job := jobOf(t, schema, c.m, 4, c.adj, "")
-		rows, canaries, err := Rows(job, Canaries)
+		rows, canaries, err := Rows(job, 5000)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -110,12 +110,10 @@ func gaussians(x float64) (account.Loss, error) {
 	return account.GDP{}.Loss(privacy.Gaussian{Sigma: 1 / x}, privacy.AddRemove)
 }
 
-// guesses returns how many of m coins to guess, from the claim alone: the number with the largest
-// expected bound if the true trade-off is Gaussian and near the claim.
-func guesses(m int, claim account.Loss) (int, error) {
-	// The Gaussian with the same advantage, δ(0) = 2Φ(μ/2) − 1, and some loss of the attack.
-	mu := 2 * math.Sqrt2 * math.Erfinv(min(claim.Delta(0), 0.9999)) * 0.8
-	best, most := max(1, m/100), -1.0
+// guesses returns how many of m coins to guess: the number with the largest expected bound, which it returns too, if
+// the odds are those of Gaussians mu apart.
+func guesses(m int, mu float64) (number int, epsilon float64, err error) {
+	number, most := max(1, m/100), -1.0
 	for _, share := range []float64{0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1} {
 		k := max(1, int(share*float64(m)))
 		lo, hi := 0.0, mu*mu/2+10*mu
@@ -132,13 +130,13 @@ func guesses(m int, claim account.Loss) (int, error) {
 		sure := float64(k)*p - math.Sqrt(float64(k)*p*(1-p))
 		_, epsilon, err := family(gaussians).least(guessed{m, k, max(0, int(sure))}.refutes(Failure), 1e-5)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		if epsilon > most {
-			best, most = k, epsilon
+			number, most = k, epsilon
 		}
 	}
-	return best, nil
+	return number, most, nil
 }
 
 // beyond returns the shares of coins whose log odds exceed t in absolute value, with the right and with

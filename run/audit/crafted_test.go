@@ -34,15 +34,7 @@ func TestCraftedIsTight(t *testing.T) {
 	slow(t)
 	for _, name := range []string{"clinic", "adult"} {
 		for _, epsilon := range []string{"1", "4", "8"} {
-			spec, err := run.LoadSpec("../../examples/"+name+"/sotto.yaml", []run.Override{{Path: "privacy.epsilon", Value: epsilon, From: "test"}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			job, err := run.Prepare(spec)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := craft(t, job, 1, "", 0)
+			r := craft(t, example(t, name, epsilon), 1, "", 0)
 			t.Logf("%s, ε = %s: at least %.3f, %.3f of any mechanism, %d runs, noise %.4f to %.4f", name, epsilon, r.Bound, r.Plain, r.Runs, r.Scale[0], r.Scale[1])
 			if r.Refuted() || r.Bound < 0.85*r.Epsilon || r.Scale[0] < 0.96 || r.Scale[1] > 1.04 {
 				t.Errorf("%s, ε = %s: at least %.3f, noise %v, alarms %v", name, epsilon, r.Bound, *r.Scale, r.Alarms)

@@ -34,8 +34,11 @@ func (s Setup) Audit(ctx context.Context, job *run.Job) (*Result, error) {
 		return nil, &run.InputError{Err: errors.New("--plant: found it for an audit on the spec's own rows, or with --runs; allowed is one with canaries on synthetic rows")}
 	}
 	crafted := s.Runs == 0 && s.Canaries == 0 && !s.OnData // residuals are of synthetic rows only
-	if s.Canaries == 0 {
-		s.Canaries = Canaries
+	if s.Canaries == 0 && s.Runs == 0 && !crafted {
+		var err error
+		if s.Canaries, err = Canaries(job); err != nil {
+			return nil, blind(job, err)
+		}
 	}
 	rows, canaries, err := Rows(job, s.Canaries)
 	switch {
@@ -68,10 +71,15 @@ func (s Setup) Audit(ctx context.Context, job *run.Job) (*Result, error) {
 		audit = Craft
 	}
 	r, err := audit(ctx, job, table, s.Options)
+	return r, blind(job, err)
+}
+
+// blind says of ErrBlind what to do.
+func blind(job *run.Job, err error) error {
 	if errors.Is(err, ErrBlind) {
-		return nil, &run.InputError{Where: job.Spec.Place("method"), Err: fmt.Errorf("%w: --runs 2000", err)}
+		return &run.InputError{Where: job.Spec.Place("method"), Err: fmt.Errorf("%w: --runs 2000", err)}
 	}
-	return r, err
+	return err
 }
 
 // own reads the rows of the spec: an access without charge, which the ledger records (R3).

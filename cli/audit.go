@@ -37,7 +37,8 @@ is a lower bound on ε, with 95 % confidence. It also tests the noise itself and
 
 --canaries N audits in one run with N such records beside all rows. --on-data does so on the spec's own rows, and its releases are
 an access that is not charged. --runs N runs the method N times on each of two neighboring tables: for small tables, and for
-methods without noisy gradients. --plant NAME plants a fault, to see that it is found. No trained model is kept.
+methods without noisy gradients. --all also tests how far a record moves each method's sums, with every model that it supports.
+--plant NAME plants a fault, to see that it is found. No trained model is kept.
 docs/audit.md says what the bounds rest on.`,
 		Example: `  sotto audit examples/adult/sotto.yaml --epsilon 4
   sotto audit examples/clinic/sotto.yaml --plant noise
@@ -113,7 +114,11 @@ func auditAll(c *cobra.Command, o auditFlags) error {
 		if all = append(all, r); o.asJSON || o.quiet {
 			return
 		}
-		fmt.Fprintf(w, "%-12s ε ≥ %.3f of %.4g, %v, in %s\n", r.Method, r.Bound, r.Epsilon, r.Adjacency, r.Attack)
+		fmt.Fprintf(w, "%-12s ε ≥ %.3f of %.4g, %v, in %s", r.Method, r.Bound, r.Epsilon, r.Adjacency, r.Attack)
+		if s := r.Sensitivity; s.Missing == "" {
+			fmt.Fprintf(w, "; a record moved sums by at most %.3f of the bound, in %d pairs of tables", s.Most, s.Pairs)
+		}
+		fmt.Fprintln(w)
 	})
 	if err == nil && o.asJSON {
 		err = writeJSON(w, all)

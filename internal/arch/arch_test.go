@@ -129,7 +129,7 @@ var table = map[string][]string{
 	"run/shards": {"run/access", "privacy", "data", "schema", "oracle/private", "oracle/remote", "run", "run/runlog", "internal/readfile"},
 
 	// An audit of runs in the lab, with canaries among the rows.
-	"run/audit": join(public, []string{"run/access", "data", "model", "method", "oracle/private", "run", "run/runlog", "internal/newfile", "internal/chart", "internal/audit", "internal/readfile", "internal/text"}),
+	"run/audit": join(public, []string{"run/access", "data", "model", "method", "oracle/perturb", "oracle/private", "run", "run/runlog", "internal/newfile", "internal/chart", "internal/audit", "internal/readfile", "internal/text"}),
 
 	// A search, which is charged and releases only its best.
 	"run/tune": join(public, []string{"run/access", "data", "model", "method", "run", "run/ledger", "run/runlog", "internal/newfile", "internal/text"}),
@@ -192,7 +192,7 @@ var dataReaders = []string{"data", "data/source", "model", "data/datatest", "ora
 var assembles = map[string][]string{
 	"New":      {"run/trainer.go"},
 	"Config":   {"run/trainer.go"},
-	"NewLocal": {"run/audit/audit.go", "run/audit/crafted.go", "run/shards/worker.go"},
+	"NewLocal": {"run/audit/audit.go", "run/audit/crafted.go", "run/audit/sensitivity.go", "run/shards/worker.go"},
 }
 
 // audits says which file may use package run/audit, whose canaries and planted faults nothing that trains for use may reach;

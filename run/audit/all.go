@@ -61,12 +61,13 @@ type extent struct {
 	rows, features int // declared, for canaries
 	few, narrow    int // rows and features of many runs: one record is much
 	runs           int
+	tables         int // of each model, in the test of sensitivities
 }
 
-var whole = extent{rows: 12000, features: 120, few: 12, narrow: 2, runs: 600}
+var whole = extent{rows: 12000, features: 120, few: 12, narrow: 2, runs: 600, tables: 4}
 
 // All audits each of the named methods, or all of the registry, on small synthetic tables: with crafted canaries
-// those that ask for gradients, in many runs the others. It calls done with each result. The level of alarms is of all together.
+// those that ask for gradients, in many runs the others; and it tests how far records move their sums. It calls done with each result. The level of alarms is of all together.
 func All(ctx context.Context, names []string, opt Options, done func(*Result)) error {
 	return whole.all(ctx, names, opt, done)
 }
@@ -88,6 +89,14 @@ func (x extent) all(ctx context.Context, names []string, opt Options, done func(
 		if err != nil {
 			return fmt.Errorf("method %s: %w", name, err)
 		}
+		entry, err := method.Lookup(name)
+		if err != nil {
+			return err
+		}
+		if r.Sensitivity, err = sense(ctx, name, entry.Method, x.tables, opt); err != nil {
+			return err
+		}
+		r.Alarms = append(r.Alarms, r.Sensitivity.Alarms...)
 		done(r)
 	}
 	return nil

@@ -56,6 +56,8 @@ type Result struct {
 	Scale   *[2]float64 `json:"noise_between,omitempty"` // times what is charged, with the same confidence
 	Tests   []Test      `json:"tests,omitempty"`
 
+	Sensitivity *Sensitivities `json:"sensitivity,omitempty"` // of All
+
 	Fault  Fault    `json:"planted,omitempty"`
 	Alarms []string `json:"alarms,omitempty"` // at Level, over all tests together
 }

@@ -156,27 +156,12 @@ type faulty struct {
 
 // changed is the query that the fault makes of q.
 func (f *faulty) changed(q oracle.Query) oracle.Query {
-	less := 1.0
-	g, gradient := q.(oracle.Grad)
-	switch {
-	case f.fault == FaultNoise:
+	less := 1.0 // noise
+	switch f.fault {
+	case FaultNoise:
 		less = 0.7
-	case f.fault == FaultClip && gradient:
-		switch r := g.Clip.(type) {
-		case clip.Norm:
-			r.C *= 2
-			g.Clip = r
-		case clip.Value:
-			r.C *= 2
-			g.Clip = r
-		case clip.PerLayer:
-			r.C *= 2
-			g.Clip = r
-		case clip.Lipschitz:
-			r.L *= 2
-			g.Clip = r
-		}
-		q, less = g, 0.5 // of twice the sensitivity
+	case FaultClip:
+		q, less = doubled(q), 0.5 // of twice the sensitivity
 	default:
 		return q
 	}
@@ -189,6 +174,48 @@ func (f *faulty) changed(q oracle.Query) oracle.Query {
 		return q
 	case oracle.Hess:
 		q.Noise.Sigma *= less
+		return q
+	case oracle.Search:
+		q.Noise.Threshold *= less
+		q.Noise.Query *= less
+		return q
+	case oracle.Select:
+		q.Epsilon /= less
+		return q
+	}
+	return q
+}
+
+// doubled is q with twice the bound on a record.
+func doubled(q oracle.Query) oracle.Query {
+	switch q := q.(type) {
+	case oracle.Grad:
+		switch r := q.Clip.(type) {
+		case clip.Norm:
+			r.C *= 2
+			q.Clip = r
+		case clip.Value:
+			r.C *= 2
+			q.Clip = r
+		case clip.PerLayer:
+			r.C *= 2
+			q.Clip = r
+		case clip.Lipschitz:
+			r.L *= 2
+			q.Clip = r
+		}
+		return q
+	case oracle.Loss:
+		q.Bound *= 2
+		return q
+	case oracle.Hess:
+		q.Clip *= 2
+		return q
+	case oracle.Search:
+		q.Bound *= 2
+		return q
+	case oracle.Select:
+		q.Bound *= 2
 		return q
 	}
 	return q
@@ -248,6 +275,16 @@ func (b faultyBatch) Hess(q oracle.Hess, w []float64) ([]float64, error) {
 // Loss implements oracle.Batch.
 func (b faultyBatch) Loss(q oracle.Loss, w []float64) (float64, error) {
 	return b.Batch.Loss(b.f.changed(q).(oracle.Loss), w)
+}
+
+// Search implements oracle.Batch.
+func (b faultyBatch) Search(q oracle.Search, along oracle.Line) (int, error) {
+	return b.Batch.Search(b.f.changed(q).(oracle.Search), along)
+}
+
+// Select implements oracle.Batch.
+func (b faultyBatch) Select(q oracle.Select, among oracle.Candidates) (int, error) {
+	return b.Batch.Select(b.f.changed(q).(oracle.Select), among)
 }
 
 // ParseFault reads the name of a fault.

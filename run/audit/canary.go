@@ -21,7 +21,9 @@ type canaries struct {
 	sampling  noise.Source
 	own       []int32 // of the sample
 	drawn     []int
-	gradients bool // the last sum was of gradients: a canary has gradients, but no loss
+	gradients bool    // the last sum was of gradients: a canary has gradients, but no loss
+	kept      []int64 // of synthetic tables: other exact sums, of one query
+	unit      float64 // of them
 }
 
 // Rows implements private.Summer.
@@ -54,6 +56,8 @@ func (c *canaries) Draw(ctx context.Context, d private.Draw) error {
 func (c *canaries) Sum(ctx context.Context, s *private.Sum) error {
 	if c.gradients = s.Of == private.Gradients; c.gradients {
 		c.set.Sum(s.Unit, s.Clip, c.drawn)
+	} else {
+		c.unit = s.Unit
 	}
 	return c.Summer.Sum(ctx, s)
 }
@@ -63,6 +67,8 @@ func (c *canaries) Take(dst []int64, from int) {
 	c.Summer.Take(dst, from)
 	if c.gradients {
 		c.set.Add(dst, from)
+	} else if c.drawing != nil {
+		c.kept = append(c.kept, dst...)
 	}
 }
 

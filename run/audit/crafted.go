@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/audit"
@@ -10,6 +11,7 @@ import (
 	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
 	"github.com/sottodp/sotto/run"
@@ -23,8 +25,9 @@ const (
 	leastOdds   = 2e3 // of canaries, if time allows
 	mostWork    = 3e9 // of all runs, about nanoseconds
 
-	// tests is how many tests share the level of alarms: two of canaries, six of noise and two of samples, at most.
-	tests = 10
+	// tests is how many tests share the level of alarms: two of canaries, six each of the noise of gradients, Hessians and choices, and two
+	// of samples, at most.
+	tests = 22
 )
 
 // A layout is what the records of an audit with crafted canaries are. Under replace-one there are as many as declared; most have no gradient.
@@ -52,6 +55,10 @@ type probe struct {
 	set       *canarySet
 	facts     *oracle.Public
 	residuals *residuals
+	hessians  *residuals
+	choices   *residuals
+	coins     *noise.Source
+	sums      *canaries
 	rest      []float64
 	exact     []float64
 
@@ -106,6 +113,26 @@ func (p *probe) hear(g []float64, q oracle.Grad, s sample.Sampler) {
 	p.other = p.other || laplace || rate != 1
 }
 
+// curved takes the release of a sum of Hessians.
+func (p *probe) curved(h []float64, q oracle.Hess, s sample.Sampler) {
+	scale := curvedDeviation(q, s, p.facts, p.sums.unit)
+	p.hessians.matrix(h, s.Size(p.facts.Rows), p.sums.kept, p.sums.unit, scale, p.facts.Dim)
+}
+
+// chose takes a choice of a step along a line, by Gumbel noise. Other choices are of methods without gradients, or have another law.
+func (p *probe) chose(k int, q oracle.Select, among oracle.Candidates, s sample.Sampler) {
+	line, ok := among.(oracle.Line)
+	sens, err := clip.Sensitivity(q.Bound, p.facts.Adjacency)
+	if !ok || q.Flip || q.Off || err != nil {
+		return
+	}
+	var scores []float64
+	for j, count := range p.sums.kept {
+		scores = append(scores, q.Epsilon/(2*sens)*(float64(count)*p.sums.unit-line.Least[j]*s.Size(p.facts.Rows)))
+	}
+	p.choices.choice(k, scores, uniform(p.coins))
+}
+
 // likelier is how much likelier y is around m than around 0: the logarithm, for noise of scale 1.
 func likelier(y, m float64, laplace bool) float64 {
 	if laplace {
@@ -134,6 +161,8 @@ func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*
 		in, out   []float64 // log odds of canaries that took part, and of others
 		one, zero []float64 // of each run's first canary
 		res       = &residuals{}
+		curved    = &residuals{of: " of Hessians"}
+		choices   = &residuals{of: " of choices"}
 		samples   = &drawing{}
 		other     bool
 		signal    float64
@@ -157,8 +186,10 @@ func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*
 		for i := range set.In {
 			set.In[i] = coins.Uint64()&1 == 1
 		}
-		p := &probe{set: set, facts: &facts, residuals: res, odds: make([]float64, l.canaries)}
-		res.begin()
+		p := &probe{set: set, facts: &facts, residuals: res, hessians: curved, choices: choices, coins: coins, odds: make([]float64, l.canaries)}
+		for _, r := range []*residuals{res, curved, choices} {
+			r.begin()
+		}
 		var meter account.Meter = unmetered{facts.Adjacency} // the first run is charged; the others are its like
 		if number == 0 || filtered {
 			if meter, err = job.Meter(); err != nil {
@@ -166,8 +197,9 @@ func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*
 			}
 		}
 		c := &canaries{Summer: local, set: set, blank: l.blank, drawing: samples, fault: opt.Fault}
+		p.sums = c
 		t := run.Trainer{Job: job, Table: data.Empty(job.Schema), Summer: c, Meter: meter, Streams: streams, Journal: run.NopJournal{}, Workers: 1}
-		steps, err := trainWith(ctx, t, c, &listener{noisy: true, heard: p.hear})
+		steps, err := trainWith(ctx, t, c, &listener{noisy: true, heard: p.hear, sums: c, curved: p.curved, chose: p.chose})
 		if err != nil {
 			return nil, err
 		}
@@ -248,7 +280,7 @@ func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*
 	}
 	lo, hi := res.between(Failure)
 	r.Scale = &[2]float64{lo, hi}
-	r.Tests = append(res.tests(), samples.tests()...)
+	r.Tests = slices.Concat(res.tests(), curved.tests(), choices.tests(), samples.tests())
 	for _, t := range r.Tests {
 		if t.P <= level {
 			r.alarm(t.Name)

@@ -13,6 +13,11 @@ type listener struct {
 	oracle.Oracle
 	noisy bool // refuses methods that ask for a minimizer
 	heard func(g []float64, q oracle.Grad, s sample.Sampler)
+
+	// Of crafted canaries.
+	sums   *canaries
+	curved func(h []float64, q oracle.Hess, s sample.Sampler)
+	chose  func(k int, q oracle.Select, among oracle.Candidates, s sample.Sampler)
 }
 
 // Batch implements oracle.Oracle.
@@ -42,6 +47,32 @@ func (b listened) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 		b.by.heard(g, q, b.s)
 	}
 	return g, err
+}
+
+// Hess implements oracle.Batch.
+func (b listened) Hess(q oracle.Hess, w []float64) ([]float64, error) {
+	if b.by.curved == nil {
+		return b.Batch.Hess(q, w)
+	}
+	b.by.sums.kept = b.by.sums.kept[:0]
+	h, err := b.Batch.Hess(q, w)
+	if err == nil {
+		b.by.curved(h, q, b.s)
+	}
+	return h, err
+}
+
+// Select implements oracle.Batch.
+func (b listened) Select(q oracle.Select, among oracle.Candidates) (int, error) {
+	if b.by.chose == nil {
+		return b.Batch.Select(q, among)
+	}
+	b.by.sums.kept = b.by.sums.kept[:0]
+	k, err := b.Batch.Select(q, among)
+	if err == nil {
+		b.by.chose(k, q, among, b.s)
+	}
+	return k, err
 }
 
 // A watch computes, for each canary, how much likelier the released gradients are if the canary takes part.

@@ -26,7 +26,7 @@ func TestWorkers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.SampledFrom([]*schema.Schema{csv, units, trim, sparse}).Draw(t, "schema")
 		lines := []string{"1,red,x,2,yes", "3,green,y,4,no", "-1,mauve,z,1e9,no", `2,"red","a ""b"", c",3,yes`, `2,"red","a ""b"" c",3,"no."`, "", "\r", "| 1,2", "1,red,\"x,2,yes", "bad,red,x,2,yes",
-			"1,red,x,2", "1,red,,2,no", "1,red,\xff,2,no", "1,red,\"x\"y,2,no", "1,red,ü,2,maybe"}
+			"1,red,\"x\ny\",2,yes", "1,red,\"x\r\n\r\n| \"\",,\",2,\"no\"", "1,\"red", "\",2,yes", "1,red,x,2", "1,red,,2,no", "1,red,\xff,2,no", "1,red,\"x\"y,2,no", "1,red,ü,2,maybe"}
 		head := "age,colour,id,gain,sick\n"
 		if s == sparse {
 			lines = []string{"+1 1:1 3:-2 5:0", "-1 2:9e0 \t4:1", "1", "", " \r", "# 1", "1 3:1 2:1", "1 1:x", "2 1:1", "1 9:1", "-1 4:1e-9"}

@@ -99,21 +99,22 @@ func TestSameTable(t *testing.T) {
 		t.Error("the digest is not that of the content")
 	}
 	for name, c := range map[string]struct{ change, content string }{
-		"gzip":          {"", zipped(plain)},
-		"two gzips":     {"", zipped(plain[:30]) + zipped(plain[30:])},
-		"CRLF":          {"", strings.ReplaceAll(plain, "\n", "\r\n")},
-		"BOM":           {"", "\ufeff" + plain},
-		"no last end":   {"", strings.TrimSuffix(plain, "\n")},
-		"blank lines":   {"", strings.ReplaceAll(plain, "\n", "\n\r\n\n")},
-		"quotes":        {"", strings.ReplaceAll(strings.ReplaceAll(plain, "red", `"red"`), "age", `"age"`)},
-		"other order":   {"", "sick,gain,id,colour,age\nyes,2,x,red,1\nno,4,y,green,3\n"},
-		"long cell":     {"", strings.Replace(plain, "x", strings.Repeat("x", 3*bufferSize), 1)},
-		"no header":     {"{header: false,", strings.SplitAfterN(plain, "\n", 2)[1]},
-		"semicolons":    {`{delimiter: ";",`, strings.ReplaceAll(plain, ",", ";")},
-		"tabs":          {`{delimiter: "\t",`, strings.ReplaceAll(plain, ",", "\t")},
-		"trim":          {"{trim: true,", strings.ReplaceAll(plain, ",", "  , ") + "   \n"},
-		"comments":      {`{comment: "##",`, "##x\n" + strings.ReplaceAll(plain, "\n", "\n##\"\x00\n")},
-		"trailing dots": {"", strings.ReplaceAll(plain, "yes", "yes.")},
+		"gzip":           {"", zipped(plain)},
+		"two gzips":      {"", zipped(plain[:30]) + zipped(plain[30:])},
+		"CRLF":           {"", strings.ReplaceAll(plain, "\n", "\r\n")},
+		"BOM":            {"", "\ufeff" + plain},
+		"no last end":    {"", strings.TrimSuffix(plain, "\n")},
+		"blank lines":    {"", strings.ReplaceAll(plain, "\n", "\n\r\n\n")},
+		"quotes":         {"", strings.ReplaceAll(strings.ReplaceAll(plain, "red", `"red"`), "age", `"age"`)},
+		"other order":    {"", "sick,gain,id,colour,age\nyes,2,x,red,1\nno,4,y,green,3\n"},
+		"lines in cells": {"", strings.ReplaceAll(strings.ReplaceAll(plain, "x", "\"x\ny, \"\"z\"\"\n\n\""), "colour", `"colour"`)},
+		"long cell":      {"", strings.Replace(plain, "x", strings.Repeat("x", 3*bufferSize), 1)},
+		"no header":      {"{header: false,", strings.SplitAfterN(plain, "\n", 2)[1]},
+		"semicolons":     {`{delimiter: ";",`, strings.ReplaceAll(plain, ",", ";")},
+		"tabs":           {`{delimiter: "\t",`, strings.ReplaceAll(plain, ",", "\t")},
+		"trim":           {"{trim: true,", strings.ReplaceAll(plain, ",", "  , ") + "   \n"},
+		"comments":       {`{comment: "##",`, "##x\n" + strings.ReplaceAll(plain, "\n", "\n##\"\x00\n")},
+		"trailing dots":  {"", strings.ReplaceAll(plain, "yes", "yes.")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := s
@@ -259,6 +260,11 @@ var badFiles = []struct{ name, schema, content, want string }{
 	{"wrong label", small, "age,colour,id,gain,sick\n1,red,x,2,SECRET123\n", ":2:11: column sick: found a label that is none of the classes"},
 	{"missing label", small, "age,colour,id,gain,sick\n1,red,SECRET123,2,\n", ":2:19: column sick: found a label that is none"},
 	{"open quote", small, "age,colour,id,gain,sick\n1,red,\"SECRET123,2,yes\n", ":2:24: found a quoted cell that is not closed"},
+	{"open quote, again", small, "age,colour,id,gain,sick\n1,red,\"a\nb\",2,yes\n1,red,x,2,\"yes\n1,red,\"SECRET123\"x,2,yes\n", ":4:16: found a quoted cell that is not closed"},
+	{"cells on two lines", small, "age,colour,id,gain,sick\n1,red,\"a\n,b\",2,yes,SECRET123\n1,red,x,2,yes\n", ":2: found 6 cells in the row"},
+	{"not a number after two lines", small, "age,colour,id,gain,sick\n1,red,\"a\n\nb\",SECRET123,yes\n", ":2: column gain: found text that is not a number"},
+	{"not a number before two lines", small, "age,colour,id,gain,sick\n1,red,\"a\n\nb\",2,yes\nSECRET123,red,\"a\n\nb\",2,yes\n", ":5:1: column age: found text that is not a number"},
+	{"binary on two lines", small, "age,colour,id,gain,sick\n1,red,\"a\n\x00SECRET123\",2,yes\n", ":2: found bytes that are not text"},
 	{"stray quote", small, "age,colour,id,gain,sick\n1,red,SECRET123\"x,2,yes\n", ":2:16: found a quote within a cell"},
 	{"binary", small, "age,colour,id,gain,sick\n1,SECRET123,\x00x,2,yes\n", ":2: found bytes that are not text (a binary file?)"},
 	{"binary header", small, "\x7fELF\x02\x01\x00SECRET123\n", ":1: found bytes that are not text"},
@@ -321,7 +327,7 @@ func drawRows(t *rapid.T) []string {
 	cell := func(good ...string) *rapid.Generator[string] {
 		return rapid.Custom(func(t *rapid.T) string {
 			if rapid.IntRange(0, 30).Draw(t, "bad") == 0 {
-				return rapid.SampledFrom([]string{"nan", "xyz", `"`, "\xff"}).Draw(t, "what")
+				return rapid.SampledFrom([]string{"nan", "xyz", `x"`, `"x"x`, "\xff"}).Draw(t, "what")
 			}
 			if len(good) > 0 {
 				return rapid.SampledFrom(good).Draw(t, "good")

@@ -19,15 +19,16 @@ import (
 
 var csvFormat = data.Format{Name: "a CSV file", Kind: schema.KindCSV, Divide: openCSV}
 
-// csvRows divides a CSV file, whose records are one line each.
+// csvRows divides a CSV file. A record is a line, and more lines if a quoted cell goes on there.
 type csvRows struct {
 	*lines
 	format *schema.Format
 	width  int // cells in a row
 	label  int // the cell of a label that rows may leave out, or -1
+	probe  csvPiece
 }
 
-// A csvPiece reads some lines of a CSV file.
+// A csvPiece reads some records of a CSV file.
 type csvPiece struct {
 	piece
 	of       *csvRows
@@ -44,6 +45,7 @@ func openCSV(_ context.Context, in *data.Input) (data.Pieces, error) {
 		return nil, err
 	}
 	c := &csvRows{lines: text, format: &in.Schema.Format, width: len(in.Schema.Columns), label: -1}
+	c.probe.of, text.whole = c, c.whole
 	if c.format.Header {
 		if err := c.header(in); err != nil {
 			text.Close()
@@ -65,7 +67,10 @@ func openCSV(_ context.Context, in *data.Input) (data.Pieces, error) {
 
 // header reads the header line and says which columns the cells belong to.
 func (c *csvRows) header(in *data.Input) error {
-	line, f, n, err := c.first(func(p *piece) ([]byte, data.Fault, error) { return p.record(c.format) })
+	line, f, n, err := c.first(func(p *piece) ([]byte, data.Fault, error) {
+		p.length = c.probe.extent
+		return p.record(c.format)
+	})
 	switch {
 	case err == io.EOF:
 		return &config.Error{File: c.Name, Found: "an empty file", Allowed: "a header line, with or without rows below it", Hint: "a file without a header has header: false under format"}
@@ -103,7 +108,65 @@ func (c *csvRows) Piece(used data.RowReader) (data.RowReader, error) {
 	if !ok {
 		p = &csvPiece{of: c}
 	}
-	return p, c.cut(&p.piece)
+	err := c.cut(&p.piece)
+	p.length = p.extent
+	return p, err
+}
+
+// whole returns the end of the last record of text that is whole, if its end can be known. all: the file ends after text.
+func (c *csvRows) whole(text []byte, all bool) int {
+	for at := 0; ; {
+		n := bytes.IndexByte(text[at:], '"')
+		if n < 0 {
+			if all {
+				return len(text)
+			}
+			return at + bytes.LastIndexByte(text[at:], '\n') + 1
+		}
+		at += bytes.LastIndexByte(text[at:at+n], '\n') + 1
+		n, known := c.probe.extent(text[at:], all)
+		if !known {
+			return at
+		}
+		at += n
+	}
+}
+
+// extent returns the length of the line at the beginning of text or, if a quoted cell goes on after it and ends, of that whole
+// record. So a quote that nothing ends spoils one line only. known is false if the length depends on what follows text.
+//
+// In a record without a fault, a line ends within a quoted cell if the quotes up to there are odd in number. So a record ends
+// where they are even.
+func (p *csvPiece) extent(text []byte, all bool) (n int, known bool) {
+	n, known = lineLength(text, all)
+	if !known || bytes.Count(text[:n], quote)%2 == 0 || skipped(text[:n], p.of.format) {
+		return n, known
+	}
+	for end := n; ; {
+		more, known := lineLength(text[end:], all)
+		end += more
+		switch {
+		case len(bytes.TrimSuffix(text[:end], []byte("\n"))) >= maxLine, known && more == 0:
+			return n, true // too long, or nothing ends the cell
+		case !known:
+			return 0, false
+		case bytes.Count(text[end-more:end], quote)%2 == 0:
+		case p.split(text[:end]).Found != "":
+			return n, true
+		default:
+			return end, true
+		}
+	}
+}
+
+var quote = []byte{'"'}
+
+// lineLength returns the length of the first line of text with its '\n'; known is false if the end of the line is not in text.
+func lineLength(text []byte, all bool) (n int, known bool) {
+	if n = bytes.IndexByte(text, '\n') + 1; n > 0 {
+		return n, true
+	}
+	return len(text), all
 }
 
 func (p *csvPiece) Next(row *data.Row) (data.Fault, error) {
@@ -126,21 +189,23 @@ func (p *csvPiece) Next(row *data.Row) (data.Fault, error) {
 		return data.Fault{Found: cellCount(len(p.cells)), Allowed: cellCount(p.of.width)}, nil
 	}
 	if f.Cell > 0 {
-		f.Byte = p.at[f.Cell-1] + 1
+		if at := p.at[f.Cell-1]; p.more == 0 || bytes.IndexByte(line[:at], '\n') < 0 { // on the line that the error names
+			f.Byte = at + 1
+		}
 	}
 	return f, nil
 }
 
-// split splits a line, which ends with '\n', into its cells as package encoding/csv does. That package
-// says what is wrong with a line that has no cells.
+// split splits a record into its cells as package encoding/csv does. That package says what is wrong with a line that has no
+// cells.
 func (p *csvPiece) split(line []byte) data.Fault {
 	p.cells, p.at, p.unquoted = p.cells[:0], p.at[:0], p.unquoted[:0]
 	delimiter := p.of.format.Delimiter
-	text := line[:len(line)-1]
+	text := bytes.TrimSuffix(line, []byte("\n"))
 	if n := len(text); n > 0 && text[n-1] == '\r' {
 		text = text[:n-1]
 	}
-	plain := bytes.IndexByte(text, '"') < 0
+	plain := p.bare || bytes.IndexByte(text, '"') < 0
 	for at := 0; ; {
 		rest := text[at:]
 		if p.of.format.Trim {
@@ -202,6 +267,9 @@ func (p *csvPiece) quoted(text []byte) int {
 			p.unquoted = append(p.unquoted, cell...)
 			cell = p.unquoted[from:]
 		}
+		if bytes.Contains(cell, []byte("\r\n")) {
+			cell = bytes.ReplaceAll(cell, []byte("\r\n"), []byte("\n"))
+		}
 		p.cells = append(p.cells, view(cell))
 		return i
 	}
@@ -233,7 +301,7 @@ func csvFault(err error) data.Fault {
 		case errors.Is(pe.Err, csv.ErrBareQuote):
 			f.Found, f.Allowed = "a quote within a cell that is not quoted", `quotes around the whole cell, and "" for a quote inside`
 		case errors.Is(pe.Err, csv.ErrQuote):
-			f.Found, f.Allowed = "a quoted cell that is not closed, or goes on after its quote", `a cell in quotes on one line, with "" for a quote inside`
+			f.Found, f.Allowed = "a quoted cell that is not closed, or goes on after its quote", `a cell in quotes, with "" for a quote inside`
 		}
 	}
 	return f

@@ -20,11 +20,12 @@ var errLongLine = errors.New("data: line too long")
 // lines divides a file of text into pieces of whole lines.
 type lines struct {
 	*data.File
-	size int
-	n    int    // lines in the pieces so far
-	left []byte // what was read after them
-	err  error  // what the file returned after left
-	head *piece // the first piece, if first has read lines of it
+	whole func(text []byte, all bool) int // the end of the last whole record of text; all: the file ends there. nil: records are lines
+	size  int
+	n     int    // lines in the pieces so far
+	left  []byte // what was read after them
+	err   error  // what the file returned after left
+	head  *piece // the first piece, if first has read lines of it
 }
 
 // newLines is for pieces of about size bytes.
@@ -62,10 +63,14 @@ type piece struct {
 	memory []byte
 	text   []byte // the lines to come; each ends with '\n'
 	n      int    // number of the last line, from 1
+	more   int    // lines of the last record after that
 	seen   bool   // text was checked
 	plain  bool   // and all of it is UTF-8 without NUL
+	bare   bool   // and there is no quote in it
 	long   bool   // instead of text: a line that is too long
 	added  bool   // the last '\n' is not in the file
+
+	length func(text []byte, all bool) (n int, known bool) // of the record at the beginning of text; nil: that of the line
 }
 
 // cut reads the next lines into p.
@@ -80,8 +85,10 @@ func (l *lines) cut(p *piece) error {
 		end := bytes.LastIndexByte(p.memory, '\n') + 1
 		if tooLong {
 			end = bytes.IndexByte(p.memory, '\n') + 1
+		} else if l.whole != nil {
+			end = l.whole(p.memory, l.err == io.EOF)
 		}
-		ended := end == 0 && l.err == io.EOF
+		ended := l.err == io.EOF && (end == 0 || p.memory[end-1] != '\n')
 		switch {
 		case end > 0 && !tooLong && len(p.memory) < l.size && l.err == nil: // more lines may fit
 		case end > 0 || ended && (tooLong || len(p.memory) > 0):
@@ -89,7 +96,7 @@ func (l *lines) cut(p *piece) error {
 				end = len(p.memory)
 			}
 			l.left = append(l.left, p.memory[end:]...)
-			if p.long = tooLong || ended && end > maxLine; p.long {
+			if p.long = tooLong || end > maxLine && bytes.IndexByte(p.memory, '\n') < 0; p.long {
 				l.n++
 				return nil
 			}
@@ -129,6 +136,7 @@ func (p *piece) Place(f data.Fault) *config.Error {
 
 // next returns the next line, with its '\n'. It returns errLongLine for one that is too long.
 func (p *piece) next() ([]byte, error) {
+	p.n, p.more = p.n+p.more, 0
 	if p.long {
 		p.long = false
 		p.n++
@@ -147,27 +155,44 @@ func (p *piece) next() ([]byte, error) {
 	return line, nil
 }
 
-// record returns the next line that is neither blank nor a comment. A line that is not text is a fault.
+// record returns the next line that is neither blank nor a comment, or the lines of the record that begins there. One that
+// is not text is a fault.
 func (p *piece) record(f *schema.Format) ([]byte, data.Fault, error) {
 	if !p.seen {
-		p.seen, p.plain = true, isText(p.text)
+		p.seen, p.plain, p.bare = true, isText(p.text), bytes.IndexByte(p.text, '"') < 0
 	}
 	for {
+		text := p.text
 		line, err := p.next()
 		switch {
 		case err == errLongLine:
-			return nil, data.Fault{Found: "a line of more than 8 MiB", Allowed: "records of one line each"}, nil
+			return nil, data.Fault{Found: "a line of more than 8 MiB", Allowed: "shorter lines"}, nil
 		case err != nil:
 			return nil, data.Fault{}, err
-		case f.Comment != "" && len(line) > len(f.Comment) && string(line[:len(f.Comment)]) == f.Comment:
-		case len(line) == 1 || len(line) == 2 && line[0] == '\r':
-		case (f.Trim || f.Kind == schema.KindLIBSVM) && len(bytes.TrimSpace(line)) == 0:
-		case !p.plain && !isText(line):
-			return nil, data.Fault{Found: "bytes that are not text (a binary file?)", Allowed: "a text file in UTF-8"}, nil
+		case skipped(line, f):
 		default:
+			if !p.bare && p.length != nil {
+				n, _ := p.length(text, true)
+				p.more = bytes.Count(text[len(line):n], []byte("\n"))
+				line, p.text = text[:n:n], text[n:]
+			}
+			if !p.plain && !isText(line) {
+				return nil, data.Fault{Found: "bytes that are not text (a binary file?)", Allowed: "a text file in UTF-8"}, nil
+			}
 			return line, data.Fault{}, nil
 		}
 	}
+}
+
+// skipped says whether a line, with its '\n', is blank or a comment.
+func skipped(line []byte, f *schema.Format) bool {
+	switch {
+	case f.Comment != "" && len(line) > len(f.Comment) && string(line[:len(f.Comment)]) == f.Comment:
+		return true
+	case len(line) == 1 || len(line) == 2 && line[0] == '\r':
+		return true
+	}
+	return (f.Trim || f.Kind == schema.KindLIBSVM) && len(bytes.TrimSpace(line)) == 0
 }
 
 // isText says whether a line is UTF-8 without NUL.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -47,6 +48,124 @@ func TestSplit(t *testing.T) {
 			}
 		}
 	})
+}
+
+// FuzzRecords: the pieces of a CSV file have the records that package encoding/csv finds one after the other in the whole file,
+// on the same lines. Where it finds none, a line is bad, and the next record begins after that line.
+func FuzzRecords(f *testing.F) {
+	f.Add("a,b\n\"1\n2\",3\n\"x\r\n\r\n\"\"y\"\",\",z\r\n1,\"", false, uint8(0), uint8(3))
+	f.Add("\"a\n1,\"b\"\n#\"\n\"#\n#\",2\n\"a\n\"b\n \"c\n\"\n\n\xff\"\n\"\xff\n\"", true, uint8(1), uint8(9))
+	path := filepath.Join(f.TempDir(), "f")
+	f.Fuzz(func(t *testing.T, content string, trim bool, delimiter, size uint8) {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		format := &schema.Format{Kind: schema.KindCSV, Delimiter: []string{",", ";", "é"}[delimiter%3], Trim: trim, Comment: "#"}
+		got, want := recordsOf(t, path, format, int(size)), []string{}
+		content = strings.TrimPrefix(content, "\ufeff")
+		for n := 1; content != ""; {
+			line, _, _ := strings.Cut(content, "\n")
+			if line = content[:min(len(line)+1, len(content))]; skipped([]byte(strings.TrimSuffix(line, "\n")+"\n"), format) {
+				content = content[len(line):]
+				n++
+				continue
+			}
+			r := csv.NewReader(strings.NewReader(content))
+			r.Comma, r.TrimLeadingSpace = []rune(format.Delimiter)[0], trim
+			cells, err := r.Read()
+			size := int(r.InputOffset())
+			if err != nil {
+				size = len(line)
+				r = csv.NewReader(strings.NewReader(strings.TrimSuffix(line, "\n") + "\n"))
+				r.Comma, r.TrimLeadingSpace = []rune(format.Delimiter)[0], trim
+				_, err = r.Read()
+			}
+			switch {
+			case !isText([]byte(content[:size])):
+				want = append(want, fmt.Sprint(n, " not text"))
+			case err != nil:
+				want = append(want, fmt.Sprint(n, " ", csvFault(err)))
+			default:
+				want = append(want, fmt.Sprintf("%d %q", n, cells))
+			}
+			n += strings.Count(content[:size], "\n")
+			content = content[size:]
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("records %q, want %q", got, want)
+		}
+	})
+}
+
+// recordsOf reads the records of a CSV file in pieces of about size bytes.
+func recordsOf(t testing.TB, path string, format *schema.Format, size int) []string {
+	file, err := data.OpenFile(path, nil)
+	text, err := newLines(file, err, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer text.Close()
+	c := &csvRows{lines: text, format: format}
+	c.probe.of, text.whole = c, c.whole
+	out := []string{}
+	for {
+		r, err := c.Piece(nil)
+		if err == io.EOF {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for p := r.(*csvPiece); ; {
+			line, fault, err := p.record(format)
+			if err == io.EOF {
+				break
+			}
+			switch {
+			case fault.Found != "" && strings.Contains(fault.Found, "not text"):
+				out = append(out, fmt.Sprint(p.n, " not text"))
+				continue
+			case fault.Found == "":
+				fault = p.split(line)
+			}
+			if fault.Found != "" {
+				out = append(out, fmt.Sprint(p.n, " ", fault))
+			} else {
+				out = append(out, fmt.Sprintf("%d %q", p.n, p.cells))
+			}
+		}
+	}
+}
+
+// TestLongRecords: a cell that no quote ends in 8 MiB spoils one line, whatever the size of the pieces.
+func TestLongRecords(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	format := &schema.Format{Kind: schema.KindCSV, Delimiter: ","}
+	const long = 1 << 16
+	fill := strings.Repeat(strings.Repeat("b", long-1)+"\n", maxLine/long)
+	for _, c := range []struct {
+		content string
+		want    int // records
+	}{
+		{"a\n\"\n" + fill[:maxLine-4] + "\"\nd\n", 3},                // the longest record
+		{"a\n\"\n" + fill[:maxLine-3] + "\"\nd\n", 3 + maxLine/long}, // a byte more
+		{"a\n\"b\n" + fill + fill, 2 + 2*maxLine/long},
+		{"a\n\"\n" + fill[:maxLine-4] + "\"", 2},
+		{"\"b\n" + strings.Repeat("x", maxLine+1) + "\"\nb\nb\n", 4},
+	} {
+		if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		want := recordsOf(t, path, format, 1000)
+		if len(want) != c.want {
+			t.Errorf("%d records, want %d", len(want), c.want)
+		}
+		for _, size := range []int{256 << 10, maxLine, 3 * maxLine} {
+			if got := recordsOf(t, path, format, size); !slices.Equal(got, want) {
+				t.Errorf("%d records in pieces of %d bytes, %d in others", len(got), size, len(want))
+			}
+		}
+	}
 }
 
 // TestCut: the pieces of a file are its lines, whatever their size.

@@ -4,6 +4,7 @@ package config
 
 import (
 	"math"
+	"math/bits"
 	"strconv"
 	"strings"
 	"unicode"
@@ -16,7 +17,7 @@ func ParseNumber(s string) (float64, string) {
 	if s == "" {
 		return 0, "an empty cell"
 	}
-	if v, _, _, ok := decimal(s); ok {
+	if v, _, ok := decimal(s); ok {
 		return v, ""
 	}
 	for i := range len(s) {
@@ -43,38 +44,38 @@ func ParseNumber(s string) (float64, string) {
 // Decimal is [ParseNumber] for the text of most numbers: up to 18 digits, perhaps with a sign and a point. ok is false for
 // any other text. short says that s is the shortest text of the number: it has at most 15 digits, and all of them count.
 func Decimal(s string) (v float64, short, ok bool) {
-	v, digits, point, ok := decimal(s)
+	v, digits, ok := decimal(s)
 	if !ok || digits > 15 || !(math.Abs(v) >= 1e-7) {
 		return v, false, ok
 	}
-	first, last := s[0], s[len(s)-1]
-	if first == '-' {
-		first, point = s[1], point-1
-	}
-	if first == '0' && point != 2 || first == '+' || first == '.' || last == '.' || last == '0' && strings.IndexByte(s, '.') >= 0 {
+	t := strings.TrimPrefix(s, "-")
+	if last := t[len(t)-1]; t[0] == '0' && t[1] != '.' || t[0] == '+' || t[0] == '.' || last == '.' || last == '0' && strings.IndexByte(t, '.') >= 0 {
 		return v, false, true
 	}
 	return v, true, true
 }
 
-// decimal is a number of up to 18 digits, perhaps with a sign and a point; point is the position after that, the end of s if
-// there is none. The quotient of its digits and a power of ten, both exact in a float64, is the number correctly rounded:
-// the bits are those of [strconv.ParseFloat].
-func decimal(s string) (v float64, digits, point int, ok bool) {
+// decimal is a number of up to 18 digits, perhaps with a sign and a point. The quotient of its digits and a power of ten, both
+// exact in a float64, is the number correctly rounded: the bits are those of [strconv.ParseFloat].
+func decimal(s string) (v float64, digits int, ok bool) {
+	if len(s) >= 4 && len(s) <= 8 {
+		return decimal8(s)
+	}
 	if s == "" {
-		return 0, 0, 0, false
+		return 0, 0, false
 	}
 	i, negative := 0, false
 	if c := s[0]; c == '-' || c == '+' {
 		i, negative = 1, c == '-'
 	}
-	digits, point = len(s)-i, len(s)
+	digits = len(s) - i
+	point := len(s)
 	var m uint64
 	for ; i < len(s); i++ {
 		c := s[i] - '0'
 		if c > 9 {
 			if s[i] != '.' || point < len(s) {
-				return 0, 0, 0, false
+				return 0, 0, false
 			}
 			point = i + 1
 			digits--
@@ -83,13 +84,46 @@ func decimal(s string) (v float64, digits, point int, ok bool) {
 		m = 10*m + uint64(c)
 	}
 	if digits == 0 || digits > 18 || m > 1<<53 { // up to 18 digits m has not overflowed
-		return 0, 0, 0, false
+		return 0, 0, false
 	}
 	v = float64(m) / powers[len(s)-point]
 	if negative {
 		v = -v
 	}
-	return v, digits, point, true
+	return v, digits, true
+}
+
+// decimal8 is decimal for text of 4 to 8 bytes, which it takes as the bytes of one word: the last in the highest byte, and
+// zeros before the first.
+func decimal8(s string) (v float64, digits int, ok bool) {
+	const ones = 0x0101010101010101
+	n, end := len(s), s[len(s)-4:]
+	x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24
+	x |= (uint64(end[0]) | uint64(end[1])<<8 | uint64(end[2])<<16 | uint64(end[3])<<24) << (8 * (n - 4))
+	x = x<<(8*(8-n)) | '0'*ones>>(8*n)
+	digits, places := n, 0
+	if c := s[0]; c == '-' || c == '+' {
+		x ^= uint64(c^'0') << (8 * (8 - n))
+		digits--
+	}
+	y := x ^ '.'*ones
+	if y = (y - ones) &^ y & (0x80 * ones); y != 0 { // its lowest bit is that of the first point, which goes out
+		at := bits.TrailingZeros64(y) - 7
+		before := uint64(1)<<at - 1
+		x = x&^(before<<8|0xff) | x&before<<8 | '0'
+		digits, places = digits-1, 7-at/8
+	}
+	x -= '0' * ones
+	if (x|(x+(0x80-10)*ones))&(0x80*ones) != 0 || digits == 0 {
+		return 0, 0, false // a byte is not a digit
+	}
+	x = 10*x + x>>8 // numbers of two digits in every second byte
+	x = (x&0xff000000ff*(100+1000000<<32) + x>>16&0xff000000ff*(1+10000<<32)) >> 32
+	v = float64(x) / powers[places]
+	if s[0] == '-' {
+		v = -v
+	}
+	return v, digits, true
 }
 
 // powers are those of ten that decimal needs.

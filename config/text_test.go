@@ -34,13 +34,33 @@ func TestParseNumberBits(t *testing.T) {
 		if (bad == "") != (err == nil) || err == nil && math.Float64bits(got) != math.Float64bits(want) {
 			t.Fatalf("%q gives %v %s, want %v %v", s, got, bad, want, err)
 		}
-		v, short, ok := Decimal(s)
-		if ok && (err != nil || math.Float64bits(v) != math.Float64bits(want)) {
-			t.Fatalf("%q gives %v as a decimal, want %v %v", s, v, want, err)
-		}
-		digits := len(strings.Trim(s, "+-")) - strings.Count(s, ".")
-		if want := ok && v != 0 && digits <= 15 && s == strconv.FormatFloat(v, 'f', -1, 64) && math.Abs(v) >= 1e-7; short != want {
-			t.Fatalf("%q short: %t, want %t", s, short, want)
-		}
+		checkDecimal(t, s)
+		checkDecimal(t, rapid.StringMatching(`[+-]?[0-9]{0,7}\.?[0-9]{0,7}.?`).Draw(t, "short"))
 	})
+}
+
+// TestDecimal: all texts of up to five of these bytes.
+func TestDecimal(t *testing.T) {
+	const some = "-+.019e/:"
+	for n, all := 1, len(some); n <= 5; n, all = n+1, all*len(some) {
+		text := make([]byte, n)
+		for k := range all {
+			for i := range text {
+				text[i], k = some[k%len(some)], k/len(some)
+			}
+			checkDecimal(t, string(text))
+		}
+	}
+}
+
+func checkDecimal(t interface{ Fatalf(string, ...any) }, s string) {
+	v, short, ok := Decimal(s)
+	want, err := strconv.ParseFloat(s, 64)
+	digits := len(strings.TrimLeft(s, "+-")) - strings.Count(s, ".")
+	if plain := err == nil && strings.Trim(s, "+-.0123456789") == "" && digits <= 15; plain && !ok || ok && (err != nil || math.Float64bits(v) != math.Float64bits(want)) {
+		t.Fatalf("%q gives %v %t as a decimal, want %v %v", s, v, ok, want, err)
+	}
+	if want := ok && digits <= 15 && math.Abs(v) >= 1e-7 && s == strconv.FormatFloat(v, 'f', -1, 64); short != want {
+		t.Fatalf("%q is the shortest text: %t, want %t", s, short, want)
+	}
 }

@@ -3,10 +3,12 @@ package source
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"slices"
 	"strings"
 	"unicode"
@@ -206,6 +208,10 @@ func (p *csvPiece) split(line []byte) data.Fault {
 		text = text[:n-1]
 	}
 	plain := p.bare || bytes.IndexByte(text, '"') < 0
+	if plain && len(delimiter) == 1 && !p.of.format.Trim {
+		p.splitPlain(text, delimiter[0])
+		return data.Fault{}
+	}
 	for at := 0; ; {
 		rest := text[at:]
 		if p.of.format.Trim {
@@ -246,6 +252,28 @@ func (p *csvPiece) split(line []byte) data.Fault {
 		}
 		at += n + len(delimiter)
 	}
+}
+
+// splitPlain is split for text without quotes.
+func (p *csvPiece) splitPlain(text []byte, delimiter byte) {
+	const low = 0x7f7f7f7f7f7f7f7f
+	all := uint64(delimiter) * 0x0101010101010101
+	begin, i := 0, 0
+	for ; i+8 <= len(text); i += 8 {
+		x := binary.LittleEndian.Uint64(text[i:]) ^ all
+		for x = ^(x&low + low | x | low); x != 0; x &= x - 1 { // a bit for each byte that was a delimiter
+			end := i + bits.TrailingZeros64(x)/8
+			p.cells, p.at = append(p.cells, view(text[begin:end])), append(p.at, begin)
+			begin = end + 1
+		}
+	}
+	for ; i < len(text); i++ {
+		if text[i] == delimiter {
+			p.cells, p.at = append(p.cells, view(text[begin:i])), append(p.at, begin)
+			begin = i + 1
+		}
+	}
+	p.cells, p.at = append(p.cells, view(text[begin:])), append(p.at, begin)
 }
 
 // quoted takes the quoted cell at the beginning of text and returns its length, −1 if no quote ends it.

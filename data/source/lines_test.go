@@ -50,59 +50,74 @@ func TestSplit(t *testing.T) {
 	})
 }
 
-// FuzzRecords: the pieces of a CSV file have the records that package encoding/csv finds one after the other in the whole file,
-// on the same lines. Where it finds none, a line is bad, and the next record begins after that line.
-func FuzzRecords(f *testing.F) {
-	f.Add("a,b\n\"1\n2\",3\n\"x\r\n\r\n\"\"y\"\",\",z\r\n1,\"", false, uint8(0), uint8(3))
-	f.Add("\"a\n1,\"b\"\n#\"\n\"#\n#\",2\n\"a\n\"b\n \"c\n\"\n\n\xff\"\n\"\xff\n\"", true, uint8(1), uint8(9))
-	path := filepath.Join(f.TempDir(), "f")
-	f.Fuzz(func(t *testing.T, content string, trim bool, delimiter, size uint8) {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		format := &schema.Format{Kind: schema.KindCSV, Delimiter: []string{",", ";", "é"}[delimiter%3], Trim: trim, Comment: "#"}
-		got, want := recordsOf(t, path, format, int(size)), []string{}
-		content = strings.TrimPrefix(content, "\ufeff")
-		for n := 1; content != ""; {
-			line, _, _ := strings.Cut(content, "\n")
-			if line = content[:min(len(line)+1, len(content))]; skipped([]byte(strings.TrimSuffix(line, "\n")+"\n"), format) {
-				content = content[len(line):]
-				n++
-				continue
-			}
-			r := csv.NewReader(strings.NewReader(content))
-			r.Comma, r.TrimLeadingSpace = []rune(format.Delimiter)[0], trim
+// checkRecords: the pieces of a CSV file have the records that package encoding/csv finds one after the other in the whole
+// file, on the same lines. Where it finds none, a line is bad, and the next record begins after that line.
+func checkRecords(t interface{ Fatalf(string, ...any) }, path, content string, format *schema.Format, size int) {
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatalf("%v", err)
+	}
+	reader := func(text string) *csv.Reader {
+		r := csv.NewReader(strings.NewReader(text))
+		r.Comma, r.TrimLeadingSpace = []rune(format.Delimiter)[0], format.Trim
+		return r
+	}
+	got, want := recordsOf(t, path, format, size), []string{}
+	rest := strings.TrimPrefix(content, "\ufeff")
+	for n := 1; rest != ""; {
+		line, _, _ := strings.Cut(rest, "\n")
+		length := min(len(line)+1, len(rest))
+		if line += "\n"; !skipped([]byte(line), format) {
+			r := reader(rest)
 			cells, err := r.Read()
-			size := int(r.InputOffset())
-			if err != nil {
-				size = len(line)
-				r = csv.NewReader(strings.NewReader(strings.TrimSuffix(line, "\n") + "\n"))
-				r.Comma, r.TrimLeadingSpace = []rune(format.Delimiter)[0], trim
-				_, err = r.Read()
+			if err == nil {
+				length = int(r.InputOffset())
+			} else {
+				_, err = reader(line).Read()
 			}
 			switch {
-			case !isText([]byte(content[:size])):
+			case !isText([]byte(rest[:length])):
 				want = append(want, fmt.Sprint(n, " not text"))
 			case err != nil:
 				want = append(want, fmt.Sprint(n, " ", csvFault(err)))
 			default:
 				want = append(want, fmt.Sprintf("%d %q", n, cells))
 			}
-			n += strings.Count(content[:size], "\n")
-			content = content[size:]
 		}
-		if !slices.Equal(got, want) {
-			t.Fatalf("records %q, want %q", got, want)
-		}
+		n += strings.Count(rest[:length], "\n")
+		rest = rest[length:]
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("%q in pieces of %d: records %q, want %q", content, size, got, want)
+	}
+}
+
+func TestRecords(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	rapid.Check(t, func(t *rapid.T) {
+		format := &schema.Format{Kind: schema.KindCSV, Delimiter: rapid.SampledFrom([]string{",", ";", "é"}).Draw(t, "delimiter"), Trim: rapid.Bool().Draw(t, "trim"), Comment: "#"}
+		token := rapid.SampledFrom([]string{"\n", "\n", "\r\n", `"`, `"`, `"`, `""`, format.Delimiter, format.Delimiter + `"`, `"` + format.Delimiter, "\"\n", "a", "b c", "\n#", " ", "\r", "ü", "\xff", "\x00"})
+		content := rapid.SampledFrom([]string{"", "", "\ufeff"}).Draw(t, "BOM") + strings.Join(rapid.SliceOfN(token, 0, 60).Draw(t, "content"), "")
+		checkRecords(t, path, content, format, rapid.IntRange(1, 100).Draw(t, "size"))
+	})
+}
+
+// FuzzRecords: the same for any bytes.
+func FuzzRecords(f *testing.F) {
+	f.Add("a,b\n\"1\n2\",3\n\"x\r\n\r\n\"\"y\"\",\",z\r\n1,\"", false, uint8(0), uint8(3))
+	f.Add("\"a\n1,\"b\"\n#\"\n\"#\n#\",2\n\"a\n\"b\n \"c\n\"\n\n\xff\"\n\"\xff\n\"", true, uint8(1), uint8(9))
+	path := filepath.Join(f.TempDir(), "f")
+	f.Fuzz(func(t *testing.T, content string, trim bool, delimiter, size uint8) {
+		format := &schema.Format{Kind: schema.KindCSV, Delimiter: []string{",", ";", "é"}[delimiter%3], Trim: trim, Comment: "#"}
+		checkRecords(t, path, content, format, int(size))
 	})
 }
 
 // recordsOf reads the records of a CSV file in pieces of about size bytes.
-func recordsOf(t testing.TB, path string, format *schema.Format, size int) []string {
+func recordsOf(t interface{ Fatalf(string, ...any) }, path string, format *schema.Format, size int) []string {
 	file, err := data.OpenFile(path, nil)
 	text, err := newLines(file, err, size)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v", err)
 	}
 	defer text.Close()
 	c := &csvRows{lines: text, format: format}
@@ -114,7 +129,7 @@ func recordsOf(t testing.TB, path string, format *schema.Format, size int) []str
 			return out
 		}
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%v", err)
 		}
 		for p := r.(*csvPiece); ; {
 			line, fault, err := p.record(format)

@@ -125,7 +125,7 @@ type pldLoss struct {
 // read turns an event into parts. PROOFS.md#pld-pairs.
 func (l *pldLoss) read(a PLD, e privacy.Event, adj privacy.Adjacency) error {
 	l.adj, l.rests = adj, anchors{}
-	l.rests.note("pld-pairs", "pld-line", "pld-discretisation", "pld-composition", "pld-truncation")
+	l.rests.note("pld-pairs", "pld-line", "pld-discretisation", "pld-composition", "pld-truncation", "pld-geometric")
 	index := map[pair]int{}
 	mixed := map[int]privacy.Event{} // what the parts of many points stand for
 	count := func(i int, times float64) {
@@ -374,8 +374,14 @@ func (l *pldLoss) lowerEpsilon(delta, upper float64) float64 {
 	if l.less != nil {
 		l = &pldLoss{parts: l.less, adj: l.adj, steps: l.steps, sampled: l.sampled, gridOnly: l.gridOnly}
 	}
+	goal := goalAt(delta)
+	directions := l.directions()
+	aims := l.aims(directions, goal)
+	if hard, _, clear := order(aims, goal); clear && !l.gridOnly { // the other direction would say less
+		directions, aims = directions[hard:hard+1], aims[hard:hard+1]
+	}
 	epsilon := 0.0
-	for _, c := range l.compose(goalAt(delta), true) {
+	for _, c := range l.composeAll(directions, aims, true) {
 		epsilon = math.Max(epsilon, lowerEpsilonOf(c, delta, upper))
 	}
 	return epsilon

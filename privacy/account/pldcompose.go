@@ -18,6 +18,9 @@ const (
 	pldMinPoints = 1 << 12
 	pldMaxPoints = 1 << 18
 	pldTail      = 14 // ln of what the window leaves out
+	// Cells of the uniform grid in the mean size of a loss. With fewer the geometric mesh serves, too.
+	fineEnough   = 4.
+	fineForLower = 100.
 )
 
 // A sketch approximates the parts by few points. It serves to choose tilt, window
@@ -166,15 +169,29 @@ func (l *pldLoss) aim(d direction, goal pldGoal) pldAim {
 	return a
 }
 
-// composeOne chooses between the two ways to compose, which differ in what they
+// composeOne chooses between the ways to compose, which differ in what they
 // cost. d is a direction of the whole.
 func (l *pldLoss) composeOne(d direction, a pldAim, lower bool) composition {
-	if !l.gridOnly {
-		if c := l.newLine(d, a, lower); c != nil {
-			return c
+	if l.gridOnly {
+		return l.newGrid(d, a, lower)
+	}
+	if c := l.newLine(d, a, lower); c != nil {
+		return c
+	}
+	grid := l.newGrid(d, a, lower)
+	enough := fineEnough
+	if lower {
+		enough = fineForLower
+	}
+	for _, s := range a.list {
+		if grid.h*enough > s.scale() {
+			if c := l.newGeometric(d, a, lower); c != nil {
+				return sharper{grid, c}
+			}
+			break
 		}
 	}
-	return l.newGrid(d, a, lower)
+	return grid
 }
 
 // newGrid chooses window and grid.
@@ -270,7 +287,7 @@ func (c *pldComposed) transform(l *pldLoss, d direction, z, thetaUp, thetaDown f
 			// Of what the grid may spread, a part for the wide cells: over u of a
 			// range of about 2z.
 			wide := math.Log(allowed/(8*z*p.times)) + list[j].logMoment(c.tilt)
-			m = p.dominating(d, mesh{h, c.tilt, wide, n / 256}, z)
+			m = p.dominating(d, mesh{h: h, tilt: c.tilt, wide: wide, most: n / 256}, z)
 			c.inf += p.times * m.inf
 		}
 		lowest += p.times * float64(m.first) * h

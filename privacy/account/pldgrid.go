@@ -16,7 +16,61 @@ var (
 // but of at most most steps.
 type mesh struct {
 	h, tilt, wide float64
-	most          int // 0 and 1: not coarse
+	most          int     // 0 and 1: not coarse
+	pitch         float64 // where above 0, the mesh is a stretched one
+	bend          int     // its last cells of growing width, from there on they are as wide as widest
+	from, widest  float64 // from is where cell bend begins
+}
+
+// stretched is a mesh whose cell k begins at h·sinh(pitch·k), until cells would be wider than widest.
+func stretched(h, pitch, widest float64) mesh {
+	m := mesh{h: h, pitch: pitch, widest: widest}
+	m.bend = int(math.Acosh(math.Max(1, widest/(h*pitch))) / pitch)
+	m.from = h * math.Sinh(pitch*float64(m.bend))
+	return m
+}
+
+// at is the loss where cell k begins.
+func (m mesh) at(k int) float64 {
+	if m.pitch == 0 {
+		return m.h * float64(k)
+	}
+	switch {
+	case k > m.bend:
+		return m.from + m.widest*float64(k-m.bend)
+	case k < -m.bend:
+		return m.widest*float64(k+m.bend) - m.from
+	}
+	return m.h * math.Sinh(m.pitch*float64(k))
+}
+
+// across is how far w cells from k on reach.
+func (m mesh) across(k, w int) float64 {
+	if m.pitch > 0 {
+		return m.at(k+w) - m.at(k)
+	}
+	return m.h * float64(w)
+}
+
+// cell is the one that a loss is in.
+func (m mesh) cell(loss float64) int {
+	if m.pitch == 0 {
+		return int(math.Floor(loss / m.h))
+	}
+	k := int(math.Floor(math.Asinh(loss/m.h) / m.pitch))
+	switch {
+	case loss > m.from:
+		k = m.bend + int((loss-m.from)/m.widest)
+	case loss < -m.from:
+		k = -m.bend - int((-m.from-loss)/m.widest)
+	}
+	for m.at(k) > loss {
+		k--
+	}
+	for m.at(k+1) <= loss {
+		k++
+	}
+	return k
 }
 
 // width is that of a cell from loss on, in steps, where the density of P is f.
@@ -32,7 +86,6 @@ func (m mesh) width(loss, f float64) int {
 // kh, mass. It returns what lies at losses below and above those that are visited.
 // PROOFS.md#pld-discretisation.
 func (p pldPart) each(d direction, m mesh, z float64, visit func(k, w int, excess, mass float64)) (below, above float64) {
-	h := m.h
 	d = p.side(d)
 	from, to, below, above := p.reach(d, z)
 	p.eachPoint(d, func(loss, mass float64) {
@@ -43,8 +96,9 @@ func (p pldPart) each(d direction, m mesh, z float64, visit func(k, w int, exces
 		case math.IsInf(loss, -1):
 			below += mass
 		default:
-			k := math.Floor(loss / h)
-			visit(int(k), 1, math.Min(h, math.Max(0, loss-k*h)), mass)
+			k := m.cell(loss)
+			start := m.at(k)
+			visit(k, 1, math.Min(m.across(k, 1), math.Max(0, loss-start)), mass)
 		}
 	})
 	if from == to {
@@ -56,7 +110,7 @@ func (p pldPart) each(d direction, m mesh, z float64, visit func(k, w int, exces
 	if p.shape == sumShape {
 		above += 2 * math.Erfc((z+2)/math.Sqrt2)
 	}
-	k, last := int(math.Floor(p.lossAt(from)/h)), int(math.Ceil(p.lossAt(to)/h))
+	k, last := m.cell(p.lossAt(from)), m.cell(p.lossAt(to))+1
 	for w := 1; ; k += w {
 		u := from
 		f0, f1 := p.densities(u)
@@ -70,13 +124,14 @@ func (p pldPart) each(d direction, m mesh, z float64, visit func(k, w int, exces
 			w = min(m.width(loss, p.mass(remove, f0, f1)), m.width(-loss, f0))
 		}
 		w = max(1, min(w, last-k))
-		end := func() float64 { return math.Min(to, math.Max(u, p.outcome(float64(k+w)*h, u, to))) }
+		end := func() float64 { return math.Min(to, math.Max(u, p.outcome(m.at(k+w), u, to))) }
 		next := end()
 		for w > 1 && next-u > 0.25 { // the density changes
 			w = w / 2
 			next = end()
 		}
-		wide := float64(w) * h
+		start := m.at(k)
+		wide := m.across(k, w)
 		for u < next {
 			rule := gauss5
 			far := math.Min(p.distance(u), z+2) + 4.5
@@ -91,7 +146,7 @@ func (p pldPart) each(d direction, m mesh, z float64, visit func(k, w int, exces
 			for _, node := range rule {
 				x := u + (end-u)*node[0]
 				f0, f1 := p.densities(x)
-				excess := math.Min(wide, math.Max(0, p.lossAt(x)-float64(k)*h))
+				excess := math.Min(wide, math.Max(0, p.lossAt(x)-start))
 				weight := node[1] * (end - u)
 				if d != add {
 					visit(k, w, excess, p.mass(remove, f0, f1)*weight)
@@ -123,8 +178,14 @@ type pldMass struct {
 
 // span is the range of grid points that p can put mass on.
 func (p pldPart) span(d direction, h, z float64) (first, last int) {
+	lo, hi := p.ends(d, z)
+	return int(math.Floor(lo/h)) - 2, int(math.Ceil(hi/h)) + 2
+}
+
+// ends are the least and the largest loss within the range that is computed.
+func (p pldPart) ends(d direction, z float64) (lo, hi float64) {
 	d = p.side(d)
-	lo, hi := math.Inf(1), math.Inf(-1)
+	lo, hi = math.Inf(1), math.Inf(-1)
 	put := func(loss float64) {
 		if !math.IsInf(loss, 0) {
 			lo, hi = math.Min(lo, loss), math.Max(hi, loss)
@@ -137,7 +198,7 @@ func (p pldPart) span(d direction, h, z float64) (first, last int) {
 			put(sign * p.lossAt(to))
 		})
 	}
-	return int(math.Floor(lo/h)) - 2, int(math.Ceil(hi/h)) + 2
+	return lo, hi
 }
 
 // distance is how far u is from the centers of normal laws, at most.

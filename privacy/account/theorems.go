@@ -60,6 +60,7 @@ var theorems = []Theorem{
 	{"pld-mixture", "Releases of different kinds on one sample", "own proof"},
 	{"pld-line", "The integral along a vertical line", "own proof; Alghamdi, Gomez, Asoodeh, Calmon, Kosut, Sankar 2023"},
 	{"pld-discretisation", "Privacy-loss distributions on a grid", "Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022; own proofs"},
+	{"pld-geometric", "Losses of very different size", "own proof"},
 	{"pld-least", "What an event costs at least", "own proof"},
 	{"pld-composition", "Composition by Fourier transforms", "Koskela, Jälkö, Honkela 2020; Gopi, Lee, Wutschitz 2021; own proof"},
 	{"pld-truncation", "Window, tails and rounding", "Gopi, Lee, Wutschitz 2021; own proof"},

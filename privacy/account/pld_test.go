@@ -476,10 +476,23 @@ func BenchmarkPLDEpsilon(b *testing.B) {
 }
 
 func BenchmarkPLDBracket(b *testing.B) {
-	e := sampled(bars[0].q, bars[0].sigma, bars[0].steps)
-	for b.Loop() {
-		if _, _, err := (PLD{}).Bracket(e, privacy.AddRemove, 1e-5); err != nil {
-			b.Fatal(err)
-		}
+	for _, c := range []struct {
+		q, sigma float64
+		steps    int
+		delta    float64
+	}{
+		{bars[0].q, bars[0].sigma, bars[0].steps, 1e-5},
+		{1e-6, 0.5, 1e6, 1e-15}, // rare samples
+		{1e-5, 0.9, 1e4, 1e-5},
+	} {
+		e := sampled(c.q, c.sigma, c.steps)
+		b.Run(e.String(), func(b *testing.B) {
+			for b.Loop() {
+				once.forget()
+				if _, _, err := (PLD{}).Bracket(e, privacy.AddRemove, c.delta); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

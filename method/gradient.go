@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/oracle"
@@ -32,7 +34,7 @@ type Gradient struct {
 	Clip         float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient (default 0.35 × the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss; √((R²+1)/2) for a network)"`
 	Clipping     string  `yaml:"clipping" json:"clipping,omitempty" doc:"norm for clipping: gradient (that of the gradient; default), value (a bound on it from the record's loss, P0 Algorithm 3) or per-layer (those of its parts, each clipped to C/√L, L the number of layers with parameters)"`
 	Batch        int     `yaml:"batch" json:"batch" doc:"batch size B: the expected size with Poisson sampling, the exact size with fixed; 0 means all rows in every step"`
-	Sampling     string  `yaml:"sampling" json:"sampling,omitempty" doc:"how a batch is drawn: poisson (each row independently; default) or fixed (B rows without replacement; allowed under replace-one)"`
+	Sampling     string  `yaml:"sampling" json:"sampling,omitempty" doc:"how a batch is drawn: poisson (each row independently; default), fixed (B rows without replacement; allowed under replace-one) or, in sgd alone, allocation (random allocation: each row in one of the ⌊n/B⌋ batches of an epoch; allowed under add-or-remove)"`
 	Noise        float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ (default: the smallest that the budget allows)"`
 	Augmentation int     `yaml:"views" json:"views,omitempty" doc:"number K of views of each image; a record's gradient is the mean over its views (default 1, the image alone)"`
 	Shift        int     `yaml:"shift" json:"shift,omitempty" doc:"largest shift of a view in pixels, to each side; pixels wrap around"`
@@ -40,12 +42,16 @@ type Gradient struct {
 
 	Laplace bool `yaml:"-" json:"laplace,omitempty"` // Laplace noise and L1 clip norms, for δ = 0
 	Off     bool `yaml:"-" json:"off,omitempty"`     // no noise: lab
+
+	allocates bool // whether the method may ask for random allocation
 }
 
 // The ways to draw a batch.
 const (
 	Poisson = "poisson" // each row by itself with probability B/n
 	Fixed   = "fixed"   // B of the n rows, every such set equally likely
+	// Allocation is random allocation: each row in one of the ⌊n/B⌋ batches of an epoch, equally likely in each.
+	Allocation = "allocation"
 )
 
 // What a gradient is clipped by.
@@ -94,7 +100,7 @@ func (g *Gradient) ConfigureSteps(pub oracle.Public, terms Terms, steps *int, se
 		err = configure(append([]Setting{Count{"steps", steps, 0, sgdSteps}}, settings...)...)
 	}
 	if err == nil {
-		err = g.Calibrate(terms, func(g Gradient) privacy.Event { return repeat(*steps, g.Cost(pub)) })
+		err = g.Calibrate(terms, func(g Gradient) privacy.Event { return repeat(g.charges(pub, *steps), g.Cost(pub)) })
 	}
 	return err
 }
@@ -151,14 +157,17 @@ func (g *Gradient) check(pub oracle.Public) error {
 	if g.Augmentation > 1 && g.Clipping != "" && g.Clipping != ByGradient {
 		return fmt.Errorf("clipping: found %q; allowed beside views is %s", g.Clipping, ByGradient)
 	}
-	switch g.Sampling {
-	case "":
-	case Poisson, Fixed:
-		if g.Batch == 0 {
-			return fmt.Errorf("sampling: found %q without a batch; allowed is to leave it out: all rows are taken", g.Sampling)
+	switch allowed := []string{Poisson, Fixed, Allocation}; {
+	case g.Sampling == "":
+	case g.Sampling == Allocation && !g.allocates, !slices.Contains(allowed, g.Sampling):
+		if !g.allocates {
+			allowed = allowed[:2]
 		}
-	default:
-		return fmt.Errorf("sampling: found %q; allowed are %s, %s", g.Sampling, Poisson, Fixed)
+		return fmt.Errorf("sampling: found %q; allowed are %s", g.Sampling, strings.Join(allowed, ", "))
+	case g.Batch == 0:
+		return fmt.Errorf("sampling: found %q without a batch; allowed is to leave it out: all rows are taken", g.Sampling)
+	case g.Sampling == Allocation && pub.Rows/g.Batch < 2:
+		return fmt.Errorf("sampling: found %q with a batch of %d; allowed are batches of at most half of the %d rows", g.Sampling, g.Batch, pub.Rows)
 	}
 	if err := g.Sampler(pub).Check(pub.Adjacency); err != nil {
 		return fmt.Errorf("sampling: %w", err)
@@ -168,7 +177,16 @@ func (g *Gradient) check(pub oracle.Public) error {
 
 // Plan is that many batches.
 func (g Gradient) Plan(pub oracle.Public, steps int) (privacy.Event, error) {
-	return valid(repeat(steps, g.Cost(pub)))
+	return valid(repeat(g.charges(pub, steps), g.Cost(pub)))
+}
+
+// charges is how often Cost is charged in that many steps: by random allocation once for each epoch, also for a last one that
+// is not whole.
+func (g Gradient) charges(pub oracle.Public, steps int) int {
+	if a, ok := g.Sampler(pub).(sample.Allocation); ok {
+		return steps/a.Batches + min(1, steps%a.Batches)
+	}
+	return steps
 }
 
 // Calibrate sets the noise, where it is free, to the least with which plan fits the terms.
@@ -248,6 +266,8 @@ func (g Gradient) Sampler(pub oracle.Public) sample.Sampler {
 	switch {
 	case g.Batch == 0 || g.Batch == pub.Rows:
 		return sample.Full{}
+	case g.Sampling == Allocation:
+		return sample.Allocation{Batches: pub.Rows / g.Batch}
 	case g.Sampling == Fixed:
 		return sample.Fixed{M: g.Batch, N: pub.Rows}
 	}
@@ -287,7 +307,7 @@ func (g Gradient) Query(pub oracle.Public) oracle.Grad {
 	return q
 }
 
-// Cost is the event of one batch.
+// Cost is the event of one batch; by random allocation, of an epoch.
 func (g Gradient) Cost(pub oracle.Public) privacy.Event {
 	return pub.Cost(g.Sampler(pub), []oracle.Query{g.Query(pub)})
 }

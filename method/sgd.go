@@ -41,6 +41,7 @@ const (
 // Configure sets steps, step size, clip norm and noise where they are zero.
 func (m SGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	rates := rateWords{&m.Schedule, &m.Steps}
+	m.Gradient.allocates = true
 	err := m.Gradient.ConfigureSteps(pub, terms, &m.Steps, Number{"rate", &m.Rate, Positive, sgdFreeRate(pub, obj)}, rates)
 	return m, err
 }
@@ -60,7 +61,7 @@ func repeat(steps int, e privacy.Event) privacy.Repeated {
 	return privacy.Repeated{Count: steps, Of: e}
 }
 
-// Plan is T times one sampled Gaussian.
+// Plan is T times one sampled Gaussian; by random allocation, one event for each epoch.
 func (m SGD) Plan(pub oracle.Public) (privacy.Event, error) { return m.Gradient.Plan(pub, m.Steps) }
 
 // Run is P0 Algorithm 1.

@@ -78,6 +78,8 @@ func samplerOf(e privacy.Event) (sampler string, rate float64, batch int) {
 			return drawn{"poisson", e.Rate, 0}
 		case privacy.FixedSampled:
 			return drawn{"fixed", float64(e.M) / float64(e.N), e.M}
+		case privacy.Allocated:
+			return drawn{"allocation", 1 / float64(e.Batches), 0}
 		}
 		if len(inside) == 0 {
 			return drawn{"full", 1, 0}

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -26,6 +27,8 @@ func (p *Plan) Text(w io.Writer) {
 		each = fmt.Sprintf("a Poisson sample, each record with probability %.6g", p.SamplingRate)
 	case p.Sampler == "fixed":
 		each = fmt.Sprintf("exactly %s of %s records", chart.Integer(p.Batch), chart.Integer(p.Rows))
+	case p.Sampler == "allocation":
+		each = fmt.Sprintf("one of the %s batches of an epoch, each record in one of them at random", chart.Integer(int(math.Round(1/p.SamplingRate))))
 	case p.Sampler == "several":
 		each = "samples of several kinds"
 	}

@@ -33,6 +33,7 @@ type wire struct {
 	Gamma     *float64          `json:"gamma,omitempty"`
 	Presence  *float64          `json:"presence,omitempty"`
 	Replaced  *float64          `json:"replacement,omitempty"`
+	Batches   *int              `json:"batches,omitempty"`
 }
 
 // MarshalEvent writes the canonical form of a valid event: equal events give
@@ -74,6 +75,11 @@ func marshalEvent(e Event, depth int) ([]byte, error) {
 	case FixedSampled:
 		w = wire{Event: "fixed", M: &e.M, N: &e.N}
 		w.Of, err = marshalEvent(e.Of, depth+1)
+	case Allocated:
+		w = wire{Event: "allocated", Batches: &e.Batches}
+		w.Of, err = marshalEvent(e.Of, depth+1)
+	case Continued:
+		w = wire{Event: "continued"}
 	case Repeated:
 		w = wire{Event: "repeated", Count: &e.Count}
 		w.Of, err = marshalEvent(e.Of, depth+1)
@@ -226,6 +232,10 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 		used.M, used.N, used.Of = w.M, w.N, w.Of
 	case "poisson":
 		e, used.Rate, used.Of = PoissonSampled{number("rate", w.Rate), inner()}, w.Rate, w.Of
+	case "allocated":
+		e, used.Batches, used.Of = Allocated{whole("batches", w.Batches), inner()}, w.Batches, w.Of
+	case "continued":
+		e = Continued{}
 	case "repeated":
 		e, used.Count, used.Of = Repeated{whole("count", w.Count), inner()}, w.Count, w.Of
 	case "composed", "tuned":
@@ -263,7 +273,7 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 	if w.Sigma != used.Sigma || w.Scale != used.Scale || w.Epsilon != used.Epsilon || w.Rate != used.Rate ||
 		w.Threshold != used.Threshold || w.Query != used.Query || w.Max != used.Max || w.Delta != used.Delta ||
 		w.M != used.M || w.N != used.N || w.Count != used.Count || w.Why != used.Why || w.Currency != used.Currency || w.Order != used.Order || w.Eta != used.Eta || w.Gamma != used.Gamma ||
-		w.Presence != used.Presence || w.Replaced != used.Replaced || len(w.Of) != len(used.Of) || len(w.Parts) != len(used.Parts) {
+		w.Presence != used.Presence || w.Replaced != used.Replaced || w.Batches != used.Batches || len(w.Of) != len(used.Of) || len(w.Parts) != len(used.Parts) {
 		return nil, fmt.Errorf("event %q: holds a field of another type", w.Event)
 	}
 	if err := e.Validate(); err != nil {
@@ -273,7 +283,7 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 }
 
 // wireFields are the names in wire.
-var wireFields = []string{"event", "sigma", "scale", "threshold", "query", "max", "epsilon", "delta", "rate", "m", "n", "count", "of", "parts", "why", "currency", "order", "eta", "gamma", "presence", "replacement"}
+var wireFields = []string{"event", "sigma", "scale", "threshold", "query", "max", "epsilon", "delta", "rate", "m", "n", "count", "of", "parts", "why", "currency", "order", "eta", "gamma", "presence", "replacement", "batches"}
 
 // exactFields refuses what encoding/json forgives: a field given twice, in other
 // letters, or as null.

@@ -59,6 +59,15 @@ type (
 		M, N int
 		Of   Event
 	}
+	// Allocated: Batches times Of, in order, on an epoch of random allocation. Each record is in one of the batches,
+	// equally likely in each and independent of the others', and what is asked of a batch may depend on what those
+	// before released (ADR 42).
+	Allocated struct {
+		Batches int
+		Of      Event
+	}
+	// Continued: one more batch of the epoch that the last Allocated charged as a whole. It costs nothing more.
+	Continued struct{}
 	// Composed: all of these on the same records, each possibly chosen after
 	// seeing the outcomes of those before it.
 	Composed []Event
@@ -108,6 +117,8 @@ func (Select) event()         {}
 func (ApproxDP) event()       {}
 func (PoissonSampled) event() {}
 func (FixedSampled) event()   {}
+func (Allocated) event()      {}
+func (Continued) event()      {}
 func (Composed) event()       {}
 func (Repeated) event()       {}
 func (Tuned) event()          {}
@@ -188,6 +199,17 @@ func (e FixedSampled) Validate() error {
 	}
 	return validSample("fixed", e.Of)
 }
+
+// Validate: Batches ≥ 2, and the inner event is valid.
+func (e Allocated) Validate() error {
+	if e.Batches < 2 {
+		return fmt.Errorf("allocated: batches is %d; allowed is 2 or more", e.Batches)
+	}
+	return validSample("allocated", e.Of)
+}
+
+// Validate: always valid. Meters admit it only inside an epoch.
+func (e Continued) Validate() error { return nil }
 
 // Validate: every part is valid. An empty composition released nothing.
 func (e Composed) Validate() error {
@@ -292,8 +314,12 @@ func (e ApproxDP) String() string {
 }
 func (e FixedSampled) String() string   { return fmt.Sprintf("Fixed(%d of %d, %v)", e.M, e.N, e.Of) }
 func (e PoissonSampled) String() string { return fmt.Sprintf("Poisson(q=%.6g, %v)", e.Rate, e.Of) }
-func (e Repeated) String() string       { return fmt.Sprintf("%d × %v", e.Count, e.Of) }
-func (e NonPrivate) String() string     { return fmt.Sprintf("not private (%s)", e.Why) }
+func (e Allocated) String() string {
+	return fmt.Sprintf("Allocated(%d batches, %v)", e.Batches, e.Of)
+}
+func (e Continued) String() string  { return "one more batch of the epoch" }
+func (e Repeated) String() string   { return fmt.Sprintf("%d × %v", e.Count, e.Of) }
+func (e NonPrivate) String() string { return fmt.Sprintf("not private (%s)", e.Why) }
 func (e Tuned) String() string {
 	return fmt.Sprintf("best of about %.4g (η=%.6g, γ=%.6g) × one of [%v]", e.Mean(), e.Eta, e.Gamma, Composed(e.Among))
 }
@@ -353,6 +379,9 @@ func Equal(a, b Event) bool {
 	case FixedSampled:
 		b, ok := b.(FixedSampled)
 		return ok && a.M == b.M && a.N == b.N && Equal(a.Of, b.Of)
+	case Allocated:
+		b, ok := b.(Allocated)
+		return ok && a.Batches == b.Batches && Equal(a.Of, b.Of)
 	case Repeated:
 		b, ok := b.(Repeated)
 		return ok && a.Count == b.Count && Equal(a.Of, b.Of)

@@ -44,6 +44,8 @@ var stored = []Event{
 	Filtered{InRDP, 38.5, 0.1, 1e-6},
 	Tuned{[]Event{Gaussian{2}, Composed{Laplace{3}, Repeated{4, PoissonSampled{0.5, Gaussian{1}}}}}, 1, 0.1},
 	PoissonSampled{0.01, GaussianSum{2, 1}},
+	Repeated{60, Allocated{234, Gaussian{0.8}}},
+	Continued{},
 }
 
 func TestStoredForms(t *testing.T) {
@@ -90,7 +92,7 @@ func positiveNumber() *rapid.Generator[float64] {
 // anyEvent draws a valid event of at most the given depth.
 func anyEvent(depth int) *rapid.Generator[Event] {
 	return rapid.Custom(func(t *rapid.T) Event {
-		kinds := 12
+		kinds := 14
 		if depth == 0 {
 			kinds = 8
 		}
@@ -124,6 +126,10 @@ func anyEvent(depth int) *rapid.Generator[Event] {
 		case 9:
 			return PoissonSampled{rapid.Float64Range(1e-300, 1).Draw(t, "rate"), inSample(depth-1).Draw(t, "of")}
 		case 10:
+			return Allocated{rapid.IntRange(2, math.MaxInt).Draw(t, "batches"), inSample(depth-1).Draw(t, "of")}
+		case 11:
+			return Continued{}
+		case 12:
 			return Repeated{rapid.IntRange(0, math.MaxInt).Draw(t, "count"), anyEvent(depth-1).Draw(t, "of")}
 		default:
 			return Composed(rapid.SliceOfN(anyEvent(depth-1), 0, 3).Draw(t, "parts"))
@@ -250,7 +256,7 @@ func TestMarshalRefuses(t *testing.T) {
 		NonPrivate{"\xff"}, deep,
 		Filtered{}, Filtered{"caps", 0, 1, 1e-8}, Filtered{InPure, 0, 1, 1e-8}, Filtered{InZCDP, 0, 1, 0}, Filtered{InZCDP, 0, 0, 1e-8}, Filtered{InGDP, 2, 1, 1e-8},
 		Filtered{InRDP, 0, 1, 1e-8}, Filtered{InRDP, 1, 1, 1e-8}, Filtered{InRDP, math.Inf(1), 1, 1e-8}, Filtered{InRDP, 2, 1, 1},
-		PoissonSampled{0.5, Filtered{InZCDP, 0, 1, 1e-8}}, FixedSampled{1, 2, Composed{Gaussian{1}, Repeated{2, Filtered{InZCDP, 0, 1, 1e-8}}}},
+		Allocated{1, Gaussian{1}}, Allocated{Batches: 2}, Allocated{2, Filtered{InZCDP, 0, 1, 1e-8}}, PoissonSampled{0.5, Filtered{InZCDP, 0, 1, 1e-8}}, FixedSampled{1, 2, Composed{Gaussian{1}, Repeated{2, Filtered{InZCDP, 0, 1, 1e-8}}}},
 	} {
 		if form, err := MarshalEvent(e); err == nil {
 			t.Errorf("%#v is written as %s", e, form)

@@ -15,7 +15,9 @@ func inside(e Event) []Event {
 		return []Event{e.Of}
 	case FixedSampled:
 		return []Event{e.Of}
-	case Gaussian, GaussianSum, Laplace, PureDP, AboveThreshold, Select, ApproxDP, NonPrivate, Filtered, nil:
+	case Allocated:
+		return []Event{e.Of}
+	case Gaussian, GaussianSum, Laplace, PureDP, AboveThreshold, Select, ApproxDP, Continued, NonPrivate, Filtered, nil:
 		return nil
 	}
 	panic(fmt.Sprintf("privacy: inside does not know %T", e))
@@ -38,6 +40,9 @@ func with(e Event, parts []Event) Event {
 	case FixedSampled:
 		e.Of = parts[0]
 		return e
+	case Allocated:
+		e.Of = parts[0]
+		return e
 	}
 	return e // inside lists none
 }
@@ -45,7 +50,7 @@ func with(e Event, parts []Event) Event {
 // Single says whether e is a single release, not made of other events.
 func Single(e Event) bool {
 	switch e.(type) {
-	case Composed, Tuned, Repeated, PoissonSampled, FixedSampled:
+	case Composed, Tuned, Repeated, PoissonSampled, FixedSampled, Allocated:
 		return false
 	}
 	return true
@@ -111,6 +116,8 @@ func Before(e Event) string {
 		return fmt.Sprintf("Poisson(q=%.6g) of ", e.Rate)
 	case FixedSampled:
 		return fmt.Sprintf("Fixed(%d of %d) of ", e.M, e.N)
+	case Allocated:
+		return fmt.Sprintf("Allocated(%d batches) of ", e.Batches)
 	}
 	return ""
 }

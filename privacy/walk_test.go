@@ -84,12 +84,12 @@ func TestMap(t *testing.T) {
 
 // Every event says what it is made of: one of a new type, without its line in inside, panics here.
 func TestInside(t *testing.T) {
-	for _, e := range []Event{Gaussian{1}, GaussianSum{2, 1}, Laplace{1}, PureDP{1}, AboveThreshold{1, 1, 1}, Select{1}, ApproxDP{1, 0}, NonPrivate{""}, Filtered{}} {
+	for _, e := range []Event{Gaussian{1}, GaussianSum{2, 1}, Laplace{1}, PureDP{1}, AboveThreshold{1, 1, 1}, Select{1}, ApproxDP{1, 0}, Continued{}, NonPrivate{""}, Filtered{}} {
 		if !Single(e) || len(inside(e)) != 0 {
 			t.Errorf("%v is a single release", e)
 		}
 	}
-	for _, e := range []Event{PoissonSampled{1, Gaussian{1}}, FixedSampled{1, 1, Gaussian{1}}, Composed{Gaussian{1}}, Repeated{1, Gaussian{1}}, Tuned{Among: []Event{Gaussian{1}}}} {
+	for _, e := range []Event{PoissonSampled{1, Gaussian{1}}, FixedSampled{1, 1, Gaussian{1}}, Allocated{2, Gaussian{1}}, Composed{Gaussian{1}}, Repeated{1, Gaussian{1}}, Tuned{Among: []Event{Gaussian{1}}}} {
 		if Single(e) || len(inside(e)) != 1 || !Equal(with(e, inside(e)), e) {
 			t.Errorf("%v is made of one", e)
 		}

@@ -150,6 +150,9 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 	if s.Job, err = jobOf(info); err != nil {
 		return nil, &InputError{dir, err}
 	}
+	if info.Seed != nil && privacy.Contains[privacy.Allocated](s.Job.Plan) {
+		return nil, inputError("", "%s: a seeded run with random allocation does not resume: an epoch that was broken off is never continued, so that it would end otherwise than an unbroken one; allowed is to run its spec again", dir)
+	}
 	if info.Lab { // decides what the rows are opened for
 		if err := s.reservedNothing(); err != nil {
 			return nil, err

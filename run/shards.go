@@ -46,6 +46,8 @@ func (j *Job) Shardable() error {
 	switch {
 	case j.Method != nil && method.Solves(j.Method):
 		return inputError(j.Spec.Place("method.name"), "method.name: found %s; allowed with --workers are methods that ask for sums: a minimizer is computed where all rows are", j.Spec.MethodName)
+	case j.Method != nil && privacy.Contains[privacy.Allocated](j.Plan):
+		return inputError(j.Spec.Place("method.sampling"), "method.sampling: found allocation; allowed with --workers are poisson, fixed and all rows")
 	case j.Schema.UnitRows > 0:
 		return inputError(j.Spec.Schema, "unit: found one of several rows; allowed with --workers is record: the rows of one %s may lie in several shards, and nobody would see them together", j.Schema.Unit)
 	case j.Spec.Privacy.Off:

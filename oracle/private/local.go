@@ -14,6 +14,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/privacy/sample"
 )
 
 // randomShare: a batch of less than one row in this many leaves most pages of a
@@ -44,12 +45,14 @@ type Local struct {
 
 	// The sample.
 	sampling noise.Source
-	drawn    []int32 // records; none where all are drawn
-	spread   []int32 // their rows, where those are others
-	listed   []int32 // rows of the sample, where not all are: drawn, or spread
-	whole    bool    // all are
-	batch    int     // its number
-	counts   []int64 // the last sum; nil: the workers hold it
+	places   sample.Places // of the epoch of random allocation last drawn
+	epoch    noise.Key     // the epoch's
+	drawn    []int32       // records; none where all are drawn
+	spread   []int32       // their rows, where those are others
+	listed   []int32       // rows of the sample, where not all are: drawn, or spread
+	whole    bool          // all are
+	batch    int           // its number
+	counts   []int64       // the last sum; nil: the workers hold it
 
 	// one pass
 	w     []float64
@@ -164,7 +167,16 @@ func (s *Local) Rows() int { return s.table.Units() }
 // Draw implements Summer.
 func (s *Local) Draw(_ context.Context, d Draw) error {
 	s.table.Random(d.Sampler.Size(s.facts.Rows)*randomShare < float64(s.facts.Rows))
-	s.drawn, s.whole = d.Own(s.drawn, d.From, s.Rows(), &s.sampling)
+	if a, ok := d.Sampler.(sample.Allocation); ok {
+		if a.Batch == 0 || d.Key != s.epoch {
+			d.Key.Reset(&s.sampling)
+			s.places.Draw(a, d.Total, &s.sampling)
+			s.epoch = d.Key
+		}
+		s.drawn, s.whole = s.places.Rows(s.drawn, a.Batch), false
+	} else {
+		s.drawn, s.whole = d.Own(s.drawn, d.From, s.Rows(), &s.sampling)
+	}
 	s.listed, s.batch = s.drawn, d.Batch
 	if !s.whole && s.shares != nil {
 		s.spread = s.rowsOf(s.spread[:0], s.drawn)

@@ -36,6 +36,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/kern"
@@ -80,6 +81,7 @@ type Oracle struct {
 	lastSampler sample.Sampler // the last charge and its cost, so that a
 	lastQueries []oracle.Query // loop that asks the same again allocates nothing
 	lastCost    privacy.Event
+	epoch       int // batches that are left of the epoch of random allocation that was charged last
 	closed      bool
 }
 
@@ -143,12 +145,22 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.
 		return nil, err
 	}
 	// 1. Charge.
+	if !o.asksAgain(s, queries) {
+		o.epoch = 0 // what is left of it is forgone
+	}
 	cost, err := o.cost(s, queries)
 	if err != nil {
 		return nil, err
 	}
+	epoch, allocated := s.(sample.Allocation)
+	if o.epoch > 0 {
+		cost = privacy.Continued{} // charged with the first batch
+	}
 	if err := o.cfg.Meter.Charge(cost); err != nil {
 		return nil, err
+	}
+	if allocated && o.epoch == 0 {
+		o.epoch = epoch.Batches
 	}
 	// 2. Durable.
 	if err := o.cfg.Journal.Charge(cost); err != nil {
@@ -158,10 +170,20 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.
 	if err := o.cfg.Streams.Reset(&o.noise, "noise", o.count); err != nil {
 		return nil, err
 	}
-	if err := o.cfg.Streams.Key(&o.draw.Key, "sample", o.count); err != nil {
-		return nil, err
+	o.draw.Sampler = s
+	if allocated { // the places of an epoch are drawn from one stream, and each batch once
+		epoch.Batch = epoch.Batches - o.epoch
+		o.draw.Sampler = epoch
 	}
-	o.draw.Sampler, o.draw.Batch, o.draw.Total = s, o.count, o.units
+	if epoch.Batch == 0 {
+		if err := o.cfg.Streams.Key(&o.draw.Key, "sample", o.count); err != nil {
+			return nil, err
+		}
+	}
+	if allocated {
+		o.epoch--
+	}
+	o.draw.Batch, o.draw.Total = o.count, o.units
 	if err := o.summer.Draw(ctx, o.draw); err != nil {
 		return nil, err
 	}
@@ -173,16 +195,15 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.
 	return b, nil
 }
 
+// asksAgain says whether the same is asked as for the batch before.
+func (o *Oracle) asksAgain(s sample.Sampler, queries []oracle.Query) bool {
+	return o.lastCost != nil && s == o.lastSampler && slices.Equal(queries, o.lastQueries)
+}
+
 // cost checks what is asked, from public values alone, and says what it costs.
 func (o *Oracle) cost(s sample.Sampler, queries []oracle.Query) (privacy.Event, error) {
-	if o.lastCost != nil && s == o.lastSampler && len(queries) == len(o.lastQueries) {
-		same := true
-		for i := range queries {
-			same = same && queries[i] == o.lastQueries[i]
-		}
-		if same {
-			return o.lastCost, nil
-		}
+	if o.asksAgain(s, queries) {
+		return o.lastCost, nil
 	}
 	if len(queries) == 0 {
 		return nil, errors.New("private: a batch needs at least one query")
@@ -196,6 +217,9 @@ func (o *Oracle) cost(s sample.Sampler, queries []oracle.Query) (privacy.Event, 
 	if f, ok := s.(sample.Fixed); ok && f.N != o.cfg.Facts.Rows {
 		// Under replace-one, which Check has seen to, both are public and the table's own (R9).
 		return nil, fmt.Errorf("private: a batch of fixed size speaks of %d rows, the run of %d", f.N, o.cfg.Facts.Rows)
+	}
+	if a, ok := s.(sample.Allocation); ok && (o.local == nil || a.Batch != 0) {
+		return nil, errors.New("private: random allocation needs the rows in this process, and an epoch begins with batch 0")
 	}
 	if size := s.Size(o.cfg.Facts.Rows); !(size > 0) {
 		return nil, fmt.Errorf("private: the sampler's public size is %v; it must be above 0", size)
@@ -240,7 +264,7 @@ func whole(q oracle.Query) bool {
 // asked: a pointer could change in between, and a rule, noise or sampler from elsewhere would see rows.
 func known(s sample.Sampler, queries []oracle.Query) error {
 	switch s.(type) {
-	case sample.Full, sample.Poisson, sample.Fixed:
+	case sample.Full, sample.Poisson, sample.Fixed, sample.Allocation:
 	default:
 		return fmt.Errorf("private: unknown sampler %T", s)
 	}

@@ -80,7 +80,11 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.
 		return o.Then.Batch(ctx, s, queries...)
 	}
 	rec := o.ahead
-	if cost := o.Facts.Cost(s, queries); !privacy.Equal(cost, rec.Event) {
+	cost := o.Facts.Cost(s, queries)
+	if _, allocated := s.(sample.Allocation); allocated && rec.Event == (privacy.Continued{}) {
+		cost = rec.Event // whether the epoch before has a batch left, the meter says that is charged with the whole record
+	}
+	if !privacy.Equal(cost, rec.Event) {
 		if o.Meter != nil {
 			if err := o.Meter.Charge(cost); errors.Is(err, privacy.ErrExhausted) {
 				return nil, err

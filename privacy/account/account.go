@@ -106,6 +106,8 @@ func leaves(e privacy.Event, times float64, visit func(leaf privacy.Event, times
 			}
 		}
 		return nil
+	case privacy.Continued:
+		return nil
 	case privacy.Repeated:
 		if e.Count == 0 {
 			return nil
@@ -119,7 +121,7 @@ func leaves(e privacy.Event, times float64, visit func(leaf privacy.Event, times
 		if e.M == e.N {
 			return leaves(e.Of, times, visit)
 		}
-	case privacy.Tuned:
+	case privacy.Tuned, privacy.Allocated:
 	default:
 		return visit(e, times)
 	}
@@ -161,6 +163,10 @@ func looks(e privacy.Event) (releases bool, look *privacy.NonPrivate) {
 		return looks(e.Of)
 	case privacy.FixedSampled:
 		return looks(e.Of)
+	case privacy.Allocated:
+		return looks(e.Of)
+	case privacy.Continued:
+		return false, nil
 	case privacy.Tuned:
 		return looks(privacy.Composed(e.Among))
 	case privacy.NonPrivate:
@@ -187,6 +193,9 @@ func trivial(a fmt.Stringer, e privacy.Event, adj privacy.Adjacency) (Loss, erro
 	}
 	if all := fixedWhole(e); all != nil && adj != privacy.ReplaceOne {
 		return nil, unsupported(a, all, adj, addRemoveFixed)
+	}
+	if epoch := allocated(e); epoch != nil && adj != privacy.AddRemove {
+		return nil, unsupported(a, epoch, adj, onlyAllocatedPresence)
 	}
 	return nil, nil
 }

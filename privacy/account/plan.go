@@ -41,6 +41,7 @@ type Plan struct {
 	gaps     bool
 	next     cursor
 	spare    []frame // memory for looking ahead
+	epoch    int     // batches that the epoch charged last has left
 	charges  int
 	releases int
 }
@@ -93,14 +94,23 @@ func (p *Plan) Charged() int { return p.charges }
 // how the two group their releases into compositions and repetitions makes no
 // difference. Otherwise the error wraps ErrNotPlanned, or privacy.ErrExhausted
 // where the plan has come to its end, or with gaps to the last of what is asked. To resume a run, charge its events again.
+// An epoch of random allocation is charged with its first batch, and privacy.Continued for each other, until another charge ends it.
 func (p *Plan) Charge(e privacy.Event) error {
 	if e == nil {
 		return fmt.Errorf("plan: no event: %w", ErrNotPlanned)
 	}
+	if _, more := e.(privacy.Continued); more {
+		if p.epoch == 0 {
+			return fmt.Errorf("plan: no epoch with a batch left was charged last: %w", ErrNotPlanned)
+		}
+		p.epoch--
+		p.charges++
+		return nil
+	}
 	after := p.next.clone(p.spare)
 	planned, more := after.step()
 	if more && privacy.Equal(planned, e) { // the common case
-		return p.admit(after, 1)
+		return p.admit(e, after, 1)
 	}
 	if err := e.Validate(); err != nil {
 		return fmt.Errorf("plan: %w", err)
@@ -120,7 +130,7 @@ func (p *Plan) Charge(e privacy.Event) error {
 	if n == 0 {
 		return fmt.Errorf("plan: %v releases nothing: %w", e, ErrNotPlanned)
 	}
-	return p.admit(after, n)
+	return p.admit(e, after, n)
 }
 
 // find moves past the release that want is.
@@ -143,7 +153,11 @@ func (p *Plan) find(next *cursor, want privacy.Event) error {
 	return nil
 }
 
-func (p *Plan) admit(after cursor, releases int) error {
+func (p *Plan) admit(e privacy.Event, after cursor, releases int) error {
+	p.epoch = 0
+	if a, ok := e.(privacy.Allocated); ok {
+		p.epoch = a.Batches - 1
+	}
 	p.next, p.spare = after, p.next.stack
 	p.releases += releases
 	p.charges++
@@ -224,6 +238,8 @@ func (f *frame) child() (child privacy.Event, release bool) {
 		if e.M == e.N && f.done == 0 {
 			child = e.Of
 		}
+	case privacy.Allocated:
+		return nil, !empty(e.Of)
 	default:
 		return nil, true
 	}

@@ -180,6 +180,15 @@ func (l *pldLoss) read(a PLD, e privacy.Event, adj privacy.Adjacency) error {
 			}
 			rate, inner = math.Nextafter(float64(leaf.M)/float64(leaf.N), 1), leaf.Of
 			l.rests.note("pld-fixed")
+		case privacy.Allocated:
+			p, ok := allocatedPair(leaf)
+			if !ok {
+				return unsupported(a, leaf, adj, onlyAllocatedGaussian)
+			}
+			add(p, times)
+			l.sampled, l.clamped = true, true
+			l.rests.note("gaussian-collapse", "allocation")
+			return nil
 		default:
 			if g, ok := gaussianOf(leaf); ok {
 				whole.addProduct(times, precisionUp(g))
@@ -214,6 +223,11 @@ func (l *pldLoss) read(a PLD, e privacy.Event, adj privacy.Adjacency) error {
 	if err != nil {
 		return err
 	}
+	for i := range l.parts {
+		if p := &l.parts[i]; p.shape == allocatedShape && !l.hopeless {
+			p.points = allocatedPoints(int(p.near), p.shift)
+		}
+	}
 	if precision := whole.up(); precision > 0 {
 		if len(l.parts) == 0 {
 			l.exact = &gdpLoss{mu: math.Sqrt(precision) * (1 + 1e-15)}
@@ -241,7 +255,7 @@ func join(parts []pldPart, lower bool) []pldPart {
 		joined = nil
 		index := map[key]int{}
 		for _, p := range parts {
-			if p.shape == pointShape { // stays
+			if p.shape == pointShape || p.shape == allocatedShape { // stays
 				joined = append(joined, p)
 				continue
 			}

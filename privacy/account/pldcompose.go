@@ -249,7 +249,7 @@ func (l *pldLoss) newGrid(d direction, a pldAim, lower bool) *pldComposed {
 		if p.shape == sumShape { // what u and two exponents are rounded by moves the loss, too
 			most *= 1 + p.shift*(z+p.shift)
 		}
-		largest = math.Max(largest, most)
+		largest = math.Max(largest, most+p.offset())
 	}
 	if spread(h) == 0 {
 		h = l.parts[0].shift / math.Max(1, math.Ceil(l.parts[0].shift/h))

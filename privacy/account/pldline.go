@@ -115,6 +115,7 @@ func (p pldPart) nodeCount(d direction, z, growth float64) float64 {
 // nodeError bounds the error of E e^{zL} relative to E e^{Re(z)L}, for losses up to
 // largest: of masses, of the exponent and of the rule.
 func (p pldPart) nodeError(z, growth, largest float64) float64 {
+	largest += p.offset()
 	far := p.shift // |u|, at most
 	if p.shape == normalShape || p.shape == sumShape {
 		far += z

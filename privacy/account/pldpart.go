@@ -15,21 +15,22 @@ const (
 type shape uint8
 
 const (
-	normalShape   shape = iota // P₀ = N(0,1), P₁ = N(shift,1), shift = 1/σ
-	laplaceShape               // Lap(0), Lap(shift), shift = 1/b
-	responseShape              // randomized response of ε = shift, which fails with probability lost
-	pointShape                 // as listed
-	sumShape                   // a noisy sum on a Poisson sample under replace-one, see lossAt
+	normalShape    shape = iota // P₀ = N(0,1), P₁ = N(shift,1), shift = 1/σ
+	laplaceShape                // Lap(0), Lap(shift), shift = 1/b
+	responseShape               // randomized response of ε = shift, which fails with probability lost
+	pointShape                  // as listed
+	allocatedShape              // an epoch of random allocation: as listed, and not symmetric
+	sumShape                    // a noisy sum on a Poisson sample under replace-one, see lossAt
 )
 
-// A pair is one of a release, on its sample. P₁ and P₀ are symmetric: with the two
+// A pair is one of a release, on its sample. P₁ and P₀ are symmetric, but of an allocatedShape: with the two
 // swapped they have the same profile.
 type pair struct {
 	shape shape
 	rate  float64 // of the sample, 1 for none
 	shift float64
 	lost  float64 // of a pointShape, what P₁ has in excess of 1
-	near  float64 // of a sumShape, how far presence moves the sum, over σ; shift is how far a replacement does
+	near  float64 // of a sumShape, how far presence moves the sum, over σ; shift is how far a replacement does. Of an allocatedShape, the batches
 }
 
 // A pldPart is a release and how often it is composed. With P₁, P₀ its pair and
@@ -39,12 +40,12 @@ type pair struct {
 type pldPart struct {
 	pair
 	times  float64
-	points []atom // of a pointShape
+	points []atom // of a pointShape or an allocatedShape
 }
 
 // side resolves d for this part: without a sample all directions are alike.
 func (p pldPart) side(d direction) direction {
-	if p.rate == 1 {
+	if p.rate == 1 && p.shape != allocatedShape {
 		return remove
 	}
 	return d
@@ -153,7 +154,7 @@ func (p pldPart) atoms() []atom {
 			list = append(list, atom{math.Inf(-1), p.lost, 0}, atom{math.Inf(1), 0, p.lost})
 		}
 		return list
-	case pointShape:
+	case pointShape, allocatedShape:
 		return p.points
 	}
 	return nil

@@ -75,7 +75,7 @@ func pureCost(a Accountant, e privacy.Event, adj privacy.Adjacency) (epsilon cos
 		k, ok := facts(leaf)
 		switch {
 		case !ok:
-			return unsupported(a, leaf, adj, notKnown)
+			return unsupported(a, leaf, adj, unknown(leaf))
 		case !k.pure.proven:
 			return unsupported(a, leaf, adj, "Gaussian noise is not ε-private for any ε; δ must be above 0")
 		}

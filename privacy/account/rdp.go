@@ -139,7 +139,7 @@ func (a RDP) curve(e privacy.Event, adj privacy.Adjacency) (*rdpCurve, error) {
 		}
 		k, ok := facts(leaf)
 		if !ok || k.renyi.divergence == nil {
-			return unsupported(a, leaf, adj, notKnown)
+			return unsupported(a, leaf, adj, unknown(leaf))
 		}
 		c.add(k.renyi.divergence, k.renyi, times)
 		c.leak.addProduct(times, k.leak)

@@ -47,6 +47,7 @@ var theorems = []Theorem{
 	{"fixed-pair", "Sampling a fixed number of records", "Zhu, Dong, Wang 2022; own proof"},
 	{"poisson-replace", "Poisson samples under replace-one", "Zhu, Dong, Wang 2022; own proof"},
 	{"poisson-replace-sum", "Noisy sums on Poisson samples under replace-one", "own proof"},
+	{"allocation", "Random allocation", "Feldman, Shenfeld 2025, 2026; own proof"},
 	{"poisson-lemma", "Poisson sampling of any release", "Zhu, Wang 2019"},
 	{"fixed-lemma", "Sampling a fixed number of records: any release", "Wang, Balle, Kasiviswanathan 2019"},
 	{"tuned", "The best of a random number of releases", "Liu, Talwar 2019; Papernot, Steinke 2022"},

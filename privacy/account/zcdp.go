@@ -42,7 +42,7 @@ func (a ZCDP) cost(e privacy.Event, adj privacy.Adjacency) (rho cost, leak float
 		}
 		k, ok := facts(leaf)
 		if !ok || !k.zcdp.proven {
-			return unsupported(a, leaf, adj, notKnown)
+			return unsupported(a, leaf, adj, unknown(leaf))
 		}
 		total.addProduct(times, k.zcdp.value)
 		leaks.addProduct(times, k.leak)

@@ -27,6 +27,9 @@ func (s Setup) Audit(ctx context.Context, job *run.Job) (*Result, error) {
 	if job.Spec.Privacy.Off {
 		return nil, &run.InputError{Where: job.Spec.Place("privacy"), Err: errors.New("privacy: found none; allowed is a claim that an audit can test")}
 	}
+	if privacy.Contains[privacy.Allocated](job.Plan) {
+		return nil, &run.InputError{Where: job.Spec.Place("method"), Err: errors.New("sampling: found allocation; allowed for an audit are poisson, fixed and all rows: it knows no attack on random allocation")}
+	}
 	if s.Fault == FaultSample && !privacy.Contains[privacy.PoissonSampled](job.Plan) && !privacy.Contains[privacy.FixedSampled](job.Plan) {
 		return nil, &run.InputError{Where: job.Spec.Place("method"), Err: fmt.Errorf("--plant: found %s for a run whose steps take all rows; allowed is one with samples, as by --set method.batch=100", s.Fault)}
 	}

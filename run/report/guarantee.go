@@ -301,7 +301,7 @@ func (v *view) spending(plan privacy.Event, a account.Accountant, b privacy.Budg
 		return account.SpentNear(plan, a, prefix(rec, n).Event(), b.Adjacency, b.Delta)
 	}
 	points := prefixes
-	if privacy.Contains[privacy.PoissonSampled](plan) || privacy.Contains[privacy.FixedSampled](plan) {
+	if privacy.Contains[privacy.PoissonSampled](plan) || privacy.Contains[privacy.FixedSampled](plan) || privacy.Contains[privacy.Allocated](plan) {
 		points = compositions
 	}
 	if meter, err := account.NewMeter(plan, a, b); err == nil && v.Filter {

@@ -388,6 +388,8 @@ func phrase(e privacy.Event, inside []string) string {
 		return fmt.Sprintf("on a secret random batch of %s of the %s records: %s", integer(e.M), integer(e.N), inside[0])
 	case privacy.PoissonSampled:
 		return fmt.Sprintf("on a secret random batch that holds each record independently with probability %s: %s", number(e.Rate), inside[0])
+	case privacy.Allocated:
+		return fmt.Sprintf("in an epoch whose %s secret batches hold each record once, at random, on each batch: %s", integer(e.Batches), inside[0])
 	case privacy.Repeated:
 		return fmt.Sprintf("%s times %s", integer(e.Count), inside[0])
 	case privacy.Composed:
@@ -440,6 +442,10 @@ func terms(plan privacy.Event) (noise, sampling string) {
 			return false
 		case privacy.FixedSampled:
 			note(&samplings, fmt.Sprintf("fixed size: each step draws %s of the %s records", integer(e.M), integer(e.N)))
+			privacy.Walk(e.Of, noisy)
+			return false
+		case privacy.Allocated:
+			note(&samplings, fmt.Sprintf("random allocation: each record is in one of the %s batches of an epoch", integer(e.Batches)))
 			privacy.Walk(e.Of, noisy)
 			return false
 		}

@@ -175,7 +175,7 @@ func releases(e privacy.Event, times int, to *[]privacy.Event) bool {
 		return true
 	case privacy.Repeated:
 		return e.Count <= mostReleases && releases(e.Of, times*e.Count, to)
-	case privacy.PoissonSampled, privacy.FixedSampled, privacy.NonPrivate:
+	case privacy.PoissonSampled, privacy.FixedSampled, privacy.Allocated, privacy.Continued, privacy.NonPrivate:
 		return false
 	}
 	if len(*to)+times > mostReleases {

@@ -54,7 +54,7 @@ func (l *pldLoss) newGeometric(d direction, a pldAim, lower bool) *geometric {
 		if p.shape == sumShape { // what u and two exponents are rounded by moves the loss, too
 			most *= 1 + p.shift*(a.z+p.shift)
 		}
-		largest = math.Max(largest, most)
+		largest = math.Max(largest, most+p.offset())
 	}
 	if steps > geometricMost || a.logDelta < geometricLeast {
 		return nil

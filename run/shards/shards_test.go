@@ -76,7 +76,7 @@ func (s *site) spec(out, more string) *run.Spec {
 	if strings.Contains(more, "replace-one") {
 		adjacency = "replace-one"
 	}
-	text := fmt.Sprintf("data: patients.csv\ntest: heldout.csv\nschema: schema.yaml\nmodel: {name: logistic}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: %s}\nledger: %s.db\nout: %s\n%s\n",
+	text := fmt.Sprintf("data: patients.csv\ntest: heldout.csv\nschema: schema.yaml\nmodel: {name: logistic}\nprivacy: {epsilon: 1, delta: 1e-6, adjacency: %s}\nledger: %s.db\nout: %s\n%s\n",
 		adjacency, out, out, strings.ReplaceAll(more, "replace-one\n", ""))
 	file := s.file(out + ".yaml")
 	s.must(os.WriteFile(file, []byte(text), 0o600))

@@ -19,12 +19,13 @@ import (
 func TestWorkers(t *testing.T) {
 	tb := t
 	csv := mustParse(t, small)
+	multiline := mustParse(t, lined)
 	units := mustParse(t, strings.Replace(strings.Replace(small, "rows: 100", "units: 100\nunit: {name: patient, rows: 2}", 1), "{name: id, type: ignore}", "{name: id, type: unit}", 1))
 	trim := mustParse(t, strings.Replace(small, "{", `{header: false, trim: true, comment: "|",`, 1))
 	sparse := mustParse(t, svm)
 	path := filepath.Join(t.TempDir(), "f")
 	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.SampledFrom([]*schema.Schema{csv, units, trim, sparse}).Draw(t, "schema")
+		s := rapid.SampledFrom([]*schema.Schema{csv, multiline, units, trim, sparse}).Draw(t, "schema")
 		lines := []string{"1,red,x,2,yes", "3,green,y,4,no", "-1,mauve,z,1e9,no", `2,"red","a ""b"", c",3,yes`, `2,"red","a ""b"" c",3,"no."`, "", "\r", "| 1,2", "1,red,\"x,2,yes", "bad,red,x,2,yes",
 			"1,red,\"x\ny\",2,yes", "1,red,\"x\r\n\r\n| \"\",,\",2,\"no\"", "1,\"red", "\",2,yes", "1,red,x,2", "1,red,,2,no", "1,red,\xff,2,no", "1,red,\"x\"y,2,no", "1,red,ü,2,maybe"}
 		head := "age,colour,id,gain,sick\n"

@@ -92,6 +92,7 @@ type Format struct {
 	Header    bool     `json:"header,omitempty"`    // CSV: the first line names the columns; without it the order is that of Schema.Columns
 	Comment   string   `json:"comment,omitempty"`   // lines that begin with it are no records; "": there are none
 	Trim      bool     `json:"trim,omitempty"`      // CSV: spaces around a cell are no part of it
+	Multiline bool     `json:"multiline,omitempty"` // CSV: a cell in quotes may span lines; otherwise a record is one line
 	Missing   []string `json:"missing,omitempty"`   // CSV: cells that say that there is no value
 }
 
@@ -578,7 +579,7 @@ func (f *Format) check() *config.Error {
 	}
 	switch f.Kind {
 	case KindLIBSVM, KindIDX:
-		if f.Delimiter != "" || f.Header || f.Trim || len(f.Missing) > 0 {
+		if f.Delimiter != "" || f.Header || f.Trim || f.Multiline || len(f.Missing) > 0 {
 			return bad("kind", "csv settings for "+f.Kind, "kind and comment alone")
 		}
 		if f.Kind == KindIDX && f.Comment != "" {

@@ -72,6 +72,7 @@ type format struct {
 	Header    bool     `yaml:"header"`
 	Comment   string   `yaml:"comment"`
 	Trim      bool     `yaml:"trim"`
+	Multiline bool     `yaml:"multiline"`
 	Missing   []string `yaml:"missing,list"`
 }
 
@@ -222,10 +223,10 @@ func (r *reader) format() Format {
 	f := &r.f.Format
 	f.Kind = or(r, "format.kind", f.Kind, KindCSV)
 	if f.Kind != KindCSV {
-		r.only("csv", "format.", "delimiter", "header", "trim", "missing")
+		r.only("csv", "format.", "delimiter", "header", "trim", "multiline", "missing")
 		return Format{Kind: f.Kind, Comment: f.Comment}
 	}
-	return Format{Kind: f.Kind, Comment: f.Comment, Trim: f.Trim, Delimiter: or(r, "format.delimiter", f.Delimiter, ","),
+	return Format{Kind: f.Kind, Comment: f.Comment, Trim: f.Trim, Multiline: f.Multiline, Delimiter: or(r, "format.delimiter", f.Delimiter, ","),
 		Header: or(r, "format.header", f.Header, true), Missing: or(r, "format.missing", f.Missing, []string{""})}
 }
 

@@ -21,7 +21,8 @@ import (
 
 var csvFormat = data.Format{Name: "a CSV file", Kind: schema.KindCSV, Divide: openCSV}
 
-// csvRows divides a CSV file. A record is a line, and more lines if a quoted cell goes on there.
+// csvRows divides a CSV file. A record is a line, so that a bad one has no effect on others; or, where the schema says so, more
+// lines if a quoted cell goes on there.
 type csvRows struct {
 	*lines
 	format *schema.Format
@@ -47,7 +48,9 @@ func openCSV(_ context.Context, in *data.Input) (data.Pieces, error) {
 		return nil, err
 	}
 	c := &csvRows{lines: text, format: &in.Schema.Format, width: len(in.Schema.Columns), label: -1}
-	c.probe.of, text.whole = c, c.whole
+	if c.probe.of = c; c.format.Multiline {
+		text.whole = c.whole
+	}
 	if c.format.Header {
 		if err := c.header(in); err != nil {
 			text.Close()
@@ -70,7 +73,7 @@ func openCSV(_ context.Context, in *data.Input) (data.Pieces, error) {
 // header reads the header line and says which columns the cells belong to.
 func (c *csvRows) header(in *data.Input) error {
 	line, f, n, err := c.first(func(p *piece) ([]byte, data.Fault, error) {
-		p.length = c.probe.extent
+		c.join(p, &c.probe)
 		return p.record(c.format)
 	})
 	switch {
@@ -111,8 +114,15 @@ func (c *csvRows) Piece(used data.RowReader) (data.RowReader, error) {
 		p = &csvPiece{of: c}
 	}
 	err := c.cut(&p.piece)
-	p.length = p.extent
+	c.join(&p.piece, p)
 	return p, err
+}
+
+// join makes records of several lines, if there are any. The lines of p are split in by.
+func (c *csvRows) join(p *piece, by *csvPiece) {
+	if c.format.Multiline {
+		p.length = by.extent
+	}
 }
 
 // whole returns the end of the last record of text that is whole, if its end can be known. all: the file ends after text.
@@ -329,7 +339,7 @@ func csvFault(err error) data.Fault {
 		case errors.Is(pe.Err, csv.ErrBareQuote):
 			f.Found, f.Allowed = "a quote within a cell that is not quoted", `quotes around the whole cell, and "" for a quote inside`
 		case errors.Is(pe.Err, csv.ErrQuote):
-			f.Found, f.Allowed = "a quoted cell that is not closed, or goes on after its quote", `a cell in quotes, with "" for a quote inside`
+			f.Found, f.Allowed = "a quoted cell that is not closed, or goes on after its quote", `a cell in quotes, with "" for a quote inside, on one line unless format says multiline: true`
 		}
 	}
 	return f

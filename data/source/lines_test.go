@@ -94,7 +94,7 @@ func checkRecords(t interface{ Fatalf(string, ...any) }, path, content string, f
 func TestRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	rapid.Check(t, func(t *rapid.T) {
-		format := &schema.Format{Kind: schema.KindCSV, Delimiter: rapid.SampledFrom([]string{",", ";", "é"}).Draw(t, "delimiter"), Trim: rapid.Bool().Draw(t, "trim"), Comment: "#"}
+		format := &schema.Format{Kind: schema.KindCSV, Delimiter: rapid.SampledFrom([]string{",", ";", "é"}).Draw(t, "delimiter"), Trim: rapid.Bool().Draw(t, "trim"), Comment: "#", Multiline: true}
 		token := rapid.SampledFrom([]string{"\n", "\n", "\r\n", `"`, `"`, `"`, `""`, format.Delimiter, format.Delimiter + `"`, `"` + format.Delimiter, "\"\n", "a", "b c", "\n#", " ", "\r", "ü", "\xff", "\x00"})
 		content := rapid.SampledFrom([]string{"", "", "\ufeff"}).Draw(t, "BOM") + strings.Join(rapid.SliceOfN(token, 0, 60).Draw(t, "content"), "")
 		checkRecords(t, path, content, format, rapid.IntRange(1, 100).Draw(t, "size"))
@@ -107,7 +107,7 @@ func FuzzRecords(f *testing.F) {
 	f.Add("\"a\n1,\"b\"\n#\"\n\"#\n#\",2\n\"a\n\"b\n \"c\n\"\n\n\xff\"\n\"\xff\n\"", true, uint8(1), uint8(9))
 	path := filepath.Join(f.TempDir(), "f")
 	f.Fuzz(func(t *testing.T, content string, trim bool, delimiter, size uint8) {
-		format := &schema.Format{Kind: schema.KindCSV, Delimiter: []string{",", ";", "é"}[delimiter%3], Trim: trim, Comment: "#"}
+		format := &schema.Format{Kind: schema.KindCSV, Delimiter: []string{",", ";", "é"}[delimiter%3], Trim: trim, Comment: "#", Multiline: true}
 		checkRecords(t, path, content, format, int(size))
 	})
 }
@@ -155,7 +155,7 @@ func recordsOf(t interface{ Fatalf(string, ...any) }, path string, format *schem
 // TestLongRecords: a cell that no quote ends in 8 MiB spoils one line, whatever the size of the pieces.
 func TestLongRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	format := &schema.Format{Kind: schema.KindCSV, Delimiter: ","}
+	format := &schema.Format{Kind: schema.KindCSV, Delimiter: ",", Multiline: true}
 	const long = 1 << 16
 	fill := strings.Repeat(strings.Repeat("b", long-1)+"\n", maxLine/long)
 	for _, c := range []struct {

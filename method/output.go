@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sottodp/sotto/internal/kern"
 )
 
 // Output says which combination of iterates becomes the model. All iterates are
@@ -124,9 +126,7 @@ func (f *Averager) mean(w []float64, all float64) {
 		copy(f.Out, w)
 		return
 	}
-	for j := range f.Out {
-		f.Out[j] += (w[j] - f.Out[j]) / all
-	}
+	kern.Approach(f.Out, w, all)
 }
 
 // pick chooses one of n by the bits of the first noisy iterate: fresh noise in a

@@ -6767,6 +6767,28 @@ loop:
 	VZEROUPPER
 	RET
 
+// func approachAVX512(dst *float64, v *float64, n int, all float64)
+// Requires: AVX, AVX512F
+TEXT ·approachAVX512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         v+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VBROADCASTSD all+24(FP), Z0
+
+loop:
+	VMOVUPD (AX), Z1
+	VMOVUPD (CX), Z2
+	VSUBPD  Z1, Z2, Z2
+	VDIVPD  Z0, Z2, Z2
+	VADDPD  Z2, Z1, Z1
+	VMOVUPD Z1, (AX)
+	ADDQ    $0x40, AX
+	ADDQ    $0x40, CX
+	SUBQ    $0x08, DX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
 // func gramAVX512x1(k int, a *float64, b *float64, step int, c *float64, ldc int)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·gramAVX512x1(SB), NOSPLIT, $0-48
@@ -11285,6 +11307,28 @@ loop:
 	VZEROUPPER
 	RET
 
+// func approachAVX2(dst *float64, v *float64, n int, all float64)
+// Requires: AVX
+TEXT ·approachAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         v+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VBROADCASTSD all+24(FP), Y0
+
+loop:
+	VMOVUPD (AX), Y1
+	VMOVUPD (CX), Y2
+	VSUBPD  Y1, Y2, Y2
+	VDIVPD  Y0, Y2, Y2
+	VADDPD  Y2, Y1, Y1
+	VMOVUPD Y1, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	SUBQ    $0x04, DX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
 // func gramAVX2x1(k int, a *float64, b *float64, step int, c *float64, ldc int)
 // Requires: AVX, FMA3
 TEXT ·gramAVX2x1(SB), NOSPLIT, $0-48
@@ -13695,9 +13739,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func releaseAVX512(dst *float64, counts *int64, n int, shift uint64, grid float64, size float64)
+// func releaseAVX512(dst *float64, counts *int64, n int, shift uint64, grid float64, size float64, inverse float64)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·releaseAVX512(SB), NOSPLIT, $0-48
+TEXT ·releaseAVX512(SB), NOSPLIT, $0-56
 	MOVQ         dst+0(FP), AX
 	MOVQ         counts+8(FP), CX
 	MOVQ         n+16(FP), DX
@@ -13705,19 +13749,26 @@ TEXT ·releaseAVX512(SB), NOSPLIT, $0-48
 	VMOVQ        BX, X0
 	VBROADCASTSD grid+32(FP), Z1
 	VBROADCASTSD size+40(FP), Z2
+	VBROADCASTSD inverse+48(FP), Z3
 
 loop:
-	VMOVDQU64 (CX), Z3
-	VPSLLQ    X0, Z3, Z3
-	VPSRAQ    X0, Z3, Z3
-	VCVTQQ2PD Z3, Z3
-	VMULPD    Z1, Z3, Z3
-	VDIVPD    Z2, Z3, Z3
-	VMOVUPD   Z3, (AX)
-	ADDQ      $0x40, AX
-	ADDQ      $0x40, CX
-	SUBQ      $0x08, DX
-	JNZ       loop
+	VMOVDQU64    (CX), Z4
+	VPSLLQ       X0, Z4, Z4
+	VPSRAQ       X0, Z4, Z4
+	VCVTQQ2PD    Z4, Z4
+	VMULPD       Z1, Z4, Z4
+	VMULPD       Z3, Z4, Z5
+	VMOVAPD      Z4, Z6
+	VFNMADD231PD Z2, Z5, Z6
+	VFMADD231PD  Z3, Z6, Z5
+	VMOVAPD      Z4, Z4
+	VFNMADD231PD Z2, Z5, Z4
+	VFMADD231PD  Z3, Z4, Z5
+	VMOVUPD      Z5, (AX)
+	ADDQ         $0x40, AX
+	ADDQ         $0x40, CX
+	SUBQ         $0x08, DX
+	JNZ          loop
 	VZEROUPPER
 	RET
 
@@ -13974,9 +14025,9 @@ GLOBL word_bf2a01a01a01a01a<>(SB), RODATA|NOPTR, $8
 DATA word_bfc5555555555555<>+0(SB)/8, $0xbfc5555555555555
 GLOBL word_bfc5555555555555<>(SB), RODATA|NOPTR, $8
 
-// func gaussianRoundAVX512(dst *int64, words *uint64, groups int, scale float64) int
+// func gaussianAddAVX512(dst *int64, words *uint64, groups int, scale float64) int
 // Requires: AVX, AVX512CD, AVX512DQ, AVX512F
-TEXT ·gaussianRoundAVX512(SB), NOSPLIT, $0-40
+TEXT ·gaussianAddAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         words+8(FP), CX
 	MOVQ         groups+16(FP), DX
@@ -14064,38 +14115,58 @@ loop:
 	VMULPD           Z1, Z0, Z1
 	VMULPD           Z7, Z0, Z7
 	VBROADCASTSD     word_3cd0000000000000<>+0(SB), Z8
-	VBROADCASTSD     word_3cf0000000000000<>+0(SB), Z9
+	VMOVAPD          Z8, Z8
+	VBROADCASTSD     word_3d08000000000000<>+0(SB), Z9
 	VFMADD231PD      Z9, Z6, Z8
-	VDIVPD           Z2, Z8, Z8
-	VBROADCASTSD     word_3cf0000000000000<>+0(SB), Z6
-	VFMADD231PD      Z6, Z2, Z8
 	VMULPD           Z0, Z8, Z8
-	VPBROADCASTQ     word_0040000000000000<>+0(SB), Z2
-	VPCMPUQ          $0x05, Z2, Z3, K1
-	VRNDSCALEPD      $0x08, Z1, Z2
-	VSUBPD           Z2, Z1, Z1
-	VPBROADCASTQ     word_7fffffffffffffff<>+0(SB), Z3
-	VANDPD           Z3, Z1, Z1
-	VADDPD           Z8, Z1, Z1
-	VBROADCASTSD     word_3fe0000000000000<>+0(SB), Z3
-	VCMPPD           $0x11, Z3, Z1, K2
-	KANDW            K2, K1, K1
-	VCVTPD2QQ        Z2, Z1
-	VRNDSCALEPD      $0x08, Z7, Z2
-	VSUBPD           Z2, Z7, Z3
+	VPBROADCASTQ     word_0040000000000000<>+0(SB), Z6
+	VPCMPUQ          $0x05, Z6, Z3, K1
+	VRNDSCALEPD      $0x08, Z1, Z3
+	VSUBPD           Z3, Z1, Z1
 	VPBROADCASTQ     word_7fffffffffffffff<>+0(SB), Z6
-	VANDPD           Z6, Z3, Z3
-	VADDPD           Z8, Z3, Z3
+	VANDPD           Z6, Z1, Z1
 	VBROADCASTSD     word_3fe0000000000000<>+0(SB), Z6
-	VCMPPD           $0x11, Z6, Z3, K2
+	VSUBPD           Z1, Z6, Z1
+	VFMSUB213PD      Z8, Z2, Z1
+	VXORPD           Z6, Z6, Z6
+	VCMPPD           $0x1e, Z6, Z1, K2
 	KANDW            K2, K1, K1
-	VCVTPD2QQ        Z2, Z7
+	VCVTPD2QQ        Z3, Z1
+	VRNDSCALEPD      $0x08, Z7, Z3
+	VSUBPD           Z3, Z7, Z6
+	VPBROADCASTQ     word_7fffffffffffffff<>+0(SB), Z7
+	VANDPD           Z7, Z6, Z6
+	VBROADCASTSD     word_3fe0000000000000<>+0(SB), Z7
+	VSUBPD           Z6, Z7, Z6
+	VFMSUB213PD      Z8, Z2, Z6
+	VXORPD           Z2, Z2, Z2
+	VCMPPD           $0x1e, Z2, Z6, K2
+	KANDW            K2, K1, K1
+	VCVTPD2QQ        Z3, Z7
+	VUNPCKLPD        Z7, Z1, Z2
+	VUNPCKHPD        Z7, Z1, Z1
+	VMOVDQU64        (AX), Z3
+	VPADDQ           Z3, Z2, Z6
+	VPXORQ           Z6, Z3, Z3
+	VPXORQ           Z6, Z2, Z2
+	VPANDQ           Z3, Z2, Z3
+	VPBROADCASTQ     word_8000000000000000<>+0(SB), Z2
+	VPTESTNMQ        Z2, Z3, K2
+	KANDW            K2, K1, K1
+	VMOVDQA64        Z6, Z2
+	VMOVDQU64        64(AX), Z3
+	VPADDQ           Z3, Z1, Z6
+	VPXORQ           Z6, Z3, Z3
+	VPXORQ           Z6, Z1, Z1
+	VPANDQ           Z3, Z1, Z3
+	VPBROADCASTQ     word_8000000000000000<>+0(SB), Z1
+	VPTESTNMQ        Z1, Z3, K2
+	KANDW            K2, K1, K1
+	VMOVDQA64        Z6, Z1
 	KMOVW            K1, BX
 	ANDL             $0x000000ff, BX
 	CMPL             BX, $0x000000ff
 	JNE              stop
-	VUNPCKLPD        Z7, Z1, Z2
-	VUNPCKHPD        Z7, Z1, Z1
 	VMOVUPD          Z2, (AX)
 	VMOVUPD          Z1, 64(AX)
 	ADDQ             $0x00000080, CX
@@ -14111,8 +14182,8 @@ stop:
 DATA word_3cd0000000000000<>+0(SB)/8, $0x3cd0000000000000
 GLOBL word_3cd0000000000000<>(SB), RODATA|NOPTR, $8
 
-DATA word_3cf0000000000000<>+0(SB)/8, $0x3cf0000000000000
-GLOBL word_3cf0000000000000<>(SB), RODATA|NOPTR, $8
+DATA word_3d08000000000000<>+0(SB)/8, $0x3d08000000000000
+GLOBL word_3d08000000000000<>(SB), RODATA|NOPTR, $8
 
 DATA word_0040000000000000<>+0(SB)/8, $0x0040000000000000
 GLOBL word_0040000000000000<>(SB), RODATA|NOPTR, $8
@@ -14244,6 +14315,9 @@ stop:
 	MOVQ DX, ret+32(FP)
 	VZEROUPPER
 	RET
+
+DATA word_3cf0000000000000<>+0(SB)/8, $0x3cf0000000000000
+GLOBL word_3cf0000000000000<>(SB), RODATA|NOPTR, $8
 
 // func chacha8AVX512(out *[128]uint64, key *[4]uint64)
 // Requires: AVX, AVX512F

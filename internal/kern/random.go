@@ -9,7 +9,7 @@ import (
 // The transforms here turn random words, little-endian uint64, into noise. They are
 // pure functions: the words are the caller's. Gaussian and Laplace give floats, for
 // work that needs no proof (networks say so): the private oracle's noise is
-// package noise's, which rounds exactly, and takes from here GaussianRound and
+// package noise's, which rounds exactly, and takes from here GaussianAdd and
 // LaplaceRound alone.
 
 // Gaussian sets dst to values of N(0, scale²), a pair from each 16 bytes of random

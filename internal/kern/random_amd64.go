@@ -21,23 +21,23 @@ func laplaceFast(dst []float64, random []byte, scale float64) int {
 	return n
 }
 
-// GaussianRound sets values of dst, from the first on, to scale times a standard
+// GaussianAdd adds to numbers of dst, from the first on, scale times a standard
 // Gaussian value, rounded to the nearest integer, a pair from each two words, and
-// returns how many: it stops before 16 values of which one is not proven, or where
+// returns to how many: it stops before 16 of which one value is not proven or one sum leaves int64, or where
 // less than 16 are left, or at once where there is no kernel. A value is proven by
 // the bounds of package noise (AddGaussian), whose steps it does, with products
 // fused, which only shrinks errors; a pair whose first word is below 2⁵⁴ is never
 // proven. Scale is at most 2⁵⁴.
-func GaussianRound(dst []int64, words []uint64, scale float64) int {
-	n := len(dst) &^ 15
+func GaussianAdd(dst []int64, words []uint64, scale float64) int {
+	n := min(len(dst), len(words)) &^ 15
 	if use != avx512 || n == 0 {
 		return 0
 	}
-	return n - 16*gaussianRoundAVX512(&dst[0], &words[:n][0], n/16, scale)
+	return n - 16*gaussianAddAVX512(&dst[0], &words[0], n/16, scale)
 }
 
-// LaplaceRound is GaussianRound for Laplace values, one from each word: a sign bit
-// and a uniform of 63 bits, in groups of 8.
+// LaplaceRound sets values of dst to Laplace values, one from each word: a sign bit
+// and a uniform of 63 bits, in groups of 8. They are rounded and proven as by GaussianAdd.
 func LaplaceRound(dst []int64, words []uint64, scale float64) int {
 	n := len(dst) &^ 7
 	if use != avx512 || n == 0 {

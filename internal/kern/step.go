@@ -30,6 +30,15 @@ func Descend(w, v []float64, eta float64) float64 {
 	return sumSquares4(s0, s1, s2, s3, v)
 }
 
+// Approach moves the numbers of dst toward those of v: dst_j += (v_j − dst_j)/all.
+func Approach(dst, v []float64, all float64) {
+	n := approachFast(dst, v, all)
+	dst, v = dst[n:], v[n:len(dst)]
+	for j, x := range v {
+		dst[j] += (x - dst[j]) / all
+	}
+}
+
 // sumSquares4 adds the squares of up to three numbers to four partial sums, and these up.
 func sumSquares4(s0, s1, s2, s3 float64, v []float64) float64 {
 	s := [4]float64{s0, s1, s2, s3}

@@ -107,6 +107,9 @@ func addWhereAVX512(dst *float32, x *float32, from *int32, n int, k int32)
 func add32AVX512(dst *float32, x *float32, n int)
 
 //go:noescape
+func approachAVX512(dst *float64, v *float64, n int, all float64)
+
+//go:noescape
 func gramAVX512x1(k int, a *float64, b *float64, step int, c *float64, ldc int)
 
 //go:noescape
@@ -197,6 +200,9 @@ func addWhereAVX2(dst *float32, x *float32, from *int32, n int, k int32)
 func add32AVX2(dst *float32, x *float32, n int)
 
 //go:noescape
+func approachAVX2(dst *float64, v *float64, n int, all float64)
+
+//go:noescape
 func gramAVX2x1(k int, a *float64, b *float64, step int, c *float64, ldc int)
 
 //go:noescape
@@ -266,7 +272,7 @@ func spillAVX512(counts *int64, acc *float64, n int, scale float64)
 func roundShiftAVX512(v *int64, n int, most uint64)
 
 //go:noescape
-func releaseAVX512(dst *float64, counts *int64, n int, shift uint64, grid float64, size float64)
+func releaseAVX512(dst *float64, counts *int64, n int, shift uint64, grid float64, size float64, inverse float64)
 
 //go:noescape
 func narrowAVX512(dst *float32, src *float64, n int) uint64
@@ -287,7 +293,7 @@ func descendAVX2(sums *[4]float64, w *float64, v *float64, n int, eta float64)
 func gaussianAVX512(dst *float64, words *uint64, groups int, scale float64)
 
 //go:noescape
-func gaussianRoundAVX512(dst *int64, words *uint64, groups int, scale float64) int
+func gaussianAddAVX512(dst *int64, words *uint64, groups int, scale float64) int
 
 //go:noescape
 func laplaceAVX512(dst *float64, words *uint64, groups int, scale float64)

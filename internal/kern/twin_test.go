@@ -499,6 +499,35 @@ func TestCounts(t *testing.T) {
 	}
 }
 
+// TestRelease: what a kernel releases without a division has the bits of one, for sizes of all kinds: counts of batches,
+// numbers near powers of two, and any. Grids and sizes far from 1 are divided.
+func TestRelease(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 17))
+	counts, got := make([]int64, 1<<10), make([]float64, 1<<10)
+	for round := range 600 {
+		size, grid, shift := float64(1+r.IntN(1<<20)), math.Ldexp(1, -r.IntN(60)), uint(r.IntN(64))
+		switch round % 4 {
+		case 1:
+			size = math.Float64frombits(math.Float64bits(math.Ldexp(1, r.IntN(40)-20)) + uint64(r.IntN(9)) - 4)
+		case 2:
+			size = r.ExpFloat64() + 0x1p-40
+		case 3:
+			size, grid = math.Ldexp(1+r.Float64(), r.IntN(1800)-900), math.Ldexp(1, r.IntN(1800)-900)
+		}
+		for i := range counts {
+			counts[i] = int64(r.Uint64()) >> r.IntN(64)
+		}
+		under(t, func() {
+			Release(got, counts, shift, grid, size)
+			for i, v := range counts {
+				if want := float64(v<<shift>>shift) * grid / size; !equal(got[i], want) {
+					t.Fatalf("%v: %d over %v with grid %v and shift %d is %v (%x), want %v (%x)", use, v, size, grid, shift, got[i], math.Float64bits(got[i]), want, math.Float64bits(want))
+				}
+			}
+		})
+	}
+}
+
 // TestStep: squares and a step along a vector against their definitions, the order of the sums included.
 func TestStep(t *testing.T) {
 	for n := range 40 {
@@ -519,6 +548,7 @@ func TestStep(t *testing.T) {
 				t.Fatalf("%v: the squares of %v sum up to %v, want %v", use, v, got, want)
 			}
 		})
+		twins(t, fmt.Sprintf("approach n=%d", n), w, func(dst []float64) { Approach(dst, v, 3) })
 		twins(t, fmt.Sprintf("descend n=%d", n), append([]float64{0}, w...), func(dst []float64) {
 			dst[0] = Descend(dst[1:], v, eta)
 			if !equal(dst[0], want) {

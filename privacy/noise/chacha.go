@@ -65,6 +65,12 @@ func (c *chacha) words(dst []uint64) {
 		return
 	}
 	for len(dst) > 0 {
+		if c.at == perKey && len(dst) >= len(c.buf) {
+			kern.ChaCha8((*[perKey + 4]uint64)(dst), &c.key) // straight to dst: the next words take the place of the next key
+			copy(c.key[:], dst[perKey:])
+			dst = dst[perKey:]
+			continue
+		}
 		if c.at == perKey {
 			c.refill()
 		}

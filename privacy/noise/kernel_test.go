@@ -1,6 +1,7 @@
 package noise
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -29,15 +30,19 @@ func TestKernelIsSlow(t *testing.T) {
 					words[i] = odd()
 				}
 			}
-			var got [16]int64
-			n := kern.GaussianRound(got[:], words[:], scale)
+			var got, before [16]int64
+			for i := range before {
+				before[i] = r.Int64N(1 << 61)
+				got[i] = before[i]
+			}
+			n := kern.GaussianAdd(got[:], words[:], scale)
 			if round%2 == 0 {
 				groups++
 				proven += n / 16
 			}
 			for i := 0; i < n; i += 2 {
-				if j, k := st.pair(uint64(i), words[i], words[i+1], scale); got[i] != j || got[i+1] != k {
-					t.Fatalf("Gaussian of %x, %x at scale %v: kernel %d, %d; exactly %d, %d", words[i], words[i+1], scale, got[i], got[i+1], j, k)
+				if j, k := st.pair(uint64(i), words[i], words[i+1], scale); got[i]-before[i] != j || got[i+1]-before[i+1] != k {
+					t.Fatalf("Gaussian of %x, %x at scale %v: kernel %d, %d; exactly %d, %d", words[i], words[i+1], scale, got[i]-before[i], got[i+1]-before[i+1], j, k)
 				}
 			}
 			n = kern.LaplaceRound(got[:], words[:], scale)
@@ -60,7 +65,24 @@ func TestKernelIsSlow(t *testing.T) {
 		words[i] = r.Uint64() | 1<<62
 	}
 	words[6] = 1<<54 - 1
-	if n := kern.GaussianRound(make([]int64, 16), words, 1); n != 0 {
+	if n := kern.GaussianAdd(make([]int64, 16), words, 1); n != 0 {
 		t.Errorf("a group with a word below 2⁵⁴ was proven")
+	}
+	// A sum that leaves int64 is left to the other way, and nothing of its group is changed.
+	for i := range words {
+		words[i] = 1<<63 | uint64(i)<<57
+	}
+	for i := range words {
+		for _, end := range []int64{math.MaxInt64, math.MinInt64} {
+			full := make([]int64, 16)
+			full[i] = end
+			if kern.GaussianAdd(full, words, 0x1p40) == 0 {
+				if full[i] != end || full[(i+1)%16] != 0 {
+					t.Errorf("a group was left, but changed: %d", full)
+				}
+			} else if (full[i] > 0) != (end > 0) {
+				t.Errorf("a sum wrapped around from %d to %d", end, full[i])
+			}
+		}
 	}
 }

@@ -110,9 +110,11 @@ func turn(v uint64) (cos, sin float64) {
 // infinite and the comparison false. The slow path is taken by about one pair in
 // 2⁴⁴/scale.
 //
-// Where there is a kernel for it (kern.GaussianRound), it does these steps for eight
-// pairs at once, with the same bounds and the same comparison; it leaves words u
-// below 2⁵⁴ to fastPair. Both prove what they return, so the values are the same.
+// Where there is a kernel for it (kern.GaussianAdd), it does these steps for eight
+// pairs at once, with the same bounds; it leaves words u below 2⁵⁴, and sums that leave int64, to fastPair. Both prove what
+// they return, so the values are the same. The kernel does not divide by r: with h = fl(½ − |x−k|) and
+// S = fl(scale·(2⁻⁵⁰ + 3e·2⁻⁴⁸)), which is scale·(err + r²·2⁻⁴⁸) up to rounding, it takes what has h·r > S. The sign of h·r − S
+// by one fused operation is right, so ½ − |x−k| > S/r up to four roundings, which the half above covers, too.
 func (s *Source) AddGaussian(dst []int64, scale float64) {
 	checkScale(scale)
 	if scale == 0 {
@@ -127,18 +129,20 @@ func (s *Source) AddGaussian(dst []int64, scale float64) {
 		return
 	}
 	var words [batch]uint64
-	var out [batch]int64
 	for len(dst) > 0 {
 		n := min(batch, (len(dst)+1)&^1)
+		to := dst[:min(n, len(dst))]
 		pos := st.pos
 		st.words(words[:n])
 		for i := 0; i < n; {
-			i += kern.GaussianRound(out[i:n], words[i:n], scale)
+			i += kern.GaussianAdd(to[i:], words[i:n], scale)
 			for end := min(i+16, n); i < end; i += 2 {
-				out[i], out[i+1] = st.pair(pos+uint64(i), words[i], words[i+1], scale)
+				var z [2]int64
+				z[0], z[1] = st.pair(pos+uint64(i), words[i], words[i+1], scale)
+				addAll(to[i:], z[:])
 			}
 		}
-		dst = addAll(dst, out[:n])
+		dst = dst[len(to):]
 	}
 }
 
@@ -151,8 +155,8 @@ func (st *state) pair(pos, u, v uint64, scale float64) (j, k int64) {
 	return j, k
 }
 
-// batch is how many words are drawn at once.
-const batch = 256
+// batch is how many words are drawn at once: those of four keys, and whole groups of the kernels.
+const batch = 4 * perKey
 
 // addAll adds values to the first of dst and returns the others.
 func addAll(dst, values []int64) []int64 {

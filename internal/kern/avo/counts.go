@@ -68,19 +68,54 @@ func roundShift() {
 	}, at)
 }
 
-// release turns counts into numbers.
+// release turns counts into numbers. The quotient by size has the bits of a division: inverse is the nearest number to
+// 1/size, one correction brings the quotient within a unit of its last place, and the next, by Markstein's theorem, to the
+// nearest number, where nothing overflows or underflows.
 func release() {
-	TEXT("releaseAVX512", 4, "func(dst *float64, counts *int64, n int, shift uint64, grid float64, size float64)")
+	TEXT("releaseAVX512", 4, "func(dst *float64, counts *int64, n int, shift uint64, grid float64, size float64, inverse float64)")
 	Pragma("noescape")
-	dst, counts, n, shift, grid, size := gp("dst"), gp("counts"), gp("n"), shiftBy("shift"), all("grid"), all("size")
+	dst, counts, n, shift := gp("dst"), gp("counts"), gp("n"), shiftBy("shift")
+	grid, size, inverse := all("grid"), all("size"), all("inverse")
 	each(n, func() {
-		x := ZMM()
+		x, q := ZMM(), ZMM()
 		VMOVDQU64(Mem{Base: counts}, x)
 		VPSLLQ(shift, x, x)
 		VPSRAQ(shift, x, x)
 		VCVTQQ2PD(x, x)
 		VMULPD(grid, x, x)
-		VDIVPD(size, x, x)
-		VMOVUPD(x, Mem{Base: dst})
+		VMULPD(inverse, x, q)
+		for range 2 {
+			rest := ZMM()
+			VMOVAPD(x, rest)
+			VFNMADD231PD(size, q, rest) // x − q·size
+			VFMADD231PD(inverse, rest, q)
+		}
+		VMOVUPD(q, Mem{Base: dst})
 	}, dst, counts)
+}
+
+// approach moves numbers of dst toward those of v by the inverse of all.
+func approach(m machine) {
+	TEXT("approach"+m.name, 4, "func(dst *float64, v *float64, n int, all float64)")
+	Pragma("noescape")
+	dst, v, n, count := gp("dst"), gp("v"), gp("n"), m.vec()
+	at, err := Param("all").Resolve()
+	if err != nil {
+		panic(err)
+	}
+	VBROADCASTSD(at.Addr, count)
+	Label("loop")
+	x, d := m.vec(), m.vec()
+	VMOVUPD(Mem{Base: dst}, x)
+	VMOVUPD(Mem{Base: v}, d)
+	VSUBPD(x, d, d)
+	VDIVPD(count, d, d)
+	VADDPD(d, x, x)
+	VMOVUPD(x, Mem{Base: dst})
+	ADDQ(U8(8*m.doubles()), dst)
+	ADDQ(U8(8*m.doubles()), v)
+	SUBQ(U8(m.doubles()), n)
+	JNZ(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
 }

@@ -46,6 +46,7 @@ func main() {
 		highest(m)
 		addWhere(m)
 		add32(m)
+		approach(m)
 		for across := range 3 {
 			gram(m, across+1)
 		}

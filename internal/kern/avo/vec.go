@@ -159,7 +159,7 @@ func random() {
 	for _, round := range []bool{false, true} {
 		name, goType := "gaussian", "float64"
 		if round {
-			name, goType = "gaussianRound", "int64"
+			name, goType = "gaussianAdd", "int64"
 		}
 		if round {
 			TEXT(name+"AVX512", 4, fmt.Sprintf("func(dst *%s, words *uint64, groups int, scale float64) int", goType))
@@ -191,17 +191,21 @@ func random() {
 		VMULPD(sin, scale, sin)
 		out0, out1 := ZMM(), ZMM()
 		if round {
-			slack := m.slack(e)
-			VDIVPD(r, slack, slack)
-			VFMADD231PD(m.constant(0x1p-48), r, slack)
+			slack := ZMM()
+			VMOVAPD(m.constant(0x1p-50), slack)
+			VFMADD231PD(m.constant(3*0x1p-48), e, slack)
 			VMULPD(scale, slack, slack)
 			ok := m.certain(u)
-			m.nearest(cos, slack, ok)
-			m.nearest(sin, slack, ok)
+			m.nearestOf(cos, r, slack, ok)
+			m.nearestOf(sin, r, slack, ok)
+			VUNPCKLPD(sin, cos, out0)
+			VUNPCKHPD(sin, cos, out1)
+			m.addWithin(dst, out0, out1, ok)
 			stopUnless(ok)
+		} else {
+			VUNPCKLPD(sin, cos, out0)
+			VUNPCKHPD(sin, cos, out1)
 		}
-		VUNPCKLPD(sin, cos, out0)
-		VUNPCKHPD(sin, cos, out1)
 		VMOVUPD(out0, Mem{Base: dst})
 		VMOVUPD(out1, Mem{Base: dst, Disp: 64})
 		ADDQ(U32(128), words)
@@ -345,6 +349,36 @@ func (m machine) nearest(x, slack reg.VecVirtual, ok reg.OpmaskVirtual) {
 	VCMPPD(Imm(17), m.constant(0.5), d, k) // less, false for NaN
 	KANDW(k, ok, ok)
 	VCVTPD2QQ(r, x)
+}
+
+// nearestOf is nearest for slack/r: it keeps the lanes where (½ − |x − round x|)·r > slack, whose sign a fused product
+// has right.
+func (m machine) nearestOf(x, r, slack reg.VecVirtual, ok reg.OpmaskVirtual) {
+	whole, d, none, k := ZMM(), ZMM(), ZMM(), K()
+	VRNDSCALEPD(Imm(8), x, whole) // to nearest, ties to even
+	VSUBPD(whole, x, d)
+	VANDPD(m.bits(1<<63-1), d, d)
+	VSUBPD(d, m.constant(0.5), d)
+	VFMSUB213PD(slack, r, d)
+	zero(none)
+	VCMPPD(Imm(30), none, d, k) // greater, false for NaN
+	KANDW(k, ok, ok)
+	VCVTPD2QQ(whole, x)
+}
+
+// addWithin adds 16 numbers at dst to out0 and out1, and keeps no lane where a sum leaves int64.
+func (m machine) addWithin(dst reg.GPVirtual, out0, out1 reg.VecVirtual, ok reg.OpmaskVirtual) {
+	for i, out := range []reg.VecVirtual{out0, out1} {
+		to, sum, k := ZMM(), ZMM(), K()
+		VMOVDQU64(Mem{Base: dst, Disp: 64 * i}, to)
+		VPADDQ(to, out, sum)
+		VPXORQ(sum, to, to)
+		VPXORQ(sum, out, out)
+		VPANDQ(to, out, to) // negative where both have one sign and the sum the other
+		VPTESTNMQ(m.bits(1<<63), to, k)
+		KANDW(k, ok, ok)
+		VMOVDQA64(sum, out)
+	}
 }
 
 func stopUnless(ok reg.OpmaskVirtual) {

@@ -24,8 +24,25 @@ const randomShare = 16
 // netTile is how many rows of a network, whose products of matrices want many, are evaluated at once.
 const netTile = 256
 
-// parallelRows is the batch from which a pass is worth sharing between workers.
-const parallelRows = 4096
+// Workers share a pass over a batch of at least so many rows. Dense rows of a model with many parameters, and rows of
+// networks, are shared from as few as parallelLeast on, where a batch is so many products.
+const (
+	parallelRows     = 4096
+	parallelLeast    = 64
+	parallelProducts = 1 << 18
+)
+
+// splitOf is the number of rows of a batch from which workers share a pass.
+func splitOf(t *data.Table, m model.Model, network bool) int {
+	most := parallelRows
+	switch {
+	case network:
+		most = 2 * netTile
+	case len(t.Blocks) == 0 || t.Blocks[0].Start != nil: // sparse rows have few products, and every worker sums all parameters
+		return most
+	}
+	return min(most, max(parallelLeast, parallelProducts/m.Dim()))
+}
 
 // Local sums over the rows of a table in this process. It holds what its workers need, so that a pass over gradients
 // allocates nothing. It is for one goroutine.
@@ -130,9 +147,9 @@ func (s *Local) open(t *data.Table, m model.Model, workers int) {
 		least, s.fetches = 32, true
 	}
 	s.tile = min(data.BlockRows, max(least, 24<<10/(4*max(1, t.Dim))&^3))
-	s.split, s.shares = parallelRows, t.Shares()
+	s.split, s.shares = splitOf(t, m, s.network), t.Shares()
 	if s.network {
-		s.split, s.tile, s.fetches = 2*netTile, netTile, false
+		s.tile, s.fetches = netTile, false
 	}
 	if tile := m.Facts().Tile; tile > 0 {
 		s.tile = min(data.BlockRows, tile)

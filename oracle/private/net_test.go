@@ -126,6 +126,63 @@ func TestNetworkRowIsWithinTheClipNorm(t *testing.T) {
 	})
 }
 
+// Workers share small batches of networks and of models with many parameters, and the sums are those of one worker.
+func TestSmallBatches(t *testing.T) {
+	const dim = 72
+	rnd := rand.New(rand.NewPCG(8, 8))
+	rows := randomRows(rnd, 400, dim)
+	for i := range rows {
+		rows[i].y = float32(i % 10)
+	}
+	tab := table(rows, 10, false)
+	var list []int32
+	for i := 0; i < len(rows); i += 1 + rnd.IntN(3) {
+		list = append(list, int32(i))
+	}
+	for _, m := range []model.Model{
+		newModel(t, "mlp", model.Options{Dim: dim, Classes: 10, NormBound: 1, Layers: []string{"60 relu", "20 tanh"}}),
+		newModel(t, "cnn", model.Options{Dim: dim, Shape: []int{6, 6, 2}, Classes: 10, NormBound: 1, Layers: []string{"conv 8 3 pad 1", "max 2", "40"}}),
+		newModel(t, "cnn", model.Options{Dim: dim, Shape: []int{6, 6, 2}, Classes: 10, NormBound: 1, Layers: []string{"conv 8 3 pad 1", "40"}, Compute: "float64"}),
+		newModel(t, "softmax", model.Options{Dim: dim, Classes: 10, NormBound: 1}),
+	} {
+		w := make([]float64, m.Dim())
+		for j := range w {
+			w[j] = rnd.NormFloat64() / 4
+		}
+		var want []int64
+		for _, workers := range []int{1, 2, 3, 7} {
+			var s Local
+			s.open(tab, m, workers)
+			if split := splitOf(tab, m, s.network); s.network && split > len(list) || s.split != split {
+				t.Errorf("%s: batches are shared from %d rows on", m.Name(), s.split)
+			}
+			s.split = parallelLeast
+			_, got, err := s.sum(w, clip.Norm{C: 0.3}, oracle.Public{Rows: 400}, list, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.users != workers {
+				t.Errorf("%s: %d of %d workers share a batch of %d rows", m.Name(), s.users, workers, len(list))
+			}
+			if s.Close(); workers == 1 {
+				want = got
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %d workers: another sum", m.Name(), workers)
+			}
+		}
+	}
+}
+
+// newModel is the model of that name.
+func newModel(t *testing.T, name string, o model.Options) model.Model {
+	m, err := model.New(name, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // Sums over neighbors differ by at most the sensitivity, and do not depend on order, form or workers.
 func TestNetworkNeighbors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

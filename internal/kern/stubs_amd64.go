@@ -128,6 +128,24 @@ func peakF32AVX512(n int)
 func peakF64AVX512(n int)
 
 //go:noescape
+func bytesDotAVX512x10(z *float64, step int, x *byte, stride int, groups int, w *int16, off *float64, scale *float64, row *float64)
+
+//go:noescape
+func bytesDotAVX512x5(z *float64, step int, x *byte, stride int, groups int, w *int16, off *float64, scale *float64, row *float64)
+
+//go:noescape
+func bytesDotAVX512x1(z *float64, step int, x *byte, stride int, groups int, w *int16, off *float64, scale *float64, row *float64)
+
+//go:noescape
+func bytesAddAVX512x10(dst *float64, d int, a *int16, x *byte, stride int, pairs int, chunks int, off *float64, unit float64)
+
+//go:noescape
+func bytesAddAVX512x5(dst *float64, d int, a *int16, x *byte, stride int, pairs int, chunks int, off *float64, unit float64)
+
+//go:noescape
+func bytesAddAVX512x1(dst *float64, d int, a *int16, x *byte, stride int, pairs int, chunks int, off *float64, unit float64)
+
+//go:noescape
 func dotF32AVX2(z *float64, x *float32, stride int, rows *int32, groups int, w *float64, n int)
 
 //go:noescape
@@ -221,6 +239,18 @@ func peakF32AVX2(n int)
 func peakF64AVX2(n int)
 
 //go:noescape
+func bytesDotAVX2x5(z *float64, step int, x *byte, stride int, groups int, w *int16, off *float64, scale *float64, row *float64)
+
+//go:noescape
+func bytesDotAVX2x1(z *float64, step int, x *byte, stride int, groups int, w *int16, off *float64, scale *float64, row *float64)
+
+//go:noescape
+func bytesAddAVX2x5(dst *float64, d int, a *int16, x *byte, stride int, pairs int, chunks int, off *float64, unit float64)
+
+//go:noescape
+func bytesAddAVX2x1(dst *float64, d int, a *int16, x *byte, stride int, pairs int, chunks int, off *float64, unit float64)
+
+//go:noescape
 func dotSparseFMA(s *[8]float64, col *int32, x *float32, n int, w *float64, dim int) int
 
 //go:noescape
@@ -264,6 +294,15 @@ func plainPanelAVX512(dst *float64, list *int32, a *float64, x *float32, stride 
 
 //go:noescape
 func listTermsAVX512(list *int32, a *float32, lda int, terms int) int
+
+//go:noescape
+func bytesWordsAVX2(dst *int16, step int, w *float64, chunks int, scale float64, sums *[8]int32)
+
+//go:noescape
+func bytesLargestAVX2(w *float64, n int, most *[4]uint64)
+
+//go:noescape
+func bytesWeightsAVX2(dst *int16, a *float64, n int, inverse float64, sums *[8]float64)
 
 //go:noescape
 func spillAVX512(counts *int64, acc *float64, n int, scale float64)

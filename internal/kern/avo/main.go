@@ -51,6 +51,7 @@ func main() {
 			gram(m, across+1)
 		}
 		yardsticks(m)
+		bytes(m)
 	}
 	sparse()
 	lines(false)
@@ -59,13 +60,16 @@ func main() {
 	dot5()
 	axpy5()
 	dot10()
-	for _, bytes := range []int{32, 64, 192} {
-		panels(bytes)
+	for _, size := range []int{32, 64, 192} {
+		panels(size)
 	}
 	axpy10()
 	wholePanel(false)
 	wholePanel(true)
 	listTerms()
+	bytesWords()
+	bytesLargest()
+	bytesWeights()
 	spill()
 	roundShift()
 	release()

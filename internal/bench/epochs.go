@@ -250,21 +250,30 @@ func mnist(r *results) error {
 	return shape(r, dense(60_000, 784, 10), "mnist_softmax", "mnist", "softmax", "60,000×784, 10 classes", 15, 10, true)
 }
 
-// network measures a network of 128 hidden units.
+// hidden is a network of 128 hidden units.
+func hidden() (model.Model, error) {
+	return model.New("mlp", model.Options{Dim: 784, Classes: 10, NormBound: 1, Layers: []string{"128 relu"}})
+}
+
+// convolutions is the network of Opacus' example for MNIST.
+func convolutions() (model.Model, error) {
+	return model.New("cnn", model.Options{
+		Dim: 784, Classes: 10, NormBound: 1, Shape: []int{28, 28},
+		Layers: []string{"conv 16 8x8 stride 2 pad 3", "max 2 stride 1", "conv 32 4x4 stride 2", "max 2 stride 1", "32"},
+	})
+}
+
 func network(r *results) error {
-	m, err := model.New("mlp", model.Options{Dim: 784, Classes: 10, NormBound: 1, Layers: []string{"128 relu"}})
+	m, err := hidden()
 	if err != nil {
 		return err
 	}
 	return kinds(r, 60_000, m, "mlp", "network of 128 hidden units", 5)
 }
 
-// images measures the network of Opacus' example for MNIST, on a quarter of its rows.
+// images measures convolutions on a quarter of the rows of MNIST.
 func images(r *results) error {
-	m, err := model.New("cnn", model.Options{
-		Dim: 784, Classes: 10, NormBound: 1, Shape: []int{28, 28},
-		Layers: []string{"conv 16 8x8 stride 2 pad 3", "max 2 stride 1", "conv 32 4x4 stride 2", "max 2 stride 1", "32"},
-	})
+	m, err := convolutions()
 	if err != nil {
 		return err
 	}
@@ -325,7 +334,24 @@ func rcv1(r *results) error {
 	return shape(r, sparse(677_399, 47_236, 74), "rcv1", "rcv1", "logistic", "677,399×47,236, 74 values a row, no record", 2, 4, false)
 }
 
-// workers compares one and two workers on full passes, in wall-clock time.
+// wide measures a table of many more columns than a row has values: noise and steps of all parameters are most of the work.
+func wide(r *results) error {
+	const rows, values = 50_000, 100
+	t := sparse(rows, 100_000, values)
+	m, err := model.New("logistic", model.Options{Dim: t.Dim, Classes: 2, NormBound: 1})
+	if err != nil {
+		return err
+	}
+	s, err := epochs(t, m, batch, 5, false, dpSGD, plain)
+	if err != nil {
+		return err
+	}
+	r.put("wide_value_ns", 1e9*s[0]/(rows*values), "ns a value, 50,000×100,000, 100 values a row, private, Poisson batches of 256, no record")
+	r.put("dp_over_sgd_wide", s[0]/s[1], "private over plain")
+	return nil
+}
+
+// workers measures two workers in wall-clock time: full passes over those of one, and epochs of networks on rows without zeros.
 func workers(r *results) error {
 	cov := dense(500_000, 54, 2)
 	m, err := model.New("logistic", model.Options{Dim: 54, Classes: 2, NormBound: 1})
@@ -346,5 +372,23 @@ func workers(r *results) error {
 		return errors.New("a pass took no time")
 	}
 	r.put("two_workers_speedup", s[0]/s[1], "one worker over two, full passes of 500,000×54, by the wall clock")
+	for _, n := range []struct {
+		name string
+		rows int
+		new  func() (model.Model, error)
+	}{{"mlp", 60_000, hidden}, {"cnn", 15_000, convolutions}} {
+		m, err := n.new()
+		if err != nil {
+			return err
+		}
+		t, err := train(dense(n.rows, 784, 10), m, batch, 2, dpSGD, false)
+		if err != nil {
+			return err
+		}
+		s := bestWall(3, t.epoch)
+		t.close()
+		all := 60_000 / float64(n.rows)
+		r.put(n.name+"_dense_two_workers_ms", ms(s[0])*all, fmt.Sprintf("ms by the wall clock, %v times an epoch of %d rows without zeros, two workers", all, n.rows))
+	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (r *results) put(name string, value float64, note string) {
 
 func main() {
 	out := flag.String("out", "bench.json", "file to write")
-	only := flag.String("only", "", "one of: pass, gemm, noise, hess, adult, covtype, mnist, mlp, cnn, rcv1, workers")
+	only := flag.String("only", "", "one of: pass, gemm, noise, hess, adult, covtype, mnist, mlp, cnn, rcv1, wide, workers")
 	flag.Parse()
 	set, err := kern.Level()
 	if err != nil {
@@ -51,7 +51,7 @@ func main() {
 	for _, part := range []struct {
 		name string
 		run  func(*results) error
-	}{{"pass", passes}, {"gemm", products}, {"noise", noises}, {"hess", hessians}, {"adult", adult}, {"covtype", covtype}, {"mnist", mnist}, {"mlp", network}, {"cnn", images}, {"rcv1", rcv1}, {"workers", workers}} {
+	}{{"pass", passes}, {"gemm", products}, {"noise", noises}, {"hess", hessians}, {"adult", adult}, {"covtype", covtype}, {"mnist", mnist}, {"mlp", network}, {"cnn", images}, {"rcv1", rcv1}, {"wide", wide}, {"workers", workers}} {
 		if *only != "" && *only != part.name {
 			continue
 		}

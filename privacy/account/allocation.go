@@ -166,22 +166,24 @@ func oneTerm(shift, h float64) termSum {
 
 // plus is the law of the sum of independent s and t, all on the grid of step h.
 func (s termSum) plus(t termSum, h float64) termSum {
-	span := max(s.at(len(s.p)-1), t.at(len(t.p)-1)) - min(s.first, t.first) + 1
+	sLast, tLast := s.at(len(s.p)-1), t.at(len(t.p)-1)
+	span := max(sLast, tLast) - min(s.first, t.first) + 1
 	// e^{kh} + e^{(k−d)h} is between the points k + on and k + on + 1, and goes to both.
 	type split struct {
 		on        int
 		low, high float64
 	}
-	splits := make([]split, span)
+	near := max(0, s.first-tLast, t.first-sLast) // the least d: of few terms and one, far from 0 where the grid is fine
+	splits := make([]split, span-near)
 	whole, wrong := math.Expm1(h), 8*unit*(1+1/h)
-	for d := range splits {
-		l := math.Log1p(math.Exp(-float64(d) * h))
+	for i := range splits {
+		l := math.Log1p(math.Exp(-float64(near+i) * h))
 		on := math.Floor(l / h)
 		up := math.Min(1, math.Max(0, math.Expm1(l-on*h)/whole))
-		splits[d] = split{int(on), 1 - up + wrong, up + wrong}
+		splits[i] = split{int(on), 1 - up + wrong, up + wrong}
 	}
-	first := max(s.first, t.first) + splits[span-1].on
-	sum := termSum{first: first, every: 1, p: make([]float64, max(s.at(len(s.p)-1), t.at(len(t.p)-1))+splits[0].on+2-first)}
+	first := max(s.first, t.first) + splits[len(splits)-1].on
+	sum := termSum{first: first, every: 1, p: make([]float64, max(sLast, tLast)+splits[0].on+2-first)}
 	// Where one of the two is 0, the sum goes to 0 and beyond all bounds, as what is cut does.
 	sum.zero = s.zero*(floats.Sum(t.p)+t.zero) + t.zero*floats.Sum(s.p)
 	sum.inf = s.inf*(floats.Sum(t.p)+t.zero) + t.inf*(floats.Sum(s.p)+s.zero) + s.zero*t.mean(h) + t.zero*s.mean(h)
@@ -194,13 +196,13 @@ func (s termSum) plus(t termSum, h float64) termSum {
 		}
 		i := 0
 		for ; i < len(s.p) && s.at(i) < at; i++ {
-			c := &splits[at-s.at(i)]
+			c := &splits[at-s.at(i)-near]
 			both := double * mass * s.p[i]
 			sum.p[at-first+c.on] += both * c.low
 			sum.p[at-first+c.on+1] += both * c.high
 		}
 		for ; i < len(s.p) && !(same && i > j); i++ {
-			c := &splits[s.at(i)-at]
+			c := &splits[s.at(i)-at-near]
 			both := mass * s.p[i]
 			sum.p[s.at(i)-first+c.on] += both * c.low
 			sum.p[s.at(i)-first+c.on+1] += both * c.high

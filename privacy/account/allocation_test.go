@@ -51,6 +51,20 @@ func sides(points []atom, epsilon float64) (removed, added float64) {
 	return removed, added
 }
 
+// Much noise makes a fine grid, on which a sum of terms and one term are far apart. The points in between take no memory: M is
+// nearly normal around 1, of variance shift²/b.
+func TestAllocationOfMuchNoise(t *testing.T) {
+	t.Parallel()
+	for _, batches := range []int{7, 1000} {
+		points := meanOfTerms(batches, 1e-6)
+		removed, added := sides(points, 0)
+		want := 1e-6 / math.Sqrt(2*math.Pi*float64(batches))
+		if len(points) > 5000 || !(removed > want && removed < 1.01*want && added > want && added < 1.01*want) {
+			t.Errorf("%d batches: %d points, δ(0) = %.6g and %.6g, want %.6g", batches, len(points), removed, added, want)
+		}
+	}
+}
+
 // One batch is the whole table, whose δ is known.
 func TestAllocationOfOneBatchIsGaussian(t *testing.T) {
 	t.Parallel()

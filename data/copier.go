@@ -11,12 +11,13 @@ import (
 type Copier struct {
 	Start  []int // number in the table of each block's first row
 	blocks []*Block
-	ahead  int // rows between prefetching one and reading it
+	pages  *pages // of a packed table
+	ahead  int    // rows between prefetching one and reading it
 }
 
 // NewCopier is for the rows that t has now.
 func NewCopier(t *Table) Copier {
-	c := Copier{blocks: t.Blocks, ahead: max(2, min(16, 4096/(4*max(1, t.Dim))))}
+	c := Copier{blocks: t.Blocks, pages: t.pages, ahead: max(2, min(16, 4096/(4*max(1, t.Dim))))}
 	row := 0
 	for _, b := range t.Blocks {
 		c.Start = append(c.Start, row)

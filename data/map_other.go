@@ -8,7 +8,7 @@ import (
 )
 
 // mapFile reads the file at path: on these systems a packed table needs memory for its rows.
-func mapFile(path string) (m []byte, unmap func() error, err error) {
+func mapFile(path string) (p *pages, unmap func() error, err error) {
 	f, err := readfile.Open(path)
 	if err != nil {
 		return nil, nil, config.FileError(path, err)
@@ -18,4 +18,4 @@ func mapFile(path string) (m []byte, unmap func() error, err error) {
 }
 
 // advise: the table is in memory.
-func advise([]byte, bool) {}
+func advise([]byte, reading) {}

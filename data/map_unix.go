@@ -13,7 +13,7 @@ import (
 
 // mapFile maps the file at path into memory, read-only. Nobody may use the memory
 // after unmap.
-func mapFile(path string) (m []byte, unmap func() error, err error) {
+func mapFile(path string) (p *pages, unmap func() error, err error) {
 	f, err := readfile.Open(path)
 	if err != nil {
 		return nil, nil, config.FileError(path, err)
@@ -22,18 +22,14 @@ func mapFile(path string) (m []byte, unmap func() error, err error) {
 	if f.OS == nil || f.Size() == 0 {
 		return readAligned(path, f)
 	}
-	if m, err = unix.Mmap(int(f.OS.Fd()), 0, int(f.Size()), unix.PROT_READ, unix.MAP_SHARED); err != nil {
+	m, err := unix.Mmap(int(f.OS.Fd()), 0, int(f.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
 		return nil, nil, config.FileError(path, &os.PathError{Op: "map", Path: path, Err: err})
 	}
-	return m, func() error { return unix.Munmap(m) }, nil
+	return &pages{mem: m, mapped: true}, func() error { return unix.Munmap(m) }, nil
 }
 
-// advise says how mapped memory will be read: in random order, where reading ahead is wasted, or
-// in sequence.
-func advise(m []byte, random bool) {
-	how := unix.MADV_NORMAL
-	if random {
-		how = unix.MADV_RANDOM
-	}
-	unix.Madvise(m, how) // advice only: an error changes no result
+// advise says in what order mapped memory will be read.
+func advise(m []byte, how reading) {
+	unix.Madvise(m, [...]int{readNormal: unix.MADV_NORMAL, readRandom: unix.MADV_RANDOM, readSequential: unix.MADV_SEQUENTIAL}[how]) // advice only: an error changes no result
 }

@@ -520,20 +520,22 @@ func openPacked(ctx context.Context, gate Gate, s *schema.Schema, path string, o
 	if !littleEndian {
 		return nil, nil, errors.New("data: this machine stores numbers in another order than a packed table does")
 	}
-	m, unmap, err := mapFile(path)
+	file, unmap, err := mapFile(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	t, stats, err := tableOf(ctx, gate, s, path, opt, m)
+	file.begin(1) // all of it stays in memory, if it fits: later passes find out
+	t, stats, err := tableOf(ctx, gate, s, path, opt, file)
 	if err != nil {
 		return nil, nil, errors.Join(err, unmap())
 	}
-	t.unmap, t.mapped = unmap, m
+	t.unmap, t.pages = unmap, file
 	return t, stats, nil
 }
 
-// tableOf is the table whose packed form is m, which the table's blocks go on using.
-func tableOf(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options, m []byte) (*Table, *LoadStats, error) {
+// tableOf is the table whose packed form is in those pages, which the table's blocks go on using.
+func tableOf(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options, file *pages) (*Table, *LoadStats, error) {
+	m := file.mem
 	p, err := readFooter(m[:min(len(m), packHeader)], int64(len(m)), func(offset, length int64) ([]byte, error) {
 		return m[offset : offset+length], nil
 	})
@@ -567,6 +569,7 @@ func tableOf(ctx context.Context, gate Gate, s *schema.Schema, path string, opt 
 	verify := newChunkCheck(s)
 	if err := eachChunk(ctx, len(p.chunks), func(i int) error {
 		c := &p.chunks[i]
+		file.reach(c.offset)
 		k, units, err := c.checked(m[c.offset:c.offset+c.size], t.Dim, p.flags)
 		if err == nil {
 			err = verify.block(k)

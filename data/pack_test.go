@@ -282,12 +282,12 @@ func TestPackDamaged(t *testing.T) {
 			}
 			refused := func(b []byte) {
 				t.Helper()
-				_, _, err := tableOf(context.Background(), admit(), s, "f", Options{}, b)
+				_, _, err := tableOf(context.Background(), admit(), s, "f", Options{}, &pages{mem: b})
 				if !errors.As(err, new(*config.Error)) {
 					t.Fatalf("%v", err)
 				}
 			}
-			if _, _, err := tableOf(context.Background(), admit(), s, "f", Options{}, whole); err != nil {
+			if _, _, err := tableOf(context.Background(), admit(), s, "f", Options{}, &pages{mem: whole}); err != nil {
 				t.Fatal(err)
 			}
 			for i := range whole {

@@ -14,7 +14,7 @@ import (
 // schema, and no unit is in two of them.
 func Subset(tables []*Table, in func(record int) bool) *Table {
 	out := *tables[0]
-	out.Blocks, out.units, out.unmap, out.mapped = nil, nil, nil, nil
+	out.Blocks, out.units, out.unmap, out.pages = nil, nil, nil, nil
 	var all Table    // the tables one behind the other
 	var rows []int32 // of all: those that out gets
 	var of []int32   // the unit of each row of out

@@ -34,20 +34,9 @@ type Table struct {
 	Labeled   bool    // the rows carry labels
 	Blocks    []*Block
 
-	units  *units       // whose rows they are; nil: each row is a unit
-	unmap  func() error // of a packed table
-	mapped []byte       // likewise
-	random bool         // what advise was last told
-}
-
-// Random says whether a few rows in random order are read next, or all of them. A packed table passes
-// this on to the system. Repeated calls cost nothing.
-func (t *Table) Random(random bool) {
-	if t.mapped == nil || random == t.random {
-		return
-	}
-	t.random = random
-	advise(t.mapped, random)
+	units *units       // whose rows they are; nil: each row is a unit
+	unmap func() error // of a packed table
+	pages *pages       // likewise
 }
 
 // Close unmaps a packed table; do not use its blocks afterward. For other tables it does nothing.
@@ -56,7 +45,7 @@ func (t *Table) Close() error {
 		return nil
 	}
 	unmap := t.unmap
-	t.unmap, t.mapped, t.Blocks = nil, nil, nil
+	t.unmap, t.pages, t.Blocks = nil, nil, nil
 	return unmap()
 }
 

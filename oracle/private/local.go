@@ -21,6 +21,10 @@ import (
 // table alone, so that reading ahead would gain nothing.
 const randomShare = 16
 
+// requestRows is how many rows of a list are requested at once from a table on disk: the system takes some hundred
+// requests before it lets the process wait.
+const requestRows = 1024
+
 // netTile is how many rows of a network, whose products of matrices want many, are evaluated at once.
 const netTile = 256
 
@@ -301,6 +305,9 @@ func (s *Local) clipped(w []float64, rule clip.Rule, facts oracle.Public, rows [
 // run lets the workers that the batch is worth share it, and returns them.
 func (s *Local) run() []*worker {
 	s.next.Store(0)
+	if s.all {
+		s.table.BeginPass()
+	}
 	users := s.workers[:1]
 	if s.all || len(s.rows) >= s.split {
 		users = s.workers
@@ -367,6 +374,7 @@ func (u *worker) pass() {
 			break
 		}
 		b := s.table.Blocks[i]
+		s.table.Reach(b)
 		u.parts = nil
 		if s.shares != nil {
 			u.parts = s.shares[s.copier.Start[i]:][:b.N]
@@ -390,7 +398,13 @@ func (u *worker) pass() {
 // works on a dense run of rows.
 func (u *worker) addListed(rows []int32) {
 	u.next = u.next[:0]
+	later := rows // those that are not requested yet
 	for len(rows) > 0 {
+		if len(later) > 0 && len(rows)-len(later) < requestRows/2 {
+			k := min(len(later), requestRows)
+			u.s.copier.Request(later[:k])
+			later = later[k:]
+		}
 		n := min(len(rows), u.s.tile)
 		u.s.copier.Copy(&u.stage, rows, n, len(u.next))
 		u.parts = nil

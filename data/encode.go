@@ -44,6 +44,7 @@ type encColumn struct {
 	t       func(float64) float64 // nil: none
 	tmin    float64
 	width   float64         // t(max) − t(min)
+	hats    int             // bumps after the first feature
 	levels  map[string]int  // level or class → index
 	numbers map[float64]int // class as a number → index; nil where a class is no number
 	strip   string          // label
@@ -90,7 +91,8 @@ func newEncoder(s *schema.Schema) *encoder {
 				k.t = nil
 			}
 			k.missing = ruleOf(c.Missing, nil)
-			offset++
+			k.hats = c.Hats
+			offset += 1 + c.Hats
 		case schema.TypeCategorical:
 			k.levels = indexOf(c.Levels)
 			k.unknown, k.missing = ruleOf(c.Unknown, k.levels), ruleOf(c.Missing, k.levels)
@@ -333,6 +335,18 @@ func (e *encoder) number(k *encColumn, i int, v float64) {
 		x = -1
 	}
 	e.feature(k.offset, x)
+	if k.hats > 0 {
+		e.bumps(k, x)
+	}
+}
+
+// bumps adds the bumps of a column whose linear feature is x: bump j of k is 1 at its center, the j-th of k
+// points at equal distances from −1 to 1, and falls to 0 at the next ones. At most two are not 0; they sum to 1.
+func (e *encoder) bumps(k *encColumn, x float64) {
+	u := (x + 1) * (float64(k.hats-1) / 2) // centers are at 0, 1, …
+	j := min(int(u), k.hats-2)
+	e.feature(k.offset+1+j, 1-(u-float64(j)))
+	e.feature(k.offset+2+j, 1-(float64(j+1)-u))
 }
 
 func (e *encoder) categorical(k *encColumn, s string, none bool) Fault {

@@ -2,6 +2,7 @@ package data
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +55,69 @@ columns:
 			t.Errorf("%s: %d clamped, label %v", c.cells, len(e.clamped), e.y)
 		}
 	}
+}
+
+// TestHats: beside the linear feature a bump is 1 at its center and falls to 0 at the next centers, after
+// the transform; where a missing value is 0, all features of the column are.
+func TestHats(t *testing.T) {
+	s := mustParse(t, `dataset: d
+row_norm: 16
+row_scaling: project
+intercept: false
+format: {missing: ["?"]}
+columns:
+  - {name: a, type: numeric, min: -1, max: 3, hats: 3, missing: zero}
+  - {name: b, type: numeric, min: 0, max: 99, transform: log1p, hats: 5, missing: 9}
+  - {name: c, type: categorical, levels: [x]}
+  - {name: y, type: label, min: 0, max: 0.1}
+`)
+	_, unit := s.RowRule()
+	for cells, want := range map[string][11]float64{
+		"-1,0,x":     {-1, 1, 0, 0, -1, 1, 0, 0, 0, 0, 1},
+		"3,99,x":     {1, 0, 0, 1, 1, 0, 0, 0, 0, 1, 1},
+		"1,9,x":      {0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 1},
+		"1.5,9,x":    {0.25, 0, 0.75, 0.25, 0, 0, 0, 1, 0, 0, 1},
+		"-0.5,0,x":   {-0.75, 0.75, 0.25, 0, -1, 1, 0, 0, 0, 0, 1},
+		"1e300,-5,x": {1, 0, 0, 1, -1, 1, 0, 0, 0, 0, 1},
+		"?,?,x":      {0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1},
+	} {
+		e := newEncoder(s)
+		if f := e.cells(append(strings.Split(cells, ","), "7"), nil, nil, []int{0, 1, 2, 3}); f.Found != "" {
+			t.Fatal(f)
+		}
+		if !slices.IsSorted(e.col) || len(e.col) != len(slices.Compact(slices.Clone(e.col))) {
+			t.Errorf("%s: features %v", cells, e.col)
+		}
+		e.finish()
+		var got [11]float64
+		for i, j := range e.col {
+			got[j] = e.val[i]
+		}
+		for j := range got {
+			if d := math.Abs(got[j] - want[j]); d > unit+1e-12 {
+				t.Errorf("%s: feature %d is %v, want %v", cells, j, got[j], want[j])
+			}
+		}
+	}
+}
+
+// TestHatsSum: bumps are from 0 to 1, at most two are not 0, and they sum to 1, wherever a value is.
+func TestHatsSum(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k := encColumn{hats: rapid.IntRange(2, 64).Draw(t, "hats"), offset: 3}
+		x := rapid.OneOf(rapid.Float64Range(-1, 1), rapid.SampledFrom([]float64{-1, 1, 0, math.Nextafter(1, 0), math.Nextafter(-1, 0)})).Draw(t, "x")
+		var e encoder
+		e.bumps(&k, x)
+		var sum float64
+		for i, v := range e.val {
+			if sum += v; v <= 0 || v > 1 || e.col[i] < 4 || int(e.col[i]) > 3+k.hats {
+				t.Fatalf("bump %d is %v", e.col[i], v)
+			}
+		}
+		if len(e.val) < 1 || len(e.val) > 2 || math.Abs(sum-1) > 0x1p-50 {
+			t.Fatalf("%d bumps sum to %v", len(e.val), sum)
+		}
+	})
 }
 
 // TestRowRule: whatever the row, its values are multiples of the unit that fit a

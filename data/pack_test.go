@@ -60,6 +60,7 @@ func TestPack(t *testing.T) {
 	for name, c := range map[string]struct{ schema, content string }{
 		"dense":   {small, smallRows(3*BlockRows + 17)},
 		"l1":      {"norm: l1\n" + small, smallRows(100)},
+		"hats":    {strings.ReplaceAll(small, "type: numeric,", "type: numeric, hats: 5,"), smallRows(BlockRows + 17)},
 		"one":     {small, smallRows(1)},
 		"full":    {small, smallRows(BlockRows)},
 		"sparse":  {svm, svmRows(2*BlockRows + 5)},
@@ -140,6 +141,7 @@ func TestPackRefuses(t *testing.T) {
 	drop := mustParse(t, "on_bad_row: drop\n"+small)
 	dropped := packOf(t, drop, strings.Replace(smallRows(2000), "red,x,", "red,x,NaN", 600), Options{})
 	other := mustParse(t, strings.Replace(small, "max: 1000", "max: 1001", 1))
+	hats := mustParse(t, strings.ReplaceAll(small, "type: numeric,", "type: numeric, encode: hats,"))
 	renamed := mustParse(t, strings.NewReplacer("rows: 100", "rows: 7", "dataset: ", "dataset: x").Replace(small))
 	for _, c := range []struct {
 		s    *schema.Schema
@@ -149,6 +151,7 @@ func TestPackRefuses(t *testing.T) {
 	}{
 		{s, path, Options{}, ""},
 		{renamed, path, Options{}, ""},
+		{hats, path, Options{}, "schema: found a table that was packed under another one"},
 		{s, path, Options{Rows: 1500}, ""},
 		{s, path, Options{Rows: 1501}, "rows: found 1500; allowed is exactly 1501"},
 		{other, path, Options{}, "schema: found a table that was packed under another one"},

@@ -37,6 +37,9 @@ const (
 	TransformLog1p       = "log1p"        // Column.Transform: t(v) = log(1+v), for v ≥ 0
 	TransformSignedLog1p = "signed_log1p" // Column.Transform: t(v) = sign(v)·log(1+|v|)
 
+	EncodeLinear = "linear" // a numeric column is one feature
+	EncodeHats   = "hats"   // Column.Hats: bumps beside that feature
+
 	UnitRecord = "record" // Schema.Unit: the guarantee protects one row
 
 	NormL1 = "l1" // Schema.Norm: rows are held to RowNorm in the L1 norm
@@ -59,7 +62,12 @@ const (
 	maxMagnitude = 1e9 // of norm bounds and LIBSVM values
 	minNorm      = 1e-9
 	maxSchema    = 4 << 20 // bytes of a schema file
+	minHats      = 2
+	maxHats      = 64
 )
+
+// DefaultHats is the number of bumps of a column that asks for them without saying how many.
+const DefaultHats = 8
 
 // MaxUnitRows is the most rows of one unit that a schema can allow.
 const MaxUnitRows = 1 << 16
@@ -126,6 +134,7 @@ type Column struct {
 	Type      string   `json:"type"`                // TypeNumeric, TypeCategorical, TypeIgnore or TypeLabel
 	Bounds    *Bounds  `json:"bounds,omitempty"`    // numeric, or a label that is a number: what values are clamped to
 	Transform string   `json:"transform,omitempty"` // numeric: applied after clamping
+	Hats      int      `json:"hats,omitempty"`      // numeric: piecewise-linear bumps beside the linear feature; 0: none
 	Levels    []string `json:"levels,omitempty"`    // categorical: the public levels, one feature each
 	Unknown   string   `json:"unknown,omitempty"`   // categorical: RuleError, RuleZero or a level
 	Missing   string   `json:"missing,omitempty"`   // numeric: RuleError, RuleZero or a number; categorical: as Unknown
@@ -206,7 +215,7 @@ func (s *Schema) Dim() int {
 	for _, c := range s.Columns {
 		switch c.Type {
 		case TypeNumeric:
-			d++
+			d += 1 + c.Hats
 		case TypeCategorical:
 			d += len(c.Levels)
 		}
@@ -218,7 +227,7 @@ func (s *Schema) Dim() int {
 }
 
 // FeatureNames names the Dim encoded features in their order: age for a numeric
-// column, workclass=Private for a level, f7 for a LIBSVM index or a pixel,
+// column, age hat 1, age hat 2 … for its bumps, workclass=Private for a level, f7 for a LIBSVM index or a pixel,
 // (intercept).
 func (s *Schema) FeatureNames() []string {
 	names := make([]string, 0, s.Dim())
@@ -229,6 +238,9 @@ func (s *Schema) FeatureNames() []string {
 		switch c.Type {
 		case TypeNumeric:
 			names = append(names, c.Name)
+			for i := range c.Hats {
+				names = append(names, c.Name+" hat "+strconv.Itoa(i+1))
+			}
 		case TypeCategorical:
 			for _, l := range c.Levels {
 				names = append(names, c.Name+"="+l)
@@ -345,6 +357,9 @@ func (s *Schema) Assumptions() []string {
 			if c.Transform != TransformNone {
 				t = ", then transformed by " + c.Transform
 			}
+			if c.Hats > 0 {
+				t += fmt.Sprintf(", and encoded as one linear feature and %d bumps at equal distances", c.Hats)
+			}
 			out = append(out, fmt.Sprintf("The column %q is clamped to [%s, %s]%s; a missing value %s.", c.Name, num(c.Bounds.Min), num(c.Bounds.Max), t, ruleWords(c.Missing)))
 		case c.Type == TypeCategorical:
 			out = append(out, fmt.Sprintf("The column %q has %d public levels; an unknown level %s, a missing one %s.", c.Name, len(c.Levels), ruleWords(c.Unknown), ruleWords(c.Missing)))
@@ -368,6 +383,8 @@ func (s *Schema) Assumptions() []string {
 	}
 	return out
 }
+
+const hatsAllowed = "a whole number from 2 to 64, the bumps beside the linear feature"
 
 // publicNumber says what stands for all pixels, or that each has its own.
 func publicNumber(v []float64) string {
@@ -621,14 +638,14 @@ func (c *Column) check(path string) *config.Error {
 	var odd []*config.Error // fields that this type does not have
 	switch c.Type {
 	case TypeIgnore, TypeUnit:
-		odd = append(odd, alien(c.Bounds != nil, "min"), alien(c.Transform != "", "transform"), alien(c.Levels != nil, "levels"),
+		odd = append(odd, alien(c.Bounds != nil, "min"), alien(c.Transform != "", "transform"), alien(c.Hats != 0, "hats"), alien(c.Levels != nil, "levels"),
 			alien(c.Unknown != "", "unknown"), alien(c.Missing != "", "missing"), alien(c.Classes != nil, "classes"), alien(c.Strip != "", "strip"))
 	case TypeNumeric:
 		odd = append(odd, alien(c.Levels != nil, "levels"), alien(c.Unknown != "", "unknown"), alien(c.Classes != nil, "classes"), alien(c.Strip != "", "strip"))
 	case TypeCategorical:
-		odd = append(odd, alien(c.Bounds != nil, "min"), alien(c.Transform != "", "transform"), alien(c.Classes != nil, "classes"), alien(c.Strip != "", "strip"))
+		odd = append(odd, alien(c.Bounds != nil, "min"), alien(c.Transform != "", "transform"), alien(c.Hats != 0, "hats"), alien(c.Classes != nil, "classes"), alien(c.Strip != "", "strip"))
 	case TypeLabel:
-		odd = append(odd, alien(c.Transform != "", "transform"), alien(c.Levels != nil, "levels"), alien(c.Unknown != "", "unknown"), alien(c.Missing != "", "missing"))
+		odd = append(odd, alien(c.Transform != "", "transform"), alien(c.Hats != 0, "hats"), alien(c.Levels != nil, "levels"), alien(c.Unknown != "", "unknown"), alien(c.Missing != "", "missing"))
 	default:
 		return bad(".type", config.Quote(c.Type), columnTypes)
 	}
@@ -652,6 +669,9 @@ func (c *Column) check(path string) *config.Error {
 		}
 		if w := t(c.Bounds.Max) - t(c.Bounds.Min); !(w > 0) || math.IsInf(w, 0) {
 			return bad(".max", "bounds whose distance is 0 or infinite after the transform", "bounds farther apart, or nearer to each other")
+		}
+		if c.Hats != 0 && (c.Hats < minHats || c.Hats > maxHats) {
+			return bad(".hats", strconv.Itoa(c.Hats), hatsAllowed)
 		}
 		if c.Missing != RuleError && c.Missing != RuleZero {
 			v, fault := config.ParseNumber(c.Missing)

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"fmt"
 	"math"
 
 	"encoding/json"
@@ -141,6 +142,9 @@ func TestFingerprint(t *testing.T) {
 		"format: {→format: {delimiter: \";\",": true,
 		"name: id→name: nr":                    true,
 		"max: 100,→max: 101,":                  false,
+		"max: 100,→max: 100, encode: linear,":  true,
+		"max: 100,→max: 100, encode: hats,":    false,
+		"max: 100,→max: 100, hats: 5,":         false,
 		"red, green→green, red":                false,
 		"unknown: zero→unknown: red":           false,
 		"rows: 100→row_norm: 2":                false,
@@ -153,6 +157,48 @@ func TestFingerprint(t *testing.T) {
 		if got := mustParse(t, strings.Replace(small, from, to, 1)).Fingerprint(); (got == base) != same {
 			t.Errorf("%s: same fingerprint %v, want %v", change, got == base, same)
 		}
+	}
+}
+
+// TestHats: a column with bumps has one feature for each of them behind its own.
+func TestHats(t *testing.T) {
+	plain := mustParse(t, small)
+	for text, hats := range map[string]int{"encode: hats,": 8, "hats: 3,": 3, "hats: 64, encode: hats,": 64, "encode: linear,": 0} {
+		s := mustParse(t, strings.Replace(small, "max: 100,", "max: 100, "+text, 1))
+		names := s.FeatureNames()
+		if s.Columns[0].Hats != hats || s.Dim() != plain.Dim()+hats || len(names) != s.Dim() {
+			t.Errorf("%s: %d bumps, %d features, %d names", text, s.Columns[0].Hats, s.Dim(), len(names))
+		}
+		if hats > 0 && (names[0] != "age" || names[1] != "age hat 1" || names[hats] != fmt.Sprintf("age hat %d", hats) || names[hats+1] != plain.FeatureNames()[1]) {
+			t.Errorf("%s: %q", text, names)
+		}
+		if said := strings.Join(s.Assumptions(), " "); strings.Contains(said, "bumps at equal distances") != (hats > 0) {
+			t.Errorf("%s: %s", text, said)
+		}
+		b, err := s.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := FromJSON(b); err != nil || back.Fingerprint() != s.Fingerprint() {
+			t.Errorf("%s: %v", text, err)
+		}
+		if strings.Contains(string(b), "hats") != (hats > 0) { // models and tables of earlier builds have no such field
+			t.Errorf("%s: %s", text, b)
+		}
+	}
+	b, err := plain.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, hats := range []string{"1", "-3", "65"} {
+		text := strings.Replace(string(b), `"transform":"log1p"`, `"transform":"log1p","hats":`+hats, 1)
+		if _, err := FromJSON([]byte(text)); err == nil || !strings.Contains(err.Error(), "columns[3].hats: found "+hats) {
+			t.Errorf("%s bumps: %v", hats, err)
+		}
+	}
+	text := strings.Replace(string(b), `"levels":`, `"hats":8,"levels":`, 1)
+	if _, err := FromJSON([]byte(text)); err == nil || !strings.Contains(err.Error(), "columns[1].hats: found a field that a column of type categorical") {
+		t.Errorf("bumps of levels: %v", err)
 	}
 }
 
@@ -216,6 +262,13 @@ func TestSchemaErrors(t *testing.T) {
 		{"type: ignore", "type: label, classes: [a, b]", "s.yaml:13:24: columns[4].type: found a second label"},
 		{"name: id", "name: age", `s.yaml:11:12: columns[2].name: found "age" a second time`},
 		{"min: 0, max: 1000", "min: -1, max: 1000", "s.yaml:12:64: columns[3].transform: found log1p with a min below 0"},
+		{"min: 0, max: 100,", "min: 0, max: 100, encode: bins,", `s.yaml:5:58: columns[0].encode: found "bins"; allowed is linear or hats`},
+		{"min: 0, max: 100,", "min: 0, max: 100, hats: 1,", "s.yaml:5:56: columns[0].hats: found 1; allowed is a whole number from 2 to 64"},
+		{"min: 0, max: 100,", "min: 0, max: 100, encode: hats, hats: 0,", "s.yaml:5:70: columns[0].hats: found 0; allowed is a whole number from 2 to 64"},
+		{"min: 0, max: 100,", "min: 0, max: 100, hats: 65,", "s.yaml:5:56: columns[0].hats: found 65"},
+		{"min: 0, max: 100,", "min: 0, max: 100, hats: 2.5,", "s.yaml:5:56: columns[0].hats: found 2.5"},
+		{"min: 0, max: 100,", "min: 0, max: 100, encode: linear, hats: 8,", "s.yaml:5:72: columns[0].hats: found bumps with encode: linear; allowed is encode: hats, or no hats"},
+		{"unknown: zero", "hats: 8", "s.yaml:9:5: unknown field \"hats\"; the fields of columns[1] are name, type, levels"},
 		{"transform: log1p", "transform: sqrt", `s.yaml:12:63: columns[3].transform: found "sqrt"`},
 		{`["no", "yes"]`, `["no"]`, "s.yaml:13:40: columns[4].classes: found 1 of them"},
 		{`["no", "yes"]`, `["1", "+1.0"]`, `s.yaml:13:46: columns[4].classes[1]: found "+1.0", equal to another class`},

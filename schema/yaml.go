@@ -17,7 +17,7 @@ import (
 //	norm: l2               row_scaling: scale for csv and idx, project for libsvm
 //	intercept: true
 //	format: {kind: csv, delimiter: ",", header: true, trim: false, missing: [""]}
-//	numeric columns:       transform: none, missing: error
+//	numeric columns:       transform: none, encode: linear, missing: error; hats: 8 with encode: hats
 //	categorical columns:   unknown: error, missing: as unknown
 //	libsvm:                min: -1, max: 1
 //	image (idx):           center: 0, scale: 255
@@ -88,6 +88,8 @@ type column struct {
 	Min       float64  `yaml:"min"`
 	Max       float64  `yaml:"max"`
 	Transform string   `yaml:"transform"`
+	Encode    string   `yaml:"encode"`
+	Hats      int      `yaml:"hats"`
 	Missing   string   `yaml:"missing"`
 	Levels    []string `yaml:"levels,list"`
 	Unknown   string   `yaml:"unknown"`
@@ -97,7 +99,7 @@ type column struct {
 
 // columnFields are the types of a column with the fields that each has beside name and type.
 var columnFields = map[string][]string{
-	TypeNumeric:     {"min", "max", "transform", "missing"},
+	TypeNumeric:     {"min", "max", "transform", "encode", "hats", "missing"},
 	TypeCategorical: {"levels", "unknown", "missing"},
 	TypeLabel:       {"classes", "strip", "min", "max"},
 	TypeUnit:        {},
@@ -219,6 +221,22 @@ func (r *reader) unit(s *Schema) {
 	s.Rows = r.count(count, n, maxRows)
 }
 
+// hats is the number of bumps that the fields encode and hats ask for.
+func (r *reader) hats(block, encode string, n int) int {
+	has := r.doc.Has(block + "hats")
+	switch {
+	case r.doc.Has(block+"encode") && encode != EncodeLinear && encode != EncodeHats:
+		r.fail(block+"encode", config.Quote(encode), "linear or hats")
+	case encode == EncodeLinear && has:
+		r.fail(block+"hats", "bumps with encode: linear", "encode: hats, or no hats")
+	case has && (n < minHats || n > maxHats): // of 0 check would see no bumps
+		r.fail(block+"hats", strconv.Itoa(n), hatsAllowed)
+	case encode == EncodeHats && !has:
+		return DefaultHats
+	}
+	return n
+}
+
 func (r *reader) format() Format {
 	f := &r.f.Format
 	f.Kind = or(r, "format.kind", f.Kind, KindCSV)
@@ -262,6 +280,7 @@ func (r *reader) column(n config.Node, path string) Column {
 	switch f.Type {
 	case TypeNumeric:
 		c.Transform = or(r, path+".transform", f.Transform, TransformNone)
+		c.Hats = r.hats(path+".", f.Encode, f.Hats)
 		c.Missing = or(r, path+".missing", f.Missing, RuleError)
 	case TypeCategorical:
 		r.need(path+".levels", "a list of the public levels")

@@ -76,13 +76,17 @@ func (e *encoder) image() string {
 // into the schema's order.
 func (e *encoder) columns() string {
 	var numeric, levels []schema.Column
-	var numericAt, levelsAt []int64 // their features in the schema's order
+	var numericAt, hatsAt, levelsAt []int64 // their features in the schema's order
 	at := int64(0)
 	for _, c := range e.schema.Columns {
 		switch c.Type {
 		case schema.TypeNumeric:
 			numeric, numericAt = append(numeric, c), append(numericAt, at)
 			at++
+			for range c.Hats {
+				hatsAt = append(hatsAt, at)
+				at++
+			}
 		case schema.TypeCategorical:
 			levels = append(levels, c)
 			for range c.Levels {
@@ -102,14 +106,14 @@ func (e *encoder) columns() string {
 		}
 	}
 	if len(numeric) > 0 {
-		parts = append(parts, e.numeric(numeric))
+		parts = append(parts, e.numeric(numeric)...)
 	}
 	for _, c := range levels {
 		parts = append(parts, e.levels(c))
 	}
 	x := e.join(parts...)
 	order := make([]int64, at)
-	for i, j := range append(numericAt, levelsAt...) {
+	for i, j := range slices.Concat(numericAt, hatsAt, levelsAt) {
 		order[j] = int64(i)
 	}
 	if slices.IsSorted(order) {
@@ -118,8 +122,9 @@ func (e *encoder) columns() string {
 	return e.with("Gather", integer("axis", 1), x, e.whole(order...))
 }
 
-// numeric encodes numeric columns: missing rule, clamping, transform, and onto [−1, 1].
-func (e *encoder) numeric(columns []schema.Column) string {
+// numeric encodes numeric columns: missing rule, clamping, transform, and onto [−1, 1]. The bumps of all
+// columns, if there are any, are a second matrix.
+func (e *encoder) numeric(columns []schema.Column) []string {
 	n := len(columns)
 	names := make([]string, n)
 	least, most, first, width := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
@@ -157,10 +162,26 @@ func (e *encoder) numeric(columns []schema.Column) string {
 	v = e.op("Div", e.op("Sub", v, row(first)), row(width))
 	v = e.op("Sub", e.op("Mul", v, e.number(2)), e.number(1))
 	v = e.between(v, e.number(-1), e.number(1))
-	if slices.Contains(middle, 1) {
-		v = e.op("Where", e.op("Greater", e.op("Mul", missing, row(middle)), e.number(0)), e.number(0), v)
+	parts := []string{v}
+	of, half, center := []int64{}, []float64{}, []float64{} // for each bump
+	for i, c := range columns {
+		for j := range c.Hats {
+			of, half, center = append(of, int64(i)), append(half, float64(c.Hats-1)/2), append(center, float64(j))
+		}
 	}
-	return v
+	if len(of) > 0 {
+		u := e.op("Mul", e.op("Add", e.with("Gather", integer("axis", 1), v, e.whole(of...)), e.number(1)), e.numbers(half, 1, len(of)))
+		u = e.op("Abs", e.op("Sub", u, e.numbers(center, 1, len(of))))
+		parts = append(parts, e.op("Max", e.op("Sub", e.number(1), u), e.number(0)))
+	}
+	if slices.Contains(middle, 1) {
+		zero := e.op("Greater", e.op("Mul", missing, row(middle)), e.number(0))
+		parts[0] = e.op("Where", zero, e.number(0), v)
+		if len(of) > 0 {
+			parts[1] = e.op("Where", e.with("Gather", integer("axis", 1), zero, e.whole(of...)), e.number(0), parts[1])
+		}
+	}
+	return parts
 }
 
 // signedLog is the transform signed_log1p, and so log1p, which has no v below 0.

@@ -145,6 +145,10 @@ class _Sotto(BaseEstimator):
                     "lab=True does so, for tables that need no protection"
                 )
         columns = [_column(self.domain, i, name, features) for i, name in enumerate(names)]
+        if self.hats is not None:
+            for column in columns:
+                if column["type"] == "numeric":
+                    column["hats"] = self.hats
         return {
             "dataset": self.dataset or "lab",
             "rows": int(self.rows or len(features[0])),
@@ -240,6 +244,9 @@ _PARAMETERS = """
     domain : (low, high), pairs of shape (n_features, 2), or dict, optional
         Public bounds of the features. In a dict, a column's name maps to (low, high) or to a list of texts, the
         levels of a categorical column; X is a data frame then. Values beyond a bound are clamped to it.
+    hats : int, optional
+        So many piecewise-linear bumps over its bounds beside each numeric feature, from 2 to 64, for effects that are
+        no straight lines. A schema file says this of each column.
     {label}
     rows : int, optional
         Public, nominal number of rows. Under replace-one it is that of X.
@@ -271,7 +278,7 @@ _PARAMETERS = """
 class SottoClassifier(ClassifierMixin, _Sotto):
     def __init__(
         self, epsilon=None, delta=None, adjacency=None, *, model=None, method="auto", model_options=None,
-        method_options=None, schema=None, domain=None, classes=None, rows=None, dataset=None, row_scaling="scale",
+        method_options=None, schema=None, domain=None, hats=None, classes=None, rows=None, dataset=None, row_scaling="scale",
         ledger=None, run_dir=None, lab=False, random_state=None, accept_delta=False, accept_dropped=False,
     ):
         self._keep(locals())
@@ -318,7 +325,7 @@ class SottoClassifier(ClassifierMixin, _Sotto):
 class SottoRegressor(RegressorMixin, _Sotto):
     def __init__(
         self, epsilon=None, delta=None, adjacency=None, *, model=None, method="auto", model_options=None,
-        method_options=None, schema=None, domain=None, target_range=None, rows=None, dataset=None,
+        method_options=None, schema=None, domain=None, hats=None, target_range=None, rows=None, dataset=None,
         row_scaling="scale", ledger=None, run_dir=None, lab=False, random_state=None, accept_delta=False, accept_dropped=False,
     ):
         self._keep(locals())

@@ -49,8 +49,8 @@ def table(rows=400, seed=1):
 
 
 def public(**more):
-    budget = {"epsilon": 1, "delta": 1e-5, "adjacency": "add-or-remove"}
-    return SottoClassifier(domain=(-1, 1), classes=[False, True], rows=400, dataset="table", **{**budget, **more})
+    given = {"epsilon": 1, "delta": 1e-5, "adjacency": "add-or-remove", "rows": 400}
+    return SottoClassifier(domain=(-1, 1), classes=[False, True], dataset="table", **{**given, **more})
 
 
 def test_schema(clinic):
@@ -143,6 +143,15 @@ def test_regression():
     assert r.fit(X, y).score(X, y) > 0.5
     with pytest.raises(ValueError, match="domain"):
         clone(r).set_params(domain=[(-1, 1)] * 2).fit(X, y)
+
+
+def test_bumps_fit_what_is_no_line():
+    X = np.random.default_rng(1).uniform(-1, 1, (4000, 2))
+    y = np.abs(X[:, 0]) > 0.5
+    line, curve = public(epsilon=5, rows=4000), public(epsilon=5, rows=4000, hats=8)
+    assert line.fit(X, y).score(X, y) < 0.7 and curve.fit(X, y).score(X, y) > 0.9
+    with pytest.raises(ValueError, match="hats: found 1; allowed is a whole number from 2 to 64"):
+        clone(curve).set_params(hats=1).fit(X, y)
 
 
 def test_pipeline_pickle_and_folds():

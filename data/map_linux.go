@@ -22,15 +22,13 @@ func resident(m []byte, at int) bool {
 	return e != 0 || in&1 != 0
 }
 
-// giveBack takes pages out of the process, and if drop is true out of memory.
+// giveBack takes pages out of the process, and if drop is true out of memory: of other persons' files and before Linux 5.4
+// the system does not.
 func giveBack(m []byte, drop bool) {
-	how := unix.MADV_DONTNEED
 	if drop {
-		how = unix.MADV_PAGEOUT
+		unix.Madvise(m, unix.MADV_PAGEOUT)
 	}
-	if unix.Madvise(m, how) != nil {
-		unix.Madvise(m, unix.MADV_DONTNEED) // before Linux 5.4
-	}
+	unix.Madvise(m, unix.MADV_DONTNEED)
 }
 
 // majorFaults is how often the process has waited for a page.

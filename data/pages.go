@@ -37,7 +37,7 @@ const (
 
 const (
 	window      = 16 << 20 // bytes of a table
-	windowsNear = 4
+	windowsNear = 8
 	keepOne     = 8  // keep of a pass: there may be more memory again
 	windowTests = 16 // pages that say whether a window is in memory
 	tableTests  = 64 // likewise the table

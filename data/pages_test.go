@@ -121,7 +121,7 @@ func TestLargePass(t *testing.T) {
 		t.Error("a small table is large")
 	}
 	many := *small
-	many.Blocks = slices.Repeat(small.Blocks, 20) // 160 MB
+	many.Blocks = slices.Repeat(small.Blocks, 36) // 288 MB
 	if err := PackTable(s, &many, path); err != nil {
 		t.Fatal(err)
 	}

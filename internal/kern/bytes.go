@@ -26,6 +26,7 @@ type Words struct {
 	sum       []float64 // Σ_j word_cj
 	off       []float64 // see Dot
 	scale     []float64
+	few       []byte // rows, of which there are fewer than kernels take
 }
 
 // Set takes the parameters of k classes: those of class c are w[c·d] to w[c·d+n−1], n of them, and d ≥ n; rows have stride bytes.

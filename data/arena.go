@@ -35,6 +35,12 @@ func (r *Arena) Ints(n int) []int32 {
 	return unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(x))), n)
 }
 
+// Bytes is Floats for bytes.
+func (r *Arena) Bytes(n int) []byte {
+	x := r.Floats((n + 3) / 4)
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), n)
+}
+
 // copy returns a copy of x; nil for nil.
 func (r *Arena) copy(x []float32) []float32 {
 	if x == nil {

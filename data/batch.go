@@ -16,6 +16,8 @@ type batch struct {
 	col     []int32
 	val     []float32
 	y, norm []float32
+	images  []byte // of rows of bytes, with their factors: none of a bad row
+	factor  []float64
 	units   []unitID      // beside y, if the rows have units
 	bad     []badRow      // ascending
 	first   *config.Error // of the first bad row
@@ -33,6 +35,7 @@ type badRow struct {
 // fill replaces the rows of b by those of a piece.
 func (b *batch) fill(piece RowReader, row *Row) {
 	b.end, b.col, b.val, b.y, b.norm, b.units = b.end[:0], b.col[:0], b.val[:0], b.y[:0], b.norm[:0], b.units[:0]
+	b.images, b.factor = b.images[:0], b.factor[:0]
 	b.bad, b.first, b.err = b.bad[:0], nil, nil
 	b.clamped = append(b.clamped[:0], make([]int, len(row.cols)+1)...)
 	if row.raw != nil {
@@ -58,6 +61,8 @@ func (b *batch) fill(piece RowReader, row *Row) {
 			row.y, row.norm = 0, 0
 		} else {
 			row.finish()
+			b.images = append(b.images, row.image8...)
+			b.factor = append(b.factor, row.factor)
 			b.col = append(b.col, row.col...)
 			b.val = appendFloat32(b.val, row.val)
 			for _, i := range row.clamped {
@@ -85,6 +90,7 @@ func appendFloat32(dst []float32, x []float64) []float32 {
 // merge adds the rows of b to the table.
 func (r *reader) merge(ctx context.Context, b *batch) error {
 	bad, from := b.bad, 0
+	images, factor := b.images, b.factor
 	for i, end := range b.end {
 		rec := record{col: b.col[from:end], val: b.val[from:end], y: b.y[i], norm: b.norm[i]}
 		from = end
@@ -94,6 +100,9 @@ func (r *reader) merge(ctx context.Context, b *batch) error {
 		column := ""
 		if len(bad) > 0 && bad[0].row == i {
 			rec.dropped, column, bad = true, bad[0].column, bad[1:]
+		} else if px := r.build.table.Pixels; px != nil {
+			rec.image, images = images[:px.N], images[px.N:]
+			rec.factor, factor = factor[0], factor[1:]
 		}
 		if err := r.add(&rec, column, b.first); err != nil {
 			return err

@@ -17,7 +17,11 @@ type Copier struct {
 
 // NewCopier is for the rows that t has now.
 func NewCopier(t *Table) Copier {
-	c := Copier{blocks: t.Blocks, pages: t.pages, ahead: max(2, min(16, 4096/(4*max(1, t.Dim))))}
+	size := 4 * max(1, t.Dim)
+	if t.Pixels != nil {
+		size = t.Pixels.Stride
+	}
+	c := Copier{blocks: t.Blocks, pages: t.pages, ahead: max(2, min(16, 4096/size))}
 	row := 0
 	for _, b := range t.Blocks {
 		c.Start = append(c.Start, row)
@@ -41,13 +45,17 @@ func (c *Copier) Locate(row int) (*Block, int) {
 func (c *Copier) Copy(to *Block, rows []int32, n, fetched int) {
 	to.N = n
 	to.X, to.Start, to.Col, to.Val = to.X[:0], to.Start[:0], to.Col[:0], to.Val[:0]
+	to.Bytes, to.Factor, to.Pixels = to.Bytes[:0], to.Factor[:0], nil
 	to.Y, to.Norm, to.Drop = to.Y[:0], to.Norm[:0], to.Drop[:0]
 	for k, row := range rows[:n] {
 		if k+c.ahead < len(rows) {
 			c.prefetch(int(rows[k+c.ahead]), k+c.ahead < fetched)
 		}
 		b, i := c.Locate(int(row))
-		if b.Start == nil {
+		if b.Pixels != nil {
+			to.Bytes = append(to.Bytes, b.Bytes[i*b.Pixels.Stride:][:b.Pixels.Stride]...)
+			to.Factor, to.Pixels = append(to.Factor, b.Factor[i]), b.Pixels
+		} else if b.Start == nil {
 			to.X = append(to.X, b.X[i*b.Dim:(i+1)*b.Dim]...)
 		} else {
 			if len(to.Start) == 0 {
@@ -73,6 +81,9 @@ func (c *Copier) prefetch(row int, fetched bool) {
 	b, i := c.Locate(row)
 	if fetched {
 		// Its features are in the cache.
+	} else if b.Pixels != nil {
+		kern.Prefetch(b.Bytes[i*b.Pixels.Stride:][:b.Pixels.Stride])
+		kern.Prefetch(b.Factor[i : i+1])
 	} else if b.Start == nil {
 		// The first part of a long row: the hardware prefetches the rest.
 		kern.Prefetch(b.X[i*b.Dim:][:min(b.Dim, 256)])
@@ -88,13 +99,17 @@ func (c *Copier) prefetch(row int, fetched bool) {
 
 // Dense returns a row with its zeros: a part of b, or of *memory.
 func (b *Block) Dense(row int, memory *[]float32) []float32 {
-	if b.Start == nil {
+	if b.Start == nil && b.Pixels == nil {
 		return b.X[row*b.Dim : (row+1)*b.Dim]
 	}
 	if len(*memory) < b.Dim {
 		*memory = make([]float32, b.Dim)
 	}
-	x := *memory
+	x := (*memory)[:b.Dim]
+	if b.Pixels != nil {
+		b.Pixels.expand(x, b.Bytes[row*b.Pixels.Stride:], b.Factor[row])
+		return x
+	}
 	clear(x)
 	for e := b.Start[row]; e < b.Start[row+1]; e++ {
 		x[b.Col[e]] = b.Val[e]

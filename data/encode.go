@@ -19,6 +19,7 @@ type encoder struct {
 	rule    rowRule
 	image   *schema.Image // IDX
 	shades  *[256]float64 // the value of each byte, if it is the same for all pixels
+	bytes   *Pixels       // images stay bytes
 	ones    bool          // there is an intercept
 	lo, hi  float64
 	missing []string
@@ -30,6 +31,8 @@ type encoder struct {
 	val     []float64 // beside col; multiples of the unit after finish
 	y       float32
 	norm    float32
+	image8  []byte  // of a row of bytes
+	factor  float64 // likewise
 	whose   unitID
 	clamped []int // entries of cols (or −1 for LIBSVM), for each value that was clamped
 }
@@ -116,7 +119,7 @@ func newEncoder(s *schema.Schema) *encoder {
 // clone returns an encoder for another goroutine.
 func (e *encoder) clone() *encoder {
 	c := *e
-	c.col, c.val, c.clamped = nil, nil, nil
+	c.col, c.val, c.clamped, c.image8 = nil, nil, nil, nil
 	return &c
 }
 
@@ -145,7 +148,7 @@ func ruleOf(rule string, levels map[string]int) replacement {
 // begin clears the current row.
 func (e *encoder) begin() {
 	e.col, e.val, e.clamped = e.col[:0], e.val[:0], e.clamped[:0]
-	e.y, e.norm, e.whose = 0, 0, unitID{}
+	e.y, e.norm, e.whose, e.image8, e.factor = 0, 0, unitID{}, e.image8[:0], 0
 }
 
 // feature adds the value v of feature j. Features come in ascending order.
@@ -158,6 +161,10 @@ func (e *encoder) feature(j int, v float64) {
 
 // pixels adds the features of an image.
 func (e *encoder) pixels(image []byte) {
+	if e.bytes != nil {
+		e.image8 = append(e.image8, image...)
+		return
+	}
 	e.col, e.val = slices.Grow(e.col[:0], len(image)+1), slices.Grow(e.val[:0], len(image)+1) // one more for the intercept
 	col, val := e.col[:len(image)], e.val[:len(image)]
 	n := 0
@@ -179,6 +186,10 @@ func (e *encoder) pixels(image []byte) {
 
 // finish adds the intercept and applies the row rule: then val and norm are final.
 func (e *encoder) finish() {
+	if e.bytes != nil {
+		e.factor, e.norm = e.bytes.factor(e.image8)
+		return
+	}
 	if e.ones {
 		e.feature(e.dim-1, 1)
 	}

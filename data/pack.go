@@ -113,6 +113,9 @@ func Pack(ctx context.Context, gate Gate, s *schema.Schema, src, dst string, opt
 
 // PackTable writes a table in memory, which was read under the schema, packed to dst.
 func PackTable(s *schema.Schema, t *Table, dst string) error {
+	if t.Pixels != nil {
+		return errors.New("data: rows of bytes are not packed; read them as numbers")
+	}
 	return writePacked(s, dst, Options{Unlabeled: !t.Labeled, ByRow: t.units == nil}, nil, func(b *builder) (*LoadStats, *Content, error) {
 		stats := &LoadStats{}
 		if t.units != nil {

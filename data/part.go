@@ -63,7 +63,10 @@ func Subset(tables []*Table, in func(record int) bool) *Table {
 // clone returns a copy of b in memory. If no row is dropped, its Drop is nil.
 func (b *Block) clone(memory *Arena) *Block {
 	c := &Block{N: b.N, Dim: b.Dim, Y: memory.copy(b.Y), Norm: memory.copy(b.Norm)}
-	if b.Start == nil {
+	if b.Pixels != nil {
+		c.Bytes, c.Factor, c.Pixels = memory.Bytes(len(b.Bytes)), slices.Clone(b.Factor), b.Pixels
+		copy(c.Bytes, b.Bytes)
+	} else if b.Start == nil {
 		c.X = memory.copy(b.X)
 	} else {
 		c.setSparse(memory, b.Start, b.Col, b.Val)
@@ -137,7 +140,8 @@ func appendRow(dst []byte, b *Block, i int) []byte {
 			dst = appendValue(dst, b.Col[p], b.Val[p])
 		}
 	} else {
-		for j, v := range b.X[i*b.Dim : (i+1)*b.Dim] {
+		var memory []float32
+		for j, v := range b.Dense(i, &memory) {
 			dst = appendValue(dst, int32(j), v)
 		}
 	}

@@ -31,6 +31,8 @@ type Options struct {
 	// ByRow counts each row separately, for predictions and scores: it ignores units, keeps
 	// all rows of one, and needs no such column in a file with a header.
 	ByRow bool
+	// Bytes keeps images as bytes, if PixelsOf finds that they may be; not in a packed table.
+	Bytes bool
 	// Dropped, if it is not nil, gets the counts of a table with dropped rows. Its error ends the
 	// reading.
 	Dropped func(path string, stats *LoadStats) error
@@ -103,6 +105,9 @@ func Read(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Opt
 
 func readRows(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options) (*Table, *LoadStats, error) {
 	b := newBuilder(s, opt)
+	if opt.Bytes {
+		b.table.Pixels = PixelsOf(s)
+	}
 	stats, content, err := readInto(ctx, gate.RowKey(), s, path, opt, b)
 	if err == nil {
 		err = gate.Admit(ctx, content)
@@ -119,6 +124,7 @@ func readRows(ctx context.Context, gate Gate, s *schema.Schema, path string, opt
 // readInto reads the table at path into b, and hashes its raw rows under key, if there is one.
 func readInto(ctx context.Context, key []byte, s *schema.Schema, path string, opt Options, b *builder) (*LoadStats, *Content, error) {
 	in := &Input{Path: path, Schema: s, Options: opt, Sum: sha256.New(), row: &Row{encoder: newEncoder(s), raw: newRowHasher(key)}}
+	in.row.bytes = b.table.Pixels
 	r := &reader{Input: in, build: b, stats: LoadStats{Clamped: map[string]int{}}}
 	rows, err := openRows(ctx, in)
 	if err != nil {
@@ -201,6 +207,8 @@ type builder struct {
 	emit  func(*Block) error // gets each block once it is full; the builder keeps nothing of it
 	arena *Arena             // memory of the blocks
 	dense bool
+	bytes []byte // rows of the current block, and their factors
+	scale []float64
 	label bool
 	units *grouper // nil: each row is a unit
 
@@ -242,6 +250,8 @@ type record struct {
 	y, norm float32
 	unit    unitID
 	dropped bool // a bad row, of which only the unit counts
+	image   []byte
+	factor  float64
 }
 
 // A unitID says whose row it is, if that is known.
@@ -257,6 +267,9 @@ func (b *builder) add(r *record) error {
 	}
 	if r.dropped {
 		b.gone[b.n], b.any = true, true
+	} else if px := b.table.Pixels; px != nil {
+		copy(b.bytes[b.n*px.Stride:], r.image)
+		b.scale[b.n] = r.factor
 	} else if b.dense {
 		row := b.x[b.n*b.table.Dim:][:b.table.Dim]
 		for i, j := range r.col {
@@ -290,7 +303,9 @@ func (b *builder) begin() error {
 	if b.n > 0 {
 		return nil
 	}
-	if b.dense {
+	if px := b.table.Pixels; px != nil {
+		b.bytes, b.scale = b.arena.Bytes(BlockRows*px.Stride), make([]float64, BlockRows)
+	} else if b.dense {
 		b.x = b.arena.Floats(BlockRows * b.table.Dim)
 	}
 	b.norm = b.arena.Floats(BlockRows)[:0]
@@ -317,7 +332,9 @@ func (b *builder) flush() error {
 		return nil
 	}
 	k := &Block{N: b.n, Dim: b.table.Dim, Y: b.y, Norm: b.norm}
-	if b.dense {
+	if px := b.table.Pixels; px != nil {
+		k.Bytes, k.Factor, k.Pixels = b.bytes[:b.n*px.Stride], b.scale[:b.n], px
+	} else if b.dense {
 		k.X = b.x
 		if b.n < BlockRows {
 			k.X = append([]float32(nil), b.x[:b.n*b.table.Dim]...)
@@ -343,7 +360,7 @@ func (t *Table) Dense() *Table {
 	for i, b := range t.Blocks {
 		d.Blocks[i] = b
 		if b.Start == nil {
-			continue
+			continue // dense, or bytes
 		}
 		c := *b
 		c.X = memory.Floats(b.N * b.Dim)

@@ -15,6 +15,10 @@ type Block struct {
 	Col   []int32   // ascending within a row
 	Val   []float32 // the values at Col
 
+	Bytes  []byte    // of a block of images as bytes: row i is Bytes[i·Stride:], with Factor; nil for others
+	Factor []float64 // of each such row
+	Pixels *Pixels   // what bytes mean
+
 	Y    []float32 // label: class index 0, 1, …, or the clamped value of a numeric label
 	Norm []float32 // ‖x‖₂ of each row, rounded up: never below the true norm of the stored values
 	Drop []bool    // rows that keep their position with weight 0 (R9); nil if there are none
@@ -32,6 +36,7 @@ type Table struct {
 	NormBound float64 // every row has ‖x‖₂ ≤ NormBound
 	Unit      float64 // every value is a multiple of Unit, a power of two
 	Labeled   bool    // the rows carry labels
+	Pixels    *Pixels // the rows are bytes; nil: numbers
 	Blocks    []*Block
 
 	units *units       // whose rows they are; nil: each row is a unit

@@ -48,7 +48,7 @@ func (m *glm) Outputs() int { return max(m.classes, 1) }
 func (m *glm) Eval(w []float64, v data.View, ws *Workspace) Pass {
 	check(m, m.features, w, v)
 	p := m.labeled(v, ws)
-	margins(p.z, w, v)
+	margins(p.z, w, v, ws)
 	return p
 }
 
@@ -86,14 +86,14 @@ func (m *glm) Predict(dst, w []float64, v data.View, ws *Workspace) {
 	n := v.Len()
 	needLength("dst", len(dst), n*m.Outputs())
 	if m.classes == 0 {
-		margins(dst, w, v)
+		margins(dst, w, v, ws)
 		if l, ok := m.link.(meaner); ok {
 			l.mean(dst)
 		}
 		return
 	}
 	ws.z = grow(ws.z, n)
-	margins(ws.z, w, v)
+	margins(ws.z, w, v, ws)
 	for i, z := range ws.z {
 		dst[i] = -z
 	}
@@ -146,6 +146,11 @@ func (p *glmPass) AddGrad(dst, c []float64, unit float64) {
 	needLength("c", len(c), len(p.z))
 	needUnit(unit)
 	p.a = grow(p.a, len(c))
+	if p.view.Pixels != nil {
+		kern.Coef(p.a, p.ws.factored(c, p.view), p.slopes(), unit)
+		p.ws.addBytes(dst, p.a, 1, p.view, unit)
+		return
+	}
 	kern.Coef(p.a, c, p.slopes(), unit)
 	addRows(dst, p.a, p.view, p.ws)
 }

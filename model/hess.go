@@ -51,7 +51,7 @@ func (p *glmPass) AddHess(dst, c []float64, unit float64) {
 			p.a[i] = t
 		}
 	}
-	v := p.view
+	v := p.ws.numbered(p.view)
 	if v.Start != nil {
 		start, col, val, rows := sparse(v)
 		p.v = kern.OuterCSR(dst, side, p.a, start, col, val, rows, p.v)

@@ -61,8 +61,8 @@ func (m *glm) lineLoss(dst [][]float64, from, along, steps []float64, v data.Vie
 	check(m, m.features, along, v)
 	p, k := m.labeled(v, ws), ws.margins(kept, v.Len())
 	if !k.Known {
-		margins(k.From, from, v)
-		margins(k.Along, along, v)
+		margins(k.From, from, v, ws)
+		margins(k.Along, along, v, ws)
 	}
 	for i, eta := range steps {
 		step(p.z, k.From, k.Along, eta)
@@ -77,8 +77,8 @@ func (m *softmax) lineLoss(dst [][]float64, from, along, steps []float64, v data
 	check(m, m.features, along, v)
 	p, k := m.labeled(v, ws), ws.margins(kept, v.Len()*m.classes)
 	if !k.Known {
-		m.margins(k.From, from, v)
-		m.margins(k.Along, along, v)
+		m.margins(k.From, from, v, ws)
+		m.margins(k.Along, along, v, ws)
 	}
 	for i, eta := range steps {
 		step(p.z, k.From, k.Along, eta)

@@ -116,6 +116,9 @@ type Facts struct {
 	Unit float64
 	// Layers: where it is above 0, every Pass is a LayeredPass of as many parts.
 	Layers int
+	// Bytes: views of rows of bytes (data.Pixels) are taken, and AddGrad's coefficients are those of the whole-number
+	// rows: a row's factor times c_i·ℓ'_i.
+	Bytes bool
 	// Tile is how many rows at a time suit the caches; 0 leaves that to the caller.
 	Tile int
 	// Viewed: every Pass is a ViewedPass.
@@ -274,6 +277,9 @@ type Workspace struct {
 	fall []float64 // margins, of LineLoss along the line, of NeighborFalls of the other side
 	y    []float64 // NeighborFalls: labels, repeated
 
+	bytes   byteSpace
+	numbers data.Block // rows of bytes as numbers
+
 	coef []float64 // addRows: coefficients that are not 0, and
 	rows []int32   // their rows
 }
@@ -286,7 +292,9 @@ func (ws *Workspace) Hold(w []float64) {
 }
 
 // Release ends Hold.
-func (ws *Workspace) Release() { ws.held, ws.net32.loaded, ws.net64.loaded = nil, nil, nil }
+func (ws *Workspace) Release() {
+	ws.held, ws.net32.loaded, ws.net64.loaded, ws.bytes.loaded = nil, nil, nil, nil
+}
 
 // grow is s with n elements of any content, reallocated only if it must be.
 func grow[T any](s []T, n int) []T {
@@ -303,6 +311,9 @@ func check(m Model, features int, w []float64, v data.View) {
 	}
 	if v.Block.Dim != features {
 		panic(fmt.Sprintf("model: %s takes rows of %d features, got %d", m.Name(), features, v.Block.Dim))
+	}
+	if v.Pixels != nil && (!m.Facts().Bytes || v.Rows != nil) {
+		panic(fmt.Sprintf("model: %s takes no rows of bytes, and none takes a list of them", m.Name()))
 	}
 }
 

@@ -76,6 +76,7 @@ func (m *glm) neighborFalls(f *Falls, from []float64, step float64, v data.View,
 	p := m.Eval(from, v, ws).(*glmPass)
 	ws.z, ws.fall = ws.z[:0], ws.fall[:0] // margins up, then down; labels
 	y := ws.y[:0]
+	v = ws.numbered(v)
 	for i, z := range p.z {
 		features(v, i, func(j int, x float64) {
 			f.list(i, j)
@@ -97,6 +98,7 @@ func (m *glm) neighborFalls(f *Falls, from []float64, step float64, v data.View,
 func (m *softmax) neighborFalls(f *Falls, from []float64, step float64, v data.View, ws *Workspace) {
 	p := m.Eval(from, v, ws).(*softmaxPass)
 	share := make([]float64, p.k)
+	v = ws.numbered(v)
 	fall := func(k, y int, t float64) float64 {
 		d := -math.Log1p(share[k] * math.Expm1(t))
 		if k == y {

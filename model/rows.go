@@ -26,7 +26,11 @@ func sparse(v data.View) (start, col []int32, val []float32, rows []int32) {
 }
 
 // margins sets z_i = ⟨w, x_i⟩.
-func margins(z, w []float64, v data.View) {
+func margins(z, w []float64, v data.View, ws *Workspace) {
+	if v.Pixels != nil {
+		ws.byteMargins(z, w, 1, v)
+		return
+	}
 	if v.Start != nil {
 		start, col, val, rows := sparse(v)
 		kern.DotCSR(z, start, col, val, rows, w)
@@ -40,6 +44,10 @@ func margins(z, w []float64, v data.View) {
 func rowNorms(dst []float64, v data.View, p int) {
 	switch p {
 	case 1:
+		if v.Pixels != nil {
+			byteSizes(dst, v)
+			return
+		}
 		if v.Start != nil {
 			start, col, val, rows := sparse(v)
 			kern.Abs1CSR(dst, start, col, val, rows, v.Block.Dim)

@@ -40,7 +40,7 @@ func newSoftmax(opt Options) (Model, error) {
 	return &softmax{features: opt.Dim, classes: opt.Classes, facts: Facts{
 		NormBound: r, Lipschitz: math.Sqrt2 * r, Smooth: r * r / 2,
 		HessLipschitz: r * r * r * math.Sqrt2 / (3 * math.Sqrt(3)),
-		Convex:        true, Bounded: true, Probabilities: true, Start: math.Log(float64(opt.Classes)),
+		Convex:        true, Bounded: true, Bytes: true, Probabilities: true, Start: math.Log(float64(opt.Classes)),
 	}}, nil
 }
 
@@ -50,7 +50,11 @@ func (m *softmax) Outputs() int { return m.classes }
 func (m *softmax) Facts() Facts { return m.facts }
 
 // margins sets z.
-func (m *softmax) margins(z, w []float64, v data.View) {
+func (m *softmax) margins(z, w []float64, v data.View, ws *Workspace) {
+	if v.Pixels != nil {
+		ws.byteMargins(z, w, m.classes, v)
+		return
+	}
 	n, d := v.Len(), m.features
 	for i := 0; i < n; i += tile {
 		j := min(i+tile, n)
@@ -61,7 +65,7 @@ func (m *softmax) margins(z, w []float64, v data.View) {
 			continue
 		}
 		for k := range m.classes {
-			margins(z[k*n+i:k*n+j], w[k*d:(k+1)*d], rows)
+			margins(z[k*n+i:k*n+j], w[k*d:(k+1)*d], rows, ws)
 		}
 	}
 }
@@ -69,7 +73,7 @@ func (m *softmax) margins(z, w []float64, v data.View) {
 func (m *softmax) Eval(w []float64, v data.View, ws *Workspace) Pass {
 	check(m, m.features, w, v)
 	p := m.labeled(v, ws)
-	m.margins(p.z, w, v)
+	m.margins(p.z, w, v, ws)
 	return p
 }
 
@@ -87,7 +91,7 @@ func (m *softmax) Predict(dst, w []float64, v data.View, ws *Workspace) {
 	n := v.Len()
 	needLength("dst", len(dst), n*m.classes)
 	ws.z = grow(ws.z, n*m.classes)
-	m.margins(ws.z, w, v)
+	m.margins(ws.z, w, v, ws)
 	for i := range n {
 		top := largest(ws.z[i:], n, m.classes)
 		out := dst[i*m.classes : (i+1)*m.classes]
@@ -195,6 +199,7 @@ func (p *softmaxPass) residuals() []float64 {
 		if p.y[i] = p.class(i); p.y[i] < 0 {
 			sum[i], p.y[i] = math.NaN(), 0 // no figure of the row is finite: no clip rule lets it in
 		}
+		p.r[p.y[i]*n+i] = 0 // not one of the others
 	}
 	others := top // from here on
 	clear(others)
@@ -202,9 +207,7 @@ func (p *softmaxPass) residuals() []float64 {
 		r := p.r[k*n : (k+1)*n]
 		for i := range r {
 			r[i] /= sum[i]
-			if k != p.y[i] {
-				others[i] += r[i]
-			}
+			others[i] += r[i]
 		}
 	}
 	for i, y := range p.y {
@@ -249,8 +252,15 @@ func (p *softmaxPass) AddGrad(dst, c []float64, unit float64) {
 	needUnit(unit)
 	r := p.residuals()
 	p.a = grow(p.a, p.k*p.n)
+	if p.view.Pixels != nil {
+		c = p.ws.factored(c, p.view)
+	}
 	for k := range p.k {
 		kern.Coef(p.a[k*p.n:(k+1)*p.n], c, r[k*p.n:(k+1)*p.n], unit)
+	}
+	if p.view.Pixels != nil {
+		p.ws.addBytes(dst, p.a, p.k, p.view, unit)
+		return
 	}
 	for i := 0; i < p.n; i += tile {
 		j := min(i+tile, p.n)

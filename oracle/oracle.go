@@ -30,6 +30,9 @@ type Public struct {
 	// Presence says that under replace-one the events of sums on Poisson samples state how far a record's presence moves
 	// them, too, and that their noise is relative to both moves (ADR 41); false in runs written before.
 	Presence bool `json:"presence,omitempty"`
+	// Bytes says that the rows are images as bytes, whose gradients are summed in the units of those (ADR 43); false in
+	// runs written before.
+	Bytes bool `json:"bytes,omitempty"`
 	// UnitRows is the most rows of a record where records are units of several rows, whose loss is the mean of their
 	// rows' losses; 0: a record is a row. Bounds on a record hold for both.
 	UnitRows int `json:"unit_rows,omitempty"`

@@ -117,6 +117,7 @@ type worker struct {
 	parts   []float64   // shares of the rows of the current block; nil: rows are units
 	next    [][]float32 // rows of the tile that follows
 	viewed  data.Block  // views of rows, one after the other
+	numbers data.Block  // rows of bytes as numbers
 	row     []float32   // with its zeros, of which a view is taken
 }
 
@@ -130,6 +131,10 @@ func NewLocal(t *data.Table, m model.Model, facts oracle.Public, workers int) (*
 		return nil, errors.New("private: a table and a model are required")
 	case m.Dim() != facts.Dim:
 		return nil, fmt.Errorf("private: the model has %d parameters, the run says %d", m.Dim(), facts.Dim)
+	case (t.Pixels != nil) != facts.Bytes:
+		return nil, errors.New("private: of table and run one speaks of rows of bytes, the other of numbers")
+	case facts.Bytes && !m.Facts().Bytes:
+		return nil, fmt.Errorf("private: the model %s takes no rows of bytes", m.Name())
 	case (t.Shares() != nil) != units:
 		return nil, errors.New("private: of table and run one speaks of units of several rows, the other of rows")
 	case units && len(t.Shares()) != t.Rows():
@@ -154,6 +159,9 @@ func (s *Local) open(t *data.Table, m model.Model, workers int) {
 	s.split, s.shares = splitOf(t, m, s.network), t.Shares()
 	if s.network {
 		s.tile, s.fetches = netTile, false
+	}
+	if t.Pixels != nil {
+		s.tile, s.fetches = kern.ByteRows, false
 	}
 	if tile := m.Facts().Tile; tile > 0 {
 		s.tile = min(data.BlockRows, tile)
@@ -438,6 +446,10 @@ func (u *worker) add(v data.View) {
 	if u.s.tally != nil {
 		u.s.tally.add(u, v)
 		return
+	}
+	if v.Pixels != nil && u.s.unit == 0 { // sums without a unit are of numbers
+		v.Numbers(&u.numbers, v.From, v.To)
+		v = data.View{Block: &u.numbers, To: n}
 	}
 	if u.filled+n > data.BlockRows {
 		u.flush()

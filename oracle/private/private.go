@@ -100,6 +100,8 @@ func New(cfg Config) (*Oracle, error) {
 		return nil, errors.New("private: the nominal row count is required")
 	case cfg.Model.Dim() != cfg.Facts.Dim:
 		return nil, fmt.Errorf("private: the model has %d parameters, the run says %d", cfg.Model.Dim(), cfg.Facts.Dim)
+	case cfg.Facts.Bytes != (cfg.Table.Pixels != nil):
+		return nil, errors.New("private: of table and run one speaks of rows of bytes, the other of numbers")
 	case cfg.Summer != nil && cfg.Table.Rows() > 0:
 		return nil, errors.New("private: a table with rows beside a Summer")
 	}

@@ -130,6 +130,12 @@ const (
 	netSpare = 18
 )
 
+// byteBits are the same for rows of bytes. A coefficient belongs to the row (v − center, one) of bytes, whose norm data.Pixels
+// bounds by less than 2¹⁴, and entries of that row are multiples of data.ByteStep = 2⁻¹⁰. No part of a sum is above the clip norm, so
+// 2·2^byteBits·2^14·2^10·data.BlockRows = 2^46 < 2^53, and 2·2^byteBits·2^14·2^10·2^spareRows = 2^57: PROOFS.md, bytes.
+// A coefficient of a row of an eighth of the bound and more is a word of 15 digits (kern.ByteWeights).
+const byteBits = 11
+
 // rootBits are the binary digits of a record's vector v below √C: its Hessian is v·vᵀ. Two
 // of them, and data.BlockRows rows, fit the 53 of a float64.
 const rootBits = 20
@@ -139,7 +145,7 @@ const fallBits = 20
 
 // scale is what the units of sums follow from, all of it public: what the schema and the model bound.
 type scale struct {
-	rowNorm float64 // a coefficient is at most the clip bound over this: the table's bound on its rows, or 1 where the model scales them
+	rowNorm float64 // a coefficient is a fraction of the clip bound over this: the table's bound on its rows, or on rows of bytes, or 1 where the model scales them
 	rowUnit float64 // what AddGrad's sums are multiples of, over its unit
 	bits    int     // of a coefficient
 	spare   int     // binary digits of a row count up to which it has them
@@ -149,6 +155,9 @@ type scale struct {
 func scaleOf(t *data.Table, m model.Model) scale {
 	if unit := m.Facts().Unit; unit > 0 {
 		return scale{1, unit, netBits, netSpare, true}
+	}
+	if t.Pixels != nil {
+		return scale{t.Pixels.Norm, data.ByteStep, byteBits, spareRows, false}
 	}
 	return scale{t.NormBound, t.Unit, coefBits, spareRows, false}
 }

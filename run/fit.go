@@ -80,6 +80,7 @@ func Fit(ctx context.Context, job *Job, env Env) (*runlog.Info, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	job.Facts.Bytes = env.Shards == nil && job.Bytes()
 	s := &Session{Job: job, env: env}
 	defer s.Close()
 	counts, err := s.Load(ctx)
@@ -161,17 +162,29 @@ func (s *Session) purpose() access.Purpose {
 // RowOptions says how the training rows are read. Under replace-one their number is public, and a row
 // that is dropped keeps its position (R9).
 func (j *Job) RowOptions() data.Options {
-	opt := data.Options{Labels: j.Spec.Labels}
+	opt := data.Options{Labels: j.Spec.Labels, Bytes: j.Facts.Bytes}
 	if j.Facts.Adjacency == privacy.ReplaceOne {
 		opt.Rows, opt.KeepBad = j.Facts.Rows, true
 	}
 	return opt
 }
 
+// Bytes says whether a new run keeps rows of images as bytes: where its queries are sums with noise and its model is linear.
+// Solvers add in numbers.
+func (j *Job) Bytes() bool {
+	return j.Owner == nil && !j.Spec.Privacy.Off && !method.Solves(j.Method) && j.Model.Facts().Bytes && data.PixelsOf(j.Schema) != nil
+}
+
 func (s *Session) loadTable(ctx context.Context, gate *access.Gate) (map[string]int, error) {
 	var err error
 	if s.opened, err = gate.Open(ctx, s.purpose(), s.Job.Schema, s.Job.Spec.Data, s.Job.RowOptions()); err != nil {
 		return nil, err
+	}
+	switch facts := &s.Job.Facts; {
+	case s.Info == nil: // a new run
+		facts.Bytes = s.opened.Bytes()
+	case facts.Bytes != s.opened.Bytes():
+		return nil, inputError(s.Job.Spec.Data, "found a packed table; allowed is the file of images that the run began with, as it sums rows of bytes")
 	}
 	stats := s.opened.Stats
 	counts := map[string]int{"rows": stats.Rows, "dropped": stats.Dropped}

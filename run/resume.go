@@ -274,7 +274,8 @@ func jobWith(info *runlog.Info, m method.Method) (j *Job, err error) {
 	if err := json.Unmarshal(info.Public, &facts); err != nil {
 		return nil, err
 	}
-	j.Facts.Presence = facts.Presence // what the run's events state; the rest follows from schema and model
+	// What the run's events state, and how it sums; the rest follows from schema and model.
+	j.Facts.Presence, j.Facts.Bytes = facts.Presence, facts.Bytes
 	if !info.Off {
 		if j.Accountant, err = account.ByName(info.Accountant); err != nil {
 			return nil, err

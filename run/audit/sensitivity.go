@@ -54,7 +54,7 @@ func sense(ctx context.Context, name string, m method.Method, tables int, opt Op
 		return nil, err
 	}
 	for _, model := range model.Names() {
-		job, err := twinJob(name, m, model)
+		job, err := twinJob(name, m, model, false)
 		if err != nil {
 			return nil, err
 		}
@@ -67,6 +67,15 @@ func sense(ctx context.Context, name string, m method.Method, tables int, opt Op
 				return nil, fmt.Errorf("method %s, model %s: %w", name, model, err)
 			}
 		}
+		images, err := twinJob(name, m, model, true)
+		if err != nil {
+			return nil, err
+		}
+		for number := 0; images != nil && number < tables; number++ {
+			if err := found.run(ctx, images, number, src.Uint64(), opt.Fault); err != nil {
+				return nil, fmt.Errorf("method %s, model %s, images: %w", name, model, err)
+			}
+		}
 	}
 	if len(found.Models) == 0 {
 		return nil, fmt.Errorf("method %s: no model to compare sums with", name)
@@ -77,8 +86,9 @@ func sense(ctx context.Context, name string, m method.Method, tables int, opt Op
 	return found, nil
 }
 
-// twinJob is a job of the method and the model on a small table, nil if the method does not support the model.
-func twinJob(name string, m method.Method, modelName string) (*run.Job, error) {
+// twinJob is a job of the method and the model on a small table, nil if the method does not support the model; or on one of
+// images, nil if a run would not keep them as bytes.
+func twinJob(name string, m method.Method, modelName string, images bool) (*run.Job, error) {
 	label := "classes: [no, yes]"
 	switch modelName {
 	case "softmax", "mlp", "cnn":
@@ -92,6 +102,15 @@ func twinJob(name string, m method.Method, modelName string) (*run.Job, error) {
 		fmt.Fprintf(&b, "  - {name: x%d, type: numeric, min: -1, max: 1}\n", k)
 	}
 	fmt.Fprintf(&b, "  - {name: label, type: label, %s}\n", label)
+	if images {
+		classes := `["0", "1"]`
+		if modelName == "softmax" {
+			classes = `["0", "1", "2"]`
+		}
+		b.Reset()
+		fmt.Fprintf(&b, "dataset: synthetic\nrows: %d\nformat: {kind: idx}\nrow_norm: 1\nimage: {shape: [3, %d], center: 100, scale: 255}\ncolumns:\n  - {name: label, type: label, classes: %s}\n",
+			twinRows, twinWidth/3, classes)
+	}
 	s, err := schema.Parse("", []byte(b.String()))
 	if err != nil {
 		return nil, err
@@ -109,7 +128,11 @@ func twinJob(name string, m method.Method, modelName string) (*run.Job, error) {
 				spec.L2 = l2
 				job, err := run.PrepareOn(&run.Spec{MethodName: name, Method: m, Model: spec, Output: method.Last,
 					Privacy: run.PrivacySpec{Epsilon: allEpsilon, Delta: &delta, Adjacency: adj}}, s)
+				if err == nil && images && !job.Bytes() {
+					return nil, nil
+				}
 				if err == nil {
+					job.Facts.Bytes = images
 					return job, nil
 				}
 			}
@@ -125,7 +148,11 @@ func (f *Sensitivities) run(ctx context.Context, job *run.Job, number int, seed 
 		return err
 	}
 	t.found = f
-	trainer := run.Trainer{Job: job, Table: data.Empty(job.Schema), Summer: t, Meter: unmetered{job.Facts.Adjacency},
+	none := data.Empty(job.Schema)
+	if job.Facts.Bytes {
+		none = data.OfImages(job.Schema, nil, nil)
+	}
+	trainer := run.Trainer{Job: job, Table: none, Summer: t, Meter: unmetered{job.Facts.Adjacency},
 		Streams: noise.SeededStreams(seed), Journal: run.NopJournal{}, Workers: 1}
 	_, _, err = trainer.Train(ctx, func(o *private.Oracle) oracle.Oracle {
 		t.Oracle = o
@@ -164,8 +191,10 @@ func newTwins(ctx context.Context, job *run.Job, number int, seed uint64, twice 
 		return nil, err
 	}
 	t := &twins{job: job, coins: coins, wild: number%4 >= 2}
-	table, err := Synthetic(ctx, job.Schema, twinRows+twinOthers, seed)
-	if err != nil {
+	var table *data.Table
+	if job.Facts.Bytes {
+		table = t.images(twinRows + twinOthers)
+	} else if table, err = Synthetic(ctx, job.Schema, twinRows+twinOthers, seed); err != nil {
 		return nil, err
 	}
 	table = table.Dense()
@@ -173,7 +202,7 @@ func newTwins(ctx context.Context, job *run.Job, number int, seed uint64, twice 
 		return data.Subset([]*data.Table{table}, func(row int) bool { return row >= from && row < from+n })
 	}
 	t.table = rows(0, twinRows)
-	if job.Facts.Intercept > 0 {
+	if job.Facts.Intercept > 0 && !job.Facts.Bytes {
 		t.bias = t.table.Blocks[0].X[t.table.Dim-1]
 	}
 	if number%2 == 1 {
@@ -248,9 +277,29 @@ func (t *twins) below(n int) int { return int(t.coins.Below(uint64(n))) }
 // uniform is a number between 0 and 1.
 func uniform(coins *noise.Source) float64 { return (float64(coins.Uint64()>>11) + 0.5) * 0x1p-53 }
 
+// images are random ones, or of one color with another point.
+func (t *twins) images(n int) *data.Table {
+	images, labels := make([][]byte, n), make([]float32, n)
+	for i := range images {
+		images[i], labels[i] = make([]byte, twinWidth), float32(t.below(t.job.Facts.Classes))
+		color := []int{0, 100, 255}[t.below(3)]
+		random, point := t.below(2) == 0, t.below(twinWidth)
+		for j := range images[i] {
+			images[i][j] = byte(color)
+			if random || j == point {
+				images[i][j] = byte(t.below(256))
+			}
+		}
+	}
+	return data.OfImages(t.job.Schema, images, labels)
+}
+
 // record is as long as the schema allows, or 0, in a random direction or along one feature, with a label at an end or between.
 func (t *twins) record() *data.Block {
 	table, facts := t.table, t.job.Facts
+	if facts.Bytes {
+		return t.images(1).Blocks[0]
+	}
 	x, features := make([]float32, table.Dim), table.Dim
 	size, square := table.NormBound, 0.0
 	if facts.Intercept > 0 {

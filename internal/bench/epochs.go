@@ -21,6 +21,7 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/runlog"
+	"github.com/sottodp/sotto/schema"
 )
 
 const batch = 256
@@ -131,7 +132,7 @@ func train(t *data.Table, m model.Model, size, workers int, how kind, recorded b
 	rows := t.Rows()
 	facts := m.Facts()
 	job := &run.Job{Model: m, Facts: oracle.Public{Dim: m.Dim(), Rows: rows, Classes: t.Classes, Adjacency: privacy.AddRemove,
-		NormBound: 1, Lipschitz: oracle.Bound(facts.Lipschitz), Smooth: oracle.Bound(facts.Smooth), Bounded: facts.Bounded}}
+		Bytes: t.Pixels != nil, NormBound: 1, Lipschitz: oracle.Bound(facts.Lipschitz), Smooth: oracle.Bound(facts.Smooth), Bounded: facts.Bounded}}
 	cfg := run.Trainer{Job: job, Table: t, Workers: workers, Streams: noise.SeededStreams(1), Journal: run.NopJournal{}}
 	if s, ok := m.(model.Starter); ok {
 		for _, span := range s.Start() {
@@ -247,7 +248,60 @@ func covtype(r *results) error {
 }
 
 func mnist(r *results) error {
-	return shape(r, dense(60_000, 784, 10), "mnist_softmax", "mnist", "softmax", "60,000×784, 10 classes", 15, 10, true)
+	t := dense(60_000, 784, 10)
+	if err := shape(r, t, "mnist_softmax", "mnist", "softmax", "60,000×784, 10 classes", 15, 10, true); err != nil {
+		return err
+	}
+	return bytes(r, t)
+}
+
+// bytes measures the same training on rows of bytes, beside that on a table of numbers.
+func bytes(r *results, numbers *data.Table) error {
+	s, err := schema.Parse("", []byte(`
+dataset: bytes
+rows: 60000
+row_norm: 1
+row_scaling: scale
+intercept: false
+format: {kind: idx}
+image: {shape: [28, 28], center: 32, scale: 255}
+columns:
+  - {name: digit, type: label, classes: ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]}
+`))
+	if err != nil {
+		return err
+	}
+	random := rand.NewChaCha8([32]byte{5})
+	images, labels := make([][]byte, numbers.Rows()), make([]float32, numbers.Rows())
+	for i := range images {
+		images[i], labels[i] = make([]byte, 28*28), float32(i*7%10)
+		if _, err := random.Read(images[i]); err != nil {
+			return err
+		}
+	}
+	t := data.OfImages(s, images, labels)
+	m, err := model.New("softmax", model.Options{Dim: t.Dim, Classes: t.Classes, NormBound: 1})
+	if err != nil {
+		return err
+	}
+	for _, of := range []struct {
+		key, what    string
+		size, rounds int
+	}{{"epoch", "private, Poisson batches of 256", batch, 15}, {"full", "one private step on all rows", 0, 10}} {
+		var runs []func()
+		for _, t := range []*data.Table{t, numbers} {
+			a, err := train(t, m, of.size, 1, dpSGD, true)
+			if err != nil {
+				return err
+			}
+			defer a.close()
+			runs = append(runs, a.epoch)
+		}
+		s := best(of.rounds, runs...)
+		r.put("mnist_bytes_"+of.key+"_ms", ms(s[0]), "ms, 60,000×784 bytes, 10 classes, "+of.what)
+		r.put("bytes_over_numbers_"+of.key, s[0]/s[1], "the same over rows of float32")
+	}
+	return nil
 }
 
 // hidden is a network of 128 hidden units.

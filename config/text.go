@@ -17,7 +17,7 @@ func ParseNumber(s string) (float64, string) {
 	if s == "" {
 		return 0, "an empty cell"
 	}
-	if v, _, ok := decimal(s); ok {
+	if v, _, ok := Decimal(s); ok {
 		return v, ""
 	}
 	for i := range len(s) {
@@ -42,22 +42,9 @@ func ParseNumber(s string) (float64, string) {
 }
 
 // Decimal is [ParseNumber] for the text of most numbers: up to 18 digits, perhaps with a sign and a point. ok is false for
-// any other text. short says that s is the shortest text of the number: it has at most 15 digits, and all of them count.
-func Decimal(s string) (v float64, short, ok bool) {
-	v, digits, ok := decimal(s)
-	if !ok || digits > 15 || !(math.Abs(v) >= 1e-7) {
-		return v, false, ok
-	}
-	t := strings.TrimPrefix(s, "-")
-	if last := t[len(t)-1]; t[0] == '0' && t[1] != '.' || t[0] == '+' || t[0] == '.' || last == '.' || last == '0' && strings.IndexByte(t, '.') >= 0 {
-		return v, false, true
-	}
-	return v, true, true
-}
-
-// decimal is a number of up to 18 digits, perhaps with a sign and a point. The quotient of its digits and a power of ten, both
-// exact in a float64, is the number correctly rounded: the bits are those of [strconv.ParseFloat].
-func decimal(s string) (v float64, digits int, ok bool) {
+// any other text. The quotient of the digits and a power of ten, both exact in a float64, is the number correctly rounded: the
+// bits are those of [strconv.ParseFloat].
+func Decimal(s string) (v float64, digits int, ok bool) {
 	if len(s) >= 4 && len(s) <= 8 {
 		return decimal8(s)
 	}
@@ -93,7 +80,7 @@ func decimal(s string) (v float64, digits int, ok bool) {
 	return v, digits, true
 }
 
-// decimal8 is decimal for text of 4 to 8 bytes, which it takes as the bytes of one word: the last in the highest byte, and
+// decimal8 is Decimal for text of 4 to 8 bytes, which it takes as the bytes of one word: the last in the highest byte, and
 // zeros before the first.
 func decimal8(s string) (v float64, digits int, ok bool) {
 	const ones = 0x0101010101010101
@@ -126,7 +113,7 @@ func decimal8(s string) (v float64, digits int, ok bool) {
 	return v, digits, true
 }
 
-// powers are those of ten that decimal needs.
+// powers are those of ten that Decimal needs.
 var powers = [19]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18}
 
 // PlainText says whether s is valid UTF-8 without control characters other than

@@ -55,7 +55,7 @@ func TestWorkers(t *testing.T) {
 		opt := Options{KeepBad: rapid.Bool().Draw(t, "keep"), Unlabeled: rapid.Bool().Draw(t, "unlabeled"), Rows: rapid.SampledFrom([]int{0, 0, 0, 5}).Draw(t, "rows")}
 		load := func(workers, piece int) []any {
 			opt.workers, opt.piece = workers, piece
-			g := &testGate{key: []byte("key")}
+			g := &testGate{key: testKey}
 			table, stats, err := readTable(context.Background(), g, &c, path, opt)
 			if table != nil {
 				checkTable(tb, table)

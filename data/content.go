@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
-	"hash"
 	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +23,7 @@ import (
 // oracle answers only what its meter has charged (R24).
 type Gate interface {
 	// RowKey is the key of the hashes of raw rows; nil for no hashes.
-	RowKey() []byte
+	RowKey() *RowKey
 	// Admit gets the content of a table that was read. If it fails, Read returns its error and
 	// no table.
 	Admit(ctx context.Context, c *Content) error
@@ -39,27 +41,62 @@ type Content struct {
 	Rows []uint64
 }
 
-// A rowHasher makes a keyed hash of each raw row: of all its cells, those of ignored columns included, in
-// the order of the columns' names, with numbers in their shortest form. Thus the same row has the same
-// hash in a CSV, a Parquet file and a database, whatever the schema says. A nil rowHasher does nothing.
-type rowHasher struct {
-	key   []byte
-	mac   hash.Hash
-	order []int // the cells in the order of their columns' names
-	text  []byte
-	head  int // bytes of text that all rows begin with
-	rows  []uint64
-	sum   [sha256.Size]byte
-
-	numbers []float64 // of the cells of a row; NaN where there is none
-	places  []int     // of each cell: the most decimal places that a number of 15 digits had so far
+// A RowKey is a secret key of hashes of raw rows, which lives in the owner's state.
+type RowKey struct {
+	Secret []byte
+	// Text says that it is a key of builds before 24 November 2026, which hashed the text of a row (ADR 44).
+	Text bool
 }
 
-func newRowHasher(key []byte) *rowHasher {
+// A rowHasher makes a keyed hash of each raw row: of all its cells, those of ignored columns included, in
+// the order of the columns' names, numbers by their value. Thus the same row has the same
+// hash in a CSV, a Parquet file and a database, whatever the schema says. A nil rowHasher does nothing.
+//
+// A row is a sequence of words: what its table is, their number, and its cells. A number is its float64; other
+// text is a NaN with its length, and its bytes. The words enter in pairs,
+//
+//	Σ (w_2i + k_2i mod 2⁶⁴)·(w_2i+1 + k_2i+1 mod 2⁶⁴) mod 2¹²⁸,
+//
+// and the hash is half of that sum under AES. Two different rows have the same sum with a probability of at most 2⁻⁶³
+// over the secret words k (NH, of UMAC; the proof is in ADR 44).
+type rowHasher struct {
+	key     *RowKey
+	order   []int     // the cells in the order of their columns' names
+	numbers []float64 // of the cells of a row; NaN where there is none
+	rows    []uint64
+	text    *textHasher // for keys of earlier builds, in place of what follows
+
+	head   uint64
+	words  []uint64      // of a row
+	secret []uint64      // k
+	more   cipher.Stream // gives more of k
+	block  cipher.Block
+	sum    [aes.BlockSize]byte
+}
+
+func newRowHasher(key *RowKey) *rowHasher {
 	if key == nil {
 		return nil
 	}
-	return &rowHasher{key: key, mac: hmac.New(sha256.New, key)}
+	h := &rowHasher{key: key}
+	if key.Text {
+		h.text = newTextHasher(key.Secret)
+		return h
+	}
+	h.block = newAES(key.Secret, "sotto: hashes of rows, the last step")
+	h.more = cipher.NewCTR(newAES(key.Secret, "sotto: hashes of rows, the words"), make([]byte, aes.BlockSize))
+	return h
+}
+
+// newAES returns AES-256 under a key for one use.
+func newAES(secret []byte, use string) cipher.Block {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(use))
+	b, err := aes.NewCipher(mac.Sum(nil))
+	if err != nil {
+		panic(err) // 32 bytes are a key
+	}
+	return b
 }
 
 // clone returns a rowHasher for another goroutine.
@@ -68,8 +105,10 @@ func (h *rowHasher) clone() *rowHasher {
 		return nil
 	}
 	c := newRowHasher(h.key)
-	c.order, c.numbers, c.places = h.order, make([]float64, len(h.order)), make([]int, len(h.order))
-	c.begin(h.text[:h.head])
+	c.order, c.numbers, c.head = h.order, make([]float64, len(h.order)), h.head
+	if h.text != nil {
+		c.text.columns(h.text.text[:h.text.head], len(h.order))
+	}
 	return c
 }
 
@@ -78,7 +117,7 @@ func (h *rowHasher) columns(names []string) {
 	if h == nil {
 		return
 	}
-	h.order, h.numbers, h.places = make([]int, len(names)), make([]float64, len(names)), make([]int, len(names))
+	h.order, h.numbers = make([]int, len(names)), make([]float64, len(names))
 	for i := range h.order {
 		h.order[i] = i
 	}
@@ -88,13 +127,8 @@ func (h *rowHasher) columns(names []string) {
 		all = appendCell(all, names[i])
 	}
 	sum := sha256.Sum256(all)
-	h.begin(sum[:8])
-}
-
-// begin sets what all rows begin with.
-func (h *rowHasher) begin(head []byte) {
-	if h != nil {
-		h.text, h.head = append(h.text[:0], head...), len(head)
+	if h.head = binary.LittleEndian.Uint64(sum[:]); h.text != nil {
+		h.text.columns(sum[:8], len(names))
 	}
 }
 
@@ -103,267 +137,173 @@ func (h *rowHasher) cells(cells []string) []float64 {
 	if h == nil || len(cells) != len(h.order) {
 		return nil
 	}
-	text := h.text[:h.head]
+	if h.text != nil {
+		h.rows = append(h.rows, h.text.cells(h.order, cells, h.numbers))
+		return h.numbers
+	}
+	words := h.begin(h.head)
 	for _, i := range h.order {
-		cell := cells[i]
-		v, short, ok := config.Decimal(cell)
-		if !ok {
-			v = math.NaN()
-		}
-		h.numbers[i] = v
-		if short {
-			text = append(append(text, byte(len(cell))), cell...)
+		if v, _, ok := config.Decimal(cells[i]); ok {
+			h.numbers[i] = v
+			words = append(words, numberWord(v))
 		} else {
-			text = appendCanonical(text, cell)
+			h.numbers[i] = math.NaN()
+			words = appendCellWords(words, cells[i])
 		}
 	}
-	h.text = text
-	h.add()
+	h.add(words)
 	return h.numbers
 }
 
 // values is cells for values with types.
 func (h *rowHasher) values(values []Value) {
-	if h == nil || len(values) != len(h.order) {
+	switch {
+	case h == nil || len(values) != len(h.order):
+		return
+	case h.text != nil:
+		h.rows = append(h.rows, h.text.values(h.order, values))
 		return
 	}
-	text := h.text[:h.head]
+	words := h.begin(h.head)
 	for _, i := range h.order {
-		switch v := &values[i]; v.Is {
-		case Number:
-			text = appendNumber(text, v.Number, &h.places[i])
-		case Text:
-			text = appendCanonical(text, v.Text)
-		case Null:
-			text = append(text, 0)
+		switch v := &values[i]; {
+		case v.Is == Number && v.Number == v.Number:
+			words = append(words, numberWord(v.Number))
+		case v.Is == Number:
+			words = appendWords(words, "NaN")
+		case v.Is == Text:
+			words = appendCellWords(words, v.Text)
+		default:
+			words = appendWords(words, "")
 		}
 	}
-	h.text = text
-	h.add()
+	h.add(words)
 }
 
 // image adds a row of an image and its label.
 func (h *rowHasher) image(image []byte, label byte) {
-	if h != nil {
-		h.begin([]byte("idx"))
-		h.text = append(append(h.text, image...), label)
-		h.add()
+	switch {
+	case h == nil:
+	case h.text != nil:
+		h.rows = append(h.rows, h.text.image(image, label))
+	default:
+		h.add(append(appendWords(h.begin(headIDX), view(image)), uint64(label)))
 	}
 }
 
 // libsvm adds a row of label and index:value. It leaves out values of zero.
 func (h *rowHasher) libsvm(line []byte) {
-	if h == nil {
+	switch {
+	case h == nil:
+		return
+	case h.text != nil:
+		h.rows = append(h.rows, h.text.libsvm(line))
 		return
 	}
-	h.begin([]byte("libsvm"))
+	words := h.begin(headLIBSVM)
 	for token := range bytes.FieldsSeq(line) {
 		at := bytes.IndexByte(token, ':')
 		if at < 0 {
-			h.text = appendCanonical(h.text, view(token))
+			words = appendCellWords(words, view(token))
 			continue
 		}
-		n := len(h.text)
-		h.text = appendCell(h.text, view(token[:at]))
-		value := len(h.text)
-		if h.text = appendCanonical(h.text, view(token[at+1:])); string(h.text[value:]) == "\x010" { // "0"
-			h.text = h.text[:n]
+		n := len(words)
+		words = appendCellWords(words, view(token[:at]))
+		value := len(words)
+		if words = appendCellWords(words, view(token[at+1:])); words[value] == 0 {
+			words = words[:n]
 		}
 	}
-	h.add()
+	h.add(words)
 }
 
-func (h *rowHasher) add() {
-	h.mac.Reset()
-	h.mac.Write(h.text)
-	h.rows = append(h.rows, binary.LittleEndian.Uint64(h.mac.Sum(h.sum[:0])))
+// What rows of formats without named columns begin with.
+const (
+	headIDX    = 'i' | 'd'<<8 | 'x'<<16
+	headLIBSVM = 'l' | 'i'<<8 | 'b'<<16 | 's'<<24 | 'v'<<32 | 'm'<<40
+)
+
+// begin begins the words of a row. The second is their number.
+func (h *rowHasher) begin(head uint64) []uint64 { return append(h.words[:0], head, 0) }
+
+// add hashes the words of a row.
+func (h *rowHasher) add(words []uint64) {
+	words[1] = uint64(len(words))
+	if len(words)%2 != 0 {
+		words = append(words, 0)
+	}
+	h.words = words
+	if len(words) > len(h.secret) {
+		h.grow(len(words))
+	}
+	var hi, lo, carry uint64
+	secret := h.secret[:len(words)]
+	for i := 1; i < len(words); i += 2 {
+		a, b := bits.Mul64(words[i-1]+secret[i-1], words[i]+secret[i])
+		lo, carry = bits.Add64(lo, b, 0)
+		hi, _ = bits.Add64(hi, a, carry)
+	}
+	binary.LittleEndian.PutUint64(h.sum[:], lo)
+	binary.LittleEndian.PutUint64(h.sum[8:], hi)
+	h.block.Encrypt(h.sum[:], h.sum[:])
+	h.rows = append(h.rows, binary.LittleEndian.Uint64(h.sum[:]))
+}
+
+// grow makes at least n secret words.
+func (h *rowHasher) grow(n int) {
+	var b [512]byte
+	for len(h.secret) < n {
+		clear(b[:])
+		h.more.XORKeyStream(b[:], b[:])
+		for i := 0; i < len(b); i += 8 {
+			h.secret = append(h.secret, binary.LittleEndian.Uint64(b[i:]))
+		}
+	}
+}
+
+// numberWord is the word of a number, which is no NaN; −0 is 0.
+func numberWord(v float64) uint64 {
+	if v == 0 {
+		return 0
+	}
+	return math.Float64bits(v)
+}
+
+// appendCellWords appends a cell without spaces around it: the word of a number, or the words of other text.
+func appendCellWords(words []uint64, cell string) []uint64 {
+	cell = strings.TrimSpace(cell)
+	if cell != "" && strings.IndexByte("+-.0123456789", cell[0]) >= 0 {
+		if v, err := strconv.ParseFloat(cell, 64); err == nil && v == v {
+			return append(words, numberWord(v))
+		}
+	}
+	return appendWords(words, cell)
+}
+
+// appendWords appends text: a NaN with its length, and its bytes.
+func appendWords(words []uint64, text string) []uint64 {
+	words = append(words, 0x7ff8<<48|uint64(len(text)))
+	for ; len(text) >= 8; text = text[8:] {
+		words = append(words, uint64(text[0])|uint64(text[1])<<8|uint64(text[2])<<16|uint64(text[3])<<24|
+			uint64(text[4])<<32|uint64(text[5])<<40|uint64(text[6])<<48|uint64(text[7])<<56)
+	}
+	if text != "" {
+		var last [8]byte
+		copy(last[:], text)
+		words = append(words, binary.LittleEndian.Uint64(last[:]))
+	}
+	return words
 }
 
 // view returns b as a string that shares its memory.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-func appendCell(dst []byte, cell string) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(cell))), cell...)
-}
-
-// appendCanonical appends a cell without spaces around it and, if it is a number, in its shortest form:
-// 1, 1.0 and 1e0 are the same.
-func appendCanonical(dst []byte, cell string) []byte {
-	cell = strings.TrimSpace(cell)
-	if cell == "" {
-		return append(dst, 0)
-	}
-	if c := cell[0]; c != '+' && c != '-' && c != '.' && (c < '0' || c > '9') {
-		return appendCell(dst, cell)
-	}
-	if dst, ok := appendShort(dst, cell); ok {
-		return dst
-	}
-	v, err := strconv.ParseFloat(cell, 64)
-	if err != nil {
-		return appendCell(dst, cell)
-	}
-	return appendNumber(dst, v, new(int))
-}
-
-// appendNumber appends a cell with that number in its shortest form. It tries first with that many decimal places, and
-// raises places to those that it needed; the form does not depend on it.
-func appendNumber(dst []byte, v float64, places *int) []byte {
-	form := byte('g')
-	switch size := math.Abs(v); {
-	case v == 0:
-		return append(dst, 1, '0')
-	case size >= 1e-4 && size < 1e15:
-		n, ok := scaled(size, *places)
-		at := *places
-		if !ok {
-			at = 15 // so that there are at most 15 digits
-			for at > 0 && size*powers[at] >= 1e15 {
-				at--
-			}
-			n, ok = scaled(size, at)
-		}
-		if ok {
-			for at >= 4 && n%1e4 == 0 {
-				n, at = n/1e4, at-4
-			}
-			for at > 0 && n%10 == 0 {
-				n, at = n/10, at-1
-			}
-			*places = max(*places, at)
-			return appendDecimal(dst, n, at, v < 0)
-		}
-		form = 'f'
-	case size >= 1e-7 && size < 1e16:
-		form = 'f'
-	}
-	dst = append(dst, 0)
-	n := len(dst)
-	dst = strconv.AppendFloat(dst, v, form, -1, 64)
-	dst[n-1] = byte(len(dst) - n) // at most 25
-	return dst
-}
-
-// scaled returns n if size is n/10^places, rounded, and n has at most 15 digits: then these are the shortest form of size, the
-// only one of so few digits.
-func scaled(size float64, places int) (n uint64, ok bool) {
-	x := size*powers[places] + 0.5
-	if x >= 1e15 {
-		return 0, false
-	}
-	n = uint64(x)
-	return n, float64(n)/powers[places] == size // the quotient of exact numbers
-}
-
-// appendDecimal appends a cell with the number n/10^places.
-func appendDecimal(dst []byte, n uint64, places int, negative bool) []byte {
-	var text [24]byte
-	i := len(text)
-	pair := func() {
-		q := n / 100
-		r := 2 * (n - 100*q)
-		i -= 2
-		text[i], text[i+1], n = pairs[r], pairs[r+1], q
-	}
-	digit := func() {
-		i--
-		text[i], n = '0'+byte(n%10), n/10
-	}
-	if places > 0 {
-		for ; places > 1; places -= 2 {
-			pair()
-		}
-		if places == 1 {
-			digit()
-		}
-		i--
-		text[i] = '.'
-	}
-	for n >= 10 {
-		pair()
-	}
-	if n > 0 || i == len(text) || text[i] == '.' {
-		digit()
-	}
-	if negative {
-		i--
-		text[i] = '-'
-	}
-	return append(append(dst, byte(len(text)-i)), text[i:]...)
-}
-
-// pairs are the numbers of two digits.
-const pairs = "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849" +
-	"5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899"
-
-// powers are those of ten that appendNumber needs.
-var powers = [16]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
-
-// appendShort is appendCanonical for a number of at most 15 digits, from its text alone: no two texts of
-// so few digits have the same float64, so the shortest one is the text without superfluous zeros. It
-// returns false for other text, and for numbers that have an exponent in their shortest form.
-func appendShort(dst []byte, cell string) ([]byte, bool) {
-	if len(cell) > 20 {
-		return dst, false
-	}
-	i, sign := 0, 0
-	if c := cell[0]; c == '-' || c == '+' {
-		i = 1
-		if c == '-' {
-			sign = 1
-		}
-	}
-	first, point := i, -1
-	for k := i; k < len(cell); k++ {
-		if c := cell[k]; c == '.' && point < 0 {
-			point = k
-		} else if c < '0' || c > '9' {
-			return dst, false
-		}
-	}
-	whole, fraction := cell[first:], ""
-	if point >= 0 {
-		whole, fraction = cell[first:point], cell[point+1:]
-	}
-	if len(whole)+len(fraction) == 0 {
-		return dst, false
-	}
-	for len(whole) > 0 && whole[0] == '0' {
-		whole = whole[1:]
-	}
-	for len(fraction) > 0 && fraction[len(fraction)-1] == '0' {
-		fraction = fraction[:len(fraction)-1]
-	}
-	if len(whole) == 0 {
-		if len(fraction) == 0 {
-			return append(dst, 1, '0'), true
-		}
-		if strings.HasPrefix(fraction, "00000") {
-			return dst, false
-		}
-		whole = "0"
-	}
-	if len(whole)+len(fraction) > 15 {
-		return dst, false
-	}
-	n := sign + len(whole)
-	if len(fraction) > 0 {
-		n += 1 + len(fraction)
-	}
-	dst = append(dst, byte(n))
-	if sign > 0 {
-		dst = append(dst, '-')
-	}
-	dst = append(dst, whole...)
-	if len(fraction) > 0 {
-		dst = append(append(dst, '.'), fraction...)
-	}
-	return dst, true
-}
-
-// rowKeyID identifies a key of row hashes: a packed table says under which key its hashes were made.
-func rowKeyID(key []byte) [8]byte {
-	mac := hmac.New(sha256.New, key)
+// id identifies the key: a packed table says under which one its hashes were made.
+func (k *RowKey) id() [8]byte {
+	mac := hmac.New(sha256.New, k.Secret)
 	mac.Write([]byte("sotto: the key of these row hashes"))
+	if !k.Text {
+		mac.Write([]byte(", of words"))
+	}
 	return [8]byte(mac.Sum(nil))
 }

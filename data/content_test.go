@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -18,13 +19,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/schema"
 )
 
 // hashes are those of a table's raw rows under a key.
-func hashes(t *testing.T, s *schema.Schema, path string, opt Options) []uint64 {
+func hashes(t *testing.T, key *RowKey, s *schema.Schema, path string, opt Options) []uint64 {
 	t.Helper()
-	g := &testGate{key: []byte("key")}
+	g := &testGate{key: key}
 	tab, _, err := readTable(context.Background(), g, s, path, opt)
 	if err != nil {
 		t.Fatal(err)
@@ -36,9 +38,14 @@ func hashes(t *testing.T, s *schema.Schema, path string, opt Options) []uint64 {
 // A row has one hash, however its file is written: order of columns, form of numbers, gzip,
 // packed, database. Any cell counts, one of an ignored column too.
 func TestRowHashes(t *testing.T) {
+	testRowHashes(t, testKey)
+	testRowHashes(t, &RowKey{Secret: []byte("key"), Text: true})
+}
+
+func testRowHashes(t *testing.T, key *RowKey) {
 	s := mustParse(t, small)
 	const table = "age,colour,id,gain,sick\n1,red,x,2.5,yes\n30,blue,y,0,no\n1,red,x,2.5,yes\n"
-	want := hashes(t, s, writeFile(t, "f", table), Options{})
+	want := hashes(t, key, s, writeFile(t, "f", table), Options{})
 	if len(want) != 3 || want[0] != want[2] || want[0] == want[1] {
 		t.Fatalf("hashes %x of two equal rows and another", want)
 	}
@@ -54,7 +61,7 @@ func TestRowHashes(t *testing.T) {
 	}
 	db.Close()
 	pack := filepath.Join(dir, "t.pack")
-	if _, err := packTable(context.Background(), &testGate{key: []byte("key")}, s, writeFile(t, "f", table), pack, Options{}); err != nil {
+	if _, err := packTable(context.Background(), &testGate{key: key}, s, writeFile(t, "f", table), pack, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for name, path := range map[string]string{
@@ -64,21 +71,23 @@ func TestRowHashes(t *testing.T) {
 		"database":      filepath.Join(dir, "t.db") + "?table=p",
 		"packed":        pack,
 	} {
-		if got := hashes(t, s, path, Options{}); !slices.Equal(got, want) {
+		if got := hashes(t, key, s, path, Options{}); !slices.Equal(got, want) {
 			t.Errorf("%s: %x, want %x", name, got, want)
 		}
 	}
 	for name, row := range map[string]string{"ignored": "1,red,z,2.5,yes", "feature": "1.25,red,x,2.5,yes", "label": "1,red,x,2.5,no", "moved": "1,red,2.5,x,yes"} {
-		got := hashes(t, s, writeFile(t, "f", "age,colour,id,gain,sick\n"+strings.ReplaceAll(row, "2.5,x", "2.5,9")+"\n"), Options{})
+		got := hashes(t, key, s, writeFile(t, "f", "age,colour,id,gain,sick\n"+strings.ReplaceAll(row, "2.5,x", "2.5,9")+"\n"), Options{})
 		if len(got) != 1 || got[0] == want[0] {
 			t.Errorf("%s: another row has the same hash", name)
 		}
 	}
-	g := &testGate{key: []byte("another key")}
-	if tab, _, err := readTable(context.Background(), g, s, pack, Options{}); err != nil || g.content.Rows != nil {
-		t.Errorf("a packed table gives hashes under another key: %x, %v", g.content.Rows, err)
-	} else {
-		tab.Close()
+	for _, other := range []*RowKey{{Secret: []byte("another key"), Text: key.Text}, {Secret: key.Secret, Text: !key.Text}} {
+		g := &testGate{key: other}
+		if tab, _, err := readTable(context.Background(), g, s, pack, Options{}); err != nil || g.content.Rows != nil {
+			t.Errorf("a packed table gives hashes under another key: %x, %v", g.content.Rows, err)
+		} else {
+			tab.Close()
+		}
 	}
 }
 
@@ -110,7 +119,7 @@ type refusing struct{}
 
 const errRefused = chunkError("refused")
 
-func (refusing) RowKey() []byte                        { return nil }
+func (refusing) RowKey() *RowKey                       { return nil }
 func (refusing) Admit(context.Context, *Content) error { return errRefused }
 
 // canonical says what appendCanonical appends. It must not change: packed tables and the owner's state hold hashes
@@ -162,8 +171,21 @@ func TestCanonical(t *testing.T) {
 }
 
 // TestRowHashesOfEarlierBuilds: rows of text, numbers, pairs and images have the hashes that the build of 23 November
-// 2026 (42b0885) gave them. Ledgers compare tables with hashes of earlier builds.
+// 2026 (42b0885) gave them under a key of its own, and those of 24 November under another. Tables are compared with hashes of
+// earlier builds.
 func TestRowHashesOfEarlierBuilds(t *testing.T) {
+	for text, want := range map[bool]string{
+		true:  "42000 609e4f6545dfaa0dd6a344e4a87f321067852d7c48eeed7865af730ea48f90a0",
+		false: "42000 5b1ccc8a94e062daee0bd09c9dcccb18a097cda39a3e77de483f416980ba68df",
+	} {
+		if got := manyHashes(&RowKey{Secret: []byte("the key of a ledger"), Text: text}); got != want {
+			t.Errorf("the hashes, of text: %t, are %s, want %s", text, got, want)
+		}
+	}
+}
+
+// manyHashes is the number of hashes of rows of all kinds, and a hash of them.
+func manyHashes(key *RowKey) string {
 	rng := rand.New(rand.NewPCG(21, 2))
 	number := func() float64 {
 		switch rng.IntN(8) {
@@ -191,7 +213,7 @@ func TestRowHashesOfEarlierBuilds(t *testing.T) {
 		}
 		return strconv.FormatFloat(number(), 'g', -1, 64)
 	}
-	h := newRowHasher([]byte("the key of a ledger"))
+	h := newRowHasher(key)
 	names := make([]string, 12)
 	for i := range names {
 		names[i] = "x" + strconv.Itoa(i)
@@ -225,9 +247,98 @@ func TestRowHashesOfEarlierBuilds(t *testing.T) {
 	for _, r := range h.rows {
 		all = binary.LittleEndian.AppendUint64(all, r)
 	}
-	const want = "42000 609e4f6545dfaa0dd6a344e4a87f321067852d7c48eeed7865af730ea48f90a0"
-	if got := fmt.Sprintf("%d %x", len(h.rows), sha256.Sum256(all)); got != want {
-		t.Errorf("the hashes are %s, want %s", got, want)
+	return fmt.Sprintf("%d %x", len(h.rows), sha256.Sum256(all))
+}
+
+// Rows have the same words if and only if their cells have the same canonical text: numbers of one value are one cell, and no
+// text runs into the next.
+func TestRowWords(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cell := rapid.OneOf(rapid.StringMatching(`[-+]?0?[0-2]\.?0?(e[01])?`), rapid.StringMatching("[ab\x00]{0,17}"), rapid.SampledFrom([]string{"nan", "+Inf", "-inf", "1e999", "0x2", " 1 "}))
+		n := rapid.IntRange(1, 4).Draw(t, "cells")
+		a, b := rapid.SliceOfN(cell, n, n).Draw(t, "a"), rapid.SliceOfN(cell, n, n).Draw(t, "b")
+		if rapid.Bool().Draw(t, "near") {
+			copy(b[1:], a[1:])
+		}
+		h := newRowHasher(testKey)
+		h.columns(make([]string, n))
+		words := func(row []string) []uint64 {
+			h.cells(row)
+			return slices.Clone(h.words)
+		}
+		text := func(row []string) (all []byte) {
+			for _, c := range row {
+				all = appendCanonical(all, c)
+			}
+			return all
+		}
+		if same, want := slices.Equal(words(a), words(b)), string(text(a)) == string(text(b)); same != want || (h.rows[0] == h.rows[1]) != want {
+			t.Fatalf("%q and %q: the same words %t, want %t; hashes %x", a, b, same, want, h.rows)
+		}
+		values := make([]Value, n)
+		for i, c := range a {
+			values[i] = Value{Text: c}
+			if v, err := strconv.ParseFloat(c, 64); err == nil && v == v {
+				values[i] = Value{Number: v, Is: Number}
+			}
+		}
+		if h.values(values); h.rows[2] != h.rows[0] {
+			t.Fatalf("%q has another hash with types", a)
+		}
+	})
+}
+
+// A hash is half of the sum of products in its definition, under AES; here with numbers of any size.
+func TestRowHashIsNH(t *testing.T) {
+	h := newRowHasher(testKey)
+	for _, n := range []int{2, 3, 8, 65, 200} {
+		words := h.begin(uint64(n))
+		for len(words) < n {
+			words = append(words, uint64(len(words))*0x9e3779b97f4a7c15)
+		}
+		h.add(words)
+		two, sum := func(k uint) *big.Int { return new(big.Int).Lsh(big.NewInt(1), k) }, new(big.Int)
+		term := func(i int) *big.Int {
+			var w uint64
+			if i < n {
+				w = words[i]
+			}
+			x := new(big.Int).Add(new(big.Int).SetUint64(w), new(big.Int).SetUint64(h.secret[i]))
+			return x.Mod(x, two(64))
+		}
+		for i := 0; i < n; i += 2 {
+			sum.Add(sum, new(big.Int).Mul(term(i), term(i+1)))
+		}
+		text := sum.Mod(sum, two(128)).FillBytes(make([]byte, 16))
+		slices.Reverse(text)
+		if h.block.Encrypt(text, text); h.rows[len(h.rows)-1] != binary.LittleEndian.Uint64(text) {
+			t.Errorf("%d words: %x, want %x", n, h.rows[len(h.rows)-1], text[:8])
+		}
+	}
+	more := func(h *rowHasher) []uint64 {
+		h.grow(2)
+		return h.secret[:2]
+	}
+	if other := newRowHasher(&RowKey{Secret: []byte("another key")}); slices.Equal(more(other), more(h)) {
+		t.Error("two keys have the same words")
+	}
+}
+
+// shortest agrees with strconv, on all texts of up to five of these bytes.
+func TestShortest(t *testing.T) {
+	const some = "-+.019e/:"
+	for n, all := 1, len(some); n <= 5; n, all = n+1, all*len(some) {
+		text := make([]byte, n)
+		for k := range all {
+			for i := range text {
+				text[i], k = some[k%len(some)], k/len(some)
+			}
+			s := string(text)
+			v, digits, ok := config.Decimal(s)
+			if want := ok && digits <= 15 && math.Abs(v) >= 1e-7 && s == strconv.FormatFloat(v, 'f', -1, 64); ok && shortest(s, v, digits) != want {
+				t.Fatalf("%q is the shortest text: %t, want %t", s, !want, want)
+			}
+		}
 	}
 }
 
@@ -248,7 +359,7 @@ func BenchmarkRowHashes(b *testing.B) {
 	}
 	s := mustParse(b, sch+"  - {name: y, type: label, classes: [no, yes]}\n")
 	path := writeFile(b, "f", text.String())
-	for name, key := range map[string][]byte{"without": nil, "with": []byte("key")} {
+	for name, key := range map[string]*RowKey{"without": nil, "with": testKey} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(text.Len()))
 			for b.Loop() {

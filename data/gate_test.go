@@ -4,16 +4,18 @@ import "context"
 
 // testGate admits every table and keeps what it was told.
 type testGate struct {
-	key     []byte
+	key     *RowKey
 	content Content
 }
 
-func (g *testGate) RowKey() []byte { return g.key }
+func (g *testGate) RowKey() *RowKey { return g.key }
 
 func (g *testGate) Admit(_ context.Context, c *Content) error {
 	g.content = *c
 	return nil
 }
+
+var testKey = &RowKey{Secret: []byte("key")}
 
 // admit is a gate that wants no hashes of rows.
 func admit() *testGate { return &testGate{} }
@@ -23,7 +25,7 @@ func digestTo(d *[32]byte) Gate { return digestGate{d} }
 
 type digestGate struct{ to *[32]byte }
 
-func (digestGate) RowKey() []byte { return nil }
+func (digestGate) RowKey() *RowKey { return nil }
 
 func (g digestGate) Admit(_ context.Context, c *Content) error {
 	*g.to = c.Digest

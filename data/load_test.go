@@ -157,7 +157,7 @@ func BenchmarkLoad(b *testing.B) {
 			if format == "idx" {
 				opt.Labels = path + ".labels"
 			}
-			for _, key := range [][]byte{nil, []byte("key")} {
+			for _, key := range []*RowKey{nil, testKey} {
 				name := "plain"
 				if key != nil {
 					name = "hashed"

@@ -136,7 +136,7 @@ func PackTable(s *schema.Schema, t *Table, dst string) error {
 
 // writePacked writes a packed table of the blocks that fill gives to its builder. If fill returns no
 // content, the digest is that of the chunks.
-func writePacked(s *schema.Schema, dst string, opt Options, key []byte, fill func(*builder) (*LoadStats, *Content, error)) error {
+func writePacked(s *schema.Schema, dst string, opt Options, key *RowKey, fill func(*builder) (*LoadStats, *Content, error)) error {
 	if !littleEndian {
 		return errors.New("data: this machine stores numbers in another order than a packed table does")
 	}
@@ -280,7 +280,7 @@ func (p *packWriter) erase(f *os.File, dim int, rows []int32) error {
 }
 
 // finish writes hashes and footer, and at last the header at the beginning of the file.
-func (p *packWriter) finish(f *os.File, sch *schema.Schema, stats *LoadStats, content *Content, key []byte) error {
+func (p *packWriter) finish(f *os.File, sch *schema.Schema, stats *LoadStats, content *Content, key *RowKey) error {
 	s, err := sch.Marshal()
 	if err != nil {
 		return err
@@ -316,7 +316,7 @@ func (p *packWriter) finish(f *os.File, sch *schema.Schema, stats *LoadStats, co
 			p.bytes(b)
 		}
 		p.bytes(make([]byte, padded(p.offset)-p.offset))
-		id := rowKeyID(key)
+		id := key.id()
 		hashes = append(binary.LittleEndian.AppendUint64(nil, uint64(len(content.Rows))), id[:]...)
 		hashes = p.sum.Sum(hashes)
 		p.sum = nil
@@ -597,7 +597,7 @@ func tableOf(ctx context.Context, gate Gate, s *schema.Schema, path string, opt 
 		}
 	}
 	content := &Content{Digest: p.digest}
-	if key := gate.RowKey(); key != nil && p.flags&packHashes != 0 && rowKeyID(key) == p.hashes.key {
+	if key := gate.RowKey(); key != nil && p.flags&packHashes != 0 && key.id() == p.hashes.key {
 		b := m[p.hashes.offset:][:padded(8*p.hashes.count)]
 		if sha256.Sum256(b) != p.hashes.sum {
 			return nil, nil, packError(path, damaged("a packed table whose hashes of rows were altered"))

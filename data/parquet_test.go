@@ -139,7 +139,7 @@ func TestParquetEqualsCSV(t *testing.T) {
 		codec := rapid.SampledFrom([]compress.Codec{&parquet.Uncompressed, &parquet.Snappy, &parquet.Gzip, &parquet.Zstd}).Draw(r, "codec")
 		path := writeParquet(t, rows, parquet.Compression(codec), parquet.MaxRowsPerRowGroup(int64(rapid.IntRange(1, 40).Draw(r, "group"))))
 		opt := Options{KeepBad: rapid.Bool().Draw(r, "keep"), Unlabeled: rapid.Bool().Draw(r, "unlabelled")}
-		g, g2 := &testGate{key: []byte("key")}, &testGate{key: []byte("key")}
+		g, g2 := &testGate{key: testKey}, &testGate{key: testKey}
 		want, counts, err := readTable(context.Background(), g, s, writeFile(t, "f", text.String()), opt)
 		opt.workers = rapid.IntRange(1, 3).Draw(r, "workers")
 		got, stats, err2 := readTable(context.Background(), g2, s, path, opt)

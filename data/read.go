@@ -122,7 +122,7 @@ func readRows(ctx context.Context, gate Gate, s *schema.Schema, path string, opt
 }
 
 // readInto reads the table at path into b, and hashes its raw rows under key, if there is one.
-func readInto(ctx context.Context, key []byte, s *schema.Schema, path string, opt Options, b *builder) (*LoadStats, *Content, error) {
+func readInto(ctx context.Context, key *RowKey, s *schema.Schema, path string, opt Options, b *builder) (*LoadStats, *Content, error) {
 	in := &Input{Path: path, Schema: s, Options: opt, Sum: sha256.New(), row: &Row{encoder: newEncoder(s), raw: newRowHasher(key)}}
 	in.row.bytes = b.table.Pixels
 	r := &reader{Input: in, build: b, stats: LoadStats{Clamped: map[string]int{}}}

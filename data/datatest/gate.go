@@ -9,11 +9,11 @@ import (
 
 // A Gate admits every table and keeps what it was last told.
 type Gate struct {
-	Key     []byte // of the hashes of raw rows; nil: none
+	Key     *data.RowKey // nil: no hashes of raw rows
 	Content *data.Content
 }
 
-func (g *Gate) RowKey() []byte { return g.Key }
+func (g *Gate) RowKey() *data.RowKey { return g.Key }
 
 func (g *Gate) Admit(_ context.Context, c *data.Content) error {
 	g.Content = c

@@ -84,7 +84,7 @@ func TestJSONLinesEqualCSV(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		g := &datatest.Gate{Key: []byte("key")}
+		g := &datatest.Gate{Key: &data.RowKey{Secret: []byte("key")}}
 		if _, _, err := data.Read(context.Background(), g, s, path, data.Options{Formats: source.Formats()}); err != nil {
 			t.Fatal(err)
 		}

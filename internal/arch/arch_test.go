@@ -223,8 +223,8 @@ var crypto = map[string][]string{
 	"crypto/tls":       {"gossip/transport"},                                                             // the way to the hub
 	"crypto/x509":      {"gossip/transport"},                                                             // certificates of owners and hub
 	"crypto/x509/pkix": {"gossip/transport"},
-	"crypto/aes":       {"privacy/noise", "internal/bench", "oracle/remote"}, // what shards and their coordinator seal (R22)
-	"crypto/cipher":    {"privacy/noise", "internal/bench", "oracle/remote"},
+	"crypto/aes":       {"data", "privacy/noise", "internal/bench", "oracle/remote"}, // hashes of raw rows (ADR 44); what shards and their coordinator seal (R22)
+	"crypto/cipher":    {"data", "privacy/noise", "internal/bench", "oracle/remote"},
 }
 
 // weakRandom says who may use math/rand and what of it, by package or file; nil

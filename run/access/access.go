@@ -217,7 +217,7 @@ type admission struct {
 }
 
 // RowKey implements data.Gate. Tables that are neither remembered nor compared need no hashes.
-func (a *admission) RowKey() []byte {
+func (a *admission) RowKey() *data.RowKey {
 	switch a.o.purpose {
 	case Predict, Worker, Synthetic:
 		return nil

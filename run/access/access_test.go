@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -307,7 +308,25 @@ func reversed(text string) string {
 // A3: parts and copies of protected rows are known in later commands, by the sketch in the
 // owner's state; without that by the whole content only.
 func TestA3SubsetsAndCopies(t *testing.T) {
-	w := newWorld(t)
+	t.Run("new key", func(t *testing.T) { subsetsAndCopies(t, newWorld(t)) })
+	t.Run("key of an earlier build", func(t *testing.T) {
+		w := newWorld(t)
+		key, earlier := tablesFile(w, keyFile), bytes.Repeat([]byte{7}, sha256.Size)
+		w.must(os.MkdirAll(filepath.Dir(key), 0o700))
+		w.must(os.WriteFile(key, earlier, 0o600))
+		subsetsAndCopies(t, w)
+		if now, err := os.ReadFile(key); err != nil || !bytes.Equal(now, earlier) {
+			t.Errorf("the key became %x, %v", now, err)
+		}
+	})
+}
+
+// tablesFile is a file of the owner's state of tables.
+func tablesFile(w *world, name string) string {
+	return filepath.Join(os.Getenv("XDG_STATE_HOME"), "sotto", "tables", name)
+}
+
+func subsetsAndCopies(t *testing.T, w *world) {
 	patients := w.file("patients.csv", rows(0, 3000))
 	w.charge("clinic", patients, "paid")
 	for _, c := range []struct {

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -26,7 +27,7 @@ import (
 // like the tables.
 type tables struct {
 	dir   string // "": there is no state
-	key   []byte
+	key   *data.RowKey
 	saved bool // the key is on disk
 	all   []sketch
 }
@@ -50,6 +51,7 @@ type sketchFile struct {
 const (
 	sketchFormat = "sotto-table/1"
 	keyFile      = "key"
+	keyFormat    = "sotto-row-key/2\n" // the head of a key; those of earlier builds have none
 	fileLimit    = 1 << 20
 )
 
@@ -63,8 +65,8 @@ func openTables() (*tables, error) {
 		t.key, err = readKey(filepath.Join(t.dir, keyFile))
 	}
 	if t.saved = err == nil; err != nil {
-		t.key = make([]byte, sha256.Size)
-		rand.Read(t.key)
+		t.key = &data.RowKey{Secret: make([]byte, sha256.Size)}
+		rand.Read(t.key.Secret)
 	}
 	if t.saved {
 		err = t.read()
@@ -79,12 +81,18 @@ func openTables() (*tables, error) {
 	return t, err
 }
 
-func readKey(path string) ([]byte, error) {
-	key, err := readfile.All(path, fileLimit)
-	if err == nil && len(key) != sha256.Size {
-		err = fmt.Errorf("%s: found %d bytes; a key has %d. Delete the directory to start over", path, len(key), sha256.Size)
+// readKey reads the key. The sketches beside it and packed tables have the hashes that it makes, so a key of an earlier build goes
+// on making those of that build.
+func readKey(path string) (*data.RowKey, error) {
+	file, err := readfile.All(path, fileLimit)
+	if err != nil {
+		return nil, err
 	}
-	return key, err
+	secret, head := bytes.CutPrefix(file, []byte(keyFormat))
+	if len(secret) != sha256.Size {
+		return nil, fmt.Errorf("%s: found %d bytes, which are no key. Delete the directory to start over", path, len(file))
+	}
+	return &data.RowKey{Secret: secret, Text: !head}, nil
 }
 
 // save writes a new key to disk before the first hash under it. If two processes do so, one succeeds, and
@@ -97,7 +105,7 @@ func (t *tables) save() error {
 	err := os.MkdirAll(t.dir, 0o700)
 	var made string
 	if err == nil {
-		made, err = newfile.Temporary(path, 0o600, t.key)
+		made, err = newfile.Temporary(path, 0o600, append([]byte(keyFormat), t.key.Secret...))
 	}
 	if err == nil {
 		defer os.Remove(made)
@@ -179,7 +187,7 @@ func (t *tables) remember(c *data.Content, mark [sha256.Size]byte) error {
 	if err := t.save(); err != nil {
 		return err
 	}
-	mac := hmac.New(sha256.New, t.key)
+	mac := hmac.New(sha256.New, t.key.Secret)
 	mac.Write([]byte("sotto: the name of this content"))
 	mac.Write(c.Digest[:])
 	path := filepath.Join(t.dir, hex.EncodeToString(mac.Sum(nil)[:16])+".json")

@@ -62,6 +62,12 @@ func (c Claims) Tested() int { return len(c.of(func(c Claim) bool { return !c.No
 // Passed counts those that hold.
 func (c Claims) Passed() int { return len(c.of(func(c Claim) bool { return c.Holds })) }
 
+// Failed counts those that are tested and do not hold.
+func (c Claims) Failed() int { return c.Tested() - c.Passed() }
+
+// Untested counts those that the experiment does not test.
+func (c Claims) Untested() int { return len(c) - c.Tested() }
+
 // A Table is a table of results. Where the paper prints a figure, a column has it beside Sotto's.
 type Table struct {
 	Title, Note string
@@ -212,7 +218,7 @@ th,td{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px 
 figcaption{font-weight:600}
 .legend{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;max-width:none;padding:0;list-style:none}.legend svg{vertical-align:middle}
 @media (max-width:900px){.plots{grid-template-columns:repeat(2,1fr)}}
-@media (max-width:600px){.plots{grid-template-columns:1fr}th,td{padding:.3rem .4rem;font-size:.9rem}
+@media (max-width:600px){.plots{grid-template-columns:1fr}th,td{padding:.3rem .4rem;font-size:.9rem}.long{min-width:16rem}
 .claims tr,.claims td{display:block;border:0;padding:.1rem 0}.claims tr{border-bottom:1px solid #d0d7de;padding:.6rem 0}.claims tr:first-child{display:none}}
 @media print{body{max-width:none;margin:0;font-size:10pt}.wide{overflow:visible}table{font-size:8pt}th,td{padding:.15rem .3rem}tr,h2{break-inside:avoid}h2{break-after:avoid}
 .plots{grid-template-columns:repeat(2,1fr)}}
@@ -221,12 +227,13 @@ figcaption{font-weight:600}
 `
 
 // results follows what a page says of its experiment: tables, claims, figures and files.
-const results = `{{with .Record}}<p class="record">{{.Line}}.{{range .Files}} SHA-256 of {{.}}: <code>{{index $.Record.Data .}}</code>.{{end}} Numbers of the paper beside ours: {{.Printed}}.</p>
+const results = `{{with .Record}}<p class="record"><strong>Of the paper's claims {{.Claims.Paper.Passed}} hold, {{.Claims.Paper.Failed}} fail{{with .Claims.Paper.Untested}}, and {{.}} are not tested{{end}}.</strong>
+Run: {{.Line}}.{{range .Files}} SHA-256 of {{.}}: <code>{{index $.Record.Data .}}</code>.{{end}}</p>
 {{end}}{{range .Tables}}<h2>{{.Title}}</h2>
 {{if .Note}}<p>{{.Note}}</p>
 {{end}}<div class="wide"><table>
 <tr>{{range .Head}}<th>{{.}}</th>{{end}}</tr>
-{{range .Rows}}<tr>{{range .}}<td>{{.}}</td>{{end}}</tr>
+{{range .Rows}}<tr>{{range .}}<td{{if gt (len .) 60}} class="long"{{end}}>{{.}}</td>{{end}}</tr>
 {{end}}</table></div>
 {{end}}{{define "claims"}}<div class="wide"><table class="claims">
 <tr><th>claim</th><th></th><th>it says</th><th>found</th></tr>
@@ -237,7 +244,7 @@ const results = `{{with .Record}}<p class="record">{{.Line}}.{{range .Files}} SH
 {{template "claims" .}}{{end}}{{range .Figures}}<h2>{{.Title}}</h2>
 <p>{{.Note}}. <a href="./{{.File}}.svg">{{.File}}.svg</a>{{if .CSV}}, <a href="./{{.File}}.csv">{{.File}}.csv</a>{{end}}</p>
 {{with .Panels}}{{.Legend}}<div class="plots" style="--columns:{{.Columns}}">{{range .Plots}}<figure><figcaption>{{.Title}}</figcaption>{{.SVG}}</figure>{{end}}</div>
-{{end}}{{end}}<p>Tables and claims as text: <a href="./tables.md">tables.md</a>. The run's record: <a href="./record.json">record.json</a>.{{with .Data}} Data:{{range .}} <a href="./{{.Name}}">{{.Name}}</a>{{end}}.{{end}}</p>
+{{end}}{{end}}<p>{{with .Record}}Numbers of the paper beside ours: {{.Printed}}. {{end}}Tables and claims as text: <a href="./tables.md">tables.md</a>. The run's record: <a href="./record.json">record.json</a>.{{with .Data}} Data:{{range .}} <a href="./{{.Name}}">{{.Name}}</a>{{end}}.{{end}}</p>
 </html>
 `
 

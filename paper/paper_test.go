@@ -84,7 +84,7 @@ func TestContinue(t *testing.T) {
 				}
 				all = append(all, list...)
 			}
-			r := &Results{R: all, Tables: []Table{{Head: []string{"what", "paper", "Sotto"}, Rows: [][]string{{"T", "396", "395"}, {"ε", "only drawn", "1"}}}}}
+			r := &Results{R: all, Tables: []Table{{Head: []string{"what", "paper", "Sotto"}, Rows: [][]string{{"T", "396", "395"}, {"ε", "only drawn", "1"}, {"n", "5", ""}}}}}
 			r.Claims.Add("§1", "a", "is one", true, "%d", 1)
 			r.Claims.Add("§2", "b", "is two", false, "%d", 1).Because("It is one.")
 			r.Claims.NotTested("§3", "c", "is three", "Nobody counts.")
@@ -170,8 +170,8 @@ func TestContinue(t *testing.T) {
 	if diff := cmp.Diff(r.Record, again); diff != "" {
 		t.Errorf("the record read again: %s", diff)
 	}
-	for _, want := range []string{"| P9 | §1: is one (`a`) | held: 1 |", "| failed: 1. It is one. |", "| not tested: Nobody counts. |"} {
-		if page := Summary([]*Record{again}); !strings.Contains(page, want) {
+	for _, want := range []string{"| P9 | 3 | 1 | 1 | 1 | 1 |", "| P9 | `b` | It is one. |", "\n## Notes\n\nA note.\n\n## Runs\n", "| P9 | §1: is one (`a`) | held: 1 |", "| failed: 1. It is one. |", "| not tested: Nobody counts. |"} {
+		if page := Summary([]*Record{again}, "\nA note.\n"); !strings.Contains(page, want) {
 			t.Errorf("%q is not in %s", want, page)
 		}
 	}

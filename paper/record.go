@@ -105,14 +105,14 @@ func (r *Record) Line() string {
 // Files are the names of the files that were read, sorted.
 func (r *Record) Files() []string { return slices.Sorted(maps.Keys(r.Data)) }
 
-// printed counts the numbers in columns that are the paper's.
+// printed counts the numbers in columns that are the paper's, where the next column, which is Sotto's or the ratio, is not empty.
 func (t *Table) printed() (n int) {
 	for j, h := range t.Head {
 		if h != "paper" && h != "the paper" && !strings.HasSuffix(h, ", paper") {
 			continue
 		}
 		for _, row := range t.Rows {
-			if strings.ContainsAny(row[j], "0123456789") {
+			if strings.ContainsAny(row[j], "0123456789") && row[j+1] != "" {
 				n++
 			}
 		}
@@ -120,11 +120,44 @@ func (t *Table) printed() (n int) {
 	return n
 }
 
-// Summary is the page docs/measurements/papers.md: the records of the papers' runs and one table of all claims of the papers.
-func Summary(records []*Record) string {
+// Summary is the page docs/measurements/papers.md: what the records of the papers' runs add up to, notes that a person wrote, the
+// records, and one table of all claims of the papers.
+func Summary(records []*Record, notes string) string {
 	var b strings.Builder
+	cell := strings.NewReplacer("|", "\\|", "\n", " ")
 	b.WriteString("# Reproductions\n\nWhat runs of `sotto paper` found, one for each paper. To add a run, copy its `record.json` to `papers/pN.json` beside\n" +
-		"this page and write the page again: `go test ./docs -run Papers -update`. The tables and figures of a run are in its own directory.\n\n## Runs\n")
+		"this page and write the page again: `go test ./docs -run Papers -update`, which leaves the notes as they are. The tables and\n" +
+		"figures of a run are in its own directory.\n\n## Overview\n\n" +
+		"| paper | claims of the paper | held | failed | not tested | numbers of the paper beside ours |\n|---|---|---|---|---|---|\n")
+	for _, r := range records {
+		c := r.Claims.Paper()
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d |\n", strings.ToUpper(r.Paper), len(c), c.Passed(), c.Failed(), c.Untested(), r.Printed)
+	}
+	b.WriteString("\n## Why claims fail\n\n| paper | failed | reason |\n|---|---|---|\n")
+	for _, r := range records {
+		var whys []string
+		failed := map[string][]string{} // names by reason
+		for _, c := range r.Claims.Paper() {
+			if !c.Holds && !c.NotTested {
+				if failed[c.Why] == nil {
+					whys = append(whys, c.Why)
+				}
+				failed[c.Why] = append(failed[c.Why], "`"+cell.Replace(c.Name)+"`")
+			}
+		}
+		for _, why := range whys {
+			names := failed[why]
+			what := strings.Join(names, "; ")
+			if len(names) > 8 {
+				what = fmt.Sprintf("%d claims, from %s to %s", len(names), names[0], names[len(names)-1])
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.ToUpper(r.Paper), what, cell.Replace(why))
+		}
+	}
+	if notes != "" {
+		b.WriteString("\n## Notes\n\n" + strings.TrimSpace(notes) + "\n")
+	}
+	b.WriteString("\n## Runs\n")
 	for _, r := range records {
 		b.WriteString("\n" + text.Wrap(fmt.Sprintf("**%s.** %s. Numbers of the paper beside ours: %d.", strings.ToUpper(r.Paper), r.Line(), r.Printed), 100) + "\n")
 		if len(r.Data) > 0 {
@@ -135,12 +168,8 @@ func Summary(records []*Record) string {
 		}
 	}
 	b.WriteString("\n## Claims of the papers\n\n| paper | claim | outcome |\n|---|---|---|\n")
-	cell := strings.NewReplacer("|", "\\|", "\n", " ")
 	for _, r := range records {
-		for _, c := range r.Claims {
-			if c.From == "" {
-				continue
-			}
+		for _, c := range r.Claims.Paper() {
 			fmt.Fprintf(&b, "| %s | %s: %s (`%s`) | %s |\n", strings.ToUpper(r.Paper), c.From, cell.Replace(c.Says), cell.Replace(c.Name), cell.Replace(c.outcome()))
 		}
 	}

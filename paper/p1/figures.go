@@ -10,12 +10,18 @@ import (
 	"github.com/sottodp/sotto/paper"
 )
 
+// The quadratic of Figure 1, and its c_w.
+var (
+	eigenvalues = []float64{0.5, 1}
+	noises      = []float64{1e-4, 1e-2}
+)
+
 // heavyBall is Figure 1: DP-SHB on a quadratic of eigenvalues ½ and 1: the rate ρ of (3.18)
 // against β, and the bound of Theorem 3.5 against T, where the noise grows with T.
 func heavyBall() paper.Figure {
-	f := paper.Figure{File: "figure1", Title: "Figure 1: heavy ball on a quadratic", Note: "eigenvalues ½ and 1; noise σ_T = T·c_w; C_t = t"}
+	f := paper.Figure{File: "figure1", Title: "Figure 1: heavy ball on a quadratic", Note: "Eigenvalues ½ and 1; noise σ_T = T·c_w; C_t = t"}
 	f.CSV = paper.NewCSV("alpha,beta,rho,c_w,T,bound,exact")
-	eigen, start2 := []float64{0.5, 1}, []float64{1, 1}
+	start2 := []float64{1, 1}
 	rho := chart.Plot{ID: "f1a", Title: "Rate ρ against β", Desc: "The rate falls to a least value and rises again", XLabel: "β", YLabel: "ρ"}
 	for _, alpha := range []float64{0.1, 0.3, 0.6, 1} {
 		l := chart.Line{Name: fmt.Sprintf("α = %g", alpha)}
@@ -28,7 +34,7 @@ func heavyBall() paper.Figure {
 		rho.Lines = append(rho.Lines, l)
 	}
 	f.Plots = append(f.Plots, rho)
-	for i, cw := range []float64{1e-4, 1e-2} {
+	for i, cw := range noises {
 		p := chart.Plot{ID: fmt.Sprintf("f1%c", 'b'+i), Title: fmt.Sprintf("Bound (3.17) against T, α = 0.6, c_w = %g", cw),
 			Desc: "The bound falls, then rises with the noise", XLabel: "T", YLabel: "bound", LogY: true}
 		for _, beta := range []float64{0, 0.1, 0.3, 0.6} {
@@ -36,9 +42,9 @@ func heavyBall() paper.Figure {
 			h := schedule.HeavyBall{Convex: schedule.Convex{Mu: 0.5, L: 1}, Rate: 0.6, Beta: beta}
 			for t := 1; t <= 100; t++ {
 				v := math.Pow(float64(t)*cw, 2)
-				b := h.QuadraticBound(t, eigen, 2*(start2[0]+start2[1]), v)
+				b := h.QuadraticBound(t, eigenvalues, 2*(start2[0]+start2[1]), v)
 				l.X, l.Y = append(l.X, float64(t)), append(l.Y, b)
-				f.CSV.Add(h.Rate, beta, h.Spectral(), cw, t, b, h.QuadraticError(t, eigen, start2, v))
+				f.CSV.Add(h.Rate, beta, h.Spectral(), cw, t, b, h.QuadraticError(t, eigenvalues, start2, v))
 			}
 			p.Lines = append(p.Lines, l)
 		}
@@ -83,7 +89,7 @@ func (r *Report) errors() (all []paper.Figure) {
 	for i, m := range slices.Backward(s.Batches) {
 		number := len(s.Batches) - i + 2
 		f := paper.Figure{File: fmt.Sprintf("figure%d", number), Title: fmt.Sprintf("Figure %d: errors at m = %d", number, m),
-			Note: fmt.Sprintf("mean of F(x_t) − F* over %d runs, with bands of one standard deviation; n = %d; step size c/L; lines end at T′; data in curves.csv", s.Runs, s.Rows)}
+			Note: fmt.Sprintf("Mean of F(x_t) − F* over %d runs, with bands of one standard deviation; n = %d; step size c/L; lines end at T′; data in curves.csv", s.Runs, s.Rows)}
 		for _, c := range s.Rates {
 			for k, name := range asPrinted {
 				p := chart.Plot{ID: fmt.Sprintf("%s-c%g-%d", f.File, c, k), Title: fmt.Sprintf("%s, c = %g", name, c), Desc: "Error against the step, a line for each T", XLabel: "t", YLabel: "error", LogY: true}

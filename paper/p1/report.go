@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"strings"
 
 	"github.com/sottodp/sotto/method/schedule"
 	"github.com/sottodp/sotto/paper"
@@ -66,8 +67,60 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	if r.Drawn, err = r.drawn(ctx, l, similar); err != nil {
 		return nil, err
 	}
-	return &paper.Results{R: r, Tables: []paper.Table{r.lengths(), r.gained(), r.beside(similar)}, Claims: r.claims(), Figures: append([]paper.Figure{heavyBall(), second}, r.errors()...),
+	return &paper.Results{R: r, Tables: []paper.Table{r.printed(), r.lengths(), r.gained(), r.beside(similar), slips()}, Claims: r.claims(), Figures: append([]paper.Figure{heavyBall(), second}, r.errors()...),
 		Data: []paper.File{{Name: "curves.csv", Text: r.csv()}}}, nil
+}
+
+// printed is every number that §3.2 and §5 print of the experiments.
+func (r *Report) printed() paper.Table {
+	t := paper.Table{Title: "What the paper prints", Note: "Figures 1 to 4 are only drawn: the paper prints no error. What it prints are settings, and for two methods the T that is best at c = 1.",
+		Head: []string{"from", "what", "paper", "Sotto", "ratio, or reason"}}
+	s := r.Size
+	add := func(from, what string, paper, ours any, why string) {
+		if a, b := fmt.Sprint(paper), fmt.Sprint(ours); a == b {
+			why = "1"
+		}
+		t.Add(from, what, paper, ours, why)
+	}
+	list := func(v any) string { return strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", ", "), "[]") }
+	n := s.Batches[len(s.Batches)-1]
+	const less = "the size of this run, with ε·n and m as in the paper"
+	add("§5", "rows n", 100_000, n, less)
+	add("§5", "features d", 20, dim, "")
+	add("§5", "λ", 0.01, lambda, "")
+	add("§5", "bound on ‖u‖₁", 20, bound, "")
+	add("§5", "S₁", 40, 2*bound, "")
+	add("§5", "μ", 0.02, mu, "")
+	add("§5", "ε", 1, r.Epsilon, less)
+	add("§5", "m", "1000, 100000", list(s.Batches), less)
+	add("§5", "T", "100, 200, 500, 1000", list(s.Steps), less)
+	add("§5", "c", "0.1, 1", list(s.Rates), "0.5 is in the authors' code")
+	add("§5", "coordinates of x₀", 10, start, "")
+	add("§5", "runs of each curve", 20, s.Runs, "the size of this run")
+	add("§5", "steps without noise for F*", 1000, reference, "")
+	add("§5", "guess of E₀ for T′", 10, fmt.Sprintf("%v and %v", guess, drawn), fmt.Sprintf("both are run (next table); the true E₀ is %.1f", r.Start))
+	add("§3.2", "Figure 1: eigenvalues", "0.5, 1", list(eigenvalues), "")
+	add("§3.2", "Figure 1: c_w", "0.0001, 0.01", list(noises), "")
+	fast := s.Rates[len(s.Rates)-1]
+	_, hb := r.best(n, fast, "DP-HB")
+	_, gd := r.best(n, fast, "DP-GD")
+	add("§5", "best T of DP-HB at c = 1", 100, hb, "")
+	add("§5", "best T of DP-GD at c = 1", 1000, gd, "a slip (last table)")
+	return t
+}
+
+// slips are those of the paper's text that concern what is computed here.
+func slips() paper.Table {
+	t := paper.Table{Title: "Slips of the paper", Head: []string{"where", "it says", "it should say", "because"}}
+	t.Add("(3.10)", "B = (α, 0)", "B = (−α, 0)", "the step goes downhill: (3.8) subtracts α times the gradient")
+	t.Add("(4.2), (4.3), (4.6)", "a bound on E_t by E₀", "by 2·E₀", counterexample())
+	t.Add("after Proposition 4.2", "a_{T,t} is decreasing in t", "increasing", "its power T − t of a number below 1 falls; what follows, much noise first and less later, is right")
+	t.Add("after (4.4)", "with m < n the best schedule is intractable", "it is the one minimum of a convex problem", "in ε_t the objective is convex and the constraint is linear")
+	t.Add("(4.8)", "E_T =", "E_T ≤", "it adds up upper bounds")
+	t.Add("(5.1)", "maximize ln p + λ‖x‖²", "minimize −ln p + λ‖x‖²", "the first has no maximum")
+	t.Add("§5", "the best of DP-GD is at T = 1000", "at T = 500", "so it is here, and in the authors' own file of Figure 3: 0.0433 and 0.148")
+	t.Add("the authors' code", "noise by laprnd(b_t)", "laprnd(√2·b_t)", "laprnd takes a standard deviation; as it is, a run spends √2·ε")
+	return t
 }
 
 // published are the T′ of DP-NAG-opt at which the curves of Figure 3 end, by c; the text prints none.

@@ -24,7 +24,7 @@ type Cell struct {
 	Converged int
 	Certified int // converged with a claim that is true
 	Loss, Steps, Hessians, Seconds,
-	Gradient, Curvature paper.Mean
+	Gradient, Curvature, NoiseRatio paper.Mean
 }
 
 func cellOf(runs []Run) Cell {
@@ -44,6 +44,7 @@ func cellOf(runs []Run) Cell {
 	c.Seconds = paper.MeanOf(runs, func(r Run) float64 { return r.Seconds })
 	c.Gradient = paper.MeanOf(runs, func(r Run) float64 { return r.Gradient })
 	c.Curvature = paper.MeanOf(runs, func(r Run) float64 { return r.Curvature })
+	c.NoiseRatio = paper.MeanOf(runs, func(r Run) float64 { return r.NoiseRatio })
 	return c
 }
 
@@ -67,7 +68,7 @@ func jobs(size Size, tables []*problem) (list []job) {
 							runs = size.Certified
 						}
 						for k := range runs {
-							list = append(list, job{p, bound, s, e, m, k})
+							list = append(list, job{p, bound, s, e, m, k, size.Patience})
 						}
 					}
 				}
@@ -106,17 +107,44 @@ func cellsOf(runs []Run) (cells []Cell) {
 	return cells
 }
 
-// Why a claim on searches fails: what its figures show.
-const (
-	unended = "Not all its runs end. The paper marks such runs of its own with ×."
-	later   = "As many of its runs end as of DP-TR's, or more, but not with fewer."
-	clock   = "Times depend on the machine and its load."
-)
+// clock is why a time is longer where all runs end.
+const clock = "Times depend on the machine and its load."
+
+// noisy is why searches end late or never: the noise of their gradients beside the tolerance.
+func noisy(cells []Cell) string {
+	all, none := ends(cells)
+	return fmt.Sprintf("A run ends where gradient and noise together are shorter than ε_g. Where the noise alone is up to %.2g × ε_g long all runs end, where it is above %.2g × none; "+
+		"searches take a part of the budget, so the noise is longer than DP-TR's (When runs end).", all, none)
+}
+
+// ends are the largest NoiseRatio up to which all runs of the methods that the claims are about end, and that above which none does.
+func ends(cells []Cell) (all, none float64) {
+	all = math.Inf(1)
+	judged := func(c Cell) bool {
+		return c.Bound == bounds[0] && slices.Contains([]string{"TR", "OPT-LS", "2OPT-LS"}, c.Method)
+	}
+	for _, c := range cells {
+		if judged(c) && c.Converged < c.Runs {
+			all = min(all, c.NoiseRatio.Value)
+		}
+		if judged(c) && c.Converged > 0 {
+			none = max(none, c.NoiseRatio.Value)
+		}
+	}
+	most := 0.0
+	for _, c := range cells {
+		if judged(c) && c.NoiseRatio.Value < all {
+			most = max(most, c.NoiseRatio.Value)
+		}
+	}
+	return most, none
+}
 
 // claims checks the sentences of the paper one by one on every table, and the bar of this project for certificates. Those whose
 // name says "time" depend on the machine and its load.
 func claims(size Size, cells []Cell) (list paper.Claims) {
 	var table, bound string
+	late := noisy(cells)
 	find := func(s Setting, epsilon float64, name string) Cell {
 		for _, c := range cells {
 			if c.Table == table && c.Bound == bound && c.Setting == s && c.Epsilon == epsilon && c.Method == name {
@@ -146,15 +174,15 @@ func claims(size Size, cells []Cell) (list paper.Claims) {
 				at := fmt.Sprintf("%s, %s, ε = %v", table, s.Name, e)
 				for _, m := range []string{"OPT-LS", "2OPT-LS"} {
 					c := find(s, e, m)
-					ends := func(c Cell) string { return fmt.Sprintf("%d of %d converge", c.Converged, c.Runs) }
-					found := fmt.Sprintf("%s, TR %s", ends(c), ends(tr))
+					end := func(c Cell) string { return fmt.Sprintf("%d of %d converge", c.Converged, c.Runs) }
+					found := fmt.Sprintf("%s, TR %s; noise %.2g and %.2g × ε_g", end(c), end(tr), c.NoiseRatio.Value, tr.NoiseRatio.Value)
 					all := c.ahead(tr)
-					why, slow := later, clock
+					slow := clock
 					if !all {
-						why, slow = unended, unended
+						slow = late
 					}
-					list.Add("§1", m+" steps, "+at, m+" takes fewer iterations than DP-TR", all && c.Steps.Value < tr.Steps.Value, "%.1f and %.1f; %s", c.Steps.Value, tr.Steps.Value, found).Because(why)
-					list.Add("§1", m+" Hessians, "+at, m+" asks for fewer Hessians than DP-TR", all && c.Hessians.Value < tr.Hessians.Value, "%.1f and %.1f; %s", c.Hessians.Value, tr.Hessians.Value, found).Because(why)
+					list.Add("§1", m+" steps, "+at, m+" takes fewer iterations than DP-TR", all && c.Steps.Value < tr.Steps.Value, "%.1f and %.1f; %s", c.Steps.Value, tr.Steps.Value, found).Because(late)
+					list.Add("§1", m+" Hessians, "+at, m+" asks for fewer Hessians than DP-TR", all && c.Hessians.Value < tr.Hessians.Value, "%.1f and %.1f; %s", c.Hessians.Value, tr.Hessians.Value, found).Because(late)
 					list.Add("§1", m+" time, "+at, m+" takes less time than DP-TR", all && c.Seconds.Value < tr.Seconds.Value, "%.3g s and %.3g s; %s", c.Seconds.Value, tr.Seconds.Value, found).Because(slow)
 				}
 				if opt := find(s, e, "OPT"); s == Settings[0] && e > 0.5 {
@@ -163,7 +191,7 @@ func claims(size Size, cells []Cell) (list paper.Claims) {
 						Because("OPT ends at the first point whose gradient is small; DP-TR uses the curvature in each step and has come lower by then.")
 				}
 				two := find(s, e, "2OPT-LS")
-				list.Add("§4", "2OPT-LS converges, "+at, "2OPT-LS performs well across all budgets and settings", two.Converged == two.Runs, "%d of %d", two.Converged, two.Runs).Because(unended)
+				list.Add("§4", "2OPT-LS converges, "+at, "2OPT-LS performs well across all budgets and settings", two.Converged == two.Runs, "%d of %d; noise %.2g × ε_g", two.Converged, two.Runs, two.NoiseRatio.Value).Because(late)
 			}
 			most, where := 0.0, "no cell"
 			for _, e := range epsilons {
@@ -186,13 +214,13 @@ func claims(size Size, cells []Cell) (list paper.Claims) {
 }
 
 func runsCSV(runs []Run) string {
-	csv := paper.NewCSV("table,M,setting,eps_g,eps_H,epsilon,method,run,gap,T,noise,status,steps,hessians,seconds,loss,gradient,lambda_min,claimed_gradient,claimed_curvature,certified")
+	csv := paper.NewCSV("table,M,setting,eps_g,eps_H,epsilon,method,run,gap,T,noise,noise_of_eps_g,status,steps,hessians,seconds,loss,gradient,lambda_min,claimed_gradient,claimed_curvature,certified")
 	for _, r := range runs {
 		g, h := math.Inf(1), math.Inf(1)
 		if r.Claim != nil {
 			g, h = r.Claim.Gradient, r.Claim.Curvature
 		}
-		csv.Add(r.Table, r.Bound, r.Setting.plain(), r.Setting.Gradient, r.Setting.Curvature, r.Epsilon, r.Method, r.Number, r.Gap, r.Most, r.Noise, r.Status, r.Steps, r.Hessians, r.Seconds, r.Loss, r.Gradient, r.Curvature, g, h, r.Certified())
+		csv.Add(r.Table, r.Bound, r.Setting.plain(), r.Setting.Gradient, r.Setting.Curvature, r.Epsilon, r.Method, r.Number, r.Gap, r.Most, r.Noise, r.NoiseRatio, r.Status, r.Steps, r.Hessians, r.Seconds, r.Loss, r.Gradient, r.Curvature, g, h, r.Certified())
 	}
 	return csv.String()
 }

@@ -33,14 +33,15 @@ type Size struct {
 	Runs      int // of each cell
 	Beside    int // of each cell with the M of the loss, beside the paper's
 	Certified int // of each method in the cell by which certificates are judged
+	Patience  int // steps after which a run is broken off
 	Settings  []Setting
 }
 
 // Full is the experiment of the paper, with its five runs of a cell. Small is for a minute: fewer rows, with ε·n as in
 // the paper, so that the noise is much the same.
 var (
-	Full  = Size{"full", paperRows, 5, 5, 20, Settings}
-	Small = Size{"small", 20_000, 2, 1, 6, Settings}
+	Full  = Size{"full", paperRows, 5, 5, 20, 200, Settings}
+	Small = Size{"small", 20_000, 2, 1, 6, 100, Settings}
 )
 
 // The constants of P4's experiments; δ, the norm of rows and where runs begin are not stated there.
@@ -54,7 +55,6 @@ const (
 	spread    = 1.0   // standard deviation of a coordinate of w_0
 	share     = 0.02  // of ε, for the loss at w_0
 	late      = 0.001 // probability that the bound on it is too low
-	patience  = 200   // steps after which a run is broken off
 )
 
 // epsilons are the paper's budgets.
@@ -194,17 +194,18 @@ type Run struct {
 	Method  string
 	Number  int
 
-	Most      int     // T
-	Gap       float64 // the bound on F(w_0)
-	Noise     float64
-	Status    method.Status
-	Steps     int
-	Hessians  int
-	Seconds   float64
-	Loss      float64 // F at the end
-	Gradient  float64 // ‖∇F‖ there, exactly
-	Curvature float64 // λ_min(∇²F) there
-	Claim     *secondorder.Claim
+	Most       int     // T
+	Gap        float64 // the bound on F(w_0)
+	Noise      float64
+	NoiseRatio float64 // about the length of the noise of a gradient over all rows, in ε_g
+	Status     method.Status
+	Steps      int
+	Hessians   int
+	Seconds    float64
+	Loss       float64 // F at the end
+	Gradient   float64 // ‖∇F‖ there, exactly
+	Curvature  float64 // λ_min(∇²F) there
+	Claim      *secondorder.Claim
 }
 
 // Certified says whether the run ended with a claim that is true.
@@ -220,6 +221,7 @@ type job struct {
 	epsilon float64
 	method  string
 	number  int
+	most    int // steps after which it is broken off
 }
 
 // run does the job.
@@ -258,6 +260,7 @@ func (j job) run(ctx context.Context) (Run, error) {
 	defer rows.Close()
 	o := &paper.From{Oracle: rows, W0: w0}
 	r.Most, r.Noise = method.MaxSteps(m), method.NoiseMultiplier(m)
+	r.NoiseRatio = math.Sqrt(float64(p.Table.Dim)) * 2 * r.Noise / float64(r.Rows) / s.Gradient
 	w := w0
 	begin := time.Now()
 	for st, err := range m.Run(ctx, o, obj) {
@@ -266,7 +269,7 @@ func (j job) run(ctx context.Context) (Run, error) {
 		}
 		w = paper.Plus(st.W, w0)
 		r.Status, r.Steps, r.Claim = st.Status, st.T, st.Claim
-		if st.Status == method.Running && st.T >= patience {
+		if st.Status == method.Running && st.T >= j.most {
 			break
 		}
 	}

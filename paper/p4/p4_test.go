@@ -49,6 +49,10 @@ func TestSmall(t *testing.T) {
 			t.Errorf("%s, %s, ε = %v, %s, run %d: ‖∇F‖ = %v and λ = %v; claimed are %+v", run.Table, run.Setting.Name, run.Epsilon, run.Method, run.Number, run.Gradient, run.Curvature, *run.Claim)
 		}
 	}
+	// What the claims give as the reason: noise decides which runs end.
+	if all, none := ends(r.Cells); !(all > 0.9 && none < 1.8) {
+		t.Errorf("all runs end up to a noise of %v × ε_g, none above %v", all, none)
+	}
 	var failed []string
 	for _, c := range found.Claims {
 		t.Logf("%-40s %v: %s", c.Name, c.Holds, c.Found)
@@ -157,7 +161,7 @@ func TestGap(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := job{p, bounds[1], Setting{s.Name, s.Reg, 1e3, 1e3}, 100, "TR", run}.run(context.Background()) // ends where it begins
+			r, err := job{p, bounds[1], Setting{s.Name, s.Reg, 1e3, 1e3}, 100, "TR", run, 1}.run(context.Background()) // ends where it begins
 			if err != nil {
 				t.Fatal(err)
 			}

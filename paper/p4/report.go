@@ -42,7 +42,6 @@ of steps gain or cost, as CSV, Markdown and SVG, with one page of HTML.
 // A Report is the outcome.
 type Report struct {
 	Size     Size
-	Patience int // steps after which a run is broken off
 	Runs     []Run
 	Cells    []Cell
 	Gains    []Gain
@@ -116,7 +115,7 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, one := &Report{Size: size, Patience: patience}, *l
+	r, one := &Report{Size: size}, *l
 	one.Jobs = 1
 	if r.Runs, err = paper.Each(ctx, &one, jobs(size, tables), func(ctx context.Context, j job) (Run, error) { return j.run(ctx) }); err != nil {
 		return nil, err
@@ -128,7 +127,7 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	if r.Meetings, err = meetings(ctx, l, tables); err != nil {
 		return nil, err
 	}
-	shown := append(r.tables(), r.gained())
+	shown := append(r.tables(), r.ending(), r.gained())
 	if len(r.Meetings) > 0 {
 		shown = append(shown, r.met())
 	}
@@ -233,6 +232,41 @@ func (r *Report) tables() (list []paper.Table) {
 		list[len(list)-1].Add(row...)
 	}
 	return list
+}
+
+// bands are ranges of the length of a gradient's noise in ε_g, by their ends.
+var bands = []float64{0.5, 1, 1.3, 1.8, math.Inf(1)}
+
+// ending is the table of how many runs end by the noise of their gradients.
+func (r *Report) ending() paper.Table {
+	methods := []string{"TR", "OPT", "OPT-LS", "2OPT", "2OPT-LS"} // those with batches have another noise
+	t := paper.Table{Title: "When runs end",
+		Note: fmt.Sprintf("Runs that end within %d steps, on all tables, with M = 1, by about how long the noise of a gradient is: √d·2σ/n. A run ends where gradient and noise together are shorter than ε_g. "+
+			"The paper marks cells with × of which a run does not end.", r.Size.Patience),
+		Head: append([]string{"noise, in ε_g"}, methods...)}
+	for k, to := range bands {
+		from, name := 0.0, fmt.Sprintf("up to %v", to)
+		if k > 0 {
+			from, name = bands[k-1], fmt.Sprintf("%v to %v", bands[k-1], to)
+		}
+		if math.IsInf(to, 1) {
+			name = fmt.Sprintf("above %v", from)
+		}
+		row := []any{name}
+		for _, m := range methods {
+			ended, all := 0, 0
+			for _, v := range r.Runs {
+				if v.Bound == bounds[0] && v.Method == m && v.NoiseRatio > from && v.NoiseRatio <= to {
+					if all++; v.Status == method.Converged {
+						ended++
+					}
+				}
+			}
+			row = append(row, fmt.Sprintf("%d of %d", ended, all))
+		}
+		t.Add(row...)
+	}
+	return t
 }
 
 // gained is the table of gains.

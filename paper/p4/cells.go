@@ -113,8 +113,8 @@ const clock = "Times depend on the machine and its load."
 // noisy is why searches end late or never: the noise of their gradients beside the tolerance.
 func noisy(cells []Cell) string {
 	all, none := ends(cells)
-	return fmt.Sprintf("A run ends where gradient and noise together are shorter than ε_g. Where the noise alone is up to %.2g × ε_g long all runs end, where it is above %.2g × none; "+
-		"searches take a part of the budget, so the noise is longer than DP-TR's (When runs end).", all, none)
+	return fmt.Sprintf("A run ends where gradient and noise together are shorter than ε_g. Where the noise alone is up to %.2g × ε_g long all runs end, where it is above %.2g × none (When runs end). "+
+		"OPT-LS has more noise than DP-TR: its searches take a part of the budget.", all, none)
 }
 
 // ends are the largest NoiseRatio up to which all runs of the methods that the claims are about end, and that above which none does.

@@ -146,11 +146,8 @@ func (r *results) claims() paper.Claims {
 		for _, e := range r.size.Hyper {
 			plain, ac := r.cell("figure 1 "+d, asPublished, number(e)), r.cell("figure 1 "+d, "decay 0.05", number(e))
 			differ = differ || math.Abs(mean(plain, objectiveAxis)-mean(ac, objectiveAxis)) > 1e-9
-			ahead := "DP-BLSGD-AC"
-			if mean(plain, accuracyAxis) >= mean(ac, accuracyAxis) {
-				ahead = "DP-BLSGD"
-			}
-			found = append(found, fmt.Sprintf("%s, ε = %g: %.2f and %.2f, ahead %s", d, e, mean(plain, accuracyAxis), mean(ac, accuracyAxis), ahead))
+			p, a := mean(plain, accuracyAxis), mean(ac, accuracyAxis)
+			found = append(found, fmt.Sprintf("%s, ε = %g: %.2f and %.2f, ahead %s", d, e, p, a, leading(p, a)))
 		}
 	}
 	all.Add("", "ac-acts", "with P2's budget for an iteration DP-BLSGD-AC is another method than DP-BLSGD", differ, "DP-BLSGD and -AC: %s", strings.Join(found, "; "))

@@ -359,7 +359,7 @@ func (r *results) figure2() paper.Figure {
 	return f
 }
 
-// tableOf is the table that a method has its figures on: those that need a smooth loss have the Huberised one.
+// tableOf is the table that a method has its figures on: those that need a smooth loss have the Huberized one.
 func tableOf(data, model, method string) string {
 	if model == svm && slices.Contains([]string{outpertRSGD, outpertGD, objpert, optimum}, strings.TrimSuffix(method, own)) {
 		model = smoothed

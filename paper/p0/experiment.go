@@ -145,7 +145,8 @@ type job struct {
 	group int
 }
 
-// jobs are the runs of Figures 1 to 4, of Figure 5 and of the ladder from rows and network of before to P0's.
+// jobs are the runs of Figures 1 to 4, of Figure 5 and of the ladder from rows and network of before to P0's; with pixels in [0, 1]
+// of the linear model, too.
 func jobs(size Size, tasks []*task, ladder map[string]*task) (list []job, groups int, err error) {
 	add := func(t *task, c Curve, rates []float64) {
 		for _, c.Rate = range rates {
@@ -191,6 +192,9 @@ func jobs(size Size, tasks []*task, ladder map[string]*task) (list []job, groups
 		for _, setting := range []string{before, started, bare, pixels} {
 			for _, kind := range []string{gc, vcOld} {
 				add(ladder[setting], Curve{Table: t.name, Model: network, Kind: kind, Setting: setting, Clip: clip, Noise: sigma}, t.rates)
+				if setting == pixels {
+					add(ladder[setting], Curve{Table: t.name, Model: linear, Kind: kind, Setting: setting, Clip: clip, Noise: sigma}, t.rates)
+				}
 			}
 		}
 		for _, kind := range []string{vcPublic, vcPower} {

@@ -218,7 +218,7 @@ th,td{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px 
 figcaption{font-weight:600}
 .legend{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;max-width:none;padding:0;list-style:none}.legend svg{vertical-align:middle}
 @media (max-width:900px){.plots{grid-template-columns:repeat(2,1fr)}}
-@media (max-width:600px){.plots{grid-template-columns:1fr}th,td{padding:.3rem .4rem;font-size:.9rem}.long{min-width:16rem}
+@media (max-width:600px){.plots{grid-template-columns:1fr}th,td{padding:.3rem .4rem;font-size:.9rem}.long{min-width:12rem}
 .claims tr,.claims td{display:block;border:0;padding:.1rem 0}.claims tr{border-bottom:1px solid #d0d7de;padding:.6rem 0}.claims tr:first-child{display:none}}
 @media print{body{max-width:none;margin:0;font-size:10pt}.wide{overflow:visible}table{font-size:8pt}th,td{padding:.15rem .3rem}tr,h2{break-inside:avoid}h2{break-after:avoid}
 .plots{grid-template-columns:repeat(2,1fr)}}
@@ -233,7 +233,7 @@ Run: {{.Line}}.{{range .Files}} SHA-256 of {{.}}: <code>{{index $.Record.Data .}
 {{if .Note}}<p>{{.Note}}</p>
 {{end}}<div class="wide"><table>
 <tr>{{range .Head}}<th>{{.}}</th>{{end}}</tr>
-{{range .Rows}}<tr>{{range .}}<td{{if gt (len .) 60}} class="long"{{end}}>{{.}}</td>{{end}}</tr>
+{{range .Rows}}<tr>{{range .}}<td{{if gt (len .) 40}} class="long"{{end}}>{{.}}</td>{{end}}</tr>
 {{end}}</table></div>
 {{end}}{{define "claims"}}<div class="wide"><table class="claims">
 <tr><th>claim</th><th></th><th>it says</th><th>found</th></tr>

@@ -76,7 +76,7 @@ func (r *Report) beside(similar *problem) paper.Table {
 			"(1) the table. F(x₀) − F* is 29.1 there and %.1f here: it follows from the share of labels of one class, which the random w decides. On a table with %.1f DP-MASG ends near theirs: "+
 			"at c = 0.1 its first stage of 89 steps is too short, and what it leaves depends on the table. "+
 			"(2) the noise. The authors' laprnd takes a standard deviation and is given the scale b_t, so that theirs has half the variance of Laplace(b_t), and a run spends √2·ε; so do the weights α/2 of their (4.6). "+
-			"With that noise DP-NAG and DP-GD end near theirs. The start, the step size, the momentum and the averaging (none) are the same in both.",
+			"With that noise DP-NAG ends near theirs. The start, the step size, the momentum and the averaging (none) are the same in both.",
 			r.Start, similar.value(first)-similar.least),
 		Head: []string{"c", "method", "T", "authors' curve", "ours", "ours, similar table", "similar table, half the variance"}}
 	for _, d := range r.Drawn {

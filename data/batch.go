@@ -12,7 +12,9 @@ import (
 
 // A batch holds encoded rows, in the order of the table. It keeps its memory for the next ones.
 type batch struct {
-	end     []int // of each row: the end of its values in col and val
+	full    bool  // a row of which most values are not zero has all of them in val, and none in col
+	end     []int // of each row: the end of its values in val
+	columns []int // of each row: the end of their columns in col
 	col     []int32
 	val     []float32
 	y, norm []float32
@@ -34,7 +36,8 @@ type badRow struct {
 
 // fill replaces the rows of b by those of a piece.
 func (b *batch) fill(piece RowReader, row *Row) {
-	b.end, b.col, b.val, b.y, b.norm, b.units = b.end[:0], b.col[:0], b.val[:0], b.y[:0], b.norm[:0], b.units[:0]
+	b.end, b.columns, b.col, b.val = b.end[:0], b.columns[:0], b.col[:0], b.val[:0]
+	b.y, b.norm, b.units = b.y[:0], b.norm[:0], b.units[:0]
 	b.images, b.factor = b.images[:0], b.factor[:0]
 	b.bad, b.first, b.err = b.bad[:0], nil, nil
 	b.clamped = append(b.clamped[:0], make([]int, len(row.cols)+1)...)
@@ -63,16 +66,32 @@ func (b *batch) fill(piece RowReader, row *Row) {
 			row.finish()
 			b.images = append(b.images, row.image8...)
 			b.factor = append(b.factor, row.factor)
-			b.col = append(b.col, row.col...)
-			b.val = appendFloat32(b.val, row.val)
+			b.add(row)
 			for _, i := range row.clamped {
 				b.clamped[i+1]++
 			}
 		}
-		b.end = append(b.end, len(b.col))
+		b.end, b.columns = append(b.end, len(b.val)), append(b.columns, len(b.col))
 		b.y, b.norm = append(b.y, row.y), append(b.norm, row.norm)
 		if row.unit >= 0 {
 			b.units = append(b.units, row.whose)
+		}
+	}
+}
+
+// add appends the values of a row.
+func (b *batch) add(row *Row) {
+	switch n := len(b.val); {
+	case !b.full || 2*len(row.val) <= row.dim:
+		b.col, b.val = append(b.col, row.col...), appendFloat32(b.val, row.val)
+	case len(row.val) == row.dim:
+		b.val = appendFloat32(b.val, row.val)
+	default:
+		b.val = slices.Grow(b.val, row.dim)[:n+row.dim]
+		val := b.val[n:]
+		clear(val)
+		for i, j := range row.col {
+			val[j] = float32(row.val[i])
 		}
 	}
 }
@@ -89,11 +108,11 @@ func appendFloat32(dst []float32, x []float64) []float32 {
 
 // merge adds the rows of b to the table.
 func (r *reader) merge(ctx context.Context, b *batch) error {
-	bad, from := b.bad, 0
+	bad, from, at := b.bad, 0, 0 // in val and col
 	images, factor := b.images, b.factor
 	for i, end := range b.end {
-		rec := record{col: b.col[from:end], val: b.val[from:end], y: b.y[i], norm: b.norm[i]}
-		from = end
+		rec := record{col: b.col[at:b.columns[i]], val: b.val[from:end], y: b.y[i], norm: b.norm[i]}
+		from, at = end, b.columns[i]
 		if len(b.units) > 0 {
 			rec.unit = b.units[i]
 		}
@@ -175,9 +194,10 @@ func (t *task) encode(row *Row) {
 // read reads all rows. Their batches are merged in the order of the table, so neither the table nor an
 // error depends on the number of workers.
 func (r *reader) read(ctx context.Context, in Pieces) error {
+	full := r.build.dense && r.build.units == nil
 	workers := r.Workers()
 	if _, ok := in.(*serial); ok || workers == 1 {
-		for t := (&task{}); r.end == nil; {
+		for t := (&task{batch: batch{full: full}}); r.end == nil; {
 			t.next(in)
 			t.encode(r.row)
 			if err := r.merge(ctx, &t.batch); err != nil {
@@ -192,7 +212,7 @@ func (r *reader) read(ctx context.Context, in Pieces) error {
 	free := make(chan *task, workers+2)
 	work, order := make(chan *task, cap(free)), make(chan *task, cap(free))
 	for range cap(free) {
-		free <- &task{ready: make(chan struct{}, 1)}
+		free <- &task{batch: batch{full: full}, ready: make(chan struct{}, 1)}
 	}
 	var all sync.WaitGroup
 	defer all.Wait()

@@ -134,13 +134,13 @@ func writeLoad(format, path string, rows int) error {
 	return w.Flush()
 }
 
-// BenchmarkLoad reads tables of each format, without and with hashes of the rows. cpu-s is the processor
+// BenchmarkLoad reads tables of each format, images as numbers and as bytes, without and with hashes of the rows. cpu-s is the processor
 // time of a load, MB-held the memory that the process holds after it. -load.rows sets the size.
 func BenchmarkLoad(b *testing.B) {
-	for _, format := range []string{"csv", "csv-digits", "parquet", "parquet-digits", "libsvm", "idx"} {
+	for _, format := range []string{"csv", "csv-digits", "parquet", "parquet-digits", "libsvm", "idx", "idx-bytes"} {
 		b.Run(format, func(b *testing.B) {
 			rows := *loadRows
-			if format == "idx" {
+			if strings.HasPrefix(format, "idx") {
 				rows = min(rows, 60_000)
 			}
 			dir := *loadDir
@@ -153,8 +153,8 @@ func BenchmarkLoad(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			opt := Options{Rows: rows}
-			if format == "idx" {
+			opt := Options{Rows: rows, Bytes: format == "idx-bytes"}
+			if s.Format.Kind == schema.KindIDX {
 				opt.Labels = path + ".labels"
 			}
 			for _, key := range []*RowKey{nil, testKey} {

@@ -93,6 +93,15 @@ type smallParquet struct {
 	Color *string  `parquet:"colour,optional,dict"`
 }
 
+// dictParquet has numbers in a dictionary.
+type dictParquet struct {
+	Sick  *string  `parquet:"sick,optional"`
+	Gain  *float64 `parquet:"gain,optional,dict"`
+	ID    string   `parquet:"id"`
+	Age   *float32 `parquet:"age,optional"`
+	Color *string  `parquet:"colour,optional,dict"`
+}
+
 func writeParquet[T any](t testing.TB, rows []T, options ...parquet.WriterOption) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -137,7 +146,17 @@ func TestParquetEqualsCSV(t *testing.T) {
 			text.WriteString(strings.Join(cells, ",") + "\n")
 		}
 		codec := rapid.SampledFrom([]compress.Codec{&parquet.Uncompressed, &parquet.Snappy, &parquet.Gzip, &parquet.Zstd}).Draw(r, "codec")
-		path := writeParquet(t, rows, parquet.Compression(codec), parquet.MaxRowsPerRowGroup(int64(rapid.IntRange(1, 40).Draw(r, "group"))))
+		options := []parquet.WriterOption{parquet.Compression(codec), parquet.MaxRowsPerRowGroup(int64(rapid.IntRange(1, 40).Draw(r, "group")))}
+		path := ""
+		if rapid.Bool().Draw(r, "dictionary") {
+			var looked []dictParquet
+			for _, row := range rows {
+				looked = append(looked, dictParquet(row))
+			}
+			path = writeParquet(t, looked, options...)
+		} else {
+			path = writeParquet(t, rows, options...)
+		}
 		opt := Options{KeepBad: rapid.Bool().Draw(r, "keep"), Unlabeled: rapid.Bool().Draw(r, "unlabelled")}
 		g, g2 := &testGate{key: testKey}, &testGate{key: testKey}
 		want, counts, err := readTable(context.Background(), g, s, writeFile(t, "f", text.String()), opt)

@@ -245,7 +245,7 @@ func Empty(s *schema.Schema) *Table { return newBuilder(s, Options{}).table }
 
 // A record is an encoded row.
 type record struct {
-	col     []int32 // ascending
+	col     []int32 // ascending; none if val has a value for every column
 	val     []float32
 	y, norm float32
 	unit    unitID
@@ -272,6 +272,9 @@ func (b *builder) add(r *record) error {
 		b.scale[b.n] = r.factor
 	} else if b.dense {
 		row := b.x[b.n*b.table.Dim:][:b.table.Dim]
+		if len(r.col) < len(r.val) {
+			copy(row, r.val)
+		}
 		for i, j := range r.col {
 			row[j] = r.val[i]
 		}

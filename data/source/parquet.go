@@ -147,6 +147,7 @@ type parquetColumn struct {
 	pages  parquet.Pages
 	page   parquet.Page
 	values parquet.ValueReader
+	plain  []float64 // in place of values: those of the page that are still to come
 }
 
 // A parquetPiece is some rows of a Parquet file.
@@ -459,19 +460,47 @@ func (q *parquetRows) column(i int, cells *parquetCells, n int) (err error) {
 			if err != nil { // io.EOF too: the group has more rows
 				return q.damaged(err)
 			}
-			c.page, c.values = page, page.Values()
+			c.page, c.values, c.plain = page, page.Values(), c.plainValues(page)
+		}
+		if len(c.plain) > 0 {
+			k := min(len(c.plain), n-len(cells.kind))
+			cells.kind, cells.numbers = append(cells.kind, allNumbers[:k]...), append(cells.numbers, c.plain[:k]...)
+			if c.plain = c.plain[k:]; len(c.plain) == 0 {
+				c.release()
+			}
+			continue
 		}
 		k, err := c.values.ReadValues(cells.buf[:min(len(cells.buf), n-len(cells.kind))])
 		if err != nil && err != io.EOF {
 			return q.damaged(err)
 		}
 		if k == 0 {
-			parquet.Release(c.page)
-			c.page, c.values = nil, nil
+			c.release()
 		}
 		cells.add(c, cells.buf[:k])
 	}
 	return nil
+}
+
+// allNumbers are the kinds of a piece without a missing number.
+var allNumbers = slices.Repeat([]data.Kind{data.Number}, parquetBatch)
+
+// plainValues are the numbers of a page as they stand in it; nil if they do not: one is missing, or in a dictionary.
+func (c *parquetColumn) plainValues(page parquet.Page) []float64 {
+	if !c.double || page.Dictionary() != nil {
+		return nil
+	}
+	values := page.Data() // without those that are missing
+	if v := values.Double(); int64(len(v)) == page.NumValues() {
+		return v
+	}
+	return nil
+}
+
+// release frees the page.
+func (c *parquetColumn) release() {
+	parquet.Release(c.page)
+	c.page, c.values, c.plain = nil, nil, nil
 }
 
 // add appends values of column c.
@@ -518,7 +547,7 @@ func (p *parquetPiece) Next(row *data.Row) (f data.Fault, err error) {
 	p.next++
 	for i := range p.cells {
 		c, v := &p.cells[i], &p.values[i]
-		if *v = (data.Value{Is: c.kind[k]}); v.Is == data.Number {
+		if v.Is = c.kind[k]; v.Is == data.Number { // and then all of the column are, or missing
 			v.Number = c.numbers[k]
 		} else if v.Is == data.Text {
 			begin := 0
@@ -540,12 +569,12 @@ func (p *parquetPiece) Next(row *data.Row) (f data.Fault, err error) {
 
 func (c *parquetColumn) closeAll() {
 	if c.page != nil {
-		parquet.Release(c.page)
+		c.release()
 	}
 	if c.pages != nil {
 		c.pages.Close()
 	}
-	c.page, c.values, c.pages = nil, nil, nil
+	c.pages = nil
 }
 
 func (p *parquetPiece) Place(data.Fault) *config.Error {

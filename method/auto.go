@@ -35,6 +35,8 @@ type Auto struct {
 	Rate     float64  `yaml:"rate" json:"rate" doc:"step size η (default 3/L, L the curvature bound of the objective, or less for a short run)"`
 	Momentum float64  `yaml:"momentum" json:"momentum" doc:"momentum β (default: from the length of the run, at most 1−10/T; 1−3/T for pure ε)"`
 	Gradient Gradient `clip:"clip norm C of one record's gradient, in the L1 norm if δ is 0, otherwise in the L2 norm (default: 0.1 to 0.5 of the loss's Lipschitz bound, smaller with more noise; 1/√2 of that for more than two classes; a fifth of that, of R × the width of the label's bounds, for the squared loss)" batch:"rows of a step, drawn without replacement under replace-one, each independently under add-or-remove; 0 means all rows in every step (default: all)" noise_multiplier:"scale of Laplace noise, or standard deviation of Gaussian noise, over the sensitivity of the sum (default: the smallest that the budget allows)"`
+	// RawMargins leaves the margins of the model as they are; without it they have a MarginFactor.
+	RawMargins bool `yaml:"raw_margins" json:"raw_margins,omitempty" doc:"whether predictions leave out the factor on margins that corrects for clipping and noise; logistic regression alone has one (default: false)"`
 }
 
 // The constants of the choice, measured on tables of 300 to 500,000 rows and 3 to 47,237

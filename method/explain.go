@@ -88,6 +88,10 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 	why["steps"] = "as many as the length needs at this step size and momentum"
 	why["rate"] = fmt.Sprintf("near the largest that is stable at curvature %.4g; smaller for a short run", c.smooth)
 	why["momentum"] = "stretches the steps to the length; its memory is a small part of the run"
+	why["raw_margins"] = "predictions multiply margins by a factor, at most 1, that corrects for clipping and noise"
+	if !c.Auto.RawMargins && c.Auto.MarginFactor(pub, Objective{}) == nil {
+		why["raw_margins"] = "this model has no factor on its margins"
+	}
 	why["batch"] = "all rows: with noise, samples of them cost more than they save"
 	return rests, why
 }

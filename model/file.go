@@ -40,6 +40,9 @@ type File struct {
 	Lab       bool            `json:"lab,omitempty"`       // from a lab run: no guarantee whatever Guarantee says
 	Created   string          `json:"created,omitempty"`   // RFC 3339
 	Run       string          `json:"run,omitempty"`       // identity of the run that made it
+
+	// MarginFactor is what predictions multiply margins by, where a model of two classes has one, above 0 and at most 1; none: 1.
+	MarginFactor float64 `json:"margin_factor,omitempty"`
 }
 
 // New makes the model that f.W belongs to, after checking all of f.
@@ -59,6 +62,9 @@ func (f *File) New() (Model, error) {
 			return nil, fmt.Errorf("w[%d] is %v; parameters must be finite", i, v)
 		}
 	}
+	if a := f.MarginFactor; a != 0 && (!m.Facts().OneMargin || len(f.Classes) == 0 || !(a > 0 && a <= 1)) {
+		return nil, fmt.Errorf("margin_factor is %v for %s; allowed is a number above 0 and at most 1, for models of two classes with one margin", a, f.Model)
+	}
 	if len(f.Features) != 0 && len(f.Features) != f.Dim {
 		return nil, fmt.Errorf("features has %d names, want %d or none", len(f.Features), f.Dim)
 	}
@@ -75,6 +81,18 @@ func (f *File) New() (Model, error) {
 		}
 	}
 	return m, nil
+}
+
+// Weights are the parameters that predictions use: margins are linear in them.
+func (f *File) Weights() []float64 {
+	if f.MarginFactor == 0 {
+		return f.W
+	}
+	w := make([]float64, len(f.W))
+	for i, v := range f.W {
+		w[i] = f.MarginFactor * v
+	}
+	return w
 }
 
 // Read reads and checks a model file. Unknown fields, and anything after the

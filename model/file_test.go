@@ -75,6 +75,7 @@ func TestFileChecks(t *testing.T) {
 		"1 classes":                        func(f *model.File) { f.Classes = f.Classes[:1] },
 		"the label has 3; use softmax":     func(f *model.File) { f.Model = "svm" },
 		"softmax has no width":             func(f *model.File) { f.Width = 1 },
+		"margin_factor is 0.5 for softmax": func(f *model.File) { f.MarginFactor = 0.5 },
 		"the label is numeric; use linear": func(f *model.File) { f.Classes = nil },
 	} {
 		path := filepath.Join(t.TempDir(), "model.json")

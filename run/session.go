@@ -46,6 +46,7 @@ type Session struct {
 	before   float64 // the part of a filter's limit that was charged by then
 	maxSteps int     // of the method
 	replays  int     // releases that a resume replays
+	factor   float64 // on the margins of the model; 0: none
 	admitted bool    // the table was read for this run before
 	unlock   func()
 }
@@ -145,6 +146,7 @@ func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked io
 	case failed != nil:
 		return failed
 	}
+	s.factor = walk.factor()
 	_, err := s.Finish(ctx, walk.fold.W(), steps, outcome, seconds)
 	return err
 }
@@ -200,11 +202,17 @@ func (s *Session) Finish(ctx context.Context, w []float64, steps int, outcome st
 		r.Outcome = Diverged
 		return rec, errors.Join(s.settle(ctx, rec), ErrDiverged)
 	}
-	if err := writeModel(s.Dir, j, s.Info, w); err != nil {
+	file, err := j.File(w, GuaranteeOf(s.Info))
+	if err != nil {
+		return nil, err
+	}
+	file.MarginFactor = s.factor
+	if err := model.Write(filepath.Join(s.Dir, runlog.ModelFile), file); err != nil {
 		return nil, err
 	}
 	s.crash("modelled")
 	if s.test != nil {
+		w = file.Weights()
 		r.Test = Score(j.Model, w, s.test, j.Schema.ClassNames())
 		if !s.opened.Same(s.tested) && !s.tested.Ended() { // rows that were trained on are not shown
 			r.Test.Examples = examples(j, w, s.test)
@@ -218,15 +226,6 @@ func (s *Session) crash(point string) {
 	if s.env.Crash != nil {
 		s.env.Crash(point)
 	}
-}
-
-// writeModel writes the model file of a run.
-func writeModel(dir string, j *Job, info *runlog.Info, w []float64) error {
-	file, err := j.File(w, GuaranteeOf(info))
-	if err != nil {
-		return err
-	}
-	return model.Write(filepath.Join(dir, runlog.ModelFile), file)
 }
 
 // File returns the model file of a job with parameters w and the guarantee of its training.

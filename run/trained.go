@@ -91,7 +91,7 @@ func LoadModel(path string) (*Trained, error) {
 // row. The slice is reused.
 func (m *Trained) Predictions(t *data.Table) iter.Seq[[]float64] {
 	return func(yield func([]float64) bool) {
-		predictions(m.Model, m.File.W, t, func(out []float64, _ float32) bool { return yield(out) })
+		predictions(m.Model, m.File.Weights(), t, func(out []float64, _ float32) bool { return yield(out) })
 	}
 }
 
@@ -164,5 +164,5 @@ func (m *Trained) Evaluate(ctx context.Context, path string, o Evaluation) (*run
 	if err != nil {
 		return nil, err
 	}
-	return Score(m.Model, m.File.W, t, m.Schema.ClassNames()), nil
+	return Score(m.Model, m.File.Weights(), t, m.Schema.ClassNames()), nil
 }

@@ -291,7 +291,11 @@ func (v *Verification) replay(ctx context.Context) error {
 		worst := apart(w, file.W)
 		v.Say("replay", all && v.near(worst), "%s, replayed from %s to step %d by its releases, without data, gives the %d parameters of %s, the largest relative difference being %.3g",
 			v.Info.Method, start, again.steps, len(file.W), runlog.ModelFile, worst)
-		v.promise(file)
+		factor := walk.factor()
+		if v.near(math.Abs(factor-file.MarginFactor)) || file.MarginFactor == 0 { // the last is of an earlier version
+			factor = file.MarginFactor
+		}
+		v.promise(file, factor)
 	}
 	v.claim(again.claim)
 	return v.wrote(again)
@@ -303,8 +307,8 @@ func (v *Verification) refusals() bool {
 	return filtered || v.Info.Resumed() || v.Info.Result != nil && v.Info.Result.Outcome == method.OutOfBudget.String()
 }
 
-// promise: the model file claims this run's guarantee.
-func (v *Verification) promise(file *model.File) {
+// promise: the model file claims this run's guarantee, and has that factor on its margins.
+func (v *Verification) promise(file *model.File, factor float64) {
 	i := v.Info
 	var g Guarantee
 	found := *file
@@ -318,7 +322,7 @@ func (v *Verification) promise(file *model.File) {
 	}
 	want, fileErr := v.Job.File(file.W, claims)
 	if err = errors.Join(err, fileErr); err == nil {
-		want.Created, want.Lab = file.Created, i.Lab
+		want.Created, want.Lab, want.MarginFactor = file.Created, i.Lab, factor
 	}
 	if err == nil {
 		found.Guarantee, err = json.Marshal(g)

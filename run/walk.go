@@ -37,10 +37,24 @@ type walk struct {
 	job  *Job
 	from *method.Checkpoint // nil: the beginning
 	fold *method.Averager
+	// margins finds the factor on the model's margins; nil: it has none.
+	margins *method.MarginFactor
 }
 
 func (j *Job) walk(from *method.Checkpoint) *walk {
-	return &walk{j, from, j.Spec.Output.Averager(method.MaxSteps(j.Method), j.Facts.Dim)}
+	w := &walk{job: j, from: from, fold: j.Spec.Output.Averager(method.MaxSteps(j.Method), j.Facts.Dim)}
+	if m, ok := j.Method.(method.Auto); ok && from == nil && j.Spec.Output == method.TailAverage {
+		w.margins = m.MarginFactor(j.Facts, j.Objective)
+	}
+	return w
+}
+
+// factor returns the factor on the margins of the output; 0: none.
+func (w *walk) factor() float64 {
+	if w.margins == nil {
+		return 0
+	}
+	return w.margins.Of(w.fold.W())
 }
 
 // walkFrom returns a walk from a state of a run log; nil is the beginning.
@@ -83,6 +97,9 @@ func (w *walk) steps(ctx context.Context, o oracle.Oracle) iter.Seq2[method.Step
 		for st, err := range steps {
 			if err == nil {
 				w.fold.Add(st)
+				if w.margins != nil {
+					w.margins.Add(st)
+				}
 			}
 			if !yield(st, err) {
 				return

@@ -37,7 +37,7 @@ const (
 	opset         = 19
 )
 
-// Write writes the model m at f.W, for records under the schema. facts are keys and values of metadata.
+// Write writes the model m at f.Weights(), for records under the schema. facts are keys and values of metadata.
 func Write(w io.Writer, f *model.File, m model.Model, s *schema.Schema, facts [][2]string) error {
 	staged, ok := m.(model.Staged)
 	if !ok {
@@ -50,7 +50,7 @@ func Write(w io.Writer, f *model.File, m model.Model, s *schema.Schema, facts []
 	e := &encoder{graph: g, schema: s}
 	x := e.rows()
 	margins := 0
-	for _, stage := range staged.Stages(f.W) {
+	for _, stage := range staged.Stages(f.Weights()) {
 		if x, ok = e.stage(stage, x); !ok {
 			return fmt.Errorf("found a layer of %s that no ONNX operator is chosen for", f.Model)
 		}

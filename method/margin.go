@@ -1,0 +1,169 @@
+package method
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/sottodp/sotto/oracle"
+)
+
+// A MarginFactor finds by what factor a run's model is too sure of itself, from the run's releases and
+// public facts alone. Two things make it so. Clipping: a row on the wrong side pulls with C at most, a row
+// on the right side with its whole slope, so that the clipped objective is least at larger margins than the
+// loss. Noise: it moves margins, and no label. Both show in what was released.
+//
+// Let z = w·x be the margin of a row of the table at the output w, and P(y = 1 | z) = σ(a·z). Rows have
+// norm R, so that a gradient clipped to C is a slope clipped to c = C/R. With [s]_c for s clipped to ±c,
+//
+//	A = E z·[σ(z) − y]_c     the mean of g_t·w_t over the last half of the run: w_t has no part in the noise of g_t,
+//	                         so that its deviation is s‖w_t‖ for each, s that of the noise in a coordinate of g_t
+//	M = E z·(2y − 1)         −g_0·w/min(c, ½): at w_0 = 0 all slopes are ∓½, clipped to c
+//
+// With z ~ N(0, τ²) both follow from a and τ. The factor is the mean of a, given A and M with the noise that is
+// known, under public laws of a and τ. That of a has the median 1 − ρ/2, where ρ is how much of ‖w‖² would be noise
+// in a table without curvature (NoiseVariance). A factor above 1, of margins that are still too small, is not used:
+// on small tables it would mostly be noise.
+//
+// It is one number for all rows: it changes probabilities, no class and no order (docs/measurements/methods.md).
+type MarginFactor struct {
+	auto  Auto
+	pub   oracle.Public
+	obj   Objective
+	steps int // seen
+
+	start, before, w []float64 // g_0; w_{t−1} and w_t
+	reg              []float64 // the regularizer's gradient
+	force, square    float64   // sums of g_t·w_t and ‖w_t‖² over the last half
+	n                int       // of so many terms
+}
+
+// The public laws, measured on tables (docs/measurements/methods.md): of ln a and ln τ normal with these
+// deviations, and how far A/c and M may be from what a normal law of margins gives.
+const (
+	marginSpread = 0.7
+	sizeMedian   = 3.0
+	sizeSpread   = 0.3
+	forceSlack   = 0.02
+	pullSlack    = 0.1
+)
+
+// MarginFactor returns nil where the method's model has no factor: it is for logistic regression, by Gaussian
+// noise and gradients of all rows, each row by itself, that are clipped in their norm.
+func (m Auto) MarginFactor(pub oracle.Public, obj Objective) *MarginFactor {
+	g := m.Gradient
+	logistic := pub.OneMargin && pub.Classes == 2 && pub.StartLoss == math.Ln2
+	if m.RawMargins || !logistic || pub.UnitRows > 0 || g.Off || g.Laplace || g.Clipping == ByValue || g.Batch != 0 && g.Batch != pub.Rows {
+		return nil
+	}
+	zeros := func() []float64 { return make([]float64, pub.Dim) }
+	return &MarginFactor{auto: m, pub: pub, obj: obj, start: zeros(), before: zeros(), w: zeros(), reg: zeros()}
+}
+
+// Add takes the next step. The gradient that it followed is in the iterates.
+func (f *MarginFactor) Add(st Step) {
+	if st.T != f.steps+1 {
+		return
+	}
+	m := f.auto
+	clear(f.reg)
+	f.obj.AddGradient(f.reg, f.w)
+	tail := 2*st.T > m.Steps // as in Averager
+	for j, w := range f.w {
+		g := (m.Momentum*(w-f.before[j])-(st.W[j]-w))/m.Rate - f.reg[j]
+		if f.steps == 0 {
+			f.start[j] = g
+		}
+		if tail {
+			f.force += g * w
+			f.square += w * w
+		}
+	}
+	if tail {
+		f.n++
+	}
+	f.before, f.w = f.w, append(f.before[:0], st.W...)
+	f.steps = st.T
+}
+
+// Of returns the factor for the output w, a tail average; 0 if the run has not taken all its steps.
+func (f *MarginFactor) Of(w []float64) float64 {
+	size := floats.Dot(w, w)
+	if f.steps < f.auto.Steps || size == 0 {
+		return 0
+	}
+	c, noise := f.auto.Gradient.Clip/f.auto.facts(f.pub, f.obj).row, math.Sqrt(f.auto.Gradient.Variance(f.pub))
+	half := math.Min(c, 0.5)
+	n := float64(f.n)
+	force := observed{f.force / n / c, math.Hypot(noise*math.Sqrt(f.square)/n/c, forceSlack)}
+	pull := observed{-floats.Dot(f.start, w) / half, math.Hypot(noise*math.Sqrt(size)/half, pullSlack)}
+	rho := math.Min(1, float64(len(w))*f.auto.NoiseVariance(f.pub, f.obj.convex())/size)
+	return math.Round(1e4*math.Min(1, expectedFactor(c, 1-rho/2, force, pull))) / 1e4
+}
+
+// An observed value is one with normal noise.
+type observed struct{ value, deviation float64 }
+
+func (o observed) log(at float64) float64 {
+	z := (at - o.value) / o.deviation
+	return -z * z / 2
+}
+
+// expectedFactor is the mean of a, given A/c and M.
+func expectedFactor(c, median float64, force, pull observed) float64 {
+	const aFrom, aStep, aCount = 0.15, 0.05, 60
+	const sizeFrom, sizeStep, sizeCount = 0.5, 0.08, 40
+	const zStep, zCount = 0.1, 60 // half of the normal law, in deviations
+	logs := make([]float64, 0, aCount*sizeCount)
+	top := math.Inf(-1)
+	priorA, priorSize := observed{math.Log(median), marginSpread}, observed{math.Log(sizeMedian), sizeSpread}
+	for i := range aCount {
+		a := aFrom * math.Exp(aStep*float64(i))
+		for j := range sizeCount {
+			size := sizeFrom * math.Exp(sizeStep*float64(j))
+			atForce, atPull, weights := 0.0, 0.0, 0.0
+			for k := range zCount {
+				u := zStep * (float64(k) + 0.5)
+				weight := math.Exp(-u * u / 2)
+				z := size * u
+				right, wrong := 1/(1+math.Exp(-a*z)), 1/(1+math.Exp(z)) // P(y = 1 | z); 1 − σ(z)
+				atForce += weight * z * ((1-right)*math.Min(1-wrong, c) - right*math.Min(wrong, c))
+				atPull += weight * z * (2*right - 1)
+				weights += weight
+			}
+			l := force.log(atForce/weights/c) + pull.log(atPull/weights) + priorA.log(math.Log(a)) + priorSize.log(math.Log(size))
+			logs, top = append(logs, l), math.Max(top, l)
+		}
+	}
+	sum, all := 0.0, 0.0
+	for i, l := range logs {
+		p := math.Exp(l - top)
+		sum += p * aFrom * math.Exp(aStep*float64(i/sizeCount))
+		all += p
+	}
+	return sum / all
+}
+
+// NoiseVariance is that of the known noise in a coordinate of the tail average, in a direction in which the
+// objective has that curvature: its square root bounds the noise of a coefficient where the curvature of the loss
+// is not known and taken as 0. With ξ_t for the noise of step t,
+//
+//	w_{t+1} = w_t − η(λw_t + ξ_t) + β(w_t − w_{t−1}),
+//
+// so that ξ_t moves w_{t+k} by u_k·ξ_t, where u_0 = 0, u_1 = −η and u_{k+1} = u_k − ηλu_k + β(u_k − u_{k−1}).
+func (m Auto) NoiseVariance(pub oracle.Public, curvature float64) float64 {
+	sums := make([]float64, m.Steps+1) // of u_1 … u_k
+	before, u := 0.0, -m.Rate
+	for k := 1; k <= m.Steps; k++ {
+		sums[k] = sums[k-1] + u
+		before, u = u, u-m.Rate*curvature*u+m.Momentum*(u-before)
+	}
+	first := m.Steps/2 + 1 // of the iterates in the average
+	square := 0.0
+	for t := range m.Steps {
+		moved := sums[m.Steps-t] - sums[max(0, first-t-1)]
+		square += moved * moved
+	}
+	count := float64(m.Steps - first + 1)
+	return m.Gradient.Variance(pub) * square / (count * count)
+}

@@ -3,6 +3,7 @@ package private
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,6 +85,29 @@ func TestAllocationByEpochs(tb *testing.T) {
 			t.Fatalf("%d charges and %d releases", len(journal.charged), len(journal.released))
 		}
 	})
+}
+
+// An epoch that the journal does not have was not charged: nor is one in which it failed continued.
+func TestAllocationAfterAFailedCharge(t *testing.T) {
+	t.Parallel()
+	s := sample.Allocation{Batches: 3}
+	q := oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}}
+	journal := &memo{}
+	cfg := config(t, rowsByColumn(5), privacy.AddRemove, 5)
+	cfg.Journal = journal
+	o := openOracle(t, cfg)
+	full := errors.New("no space left")
+	for i, fail := range []error{full, nil, nil, full, nil, nil, nil, nil} {
+		journal.fail = fail
+		if _, err := o.Batch(t.Context(), s, q); !errors.Is(err, fail) {
+			t.Fatalf("question %d: %v", i, err)
+		}
+	}
+	epoch, more := s.Event(q.Event()), privacy.Event(privacy.Continued{})
+	want := []privacy.Event{epoch, more, epoch, more, more, epoch}
+	if !slices.EqualFunc(journal.charged, want, privacy.Equal) {
+		t.Errorf("charged %v, want %v", journal.charged, want)
+	}
 }
 
 // What is asked between two batches of an epoch ends it, and what random allocation has no theorem for is refused.

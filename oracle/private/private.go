@@ -161,12 +161,13 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.
 	if err := o.cfg.Meter.Charge(cost); err != nil {
 		return nil, err
 	}
-	if allocated && o.epoch == 0 {
-		o.epoch = epoch.Batches
-	}
 	// 2. Durable.
 	if err := o.cfg.Journal.Charge(cost); err != nil {
+		o.epoch = 0
 		return nil, err
+	}
+	if allocated && o.epoch == 0 {
+		o.epoch = epoch.Batches
 	}
 	// 3. Sample.
 	if err := o.cfg.Streams.Reset(&o.noise, "noise", o.count); err != nil {

@@ -311,6 +311,9 @@ func (f *Filter) cost(e privacy.Event) ([]float64, error) {
 // Charge implements Meter. A refusal wraps privacy.ErrExhausted; an event without
 // a theorem in the filter's currency is an *UnsupportedError.
 func (f *Filter) Charge(e privacy.Event) error {
+	if _, more := e.(privacy.Continued); more {
+		return fmt.Errorf("filter: no epoch was charged, which a filter does not admit: %w", ErrNotPlanned)
+	}
 	cost, err := f.cost(e)
 	if err != nil {
 		return fmt.Errorf("filter: %w", err)

@@ -271,6 +271,9 @@ func TestFilterRefusals(t *testing.T) {
 	if err := f.Charge(privacy.NonPrivate{Why: "x"}); !errors.Is(err, privacy.ErrExhausted) {
 		t.Errorf("a look: %v", err)
 	}
+	if err := f.Charge(privacy.Continued{}); !errors.Is(err, ErrNotPlanned) {
+		t.Errorf("a batch of an epoch that no filter admits: %v", err)
+	}
 	var unsupported *UnsupportedError
 	if err := f.Charge(sampled(0.1, 1, 1)); !errors.As(err, &unsupported) {
 		t.Errorf("a sample: %v", err)

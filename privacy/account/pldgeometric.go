@@ -6,6 +6,8 @@ import (
 	"math/bits"
 	"slices"
 	"sort"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // A lossLaw is a law of the privacy loss in points: of an upper bound it dominates the true one, of a lower bound it is
@@ -221,7 +223,8 @@ func (c convolver) convolve(a, b lossLaw) lossLaw {
 			size[k] += p * runMass * math.Abs(x)
 		}
 	}
-	law.inf = (law.inf+left)*(1+1e-9) + 1e-290
+	// The masses of a law may add up to more than 1, by what they were enlarged.
+	law.inf = (a.inf*math.Max(1, before[n])+b.inf*math.Max(1, floats.Sum(a.mass))+left)*(1+1e-9) + 1e-290
 	rounding := 4 * unit * float64(len(a.loss)+n+64)
 	for k, p := range mass {
 		if !(p > 0) {

@@ -22,8 +22,8 @@ const (
 	craftedRows = 64  // of the table: the noise is the same for any
 	mostCrafted = 64  // canaries of a run, in coordinates of their own
 	fewRuns     = 16  // at least
-	leastOdds   = 2e3 // of canaries, if time allows
-	mostWork    = 3e9 // of all runs, about nanoseconds
+	leastOdds   = 8e3 // of canaries, if time allows
+	mostWork    = 5e9 // of all runs, about nanoseconds
 
 	// tests is how many tests share the level of alarms: two of canaries, six each of the noise of gradients, Hessians and choices, and two
 	// of samples, at most.
@@ -289,10 +289,10 @@ func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*
 	return r, nil
 }
 
-// enough is how many runs bring the bound to nine tenths of the claim with few exceptions, within mostWork.
+// enough is how many runs bring the bound to 85 % of the claim with few exceptions, within mostWork.
 func enough(claim account.Loss, p *probe, l layout) int {
 	mu := 2 * math.Sqrt2 * math.Erfinv(min(max(claim.Delta(0), 1e-3), 0.9999)) // the Gaussian of the same advantage
-	odds := math.Max(leastOdds, 4*math.Pow(4.2/(0.12*mu), 2))
+	odds := math.Max(leastOdds, 4*math.Pow(4.8/(0.1*mu), 2))
 	if p.other {
 		odds *= 4 // a threshold tells less than a mean
 	}

@@ -173,29 +173,40 @@ func (r *Report) plots(number int, s Setting) []chart.Plot {
 	return plots
 }
 
-// A printed cell is one of the paper's tables: the mean loss, and the seconds, which are 0 where not all runs ended.
+// A printed cell is one of the paper's tables: the mean loss, and the seconds.
 type printed struct{ loss, seconds float64 }
+
+// cross is the × that the paper prints for seconds where not all runs ended.
+const cross = -1
 
 // paperCells are the cells of the paper's tables that the text of the paper holds, by table and setting, then by method and ε.
 // Of the other cells, the text has lost the numbers.
 var paperCells = map[string]map[string][3]printed{
 	"covtype-sample loose": {
-		"OPT-B": {{0.712, 3.1}, {0.712, 3.2}, {0.712, 2.9}}, "OPT-LS": {{0.577, 0}, {0.687, 0.4}, {0.699, 0.4}},
-		"2OPT": {{0.626, 0}, {0.712, 0.6}, {0.712, 0.6}}, "2OPT-B": {{0.712, 1.4}, {0.712, 1.4}, {0.712, 2.0}}, "2OPT-LS": {{0.699, 0.5}, {0.699, 0.5}, {0.699, 0.5}},
+		"OPT-B": {{0.712, 3.1}, {0.712, 3.2}, {0.712, 2.9}}, "OPT-LS": {{0.577, cross}, {0.687, 0.4}, {0.699, 0.4}},
+		"2OPT": {{0.626, cross}, {0.712, 0.6}, {0.712, 0.6}}, "2OPT-B": {{0.712, 1.4}, {0.712, 1.4}, {0.712, 2.0}}, "2OPT-LS": {{0.699, 0.5}, {0.699, 0.5}, {0.699, 0.5}},
 	},
 	"covtype-sample loose, ℓ2": {
 		"2OPT": {{0.539, 0.3}, {0.539, 0.3}, {0.539, 0.4}}, "2OPT-B": {{0.539, 1.0}, {0.539, 1.0}, {0.539, 1.0}}, "2OPT-LS": {{0.539, 0.4}, {0.539, 0.3}, {0.539, 0.4}},
 	},
 	"covtype-sample tight, ℓ2": {
-		"2OPT-B": {{0.454, 2.0}, {0.454, 2.0}, {0.454, 1.8}}, "2OPT-LS": {{0.441, 0}, {0.447, 0.6}, {0.447, 0.7}},
+		"2OPT-B": {{0.454, 2.0}, {0.454, 2.0}, {0.454, 1.8}}, "2OPT-LS": {{0.441, cross}, {0.447, 0.6}, {0.447, 0.7}},
 	},
 	"ijcnn1 loose, ℓ2": {
-		"OPT-B": {{math.NaN(), 8.6}, {0.501, 11.0}, {0.501, 9.0}}, "OPT-LS": {{0.607, 0}, {0.473, 0}, {0.454, 0}},
-		"2OPT-B": {{0.501, 1.0}, {0.501, 1.4}, {0.501, 1.1}}, "2OPT-LS": {{1.002, 0}, {0.501, 0}, {0.501, 0}},
+		"OPT-B": {{math.NaN(), 8.6}, {0.501, 11.0}, {0.501, 9.0}}, "OPT-LS": {{0.607, cross}, {0.473, cross}, {0.454, cross}},
+		"2OPT-B": {{0.501, 1.0}, {0.501, 1.4}, {0.501, 1.1}}, "2OPT-LS": {{1.002, cross}, {0.501, 0}, {0.501, 0}},
 	},
 	"ijcnn1 tight, ℓ2": {
-		"2OPT-B": {{0.502, 1.5}, {0.502, 1.3}, {0.502, 1.6}}, "2OPT-LS": {{3.504, 0}, {0.798, 0}, {0.459, 0.4}},
+		"2OPT-B": {{0.502, 1.5}, {0.502, 1.3}, {0.502, 1.6}}, "2OPT-LS": {{3.504, cross}, {0.798, cross}, {0.459, 0.4}},
 	},
+}
+
+// printed is the paper's table of the cell; nil where its text holds none, and with another M than the paper's.
+func (c Cell) printed() map[string][3]printed {
+	if c.Bound != bounds[0] {
+		return nil
+	}
+	return paperCells[c.Table+" "+c.Setting.Name]
 }
 
 // tables are those of the paper: a row for each method and budget.
@@ -215,19 +226,25 @@ func (r *Report) tables() (list []paper.Table) {
 		if i == 0 || c.Table != r.Cells[i-1].Table || c.Bound != r.Cells[i-1].Bound || c.Setting != r.Cells[i-1].Setting {
 			list = append(list, paper.Table{Title: fmt.Sprintf("%s, n = %d, %s, %s", c.Table, c.Rows, c.Bound, c.Setting), Note: "Means ± standard deviations.",
 				Head: []string{"method", "ε", "steps", "Hessians", "seconds", "converged", "loss"}})
-			if paperCells[c.Table+" "+c.Setting.Name] != nil {
+			if c.printed() != nil {
 				t := &list[len(list)-1]
-				t.Head = append(t.Head, "the paper", "÷")
+				t.Head = append(slices.Insert(t.Head, 5, "seconds, paper"), "the paper", "÷")
 			}
 		}
 		row := []any{c.Method, c.Epsilon, fmt.Sprintf("%.1f", c.Steps.Value), fmt.Sprintf("%.1f", c.Hessians.Value), fmt.Sprintf("%.2f ± %.2f", c.Seconds.Value, c.Seconds.SD),
 			fmt.Sprintf("%d of %d", c.Converged, c.Runs), fmt.Sprintf("%.3f ± %.3f", c.Loss.Value, c.Loss.SD)}
-		if cells := paperCells[c.Table+" "+c.Setting.Name]; cells != nil {
-			loss, ratio := "", ""
-			if p := cells[c.Method][slices.Index(epsilons, c.Epsilon)].loss; p > 0 {
-				loss, ratio = fmt.Sprintf("%.3f", p), fmt.Sprintf("%.2f", c.Loss.Value/p)
+		if cells := c.printed(); cells != nil {
+			loss, ratio, seconds := "", "", ""
+			if p, ok := cells[c.Method]; ok {
+				p := p[slices.Index(epsilons, c.Epsilon)]
+				if p.loss > 0 {
+					loss, ratio = fmt.Sprintf("%.3f", p.loss), fmt.Sprintf("%.2f", c.Loss.Value/p.loss)
+				}
+				if seconds = fmt.Sprintf("%.1f", p.seconds); p.seconds == cross {
+					seconds = "×"
+				}
 			}
-			row = append(row, loss, ratio)
+			row = append(slices.Insert(row, 5, any(seconds)), loss, ratio)
 		}
 		list[len(list)-1].Add(row...)
 	}

@@ -189,7 +189,14 @@ file. --resume DIR continues a run that was stopped or killed.
 			case len(args) == 0 && c.Flags().NFlag() == 0:
 				return usageError("give a spec file, or --data, --schema, --model, --epsilon, --delta and --adjacency; `sotto fit --help` shows both")
 			default:
-				if job, err = jobOf(c, args); err != nil {
+				spec, err := specOf(c, args)
+				if err != nil {
+					return err
+				}
+				if workers.address != "" && spec.Hats == nil {
+					spec.Hats = new(int) // the workers encode, and know nothing of the method that would choose
+				}
+				if job, err = run.Prepare(spec); err != nil {
 					return err
 				}
 				if !asJSON { // the JSON object holds them

@@ -65,9 +65,17 @@ docs/plan.md explains the answers, also those of --compare, --table, --svg and -
 				k, err := plan.Paper(paper)
 				return answer(c, flags.json, k, err)
 			case flags.bound:
-				return ask(c, flags.json, args, "--bound", plan.BoundOf)
+				return ask(c, flags.json, args, "--bound", func(j *run.Job, terms method.Terms) (*plan.Bound, error) {
+					return plan.BoundOf(j.Spec.MethodName, j.Spec.Method, j.Facts, j.Objective, terms)
+				})
 			case flags.explain:
-				return ask(c, flags.json, args, "--explain", plan.Explain)
+				return ask(c, flags.json, args, "--explain", func(j *run.Job, terms method.Terms) (*plan.Choice, error) {
+					e, err := plan.Explain(j.Spec.MethodName, j.Spec.Method, j.Facts, j.Objective, terms)
+					if err == nil {
+						e.Encoding = j.Encoding
+					}
+					return e, err
+				})
 			}
 			p, err := flags.plan(c, args)
 			if err == nil && flags.svg != "" {
@@ -133,7 +141,7 @@ func (flags *planFlags) paperAsked(c *cobra.Command, args []string) (string, err
 }
 
 // ask answers what the flag asks about a spec's method, which is not configured yet.
-func ask[R result](c *cobra.Command, asJSON bool, args []string, flag string, answerTo func(string, method.Method, oracle.Public, method.Objective, method.Terms) (R, error)) error {
+func ask[R result](c *cobra.Command, asJSON bool, args []string, flag string, answerTo func(*run.Job, method.Terms) (R, error)) error {
 	if other := given(c.Flags(), numberFlags); len(other) > 0 {
 		return usageError("--%s: found beside %s, which asks about a spec's method; allowed is --set method.…", other[0], flag)
 	}
@@ -145,7 +153,7 @@ func ask[R result](c *cobra.Command, asJSON bool, args []string, flag string, an
 		return err
 	}
 	terms := method.Terms{Budget: job.Spec.Privacy.Budget(), Accountant: job.Accountant, Off: job.Spec.Privacy.Off}
-	r, err := answerTo(job.Spec.MethodName, job.Spec.Method, job.Facts, job.Objective, terms)
+	r, err := answerTo(job, terms)
 	if err != nil {
 		return usageError("%s: %v", flag, err)
 	}

@@ -16,7 +16,7 @@ type FieldName struct{ Name, Type string }
 // Describe describes the table at path by its header alone. It does not include the number of rows, which
 // is private under add-or-remove (R9), nor the first line of a text file, which may be a row.
 func Describe(path string, formats []Format) (*Description, error) {
-	if isPacked(path) {
+	if IsPacked(path) {
 		p, err := readPackedFacts(path)
 		if err != nil {
 			return nil, err

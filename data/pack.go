@@ -96,7 +96,7 @@ func Pack(ctx context.Context, gate Gate, s *schema.Schema, src, dst string, opt
 	if e := s.Check(); e != nil {
 		return nil, fmt.Errorf("data: a schema that was not made by schema.Parse: %w", e)
 	}
-	if isPacked(src) {
+	if IsPacked(src) {
 		return nil, &config.Error{File: src, Found: "a packed table", Allowed: "a table of another form"}
 	}
 	opt.KeepBad, opt.Rows = true, 0
@@ -353,7 +353,7 @@ func (p *packWriter) finish(f *os.File, sch *schema.Schema, stats *LoadStats, co
 
 // LoadSchema reads the schema file at path, or the schema of a packed table.
 func LoadSchema(path string) (*schema.Schema, error) {
-	if !isPacked(path) {
+	if !IsPacked(path) {
 		return schema.Load(path)
 	}
 	p, err := readPackedFacts(path)
@@ -363,8 +363,8 @@ func LoadSchema(path string) (*schema.Schema, error) {
 	return p.schema, nil
 }
 
-// isPacked says whether the file at path begins as a packed table does.
-func isPacked(path string) bool { return readfile.Begins(path, packMagic) }
+// IsPacked says whether the file at path begins as a packed table does.
+func IsPacked(path string) bool { return readfile.Begins(path, packMagic) }
 
 // A packCut says how a packed file is damaged.
 type packCut struct{ found, hint string }

@@ -89,7 +89,7 @@ func Read(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Opt
 	if e := s.Check(); e != nil {
 		return nil, nil, fmt.Errorf("data: a schema that was not made by schema.Parse: %w", e)
 	}
-	if isPacked(path) {
+	if IsPacked(path) {
 		t, stats, err = openPacked(ctx, gate, s, path, opt)
 	} else {
 		t, stats, err = readRows(ctx, gate, s, path, opt)

@@ -144,9 +144,8 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 
 // facts are what the rule knows of the table and the loss.
 func (m Auto) facts(pub oracle.Public, obj Objective) *autoChoice {
-	c := &autoChoice{Auto: m, given: m, wide: 1, dim: math.Max(1, float64(pub.Dim)), row: pub.NormBound, part: 1, most: autoNoise}
+	c := &autoChoice{Auto: m, given: m, wide: 1, dim: perClass(pub), row: pub.NormBound, part: 1, most: autoNoise}
 	if pub.Classes > 2 {
-		c.dim = math.Max(1, c.dim/float64(pub.Classes))
 		c.part, c.most = 1/math.Sqrt2, c.most/math.Sqrt2 // of the difference of two classes
 	}
 	if pub.L1Bound > 0 && pub.L1Bound <= pub.NormBound {

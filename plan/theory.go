@@ -68,9 +68,10 @@ func (b *Bound) MuOfBest() float64 {
 
 // A Choice says what a method chooses for its fields, and why.
 type Choice struct {
-	Method string         `json:"method"`
-	About  string         `json:"about"`
-	Budget privacy.Budget `json:"budget"`
+	Method   string         `json:"method"`
+	About    string         `json:"about"`
+	Budget   privacy.Budget `json:"budget"`
+	Encoding string         `json:"encoding,omitempty"` // of numeric columns that name none, and why
 	*method.Explanation
 }
 
@@ -81,5 +82,5 @@ func Explain(name string, m method.Method, pub oracle.Public, obj method.Objecti
 		return nil, err
 	}
 	out, err := method.Explain(m, pub, obj, terms)
-	return &Choice{name, entry.About, terms.Budget, out}, err
+	return &Choice{Method: name, About: entry.About, Budget: terms.Budget, Explanation: out}, err
 }

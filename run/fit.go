@@ -25,6 +25,7 @@ import (
 	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
+	"github.com/sottodp/sotto/schema"
 )
 
 // Env is what surrounds a run. Every field may be left out.
@@ -276,7 +277,20 @@ func (j *Job) gdp() *account.GaussianBound {
 func (j *Job) Assumptions() []string {
 	own := *j.Schema
 	own.Rows = j.Facts.Rows
-	return own.Assumptions()
+	return append(own.Assumptions(), j.encodingFacts()...)
+}
+
+// encodingFacts says of a run of auto by which numbers numeric columns have bumps.
+func (j *Job) encodingFacts() []string {
+	auto, chooses := j.Method.(method.Auto)
+	if !chooses || !slices.ContainsFunc(j.Schema.Columns, func(c schema.Column) bool { return c.Hats > 0 }) {
+		return nil
+	}
+	noise, err := auto.Noise(j.Facts, j.Spec.terms(j.Accountant))
+	if err != nil || noise == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("Columns that name no encoding have bumps by a rule on public numbers: noise ν√d = %.3g with d = %d, and %.3g %s per feature.", noise, j.Facts.Dim, float64(j.Facts.Rows)/float64(j.Facts.Dim), j.Schema.Counted())}
 }
 
 // NewID returns a name for a run: the time, and four random bytes.

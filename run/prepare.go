@@ -32,26 +32,72 @@ type Job struct {
 	Plan       privacy.Event // an upper bound of the releases; privacy.Filtered if it depends on the releases
 	StateEvery int           // steps from one saved state of the method to the next; 0: every release is kept
 	Warnings   []string      // things a person should know before the run
+	Encoding   string        // how numeric columns that name no encoding are encoded, and why; "": there are none
 	Owner      *Owner        // of a run in a network, with the method instead of Method; otherwise nil
 }
 
-// Prepare settles a spec.
+// Prepare settles a spec. Numeric columns whose encoding the schema leaves open get what method auto chooses for them.
 func Prepare(spec *Spec) (*Job, error) {
 	if err := spec.labOnly(); err != nil { // a spec need not come from a file
 		return nil, err
 	}
-	schema, err := spec.LoadSchema()
+	schema, err := spec.readSchema()
 	if err != nil {
 		return nil, err
 	}
 	if schema.Rows < 1 {
 		return nil, inputError(spec.Schema, "%[1]s: field is missing: training divides by a public number of %[1]s that a person writes, about as many as the table has", schema.Counted())
 	}
-	return PrepareOn(spec, schema)
+	bumps, err := spec.bumps(schema)
+	if err != nil {
+		return nil, err
+	}
+	free := schema.Free()
+	j, err := PrepareOn(spec, schema.WithHats(bumps.Count))
+	if err == nil && free > 0 {
+		j.Encoding = fmt.Sprintf("%d numeric columns name no encoding; %s", free, bumps.Why)
+	}
+	return j, err
 }
 
-// LoadSchema reads the spec's schema, with the label that the spec asks for.
+// bumps chooses the encoding of the free columns of the schema.
+func (s *Spec) bumps(free *schema.Schema) (method.Bumps, error) {
+	auto, chooses := s.Method.(method.Auto)
+	switch {
+	case s.Hats != nil && *s.Hats > 0 && free.Free() == 0:
+		return method.Bumps{}, inputError(s.Place("hats"), "hats: found %d; allowed is none: every numeric column of the schema has an encoding of its own", *s.Hats)
+	case s.Hats != nil:
+		return method.Bumps{Count: *s.Hats, Why: fmt.Sprintf("%d bumps beside each linear feature, as the spec says", *s.Hats)}, nil
+	case !chooses:
+		return method.Bumps{Why: "no bumps: only method auto chooses"}, nil
+	case data.IsPacked(s.Data):
+		return method.Bumps{Why: "no bumps: the table is packed, so its encoding is fixed"}, nil
+	}
+	linear, err := PrepareModel(s, free.WithHats(0))
+	if err != nil {
+		return method.Bumps{}, err
+	}
+	b, err := auto.Bumps(linear.Facts, free.Free(), s.terms(linear.Accountant))
+	if err != nil {
+		return method.Bumps{Why: "no bumps"}, nil // the method refuses for the same reason, and says which field
+	}
+	return b, nil
+}
+
+// LoadSchema reads the spec's schema, with the label that the spec asks for. Columns whose encoding the schema leaves
+// open have the spec's hats, or none.
 func (s *Spec) LoadSchema() (*schema.Schema, error) {
+	schema, err := s.readSchema()
+	if err != nil {
+		return nil, err
+	}
+	if s.Hats == nil {
+		return schema.WithHats(0), nil
+	}
+	return schema.WithHats(*s.Hats), nil
+}
+
+func (s *Spec) readSchema() (*schema.Schema, error) {
 	schema, err := data.LoadSchema(s.Schema)
 	if err != nil {
 		return nil, &InputError{"", err}
@@ -73,15 +119,13 @@ func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
 	if err := j.setModel(); err != nil {
 		return nil, err
 	}
-	terms := method.Terms{Budget: spec.Privacy.Budget(), Off: spec.Privacy.Off}
 	var err error
-	if !terms.Off {
+	if !spec.Privacy.Off {
 		if j.Accountant, err = spec.Accountant(); err != nil {
 			return nil, &InputError{spec.Place("privacy.accountant"), err}
 		}
-		terms.Accountant = j.Accountant
 	}
-	if j.Method, err = spec.Method.Configure(j.Facts, j.Objective, terms); err != nil {
+	if j.Method, err = spec.Method.Configure(j.Facts, j.Objective, spec.terms(j.Accountant)); err != nil {
 		field, _, _ := strings.Cut(err.Error(), ":")
 		if strings.HasPrefix(field, "privacy.") || strings.HasPrefix(field, "model.") {
 			return nil, &InputError{spec.Place(field), err}
@@ -97,6 +141,11 @@ func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
 	}
 	j.Warnings = j.cautions()
 	return j, nil
+}
+
+// terms are the privacy terms of the spec.
+func (s *Spec) terms(a account.Accountant) method.Terms {
+	return method.Terms{Budget: s.Privacy.Budget(), Accountant: a, Off: s.Privacy.Off}
 }
 
 // cautions returns the warnings of a job before it runs; they follow from public facts.

@@ -15,6 +15,7 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/schema"
 )
 
 // A Spec says what to train, on what, and under which guarantee. It is read from
@@ -31,6 +32,7 @@ type Spec struct {
 	TestOverlaps bool
 	Schema       string // required
 	Label        string // the column to predict, if it is not the schema's label
+	Hats         *int   // bumps of numeric columns whose encoding the schema leaves open; nil: method auto chooses, others take none
 
 	Model      ModelSpec
 	MethodName string
@@ -159,6 +161,7 @@ type specFile struct {
 	Labels        string      `yaml:"labels"`
 	TestLabels    string      `yaml:"test_labels"`
 	Schema        string      `yaml:"schema"`
+	Hats          string      `yaml:"hats"`
 	Model         ModelSpec   `yaml:"model"`
 	Method        config.Node `yaml:"method"`
 	Privacy       PrivacySpec `yaml:"privacy"`
@@ -214,6 +217,9 @@ func parseSpec(file string, src []byte, overrides []Override) (s *Spec, err erro
 			*p.to = beside(file, p.text)
 		}
 	}
+	if err := s.setHats(f.Hats); err != nil {
+		return nil, err
+	}
 	if err := s.setMethod(f.Method); err != nil {
 		return nil, err
 	}
@@ -221,6 +227,23 @@ func parseSpec(file string, src []byte, overrides []Override) (s *Spec, err erro
 		return nil, &InputError{s.Place("output"), err}
 	}
 	return s, s.check()
+}
+
+// setHats reads the field hats.
+func (s *Spec) setHats(text string) error {
+	n, ok := 0, true
+	switch {
+	case text == "none":
+	case text == "auto", !s.has("hats"):
+		return nil
+	default:
+		n, ok = schema.ParseHats(text)
+	}
+	if !ok {
+		return inputError(s.Place("hats"), "hats: found %q; allowed are auto, none and a number of bumps from 2 to 64", text)
+	}
+	s.Hats = &n
+	return nil
 }
 
 // checkOverride refuses an override of a field that is not there, or only in a file.

@@ -140,6 +140,7 @@ type Column struct {
 	Missing   string   `json:"missing,omitempty"`   // numeric: RuleError, RuleZero or a number; categorical: as Unknown
 	Classes   []string `json:"classes,omitempty"`   // label: its classes, two or more; none for a label that is a number
 	Strip     string   `json:"strip,omitempty"`     // label: trailing text that is taken off before matching
+	Free      bool     `json:"-"`                   // numeric: the schema file names no encoding, so a run may choose Hats
 }
 
 // Load reads and parses the schema file at path.
@@ -224,6 +225,36 @@ func (s *Schema) Dim() int {
 		d++
 	}
 	return d
+}
+
+// Free is the number of numeric columns whose encoding the schema file leaves open: one linear feature, unless a run
+// chooses another. Only [Parse] and [Load] make such columns.
+func (s *Schema) Free() int {
+	n := 0
+	for _, c := range s.Columns {
+		if c.Free {
+			n++
+		}
+	}
+	return n
+}
+
+// WithHats is the schema with that many bumps, or none, in each column that was free. No column is free afterwards.
+func (s *Schema) WithHats(hats int) *Schema {
+	t := *s
+	t.Columns = slices.Clone(s.Columns)
+	for i := range t.Columns {
+		if c := &t.Columns[i]; c.Free {
+			c.Hats, c.Free = hats, false
+		}
+	}
+	return &t
+}
+
+// ParseHats reads a number of bumps beside a linear feature.
+func ParseHats(text string) (hats int, ok bool) {
+	hats, err := strconv.Atoi(text)
+	return hats, err == nil && minHats <= hats && hats <= maxHats
 }
 
 // FeatureNames names the Dim encoded features in their order: age for a numeric

@@ -42,10 +42,10 @@ func TestParse(t *testing.T) {
 		Format:  Format{Kind: "csv", Delimiter: ",", Header: true, Missing: []string{"", "?"}},
 		RowNorm: 1, RowScaling: "scale", Intercept: true, OnBadRow: "stop",
 		Columns: []Column{
-			{Name: "age", Type: "numeric", Bounds: &Bounds{0, 100}, Transform: "none", Missing: "zero"},
+			{Name: "age", Type: "numeric", Bounds: &Bounds{0, 100}, Transform: "none", Missing: "zero", Free: true},
 			{Name: "colour", Type: "categorical", Levels: []string{"red", "green", "1.0"}, Unknown: "zero", Missing: "green"},
 			{Name: "id", Type: "ignore"},
-			{Name: "gain", Type: "numeric", Bounds: &Bounds{0, 1000}, Transform: "log1p", Missing: "10"},
+			{Name: "gain", Type: "numeric", Bounds: &Bounds{0, 1000}, Transform: "log1p", Missing: "10", Free: true},
 			{Name: "sick", Type: "label", Classes: []string{"no", "yes"}, Strip: "."},
 		},
 	}
@@ -68,7 +68,7 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(s, back); d != "" {
+	if d := cmp.Diff(s.WithHats(0), back); d != "" {
 		t.Error(d)
 	}
 	again, _ := back.Marshal()
@@ -118,8 +118,8 @@ func TestUnitOfSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if back, err := FromJSON(b); err != nil || cmp.Diff(s, back) != "" {
-		t.Errorf("JSON: %v\n%s", err, cmp.Diff(s, back))
+	if back, err := FromJSON(b); err != nil || cmp.Diff(s.WithHats(0), back) != "" {
+		t.Errorf("JSON: %v\n%s", err, cmp.Diff(s.WithHats(0), back))
 	}
 	plain := mustParse(t, small)
 	if s.Fingerprint() != plain.Fingerprint() || !slices.Equal(s.FeatureNames(), plain.FeatureNames()) || plain.UnitColumn() != "" {
@@ -199,6 +199,30 @@ func TestHats(t *testing.T) {
 	text := strings.Replace(string(b), `"levels":`, `"hats":8,"levels":`, 1)
 	if _, err := FromJSON([]byte(text)); err == nil || !strings.Contains(err.Error(), "columns[1].hats: found a field that a column of type categorical") {
 		t.Errorf("bumps of levels: %v", err)
+	}
+}
+
+// TestFree: columns that name no encoding are free, and WithHats gives bumps to these alone. JSON has no free columns.
+func TestFree(t *testing.T) {
+	s := mustParse(t, small)
+	named := mustParse(t, strings.Replace(small, "max: 100,", "max: 100, encode: linear,", 1))
+	if s.Free() != 2 || named.Free() != 1 || mustParse(t, svm).Free() != 0 {
+		t.Errorf("%d, %d free columns", s.Free(), named.Free())
+	}
+	set := named.WithHats(8)
+	if set.Free() != 0 || set.Columns[0].Hats != 0 || set.Columns[3].Hats != 8 || set.Dim() != named.Dim()+8 || named.Free() != 1 || named.Columns[3].Hats != 0 {
+		t.Errorf("%+v of %+v", set, named)
+	}
+	fixed := mustParse(t, strings.Replace(strings.Replace(small, "max: 100,", "max: 100, encode: linear,", 1), "max: 1000, transform", "max: 1000, hats: 8, transform", 1))
+	if d := cmp.Diff(fixed, set); d != "" {
+		t.Error(d)
+	}
+	b, err := s.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back, err := FromJSON(b); err != nil || back.Free() != 0 || back.Fingerprint() != s.Fingerprint() {
+		t.Errorf("%v, %v", back, err)
 	}
 }
 

@@ -17,10 +17,12 @@ import (
 //	norm: l2               row_scaling: scale for csv and idx, project for libsvm
 //	intercept: true
 //	format: {kind: csv, delimiter: ",", header: true, trim: false, missing: [""]}
-//	numeric columns:       transform: none, encode: linear, missing: error; hats: 8 with encode: hats
+//	numeric columns:       transform: none, missing: error; hats: 8 with encode: hats
 //	categorical columns:   unknown: error, missing: as unknown
 //	libsvm:                min: -1, max: 1
 //	image (idx):           center: 0, scale: 255
+//
+// A numeric column that names neither encode nor hats is linear, and free ([Schema.Free]).
 //
 // dataset, columns and every bound, level and class must be given; rows may be
 // left out where nothing is trained. A unit of several rows is a name and the most
@@ -281,6 +283,7 @@ func (r *reader) column(n config.Node, path string) Column {
 	case TypeNumeric:
 		c.Transform = or(r, path+".transform", f.Transform, TransformNone)
 		c.Hats = r.hats(path+".", f.Encode, f.Hats)
+		c.Free = !r.doc.Has(path+".encode") && !r.doc.Has(path+".hats")
 		c.Missing = or(r, path+".missing", f.Missing, RuleError)
 	case TypeCategorical:
 		r.need(path+".levels", "a list of the public levels")

@@ -148,7 +148,7 @@ class _Sotto(BaseEstimator):
         if self.hats is not None:
             for column in columns:
                 if column["type"] == "numeric":
-                    column["hats"] = self.hats
+                    column.update({"hats": self.hats} if self.hats else {"encode": "linear"})
         return {
             "dataset": self.dataset or "lab",
             "rows": int(self.rows or len(features[0])),
@@ -246,7 +246,7 @@ _PARAMETERS = """
         levels of a categorical column; X is a data frame then. Values beyond a bound are clamped to it.
     hats : int, optional
         So many piecewise-linear bumps over its bounds beside each numeric feature, from 2 to 64, for effects that are
-        no straight lines. A schema file says this of each column.
+        no straight lines; 0 is none. Left out, method auto chooses. A schema file says this of each column.
     {label}
     rows : int, optional
         Public, nominal number of rows. Under replace-one it is that of X.

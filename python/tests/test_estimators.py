@@ -148,7 +148,7 @@ def test_regression():
 def test_bumps_fit_what_is_no_line():
     X = np.random.default_rng(1).uniform(-1, 1, (4000, 2))
     y = np.abs(X[:, 0]) > 0.5
-    line, curve = public(epsilon=5, rows=4000), public(epsilon=5, rows=4000, hats=8)
+    line, curve = public(epsilon=5, rows=4000, hats=0), public(epsilon=5, rows=4000, hats=8)
     assert line.fit(X, y).score(X, y) < 0.7 and curve.fit(X, y).score(X, y) > 0.9
     with pytest.raises(ValueError, match="hats: found 1; allowed is a whole number from 2 to 64"):
         clone(curve).set_params(hats=1).fit(X, y)

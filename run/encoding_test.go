@@ -40,7 +40,7 @@ func TestEncoding(t *testing.T) {
 		hats         int
 		encoding     string
 	}{
-		{free, "", 16, "1 numeric columns name no encoding; 16 bumps beside each linear feature: with 16, d = 18, noise"},
+		{free, "", 16, "numeric columns that name none: 1; 16 bumps beside each linear feature: with 16, d = 18, noise"},
 		{free, "hats: auto", 16, "16 bumps"},
 		{free, "hats: none", 0, "0 bumps beside each linear feature, as the spec says"},
 		{free, "hats: 5", 5, "5 bumps beside each linear feature, as the spec says"},

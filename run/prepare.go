@@ -55,7 +55,7 @@ func Prepare(spec *Spec) (*Job, error) {
 	free := schema.Free()
 	j, err := PrepareOn(spec, schema.WithHats(bumps.Count))
 	if err == nil && free > 0 {
-		j.Encoding = fmt.Sprintf("%d numeric columns name no encoding; %s", free, bumps.Why)
+		j.Encoding = fmt.Sprintf("numeric columns that name none: %d; %s", free, bumps.Why)
 	}
 	return j, err
 }

@@ -135,7 +135,7 @@ var table = map[string][]string{
 	"run/tune": join(public, []string{"run/access", "data", "model", "method", "run", "run/ledger", "run/runlog", "internal/newfile", "internal/text"}),
 
 	// Layer 5, readers. The report recomputes ε from events, so it knows the words.
-	"run/report": {"privacy", "privacy/account", "run/runlog", "internal/newfile", "run/ledger", "internal/chart", "internal/readfile"},
+	"run/report": {"schema", "privacy", "privacy/account", "run/runlog", "internal/newfile", "run/ledger", "internal/chart", "internal/readfile"},
 
 	// The dashboard reads files, and starts nothing but a verification.
 	"web": {"privacy", "privacy/account", "run", "run/runlog", "run/ledger", "run/report", "run/compare", "gossip/party", "gossip/simulate", "run/audit", "internal/chart", "internal/readfile"},

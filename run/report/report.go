@@ -70,6 +70,9 @@ func makePage(dir, how string, broken []string) ([]byte, error) {
 		}
 		v.Hashes = append(v.Hashes, fact{name, sum})
 	}
+	if v.Effects, err = effectsOf(dir); err != nil {
+		return nil, err
+	}
 	v.Style, v.How = style, how
 	for _, what := range broken {
 		v.Alarms = append(v.Alarms, "`sotto verify` finds that this does not hold: "+what)

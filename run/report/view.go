@@ -59,6 +59,7 @@ type view struct {
 	Confusion           *confusion
 	Examples            []example
 	LabFigures          []fact
+	Effects             *effects // nil: none to draw
 
 	Data, Method []fact
 	Events       []fact // numbers of equal batches, and what they released

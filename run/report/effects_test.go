@@ -1,0 +1,100 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sottodp/sotto/run/runlog"
+	"github.com/sottodp/sotto/schema"
+)
+
+const effectsSchema = `dataset: t
+rows: 1000
+columns:
+  - {name: age, type: numeric, min: 0, max: 8, hats: 5}
+  - {name: money, type: numeric, min: 0, max: 999, transform: log1p, encode: linear}
+  - {name: ward, type: categorical, levels: [a, b, c]}
+  - {name: sick, type: label, classes: ["no", "yes"]}
+`
+
+// TestEffects: curves and bars are those of the parameters, times the factor of a row of middle size.
+func TestEffects(t *testing.T) {
+	s, err := schema.Parse("s.yaml", []byte(effectsSchema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := s.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(model, w string) {
+		t.Helper()
+		text := fmt.Sprintf(`{"model":%q,"classes":["no","yes"],"w":[%s],"schema":%s}`, model, w, raw)
+		if err := os.WriteFile(filepath.Join(dir, runlog.ModelFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e, err := effectsOf(dir); e != nil || err != nil {
+		t.Errorf("without a model: %v, %v", e, err)
+	}
+	write("logistic", "1,0,3,0,0,0, 2, 5,7,6, 100")
+	e, err := effectsOf(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A row has an intercept and a level, age from x² + 1/2 at its middle between two centers to 2, and money from 0 to 1.
+	least, middle, most := factors(s)
+	if math.Abs(least-1/math.Sqrt(5)) > 1e-12 || !(least < middle && middle < most) || most > 1/math.Sqrt(2.5) {
+		t.Errorf("factors %v, %v, %v", least, middle, most)
+	}
+	if e.What != `log-odds of the class "yes"` || len(e.Curves) != 3 || e.Curves[0].Plot == "" || e.Curves[1].Plot == "" || e.Curves[2].Plot != "" {
+		t.Fatalf("%+v", e)
+	}
+	if l := e.Curves[2].Levels; len(l) != 3 || l[0].Value != "0" || l[0].Width != 0 || l[1].Value != number(2*middle) || l[2].Value != number(middle) || l[1].Name != "b" {
+		t.Errorf("bars %+v", l)
+	}
+	x, y := numericEffect(s.Columns[0], []float64{1, 0, 3, 0, 0, 0})
+	for i, want := range map[int]float64{0: -1, len(x) / 4: -0.5 + 3, len(x) / 2: 0, len(x) - 1: 1} {
+		if math.Abs(y[i]-want) > 1e-12 || math.Abs(x[i]-8*float64(i)/float64(len(x)-1)) > 1e-12 {
+			t.Errorf("age %v: %v, not %v", x[i], y[i], want)
+		}
+	}
+	if x, _ := numericEffect(s.Columns[1], []float64{2}); math.Abs(x[0]-1) > 1e-12 || math.Abs(x[len(x)-1]-1000) > 1e-9 {
+		t.Errorf("money from %v to %v", x[0], x[len(x)-1])
+	}
+	if !strings.Contains(string(e.Curves[1].Plot), "1 + money") {
+		t.Error("the axis does not say that it is 1 + money")
+	}
+	write("softmax", strings.Repeat("0,", 32)+"0") // several margins are not drawn
+	if e, err := effectsOf(dir); e != nil || err != nil {
+		t.Errorf("softmax: %v, %v", e, err)
+	}
+	write("logistic", "broken")
+	if _, err := effectsOf(dir); err == nil {
+		t.Error("a damaged model made a page")
+	}
+}
+
+// TestManyEffects: a page does not grow with the columns of a table.
+func TestManyEffects(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("dataset: t\nrows: 1000\ncolumns:\n  - {name: sick, type: label, classes: [\"no\", \"yes\"]}\n")
+	const columns = mostEffects + 2
+	for i := range columns {
+		fmt.Fprintf(&text, "  - {name: c%d, type: numeric, min: 0, max: 1, encode: linear}\n", i)
+	}
+	s, err := schema.Parse("s.yaml", []byte(text.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &effects{What: "margin w·x"}
+	e.draw(s, make([]float64, s.Dim()))
+	if len(e.Curves) != mostEffects || len(e.Rest) != 2 || e.Rest[1] != (fact{"c31", "0"}) {
+		t.Errorf("%d curves, rest %v", len(e.Curves), e.Rest)
+	}
+}

@@ -38,6 +38,9 @@ var table = map[string][]string{
 	"method/reg":    {},
 	"internal/kern": {},
 
+	// Scattering coefficients of images.
+	"internal/scatter": {"internal/kern"},
+
 	// Drawing, text for a terminal, solvers, and the statistics of audits, which import nothing.
 	"internal/chart": {},
 	"internal/text":  {},
@@ -52,7 +55,7 @@ var table = map[string][]string{
 
 	// What a person wrote: specs, schemas and their positions; the public description of a table.
 	"config": {"internal/readfile"},
-	"schema": join(words, []string{"config", "internal/chart", "internal/readfile"}),
+	"schema": join(words, []string{"config", "internal/chart", "internal/readfile", "internal/scatter"}),
 
 	// Where an owner's state lies.
 	"internal/state": {},
@@ -75,7 +78,7 @@ var table = map[string][]string{
 	"privacy/clip":    words,
 	"privacy/mech":    join(words, []string{"privacy/noise"}),
 	"privacy/sample":  join(words, []string{"privacy/noise"}),
-	"data":            join(words, []string{"config", "schema", "internal/newfile", "internal/postgres", "internal/readfile"}),
+	"data":            join(words, []string{"config", "schema", "internal/newfile", "internal/postgres", "internal/readfile", "internal/scatter"}),
 	"data/source":     {"config", "data", "schema", "internal/postgres", "internal/readfile"},
 	"method/schedule": {"privacy", "privacy/account"},
 

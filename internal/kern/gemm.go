@@ -40,8 +40,8 @@ var tilers64 = sync.Pool{New: func() any { return new(tiler[float64]) }}
 // or B.
 //
 // Each element is summed over blocks of terms (termsOf) from 0, in order, products fused;
-// the blocks' sums are added to C. For float64 all sets of kernels give the same
-// bits. For float32 plain Go rounds a fused product twice, which seldom differs.
+// the blocks' sums are added to C. All sets of kernels give the same bits, and those of a
+// row do not depend on the rows beside it.
 func Gemm[T float](ta, tb bool, m, n, k int, a []T, lda int, b []T, ldb int, c []T, ldc int) {
 	needMatrix("A", len(a), lda, pick(ta, k, m), pick(ta, m, k))
 	needMatrix("B", len(b), ldb, pick(tb, n, k), pick(tb, k, n))
@@ -218,5 +218,29 @@ func tilePlain[T float](k int, a []T, row int, b, c []T, ldc int) {
 	}
 }
 
-// fused is a·b + c, for float64 rounded once.
-func fused[T float](a, b, c T) T { return T(math.FMA(float64(a), float64(b), float64(c))) }
+// fused is a·b + c, rounded once.
+func fused[T float](a, b, c T) T {
+	if unsafe.Sizeof(a) == 4 {
+		return T(fused32(float64(a), float64(b), float64(c)))
+	}
+	return T(math.FMA(float64(a), float64(b), float64(c)))
+}
+
+// fused32 is a·b + c of numbers of float32, rounded once. In float64 the product is exact. Rounding the sum again is wrong only
+// where its first rounding hid on which side of the middle of two float32 it is: there its last bit is made odd, on that side.
+func fused32(a, b, c float64) float32 {
+	p := float64(a * b)
+	s := p + c
+	if bits := math.Float64bits(s); bits&(1<<29-1) == 1<<28 || math.Abs(s) < 0x1p-126 {
+		q := s - p
+		if below := (p - (s - q)) + (c - q); below != 0 && bits&1 == 0 { // what the sum lost, exactly
+			if (below > 0) == (s > 0) {
+				bits++
+			} else {
+				bits--
+			}
+			s = math.Float64frombits(bits)
+		}
+	}
+	return float32(s)
+}

@@ -5,8 +5,7 @@
 //
 // Each kernel is plain Go, and has twins in assembly for AVX2 and AVX-512, which
 // avo, a separate module, generates: go generate. The best is chosen at start-up;
-// SOTTO_KERN forces one (Variable). Twins give the same bits, NaN payloads and
-// float32 matrix products apart.
+// SOTTO_KERN forces one (Variable). Twins give the same bits, NaN payloads apart.
 //
 // The interface is slices and strides only. A dense matrix is x with a stride: row i
 // is x[i*stride : i*stride+n]. A sparse one is (start, col, val): row i is

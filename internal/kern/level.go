@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// A level is a set of kernels. Higher levels are faster; all give the same bits,
-// except float32 matrix products (see Gemm).
+// A level is a set of kernels. Higher levels are faster; all give the same bits.
 type level int
 
 const (

@@ -3,6 +3,7 @@ package kern
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -291,7 +292,7 @@ func FuzzRandom(f *testing.F) {
 }
 
 // FuzzGemm holds products against their definition: float64 bit for bit, float32 to
-// the rounding of k terms and, of small whole numbers, exactly.
+// the rounding of k terms and, of small whole numbers, exactly. All sets of kernels give the same bits.
 func FuzzGemm(f *testing.F) {
 	for i := range 40 {
 		f.Add(uint64(i), uint16(i*7%50), uint16(i*11%70), uint16(i*17%300), uint8(i))
@@ -342,9 +343,18 @@ func testGemm[T float](t *testing.T, seed uint64, ta, tb bool, m, n, k, pad int)
 		return float64(x[i*ld+j])
 	}
 	_, f32 := any(a).([]float32)
+	var first []T
 	under(t, func() {
 		got := append([]T(nil), c...)
 		Gemm(ta, tb, m, n, k, a, lda, b, ldb, got, ldc)
+		if first == nil {
+			first = got
+		}
+		for i := range got {
+			if !equal(float64(got[i]), float64(first[i])) {
+				t.Fatalf("%v %T ta=%v tb=%v %d×%d×%d: %d is %v, with the first set of kernels %v", use, a, ta, tb, m, n, k, i, got[i], first[i])
+			}
+		}
 		for i := range got {
 			row, col := i/ldc, i%ldc
 			want, size := float64(c[i]), math.Abs(float64(c[i]))
@@ -364,6 +374,44 @@ func testGemm[T float](t *testing.T, seed uint64, ta, tb bool, m, n, k, pad int)
 			}
 		}
 	})
+}
+
+// TestFused32: against exact arithmetic, with sums near the middle of two float32 and below the normal ones.
+func TestFused32(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	number := func() float32 {
+		return float32(math.Ldexp(float64(r.IntN(1<<24)-1<<23), r.IntN(60)-40))
+	}
+	exact := func(a, b, c float32) float32 {
+		sum := new(big.Float).SetPrec(2000).Mul(big.NewFloat(float64(a)), big.NewFloat(float64(b)))
+		sum.Add(sum, big.NewFloat(float64(c)))
+		f, _ := sum.Float32()
+		return f
+	}
+	twice := 0
+	for i := range 200000 {
+		a, b, c := number(), number(), number()
+		switch i % 4 {
+		case 1, 2: // the sum is the middle of two float32, but for x²
+			x := float32(math.Ldexp(1, -16-r.IntN(7)))
+			a, b, c = 0.5+0.5*x, 1-x, float32(r.IntN(1<<22)+1<<23)
+			if i%4 == 2 {
+				a = -a
+			}
+		case 3: // below the normal numbers
+			a, b, c = number()*0x1p-60, number()*0x1p-60, float32(r.IntN(1<<20))*0x1p-149
+		}
+		got, want := fused32(float64(a), float64(b), float64(c)), exact(a, b, c)
+		if got != want {
+			t.Fatalf("%g·%g + %g is %g, want %g", a, b, c, got, want)
+		}
+		if float32(math.FMA(float64(a), float64(b), float64(c))) != want {
+			twice++
+		}
+	}
+	if twice < 1000 {
+		t.Errorf("only %d sums would be wrong if they were rounded twice", twice)
+	}
 }
 
 // Rows with many zeros side by side, as images have them.

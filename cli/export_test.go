@@ -341,6 +341,17 @@ func TestExportONNX(t *testing.T) {
 		add(s, blots, map[string]tensor{"image": pixels}, "cnn", layers, 0.4)
 	}
 
+	// Scattering coefficients, which Sotto computes in float32 and the graph in float64.
+	s = mustParse(t, "{dataset: waves, rows: 9, format: {kind: idx}, image: {shape: [9, 12, 2], encode: scattering}, row_norm: 3, columns: [{name: y, type: label, classes: ['0', '1', '2']}]}")
+	images, pixels = []byte("\x00\x00\x08\x04\x00\x00\x00\x14\x00\x00\x00\x09\x00\x00\x00\x0c\x00\x00\x00\x02"), tensor{Type: "uint8", Shape: []int{20, 9, 12, 2}}
+	for range 20 * 9 * 12 * 2 {
+		v := byte(draw.IntN(256))
+		images, pixels.Data = append(images, v), append(pixels.Data, strconv.Itoa(int(v)))
+	}
+	waves := writeText(t, dir, "waves-idx4-ubyte", string(images))
+	add(s, waves, map[string]tensor{"image": pixels}, "softmax", nil, 0.5)
+	add(s, waves, map[string]tensor{"image": pixels}, "mlp", []string{"8 tanh"}, 0.3)
+
 	facts := compareONNX(t, cases)
 	want := map[string]string{"sotto.epsilon": "0.5", "sotto.delta": "1e-06", "sotto.adjacency": "replace-one", "sotto.dataset": "every", "sotto.model": "logistic",
 		"sotto.guarantee": "(0.5, 1e-06)-differentially private, neighbours replace-one"}

@@ -205,6 +205,19 @@ func tables(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(file("train-images-idx3-ubyte"), images, 0o644))
 	ts.Check(os.WriteFile(file("train-labels-idx1-ubyte"), labels, 0o644))
 
+	// Images of stripes, in the direction of their class: their pixels have the same mean, and their waves do not.
+	stripes, labels := []byte{0, 0, 8, 3, 0, 0, 0, n, 0, 0, 0, 12, 0, 0, 0, 12}, labels[:8]
+	for i := range n {
+		class := i % 2
+		for at := range 12 * 12 {
+			across := []int{at % 12, at / 12}[class]
+			stripes = append(stripes, byte(200*((across+i/2)/2%2)+i%50))
+		}
+		labels = append(labels, byte(class))
+	}
+	ts.Check(os.WriteFile(file("stripes-images-idx3-ubyte"), stripes, 0o644))
+	ts.Check(os.WriteFile(file("stripes-labels-idx1-ubyte"), labels, 0o644))
+
 	f, err := os.Open(file("patients.csv"))
 	ts.Check(err)
 	defer f.Close()

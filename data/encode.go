@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/internal/scatter"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -20,7 +21,9 @@ type encoder struct {
 	image   *schema.Image // IDX
 	shades  *[256]float64 // the value of each byte, if it is the same for all pixels
 	bytes   *Pixels       // images stay bytes
-	ones    bool          // there is an intercept
+	scatter *scatter.Transform
+	waves   *scatter.Workspace // of scatter
+	ones    bool               // there is an intercept
 	lo, hi  float64
 	missing []string
 	trim    bool
@@ -73,7 +76,9 @@ func newEncoder(s *schema.Schema) *encoder {
 	}
 	if s.Image != nil {
 		e.image = s.Image
-		if len(s.Image.Center) == 1 && len(s.Image.Scale) == 1 {
+		if s.Image.Encode == schema.EncodeScattering {
+			e.scatter, e.waves = scatter.New(s.Image.Shape[0], s.Image.Shape[1], s.Image.Channels()), new(scatter.Workspace)
+		} else if len(s.Image.Center) == 1 && len(s.Image.Scale) == 1 {
 			e.shades = new([256]float64)
 			for v := range e.shades {
 				e.shades[v] = (float64(v) - s.Image.Center[0]) / s.Image.Scale[0]
@@ -120,6 +125,9 @@ func newEncoder(s *schema.Schema) *encoder {
 func (e *encoder) clone() *encoder {
 	c := *e
 	c.col, c.val, c.clamped, c.image8 = nil, nil, nil, nil
+	if c.scatter != nil {
+		c.waves = new(scatter.Workspace)
+	}
 	return &c
 }
 
@@ -165,6 +173,10 @@ func (e *encoder) pixels(image []byte) {
 		e.image8 = append(e.image8, image...)
 		return
 	}
+	if e.scatter != nil {
+		e.coefficients(image)
+		return
+	}
 	e.col, e.val = slices.Grow(e.col[:0], len(image)+1), slices.Grow(e.val[:0], len(image)+1) // one more for the intercept
 	col, val := e.col[:len(image)], e.val[:len(image)]
 	n := 0
@@ -182,6 +194,19 @@ func (e *encoder) pixels(image []byte) {
 		}
 	}
 	e.col, e.val = col[:n], val[:n]
+}
+
+// coefficients adds the features of an image that are scattering coefficients.
+func (e *encoder) coefficients(image []byte) {
+	n := e.dim
+	if e.ones {
+		n--
+	}
+	e.col, e.val = slices.Grow(e.col[:0], n+1)[:n], slices.Grow(e.val[:0], n+1)[:n]
+	for j := range e.col {
+		e.col[j] = int32(j)
+	}
+	e.scatter.Coefficients(e.val, image, e.waves)
 }
 
 // finish adds the intercept and applies the row rule: then val and norm are final.

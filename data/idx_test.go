@@ -15,6 +15,7 @@ import (
 
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/internal/scatter"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -101,6 +102,76 @@ func TestReadIDX(t *testing.T) {
 	}
 	if got := row(tab, 0); got[0] != 0 || got[1] != 0 || got[2] != 1 || got[3] != 2 || got[4] != 3 || got[5] != 1 || each.Fingerprint() == s.Fingerprint() {
 		t.Errorf("%v", got)
+	}
+}
+
+// TestScattering: each row has the coefficients of its own image, whatever stands beside it, brought to the norm bound; and a
+// packed table has the same rows.
+func TestScattering(t *testing.T) {
+	s := mustParse(t, strings.NewReplacer("[2, 3], center: 100, scale: 50", "[9, 11], encode: scattering", "project", "scale").Replace(pictures))
+	const n, size = 40, 9 * 11
+	var values, labels []byte
+	for i := range n * size {
+		v := byte(i * i >> 3)
+		if i/size == 5 {
+			v = 77 // an image of one gray
+		}
+		values = append(values, v)
+	}
+	for i := range n {
+		labels = append(labels, []byte{7, 3}[i%2])
+	}
+	path := pair(t, idx(n, []int{9, 11}, values...), idx(n, nil, labels...), "")
+	tab, _, err := readTable(context.Background(), admit(), s, path, Options{Bytes: true})
+	if err != nil || tab.Pixels != nil || tab.Dim != 2*2*scatter.Maps+1 {
+		t.Fatalf("%v, %+v", err, tab)
+	}
+	checkTable(t, tab)
+	tr := scatter.New(9, 11, 1)
+	want := make([]float64, tab.Dim)
+	want[tab.Dim-1] = 1
+	for i := range n {
+		tr.Coefficients(want[:tab.Dim-1], values[i*size:(i+1)*size], new(scatter.Workspace))
+		norm := 0.0
+		for _, v := range want {
+			norm += v * v
+		}
+		for j, v := range row(tab, i) {
+			if x := want[j] / math.Sqrt(norm) * tab.NormBound; math.Abs(float64(v)-x) > 2*tab.Unit {
+				t.Fatalf("row %d: feature %d is %v, want %v", i, j, v, x)
+			}
+		}
+	}
+	for _, opt := range []Options{{workers: 1}, {workers: 3, piece: 5 * 4 * tab.Dim}} {
+		again, _, err := readTable(context.Background(), admit(), s, path, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(tab, again, sameTable); d != "" {
+			t.Errorf("%+v: %s", opt, d)
+		}
+	}
+
+	// The content is that of the images, and rows without a label have the same numbers.
+	key := &RowKey{Secret: []byte("key")}
+	raw, packed := &testGate{key: key}, &testGate{key: key}
+	dst := filepath.Join(t.TempDir(), "t")
+	if _, _, err := readTable(context.Background(), raw, mustParse(t, strings.Replace(pictures, "[2, 3]", "[9, 11]", 1)), path, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := packTable(context.Background(), &testGate{key: key}, s, path, dst, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := readTable(context.Background(), packed, s, dst, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Close()
+	if d := cmp.Diff(tab, got, sameTable); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(raw.content, packed.content); d != "" || len(raw.content.Rows) != n {
+		t.Error(d)
 	}
 }
 

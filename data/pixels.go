@@ -35,7 +35,7 @@ const mostOne, leastScale = 256, 1
 // PixelsOf says what images of the schema are as bytes; nil if they must be numbers.
 func PixelsOf(s *schema.Schema) *Pixels {
 	m := s.Image
-	if s.Format.Kind != schema.KindIDX || m == nil || s.UnitRows > 0 || s.Norm == schema.NormL1 {
+	if s.Format.Kind != schema.KindIDX || m == nil || m.Encode != "" || s.UnitRows > 0 || s.Norm == schema.NormL1 {
 		return nil
 	}
 	n := m.Pixels()

@@ -10,10 +10,10 @@ import (
 const exampleRows = 8 // of each kind
 
 // examples are the first images of a test table and the first that the model gets wrong; none if the rows
-// are not images, or have more than one number for each pixel.
+// are not images, have more than one number for each pixel, or are not pixels.
 func examples(j *Job, w []float64, t *data.Table) []runlog.Example {
 	image, classes := j.Schema.Image, j.Schema.ClassNames()
-	if image == nil || len(image.Shape) != 2 || t.Classes == 0 || !j.Model.Facts().Probabilities {
+	if image == nil || image.Encode != "" || len(image.Shape) != 2 || t.Classes == 0 || !j.Model.Facts().Probabilities {
 		return nil
 	}
 	var first, wrong []runlog.Example

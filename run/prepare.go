@@ -236,7 +236,7 @@ func (j *Job) setModel() error {
 	if schema.Intercept {
 		j.Facts.Intercept = schema.Dim()
 	}
-	if f.Viewed && schema.Image != nil {
+	if f.Viewed && schema.Image != nil && schema.Image.Encode == "" {
 		j.Facts.Image = schema.Image.Shape
 	}
 	if spec.Privacy.Off {
@@ -268,7 +268,7 @@ func (j *Job) imageShape() []int {
 	if s := j.Spec.Model.Shape; s != nil || j.Spec.Model.Name != "cnn" || j.Schema.Image == nil {
 		return s
 	}
-	return j.Schema.Image.Shape
+	return j.Schema.Image.RowShape()
 }
 
 // Meter certifies the plan against the budget, or makes the filter that the plan names.

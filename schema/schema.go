@@ -19,6 +19,7 @@ import (
 
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/scatter"
 )
 
 // The words of a schema file.
@@ -39,6 +40,9 @@ const (
 
 	EncodeLinear = "linear" // a numeric column is one feature
 	EncodeHats   = "hats"   // Column.Hats: bumps beside that feature
+
+	EncodePixels     = "pixels"     // an image's features are its pixels
+	EncodeScattering = "scattering" // Image.Encode: they are normalized scattering coefficients
 
 	UnitRecord = "record" // Schema.Unit: the guarantee protects one row
 
@@ -105,17 +109,46 @@ type Format struct {
 }
 
 // An Image says what an image of an IDX file is, and how its pixels, bytes from 0
-// to 255, become features: (pixel − Center)/Scale, before the row rule.
+// to 255, become features, before the row rule: (pixel − Center)/Scale, or scattering coefficients.
 type Image struct {
-	Shape  []int     `json:"shape"`  // rows and columns of pixels, and what else the file's header names
-	Center []float64 `json:"center"` // one number for all pixels, or one for each; public
-	Scale  []float64 `json:"scale"`  // likewise, above 0
+	Shape  []int     `json:"shape"`            // rows and columns of pixels, and what else the file's header names
+	Encode string    `json:"encode,omitempty"` // "": pixels; EncodeScattering
+	Center []float64 `json:"center"`           // one number for all pixels, or one for each; public; 0 for coefficients
+	Scale  []float64 `json:"scale"`            // likewise, above 0; 255 for coefficients
 }
 
 // Pixels is the number of pixels of an image.
 func (m *Image) Pixels() int {
 	n := 1
 	for _, k := range m.Shape {
+		n *= k
+	}
+	return n
+}
+
+// RowShape is the shape of an image's features: rows, columns, and numbers at each place.
+func (m *Image) RowShape() []int {
+	if m.Encode != EncodeScattering {
+		return m.Shape
+	}
+	return scatter.Shape(m.Shape[0], m.Shape[1], m.Channels())
+}
+
+// Channels is the number of bytes at each place of an image of rows and columns.
+func (m *Image) Channels() int {
+	if len(m.Shape) > 2 {
+		return m.Shape[2]
+	}
+	return 1
+}
+
+// features is the number of an image's features.
+func (m *Image) features() int {
+	if m.Encode != EncodeScattering {
+		return m.Pixels()
+	}
+	n := 1
+	for _, k := range m.RowShape() {
 		n *= k
 	}
 	return n
@@ -259,11 +292,17 @@ func ParseHats(text string) (hats int, ok bool) {
 
 // FeatureNames names the Dim encoded features in their order: age for a numeric
 // column, age hat 1, age hat 2 … for its bumps, workclass=Private for a level, f7 for a LIBSVM index or a pixel,
-// (intercept).
+// map 5 at 2 3 for a scattering coefficient at row 2 and column 3, (intercept).
 func (s *Schema) FeatureNames() []string {
 	names := make([]string, 0, s.Dim())
 	for i := range s.Features {
-		names = append(names, "f"+strconv.Itoa(i+1))
+		name := "f" + strconv.Itoa(i+1)
+		if m := s.Image; m != nil && m.Encode == EncodeScattering {
+			shape := m.RowShape()
+			place := i / shape[2]
+			name = fmt.Sprintf("map %d at %d %d", i%shape[2]+1, place/shape[1]+1, place%shape[1]+1)
+		}
+		names = append(names, name)
 	}
 	for _, c := range s.Columns {
 		switch c.Type {
@@ -372,7 +411,9 @@ func (s *Schema) Assumptions() []string {
 	if s.Rows > 0 {
 		out = append(out, fmt.Sprintf("The nominal number of %s is %d; a person wrote it, it was not counted.", s.Counted(), s.Rows))
 	}
-	if m := s.Image; m != nil {
+	if m := s.Image; m != nil && m.Encode == EncodeScattering {
+		out = append(out, fmt.Sprintf("An image has %d pixels of one byte each; its features are %d scattering coefficients with fixed wavelets, normalized within the image.", m.Pixels(), s.Features))
+	} else if m != nil {
 		out = append(out, fmt.Sprintf("An image has %d pixels of one byte each; a pixel v becomes (v − c)/s with a public center c%s and a public scale s%s.", m.Pixels(), publicNumber(m.Center), publicNumber(m.Scale)))
 	}
 	if s.Values != nil {
@@ -602,8 +643,21 @@ func (s *Schema) checkImage() *config.Error {
 			}
 		}
 	}
+	switch m.Encode {
+	case "":
+	case EncodeScattering:
+		side := func(k int) bool { return k >= scatter.MinSide && k <= scatter.MaxSide }
+		if len(m.Shape) < 2 || len(m.Shape) > 3 || !side(m.Shape[0]) || !side(m.Shape[1]) || m.Channels() > scatter.MaxChannels {
+			return bad("image.shape", "a shape without scattering coefficients", fmt.Sprintf("rows and columns from %d to %d, and up to %d channels, with encode: scattering", scatter.MinSide, scatter.MaxSide, scatter.MaxChannels))
+		}
+		if !slices.Equal(m.Center, []float64{0}) || !slices.Equal(m.Scale, []float64{math.MaxUint8}) {
+			return bad("image.center", "a center or a scale", "neither with encode: scattering, which normalizes each image")
+		}
+	default:
+		return bad("image.encode", config.Quote(m.Encode), "pixels or scattering")
+	}
 	switch {
-	case s.Features != n || s.Values != nil:
+	case s.Features != m.features() || s.Values != nil:
 		return bad("features", "features for idx", "image; features, min and max are for libsvm")
 	case len(s.Columns) != 1:
 		return bad("columns", "columns that are no label", "the label alone, for idx")

@@ -1,8 +1,10 @@
 package schema
 
 import (
+	"bytes"
 	"fmt"
 	"math"
+	"reflect"
 
 	"encoding/json"
 	"errors"
@@ -385,7 +387,7 @@ func TestImageSchema(t *testing.T) {
 		"center: 100|center: [1, x, 3, 4, 5, 6]":                    `image.center[1]: found "x"`,
 		"scale: 50|scale: 0":                                        "image.scale: found 0; allowed is a number from 1e-09 to 1e9",
 		"scale: 50|scale: [1, 1, 1, 1, -1, 1]":                      "image.scale[4]: found -1",
-		"scale: 50|min: 3":                                          `unknown field "min"; the fields of image are shape, center, scale`,
+		"scale: 50|min: 3":                                          `unknown field "min"; the fields of image are shape, encode, center, scale`,
 		"rows: 3|features: 6":                                       "features: found a field for libsvm; allowed is no features, since kind is idx",
 		`"7", "3"|a, b`:                                             `columns[0].classes[0]: found "a"; allowed is a whole number from 0 to 255`,
 		`"7", "3"|"256", "3"`:                                       `columns[0].classes[0]: found "256"`,
@@ -417,6 +419,50 @@ func TestImageSchema(t *testing.T) {
 	}
 	if text := strings.Join(s.Assumptions(), "\n"); !strings.Contains(text, "An image has 6 pixels of one byte each; a pixel v becomes (v − c)/s with a public center c of 100 and a public scale s of 50.") {
 		t.Error(text)
+	}
+}
+
+func TestScattering(t *testing.T) {
+	text := strings.Replace(pictures, "shape: [2, 3], center: 100, scale: 50", "shape: [28, 30, 3], encode: scattering", 1)
+	s := mustParse(t, text)
+	names := s.FeatureNames()
+	if s.Dim() != 7*7*243+1 || len(names) != s.Dim() || names[0] != "map 1 at 1 1" || names[243] != "map 1 at 1 2" || names[7*7*243-1] != "map 243 at 7 7" {
+		t.Errorf("%d features: %q …", s.Dim(), names[:3])
+	}
+	b, err := s.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back, err := FromJSON(b); err != nil || !reflect.DeepEqual(back, s) {
+		t.Error(err)
+	}
+	pixels := mustParse(t, strings.Replace(text, "scattering", "pixels", 1))
+	if b, err := pixels.Marshal(); err != nil || bytes.Contains(b, []byte("encode")) || pixels.Dim() != 28*30*3+1 || pixels.Fingerprint() == s.Fingerprint() {
+		t.Errorf("%v, %s", err, b)
+	}
+	if text := strings.Join(s.Assumptions(), "\n"); !strings.Contains(text, "An image has 2520 pixels of one byte each; its features are 11907 scattering coefficients with fixed wavelets, normalized within the image.") {
+		t.Error(text)
+	}
+	for change, want := range map[string]string{
+		"[28, 30, 3]|[28]":                  "image.shape: found a shape without scattering coefficients; allowed is rows and columns from 8 to 64, and up to 3 channels, with encode: scattering",
+		"[28, 30, 3]|[28, 7]":               "image.shape: found a shape without",
+		"[28, 30, 3]|[65, 28]":              "image.shape: found a shape without",
+		"[28, 30, 3]|[28, 28, 4]":           "image.shape: found a shape without",
+		"[28, 30, 3]|[28, 28, 3, 1]":        "image.shape: found a shape without",
+		"scattering|waves":                  `image.encode: found "waves"; allowed is pixels or scattering`,
+		"scattering|scattering, center: 0":  "image.center: found a field for pixels; allowed is none with encode: scattering",
+		"scattering|scattering, scale: 255": "image.scale: found a field for pixels; allowed is none with encode: scattering",
+	} {
+		from, to, _ := strings.Cut(change, "|")
+		if _, err := Parse("s", []byte(strings.Replace(text, from, to, 1))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", change, err, want)
+		}
+	}
+	for change, want := range map[string]string{`"center":[0]|"center":[1]`: "image.center", `"features":11907|"features":2520`: "features"} {
+		from, to, _ := strings.Cut(change, "|")
+		if _, err := FromJSON(bytes.Replace(b, []byte(from), []byte(to), 1)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", change, err, want)
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 //	numeric columns:       transform: none, missing: error; hats: 8 with encode: hats
 //	categorical columns:   unknown: error, missing: as unknown
 //	libsvm:                min: -1, max: 1
-//	image (idx):           center: 0, scale: 255
+//	image (idx):           encode: pixels, center: 0, scale: 255
 //
 // A numeric column that names neither encode nor hats is linear, and free ([Schema.Free]).
 //
@@ -80,6 +80,7 @@ type format struct {
 
 type image struct {
 	Shape  []int     `yaml:"shape,list"`
+	Encode string    `yaml:"encode"`
 	Center []float64 `yaml:"center"`
 	Scale  []float64 `yaml:"scale"`
 }
@@ -175,12 +176,7 @@ func (r *reader) schema() *Schema {
 	if f.Format.Kind == KindIDX {
 		r.need("image", "the block image with the shape of an image, since kind is idx")
 		r.need("image.shape", "the public shape of an image, as in [28, 28]")
-		s.Image = &Image{Shape: f.Image.Shape, Center: or(r, "image.center", f.Image.Center, []float64{0}), Scale: or(r, "image.scale", f.Image.Scale, []float64{255})}
-		if slices.ContainsFunc(s.Image.Shape, func(k int) bool { return k < 1 || k > maxDim }) || len(s.Image.Shape) > 8 {
-			r.fail("image.shape", "a size that is no number of pixels", "one to eight whole numbers from 1, as in [28, 28]")
-		} else {
-			s.Features = s.Image.Pixels() // a product that wraps around, check refuses
-		}
+		r.image(s)
 	} else {
 		r.only("idx", "", "image")
 	}
@@ -196,6 +192,28 @@ func (r *reader) schema() *Schema {
 		s.Columns = append(s.Columns, r.column(f.Columns[i], fmt.Sprintf("columns[%d]", i)))
 	}
 	return s
+}
+
+// image is what an image is, and the number of its features.
+func (r *reader) image(s *Schema) {
+	f := &r.f.Image
+	m := &Image{Shape: f.Shape, Encode: f.Encode, Center: or(r, "image.center", f.Center, []float64{0}), Scale: or(r, "image.scale", f.Scale, []float64{255})}
+	s.Image = m
+	if m.Encode == EncodePixels {
+		m.Encode = "" // so that the JSON is that of a schema without the field
+	}
+	if m.Encode == EncodeScattering {
+		for _, field := range []string{"image.center", "image.scale"} {
+			if r.doc.Has(field) {
+				r.fail(field, "a field for pixels", "none with encode: scattering, which normalizes each image")
+			}
+		}
+	}
+	if slices.ContainsFunc(m.Shape, func(k int) bool { return k < 1 || k > maxDim }) || len(m.Shape) > 8 {
+		r.fail("image.shape", "a size that is no number of pixels", "one to eight whole numbers from 1, as in [28, 28]")
+	} else if m.Encode != EncodeScattering || len(m.Shape) > 1 {
+		s.Features = m.features() // a product that wraps around, check refuses
+	}
 }
 
 // unit is whom the guarantee protects, and how many of them there are.

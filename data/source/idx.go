@@ -65,7 +65,7 @@ type idxFile struct {
 
 func openImages(_ context.Context, in *data.Input) (data.Pieces, error) {
 	s := &idxRows{pixels: in.Schema.Image.Pixels(), sum: in.Sum, labelSum: sha256.New()}
-	s.most = max(1, in.PieceBytes()/4/s.pixels) // a row has eight times as many bytes
+	s.most = max(1, in.PieceBytes()/4/max(s.pixels, in.Schema.Features)) // a row has eight times as many bytes
 	for i := range s.classes {
 		s.classes[i] = -1
 	}

@@ -93,7 +93,7 @@ var table = map[string][]string{
 	"oracle": {"privacy", "privacy/mech", "privacy/sample", "privacy/clip"},
 
 	// Models in another program's form: the schema's public facts and a model's parameters.
-	"internal/onnx":        {"schema", "model", "internal/onnx/onnxpb"},
+	"internal/onnx":        {"schema", "model", "internal/onnx/onnxpb", "internal/scatter"},
 	"internal/onnx/onnxpb": {},
 
 	// Layer 3: algorithms, which never see a record; the private oracle;

@@ -64,9 +64,12 @@ func (e *encoder) between(x, least, most string) string {
 	return e.op("Max", e.op("Min", x, most), least)
 }
 
-// image encodes pixels as (v − center)/scale.
+// image encodes pixels as (v − center)/scale, or as scattering coefficients.
 func (e *encoder) image() string {
 	m := e.schema.Image
+	if m.Encode == schema.EncodeScattering {
+		return e.scattering()
+	}
 	in := e.input("image", "pixels, 0 to 255", pb.TensorProto_UINT8, m.Shape...)
 	x := e.with("Flatten", integer("axis", 1), e.cast(in, pb.TensorProto_DOUBLE))
 	return e.op("Div", e.op("Sub", x, e.numbers(m.Center, 1, len(m.Center))), e.numbers(m.Scale, 1, len(m.Scale)))

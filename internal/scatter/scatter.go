@@ -14,13 +14,17 @@ import (
 )
 
 const (
-	angles  = 8
 	perDown = 4 // pixels of the image for each coefficient, in each direction
 
 	// Maps is the number of coefficients at each place, for each channel of the image: 1 + 2·8 + 8·8.
-	Maps = 1 + 2*angles + angles*angles
+	Maps = 1 + 2*Angles + Angles*Angles
+	// Angles is the number of wavelets of a scale.
+	Angles = 8
 	// Group is how many maps are normalized together.
 	Group = 3
+
+	// Least is added to the variance of maps that are normalized.
+	Least = 1e-5
 
 	MinSide, MaxSide = 8, 64 // of an image, in pixels
 	MaxChannels      = 3
@@ -41,12 +45,12 @@ type Transform struct {
 	low0, low1 lowPass   // of padded images, and of those at every other place
 }
 
-// A fourier is the discrete Fourier transform of images of in rows, at the frequencies that all others follow from: rows
-// frequencies down, cols/2+1 across.
+// A fourier is the discrete Fourier transform of images of in rows and width columns, at the frequencies that all others
+// follow from: rows frequencies down, cols/2+1 across.
 type fourier struct {
-	in, rows, cols int
-	right          []float32 // from a row of the image: real parts, then imaginary ones
-	left           []float32 // from a column: likewise
+	in, width, rows, cols int
+	right                 []float32 // from a row of the image: real parts, then imaginary ones
+	left                  []float32 // from a column: likewise
 }
 
 // An inverse is the inverse transform to images of that size.
@@ -64,20 +68,15 @@ type lowPass struct {
 
 // New returns the transform of images of that size. Sides are from MinSide to MaxSide, channels from 1 to MaxChannels.
 func New(height, width, channels int) *Transform {
-	t := &Transform{height: height, width: width, channels: channels, down: height / perDown, across: width / perDown}
-	t.rows, t.cols = padded(height), padded(width)
-	top, left := reflection(height, t.rows), reflection(width, t.cols)
-	rows, cols := sequence(t.rows), sequence(t.cols)
-	t.image = newFourier(height, t.rows, t.cols, top, left)
-	t.moduli = newFourier(t.rows, t.rows, t.cols, rows, cols)
-	t.fine, t.half = newInverse(t.rows, t.cols), newInverse(t.rows/2, t.cols/2)
-	for k := range angles {
-		t.first = append(t.first, morlet(t.rows, t.cols, 0, k)...)
-		t.second = append(t.second, morlet(t.rows, t.cols, 1, k)...)
-	}
-	t.low = newLowPass(height, width, top, left, t.rows, t.cols, 1)
-	t.low0 = newLowPass(t.rows, t.cols, rows, cols, t.rows, t.cols, 1)
-	t.low1 = newLowPass(t.rows/2, t.cols/2, rows[:t.rows/2], cols[:t.cols/2], t.rows, t.cols, 2)
+	down, across := NewSide(height), NewSide(width)
+	t := &Transform{height: height, width: width, channels: channels, rows: down.Padded, cols: across.Padded, down: down.Out, across: across.Out}
+	t.image = newFourier(height, width, down.Image, across.Image)
+	t.moduli = newFourier(t.rows, t.cols, down.Whole, across.Whole)
+	t.fine, t.half = newInverse(t.rows, t.cols, down.Back, across.Back), newInverse(t.rows/2, t.cols/2, down.BackHalf, across.BackHalf)
+	t.low = newLowPass(height, width, down.Low, across.Low)
+	t.low0 = newLowPass(t.rows, t.cols, down.LowWhole, across.LowWhole)
+	t.low1 = newLowPass(t.rows/2, t.cols/2, down.LowHalf, across.LowHalf)
+	t.first, t.second = Wavelets(t.rows, t.cols, 0), Wavelets(t.rows, t.cols, 1)
 	return t
 }
 
@@ -86,115 +85,128 @@ func Shape(height, width, channels int) []int {
 	return []int{height / perDown, width / perDown, Maps * channels}
 }
 
-// padded is the side of the image with its reflection: at least 4 more, and a multiple of 4.
-func padded(n int) int { return (n/perDown + 2) * perDown }
+// A Side holds the matrices along one side of an image. The image is padded by its reflection at the outermost pixels.
+type Side struct {
+	Pixels, Padded, Out int
 
-// reflection is the pixel at each place of the padded side: the image and on both sides its reflection at the outermost pixel.
-func reflection(n, size int) []int {
-	at := make([]int, size)
-	for i := range at {
-		k := i - (size-n)/2
+	Image, Whole   Complex   // discrete Fourier transforms: Padded × Pixels, padding included; Padded × Padded
+	Back, BackHalf Complex   // inverse ones, to all places and to every other one: Padded × Padded, and half as many; symmetric
+	Low            []float64 // averages of an image: Out × Pixels, padding included
+	LowWhole       []float64 // of all places: Out × Padded
+	LowHalf        []float64 // of every other one: Out × Padded/2
+}
+
+// A Complex is a matrix, row after row.
+type Complex struct{ Re, Im []float64 }
+
+// NewSide returns the matrices of a side of that many pixels.
+func NewSide(pixels int) Side {
+	n := (pixels/perDown + 2) * perDown // at least 4 more than pixels
+	s := Side{Pixels: pixels, Padded: n, Out: pixels / perDown}
+	pixel, place := make([]int, n), make([]int, n)
+	for i := range n {
+		k := i - (n-pixels)/2
 		if k < 0 {
 			k = -k
 		}
-		if k >= n {
-			k = 2*(n-1) - k
+		if k >= pixels {
+			k = 2*(pixels-1) - k
 		}
-		at[i] = k
+		pixel[i], place[i] = k, i
 	}
-	return at
-}
-
-func sequence(n int) []int {
-	at := make([]int, n)
-	for i := range at {
-		at[i] = i
-	}
-	return at
+	s.Image, s.Whole = dft(n, pixels, pixel), dft(n, n, place)
+	s.Back, s.BackHalf = inverted(s.Whole, n), inverted(dft(n/2, n/2, place[:n/2]), n/2)
+	s.Low, s.LowWhole, s.LowHalf = averages(pixels, pixel, n, 1), averages(n, place, n, 1), averages(n/2, place[:n/2], n, 2)
+	return s
 }
 
 // turn is 2π·k·i/n, reduced.
 func turn(k, i, n int) float64 { return 2 * math.Pi * float64(k*i%n) / float64(n) }
 
-// newFourier: place i of a padded side holds pixel down[i] or across[i] of in.
-func newFourier(in, rows, cols int, down, across []int) fourier {
-	f := fourier{in: in, rows: rows, cols: cols}
+// dft is the matrix of the discrete Fourier transform of size numbers, of which number i is number at[i] of in: size × in.
+func dft(size, in int, at []int) Complex {
+	m := Complex{make([]float64, size*in), make([]float64, size*in)}
+	for k := range size {
+		for i, from := range at {
+			s, c := math.Sincos(turn(k, i, size))
+			m.Re[k*in+from] += c
+			m.Im[k*in+from] -= s
+		}
+	}
+	return m
+}
+
+// inverted is the matrix of the inverse transform of size numbers.
+func inverted(m Complex, size int) Complex {
+	b := Complex{make([]float64, len(m.Re)), make([]float64, len(m.Im))}
+	for i := range m.Re {
+		b.Re[i], b.Im[i] = m.Re[i]/float64(size), -m.Im[i]/float64(size)
+	}
+	return b
+}
+
+func newFourier(height, width int, down, across Complex) fourier {
+	rows, cols := len(down.Re)/height, len(across.Re)/width
 	half := cols/2 + 1
-	right := make([]float64, (1+slices.Max(across))*2*half)
-	for i, pixel := range across {
-		for k := range half {
-			s, c := math.Sincos(turn(k, i, cols))
-			right[pixel*2*half+k] += c
-			right[pixel*2*half+half+k] -= s
-		}
-	}
-	left := make([]float64, 2*rows*in)
-	for i, pixel := range down {
-		for k := range rows {
-			s, c := math.Sincos(turn(k, i, rows))
-			left[k*in+pixel] += c
-			left[(rows+k)*in+pixel] -= s
-		}
-	}
-	f.right, f.left = single(right), single(left)
-	return f
-}
-
-func newInverse(rows, cols int) inverse {
-	v := inverse{rows: rows, cols: cols}
-	left := make([]float64, 4*rows*rows)
-	for i := range rows {
-		for k := range rows {
-			s, c := math.Sincos(turn(k, i, rows))
-			s, c = s/float64(rows), c/float64(rows)
-			re, im := left[i*2*rows:], left[(rows+i)*2*rows:]
-			re[k], re[rows+k] = c, -s
-			im[k], im[rows+k] = s, c
-		}
-	}
-	re, im := make([]float64, 2*cols*cols), make([]float64, 2*cols*cols)
-	for k := range cols {
-		for i := range cols {
-			s, c := math.Sincos(turn(k, i, cols))
-			s, c = s/float64(cols), c/float64(cols)
-			re[k*2*cols+i], re[k*2*cols+cols+i] = c, s
-			im[k*2*cols+i], im[k*2*cols+cols+i] = -s, c
-		}
-	}
-	v.left, v.re, v.im = single(left), single(re), single(im)
-	return v
-}
-
-// newLowPass averages images of every step-th place of a padded image of rows × cols, at every fourth place of that, but for
-// the first and the last, which lie in the padding.
-func newLowPass(inRows, inCols int, down, across []int, rows, cols, step int) lowPass {
-	l := lowPass{inRows: inRows, inCols: inCols}
-	side := func(in int, at []int, size int) []float64 {
-		n := size / perDown
-		m := make([]float64, (n-2)*in)
-		transform := gauss(size, step)
-		for o := 1; o < n-1; o++ {
-			for i, pixel := range at {
-				sum := 0.0
-				for k, g := range transform {
-					sum += g * math.Cos(turn(k, len(at)+o*perDown/step-i, len(at)))
-				}
-				m[(o-1)*in+pixel] += sum / float64(len(at))
+	right := make([]float64, 0, width*2*half)
+	for pixel := range width {
+		for _, part := range [][]float64{across.Re, across.Im} {
+			for k := range half {
+				right = append(right, part[k*width+pixel])
 			}
 		}
-		return m
 	}
-	l.left = single(side(inRows, down, rows))
-	m := side(inCols, across, cols)
-	right := make([]float64, len(m))
-	n := len(m) / inCols
+	return fourier{in: height, width: width, rows: rows, cols: cols, right: single(right), left: single(slices.Concat(down.Re, down.Im))}
+}
+
+func newInverse(rows, cols int, down, across Complex) inverse {
+	var left, re, im []float64
+	minus := func(v []float64) []float64 {
+		n := make([]float64, len(v))
+		for i, x := range v {
+			n[i] = -x
+		}
+		return n
+	}
+	for i := range rows {
+		left = slices.Concat(left, down.Re[i*rows:][:rows], minus(down.Im[i*rows:][:rows]))
+	}
+	for i := range rows {
+		left = slices.Concat(left, down.Im[i*rows:][:rows], down.Re[i*rows:][:rows])
+	}
+	for k := range cols {
+		r, i := across.Re[k*cols:][:cols], across.Im[k*cols:][:cols]
+		re, im = slices.Concat(re, r, i), slices.Concat(im, minus(i), r)
+	}
+	return inverse{rows: rows, cols: cols, left: single(left), re: single(re), im: single(im)}
+}
+
+// averages is the matrix that averages a side of in numbers, of which number at[i] is every step-th place i of a padded side of
+// size. An average is at every fourth place, but for the first and the last, which lie in the padding.
+func averages(in int, at []int, size, step int) []float64 {
+	n := size/perDown - 2
+	m := make([]float64, n*in)
+	transform := gauss(size, step)
 	for o := range n {
-		for i := range inCols {
-			right[i*n+o] = m[o*inCols+i]
+		for i, from := range at {
+			sum := 0.0
+			for k, g := range transform {
+				sum += g * math.Cos(turn(k, len(at)+(o+1)*perDown/step-i, len(at)))
+			}
+			m[o*in+from] += sum / float64(len(at))
 		}
 	}
-	l.right = single(right)
-	return l
+	return m
+}
+
+func newLowPass(height, width int, down, across []float64) lowPass {
+	right, n := make([]float64, len(across)), len(across)/width
+	for o := range n {
+		for i := range width {
+			right[i*n+o] = across[o*width+i]
+		}
+	}
+	return lowPass{inRows: height, inCols: width, left: single(down), right: single(right)}
 }
 
 // lowWidth is the standard deviation of the low-pass filter, a Gaussian, in pixels.
@@ -235,13 +247,22 @@ func frequency(k, size, alias int) float64 {
 	return 2*math.Pi*float64(k)/float64(size) + 2*math.Pi*float64(alias)
 }
 
+// Wavelets are the transforms of the wavelets of a scale over rows × cols places: angle, row, column.
+func Wavelets(rows, cols, scale int) []float32 {
+	var all []float32
+	for k := range Angles {
+		all = append(all, morlet(rows, cols, scale, k)...)
+	}
+	return all
+}
+
 // morlet is the transform of a wavelet over rows × cols places: real. In space it is a Gaussian of deviation 0.8·2^scale along the
 // wave and twice that across, times a wave of frequency 3π/4·2^−scale less a constant, which makes its sum zero.
 func morlet(rows, cols, scale, angle int) []float32 {
 	along := math.Ldexp(0.8, scale)
 	across := 2 * along
 	wave := math.Ldexp(3*math.Pi/4, -scale)
-	sin, cos := math.Sincos(float64(angles/2-1-angle) * math.Pi / angles)
+	sin, cos := math.Sincos(float64(Angles/2-1-angle) * math.Pi / Angles)
 	// The transforms of the Gaussian around the wave's frequency and around 0, with their aliases.
 	at := func(r, c int) (around, zero float64) {
 		for a := -2; a <= 2; a++ {
@@ -322,7 +343,6 @@ func (t *Transform) Coefficients(dst []float64, image []byte, ws *Workspace) {
 // normalize brings each group of numbers to mean 0 and variance 1. Conversions keep products and sums from being fused, which
 // some machines would do and others not.
 func normalize(v []float64, group int) {
-	const least = 1e-5 // added to a variance
 	for ; len(v) > 0; v = v[group:] {
 		g := v[:group]
 		sum := 0.0
@@ -334,7 +354,7 @@ func normalize(v []float64, group int) {
 			g[i] = x - mean
 			squares += float64(g[i] * g[i])
 		}
-		factor := 1 / math.Sqrt(squares/float64(group)+least)
+		factor := 1 / math.Sqrt(squares/float64(group)+Least)
 		for i := range g {
 			g[i] *= factor
 		}
@@ -348,17 +368,17 @@ func (t *Transform) scatter(ws *Workspace) {
 
 	t.image.forward(ws, ws.plane, 1)
 	u := t.convolve(ws, &t.half, t.second, 1)
-	t.low1.average(ws, u, angles, t.down, t.across)
-	t.keep(ws, 1+angles, angles)
+	t.low1.average(ws, u, Angles, t.down, t.across)
+	t.keep(ws, 1+Angles, Angles)
 
 	u = t.convolve(ws, &t.fine, t.first, 1)
-	t.low0.average(ws, u, angles, t.down, t.across)
-	t.keep(ws, 1, angles)
+	t.low0.average(ws, u, Angles, t.down, t.across)
+	t.keep(ws, 1, Angles)
 
-	t.moduli.forward(ws, u, angles)
-	u = t.convolve(ws, &t.half, t.second, angles)
-	t.low1.average(ws, u, angles*angles, t.down, t.across)
-	t.keep(ws, 1+2*angles, angles*angles)
+	t.moduli.forward(ws, u, Angles)
+	u = t.convolve(ws, &t.half, t.second, Angles)
+	t.low1.average(ws, u, Angles*Angles, t.down, t.across)
+	t.keep(ws, 1+2*Angles, Angles*Angles)
 }
 
 // keep writes averages of planes to the maps from the given one on.
@@ -383,9 +403,8 @@ func (l *lowPass) average(ws *Workspace, x []float32, planes, down, across int) 
 // forward transforms planes of real numbers: row, plane, column.
 func (f *fourier) forward(ws *Workspace, x []float32, planes int) {
 	half := f.cols/2 + 1
-	width := len(f.right) / (2 * half) // of a row of x
 	b := sized(&ws.b, f.in*planes*2*half)
-	kern.Gemm(false, false, f.in*planes, 2*half, width, x, width, f.right, 2*half, b, 2*half)
+	kern.Gemm(false, false, f.in*planes, 2*half, f.width, x, f.width, f.right, 2*half, b, 2*half)
 	n := planes * 2 * half
 	c := sized(&ws.c, 2*f.rows*n)
 	kern.Gemm(false, false, 2*f.rows, n, f.in, f.left, f.in, b, n, c, n)
@@ -410,15 +429,15 @@ func (f *fourier) forward(ws *Workspace, x []float32, planes int) {
 // convolve multiplies the transforms in the workspace by those of eight filters, and returns the moduli in space: row, plane and
 // angle, column. The result is as large as v: all places, or every other one.
 func (t *Transform) convolve(ws *Workspace, v *inverse, filters []float32, planes int) []float32 {
-	n := planes * angles * v.cols
+	n := planes * Angles * v.cols
 	spectrum := sized(&ws.b, 2*v.rows*n)
 	size := t.rows * t.cols
 	for p := range planes {
 		re, im := ws.re[p*size:][:size], ws.im[p*size:][:size]
-		for a := range angles {
+		for a := range Angles {
 			filter := filters[a*size:][:size]
 			for k := range v.rows {
-				at := k*n + (p*angles+a)*v.cols
+				at := k*n + (p*Angles+a)*v.cols
 				r, i := spectrum[at:][:v.cols], spectrum[v.rows*n+at:][:v.cols]
 				if v.rows == t.rows {
 					times(r, i, re[k*t.cols:], im[k*t.cols:], filter[k*t.cols:])
@@ -430,7 +449,7 @@ func (t *Transform) convolve(ws *Workspace, v *inverse, filters []float32, plane
 	}
 	c := sized(&ws.c, 2*v.rows*n)
 	kern.Gemm(false, false, 2*v.rows, n, 2*v.rows, v.left, 2*v.rows, spectrum, n, c, n)
-	rows := v.rows * planes * angles
+	rows := v.rows * planes * Angles
 	b := sized(&ws.b, rows*2*v.cols)
 	kern.Gemm(false, false, rows, 2*v.cols, v.cols, c, v.cols, v.re, 2*v.cols, b, 2*v.cols)
 	kern.Gemm(false, false, rows, 2*v.cols, v.cols, c[v.rows*n:], v.cols, v.im, 2*v.cols, b, 2*v.cols)

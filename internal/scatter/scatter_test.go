@@ -81,7 +81,7 @@ func TestReferenceValues(t *testing.T) {
 			if v.m > 0 {
 				filters++
 			}
-			if v.m > 2*angles {
+			if v.m > 2*Angles {
 				filters++
 			}
 			got, want := maps[(v.m*tr.down+v.y)*tr.across+v.x], v.want*math.Pow(kymatioPi, float64(filters))
@@ -147,16 +147,16 @@ func TestQuarterTurn(t *testing.T) {
 	}
 	tr := New(side, side, 1)
 	a, b := tr.plain(image), tr.plain(turned)
-	opposite := func(a int) int { return (a + angles/2) % angles }
+	opposite := func(a int) int { return (a + Angles/2) % Angles }
 	turn := func(m int) int {
 		switch {
 		case m == 0:
 			return 0
-		case m <= 2*angles:
-			return 1 + (m-1)/angles*angles + opposite((m-1)%angles)
+		case m <= 2*Angles:
+			return 1 + (m-1)/Angles*Angles + opposite((m-1)%Angles)
 		}
-		m -= 1 + 2*angles
-		return 1 + 2*angles + opposite(m/angles)*angles + opposite(m%angles)
+		m -= 1 + 2*Angles
+		return 1 + 2*Angles + opposite(m/Angles)*Angles + opposite(m%Angles)
 	}
 	mean := func(v []float64, m int) (s float64) {
 		for _, x := range v[m*256 : (m+1)*256] {

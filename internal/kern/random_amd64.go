@@ -23,10 +23,10 @@ func laplaceFast(dst []float64, random []byte, scale float64) int {
 
 // GaussianAdd adds to numbers of dst, from the first on, scale times a standard
 // Gaussian value, rounded to the nearest integer, a pair from each two words, and
-// returns to how many: it stops before 16 of which one value is not proven or one sum leaves int64, or where
+// returns to how many: it stops before 16 or 32 of which one value is not proven or one sum leaves int64, or where
 // less than 16 are left, or at once where there is no kernel. A value is proven by
 // the bounds of package noise (AddGaussian), whose steps it does, with products
-// fused, which only shrinks errors; a pair whose first word is below 2⁵⁴ is never
+// fused, which only shrinks errors; a pair whose first word is 0 is never
 // proven. Scale is at most 2⁵⁴.
 func GaussianAdd(dst []int64, words []uint64, scale float64) int {
 	n := min(len(dst), len(words)) &^ 15

@@ -110,11 +110,14 @@ func turn(v uint64) (cos, sin float64) {
 // infinite and the comparison false. The slow path is taken by about one pair in
 // 2⁴⁴/scale.
 //
-// Where there is a kernel for it (kern.GaussianAdd), it does these steps for eight
-// pairs at once, with the same bounds; it leaves words u below 2⁵⁴, and sums that leave int64, to fastPair. Both prove what
-// they return, so the values are the same. The kernel does not divide by r: with h = fl(½ − |x−k|) and
-// S = fl(scale·(2⁻⁵⁰ + 3e·2⁻⁴⁸)), which is scale·(err + r²·2⁻⁴⁸) up to rounding, it takes what has h·r > S. The sign of h·r − S
-// by one fused operation is right, so ½ − |x−k| > S/r up to four roundings, which the half above covers, too.
+// Where there is a kernel for it (kern.GaussianAdd), it does these steps for eight pairs of words at once, two times in turn, with the
+// same bounds; it leaves u = 0, and sums that leave int64, to fastPair. Both prove what they return, so the values are the same.
+//   - Its err is 2⁻⁵⁰, or 2^(m−59) if that is more, and e·2⁻⁴⁸: u ≥ 2^(63−m), for its m is at least the zeros before u's first
+//     digit, so that is 16/u or more.
+//   - Its x is fl(fl(scale·r)·cos), of two roundings as well.
+//   - It does not divide by r: with h = fl(½ − |x−k|) and S = fl(scale·(err + 2e·2⁻⁴⁸)), which is scale·(err + r²·2⁻⁴⁸) up to
+//     rounding, it takes what has h·r > S. The sign of h·r − S by one fused operation is right, so ½ − |x−k| > S/r up to four
+//     roundings, which the half above covers, too.
 func (s *Source) AddGaussian(dst []int64, scale float64) {
 	checkScale(scale)
 	if scale == 0 {

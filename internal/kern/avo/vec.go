@@ -46,6 +46,20 @@ func (m machine) horner(q reg.VecVirtual, c []float64) reg.VecVirtual {
 	return p
 }
 
+// horners is horner of several, their steps in turn: none waits for the one before it.
+func (m machine) horners(q []reg.VecVirtual, c []float64) []reg.VecVirtual {
+	var p []reg.VecVirtual
+	for range q {
+		p = append(p, m.constant(c[len(c)-1]))
+	}
+	for k := len(c) - 2; k >= 0; k-- {
+		for i := range q {
+			m.fma213(c[k], q[i], p[i])
+		}
+	}
+	return p
+}
+
 // exp is e^x: expOne of kern, lane by lane.
 func (m machine) exp(x reg.VecVirtual) reg.VecVirtual {
 	const magic = 0x1.8p52
@@ -174,47 +188,25 @@ func random() {
 			panic(err)
 		}
 		VBROADCASTSD(at.Addr, scale)
-		Label("loop")
-		w0, w1, u, v := ZMM(), ZMM(), ZMM(), ZMM()
-		VMOVDQU64(Mem{Base: words}, w0)
-		VMOVDQU64(Mem{Base: words, Disp: 64}, w1)
-		VPUNPCKLQDQ(w1, w0, u)
-		VPUNPCKHQDQ(w1, w0, v)
-		e := m.expo(u)
-		r, cos, sin := ZMM(), ZMM(), ZMM()
-		VADDPD(e, e, r)
-		VSQRTPD(r, r)
-		c, s := m.turn(v)
-		VMULPD(c, r, cos)
-		VMULPD(s, r, sin)
-		VMULPD(cos, scale, cos)
-		VMULPD(sin, scale, sin)
-		out0, out1 := ZMM(), ZMM()
-		if round {
-			slack := ZMM()
-			VMOVAPD(m.constant(0x1p-50), slack)
-			VFMADD231PD(m.constant(3*0x1p-48), e, slack)
-			VMULPD(scale, slack, slack)
-			ok := m.certain(u)
-			m.nearestOf(cos, r, slack, ok)
-			m.nearestOf(sin, r, slack, ok)
-			VUNPCKLPD(sin, cos, out0)
-			VUNPCKHPD(sin, cos, out1)
-			m.addWithin(dst, out0, out1, ok)
-			stopUnless(ok)
-		} else {
-			VUNPCKLPD(sin, cos, out0)
-			VUNPCKHPD(sin, cos, out1)
+		step := func(loop string, groups int) {
+			m.gauss(dst, words, scale, groups, round)
+			ADDQ(U32(128*groups), words)
+			ADDQ(U32(128*groups), dst)
+			SUBQ(U8(groups), left)
+			JNZ(LabelRef(loop))
 		}
-		VMOVUPD(out0, Mem{Base: dst})
-		VMOVUPD(out1, Mem{Base: dst, Disp: 64})
-		ADDQ(U32(128), words)
-		ADDQ(U32(128), dst)
-		DECQ(left)
-		JNZ(LabelRef("loop"))
-		if round {
+		if round { // two groups at a time, after an odd one
+			TESTQ(U32(1), left)
+			JZ(LabelRef("loop"))
+			step("loop", 1)
+			JMP(LabelRef("stop"))
+			Label("loop")
+			step("loop", 2)
 			Label("stop")
 			Store(left, ReturnIndex(0))
+		} else {
+			Label("loop")
+			step("loop", 1)
 		}
 		VZEROUPPER()
 		RET()
@@ -237,15 +229,13 @@ func random() {
 		w, u, x := ZMM(), ZMM(), ZMM()
 		VMOVDQU64(Mem{Base: words}, w)
 		VPSLLQ(Imm(1), w, u)
-		e := m.expo(u)
-		VMULPD(scale, e, x)
+		e, count := m.expo([]reg.VecVirtual{u})
+		VMULPD(scale, e[0], x)
 		VPANDQ(m.bits(1<<63), w, w)
 		VPXORQ(w, x, x)
 		if round {
-			slack := m.slack(e)
-			VMULPD(scale, slack, slack)
-			ok := m.certain(u)
-			m.nearest(x, slack, ok)
+			ok := m.proven(x, nil, nil, scale, m.slack(e[0], count[0], 1), u)
+			VCVTPD2QQ(x, x) // to nearest, ties to even
 			stopUnless(ok)
 		}
 		VMOVUPD(x, Mem{Base: dst})
@@ -262,61 +252,128 @@ func random() {
 	}
 }
 
-// expo is −ln(u·2⁻⁶⁴): expo of package noise, lane by lane, products fused.
-func (m machine) expo(u reg.VecVirtual) reg.VecVirtual {
-	zeros, man, y, count := ZMM(), ZMM(), ZMM(), ZMM()
-	k := K()
-	VPLZCNTQ(u, zeros)
-	VPSLLVQ(zeros, u, man)
-	VPCMPUQ(Imm(1), m.bits(0xB504F333F9DE6484), man, k) // man below √½
-	VPSRLQ(Imm(1), man, man)
-	VCVTQQ2PD(man, y)
-	VMULPD(m.constant(0x1p-63), y, y)
-	VADDPD(y, y, k, y)
-	VCVTQQ2PD(zeros, count)
-	one := m.constant(1)
-	VADDPD(one, count, k, count)
-	num, den, s, q, e := ZMM(), ZMM(), ZMM(), ZMM(), ZMM()
-	VSUBPD(y, one, num)
-	VADDPD(y, one, den)
-	VDIVPD(den, num, s)
-	VMULPD(s, s, q)
-	p := m.horner(q, atanhTerms)
-	VMULPD(s, q, q)
-	VADDPD(s, s, e)
-	VFMADD231PD(p, q, e)
-	VFMADD231PD(m.constant(math.Ln2), count, e)
-	return e
+// gauss makes values of so many groups of 16 words; to round and add them, it goes to stop before one that is not proven.
+func (m machine) gauss(dst, words reg.GPVirtual, scale reg.VecVirtual, groups int, round bool) {
+	var u, v, r []reg.VecVirtual
+	for i := range groups {
+		w0, w1, ui, vi := ZMM(), ZMM(), ZMM(), ZMM()
+		VMOVDQU64(Mem{Base: words, Disp: 128 * i}, w0)
+		VMOVDQU64(Mem{Base: words, Disp: 128*i + 64}, w1)
+		VPUNPCKLQDQ(w1, w0, ui)
+		VPUNPCKHQDQ(w1, w0, vi)
+		u, v = append(u, ui), append(v, vi)
+	}
+	e, count := m.expo(u)
+	for _, e := range e {
+		ri := ZMM()
+		VADDPD(e, e, ri)
+		VSQRTPD(ri, ri)
+		r = append(r, ri)
+	}
+	cos, sin := m.turn(v)
+	var ok reg.OpmaskVirtual
+	for i, r := range r {
+		x, y, length := cos[i], sin[i], r
+		if round {
+			length = ZMM()
+			VMULPD(r, scale, length)
+		}
+		VMULPD(length, x, x)
+		VMULPD(length, y, y)
+		if !round {
+			VMULPD(scale, x, x)
+			VMULPD(scale, y, y)
+			continue
+		}
+		k := m.proven(x, y, r, scale, m.slack(e[i], count[i], 3), u[i])
+		if i > 0 {
+			KANDB(ok, k, k)
+		}
+		ok = k
+		VCVTPD2QQ(x, x) // to nearest, ties to even
+		VCVTPD2QQ(y, y)
+	}
+	for i, x := range cos {
+		low := ZMM()
+		VUNPCKLPD(sin[i], x, low)
+		VUNPCKHPD(sin[i], x, sin[i])
+		cos[i] = low
+	}
+	if round {
+		m.addWithin(dst, cos, sin, ok)
+		stopUnless(ok)
+	}
+	for i := range cos {
+		VMOVUPD(cos[i], Mem{Base: dst, Disp: 128 * i})
+		VMOVUPD(sin[i], Mem{Base: dst, Disp: 128*i + 64})
+	}
 }
 
-// turn is cos 2πV and sin 2πV, V = v·2⁻⁶⁴: turn of package noise.
-func (m machine) turn(v reg.VecVirtual) (cos, sin reg.VecVirtual) {
-	w, a, x, z := ZMM(), ZMM(), ZMM(), ZMM()
-	VPADDQ(m.bits(1<<61), v, w)
-	VPANDQ(m.bits(1<<62-1), w, a)
-	VPSUBQ(m.bits(1<<61), a, a)
-	VCVTQQ2PD(a, x)
-	VMULPD(m.constant(math.Pi/(1<<63)), x, x)
-	VMULPD(x, x, z)
-	c := m.horner(z, cosTerms)
-	sp := m.horner(z, sinTerms)
-	s := ZMM()
-	VMULPD(x, z, z)
-	VMOVAPD(x, s)
-	VFMADD231PD(sp, z, s)
-	odd, turned := K(), ZMM()
-	VPTESTMQ(m.bits(1<<62), w, odd)
-	cos, sin = ZMM(), ZMM()
-	VBLENDMPD(s, c, odd, cos)
-	VBLENDMPD(c, s, odd, sin)
-	sign := m.bits(1 << 63)
-	VPSLLQ(Imm(1), w, turned)
-	VPXORQ(w, turned, turned)
-	VPANDQ(sign, turned, turned)
-	VPXORQ(turned, cos, cos)
-	VPANDQ(sign, w, w)
-	VPXORQ(w, sin, sin)
-	return cos, sin
+// expo is −ln(u·2⁻⁶⁴) for each u: expo of package noise, lane by lane, products fused. Count is the multiple of ln 2 in it: at
+// least the zeros before u's first digit.
+func (m machine) expo(us []reg.VecVirtual) (es, counts []reg.VecVirtual) {
+	var ss, qs []reg.VecVirtual
+	for _, u := range us {
+		zeros, man, y, count, k := ZMM(), ZMM(), ZMM(), ZMM(), K()
+		VPLZCNTQ(u, zeros)
+		VPSLLVQ(zeros, u, man)
+		VPCMPUQ(Imm(1), m.bits(0xB504F333F9DE6484), man, k) // man below √½
+		VPSRLQ(Imm(1), man, man)
+		VCVTQQ2PD(man, y)
+		VMULPD(m.constant(0x1p-63), y, y)
+		VADDPD(y, y, k, y)
+		VCVTQQ2PD(zeros, count)
+		one := m.constant(1)
+		VADDPD(one, count, k, count)
+		num, den, s, q := ZMM(), ZMM(), ZMM(), ZMM()
+		VSUBPD(y, one, num)
+		VADDPD(y, one, den)
+		VDIVPD(den, num, s)
+		VMULPD(s, s, q)
+		ss, qs, counts = append(ss, s), append(qs, q), append(counts, count)
+	}
+	ps := m.horners(qs, atanhTerms)
+	for i, s := range ss {
+		e := ZMM()
+		VMULPD(s, qs[i], qs[i])
+		VADDPD(s, s, e)
+		VFMADD231PD(ps[i], qs[i], e)
+		VFMADD231PD(m.constant(math.Ln2), counts[i], e)
+		es = append(es, e)
+	}
+	return es, counts
+}
+
+// turn is cos 2πV and sin 2πV, V = v·2⁻⁶⁴, for each v: turn of package noise.
+func (m machine) turn(vs []reg.VecVirtual) (cosines, sines []reg.VecVirtual) {
+	var xs, zs []reg.VecVirtual
+	for _, v := range vs {
+		x, z := ZMM(), ZMM()
+		VPSLLQ(Imm(2), v, x) // with its sign, four times the distance from the nearest quarter
+		VCVTQQ2PD(x, x)
+		VMULPD(m.constant(math.Pi/(1<<65)), x, x)
+		VMULPD(x, x, z)
+		xs, zs = append(xs, x), append(zs, z)
+	}
+	cs := m.horners(zs, cosTerms)
+	ps := m.horners(zs, sinTerms)
+	for i, v := range vs {
+		w, s, odd, turned, cos, sin := ZMM(), ZMM(), K(), ZMM(), ZMM(), ZMM()
+		VMULPD(xs[i], zs[i], zs[i])
+		VMOVAPD(xs[i], s)
+		VFMADD231PD(ps[i], zs[i], s)
+		VPADDQ(m.bits(1<<61), v, w)
+		VPTESTMQ(m.bits(1<<62), w, odd)
+		VBLENDMPD(s, cs[i], odd, cos)
+		VBLENDMPD(cs[i], s, odd, sin)
+		sign := m.bits(1 << 63)
+		VPSLLQ(Imm(1), w, turned)
+		VPTERNLOGQ(Imm(0x28), sign, w, turned) // (turned ^ w) & sign
+		VPXORQ(turned, cos, cos)
+		VPTERNLOGQ(Imm(0x78), sign, w, sin) // sin ^ (w & sign)
+		cosines, sines = append(cosines, cos), append(sines, sin)
+	}
+	return cosines, sines
 }
 
 // Taylor coefficients of the cosine in z = x², and of (sin x − x)/(x·z).
@@ -325,68 +382,58 @@ var (
 	sinTerms = []float64{-1. / 6, 1. / 120, -1. / 5040, 1. / 362880, -1. / 39916800, 1. / 6227020800, -1. / 1307674368000}
 )
 
-// slack is expo's err where u ≥ 2⁵⁴: 2⁻⁵⁰ + e·2⁻⁴⁸.
-func (m machine) slack(e reg.VecVirtual) reg.VecVirtual {
-	s := m.constant(0x1p-50)
-	VFMADD231PD(m.constant(0x1p-48), e, s)
+// slack is at least expo's err with so many times its relative part: 2⁻⁵⁰, or what is missing of u, and parts·e·2⁻⁴⁸. From
+// u ≥ 2^(63−count) follows 16/u ≤ 2^(count−59).
+func (m machine) slack(e, count reg.VecVirtual, parts float64) reg.VecVirtual {
+	s := m.constant(0x1p-59)
+	VSCALEFPD(count, s, s)
+	VMAXPD(m.constant(0x1p-50), s, s)
+	VFMADD231PD(m.constant(parts*0x1p-48), e, s)
 	return s
 }
 
-// certain is the lanes where u ≥ 2⁵⁴.
-func (m machine) certain(u reg.VecVirtual) reg.OpmaskVirtual {
-	k := K()
-	VPCMPUQ(Imm(5), m.bits(1<<54), u, k)
-	return k
-}
-
-// nearest rounds x to int64 and keeps in ok the lanes where |x − round x| + slack < ½.
-func (m machine) nearest(x, slack reg.VecVirtual, ok reg.OpmaskVirtual) {
-	r, d, k := ZMM(), ZMM(), K()
-	VRNDSCALEPD(Imm(8), x, r) // to nearest, ties to even
-	VSUBPD(r, x, d)
-	VANDPD(m.bits(1<<63-1), d, d)
-	VADDPD(slack, d, d)
-	VCMPPD(Imm(17), m.constant(0.5), d, k) // less, false for NaN
-	KANDW(k, ok, ok)
-	VCVTPD2QQ(r, x)
-}
-
-// nearestOf is nearest for slack/r: it keeps the lanes where (½ − |x − round x|)·r > slack, whose sign a fused product
-// has right.
-func (m machine) nearestOf(x, r, slack reg.VecVirtual, ok reg.OpmaskVirtual) {
-	whole, d, none, k := ZMM(), ZMM(), ZMM(), K()
-	VRNDSCALEPD(Imm(8), x, whole) // to nearest, ties to even
-	VSUBPD(whole, x, d)
-	VANDPD(m.bits(1<<63-1), d, d)
+// proven is the lanes where u is above 0 and |x − round x| + scale·slack < ½; with a second number y and their length r, those
+// where (½ − |x − round x|)·r > scale·slack for both, whose sign a fused product has right.
+func (m machine) proven(x, y, r, scale, slack, u reg.VecVirtual) reg.OpmaskVirtual {
+	VMULPD(scale, slack, slack)
+	d, none, ok := ZMM(), ZMM(), K()
+	VPTESTMQ(u, u, ok)
+	VREDUCEPD(Imm(8), x, d) // x − round x: to nearest, ties to even
+	if y == nil {
+		VANDPD(m.bits(1<<63-1), d, d)
+		VADDPD(slack, d, d)
+		VCMPPD(Imm(17), m.constant(0.5), d, ok, ok) // less, false for NaN
+		return ok
+	}
+	other := ZMM()
+	VREDUCEPD(Imm(8), y, other)
+	VRANGEPD(Imm(11), other, d, d) // the larger, without signs
 	VSUBPD(d, m.constant(0.5), d)
 	VFMSUB213PD(slack, r, d)
 	zero(none)
-	VCMPPD(Imm(30), none, d, k) // greater, false for NaN
-	KANDW(k, ok, ok)
-	VCVTPD2QQ(whole, x)
+	VCMPPD(Imm(30), none, d, ok, ok) // greater, false for NaN
+	return ok
 }
 
-// addWithin adds 16 numbers at dst to out0 and out1, and keeps no lane where a sum leaves int64.
-func (m machine) addWithin(dst reg.GPVirtual, out0, out1 reg.VecVirtual, ok reg.OpmaskVirtual) {
-	for i, out := range []reg.VecVirtual{out0, out1} {
-		to, sum, k := ZMM(), ZMM(), K()
+// addWithin adds the numbers at dst to out, 8 of each in turn, and keeps no lane where a sum leaves int64.
+func (m machine) addWithin(dst reg.GPVirtual, even, odd []reg.VecVirtual, ok reg.OpmaskVirtual) {
+	all := ZMM() // negative where some sum left
+	zero(all)
+	for i := range 2 * len(even) {
+		out, to, sum := [][]reg.VecVirtual{even, odd}[i%2][i/2], ZMM(), ZMM()
 		VMOVDQU64(Mem{Base: dst, Disp: 64 * i}, to)
 		VPADDQ(to, out, sum)
-		VPXORQ(sum, to, to)
-		VPXORQ(sum, out, out)
-		VPANDQ(to, out, to) // negative where both have one sign and the sum the other
-		VPTESTNMQ(m.bits(1<<63), to, k)
-		KANDW(k, ok, ok)
+		VPTERNLOGQ(Imm(0x42), sum, out, to) // negative where both have one sign and the sum the other
+		VPORQ(to, all, all)
 		VMOVDQA64(sum, out)
 	}
+	VPTESTNMQ(m.bits(1<<63), all, ok, ok)
 }
 
+// stopUnless leaves the loop unless ok has all eight lanes.
 func stopUnless(ok reg.OpmaskVirtual) {
-	b := GP32()
-	KMOVW(ok, b)
-	ANDL(U32(0xFF), b)
-	CMPL(b, U32(0xFF))
-	JNE(LabelRef("stop"))
+	KORTESTB(ok, ok)
+	JCC(LabelRef("stop"))
 }
 
 // coef is Coef of kern for n that is a multiple of 8, with a unit, or, plain, without.

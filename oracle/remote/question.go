@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy/clip"
+	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
@@ -25,41 +27,44 @@ const (
 // A question asks a shard for its part of the sums of whole numbers over a sample. It holds the
 // sample's key, so it leaves a process only sealed.
 type question struct {
-	Ask private.Kind
-
-	Terms map[string][]byte // of a hello: what both sides must agree on, hashed
-	Why   string            // of a leave
-	Is    []byte            // of all others: which rows, under which terms, the shard said that it has
-
-	// The sample, of all shards' rows; the shard's own begin at From.
-	Sampler     typed
-	Key         []byte
-	Batch       int
-	From, Total int
-
-	Clip  typed
-	Views oracle.Augmentation
-	Unit  float64 // of the sums: both sides know it, and it must be the same
-	Bound float64 // of losses and their decreases
-	Step  float64 // of neighbors
-	Count int     // of sums
-
+	form
+	turn
 	vectors [][]float64 // parameters; of decreases a line and its steps
 }
 
-// typed is a value with its type.
-type typed struct {
-	Type  string
-	Value json.RawMessage
+// A form is what a question mostly shares with those of the step before. It travels as JSON, of which both sides keep the last.
+type form struct {
+	Ask   private.Kind
+	Terms string // of a hello: what both sides must agree on, hashed, as JSON
+	Why   string // of a leave
+
+	Sampler typed
+	Clip    typed
+	Views   oracle.Augmentation
+	Unit    float64 // of the sums: both sides know it, and it must be the same
+	Bound   float64 // of losses and their decreases
+	Step    float64 // of neighbors
+	Count   int     // of sums
 }
+
+// A turn is what each question to a shard has of its own.
+type turn struct {
+	Is          [sha256.Size]byte // which rows, under which terms, the shard said that it has; not of a hello and a leave
+	Key         noise.Key         // of the sample, of all shards' rows
+	Batch       int64
+	From, Total int64 // the shard's own rows begin at From
+}
+
+// typed is a value, as JSON, with its type.
+type typed struct{ Type, Value string }
 
 func typedOf(v any) (typed, error) {
 	b, err := json.Marshal(v)
-	return typed{fmt.Sprintf("%T", v), b}, err
+	return typed{fmt.Sprintf("%T", v), string(b)}, err
 }
 
 func as[T any](t typed) (v T, err error) {
-	err = json.Unmarshal(t.Value, &v)
+	err = json.Unmarshal([]byte(t.Value), &v)
 	return v, err
 }
 
@@ -90,18 +95,19 @@ func (t typed) rule() (clip.Rule, error) {
 }
 
 // identity stands for a shard's rows and the terms under which they are read.
-func identity(digest [32]byte, terms map[string][]byte) []byte {
+func identity(digest [32]byte, terms map[string][]byte) (is [sha256.Size]byte) {
 	h := sha256.New()
 	h.Write(digest[:])
 	for _, name := range slices.Sorted(maps.Keys(terms)) {
 		fmt.Fprintf(h, "%s=%x\n", name, terms[name])
 	}
-	return h.Sum(nil)
+	h.Sum(is[:0])
+	return is
 }
 
 // asked is the question for a sum.
 func asked(s *private.Sum) (q question, err error) {
-	q = question{Ask: s.Of, Unit: s.Unit, Views: s.Augmentation, Bound: s.Bound, Step: s.Step, Count: s.Len()}
+	q.form = form{Ask: s.Of, Unit: s.Unit, Views: s.Augmentation, Bound: s.Bound, Step: s.Step, Count: s.Len()}
 	for _, v := range [][]float64{s.W, s.Along, s.Steps} {
 		if v != nil {
 			q.vectors = append(q.vectors, v)
@@ -136,18 +142,47 @@ func (q *question) sum() (s *private.Sum, err error) {
 	return s, err
 }
 
-// encode writes the question: its fields in JSON, their length before them, then its vectors.
-func (q *question) encode() ([]byte, error) {
-	fields, err := json.Marshal(q)
-	if err != nil {
-		return nil, err
+// A formCache is the last form with its JSON.
+type formCache struct {
+	form form
+	text []byte
+}
+
+// encode returns the JSON of f, not to be changed.
+func (c *formCache) encode(f form) (_ []byte, err error) {
+	if c.text == nil || c.form != f {
+		c.form = f
+		c.text, err = json.Marshal(f)
 	}
-	n := 4 + len(fields)
+	return c.text, err
+}
+
+// decode is the reverse.
+func (c *formCache) decode(text []byte) (form, error) {
+	if c.text == nil || !bytes.Equal(c.text, text) {
+		var f form
+		if err := json.Unmarshal(text, &f); err != nil {
+			return f, errQuestion
+		}
+		c.form, c.text = f, bytes.Clone(text)
+	}
+	return c.form, nil
+}
+
+var turnSize = binary.Size(turn{})
+
+// encode writes the question, whose form has that JSON: the length of the JSON, itself, the turn, and the vectors, each with its
+// length before it.
+func (q *question) encode(form []byte) ([]byte, error) {
+	n := 4 + len(form) + turnSize
 	for _, v := range q.vectors {
 		n += 4 + 8*len(v)
 	}
-	b := binary.LittleEndian.AppendUint32(make([]byte, 0, n), uint32(len(fields)))
-	b = append(b, fields...)
+	b := binary.LittleEndian.AppendUint32(make([]byte, 0, n), uint32(len(form)))
+	b, err := binary.Append(append(b, form...), binary.LittleEndian, &q.turn)
+	if err != nil {
+		return nil, err
+	}
 	for _, v := range q.vectors {
 		b = binary.LittleEndian.AppendUint32(b, uint32(len(v)))
 		for _, x := range v {
@@ -159,7 +194,7 @@ func (q *question) encode() ([]byte, error) {
 
 var errQuestion = errors.New("remote: a question that is none")
 
-func decodeQuestion(b []byte) (*question, error) {
+func decodeQuestion(b []byte, forms *formCache) (*question, error) {
 	part := func(size int) ([]byte, error) {
 		if len(b) < 4 {
 			return nil, errQuestion
@@ -172,15 +207,19 @@ func decodeQuestion(b []byte) (*question, error) {
 		p, b = b[:n], b[n:]
 		return p, nil
 	}
-	fields, err := part(1)
+	text, err := part(1)
 	if err != nil {
 		return nil, err
 	}
 	q := new(question)
-	if err := json.Unmarshal(fields, q); err != nil {
+	if q.form, err = forms.decode(text); err != nil {
+		return nil, err
+	}
+	n, err := binary.Decode(b, binary.LittleEndian, &q.turn)
+	if err != nil {
 		return nil, errQuestion
 	}
-	for len(b) > 0 {
+	for b = b[n:]; len(b) > 0; {
 		p, err := part(8)
 		if err != nil {
 			return nil, err

@@ -7,7 +7,9 @@ package remote
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -34,10 +36,12 @@ type Shards struct {
 	session *session
 	from    []int // private: row at which a shard begins, and the end
 	digests [][32]byte
-	is      [][]byte // what stands for each
+	is      [][sha256.Size]byte // what stands for each
+	forms   formCache
 	asked   uint64
-	bought  question // the sample, without From
-	counts  []int64  // the sums that were last asked for
+	sampler typed // of the sample, as its turn without From
+	bought  turn
+	counts  []int64 // the sums that were last asked for
 }
 
 // Open asks all shards who they are. Terms, each hashed, must be the same for them and the
@@ -57,7 +61,11 @@ func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Pub
 	if most := largest(facts.Dim); most > carrier.Largest() {
 		return nil, fmt.Errorf("remote: messages of %d parameters have up to %d bytes; allowed are %d", facts.Dim, most, carrier.Largest())
 	}
-	answers, err := s.ask(ctx, question{Ask: askHello, Terms: terms})
+	agreed, err := json.Marshal(terms)
+	if err != nil {
+		return nil, err
+	}
+	answers, err := s.ask(ctx, question{form: form{Ask: askHello, Terms: string(agreed)}})
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +105,7 @@ func (s *Shards) Format(f fmt.State, _ rune) { io.WriteString(f, "remote.Shards"
 // Draw implements private.Summer: the shards draw when they are asked.
 func (s *Shards) Draw(_ context.Context, d private.Draw) error {
 	sampler, err := typedOf(d.Sampler)
-	s.bought = question{Sampler: sampler, Key: d.Key[:], Batch: d.Batch, Total: d.Total}
+	s.sampler, s.bought = sampler, turn{Key: d.Key, Batch: int64(d.Batch), Total: int64(d.Total)}
 	return err
 }
 
@@ -105,6 +113,10 @@ func (s *Shards) Draw(_ context.Context, d private.Draw) error {
 func (s *Shards) ask(ctx context.Context, q question) ([][]byte, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	text, err := s.forms.encode(q.form)
+	if err != nil {
+		return nil, err
+	}
 	n := s.carrier.Shards()
 	h := head{salt: s.session.salt, asked: s.asked, of: uint32(n)}
 	s.asked++
@@ -118,10 +130,10 @@ func (s *Shards) ask(ctx context.Context, q question) ([][]byte, error) {
 		h, q := h, q
 		h.shard = uint32(i)
 		if q.Ask != askHello {
-			q.From, q.Is = s.from[i], s.is[i]
+			q.From, q.Is = int64(s.from[i]), s.is[i]
 		}
 		go func() {
-			text, err := s.askOne(ctx, h, &q)
+			text, err := s.askOne(ctx, h, &q, text)
 			done <- answered{i, text, err}
 		}()
 	}
@@ -143,8 +155,9 @@ func (s *Shards) of(shard int, err error) error {
 	return fmt.Errorf("shard %d of %d: %w", shard+1, s.carrier.Shards(), err)
 }
 
-func (s *Shards) askOne(ctx context.Context, h head, q *question) ([]byte, error) {
-	text, err := q.encode()
+// askOne asks one shard q, whose form has that JSON.
+func (s *Shards) askOne(ctx context.Context, h head, q *question, form []byte) ([]byte, error) {
+	text, err := q.encode(form)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +190,11 @@ func (s *Shards) askOne(ctx context.Context, h head, q *question) ([]byte, error
 // Dismiss tells the workers of these shards why they are not used. It waits until they have heard,
 // or the context ends.
 func (s *Shards) Dismiss(ctx context.Context, why string, shards ...int) error {
-	text, err := (&question{Ask: askLeave, Why: why}).encode()
+	q := question{form: form{Ask: askLeave, Why: why}}
+	text, err := s.forms.encode(q.form)
+	if err == nil {
+		text, err = q.encode(text)
+	}
 	if err != nil {
 		return err
 	}
@@ -200,8 +217,7 @@ func (s *Shards) Sum(ctx context.Context, of *private.Sum) error {
 	if err != nil {
 		return err
 	}
-	b := s.bought
-	q.Sampler, q.Key, q.Batch, q.Total = b.Sampler, b.Key, b.Batch, b.Total
+	q.Sampler, q.turn = s.sampler, s.bought
 	answers, err := s.ask(ctx, q)
 	if err != nil {
 		return err

@@ -3,7 +3,9 @@ package remote
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +35,8 @@ type ShardConfig struct {
 type Shard struct {
 	cfg     ShardConfig
 	session *session
+	is      [sha256.Size]byte // what stands for its rows and terms
+	forms   formCache
 	drawnBy draw   // what the sample was drawn by
 	last    []byte // question
 	answer  []byte // to it
@@ -42,7 +46,7 @@ type Shard struct {
 // of a virtual machine, in the key.
 type draw struct {
 	salt  [32]byte
-	batch int
+	batch int64
 	key   noise.Key
 }
 
@@ -56,7 +60,7 @@ func NewShard(cfg ShardConfig) (*Shard, error) {
 	case cfg.Facts.UnitRows > 0:
 		return nil, errUnits
 	}
-	return &Shard{cfg: cfg}, nil
+	return &Shard{cfg: cfg, is: identity(cfg.Digest, cfg.Terms)}, nil
 }
 
 // Format prints no more than what it is.
@@ -97,7 +101,7 @@ func (s *Shard) Answer(message []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := decodeQuestion(text)
+	q, err := decodeQuestion(text, &s.forms)
 	if err != nil {
 		return nil, err
 	}
@@ -121,14 +125,18 @@ func (s *Shard) reply(h head, q *question) ([]byte, error) {
 	case askLeave:
 		return nil, &Unfit{q.Why}
 	case askHello:
-		for _, term := range slices.Sorted(maps.Keys(q.Terms)) {
-			if !bytes.Equal(q.Terms[term], s.cfg.Terms[term]) {
+		var terms map[string][]byte
+		if err := json.Unmarshal([]byte(q.Terms), &terms); err != nil {
+			return nil, errQuestion
+		}
+		for _, term := range slices.Sorted(maps.Keys(terms)) {
+			if !bytes.Equal(terms[term], s.cfg.Terms[term]) {
 				return nil, &Unfit{"found another " + term + " than the coordinator's; allowed is the same"}
 			}
 		}
 		return append(binary.LittleEndian.AppendUint64([]byte{answerGood}, uint64(s.cfg.Rows.Rows())), s.cfg.Digest[:]...), nil
 	}
-	if !bytes.Equal(q.Is, identity(s.cfg.Digest, s.cfg.Terms)) {
+	if q.Is != s.is {
 		return nil, &Unfit{"found other rows, or another schema, model or adjacency, than those of the worker that the run began with; allowed are the same for all workers of one shard"}
 	}
 	if err := s.draw(h, q); err != nil {
@@ -149,10 +157,7 @@ func (s *Shard) reply(h head, q *question) ([]byte, error) {
 // draw draws the sample of the question's batch, of which the rows take their part. It is the same
 // for every question of the batch, and for the table in one piece.
 func (s *Shard) draw(h head, q *question) error {
-	if len(q.Key) != len(noise.Key{}) {
-		return errQuestion
-	}
-	by := draw{h.salt, q.Batch, noise.Key(q.Key)}
+	by := draw{h.salt, q.Batch, q.Key}
 	if by == s.drawnBy {
 		return nil
 	}
@@ -160,7 +165,7 @@ func (s *Shard) draw(h head, q *question) error {
 	if err != nil {
 		return err
 	}
-	if err := s.cfg.Rows.Draw(context.Background(), private.Draw{Sampler: sampler, Key: by.key, Batch: q.Batch, Total: q.Total, From: q.From}); err != nil {
+	if err := s.cfg.Rows.Draw(context.Background(), private.Draw{Sampler: sampler, Key: by.key, Batch: int(q.Batch), Total: int(q.Total), From: int(q.From)}); err != nil {
 		return err
 	}
 	s.drawnBy = by

@@ -57,6 +57,8 @@ const (
 	autoMinSteps = 60
 	autoMaxSteps = 400
 	autoWork     = 2e11 // products in all steps from which on there are no more than autoMinSteps
+	autoShared   = 0.4  // of a class's products, since classes share the reading of a row
+	autoCalm     = 0.2  // the least share of L, see calm; measured with ten classes
 
 	autoPureMemory = 3.0 // for pure ε
 	autoPureShort  = 1.5 // T² is at least this × τ/η
@@ -73,6 +75,7 @@ type autoChoice struct {
 	dim    float64 // d: parameters of one class
 	row    float64 // R: the norm that rows are taken to have
 	smooth float64 // L
+	calm   float64 // of it: the curvature while all classes are about equally likely
 	whole  float64 // a clip norm that clips nothing
 	part   float64 // of it: what the shares are of
 	most   float64 // κ, in the units of a prediction
@@ -164,7 +167,11 @@ func (m Auto) facts(pub oracle.Public, obj Objective) *autoChoice {
 	if pub.Smooth.Finite() {
 		c.smooth = float64(pub.Smooth) * short * short
 	}
-	c.smooth += obj.smooth()
+	c.calm = c.smooth
+	if pub.Classes > 2 {
+		c.calm *= math.Max(autoCalm, 2/float64(pub.Classes))
+	}
+	c.smooth, c.calm = c.smooth+obj.smooth(), c.calm+obj.smooth()
 	return c
 }
 
@@ -208,8 +215,13 @@ func (c *autoChoice) walk(pub oracle.Public) {
 	}
 	c.Rate = c.longest()
 	if c.Steps == 0 {
-		most := math.Min(autoMaxSteps, math.Max(autoMinSteps, autoWork/(float64(pub.Rows)*float64(pub.Dim))))
-		c.Steps = int(math.Ceil(math.Min(most, math.Max(autoMinSteps, math.Sqrt(memory*c.time/c.Rate)))))
+		work := float64(pub.Rows) * c.dim * math.Max(1, autoShared*float64(pub.Classes))
+		most := math.Min(autoMaxSteps, math.Max(autoMinSteps, autoWork/work))
+		wanted := math.Max(autoMinSteps, math.Sqrt(memory*c.time/c.Rate))
+		c.Steps = int(math.Ceil(math.Min(most, wanted)))
+		if most < math.Min(autoMaxSteps, wanted) && c.given.Rate == 0 && !c.Gradient.Off { // fewer steps, longer ones
+			c.Rate *= math.Min(c.smooth/c.calm, math.Pow(wanted/float64(c.Steps), 2))
+		}
 	}
 	all := c.Rate * float64(c.Steps) // the time without momentum
 	if all > c.time && c.given.Rate == 0 {

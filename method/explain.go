@@ -87,6 +87,9 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 	rests = append(rests, "this read no record and charged nothing")
 	why["steps"] = "as many as the length needs at this step size and momentum"
 	why["rate"] = fmt.Sprintf("near the largest that is stable at curvature %.4g; smaller for a short run", c.smooth)
+	if c.given.Rate == 0 && c.Rate > c.longest() {
+		why["rate"] = fmt.Sprintf("%.3g of what is stable at curvature %.4g, since so many products a step allow few steps", c.Rate/c.longest(), c.smooth)
+	}
 	why["momentum"] = "stretches the steps to the length; its memory is a small part of the run"
 	why["raw_margins"] = "predictions multiply margins by a factor, at most 1, that corrects for clipping and noise"
 	if !c.Auto.RawMargins && c.Auto.MarginFactor(pub, Objective{}) == nil {

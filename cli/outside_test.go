@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -29,7 +30,14 @@ func TestOutside(t *testing.T) {
 	copied(filepath.Join(repo, "go.sum"), "go.sum")
 	program := copied("testdata/outside/main.go", "main.go")
 	copied("testdata/outside/sign.go", "sign.go")
-	writeText(t, dir, "go.mod", "module example.com/mine\n\ngo 1.26.0\n\nrequire github.com/sottodp/sotto v0.0.0\n\nreplace github.com/sottodp/sotto => "+repo+"\n")
+	// It requires what Sotto does, also indirectly: then go needs no file of a module that a build of Sotto has not read.
+	own, err := os.ReadFile(filepath.Join(repo, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod := strings.Replace(string(own), "module github.com/sottodp/sotto\n", "module example.com/mine\n", 1)
+	mod = regexp.MustCompile(`(?m)^tool .*`).ReplaceAllString(mod, "")
+	writeText(t, dir, "go.mod", mod+"\nrequire github.com/sottodp/sotto v0.0.0\n\nreplace github.com/sottodp/sotto => "+repo+"\n")
 	build := exec.Command("go", "build", "-o", "mine", ".")
 	build.Dir, build.Env = dir, append(os.Environ(), "GOFLAGS=-mod=mod -trimpath -buildvcs=false", "GOPROXY=off", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {

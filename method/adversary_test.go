@@ -86,6 +86,11 @@ func (a *adversary) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 	return append([]float64(nil), g...), nil
 }
 
+func (a *adversary) Mean(q oracle.Mean) ([]float64, error) {
+	a.take(q)
+	return make([]float64, a.facts.Dim), nil
+}
+
 func (a *adversary) Hess(q oracle.Hess, w []float64) ([]float64, error) {
 	a.take(q)
 	h := make([]float64, oracle.HessLen(len(w)))

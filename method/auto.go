@@ -29,14 +29,23 @@ import (
 // C falls with ν√d. η is near the largest stable step, T as large as τ requires at a
 // momentum that forgets within a tenth of the run.
 //
+// Rows are taken relative to their noisy mean, which is released first (Center), where the noise leaves that mean near theirs.
+// A tenth of the budget pays for it. Margins are then ⟨w, x − m⟩: the common part of all rows no longer acts as a second intercept,
+// through which noise moves every margin, and rows are shorter, so that clipping cuts less.
+//
 // Pure ε costs T, not √T, for T steps, so there T is as small as τ allows.
 type Auto struct {
 	Steps    int      `yaml:"steps" json:"steps" doc:"number of steps T (default: from the length of the run, 60 to 400; 8 to 100 for pure ε)"`
 	Rate     float64  `yaml:"rate" json:"rate" doc:"step size η (default 3/L, L the curvature bound of the objective, or less for a short run)"`
 	Momentum float64  `yaml:"momentum" json:"momentum" doc:"momentum β (default: from the length of the run, at most 1−10/T; 1−3/T for pure ε)"`
+	Center   string   `yaml:"center" json:"center,omitempty" doc:"what rows are taken relative to: mean (their noisy mean, which takes a tenth of the budget; allowed for models with one margin, Gaussian noise and batches of all rows) or none (default: mean for two classes where the noise in the mean is short, otherwise none)"`
 	Gradient Gradient `clip:"clip norm C of one record's gradient, in the L1 norm if δ is 0, otherwise in the L2 norm (default: 0.1 to 0.5 of the loss's Lipschitz bound, smaller with more noise; 1/√2 of that for more than two classes; a fifth of that, of R × the width of the label's bounds, for the squared loss)" batch:"rows of a step, drawn without replacement under replace-one, each independently under add-or-remove; 0 means all rows in every step (default: all)" noise_multiplier:"scale of Laplace noise, or standard deviation of Gaussian noise, over the sensitivity of the sum (default: the smallest that the budget allows)"`
 	// RawMargins leaves the margins of the model as they are; without it they have a MarginFactor.
 	RawMargins bool `yaml:"raw_margins" json:"raw_margins,omitempty" doc:"whether predictions leave out the factor on margins that corrects for clipping and noise; logistic regression alone has one (default: false)"`
+
+	CenterNoise float64 `yaml:"-" json:"center_noise,omitempty"` // noise multiplier of the mean row
+	// Rate and Clip, which were chosen for rows of the bound's norm, become those of rows less the mean, which are shorter.
+	Shorter bool `yaml:"-" json:"shorter,omitempty"`
 }
 
 // The constants of the choice, measured on tables of 300 to 500,000 rows and 3 to 47,237
@@ -51,6 +60,7 @@ const (
 	autoQuadClip  = 0.2  // of these shares, × R × the width of the label's bounds
 	autoRate      = 3.0  // × 1/L; heavy ball is stable below 2(1+β)/L
 	autoKinked    = 0.25 // L/R² that is counted on where the loss has kinks
+	autoCenter    = 0.35 // rows are centered where the noise in their mean has at most this length, over the bound on a row
 	autoL1Spread  = 10.0 // rows held to R₁ in L1 are taken to have ‖x‖₂² = R₁²/10
 
 	autoMemory   = 10.0 // the run is at least this many times the memory 1/(1−β)
@@ -80,6 +90,7 @@ type autoChoice struct {
 	part   float64 // of it: what the shares are of
 	most   float64 // κ, in the units of a prediction
 	time   float64 // τ
+	long   float64 // length of the noise in the mean row, over the bound on a row; 0: rows cannot be centered
 }
 
 // Configure chooses what is zero.
@@ -112,6 +123,9 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 	if err := norm.freeClip(c.part * known(c.whole)); err != nil {
 		return nil, err
 	}
+	if err := c.checkCenter(pub); err != nil {
+		return nil, err
+	}
 	if m.Gradient.Off {
 		c.time = math.Inf(1)
 		c.walk(pub)
@@ -122,6 +136,12 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 		return nil, err
 	}
 	if !m.Gradient.Laplace {
+		if err := c.setCenter(pub, one); err != nil {
+			return nil, err
+		}
+		if c.Center == CenterMean {
+			one /= math.Sqrt(1 - centerShare) // what is left of the budget
+		}
 		c.weigh(one)
 		c.walk(pub)
 	} else {
@@ -137,12 +157,12 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 		}
 		c.walk(pub)
 	}
-	p = c.p1()
-	if err := p.spend(pub, terms, nil, bound{}); err != nil {
-		return nil, m.Gradient.refusal(err)
-	}
-	c.Gradient.Noise = p.Gradient.Noise
-	return c, tooMuch(c.Gradient.Noise)
+	err = c.Gradient.Calibrate(terms, func(g Gradient) privacy.Event {
+		with := c.Auto
+		with.Gradient = g
+		return with.plan(pub)
+	})
+	return c, err
 }
 
 // facts are what the rule knows of the table and the loss.
@@ -232,15 +252,34 @@ func (c *autoChoice) walk(pub oracle.Public) {
 	}
 }
 
-// p1 asks what Auto asks.
+// p1 asks for the gradients that Auto asks for.
 func (m Auto) p1() P1 {
 	return P1{Steps: m.Steps, Rate: m.Rate, Gradient: m.Gradient}
 }
 
-// Plan is one noisy gradient a step.
-func (m Auto) Plan(pub oracle.Public) (privacy.Event, error) { return m.p1().Plan(pub) }
+// plan is one noisy gradient a step, after the mean row where rows are centered.
+func (m Auto) plan(pub oracle.Public) privacy.Event {
+	if m.Center != CenterMean {
+		return m.p1().plan(pub)
+	}
+	return privacy.Composed{centerCost(pub, m.CenterNoise), m.p1().plan(pub)}
+}
 
-// Run is the heavy ball.
+// Plan is the most that Auto may ask.
+func (m Auto) Plan(pub oracle.Public) (privacy.Event, error) { return valid(m.plan(pub)) }
+
+// Run is the heavy ball, after the mean row where rows are centered.
 func (m Auto) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
-	return m.p1().heavyBall(ctx, o, obj, m.Momentum)
+	return Loop(func(yield func(Step) bool) (Step, error) {
+		pub := o.Public()
+		var center []float64
+		if m.Center == CenterMean {
+			var err error
+			if center, err = m.askCenter(ctx, o); err != nil {
+				return Step{W: make([]float64, pub.Dim)}, err
+			}
+			m, _ = m.around(pub, obj, center)
+		}
+		return m.p1().ball(ctx, o, obj, m.Momentum, center, yield)
+	})
 }

@@ -26,6 +26,7 @@ func drawFacts(t *rapid.T) oracle.Public {
 		Dim: int(log("dim", 1, 1e7)), Rows: int(log("rows", 1, 2e9)), NormBound: norm,
 		Adjacency: rapid.SampledFrom([]privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne}).Draw(t, "adjacency"),
 	}
+	pub.Centered = rapid.Bool().Draw(t, "centered")
 	pub.L1Bound = norm * rapid.SampledFrom([]float64{1, math.Sqrt(float64(pub.Dim))}).Draw(t, "l1")
 	switch rapid.IntRange(0, 3).Draw(t, "loss") {
 	case 0: // logistic
@@ -185,7 +186,7 @@ func TestExplain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(out.Fields) != 7 || len(out.Rests) < 2 {
+		if len(out.Fields) != 8 || len(out.Rests) < 2 {
 			t.Fatalf("found %+v", out)
 		}
 		for _, f := range out.Fields {
@@ -193,7 +194,7 @@ func TestExplain(t *testing.T) {
 				t.Errorf("found %+v", f)
 			}
 		}
-		if want := fmt.Sprint(fitted.(method.Auto).Steps); out.Fields[0].Value != want || out.Fields[3].Value != "0.25" {
+		if want := fmt.Sprint(fitted.(method.Auto).Steps); out.Fields[0].Value != want || out.Fields[4].Value != "0.25" {
 			t.Errorf("found %+v; want %s steps and a clip norm of 0.25", out.Fields, want)
 		}
 	}
@@ -202,5 +203,58 @@ func TestExplain(t *testing.T) {
 	}
 	if _, err := method.Explain(method.Auto{Steps: -1}, facts(privacy.AddRemove), method.Objective{}, methodtest.On); err == nil {
 		t.Error("steps of -1 are explained")
+	}
+}
+
+// TestAutoCenters: rows are centered where the noise in their mean is short, with a tenth of the budget, as far as Gaussian noise
+// adds up; and not where that is refused, or what rows are taken relative to is given.
+func TestAutoCenters(t *testing.T) {
+	pub := facts(privacy.AddRemove)
+	pub.Centered = true
+	fit := func(m method.Auto, epsilon float64) method.Auto {
+		fitted, err := m.Configure(pub, method.Objective{}, method.Terms{Budget: privacy.Budget{Epsilon: epsilon, Delta: 1e-6, Adjacency: pub.Adjacency}, Accountant: account.Best{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fitted.(method.Auto)
+	}
+	for _, c := range []struct {
+		m       method.Auto
+		epsilon float64
+		center  string
+	}{
+		{method.Auto{}, 1, method.CenterMean},
+		{method.Auto{}, 1e-3, ""},
+		{method.Auto{Center: method.CenterNone}, 1, method.CenterNone},
+		{method.Auto{Center: method.CenterMean}, 1e-3, method.CenterMean},
+		{method.Auto{Gradient: method.Gradient{Noise: 900}}, 1, ""},
+		{method.Auto{Gradient: method.Gradient{Batch: 20}}, 1, ""},
+	} {
+		m := fit(c.m, c.epsilon)
+		if m.Center != c.center || (m.CenterNoise > 0) != (c.center == method.CenterMean) {
+			t.Errorf("%+v at ε = %v: %+v", c.m, c.epsilon, m)
+		}
+		if m.Center != method.CenterMean {
+			continue
+		}
+		mean, all := 1/(m.CenterNoise*m.CenterNoise), float64(m.Steps)/(m.Gradient.Noise*m.Gradient.Noise)
+		if share := mean / (mean + all); math.Abs(share-0.1) > 1e-3 {
+			t.Errorf("the mean takes %v of the budget", share)
+		}
+	}
+	if m := fit(method.Auto{Gradient: method.Gradient{Clip: 0.2}}, 1); m.Center != method.CenterMean || m.Shorter {
+		t.Errorf("a clip norm that is given: %+v", m)
+	}
+	for _, m := range []method.Auto{{Center: "median"}, {Center: method.CenterMean, Gradient: method.Gradient{Batch: 20}}} {
+		if _, err := m.Configure(pub, method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), "center: found") {
+			t.Errorf("%+v: %v", m, err)
+		}
+	}
+	pub.Centered = false
+	if m := fit(method.Auto{}, 1); m.Center != "" {
+		t.Errorf("rows that cannot be centered: %+v", m)
+	}
+	if _, err := (method.Auto{Center: method.CenterMean}).Configure(pub, method.Objective{}, methodtest.On); err == nil {
+		t.Error("rows that cannot be centered are")
 	}
 }

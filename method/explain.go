@@ -43,6 +43,9 @@ func Explain(m Method, pub oracle.Public, obj Objective, terms Terms) (*Explanat
 			continue
 		}
 		r := Reason{Field: name, Value: shown(after.FieldByIndex(f.index)), Why: why[name]}
+		if name == "center" && r.Value == "" {
+			r.Value = CenterNone
+		}
 		switch r.Given = !before.FieldByIndex(f.index).IsZero(); {
 		case r.Given:
 			r.Why = "given"
@@ -67,6 +70,7 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 	if c.Gradient.Off {
 		rests = []string{"there is no noise, so the run has the maximum length and clips nothing"}
 		why["clip"] = "without noise nothing is clipped"
+		why["center"] = "without noise nothing is gained"
 		why["noise_multiplier"] = "no noise (lab)"
 	} else {
 		law := "Gaussian noise, since the budget has a δ"
@@ -83,6 +87,11 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 		}
 		why["clip"] = fmt.Sprintf("%.3g of the largest possible gradient; smaller with more noise", c.Gradient.Clip/c.whole)
 		why["noise_multiplier"] = "the smallest that the budget allows for these steps"
+		why["center"] = "rows cannot be centered here: that is for models with one margin over rows of numbers, with Gaussian noise and without batch"
+		if c.long > 0 {
+			rests = append(rests, fmt.Sprintf("center: the mean row, released with %g of the budget, would have noise of length %.3g, over the bound on a row", centerShare, c.long))
+			why["center"] = fmt.Sprintf("rows less their noisy mean, if its noise is at most %g of the bound on a row long; %g of the budget pays for it", autoCenter, centerShare)
+		}
 	}
 	rests = append(rests, "this read no record and charged nothing")
 	why["steps"] = "as many as the length needs at this step size and momentum"

@@ -330,6 +330,7 @@ type Noisy struct {
 	query   oracle.Grad
 	queries []oracle.Query // the same, as Batch takes it
 	g       []float64      // of At and descend
+	at      []float64      // of centered gradients: the parameters, then the center
 }
 
 // On prepares gradients from o: asking for one does not allocate.
@@ -339,10 +340,22 @@ func (g Gradient) On(o oracle.Oracle) *Noisy {
 	return n
 }
 
+// Around makes the next gradients those of rows less a center; nil: of rows as they are.
+func (n *Noisy) Around(center []float64) {
+	if center == nil {
+		return
+	}
+	n.query.Centered = true
+	n.queries[0] = n.query
+	n.at = append(make([]float64, len(center)), center...)
+}
+
 // With changes what the next gradients are clipped to and carry as noise; the sampling stays.
 func (n *Noisy) With(g Gradient) *Noisy {
 	if n.Gradient != g {
+		centered := n.query.Centered
 		n.Gradient, n.query = g, g.Query(n.o.Public())
+		n.query.Centered = centered
 		n.queries[0] = n.query
 	}
 	return n
@@ -363,6 +376,10 @@ func (n *Noisy) ask(ctx context.Context, w []float64) ([]float64, error) {
 	b, err := n.o.Batch(ctx, n.sampler, n.queries...) // charge, then draw the batch
 	if err != nil {
 		return nil, err
+	}
+	if n.query.Centered {
+		copy(n.at, w)
+		w = n.at
 	}
 	return b.Grad(n.query, w) // clip, sum, add noise, divide by the nominal size
 }

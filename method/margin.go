@@ -30,7 +30,8 @@ type MarginFactor struct {
 	auto  Auto
 	pub   oracle.Public
 	obj   Objective
-	steps int // seen
+	part  float64 // of R², the square of the norm of rows less their center
+	steps int     // seen
 
 	start, before, w []float64 // g_0; w_{t−1} and w_t
 	reg              []float64 // the regularizer's gradient
@@ -57,13 +58,16 @@ func (m Auto) MarginFactor(pub oracle.Public, obj Objective) *MarginFactor {
 		return nil
 	}
 	zeros := func() []float64 { return make([]float64, pub.Dim) }
-	return &MarginFactor{auto: m, pub: pub, obj: obj, start: zeros(), before: zeros(), w: zeros(), reg: zeros()}
+	return &MarginFactor{auto: m, pub: pub, obj: obj, part: 1, start: zeros(), before: zeros(), w: zeros(), reg: zeros()}
 }
 
 // Add takes the next step. The gradient that it followed is in the iterates.
 func (f *MarginFactor) Add(st Step) {
 	if st.T != f.steps+1 {
 		return
+	}
+	if f.steps == 0 && st.Center != nil {
+		f.auto, f.part = f.auto.around(f.pub, f.obj, st.Center)
 	}
 	m := f.auto
 	clear(f.reg)
@@ -92,7 +96,7 @@ func (f *MarginFactor) Of(w []float64) float64 {
 	if f.steps < f.auto.Steps || size == 0 {
 		return 0
 	}
-	c, noise := f.auto.Gradient.Clip/f.auto.facts(f.pub, f.obj).row, math.Sqrt(f.auto.Gradient.Variance(f.pub))
+	c, noise := f.auto.Gradient.Clip/(f.auto.facts(f.pub, f.obj).row*math.Sqrt(f.part)), math.Sqrt(f.auto.Gradient.Variance(f.pub))
 	half := math.Min(c, 0.5)
 	n := float64(f.n)
 	force := observed{f.force / n / c, math.Hypot(noise*math.Sqrt(f.square)/n/c, forceSlack)}

@@ -120,8 +120,18 @@ type Step struct {
 	Moved    float64   // ℓ2 distance from the iterate before
 	Status   Status
 	Claim    *secondorder.Claim // of a converged run that proves something of W
+	Center   []float64          // W is of rows less this released point, the intercept apart; nil: of rows as they are
 	// Of a Checkpointer, the vectors of its Checkpoint; they belong to the method, as W does.
 	Kept [][]float64
+}
+
+// Offset is what a margin of W over rows as they are lacks to that over rows less the center.
+func (st Step) Offset(w []float64) float64 {
+	offset := 0.0
+	for j, m := range st.Center {
+		offset -= w[j] * m
+	}
+	return offset
 }
 
 // Loop makes a method's Run of its loop, which yields a Step after each iteration until yield is false, and

@@ -70,32 +70,33 @@ func (m SHB) forecast(pub oracle.Public, obj Objective, terms Terms, of bound) (
 
 // Run is (3.1).
 func (m SHB) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
-	return m.heavyBall(ctx, o, obj, schedule.Momentum(m.Rate, m.Mu))
+	return Loop(func(yield func(Step) bool) (Step, error) {
+		return m.ball(ctx, o, obj, schedule.Momentum(m.Rate, m.Mu), nil, yield)
+	})
 }
 
-// heavyBall is (3.1) with momentum beta.
-func (m P1) heavyBall(ctx context.Context, o oracle.Oracle, obj Objective, beta float64) iter.Seq2[Step, error] {
-	return Loop(func(yield func(Step) bool) (Step, error) {
-		pub := o.Public()
-		noisy := m.ask(pub, 0).On(o)
-		x := make([]float64, pub.Dim)     // x_0 = 0
-		before := make([]float64, len(x)) // x_{t−1}; x_{−1} = x_0
-		st := Step{W: x, Rate: m.Rate}
-		for t := range m.Steps {
-			g, err := noisy.With(m.ask(pub, t)).At(ctx, x)
-			if err != nil {
-				return st, err
-			}
-			st.GradNorm = norm2(g)
-			obj.AddGradient(g, x)
-			for j := range x {
-				before[j], x[j] = x[j], x[j]-m.Rate*g[j]+beta*(x[j]-before[j])
-			}
-			st.T, st.Moved = t+1, distance(x, before)
-			if !yield(st) {
-				return st, nil
-			}
+// ball is the loop of (3.1) with momentum beta, over rows less a center; nil: over rows as they are.
+func (m P1) ball(ctx context.Context, o oracle.Oracle, obj Objective, beta float64, center []float64, yield func(Step) bool) (Step, error) {
+	pub := o.Public()
+	noisy := m.ask(pub, 0).On(o)
+	noisy.Around(center)
+	x := make([]float64, pub.Dim)     // x_0 = 0
+	before := make([]float64, len(x)) // x_{t−1}; x_{−1} = x_0
+	st := Step{W: x, Rate: m.Rate, Center: center}
+	for t := range m.Steps {
+		g, err := noisy.With(m.ask(pub, t)).At(ctx, x)
+		if err != nil {
+			return st, err
 		}
-		return st, nil
-	})
+		st.GradNorm = norm2(g)
+		obj.AddGradient(g, x)
+		for j := range x {
+			before[j], x[j] = x[j], x[j]-m.Rate*g[j]+beta*(x[j]-before[j])
+		}
+		st.T, st.Moved = t+1, distance(x, before)
+		if !yield(st) {
+			return st, nil
+		}
+	}
+	return st, nil
 }

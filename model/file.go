@@ -35,6 +35,7 @@ type File struct {
 	Classes   []string        `json:"classes,omitempty"`   // by class index; none for a numeric label
 	Features  []string        `json:"features,omitempty"`  // names of the encoded features; none, or Dim of them
 	W         []float64       `json:"w"`                   // parameters, all finite
+	Offset    float64         `json:"offset,omitempty"`    // is added to every margin: rows were centered in training
 	Schema    json.RawMessage `json:"schema,omitempty"`    // the schema that encodes a record
 	Guarantee json.RawMessage `json:"guarantee,omitempty"` // what training promised
 	Lab       bool            `json:"lab,omitempty"`       // from a lab run: no guarantee whatever Guarantee says
@@ -45,7 +46,7 @@ type File struct {
 	MarginFactor float64 `json:"margin_factor,omitempty"`
 }
 
-// New makes the model that f.W belongs to, after checking all of f.
+// New makes the model whose parameters are f.Weights, after checking all of f.
 func (f *File) New() (Model, error) {
 	if f.Format != FileFormat {
 		return nil, fmt.Errorf("format is %q, want %q", f.Format, FileFormat)
@@ -64,6 +65,13 @@ func (f *File) New() (Model, error) {
 	}
 	if a := f.MarginFactor; a != 0 && (!m.Facts().OneMargin || len(f.Classes) == 0 || !(a > 0 && a <= 1)) {
 		return nil, fmt.Errorf("margin_factor is %v for %s; allowed is a number above 0 and at most 1, for models of two classes with one margin", a, f.Model)
+	}
+	offset := f.Offset
+	if f.MarginFactor != 0 {
+		offset *= f.MarginFactor
+	}
+	if m, err = WithOffset(m, offset); err != nil {
+		return nil, err
 	}
 	if len(f.Features) != 0 && len(f.Features) != f.Dim {
 		return nil, fmt.Errorf("features has %d names, want %d or none", len(f.Features), f.Dim)

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/sottodp/sotto/data"
@@ -23,6 +24,7 @@ type glm struct {
 	classes  int // 2, or 0 for a numeric label
 	facts    Facts
 	link     link
+	offset   float64 // of every margin
 }
 
 // A link is the pointwise part of a glm. For two classes y_i is +1 for class 1,
@@ -43,20 +45,53 @@ func (m *glm) Name() string { return m.name }
 func (m *glm) Dim() int     { return m.features }
 func (m *glm) Facts() Facts { return m.facts }
 
+// WithOffset is the model whose margins are larger by a public number: that of rows less a center, for rows as they are.
+// Only models with Facts.Centered have it.
+func WithOffset(m Model, offset float64) (Model, error) {
+	if offset == 0 {
+		return m, nil
+	}
+	g, ok := m.(*glm)
+	if !ok || math.IsNaN(offset) || math.IsInf(offset, 0) {
+		return nil, fmt.Errorf("model: %s: offset %v; allowed is a finite number, of a model with one margin", m.Name(), offset)
+	}
+	with := *g
+	with.offset = offset
+	return &with, nil
+}
+
 func (m *glm) Outputs() int { return max(m.classes, 1) }
 
 func (m *glm) Eval(w []float64, v data.View, ws *Workspace) Pass {
 	check(m, m.features, w, v)
 	p := m.labeled(v, ws)
-	margins(p.z, w, v, ws)
+	m.margins(p.z, w, v, ws)
+	if p.center = ws.Center; p.center != nil {
+		if v.Pixels != nil {
+			panic("model: no center is taken from rows of bytes")
+		}
+		for i := range p.z {
+			p.z[i] -= p.center.Margin
+		}
+	}
 	return p
+}
+
+// margins sets z_i = ⟨w, x_i⟩ + offset.
+func (m *glm) margins(z, w []float64, v data.View, ws *Workspace) {
+	margins(z, w, v, ws)
+	if m.offset != 0 {
+		for i := range z {
+			z[i] += m.offset
+		}
+	}
 }
 
 // labeled is the pass of v without its margins.
 func (m *glm) labeled(v data.View, ws *Workspace) *glmPass {
 	needLabels(v)
 	n, p := v.Len(), &ws.glm
-	p.view, p.link, p.ws, p.sloped, p.curved = v, m.link, ws, false, false
+	p.view, p.link, p.center, p.ws, p.sloped, p.curved = v, m.link, nil, ws, false, false
 	p.z, p.y = grow(p.z, n), grow(p.y, n)
 	for i := range p.y {
 		p.y[i] = float64(v.Y[v.Row(i)])
@@ -86,14 +121,14 @@ func (m *glm) Predict(dst, w []float64, v data.View, ws *Workspace) {
 	n := v.Len()
 	needLength("dst", len(dst), n*m.Outputs())
 	if m.classes == 0 {
-		margins(dst, w, v, ws)
+		m.margins(dst, w, v, ws)
 		if l, ok := m.link.(meaner); ok {
 			l.mean(dst)
 		}
 		return
 	}
 	ws.z = grow(ws.z, n)
-	margins(ws.z, w, v, ws)
+	m.margins(ws.z, w, v, ws)
 	for i, z := range ws.z {
 		dst[i] = -z
 	}
@@ -108,6 +143,7 @@ func (m *glm) Predict(dst, w []float64, v data.View, ws *Workspace) {
 type glmPass struct {
 	view   data.View
 	link   link
+	center *Center // nil: none
 	ws     *Workspace
 	z, y   []float64
 	s, a   []float64 // slopes; coefficients
@@ -135,7 +171,11 @@ func (p *glmPass) slopes() []float64 {
 
 func (p *glmPass) GradNorm(dst []float64, norm int) {
 	needLength("dst", len(dst), len(p.z))
-	rowNorms(dst, p.view, norm)
+	if p.center != nil {
+		p.center.norms(dst, p.view, norm, p.ws)
+	} else {
+		rowNorms(dst, p.view, norm)
+	}
 	for i, s := range p.slopes() {
 		dst[i] = up(math.Abs(s), dst[i])
 	}
@@ -152,5 +192,8 @@ func (p *glmPass) AddGrad(dst, c []float64, unit float64) {
 		return
 	}
 	kern.Coef(p.a, c, p.slopes(), unit)
+	if p.center != nil {
+		p.center.take(p.a)
+	}
 	addRows(dst, p.a, p.view, p.ws)
 }

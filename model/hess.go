@@ -21,6 +21,7 @@ func (p *glmPass) curves() []float64 {
 // HessNorm: ‖h·x·xᵀ‖ = h·‖x‖².
 func (p *glmPass) HessNorm(dst []float64) {
 	needLength("dst", len(dst), len(p.z))
+	p.uncentered()
 	rowNorms(dst, p.view, 2)
 	for i, h := range p.curves() {
 		dst[i] = up(h, up(dst[i], dst[i]))
@@ -35,6 +36,7 @@ const hessRows, hessRoom = 48, 28 << 10
 // of v·vᵀ is then at most what it was. The factor is computed a little too small, by more than
 // its roundings and that of its product with x: 2⁻⁴⁰ of it.
 func (p *glmPass) AddHess(dst, c []float64, unit float64) {
+	p.uncentered()
 	d := p.view.Block.Dim
 	side := kern.Padded(d)
 	needLength("dst", len(dst), side*side)

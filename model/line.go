@@ -61,7 +61,7 @@ func (m *glm) lineLoss(dst [][]float64, from, along, steps []float64, v data.Vie
 	check(m, m.features, along, v)
 	p, k := m.labeled(v, ws), ws.margins(kept, v.Len())
 	if !k.Known {
-		margins(k.From, from, v, ws)
+		m.margins(k.From, from, v, ws)
 		margins(k.Along, along, v, ws)
 	}
 	for i, eta := range steps {

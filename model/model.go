@@ -119,6 +119,8 @@ type Facts struct {
 	// Bytes: views of rows of bytes (data.Pixels) are taken, and AddGrad's coefficients are those of the whole-number
 	// rows: a row's factor times c_i·ℓ'_i.
 	Bytes bool
+	// Centered: Workspace.Center is taken from the rows.
+	Centered bool
 	// Tile is how many rows at a time suit the caches; 0 leaves that to the caller.
 	Tile int
 	// Viewed: every Pass is a ViewedPass.
@@ -272,6 +274,9 @@ type Workspace struct {
 	net32   netPass[float32]
 	net64   netPass[float64]
 	held    *float64 // see Hold
+	// Center, where it is set, is taken from each row that Eval evaluates, for gradients alone. It is for models with
+	// Facts.Centered.
+	Center *Center
 
 	z    []float64 // margins: of Predict, and of LineLoss where it begins
 	fall []float64 // margins, of LineLoss along the line, of NeighborFalls of the other side

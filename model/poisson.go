@@ -27,7 +27,7 @@ func newPoisson(opt Options) (Model, error) {
 	}
 	inf := math.Inf(1)
 	return &glm{name: "poisson", features: opt.Dim, link: poisson{}, facts: Facts{
-		NormBound: opt.NormBound, Lipschitz: inf, Smooth: inf, HessLipschitz: inf, Convex: true, Start: inf,
+		NormBound: opt.NormBound, Lipschitz: inf, Smooth: inf, HessLipschitz: inf, Convex: true, Centered: true, Start: inf,
 	}}, nil
 }
 

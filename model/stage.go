@@ -26,6 +26,9 @@ type Staged interface {
 
 func (m *glm) Stages(w []float64) []Stage {
 	stages := []Stage{{Kind: "dense", In: m.features, Out: 1, W: w}}
+	if m.offset != 0 {
+		stages[0].B = []float64{m.offset}
+	}
 	if l, ok := m.link.(meaner); ok {
 		stages = append(stages, l.stage())
 	}

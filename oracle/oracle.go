@@ -33,6 +33,8 @@ type Public struct {
 	// Bytes says that the rows are images as bytes, whose gradients are summed in the units of those (ADR 43); false in
 	// runs written before.
 	Bytes bool `json:"bytes,omitempty"`
+	// Centered says that Mean is answered, and Grad with Centered (ADR 45); false in runs written before.
+	Centered bool `json:"centered,omitempty"`
 	// UnitRows is the most rows of a record where records are units of several rows, whose loss is the mean of their
 	// rows' losses; 0: a record is a row. Bounds on a record hold for both.
 	UnitRows int `json:"unit_rows,omitempty"`
@@ -106,7 +108,8 @@ type Oracle interface {
 // oracle owns: it is valid until the next call of Oracle.Batch.
 type Batch interface {
 	// Grad answers a charged Grad at the parameters w: the noisy clipped sum of the
-	// records' gradients, divided by the sampler's public size.
+	// records' gradients, divided by the sampler's public size. Where q.Centered, the center of the rows follows the
+	// parameters in w, one number for each feature.
 	Grad(q Grad, w []float64) ([]float64, error)
 	// Hess answers a charged Hess at the parameters w: the noisy sum of the records' Hessians,
 	// divided by the sampler's public size, as its upper triangle row after row. See Symmetric.
@@ -116,6 +119,8 @@ type Batch interface {
 	Search(q Search, along Line) (int, error)
 	// Select answers a charged Select: the number of the candidate that is chosen.
 	Select(q Select, among Candidates) (int, error)
+	// Mean answers a charged Mean: the noisy sum of the rows, divided by the sampler's public size.
+	Mean(q Mean) ([]float64, error)
 	// Loss answers a charged Loss at the parameters w.
 	Loss(q Loss, w []float64) (float64, error)
 	// Minimize answers a charged Minimize: noisy parameters.
@@ -136,6 +141,9 @@ type Grad struct {
 	Clip         clip.Rule
 	Noise        mech.Additive
 	Augmentation Augmentation // of images: the gradient of a record is the mean of theirs
+	// Centered takes a public point, the center, from every row first: margins are ⟨w, x − m⟩ and gradients s·(x − m).
+	// It is asked with the parameters, as whatever it is, clipping bounds a record's part.
+	Centered bool
 }
 
 // Event is the event of the noise: what is written is what is done.
@@ -154,6 +162,9 @@ func (q Grad) Validate() error {
 	}
 	if err := q.Augmentation.Validate(); err != nil {
 		return fmt.Errorf("oracle: %w", err)
+	}
+	if err := q.checkCentered(); err != nil {
+		return err
 	}
 	if _, off := q.Noise.(mech.None); off {
 		return nil
@@ -194,10 +205,13 @@ func (p Public) BothMoves(s sample.Sampler) bool {
 	return ok && poisson.Rate < 1 && p.Presence && p.Adjacency == privacy.ReplaceOne
 }
 
-// movesOf is the event of a query on a Poisson sample under replace-one. A sum of gradients, each of norm up to C, moves by C with a record's
+// movesOf is the event of a query on a Poisson sample under replace-one. A sum of gradients or rows, each of norm up to C, moves by C with a record's
 // presence and by 2C with its replacement, a sum of Hessians by C and √2·C (R16), and a sum of losses by c with either,
 // which is what a plain Gaussian says. oracle/private/PROOFS.md#moves.
 func movesOf(q Query) privacy.Event {
+	if m, ok := q.(Mean); ok {
+		q = m.Grad()
+	}
 	switch q := q.(type) {
 	case Grad:
 		if g, ok := q.Noise.(mech.Gaussian); ok {

@@ -236,7 +236,9 @@ func NewInfo(j *Job, version string) (*runlog.Info, error) {
 	if i.Schema, err = j.Schema.Marshal(); err != nil {
 		return nil, err
 	}
-	parts := map[*json.RawMessage]any{&i.Model: j.Spec.Model, &i.Public: j.Facts}
+	public := j.Facts
+	public.Centered = j.Method != nil && centers(j.Method) // as it is asked of the rows
+	parts := map[*json.RawMessage]any{&i.Model: j.Spec.Model, &i.Public: public}
 	switch {
 	case j.Owner != nil:
 		i.MaxSteps, i.NoiseMultiplier = j.Owner.Activations, j.Owner.Method.NoiseMultiplier()

@@ -243,6 +243,7 @@ func (j *Job) setModel() error {
 		j.Facts.Adjacency = privacy.AddRemove // without noise nothing depends on it
 	}
 	j.Facts.Presence = j.Facts.Adjacency == privacy.ReplaceOne
+	j.Facts.Centered = f.Centered && schema.Image == nil && !spec.Uncentered
 	for _, r := range []struct {
 		name   string
 		lambda float64

@@ -275,7 +275,7 @@ func jobWith(info *runlog.Info, m method.Method) (j *Job, err error) {
 		return nil, err
 	}
 	// What the run's events state, and how it sums; the rest follows from schema and model.
-	j.Facts.Presence, j.Facts.Bytes = facts.Presence, facts.Bytes
+	j.Facts.Presence, j.Facts.Bytes, j.Facts.Centered = facts.Presence, facts.Bytes, facts.Centered
 	if !info.Off {
 		if j.Accountant, err = account.ByName(info.Accountant); err != nil {
 			return nil, err

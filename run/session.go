@@ -47,6 +47,7 @@ type Session struct {
 	maxSteps int     // of the method
 	replays  int     // releases that a resume replays
 	factor   float64 // on the margins of the model; 0: none
+	offset   float64 // of the margins, where rows were centered
 	admitted bool    // the table was read for this run before
 	unlock   func()
 }
@@ -146,8 +147,9 @@ func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked io
 	case failed != nil:
 		return failed
 	}
-	s.factor = walk.factor()
-	_, err := s.Finish(ctx, walk.fold.W(), steps, outcome, seconds)
+	w := walk.fold.W()
+	s.factor, s.offset = walk.factor(), walk.last.Offset(w)
+	_, err := s.Finish(ctx, w, steps, outcome, seconds)
 	return err
 }
 
@@ -198,7 +200,7 @@ func (s *Session) Finish(ctx context.Context, w []float64, steps int, outcome st
 	if j.Owner == nil {
 		r.SampleBound = numerics(j, r.Charged)
 	}
-	if !Finite(w...) {
+	if !Finite(w...) || !Finite(s.offset) {
 		r.Outcome = Diverged
 		return rec, errors.Join(s.settle(ctx, rec), ErrDiverged)
 	}
@@ -206,14 +208,18 @@ func (s *Session) Finish(ctx context.Context, w []float64, steps int, outcome st
 	if err != nil {
 		return nil, err
 	}
-	file.MarginFactor = s.factor
+	file.MarginFactor, file.Offset = s.factor, s.offset
 	if err := model.Write(filepath.Join(s.Dir, runlog.ModelFile), file); err != nil {
 		return nil, err
 	}
 	s.crash("modelled")
 	if s.test != nil {
+		m, err := file.New()
+		if err != nil {
+			return nil, err
+		}
 		w = file.Weights()
-		r.Test = Score(j.Model, w, s.test, j.Schema.ClassNames())
+		r.Test = Score(m, w, s.test, j.Schema.ClassNames())
 		if !s.opened.Same(s.tested) && !s.tested.Ended() { // rows that were trained on are not shown
 			r.Test.Examples = examples(j, w, s.test)
 		}

@@ -48,6 +48,8 @@ func (j *Job) Shardable() error {
 		return inputError(j.Spec.Place("method.name"), "method.name: found %s; allowed with --workers are methods that ask for sums: a minimizer is computed where all rows are", j.Spec.MethodName)
 	case j.Method != nil && privacy.Contains[privacy.Allocated](j.Plan):
 		return inputError(j.Spec.Place("method.sampling"), "method.sampling: found allocation; allowed with --workers are poisson, fixed and all rows")
+	case j.Method != nil && centers(j.Method):
+		return inputError(j.Spec.Place("method.center"), "method.center: found mean; allowed with --workers is none: shards take no center from their rows")
 	case j.Schema.UnitRows > 0:
 		return inputError(j.Spec.Schema, "unit: found one of several rows; allowed with --workers is record: the rows of one %s may lie in several shards, and nobody would see them together", j.Schema.Unit)
 	case j.Spec.Privacy.Off:
@@ -102,4 +104,10 @@ func shardsOf(n int) string {
 		return "1 shard"
 	}
 	return fmt.Sprintf("%d shards", n)
+}
+
+// centers says whether a configured method centers rows.
+func centers(m method.Method) bool {
+	a, ok := m.(method.Auto)
+	return ok && a.Center == method.CenterMean
 }

@@ -48,6 +48,8 @@ type Spec struct {
 	AcceptDelta   bool // trains with a δ of 1/rows or more
 	AcceptDropped bool // trains where more than one row in a hundred is dropped
 
+	Uncentered bool // rows are taken as they are, whatever the method would choose; never in a file
+
 	doc *config.Document // where each field was written
 }
 

@@ -277,25 +277,27 @@ func (v *Verification) replay(ctx context.Context) error {
 	if oldest != nil {
 		start = fmt.Sprintf("the state that was saved after step %d", oldest.Step)
 	}
-	w, kept := walk.fold.W(), v.Record.Released
+	kept := v.Record.Released
+	w := walk.fold.W()
+	offset := walk.last.Offset(w)
 	if oldest != nil {
 		kept -= oldest.Released
 	}
 	all := v.Info.Result != nil && again.steps == v.Info.Result.Steps && o.Replayed() == kept
 	if file == nil {
-		if !Finite(w...) {
+		if !Finite(w...) || !Finite(offset) {
 			again.outcome = Diverged
 		}
 		v.Say("replay", all && again.outcome == Diverged, "%s, replayed from %s to step %d by its releases, without data: the parameters are not finite, and the run made no model", v.Info.Method, start, again.steps)
 	} else {
-		worst := apart(w, file.W)
+		worst := max(apart(w, file.W), apart([]float64{offset}, []float64{file.Offset}))
 		v.Say("replay", all && v.near(worst), "%s, replayed from %s to step %d by its releases, without data, gives the %d parameters of %s, the largest relative difference being %.3g",
 			v.Info.Method, start, again.steps, len(file.W), runlog.ModelFile, worst)
 		factor := walk.factor()
 		if v.near(math.Abs(factor-file.MarginFactor)) || file.MarginFactor == 0 { // the last is of an earlier version
 			factor = file.MarginFactor
 		}
-		v.promise(file, factor)
+		v.promise(file, factor, file.Offset)
 	}
 	v.claim(again.claim)
 	return v.wrote(again)
@@ -307,8 +309,8 @@ func (v *Verification) refusals() bool {
 	return filtered || v.Info.Resumed() || v.Info.Result != nil && v.Info.Result.Outcome == method.OutOfBudget.String()
 }
 
-// promise: the model file claims this run's guarantee, and has that factor on its margins.
-func (v *Verification) promise(file *model.File, factor float64) {
+// promise: the model file claims this run's guarantee, and has that factor on its margins and that offset.
+func (v *Verification) promise(file *model.File, factor, offset float64) {
 	i := v.Info
 	var g Guarantee
 	found := *file
@@ -322,7 +324,7 @@ func (v *Verification) promise(file *model.File, factor float64) {
 	}
 	want, fileErr := v.Job.File(file.W, claims)
 	if err = errors.Join(err, fileErr); err == nil {
-		want.Created, want.Lab, want.MarginFactor = file.Created, i.Lab, factor
+		want.Created, want.Lab, want.MarginFactor, want.Offset = file.Created, i.Lab, factor, offset
 	}
 	if err == nil {
 		found.Guarantee, err = json.Marshal(g)

@@ -39,6 +39,7 @@ type walk struct {
 	fold *method.Averager
 	// margins finds the factor on the model's margins; nil: it has none.
 	margins *method.MarginFactor
+	last    method.Step
 }
 
 func (j *Job) walk(from *method.Checkpoint) *walk {
@@ -100,6 +101,7 @@ func (w *walk) steps(ctx context.Context, o oracle.Oracle) iter.Seq2[method.Step
 				if w.margins != nil {
 					w.margins.Add(st)
 				}
+				w.last = st
 			}
 			if !yield(st, err) {
 				return

@@ -92,6 +92,7 @@ func (o *Oracle) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 	if err := o.take(q); err != nil {
 		return nil, err
 	}
+	w = w[:o.Facts.Dim] // behind them may be a center
 	g := make([]float64, len(w))
 	o.Problem.Grad(g, w)
 	for j := range g {
@@ -102,6 +103,22 @@ func (o *Oracle) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 	}
 	o.release(slices.Clone(g))
 	return g, nil
+}
+
+// Mean implements oracle.Batch: of rows around 0.
+func (o *Oracle) Mean(q oracle.Mean) ([]float64, error) {
+	if err := o.take(q); err != nil {
+		return nil, err
+	}
+	m := make([]float64, o.Facts.Dim)
+	for j := range m {
+		m[j] = o.noise()
+	}
+	if o.Answer != nil {
+		o.Answer(m)
+	}
+	o.release(slices.Clone(m))
+	return m, nil
 }
 
 // Hess implements oracle.Batch. The noise of a gradient's coordinate is in each entry.

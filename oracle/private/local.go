@@ -76,17 +76,21 @@ type Local struct {
 	counts   []int64       // the last sum; nil: the workers hold it
 
 	// one pass
-	w     []float64
-	rule  clip.Rule
-	unit  float64   // of a coefficient; 0: plain sums
-	sums  float64   // unit of the sums
-	views [][]int32 // orders of an image's numbers; none: the image itself
-	tally tally     // what is summed instead of gradients; nil: gradients
-	rows  []int32
-	all   bool
-	kept  [2][]float64 // margins of the sample along the line that was last searched
-	users int          // workers that share the pass
-	next  atomic.Int64 // block to take next
+	w        []float64
+	rule     clip.Rule
+	unit     float64   // of a coefficient; 0: plain sums
+	sums     float64   // unit of the sums
+	views    [][]int32 // orders of an image's numbers; none: the image itself
+	ofRows   bool      // rows are summed instead of gradients
+	centered bool      // center is taken from the rows
+	center   model.Center
+	taken    int64 // of centered rows: the sum of all coefficients, in unit
+	tally    tally // what is summed instead of gradients; nil: gradients
+	rows     []int32
+	all      bool
+	kept     [2][]float64 // margins of the sample along the line that was last searched
+	users    int          // workers that share the pass
+	next     atomic.Int64 // block to take next
 }
 
 // A tally sums whole numbers over the rows into u.fall, or where nothing is clipped, lab only,
@@ -104,6 +108,8 @@ type worker struct {
 	filled  int       // rows in acc; while there are none, acc is 0
 	counts  []int64   // the sum of the rows before, in units of s.sums, if
 	flushed bool      // there are any
+	center  model.Center
+	taken   int64     // of centered rows: the sum of the coefficients so far, in units of s.unit
 	plain   []float64 // the sum so far when there is no unit
 	norm    []float64
 	c       []float64
@@ -228,7 +234,7 @@ func (s *Local) Sum(_ context.Context, q *Sum) (err error) {
 		return err
 	}
 	switch q.Of {
-	case Gradients:
+	case Gradients, Rows:
 		s.counts = nil // Take adds up the workers' own
 		err = s.clippedOf(q)
 	case Hessians:
@@ -248,7 +254,11 @@ func (s *Local) clippedOf(q *Sum) (err error) {
 	if s.views, err = q.Augmentation.Of(s.facts.Image, s.batch); err != nil {
 		return err
 	}
-	defer func() { s.views = nil }() // of this sum alone
+	if err := s.setCenter(q.Center, q.W); err != nil {
+		return err
+	}
+	s.ofRows = q.Of == Rows
+	defer func() { s.views, s.ofRows = nil, false }() // of this sum alone
 	_, err = s.clipped(q.W, q.Clip, s.facts, s.listed, s.whole)
 	return err
 }
@@ -289,6 +299,7 @@ func (s *Local) Take(dst []int64, from int) {
 			u.filled = 0
 		}
 	}
+	s.lessCenter(dst, from)
 }
 
 // Close stops the workers.
@@ -306,7 +317,10 @@ func (s *Local) clipped(w []float64, rule clip.Rule, facts oracle.Public, rows [
 		return 0, err
 	}
 	s.w, s.rule, s.unit, s.sums, s.tally, s.rows, s.all = w, rule, unit/s.rowUnit, unit, nil, rows, all
-	s.run()
+	s.taken = 0
+	for _, u := range s.run() {
+		s.taken += u.taken
+	}
 	return s.sums, nil
 }
 
@@ -337,6 +351,7 @@ func (s *Local) run() []*worker {
 // in the order of the rows, on one worker.
 func (s *Local) plain(dst, w []float64, rule clip.Rule, rows []int32, all bool) {
 	s.w, s.rule, s.unit, s.sums, s.tally, s.rows, s.all = w, rule, 0, 0, nil, rows, all
+	s.centered = false
 	s.next.Store(0)
 	s.users = 1
 	clear(dst)
@@ -369,7 +384,12 @@ func (u *worker) pass() {
 	if u.filled > 0 { // what was broken off, or not taken
 		clear(u.acc)
 	}
-	u.filled, u.flushed = 0, false
+	u.filled, u.flushed, u.taken = 0, false, 0
+	if u.ws.Center = nil; s.centered && s.tally == nil {
+		u.center = s.center // a worker keeps the sum of its own coefficients
+		u.ws.Center = &u.center
+		defer func() { u.ws.Center = nil }()
+	}
 	if !s.all {
 		n, k := len(s.rows), s.users
 		u.at = u.index * n / k
@@ -459,6 +479,10 @@ func (u *worker) add(v data.View) {
 		u.addViews(v)
 		return
 	}
+	if u.s.ofRows {
+		u.addRow(v)
+		return
+	}
 	parts := max(1, perLayer(u.s.rule))
 	u.norm, u.c = grow(u.norm, parts*n), grow(u.c, parts*n)
 	norm, c := u.norm, u.c
@@ -483,6 +507,9 @@ func (u *worker) add(v data.View) {
 		return
 	}
 	pass.AddGrad(u.acc, c, u.s.unit)
+	if c := u.ws.Center; c != nil {
+		u.taken += int64(c.Taken() / u.s.unit)
+	}
 }
 
 // weigh sets the clip weights of the rows of v, part after part, from their norms.

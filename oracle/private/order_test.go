@@ -73,11 +73,15 @@ func TestChargeBeforeRows(t *testing.T) {
 	find := oracle.Search{Bound: 1, Noise: mech.AboveThreshold{Threshold: 4, Query: 8, Max: 20}}
 	hess := oracle.Hess{Clip: 1, Noise: mech.SymmetricGaussian{Sigma: 1}}
 	pick := oracle.Select{Epsilon: 1, Bound: 1}
+	mean, around := oracle.Mean{Clip: 1, Noise: mech.Gaussian{Sigma: 1}}, grad
+	around.Centered = true
 	queries := map[oracle.Query]func(oracle.Batch) error{
-		grad: func(b oracle.Batch) error { _, err := b.Grad(grad, line.From); return err },
-		loss: func(b oracle.Batch) error { _, err := b.Loss(loss, line.From); return err },
-		find: func(b oracle.Batch) error { _, err := b.Search(find, line); return err },
-		hess: func(b oracle.Batch) error { _, err := b.Hess(hess, line.From); return err },
+		grad:   func(b oracle.Batch) error { _, err := b.Grad(grad, line.From); return err },
+		mean:   func(b oracle.Batch) error { _, err := b.Mean(mean); return err },
+		around: func(b oracle.Batch) error { _, err := b.Grad(around, []float64{0, 0, 0.25, -0.5}); return err },
+		loss:   func(b oracle.Batch) error { _, err := b.Loss(loss, line.From); return err },
+		find:   func(b oracle.Batch) error { _, err := b.Search(find, line); return err },
+		hess:   func(b oracle.Batch) error { _, err := b.Hess(hess, line.From); return err },
 		pick: func(b oracle.Batch) error {
 			_, err := b.Select(pick, oracle.Neighbors{From: line.From, Step: 1})
 			return err
@@ -87,6 +91,7 @@ func TestChargeBeforeRows(t *testing.T) {
 	for q, ask := range queries {
 		for end, fail := range append([]string{""}, "meter", "log", "sample", "sum") {
 			cfg := config(t, tab, privacy.AddRemove, 2)
+			cfg.Facts.Centered = true
 			local, err := NewLocal(tab, cfg.Model, cfg.Facts, 1)
 			if err != nil {
 				t.Fatal(err)
@@ -191,6 +196,8 @@ func TestRefusedChargeReadsNothing(t *testing.T) {
 		oracle.Search{Noise: mech.AboveThreshold{Max: 3}, Off: true},
 		oracle.Select{Off: true},
 		oracle.Minimize{How: oracle.Exact{}},
+		oracle.Mean{Clip: 1, Noise: mech.Gaussian{Sigma: 1}}, // not of this run's facts
+		oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}, Centered: true},
 	} {
 		if _, err := o.Batch(t.Context(), sample.Full{}, q); err == nil || len(d.lines) > 0 {
 			t.Errorf("%#v: %v after %v", q, err, d.lines)
@@ -225,6 +232,9 @@ func TestMovesOfSums(t *testing.T) {
 			far  float64
 		}{
 			{grad, func(both bool) (release, error) { return o.gradients(grad, both) }, dim, 2},
+			{oracle.Mean{Clip: bound, Noise: grad.Noise}, func(both bool) (release, error) {
+				return o.gradients(oracle.Mean{Clip: bound, Noise: grad.Noise}.Grad(), both)
+			}, dim, 2},
 			{hess, func(both bool) (release, error) { return o.hessians(bound, both) }, dim * dim, math.Sqrt2},
 		} {
 			r, err := c.of(true)

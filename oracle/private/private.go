@@ -102,6 +102,8 @@ func New(cfg Config) (*Oracle, error) {
 		return nil, fmt.Errorf("private: the model has %d parameters, the run says %d", cfg.Model.Dim(), cfg.Facts.Dim)
 	case cfg.Facts.Bytes != (cfg.Table.Pixels != nil):
 		return nil, errors.New("private: of table and run one speaks of rows of bytes, the other of numbers")
+	case cfg.Facts.Centered && (cfg.Facts.Bytes || !cfg.Model.Facts().Centered):
+		return nil, fmt.Errorf("private: the run says that rows are centered, which the model %s, or rows of bytes, are not", cfg.Model.Name())
 	case cfg.Summer != nil && cfg.Table.Rows() > 0:
 		return nil, errors.New("private: a table with rows beside a Summer")
 	}
@@ -277,6 +279,8 @@ func known(s sample.Sampler, queries []oracle.Query) error {
 		case oracle.Search, oracle.Select, oracle.Hess:
 		case oracle.Loss:
 			noise = q.Noise
+		case oracle.Mean:
+			noise = q.Noise
 		case oracle.Grad:
 			noise = q.Noise
 			switch q.Clip.(type) {
@@ -329,10 +333,20 @@ func (o *Oracle) fits(query oracle.Query, both bool) error {
 		if err := o.fitsViews(q); err != nil {
 			return err
 		}
+		if q.Centered && !o.cfg.Facts.Centered {
+			return errNotCentered
+		}
 		if math.IsInf(q.Clip.Bound(), 1) {
 			return nil
 		}
 		if r, err = o.gradients(q, both); err == nil {
+			err = q.Noise.Check(r.grid, r.sens)
+		}
+	case oracle.Mean:
+		if !o.cfg.Facts.Centered {
+			return errNotCentered
+		}
+		if r, err = o.gradients(q.Grad(), both); err == nil {
 			err = q.Noise.Check(r.grid, r.sens)
 		}
 	case oracle.Hess:
@@ -431,6 +445,10 @@ func (b *batch) release() error {
 // Grad answers a charged gradient query: P0 Algorithm 1, lines 4 to 6.
 func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 	o := b.o
+	w, center, err := o.splitCenter(q, w)
+	if err != nil {
+		return nil, err
+	}
 	if err := b.takeAt(q, w); err != nil {
 		return nil, err
 	}
@@ -439,8 +457,11 @@ func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 		if err := o.local.plainMean(g, w, q, b.size); err != nil {
 			return nil, err
 		}
-	} else if err := o.noisySum(g, w, q, b.size); err != nil {
-		return nil, err
+	} else {
+		o.sum = Sum{Of: Gradients, Clip: q.Clip, Augmentation: q.Augmentation, W: w, Center: center}
+		if err := o.noisySum(g, q, b.size); err != nil {
+			return nil, err
+		}
 	}
 	return g, b.answered(g)
 }
@@ -465,14 +486,14 @@ func (b *batch) answered(answer []float64) error {
 // chunk is how many numbers of a sum get their noise at a time, so that they stay in the nearest cache.
 const chunk = 2048
 
-// noisySum sets g to the clipped sum plus noise, over size. The line where private becomes
+// noisySum sets g to the clipped sum o.sum, which moves as q says, plus noise, over size. The line where private becomes
 // public is the call of q.Noise.Add.
-func (o *Oracle) noisySum(g, w []float64, q oracle.Grad, size float64) error {
+func (o *Oracle) noisySum(g []float64, q oracle.Grad, size float64) error {
 	r, err := o.gradients(q, o.batch.both)
 	if err != nil {
 		return err
 	}
-	o.sum = Sum{Of: Gradients, Unit: r.unit, Clip: q.Clip, Augmentation: q.Augmentation, W: w}
+	o.sum.Unit = r.unit
 	if err := o.summer.Sum(o.batch.ctx, &o.sum); err != nil {
 		return err
 	}

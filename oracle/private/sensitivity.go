@@ -21,7 +21,7 @@ type release struct {
 	sens  float64 // how far one record moves the rounded sum, in the norm of the noise
 }
 
-// gradients is the release of a clipped sum of gradients, whose event states both moves or not.
+// gradients is the release of a clipped sum of gradients, or of rows (oracle.Mean), whose event states both moves or not.
 func (o *Oracle) gradients(q oracle.Grad, both bool) (r release, err error) {
 	rule := q.Clip
 	if r.unit, err = o.scale.unitOf(rule.Bound(), o.cfg.Facts.Rows); err != nil {
@@ -165,7 +165,7 @@ func scaleOf(t *data.Table, m model.Model) scale {
 // of is the public unit of a sum.
 func (c *scale) of(s *Sum, facts oracle.Public) (float64, error) {
 	switch s.Of {
-	case Gradients:
+	case Gradients, Rows:
 		return c.unitOf(s.Clip.Bound(), facts.Rows)
 	case Hessians:
 		return rootUnit(s.Clip.Bound(), facts.Rows), nil

@@ -63,6 +63,7 @@ const (
 	Decreases Kind = "decreases" // of the loss from W to W + step·Along, for each step, within ±Bound
 	Neighbors Kind = "neighbors" // decreases from W by one parameter up (2j) or down (2j + 1) by Step
 	Losses    Kind = "losses"    // at W, within [0, Bound]
+	Rows      Kind = "rows"      // clipped encoded rows
 	Classes   Kind = "classes"   // records of each class
 )
 
@@ -72,10 +73,11 @@ type Sum struct {
 	// Unit is what the numbers are multiples of; of Hessians, the unit of a record's vector, whose square that is. The
 	// sensitivity is stated in it, so a Summer refuses another one than its own. 0: plain float64s, for Local in the lab only.
 	Unit         float64
-	Clip         clip.Rule           // of gradients and Hessians
+	Clip         clip.Rule           // of gradients, rows and Hessians
+	Center       []float64           // of gradients: a point that is taken from every row; nil: none
 	Augmentation oracle.Augmentation // of gradients
 	Bound        float64             // of losses and decreases
-	W            []float64
+	W            []float64           // of rows: any, one number for each feature
 	Along        []float64
 	Steps        []float64
 	Step         float64
@@ -86,7 +88,7 @@ type Sum struct {
 // Len is how many numbers the sum has.
 func (s *Sum) Len() int {
 	switch s.Of {
-	case Gradients:
+	case Gradients, Rows:
 		return len(s.W)
 	case Hessians:
 		return oracle.HessLen(len(s.W))
@@ -109,8 +111,10 @@ func (s *Sum) check(c *scale, facts oracle.Public) error {
 		return fmt.Errorf("found a line in %d dimensions; the model has %d", len(s.Along), dim)
 	case s.Of == Classes && s.Classes != facts.Classes:
 		return fmt.Errorf("found %d classes; the table has %d", s.Classes, facts.Classes)
-	case (s.Of == Gradients || s.Of == Hessians) && s.Clip == nil:
+	case (s.Of == Gradients || s.Of == Rows || s.Of == Hessians) && s.Clip == nil:
 		return fmt.Errorf("found %s without a clip rule", s.Of)
+	case (s.Of == Rows || s.Center != nil) && !facts.Centered:
+		return fmt.Errorf("found %s, or a center, of a run whose rows are not centered", s.Of)
 	}
 	unit, err := c.of(s, facts)
 	if err == nil && unit != s.Unit {

@@ -103,6 +103,31 @@ func anyUnitSum(t *rapid.T, kind string) (m model.Model, rows []row, q *unitSum)
 		}
 		draw(n, classes)
 		grad(line.From, rules[rnd.IntN(len(rules))], nil)
+	case "centered":
+		for !m.Facts().Centered {
+			m, classes = anyKind(t, rnd, features)
+		}
+		draw(n, classes)
+		center := anyCenter(rnd, features)
+		grad(line.From[:features], clip.Norm{C: bound}, nil)
+		inner := q.sum
+		q.sum = func(s *Local, list []int32) []int64 {
+			if err := s.setCenter(center, line.From[:features]); err != nil {
+				t.Fatal(err)
+			}
+			return inner(s, list)
+		}
+	case "rows":
+		for !m.Facts().Centered {
+			m, classes = anyKind(t, rnd, features)
+		}
+		draw(n, classes)
+		grad(make([]float64, features), clip.Norm{C: bound}, nil)
+		inner := q.sum
+		q.sum = func(s *Local, list []int32) []int64 {
+			s.ofRows = true
+			return inner(s, list)
+		}
 	case "network":
 		var w []float64
 		var rule clip.Rule
@@ -171,7 +196,7 @@ func classesOf(n int, unit float64) tally { return classes{n, int64(1 / unit)} }
 // TestUnitIsWithinTheBound: of every kind of query, the rows of a unit together add to the exact sum no more than one row may, whatever they are and however many;
 // the sum is that of the units, one by one; and where shares are left out, as by a planted fault, they add more.
 func TestUnitIsWithinTheBound(t *testing.T) {
-	for _, kind := range []string{"gradient", "network", "views", "loss", "search", "neighbors", "classes", "hessian"} {
+	for _, kind := range []string{"gradient", "centered", "rows", "network", "views", "loss", "search", "neighbors", "classes", "hessian"} {
 		t.Run(kind, func(t *testing.T) {
 			worst, faulty := 0.0, 0.0
 			rapid.Check(t, func(t *rapid.T) {

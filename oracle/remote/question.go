@@ -107,6 +107,9 @@ func identity(digest [32]byte, terms map[string][]byte) (is [sha256.Size]byte) {
 
 // asked is the question for a sum.
 func asked(s *private.Sum) (q question, err error) {
+	if s.Of == private.Rows || s.Center != nil {
+		return q, errors.New("remote: shards sum no rows, and take no center from them")
+	}
 	q.form = form{Ask: s.Of, Unit: s.Unit, Views: s.Augmentation, Bound: s.Bound, Step: s.Step, Count: s.Len()}
 	for _, v := range [][]float64{s.W, s.Along, s.Steps} {
 		if v != nil {

@@ -159,7 +159,16 @@ func (b *batch) take(q oracle.Query, n int) ([]float64, error) {
 }
 
 // Grad returns the recorded gradient.
-func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) { return b.take(q, len(w)) }
+func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
+	n := len(w)
+	if q.Centered {
+		n = b.o.Facts.Dim // behind them is the center
+	}
+	return b.take(q, n)
+}
+
+// Mean returns the recorded mean row.
+func (b *batch) Mean(q oracle.Mean) ([]float64, error) { return b.take(q, b.o.Facts.Dim) }
 
 // Hess returns the recorded Hessian.
 func (b *batch) Hess(q oracle.Hess, w []float64) ([]float64, error) {

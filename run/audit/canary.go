@@ -21,7 +21,7 @@ type canaries struct {
 	sampling  noise.Source
 	own       []int32 // of the sample
 	drawn     []int
-	gradients bool    // the last sum was of gradients: a canary has gradients, but no loss
+	gradients bool    // the last sum was of gradients or rows: a canary has those, but no loss
 	kept      []int64 // of synthetic tables: other exact sums, of one query
 	unit      float64 // of them
 }
@@ -54,7 +54,7 @@ func (c *canaries) Draw(ctx context.Context, d private.Draw) error {
 
 // Sum implements private.Summer.
 func (c *canaries) Sum(ctx context.Context, s *private.Sum) error {
-	if c.gradients = s.Of == private.Gradients; c.gradients {
+	if c.gradients = s.Of == private.Gradients || s.Of == private.Rows; c.gradients {
 		c.set.Sum(s.Unit, s.Clip, c.drawn)
 	} else {
 		c.unit = s.Unit

@@ -169,6 +169,9 @@ func (f *faulty) changed(q oracle.Query) oracle.Query {
 	case oracle.Grad:
 		q.Noise = quieter(q.Noise, less)
 		return q
+	case oracle.Mean:
+		q.Noise = quieter(q.Noise, less)
+		return q
 	case oracle.Loss:
 		q.Noise = quieter(q.Noise, less)
 		return q
@@ -204,6 +207,9 @@ func doubled(q oracle.Query) oracle.Query {
 			r.L *= 2
 			q.Clip = r
 		}
+		return q
+	case oracle.Mean:
+		q.Clip *= 2
 		return q
 	case oracle.Loss:
 		q.Bound *= 2
@@ -265,6 +271,11 @@ func (b faultyBatch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 		}
 	}
 	return g, err
+}
+
+// Mean implements oracle.Batch.
+func (b faultyBatch) Mean(q oracle.Mean) ([]float64, error) {
+	return b.Batch.Mean(b.f.changed(q).(oracle.Mean))
 }
 
 // Hess implements oracle.Batch.

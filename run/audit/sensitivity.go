@@ -364,13 +364,26 @@ type twinsBatch struct {
 func (b twinsBatch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 	b.t.asked = q
 	g, err := b.Batch.Grad(q, w)
-	if b.t.wild && err == nil {
-		far := math.Pow(10, 8*uniform(b.t.coins)-2)
-		for j := range g {
-			g[j] *= far
+	b.t.spoil(g, err)
+	return g, err
+}
+
+// Mean implements oracle.Batch.
+func (b twinsBatch) Mean(q oracle.Mean) ([]float64, error) {
+	b.t.asked = q
+	m, err := b.Batch.Mean(q)
+	b.t.spoil(m, err)
+	return m, err
+}
+
+// spoil makes an answer one that is far off, where the answers are.
+func (t *twins) spoil(answer []float64, err error) {
+	if t.wild && err == nil {
+		far := math.Pow(10, 8*uniform(t.coins)-2)
+		for j := range answer {
+			answer[j] *= far
 		}
 	}
-	return g, err
 }
 
 // Hess implements oracle.Batch.
@@ -401,6 +414,8 @@ func (b twinsBatch) Select(q oracle.Select, among oracle.Candidates) (int, error
 // number, for norm 0.
 func bounds(q oracle.Query) (presence, replacement float64, norm int) {
 	switch q := q.(type) {
+	case oracle.Mean:
+		return q.Clip, 2 * q.Clip, 2
 	case oracle.Grad:
 		return q.Clip.Bound(), 2 * q.Clip.Bound(), q.Clip.Norm()
 	case oracle.Hess:

@@ -8,7 +8,7 @@ import (
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// A listener stands between a method and its oracle and hears every noisy gradient that is released.
+// A listener stands between a method and its oracle and hears every noisy gradient and mean row that is released.
 type listener struct {
 	oracle.Oracle
 	noisy bool // refuses methods that ask for a minimizer
@@ -47,6 +47,15 @@ func (b listened) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 		b.by.heard(g, q, b.s)
 	}
 	return g, err
+}
+
+// Mean implements oracle.Batch: a sum of rows, which canaries pull as they pull gradients.
+func (b listened) Mean(q oracle.Mean) ([]float64, error) {
+	m, err := b.Batch.Mean(q)
+	if err == nil {
+		b.by.heard(m, q.Grad(), b.s)
+	}
+	return m, err
 }
 
 // Hess implements oracle.Batch.

@@ -116,11 +116,15 @@ func (p *Plan) one(ctx context.Context, c *Cell, q *part) (Result, error) {
 		r.Outcome = run.Diverged
 		return r, nil
 	}
-	objective := meanLoss(job.Model, w, train)
+	fitted, err := model.WithOffset(job.Model, last.Offset(w))
+	if err != nil {
+		return r, err
+	}
+	objective := meanLoss(fitted, w, train)
 	if reg := job.Objective.Reg; reg != nil {
 		objective += reg.Value(w)
 	}
-	scores := run.Score(job.Model, w, test, job.Schema.ClassNames())
+	scores := run.Score(fitted, w, test, job.Schema.ClassNames())
 	if r.Score = scores.Accuracy; job.Schema.Classes() == 0 {
 		r.Score = scores.RMSE
 	}

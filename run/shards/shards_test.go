@@ -171,6 +171,9 @@ func TestEveryMethodOnShards(t *testing.T) {
 	refused := []string{"outpert", "outpert-sgd", "amp", "optimum"}
 	for _, e := range method.Registry() {
 		more := "lab: true\nseed: 5\nmethod: {name: " + e.Name + "}"
+		if e.Name == method.Default {
+			more = "lab: true\nseed: 5\nmethod: {name: auto, center: none}"
+		}
 		if e.Name == "optimum" {
 			continue // without a budget, see TestRefusals
 		}

@@ -202,6 +202,7 @@ func (p *Plan) settle(specs []*run.Spec, names []string, schema *schema.Schema, 
 	for i, s := range specs {
 		spec := *s
 		spec.Privacy.Epsilon, spec.Privacy.Accountant = b.Epsilon, inner.String()
+		spec.Uncentered = true // a private score is a loss over rows as they are
 		job, err := run.PrepareOn(&spec, schema)
 		if err != nil {
 			return err

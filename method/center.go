@@ -1,0 +1,128 @@
+package method
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/sottodp/sotto/internal/kern"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/clip"
+	"github.com/sottodp/sotto/privacy/mech"
+	"github.com/sottodp/sotto/privacy/sample"
+)
+
+// What rows are taken relative to.
+const (
+	CenterMean = "mean" // their noisy mean
+	CenterNone = "none" // nothing
+)
+
+// centerShare is the part of the budget that the mean row takes: of μ², which adds up over Gaussian noise on all rows.
+const centerShare = 0.1
+
+// leastPart: rows less their mean count as at least half as long as rows are, which the noise in the mean may make them.
+const leastPart = 0.25
+
+// centerQuery asks for the mean row with that noise multiplier.
+func centerQuery(pub oracle.Public, noise float64) oracle.Mean {
+	return oracle.Mean{Clip: pub.NormBound, Noise: mech.Gaussian{Sigma: noise}}
+}
+
+// centerCost is the event of centerQuery, on all rows.
+func centerCost(pub oracle.Public, noise float64) privacy.Event {
+	return pub.Cost(sample.Full{}, []oracle.Query{centerQuery(pub, noise)})
+}
+
+// askCenter asks for the mean row and makes it a center.
+func (m Auto) askCenter(ctx context.Context, o oracle.Oracle) ([]float64, error) {
+	pub, q := o.Public(), centerQuery(o.Public(), m.CenterNoise)
+	b, err := o.Batch(ctx, sample.Full{}, q)
+	if err != nil {
+		return nil, err
+	}
+	released, err := b.Mean(q)
+	if err != nil {
+		return nil, err
+	}
+	center := slices.Clone(released)
+	if pub.Intercept > 0 {
+		center[pub.Intercept-1] = 0 // every row has it
+	}
+	shrink(center, Gradient{Clip: q.Clip, Noise: m.CenterNoise}.Variance(pub))
+	pub.Center(center)
+	return center, nil
+}
+
+// around is m for rows less a center. The mean of ‖x − m‖² over rows of norm up to R is at most R² − ‖m‖², m their mean: what
+// was chosen for rows of norm R is scaled as the rule scales with the length of rows, which is √part of R.
+func (m Auto) around(pub oracle.Public, obj Objective, center []float64) (with Auto, part float64) {
+	part = math.Max(leastPart, 1-kern.SumSquares(center)/(pub.NormBound*pub.NormBound))
+	if !m.Shorter {
+		return m, part
+	}
+	smooth := autoKinked * pub.NormBound * pub.NormBound
+	if pub.Smooth.Finite() {
+		smooth = float64(pub.Smooth)
+	}
+	m.Gradient.Clip *= math.Sqrt(part)
+	m.Rate *= (smooth + obj.smooth()) / (part*smooth + obj.smooth())
+	return m, part
+}
+
+// shrink brings a noisy vector closer to 0 by what its noise adds to its length (James and Stein 1961, positive part): to 0 where
+// it may be all noise. variance is that of the noise in a number.
+func shrink(v []float64, variance float64) {
+	if len(v) < 3 {
+		return
+	}
+	square := 0.0
+	for _, x := range v {
+		square += x * x
+	}
+	factor := math.Max(0, 1-float64(len(v)-2)*variance/square)
+	for j := range v {
+		v[j] *= factor
+	}
+}
+
+// checkCenter says what is wrong with the field, and whether it may be set.
+func (c *autoChoice) checkCenter(pub oracle.Public) error {
+	switch {
+	case c.Center != "" && c.Center != CenterMean && c.Center != CenterNone:
+		return fmt.Errorf("center: found %q; allowed are %s, %s", c.Center, CenterMean, CenterNone)
+	case c.Center == CenterMean && !c.centerable(pub):
+		return fmt.Errorf("center: found %s; allowed here is %s: rows are centered for models with one margin over rows of numbers, with Gaussian noise and without batch", c.Center, CenterNone)
+	}
+	return nil
+}
+
+// centerable says whether rows can be centered.
+func (c *autoChoice) centerable(pub oracle.Public) bool {
+	return pub.Centered && !c.Gradient.Off && !c.Gradient.Laplace && c.Gradient.Batch == 0
+}
+
+// setCenter chooses where the field is free: rows are centered where the noise in their mean is short beside a row,
+// so that the point that is taken from all of them is near their mean. one is the noise of a mean gradient of clip norm 1 that takes the whole
+// budget.
+func (c *autoChoice) setCenter(pub oracle.Public, one float64) error {
+	if !c.centerable(pub) {
+		return nil
+	}
+	noise := one / math.Sqrt(centerShare)
+	c.long = noise * math.Sqrt(float64(pub.Dim)) // over the bound on a row
+	if c.Center == "" {
+		if pub.Classes == 2 && c.given.Gradient.Noise == 0 && c.long <= autoCenter {
+			c.Center = CenterMean
+		}
+	}
+	if c.Center == CenterMean {
+		c.Shorter = c.given.Rate == 0 && c.given.Gradient.Clip == 0
+		delta, err := clip.Sensitivity(1, pub.Adjacency)
+		c.CenterNoise = noise * float64(pub.Rows) / delta
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package private
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/oracle"
+)
+
+var errNotCentered = errors.New("private: means of rows, and gradients of rows less a center, are for models with one margin over rows of numbers")
+
+// Mean answers a charged query of the mean row. The line where private becomes public is in noisySum.
+func (b *batch) Mean(q oracle.Mean) ([]float64, error) {
+	o := b.o
+	if err := b.take(q); err != nil {
+		return nil, err
+	}
+	m := b.memory(o.cfg.Facts.Dim)
+	o.sum = Sum{Of: Rows, Clip: q.Grad().Clip, W: m}
+	if err := o.noisySum(m, q.Grad(), b.size); err != nil {
+		return nil, err
+	}
+	return m, b.answered(m)
+}
+
+// splitCenter splits what a gradient is asked at into the parameters and the center, which is nil where q has none.
+func (o *Oracle) splitCenter(q oracle.Grad, at []float64) (w, center []float64, err error) {
+	if !q.Centered {
+		return at, nil, nil
+	}
+	dim := o.cfg.Facts.Dim // as many as features: the model has one margin
+	if len(at) != 2*dim {
+		return nil, nil, fmt.Errorf("private: found %d parameters and numbers of the center; the model has %d parameters, and rows as many features", len(at), dim)
+	}
+	return at[:dim], at[dim:], nil
+}
+
+// setCenter prepares the workers for gradients at w of rows less m; nil: of rows as they are. It checks that m is as the proof of
+// exact sums needs it: whole numbers of the rows' unit, with a norm of at most the bound on rows (PROOFS.md#center).
+func (s *Local) setCenter(m, w []float64) error {
+	s.centered = m != nil
+	if m == nil {
+		return nil
+	}
+	t := s.table
+	c := model.Center{X: m, Bound: t.NormBound}
+	limit := t.NormBound / t.Unit
+	var square float64 // of whole numbers up to 2²⁰: exact
+	for j, v := range m {
+		k := v / t.Unit
+		if !(k >= -limit && k <= limit) || k != math.Trunc(k) {
+			return fmt.Errorf("private: a number of the center is no multiple of %v, the unit of rows, within %v", t.Unit, t.NormBound)
+		}
+		if square += k * k; square > limit*limit {
+			return fmt.Errorf("private: the center's norm is above %v, the bound on rows", t.NormBound)
+		}
+		c.Margin += v * w[j]
+	}
+	if !(t.NormBound >= 0x1p-400 && t.NormBound <= 0x1p400) {
+		return fmt.Errorf("private: rows of norm up to %v are not centered", t.NormBound)
+	}
+	c.Square = square * t.Unit * t.Unit
+	s.center = c
+	return nil
+}
+
+// lessCenter takes the center, times the sum of all coefficients, from numbers from number from on: one whole number from another, modulo
+// 2⁶⁴ as all sums.
+func (s *Local) lessCenter(dst []int64, from int) {
+	if !s.centered {
+		return
+	}
+	for j := range dst {
+		dst[j] -= int64(s.center.X[from+j]/s.rowUnit) * s.taken
+	}
+}
+
+// addRow adds the rows of v, each scaled down to the clip bound.
+func (u *worker) addRow(v data.View) {
+	n := v.Len()
+	u.norm, u.c = grow(u.norm, n), grow(u.c, n)
+	for i := range u.norm {
+		u.norm[i] = float64(v.Norm[v.Row(i)])
+	}
+	u.weigh(v)
+	model.AddRows(u.acc[:v.Block.Dim], u.c, u.s.unit, v, &u.ws)
+}

@@ -42,7 +42,7 @@ func TestCenteredRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := trained.Model.(model.Staged).Stages(file.W)[0]; len(s.B) != 1 || s.B[0] != file.Offset {
+	if s := trained.Model.(model.Staged).Stages(file.W)[0]; len(s.B) != 1 || s.B[0] != file.MarginFactor*file.Offset || file.MarginFactor == 0 {
 		t.Errorf("the loaded model has the stage %+v", s)
 	}
 	broken(t, l, whole, fmt.Sprint(dir, "/broken"), 21, 21)

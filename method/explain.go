@@ -77,9 +77,13 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 		if c.Gradient.Laplace {
 			law = "Laplace noise, since δ is 0"
 		}
+		whole := "the whole"
+		if c.Center == CenterMean {
+			whole = fmt.Sprintf("%g of the", 1-centerShare)
+		}
 		rests = []string{
 			fmt.Sprintf("%s; %d rows, d = %d, rows of norm up to %.4g", law, pub.Rows, pub.Dim, c.row),
-			fmt.Sprintf("noise: one mean gradient of clip norm C with the whole budget would have noise ν·C in each coordinate, ν = %.3g", c.nu/c.wide),
+			fmt.Sprintf("noise: one mean gradient of clip norm C with %s budget would have noise ν·C in each coordinate, ν = %.3g", whole, c.nu/c.wide),
 			fmt.Sprintf("length: τ = rate × steps/(1 − momentum) = %.4g, over which noise moves a margin by %.3g in directions without curvature", c.Rate*float64(c.Steps)/(1-c.Momentum), c.nu/c.wide*c.Gradient.Clip*c.row*c.Rate*float64(c.Steps)/(1-c.Momentum)),
 		}
 		if c.Gradient.Laplace {
@@ -90,7 +94,7 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 		why["center"] = "rows cannot be centered here: that is for models with one margin over rows of numbers, with Gaussian noise and without batch"
 		if c.long > 0 {
 			rests = append(rests, fmt.Sprintf("center: the mean row, released with %g of the budget, would have noise of length %.3g, over the bound on a row", centerShare, c.long))
-			why["center"] = fmt.Sprintf("rows less their noisy mean, if its noise is at most %g of the bound on a row long; %g of the budget pays for it", autoCenter, centerShare)
+			why["center"] = fmt.Sprintf("rows less their noisy mean, if its noise is at most %g of the bound on a row long; %g of the budget pays for it; rate and clip then follow the shorter rows", autoCenter, centerShare)
 		}
 	}
 	rests = append(rests, "this read no record and charged nothing")

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -64,6 +65,9 @@ func WriteSummary(w io.Writer, i *runlog.Info, dir string) {
 			noise = "another multiplier in each step"
 		}
 		fmt.Fprintf(w, "Noise      %s, %s of %s\n", noise, steps(i.Result.Steps), i.Method)
+		if share := centerShare(i); share > 0 {
+			fmt.Fprintf(w, "Center     rows less their noisy mean, which took %.0f %% of the budget\n", 100*share)
+		}
 	}
 	if i.Result.Outcome != "done" {
 		fmt.Fprintf(w, "Ended      %s\n", i.Result.Outcome)
@@ -122,4 +126,16 @@ func steps(n int) string {
 		return "1 step"
 	}
 	return chart.Integer(n) + " steps"
+}
+
+// centerShare is the part of the budget that the mean row took, of μ², which adds up over Gaussian noise on all rows; 0: it was not asked.
+func centerShare(i *runlog.Info) float64 {
+	var config struct {
+		CenterNoise float64 `json:"center_noise"`
+	}
+	if json.Unmarshal(i.Config, &config) != nil || !(config.CenterNoise > 0) {
+		return 0
+	}
+	mean, all := 1/(config.CenterNoise*config.CenterNoise), float64(i.MaxSteps)/(i.NoiseMultiplier*i.NoiseMultiplier)
+	return mean / (mean + all)
 }

@@ -193,8 +193,11 @@ file. --resume DIR continues a run that was stopped or killed.
 				if err != nil {
 					return err
 				}
-				if workers.address != "" && spec.Hats == nil {
-					spec.Hats = new(int) // the workers encode, and know nothing of the method that would choose
+				if workers.address != "" {
+					spec.Uncentered = true // shards take no center from their rows
+					if spec.Hats == nil {
+						spec.Hats = new(int) // the workers encode, and know nothing of the method that would choose
+					}
 				}
 				if job, err = run.Prepare(spec); err != nil {
 					return err

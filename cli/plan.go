@@ -166,7 +166,6 @@ func jobOf(c *cobra.Command, args []string) (*run.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec.Uncentered = c.Flags().Changed("workers") // shards take no center from their rows
 	return run.Prepare(spec)
 }
 

@@ -33,7 +33,7 @@ type Public struct {
 	// Bytes says that the rows are images as bytes, whose gradients are summed in the units of those (ADR 43); false in
 	// runs written before.
 	Bytes bool `json:"bytes,omitempty"`
-	// Centered says that Mean is answered, and Grad with Centered (ADR 45); false in runs written before.
+	// Centered says that Mean is answered, and Grad with Centered (ADR 46); false in runs written before.
 	Centered bool `json:"centered,omitempty"`
 	// UnitRows is the most rows of a record where records are units of several rows, whose loss is the mean of their
 	// rows' losses; 0: a record is a row. Bounds on a record hold for both.

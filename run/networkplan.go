@@ -165,7 +165,7 @@ func (p *NetworkPlan) setOwners() error {
 	for i := range p.Owners {
 		o := &p.Owners[i]
 		o.Index, o.Facts = i, p.Job.Facts
-		o.Facts.Rows, o.Facts.Presence, o.Facts.Centered = rows, false, false // what owners agree on is without them (ADR 41, 45)
+		o.Facts.Rows, o.Facts.Presence, o.Facts.Centered = rows, false, false // what owners agree on is without them (ADR 41, 46)
 		if len(n.Rows) > 0 {
 			o.Facts.Rows = n.Rows[min(i, len(n.Rows)-1)]
 		}

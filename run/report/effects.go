@@ -52,6 +52,7 @@ func effectsOf(dir string) (*effects, error) {
 		Model   string          `json:"model"`
 		Classes []string        `json:"classes"`
 		W       []float64       `json:"w"`
+		Factor  float64         `json:"margin_factor"`
 		Schema  json.RawMessage `json:"schema"`
 	}
 	if err == nil {
@@ -81,6 +82,11 @@ func effectsOf(dir string) (*effects, error) {
 	}
 	if s.Norm == schema.NormL1 {
 		e.Norm = "L1"
+	}
+	if m.Factor > 0 {
+		for j := range m.W {
+			m.W[j] *= m.Factor
+		}
 	}
 	e.draw(s, m.W)
 	return e, nil

@@ -58,6 +58,10 @@ func TestEffects(t *testing.T) {
 	if l := e.Curves[2].Levels; len(l) != 3 || l[0].Value != "0" || l[0].Width != 0 || l[1].Value != number(2*middle) || l[2].Value != number(middle) || l[1].Name != "b" {
 		t.Errorf("bars %+v", l)
 	}
+	write("logistic", `1,0,3,0,0,0, 2, 5,7,6, 100],"margin_factor":0.5,"unused":[`)
+	if e, err := effectsOf(dir); err != nil || e.Curves[2].Levels[1].Value != number(middle) {
+		t.Errorf("bars of a model with a factor on its margins: %+v, %v", e, err)
+	}
 	x, y := numericEffect(s.Columns[0], []float64{1, 0, 3, 0, 0, 0})
 	for i, want := range map[int]float64{0: -1, len(x) / 4: -0.5 + 3, len(x) / 2: 0, len(x) - 1: 1} {
 		if math.Abs(y[i]-want) > 1e-12 || math.Abs(x[i]-8*float64(i)/float64(len(x)-1)) > 1e-12 {

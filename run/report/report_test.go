@@ -171,7 +171,7 @@ func TestFinished(t *testing.T) {
 		"Privacy report: adult", "20 November 2026, 09:30 UTC", "Finished. Guarantee: ε = 1, δ = 0.000001, add-or-remove",
 		"If one record were added to or removed from adult, the probability of any set of outcomes of this run would change by at most a factor of 2.719, plus 0.000001.",
 		"1 in 1,000,000", "The number of records is private too", "at most 54.7 % of the time; ε and δ alone would say 73.2 %", "μ = 0.235", "This says all that the curve does.", "ε = 2, δ = 0.000003719",
-		"ε by gdp", "ε by rdp", "0.000001 (this run)", "100 batches were charged of 100 planned steps",
+		"ε by gdp", "ε by rdp", "0.000001 (this run)", "100 batches were charged; 100 steps were planned",
 		"84.71 %", "16,281", "11,650", "not private: computed from the test rows without noise",
 		"Every encoded row has norm at most 1.", "columns: categorical1", "#gaussian-exact", "below 10⁻²⁰",
 		"a sum over the records with Gaussian noise, whose standard deviation is 42.5 times",
@@ -228,7 +228,7 @@ func TestReplaceOneAndPure(t *testing.T) {
 	plan(t, info, 100, e)
 	page := build(t, ran(t, info, 40, e))
 	wants(t, page, "If one record of adult were replaced by any other", "The number of records is public", "with ε = 0.5 and δ = 0, in both directions",
-		"a factor of 1.649.", "δ = 0 on a real machine", "They think two versions of one record equally likely", "40 batches were charged of 100 planned steps",
+		"a factor of 1.649.", "δ = 0 on a real machine", "They think two versions of one record equally likely", "40 batches were charged; 100 steps were planned",
 		"The plan costs ε = 0.25 and what was charged costs ε = 0.1;", "Laplace noise, whose scale is 400 times")
 	lacks(t, page, ", plus", "(this run)", "support the claim")
 }
@@ -319,7 +319,7 @@ func TestUnfinished(t *testing.T) {
 			t.Fatal(err)
 		}
 		page := build(t, dir)
-		wants(t, page, "This run is not finished.", phrase, "A crash cut off the end of its log", "17 batches were charged of 100", "The whole budget stays charged",
+		wants(t, page, "This run is not finished.", phrase, "A crash cut off the end of its log", "17 batches were charged; 100 steps were planned", "The whole budget stays charged",
 			"The run scored no test rows.", "model.jsonnot written yet", "This record does not hold the figure yet.")
 		lacks(t, page, "Finished. Guarantee", "support the claim")
 	}
@@ -329,7 +329,7 @@ func TestNoSteps(t *testing.T) {
 	info := asked(t)
 	info.Status, info.Result, info.Finished = runlog.Running, nil, nil
 	page := build(t, ran(t, info, 0, nil))
-	wants(t, page, "0 batches were charged of 100", "No step has been recorded", "Nothing has been charged yet.", "what was charged costs ε = 0;")
+	wants(t, page, "0 batches were charged; 100 steps were planned", "No step has been recorded", "Nothing has been charged yet.", "what was charged costs ε = 0;")
 	lacks(t, page, "support the claim")
 }
 

@@ -52,7 +52,8 @@ type view struct {
 	PlanEpsilon      string
 	Filter           bool // the costs were chosen during the run, within a filter
 	Charged, Planned string
-	Lost             int // batches charged whose answers are not in the log
+	Lost             int    // batches charged whose answers are not in the log
+	Center           string // the part of the budget that the mean row took; "": it was not asked
 
 	Spent, Rates, Norms template.HTML
 	Scores              []fact
@@ -103,6 +104,9 @@ func newView(info *runlog.Info, rec *runlog.Record) (*view, error) {
 	v.Status = statusWords(info, rec)
 	v.Lab = labWords(info)
 	v.Charged, v.Planned = integer(rec.Charged()), integer(info.MaxSteps)
+	if share := centerShare(info); share > 0 {
+		v.Center = fmt.Sprintf("%.0f %%", 100*share)
+	}
 	if info.Search == nil {
 		v.Lost = rec.Charged() - rec.Released
 	}

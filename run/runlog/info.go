@@ -118,9 +118,10 @@ type Search struct {
 	Winner string   `json:"winner"`
 	Score  float64  `json:"score"` // of the winner: accuracy or minus the root mean squared error on the test rows, or minus the noisy mean loss
 	By     string   `json:"score_by"`
-	Each   float64  `json:"each_epsilon"` // ε that each was trained at, its score included
-	Mean   float64  `json:"mean"`         // number of trainings on average
-	Among  []string `json:"among"`        // what they were drawn from, in the order of the plan
+	Noise  float64  `json:"score_noise,omitempty"` // standard deviation of the known noise in a noisy mean loss
+	Each   float64  `json:"each_epsilon"`          // ε that each was trained at, its score included
+	Mean   float64  `json:"mean"`                  // number of trainings on average
+	Among  []string `json:"among"`                 // what they were drawn from, in the order of the plan
 }
 
 // Result is how a run ended.

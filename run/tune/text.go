@@ -11,15 +11,16 @@ import (
 	"github.com/sottodp/sotto/method"
 )
 
-// scored describes a score.
-func scored(by string, score float64) string {
-	switch {
-	case by == ByLoss:
-		return fmt.Sprintf("mean loss about %.4g, by a charged noisy query", -score)
+// scored describes the winner's score.
+func (r *Result) scored() string {
+	switch score := r.Score; {
+	case r.By == ByLoss:
+		return fmt.Sprintf("mean loss %.3g ± %.2g by a charged noisy query (known noise, 95 %%), lower by chance since it is the best", -score, 1.96*r.Noise)
 	case score < 0:
 		return fmt.Sprintf("root mean squared error %.4g on the test rows", -score)
+	default:
+		return fmt.Sprintf("accuracy %.4g ± %.2g on the test rows (95 %%), higher by chance since it is the best", score, 1.96*math.Sqrt(score*(1-score)/float64(r.info.Result.Test.Rows)))
 	}
-	return fmt.Sprintf("accuracy %.4g on the test rows", score)
 }
 
 // Text states the cost of the search and what it leaves each candidate.
@@ -30,6 +31,9 @@ func (p *Plan) Text(w io.Writer) {
 	for _, c := range p.Candidates {
 		fmt.Fprintf(w, "           %-24s noise %.4g\n", c.Name, method.NoiseMultiplier(c.Job.Method))
 	}
+	if p.Score == ByLoss {
+		fmt.Fprintf(w, "Noise      a score has a standard deviation of %.2g: methods whose mean losses differ by less than %.2g look alike\n", p.Noise(), p.alike())
+	}
 	if u := p.Uncharged(); !math.IsInf(u, 1) {
 		fmt.Fprintf(w, "Uncharged  %.0f trainings at ε = %.4g each, with the best kept and no charge for the choice, are proven only ε = %.4g together\n", p.Mean, b.Epsilon, u)
 	}
@@ -37,7 +41,7 @@ func (p *Plan) Text(w io.Writer) {
 
 // Text prints the result for people.
 func (r *Result) Text(w io.Writer) {
-	fmt.Fprintf(w, "Winner     %s, of the %d in the list; %s\n", r.Winner, len(r.Among), scored(r.By, r.Score))
+	fmt.Fprintf(w, "Winner     %s, of the %d in the list; %s\n", r.Winner, len(r.Among), r.scored())
 	fmt.Fprintf(w, "Guarantee  ε = %.4g at δ = %v, %v, for any %s and the search as a whole; each candidate was trained at ε = %.4g\n", r.Budget.Epsilon, r.Budget.Delta, r.Budget.Adjacency, r.info.Whom(), r.Each)
 	fmt.Fprintf(w, "Model      %s\nReport     %s\n", filepath.Join(r.dir, runlog.ModelFile), filepath.Join(r.dir, runlog.ReportFile))
 }

@@ -67,6 +67,9 @@ type Plan struct {
 
 // Warnings are what a person should know before the search.
 func (p *Plan) Warnings() (all []string) {
+	if alike := p.alike(); alike > p.spread()/10 {
+		all = append(all, fmt.Sprintf("noise in a score hides differences in mean loss below %.2g; before training it is %.3g, and most lists of methods differ by less. `sotto fit` with method auto needs no search (docs/choosing.md)", alike, p.spread()))
+	}
 	for _, c := range p.Candidates {
 		for _, text := range c.Job.Warnings {
 			if !slices.Contains(all, text) {
@@ -81,6 +84,30 @@ func (p *Plan) Warnings() (all []string) {
 func (p *Plan) Whom() string {
 	s := p.Candidates[0].Job.Schema
 	return text.Whom(s.Unit, s.UnitRows)
+}
+
+// Noise is the standard deviation of the noise in a private score, which is known; 0 for scores on test rows.
+func (p *Plan) Noise() float64 {
+	facts := p.Candidates[0].Job.Facts
+	switch n := p.query.Noise.(type) {
+	case mech.Gaussian:
+		return n.Sigma * p.query.Bound / float64(facts.Rows)
+	case mech.Laplace:
+		return math.Sqrt2 * n.Scale * p.query.Bound / float64(facts.Rows)
+	}
+	return 0
+}
+
+// alike is the difference of two private scores that noise alone exceeds once in twenty times.
+func (p *Plan) alike() float64 { return 1.96 * math.Sqrt2 * p.Noise() }
+
+// spread is a public number that the scores of useful models do not differ by more than: the loss before training where
+// all records have the same, otherwise what a score is clipped to.
+func (p *Plan) spread() float64 {
+	if start := float64(p.Candidates[0].Job.Facts.StartLoss); start > 0 {
+		return math.Min(start, p.query.Bound)
+	}
+	return p.query.Bound
 }
 
 // New settles a search. It opens spec and schema and no data.
@@ -140,8 +167,13 @@ func New(file string, flags []run.Override, label string) (*Plan, error) {
 	if err := settle(p.Budget.Epsilon); err != nil {
 		return nil, err
 	}
-	p.Each, err = p.most(settle)
-	return p, err
+	if p.Each, err = p.most(settle); err != nil {
+		return nil, err
+	}
+	if alike := p.alike(); alike > p.spread() {
+		return fail("methods: the noise in a score hides differences in mean loss below %.2g, and useful models differ by at most %.3g: a coin would choose as well. A search takes more rows, a larger ε, or a test file with rows that need no protection; `sotto fit` with method auto needs no search", alike, p.spread())
+	}
+	return p, nil
 }
 
 // most is the largest ε of a candidate with which the search stays within the budget, to a hundredth. It
@@ -300,7 +332,7 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(strin
 		return nil, run.ErrDiverged
 	}
 	r := &Result{Run: info.ID, Budget: p.Budget, Candidate: &p.Candidates[best.index], info: info, seal: seal,
-		Search: runlog.Search{Winner: p.Candidates[best.index].Name, Score: score, By: p.Score, Each: p.Each, Mean: p.Mean}}
+		Search: runlog.Search{Winner: p.Candidates[best.index].Name, Score: score, By: p.Score, Noise: p.Noise(), Each: p.Each, Mean: p.Mean}}
 	for _, c := range p.Candidates {
 		r.Among = append(r.Among, c.Name)
 	}

@@ -3,6 +3,7 @@ package tune
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -72,6 +73,48 @@ func TestPlanKeepsTheBudget(t *testing.T) {
 		if scored.Score != ByLoss || tested.Score != ByTest || train(scored) >= scored.Each || train(tested) != tested.Each {
 			t.Errorf("%s: by %s at %v of %v, by %s at %v of %v", privacy, scored.Score, train(scored), scored.Each, tested.Score, train(tested), tested.Each)
 		}
+	}
+}
+
+// The noise that a plan states is that of its scores: over 100 trainings that stay at 0, in Gaussian and in Laplace noise, the
+// standard deviation of a score is within a third of it (seeds fixed; others would fail with a probability of 10⁻⁵).
+func TestNoiseOfScores(t *testing.T) {
+	race.Skip(t)
+	t.Parallel()
+	for _, privacy := range []string{"{epsilon: 1, delta: 1e-5, adjacency: add-or-remove}", "{epsilon: 2, delta: 0, adjacency: replace-one}"} {
+		p, _ := plan(t, "privacy: "+privacy+"\ntune: {mean: 1.001, methods: [{name: gd, steps: 1, rate: 1e-9}]}\n")
+		sum, square := 0.0, 0.0
+		const n = 100
+		for seed := range uint64(n) {
+			r, err := p.Run(t.Context(), noise.SeededStreams(seed), quiet)
+			if err != nil {
+				t.Fatal(err)
+			}
+			off := -r.Score - math.Ln2
+			sum, square = sum+off, square+off*off
+		}
+		if got, want := math.Sqrt(square/n), p.Noise(); math.Abs(got/want-1) > 0.33 || math.Abs(sum/n) > want/3 {
+			t.Errorf("%s: scores have a standard deviation of %.4g about %.4g; the plan says %.4g", privacy, got, sum/n, want)
+		}
+	}
+}
+
+// A search is refused where noise hides all that methods can differ by, and one warns where it hides a tenth. Scores on test
+// rows have no noise.
+func TestNoisySearch(t *testing.T) {
+	text := "privacy: {epsilon: %v, delta: 1e-5, adjacency: add-or-remove}\ntune: {mean: 5, methods: [{name: sgd, steps: 30}, nag]}\n"
+	file, _ := spec(t, fmt.Sprintf(text, 0.05))
+	if _, err := New(file, nil, ""); err == nil || !strings.Contains(err.Error(), "a coin would choose as well") {
+		t.Errorf("ε = 0.05: %v", err)
+	}
+	for epsilon, warned := range map[float64]bool{1: true, 8: false} {
+		p, _ := plan(t, fmt.Sprintf(text, epsilon))
+		if got := strings.Contains(strings.Join(p.Warnings(), "\n"), "noise in a score hides differences"); got != warned {
+			t.Errorf("ε = %v: warned %t, by differences below %.3g", epsilon, got, p.alike())
+		}
+	}
+	if p, _ := plan(t, fmt.Sprintf(text, 0.05)+"test: HELDOUT\n"); p.Noise() != 0 || len(p.Warnings()) > 0 {
+		t.Errorf("scores on test rows: noise %v, %q", p.Noise(), p.Warnings())
 	}
 }
 

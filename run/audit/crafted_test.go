@@ -44,14 +44,19 @@ func TestCraftedIsTight(t *testing.T) {
 	}
 }
 
-// One run tells the scale of its noise to ±4 %, with 95 % confidence, from 1,201 residuals on: parameters times steps. Clinic has 1,216 at ε = 1, and more
+// One run tells the scale of its noise to ±4 %, with 95 % confidence, from 1,201 residuals on: parameters times releases, which
+// are the steps and the mean row. Clinic has 1,216 at ε = 1, and more
 // at larger ε. That is a fact of the chi-square law, and not of the seed. The scale is within 11 % of what is charged: it is not in one seed of a million.
 func TestScaleOfOneRun(t *testing.T) {
 	width := func(lo, hi float64) float64 { return (hi - lo) / (hi + lo) } // half of it, over the middle
 	for _, name := range []string{"clinic", "adult"} {
 		for _, epsilon := range []string{"1", "4", "8"} {
 			job := example(t, name, epsilon)
-			residuals := job.Facts.Dim * method.MaxSteps(job.Method)
+			releases := method.MaxSteps(job.Method)
+			if auto, ok := job.Method.(method.Auto); ok && auto.Center == method.CenterMean {
+				releases++
+			}
+			residuals := job.Facts.Dim * releases
 			r := craft(t, job, 1, "", 1)
 			if got := width(r.Scale[0], r.Scale[1]); residuals < 1201 || got > 0.04 || math.Abs((r.Scale[0]+r.Scale[1])/2-1) > 0.11 {
 				t.Errorf("%s, ε = %s: %d residuals, the scale is known to ±%.4f: %v", name, epsilon, residuals, got, *r.Scale)

@@ -127,7 +127,7 @@ func TestMemory(t *testing.T) {
 		for try := 0; try < 8 && peak > bar; try++ {
 			c := sotto(t, "fit", "--data", f.Name(), "--schema", path, "--model", "logistic", "--epsilon", "1", "--delta", "1e-6", "--adjacency", "add-or-remove",
 				"--ledger", filepath.Join(dir, fmt.Sprintf("l-%s-%d.db", method, try)), "--out", filepath.Join(dir, fmt.Sprintf("run-%s-%d", method, try)),
-				"--set", "method.steps=200", "--set", method, "--json")
+				"--set", "method.steps=200", "--set", method, "--set", "hats=none", "--json")
 			out, err := c.Output()
 			if err != nil {
 				t.Fatal(err)

@@ -26,6 +26,9 @@ var bumpRules = []struct {
 	{8, 0.06, 80},
 }
 
+// bumpValues bounds the encoded table, in values of 4 bytes: bumps multiply its memory.
+const bumpValues = 1 << 29
+
 // Bumps chooses for the numeric columns that name no encoding; of pub they are linear.
 func (m Auto) Bumps(pub oracle.Public, columns int, terms Terms) (Bumps, error) {
 	switch {
@@ -46,6 +49,10 @@ func (m Auto) Bumps(pub oracle.Public, columns int, terms Terms) (Bumps, error) 
 		d := linear + float64(columns*r.count)
 		noise, rows := noise*math.Sqrt(d/linear), float64(pub.Rows)/d
 		why = fmt.Sprintf("with %d, d = %.0f, noise ν√d = %.3g (at most %g) and %.3g rows per feature (at least %g)", r.count, d, noise, r.noise, rows, r.rows)
+		if float64(pub.Rows)*d > bumpValues {
+			why = fmt.Sprintf("with %d, d = %.0f, and %d rows would take more than 2 GiB", r.count, d, pub.Rows)
+			continue
+		}
 		if noise <= r.noise && rows >= r.rows {
 			return Bumps{r.count, fmt.Sprintf("%d bumps beside each linear feature: %s", r.count, why)}, nil
 		}

@@ -36,6 +36,8 @@ func TestBumps(t *testing.T) {
 		{"many columns", adult, 50, budget(1, 1e-5), 0, "72.7 rows per feature (at least 80)"},
 		{"no free column", adult, 0, budget(1, 1e-5), 0, ""},
 		{"three classes", with(func(p *oracle.Public) { p.Classes, p.Dim = 3, 3*48 }), 5, budget(1, 1e-5), 16, "d = 128"},
+		{"many rows", with(func(p *oracle.Public) { p.Rows = 2e6 }), 20, budget(1, 1e-5), 8, "with 8, d = 208"},
+		{"more rows", with(func(p *oracle.Public) { p.Rows = 5e6 }), 20, budget(1, 1e-5), 0, "no bumps: with 8, d = 208, and 5000000 rows would take more than 2 GiB"},
 		{"few rows", with(func(p *oracle.Public) { p.Rows = 4000 }), 5, budget(3, 1e-5), 0, "45.5 rows per feature (at least 80)"},
 		{"no noise", adult, 5, method.Terms{Off: true}, 16, "ν√d = 0 "},
 		{"pure ε", adult, 5, budget(1, 0), 0, "no bumps: the rule is for rows held to an L2 norm and Gaussian noise"},

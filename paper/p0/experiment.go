@@ -145,8 +145,8 @@ type job struct {
 	group int
 }
 
-// jobs are the runs of Figures 1 to 4, of Figure 5 and of the ladder from rows and network of before to P0's; with pixels in [0, 1]
-// of the linear model, too.
+// jobs are the runs of Figures 1 to 4, of Figure 5 and of the ladder from the rows and the network of earlier builds to those
+// of P0; with pixels in [0, 1] of the linear model, too.
 func jobs(size Size, tasks []*task, ladder map[string]*task) (list []job, groups int, err error) {
 	add := func(t *task, c Curve, rates []float64) {
 		for _, c.Rate = range rates {

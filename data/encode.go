@@ -372,17 +372,10 @@ func (e *encoder) number(k *encColumn, i int, v float64) {
 	}
 	e.feature(k.offset, x)
 	if k.hats > 0 {
-		e.bumps(k, x)
+		j, left, right := schema.Bumps(k.hats, x)
+		e.feature(k.offset+1+j, left)
+		e.feature(k.offset+2+j, right)
 	}
-}
-
-// bumps adds the bumps of a column whose linear feature is x: bump j of k is 1 at its center, the j-th of k
-// points at equal distances from −1 to 1, and falls to 0 at the next ones. At most two are not 0; they sum to 1.
-func (e *encoder) bumps(k *encColumn, x float64) {
-	u := (x + 1) * (float64(k.hats-1) / 2) // centers are at 0, 1, …
-	j := min(int(u), k.hats-2)
-	e.feature(k.offset+1+j, 1-(u-float64(j)))
-	e.feature(k.offset+2+j, 1-(float64(j+1)-u))
 }
 
 func (e *encoder) categorical(k *encColumn, s string, none bool) Fault {

@@ -101,25 +101,6 @@ columns:
 	}
 }
 
-// TestHatsSum: bumps are from 0 to 1, at most two are not 0, and they sum to 1, wherever a value is.
-func TestHatsSum(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		k := encColumn{hats: rapid.IntRange(2, 64).Draw(t, "hats"), offset: 3}
-		x := rapid.OneOf(rapid.Float64Range(-1, 1), rapid.SampledFrom([]float64{-1, 1, 0, math.Nextafter(1, 0), math.Nextafter(-1, 0)})).Draw(t, "x")
-		var e encoder
-		e.bumps(&k, x)
-		var sum float64
-		for i, v := range e.val {
-			if sum += v; v <= 0 || v > 1 || e.col[i] < 4 || int(e.col[i]) > 3+k.hats {
-				t.Fatalf("bump %d is %v", e.col[i], v)
-			}
-		}
-		if len(e.val) < 1 || len(e.val) > 2 || math.Abs(sum-1) > 0x1p-50 {
-			t.Fatalf("%d bumps sum to %v", len(e.val), sum)
-		}
-	})
-}
-
 // TestRowRule: whatever the row, its values are multiples of the unit that fit a
 // float32, are not above the given ones in the project rule, and its norm,
 // rounded up, is within the bound.

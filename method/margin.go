@@ -171,3 +171,19 @@ func (m Auto) NoiseVariance(pub oracle.Public, curvature float64) float64 {
 	count := float64(m.Steps - first + 1)
 	return m.Gradient.Variance(pub) * square / (count * count)
 }
+
+// ParameterNoise is at most the standard deviation of the known noise in each parameter of a finished run's tail average, and in
+// each combination of parameters whose squares add up to 1; 0 where it is not known. Where the loss has curvature, it pulls noise
+// back. For a quadratic loss the bound is exact: with a curvature from 0 to 2(1+β)/η, u_k of NoiseVariance is
+// −η·Σ r^i·s^(k−1−i), over i < k, with rs = β and |r|, |s| ≤ 1, and no such sum is larger than that of r = 1, s = β,
+// which is no curvature. For other convex losses it is an approximation.
+func (m Auto) ParameterNoise(pub oracle.Public, obj Objective, last Step) float64 {
+	g := m.Gradient
+	if g.Off || g.Laplace || g.Clipping == ByValue || g.Batch != 0 && g.Batch != pub.Rows || last.T < m.Steps {
+		return 0
+	}
+	if last.Center != nil {
+		m, _ = m.around(pub, obj, last.Center)
+	}
+	return math.Sqrt(m.NoiseVariance(pub, 0))
+}

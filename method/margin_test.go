@@ -5,10 +5,13 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/methodtest"
 	"github.com/sottodp/sotto/method/reg"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
 )
 
 // output runs m and returns its tail average; each sees every step.
@@ -175,6 +178,37 @@ func TestNoMarginFactor(t *testing.T) {
 		m, pub := fine, facts
 		if change(&m, &pub); m.MarginFactor(pub, method.Objective{}) != nil {
 			t.Errorf("%s: found a factor", name)
+		}
+	}
+}
+
+// TestParameterNoise: no curvature at which the heavy ball is stable lets more noise into the output, and nothing is claimed of
+// noise that is not that of the formula.
+func TestParameterNoise(t *testing.T) {
+	t.Parallel()
+	facts := oracle.Public{Dim: 2, Rows: 100, NormBound: 1, Lipschitz: 1, Smooth: 0.25, Adjacency: privacy.AddRemove}
+	rapid.Check(t, func(t *rapid.T) {
+		m := method.Auto{
+			Steps: rapid.IntRange(1, 60).Draw(t, "steps"), Rate: rapid.Float64Range(0.1, 30).Draw(t, "rate"),
+			Momentum: rapid.Float64Range(0, 0.99).Draw(t, "momentum"), Gradient: method.Gradient{Clip: 0.5, Noise: 3},
+		}
+		bound := m.ParameterNoise(facts, method.Objective{}, method.Step{T: m.Steps})
+		curvature := rapid.Float64Range(0, 1).Draw(t, "curvature") * 2 * (1 + m.Momentum) / m.Rate
+		if noise := math.Sqrt(m.NoiseVariance(facts, curvature)); !(bound > 0) || noise > bound*(1+1e-9) {
+			t.Fatalf("noise %v with curvature %v, bound %v", noise, curvature, bound)
+		}
+	})
+	fine := method.Auto{Steps: 10, Rate: 1, Gradient: method.Gradient{Clip: 0.5, Noise: 3}}
+	for name, change := range map[string]func(*method.Auto, *method.Step){
+		"Laplace": func(m *method.Auto, _ *method.Step) { m.Gradient.Laplace = true },
+		"off":     func(m *method.Auto, _ *method.Step) { m.Gradient.Off = true },
+		"sampled": func(m *method.Auto, _ *method.Step) { m.Gradient.Batch = 10 },
+		"value":   func(m *method.Auto, _ *method.Step) { m.Gradient.Clipping = method.ByValue },
+		"stopped": func(_ *method.Auto, s *method.Step) { s.T = 9 },
+	} {
+		m, last := fine, method.Step{T: 10}
+		if change(&m, &last); m.ParameterNoise(facts, method.Objective{}, last) != 0 {
+			t.Errorf("%s: claims to know the noise", name)
 		}
 	}
 }

@@ -44,6 +44,8 @@ type File struct {
 
 	// MarginFactor is what predictions multiply margins by, where a model of two classes has one, above 0 and at most 1; none: 1.
 	MarginFactor float64 `json:"margin_factor,omitempty"`
+	// Noise is at most the standard deviation of the noise of training in each number of W, where it is known; 0: it is not.
+	Noise float64 `json:"noise,omitempty"`
 }
 
 // New makes the model whose parameters are f.Weights, after checking all of f.
@@ -65,6 +67,9 @@ func (f *File) New() (Model, error) {
 	}
 	if a := f.MarginFactor; a != 0 && (!m.Facts().OneMargin || len(f.Classes) == 0 || !(a > 0 && a <= 1)) {
 		return nil, fmt.Errorf("margin_factor is %v for %s; allowed is a number above 0 and at most 1, for models of two classes with one margin", a, f.Model)
+	}
+	if !(f.Noise >= 0) || math.IsInf(f.Noise, 0) {
+		return nil, fmt.Errorf("noise is %v; allowed is a finite number from 0", f.Noise)
 	}
 	offset := f.Offset
 	if f.MarginFactor != 0 {

@@ -46,8 +46,7 @@ type Session struct {
 	before   float64 // the part of a filter's limit that was charged by then
 	maxSteps int     // of the method
 	replays  int     // releases that a resume replays
-	factor   float64 // on the margins of the model; 0: none
-	offset   float64 // of the margins, where rows were centered
+	margins  margins // of the model
 	admitted bool    // the table was read for this run before
 	unlock   func()
 }
@@ -148,7 +147,7 @@ func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked io
 		return failed
 	}
 	w := walk.fold.W()
-	s.factor, s.offset = walk.factor(), walk.last.Offset(w)
+	s.margins = walk.margins()
 	_, err := s.Finish(ctx, w, steps, outcome, seconds)
 	return err
 }
@@ -200,7 +199,7 @@ func (s *Session) Finish(ctx context.Context, w []float64, steps int, outcome st
 	if j.Owner == nil {
 		r.SampleBound = numerics(j, r.Charged)
 	}
-	if !Finite(w...) || !Finite(s.offset) {
+	if !Finite(w...) || !Finite(s.margins.offset) {
 		r.Outcome = Diverged
 		return rec, errors.Join(s.settle(ctx, rec), ErrDiverged)
 	}
@@ -208,7 +207,7 @@ func (s *Session) Finish(ctx context.Context, w []float64, steps int, outcome st
 	if err != nil {
 		return nil, err
 	}
-	file.MarginFactor, file.Offset = s.factor, s.offset
+	s.margins.describe(file)
 	if err := model.Write(filepath.Join(s.Dir, runlog.ModelFile), file); err != nil {
 		return nil, err
 	}

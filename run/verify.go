@@ -279,25 +279,28 @@ func (v *Verification) replay(ctx context.Context) error {
 	}
 	kept := v.Record.Released
 	w := walk.fold.W()
-	offset := walk.last.Offset(w)
+	margins := walk.margins()
 	if oldest != nil {
 		kept -= oldest.Released
 	}
 	all := v.Info.Result != nil && again.steps == v.Info.Result.Steps && o.Replayed() == kept
 	if file == nil {
-		if !Finite(w...) || !Finite(offset) {
+		if !Finite(w...) || !Finite(margins.offset) {
 			again.outcome = Diverged
 		}
 		v.Say("replay", all && again.outcome == Diverged, "%s, replayed from %s to step %d by its releases, without data: the parameters are not finite, and the run made no model", v.Info.Method, start, again.steps)
 	} else {
-		worst := max(apart(w, file.W), apart([]float64{offset}, []float64{file.Offset}))
+		worst := max(apart(w, file.W), apart([]float64{margins.offset}, []float64{file.Offset}))
 		v.Say("replay", all && v.near(worst), "%s, replayed from %s to step %d by its releases, without data, gives the %d parameters of %s, the largest relative difference being %.3g",
 			v.Info.Method, start, again.steps, len(file.W), runlog.ModelFile, worst)
-		factor := walk.factor()
-		if v.near(math.Abs(factor-file.MarginFactor)) || file.MarginFactor == 0 { // the last is of an earlier version
-			factor = file.MarginFactor
+		if v.near(math.Abs(margins.factor-file.MarginFactor)) || file.MarginFactor == 0 { // the last is of an earlier version
+			margins.factor = file.MarginFactor
 		}
-		v.promise(file, factor, file.Offset)
+		if v.near(math.Abs(margins.noise-file.Noise)) || file.Noise == 0 { // likewise
+			margins.noise = file.Noise
+		}
+		margins.offset = file.Offset
+		v.promise(file, margins)
 	}
 	v.claim(again.claim)
 	return v.wrote(again)
@@ -309,8 +312,8 @@ func (v *Verification) refusals() bool {
 	return filtered || v.Info.Resumed() || v.Info.Result != nil && v.Info.Result.Outcome == method.OutOfBudget.String()
 }
 
-// promise: the model file claims this run's guarantee, and has that factor on its margins and that offset.
-func (v *Verification) promise(file *model.File, factor, offset float64) {
+// promise: the model file claims this run's guarantee, and says that of its margins.
+func (v *Verification) promise(file *model.File, margins margins) {
 	i := v.Info
 	var g Guarantee
 	found := *file
@@ -324,7 +327,8 @@ func (v *Verification) promise(file *model.File, factor, offset float64) {
 	}
 	want, fileErr := v.Job.File(file.W, claims)
 	if err = errors.Join(err, fileErr); err == nil {
-		want.Created, want.Lab, want.MarginFactor, want.Offset = file.Created, i.Lab, factor, offset
+		want.Created, want.Lab = file.Created, i.Lab
+		margins.describe(want)
 	}
 	if err == nil {
 		found.Guarantee, err = json.Marshal(g)

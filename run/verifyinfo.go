@@ -428,7 +428,7 @@ func (v *Verification) FinishOwner(ctx context.Context, l *ledger.Ledger) ([]Fin
 		if err != nil {
 			return nil, &InputError{"", err}
 		}
-		v.promise(file, 0, 0)
+		v.promise(file, margins{})
 	}
 	return v.Findings, v.ledger(ctx, l)
 }

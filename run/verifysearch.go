@@ -35,7 +35,7 @@ func (v *Verification) search(ctx context.Context, l *ledger.Ledger) ([]Finding,
 	if err != nil {
 		return nil, &InputError{"", err}
 	}
-	v.promise(file, 0, 0)
+	v.promise(file, margins{})
 	if err := v.searched(whole); err != nil {
 		return nil, err
 	}

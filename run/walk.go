@@ -8,6 +8,7 @@ import (
 	"iter"
 
 	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy"
@@ -37,25 +38,41 @@ type walk struct {
 	job  *Job
 	from *method.Checkpoint // nil: the beginning
 	fold *method.Averager
-	// margins finds the factor on the model's margins; nil: it has none.
-	margins *method.MarginFactor
-	last    method.Step
+	// factor finds that on the model's margins; nil: it has none.
+	factor *method.MarginFactor
+	last   method.Step
 }
 
 func (j *Job) walk(from *method.Checkpoint) *walk {
 	w := &walk{job: j, from: from, fold: j.Spec.Output.Averager(method.MaxSteps(j.Method), j.Facts.Dim)}
 	if m, ok := j.Method.(method.Auto); ok && from == nil && j.Spec.Output == method.TailAverage {
-		w.margins = m.MarginFactor(j.Facts, j.Objective)
+		w.factor = m.MarginFactor(j.Facts, j.Objective)
 	}
 	return w
 }
 
-// factor returns the factor on the margins of the output; 0: none.
-func (w *walk) factor() float64 {
-	if w.margins == nil {
-		return 0
+// margins are what a walk knows of the margins of its output.
+type margins struct {
+	factor float64 // on them; 0: none
+	offset float64 // of them, where rows were centered
+	noise  float64 // in each parameter; 0: not known
+}
+
+func (w *walk) margins() margins {
+	out := w.fold.W()
+	m := margins{offset: w.last.Offset(out)}
+	if w.factor != nil {
+		m.factor = w.factor.Of(out)
 	}
-	return w.margins.Of(w.fold.W())
+	if auto, ok := w.job.Method.(method.Auto); ok && w.job.Spec.Output == method.TailAverage {
+		m.noise = auto.ParameterNoise(w.job.Facts, w.job.Objective, w.last)
+	}
+	return m
+}
+
+// describe says it in a model file.
+func (m margins) describe(f *model.File) {
+	f.MarginFactor, f.Offset, f.Noise = m.factor, m.offset, m.noise
 }
 
 // walkFrom returns a walk from a state of a run log; nil is the beginning.
@@ -98,8 +115,8 @@ func (w *walk) steps(ctx context.Context, o oracle.Oracle) iter.Seq2[method.Step
 		for st, err := range steps {
 			if err == nil {
 				w.fold.Add(st)
-				if w.margins != nil {
-					w.margins.Add(st)
+				if w.factor != nil {
+					w.factor.Add(st)
 				}
 				w.last = st
 			}

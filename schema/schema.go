@@ -284,6 +284,15 @@ func (s *Schema) WithHats(hats int) *Schema {
 	return &t
 }
 
+// Bumps are the values of that many bumps, two or more, where the linear feature is x, from −1 to 1. Bump j is 1 at its center,
+// the j-th of so many points at equal distances from −1 to 1, and falls to 0 at the next ones: all are 0 but bump j and the
+// one after it, and these two sum to 1.
+func Bumps(hats int, x float64) (j int, left, right float64) {
+	u := (x + 1) * (float64(hats-1) / 2) // centers are at 0, 1, …
+	j = min(int(u), hats-2)
+	return j, 1 - (u - float64(j)), 1 - (float64(j+1) - u)
+}
+
 // ParseHats reads a number of bumps beside a linear feature.
 func ParseHats(text string) (hats int, ok bool) {
 	hats, err := strconv.Atoi(text)

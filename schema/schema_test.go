@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/schema/schematest"
@@ -202,6 +203,23 @@ func TestHats(t *testing.T) {
 	if _, err := FromJSON([]byte(text)); err == nil || !strings.Contains(err.Error(), "columns[1].hats: found a field that a column of type categorical") {
 		t.Errorf("bumps of levels: %v", err)
 	}
+}
+
+// TestHatsSum: bumps are from 0 to 1, at most two are not 0, and they sum to 1, wherever a value is; each is 1 at its center.
+func TestHatsSum(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		hats := rapid.IntRange(minHats, maxHats).Draw(t, "hats")
+		x := rapid.OneOf(rapid.Float64Range(-1, 1), rapid.SampledFrom([]float64{-1, 1, 0, math.Nextafter(1, 0), math.Nextafter(-1, 0)})).Draw(t, "x")
+		j, left, right := Bumps(hats, x)
+		if j < 0 || j > hats-2 || left < 0 || left > 1 || right < 0 || right > 1 || math.Abs(left+right-1) > 0x1p-50 {
+			t.Fatalf("bump %d of %d is %v, the next %v", j+1, hats, left, right)
+		}
+		center := rapid.IntRange(0, hats-1).Draw(t, "center")
+		j, left, right = Bumps(hats, 2*float64(center)/float64(hats-1)-1)
+		if at := []float64{left, right}; j > center || j < center-1 || math.Abs(at[center-j]-1) > 1e-12 {
+			t.Fatalf("at center %d of %d bump %d is %v, the next %v", center+1, hats, j+1, left, right)
+		}
+	})
 }
 
 // TestFree: columns that name no encoding are free, and WithHats gives bumps to these alone. JSON has no free columns.

@@ -25,6 +25,7 @@ type effects struct {
 	Factor, Least, Most string // by which a row's features are multiplied: of a row of middle size, of the largest, of the smallest
 	Projected           bool   // rows within the norm bound keep their features
 	Norm, Bound         string
+	Noise               string // half of the width of a level's band; "": not known
 	Curves              []curve
 	Rest                []fact // columns that are not drawn, and how far they move the margin
 }
@@ -53,6 +54,7 @@ func effectsOf(dir string) (*effects, error) {
 		Classes []string        `json:"classes"`
 		W       []float64       `json:"w"`
 		Factor  float64         `json:"margin_factor"`
+		Noise   float64         `json:"noise"`
 		Schema  json.RawMessage `json:"schema"`
 	}
 	if err == nil {
@@ -87,27 +89,34 @@ func effectsOf(dir string) (*effects, error) {
 		for j := range m.W {
 			m.W[j] *= m.Factor
 		}
+		m.Noise *= m.Factor
 	}
-	e.draw(s, m.W)
+	e.draw(s, m.W, bandWidth*m.Noise)
 	return e, nil
 }
 
-// draw makes the curves.
-func (e *effects) draw(s *schema.Schema, w []float64) {
+// bandWidth is half of the width of a band, in standard deviations of the noise.
+const bandWidth = 2
+
+// draw makes the curves. noise is half of the width of the band of a parameter; 0: there are no bands.
+func (e *effects) draw(s *schema.Schema, w []float64, noise float64) {
 	least, factor, most := factors(s)
 	e.Least, e.Factor, e.Most = number(least), number(factor), "more"
 	if !math.IsInf(most, 1) {
 		e.Most = number(most)
+	}
+	if noise > 0 {
+		e.Noise = number(noise * factor)
 	}
 	var plots []chart.Plot
 	var widest float64
 	at := 0
 	values := map[int][]float64{} // of curves with levels
 	for _, c := range s.Columns {
-		var x, y []float64
+		var x, y, band []float64
 		switch c.Type {
 		case schema.TypeNumeric:
-			x, y = numericEffect(c, w[at:at+1+c.Hats])
+			x, y, band = numericEffect(c, w[at:at+1+c.Hats])
 			at += 1 + c.Hats
 		case schema.TypeCategorical:
 			y = slices.Clone(w[at : at+len(c.Levels)])
@@ -123,6 +132,17 @@ func (e *effects) draw(s *schema.Schema, w []float64) {
 			y[i] = (y[i] - low) * factor
 		}
 		span := slices.Max(y)
+		if noise == 0 {
+			band = nil
+		}
+		lowest := 0.0 // of the band
+		for i := range band {
+			band[i] *= noise * factor
+			lowest = math.Min(lowest, y[i]-band[i])
+		}
+		for i := range band {
+			y[i] -= lowest
+		}
 		if len(e.Curves) == mostEffects {
 			e.Rest = append(e.Rest, fact{c.Name, number(span)})
 			continue
@@ -132,7 +152,7 @@ func (e *effects) draw(s *schema.Schema, w []float64) {
 			values[len(e.Curves)] = y
 		} else {
 			p := chart.Plot{ID: fmt.Sprintf("effect%d", len(e.Curves)), Title: "Effect of " + c.Name, XLabel: c.Name, YLabel: e.What,
-				Desc: fmt.Sprintf("How the %s moves with %s: by %s between its lowest and its highest point.", e.What, c.Name, number(span)), Lines: []chart.Line{{X: x, Y: y}}}
+				Desc: fmt.Sprintf("How the %s moves with %s: by %s between its lowest and its highest point.", e.What, c.Name, number(span)), Lines: []chart.Line{{X: x, Y: y, SD: band}}}
 			if c.Transform == schema.TransformLog1p {
 				p.LogX, p.XLabel = true, "1 + "+c.Name
 			}
@@ -166,8 +186,9 @@ func (e *effects) draw(s *schema.Schema, w []float64) {
 }
 
 // numericEffect is the effect of a numeric column at values from its lower to its upper bound, in its own units, or 1 +
-// them where the axis has decades. w are its parameters, those of the bumps behind the first.
-func numericEffect(c schema.Column, w []float64) (x, y []float64) {
+// them where the axis has decades. w are its parameters, those of the bumps behind the first. length is the root of the sum of the
+// squares of the features, by which noise in the parameters reaches the effect.
+func numericEffect(c schema.Column, w []float64) (x, y, length []float64) {
 	t, inverse := schema.Transform(c.Transform), func(v float64) float64 { return v }
 	switch c.Transform {
 	case schema.TransformLog1p:
@@ -183,22 +204,15 @@ func numericEffect(c schema.Column, w []float64) (x, y []float64) {
 	for i := range points + 1 {
 		share := float64(i) / float64(points)
 		linear := 2*share - 1
-		v := w[0] * linear
-		for j, b := range bumps(c.Hats, linear) {
-			v += w[1+j] * b
+		v, square := w[0]*linear, linear*linear
+		if c.Hats > 0 {
+			j, left, right := schema.Bumps(c.Hats, linear)
+			v += w[1+j]*left + w[2+j]*right
+			square += left*left + right*right
 		}
-		x, y = append(x, inverse(lo+share*(hi-lo))), append(y, v)
+		x, y, length = append(x, inverse(lo+share*(hi-lo))), append(y, v), append(length, math.Sqrt(square))
 	}
-	return x, y
-}
-
-// bumps are the values of k bumps where the linear feature is x, as docs/spec.md defines them.
-func bumps(k int, x float64) []float64 {
-	b := make([]float64, k)
-	for j := range b {
-		b[j] = math.Max(0, 1-math.Abs((x+1)*float64(k-1)/2-float64(j)))
-	}
-	return b
+	return x, y, length
 }
 
 // factors are the numbers by which the row rule multiplies the features of the largest possible row, of one between, and
@@ -226,8 +240,9 @@ func factors(s *schema.Schema) (least, middle, most float64) {
 			for i := range 257 {
 				x := float64(i)/128 - 1
 				v := size(x)
-				for _, b := range bumps(c.Hats, x) {
-					v += size(b)
+				if c.Hats > 0 {
+					_, left, right := schema.Bumps(c.Hats, x)
+					v += size(left) + size(right)
 				}
 				small, large = math.Min(small, v), math.Max(large, v)
 			}

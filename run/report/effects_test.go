@@ -62,13 +62,25 @@ func TestEffects(t *testing.T) {
 	if e, err := effectsOf(dir); err != nil || e.Curves[2].Levels[1].Value != number(middle) {
 		t.Errorf("bars of a model with a factor on its margins: %+v, %v", e, err)
 	}
-	x, y := numericEffect(s.Columns[0], []float64{1, 0, 3, 0, 0, 0})
+	if e.Noise != "" || strings.Contains(string(e.Curves[0].Plot), "band") {
+		t.Error("bands of a model whose noise is not known")
+	}
+	write("logistic", `1,0,3,0,0,0, 2, 5,7,6, 100],"noise":0.25,"margin_factor":0.5,"unused":[`)
+	if e, err := effectsOf(dir); err != nil || e.Noise != number(2*0.25*0.5*middle) || !strings.Contains(string(e.Curves[0].Plot), "band") || !strings.Contains(string(e.Curves[1].Plot), "band") {
+		t.Errorf("bands: %q, %v", e.Noise, err)
+	}
+	x, y, length := numericEffect(s.Columns[0], []float64{1, 0, 3, 0, 0, 0})
 	for i, want := range map[int]float64{0: -1, len(x) / 4: -0.5 + 3, len(x) / 2: 0, len(x) - 1: 1} {
 		if math.Abs(y[i]-want) > 1e-12 || math.Abs(x[i]-8*float64(i)/float64(len(x)-1)) > 1e-12 {
 			t.Errorf("age %v: %v, not %v", x[i], y[i], want)
 		}
 	}
-	if x, _ := numericEffect(s.Columns[1], []float64{2}); math.Abs(x[0]-1) > 1e-12 || math.Abs(x[len(x)-1]-1000) > 1e-9 {
+	for i, want := range map[int]float64{0: math.Sqrt2, len(x) / 4: math.Sqrt(0.25 + 1), len(x) / 2: 1, len(x) - 1: math.Sqrt2} {
+		if math.Abs(length[i]-want) > 1e-12 {
+			t.Errorf("age %v: features of length %v, not %v", x[i], length[i], want)
+		}
+	}
+	if x, _, _ := numericEffect(s.Columns[1], []float64{2}); math.Abs(x[0]-1) > 1e-12 || math.Abs(x[len(x)-1]-1000) > 1e-9 {
 		t.Errorf("money from %v to %v", x[0], x[len(x)-1])
 	}
 	if !strings.Contains(string(e.Curves[1].Plot), "1 + money") {
@@ -97,7 +109,7 @@ func TestManyEffects(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := &effects{What: "margin w·x"}
-	e.draw(s, make([]float64, s.Dim()))
+	e.draw(s, make([]float64, s.Dim()), 0)
 	if len(e.Curves) != mostEffects || len(e.Rest) != 2 || e.Rest[1] != (fact{"c31", "0"}) {
 		t.Errorf("%d curves, rest %v", len(e.Curves), e.Rest)
 	}

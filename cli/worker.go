@@ -85,7 +85,7 @@ the ε. Workers with the same file are refused, but rows that are in two files a
 A worker can be stopped and started at any time; the run waits for it. Several workers may hold the same shard: the first
 answer counts. A worker whose schema, model, adjacency or rows differ from the run's is told why and ends.
 (umask 077; head -c 32 /dev/urandom > key) makes a key.`,
-		Example: "  sotto fit sotto.yaml --workers nats://10.0.0.1:4222 --shards 2 --key key\n  sotto worker sotto.yaml --hub nats://10.0.0.1:4222 --key key --shard 1/2 --data part1.csv",
+		Example: "  sotto fit sotto.yaml --workers 10.0.0.1:4222 --shards 2 --key key\n  sotto worker sotto.yaml --hub 10.0.0.1:4222 --key key --shard 1/2 --data part1.csv",
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error
@@ -112,7 +112,7 @@ answer counts. A worker whose schema, model, adjacency or rows differ from the r
 	f := c.Flags()
 	addSomeSpecFlags(c, "any field of the spec, as in --set model.l2=0.01", "test", "test-labels", "method", "accountant", "output", "seed", "ledger", "out")
 	f.Bool("lab", false, "lab: the spec has a seed")
-	f.StringVar(&o.URL, "hub", "", "URL at which the coordinator listens (required)")
+	f.StringVar(&o.URL, "hub", "", "address at which the coordinator listens (required)")
 	f.StringVar(&key, "key", "", "file of the key that coordinator and workers share (required)")
 	f.StringVar(&shard, "shard", "", "the shard, as in 1/2 (required)")
 	f.BoolVar(&quiet, "quiet", false, "print only errors and warnings")

@@ -47,7 +47,7 @@ func TestWorkers(t *testing.T) {
 	words := bufio.NewReader(stderr)
 	line, err := words.ReadString('\n')
 	must(err)
-	url := regexp.MustCompile(`^waiting for the workers of 2 shards at (nats://\S+)\n$`).FindStringSubmatch(line)
+	url := regexp.MustCompile(`^waiting for the workers of 2 shards at (\S+)\n$`).FindStringSubmatch(line)
 	if url == nil {
 		t.Fatalf("the coordinator says %q", line)
 	}

@@ -222,9 +222,9 @@ var crypto = map[string][]string{
 	"crypto/hmac":      {"*"},
 	"crypto/subtle":    {"*"},
 	"crypto/rand":      {"data", "privacy/noise", "run", "run/access", "run/ledger", "gossip/transport"}, // the hashes of ids in memory; noise; run identities and tokens (R7); the key of the owner's sketches of tables; the ledger's mark key (R4); owners' keys
-	"crypto/ed25519":   {"gossip/transport"},                                                             // owners' signatures
-	"crypto/tls":       {"gossip/transport"},                                                             // the way to the hub
-	"crypto/x509":      {"gossip/transport"},                                                             // certificates of owners and hub
+	"crypto/ed25519":   {"gossip/transport", "run/shards"},                                               // owners' signatures; the proof of a shared key
+	"crypto/tls":       {"gossip/transport", "run/shards"},                                               // the way to the hub; of a worker to its coordinator
+	"crypto/x509":      {"gossip/transport", "run/shards"},                                               // certificates of owners and hub; those around the proof
 	"crypto/x509/pkix": {"gossip/transport"},
 	"crypto/aes":       {"data", "privacy/noise", "internal/bench", "oracle/remote"}, // hashes of raw rows (ADR 44); what shards and their coordinator seal (R22)
 	"crypto/cipher":    {"data", "privacy/noise", "internal/bench", "oracle/remote"},
@@ -610,7 +610,7 @@ func TestRules(t *testing.T) {
 		{"hash", "data/a.go", `import "crypto/sha256"`, ""},
 		{"secure bits", "privacy/noise/a.go", `import "crypto/rand"`, ""},
 		{"secure bits elsewhere", "method/a.go", `import "crypto/rand"`, "method/a.go: imports crypto/rand: allowed in data, privacy/noise, run, run/access, run/ledger, gossip/transport"},
-		{"keys", "run/a.go", `import "crypto/ed25519"`, "run/a.go: imports crypto/ed25519: allowed in gossip/transport"},
+		{"keys", "run/a.go", `import "crypto/ed25519"`, "run/a.go: imports crypto/ed25519: allowed in gossip/transport, run/shards"},
 		{"files", "method/schedule/a.go", `import "os"`, "method/schedule/a.go: imports os: a method computes"},
 		{"network", "method/a.go", `import "net/http"`, "method/a.go: imports net/http"},
 		{"files in run", "run/a.go", `import "os"`, ""},

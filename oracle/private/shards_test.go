@@ -9,7 +9,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/sottodp/sotto/data"
@@ -32,8 +31,6 @@ type farm struct {
 	cfg    private.Config
 	secret *remote.Secret
 	rough  *rand.Rand
-
-	mu     sync.Mutex
 	shards []*remote.Shard
 }
 
@@ -49,8 +46,6 @@ func newFarm(t testing.TB, cfg private.Config, tables []*data.Table, rough *rand
 
 func (f *farm) Shards() int  { return len(f.tables) }
 func (f *farm) Largest() int { return 1 << 20 }
-
-func (f *farm) Refused(_ context.Context, _ int, why *remote.Unfit) error { return why }
 
 func (f *farm) shard(i int) *remote.Shard {
 	if f.shards[i] == nil {
@@ -68,21 +63,27 @@ func (f *farm) shard(i int) *remote.Shard {
 	return f.shards[i]
 }
 
-func (f *farm) Ask(_ context.Context, i int, question []byte) ([]byte, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	question = bytes.Clone(question)
-	if f.rough.IntN(8) == 0 { // dies
-		f.shards[i] = nil
+func (f *farm) Ask(_ context.Context, questions [][]byte, take func(int, []byte) error) error {
+	for _, i := range f.rough.Perm(len(questions)) {
+		question := bytes.Clone(questions[i])
+		if f.rough.IntN(8) == 0 { // dies
+			f.shards[i] = nil
+		}
+		answer, err := f.shard(i).Answer(question)
+		if u := new(remote.Unfit); errors.As(err, &u) { // its worker goes
+			err = nil
+		}
+		if err == nil && f.rough.IntN(4) == 0 {
+			answer, err = f.shard(i).Answer(question) // asked again
+		}
+		if err == nil {
+			err = take(i, answer)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	answer, err := f.shard(i).Answer(question)
-	if u := new(remote.Unfit); errors.As(err, &u) { // its worker goes
-		err = nil
-	}
-	if err == nil && f.rough.IntN(4) == 0 {
-		answer, err = f.shard(i).Answer(question) // asked again
-	}
-	return answer, err
+	return nil
 }
 
 func (f *farm) open(t testing.TB) *remote.Shards {

@@ -38,8 +38,8 @@ type form struct {
 	Terms string // of a hello: what both sides must agree on, hashed, as JSON
 	Why   string // of a leave
 
-	Sampler typed
-	Clip    typed
+	Sampler sample.Sampler
+	Clip    clip.Rule
 	Views   oracle.Augmentation
 	Unit    float64 // of the sums: both sides know it, and it must be the same
 	Bound   float64 // of losses and their decreases
@@ -55,43 +55,69 @@ type turn struct {
 	From, Total int64 // the shard's own rows begin at From
 }
 
-// typed is a value, as JSON, with its type.
+// formText is a form as JSON: in place of the sampler and the clip rule, their types and values.
+type formText struct {
+	plainForm
+	Sampler, Clip typed
+}
+
+type plainForm form
+
 type typed struct{ Type, Value string }
 
-func typedOf(v any) (typed, error) {
+func (f form) MarshalJSON() (text []byte, err error) {
+	t := formText{plainForm: plainForm(f)}
+	if t.Sampler, err = typedOf(f.Sampler); err != nil {
+		return nil, err
+	}
+	if t.Clip, err = typedOf(f.Clip); err != nil {
+		return nil, err
+	}
+	return json.Marshal(t)
+}
+
+// UnmarshalJSON leaves out a sampler or clip rule that it does not know.
+func (f *form) UnmarshalJSON(text []byte) (err error) {
+	var t formText
+	if err = json.Unmarshal(text, &t); err != nil {
+		return err
+	}
+	*f = form(t.plainForm)
+	switch v := []byte(t.Sampler.Value); t.Sampler.Type {
+	case "sample.Full":
+		f.Sampler, err = as[sample.Full](v)
+	case "sample.Poisson":
+		f.Sampler, err = as[sample.Poisson](v)
+	case "sample.Fixed":
+		f.Sampler, err = as[sample.Fixed](v)
+	}
+	if err != nil {
+		return err
+	}
+	switch v := []byte(t.Clip.Value); t.Clip.Type {
+	case "clip.Norm":
+		f.Clip, err = as[clip.Norm](v)
+	case "clip.Value":
+		f.Clip, err = as[clip.Value](v)
+	case "clip.PerLayer":
+		f.Clip, err = as[clip.PerLayer](v)
+	case "clip.Lipschitz":
+		f.Clip, err = as[clip.Lipschitz](v)
+	}
+	return err
+}
+
+func typedOf(v any) (t typed, err error) {
+	if v == nil {
+		return t, nil
+	}
 	b, err := json.Marshal(v)
 	return typed{fmt.Sprintf("%T", v), string(b)}, err
 }
 
-func as[T any](t typed) (v T, err error) {
-	err = json.Unmarshal([]byte(t.Value), &v)
+func as[T any](text []byte) (v T, err error) {
+	err = json.Unmarshal(text, &v)
 	return v, err
-}
-
-func (t typed) sampler() (sample.Sampler, error) {
-	switch t.Type {
-	case "sample.Full":
-		return as[sample.Full](t)
-	case "sample.Poisson":
-		return as[sample.Poisson](t)
-	case "sample.Fixed":
-		return as[sample.Fixed](t)
-	}
-	return nil, fmt.Errorf("remote: a shard does not know the sampler %q", t.Type)
-}
-
-func (t typed) rule() (clip.Rule, error) {
-	switch t.Type {
-	case "clip.Norm":
-		return as[clip.Norm](t)
-	case "clip.Value":
-		return as[clip.Value](t)
-	case "clip.PerLayer":
-		return as[clip.PerLayer](t)
-	case "clip.Lipschitz":
-		return as[clip.Lipschitz](t)
-	}
-	return nil, fmt.Errorf("remote: a shard does not know the clip rule %q", t.Type)
 }
 
 // identity stands for a shard's rows and the terms under which they are read.
@@ -110,22 +136,19 @@ func asked(s *private.Sum) (q question, err error) {
 	if s.Of == private.Rows || s.Center != nil {
 		return q, errors.New("remote: shards sum no rows, and take no center from them")
 	}
-	q.form = form{Ask: s.Of, Unit: s.Unit, Views: s.Augmentation, Bound: s.Bound, Step: s.Step, Count: s.Len()}
+	q.form = form{Ask: s.Of, Clip: s.Clip, Unit: s.Unit, Views: s.Augmentation, Bound: s.Bound, Step: s.Step, Count: s.Len()}
 	for _, v := range [][]float64{s.W, s.Along, s.Steps} {
 		if v != nil {
 			q.vectors = append(q.vectors, v)
 		}
 	}
-	if s.Clip != nil {
-		q.Clip, err = typedOf(s.Clip)
-	}
-	return q, err
+	return q, nil
 }
 
 // sum is what the question asks for. The rows check that it fits the model, and that both sides use
 // one unit.
 func (q *question) sum() (s *private.Sum, err error) {
-	s = &private.Sum{Of: q.Ask, Unit: q.Unit, Augmentation: q.Views, Bound: q.Bound, Step: q.Step}
+	s = &private.Sum{Of: q.Ask, Clip: q.Clip, Unit: q.Unit, Augmentation: q.Views, Bound: q.Bound, Step: q.Step}
 	vectors := 1
 	switch q.Ask {
 	case private.Classes:
@@ -139,10 +162,7 @@ func (q *question) sum() (s *private.Sum, err error) {
 	for i, to := range []*[]float64{&s.W, &s.Along, &s.Steps}[:vectors] {
 		*to = q.vectors[i]
 	}
-	if q.Ask == private.Gradients || q.Ask == private.Hessians {
-		s.Clip, err = q.Clip.rule()
-	}
-	return s, err
+	return s, nil
 }
 
 // A formCache is the last form with its JSON.
@@ -172,32 +192,49 @@ func (c *formCache) decode(text []byte) (form, error) {
 	return c.form, nil
 }
 
-var turnSize = binary.Size(turn{})
+const turnSize = sha256.Size + len(noise.Key{}) + 3*8
 
-// encode writes the question, whose form has that JSON: the length of the JSON, itself, the turn, and the vectors, each with its
+func (t *turn) append(dst []byte) []byte {
+	dst = append(append(dst, t.Is[:]...), t.Key[:]...)
+	for _, v := range []int64{t.Batch, t.From, t.Total} {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(v))
+	}
+	return dst
+}
+
+// readTurn is the reverse, of turnSize bytes.
+func readTurn(b []byte) (t turn) {
+	b = b[copy(t.Is[:], b):]
+	b = b[copy(t.Key[:], b):]
+	for i, v := range []*int64{&t.Batch, &t.From, &t.Total} {
+		*v = int64(binary.LittleEndian.Uint64(b[8*i:]))
+	}
+	return t
+}
+
+// append writes the question, whose form has that JSON: the length of the JSON, itself, the turn, and the vectors, each with its
 // length before it.
-func (q *question) encode(form []byte) ([]byte, error) {
-	n := 4 + len(form) + turnSize
+func (q *question) append(dst, form []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(form)))
+	dst = q.turn.append(append(dst, form...))
 	for _, v := range q.vectors {
-		n += 4 + 8*len(v)
-	}
-	b := binary.LittleEndian.AppendUint32(make([]byte, 0, n), uint32(len(form)))
-	b, err := binary.Append(append(b, form...), binary.LittleEndian, &q.turn)
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range q.vectors {
-		b = binary.LittleEndian.AppendUint32(b, uint32(len(v)))
+		dst = binary.LittleEndian.AppendUint32(slices.Grow(dst, 4+8*len(v)), uint32(len(v)))
 		for _, x := range v {
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(x))
 		}
 	}
-	return b, nil
+	return dst
 }
 
 var errQuestion = errors.New("remote: a question that is none")
 
-func decodeQuestion(b []byte, forms *formCache) (*question, error) {
+// A reader reads questions, each into the memory of the one before.
+type reader struct {
+	forms formCache
+	q     question
+}
+
+func (r *reader) read(b []byte) (_ *question, err error) {
 	part := func(size int) ([]byte, error) {
 		if len(b) < 4 {
 			return nil, errQuestion
@@ -214,24 +251,26 @@ func decodeQuestion(b []byte, forms *formCache) (*question, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := new(question)
-	if q.form, err = forms.decode(text); err != nil {
+	q := &r.q
+	if q.form, err = r.forms.decode(text); err != nil {
 		return nil, err
 	}
-	n, err := binary.Decode(b, binary.LittleEndian, &q.turn)
-	if err != nil {
+	if len(b) < turnSize {
 		return nil, errQuestion
 	}
-	for b = b[n:]; len(b) > 0; {
+	q.turn, q.vectors = readTurn(b), q.vectors[:0]
+	for b = b[turnSize:]; len(b) > 0; {
 		p, err := part(8)
 		if err != nil {
 			return nil, err
 		}
-		v := make([]float64, len(p)/8)
+		k, n := len(q.vectors), len(p)/8
+		q.vectors = slices.Grow(q.vectors, 1)[:k+1]
+		v := slices.Grow(q.vectors[k][:0], n)[:n]
 		for i := range v {
 			v[i] = math.Float64frombits(binary.LittleEndian.Uint64(p[8*i:]))
 		}
-		q.vectors = append(q.vectors, v)
+		q.vectors[k] = v
 	}
 	return q, nil
 }

@@ -13,10 +13,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
+	"slices"
 
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/privacy/sample"
 )
 
 // A Carrier delivers sealed questions to shards and returns their answers. It may repeat a
@@ -24,8 +25,10 @@ import (
 type Carrier interface {
 	Shards() int  // how many there are
 	Largest() int // most bytes of a message
-	Ask(ctx context.Context, shard int, question []byte) (answer []byte, err error)
-	Refused(ctx context.Context, shard int, why *Unfit) error // of the worker that answered; nil asks again, another one
+	// Ask delivers question i to shard i, or none where it is empty, and hands an answer of each to take as it arrives, one at a
+	// time. If take returns an *Unfit, Ask waits for the answer of another worker; any other error ends it. The questions are
+	// the caller's again when it returns, an answer when take does.
+	Ask(ctx context.Context, questions [][]byte, take func(shard int, answer []byte) error) error
 }
 
 // Shards stand for a table whose rows are on machines of the same owner, each with a part, in the
@@ -39,9 +42,13 @@ type Shards struct {
 	is      [][sha256.Size]byte // what stands for each
 	forms   formCache
 	asked   uint64
-	sampler typed // of the sample, as its turn without From
+	sampler sample.Sampler // of the sample, as its turn without From
 	bought  turn
 	counts  []int64 // the sums that were last asked for
+
+	questions [][]byte // the last ones, whose memory the next ones use
+	waits     []bool   // for an answer to them
+	text      []byte   // of a question, or of an answer
 }
 
 // Open asks all shards who they are. Terms, each hashed, must be the same for them and the
@@ -58,6 +65,7 @@ func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Pub
 	if carrier.Shards() < 1 {
 		return nil, errors.New("remote: no shards")
 	}
+	s.questions, s.waits = make([][]byte, carrier.Shards()), make([]bool, carrier.Shards())
 	if most := largest(facts.Dim); most > carrier.Largest() {
 		return nil, fmt.Errorf("remote: messages of %d parameters have up to %d bytes; allowed are %d", facts.Dim, most, carrier.Largest())
 	}
@@ -65,17 +73,21 @@ func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Pub
 	if err != nil {
 		return nil, err
 	}
-	answers, err := s.ask(ctx, question{form: form{Ask: askHello, Terms: string(agreed)}})
+	rows := make([]int, carrier.Shards())
+	s.digests, s.is = make([][32]byte, len(rows)), make([][sha256.Size]byte, len(rows))
+	err = s.ask(ctx, question{form: form{Ask: askHello, Terms: string(agreed)}}, func(i int, answer []byte) error {
+		if len(answer) != 8+32 {
+			return errSealed
+		}
+		rows[i], s.digests[i] = int(binary.LittleEndian.Uint64(answer)), [32]byte(answer[8:])
+		s.is[i] = identity(s.digests[i], terms)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	for i, a := range answers {
-		if len(a) != 8+32 {
-			return nil, s.of(i, errSealed)
-		}
-		s.from[i+1] = s.from[i] + int(binary.LittleEndian.Uint64(a))
-		s.digests = append(s.digests, [32]byte(a[8:]))
-		s.is = append(s.is, identity(s.digests[i], terms))
+	for i, n := range rows {
+		s.from[i+1] = s.from[i] + n
 	}
 	return s, nil
 }
@@ -104,50 +116,66 @@ func (s *Shards) Format(f fmt.State, _ rune) { io.WriteString(f, "remote.Shards"
 
 // Draw implements private.Summer: the shards draw when they are asked.
 func (s *Shards) Draw(_ context.Context, d private.Draw) error {
-	sampler, err := typedOf(d.Sampler)
-	s.sampler, s.bought = sampler, turn{Key: d.Key, Batch: int64(d.Batch), Total: int64(d.Total)}
-	return err
+	s.sampler, s.bought = d.Sampler, turn{Key: d.Key, Batch: int64(d.Batch), Total: int64(d.Total)}
+	return nil
 }
 
-// ask asks all shards at once q, each for its own rows of the sample.
-func (s *Shards) ask(ctx context.Context, q question) ([][]byte, error) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	text, err := s.forms.encode(q.form)
+// ask asks all shards at once q, each for its own rows of the sample, and hands the answers to take as they arrive.
+func (s *Shards) ask(ctx context.Context, q question, take func(shard int, answer []byte) error) error {
+	form, err := s.forms.encode(q.form)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	n := s.carrier.Shards()
-	h := head{salt: s.session.salt, asked: s.asked, of: uint32(n)}
-	s.asked++
-	type answered struct {
-		shard int
-		text  []byte
-		err   error
-	}
-	done := make(chan answered, n)
-	for i := range n {
-		h, q := h, q
-		h.shard = uint32(i)
+	for i := range s.questions {
 		if q.Ask != askHello {
 			q.From, q.Is = int64(s.from[i]), s.is[i]
 		}
-		go func() {
-			text, err := s.askOne(ctx, h, &q, text)
-			done <- answered{i, text, err}
-		}()
+		s.text = q.append(s.text[:0], form)
+		s.questions[i] = seal(s.session.asks, s.questions[i][:0], s.head(i), s.text, nil)
+		s.waits[i] = true
 	}
-	texts := make([][]byte, n)
-	var failed error
-	for range n {
-		a := <-done
-		if a.err != nil && failed == nil {
-			failed = s.of(a.shard, a.err)
-			stop()
+	err = s.carrier.Ask(ctx, s.questions, func(i int, message []byte) error {
+		answer, err := s.open(i, message)
+		if err == nil {
+			s.waits[i] = false
+			err = take(i, answer)
 		}
-		texts[a.shard] = a.text
+		if err != nil {
+			return s.of(i, err)
+		}
+		return nil
+	})
+	s.asked++
+	if i := slices.Index(s.waits, true); i >= 0 && err == nil {
+		return s.of(i, errors.New("remote: no answer"))
 	}
-	return texts, failed
+	return err
+}
+
+// head is that of the next question to shard i.
+func (s *Shards) head(i int) head {
+	return head{salt: s.session.salt, asked: s.asked, shard: uint32(i), of: uint32(len(s.questions))}
+}
+
+// open returns the text of shard i's answer to its question. It is valid until the next.
+func (s *Shards) open(i int, message []byte) ([]byte, error) {
+	if h, err := readHead(message); err != nil || h != s.head(i) || !s.waits[i] { // a second answer would count rows twice
+		return nil, errSealed
+	}
+	text, err := unseal(s.session.answers, s.text[:0], message, s.questions[i])
+	if err != nil {
+		return nil, err
+	}
+	if s.text = text; len(text) == 0 {
+		return nil, errSealed
+	}
+	switch text[0] {
+	case answerGood:
+		return text[1:], nil
+	case answerUnfit:
+		return nil, &Unfit{string(text[1:])}
+	}
+	return nil, fmt.Errorf("%w: %s", ErrShard, text[1:])
 }
 
 // of adds to an error which shard it is about.
@@ -155,55 +183,19 @@ func (s *Shards) of(shard int, err error) error {
 	return fmt.Errorf("shard %d of %d: %w", shard+1, s.carrier.Shards(), err)
 }
 
-// askOne asks one shard q, whose form has that JSON.
-func (s *Shards) askOne(ctx context.Context, h head, q *question, form []byte) ([]byte, error) {
-	text, err := q.encode(form)
-	if err != nil {
-		return nil, err
-	}
-	message := seal(s.session.asks, h, text, nil)
-	for {
-		answer, err := s.carrier.Ask(ctx, int(h.shard), message)
-		if err != nil {
-			return nil, err
-		}
-		if got, err := readHead(answer); err != nil || got != h {
-			return nil, errSealed
-		}
-		text, err := unseal(s.session.answers, answer, message)
-		switch {
-		case err != nil:
-			return nil, err
-		case len(text) == 0:
-			return nil, errSealed
-		case text[0] == answerGood:
-			return text[1:], nil
-		case text[0] != answerUnfit:
-			return nil, fmt.Errorf("%w: %s", ErrShard, text[1:])
-		}
-		if err := s.carrier.Refused(ctx, int(h.shard), &Unfit{string(text[1:])}); err != nil {
-			return nil, err
-		}
-	}
-}
-
 // Dismiss tells the workers of these shards why they are not used. It waits until they have heard,
 // or the context ends.
 func (s *Shards) Dismiss(ctx context.Context, why string, shards ...int) error {
 	q := question{form: form{Ask: askLeave, Why: why}}
-	text, err := s.forms.encode(q.form)
-	if err == nil {
-		text, err = q.encode(text)
-	}
+	form, err := s.forms.encode(q.form)
 	if err != nil {
 		return err
 	}
-	var told sync.WaitGroup
+	questions := make([][]byte, len(s.questions))
 	for _, i := range shards {
-		h := head{salt: s.session.salt, asked: s.asked, shard: uint32(i), of: uint32(s.carrier.Shards())}
-		told.Go(func() { s.carrier.Ask(ctx, i, seal(s.session.asks, h, text, nil)) })
+		questions[i] = seal(s.session.asks, nil, s.head(i), q.append(nil, form), nil)
 	}
-	told.Wait()
+	s.carrier.Ask(ctx, questions, func(int, []byte) error { return nil })
 	s.asked++
 	return nil
 }
@@ -218,21 +210,9 @@ func (s *Shards) Sum(ctx context.Context, of *private.Sum) error {
 		return err
 	}
 	q.Sampler, q.turn = s.sampler, s.bought
-	answers, err := s.ask(ctx, q)
-	if err != nil {
-		return err
-	}
-	if cap(s.counts) < q.Count {
-		s.counts = make([]int64, q.Count)
-	}
-	s.counts = s.counts[:q.Count]
+	s.counts = slices.Grow(s.counts[:0], q.Count)[:q.Count]
 	clear(s.counts)
-	for i, a := range answers {
-		if err := decodeCounts(s.counts, a); err != nil {
-			return s.of(i, err)
-		}
-	}
-	return nil
+	return s.ask(ctx, q, func(_ int, answer []byte) error { return decodeCounts(s.counts, answer) })
 }
 
 // Take implements private.Summer.

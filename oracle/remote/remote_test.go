@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/sottodp/sotto/data"
@@ -42,22 +41,20 @@ type farm struct {
 	cfg    private.Config
 	terms  map[string][]byte
 	rows   *Shards
-	mu     sync.Mutex
 	shards []*Shard
+	times  int                                              // that an answer is taken
 	carry  func(shard int, question []byte) ([]byte, error) // nil: to the shards
 	asked  [][]byte
 	heard  [][]byte
 }
 
 func newFarm(t testing.TB, cfg private.Config, tables []*data.Table) *farm {
-	f := &farm{t: t, tables: tables, cfg: cfg, shards: make([]*Shard, len(tables)), terms: map[string][]byte{"schema": {1}, "model": {2}}}
+	f := &farm{t: t, tables: tables, cfg: cfg, shards: make([]*Shard, len(tables)), times: 1, terms: map[string][]byte{"schema": {1}, "model": {2}}}
 	return f
 }
 
 func (f *farm) Shards() int  { return len(f.tables) }
 func (f *farm) Largest() int { return 1 << 20 }
-
-func (f *farm) Refused(_ context.Context, _ int, why *Unfit) error { return why }
 
 func (f *farm) shard(i int) *Shard {
 	if f.shards[i] == nil {
@@ -78,9 +75,22 @@ func (f *farm) shard(i int) *Shard {
 	return f.shards[i]
 }
 
-func (f *farm) Ask(ctx context.Context, i int, question []byte) ([]byte, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *farm) Ask(_ context.Context, questions [][]byte, take func(int, []byte) error) error {
+	for i, q := range questions {
+		answer, err := f.askOne(i, q)
+		if err != nil {
+			return fmt.Errorf("shard %d of %d: %w", i+1, len(questions), err)
+		}
+		for range f.times {
+			if err := take(i, answer); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (f *farm) askOne(i int, question []byte) ([]byte, error) {
 	f.asked = append(f.asked, bytes.Clone(question))
 	if f.carry != nil {
 		return f.carry(i, question)
@@ -89,7 +99,7 @@ func (f *farm) Ask(ctx context.Context, i int, question []byte) ([]byte, error) 
 	if u := new(Unfit); errors.As(err, &u) { // its worker goes
 		err = nil
 	}
-	f.heard = append(f.heard, answer)
+	f.heard = append(f.heard, bytes.Clone(answer))
 	return answer, err
 }
 
@@ -226,12 +236,12 @@ func TestForgedShardMessages(t *testing.T) {
 		"another's secret": func(f *farm, i int, q []byte) ([]byte, error) {
 			h, _ := readHead(q)
 			s, err := other.session(h.salt)
-			return seal(s.answers, h, make([]byte, 1+8*4), q), err
+			return seal(s.answers, nil, h, make([]byte, 1+8*4), q), err
 		},
 		"too few sums": func(f *farm, i int, q []byte) ([]byte, error) {
 			h, _ := readHead(q)
 			s, err := secretOf(t, "farm").session(h.salt)
-			return seal(s.answers, h, make([]byte, 1+8*3), q), err
+			return seal(s.answers, nil, h, make([]byte, 1+8*3), q), err
 		},
 		"the answer to what a copy of the coordinator asked under that number": func(f *farm, i int, q []byte) ([]byte, error) {
 			h, _ := readHead(q)
@@ -239,20 +249,17 @@ func TestForgedShardMessages(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			text, err := unseal(s.asks, q, nil)
+			text, err := unseal(s.asks, nil, q, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var forms formCache
-			copied, err := decodeQuestion(text, &forms)
+			var r reader
+			copied, err := r.read(text)
 			if err != nil {
 				t.Fatal(err)
 			}
 			copied.Key = noise.Key{}
-			if text, err = copied.encode(forms.text); err != nil {
-				t.Fatal(err)
-			}
-			return straight(f, i, seal(s.asks, h, text, nil)), nil
+			return straight(f, i, seal(s.asks, nil, h, copied.append(nil, r.forms.text), nil)), nil
 		},
 		"no carrier": func(f *farm, i int, q []byte) ([]byte, error) { return nil, errors.New("the line is cut") },
 	} {
@@ -271,6 +278,16 @@ func TestForgedShardMessages(t *testing.T) {
 		if journal.charged != 2 || journal.released != 0 {
 			t.Errorf("%s: %d charges, %d releases", name, journal.charged, journal.released)
 		}
+	}
+
+	// A carrier that brings each answer twice, or none, is refused, too.
+	for _, times := range []int{0, 2} {
+		o, f, journal := sharded(t)
+		f.times = times
+		if err := askShards(t, o); err == nil || !strings.HasPrefix(err.Error(), "shard 1 of 3: ") || journal.released != 0 {
+			t.Errorf("answers taken %d times: %v, %d releases", times, err, journal.released)
+		}
+		o.Close()
 	}
 
 	// What a shard is asked by others than its coordinator it does not answer.

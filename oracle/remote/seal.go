@@ -101,15 +101,16 @@ func (s *Secret) session(salt [32]byte) (*session, error) {
 	return &session{salt, asks, answers}, err
 }
 
-// seal seals a question, or an answer to exactly that message: two copies of a coordinator, as of a
+// seal appends to dst a sealed question, or an answer to exactly that message: two copies of a coordinator, as of a
 // virtual machine, may ask two questions with one number.
-func seal(a cipher.AEAD, h head, text, to []byte) []byte {
-	message := h.append(make([]byte, 0, headSize+len(text)+a.Overhead()))
-	return a.Seal(message, nil, text, bound(message, to))
+func seal(a cipher.AEAD, dst []byte, h head, text, to []byte) []byte {
+	dst = h.append(slices.Grow(dst, headSize+len(text)+a.Overhead()))
+	return a.Seal(dst, nil, text, bound(dst[len(dst)-headSize:], to))
 }
 
-func unseal(a cipher.AEAD, message, to []byte) ([]byte, error) {
-	text, err := a.Open(nil, nil, message[headSize:], bound(message[:headSize], to))
+// unseal appends to dst the text of a message.
+func unseal(a cipher.AEAD, dst, message, to []byte) ([]byte, error) {
+	text, err := a.Open(dst, nil, message[headSize:], bound(message[:headSize], to))
 	if err != nil {
 		return nil, errSealed
 	}

@@ -36,10 +36,13 @@ type Shard struct {
 	cfg     ShardConfig
 	session *session
 	is      [sha256.Size]byte // what stands for its rows and terms
-	forms   formCache
+	reader  reader
 	drawnBy draw   // what the sample was drawn by
 	last    []byte // question
 	answer  []byte // to it
+
+	text   []byte // of the last question, then of the answer
+	counts []int64
 }
 
 // draw names a sample. Two of one session differ in the batch; those of a session and its copy, as
@@ -80,7 +83,7 @@ const (
 )
 
 // Answer answers a sealed question. An error says that the question is not from this shard's
-// coordinator; an *Unfit comes with the answer that tells the coordinator.
+// coordinator; an *Unfit comes with the answer that tells the coordinator. The answer is valid until the next question.
 func (s *Shard) Answer(message []byte) ([]byte, error) {
 	h, err := readHead(message)
 	if err != nil {
@@ -94,33 +97,36 @@ func (s *Shard) Answer(message []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if s.answer != nil && bytes.Equal(message, s.last) {
+	if len(s.answer) > 0 && bytes.Equal(message, s.last) {
 		return s.answer, nil // asked again
 	}
-	text, err := unseal(s.session.asks, message, nil)
+	text, err := unseal(s.session.asks, s.text[:0], message, nil)
 	if err != nil {
 		return nil, err
 	}
-	q, err := decodeQuestion(text, &s.forms)
+	s.text = text
+	q, err := s.reader.read(text)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := s.reply(h, q)
+	s.text, err = s.reply(h, q, s.text[:0])
 	var u *Unfit
 	switch {
 	case errors.As(err, &u):
-		answer = append([]byte{answerUnfit}, u.Why...)
+		s.text = append([]byte{answerUnfit}, u.Why...)
 	case err != nil: // a mistake in what both were given, which is public
-		answer = append([]byte{answerFailed}, err.Error()...)
+		s.text = append([]byte{answerFailed}, err.Error()...)
 	}
-	s.last, s.answer = bytes.Clone(message), seal(s.session.answers, h, answer, message)
+	s.last = append(s.last[:0], message...)
+	s.answer = seal(s.session.answers, s.answer[:0], h, s.text, message)
 	if u != nil {
 		return s.answer, u
 	}
 	return s.answer, nil
 }
 
-func (s *Shard) reply(h head, q *question) ([]byte, error) {
+// reply writes the answer to dst.
+func (s *Shard) reply(h head, q *question, dst []byte) ([]byte, error) {
 	switch q.Ask {
 	case askLeave:
 		return nil, &Unfit{q.Why}
@@ -134,7 +140,7 @@ func (s *Shard) reply(h head, q *question) ([]byte, error) {
 				return nil, &Unfit{"found another " + term + " than the coordinator's; allowed is the same"}
 			}
 		}
-		return append(binary.LittleEndian.AppendUint64([]byte{answerGood}, uint64(s.cfg.Rows.Rows())), s.cfg.Digest[:]...), nil
+		return append(binary.LittleEndian.AppendUint64(append(dst, answerGood), uint64(s.cfg.Rows.Rows())), s.cfg.Digest[:]...), nil
 	}
 	if q.Is != s.is {
 		return nil, &Unfit{"found other rows, or another schema, model or adjacency, than those of the worker that the run began with; allowed are the same for all workers of one shard"}
@@ -149,9 +155,9 @@ func (s *Shard) reply(h head, q *question) ([]byte, error) {
 	if err := s.cfg.Rows.Sum(context.Background(), sum); err != nil {
 		return nil, err
 	}
-	counts := make([]int64, sum.Len())
-	s.cfg.Rows.Take(counts, 0)
-	return encodeCounts(append(make([]byte, 0, 1+8*len(counts)), answerGood), counts), nil
+	s.counts = slices.Grow(s.counts[:0], sum.Len())[:sum.Len()]
+	s.cfg.Rows.Take(s.counts, 0)
+	return encodeCounts(append(slices.Grow(dst, 1+8*len(s.counts)), answerGood), s.counts), nil
 }
 
 // draw draws the sample of the question's batch, of which the rows take their part. It is the same
@@ -161,11 +167,10 @@ func (s *Shard) draw(h head, q *question) error {
 	if by == s.drawnBy {
 		return nil
 	}
-	sampler, err := q.Sampler.sampler()
-	if err != nil {
-		return err
+	if q.Sampler == nil {
+		return errors.New("remote: found a sampler that this shard does not know; both need the same version of Sotto")
 	}
-	if err := s.cfg.Rows.Draw(context.Background(), private.Draw{Sampler: sampler, Key: by.key, Batch: int(q.Batch), Total: int(q.Total), From: int(q.From)}); err != nil {
+	if err := s.cfg.Rows.Draw(context.Background(), private.Draw{Sampler: q.Sampler, Key: by.key, Batch: int(q.Batch), Total: int(q.Total), From: int(q.From)}); err != nil {
 		return err
 	}
 	s.drawnBy = by

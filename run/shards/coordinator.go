@@ -2,16 +2,15 @@ package shards
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 
 	"github.com/sottodp/sotto/oracle/remote"
 	"github.com/sottodp/sotto/run"
@@ -19,167 +18,291 @@ import (
 
 // Times of a coordinator.
 const (
-	serverStart = 30 * time.Second
-	askAgain    = time.Second // without an answer, or four times the longest so far; then twice as long each time, up to
-	askLast     = time.Minute
-	lookAgain   = 100 * time.Millisecond // for a shard without a worker
-	tellAfter   = 3 * time.Second        // that a shard has no worker
-	goodbye     = 2 * time.Second        // for workers to go
+	tellAfter = 3 * time.Second // that a shard has no worker, or is slow: without an answer, or four times the longest so far, up to
+	tellLast  = time.Minute
+	askAgain  = 100 * time.Millisecond // after a worker that is not the right one
+	goodbye   = 2 * time.Second        // for workers to go
 )
-
-// largest message, in bytes: of two vectors of four million parameters, or a Hessian of the most that have one.
-const largest = 72 << 20
 
 // A Coordinator carries sealed messages of remote.Shards between a run and its shards.
 type Coordinator struct {
 	URL string // where workers find it
 
-	server *server.Server
-	nc     *nats.Conn
-	count  int
-	notice func(string)
+	key      *Key
+	listener net.Listener
+	posts    []post
+	notice   func(string)
+	open     context.Context // ends with the connections
+	close    context.CancelFunc
+	running  sync.WaitGroup
 
-	mu   sync.Mutex
-	long time.Duration // the longest answer so far
+	asking  sync.Mutex
+	answers chan answer   // room for one of each shard
+	longest time.Duration // until all answers, so far
 }
 
-// Listen opens the coordinator's side at an address, nats://HOST:PORT or HOST:PORT, port 0 for one that the system chooses. Notice
+type answer struct {
+	shard int
+	text  []byte
+}
+
+// A post has the workers of one shard, and the question to it.
+type post struct {
+	shard   int
+	answers chan<- answer // has room
+
+	mu       sync.Mutex // guards what follows, and sending to the workers
+	workers  []*link
+	question []byte
+	number   uint64 // of the question, from 1
+	waiting  bool   // for its answer
+	told     string // why the terminal was told that it takes long
+}
+
+// Listen opens the coordinator's side at an address, HOST:PORT or nats://HOST:PORT, port 0 for one that the system chooses. Notice
 // is told what the person at the terminal waits for.
 func Listen(address string, count int, key *Key, notice func(string)) (*Coordinator, error) {
 	host, port, err := place(address)
 	if err != nil {
 		return nil, &run.InputError{Where: "--workers", Err: err}
 	}
-	free, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port))) // the server would try for long
+	config := net.ListenConfig{KeepAliveConfig: keepAlive}
+	listener, err := config.Listen(context.Background(), "tcp", net.JoinHostPort(host, port))
 	if err != nil {
 		return nil, &run.InputError{Where: "--workers", Err: fmt.Errorf("found %q, where nothing can listen (%w); allowed is an address of this machine that is free", address, err)}
 	}
-	free.Close()
-	if port == 0 {
-		port = server.RANDOM_PORT
+	c := &Coordinator{URL: listener.Addr().String(), key: key, listener: listener, posts: make([]post, count), notice: notice, answers: make(chan answer, count)}
+	if _, port, err = net.SplitHostPort(c.URL); err == nil && host != "" {
+		c.URL = net.JoinHostPort(host, port)
 	}
-	s, err := server.NewServer(&server.Options{
-		ServerName: "sotto", Host: host, Port: port, NoSigs: true, NoLog: true,
-		MaxPayload: largest, MaxPending: 4 * largest, WriteDeadline: 10 * time.Second, Nkeys: []*server.NkeyUser{{Nkey: key.name}},
+	for i := range c.posts {
+		c.posts[i].shard, c.posts[i].answers = i, c.answers
+	}
+	c.open, c.close = context.WithCancel(context.Background())
+	c.running.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			switch {
+			case err == nil:
+				c.running.Go(func() { c.serve(conn) })
+			case c.open.Err() != nil || errors.Is(err, net.ErrClosed):
+				return
+			default: // too many open files, say
+				time.Sleep(askAgain)
+			}
+		}
 	})
-	if err != nil {
-		return nil, err
-	}
-	s.Start()
-	if !s.ReadyForConnections(serverStart) {
-		s.Shutdown()
-		return nil, fmt.Errorf("--workers %s: the server did not start", address)
-	}
-	nc, err := nats.Connect("", nats.InProcessServer(s), nats.Nkey(key.name, key.user.Sign))
-	if err != nil {
-		s.Shutdown()
-		return nil, err
-	}
-	c := &Coordinator{URL: s.ClientURL(), server: s, nc: nc, count: count, notice: notice}
-	if _, err := nc.Subscribe(countSubject, func(m *nats.Msg) { m.Respond([]byte(strconv.Itoa(count))) }); err != nil {
-		c.Close(false)
-		return nil, err
-	}
 	return c, nil
 }
 
+// serve receives the answers of a worker.
+func (c *Coordinator) serve(conn net.Conn) {
+	defer conn.Close()
+	defer context.AfterFunc(c.open, func() { conn.Close() })()
+	l, err := newLink(c.open, tls.Server(conn, c.key.proof))
+	if err != nil {
+		return
+	}
+	if err := l.send(uint64(len(c.posts)), nil); err != nil {
+		return
+	}
+	shard, _, err := l.receive()
+	if err != nil || shard >= uint64(len(c.posts)) {
+		return
+	}
+	l.greeted()
+	p := &c.posts[shard]
+	p.join(l)
+	defer p.leave(l)
+	for {
+		number, text, err := l.receive()
+		if err != nil {
+			return
+		}
+		p.heard(l, number, text)
+	}
+}
+
+func (p *post) join(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.workers = append(p.workers, l)
+	if p.waiting {
+		p.send(l)
+	}
+}
+
+func (p *post) leave(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.workers = slices.DeleteFunc(p.workers, func(other *link) bool { return other == l })
+}
+
+// ask sends a question to all workers, but for those that still have one: they get it later.
+func (p *post) ask(question []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.question, p.waiting, p.told = question, true, ""
+	p.number++
+	for _, l := range p.workers {
+		if !l.owes {
+			p.send(l)
+		}
+	}
+}
+
+// send sends the question to a worker, which takes a short one without waiting, since it has no other.
+func (p *post) send(l *link) {
+	l.owes = true
+	if err := l.send(p.number, p.question); err != nil {
+		l.conn.Close() // it leaves
+	}
+}
+
+// heard takes a worker's answer, if it is the first to the question.
+func (p *post) heard(l *link, number uint64, text []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l.owes = false
+	switch {
+	case !p.waiting:
+	case number == p.number:
+		p.waiting = false
+		p.answers <- answer{p.shard, text}
+	default: // to an earlier question
+		p.send(l)
+	}
+}
+
+// withdraw ends the question.
+func (p *post) withdraw() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.question, p.waiting = nil, false
+}
+
+// late says why the question still waits, if that is news.
+func (p *post) late() (why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case !p.waiting:
+	case len(p.workers) == 0:
+		why = " is not there; waiting for its worker"
+	default:
+		why = " is slow to answer"
+	}
+	if why == p.told {
+		return ""
+	}
+	p.told = why
+	return why
+}
+
 // Shards implements remote.Carrier.
-func (c *Coordinator) Shards() int { return c.count }
+func (c *Coordinator) Shards() int { return len(c.posts) }
 
 // Largest implements remote.Carrier.
 func (c *Coordinator) Largest() int { return largest }
 
-// Ask implements remote.Carrier: it asks until there is an answer. It waits for a shard without a worker,
-// and asks a silent one again with the same bytes, hence the same key of the sample.
-func (c *Coordinator) Ask(ctx context.Context, shard int, question []byte) ([]byte, error) {
-	began, told := time.Now(), ""
-	tell := func(what string) {
-		if told != what && c.notice != nil {
-			c.notice(fmt.Sprintf("shard %d of %d %s", shard+1, c.count, what))
-		}
-		told = what
-	}
-	for patience := c.patience(); ; {
-		asked := time.Now()
-		brief, stop := context.WithTimeout(ctx, patience)
-		m, err := c.nc.RequestWithContext(brief, subject(shard), question)
-		stop()
-		switch {
-		case err == nil:
-			c.took(time.Since(asked))
-			return m.Data, nil
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case errors.Is(err, nats.ErrNoResponders):
-			if time.Since(began) > tellAfter {
-				tell("is not there; waiting for its worker")
-			}
-			select {
-			case <-time.After(lookAgain):
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-		case errors.Is(err, context.DeadlineExceeded):
-			tell("is slow to answer; it is asked again")
-			patience = min(2*patience, askLast)
-		default:
-			return nil, err
+// Ask implements remote.Carrier: it waits until there are answers. A worker that comes meanwhile gets the same bytes, hence the same
+// key of the sample.
+func (c *Coordinator) Ask(ctx context.Context, questions [][]byte, take func(shard int, answer []byte) error) error {
+	c.asking.Lock()
+	defer c.asking.Unlock()
+	began, left := time.Now(), 0
+	for i, q := range questions {
+		if len(q) > 0 {
+			c.posts[i].ask(q)
+			left++
 		}
 	}
+	defer c.withdraw()
+	late := time.NewTimer(max(tellAfter, min(4*c.longest, tellLast)))
+	defer late.Stop()
+	for left > 0 {
+		select {
+		case a := <-c.answers:
+			err := take(a.shard, a.text)
+			var unfit *remote.Unfit
+			switch {
+			case err == nil:
+				left--
+			case errors.As(err, &unfit): // the worker knows why and ends
+				c.tell(a.shard, fmt.Sprintf(": its worker is sent away: %v. Waiting for the right one", unfit))
+				c.posts[a.shard].ask(questions[a.shard])
+			default:
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-late.C:
+			for i := range c.posts {
+				if why := c.posts[i].late(); why != "" {
+					c.tell(i, why)
+				}
+			}
+			late.Reset(tellAfter)
+		}
+	}
+	c.longest = max(c.longest, time.Since(began))
+	return nil
 }
 
-// Refused implements remote.Carrier: the worker knows why and ends. The run waits for another worker.
-func (c *Coordinator) Refused(ctx context.Context, shard int, why *remote.Unfit) error {
+func (c *Coordinator) tell(shard int, what string) {
 	if c.notice != nil {
-		c.notice(fmt.Sprintf("shard %d of %d: its worker is sent away: %v. Waiting for the right one", shard+1, c.count, why))
+		c.notice(fmt.Sprintf("shard %d of %d%s", shard+1, len(c.posts), what))
 	}
-	select {
-	case <-time.After(lookAgain):
-	case <-ctx.Done():
+}
+
+// withdraw ends all questions.
+func (c *Coordinator) withdraw() {
+	for i := range c.posts {
+		c.posts[i].withdraw()
 	}
-	return ctx.Err()
+	for len(c.answers) > 0 {
+		<-c.answers
+	}
 }
 
-func (c *Coordinator) patience() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return max(askAgain, min(4*c.long, askLast))
-}
-
-func (c *Coordinator) took(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.long = max(c.long, d)
-}
-
-// Close ends the connection to the workers. If the run is done, it ends the workers first; otherwise they wait
+// Close ends the connections to the workers. If the run is done, it ends the workers first; otherwise they wait
 // for it to resume.
 func (c *Coordinator) Close(done bool) {
+	c.listener.Close()
 	if done {
-		c.nc.Publish(doneSubject, nil)
-		c.nc.Flush()
+		for i := range c.posts {
+			c.posts[i].dismiss()
+		}
+		gone := make(chan struct{})
+		go func() {
+			c.running.Wait()
+			close(gone)
+		}()
+		select {
+		case <-gone:
+		case <-time.After(goodbye):
+		}
 	}
-	for began := time.Now(); done && c.server.NumClients() > 1 && time.Since(began) < goodbye; { // until they have heard it
-		time.Sleep(time.Millisecond)
+	c.close()
+	c.running.Wait()
+}
+
+// over is the number of the message that ends a worker.
+const over = 0
+
+func (p *post) dismiss() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.workers {
+		l.send(over, nil)
 	}
-	c.nc.Close()
-	c.server.Shutdown()
-	c.server.WaitForShutdown()
 }
 
 // place returns the host and the port of an address.
-func place(address string) (host string, port int, err error) {
-	host, number, err := net.SplitHostPort(strings.TrimPrefix(address, "nats://"))
-	n, wrong := strconv.ParseUint(number, 10, 16)
-	if err != nil || wrong != nil {
-		return "", 0, fmt.Errorf("found %q; allowed is a host and a port, as in nats://127.0.0.1:4222", address)
+func place(address string) (host, port string, err error) {
+	host, port, err = net.SplitHostPort(strings.TrimPrefix(address, "nats://"))
+	if _, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil {
+		return "", "", fmt.Errorf("found %q; allowed is a host and a port, as in 127.0.0.1:4222", address)
 	}
-	return host, int(n), nil
+	return host, port, nil
 }
-
-func subject(shard int) string { return "sotto.ask." + strconv.Itoa(shard) }
-
-const (
-	doneSubject  = "sotto.done"
-	countSubject = "sotto.count" // of shards, for workers that ask
-)

@@ -1,13 +1,15 @@
 package shards
 
 import (
+	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"math/big"
 	"os"
-
-	"github.com/nats-io/nkeys"
 
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/oracle/remote"
@@ -18,8 +20,7 @@ import (
 // A Key is what the machines of a run share: they prove to each other that they have it, and seal with it.
 type Key struct {
 	Secret *remote.Secret
-	user   nkeys.KeyPair // at the coordinator's server; its seed never passes over the line
-	name   string
+	proof  *tls.Config // of a connection between two of them
 }
 
 // ReadKey reads a key file: remote.SecretSize random bytes that only its owner may read. An error in the
@@ -52,17 +53,38 @@ func ReadKey(path string) (*Key, error) {
 	if err != nil {
 		return fail("found a key of %d bytes; allowed are %d", len(b), remote.SecretSize)
 	}
-	user, err := nkeys.FromRawSeed(nkeys.PrefixByteUser, userSeed(b))
+	proof, err := proofOf(b)
+	return &Key{secret, proof}, err
+}
+
+// errOtherKey says that the other side of a connection holds another key.
+var errOtherKey = errors.New("found a coordinator or worker with another key")
+
+// proofOf returns the configuration of TLS 1.3 by which both sides prove that they hold the key: each signs the handshake by the one
+// Ed25519 key that is derived from it. The certificates around it say nothing more.
+func proofOf(key []byte) (*tls.Config, error) {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("sotto/shards/2 connection"))
+	private := ed25519.NewKeyFromSeed(mac.Sum(nil))
+	public := private.Public().(ed25519.PublicKey)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	certificate, err := x509.CreateCertificate(nil, template, template, public, private)
 	if err != nil {
 		return nil, err
 	}
-	name, err := user.PublicKey()
-	return &Key{secret, user, name}, err
-}
-
-// userSeed derives the seed of the user's Ed25519 key.
-func userSeed(key []byte) []byte {
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte("sotto/shards/1 user"))
-	return mac.Sum(nil)
+	return &tls.Config{
+		MinVersion:   tls.VersionTLS13,
+		Certificates: []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: private}},
+		ClientAuth:   tls.RequireAnyClientCert,
+		// No authority has signed a certificate, and no host has a name: the key alone counts.
+		InsecureSkipVerify: true,
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if len(s.PeerCertificates) == 0 || !public.Equal(s.PeerCertificates[0].PublicKey) {
+				return errOtherKey
+			}
+			return nil
+		},
+		SessionTicketsDisabled:      true,
+		DynamicRecordSizingDisabled: true,
+	}, nil
 }

@@ -2,14 +2,13 @@ package shards
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/oracle/private"
@@ -19,10 +18,7 @@ import (
 	"github.com/sottodp/sotto/run/access"
 )
 
-const (
-	reconnect = 200 * time.Millisecond
-	countWait = 5 * time.Second
-)
+const reconnect = 200 * time.Millisecond // until a worker looks for its coordinator again
 
 // Options say what a worker holds and where its coordinator is.
 type Options struct {
@@ -48,96 +44,102 @@ func Work(ctx context.Context, o Options) error {
 		return err
 	}
 	defer closeRows()
-	var busy sync.Mutex // guards the shard, which must not be closed during an answer
-	over := false
-	ended := make(chan error, 1)
-	end := func(err error) {
-		select {
-		case ended <- err:
-		default:
-		}
-	}
 	tell := func(what string) {
 		if o.Notice != nil {
 			o.Notice(what)
 		}
 	}
-	joined := func(again string) nats.ConnHandler {
-		return func(nc *nats.Conn) {
+	for tries, again := 0, ""; ctx.Err() == nil; tries++ {
+		l, err := o.dial(ctx)
+		if input := new(run.InputError); errors.As(err, &input) {
+			return err
+		}
+		if err == nil {
 			tell("connected to " + o.URL + again)
-			o.agree(nc, end)
-		}
-	}
-	nc, err := nats.Connect(o.URL, nats.Nkey(o.Key.name, o.Key.user.Sign), nats.RetryOnFailedConnect(true),
-		nats.MaxReconnects(-1), nats.ReconnectWait(reconnect), nats.ReconnectJitter(reconnect/2, reconnect/2), nats.Timeout(5*time.Second),
-		nats.ConnectHandler(joined("")), nats.ReconnectHandler(joined(" again")),
-		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
-			if !nc.IsClosed() {
-				tell("the coordinator is gone; waiting for it")
+			if err := o.answer(ctx, l, shard, tell); err != errGone {
+				return err
 			}
-		}),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // the default prints
-		nats.ClosedHandler(func(nc *nats.Conn) { end(nc.LastError()) }))
-	if err != nil {
-		return o.refused(err)
-	}
-	if !nc.IsConnected() {
-		tell("waiting for the coordinator at " + o.URL)
-	}
-	answer := func(m *nats.Msg) {
-		busy.Lock()
-		defer busy.Unlock()
-		if over || ctx.Err() != nil {
-			return
+			tell("the coordinator is gone; waiting for it")
+			again = " again"
+		} else if tries == 0 {
+			tell("waiting for the coordinator at " + o.URL)
 		}
-		a, err := shard.Answer(m.Data)
-		if a != nil {
-			m.Respond(a)
+		select {
+		case <-time.After(reconnect):
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// dial connects to the coordinator.
+func (o Options) dial(ctx context.Context) (*link, error) {
+	host, port, err := place(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	dialer := net.Dialer{Timeout: greeting, KeepAliveConfig: keepAlive}
+	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return nil, err
+	}
+	l, err := o.greet(ctx, conn)
+	if err != nil {
+		conn.Close()
+	}
+	return l, err
+}
+
+// greet proves the key and says which shard this is.
+func (o Options) greet(ctx context.Context, conn net.Conn) (*link, error) {
+	l, err := newLink(ctx, tls.Client(conn, o.Key.proof))
+	if other := (tls.RecordHeaderError{}); errors.As(err, &other) {
+		return nil, &run.InputError{Where: "--hub", Err: fmt.Errorf("found %s, where no coordinator of this version of Sotto listens", o.URL)}
+	}
+	if errors.Is(err, errOtherKey) {
+		return nil, &run.InputError{Where: "--key", Err: fmt.Errorf("the coordinator at %s has another key", o.URL)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	count, _, err := l.receive()
+	if err != nil {
+		return nil, err
+	}
+	if count != uint64(o.Count) {
+		return nil, &run.InputError{Where: "--shard", Err: fmt.Errorf("found %d/%d; allowed is I/%d: so many shards the coordinator has", o.Index+1, o.Count, count)}
+	}
+	l.greeted()
+	return l, l.send(uint64(o.Index), nil)
+}
+
+// errGone says that a coordinator left in the middle of its run.
+var errGone = errors.New("the coordinator is gone")
+
+// answer answers a coordinator's questions until its run is done.
+func (o Options) answer(ctx context.Context, l *link, shard *remote.Shard, tell func(string)) error {
+	defer l.conn.Close()
+	defer context.AfterFunc(ctx, func() { l.conn.Close() })()
+	for {
+		number, question, err := l.receive()
+		switch {
+		case ctx.Err() != nil || err == nil && number == over:
+			return nil
+		case err != nil:
+			return errGone
+		}
+		answer, err := shard.Answer(question)
+		if answer != nil {
+			l.send(number, answer) // if it fails, so does the next receive
 		}
 		var unfit *remote.Unfit
 		switch {
 		case errors.As(err, &unfit):
-			nc.FlushTimeout(goodbye)
-			end(&run.InputError{Where: fmt.Sprintf("--shard %d/%d", o.Index+1, o.Count), Err: unfit})
+			return &run.InputError{Where: fmt.Sprintf("--shard %d/%d", o.Index+1, o.Count), Err: unfit}
 		case err != nil:
-			tell(err.Error()) // from a sender that is not the coordinator; there is no answer
+			tell(err.Error()) // not of this shard's coordinator; there is no answer
 		}
 	}
-	if _, err := nc.Subscribe(doneSubject, func(*nats.Msg) { end(nil) }); err != nil { // first, so that a worker that answers also hears the end
-		return err
-	}
-	// Another worker with the same shard answers, too: the first answer counts.
-	if _, err := nc.Subscribe(subject(o.Index), answer); err != nil {
-		return err
-	}
-	select {
-	case err = <-ended:
-	case <-ctx.Done():
-	}
-	nc.Close()
-	busy.Lock()
-	over = true
-	busy.Unlock()
-	return o.refused(err)
-}
-
-// agree ends a worker that has another number of shards than its coordinator.
-func (o Options) agree(nc *nats.Conn, end func(error)) {
-	m, err := nc.Request(countSubject, nil, countWait)
-	if err != nil {
-		return // gone again, or not asking yet
-	}
-	if count := string(m.Data); count != strconv.Itoa(o.Count) {
-		end(&run.InputError{Where: "--shard", Err: fmt.Errorf("found %d/%d; allowed is I/%s: so many shards the coordinator has", o.Index+1, o.Count, count)})
-	}
-}
-
-// refused returns err; if the coordinator has another key, it is an input error.
-func (o Options) refused(err error) error {
-	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrNkeysNotSupported) {
-		return &run.InputError{Where: "--key", Err: fmt.Errorf("the coordinator at %s has another key", o.URL)}
-	}
-	return err
 }
 
 // open reads the rows. They are open until close.

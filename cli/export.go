@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -10,22 +12,28 @@ import (
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/onnx"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/report"
 )
 
 func exportCommand() *cobra.Command {
 	var form, outPath string
 	c := &cobra.Command{
-		Use:   "export DIR|model.json --to onnx",
-		Short: "Export a model to another format",
-		Long: `Export writes the model of a run as an ONNX file. Its inputs are the columns of the schema by name, or one input named
+		Use:   "export DIR|model.json --to onnx|csv",
+		Short: "Export a model, or what each column does in it",
+		Long: `With --to onnx, export writes the model of a run as an ONNX file. Its inputs are the columns of the schema by name, or one input named
 image or features: numbers are float64, NaN if missing; categories are strings without spaces around them. Its outputs are
-label and probabilities, as of predict; a row that does not fit the schema gets NaN. The file also states the guarantee.`,
-		Example: "  sotto export runs/20261120-154800-0a1b2c3d --to onnx --out model.onnx",
+label and probabilities, as of predict; a row that does not fit the schema gets NaN. The file also states the guarantee.
+
+With --to csv, it writes what each column adds to the margin of a row of middle size: the slope of a number, the points of its
+curve, or a line for each level, with a band of the training's noise and the odds ratio. It is for models of two classes or of a
+number over the columns of a table, and follows from the model alone.`,
+		Example: "  sotto export runs/20261120-154800-0a1b2c3d --to onnx --out model.onnx\n  sotto export runs/20261120-154800-0a1b2c3d --to csv --out effects.csv",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			if form != "onnx" {
-				return usageError("--to: found %q; allowed is onnx", form)
+			if form != "onnx" && form != "csv" {
+				return usageError("--to: found %q; allowed are onnx, csv", form)
 			}
+			outPath = cmp.Or(outPath, map[string]string{"onnx": "model.onnx", "csv": "effects.csv"}[form])
 			if st, err := os.Stat(outPath); err == nil && st.Mode().IsRegular() {
 				return usageError("--out: %s exists; allowed is a new file", outPath)
 			}
@@ -34,18 +42,31 @@ label and probabilities, as of predict; a row that does not fit the schema gets 
 				return err
 			}
 			err = newfile.Write(c.OutOrStdout(), "out", outPath, func(w io.Writer) error {
-				if err := onnx.Write(w, m.File, m.Model, m.Schema, m.Promised()); err != nil {
+				var err error
+				if form == "csv" {
+					var text []byte
+					if text, err = json.Marshal(m.File); err == nil {
+						err = report.WriteEffects(w, text)
+					}
+				} else {
+					err = onnx.Write(w, m.File, m.Model, m.Schema, m.Promised())
+				}
+				if err != nil {
 					return usageError("%s: %v", args[0], err)
 				}
 				return nil
 			})
-			if err == nil && outPath != "" && outPath != "-" {
-				_, err = fmt.Fprintf(c.OutOrStdout(), "%s: the %s model of %s, with its encoding\n", outPath, m.File.Model, args[0])
+			if err == nil && outPath != "-" {
+				what := "with its encoding"
+				if form == "csv" {
+					what = "what each column adds to its margins"
+				}
+				_, err = fmt.Fprintf(c.OutOrStdout(), "%s: the %s model of %s, %s\n", outPath, m.File.Model, args[0], what)
 			}
 			return err
 		},
 	}
-	c.Flags().StringVar(&form, "to", "", "form to write: onnx (required)")
-	c.Flags().StringVar(&outPath, "out", "model.onnx", "file to write, a new one")
+	c.Flags().StringVar(&form, "to", "", "form to write: onnx or csv (required)")
+	c.Flags().StringVar(&outPath, "out", "", "file to write, a new one, or - (default model.onnx or effects.csv)")
 	return c
 }

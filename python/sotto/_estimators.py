@@ -181,6 +181,22 @@ class _Sotto(BaseEstimator):
             text = run("predict", "--model", work / "model.json", "--data", rows.path, rows=rows)
         return list(csv.reader(io.StringIO(text)))[1:]
 
+    def effects(self):
+        """What each column adds to the model's margin, from the released model alone: a list of dicts.
+
+        The keys are those of ``sotto export --to csv``: column, kind, value, effect, low, high, ratio. Numbers are
+        floats, or None where there is none. It is for models of two classes or of a number.
+        """
+        check_is_fitted(self, "guarantee_")
+        with tempfile.TemporaryDirectory(prefix="sotto-") as work:
+            model = Path(work) / "model.json"
+            model.write_text(self._model_file, encoding="utf-8")
+            text = run("export", model, "--to", "csv", "--out", "-")
+        lines = list(csv.DictReader(io.StringIO(text)))
+        for line in lines:
+            line.update({key: float(line[key]) if line[key] else None for key in ("effect", "low", "high", "ratio")})
+        return lines
+
 
 def _column(domain, i, name, features):
     """The schema's line of feature i: bounds, or levels of a categorical one."""

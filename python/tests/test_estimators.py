@@ -154,6 +154,18 @@ def test_bumps_fit_what_is_no_line():
         clone(curve).set_params(hats=1).fit(X, y)
 
 
+def test_effects():
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, (3000, 2))
+    y = X[:, 0] > 0
+    model = SottoClassifier(epsilon=1, lab=True, random_state=1, hats=0).fit(X, y)
+    first, second = model.effects()
+    assert first["kind"] == "slope" and first["low"] < first["effect"] < first["high"]
+    assert first["low"] > 1 > abs(second["effect"]) and first["ratio"] == pytest.approx(np.exp(first["effect"]), rel=1e-4)
+    with pytest.raises(ValueError, match="several margins"):
+        SottoClassifier(epsilon=1, lab=True, random_state=1).fit(X, (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)).effects()
+
+
 def test_pipeline_pickle_and_folds():
     X, y = table()
     p = make_pipeline(FunctionTransformer(np.tanh), public(epsilon=5))

@@ -1,14 +1,18 @@
 package report
 
 import (
+	"cmp"
+	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
+	"io"
 	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/readfile"
@@ -22,15 +26,55 @@ const mostEffects = 30
 // effects are what each column adds to the margin of a row, computed from the released model alone.
 type effects struct {
 	What                string // that the curves move
+	Ratio               string // what e to the power of a difference is; "": nothing
 	Factor, Least, Most string // by which a row's features are multiplied: of a row of middle size, of the largest, of the smallest
 	Projected           bool   // rows within the norm bound keep their features
 	Norm, Bound         string
-	Noise               string // half of the width of a level's band; "": not known
+	Noise               string   // half of the width of a level's band; "": not known
+	Columns             []effect // in the order of the schema
 	Curves              []curve
-	Rest                []fact // columns that are not drawn, and how far they move the margin
+	Rest                int // columns that are not drawn
 }
 
-// A curve is the effect of one column: a plot of a number, or bars of levels.
+// A ranking is the line of a column in the table of effects.
+type ranking struct{ Name, Span, Step, By, Ratio string }
+
+// Ranked are the drawn columns, those first that move the margin furthest.
+func (e *effects) Ranked() (lines []ranking) {
+	ranked := slices.Clone(e.Columns[:len(e.Columns)-e.Rest])
+	slices.SortStableFunc(ranked, func(a, b effect) int { return cmp.Compare(b.Span, a.Span) })
+	for _, k := range ranked {
+		l := ranking{Name: k.Name, Span: number(k.Span)}
+		if k.Slope != nil {
+			l.Step, l.By, l.Ratio = k.Slope.Step, number(k.Slope.By), number(math.Exp(k.Slope.By))
+			if k.Half != nil {
+				l.By += " ± " + number(k.Slope.Half)
+			}
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// An effect is that of one column on a row of middle size.
+type effect struct {
+	Name  string
+	X     []float64 // values, in the column's units, or 1 + them where the axis has decades; nil: levels
+	Y     []float64 // what each value, or level, adds to the margin; only differences mean something
+	Half  []float64 // half of the width of the band around each; nil: not known
+	Span  float64   // between the lowest and the highest
+	Slope *slope    // of a straight line
+	of    schema.Column
+}
+
+// A slope is what a step of a numeric column adds, wherever it begins.
+type slope struct {
+	Step string // 1, or a doubling
+	By   float64
+	Half float64 // as of an effect
+}
+
+// A curve is a picture of an effect: a plot of a number, or bars of levels.
 type curve struct {
 	Name   string
 	Plot   template.HTML
@@ -43,12 +87,27 @@ type level struct {
 	Width       int
 }
 
-// effectsOf reads the model in dir; nil where there is none with one margin over named columns.
-func effectsOf(dir string) (*effects, error) {
+// bandWidth is half of the width of a band, in standard deviations of the noise.
+const bandWidth = 2
+
+// effectsIn are those of the model in a run directory, drawn; nil where it has none.
+func effectsIn(dir string) (*effects, error) {
 	text, err := readfile.All(filepath.Join(dir, runlog.ModelFile), readfile.JSON)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", runlog.ModelFile, err)
 	}
+	e, err := effectsOf(text)
+	if e != nil {
+		e.draw()
+	}
+	return e, err
+}
+
+// effectsOf are those of a model file; nil where its model has not one margin over named columns.
+func effectsOf(text []byte) (*effects, error) {
 	var m struct {
 		Model   string          `json:"model"`
 		Classes []string        `json:"classes"`
@@ -57,10 +116,7 @@ func effectsOf(dir string) (*effects, error) {
 		Noise   float64         `json:"noise"`
 		Schema  json.RawMessage `json:"schema"`
 	}
-	if err == nil {
-		err = json.Unmarshal(text, &m)
-	}
-	if err != nil {
+	if err := json.Unmarshal(text, &m); err != nil {
 		return nil, fmt.Errorf("%s: %w", runlog.ModelFile, err)
 	}
 	if len(m.Schema) == 0 {
@@ -76,11 +132,11 @@ func effectsOf(dir string) (*effects, error) {
 	e := &effects{What: "margin w·x", Norm: "L2", Bound: number(s.RowNorm), Projected: s.RowScaling == schema.RowProject}
 	switch m.Model {
 	case "logistic":
-		e.What = fmt.Sprintf("log-odds of the class %q", m.Classes[1])
+		e.What, e.Ratio = fmt.Sprintf("log-odds of the class %q", m.Classes[1]), "odds ratio"
 	case "linear":
 		e.What = "prediction"
 	case "poisson":
-		e.What = "logarithm of the expected count"
+		e.What, e.Ratio = "logarithm of the expected count", "ratio of expected counts"
 	}
 	if s.Norm == schema.NormL1 {
 		e.Norm = "L1"
@@ -91,15 +147,12 @@ func effectsOf(dir string) (*effects, error) {
 		}
 		m.Noise *= m.Factor
 	}
-	e.draw(s, m.W, bandWidth*m.Noise)
+	e.add(s, m.W, bandWidth*m.Noise)
 	return e, nil
 }
 
-// bandWidth is half of the width of a band, in standard deviations of the noise.
-const bandWidth = 2
-
-// draw makes the curves. noise is half of the width of the band of a parameter; 0: there are no bands.
-func (e *effects) draw(s *schema.Schema, w []float64, noise float64) {
+// add computes the effects. noise is half of the width of the band of a parameter; 0: there are no bands.
+func (e *effects) add(s *schema.Schema, w []float64, noise float64) {
 	least, factor, most := factors(s)
 	e.Least, e.Factor, e.Most = number(least), number(factor), "more"
 	if !math.IsInf(most, 1) {
@@ -108,82 +161,159 @@ func (e *effects) draw(s *schema.Schema, w []float64, noise float64) {
 	if noise > 0 {
 		e.Noise = number(noise * factor)
 	}
-	var plots []chart.Plot
-	var widest float64
 	at := 0
-	values := map[int][]float64{} // of curves with levels
 	for _, c := range s.Columns {
-		var x, y, band []float64
+		k := effect{Name: c.Name, of: c}
 		switch c.Type {
 		case schema.TypeNumeric:
-			x, y, band = numericEffect(c, w[at:at+1+c.Hats])
+			k.X, k.Y, k.Half = numericEffect(c, w[at:at+1+c.Hats])
 			at += 1 + c.Hats
 		case schema.TypeCategorical:
-			y = slices.Clone(w[at : at+len(c.Levels)])
-			if len(y) == 1 { // against all other levels, which are 0
-				y = append(y, 0)
-			}
+			k.Y = slices.Clone(w[at : at+len(c.Levels)])
 			at += len(c.Levels)
+			for range k.Y {
+				k.Half = append(k.Half, 1)
+			}
+			if len(k.Y) == 1 { // against all other levels, which are 0
+				k.Y, k.Half = append(k.Y, 0), append(k.Half, 0)
+			}
 		default:
 			continue
 		}
-		low := slices.Min(y)
-		for i := range y {
-			y[i] = (y[i] - low) * factor
+		for i := range k.Y {
+			k.Y[i] *= factor
+			k.Half[i] *= noise * factor
 		}
-		span := slices.Max(y)
+		k.Span = slices.Max(k.Y) - slices.Min(k.Y)
+		if c.Type == schema.TypeNumeric && c.Hats == 0 {
+			k.Slope = newSlope(c, k.Y[len(k.Y)-1]-k.Y[0], 2*noise*factor)
+		}
 		if noise == 0 {
-			band = nil
+			k.Half = nil
 		}
-		lowest := 0.0 // of the band
-		for i := range band {
-			band[i] *= noise * factor
-			lowest = math.Min(lowest, y[i]-band[i])
+		e.Columns = append(e.Columns, k)
+	}
+}
+
+// newSlope is the slope of a column without bumps whose effect changes by so much from its lower to its upper bound.
+func newSlope(c schema.Column, change, half float64) *slope {
+	t := schema.Transform(c.Transform)
+	step, share := "1", 1/(t(c.Bounds.Max)-t(c.Bounds.Min))
+	if c.Transform != schema.TransformNone {
+		step, share = "a doubling of 1 + the value", share*math.Ln2
+		if c.Transform == schema.TransformSignedLog1p {
+			step = "a doubling of 1 + the size of the value"
 		}
-		for i := range band {
-			y[i] -= lowest
-		}
-		if len(e.Curves) == mostEffects {
-			e.Rest = append(e.Rest, fact{c.Name, number(span)})
+	}
+	return &slope{Step: step, By: change * share, Half: half * share}
+}
+
+// draw makes the curves of the first columns.
+func (e *effects) draw() {
+	e.Rest = max(0, len(e.Columns)-mostEffects)
+	drawn := e.Columns[:len(e.Columns)-e.Rest]
+	var plots []chart.Plot
+	widest := 0.0
+	for _, k := range drawn {
+		widest = math.Max(widest, k.Span)
+	}
+	for i, k := range drawn {
+		low := slices.Min(k.Y)
+		if k.X == nil {
+			names := k.of.Levels
+			if len(names) == 1 {
+				names = append(slices.Clone(names), "any other")
+			}
+			bars := curve{Name: k.Name}
+			for j, name := range names {
+				l := level{Name: name, Value: number(k.Y[j] - low)}
+				if widest > 0 {
+					l.Width = int(100 * (k.Y[j] - low) / widest)
+				}
+				bars.Levels = append(bars.Levels, l)
+			}
+			e.Curves = append(e.Curves, bars)
 			continue
 		}
-		widest = math.Max(widest, span)
-		if x == nil {
-			values[len(e.Curves)] = y
-		} else {
-			p := chart.Plot{ID: fmt.Sprintf("effect%d", len(e.Curves)), Title: "Effect of " + c.Name, XLabel: c.Name, YLabel: e.What,
-				Desc: fmt.Sprintf("How the %s moves with %s: by %s between its lowest and its highest point.", e.What, c.Name, number(span)), Lines: []chart.Line{{X: x, Y: y, SD: band}}}
-			if c.Transform == schema.TransformLog1p {
-				p.LogX, p.XLabel = true, "1 + "+c.Name
-			}
-			plots = append(plots, p)
+		for j := range k.Half {
+			low = math.Min(low, k.Y[j]-k.Half[j])
 		}
-		k := curve{Name: c.Name}
-		for _, l := range c.Levels {
-			k.Levels = append(k.Levels, level{Name: l})
+		y := make([]float64, len(k.Y))
+		for j := range y {
+			y[j] = k.Y[j] - low
 		}
-		if x == nil && len(c.Levels) == 1 {
-			k.Levels = append(k.Levels, level{Name: "any other"})
+		p := chart.Plot{ID: fmt.Sprintf("effect%d", i), Title: "Effect of " + k.Name, XLabel: k.Name, YLabel: e.What,
+			Desc: fmt.Sprintf("How the %s moves with %s: by %s between its lowest and its highest point.", e.What, k.Name, number(k.Span)), Lines: []chart.Line{{X: k.X, Y: y, SD: k.Half}}}
+		if k.of.Transform == schema.TransformLog1p {
+			p.LogX, p.XLabel = true, "1 + "+k.Name
 		}
-		e.Curves = append(e.Curves, k)
+		plots = append(plots, p)
+		e.Curves = append(e.Curves, curve{Name: k.Name})
 	}
 	panels := chart.NewPanels(plots)
 	next := 0
 	for i := range e.Curves {
-		k := &e.Curves[i]
-		if k.Levels == nil {
-			k.Plot = panels.Plots[next].SVG()
+		if e.Curves[i].Levels == nil {
+			e.Curves[i].Plot = panels.Plots[next].SVG()
 			next++
-			continue
-		}
-		for j, v := range values[i] {
-			k.Levels[j].Value = number(v)
-			if widest > 0 {
-				k.Levels[j].Width = int(100 * v / widest)
-			}
 		}
 	}
 }
+
+// WriteEffects writes the effects of the columns in the text of a model file as CSV: a line for each slope, point and
+// level. It fails where the model has none to show.
+func WriteEffects(w io.Writer, model []byte) error {
+	e, err := effectsOf(model)
+	if err != nil {
+		return err
+	}
+	if e == nil {
+		return errors.New("the model has several margins, or features without names; allowed are models of two classes or of a number over the columns of a table")
+	}
+	out := csv.NewWriter(w)
+	text := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+	line := func(column, kind, value string, effect, half float64, known bool) {
+		low, high, ratio := "", "", ""
+		if known {
+			low, high = text(effect-half), text(effect+half)
+		}
+		if e.Ratio != "" {
+			ratio = text(math.Exp(effect))
+		}
+		out.Write([]string{column, kind, value, text(effect), low, high, ratio}) // Flush keeps the error
+	}
+	out.Write([]string{"column", "kind", "value", "effect", "low", "high", "ratio"})
+	for _, k := range e.Columns {
+		known := k.Half != nil
+		if k.Slope != nil {
+			line(k.Name, "slope", k.Slope.Step, k.Slope.By, k.Slope.Half, known)
+			continue
+		}
+		for i, y := range k.Y {
+			half := 0.0
+			if known {
+				half = k.Half[i]
+			}
+			switch {
+			case k.X == nil && i == len(k.of.Levels):
+				line(k.Name, "level", "any other", y, half, known)
+			case k.X == nil:
+				line(k.Name, "level", k.of.Levels[i], y, half, known)
+			case i%pieces(k.of.Hats) == 0: // between these the effect is straight
+				x := k.X[i]
+				if k.of.Transform == schema.TransformLog1p {
+					x--
+				}
+				line(k.Name, "point", text(x), y, half, known)
+			}
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// pieces is how many points of a curve are between two centers of bumps.
+func pieces(hats int) int { return 1 + 64/hats }
 
 // numericEffect is the effect of a numeric column at values from its lower to its upper bound, in its own units, or 1 +
 // them where the axis has decades. w are its parameters, those of the bumps behind the first. length is the root of the sum of the
@@ -199,7 +329,7 @@ func numericEffect(c schema.Column, w []float64) (x, y, length []float64) {
 	lo, hi := t(c.Bounds.Min), t(c.Bounds.Max)
 	points := 64
 	if c.Hats > 0 { // each kink is a point
-		points = (c.Hats - 1) * (1 + 64/c.Hats)
+		points = (c.Hats - 1) * pieces(c.Hats)
 	}
 	for i := range points + 1 {
 		share := float64(i) / float64(points)

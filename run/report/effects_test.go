@@ -39,11 +39,11 @@ func TestEffects(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if e, err := effectsOf(dir); e != nil || err != nil {
+	if e, err := effectsIn(dir); e != nil || err != nil {
 		t.Errorf("without a model: %v, %v", e, err)
 	}
 	write("logistic", "1,0,3,0,0,0, 2, 5,7,6, 100")
-	e, err := effectsOf(dir)
+	e, err := effectsIn(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,14 +59,14 @@ func TestEffects(t *testing.T) {
 		t.Errorf("bars %+v", l)
 	}
 	write("logistic", `1,0,3,0,0,0, 2, 5,7,6, 100],"margin_factor":0.5,"unused":[`)
-	if e, err := effectsOf(dir); err != nil || e.Curves[2].Levels[1].Value != number(middle) {
+	if e, err := effectsIn(dir); err != nil || e.Curves[2].Levels[1].Value != number(middle) {
 		t.Errorf("bars of a model with a factor on its margins: %+v, %v", e, err)
 	}
 	if e.Noise != "" || strings.Contains(string(e.Curves[0].Plot), "band") {
 		t.Error("bands of a model whose noise is not known")
 	}
 	write("logistic", `1,0,3,0,0,0, 2, 5,7,6, 100],"noise":0.25,"margin_factor":0.5,"unused":[`)
-	if e, err := effectsOf(dir); err != nil || e.Noise != number(2*0.25*0.5*middle) || !strings.Contains(string(e.Curves[0].Plot), "band") || !strings.Contains(string(e.Curves[1].Plot), "band") {
+	if e, err := effectsIn(dir); err != nil || e.Noise != number(2*0.25*0.5*middle) || !strings.Contains(string(e.Curves[0].Plot), "band") || !strings.Contains(string(e.Curves[1].Plot), "band") {
 		t.Errorf("bands: %q, %v", e.Noise, err)
 	}
 	x, y, length := numericEffect(s.Columns[0], []float64{1, 0, 3, 0, 0, 0})
@@ -86,13 +86,58 @@ func TestEffects(t *testing.T) {
 	if !strings.Contains(string(e.Curves[1].Plot), "1 + money") {
 		t.Error("the axis does not say that it is 1 + money")
 	}
+	testTable(t, e, filepath.Join(dir, runlog.ModelFile), middle)
 	write("softmax", strings.Repeat("0,", 32)+"0") // several margins are not drawn
-	if e, err := effectsOf(dir); e != nil || err != nil {
+	if e, err := effectsIn(dir); e != nil || err != nil {
 		t.Errorf("softmax: %v, %v", e, err)
 	}
 	write("logistic", "broken")
-	if _, err := effectsOf(dir); err == nil {
+	if _, err := effectsIn(dir); err == nil {
 		t.Error("a damaged model made a page")
+	}
+}
+
+// testTable checks the lines of the page and of the CSV file, where the effect of a level is its parameter times middle.
+func testTable(t *testing.T, e *effects, file string, middle float64) {
+	t.Helper()
+	doubling := 2 * 2 * middle * math.Ln2 / math.Log(1000) // the linear feature moves by 2 over ln 1000
+	var names []string
+	for _, l := range e.Ranked() {
+		names = append(names, l.Name)
+		want := ranking{Name: "money", Span: number(4 * middle), Step: "a doubling of 1 + the value", By: number(doubling), Ratio: number(math.Exp(doubling))}
+		if l.Name == "money" && l != want {
+			t.Errorf("money: %+v, not %+v", l, want)
+		}
+	}
+	if strings.Join(names, " ") != "money age ward" { // 4, 3.5 and 2 × middle
+		t.Errorf("columns %v", names)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := WriteEffects(&out, text); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	g := func(v float64) string { return fmt.Sprintf("%.6g", v) }
+	half := 0.5 * middle // of the file's factor 0.5 and noise 0.25, twice; its effects are half of those above
+	for i, want := range map[int]string{
+		0: "column,kind,value,effect,low,high,ratio",
+		2: "age,point,2," + g(1.25*middle) + "," + g(1.25*middle-half*math.Sqrt(1.25)/2) + "," + g(1.25*middle+half*math.Sqrt(1.25)/2) + "," + g(math.Exp(1.25*middle)),
+		6: "money,slope,a doubling of 1 + the value," + g(doubling/2) + "," + g(doubling/2-half*math.Ln2/math.Log(1000)) + "," + g(doubling/2+half*math.Ln2/math.Log(1000)) + "," + g(math.Exp(doubling/2)),
+		8: "ward,level,b," + g(3.5*middle) + "," + g(3.5*middle-half/2) + "," + g(3.5*middle+half/2) + "," + g(math.Exp(3.5*middle)),
+	} {
+		if lines[i] != want {
+			t.Errorf("line %d: %s, not %s", i, lines[i], want)
+		}
+	}
+	if len(lines) != 1+5+1+3 {
+		t.Errorf("%d lines:\n%s", len(lines), out.String())
+	}
+	if err := WriteEffects(&out, []byte(`{"model":"softmax"}`)); err == nil || !strings.Contains(err.Error(), "several margins") {
+		t.Errorf("a model without effects: %v", err)
 	}
 }
 
@@ -109,8 +154,9 @@ func TestManyEffects(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := &effects{What: "margin w·x"}
-	e.draw(s, make([]float64, s.Dim()), 0)
-	if len(e.Curves) != mostEffects || len(e.Rest) != 2 || e.Rest[1] != (fact{"c31", "0"}) {
-		t.Errorf("%d curves, rest %v", len(e.Curves), e.Rest)
+	e.add(s, make([]float64, s.Dim()), 0)
+	e.draw()
+	if len(e.Curves) != mostEffects || e.Rest != 2 || len(e.Ranked()) != mostEffects {
+		t.Errorf("%d curves, %d lines, %d more", len(e.Curves), len(e.Ranked()), e.Rest)
 	}
 }

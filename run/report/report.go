@@ -70,7 +70,7 @@ func makePage(dir, how string, broken []string) ([]byte, error) {
 		}
 		v.Hashes = append(v.Hashes, fact{name, sum})
 	}
-	if v.Effects, err = effectsOf(dir); err != nil {
+	if v.Effects, err = effectsIn(dir); err != nil {
 		return nil, err
 	}
 	v.Style, v.How = style, how

@@ -34,6 +34,7 @@ type wire struct {
 	Presence  *float64          `json:"presence,omitempty"`
 	Replaced  *float64          `json:"replacement,omitempty"`
 	Batches   *int              `json:"batches,omitempty"`
+	Part      *string           `json:"part,omitempty"`
 }
 
 // MarshalEvent writes the canonical form of a valid event: equal events give
@@ -77,6 +78,9 @@ func marshalEvent(e Event, depth int) ([]byte, error) {
 		w.Of, err = marshalEvent(e.Of, depth+1)
 	case Allocated:
 		w = wire{Event: "allocated", Batches: &e.Batches}
+		w.Of, err = marshalEvent(e.Of, depth+1)
+	case Parallel:
+		w = wire{Event: "parallel", Part: &e.Part}
 		w.Of, err = marshalEvent(e.Of, depth+1)
 	case Continued:
 		w = wire{Event: "continued"}
@@ -234,6 +238,11 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 		e, used.Rate, used.Of = PoissonSampled{number("rate", w.Rate), inner()}, w.Rate, w.Of
 	case "allocated":
 		e, used.Batches, used.Of = Allocated{whole("batches", w.Batches), inner()}, w.Batches, w.Of
+	case "parallel":
+		if w.Part == nil {
+			return nil, fmt.Errorf("event %q: field %q is missing", w.Event, "part")
+		}
+		e, used.Part, used.Of = Parallel{*w.Part, inner()}, w.Part, w.Of
 	case "continued":
 		e = Continued{}
 	case "repeated":
@@ -273,7 +282,7 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 	if w.Sigma != used.Sigma || w.Scale != used.Scale || w.Epsilon != used.Epsilon || w.Rate != used.Rate ||
 		w.Threshold != used.Threshold || w.Query != used.Query || w.Max != used.Max || w.Delta != used.Delta ||
 		w.M != used.M || w.N != used.N || w.Count != used.Count || w.Why != used.Why || w.Currency != used.Currency || w.Order != used.Order || w.Eta != used.Eta || w.Gamma != used.Gamma ||
-		w.Presence != used.Presence || w.Replaced != used.Replaced || w.Batches != used.Batches || len(w.Of) != len(used.Of) || len(w.Parts) != len(used.Parts) {
+		w.Presence != used.Presence || w.Replaced != used.Replaced || w.Batches != used.Batches || w.Part != used.Part || len(w.Of) != len(used.Of) || len(w.Parts) != len(used.Parts) {
 		return nil, fmt.Errorf("event %q: holds a field of another type", w.Event)
 	}
 	if err := e.Validate(); err != nil {
@@ -283,7 +292,7 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 }
 
 // wireFields are the names in wire.
-var wireFields = []string{"event", "sigma", "scale", "threshold", "query", "max", "epsilon", "delta", "rate", "m", "n", "count", "of", "parts", "why", "currency", "order", "eta", "gamma", "presence", "replacement", "batches"}
+var wireFields = []string{"event", "sigma", "scale", "threshold", "query", "max", "epsilon", "delta", "rate", "m", "n", "count", "of", "parts", "why", "currency", "order", "eta", "gamma", "presence", "replacement", "batches", "part"}
 
 // exactFields refuses what encoding/json forgives: a field given twice, in other
 // letters, or as null.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"unicode/utf8"
 )
 
 // An Event states what was released about the records. Its meaning never
@@ -76,6 +77,14 @@ type (
 		Count int
 		Of    Event
 	}
+	// Parallel: Of, on the records of one part of the table, of that name. A rule that is fixed beforehand says of each
+	// record by itself, or under replace-one with a public number of records for each part, which one part it is in. What
+	// is asked of one part may depend on what others gave. Events outside of any Parallel are of the whole table.
+	// Samples hold none.
+	Parallel struct {
+		Part string
+		Of   Event
+	}
 	// Tuned: the best of a random number of releases, by an order of the releases alone. Each is one of Among,
 	// drawn independently by a public law; their number follows the truncated negative binomial law of Eta and Gamma, is
 	// 1 at least and stays secret with all releases but the best (rules.md, R21). Eta 1 is the geometric law of mean 1/Gamma, Eta 0 the logarithmic one.
@@ -121,6 +130,7 @@ func (Allocated) event()      {}
 func (Continued) event()      {}
 func (Composed) event()       {}
 func (Repeated) event()       {}
+func (Parallel) event()       {}
 func (Tuned) event()          {}
 func (NonPrivate) event()     {}
 func (Filtered) event()       {}
@@ -229,6 +239,14 @@ func (e Repeated) Validate() error {
 	return validInner("repeated", e.Of)
 }
 
+// Validate: the part has a name, and the inner event is valid and of one part of a whole table.
+func (e Parallel) Validate() error {
+	if e.Part == "" || !utf8.ValidString(e.Part) {
+		return fmt.Errorf("parallel: part is %q; allowed is a name", e.Part)
+	}
+	return whole("parallel", e.Of)
+}
+
 // Validate: Among is not empty and valid, and holds no filter; Eta > −1 and finite, 0 < Gamma < 1.
 func (e Tuned) Validate() error {
 	if len(e.Among) == 0 {
@@ -277,14 +295,25 @@ func (e Filtered) Validate() error {
 
 // validSample is validInner for what happened on a sample, or in a search for the best.
 func validSample(where string, e Event) error {
-	if err := validInner(where, e); err != nil {
+	if err := whole(where, e); err != nil {
 		return err
 	}
 	if Contains[Tuned](e) {
 		return fmt.Errorf("%s: holds a search for the best; allowed are single releases", where)
 	}
+	return nil
+}
+
+// whole is validInner for what is of all the records at hand, at a cost that is known beforehand.
+func whole(where string, e Event) error {
+	if err := validInner(where, e); err != nil {
+		return err
+	}
 	if Contains[Filtered](e) {
 		return fmt.Errorf("%s: holds a filter; allowed are releases, whose cost is known beforehand", where)
+	}
+	if Contains[Parallel](e) {
+		return fmt.Errorf("%s: holds what was asked of a part of the table; allowed are releases of all its records", where)
 	}
 	return nil
 }
@@ -317,6 +346,7 @@ func (e PoissonSampled) String() string { return fmt.Sprintf("Poisson(q=%.6g, %v
 func (e Allocated) String() string {
 	return fmt.Sprintf("Allocated(%d batches, %v)", e.Batches, e.Of)
 }
+func (e Parallel) String() string   { return fmt.Sprintf("on part %s: %v", e.Part, e.Of) }
 func (e Continued) String() string  { return "one more batch of the epoch" }
 func (e Repeated) String() string   { return fmt.Sprintf("%d × %v", e.Count, e.Of) }
 func (e NonPrivate) String() string { return fmt.Sprintf("not private (%s)", e.Why) }
@@ -382,6 +412,9 @@ func Equal(a, b Event) bool {
 	case Allocated:
 		b, ok := b.(Allocated)
 		return ok && a.Batches == b.Batches && Equal(a.Of, b.Of)
+	case Parallel:
+		b, ok := b.(Parallel)
+		return ok && a.Part == b.Part && Equal(a.Of, b.Of)
 	case Repeated:
 		b, ok := b.(Repeated)
 		return ok && a.Count == b.Count && Equal(a.Of, b.Of)

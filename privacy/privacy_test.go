@@ -46,6 +46,7 @@ var stored = []Event{
 	PoissonSampled{0.01, GaussianSum{2, 1}},
 	Repeated{60, Allocated{234, Gaussian{0.8}}},
 	Continued{},
+	Parallel{"holdout", Composed{Gaussian{2}, PoissonSampled{0.5, Gaussian{1}}}},
 }
 
 func TestStoredForms(t *testing.T) {
@@ -92,7 +93,7 @@ func positiveNumber() *rapid.Generator[float64] {
 // anyEvent draws a valid event of at most the given depth.
 func anyEvent(depth int) *rapid.Generator[Event] {
 	return rapid.Custom(func(t *rapid.T) Event {
-		kinds := 14
+		kinds := 15
 		if depth == 0 {
 			kinds = 8
 		}
@@ -129,6 +130,8 @@ func anyEvent(depth int) *rapid.Generator[Event] {
 			return Allocated{rapid.IntRange(2, math.MaxInt).Draw(t, "batches"), inSample(depth-1).Draw(t, "of")}
 		case 11:
 			return Continued{}
+		case 13:
+			return Parallel{rapid.StringN(1, 9, -1).Draw(t, "part"), inSample(depth-1).Draw(t, "of")}
 		case 12:
 			return Repeated{rapid.IntRange(0, math.MaxInt).Draw(t, "count"), anyEvent(depth-1).Draw(t, "of")}
 		default:
@@ -139,7 +142,7 @@ func anyEvent(depth int) *rapid.Generator[Event] {
 
 // inSample draws one that may be asked of a sample.
 func inSample(depth int) *rapid.Generator[Event] {
-	return anyEvent(depth).Filter(func(e Event) bool { return !Contains[Filtered](e) })
+	return anyEvent(depth).Filter(func(e Event) bool { return !Contains[Filtered](e) && !Contains[Parallel](e) })
 }
 
 func TestRoundTrip(t *testing.T) {

@@ -17,6 +17,8 @@ func inside(e Event) []Event {
 		return []Event{e.Of}
 	case Allocated:
 		return []Event{e.Of}
+	case Parallel:
+		return []Event{e.Of}
 	case Gaussian, GaussianSum, Laplace, PureDP, AboveThreshold, Select, ApproxDP, Continued, NonPrivate, Filtered, nil:
 		return nil
 	}
@@ -43,6 +45,9 @@ func with(e Event, parts []Event) Event {
 	case Allocated:
 		e.Of = parts[0]
 		return e
+	case Parallel:
+		e.Of = parts[0]
+		return e
 	}
 	return e // inside lists none
 }
@@ -50,7 +55,7 @@ func with(e Event, parts []Event) Event {
 // Single says whether e is a single release, not made of other events.
 func Single(e Event) bool {
 	switch e.(type) {
-	case Composed, Tuned, Repeated, PoissonSampled, FixedSampled, Allocated:
+	case Composed, Tuned, Repeated, PoissonSampled, FixedSampled, Allocated, Parallel:
 		return false
 	}
 	return true
@@ -118,8 +123,28 @@ func Before(e Event) string {
 		return fmt.Sprintf("Fixed(%d of %d) of ", e.M, e.N)
 	case Allocated:
 		return fmt.Sprintf("Allocated(%d batches) of ", e.Batches)
+	case Parallel:
+		return fmt.Sprintf("part %s: ", e.Part)
 	}
 	return ""
+}
+
+// InPart is e, of one part of the table: a plan whose releases are charged one by one.
+func InPart(part string, e Event) Event {
+	switch e := e.(type) {
+	case Composed:
+		parts := make(Composed, len(e))
+		for i := range e {
+			parts[i] = InPart(part, e[i])
+		}
+		return parts
+	case Repeated:
+		e.Of = InPart(part, e.Of)
+		return e
+	case Continued: // costs nothing anywhere
+		return e
+	}
+	return Parallel{part, e}
 }
 
 // WithNoise is e with times as much noise everywhere. It fails for a mechanism whose

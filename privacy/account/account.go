@@ -165,6 +165,8 @@ func looks(e privacy.Event) (releases bool, look *privacy.NonPrivate) {
 		return looks(e.Of)
 	case privacy.Allocated:
 		return looks(e.Of)
+	case privacy.Parallel:
+		return looks(e.Of)
 	case privacy.Continued:
 		return false, nil
 	case privacy.Tuned:
@@ -177,8 +179,9 @@ func looks(e privacy.Event) (releases bool, look *privacy.NonPrivate) {
 
 // trivial settles what every accountant answers alike: the error of an event that
 // means nothing, the infinite loss of an access without noise, the zero loss of
-// nothing, the loss of a whole run on a filter. Otherwise both results are nil. Errors name a.
-func trivial(a fmt.Stringer, e privacy.Event, adj privacy.Adjacency) (Loss, error) {
+// nothing, the loss of a whole run on a filter, and the loss of a divided table, by those of its parts. Otherwise both
+// results are nil. Errors name a.
+func trivial(a Accountant, e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 	if err := check(e, adj); err != nil {
 		return nil, err
 	}
@@ -190,6 +193,9 @@ func trivial(a fmt.Stringer, e privacy.Event, adj privacy.Adjacency) (Loss, erro
 	}
 	if f, ok := e.(privacy.Filtered); ok {
 		return lossOfFiltered(f), nil
+	}
+	if parts := divided(e, adj); parts != nil {
+		return lossOfParts(a, parts, adj)
 	}
 	if all := fixedWhole(e); all != nil && adj != privacy.ReplaceOne {
 		return nil, unsupported(a, all, adj, addRemoveFixed)

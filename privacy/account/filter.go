@@ -64,7 +64,17 @@ func (c RDPCurrency) orders() []float64 {
 }
 
 // costOf is the single cost of an event by a's sum of its parts, in which no δ may be left over.
-func costOf(a Accountant, e privacy.Event, adj privacy.Adjacency, parts func(privacy.Event, privacy.Adjacency) (cost, float64, error)) ([]float64, error) {
+func costOf(a Accountant, e privacy.Event, adj privacy.Adjacency, sum func(privacy.Event, privacy.Adjacency) (cost, float64, error)) ([]float64, error) {
+	if parts := divided(e, adj); parts != nil {
+		most, err := mostOver(parts, func(part privacy.Event) (float64, error) {
+			cost, err := costOf(a, part, adj, sum)
+			if err != nil {
+				return 0, err
+			}
+			return cost[0], nil
+		})
+		return []float64{most}, err
+	}
 	l, err := trivial(a, e, adj)
 	switch {
 	case err != nil:
@@ -77,7 +87,7 @@ func costOf(a Accountant, e privacy.Event, adj privacy.Adjacency, parts func(pri
 	if err := refuseDelta(a, e, adj); err != nil {
 		return nil, err
 	}
-	total, _, err := parts(e, adj)
+	total, _, err := sum(e, adj)
 	if err != nil {
 		return nil, err
 	}

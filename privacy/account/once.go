@@ -126,6 +126,12 @@ func Near(l Loss, delta float64) float64 {
 			least = math.Min(least, Near(one, delta))
 		}
 		return least
+	case mostLoss:
+		most := 0.0
+		for _, one := range l {
+			most = math.Max(most, Near(one, delta))
+		}
+		return most
 	case *pldLoss:
 		return l.epsilon(delta, true)
 	}

@@ -155,6 +155,9 @@ func (p *Plan) find(next *cursor, want privacy.Event) error {
 
 func (p *Plan) admit(e privacy.Event, after cursor, releases int) error {
 	p.epoch = 0
+	if part, ok := e.(privacy.Parallel); ok {
+		e = part.Of
+	}
 	if a, ok := e.(privacy.Allocated); ok {
 		p.epoch = a.Batches - 1
 	}
@@ -175,6 +178,12 @@ func sameLeaf(a, b privacy.Event) bool {
 	case privacy.PoissonSampled:
 		y, ok := b.(privacy.PoissonSampled)
 		if !ok || x.Rate != y.Rate {
+			return false
+		}
+		in, out = newCursor(x.Of), newCursor(y.Of)
+	case privacy.Parallel:
+		y, ok := b.(privacy.Parallel)
+		if !ok || x.Part != y.Part {
 			return false
 		}
 		in, out = newCursor(x.Of), newCursor(y.Of)
@@ -239,6 +248,8 @@ func (f *frame) child() (child privacy.Event, release bool) {
 			child = e.Of
 		}
 	case privacy.Allocated:
+		return nil, !empty(e.Of)
+	case privacy.Parallel:
 		return nil, !empty(e.Of)
 	default:
 		return nil, true

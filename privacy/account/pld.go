@@ -34,6 +34,16 @@ func (a PLD) Loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 // the optimistic twin, a privacy loss that the event certainly has. For pure
 // releases the pair is randomized response, for Laplace noise one coordinate.
 func (a PLD) Bracket(e privacy.Event, adj privacy.Adjacency, delta float64) (lower, upper float64, err error) {
+	if parts := divided(e, adj); parts != nil {
+		for _, part := range parts {
+			least, most, err := a.Bracket(part, adj, delta)
+			if err != nil {
+				return 0, 0, err
+			}
+			lower, upper = math.Max(lower, least), math.Max(upper, most)
+		}
+		return lower, upper, nil
+	}
 	l, err := a.loss(e, adj)
 	if err != nil {
 		return 0, 0, err
@@ -76,6 +86,8 @@ func reached(e privacy.Event, adj privacy.Adjacency) bool {
 		return (gaussian || single) && reached(e.Of, adj) // others are replaced by what dominates them
 	case privacy.Repeated:
 		return reached(e.Of, adj)
+	case privacy.Parallel: // under replace-one a record need not move two parts at once
+		return adj == privacy.AddRemove && reached(e.Of, adj)
 	case privacy.Composed:
 		return !slices.ContainsFunc(e, func(part privacy.Event) bool { return !reached(part, adj) })
 	}

@@ -47,6 +47,9 @@ func (a RDP) Loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 // where there is no bound. An event with an (ε, δ) release has none: that is an
 // *UnsupportedError.
 func (a RDP) Divergence(e privacy.Event, adj privacy.Adjacency, order float64) (float64, error) {
+	if parts := divided(e, adj); parts != nil {
+		return mostOver(parts, func(part privacy.Event) (float64, error) { return a.Divergence(part, adj, order) })
+	}
 	l, err := trivial(a, e, adj)
 	switch {
 	case err != nil:

@@ -21,6 +21,7 @@ type Theorem struct {
 // theorems is the one table of anchors.
 var theorems = []Theorem{
 	{"adjacency", "Neighbours and sensitivity", "definition"},
+	{"parallel", "Parts of a divided table", "McSherry 2009; own proof"},
 	{"non-private", "An access without noise", "definition"},
 	{"pure-composition", "Composition of pure ε", "Dwork, McSherry, Nissim, Smith 2006"},
 	{"pure-laplace", "Laplace noise is 1/b-private", "Dwork, McSherry, Nissim, Smith 2006"},
@@ -97,6 +98,11 @@ func mark(used map[string]bool, l Loss) {
 			used[anchor] = true
 		}
 		mark(used, l.rest)
+	case mostLoss:
+		used["parallel"] = true
+		for _, one := range l {
+			mark(used, one)
+		}
 	case leastLoss:
 		used["best"] = true
 		for _, one := range l {

@@ -98,6 +98,16 @@ func curveOf(l Loss) Loss {
 				return p
 			}
 		}
+	case mostLoss:
+		most := gdpLoss{}
+		for _, one := range l {
+			g, ok := curveOf(one).(gdpLoss)
+			if !ok {
+				return l
+			}
+			most.mu = math.Max(most.mu, g.mu)
+		}
+		return most
 	}
 	return l
 }

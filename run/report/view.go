@@ -395,6 +395,8 @@ func phrase(e privacy.Event, inside []string) string {
 		return fmt.Sprintf("on a secret random batch that holds each record independently with probability %s: %s", number(e.Rate), inside[0])
 	case privacy.Allocated:
 		return fmt.Sprintf("in an epoch whose %s secret batches hold each record once, at random, on each batch: %s", integer(e.Batches), inside[0])
+	case privacy.Parallel:
+		return fmt.Sprintf("on the part %q of the records: %s", e.Part, inside[0])
 	case privacy.Repeated:
 		return fmt.Sprintf("%s times %s", integer(e.Count), inside[0])
 	case privacy.Composed:

@@ -1,0 +1,90 @@
+package account
+
+import (
+	"math"
+	"slices"
+
+	"github.com/sottodp/sotto/privacy"
+)
+
+// divided returns, for each part of a divided table that e speaks of, what was released of its records: all that e says
+// of the part and of the whole table. Under replace-one a record may leave one part and another come to a second, so
+// there is one composition of everything. It is nil where e divides no table. PROOFS.md#parallel.
+func divided(e privacy.Event, adj privacy.Adjacency) (parts []privacy.Event) {
+	if !privacy.Contains[privacy.Parallel](e) {
+		return nil
+	}
+	if adj == privacy.ReplaceOne {
+		return []privacy.Event{seenBy(e, func(string) bool { return true })}
+	}
+	var names []string
+	privacy.Walk(e, func(e privacy.Event) bool {
+		if p, ok := e.(privacy.Parallel); ok && !slices.Contains(names, p.Part) {
+			names = append(names, p.Part)
+		}
+		return true
+	})
+	for _, name := range names {
+		parts = append(parts, seenBy(e, func(part string) bool { return part == name }))
+	}
+	return parts
+}
+
+// seenBy is e without what was asked of other parts than those.
+func seenBy(e privacy.Event, in func(part string) bool) privacy.Event {
+	return privacy.Map(e, func(e privacy.Event) privacy.Event {
+		p, ok := e.(privacy.Parallel)
+		switch {
+		case !ok:
+			return e
+		case in(p.Part):
+			return p.Of
+		}
+		return privacy.Composed{}
+	})
+}
+
+// lossOfParts is the largest loss of any part. PROOFS.md#parallel.
+func lossOfParts(a Accountant, parts []privacy.Event, adj privacy.Adjacency) (Loss, error) {
+	losses := make(mostLoss, len(parts))
+	for i, part := range parts {
+		var err error
+		if losses[i], err = a.Loss(part, adj); err != nil {
+			return nil, err
+		}
+	}
+	return losses, nil
+}
+
+// mostOver is the largest figure of any part.
+func mostOver(parts []privacy.Event, figure func(privacy.Event) (float64, error)) (most float64, err error) {
+	for _, part := range parts {
+		v, err := figure(part)
+		if err != nil {
+			return 0, err
+		}
+		most = math.Max(most, v)
+	}
+	return most, nil
+}
+
+// mostLoss is at every δ the most of several losses, of which each record's is one.
+type mostLoss []Loss
+
+// Epsilon implements Loss.
+func (ls mostLoss) Epsilon(delta float64) float64 {
+	most := 0.0
+	for _, l := range ls {
+		most = math.Max(most, l.Epsilon(delta)) // NaN stays
+	}
+	return most
+}
+
+// Delta implements Loss.
+func (ls mostLoss) Delta(epsilon float64) float64 {
+	most := 0.0
+	for _, l := range ls {
+		most = math.Max(most, l.Delta(epsilon))
+	}
+	return most
+}

@@ -34,22 +34,7 @@ func TestAutoBumps(t *testing.T) {
 	} {
 		got := map[string][]float64{}
 		for seed := range 5 {
-			out := t.TempDir()
-			rows := slices.Clone(table.rows[1:])
-			rand.New(rand.NewPCG(uint64(seed), 22)).Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
-			cut := len(rows) * 4 / 5
-			file := func(name, text string) string {
-				t.Helper()
-				path := filepath.Join(out, name)
-				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return path
-			}
-			csv := func(rows []string) string { return table.rows[0] + "\n" + strings.Join(rows, "\n") + "\n" }
-			train80, test20 := file("train.csv", csv(rows[:cut])), file("test.csv", csv(rows[cut:]))
-			file("schema.yaml", fmt.Sprintf("dataset: %s\nrows: %d\n%s", table.name, cut, table.schema))
-			spec := file("sotto.yaml", "schema: schema.yaml\nmodel: {name: logistic}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\n")
+			spec, train80, test20 := fourFifths(t, table.name, table.rows, table.schema, "model: {name: logistic}", seed)
 			for epsilon := range table.bars {
 				info := train(t, spec, train80, test20, seed, run.Override{Path: "privacy.epsilon", Value: epsilon, From: "test"})
 				got[epsilon] = append(got[epsilon], *info.Result.Test.Accuracy)
@@ -63,6 +48,27 @@ func TestAutoBumps(t *testing.T) {
 			}
 		}
 	}
+}
+
+// fourFifths writes four fifths of the rows, the first of which names the columns, the others for a test, and a spec with that model at
+// ε = 1.
+func fourFifths(t *testing.T, name string, rows []string, schema, model string, seed int) (spec, train80, test20 string) {
+	t.Helper()
+	out, head, rows := t.TempDir(), rows[0], slices.Clone(rows[1:])
+	rand.New(rand.NewPCG(uint64(seed), 22)).Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+	cut := len(rows) * 4 / 5
+	file := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(out, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	csv := func(rows []string) string { return head + "\n" + strings.Join(rows, "\n") + "\n" }
+	file("schema.yaml", fmt.Sprintf("dataset: %s\nrows: %d\n%s", name, cut, schema))
+	spec = file("sotto.yaml", "schema: schema.yaml\n"+model+"\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\n")
+	return spec, file("train.csv", csv(rows[:cut])), file("test.csv", csv(rows[cut:]))
 }
 
 // lines reads a compressed file.

@@ -82,7 +82,9 @@ func BenchmarkCorrelatedNoise(b *testing.B) {
 			b.Run(fmt.Sprintf("%d/%s/%g/seed%d", c.Steps, c.Name, c.Epsilon, seed+1), func(b *testing.B) {
 				for b.Loop() {
 					average, last := c.train(b, job, tables[0], uint64(seed+1))
-					score := func(w []float64) float64 { return *run.Score(job.Model, w, tables[1], schema.Label().Classes).Accuracy }
+					score := func(w []float64) float64 {
+						return *run.Score(job.Model, w, tables[1], schema.Label().Classes, nil).Accuracy
+					}
 					b.ReportMetric(score(average), "tail-average")
 					b.ReportMetric(score(last), "last")
 				}

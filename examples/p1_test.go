@@ -126,7 +126,7 @@ func (a adult) fit(t *testing.T, methodName string, epsilon, delta float64, seed
 		}
 		out.steps = st.T
 	}
-	out.accuracy = *run.Score(job.Model, fold.W(), a.test, []string{"<=50K", ">50K"}).Accuracy
+	out.accuracy = *run.Score(job.Model, fold.W(), a.test, []string{"<=50K", ">50K"}, nil).Accuracy
 	out.objective = a.loss(job.Model, fold.W())
 	return out
 }

@@ -24,7 +24,7 @@ import (
 // more than gradients. Here clipping and noise are SGD's, and only the step adapts. Duchi, Hazan and Singer
 // average the iterates; which are averaged is the caller's choice (Output).
 type AdaGrad struct {
-	Steps          int     `yaml:"steps" json:"steps" doc:"number of steps T (default 100)"`
+	Steps          int     `yaml:"steps" json:"steps" doc:"number of steps T (default 100; 200 for a network)"`
 	Rate           float64 `yaml:"rate" json:"rate" doc:"step size η, about how far a parameter moves in the first step (default 1/R, R the bound on a row's norm; 0.1·√(2/(R²+1)) for a network)"`
 	Gradient       Gradient
 	Regularization float64 `yaml:"damping" json:"damping" doc:"constant δ added to the root of the sum of squares (default 1e-8)"`

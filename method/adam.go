@@ -31,7 +31,7 @@ import (
 // literature's 0.001 is for thousands. By default η falls as 1/t after 100 steps: where gradients vanish,
 // Adam of a constant η never comes to rest.
 type Adam struct {
-	Steps          int `yaml:"steps" json:"steps" doc:"number of steps T (default 100)"`
+	Steps          int `yaml:"steps" json:"steps" doc:"number of steps T (default 100; 200 for a network)"`
 	Gradient       Gradient
 	Schedule       string  `yaml:"schedule" json:"schedule,omitempty" doc:"how the step size changes: constant (default), cosine, linear, sqrt or inverse, optionally after a warm-up, as in warmup 20 cosine (see Schedules)"`
 	Rate           float64 `yaml:"rate" json:"rate" doc:"step size η, about how far a parameter moves in a step (default 0.3/R, R the bound on a row's norm; 0.02·√(2/(R²+1)) for a network)"`

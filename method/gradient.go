@@ -31,7 +31,7 @@ import (
 //
 // The methods' files hold its fields beside their own (Encode).
 type Gradient struct {
-	Clip         float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient (default 0.35 × the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss; √((R²+1)/2) for a network)"`
+	Clip         float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient (default 0.35 × the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss; √((R²+1)/2) for a network, with classes at most 6)"`
 	Clipping     string  `yaml:"clipping" json:"clipping,omitempty" doc:"norm for clipping: gradient (that of the gradient; default), value (a bound on it from the record's loss, P0 Algorithm 3) or per-layer (those of its parts, each clipped to C/√L, L the number of layers with parameters)"`
 	Batch        int     `yaml:"batch" json:"batch" doc:"batch size B: the expected size with Poisson sampling, the exact size with fixed; 0 means all rows in every step"`
 	Sampling     string  `yaml:"sampling" json:"sampling,omitempty" doc:"how a batch is drawn: poisson (each row independently; default), fixed (B rows without replacement; allowed under replace-one) or, in sgd alone, allocation (random allocation: each row in one of the ⌊n/B⌋ batches of an epoch; allowed under add-or-remove)"`
@@ -65,8 +65,17 @@ const (
 const (
 	sgdClip     = 0.35  // × Lipschitz bound
 	sgdQuadClip = 0.125 // × R × width of the label's bounds, for a loss without one
-	netClip     = 1     // of a network, × √((R²+1)/2): measured on MNIST with R = 1
+	netClip     = 6     // of a network with classes, at most: measured on covtype-sample, ijcnn1 and MNIST with R = √d
 )
+
+// netClipFree is the clip norm of a network: √((R²+1)/2), the size of its first layer's gradient, and with classes at most netClip.
+func netClipFree(pub oracle.Public) float64 {
+	size := math.Sqrt((pub.NormBound*pub.NormBound + 1) / 2)
+	if pub.Classes > 0 {
+		return min(size, netClip)
+	}
+	return size
+}
 
 // clipBound is share × the loss's Lipschitz bound; for the squared loss R/8 × the width of the label's bounds.
 func clipBound(pub oracle.Public, share float64) float64 {
@@ -87,7 +96,7 @@ func (g *Gradient) Configure(pub oracle.Public, terms Terms) error {
 	}
 	free := clipBound(pub, sgdClip)
 	if len(pub.Initial) > 0 {
-		free = netClip * math.Sqrt((pub.NormBound*pub.NormBound+1)/2)
+		free = netClipFree(pub)
 	}
 	return g.configure(pub, terms, free)
 }
@@ -95,9 +104,12 @@ func (g *Gradient) Configure(pub oracle.Public, terms Terms) error {
 // ConfigureSteps is Configure for a method that asks one gradient a step: it also checks and fills the
 // number of steps and the method's other settings, and sets the noise.
 func (g *Gradient) ConfigureSteps(pub oracle.Public, terms Terms, steps *int, settings ...Setting) error {
-	err := g.Configure(pub, terms)
+	err, free := g.Configure(pub, terms), sgdSteps
+	if len(pub.Initial) > 0 {
+		free = netSteps
+	}
 	if err == nil {
-		err = configure(append([]Setting{Count{"steps", steps, 0, sgdSteps}}, settings...)...)
+		err = configure(append([]Setting{Count{"steps", steps, 0, free}}, settings...)...)
 	}
 	if err == nil {
 		err = g.Calibrate(terms, func(g Gradient) privacy.Event { return repeat(g.charges(pub, *steps), g.Cost(pub)) })

@@ -1,6 +1,7 @@
 package method
 
 import (
+	"cmp"
 	"context"
 	"iter"
 
@@ -21,8 +22,8 @@ import (
 // Gradients have the weight 1−β, so that a step size takes the run as far as it takes SGD; where they have the
 // weight 1, as in other programs, η is that times 1−β.
 type Momentum struct {
-	Steps    int     `yaml:"steps" json:"steps" doc:"number of steps T (default 100)"`
-	Rate     float64 `yaml:"rate" json:"rate" doc:"step size η (default 80/R², R the bound on a row's norm; 1.5/L for the squared loss, L its curvature bound; 60/(R²+1) for a network)"`
+	Steps    int     `yaml:"steps" json:"steps" doc:"number of steps T (default 100; 200 for a network)"`
+	Rate     float64 `yaml:"rate" json:"rate" doc:"step size η (default 80/R², R the bound on a row's norm; 1.5/L for the squared loss, L its curvature bound; for a network with classes 8/C, less where noise is large; 60/(R²+1) for another)"`
 	Gradient Gradient
 	Schedule string  `yaml:"schedule" json:"schedule,omitempty" doc:"how the step size changes: constant (default), cosine, linear, sqrt or inverse, optionally after a warm-up, as in warmup 20 cosine (see Schedules)"`
 	Beta     float64 `yaml:"momentum" json:"momentum" doc:"weight β of the past in the mean of the gradients (default 0.9)"`
@@ -38,6 +39,7 @@ func (m Momentum) Configure(pub oracle.Public, obj Objective, terms Terms) (Meth
 		Number{"rate", &m.Rate, Positive, sgdFreeRate(pub, obj)},
 		rateWords{&m.Schedule, &m.Steps},
 	)
+	m.Rate = cmp.Or(m.Rate, m.Gradient.netRate(pub))
 	return m, err
 }
 

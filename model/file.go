@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/sottodp/sotto/internal/newfile"
@@ -23,24 +24,28 @@ const MaxFileBytes = 512 << 20
 // A File is a trained model with what its user needs to apply it and to know
 // what it promises. Everything in it is public: it follows from what the private oracle released.
 type File struct {
-	Format    string          `json:"format"`              // FileFormat
-	Model     string          `json:"model"`               // a name that New knows
-	Dim       int             `json:"dim"`                 // features per encoded row, intercept included
-	NormBound float64         `json:"norm_bound"`          // every row is brought to ‖x‖₂ ≤ NormBound
-	Width     float64         `json:"width,omitempty"`     // huber-svm only
-	Layers    []string        `json:"layers,omitempty"`    // mlp and cnn only
-	Compute   string          `json:"compute,omitempty"`   // likewise
-	BiasFree  bool            `json:"bias_free,omitempty"` // mlp only
-	Shape     []int           `json:"shape,omitempty"`     // cnn only
-	Classes   []string        `json:"classes,omitempty"`   // by class index; none for a numeric label
-	Features  []string        `json:"features,omitempty"`  // names of the encoded features; none, or Dim of them
-	W         []float64       `json:"w"`                   // parameters, all finite
-	Offset    float64         `json:"offset,omitempty"`    // is added to every margin: rows were centered in training
-	Schema    json.RawMessage `json:"schema,omitempty"`    // the schema that encodes a record
-	Guarantee json.RawMessage `json:"guarantee,omitempty"` // what training promised
-	Lab       bool            `json:"lab,omitempty"`       // from a lab run: no guarantee whatever Guarantee says
-	Created   string          `json:"created,omitempty"`   // RFC 3339
-	Run       string          `json:"run,omitempty"`       // identity of the run that made it
+	Format    string          `json:"format"`                // FileFormat
+	Model     string          `json:"model"`                 // a name that New knows
+	Dim       int             `json:"dim"`                   // features per encoded row, intercept included
+	NormBound float64         `json:"norm_bound"`            // every row is brought to ‖x‖₂ ≤ NormBound
+	Width     float64         `json:"width,omitempty"`       // huber-svm only
+	Layers    []string        `json:"layers,omitempty"`      // mlp and cnn only
+	Compute   string          `json:"compute,omitempty"`     // likewise
+	BiasFree  bool            `json:"bias_free,omitempty"`   // mlp only
+	Shape     []int           `json:"shape,omitempty"`       // cnn only
+	Scale     float64         `json:"input_scale,omitempty"` // mlp and cnn only: rows are multiplied by it first; none: 1
+	Classes   []string        `json:"classes,omitempty"`     // by class index; none for a numeric label
+	Features  []string        `json:"features,omitempty"`    // names of the encoded features; none, or Dim of them
+	W         []float64       `json:"w"`                     // parameters, all finite
+	Offset    float64         `json:"offset,omitempty"`      // is added to every margin: rows were centered in training
+	Schema    json.RawMessage `json:"schema,omitempty"`      // the schema that encodes a record
+	Guarantee json.RawMessage `json:"guarantee,omitempty"`   // what training promised
+	Lab       bool            `json:"lab,omitempty"`         // from a lab run: no guarantee whatever Guarantee says
+	Created   string          `json:"created,omitempty"`     // RFC 3339
+	Run       string          `json:"run,omitempty"`         // identity of the run that made it
+
+	// Threshold names one of two classes, and from which probability on it is predicted; none: the more probable one is.
+	Threshold map[string]float64 `json:"threshold,omitempty"`
 
 	// MarginFactor is what predictions multiply margins by, where a model of two classes has one, above 0 and at most 1; none: 1.
 	MarginFactor float64 `json:"margin_factor,omitempty"`
@@ -53,7 +58,7 @@ func (f *File) New() (Model, error) {
 	if f.Format != FileFormat {
 		return nil, fmt.Errorf("format is %q, want %q", f.Format, FileFormat)
 	}
-	m, err := New(f.Model, Options{Dim: f.Dim, Classes: len(f.Classes), NormBound: f.NormBound, Width: f.Width, Layers: f.Layers, Compute: f.Compute, BiasFree: f.BiasFree, Shape: f.Shape})
+	m, err := New(f.Model, Options{Dim: f.Dim, Classes: len(f.Classes), NormBound: f.NormBound, Width: f.Width, Layers: f.Layers, Compute: f.Compute, BiasFree: f.BiasFree, Shape: f.Shape, InputScale: f.Scale})
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +75,9 @@ func (f *File) New() (Model, error) {
 	}
 	if !(f.Noise >= 0) || math.IsInf(f.Noise, 0) {
 		return nil, fmt.Errorf("noise is %v; allowed is a finite number from 0", f.Noise)
+	}
+	if err := CheckThreshold(f.Threshold, f.Classes, m.Facts()); err != nil {
+		return nil, fmt.Errorf("threshold: %w", err)
 	}
 	offset := f.Offset
 	if f.MarginFactor != 0 {
@@ -94,6 +102,41 @@ func (f *File) New() (Model, error) {
 		}
 	}
 	return m, nil
+}
+
+// CheckThreshold says what is wrong with a threshold; none is right.
+func CheckThreshold(t map[string]float64, classes []string, facts Facts) error {
+	if len(t) == 0 {
+		return nil
+	}
+	if len(classes) != 2 || !facts.Probabilities {
+		return errors.New("found one; allowed only for models with probabilities of two classes: logistic, softmax, mlp and cnn")
+	}
+	for name, at := range t {
+		if len(t) > 1 || !slices.Contains(classes, name) || !(at > 0 && at < 1) {
+			return fmt.Errorf("found %v for %q; allowed is a number above 0 and below 1, for one of the classes %s and %s", at, name, classes[0], classes[1])
+		}
+	}
+	return nil
+}
+
+// Decide returns the index of the class that is predicted for a record with the probabilities p: by the threshold, or else of the
+// largest, the first among equals.
+func Decide(p []float64, threshold map[string]float64, classes []string) int {
+	for name, at := range threshold {
+		k := slices.Index(classes, name)
+		if p[k] >= at {
+			return k
+		}
+		return 1 - k
+	}
+	best := 0
+	for k, v := range p {
+		if v > p[best] {
+			best = k
+		}
+	}
+	return best
 }
 
 // Weights are the parameters that predictions use: margins are linear in them.

@@ -155,6 +155,10 @@ type Options struct {
 	BiasFree bool
 	// Start is how a network starts: he, which is the default, or pytorch.
 	Start string
+	// InputScale is what a network multiplies rows by first; 0 means 1.
+	InputScale float64
+	// Weights are the classes' weights in the loss, of which only the ratios matter; none: all 1.
+	Weights []float64
 }
 
 // An Entry is a model that can be named in a spec.
@@ -250,7 +254,17 @@ func New(name string, opt Options) (Model, error) {
 		if opt.Start != "" && opt.Start != he && opt.Start != pytorch {
 			return nil, fmt.Errorf("model: start: found %q; allowed are %s (the default) and %s", opt.Start, he, pytorch)
 		}
-		return r.New(opt)
+		if opt.InputScale != 0 && !IsNetwork(name) {
+			return nil, fmt.Errorf("model: %s takes rows as they are, found an input scale of %v; only mlp and cnn have one", name, opt.InputScale)
+		}
+		if s := opt.InputScale; !(s >= 0) || math.IsInf(s*opt.NormBound, 1) || s != 0 && s*opt.NormBound == 0 {
+			return nil, fmt.Errorf("model: input_scale: found %v; allowed is a number above 0 by which rows of norm %v stay numbers", s, opt.NormBound)
+		}
+		m, err := r.New(opt)
+		if err == nil && len(opt.Weights) > 0 {
+			m, err = weigh(m, name, opt.Weights)
+		}
+		return m, err
 	}
 	return nil, fmt.Errorf("model: unknown model %q; allowed: %s", name, strings.Join(Names(), ", "))
 }

@@ -53,9 +53,11 @@ type problem struct {
 	w             []float64
 	single        bool // computes in float32
 	rng           *rand.Rand
-	unit          float64  // grid of the values
-	sum           float64  // grid of sums over that of coefficients
-	twin          *problem // of a network without biases: the same with biases of 0
+	unit          float64     // grid of the values
+	sum           float64     // grid of sums over that of coefficients
+	classWeights  []float64   // nil: all 1
+	plain         model.Model // the same without
+	twin          *problem    // of a network without biases: the same with biases of 0
 }
 
 // newProblem makes n rows of norm at most bound, about half of them zeros.
@@ -95,11 +97,24 @@ func newProblem(t interface{ Fatal(...any) }, name string, n, dim, classes int, 
 	default:
 		classes = 2
 	}
-	m, err := model.New(name, model.Options{Dim: dim, Classes: classes, NormBound: bound, Layers: layers, Compute: compute, Shape: shape})
+	var weights []float64
+	if classes > 0 && seed%3 == 2 {
+		weights = []float64{2, 0.3, 1, 5, 0.7, 4, 3, 0.1, 6}[:classes]
+	}
+	opt := model.Options{Dim: dim, Classes: classes, NormBound: bound, Layers: layers, Compute: compute, Shape: shape, Weights: weights}
+	if layers != nil && seed%5 == 3 {
+		opt.InputScale = 1.7
+	}
+	m, err := model.New(name, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &problem{Model: m, single: (name == "mlp" || name == "cnn") && compute == "", rng: rand.New(rand.NewPCG(seed, 7)), unit: modeltest.Unit(bound)}
+	opt.Weights = nil
+	plain, err := model.New(name, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &problem{Model: m, plain: plain, classWeights: weights, single: (name == "mlp" || name == "cnn") && compute == "", rng: rand.New(rand.NewPCG(seed, 7)), unit: modeltest.Unit(bound)}
 	x, y := make([][]float64, n), make([]float64, n)
 	for i := range x {
 		x[i] = make([]float64, dim)
@@ -633,7 +648,7 @@ func TestOneMargin(t *testing.T) {
 func TestSoftmaxOfTwo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newProblem(t, "softmax", 20, 6, 2, 1, rapid.Uint64().Draw(t, "seed"))
-		l, err := model.New("logistic", model.Options{Dim: 6, Classes: 2, NormBound: 1})
+		l, err := model.New("logistic", model.Options{Dim: 6, Classes: 2, NormBound: 1, Weights: s.classWeights})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -668,6 +683,7 @@ func TestSoftmaxOfTwo(t *testing.T) {
 // labels are not looked at.
 func TestPredict(t *testing.T) {
 	check(t, func(t *rapid.T, p *problem) {
+		p.Model = p.plain // its losses say what it predicts
 		n, k := p.dense.N, p.Outputs()
 		blank := *p.dense
 		blank.Y = nil
@@ -866,6 +882,14 @@ func TestNew(t *testing.T) {
 		{"softmax", with(func(o *model.Options) { o.BiasFree = true }), "bias_free: found it for softmax"},
 		{"mlp", with(func(o *model.Options) { o.Layers, o.Start = []string{"3"}, "zero" }), `start: found "zero"`},
 		{"svm", with(func(o *model.Options) { o.Start = "he" }), "svm starts at 0"},
+		{"svm", with(func(o *model.Options) { o.InputScale = 2 }), "svm takes rows as they are"},
+		{"mlp", with(func(o *model.Options) { o.Layers, o.InputScale = []string{"3"}, -2 }), "input_scale: found -2"},
+		{"mlp", with(func(o *model.Options) { o.Layers, o.InputScale = []string{"3"}, math.NaN() }), "input_scale: found NaN"},
+		{"svm", with(func(o *model.Options) { o.Weights = []float64{1, 0} }), "found a class weight of 0"},
+		{"svm", with(func(o *model.Options) { o.Weights = []float64{1, math.Inf(1)} }), "found a class weight of"},
+		{"svm", with(func(o *model.Options) { o.Weights = []float64{1, 2e6} }), "found a class weight of 1; allowed are numbers above 0, the largest at most 1e+06"},
+		{"softmax", with(func(o *model.Options) { o.Weights = []float64{1, 2, 3} }), "found 3 class weights"},
+		{"linear", with(func(o *model.Options) { o.Classes, o.Weights = 0, []float64{1} }), "found 1 class weights"},
 		{"mlp", with(func(o *model.Options) { o.Layers = []string{"30000", "30000"} }), "more than 25000000 parameters"},
 		{"mlp", with(func(o *model.Options) { o.Dim, o.Layers = 1<<62, []string{"4"} }), "more than 25000000 parameters"}, // 2⁶⁴ of them
 	} {

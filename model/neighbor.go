@@ -104,7 +104,7 @@ func (m *softmax) neighborFalls(f *Falls, from []float64, step float64, v data.V
 		if k == y {
 			d += t
 		}
-		return d
+		return d * weight(m.weights, max(y, 0))
 	}
 	for i := range p.n {
 		y, z := p.class(i), p.z[i:]

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -10,7 +11,7 @@ import (
 
 // A network is a chain of layers l = 1 … L:
 //
-//	a_0 = x
+//	a_0 = x, times the input scale
 //	a_l = the layer's function of a_{l−1} and W_l; a_L = z are the outputs
 //	ℓ   = ln Σ_k e^{z_k} − z_y   classes, or ½(z − y)² for a numeric label
 //	δ_L = ∂ℓ/∂a_L = p − e_y, or z − y;  δ_l = ∂ℓ/∂a_l
@@ -32,10 +33,12 @@ import (
 type network struct {
 	name    string
 	layers  []layer
-	offset  []int // of W_1, …, W_L, and their end
-	classes int   // 0 for a numeric label
-	double  bool  // computes in float64
-	torch   bool  // starts as PyTorch's layers
+	offset  []int     // of W_1, …, W_L, and their end
+	classes int       // 0 for a numeric label
+	weights []float64 // of the classes; nil: all 1
+	double  bool      // computes in float64
+	torch   bool      // starts as PyTorch's layers
+	scale   float64   // of the input
 	facts   Facts
 }
 
@@ -80,7 +83,7 @@ func newMLP(opt Options) (Model, error) {
 func newNetwork(name string, opt Options, layers []layer) (Model, error) {
 	last := layers[len(layers)-1].out().size()
 	layers = append(layers, &denseLayer{last, max(1, opt.Classes), heGain(ident), opt.BiasFree})
-	m := &network{name: name, layers: layers, classes: opt.Classes, double: opt.Compute == double, torch: opt.Start == pytorch, offset: []int{0}}
+	m := &network{name: name, layers: layers, classes: opt.Classes, double: opt.Compute == double, torch: opt.Start == pytorch, scale: cmp.Or(opt.InputScale, 1), offset: []int{0}}
 	for i, l := range layers {
 		if l.in() > maxParams || l.out().size() > maxParams || m.offset[i]+l.params() > maxParams { // a product of such does not overflow
 			return nil, fmt.Errorf("model: %s: more than %d parameters; allowed are as many", name, int(maxParams))
@@ -95,7 +98,7 @@ func newNetwork(name string, opt Options, layers []layer) (Model, error) {
 		}
 	}
 	m.facts = Facts{
-		NormBound: opt.NormBound, Lipschitz: inf, Smooth: inf, HessLipschitz: inf, Start: inf,
+		NormBound: m.scale * opt.NormBound, Lipschitz: inf, Smooth: inf, HessLipschitz: inf, Start: inf,
 		Bounded: true, Probabilities: opt.Classes > 0, Unit: netUnit, Layers: parts, Viewed: forms(layers),
 	}
 	return m, nil
@@ -116,7 +119,7 @@ type Span struct {
 // gradient but that of its last biases.
 type Starter interface{ Start() []Span }
 
-// Start is that of the layers. That of the first layer is for rows of norm R, so its output has size 1 for any R.
+// Start is that of the layers. That of the first layer is for inputs of norm R, so its output has size 1 for any R.
 // PyTorch's layers start weights and biases uniform in ±1/√n, n inputs of a number.
 func (m *network) Start() []Span {
 	var spans []Span
@@ -194,7 +197,7 @@ type netPass[T number] struct {
 	view    data.View
 	n       int
 
-	rows   []T       // the view's rows, where they do not stand as T
+	rows   []T       // the view's rows, scaled, where they do not stand so in the table
 	act    [][]T     // act[l]: a_l; act[0] the rows
 	err    [][]T     // err[l]: δ_l, from l = 1
 	space  [][2][]T  // memory of act[l] and err[l]
@@ -240,10 +243,10 @@ func (p *netPass[T]) forward(m *network, w []float64, v data.View, held *float64
 	return p.z
 }
 
-// input is the rows of the view, without a copy if they are contiguous.
+// input is the scaled rows of the view, without a copy if they are contiguous and the scale is 1.
 func (p *netPass[T]) input() []T {
-	v, d := p.view, p.view.Block.Dim
-	if v.Start == nil && v.Rows == nil {
+	v, d, scale := p.view, p.view.Block.Dim, T(p.m.scale)
+	if v.Start == nil && v.Rows == nil && scale == 1 {
 		if x, ok := any(v.X[v.From*d : v.To*d]).([]T); ok {
 			return x
 		}
@@ -256,11 +259,11 @@ func (p *netPass[T]) input() []T {
 		to, row := p.rows[i*d:][:d], v.Row(i)
 		if v.Start != nil {
 			for e := v.Start[row]; e < v.Start[row+1]; e++ {
-				to[v.Col[e]] = T(v.Val[e])
+				to[v.Col[e]] = T(v.Val[e]) * scale
 			}
 		} else {
 			for j, f := range v.X[row*d:][:d] {
-				to[j] = T(f)
+				to[j] = T(f) * scale
 			}
 		}
 	}
@@ -299,7 +302,7 @@ func (p *netPass[T]) Loss(dst []float64) {
 				rest += math.Exp(v - z[top])
 			}
 		}
-		dst[i] = z[top] - z[y] + math.Log1p(rest)
+		dst[i] = (z[top] - z[y] + math.Log1p(rest)) * weight(p.m.weights, y)
 	}
 }
 
@@ -337,6 +340,11 @@ func (p *netPass[T]) begin() {
 			}
 		}
 		row[y] = -others
+		if p.m.weights != nil {
+			for j := range row {
+				row[j] *= p.m.weights[y]
+			}
+		}
 	}
 	last := len(p.workers)
 	s := &p.space[last][1]

@@ -25,6 +25,7 @@ import (
 // Matrices are stored class after class: z_ik is z[k·n+i].
 type softmax struct {
 	features, classes int
+	weights           []float64 // of the classes; nil: all 1
 	facts             Facts
 }
 
@@ -81,7 +82,7 @@ func (m *softmax) Eval(w []float64, v data.View, ws *Workspace) Pass {
 func (m *softmax) labeled(v data.View, ws *Workspace) *softmaxPass {
 	needLabels(v)
 	n, p := v.Len(), &ws.softmax
-	p.view, p.ws, p.k, p.d, p.n, p.reduced = v, ws, m.classes, m.features, n, false
+	p.view, p.ws, p.weights, p.k, p.d, p.n, p.reduced = v, ws, m.weights, m.classes, m.features, n, false
 	p.z = grow(p.z, n*m.classes)
 	return p
 }
@@ -121,6 +122,7 @@ func largest(z []float64, n, classes int) int {
 type softmaxPass struct {
 	view    data.View
 	ws      *Workspace
+	weights []float64 // of the classes; nil: all 1
 	k, d, n int
 	z       []float64 // margins
 	r       []float64 // residuals
@@ -160,7 +162,7 @@ func (p *softmaxPass) Loss(dst []float64) {
 				rest += math.Exp(z[k*p.n] - z[top*p.n])
 			}
 		}
-		dst[i] = z[top*p.n] - z[y*p.n] + math.Log1p(rest)
+		dst[i] = (z[top*p.n] - z[y*p.n] + math.Log1p(rest)) * weight(p.weights, y)
 	}
 }
 
@@ -212,6 +214,11 @@ func (p *softmaxPass) residuals() []float64 {
 	}
 	for i, y := range p.y {
 		p.r[y*n+i] = -others[i]
+		if p.weights != nil {
+			for k := range p.k {
+				p.r[k*n+i] *= p.weights[y]
+			}
+		}
 	}
 	p.reduced = true
 	return p.r

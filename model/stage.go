@@ -3,8 +3,8 @@ package model
 // A Stage is one step from an encoded row to a model's margins, for programs other than Sotto. Numbers of an image are
 // in row order, with the channels of a pixel side by side.
 type Stage struct {
-	// Kind is "dense", x·W + B; "relu", "tanh" or "exp", of each number; "conv"; "max" or "mean" of windows; or "group", a
-	// normalization to mean 0 and variance 1 over each group of channels, with 10⁻⁵ added to the variance, then W·x + B.
+	// Kind is "scale", every number times W[0]; "dense", x·W + B; "relu", "tanh" or "exp", of each number; "conv"; "max" or "mean" of
+	// windows; or "group", a normalization to mean 0 and variance 1 over each group of channels, with 10⁻⁵ added to the variance, then W·x + B.
 	Kind    string
 	In, Out int       // dense: numbers before and after
 	W       []float64 // dense: In×Out, row after row; conv: Out windows; group: one for each channel
@@ -47,6 +47,9 @@ func (m *softmax) Stages(w []float64) []Stage {
 
 func (m *network) Stages(w []float64) []Stage {
 	var stages []Stage
+	if m.scale != 1 {
+		stages = append(stages, Stage{Kind: "scale", W: []float64{m.scale}})
+	}
 	for i, l := range m.layers {
 		stages = append(stages, stageOf(l, w[m.offset[i]:m.offset[i+1]]))
 	}

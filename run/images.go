@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -27,7 +28,7 @@ func examples(j *Job, w []float64, t *data.Table) []runlog.Example {
 		if p == nil {
 			return true
 		}
-		guess := Best(p)
+		guess := model.Decide(p, j.Spec.Model.Threshold, classes)
 		e := runlog.Example{Width: image.Shape[1], Class: classes[int(label)], Guess: classes[guess], Confidence: p[guess]}
 		switch {
 		case len(first) < exampleRows:

@@ -3,6 +3,7 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -112,7 +113,7 @@ func (s *Spec) readSchema() (*schema.Schema, error) {
 
 // PrepareOn settles a spec under a loaded schema, whose number of rows may differ from the file's.
 func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
-	j := &Job{Spec: spec, Schema: schema}
+	j := &Job{Spec: spec.scaled(schema), Schema: schema}
 	if err := spec.labOnly(); err != nil {
 		return nil, err
 	}
@@ -161,7 +162,7 @@ func (j *Job) cautions() (warnings []string) {
 
 // PrepareModel prepares the model of a spec and its public facts, without a method.
 func PrepareModel(spec *Spec, schema *schema.Schema) (*Job, error) {
-	j := &Job{Spec: spec, Schema: schema}
+	j := &Job{Spec: spec.scaled(schema), Schema: schema}
 	if err := j.setModel(); err != nil {
 		return nil, err
 	}
@@ -173,6 +174,35 @@ func PrepareModel(spec *Spec, schema *schema.Schema) (*Job, error) {
 		return nil, &InputError{spec.Place("privacy.accountant"), err}
 	}
 	return j, nil
+}
+
+// scaled is the spec with the input scale of its network: numbers of a row of the largest norm then have a size of about 1.
+func (s *Spec) scaled(schema *schema.Schema) *Spec {
+	if !model.IsNetwork(s.Model.Name) || s.Model.InputScale != 0 || s.has("model.input_scale") {
+		return s
+	}
+	with := *s
+	with.Model.InputScale = math.Sqrt(float64(schema.Dim())) / schema.RowNorm
+	return &with
+}
+
+const majority = "majority" // the method that has no loss
+
+// weights are those of the classes in the loss; nil where the spec has none.
+func (m ModelSpec) weights(schema *schema.Schema) ([]float64, error) {
+	if len(m.ClassWeights) == 0 {
+		return nil, nil
+	}
+	classes := schema.ClassNames()
+	w := slices.Repeat([]float64{1}, len(classes))
+	for name, v := range m.ClassWeights {
+		k := slices.Index(classes, name)
+		if k < 0 {
+			return nil, fmt.Errorf("model.class_weights: found %q; allowed are the classes of the label, %s", name, cmp.Or(strings.Join(classes, ", "), "of which a numeric label has none"))
+		}
+		w[k] = v
+	}
+	return w, nil
 }
 
 func (j *Job) setModel() error {
@@ -191,6 +221,7 @@ func (j *Job) setModel() error {
 		{"compute", "mlp and cnn", s.Compute != "" && !network, strconv.Quote(s.Compute)},
 		{"bias_free", "mlp", s.BiasFree && s.Name != "mlp", s.BiasFree},
 		{"start", "mlp and cnn", s.Start != "" && !network, strconv.Quote(s.Start)},
+		{"input_scale", "mlp and cnn", s.InputScale != 0 && !network, s.InputScale},
 		{"shape", "cnn", len(s.Shape) > 0 && s.Name != "cnn", s.Shape},
 	} {
 		if f.wrong {
@@ -201,15 +232,26 @@ func (j *Job) setModel() error {
 	if b := schema.LabelBounds(); b != nil {
 		least = b.Min
 	}
+	weights, err := s.weights(schema)
+	if err != nil {
+		return &InputError{spec.Place("model.class_weights"), err}
+	}
 	m, err := model.New(spec.Model.Name, model.Options{
+		Weights:  weights,
 		LabelMin: least, Dim: schema.Dim(), Classes: schema.Classes(), NormBound: schema.RowNorm, Width: spec.Model.Width, Layers: spec.Model.Layers, Compute: spec.Model.Compute, Shape: j.imageShape(),
-		BiasFree: spec.Model.BiasFree, Start: spec.Model.Start,
+		BiasFree: spec.Model.BiasFree, Start: spec.Model.Start, InputScale: spec.Model.InputScale,
 	})
 	if err != nil {
 		return &InputError{spec.Place("model"), err}
 	}
 	j.Model = m
 	f := m.Facts()
+	if err := model.CheckThreshold(s.Threshold, schema.ClassNames(), f); err != nil {
+		return inputError(spec.Place("model.threshold"), "model.threshold: %w", err)
+	}
+	if weights != nil && spec.MethodName == majority {
+		return inputError(spec.Place("model.class_weights"), "model.class_weights: found it beside method %s, which counts records of each class; allowed is a method that trains", majority)
+	}
 	j.Facts = oracle.Public{
 		Dim: m.Dim(), Rows: schema.Rows, UnitRows: schema.UnitRows, Classes: schema.Classes(), Adjacency: spec.Privacy.Adjacency,
 		NormBound: f.NormBound, L1Bound: schema.L1Bound(), Lipschitz: oracle.Bound(f.Lipschitz), Smooth: oracle.Bound(f.Smooth), OneMargin: f.OneMargin,
@@ -235,6 +277,9 @@ func (j *Job) setModel() error {
 	}
 	if schema.Intercept {
 		j.Facts.Intercept = schema.Dim()
+	}
+	if spec.has("model.input_scale") && s.InputScale == 0 {
+		return inputError(spec.Place("model.input_scale"), "model.input_scale: found 0; allowed is a number above 0, or to leave the field out")
 	}
 	if f.Viewed && schema.Image != nil && schema.Image.Encode == "" {
 		j.Facts.Image = schema.Image.Shape

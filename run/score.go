@@ -38,9 +38,9 @@ func predictions(m model.Model, w []float64, t *data.Table, f func(out []float64
 	}
 }
 
-// Score compares a model's predictions with the labels of a table. The figures
+// Score compares a model's predictions, by that threshold if there is one, with the labels of a table. The figures
 // are computed without noise: they are not private.
-func Score(m model.Model, w []float64, t *data.Table, classes []string) *runlog.Scores {
+func Score(m model.Model, w []float64, t *data.Table, classes []string, threshold map[string]float64) *runlog.Scores {
 	if t.Classes == 0 {
 		return scoreValues(m, w, t)
 	}
@@ -56,7 +56,7 @@ func Score(m model.Model, w []float64, t *data.Table, classes []string) *runlog.
 			return true
 		}
 		y := int(label)
-		guess := Best(p)
+		guess := model.Decide(p, threshold, classes)
 		s.Confusion[y][guess]++
 		s.Rows++
 		if guess == y {
@@ -113,17 +113,6 @@ func scoreValues(m model.Model, w []float64, t *data.Table) *runlog.Scores {
 // Finite reports whether no value is NaN or infinite.
 func Finite(values ...float64) bool {
 	return !slices.ContainsFunc(values, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
-}
-
-// Best returns the index of the largest output; the first among equals.
-func Best(p []float64) int {
-	best := 0
-	for k, v := range p {
-		if v > p[best] {
-			best = k
-		}
-	}
-	return best
 }
 
 type ranked struct {

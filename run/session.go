@@ -218,7 +218,7 @@ func (s *Session) Finish(ctx context.Context, w []float64, steps int, outcome st
 			return nil, err
 		}
 		w = file.Weights()
-		r.Test = Score(m, w, s.test, j.Schema.ClassNames())
+		r.Test = Score(m, w, s.test, j.Schema.ClassNames(), file.Threshold)
 		if !s.opened.Same(s.tested) && !s.tested.Ended() { // rows that were trained on are not shown
 			r.Test.Examples = examples(j, w, s.test)
 		}
@@ -244,8 +244,8 @@ func (j *Job) File(w []float64, g Guarantee) (*model.File, error) {
 		return nil, err
 	}
 	return &model.File{
-		Format: model.FileFormat, Model: j.Spec.Model.Name, Dim: j.Schema.Dim(), NormBound: j.Schema.RowNorm, Width: j.Spec.Model.Width, Layers: j.Spec.Model.Layers, Compute: j.Spec.Model.Compute, BiasFree: j.Spec.Model.BiasFree, Shape: j.imageShape(), W: w, Classes: j.Schema.ClassNames(), Features: j.Schema.FeatureNames(),
-		Schema: schema, Guarantee: guarantee, Lab: j.Spec.Lab, Created: time.Now().UTC().Format(time.RFC3339), Run: g.Run,
+		Format: model.FileFormat, Model: j.Spec.Model.Name, Dim: j.Schema.Dim(), NormBound: j.Schema.RowNorm, Width: j.Spec.Model.Width, Layers: j.Spec.Model.Layers, Compute: j.Spec.Model.Compute, BiasFree: j.Spec.Model.BiasFree, Shape: j.imageShape(), Scale: j.Spec.Model.InputScale, W: w, Classes: j.Schema.ClassNames(), Features: j.Schema.FeatureNames(),
+		Threshold: j.Spec.Model.Threshold, Schema: schema, Guarantee: guarantee, Lab: j.Spec.Lab, Created: time.Now().UTC().Format(time.RFC3339), Run: g.Run,
 	}, nil
 }
 

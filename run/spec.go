@@ -66,7 +66,37 @@ type ModelSpec struct {
 	// An mlp without biases; how a network starts: he, the default, or pytorch.
 	BiasFree bool   `yaml:"bias_free" json:"bias_free,omitempty"`
 	Start    string `yaml:"start" json:"start,omitempty"`
-	Shape    []int  `yaml:"shape" json:"shape,omitempty"` // of the images of a cnn: rows, columns, channels; default the schema's
+	// What a network multiplies rows by first: where it is 0 Prepare sets it, by the public size of the rows, and rows are as they are
+	// in runs written before.
+	InputScale float64 `yaml:"input_scale" json:"input_scale,omitempty"`
+	// Of the classes: weights in the loss, 1 where there is none; and from which probability on the one that is named is predicted.
+	ClassWeights ClassNumbers `yaml:"class_weights" json:"class_weights,omitempty"`
+	Threshold    ClassNumbers `yaml:"threshold" json:"threshold,omitempty"`
+
+	Shape []int `yaml:"shape" json:"shape,omitempty"` // of the images of a cnn: rows, columns, channels; default the schema's
+}
+
+// ClassNumbers are numbers by the name of a class.
+type ClassNumbers map[string]float64
+
+// DecodeConfig reads a block of them.
+func (c *ClassNumbers) DecodeConfig(n config.Node) error {
+	switch {
+	case n.Text() == "balanced":
+		return n.Wrong("numbers, as in {yes: 5, no: 1}: balanced weights would count the rows of each class, which nobody charged")
+	case !n.IsBlock():
+		return n.Wrong("a number for a class, as in {yes: 5}")
+	}
+	names, values := n.Fields()
+	*c = ClassNumbers{}
+	for i, name := range names {
+		number := 0.0
+		if err := values[i].Decode(&number); err != nil {
+			return err
+		}
+		(*c)[name] = number
+	}
+	return nil
 }
 
 // PrivacySpec is the block `privacy`, or the word none.

@@ -122,7 +122,7 @@ func (m *Trained) WriteCSV(w io.Writer, t *data.Table) error {
 		case len(classes) == 0:
 			line[0] = number(p[0])
 		default:
-			line[0] = classes[Best(p)]
+			line[0] = classes[model.Decide(p, m.File.Threshold, classes)]
 			for k := range p {
 				line[k+1] = number(p[k])
 			}
@@ -164,5 +164,5 @@ func (m *Trained) Evaluate(ctx context.Context, path string, o Evaluation) (*run
 	if err != nil {
 		return nil, err
 	}
-	return Score(m.Model, m.File.Weights(), t, m.Schema.ClassNames()), nil
+	return Score(m.Model, m.File.Weights(), t, m.Schema.ClassNames(), m.File.Threshold), nil
 }

@@ -150,7 +150,7 @@ func (p *Plan) Result(id string, nodes [][]float64, test *data.Table, seconds fl
 		}
 		r.Apart = max(r.Apart, math.Sqrt(square))
 		if test != nil {
-			s := run.Score(p.Job.Model, nodes[i], test, p.Job.Schema.ClassNames())
+			s := run.Score(p.Job.Model, nodes[i], test, p.Job.Schema.ClassNames(), p.Job.Spec.Model.Threshold)
 			if q.Test = s.Accuracy; q.Test == nil {
 				q.Test = s.RMSE
 			}
@@ -158,7 +158,7 @@ func (p *Plan) Result(id string, nodes [][]float64, test *data.Table, seconds fl
 		r.Owners = append(r.Owners, q)
 	}
 	if test != nil {
-		r.Test = run.Score(p.Job.Model, r.W, test, p.Job.Schema.ClassNames())
+		r.Test = run.Score(p.Job.Model, r.W, test, p.Job.Schema.ClassNames(), p.Job.Spec.Model.Threshold)
 	}
 	return r, nil
 }

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -58,7 +59,7 @@ func Write(w io.Writer, f *model.File, m model.Model, s *schema.Schema, facts []
 			margins = stage.Out
 		}
 	}
-	e.outputs(x, margins, f.Classes)
+	e.outputs(x, margins, f.Classes, f.Threshold)
 	g.Name = proto.String(f.Model)
 
 	file := &pb.ModelProto{
@@ -79,7 +80,7 @@ func Write(w io.Writer, f *model.File, m model.Model, s *schema.Schema, facts []
 }
 
 // outputs adds what Predict computes from the margins z, and the label.
-func (e *encoder) outputs(z string, margins int, classes []string) {
+func (e *encoder) outputs(z string, margins int, classes []string, threshold map[string]float64) {
 	bad := ""
 	if len(e.bad) > 0 {
 		bad = e.op("Greater", e.op("Sum", e.bad...), e.number(0))
@@ -106,10 +107,20 @@ func (e *encoder) outputs(z string, margins int, classes []string) {
 		p = e.with("Softmax", integer("axis", 1), z)
 	}
 	best := e.with("ArgMax", append(integer("axis", 1), integer("keepdims", 1)...), p) // the first among equals
+	what := "the most probable class"
+	for name, at := range threshold { // there is one at most
+		what = fmt.Sprintf("%s, where its probability is at least %v, else the other class", name, at)
+		k := slices.Index(classes, name)
+		decision := "GreaterOrEqual" // of class 1
+		if k == 0 {
+			decision = "Less"
+		}
+		best = e.cast(e.op(decision, e.with("Gather", integer("axis", 1), p, e.whole(int64(k))), e.number(at)), pb.TensorProto_INT64)
+	}
 	end(e.op("Gather", e.texts(classes, len(classes)), best), func() string { return e.texts([]string{""}) }, label)
 	end(p, nan, probabilities)
 	e.Output = []*pb.ValueInfoProto{
-		value(label, "the most probable class", pb.TensorProto_STRING, 1),
+		value(label, what, pb.TensorProto_STRING, 1),
 		value(probabilities, "of each class, in the order of the schema", pb.TensorProto_DOUBLE, len(classes)),
 	}
 }

@@ -8,6 +8,8 @@ import (
 // stage adds one stage of the model; false for one of another kind.
 func (g *graph) stage(s model.Stage, x string) (string, bool) {
 	switch s.Kind {
+	case "scale":
+		x = g.op("Mul", x, g.number(s.W[0]))
 	case "dense":
 		x = g.op("MatMul", x, g.numbers(s.W, s.In, s.Out))
 		if s.B != nil {

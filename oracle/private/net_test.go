@@ -69,11 +69,20 @@ func drawNetwork(t *rapid.T) (m model.Model, w []float64, rule clip.Rule, rows [
 			t.Fatal(err)
 		}
 	}
+	var weights []float64
+	if rapid.Bool().Draw(t, "weights") {
+		weights = []float64{3, 0.7, 1, 1e-3}[:classes]
+		var err error
+		scale := rapid.SampledFrom([]float64{1, 0.01, 2.6}).Draw(t, "input scale")
+		if m, err = model.New("mlp", model.Options{Dim: dim, Classes: classes, NormBound: 1, Layers: layers, Weights: weights, InputScale: scale}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if image := rapid.IntRange(-2, len(imageNetworks)-1).Draw(t, "image"); image >= 0 {
 		dim = 12
 		var err error
 		compute := rapid.SampledFrom([]string{"float32", "float64"}).Draw(t, "compute")
-		if m, err = model.New("cnn", model.Options{Dim: dim, Shape: []int{3, 2, 2}, Classes: classes, NormBound: 1, Layers: imageNetworks[image], Compute: compute}); err != nil {
+		if m, err = model.New("cnn", model.Options{Dim: dim, Shape: []int{3, 2, 2}, Classes: classes, NormBound: 1, Layers: imageNetworks[image], Compute: compute, Weights: weights}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -243,7 +243,8 @@ func TestNeighborsDifferByAtMostTheSensitivity(t *testing.T) {
 		for i := range rows {
 			rows[i] = draw("row")
 		}
-		m, _ := model.New(rapid.SampledFrom([]string{"logistic", "svm", "huber-svm"}).Draw(t, "model"), model.Options{Dim: dim, Classes: 2, NormBound: 1})
+		m, _ := model.New(rapid.SampledFrom([]string{"logistic", "svm", "huber-svm"}).Draw(t, "model"), model.Options{Dim: dim, Classes: 2, NormBound: 1,
+			Weights: rapid.SampledFrom([][]float64{nil, {0.03, 7}, {1, 0.9}}).Draw(t, "weights")})
 		var rule clip.Rule = clip.Norm{C: c}
 		if m.Facts().Bounded && rapid.Bool().Draw(t, "by value") {
 			rule = clip.Value{C: c}

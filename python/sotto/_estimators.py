@@ -62,8 +62,8 @@ class _Sotto(BaseEstimator):
             if name != "self":
                 setattr(self, name, value)
 
-    def _fit(self, X, y, label):
-        """Train on features X, a column for each name, and the label's texts or numbers y."""
+    def _fit(self, X, y, label, options=None):
+        """Train on features X, a column for each name, and the label's texts or numbers y; options: in place of model_options."""
         features, names = self._features(X)
         with tempfile.TemporaryDirectory(prefix="sotto-") as work, Rows() as rows:
             work = Path(work)  # holds only public files
@@ -71,7 +71,7 @@ class _Sotto(BaseEstimator):
             spec = {
                 "data": rows.path,
                 "schema": str(work / "schema.yaml"),
-                "model": {"name": self._model(), **(self.model_options or {})},
+                "model": {"name": self._model(), **(options or self.model_options or {})},
                 "method": {"name": self.method, **(self.method_options or {})},
                 "privacy": self._budget(),
                 "out": str(out),
@@ -322,10 +322,14 @@ class SottoClassifier(ClassifierMixin, _Sotto):
             codes = [order[v] for v in np.asarray(y).tolist()]
         except KeyError:
             raise ValueError("y: a label is none of classes") from None
-        return self._fit(X, codes, {"classes": list(order.values())})
+        options = dict(self.model_options or {})
+        for field in ("class_weights", "threshold"):  # the schema's classes are codes
+            if isinstance(options.get(field), dict):
+                options[field] = {order.get(name, name): value for name, value in options[field].items()}
+        return self._fit(X, codes, {"classes": list(order.values())}, options)
 
     def predict(self, X):
-        """Return the most probable class of each row."""
+        """Return the most probable class of each row, or the class that the model's threshold decides for."""
         lines = self._predicted(X)
         if self.schema is not None:
             return np.asarray([line[0] for line in lines])

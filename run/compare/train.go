@@ -124,7 +124,7 @@ func (p *Plan) one(ctx context.Context, c *Cell, q *part) (Result, error) {
 	if reg := job.Objective.Reg; reg != nil {
 		objective += reg.Value(w)
 	}
-	scores := run.Score(fitted, w, test, job.Schema.ClassNames())
+	scores := run.Score(fitted, w, test, job.Schema.ClassNames(), job.Spec.Model.Threshold)
 	if r.Score = scores.Accuracy; job.Schema.Classes() == 0 {
 		r.Score = scores.RMSE
 	}

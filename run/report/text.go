@@ -109,16 +109,28 @@ func scores(t *runlog.Scores) string {
 func WriteScores(w io.Writer, s *runlog.Scores) {
 	fmt.Fprintln(w, scores(s))
 	if len(s.Confusion) > 0 {
-		fmt.Fprintln(w, "true class, then rows by predicted class")
+		fmt.Fprintln(w, "true class, then rows by predicted class, and recall")
 		for k, row := range s.Confusion {
 			fmt.Fprintf(w, "  %-20s", s.Classes[k])
 			for _, n := range row {
 				fmt.Fprintf(w, " %10s", chart.Integer(n))
 			}
-			fmt.Fprintln(w)
+			fmt.Fprintf(w, " %10s\n", recall(k, row))
 		}
 	}
 	fmt.Fprintln(w, "not private: computed from these rows without noise")
+}
+
+// recall is the share of the rows of class k that are predicted as such.
+func recall(k int, row []int) string {
+	all := 0
+	for _, n := range row {
+		all += n
+	}
+	if all == 0 {
+		return "no rows"
+	}
+	return fmt.Sprintf("%.4f", float64(row[k])/float64(all))
 }
 
 func steps(n int) string {

@@ -214,6 +214,7 @@ func confusionOf(s *runlog.Scores) *confusion {
 		for _, n := range counts {
 			row = append(row, integer(n))
 		}
+		row = append(row, recall(i, counts))
 		c.Rows = append(c.Rows, row)
 	}
 	for j := range s.Confusion[0] {

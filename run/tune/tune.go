@@ -473,7 +473,7 @@ func (p *Plan) train(ctx context.Context, i int, table, test *data.Table, stream
 		loss, err := b.Loss(p.query, made.w)
 		return made, -loss, err
 	}
-	s := run.Score(job.Model, made.w, test, job.Schema.ClassNames())
+	s := run.Score(job.Model, made.w, test, job.Schema.ClassNames(), job.Spec.Model.Threshold)
 	made.test = s
 	if s.Accuracy != nil {
 		return made, *s.Accuracy, nil

@@ -21,7 +21,7 @@ var groups = []struct {
 	{"train", "Train and predict:", []func() *cobra.Command{fitCommand, tuneCommand, predictCommand, evaluateCommand, exportCommand, schemaCommand, synthCommand, dataCommand}},
 	{"plan", "Plan:", []func() *cobra.Command{planCommand}},
 	{"budget", "Budget:", []func() *cobra.Command{ledgerCommand}},
-	{"check", "Check:", []func() *cobra.Command{verifyCommand, auditCommand, reportCommand, serveCommand, doctorCommand}},
+	{"check", "Check:", []func() *cobra.Command{verifyCommand, discloseCommand, auditCommand, reportCommand, serveCommand, doctorCommand}},
 	{"network", "Network:", []func() *cobra.Command{netCommand, hubCommand, nodeCommand, workerCommand}},
 	{"research", "Research:", []func() *cobra.Command{compareCommand, paperCommand}},
 	{"about", "About Sotto:", []func() *cobra.Command{versionCommand, manCommand}},

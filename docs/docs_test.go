@@ -43,6 +43,7 @@ import (
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -417,6 +418,7 @@ func TestSpecPage(t *testing.T) {
 	compare(t, "top level", slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want)))
 	compare(t, "block model", names(table(t, section(t, page, "### Block `model`"))), fields(run.ModelSpec{}))
 	compare(t, "block privacy", names(table(t, section(t, page, "### Block `privacy`"))), fields(run.PrivacySpec{}))
+	compare(t, "block disclosure", names(table(t, section(t, read(t, "disclosure.md"), "## Block `disclosure`"))), fields(runlog.Statements{}))
 	compare(t, "block network", names(table(t, section(t, read(t, "network.md"), "## The block `network` of a spec"))), fields(run.Network{}))
 	compare(t, "block compare", names(table(t, section(t, read(t, "compare.md"), "## The block `compare` of a spec"))), fields(run.Comparison{}))
 

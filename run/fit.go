@@ -224,6 +224,7 @@ func NewInfo(j *Job, version string) (*runlog.Info, error) {
 		Method: j.Spec.MethodName, Output: string(j.Spec.Output), StateEvery: j.StateEvery,
 		Budget: j.Spec.Privacy.Budget(), Off: j.Spec.Privacy.Off,
 		Lab: j.Spec.Lab, Seed: j.Spec.Seed, Warnings: j.Warnings, Assumptions: j.Assumptions(), Assertions: j.Spec.Assertions(),
+		Disclosure: j.Spec.Disclosure,
 	}
 	i.Budget.Adjacency = j.Facts.Adjacency
 	if j.Accountant != nil {

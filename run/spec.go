@@ -15,6 +15,7 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -47,6 +48,8 @@ type Spec struct {
 
 	AcceptDelta   bool // trains with a δ of 1/rows or more
 	AcceptDropped bool // trains where more than one row in a hundred is dropped
+
+	Disclosure *runlog.Statements // what only a person knows, for a disclosure; nil: nothing is stated
 
 	Uncentered bool // rows are taken as they are, whatever the method would choose; never in a file
 
@@ -205,9 +208,12 @@ type specFile struct {
 	AcceptDelta   bool        `yaml:"accept_delta"`
 	AcceptDropped bool        `yaml:"accept_dropped"`
 	TestOverlaps  bool        `yaml:"test_overlaps"`
-	Compare       config.Node `yaml:"compare"` // for LoadComparison
-	Network       config.Node `yaml:"network"` // for LoadNetwork
-	Tune          config.Node `yaml:"tune"`    // for LoadTuning
+
+	Disclosure *runlog.Statements `yaml:"disclosure"`
+
+	Compare config.Node `yaml:"compare"` // for LoadComparison
+	Network config.Node `yaml:"network"` // for LoadNetwork
+	Tune    config.Node `yaml:"tune"`    // for LoadTuning
 }
 
 // topKeys are the fields of a spec.
@@ -232,7 +238,7 @@ func parseSpec(file string, src []byte, overrides []Override) (s *Spec, err erro
 		return nil, err
 	}
 	s = &Spec{File: file, MethodName: method.Default, doc: doc, Model: f.Model, Privacy: f.Privacy, Lab: f.Lab, Seed: f.Seed,
-		AcceptDelta: f.AcceptDelta, AcceptDropped: f.AcceptDropped, TestOverlaps: f.TestOverlaps}
+		AcceptDelta: f.AcceptDelta, AcceptDropped: f.AcceptDropped, TestOverlaps: f.TestOverlaps, Disclosure: f.Disclosure}
 	for _, p := range []struct {
 		key      string
 		text     string
@@ -258,7 +264,26 @@ func parseSpec(file string, src []byte, overrides []Override) (s *Spec, err erro
 	if s.Output, err = method.ParseOutput(f.Output); err != nil {
 		return nil, &InputError{s.Place("output"), err}
 	}
+	if err := s.checkDisclosure(); err != nil {
+		return nil, err
+	}
 	return s, s.check()
+}
+
+// mostStatement is the most bytes of one statement.
+const mostStatement = 2000
+
+// checkDisclosure wants one line of text in each statement.
+func (s *Spec) checkDisclosure() error {
+	if s.Disclosure == nil {
+		return nil
+	}
+	for _, t := range s.Disclosure.List() {
+		if field := "disclosure." + t.Name; !config.PlainText(t.Text) || len(t.Text) > mostStatement {
+			return inputError(s.Place(field), "%s: found %s; allowed is one line of text of at most %d bytes (a text over several lines of a spec begins with >-)", field, config.Quote(t.Text), mostStatement)
+		}
+	}
+	return nil
 }
 
 // setHats reads the field hats.

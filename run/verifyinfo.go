@@ -35,6 +35,7 @@ func given(want, info *runlog.Info) {
 	want.ID, want.Started, want.Finished, want.Status = info.ID, info.Started, info.Finished, info.Status // model.json has the ID, too
 	want.Version, want.Go, want.Platform, want.Kernels = info.Version, info.Go, info.Platform, info.Kernels
 	want.Build = info.Build
+	want.Disclosure = info.Disclosure
 	want.SpecFile, want.Data, want.Shards, want.Test = info.SpecFile, info.Data, info.Shards, info.Test
 	want.Labels, want.TestLabels = info.Labels, info.TestLabels
 	want.Ledger, want.LedgerHead = info.Ledger, info.LedgerHead
@@ -131,39 +132,7 @@ func differing(a, b []byte) ([]string, error) {
 		}
 		rest[i] = tree
 	}
-	return differences(nil, "", rest[0], rest[1]), nil
-}
-
-// differences appends the paths at which two JSON values differ.
-func differences(list []string, path string, a, b any) []string {
-	x, object := a.(map[string]any)
-	y, also := b.(map[string]any)
-	if object && also {
-		all := maps.Clone(x)
-		maps.Copy(all, y)
-		for _, key := range slices.Sorted(maps.Keys(all)) {
-			at := strings.TrimPrefix(path+"."+key, ".")
-			_, left := x[key]
-			if _, right := y[key]; left != right {
-				list = append(list, at)
-				continue
-			}
-			list = differences(list, at, x[key], y[key])
-		}
-		return list
-	}
-	v, array := a.([]any)
-	w, also := b.([]any)
-	if array && also && len(v) == len(w) {
-		for i := range v {
-			list = differences(list, fmt.Sprintf("%s[%d]", path, i), v[i], w[i])
-		}
-		return list
-	}
-	if !reflect.DeepEqual(a, b) {
-		list = append(list, path)
-	}
-	return list
+	return runlog.Differences(rest[0], rest[1]), nil
 }
 
 // unfitScores are the scores that contradict each other or the classes.

@@ -31,7 +31,7 @@ func (s *Schema) WithLabel(name string) (*Schema, error) {
 		}
 	}
 	k := c.Columns[at]
-	c.Columns[at] = Column{Name: k.Name, Type: TypeLabel, Classes: k.Levels, Bounds: k.Bounds}
+	c.Columns[at] = Column{Name: k.Name, Type: TypeLabel, Classes: k.Levels, Bounds: k.Bounds, Source: k.Source}
 	if e := c.check(); e != nil {
 		return nil, e
 	}

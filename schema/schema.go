@@ -66,6 +66,7 @@ const (
 	maxMagnitude = 1e9 // of norm bounds and LIBSVM values
 	minNorm      = 1e-9
 	maxSchema    = 4 << 20 // bytes of a schema file
+	maxProse     = 1000    // bytes of an author or a source
 	minHats      = 2
 	maxHats      = 64
 )
@@ -95,6 +96,10 @@ type Schema struct {
 	Values     *Bounds  `json:"values,omitempty"`    // LIBSVM: values are clamped to these; they include 0
 	Image      *Image   `json:"image,omitempty"`     // IDX: what an image is
 	Columns    []Column `json:"columns"`             // CSV: all columns; LIBSVM and IDX: the label alone
+
+	// For a disclosure; nothing is computed from them.
+	Author string `json:"author,omitempty"` // who wrote the bounds, levels and classes
+	Source string `json:"source,omitempty"` // where what concerns the whole table comes from: rows, norm, values, image
 }
 
 // A Format says how a file is written.
@@ -173,6 +178,7 @@ type Column struct {
 	Missing   string   `json:"missing,omitempty"`   // numeric: RuleError, RuleZero or a number; categorical: as Unknown
 	Classes   []string `json:"classes,omitempty"`   // label: its classes, two or more; none for a label that is a number
 	Strip     string   `json:"strip,omitempty"`     // label: trailing text that is taken off before matching
+	Source    string   `json:"source,omitempty"`    // numeric, categorical or label: where the bounds, levels or classes come from; nothing is computed from it
 	Free      bool     `json:"-"`                   // numeric: the schema file names no encoding, so a run may choose Hats
 }
 
@@ -224,15 +230,15 @@ func (s *Schema) Marshal() ([]byte, error) { return json.Marshal(s) }
 // depends on: features, bounds, transforms, levels, what replaces missing and
 // unknown cells, label and classes, norm bound and row rule. A model fits a
 // schema if the fingerprints are equal. The name of the dataset, its nominal
-// rows, how the file is written, the unit, ignored columns and what happens to bad
-// rows are not in it.
+// rows, how the file is written, the unit, ignored columns, what happens to bad
+// rows, author and sources are not in it.
 func (s *Schema) Fingerprint() string {
 	t := Schema{RowNorm: s.RowNorm, Norm: s.Norm, RowScaling: s.RowScaling, Intercept: s.Intercept, Features: s.Features, Values: s.Values, Image: s.Image}
 	for _, c := range s.Columns {
 		if c.Type == TypeIgnore || c.Type == TypeUnit {
 			continue
 		}
-		c.Strip = ""
+		c.Strip, c.Source = "", ""
 		t.Columns = append(t.Columns, c)
 	}
 	b, err := json.Marshal(&t)
@@ -526,6 +532,12 @@ func (s *Schema) check() *config.Error {
 	if e := s.Format.check(); e != nil {
 		return e
 	}
+	if e := checkProse("author", s.Author); e != nil {
+		return e
+	}
+	if e := checkProse("source", s.Source); e != nil {
+		return e
+	}
 	if len(s.Columns) == 0 {
 		return bad("columns", "no column", "a list with the columns of the table, a label among them")
 	}
@@ -546,6 +558,9 @@ func (s *Schema) check() *config.Error {
 			}
 		}
 		if e := c.check(path); e != nil {
+			return e
+		}
+		if e := checkProse(path+".source", c.Source); e != nil {
 			return e
 		}
 		if s.Format.Trim {
@@ -877,6 +892,14 @@ func checkName(path, name string) *config.Error {
 		return &config.Error{Field: path, Found: "nothing", Allowed: "a name"}
 	case !config.PlainText(name) || len(name) > 1000:
 		return &config.Error{Field: path, Found: config.Quote(name), Allowed: "a name: one line of text of at most 1000 bytes"}
+	}
+	return nil
+}
+
+// checkProse wants one line of text, or none.
+func checkProse(path, text string) *config.Error {
+	if !config.PlainText(text) || len(text) > maxProse {
+		return &config.Error{Field: path, Found: config.Quote(text), Allowed: fmt.Sprintf("one line of text of at most %d bytes", maxProse)}
 	}
 	return nil
 }

@@ -155,6 +155,9 @@ func TestFingerprint(t *testing.T) {
 		"rows: 100→norm: l1":                   false,
 		"rows: 100→intercept: false":           false,
 		"rows: 100→row_scaling: project":       false,
+		"rows: 100→author: A. Example":         true,
+		"rows: 100→source: a form":             true,
+		"max: 100,→max: 100, source: a form,":  true,
 	} {
 		from, to, _ := strings.Cut(change, "→")
 		if got := mustParse(t, strings.Replace(small, from, to, 1)).Fingerprint(); (got == base) != same {

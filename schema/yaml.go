@@ -65,6 +65,8 @@ type file struct {
 	Min        float64       `yaml:"min"`
 	Max        float64       `yaml:"max"`
 	Image      image         `yaml:"image"`
+	Author     string        `yaml:"author"`
+	Source     string        `yaml:"source"`
 	Columns    []config.Node `yaml:"columns,list"`
 }
 
@@ -98,13 +100,14 @@ type column struct {
 	Unknown   string   `yaml:"unknown"`
 	Classes   []string `yaml:"classes,list"`
 	Strip     string   `yaml:"strip"`
+	Source    string   `yaml:"source"`
 }
 
 // columnFields are the types of a column with the fields that each has beside name and type.
 var columnFields = map[string][]string{
-	TypeNumeric:     {"min", "max", "transform", "encode", "hats", "missing"},
-	TypeCategorical: {"levels", "unknown", "missing"},
-	TypeLabel:       {"classes", "strip", "min", "max"},
+	TypeNumeric:     {"min", "max", "transform", "encode", "hats", "missing", "source"},
+	TypeCategorical: {"levels", "unknown", "missing", "source"},
+	TypeLabel:       {"classes", "strip", "min", "max", "source"},
 	TypeUnit:        {},
 	TypeIgnore:      {},
 }
@@ -158,7 +161,7 @@ func or[T any](r *reader, path string, v, otherwise T) T {
 
 func (r *reader) schema() *Schema {
 	f := &r.f
-	s := &Schema{Dataset: f.Dataset, Columns: make([]Column, 0, len(f.Columns))}
+	s := &Schema{Dataset: f.Dataset, Author: f.Author, Source: f.Source, Columns: make([]Column, 0, len(f.Columns))}
 	s.Format = r.format()
 	r.need("dataset", "the name of the dataset")
 	r.unit(s)
@@ -291,7 +294,7 @@ func (r *reader) column(n config.Node, path string) Column {
 	if columnFields[f.Type] == nil {
 		r.fail(path+".type", config.Quote(f.Type), columnTypes)
 	}
-	c := Column{Name: f.Name, Type: f.Type, Levels: f.Levels, Classes: f.Classes, Strip: f.Strip}
+	c := Column{Name: f.Name, Type: f.Type, Levels: f.Levels, Classes: f.Classes, Strip: f.Strip, Source: f.Source}
 	if f.Type == TypeNumeric || f.Type == TypeLabel && (r.doc.Has(path+".min") || r.doc.Has(path+".max")) {
 		r.need(path+".min", "a public bound: a finite number")
 		r.need(path+".max", "a public bound: a finite number")

@@ -103,14 +103,22 @@ func (v *view) tradeOff(loss account.Loss, b privacy.Budget) {
 	if curve.Outside == 0 {
 		v.Outside = ""
 	}
+	v.TradeOff, v.Attacks = plotTradeOff(curve, b)
+	if own := percentUp((1 + curve.Advantage()) / 2); own != v.Guess {
+		v.Guess, v.GuessPair = own, v.Guess
+	}
+}
+
+// plotTradeOff draws the curve beside what ε and δ alone and μ alone say, and gives its usual points.
+func plotTradeOff(curve *account.TradeOff, b privacy.Budget) (svg template.HTML, attacks []attackRow) {
 	pair := func(x float64) float64 {
 		return math.Min(1, math.Min(b.Delta+math.Exp(b.Epsilon)*x, 1-math.Exp(-b.Epsilon)*(1-b.Delta-x)))
 	}
 	lines := []chart.Line{
 		{Name: "the most that any attack on this plan reaches"},
-		{Name: fmt.Sprintf("the same by ε = %s and δ = %s alone", v.Epsilon, v.Delta)},
+		{Name: fmt.Sprintf("the same by ε = %s and δ = %s alone", exact(b.Epsilon), exact(b.Delta))},
 		{Name: "guessing"},
-		{Name: fmt.Sprintf("the same by μ = %s alone", v.Mu)},
+		{Name: fmt.Sprintf("the same by μ = %s alone", upward(curve.Mu))},
 	}
 	const n = 120
 	for i := range n + 1 {
@@ -126,14 +134,11 @@ func (v *view) tradeOff(loss account.Loss, b privacy.Budget) {
 	p.Desc = "At most"
 	for i, a := range curve.Attacks() {
 		row := attackRow{percent(a.FalsePositives, 1), chart.AtMost(100*a.TruePositives, 3) + " %", chart.AtMost(100*pair(a.FalsePositives), 3) + " %"}
-		v.Attacks = append(v.Attacks, row)
+		attacks = append(attacks, row)
 		p.Desc += fmt.Sprintf("%s %s true positives at %s false positives", []string{"", ",", " and"}[i], row.Plan, row.FalsePositives)
 	}
 	p.Desc += "."
-	v.TradeOff = p.SVG()
-	if own := percentUp((1 + curve.Advantage()) / 2); own != v.Guess {
-		v.Guess, v.GuessPair = own, v.Guess
-	}
+	return p.SVG(), attacks
 }
 
 // promise fills in the budget in words and what follows from it by arithmetic.

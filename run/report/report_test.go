@@ -387,7 +387,7 @@ func TestTerms(t *testing.T) {
 	}{
 		{privacy.Repeated{Count: 3, Of: privacy.Gaussian{Sigma: 1.5}}, "1.5", "none: every step uses all records"},
 		{privacy.Laplace{Scale: 4}, "Laplace, 4", "none: every step uses all records"},
-		{one, "differs from step to step: see “How it was computed”", "Poisson: each record enters a step with probability 0.1"},
+		{one, "differs from step to step: see “What was released”", "Poisson: each record enters a step with probability 0.1"},
 		{privacy.Composed{}, "none", "none"},
 	} {
 		if noise, sampling := terms(c.e); noise != c.noise || sampling != c.sampling {

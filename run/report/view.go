@@ -117,7 +117,10 @@ func newView(info *runlog.Info, rec *runlog.Record) (*view, error) {
 	v.quality(info)
 	v.Asserted = asserted(info.Assertions)
 	v.setting(info)
-	v.released(rec)
+	var more int
+	if v.Events, more = released(rec); more > 0 {
+		v.MoreEvents = integer(more)
+	}
 	v.NotCovered = notCovered(info)
 	v.Citation, v.Bib = cite(info)
 	return v, nil
@@ -356,18 +359,16 @@ func schemaFacts(raw json.RawMessage) []fact {
 const mostEvents = 50
 
 // released lists the first lines of what was charged, and counts the others.
-func (v *view) released(rec *runlog.Record) {
+func released(rec *runlog.Record) (lines []fact, more int) {
 	list, many := rec.Event().(privacy.Composed)
 	if !many {
 		list = privacy.Composed{rec.Event()}
 	}
 	for _, e := range list[:min(mostEvents, len(list))] {
 		batches := e.(privacy.Repeated)
-		v.Events = append(v.Events, fact{integer(batches.Count), words(batches.Of)})
+		lines = append(lines, fact{integer(batches.Count), words(batches.Of)})
 	}
-	if n := len(list) - mostEvents; n > 0 {
-		v.MoreEvents = integer(n)
-	}
+	return lines, max(len(list)-mostEvents, 0)
 }
 
 // words says what one batch released.
@@ -470,7 +471,7 @@ func terms(plan privacy.Event) (noise, sampling string) {
 		case 1:
 			return list[0]
 		}
-		return "differs from step to step: see “How it was computed”"
+		return "differs from step to step: see “What was released”"
 	}
 	return one(noises), one(samplings)
 }

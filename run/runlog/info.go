@@ -105,6 +105,7 @@ type Info struct {
 	Network         string                 `json:"network,omitempty"`    // and the name of the owner whose run this is
 	Ledger          string                 `json:"ledger,omitempty"`
 	LedgerHead      string                 `json:"ledger_head,omitempty"`
+	Disclosure      *Statements            `json:"disclosure,omitempty"` // what a person stated in the spec; nothing is computed from it
 
 	Search *Search           `json:"search,omitempty"`
 	Result *Result           `json:"result,omitempty"`

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/gossip/party"
+	"github.com/sottodp/sotto/internal/newfile"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/disclosure"
+	"github.com/sottodp/sotto/run/runlog"
+)
+
+func discloseCommand() *cobra.Command {
+	var where, out, spec, supersedes, keyFile string
+	var strict bool
+	c := &cobra.Command{
+		Use:   "disclose RUN",
+		Short: "Write what a privacy officer signs: one file for programs, one page to print",
+		Long: `Disclose verifies a finished run against its ledger and writes disclosure.json and disclosure.html:
+whom the run protects against whom, what it and the dataset's whole life cost, what is not covered, how good
+the model is, and what people stated about purpose and data. It reads no data.
+
+What only a person knows is in the block disclosure of the spec, and in author and source of the schema. What
+nobody stated stands there as "not stated"; --strict refuses it (exit code 2). --spec FILE takes the statements
+of another spec and its schema, for a run whose own have none or are wrong.
+
+--sign KEY signs both files as ssh-keygen does (Ed25519). Files that exist stay as they are: a correction
+goes to another file and names the one that it replaces by --supersedes.`,
+		Example: `  sotto disclose runs/20261120-154800-0a1b2c3d --strict --sign ~/.ssh/id_ed25519
+  ssh-keygen -Y check-novalidate -n file -s disclosure.json.sig < disclosure.json`,
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			dir := args[0]
+			if out == "" {
+				out = filepath.Join(dir, disclosure.File)
+			}
+			if filepath.Ext(out) != ".json" {
+				return usageError("--out: found %q; allowed is a name that ends with .json, beside which the page ends with .html", out)
+			}
+			files := []string{out, disclosure.PageOf(out)}
+			for _, f := range files {
+				for _, name := range []string{f, f + disclosure.SignatureSuffix} {
+					if _, err := os.Lstat(name); err == nil {
+						return usageError("%s exists, and a disclosure is not overwritten; write a correction to another file: --out FILE --supersedes %s", name, out)
+					}
+				}
+			}
+			sign := func([]byte) ([]byte, error) { return nil, nil }
+			if keyFile != "" {
+				key, err := disclosure.ReadKey(keyFile)
+				if err != nil {
+					return inputOf(err)
+				}
+				sign = func(text []byte) ([]byte, error) { return disclosure.Sign(key, text) }
+			}
+			o := disclosure.Options{Made: program(), Supersedes: supersedes}
+			if spec != "" {
+				s, err := run.LoadSpec(spec, nil)
+				if err != nil {
+					return err
+				}
+				o.Later = &disclosure.Later{SpecFile: spec}
+				if s.Disclosure != nil {
+					o.Later.Statements = *s.Disclosure
+				}
+				if o.Later.Schema, err = data.LoadSchema(s.Schema); err != nil {
+					return usageError("%v", err)
+				}
+			}
+			d, err := disclose(c.Context(), dir, where, o)
+			if err != nil {
+				return err
+			}
+			missing := d.Statements.Missing
+			if strict && len(missing) > 0 {
+				return usageError("--strict: not stated: %s; write them into the spec and the schema, or name a spec that has them by --spec", strings.Join(missing, ", "))
+			}
+			text, err := d.Marshal()
+			if err != nil {
+				return err
+			}
+			page, err := d.Render(text)
+			if err != nil {
+				return err
+			}
+			for i, b := range [][]byte{text, page} {
+				signature, err := sign(b)
+				if err != nil {
+					return err
+				}
+				if err := newfile.Replace(files[i], 0o644, b); err != nil {
+					return usageError("--out: %v", err)
+				}
+				fmt.Fprintln(c.OutOrStdout(), files[i])
+				if signature == nil {
+					continue
+				}
+				if err := newfile.Replace(files[i]+disclosure.SignatureSuffix, 0o644, signature); err != nil {
+					return err
+				}
+				fmt.Fprintln(c.OutOrStdout(), files[i]+disclosure.SignatureSuffix)
+			}
+			if len(missing) > 0 {
+				fmt.Fprintf(c.OutOrStdout(), "Not stated: %s\n", strings.Join(missing, ", "))
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&out, "out", "", "file to write; the page stands beside it (default: RUN/"+disclosure.File+")")
+	c.Flags().StringVar(&where, "ledger", "", "the ledger of the run (default: the one in which it was reserved)")
+	c.Flags().StringVar(&spec, "spec", "", "take the statements of people from this spec and its schema")
+	c.Flags().BoolVar(&strict, "strict", false, "refuse where something is not stated")
+	c.Flags().StringVar(&keyFile, "sign", "", "sign with this Ed25519 key of OpenSSH")
+	c.Flags().StringVar(&supersedes, "supersedes", "", "the disclosure that this one corrects")
+	return c
+}
+
+// disclose makes the disclosure of a run that verifies.
+func disclose(ctx context.Context, dir, where string, o disclosure.Options) (*disclosure.Document, error) {
+	where, err := disclosure.Where(dir, where)
+	if err != nil {
+		return nil, inputOf(err)
+	}
+	l, err := run.ViewLedger(ctx, where)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	found, err := party.Verify(ctx, dir, l)
+	if err != nil {
+		return nil, err
+	}
+	if err := run.NewVerdict(found, true).Err(dir); err != nil {
+		return nil, fmt.Errorf("%w; `sotto verify %s --ledger %s` shows why", err, dir, l.Where())
+	}
+	d, err := disclosure.Make(ctx, dir, l, o)
+	return d, inputOf(err)
+}
+
+// inputOf makes what a person gave wrongly end with exit code 2.
+func inputOf(err error) error {
+	var input *disclosure.InputError
+	if errors.As(err, &input) {
+		return &run.InputError{Err: err}
+	}
+	return err
+}
+
+// program describes this program, for a disclosure that it makes or checks.
+func program() disclosure.Made {
+	b := run.ThisBuild()
+	m := disclosure.Made{At: time.Now().UTC().Format(time.RFC3339), Version: b.Version, Commit: b.Commit, Go: b.Go, Platform: b.Platform, Kernels: b.Kernels}
+	if path, err := os.Executable(); err == nil {
+		dir, name := filepath.Split(path)
+		m.Binary, _ = runlog.Hash(dir, name) // a program that cannot be read has no fingerprint
+	}
+	return m
+}

@@ -1,0 +1,213 @@
+package disclosure
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/run/runlog"
+)
+
+// A Finding is one thing that Check looked at.
+type Finding struct {
+	What    string
+	Holds   bool
+	Detail  string
+	Skipped bool // it was not checked, and Detail says why
+}
+
+// Check compares the disclosure in a file with the run in dir and, if l is not nil, with the ledger, and checks its signature. If signer is not
+// nil, the signature must be there and of this key. The caller verifies the run itself. An error means that a file cannot be read.
+func Check(ctx context.Context, dir string, l *ledger.Ledger, file string, signer ssh.PublicKey, program Made) ([]Finding, error) {
+	d, text, err := Read(file)
+	if err != nil {
+		return nil, err
+	}
+	r, err := read(dir)
+	if err != nil {
+		return nil, err
+	}
+	again, _, err := r.facts()
+	if err != nil {
+		return nil, err
+	}
+	var found []Finding
+	say := func(what string, holds bool, format string, args ...any) {
+		found = append(found, Finding{What: what, Holds: holds, Detail: fmt.Sprintf(format, args...)})
+	}
+
+	was := d.Facts
+	prose := ""
+	if d.Made.Version != program.Version || d.Made.Platform != program.Platform || d.Made.Kernels != program.Kernels {
+		tolerate(&again, &was)
+		prose = fmt.Sprintf(" (it was made by Sotto %s on %s: its explanations are taken as they are, and figures of an accountant to a thousandth)", d.Made.Version, d.Made.Platform)
+	}
+	was.Lifetime, again.Lifetime = Lifetime{}, Lifetime{}
+	other, err := differing(was, again)
+	if err != nil {
+		return nil, err
+	}
+	if len(other) > 0 {
+		say("disclosure", false, "does not follow from the run directory: %s%s", strings.Join(other, ", "), prose)
+	} else {
+		say("disclosure", true, "every fact of %s is what the run directory gives%s", filepath.Base(file), prose)
+	}
+
+	if l == nil {
+		found = append(found, Finding{What: "lifetime", Holds: true, Skipped: true, Detail: "not checked: there is no ledger at hand; --ledger PLACE names one"})
+	} else if err := r.checkLifetime(ctx, l, d.Facts.Lifetime, say); err != nil {
+		return nil, err
+	}
+
+	same, err := r.same(d.Statements)
+	if err != nil {
+		return nil, err
+	}
+	from := "as the spec and the schema of the run have them"
+	if d.Statements.From == FromLater {
+		from = "given after the run; they follow from nothing, and are taken as they are"
+	}
+	say("statements", same, "of people, %s; %d are not stated", from, len(d.Statements.Missing))
+	return append(found, signatures(file, text, signer)...), nil
+}
+
+func (r *finished) checkLifetime(ctx context.Context, l *ledger.Ledger, was Lifetime, say func(string, bool, string, ...any)) error {
+	upTo := ledger.Head(was.Head)
+	again, err := r.lifetime(ctx, l, &upTo)
+	var broken *ledger.ChainError
+	var input *InputError
+	if errors.As(err, &broken) || errors.As(err, &input) || errors.Is(err, ledger.ErrUnknownDataset) {
+		say("lifetime", false, "%v", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	other, err := differing(was, again)
+	if err != nil {
+		return err
+	}
+	if len(other) > 0 {
+		say("lifetime", false, "does not follow from %s up to entry %d: %s", l.Where(), upTo.Seq, strings.Join(other, ", "))
+		return nil
+	}
+	now, err := r.lifetime(ctx, l, nil)
+	if err != nil {
+		return err
+	}
+	since := "nothing changed since"
+	if runs, accesses := len(now.Runs)-len(was.Runs), len(now.Unprotected)-len(was.Unprotected); runs > 0 || accesses > 0 || !reflect.DeepEqual(now.Total, was.Total) {
+		since = fmt.Sprintf("since then the ledger has recorded %d more runs and %d more accesses without protection on this dataset; make a new disclosure to state them", runs, accesses)
+	}
+	say("lifetime", true, "as %s has it up to entry %d; %s", l.Where(), upTo.Seq, since)
+	return nil
+}
+
+// tolerate takes from a disclosure of another version or platform what may differ between versions: prose, and last digits.
+func tolerate(again, was *Facts) {
+	again.NotCovered = was.NotCovered
+	p, q := &again.Protection, &was.Protection
+	p.Neighbors, p.TrustModel, p.Trusted, p.Adversary, p.Outcome = q.Neighbors, q.TrustModel, q.Trusted, q.Adversary, q.Outcome
+	g, h := &again.Guarantee, &was.Guarantee
+	g.Words, g.Noise, g.Sampling, g.Theorems, g.NoGDP = h.Words, h.Noise, h.Sampling, h.Theorems, h.NoGDP
+	if len(g.Released) == len(h.Released) {
+		for i := range g.Released {
+			g.Released[i].What = h.Released[i].What
+		}
+	}
+	near := func(a *float64, b float64) {
+		if math.Abs(*a-b) <= 1e-3*math.Abs(*a)+1e-12 {
+			*a = b
+		}
+	}
+	near(&g.PlanEpsilon, h.PlanEpsilon)
+	if g.GDP != nil && h.GDP != nil {
+		near(&g.GDP.Mu, h.GDP.Mu)
+		near(&g.GDP.Outside, h.GDP.Outside)
+		if math.Abs(g.GDP.Mu+g.GDP.Regret-h.GDP.Mu-h.GDP.Regret) <= 1e-3*(g.GDP.Mu+g.GDP.Regret) {
+			g.GDP.Regret = h.GDP.Regret
+		}
+	}
+	if len(g.Attacks) == len(h.Attacks) {
+		g.Attacks = slices.Clone(g.Attacks)
+		for i := range g.Attacks {
+			near(&g.Attacks[i].TruePositives, h.Attacks[i].TruePositives)
+		}
+	}
+	again.Public.Asserted = was.Public.Asserted
+}
+
+// mostDiffering is how many differences a finding names.
+const mostDiffering = 8
+
+// differing are the paths at which two values differ as JSON.
+func differing(a, b any) ([]string, error) {
+	var trees [2]any
+	for i, v := range []any{a, b} {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return nil, err
+		}
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		if err := d.Decode(&trees[i]); err != nil {
+			return nil, err
+		}
+	}
+	list := runlog.Differences(trees[0], trees[1])
+	if n := len(list) - mostDiffering; n > 0 {
+		list = append(list[:mostDiffering], fmt.Sprintf("and %d more", n))
+	}
+	return list, nil
+}
+
+// signatures checks the signature of the file, and that of the page beside it where that has one.
+func signatures(file string, text []byte, signer ssh.PublicKey) []Finding {
+	found := []Finding{signature("signature", file, text, signer)}
+	page := PageOf(file)
+	shown, err := readfile.All(page, readfile.Page)
+	if err != nil {
+		return found // there is none to read
+	}
+	if _, err := readfile.All(page+SignatureSuffix, readfile.Short); errors.Is(err, fs.ErrNotExist) {
+		signer = nil // a person may sign the file alone
+	}
+	return append(found, signature("page", page, shown, signer))
+}
+
+func signature(what, file string, text []byte, signer ssh.PublicKey) Finding {
+	armored, err := readfile.All(file+SignatureSuffix, readfile.Short)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && signer == nil:
+		return Finding{What: what, Holds: true, Skipped: true, Detail: filepath.Base(file) + " is not signed"}
+	case errors.Is(err, fs.ErrNotExist):
+		return Finding{What: what, Detail: fmt.Sprintf("%s is not there, and --signer asks for it", filepath.Base(file)+SignatureSuffix)}
+	case err != nil:
+		return Finding{What: what, Detail: err.Error()}
+	}
+	key, err := CheckSignature(armored, text)
+	switch {
+	case err != nil:
+		return Finding{What: what, Detail: fmt.Sprintf("%s: %v", filepath.Base(file)+SignatureSuffix, err)}
+	case signer != nil && !bytes.Equal(key.Marshal(), signer.Marshal()):
+		return Finding{What: what, Detail: fmt.Sprintf("%s is signed by key %s, not by %s", filepath.Base(file), ssh.FingerprintSHA256(key), ssh.FingerprintSHA256(signer))}
+	case signer != nil:
+		return Finding{What: what, Holds: true, Detail: fmt.Sprintf("%s is signed by key %s", filepath.Base(file), ssh.FingerprintSHA256(key))}
+	}
+	return Finding{What: what, Holds: true, Detail: fmt.Sprintf("%s is signed by key %s; whose it is, --signer KEY.pub compares", filepath.Base(file), ssh.FingerprintSHA256(key))}
+}
+
+// PageOf is the page beside the file of a disclosure.
+func PageOf(file string) string { return strings.TrimSuffix(file, filepath.Ext(file)) + ".html" }

@@ -1,0 +1,552 @@
+// Package disclosure writes what a privacy officer signs: disclosure.json and a page to print. It says whom a run protects against
+// whom, what the run and the whole life of its dataset cost, what is not covered, and what people stated about purpose and data.
+//
+// The facts of a disclosure follow from the run directory and the ledger. [Check] computes them again, at the ledger's entry that the
+// disclosure names, and compares. What people stated follows from nothing: it is taken from the run's spec, or from one that was given
+// later, and marked as theirs. The published JSON Schema is docs/disclosure.schema.json.
+package disclosure
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/run/report"
+	"github.com/sottodp/sotto/run/runlog"
+	"github.com/sottodp/sotto/schema"
+)
+
+// Format names the form of a disclosure.
+const Format = "sotto-disclosure/1"
+
+// Names of the files in a run directory. The seal of the run does not cover them.
+const (
+	File = "disclosure.json"
+	Page = "disclosure.html"
+)
+
+// A Document is a disclosure.
+type Document struct {
+	Format     string      `json:"format"`
+	Facts      Facts       `json:"facts"`      // they follow from the run directory and the ledger
+	Statements Statements  `json:"statements"` // of people
+	Made       Made        `json:"made"`
+	Supersedes *Superseded `json:"supersedes,omitempty"`
+
+	curve template.HTML // the trade-off curve, for the page
+}
+
+// Facts are computed.
+type Facts struct {
+	Run          Run          `json:"run"`
+	Protection   Protection   `json:"protection"`
+	Guarantee    Guarantee    `json:"guarantee"`
+	Lifetime     Lifetime     `json:"lifetime"`
+	NotCovered   []NotCovered `json:"not_covered"`
+	Utility      []Figure     `json:"utility"` // quality of the model; empty: none was computed
+	Public       Public       `json:"public"`
+	Fingerprints Fingerprints `json:"fingerprints"`
+}
+
+// Run is what ran.
+type Run struct {
+	ID       string `json:"id"`
+	Dataset  string `json:"dataset"`
+	Started  string `json:"started"` // days in UTC
+	Finished string `json:"finished"`
+	Outcome  string `json:"outcome"`
+	Model    string `json:"model"`
+	Method   string `json:"method"`
+	Version  string `json:"version"` // of Sotto
+	Build    string `json:"build,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	Kernels  string `json:"kernels"`
+}
+
+// Protection is who is protected against whom.
+type Protection struct {
+	Unit       string `json:"unit"`
+	UnitRows   int    `json:"unit_rows,omitempty"` // the most rows of a unit; 0: it is one row
+	Whom       string `json:"whom"`                // the same in words
+	Relation   string `json:"relation"`
+	Neighbors  string `json:"neighbors"` // the relation in words
+	TrustModel string `json:"trust_model"`
+	Trusted    string `json:"trusted"`
+	Adversary  string `json:"adversary"`
+	Outcome    string `json:"outcome"` // what the guarantee is about
+}
+
+// Guarantee is that of the run alone.
+type Guarantee struct {
+	Epsilon      float64          `json:"epsilon"` // the cap, which was fixed before the first access
+	Delta        float64          `json:"delta"`
+	Words        string           `json:"words"`
+	Accountant   string           `json:"accountant"`
+	PlanEpsilon  float64          `json:"plan_epsilon"` // what the whole plan costs at Delta, rounded up; information
+	Noise        string           `json:"noise_multiplier"`
+	Sampling     string           `json:"sampling"`
+	Released     []Release        `json:"released"`
+	MoreReleased int              `json:"more_released,omitempty"` // lines that are not listed
+	Theorems     []Theorem        `json:"theorems"`
+	GDP          *Gaussian        `json:"gdp,omitempty"` // nil where no theorem gives it
+	NoGDP        string           `json:"no_gdp,omitempty"`
+	Attacks      []account.Attack `json:"attacks,omitempty"` // points of the trade-off curve, rounded up
+}
+
+// Gaussian is an [account.GaussianBound], rounded up.
+type Gaussian struct {
+	Mu      float64 `json:"mu"`
+	Outside float64 `json:"outside"`
+	Regret  float64 `json:"regret"`
+}
+
+// Release is so many equal releases.
+type Release struct {
+	Times string `json:"times"`
+	What  string `json:"what"`
+}
+
+// Theorem is a section of privacy/account/PROOFS.md.
+type Theorem struct {
+	Title  string `json:"title"`
+	Source string `json:"source"`
+	Anchor string `json:"anchor"`
+}
+
+// Lifetime is what all runs on the dataset cost together, by the ledger up to Head.
+type Lifetime struct {
+	Head        Head         `json:"head"`
+	Currency    string       `json:"currency"`
+	Total       *ledger.Caps `json:"total"` // null: there is no lifetime guarantee, and Why says why
+	Why         string       `json:"why,omitempty"`
+	Words       string       `json:"words"`
+	Budget      *ledger.Caps `json:"budget"` // that is set now; null: none is, so later runs are recorded and not refused
+	Since       string       `json:"since"`  // the day the dataset entered the ledger; accesses before are not recorded
+	Runs        []LedgerRun  `json:"runs"`   // all, in the order of their reservations, this one among them
+	Unprotected []Access     `json:"unprotected"`
+	Restored    []string     `json:"restored,omitempty"`
+}
+
+// Head is an entry of the ledger.
+type Head struct {
+	Seq  int64  `json:"seq"`
+	Hash string `json:"hash"`
+}
+
+// LedgerRun is the reservation of a run.
+type LedgerRun struct {
+	ID      string  `json:"id"`
+	Day     string  `json:"day"`
+	Epsilon float64 `json:"epsilon"`
+	Delta   float64 `json:"delta"`
+}
+
+// Access is one that no guarantee covers.
+type Access struct {
+	Day    string `json:"day"`
+	Run    string `json:"run,omitempty"`
+	Why    string `json:"why"`
+	Before bool   `json:"before,omitempty"` // the dataset entered: it ends the guarantee only of a run on the same rows
+}
+
+// NotCovered is something that the guarantee leaves out.
+type NotCovered struct {
+	What  string `json:"what"`
+	Words string `json:"words"`
+}
+
+// A Figure is one of the model's quality.
+type Figure struct {
+	Name    string  `json:"name"`
+	Value   float64 `json:"value"`
+	Of      string  `json:"of"`      // what it was computed from
+	Private bool    `json:"private"` // it is part of the guarantee
+}
+
+// Public is what the guarantee takes as public and true.
+type Public struct {
+	Assumptions []string `json:"assumptions"`
+	Asserted    []string `json:"asserted"`
+	Columns     []Column `json:"columns"`
+}
+
+// Column is a column that the model uses, as the schema has it.
+type Column struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+	Says string `json:"says"` // its bounds, levels or classes
+}
+
+// Fingerprints are SHA-256 in hex.
+type Fingerprints struct {
+	Schema     string            `json:"schema"`      // of what the encoding depends on
+	Settings   string            `json:"settings"`    // of what the spec asked for: model, method, budget, output, plan
+	LedgerHead string            `json:"ledger_head"` // the entry before the run's first access
+	Files      map[string]string `json:"files"`       // of the run directory, run.json in its canonical form
+}
+
+// Made says when and by which program a disclosure was made.
+type Made struct {
+	At       string `json:"at"` // UTC
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	Kernels  string `json:"kernels"`
+	Binary   string `json:"binary,omitempty"` // SHA-256 of the program
+}
+
+// Superseded is the disclosure that another one corrects.
+type Superseded struct {
+	SHA256 string `json:"sha256"` // of its file
+	At     string `json:"at"`     // when it was made
+}
+
+// Options say how to make a disclosure.
+type Options struct {
+	Made       Made
+	Later      *Later // statements that were given after the run, instead of the spec's; nil: the spec's
+	Supersedes string // the file of the disclosure that this one corrects; "": none
+}
+
+// Later are statements that were given after the run.
+type Later struct {
+	SpecFile   string // of which the SHA-256 is noted
+	Statements runlog.Statements
+	Schema     *schema.Schema // its author and sources; it describes the same encoding as the run's
+}
+
+// An InputError is a mistake in what a person gave.
+type InputError struct{ Err error }
+
+func (e *InputError) Error() string { return e.Err.Error() }
+func (e *InputError) Unwrap() error { return e.Err }
+
+func inputError(format string, args ...any) error { return &InputError{fmt.Errorf(format, args...)} }
+
+// Make makes the disclosure of the finished run in dir, by a ledger up to its last entry. The caller has verified the run.
+func Make(ctx context.Context, dir string, l *ledger.Ledger, o Options) (*Document, error) {
+	r, err := read(dir)
+	if err != nil {
+		return nil, err
+	}
+	d := &Document{Format: Format, Made: o.Made}
+	if d.Facts, d.curve, err = r.facts(); err != nil {
+		return nil, err
+	}
+	if d.Facts.Lifetime, err = r.lifetime(ctx, l, nil); err != nil {
+		return nil, err
+	}
+	if d.Statements, err = r.statements(o.Later); err != nil {
+		return nil, err
+	}
+	if o.Supersedes != "" {
+		old, text, err := Read(o.Supersedes)
+		if err != nil {
+			return nil, err
+		}
+		if old.Facts.Run.ID != r.info.ID {
+			return nil, inputError("--supersedes: %s is the disclosure of run %s; allowed is one of run %s", o.Supersedes, old.Facts.Run.ID, r.info.ID)
+		}
+		d.Supersedes = &Superseded{SHA256: sum(text), At: old.Made.At}
+	}
+	return d, nil
+}
+
+// Marshal is a document as its file.
+func (d *Document) Marshal() ([]byte, error) {
+	b, err := json.MarshalIndent(d, "", "  ")
+	return append(b, '\n'), err
+}
+
+// Read reads the file of a disclosure. An unknown field, or one that occurs twice, is an error.
+func Read(path string) (*Document, []byte, error) {
+	b, err := readfile.All(path, readfile.JSON)
+	if err != nil {
+		return nil, nil, inputError("%w", err)
+	}
+	var d Document
+	if _, err = runlog.Canonical(b); err == nil {
+		err = runlog.Strict(b, &d)
+	}
+	if err == nil && d.Format != Format {
+		err = fmt.Errorf("format: found %q; allowed is %q", d.Format, Format)
+	}
+	if err != nil {
+		return nil, nil, inputError("%s: %w", path, err)
+	}
+	return &d, b, nil
+}
+
+func sum(b []byte) string {
+	s := sha256.Sum256(b)
+	return hex.EncodeToString(s[:])
+}
+
+// A finished run, as its directory has it.
+type finished struct {
+	dir    string
+	info   *runlog.Info
+	rec    *runlog.Record
+	schema *schema.Schema
+}
+
+// ErrLab says that a run has no guarantee to disclose.
+var ErrLab = errors.New("is a lab run: it has no guarantee, so there is nothing to disclose")
+
+func read(dir string) (*finished, error) {
+	info, err := runlog.ReadInfo(dir)
+	if err != nil {
+		return nil, &InputError{err}
+	}
+	switch {
+	case info.Lab:
+		return nil, inputError("%s: %w", dir, ErrLab)
+	case info.Network != "":
+		return nil, inputError("%s: is an owner's run in a network, which has no disclosure; `sotto verify` checks it", dir)
+	case info.Status != runlog.Finished || info.Result == nil || info.Finished == nil:
+		return nil, inputError("%s: this run is %s; only a finished run has a disclosure", dir, info.Status)
+	}
+	r := &finished{dir: dir, info: info}
+	if r.rec, err = runlog.Read(dir); err != nil {
+		return nil, &InputError{err}
+	}
+	if r.schema, err = schema.FromJSON(info.Schema); err != nil {
+		return nil, inputError("%s: %w", filepath.Join(dir, runlog.InfoFile), err)
+	}
+	return r, nil
+}
+
+// facts are all facts but the lifetime, and the plot of the trade-off curve.
+func (r *finished) facts() (f Facts, curve template.HTML, err error) {
+	i := r.info
+	model := struct {
+		Name string `json:"name"`
+	}{}
+	if err := json.Unmarshal(i.Model, &model); err != nil {
+		return f, "", inputError("%s: model: %w", runlog.InfoFile, err)
+	}
+	f.Run = Run{ID: i.ID, Dataset: i.Dataset, Started: day(i.Started), Finished: day(*i.Finished), Outcome: i.Result.Outcome, Model: model.Name, Method: i.Method,
+		Version: i.Version, Build: i.Build, Go: i.Go, Platform: i.Platform, Kernels: i.Kernels}
+	f.Protection = protection(i)
+	if f.Guarantee, curve, err = r.guarantee(); err != nil {
+		return f, "", err
+	}
+	for _, n := range report.NotCovered(i) {
+		f.NotCovered = append(f.NotCovered, NotCovered{n.Name, n.Value})
+	}
+	f.Utility = utility(i)
+	f.Public = Public{Assumptions: list(i.Assumptions), Asserted: list(report.Asserted(i.Assertions)), Columns: columns(r.schema)}
+	f.Fingerprints, err = r.fingerprints()
+	return f, curve, err
+}
+
+// list is never null in JSON.
+func list[T any](l []T) []T { return append([]T{}, l...) }
+
+func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
+
+func protection(i *runlog.Info) Protection {
+	p := Protection{Unit: i.Unit, UnitRows: i.UnitRows, Whom: "any one " + i.Whom(), Relation: i.Budget.Adjacency.String(),
+		Neighbors:  fmt.Sprintf("two tables, of which one has one %s more than the other; how many there are is private", i.Unit),
+		TrustModel: "central: one operator has the rows and releases only noisy results",
+		Trusted:    "the operator, the machine during the run, and everyone who can read the table or the ledger",
+		Adversary:  "anyone who sees all that was released and knows the schema, the settings, the program and every other record, with any amount of computing time; not someone who sees the machine during the run",
+		Outcome:    "all that the run released together: every noisy sum, every iterate and the final model",
+	}
+	if i.Budget.Adjacency == privacy.ReplaceOne {
+		p.Neighbors = fmt.Sprintf("two tables that differ in one %s; how many there are is public", i.Unit)
+	}
+	if i.Shards > 0 {
+		p.TrustModel = fmt.Sprintf("central: one operator has the rows, on %d machines whose sums are sealed, and releases only noisy results", i.Shards)
+	}
+	if i.Search != nil {
+		p.Outcome = "what the search released: which candidate won, its score and its model"
+	}
+	return p
+}
+
+// up is an upper bound with five digits, never below v.
+func up(v float64) float64 {
+	short, err := strconv.ParseFloat(chart.AtMost(v, 5), 64)
+	if err != nil {
+		return v
+	}
+	return short
+}
+
+func (r *finished) guarantee() (g Guarantee, curve template.HTML, err error) {
+	b := r.info.Budget
+	if err := b.Validate(); err != nil {
+		return g, "", inputError("%s: budget: %w", runlog.InfoFile, err)
+	}
+	plan, err := r.info.PlanEvent()
+	if err != nil {
+		return g, "", &InputError{err}
+	}
+	a, err := account.ByName(r.info.Accountant)
+	if err != nil {
+		return g, "", &InputError{err}
+	}
+	loss, err := a.Loss(plan, b.Adjacency)
+	if err != nil {
+		return g, "", inputError("%s: the plan cannot be accounted for: %w", r.dir, err)
+	}
+	verb := "adding or removing " + "any one " + r.info.Whom()
+	if b.Adjacency == privacy.ReplaceOne {
+		verb = "replacing any one " + r.info.Whom() + " by another"
+	}
+	g = Guarantee{Epsilon: b.Epsilon, Delta: b.Delta, Accountant: a.String(), PlanEpsilon: up(loss.Epsilon(b.Delta)),
+		Words: fmt.Sprintf("%s changes the probability of any set of outcomes by %s", verb, report.Change(b))}
+	shown := plan
+	if _, ok := plan.(privacy.Filtered); ok { // it names neither noise nor sampling
+		shown = r.rec.Event()
+	}
+	g.Noise, g.Sampling = report.Terms(shown)
+	lines, more := report.Released(r.rec)
+	g.MoreReleased, g.Released = more, []Release{}
+	for _, l := range lines {
+		g.Released = append(g.Released, Release{l.Name, l.Value})
+	}
+	for _, t := range account.Basis(loss) {
+		g.Theorems = append(g.Theorems, Theorem{t.Title, t.Source, t.Anchor})
+	}
+	t, err := account.NewTradeOff(loss, b.Delta)
+	if err != nil {
+		g.NoGDP = err.Error()
+		return g, "", nil
+	}
+	g.GDP = &Gaussian{up(t.Mu), up(t.Outside), up(t.Regret)}
+	for _, x := range []float64{0.001, 0.003, 0.01, 0.03, 0.1, 0.3} {
+		g.Attacks = append(g.Attacks, account.Attack{FalsePositives: x, TruePositives: min(up(t.Power(x)), 1)})
+	}
+	return g, report.PlotTradeOff(t, b), nil
+}
+
+func utility(i *runlog.Info) []Figure {
+	all := []Figure{}
+	add := func(name string, v *float64, of string, private bool) {
+		if v != nil {
+			all = append(all, Figure{name, *v, of, private})
+		}
+	}
+	if s := i.Search; s != nil && s.By == "loss" {
+		add("noisy mean loss of the winner", new(-s.Score), "the training rows, with noise that the search charged", true)
+	}
+	if s := i.Result.Test; s != nil {
+		of := "test rows, without noise"
+		add("accuracy", s.Accuracy, of, false)
+		add("log loss", s.LogLoss, of, false)
+		add("area under the ROC curve", s.AUC, of, false)
+		add("root mean squared error", s.RMSE, of, false)
+		add("R²", s.R2, of, false)
+	}
+	return all
+}
+
+// columns are those that the model uses.
+func columns(s *schema.Schema) []Column {
+	all := []Column{}
+	for _, c := range s.Columns {
+		says := ""
+		switch {
+		case c.Type == schema.TypeIgnore || c.Type == schema.TypeUnit:
+			continue
+		case c.Bounds != nil:
+			says = fmt.Sprintf("from %s to %s", chart.Exact(c.Bounds.Min), chart.Exact(c.Bounds.Max))
+		case c.Type == schema.TypeCategorical:
+			says = fmt.Sprintf("%d levels", len(c.Levels))
+		default:
+			says = fmt.Sprintf("%d classes", len(c.Classes))
+		}
+		all = append(all, Column{c.Name, c.Type, says})
+	}
+	return all
+}
+
+func (r *finished) fingerprints() (f Fingerprints, err error) {
+	i := r.info
+	settings, err := json.Marshal(struct {
+		Model      json.RawMessage `json:"model"`
+		Method     string          `json:"method"`
+		Config     json.RawMessage `json:"config"`
+		Output     string          `json:"output"`
+		Budget     privacy.Budget  `json:"budget"`
+		Accountant string          `json:"accountant"`
+		Plan       json.RawMessage `json:"plan"`
+	}{i.Model, i.Method, i.Config, i.Output, i.Budget, i.Accountant, i.Plan})
+	if err == nil {
+		settings, err = runlog.Canonical(settings)
+	}
+	if err != nil {
+		return f, err
+	}
+	f = Fingerprints{Schema: r.schema.Fingerprint(), Settings: sum(settings), LedgerHead: i.LedgerHead}
+	f.Files, err = runlog.Seal(r.dir)
+	return f, err
+}
+
+// lifetime is the dataset's, up to an entry of the ledger or, for nil, its last.
+func (r *finished) lifetime(ctx context.Context, l *ledger.Ledger, upTo *ledger.Head) (t Lifetime, err error) {
+	h, err := l.History(ctx, r.info.Dataset, upTo)
+	if err != nil {
+		return t, err
+	}
+	t = Lifetime{Head: Head(h.Head), Currency: h.Facts.Currency, Total: h.Total, Why: h.Why, Budget: h.Facts.Budget, Since: day(h.Facts.Created), Runs: []LedgerRun{}, Unprotected: []Access{}}
+	mine := false
+	for _, run := range h.Runs {
+		mine = mine || run.ID == r.info.ID
+		t.Runs = append(t.Runs, LedgerRun{run.ID, day(run.Reserved), run.Caps.Epsilon, run.Caps.Delta})
+	}
+	if !mine {
+		return t, inputError("%s has no reservation of run %s up to entry %d; name the ledger of the run by --ledger", l.Where(), r.info.ID, h.Head.Seq)
+	}
+	for i, a := range h.Unprotected {
+		t.Unprotected = append(t.Unprotected, Access{day(a.Since), a.Run, a.Why, i < h.Earlier})
+	}
+	for _, restored := range h.Facts.Restored {
+		t.Restored = append(t.Restored, restored.Words())
+	}
+	switch whom := r.info.Unit; {
+	case h.Total == nil:
+		t.Words = "There is no lifetime guarantee: " + h.Why + "."
+	case h.Facts.Currency == ledger.InCaps:
+		t.Words = fmt.Sprintf("All runs on this dataset up to entry %d of the ledger are together (ε, δ)-differentially private for each %s, with %s: their own ε and δ, added up.", h.Head.Seq, whom, caps(*h.Total))
+		if t.Budget == nil {
+			t.Words += " No lifetime budget limits later runs."
+		} else {
+			t.Words += fmt.Sprintf(" Later runs can bring this to %s, the lifetime budget.", caps(*t.Budget))
+		}
+	default:
+		t.Words = fmt.Sprintf("All runs on this dataset, later ones within this budget included, are together (ε, δ)-differentially private for each %s, with %s: the largest lifetime budget that was set up to entry %d of the ledger, counted in %s.", whom, caps(*h.Total), h.Head.Seq, h.Facts.Currency)
+	}
+	t.Words += fmt.Sprintf(" Accesses before %s are not recorded there.", t.Since)
+	return t, nil
+}
+
+func caps(c ledger.Caps) string {
+	return fmt.Sprintf("ε = %s and δ = %s", report.Exact(c.Epsilon), report.Exact(c.Delta))
+}
+
+// Where a run's ledger is: the one named, or the one in which the run was reserved.
+func Where(dir, named string) (string, error) {
+	info, err := runlog.ReadInfo(dir)
+	if err != nil {
+		return "", &InputError{err}
+	}
+	return cmp.Or(named, info.Ledger), nil
+}

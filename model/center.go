@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"slices"
 
 	"github.com/sottodp/sotto/data"
 )
@@ -18,6 +19,7 @@ type Center struct {
 	Square float64   // ‖m‖²
 	Bound  float64   // R: every row has ‖x‖₂ ≤ R; from 2⁻⁴⁰⁰ to 2⁴⁰⁰
 	Margin float64   // ⟨w, m⟩ at the pass's parameters
+	Known  []float64 // norms of the rows of a tile as an earlier pass over them found them, 0 for one that none has; nil: none are kept
 
 	taken float64
 }
@@ -32,6 +34,10 @@ func (c *Center) norms(dst []float64, v data.View, p int, ws *Workspace) {
 	if p != 2 {
 		panic("model: norms of centered rows exist for p = 2")
 	}
+	if len(c.Known) == len(dst) && !slices.Contains(c.Known, 0) {
+		copy(dst, c.Known)
+		return
+	}
 	margins(dst, c.X, v, ws)
 	slack := c.Square + 0x1p-49*c.Bound*c.Bound
 	for i, xm := range dst {
@@ -39,6 +45,7 @@ func (c *Center) norms(dst []float64, v data.View, p int, ws *Workspace) {
 		s := float64(n*n) - 2*xm + slack
 		dst[i] = math.Max(math.Sqrt(math.Max(s, 0))*(1+0x1p-51), leastNorm*c.Bound)
 	}
+	copy(c.Known, dst)
 }
 
 // take keeps the sum of the coefficients of a tile, which is exact: whole numbers of their unit, each below 2²².

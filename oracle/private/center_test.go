@@ -135,6 +135,48 @@ func TestCenteredRowIsWithinTheBound(t *testing.T) {
 	}
 }
 
+// TestCenteredNormsAreKept: a table that keeps the norms of rows less the center from pass to pass has the sums of one that has made no pass
+// before, at any parameters, with another center, and of lists of rows.
+func TestCenteredNormsAreKept(t *testing.T) {
+	const dim = apartDim
+	rnd := rand.New(rand.NewPCG(22, 4))
+	m, err := model.New("logistic", model.Options{Dim: dim, Classes: 2, NormBound: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	centers := [][]float64{anyCenter(rnd, dim), anyCenter(rnd, dim)}
+	rows := centeredRows(rnd, 2*data.BlockRows+77, centers[0])
+	var list []int32
+	for i := range rows {
+		rows[i].y = float32(rnd.IntN(2))
+		if i%3 == 0 {
+			list = append(list, int32(i))
+		}
+	}
+	open := func() *Local {
+		s := new(Local)
+		s.open(table(rows, 2, false), m, 2)
+		t.Cleanup(s.Close)
+		s.whole = true
+		return s
+	}
+	keeps := open()
+	for i, center := range []int{0, 0, 1, 0, 0, 1, 1} {
+		w := anyLine(rnd, dim, 1).From
+		all := i != 4
+		_, counts, err := keeps.around(w, centers[center], clip.Norm{C: 0.1}, list, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, fresh, err := open().around(w, centers[center], clip.Norm{C: 0.1}, list, all); err != nil || !slices.Equal(counts, fresh) {
+			t.Errorf("pass %d: the sum is %v, without what is kept %v: %v", i, counts, fresh, err)
+		}
+	}
+	if slices.Contains(keeps.apart, 0) {
+		t.Error("norms of some rows are not kept")
+	}
+}
+
 // TestCenteredSumIsThatOfMovedRows: within what coefficients are cut by, 2⁻¹⁷ of the clip norm for each row, the sum is that over a table of rows less the
 // center.
 func TestCenteredSumIsThatOfMovedRows(t *testing.T) {

@@ -85,12 +85,16 @@ type Local struct {
 	centered bool      // center is taken from the rows
 	center   model.Center
 	taken    int64 // of centered rows: the sum of all coefficients, in unit
-	tally    tally // what is summed instead of gradients; nil: gradients
-	rows     []int32
-	all      bool
-	kept     [2][]float64 // margins of the sample along the line that was last searched
-	users    int          // workers that share the pass
-	next     atomic.Int64 // block to take next
+
+	apart     []float64 // ‖x − m‖ of each row, as the last pass with this center found it; 0: none has. nil: not kept
+	apartFrom []float64 // that center
+
+	tally tally // what is summed instead of gradients; nil: gradients
+	rows  []int32
+	all   bool
+	kept  [2][]float64 // margins of the sample along the line that was last searched
+	users int          // workers that share the pass
+	next  atomic.Int64 // block to take next
 }
 
 // A tally sums whole numbers over the rows into u.fall, or where nothing is clipped, lab only,
@@ -486,6 +490,9 @@ func (u *worker) add(v data.View) {
 	parts := max(1, perLayer(u.s.rule))
 	u.norm, u.c = grow(u.norm, parts*n), grow(u.c, parts*n)
 	norm, c := u.norm, u.c
+	if u.center.Known = nil; u.s.all && u.s.apart != nil {
+		u.center.Known = u.s.apart[u.at:][:n]
+	}
 	pass := u.s.model.Eval(u.s.w, v, &u.ws)
 	switch u.s.rule.(type) {
 	case clip.Value:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
@@ -64,8 +65,22 @@ func (s *Local) setCenter(m, w []float64) error {
 	}
 	c.Square = square * t.Unit * t.Unit
 	s.center = c
+	if s.apart != nil && !slices.Equal(s.apartFrom, m) {
+		clear(s.apart)
+	}
+	if s.whole && s.apart == nil && s.table.Dim >= apartDim && s.table.Rows() <= mostApart {
+		s.apart = make([]float64, s.table.Rows())
+	}
+	s.apartFrom = append(s.apartFrom[:0], m...)
 	return nil
 }
+
+// Norms of rows less a center are kept from pass to pass over all rows: 8 bytes beside the numbers of a row, if those are so many,
+// of tables of so many rows at most.
+const (
+	apartDim  = 16
+	mostApart = 1 << 22
+)
 
 // lessCenter takes the center, times the sum of all coefficients, from numbers from number from on: one whole number from another, modulo
 // 2⁶⁴ as all sums.

@@ -68,12 +68,14 @@ func (l gdpLoss) logDelta(epsilon float64) float64 {
 		return 0
 	}
 	a := epsilon/l.mu - l.mu/2
-	relax := 1e-12 + 1e-14*l.mu
 	if a < -1 {
-		return math.Log(math.Erfc(a/math.Sqrt2)/2-normalDensity(a)*mills(a+l.mu, math.Inf(1))) + relax
+		return math.Log(math.Erfc(a/math.Sqrt2)/2-normalDensity(a)*mills(a+l.mu, math.Inf(1))) + l.relax()
 	}
-	return -a*a/2 - math.Log(2*math.Pi)/2 + math.Log(mills(a, l.mu)) + relax
+	return -a*a/2 - math.Log(2*math.Pi)/2 + math.Log(mills(a, l.mu)) + l.relax()
 }
+
+// relax is more than the rounding of logDelta.
+func (l gdpLoss) relax() float64 { return 1e-12 + 1e-14*l.mu }
 
 func normalDensity(x float64) float64 { return math.Exp(-x*x/2) / math.Sqrt(2*math.Pi) }
 
@@ -92,13 +94,37 @@ func (l gdpLoss) Epsilon(delta float64) float64 {
 	}
 	// By the classic zCDP conversion this much is always enough.
 	lo, hi := 0.0, l.mu*l.mu/2+l.mu*math.Sqrt(-2*goal)
+	above, below := l.around(goal, hi)
 	for hi-lo > 1e-14*hi {
 		mid := lo + (hi-lo)/2
-		if l.logDelta(mid) <= goal {
+		if mid >= below || mid > above && l.logDelta(mid) <= goal {
 			hi = mid
 		} else {
 			lo = mid
 		}
 	}
 	return hi
+}
+
+// around finds, by secants, two points on both sides of the ε where log δ is the goal: so near to it that a bisection evaluates log δ
+// only a few times, and so far apart that log δ differs from the goal by more than its rounding there, and hence beyond them.
+// Where it finds none, they are 0 and infinite.
+func (l gdpLoss) around(goal, start float64) (above, below float64) {
+	x, y := start/2, start
+	fx, fy := l.logDelta(x)-goal, l.logDelta(y)-goal
+	for range 12 {
+		next := y - fy*(y-x)/(fy-fx)
+		if !(next > 0 && next < 2*start) {
+			break
+		}
+		x, fx, y, fy = y, fy, next, l.logDelta(next)-goal
+		if math.Abs(y-x) < 1e-9*y {
+			above, below = y*(1-1e-11), y*(1+1e-11)
+			if rounding := l.relax(); l.logDelta(above)-goal > rounding && goal-l.logDelta(below) > rounding {
+				return above, below
+			}
+			break
+		}
+	}
+	return 0, math.Inf(1)
 }

@@ -1,7 +1,6 @@
 package kern
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 )
@@ -59,10 +58,6 @@ func examples() []example {
 	for i, v := range x {
 		x32[i] = float32(v)
 	}
-	random := make([]byte, 8*2*rows)
-	for i := 0; i < len(random); i += 8 {
-		binary.LittleEndian.PutUint64(random[i:], next()|1<<60)
-	}
 	var list []example
 	add := func(kernel string, n int, f func(dst []float64)) {
 		out := make([]float64, n)
@@ -78,7 +73,5 @@ func examples() []example {
 	add("exp", width, func(dst []float64) { Exp(dst, w) })
 	add("sigmoid", width, func(dst []float64) { Sigmoid(dst, w) })
 	add("log1pexp", width, func(dst []float64) { Log1pExp(dst, w) })
-	add("gaussian", rows, func(dst []float64) { Gaussian(dst, random, 3) })
-	add("laplace", rows, func(dst []float64) { Laplace(dst, random, 3) })
 	return list
 }

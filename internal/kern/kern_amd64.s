@@ -15737,1110 +15737,763 @@ loop:
 	VZEROUPPER
 	RET
 
-// func gaussianAVX512(dst *float64, words *uint64, groups int, scale float64)
-// Requires: AVX, AVX512CD, AVX512DQ, AVX512F
-TEXT ·gaussianAVX512(SB), NOSPLIT, $0-32
-	MOVQ         dst+0(FP), AX
-	MOVQ         words+8(FP), CX
-	MOVQ         groups+16(FP), DX
-	VBROADCASTSD scale+24(FP), Z0
+// func gaussianAddAVX512(dst *int64, words *uint64, groups int, scale float64, slack float64) int
+// Requires: AVX, AVX512DQ, AVX512F, CMOV
+TEXT ·gaussianAddAVX512(SB), NOSPLIT, $0-48
+	MOVQ              dst+0(FP), AX
+	MOVQ              words+8(FP), CX
+	MOVQ              groups+16(FP), DX
+	VBROADCASTSD      scale+24(FP), Z0
+	VBROADCASTSD      slack+32(FP), Z1
+	VMOVUPD           doubles0<>+0(SB), Z2
+	VMOVUPD           doubles0<>+64(SB), Z3
+	VMOVUPD           doubles1<>+0(SB), Z4
+	VMOVUPD           doubles1<>+64(SB), Z5
+	VMOVUPD           doubles2<>+0(SB), Z6
+	VMOVUPD           doubles2<>+64(SB), Z7
+	VMOVUPD           doubles3<>+0(SB), Z8
+	VMOVUPD           doubles3<>+64(SB), Z9
+	MOVQ              CX, BX
+	VMOVDQU64         (BX), Z11
+	VPUNPCKLQDQ       64(BX), Z11, Z10
+	VPUNPCKHQDQ       64(BX), Z11, Z11
+	VCVTUQQ2PD        Z10, Z10
+	VPSRLQ            $0x30, Z10, Z14
+	VGETMANTPD        $0x00, Z10, Z13
+	VMOVDQA64         Z14, Z12
+	VPERMI2PD         Z3, Z2, Z12
+	VCMPPD.BCST       $0x1d, word_4300000000000000<>+0(SB), Z10, K1
+	VGETEXPPD         Z10, Z10
+	VPERMI2PD         Z5, Z4, Z14
+	VFMADD213PD.BCST  word_bff0000000000000<>+0(SB), Z12, Z13
+	VSUBPD.BCST       word_4050000000000000<>+0(SB), Z10, Z10
+	VBROADCASTSD      word_3fd2492492492492<>+0(SB), Z12
+	VFMADD213PD.BCST  word_bfd55bea5f711292<>+0(SB), Z13, Z12
+	VFMADD213PD.BCST  word_3fd999999999999a<>+0(SB), Z13, Z12
+	VFMADD213PD.BCST  word_bfdfffff39f12d67<>+0(SB), Z13, Z12
+	VFMADD213PD.BCST  word_3fe5555555555555<>+0(SB), Z13, Z12
+	VFMADD213PD.BCST  word_bff0000000017479<>+0(SB), Z13, Z12
+	VFMADD213PD.BCST  word_4000000000000000<>+0(SB), Z13, Z12
+	VFNMADD231PD      Z12, Z13, Z14
+	VFNMADD231PD.BCST word_3ff62e42fefa39ef<>+0(SB), Z10, Z14
+	VSQRTPD.Z         Z14, K1, Z10
+	VMULPD            Z0, Z10, Z10
 
 loop:
-	VMOVDQU64        (CX), Z1
-	VMOVDQU64        64(CX), Z2
-	VPUNPCKLQDQ      Z2, Z1, Z3
-	VPUNPCKHQDQ      Z2, Z1, Z1
-	VPLZCNTQ         Z3, Z2
-	VPSLLVQ          Z2, Z3, Z3
-	VPBROADCASTQ     word_b504f333f9de6484<>+0(SB), Z6
-	VPCMPUQ          $0x01, Z6, Z3, K1
-	VPSRLQ           $0x01, Z3, Z3
-	VCVTQQ2PD        Z3, Z3
-	VBROADCASTSD     word_3c00000000000000<>+0(SB), Z6
-	VMULPD           Z6, Z3, Z3
-	VADDPD           Z3, Z3, K1, Z3
-	VCVTQQ2PD        Z2, Z2
-	VBROADCASTSD     word_3ff0000000000000<>+0(SB), Z6
-	VADDPD           Z6, Z2, K1, Z2
-	VSUBPD           Z3, Z6, Z7
-	VADDPD           Z3, Z6, Z3
-	VDIVPD           Z3, Z7, Z3
-	VMULPD           Z3, Z3, Z6
-	VBROADCASTSD     word_3fbaf286bca1af28<>+0(SB), Z7
-	VFMADD213PD.BCST word_3fbe1e1e1e1e1e1e<>+0(SB), Z6, Z7
-	VFMADD213PD.BCST word_3fc1111111111111<>+0(SB), Z6, Z7
-	VFMADD213PD.BCST word_3fc3b13b13b13b14<>+0(SB), Z6, Z7
-	VFMADD213PD.BCST word_3fc745d1745d1746<>+0(SB), Z6, Z7
-	VFMADD213PD.BCST word_3fcc71c71c71c71c<>+0(SB), Z6, Z7
-	VFMADD213PD.BCST word_3fd2492492492492<>+0(SB), Z6, Z7
-	VFMADD213PD.BCST word_3fd999999999999a<>+0(SB), Z6, Z7
-	VFMADD213PD.BCST word_3fe5555555555555<>+0(SB), Z6, Z7
-	VMULPD           Z3, Z6, Z6
-	VADDPD           Z3, Z3, Z3
-	VFMADD231PD      Z7, Z6, Z3
-	VBROADCASTSD     word_3fe62e42fefa39ef<>+0(SB), Z6
-	VFMADD231PD      Z6, Z2, Z3
-	VADDPD           Z3, Z3, Z2
-	VSQRTPD          Z2, Z2
-	VPSLLQ           $0x02, Z1, Z3
-	VCVTQQ2PD        Z3, Z3
-	VBROADCASTSD     word_3bf921fb54442d18<>+0(SB), Z6
-	VMULPD           Z6, Z3, Z3
-	VMULPD           Z3, Z3, Z6
-	VBROADCASTSD     word_3d2ae7f3e733b81f<>+0(SB), Z7
-	VFMADD213PD.BCST word_bda93974a8c07c9d<>+0(SB), Z6, Z7
-	VFMADD213PD.BCST word_3e21eed8eff8d898<>+0(SB), Z6, Z7
-	VFMADD213PD.BCST word_be927e4fb7789f5c<>+0(SB), Z6, Z7
-	VFMADD213PD.BCST word_3efa01a01a01a01a<>+0(SB), Z6, Z7
-	VFMADD213PD.BCST word_bf56c16c16c16c17<>+0(SB), Z6, Z7
-	VFMADD213PD.BCST word_3fa5555555555555<>+0(SB), Z6, Z7
-	VFMADD213PD.BCST word_bfe0000000000000<>+0(SB), Z6, Z7
-	VFMADD213PD.BCST word_3ff0000000000000<>+0(SB), Z6, Z7
-	VBROADCASTSD     word_bd6ae7f3e733b81f<>+0(SB), Z8
-	VFMADD213PD.BCST word_3de6124613a86d09<>+0(SB), Z6, Z8
-	VFMADD213PD.BCST word_be5ae64567f544e4<>+0(SB), Z6, Z8
-	VFMADD213PD.BCST word_3ec71de3a556c734<>+0(SB), Z6, Z8
-	VFMADD213PD.BCST word_bf2a01a01a01a01a<>+0(SB), Z6, Z8
-	VFMADD213PD.BCST word_3f81111111111111<>+0(SB), Z6, Z8
-	VFMADD213PD.BCST word_bfc5555555555555<>+0(SB), Z6, Z8
-	VMULPD           Z3, Z6, Z6
-	VMOVAPD          Z3, Z3
-	VFMADD231PD      Z8, Z6, Z3
-	VPBROADCASTQ     word_2000000000000000<>+0(SB), Z6
-	VPADDQ           Z6, Z1, Z1
-	VPBROADCASTQ     word_4000000000000000<>+0(SB), Z6
-	VPTESTMQ         Z6, Z1, K1
-	VBLENDMPD        Z3, Z7, K1, Z4
-	VBLENDMPD        Z7, Z3, K1, Z5
-	VPBROADCASTQ     word_8000000000000000<>+0(SB), Z6
-	VPSLLQ           $0x01, Z1, Z3
-	VPTERNLOGQ       $0x28, Z6, Z1, Z3
-	VPXORQ           Z3, Z4, Z4
-	VPTERNLOGQ       $0x78, Z6, Z1, Z5
-	VMULPD           Z2, Z4, Z4
-	VMULPD           Z2, Z5, Z5
-	VMULPD           Z0, Z4, Z4
-	VMULPD           Z0, Z5, Z5
-	VUNPCKLPD        Z5, Z4, Z1
-	VUNPCKHPD        Z5, Z4, Z5
-	VMOVUPD          Z1, (AX)
-	VMOVUPD          Z5, 64(AX)
-	ADDQ             $0x00000080, CX
-	ADDQ             $0x00000080, AX
-	SUBQ             $0x01, DX
-	JNZ              loop
+	LEAQ              128(BX), BX
+	CMPQ              DX, $0x01
+	CMOVQEQ           CX, BX
+	VMOVDQU64         (BX), Z12
+	VPUNPCKLQDQ       64(BX), Z12, Z13
+	VPUNPCKHQDQ       64(BX), Z12, Z12
+	VCVTUQQ2PD        Z13, Z13
+	VPSRLQ            $0x30, Z13, Z16
+	VGETMANTPD        $0x00, Z13, Z15
+	VMOVDQA64         Z16, Z14
+	VPERMI2PD         Z3, Z2, Z14
+	VCMPPD.BCST       $0x1d, word_4300000000000000<>+0(SB), Z13, K1
+	VGETEXPPD         Z13, Z13
+	VPERMI2PD         Z5, Z4, Z16
+	VFMADD213PD.BCST  word_bff0000000000000<>+0(SB), Z14, Z15
+	VSUBPD.BCST       word_4050000000000000<>+0(SB), Z13, Z13
+	VPSLLQ            $0x05, Z11, Z14
+	VPADDQ.BCST       word_0400000000000000<>+0(SB), Z11, Z17
+	VCVTQQ2PD         Z14, Z14
+	VPSRLQ            $0x3b, Z17, Z18
+	VMULPD.BCST       word_3bc921fb54442d18<>+0(SB), Z14, Z14
+	VMOVDQA64         Z18, Z19
+	VPERMI2PD         Z7, Z6, Z18
+	VMULPD            Z14, Z14, Z11
+	VPERMI2PD         Z9, Z8, Z19
+	VBROADCASTSD      word_3fd2492492492492<>+0(SB), Z20
+	VBROADCASTSD      word_3efa01a01a01a01a<>+0(SB), Z21
+	VBROADCASTSD      word_3ec71de3a556c734<>+0(SB), Z22
+	VFMADD213PD.BCST  word_bfd55bea5f711292<>+0(SB), Z15, Z20
+	VFMADD213PD.BCST  word_bf56c16c16c16c17<>+0(SB), Z11, Z21
+	VFMADD213PD.BCST  word_bf2a01a01a01a01a<>+0(SB), Z11, Z22
+	VFMADD213PD.BCST  word_3fd999999999999a<>+0(SB), Z15, Z20
+	VFMADD213PD.BCST  word_3fa5555555555555<>+0(SB), Z11, Z21
+	VFMADD213PD.BCST  word_3f81111111111111<>+0(SB), Z11, Z22
+	VFMADD213PD.BCST  word_bfdfffff39f12d67<>+0(SB), Z15, Z20
+	VFMADD213PD.BCST  word_bfe0000000000000<>+0(SB), Z11, Z21
+	VFMADD213PD.BCST  word_bfc5555555555555<>+0(SB), Z11, Z22
+	VFMADD213PD.BCST  word_3fe5555555555555<>+0(SB), Z15, Z20
+	VFMADD213PD.BCST  word_3ff0000000000000<>+0(SB), Z11, Z21
+	VFMADD213PD.BCST  word_bff0000000017479<>+0(SB), Z15, Z20
+	VFMADD213PD.BCST  word_4000000000000000<>+0(SB), Z15, Z20
+	VFNMADD231PD      Z20, Z15, Z16
+	VFNMADD231PD.BCST word_3ff62e42fefa39ef<>+0(SB), Z13, Z16
+	VSQRTPD.Z         Z16, K1, Z13
+	VMULPD            Z0, Z13, Z13
+	VMOVAPD           Z10, Z15
+	VPTERNLOGQ.BCST   $0x78, word_8000000000000000<>+0(SB), Z17, Z15
+	VMULPD            Z14, Z11, Z11
+	VFMADD213PD       Z14, Z11, Z22
+	VMULPD            Z19, Z22, Z11
+	VMULPD            Z18, Z22, Z14
+	VFMSUB231PD       Z18, Z21, Z11
+	VFMADD231PD       Z19, Z21, Z14
+	VMULPD            Z15, Z11, Z11
+	VMULPD            Z15, Z14, Z14
+	VREDUCEPD         $0x08, Z11, Z15
+	VREDUCEPD         $0x08, Z14, Z16
+	VCVTPD2QQ         Z11, Z11
+	VCVTPD2QQ         Z14, Z14
+	VRANGEPD          $0x0b, Z16, Z15, Z15
+	VBROADCASTSD      word_3fe0000000000000<>+0(SB), Z16
+	VSUBPD            Z15, Z16, Z15
+	VFMSUB213PD       Z1, Z10, Z15
+	VXORPD            Z10, Z10, Z10
+	VCMPPD            $0x1e, Z10, Z15, K1
+	KORTESTB          K1, K1
+	JCC               stop
+	VPUNPCKLQDQ       Z14, Z11, Z10
+	VPUNPCKHQDQ       Z14, Z11, Z11
+	VPADDQ            (AX), Z10, Z10
+	VMOVDQU64         Z10, (AX)
+	VPADDQ            64(AX), Z11, Z11
+	VMOVDQU64         Z11, 64(AX)
+	VMOVAPD           Z13, Z10
+	VMOVDQA64         Z12, Z11
+	ADDQ              $0x00000080, AX
+	DECQ              DX
+	JNZ               loop
+
+stop:
+	MOVQ DX, ret+40(FP)
 	VZEROUPPER
 	RET
 
-DATA word_b504f333f9de6484<>+0(SB)/8, $0xb504f333f9de6484
-GLOBL word_b504f333f9de6484<>(SB), RODATA|NOPTR, $8
+DATA doubles0<>+0(SB)/8, $0x3fef07c1f07c1f08
+DATA doubles0<>+8(SB)/8, $0x3fed41d41d41d41d
+DATA doubles0<>+16(SB)/8, $0x3febacf914c1bad0
+DATA doubles0<>+24(SB)/8, $0x3fea41a41a41a41a
+DATA doubles0<>+32(SB)/8, $0x3fe8f9c18f9c18fa
+DATA doubles0<>+40(SB)/8, $0x3fe7d05f417d05f4
+DATA doubles0<>+48(SB)/8, $0x3fe6c16c16c16c17
+DATA doubles0<>+56(SB)/8, $0x3fe5c9882b931057
+DATA doubles0<>+64(SB)/8, $0x3fe4e5e0a72f0539
+DATA doubles0<>+72(SB)/8, $0x3fe4141414141414
+DATA doubles0<>+80(SB)/8, $0x3fe3521cfb2b78c1
+DATA doubles0<>+88(SB)/8, $0x3fe29e4129e4129e
+DATA doubles0<>+96(SB)/8, $0x3fe1f7047dc11f70
+DATA doubles0<>+104(SB)/8, $0x3fe15b1e5f75270d
+DATA doubles0<>+112(SB)/8, $0x3fe0c9714fbcda3b
+DATA doubles0<>+120(SB)/8, $0x3fe0410410410410
+GLOBL doubles0<>(SB), RODATA|NOPTR, $128
 
-DATA word_3c00000000000000<>+0(SB)/8, $0x3c00000000000000
-GLOBL word_3c00000000000000<>(SB), RODATA|NOPTR, $8
+DATA doubles1<>+0(SB)/8, $0xbfaf829b0e7832f8
+DATA doubles1<>+8(SB)/8, $0xbfc6f0d28ae56b4e
+DATA doubles1<>+16(SB)/8, $0xbfd29552f81ff521
+DATA doubles1<>+24(SB)/8, $0xbfd9525a9cf456b6
+DATA doubles1<>+32(SB)/8, $0xbfdfb9186d5e3e29
+DATA doubles1<>+40(SB)/8, $0xbfe2e8e2bae11d31
+DATA doubles1<>+48(SB)/8, $0xbfe5d1bdbf5809ca
+DATA doubles1<>+56(SB)/8, $0xbfe89a3386c1425b
+DATA doubles1<>+64(SB)/8, $0xbfeb44f77bcc8f64
+DATA doubles1<>+72(SB)/8, $0xbfedd46a04c1c4a1
+DATA doubles1<>+80(SB)/8, $0xbff02552a5a5d0ff
+DATA doubles1<>+88(SB)/8, $0xbff154c3d2f4d5ea
+DATA doubles1<>+96(SB)/8, $0xbff2795e1289b11b
+DATA doubles1<>+104(SB)/8, $0xbff393e0d3562a1a
+DATA doubles1<>+112(SB)/8, $0xbff4a4f85db03ebb
+DATA doubles1<>+120(SB)/8, $0xbff5ad404c359f2d
+GLOBL doubles1<>(SB), RODATA|NOPTR, $128
 
-DATA word_3bf921fb54442d18<>+0(SB)/8, $0x3bf921fb54442d18
-GLOBL word_3bf921fb54442d18<>(SB), RODATA|NOPTR, $8
+DATA doubles2<>+0(SB)/8, $0x3ff0000000000000
+DATA doubles2<>+8(SB)/8, $0x3fef6297cff75cb0
+DATA doubles2<>+16(SB)/8, $0x3fed906bcf328d46
+DATA doubles2<>+24(SB)/8, $0x3fea9b66290ea1a3
+DATA doubles2<>+32(SB)/8, $0x3fe6a09e667f3bcd
+DATA doubles2<>+40(SB)/8, $0x3fe1c73b39ae68c8
+DATA doubles2<>+48(SB)/8, $0x3fd87de2a6aea963
+DATA doubles2<>+56(SB)/8, $0x3fc8f8b83c69a60b
+DATA doubles2<>+64(SB)/8, $0x0000000000000000
+DATA doubles2<>+72(SB)/8, $0xbfc8f8b83c69a60b
+DATA doubles2<>+80(SB)/8, $0xbfd87de2a6aea963
+DATA doubles2<>+88(SB)/8, $0xbfe1c73b39ae68c8
+DATA doubles2<>+96(SB)/8, $0xbfe6a09e667f3bcd
+DATA doubles2<>+104(SB)/8, $0xbfea9b66290ea1a3
+DATA doubles2<>+112(SB)/8, $0xbfed906bcf328d46
+DATA doubles2<>+120(SB)/8, $0xbfef6297cff75cb0
+GLOBL doubles2<>(SB), RODATA|NOPTR, $128
 
-DATA word_3d2ae7f3e733b81f<>+0(SB)/8, $0x3d2ae7f3e733b81f
-GLOBL word_3d2ae7f3e733b81f<>(SB), RODATA|NOPTR, $8
+DATA doubles3<>+0(SB)/8, $0x0000000000000000
+DATA doubles3<>+8(SB)/8, $0x3fc8f8b83c69a60b
+DATA doubles3<>+16(SB)/8, $0x3fd87de2a6aea963
+DATA doubles3<>+24(SB)/8, $0x3fe1c73b39ae68c8
+DATA doubles3<>+32(SB)/8, $0x3fe6a09e667f3bcd
+DATA doubles3<>+40(SB)/8, $0x3fea9b66290ea1a3
+DATA doubles3<>+48(SB)/8, $0x3fed906bcf328d46
+DATA doubles3<>+56(SB)/8, $0x3fef6297cff75cb0
+DATA doubles3<>+64(SB)/8, $0x3ff0000000000000
+DATA doubles3<>+72(SB)/8, $0x3fef6297cff75cb0
+DATA doubles3<>+80(SB)/8, $0x3fed906bcf328d46
+DATA doubles3<>+88(SB)/8, $0x3fea9b66290ea1a3
+DATA doubles3<>+96(SB)/8, $0x3fe6a09e667f3bcd
+DATA doubles3<>+104(SB)/8, $0x3fe1c73b39ae68c8
+DATA doubles3<>+112(SB)/8, $0x3fd87de2a6aea963
+DATA doubles3<>+120(SB)/8, $0x3fc8f8b83c69a60b
+GLOBL doubles3<>(SB), RODATA|NOPTR, $128
 
-DATA word_bda93974a8c07c9d<>+0(SB)/8, $0xbda93974a8c07c9d
-GLOBL word_bda93974a8c07c9d<>(SB), RODATA|NOPTR, $8
+DATA word_4300000000000000<>+0(SB)/8, $0x4300000000000000
+GLOBL word_4300000000000000<>(SB), RODATA|NOPTR, $8
 
-DATA word_be927e4fb7789f5c<>+0(SB)/8, $0xbe927e4fb7789f5c
-GLOBL word_be927e4fb7789f5c<>(SB), RODATA|NOPTR, $8
+DATA word_bff0000000000000<>+0(SB)/8, $0xbff0000000000000
+GLOBL word_bff0000000000000<>(SB), RODATA|NOPTR, $8
+
+DATA word_4050000000000000<>+0(SB)/8, $0x4050000000000000
+GLOBL word_4050000000000000<>(SB), RODATA|NOPTR, $8
+
+DATA word_bfd55bea5f711292<>+0(SB)/8, $0xbfd55bea5f711292
+GLOBL word_bfd55bea5f711292<>(SB), RODATA|NOPTR, $8
+
+DATA word_bfdfffff39f12d67<>+0(SB)/8, $0xbfdfffff39f12d67
+GLOBL word_bfdfffff39f12d67<>(SB), RODATA|NOPTR, $8
+
+DATA word_bff0000000017479<>+0(SB)/8, $0xbff0000000017479
+GLOBL word_bff0000000017479<>(SB), RODATA|NOPTR, $8
+
+DATA word_3ff62e42fefa39ef<>+0(SB)/8, $0x3ff62e42fefa39ef
+GLOBL word_3ff62e42fefa39ef<>(SB), RODATA|NOPTR, $8
+
+DATA word_0400000000000000<>+0(SB)/8, $0x0400000000000000
+GLOBL word_0400000000000000<>(SB), RODATA|NOPTR, $8
+
+DATA word_3bc921fb54442d18<>+0(SB)/8, $0x3bc921fb54442d18
+GLOBL word_3bc921fb54442d18<>(SB), RODATA|NOPTR, $8
 
 DATA word_bf56c16c16c16c17<>+0(SB)/8, $0xbf56c16c16c16c17
 GLOBL word_bf56c16c16c16c17<>(SB), RODATA|NOPTR, $8
 
-DATA word_bfe0000000000000<>+0(SB)/8, $0xbfe0000000000000
-GLOBL word_bfe0000000000000<>(SB), RODATA|NOPTR, $8
-
-DATA word_bd6ae7f3e733b81f<>+0(SB)/8, $0xbd6ae7f3e733b81f
-GLOBL word_bd6ae7f3e733b81f<>(SB), RODATA|NOPTR, $8
-
-DATA word_be5ae64567f544e4<>+0(SB)/8, $0xbe5ae64567f544e4
-GLOBL word_be5ae64567f544e4<>(SB), RODATA|NOPTR, $8
-
 DATA word_bf2a01a01a01a01a<>+0(SB)/8, $0xbf2a01a01a01a01a
 GLOBL word_bf2a01a01a01a01a<>(SB), RODATA|NOPTR, $8
+
+DATA word_bfe0000000000000<>+0(SB)/8, $0xbfe0000000000000
+GLOBL word_bfe0000000000000<>(SB), RODATA|NOPTR, $8
 
 DATA word_bfc5555555555555<>+0(SB)/8, $0xbfc5555555555555
 GLOBL word_bfc5555555555555<>(SB), RODATA|NOPTR, $8
 
-DATA word_2000000000000000<>+0(SB)/8, $0x2000000000000000
-GLOBL word_2000000000000000<>(SB), RODATA|NOPTR, $8
-
-// func gaussianAddAVX512(dst *int64, words *uint64, groups int, scale float64) int
-// Requires: AVX, AVX512CD, AVX512DQ, AVX512F
-TEXT ·gaussianAddAVX512(SB), NOSPLIT, $0-40
-	MOVQ             dst+0(FP), AX
-	MOVQ             words+8(FP), CX
-	MOVQ             groups+16(FP), DX
-	VBROADCASTSD     scale+24(FP), Z0
-	TESTQ            $0x00000001, DX
-	JZ               loop
-	VMOVDQU64        (CX), Z1
-	VMOVDQU64        64(CX), Z2
-	VPUNPCKLQDQ      Z2, Z1, Z3
-	VPUNPCKHQDQ      Z2, Z1, Z1
-	VPLZCNTQ         Z3, Z2
-	VPSLLVQ          Z2, Z3, Z10
-	VPBROADCASTQ     word_b504f333f9de6484<>+0(SB), Z11
-	VPCMPUQ          $0x01, Z11, Z10, K1
-	VPSRLQ           $0x01, Z10, Z10
-	VCVTQQ2PD        Z10, Z10
-	VBROADCASTSD     word_3c00000000000000<>+0(SB), Z11
-	VMULPD           Z11, Z10, Z10
-	VADDPD           Z10, Z10, K1, Z10
-	VCVTQQ2PD        Z2, Z2
-	VBROADCASTSD     word_3ff0000000000000<>+0(SB), Z11
-	VADDPD           Z11, Z2, K1, Z2
-	VSUBPD           Z10, Z11, Z12
-	VADDPD           Z10, Z11, Z10
-	VDIVPD           Z10, Z12, Z10
-	VMULPD           Z10, Z10, Z11
-	VBROADCASTSD     word_3fbaf286bca1af28<>+0(SB), Z12
-	VFMADD213PD.BCST word_3fbe1e1e1e1e1e1e<>+0(SB), Z11, Z12
-	VFMADD213PD.BCST word_3fc1111111111111<>+0(SB), Z11, Z12
-	VFMADD213PD.BCST word_3fc3b13b13b13b14<>+0(SB), Z11, Z12
-	VFMADD213PD.BCST word_3fc745d1745d1746<>+0(SB), Z11, Z12
-	VFMADD213PD.BCST word_3fcc71c71c71c71c<>+0(SB), Z11, Z12
-	VFMADD213PD.BCST word_3fd2492492492492<>+0(SB), Z11, Z12
-	VFMADD213PD.BCST word_3fd999999999999a<>+0(SB), Z11, Z12
-	VFMADD213PD.BCST word_3fe5555555555555<>+0(SB), Z11, Z12
-	VMULPD           Z10, Z11, Z11
-	VADDPD           Z10, Z10, Z10
-	VFMADD231PD      Z12, Z11, Z10
-	VBROADCASTSD     word_3fe62e42fefa39ef<>+0(SB), Z11
-	VFMADD231PD      Z11, Z2, Z10
-	VADDPD           Z10, Z10, Z11
-	VSQRTPD          Z11, Z11
-	VPSLLQ           $0x02, Z1, Z12
-	VCVTQQ2PD        Z12, Z12
-	VBROADCASTSD     word_3bf921fb54442d18<>+0(SB), Z13
-	VMULPD           Z13, Z12, Z12
-	VMULPD           Z12, Z12, Z13
-	VBROADCASTSD     word_3d2ae7f3e733b81f<>+0(SB), Z14
-	VFMADD213PD.BCST word_bda93974a8c07c9d<>+0(SB), Z13, Z14
-	VFMADD213PD.BCST word_3e21eed8eff8d898<>+0(SB), Z13, Z14
-	VFMADD213PD.BCST word_be927e4fb7789f5c<>+0(SB), Z13, Z14
-	VFMADD213PD.BCST word_3efa01a01a01a01a<>+0(SB), Z13, Z14
-	VFMADD213PD.BCST word_bf56c16c16c16c17<>+0(SB), Z13, Z14
-	VFMADD213PD.BCST word_3fa5555555555555<>+0(SB), Z13, Z14
-	VFMADD213PD.BCST word_bfe0000000000000<>+0(SB), Z13, Z14
-	VFMADD213PD.BCST word_3ff0000000000000<>+0(SB), Z13, Z14
-	VBROADCASTSD     word_bd6ae7f3e733b81f<>+0(SB), Z15
-	VFMADD213PD.BCST word_3de6124613a86d09<>+0(SB), Z13, Z15
-	VFMADD213PD.BCST word_be5ae64567f544e4<>+0(SB), Z13, Z15
-	VFMADD213PD.BCST word_3ec71de3a556c734<>+0(SB), Z13, Z15
-	VFMADD213PD.BCST word_bf2a01a01a01a01a<>+0(SB), Z13, Z15
-	VFMADD213PD.BCST word_3f81111111111111<>+0(SB), Z13, Z15
-	VFMADD213PD.BCST word_bfc5555555555555<>+0(SB), Z13, Z15
-	VMULPD           Z12, Z13, Z13
-	VMOVAPD          Z12, Z12
-	VFMADD231PD      Z15, Z13, Z12
-	VPBROADCASTQ     word_2000000000000000<>+0(SB), Z13
-	VPADDQ           Z13, Z1, Z1
-	VPBROADCASTQ     word_4000000000000000<>+0(SB), Z13
-	VPTESTMQ         Z13, Z1, K1
-	VBLENDMPD        Z12, Z14, K1, Z4
-	VBLENDMPD        Z14, Z12, K1, Z5
-	VPBROADCASTQ     word_8000000000000000<>+0(SB), Z13
-	VPSLLQ           $0x01, Z1, Z12
-	VPTERNLOGQ       $0x28, Z13, Z1, Z12
-	VPXORQ           Z12, Z4, Z4
-	VPTERNLOGQ       $0x78, Z13, Z1, Z5
-	VMULPD           Z11, Z0, Z1
-	VMULPD           Z1, Z4, Z4
-	VMULPD           Z1, Z5, Z5
-	VBROADCASTSD     word_3c40000000000000<>+0(SB), Z1
-	VSCALEFPD        Z2, Z1, Z1
-	VBROADCASTSD     word_3cd0000000000000<>+0(SB), Z2
-	VMAXPD           Z2, Z1, Z1
-	VBROADCASTSD     word_3d08000000000000<>+0(SB), Z2
-	VFMADD231PD      Z2, Z10, Z1
-	VMULPD           Z0, Z1, Z1
-	VPTESTMQ         Z3, Z3, K1
-	VREDUCEPD        $0x08, Z4, Z2
-	VREDUCEPD        $0x08, Z5, Z3
-	VRANGEPD         $0x0b, Z3, Z2, Z2
-	VBROADCASTSD     word_3fe0000000000000<>+0(SB), Z3
-	VSUBPD           Z2, Z3, Z2
-	VFMSUB213PD      Z1, Z11, Z2
-	VXORPD           Z1, Z1, Z1
-	VCMPPD           $0x1e, Z1, Z2, K1, K1
-	VCVTPD2QQ        Z4, Z4
-	VCVTPD2QQ        Z5, Z5
-	VUNPCKLPD        Z5, Z4, Z1
-	VUNPCKHPD        Z5, Z4, Z5
-	VXORPD           Z2, Z2, Z2
-	VMOVDQU64        (AX), Z3
-	VPADDQ           Z3, Z1, Z4
-	VPTERNLOGQ       $0x42, Z4, Z1, Z3
-	VPORQ            Z3, Z2, Z2
-	VMOVDQA64        Z4, Z1
-	VMOVDQU64        64(AX), Z3
-	VPADDQ           Z3, Z5, Z4
-	VPTERNLOGQ       $0x42, Z4, Z5, Z3
-	VPORQ            Z3, Z2, Z2
-	VMOVDQA64        Z4, Z5
-	VPBROADCASTQ     word_8000000000000000<>+0(SB), Z3
-	VPTESTNMQ        Z3, Z2, K1, K1
-	KORTESTB         K1, K1
-	JCC              stop
-	VMOVUPD          Z1, (AX)
-	VMOVUPD          Z5, 64(AX)
-	ADDQ             $0x00000080, CX
-	ADDQ             $0x00000080, AX
-	SUBQ             $0x01, DX
-	JNZ              loop
-	JMP              stop
-
-loop:
-	VMOVDQU64        (CX), Z1
-	VMOVDQU64        64(CX), Z2
-	VPUNPCKLQDQ      Z2, Z1, Z3
-	VPUNPCKHQDQ      Z2, Z1, Z1
-	VMOVDQU64        128(CX), Z2
-	VMOVDQU64        192(CX), Z4
-	VPUNPCKLQDQ      Z4, Z2, Z5
-	VPUNPCKHQDQ      Z4, Z2, Z2
-	VPLZCNTQ         Z3, Z4
-	VPSLLVQ          Z4, Z3, Z10
-	VPBROADCASTQ     word_b504f333f9de6484<>+0(SB), Z11
-	VPCMPUQ          $0x01, Z11, Z10, K1
-	VPSRLQ           $0x01, Z10, Z10
-	VCVTQQ2PD        Z10, Z10
-	VBROADCASTSD     word_3c00000000000000<>+0(SB), Z11
-	VMULPD           Z11, Z10, Z10
-	VADDPD           Z10, Z10, K1, Z10
-	VCVTQQ2PD        Z4, Z4
-	VBROADCASTSD     word_3ff0000000000000<>+0(SB), Z11
-	VADDPD           Z11, Z4, K1, Z4
-	VSUBPD           Z10, Z11, Z12
-	VADDPD           Z10, Z11, Z10
-	VDIVPD           Z10, Z12, Z10
-	VMULPD           Z10, Z10, Z11
-	VPLZCNTQ         Z5, Z12
-	VPSLLVQ          Z12, Z5, Z13
-	VPBROADCASTQ     word_b504f333f9de6484<>+0(SB), Z14
-	VPCMPUQ          $0x01, Z14, Z13, K1
-	VPSRLQ           $0x01, Z13, Z13
-	VCVTQQ2PD        Z13, Z13
-	VBROADCASTSD     word_3c00000000000000<>+0(SB), Z14
-	VMULPD           Z14, Z13, Z13
-	VADDPD           Z13, Z13, K1, Z13
-	VCVTQQ2PD        Z12, Z12
-	VBROADCASTSD     word_3ff0000000000000<>+0(SB), Z14
-	VADDPD           Z14, Z12, K1, Z12
-	VSUBPD           Z13, Z14, Z15
-	VADDPD           Z13, Z14, Z13
-	VDIVPD           Z13, Z15, Z13
-	VMULPD           Z13, Z13, Z14
-	VBROADCASTSD     word_3fbaf286bca1af28<>+0(SB), Z15
-	VBROADCASTSD     word_3fbaf286bca1af28<>+0(SB), Z16
-	VFMADD213PD.BCST word_3fbe1e1e1e1e1e1e<>+0(SB), Z11, Z15
-	VFMADD213PD.BCST word_3fbe1e1e1e1e1e1e<>+0(SB), Z14, Z16
-	VFMADD213PD.BCST word_3fc1111111111111<>+0(SB), Z11, Z15
-	VFMADD213PD.BCST word_3fc1111111111111<>+0(SB), Z14, Z16
-	VFMADD213PD.BCST word_3fc3b13b13b13b14<>+0(SB), Z11, Z15
-	VFMADD213PD.BCST word_3fc3b13b13b13b14<>+0(SB), Z14, Z16
-	VFMADD213PD.BCST word_3fc745d1745d1746<>+0(SB), Z11, Z15
-	VFMADD213PD.BCST word_3fc745d1745d1746<>+0(SB), Z14, Z16
-	VFMADD213PD.BCST word_3fcc71c71c71c71c<>+0(SB), Z11, Z15
-	VFMADD213PD.BCST word_3fcc71c71c71c71c<>+0(SB), Z14, Z16
-	VFMADD213PD.BCST word_3fd2492492492492<>+0(SB), Z11, Z15
-	VFMADD213PD.BCST word_3fd2492492492492<>+0(SB), Z14, Z16
-	VFMADD213PD.BCST word_3fd999999999999a<>+0(SB), Z11, Z15
-	VFMADD213PD.BCST word_3fd999999999999a<>+0(SB), Z14, Z16
-	VFMADD213PD.BCST word_3fe5555555555555<>+0(SB), Z11, Z15
-	VFMADD213PD.BCST word_3fe5555555555555<>+0(SB), Z14, Z16
-	VMULPD           Z10, Z11, Z11
-	VADDPD           Z10, Z10, Z10
-	VFMADD231PD      Z15, Z11, Z10
-	VBROADCASTSD     word_3fe62e42fefa39ef<>+0(SB), Z11
-	VFMADD231PD      Z11, Z4, Z10
-	VMULPD           Z13, Z14, Z14
-	VADDPD           Z13, Z13, Z11
-	VFMADD231PD      Z16, Z14, Z11
-	VBROADCASTSD     word_3fe62e42fefa39ef<>+0(SB), Z13
-	VFMADD231PD      Z13, Z12, Z11
-	VADDPD           Z10, Z10, Z13
-	VSQRTPD          Z13, Z13
-	VADDPD           Z11, Z11, Z14
-	VSQRTPD          Z14, Z14
-	VPSLLQ           $0x02, Z1, Z15
-	VCVTQQ2PD        Z15, Z15
-	VBROADCASTSD     word_3bf921fb54442d18<>+0(SB), Z16
-	VMULPD           Z16, Z15, Z15
-	VMULPD           Z15, Z15, Z16
-	VPSLLQ           $0x02, Z2, Z17
-	VCVTQQ2PD        Z17, Z17
-	VBROADCASTSD     word_3bf921fb54442d18<>+0(SB), Z18
-	VMULPD           Z18, Z17, Z17
-	VMULPD           Z17, Z17, Z18
-	VBROADCASTSD     word_3d2ae7f3e733b81f<>+0(SB), Z19
-	VBROADCASTSD     word_3d2ae7f3e733b81f<>+0(SB), Z20
-	VFMADD213PD.BCST word_bda93974a8c07c9d<>+0(SB), Z16, Z19
-	VFMADD213PD.BCST word_bda93974a8c07c9d<>+0(SB), Z18, Z20
-	VFMADD213PD.BCST word_3e21eed8eff8d898<>+0(SB), Z16, Z19
-	VFMADD213PD.BCST word_3e21eed8eff8d898<>+0(SB), Z18, Z20
-	VFMADD213PD.BCST word_be927e4fb7789f5c<>+0(SB), Z16, Z19
-	VFMADD213PD.BCST word_be927e4fb7789f5c<>+0(SB), Z18, Z20
-	VFMADD213PD.BCST word_3efa01a01a01a01a<>+0(SB), Z16, Z19
-	VFMADD213PD.BCST word_3efa01a01a01a01a<>+0(SB), Z18, Z20
-	VFMADD213PD.BCST word_bf56c16c16c16c17<>+0(SB), Z16, Z19
-	VFMADD213PD.BCST word_bf56c16c16c16c17<>+0(SB), Z18, Z20
-	VFMADD213PD.BCST word_3fa5555555555555<>+0(SB), Z16, Z19
-	VFMADD213PD.BCST word_3fa5555555555555<>+0(SB), Z18, Z20
-	VFMADD213PD.BCST word_bfe0000000000000<>+0(SB), Z16, Z19
-	VFMADD213PD.BCST word_bfe0000000000000<>+0(SB), Z18, Z20
-	VFMADD213PD.BCST word_3ff0000000000000<>+0(SB), Z16, Z19
-	VFMADD213PD.BCST word_3ff0000000000000<>+0(SB), Z18, Z20
-	VBROADCASTSD     word_bd6ae7f3e733b81f<>+0(SB), Z21
-	VBROADCASTSD     word_bd6ae7f3e733b81f<>+0(SB), Z22
-	VFMADD213PD.BCST word_3de6124613a86d09<>+0(SB), Z16, Z21
-	VFMADD213PD.BCST word_3de6124613a86d09<>+0(SB), Z18, Z22
-	VFMADD213PD.BCST word_be5ae64567f544e4<>+0(SB), Z16, Z21
-	VFMADD213PD.BCST word_be5ae64567f544e4<>+0(SB), Z18, Z22
-	VFMADD213PD.BCST word_3ec71de3a556c734<>+0(SB), Z16, Z21
-	VFMADD213PD.BCST word_3ec71de3a556c734<>+0(SB), Z18, Z22
-	VFMADD213PD.BCST word_bf2a01a01a01a01a<>+0(SB), Z16, Z21
-	VFMADD213PD.BCST word_bf2a01a01a01a01a<>+0(SB), Z18, Z22
-	VFMADD213PD.BCST word_3f81111111111111<>+0(SB), Z16, Z21
-	VFMADD213PD.BCST word_3f81111111111111<>+0(SB), Z18, Z22
-	VFMADD213PD.BCST word_bfc5555555555555<>+0(SB), Z16, Z21
-	VFMADD213PD.BCST word_bfc5555555555555<>+0(SB), Z18, Z22
-	VMULPD           Z15, Z16, Z16
-	VMOVAPD          Z15, Z15
-	VFMADD231PD      Z21, Z16, Z15
-	VPBROADCASTQ     word_2000000000000000<>+0(SB), Z16
-	VPADDQ           Z16, Z1, Z1
-	VPBROADCASTQ     word_4000000000000000<>+0(SB), Z16
-	VPTESTMQ         Z16, Z1, K1
-	VBLENDMPD        Z15, Z19, K1, Z6
-	VBLENDMPD        Z19, Z15, K1, Z7
-	VPBROADCASTQ     word_8000000000000000<>+0(SB), Z16
-	VPSLLQ           $0x01, Z1, Z15
-	VPTERNLOGQ       $0x28, Z16, Z1, Z15
-	VPXORQ           Z15, Z6, Z6
-	VPTERNLOGQ       $0x78, Z16, Z1, Z7
-	VMULPD           Z17, Z18, Z18
-	VMOVAPD          Z17, Z1
-	VFMADD231PD      Z22, Z18, Z1
-	VPBROADCASTQ     word_2000000000000000<>+0(SB), Z15
-	VPADDQ           Z15, Z2, Z2
-	VPBROADCASTQ     word_4000000000000000<>+0(SB), Z15
-	VPTESTMQ         Z15, Z2, K1
-	VBLENDMPD        Z1, Z20, K1, Z8
-	VBLENDMPD        Z20, Z1, K1, Z9
-	VPBROADCASTQ     word_8000000000000000<>+0(SB), Z15
-	VPSLLQ           $0x01, Z2, Z1
-	VPTERNLOGQ       $0x28, Z15, Z2, Z1
-	VPXORQ           Z1, Z8, Z8
-	VPTERNLOGQ       $0x78, Z15, Z2, Z9
-	VMULPD           Z13, Z0, Z1
-	VMULPD           Z1, Z6, Z6
-	VMULPD           Z1, Z7, Z7
-	VBROADCASTSD     word_3c40000000000000<>+0(SB), Z1
-	VSCALEFPD        Z4, Z1, Z1
-	VBROADCASTSD     word_3cd0000000000000<>+0(SB), Z2
-	VMAXPD           Z2, Z1, Z1
-	VBROADCASTSD     word_3d08000000000000<>+0(SB), Z2
-	VFMADD231PD      Z2, Z10, Z1
-	VMULPD           Z0, Z1, Z1
-	VPTESTMQ         Z3, Z3, K1
-	VREDUCEPD        $0x08, Z6, Z2
-	VREDUCEPD        $0x08, Z7, Z3
-	VRANGEPD         $0x0b, Z3, Z2, Z2
-	VBROADCASTSD     word_3fe0000000000000<>+0(SB), Z3
-	VSUBPD           Z2, Z3, Z2
-	VFMSUB213PD      Z1, Z13, Z2
-	VXORPD           Z1, Z1, Z1
-	VCMPPD           $0x1e, Z1, Z2, K1, K1
-	VCVTPD2QQ        Z6, Z6
-	VCVTPD2QQ        Z7, Z7
-	VMULPD           Z14, Z0, Z1
-	VMULPD           Z1, Z8, Z8
-	VMULPD           Z1, Z9, Z9
-	VBROADCASTSD     word_3c40000000000000<>+0(SB), Z1
-	VSCALEFPD        Z12, Z1, Z1
-	VBROADCASTSD     word_3cd0000000000000<>+0(SB), Z2
-	VMAXPD           Z2, Z1, Z1
-	VBROADCASTSD     word_3d08000000000000<>+0(SB), Z2
-	VFMADD231PD      Z2, Z11, Z1
-	VMULPD           Z0, Z1, Z1
-	VPTESTMQ         Z5, Z5, K2
-	VREDUCEPD        $0x08, Z8, Z2
-	VREDUCEPD        $0x08, Z9, Z3
-	VRANGEPD         $0x0b, Z3, Z2, Z2
-	VBROADCASTSD     word_3fe0000000000000<>+0(SB), Z3
-	VSUBPD           Z2, Z3, Z2
-	VFMSUB213PD      Z1, Z14, Z2
-	VXORPD           Z1, Z1, Z1
-	VCMPPD           $0x1e, Z1, Z2, K2, K2
-	KANDB            K1, K2, K2
-	VCVTPD2QQ        Z8, Z8
-	VCVTPD2QQ        Z9, Z9
-	VUNPCKLPD        Z7, Z6, Z1
-	VUNPCKHPD        Z7, Z6, Z7
-	VUNPCKLPD        Z9, Z8, Z2
-	VUNPCKHPD        Z9, Z8, Z9
-	VXORPD           Z3, Z3, Z3
-	VMOVDQU64        (AX), Z4
-	VPADDQ           Z4, Z1, Z5
-	VPTERNLOGQ       $0x42, Z5, Z1, Z4
-	VPORQ            Z4, Z3, Z3
-	VMOVDQA64        Z5, Z1
-	VMOVDQU64        64(AX), Z4
-	VPADDQ           Z4, Z7, Z5
-	VPTERNLOGQ       $0x42, Z5, Z7, Z4
-	VPORQ            Z4, Z3, Z3
-	VMOVDQA64        Z5, Z7
-	VMOVDQU64        128(AX), Z4
-	VPADDQ           Z4, Z2, Z5
-	VPTERNLOGQ       $0x42, Z5, Z2, Z4
-	VPORQ            Z4, Z3, Z3
-	VMOVDQA64        Z5, Z2
-	VMOVDQU64        192(AX), Z4
-	VPADDQ           Z4, Z9, Z5
-	VPTERNLOGQ       $0x42, Z5, Z9, Z4
-	VPORQ            Z4, Z3, Z3
-	VMOVDQA64        Z5, Z9
-	VPBROADCASTQ     word_8000000000000000<>+0(SB), Z4
-	VPTESTNMQ        Z4, Z3, K2, K2
-	KORTESTB         K2, K2
-	JCC              stop
-	VMOVUPD          Z1, (AX)
-	VMOVUPD          Z7, 64(AX)
-	VMOVUPD          Z2, 128(AX)
-	VMOVUPD          Z9, 192(AX)
-	ADDQ             $0x00000100, CX
-	ADDQ             $0x00000100, AX
-	SUBQ             $0x02, DX
-	JNZ              loop
-
-stop:
-	MOVQ DX, ret+32(FP)
-	VZEROUPPER
-	RET
-
-DATA word_3c40000000000000<>+0(SB)/8, $0x3c40000000000000
-GLOBL word_3c40000000000000<>(SB), RODATA|NOPTR, $8
-
-DATA word_3cd0000000000000<>+0(SB)/8, $0x3cd0000000000000
-GLOBL word_3cd0000000000000<>(SB), RODATA|NOPTR, $8
-
-DATA word_3d08000000000000<>+0(SB)/8, $0x3d08000000000000
-GLOBL word_3d08000000000000<>(SB), RODATA|NOPTR, $8
-
-// func laplaceAVX512(dst *float64, words *uint64, groups int, scale float64)
-// Requires: AVX, AVX512CD, AVX512DQ, AVX512F
-TEXT ·laplaceAVX512(SB), NOSPLIT, $0-32
+// func laplaceRoundAVX512(dst *int64, words *uint64, groups int, half float64, slack float64) int
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·laplaceRoundAVX512(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         words+8(FP), CX
 	MOVQ         groups+16(FP), DX
-	VBROADCASTSD scale+24(FP), Z0
+	VBROADCASTSD half+24(FP), Z0
+	VBROADCASTSD slack+32(FP), Z1
+	VMOVUPD      doubles0<>+0(SB), Z2
+	VMOVUPD      doubles0<>+64(SB), Z3
+	VMOVUPD      doubles1<>+0(SB), Z4
+	VMOVUPD      doubles1<>+64(SB), Z5
 
 loop:
-	VMOVDQU64        (CX), Z1
-	VPSLLQ           $0x01, Z1, Z2
-	VPLZCNTQ         Z2, Z3
-	VPSLLVQ          Z3, Z2, Z2
-	VPBROADCASTQ     word_b504f333f9de6484<>+0(SB), Z4
-	VPCMPUQ          $0x01, Z4, Z2, K1
-	VPSRLQ           $0x01, Z2, Z2
-	VCVTQQ2PD        Z2, Z2
-	VBROADCASTSD     word_3c00000000000000<>+0(SB), Z4
-	VMULPD           Z4, Z2, Z2
-	VADDPD           Z2, Z2, K1, Z2
-	VCVTQQ2PD        Z3, Z3
-	VBROADCASTSD     word_3ff0000000000000<>+0(SB), Z4
-	VADDPD           Z4, Z3, K1, Z3
-	VSUBPD           Z2, Z4, Z5
-	VADDPD           Z2, Z4, Z2
-	VDIVPD           Z2, Z5, Z2
-	VMULPD           Z2, Z2, Z4
-	VBROADCASTSD     word_3fbaf286bca1af28<>+0(SB), Z5
-	VFMADD213PD.BCST word_3fbe1e1e1e1e1e1e<>+0(SB), Z4, Z5
-	VFMADD213PD.BCST word_3fc1111111111111<>+0(SB), Z4, Z5
-	VFMADD213PD.BCST word_3fc3b13b13b13b14<>+0(SB), Z4, Z5
-	VFMADD213PD.BCST word_3fc745d1745d1746<>+0(SB), Z4, Z5
-	VFMADD213PD.BCST word_3fcc71c71c71c71c<>+0(SB), Z4, Z5
-	VFMADD213PD.BCST word_3fd2492492492492<>+0(SB), Z4, Z5
-	VFMADD213PD.BCST word_3fd999999999999a<>+0(SB), Z4, Z5
-	VFMADD213PD.BCST word_3fe5555555555555<>+0(SB), Z4, Z5
-	VMULPD           Z2, Z4, Z4
-	VADDPD           Z2, Z2, Z2
-	VFMADD231PD      Z5, Z4, Z2
-	VBROADCASTSD     word_3fe62e42fefa39ef<>+0(SB), Z4
-	VFMADD231PD      Z4, Z3, Z2
-	VMULPD           Z0, Z2, Z2
-	VPBROADCASTQ     word_8000000000000000<>+0(SB), Z3
-	VPANDQ           Z3, Z1, Z1
-	VPXORQ           Z1, Z2, Z2
-	VMOVUPD          Z2, (AX)
-	ADDQ             $0x40, CX
-	ADDQ             $0x40, AX
-	DECQ             DX
-	JNZ              loop
-	VZEROUPPER
-	RET
-
-// func laplaceRoundAVX512(dst *int64, words *uint64, groups int, scale float64) int
-// Requires: AVX, AVX512CD, AVX512DQ, AVX512F
-TEXT ·laplaceRoundAVX512(SB), NOSPLIT, $0-40
-	MOVQ         dst+0(FP), AX
-	MOVQ         words+8(FP), CX
-	MOVQ         groups+16(FP), DX
-	VBROADCASTSD scale+24(FP), Z0
-
-loop:
-	VMOVDQU64        (CX), Z1
-	VPSLLQ           $0x01, Z1, Z2
-	VPLZCNTQ         Z2, Z4
-	VPSLLVQ          Z4, Z2, Z3
-	VPBROADCASTQ     word_b504f333f9de6484<>+0(SB), Z5
-	VPCMPUQ          $0x01, Z5, Z3, K1
-	VPSRLQ           $0x01, Z3, Z3
-	VCVTQQ2PD        Z3, Z3
-	VBROADCASTSD     word_3c00000000000000<>+0(SB), Z5
-	VMULPD           Z5, Z3, Z3
-	VADDPD           Z3, Z3, K1, Z3
-	VCVTQQ2PD        Z4, Z4
-	VBROADCASTSD     word_3ff0000000000000<>+0(SB), Z5
-	VADDPD           Z5, Z4, K1, Z4
-	VSUBPD           Z3, Z5, Z6
-	VADDPD           Z3, Z5, Z3
-	VDIVPD           Z3, Z6, Z5
-	VMULPD           Z5, Z5, Z3
-	VBROADCASTSD     word_3fbaf286bca1af28<>+0(SB), Z6
-	VFMADD213PD.BCST word_3fbe1e1e1e1e1e1e<>+0(SB), Z3, Z6
-	VFMADD213PD.BCST word_3fc1111111111111<>+0(SB), Z3, Z6
-	VFMADD213PD.BCST word_3fc3b13b13b13b14<>+0(SB), Z3, Z6
-	VFMADD213PD.BCST word_3fc745d1745d1746<>+0(SB), Z3, Z6
-	VFMADD213PD.BCST word_3fcc71c71c71c71c<>+0(SB), Z3, Z6
-	VFMADD213PD.BCST word_3fd2492492492492<>+0(SB), Z3, Z6
-	VFMADD213PD.BCST word_3fd999999999999a<>+0(SB), Z3, Z6
-	VFMADD213PD.BCST word_3fe5555555555555<>+0(SB), Z3, Z6
-	VMULPD           Z5, Z3, Z3
-	VADDPD           Z5, Z5, Z5
-	VFMADD231PD      Z6, Z3, Z5
-	VBROADCASTSD     word_3fe62e42fefa39ef<>+0(SB), Z3
-	VFMADD231PD      Z3, Z4, Z5
-	VMULPD           Z0, Z5, Z3
-	VPBROADCASTQ     word_8000000000000000<>+0(SB), Z6
-	VPANDQ           Z6, Z1, Z1
-	VPXORQ           Z1, Z3, Z3
-	VBROADCASTSD     word_3c40000000000000<>+0(SB), Z1
-	VSCALEFPD        Z4, Z1, Z1
-	VBROADCASTSD     word_3cd0000000000000<>+0(SB), Z4
-	VMAXPD           Z4, Z1, Z1
-	VBROADCASTSD     word_3cf0000000000000<>+0(SB), Z4
-	VFMADD231PD      Z4, Z5, Z1
-	VMULPD           Z0, Z1, Z1
-	VPTESTMQ         Z2, Z2, K1
-	VREDUCEPD        $0x08, Z3, Z2
-	VPBROADCASTQ     word_7fffffffffffffff<>+0(SB), Z4
-	VANDPD           Z4, Z2, Z2
-	VADDPD           Z1, Z2, Z2
-	VBROADCASTSD     word_3fe0000000000000<>+0(SB), Z1
-	VCMPPD           $0x11, Z1, Z2, K1, K1
-	VCVTPD2QQ        Z3, Z3
-	KORTESTB         K1, K1
-	JCC              stop
-	VMOVUPD          Z3, (AX)
-	ADDQ             $0x40, CX
-	ADDQ             $0x40, AX
-	DECQ             DX
-	JNZ              loop
+	VMOVDQU64         (CX), Z6
+	VPSLLQ            $0x01, Z6, Z7
+	VCVTUQQ2PD        Z7, Z7
+	VPSRLQ            $0x30, Z7, Z8
+	VGETMANTPD        $0x00, Z7, Z10
+	VMOVDQA64         Z8, Z9
+	VPERMI2PD         Z3, Z2, Z9
+	VCMPPD.BCST       $0x1d, word_4300000000000000<>+0(SB), Z7, K1
+	VGETEXPPD         Z7, Z7
+	VPERMI2PD         Z5, Z4, Z8
+	VFMADD213PD.BCST  word_bff0000000000000<>+0(SB), Z9, Z10
+	VSUBPD.BCST       word_4050000000000000<>+0(SB), Z7, Z7
+	VBROADCASTSD      word_3fd2492492492492<>+0(SB), Z9
+	VFMADD213PD.BCST  word_bfd55bea5f711292<>+0(SB), Z10, Z9
+	VFMADD213PD.BCST  word_3fd999999999999a<>+0(SB), Z10, Z9
+	VFMADD213PD.BCST  word_bfdfffff39f12d67<>+0(SB), Z10, Z9
+	VFMADD213PD.BCST  word_3fe5555555555555<>+0(SB), Z10, Z9
+	VFMADD213PD.BCST  word_bff0000000017479<>+0(SB), Z10, Z9
+	VFMADD213PD.BCST  word_4000000000000000<>+0(SB), Z10, Z9
+	VFNMADD231PD      Z9, Z10, Z8
+	VFNMADD231PD.BCST word_3ff62e42fefa39ef<>+0(SB), Z7, Z8
+	VMULPD            Z0, Z8, Z8
+	VREDUCEPD         $0x08, Z8, Z7
+	VPBROADCASTQ      word_8000000000000000<>+0(SB), Z9
+	VPTERNLOGQ        $0x78, Z9, Z6, Z8
+	VPBROADCASTQ      word_7fffffffffffffff<>+0(SB), Z6
+	VANDPD            Z6, Z7, Z7
+	VADDPD            Z1, Z7, Z7
+	VBROADCASTSD      word_3fe0000000000000<>+0(SB), Z6
+	VCMPPD            $0x11, Z6, Z7, K1, K1
+	VCVTPD2QQ         Z8, Z8
+	KORTESTB          K1, K1
+	JCC               stop
+	VMOVDQU64         Z8, (AX)
+	ADDQ              $0x40, CX
+	ADDQ              $0x40, AX
+	DECQ              DX
+	JNZ               loop
 
 stop:
-	MOVQ DX, ret+32(FP)
+	MOVQ DX, ret+40(FP)
 	VZEROUPPER
 	RET
-
-DATA word_3cf0000000000000<>+0(SB)/8, $0x3cf0000000000000
-GLOBL word_3cf0000000000000<>(SB), RODATA|NOPTR, $8
 
 // func chacha8AVX512(out *[128]uint64, key *[4]uint64)
 // Requires: AVX, AVX512F
 TEXT ·chacha8AVX512(SB), NOSPLIT, $0-16
-	MOVQ          out+0(FP), AX
-	MOVQ          key+8(FP), CX
-	VPBROADCASTD  word_0000000061707865<>+0(SB), Z0
-	VPBROADCASTD  word_000000003320646e<>+0(SB), Z1
-	VPBROADCASTD  word_0000000079622d32<>+0(SB), Z2
-	VPBROADCASTD  word_000000006b206574<>+0(SB), Z3
-	VPBROADCASTD  (CX), Z4
-	VPBROADCASTD  4(CX), Z5
-	VPBROADCASTD  8(CX), Z6
-	VPBROADCASTD  12(CX), Z7
-	VPBROADCASTD  16(CX), Z8
-	VPBROADCASTD  20(CX), Z9
-	VPBROADCASTD  24(CX), Z10
-	VPBROADCASTD  28(CX), Z11
-	VMOVDQU32     counters<>+0(SB), Z12
-	VPXORD        Z13, Z13, Z13
-	VPXORD        Z14, Z14, Z14
-	VPXORD        Z15, Z15, Z15
-	VPADDD        Z4, Z0, Z0
-	VPXORD        Z0, Z12, Z12
-	VPROLD        $0x10, Z12, Z12
-	VPADDD        Z12, Z8, Z8
-	VPXORD        Z8, Z4, Z4
-	VPROLD        $0x0c, Z4, Z4
-	VPADDD        Z4, Z0, Z0
-	VPXORD        Z0, Z12, Z12
-	VPROLD        $0x08, Z12, Z12
-	VPADDD        Z12, Z8, Z8
-	VPXORD        Z8, Z4, Z4
-	VPROLD        $0x07, Z4, Z4
-	VPADDD        Z5, Z1, Z1
-	VPXORD        Z1, Z13, Z13
-	VPROLD        $0x10, Z13, Z13
-	VPADDD        Z13, Z9, Z9
-	VPXORD        Z9, Z5, Z5
-	VPROLD        $0x0c, Z5, Z5
-	VPADDD        Z5, Z1, Z1
-	VPXORD        Z1, Z13, Z13
-	VPROLD        $0x08, Z13, Z13
-	VPADDD        Z13, Z9, Z9
-	VPXORD        Z9, Z5, Z5
-	VPROLD        $0x07, Z5, Z5
-	VPADDD        Z6, Z2, Z2
-	VPXORD        Z2, Z14, Z14
-	VPROLD        $0x10, Z14, Z14
-	VPADDD        Z14, Z10, Z10
-	VPXORD        Z10, Z6, Z6
-	VPROLD        $0x0c, Z6, Z6
-	VPADDD        Z6, Z2, Z2
-	VPXORD        Z2, Z14, Z14
-	VPROLD        $0x08, Z14, Z14
-	VPADDD        Z14, Z10, Z10
-	VPXORD        Z10, Z6, Z6
-	VPROLD        $0x07, Z6, Z6
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z3, Z15, Z15
-	VPROLD        $0x10, Z15, Z15
-	VPADDD        Z15, Z11, Z11
-	VPXORD        Z11, Z7, Z7
-	VPROLD        $0x0c, Z7, Z7
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z3, Z15, Z15
-	VPROLD        $0x08, Z15, Z15
-	VPADDD        Z15, Z11, Z11
-	VPXORD        Z11, Z7, Z7
-	VPROLD        $0x07, Z7, Z7
-	VPADDD        Z5, Z0, Z0
-	VPXORD        Z0, Z15, Z15
-	VPROLD        $0x10, Z15, Z15
-	VPADDD        Z15, Z10, Z10
-	VPXORD        Z10, Z5, Z5
-	VPROLD        $0x0c, Z5, Z5
-	VPADDD        Z5, Z0, Z0
-	VPXORD        Z0, Z15, Z15
-	VPROLD        $0x08, Z15, Z15
-	VPADDD        Z15, Z10, Z10
-	VPXORD        Z10, Z5, Z5
-	VPROLD        $0x07, Z5, Z5
-	VPADDD        Z6, Z1, Z1
-	VPXORD        Z1, Z12, Z12
-	VPROLD        $0x10, Z12, Z12
-	VPADDD        Z12, Z11, Z11
-	VPXORD        Z11, Z6, Z6
-	VPROLD        $0x0c, Z6, Z6
-	VPADDD        Z6, Z1, Z1
-	VPXORD        Z1, Z12, Z12
-	VPROLD        $0x08, Z12, Z12
-	VPADDD        Z12, Z11, Z11
-	VPXORD        Z11, Z6, Z6
-	VPROLD        $0x07, Z6, Z6
-	VPADDD        Z7, Z2, Z2
-	VPXORD        Z2, Z13, Z13
-	VPROLD        $0x10, Z13, Z13
-	VPADDD        Z13, Z8, Z8
-	VPXORD        Z8, Z7, Z7
-	VPROLD        $0x0c, Z7, Z7
-	VPADDD        Z7, Z2, Z2
-	VPXORD        Z2, Z13, Z13
-	VPROLD        $0x08, Z13, Z13
-	VPADDD        Z13, Z8, Z8
-	VPXORD        Z8, Z7, Z7
-	VPROLD        $0x07, Z7, Z7
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z3, Z14, Z14
-	VPROLD        $0x10, Z14, Z14
-	VPADDD        Z14, Z9, Z9
-	VPXORD        Z9, Z4, Z4
-	VPROLD        $0x0c, Z4, Z4
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z3, Z14, Z14
-	VPROLD        $0x08, Z14, Z14
-	VPADDD        Z14, Z9, Z9
-	VPXORD        Z9, Z4, Z4
-	VPROLD        $0x07, Z4, Z4
-	VPADDD        Z4, Z0, Z0
-	VPXORD        Z0, Z12, Z12
-	VPROLD        $0x10, Z12, Z12
-	VPADDD        Z12, Z8, Z8
-	VPXORD        Z8, Z4, Z4
-	VPROLD        $0x0c, Z4, Z4
-	VPADDD        Z4, Z0, Z0
-	VPXORD        Z0, Z12, Z12
-	VPROLD        $0x08, Z12, Z12
-	VPADDD        Z12, Z8, Z8
-	VPXORD        Z8, Z4, Z4
-	VPROLD        $0x07, Z4, Z4
-	VPADDD        Z5, Z1, Z1
-	VPXORD        Z1, Z13, Z13
-	VPROLD        $0x10, Z13, Z13
-	VPADDD        Z13, Z9, Z9
-	VPXORD        Z9, Z5, Z5
-	VPROLD        $0x0c, Z5, Z5
-	VPADDD        Z5, Z1, Z1
-	VPXORD        Z1, Z13, Z13
-	VPROLD        $0x08, Z13, Z13
-	VPADDD        Z13, Z9, Z9
-	VPXORD        Z9, Z5, Z5
-	VPROLD        $0x07, Z5, Z5
-	VPADDD        Z6, Z2, Z2
-	VPXORD        Z2, Z14, Z14
-	VPROLD        $0x10, Z14, Z14
-	VPADDD        Z14, Z10, Z10
-	VPXORD        Z10, Z6, Z6
-	VPROLD        $0x0c, Z6, Z6
-	VPADDD        Z6, Z2, Z2
-	VPXORD        Z2, Z14, Z14
-	VPROLD        $0x08, Z14, Z14
-	VPADDD        Z14, Z10, Z10
-	VPXORD        Z10, Z6, Z6
-	VPROLD        $0x07, Z6, Z6
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z3, Z15, Z15
-	VPROLD        $0x10, Z15, Z15
-	VPADDD        Z15, Z11, Z11
-	VPXORD        Z11, Z7, Z7
-	VPROLD        $0x0c, Z7, Z7
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z3, Z15, Z15
-	VPROLD        $0x08, Z15, Z15
-	VPADDD        Z15, Z11, Z11
-	VPXORD        Z11, Z7, Z7
-	VPROLD        $0x07, Z7, Z7
-	VPADDD        Z5, Z0, Z0
-	VPXORD        Z0, Z15, Z15
-	VPROLD        $0x10, Z15, Z15
-	VPADDD        Z15, Z10, Z10
-	VPXORD        Z10, Z5, Z5
-	VPROLD        $0x0c, Z5, Z5
-	VPADDD        Z5, Z0, Z0
-	VPXORD        Z0, Z15, Z15
-	VPROLD        $0x08, Z15, Z15
-	VPADDD        Z15, Z10, Z10
-	VPXORD        Z10, Z5, Z5
-	VPROLD        $0x07, Z5, Z5
-	VPADDD        Z6, Z1, Z1
-	VPXORD        Z1, Z12, Z12
-	VPROLD        $0x10, Z12, Z12
-	VPADDD        Z12, Z11, Z11
-	VPXORD        Z11, Z6, Z6
-	VPROLD        $0x0c, Z6, Z6
-	VPADDD        Z6, Z1, Z1
-	VPXORD        Z1, Z12, Z12
-	VPROLD        $0x08, Z12, Z12
-	VPADDD        Z12, Z11, Z11
-	VPXORD        Z11, Z6, Z6
-	VPROLD        $0x07, Z6, Z6
-	VPADDD        Z7, Z2, Z2
-	VPXORD        Z2, Z13, Z13
-	VPROLD        $0x10, Z13, Z13
-	VPADDD        Z13, Z8, Z8
-	VPXORD        Z8, Z7, Z7
-	VPROLD        $0x0c, Z7, Z7
-	VPADDD        Z7, Z2, Z2
-	VPXORD        Z2, Z13, Z13
-	VPROLD        $0x08, Z13, Z13
-	VPADDD        Z13, Z8, Z8
-	VPXORD        Z8, Z7, Z7
-	VPROLD        $0x07, Z7, Z7
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z3, Z14, Z14
-	VPROLD        $0x10, Z14, Z14
-	VPADDD        Z14, Z9, Z9
-	VPXORD        Z9, Z4, Z4
-	VPROLD        $0x0c, Z4, Z4
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z3, Z14, Z14
-	VPROLD        $0x08, Z14, Z14
-	VPADDD        Z14, Z9, Z9
-	VPXORD        Z9, Z4, Z4
-	VPROLD        $0x07, Z4, Z4
-	VPADDD        Z4, Z0, Z0
-	VPXORD        Z0, Z12, Z12
-	VPROLD        $0x10, Z12, Z12
-	VPADDD        Z12, Z8, Z8
-	VPXORD        Z8, Z4, Z4
-	VPROLD        $0x0c, Z4, Z4
-	VPADDD        Z4, Z0, Z0
-	VPXORD        Z0, Z12, Z12
-	VPROLD        $0x08, Z12, Z12
-	VPADDD        Z12, Z8, Z8
-	VPXORD        Z8, Z4, Z4
-	VPROLD        $0x07, Z4, Z4
-	VPADDD        Z5, Z1, Z1
-	VPXORD        Z1, Z13, Z13
-	VPROLD        $0x10, Z13, Z13
-	VPADDD        Z13, Z9, Z9
-	VPXORD        Z9, Z5, Z5
-	VPROLD        $0x0c, Z5, Z5
-	VPADDD        Z5, Z1, Z1
-	VPXORD        Z1, Z13, Z13
-	VPROLD        $0x08, Z13, Z13
-	VPADDD        Z13, Z9, Z9
-	VPXORD        Z9, Z5, Z5
-	VPROLD        $0x07, Z5, Z5
-	VPADDD        Z6, Z2, Z2
-	VPXORD        Z2, Z14, Z14
-	VPROLD        $0x10, Z14, Z14
-	VPADDD        Z14, Z10, Z10
-	VPXORD        Z10, Z6, Z6
-	VPROLD        $0x0c, Z6, Z6
-	VPADDD        Z6, Z2, Z2
-	VPXORD        Z2, Z14, Z14
-	VPROLD        $0x08, Z14, Z14
-	VPADDD        Z14, Z10, Z10
-	VPXORD        Z10, Z6, Z6
-	VPROLD        $0x07, Z6, Z6
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z3, Z15, Z15
-	VPROLD        $0x10, Z15, Z15
-	VPADDD        Z15, Z11, Z11
-	VPXORD        Z11, Z7, Z7
-	VPROLD        $0x0c, Z7, Z7
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z3, Z15, Z15
-	VPROLD        $0x08, Z15, Z15
-	VPADDD        Z15, Z11, Z11
-	VPXORD        Z11, Z7, Z7
-	VPROLD        $0x07, Z7, Z7
-	VPADDD        Z5, Z0, Z0
-	VPXORD        Z0, Z15, Z15
-	VPROLD        $0x10, Z15, Z15
-	VPADDD        Z15, Z10, Z10
-	VPXORD        Z10, Z5, Z5
-	VPROLD        $0x0c, Z5, Z5
-	VPADDD        Z5, Z0, Z0
-	VPXORD        Z0, Z15, Z15
-	VPROLD        $0x08, Z15, Z15
-	VPADDD        Z15, Z10, Z10
-	VPXORD        Z10, Z5, Z5
-	VPROLD        $0x07, Z5, Z5
-	VPADDD        Z6, Z1, Z1
-	VPXORD        Z1, Z12, Z12
-	VPROLD        $0x10, Z12, Z12
-	VPADDD        Z12, Z11, Z11
-	VPXORD        Z11, Z6, Z6
-	VPROLD        $0x0c, Z6, Z6
-	VPADDD        Z6, Z1, Z1
-	VPXORD        Z1, Z12, Z12
-	VPROLD        $0x08, Z12, Z12
-	VPADDD        Z12, Z11, Z11
-	VPXORD        Z11, Z6, Z6
-	VPROLD        $0x07, Z6, Z6
-	VPADDD        Z7, Z2, Z2
-	VPXORD        Z2, Z13, Z13
-	VPROLD        $0x10, Z13, Z13
-	VPADDD        Z13, Z8, Z8
-	VPXORD        Z8, Z7, Z7
-	VPROLD        $0x0c, Z7, Z7
-	VPADDD        Z7, Z2, Z2
-	VPXORD        Z2, Z13, Z13
-	VPROLD        $0x08, Z13, Z13
-	VPADDD        Z13, Z8, Z8
-	VPXORD        Z8, Z7, Z7
-	VPROLD        $0x07, Z7, Z7
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z3, Z14, Z14
-	VPROLD        $0x10, Z14, Z14
-	VPADDD        Z14, Z9, Z9
-	VPXORD        Z9, Z4, Z4
-	VPROLD        $0x0c, Z4, Z4
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z3, Z14, Z14
-	VPROLD        $0x08, Z14, Z14
-	VPADDD        Z14, Z9, Z9
-	VPXORD        Z9, Z4, Z4
-	VPROLD        $0x07, Z4, Z4
-	VPADDD        Z4, Z0, Z0
-	VPXORD        Z0, Z12, Z12
-	VPROLD        $0x10, Z12, Z12
-	VPADDD        Z12, Z8, Z8
-	VPXORD        Z8, Z4, Z4
-	VPROLD        $0x0c, Z4, Z4
-	VPADDD        Z4, Z0, Z0
-	VPXORD        Z0, Z12, Z12
-	VPROLD        $0x08, Z12, Z12
-	VPADDD        Z12, Z8, Z8
-	VPXORD        Z8, Z4, Z4
-	VPROLD        $0x07, Z4, Z4
-	VPADDD        Z5, Z1, Z1
-	VPXORD        Z1, Z13, Z13
-	VPROLD        $0x10, Z13, Z13
-	VPADDD        Z13, Z9, Z9
-	VPXORD        Z9, Z5, Z5
-	VPROLD        $0x0c, Z5, Z5
-	VPADDD        Z5, Z1, Z1
-	VPXORD        Z1, Z13, Z13
-	VPROLD        $0x08, Z13, Z13
-	VPADDD        Z13, Z9, Z9
-	VPXORD        Z9, Z5, Z5
-	VPROLD        $0x07, Z5, Z5
-	VPADDD        Z6, Z2, Z2
-	VPXORD        Z2, Z14, Z14
-	VPROLD        $0x10, Z14, Z14
-	VPADDD        Z14, Z10, Z10
-	VPXORD        Z10, Z6, Z6
-	VPROLD        $0x0c, Z6, Z6
-	VPADDD        Z6, Z2, Z2
-	VPXORD        Z2, Z14, Z14
-	VPROLD        $0x08, Z14, Z14
-	VPADDD        Z14, Z10, Z10
-	VPXORD        Z10, Z6, Z6
-	VPROLD        $0x07, Z6, Z6
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z3, Z15, Z15
-	VPROLD        $0x10, Z15, Z15
-	VPADDD        Z15, Z11, Z11
-	VPXORD        Z11, Z7, Z7
-	VPROLD        $0x0c, Z7, Z7
-	VPADDD        Z7, Z3, Z3
-	VPXORD        Z3, Z15, Z15
-	VPROLD        $0x08, Z15, Z15
-	VPADDD        Z15, Z11, Z11
-	VPXORD        Z11, Z7, Z7
-	VPROLD        $0x07, Z7, Z7
-	VPADDD        Z5, Z0, Z0
-	VPXORD        Z0, Z15, Z15
-	VPROLD        $0x10, Z15, Z15
-	VPADDD        Z15, Z10, Z10
-	VPXORD        Z10, Z5, Z5
-	VPROLD        $0x0c, Z5, Z5
-	VPADDD        Z5, Z0, Z0
-	VPXORD        Z0, Z15, Z15
-	VPROLD        $0x08, Z15, Z15
-	VPADDD        Z15, Z10, Z10
-	VPXORD        Z10, Z5, Z5
-	VPROLD        $0x07, Z5, Z5
-	VPADDD        Z6, Z1, Z1
-	VPXORD        Z1, Z12, Z12
-	VPROLD        $0x10, Z12, Z12
-	VPADDD        Z12, Z11, Z11
-	VPXORD        Z11, Z6, Z6
-	VPROLD        $0x0c, Z6, Z6
-	VPADDD        Z6, Z1, Z1
-	VPXORD        Z1, Z12, Z12
-	VPROLD        $0x08, Z12, Z12
-	VPADDD        Z12, Z11, Z11
-	VPXORD        Z11, Z6, Z6
-	VPROLD        $0x07, Z6, Z6
-	VPADDD        Z7, Z2, Z2
-	VPXORD        Z2, Z13, Z13
-	VPROLD        $0x10, Z13, Z13
-	VPADDD        Z13, Z8, Z8
-	VPXORD        Z8, Z7, Z7
-	VPROLD        $0x0c, Z7, Z7
-	VPADDD        Z7, Z2, Z2
-	VPXORD        Z2, Z13, Z13
-	VPROLD        $0x08, Z13, Z13
-	VPADDD        Z13, Z8, Z8
-	VPXORD        Z8, Z7, Z7
-	VPROLD        $0x07, Z7, Z7
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z3, Z14, Z14
-	VPROLD        $0x10, Z14, Z14
-	VPADDD        Z14, Z9, Z9
-	VPXORD        Z9, Z4, Z4
-	VPROLD        $0x0c, Z4, Z4
-	VPADDD        Z4, Z3, Z3
-	VPXORD        Z3, Z14, Z14
-	VPROLD        $0x08, Z14, Z14
-	VPADDD        Z14, Z9, Z9
-	VPXORD        Z9, Z4, Z4
-	VPROLD        $0x07, Z4, Z4
-	VEXTRACTI32X4 $0x00, Z0, (AX)
-	VEXTRACTI32X4 $0x01, Z0, 256(AX)
-	VEXTRACTI32X4 $0x02, Z0, 512(AX)
-	VEXTRACTI32X4 $0x03, Z0, 768(AX)
-	VEXTRACTI32X4 $0x00, Z1, 16(AX)
-	VEXTRACTI32X4 $0x01, Z1, 272(AX)
-	VEXTRACTI32X4 $0x02, Z1, 528(AX)
-	VEXTRACTI32X4 $0x03, Z1, 784(AX)
-	VEXTRACTI32X4 $0x00, Z2, 32(AX)
-	VEXTRACTI32X4 $0x01, Z2, 288(AX)
-	VEXTRACTI32X4 $0x02, Z2, 544(AX)
-	VEXTRACTI32X4 $0x03, Z2, 800(AX)
-	VEXTRACTI32X4 $0x00, Z3, 48(AX)
-	VEXTRACTI32X4 $0x01, Z3, 304(AX)
-	VEXTRACTI32X4 $0x02, Z3, 560(AX)
-	VEXTRACTI32X4 $0x03, Z3, 816(AX)
-	VPADDD.BCST   (CX), Z4, Z4
-	VEXTRACTI32X4 $0x00, Z4, 64(AX)
-	VEXTRACTI32X4 $0x01, Z4, 320(AX)
-	VEXTRACTI32X4 $0x02, Z4, 576(AX)
-	VEXTRACTI32X4 $0x03, Z4, 832(AX)
-	VPADDD.BCST   4(CX), Z5, Z5
-	VEXTRACTI32X4 $0x00, Z5, 80(AX)
-	VEXTRACTI32X4 $0x01, Z5, 336(AX)
-	VEXTRACTI32X4 $0x02, Z5, 592(AX)
-	VEXTRACTI32X4 $0x03, Z5, 848(AX)
-	VPADDD.BCST   8(CX), Z6, Z6
-	VEXTRACTI32X4 $0x00, Z6, 96(AX)
-	VEXTRACTI32X4 $0x01, Z6, 352(AX)
-	VEXTRACTI32X4 $0x02, Z6, 608(AX)
-	VEXTRACTI32X4 $0x03, Z6, 864(AX)
-	VPADDD.BCST   12(CX), Z7, Z7
-	VEXTRACTI32X4 $0x00, Z7, 112(AX)
-	VEXTRACTI32X4 $0x01, Z7, 368(AX)
-	VEXTRACTI32X4 $0x02, Z7, 624(AX)
-	VEXTRACTI32X4 $0x03, Z7, 880(AX)
-	VPADDD.BCST   16(CX), Z8, Z8
-	VEXTRACTI32X4 $0x00, Z8, 128(AX)
-	VEXTRACTI32X4 $0x01, Z8, 384(AX)
-	VEXTRACTI32X4 $0x02, Z8, 640(AX)
-	VEXTRACTI32X4 $0x03, Z8, 896(AX)
-	VPADDD.BCST   20(CX), Z9, Z9
-	VEXTRACTI32X4 $0x00, Z9, 144(AX)
-	VEXTRACTI32X4 $0x01, Z9, 400(AX)
-	VEXTRACTI32X4 $0x02, Z9, 656(AX)
-	VEXTRACTI32X4 $0x03, Z9, 912(AX)
-	VPADDD.BCST   24(CX), Z10, Z10
-	VEXTRACTI32X4 $0x00, Z10, 160(AX)
-	VEXTRACTI32X4 $0x01, Z10, 416(AX)
-	VEXTRACTI32X4 $0x02, Z10, 672(AX)
-	VEXTRACTI32X4 $0x03, Z10, 928(AX)
-	VPADDD.BCST   28(CX), Z11, Z11
-	VEXTRACTI32X4 $0x00, Z11, 176(AX)
-	VEXTRACTI32X4 $0x01, Z11, 432(AX)
-	VEXTRACTI32X4 $0x02, Z11, 688(AX)
-	VEXTRACTI32X4 $0x03, Z11, 944(AX)
-	VEXTRACTI32X4 $0x00, Z12, 192(AX)
-	VEXTRACTI32X4 $0x01, Z12, 448(AX)
-	VEXTRACTI32X4 $0x02, Z12, 704(AX)
-	VEXTRACTI32X4 $0x03, Z12, 960(AX)
-	VEXTRACTI32X4 $0x00, Z13, 208(AX)
-	VEXTRACTI32X4 $0x01, Z13, 464(AX)
-	VEXTRACTI32X4 $0x02, Z13, 720(AX)
-	VEXTRACTI32X4 $0x03, Z13, 976(AX)
-	VEXTRACTI32X4 $0x00, Z14, 224(AX)
-	VEXTRACTI32X4 $0x01, Z14, 480(AX)
-	VEXTRACTI32X4 $0x02, Z14, 736(AX)
-	VEXTRACTI32X4 $0x03, Z14, 992(AX)
-	VEXTRACTI32X4 $0x00, Z15, 240(AX)
-	VEXTRACTI32X4 $0x01, Z15, 496(AX)
-	VEXTRACTI32X4 $0x02, Z15, 752(AX)
-	VEXTRACTI32X4 $0x03, Z15, 1008(AX)
+	MOVQ         out+0(FP), AX
+	MOVQ         key+8(FP), CX
+	VPBROADCASTD word_0000000061707865<>+0(SB), Z0
+	VPBROADCASTD word_000000003320646e<>+0(SB), Z1
+	VPBROADCASTD word_0000000079622d32<>+0(SB), Z2
+	VPBROADCASTD word_000000006b206574<>+0(SB), Z3
+	VPBROADCASTD (CX), Z4
+	VPBROADCASTD 4(CX), Z5
+	VPBROADCASTD 8(CX), Z6
+	VPBROADCASTD 12(CX), Z7
+	VPBROADCASTD 16(CX), Z8
+	VPBROADCASTD 20(CX), Z9
+	VPBROADCASTD 24(CX), Z10
+	VPBROADCASTD 28(CX), Z11
+	VMOVDQU32    counters<>+0(SB), Z12
+	VPXORD       Z13, Z13, Z13
+	VPXORD       Z14, Z14, Z14
+	VPXORD       Z15, Z15, Z15
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPROLD       $0x10, Z12, Z12
+	VPROLD       $0x10, Z13, Z13
+	VPROLD       $0x10, Z14, Z14
+	VPROLD       $0x10, Z15, Z15
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPADDD       Z14, Z10, Z10
+	VPADDD       Z15, Z11, Z11
+	VPXORD       Z8, Z4, Z4
+	VPXORD       Z9, Z5, Z5
+	VPXORD       Z10, Z6, Z6
+	VPXORD       Z11, Z7, Z7
+	VPROLD       $0x0c, Z4, Z4
+	VPROLD       $0x0c, Z5, Z5
+	VPROLD       $0x0c, Z6, Z6
+	VPROLD       $0x0c, Z7, Z7
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPROLD       $0x08, Z12, Z12
+	VPROLD       $0x08, Z13, Z13
+	VPROLD       $0x08, Z14, Z14
+	VPROLD       $0x08, Z15, Z15
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPADDD       Z14, Z10, Z10
+	VPADDD       Z15, Z11, Z11
+	VPXORD       Z8, Z4, Z4
+	VPXORD       Z9, Z5, Z5
+	VPXORD       Z10, Z6, Z6
+	VPXORD       Z11, Z7, Z7
+	VPROLD       $0x07, Z4, Z4
+	VPROLD       $0x07, Z5, Z5
+	VPROLD       $0x07, Z6, Z6
+	VPROLD       $0x07, Z7, Z7
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPROLD       $0x10, Z15, Z15
+	VPROLD       $0x10, Z12, Z12
+	VPROLD       $0x10, Z13, Z13
+	VPROLD       $0x10, Z14, Z14
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z12, Z11, Z11
+	VPADDD       Z13, Z8, Z8
+	VPADDD       Z14, Z9, Z9
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z11, Z6, Z6
+	VPXORD       Z8, Z7, Z7
+	VPXORD       Z9, Z4, Z4
+	VPROLD       $0x0c, Z5, Z5
+	VPROLD       $0x0c, Z6, Z6
+	VPROLD       $0x0c, Z7, Z7
+	VPROLD       $0x0c, Z4, Z4
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPROLD       $0x08, Z15, Z15
+	VPROLD       $0x08, Z12, Z12
+	VPROLD       $0x08, Z13, Z13
+	VPROLD       $0x08, Z14, Z14
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z12, Z11, Z11
+	VPADDD       Z13, Z8, Z8
+	VPADDD       Z14, Z9, Z9
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z11, Z6, Z6
+	VPXORD       Z8, Z7, Z7
+	VPXORD       Z9, Z4, Z4
+	VPROLD       $0x07, Z5, Z5
+	VPROLD       $0x07, Z6, Z6
+	VPROLD       $0x07, Z7, Z7
+	VPROLD       $0x07, Z4, Z4
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPROLD       $0x10, Z12, Z12
+	VPROLD       $0x10, Z13, Z13
+	VPROLD       $0x10, Z14, Z14
+	VPROLD       $0x10, Z15, Z15
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPADDD       Z14, Z10, Z10
+	VPADDD       Z15, Z11, Z11
+	VPXORD       Z8, Z4, Z4
+	VPXORD       Z9, Z5, Z5
+	VPXORD       Z10, Z6, Z6
+	VPXORD       Z11, Z7, Z7
+	VPROLD       $0x0c, Z4, Z4
+	VPROLD       $0x0c, Z5, Z5
+	VPROLD       $0x0c, Z6, Z6
+	VPROLD       $0x0c, Z7, Z7
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPROLD       $0x08, Z12, Z12
+	VPROLD       $0x08, Z13, Z13
+	VPROLD       $0x08, Z14, Z14
+	VPROLD       $0x08, Z15, Z15
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPADDD       Z14, Z10, Z10
+	VPADDD       Z15, Z11, Z11
+	VPXORD       Z8, Z4, Z4
+	VPXORD       Z9, Z5, Z5
+	VPXORD       Z10, Z6, Z6
+	VPXORD       Z11, Z7, Z7
+	VPROLD       $0x07, Z4, Z4
+	VPROLD       $0x07, Z5, Z5
+	VPROLD       $0x07, Z6, Z6
+	VPROLD       $0x07, Z7, Z7
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPROLD       $0x10, Z15, Z15
+	VPROLD       $0x10, Z12, Z12
+	VPROLD       $0x10, Z13, Z13
+	VPROLD       $0x10, Z14, Z14
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z12, Z11, Z11
+	VPADDD       Z13, Z8, Z8
+	VPADDD       Z14, Z9, Z9
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z11, Z6, Z6
+	VPXORD       Z8, Z7, Z7
+	VPXORD       Z9, Z4, Z4
+	VPROLD       $0x0c, Z5, Z5
+	VPROLD       $0x0c, Z6, Z6
+	VPROLD       $0x0c, Z7, Z7
+	VPROLD       $0x0c, Z4, Z4
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPROLD       $0x08, Z15, Z15
+	VPROLD       $0x08, Z12, Z12
+	VPROLD       $0x08, Z13, Z13
+	VPROLD       $0x08, Z14, Z14
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z12, Z11, Z11
+	VPADDD       Z13, Z8, Z8
+	VPADDD       Z14, Z9, Z9
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z11, Z6, Z6
+	VPXORD       Z8, Z7, Z7
+	VPXORD       Z9, Z4, Z4
+	VPROLD       $0x07, Z5, Z5
+	VPROLD       $0x07, Z6, Z6
+	VPROLD       $0x07, Z7, Z7
+	VPROLD       $0x07, Z4, Z4
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPROLD       $0x10, Z12, Z12
+	VPROLD       $0x10, Z13, Z13
+	VPROLD       $0x10, Z14, Z14
+	VPROLD       $0x10, Z15, Z15
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPADDD       Z14, Z10, Z10
+	VPADDD       Z15, Z11, Z11
+	VPXORD       Z8, Z4, Z4
+	VPXORD       Z9, Z5, Z5
+	VPXORD       Z10, Z6, Z6
+	VPXORD       Z11, Z7, Z7
+	VPROLD       $0x0c, Z4, Z4
+	VPROLD       $0x0c, Z5, Z5
+	VPROLD       $0x0c, Z6, Z6
+	VPROLD       $0x0c, Z7, Z7
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPROLD       $0x08, Z12, Z12
+	VPROLD       $0x08, Z13, Z13
+	VPROLD       $0x08, Z14, Z14
+	VPROLD       $0x08, Z15, Z15
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPADDD       Z14, Z10, Z10
+	VPADDD       Z15, Z11, Z11
+	VPXORD       Z8, Z4, Z4
+	VPXORD       Z9, Z5, Z5
+	VPXORD       Z10, Z6, Z6
+	VPXORD       Z11, Z7, Z7
+	VPROLD       $0x07, Z4, Z4
+	VPROLD       $0x07, Z5, Z5
+	VPROLD       $0x07, Z6, Z6
+	VPROLD       $0x07, Z7, Z7
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPROLD       $0x10, Z15, Z15
+	VPROLD       $0x10, Z12, Z12
+	VPROLD       $0x10, Z13, Z13
+	VPROLD       $0x10, Z14, Z14
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z12, Z11, Z11
+	VPADDD       Z13, Z8, Z8
+	VPADDD       Z14, Z9, Z9
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z11, Z6, Z6
+	VPXORD       Z8, Z7, Z7
+	VPXORD       Z9, Z4, Z4
+	VPROLD       $0x0c, Z5, Z5
+	VPROLD       $0x0c, Z6, Z6
+	VPROLD       $0x0c, Z7, Z7
+	VPROLD       $0x0c, Z4, Z4
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPROLD       $0x08, Z15, Z15
+	VPROLD       $0x08, Z12, Z12
+	VPROLD       $0x08, Z13, Z13
+	VPROLD       $0x08, Z14, Z14
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z12, Z11, Z11
+	VPADDD       Z13, Z8, Z8
+	VPADDD       Z14, Z9, Z9
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z11, Z6, Z6
+	VPXORD       Z8, Z7, Z7
+	VPXORD       Z9, Z4, Z4
+	VPROLD       $0x07, Z5, Z5
+	VPROLD       $0x07, Z6, Z6
+	VPROLD       $0x07, Z7, Z7
+	VPROLD       $0x07, Z4, Z4
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPROLD       $0x10, Z12, Z12
+	VPROLD       $0x10, Z13, Z13
+	VPROLD       $0x10, Z14, Z14
+	VPROLD       $0x10, Z15, Z15
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPADDD       Z14, Z10, Z10
+	VPADDD       Z15, Z11, Z11
+	VPXORD       Z8, Z4, Z4
+	VPXORD       Z9, Z5, Z5
+	VPXORD       Z10, Z6, Z6
+	VPXORD       Z11, Z7, Z7
+	VPROLD       $0x0c, Z4, Z4
+	VPROLD       $0x0c, Z5, Z5
+	VPROLD       $0x0c, Z6, Z6
+	VPROLD       $0x0c, Z7, Z7
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z3, Z3
+	VPXORD       Z0, Z12, Z12
+	VPXORD       Z1, Z13, Z13
+	VPXORD       Z2, Z14, Z14
+	VPXORD       Z3, Z15, Z15
+	VPROLD       $0x08, Z12, Z12
+	VPROLD       $0x08, Z13, Z13
+	VPROLD       $0x08, Z14, Z14
+	VPROLD       $0x08, Z15, Z15
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z9, Z9
+	VPADDD       Z14, Z10, Z10
+	VPADDD       Z15, Z11, Z11
+	VPXORD       Z8, Z4, Z4
+	VPXORD       Z9, Z5, Z5
+	VPXORD       Z10, Z6, Z6
+	VPXORD       Z11, Z7, Z7
+	VPROLD       $0x07, Z4, Z4
+	VPROLD       $0x07, Z5, Z5
+	VPROLD       $0x07, Z6, Z6
+	VPROLD       $0x07, Z7, Z7
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPROLD       $0x10, Z15, Z15
+	VPROLD       $0x10, Z12, Z12
+	VPROLD       $0x10, Z13, Z13
+	VPROLD       $0x10, Z14, Z14
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z12, Z11, Z11
+	VPADDD       Z13, Z8, Z8
+	VPADDD       Z14, Z9, Z9
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z11, Z6, Z6
+	VPXORD       Z8, Z7, Z7
+	VPXORD       Z9, Z4, Z4
+	VPROLD       $0x0c, Z5, Z5
+	VPROLD       $0x0c, Z6, Z6
+	VPROLD       $0x0c, Z7, Z7
+	VPROLD       $0x0c, Z4, Z4
+	VPADDD       Z5, Z0, Z0
+	VPADDD       Z6, Z1, Z1
+	VPADDD       Z7, Z2, Z2
+	VPADDD       Z4, Z3, Z3
+	VPXORD       Z0, Z15, Z15
+	VPXORD       Z1, Z12, Z12
+	VPXORD       Z2, Z13, Z13
+	VPXORD       Z3, Z14, Z14
+	VPROLD       $0x08, Z15, Z15
+	VPROLD       $0x08, Z12, Z12
+	VPROLD       $0x08, Z13, Z13
+	VPROLD       $0x08, Z14, Z14
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z12, Z11, Z11
+	VPADDD       Z13, Z8, Z8
+	VPADDD       Z14, Z9, Z9
+	VPXORD       Z10, Z5, Z5
+	VPXORD       Z11, Z6, Z6
+	VPXORD       Z8, Z7, Z7
+	VPXORD       Z9, Z4, Z4
+	VPROLD       $0x07, Z5, Z5
+	VPROLD       $0x07, Z6, Z6
+	VPROLD       $0x07, Z7, Z7
+	VPROLD       $0x07, Z4, Z4
+	VPADDD.BCST  (CX), Z4, Z4
+	VPADDD.BCST  4(CX), Z5, Z5
+	VPADDD.BCST  8(CX), Z6, Z6
+	VPADDD.BCST  12(CX), Z7, Z7
+	VPADDD.BCST  16(CX), Z8, Z8
+	VPADDD.BCST  20(CX), Z9, Z9
+	VPADDD.BCST  24(CX), Z10, Z10
+	VPADDD.BCST  28(CX), Z11, Z11
+	VSHUFI32X4   $0x44, Z1, Z0, Z16
+	VSHUFI32X4   $0xee, Z1, Z0, Z0
+	VSHUFI32X4   $0x44, Z3, Z2, Z1
+	VSHUFI32X4   $0xee, Z3, Z2, Z2
+	VSHUFI32X4   $0x88, Z1, Z16, Z3
+	VMOVDQU32    Z3, (AX)
+	VSHUFI32X4   $0xdd, Z1, Z16, Z1
+	VMOVDQU32    Z1, 256(AX)
+	VSHUFI32X4   $0x88, Z2, Z0, Z1
+	VMOVDQU32    Z1, 512(AX)
+	VSHUFI32X4   $0xdd, Z2, Z0, Z0
+	VMOVDQU32    Z0, 768(AX)
+	VSHUFI32X4   $0x44, Z5, Z4, Z0
+	VSHUFI32X4   $0xee, Z5, Z4, Z1
+	VSHUFI32X4   $0x44, Z7, Z6, Z2
+	VSHUFI32X4   $0xee, Z7, Z6, Z3
+	VSHUFI32X4   $0x88, Z2, Z0, Z4
+	VMOVDQU32    Z4, 64(AX)
+	VSHUFI32X4   $0xdd, Z2, Z0, Z0
+	VMOVDQU32    Z0, 320(AX)
+	VSHUFI32X4   $0x88, Z3, Z1, Z0
+	VMOVDQU32    Z0, 576(AX)
+	VSHUFI32X4   $0xdd, Z3, Z1, Z0
+	VMOVDQU32    Z0, 832(AX)
+	VSHUFI32X4   $0x44, Z9, Z8, Z0
+	VSHUFI32X4   $0xee, Z9, Z8, Z1
+	VSHUFI32X4   $0x44, Z11, Z10, Z2
+	VSHUFI32X4   $0xee, Z11, Z10, Z3
+	VSHUFI32X4   $0x88, Z2, Z0, Z4
+	VMOVDQU32    Z4, 128(AX)
+	VSHUFI32X4   $0xdd, Z2, Z0, Z0
+	VMOVDQU32    Z0, 384(AX)
+	VSHUFI32X4   $0x88, Z3, Z1, Z0
+	VMOVDQU32    Z0, 640(AX)
+	VSHUFI32X4   $0xdd, Z3, Z1, Z0
+	VMOVDQU32    Z0, 896(AX)
+	VSHUFI32X4   $0x44, Z13, Z12, Z0
+	VSHUFI32X4   $0xee, Z13, Z12, Z1
+	VSHUFI32X4   $0x44, Z15, Z14, Z2
+	VSHUFI32X4   $0xee, Z15, Z14, Z3
+	VSHUFI32X4   $0x88, Z2, Z0, Z4
+	VMOVDQU32    Z4, 192(AX)
+	VSHUFI32X4   $0xdd, Z2, Z0, Z0
+	VMOVDQU32    Z0, 448(AX)
+	VSHUFI32X4   $0x88, Z3, Z1, Z0
+	VMOVDQU32    Z0, 704(AX)
+	VSHUFI32X4   $0xdd, Z3, Z1, Z0
+	VMOVDQU32    Z0, 960(AX)
 	VZEROUPPER
 	RET
 

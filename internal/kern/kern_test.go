@@ -1,7 +1,6 @@
 package kern
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/big"
@@ -316,65 +315,6 @@ func BenchmarkFull(b *testing.B) {
 			}
 		})
 	}
-}
-
-// TestRandomLaw: values of the transforms from good words have the moments of their
-// laws. Each mean of n = 200,000 is off by more than 5.5 of its standard deviations for
-// one seed in 2·10⁷. Also, each value is what the standard library's functions give.
-func TestRandomLaw(t *testing.T) {
-	const n = 200_000
-	r := rand.New(rand.NewPCG(3, 4))
-	random := make([]byte, 8*n)
-	for i := range random {
-		random[i] = byte(r.Uint32())
-	}
-	check := func(name string, v []float64, moments map[float64]float64, moment func(p float64) float64) {
-		for p, want := range moments {
-			var mean float64
-			for _, x := range v {
-				mean += math.Pow(math.Abs(x), p) / n
-			}
-			if sd := math.Sqrt((moment(2*p) - want*want) / n); math.Abs(mean-want) > 5.5*sd {
-				t.Errorf("%s: E|x|^%v is %v, want %v ± %v", name, p, mean, want, sd)
-			}
-		}
-		var sum float64
-		for _, x := range v {
-			sum += x / n
-		}
-		if sd := math.Sqrt(moment(2) / n); math.Abs(sum) > 5.5*sd {
-			t.Errorf("%s: mean %v, want 0 ± %v", name, sum, sd)
-		}
-	}
-	word := func(i int) uint64 { return binary.LittleEndian.Uint64(random[8*i:]) }
-	v := make([]float64, n)
-	under(t, func() {
-		Gaussian(v, random, 1)
-		double := func(p float64) float64 { // (p−1)!!, p even; or E|x|
-			return math.Pow(2, p/2) * math.Gamma((p+1)/2) / math.Sqrt(math.Pi)
-		}
-		check("Gaussian", v, map[float64]float64{1: double(1), 2: 1, 4: 3}, double)
-		for i := 0; i < n; i += 2 {
-			radius := math.Sqrt(-2 * math.Log(float64(word(i))*0x1p-64))
-			sin, cos := math.Sincos(2 * math.Pi * (float64(word(i+1)) * 0x1p-64))
-			if d := math.Abs(v[i]-radius*cos) + math.Abs(v[i+1]-radius*sin); d > 1e-14*radius {
-				t.Fatalf("%v: pair %d is off by %v", use, i/2, d)
-			}
-		}
-		Laplace(v, random, 1)
-		factorial := func(p float64) float64 { return math.Gamma(p + 1) }
-		check("Laplace", v, map[float64]float64{1: 1, 2: 2, 3: 6}, factorial)
-		for i, x := range v {
-			w := word(i)
-			want := -math.Log(float64(w<<1) * 0x1p-64)
-			if w>>63 == 1 {
-				want = -want
-			}
-			if math.Abs(x-want) > 1e-15+4e-16*math.Abs(want) {
-				t.Fatalf("%v: Laplace of %x is %v, want %v", use, w, x, want)
-			}
-		}
-	})
 }
 
 // TestExp holds the exponential, and with it the two functions made of it, to the

@@ -1,50 +1,30 @@
 package kern
 
-import "unsafe"
-
-// gaussianFast makes values from the start on and returns how many.
-func gaussianFast(dst []float64, random []byte, scale float64) int {
-	n := len(dst) &^ 15
-	if use != avx512 || n == 0 {
-		return 0
-	}
-	gaussianAVX512(&dst[0], (*uint64)(unsafe.Pointer(&random[:8*n][0])), n/16, scale)
-	return n
-}
-
-func laplaceFast(dst []float64, random []byte, scale float64) int {
-	n := len(dst) &^ 7
-	if use != avx512 || n == 0 {
-		return 0
-	}
-	laplaceAVX512(&dst[0], (*uint64)(unsafe.Pointer(&random[:8*n][0])), n/8, scale)
-	return n
-}
-
 // GaussianAdd adds to numbers of dst, from the first on, scale times a standard
 // Gaussian value, rounded to the nearest integer, a pair from each two words, and
-// returns to how many: it stops before 16 or 32 of which one value is not proven or one sum leaves int64, or where
-// less than 16 are left, or at once where there is no kernel. A value is proven by
-// the bounds of package noise (AddGaussian), whose steps it does, with products
-// fused, which only shrinks errors; a pair whose first word is 0 is never
-// proven. Scale is at most 2⁵⁴.
+// returns to how many: it stops before 16 of which one value is not proven, or where
+// less than 16 are left, or at once where there is no kernel. A value is proven by the bounds of package noise
+// (AddGaussian); a pair whose first word is below 2⁴⁹ is never proven. Sums wrap around. Scale is at most 2⁵⁴.
 func GaussianAdd(dst []int64, words []uint64, scale float64) int {
 	n := min(len(dst), len(words)) &^ 15
-	if use != avx512 || n == 0 {
+	if use != avx512 || n == 0 || scale < leastScale {
 		return 0
 	}
-	return n - 16*gaussianAddAVX512(&dst[0], &words[0], n/16, scale)
+	return n - 16*gaussianAddAVX512(&dst[0], &words[0], n/16, scale, scale*scale*0x1p-44)
 }
 
 // LaplaceRound sets values of dst to Laplace values, one from each word: a sign bit
 // and a uniform of 63 bits, in groups of 8. They are rounded and proven as by GaussianAdd.
 func LaplaceRound(dst []int64, words []uint64, scale float64) int {
 	n := len(dst) &^ 7
-	if use != avx512 || n == 0 {
+	if use != avx512 || n == 0 || scale < leastScale {
 		return 0
 	}
-	return n - 8*laplaceRoundAVX512(&dst[0], &words[:n][0], n/8, scale)
+	return n - 8*laplaceRoundAVX512(&dst[0], &words[:n][0], n/8, scale/2, scale*0x1p-45)
 }
+
+// leastScale keeps products of scales within the normal numbers.
+const leastScale = 0x1p-400
 
 // ChaCha8 sets out to the words that chacha8rand (c2sp.org/chacha8rand) makes of one
 // key, and reports true; or false where there is no kernel. The first 124 are its

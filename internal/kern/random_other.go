@@ -2,9 +2,6 @@
 
 package kern
 
-func gaussianFast([]float64, []byte, float64) int { return 0 }
-func laplaceFast([]float64, []byte, float64) int  { return 0 }
-
 // GaussianAdd has no kernel on this platform: it returns 0.
 func GaussianAdd(dst []int64, words []uint64, scale float64) int { return 0 }
 

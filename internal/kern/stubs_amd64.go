@@ -329,16 +329,10 @@ func squaresAVX2(sums *[4]float64, v *float64, n int)
 func descendAVX2(sums *[4]float64, w *float64, v *float64, n int, eta float64)
 
 //go:noescape
-func gaussianAVX512(dst *float64, words *uint64, groups int, scale float64)
+func gaussianAddAVX512(dst *int64, words *uint64, groups int, scale float64, slack float64) int
 
 //go:noescape
-func gaussianAddAVX512(dst *int64, words *uint64, groups int, scale float64) int
-
-//go:noescape
-func laplaceAVX512(dst *float64, words *uint64, groups int, scale float64)
-
-//go:noescape
-func laplaceRoundAVX512(dst *int64, words *uint64, groups int, scale float64) int
+func laplaceRoundAVX512(dst *int64, words *uint64, groups int, half float64, slack float64) int
 
 //go:noescape
 func chacha8AVX512(out *[128]uint64, key *[4]uint64)

@@ -268,29 +268,6 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// FuzzRandom holds the transforms of random words against their twins.
-func FuzzRandom(f *testing.F) {
-	for i := range 30 {
-		f.Add(uint64(i), uint8(7*i), uint8(i%9))
-	}
-	f.Fuzz(func(t *testing.T, seed uint64, size, offset uint8) {
-		r := rand.New(rand.NewPCG(seed, 9))
-		n := int(size)
-		b := make([]byte, int(offset%8)+8*(n+1))
-		for i := range b {
-			b[i] = byte(r.Uint32())
-		}
-		b = b[offset%8:]
-		for range n / 10 { // words with few bits, or none
-			clear(b[8*r.IntN(n):][:r.IntN(9)])
-		}
-		for _, scale := range []float64{1, 0, 0x1p40, 3e-7} {
-			twins(t, "Gaussian", make([]float64, n), func(dst []float64) { Gaussian(dst, b, scale) })
-			twins(t, "Laplace", make([]float64, n), func(dst []float64) { Laplace(dst, b, scale) })
-		}
-	})
-}
-
 // FuzzGemm holds products against their definition: float64 bit for bit, float32 to
 // the rounding of k terms and, of small whole numbers, exactly. All sets of kernels give the same bits.
 func FuzzGemm(f *testing.F) {

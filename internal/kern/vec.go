@@ -28,17 +28,7 @@ var expTerms, atanhTerms = func() (e [14]float64, a [9]float64) {
 	return e, a
 }()
 
-// horner7, horner9 and horner14 are Σ c_k·q^k, term by term: a loop over them makes the noise a fifth slower.
-func horner7(q float64, c *[7]float64) float64 {
-	p := math.FMA(c[6], q, c[5])
-	p = math.FMA(p, q, c[4])
-	p = math.FMA(p, q, c[3])
-	p = math.FMA(p, q, c[2])
-	p = math.FMA(p, q, c[1])
-	p = math.FMA(p, q, c[0])
-	return p
-}
-
+// horner9 and horner14 are Σ c_k·q^k, term by term: a loop over them would be slower.
 func horner9(q float64, c *[9]float64) float64 {
 	p := math.FMA(c[8], q, c[7])
 	p = math.FMA(p, q, c[6])

@@ -483,8 +483,9 @@ func (b *batch) answered(answer []float64) error {
 	return b.release()
 }
 
-// chunk is how many numbers of a sum get their noise at a time, so that they stay in the nearest cache.
-const chunk = 2048
+// chunk is how many numbers of a sum get their noise at a time, so that they stay in the nearest cache: a whole number of times the
+// words that package noise draws at once.
+const chunk = 992
 
 // noisySum sets g to the clipped sum o.sum, which moves as q says, plus noise, over size. The line where private becomes
 // public is the call of q.Noise.Add.

@@ -90,8 +90,9 @@ func turn(v uint64) (cos, sin float64) {
 
 // AddGaussian adds to each dst[i] the value scale·Zᵢ rounded to the nearest integer,
 // with Zᵢ independent and ideal N(0, 1). Scale is in counts, from 0, which adds nothing
-// and draws nothing, to MaxScale; any other is a programming error and panics. The sums
-// saturate at the ends of int64, which they cannot reach from |dst[i]| ≤ 2⁶².
+// and draws nothing, to MaxScale; any other is a programming error and panics. Sums wrap around modulo
+// 2⁶⁴, as the exact sums of counts do: what is released is a function of sum and noise either way. From |dst[i]| ≤ 2⁶²
+// they do not.
 //
 // Two words of the stream give two values (Box and Muller 1958); the last of an odd
 // number throws its partner away.
@@ -110,14 +111,20 @@ func turn(v uint64) (cos, sin float64) {
 // infinite and the comparison false. The slow path is taken by about one pair in
 // 2⁴⁴/scale.
 //
-// Where there is a kernel for it (kern.GaussianAdd), it does these steps for eight pairs of words at once, two times in turn, with the
-// same bounds; it leaves u = 0, and sums that leave int64, to fastPair. Both prove what they return, so the values are the same.
-//   - Its err is 2⁻⁵⁰, or 2^(m−59) if that is more, and e·2⁻⁴⁸: u ≥ 2^(63−m), for its m is at least the zeros before u's first
-//     digit, so that is 16/u or more.
-//   - Its x is fl(fl(scale·r)·cos), of two roundings as well.
-//   - It does not divide by r: with h = fl(½ − |x−k|) and S = fl(scale·(err + 2e·2⁻⁴⁸)), which is scale·(err + r²·2⁻⁴⁸) up to
-//     rounding, it takes what has h·r > S. The sign of h·r − S by one fused operation is right, so ½ − |x−k| > S/r up to four
-//     roundings, which the half above covers, too.
+// Where there is a kernel for it (kern.GaussianAdd), it makes the values of eight pairs at once, of words u ≥ 2⁴⁹, so R² < 20.8, with
+// logarithms, cosines and sines from tables and short series (internal/kern/avo, logarithm and turn). Both ways prove what they
+// return, so the values are the same. The kernel's errors:
+//   - −2·ln U, in units of 2⁻⁴⁸: 1 for the missing bits of U and those of u that its conversion drops; 1.4 for the terms that the
+//     series leaves out, 2·(1/33)⁹/9 and on, and 0.8 for the last term's replacement, (1/33)⁸/256; 1.1 for all roundings, most
+//     of it 15·2⁻⁵³ of the product with 2·ln 2 and 2⁻⁴⁹ of the last sum. In all |r² − R²| < 4.4·2⁻⁴⁸ before the root is
+//     rounded.
+//   - cos and sin, in units of 2⁻⁵⁴: 0.6 for three roundings of an angle of at most π/32; 0.5 and 1.4 for the series, (π/32)¹⁰/10!
+//     and (π/32)⁹/(32·9!); 1 for the table, 2.4 for roundings. Each is within 2⁻⁵¹.
+//   - x = fl(fl(scale·r)·cos) has two roundings of 2⁻⁵³, and the root one.
+//
+// In all |x − scale·Z| ≤ scale·(4.4·2⁻⁴⁸/r + r·1.4·2⁻⁵¹) < scale·2⁻⁴⁵/r·(0.55 + 0.46), as r² < 20.9. The kernel uses twice
+// as much, 2⁻⁴⁴·scale/r, and does not divide: with h = fl(½ − |x−k|) and l = fl(scale·r) it takes what has h·l > scale²·2⁻⁴⁴. The
+// sign of the difference by one fused operation is right, and the factor 2 covers the roundings of h, l and scale².
 func (s *Source) AddGaussian(dst []int64, scale float64) {
 	checkScale(scale)
 	if scale == 0 {
@@ -165,7 +172,7 @@ const batch = 4 * perKey
 func addAll(dst, values []int64) []int64 {
 	n := min(len(dst), len(values))
 	for i, v := range values[:n] {
-		dst[i] = addSaturating(dst[i], v)
+		dst[i] += v
 	}
 	return dst[n:]
 }
@@ -194,7 +201,9 @@ func (st *state) slowPair(pos, u, v uint64, scale float64) (j, k int64) {
 // and is ±(−ln U).
 //
 // With expo's (e, err), |scale·e − scale·E| ≤ 0.3·scale·err and the product adds
-// 2⁻⁵³·scale·e: together less than scale·err.
+// 2⁻⁵³·scale·e: together less than scale·err. A kernel (kern.LaplaceRound) takes −2·ln U as AddGaussian's does, from words w with
+// 2·w ≥ 2⁴⁹ modulo 2⁶⁴. Half of its error and 2⁻⁴⁹ for the bit more that U misses are below 2.7·2⁻⁴⁸, and the product
+// adds 10.4·2⁻⁵³: it uses 2⁻⁴⁵·scale, more than twice as much.
 func (s *Source) AddLaplace(dst []int64, scale float64) {
 	checkScale(scale)
 	if scale == 0 {
@@ -203,7 +212,7 @@ func (s *Source) AddLaplace(dst []int64, scale float64) {
 	st := s.state()
 	if len(dst) == 1 { // as a search draws: no batch to set up
 		pos := st.pos
-		dst[0] = addSaturating(dst[0], st.laplace(pos, st.word(), scale))
+		dst[0] += st.laplace(pos, st.word(), scale)
 		return
 	}
 	var words [batch]uint64
@@ -250,17 +259,6 @@ func checkScale(scale float64) {
 	if !(scale >= 0 && scale <= MaxScale) {
 		panic("noise: scale is outside [0, MaxScale]")
 	}
-}
-
-func addSaturating(a, b int64) int64 {
-	sum := a + b
-	if (a^sum)&(b^sum) < 0 { // both of one sign, the sum of the other
-		if a < 0 {
-			return math.MinInt64
-		}
-		return math.MaxInt64
-	}
-	return sum
 }
 
 // Trials is an endless row of independent coins, each showing heads with the same

@@ -290,23 +290,6 @@ func TestScaleZeroAndBadScales(t *testing.T) {
 	}
 }
 
-func TestAddSaturating(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := rapid.Int64().Draw(t, "a"), rapid.Int64().Draw(t, "b")
-		want := new(big.Int).Add(big.NewInt(a), big.NewInt(b))
-		if !want.IsInt64() {
-			limit := int64(math.MaxInt64)
-			if want.Sign() < 0 {
-				limit = math.MinInt64
-			}
-			want.SetInt64(limit)
-		}
-		if got := addSaturating(a, b); got != want.Int64() {
-			t.Fatalf("%d + %d gave %d", a, b, got)
-		}
-	})
-}
-
 // The gap of the fast path, or the bracket that it gives to the slow one, holds the gap
 // that powers of 1−rate alone give.
 func TestGapIsExact(t *testing.T) {

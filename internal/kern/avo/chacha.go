@@ -31,27 +31,46 @@ func chacha8() {
 			VPXORD(b[i], b[i], b[i])
 		}
 	}
-	quarter := func(i, j, k, l int) {
-		for _, step := range []struct{ a, b, c, by int }{{i, j, l, 16}, {k, l, j, 12}, {i, j, l, 8}, {k, l, j, 7}} {
-			VPADDD(b[step.b], b[step.a], b[step.a])
-			VPXORD(b[step.a], b[step.c], b[step.c])
-			VPROLD(Imm(uint64(step.by)), b[step.c], b[step.c])
+	quarters := func(shift int) { // four quarter rounds, their steps in turn
+		for step, by := range []uint64{16, 12, 8, 7} {
+			var sum, add, turn [4]reg.VecVirtual
+			for i := range 4 {
+				j, k, l := 4+(i+shift)%4, 8+(i+2*shift)%4, 12+(i+3*shift)%4
+				sum[i], add[i], turn[i] = b[i], b[j], b[l]
+				if step%2 == 1 {
+					sum[i], add[i], turn[i] = b[k], b[l], b[j]
+				}
+			}
+			for i := range 4 {
+				VPADDD(add[i], sum[i], sum[i])
+			}
+			for i := range 4 {
+				VPXORD(sum[i], turn[i], turn[i])
+			}
+			for i := range 4 {
+				VPROLD(Imm(by), turn[i], turn[i])
+			}
 		}
 	}
 	for range 4 {
-		for i := range 4 {
-			quarter(i, 4+i, 8+i, 12+i)
-		}
-		for i := range 4 {
-			quarter(i, 4+(i+1)%4, 8+(i+2)%4, 12+(i+3)%4)
-		}
+		quarters(0)
+		quarters(1)
 	}
-	for i, row := range b {
-		if i >= 4 && i < 12 {
-			VPADDD_BCST(Mem{Base: key, Disp: 4 * (i - 4)}, row, row)
+	for i := 4; i < 12; i++ {
+		VPADDD_BCST(Mem{Base: key, Disp: 4 * (i - 4)}, b[i], b[i])
+	}
+	for i := 0; i < 16; i += 4 { // a quarter of each of four rows goes to each of four places
+		var pairs [2][2]reg.VecVirtual // of rows, lower and upper halves
+		for j := range pairs {
+			for half := range 2 {
+				pairs[j][half] = ZMM()
+				VSHUFI32X4(Imm([]uint64{0x44, 0xEE}[half]), b[i+2*j+1], b[i+2*j], pairs[j][half])
+			}
 		}
 		for chunk := range 4 {
-			VEXTRACTI32X4(Imm(uint64(chunk)), row, Mem{Base: out, Disp: 256*chunk + 16*i})
+			four := ZMM()
+			VSHUFI32X4(Imm([]uint64{0x88, 0xDD}[chunk%2]), pairs[1][chunk/2], pairs[0][chunk/2], four)
+			VMOVDQU32(four, Mem{Base: out, Disp: 256*chunk + 16*i})
 		}
 	}
 	VZEROUPPER()

@@ -21,6 +21,21 @@ func word(v uint64) Mem {
 	return m
 }
 
+// tables16 holds each table of numbers once.
+var tables16 = map[[16]float64]Mem{}
+
+func doubles(values [16]float64) Mem {
+	t, ok := tables16[values]
+	if !ok {
+		t = GLOBL(fmt.Sprintf("doubles%d", len(tables16)), 8|16) // RODATA|NOPTR
+		for k, v := range values {
+			DATA(8*k, U64(math.Float64bits(v)))
+		}
+		tables16[values] = t
+	}
+	return t
+}
+
 func double(v float64) Mem { return word(math.Float64bits(v)) }
 
 var maskTable, upTo16 Mem // the numbers 0 to 15

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math"
 
 	. "github.com/mmcloughlin/avo/build"
@@ -38,23 +37,27 @@ func (m machine) fma213(c float64, q, p reg.VecVirtual) {
 }
 
 // horner is Σ c_k·q^k.
-func (m machine) horner(q reg.VecVirtual, c []float64) reg.VecVirtual {
-	p := m.constant(c[len(c)-1])
-	for k := len(c) - 2; k >= 0; k-- {
-		m.fma213(c[k], q, p)
-	}
-	return p
+func (m machine) horner(q reg.VecVirtual, c []float64) reg.VecVirtual { return m.sums(series{q, c})[0] }
+
+// A series is Σ c_k·q^k.
+type series struct {
+	q reg.VecVirtual
+	c []float64
 }
 
-// horners is horner of several, their steps in turn: none waits for the one before it.
-func (m machine) horners(q []reg.VecVirtual, c []float64) []reg.VecVirtual {
+// sums are those of several series, their steps in turn: none waits for the one before it.
+func (m machine) sums(all ...series) []reg.VecVirtual {
 	var p []reg.VecVirtual
-	for range q {
-		p = append(p, m.constant(c[len(c)-1]))
+	for _, s := range all {
+		p = append(p, m.constant(s.c[len(s.c)-1]))
 	}
-	for k := len(c) - 2; k >= 0; k-- {
-		for i := range q {
-			m.fma213(c[k], q[i], p[i])
+	for back, left := 2, true; left; back++ {
+		left = false
+		for i, s := range all {
+			if k := len(s.c) - back; k >= 0 {
+				m.fma213(s.c[k], s.q, p[i])
+				left = true
+			}
 		}
 	}
 	return p
@@ -170,264 +173,239 @@ func (m machine) softplus(x reg.VecVirtual) reg.VecVirtual {
 // random writes the transforms of random words, AVX-512 only.
 func random() {
 	m := machines[0]
-	for _, round := range []bool{false, true} {
-		name, goType := "gaussian", "float64"
-		if round {
-			name, goType = "gaussianAdd", "int64"
-		}
-		if round {
-			TEXT(name+"AVX512", 4, fmt.Sprintf("func(dst *%s, words *uint64, groups int, scale float64) int", goType))
-		} else {
-			TEXT(name+"AVX512", 4, fmt.Sprintf("func(dst *%s, words *uint64, groups int, scale float64)", goType))
-		}
-		Pragma("noescape")
-		dst, words, left := gp("dst"), gp("words"), gp("groups")
-		scale := ZMM()
-		at, err := Param("scale").Resolve()
-		if err != nil {
-			panic(err)
-		}
-		VBROADCASTSD(at.Addr, scale)
-		step := func(loop string, groups int) {
-			m.gauss(dst, words, scale, groups, round)
-			ADDQ(U32(128*groups), words)
-			ADDQ(U32(128*groups), dst)
-			SUBQ(U8(groups), left)
-			JNZ(LabelRef(loop))
-		}
-		if round { // two groups at a time, after an odd one
-			TESTQ(U32(1), left)
-			JZ(LabelRef("loop"))
-			step("loop", 1)
-			JMP(LabelRef("stop"))
-			Label("loop")
-			step("loop", 2)
-			Label("stop")
-			Store(left, ReturnIndex(0))
-		} else {
-			Label("loop")
-			step("loop", 1)
-		}
-		VZEROUPPER()
-		RET()
-	}
-	for _, round := range []bool{false, true} {
-		if round {
-			TEXT("laplaceRoundAVX512", 4, "func(dst *int64, words *uint64, groups int, scale float64) int")
-		} else {
-			TEXT("laplaceAVX512", 4, "func(dst *float64, words *uint64, groups int, scale float64)")
-		}
-		Pragma("noescape")
-		dst, words, left := gp("dst"), gp("words"), gp("groups")
-		scale := ZMM()
-		at, err := Param("scale").Resolve()
-		if err != nil {
-			panic(err)
-		}
-		VBROADCASTSD(at.Addr, scale)
-		Label("loop")
-		w, u, x := ZMM(), ZMM(), ZMM()
-		VMOVDQU64(Mem{Base: words}, w)
-		VPSLLQ(Imm(1), w, u)
-		e, count := m.expo([]reg.VecVirtual{u})
-		VMULPD(scale, e[0], x)
-		VPANDQ(m.bits(1<<63), w, w)
-		VPXORQ(w, x, x)
-		if round {
-			ok := m.proven(x, nil, nil, scale, m.slack(e[0], count[0], 1), u)
-			VCVTPD2QQ(x, x) // to nearest, ties to even
-			stopUnless(ok)
-		}
-		VMOVUPD(x, Mem{Base: dst})
-		ADDQ(U8(64), words)
-		ADDQ(U8(64), dst)
-		DECQ(left)
-		JNZ(LabelRef("loop"))
-		if round {
-			Label("stop")
-			Store(left, ReturnIndex(0))
-		}
-		VZEROUPPER()
-		RET()
-	}
+	gaussianAdd(m)
+	laplaceRound(m)
 }
 
-// gauss makes values of so many groups of 16 words; to round and add them, it goes to stop before one that is not proven.
-func (m machine) gauss(dst, words reg.GPVirtual, scale reg.VecVirtual, groups int, round bool) {
-	var u, v, r []reg.VecVirtual
-	for i := range groups {
-		w0, w1, ui, vi := ZMM(), ZMM(), ZMM(), ZMM()
-		VMOVDQU64(Mem{Base: words, Disp: 128 * i}, w0)
-		VMOVDQU64(Mem{Base: words, Disp: 128*i + 64}, w1)
-		VPUNPCKLQDQ(w1, w0, ui)
-		VPUNPCKHQDQ(w1, w0, vi)
-		u, v = append(u, ui), append(v, vi)
+// gaussianAdd takes sixteen words at a time. While it makes values from the lengths and the words of angles of one group, it
+// makes those of the next: neither waits for the other.
+func gaussianAdd(m machine) {
+	TEXT("gaussianAddAVX512", 4, "func(dst *int64, words *uint64, groups int, scale float64, slack float64) int")
+	Pragma("noescape")
+	dst, words, left, scale, slack := gp("dst"), gp("words"), gp("groups"), all("scale"), all("slack")
+	ln, turn := newLogarithm(m), newTurn(m)
+	next, length, v := GP64(), ZMM(), ZMM()
+	draw := func(v reg.VecVirtual) logarithm {
+		w, u := ZMM(), ZMM()
+		VMOVDQU64(Mem{Base: next}, w)
+		VPUNPCKLQDQ(Mem{Base: next, Disp: 64}, w, u)
+		VPUNPCKHQDQ(Mem{Base: next, Disp: 64}, w, v)
+		return ln.of(u)
 	}
-	e, count := m.expo(u)
-	for _, e := range e {
-		ri := ZMM()
-		VADDPD(e, e, ri)
-		VSQRTPD(ri, ri)
-		r = append(r, ri)
+	lengths := func(l logarithm, p, length reg.VecVirtual) {
+		VSQRTPD_Z(l.end(p), l.known, length) // a length of 0 is never proven
+		VMULPD(scale, length, length)
 	}
-	cos, sin := m.turn(v)
-	var ok reg.OpmaskVirtual
-	for i, r := range r {
-		x, y, length := cos[i], sin[i], r
-		if round {
-			length = ZMM()
-			VMULPD(r, scale, length)
-		}
-		VMULPD(length, x, x)
-		VMULPD(length, y, y)
-		if !round {
-			VMULPD(scale, x, x)
-			VMULPD(scale, y, y)
-			continue
-		}
-		k := m.proven(x, y, r, scale, m.slack(e[i], count[i], 3), u[i])
-		if i > 0 {
-			KANDB(ok, k, k)
-		}
-		ok = k
-		VCVTPD2QQ(x, x) // to nearest, ties to even
-		VCVTPD2QQ(y, y)
-	}
-	for i, x := range cos {
-		low := ZMM()
-		VUNPCKLPD(sin[i], x, low)
-		VUNPCKHPD(sin[i], x, sin[i])
-		cos[i] = low
-	}
-	if round {
-		m.addWithin(dst, cos, sin, ok)
-		stopUnless(ok)
-	}
-	for i := range cos {
-		VMOVUPD(cos[i], Mem{Base: dst, Disp: 128 * i})
-		VMOVUPD(sin[i], Mem{Base: dst, Disp: 128*i + 64})
-	}
-}
-
-// expo is −ln(u·2⁻⁶⁴) for each u: expo of package noise, lane by lane, products fused. Count is the multiple of ln 2 in it: at
-// least the zeros before u's first digit.
-func (m machine) expo(us []reg.VecVirtual) (es, counts []reg.VecVirtual) {
-	var ss, qs []reg.VecVirtual
-	for _, u := range us {
-		zeros, man, y, count, k := ZMM(), ZMM(), ZMM(), ZMM(), K()
-		VPLZCNTQ(u, zeros)
-		VPSLLVQ(zeros, u, man)
-		VPCMPUQ(Imm(1), m.bits(0xB504F333F9DE6484), man, k) // man below √½
-		VPSRLQ(Imm(1), man, man)
-		VCVTQQ2PD(man, y)
-		VMULPD(m.constant(0x1p-63), y, y)
-		VADDPD(y, y, k, y)
-		VCVTQQ2PD(zeros, count)
-		one := m.constant(1)
-		VADDPD(one, count, k, count)
-		num, den, s, q := ZMM(), ZMM(), ZMM(), ZMM()
-		VSUBPD(y, one, num)
-		VADDPD(y, one, den)
-		VDIVPD(den, num, s)
-		VMULPD(s, s, q)
-		ss, qs, counts = append(ss, s), append(qs, q), append(counts, count)
-	}
-	ps := m.horners(qs, atanhTerms)
-	for i, s := range ss {
-		e := ZMM()
-		VMULPD(s, qs[i], qs[i])
-		VADDPD(s, s, e)
-		VFMADD231PD(ps[i], qs[i], e)
-		VFMADD231PD(m.constant(math.Ln2), counts[i], e)
-		es = append(es, e)
-	}
-	return es, counts
-}
-
-// turn is cos 2πV and sin 2πV, V = v·2⁻⁶⁴, for each v: turn of package noise.
-func (m machine) turn(vs []reg.VecVirtual) (cosines, sines []reg.VecVirtual) {
-	var xs, zs []reg.VecVirtual
-	for _, v := range vs {
-		x, z := ZMM(), ZMM()
-		VPSLLQ(Imm(2), v, x) // with its sign, four times the distance from the nearest quarter
-		VCVTQQ2PD(x, x)
-		VMULPD(m.constant(math.Pi/(1<<65)), x, x)
-		VMULPD(x, x, z)
-		xs, zs = append(xs, x), append(zs, z)
-	}
-	cs := m.horners(zs, cosTerms)
-	ps := m.horners(zs, sinTerms)
-	for i, v := range vs {
-		w, s, odd, turned, cos, sin := ZMM(), ZMM(), K(), ZMM(), ZMM(), ZMM()
-		VMULPD(xs[i], zs[i], zs[i])
-		VMOVAPD(xs[i], s)
-		VFMADD231PD(ps[i], zs[i], s)
-		VPADDQ(m.bits(1<<61), v, w)
-		VPTESTMQ(m.bits(1<<62), w, odd)
-		VBLENDMPD(s, cs[i], odd, cos)
-		VBLENDMPD(cs[i], s, odd, sin)
-		sign := m.bits(1 << 63)
-		VPSLLQ(Imm(1), w, turned)
-		VPTERNLOGQ(Imm(0x28), sign, w, turned) // (turned ^ w) & sign
-		VPXORQ(turned, cos, cos)
-		VPTERNLOGQ(Imm(0x78), sign, w, sin) // sin ^ (w & sign)
-		cosines, sines = append(cosines, cos), append(sines, sin)
-	}
-	return cosines, sines
-}
-
-// Taylor coefficients of the cosine in z = x², and of (sin x − x)/(x·z).
-var (
-	cosTerms = []float64{1, -1. / 2, 1. / 24, -1. / 720, 1. / 40320, -1. / 3628800, 1. / 479001600, -1. / 87178291200, 1. / 20922789888000}
-	sinTerms = []float64{-1. / 6, 1. / 120, -1. / 5040, 1. / 362880, -1. / 39916800, 1. / 6227020800, -1. / 1307674368000}
-)
-
-// slack is at least expo's err with so many times its relative part: 2⁻⁵⁰, or what is missing of u, and parts·e·2⁻⁴⁸. From
-// u ≥ 2^(63−count) follows 16/u ≤ 2^(count−59).
-func (m machine) slack(e, count reg.VecVirtual, parts float64) reg.VecVirtual {
-	s := m.constant(0x1p-59)
-	VSCALEFPD(count, s, s)
-	VMAXPD(m.constant(0x1p-50), s, s)
-	VFMADD231PD(m.constant(parts*0x1p-48), e, s)
-	return s
-}
-
-// proven is the lanes where u is above 0 and |x − round x| + scale·slack < ½; with a second number y and their length r, those
-// where (½ − |x − round x|)·r > scale·slack for both, whose sign a fused product has right.
-func (m machine) proven(x, y, r, scale, slack, u reg.VecVirtual) reg.OpmaskVirtual {
-	VMULPD(scale, slack, slack)
-	d, none, ok := ZMM(), ZMM(), K()
-	VPTESTMQ(u, u, ok)
+	MOVQ(words, next)
+	l := draw(v)
+	lengths(l, m.sums(l.series())[0], length)
+	Label("loop")
+	LEAQ(Mem{Base: next, Disp: 128}, next)
+	CMPQ(left, U8(1))
+	CMOVQEQ(words, next) // past the last group, any words will do
+	later, laterV := ZMM(), ZMM()
+	l = draw(laterV)
+	t := turn.of(v)
+	p := m.sums(l.series(), t.cosine(), t.sine())
+	lengths(l, p[0], later)
+	x, y := t.end(length, p[1], p[2])
+	ok, d, other, none := K(), ZMM(), ZMM(), ZMM()
 	VREDUCEPD(Imm(8), x, d) // x − round x: to nearest, ties to even
-	if y == nil {
-		VANDPD(m.bits(1<<63-1), d, d)
-		VADDPD(slack, d, d)
-		VCMPPD(Imm(17), m.constant(0.5), d, ok, ok) // less, false for NaN
-		return ok
-	}
-	other := ZMM()
 	VREDUCEPD(Imm(8), y, other)
+	VCVTPD2QQ(x, x) // to nearest, ties to even
+	VCVTPD2QQ(y, y)
 	VRANGEPD(Imm(11), other, d, d) // the larger, without signs
 	VSUBPD(d, m.constant(0.5), d)
-	VFMSUB213PD(slack, r, d)
+	VFMSUB213PD(slack, length, d)
 	zero(none)
-	VCMPPD(Imm(30), none, d, ok, ok) // greater, false for NaN
-	return ok
+	VCMPPD(Imm(30), none, d, ok) // greater, false for NaN
+	stopUnless(ok)
+	even, odd := ZMM(), ZMM()
+	VPUNPCKLQDQ(y, x, even)
+	VPUNPCKHQDQ(y, x, odd)
+	for i, z := range []reg.VecVirtual{even, odd} {
+		at := Mem{Base: dst, Disp: 64 * i}
+		VPADDQ(at, z, z)
+		VMOVDQU64(z, at)
+	}
+	VMOVAPD(later, length)
+	VMOVDQA64(laterV, v)
+	ADDQ(U32(128), dst)
+	DECQ(left)
+	JNZ(LabelRef("loop"))
+	Label("stop")
+	Store(left, ReturnIndex(0))
+	VZEROUPPER()
+	RET()
 }
 
-// addWithin adds the numbers at dst to out, 8 of each in turn, and keeps no lane where a sum leaves int64.
-func (m machine) addWithin(dst reg.GPVirtual, even, odd []reg.VecVirtual, ok reg.OpmaskVirtual) {
-	all := ZMM() // negative where some sum left
-	zero(all)
-	for i := range 2 * len(even) {
-		out, to, sum := [][]reg.VecVirtual{even, odd}[i%2][i/2], ZMM(), ZMM()
-		VMOVDQU64(Mem{Base: dst, Disp: 64 * i}, to)
-		VPADDQ(to, out, sum)
-		VPTERNLOGQ(Imm(0x42), sum, out, to) // negative where both have one sign and the sum the other
-		VPORQ(to, all, all)
-		VMOVDQA64(sum, out)
+// laplaceRound takes eight words at a time.
+func laplaceRound(m machine) {
+	TEXT("laplaceRoundAVX512", 4, "func(dst *int64, words *uint64, groups int, half float64, slack float64) int")
+	Pragma("noescape")
+	dst, words, left, half, slack := gp("dst"), gp("words"), gp("groups"), all("half"), all("slack")
+	ln := newLogarithm(m)
+	Label("loop")
+	w, u, d := ZMM(), ZMM(), ZMM()
+	VMOVDQU64(Mem{Base: words}, w)
+	VPSLLQ(Imm(1), w, u)
+	l := ln.of(u)
+	x, ok := l.end(m.sums(l.series())[0]), l.known
+	VMULPD(half, x, x)
+	VREDUCEPD(Imm(8), x, d)
+	VPTERNLOGQ(Imm(0x78), m.bits(1<<63), w, x) // x ^ (w & sign)
+	VANDPD(m.bits(1<<63-1), d, d)
+	VADDPD(slack, d, d)
+	VCMPPD(Imm(17), m.constant(0.5), d, ok, ok) // less, false for NaN
+	VCVTPD2QQ(x, x)                             // to nearest, ties to even
+	stopUnless(ok)
+	VMOVDQU64(x, Mem{Base: dst})
+	ADDQ(U8(64), words)
+	ADDQ(U8(64), dst)
+	DECQ(left)
+	JNZ(LabelRef("loop"))
+	Label("stop")
+	Store(left, ReturnIndex(0))
+	VZEROUPPER()
+	RET()
+}
+
+// sixteen is a table of sixteen numbers in two registers.
+type sixteen [2]reg.VecVirtual
+
+func (m machine) sixteen(values [16]float64) (t sixteen) {
+	for i := range t {
+		t[i] = m.vec()
+		VMOVUPD(doubles(values).Offset(64*i), t[i])
 	}
-	VPTESTNMQ(m.bits(1<<63), all, ok, ok)
+	return t
+}
+
+// at replaces each index, of which the low four bits count, by the number in the table.
+func (t sixteen) at(index reg.VecVirtual) { VPERMI2PD(t[1], t[0], index) }
+
+// A logarithm is −2·ln(u·2⁻⁶⁴) of the words u. With u = 2ᵉ·m, 1 ≤ m < 2, and a table's number a ≈ 1/m it
+// is (64−e)·2·ln 2 + 2·ln a − 2·ln(1+z), z = a·m − 1, of whose series eight terms are taken. Errors are in package noise,
+// AddGaussian.
+type logarithm struct {
+	m                               machine
+	inverse, logs                   sixteen // of each sixteenth of [1, 2), an inverse of its middle, and twice its logarithm
+	minusOne, least, top, ln2, last reg.VecVirtual
+
+	e, z, a reg.VecVirtual
+	known   reg.OpmaskVirtual // where u is at least 2⁴⁹
+}
+
+func newLogarithm(m machine) logarithm {
+	var inverse [16]float64
+	for k := range inverse {
+		inverse[k] = 32 / float64(33+2*k)
+	}
+	return logarithm{inverse: m.sixteen(inverse), logs: m.sixteen(twiceLogs)}
+}
+
+// of begins the logarithm of u.
+func (l logarithm) of(u reg.VecVirtual) logarithm {
+	f, inverse := ZMM(), ZMM()
+	l.e, l.z, l.a, l.known = ZMM(), ZMM(), ZMM(), K()
+	VCVTUQQ2PD(u, f)
+	VPSRLQ(Imm(48), f, l.a)
+	VGETMANTPD(Imm(0), f, l.z)
+	VMOVDQA64(l.a, inverse)
+	l.inverse.at(inverse)
+	VCMPPD_BCST(Imm(29), double(0x1p49), f, l.known) // at least
+	VGETEXPPD(f, l.e)
+	l.logs.at(l.a)
+	VFMADD213PD_BCST(double(-1), inverse, l.z)
+	VSUBPD_BCST(double(64), l.e, l.e)
+	return l
+}
+
+// series is 2·ln(1+z)/z, |z| ≤ 1/33. In place of the last term, of z⁷, it has a polynomial of degree 5 that is nowhere further from
+// it than b⁷/64 times its factor, b = 1/33: z⁷ less Chebyshev's polynomial of degree 7.
+func (l logarithm) series() series {
+	const last, b2 = -2. / 8, 1. / (33 * 33)
+	return series{l.z, []float64{2, -2./2 + last*b2*b2*b2*7/64, 2. / 3, -2./4 - last*b2*b2*7/8, 2. / 5, -2./6 + last*b2*7/4, 2. / 7}}
+}
+
+// end is the logarithm, where p is the sum of the series.
+func (l logarithm) end(p reg.VecVirtual) reg.VecVirtual {
+	VFNMADD231PD(p, l.z, l.a)
+	VFNMADD231PD_BCST(double(2*math.Ln2), l.e, l.a)
+	return l.a
+}
+
+// Literals, so that every machine writes the same bytes: 2·ln(32/(33+2k)), and cos(kπ/16).
+var (
+	twiceLogs = [16]float64{
+		-0.06154331733350732, -0.17922431737937433, -0.29036401968899567, -0.39565148665983985,
+		-0.4956723278091624, -0.5909284257876718, -0.6818531739411864, -0.7688233978206641,
+		-0.8521687906218003, -0.9321794598491985, -1.0091120215047906, -1.0831945648654888,
+		-1.1546307300696472, -1.2236030822119859, -1.2902759227471694, -1.3547976471836123,
+	}
+	cosines = [9]float64{
+		1, 0.9807852804032304, 0.9238795325112867, 0.8314696123025452, 0.7071067811865476,
+		0.5555702330196022, 0.3826834323650898, 0.19509032201612828, 0,
+	}
+)
+
+// A turn is the angle 2πV, V = v·2⁻⁶⁴. With k the nearest to 32·V and a the angle that is left, at most π/32 of either sign, its
+// cosine and sine follow from those of k mod 16 in a table, those of a, of whose series five terms are taken, and the sign of
+// k's half turn.
+type turn struct {
+	cos, sin            sixteen // of 0, 1, … 15 thirty-seconds of a turn
+	a, z, k, cosK, sinK reg.VecVirtual
+}
+
+func newTurn(m machine) turn {
+	var cos, sin [16]float64
+	for k := range 16 {
+		cos[k], sin[k] = cosines[min(k, 16-k)], cosines[max(8-k, k-8)]
+		if k > 8 {
+			cos[k] = -cos[k]
+		}
+	}
+	return turn{cos: m.sixteen(cos), sin: m.sixteen(sin)}
+}
+
+// of begins the turn of v.
+func (t turn) of(v reg.VecVirtual) turn {
+	t.a, t.z, t.k, t.cosK, t.sinK = ZMM(), ZMM(), ZMM(), ZMM(), ZMM()
+	VPSLLQ(Imm(5), v, t.a) // with its sign, 32 times the distance from the nearest thirty-second
+	VPADDQ_BCST(word(1<<58), v, t.k)
+	VCVTQQ2PD(t.a, t.a)
+	VPSRLQ(Imm(59), t.k, t.cosK)
+	VMULPD_BCST(double(math.Pi/(1<<68)), t.a, t.a)
+	VMOVDQA64(t.cosK, t.sinK)
+	t.cos.at(t.cosK)
+	VMULPD(t.a, t.a, t.z)
+	t.sin.at(t.sinK)
+	return t
+}
+
+// cosine is cos a, sine (sin a − a)/a³.
+func (t turn) cosine() series {
+	return series{t.z, []float64{1, -1. / 2, 1. / 24, -1. / 720, 1. / 40320}}
+}
+func (t turn) sine() series {
+	return series{t.z, []float64{-1. / 6, 1. / 120, -1. / 5040, 1. / 362880}}
+}
+
+// end is length·cos 2πV and length·sin 2πV, where cos and s are the sums of the series.
+func (t turn) end(length, cos, s reg.VecVirtual) (x, y reg.VecVirtual) {
+	signed := ZMM()
+	x, y = ZMM(), ZMM()
+	VMOVAPD(length, signed)
+	VPTERNLOGQ_BCST(Imm(0x78), word(1<<63), t.k, signed) // signed ^ (k & sign)
+	VMULPD(t.a, t.z, t.z)
+	VFMADD213PD(t.a, t.z, s) // a + a·z·s
+	VMULPD(t.sinK, s, x)
+	VMULPD(t.cosK, s, y)
+	VFMSUB231PD(t.cosK, cos, x) // cos k·cos a − sin k·sin a
+	VFMADD231PD(t.sinK, cos, y)
+	VMULPD(signed, x, x)
+	VMULPD(signed, y, y)
+	return x, y
 }
 
 // stopUnless leaves the loop unless ok has all eight lanes.

@@ -8214,7 +8214,7 @@ chunk:
 	RET
 
 // func bytesAddAVX512x10(dst *float64, d int, a *int16, x *byte, stride int, pairs int, chunks int, off *float64, unit float64)
-// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, AVX512_VNNI
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, AVX512_VNNI, MMX+
 TEXT ·bytesAddAVX512x10(SB), NOSPLIT, $0-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         d+8(FP), CX
@@ -8223,11 +8223,14 @@ TEXT ·bytesAddAVX512x10(SB), NOSPLIT, $0-72
 	MOVQ         chunks+48(FP), SI
 	SHLQ         $0x03, CX
 	VBROADCASTSD unit+64(FP), Z0
+	MOVQ         pairs+40(FP), DI
+	IMULQ        BX, DI
+	LEAQ         (DX)(DI*2), DI
 
 chunk:
-	MOVQ   a+16(FP), R8
-	MOVQ   pairs+40(FP), R9
-	MOVQ   DX, DI
+	MOVQ   a+16(FP), R9
+	MOVQ   pairs+40(FP), R10
+	MOVQ   DX, R8
 	VXORPD Z1, Z1, Z1
 	VXORPD Z2, Z2, Z2
 	VXORPD Z3, Z3, Z3
@@ -8250,287 +8253,289 @@ chunk:
 	VXORPD Z20, Z20, Z20
 
 pair:
-	VMOVDQU64     (DI), Y21
-	VMOVDQU64     (DI)(BX*1), Y22
+	VMOVDQU64     (R8), Y21
+	VMOVDQU64     (R8)(BX*1), Y22
 	VPUNPCKLBW    Y22, Y21, Y23
 	VPMOVZXBW     Y23, Z23
 	VPUNPCKHBW    Y22, Y21, Y21
 	VPMOVZXBW     Y21, Z21
-	VPBROADCASTD  (R8), Z22
+	VPBROADCASTD  (R9), Z22
 	VPDPWSSD      Z22, Z23, Z1
 	VPDPWSSD      Z22, Z21, Z2
-	VPBROADCASTD  512(R8), Z22
+	VPBROADCASTD  512(R9), Z22
 	VPDPWSSD      Z22, Z23, Z3
 	VPDPWSSD      Z22, Z21, Z4
-	VPBROADCASTD  1024(R8), Z22
+	VPBROADCASTD  1024(R9), Z22
 	VPDPWSSD      Z22, Z23, Z5
 	VPDPWSSD      Z22, Z21, Z6
-	VPBROADCASTD  1536(R8), Z22
+	VPBROADCASTD  1536(R9), Z22
 	VPDPWSSD      Z22, Z23, Z7
 	VPDPWSSD      Z22, Z21, Z8
-	VPBROADCASTD  2048(R8), Z22
+	VPBROADCASTD  2048(R9), Z22
 	VPDPWSSD      Z22, Z23, Z9
 	VPDPWSSD      Z22, Z21, Z10
-	VPBROADCASTD  2560(R8), Z22
+	VPBROADCASTD  2560(R9), Z22
 	VPDPWSSD      Z22, Z23, Z11
 	VPDPWSSD      Z22, Z21, Z12
-	VPBROADCASTD  3072(R8), Z22
+	VPBROADCASTD  3072(R9), Z22
 	VPDPWSSD      Z22, Z23, Z13
 	VPDPWSSD      Z22, Z21, Z14
-	VPBROADCASTD  3584(R8), Z22
+	VPBROADCASTD  3584(R9), Z22
 	VPDPWSSD      Z22, Z23, Z15
 	VPDPWSSD      Z22, Z21, Z16
-	VPBROADCASTD  4096(R8), Z22
+	VPBROADCASTD  4096(R9), Z22
 	VPDPWSSD      Z22, Z23, Z17
 	VPDPWSSD      Z22, Z21, Z18
-	VPBROADCASTD  4608(R8), Z22
+	VPBROADCASTD  4608(R9), Z22
 	VPDPWSSD      Z22, Z23, Z19
 	VPDPWSSD      Z22, Z21, Z20
-	LEAQ          (DI)(BX*2), DI
-	ADDQ          $0x04, R8
-	DECQ          R9
+	PREFETCHT1    (DI)
+	ADDQ          $0x40, DI
+	LEAQ          (R8)(BX*2), R8
+	ADDQ          $0x04, R9
+	DECQ          R10
 	JNZ           pair
-	MOVQ          off+56(FP), DI
-	MOVQ          AX, R8
-	VBROADCASTSD  (DI), Z21
+	MOVQ          off+56(FP), R8
+	MOVQ          AX, R9
+	VBROADCASTSD  (R8), Z21
 	VCVTDQ2PD     Y1, Z22
 	VADDPD        Z21, Z22, Z22
 	VMULPD        Z0, Z22, Z22
-	VADDPD        (R8), Z22, Z22
-	VMOVUPD       Z22, (R8)
+	VADDPD        (R9), Z22, Z22
+	VMOVUPD       Z22, (R9)
 	VEXTRACTI64X4 $0x01, Z1, Y1
 	VCVTDQ2PD     Y1, Z1
 	VADDPD        Z21, Z1, Z1
 	VMULPD        Z0, Z1, Z1
-	VADDPD        128(R8), Z1, Z1
-	VMOVUPD       Z1, 128(R8)
+	VADDPD        128(R9), Z1, Z1
+	VMOVUPD       Z1, 128(R9)
 	VCVTDQ2PD     Y2, Z1
 	VADDPD        Z21, Z1, Z1
 	VMULPD        Z0, Z1, Z1
-	VADDPD        64(R8), Z1, Z1
-	VMOVUPD       Z1, 64(R8)
+	VADDPD        64(R9), Z1, Z1
+	VMOVUPD       Z1, 64(R9)
 	VEXTRACTI64X4 $0x01, Z2, Y1
 	VCVTDQ2PD     Y1, Z1
 	VADDPD        Z21, Z1, Z1
 	VMULPD        Z0, Z1, Z1
-	VADDPD        192(R8), Z1, Z1
-	VMOVUPD       Z1, 192(R8)
-	ADDQ          CX, R8
-	VBROADCASTSD  8(DI), Z1
+	VADDPD        192(R9), Z1, Z1
+	VMOVUPD       Z1, 192(R9)
+	ADDQ          CX, R9
+	VBROADCASTSD  8(R8), Z1
 	VCVTDQ2PD     Y3, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        (R8), Z2, Z2
-	VMOVUPD       Z2, (R8)
+	VADDPD        (R9), Z2, Z2
+	VMOVUPD       Z2, (R9)
 	VEXTRACTI64X4 $0x01, Z3, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        128(R8), Z2, Z2
-	VMOVUPD       Z2, 128(R8)
+	VADDPD        128(R9), Z2, Z2
+	VMOVUPD       Z2, 128(R9)
 	VCVTDQ2PD     Y4, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        64(R8), Z2, Z2
-	VMOVUPD       Z2, 64(R8)
+	VADDPD        64(R9), Z2, Z2
+	VMOVUPD       Z2, 64(R9)
 	VEXTRACTI64X4 $0x01, Z4, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        192(R8), Z2, Z2
-	VMOVUPD       Z2, 192(R8)
-	ADDQ          CX, R8
-	VBROADCASTSD  16(DI), Z1
+	VADDPD        192(R9), Z2, Z2
+	VMOVUPD       Z2, 192(R9)
+	ADDQ          CX, R9
+	VBROADCASTSD  16(R8), Z1
 	VCVTDQ2PD     Y5, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        (R8), Z2, Z2
-	VMOVUPD       Z2, (R8)
+	VADDPD        (R9), Z2, Z2
+	VMOVUPD       Z2, (R9)
 	VEXTRACTI64X4 $0x01, Z5, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        128(R8), Z2, Z2
-	VMOVUPD       Z2, 128(R8)
+	VADDPD        128(R9), Z2, Z2
+	VMOVUPD       Z2, 128(R9)
 	VCVTDQ2PD     Y6, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        64(R8), Z2, Z2
-	VMOVUPD       Z2, 64(R8)
+	VADDPD        64(R9), Z2, Z2
+	VMOVUPD       Z2, 64(R9)
 	VEXTRACTI64X4 $0x01, Z6, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        192(R8), Z2, Z2
-	VMOVUPD       Z2, 192(R8)
-	ADDQ          CX, R8
-	VBROADCASTSD  24(DI), Z1
+	VADDPD        192(R9), Z2, Z2
+	VMOVUPD       Z2, 192(R9)
+	ADDQ          CX, R9
+	VBROADCASTSD  24(R8), Z1
 	VCVTDQ2PD     Y7, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        (R8), Z2, Z2
-	VMOVUPD       Z2, (R8)
+	VADDPD        (R9), Z2, Z2
+	VMOVUPD       Z2, (R9)
 	VEXTRACTI64X4 $0x01, Z7, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        128(R8), Z2, Z2
-	VMOVUPD       Z2, 128(R8)
+	VADDPD        128(R9), Z2, Z2
+	VMOVUPD       Z2, 128(R9)
 	VCVTDQ2PD     Y8, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        64(R8), Z2, Z2
-	VMOVUPD       Z2, 64(R8)
+	VADDPD        64(R9), Z2, Z2
+	VMOVUPD       Z2, 64(R9)
 	VEXTRACTI64X4 $0x01, Z8, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        192(R8), Z2, Z2
-	VMOVUPD       Z2, 192(R8)
-	ADDQ          CX, R8
-	VBROADCASTSD  32(DI), Z1
+	VADDPD        192(R9), Z2, Z2
+	VMOVUPD       Z2, 192(R9)
+	ADDQ          CX, R9
+	VBROADCASTSD  32(R8), Z1
 	VCVTDQ2PD     Y9, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        (R8), Z2, Z2
-	VMOVUPD       Z2, (R8)
+	VADDPD        (R9), Z2, Z2
+	VMOVUPD       Z2, (R9)
 	VEXTRACTI64X4 $0x01, Z9, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        128(R8), Z2, Z2
-	VMOVUPD       Z2, 128(R8)
+	VADDPD        128(R9), Z2, Z2
+	VMOVUPD       Z2, 128(R9)
 	VCVTDQ2PD     Y10, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        64(R8), Z2, Z2
-	VMOVUPD       Z2, 64(R8)
+	VADDPD        64(R9), Z2, Z2
+	VMOVUPD       Z2, 64(R9)
 	VEXTRACTI64X4 $0x01, Z10, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        192(R8), Z2, Z2
-	VMOVUPD       Z2, 192(R8)
-	ADDQ          CX, R8
-	VBROADCASTSD  40(DI), Z1
+	VADDPD        192(R9), Z2, Z2
+	VMOVUPD       Z2, 192(R9)
+	ADDQ          CX, R9
+	VBROADCASTSD  40(R8), Z1
 	VCVTDQ2PD     Y11, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        (R8), Z2, Z2
-	VMOVUPD       Z2, (R8)
+	VADDPD        (R9), Z2, Z2
+	VMOVUPD       Z2, (R9)
 	VEXTRACTI64X4 $0x01, Z11, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        128(R8), Z2, Z2
-	VMOVUPD       Z2, 128(R8)
+	VADDPD        128(R9), Z2, Z2
+	VMOVUPD       Z2, 128(R9)
 	VCVTDQ2PD     Y12, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        64(R8), Z2, Z2
-	VMOVUPD       Z2, 64(R8)
+	VADDPD        64(R9), Z2, Z2
+	VMOVUPD       Z2, 64(R9)
 	VEXTRACTI64X4 $0x01, Z12, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        192(R8), Z2, Z2
-	VMOVUPD       Z2, 192(R8)
-	ADDQ          CX, R8
-	VBROADCASTSD  48(DI), Z1
+	VADDPD        192(R9), Z2, Z2
+	VMOVUPD       Z2, 192(R9)
+	ADDQ          CX, R9
+	VBROADCASTSD  48(R8), Z1
 	VCVTDQ2PD     Y13, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        (R8), Z2, Z2
-	VMOVUPD       Z2, (R8)
+	VADDPD        (R9), Z2, Z2
+	VMOVUPD       Z2, (R9)
 	VEXTRACTI64X4 $0x01, Z13, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        128(R8), Z2, Z2
-	VMOVUPD       Z2, 128(R8)
+	VADDPD        128(R9), Z2, Z2
+	VMOVUPD       Z2, 128(R9)
 	VCVTDQ2PD     Y14, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        64(R8), Z2, Z2
-	VMOVUPD       Z2, 64(R8)
+	VADDPD        64(R9), Z2, Z2
+	VMOVUPD       Z2, 64(R9)
 	VEXTRACTI64X4 $0x01, Z14, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        192(R8), Z2, Z2
-	VMOVUPD       Z2, 192(R8)
-	ADDQ          CX, R8
-	VBROADCASTSD  56(DI), Z1
+	VADDPD        192(R9), Z2, Z2
+	VMOVUPD       Z2, 192(R9)
+	ADDQ          CX, R9
+	VBROADCASTSD  56(R8), Z1
 	VCVTDQ2PD     Y15, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        (R8), Z2, Z2
-	VMOVUPD       Z2, (R8)
+	VADDPD        (R9), Z2, Z2
+	VMOVUPD       Z2, (R9)
 	VEXTRACTI64X4 $0x01, Z15, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        128(R8), Z2, Z2
-	VMOVUPD       Z2, 128(R8)
+	VADDPD        128(R9), Z2, Z2
+	VMOVUPD       Z2, 128(R9)
 	VCVTDQ2PD     Y16, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        64(R8), Z2, Z2
-	VMOVUPD       Z2, 64(R8)
+	VADDPD        64(R9), Z2, Z2
+	VMOVUPD       Z2, 64(R9)
 	VEXTRACTI64X4 $0x01, Z16, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        192(R8), Z2, Z2
-	VMOVUPD       Z2, 192(R8)
-	ADDQ          CX, R8
-	VBROADCASTSD  64(DI), Z1
+	VADDPD        192(R9), Z2, Z2
+	VMOVUPD       Z2, 192(R9)
+	ADDQ          CX, R9
+	VBROADCASTSD  64(R8), Z1
 	VCVTDQ2PD     Y17, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        (R8), Z2, Z2
-	VMOVUPD       Z2, (R8)
+	VADDPD        (R9), Z2, Z2
+	VMOVUPD       Z2, (R9)
 	VEXTRACTI64X4 $0x01, Z17, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        128(R8), Z2, Z2
-	VMOVUPD       Z2, 128(R8)
+	VADDPD        128(R9), Z2, Z2
+	VMOVUPD       Z2, 128(R9)
 	VCVTDQ2PD     Y18, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        64(R8), Z2, Z2
-	VMOVUPD       Z2, 64(R8)
+	VADDPD        64(R9), Z2, Z2
+	VMOVUPD       Z2, 64(R9)
 	VEXTRACTI64X4 $0x01, Z18, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        192(R8), Z2, Z2
-	VMOVUPD       Z2, 192(R8)
-	ADDQ          CX, R8
-	VBROADCASTSD  72(DI), Z1
+	VADDPD        192(R9), Z2, Z2
+	VMOVUPD       Z2, 192(R9)
+	ADDQ          CX, R9
+	VBROADCASTSD  72(R8), Z1
 	VCVTDQ2PD     Y19, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        (R8), Z2, Z2
-	VMOVUPD       Z2, (R8)
+	VADDPD        (R9), Z2, Z2
+	VMOVUPD       Z2, (R9)
 	VEXTRACTI64X4 $0x01, Z19, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        128(R8), Z2, Z2
-	VMOVUPD       Z2, 128(R8)
+	VADDPD        128(R9), Z2, Z2
+	VMOVUPD       Z2, 128(R9)
 	VCVTDQ2PD     Y20, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        64(R8), Z2, Z2
-	VMOVUPD       Z2, 64(R8)
+	VADDPD        64(R9), Z2, Z2
+	VMOVUPD       Z2, 64(R9)
 	VEXTRACTI64X4 $0x01, Z20, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        192(R8), Z2, Z2
-	VMOVUPD       Z2, 192(R8)
+	VADDPD        192(R9), Z2, Z2
+	VMOVUPD       Z2, 192(R9)
 	ADDQ          $0x00000020, DX
 	ADDQ          $0x00000100, AX
 	DECQ          SI
@@ -8539,7 +8544,7 @@ pair:
 	RET
 
 // func bytesAddAVX512x5(dst *float64, d int, a *int16, x *byte, stride int, pairs int, chunks int, off *float64, unit float64)
-// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, AVX512_VNNI
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, AVX512_VNNI, MMX+
 TEXT ·bytesAddAVX512x5(SB), NOSPLIT, $0-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         d+8(FP), CX
@@ -8548,11 +8553,14 @@ TEXT ·bytesAddAVX512x5(SB), NOSPLIT, $0-72
 	MOVQ         chunks+48(FP), SI
 	SHLQ         $0x03, CX
 	VBROADCASTSD unit+64(FP), Z0
+	MOVQ         pairs+40(FP), DI
+	IMULQ        BX, DI
+	LEAQ         (DX)(DI*2), DI
 
 chunk:
-	MOVQ   a+16(FP), R8
-	MOVQ   pairs+40(FP), R9
-	MOVQ   DX, DI
+	MOVQ   a+16(FP), R9
+	MOVQ   pairs+40(FP), R10
+	MOVQ   DX, R8
 	VXORPD Z1, Z1, Z1
 	VXORPD Z2, Z2, Z2
 	VXORPD Z3, Z3, Z3
@@ -8565,152 +8573,154 @@ chunk:
 	VXORPD Z10, Z10, Z10
 
 pair:
-	VMOVDQU64     (DI), Y11
-	VMOVDQU64     (DI)(BX*1), Y12
+	VMOVDQU64     (R8), Y11
+	VMOVDQU64     (R8)(BX*1), Y12
 	VPUNPCKLBW    Y12, Y11, Y13
 	VPMOVZXBW     Y13, Z13
 	VPUNPCKHBW    Y12, Y11, Y11
 	VPMOVZXBW     Y11, Z11
-	VPBROADCASTD  (R8), Z12
+	VPBROADCASTD  (R9), Z12
 	VPDPWSSD      Z12, Z13, Z1
 	VPDPWSSD      Z12, Z11, Z2
-	VPBROADCASTD  512(R8), Z12
+	VPBROADCASTD  512(R9), Z12
 	VPDPWSSD      Z12, Z13, Z3
 	VPDPWSSD      Z12, Z11, Z4
-	VPBROADCASTD  1024(R8), Z12
+	VPBROADCASTD  1024(R9), Z12
 	VPDPWSSD      Z12, Z13, Z5
 	VPDPWSSD      Z12, Z11, Z6
-	VPBROADCASTD  1536(R8), Z12
+	VPBROADCASTD  1536(R9), Z12
 	VPDPWSSD      Z12, Z13, Z7
 	VPDPWSSD      Z12, Z11, Z8
-	VPBROADCASTD  2048(R8), Z12
+	VPBROADCASTD  2048(R9), Z12
 	VPDPWSSD      Z12, Z13, Z9
 	VPDPWSSD      Z12, Z11, Z10
-	LEAQ          (DI)(BX*2), DI
-	ADDQ          $0x04, R8
-	DECQ          R9
+	PREFETCHT1    (DI)
+	ADDQ          $0x40, DI
+	LEAQ          (R8)(BX*2), R8
+	ADDQ          $0x04, R9
+	DECQ          R10
 	JNZ           pair
-	MOVQ          off+56(FP), DI
-	MOVQ          AX, R8
-	VBROADCASTSD  (DI), Z11
+	MOVQ          off+56(FP), R8
+	MOVQ          AX, R9
+	VBROADCASTSD  (R8), Z11
 	VCVTDQ2PD     Y1, Z12
 	VADDPD        Z11, Z12, Z12
 	VMULPD        Z0, Z12, Z12
-	VADDPD        (R8), Z12, Z12
-	VMOVUPD       Z12, (R8)
+	VADDPD        (R9), Z12, Z12
+	VMOVUPD       Z12, (R9)
 	VEXTRACTI64X4 $0x01, Z1, Y1
 	VCVTDQ2PD     Y1, Z1
 	VADDPD        Z11, Z1, Z1
 	VMULPD        Z0, Z1, Z1
-	VADDPD        128(R8), Z1, Z1
-	VMOVUPD       Z1, 128(R8)
+	VADDPD        128(R9), Z1, Z1
+	VMOVUPD       Z1, 128(R9)
 	VCVTDQ2PD     Y2, Z1
 	VADDPD        Z11, Z1, Z1
 	VMULPD        Z0, Z1, Z1
-	VADDPD        64(R8), Z1, Z1
-	VMOVUPD       Z1, 64(R8)
+	VADDPD        64(R9), Z1, Z1
+	VMOVUPD       Z1, 64(R9)
 	VEXTRACTI64X4 $0x01, Z2, Y1
 	VCVTDQ2PD     Y1, Z1
 	VADDPD        Z11, Z1, Z1
 	VMULPD        Z0, Z1, Z1
-	VADDPD        192(R8), Z1, Z1
-	VMOVUPD       Z1, 192(R8)
-	ADDQ          CX, R8
-	VBROADCASTSD  8(DI), Z1
+	VADDPD        192(R9), Z1, Z1
+	VMOVUPD       Z1, 192(R9)
+	ADDQ          CX, R9
+	VBROADCASTSD  8(R8), Z1
 	VCVTDQ2PD     Y3, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        (R8), Z2, Z2
-	VMOVUPD       Z2, (R8)
+	VADDPD        (R9), Z2, Z2
+	VMOVUPD       Z2, (R9)
 	VEXTRACTI64X4 $0x01, Z3, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        128(R8), Z2, Z2
-	VMOVUPD       Z2, 128(R8)
+	VADDPD        128(R9), Z2, Z2
+	VMOVUPD       Z2, 128(R9)
 	VCVTDQ2PD     Y4, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        64(R8), Z2, Z2
-	VMOVUPD       Z2, 64(R8)
+	VADDPD        64(R9), Z2, Z2
+	VMOVUPD       Z2, 64(R9)
 	VEXTRACTI64X4 $0x01, Z4, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        192(R8), Z2, Z2
-	VMOVUPD       Z2, 192(R8)
-	ADDQ          CX, R8
-	VBROADCASTSD  16(DI), Z1
+	VADDPD        192(R9), Z2, Z2
+	VMOVUPD       Z2, 192(R9)
+	ADDQ          CX, R9
+	VBROADCASTSD  16(R8), Z1
 	VCVTDQ2PD     Y5, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        (R8), Z2, Z2
-	VMOVUPD       Z2, (R8)
+	VADDPD        (R9), Z2, Z2
+	VMOVUPD       Z2, (R9)
 	VEXTRACTI64X4 $0x01, Z5, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        128(R8), Z2, Z2
-	VMOVUPD       Z2, 128(R8)
+	VADDPD        128(R9), Z2, Z2
+	VMOVUPD       Z2, 128(R9)
 	VCVTDQ2PD     Y6, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        64(R8), Z2, Z2
-	VMOVUPD       Z2, 64(R8)
+	VADDPD        64(R9), Z2, Z2
+	VMOVUPD       Z2, 64(R9)
 	VEXTRACTI64X4 $0x01, Z6, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        192(R8), Z2, Z2
-	VMOVUPD       Z2, 192(R8)
-	ADDQ          CX, R8
-	VBROADCASTSD  24(DI), Z1
+	VADDPD        192(R9), Z2, Z2
+	VMOVUPD       Z2, 192(R9)
+	ADDQ          CX, R9
+	VBROADCASTSD  24(R8), Z1
 	VCVTDQ2PD     Y7, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        (R8), Z2, Z2
-	VMOVUPD       Z2, (R8)
+	VADDPD        (R9), Z2, Z2
+	VMOVUPD       Z2, (R9)
 	VEXTRACTI64X4 $0x01, Z7, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        128(R8), Z2, Z2
-	VMOVUPD       Z2, 128(R8)
+	VADDPD        128(R9), Z2, Z2
+	VMOVUPD       Z2, 128(R9)
 	VCVTDQ2PD     Y8, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        64(R8), Z2, Z2
-	VMOVUPD       Z2, 64(R8)
+	VADDPD        64(R9), Z2, Z2
+	VMOVUPD       Z2, 64(R9)
 	VEXTRACTI64X4 $0x01, Z8, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        192(R8), Z2, Z2
-	VMOVUPD       Z2, 192(R8)
-	ADDQ          CX, R8
-	VBROADCASTSD  32(DI), Z1
+	VADDPD        192(R9), Z2, Z2
+	VMOVUPD       Z2, 192(R9)
+	ADDQ          CX, R9
+	VBROADCASTSD  32(R8), Z1
 	VCVTDQ2PD     Y9, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        (R8), Z2, Z2
-	VMOVUPD       Z2, (R8)
+	VADDPD        (R9), Z2, Z2
+	VMOVUPD       Z2, (R9)
 	VEXTRACTI64X4 $0x01, Z9, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        128(R8), Z2, Z2
-	VMOVUPD       Z2, 128(R8)
+	VADDPD        128(R9), Z2, Z2
+	VMOVUPD       Z2, 128(R9)
 	VCVTDQ2PD     Y10, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        64(R8), Z2, Z2
-	VMOVUPD       Z2, 64(R8)
+	VADDPD        64(R9), Z2, Z2
+	VMOVUPD       Z2, 64(R9)
 	VEXTRACTI64X4 $0x01, Z10, Y2
 	VCVTDQ2PD     Y2, Z2
 	VADDPD        Z1, Z2, Z2
 	VMULPD        Z0, Z2, Z2
-	VADDPD        192(R8), Z2, Z2
-	VMOVUPD       Z2, 192(R8)
+	VADDPD        192(R9), Z2, Z2
+	VMOVUPD       Z2, 192(R9)
 	ADDQ          $0x00000020, DX
 	ADDQ          $0x00000100, AX
 	DECQ          SI
@@ -8719,7 +8729,7 @@ pair:
 	RET
 
 // func bytesAddAVX512x1(dst *float64, d int, a *int16, x *byte, stride int, pairs int, chunks int, off *float64, unit float64)
-// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, AVX512_VNNI
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, AVX512_VNNI, MMX+
 TEXT ·bytesAddAVX512x1(SB), NOSPLIT, $0-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         d+8(FP), CX
@@ -8728,53 +8738,58 @@ TEXT ·bytesAddAVX512x1(SB), NOSPLIT, $0-72
 	MOVQ         chunks+48(FP), SI
 	SHLQ         $0x03, CX
 	VBROADCASTSD unit+64(FP), Z0
+	MOVQ         pairs+40(FP), CX
+	IMULQ        BX, CX
+	LEAQ         (DX)(CX*2), CX
 
 chunk:
-	MOVQ   a+16(FP), DI
-	MOVQ   pairs+40(FP), R8
-	MOVQ   DX, CX
+	MOVQ   a+16(FP), R8
+	MOVQ   pairs+40(FP), R9
+	MOVQ   DX, DI
 	VXORPD Z1, Z1, Z1
 	VXORPD Z2, Z2, Z2
 
 pair:
-	VMOVDQU64     (CX), Y3
-	VMOVDQU64     (CX)(BX*1), Y4
+	VMOVDQU64     (DI), Y3
+	VMOVDQU64     (DI)(BX*1), Y4
 	VPUNPCKLBW    Y4, Y3, Y5
 	VPMOVZXBW     Y5, Z5
 	VPUNPCKHBW    Y4, Y3, Y3
 	VPMOVZXBW     Y3, Z3
-	VPBROADCASTD  (DI), Z4
+	VPBROADCASTD  (R8), Z4
 	VPDPWSSD      Z4, Z5, Z1
 	VPDPWSSD      Z4, Z3, Z2
-	LEAQ          (CX)(BX*2), CX
-	ADDQ          $0x04, DI
-	DECQ          R8
+	PREFETCHT1    (CX)
+	ADDQ          $0x40, CX
+	LEAQ          (DI)(BX*2), DI
+	ADDQ          $0x04, R8
+	DECQ          R9
 	JNZ           pair
-	MOVQ          off+56(FP), CX
-	MOVQ          AX, DI
-	VBROADCASTSD  (CX), Z3
+	MOVQ          off+56(FP), DI
+	MOVQ          AX, R8
+	VBROADCASTSD  (DI), Z3
 	VCVTDQ2PD     Y1, Z4
 	VADDPD        Z3, Z4, Z4
 	VMULPD        Z0, Z4, Z4
-	VADDPD        (DI), Z4, Z4
-	VMOVUPD       Z4, (DI)
+	VADDPD        (R8), Z4, Z4
+	VMOVUPD       Z4, (R8)
 	VEXTRACTI64X4 $0x01, Z1, Y1
 	VCVTDQ2PD     Y1, Z1
 	VADDPD        Z3, Z1, Z1
 	VMULPD        Z0, Z1, Z1
-	VADDPD        128(DI), Z1, Z1
-	VMOVUPD       Z1, 128(DI)
+	VADDPD        128(R8), Z1, Z1
+	VMOVUPD       Z1, 128(R8)
 	VCVTDQ2PD     Y2, Z1
 	VADDPD        Z3, Z1, Z1
 	VMULPD        Z0, Z1, Z1
-	VADDPD        64(DI), Z1, Z1
-	VMOVUPD       Z1, 64(DI)
+	VADDPD        64(R8), Z1, Z1
+	VMOVUPD       Z1, 64(R8)
 	VEXTRACTI64X4 $0x01, Z2, Y1
 	VCVTDQ2PD     Y1, Z1
 	VADDPD        Z3, Z1, Z1
 	VMULPD        Z0, Z1, Z1
-	VADDPD        192(DI), Z1, Z1
-	VMOVUPD       Z1, 192(DI)
+	VADDPD        192(R8), Z1, Z1
+	VMOVUPD       Z1, 192(R8)
 	ADDQ          $0x00000020, DX
 	ADDQ          $0x00000100, AX
 	DECQ          SI
@@ -13312,7 +13327,7 @@ chunk:
 	RET
 
 // func bytesAddAVX2x5(dst *float64, d int, a *int16, x *byte, stride int, pairs int, chunks int, off *float64, unit float64)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·bytesAddAVX2x5(SB), NOSPLIT, $0-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         d+8(FP), CX
@@ -13321,11 +13336,14 @@ TEXT ·bytesAddAVX2x5(SB), NOSPLIT, $0-72
 	MOVQ         chunks+48(FP), SI
 	SHLQ         $0x03, CX
 	VBROADCASTSD unit+64(FP), Y0
+	MOVQ         pairs+40(FP), DI
+	IMULQ        BX, DI
+	LEAQ         (DX)(DI*2), DI
 
 chunk:
-	MOVQ   a+16(FP), R8
-	MOVQ   pairs+40(FP), R9
-	MOVQ   DX, DI
+	MOVQ   a+16(FP), R9
+	MOVQ   pairs+40(FP), R10
+	MOVQ   DX, R8
 	VXORPD Y1, Y1, Y1
 	VXORPD Y2, Y2, Y2
 	VXORPD Y3, Y3, Y3
@@ -13338,162 +13356,164 @@ chunk:
 	VXORPD Y10, Y10, Y10
 
 pair:
-	VMOVDQU      (DI), X11
-	VMOVDQU      (DI)(BX*1), X12
+	VMOVDQU      (R8), X11
+	VMOVDQU      (R8)(BX*1), X12
 	VPUNPCKLBW   X12, X11, X13
 	VPMOVZXBW    X13, Y13
 	VPUNPCKHBW   X12, X11, X11
 	VPMOVZXBW    X11, Y11
-	VPBROADCASTD (R8), Y12
+	VPBROADCASTD (R9), Y12
 	VPMADDWD     Y12, Y13, Y14
 	VPADDD       Y14, Y1, Y1
 	VPMADDWD     Y12, Y11, Y12
 	VPADDD       Y12, Y2, Y2
-	VPBROADCASTD 512(R8), Y12
+	VPBROADCASTD 512(R9), Y12
 	VPMADDWD     Y12, Y13, Y14
 	VPADDD       Y14, Y3, Y3
 	VPMADDWD     Y12, Y11, Y12
 	VPADDD       Y12, Y4, Y4
-	VPBROADCASTD 1024(R8), Y12
+	VPBROADCASTD 1024(R9), Y12
 	VPMADDWD     Y12, Y13, Y14
 	VPADDD       Y14, Y5, Y5
 	VPMADDWD     Y12, Y11, Y12
 	VPADDD       Y12, Y6, Y6
-	VPBROADCASTD 1536(R8), Y12
+	VPBROADCASTD 1536(R9), Y12
 	VPMADDWD     Y12, Y13, Y14
 	VPADDD       Y14, Y7, Y7
 	VPMADDWD     Y12, Y11, Y12
 	VPADDD       Y12, Y8, Y8
-	VPBROADCASTD 2048(R8), Y12
+	VPBROADCASTD 2048(R9), Y12
 	VPMADDWD     Y12, Y13, Y13
 	VPADDD       Y13, Y9, Y9
 	VPMADDWD     Y12, Y11, Y11
 	VPADDD       Y11, Y10, Y10
-	LEAQ         (DI)(BX*2), DI
-	ADDQ         $0x04, R8
-	DECQ         R9
+	PREFETCHT1   (DI)
+	ADDQ         $0x40, DI
+	LEAQ         (R8)(BX*2), R8
+	ADDQ         $0x04, R9
+	DECQ         R10
 	JNZ          pair
-	MOVQ         off+56(FP), DI
-	MOVQ         AX, R8
-	VBROADCASTSD (DI), Y11
+	MOVQ         off+56(FP), R8
+	MOVQ         AX, R9
+	VBROADCASTSD (R8), Y11
 	VCVTDQ2PD    X1, Y12
 	VADDPD       Y11, Y12, Y12
 	VMULPD       Y0, Y12, Y12
-	VADDPD       (R8), Y12, Y12
-	VMOVUPD      Y12, (R8)
+	VADDPD       (R9), Y12, Y12
+	VMOVUPD      Y12, (R9)
 	VEXTRACTI128 $0x01, Y1, X1
 	VCVTDQ2PD    X1, Y1
 	VADDPD       Y11, Y1, Y1
 	VMULPD       Y0, Y1, Y1
-	VADDPD       32(R8), Y1, Y1
-	VMOVUPD      Y1, 32(R8)
+	VADDPD       32(R9), Y1, Y1
+	VMOVUPD      Y1, 32(R9)
 	VCVTDQ2PD    X2, Y1
 	VADDPD       Y11, Y1, Y1
 	VMULPD       Y0, Y1, Y1
-	VADDPD       64(R8), Y1, Y1
-	VMOVUPD      Y1, 64(R8)
+	VADDPD       64(R9), Y1, Y1
+	VMOVUPD      Y1, 64(R9)
 	VEXTRACTI128 $0x01, Y2, X1
 	VCVTDQ2PD    X1, Y1
 	VADDPD       Y11, Y1, Y1
 	VMULPD       Y0, Y1, Y1
-	VADDPD       96(R8), Y1, Y1
-	VMOVUPD      Y1, 96(R8)
-	ADDQ         CX, R8
-	VBROADCASTSD 8(DI), Y1
+	VADDPD       96(R9), Y1, Y1
+	VMOVUPD      Y1, 96(R9)
+	ADDQ         CX, R9
+	VBROADCASTSD 8(R8), Y1
 	VCVTDQ2PD    X3, Y2
 	VADDPD       Y1, Y2, Y2
 	VMULPD       Y0, Y2, Y2
-	VADDPD       (R8), Y2, Y2
-	VMOVUPD      Y2, (R8)
+	VADDPD       (R9), Y2, Y2
+	VMOVUPD      Y2, (R9)
 	VEXTRACTI128 $0x01, Y3, X2
 	VCVTDQ2PD    X2, Y2
 	VADDPD       Y1, Y2, Y2
 	VMULPD       Y0, Y2, Y2
-	VADDPD       32(R8), Y2, Y2
-	VMOVUPD      Y2, 32(R8)
+	VADDPD       32(R9), Y2, Y2
+	VMOVUPD      Y2, 32(R9)
 	VCVTDQ2PD    X4, Y2
 	VADDPD       Y1, Y2, Y2
 	VMULPD       Y0, Y2, Y2
-	VADDPD       64(R8), Y2, Y2
-	VMOVUPD      Y2, 64(R8)
+	VADDPD       64(R9), Y2, Y2
+	VMOVUPD      Y2, 64(R9)
 	VEXTRACTI128 $0x01, Y4, X2
 	VCVTDQ2PD    X2, Y2
 	VADDPD       Y1, Y2, Y2
 	VMULPD       Y0, Y2, Y2
-	VADDPD       96(R8), Y2, Y2
-	VMOVUPD      Y2, 96(R8)
-	ADDQ         CX, R8
-	VBROADCASTSD 16(DI), Y1
+	VADDPD       96(R9), Y2, Y2
+	VMOVUPD      Y2, 96(R9)
+	ADDQ         CX, R9
+	VBROADCASTSD 16(R8), Y1
 	VCVTDQ2PD    X5, Y2
 	VADDPD       Y1, Y2, Y2
 	VMULPD       Y0, Y2, Y2
-	VADDPD       (R8), Y2, Y2
-	VMOVUPD      Y2, (R8)
+	VADDPD       (R9), Y2, Y2
+	VMOVUPD      Y2, (R9)
 	VEXTRACTI128 $0x01, Y5, X2
 	VCVTDQ2PD    X2, Y2
 	VADDPD       Y1, Y2, Y2
 	VMULPD       Y0, Y2, Y2
-	VADDPD       32(R8), Y2, Y2
-	VMOVUPD      Y2, 32(R8)
+	VADDPD       32(R9), Y2, Y2
+	VMOVUPD      Y2, 32(R9)
 	VCVTDQ2PD    X6, Y2
 	VADDPD       Y1, Y2, Y2
 	VMULPD       Y0, Y2, Y2
-	VADDPD       64(R8), Y2, Y2
-	VMOVUPD      Y2, 64(R8)
+	VADDPD       64(R9), Y2, Y2
+	VMOVUPD      Y2, 64(R9)
 	VEXTRACTI128 $0x01, Y6, X2
 	VCVTDQ2PD    X2, Y2
 	VADDPD       Y1, Y2, Y2
 	VMULPD       Y0, Y2, Y2
-	VADDPD       96(R8), Y2, Y2
-	VMOVUPD      Y2, 96(R8)
-	ADDQ         CX, R8
-	VBROADCASTSD 24(DI), Y1
+	VADDPD       96(R9), Y2, Y2
+	VMOVUPD      Y2, 96(R9)
+	ADDQ         CX, R9
+	VBROADCASTSD 24(R8), Y1
 	VCVTDQ2PD    X7, Y2
 	VADDPD       Y1, Y2, Y2
 	VMULPD       Y0, Y2, Y2
-	VADDPD       (R8), Y2, Y2
-	VMOVUPD      Y2, (R8)
+	VADDPD       (R9), Y2, Y2
+	VMOVUPD      Y2, (R9)
 	VEXTRACTI128 $0x01, Y7, X2
 	VCVTDQ2PD    X2, Y2
 	VADDPD       Y1, Y2, Y2
 	VMULPD       Y0, Y2, Y2
-	VADDPD       32(R8), Y2, Y2
-	VMOVUPD      Y2, 32(R8)
+	VADDPD       32(R9), Y2, Y2
+	VMOVUPD      Y2, 32(R9)
 	VCVTDQ2PD    X8, Y2
 	VADDPD       Y1, Y2, Y2
 	VMULPD       Y0, Y2, Y2
-	VADDPD       64(R8), Y2, Y2
-	VMOVUPD      Y2, 64(R8)
+	VADDPD       64(R9), Y2, Y2
+	VMOVUPD      Y2, 64(R9)
 	VEXTRACTI128 $0x01, Y8, X2
 	VCVTDQ2PD    X2, Y2
 	VADDPD       Y1, Y2, Y2
 	VMULPD       Y0, Y2, Y2
-	VADDPD       96(R8), Y2, Y2
-	VMOVUPD      Y2, 96(R8)
-	ADDQ         CX, R8
-	VBROADCASTSD 32(DI), Y1
+	VADDPD       96(R9), Y2, Y2
+	VMOVUPD      Y2, 96(R9)
+	ADDQ         CX, R9
+	VBROADCASTSD 32(R8), Y1
 	VCVTDQ2PD    X9, Y2
 	VADDPD       Y1, Y2, Y2
 	VMULPD       Y0, Y2, Y2
-	VADDPD       (R8), Y2, Y2
-	VMOVUPD      Y2, (R8)
+	VADDPD       (R9), Y2, Y2
+	VMOVUPD      Y2, (R9)
 	VEXTRACTI128 $0x01, Y9, X2
 	VCVTDQ2PD    X2, Y2
 	VADDPD       Y1, Y2, Y2
 	VMULPD       Y0, Y2, Y2
-	VADDPD       32(R8), Y2, Y2
-	VMOVUPD      Y2, 32(R8)
+	VADDPD       32(R9), Y2, Y2
+	VMOVUPD      Y2, 32(R9)
 	VCVTDQ2PD    X10, Y2
 	VADDPD       Y1, Y2, Y2
 	VMULPD       Y0, Y2, Y2
-	VADDPD       64(R8), Y2, Y2
-	VMOVUPD      Y2, 64(R8)
+	VADDPD       64(R9), Y2, Y2
+	VMOVUPD      Y2, 64(R9)
 	VEXTRACTI128 $0x01, Y10, X2
 	VCVTDQ2PD    X2, Y2
 	VADDPD       Y1, Y2, Y2
 	VMULPD       Y0, Y2, Y2
-	VADDPD       96(R8), Y2, Y2
-	VMOVUPD      Y2, 96(R8)
+	VADDPD       96(R9), Y2, Y2
+	VMOVUPD      Y2, 96(R9)
 	ADDQ         $0x00000010, DX
 	ADDQ         $0x00000080, AX
 	DECQ         SI
@@ -13502,7 +13522,7 @@ pair:
 	RET
 
 // func bytesAddAVX2x1(dst *float64, d int, a *int16, x *byte, stride int, pairs int, chunks int, off *float64, unit float64)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·bytesAddAVX2x1(SB), NOSPLIT, $0-72
 	MOVQ         dst+0(FP), AX
 	MOVQ         d+8(FP), CX
@@ -13511,55 +13531,60 @@ TEXT ·bytesAddAVX2x1(SB), NOSPLIT, $0-72
 	MOVQ         chunks+48(FP), SI
 	SHLQ         $0x03, CX
 	VBROADCASTSD unit+64(FP), Y0
+	MOVQ         pairs+40(FP), CX
+	IMULQ        BX, CX
+	LEAQ         (DX)(CX*2), CX
 
 chunk:
-	MOVQ   a+16(FP), DI
-	MOVQ   pairs+40(FP), R8
-	MOVQ   DX, CX
+	MOVQ   a+16(FP), R8
+	MOVQ   pairs+40(FP), R9
+	MOVQ   DX, DI
 	VXORPD Y1, Y1, Y1
 	VXORPD Y2, Y2, Y2
 
 pair:
-	VMOVDQU      (CX), X3
-	VMOVDQU      (CX)(BX*1), X4
+	VMOVDQU      (DI), X3
+	VMOVDQU      (DI)(BX*1), X4
 	VPUNPCKLBW   X4, X3, X5
 	VPMOVZXBW    X5, Y5
 	VPUNPCKHBW   X4, X3, X3
 	VPMOVZXBW    X3, Y3
-	VPBROADCASTD (DI), Y4
+	VPBROADCASTD (R8), Y4
 	VPMADDWD     Y4, Y5, Y5
 	VPADDD       Y5, Y1, Y1
 	VPMADDWD     Y4, Y3, Y3
 	VPADDD       Y3, Y2, Y2
-	LEAQ         (CX)(BX*2), CX
-	ADDQ         $0x04, DI
-	DECQ         R8
+	PREFETCHT1   (CX)
+	ADDQ         $0x40, CX
+	LEAQ         (DI)(BX*2), DI
+	ADDQ         $0x04, R8
+	DECQ         R9
 	JNZ          pair
-	MOVQ         off+56(FP), CX
-	MOVQ         AX, DI
-	VBROADCASTSD (CX), Y3
+	MOVQ         off+56(FP), DI
+	MOVQ         AX, R8
+	VBROADCASTSD (DI), Y3
 	VCVTDQ2PD    X1, Y4
 	VADDPD       Y3, Y4, Y4
 	VMULPD       Y0, Y4, Y4
-	VADDPD       (DI), Y4, Y4
-	VMOVUPD      Y4, (DI)
+	VADDPD       (R8), Y4, Y4
+	VMOVUPD      Y4, (R8)
 	VEXTRACTI128 $0x01, Y1, X1
 	VCVTDQ2PD    X1, Y1
 	VADDPD       Y3, Y1, Y1
 	VMULPD       Y0, Y1, Y1
-	VADDPD       32(DI), Y1, Y1
-	VMOVUPD      Y1, 32(DI)
+	VADDPD       32(R8), Y1, Y1
+	VMOVUPD      Y1, 32(R8)
 	VCVTDQ2PD    X2, Y1
 	VADDPD       Y3, Y1, Y1
 	VMULPD       Y0, Y1, Y1
-	VADDPD       64(DI), Y1, Y1
-	VMOVUPD      Y1, 64(DI)
+	VADDPD       64(R8), Y1, Y1
+	VMOVUPD      Y1, 64(R8)
 	VEXTRACTI128 $0x01, Y2, X1
 	VCVTDQ2PD    X1, Y1
 	VADDPD       Y3, Y1, Y1
 	VMULPD       Y0, Y1, Y1
-	VADDPD       96(DI), Y1, Y1
-	VMOVUPD      Y1, 96(DI)
+	VADDPD       96(R8), Y1, Y1
+	VMOVUPD      Y1, 96(R8)
 	ADDQ         $0x00000010, DX
 	ADDQ         $0x00000080, AX
 	DECQ         SI

@@ -233,6 +233,10 @@ func bytesAdd(m machine, classes int) {
 		panic(err)
 	}
 	VBROADCASTSD(at.Addr, unit)
+	// A line of the rows that follow for each pair of each chunk: together they are about as many as the rows after x have.
+	ahead := gp("pairs")
+	IMULQ(stride, ahead)
+	LEAQ(Mem{Base: x, Index: ahead, Scale: 2}, ahead)
 	Label("chunk")
 	p, a, left := GP64(), gp("a"), gp("pairs")
 	MOVQ(x, p)
@@ -275,6 +279,8 @@ func bytesAdd(m machine, classes int) {
 			m.pairs(w, words[i], sums[c][i], m.temp())
 		}
 	}
+	PREFETCHT1(Mem{Base: ahead})
+	ADDQ(U8(64), ahead)
 	LEAQ(Mem{Base: p, Index: stride, Scale: 2}, p)
 	ADDQ(U8(4), a)
 	DECQ(left)

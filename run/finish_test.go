@@ -14,7 +14,7 @@ import (
 
 // reporting is an Env whose report is a file with that text.
 func reporting(text string) Env {
-	return Env{Workers: 1, Report: func(dir string) error {
+	return Env{Workers: 1, Report: func(dir string, _ *ledger.History) error {
 		return os.WriteFile(filepath.Join(dir, runlog.ReportFile), []byte(text), 0o600)
 	}}
 }
@@ -41,7 +41,7 @@ func TestEKilledAroundTheSettlement(t *testing.T) {
 			dir := t.TempDir()
 			job, out := begin(t, dir, "run", more)
 			killed := errors.New("killed")
-			info, _, err := Fit(t.Context(), job, Env{Workers: 1, Report: func(string) error { return killed }})
+			info, _, err := Fit(t.Context(), job, Env{Workers: 1, Report: func(string, *ledger.History) error { return killed }})
 			wantErr(t, err, killed)
 			if lab := more != ""; !lab {
 				if s := stateOf(t, dir, info.ID).State; s == ledger.StateSettled {

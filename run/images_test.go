@@ -77,7 +77,7 @@ func TestImageExamples(t *testing.T) {
 			t.Errorf("example %d: %+v", i, e)
 		}
 	}
-	if err := report.Write(out); err != nil {
+	if err := report.Write(out, nil); err != nil {
 		t.Error(err)
 	}
 	if info, _ = fit("same", data, "lab: true\nseed: 1"); info.Result.Test == nil || info.Result.Test.Examples != nil {

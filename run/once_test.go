@@ -61,7 +61,7 @@ func TestFitComposesLittle(t *testing.T) {
 		t.Errorf("the last progress says ε = %v; the plan costs %v", last, cost)
 	}
 	if n := count(func() {
-		if err := report.Write(out); err != nil {
+		if err := report.Write(out, nil); err != nil {
 			t.Fatal(err)
 		}
 	}); n > 10 {

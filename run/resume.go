@@ -81,7 +81,7 @@ func (s *Session) settleDir(ctx context.Context) (*runlog.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.report(); err != nil {
+	if err := s.report(ctx); err != nil {
 		return nil, err
 	}
 	return rec, settle(ctx, s.ledger, s.Dir, s.Info, token, rec)
@@ -312,7 +312,7 @@ func (s *Session) SettleAgain(ctx context.Context) (*runlog.Record, error) {
 		if !missing {
 			return nil, nil
 		}
-		return nil, s.report()
+		return nil, s.report(ctx)
 	}
 	if err := s.openLedger(ctx); err != nil {
 		return nil, err
@@ -323,7 +323,7 @@ func (s *Session) SettleAgain(ctx context.Context) (*runlog.Record, error) {
 	}
 	if known.State == ledger.StateSettled {
 		if _, sealed := known.Settlement.Seal[runlog.ReportFile]; missing && !sealed { // of an earlier version, which wrote it last
-			return nil, s.report()
+			return nil, s.report(ctx)
 		}
 		return nil, nil
 	}

@@ -24,7 +24,7 @@ func TestC1SettlementSealsTheDirectory(t *testing.T) {
 	job, out := begin(t, dir, "run", "")
 	l := openLedger(t, dir)
 	defer l.Close()
-	report := func(at string) error {
+	report := func(at string, _ *ledger.History) error {
 		info, err := runlog.ReadInfo(at)
 		if err != nil {
 			return err

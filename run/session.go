@@ -272,7 +272,7 @@ func (s *Session) settle(ctx context.Context, rec *runlog.Record) error {
 		return err
 	}
 	s.crash("finished")
-	if err := s.report(); err != nil {
+	if err := s.report(ctx); err != nil {
 		return err
 	}
 	if s.token != "" {
@@ -283,12 +283,18 @@ func (s *Session) settle(ctx context.Context, rec *runlog.Record) error {
 }
 
 // report writes the page for people, which the settlement seals with the other files.
-func (s *Session) report() error {
+func (s *Session) report(ctx context.Context) (err error) {
 	s.closeTables() // frees memory for the report, which needs no rows
 	if s.env.Report == nil {
 		return nil
 	}
-	return s.env.Report(s.Dir)
+	var life *ledger.History
+	if s.ledger != nil && !s.Info.Lab {
+		if life, err = s.ledger.History(ctx, s.Info.Dataset, nil); err != nil {
+			return err
+		}
+	}
+	return s.env.Report(s.Dir, life)
 }
 
 // outcomeOf returns the ledger's word for the end of a run.

@@ -521,25 +521,8 @@ func (r *finished) lifetime(ctx context.Context, l *ledger.Ledger, upTo *ledger.
 	for _, restored := range h.Facts.Restored {
 		t.Restored = append(t.Restored, restored.Words())
 	}
-	switch whom := r.info.Unit; {
-	case h.Total == nil:
-		t.Words = "There is no lifetime guarantee: " + h.Why + "."
-	case h.Facts.Currency == ledger.InCaps:
-		t.Words = fmt.Sprintf("All runs on this dataset up to entry %d of the ledger are together (ε, δ)-differentially private for each %s, with %s: their own ε and δ, added up.", h.Head.Seq, whom, caps(*h.Total))
-		if t.Budget == nil {
-			t.Words += " No lifetime budget limits later runs."
-		} else {
-			t.Words += fmt.Sprintf(" Later runs can bring this to %s, the lifetime budget.", caps(*t.Budget))
-		}
-	default:
-		t.Words = fmt.Sprintf("All runs on this dataset, later ones within this budget included, are together (ε, δ)-differentially private for each %s, with %s: the largest lifetime budget that was set up to entry %d of the ledger, counted in %s.", whom, caps(*h.Total), h.Head.Seq, h.Facts.Currency)
-	}
-	t.Words += fmt.Sprintf(" Accesses before %s are not recorded there.", t.Since)
+	t.Words = report.LifetimeWords(h)
 	return t, nil
-}
-
-func caps(c ledger.Caps) string {
-	return fmt.Sprintf("ε = %s and δ = %s", report.Exact(c.Epsilon), report.Exact(c.Delta))
 }
 
 // Where a run's ledger is: the one named, or the one in which the run was reserved.

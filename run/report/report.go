@@ -1,7 +1,7 @@
 // Package report writes report.html: one page for people that says what a run
 // guarantees, how that was computed, how the run went and what is not covered.
 //
-// The page is a pure function of the files in the run directory. It believes
+// The page is a pure function of the files in the run directory and, where a ledger is at hand, of the dataset's history in it. It believes
 // none of their figures for the guarantee: ε is recomputed from the events. It
 // holds public facts and released values only, beside scores that are marked as
 // not private, and it fetches nothing: style and plots are inside the file.
@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 
 	"github.com/sottodp/sotto/internal/newfile"
+	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -44,10 +45,10 @@ var ErrPart = errors.New("an owner's run directory has no report; `sotto verify`
 // Build makes the page of the run in dir. Equal directories give equal bytes. It recomputes the guarantee from the
 // record, and replays nothing: Rebuild takes what a verification found.
 func Build(dir string) ([]byte, error) {
-	return makePage(dir, "recomputed from the run log when this page was made, and not verified", nil)
+	return makePage(dir, "recomputed from the run log when this page was made, and not verified", nil, nil)
 }
 
-func makePage(dir, how string, broken []string) ([]byte, error) {
+func makePage(dir, how string, broken []string, life *ledger.History) ([]byte, error) {
 	info, err := runlog.ReadInfo(dir)
 	if err != nil {
 		return nil, err
@@ -74,6 +75,7 @@ func makePage(dir, how string, broken []string) ([]byte, error) {
 		return nil, err
 	}
 	v.Style, v.How = style, how
+	v.lifetime(life)
 	for _, what := range broken {
 		v.Alarms = append(v.Alarms, "`sotto verify` finds that this does not hold: "+what)
 	}
@@ -82,9 +84,10 @@ func makePage(dir, how string, broken []string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Write makes the page of a run that has just ended and puts it into dir as report.html, as a whole.
-func Write(dir string) error {
-	b, err := makePage(dir, "written by the run itself when it ended", nil)
+// Write makes the page of a run that has just ended and puts it into dir as report.html, as a whole. If life is not nil, the page says
+// what the ledger holds of the dataset.
+func Write(dir string, life *ledger.History) error {
+	b, err := makePage(dir, "written by the run itself when it ended", nil, life)
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
@@ -93,12 +96,12 @@ func Write(dir string) error {
 
 // Rebuild makes the page again, with what a verification of the run found not to hold at its top, and returns its
 // path. A report of a finished run stays as it is, since it may be sealed: the new one is report.new.html.
-func Rebuild(dir string, verified bool, broken []string) (string, error) {
+func Rebuild(dir string, verified bool, broken []string, life *ledger.History) (string, error) {
 	how := "verified against its log when this page was made"
 	if !verified {
 		how = "not verified, since the run is not finished"
 	}
-	b, err := makePage(dir, how, broken)
+	b, err := makePage(dir, how, broken, life)
 	if err != nil {
 		return "", fmt.Errorf("report: %w", err)
 	}

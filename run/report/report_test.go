@@ -189,14 +189,14 @@ func TestFinished(t *testing.T) {
 
 func TestWrite(t *testing.T) {
 	dir := ran(t, asked(t), 3, privacy.Gaussian{Sigma: sigma})
-	if err := Write(dir); err != nil {
+	if err := Write(dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	first, err := os.ReadFile(filepath.Join(dir, runlog.ReportFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Write(dir); err != nil {
+	if err := Write(dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	again, err := os.ReadFile(filepath.Join(dir, runlog.ReportFile))
@@ -204,7 +204,7 @@ func TestWrite(t *testing.T) {
 		t.Errorf("two pages of one directory differ, %v", err)
 	}
 	// C2: what does not hold stands at the top of a new page, and the run's own stays.
-	path, err := Rebuild(dir, true, []string{"files: others"})
+	path, err := Rebuild(dir, true, []string{"files: others"}, nil)
 	if err != nil || filepath.Base(path) != runlog.NewReportFile {
 		t.Fatal(path, err)
 	}
@@ -215,7 +215,7 @@ func TestWrite(t *testing.T) {
 	if again, err = os.ReadFile(filepath.Join(dir, runlog.ReportFile)); err != nil || !bytes.Equal(first, again) {
 		t.Errorf("the report of the run was changed, %v", err)
 	}
-	if err := Write(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is not a run directory") {
+	if err := Write(t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "is not a run directory") {
 		t.Errorf("err = %v", err)
 	}
 }

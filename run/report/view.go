@@ -55,6 +55,8 @@ type view struct {
 	Lost             int    // batches charged whose answers are not in the log
 	Center           string // the part of the budget that the mean row took; "": it was not asked
 
+	Life *life // nil: no ledger was at hand
+
 	Spent, Rates, Norms template.HTML
 	Scores              []fact
 	Confusion           *confusion
@@ -289,6 +291,26 @@ var fieldNames = map[string]string{
 	"clip":       "clip norm of a record's gradient",
 	"batch":      "batch size, of Poisson batches the expected one (0: all records)",
 	"sampling":   "how a batch is drawn",
+
+	"classes":          "classes of the label (0: it is a number)",
+	"presence":         "Poisson batches are charged by what presence and replacement move",
+	"bytes":            "rows are bytes of images",
+	"centered":         "rows can be taken less their noisy mean",
+	"l1_bound":         "bound on the sum of absolute values of an encoded row",
+	"hess_lipschitz":   "bound on the Hessian's Lipschitz constant",
+	"curved":           "Hessians can be asked for",
+	"bounded":          "a record's loss bounds its gradient",
+	"layers":           "layers that can be clipped by themselves",
+	"image":            "rows, columns and channels of an image",
+	"start_loss":       "loss of a record where all parameters are 0",
+	"intercept":        "parameters of a class, the last an intercept (0: there is none)",
+	"initial":          "random initial parameters: counts and bounds",
+	"hess_clip":        "clip norm of a record's Hessian",
+	"noise_multiplier": "noise multiplier",
+	"center_noise":     "noise multiplier of the mean row",
+	"late_noise":       "noise multiplier of the second stage",
+	"noisy_norm":       "Armijo's condition takes the norm of the noisy gradient",
+	"mu":               "strong convexity that momentum and steps assume",
 }
 
 func valueWords(raw json.RawMessage) string {

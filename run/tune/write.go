@@ -11,6 +11,7 @@ import (
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -18,7 +19,7 @@ import (
 const ResultFile = runlog.SearchFile
 
 // RunIn runs the search and leaves its run directory, which is new or empty, with its report.
-func (p *Plan) RunIn(ctx context.Context, dir, version string, report func(dir string) error, notice func(string)) (*Result, error) {
+func (p *Plan) RunIn(ctx context.Context, dir, version string, report func(dir string, life *ledger.History) error, notice func(string)) (*Result, error) {
 	_, missing := os.Stat(dir)
 	if err := writable(dir); err != nil { // before anything is spent
 		return nil, &run.InputError{Err: fmt.Errorf("--out: %s: found a path where no directory with files can be made; allowed is a new or an empty directory", dir)}
@@ -37,7 +38,8 @@ func (p *Plan) RunIn(ctx context.Context, dir, version string, report func(dir s
 	if err := r.Write(dir, version); err != nil {
 		return nil, err
 	}
-	return r, errors.Join(report(dir), r.writeSeal(dir), r.backdate(dir))
+	// The report says nothing of the ledger: its entries since the search began would show how long the search took (R21).
+	return r, errors.Join(report(dir, nil), r.writeSeal(dir), r.backdate(dir))
 }
 
 // writeSeal writes the HMAC of the final files under the ledger's key. An entry in the ledger would show

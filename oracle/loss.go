@@ -14,6 +14,9 @@ import (
 type Loss struct {
 	Bound float64 // c, of one record's loss; 0: none, lab only
 	Noise mech.Additive
+	// Wrong asks for the 0-1 loss of a model with one margin for two classes: 1 where the class is not the margin's, with
+	// c = 1. It is asked with the parameters and one number more, which is added to every margin.
+	Wrong bool
 }
 
 // Event is the event of the noise.
@@ -23,6 +26,9 @@ func (q Loss) Event() privacy.Event { return q.Noise.Event() }
 func (q Loss) Validate() error {
 	if q.Noise == nil {
 		return errors.New("oracle: a query of the loss needs a noise")
+	}
+	if q.Wrong && q.Bound != 1 {
+		return fmt.Errorf("oracle: a 0-1 loss is bounded by 1; found the bound %v", q.Bound)
 	}
 	if _, off := q.Noise.(mech.None); off && q.Bound == 0 {
 		return nil

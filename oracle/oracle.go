@@ -121,7 +121,7 @@ type Batch interface {
 	Select(q Select, among Candidates) (int, error)
 	// Mean answers a charged Mean: the noisy sum of the rows, divided by the sampler's public size.
 	Mean(q Mean) ([]float64, error)
-	// Loss answers a charged Loss at the parameters w.
+	// Loss answers a charged Loss at the parameters w. Where q.Wrong, the number that is added to margins follows them in w.
 	Loss(q Loss, w []float64) (float64, error)
 	// Minimize answers a charged Minimize: noisy parameters.
 	Minimize(q Minimize) ([]float64, error)

@@ -206,7 +206,7 @@ func (o *Oracle) Loss(q oracle.Loss, w []float64) (float64, error) {
 	if err := o.take(q); err != nil {
 		return 0, err
 	}
-	l := o.Problem.Value(w) + o.noise()
+	l := o.Problem.Value(w[:o.Facts.Dim]) + o.noise() // behind them may be an offset
 	o.release([]float64{l})
 	return l, nil
 }

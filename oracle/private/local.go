@@ -120,6 +120,7 @@ type worker struct {
 	at      int     // number of the tile's first row in the sample
 	fall    []int64 // of a tally: the sums so far, in its unit
 	losses  [][]float64
+	classes []float64 // probabilities of two classes
 	hess    hessSum
 	falls   model.Falls
 	stage   data.Block  // rows of a list, one after the other
@@ -243,14 +244,27 @@ func (s *Local) Sum(_ context.Context, q *Sum) (err error) {
 		err = s.clippedOf(q)
 	case Hessians:
 		s.counts = s.hessian(&curvature{w: q.W, clip: q.Clip, unit: q.Unit}, s.listed, s.whole)
-	default:
-		sums := s.added(q)
-		s.counts = make([]int64, len(sums))
-		for k, sum := range sums {
-			s.counts[k] = sum.count
+	case Wrong:
+		if !twoClasses(s.model) {
+			return fmt.Errorf("found 0-1 losses of the model %s", s.model.Name())
 		}
+		with, err := model.WithOffset(s.model, q.Offset)
+		if err != nil {
+			return err
+		}
+		s.count(s.tallied(&losses{w: q.W, bound: q.Bound, unit: q.Unit, wrong: with}, q.Len(), q.Unit, s.listed, s.whole))
+	default:
+		s.count(s.added(q))
 	}
 	return err
+}
+
+// count keeps sums of figures of rows for Take.
+func (s *Local) count(sums []decrease) {
+	s.counts = make([]int64, len(sums))
+	for k, sum := range sums {
+		s.counts[k] = sum.count
+	}
 }
 
 // clippedOf adds up gradients, which Take hands out.

@@ -2,16 +2,21 @@ package private
 
 import (
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 )
 
 // Loss answers a charged loss query. The line where private becomes public is the call of Add.
 func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 	o := b.o
-	if err := b.takeAt(q, w); err != nil {
+	s := Sum{Of: Losses, Unit: unitFor(q.Bound), Bound: q.Bound, W: w}
+	if last := len(w) - 1; q.Wrong && last >= 0 {
+		s.Of, s.W, s.Offset = Wrong, w[:last], w[last]
+	}
+	if err := b.takeAt(q, s.W); err != nil {
 		return 0, err
 	}
-	sums, err := b.sums(Sum{Of: Losses, Unit: unitFor(q.Bound), Bound: q.Bound, W: w})
+	sums, err := b.sums(s)
 	if err != nil {
 		return 0, err
 	}
@@ -34,13 +39,19 @@ func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 // losses sums the losses at w, each clipped to [0, bound].
 type losses struct {
 	w           []float64
-	bound, unit float64 // bound 0: nothing is clipped, lab only
+	bound, unit float64     // bound 0: nothing is clipped, lab only
+	wrong       model.Model // whose 0-1 losses are summed instead; nil: losses
 }
 
 func (t *losses) add(u *worker, v data.View) {
 	u.losses = grown(u.losses, 1, u.s.tile)
 	l := u.losses[0][:v.Len()]
-	u.s.model.Eval(t.w, v, &u.ws).Loss(l)
+	if t.wrong != nil {
+		u.classes = grow(u.classes, 2*v.Len())
+		zeroOne(l, u.classes, t.wrong, t.w, v, &u.ws)
+	} else {
+		u.s.model.Eval(t.w, v, &u.ws).Loss(l)
+	}
 	dropped(l, v)
 	parts := u.sharesOf(v)
 	if t.bound == 0 {
@@ -55,5 +66,22 @@ func (t *losses) add(u *worker, v data.View) {
 	most := int64(t.bound * scale)
 	for i, x := range l {
 		u.fall[0] += shared(max(0, clipped(x, scale, most)), parts, i)
+	}
+}
+
+// twoClasses says whether a model has two classes by one margin, of which 0-1 losses are counted.
+func twoClasses(m model.Model) bool { return m.Facts().OneMargin && m.Outputs() == 2 }
+
+// zeroOne sets l_i to 1 where the class of row i is not the likelier one of m at w, otherwise to 0. likely has room for both.
+func zeroOne(l, likely []float64, m model.Model, w []float64, v data.View, ws *model.Workspace) {
+	m.Predict(likely, w, v, ws)
+	for i := range l {
+		class := float32(0)
+		if likely[2*i+1] > likely[2*i] {
+			class = 1
+		}
+		if l[i] = 1; v.Y[v.Row(i)] == class {
+			l[i] = 0
+		}
 	}
 }

@@ -360,6 +360,9 @@ func (o *Oracle) fits(query oracle.Query, both bool) error {
 			err = q.Noise.Check(r.grid, r.sens)
 		}
 	case oracle.Loss:
+		if q.Wrong && !twoClasses(o.cfg.Model) {
+			return fmt.Errorf("private: 0-1 losses are of two classes by one margin, which the model %s does not have", name)
+		}
 		if q.Bound == 0 {
 			return nil
 		}

@@ -63,6 +63,7 @@ const (
 	Decreases Kind = "decreases" // of the loss from W to W + step·Along, for each step, within ±Bound
 	Neighbors Kind = "neighbors" // decreases from W by one parameter up (2j) or down (2j + 1) by Step
 	Losses    Kind = "losses"    // at W, within [0, Bound]
+	Wrong     Kind = "wrong"     // 0-1 losses at W, with Offset added to every margin
 	Rows      Kind = "rows"      // clipped encoded rows
 	Classes   Kind = "classes"   // records of each class
 )
@@ -77,6 +78,7 @@ type Sum struct {
 	Center       []float64           // of gradients: a point that is taken from every row; nil: none
 	Augmentation oracle.Augmentation // of gradients
 	Bound        float64             // of losses and decreases
+	Offset       float64             // of 0-1 losses
 	W            []float64           // of rows: any, one number for each feature
 	Along        []float64
 	Steps        []float64
@@ -113,6 +115,8 @@ func (s *Sum) check(c *scale, facts oracle.Public) error {
 		return fmt.Errorf("found %d classes; the table has %d", s.Classes, facts.Classes)
 	case (s.Of == Gradients || s.Of == Rows || s.Of == Hessians) && s.Clip == nil:
 		return fmt.Errorf("found %s without a clip rule", s.Of)
+	case s.Of == Wrong && s.Bound != 1:
+		return fmt.Errorf("found 0-1 losses with the bound %v", s.Bound)
 	case (s.Of == Rows || s.Center != nil) && !facts.Centered:
 		return fmt.Errorf("found %s, or a center, of a run whose rows are not centered", s.Of)
 	}

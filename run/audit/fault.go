@@ -212,7 +212,9 @@ func doubled(q oracle.Query) oracle.Query {
 		q.Clip *= 2
 		return q
 	case oracle.Loss:
-		q.Bound *= 2
+		if !q.Wrong {
+			q.Bound *= 2
+		}
 		return q
 	case oracle.Hess:
 		q.Clip *= 2

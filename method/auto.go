@@ -40,10 +40,16 @@ type Auto struct {
 	Momentum float64  `yaml:"momentum" json:"momentum" doc:"momentum β (default: from the length of the run, at most 1−10/T; 1−3/T for pure ε)"`
 	Center   string   `yaml:"center" json:"center,omitempty" doc:"what rows are taken relative to: mean (their noisy mean, which takes a tenth of the budget; allowed for models with one margin, Gaussian noise and batches of all rows) or none (default: mean for two classes where the noise in the mean is short, otherwise none)"`
 	Gradient Gradient `clip:"clip norm C of one record's gradient, in the L1 norm if δ is 0, otherwise in the L2 norm (default: 0.1 to 0.5 of the loss's Lipschitz bound, smaller with more noise; 1/√2 of that for more than two classes; a fifth of that, of R × the width of the label's bounds, for the squared loss)" batch:"rows of a step, drawn without replacement under replace-one, each independently under add-or-remove; 0 means all rows in every step (default: all)" noise_multiplier:"scale of Laplace noise, or standard deviation of Gaussian noise, over the sensitivity of the sum (default: the smallest that the budget allows)"`
+	Fallback string   `yaml:"fallback" json:"fallback,omitempty" doc:"what stands in for a model that gets more rows wrong than it: class (the more frequent class; noisy counts of wrong answers, which take a twentieth of the budget, decide at the end of the run; allowed where center is, for two classes) or none (default: class where the noise in a margin is large and that of the counts small, otherwise none)"`
 	// RawMargins leaves the margins of the model as they are; without it they have a MarginFactor.
 	RawMargins bool `yaml:"raw_margins" json:"raw_margins,omitempty" doc:"whether predictions leave out the factor on margins that corrects for clipping and noise; logistic regression alone has one (default: false)"`
 
-	CenterNoise float64 `yaml:"-" json:"center_noise,omitempty"` // noise multiplier of the mean row
+	CenterNoise   float64 `yaml:"-" json:"center_noise,omitempty"`   // noise multiplier of the mean row
+	FallbackNoise float64 `yaml:"-" json:"fallback_noise,omitempty"` // noise multiplier of a count of wrong answers
+	// Where the noise in a margin is loud, what it is, and the ε and the number of features with which it would not be; 0: none.
+	MarginNoise   float64 `yaml:"-" json:"margin_noise,omitempty"`
+	QuietEpsilon  float64 `yaml:"-" json:"quiet_epsilon,omitempty"`
+	QuietFeatures int     `yaml:"-" json:"quiet_features,omitempty"`
 	// Rate and Clip, which were chosen for rows of the bound's norm, become those of rows less the mean, which are shorter.
 	Shorter bool `yaml:"-" json:"shorter,omitempty"`
 }
@@ -60,7 +66,7 @@ const (
 	autoQuadClip  = 0.2  // of these shares, × R × the width of the label's bounds
 	autoRate      = 3.0  // × 1/L; heavy ball is stable below 2(1+β)/L
 	autoKinked    = 0.25 // L/R² that is counted on where the loss has kinks
-	autoCenter    = 0.35 // rows are centered where the noise in their mean has at most this length, over the bound on a row
+	autoCenter    = 0.6  // rows are centered where the noise in their mean has at most this length, over the bound on a row
 	autoL1Spread  = 10.0 // rows held to R₁ in L1 are taken to have ‖x‖₂² = R₁²/10
 
 	autoMemory   = 10.0 // the run is at least this many times the memory 1/(1−β)
@@ -79,18 +85,20 @@ const (
 // An autoChoice is a choice and what it rests on.
 type autoChoice struct {
 	Auto
-	given  Auto
-	nu     float64 // ν
-	wide   float64 // the unit of clip norms: 1, or for pure ε the bound on a row's L1 norm over R
-	dim    float64 // d: parameters of one class
-	row    float64 // R: the norm that rows are taken to have
-	smooth float64 // L
-	calm   float64 // of it: the curvature while all classes are about equally likely
-	whole  float64 // a clip norm that clips nothing
-	part   float64 // of it: what the shares are of
-	most   float64 // κ, in the units of a prediction
-	time   float64 // τ
-	long   float64 // length of the noise in the mean row, over the bound on a row; 0: rows cannot be centered
+	given    Auto
+	nu       float64 // ν
+	wide     float64 // the unit of clip norms: 1, or for pure ε the bound on a row's L1 norm over R
+	dim      float64 // d: parameters of one class
+	row      float64 // R: the norm that rows are taken to have
+	smooth   float64 // L
+	calm     float64 // of it: the curvature while all classes are about equally likely
+	whole    float64 // a clip norm that clips nothing
+	part     float64 // of it: what the shares are of
+	most     float64 // κ, in the units of a prediction
+	time     float64 // τ
+	expected float64 // noise in a margin; 0: not computed
+	counts   float64 // deviation of the difference of two counts of wrong answers, over the rows; 0: they are not counted
+	long     float64 // length of the noise in the mean row, over the bound on a row; 0: rows cannot be centered
 }
 
 // Configure chooses what is zero.
@@ -126,6 +134,9 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 	if err := c.checkCenter(pub); err != nil {
 		return nil, err
 	}
+	if err := c.checkFallback(pub); err != nil {
+		return nil, err
+	}
 	if m.Gradient.Off {
 		c.time = math.Inf(1)
 		c.walk(pub)
@@ -136,11 +147,17 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 		return nil, err
 	}
 	if !m.Gradient.Laplace {
-		if err := c.setCenter(pub, one); err != nil {
+		delta, err := clip.Sensitivity(1, pub.Adjacency)
+		if err != nil {
 			return nil, err
 		}
-		if c.Center == CenterMean {
-			one /= math.Sqrt(1 - centerShare) // what is left of the budget
+		c.setCenter(pub, one, delta)
+		if err := c.foresee(pub, obj, terms, one); err != nil {
+			return nil, err
+		}
+		c.setFallback(pub, one, delta)
+		if left := c.left(); left < 1 {
+			one /= math.Sqrt(left)
 		}
 		c.weigh(one)
 		c.walk(pub)
@@ -163,6 +180,18 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 		return with.plan(pub)
 	})
 	return c, err
+}
+
+// left is what the gradients have of the budget.
+func (c *autoChoice) left() float64 {
+	left := 1.0
+	if c.Center == CenterMean {
+		left -= centerShare
+	}
+	if c.Fallback == FallbackClass {
+		left -= fallbackShare
+	}
+	return left
 }
 
 // facts are what the rule knows of the table and the loss.
@@ -257,18 +286,26 @@ func (m Auto) p1() P1 {
 	return P1{Steps: m.Steps, Rate: m.Rate, Gradient: m.Gradient}
 }
 
-// plan is one noisy gradient a step, after the mean row where rows are centered.
+// plan is one noisy gradient a step, after the mean row where rows are centered, and before the counts of a fallback.
 func (m Auto) plan(pub oracle.Public) privacy.Event {
-	if m.Center != CenterMean {
+	if m.Center != CenterMean && m.Fallback != FallbackClass {
 		return m.p1().plan(pub)
 	}
-	return privacy.Composed{centerCost(pub, m.CenterNoise), m.p1().plan(pub)}
+	var p privacy.Composed
+	if m.Center == CenterMean {
+		p = append(p, centerCost(pub, m.CenterNoise))
+	}
+	p = append(p, m.p1().plan(pub))
+	if m.Fallback == FallbackClass {
+		p = append(p, countCost(pub, m.FallbackNoise))
+	}
+	return p
 }
 
 // Plan is the most that Auto may ask.
 func (m Auto) Plan(pub oracle.Public) (privacy.Event, error) { return valid(m.plan(pub)) }
 
-// Run is the heavy ball, after the mean row where rows are centered.
+// Run is the heavy ball, after the mean row where rows are centered, and before the counts of a fallback.
 func (m Auto) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
 	return Loop(func(yield func(Step) bool) (Step, error) {
 		pub := o.Public()
@@ -280,6 +317,18 @@ func (m Auto) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2
 			}
 			m, _ = m.around(pub, obj, center)
 		}
-		return m.p1().ball(ctx, o, obj, m.Momentum, center, yield)
+		if m.Fallback != FallbackClass {
+			return m.p1().ball(ctx, o, obj, m.Momentum, center, yield)
+		}
+		output, goes := TailAverage.Averager(m.Steps, pub.Dim), true
+		st, err := m.p1().ball(ctx, o, obj, m.Momentum, center, func(st Step) bool {
+			output.Add(st)
+			goes = yield(st)
+			return goes
+		})
+		if err != nil || !goes {
+			return st, err
+		}
+		return m.orClass(ctx, o, output.W(), st)
 	})
 }

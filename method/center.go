@@ -9,7 +9,6 @@ import (
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/sample"
 )
@@ -105,24 +104,19 @@ func (c *autoChoice) centerable(pub oracle.Public) bool {
 }
 
 // setCenter chooses where the field is free: rows are centered where the noise in their mean is short beside a row,
-// so that the point that is taken from all of them is near their mean. one is the noise of a mean gradient of clip norm 1 that takes the whole
-// budget.
-func (c *autoChoice) setCenter(pub oracle.Public, one float64) error {
+// so that the point that is taken from all of them is near their mean. one is the noise of a mean gradient of clip norm 1 that takes
+// the whole budget, delta the sensitivity of its sum.
+func (c *autoChoice) setCenter(pub oracle.Public, one, delta float64) {
 	if !c.centerable(pub) {
-		return nil
+		return
 	}
 	noise := one / math.Sqrt(centerShare)
 	c.long = noise * math.Sqrt(float64(pub.Dim)) // over the bound on a row
-	if c.Center == "" {
-		if pub.Classes == 2 && c.given.Gradient.Noise == 0 && c.long <= autoCenter {
-			c.Center = CenterMean
-		}
+	if c.Center == "" && pub.Classes == 2 && c.given.Gradient.Noise == 0 && c.long <= autoCenter {
+		c.Center = CenterMean
 	}
 	if c.Center == CenterMean {
 		c.Shorter = c.given.Rate == 0 && c.given.Gradient.Clip == 0
-		delta, err := clip.Sensitivity(1, pub.Adjacency)
 		c.CenterNoise = noise * float64(pub.Rows) / delta
-		return err
 	}
-	return nil
 }

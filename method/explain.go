@@ -43,7 +43,7 @@ func Explain(m Method, pub oracle.Public, obj Objective, terms Terms) (*Explanat
 			continue
 		}
 		r := Reason{Field: name, Value: shown(after.FieldByIndex(f.index)), Why: why[name]}
-		if name == "center" && r.Value == "" {
+		if (name == "center" || name == "fallback") && r.Value == "" {
 			r.Value = CenterNone
 		}
 		switch r.Given = !before.FieldByIndex(f.index).IsZero(); {
@@ -71,6 +71,7 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 		rests = []string{"there is no noise, so the run has the maximum length and clips nothing"}
 		why["clip"] = "without noise nothing is clipped"
 		why["center"] = "without noise nothing is gained"
+		why["fallback"] = "without noise nothing is charged"
 		why["noise_multiplier"] = "no noise (lab)"
 	} else {
 		law := "Gaussian noise, since the budget has a δ"
@@ -78,8 +79,8 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 			law = "Laplace noise, since δ is 0"
 		}
 		whole := "the whole"
-		if c.Center == CenterMean {
-			whole = fmt.Sprintf("%g of the", 1-centerShare)
+		if left := c.left(); left < 1 {
+			whole = fmt.Sprintf("%.3g of the", left)
 		}
 		rests = []string{
 			fmt.Sprintf("%s; %d rows, d = %d, rows of norm up to %.4g", law, pub.Rows, pub.Dim, c.row),
@@ -95,6 +96,16 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 		if c.long > 0 {
 			rests = append(rests, fmt.Sprintf("center: the mean row, released with %g of the budget, would have noise of length %.3g, over the bound on a row", centerShare, c.long))
 			why["center"] = fmt.Sprintf("rows less their noisy mean, if its noise is at most %g of the bound on a row long; %g of the budget pays for it; rate and clip then follow the shorter rows", autoCenter, centerShare)
+		}
+	}
+	if pub.OneMargin && pub.Classes == 2 && c.expected > 0 {
+		rests = append(rests, fmt.Sprintf("expected: noise of %.2g in the margin of a row of norm R (one standard deviation, for rows that spread evenly over all directions); above %g it is large beside margins", c.expected, outlookLoud))
+	}
+	if why["fallback"] == "" {
+		why["fallback"] = "wrong answers cannot be counted here: that is for two classes by one margin over rows of numbers, with Gaussian noise, without batch and without class weights"
+		if c.counts > 0 {
+			rests = append(rests, fmt.Sprintf("fallback: two counts of wrong answers, released with %g of the budget, would have a difference with noise of %.3g of the rows", fallbackShare, c.counts))
+			why["fallback"] = fmt.Sprintf("the more frequent class, if counts at the end show that it gets fewer rows wrong; asked if the noise in a margin is at least %g and that of the difference at most %g of the rows; %g of the budget pays for it", fallbackNoise, fallbackLoud, fallbackShare)
 		}
 	}
 	rests = append(rests, "this read no record and charged nothing")

@@ -37,6 +37,7 @@ type MarginFactor struct {
 	reg              []float64 // the regularizer's gradient
 	force, square    float64   // sums of g_t·w_t and ‖w_t‖² over the last half
 	n                int       // of so many terms
+	lean             *Step     // the last step, where it leans
 }
 
 // The public laws, measured on tables (docs/measurements/methods.md): of ln a and ln τ normal with these
@@ -63,6 +64,9 @@ func (m Auto) MarginFactor(pub oracle.Public, obj Objective) *MarginFactor {
 
 // Add takes the next step. The gradient that it followed is in the iterates.
 func (f *MarginFactor) Add(st Step) {
+	if st.Lean != 0 {
+		f.lean = &st
+	}
 	if st.T != f.steps+1 {
 		return
 	}
@@ -95,6 +99,9 @@ func (f *MarginFactor) Of(w []float64) float64 {
 	size := floats.Dot(w, w)
 	if f.steps < f.auto.Steps || size == 0 {
 		return 0
+	}
+	if f.lean != nil { // an average row has the share of the class as its probability
+		return math.Min(1, math.Log(f.lean.Share/(1-f.lean.Share))/math.Abs(f.lean.Lean*math.Sqrt(size)))
 	}
 	c, noise := f.auto.Gradient.Clip/(f.auto.facts(f.pub, f.obj).row*math.Sqrt(f.part)), math.Sqrt(f.auto.Gradient.Variance(f.pub))
 	half := math.Min(c, 0.5)
@@ -156,6 +163,11 @@ func expectedFactor(c, median float64, force, pull observed) float64 {
 //
 // so that ξ_t moves w_{t+k} by u_k·ξ_t, where u_0 = 0, u_1 = −η and u_{k+1} = u_k − ηλu_k + β(u_k − u_{k−1}).
 func (m Auto) NoiseVariance(pub oracle.Public, curvature float64) float64 {
+	return m.Gradient.Variance(pub) * m.response(curvature)
+}
+
+// response is NoiseVariance where the noise of a step has variance 1.
+func (m Auto) response(curvature float64) float64 {
 	sums := make([]float64, m.Steps+1) // of u_1 … u_k
 	before, u := 0.0, -m.Rate
 	for k := 1; k <= m.Steps; k++ {
@@ -169,7 +181,7 @@ func (m Auto) NoiseVariance(pub oracle.Public, curvature float64) float64 {
 		square += moved * moved
 	}
 	count := float64(m.Steps - first + 1)
-	return m.Gradient.Variance(pub) * square / (count * count)
+	return square / (count * count)
 }
 
 // ParameterNoise is at most the standard deviation of the known noise in each parameter of a finished run's tail average, and in

@@ -121,13 +121,19 @@ type Step struct {
 	Status   Status
 	Claim    *secondorder.Claim // of a converged run that proves something of W
 	Center   []float64          // W is of rows less this released point, the intercept apart; nil: of rows as they are
+	// Lean, where it is not 0, times ‖W‖ is what margins get in addition, so that each has its sign: the step's model is one
+	// class, whose share of the rows is about Share, in the order of W's margins.
+	Lean, Share float64
 	// Of a Checkpointer, the vectors of its Checkpoint; they belong to the method, as W does.
 	Kept [][]float64
 }
 
-// Offset is what a margin of W over rows as they are lacks to that over rows less the center.
+// Offset is what a margin of W over rows as they are lacks to that over rows less the center, and to a leaning step's.
 func (st Step) Offset(w []float64) float64 {
 	offset := 0.0
+	if st.Lean != 0 {
+		offset = st.Lean * norm2(w)
+	}
 	for j, m := range st.Center {
 		offset -= w[j] * m
 	}

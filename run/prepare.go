@@ -126,7 +126,10 @@ func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
 			return nil, &InputError{spec.Place("privacy.accountant"), err}
 		}
 	}
-	if j.Method, err = spec.Method.Configure(j.Facts, j.Objective, spec.terms(j.Accountant)); err != nil {
+	if err := j.keepThreshold(); err != nil {
+		return nil, err
+	}
+	if j.Method, err = j.Spec.Method.Configure(j.Facts, j.Objective, spec.terms(j.Accountant)); err != nil {
 		field, _, _ := strings.Cut(err.Error(), ":")
 		if strings.HasPrefix(field, "privacy.") || strings.HasPrefix(field, "model.") {
 			return nil, &InputError{spec.Place(field), err}
@@ -142,6 +145,23 @@ func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
 	}
 	j.Warnings = j.cautions()
 	return j, nil
+}
+
+// keepThreshold turns the fallback of auto off beside a threshold, which looks for a rare class.
+func (j *Job) keepThreshold() error {
+	auto, ok := j.Spec.Method.(method.Auto)
+	if !ok || len(j.Spec.Model.Threshold) == 0 {
+		return nil
+	}
+	switch auto.Fallback {
+	case method.FallbackClass:
+		return inputError(j.Spec.Place("method.fallback"), "method.fallback: found %s beside model.threshold; allowed is %s", method.FallbackClass, method.FallbackNone)
+	case "":
+		with := *j.Spec
+		auto.Fallback = method.FallbackNone
+		with.Method, j.Spec = auto, &with
+	}
+	return nil
 }
 
 // terms are the privacy terms of the spec.

@@ -148,6 +148,7 @@ func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked io
 	}
 	w := walk.fold.W()
 	s.margins = walk.margins()
+	s.Result().Fallback = walk.fallback()
 	_, err := s.Finish(ctx, w, steps, outcome, seconds)
 	return err
 }

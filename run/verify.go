@@ -280,6 +280,7 @@ func (v *Verification) replay(ctx context.Context) error {
 	kept := v.Record.Released
 	w := walk.fold.W()
 	margins := walk.margins()
+	again.class = walk.fallback()
 	if oldest != nil {
 		kept -= oldest.Released
 	}

@@ -199,6 +199,7 @@ func nearGDP(again, was account.GaussianBound) bool {
 type ran struct {
 	steps   int
 	outcome string
+	class   string // Result.Fallback
 	claim   *secondorder.Claim
 }
 
@@ -220,7 +221,7 @@ func (v *Verification) wrote(r ran) error {
 	}
 	if v.Info.Result != nil {
 		charged := v.Record.Charged()
-		want.Result = &runlog.Result{Steps: r.steps, Charged: charged, Outcome: r.outcome}
+		want.Result = &runlog.Result{Steps: r.steps, Charged: charged, Outcome: r.outcome, Fallback: r.class}
 		givenResult(want.Result, v.Info)
 		if v.Job.Owner == nil {
 			want.Result.Owners, want.Result.SampleBound = 0, numerics(v.Job, charged)

@@ -75,6 +75,18 @@ func (m margins) describe(f *model.File) {
 	f.MarginFactor, f.Offset, f.Noise = m.factor, m.offset, m.noise
 }
 
+// fallback names the class that the output predicts for every row; "": it tells rows apart.
+func (w *walk) fallback() string {
+	classes := w.job.Schema.ClassNames()
+	switch lean := w.last.Lean; {
+	case lean > 0:
+		return classes[1]
+	case lean < 0:
+		return classes[0]
+	}
+	return ""
+}
+
 // walkFrom returns a walk from a state of a run log; nil is the beginning.
 func (j *Job) walkFrom(rec *runlog.Record, at *runlog.State) (*walk, error) {
 	if at == nil {

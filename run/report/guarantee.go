@@ -59,6 +59,9 @@ func (v *view) guarantee(info *runlog.Info, rec *runlog.Record) error {
 	}
 	if info.Result != nil {
 		v.Terms = append(v.Terms, fact{"steps taken", integer(info.Result.Steps)}, fact{"outcome", info.Result.Outcome})
+		if class := info.Result.Fallback; class != "" {
+			v.Terms = append(v.Terms, fact{"fallback", fmt.Sprintf("the model predicts %q for every row: by noisy counts it got more rows wrong than that class does", class)})
+		}
 		if info.Result.Claim != nil {
 			v.Terms = append(v.Terms, fact{"point reached", info.Result.Claim.String()})
 		}

@@ -72,6 +72,9 @@ func WriteSummary(w io.Writer, i *runlog.Info, dir string) {
 	if i.Result.Outcome != "done" {
 		fmt.Fprintf(w, "Ended      %s\n", i.Result.Outcome)
 	}
+	if class := i.Result.Fallback; class != "" {
+		fmt.Fprintf(w, "Fallback   the model predicts %q for every row: by noisy counts it got more rows wrong than that class does\n", class)
+	}
 	if i.Result.Claim != nil {
 		fmt.Fprintf(w, "Reached    %v\n", i.Result.Claim)
 	}

@@ -130,7 +130,8 @@ type Result struct {
 	Steps        int            `json:"steps"`
 	Charged      int            `json:"charged"` // batches that were charged
 	Outcome      string         `json:"outcome"`
-	Owners       int            `json:"owners,omitempty"` // of an owner's run: the model is the mean of so many owners' parameters
+	Fallback     string         `json:"fallback,omitempty"` // the class that the model predicts for every row, where a charged count chose it
+	Owners       int            `json:"owners,omitempty"`   // of an owner's run: the model is the mean of so many owners' parameters
 	TrainSeconds float64        `json:"train_seconds"`
 	Claim        *Claim         `json:"claim,omitempty"`          // of a converged run: what it says of its model
 	Test         *Scores        `json:"test,omitempty"`           // not private

@@ -1,0 +1,150 @@
+package method_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/method/methodtest"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+)
+
+// wide are the facts of a table of two classes with unit rows, for which noise is large.
+func wide(rows, dim int) oracle.Public {
+	return oracle.Public{Dim: dim, Rows: rows, Classes: 2, Adjacency: privacy.AddRemove, NormBound: 1, Lipschitz: 1, Smooth: 0.25,
+		StartLoss: oracle.Bound(math.Ln2), Intercept: dim, OneMargin: true, Centered: true}
+}
+
+func autoAt(t *testing.T, m method.Auto, pub oracle.Public, epsilon float64) method.Auto {
+	t.Helper()
+	fitted, err := m.Configure(pub, method.Objective{}, method.Terms{Budget: privacy.Budget{Epsilon: epsilon, Delta: 1e-5, Adjacency: pub.Adjacency}, Accountant: account.Best{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fitted.(method.Auto)
+}
+
+// TestFallbackRule: counts are planned where noise in a margin is large and they decide, with a twentieth of the budget, as far as
+// Gaussian noise adds up.
+func TestFallbackRule(t *testing.T) {
+	for _, c := range []struct {
+		m       method.Auto
+		rows    int
+		dim     int
+		epsilon float64
+		want    string
+	}{
+		{method.Auto{}, 4000, 1001, 0.1, method.FallbackClass},
+		{method.Auto{}, 4000, 1001, 1, method.FallbackClass},
+		{method.Auto{}, 300, 11, 0.1, ""},  // the counts' noise would be most of the rows
+		{method.Auto{}, 30000, 100, 1, ""}, // there is little noise in a margin
+		{method.Auto{Fallback: method.FallbackNone}, 4000, 1001, 0.1, method.FallbackNone},
+		{method.Auto{Fallback: method.FallbackClass}, 300, 11, 0.1, method.FallbackClass},
+		{method.Auto{Gradient: method.Gradient{Noise: 900}}, 4000, 1001, 0.1, ""},
+	} {
+		m := autoAt(t, c.m, wide(c.rows, c.dim), c.epsilon)
+		if m.Fallback != c.want || (m.FallbackNoise > 0) != (c.want == method.FallbackClass) {
+			t.Errorf("%d rows, %d features, ε = %v: %+v; want the fallback %q", c.rows, c.dim, c.epsilon, m, c.want)
+		}
+		if m.FallbackNoise == 0 {
+			continue
+		}
+		counts, all := 2/(m.FallbackNoise*m.FallbackNoise), float64(m.Steps)/(m.Gradient.Noise*m.Gradient.Noise)
+		if m.CenterNoise > 0 {
+			all += 1 / (m.CenterNoise * m.CenterNoise)
+		}
+		if share := counts / (counts + all); math.Abs(share-0.05) > 1e-3 {
+			t.Errorf("%d rows: the counts take %v of the budget", c.rows, share)
+		}
+	}
+	weighted := wide(4000, 1001)
+	weighted.StartLoss = 0
+	if m := autoAt(t, method.Auto{}, weighted, 0.1); m.Fallback != "" {
+		t.Errorf("with class weights: %+v", m)
+	}
+	alone := wide(4000, 1001)
+	alone.Centered = false
+	for want, m := range map[string]method.Auto{"fallback: found \"mean\"": {Fallback: "mean"}, "fallback: found class": {Fallback: method.FallbackClass}} {
+		if _, err := m.Configure(alone, method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%+v: %v, want %s …", m, err, want)
+		}
+	}
+}
+
+// TestFallbackStep: the last step leans to the class that gets fewer rows wrong, and only then; no margin of a leaning model has the
+// other sign, and their order stays.
+func TestFallbackStep(t *testing.T) {
+	for _, c := range []struct {
+		model, one float64 // shares that they get wrong
+		pull       float64 // the length of w
+		lean       float64
+	}{{0.5, 0.2, 2, 1}, {0.5, 0.8, 0.1, -1}, {0.2, 0.3, 1, 0}, {0.2, 0.8, 1, 0}, {0.31, 0.3, 1, 0}} {
+		o := methodtest.NewOracle(methodtest.Problem{Dim: 3, Smooth: 0.25, Grad: func(dst, w []float64) {
+			for j := range w {
+				dst[j] = 0.25*w[j] - c.pull
+			}
+		}, Value: func(w []float64) float64 {
+			if w[0] == 0 {
+				return c.one
+			}
+			return c.model
+		}}, 0)
+		m := method.Auto{Steps: 5, Rate: 1, Fallback: method.FallbackClass, FallbackNoise: 20, Gradient: method.Gradient{Clip: 1, Noise: 1}}
+		var last method.Step
+		w := output(t, m, o, method.Objective{}, func(st method.Step) { last = st })
+		if last.Status != method.Done || last.Lean*c.lean < 0 || (last.Lean != 0) != (c.lean != 0) {
+			t.Fatalf("%+v: ends with %+v", c, last)
+		}
+		if c.lean == 0 {
+			continue
+		}
+		if want := 1 - min(c.one, 1-c.one); last.Share != want {
+			t.Errorf("%+v: the class has a share of %v, want %v", c, last.Share, want)
+		}
+		norm := 0.0
+		for _, v := range w {
+			norm += v * v
+		}
+		if least := math.Abs(last.Offset(w)) - math.Sqrt(norm); !(least > 0) || last.Offset(w)*c.lean < 0 {
+			t.Errorf("%+v: a margin of norm %v may keep its sign beside the offset %v", c, math.Sqrt(norm), last.Offset(w))
+		}
+		factor := m.MarginFactor(wide(1000, 3), method.Objective{})
+		for st, err := range m.Run(t.Context(), o, method.Objective{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			factor.Add(st)
+		}
+		half := func(factor float64) float64 { return 1 / (1 + math.Exp(-math.Abs(factor*last.Offset(w)))) } // of a row in the middle
+		if a, want := factor.Of(w), math.Min(last.Share, half(1)); !(a > 0 && a <= 1) || math.Abs(half(a)-want) > 1e-3 {
+			t.Errorf("%+v: factor %v, a row in the middle has the probability %v, want %v", c, a, half(a), want)
+		}
+	}
+}
+
+// TestOutlook: a table that is too small for its features is told so, with what would do: that is not told so.
+func TestOutlook(t *testing.T) {
+	pub := wide(1000, 200)
+	m := autoAt(t, method.Auto{}, pub, 0.1)
+	text := m.Cautions(pub, method.Objective{})
+	if len(text) != 1 || !strings.Contains(text[0], "too small for 200 features") || m.QuietEpsilon <= 0.1 || m.QuietFeatures < 1 {
+		t.Fatalf("%q of %+v", text, m)
+	}
+	few := pub
+	few.Dim, few.Intercept = m.QuietFeatures, m.QuietFeatures
+	for _, quiet := range []method.Auto{autoAt(t, method.Auto{}, pub, m.QuietEpsilon), autoAt(t, method.Auto{}, few, 0.1)} {
+		if text := quiet.Cautions(pub, method.Objective{}); len(text) > 0 {
+			t.Errorf("%+v: %q", quiet, text)
+		}
+	}
+	few.Dim++
+	if m := autoAt(t, method.Auto{}, few, 0.1); m.MarginNoise == 0 {
+		t.Errorf("one feature more: %+v", m)
+	}
+	if m := autoAt(t, method.Auto{}, pub, 0.9*m.QuietEpsilon); m.MarginNoise == 0 {
+		t.Errorf("a tenth less: %+v", m)
+	}
+}

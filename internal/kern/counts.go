@@ -3,12 +3,19 @@ package kern
 // Spill adds acc times scale to counts, and sets acc to 0. The products are whole numbers of at most 2⁵³
 // in size; sums wrap around.
 func Spill(counts []int64, acc []float64, scale float64) {
-	n := spillFast(counts, acc, scale)
+	n := spillFast(counts, acc, scale, true)
 	counts, acc = counts[n:], acc[n:len(counts)]
 	for i, v := range acc {
 		counts[i] += int64(v * scale)
 		acc[i] = 0
 	}
+}
+
+// Move is Spill to counts that were 0, whatever they hold.
+func Move(counts []int64, acc []float64, scale float64) {
+	n := spillFast(counts, acc, scale, false)
+	clear(counts[n:])
+	Spill(counts[n:], acc[n:len(counts)], scale)
 }
 
 // RoundShift divides v by 2^shift, 0 < shift ≤ 64, and rounds to the nearest integer, a half upwards.

@@ -2,12 +2,16 @@ package kern
 
 // The kernels take eight numbers at a time, and each function here returns how many it took.
 
-func spillFast(counts []int64, acc []float64, scale float64) int {
+func spillFast(counts []int64, acc []float64, scale float64, add bool) int {
 	n := len(counts) &^ 7
 	if use != avx512 || n == 0 {
 		return 0
 	}
-	spillAVX512(&counts[0], &acc[:n][0], n, scale)
+	if add {
+		spillAVX512(&counts[0], &acc[:n][0], n, scale)
+	} else {
+		moveAVX512(&counts[0], &acc[:n][0], n, scale)
+	}
 	return n
 }
 

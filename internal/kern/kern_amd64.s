@@ -15598,6 +15598,27 @@ loop:
 	VZEROUPPER
 	RET
 
+// func moveAVX512(counts *int64, acc *float64, n int, scale float64)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·moveAVX512(SB), NOSPLIT, $0-32
+	MOVQ         counts+0(FP), AX
+	MOVQ         acc+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VBROADCASTSD scale+24(FP), Z0
+	VXORPD       Z1, Z1, Z1
+
+loop:
+	VMULPD     (CX), Z0, Z2
+	VMOVUPD    Z1, (CX)
+	VCVTTPD2QQ Z2, Z2
+	VMOVDQU64  Z2, (AX)
+	ADDQ       $0x40, AX
+	ADDQ       $0x40, CX
+	SUBQ       $0x08, DX
+	JNZ        loop
+	VZEROUPPER
+	RET
+
 // func roundShiftAVX512(v *int64, n int, most uint64)
 // Requires: AVX, AVX512F
 TEXT ·roundShiftAVX512(SB), NOSPLIT, $0-24

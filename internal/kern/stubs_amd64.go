@@ -308,6 +308,9 @@ func bytesWeightsAVX2(dst *int16, a *float64, n int, inverse float64, sums *[8]f
 func spillAVX512(counts *int64, acc *float64, n int, scale float64)
 
 //go:noescape
+func moveAVX512(counts *int64, acc *float64, n int, scale float64)
+
+//go:noescape
 func roundShiftAVX512(v *int64, n int, most uint64)
 
 //go:noescape

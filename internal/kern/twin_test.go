@@ -508,12 +508,17 @@ func TestCounts(t *testing.T) {
 		under(t, func() {
 			sums, moved, out := slices.Clone(acc), slices.Clone(counts), make([]float64, n)
 			Spill(moved, sums, 0x1p30)
+			set, again := slices.Clone(counts), slices.Clone(acc)
+			Move(set, again, 0x1p30)
 			rounded := slices.Clone(moved)
 			RoundShift(rounded, shift)
 			Release(out, rounded, shift, grid, size)
 			for i := range n {
 				if want := counts[i] + int64(acc[i]*0x1p30); moved[i] != want || sums[i] != 0 {
 					t.Fatalf("%v: %d and %v spill to %d and %v", use, counts[i], acc[i], moved[i], sums[i])
+				}
+				if set[i] != moved[i]-counts[i] || again[i] != 0 {
+					t.Fatalf("%v: %v moves to %d and %v", use, acc[i], set[i], again[i])
 				}
 				x := moved[i] >> (shift - 1)
 				if x -= x >> 1; rounded[i] != x || out[i] != float64(x<<shift>>shift)*grid/size {

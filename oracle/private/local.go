@@ -303,17 +303,26 @@ func (s *Local) Take(dst []int64, from int) {
 		copy(dst, s.counts[from:])
 		return
 	}
-	clear(dst)
-	for _, u := range s.workers[:s.users] {
-		if u.flushed {
+	for i, u := range s.workers[:s.users] {
+		switch {
+		case i > 0 && u.flushed:
 			for j, v := range u.counts[from : from+len(dst)] {
 				dst[j] += v
 			}
+		case u.flushed:
+			copy(dst, u.counts[from:])
+		case i == 0 && u.filled > 0: // usually all there is
+			kern.Move(dst, u.acc[from:from+len(dst)], 1/s.sums)
+			continue
+		case i == 0:
+			clear(dst)
 		}
 		if u.filled > 0 {
 			u.spill(dst, from)
 		}
-		if from+len(dst) == len(u.counts) {
+	}
+	if from+len(dst) == len(s.workers[0].counts) {
+		for _, u := range s.workers[:s.users] {
 			u.filled = 0
 		}
 	}

@@ -37,9 +37,13 @@ func each(n reg.GPVirtual, body func(), pointers ...reg.GPVirtual) {
 	RET()
 }
 
-// spill moves sums to counts.
-func spill() {
-	TEXT("spillAVX512", 4, "func(counts *int64, acc *float64, n int, scale float64)")
+// spill moves sums to counts, or adds them to what is there.
+func spill(add bool) {
+	name := "move"
+	if add {
+		name = "spill"
+	}
+	TEXT(name+"AVX512", 4, "func(counts *int64, acc *float64, n int, scale float64)")
 	Pragma("noescape")
 	counts, acc, n, scale, none := gp("counts"), gp("acc"), gp("n"), all("scale"), ZMM()
 	zero(none)
@@ -48,7 +52,9 @@ func spill() {
 		VMULPD(Mem{Base: acc}, scale, v)
 		VMOVUPD(none, Mem{Base: acc})
 		VCVTTPD2QQ(v, v)
-		VPADDQ(Mem{Base: counts}, v, v)
+		if add {
+			VPADDQ(Mem{Base: counts}, v, v)
+		}
 		VMOVDQU64(v, Mem{Base: counts})
 	}, counts, acc)
 }

@@ -63,9 +63,12 @@ func LifetimeWords(h *ledger.History) string {
 		words = "There is no lifetime guarantee: " + h.Why + "."
 	case h.Facts.Currency == ledger.InCaps:
 		words = fmt.Sprintf("All runs on this dataset up to entry %d of the ledger are together (ε, δ)-differentially private for each %s, with %s: their own ε and δ, added up.", h.Head.Seq, h.Facts.Unit, caps(*h.Total))
-		if budget == nil {
+		switch {
+		case budget == nil:
 			words += " No lifetime budget limits later runs."
-		} else {
+		case h.Total.Epsilon > budget.Epsilon || h.Total.Delta > budget.Delta:
+			words += fmt.Sprintf(" That is more than the lifetime budget, %s, which was lowered later; no more runs are allowed.", caps(*budget))
+		default:
 			words += fmt.Sprintf(" Later runs can bring this to %s, the lifetime budget.", caps(*budget))
 		}
 	default:

@@ -47,6 +47,10 @@ func TestLifetime(t *testing.T) {
 	if n := strings.Count(page, "<code>run"); n != mostRuns {
 		t.Errorf("%d runs are listed, want %d", n, mostRuns)
 	}
+	h.Facts.Budget = &ledger.Caps{Epsilon: 5, Delta: 1e-5}
+	if page = text(); !strings.Contains(page, "That is more than the lifetime budget, ε = 5 and δ = 0.00001, which was lowered later") {
+		t.Errorf("beyond a lowered budget the page says\n%s", page)
+	}
 	h.Total, h.Why, h.Earlier = nil, "the records were accessed", 0
 	if page = text(); !strings.Contains(page, "There is no lifetime guarantee: the records were accessed.") || strings.Contains(page, "before the dataset entered") {
 		t.Errorf("without a guarantee the page says\n%s", page)

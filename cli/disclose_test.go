@@ -80,6 +80,25 @@ func TestDisclosureSchema(t *testing.T) {
 	if err := schema.Validate(jsonOf(t, readFile(t, corrected))); err != nil {
 		t.Errorf("a corrected one: %v", err)
 	}
+
+	// Under a filter and replace-one, with a sampled plan; and, since rows were accessed without protection, with no lifetime guarantee.
+	filter, other := filepath.Join(dir, "filter.db"), filepath.Join(t.TempDir(), "other")
+	succeeds(t, "ledger", "budget", "clinic", "--epsilon", "4", "--delta", "1e-5", "--adjacency", "replace-one", "--currency", "rdp", "--ledger", filter)
+	succeeds(t, "fit", "../examples/clinic/sotto.yaml", "--method", "sgd", "--set", "method.batch=64", "--adjacency", "replace-one", "--delta", "1e-6", "--out", other, "--ledger", filter, "--quiet")
+	succeeds(t, "disclose", other)
+	sampled := readFile(t, filepath.Join(other, disclosure.File))
+	succeeds(t, "fit", "../examples/clinic/sotto.yaml", "--lab", "--seed", "1", "--void", "--adjacency", "replace-one", "--out", filepath.Join(dir, "lab"), "--ledger", filter, "--quiet")
+	ended := filepath.Join(dir, "ended.json")
+	succeeds(t, "disclose", other, "--out", ended)
+	for _, text := range [][]byte{sampled, readFile(t, ended)} {
+		if err := schema.Validate(jsonOf(t, text)); err != nil {
+			t.Errorf("%v", err)
+		}
+	}
+	if !bytes.Contains(sampled, []byte(`"total": {`)) || !bytes.Contains(readFile(t, ended), []byte(`"total": null`)) {
+		t.Error("a filter's budget is the total until rows are accessed without protection")
+	}
+
 	for old, changed := range map[string]string{
 		`"format": "sotto-disclosure/1"`: `"format": "sotto-disclosure/2"`,
 		`"dataset": "clinic",`:           ``,

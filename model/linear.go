@@ -19,7 +19,7 @@ func newLinear(opt Options) (Model, error) {
 	}
 	r := opt.NormBound
 	return &glm{name: "linear", features: opt.Dim, link: linear{}, facts: Facts{
-		NormBound: r, Lipschitz: math.Inf(1), Smooth: r * r, HessLipschitz: 0, Convex: true, Centered: true, Curved: true, Bounded: true, Start: math.Inf(1),
+		NormBound: r, Lipschitz: math.Inf(1), Smooth: r * r, HessLipschitz: 0, Convex: true, Centered: true, Shifted: true, Curved: true, Bounded: true, Start: math.Inf(1),
 	}}, nil
 }
 

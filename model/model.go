@@ -121,6 +121,8 @@ type Facts struct {
 	Bytes bool
 	// Centered: Workspace.Center is taken from the rows.
 	Centered bool
+	// Shifted: WithOffset moves predictions by as much, and the label is a number in the same unit.
+	Shifted bool
 	// Tile is how many rows at a time suit the caches; 0 leaves that to the caller.
 	Tile int
 	// Viewed: every Pass is a ViewedPass.

@@ -556,7 +556,7 @@ func TestConstants(t *testing.T) {
 		want    model.Facts
 	}{
 		{"logistic", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 1, HessLipschitz: 8 / (6 * math.Sqrt(3)), Convex: true, OneMargin: true, Curved: true, Bounded: true, Bytes: true, Probabilities: true, Centered: true, Start: math.Ln2}},
-		{"linear", 0, 0, model.Facts{NormBound: 2, Lipschitz: inf, Smooth: 4, Convex: true, Curved: true, Bounded: true, Centered: true, Start: inf}},
+		{"linear", 0, 0, model.Facts{NormBound: 2, Lipschitz: inf, Smooth: 4, Convex: true, Curved: true, Bounded: true, Centered: true, Shifted: true, Start: inf}},
 		{"poisson", 0, 0, model.Facts{NormBound: 2, Lipschitz: inf, Smooth: inf, HessLipschitz: inf, Convex: true, Centered: true, Start: inf}},
 		{"svm", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: inf, HessLipschitz: inf, Convex: true, OneMargin: true, Bytes: true, Centered: true, Start: 1}},
 		{"huber-svm", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 4, HessLipschitz: inf, Convex: true, OneMargin: true, Curved: true, Bytes: true, Centered: true, Start: 1}},

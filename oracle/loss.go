@@ -11,12 +11,17 @@ import (
 
 // Loss asks for the mean loss at given parameters: Σ_i [ℓ_i(w)]_0^c plus noise, divided by the
 // sampler's public size. A record's part lies between 0 and c, so the sensitivity is c, under either relation.
+//
+// With Labels it asks for labels instead, each by how far it is above Public.LabelMin: what it costs, by the absolute error, to predict
+// the least label for every record. What is asked at counts for nothing then.
 type Loss struct {
 	Bound float64 // c, of one record's loss; 0: none, lab only
 	Noise mech.Additive
 	// Wrong asks for the 0-1 loss of a model with one margin for two classes: 1 where the class is not the margin's, with
 	// c = 1. It is asked with the parameters and one number more, which is added to every margin.
 	Wrong bool
+	// Labels asks for labels instead, as above.
+	Labels bool
 }
 
 // Event is the event of the noise.
@@ -26,6 +31,9 @@ func (q Loss) Event() privacy.Event { return q.Noise.Event() }
 func (q Loss) Validate() error {
 	if q.Noise == nil {
 		return errors.New("oracle: a query of the loss needs a noise")
+	}
+	if q.Wrong && q.Labels {
+		return errors.New("oracle: a query of the loss asks for 0-1 losses and for labels; allowed is one of them")
 	}
 	if q.Wrong && q.Bound != 1 {
 		return fmt.Errorf("oracle: a 0-1 loss is bounded by 1; found the bound %v", q.Bound)

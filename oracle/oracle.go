@@ -35,6 +35,8 @@ type Public struct {
 	Bytes bool `json:"bytes,omitempty"`
 	// Centered says that Mean is answered, and Grad with Centered (ADR 46); false in runs written before.
 	Centered bool `json:"centered,omitempty"`
+	// Shifted says that Loss with Labels is answered, and Grad with Shift (ADR 49); false in runs written before.
+	Shifted bool `json:"shifted,omitempty"`
 	// UnitRows is the most rows of a record where records are units of several rows, whose loss is the mean of their
 	// rows' losses; 0: a record is a row. Bounds on a record hold for both.
 	UnitRows int `json:"unit_rows,omitempty"`
@@ -47,12 +49,14 @@ type Public struct {
 	Smooth    Bound `json:"smooth"`    // ‖∇²ℓ‖₂
 	// Of ∇²ℓ, a Lipschitz constant; like Curved, unknown (0, false) in runs written before there were Hessians.
 	HessLipschitz Bound   `json:"hess_lipschitz,omitempty"`
-	Curved        bool    `json:"curved,omitempty"`     // Hess is answered, and ‖∇²ℓ‖ ≤ Smooth in the Frobenius norm, too
-	Bounded       bool    `json:"bounded,omitempty"`    // losses bound gradients: clip.Value is answered
-	Layers        int     `json:"layers,omitempty"`     // parts of a network's gradient that can be clipped by themselves: clip.PerLayer is answered
-	Image         []int   `json:"image,omitempty"`      // rows, columns and what is at a point, where rows are images and Grad.Augmentation is answered
-	LabelSpan     float64 `json:"label_span,omitempty"` // width of the bounds of a numeric label
-	StartLoss     Bound   `json:"start_loss,omitempty"` // a record's loss at w = 0, where it is the same for all; else 0
+	Curved        bool    `json:"curved,omitempty"`      // Hess is answered, and ‖∇²ℓ‖ ≤ Smooth in the Frobenius norm, too
+	Bounded       bool    `json:"bounded,omitempty"`     // losses bound gradients: clip.Value is answered
+	Layers        int     `json:"layers,omitempty"`      // parts of a network's gradient that can be clipped by themselves: clip.PerLayer is answered
+	Image         []int   `json:"image,omitempty"`       // rows, columns and what is at a point, where rows are images and Grad.Augmentation is answered
+	LabelSpan     float64 `json:"label_span,omitempty"`  // width of the bounds of a numeric label
+	LabelMin      float64 `json:"label_min,omitempty"`   // the lower of them, where Shifted
+	LabelScale    float64 `json:"label_scale,omitempty"` // about how far labels lie from their mean, as a person wrote; 0: not given
+	StartLoss     Bound   `json:"start_loss,omitempty"`  // a record's loss at w = 0, where it is the same for all; else 0
 	// Of each Intercept parameters, those of a class or all, the last goes with a feature
 	// that is above 0 in every row; 0: there is none.
 	Intercept int  `json:"intercept,omitempty"`
@@ -144,6 +148,8 @@ type Grad struct {
 	// Centered takes a public point, the center, from every row first: margins are ⟨w, x − m⟩ and gradients s·(x − m).
 	// It is asked with the parameters, as whatever it is, clipping bounds a record's part.
 	Centered bool
+	// Shift is a public number that is added to all margins. It is an argument, as the parameters are.
+	Shift float64
 }
 
 // Event is the event of the noise: what is written is what is done.
@@ -165,6 +171,9 @@ func (q Grad) Validate() error {
 	}
 	if err := q.checkCentered(); err != nil {
 		return err
+	}
+	if math.IsNaN(q.Shift) || math.IsInf(q.Shift, 0) || q.Shift != 0 && q.Augmentation.Count > 1 {
+		return fmt.Errorf("oracle: margins are shifted by %v; allowed is a finite number, without views", q.Shift)
 	}
 	if _, off := q.Noise.(mech.None); off {
 		return nil

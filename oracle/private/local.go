@@ -54,6 +54,7 @@ type Local struct {
 	scale
 	table   *data.Table
 	model   model.Model
+	shifted model.Model // the same, with the shift of the gradients that are summed
 	facts   oracle.Public
 	tile    int       // rows evaluated at once, so that they stay in the cache
 	fetches bool      // the model fetches the dense rows that come next while it computes
@@ -159,7 +160,7 @@ func NewLocal(t *data.Table, m model.Model, facts oracle.Public, workers int) (*
 }
 
 func (s *Local) open(t *data.Table, m model.Model, workers int) {
-	s.table, s.model, s.scale = t, m, scaleOf(t, m)
+	s.table, s.model, s.shifted, s.scale = t, m, m, scaleOf(t, m)
 	// Rows and what follows them (kern.Axpy) share the first-level cache; many
 	// parameters for each feature, as of classes, want to be used for more rows.
 	least := 8
@@ -275,8 +276,13 @@ func (s *Local) clippedOf(q *Sum) (err error) {
 	if err := s.setCenter(q.Center, q.W); err != nil {
 		return err
 	}
+	shifted, err := model.WithOffset(s.model, q.Shift)
+	if err != nil {
+		return err
+	}
+	s.shifted = shifted
 	s.ofRows = q.Of == Rows
-	defer func() { s.views, s.ofRows = nil, false }() // of this sum alone
+	defer func() { s.views, s.ofRows, s.shifted = nil, false, s.model }() // of this sum alone
 	_, err = s.clipped(q.W, q.Clip, s.facts, s.listed, s.whole)
 	return err
 }
@@ -289,8 +295,8 @@ func (s *Local) added(q *Sum) []decrease {
 		return s.decrease(oracle.Line{From: q.W, Along: q.Along}, q.Steps, q.Bound, s.listed, s.whole, q.Again)
 	case Neighbors:
 		t = &neighbors{from: q.W, step: q.Step, bound: q.Bound, unit: q.Unit}
-	case Losses:
-		t = &losses{w: q.W, bound: q.Bound, unit: q.Unit}
+	case Losses, Labels:
+		t = &losses{w: q.W, bound: q.Bound, unit: q.Unit, labels: q.Of == Labels}
 	case Classes:
 		t = classes{q.Classes, int64(1 / q.Unit)}
 	}
@@ -392,7 +398,12 @@ func (s *Local) plainMean(dst, w []float64, q oracle.Grad, size float64) (err er
 	if s.views, err = q.Augmentation.Of(s.facts.Image, s.batch); err != nil {
 		return err
 	}
-	defer func() { s.views = nil }()
+	shifted, err := model.WithOffset(s.model, q.Shift)
+	if err != nil {
+		return err
+	}
+	s.shifted = shifted
+	defer func() { s.views, s.shifted = nil, s.model }()
 	s.plain(dst, w, q.Clip, s.listed, s.whole)
 	for j := range dst {
 		dst[j] /= size
@@ -516,7 +527,7 @@ func (u *worker) add(v data.View) {
 	if u.center.Known = nil; u.s.all && u.s.apart != nil {
 		u.center.Known = u.s.apart[u.at:][:n]
 	}
-	pass := u.s.model.Eval(u.s.w, v, &u.ws)
+	pass := u.s.shifted.Eval(u.s.w, v, &u.ws)
 	switch u.s.rule.(type) {
 	case clip.Value:
 		pass.(model.BoundedPass).GradBound(norm)

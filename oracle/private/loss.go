@@ -16,6 +16,9 @@ func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 	if err := b.takeAt(q, s.W); err != nil {
 		return 0, err
 	}
+	if q.Labels {
+		s.Of = Labels
+	}
 	sums, err := b.sums(s)
 	if err != nil {
 		return 0, err
@@ -36,17 +39,22 @@ func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 	return mean, b.answeredOne(mean)
 }
 
-// losses sums the losses at w, each clipped to [0, bound].
+// losses sums the losses at w, or labels above their lower bound, each clipped to [0, bound].
 type losses struct {
 	w           []float64
 	bound, unit float64     // bound 0: nothing is clipped, lab only
 	wrong       model.Model // whose 0-1 losses are summed instead; nil: losses
+	labels      bool
 }
 
 func (t *losses) add(u *worker, v data.View) {
 	u.losses = grown(u.losses, 1, u.s.tile)
 	l := u.losses[0][:v.Len()]
-	if t.wrong != nil {
+	if t.labels {
+		for i := range l {
+			l[i] = float64(v.Y[v.Row(i)]) - u.s.facts.LabelMin
+		}
+	} else if t.wrong != nil {
 		u.classes = grow(u.classes, 2*v.Len())
 		zeroOne(l, u.classes, t.wrong, t.w, v, &u.ws)
 	} else {

@@ -104,6 +104,8 @@ func New(cfg Config) (*Oracle, error) {
 		return nil, errors.New("private: of table and run one speaks of rows of bytes, the other of numbers")
 	case cfg.Facts.Centered && (cfg.Facts.Bytes || !cfg.Model.Facts().Centered):
 		return nil, fmt.Errorf("private: the run says that rows are centered, which the model %s, or rows of bytes, are not", cfg.Model.Name())
+	case cfg.Facts.Shifted && !cfg.Model.Facts().Shifted:
+		return nil, fmt.Errorf("private: the run says that margins are shifted, which those of the model %s are not", cfg.Model.Name())
 	case cfg.Summer != nil && cfg.Table.Rows() > 0:
 		return nil, errors.New("private: a table with rows beside a Summer")
 	}
@@ -336,6 +338,9 @@ func (o *Oracle) fits(query oracle.Query, both bool) error {
 		if q.Centered && !o.cfg.Facts.Centered {
 			return errNotCentered
 		}
+		if q.Shift != 0 && !o.cfg.Facts.Shifted {
+			return errNotShifted
+		}
 		if math.IsInf(q.Clip.Bound(), 1) {
 			return nil
 		}
@@ -362,6 +367,9 @@ func (o *Oracle) fits(query oracle.Query, both bool) error {
 	case oracle.Loss:
 		if q.Wrong && !twoClasses(o.cfg.Model) {
 			return fmt.Errorf("private: 0-1 losses are of two classes by one margin, which the model %s does not have", name)
+		}
+		if q.Labels && !o.cfg.Facts.Shifted {
+			return errNotShifted
 		}
 		if q.Bound == 0 {
 			return nil
@@ -461,7 +469,7 @@ func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 			return nil, err
 		}
 	} else {
-		o.sum = Sum{Of: Gradients, Clip: q.Clip, Augmentation: q.Augmentation, W: w, Center: center}
+		o.sum = Sum{Of: Gradients, Clip: q.Clip, Augmentation: q.Augmentation, W: w, Center: center, Shift: q.Shift}
 		if err := o.noisySum(g, q, b.size); err != nil {
 			return nil, err
 		}

@@ -174,7 +174,7 @@ func (c *scale) of(s *Sum, facts oracle.Public) (float64, error) {
 			return fallUnit(1), nil
 		}
 		return 1, nil
-	case Decreases, Neighbors, Losses, Wrong:
+	case Decreases, Neighbors, Losses, Wrong, Labels:
 		if !(s.Bound > 0) {
 			return 0, fmt.Errorf("found %s without a bound", s.Of)
 		}

@@ -64,6 +64,7 @@ const (
 	Neighbors Kind = "neighbors" // decreases from W by one parameter up (2j) or down (2j + 1) by Step
 	Losses    Kind = "losses"    // at W, within [0, Bound]
 	Wrong     Kind = "wrong"     // 0-1 losses at W, with Offset added to every margin
+	Labels    Kind = "labels"    // above the lower bound of the label, within [0, Bound]
 	Rows      Kind = "rows"      // clipped encoded rows
 	Classes   Kind = "classes"   // records of each class
 )
@@ -76,8 +77,9 @@ type Sum struct {
 	Unit         float64
 	Clip         clip.Rule           // of gradients, rows and Hessians
 	Center       []float64           // of gradients: a point that is taken from every row; nil: none
+	Shift        float64             // of gradients: is added to all margins
 	Augmentation oracle.Augmentation // of gradients
-	Bound        float64             // of losses and decreases
+	Bound        float64             // of losses, labels and decreases
 	Offset       float64             // of 0-1 losses
 	W            []float64           // of rows: any, one number for each feature
 	Along        []float64
@@ -119,6 +121,8 @@ func (s *Sum) check(c *scale, facts oracle.Public) error {
 		return fmt.Errorf("found 0-1 losses with the bound %v", s.Bound)
 	case (s.Of == Rows || s.Center != nil) && !facts.Centered:
 		return fmt.Errorf("found %s, or a center, of a run whose rows are not centered", s.Of)
+	case (s.Of == Labels || s.Shift != 0) && !facts.Shifted:
+		return fmt.Errorf("found %s, or shifted margins, of a run that does not shift them", s.Of)
 	}
 	unit, err := c.of(s, facts)
 	if err == nil && unit != s.Unit {

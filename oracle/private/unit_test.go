@@ -145,6 +145,10 @@ func anyUnitSum(t *rapid.T, kind string) (m model.Model, rows []row, q *unitSum)
 		draw(n, classes)
 		q.sign = true
 		tallied(&losses{w: line.From, bound: bound, unit: fallUnit(bound)}, 1, fallUnit(bound))
+	case "labels":
+		draw(n, classes)
+		q.sign = true
+		tallied(&losses{bound: bound, unit: fallUnit(bound), labels: true}, 1, fallUnit(bound))
 	case "search":
 		draw(n, classes)
 		d := &decreases{from: line.From, along: line.Along, steps: append([]float64{0}, line.Steps...), bound: bound, unit: fallUnit(bound)}
@@ -196,7 +200,7 @@ func classesOf(n int, unit float64) tally { return classes{n, int64(1 / unit)} }
 // TestUnitIsWithinTheBound: of every kind of query, the rows of a unit together add to the exact sum no more than one row may, whatever they are and however many;
 // the sum is that of the units, one by one; and where shares are left out, as by a planted fault, they add more.
 func TestUnitIsWithinTheBound(t *testing.T) {
-	for _, kind := range []string{"gradient", "centered", "rows", "network", "views", "loss", "search", "neighbors", "classes", "hessian"} {
+	for _, kind := range []string{"gradient", "centered", "rows", "network", "views", "loss", "labels", "search", "neighbors", "classes", "hessian"} {
 		t.Run(kind, func(t *testing.T) {
 			worst, faulty := 0.0, 0.0
 			rapid.Check(t, func(t *rapid.T) {

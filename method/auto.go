@@ -33,13 +33,18 @@ import (
 // A tenth of the budget pays for it. Margins are then ⟨w, x − m⟩: the common part of all rows no longer acts as a second intercept,
 // through which noise moves every margin, and rows are shorter, so that clipping cuts less.
 //
+// A numeric label is taken relative to its noisy mean, released first with a twentieth of the budget (label.go): predictions begin at
+// that mean, or in the middle of the label's bounds where the mean would have too much noise. Where XᵀX has little noise, squared loss
+// is solved at once, as AdaSSP does it.
+//
 // Pure ε costs T, not √T, for T steps, so there T is as small as τ allows.
 type Auto struct {
 	Steps    int      `yaml:"steps" json:"steps" doc:"number of steps T (default: from the length of the run, 60 to 400; 8 to 100 for pure ε)"`
 	Rate     float64  `yaml:"rate" json:"rate" doc:"step size η (default 3/L, L the curvature bound of the objective, or less for a short run)"`
 	Momentum float64  `yaml:"momentum" json:"momentum" doc:"momentum β (default: from the length of the run, at most 1−10/T; 1−3/T for pure ε)"`
 	Center   string   `yaml:"center" json:"center,omitempty" doc:"what rows are taken relative to: mean (their noisy mean, which takes a tenth of the budget; allowed for models with one margin, Gaussian noise and batches of all rows) or none (default: mean for two classes where the noise in the mean is short, otherwise none)"`
-	Gradient Gradient `clip:"clip norm C of one record's gradient, in the L1 norm if δ is 0, otherwise in the L2 norm (default: 0.1 to 0.5 of the loss's Lipschitz bound, smaller with more noise; 1/√2 of that for more than two classes; a fifth of that, of R × the width of the label's bounds, for the squared loss)" batch:"rows of a step, drawn without replacement under replace-one, each independently under add-or-remove; 0 means all rows in every step (default: all)" noise_multiplier:"scale of Laplace noise, or standard deviation of Gaussian noise, over the sensitivity of the sum (default: the smallest that the budget allows)"`
+	Solve    string   `yaml:"solve" json:"solve,omitempty" doc:"how the squared loss is minimized: by gradients, or by statistics (noisy XᵀX and Xᵀy, as adassp does; only clip and noise_multiplier can be set beside it) (default: statistics where their noise is small, otherwise gradients)"`
+	Gradient Gradient `clip:"clip norm C of one record's gradient, in the L1 norm if δ is 0, otherwise in the L2 norm (default: 0.1 to 0.5 of the loss's Lipschitz bound, smaller with more noise; 1/√2 of that for more than two classes; for the squared loss 0.05 to 0.5 of R × the width of labels, and more where the mean label is near a bound)" batch:"rows of a step, drawn without replacement under replace-one, each independently under add-or-remove; 0 means all rows in every step (default: all)" noise_multiplier:"scale of Laplace noise, or standard deviation of Gaussian noise, over the sensitivity of the sum (default: the smallest that the budget allows)"`
 	Fallback string   `yaml:"fallback" json:"fallback,omitempty" doc:"what stands in for a model that gets more rows wrong than it: class (the more frequent class; noisy counts of wrong answers, which take a twentieth of the budget, decide at the end of the run; allowed where center is, for two classes) or none (default: class where the noise in a margin is large and that of the counts small, otherwise none)"`
 	// RawMargins leaves the margins of the model as they are; without it they have a MarginFactor.
 	RawMargins bool `yaml:"raw_margins" json:"raw_margins,omitempty" doc:"whether predictions leave out the factor on margins that corrects for clipping and noise; logistic regression alone has one (default: false)"`
@@ -50,6 +55,10 @@ type Auto struct {
 	MarginNoise   float64 `yaml:"-" json:"margin_noise,omitempty"`
 	QuietEpsilon  float64 `yaml:"-" json:"quiet_epsilon,omitempty"`
 	QuietFeatures int     `yaml:"-" json:"quiet_features,omitempty"`
+	LabelNoise    float64 `yaml:"-" json:"label_noise,omitempty"`  // noise multiplier of the mean label; 0: it is not asked for
+	Shift         float64 `yaml:"-" json:"shift,omitempty"`        // what predictions begin at where it is not
+	Raise         float64 `yaml:"-" json:"raise,omitempty"`        // where the mean label is near a bound, the clip norm over the distance, at least; 0: Clip stays
+	MatrixShare   float64 `yaml:"-" json:"matrix_share,omitempty"` // of statistics, AdaSSP.Share
 	// Rate and Clip, which were chosen for rows of the bound's norm, become those of rows less the mean, which are shorter.
 	Shorter bool `yaml:"-" json:"shorter,omitempty"`
 }
@@ -58,16 +67,22 @@ type Auto struct {
 // features (docs/measurements/methods.md).
 const (
 	autoNoise     = 3.0  // κ: what noise may gather in a margin, where nothing pulls it back
-	autoQuadNoise = 0.3  // likewise in a prediction, × the width of the label's bounds
+	autoQuadNoise = 0.2  // likewise in a prediction, × the width of labels
+	autoQuadLoud  = 0.03 // the noise of one mean gradient of clip norm 1, from which on there is less of it in a prediction
 	autoClip      = 0.05 // c of C = c·(ν√d)^(−0.4) × the loss's Lipschitz bound
 	autoClipPower = 0.4
 	autoMinClip   = 0.1 // × the Lipschitz bound
 	autoMaxClip   = 0.5
-	autoQuadClip  = 0.2  // of these shares, × R × the width of the label's bounds
-	autoRate      = 3.0  // × 1/L; heavy ball is stable below 2(1+β)/L
-	autoKinked    = 0.25 // L/R² that is counted on where the loss has kinks
-	autoCenter    = 0.6  // rows are centered where the noise in their mean has at most this length, over the bound on a row
-	autoL1Spread  = 10.0 // rows held to R₁ in L1 are taken to have ‖x‖₂² = R₁²/10
+	autoQuadClip  = 0.2  // of c, × R × the width of labels, for the squared loss
+	autoQuadMin   = 0.05 // × R × the width of labels
+	autoQuadMax   = 0.5
+	autoRaise     = 0.3   // Raise × √(ν√d), over R
+	autoExact     = 0.005 // statistics: the ridge is at most this part of the largest mean eigenvalue that XᵀX/n can have, R²/d
+	autoLabel     = 0.2   // the mean label is asked for where the deviation of its noise is at most this part of the label's bounds
+	autoRate      = 3.0   // × 1/L; heavy ball is stable below 2(1+β)/L
+	autoKinked    = 0.25  // L/R² that is counted on where the loss has kinks
+	autoCenter    = 0.6   // rows are centered where the noise in their mean has at most this length, over the bound on a row
+	autoL1Spread  = 10.0  // rows held to R₁ in L1 are taken to have ‖x‖₂² = R₁²/10
 
 	autoMemory   = 10.0 // the run is at least this many times the memory 1/(1−β)
 	autoMinSteps = 60
@@ -98,6 +113,9 @@ type autoChoice struct {
 	time     float64 // τ
 	expected float64 // noise in a margin; 0: not computed
 	counts   float64 // deviation of the difference of two counts of wrong answers, over the rows; 0: they are not counted
+	quad     bool    // the loss is the squared one
+	ridge    float64 // statistics: their ridge × d/R²; 0: they are not for this model or these fields
+	label    float64 // deviation of the noise in the mean label, over the width of its bounds; 0: it cannot be asked for
 	long     float64 // length of the noise in the mean row, over the bound on a row; 0: rows cannot be centered
 }
 
@@ -137,6 +155,10 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 	if err := c.checkFallback(pub); err != nil {
 		return nil, err
 	}
+	if solved, err := c.solve(pub, obj, terms); solved || err != nil {
+		return c, err
+	}
+	c.Shift = startOf(pub)
 	if m.Gradient.Off {
 		c.time = math.Inf(1)
 		c.walk(pub)
@@ -156,10 +178,14 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 			return nil, err
 		}
 		c.setFallback(pub, one, delta)
+		c.setLabel(pub, one, delta)
 		if left := c.left(); left < 1 {
 			one /= math.Sqrt(left)
 		}
 		c.weigh(one)
+		if c.LabelNoise > 0 && c.given.Gradient.Clip == 0 && c.given.Rate == 0 && c.given.Momentum == 0 {
+			c.Raise = autoRaise * c.row / math.Sqrt(c.nu*math.Sqrt(c.dim))
+		}
 		c.walk(pub)
 	} else {
 		least, most := autoPureMin, autoPureMax
@@ -191,6 +217,9 @@ func (c *autoChoice) left() float64 {
 	if c.Fallback == FallbackClass {
 		left -= fallbackShare
 	}
+	if c.LabelNoise > 0 {
+		left -= labelShare
+	}
 	return left
 }
 
@@ -206,7 +235,8 @@ func (m Auto) facts(pub oracle.Public, obj Objective) *autoChoice {
 	short := c.row / pub.NormBound
 	c.whole = float64(pub.Lipschitz) * short
 	if !pub.Lipschitz.Finite() {
-		c.whole, c.part, c.most = c.row*pub.LabelSpan, autoQuadClip, autoQuadNoise*pub.LabelSpan
+		c.quad = true
+		c.whole, c.part, c.most = c.row*labelWidth(pub), autoQuadClip, autoQuadNoise*labelWidth(pub)
 	}
 	if m.Gradient.Laplace && pub.L1Bound > 0 {
 		c.wide = pub.L1Bound / c.row
@@ -240,9 +270,16 @@ func (c *autoChoice) weigh(unit float64) {
 	c.nu = unit * c.wide
 	if c.given.Gradient.Clip == 0 {
 		share := autoClip * math.Pow(c.nu*math.Sqrt(c.dim), -autoClipPower)
-		c.Gradient.Clip = math.Min(autoMaxClip, math.Max(autoMinClip, share)) * c.part * c.whole
+		least, most := autoMinClip, autoMaxClip
+		if c.quad {
+			least, most = autoQuadMin/autoQuadClip, autoQuadMax/autoQuadClip
+		}
+		c.Gradient.Clip = math.Min(most, math.Max(least, share)) * c.part * c.whole
 	}
 	c.time = c.most / (unit * c.Gradient.Clip * c.row)
+	if c.quad {
+		c.time *= math.Min(1, autoQuadLoud/unit)
+	}
 }
 
 // longest is the longest step.
@@ -286,12 +323,16 @@ func (m Auto) p1() P1 {
 	return P1{Steps: m.Steps, Rate: m.Rate, Gradient: m.Gradient}
 }
 
-// plan is one noisy gradient a step, after the mean row where rows are centered, and before the counts of a fallback.
+// plan is one noisy gradient a step, after the mean label and the mean row where they are asked for, and before the counts of a
+// fallback.
 func (m Auto) plan(pub oracle.Public) privacy.Event {
-	if m.Center != CenterMean && m.Fallback != FallbackClass {
-		return m.p1().plan(pub)
+	if m.Solve == SolveStatistics {
+		return m.statistics().plan(pub)
 	}
 	var p privacy.Composed
+	if m.LabelNoise > 0 {
+		p = append(p, labelCost(pub, m.LabelNoise))
+	}
 	if m.Center == CenterMean {
 		p = append(p, centerCost(pub, m.CenterNoise))
 	}
@@ -299,29 +340,43 @@ func (m Auto) plan(pub oracle.Public) privacy.Event {
 	if m.Fallback == FallbackClass {
 		p = append(p, countCost(pub, m.FallbackNoise))
 	}
+	if len(p) == 1 {
+		return p[0]
+	}
 	return p
 }
 
 // Plan is the most that Auto may ask.
 func (m Auto) Plan(pub oracle.Public) (privacy.Event, error) { return valid(m.plan(pub)) }
 
-// Run is the heavy ball, after the mean row where rows are centered, and before the counts of a fallback.
+// Run is the heavy ball, after the mean label and the mean row where they are asked for, and before the counts of a fallback; of
+// statistics AdaSSP's.
 func (m Auto) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
+	if m.Solve == SolveStatistics {
+		return m.statistics().Run(ctx, o, obj)
+	}
 	return Loop(func(yield func(Step) bool) (Step, error) {
-		pub := o.Public()
+		pub, shift := o.Public(), m.Shift
+		if m.LabelNoise > 0 {
+			var err error
+			if shift, err = askLabel(ctx, o, m.LabelNoise); err != nil {
+				return Step{W: make([]float64, pub.Dim), Shift: startOf(pub)}, err
+			}
+			m = m.skewed(pub, shift)
+		}
 		var center []float64
 		if m.Center == CenterMean {
 			var err error
 			if center, err = m.askCenter(ctx, o); err != nil {
-				return Step{W: make([]float64, pub.Dim)}, err
+				return Step{W: make([]float64, pub.Dim), Shift: shift}, err
 			}
 			m, _ = m.around(pub, obj, center)
 		}
 		if m.Fallback != FallbackClass {
-			return m.p1().ball(ctx, o, obj, m.Momentum, center, yield)
+			return m.p1().ball(ctx, o, obj, m.Momentum, center, shift, yield)
 		}
 		output, goes := TailAverage.Averager(m.Steps, pub.Dim), true
-		st, err := m.p1().ball(ctx, o, obj, m.Momentum, center, func(st Step) bool {
+		st, err := m.p1().ball(ctx, o, obj, m.Momentum, center, shift, func(st Step) bool {
 			output.Add(st)
 			goes = yield(st)
 			return goes

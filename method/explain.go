@@ -28,13 +28,14 @@ func Explain(m Method, pub oracle.Public, obj Objective, terms Terms) (*Explanat
 	if err != nil {
 		return nil, err
 	}
-	out, why := &Explanation{}, map[string]string{}
+	out, why, quad := &Explanation{}, map[string]string{}, true
 	if a, ok := m.(Auto); ok {
 		c, err := a.choose(pub, obj, terms)
 		if err != nil {
 			return nil, err
 		}
 		out.Rests, why = c.reasons(pub)
+		quad = c.quad
 	}
 	before, after := reflect.ValueOf(m), reflect.ValueOf(set)
 	for _, f := range slots(before.Type()) {
@@ -43,8 +44,13 @@ func Explain(m Method, pub oracle.Public, obj Objective, terms Terms) (*Explanat
 			continue
 		}
 		r := Reason{Field: name, Value: shown(after.FieldByIndex(f.index)), Why: why[name]}
-		if (name == "center" || name == "fallback") && r.Value == "" {
+		switch {
+		case (name == "center" || name == "fallback") && r.Value == "":
 			r.Value = CenterNone
+		case name == "solve" && !quad:
+			continue
+		case name == "solve" && r.Value == "":
+			r.Value = SolveGradients
 		}
 		switch r.Given = !before.FieldByIndex(f.index).IsZero(); {
 		case r.Given:
@@ -67,6 +73,9 @@ func shown(v reflect.Value) string {
 // reasons are the rule of Auto in words, with its numbers.
 func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]string) {
 	why = map[string]string{}
+	if c.Solve == SolveStatistics {
+		return c.exactly(pub)
+	}
 	if c.Gradient.Off {
 		rests = []string{"there is no noise, so the run has the maximum length and clips nothing"}
 		why["clip"] = "without noise nothing is clipped"
@@ -98,6 +107,19 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 			why["center"] = fmt.Sprintf("rows less their noisy mean, if its noise is at most %g of the bound on a row long; %g of the budget pays for it; rate and clip then follow the shorter rows", autoCenter, centerShare)
 		}
 	}
+	if c.quad && c.label > 0 {
+		begin := fmt.Sprintf("predictions begin at %.6g, the middle of the label's bounds", c.Shift)
+		if c.LabelNoise > 0 {
+			begin = "predictions begin there"
+		}
+		rests = append(rests, fmt.Sprintf("label: its mean, released with %g of the budget, would have noise of %.3g of the width of its bounds; %s", labelShare, c.label, begin))
+	}
+	if c.quad {
+		why["solve"] = fmt.Sprintf("the ridge that the noise of XᵀX needs, × d/R², is %.3g; statistics are taken up to %g", c.ridge, autoExact)
+		if c.ridge == 0 {
+			why["solve"] = "XᵀX cannot be asked for here, or a field is set that it has no use for"
+		}
+	}
 	if pub.OneMargin && pub.Classes == 2 && c.expected > 0 {
 		rests = append(rests, fmt.Sprintf("expected: noise of %.2g in the margin of a row of norm R (one standard deviation, for rows that spread evenly over all directions); above %g it is large beside margins", c.expected, outlookLoud))
 	}
@@ -121,4 +143,20 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 	}
 	why["batch"] = "all rows: with noise, samples of them cost more than they save"
 	return rests, why
+}
+
+// exactly is reasons where statistics solve the squared loss.
+func (c *autoChoice) exactly(pub oracle.Public) ([]string, map[string]string) {
+	none := "statistics take no steps"
+	return []string{
+			fmt.Sprintf("squared loss, solved by XᵀX and Xᵀy of %d rows with noise, d = %d, rows of norm up to %.4g", pub.Rows, pub.Dim, c.row),
+			fmt.Sprintf("budget: %g of it for the mean label, %g for XᵀX, the rest for Xᵀy", labelShare, c.MatrixShare),
+			"this read no record and charged nothing",
+		}, map[string]string{
+			"solve": fmt.Sprintf("the ridge that the noise of XᵀX needs, × d/R², is %.3g; statistics are taken up to %g", c.ridge, autoExact),
+			"steps": none, "rate": none, "momentum": none, "center": "labels are taken relative to their mean instead",
+			"clip":             "R × the width of labels: nothing is clipped, unless the label has a scale",
+			"noise_multiplier": "of Xᵀy, the smallest that the budget allows",
+			"raw_margins":      "this model has no factor on its margins", "batch": "all rows",
+		}
 }

@@ -352,22 +352,21 @@ func (g Gradient) On(o oracle.Oracle) *Noisy {
 	return n
 }
 
-// Around makes the next gradients those of rows less a center; nil: of rows as they are.
-func (n *Noisy) Around(center []float64) {
-	if center == nil {
-		return
+// Around makes the next gradients those of rows less a center, nil: of rows as they are, at margins to which shift is added.
+func (n *Noisy) Around(center []float64, shift float64) {
+	if n.query.Shift = shift; center != nil {
+		n.query.Centered = true
+		n.at = append(make([]float64, len(center)), center...)
 	}
-	n.query.Centered = true
 	n.queries[0] = n.query
-	n.at = append(make([]float64, len(center)), center...)
 }
 
 // With changes what the next gradients are clipped to and carry as noise; the sampling stays.
 func (n *Noisy) With(g Gradient) *Noisy {
 	if n.Gradient != g {
-		centered := n.query.Centered
+		centered, shift := n.query.Centered, n.query.Shift
 		n.Gradient, n.query = g, g.Query(n.o.Public())
-		n.query.Centered = centered
+		n.query.Centered, n.query.Shift = centered, shift
 		n.queries[0] = n.query
 	}
 	return n

@@ -191,9 +191,10 @@ func (m Auto) response(curvature float64) float64 {
 // which is no curvature. For other convex losses it is an approximation.
 func (m Auto) ParameterNoise(pub oracle.Public, obj Objective, last Step) float64 {
 	g := m.Gradient
-	if g.Off || g.Laplace || g.Clipping == ByValue || g.Batch != 0 && g.Batch != pub.Rows || last.T < m.Steps {
+	if m.Solve == SolveStatistics || g.Off || g.Laplace || g.Clipping == ByValue || g.Batch != 0 && g.Batch != pub.Rows || last.T < m.Steps {
 		return 0
 	}
+	m = m.skewed(pub, last.Shift)
 	if last.Center != nil {
 		m, _ = m.around(pub, obj, last.Center)
 	}

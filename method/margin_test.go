@@ -204,6 +204,7 @@ func TestParameterNoise(t *testing.T) {
 		"off":     func(m *method.Auto, _ *method.Step) { m.Gradient.Off = true },
 		"sampled": func(m *method.Auto, _ *method.Step) { m.Gradient.Batch = 10 },
 		"value":   func(m *method.Auto, _ *method.Step) { m.Gradient.Clipping = method.ByValue },
+		"solved":  func(m *method.Auto, _ *method.Step) { m.Solve = method.SolveStatistics },
 		"stopped": func(_ *method.Auto, s *method.Step) { s.T = 9 },
 	} {
 		m, last := fine, method.Step{T: 10}

@@ -121,6 +121,7 @@ type Step struct {
 	Status   Status
 	Claim    *secondorder.Claim // of a converged run that proves something of W
 	Center   []float64          // W is of rows less this released point, the intercept apart; nil: of rows as they are
+	Shift    float64            // is added to all margins of W: a public number, or a released one
 	// Lean, where it is not 0, times ‖W‖ is what margins get in addition, so that each has its sign: the step's model is one
 	// class, whose share of the rows is about Share, in the order of W's margins.
 	Lean, Share float64
@@ -128,11 +129,11 @@ type Step struct {
 	Kept [][]float64
 }
 
-// Offset is what a margin of W over rows as they are lacks to that over rows less the center, and to a leaning step's.
+// Offset is what a margin of W over rows as they are lacks: the shift, what the center takes, and what a leaning step's gets.
 func (st Step) Offset(w []float64) float64 {
-	offset := 0.0
+	offset := st.Shift
 	if st.Lean != 0 {
-		offset = st.Lean * norm2(w)
+		offset += st.Lean * norm2(w)
 	}
 	for j, m := range st.Center {
 		offset -= w[j] * m

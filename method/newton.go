@@ -216,6 +216,15 @@ type scaling struct {
 
 // invert is the scaling of a released Hessian.
 func (m Newton) invert(packed, w []float64, obj Objective) (scaling, error) {
+	s, err := spectrum(packed, w, obj, m.Rate)
+	for i, v := range s.values {
+		s.values[i] = m.Rate / math.Max(v, m.Floor)
+	}
+	return s, err
+}
+
+// spectrum has the eigenvalues of a released Hessian, in ascending order, to which times the curvature of the regularizer at w is added.
+func spectrum(packed, w []float64, obj Objective, times float64) (scaling, error) {
 	dim := len(w)
 	full, err := oracle.Symmetric(packed, dim)
 	if err != nil {
@@ -225,23 +234,20 @@ func (m Newton) invert(packed, w []float64, obj Objective) (scaling, error) {
 		diagonal := make([]float64, dim)
 		r.AddHess(diagonal, w)
 		for j, v := range diagonal {
-			full[j*dim+j] += m.Rate * v
+			full[j*dim+j] += times * v
 		}
 	}
 	for _, v := range full {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return scaling{}, errors.New("newton: a Hessian with an entry that is no finite number")
+			return scaling{}, errors.New("a Hessian with an entry that is no finite number")
 		}
 	}
 	var e mat.EigenSym
 	if !e.Factorize(mat.NewSymDense(dim, full), true) {
-		return scaling{}, errors.New("newton: the eigenvalues of a Hessian were not found")
+		return scaling{}, errors.New("the eigenvalues of a Hessian were not found")
 	}
 	s := scaling{vectors: new(mat.Dense), values: e.Values(nil)}
 	e.VectorsTo(s.vectors)
-	for i, v := range s.values {
-		s.values[i] = m.Rate / math.Max(v, m.Floor)
-	}
 	return s, nil
 }
 

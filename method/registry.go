@@ -52,6 +52,8 @@ var methods = registry.New("method", func(e Entry) (string, any) { return e.Name
 		"as the accuracy that a useful classifier must exceed", Majority{}, false},
 	Entry{"newton", "DP-Newton: noisy gradients scaled by a noisy Hessian, for losses with smooth Hessians of rank one",
 		"for logistic or linear models with few features and δ above 0: the lowest loss in few steps", Newton{}, false},
+	Entry{"adassp", "AdaSSP: least squares by noisy XᵀX and Xᵀy, with a ridge that follows their noise",
+		"for the model linear on many rows with few features: the exact solution, without steps", AdaSSP{}, false},
 	Entry{"opt", "OPT: gradient steps, and steps along negative curvature where the gradient is small (P4 Algorithm 1); with a batch it is OPT-B",
 		"on non-convex objectives that need a certificate of second-order stationarity", OPT{}, false},
 	Entry{"opt-ls", "OPT-LS: the same with a private line search along both (P4 Algorithm 3)",

@@ -71,18 +71,18 @@ func (m SHB) forecast(pub oracle.Public, obj Objective, terms Terms, of bound) (
 // Run is (3.1).
 func (m SHB) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
 	return Loop(func(yield func(Step) bool) (Step, error) {
-		return m.ball(ctx, o, obj, schedule.Momentum(m.Rate, m.Mu), nil, yield)
+		return m.ball(ctx, o, obj, schedule.Momentum(m.Rate, m.Mu), nil, 0, yield)
 	})
 }
 
-// ball is the loop of (3.1) with momentum beta, over rows less a center; nil: over rows as they are.
-func (m P1) ball(ctx context.Context, o oracle.Oracle, obj Objective, beta float64, center []float64, yield func(Step) bool) (Step, error) {
+// ball is the loop of (3.1) with momentum beta, over rows less a center; nil: over rows as they are. shift is added to all margins.
+func (m P1) ball(ctx context.Context, o oracle.Oracle, obj Objective, beta float64, center []float64, shift float64, yield func(Step) bool) (Step, error) {
 	pub := o.Public()
 	noisy := m.ask(pub, 0).On(o)
-	noisy.Around(center)
+	noisy.Around(center, shift)
 	x := make([]float64, pub.Dim)     // x_0 = 0
 	before := make([]float64, len(x)) // x_{t−1}; x_{−1} = x_0
-	st := Step{W: x, Rate: m.Rate, Center: center}
+	st := Step{W: x, Rate: m.Rate, Center: center, Shift: shift}
 	for t := range m.Steps {
 		g, err := noisy.With(m.ask(pub, t)).At(ctx, x)
 		if err != nil {

@@ -239,6 +239,9 @@ func NewInfo(j *Job, version string) (*runlog.Info, error) {
 	}
 	public := j.Facts
 	public.Centered = j.Method != nil && centers(j.Method) // as it is asked of the rows
+	if j.Method == nil || !shifts(j.Method) {
+		public.Shifted, public.LabelMin = false, 0
+	}
 	parts := map[*json.RawMessage]any{&i.Model: j.Spec.Model, &i.Public: public}
 	switch {
 	case j.Owner != nil:

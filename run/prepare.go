@@ -309,6 +309,10 @@ func (j *Job) setModel() error {
 	}
 	j.Facts.Presence = j.Facts.Adjacency == privacy.ReplaceOne
 	j.Facts.Centered = f.Centered && schema.Image == nil && !spec.Uncentered
+	if b := schema.LabelBounds(); b != nil && f.Shifted && !spec.Uncentered {
+		j.Facts.Shifted, j.Facts.LabelMin = true, b.Min
+	}
+	j.Facts.LabelScale = schema.Label().Scale
 	for _, r := range []struct {
 		name   string
 		lambda float64

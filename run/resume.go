@@ -276,6 +276,9 @@ func jobWith(info *runlog.Info, m method.Method) (j *Job, err error) {
 	}
 	// What the run's events state, and how it sums; the rest follows from schema and model.
 	j.Facts.Presence, j.Facts.Bytes, j.Facts.Centered = facts.Presence, facts.Bytes, facts.Centered
+	if !facts.Shifted {
+		j.Facts.Shifted, j.Facts.LabelMin = false, 0
+	}
 	if !info.Off {
 		if j.Accountant, err = account.ByName(info.Accountant); err != nil {
 			return nil, err

@@ -50,6 +50,8 @@ func (j *Job) Shardable() error {
 		return inputError(j.Spec.Place("method.sampling"), "method.sampling: found allocation; allowed with --workers are poisson, fixed and all rows")
 	case j.Method != nil && centers(j.Method):
 		return inputError(j.Spec.Place("method.center"), "method.center: found mean; allowed with --workers is none: shards take no center from their rows")
+	case j.Method != nil && shifts(j.Method):
+		return inputError(j.Spec.Place("method.name"), "method.name: found %s, which asks for the mean label; shards sum no labels", j.Spec.MethodName)
 	case j.Schema.UnitRows > 0:
 		return inputError(j.Spec.Schema, "unit: found one of several rows; allowed with --workers is record: the rows of one %s may lie in several shards, and nobody would see them together", j.Schema.Unit)
 	case j.Spec.Privacy.Off:
@@ -104,6 +106,13 @@ func shardsOf(n int) string {
 		return "1 shard"
 	}
 	return fmt.Sprintf("%d shards", n)
+}
+
+// shifts says whether a configured method predicts from a shift of margins.
+func shifts(m method.Method) bool {
+	a, ok := m.(method.Auto)
+	_, adassp := m.(method.AdaSSP)
+	return adassp || ok && (a.LabelNoise > 0 || a.Shift != 0 || a.Solve == method.SolveStatistics)
 }
 
 // centers says whether a configured method centers rows.

@@ -51,7 +51,7 @@ type Spec struct {
 
 	Disclosure *runlog.Statements // what only a person knows, for a disclosure; nil: nothing is stated
 
-	Uncentered bool // rows are taken as they are, whatever the method would choose; never in a file
+	Uncentered bool // rows and labels are taken as they are, whatever the method would choose; never in a file
 
 	doc *config.Document // where each field was written
 }

@@ -177,6 +177,7 @@ type Column struct {
 	Unknown   string   `json:"unknown,omitempty"`   // categorical: RuleError, RuleZero or a level
 	Missing   string   `json:"missing,omitempty"`   // numeric: RuleError, RuleZero or a number; categorical: as Unknown
 	Classes   []string `json:"classes,omitempty"`   // label: its classes, two or more; none for a label that is a number
+	Scale     float64  `json:"scale,omitempty"`     // label that is a number: about its standard deviation, a public number; 0: not given
 	Strip     string   `json:"strip,omitempty"`     // label: trailing text that is taken off before matching
 	Source    string   `json:"source,omitempty"`    // numeric, categorical or label: where the bounds, levels or classes come from; nothing is computed from it
 	Free      bool     `json:"-"`                   // numeric: the schema file names no encoding, so a run may choose Hats
@@ -451,7 +452,11 @@ func (s *Schema) Assumptions() []string {
 		case c.Type == TypeCategorical:
 			out = append(out, fmt.Sprintf("The column %q has %d public levels; an unknown level %s, a missing one %s.", c.Name, len(c.Levels), ruleWords(c.Unknown), ruleWords(c.Missing)))
 		case c.Bounds != nil:
-			out = append(out, fmt.Sprintf("The label %q is a number clamped to [%s, %s].", c.Name, num(c.Bounds.Min), num(c.Bounds.Max)))
+			t := ""
+			if c.Scale > 0 {
+				t = fmt.Sprintf("; its standard deviation is taken to be about %s, a number known without the rows", num(c.Scale))
+			}
+			out = append(out, fmt.Sprintf("The label %q is a number clamped to [%s, %s]%s.", c.Name, num(c.Bounds.Min), num(c.Bounds.Max), t))
 		default:
 			out = append(out, fmt.Sprintf("The label %q has the public classes %s.", c.Name, strings.Join(c.Classes, ", ")))
 		}
@@ -748,11 +753,11 @@ func (c *Column) check(path string) *config.Error {
 	switch c.Type {
 	case TypeIgnore, TypeUnit:
 		odd = append(odd, alien(c.Bounds != nil, "min"), alien(c.Transform != "", "transform"), alien(c.Hats != 0, "hats"), alien(c.Levels != nil, "levels"),
-			alien(c.Unknown != "", "unknown"), alien(c.Missing != "", "missing"), alien(c.Classes != nil, "classes"), alien(c.Strip != "", "strip"))
+			alien(c.Unknown != "", "unknown"), alien(c.Missing != "", "missing"), alien(c.Classes != nil, "classes"), alien(c.Strip != "", "strip"), alien(c.Scale != 0, "scale"))
 	case TypeNumeric:
-		odd = append(odd, alien(c.Levels != nil, "levels"), alien(c.Unknown != "", "unknown"), alien(c.Classes != nil, "classes"), alien(c.Strip != "", "strip"))
+		odd = append(odd, alien(c.Scale != 0, "scale"), alien(c.Levels != nil, "levels"), alien(c.Unknown != "", "unknown"), alien(c.Classes != nil, "classes"), alien(c.Strip != "", "strip"))
 	case TypeCategorical:
-		odd = append(odd, alien(c.Bounds != nil, "min"), alien(c.Transform != "", "transform"), alien(c.Hats != 0, "hats"), alien(c.Classes != nil, "classes"), alien(c.Strip != "", "strip"))
+		odd = append(odd, alien(c.Scale != 0, "scale"), alien(c.Bounds != nil, "min"), alien(c.Transform != "", "transform"), alien(c.Hats != 0, "hats"), alien(c.Classes != nil, "classes"), alien(c.Strip != "", "strip"))
 	case TypeLabel:
 		odd = append(odd, alien(c.Transform != "", "transform"), alien(c.Hats != 0, "hats"), alien(c.Levels != nil, "levels"), alien(c.Unknown != "", "unknown"), alien(c.Missing != "", "missing"))
 	default:
@@ -812,7 +817,13 @@ func (c *Column) check(path string) *config.Error {
 			if !(lo <= hi) || math.IsInf(float64(lo), 0) || math.IsInf(float64(hi), 0) {
 				return bad(".max", "bounds with no 32-bit number between them", "bounds farther apart, below 3e38")
 			}
+			if w := c.Bounds.Max - c.Bounds.Min; c.Scale != 0 && !(c.Scale > 0 && c.Scale <= w) {
+				return bad(".scale", num(c.Scale), "a number above 0 and up to max − min, which is "+num(w))
+			}
 			return nil
+		}
+		if c.Scale != 0 {
+			return bad(".scale", num(c.Scale)+" for a label of classes", "no scale")
 		}
 		if e := checkTexts(path+".classes", c.Classes, 2, "the public classes, two or more"); e != nil {
 			return e

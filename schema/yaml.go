@@ -99,6 +99,7 @@ type column struct {
 	Levels    []string `yaml:"levels,list"`
 	Unknown   string   `yaml:"unknown"`
 	Classes   []string `yaml:"classes,list"`
+	Scale     float64  `yaml:"scale"`
 	Strip     string   `yaml:"strip"`
 	Source    string   `yaml:"source"`
 }
@@ -107,7 +108,7 @@ type column struct {
 var columnFields = map[string][]string{
 	TypeNumeric:     {"min", "max", "transform", "encode", "hats", "missing", "source"},
 	TypeCategorical: {"levels", "unknown", "missing", "source"},
-	TypeLabel:       {"classes", "strip", "min", "max", "source"},
+	TypeLabel:       {"classes", "strip", "min", "max", "scale", "source"},
 	TypeUnit:        {},
 	TypeIgnore:      {},
 }
@@ -294,7 +295,7 @@ func (r *reader) column(n config.Node, path string) Column {
 	if columnFields[f.Type] == nil {
 		r.fail(path+".type", config.Quote(f.Type), columnTypes)
 	}
-	c := Column{Name: f.Name, Type: f.Type, Levels: f.Levels, Classes: f.Classes, Strip: f.Strip, Source: f.Source}
+	c := Column{Name: f.Name, Type: f.Type, Levels: f.Levels, Classes: f.Classes, Scale: f.Scale, Strip: f.Strip, Source: f.Source}
 	if f.Type == TypeNumeric || f.Type == TypeLabel && (r.doc.Has(path+".min") || r.doc.Has(path+".max")) {
 		r.need(path+".min", "a public bound: a finite number")
 		r.need(path+".max", "a public bound: a finite number")

@@ -12,38 +12,44 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// smallSchema describes a synthetic table with that many rows and features.
+// smallSchema describes a synthetic table with that many rows and features, and two classes.
 func smallSchema(rows, features int) (*schema.Schema, error) {
+	return labeledSchema(rows, features, "classes: [no, yes]")
+}
+
+func labeledSchema(rows, features int, label string) (*schema.Schema, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "dataset: synthetic\nrows: %d\nformat: {kind: csv, header: true}\ncolumns:\n", rows)
 	for k := range features {
 		fmt.Fprintf(&b, "  - {name: x%d, type: numeric, min: 0, max: 1}\n", k)
 	}
-	b.WriteString("  - {name: label, type: label, classes: [no, yes]}\n")
+	fmt.Fprintf(&b, "  - {name: label, type: label, %s}\n", label)
 	return schema.Parse("", []byte(b.String()))
 }
 
 // small is a job for the method of that name on a small synthetic table, at ε and δ = 1e-5 under
-// add-or-remove, or with another relation or δ = 0 if the method needs that.
+// add-or-remove with model logistic, or with another relation, δ = 0 or model linear if the method needs that.
 func small(name string, epsilon float64, rows, features int) (*run.Job, error) {
-	schema, err := smallSchema(rows, features)
-	if err != nil {
-		return nil, err
-	}
 	entry, err := method.Lookup(name)
 	if err != nil {
 		return nil, err
 	}
-	for _, delta := range []float64{1e-5, 0} {
-		for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
-			spec := &run.Spec{MethodName: name, Method: entry.Method, Model: run.ModelSpec{Name: "logistic"}, Output: method.Last,
-				Privacy: run.PrivacySpec{Epsilon: epsilon, Delta: &delta, Adjacency: adj}}
-			job, failed := run.PrepareOn(spec, schema)
-			if failed == nil {
-				return job, nil
-			}
-			if err == nil {
-				err = failed
+	for _, on := range []struct{ model, label string }{{"logistic", "classes: [no, yes]"}, {"linear", "min: 0, max: 1"}} {
+		schema, wrong := labeledSchema(rows, features, on.label)
+		if wrong != nil {
+			return nil, wrong
+		}
+		for _, delta := range []float64{1e-5, 0} {
+			for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
+				spec := &run.Spec{MethodName: name, Method: entry.Method, Model: run.ModelSpec{Name: on.model}, Output: method.Last,
+					Privacy: run.PrivacySpec{Epsilon: epsilon, Delta: &delta, Adjacency: adj}}
+				job, failed := run.PrepareOn(spec, schema)
+				if failed == nil {
+					return job, nil
+				}
+				if err == nil {
+					err = failed
+				}
 			}
 		}
 	}

@@ -45,8 +45,8 @@ func TestNetworkDefaults(t *testing.T) {
 	}
 }
 
-// TestMNISTFull: what the examples of MNIST must reach on all images, medians of five seeds: the network, and auto on scattering
-// coefficients.
+// TestMNISTFull: what the examples of MNIST must reach on all images, medians of five seeds: the network, and auto
+// and a small network on scattering coefficients.
 func TestMNISTFull(t *testing.T) {
 	if !*long {
 		t.Skip("takes half an hour of processor time; -long runs it")
@@ -59,6 +59,7 @@ func TestMNISTFull(t *testing.T) {
 	}{
 		{"mnist/mlp.yaml", 3, 0.953},
 		{"mnist/scattering.yaml", 0.1, 0.95}, {"mnist/scattering.yaml", 1, 0.972}, {"mnist/scattering.yaml", 3, 0.978},
+		{"mnist/scattering-cnn.yaml", 3, 0.985},
 	} {
 		var got []float64
 		for seed := range 5 {

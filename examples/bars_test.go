@@ -124,18 +124,6 @@ func TestMNISTScattering(t *testing.T) {
 	}
 }
 
-// TestMNISTNetworkAccuracy: a network of 128 hidden units, Poisson batches, add-or-remove.
-func TestMNISTNetworkAccuracy(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(needs.Data(t), "mnist")
-	info := train(t, "mnist/mlp.yaml", filepath.Join(dir, "train-images-idx3-ubyte.gz"), filepath.Join(dir, "t10k-images-idx3-ubyte.gz"), 1)
-	got := *info.Result.Test.Accuracy
-	t.Logf("accuracy %.4f with noise multiplier %.4g", got, info.NoiseMultiplier)
-	if b := info.Budget; got < 0.953 || b.Epsilon != 3 || b.Delta != 1e-5 || b.Adjacency != privacy.AddRemove {
-		t.Errorf("accuracy %.4f under %+v; the bar is 0.953 under ε = 3, δ = 1e-5, add-or-remove", got, b)
-	}
-}
-
 // TestMNISTImages: the network on images learns in a fraction of its steps, and keeps examples for the report. The accuracy of the
 // whole run is in the README: it takes minutes.
 func TestMNISTImages(t *testing.T) {

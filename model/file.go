@@ -37,7 +37,7 @@ type File struct {
 	Classes   []string        `json:"classes,omitempty"`     // by class index; none for a numeric label
 	Features  []string        `json:"features,omitempty"`    // names of the encoded features; none, or Dim of them
 	W         []float64       `json:"w"`                     // parameters, all finite
-	Offset    float64         `json:"offset,omitempty"`      // is added to every margin: rows were centered in training
+	Offset    float64         `json:"offset,omitempty"`      // is added to every margin: of the center of rows, the mean label, a class that stands in
 	Schema    json.RawMessage `json:"schema,omitempty"`      // the schema that encodes a record
 	Guarantee json.RawMessage `json:"guarantee,omitempty"`   // what training promised
 	Lab       bool            `json:"lab,omitempty"`         // from a lab run: no guarantee whatever Guarantee says

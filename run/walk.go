@@ -54,7 +54,7 @@ func (j *Job) walk(from *method.Checkpoint) *walk {
 // margins are what a walk knows of the margins of its output.
 type margins struct {
 	factor float64 // on them; 0: none
-	offset float64 // of them, where rows were centered
+	offset float64 // of them: of the center of rows, the mean label, a class that stands in
 	noise  float64 // in each parameter; 0: not known
 }
 

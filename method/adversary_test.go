@@ -116,7 +116,8 @@ func (a *adversary) Select(q oracle.Select, among oracle.Candidates) (int, error
 
 func (a *adversary) Loss(oracle.Loss, []float64) (float64, error) { panic("not asked") }
 
-func (a *adversary) Minimize(oracle.Minimize) ([]float64, error) { panic("not asked") }
+func (a *adversary) Minimize(oracle.Minimize) ([]float64, error)      { panic("not asked") }
+func (a *adversary) Score(oracle.Score, []float64) ([]float64, error) { panic("not asked") }
 
 // Whatever is answered, a method asks no more than its plan or its filter admits, each thing once of a
 // sample, and nothing after a refusal; what it asked costs no more than the budget. A plan covers all branches, and so does

@@ -124,7 +124,14 @@ func CheckThreshold(t map[string]float64, classes []string, facts Facts) error {
 // largest, the first among equals.
 func Decide(p []float64, threshold map[string]float64, classes []string) int {
 	for name, at := range threshold {
-		k := slices.Index(classes, name)
+		return DecideAt(p, slices.Index(classes, name), at)
+	}
+	return DecideAt(p, 0, 0)
+}
+
+// DecideAt is Decide by the threshold at of the class k of two; at 0 there is none.
+func DecideAt(p []float64, k int, at float64) int {
+	if at > 0 {
 		if p[k] >= at {
 			return k
 		}

@@ -127,6 +127,8 @@ type Batch interface {
 	Mean(q Mean) ([]float64, error)
 	// Loss answers a charged Loss at the parameters w. Where q.Wrong, the number that is added to margins follows them in w.
 	Loss(q Loss, w []float64) (float64, error)
+	// Score answers a charged Score at the parameters w: noisy numbers of records, or sums of errors. They are not divided.
+	Score(q Score, w []float64) ([]float64, error)
 	// Minimize answers a charged Minimize: noisy parameters.
 	Minimize(q Minimize) ([]float64, error)
 }

@@ -211,6 +211,19 @@ func (o *Oracle) Loss(q oracle.Loss, w []float64) (float64, error) {
 	return l, nil
 }
 
+// Score implements oracle.Batch with numbers that are noise alone.
+func (o *Oracle) Score(q oracle.Score, w []float64) ([]float64, error) {
+	if err := o.take(q); err != nil {
+		return nil, err
+	}
+	a := make([]float64, q.Len(o.Facts.Classes))
+	for k := range a {
+		a[k] = o.noise()
+	}
+	o.release(slices.Clone(a))
+	return a, nil
+}
+
 // Minimize implements oracle.Batch: gradient descent, of as many steps as a Descent has passes, or until it has arrived.
 func (o *Oracle) Minimize(q oracle.Minimize) ([]float64, error) {
 	if err := o.take(q); err != nil {

@@ -299,6 +299,8 @@ func (s *Local) added(q *Sum) []decrease {
 		t = &losses{w: q.W, bound: q.Bound, unit: q.Unit, labels: q.Of == Labels}
 	case Classes:
 		t = classes{q.Classes, int64(1 / q.Unit)}
+	case Scores:
+		t = newScoring(q, s.model)
 	}
 	return s.tallied(t, q.Len(), q.Unit, s.listed, s.whole)
 }

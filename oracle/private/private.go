@@ -279,6 +279,10 @@ func known(s sample.Sampler, queries []oracle.Query) error {
 		var noise mech.Additive = mech.None{}
 		switch q := q.(type) {
 		case oracle.Search, oracle.Select, oracle.Hess:
+		case oracle.Score:
+			if s != (sample.Full{}) {
+				return errors.New("private: a score is over all rows")
+			}
 		case oracle.Loss:
 			noise = q.Noise
 		case oracle.Mean:
@@ -375,6 +379,10 @@ func (o *Oracle) fits(query oracle.Query, both bool) error {
 			return nil
 		}
 		if r, err = o.losses(q.Bound); err == nil {
+			err = q.Noise.Check(r.grid, r.sens)
+		}
+	case oracle.Score:
+		if r, err = o.fitsScore(q); err == nil {
 			err = q.Noise.Check(r.grid, r.sens)
 		}
 	case oracle.Search:

@@ -105,6 +105,21 @@ func (o *Oracle) scores(q oracle.Select) (r release, monotone bool, err error) {
 	return r, o.cfg.Facts.Adjacency == privacy.AddRemove, err
 }
 
+// cells is the release of a score: whole records, or shares and errors as whole numbers of a unit, so nothing is rounded and there is
+// no slack (PROOFS.md#scores).
+func (o *Oracle) cells(q oracle.Score) release {
+	unit := cellUnit(o.cfg.Facts)
+	return release{unit: unit, grid: unit, sens: q.Sensitivity(o.cfg.Facts.Classes, o.cfg.Facts.Adjacency)}
+}
+
+// cellUnit is what the numbers of a score are multiples of.
+func cellUnit(facts oracle.Public) float64 {
+	if facts.Classes == 0 || facts.UnitRows > 0 { // errors, or shares of a record
+		return fallUnit(1)
+	}
+	return 1
+}
+
 // gridOf is the public grid on which a sum is released: at least 2⁴ times as coarse as the unit of the
 // exact sum, so that noise on top of a sum does not reach the ends of int64.
 func gridOf(unit, bound float64, dim, norm int) float64 {
@@ -174,6 +189,8 @@ func (c *scale) of(s *Sum, facts oracle.Public) (float64, error) {
 			return fallUnit(1), nil
 		}
 		return 1, nil
+	case Scores:
+		return cellUnit(facts), nil
 	case Decreases, Neighbors, Losses, Wrong, Labels:
 		if !(s.Bound > 0) {
 			return 0, fmt.Errorf("found %s without a bound", s.Of)

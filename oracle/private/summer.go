@@ -67,6 +67,7 @@ const (
 	Labels    Kind = "labels"    // above the lower bound of the label, within [0, Bound]
 	Rows      Kind = "rows"      // clipped encoded rows
 	Classes   Kind = "classes"   // records of each class
+	Scores    Kind = "scores"    // at W: records in the cells of Score, or its sums of errors
 )
 
 // A Sum says what to add up over a sample. All of it is public.
@@ -85,6 +86,7 @@ type Sum struct {
 	Along        []float64
 	Steps        []float64
 	Step         float64
+	Score        oracle.Score // of scores, of so many Classes
 	Classes      int
 	Again        bool // the last Sum was along the same line
 }
@@ -102,6 +104,8 @@ func (s *Sum) Len() int {
 		return 2 * len(s.W)
 	case Classes:
 		return s.Classes
+	case Scores:
+		return s.Score.Len(s.Classes)
 	}
 	return 1
 }
@@ -113,7 +117,7 @@ func (s *Sum) check(c *scale, facts oracle.Public) error {
 		return fmt.Errorf("found %d parameters; the model has %d", len(s.W), dim)
 	case s.Of == Decreases && len(s.Along) != dim:
 		return fmt.Errorf("found a line in %d dimensions; the model has %d", len(s.Along), dim)
-	case s.Of == Classes && s.Classes != facts.Classes:
+	case (s.Of == Classes || s.Of == Scores) && s.Classes != facts.Classes:
 		return fmt.Errorf("found %d classes; the table has %d", s.Classes, facts.Classes)
 	case (s.Of == Gradients || s.Of == Rows || s.Of == Hessians) && s.Clip == nil:
 		return fmt.Errorf("found %s without a clip rule", s.Of)

@@ -167,6 +167,12 @@ func anyUnitSum(t *rapid.T, kind string) (m model.Model, rows []row, q *unitSum)
 		unit := r.unit
 		tallied(classesOf(classes, unit), classes, unit)
 		q.p = 1 // all counts together
+	case "scores":
+		draw(n, classes)
+		ask, unit := anyScore(rnd, features, classes), fallUnit(1)
+		q.sign, q.bound = true, ask.Sensitivity(classes, privacy.AddRemove)
+		tallied(newScoring(&Sum{Unit: unit, Score: ask, Classes: classes, W: line.From}, m), ask.Len(classes), unit)
+		q.p = 2
 	case "hessian":
 		var label func() float32
 		m, label = curvedModel(t, rnd, features)
@@ -200,7 +206,7 @@ func classesOf(n int, unit float64) tally { return classes{n, int64(1 / unit)} }
 // TestUnitIsWithinTheBound: of every kind of query, the rows of a unit together add to the exact sum no more than one row may, whatever they are and however many;
 // the sum is that of the units, one by one; and where shares are left out, as by a planted fault, they add more.
 func TestUnitIsWithinTheBound(t *testing.T) {
-	for _, kind := range []string{"gradient", "centered", "rows", "network", "views", "loss", "labels", "search", "neighbors", "classes", "hessian"} {
+	for _, kind := range []string{"gradient", "centered", "rows", "network", "views", "loss", "labels", "search", "neighbors", "classes", "scores", "hessian"} {
 		t.Run(kind, func(t *testing.T) {
 			worst, faulty := 0.0, 0.0
 			rapid.Check(t, func(t *rapid.T) {

@@ -209,5 +209,10 @@ func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 	return a[0], nil
 }
 
+// Score returns the recorded numbers.
+func (b *batch) Score(q oracle.Score, w []float64) ([]float64, error) {
+	return b.take(q, q.Len(b.o.Facts.Classes))
+}
+
 // Minimize returns the recorded parameters.
 func (b *batch) Minimize(q oracle.Minimize) ([]float64, error) { return b.take(q, b.o.Facts.Dim) }

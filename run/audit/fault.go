@@ -178,6 +178,9 @@ func (f *faulty) changed(q oracle.Query) oracle.Query {
 	case oracle.Hess:
 		q.Noise.Sigma *= less
 		return q
+	case oracle.Score:
+		q.Noise.Sigma *= less
+		return q
 	case oracle.Search:
 		q.Noise.Threshold *= less
 		q.Noise.Query *= less
@@ -298,6 +301,11 @@ func (b faultyBatch) Search(q oracle.Search, along oracle.Line) (int, error) {
 // Select implements oracle.Batch.
 func (b faultyBatch) Select(q oracle.Select, among oracle.Candidates) (int, error) {
 	return b.Batch.Select(b.f.changed(q).(oracle.Select), among)
+}
+
+// Score implements oracle.Batch.
+func (b faultyBatch) Score(q oracle.Score, w []float64) ([]float64, error) {
+	return b.Batch.Score(b.f.changed(q).(oracle.Score), w)
 }
 
 // ParseFault reads the name of a fault.

@@ -398,6 +398,12 @@ func (b twinsBatch) Loss(q oracle.Loss, w []float64) (float64, error) {
 	return b.Batch.Loss(q, w)
 }
 
+// Score implements oracle.Batch.
+func (b twinsBatch) Score(q oracle.Score, w []float64) ([]float64, error) {
+	b.t.asked = q
+	return b.Batch.Score(q, w)
+}
+
 // Search implements oracle.Batch.
 func (b twinsBatch) Search(q oracle.Search, along oracle.Line) (int, error) {
 	b.t.asked = q
@@ -412,7 +418,7 @@ func (b twinsBatch) Select(q oracle.Select, among oracle.Candidates) (int, error
 
 // bounds are how far a record's presence and its replacement may move the sum of a charged query: all of it in the ℓ1 or ℓ2 norm, or each
 // number, for norm 0.
-func bounds(q oracle.Query) (presence, replacement float64, norm int) {
+func bounds(q oracle.Query, classes int) (presence, replacement float64, norm int) {
 	switch q := q.(type) {
 	case oracle.Mean:
 		return q.Clip, 2 * q.Clip, 2
@@ -422,6 +428,8 @@ func bounds(q oracle.Query) (presence, replacement float64, norm int) {
 		return q.Clip, math.Sqrt2 * q.Clip, 2
 	case oracle.Loss:
 		return q.Bound, q.Bound, 0
+	case oracle.Score:
+		return q.Sensitivity(classes, privacy.AddRemove), q.Sensitivity(classes, privacy.ReplaceOne), 2
 	case oracle.Search:
 		return q.Bound, 2 * q.Bound, 0
 	case oracle.Select:
@@ -454,7 +462,7 @@ func (t *twins) Sum(ctx context.Context, s *private.Sum) error {
 	if err != nil {
 		return err
 	}
-	presence, replacement, norm := bounds(t.asked)
+	presence, replacement, norm := bounds(t.asked, t.job.Facts.Classes)
 	unit := s.Unit
 	if s.Of == private.Hessians {
 		unit *= s.Unit

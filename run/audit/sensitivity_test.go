@@ -1,14 +1,20 @@
 package audit
 
 import (
+	"context"
 	"fmt"
+	"iter"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/privacy/sample"
 )
 
 func sensed(t *testing.T, name string, m method.Method, tables int, fault Fault) *Sensitivities {
@@ -56,6 +62,56 @@ func TestSensitivities(t *testing.T) {
 		t.Errorf("compared with %v of the models %v", models, model.Names())
 	}
 	t.Logf("%d pairs", pairs)
+}
+
+// scorer asks for scores at random parameters, in place of a method's queries.
+type scorer struct{ method.SGD }
+
+func (m scorer) Configure(p oracle.Public, obj method.Objective, terms method.Terms) (method.Method, error) {
+	c, err := m.SGD.Configure(p, obj, terms)
+	if err != nil {
+		return nil, err
+	}
+	return scorer{c.(method.SGD)}, nil
+}
+
+func (m scorer) Run(ctx context.Context, o oracle.Oracle, _ method.Objective) iter.Seq2[method.Step, error] {
+	return func(yield func(method.Step, error) bool) {
+		p, rnd := o.Public(), rand.New(rand.NewPCG(23, 7))
+		w := make([]float64, p.Dim)
+		for range 2 * twinSums {
+			for j := range w {
+				w[j] = 3 * rnd.NormFloat64()
+			}
+			q := oracle.Score{Noise: mech.Gaussian{Sigma: 1}}
+			if p.Classes == 0 {
+				q.High, q.Error = 9, 0.5+5*rnd.Float64()
+			} else if q.Bins = 6 * rnd.IntN(2); q.Bins > 0 {
+				q.Step = 0.5
+			}
+			b, err := o.Batch(ctx, sample.Full{}, q)
+			if err == nil {
+				_, err = b.Score(q, w)
+			}
+			if err != nil {
+				yield(method.Step{}, err)
+				return
+			}
+		}
+	}
+}
+
+// No record moves the numbers of a score by more than is charged, of any model that sgd trains, networks and images included, and some by as much.
+func TestSensitivityOfScores(t *testing.T) {
+	race.Skip(t)
+	s := sensed(t, "sgd", scorer{}, 6, "")
+	t.Logf("%d pairs of %v with %v, the largest move %.6f of the bound", s.Pairs, s.Queries, s.Models, s.Most)
+	if len(s.Alarms) > 0 || s.Most < 0.999 || !slices.Equal(s.Queries, []string{"scores"}) || len(s.Models) != len(model.Names())-1 {
+		t.Errorf("%+v", *s)
+	}
+	if s := sensed(t, "sgd", scorer{}, 1, FaultTwice); len(s.Alarms) == 0 {
+		t.Errorf("rows twice in their table raise no alarm: %+v", *s)
+	}
 }
 
 // Where records count up to twice the bound that is charged, or are in the table twice, an alarm names method, model and query.

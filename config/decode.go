@@ -61,6 +61,17 @@ func (n Node) Field(name string) Node {
 	return Node{}
 }
 
+// FieldAt is where the name of a field of the block stands, by its line and its character there, both from 1, and whether
+// the block stands in braces.
+func (n Node) FieldAt(name string) (line, column int, braces bool) {
+	m, ok := n.n.(*ast.MappingNode)
+	p, there := n.doc.at[join(n.path, name)]
+	if !ok || !there || p.key == nil {
+		return 0, 0, false
+	}
+	return p.key.Line, p.key.Column, m.IsFlowStyle
+}
+
 // Place is the position of the value.
 func (n Node) Place() string { return n.doc.located(n.n.GetToken().Position).Place() }
 

@@ -65,14 +65,16 @@ const (
 	maxFeatures  = 1<<31 - 2
 	maxMagnitude = 1e9 // of norm bounds and LIBSVM values
 	minNorm      = 1e-9
-	maxSchema    = 4 << 20 // bytes of a schema file
-	maxProse     = 1000    // bytes of an author or a source
+	maxProse     = 1000 // bytes of an author or a source
 	minHats      = 2
 	maxHats      = 64
 )
 
 // DefaultHats is the number of bumps of a column that asks for them without saying how many.
 const DefaultHats = 8
+
+// MaxFile is the most bytes of a schema file.
+const MaxFile = 4 << 20
 
 // MaxUnitRows is the most rows of one unit that a schema can allow.
 const MaxUnitRows = 1 << 16
@@ -100,6 +102,9 @@ type Schema struct {
 	// For a disclosure; nothing is computed from them.
 	Author string `json:"author,omitempty"` // who wrote the bounds, levels and classes
 	Source string `json:"source,omitempty"` // where what concerns the whole table comes from: rows, norm, values, image
+
+	// Grid allows numeric columns without bounds, for counts on the public grid: of [ParseOpen] and [Schema.OnGrid] alone.
+	Grid bool `json:"-"`
 }
 
 // A Format says how a file is written.
@@ -185,7 +190,7 @@ type Column struct {
 
 // Load reads and parses the schema file at path.
 func Load(path string) (*Schema, error) {
-	src, err := readfile.All(path, maxSchema)
+	src, err := readfile.All(path, MaxFile)
 	if err != nil {
 		return nil, config.FileError(path, err)
 	}
@@ -256,7 +261,7 @@ func (s *Schema) Dim() int {
 	for _, c := range s.Columns {
 		switch c.Type {
 		case TypeNumeric:
-			d += 1 + c.Hats
+			d += c.features()
 		case TypeCategorical:
 			d += len(c.Levels)
 		}
@@ -265,6 +270,14 @@ func (s *Schema) Dim() int {
 		d++
 	}
 	return d
+}
+
+// features is the number of features of a numeric column.
+func (c *Column) features() int {
+	if c.onGrid() {
+		return GridBins()
+	}
+	return 1 + c.Hats
 }
 
 // Free is the number of numeric columns whose encoding the schema file leaves open: one linear feature, unless a run
@@ -358,6 +371,16 @@ func (s *Schema) UnitColumn() string {
 		}
 	}
 	return ""
+}
+
+// Column is the column of that name, nil if there is none.
+func (s *Schema) Column(name string) *Column {
+	for i := range s.Columns {
+		if s.Columns[i].Name == name {
+			return &s.Columns[i]
+		}
+	}
+	return nil
 }
 
 // LabelName is the name of the label column.
@@ -562,7 +585,7 @@ func (s *Schema) check() *config.Error {
 				return bad(path+".type", "a second label", "one label in a schema")
 			}
 		}
-		if e := c.check(path); e != nil {
+		if e := c.check(path, s.Grid); e != nil {
 			return e
 		}
 		if e := checkProse(path+".source", c.Source); e != nil {
@@ -739,7 +762,8 @@ func (f *Format) check() *config.Error {
 	return nil
 }
 
-func (c *Column) check(path string) *config.Error {
+// check finds the first fault of a column; open allows unknown bounds.
+func (c *Column) check(path string, open bool) *config.Error {
 	bad := func(field, found, allowed string) *config.Error {
 		return &config.Error{Field: path + field, Found: found, Allowed: allowed}
 	}
@@ -771,21 +795,25 @@ func (c *Column) check(path string) *config.Error {
 
 	switch c.Type {
 	case TypeNumeric:
+		t := Transform(c.Transform)
+		if t == nil {
+			return bad(".transform", config.Quote(c.Transform), "none, log1p or signed_log1p")
+		}
+		if open && c.Bounds == nil {
+			return c.checkOpen(path)
+		}
 		if e := c.Bounds.check(path); e != nil {
 			return e
 		}
-		t := Transform(c.Transform)
 		switch {
-		case t == nil:
-			return bad(".transform", config.Quote(c.Transform), "none, log1p or signed_log1p")
 		case c.Transform == TransformLog1p && c.Bounds.Min < 0:
 			return bad(".transform", "log1p with a min below 0", "min of 0 or more, or signed_log1p")
 		}
 		if w := t(c.Bounds.Max) - t(c.Bounds.Min); !(w > 0) || math.IsInf(w, 0) {
 			return bad(".max", "bounds whose distance is 0 or infinite after the transform", "bounds farther apart, or nearer to each other")
 		}
-		if c.Hats != 0 && (c.Hats < minHats || c.Hats > maxHats) {
-			return bad(".hats", strconv.Itoa(c.Hats), hatsAllowed)
+		if e := c.checkHats(path); e != nil {
+			return e
 		}
 		if c.Missing != RuleError && c.Missing != RuleZero {
 			v, fault := config.ParseNumber(c.Missing)
@@ -840,6 +868,23 @@ func (c *Column) check(path string) *config.Error {
 		}
 	}
 	return nil
+}
+
+func (c *Column) checkHats(path string) *config.Error {
+	if c.Hats != 0 && (c.Hats < minHats || c.Hats > maxHats) {
+		return &config.Error{Field: path + ".hats", Found: strconv.Itoa(c.Hats), Allowed: hatsAllowed}
+	}
+	return nil
+}
+
+// checkOpen checks what a numeric column without bounds says beside them.
+func (c *Column) checkOpen(path string) *config.Error {
+	if c.Missing != RuleError && c.Missing != RuleZero {
+		if _, fault := config.ParseNumber(c.Missing); fault != "" {
+			return &config.Error{Field: path + ".missing", Found: config.Quote(c.Missing), Allowed: "error, zero or a number"}
+		}
+	}
+	return c.checkHats(path)
 }
 
 func (b *Bounds) check(path string) *config.Error {

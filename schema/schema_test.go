@@ -347,7 +347,7 @@ func TestSchemaErrors(t *testing.T) {
 	if _, err := Parse("s.yaml", []byte(spaced)); err == nil || !strings.Contains(err.Error(), "columns[1].levels[2]") {
 		t.Errorf("a level that trimming hides: %v", err)
 	}
-	for _, src := range []string{"", "# nothing\n", "a: 1\n---\nb: 2\n", "[]", "7", strings.Repeat("#", maxSchema+1)} {
+	for _, src := range []string{"", "# nothing\n", "a: 1\n---\nb: 2\n", "[]", "7", strings.Repeat("#", MaxFile+1)} {
 		if _, err := Parse("s.yaml", []byte(src)); err == nil {
 			t.Errorf("%.20q: no error", src)
 		}

@@ -28,12 +28,18 @@ import (
 // left out where nothing is trained. A unit of several rows is a name and the most
 // rows of one unit, as in unit: {name: patient, rows: 8}; it asks for a column of type
 // unit, and for units, their nominal number, instead of rows.
-func Parse(name string, src []byte) (*Schema, error) {
+func Parse(name string, src []byte) (*Schema, error) { return parse(name, src, false) }
+
+// ParseOpen is Parse for a schema in which numeric columns may say bounds: unknown; see [Schema.Unbounded]. Such a schema
+// describes no table to train on.
+func ParseOpen(name string, src []byte) (*Schema, error) { return parse(name, src, true) }
+
+func parse(name string, src []byte, open bool) (*Schema, error) {
 	doc, err := config.Parse(name, "a schema", src)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{doc: doc}
+	r := &reader{doc: doc, open: open}
 	if err := doc.Root().Decode(&r.f); err != nil {
 		return nil, err
 	}
@@ -92,6 +98,7 @@ type column struct {
 	Type      string   `yaml:"type"`
 	Min       float64  `yaml:"min"`
 	Max       float64  `yaml:"max"`
+	Bounds    string   `yaml:"bounds"`
 	Transform string   `yaml:"transform"`
 	Encode    string   `yaml:"encode"`
 	Hats      int      `yaml:"hats"`
@@ -106,7 +113,7 @@ type column struct {
 
 // columnFields are the types of a column with the fields that each has beside name and type.
 var columnFields = map[string][]string{
-	TypeNumeric:     {"min", "max", "transform", "encode", "hats", "missing", "source"},
+	TypeNumeric:     {"min", "max", "bounds", "transform", "encode", "hats", "missing", "source"},
 	TypeCategorical: {"levels", "unknown", "missing", "source"},
 	TypeLabel:       {"classes", "strip", "min", "max", "scale", "source"},
 	TypeUnit:        {},
@@ -117,9 +124,10 @@ const columnTypes = "numeric, categorical, label, unit or ignore"
 
 // A reader makes a schema of a file. It keeps the first error.
 type reader struct {
-	doc *config.Document
-	f   file
-	err error
+	doc  *config.Document
+	open bool // numeric columns may have unknown bounds
+	f    file
+	err  error
 }
 
 func (r *reader) fail(path, found, allowed string) {
@@ -162,7 +170,7 @@ func or[T any](r *reader, path string, v, otherwise T) T {
 
 func (r *reader) schema() *Schema {
 	f := &r.f
-	s := &Schema{Dataset: f.Dataset, Author: f.Author, Source: f.Source, Columns: make([]Column, 0, len(f.Columns))}
+	s := &Schema{Dataset: f.Dataset, Author: f.Author, Source: f.Source, Grid: r.open, Columns: make([]Column, 0, len(f.Columns))}
 	s.Format = r.format()
 	r.need("dataset", "the name of the dataset")
 	r.unit(s)
@@ -245,6 +253,20 @@ func (r *reader) unit(s *Schema) {
 	s.Rows = r.count(count, n, maxRows)
 }
 
+// unknown takes the field bounds of a column whose bounds nobody knows.
+func (r *reader) unknown(block, bounds string) {
+	if bounds != BoundsUnknown {
+		r.fail(block+"bounds", config.Quote(bounds), "min and max, two public numbers, or bounds: unknown for sotto schema bounds")
+	} else if !r.open {
+		r.fail(block+"bounds", "unknown", "min and max, two public numbers; sotto schema bounds proposes them by private counts")
+	}
+	for _, field := range []string{"min", "max", "source"} {
+		if r.doc.Has(block + field) {
+			r.fail(block+field, "a "+field+" beside bounds: unknown", "no "+field+"; sotto schema bounds writes it")
+		}
+	}
+}
+
 // hats is the number of bumps that the fields encode and hats ask for.
 func (r *reader) hats(block, encode string, n int) int {
 	has := r.doc.Has(block + "hats")
@@ -296,7 +318,9 @@ func (r *reader) column(n config.Node, path string) Column {
 		r.fail(path+".type", config.Quote(f.Type), columnTypes)
 	}
 	c := Column{Name: f.Name, Type: f.Type, Levels: f.Levels, Classes: f.Classes, Scale: f.Scale, Strip: f.Strip, Source: f.Source}
-	if f.Type == TypeNumeric || f.Type == TypeLabel && (r.doc.Has(path+".min") || r.doc.Has(path+".max")) {
+	if f.Type == TypeNumeric && r.doc.Has(path+".bounds") {
+		r.unknown(path+".", f.Bounds)
+	} else if f.Type == TypeNumeric || f.Type == TypeLabel && (r.doc.Has(path+".min") || r.doc.Has(path+".max")) {
 		r.need(path+".min", "a public bound: a finite number")
 		r.need(path+".max", "a public bound: a finite number")
 		c.Bounds = &Bounds{f.Min, f.Max}

@@ -26,7 +26,7 @@ func (p *glmPass) GradBound(dst []float64) {
 // GradBound sets dst_i = √2·(1 − p_iy)·‖x_i‖.
 func (p *softmaxPass) GradBound(dst []float64) {
 	needLength("dst", len(dst), p.n)
-	rowNorms(dst, p.view, 2)
+	RowNorms(dst, p.view, 2)
 	r := p.residuals()
 	slack := math.Sqrt2 * (1 + float64(p.k+2)*0x1p-49) // above the rounding of K additions and of √2, and above GradNorm's slack
 	for i, y := range p.y {

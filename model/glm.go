@@ -174,7 +174,7 @@ func (p *glmPass) GradNorm(dst []float64, norm int) {
 	if p.center != nil {
 		p.center.norms(dst, p.view, norm, p.ws)
 	} else {
-		rowNorms(dst, p.view, norm)
+		RowNorms(dst, p.view, norm)
 	}
 	for i, s := range p.slopes() {
 		dst[i] = up(math.Abs(s), dst[i])

@@ -22,7 +22,7 @@ func (p *glmPass) curves() []float64 {
 func (p *glmPass) HessNorm(dst []float64) {
 	needLength("dst", len(dst), len(p.z))
 	p.uncentered()
-	rowNorms(dst, p.view, 2)
+	RowNorms(dst, p.view, 2)
 	for i, h := range p.curves() {
 		dst[i] = up(h, up(dst[i], dst[i]))
 	}

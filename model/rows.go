@@ -40,8 +40,8 @@ func margins(z, w []float64, v data.View, ws *Workspace) {
 	kern.Dot(z, x, stride, rows, w)
 }
 
-// rowNorms sets dst_i = ‖x_i‖_p, never understated.
-func rowNorms(dst []float64, v data.View, p int) {
+// RowNorms sets dst_i = ‖x_i‖_p, never understated.
+func RowNorms(dst []float64, v data.View, p int) {
 	switch p {
 	case 1:
 		if v.Pixels != nil {

@@ -226,7 +226,7 @@ func (p *softmaxPass) residuals() []float64 {
 
 func (p *softmaxPass) GradNorm(dst []float64, norm int) {
 	needLength("dst", len(dst), p.n)
-	rowNorms(dst, p.view, norm)
+	RowNorms(dst, p.view, norm)
 	r, n := p.residuals(), p.n
 	slack := 1 + float64(p.k)*0x1p-50 // above the rounding of K additions of squares and a root, or K hypotenuses of 2 ulp each
 	p.sum = grow(p.sum, n)

@@ -13,17 +13,23 @@ import (
 // Mean asks for the mean of the encoded rows: their sum, each row scaled down to Clip, plus noise, divided by the
 // sampler's public size. One record moves the sum as it moves one of gradients of clip norm Clip.
 type Mean struct {
-	Clip  float64 // C, of one row in the L2 norm; rows up to Public.NormBound stay as they are where it is that
+	Clip  float64 // C, of one row in the norm of the noise; rows up to Public.NormBound stay as they are where it is that
 	Noise mech.Additive
 }
 
 // Grad is the query of a sum of gradients that moves as this sum does: it has the same event and the same noise.
-func (q Mean) Grad() Grad { return Grad{Clip: clip.Norm{C: q.Clip}, Noise: q.Noise} }
+func (q Mean) Grad() Grad {
+	rule := clip.Norm{C: q.Clip}
+	if _, laplace := q.Noise.(mech.Laplace); laplace {
+		rule.P = 1
+	}
+	return Grad{Clip: rule, Noise: q.Noise}
+}
 
 // Event is the event of the noise.
 func (q Mean) Event() privacy.Event { return q.Noise.Event() }
 
-// Validate: there is a noise for the L2 norm, and the bound is a sensitivity.
+// Validate: there is a noise, and the bound is a sensitivity.
 func (q Mean) Validate() error {
 	if q.Noise == nil {
 		return errors.New("oracle: a query of the mean row needs a noise")

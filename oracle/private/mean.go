@@ -99,9 +99,7 @@ func (s *Local) lessCenter(dst []int64, from int) {
 func (u *worker) addRow(v data.View) {
 	n := v.Len()
 	u.norm, u.c = grow(u.norm, n), grow(u.c, n)
-	for i := range u.norm {
-		u.norm[i] = float64(v.Norm[v.Row(i)])
-	}
+	model.RowNorms(u.norm, v, u.s.rule.Norm())
 	u.weigh(v)
 	model.AddRows(u.acc[:v.Block.Dim], u.c, u.s.unit, v, &u.ws)
 }

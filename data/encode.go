@@ -51,6 +51,7 @@ type encColumn struct {
 	tmin    float64
 	width   float64         // t(max) − t(min)
 	hats    int             // bumps after the first feature
+	grid    bool            // one indicator for each bin of the public grid
 	levels  map[string]int  // level or class → index
 	numbers map[float64]int // class as a number → index; nil where a class is no number
 	strip   string          // label
@@ -92,13 +93,18 @@ func newEncoder(s *schema.Schema) *encoder {
 		case schema.TypeIgnore:
 			continue
 		case schema.TypeNumeric:
+			k.missing = ruleOf(c.Missing, nil)
+			if c.Bounds == nil {
+				k.grid = true
+				offset += schema.GridBins()
+				break
+			}
 			k.min, k.max, k.t = c.Bounds.Min, c.Bounds.Max, schema.Transform(c.Transform)
 			k.tmin = k.t(k.min)
 			k.width = k.t(k.max) - k.tmin
 			if c.Transform == schema.TransformNone {
 				k.t = nil
 			}
-			k.missing = ruleOf(c.Missing, nil)
 			k.hats = c.Hats
 			offset += 1 + c.Hats
 		case schema.TypeCategorical:
@@ -354,6 +360,10 @@ func (e *encoder) numeric(k *encColumn, i int, s string, none bool) Fault {
 
 // number takes the number v of column i.
 func (e *encoder) number(k *encColumn, i int, v float64) {
+	if k.grid {
+		e.feature(k.offset+schema.GridBin(v), 1)
+		return
+	}
 	if v < k.min {
 		v = k.min
 		e.clamped = append(e.clamped, i)

@@ -90,6 +90,9 @@ func Read(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Opt
 		return nil, nil, fmt.Errorf("data: a schema that was not made by schema.Parse: %w", e)
 	}
 	if IsPacked(path) {
+		if len(s.Unbounded()) > 0 {
+			return nil, nil, &config.Error{File: Public(path), Found: "a packed table, whose rows were encoded by bounds", Allowed: "the file that it was packed from"}
+		}
 		t, stats, err = openPacked(ctx, gate, s, path, opt)
 	} else {
 		t, stats, err = readRows(ctx, gate, s, path, opt)
@@ -224,7 +227,7 @@ type builder struct {
 }
 
 func newBuilder(s *schema.Schema, opt Options) *builder {
-	b := &builder{dense: s.Format.Kind != schema.KindLIBSVM, label: !opt.Unlabeled}
+	b := &builder{dense: s.Format.Kind != schema.KindLIBSVM && len(s.Unbounded()) == 0, label: !opt.Unlabeled}
 	_, unit := s.RowRule()
 	b.table = &Table{Dim: s.Dim(), Classes: s.Classes(), NormBound: s.RowNorm, Unit: unit, Labeled: b.label}
 	b.start = make([]int32, 1, BlockRows+1)

@@ -429,11 +429,16 @@ func (s *Session) begin(ctx context.Context) (begun bool, err error) {
 // reserve reserves the run's cap in the dataset's budget.
 func (s *Session) reserve(ctx context.Context) error {
 	r := s.reservation(s.Info.ID)
-	r.Mark, r.Parts, r.Token = s.mark(), s.partMarks(), s.token
+	r.Mark, r.Parts, r.Token = contentMark(s.ledger, s.opened), s.partMarks(), s.token
 	_, err := s.ledger.Reserve(ctx, r)
 	if s.env.reserved != nil {
 		err = s.env.reserved(err)
 	}
+	return reserveError(err)
+}
+
+// reserveError is an error of a reservation: a plan without a theorem in the dataset's currency is a mistake in the input.
+func reserveError(err error) error {
 	var unsupported *account.UnsupportedError
 	if errors.As(err, &unsupported) {
 		return &InputError{"", err}
@@ -483,14 +488,6 @@ func (s *Session) writeInfo(ctx context.Context) error {
 	}
 	s.Info.LedgerHead = fmt.Sprintf("%d %s", head.Seq, head.Hash)
 	return runlog.WriteInfo(s.Dir, s.Info)
-}
-
-// mark returns the content's HMAC under the ledger's key (R4).
-func (s *Session) mark() []byte {
-	h := s.ledger.NewMark()
-	digest := s.opened.Digest()
-	h.Write(digest[:])
-	return h.Sum(nil)
 }
 
 // partMarks returns the marks of the parts of a table on several machines.

@@ -391,7 +391,7 @@ func (s *Session) takeOver(ctx context.Context, rec *runlog.Record) error {
 		return inputError("", "%s: found unit %q under %v; the ledger counts %q by %q under %v", filepath.Join(s.Dir, runlog.InfoFile), s.Info.Unit, b.Adjacency, dataset.Name, dataset.Unit, dataset.Adjacency)
 	case len(known.Plan) > 0 && !bytes.Equal(known.Plan, plan):
 		return inputError("", "%s: found another plan than the one that the budget was reserved for", filepath.Join(s.Dir, runlog.InfoFile))
-	case !bytes.Equal(known.Mark, s.mark()):
+	case !bytes.Equal(known.Mark, contentMark(s.ledger, s.opened)):
 		table := data.Public(s.Job.Spec.Data)
 		if s.shards != nil {
 			table = "the workers' rows"

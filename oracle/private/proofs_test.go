@@ -6,5 +6,7 @@ import (
 	"github.com/sottodp/sotto/internal/proofs"
 )
 
-// Every test that PROOFS.md names exists, here, in package model or in oracle/remote.
-func TestProofs(t *testing.T) { proofs.Page(t, "../../model", "../remote") }
+// Every test that PROOFS.md names exists, here, in package model, schema or run, or in oracle/remote.
+func TestProofs(t *testing.T) {
+	proofs.Page(t, "../../model", "../../schema", "../../run", "../remote")
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/run/disclosure"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
@@ -60,6 +61,7 @@ func readFile(t *testing.T, path string) []byte {
 // TestDisclosureSchema: the disclosure of examples/clinic, in which everything is stated, is one by docs/disclosure.schema.json; with a
 // field more, a field less, or another type it is none. The schema itself is one by its own meta-schema.
 func TestDisclosureSchema(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	c := jsonschema.NewCompiler()
 	const name = "disclosure.schema.json"
@@ -114,6 +116,7 @@ func TestDisclosureSchema(t *testing.T) {
 
 // TestDisclosureChanged: whatever fact of a disclosure is changed, and whatever file of its run or ledger, verify finds it.
 func TestDisclosureChanged(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	dir, where, file := clinicDisclosure(t)
 	text := readFile(t, file)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/internal/leaves"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
 )
@@ -15,6 +16,7 @@ import (
 // Every edit of a run.json of a search or of an owner in a network is found, as those of a fit are (package run's test): with a
 // ledger all, without one those of what follows from other files.
 func TestC1EveryLeafOfSearchesAndOwners(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	dir, command := earlierFiles(t, "upgrade")
 	spec := "data: patients.csv\nschema: schema.yaml\nmodel: {name: logistic}\nprivacy: {epsilon: 3, delta: 1e-5, adjacency: add-or-remove}\n" +

@@ -24,6 +24,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/internal/race"
 )
 
 // The test binary is also the command, under the name sotto.
@@ -58,7 +59,7 @@ func (h home) Run() int { return needs.Home(h.M) }
 func TestScript(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Files: scripts(t),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_DATA_HOME", filepath.Join(env.WorkDir, "xdg"))
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
@@ -79,6 +80,22 @@ func TestScript(t *testing.T) {
 			"exits": exits, "sameabove": sameAbove, "remember": remember, "unchanged": unchanged, "field": field, "tables": tables, "freeport": freePort, "until": until,
 		},
 	})
+}
+
+// scripts are the files of all scripts; under the race detector of those whose commands share memory between goroutines.
+func scripts(t *testing.T) []string {
+	if race.Enabled {
+		var files []string
+		for _, name := range []string{"compare", "fit", "net", "netdemo", "poisson", "progress", "resume", "serve", "tune", "worker"} {
+			files = append(files, filepath.Join("testdata", "script", name+".txtar"))
+		}
+		return files
+	}
+	files, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	return files
 }
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {

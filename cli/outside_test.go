@@ -9,11 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
 // A program of another module with one method more fits and verifies; this build says which one can.
 func TestOutside(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	dir := t.TempDir()
 	repo, err := filepath.Abs("..")

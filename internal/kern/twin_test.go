@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"unsafe"
+
+	"github.com/sottodp/sotto/internal/race"
 )
 
 // levels are the sets of kernels that this machine has, the plain one first.
@@ -284,6 +286,7 @@ func FuzzGemm(f *testing.F) {
 
 // TestGemm: sizes around and above the blocks.
 func TestGemm(t *testing.T) {
+	race.Skip(t)
 	for i, size := range [][3]int{{1, 1, 1}, {12, 32, 256}, {13, 33, 257}, {241, 65, 513}, {500, 31, 40}, {5, 1030, 300}} {
 		for form := range 4 {
 			testGemm[float64](t, uint64(i), form&1 != 0, form&2 != 0, size[0], size[1], size[2], i)
@@ -467,6 +470,7 @@ func TestAddOuter(t *testing.T) {
 
 // TestGemmSparse: the product is that of Gemm, bit for bit but for the sign of zeros.
 func TestGemmSparse(t *testing.T) {
+	race.Skip(t)
 	for i, size := range [][3]int{{1, 48, 5}, {8, 16, 784}, {9, 17, 15}, {256, 128, 784}, {70, 530, 801}, {30, 3, 40}} {
 		m, n, k := size[0], size[1], size[2]
 		r := rand.New(rand.NewPCG(uint64(i), 13))

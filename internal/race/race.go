@@ -1,5 +1,6 @@
 // Package race says whether the race detector is on, which slows arithmetic about tenfold and networks a hundredfold. Tests that
-// only compute do less under it; .ci/run runs the tests of every package that imports this one again without it.
+// only compute, or start one command after the other, do less under it; .ci/run runs the tests of every package that imports
+// this one again without it.
 package race
 
 import "testing"

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
@@ -102,6 +103,7 @@ func TestSensitivityOfEveryModel(t *testing.T) {
 // An attacker who runs DP-SGD steps with and without the worst record, and uses the
 // best test there is, does as well as theory says he can and no better.
 func TestBestAttackDoesAsTheorySays(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	const sigma, rate, steps, runs, rows = 0.8, 0.25, 8, 20000, 4
 	// δ(ε) of 8 Poisson-sampled Gaussians, exactly: from privacy loss distributions,

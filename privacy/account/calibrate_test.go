@@ -11,6 +11,7 @@ import (
 )
 
 func TestCalibrateIsSafeAndTight(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	events := map[string]func(t *rapid.T) (Accountant, func(float64) privacy.Event){
 		"sampled Gaussian": func(t *rapid.T) (Accountant, func(float64) privacy.Event) {

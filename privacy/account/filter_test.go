@@ -6,6 +6,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/privacy"
 	"pgregory.net/rapid"
 )
@@ -180,6 +181,7 @@ func (p *play) filter(t *rapid.T, spent privacy.Composed) *Filter {
 // exactly. It must stay within the budget in both directions, of which the trees
 // have the worse, as a coin's sides and a Gaussian's mirror each other.
 func TestAdversaryAgainstFilters(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	for _, c := range []Currency{ZCDPCurrency{}, RDPCurrency{Orders: []float64{8}}, RDPCurrency{}, RDPCurrency{Orders: []float64{4, 64}}} {
 		t.Run(c.String(), func(t *testing.T) {
@@ -271,6 +273,7 @@ func TestTallyCountsWhatWasCharged(t *testing.T) {
 // the budget covers them. At every moment a filter that is charged with what was
 // released so far, in the order in which it was, admits it.
 func TestTallyCoversEveryMoment(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	for _, c := range []Currency{ZCDPCurrency{}, GDPCurrency{}, RDPCurrency{}} {
 		t.Run(c.String(), func(t *testing.T) {

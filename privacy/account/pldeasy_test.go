@@ -3,12 +3,14 @@ package account
 import (
 	"testing"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/privacy"
 )
 
 // TestPLDEasy: a direction is left out by Chernoff's bound, no answer changes by it, and its bound is above what the
 // direction certainly costs.
 func TestPLDEasy(t *testing.T) {
+	race.Skip(t)
 	sampled := func(count int, rate float64, of privacy.Event) privacy.Event {
 		return privacy.Repeated{Count: count, Of: privacy.PoissonSampled{Rate: rate, Of: of}}
 	}

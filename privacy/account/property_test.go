@@ -137,6 +137,7 @@ func TestMoreNoiseSmallerRateFewerStepsCostNoMore(t *testing.T) {
 }
 
 func TestAlgebraOfEvents(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := anyPrivate().Draw(t, "a"), anyPrivate().Draw(t, "b")
@@ -167,6 +168,7 @@ func TestAlgebraOfEvents(t *testing.T) {
 }
 
 func TestOrderOfAccountants(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		e := anyPrivate().Draw(t, "event")
@@ -570,6 +572,7 @@ func TestBars(t *testing.T) {
 // TestExtremes: at the ends of float64 a cost is neither NaN nor 0, and more
 // extreme noise still costs no more.
 func TestExtremes(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
 		for _, v := range []float64{math.SmallestNonzeroFloat64, 1e-200, 1e-3, 1, 1e3, 1e200, math.MaxFloat64} {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/privacy"
 )
 
@@ -68,6 +69,7 @@ var plans = []struct {
 // TestTradeOffHoldsBetweenItsPoints: at ε that the curve was not computed at, δ is at most that of the bound; and a μ that is
 // 3 % less would not do. Rényi divergences bound δ by what is not convex in e^ε, as δ is: between the points the chord holds, not they.
 func TestTradeOffHoldsBetweenItsPoints(t *testing.T) {
+	race.Skip(t)
 	for _, c := range plans {
 		const delta = 1e-6
 		f := tradeOff(t, c.a, c.e, c.adj, delta)

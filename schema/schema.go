@@ -352,6 +352,23 @@ func (s *Schema) FeatureNames() []string {
 	return names
 }
 
+// Levels are the levels of a categorical column, the first of which is that feature of an encoded row; nil if there is no such
+// column.
+func (s *Schema) Levels(column string) (first int, levels []string) {
+	first = s.Features
+	for _, c := range s.Columns {
+		switch {
+		case c.Type == TypeCategorical && c.Name == column:
+			return first, c.Levels
+		case c.Type == TypeCategorical:
+			first += len(c.Levels)
+		case c.Type == TypeNumeric:
+			first += 1 + c.Hats
+		}
+	}
+	return 0, nil
+}
+
 // Label is the label column; a checked schema has exactly one.
 func (s *Schema) Label() *Column {
 	for i := range s.Columns {

@@ -178,6 +178,12 @@ func TestHats(t *testing.T) {
 		if hats > 0 && (names[0] != "age" || names[1] != "age hat 1" || names[hats] != fmt.Sprintf("age hat %d", hats) || names[hats+1] != plain.FeatureNames()[1]) {
 			t.Errorf("%s: %q", text, names)
 		}
+		if first, levels := s.Levels("colour"); len(levels) != 3 || names[first] != "colour=red" || names[first+2] != "colour=1.0" {
+			t.Errorf("%s: levels %q from feature %d on", text, levels, first)
+		}
+		if _, levels := s.Levels("age"); levels != nil {
+			t.Errorf("%s: age has the levels %q", text, levels)
+		}
 		if said := strings.Join(s.Assumptions(), " "); strings.Contains(said, "bumps at equal distances") != (hats > 0) {
 			t.Errorf("%s: %s", text, said)
 		}

@@ -134,6 +134,7 @@ type Result struct {
 	Owners       int            `json:"owners,omitempty"`   // of an owner's run: the model is the mean of so many owners' parameters
 	TrainSeconds float64        `json:"train_seconds"`
 	Claim        *Claim         `json:"claim,omitempty"`          // of a converged run: what it says of its model
+	Private      *Private       `json:"private,omitempty"`        // figures on protected rows, from noisy numbers that were charged
 	Test         *Scores        `json:"test,omitempty"`           // not private
 	LabCounts    map[string]int `json:"lab_counts,omitempty"`     // private counts of loading, lab only
 	SinceResumed bool           `json:"resumed,omitempty"`        // the run was interrupted and resumed

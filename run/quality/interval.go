@@ -1,0 +1,258 @@
+package quality
+
+import (
+	"math"
+
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/run/runlog"
+)
+
+// Intervals. A figure is a ratio A/B of sums over the population, of which noisy sums over a sample are known. The interval has each m at
+// which A − m·B is no further from 0 than z times its standard deviation, that of the noise and of the sample together (the test of
+// Fieller and, without noise, of Wilson). It does not divide by B, so it holds for small B too: there it
+// grows to all that the figure can be. What the deviation needs of the sample is computed from noisy numbers, so it is taken at the
+// upper end of its own noise.
+
+// level is the confidence of an interval, at z standard deviations; zHalf is for two that hold together.
+const (
+	level = 0.95
+	z     = 1.959963984540054
+	zHalf = 2.241402727604947
+)
+
+// fewest is how many standard deviations of its noise a number of records must be for a figure of those records.
+const fewest = 3
+
+// unknown is the figure of too few records.
+func unknown(low, high float64) runlog.Figure {
+	return runlog.Figure{Low: low, High: high, TooFew: true}
+}
+
+// known is the figure value with an interval, within the range from least to most.
+func known(value, low, high, least, most float64) runlog.Figure {
+	inside := func(v float64) float64 { return min(max(v, least), most) }
+	value = inside(value)
+	return runlog.Figure{Value: &value, Low: min(value, inside(low)), High: max(value, inside(high))}
+}
+
+// ratio is the set of m with (a − m·b)² ≤ z²·(c₀ + c₁m + c₂m²), if it is an interval.
+func ratio(a, b, z, c0, c1, c2 float64) (low, high float64, ok bool) {
+	p, q, r := b*b-z*z*c2, -2*a*b-z*z*c1, a*a-z*z*c0
+	d := q*q - 4*p*r
+	if !(p > 0 && d >= 0) {
+		return 0, 0, false
+	}
+	root := math.Sqrt(d)
+	return (-q - root) / (2 * p), (-q + root) / (2 * p), true
+}
+
+// A part counts noisy records, and those of them that have a property.
+type part struct {
+	noise         float64 // its standard deviation in each number
+	all, with     float64
+	cells, having float64
+}
+
+func (p *part) add(records float64, with bool) {
+	p.all += records
+	p.cells++
+	if with {
+		p.with += records
+		p.having++
+	}
+}
+
+// few says whether a noisy number with that deviation is too small for figures.
+func few(n, deviation float64) bool { return !(n > fewest*deviation) }
+
+// records is a noisy number with an interval for its noise.
+func records(n, deviation float64) runlog.Figure {
+	f := known(n, n-z*deviation, n+z*deviation, 0, math.MaxFloat64)
+	f.TooFew = few(n, deviation)
+	return f
+}
+
+func (p *part) deviation() float64 { return p.noise * math.Sqrt(p.cells) }
+
+func (p *part) count() runlog.Figure { return records(p.all, p.deviation()) }
+
+// share is the share of the records that have the property.
+func (p *part) share() runlog.Figure {
+	if few(p.all, p.deviation()) {
+		return unknown(0, 1)
+	}
+	a, s := min(max(p.with, 0), p.all), p.noise*p.noise
+	n := p.all + z*p.deviation()
+	low, high, ok := ratio(a, p.all, z, s*p.having, n-2*s*p.having, s*p.cells-n)
+	if !ok {
+		return unknown(0, 1)
+	}
+	return known(a/p.all, low, high, 0, 1)
+}
+
+// mean is the mean over records of the values v of their cells.
+func mean(counts, v []float64, noise float64) runlog.Figure {
+	var n, sum, square, sumV, squareV float64
+	least, most := math.Inf(1), math.Inf(-1)
+	for i, c := range counts {
+		n += c
+		sum += c * v[i]
+		square += c * v[i] * v[i]
+		sumV += v[i]
+		squareV += v[i] * v[i]
+		least, most = min(least, v[i]), max(most, v[i])
+	}
+	cells := float64(len(counts))
+	deviation := noise * math.Sqrt(cells)
+	if few(n, deviation) {
+		return unknown(least, most)
+	}
+	m := min(max(sum/n, least), most)
+	variance, spread := square/n-m*m, 0.0
+	for _, x := range v {
+		d := (x-m)*(x-m) - variance
+		spread += d * d
+	}
+	variance = atMost(variance+z*noise*math.Sqrt(spread)/n, (m-least)*(most-m))
+	s := noise * noise
+	low, high, ok := ratio(sum, n, z, s*squareV+(n+z*deviation)*variance, -2*s*sumV, s*cells)
+	if !ok {
+		return unknown(least, most)
+	}
+	return known(sum/n, low, high, least, most)
+}
+
+// atMost is a variance that is at most most, and not below 0.
+func atMost(variance, most float64) float64 { return max(0, min(variance, most)) }
+
+// between is a figure of which only figures that it is not below and not above are known.
+func between(below, above runlog.Figure) runlog.Figure {
+	if below.TooFew || above.TooFew {
+		return unknown(below.Low, above.High)
+	}
+	value := (*below.Value + *above.Value) / 2
+	return runlog.Figure{Value: &value, Low: below.Low, High: above.High}
+}
+
+// auc is the probability that a record of the second class has a higher score than one of the first, from records in bins of the score.
+// Pairs within a bin count half in the value; the interval has them count nothing and all.
+func auc(first, second []float64, noise float64) runlog.Figure {
+	var n, m float64 // records of the second and of the first class
+	for k := range first {
+		m += first[k]
+		n += second[k]
+	}
+	cells := float64(len(first))
+	if few(min(n, m), fewestPairs*noise*math.Sqrt(cells)/fewest) {
+		return unknown(0, 1)
+	}
+	at := func(ties float64) (value, deviation float64) {
+		// f is the share of the first class below each bin, g that of the second above.
+		f, g := make([]float64, len(first)), make([]float64, len(first))
+		below, above := 0.0, 0.0
+		for k := range first {
+			f[k] = (below + ties*first[k]) / m
+			below += first[k]
+			j := len(first) - 1 - k
+			g[j] = (above + ties*second[j]) / n
+			above += second[j]
+		}
+		for k := range f {
+			value += second[k] * f[k] / n
+		}
+		var noisy, one, two, onePlus, twoPlus float64
+		for k := range f {
+			a, b := (f[k]-value)*(f[k]-value), (g[k]-value)*(g[k]-value)
+			noisy += noise * noise * (a/(n*n) + b/(m*m))
+			one += second[k] * a / n
+			two += first[k] * b / m
+			onePlus += noise * noise * a * a / (n * n)
+			twoPlus += noise * noise * b * b / (m * m)
+		}
+		// The product of two noisy counts, of at most all pairs of bins.
+		noisy += math.Pow(noise, 4) * cells * cells / 2 / (n * n * m * m)
+		most := 0.25
+		sampling := atMost(one+z*math.Sqrt(onePlus), most)/n + atMost(two+z*math.Sqrt(twoPlus), most)/m
+		return value, math.Sqrt(noisy + sampling)
+	}
+	value, _ := at(0.5)
+	low, down := at(0)
+	high, up := at(1)
+	return known(value, low-z*down, high+z*up, 0, 1)
+}
+
+// fewestPairs is how many standard deviations of its noise the number of records of each class must be for an AUC, which is a ratio
+// of products.
+const fewestPairs = 5
+
+// sums are noisy sums of errors, as oracle.ErrorSums has them.
+type sums struct {
+	a, noise   [oracle.ErrorSums]float64
+	unit, span float64 // of errors; of labels
+}
+
+func (s *sums) count() runlog.Figure { return records(s.a[0], s.noise[0]) }
+
+// moment is the mean of figures between 0 and 1 whose sum is number i and whose squares' is number j, at that many standard
+// deviations.
+func (s *sums) moment(i, j int, z float64) (low, high float64, ok bool) {
+	n := s.a[0]
+	if few(n, s.noise[0]) {
+		return 0, 0, false
+	}
+	m := min(max(s.a[i]/n, 0), 1)
+	noise := func(k int, factor float64) float64 { return factor * factor * s.noise[k] * s.noise[k] }
+	second := s.a[j] / n
+	spread := math.Sqrt(noise(j, 1)+noise(i, 2*m)+noise(0, 2*m*m-second)) / n
+	variance := atMost(second-m*m+z*spread, m*(1-m)+z*s.noise[i]/n)
+	return ratio(s.a[i], n, z, noise(i, 1)+(n+z*s.noise[0])*variance, 0, noise(0, 1))
+}
+
+// mae is the mean absolute error.
+func (s *sums) mae() runlog.Figure {
+	low, high, ok := s.moment(1, 2, z)
+	if !ok {
+		return unknown(0, s.unit)
+	}
+	return known(s.unit*s.a[1]/s.a[0], s.unit*low, s.unit*high, 0, s.unit)
+}
+
+// rmse is the root of the mean squared error.
+func (s *sums) rmse() runlog.Figure {
+	low, high, ok := s.moment(2, 3, z)
+	if !ok {
+		return unknown(0, s.unit)
+	}
+	root := func(v float64) float64 { return s.unit * math.Sqrt(max(0, v)) }
+	return known(root(s.a[2]/s.a[0]), root(low), root(high), 0, s.unit)
+}
+
+// leastR2 is what a lower R² counts as.
+const leastR2 = -1
+
+// r2 is 1 less the mean squared error over the variance of the labels. The interval is of the ends of both, which hold together.
+func (s *sums) r2() runlog.Figure {
+	all := unknown(leastR2, 1)
+	low, high, ok := s.moment(2, 3, zHalf)
+	if !ok {
+		return all
+	}
+	n := s.a[0]
+	m := min(max(s.a[4]/n, 0), 1)
+	second := s.a[5] / n
+	variance := second - m*m
+	noise := func(k int, factor float64) float64 { return factor * factor * s.noise[k] * s.noise[k] }
+	noisy := noise(5, 1) + noise(4, 2*m) + noise(0, 2*m*m-second)
+	// Of (u − m)², which is between 0 and most; the variance that a sample shows is below its own by the square of the mean's error.
+	most := max(m, 1-m) * max(m, 1-m)
+	upper := atMost(variance+zHalf*math.Sqrt(noisy)/n, 0.25)
+	width := zHalf * math.Sqrt(noisy/(n*n)+atMost(upper*(most-upper), most*most/4)/n)
+	above := zHalf * zHalf * (upper/n + noise(4, 1)/(n*n))
+	least, greatest := variance-width, variance+width+above
+	if !(least > 0) {
+		return all
+	}
+	scale := s.unit * s.unit / (s.span * s.span)
+	r2 := func(square, variance float64) float64 { return 1 - scale*max(0, square)/variance }
+	return known(r2(s.a[2]/n, variance), r2(high, least), r2(low, greatest), leastR2, 1)
+}

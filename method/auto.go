@@ -55,10 +55,14 @@ type Auto struct {
 	MarginNoise   float64 `yaml:"-" json:"margin_noise,omitempty"`
 	QuietEpsilon  float64 `yaml:"-" json:"quiet_epsilon,omitempty"`
 	QuietFeatures int     `yaml:"-" json:"quiet_features,omitempty"`
-	LabelNoise    float64 `yaml:"-" json:"label_noise,omitempty"`  // noise multiplier of the mean label; 0: it is not asked for
-	Shift         float64 `yaml:"-" json:"shift,omitempty"`        // what predictions begin at where it is not
-	Raise         float64 `yaml:"-" json:"raise,omitempty"`        // where the mean label is near a bound, the clip norm over the distance, at least; 0: Clip stays
-	MatrixShare   float64 `yaml:"-" json:"matrix_share,omitempty"` // of statistics, AdaSSP.Share
+	// Of a table only the first Columns of OfColumns are used, since AllNoise would be in a margin with all; 0: nothing was left out.
+	Columns     int     `yaml:"-" json:"columns,omitempty"`
+	OfColumns   int     `yaml:"-" json:"of_columns,omitempty"`
+	AllNoise    float64 `yaml:"-" json:"all_noise,omitempty"`
+	LabelNoise  float64 `yaml:"-" json:"label_noise,omitempty"`  // noise multiplier of the mean label; 0: it is not asked for
+	Shift       float64 `yaml:"-" json:"shift,omitempty"`        // what predictions begin at where it is not
+	Raise       float64 `yaml:"-" json:"raise,omitempty"`        // where the mean label is near a bound, the clip norm over the distance, at least; 0: Clip stays
+	MatrixShare float64 `yaml:"-" json:"matrix_share,omitempty"` // of statistics, AdaSSP.Share
 	// Rate and Clip, which were chosen for rows of the bound's norm, become those of rows less the mean, which are shorter.
 	Shorter bool `yaml:"-" json:"shorter,omitempty"`
 }

@@ -148,3 +148,54 @@ func TestOutlook(t *testing.T) {
 		t.Errorf("a tenth less: %+v", m)
 	}
 }
+
+// TestChooseColumns: the first columns are taken, as many as no warning follows from, and the run says so; all where there is
+// none, and where the rule has no noise to go by.
+func TestChooseColumns(t *testing.T) {
+	pub, budget := wide(1000, 201), privacy.Budget{Epsilon: 0.1, Delta: 1e-5, Adjacency: privacy.AddRemove}
+	dims := make([]int, 100) // two features a column, and an intercept
+	for i := range dims {
+		dims[i] = 2*i + 3
+	}
+	choose := func(m method.Auto, pub oracle.Public, b privacy.Budget) (method.Auto, string) {
+		t.Helper()
+		m, why, err := m.ChooseColumns(pub, method.Objective{}, dims, method.Terms{Budget: b, Accountant: account.Best{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m, why
+	}
+	m, why := choose(method.Auto{}, pub, budget)
+	if m.Columns < 2 || m.OfColumns != 100 || !(m.AllNoise > 1.5) || !strings.HasPrefix(why, "the first ") {
+		t.Fatalf("%+v: %s", m, why)
+	}
+	for n, loud := range map[int]bool{m.Columns: false, m.Columns + 1: true} {
+		few := pub
+		few.Dim, few.Intercept = dims[n-1], dims[n-1]
+		set := autoAt(t, m, few, 0.1)
+		text := set.Cautions(few, method.Objective{})
+		if len(text) == 0 || !strings.Contains(text[0], "of 100; with all") || (len(text) > 1) != loud || set.Columns != m.Columns {
+			t.Errorf("%d columns: %q", n, text)
+		}
+	}
+	if m, why := choose(method.Auto{}, wide(1, 201), budget); m.Columns != 1 {
+		t.Errorf("a table of one row: %+v, %s", m, why)
+	}
+	quiet, pure := budget, budget
+	quiet.Epsilon, pure.Delta = 10, 0
+	for name, c := range map[string]struct {
+		m   method.Auto
+		pub oracle.Public
+		b   privacy.Budget
+	}{
+		"little noise":     {method.Auto{}, pub, quiet},
+		"pure":             {method.Auto{}, pub, pure},
+		"a noise is given": {method.Auto{Gradient: method.Gradient{Noise: 900}}, pub, budget},
+		"a batch is given": {method.Auto{Gradient: method.Gradient{Batch: 9}}, pub, budget},
+		"three classes":    {method.Auto{}, oracle.Public{Dim: 201, Rows: 1000, Classes: 3, Adjacency: privacy.AddRemove, NormBound: 1, Lipschitz: 1, Smooth: 0.25}, budget},
+	} {
+		if m, why := choose(c.m, c.pub, c.b); m.Columns != 0 || !strings.HasPrefix(why, "all 100: ") {
+			t.Errorf("%s: %+v, %s", name, m, why)
+		}
+	}
+}

@@ -26,10 +26,15 @@ func (m Auto) marginNoise(pub oracle.Public, obj Objective, unit float64) float6
 	return c.row * set * math.Sqrt(c.Auto.response(c.Gradient.Clip/c.whole*c.smooth/c.dim))
 }
 
+// foreseen says whether marginNoise is what a run has.
+func (m Auto) foreseen(pub oracle.Public) bool {
+	return pub.OneMargin && pub.Classes == 2 && m.Gradient.Noise == 0 && m.Gradient.Batch == 0
+}
+
 // foresee computes the noise in a margin, and notes it where it is loud, with the ε and the number of features with which it would
 // not be.
 func (c *autoChoice) foresee(pub oracle.Public, obj Objective, terms Terms, unit float64) error {
-	if !pub.OneMargin || pub.Classes != 2 || c.given.Gradient.Noise != 0 || c.Gradient.Batch != 0 {
+	if !c.given.foreseen(pub) {
 		return nil
 	}
 	c.expected = c.given.marginNoise(pub, obj, unit)
@@ -80,10 +85,13 @@ func digits(v float64, round func(float64) float64) float64 {
 	return round(v/unit*(1-1e-12)) * unit
 }
 
-// Cautions says where noise wins, as far as public numbers tell.
-func (m Auto) Cautions(pub oracle.Public, _ Objective) []string {
+// Cautions says where noise wins, as far as public numbers tell, and which columns are left out for it.
+func (m Auto) Cautions(pub oracle.Public, _ Objective) (cautions []string) {
+	if m.Columns > 0 {
+		cautions = append(cautions, fmt.Sprintf("columns of the schema that are used: the first %d of %d; with all, noise in a margin would be about %.2g", m.Columns, m.OfColumns, m.AllNoise))
+	}
 	if m.MarginNoise == 0 {
-		return nil
+		return cautions
 	}
 	text := fmt.Sprintf("noise in a margin is about %.2g: at this ε the table is too small for %d features", m.MarginNoise, pub.Dim)
 	switch {
@@ -92,5 +100,5 @@ func (m Auto) Cautions(pub oracle.Public, _ Objective) []string {
 	case m.QuietEpsilon > 0:
 		text += fmt.Sprintf("; choose ε ≥ %.2g", m.QuietEpsilon)
 	}
-	return []string{text}
+	return append(cautions, text)
 }

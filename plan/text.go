@@ -246,6 +246,9 @@ func (e *Choice) Text(w io.Writer) {
 	if e.Budget.Epsilon > 0 {
 		fmt.Fprintf(w, "Budget            ε = %s at δ = %s, %v\n", chart.Exact(e.Budget.Epsilon), chart.Exact(e.Budget.Delta), e.Budget.Adjacency)
 	}
+	if e.Columns != "" {
+		fmt.Fprintf(w, "Columns           %s\n", text.Indented(e.Columns, 104, 18))
+	}
 	if e.Encoding != "" {
 		fmt.Fprintf(w, "Encoding          %s\n", text.Indented(e.Encoding, 104, 18))
 	}

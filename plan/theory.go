@@ -71,6 +71,7 @@ type Choice struct {
 	Method   string         `json:"method"`
 	About    string         `json:"about"`
 	Budget   privacy.Budget `json:"budget"`
+	Columns  string         `json:"columns,omitempty"`  // of the schema that are used, and why; "": all
 	Encoding string         `json:"encoding,omitempty"` // of numeric columns that name none, and why
 	*method.Explanation
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/method"
 )
 
 // TestEncoding: method auto chooses the encoding of columns that name none, from public facts; everything that is not
@@ -105,5 +106,77 @@ func TestEncodingIsRecorded(t *testing.T) {
 	job := fitAndVerify(t, "auto", []Override{{Path: "data", Value: table, From: "test"}, {Path: "schema", Value: schema, From: "test"}})
 	if job.Schema.Columns[0].Hats != 16 || !strings.Contains(strings.Join(job.Assumptions(), " "), "noise ν√d = ") {
 		t.Errorf("%d bumps: %s", job.Schema.Columns[0].Hats, job.Encoding)
+	}
+}
+
+// TestColumns: the first columns of the schema that a spec asks for, or that method auto chooses by public facts, are those of the run,
+// its files and its predictions; verify rests on the files alone.
+func TestColumns(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var text strings.Builder
+	text.WriteString("dataset: wide\nrows: 1000\ncolumns:\n")
+	for i := range 60 {
+		fmt.Fprintf(&text, "  - {name: x%d, type: numeric, min: -1, max: 1}\n", i)
+	}
+	text.WriteString("  - {name: sick, type: label, classes: [\"no\", \"yes\"]}\n")
+	file := filepath.Join(dir, "schema.yaml")
+	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := data.LoadSchema(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows strings.Builder
+	if _, err := data.Synth(schema, 300, 1, &rows); err != nil {
+		t.Fatal(err)
+	}
+	table := filepath.Join(dir, "t.csv")
+	if err := os.WriteFile(table, []byte(rows.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set := func(path, value string) Override { return Override{Path: path, Value: value, From: "test"} }
+	over := []Override{set("data", table), set("schema", file), set("privacy.epsilon", "0.1")}
+	job := fitAndVerify(t, "auto", append(over, set("columns", "auto")))
+	chosen, _ := job.Method.(method.Auto)
+	if chosen.Columns < 2 || chosen.Columns > 40 || job.Schema.Predictors() != chosen.Columns || job.Facts.Dim != chosen.Columns+1 {
+		t.Errorf("auto uses %d columns, d = %d", chosen.Columns, job.Facts.Dim)
+	}
+	if want := fmt.Sprintf("the first %d of 60", chosen.Columns); !strings.Contains(job.Columns, want) || !strings.Contains(strings.Join(job.Warnings, " "), want) {
+		t.Errorf("%s; warnings %q", job.Columns, job.Warnings)
+	}
+	if job = fitAndVerify(t, "sgd", append(over, set("columns", "3"))); job.Schema.Predictors() != 3 || job.Facts.Dim != 4 || job.Columns != "the first 3 of 60, as the spec says" {
+		t.Errorf("%d columns, d = %d: %s", job.Schema.Predictors(), job.Facts.Dim, job.Columns)
+	}
+
+	packed := filepath.Join(dir, "t.sotto")
+	if err := data.PackTable(schema.WithHats(0), data.Empty(schema.WithHats(0)), packed); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"columns: 0":                         `columns: found "0"; allowed are all, auto and a number of columns`,
+		"columns: some":                      `columns: found "some"`,
+		"columns: 61":                        "columns: found 61; the schema has 60",
+		"columns: 5\ndata: " + packed:        "columns: found it for a table without columns, or a packed one",
+		"columns: auto\ndata: " + packed:     "columns: found it for a table without columns, or a packed one",
+		"columns: auto\nmethod: {name: sgd}": "columns: found auto beside method sgd",
+	} {
+		spec, err := parseSpec("spec.yaml", []byte("schema: "+file+"\nmodel: {name: logistic}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\n"+text), nil)
+		if err == nil {
+			_, err = Prepare(spec)
+		}
+		wantInput(t, err, want)
+	}
+	for text, want := range map[string]int{"columns: all": 60, "columns: 7": 7, "columns: auto": 0} {
+		spec, err := parseSpec("spec.yaml", []byte("schema: "+file+"\nmodel: {name: logistic}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\n"+text), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shared, err := spec.LoadSchema(); want == 0 {
+			wantInput(t, err, "columns: found auto; allowed here are all and a number")
+		} else if err != nil || shared.Predictors() != want {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }

@@ -33,6 +33,7 @@ type Job struct {
 	Plan       privacy.Event // an upper bound of the releases; privacy.Filtered if it depends on the releases
 	StateEvery int           // steps from one saved state of the method to the next; 0: every release is kept
 	Warnings   []string      // things a person should know before the run
+	Columns    string        // which columns of the schema are used, and why; "": all
 	Encoding   string        // how numeric columns that name no encoding are encoded, and why; "": there are none
 	Owner      *Owner        // of a run in a network, with the method instead of Method; otherwise nil
 }
@@ -49,16 +50,75 @@ func Prepare(spec *Spec) (*Job, error) {
 	if schema.Rows < 1 {
 		return nil, inputError(spec.Schema, "%[1]s: field is missing: training divides by a public number of %[1]s that a person writes, about as many as the table has", schema.Counted())
 	}
+	spec, schema, columns, err := spec.columns(schema)
+	if err != nil {
+		return nil, err
+	}
 	bumps, err := spec.bumps(schema)
 	if err != nil {
 		return nil, err
 	}
 	free := schema.Free()
 	j, err := PrepareOn(spec, schema.WithHats(bumps.Count))
+	if err == nil {
+		j.Columns = columns
+	}
 	if err == nil && free > 0 {
 		j.Encoding = fmt.Sprintf("numeric columns that name none: %d; %s", free, bumps.Why)
 	}
 	return j, err
+}
+
+// columns leaves out columns of the schema where the spec asks for it, and says why. Where method auto chooses, the spec then says
+// what it has chosen.
+func (s *Spec) columns(full *schema.Schema) (*Spec, *schema.Schema, string, error) {
+	if s.Columns != AutoColumns {
+		schema, err := s.first(full)
+		if err != nil || s.Columns == 0 {
+			return s, full, "", err
+		}
+		return s, schema, fmt.Sprintf("the first %d of %d, as the spec says", s.Columns, full.Predictors()), nil
+	}
+	auto, chooses := s.Method.(method.Auto)
+	switch {
+	case !chooses:
+		return nil, nil, "", inputError(s.Place("columns"), "columns: found auto beside method %s; allowed are all and a number: only method %s chooses", s.MethodName, method.Default)
+	case data.IsPacked(s.Data) || full.Predictors() == 0:
+		return nil, nil, "", s.noColumns()
+	}
+	linear, err := PrepareModel(s, full.WithHats(0))
+	if err != nil {
+		return nil, nil, "", err
+	}
+	auto, why, err := auto.ChooseColumns(linear.Facts, linear.Objective, linear.Schema.Dims(), s.terms(linear.Accountant))
+	if err != nil { // the method refuses for the same reason, and says which field
+		return s, full, "", nil
+	}
+	with := *s
+	with.Method = auto
+	if auto.Columns > 0 {
+		full = full.First(auto.Columns)
+	}
+	return &with, full, why, nil
+}
+
+// first is a schema with the first columns that the spec asks for by number.
+func (s *Spec) first(full *schema.Schema) (*schema.Schema, error) {
+	switch n := full.Predictors(); {
+	case s.Columns == 0:
+		return full, nil
+	case s.Columns == AutoColumns:
+		return nil, inputError(s.Place("columns"), "columns: found auto; allowed here are all and a number: the table is read before a method chooses")
+	case data.IsPacked(s.Data) || n == 0:
+		return nil, s.noColumns()
+	case s.Columns > n:
+		return nil, inputError(s.Place("columns"), "columns: found %d; the schema has %d that features come from", s.Columns, n)
+	}
+	return full.First(s.Columns), nil
+}
+
+func (s *Spec) noColumns() error {
+	return inputError(s.Place("columns"), "columns: found it for a table without columns, or a packed one; allowed is all")
 }
 
 // bumps chooses the encoding of the free columns of the schema.
@@ -85,11 +145,14 @@ func (s *Spec) bumps(free *schema.Schema) (method.Bumps, error) {
 	return b, nil
 }
 
-// LoadSchema reads the spec's schema, with the label that the spec asks for. Columns whose encoding the schema leaves
+// LoadSchema reads the spec's schema, with the label and the first columns that the spec asks for. Columns whose encoding the schema leaves
 // open have the spec's hats, or none.
 func (s *Spec) LoadSchema() (*schema.Schema, error) {
 	schema, err := s.readSchema()
 	if err != nil {
+		return nil, err
+	}
+	if schema, err = s.first(schema); err != nil {
 		return nil, err
 	}
 	if s.Hats == nil {

@@ -52,6 +52,8 @@ func (j *Job) Shardable() error {
 		return inputError(j.Spec.Place("method.center"), "method.center: found mean; allowed with --workers is none: shards take no center from their rows")
 	case j.Method != nil && shifts(j.Method):
 		return inputError(j.Spec.Place("method.name"), "method.name: found %s, which asks for the mean label; shards sum no labels", j.Spec.MethodName)
+	case j.Spec.Columns == AutoColumns:
+		return inputError(j.Spec.Place("columns"), "columns: found auto; allowed with --workers are all and a number: workers read their rows before a method chooses")
 	case j.Schema.UnitRows > 0:
 		return inputError(j.Spec.Schema, "unit: found one of several rows; allowed with --workers is record: the rows of one %s may lie in several shards, and nobody would see them together", j.Schema.Unit)
 	case j.Spec.Privacy.Off:

@@ -33,7 +33,9 @@ type Spec struct {
 	TestOverlaps bool
 	Schema       string // required
 	Label        string // the column to predict, if it is not the schema's label
-	Hats         *int   // bumps of numeric columns whose encoding the schema leaves open; nil: method auto chooses, others take none
+	// Columns is how many of the columns that features come from are used, the first of the schema; 0: all; [AutoColumns].
+	Columns int
+	Hats    *int // bumps of numeric columns whose encoding the schema leaves open; nil: method auto chooses, others take none
 
 	Model      ModelSpec
 	MethodName string
@@ -55,6 +57,9 @@ type Spec struct {
 
 	doc *config.Document // where each field was written
 }
+
+// AutoColumns lets method auto choose how many columns are used.
+const AutoColumns = -1
 
 // ModelSpec is the block `model`.
 type ModelSpec struct {
@@ -196,6 +201,7 @@ type specFile struct {
 	Labels        string      `yaml:"labels"`
 	TestLabels    string      `yaml:"test_labels"`
 	Schema        string      `yaml:"schema"`
+	Columns       string      `yaml:"columns"`
 	Hats          string      `yaml:"hats"`
 	Model         ModelSpec   `yaml:"model"`
 	Method        config.Node `yaml:"method"`
@@ -255,6 +261,9 @@ func parseSpec(file string, src []byte, overrides []Override) (s *Spec, err erro
 			*p.to = beside(file, p.text)
 		}
 	}
+	if err := s.setColumns(f.Columns); err != nil {
+		return nil, err
+	}
 	if err := s.setHats(f.Hats); err != nil {
 		return nil, err
 	}
@@ -281,6 +290,20 @@ func (s *Spec) checkDisclosure() error {
 	for _, t := range s.Disclosure.List() {
 		if field := "disclosure." + t.Name; !config.PlainText(t.Text) || len(t.Text) > mostStatement {
 			return inputError(s.Place(field), "%s: found %s; allowed is one line of text of at most %d bytes (a text over several lines of a spec begins with >-)", field, config.Quote(t.Text), mostStatement)
+		}
+	}
+	return nil
+}
+
+// setColumns reads the field columns.
+func (s *Spec) setColumns(text string) (err error) {
+	switch {
+	case text == "all" || !s.has("columns"):
+	case text == "auto":
+		s.Columns = AutoColumns
+	default:
+		if s.Columns, err = strconv.Atoi(text); err != nil || s.Columns < 1 {
+			return inputError(s.Place("columns"), "columns: found %q; allowed are all, auto and a number of columns, 1 or more", text)
 		}
 	}
 	return nil

@@ -259,25 +259,12 @@ func (s *Schema) Fingerprint() string {
 func (s *Schema) Dim() int {
 	d := s.Features
 	for _, c := range s.Columns {
-		switch c.Type {
-		case TypeNumeric:
-			d += c.features()
-		case TypeCategorical:
-			d += len(c.Levels)
-		}
+		d += c.features()
 	}
 	if s.Intercept {
 		d++
 	}
 	return d
-}
-
-// features is the number of features of a numeric column.
-func (c *Column) features() int {
-	if c.onGrid() {
-		return GridBins()
-	}
-	return 1 + c.Hats
 }
 
 // Free is the number of numeric columns whose encoding the schema file leaves open: one linear feature, unless a run
@@ -302,6 +289,53 @@ func (s *Schema) WithHats(hats int) *Schema {
 		}
 	}
 	return &t
+}
+
+// Predictors is the number of columns that features come from.
+func (s *Schema) Predictors() int { return len(s.Dims()) }
+
+// Dims are the encoded features, the intercept included, of the first predictor, of the first two, and so on.
+func (s *Schema) Dims() (dims []int) {
+	d := s.Features
+	if s.Intercept {
+		d++
+	}
+	for _, c := range s.Columns {
+		if n := c.features(); n > 0 {
+			d += n
+			dims = append(dims, d)
+		}
+	}
+	return dims
+}
+
+// First is the schema with the first n predictors alone: those after them are ignored.
+func (s *Schema) First(n int) *Schema {
+	t := *s
+	t.Columns = slices.Clone(s.Columns)
+	for i, c := range t.Columns {
+		if c.features() == 0 {
+			continue
+		}
+		if n--; n < 0 {
+			t.Columns[i] = Column{Name: c.Name, Type: TypeIgnore}
+		}
+	}
+	return &t
+}
+
+// features is how many features a column is encoded as.
+func (c *Column) features() int {
+	switch c.Type {
+	case TypeNumeric:
+		if c.onGrid() {
+			return GridBins()
+		}
+		return 1 + c.Hats
+	case TypeCategorical:
+		return len(c.Levels)
+	}
+	return 0
 }
 
 // Bumps are the values of that many bumps, two or more, where the linear feature is x, from −1 to 1. Bump j is 1 at its center,

@@ -231,6 +231,52 @@ func TestHatsSum(t *testing.T) {
 	})
 }
 
+// TestFirst: the first columns that features come from stay as they are, the others are ignored; label and unit are no such columns.
+func TestFirst(t *testing.T) {
+	s, err := Parse("t.yaml", []byte(`
+dataset: t
+unit: {name: person, rows: 2}
+columns:
+  - {name: sick, type: label, classes: ["no", "yes"]}
+  - {name: id, type: unit}
+  - {name: age, type: numeric, min: 0, max: 99, hats: 4}
+  - {name: note, type: ignore}
+  - {name: ward, type: categorical, levels: [a, b, c]}
+  - {name: pulse, type: numeric, min: 0, max: 200}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]int{6, 9, 10}, s.Dims()); d != "" || s.Dim() != 10 || s.Predictors() != 3 {
+		t.Errorf("%d features; dims: %s", s.Dim(), d)
+	}
+	for i, want := range []string{"age", "age ward", "age ward pulse"} {
+		n := i + 1
+		f := s.First(n)
+		var used []string
+		for i, c := range f.Columns {
+			if k := s.Columns[i]; c.features() > 0 {
+				used = append(used, c.Name)
+			} else if c.Name != k.Name || k.features() == 0 && c.Type != k.Type {
+				t.Errorf("first %d: %+v of %+v", n, c, k)
+			}
+		}
+		if got := strings.Join(used, " "); got != want || f.Predictors() != n {
+			t.Errorf("first %d: %q, want %q", n, got, want)
+		}
+		b, err := f.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := FromJSON(b); err != nil || cmp.Diff(f.WithHats(0), back) != "" {
+			t.Errorf("first %d: JSON: %v", n, err)
+		}
+	}
+	if s.Predictors() != 3 {
+		t.Error("the schema itself changed")
+	}
+}
+
 // TestFree: columns that name no encoding are free, and WithHats gives bumps to these alone. JSON has no free columns.
 func TestFree(t *testing.T) {
 	s := mustParse(t, small)

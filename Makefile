@@ -4,9 +4,9 @@
 bench:
 	go run ./internal/bench -out bench.json
 
-# The Python package for this machine, in dist; python/README.md explains.
+# The Python package for six platforms, in dist; python/README.md explains.
 wheel:
-	go run ./internal/wheel
+	go run ./internal/wheel -all
 
 # The command for six platforms, with bills of materials and checksums, in dist/release.
 release:

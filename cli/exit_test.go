@@ -21,7 +21,7 @@ func TestErrorKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	python, err := os.ReadFile("../python/sotto/errors.py")
+	python, err := os.ReadFile("../python/sottodp/errors.py")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,10 +39,10 @@ func TestErrorKinds(t *testing.T) {
 	slices.Sort(rows)
 	slices.Sort(want)
 	if !slices.Equal(rows, want) {
-		t.Errorf("docs/errors.md has\n%q, the command and python/sotto/errors.py\n%q", rows, want)
+		t.Errorf("docs/errors.md has\n%q, the command and python/sottodp/errors.py\n%q", rows, want)
 	}
 	if len(class) != len(failures) {
-		t.Errorf("python/sotto/errors.py has %d kinds, the command %d", len(class), len(failures))
+		t.Errorf("python/sottodp/errors.py has %d kinds, the command %d", len(class), len(failures))
 	}
 }
 

@@ -1,7 +1,9 @@
 // Wheel builds the Python package: the files of python/sotto and a static sotto command for one platform, in a
 // wheel (a zip archive, PEP 427) with the same bytes for the same source.
 //
-//	go run ./internal/wheel [-os linux] [-arch amd64] [-version 0.1.0] [-out dist]
+//	go run ./internal/wheel [-os linux] [-arch amd64 | -all] [-version 0.1.0] [-out dist]
+//
+// With -all it builds one for each platform.
 package main
 
 import (
@@ -11,9 +13,11 @@ import (
 	"encoding/base64"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +35,7 @@ var tags = map[string]string{
 }
 
 const metadata = `Metadata-Version: 2.1
-Name: sotto
+Name: sottodp
 Version: %s
 Summary: Differentially private learning for scikit-learn users
 Requires-Python: >=3.10
@@ -45,22 +49,33 @@ Description-Content-Type: text/markdown
 func main() {
 	goos := flag.String("os", runtime.GOOS, "operating system of the wheel")
 	arch := flag.String("arch", runtime.GOARCH, "architecture of the wheel")
+	all := flag.Bool("all", false, "build a wheel for each platform")
 	version := flag.String("version", "0.1.0", "version, as PEP 440 writes it")
 	out := flag.String("out", "dist", "directory to write to")
 	flag.Parse()
-	path, err := build(*goos, *arch, *version, *out)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "wheel:", err)
-		os.Exit(1)
+	platforms := []string{*goos + "/" + *arch}
+	if *all {
+		platforms = slices.Sorted(maps.Keys(tags))
 	}
-	fmt.Println(path)
+	for _, p := range platforms {
+		path, err := build(p, *version, *out)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "wheel:", err)
+			os.Exit(1)
+		}
+		fmt.Println(path)
+	}
 }
 
-func build(goos, arch, version, out string) (string, error) {
-	tag, ok := tags[goos+"/"+arch]
+// most bytes of a wheel.
+const most = 20e6
+
+func build(platform, version, out string) (string, error) {
+	tag, ok := tags[platform]
 	if !ok {
-		return "", fmt.Errorf("no wheel for %s/%s", goos, arch)
+		return "", fmt.Errorf("no wheel for %s", platform)
 	}
+	goos, arch, _ := strings.Cut(platform, "/")
 	command, err := program.Build(".", goos, arch)
 	if err != nil {
 		return "", err
@@ -69,7 +84,7 @@ func build(goos, arch, version, out string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sources, err := filepath.Glob("python/sotto/*.py")
+	sources, err := filepath.Glob("python/sottodp/*.py")
 	if err != nil {
 		return "", err
 	}
@@ -80,21 +95,21 @@ func build(goos, arch, version, out string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		w.add("sotto/"+filepath.Base(source), text, 0o644)
+		w.add("sottodp/"+filepath.Base(source), text, 0o644)
 	}
-	name := "sotto/sotto"
+	name := "sottodp/sotto"
 	if goos == "windows" {
 		name += ".exe"
 	}
 	w.add(name, command, 0o755)
-	info := "sotto-" + version + ".dist-info/"
+	info := "sottodp-" + version + ".dist-info/"
 	w.add(info+"METADATA", append(fmt.Appendf(nil, metadata, version), readme...), 0o644)
 	lines := "Wheel-Version: 1.0\nGenerator: sotto\nRoot-Is-Purelib: false\n"
 	for platform := range strings.SplitSeq(tag, ".") {
 		lines += "Tag: py3-none-" + platform + "\n"
 	}
 	w.add(info+"WHEEL", []byte(lines), 0o644)
-	w.add(info+"entry_points.txt", []byte("[console_scripts]\nsotto = sotto._command:main\n"), 0o644)
+	w.add(info+"entry_points.txt", []byte("[console_scripts]\nsotto = sottodp._command:main\n"), 0o644)
 	w.record.WriteString(info + "RECORD,,\n")
 	w.add(info+"RECORD", bytes.Clone(w.record.Bytes()), 0o644)
 	if w.err == nil {
@@ -103,10 +118,13 @@ func build(goos, arch, version, out string) (string, error) {
 	if w.err != nil {
 		return "", w.err
 	}
+	if w.bytes.Len() > most {
+		return "", fmt.Errorf("the wheel for %s has %d bytes; allowed are %.0f", platform, w.bytes.Len(), float64(most))
+	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return "", err
 	}
-	path := filepath.Join(out, "sotto-"+version+"-py3-none-"+tag+".whl")
+	path := filepath.Join(out, "sottodp-"+version+"-py3-none-"+tag+".whl")
 	return path, os.WriteFile(path, w.bytes.Bytes(), 0o644)
 }
 

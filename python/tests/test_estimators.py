@@ -1,5 +1,6 @@
 """The estimators under the real scikit-learn: `bash .ci/python` runs them against the installed wheel."""
 
+import importlib.util
 import json
 import os
 import pickle
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +21,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sotto import BudgetError, SottoClassifier, SottoRegressor, command, errors
-from sotto._command import Rows, _error, run
+import sottodp
+from sottodp import BudgetError, SottoClassifier, SottoRegressor, command, errors
+from sottodp._command import Rows, _error, run
 
 CLINIC = Path(__file__).parents[2] / "examples" / "clinic"
 
@@ -204,8 +207,14 @@ def test_adult():
 
 def test_the_wheel_carries_its_command():
     if "SOTTO_COMMAND" not in os.environ:
-        assert Path(command()).parent.name == "sotto"
+        assert Path(command()).parent.name == "sottodp"
     assert run("--version").startswith("sotto version")
+
+
+def test_the_package_has_its_own_name():
+    """On PyPI the name sotto belongs to another project."""
+    assert sottodp.__version__ != "0+source" and metadata.version("sottodp") == sottodp.__version__
+    assert importlib.util.find_spec("sotto") is None
 
 
 def test_each_kind_is_an_exception_of_its_own(tmp_path):
@@ -259,14 +268,14 @@ def test_the_same_rows_by_pipe(tmp_path, monkeypatch):
     X, y = table()
     by_file = public(lab=True, random_state=1).fit(X, y > 0)
     probabilities = by_file.predict_proba(X)
-    monkeypatch.setattr("sotto._estimators.Rows", lambda: Rows(pipe=True))
+    monkeypatch.setattr("sottodp._estimators.Rows", lambda: Rows(pipe=True))
     by_pipe = public(lab=True, random_state=1).fit(X, y > 0)
     assert np.array_equal(by_pipe.predict_proba(X), probabilities)
 
 
 FIT = """
 import sys, numpy as np
-from sotto import SottoClassifier
+from sottodp import SottoClassifier
 X = np.random.default_rng(1).uniform(-1, 1, (400, 3))
 SottoClassifier(1, 1e-5, "add-or-remove", domain=(-1, 1), classes=[False, True], rows=400, dataset="table",
                 method="sgd", method_options={"steps": 2_000_000, "batch": 64}, run_dir=sys.argv[1]).fit(X, X[:, 0] > 0)

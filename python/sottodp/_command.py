@@ -49,7 +49,7 @@ def _unnamed():
 
 
 def run(*arguments, rows=None):
-    """Return what the command prints. If it fails, raise the class of ``sotto.errors`` for that kind of error.
+    """Return what the command prints. If it fails, raise the class of ``sottodp.errors`` for that kind of error.
 
     The command ends when this process does, however that ends: it holds one end of a pipe.
     """

@@ -9,9 +9,16 @@ holds all of it. With ``lab=True`` what is missing is taken from the rows, for e
 protection; ``guarantee_.lab`` is true then, and nothing is promised.
 """
 
+from importlib import metadata as _metadata
+
 from . import errors
 from ._command import command
 from ._estimators import Guarantee, SottoClassifier, SottoRegressor
 from .errors import BudgetError, SottoError
+
+try:
+    __version__ = _metadata.version("sottodp")
+except _metadata.PackageNotFoundError:  # the sources, not installed
+    __version__ = "0+source"
 
 __all__ = ["BudgetError", "Guarantee", "SottoClassifier", "SottoError", "SottoRegressor", "command", "errors"]

@@ -1,12 +1,20 @@
 package cli
 
 import (
+	"bufio"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/newfile"
@@ -42,11 +50,27 @@ from the table: a bound that is read off the data reveals something about it.`,
 	}
 	init.Flags().StringVar(&delimiter, "delimiter", "", "delimiter of the file (default: the most frequent of , ; tab | in the header)")
 	init.Flags().StringVar(&outPath, "out", "", "file to write (default: standard output)")
+	c.AddCommand(init, schemaCheckCommand(), boundsCommand())
+	group(c)
+	return c
+}
+
+func schemaCheckCommand() *cobra.Command {
+	var o run.CheckOptions
 	var asJSON bool
-	check := &cobra.Command{
-		Use:     "check SCHEMA",
-		Short:   "Check a schema and list the assumptions of a guarantee",
-		Example: "  sotto schema check schema.yaml",
+	c := &cobra.Command{
+		Use:   "check SCHEMA [--data FILE]",
+		Short: "Check a schema and list the assumptions of a guarantee; or count what a table has beside it",
+		Long: `Check lists what a guarantee rests on. It reads no table.
+
+With --data it counts, without noise, what the columns of a table hold: bad cells by
+kind, missing values, and values at the bounds and beyond. Such counts steer what a
+person writes into the schema, so they are an access without a guarantee: the ledger
+records it, and the dataset's lifetime statement ends. It asks first; --void says yes.
+Where the counts are not worth that, use ` + "`sotto synth`" + ` for a table to try things on,
+and ` + "`sotto schema bounds`" + ` for bounds at a cost. Reading a table for a run shows the line
+and column of the first bad row for free.`,
+		Example: "  sotto schema check schema.yaml\n  sotto schema check schema.yaml --data trial.csv --unprotected",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := data.LoadSchema(args[0])
@@ -54,28 +78,100 @@ from the table: a bound that is read off the data reveals something about it.`,
 				return err
 			}
 			w := c.OutOrStdout()
+			if o.Data == "" {
+				for _, name := range []string{"labels", "ledger", "unprotected", "void"} {
+					if c.Flags().Changed(name) {
+						return usageError("--%s is for a table; --data FILE is missing", name)
+					}
+				}
+				return writeSchema(w, args[0], s, asJSON)
+			}
+			if err := agree(c, s.Dataset, &o); err != nil {
+				return err
+			}
+			o.Notice = warner(c)
+			counts, err := run.CheckTable(c.Context(), s, o)
+			if errors.Is(err, access.ErrWouldEnd) {
+				return fmt.Errorf("%w. Give --void to do it all the same", err)
+			}
+			if err != nil {
+				return err
+			}
 			if asJSON {
-				said := map[string]any{
-					"dataset": s.Dataset, "unit": s.Unit, "rows": s.Rows, "features": s.Dim(), "label": s.LabelName(), "classes": s.ClassNames(), "assumptions": s.Assumptions(),
-				}
-				if s.UnitRows > 0 {
-					delete(said, "rows")
-					said["units"], said["unit_rows"], said["unit_column"] = s.Rows, s.UnitRows, s.UnitColumn()
-				}
-				return json.NewEncoder(w).Encode(said)
+				return writeJSON(w, counts)
 			}
-			fmt.Fprintf(w, "%s: ", args[0])
-			printSchema(w, s)
-			if s.Rows == 0 {
-				fmt.Fprintf(w, "There is no field %s; training needs it: a public number that a person writes, about as many as the table has.\n", s.Counted())
-			}
-			return nil
+			return writeCounts(w, counts)
 		},
 	}
-	check.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	c.AddCommand(init, check, boundsCommand())
-	group(c)
+	c.Flags().StringVar(&o.Data, "data", "", "table to count (not private)")
+	c.Flags().StringVar(&o.Labels, "labels", "", labelsUsage)
+	c.Flags().StringVar(&o.Ledger, "ledger", "", ledgerUsage)
+	c.Flags().BoolVar(&o.Unprotected, "unprotected", false, "these rows need no protection")
+	c.Flags().BoolVar(&o.Void, "void", false, voids)
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
+}
+
+// agree asks the owner whether the counts are worth the guarantee, unless a flag says so.
+func agree(c *cobra.Command, dataset string, o *run.CheckOptions) error {
+	if o.Void || o.Unprotected {
+		return nil
+	}
+	what := fmt.Sprintf("exact counts of %s end the lifetime guarantee of dataset %q forever, and the ledger records it. `sotto synth` makes a table to try the schema on; `sotto schema bounds` estimates bounds at a cost", data.Public(o.Data), dataset)
+	in, ok := c.InOrStdin().(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return usageError("%s. Give --void to count all the same, or --unprotected if these rows need no protection", what)
+	}
+	fmt.Fprintf(c.ErrOrStderr(), "sotto: %s.\nType yes to count all the same: ", what)
+	answer, _ := bufio.NewReader(in).ReadString('\n')
+	if strings.TrimSpace(answer) != "yes" {
+		return usageError("nothing was read or recorded")
+	}
+	o.Void = true
+	return nil
+}
+
+// writeCounts prints what a table has beside its schema.
+func writeCounts(w io.Writer, counts *run.TableCounts) error {
+	fmt.Fprintf(w, "%s rows, %s of them bad. These counts are exact: they are not private.\n\n", count(counts.Rows), count(counts.Bad))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "COLUMN\tTYPE\tMISSING\tBELOW\tAT MIN\tAT MAX\tABOVE\tUNKNOWN\tBAD CELLS")
+	for _, c := range counts.Columns {
+		bounds := "-\t-\t-\t-"
+		if c.Type == schema.TypeNumeric || c.Below+c.AtLeast+c.AtMost+c.Above > 0 {
+			bounds = fmt.Sprintf("%d\t%d\t%d\t%d", c.Below, c.AtLeast, c.AtMost, c.Above)
+		}
+		unknown := "-"
+		if c.Type == schema.TypeCategorical {
+			unknown = fmt.Sprint(c.Unknown)
+		}
+		var bad []string
+		for _, kind := range slices.Sorted(maps.Keys(c.Bad)) {
+			bad = append(bad, fmt.Sprintf("%d: %s", c.Bad[kind], kind))
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", cmp.Or(c.Name, "(whole rows)"), c.Type, c.Missing, bounds, unknown, strings.Join(bad, "; "))
+	}
+	return t.Flush()
+}
+
+// writeSchema prints what a guarantee rests on.
+func writeSchema(w io.Writer, name string, s *schema.Schema, asJSON bool) error {
+	if asJSON {
+		said := map[string]any{
+			"dataset": s.Dataset, "unit": s.Unit, "rows": s.Rows, "features": s.Dim(), "label": s.LabelName(), "classes": s.ClassNames(), "assumptions": s.Assumptions(),
+		}
+		if s.UnitRows > 0 {
+			delete(said, "rows")
+			said["units"], said["unit_rows"], said["unit_column"] = s.Rows, s.UnitRows, s.UnitColumn()
+		}
+		return json.NewEncoder(w).Encode(said)
+	}
+	fmt.Fprintf(w, "%s: ", name)
+	printSchema(w, s)
+	if s.Rows == 0 {
+		fmt.Fprintf(w, "There is no field %s; training needs it: a public number that a person writes, about as many as the table has.\n", s.Counted())
+	}
+	return nil
 }
 
 func boundsCommand() *cobra.Command {

@@ -56,6 +56,9 @@ func (b *batch) fill(piece RowReader, row *Row) {
 			return
 		}
 		if f.Found != "" {
+			if row.tally != nil && !row.tallied {
+				row.tally.fault(f)
+			}
 			if b.first == nil {
 				b.first = piece.Place(f)
 				b.first.Field, b.first.Found, b.first.Allowed = columnField(f.Column), f.Found, f.Allowed

@@ -27,7 +27,8 @@ type encoder struct {
 	lo, hi  float64
 	missing []string
 	trim    bool
-	unit    int // which of cols says whose row it is; −1: none does
+	unit    int    // which of cols says whose row it is; −1: none does
+	tally   *Tally // counts the cells; nil: nobody asked
 
 	// The current row.
 	col     []int32   // ascending
@@ -38,6 +39,7 @@ type encoder struct {
 	factor  float64 // likewise
 	whose   unitID
 	clamped []int // entries of cols (or −1 for LIBSVM), for each value that was clamped
+	tallied bool  // the row's faults are in the tally
 }
 
 // An encColumn is a column of the schema, prepared for encoding.
@@ -162,7 +164,7 @@ func ruleOf(rule string, levels map[string]int) replacement {
 // begin clears the current row.
 func (e *encoder) begin() {
 	e.col, e.val, e.clamped = e.col[:0], e.val[:0], e.clamped[:0]
-	e.y, e.norm, e.whose, e.image8, e.factor = 0, 0, unitID{}, e.image8[:0], 0
+	e.y, e.norm, e.whose, e.image8, e.factor, e.tallied = 0, 0, unitID{}, e.image8[:0], 0, false
 }
 
 // feature adds the value v of feature j. Features come in ascending order.
@@ -230,12 +232,14 @@ func (e *encoder) finish() {
 // cells takes a row of cells; place says which cell belongs to each of e.cols, −1 for a label or a unit
 // that is not read. A cell for which null is true has no value, whatever the missing marks are; null may
 // be nil. known are the numbers of the cells as [config.ParseNumber] has them, NaN where one is not known; it may be nil.
-func (e *encoder) cells(cells []string, null []bool, known []float64, place []int) Fault {
+func (e *encoder) cells(cells []string, null []bool, known []float64, place []int) (first Fault) {
 	if e.unit >= 0 && place[e.unit] >= 0 { // first, since a bad row has a unit too
 		at := place[e.unit]
 		if f := e.setUnit(cells[at], null != nil && null[at]); f.Found != "" {
 			f.Cell, f.Column = at+1, e.cols[e.unit].name
-			return f
+			if e.ends(&first, f) {
+				return f
+			}
 		}
 	}
 	for i := range e.cols {
@@ -255,19 +259,35 @@ func (e *encoder) cells(cells []string, null []bool, known []float64, place []in
 		}
 		if f := e.cell(k, i, s, none); f.Found != "" {
 			f.Cell, f.Column = place[i]+1, k.name
-			return f
+			if e.ends(&first, f) {
+				return f
+			}
 		}
 	}
-	return Fault{}
+	return first
+}
+
+// ends says that a row ends at its fault f. Where cells are counted it goes on, and first is its first fault.
+func (e *encoder) ends(first *Fault, f Fault) bool {
+	if e.tally == nil {
+		return true
+	}
+	e.tally.fault(f)
+	if !e.tallied {
+		*first, e.tallied = f, true
+	}
+	return false
 }
 
 // values is cells for values with types.
-func (e *encoder) values(values []Value, place []int) Fault {
+func (e *encoder) values(values []Value, place []int) (first Fault) {
 	if e.unit >= 0 && place[e.unit] >= 0 {
 		at := place[e.unit]
 		if f := e.setUnit(values[at].Text, values[at].Is == Null); f.Found != "" {
 			f.Cell, f.Column = at+1, e.cols[e.unit].name
-			return f
+			if e.ends(&first, f) {
+				return f
+			}
 		}
 	}
 	for i := range e.cols {
@@ -286,10 +306,12 @@ func (e *encoder) values(values []Value, place []int) Fault {
 		}
 		if f := e.cell(k, i, text, v.Is == Null); f.Found != "" {
 			f.Cell, f.Column = place[i]+1, k.name
-			return f
+			if e.ends(&first, f) {
+				return f
+			}
 		}
 	}
-	return Fault{}
+	return first
 }
 
 // parsed takes the cell s of the numeric column i if it is a number, as nearly all are, and otherwise
@@ -317,11 +339,14 @@ func (e *encoder) cell(k *encColumn, i int, s string, none bool) Fault {
 	if e.trim {
 		s = strings.TrimSpace(s)
 	}
+	if e.tally != nil && (none || e.isMissing(s)) {
+		e.tally.columns[i].missing.Add(1)
+	}
 	switch {
 	case k.typ == schema.TypeNumeric:
 		return e.numeric(k, i, s, none)
 	case k.typ == schema.TypeCategorical:
-		return e.categorical(k, s, none)
+		return e.categorical(k, i, s, none)
 	case none:
 		return Fault{Found: "a missing value", Allowed: "a label"}
 	}
@@ -338,21 +363,19 @@ func (e *encoder) isMissing(s string) bool {
 }
 
 func (e *encoder) numeric(k *encColumn, i int, s string, none bool) Fault {
-	var v float64
 	if none || e.isMissing(s) {
 		switch r := k.missing; {
 		case r.bad:
 			return Fault{Found: "a missing value", Allowed: "a number, or a missing rule for this column in the schema"}
 		case r.zero:
 			return Fault{}
-		default:
-			v = r.value
 		}
-	} else {
-		var bad string
-		if v, bad = config.ParseNumber(s); bad != "" {
-			return Fault{Found: bad, Allowed: "a finite number; values out of bounds are clamped"}
-		}
+		e.scaled(k, i, k.missing.value)
+		return Fault{}
+	}
+	v, bad := config.ParseNumber(s)
+	if bad != "" {
+		return Fault{Found: bad, Allowed: "a finite number; values out of bounds are clamped"}
 	}
 	e.number(k, i, v)
 	return Fault{}
@@ -364,6 +387,14 @@ func (e *encoder) number(k *encColumn, i int, v float64) {
 		e.feature(k.offset+schema.GridBin(v), 1)
 		return
 	}
+	if e.tally != nil {
+		e.tally.columns[i].number(v, k.min, k.max)
+	}
+	e.scaled(k, i, v)
+}
+
+// scaled adds the features of the number v of column i, clamped to its bounds.
+func (e *encoder) scaled(k *encColumn, i int, v float64) {
 	if v < k.min {
 		v = k.min
 		e.clamped = append(e.clamped, i)
@@ -388,12 +419,15 @@ func (e *encoder) number(k *encColumn, i int, v float64) {
 	}
 }
 
-func (e *encoder) categorical(k *encColumn, s string, none bool) Fault {
+func (e *encoder) categorical(k *encColumn, i int, s string, none bool) Fault {
 	level, ok := k.levels[s]
 	if none || !ok {
 		r, what := k.unknown, "a level that the schema does not list"
 		if none || e.isMissing(s) {
 			r, what = k.missing, "a missing value"
+		}
+		if e.tally != nil && !r.bad && !none && !e.isMissing(s) {
+			e.tally.columns[i].unknown.Add(1)
 		}
 		switch {
 		case r.bad:
@@ -412,6 +446,9 @@ func (e *encoder) setLabel(k *encColumn, i int, s string) Fault {
 		v, bad := config.ParseNumber(s)
 		if bad != "" {
 			return Fault{Found: bad, Allowed: "a finite number; a label out of bounds is clamped"}
+		}
+		if e.tally != nil {
+			e.tally.columns[i].number(v, k.min, k.max)
 		}
 		if v < k.min || v > k.max {
 			e.clamped = append(e.clamped, i)

@@ -281,6 +281,9 @@ func (r *Row) Label(text string) Fault {
 
 // Value takes the value of a feature, numbered from 0. Features come in ascending order.
 func (r *Row) Value(feature int, v float64) {
+	if r.tally != nil {
+		r.tally.features.number(v, r.lo, r.hi)
+	}
 	if v < r.lo || v > r.hi {
 		v = max(r.lo, min(r.hi, v))
 		r.clamped = append(r.clamped, -1)

@@ -36,6 +36,8 @@ type Options struct {
 	// Dropped, if it is not nil, gets the counts of a table with dropped rows. Its error ends the
 	// reading.
 	Dropped func(path string, stats *LoadStats) error
+	// Tally, if it is not nil, counts the cells of a table that is not packed.
+	Tally *Tally
 	// Formats are the formats in package data/source. Package run/access sets them.
 	Formats []Format
 
@@ -90,8 +92,8 @@ func Read(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Opt
 		return nil, nil, fmt.Errorf("data: a schema that was not made by schema.Parse: %w", e)
 	}
 	if IsPacked(path) {
-		if len(s.Unbounded()) > 0 {
-			return nil, nil, &config.Error{File: Public(path), Found: "a packed table, whose rows were encoded by bounds", Allowed: "the file that it was packed from"}
+		if len(s.Unbounded()) > 0 || opt.Tally != nil {
+			return nil, nil, &config.Error{File: Public(path), Found: "a packed table, whose rows are encoded", Allowed: "the file that it was packed from"}
 		}
 		t, stats, err = openPacked(ctx, gate, s, path, opt)
 	} else {
@@ -128,6 +130,9 @@ func readRows(ctx context.Context, gate Gate, s *schema.Schema, path string, opt
 func readInto(ctx context.Context, key *RowKey, s *schema.Schema, path string, opt Options, b *builder) (*LoadStats, *Content, error) {
 	in := &Input{Path: path, Schema: s, Options: opt, Sum: sha256.New(), row: &Row{encoder: newEncoder(s), raw: newRowHasher(key)}}
 	in.row.bytes = b.table.Pixels
+	if in.row.tally = opt.Tally; opt.Tally != nil {
+		opt.Tally.columns = make([]columnTally, len(in.row.cols))
+	}
 	r := &reader{Input: in, build: b, stats: LoadStats{Clamped: map[string]int{}}}
 	rows, err := openRows(ctx, in)
 	if err != nil {

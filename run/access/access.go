@@ -41,6 +41,7 @@ const (
 	Lab       Purpose = "lab"       // training without a guarantee: lab runs, comparisons, audits
 	Simulate  Purpose = "simulate"  // all owners of a network in one process, of which none is charged
 	Verify    Purpose = "verify"    // a claim of a lab run computed from the rows
+	Check     Purpose = "check"     // exact counts of what the columns hold, which steer a schema
 	Predict   Purpose = "predict"   // one answer for each row, for the person who has the rows
 	Pack      Purpose = "pack"      // the same rows in another form
 	Worker    Purpose = "worker"    // rows that a coordinator on another machine trains on and reserves for
@@ -51,7 +52,7 @@ const (
 // exact reports whether the purpose gives figures without noise or charge.
 func (p Purpose) exact() bool {
 	switch p {
-	case Test, Score, Lab, Simulate, Verify:
+	case Test, Score, Lab, Simulate, Verify, Check:
 		return true
 	}
 	return false
@@ -254,7 +255,7 @@ func (a *admission) Admit(_ context.Context, c *data.Content) error {
 // content counts.
 func (a *admission) records() bool {
 	switch a.o.purpose {
-	case Score, Lab, Simulate, Verify:
+	case Score, Lab, Simulate, Verify, Check:
 		return !a.gate.Unprotected
 	}
 	return false
@@ -455,6 +456,7 @@ var words = map[Purpose]string{
 	Lab:      "training in the lab",
 	Simulate: "a simulation of a network",
 	Verify:   "a claim of a lab run computed from the rows",
+	Check:    "exact counts of what the columns hold, by `sotto schema check`",
 }
 
 func names(list []string) string {

@@ -121,7 +121,7 @@ func TestA1OneGate(t *testing.T) {
 	patients := w.file("patients.csv", rows(0, 2000))
 	w.charge("clinic", patients, "paid")
 	others := w.file("others.csv", rows(5000, 6000))
-	for _, p := range []Purpose{Test, Score, Lab, Simulate, Verify} {
+	for _, p := range []Purpose{Test, Score, Lab, Simulate, Verify, Check} {
 		g := w.gate()
 		g.Unprotected = true // never overrides a match
 		if o, err := w.open(g, p, "another", patients, "r"); !errors.Is(err, ErrProtected) {

@@ -417,6 +417,14 @@ func (e Entry) Words() string {
 	return text
 }
 
+// why says what a reservation is for, if it does.
+func (r reserved) why() string {
+	if r.Why == "" {
+		return ""
+	}
+	return ": " + r.Why
+}
+
 func (e Entry) words() (string, error) {
 	switch e.Kind {
 	case KindDataset:
@@ -428,10 +436,10 @@ func (e Entry) words() (string, error) {
 	case KindReserve:
 		r, err := payload[reserved](e)
 		if err != nil || len(r.Event) == 0 {
-			return fmt.Sprintf("reserved %v", r.Caps), err
+			return fmt.Sprintf("reserved %v%s", r.Caps, r.why()), err
 		}
 		plan, err := r.plan()
-		return fmt.Sprintf("holds the plan %v of a run within %v", plan, r.Caps), err
+		return fmt.Sprintf("holds the plan %v of a run within %v%s", plan, r.Caps, r.why()), err
 	case KindResume:
 		return "went on after a stop or crash", nil
 	case KindSettle:

@@ -26,6 +26,9 @@ charges follow the plan and fit the budget, that every release was charged, and 
 releases, gives the model. With --ledger it also checks the reservation, the settlement and the hashes of all files in that
 ledger. Without it, a person who can write the directory can write files that fit each other.
 
+Of the directory of a private evaluation (sotto evaluate) it checks that the figures follow from the noisy answers, and
+that what was asked costs no more than what was charged.
+
 For an owner's run directory (sotto node) it checks that each published vector follows from what the owner charged and
 from what its peers sent. It cannot compute the model, the mean over all owners.
 
@@ -71,7 +74,11 @@ Exit code 0: all holds; 1: something does not.`,
 					return err
 				}
 			}
-			found, err := party.Verify(c.Context(), args[0], l)
+			verify := party.Verify
+			if run.IsEvaluation(args[0]) {
+				verify = run.VerifyEvaluation
+			}
+			found, err := verify(c.Context(), args[0], l)
 			if err != nil {
 				return err
 			}

@@ -22,22 +22,27 @@ import (
 // A record is in one cell, so it moves the numbers by 1 in the ℓ2 norm, and by √2 where another takes its place. See Cells
 // for their order, and oracle/private/PROOFS.md, scores.
 type Score struct {
-	Noise mech.Gaussian
+	Noise mech.Gaussian `json:"noise"`
 	// Bins is the number of edges between bins on each side of the probability ½: edge k, from −Bins to Bins, has the
 	// log-odds k·Step. 0: the only edge is the one at which the prediction of two classes changes, which is always one.
-	Bins int
-	Step float64
+	Bins int     `json:"bins,omitempty"`
+	Step float64 `json:"step,omitempty"`
 	// Threshold is the probability from which on Class is predicted, of two classes; 0: the likelier one is.
-	Class     int
-	Threshold float64
+	Class     int     `json:"class,omitempty"`
+	Threshold float64 `json:"threshold,omitempty"`
 	// Low and High bound a numeric label, and Error is where errors are clipped.
-	Low, High, Error float64
+	Low   float64 `json:"low,omitempty"`
+	High  float64 `json:"high,omitempty"`
+	Error float64 `json:"error,omitempty"`
 	// Group splits all cells by a public column; of no levels, nothing is split.
-	Group Levels
+	Group Levels `json:"group,omitzero"`
 }
 
 // Levels are the features of an encoded row that are one public column's levels, of which at most one is not 0.
-type Levels struct{ First, Count int }
+type Levels struct {
+	First int `json:"first"`
+	Count int `json:"count"`
+}
 
 // Limits of a score query.
 const (

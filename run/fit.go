@@ -338,13 +338,7 @@ func (s *Session) makeDir() (undo func(), err error) {
 	fail := func(format string, args ...any) (func(), error) {
 		return nil, inputError(s.Job.Spec.Place("out"), "out: "+format, args...)
 	}
-	var missing []string // deepest first
-	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
-		if _, err := os.Lstat(d); err == nil || filepath.Dir(d) == d { // never remove a link to nothing
-			break
-		}
-		missing = append(missing, d)
-	}
+	missing := missingDirs(dir)
 	if len(missing) == 0 {
 		if entries, err := os.ReadDir(dir); err != nil {
 			return fail("%v", err)
@@ -381,6 +375,16 @@ func (s *Session) makeDir() (undo func(), err error) {
 		return fail("%s is another run's; allowed is a new or an empty directory", dir)
 	}
 	return undo, nil
+}
+
+// missingDirs are the directories that have to be made for dir, deepest first.
+func missingDirs(dir string) (missing []string) {
+	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
+		if _, err := os.Lstat(d); err == nil || filepath.Dir(d) == d { // never remove a link to nothing
+			return missing
+		}
+		missing = append(missing, d)
+	}
 }
 
 func (s *Session) unlockDir() {

@@ -29,6 +29,8 @@ type Inquiry struct {
 	Model   model.Model
 	Facts   oracle.Public // of model and table; its adjacency is the budget's
 	Queries []oracle.Query
+	Run     string            // a new name, under which the ledger has the charge; "": one is made
+	Seal    map[string]string // what the settlement says of files that the answers go to; nil: there are none
 
 	AcceptDropped bool
 	Notice        func(string) // receives what only the owner of the data may see
@@ -94,8 +96,10 @@ func (q *Inquiry) charge(ctx context.Context, opened *access.Opened, plan privac
 		return nil, "", err
 	}
 	defer l.Close()
-	if run, err = NewID(); err != nil {
-		return nil, "", err
+	if run = q.Run; run == "" {
+		if run, err = NewID(); err != nil {
+			return nil, "", err
+		}
 	}
 	b := q.Budget
 	r := ledger.Reservation{
@@ -114,7 +118,7 @@ func (q *Inquiry) charge(ctx context.Context, opened *access.Opened, plan privac
 	if err := l.Reach(ctx, run, token, 1, []ledger.Charges{{Count: 1, Event: plan.Of}}); err != nil {
 		return nil, run, err
 	}
-	if err := l.Settle(ctx, run, token, ledger.Settlement{Batches: 1, Outcome: ledger.Done, Epsilon: b.Epsilon, Delta: b.Delta, Charged: charged}); err != nil {
+	if err := l.Settle(ctx, run, token, ledger.Settlement{Batches: 1, Outcome: ledger.Done, Epsilon: b.Epsilon, Delta: b.Delta, Charged: charged, Seal: q.Seal}); err != nil {
 		return nil, run, fmt.Errorf("run %s is charged: %w", run, err)
 	}
 	taken = true

@@ -30,6 +30,8 @@ type Trained struct {
 	Model     model.Model
 	Guarantee Guarantee
 	Ledger    string // of its run, if the file is in its run directory and the ledger exists
+
+	path string
 }
 
 // Promised lists the guarantee of the training, as keys and values of metadata.
@@ -63,7 +65,7 @@ func LoadModel(path string) (*Trained, error) {
 	if err != nil {
 		return nil, &InputError{"", err}
 	}
-	t := &Trained{File: f}
+	t := &Trained{File: f, path: path}
 	if t.Schema, err = schema.FromJSON(f.Schema); err != nil {
 		return nil, &InputError{path, err}
 	}

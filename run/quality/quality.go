@@ -145,11 +145,16 @@ func (p Plan) Event() privacy.Event {
 }
 
 // Ask asks for the scores at the parameters w, in one batch. The oracle's facts have the classes and the adjacency of the plan.
-func (p Plan) Ask(ctx context.Context, o oracle.Oracle, w []float64) (answers [][]float64, err error) {
+func (p Plan) Ask(ctx context.Context, o oracle.Oracle, w []float64) ([][]float64, error) {
 	b, err := o.Batch(ctx, sample.Full{}, p.Queries()...)
 	if err != nil {
 		return nil, err
 	}
+	return p.Answers(b, w)
+}
+
+// Answers asks for the scores that a batch was charged for.
+func (p Plan) Answers(b oracle.Batch, w []float64) (answers [][]float64, err error) {
 	for _, q := range p.Scores {
 		a, err := b.Score(q, w)
 		if err != nil {
@@ -175,7 +180,7 @@ func (p Plan) Figures(answers [][]float64) (*runlog.Private, error) {
 		f.Records, f.MAE, f.RMSE, f.R2, f.Error = e.Records, e.MAE, e.RMSE, e.R2, &first.Error
 	} else {
 		c := p.confusion(answers[0], noise(0))
-		f.Records, f.Accuracy, f.Classes, f.Confusion, f.Deviation = c.Records, c.Accuracy, c.Classes, table(answers[0], k), noise(0)
+		f.Records, f.Accuracy, f.Classes, f.Confusion, f.Deviation = c.Records, c.Accuracy, c.Classes, table(answers[0], k), rounded(noise(0))
 	}
 	if i := slices.IndexFunc(p.Scores, func(q oracle.Score) bool { return q.Bins > 0 }); i >= 0 {
 		p.binned(f, p.Scores[i], answers[i], noise(i))
@@ -256,7 +261,8 @@ func (p Plan) binned(f *runlog.Private, q oracle.Score, a []float64, noise float
 			least[i], most[i] = -math.Log(h), -math.Log(l)
 		}
 		loss := between(mean(a, least, noise), mean(a, most, noise))
-		f.LogLoss, f.Clip = &loss, &clip
+		outer := rounded(clip)
+		f.LogLoss, f.Clip = &loss, &outer
 	}
 	if len(p.Classes) > 2 {
 		return
@@ -272,10 +278,10 @@ func (p Plan) binned(f *runlog.Private, q oracle.Score, a []float64, noise float
 		bin.add(a[n+k], true)
 		b := runlog.PrivateBin{To: 1, Records: bin.count(), Share: bin.share()}
 		if k > 0 {
-			b.From = edges[k-1]
+			b.From = rounded(edges[k-1])
 		}
 		if k < n-1 {
-			b.To = edges[k]
+			b.To = rounded(edges[k])
 		}
 		f.Calibration = append(f.Calibration, b)
 	}

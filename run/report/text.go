@@ -25,6 +25,9 @@ func Summary(i *runlog.Info, dir string) map[string]any {
 	if i.Off {
 		o["epsilon"], o["delta"], o["adjacency"] = nil, nil, nil
 	}
+	if p := i.Result.Private; p != nil {
+		o["private"] = p
+	}
 	if t := i.Result.Test; t != nil {
 		o["test"] = t
 		if t.Accuracy != nil {
@@ -77,6 +80,9 @@ func WriteSummary(w io.Writer, i *runlog.Info, dir string) {
 	}
 	if i.Result.Claim != nil {
 		fmt.Fprintf(w, "Reached    %v\n", i.Result.Claim)
+	}
+	if p := i.Result.Private; p != nil {
+		summarizePrivate(w, p)
 	}
 	if t := i.Result.Test; t != nil {
 		fmt.Fprintf(w, "Test       %s\n", scores(t))

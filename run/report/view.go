@@ -58,6 +58,7 @@ type view struct {
 	Life *life // nil: no ledger was at hand
 
 	Spent, Rates, Norms template.HTML
+	Private             *privateView // nil: none
 	Scores              []fact
 	Confusion           *confusion
 	Examples            []example
@@ -164,11 +165,12 @@ func labWords(info *runlog.Info) []string {
 	return why
 }
 
-// quality shows the scores, which are not private.
+// quality shows private figures, and scores, which are not private.
 func (v *view) quality(info *runlog.Info) {
 	if info.Result == nil {
 		return
 	}
+	v.Private = privateOf(info.Result.Private)
 	if s := info.Result.Test; s != nil {
 		v.Scores = append(v.Scores, fact{"Test rows", integer(s.Rows)})
 		for _, score := range []struct {

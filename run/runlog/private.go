@@ -1,5 +1,16 @@
 package runlog
 
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/privacy"
+)
+
 // Private are figures of a model on rows that are protected. All follow from noisy numbers that were charged, so that they are
 // part of the release.
 type Private struct {
@@ -71,4 +82,55 @@ type PrivateGroup struct {
 	MAE      *Figure        `json:"mae,omitempty"`
 	RMSE     *Figure        `json:"rmse,omitempty"`
 	R2       *Figure        `json:"r2,omitempty"`
+}
+
+// EvaluationFile holds an evaluation, SealFile beside it the HMAC of its hash.
+const EvaluationFile = "evaluation.json"
+
+// EvaluationFormat names its form.
+const EvaluationFormat = "sotto-evaluation/1"
+
+// An Evaluation is a charged evaluation of a model on protected rows: what was asked, what was answered and what follows. It holds
+// public facts and released values only.
+type Evaluation struct {
+	Format     string          `json:"format"`
+	ID         string          `json:"id"` // under which the ledger has the charge
+	Started    time.Time       `json:"started"`
+	Version    string          `json:"version,omitempty"`
+	Model      string          `json:"model"`               // SHA-256 of the model file
+	Run        string          `json:"run,omitempty"`       // that trained it
+	Data       string          `json:"data"`                // the table
+	Dataset    string          `json:"dataset"`             // that was charged
+	Unit       string          `json:"unit"`                // whom the guarantee protects
+	UnitRows   int             `json:"unit_rows,omitempty"` // the most rows of one unit that count
+	Rows       int             `json:"rows"`                // nominal number of units
+	Budget     privacy.Budget  `json:"budget"`              // what was charged
+	Accountant string          `json:"accountant"`          // by which Plan fits it
+	Plan       json.RawMessage `json:"plan"`                // the event
+	Scores     json.RawMessage `json:"scores"`              // what was asked (package run/quality)
+	Answers    [][]float64     `json:"answers"`             // noisy
+	Ledger     string          `json:"ledger"`
+	Private    *Private        `json:"private"` // what follows
+}
+
+// ReadEvaluation reads the evaluation in dir.
+func ReadEvaluation(dir string) (*Evaluation, error) {
+	path := filepath.Join(dir, EvaluationFile)
+	b, err := readfile.All(path, readfile.JSON)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := Canonical(b); err != nil { // no field may occur twice
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	e := &Evaluation{}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(e); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if e.Format != EvaluationFormat {
+		return nil, fmt.Errorf("%s: format: found %q; allowed is %s", path, e.Format, EvaluationFormat)
+	}
+	return e, nil
 }

@@ -1,0 +1,222 @@
+package run
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/newfile"
+	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/run/quality"
+	"github.com/sottodp/sotto/run/runlog"
+)
+
+// A PrivateEvaluation says how a model is scored on labeled rows that are protected. Their dataset is charged.
+type PrivateEvaluation struct {
+	Epsilon float64
+	Delta   *float64 // nil: that of the training
+	By      string   // column of levels by which figures are split; "": none
+	Dataset string   // whose budget is charged; "": that of the training
+	Rows    int      // number of rows or units in the table, a public number; 0: that of the training
+	Out     string   // directory of the record, new or empty; "": evaluations and the name of the evaluation
+	Labels  string   // file of labels, for images
+	Ledger  string   // empty: that of the model's run, else the user's own
+	Version string   // of Sotto
+
+	AcceptDropped bool
+	Notice        func(string)
+
+	streams noise.Streams // tests: known noise
+}
+
+// EvaluatePrivately scores the model on a table by noisy counts. It charges the dataset before it reads rows for them, and writes the
+// answers to a directory of their own, which it returns, before anything that follows from them leaves it (R5).
+func (m *Trained) EvaluatePrivately(ctx context.Context, path string, o PrivateEvaluation) (*runlog.Evaluation, string, error) {
+	schema := *m.Schema
+	schema.Dataset, schema.Rows = cmp.Or(o.Dataset, schema.Dataset), cmp.Or(o.Rows, schema.Rows)
+	b := m.Guarantee.Budget
+	b.Epsilon = o.Epsilon
+	if o.Delta != nil {
+		b.Delta = *o.Delta
+	}
+	if err := b.Validate(); err != nil {
+		return nil, "", inputError("--epsilon", "%w", err)
+	}
+	if schema.Rows < 1 {
+		return nil, "", inputError("--rows", "found %d; allowed is about how many %s the table has, a public number", schema.Rows, schema.Counted())
+	}
+	plan, err := quality.New(quality.Subject{Schema: &schema, Threshold: m.File.Threshold, Probabilities: m.Model.Facts().Probabilities,
+		Adjacency: b.Adjacency, Rows: schema.Rows, By: o.By})
+	if err != nil {
+		return nil, "", inputError("--by", "%w", err)
+	}
+	if plan, err = plan.Calibrate(account.Best{}, b); err != nil {
+		return nil, "", inputError("--delta", "%w", err)
+	}
+	e := &runlog.Evaluation{
+		Format: runlog.EvaluationFormat, Started: time.Now().UTC().Truncate(time.Millisecond), Version: o.Version,
+		Run: m.File.Run, Data: TablePath(path), Dataset: schema.Dataset, Unit: schema.Unit, UnitRows: schema.UnitRows, Rows: schema.Rows,
+		Budget: b, Accountant: account.Best{}.String(), Ledger: cmp.Or(o.Ledger, m.Ledger),
+	}
+	if e.Plan, err = privacy.MarshalEvent(plan.Event()); err != nil {
+		return nil, "", err
+	}
+	if e.Scores, err = json.Marshal(plan); err != nil {
+		return nil, "", err
+	}
+	if e.Model, err = runlog.Hash(filepath.Dir(m.path), filepath.Base(m.path)); err != nil {
+		return nil, "", err
+	}
+	if e.ID, err = NewID(); err != nil {
+		return nil, "", err
+	}
+	dir := cmp.Or(o.Out, filepath.Join("evaluations", e.ID))
+	undo, err := newDir(dir)
+	if err != nil {
+		return nil, "", err
+	}
+	q := Inquiry{
+		Run: e.ID, Schema: &schema, Data: path, Options: data.Options{Labels: o.Labels}, Ledger: e.Ledger, Budget: b, Why: "evaluation by `sotto evaluate`",
+		Model: m.Model, Queries: plan.Queries(), Seal: map[string]string{runlog.SealFile: "hmac-sha256"}, AcceptDropped: o.AcceptDropped, Notice: o.Notice, streams: o.streams,
+		Facts: oracle.Public{Dim: m.Model.Dim(), Rows: schema.Rows, UnitRows: schema.UnitRows, Classes: schema.Classes(), Adjacency: b.Adjacency, NormBound: m.Model.Facts().NormBound},
+	}
+	charged, err := q.Ask(ctx, func(batch oracle.Batch) (err error) {
+		e.Answers, err = plan.Answers(batch, m.File.Weights())
+		return err
+	})
+	if err != nil {
+		if charged == "" {
+			undo()
+		}
+		return nil, "", err
+	}
+	if e.Private, err = plan.Figures(e.Answers); err != nil {
+		return nil, dir, err
+	}
+	e.Private.On, e.Private.Epsilon, e.Private.Delta = runlog.OnTable, b.Epsilon, b.Delta
+	return e, dir, writeEvaluation(ctx, dir, e)
+}
+
+// newDir makes a directory for files, or takes an empty one. undo removes what was made.
+func newDir(dir string) (undo func(), err error) {
+	if err := newfile.EmptyDir(dir); err != nil {
+		return nil, err
+	}
+	missing := missingDirs(dir)
+	undo = func() {
+		for _, d := range missing {
+			os.Remove(d)
+		}
+	}
+	if err := runlog.MakeDir(dir, 0o755); err != nil {
+		undo()
+		return nil, inputError("--out", "found %s, where no directory can be made; allowed is a new or an empty one", dir)
+	}
+	return undo, nil
+}
+
+// writeEvaluation writes an evaluation, sealed by the ledger that was charged for it.
+func writeEvaluation(ctx context.Context, dir string, e *runlog.Evaluation) error {
+	l, err := FindLedger(ctx, e.Ledger)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	e.Ledger = l.Where()
+	if err := newfile.JSON(filepath.Join(dir, runlog.EvaluationFile), "  ", e); err != nil {
+		return err
+	}
+	files, err := evaluationSeal(dir)
+	if err != nil {
+		return err
+	}
+	mac, err := l.SealOf(e.ID, files)
+	if err != nil {
+		return err
+	}
+	return newfile.Replace(filepath.Join(dir, runlog.SealFile), 0o600, []byte(mac+"\n"))
+}
+
+// evaluationSeal is the hash of the file that the seal is of.
+func evaluationSeal(dir string) (map[string]string, error) {
+	b, err := readfile.All(filepath.Join(dir, runlog.EvaluationFile), readfile.JSON)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(b)
+	return map[string]string{runlog.EvaluationFile: hex.EncodeToString(sum[:])}, nil
+}
+
+// VerifyEvaluation checks a charged evaluation from its directory alone: that what was asked costs what was charged, and that the
+// figures follow from the answers; with a ledger also the charge and the seal.
+func VerifyEvaluation(ctx context.Context, dir string, l *ledger.Ledger) ([]Finding, error) {
+	e, err := runlog.ReadEvaluation(dir)
+	if err != nil {
+		return nil, &InputError{"", err}
+	}
+	fail := func(err error) ([]Finding, error) {
+		return nil, &InputError{filepath.Join(dir, runlog.EvaluationFile), err}
+	}
+	event, err := privacy.UnmarshalEvent(e.Plan)
+	if err != nil {
+		return fail(err)
+	}
+	var plan quality.Plan
+	if err := json.Unmarshal(e.Scores, &plan); err != nil {
+		return fail(err)
+	}
+	if len(plan.Scores) == 0 {
+		return fail(errors.New("scores: found none"))
+	}
+	for _, q := range plan.Scores {
+		if err := errors.Join(q.Validate(), q.Fits(len(plan.Classes))); err != nil {
+			return fail(err)
+		}
+	}
+	a, err := account.ByName(e.Accountant)
+	if err != nil {
+		return fail(err)
+	}
+	v := &Verification{Dir: dir, Job: &Job{Accountant: a, Plan: privacy.Repeated{Count: 1, Of: event}},
+		Info:   &runlog.Info{ID: e.ID, Dataset: e.Dataset, Unit: e.Unit, Budget: e.Budget, Accountant: e.Accountant},
+		Record: &runlog.Record{Events: []runlog.Charges{{Count: 1, Event: event}}}}
+	if v.seal, err = evaluationSeal(dir); err != nil {
+		return nil, err
+	}
+	v.Say("plan", privacy.Equal(plan.Event(), event) && plan.Adjacency == e.Budget.Adjacency, "%d scores cost %v; the record says %v", len(plan.Scores), plan.Event(), event)
+	v.cost("budget", event)
+	follow, err := plan.Figures(e.Answers)
+	if err != nil {
+		return fail(err)
+	}
+	follow.On, follow.Epsilon, follow.Delta = runlog.OnTable, e.Budget.Epsilon, e.Budget.Delta
+	own, err := json.Marshal(follow)
+	if err != nil {
+		return fail(err)
+	}
+	said, err := json.Marshal(e.Private)
+	if err != nil {
+		return fail(err)
+	}
+	v.Say("figures", bytes.Equal(own, said), "they follow from the %d noisy answers", len(e.Answers))
+	return v.Findings, v.ledger(ctx, l)
+}
+
+// IsEvaluation says whether dir is that of a charged evaluation.
+func IsEvaluation(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, runlog.EvaluationFile))
+	return err == nil
+}

@@ -171,7 +171,71 @@ a run if the currency has no theorem for its plan.`,
 			return err
 		},
 	}
-	c.AddCommand(list, show, verify, accept, budget, settle)
+	var like, spec string
+	forecast := &cobra.Command{
+		Use: "forecast DATASET --run DIR | --spec FILE", Short: "Say how many more runs of a kind the lifetime budget covers", Args: args(cobra.ExactArgs(1)),
+		Long: `Forecast says how many more runs like one that was done (--run), or like those of a
+spec (--spec), fit into what the dataset's lifetime budget has left, in each
+currency: by basic composition of the runs' own ε and δ (caps), and by composing
+their plans (zcdp, gdp, rdp). It reads no table and writes nothing.
+
+The dataset's own currency is the one that decides. In the others earlier runs count
+by their own ε and δ, as the ledger holds no plans in caps. "-" stands where a currency
+has no theorem for the plan.`,
+		Example: "  sotto ledger forecast clinic --run runs/20261120-154800-0a1b2c3d",
+		RunE: func(c *cobra.Command, names []string) error {
+			r, err := kindOf(names[0], like, spec)
+			if err != nil {
+				return err
+			}
+			return with(run.ViewLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, _ []string) error {
+				all, err := l.Forecast(ctx, r)
+				if errors.Is(err, ledger.ErrUnknownDataset) || errors.Is(err, ledger.ErrNoBudget) {
+					return usageError("%v", err)
+				} else if err != nil {
+					return err
+				}
+				if asJSON {
+					return writeJSON(w, all)
+				}
+				d, err := l.Dataset(ctx, r.Dataset)
+				if err != nil {
+					return err
+				}
+				return d.WriteForecasts(w, r, all)
+			})(c, names)
+		},
+	}
+	forecast.Flags().StringVar(&like, "run", "", "run directory: runs like this one")
+	forecast.Flags().StringVar(&spec, "spec", "", "spec: runs like this one's")
+	forecast.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.AddCommand(list, show, forecast, verify, accept, budget, settle)
 	group(c)
 	return c
+}
+
+// kindOf is what a run on the dataset reserves, like a run that was done or those of a spec.
+func kindOf(dataset, like, spec string) (r ledger.Reservation, err error) {
+	switch {
+	case (like == "") == (spec == ""):
+		return r, usageError("give --run DIR or --spec FILE: it says what the further runs are like")
+	case like != "":
+		r, err = run.ReservationOf(like)
+	default:
+		var s *run.Spec
+		var job *run.Job
+		if s, err = run.LoadSpec(spec, nil); err == nil && (s.Lab || s.Privacy.Off) {
+			err = usageError("--spec: found a lab run, which reserves nothing")
+		}
+		if err == nil {
+			job, err = run.Prepare(s)
+		}
+		if err == nil {
+			r = job.Reservation("")
+		}
+	}
+	if err == nil && r.Dataset != dataset {
+		err = usageError("found runs on dataset %q; allowed are those on %q", r.Dataset, dataset)
+	}
+	return r, err
 }

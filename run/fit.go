@@ -432,7 +432,7 @@ func (s *Session) begin(ctx context.Context) (begun bool, err error) {
 
 // reserve reserves the run's cap in the dataset's budget.
 func (s *Session) reserve(ctx context.Context) error {
-	r := s.reservation(s.Info.ID)
+	r := s.Job.Reservation(s.Info.ID)
 	r.Mark, r.Parts, r.Token = contentMark(s.ledger, s.opened), s.partMarks(), s.token
 	_, err := s.ledger.Reserve(ctx, r)
 	if s.env.reserved != nil {
@@ -450,10 +450,24 @@ func reserveError(err error) error {
 	return err
 }
 
-// reservation returns what a run of the job reserves in the ledger.
-func (s *Session) reservation(run string) ledger.Reservation {
-	b, schema := s.Job.Spec.Privacy.Budget(), s.Job.Schema
-	return ledger.Reservation{Dataset: schema.Dataset, Unit: schema.Unit, Adjacency: s.Job.Facts.Adjacency, Run: run, Epsilon: b.Epsilon, Delta: b.Delta, Plan: s.Job.Plan}
+// Reservation returns what a run of the job reserves in the ledger.
+func (j *Job) Reservation(run string) ledger.Reservation {
+	b := j.Spec.Privacy.Budget()
+	return ledger.Reservation{Dataset: j.Schema.Dataset, Unit: j.Schema.Unit, Adjacency: j.Facts.Adjacency, Run: run, Epsilon: b.Epsilon, Delta: b.Delta, Plan: j.Plan}
+}
+
+// ReservationOf returns what the run in a directory reserved, but for what names it. A lab run reserves nothing.
+func ReservationOf(dir string) (r ledger.Reservation, err error) {
+	info, err := runlog.ReadInfo(dir)
+	if err != nil {
+		return r, &InputError{"", err}
+	}
+	if info.Lab {
+		return r, inputError(dir, "found a lab run, which reserves nothing; allowed is one that was charged")
+	}
+	r = ledger.Reservation{Dataset: info.Dataset, Unit: info.Unit, Adjacency: info.Budget.Adjacency, Epsilon: info.Budget.Epsilon, Delta: info.Budget.Delta}
+	r.Plan, err = info.PlanEvent()
+	return r, err
 }
 
 // Admits opens the owner's ledger, which it creates if necessary, and asks whether it admits the reservation of
@@ -471,7 +485,7 @@ func (s *Session) Admits(ctx context.Context, name string) (err error) {
 			return err // it is reserved
 		}
 	}
-	return s.ledger.Admits(ctx, s.reservation(name))
+	return s.ledger.Admits(ctx, s.Job.Reservation(name))
 }
 
 // planHash identifies the plan of a reservation, so that the run resumes with no other: releases under one plan

@@ -24,6 +24,8 @@ var (
 	ErrUnknownRun = errors.New("no such run in this ledger")
 	// ErrUnknownDataset: no dataset of this name has entered.
 	ErrUnknownDataset = errors.New("no such dataset in this ledger")
+	// ErrNoBudget: the dataset has no lifetime budget.
+	ErrNoBudget = errors.New("it has no lifetime budget, so runs are recorded and none is refused; `sotto ledger budget` sets one")
 	// ErrNotLedger: the file or database is not a ledger. It stays unchanged.
 	ErrNotLedger = errors.New("this is not a ledger, and it is left as it is; name a ledger, or a file that does not exist yet")
 	// ErrGone: the ledger's file was deleted, moved or replaced after it was opened. That file holds what

@@ -54,6 +54,34 @@ func (d Dataset) Write(w io.Writer, entries []Entry) error {
 	return t.Flush()
 }
 
+// WriteForecasts writes for people how many more runs like r the dataset's budget covers.
+func (d Dataset) WriteForecasts(w io.Writer, r Reservation, all []Forecast) error {
+	fmt.Fprintf(w, "%s: lifetime budget %v, runs so far: %d. A run like this one has the budget %v.\n\n", d.Name, *d.Budget, d.Runs, Caps{r.Epsilon, r.Delta})
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "CURRENCY\tMORE RUNS\tNOTE")
+	for _, f := range all {
+		runs, note := fmt.Sprint(f.Runs), f.Why
+		if f.Currency == InCaps {
+			note = "basic composition"
+		}
+		switch {
+		case f.Why != "":
+			runs = "-"
+		case f.More:
+			runs += " or more"
+		}
+		if f.Own {
+			note = strings.TrimSuffix("this dataset's currency; "+note, "; ")
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Currency, runs, note)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w, "\nEach run counts with its whole plan. In the other currencies earlier runs count by their own ε and δ. A dataset keeps its\ncurrency: these numbers show what another would have covered in what is left.")
+	return err
+}
+
 // Settled says in words what a settled run of the dataset leaves spent.
 func (d Dataset) Settled(r Run) string {
 	head := fmt.Sprintf("run %s on %s is settled", r.ID, r.Dataset)

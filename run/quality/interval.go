@@ -102,32 +102,65 @@ func (p *part) share() runlog.Figure {
 	return known(a/p.all, low, high, 0, 1)
 }
 
-// mean is the mean over records of the values v of their cells.
-func mean(counts, v []float64, noise float64) runlog.Figure {
-	var n, sum, square, sumV, squareV float64
-	least, most := math.Inf(1), math.Inf(-1)
-	for i, c := range counts {
+// A grid holds noisy numbers of records in cells, with noise of that deviation in each. Blocks of cells, from and up to a number, may
+// have been tied to a total that is known with the same noise: see tie.
+type grid struct {
+	counts []float64
+	noise  float64
+	blocks [][2]int
+}
+
+// tie brings a block of m cells to the least squares estimate given one more noisy number, of all its records: each cell takes an equal
+// part of the difference, and the noise in the cells has the covariance I − J/(m+1), in units of its variance.
+func (g *grid) tie(from, to int, total float64) {
+	for _, c := range g.counts[from:to] {
+		total -= c
+	}
+	for k := from; k < to; k++ {
+		g.counts[k] += total / float64(to-from+1)
+	}
+	g.blocks = append(g.blocks, [2]int{from, to})
+}
+
+// covariance is that of the noise in two sums of the cells with these factors.
+func (g *grid) covariance(a, b []float64) float64 {
+	sum := 0.0
+	for k, v := range a {
+		sum += v * b[k]
+	}
+	for _, t := range g.blocks {
+		var one, two float64
+		for k := t[0]; k < t[1]; k++ {
+			one += a[k]
+			two += b[k]
+		}
+		sum -= one * two / float64(t[1]-t[0]+1)
+	}
+	return g.noise * g.noise * max(0, sum)
+}
+
+// mean is the mean over records of the values v of their cells, none of which is below 0.
+func (g *grid) mean(v []float64) runlog.Figure {
+	var n, sum, square float64
+	least, most, ones := math.Inf(1), math.Inf(-1), make([]float64, len(v))
+	for i, c := range g.counts {
+		ones[i] = 1
 		n += c
 		sum += c * v[i]
 		square += c * v[i] * v[i]
-		sumV += v[i]
-		squareV += v[i] * v[i]
 		least, most = min(least, v[i]), max(most, v[i])
 	}
-	cells := float64(len(counts))
-	deviation := noise * math.Sqrt(cells)
+	deviation := math.Sqrt(g.covariance(ones, ones))
 	if few(n, deviation) {
 		return unknown(least, most)
 	}
 	m := min(max(sum/n, least), most)
-	variance, spread := square/n-m*m, 0.0
-	for _, x := range v {
-		d := (x-m)*(x-m) - variance
-		spread += d * d
+	variance, spread := square/n-m*m, make([]float64, len(v))
+	for i, x := range v {
+		spread[i] = (x-m)*(x-m) - variance
 	}
-	variance = atMost(variance+z*noise*math.Sqrt(spread)/n, (m-least)*(most-m))
-	s := noise * noise
-	low, high, ok := ratio(sum, n, z, s*squareV+(n+z*deviation)*variance, -2*s*sumV, s*cells)
+	variance = atMost(variance+z*math.Sqrt(g.covariance(spread, spread))/n, (m-least)*(most-m))
+	low, high, ok := ratio(sum, n, z, g.covariance(v, v)+(n+z*deviation)*variance, -2*g.covariance(v, ones), g.covariance(ones, ones))
 	if !ok {
 		return unknown(least, most)
 	}
@@ -146,45 +179,49 @@ func between(below, above runlog.Figure) runlog.Figure {
 	return runlog.Figure{Value: &value, Low: below.Low, High: above.High}
 }
 
-// auc is the probability that a record of the second class has a higher score than one of the first, from records in bins of the score.
-// Pairs within a bin count half in the value; the interval has them count nothing and all.
-func auc(first, second []float64, noise float64) runlog.Figure {
+// auc is the probability that a record of the second class has a higher score than one of the first, from records in bins of the score,
+// first those of the first class. Pairs within a bin count half in the value; the interval has them count nothing and all.
+func (g *grid) auc() runlog.Figure {
+	bins := len(g.counts) / 2
+	first, second := g.counts[:bins], g.counts[bins:]
 	var n, m float64 // records of the second and of the first class
+	inFirst, inSecond := make([]float64, 2*bins), make([]float64, 2*bins)
 	for k := range first {
 		m += first[k]
 		n += second[k]
+		inFirst[k], inSecond[bins+k] = 1, 1
 	}
-	cells := float64(len(first))
-	if few(min(n, m), fewestPairs*noise*math.Sqrt(cells)/fewest) {
+	if few(m, fewestPairs/fewest*math.Sqrt(g.covariance(inFirst, inFirst))) || few(n, fewestPairs/fewest*math.Sqrt(g.covariance(inSecond, inSecond))) {
 		return unknown(0, 1)
 	}
 	at := func(ties float64) (value, deviation float64) {
-		// f is the share of the first class below each bin, g that of the second above.
-		f, g := make([]float64, len(first)), make([]float64, len(first))
+		// Of a record of the second class, the share of the first that is below it; of one of the first, that of the second above.
+		wins := make([]float64, 2*bins)
 		below, above := 0.0, 0.0
 		for k := range first {
-			f[k] = (below + ties*first[k]) / m
+			wins[bins+k] = (below + ties*first[k]) / m
 			below += first[k]
-			j := len(first) - 1 - k
-			g[j] = (above + ties*second[j]) / n
+			j := bins - 1 - k
+			wins[j] = (above + ties*second[j]) / n
 			above += second[j]
 		}
-		for k := range f {
-			value += second[k] * f[k] / n
+		for k := range second {
+			value += second[k] * wins[bins+k] / n
 		}
-		var noisy, one, two, onePlus, twoPlus float64
-		for k := range f {
-			a, b := (f[k]-value)*(f[k]-value), (g[k]-value)*(g[k]-value)
-			noisy += noise * noise * (a/(n*n) + b/(m*m))
-			one += second[k] * a / n
-			two += first[k] * b / m
-			onePlus += noise * noise * a * a / (n * n)
-			twoPlus += noise * noise * b * b / (m * m)
+		moves := make([]float64, 2*bins) // of the value with a number
+		var one, two, onePlus, twoPlus float64
+		for k := range first {
+			a, b := wins[k]-value, wins[bins+k]-value
+			moves[k], moves[bins+k] = a/m, b/n
+			one += first[k] * a * a / m
+			two += second[k] * b * b / n
+			onePlus += math.Pow(g.noise*a*a/m, 2)
+			twoPlus += math.Pow(g.noise*b*b/n, 2)
 		}
-		// The product of two noisy counts, of at most all pairs of bins.
-		noisy += math.Pow(noise, 4) * cells * cells / 2 / (n * n * m * m)
-		most := 0.25
-		sampling := atMost(one+z*math.Sqrt(onePlus), most)/n + atMost(two+z*math.Sqrt(twoPlus), most)/m
+		// The products of two noisy numbers, of at most all pairs of bins.
+		noisy := g.covariance(moves, moves) + math.Pow(g.noise, 4)*float64(bins*bins)/2/(n*n*m*m)
+		const most = 0.25
+		sampling := atMost(one+z*math.Sqrt(onePlus), most)/m + atMost(two+z*math.Sqrt(twoPlus), most)/n
 		return value, math.Sqrt(noisy + sampling)
 	}
 	value, _ := at(0.5)
@@ -195,7 +232,7 @@ func auc(first, second []float64, noise float64) runlog.Figure {
 
 // fewestPairs is how many standard deviations of its noise the number of records of each class must be for an AUC, which is a ratio
 // of products.
-const fewestPairs = 5
+const fewestPairs = 5.0
 
 // sums are noisy sums of errors, as oracle.ErrorSums has them.
 type sums struct {

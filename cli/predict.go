@@ -13,6 +13,7 @@ import (
 
 func predictCommand() *cobra.Command {
 	var modelPath, dataPath, outPath string
+	var digits int
 	c := &cobra.Command{
 		Use:   "predict --model DIR|model.json --data FILE",
 		Short: "Predict labels and probabilities for the rows of a table",
@@ -26,6 +27,9 @@ does tell its reader about the row it was made for.`,
 		Example: "  sotto predict --model runs/20261120-154800-0a1b2c3d --data new.csv > predictions.csv",
 		Args:    args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if digits < 1 || digits > 17 {
+				return usageError("--digits: found %d; allowed is a whole number from 1 to 17", digits)
+			}
 			m, err := modelFor(modelPath, dataPath, "predict")
 			if err != nil {
 				return err
@@ -39,11 +43,12 @@ does tell its reader about the row it was made for.`,
 			if err != nil {
 				return err
 			}
-			return newfile.Write(c.OutOrStdout(), "out", outPath, func(w io.Writer) error { return m.WriteCSV(w, t) })
+			return newfile.Write(c.OutOrStdout(), "out", outPath, func(w io.Writer) error { return m.WriteCSV(w, t, digits) })
 		},
 	}
 	c.Flags().StringVar(&modelPath, "model", "", "run directory or model file (required)")
 	c.Flags().StringVar(&dataPath, "data", "", "table to predict (required)")
+	c.Flags().IntVar(&digits, "digits", 6, "significant digits of a number; 17 are all")
 	c.Flags().StringVar(&outPath, "out", "", "file to write (default: standard output)")
 	return c
 }

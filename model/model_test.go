@@ -887,7 +887,7 @@ func TestNew(t *testing.T) {
 		{"mlp", with(func(o *model.Options) { o.Layers, o.InputScale = []string{"3"}, math.NaN() }), "input_scale: found NaN"},
 		{"svm", with(func(o *model.Options) { o.Weights = []float64{1, 0} }), "found a class weight of 0"},
 		{"svm", with(func(o *model.Options) { o.Weights = []float64{1, math.Inf(1)} }), "found a class weight of"},
-		{"svm", with(func(o *model.Options) { o.Weights = []float64{1, 2e6} }), "found a class weight of 1; allowed are numbers above 0, the largest at most 1e+06"},
+		{"svm", with(func(o *model.Options) { o.Weights = []float64{1, 2e8} }), "found a class weight of 1; allowed are numbers above 0, the largest at most 1e+08"},
 		{"softmax", with(func(o *model.Options) { o.Weights = []float64{1, 2, 3} }), "found 3 class weights"},
 		{"linear", with(func(o *model.Options) { o.Classes, o.Weights = 0, []float64{1} }), "found 1 class weights"},
 		{"mlp", with(func(o *model.Options) { o.Layers = []string{"30000", "30000"} }), "more than 25000000 parameters"},

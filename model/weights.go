@@ -10,7 +10,7 @@ import (
 // Facts changes (oracle/private/PROOFS.md#class-weights). Only the ratios of weights matter.
 
 // leastWeight is how much smaller than the largest a weight may be.
-const leastWeight = 1e-6
+const leastWeight = 1e-8
 
 // weigh is the model m whose losses have these weights, one for each class.
 func weigh(m Model, name string, weights []float64) (Model, error) {

@@ -98,9 +98,9 @@ func (m *Trained) Predictions(t *data.Table) iter.Seq[[]float64] {
 }
 
 // WriteCSV writes the predicted label of each row of t, and the probability of each class, or the
-// predicted value.
-func (m *Trained) WriteCSV(w io.Writer, t *data.Table) error {
-	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+// predicted value, as numbers of that many digits.
+func (m *Trained) WriteCSV(w io.Writer, t *data.Table, digits int) error {
+	number := func(v float64) string { return strconv.FormatFloat(v, 'g', digits, 64) }
 	out := csv.NewWriter(w)
 	classes := m.Schema.ClassNames()
 	header := []string{m.Schema.LabelName()}

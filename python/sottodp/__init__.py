@@ -11,9 +11,10 @@ protection; ``guarantee_.lab`` is true then, and nothing is promised.
 
 from importlib import metadata as _metadata
 
-from . import errors
+from . import errors, preprocessing
 from ._command import command
 from ._estimators import Guarantee, SottoClassifier, SottoRegressor
+from ._search import SottoSearchCV
 from .errors import BudgetError, SottoError
 
 try:
@@ -21,4 +22,4 @@ try:
 except _metadata.PackageNotFoundError:  # the sources, not installed
     __version__ = "0+source"
 
-__all__ = ["BudgetError", "Guarantee", "SottoClassifier", "SottoError", "SottoRegressor", "command", "errors"]
+__all__ = ["BudgetError", "Guarantee", "SottoClassifier", "SottoError", "SottoRegressor", "SottoSearchCV", "command", "errors", "preprocessing"]

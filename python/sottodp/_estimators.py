@@ -1,10 +1,12 @@
 """The estimators."""
 
+import contextlib
 import csv
 import io
 import json
 import math
 import numbers
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +19,18 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from . import _domain
 from ._command import Rows, run
+from .errors import SottoError
+from .preprocessing import warn_of_fitted_steps
 
 _LAB_BUDGET = {"epsilon": 1.0, "delta": 1e-5, "adjacency": "add-or-remove"}
 
 LABEL = "sotto-label"  # the label's column; features may have any other name
+
+_LINEAR = ("logistic", "linear", "poisson", "svm", "huber-svm", "softmax")  # models with a coefficient for each encoded feature
+
+_OWN_STEPS = "X was not made by steps that were fitted to the same rows, such as scalers, encoders, imputers or selections."
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,7 @@ class Guarantee:
     mu: float | None = None  # of Gaussian differential privacy, for the whole plan; None where no theorem gives it
     outside: float | None = None  # what an attack's true positive rate may be above that of mu
     regret: float | None = None  # what mu gives away of either rate
+    lifetime: str = ""  # what the ledger says of the dataset after this fit: all runs together, and accesses without protection
 
     def __str__(self):
         if self.lab:
@@ -50,11 +60,14 @@ class Guarantee:
         return (
             f"ε = {self.epsilon:g}, δ = {self.delta:g}: {kind} any one {self.unit}{rows} of {self.dataset!r} changes the "
             f"probability of any set of outcomes by at most a factor of {_up(math.exp(self.epsilon))}{delta}"
+            + (f". All that the ledger knows of {self.dataset!r}: {self.lifetime}" if self.lifetime else "")
         )
 
 
 class _Sotto(BaseEstimator):
     """What both estimators share."""
+
+    _search = None  # the spec's block tune, of a SottoSearchCV
 
     def _keep(self, parameters):
         """Keep the arguments of __init__ under their names, unchanged, as scikit-learn requires."""
@@ -65,6 +78,7 @@ class _Sotto(BaseEstimator):
     def _fit(self, X, y, label, options=None):
         """Train on features X, a column for each name, and the label's texts or numbers y; options: in place of model_options."""
         features, names = self._features(X)
+        warn_of_fitted_steps(self)
         with tempfile.TemporaryDirectory(prefix="sotto-") as work, Rows() as rows:
             work = Path(work)  # holds only public files
             out = Path(self.run_dir).absolute() if self.run_dir else work / "run"
@@ -76,6 +90,9 @@ class _Sotto(BaseEstimator):
                 "privacy": self._budget(),
                 "out": str(out),
             }
+            if self._search is not None:
+                del spec["method"], spec["out"]
+                spec["tune"] = self._search
             if self.ledger is not None:
                 spec["ledger"] = str(self.ledger)
             for name in ("accept_delta", "accept_dropped"):
@@ -90,28 +107,62 @@ class _Sotto(BaseEstimator):
             if self.schema is not None:
                 spec["schema"] = str(Path(self.schema).absolute())
                 target, unit = self._columns_of_schema()
+                self._columns = None
             else:
                 target, unit = LABEL, None
-                (work / "schema.yaml").write_text(json.dumps(self._schema(features, names, label)), encoding="utf-8")
+                schema = self._schema(features, names, label)
+                self._columns = schema["columns"][:-1]
+                (work / "schema.yaml").write_text(json.dumps(schema), encoding="utf-8")
             if target in names:
                 raise ValueError(f"X has a column {target!r}, which is the label's name")
-            _write(rows, features, names, {target: y})
+            self._write(rows, features, names, {target: y})
             (work / "spec.yaml").write_text(json.dumps(spec), encoding="utf-8")  # JSON is YAML
-            run("fit", work / "spec.yaml", "--json", "--quiet", rows=rows)
+            with _in_words(work, rows, names):
+                if self._search is None:
+                    run("fit", work / "spec.yaml", "--json", "--quiet", rows=rows)
+                else:
+                    run("tune", work / "spec.yaml", "--json", "--quiet", "--out", out, rows=rows)
+                    self._found = json.loads((out / "tune.json").read_text(encoding="utf-8"))
             self._model_file = (out / "model.json").read_text(encoding="utf-8")
             done = json.loads((out / "run.json").read_text(encoding="utf-8"))
         budget, schema = done["budget"], done["schema"]
         self.guarantee_ = Guarantee(
             epsilon=budget["epsilon"], delta=budget["delta"], adjacency=budget["adjacency"], unit=schema["unit"],
             dataset=schema["dataset"], lab=bool(done.get("lab")), run=done["id"],
-            assumptions=tuple(done["assumptions"]), unit_rows=done.get("unit_rows", 0), **done.get("gdp", {}),
+            assumptions=(*done["assumptions"], _OWN_STEPS), unit_rows=done.get("unit_rows", 0), **done.get("gdp", {}),
+            lifetime="" if done.get("lab") else self._lifetime(schema["dataset"]),
         )
         self._names = names
+        self._keep_coefficients()
         self._unit = unit
         if unit is not None:  # rows to predict need no unit
             kept = self.feature_names_in_ != unit
             self.feature_names_in_, self.n_features_in_ = self.feature_names_in_[kept], int(kept.sum())
         return self
+
+    def _write(self, rows, features, names, more):
+        columns = self._columns or [None] * len(names)
+        table = {name: _domain.cells(feature, column) for name, feature, column in zip(names, features, columns)}
+        table.update({name: pyarrow.array(column) for name, column in more.items()})
+        pyarrow.parquet.write_table(pyarrow.table(table), rows.file)
+
+    def _lifetime(self, dataset):
+        """The ledger's statement on a dataset, with all runs by now."""
+        where = () if self.ledger is None else ("--ledger", self.ledger)
+        return json.loads(run("ledger", "show", dataset, "--json", *where))["dataset"]["statement"]
+
+    def _keep_coefficients(self):
+        """coef_, intercept_ and coef_names_ of a linear model, as scikit-learn shapes them."""
+        model = json.loads(self._model_file)
+        if model["model"] not in _LINEAR:
+            return
+        factor = model.get("margin_factor") or 1
+        w = np.asarray(model["w"]).reshape(-1, model["dim"]) * factor
+        intercept = np.full(len(w), model.get("offset", 0.0) * factor)
+        if not model.get("classes"):
+            w, intercept = w[0], float(intercept[0])
+        self.coef_, self.intercept_ = w, intercept
+        self.coef_names_ = np.asarray(model.get("features") or [f"x{i}" for i in range(model["dim"])], dtype=object)
 
     def _budget(self):
         """ε, δ and the relation: no default suits every table, so only the lab has one."""
@@ -144,7 +195,7 @@ class _Sotto(BaseEstimator):
                     f"{', '.join(missing)}: must be said, or schema=FILE: what is read off the rows is not private; "
                     "lab=True does so, for tables that need no protection"
                 )
-        columns = [_column(self.domain, i, name, features) for i, name in enumerate(names)]
+        columns = _domain.columns(self.domain, names, features)
         if self.hats is not None:
             for column in columns:
                 if column["type"] == "numeric":
@@ -168,17 +219,18 @@ class _Sotto(BaseEstimator):
                 X = X.drop(columns=self._unit)
             validate_data(self, X, reset=False, skip_check_array=True)
             return X
-        return validate_data(self, X, reset=False)
+        return validate_data(self, X, reset=False, **_finite(self.domain))
 
     def _predicted(self, X):
-        """The lines that sotto predict writes, as lists of texts."""
+        """The lines that sotto predict writes, as lists of texts, with all digits."""
         check_is_fitted(self, "guarantee_")
         features, names = self._features(self._validated(X))
         with tempfile.TemporaryDirectory(prefix="sotto-") as work, Rows() as rows:
             work = Path(work)
             (work / "model.json").write_text(self._model_file, encoding="utf-8")
-            _write(rows, features, names, {})
-            text = run("predict", "--model", work / "model.json", "--data", rows.path, rows=rows)
+            self._write(rows, features, names, {})
+            with _in_words(work, rows, names):
+                text = run("predict", "--model", work / "model.json", "--data", rows.path, "--digits", 17, rows=rows)
         return list(csv.reader(io.StringIO(text)))[1:]
 
     def effects(self):
@@ -198,30 +250,27 @@ class _Sotto(BaseEstimator):
         return lines
 
 
-def _column(domain, i, name, features):
-    """The schema's line of feature i: bounds, or levels of a categorical one."""
-    if isinstance(domain, dict):
-        if name not in domain:
-            raise ValueError(f"domain: nothing is said of the column {name!r}")
-        said = domain[name]
-    elif domain is None:  # lab
-        low, high = float(np.min(features[i])), float(np.max(features[i]))
-        said = (low, high) if low < high else (low - 1, low + 1)
-    else:
-        bounds = np.asarray(domain, dtype=float)
-        if bounds.shape not in ((2,), (len(features), 2)):
-            raise ValueError(
-                f"domain: found the shape {bounds.shape}; allowed is (low, high), a pair for each of "
-                f"{len(features)} features, or a dict"
-            )
-        said = bounds if bounds.ndim == 1 else bounds[i]
-    if isinstance(said, list) and all(isinstance(level, str) for level in said):
-        return {"name": name, "type": "categorical", "levels": said}
+@contextlib.contextmanager
+def _in_words(work, rows, names):
+    """Errors of the command in terms of the estimator's parameters: no temporary file, no column by its number."""
     try:
-        low, high = map(float, said)
-    except (TypeError, ValueError):
-        raise ValueError(f"domain: column {name!r}: found {said!r}; allowed is (low, high) or a list of texts") from None
-    return {"name": name, "type": "numeric", "min": low, "max": high}
+        yield
+    except SottoError as error:
+        text = str(error)
+        text = re.sub(re.escape(str(work)) + r"/(schema|spec)\.yaml(:\d+:\d+)?: ", "", text)
+        text = re.sub(r"^columns\[(\d+)\]\.", lambda m: f"domain: column {names[int(m[1])]!r}: " if int(m[1]) < len(names) else "y: ", text)
+        text = re.sub(r"^privacy\.", "", text)
+        text = re.sub(r"^method\.name\b", "method", text)
+        text = re.sub(r"^model\.name\b", "model", text)
+        text = re.sub(r"^(method|model)\.", r"\1_options: ", text)
+        text = text.replace(f"{rows.path}: ", "X: ", 1) if text.startswith(f"{rows.path}: ") else text
+        text = re.sub(r"Write dataset: (.*) in the schema, so", r"Say dataset='\1', so", text)
+        raise type(error)(text) from None
+
+
+def _finite(domain):
+    """What scikit-learn's checks say to NaN: it may be there if domain has a rule for it."""
+    return {"ensure_all_finite": "allow-nan"} if _domain.replaces(domain) else {}
 
 
 def _up(x):
@@ -234,12 +283,6 @@ def _seed(random_state):
     if isinstance(random_state, numbers.Integral):
         return int(random_state)
     return int(random_state.randint(2**31))  # a RandomState, as in scikit-learn
-
-
-def _write(rows, features, names, more):
-    columns = {name: pyarrow.array(column) for name, column in zip(names, features)}
-    columns.update({name: pyarrow.array(column) for name, column in more.items()})
-    pyarrow.parquet.write_table(pyarrow.table(columns), rows.file)
 
 
 _PARAMETERS = """
@@ -258,8 +301,11 @@ _PARAMETERS = """
     schema : path, optional
         A schema file, which says all that follows; X is a data frame with its columns then.
     domain : (low, high), pairs of shape (n_features, 2), or dict, optional
-        Public bounds of the features. In a dict, a column's name maps to (low, high) or to a list of texts, the
-        levels of a categorical column; X is a data frame then. Values beyond a bound are clamped to it.
+        Public bounds of the features. In a dict, a column's name maps to what is known of it; X is a data frame then.
+        That is (low, high), or the levels of a categorical column: a list of texts or of truth values, a pandas
+        ``CategoricalDtype`` or a Polars ``Enum``. Or it is a dict of ``"bounds"`` or ``"levels"`` and further
+        fields, as ``{{"bounds": (0, 9), "missing": 4}}``: ``missing`` replaces NaN and None, ``unknown`` other levels.
+        Values beyond a bound are clamped to it. Without a rule, a missing value is an error.
     hats : int, optional
         So many piecewise-linear bumps over its bounds beside each numeric feature, from 2 to 64, for effects that are
         no straight lines; 0 is none. Left out, method auto chooses. A schema file says this of each column.
@@ -287,7 +333,16 @@ _PARAMETERS = """
     Attributes
     ----------
     guarantee_ : Guarantee
-        ε, δ, μ, whom it protects, and the public facts that it rests on.
+        ε, δ, μ, whom it protects, the public facts that it rests on, and what all fits that the ledger knows
+        promise together (``lifetime``).
+    coef_, intercept_ : ndarray or float
+        Of a linear model: the margin is that of an encoded row, brought to its norm, with coef_, plus intercept_.
+        `effects` has them in the columns' own units.
+    coef_names_ : ndarray of str
+        The features of an encoded row: columns, their levels and bumps, and at the end "(intercept)", which is 1 before
+        the row is brought to its norm.
+    n_features_in_, feature_names_in_
+        The columns of X.
 """
 
 
@@ -295,20 +350,21 @@ class SottoClassifier(ClassifierMixin, _Sotto):
     def __init__(
         self, epsilon=None, delta=None, adjacency=None, *, model=None, method="auto", model_options=None,
         method_options=None, schema=None, domain=None, hats=None, classes=None, rows=None, dataset=None, row_scaling="scale",
-        ledger=None, run_dir=None, lab=False, random_state=None, accept_delta=False, accept_dropped=False,
+        ledger=None, run_dir=None, lab=False, random_state=None, accept_delta=False, accept_dropped=False, class_weight=None,
     ):
         self._keep(locals())
 
     def _model(self):
         return self.model or ("logistic" if len(self.classes_) == 2 else "softmax")
 
-    def fit(self, X, y):
+    def fit(self, X, y, **refused):
         """Train on the rows of X with the labels y, and charge the ledger."""
+        _refuse(refused)
         X, y = _checked(self, X, y)
         check_classification_targets(y)
         if self.schema is not None:
             self.classes_ = np.asarray(json.loads(run("schema", "check", self.schema, "--json"))["classes"])
-            return self._fit(X, [str(v) for v in y], None)
+            return self._fit(X, [str(v) for v in y], None, self._options({v: v for v in self.classes_.tolist()}))
         if self.classes is not None:
             self.classes_ = np.asarray(self.classes)
         elif self.lab:
@@ -322,11 +378,24 @@ class SottoClassifier(ClassifierMixin, _Sotto):
             codes = [order[v] for v in np.asarray(y).tolist()]
         except KeyError:
             raise ValueError("y: a label is none of classes") from None
+        return self._fit(X, codes, {"classes": list(order.values())}, self._options(order))
+
+    def _options(self, order):
+        """model_options with class_weight; order has the name of each class in the schema."""
         options = dict(self.model_options or {})
-        for field in ("class_weights", "threshold"):  # the schema's classes are codes
+        if self.class_weight is not None:
+            if not isinstance(self.class_weight, dict):
+                raise ValueError(
+                    f"class_weight: found {self.class_weight!r}; allowed is a dict of public numbers, as {{label: 5}}: balanced "
+                    "weights would count the rows of each class, which nobody charged"
+                )
+            if "class_weights" in options:
+                raise ValueError("class_weight: found it beside model_options['class_weights']; allowed is one of them")
+            options["class_weights"] = self.class_weight
+        for field in ("class_weights", "threshold"):
             if isinstance(options.get(field), dict):
-                options[field] = {order.get(name, name): value for name, value in options[field].items()}
-        return self._fit(X, codes, {"classes": list(order.values())}, options)
+                options[field] = {order.get(name, str(name)): value for name, value in options[field].items()}
+        return options
 
     def predict(self, X):
         """Return the most probable class of each row, or the class that the model's threshold decides for."""
@@ -338,8 +407,16 @@ class SottoClassifier(ClassifierMixin, _Sotto):
     @available_if(lambda self: self.model not in ("svm", "huber-svm"))
     def predict_proba(self, X):
         """Return the model's probability of each class, in the order of classes_."""
-        p = np.asarray([[float(v) for v in line[1:]] for line in self._predicted(X)])
-        return p / p.sum(axis=1, keepdims=True)  # the command prints six digits
+        return self._columns_of_classes(X)
+
+    def decision_function(self, X):
+        """Return the margin of each row, above 0 for the second of two classes; of more, log-odds up to a number of each row."""
+        with np.errstate(divide="ignore"):
+            z = np.log(self._columns_of_classes(X))
+        return z[:, 1] - z[:, 0] if len(self.classes_) == 2 else z
+
+    def _columns_of_classes(self, X):
+        return np.asarray([[float(v) for v in line[1:]] for line in self._predicted(X)])
 
 
 class SottoRegressor(RegressorMixin, _Sotto):
@@ -353,8 +430,9 @@ class SottoRegressor(RegressorMixin, _Sotto):
     def _model(self):
         return self.model or "linear"
 
-    def fit(self, X, y):
+    def fit(self, X, y, **refused):
         """Train on the rows of X with the numbers y, and charge the ledger."""
+        _refuse(refused)
         X, y = _checked(self, X, y, y_numeric=True)
         y = np.asarray(y, dtype=float)
         if self.schema is not None:
@@ -374,6 +452,17 @@ class SottoRegressor(RegressorMixin, _Sotto):
         return np.asarray([float(line[0]) for line in self._predicted(X)])
 
 
+def _refuse(arguments):
+    """Other arguments of fit than X and y."""
+    if "sample_weight" in arguments:
+        raise ValueError(
+            "sample_weight: found it; allowed is class_weight, as {label: 5}: what a row may add has one public bound, "
+            "and weights of rows may depend on what is private"
+        )
+    if arguments:
+        raise TypeError(f"fit: found {', '.join(arguments)}; allowed are X and y")
+
+
 def _checked(self, X, y, **more):
     """X and y as scikit-learn checks them. A frame stays a frame if its types have a meaning."""
     if self.schema is not None or isinstance(self.domain, dict):
@@ -385,7 +474,7 @@ def _checked(self, X, y, **more):
             raise ValueError(f"X has {len(X)} rows, y has {len(y)}")
         return X, y
     try:
-        return validate_data(self, X, y, **more)
+        return validate_data(self, X, y, **_finite(self.domain), **more)
     except ValueError as error:
         if "could not convert" in str(error):  # the error would quote a cell
             raise ValueError("X: found text where numbers should be; say domain as a dict or schema=FILE for a frame with categories") from None
@@ -394,7 +483,8 @@ def _checked(self, X, y, **more):
 
 SottoClassifier.__doc__ = "A differentially private classifier.\n" + _PARAMETERS.format(
     models='"logistic" (default for two classes), "softmax" (for more), "svm", "huber-svm" or "mlp".',
-    label="classes : list, optional\n        All classes that a label may have, public.",
+    label="classes : list, optional\n        All classes that a label may have, public.\n"
+    "    class_weight : dict, optional\n        Public weights of classes in the loss, as ``{{label: 5}}``, 1 where there is none; they cost nothing.",
 )
 SottoRegressor.__doc__ = "A differentially private regression.\n" + _PARAMETERS.format(
     models='"linear" (default) or "mlp".',

@@ -1,5 +1,6 @@
 """The estimators under the real scikit-learn: `bash .ci/python` runs them against the installed wheel."""
 
+import doctest
 import importlib.util
 import json
 import os
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from importlib import metadata
 from pathlib import Path
 
@@ -16,13 +18,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sottodp
-from sottodp import BudgetError, SottoClassifier, SottoRegressor, command, errors
+from sottodp import BudgetError, SottoClassifier, SottoRegressor, SottoSearchCV, command, errors, preprocessing
 from sottodp._command import Rows, _error, run
 
 CLINIC = Path(__file__).parents[2] / "examples" / "clinic"
@@ -52,8 +54,8 @@ def table(rows=400, seed=1):
 
 
 def public(**more):
-    given = {"epsilon": 1, "delta": 1e-5, "adjacency": "add-or-remove", "rows": 400}
-    return SottoClassifier(domain=(-1, 1), classes=[False, True], dataset="table", **{**given, **more})
+    given = {"epsilon": 1, "delta": 1e-5, "adjacency": "add-or-remove", "rows": 400, "domain": (-1, 1), "classes": [False, True], "dataset": "table"}
+    return SottoClassifier(**{**given, **more})
 
 
 def test_schema(clinic):
@@ -64,7 +66,7 @@ def test_schema(clinic):
     assert c.score(held, truth) > 0.8  # 0.88 to 0.91
     g = c.guarantee_
     assert (g.epsilon, g.delta, g.adjacency, g.unit, g.dataset, g.lab) == (1, 1e-5, "add-or-remove", "record", "clinic", False)
-    assert str(g).endswith("any set of outcomes by at most a factor of 2.719, plus 1e-05") and len(g.assumptions) > 10
+    assert "any set of outcomes by at most a factor of 2.719, plus 1e-05. All that the ledger knows" in str(g) and len(g.assumptions) > 10
     assert 0.26 < g.mu < 0.27 and g.outside == g.regret == 0  # Gaussian noise on all records: the μ that costs (1, 1e-5)
 
 
@@ -167,6 +169,117 @@ def test_effects():
     assert first["low"] > 1 > abs(second["effect"]) and first["ratio"] == pytest.approx(np.exp(first["effect"]), rel=1e-4)
     with pytest.raises(ValueError, match="several margins"):
         SottoClassifier(epsilon=1, lab=True, random_state=1).fit(X, (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)).effects()
+
+
+def test_coefficients_and_margins():
+    X, y = table()
+    c = public(hats=0).fit(X, y > 0)
+    assert c.coef_.shape == (1, 4) and c.intercept_.shape == (1,) and list(c.coef_names_) == ["x0", "x1", "x2", "(intercept)"]
+    z, p = c.decision_function(X), c.predict_proba(X)
+    assert np.allclose(1 / (1 + np.exp(-z)), p[:, 1], rtol=1e-12) and ((z > 0) == c.predict(X)).all()
+    rows = np.c_[X, np.ones(len(X))]  # as the schema encodes them: bounds are -1 and 1 already, and then the norm is 1
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    assert np.allclose(rows @ c.coef_[0] + c.intercept_, z, rtol=1e-4, atol=1e-4)
+    three = public(hats=0, classes=[0, 1, 2], dataset="three").fit(table(seed=3)[0], np.digitize(y, [-1, 1]))
+    assert three.coef_.shape == (3, 4) and three.decision_function(X).shape == (400, 3)
+    number = SottoRegressor(4, 1e-5, "add-or-remove", domain=(-1, 1), target_range=(-4, 4), rows=400, dataset="numbers", hats=0)
+    number.fit(*table(seed=4))
+    assert number.coef_.shape == (4,) and isinstance(number.intercept_, float)
+    assert not hasattr(public(model="mlp", model_options={"layers": ["4 relu"]}, method="sgd", dataset="net").fit(table(seed=5)[0], y > 0), "coef_")
+
+
+def test_levels_and_missing_values():
+    X, y = table()
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1] > 0, "c": np.where(y > 0, "u", "v")})
+    frame.loc[7, "a"] = np.nan
+    domain = {"a": {"bounds": (-1, 1), "missing": 0}, "b": [False, True], "c": pd.CategoricalDtype(["u", "v"])}
+    c = public(domain=domain, hats=0).fit(frame, y > 0)
+    assert list(c.coef_names_) == ["a", "b=False", "b=True", "c=u", "c=v", "(intercept)"] and c.score(frame, y > 0) > 0.9
+    assert (c.predict(frame.astype({"c": "category"})) == c.predict(frame)).all()
+    with pytest.raises(ValueError, match="^X: row 8: column a: found a missing value"):
+        public(domain={**domain, "a": (-1, 1)}).fit(frame, y > 0)
+    with pytest.raises(ValueError, match="nothing is said of the columns 'b', 'c'"):
+        public(domain={"a": (-1, 1)}).fit(frame, y > 0)
+    Xm, y = table(seed=6)
+    Xm[3, 1] = np.nan
+    ruled = [(-1, 1), {"bounds": (-1, 1), "missing": "zero"}, (-1, 1)]
+    assert public(domain=ruled, dataset="gaps").fit(Xm, y > 0).predict(Xm).shape == (400,)
+    with pytest.raises(ValueError, match="NaN"):
+        public().fit(Xm, y > 0)
+
+
+def test_class_and_sample_weights():
+    X, y = table()
+    plain, heavy = (public(epsilon=5, class_weight=w).fit(X, y > 1) for w in (None, {True: 30}))
+    assert heavy.predict(X).sum() > plain.predict(X).sum()
+    with pytest.raises(ValueError, match="class_weight: found 'balanced'.*nobody charged"):
+        public(class_weight="balanced").fit(X, y > 0)
+    with pytest.raises(ValueError, match="sample_weight: found it; allowed is class_weight"):
+        public().fit(X, y > 0, sample_weight=np.ones(400))
+
+
+def test_errors_name_parameters():
+    X, y = table()
+    for given, message in [
+        ({"epsilon": -1}, "epsilon: found -1"),
+        ({"domain": (1, -1)}, "domain: column 'x0': max: found -1"),
+        ({"method": "nope"}, 'method: found "nope"'),
+        ({"method": "sgd", "method_options": {"steps": -3}}, "method_options: steps: found -3"),
+        ({"row_scaling": "what"}, 'row_scaling: found "what"'),
+        ({"domain": [(-1, 1)] * 2}, "domain: found 2 entries; allowed is"),
+    ]:
+        with pytest.raises(ValueError, match="^" + re.escape(message)):
+            public(**given).fit(X, y > 0)
+
+
+def test_lifetime_after_a_grid():
+    """GridSearchCV charges every fit; the last estimator says so."""
+    X, y = table()
+    public().fit(X, y > 0)
+    run("ledger", "show", "table")
+    found = GridSearchCV(public(), {"hats": [0, 2]}, cv=2).fit(X, y > 0).best_estimator_.guarantee_
+    assert found.epsilon == 1 and "All runs so far are together (ε 6, " in found.lifetime and found.lifetime in str(found)
+    assert "not made by steps that were fitted to the same rows" in found.assumptions[-1]
+
+
+def test_steps_that_learn_are_warned_of():
+    X, y = table()
+    own = make_pipeline(preprocessing.PublicScaler((-1, 1)), preprocessing.PublicImputer(), public())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        own.fit(X, y > 0)
+    with pytest.warns(errors.PrivacyWarning, match="the step 'standardscaler' of the pipeline learned"):
+        make_pipeline(StandardScaler(), public()).fit(X, y > 0)
+
+
+@parametrize_with_checks([preprocessing.PublicScaler(), preprocessing.PublicImputer()])
+def test_public_steps(estimator, check):
+    check(estimator)
+
+
+def test_public_encoder():
+    encoder = preprocessing.PublicEncoder([["no", "yes"], [1, 2, 3]])
+    frame = pd.DataFrame({"a": ["yes", "other"], "b": [3, 1]})
+    assert encoder.fit_transform(frame).tolist() == [[0, 1, 0, 0, 1], [0, 0, 1, 0, 0]]
+    assert list(encoder.get_feature_names_out()) == ["a_no", "a_yes", "b_1", "b_2", "b_3"]
+    with pytest.raises(ValueError, match="levels: found 1 entries; allowed is one for each of 2 columns"):
+        preprocessing.PublicEncoder([["no"]]).fit(frame)
+
+
+def test_examples_in_docstrings():
+    assert doctest.testmod(preprocessing).attempted == 3 and doctest.testmod(preprocessing).failed == 0
+
+
+def test_search():
+    X, y = table(4000)
+    said = public(epsilon=3, rows=4000, dataset="searched")
+    s = SottoSearchCV(said, ["nag", {"name": "sgd", "steps": 30, "label": "short"}], mean=3).fit(X, y > 0)
+    assert s.best_method_ in ("1: nag", "short") and s.best_score_ < 0 < s.score_noise_
+    assert s.guarantee_.epsilon == 3 and "(ε 3, " in s.guarantee_.lifetime  # all of the search
+    assert s.score(X, y > 0) > 0.9 and (s.predict(X) == (s.decision_function(X) > 0)).all()
+    for wrong, message in [(public(lab=True), "lab"), (public(method="nag"), "method of its own")]:
+        with pytest.raises(ValueError, match=message):
+            SottoSearchCV(wrong, ["nag"]).fit(X, y > 0)
 
 
 def test_pipeline_pickle_and_folds():

@@ -447,6 +447,19 @@ func utility(i *runlog.Info) []Figure {
 	if s := i.Search; s != nil && s.By == "loss" {
 		add("noisy mean loss of the winner", new(-s.Score), "the training rows, with noise that the search charged", true)
 	}
+	if p := i.Result.Private; p != nil {
+		figure := func(name string, f *runlog.Figure) {
+			if f != nil && f.Value != nil {
+				add(name, f.Value, fmt.Sprintf("protected rows, from noisy counts that were charged; %g %% interval from %.4g to %.4g", 100*p.Level, f.Low, f.High), true)
+			}
+		}
+		figure("accuracy", p.Accuracy)
+		figure("log loss", p.LogLoss)
+		figure("area under the ROC curve", p.AUC)
+		figure("mean absolute error", p.MAE)
+		figure("root mean squared error", p.RMSE)
+		figure("R²", p.R2)
+	}
 	if s := i.Result.Test; s != nil {
 		of := "test rows, without noise"
 		add("accuracy", s.Accuracy, of, false)

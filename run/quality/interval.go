@@ -102,24 +102,31 @@ func (p *part) share() runlog.Figure {
 	return known(a/p.all, low, high, 0, 1)
 }
 
-// A grid holds noisy numbers of records in cells, with noise of that deviation in each. Blocks of cells, from and up to a number, may
-// have been tied to a total that is known with the same noise: see tie.
+// A grid holds noisy numbers of records in cells, with noise of that deviation in each.
 type grid struct {
 	counts []float64
 	noise  float64
-	blocks [][2]int
+	ties   []tied
 }
 
-// tie brings a block of m cells to the least squares estimate given one more noisy number, of all its records: each cell takes an equal
-// part of the difference, and the noise in the cells has the covariance I − J/(m+1), in units of its variance.
-func (g *grid) tie(from, to int, total float64) {
+// A tied block of cells, from and up to a number, was brought to a total. Its noise has the covariance I − J·less, in units of a cell's
+// variance.
+type tied struct {
+	from, to int
+	less     float64
+}
+
+// tie brings a block of m cells to the least squares estimate given one more noisy number, of all its records, whose noise has r times
+// the variance of a cell's: each cell takes the part 1/(m+r) of the difference.
+func (g *grid) tie(from, to int, total, noise float64) {
+	t := tied{from, to, 1 / (float64(to-from) + noise*noise/(g.noise*g.noise))}
 	for _, c := range g.counts[from:to] {
 		total -= c
 	}
 	for k := from; k < to; k++ {
-		g.counts[k] += total / float64(to-from+1)
+		g.counts[k] += total * t.less
 	}
-	g.blocks = append(g.blocks, [2]int{from, to})
+	g.ties = append(g.ties, t)
 }
 
 // covariance is that of the noise in two sums of the cells with these factors.
@@ -128,13 +135,13 @@ func (g *grid) covariance(a, b []float64) float64 {
 	for k, v := range a {
 		sum += v * b[k]
 	}
-	for _, t := range g.blocks {
+	for _, t := range g.ties {
 		var one, two float64
-		for k := t[0]; k < t[1]; k++ {
+		for k := t.from; k < t.to; k++ {
 			one += a[k]
 			two += b[k]
 		}
-		sum -= one * two / float64(t[1]-t[0]+1)
+		sum -= one * two * t.less
 	}
 	return g.noise * g.noise * max(0, sum)
 }

@@ -183,7 +183,7 @@ func (p Plan) Figures(answers [][]float64) (*runlog.Private, error) {
 		f.Records, f.Accuracy, f.Classes, f.Confusion, f.Deviation = c.Records, c.Accuracy, c.Classes, table(answers[0], k), rounded(noise(0))
 	}
 	if i := slices.IndexFunc(p.Scores, func(q oracle.Score) bool { return q.Bins > 0 }); i >= 0 {
-		p.binned(f, p.Scores[i], answers[0], answers[i], noise(i))
+		p.binned(f, p.Scores[i], answers[0], answers[i], noise(0), noise(i))
 	}
 	if p.By == "" {
 		return f, nil
@@ -234,15 +234,15 @@ func (p Plan) confusion(a []float64, noise float64) (g runlog.PrivateGroup) {
 }
 
 // binned sets what follows from bins of probabilities. Of two classes, the bins on each side of the threshold are records of the confusion
-// table, too, whose noise is the same.
-func (p Plan) binned(f *runlog.Private, q oracle.Score, confusion, a []float64, noise float64) {
+// table, too, which has the noise of the first deviation.
+func (p Plan) binned(f *runlog.Private, q oracle.Score, confusion, a []float64, other, noise float64) {
 	edges, decision := q.Edges(len(p.Classes))
 	n := len(edges) + 1
 	g := grid{counts: slices.Clone(a), noise: noise}
 	if len(p.Classes) == 2 {
 		for y := range 2 {
-			g.tie(y*n, y*n+decision+1, confusion[2*y])
-			g.tie(y*n+decision+1, (y+1)*n, confusion[2*y+1])
+			g.tie(y*n, y*n+decision+1, confusion[2*y], other)
+			g.tie(y*n+decision+1, (y+1)*n, confusion[2*y+1], other)
 		}
 	}
 	// Between low and high, the probabilities of a bin, none of which counts as nearer to an end than the outer edges of the grid.

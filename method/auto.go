@@ -9,6 +9,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
+	"github.com/sottodp/sotto/privacy/sample"
 )
 
 // Auto is the method of a spec that names none: noisy clipped gradients of all rows with
@@ -45,12 +46,20 @@ type Auto struct {
 	Center   string   `yaml:"center" json:"center,omitempty" doc:"what rows are taken relative to: mean (their noisy mean, which takes a tenth of the budget; allowed for models with one margin, Gaussian noise and batches of all rows) or none (default: mean for two classes where the noise in the mean is short, otherwise none)"`
 	Solve    string   `yaml:"solve" json:"solve,omitempty" doc:"how the squared loss is minimized: by gradients, or by statistics (noisy XᵀX and Xᵀy, as adassp does; only clip and noise_multiplier can be set beside it) (default: statistics where their noise is small, otherwise gradients)"`
 	Gradient Gradient `clip:"clip norm C of one record's gradient, in the L1 norm if δ is 0, otherwise in the L2 norm (default: 0.1 to 0.5 of the loss's Lipschitz bound, smaller with more noise; 1/√2 of that for more than two classes; for the squared loss 0.05 to 0.5 of R × the width of labels, and more where the mean label is near a bound)" batch:"rows of a step, drawn without replacement under replace-one, each independently under add-or-remove; 0 means all rows in every step (default: all)" noise_multiplier:"scale of Laplace noise, or standard deviation of Gaussian noise, over the sensitivity of the sum (default: the smallest that the budget allows)"`
-	Fallback string   `yaml:"fallback" json:"fallback,omitempty" doc:"what stands in for a model that gets more rows wrong than it: class (the more frequent class; noisy counts of wrong answers, which take a twentieth of the budget, decide at the end of the run; allowed where center is, for two classes) or none (default: class where the noise in a margin is large and that of the counts small, otherwise none)"`
+	Fallback string   `yaml:"fallback" json:"fallback,omitempty" doc:"what stands in for a model that gets more rows wrong than it: class (the more frequent class; noisy counts of wrong answers, which take an eightieth to a twentieth of the budget, decide at the end of the run; allowed where center is, for two classes) or none (default: class where the noise in a margin is large and that of the counts small, otherwise none)"`
 	// RawMargins leaves the margins of the model as they are; without it they have a MarginFactor.
 	RawMargins bool `yaml:"raw_margins" json:"raw_margins,omitempty" doc:"whether predictions leave out the factor on margins that corrects for clipping and noise; logistic regression alone has one (default: false)"`
 
+	// RawBumps leaves the bumps of columns as the run leaves them; without it they are smoothed (Smooth).
+	RawBumps bool `yaml:"raw_bumps" json:"raw_bumps,omitempty" doc:"whether the weights of columns' bumps stay as the run leaves them; otherwise, with two classes by one margin and bumps of three columns or more, they are brought closer to 0 by what the known noise adds to them (default: false)"`
+
+	SmoothBumps bool `yaml:"-" json:"smooth_bumps,omitempty"` // a run's output goes through Smooth
+
 	CenterNoise   float64 `yaml:"-" json:"center_noise,omitempty"`   // noise multiplier of the mean row
 	FallbackNoise float64 `yaml:"-" json:"fallback_noise,omitempty"` // noise multiplier of a count of wrong answers
+	// A wrong answer counts ½ and a right one −½; without it, as in runs written before, 1 and 0.
+	FallbackSigned bool `yaml:"-" json:"fallback_signed,omitempty"`
+
 	// Where the noise in a margin is loud, what it is, and the ε and the number of features with which it would not be; 0: none.
 	MarginNoise   float64 `yaml:"-" json:"margin_noise,omitempty"`
 	QuietEpsilon  float64 `yaml:"-" json:"quiet_epsilon,omitempty"`
@@ -104,23 +113,24 @@ const (
 // An autoChoice is a choice and what it rests on.
 type autoChoice struct {
 	Auto
-	given    Auto
-	nu       float64 // ν
-	wide     float64 // the unit of clip norms: 1, or for pure ε the bound on a row's L1 norm over R
-	dim      float64 // d: parameters of one class
-	row      float64 // R: the norm that rows are taken to have
-	smooth   float64 // L
-	calm     float64 // of it: the curvature while all classes are about equally likely
-	whole    float64 // a clip norm that clips nothing
-	part     float64 // of it: what the shares are of
-	most     float64 // κ, in the units of a prediction
-	time     float64 // τ
-	expected float64 // noise in a margin; 0: not computed
-	counts   float64 // deviation of the difference of two counts of wrong answers, over the rows; 0: they are not counted
-	quad     bool    // the loss is the squared one
-	ridge    float64 // statistics: their ridge × d/R²; 0: they are not for this model or these fields
-	label    float64 // deviation of the noise in the mean label, over the width of its bounds; 0: it cannot be asked for
-	long     float64 // length of the noise in the mean row, over the bound on a row; 0: rows cannot be centered
+	given      Auto
+	nu         float64 // ν
+	wide       float64 // the unit of clip norms: 1, or for pure ε the bound on a row's L1 norm over R
+	dim        float64 // d: parameters of one class
+	row        float64 // R: the norm that rows are taken to have
+	smooth     float64 // L
+	calm       float64 // of it: the curvature while all classes are about equally likely
+	whole      float64 // a clip norm that clips nothing
+	part       float64 // of it: what the shares are of
+	most       float64 // κ, in the units of a prediction
+	time       float64 // τ
+	expected   float64 // noise in a margin; 0: not computed
+	counts     float64 // deviation of the difference of two counts of wrong answers, over the rows; 0: they are not counted
+	countShare float64 // of the budget, for them
+	quad       bool    // the loss is the squared one
+	ridge      float64 // statistics: their ridge × d/R²; 0: they are not for this model or these fields
+	label      float64 // deviation of the noise in the mean label, over the width of its bounds; 0: it cannot be asked for
+	long       float64 // length of the noise in the mean row, over the bound on a row; 0: rows cannot be centered
 }
 
 // Configure chooses what is zero.
@@ -219,7 +229,7 @@ func (c *autoChoice) left() float64 {
 		left -= centerShare
 	}
 	if c.Fallback == FallbackClass {
-		left -= fallbackShare
+		left -= c.countShare
 	}
 	if c.LabelNoise > 0 {
 		left -= labelShare
@@ -342,7 +352,7 @@ func (m Auto) plan(pub oracle.Public) privacy.Event {
 	}
 	p = append(p, m.p1().plan(pub))
 	if m.Fallback == FallbackClass {
-		p = append(p, countCost(pub, m.FallbackNoise))
+		p = append(p, pub.Cost(sample.Full{}, m.countQueries()))
 	}
 	if len(p) == 1 {
 		return p[0]

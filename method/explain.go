@@ -126,8 +126,8 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 	if why["fallback"] == "" {
 		why["fallback"] = "wrong answers cannot be counted here: that is for two classes by one margin over rows of numbers, with Gaussian noise, without batch and without class weights"
 		if c.counts > 0 {
-			rests = append(rests, fmt.Sprintf("fallback: two counts of wrong answers, released with %g of the budget, would have a difference with noise of %.3g of the rows", fallbackShare, c.counts))
-			why["fallback"] = fmt.Sprintf("the more frequent class, if counts at the end show that it gets fewer rows wrong; asked if the noise in a margin is at least %g and that of the difference at most %g of the rows; %g of the budget pays for it", fallbackNoise, fallbackLoud, fallbackShare)
+			rests = append(rests, fmt.Sprintf("fallback: two counts of wrong answers, released with %.3g of the budget, would have a difference with noise of %.3g of the rows", c.countShare, c.counts))
+			why["fallback"] = fmt.Sprintf("the more frequent class, if counts at the end show that it gets fewer rows wrong; asked if the noise in a margin is at least %g and that of the difference at most %g of the rows; %.3g of the budget pays for it", fallbackNoise, fallbackLoud, c.countShare)
 		}
 	}
 	rests = append(rests, "this read no record and charged nothing")
@@ -141,6 +141,7 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 	if !c.Auto.RawMargins && c.Auto.MarginFactor(pub, Objective{}) == nil {
 		why["raw_margins"] = "this model has no factor on its margins"
 	}
+	why["raw_bumps"] = "bumps of three columns or more are brought closer to 0 by what the known noise adds to them, for two classes by one margin and Gaussian noise"
 	why["batch"] = "all rows: with noise, samples of them cost more than they save"
 	return rests, why
 }
@@ -157,6 +158,6 @@ func (c *autoChoice) exactly(pub oracle.Public) ([]string, map[string]string) {
 			"steps": none, "rate": none, "momentum": none, "center": "labels are taken relative to their mean instead",
 			"clip":             "R × the width of labels: nothing is clipped, unless the label has a scale",
 			"noise_multiplier": "of Xᵀy, the smallest that the budget allows",
-			"raw_margins":      "this model has no factor on its margins", "batch": "all rows",
+			"raw_margins":      "this model has no factor on its margins", "raw_bumps": "they are smoothed for two classes alone", "batch": "all rows",
 		}
 }

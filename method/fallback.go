@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/sample"
 )
@@ -17,27 +16,32 @@ const (
 	FallbackNone  = "none"  // nothing
 )
 
-// The rule, measured on tables (docs/measurements/methods.md): the counts take fallbackShare of the budget. They are asked where the
-// known noise in a margin is large enough to decide classes, and the counts' own noise is small beside the rows.
+// The rule, measured on tables (docs/measurements/methods.md). The counts are asked where the known noise in a margin is large enough
+// to decide classes. They take a share of the budget: fallbackShare times the square of what a record moves a count by, and where
+// their own noise would be large beside the rows, more, up to fallbackShare.
 const (
 	fallbackShare = 0.05
 	fallbackNoise = 0.8 // noise in a margin from which on
 	fallbackLoud  = 0.1 // and the deviation of the difference of two counts is at most this part of the rows
 )
 
-// countQuery asks for the share of rows that a model gets wrong.
-func countQuery(noise float64) oracle.Loss {
-	return oracle.Loss{Bound: 1, Noise: mech.Gaussian{Sigma: noise}, Wrong: true}
+// countQuery asks for the share of rows that a model gets wrong, less a half where FallbackSigned.
+func (m Auto) countQuery() oracle.Loss {
+	q := oracle.Loss{Bound: 1, Noise: mech.Gaussian{Sigma: m.FallbackNoise}, Wrong: true}
+	if m.FallbackSigned {
+		q.Signed, q.Bound = true, 0.5
+	}
+	return q
 }
 
 // countQueries are of the model, and of class 1 for every row.
-func countQueries(noise float64) []oracle.Query {
-	return []oracle.Query{countQuery(noise), countQuery(noise)}
+func (m Auto) countQueries() []oracle.Query {
+	return []oracle.Query{m.countQuery(), m.countQuery()}
 }
 
-// countCost is the event of both, on all rows.
-func countCost(pub oracle.Public, noise float64) privacy.Event {
-	return pub.Cost(sample.Full{}, countQueries(noise))
+// countNoise is the deviation of the difference of the counts, over the rows.
+func (m Auto) countNoise(pub oracle.Public) float64 {
+	return math.Sqrt2 * m.FallbackNoise * m.countQuery().Sensitivity(pub.Adjacency) / float64(pub.Rows)
 }
 
 // checkFallback says what is wrong with the field, and whether it may be set.
@@ -62,27 +66,37 @@ func (c *autoChoice) setFallback(pub oracle.Public, one, delta float64) {
 	if !c.countable(pub) {
 		return
 	}
-	noise := one / math.Sqrt(fallbackShare/2) * float64(pub.Rows) / delta
-	c.counts = noise * math.Sqrt2 / float64(pub.Rows)
+	m := Auto{FallbackSigned: true}
+	moves := m.countQuery().Sensitivity(pub.Adjacency)
+	whole := one * float64(pub.Rows) / delta // the noise multiplier of one count that takes the whole budget
+	at := func(share float64) float64 {
+		m.FallbackNoise = whole / math.Sqrt(share/2)
+		return m.countNoise(pub)
+	}
+	c.countShare = fallbackShare * moves * moves
+	if loud := at(c.countShare) / fallbackLoud; loud > 1 {
+		c.countShare = math.Min(fallbackShare, c.countShare*loud*loud*(1+1e-9))
+	}
+	c.counts = at(c.countShare)
 	if c.Fallback == "" && c.given.Gradient.Noise == 0 && c.counts <= fallbackLoud && c.expected >= fallbackNoise {
 		c.Fallback = FallbackClass
 	}
 	if c.Fallback == FallbackClass {
-		c.FallbackNoise = noise
+		c.FallbackNoise, c.FallbackSigned = m.FallbackNoise, true
 	}
 }
 
 // orClass ends a run: it counts the rows that w, its output, and each class for every row get wrong. Where w loses
 // by more than the deviation of that difference, the step leans to the class.
 func (m Auto) orClass(ctx context.Context, o oracle.Oracle, w []float64, st Step) (Step, error) {
-	pub, q := o.Public(), countQuery(m.FallbackNoise)
+	pub, q := o.Public(), m.countQuery()
 	at := append(append(make([]float64, 0, len(w)+1), w...), st.Offset(w))
 	for _, v := range at {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return st, nil // the run diverged
 		}
 	}
-	b, err := o.Batch(ctx, sample.Full{}, countQueries(m.FallbackNoise)...)
+	b, err := o.Batch(ctx, sample.Full{}, m.countQueries()...)
 	if err != nil {
 		return st, err
 	}
@@ -96,11 +110,14 @@ func (m Auto) orClass(ctx context.Context, o oracle.Oracle, w []float64, st Step
 	if err != nil {
 		return st, err
 	}
+	if m.FallbackSigned {
+		wrong, others = wrong+0.5, others+0.5
+	}
 	class, least := 1.0, others
 	if others > 0.5 {
 		class, least = -1, 1-others
 	}
-	if wrong-least > math.Sqrt2*m.FallbackNoise/float64(pub.Rows) {
+	if wrong-least > m.countNoise(pub) {
 		st.Lean = class * leanMargin * (pub.NormBound + norm2(st.Center))
 		st.Share = math.Min(mostShare, math.Max(leastShare, 1-least))
 	}

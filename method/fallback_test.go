@@ -27,26 +27,35 @@ func autoAt(t *testing.T, m method.Auto, pub oracle.Public, epsilon float64) met
 	return fitted.(method.Auto)
 }
 
-// TestFallbackRule: counts are planned where noise in a margin is large and they decide, with a twentieth of the budget, as far as
-// Gaussian noise adds up.
+// TestFallbackRule: counts are planned where noise in a margin is large and they decide, with an eightieth of the budget under
+// add-or-remove, or more where they would have much noise, up to a twentieth, as far as Gaussian noise adds up.
 func TestFallbackRule(t *testing.T) {
 	for _, c := range []struct {
 		m       method.Auto
 		rows    int
 		dim     int
 		epsilon float64
+		replace bool
 		want    string
+		share   float64
 	}{
-		{method.Auto{}, 4000, 1001, 0.1, method.FallbackClass},
-		{method.Auto{}, 4000, 1001, 1, method.FallbackClass},
-		{method.Auto{}, 300, 11, 0.1, ""},  // the counts' noise would be most of the rows
-		{method.Auto{}, 30000, 100, 1, ""}, // there is little noise in a margin
-		{method.Auto{Fallback: method.FallbackNone}, 4000, 1001, 0.1, method.FallbackNone},
-		{method.Auto{Fallback: method.FallbackClass}, 300, 11, 0.1, method.FallbackClass},
-		{method.Auto{Gradient: method.Gradient{Noise: 900}}, 4000, 1001, 0.1, ""},
+		{method.Auto{}, 4000, 1001, 0.1, false, method.FallbackClass, 0.0125},
+		{method.Auto{}, 2000, 101, 0.1, false, method.FallbackClass, 0.0236},
+		{method.Auto{}, 4000, 1001, 1, false, method.FallbackClass, 0.0125},
+		{method.Auto{}, 4000, 1001, 1, true, method.FallbackClass, 0.05},
+		{method.Auto{}, 2000, 101, 0.1, true, "", 0}, // the counts' noise would be above a tenth of the rows
+		{method.Auto{}, 300, 11, 0.1, false, "", 0},  // or most of them
+		{method.Auto{}, 30000, 100, 1, false, "", 0}, // there is little noise in a margin
+		{method.Auto{Fallback: method.FallbackNone}, 4000, 1001, 0.1, false, method.FallbackNone, 0},
+		{method.Auto{Fallback: method.FallbackClass}, 300, 11, 0.1, false, method.FallbackClass, 0.05},
+		{method.Auto{Gradient: method.Gradient{Noise: 900}}, 4000, 1001, 0.1, false, "", 0},
 	} {
-		m := autoAt(t, c.m, wide(c.rows, c.dim), c.epsilon)
-		if m.Fallback != c.want || (m.FallbackNoise > 0) != (c.want == method.FallbackClass) {
+		pub := wide(c.rows, c.dim)
+		if c.replace {
+			pub.Adjacency = privacy.ReplaceOne
+		}
+		m := autoAt(t, c.m, pub, c.epsilon)
+		if m.Fallback != c.want || (m.FallbackNoise > 0) != (c.want == method.FallbackClass) || m.FallbackSigned != (m.FallbackNoise > 0) {
 			t.Errorf("%d rows, %d features, ε = %v: %+v; want the fallback %q", c.rows, c.dim, c.epsilon, m, c.want)
 		}
 		if m.FallbackNoise == 0 {
@@ -56,8 +65,8 @@ func TestFallbackRule(t *testing.T) {
 		if m.CenterNoise > 0 {
 			all += 1 / (m.CenterNoise * m.CenterNoise)
 		}
-		if share := counts / (counts + all); math.Abs(share-0.05) > 1e-3 {
-			t.Errorf("%d rows: the counts take %v of the budget", c.rows, share)
+		if share := counts / (counts + all); math.Abs(share-c.share) > 1e-3 {
+			t.Errorf("%d rows, replaced %t: the counts take %v of the budget, want %v", c.rows, c.replace, share, c.share)
 		}
 	}
 	weighted := wide(4000, 1001)
@@ -82,45 +91,47 @@ func TestFallbackStep(t *testing.T) {
 		pull       float64 // the length of w
 		lean       float64
 	}{{0.5, 0.2, 2, 1}, {0.5, 0.8, 0.1, -1}, {0.2, 0.3, 1, 0}, {0.2, 0.8, 1, 0}, {0.31, 0.3, 1, 0}} {
-		o := methodtest.NewOracle(methodtest.Problem{Dim: 3, Smooth: 0.25, Grad: func(dst, w []float64) {
-			for j := range w {
-				dst[j] = 0.25*w[j] - c.pull
+		for _, signed := range []bool{false, true} {
+			o := methodtest.NewOracle(methodtest.Problem{Dim: 3, Smooth: 0.25, Grad: func(dst, w []float64) {
+				for j := range w {
+					dst[j] = 0.25*w[j] - c.pull
+				}
+			}, Value: func(w []float64) float64 {
+				if w[0] == 0 {
+					return c.one
+				}
+				return c.model
+			}}, 0)
+			m := method.Auto{Steps: 5, Rate: 1, Fallback: method.FallbackClass, FallbackNoise: 20, FallbackSigned: signed, Gradient: method.Gradient{Clip: 1, Noise: 1}}
+			var last method.Step
+			w := output(t, m, o, method.Objective{}, func(st method.Step) { last = st })
+			if last.Status != method.Done || last.Lean*c.lean < 0 || (last.Lean != 0) != (c.lean != 0) {
+				t.Fatalf("%+v: ends with %+v", c, last)
 			}
-		}, Value: func(w []float64) float64 {
-			if w[0] == 0 {
-				return c.one
+			if c.lean == 0 {
+				continue
 			}
-			return c.model
-		}}, 0)
-		m := method.Auto{Steps: 5, Rate: 1, Fallback: method.FallbackClass, FallbackNoise: 20, Gradient: method.Gradient{Clip: 1, Noise: 1}}
-		var last method.Step
-		w := output(t, m, o, method.Objective{}, func(st method.Step) { last = st })
-		if last.Status != method.Done || last.Lean*c.lean < 0 || (last.Lean != 0) != (c.lean != 0) {
-			t.Fatalf("%+v: ends with %+v", c, last)
-		}
-		if c.lean == 0 {
-			continue
-		}
-		if want := 1 - min(c.one, 1-c.one); last.Share != want {
-			t.Errorf("%+v: the class has a share of %v, want %v", c, last.Share, want)
-		}
-		norm := 0.0
-		for _, v := range w {
-			norm += v * v
-		}
-		if least := math.Abs(last.Offset(w)) - math.Sqrt(norm); !(least > 0) || last.Offset(w)*c.lean < 0 {
-			t.Errorf("%+v: a margin of norm %v may keep its sign beside the offset %v", c, math.Sqrt(norm), last.Offset(w))
-		}
-		factor := m.MarginFactor(wide(1000, 3), method.Objective{})
-		for st, err := range m.Run(t.Context(), o, method.Objective{}) {
-			if err != nil {
-				t.Fatal(err)
+			if want := 1 - min(c.one, 1-c.one); last.Share != want {
+				t.Errorf("%+v: the class has a share of %v, want %v", c, last.Share, want)
 			}
-			factor.Add(st)
-		}
-		half := func(factor float64) float64 { return 1 / (1 + math.Exp(-math.Abs(factor*last.Offset(w)))) } // of a row in the middle
-		if a, want := factor.Of(w), math.Min(last.Share, half(1)); !(a > 0 && a <= 1) || math.Abs(half(a)-want) > 1e-3 {
-			t.Errorf("%+v: factor %v, a row in the middle has the probability %v, want %v", c, a, half(a), want)
+			norm := 0.0
+			for _, v := range w {
+				norm += v * v
+			}
+			if least := math.Abs(last.Offset(w)) - math.Sqrt(norm); !(least > 0) || last.Offset(w)*c.lean < 0 {
+				t.Errorf("%+v: a margin of norm %v may keep its sign beside the offset %v", c, math.Sqrt(norm), last.Offset(w))
+			}
+			factor := m.MarginFactor(wide(1000, 3), method.Objective{})
+			for st, err := range m.Run(t.Context(), o, method.Objective{}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				factor.Add(st)
+			}
+			half := func(factor float64) float64 { return 1 / (1 + math.Exp(-math.Abs(factor*last.Offset(w)))) } // of a row in the middle
+			if a, want := factor.Of(w), math.Min(last.Share, half(1)); !(a > 0 && a <= 1) || math.Abs(half(a)-want) > 1e-3 {
+				t.Errorf("%+v: factor %v, a row in the middle has the probability %v, want %v", c, a, half(a), want)
+			}
 		}
 	}
 }

@@ -108,7 +108,7 @@ func (c *autoChoice) solve(pub oracle.Public, obj Objective, terms Terms) (bool,
 	if err := (Word{"solve", &way, []string{SolveGradients, SolveStatistics}}).check(); err != nil {
 		return false, err
 	}
-	only := Auto{Solve: way, RawMargins: c.given.RawMargins, Gradient: Gradient{Off: g.Off, Laplace: g.Laplace}}
+	only := Auto{Solve: way, RawMargins: c.given.RawMargins, RawBumps: c.given.RawBumps, Gradient: Gradient{Off: g.Off, Laplace: g.Laplace}}
 	if way == SolveStatistics {
 		only.Gradient.Clip, only.Gradient.Noise = g.Clip, g.Noise
 	}
@@ -132,6 +132,6 @@ func (c *autoChoice) solve(pub oracle.Public, obj Objective, terms Terms) (bool,
 	if way == "" && c.ridge > autoExact {
 		return false, nil
 	}
-	c.Auto = Auto{Solve: SolveStatistics, Steps: 1, MatrixShare: s.Share, Gradient: s.Gradient, RawMargins: c.given.RawMargins}
+	c.Auto = Auto{Solve: SolveStatistics, Steps: 1, MatrixShare: s.Share, Gradient: s.Gradient, RawMargins: c.given.RawMargins, RawBumps: c.given.RawBumps}
 	return true, nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Loss asks for the mean loss at given parameters: Σ_i [ℓ_i(w)]_0^c plus noise, divided by the
-// sampler's public size. A record's part lies between 0 and c, so the sensitivity is c, under either relation.
+// sampler's public size. A record's part lies between 0 and c, so the sensitivity is c, under either relation, but where Signed.
 //
 // With Labels it asks for labels instead, each by how far it is above Public.LabelMin: what it costs, by the absolute error, to predict
 // the least label for every record. What is asked at counts for nothing then.
@@ -20,12 +20,31 @@ type Loss struct {
 	// Wrong asks for the 0-1 loss of a model with one margin for two classes: 1 where the class is not the margin's, with
 	// c = 1. It is asked with the parameters and one number more, which is added to every margin.
 	Wrong bool
+	// Signed, with Wrong, counts ½ for a wrong answer and −½ for a right one, with c = ½: a record that comes or goes then moves the sum by
+	// half as much, and one that is replaced by as much.
+	Signed bool
 	// Labels asks for labels instead, as above.
 	Labels bool
 }
 
 // Event is the event of the noise.
 func (q Loss) Event() privacy.Event { return q.Noise.Event() }
+
+// Sensitivity is how far one record moves the sum.
+func (q Loss) Sensitivity(adj privacy.Adjacency) float64 {
+	if q.Signed && adj == privacy.ReplaceOne {
+		return 2 * q.Bound
+	}
+	return q.Bound
+}
+
+// wrongBound is the bound of a 0-1 loss.
+func (q Loss) wrongBound() float64 {
+	if q.Signed {
+		return 0.5
+	}
+	return 1
+}
 
 // Validate: there is a noise, and the bound is a sensitivity.
 func (q Loss) Validate() error {
@@ -35,8 +54,11 @@ func (q Loss) Validate() error {
 	if q.Wrong && q.Labels {
 		return errors.New("oracle: a query of the loss asks for 0-1 losses and for labels; allowed is one of them")
 	}
-	if q.Wrong && q.Bound != 1 {
-		return fmt.Errorf("oracle: a 0-1 loss is bounded by 1; found the bound %v", q.Bound)
+	if q.Signed && !q.Wrong {
+		return errors.New("oracle: a query of the loss is signed; allowed is that for 0-1 losses")
+	}
+	if bound := q.wrongBound(); q.Wrong && q.Bound != bound {
+		return fmt.Errorf("oracle: a 0-1 loss is bounded by %v; found the bound %v", bound, q.Bound)
 	}
 	if _, off := q.Noise.(mech.None); off && q.Bound == 0 {
 		return nil

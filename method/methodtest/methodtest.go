@@ -207,6 +207,9 @@ func (o *Oracle) Loss(q oracle.Loss, w []float64) (float64, error) {
 		return 0, err
 	}
 	l := o.Problem.Value(w[:o.Facts.Dim]) + o.noise() // behind them may be an offset
+	if q.Signed {
+		l -= 0.5
+	}
 	o.release([]float64{l})
 	return l, nil
 }

@@ -245,7 +245,7 @@ func (s *Local) Sum(_ context.Context, q *Sum) (err error) {
 		err = s.clippedOf(q)
 	case Hessians:
 		s.counts = s.hessian(&curvature{w: q.W, clip: q.Clip, unit: q.Unit}, s.listed, s.whole)
-	case Wrong:
+	case Wrong, Answers:
 		if !twoClasses(s.model) {
 			return fmt.Errorf("found 0-1 losses of the model %s", s.model.Name())
 		}
@@ -253,7 +253,7 @@ func (s *Local) Sum(_ context.Context, q *Sum) (err error) {
 		if err != nil {
 			return err
 		}
-		s.count(s.tallied(&losses{w: q.W, bound: q.Bound, unit: q.Unit, wrong: with}, q.Len(), q.Unit, s.listed, s.whole))
+		s.count(s.tallied(&losses{w: q.W, bound: q.Bound, unit: q.Unit, wrong: with, signed: q.Of == Answers}, q.Len(), q.Unit, s.listed, s.whole))
 	default:
 		s.count(s.added(q))
 	}

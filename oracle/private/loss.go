@@ -12,6 +12,9 @@ func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 	s := Sum{Of: Losses, Unit: unitFor(q.Bound), Bound: q.Bound, W: w}
 	if last := len(w) - 1; q.Wrong && last >= 0 {
 		s.Of, s.W, s.Offset = Wrong, w[:last], w[last]
+		if q.Signed {
+			s.Of = Answers
+		}
 	}
 	if err := b.takeAt(q, s.W); err != nil {
 		return 0, err
@@ -25,7 +28,7 @@ func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 	}
 	mean := sums[0].plain
 	if q.Bound > 0 {
-		r, err := o.losses(q.Bound)
+		r, err := o.losses(q)
 		if err != nil {
 			return 0, err
 		}
@@ -39,11 +42,12 @@ func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 	return mean, b.answeredOne(mean)
 }
 
-// losses sums the losses at w, or labels above their lower bound, each clipped to [0, bound].
+// losses sums the losses at w, or labels above their lower bound, each clipped to [0, bound], or signed answers.
 type losses struct {
 	w           []float64
 	bound, unit float64     // bound 0: nothing is clipped, lab only
 	wrong       model.Model // whose 0-1 losses are summed instead; nil: losses
+	signed      bool        // less ½ each
 	labels      bool
 }
 
@@ -57,6 +61,11 @@ func (t *losses) add(u *worker, v data.View) {
 	} else if t.wrong != nil {
 		u.classes = grow(u.classes, 2*v.Len())
 		zeroOne(l, u.classes, t.wrong, t.w, v, &u.ws)
+		if t.signed {
+			for i := range l {
+				l[i] -= 0.5
+			}
+		}
 	} else {
 		u.s.model.Eval(t.w, v, &u.ws).Loss(l)
 	}
@@ -72,8 +81,12 @@ func (t *losses) add(u *worker, v data.View) {
 	}
 	scale := 1 / t.unit
 	most := int64(t.bound * scale)
+	least := int64(0)
+	if t.signed {
+		least = -most
+	}
 	for i, x := range l {
-		u.fall[0] += shared(max(0, clipped(x, scale, most)), parts, i)
+		u.fall[0] += shared(max(least, clipped(x, scale, most)), parts, i)
 	}
 }
 

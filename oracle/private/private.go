@@ -378,7 +378,7 @@ func (o *Oracle) fits(query oracle.Query, both bool) error {
 		if q.Bound == 0 {
 			return nil
 		}
-		if r, err = o.losses(q.Bound); err == nil {
+		if r, err = o.losses(q); err == nil {
 			err = q.Noise.Check(r.grid, r.sens)
 		}
 	case oracle.Score:

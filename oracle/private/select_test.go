@@ -232,7 +232,7 @@ func TestSensitivityOfLosses(t *testing.T) {
 			privacy.ReplaceOne: math.Abs(full - sum(other)),
 		} {
 			o := &Oracle{cfg: Config{Facts: oracle.Public{Adjacency: adj}}}
-			r, err := o.losses(q.Bound)
+			r, err := o.losses(q)
 			sens := r.sens
 			if err != nil || moved > sens {
 				t.Fatalf("%s, bound %v, %v: sums differ by %v, the sensitivity is %v (%v)", m.Name(), q.Bound, adj, moved, sens, err)

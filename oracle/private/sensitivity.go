@@ -82,11 +82,10 @@ func (o *Oracle) figures(of string, bound float64) (r release, err error) {
 	return r, err
 }
 
-// losses is the release of a sum of losses in [0, bound]: another record in a record's place moves it by
-// the bound at most, as none does.
-func (o *Oracle) losses(bound float64) (release, error) {
-	r, err := o.figures("loss", bound)
-	r.sens = bound
+// losses is the release of a sum of losses in [0, bound], or of signed answers within ±bound.
+func (o *Oracle) losses(q oracle.Loss) (release, error) {
+	r, err := o.figures("loss", q.Bound)
+	r.sens = q.Sensitivity(o.cfg.Facts.Adjacency)
 	return r, err
 }
 
@@ -191,7 +190,7 @@ func (c *scale) of(s *Sum, facts oracle.Public) (float64, error) {
 		return 1, nil
 	case Scores:
 		return cellUnit(facts), nil
-	case Decreases, Neighbors, Losses, Wrong, Labels:
+	case Decreases, Neighbors, Losses, Wrong, Answers, Labels:
 		if !(s.Bound > 0) {
 			return 0, fmt.Errorf("found %s without a bound", s.Of)
 		}

@@ -64,6 +64,7 @@ const (
 	Neighbors Kind = "neighbors" // decreases from W by one parameter up (2j) or down (2j + 1) by Step
 	Losses    Kind = "losses"    // at W, within [0, Bound]
 	Wrong     Kind = "wrong"     // 0-1 losses at W, with Offset added to every margin
+	Answers   Kind = "answers"   // at W, with Offset added to every margin: ½ for a wrong one, −½ for a right one
 	Labels    Kind = "labels"    // above the lower bound of the label, within [0, Bound]
 	Rows      Kind = "rows"      // clipped encoded rows
 	Classes   Kind = "classes"   // records of each class
@@ -80,8 +81,8 @@ type Sum struct {
 	Center       []float64           // of gradients: a point that is taken from every row; nil: none
 	Shift        float64             // of gradients: is added to all margins
 	Augmentation oracle.Augmentation // of gradients
-	Bound        float64             // of losses, labels and decreases
-	Offset       float64             // of 0-1 losses
+	Bound        float64             // of losses, answers, labels and decreases
+	Offset       float64             // of 0-1 losses and answers
 	W            []float64           // of rows: any, one number for each feature
 	Along        []float64
 	Steps        []float64
@@ -121,7 +122,7 @@ func (s *Sum) check(c *scale, facts oracle.Public) error {
 		return fmt.Errorf("found %d classes; the table has %d", s.Classes, facts.Classes)
 	case (s.Of == Gradients || s.Of == Rows || s.Of == Hessians) && s.Clip == nil:
 		return fmt.Errorf("found %s without a clip rule", s.Of)
-	case s.Of == Wrong && s.Bound != 1:
+	case s.Of == Wrong && s.Bound != 1, s.Of == Answers && s.Bound != 0.5:
 		return fmt.Errorf("found 0-1 losses with the bound %v", s.Bound)
 	case (s.Of == Rows || s.Center != nil) && !facts.Centered:
 		return fmt.Errorf("found %s, or a center, of a run whose rows are not centered", s.Of)

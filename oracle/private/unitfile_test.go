@@ -151,7 +151,7 @@ func TestFilesThatDifferInAUnit(t *testing.T) {
 			var r [3]release
 			var errs [3]error
 			r[0], errs[0] = o.gradients(grad, false)
-			r[1], errs[1] = o.losses(loss.Bound)
+			r[1], errs[1] = o.losses(loss)
 			r[2], errs[2] = o.hessians(hess.Clip, false)
 			for k := range r {
 				if sens[k] = r[k].sens; errs[k] != nil {

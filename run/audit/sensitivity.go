@@ -427,7 +427,7 @@ func bounds(q oracle.Query, classes int) (presence, replacement float64, norm in
 	case oracle.Hess:
 		return q.Clip, math.Sqrt2 * q.Clip, 2
 	case oracle.Loss:
-		return q.Bound, q.Bound, 0
+		return q.Sensitivity(privacy.AddRemove), q.Sensitivity(privacy.ReplaceOne), 0
 	case oracle.Score:
 		return q.Sensitivity(classes, privacy.AddRemove), q.Sensitivity(classes, privacy.ReplaceOne), 2
 	case oracle.Search:

@@ -72,7 +72,7 @@ docs/plan.md explains the answers, also those of --compare, --table, --svg and -
 				return ask(c, flags.json, args, "--explain", func(j *run.Job, terms method.Terms) (*plan.Choice, error) {
 					e, err := plan.Explain(j.Spec.MethodName, j.Spec.Method, j.Facts, j.Objective, terms)
 					if err == nil {
-						e.Columns, e.Encoding = j.Columns, j.Encoding
+						e.Columns, e.Output, e.Encoding = j.Columns, j.Output, j.Encoding
 					}
 					return e, err
 				})

@@ -249,6 +249,9 @@ func (e *Choice) Text(w io.Writer) {
 	if e.Columns != "" {
 		fmt.Fprintf(w, "Columns           %s\n", text.Indented(e.Columns, 104, 18))
 	}
+	if e.Output != "" {
+		fmt.Fprintf(w, "Output            %s\n", text.Indented(e.Output, 104, 18))
+	}
 	if e.Encoding != "" {
 		fmt.Fprintf(w, "Encoding          %s\n", text.Indented(e.Encoding, 104, 18))
 	}

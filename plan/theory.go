@@ -72,6 +72,7 @@ type Choice struct {
 	About    string         `json:"about"`
 	Budget   privacy.Budget `json:"budget"`
 	Columns  string         `json:"columns,omitempty"`  // of the schema that are used, and why; "": all
+	Output   string         `json:"output,omitempty"`   // which iterate becomes the model, and why; "": as the spec says, or the tail average
 	Encoding string         `json:"encoding,omitempty"` // of numeric columns that name none, and why
 	*method.Explanation
 }

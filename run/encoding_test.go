@@ -180,3 +180,83 @@ func TestColumns(t *testing.T) {
 		}
 	}
 }
+
+// TestOutputOfScattering: auto takes the last iterate for softmax on scattering coefficients, and elsewhere what every spec takes.
+func TestOutputOfScattering(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, c := range []struct {
+		image, classes, rest string
+		want                 method.Output
+	}{
+		{"shape: [28, 28], encode: scattering", `"0", "1", "2"`, "", method.Last},
+		{"shape: [28, 28], encode: scattering", `"0", "1", "2"`, "output: tail-average", method.TailAverage},
+		{"shape: [28, 28], encode: scattering", `"0", "1", "2"`, "method: {name: sgd}", method.TailAverage},
+		{"shape: [28, 28], encode: scattering", `"0", "1"`, "", method.TailAverage},
+		{"shape: [28, 28], center: 0, scale: 255", `"0", "1", "2"`, "", method.TailAverage},
+	} {
+		file := filepath.Join(dir, "schema.yaml")
+		text := fmt.Sprintf("dataset: images\nrows: 60000\nformat: {kind: idx}\nimage: {%s}\ncolumns:\n  - {name: y, type: label, classes: [%s]}\n", c.image, c.classes)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		spec, err := parseSpec("spec.yaml", []byte("schema: "+file+"\nmodel: {name: softmax}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\n"+c.rest), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		job, err := Prepare(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if job.Spec.Output != c.want || (job.Output != "") != (c.want == method.Last) {
+			t.Errorf("%+v: %s, %s", c, job.Spec.Output, job.Output)
+		}
+	}
+}
+
+// TestSmoothedBumps: where three columns have bumps the model has them smoothed, the report says so, verify computes the same, and
+// `raw_bumps` turns it off. Other parameters do not change. Noise is seeded.
+func TestSmoothedBumps(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "schema.yaml")
+	if err := os.WriteFile(file, []byte("dataset: curves\nrows: 20000\ncolumns:\n  - {name: ward, type: categorical, levels: [a, b]}\n  - {name: x, type: numeric, min: -1, max: 1}\n  - {name: y, type: numeric, min: -1, max: 1}\n  - {name: z, type: numeric, min: -1, max: 1}\n  - {name: sick, type: label, classes: [\"no\", \"yes\"]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := data.LoadSchema(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows strings.Builder
+	if _, err := data.Synth(loaded, 500, 1, &rows); err != nil {
+		t.Fatal(err)
+	}
+	table := filepath.Join(dir, "t.csv")
+	if err := os.WriteFile(table, []byte(rows.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const said = "The weights of bumps were brought closer to 0"
+	var models [][]float64
+	for _, raw := range []string{"false", "true"} {
+		var over []Override
+		for path, value := range map[string]string{"data": table, "schema": file, "lab": "true", "seed": "5", "method.raw_bumps": raw} {
+			over = append(over, Override{Path: path, Value: value, From: "test"})
+		}
+		job := fitAndVerify(t, "auto", over)
+		if got := strings.Contains(strings.Join(job.Assumptions(), " "), said); got != (raw == "false") || job.Schema.Columns[1].Hats == 0 {
+			t.Errorf("raw_bumps: %s: %q", raw, job.Assumptions())
+		}
+		trained, err := LoadModel(job.Spec.Out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		models = append(models, trained.File.W)
+	}
+	moved := map[string]bool{}
+	for j, name := range loaded.WithHats((len(models[0])-3)/3 - 1).FeatureNames() {
+		moved[name] = models[0][j] != models[1][j]
+	}
+	if moved["ward=a"] || moved["ward=b"] || moved["x"] || moved["(intercept)"] || !moved["x hat 1"] || !moved["z hat 8"] {
+		t.Errorf("what smoothing moved: %v", moved)
+	}
+}

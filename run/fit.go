@@ -296,7 +296,11 @@ func (j *Job) encodingFacts() []string {
 	if err != nil || noise == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("Columns that name no encoding have bumps by a rule on public numbers: noise ν√d = %.3g with d = %d, and %.3g %s per feature.", noise, j.Facts.Dim, float64(j.Facts.Rows)/float64(j.Facts.Dim), j.Schema.Counted())}
+	facts := []string{fmt.Sprintf("Columns that name no encoding have bumps by a rule on public numbers: noise ν√d = %.3g with d = %d, and %.3g %s per feature.", noise, j.Facts.Dim, float64(j.Facts.Rows)/float64(j.Facts.Dim), j.Schema.Counted())}
+	if auto.SmoothBumps {
+		facts = append(facts, "The weights of bumps were brought closer to 0 by what the known noise adds to them, which costs nothing.")
+	}
+	return facts
 }
 
 // NewID returns a name for a run: the time, and four random bytes.

@@ -34,6 +34,7 @@ type Job struct {
 	StateEvery int           // steps from one saved state of the method to the next; 0: every release is kept
 	Warnings   []string      // things a person should know before the run
 	Columns    string        // which columns of the schema are used, and why; "": all
+	Output     string        // which iterate becomes the model, and why, where the spec leaves it open and it is not the usual one
 	Encoding   string        // how numeric columns that name no encoding are encoded, and why; "": there are none
 	Owner      *Owner        // of a run in a network, with the method instead of Method; otherwise nil
 }
@@ -199,6 +200,11 @@ func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
 		}
 		return nil, &InputError{spec.Place("method." + field), fmt.Errorf("method.%w", err)}
 	}
+	j.setOutput()
+	if auto, ok := j.Method.(method.Auto); ok && j.Spec.Output == method.TailAverage {
+		auto.SmoothBumps = auto.Smooths(j.Facts, curves(schema))
+		j.Method = auto
+	}
 	if j.Plan, err = j.Method.Plan(j.Facts); err != nil {
 		return nil, &InputError{spec.Place("method"), err}
 	}
@@ -225,6 +231,19 @@ func (j *Job) keepThreshold() error {
 		with.Method, j.Spec = auto, &with
 	}
 	return nil
+}
+
+// setOutput takes the last iterate where the spec names no output and auto trains softmax on scattering coefficients: its length ends
+// before its iterates have settled (docs/measurements/methods.md).
+func (j *Job) setOutput() {
+	_, auto := j.Method.(method.Auto)
+	m := j.Schema.Image
+	if !auto || j.Spec.doc == nil || j.Spec.has("output") || j.Facts.Classes <= 2 || m == nil || m.Encode != schema.EncodeScattering {
+		return
+	}
+	with := *j.Spec
+	with.Output = method.Last
+	j.Spec, j.Output = &with, "last, as suits softmax on scattering coefficients; `output: tail-average` overrules it"
 }
 
 // terms are the privacy terms of the spec.

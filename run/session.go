@@ -146,8 +146,8 @@ func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked io
 	case failed != nil:
 		return failed
 	}
-	w := walk.fold.W()
-	s.margins = walk.margins()
+	w := walk.output()
+	s.margins = walk.margins(w)
 	s.Result().Fallback = walk.fallback()
 	_, err := s.Finish(ctx, w, steps, outcome, seconds)
 	return err

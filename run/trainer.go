@@ -42,7 +42,7 @@ func (j *Job) Train(ctx context.Context, o oracle.Oracle) (w []float64, last met
 			return nil, last, err
 		}
 	}
-	return walk.fold.W(), last, nil
+	return walk.output(), last, nil
 }
 
 // Train opens the oracle, runs the job's method over it, or over the oracle that through returns, and

@@ -278,8 +278,8 @@ func (v *Verification) replay(ctx context.Context) error {
 		start = fmt.Sprintf("the state that was saved after step %d", oldest.Step)
 	}
 	kept := v.Record.Released
-	w := walk.fold.W()
-	margins := walk.margins()
+	w := walk.output()
+	margins := walk.margins(w)
 	again.class = walk.fallback()
 	if oldest != nil {
 		kept -= oldest.Released

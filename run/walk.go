@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
@@ -13,6 +14,7 @@ import (
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/runlog"
+	"github.com/sottodp/sotto/schema"
 )
 
 // keepAll is the largest size in bytes of releases that a run keeps whole. A run that may release more
@@ -58,8 +60,34 @@ type margins struct {
 	noise  float64 // in each parameter; 0: not known
 }
 
-func (w *walk) margins() margins {
+// output is the model: what the steps are folded into, with its bumps smoothed where the method does that.
+func (w *walk) output() []float64 {
 	out := w.fold.W()
+	if auto, ok := w.job.Method.(method.Auto); ok && auto.SmoothBumps {
+		out = slices.Clone(out)
+		auto.Smooth(out, curves(w.job.Schema), w.job.Facts, w.job.Objective, w.last)
+	}
+	return out
+}
+
+// curves are where the bumps of the schema's columns are among the features.
+func curves(s *schema.Schema) (found []method.Curve) {
+	at := 0
+	for _, c := range s.Columns {
+		switch c.Type {
+		case schema.TypeNumeric:
+			if at++; c.Hats > 0 { // the linear feature is first
+				found = append(found, method.Curve{At: at, Bumps: c.Hats})
+			}
+			at += c.Hats
+		case schema.TypeCategorical:
+			at += len(c.Levels)
+		}
+	}
+	return found
+}
+
+func (w *walk) margins(out []float64) margins {
 	m := margins{offset: w.last.Offset(out)}
 	if w.factor != nil {
 		m.factor = w.factor.Of(out)

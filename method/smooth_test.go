@@ -1,0 +1,101 @@
+package method_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/oracle"
+)
+
+// TestSmooth: of bumps that are noise next to nothing is left, and their noise is taken from bumps that draw a curve; linear features,
+// columns of too few, and runs that are not to be smoothed keep their parameters.
+func TestSmooth(t *testing.T) {
+	const columns, bumps = 10, 8
+	var curves []method.Curve
+	for i := range columns {
+		curves = append(curves, method.Curve{At: i*(1+bumps) + 1, Bumps: bumps})
+	}
+	dim := columns*(1+bumps) + 1
+	m := method.Auto{Steps: 100, Rate: 0.5, Gradient: method.Gradient{Clip: 0.5, Noise: 40}, SmoothBumps: true}
+	pub := wide(1000, dim)
+	sigma := math.Sqrt(m.NoiseVariance(pub, 0.25/float64(dim))) // Clip is half of the largest gradient
+	rnd := rand.New(rand.NewPCG(22, 7))
+	noise := make([]float64, dim)
+	for i := range noise {
+		noise[i] = sigma * rnd.NormFloat64()
+	}
+	curved := make([]float64, dim) // all columns bend alike, by much more than the noise
+	for _, c := range curves {
+		for j := range c.Bumps {
+			curved[c.At+j] = 20 * sigma * math.Cos(2*math.Pi*(float64(j)+0.5)/bumps)
+		}
+	}
+	last := method.Step{T: 100}
+	smooth := func(w []float64, curves []method.Curve, m method.Auto, last method.Step) []float64 {
+		w = slices.Clone(w)
+		m.Smooth(w, curves, pub, method.Objective{}, last)
+		return w
+	}
+	both := make([]float64, dim)
+	floats.AddTo(both, noise, curved)
+
+	got := smooth(noise, curves, m, last)
+	for i := range columns {
+		if linear := i * (1 + bumps); got[linear] != noise[linear] {
+			t.Errorf("the linear feature of column %d moved", i)
+		}
+		got[i*(1+bumps)], noise[i*(1+bumps)] = 0, 0
+	}
+	if got[dim-1] != noise[dim-1] {
+		t.Error("the intercept moved")
+	}
+	got[dim-1], noise[dim-1] = 0, 0
+	// In expectation a fifth or so is left of ten numbers of noise; the seed is fixed.
+	if left := floats.Norm(got, 2) / floats.Norm(noise, 2); left > 0.5 {
+		t.Errorf("%v of the noise is left", left)
+	}
+	before, after := floats.Distance(both, curved, 2), floats.Distance(smooth(both, curves, m, last), curved, 2)
+	if after > 0.65*before {
+		t.Errorf("bumps of a curve and noise: off by %v, and by %v before", after, before)
+	}
+	for name, w := range map[string][]float64{
+		"two columns":  smooth(both, curves[:2], m, last),
+		"not finished": smooth(both, curves, m, method.Step{T: 99}),
+		"an older run": smooth(both, curves, method.Auto{Steps: m.Steps, Rate: m.Rate, Gradient: m.Gradient}, last),
+	} {
+		if !slices.Equal(w, both) {
+			t.Errorf("%s: parameters changed", name)
+		}
+	}
+	mixed := append(slices.Clone(curves[:9]), method.Curve{At: curves[9].At, Bumps: 5}) // alone with its number of bumps
+	if w := smooth(both, mixed, m, last); !slices.Equal(w[mixed[9].At:], both[mixed[9].At:]) || slices.Equal(w, both) {
+		t.Error("a column that is alone with its number of bumps changed, or the others did not")
+	}
+
+	softmax := pub
+	softmax.OneMargin, softmax.Classes = false, 3
+	for name, c := range map[string]struct {
+		m      method.Auto
+		pub    oracle.Public
+		curves int
+		want   bool
+	}{
+		"bumps":        {method.Auto{}, pub, columns, true},
+		"two columns":  {method.Auto{}, pub, 2, false},
+		"turned off":   {method.Auto{RawBumps: true}, pub, columns, false},
+		"softmax":      {method.Auto{}, softmax, columns, false},
+		"no noise":     {method.Auto{Gradient: method.Gradient{Off: true}}, pub, columns, false},
+		"Laplace":      {method.Auto{Gradient: method.Gradient{Laplace: true}}, pub, columns, false},
+		"samples":      {method.Auto{Gradient: method.Gradient{Batch: 10}}, pub, columns, false},
+		"all, written": {method.Auto{Gradient: method.Gradient{Batch: pub.Rows}}, pub, columns, true},
+	} {
+		if got := c.m.Smooths(c.pub, curves[:c.curves]); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}

@@ -11,7 +11,7 @@ protection; ``guarantee_.lab`` is true then, and nothing is promised.
 
 from importlib import metadata as _metadata
 
-from . import errors, preprocessing
+from . import errors, plots, preprocessing
 from ._command import command
 from ._estimators import Guarantee, SottoClassifier, SottoRegressor
 from ._search import SottoSearchCV
@@ -22,4 +22,4 @@ try:
 except _metadata.PackageNotFoundError:  # the sources, not installed
     __version__ = "0+source"
 
-__all__ = ["BudgetError", "Guarantee", "SottoClassifier", "SottoError", "SottoRegressor", "SottoSearchCV", "command", "errors", "preprocessing"]
+__all__ = ["BudgetError", "Guarantee", "SottoClassifier", "SottoError", "SottoRegressor", "SottoSearchCV", "command", "errors", "plots", "preprocessing"]

@@ -233,6 +233,45 @@ class _Sotto(BaseEstimator):
                 text = run("predict", "--model", work / "model.json", "--data", rows.path, "--digits", 17, rows=rows)
         return list(csv.reader(io.StringIO(text)))[1:]
 
+    def evaluate_private(self, X, y, *, epsilon, delta=None, rows=None, dataset=None, by=None, out=None):
+        """Score the model on protected rows, with noise, and charge the ledger (``sotto evaluate --epsilon``).
+
+        Parameters
+        ----------
+        X, y
+            Rows and their labels or numbers.
+        epsilon, delta : float
+            What the dataset is charged; δ is by default that of the training.
+        rows : int, optional
+            About how many rows X has, a public number; by default as in training.
+        dataset : str, optional
+            The dataset that is charged: rows of other people are another one. By default that of the training.
+        by : str, optional
+            A categorical column by whose levels figures are split.
+        out : path, optional
+            A new directory for the record, which ``sotto verify`` checks; it is not kept without.
+
+        Returns
+        -------
+        dict
+            Figures, each a dict of ``value``, ``low`` and ``high``: an interval of 95 % for the noise and the sampling
+            error. See docs/evaluation.md.
+        """
+        check_is_fitted(self, "guarantee_")
+        features, names = self._features(self._validated(X))
+        target = LABEL if self.schema is None else self._columns_of_schema()[0]
+        asked = ["--epsilon", epsilon]
+        for flag, value in (("--delta", delta), ("--rows", rows), ("--dataset", dataset), ("--by", by), ("--ledger", self.ledger)):
+            if value is not None:
+                asked += [flag, value]
+        with tempfile.TemporaryDirectory(prefix="sotto-") as work, Rows() as cells:
+            work = Path(work)
+            (work / "model.json").write_text(self._model_file, encoding="utf-8")
+            self._write(cells, features, names, {target: self._codes(y)})
+            with _in_words(work, cells, names):
+                text = run("evaluate", "--model", work / "model.json", "--data", cells.path, "--json", "--out", out or work / "record", *asked, rows=cells)
+        return self._named(json.loads(text)["private"])
+
     def effects(self):
         """What each column adds to the model's margin, from the released model alone: a list of dicts.
 
@@ -364,7 +403,7 @@ class SottoClassifier(ClassifierMixin, _Sotto):
         check_classification_targets(y)
         if self.schema is not None:
             self.classes_ = np.asarray(json.loads(run("schema", "check", self.schema, "--json"))["classes"])
-            return self._fit(X, [str(v) for v in y], None, self._options({v: v for v in self.classes_.tolist()}))
+            return self._fit(X, self._codes(y), None, self._options({v: v for v in self.classes_.tolist()}))
         if self.classes is not None:
             self.classes_ = np.asarray(self.classes)
         elif self.lab:
@@ -373,12 +412,29 @@ class SottoClassifier(ClassifierMixin, _Sotto):
             raise ValueError("classes: must be said, or schema=FILE: the classes that occur are not private; lab=True takes them from y")
         if len(self.classes_) < 2:
             raise ValueError(f"Classifier can't train when only one class is present: {len(self.classes_)} class")
-        order = {value: str(i) for i, value in enumerate(self.classes_.tolist())}
+        order = self._order()
+        return self._fit(X, self._codes(y), {"classes": list(order.values())}, self._options(order))
+
+    def _order(self):
+        """The name of each class in the schema."""
+        return {value: str(i) for i, value in enumerate(self.classes_.tolist())}
+
+    def _codes(self, y):
+        """Labels as the schema names them."""
+        if self.schema is not None:
+            return [str(v) for v in y]
+        order = self._order()
         try:
-            codes = [order[v] for v in np.asarray(y).tolist()]
+            return [order[v] for v in np.asarray(y).tolist()]
         except KeyError:
             raise ValueError("y: a label is none of classes") from None
-        return self._fit(X, codes, {"classes": list(order.values())}, self._options(order))
+
+    def _named(self, figures):
+        """Figures with the labels of y."""
+        if self.schema is None:
+            for one in figures.get("classes", ()):
+                one["class"] = self.classes_[int(one["class"])].item()
+        return figures
 
     def _options(self, order):
         """model_options with class_weight; order has the name of each class in the schema."""
@@ -429,6 +485,12 @@ class SottoRegressor(RegressorMixin, _Sotto):
 
     def _model(self):
         return self.model or "linear"
+
+    def _codes(self, y):
+        return np.asarray(y, dtype=float)
+
+    def _named(self, figures):
+        return figures
 
     def fit(self, X, y, **refused):
         """Train on the rows of X with the numbers y, and charge the ledger."""

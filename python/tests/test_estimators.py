@@ -14,6 +14,7 @@ import warnings
 from importlib import metadata
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,7 +25,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sottodp
-from sottodp import BudgetError, SottoClassifier, SottoRegressor, SottoSearchCV, command, errors, preprocessing
+from sottodp import BudgetError, SottoClassifier, SottoRegressor, SottoSearchCV, command, errors, plots, preprocessing
 from sottodp._command import Rows, _error, run
 
 CLINIC = Path(__file__).parents[2] / "examples" / "clinic"
@@ -268,6 +269,46 @@ def test_public_encoder():
 
 def test_examples_in_docstrings():
     assert doctest.testmod(preprocessing).attempted == 3 and doctest.testmod(preprocessing).failed == 0
+
+
+def test_private_evaluation(tmp_path):
+    X, y = table(4000)
+    c = public(rows=4000).fit(X, y > 0)
+    held, truth = table(4000, seed=9)
+    figures = c.evaluate_private(held, truth > 0, epsilon=1, dataset="held", out=tmp_path / "evaluation")
+    run("verify", tmp_path / "evaluation")
+    exact = c.score(held, truth > 0)
+    assert figures["accuracy"]["low"] < exact < figures["accuracy"]["high"] and abs(figures["accuracy"]["value"] - exact) < 0.02
+    assert [one["class"] for one in figures["classes"]] == [False, True]
+    assert json.loads(run("ledger", "show", "held", "--json"))["dataset"]["spent"] == {"epsilon": 1, "delta": 1e-5}
+    with pytest.raises(errors.ContentProtectedError, match="Say dataset='table'"):
+        c.evaluate_private(X, y > 0, epsilon=1, dataset="other")
+    frame = pd.DataFrame({"a": X[:, 0], "c": np.where(X[:, 1] > 0, "u", "v")})
+    numbers = SottoRegressor(4, 1e-5, "add-or-remove", domain={"a": (-1, 1), "c": ["u", "v"]}, target_range=(-4, 4), rows=4000, dataset="numbers")
+    figures = numbers.fit(frame, y).evaluate_private(frame, y, epsilon=1, by="c")
+    assert figures["rmse"]["low"] < figures["rmse"]["value"] < figures["rmse"]["high"]
+
+
+def test_pictures():
+    matplotlib.use("Agg")
+    X, y = table(4000)
+    c = public(rows=4000, hats=4).fit(X, y > 0)
+    curve = plots.plot_effects(c, "x0")
+    assert curve.get_xlabel() == "x0" and len(curve.lines) == 2 and len(curve.collections) == 1
+    with pytest.raises(ValueError, match="column: found 'x9'; allowed are 'x0', 'x1', 'x2'"):
+        plots.plot_effects(c, "x9")
+    g = c.guarantee_
+    fpr, tpr = plots.plot_trade_off(g).lines[0].get_data()
+    assert (tpr >= fpr).all() and (tpr <= np.exp(g.epsilon) * fpr + g.delta + 1e-12).all()
+    profile = plots.plot_privacy_profile(g)
+    delta, epsilon = profile.lines[0].get_data()
+    assert (np.diff(epsilon) < 0).all() and np.interp(np.log(1e-5), np.log(delta), epsilon) == pytest.approx(1, abs=0.01)
+    assert plots._epsilon(1, plots._delta(1, 2)) == pytest.approx(2) and plots._delta(1, 0) == pytest.approx(0.3829249)  # 2Φ(1/2) − 1
+    X, y = table(seed=8)
+    lab = public(lab=True, dataset="lab").fit(X, y > 0).guarantee_
+    for draw in (plots.plot_trade_off, plots.plot_privacy_profile):
+        with pytest.raises(ValueError, match="promises nothing"):
+            draw(lab)
 
 
 def test_search():

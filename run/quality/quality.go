@@ -280,18 +280,20 @@ func (p Plan) binned(f *runlog.Private, q oracle.Score, confusion, a []float64, 
 	if !p.Probabilities {
 		return
 	}
+	// A point for each unit of log-odds: a curve of all bins would be of noise.
+	bin, from := part{noise: noise}, 0.0
 	for k := range n {
-		bin := part{noise: noise}
-		bin.add(a[k], false)
-		bin.add(a[n+k], true)
-		b := runlog.PrivateBin{To: 1, Records: bin.count(), Share: bin.share()}
-		if k > 0 {
-			b.From = rounded(edges[k-1])
-		}
+		bin.add(g.counts[k], false)
+		bin.add(g.counts[n+k], true)
+		to := 1.0
 		if k < n-1 {
-			b.To = rounded(edges[k])
+			to = edges[k]
+			if odds := math.Log(to / (1 - to)); math.Abs(odds-math.Round(odds)) > 1e-9 {
+				continue
+			}
 		}
-		f.Calibration = append(f.Calibration, b)
+		f.Calibration = append(f.Calibration, runlog.PrivateBin{From: rounded(from), To: rounded(to), Records: bin.count(), Share: bin.share()})
+		bin, from = part{noise: noise}, to
 	}
 }
 

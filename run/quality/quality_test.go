@@ -220,10 +220,10 @@ func (w *world) truths(p Plan, counts []float64) map[string]float64 {
 		if one > 0 && two > 0 {
 			f["auc"] = pairs / one / two
 		}
-		edges, _ := p.Scores[1].Edges(2)
-		for b := range len(edges) + 1 {
+		for b := range 2*reach + 2 {
 			share(fmt.Sprint("bin ", b), func(r kind) bool {
-				return sort.Search(len(edges), func(i int) bool { return edges[i] > r.p[1] }) == b
+				odds := math.Log(r.p[1] / r.p[0])
+				return (b == 0 || odds >= float64(b-1-reach)) && (b == 2*reach+1 || odds < float64(b-reach))
 			}, func(r kind) bool { return r.y == 1 })
 		}
 	}
@@ -353,6 +353,9 @@ func TestCoverage(t *testing.T) {
 					f, err := p.Figures(answers)
 					if err != nil {
 						t.Fatal(err)
+					}
+					if len(p.Classes) == 2 && c.probabilities && len(f.Calibration) != 2*reach+2 {
+						t.Fatalf("a calibration curve of %d points", len(f.Calibration))
 					}
 					var own map[string]float64
 					if trial%10 == 0 { // the pairs of an AUC take long

@@ -7,10 +7,14 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/audit"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/mech"
+	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
@@ -320,5 +324,58 @@ func TestScoresThatAreNone(t *testing.T) {
 	refuses(three, sample.Full{}, oracle.Score{Noise: noise})
 	if err := (oracle.Score{Noise: noise, Group: oracle.Levels{Count: 1 << 20}}).Fits(2); err == nil {
 		t.Error("more than 2²⁰ cells")
+	}
+}
+
+// TestAuditOfScores: what an attacker sees of a record in the noisy counts is no more than is claimed, and nearly that, and more than is
+// said of twice the noise. 10⁵ batches of each table; with random seeds each line would fail by chance at most once in 10⁶.
+func TestAuditOfScores(t *testing.T) {
+	t.Parallel()
+	race.Skip(t)
+	const draws, delta, failure, sigma = 100_000, 0.01, 1e-6, 0.8
+	q, w := oracle.Score{Noise: mech.Gaussian{Sigma: sigma}}, []float64{1}
+	for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
+		law := func(rows []row, seed uint64) audit.Law {
+			cfg := config(t, table(rows, 2, false), adj, 10)
+			cfg.Journal, cfg.Streams = nowhere{}, noise.SeededStreams(seed)
+			o := openOracle(t, cfg)
+			return func() int {
+				b, err := o.Batch(t.Context(), sample.Full{}, q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				a, err := b.Score(q, w)
+				if err != nil {
+					t.Fatal(err)
+				}
+				seen := a[3] // class 1, predicted as such
+				if adj == privacy.ReplaceOne {
+					seen -= a[0]
+				}
+				return int(min(max(seen, -50), 50)) + 50
+			}
+		}
+		rows := make([]row, 10)
+		for i := range rows {
+			rows[i] = row{x: []float32{1}, y: 0}
+		}
+		rows[0].y = 1
+		neighbors := rows[1:]
+		if adj == privacy.ReplaceOne {
+			neighbors = append([]row{{x: []float32{-1}, y: 0}}, neighbors...)
+		}
+		claim := func(sigma float64) float64 {
+			loss, err := account.GDP{}.Loss(privacy.Gaussian{Sigma: sigma}, adj)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return loss.Epsilon(delta)
+		}
+		got, said, faulty := audit.Epsilon(law(rows, 1), law(neighbors, 2), draws, 101, delta, failure), claim(sigma), claim(2*sigma)
+		if got > said || got < 0.7*said || got <= faulty {
+			t.Errorf("%v: found ε ≥ %.4f; want from %.4f to %.4f, and above %.4f, what twice the noise would cost", adj, got, 0.7*said, said, faulty)
+		} else {
+			t.Logf("%v: ε ≥ %.4f of %.4f (with twice the noise %.4f)", adj, got, said, faulty)
+		}
 	}
 }

@@ -79,6 +79,7 @@ func makePage(dir, how string, broken []string, life *ledger.History) ([]byte, e
 	for _, what := range broken {
 		v.Alarms = append(v.Alarms, "`sotto verify` finds that this does not hold: "+what)
 	}
+	v.summarize()
 	var out bytes.Buffer
 	err = sheet.Execute(&out, v)
 	return out.Bytes(), err

@@ -55,7 +55,8 @@ type view struct {
 	Lost             int    // batches charged whose answers are not in the log
 	Center           string // the part of the budget that the mean row took; "": it was not asked
 
-	Life *life // nil: no ledger was at hand
+	Life    *life // nil: no ledger was at hand
+	Summary []summaryRow
 
 	Spent, Rates, Norms template.HTML
 	Private             *privateView // nil: none

@@ -1,0 +1,120 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/runlog"
+)
+
+// A summaryRow is a line of the page's first sheet.
+type summaryRow struct {
+	Name string
+	Text string
+	Tag  string // what it is marked as
+	At   string // the section that says more
+}
+
+// summarize makes the first sheet from what the rest of the page shows.
+func (v *view) summarize() {
+	add := func(name, at string, text ...string) {
+		v.Summary = append(v.Summary, summaryRow{Name: name, Text: strings.Join(text, " "), At: at})
+	}
+	info := v.Info
+	add("Who is protected", "rests", fmt.Sprintf("Each %s in the dataset %q.", v.Whom, info.Dataset))
+	add("Against whom", "guarantee", "Anyone who sees "+seen(info.Search != nil)+", knows every other record, and has any amount of computing time.")
+	relation := "The run says nearly the same whether or not the record is in the table. The number of records is private (add-or-remove)."
+	if info.Budget.Adjacency == privacy.ReplaceOne {
+		relation = "The run says nearly the same if another record stands in its place. The number of records is public (replace-one)."
+	}
+	add("What that means", "guarantee", relation)
+	switch {
+	case len(v.Lab) > 0:
+		add("This run", "guarantee", "There is no guarantee: it is a lab run.")
+	case len(v.Alarms) > 0:
+		add("This run", "guarantee", fmt.Sprintf("ε = %s and δ = %s are claimed, and the log does not support it.", v.Epsilon, v.Delta))
+	default:
+		before := "thinks it 50 % likely that a record was used"
+		if v.Replace {
+			before = "thinks two versions of a record equally likely"
+		}
+		add("This run", "guarantee", fmt.Sprintf("ε = %s and δ = %s. An attacker who %s is right at most %s of the time afterward.", v.Epsilon, v.Delta, before, v.Guess))
+	}
+	if v.Life == nil {
+		add("The dataset’s whole life", "", "Not on this page, as no ledger was at hand. “sotto report” with the ledger adds it.")
+	} else {
+		text := []string{v.Life.Words}
+		if n := len(v.Life.Accesses); n > 0 {
+			text = append(text, fmt.Sprintf("%s recorded without protection.", plural(n, "access is", "accesses are")))
+		}
+		add("The dataset’s whole life", "life", text...)
+	}
+	v.summarizeQuality()
+	var not []string
+	for _, f := range v.NotCovered {
+		not = append(not, f.Name)
+	}
+	add("What is not covered", "not", strings.Join(not, "; ")+".")
+	if n := len(info.Assumptions); n > 0 {
+		text := []string{fmt.Sprintf("%s that people wrote, taken as public and true.", plural(n, "fact", "facts"))}
+		if n := len(v.Asserted); n > 0 {
+			text = append(text, fmt.Sprintf("%s that people made beyond them.", plural(n, "assertion", "assertions")))
+		}
+		add("What it rests on", "rests", text...)
+	}
+	if d := info.Disclosure; d != nil {
+		for _, said := range []runlog.Statement{{Title: "Purpose", Text: d.Purpose}, {Title: "Recipients", Text: d.Recipients}, {Title: "Operator", Text: d.Operator}, {Title: "Reviewer", Text: d.Reviewer}} {
+			if said.Text != "" {
+				add(said.Title, "", said.Text)
+			}
+		}
+	}
+	if n := len(info.Warnings); n > 0 {
+		add("Warnings", "warnings", fmt.Sprintf("%s to read before the model is used.", plural(n, "warning", "warnings")))
+	}
+}
+
+// summarizeQuality lists quality figures, and says of them whether they are private.
+func (v *view) summarizeQuality() {
+	name := "Model quality"
+	if v.Private != nil {
+		var figures []string
+		for _, r := range v.Private.Rows[:min(mostFigures, len(v.Private.Rows))] {
+			if r.Interval != "" {
+				r.Value += " (" + r.Interval + ")"
+			}
+			figures = append(figures, r.Name+" "+r.Value)
+		}
+		v.Summary = append(v.Summary, summaryRow{name, strings.Join(figures, "; ") + ".", "private", "quality"})
+		name = "Other figures"
+	}
+	switch {
+	case len(v.Scores) > 0:
+		var figures []string
+		for _, s := range v.Scores {
+			figures = append(figures, s.Name+" "+s.Value)
+		}
+		v.Summary = append(v.Summary, summaryRow{name, strings.Join(figures, "; ") + ": computed from the test rows without noise.", "not private", "quality"})
+	case v.Private == nil:
+		v.Summary = append(v.Summary, summaryRow{name, "The run scored no rows.", "", "quality"})
+	}
+}
+
+// mostFigures bounds the private figures on the first sheet.
+const mostFigures = 8
+
+// seen is what a run lets everybody see.
+func seen(search bool) string {
+	if search {
+		return "what the search released, the best training alone"
+	}
+	return "all that the run released, every step included"
+}
+
+func plural(n int, one, more string) string {
+	if n == 1 {
+		return integer(n) + " " + one
+	}
+	return integer(n) + " " + more
+}

@@ -346,7 +346,7 @@ func coefFast(dst, c, s []float64, unit float64) int {
 
 // Prefetch asks memory for x, which is soon to be read, and does not wait. It changes
 // nothing but time; on other platforms it does nothing.
-func Prefetch[T float | int32 | byte](x []T) {
+func Prefetch[T float | int32 | int16 | byte](x []T) {
 	if len(x) > 0 && use != plain {
 		prefetchLines((*byte)(unsafe.Pointer(&x[0])), len(x)*int(unsafe.Sizeof(x[0])))
 	}

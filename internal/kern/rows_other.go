@@ -21,4 +21,4 @@ func coefFast([]float64, []float64, []float64, float64) int         { return 0 }
 
 // Prefetch asks memory for x, which is soon to be read, and does not wait. Here it
 // does nothing.
-func Prefetch[T float | int32 | byte](x []T) {}
+func Prefetch[T float | int32 | int16 | byte](x []T) {}

@@ -146,6 +146,18 @@ func bytesAddAVX512x5(dst *float64, d int, a *int16, x *byte, stride int, pairs 
 func bytesAddAVX512x1(dst *float64, d int, a *int16, x *byte, stride int, pairs int, chunks int, off *float64, unit float64)
 
 //go:noescape
+func shortDotAVX512x1(z *float64, step int, x *int16, stride int, groups int, w *int16)
+
+//go:noescape
+func shortDotAVX512x5(z *float64, step int, x *int16, stride int, groups int, w *int16)
+
+//go:noescape
+func shortAddAVX512x5(dst *float64, d int, a *int16, x *int16, stride int, pairs int, chunks int, unit float64)
+
+//go:noescape
+func shortAddAVX512x1(dst *float64, d int, a *int16, x *int16, stride int, pairs int, chunks int, unit float64)
+
+//go:noescape
 func dotF32AVX2(z *float64, x *float32, stride int, rows *int32, groups int, w *float64, n int)
 
 //go:noescape
@@ -251,6 +263,12 @@ func bytesAddAVX2x5(dst *float64, d int, a *int16, x *byte, stride int, pairs in
 func bytesAddAVX2x1(dst *float64, d int, a *int16, x *byte, stride int, pairs int, chunks int, off *float64, unit float64)
 
 //go:noescape
+func shortDotAVX2x1(z *float64, step int, x *int16, stride int, groups int, w *int16)
+
+//go:noescape
+func shortAddAVX2x1(dst *float64, d int, a *int16, x *int16, stride int, pairs int, chunks int, unit float64)
+
+//go:noescape
 func dotSparseFMA(s *[8]float64, col *int32, x *float32, n int, w *float64, dim int) int
 
 //go:noescape
@@ -303,6 +321,9 @@ func bytesLargestAVX2(w *float64, n int, most *[4]uint64)
 
 //go:noescape
 func bytesWeightsAVX2(dst *int16, a *float64, n int, inverse float64, sums *[8]float64)
+
+//go:noescape
+func shortSplitAVX2(dst *int16, step int, chunks int)
 
 //go:noescape
 func spillAVX512(counts *int64, acc *float64, n int, scale float64)

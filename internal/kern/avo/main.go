@@ -52,6 +52,7 @@ func main() {
 		}
 		yardsticks(m)
 		bytes(m)
+		shorts(m)
 	}
 	sparse()
 	lines(false)
@@ -70,6 +71,7 @@ func main() {
 	bytesWords()
 	bytesLargest()
 	bytesWeights()
+	shortSplit()
 	spill(true)
 	spill(false)
 	roundShift()

@@ -43,6 +43,11 @@ func mustParse(t testing.TB, src string) *schema.Schema {
 func checkTable(t testing.TB, tab *Table) {
 	t.Helper()
 	for bi, b := range tab.Dense().Blocks {
+		if b.Short != nil {
+			var n Block
+			b.Numbers(&n, 0, b.N)
+			b = &n
+		}
 		if b.N < 1 || b.N > BlockRows || b.Dim != tab.Dim || len(b.X) != b.N*b.Dim || len(b.Norm) != b.N || tab.Labeled != (len(b.Y) == b.N) {
 			t.Fatalf("block %d has a wrong shape", bi)
 		}

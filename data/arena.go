@@ -41,6 +41,12 @@ func (r *Arena) Bytes(n int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), n)
 }
 
+// Shorts is Floats for numbers of 16 bits.
+func (r *Arena) Shorts(n int) []int16 {
+	x := r.Floats((n + 1) / 2)
+	return unsafe.Slice((*int16)(unsafe.Pointer(unsafe.SliceData(x))), n)
+}
+
 // copy returns a copy of x; nil for nil.
 func (r *Arena) copy(x []float32) []float32 {
 	if x == nil {

@@ -20,6 +20,8 @@ func NewCopier(t *Table) Copier {
 	size := 4 * max(1, t.Dim)
 	if t.Pixels != nil {
 		size = t.Pixels.Stride
+	} else if t.Short != nil {
+		size = 2 * t.Short.Stride
 	}
 	c := Copier{blocks: t.Blocks, pages: t.pages, ahead: max(2, min(16, 4096/size))}
 	row := 0
@@ -46,6 +48,7 @@ func (c *Copier) Copy(to *Block, rows []int32, n, fetched int) {
 	to.N = n
 	to.X, to.Start, to.Col, to.Val = to.X[:0], to.Start[:0], to.Col[:0], to.Val[:0]
 	to.Bytes, to.Factor, to.Pixels = to.Bytes[:0], to.Factor[:0], nil
+	to.Shorts, to.Shift, to.Short = to.Shorts[:0], to.Shift[:0], nil
 	to.Y, to.Norm, to.Drop = to.Y[:0], to.Norm[:0], to.Drop[:0]
 	for k, row := range rows[:n] {
 		if k+c.ahead < len(rows) {
@@ -55,6 +58,9 @@ func (c *Copier) Copy(to *Block, rows []int32, n, fetched int) {
 		if b.Pixels != nil {
 			to.Bytes = append(to.Bytes, b.Bytes[i*b.Pixels.Stride:][:b.Pixels.Stride]...)
 			to.Factor, to.Pixels = append(to.Factor, b.Factor[i]), b.Pixels
+		} else if b.Short != nil {
+			to.Shorts = append(to.Shorts, b.Shorts[i*b.Short.Stride:][:b.Short.Stride]...)
+			to.Shift, to.Short = append(to.Shift, b.Shift[i]), b.Short
 		} else if b.Start == nil {
 			to.X = append(to.X, b.X[i*b.Dim:(i+1)*b.Dim]...)
 		} else {
@@ -84,6 +90,9 @@ func (c *Copier) prefetch(row int, fetched bool) {
 	} else if b.Pixels != nil {
 		kern.Prefetch(b.Bytes[i*b.Pixels.Stride:][:b.Pixels.Stride])
 		kern.Prefetch(b.Factor[i : i+1])
+	} else if b.Short != nil {
+		kern.Prefetch(b.Shorts[i*b.Short.Stride:][:min(b.Short.Stride, 512)])
+		kern.Prefetch(b.Shift[i : i+1])
 	} else if b.Start == nil {
 		// The first part of a long row: the hardware prefetches the rest.
 		kern.Prefetch(b.X[i*b.Dim:][:min(b.Dim, 256)])
@@ -99,15 +108,15 @@ func (c *Copier) prefetch(row int, fetched bool) {
 
 // Dense returns a row with its zeros: a part of b, or of *memory.
 func (b *Block) Dense(row int, memory *[]float32) []float32 {
-	if b.Start == nil && b.Pixels == nil {
+	if b.Start == nil && !b.Coded() {
 		return b.X[row*b.Dim : (row+1)*b.Dim]
 	}
 	if len(*memory) < b.Dim {
 		*memory = make([]float32, b.Dim)
 	}
 	x := (*memory)[:b.Dim]
-	if b.Pixels != nil {
-		b.Pixels.expand(x, b.Bytes[row*b.Pixels.Stride:], b.Factor[row])
+	if b.Coded() {
+		b.expand(x, row)
 		return x
 	}
 	clear(x)

@@ -25,6 +25,9 @@ func Describe(path string, formats []Format) (*Description, error) {
 		if p.flags&packSparse != 0 {
 			d.Form = "packed table, sparse rows"
 		}
+		if p.flags&packShort != 0 {
+			d.Form += " of 16-bit numbers"
+		}
 		if p.flags&packLabeled == 0 {
 			d.Form += ", without labels"
 		}

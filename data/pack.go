@@ -22,6 +22,7 @@ import (
 	"unsafe"
 
 	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/schema"
@@ -40,10 +41,12 @@ import (
 //	        u32, flags u32, SHA-256; of the hashes their number u64, the name of
 //	        their key (8 bytes), SHA-256
 //
-// Version 1 is the same without hashes.
+// Version 1 is the same without hashes. Version 3 is that of rows of 16-bit numbers: chunks begin with those and
+// their shifts.
 const (
 	packMagic   = "\x93SOTTO\r\n"
 	packVersion = 2
+	packShorts  = 3 // version of files with packShort
 	packHeader  = 64
 	packAlign   = 64
 	packEntry   = 12 + sha256.Size
@@ -52,6 +55,7 @@ const (
 	packLabeled = 1 << 1 // the rows have labels
 	packUnits   = 1 << 2 // the rows belong to units; every chunk has Drop
 	packHashes  = 1 << 3 // there are hashes of raw rows
+	packShort   = 1 << 4 // rows of 16-bit numbers
 	packDrops   = 1 << 0 // flag of a chunk: there are dropped rows
 )
 
@@ -87,7 +91,7 @@ type packChunk struct {
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // Pack reads the table at src, in any other form that [Read] knows, and writes it packed to dst. Rows
-// that on_bad_row: drop leaves out keep their position. Pack uses the options Labels, Unlabeled, ByRow
+// that on_bad_row: drop leaves out keep their position. Pack uses the options Labels, Unlabeled, ByRow, Short
 // and Dropped. dst appears as a whole, durably, or not at all, and only if the gate admits the content.
 // Pack needs memory for a block, not for the table: 8 bytes more for each row if the gate has a key, and
 // with units of several rows about 13 bytes for each row and 100 for each unit. Only package run/access
@@ -98,6 +102,9 @@ func Pack(ctx context.Context, gate Gate, s *schema.Schema, src, dst string, opt
 	}
 	if IsPacked(src) {
 		return nil, &config.Error{File: src, Found: "a packed table", Allowed: "a table of another form"}
+	}
+	if opt.Short && ShortOf(s) == nil {
+		return nil, &config.Error{File: src, Found: fmt.Sprintf("a table with %d features as 16-bit numbers", s.Dim()), Allowed: fmt.Sprintf("dense rows of up to %d features", kern.ShortWidth), Hint: "pack it as float32"}
 	}
 	opt.KeepBad, opt.Rows = true, 0
 	key := gate.RowKey()
@@ -113,8 +120,8 @@ func Pack(ctx context.Context, gate Gate, s *schema.Schema, src, dst string, opt
 
 // PackTable writes a table in memory, which was read under the schema, packed to dst.
 func PackTable(s *schema.Schema, t *Table, dst string) error {
-	if t.Pixels != nil {
-		return errors.New("data: rows of bytes are not packed; read them as numbers")
+	if t.Pixels != nil || t.Short != nil {
+		return errors.New("data: rows of bytes or of 16-bit numbers are not packed; read them as float32")
 	}
 	return writePacked(s, dst, Options{Unlabeled: !t.Labeled, ByRow: t.units == nil}, nil, func(b *builder) (*LoadStats, *Content, error) {
 		stats := &LoadStats{}
@@ -149,6 +156,10 @@ func writePacked(s *schema.Schema, dst string, opt Options, key *RowKey, fill fu
 	w := &packWriter{w: bufio.NewWriterSize(f, 1<<20)}
 	w.bytes(make([]byte, packHeader))
 	b := newBuilder(s, opt)
+	if opt.Short {
+		b.short = ShortOf(s)
+		w.flags |= packShort
+	}
 	b.emit = func(k *Block) error {
 		b.arena = new(Arena) // what is written is free again
 		if b.units == nil {
@@ -168,7 +179,7 @@ func writePacked(s *schema.Schema, dst string, opt Options, key *RowKey, fill fu
 	}
 	if b.units != nil {
 		w.flags |= packUnits
-		if err := w.erase(f, s.Dim(), b.units.beyond()); err != nil {
+		if err := w.erase(f, s, b.units.beyond()); err != nil {
 			return fmt.Errorf("data: writing %s: %w", dst, err)
 		}
 	}
@@ -211,7 +222,7 @@ func (p *packWriter) part(b []byte) {
 func padded(n int) int { return (n + packAlign - 1) / packAlign * packAlign }
 
 // asBytes is the memory of v.
-func asBytes[T float32 | int32 | bool](v []T) []byte {
+func asBytes[T float32 | int32 | int16 | bool](v []T) []byte {
 	if len(v) == 0 {
 		return nil
 	}
@@ -222,7 +233,10 @@ func asBytes[T float32 | int32 | bool](v []T) []byte {
 func (p *packWriter) block(k *Block, of []int32) error {
 	c := packChunk{offset: p.offset, rows: k.N, nonzero: len(k.Val), drops: k.Drop != nil || of != nil}
 	p.sum = sha256.New()
-	if k.Start == nil {
+	if k.Short != nil {
+		p.part(asBytes(k.Shorts))
+		p.part(k.Shift)
+	} else if k.Start == nil {
 		p.part(asBytes(k.X))
 	} else {
 		p.part(asBytes(k.Start))
@@ -252,7 +266,7 @@ func (p *packWriter) block(k *Block, of []int32) error {
 }
 
 // erase drops those rows, ascending, in the chunks that are written; they keep their positions.
-func (p *packWriter) erase(f *os.File, dim int, rows []int32) error {
+func (p *packWriter) erase(f *os.File, s *schema.Schema, rows []int32) error {
 	if err := p.w.Flush(); err != nil {
 		return err
 	}
@@ -263,7 +277,7 @@ func (p *packWriter) erase(f *os.File, dim int, rows []int32) error {
 		if _, err := f.ReadAt(b, int64(c.offset)); err != nil {
 			return err
 		}
-		k, _, err := c.block(b, dim, p.flags)
+		k, _, err := c.block(b, s, p.flags)
 		if err != nil {
 			return err
 		}
@@ -332,7 +346,11 @@ func (p *packWriter) finish(f *os.File, sch *schema.Schema, stats *LoadStats, co
 	foot = append(append(foot, entries...), hashes...)
 
 	head := []byte(packMagic)
-	head = binary.LittleEndian.AppendUint32(head, packVersion)
+	version := uint32(packVersion)
+	if p.flags&packShort != 0 {
+		version = packShorts
+	}
+	head = binary.LittleEndian.AppendUint32(head, version)
 	head = binary.LittleEndian.AppendUint32(head, p.flags)
 	head = binary.LittleEndian.AppendUint64(head, uint64(p.offset))
 	head = binary.LittleEndian.AppendUint64(head, uint64(len(foot)))
@@ -381,7 +399,8 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 	if len(head) < packHeader || string(head[:8]) != packMagic {
 		return nil, damaged("a file without the header of a packed table")
 	}
-	if v := le.Uint32(head[8:]); v < 1 || v > packVersion {
+	version := le.Uint32(head[8:])
+	if v := version; v < 1 || v > packShorts {
 		return nil, &packCut{fmt.Sprintf("a packed table of version %d", v), "pack the table again with this Sotto"}
 	}
 	p := &packed{flags: le.Uint32(head[12:])}
@@ -400,7 +419,7 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 		return nil, damaged("a packed table whose footer was altered")
 	}
 	odd := damaged("a packed table whose footer does not fit its rows")
-	if p.flags&^(packSparse|packLabeled|packUnits|packHashes) != 0 || p.flags&packHashes != 0 && le.Uint32(head[8:]) < 2 {
+	if p.flags&^(packSparse|packLabeled|packUnits|packHashes|packShort) != 0 || p.flags&packHashes != 0 && version < 2 || (p.flags&packShort != 0) != (version == packShorts) {
 		return nil, odd
 	}
 	text := func() []byte {
@@ -443,6 +462,10 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 	if sparse != (p.schema.Format.Kind == schema.KindLIBSVM) || grouped && (p.schema.UnitRows == 0 || p.rows > math.MaxInt32) {
 		return nil, odd
 	}
+	short := p.flags&packShort != 0
+	if short && ShortOf(p.schema) == nil {
+		return nil, odd
+	}
 	next, left := packHeader, p.rows
 	for ; len(foot) > 0; foot = foot[packEntry:] {
 		c := packChunk{offset: next, rows: int(le.Uint32(foot)), nonzero: int(le.Uint32(foot[4:]))}
@@ -455,6 +478,8 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 		left -= c.rows
 		if sparse {
 			c.size = padded(4*(c.rows+1)) + 2*padded(4*c.nonzero)
+		} else if short {
+			c.size = padded(2*c.rows*shortStride(p.schema.Dim())) + padded(c.rows)
 		} else {
 			c.size = padded(4 * c.rows * p.schema.Dim()) // at most 2¹⁰·2²⁴·4
 		}
@@ -532,6 +557,10 @@ func openPacked(ctx context.Context, gate Gate, s *schema.Schema, path string, o
 	if err != nil {
 		return nil, nil, errors.Join(err, unmap())
 	}
+	if len(t.Blocks) > 0 && t.Blocks[0].Short != nil && t.Short == nil { // in memory, as float32
+		t.float32s()
+		return t, stats, unmap()
+	}
 	t.unmap, t.pages = unmap, file
 	return t, stats, nil
 }
@@ -568,12 +597,15 @@ func tableOf(ctx context.Context, gate Gate, s *schema.Schema, path string, opt 
 	}
 	t := newBuilder(s, opt).table
 	t.Blocks = make([]*Block, len(p.chunks))
+	if opt.Short && p.flags&packShort != 0 {
+		t.Short = ShortOf(p.schema)
+	}
 	of := make([][]int32, len(p.chunks)) // the units of each chunk's rows
 	verify := newChunkCheck(s)
 	if err := eachChunk(ctx, len(p.chunks), func(i int) error {
 		c := &p.chunks[i]
 		file.reach(c.offset)
-		k, units, err := c.checked(m[c.offset:c.offset+c.size], t.Dim, p.flags)
+		k, units, err := c.checked(m[c.offset:c.offset+c.size], p.schema, p.flags)
 		if err == nil {
 			err = verify.block(k)
 		}
@@ -662,11 +694,11 @@ const (
 
 // checked returns the block in b and the units of its rows, if the checksum is right. If no row is
 // dropped, Drop is nil.
-func (c *packChunk) checked(b []byte, dim int, flags uint32) (*Block, []int32, error) {
+func (c *packChunk) checked(b []byte, s *schema.Schema, flags uint32) (*Block, []int32, error) {
 	if sha256.Sum256(b) != c.sum {
 		return nil, nil, errChunkSum
 	}
-	k, of, err := c.block(b, dim, flags)
+	k, of, err := c.block(b, s, flags)
 	if err == nil && !slices.Contains(k.Drop, true) {
 		k.Drop = nil
 	}
@@ -674,8 +706,8 @@ func (c *packChunk) checked(b []byte, dim int, flags uint32) (*Block, []int32, e
 }
 
 // block returns the block in b and the units of its rows.
-func (c *packChunk) block(b []byte, dim int, flags uint32) (k *Block, of []int32, err error) {
-	k = &Block{N: c.rows, Dim: dim}
+func (c *packChunk) block(b []byte, s *schema.Schema, flags uint32) (k *Block, of []int32, err error) {
+	k = &Block{N: c.rows, Dim: s.Dim()}
 	part := func(n int) []byte {
 		p := b[:n:n]
 		b = b[padded(n):]
@@ -685,8 +717,12 @@ func (c *packChunk) block(b []byte, dim int, flags uint32) (k *Block, of []int32
 		k.Start = numbers[int32](part(4 * (c.rows + 1)))
 		k.Col = numbers[int32](part(4 * c.nonzero))
 		k.Val = numbers[float32](part(4 * c.nonzero))
+	} else if flags&packShort != 0 {
+		k.Short = ShortOf(s)
+		k.Shorts = numbers[int16](part(2 * c.rows * k.Short.Stride))
+		k.Shift = part(c.rows)
 	} else {
-		k.X = numbers[float32](part(4 * c.rows * dim))
+		k.X = numbers[float32](part(4 * c.rows * k.Dim))
 	}
 	if flags&packLabeled != 0 {
 		k.Y = numbers[float32](part(4 * c.rows))
@@ -708,11 +744,11 @@ func (c *packChunk) block(b []byte, dim int, flags uint32) (k *Block, of []int32
 }
 
 // numbers returns the numbers in b, which is aligned to their size.
-func numbers[T float32 | int32](b []byte) []T {
+func numbers[T float32 | int32 | int16](b []byte) []T {
 	if len(b) == 0 {
 		return []T{}
 	}
-	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), len(b)/4)
+	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), len(b)/int(unsafe.Sizeof(T(0))))
 }
 
 // A chunkCheck checks what the encoder promises about rows.
@@ -736,9 +772,15 @@ func (c *chunkCheck) block(k *Block) error {
 	if k.Start != nil && (k.Start[0] != 0 || int(k.Start[k.N]) != len(k.Col)) {
 		return errChunkRows
 	}
+	if k.Short != nil && !k.checkShort() {
+		return errChunkRows
+	}
+	var memory []float32
 	for i := range k.N {
 		var x []float32
-		if k.Start == nil {
+		if k.Short != nil {
+			x = k.Dense(i, &memory)
+		} else if k.Start == nil {
 			x = k.X[i*k.Dim : (i+1)*k.Dim]
 		} else {
 			from, to := k.Start[i], k.Start[i+1]

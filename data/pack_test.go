@@ -390,8 +390,8 @@ func TestPackForged(t *testing.T) {
 		t.Error(err)
 	}
 	next := slices.Clone(dense)
-	next[8] = 3
-	if _, _, err := readTable(context.Background(), admit(), s, writeFile(t, "t", string(next)), Options{}); err == nil || !strings.Contains(err.Error(), "found a packed table of version 3") {
+	next[8] = packShorts + 1
+	if _, _, err := readTable(context.Background(), admit(), s, writeFile(t, "t", string(next)), Options{}); err == nil || !strings.Contains(err.Error(), "found a packed table of version 4") {
 		t.Error(err)
 	}
 }

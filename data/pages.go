@@ -166,7 +166,12 @@ func (c *Copier) Request(rows []int32) {
 			}
 			ask(from, to)
 		}
-		if b.Start == nil {
+		if b.Short != nil {
+			x := offset(p, &b.Shorts[i*b.Short.Stride])
+			ask(x, x+2*b.Short.Stride)
+			s := offset(p, &b.Shift[i])
+			ask(s, s+1)
+		} else if b.Start == nil {
 			x := offset(p, &b.X[i*b.Dim])
 			ask(x, x+4*b.Dim)
 		} else {
@@ -196,7 +201,9 @@ func (c *Copier) missing(rows []int32) bool {
 	for k := 0; k < len(rows); k += max(1, len(rows)/listTests) {
 		b, i := c.Locate(int(rows[k]))
 		var at int
-		if b.Start == nil {
+		if b.Short != nil {
+			at = offset(p, &b.Shorts[i*b.Short.Stride])
+		} else if b.Start == nil {
 			at = offset(p, &b.X[i*b.Dim])
 		} else if at = offset(p, &b.Start[i]); resident(p.mem, at) && int(b.Start[i]) < len(b.Col) {
 			at = offset(p, &b.Col[b.Start[i]])

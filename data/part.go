@@ -66,6 +66,9 @@ func (b *Block) clone(memory *Arena) *Block {
 	if b.Pixels != nil {
 		c.Bytes, c.Factor, c.Pixels = memory.Bytes(len(b.Bytes)), slices.Clone(b.Factor), b.Pixels
 		copy(c.Bytes, b.Bytes)
+	} else if b.Short != nil {
+		c.Shorts, c.Shift, c.Short = memory.Shorts(len(b.Shorts)), slices.Clone(b.Shift), b.Short
+		copy(c.Shorts, b.Shorts)
 	} else if b.Start == nil {
 		c.X = memory.copy(b.X)
 	} else {

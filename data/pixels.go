@@ -107,8 +107,8 @@ func (p *Pixels) expand(x []float32, image []byte, factor float64) {
 	}
 }
 
-// Numbers returns rows from … to-1 of b, which are bytes, as dense numbers with all else that b has of them, in
-// the memory of to.
+// Numbers returns rows from … to-1 of b, which are bytes or numbers of 16 bits, as dense float32, with all else that b
+// has of them, in the memory of to.
 func (b *Block) Numbers(to *Block, from, end int) {
 	n := end - from
 	x := to.X
@@ -117,7 +117,7 @@ func (b *Block) Numbers(to *Block, from, end int) {
 	}
 	x = x[:n*b.Dim]
 	for i := range n {
-		b.Pixels.expand(x[i*b.Dim:(i+1)*b.Dim], b.Bytes[(from+i)*b.Pixels.Stride:], b.Factor[from+i])
+		b.expand(x[i*b.Dim:(i+1)*b.Dim], from+i)
 	}
 	*to = Block{N: n, Dim: b.Dim, X: x, Norm: b.Norm[from:end]}
 	if b.Y != nil {
@@ -126,6 +126,15 @@ func (b *Block) Numbers(to *Block, from, end int) {
 	if b.Drop != nil {
 		to.Drop = b.Drop[from:end]
 	}
+}
+
+// expand sets x to row i of b, which is bytes or numbers of 16 bits.
+func (b *Block) expand(x []float32, i int) {
+	if b.Short != nil {
+		b.expandShort(x, i)
+		return
+	}
+	b.Pixels.expand(x, b.Bytes[i*b.Pixels.Stride:], b.Factor[i])
 }
 
 // OfImages returns a table in memory of images as bytes, as Read makes it of a file with Options.Bytes. PixelsOf must find

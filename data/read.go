@@ -33,6 +33,9 @@ type Options struct {
 	ByRow bool
 	// Bytes keeps images as bytes, if PixelsOf finds that they may be; not in a packed table.
 	Bytes bool
+	// Short keeps rows of 16-bit numbers of a packed table as they are; otherwise they become float32. Pack writes such rows with
+	// it.
+	Short bool
 	// Dropped, if it is not nil, gets the counts of a table with dropped rows. Its error ends the
 	// reading.
 	Dropped func(path string, stats *LoadStats) error
@@ -215,6 +218,7 @@ type builder struct {
 	emit  func(*Block) error // gets each block once it is full; the builder keeps nothing of it
 	arena *Arena             // memory of the blocks
 	dense bool
+	short *Short // blocks become 16-bit numbers
 	bytes []byte // rows of the current block, and their factors
 	scale []float64
 	label bool
@@ -357,6 +361,9 @@ func (b *builder) flush() error {
 	if b.any {
 		k.Drop = append([]bool(nil), b.gone[:b.n]...)
 		clear(b.gone)
+	}
+	if b.short != nil {
+		k = b.short.block(k, b.arena)
 	}
 	b.n, b.any, b.x, b.y, b.norm = 0, false, nil, nil, nil
 	return b.emit(k)

@@ -19,6 +19,10 @@ type Block struct {
 	Factor []float64 // of each such row
 	Pixels *Pixels   // what bytes mean
 
+	Shorts []int16 // of a block of 16-bit numbers: row i is Shorts[i·Stride:], with Shift; nil for others
+	Shift  []byte  // of each such row
+	Short  *Short  // what they mean
+
 	Y    []float32 // label: class index 0, 1, …, or the clamped value of a numeric label
 	Norm []float32 // ‖x‖₂ of each row, rounded up: never below the true norm of the stored values
 	Drop []bool    // rows that keep their position with weight 0 (R9); nil if there are none
@@ -37,6 +41,7 @@ type Table struct {
 	Unit      float64 // every value is a multiple of Unit, a power of two
 	Labeled   bool    // the rows carry labels
 	Pixels    *Pixels // the rows are bytes; nil: numbers
+	Short     *Short  // the rows are numbers of 16 bits; nil: of float32, or bytes
 	Blocks    []*Block
 
 	units *units       // whose rows they are; nil: each row is a unit
@@ -63,6 +68,9 @@ func (t *Table) Rows() int {
 	}
 	return n
 }
+
+// Coded says that the rows are bytes or numbers of 16 bits, not float32.
+func (b *Block) Coded() bool { return b.Pixels != nil || b.Short != nil }
 
 // A View names rows of one block: those listed in Rows, or all of From … To-1
 // when Rows is nil. It is the piece that a model evaluates at once.

@@ -235,6 +235,9 @@ func (g *grouper) group(t *Table) {
 func (b *Block) erase(i int) {
 	if b.Start != nil {
 		clear(b.Val[b.Start[i]:b.Start[i+1]])
+	} else if b.Short != nil {
+		clear(b.Shorts[i*b.Short.Stride:][:b.Short.Stride])
+		b.Shift[i] = 0
 	} else {
 		clear(b.X[i*b.Dim : (i+1)*b.Dim])
 	}

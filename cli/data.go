@@ -23,6 +23,7 @@ func packCommand() *cobra.Command {
 	var schemaPath, dataPath, outPath, label string
 	var opt data.Options
 	var force bool
+	var bits int
 	var accept *bool
 	c := &cobra.Command{
 		Use:   "pack --schema FILE --data FILE --out FILE",
@@ -30,6 +31,11 @@ func packCommand() *cobra.Command {
 		Long: `Pack writes the encoded rows of a table to one binary file. Every command takes that
 file instead of the table, with the same results bit for bit, but maps it into memory:
 training then needs memory for the model, not for the table.
+
+With --bits 16 the rows are whole numbers of 16 bits: half of the file, on which linear
+models train in about half of the time. It is for dense tables of up to 4,096 features.
+Digits that do not fit are cut off, so results are close to those of the table, not the
+same. What needs float32, such as a network, gets such rows in memory.
 
 The file holds the rows. Guard it as you guard the table.`,
 		Example: "  sotto data pack --schema schema.yaml --data patients.csv.gz --out patients.pack\n  sotto fit sotto.yaml --data patients.pack",
@@ -47,6 +53,10 @@ The file holds the rows. Guard it as you guard the table.`,
 					return usageError("--label: %v", err)
 				}
 			}
+			if bits != 32 && bits != 16 {
+				return usageError("--bits: found %d; allowed are 32 and 16", bits)
+			}
+			opt.Short = bits == 16
 			if err := newfile.Check(outPath, force, dataPath, schemaPath); err != nil {
 				return err
 			}
@@ -61,6 +71,7 @@ The file holds the rows. Guard it as you guard the table.`,
 	c.Flags().StringVar(&opt.Labels, "labels", "", labelsUsage)
 	c.Flags().StringVar(&label, "label", "", labelUsage)
 	c.Flags().BoolVar(&opt.Unlabeled, "unlabelled", false, "leave the labels out, as for rows to predict")
+	c.Flags().IntVar(&bits, "bits", 32, "32, or 16 for rows of half the size")
 	c.Flags().StringVar(&outPath, "out", "", "file to write, a new one (required)")
 	c.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
 	return c

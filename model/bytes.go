@@ -60,8 +60,36 @@ func byteSizes(dst []float64, v data.View) {
 	}
 }
 
-// factored are c_i·f_i.
+// codedMargins sets z[c·n+i] to the margins of the n rows of v, of bytes or 16-bit numbers, for k classes.
+func (ws *Workspace) codedMargins(z, w []float64, k int, v data.View) {
+	if v.Short != nil {
+		ws.shortMargins(z, w, k, v)
+		return
+	}
+	ws.byteMargins(z, w, k, v)
+}
+
+// addCoded adds to the sums of k classes what the rows of v add with coefficients a, which it may change.
+func (ws *Workspace) addCoded(dst, a []float64, k int, v data.View, unit float64) {
+	switch {
+	case unit == 0:
+		panic("model: rows of bytes or 16-bit numbers are summed in a unit")
+	case v.Short != nil:
+		ws.addShorts(dst, a, k, v, unit)
+	default:
+		ws.addBytes(dst, a, k, v, unit)
+	}
+}
+
+// factored are c_i·f_i, of 16-bit numbers in units of the table.
 func (ws *Workspace) factored(c []float64, v data.View) []float64 {
+	if v.Short != nil {
+		ws.short.factor = grow(ws.short.factor, len(c))
+		for i, s := range v.Shift[v.From:v.To] {
+			ws.short.factor[i] = c[i] * float64(uint(1)<<s) // exact
+		}
+		return ws.short.factor
+	}
 	ws.bytes.factor = grow(ws.bytes.factor, len(c))
 	for i, f := range v.Factor[v.From:v.To] {
 		p := c[i] * f
@@ -76,9 +104,6 @@ func (ws *Workspace) factored(c []float64, v data.View) []float64 {
 // addBytes adds Σ_i a_ik·u_i to the sums of k classes. The coefficients a[c·n+i], which it may change, are multiples of the unit, so
 // every number here is one of data.ByteStep·unit.
 func (ws *Workspace) addBytes(dst, a []float64, k int, v data.View, unit float64) {
-	if unit == 0 {
-		panic("model: rows of bytes are summed in a unit")
-	}
 	s, px, n, d := &ws.bytes, v.Pixels, v.Len(), v.Block.Dim
 	for len(s.weights) < k {
 		s.weights, s.off = append(s.weights, [kern.ByteRows]int16{}), append(s.off, 0)
@@ -118,9 +143,9 @@ func addLarge(dst, a []float64, x []byte, px *data.Pixels, unit float64) {
 	}
 }
 
-// numbered is v with numbers in place of bytes.
+// numbered is v with float32 in place of bytes or 16-bit numbers.
 func (ws *Workspace) numbered(v data.View) data.View {
-	if v.Pixels == nil {
+	if !v.Coded() {
 		return v
 	}
 	v.Numbers(&ws.numbers, v.From, v.To)

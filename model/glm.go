@@ -67,8 +67,8 @@ func (m *glm) Eval(w []float64, v data.View, ws *Workspace) Pass {
 	p := m.labeled(v, ws)
 	m.margins(p.z, w, v, ws)
 	if p.center = ws.Center; p.center != nil {
-		if v.Pixels != nil {
-			panic("model: no center is taken from rows of bytes")
+		if v.Coded() {
+			panic("model: no center is taken from rows of bytes or 16-bit numbers")
 		}
 		for i := range p.z {
 			p.z[i] -= p.center.Margin
@@ -186,9 +186,9 @@ func (p *glmPass) AddGrad(dst, c []float64, unit float64) {
 	needLength("c", len(c), len(p.z))
 	needUnit(unit)
 	p.a = grow(p.a, len(c))
-	if p.view.Pixels != nil {
+	if p.view.Coded() {
 		kern.Coef(p.a, p.ws.factored(c, p.view), p.slopes(), unit)
-		p.ws.addBytes(dst, p.a, 1, p.view, unit)
+		p.ws.addCoded(dst, p.a, 1, p.view, unit)
 		return
 	}
 	kern.Coef(p.a, c, p.slopes(), unit)

@@ -31,7 +31,7 @@ func newHuberSVM(opt Options) (Model, error) {
 		start = (h + 1) * (h + 1) / (4 * h)
 	}
 	return &glm{name: "huber-svm", features: opt.Dim, classes: 2, link: huber{h}, facts: Facts{
-		NormBound: r, Lipschitz: r, Smooth: r * r / (2 * h), HessLipschitz: math.Inf(1), Convex: true, Centered: true, OneMargin: true, Curved: true, Bytes: true, Start: start,
+		NormBound: r, Lipschitz: r, Smooth: r * r / (2 * h), HessLipschitz: math.Inf(1), Convex: true, Centered: true, OneMargin: true, Curved: true, Coded: true, Start: start,
 	}}, nil
 }
 

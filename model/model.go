@@ -116,9 +116,9 @@ type Facts struct {
 	Unit float64
 	// Layers: where it is above 0, every Pass is a LayeredPass of as many parts.
 	Layers int
-	// Bytes: views of rows of bytes (data.Pixels) are taken, and AddGrad's coefficients are those of the whole-number
-	// rows: a row's factor times c_i·ℓ'_i.
-	Bytes bool
+	// Coded: views of rows of bytes or of 16-bit numbers are taken (data.Pixels, data.Short), and AddGrad's coefficients are those
+	// of the whole-number rows: a row's factor times c_i·ℓ'_i.
+	Coded bool
 	// Centered: Workspace.Center is taken from the rows.
 	Centered bool
 	// Shifted: WithOffset moves predictions by as much, and the label is a number in the same unit.
@@ -299,7 +299,8 @@ type Workspace struct {
 	y    []float64 // NeighborFalls: labels, repeated
 
 	bytes   byteSpace
-	numbers data.Block // rows of bytes as numbers
+	short   shortSpace
+	numbers data.Block // rows of bytes or of 16-bit numbers as float32
 
 	coef []float64 // addRows: coefficients that are not 0, and
 	rows []int32   // their rows
@@ -314,7 +315,7 @@ func (ws *Workspace) Hold(w []float64) {
 
 // Release ends Hold.
 func (ws *Workspace) Release() {
-	ws.held, ws.net32.loaded, ws.net64.loaded, ws.bytes.loaded = nil, nil, nil, nil
+	ws.held, ws.net32.loaded, ws.net64.loaded, ws.bytes.loaded, ws.short.loaded = nil, nil, nil, nil, nil
 }
 
 // grow is s with n elements of any content, reallocated only if it must be.
@@ -333,8 +334,8 @@ func check(m Model, features int, w []float64, v data.View) {
 	if v.Block.Dim != features {
 		panic(fmt.Sprintf("model: %s takes rows of %d features, got %d", m.Name(), features, v.Block.Dim))
 	}
-	if v.Pixels != nil && (!m.Facts().Bytes || v.Rows != nil) {
-		panic(fmt.Sprintf("model: %s takes no rows of bytes, and none takes a list of them", m.Name()))
+	if v.Coded() && (!m.Facts().Coded || v.Rows != nil) {
+		panic(fmt.Sprintf("model: %s takes no rows of bytes or 16-bit numbers, and none takes a list of them", m.Name()))
 	}
 }
 

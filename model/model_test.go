@@ -555,13 +555,13 @@ func TestConstants(t *testing.T) {
 		width   float64
 		want    model.Facts
 	}{
-		{"logistic", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 1, HessLipschitz: 8 / (6 * math.Sqrt(3)), Convex: true, OneMargin: true, Curved: true, Bounded: true, Bytes: true, Probabilities: true, Centered: true, Start: math.Ln2}},
+		{"logistic", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 1, HessLipschitz: 8 / (6 * math.Sqrt(3)), Convex: true, OneMargin: true, Curved: true, Bounded: true, Coded: true, Probabilities: true, Centered: true, Start: math.Ln2}},
 		{"linear", 0, 0, model.Facts{NormBound: 2, Lipschitz: inf, Smooth: 4, Convex: true, Curved: true, Bounded: true, Centered: true, Shifted: true, Start: inf}},
 		{"poisson", 0, 0, model.Facts{NormBound: 2, Lipschitz: inf, Smooth: inf, HessLipschitz: inf, Convex: true, Centered: true, Start: inf}},
-		{"svm", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: inf, HessLipschitz: inf, Convex: true, OneMargin: true, Bytes: true, Centered: true, Start: 1}},
-		{"huber-svm", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 4, HessLipschitz: inf, Convex: true, OneMargin: true, Curved: true, Bytes: true, Centered: true, Start: 1}},
-		{"huber-svm", 2, 2, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 1, HessLipschitz: inf, Convex: true, OneMargin: true, Curved: true, Bytes: true, Centered: true, Start: 9. / 8}},
-		{"softmax", 3, 0, model.Facts{NormBound: 2, Lipschitz: 2 * math.Sqrt2, Smooth: 2, HessLipschitz: 8 * math.Sqrt2 / (3 * math.Sqrt(3)), Convex: true, Bounded: true, Bytes: true, Probabilities: true, Start: math.Log(3)}},
+		{"svm", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: inf, HessLipschitz: inf, Convex: true, OneMargin: true, Coded: true, Centered: true, Start: 1}},
+		{"huber-svm", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 4, HessLipschitz: inf, Convex: true, OneMargin: true, Curved: true, Coded: true, Centered: true, Start: 1}},
+		{"huber-svm", 2, 2, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 1, HessLipschitz: inf, Convex: true, OneMargin: true, Curved: true, Coded: true, Centered: true, Start: 9. / 8}},
+		{"softmax", 3, 0, model.Facts{NormBound: 2, Lipschitz: 2 * math.Sqrt2, Smooth: 2, HessLipschitz: 8 * math.Sqrt2 / (3 * math.Sqrt(3)), Convex: true, Bounded: true, Coded: true, Probabilities: true, Start: math.Log(3)}},
 	} {
 		m, err := model.New(c.name, model.Options{Dim: 3, Classes: c.classes, NormBound: 2, Width: c.width})
 		if err != nil {

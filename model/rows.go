@@ -27,8 +27,8 @@ func sparse(v data.View) (start, col []int32, val []float32, rows []int32) {
 
 // margins sets z_i = ⟨w, x_i⟩.
 func margins(z, w []float64, v data.View, ws *Workspace) {
-	if v.Pixels != nil {
-		ws.byteMargins(z, w, 1, v)
+	if v.Coded() {
+		ws.codedMargins(z, w, 1, v)
 		return
 	}
 	if v.Start != nil {
@@ -44,8 +44,12 @@ func margins(z, w []float64, v data.View, ws *Workspace) {
 func RowNorms(dst []float64, v data.View, p int) {
 	switch p {
 	case 1:
-		if v.Pixels != nil {
+		switch {
+		case v.Pixels != nil:
 			byteSizes(dst, v)
+			return
+		case v.Short != nil:
+			shortSizes(dst, v)
 			return
 		}
 		if v.Start != nil {

@@ -41,7 +41,7 @@ func newSoftmax(opt Options) (Model, error) {
 	return &softmax{features: opt.Dim, classes: opt.Classes, facts: Facts{
 		NormBound: r, Lipschitz: math.Sqrt2 * r, Smooth: r * r / 2,
 		HessLipschitz: r * r * r * math.Sqrt2 / (3 * math.Sqrt(3)),
-		Convex:        true, Bounded: true, Bytes: true, Probabilities: true, Start: math.Log(float64(opt.Classes)),
+		Convex:        true, Bounded: true, Coded: true, Probabilities: true, Start: math.Log(float64(opt.Classes)),
 	}}, nil
 }
 
@@ -52,8 +52,8 @@ func (m *softmax) Facts() Facts { return m.facts }
 
 // margins sets z.
 func (m *softmax) margins(z, w []float64, v data.View, ws *Workspace) {
-	if v.Pixels != nil {
-		ws.byteMargins(z, w, m.classes, v)
+	if v.Coded() {
+		ws.codedMargins(z, w, m.classes, v)
 		return
 	}
 	n, d := v.Len(), m.features
@@ -259,14 +259,14 @@ func (p *softmaxPass) AddGrad(dst, c []float64, unit float64) {
 	needUnit(unit)
 	r := p.residuals()
 	p.a = grow(p.a, p.k*p.n)
-	if p.view.Pixels != nil {
+	if p.view.Coded() {
 		c = p.ws.factored(c, p.view)
 	}
 	for k := range p.k {
 		kern.Coef(p.a[k*p.n:(k+1)*p.n], c, r[k*p.n:(k+1)*p.n], unit)
 	}
-	if p.view.Pixels != nil {
-		p.ws.addBytes(dst, p.a, p.k, p.view, unit)
+	if p.view.Coded() {
+		p.ws.addCoded(dst, p.a, p.k, p.view, unit)
 		return
 	}
 	for i := 0; i < p.n; i += tile {

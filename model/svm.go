@@ -14,7 +14,7 @@ func newSVM(opt Options) (Model, error) {
 	}
 	return &glm{name: "svm", features: opt.Dim, classes: 2, link: hinge{}, facts: Facts{
 		NormBound: opt.NormBound, Lipschitz: opt.NormBound,
-		Smooth: math.Inf(1), HessLipschitz: math.Inf(1), Convex: true, Centered: true, OneMargin: true, Bytes: true, Start: 1,
+		Smooth: math.Inf(1), HessLipschitz: math.Inf(1), Convex: true, Centered: true, OneMargin: true, Coded: true, Start: 1,
 	}}, nil
 }
 

@@ -33,6 +33,9 @@ type Public struct {
 	// Bytes says that the rows are images as bytes, whose gradients are summed in the units of those (ADR 43); false in
 	// runs written before.
 	Bytes bool `json:"bytes,omitempty"`
+	// Short says that the rows are numbers of 16 bits, whose gradients are summed in the units of those (ADR 50); false in
+	// runs written before.
+	Short bool `json:"short,omitempty"`
 	// Centered says that Mean is answered, and Grad with Centered (ADR 46); false in runs written before.
 	Centered bool `json:"centered,omitempty"`
 	// Shifted says that Loss with Labels is answered, and Grad with Shift (ADR 49); false in runs written before.

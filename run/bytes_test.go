@@ -18,7 +18,7 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// TestImagesAsBytes: run.json says how a run sums images. A run that was stopped goes on in the same way, as one of an earlier
+// TestImagesAsBytes: run.json says how a run sums images, as bytes, as numbers or as numbers of 16 bits. A run that was stopped goes on in the same way, as one of an earlier
 // build does with numbers: both end as unbroken ones.
 func TestImagesAsBytes(t *testing.T) {
 	t.Parallel()
@@ -34,8 +34,11 @@ func TestImagesAsBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	gate := access.Gate{Unprotected: true}
-	if _, err := gate.Pack(t.Context(), s, images, packed, data.Options{}); err != nil {
-		t.Fatal(err)
+	short := filepath.Join(dir, "short.packed")
+	for path, opt := range map[string]data.Options{packed: {}, short: {Short: true}} {
+		if _, err := gate.Pack(t.Context(), s, images, path, opt); err != nil {
+			t.Fatal(err)
+		}
 	}
 	fit := func(ctx context.Context, name, table, method string, env Env) (string, error) {
 		t.Helper()
@@ -77,15 +80,20 @@ func TestImagesAsBytes(t *testing.T) {
 	}
 	var ends [][]float64
 	for _, c := range []struct {
-		name, table string
-		bytes       bool
-	}{{"bytes", images, true}, {"numbers", packed, false}} {
+		name, table, other string // other: the same rows in another form; those of an earlier build's run are images, summed as numbers
+		bytes, short       bool
+		refused            string
+	}{
+		{"bytes", images, packed, true, false, "allowed is the file of images"},
+		{"short", short, packed, false, true, "allowed is the packed table that the run began with"},
+		{"numbers", packed, images, false, false, ""},
+	} {
 		whole, err := fit(t.Context(), c.name+"-whole", c.table, poisson(1), Env{Workers: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := facts(whole); got.Bytes != c.bytes {
-			t.Fatalf("%s: public.bytes is %v", c.name, got.Bytes)
+		if got := facts(whole); got.Bytes != c.bytes || got.Short != c.short {
+			t.Fatalf("%s: public.bytes is %v, public.short %v", c.name, got.Bytes, got.Short)
 		}
 		if found, err := Verify(t.Context(), whole, nil); err != nil || !allHold(found) {
 			t.Fatalf("%s: %v, %v", c.name, found, err)
@@ -97,20 +105,16 @@ func TestImagesAsBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The same rows in the other form. Those of an earlier build's run are images, summed as numbers.
-		info.Data = images
-		if c.bytes {
-			info.Data = packed
-		}
+		info.Data = c.other
 		if err := runlog.WriteInfo(out, info); err != nil {
 			t.Fatal(err)
 		}
 		_, err = Resume(t.Context(), out, Env{Workers: 1})
-		if c.bytes {
-			if err == nil || !strings.Contains(err.Error(), "allowed is the file of images") {
-				t.Fatalf("a run over bytes goes on over numbers: %v", err)
+		if c.refused != "" {
+			if err == nil || !strings.Contains(err.Error(), c.refused) {
+				t.Fatalf("%s: a run goes on over rows of another form: %v", c.name, err)
 			}
-			info.Data = images
+			info.Data = c.table
 			if err := runlog.WriteInfo(out, info); err != nil {
 				t.Fatal(err)
 			}
@@ -119,13 +123,13 @@ func TestImagesAsBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := facts(out); got.Bytes != c.bytes || !slices.Equal(parameters(out), parameters(whole)) {
+		if got := facts(out); got.Bytes != c.bytes || got.Short != c.short || !slices.Equal(parameters(out), parameters(whole)) {
 			t.Errorf("%s: the broken run ended otherwise than the unbroken one; public.bytes is %v", c.name, got.Bytes)
 		}
 		ends = append(ends, parameters(whole))
 	}
-	if slices.Equal(ends[0], ends[1]) {
-		t.Error("bytes and numbers gave the same parameters, so that nothing was compared")
+	if slices.Equal(ends[0], ends[1]) || slices.Equal(ends[1], ends[2]) {
+		t.Error("rows of two forms gave the same parameters, so that nothing was compared")
 	}
 
 	// Solvers, and what is summed without noise, are over numbers.
@@ -142,8 +146,8 @@ func TestImagesAsBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if job.Bytes() {
-			t.Errorf("bytes with %s", more)
+		if job.Bytes() || job.Short() {
+			t.Errorf("bytes or 16-bit numbers with %s", more)
 		}
 	}
 }

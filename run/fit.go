@@ -81,7 +81,7 @@ func Fit(ctx context.Context, job *Job, env Env) (*runlog.Info, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	job.Facts.Bytes = env.Shards == nil && job.Bytes()
+	job.Facts.Bytes, job.Facts.Short = env.Shards == nil && job.Bytes(), env.Shards == nil && job.Short()
 	s := &Session{Job: job, env: env}
 	defer s.Close()
 	counts, err := s.Load(ctx)
@@ -163,18 +163,24 @@ func (s *Session) purpose() access.Purpose {
 // RowOptions says how the training rows are read. Under replace-one their number is public, and a row
 // that is dropped keeps its position (R9).
 func (j *Job) RowOptions() data.Options {
-	opt := data.Options{Labels: j.Spec.Labels, Bytes: j.Facts.Bytes}
+	opt := data.Options{Labels: j.Spec.Labels, Bytes: j.Facts.Bytes, Short: j.Facts.Short}
 	if j.Facts.Adjacency == privacy.ReplaceOne {
 		opt.Rows, opt.KeepBad = j.Facts.Rows, true
 	}
 	return opt
 }
 
-// Bytes says whether a new run keeps rows of images as bytes: where its queries are sums with noise and its model is linear.
-// Solvers add in numbers.
-func (j *Job) Bytes() bool {
-	return j.Owner == nil && !j.Spec.Privacy.Off && !method.Solves(j.Method) && j.Model.Facts().Bytes && data.PixelsOf(j.Schema) != nil
+// coded says whether a new run may sum rows that are not float32: its queries are sums with noise, and its model is linear.
+// Solvers add in float32.
+func (j *Job) coded() bool {
+	return j.Owner == nil && !j.Spec.Privacy.Off && !method.Solves(j.Method) && j.Model.Facts().Coded
 }
+
+// Bytes says whether a new run keeps rows of images as bytes.
+func (j *Job) Bytes() bool { return j.coded() && data.PixelsOf(j.Schema) != nil }
+
+// Short says whether a new run keeps rows of 16-bit numbers as a packed table has them. No center is taken from those.
+func (j *Job) Short() bool { return j.coded() && !centers(j.Method) }
 
 func (s *Session) loadTable(ctx context.Context, gate *access.Gate) (map[string]int, error) {
 	var err error
@@ -183,9 +189,12 @@ func (s *Session) loadTable(ctx context.Context, gate *access.Gate) (map[string]
 	}
 	switch facts := &s.Job.Facts; {
 	case s.Info == nil: // a new run
-		facts.Bytes = s.opened.Bytes()
+		facts.Bytes, facts.Short = s.opened.Bytes(), s.opened.Short()
+		facts.Centered = facts.Centered && !facts.Short
 	case facts.Bytes != s.opened.Bytes():
 		return nil, inputError(s.Job.Spec.Data, "found a packed table; allowed is the file of images that the run began with, as it sums rows of bytes")
+	case facts.Short && !s.opened.Short():
+		return nil, inputError(s.Job.Spec.Data, "found a table of float32 numbers; allowed is the packed table that the run began with, as it sums 16-bit numbers")
 	}
 	stats := s.opened.Stats
 	counts := map[string]int{"rows": stats.Rows, "dropped": stats.Dropped}

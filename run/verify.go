@@ -437,7 +437,7 @@ func VerifyClaim(ctx context.Context, dir, where string, void bool) (Finding, er
 		return Finding{}, err
 	}
 	defer table.Close()
-	job.Facts.Bytes = table.Pixels != nil // sums without noise are of numbers in either case
+	job.Facts.Bytes, job.Facts.Short = table.Pixels != nil, table.Short != nil // sums without noise are of float32 in any case
 	t := Trainer{Job: job, Table: table, Meter: &labMeter{adjacency: job.Facts.Adjacency}, Streams: noise.SeededStreams(0), Journal: NopJournal{}, Workers: runtime.GOMAXPROCS(0)}
 	o, err := t.Open()
 	if err != nil {

@@ -25,6 +25,9 @@ const randomShare = 16
 // requests before it lets the process wait.
 const requestRows = 1024
 
+// shortTile is how many rows of 16-bit numbers are evaluated at once, more of short ones. They stay in the second-level cache.
+const shortTile = 64
+
 // netTile is how many rows of a network, whose products of matrices want many, are evaluated at once.
 const netTile = 256
 
@@ -129,9 +132,11 @@ type worker struct {
 	parts   []float64   // shares of the rows of the current block; nil: rows are units
 	next    [][]float32 // rows of the tile that follows
 	viewed  data.Block  // views of rows, one after the other
-	numbers data.Block  // rows of bytes as numbers
+	numbers data.Block  // rows of bytes or 16-bit numbers as float32
 	row     []float32   // with its zeros, of which a view is taken
 }
+
+var errOtherRows = errors.New("private: table and run do not speak of the same form of rows: bytes, 16-bit numbers or float32")
 
 // NewLocal opens a table's rows. The facts are those of the run, of which the table may hold a part.
 func NewLocal(t *data.Table, m model.Model, facts oracle.Public, workers int) (*Local, error) {
@@ -143,10 +148,10 @@ func NewLocal(t *data.Table, m model.Model, facts oracle.Public, workers int) (*
 		return nil, errors.New("private: a table and a model are required")
 	case m.Dim() != facts.Dim:
 		return nil, fmt.Errorf("private: the model has %d parameters, the run says %d", m.Dim(), facts.Dim)
-	case (t.Pixels != nil) != facts.Bytes:
-		return nil, errors.New("private: of table and run one speaks of rows of bytes, the other of numbers")
-	case facts.Bytes && !m.Facts().Bytes:
-		return nil, fmt.Errorf("private: the model %s takes no rows of bytes", m.Name())
+	case (t.Pixels != nil) != facts.Bytes || (t.Short != nil) != facts.Short:
+		return nil, errOtherRows
+	case (facts.Bytes || facts.Short) && !m.Facts().Coded:
+		return nil, fmt.Errorf("private: the model %s takes no rows of bytes or 16-bit numbers", m.Name())
 	case (t.Shares() != nil) != units:
 		return nil, errors.New("private: of table and run one speaks of units of several rows, the other of rows")
 	case units && len(t.Shares()) != t.Rows():
@@ -174,6 +179,9 @@ func (s *Local) open(t *data.Table, m model.Model, workers int) {
 	}
 	if t.Pixels != nil {
 		s.tile, s.fetches = kern.ByteRows, false
+	}
+	if t.Short != nil {
+		s.tile, s.fetches = min(kern.ShortRows, max(shortTile, 64<<10/t.Short.Stride&^7)), false
 	}
 	if tile := m.Facts().Tile; tile > 0 {
 		s.tile = min(data.BlockRows, tile)
@@ -507,7 +515,7 @@ func (u *worker) add(v data.View) {
 		u.s.tally.add(u, v)
 		return
 	}
-	if v.Pixels != nil && u.s.unit == 0 { // sums without a unit are of numbers
+	if v.Coded() && u.s.unit == 0 { // sums without a unit are of numbers
 		v.Numbers(&u.numbers, v.From, v.To)
 		v = data.View{Block: &u.numbers, To: n}
 	}

@@ -100,10 +100,10 @@ func New(cfg Config) (*Oracle, error) {
 		return nil, errors.New("private: the nominal row count is required")
 	case cfg.Model.Dim() != cfg.Facts.Dim:
 		return nil, fmt.Errorf("private: the model has %d parameters, the run says %d", cfg.Model.Dim(), cfg.Facts.Dim)
-	case cfg.Facts.Bytes != (cfg.Table.Pixels != nil):
-		return nil, errors.New("private: of table and run one speaks of rows of bytes, the other of numbers")
-	case cfg.Facts.Centered && (cfg.Facts.Bytes || !cfg.Model.Facts().Centered):
-		return nil, fmt.Errorf("private: the run says that rows are centered, which the model %s, or rows of bytes, are not", cfg.Model.Name())
+	case cfg.Facts.Bytes != (cfg.Table.Pixels != nil) || cfg.Facts.Short != (cfg.Table.Short != nil):
+		return nil, errOtherRows
+	case cfg.Facts.Centered && (cfg.Facts.Bytes || cfg.Facts.Short || !cfg.Model.Facts().Centered):
+		return nil, fmt.Errorf("private: the run says that rows are centered, which the model %s, or rows of bytes or 16-bit numbers, are not", cfg.Model.Name())
 	case cfg.Facts.Shifted && !cfg.Model.Facts().Shifted:
 		return nil, fmt.Errorf("private: the run says that margins are shifted, which those of the model %s are not", cfg.Model.Name())
 	case cfg.Summer != nil && cfg.Table.Rows() > 0:

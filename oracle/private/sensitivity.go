@@ -150,6 +150,16 @@ const (
 // A coefficient of a row of an eighth of the bound and more is a word of 15 digits (kern.ByteWeights).
 const byteBits = 11
 
+// shortBits are the same for rows of 16-bit numbers, whose coefficient belongs to whole numbers times the table's unit (data.Short). It
+// is a word of 15 digits (kern.ShortLimbs) where those have a norm of shortNorm units and more. No part of a sum is above the
+// clip norm, so 2·2^shortBits·shortNorm·data.BlockRows = 2^40 < 2^53, and 2·2^shortBits·shortNorm·2^shortSpare = 2^60:
+// PROOFS.md, shorts.
+const (
+	shortBits  = 14
+	shortNorm  = 1 << 15
+	shortSpare = 30
+)
+
 // rootBits are the binary digits of a record's vector v below √C: its Hessian is v·vᵀ. Two
 // of them, and data.BlockRows rows, fit the 53 of a float64.
 const rootBits = 20
@@ -159,7 +169,7 @@ const fallBits = 20
 
 // scale is what the units of sums follow from, all of it public: what the schema and the model bound.
 type scale struct {
-	rowNorm float64 // a coefficient is a fraction of the clip bound over this: the table's bound on its rows, or on rows of bytes, or 1 where the model scales them
+	rowNorm float64 // a coefficient is a fraction of the clip bound over this: the table's bound on its rows, or on rows of bytes, or a norm of 16-bit numbers, or 1 where the model scales them
 	rowUnit float64 // what AddGrad's sums are multiples of, over its unit
 	bits    int     // of a coefficient
 	spare   int     // binary digits of a row count up to which it has them
@@ -172,6 +182,9 @@ func scaleOf(t *data.Table, m model.Model) scale {
 	}
 	if t.Pixels != nil {
 		return scale{t.Pixels.Norm, data.ByteStep, byteBits, spareRows, false}
+	}
+	if t.Short != nil {
+		return scale{shortNorm * t.Unit, t.Unit, shortBits, shortSpare, false}
 	}
 	return scale{t.NormBound, t.Unit, coefBits, spareRows, false}
 }

@@ -298,6 +298,7 @@ var fieldNames = map[string]string{
 	"classes":          "classes of the label (0: it is a number)",
 	"presence":         "Poisson batches are charged by what presence and replacement move",
 	"bytes":            "rows are bytes of images",
+	"short":            "rows are numbers of 16 bits",
 	"centered":         "rows can be taken less their noisy mean",
 	"shifted":          "the mean label can be asked for, and predictions begin there",
 	"label_min":        "lower bound of the label",

@@ -102,6 +102,10 @@ func EstimateBounds(ctx context.Context, o BoundsOptions) (*Bounds, error) {
 		}
 		return nil
 	})
+	var unsupported *account.UnsupportedError
+	if errors.As(err, &unsupported) && budget.Delta == 0 {
+		return nil, inputError("", "%w. With --delta above 0 the noise is Gaussian, which every currency counts", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -233,6 +233,36 @@ func TestBoundsOfNoise(t *testing.T) {
 	}
 }
 
+// A dataset whose currency does not count Laplace noise takes Gaussian noise, within its budget.
+func TestBoundsInACurrency(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, table := openTable(t, dir, 4000, 1)
+	l := openLedger(t, dir)
+	if err := l.SetBudget(t.Context(), "incomes", "record", ledger.InGDP, privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.ReplaceOne}); err != nil {
+		t.Fatal(err)
+	}
+	o := BoundsOptions{Schema: file, Data: table, Ledger: filepath.Join(dir, "ledger.db"), Epsilon: 0.5}
+	var input *InputError
+	if _, err := EstimateBounds(t.Context(), o); !errors.As(err, &input) || !strings.Contains(err.Error(), "With --delta above 0") {
+		t.Errorf("%v", err)
+	}
+	if runs, err := l.Runs(t.Context(), "incomes"); err != nil || len(runs) > 0 {
+		t.Errorf("%v, %v", runs, err)
+	}
+	o.Delta = 1e-6
+	b, err := EstimateBounds(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if known, err := l.Run(t.Context(), b.Run); err != nil || known.Settlement.Basis != ledger.BasisRecord {
+		t.Errorf("%+v, %v", known, err)
+	}
+	if d, err := l.Dataset(t.Context(), "incomes"); err != nil || !(*d.Part > 0.1 && *d.Part < 0.5) {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
 // What a person got wrong costs nothing and makes no ledger.
 func TestBoundsRefused(t *testing.T) {
 	t.Parallel()

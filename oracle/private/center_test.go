@@ -225,6 +225,9 @@ func TestCenteredNeighbors(t *testing.T) {
 		m, _ := model.New(rapid.SampledFrom([]string{"logistic", "svm", "huber-svm"}).Draw(t, "model"), model.Options{Dim: dim, Classes: 2, NormBound: 1})
 		rows, w := centeredRows(rnd, 2+rnd.IntN(40), center), anyLine(rnd, dim, 1).From
 		ofRows, grid := rapid.Bool().Draw(t, "of rows"), 0.0
+		if ofRows && rapid.Bool().Draw(t, "in L1") {
+			rule.P = 1
+		}
 		rounded := func(rows []row) []int64 {
 			tab := table(rows, 2, rapid.Bool().Draw(t, "sparse"))
 			tab.Dim = dim
@@ -238,7 +241,7 @@ func TestCenteredNeighbors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			grid = gridOf(unit, rule.C, dim, 2)
+			grid = gridOf(unit, rule.C, dim, rule.Norm())
 			mech.RoundShift(counts, shiftOf(unit, grid))
 			return counts
 		}

@@ -95,6 +95,8 @@ class _Sotto(BaseEstimator):
                 spec["tune"] = self._search
             if self.ledger is not None:
                 spec["ledger"] = str(self.ledger)
+            if self.disclosure is not None:
+                spec["disclosure"] = dict(self.disclosure)
             for name in ("accept_delta", "accept_dropped"):
                 if getattr(self, name):
                     spec[name] = True
@@ -368,6 +370,8 @@ _PARAMETERS = """
     accept_dropped : bool
         Accept that the schema's rule for bad rows drops more than 1 % of them. Without it, `errors.DroppedRowsError`
         is raised.
+    disclosure : dict, optional
+        What only a person knows, for ``sotto disclose``, as ``{{"purpose": "…", "operator": "…"}}`` (docs/disclosure.md).
 
     Attributes
     ----------
@@ -389,7 +393,7 @@ class SottoClassifier(ClassifierMixin, _Sotto):
     def __init__(
         self, epsilon=None, delta=None, adjacency=None, *, model=None, method="auto", model_options=None,
         method_options=None, schema=None, domain=None, hats=None, classes=None, rows=None, dataset=None, row_scaling="scale",
-        ledger=None, run_dir=None, lab=False, random_state=None, accept_delta=False, accept_dropped=False, class_weight=None,
+        ledger=None, run_dir=None, lab=False, random_state=None, accept_delta=False, accept_dropped=False, class_weight=None, disclosure=None,
     ):
         self._keep(locals())
 
@@ -479,7 +483,7 @@ class SottoRegressor(RegressorMixin, _Sotto):
     def __init__(
         self, epsilon=None, delta=None, adjacency=None, *, model=None, method="auto", model_options=None,
         method_options=None, schema=None, domain=None, hats=None, target_range=None, rows=None, dataset=None,
-        row_scaling="scale", ledger=None, run_dir=None, lab=False, random_state=None, accept_delta=False, accept_dropped=False,
+        row_scaling="scale", ledger=None, run_dir=None, lab=False, random_state=None, accept_delta=False, accept_dropped=False, disclosure=None,
     ):
         self._keep(locals())
 

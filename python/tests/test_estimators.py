@@ -15,6 +15,8 @@ from importlib import metadata
 from pathlib import Path
 
 import matplotlib
+import nbclient
+import nbformat
 import numpy as np
 import pandas as pd
 import pytest
@@ -309,6 +311,16 @@ def test_pictures():
     for draw in (plots.plot_trade_off, plots.plot_privacy_profile):
         with pytest.raises(ValueError, match="promises nothing"):
             draw(lab)
+
+
+@pytest.mark.parametrize("notebook", sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_notebooks(notebook, tmp_path, monkeypatch):
+    """Every notebook runs from its beginning to its end."""
+    monkeypatch.setenv("SOTTO_EXAMPLES", str(CLINIC.parent.resolve()))
+    content = nbformat.read(notebook, as_version=4)
+    assert not any(cell.get("outputs") for cell in content.cells), "a notebook is stored without outputs"
+    nbclient.NotebookClient(content, timeout=3600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    assert "an example of this notebook" in (tmp_path / "run" / "disclosure.html").read_text(encoding="utf-8")
 
 
 def test_search():

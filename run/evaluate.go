@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -178,13 +177,8 @@ func VerifyEvaluation(ctx context.Context, dir string, l *ledger.Ledger) ([]Find
 	if err := json.Unmarshal(e.Scores, &plan); err != nil {
 		return fail(err)
 	}
-	if len(plan.Scores) == 0 {
-		return fail(errors.New("scores: found none"))
-	}
-	for _, q := range plan.Scores {
-		if err := errors.Join(q.Validate(), q.Fits(len(plan.Classes))); err != nil {
-			return fail(err)
-		}
+	if err := plan.Check(); err != nil {
+		return fail(err)
 	}
 	a, err := account.ByName(e.Accountant)
 	if err != nil {

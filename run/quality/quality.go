@@ -165,8 +165,42 @@ func (p Plan) Answers(b oracle.Batch, w []float64) (answers [][]float64, err err
 	return answers, nil
 }
 
+// Check says what is wrong with a plan that was read from a file: other scores than those of New, from which no figures follow.
+func (p Plan) Check() error {
+	if len(p.Scores) == 0 {
+		return errors.New("scores: found none")
+	}
+	bad := func(i int, what string) error { return fmt.Errorf("scores[%d]: found %s", i, what) }
+	binned := 0
+	for i, q := range p.Scores {
+		if err := errors.Join(q.Validate(), q.Fits(len(p.Classes))); err != nil {
+			return fmt.Errorf("scores[%d]: %w", i, err)
+		}
+		split := p.By != "" && i == len(p.Scores)-1
+		switch {
+		case len(p.Classes) == 1:
+			return bad(i, "one class; allowed are none of a numeric label, and two and more")
+		case split && (i == 0 || q.Group.Count != len(p.Levels) || q.Group.Count == 0):
+			return bad(i, fmt.Sprintf("%d levels; allowed is, behind a score of all records, one by the %d levels of the plan", q.Group.Count, len(p.Levels)))
+		case !split && q.Group != (oracle.Levels{}):
+			return bad(i, "levels; allowed are those of the plan's column, in the last score")
+		case q.Bins > 0 && (i == 0 || split):
+			return bad(i, "bins; allowed is a score without them where figures of classes are computed")
+		case q.Bins > 0:
+			binned++
+		}
+	}
+	if binned > 1 {
+		return bad(len(p.Scores)-1, "a second score with bins")
+	}
+	return nil
+}
+
 // Figures are what the answers say.
 func (p Plan) Figures(answers [][]float64) (*runlog.Private, error) {
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("quality: %w", err)
+	}
 	k := len(p.Classes)
 	for i, q := range p.Scores {
 		if len(answers) != len(p.Scores) || len(answers[i]) != q.Len(k) {

@@ -496,6 +496,43 @@ func TestPlansThatAreNone(t *testing.T) {
 	}
 }
 
+// TestPlansThatWereEdited: a plan and answers of its size, which a person wrote into a file, are an error where no figures follow from
+// them.
+func TestPlansThatWereEdited(t *testing.T) {
+	figures := func(p Plan) error {
+		var answers [][]float64
+		for _, q := range p.Scores {
+			answers = append(answers, make([]float64, q.Len(len(p.Classes))))
+		}
+		_, err := p.Figures(answers)
+		return err
+	}
+	for name, edit := range map[string]func(p *Plan){
+		"as it is":        func(*Plan) {},
+		"no scores":       func(p *Plan) { p.Scores = nil },
+		"one class":       func(p *Plan) { p.Classes = p.Classes[:1] },
+		"more levels":     func(p *Plan) { p.Levels = append(p.Levels, "a level more") },
+		"levels of all":   func(p *Plan) { p.Scores[0].Group = oracle.Levels{Count: 2} },
+		"no levels":       func(p *Plan) { p.Scores[len(p.Scores)-1].Group = oracle.Levels{} },
+		"no column":       func(p *Plan) { p.By = "" },
+		"nothing of all":  func(p *Plan) { p.Scores = p.Scores[len(p.Scores)-1:] },
+		"bins at first":   func(p *Plan) { p.Scores[0].Bins, p.Scores[0].Step = 3, 1 },
+		"bins by levels":  func(p *Plan) { p.Scores[len(p.Scores)-1].Bins, p.Scores[len(p.Scores)-1].Step = 3, 1 },
+		"bins of numbers": func(p *Plan) { p.Classes = nil },
+		"no noise":        func(p *Plan) { p.Scores[0].Noise.Sigma = 0 },
+	} {
+		p, err := New(Subject{Schema: parse(t, twoClasses), Probabilities: true, Rows: 1000, By: "ward"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p = p.WithNoise(10)
+		edit(&p)
+		if err := figures(p); (err == nil) != (name == "as it is") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestTie: the noise in cells that are tied to their total has the covariance that is said. Of 40,000 draws the variance has a relative
 // deviation of .0071; 5 of them fail with probability 6e-7, and the seed is fixed.
 func TestTie(t *testing.T) {

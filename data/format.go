@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/readfile"
@@ -126,29 +127,86 @@ func (in *Input) Reads(c schema.Column) bool {
 }
 
 // Match returns the position among names of each column of the schema, −1 for a label or a unit that is
-// missing and not read. Every other column must be there, and no further one.
+// missing and not read. Every other column must be there, and a further one only if the schema ignores it. The error names
+// all columns that are wrong.
 func (in *Input) Match(names []string) ([]int, *config.Error) {
-	// First the columns of the schema: a line that has all of them is a header, not a row, so
-	// errors may show its names.
+	where, times := make(map[string]int, len(names)), make(map[string]int, len(names))
+	for i := len(names) - 1; i >= 0; i-- {
+		where[names[i]] = i
+		times[names[i]]++
+	}
 	at := make([]int, len(in.Schema.Columns))
 	known := make(map[string]bool, len(at))
+	var missing, twice, other []string
+	found := 0 // columns whose name is there, and cannot be a value
 	for i, c := range in.Schema.Columns {
 		known[c.Name] = true
-		at[i] = slices.Index(names, c.Name)
-		if at[i] < 0 && !in.Options.skips(c) {
-			return nil, &config.Error{Field: columnField(c.Name), Found: "no such column in the header", Allowed: "a header with every column of the schema"}
+		k, ok := where[c.Name]
+		switch {
+		case ok && !isNumber(c.Name):
+			found++
+		case !ok && !in.Options.skips(c):
+			missing = append(missing, c.Name)
+		}
+		if at[i] = k; !ok {
+			at[i] = -1
+		}
+		if times[c.Name] > 1 {
+			twice = append(twice, c.Name)
 		}
 	}
-	for i, n := range names {
-		if slices.Index(names, n) < i && known[n] {
-			return nil, &config.Error{Field: columnField(n), Found: "the column a second time in the header", Allowed: "each column once", Hint: "give one of them another name"}
-		}
-		if !known[n] {
-			return nil, &config.Error{Field: columnField(config.Quote(n)), Found: "a column that the schema does not name", Allowed: "the columns of the schema",
-				Hint: "add it to the schema, with type: ignore if it is not to be used"}
+	if in.Schema.OtherColumns != schema.OtherIgnore {
+		for i, n := range names {
+			if !known[n] && where[n] == i {
+				other = append(other, config.Quote(n))
+			}
 		}
 	}
-	return at, nil
+	// A line with all columns of the schema, or more than half of them, is a header, not a row, so errors may show its names.
+	if header := len(missing) == 0 || 2*found > len(at); !header {
+		twice, other = nil, nil
+	}
+	return at, wrongColumns(missing, twice, other)
+}
+
+// wrongColumns is the error of a header, nil if nothing is wrong with it.
+func wrongColumns(missing, twice, other []string) *config.Error {
+	const hint = "add it to the schema, with type: ignore if it is not to be used, or write other_columns: ignore"
+	if len(missing)+len(twice)+len(other) == 1 {
+		switch {
+		case len(missing) > 0:
+			return &config.Error{Field: columnField(missing[0]), Found: "no such column in the header", Allowed: "a header with every column of the schema"}
+		case len(twice) > 0:
+			return &config.Error{Field: columnField(twice[0]), Found: "the column a second time in the header", Allowed: "each column once", Hint: "give one of them another name"}
+		}
+		return &config.Error{Field: columnField(other[0]), Found: "a column that the schema does not name", Allowed: "the columns of the schema", Hint: hint}
+	}
+	var found []string
+	for _, w := range []struct {
+		what  string
+		names []string
+	}{{"no columns ", missing}, {"a second time ", twice}, {"columns that the schema does not name: ", other}} {
+		if len(w.names) > 0 {
+			found = append(found, w.what+some(w.names))
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	e := &config.Error{Field: "columns", Found: strings.Join(found, "; "), Allowed: "a header with every column of the schema, each once, and no other"}
+	if len(other) > 0 {
+		e.Hint = "add those that the schema does not name to it, with type: ignore if they are not to be used, or write other_columns: ignore"
+	}
+	return e
+}
+
+// some lists names, but no more than fit a message.
+func some(names []string) string {
+	const most = 20
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 // Cells says which columns the cells of a row belong to, and where among them each column of

@@ -192,7 +192,7 @@ func TestBadParquet(t *testing.T) {
 		"null":      {writeParquet(t, with(func(r *smallParquet) { r.Sick = nil })), "row 3: column sick: found a missing value; allowed is a label"},
 		"NaN":       {writeParquet(t, with(func(r *smallParquet) { r.Gain = one(0); *r.Gain /= *r.Gain })), "row 3: column gain: found NaN"},
 		"no text":   {writeParquet(t, with(func(r *smallParquet) { r.Color = text("\xffSECRET") })), "row 3: column colour: found bytes that are not text"},
-		"no column": {writeParquet(t, []struct{ Age int32 }{{1}}), "column age: found no such column in the header"},
+		"no column": {writeParquet(t, []struct{ Age int32 }{{1}}), "columns: found no columns age, colour, id, gain, sick; allowed"},
 		"one more": {writeParquet(t, []struct {
 			smallParquet
 			More int32

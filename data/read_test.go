@@ -154,6 +154,40 @@ func TestReadLIBSVM(t *testing.T) {
 }
 
 // TestUnnamedColumn: the index column that pandas writes has no name.
+// With other_columns: ignore a table is that of a schema which names all columns, and so are the hashes of its rows.
+func TestOtherColumns(t *testing.T) {
+	const text = ",note,age,colour,id,gain,sick,note\n1,a,2,red,x,3,yes,b\n4,c,5,green,y,6,no,d\n"
+	path := writeFile(t, "f", text)
+	var digests []Content
+	var tables []*Table
+	for _, src := range []string{"other_columns: ignore\n" + small, strings.Replace(small, "columns:\n", "columns:\n  - {name: extra, type: ignore}\n  - {name: note, type: ignore}\n  - {name: note2, type: ignore}\n", 1)} {
+		if !strings.HasPrefix(src, "other") {
+			path = writeFile(t, "g", strings.Replace(strings.Replace(text, ",note", "extra,note", 1), "sick,note", "sick,note2", 1))
+		}
+		gate := &testGate{key: testKey}
+		tab, _, err := readTable(context.Background(), gate, mustParse(t, src), path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tables, digests = append(tables, tab), append(digests, gate.content)
+	}
+	if d := cmp.Diff(tables[0].Blocks, tables[1].Blocks); d != "" {
+		t.Error(d)
+	}
+	if len(digests[0].Rows) != 2 || len(digests[1].Rows) != 2 {
+		t.Errorf("%d and %d hashes of rows", len(digests[0].Rows), len(digests[1].Rows))
+	}
+	changed := writeFile(t, "h", strings.Replace(text, "1,a", "1,z", 1)) // a cell that the schema does not name
+	gate := &testGate{key: testKey}
+	if _, _, err := readTable(context.Background(), gate, mustParse(t, "other_columns: ignore\n"+small), changed, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	other := gate.content
+	if other.Rows[0] == digests[0].Rows[0] || other.Rows[1] != digests[0].Rows[1] {
+		t.Error("the hash of a row is not that of all its cells")
+	}
+}
+
 func TestUnnamedColumn(t *testing.T) {
 	s := mustParse(t, strings.Replace(small, "name: id", `name: ""`, 1))
 	if tab, _ := mustRead(t, s, ",age,colour,gain,sick\n0,1,red,2,yes\n", Options{}); tab.Rows() != 1 {
@@ -246,8 +280,12 @@ var lined = strings.Replace(small, "{", "{multiline: true,", 1)
 var badFiles = []struct{ name, schema, content, want string }{
 	{"empty", small, "", ": found an empty file; allowed is a header line"},
 	{"blank lines", small, "\n\n\n", ": found an empty file; allowed is a header line"},
-	{"wrong column", small, "age,hue,id,gain,sick\n1,SECRET123,x,2,yes\n", ":1: column colour: found no such column in the header"},
-	{"row for a header", small, "1,SECRET123,x,2,yes\n", ":1: column age: found no such column in the header"},
+	{"wrong column", small, "age,hue,id,gain,sick\n1,SECRET123,x,2,yes\n", `:1: columns: found no columns colour; columns that the schema does not name: "hue"; allowed is a header with every column of the schema, each once, and no other (add those`},
+	{"missing columns", small, "age,id,gain\n1,SECRET123,2\n", ":1: columns: found no columns colour, sick; allowed"},
+	{"all that is wrong", small, "age,colour,more,age,id,gain,less\n1,SECRET123\n", `:1: columns: found no columns sick; a second time age; columns that the schema does not name: "more", "less"; allowed`},
+	{"row for a header", small, "1,SECRET123,x,2,yes\n", ":1: columns: found no columns age, colour, id, gain, sick; allowed is a header with every column of the schema, each once, and no other (if the file has no header"},
+	{"row for a header, with a name in it", small, "age,red,SECRET123,2,yes\n", ":1: columns: found no columns colour, id, gain, sick; allowed is"},
+	{"others not named in JSON Lines", "other_columns: ignore\n" + small, "{\"age\": 1, \"more\": \"SECRET123\"}\n", ": other_columns: found a JSON Lines file, whose names no header lists"},
 	{"extra column", small, "age,colour,id,gain,sick,more\n1,red,x,2,yes,SECRET123\n", `:1: column "more": found a column that the schema does not name`},
 	{"column twice", small, "age,colour,id,gain,sick,age\n", ":1: column age: found the column a second time"},
 	{"few cells", small, "age,colour,id,gain,sick\nSECRET123,red,x,2\n", ":2: found 4 cells in the row; allowed is 5 cells"},

@@ -54,6 +54,8 @@ const (
 	BadRowStop = "stop" // Schema.OnBadRow: the first bad row is an error
 	BadRowDrop = "drop" // Schema.OnBadRow: bad rows are left out
 
+	OtherIgnore = "ignore" // Schema.OtherColumns: columns that the schema does not name are never read
+
 	RuleError = "error" // Column.Unknown and Column.Missing: such a row is a bad row
 	RuleZero  = "zero"  // Column.Unknown and Column.Missing: the cell encodes to 0
 )
@@ -98,6 +100,8 @@ type Schema struct {
 	Values     *Bounds  `json:"values,omitempty"`    // LIBSVM: values are clamped to these; they include 0
 	Image      *Image   `json:"image,omitempty"`     // IDX: what an image is
 	Columns    []Column `json:"columns"`             // CSV: all columns; LIBSVM and IDX: the label alone
+
+	OtherColumns string `json:"other_columns,omitempty"` // CSV with a header: OtherIgnore, or "": all columns of the table are in Columns
 
 	// For a disclosure; nothing is computed from them.
 	Author string `json:"author,omitempty"` // who wrote the bounds, levels and classes
@@ -236,7 +240,7 @@ func (s *Schema) Marshal() ([]byte, error) { return json.Marshal(s) }
 // depends on: features, bounds, transforms, levels, what replaces missing and
 // unknown cells, label and classes, norm bound and row rule. A model fits a
 // schema if the fingerprints are equal. The name of the dataset, its nominal
-// rows, how the file is written, the unit, ignored columns, what happens to bad
+// rows, how the file is written, the unit, ignored and other columns, what happens to bad
 // rows, author and sources are not in it.
 func (s *Schema) Fingerprint() string {
 	t := Schema{RowNorm: s.RowNorm, Norm: s.Norm, RowScaling: s.RowScaling, Intercept: s.Intercept, Features: s.Features, Values: s.Values, Image: s.Image}
@@ -535,6 +539,9 @@ func (s *Schema) Assumptions() []string {
 			out = append(out, fmt.Sprintf("The label %q has the public classes %s.", c.Name, strings.Join(c.Classes, ", ")))
 		}
 	}
+	if s.OtherColumns == OtherIgnore {
+		out = append(out, "Columns that the schema does not name are never looked at.")
+	}
 	norm := "L2"
 	if s.Norm == NormL1 {
 		norm = "L1"
@@ -601,6 +608,12 @@ func (s *Schema) check() *config.Error {
 	}
 	if s.Norm != "" && s.Norm != NormL1 {
 		return bad("norm", config.Quote(s.Norm), "l1 or l2")
+	}
+	if s.OtherColumns != "" && s.OtherColumns != OtherIgnore {
+		return bad("other_columns", config.Quote(s.OtherColumns), "ignore, or no such field where columns names every column of the table")
+	}
+	if s.OtherColumns != "" && !s.Format.Header {
+		return bad("other_columns", "ignore for a table without names of columns", "no other_columns; a header line, for csv, would name them")
 	}
 	if s.RowScaling != RowScale && s.RowScaling != RowProject {
 		return bad("row_scaling", config.Quote(s.RowScaling), "scale or project")

@@ -92,6 +92,10 @@ func TestAssumptions(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, all)
 		}
 	}
+	all = strings.Join(mustParse(t, "other_columns: ignore\n"+small).Assumptions(), "\n")
+	if !strings.Contains(all, "Columns that the schema does not name are never looked at.") {
+		t.Errorf("nothing of other columns in\n%s", all)
+	}
 	one := mustParse(t, strings.Replace(small, "rows: 100", "norm: l1", 1))
 	if all := strings.Join(one.Assumptions(), "\n"); !strings.Contains(all, "scaled to the L1 norm 1") || one.L1Bound() != 1 {
 		t.Errorf("L1 bound %v in\n%s", one.L1Bound(), all)
@@ -332,6 +336,9 @@ func TestSchemaErrors(t *testing.T) {
 		{"rows: 100", "row_scaling: stretch", "s.yaml:2:14: row_scaling"},
 		{"rows: 100", "intercept: 1", "s.yaml:2:12: intercept: found 1; allowed is true or false"},
 		{"rows: 100", "on_bad_row: ignore", "s.yaml:2:13: on_bad_row"},
+		{"rows: 100", "other_columns: ignore", "ok"},
+		{"rows: 100", "other_columns: drop", `s.yaml:2:16: other_columns: found "drop"; allowed is ignore`},
+		{"rows: 100\nformat: {", "other_columns: ignore\nformat: {header: false, ", "s.yaml:2:16: other_columns: found ignore for a table without names"},
 		{"rows: 100", "features: 7", "s.yaml:2:11: features: found a field for libsvm"},
 		{"format: {", "format: {kind: parquet, ", "s.yaml:3:"},
 		{"format: {", "format: {delimiter: '::', ", "s.yaml:3:21: format.delimiter"},

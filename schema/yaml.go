@@ -74,6 +74,8 @@ type file struct {
 	Author     string        `yaml:"author"`
 	Source     string        `yaml:"source"`
 	Columns    []config.Node `yaml:"columns,list"`
+
+	OtherColumns string `yaml:"other_columns"`
 }
 
 type format struct {
@@ -170,7 +172,7 @@ func or[T any](r *reader, path string, v, otherwise T) T {
 
 func (r *reader) schema() *Schema {
 	f := &r.f
-	s := &Schema{Dataset: f.Dataset, Author: f.Author, Source: f.Source, Grid: r.open, Columns: make([]Column, 0, len(f.Columns))}
+	s := &Schema{Dataset: f.Dataset, Author: f.Author, Source: f.Source, OtherColumns: f.OtherColumns, Grid: r.open, Columns: make([]Column, 0, len(f.Columns))}
 	s.Format = r.format()
 	r.need("dataset", "the name of the dataset")
 	r.unit(s)

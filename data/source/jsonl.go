@@ -26,6 +26,10 @@ var jsonLines = data.Format{
 		return ok && (len(rest) == 0 || rest[0] == '"' || rest[0] == '}') || len(head) == 0 && (end == ".jsonl" || end == ".ndjson")
 	},
 	Divide: func(_ context.Context, in *data.Input) (data.Pieces, error) {
+		if in.Schema.OtherColumns != "" { // the hash of a row would lack their cells
+			return nil, &config.Error{File: in.Path, Field: "other_columns", Found: "a JSON Lines file, whose names no header lists", Allowed: "a column of the schema for each name, with type: ignore if it is not to be used",
+				Hint: "or write the table as CSV or Parquet"}
+		}
 		file, err := in.File()
 		text, err := newLines(file, err, in.PieceBytes())
 		j := &jsonRows{lines: text, columns: make(map[string]int, len(in.Schema.Columns))}

@@ -20,7 +20,7 @@ import (
 
 // specFlags are the flags that set fields of a spec.
 var specFlags = []struct{ flag, field, usage string }{
-	{"data", "data", "table to train on: CSV, LIBSVM or IDX (gzip or not), Parquet, packed, postgres://…?table=NAME, FILE.db?table=NAME"},
+	{"data", "data", "table to train on: CSV, LIBSVM or IDX (compressed or not), Parquet, packed, postgres://…?table=NAME, FILE.db?table=NAME"},
 	{"test", "test", "table to score the model on; naming it says that its rows need no protection"},
 	{"labels", "labels", labelsUsage},
 	{"test-labels", "test_labels", "labels of --test, likewise"},

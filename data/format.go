@@ -1,12 +1,8 @@
 package data
 
 import (
-	"bufio"
 	"bytes"
-	"compress/flate"
-	"compress/gzip"
 	"context"
-	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -16,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/config"
-	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -418,62 +413,4 @@ func headOf(path string) []byte {
 	defer f.Close()
 	head, _ := io.ReadAll(io.LimitReader(f, size))
 	return head
-}
-
-// A File is open for reading, decompressed where it is gzip. Its errors name the file and what to do.
-type File struct {
-	Name string
-	f    *readfile.File
-	r    io.Reader
-}
-
-const bufferSize = 64 << 10 // bytes read at once
-
-// OpenFile opens the file at path. All its decompressed bytes go to sum; sum may be nil.
-func OpenFile(path string, sum io.Writer) (*File, error) {
-	f, err := readfile.Open(path)
-	if err != nil {
-		return nil, config.FileError(path, err)
-	}
-	raw := bufio.NewReaderSize(f, bufferSize)
-	in := &File{Name: path, f: f, r: raw}
-	magic, err := raw.Peek(2)
-	if err != nil && err != io.EOF {
-		f.Close()
-		return nil, config.FileError(path, err)
-	}
-	if len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
-		z, err := gzip.NewReader(raw)
-		if err != nil {
-			f.Close()
-			return nil, in.readError(err)
-		}
-		in.r = z
-	}
-	if sum != nil {
-		in.r = io.TeeReader(in.r, sum)
-	}
-	return in, nil
-}
-
-func (f *File) Close() error { return f.f.Close() }
-
-func (f *File) Read(b []byte) (int, error) {
-	n, err := f.r.Read(b)
-	if err != nil && err != io.EOF {
-		err = f.readError(err)
-	}
-	return n, err
-}
-
-// readError says what failed: the file or the decompressor.
-func (f *File) readError(err error) error {
-	var corrupt flate.CorruptInputError
-	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
-		return &config.Error{File: f.Name, Found: "a gzip file that ends too early", Allowed: "a whole gzip file", Hint: "copy the file again", Err: err}
-	case errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt):
-		return &config.Error{File: f.Name, Found: "a damaged gzip file", Allowed: "a whole gzip file", Hint: "copy the file again", Err: err}
-	}
-	return fmt.Errorf("data: reading %s: %w", f.Name, err)
 }

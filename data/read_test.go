@@ -1,6 +1,7 @@
 package data
 
 import (
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -15,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/text/encoding/unicode"
 	"pgregory.net/rapid"
 
 	"github.com/sottodp/sotto/config"
@@ -36,6 +39,38 @@ func zipped(s string) string {
 	w.Write([]byte(s))
 	w.Close()
 	return b.String()
+}
+
+func zstandard(s string) string {
+	w, err := zstd.NewWriter(nil)
+	if err != nil {
+		panic(err)
+	}
+	return string(w.EncodeAll([]byte(s), nil))
+}
+
+// archive is a zip file of members of those names, all with that content.
+func archive(s string, names ...string) string {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for _, name := range names {
+		m, err := w.Create(name)
+		if err != nil {
+			panic(err)
+		}
+		m.Write([]byte(s))
+	}
+	w.Close()
+	return b.String()
+}
+
+// utf16 is little-endian UTF-16 with a byte order mark.
+func utf16(s string) string {
+	out, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(s)
+	if err != nil {
+		panic(err)
+	}
+	return out
 }
 
 func read(t testing.TB, s *schema.Schema, content string, opt Options) (*Table, *LoadStats, error) {
@@ -94,13 +129,23 @@ func TestSameTable(t *testing.T) {
 	s := mustParse(t, small)
 	const plain = "age,colour,id,gain,sick\n1,red,x,2,yes\n3,green,y,4,no\n"
 	want, _ := mustRead(t, s, plain, Options{})
-	var digest [sha256.Size]byte
-	if _, _, err := readTable(context.Background(), digestTo(&digest), s, writeFile(t, "file", zipped(plain)), Options{}); err != nil || digest != sha256.Sum256([]byte(plain)) {
-		t.Error("the digest is not that of the content")
+	for _, content := range []string{zipped(plain), zstandard(plain), archive(plain, "table.csv")} {
+		var digest [sha256.Size]byte
+		if _, _, err := readTable(context.Background(), digestTo(&digest), s, writeFile(t, "file", content), Options{}); err != nil || digest != sha256.Sum256([]byte(plain)) {
+			t.Errorf("the digest is not that of the content; %v", err)
+		}
 	}
 	for name, c := range map[string]struct{ change, content string }{
 		"gzip":           {"", zipped(plain)},
 		"two gzips":      {"", zipped(plain[:30]) + zipped(plain[30:])},
+		"zstd":           {"", zstandard(plain)},
+		"two zstds":      {"", zstandard(plain[:30]) + zstandard(plain[30:])},
+		"zip":            {"", archive(plain, "a/b.csv")},
+		"zip of a Mac":   {"", archive(plain, "a/", "a/b.csv", "__MACOSX/a/._b.csv")},
+		"UTF-16":         {"", utf16(plain)},
+		"UTF-16, zip":    {"{encoding: utf-16,", archive(utf16(plain), "b.csv")},
+		"Latin-1":        {"{encoding: latin-1,", strings.ReplaceAll(plain, "x", "\xfcx")},
+		"UTF-8":          {"{encoding: utf-8,", "\ufeff" + plain},
 		"CRLF":           {"", strings.ReplaceAll(plain, "\n", "\r\n")},
 		"BOM":            {"", "\ufeff" + plain},
 		"no last end":    {"", strings.TrimSuffix(plain, "\n")},
@@ -315,6 +360,20 @@ var badFiles = []struct{ name, schema, content, want string }{
 	{"truncated gzip", small, zipped("age,colour,id,gain,sick\n1,red,x,2,yes\n")[:40], ": found a gzip file that ends too early"},
 	{"gzip cut in its head", small, "\x1f\x8b\x08", ": found a gzip file that ends too early"},
 	{"damaged gzip", small, "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\xff\xff\xffSECRET123", ": found a damaged gzip file"},
+	{"truncated zstd", small, zstandard("age,colour,id,gain,sick\n1,red,x,2,yes\n")[:20], ": found a zstd file that ends too early"},
+	{"damaged zstd", small, "\x28\xb5\x2f\xfd\xff\xff\xff\xffSECRET123", ": found a damaged zstd file"},
+	{"truncated zip", small, archive("age,colour,id,gain,sick\n1,red,x,2,yes\n", "a")[:40], ": found a damaged zip file; allowed is a whole zip file"},
+	{"damaged zip", small, strings.Replace(archive("SECRET123", "a"), "PK\x01\x02", "PK\x01\x03", 1), ": found a damaged zip file"},
+	{"empty zip", small, archive(""), ": found a zip file of 0 members; allowed is a zip file of exactly one"},
+	{"zip of two", small, archive("x", "SECRET123", "b"), ": found a zip file of 2 members; allowed is a zip file of exactly one, the table (extract the members; data may name several files)"},
+	{"new workbook", small, archive("SECRET123", "[Content_Types].xml", "xl/workbook.xml"), ": found a workbook of Excel or LibreOffice; allowed is a table of text, Parquet or SQLite (save the sheet as CSV UTF-8, or convert the first one: libreoffice --headless --convert-to csv '"},
+	{"OpenDocument", small, archive("SECRET123", "mimetype", "content.xml"), ": found a workbook of Excel or LibreOffice"},
+	{"old workbook", small, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1SECRET123", ": found a workbook of Excel or LibreOffice"},
+	{"old workbook for LIBSVM", svm, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1SECRET123", ": found a workbook of Excel or LibreOffice"},
+	{"DuckDB", small, "01234567DUCK SECRET123", ": found a DuckDB file; allowed is a table of text, Parquet or SQLite (convert its table: duckdb '"},
+	{"Arrow", small, "ARROW1\x00\x00SECRET123", ": found an Arrow (Feather) file; allowed is a table of text, Parquet or SQLite (convert it, as in Python: pandas.read_feather('"},
+	{"UTF-16 without a mark", small, utf16("age,colour,id,gain,sick\n1,red,SECRET123,2,yes\n")[2:], ":1: found bytes that are not text"},
+	{"not a number in UTF-16", small, utf16("age,colour,id,gain,sick\n1,red,x,SECRET123,yes\n"), ":2:9: column gain: found text that is not a number"},
 	{"number label", strings.Replace(small, `classes: ["no", "yes"], strip: "."`, "min: 0, max: 1", 1), "age,colour,id,gain,sick\n1,red,x,2,SECRET123\n", ":2:11: column sick: found text that is not a number"},
 	{"svm index out of range", svm, "1 1:1 6:0.123\n", ":1:7: found an index out of range; allowed is an index from 1 to 5"},
 	{"svm index 0", svm, "1 0:1\n", ":1:3: found an index out of range"},

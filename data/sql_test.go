@@ -140,8 +140,9 @@ func TestSQLite(t *testing.T) {
 		path + "?table=a&mode=rwc":                                  "found no name of a table",
 		SQLite + path:                                               "found no name of a table",
 		writeFile(t, "f", strings.Repeat("text ", 99)) + "?table=a": "found a file that is not an SQLite database",
-		t.TempDir() + "/none.db?table=a":                            "found no file to read",
-		t.TempDir() + "?table=a":                                    "found something that is no file",
+		writeFile(t, "f", "01234567DUCK"+strings.Repeat("text ", 99)) + "?table=a": "found a DuckDB file",
+		t.TempDir() + "/none.db?table=a":                                           "found no file to read",
+		t.TempDir() + "?table=a":                                                   "found something that is no file",
 	} {
 		if _, _, err := readTable(context.Background(), admit(), s, where, Options{}); !errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", where, err, want)

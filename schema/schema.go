@@ -28,6 +28,10 @@ const (
 	KindLIBSVM = "libsvm" // Format.Kind: label index:value …, kept as sparse rows
 	KindIDX    = "idx"    // Format.Kind: images of bytes, as MNIST's, their labels in a file of their own
 
+	EncodingUTF16   = "utf-16"       // Format.Encoding: by its byte order mark, without one little-endian
+	EncodingLatin1  = "latin-1"      // Format.Encoding: ISO 8859-1
+	EncodingWindows = "windows-1252" // Format.Encoding: Latin-1 with more characters, as Windows writes it
+
 	TypeNumeric     = "numeric"     // Column.Type: a number within public bounds
 	TypeCategorical = "categorical" // Column.Type: one of some public levels
 	TypeIgnore      = "ignore"      // Column.Type: never read
@@ -120,6 +124,7 @@ type Format struct {
 	Trim      bool     `json:"trim,omitempty"`      // CSV: spaces around a cell are no part of it
 	Multiline bool     `json:"multiline,omitempty"` // CSV: a cell in quotes may span lines; otherwise a record is one line
 	Missing   []string `json:"missing,omitempty"`   // CSV: cells that say that there is no value
+	Encoding  string   `json:"encoding,omitempty"`  // CSV: "": UTF-8, or UTF-16 with a byte order mark; or one of the encodings above
 }
 
 // An Image says what an image of an IDX file is, and how its pixels, bytes from 0
@@ -797,7 +802,7 @@ func (f *Format) check() *config.Error {
 	}
 	switch f.Kind {
 	case KindLIBSVM, KindIDX:
-		if f.Delimiter != "" || f.Header || f.Trim || f.Multiline || len(f.Missing) > 0 {
+		if f.Delimiter != "" || f.Encoding != "" || f.Header || f.Trim || f.Multiline || len(f.Missing) > 0 {
 			return bad("kind", "csv settings for "+f.Kind, "kind and comment alone")
 		}
 		if f.Kind == KindIDX && f.Comment != "" {
@@ -807,6 +812,11 @@ func (f *Format) check() *config.Error {
 	case KindCSV:
 	default:
 		return bad("kind", config.Quote(f.Kind), "csv, libsvm or idx")
+	}
+	switch f.Encoding {
+	case "", EncodingUTF16, EncodingLatin1, EncodingWindows:
+	default:
+		return bad("encoding", config.Quote(f.Encoding), "utf-8, utf-16, latin-1 or windows-1252")
 	}
 	r, n := utf8.DecodeRuneInString(f.Delimiter)
 	if n == 0 || n != len(f.Delimiter) || r == utf8.RuneError || r == '"' || r == '\r' || r == '\n' || r == 0 || r == '\ufeff' {

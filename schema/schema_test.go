@@ -356,6 +356,8 @@ func TestSchemaErrors(t *testing.T) {
 		{"    levels: [red, green, 1.0]\n", "", "s.yaml:6:5: columns[1].levels is missing; write a list"},
 		{"  - name: colour\n    type", "  -\n    type", "s.yaml:7:5: columns[1].name is missing"},
 		{"format: {", "format: {trim: true, ", "ok"},
+		{"format: {", "format: {encoding: windows-1252, ", "ok"},
+		{"format: {", "format: {encoding: latin1, ", `s.yaml:3:20: format.encoding: found "latin1"; allowed is utf-8, utf-16, latin-1 or windows-1252`},
 		{"[red, green, 1.0]", "[red, ' red', green]", "ok"},
 		{"name: id", "name: ''", "ok"},
 		{"name: age", "name: ''", "s.yaml:5:12: columns[0].name is missing"},

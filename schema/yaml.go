@@ -86,6 +86,7 @@ type format struct {
 	Trim      bool     `yaml:"trim"`
 	Multiline bool     `yaml:"multiline"`
 	Missing   []string `yaml:"missing,list"`
+	Encoding  string   `yaml:"encoding"`
 }
 
 type image struct {
@@ -289,10 +290,13 @@ func (r *reader) format() Format {
 	f := &r.f.Format
 	f.Kind = or(r, "format.kind", f.Kind, KindCSV)
 	if f.Kind != KindCSV {
-		r.only("csv", "format.", "delimiter", "header", "trim", "multiline", "missing")
+		r.only("csv", "format.", "delimiter", "header", "trim", "multiline", "missing", "encoding")
 		return Format{Kind: f.Kind, Comment: f.Comment}
 	}
-	return Format{Kind: f.Kind, Comment: f.Comment, Trim: f.Trim, Multiline: f.Multiline, Delimiter: or(r, "format.delimiter", f.Delimiter, ","),
+	if f.Encoding == "utf-8" {
+		f.Encoding = "" // so that the JSON is that of a schema without the field
+	}
+	return Format{Kind: f.Kind, Comment: f.Comment, Encoding: f.Encoding, Trim: f.Trim, Multiline: f.Multiline, Delimiter: or(r, "format.delimiter", f.Delimiter, ","),
 		Header: or(r, "format.header", f.Header, true), Missing: or(r, "format.missing", f.Missing, []string{""})}
 }
 

@@ -43,7 +43,7 @@ type csvPiece struct {
 // openCSV reads the header, if there is one, and finds the columns.
 func openCSV(_ context.Context, in *data.Input) (data.Pieces, error) {
 	file, err := in.File()
-	text, err := newLines(file, err, in.PieceBytes())
+	text, err := newLines(file, err, in.PieceBytes(), in.Schema.Format.Encoding)
 	if err != nil {
 		return nil, err
 	}

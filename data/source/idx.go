@@ -19,7 +19,7 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// idx is an IDX file of images, plain or gzip, with their labels in a second one. An IDX file has two
+// idx is an IDX file of images, compressed or not, with their labels in a second one. An IDX file has two
 // zero bytes, the type of a value (8: unsigned byte), the number of dimensions, each dimension as a
 // big-endian uint32, the first of which is the number of images, and then the values.
 var idx = data.Format{Name: "images (IDX)", Kind: schema.KindIDX, Divide: openImages, Describe: func(path string) (*data.Description, error) {
@@ -176,24 +176,21 @@ func shapeText(shape []int) string {
 	return "[" + strings.Join(t, ", ") + "]"
 }
 
-// labelsBeside returns the file of labels beside a file of images, by the usual names, gzip or not; "" if
+// labelsBeside returns the file of labels beside a file of images, by the usual names, compressed or not; "" if
 // there is none.
 func labelsBeside(images string) string {
 	dir, name := filepath.Split(images)
-	base, gz := strings.CutSuffix(name, ".gz")
+	base := data.Uncompressed(name)
+	ending := name[len(base):]
 	for _, sep := range []string{"-", "."} { // train-images-idx3-ubyte, train-images.idx3-ubyte
 		head, tail, ok := strings.Cut(base, "images"+sep+"idx3")
 		if !ok {
 			continue
 		}
 		label := dir + head + "labels" + sep + "idx1" + tail
-		names := []string{label, label + ".gz"}
-		if gz {
-			slices.Reverse(names)
-		}
-		for _, n := range names {
-			if _, err := os.Stat(n); err == nil {
-				return n
+		for _, end := range []string{ending, "", ".gz", ".zst", ".zip"} {
+			if _, err := os.Stat(label + end); err == nil {
+				return label + end
 			}
 		}
 	}

@@ -22,7 +22,7 @@ var jsonLines = data.Format{
 		head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\ufeff")))
 		rest, ok := bytes.CutPrefix(head, []byte("{"))
 		rest = bytes.TrimSpace(rest)
-		end := filepath.Ext(strings.TrimSuffix(path, ".gz"))
+		end := filepath.Ext(data.Uncompressed(path))
 		return ok && (len(rest) == 0 || rest[0] == '"' || rest[0] == '}') || len(head) == 0 && (end == ".jsonl" || end == ".ndjson")
 	},
 	Divide: func(_ context.Context, in *data.Input) (data.Pieces, error) {
@@ -31,7 +31,7 @@ var jsonLines = data.Format{
 				Hint: "or write the table as CSV or Parquet"}
 		}
 		file, err := in.File()
-		text, err := newLines(file, err, in.PieceBytes())
+		text, err := newLines(file, err, in.PieceBytes(), in.Schema.Format.Encoding)
 		j := &jsonRows{lines: text, columns: make(map[string]int, len(in.Schema.Columns))}
 		for i, c := range in.Schema.Columns {
 			j.columns[c.Name] = i

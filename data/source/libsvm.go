@@ -16,7 +16,7 @@ var libsvm = data.Format{
 	Kind: schema.KindLIBSVM,
 	Divide: func(_ context.Context, in *data.Input) (data.Pieces, error) {
 		file, err := in.File()
-		text, err := newLines(file, err, in.PieceBytes())
+		text, err := newLines(file, err, in.PieceBytes(), in.Schema.Format.Encoding)
 		return &libsvmRows{text, in}, err
 	},
 }

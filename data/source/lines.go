@@ -8,6 +8,10 @@ import (
 	"unicode/utf8"
 	"unsafe"
 
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/schema"
@@ -20,6 +24,7 @@ var errLongLine = errors.New("data: line too long")
 // lines divides a file of text into pieces of whole lines.
 type lines struct {
 	*data.File
+	text  io.Reader                       // the file in UTF-8
 	whole func(text []byte, all bool) int // the end of the last whole record of text; all: the file ends there. nil: records are lines
 	size  int
 	n     int    // lines in the pieces so far
@@ -28,18 +33,43 @@ type lines struct {
 	head  *piece // the first piece, if first has read lines of it
 }
 
-// newLines is for pieces of about size bytes.
-func newLines(f *data.File, err error, size int) (*lines, error) {
+// newLines is for pieces of about size bytes of a file in that encoding. A file that begins with a byte order mark is in
+// the encoding of that mark.
+func newLines(f *data.File, err error, size int, encoding string) (*lines, error) {
 	if err != nil {
 		return nil, err
 	}
 	l := &lines{File: f, size: max(size, 16)}
+	if l.text, err = decoded(f, encoding); err != nil {
+		f.Close()
+		return nil, err
+	}
 	if l.left = l.fill(nil); l.err != nil && l.err != io.EOF && len(l.left) < 3 {
 		f.Close()
 		return nil, l.err
 	}
 	l.left = bytes.TrimPrefix(l.left, []byte("\ufeff"))
 	return l, nil
+}
+
+// decoded is a file in that encoding as UTF-8.
+func decoded(f io.Reader, encoding string) (io.Reader, error) {
+	switch encoding {
+	case schema.EncodingLatin1:
+		return transform.NewReader(f, charmap.ISO8859_1.NewDecoder()), nil
+	case schema.EncodingWindows:
+		return transform.NewReader(f, charmap.Windows1252.NewDecoder()), nil
+	}
+	var mark [2]byte
+	n, err := io.ReadFull(f, mark[:])
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return nil, err
+	}
+	all := io.MultiReader(bytes.NewReader(mark[:n]), f)
+	if bom := string(mark[:n]); encoding == schema.EncodingUTF16 || bom == "\xff\xfe" || bom == "\xfe\xff" {
+		return transform.NewReader(all, unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder()), nil
+	}
+	return all, nil
 }
 
 // fill reads until b has size bytes or, if it has, is twice as long, or the file ends.
@@ -51,7 +81,7 @@ func (l *lines) fill(b []byte) []byte {
 	b = slices.Grow(b, want-len(b))
 	for len(b) < want && l.err == nil {
 		var n int
-		n, l.err = l.Read(b[len(b):want])
+		n, l.err = l.text.Read(b[len(b):want])
 		b = b[:len(b)+n]
 	}
 	return b
@@ -177,12 +207,15 @@ func (p *piece) record(f *schema.Format) ([]byte, data.Fault, error) {
 				line, p.text = text[:n:n], text[n:]
 			}
 			if !p.plain && !isText(line) {
-				return nil, data.Fault{Found: "bytes that are not text (a binary file?)", Allowed: "a text file in UTF-8"}, nil
+				return nil, notText, nil
 			}
 			return line, data.Fault{}, nil
 		}
 	}
 }
+
+// notText is the fault of a line that is not UTF-8.
+var notText = data.Fault{Found: "bytes that are not text (a binary file?)", Allowed: "a text file in UTF-8, or for CSV in the encoding that format names"}
 
 // skipped says whether a line, with its '\n', is blank or a comment.
 func skipped(line []byte, f *schema.Format) bool {

@@ -70,7 +70,7 @@ columns:
 
 // Skeleton returns a schema in YAML for the table at path that leaves open what a person must decide:
 // types, bounds, levels, classes, the number of rows. [schema.Parse] refuses it until they are filled in,
-// and says where. It reads only the first line of a CSV file, plain or gzip. A first line with a number
+// and says where. It reads only the first line of a CSV file. A first line with a number
 // in it is an error: it could be a row, and its values would go into the schema. It reads only the shape
 // of images (IDX), and only the names of the columns of a Parquet file or a table of a database. The
 // delimiter of CSV is one character; "" stands for the most frequent of comma, semicolon, tab and bar in
@@ -90,7 +90,7 @@ func Skeleton(path, delimiter string) ([]byte, error) {
 		return skeletonOfColumns(baseName(path), " {kind: csv} # Parquet files and SQL tables too", names), nil
 	}
 	file, err := data.OpenFile(path, nil)
-	in, err := newLines(file, err, 64<<10)
+	in, err := newLines(file, err, 64<<10, "")
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func Skeleton(path, delimiter string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !isText(line):
-		return nil, &config.Error{File: path, Line: 1, Found: "bytes that are not text (a binary file?)", Allowed: "a text file in UTF-8"}
+		return nil, &config.Error{File: path, Line: 1, Found: notText.Found, Allowed: "a text file in UTF-8, or UTF-16 with a byte order mark"}
 	}
 	header := strings.TrimRight(string(line), "\r\n")
 	delimiter = pickDelimiter(header, delimiter)
@@ -144,10 +144,8 @@ func baseName(path string) string {
 		}
 	}
 	name := filepath.Base(path)
-	for _, ext := range []string{".gz", filepath.Ext(strings.TrimSuffix(name, ".gz"))} {
-		name = strings.TrimSuffix(name, ext)
-	}
-	return name
+	name = data.Uncompressed(name)
+	return strings.TrimSuffix(name, filepath.Ext(name))
 }
 
 func pickDelimiter(header, delimiter string) string {

@@ -33,6 +33,12 @@ func TestSkeleton(t *testing.T) {
 		t.Errorf("a skeleton that was not filled in: %v", err)
 	}
 
+	wide := filepath.Join(dir, "people.csv.zst") // by its bytes UTF-16, not zstd
+	os.WriteFile(wide, []byte("\xff\xfea\x00;\x00\xe9\x00\n\x00"), 0o600)
+	if b, err := source.Skeleton(wide, ""); err != nil || !strings.Contains(string(b), `dataset: "people"`) || !strings.Contains(string(b), `name: "é"`) {
+		t.Errorf("UTF-16: %v\n%s", err, b)
+	}
+
 	// Filled in, it is a schema.
 	filled := strings.Replace(text, "rows: #", "rows: 10 #", 1)
 	for _, fill := range []string{"numeric\n    min: 0\n    max: 9", "categorical\n    levels: [a]", "label\n    classes: [no, yes]"} {

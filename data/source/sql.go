@@ -141,6 +141,11 @@ func (t *sqlTable) failed(err error) error {
 		case 1: // ERROR: of the two statements that are sent, only the table can be wrong
 			return bad("no such table", "a table or view of the database", "")
 		case 11, 26: // CORRUPT, NOTADB
+			if f, err := data.OpenFile(t.where, nil); err != nil {
+				return err // a file of another program
+			} else {
+				f.Close()
+			}
 			return bad("a file that is not an SQLite database, or a damaged one", "an SQLite database", "")
 		case 14: // CANTOPEN
 			return bad("a file that SQLite cannot open", "an SQLite database that can be read", "")

@@ -202,3 +202,49 @@ func TestParallelPlan(t *testing.T) {
 		}
 	}
 }
+
+// TestSettleParts: a method that converges asks for less of its part than was planned, and the other part is asked then. The run settles
+// for what it asked. Nothing is left out within a part, and none comes twice.
+func TestSettleParts(t *testing.T) {
+	t.Parallel()
+	first, step, score := privacy.Gaussian{Sigma: 10}, privacy.Gaussian{Sigma: 20}, privacy.Gaussian{Sigma: 5}
+	training := func(n int, e privacy.Event) privacy.Event {
+		return privacy.Repeated{Count: n, Of: privacy.InPart("training", e)}
+	}
+	holdout := privacy.Parallel{Part: "holdout", Of: score}
+	plan := privacy.Composed{training(1, first), training(3, step), holdout}
+	for name, c := range map[string]struct {
+		charged privacy.Composed
+		ok      bool
+	}{
+		"all":               {privacy.Composed{training(1, first), training(3, step), holdout}, true},
+		"no score":          {privacy.Composed{training(1, first), training(2, step)}, true},
+		"converged":         {privacy.Composed{training(1, first), training(1, step), holdout}, true},
+		"the score alone":   {privacy.Composed{holdout}, true},
+		"a step left out":   {privacy.Composed{training(2, step), holdout}, false},
+		"a score more":      {privacy.Composed{training(1, first), holdout, holdout}, false},
+		"a step behind it":  {privacy.Composed{training(1, first), holdout, training(1, step)}, false},
+		"of the whole":      {privacy.Composed{training(1, first), training(1, step), score}, false},
+		"of a third part":   {privacy.Composed{training(1, first), privacy.Parallel{Part: "test", Of: score}}, false},
+		"a score with less": {privacy.Composed{training(1, first), privacy.Parallel{Part: "holdout", Of: first}}, false},
+	} {
+		tally := NewTally(ZCDPCurrency{}, privacy.AddRemove)
+		if err := tally.Hold("run", plan); err != nil {
+			t.Fatal(err)
+		}
+		err := tally.Settle("run", c.charged, math.MaxInt)
+		if (err == nil) != c.ok || err != nil && !errors.Is(err, ErrNotPlanned) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil {
+			continue
+		}
+		spent := NewTally(ZCDPCurrency{}, privacy.AddRemove)
+		if err := spent.Hold("run", c.charged); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := tally.Epsilon(1e-5), spent.Epsilon(1e-5); got != want {
+			t.Errorf("%s: ε = %v settled, %v for what was asked", name, got, want)
+		}
+	}
+}

@@ -154,7 +154,8 @@ func (t *Tally) within(plan, e privacy.Event, exact int) error {
 }
 
 // partOf says whether e is of the plan's releases, in their order and in any grouping. Its first exact batches leave none
-// out; behind them a run that was broken may have.
+// out, but that what is asked of one part of a divided table may end early before another part is asked; behind them a run that
+// was broken may have.
 func partOf(plan, e privacy.Event, exact int) error {
 	if e == nil {
 		return errors.New("no event given")
@@ -174,8 +175,12 @@ func partOf(plan, e privacy.Event, exact int) error {
 		for want, more := asked.step(); more; want, more = asked.step() {
 			found := false
 			if i == 0 {
+				at := next.clone(nil)
 				planned, more := next.step()
-				found = more && sameLeaf(planned, want)
+				if found = more && sameLeaf(planned, want); !found && more && ofAnotherPart(planned, want) {
+					next = at
+					found = next.seek(want)
+				}
 			} else {
 				found = next.seek(want)
 			}
@@ -186,6 +191,13 @@ func partOf(plan, e privacy.Event, exact int) error {
 		}
 	}
 	return nil
+}
+
+// ofAnotherPart says whether want is of one part of a divided table, and planned of another.
+func ofAnotherPart(planned, want privacy.Event) bool {
+	p, ok := planned.(privacy.Parallel)
+	w, of := want.(privacy.Parallel)
+	return ok && of && p.Part != w.Part
 }
 
 // splitBatches is the first n batches of e, which is repetitions of batches, composed, and the others.

@@ -2,6 +2,7 @@ package data
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"math"
@@ -93,22 +94,69 @@ func (b *Block) setSparse(memory *Arena, start, col []int32, val []float32) {
 // different people, have independent hashes.
 func RowHashes(tables []*Table, key []byte) []uint64 {
 	var coins []uint64
-	seen := map[[16]byte]uint64{}
-	var text []byte
+	toss := newTosser(key)
 	for _, t := range tables {
-		for _, content := range contents(t) {
-			text = append(append(text[:0], key...), content[:]...)
-			text = binary.LittleEndian.AppendUint64(text, seen[content])
-			seen[content]++
-			sum := sha256.Sum256(text)
-			coins = append(coins, binary.LittleEndian.Uint64(sum[:]))
+		for _, content := range contents(t, appendRow) {
+			coins = append(coins, toss.coin(content))
 		}
 	}
 	return coins
 }
 
-// contents is a hash of each record, which does not depend on the order of its rows.
-func contents(t *Table) [][16]byte {
+// A tosser gives each record its coin: a keyed hash of its content and of its number among equal records.
+type tosser struct {
+	key  []byte
+	seen map[[16]byte]uint64
+	text []byte
+}
+
+func newTosser(key []byte) *tosser { return &tosser{key: key, seen: map[[16]byte]uint64{}} }
+
+func (t *tosser) coin(content [16]byte) uint64 {
+	t.text = append(append(t.text[:0], t.key...), content[:]...)
+	t.text = binary.LittleEndian.AppendUint64(t.text, t.seen[content])
+	t.seen[content]++
+	sum := sha256.Sum256(t.text)
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// HeldOut says of each record of t, numbered as in Subset, whether it is in the part that is held out: whether its coin is
+// below that share of all. It looks at each record by itself, so that a record more or less changes one part by that record and the
+// other not at all. Which of equal records have which coins does not matter. ADR 51.
+func HeldOut(t *Table, key []byte, share float64) []bool {
+	below, toss := uint64(share*0x1p64), newTosser(key)
+	held := make([]bool, 0, t.Units())
+	for _, content := range contents(t, appendWhole) {
+		held = append(held, toss.coin(content) < below)
+	}
+	return held
+}
+
+// HeldOutOf is HeldOut for tables of a public number of records: n of them are held out, those with the smallest coins. Of two
+// tables that differ in one record each part differs in one record at most. ADR 51.
+func HeldOutOf(t *Table, key []byte, n int) []bool {
+	type record struct {
+		coin    uint64
+		content [16]byte
+		number  int
+	}
+	toss := newTosser(key)
+	var records []record
+	for i, content := range contents(t, appendWhole) {
+		records = append(records, record{toss.coin(content), content, i})
+	}
+	slices.SortFunc(records, func(a, b record) int { // never by position but among equal records
+		return cmp.Or(cmp.Compare(a.coin, b.coin), bytes.Compare(a.content[:], b.content[:]), a.number-b.number)
+	})
+	held := make([]bool, len(records))
+	for _, r := range records[:min(n, len(records))] {
+		held[r.number] = true
+	}
+	return held
+}
+
+// contents is a hash of each record, by what appendRow appends of its rows. It does not depend on their order.
+func contents(t *Table, appendRow func(dst []byte, b *Block, i int) []byte) [][16]byte {
 	rows := make([][16]byte, 0, t.Rows())
 	var text []byte
 	for _, b := range t.Blocks {
@@ -134,6 +182,17 @@ func contents(t *Table) [][16]byte {
 		all[u] = [16]byte(sum[:16])
 	}
 	return all
+}
+
+// appendWhole appends all that is known of row i of b, so that rows of equal text are alike in every sum.
+func appendWhole(dst []byte, b *Block, i int) []byte {
+	dst = appendRow(dst, b, i)
+	dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(b.Norm[i]))
+	if b.Pixels != nil { // the same numbers may be other bytes with another factor
+		dst = append(dst, b.Bytes[i*b.Pixels.Stride:][:b.Pixels.Stride]...)
+		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(b.Factor[i]))
+	}
+	return dst
 }
 
 // appendRow appends row i of b: its nonzero values with their positions, and its label.

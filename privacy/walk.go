@@ -129,8 +129,11 @@ func Before(e Event) string {
 	return ""
 }
 
-// InPart is e, of one part of the table: a plan whose releases are charged one by one.
+// InPart is e, of one part of the table: a plan whose releases are charged one by one. Without a name it is of the whole.
 func InPart(part string, e Event) Event {
+	if part == "" {
+		return e
+	}
 	switch e := e.(type) {
 	case Composed:
 		parts := make(Composed, len(e))

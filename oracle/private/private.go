@@ -50,11 +50,12 @@ import (
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// Config is what an Oracle is made of. Every field but First, Workers and Summer is required.
+// Config is what an Oracle is made of. Every field but Part, First, Workers and Summer is required.
 type Config struct {
 	Table   *data.Table
 	Model   model.Model
 	Facts   oracle.Public  // what is public of both
+	Part    string         // the part of a divided table that Table is, whose name each charge has; "": a whole table
 	Meter   account.Meter  // is charged
 	Streams noise.Streams  // randomness of samples and noise, fresh for each batch (R6)
 	Journal oracle.Journal // the durable log of charges and releases
@@ -129,6 +130,9 @@ func New(cfg Config) (*Oracle, error) {
 
 // Public returns the facts given to New.
 func (o *Oracle) Public() oracle.Public { return o.cfg.Facts }
+
+// Batches is the number of the next batch: how many there were, with those before First.
+func (o *Oracle) Batches() int { return o.count }
 
 // Close releases what a half-asked batch has answered and stops the workers.
 func (o *Oracle) Close() error {
@@ -242,7 +246,7 @@ func (o *Oracle) cost(s sample.Sampler, queries []oracle.Query) (privacy.Event, 
 			return nil, err
 		}
 	}
-	cost := o.cfg.Facts.Cost(s, queries)
+	cost := privacy.InPart(o.cfg.Part, o.cfg.Facts.Cost(s, queries))
 	if err := cost.Validate(); err != nil {
 		return nil, err
 	}

@@ -31,6 +31,7 @@ type Released struct {
 // Oracle replays a record, then hands over to Then.
 type Oracle struct {
 	Facts oracle.Public
+	Part  string // of the table, as the oracle of the run charged it; "": the whole
 	// Next yields the record, batch by batch, and at its end io.EOF, with what was lost behind the last. The answers may be Next's own:
 	// they are read before the next call.
 	Next func() (Released, error)
@@ -80,7 +81,7 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.
 		return o.Then.Batch(ctx, s, queries...)
 	}
 	rec := o.ahead
-	cost := o.Facts.Cost(s, queries)
+	cost := privacy.InPart(o.Part, o.Facts.Cost(s, queries))
 	if _, allocated := s.(sample.Allocation); allocated && rec.Event == (privacy.Continued{}) {
 		cost = rec.Event // whether the epoch before has a batch left, the meter says that is charged with the whole record
 	}

@@ -84,7 +84,7 @@ A comparison is an access to the rows without protection. For a dataset with a g
 		},
 	}
 	f := c.Flags()
-	addSomeSpecFlags(c, "any field of the spec, in all cells, as in --set method.steps=200", "method", "epsilon", "data", "seed", "out", "label")
+	addSomeSpecFlags(c, "any field of the spec, in all cells, as in --set method.steps=200", "method", "epsilon", "data", "holdout", "seed", "out", "label")
 	f.StringArrayVar(&o.Data, "data", nil, "table to train on, as in fit; several are read as one")
 	f.StringVar(&o.Label, "label", "", labelUsage)
 	f.StringSliceVar(&methods, "methods", nil, "methods, separated by commas (default the spec's)")

@@ -22,6 +22,7 @@ import (
 var specFlags = []struct{ flag, field, usage string }{
 	{"data", "data", "table to train on: CSV, LIBSVM or IDX (compressed or not), Parquet, packed, postgres://…?table=NAME, FILE.db?table=NAME"},
 	{"test", "test", "table to score the model on; naming it says that its rows need no protection"},
+	{"holdout", "holdout", "share of the units that is not trained on, but scored privately at no further cost, as 0.2"},
 	{"labels", "labels", labelsUsage},
 	{"test-labels", "test_labels", "labels of --test, likewise"},
 	{"schema", "schema", "public description of the table; sotto schema init makes a skeleton"},
@@ -129,7 +130,7 @@ func overridesOf(f *pflag.FlagSet, except ...string) ([]run.Override, error) {
 		if f.Changed(s.flag) && !slices.Contains(except, s.flag) && f.Lookup(s.flag).Value.Type() == "string" { // compare takes lists of some
 			v, _ := f.GetString(s.flag)
 			switch s.flag {
-			case "seed", "epsilon", "delta":
+			case "seed", "epsilon", "delta", "holdout":
 			default:
 				b, _ := json.Marshal(v) // a JSON string is a YAML string
 				v = string(b)

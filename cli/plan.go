@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -219,6 +220,9 @@ func planSpec(c *cobra.Command, args []string) (*plan.Plan, error) {
 		return nil, planError(err)
 	}
 	p.Unit, p.Warnings = job.Schema.Unit, job.Warnings
+	if job.Held != nil {
+		p.Warnings = append(slices.Clip(p.Warnings), fmt.Sprintf("this plan is of training alone; with the score of the rows held out, %v, the run costs ε = %.6g", job.Held.Score.Event(), job.Cost(job.Plan)))
+	}
 	return p, nil
 }
 

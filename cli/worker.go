@@ -110,7 +110,7 @@ answer counts. A worker whose schema, model, adjacency or rows differ from the r
 		},
 	}
 	f := c.Flags()
-	addSomeSpecFlags(c, "any field of the spec, as in --set model.l2=0.01", "test", "test-labels", "method", "accountant", "output", "seed", "ledger", "out")
+	addSomeSpecFlags(c, "any field of the spec, as in --set model.l2=0.01", "test", "test-labels", "holdout", "method", "accountant", "output", "seed", "ledger", "out")
 	f.Bool("lab", false, "lab: the spec has a seed")
 	f.StringVar(&o.URL, "hub", "", "address at which the coordinator listens (required)")
 	f.StringVar(&key, "key", "", "file of the key that coordinator and workers share (required)")

@@ -192,6 +192,12 @@ func appendWhole(dst []byte, b *Block, i int) []byte {
 		dst = append(dst, b.Bytes[i*b.Pixels.Stride:][:b.Pixels.Stride]...)
 		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(b.Factor[i]))
 	}
+	if b.Short != nil { // likewise of 16 bits with another shift
+		for _, v := range b.Shorts[i*b.Short.Stride:][:b.Short.Stride] {
+			dst = binary.LittleEndian.AppendUint16(dst, uint16(v))
+		}
+		dst = append(dst, byte(b.Shift[i]))
+	}
 	return dst
 }
 

@@ -255,3 +255,23 @@ func TestHeldOutShare(t *testing.T) {
 		t.Errorf("held out %d of 20000, %d under both keys, %d of equal rows", count, both, zeros)
 	}
 }
+
+// Images of equal numbers and other bytes are different records: sums of bytes may tell them apart.
+func TestHeldOutBytes(t *testing.T) {
+	px := &Pixels{N: 1, Stride: 32}
+	block := func(pixel byte, factor float64) *Block {
+		b := &Block{N: 1, Dim: 1, Bytes: make([]byte, px.Stride), Factor: []float64{factor}, Pixels: px, Y: []float32{1}, Norm: []float32{1}}
+		b.Bytes[0] = pixel
+		return b
+	}
+	text := func(whole bool, b *Block) string {
+		if whole {
+			return string(appendWhole(nil, b, 0))
+		}
+		return string(appendRow(nil, b, 0))
+	}
+	one, other := block(1, 2), block(2, 1)
+	if text(false, one) != text(false, other) || text(true, one) == text(true, other) || text(true, one) != text(true, block(1, 2)) {
+		t.Error("bytes of equal numbers are not told apart, or those of one image are")
+	}
+}

@@ -88,6 +88,14 @@ func Fit(ctx context.Context, job *Job, env Env) (*runlog.Info, string, error) {
 	if err != nil {
 		return nil, "", orStopped(ctx, err, ErrNotBegun)
 	}
+	if err := job.fixSplit(); err != nil {
+		return nil, "", err
+	}
+	if job.Held != nil {
+		if meter, err = job.Meter(); err != nil { // whose events name the split
+			return nil, "", err
+		}
+	}
 	if err := s.describe(); err != nil {
 		return nil, "", err
 	}
@@ -165,7 +173,7 @@ func (s *Session) purpose() access.Purpose {
 func (j *Job) RowOptions() data.Options {
 	opt := data.Options{Labels: j.Spec.Labels, Bytes: j.Facts.Bytes, Short: j.Facts.Short}
 	if j.Facts.Adjacency == privacy.ReplaceOne {
-		opt.Rows, opt.KeepBad = j.Facts.Rows, true
+		opt.Rows, opt.KeepBad = j.whole().Rows, true
 	}
 	return opt
 }
@@ -242,6 +250,9 @@ func NewInfo(j *Job, version string) (*runlog.Info, error) {
 	if i.Plan, err = privacy.MarshalEvent(j.Plan); err != nil {
 		return nil, err
 	}
+	if i.Holdout, err = j.Held.info(j.Spec.Holdout); err != nil {
+		return nil, err
+	}
 	i.GDP = j.gdp()
 	if i.Schema, err = j.Schema.Marshal(); err != nil {
 		return nil, err
@@ -291,8 +302,8 @@ func (j *Job) gdp() *account.GaussianBound {
 // owner in a network.
 func (j *Job) Assumptions() []string {
 	own := *j.Schema
-	own.Rows = j.Facts.Rows
-	return append(own.Assumptions(), j.encodingFacts()...)
+	own.Rows = j.whole().Rows
+	return slices.Concat(own.Assumptions(), j.encodingFacts(), j.holdoutFacts())
 }
 
 // encodingFacts says of a run of auto by which numbers numeric columns have bumps.
@@ -367,7 +378,7 @@ func (s *Session) makeDir() (undo func(), err error) {
 	undo = func() {
 		// This process holds the lock, and removes its file last, so no other process is in the directory
 		// yet.
-		for _, name := range []string{runlog.EventsFile, runlog.ReleasesFile, runlog.StepsFile, runlog.TokenFile, runlog.InfoFile, lockFile} {
+		for _, name := range []string{runlog.EventsFile, runlog.ReleasesFile, runlog.StepsFile, runlog.TokenFile, runlog.HoldoutFile, runlog.InfoFile, lockFile} {
 			os.Remove(filepath.Join(dir, name))
 		}
 		s.unlockDir()
@@ -420,6 +431,9 @@ func (s *Session) begin(ctx context.Context) (begun bool, err error) {
 		return false, err
 	}
 	s.Info.Ledger = s.ledger.Where()
+	if err := s.keepKey(); err != nil {
+		return false, err
+	}
 	if s.Job.Spec.Lab {
 		if err := s.Take(ctx); err != nil {
 			return false, err

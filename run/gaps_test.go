@@ -65,6 +65,10 @@ func broken(t *testing.T, l *ledger.Ledger, from, to string, charged, released i
 		Dataset: info.Dataset, Unit: info.Unit, Adjacency: info.Budget.Adjacency, Run: info.ID,
 		Epsilon: info.Budget.Epsilon, Delta: info.Budget.Delta, Plan: plan, Token: token, Mark: known.Mark,
 	})
+	if info.Holdout != nil {
+		key, failed := os.ReadFile(filepath.Join(from, runlog.HoldoutFile))
+		err = errors.Join(err, failed, os.WriteFile(filepath.Join(to, runlog.HoldoutFile), key, 0o600))
+	}
 	if err := errors.Join(err, w.Close(), runlog.WriteInfo(to, info), os.WriteFile(filepath.Join(to, runlog.TokenFile), []byte(token), 0o600),
 		l.Reach(t.Context(), info.ID, token, charged, ledgerCharges(record(t, to).Events))); err != nil {
 		t.Fatal(err)

@@ -120,6 +120,9 @@ func (s *Session) Take(ctx context.Context) (err error) {
 	if s.train, err = s.opened.Take(ctx, s.ledger, s.Info.ID); err != nil {
 		return err
 	}
+	if err := s.holdOut(); err != nil {
+		return err
+	}
 	if s.tested != nil {
 		s.test, err = s.tested.Take(ctx, s.ledger, s.Info.ID)
 	}

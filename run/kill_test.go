@@ -165,14 +165,15 @@ const never = math.MaxInt64 // to wait before a kill
 // bit-equal to an unbroken one, whether it keeps all releases or saves states.
 func TestKilledSeededRunEndsAsUnbroken(t *testing.T) {
 	t.Parallel()
-	t.Run("all", func(t *testing.T) { killedSeeded(t, 0) })
-	t.Run("states", func(t *testing.T) { killedSeeded(t, 150) })
+	t.Run("all", func(t *testing.T) { killedSeeded(t, 0, "") })
+	t.Run("states", func(t *testing.T) { killedSeeded(t, 150, "") })
+	t.Run("holdout", func(t *testing.T) { killedSeeded(t, 150, "holdout: 0.2\n") })
 }
 
-func killedSeeded(t *testing.T, every int) {
+func killedSeeded(t *testing.T, every int, more string) {
 	t.Parallel()
 	dir := t.TempDir()
-	lab := "lab: true\nseed: 5\n" + poisson(1.5)
+	lab := "lab: true\nseed: 5\n" + more + poisson(1.5)
 	saving := fmt.Sprint("SOTTO_RUN_STATE_EVERY=", every)
 	spec, whole := clinicSpec(t, dir, "whole", lab)
 	c := process("fit", spec)

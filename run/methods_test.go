@@ -52,10 +52,11 @@ func TestVerifyEveryMethod(t *testing.T) {
 	}
 }
 
-// A new method gets units for nothing: it trains on patients of one to four rows by the very plan that it has for as many rows, and what it records holds.
-func TestEveryMethodOverUnits(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
+const visitSchema = "dataset: visits\n%s\ncolumns:\n  - {name: id, type: %s}\n  - {name: age, type: numeric, min: 18, max: 100}\n  - {name: weight, type: numeric, min: 30, max: 200}\n  - {name: sick, type: label, classes: [\"no\", \"yes\"]}\n"
+
+// visits writes a table of 300 patients of one to four rows, and its schema.
+func visits(t *testing.T, dir string) (units, csv string) {
+	t.Helper()
 	file := func(name, text string) string {
 		t.Helper()
 		path := filepath.Join(dir, name)
@@ -64,9 +65,7 @@ func TestEveryMethodOverUnits(t *testing.T) {
 		}
 		return path
 	}
-	const schema = "dataset: visits\n%s\ncolumns:\n  - {name: id, type: %s}\n  - {name: age, type: numeric, min: 18, max: 100}\n  - {name: weight, type: numeric, min: 30, max: 200}\n  - {name: sick, type: label, classes: [\"no\", \"yes\"]}\n"
-	units := file("units.yaml", fmt.Sprintf(schema, "unit: {name: patient, rows: 4}\nunits: 300", "unit"))
-	rows := file("rows.yaml", fmt.Sprintf(schema, "rows: 300", "ignore"))
+	units = file("units.yaml", fmt.Sprintf(visitSchema, "unit: {name: patient, rows: 4}\nunits: 300", "unit"))
 	parsed, err := data.LoadSchema(units)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +74,18 @@ func TestEveryMethodOverUnits(t *testing.T) {
 	if _, err := data.Synth(parsed, 300, 1, &table); err != nil {
 		t.Fatal(err)
 	}
-	csv := file("visits.csv", table.String())
+	return units, file("visits.csv", table.String())
+}
+
+// A new method gets units for nothing: it trains on patients of one to four rows by the very plan that it has for as many rows, and what it records holds.
+func TestEveryMethodOverUnits(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	units, csv := visits(t, dir)
+	rows := filepath.Join(dir, "rows.yaml")
+	if err := os.WriteFile(rows, fmt.Appendf(nil, visitSchema, "rows: 300", "ignore"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	on := func(schema, name string) []Override {
 		over := append([]Override{{Path: "data", Value: csv, From: "test"}, {Path: "schema", Value: schema, From: "test"}}, onlyUnder[name]...)
 		return append(over, ofAge(t, name, schema)...)

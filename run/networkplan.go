@@ -77,6 +77,7 @@ func PrepareNetwork(file string, o NetworkOptions) (*NetworkPlan, error) {
 	}
 	for field, allowed := range map[string]string{
 		"method": "the block method of network", "output": "none: the methods of network say which parameters become the model", "out": "none: --dir says where an owner writes",
+		"holdout": "none: owners keep no rows back, and score no model",
 	} {
 		if place := p.Spec.Place(field); place != p.Spec.Place("no such field") {
 			return nil, &InputError{Where: place, Err: fmt.Errorf("%s: found it beside network; allowed is %s", field, allowed)}

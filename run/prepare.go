@@ -36,6 +36,7 @@ type Job struct {
 	Columns    string        // which columns of the schema are used, and why; "": all
 	Output     string        // which iterate becomes the model, and why, where the spec leaves it open and it is not the usual one
 	Encoding   string        // how numeric columns that name no encoding are encoded, and why; "": there are none
+	Held       *HeldOut      // what is not trained on, but scored; nil: nothing
 	Owner      *Owner        // of a run in a network, with the method instead of Method; otherwise nil
 }
 
@@ -178,7 +179,7 @@ func (s *Spec) readSchema() (*schema.Schema, error) {
 // PrepareOn settles a spec under a loaded schema, whose number of rows may differ from the file's.
 func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
 	j := &Job{Spec: spec.scaled(schema), Schema: schema}
-	if err := spec.labOnly(); err != nil {
+	if err := cmp.Or(spec.labOnly(), spec.checkHoldout()); err != nil {
 		return nil, err
 	}
 	if err := j.setModel(); err != nil {
@@ -208,8 +209,13 @@ func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
 	if j.Plan, err = j.Method.Plan(j.Facts); err != nil {
 		return nil, &InputError{spec.Place("method"), err}
 	}
+	if spec.Holdout > 0 {
+		if err := j.holdOut(); err != nil {
+			return nil, err
+		}
+	}
 	j.StateEvery = stateEvery(j.Method, j.Plan, j.Facts.Dim)
-	if _, err := spec.CheckDelta(j.Facts, ""); err != nil {
+	if _, err := spec.CheckDelta(j.whole(), ""); err != nil {
 		return nil, err
 	}
 	j.Warnings = j.cautions()
@@ -248,7 +254,7 @@ func (j *Job) setOutput() {
 
 // terms are the privacy terms of the spec.
 func (s *Spec) terms(a account.Accountant) method.Terms {
-	return method.Terms{Budget: s.Privacy.Budget(), Accountant: a, Off: s.Privacy.Off}
+	return method.Terms{Budget: s.methodBudget(), Accountant: a, Off: s.Privacy.Off}
 }
 
 // cautions returns the warnings of a job before it runs; they follow from public facts.
@@ -256,7 +262,7 @@ func (j *Job) cautions() (warnings []string) {
 	if c, ok := j.Method.(method.Cautious); ok {
 		warnings = append(warnings, c.Cautions(j.Facts, j.Objective)...)
 	}
-	if warning, _ := j.Spec.CheckDelta(j.Facts, ""); warning != "" {
+	if warning, _ := j.Spec.CheckDelta(j.whole(), ""); warning != "" {
 		warnings = append(warnings, warning)
 	}
 	return warnings
@@ -355,7 +361,7 @@ func (j *Job) setModel() error {
 		return inputError(spec.Place("model.class_weights"), "model.class_weights: found it beside method %s, which counts records of each class; allowed is a method that trains", majority)
 	}
 	j.Facts = oracle.Public{
-		Dim: m.Dim(), Rows: schema.Rows, UnitRows: schema.UnitRows, Classes: schema.Classes(), Adjacency: spec.Privacy.Adjacency,
+		Dim: m.Dim(), Rows: schema.Rows - spec.heldOut(schema.Rows), UnitRows: schema.UnitRows, Classes: schema.Classes(), Adjacency: spec.Privacy.Adjacency,
 		NormBound: f.NormBound, L1Bound: schema.L1Bound(), Lipschitz: oracle.Bound(f.Lipschitz), Smooth: oracle.Bound(f.Smooth), OneMargin: f.OneMargin,
 		HessLipschitz: oracle.Bound(f.HessLipschitz), Curved: f.Curved && m.Dim() <= oracle.MaxHess,
 		Bounded: f.Bounded, Layers: f.Layers,

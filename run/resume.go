@@ -213,16 +213,20 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 	if err != nil {
 		return nil, err
 	}
+	trained, err := trainedBy(rec)
+	if err != nil {
+		return nil, errors.Join(err, asked.Close())
+	}
 	walk, err := job.walkFrom(rec, rec.Newest())
 	if err != nil {
 		return nil, errors.Join(inputError("", "%s: %v", dir, err), asked.Close())
 	}
-	next, done := released(rec, rec.Newest(), charged)
+	next, done := released(rec, rec.Newest(), min(charged, trained.charged))
 	defer done()
-	if s.replays = rec.Released; walk.from != nil {
+	if s.replays = trained.released; walk.from != nil {
 		s.replays -= rec.Newest().Released
 	}
-	return info, s.run(ctx, walk, &replay.Oracle{Facts: job.Facts, Next: next, Meter: meter, Then: asked}, asked, rec)
+	return info, s.run(ctx, walk, &replay.Oracle{Facts: job.Facts, Part: job.Part(), Next: next, Meter: meter, Then: asked}, asked, rec)
 }
 
 // jobOf rebuilds a job from run.json, where everything is configured already.
@@ -256,6 +260,9 @@ func jobWith(info *runlog.Info, m method.Method) (j *Job, err error) {
 		TestOverlaps: slices.Contains(info.Assertions, runlog.TestOverlaps), Void: slices.Contains(info.Assertions, runlog.Void),
 	}
 	if err := j.Spec.labOnly(); err != nil {
+		return nil, err
+	}
+	if err := j.setHeldOut(info.Holdout); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(info.Model, &j.Spec.Model); err != nil {

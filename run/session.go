@@ -1,11 +1,11 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"path/filepath"
 	"runtime"
@@ -39,6 +39,8 @@ type Session struct {
 	token    string // "" for a lab run
 	writer   *runlog.Writer
 	train    *data.Table
+	held     *data.Table    // the part that is held out; nil: none
+	meter    account.Meter  // of the open oracle
 	shards   *remote.Shards // hold the rows instead of train; nil: none
 	test     *data.Table
 	opened   *access.Opened // train and test until they are taken
@@ -65,20 +67,20 @@ func NewSession(job *Job, env Env, dir string, begun bool) *Session {
 // Open opens the oracle over the table of Take. The oracle writes to journal, and first is the number of its
 // first batch.
 func (s *Session) Open(meter account.Meter, journal oracle.Journal, first int) (*private.Oracle, error) {
-	workers := s.env.Workers
-	if workers == 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	t := Trainer{Job: s.Job, Table: s.train, Meter: meter, Streams: s.Job.Streams(), Journal: journal, First: first, Workers: workers}
+	t := Trainer{Job: s.Job, Table: s.train, Meter: meter, Streams: s.Job.Streams(), Journal: journal, First: first, Workers: s.workers()}
 	if s.shards != nil {
 		t.Summer = s.shards
 	}
+	s.meter = meter
 	return t.Open()
 }
 
-// run runs the method along a walk over o, which answers from asked, or first from the run log before, and
-// finishes the run directory.
-func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked io.Closer, before *runlog.Record) error {
+// workers is how many goroutines share a large pass.
+func (s *Session) workers() int { return cmp.Or(s.env.Workers, runtime.GOMAXPROCS(0)) }
+
+// run runs the method along a walk over o, which answers from asked, or first from the run log before, scores the rows that are held
+// out, and finishes the run directory.
+func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked *private.Oracle, before *runlog.Record) error {
 	s.maxSteps = method.MaxSteps(s.Job.Method)
 	if s.token != "" {
 		s.writer.Guard = func(n int, group []runlog.Charges) error {
@@ -128,6 +130,14 @@ func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked io
 	}
 	seconds := time.Since(start).Seconds()
 	closeErr := asked.Close()
+	var w []float64
+	if failed == nil {
+		w = walk.output()
+		s.margins = walk.margins(w)
+	}
+	if s.held != nil && failed == nil && closeErr == nil && s.finite(w) {
+		failed = s.score(ctx, w, asked.Batches(), before)
+	}
 	if failed != nil && ctx.Err() != nil {
 		s.writer.Withdraw()
 	}
@@ -146,8 +156,6 @@ func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked io
 	case failed != nil:
 		return failed
 	}
-	w := walk.output()
-	s.margins = walk.margins(w)
 	s.Result().Fallback = walk.fallback()
 	_, err := s.Finish(ctx, w, steps, outcome, seconds)
 	return err
@@ -200,15 +208,14 @@ func (s *Session) Finish(ctx context.Context, w []float64, steps int, outcome st
 	if j.Owner == nil {
 		r.SampleBound = numerics(j, r.Charged)
 	}
-	if !Finite(w...) || !Finite(s.margins.offset) {
+	if !s.finite(w) {
 		r.Outcome = Diverged
 		return rec, errors.Join(s.settle(ctx, rec), ErrDiverged)
 	}
-	file, err := j.File(w, GuaranteeOf(s.Info))
+	file, err := s.file(w)
 	if err != nil {
 		return nil, err
 	}
-	s.margins.describe(file)
 	if err := model.Write(filepath.Join(s.Dir, runlog.ModelFile), file); err != nil {
 		return nil, err
 	}
@@ -225,6 +232,18 @@ func (s *Session) Finish(ctx context.Context, w []float64, steps int, outcome st
 		}
 	}
 	return rec, s.settle(ctx, rec)
+}
+
+// finite says whether the parameters make a model.
+func (s *Session) finite(w []float64) bool { return Finite(w...) && Finite(s.margins.offset) }
+
+// file is the model file of the run.
+func (s *Session) file(w []float64) (*model.File, error) {
+	file, err := s.Job.File(w, GuaranteeOf(s.Info))
+	if err == nil {
+		s.margins.describe(file)
+	}
+	return file, err
 }
 
 // crash marks a point where tests let the process die.
@@ -396,7 +415,7 @@ func (s *Session) closeTables() {
 			o.Close()
 		}
 	}
-	s.opened, s.tested, s.train, s.test = nil, nil, nil, nil
+	s.opened, s.tested, s.train, s.held, s.test = nil, nil, nil, nil, nil
 }
 
 // Close releases rows, ledger and lock.

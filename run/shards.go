@@ -43,6 +43,9 @@ func (j *Job) Terms() (map[string][]byte, error) {
 
 // Shardable returns why the job cannot train on shards. A worker's job has no method.
 func (j *Job) Shardable() error {
+	if err := j.Spec.NoHoldout("--workers"); err != nil {
+		return err
+	}
 	switch {
 	case j.Method != nil && method.Solves(j.Method):
 		return inputError(j.Spec.Place("method.name"), "method.name: found %s; allowed with --workers are methods that ask for sums: a minimizer is computed where all rows are", j.Spec.MethodName)

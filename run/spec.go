@@ -45,6 +45,7 @@ type Spec struct {
 	Lab        bool    // allows what a real run must not do, and watermarks the results
 	Seed       *uint64 // seeds noise and samples: lab only
 	Void       bool    // ends the guarantee of protected rows that are accessed without charge; never in a file
+	Holdout    float64 // the share of the units that is not trained on, but scored; 0: none
 	Ledger     string  // where the budget is kept; "" is the user's own ledger
 	Out        string  // run directory; "" makes one under runs/
 
@@ -209,6 +210,7 @@ type specFile struct {
 	Output        string      `yaml:"output"`
 	Lab           bool        `yaml:"lab"`
 	Seed          *uint64     `yaml:"seed"`
+	Holdout       float64     `yaml:"holdout"`
 	Ledger        string      `yaml:"ledger"`
 	Out           string      `yaml:"out"`
 	AcceptDelta   bool        `yaml:"accept_delta"`
@@ -243,7 +245,7 @@ func parseSpec(file string, src []byte, overrides []Override) (s *Spec, err erro
 	if err := doc.Root().Decode(&f); err != nil {
 		return nil, err
 	}
-	s = &Spec{File: file, MethodName: method.Default, doc: doc, Model: f.Model, Privacy: f.Privacy, Lab: f.Lab, Seed: f.Seed,
+	s = &Spec{File: file, MethodName: method.Default, doc: doc, Model: f.Model, Privacy: f.Privacy, Lab: f.Lab, Seed: f.Seed, Holdout: f.Holdout,
 		AcceptDelta: f.AcceptDelta, AcceptDropped: f.AcceptDropped, TestOverlaps: f.TestOverlaps, Disclosure: f.Disclosure}
 	for _, p := range []struct {
 		key      string
@@ -427,6 +429,9 @@ func (s *Spec) check() error {
 		return s.missing("model.name", "which model to train")
 	}
 	if err := s.labOnly(); err != nil {
+		return err
+	}
+	if err := s.checkHoldout(); err != nil {
 		return err
 	}
 	if s.Privacy.Off {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/sottodp/sotto/data"
@@ -18,6 +19,7 @@ import (
 type Trainer struct {
 	Job     *Job
 	Table   *data.Table
+	Part    string         // of a divided table, which Table is; "": that of the job's method
 	Summer  private.Summer // where the rows are, if Table has none
 	Meter   account.Meter
 	Journal oracle.Journal // NopJournal in the lab, and if another keeps the log
@@ -29,7 +31,7 @@ type Trainer struct {
 // Open opens the oracle. Its Close releases the answers of an unfinished batch.
 func (t *Trainer) Open() (*private.Oracle, error) {
 	return private.New(private.Config{
-		Table: t.Table, Summer: t.Summer, Model: t.Job.Model, Facts: t.Job.Facts, Meter: t.Meter,
+		Table: t.Table, Summer: t.Summer, Model: t.Job.Model, Facts: t.Job.Facts, Part: cmp.Or(t.Part, t.Job.Part()), Meter: t.Meter,
 		Journal: t.Journal, Streams: t.Streams, First: t.First, Workers: t.Workers,
 	})
 }

@@ -90,7 +90,7 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]Finding, error
 	if v.Info.Search != nil {
 		return v.search(ctx, l)
 	}
-	plan, err := v.Job.Method.Plan(v.Job.Facts)
+	plan, err := v.Job.plan()
 	v.Charged(plan, err, method.MaxSteps(v.Job.Method), method.NoiseMultiplier(v.Job.Method))
 	v.releases()
 	if err := v.replay(ctx); err != nil {
@@ -177,6 +177,9 @@ func (v *Verification) charges() {
 	}
 	charged := 0
 	for e := range v.Record.Batches() {
+		if runlog.InHoldout(e) {
+			account.AllowGaps(meter) // the method may have stopped early
+		}
 		if err == nil {
 			err = meter.Charge(e)
 		}
@@ -230,9 +233,13 @@ func (v *Verification) replay(ctx context.Context) error {
 	if err != nil {
 		return &InputError{v.Dir, err}
 	}
-	next, done := released(v.Record, oldest, v.Record.Charged())
+	trained, err := trainedBy(v.Record)
+	if err != nil {
+		return err
+	}
+	next, done := released(v.Record, oldest, trained.charged)
 	defer done()
-	o := &replay.Oracle{Facts: v.Job.Facts, Next: next}
+	o := &replay.Oracle{Facts: v.Job.Facts, Part: v.Job.Part(), Next: next}
 	if v.refusals() {
 		if o.Meter, err = v.Job.Meter(); err != nil {
 			v.Say("replay", false, "%v", err)
@@ -241,10 +248,10 @@ func (v *Verification) replay(ctx context.Context) error {
 		if v.Info.Resumed() {
 			account.AllowGaps(o.Meter)
 		}
-		o.Then = spent{v.Job.Facts, o.Meter}
+		o.Then = spent{v.Job, o.Meter}
 	}
 	passed, from := newest == oldest, 0
-	again := ran{outcome: method.Running.String()}
+	again := ran{outcome: method.Running.String(), answers: trained.answers}
 	lines := &lines{v: v}
 	if oldest != nil {
 		from, lines.next = oldest.Step, oldest.Step
@@ -277,7 +284,7 @@ func (v *Verification) replay(ctx context.Context) error {
 	if oldest != nil {
 		start = fmt.Sprintf("the state that was saved after step %d", oldest.Step)
 	}
-	kept := v.Record.Released
+	kept := trained.released
 	w := walk.output()
 	margins := walk.margins(w)
 	again.class = walk.fallback()
@@ -437,6 +444,11 @@ func VerifyClaim(ctx context.Context, dir, where string, void bool) (Finding, er
 		return Finding{}, err
 	}
 	defer table.Close()
+	if job.Held != nil {
+		if table, _, err = job.divide(table, dir); err != nil {
+			return Finding{}, err
+		}
+	}
 	job.Facts.Bytes, job.Facts.Short = table.Pixels != nil, table.Short != nil // sums without noise are of float32 in any case
 	t := Trainer{Job: job, Table: table, Meter: &labMeter{adjacency: job.Facts.Adjacency}, Streams: noise.SeededStreams(0), Journal: NopJournal{}, Workers: runtime.GOMAXPROCS(0)}
 	o, err := t.Open()

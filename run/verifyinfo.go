@@ -179,9 +179,9 @@ func (v *Verification) expected() (*runlog.Info, error) {
 	if v.Info.GDP == nil || want.GDP != nil && nearGDP(*want.GDP, *v.Info.GDP) { // a file of an earlier version has none
 		want.GDP = v.Info.GDP
 	}
-	if _, err := j.Spec.CheckDelta(j.Facts, ""); err != nil && v.Info.Network == "" { // a run from before such a δ was refused
+	if _, err := j.Spec.CheckDelta(j.whole(), ""); err != nil && v.Info.Network == "" { // a run from before such a δ was refused
 		want.Warnings = append(want.Warnings, fmt.Sprintf("delta %v is at least 1/%s = %.3g: a mechanism that publishes one whole record at random would satisfy such a δ; choose one well below",
-			v.Info.Budget.Delta, j.Facts.Counted(), 1/float64(j.Facts.Rows)))
+			v.Info.Budget.Delta, j.Facts.Counted(), 1/float64(j.whole().Rows)))
 	}
 	if v.Info.Lab && slices.Contains(v.Info.Warnings, recordedLab) {
 		want.Warnings = append(want.Warnings, recordedLab)
@@ -199,7 +199,8 @@ func nearGDP(again, was account.GaussianBound) bool {
 type ran struct {
 	steps   int
 	outcome string
-	class   string // Result.Fallback
+	class   string      // Result.Fallback
+	answers [][]float64 // of the score of a holdout
 	claim   *secondorder.Claim
 }
 
@@ -222,6 +223,15 @@ func (v *Verification) wrote(r ran) error {
 	if v.Info.Result != nil {
 		charged := v.Record.Charged()
 		want.Result = &runlog.Result{Steps: r.steps, Charged: charged, Outcome: r.outcome, Fallback: r.class}
+		if want.Result.Private, err = v.Job.privateFigures(r.answers); err != nil {
+			return &InputError{v.Dir, err}
+		}
+		if p, was := want.Result.Private, v.Info.Result.Private; p != nil && was != nil && math.Abs(p.Epsilon-was.Epsilon) <= 1e-6*p.Epsilon {
+			p.Epsilon = was.Epsilon // as of a curve: see nearGDP
+		}
+		if v.Job.Held != nil && !v.noModel() {
+			v.Say("score", reflect.DeepEqual(want.Result.Private, v.Info.Result.Private), "the private figures are what the %d noisy numbers of the rows held out give", len(slices.Concat(r.answers...)))
+		}
 		givenResult(want.Result, v.Info)
 		if v.Job.Owner == nil {
 			want.Result.Owners, want.Result.SampleBound = 0, numerics(v.Job, charged)
@@ -412,14 +422,14 @@ func (v *Verification) Diverged() bool {
 // spent answers after the run log: it asks the meter for the run's last query, which the meter refuses
 // again if the run ended because its budget was spent.
 type spent struct {
-	facts oracle.Public
+	job   *Job
 	meter account.Meter
 }
 
-func (o spent) Public() oracle.Public { return o.facts }
+func (o spent) Public() oracle.Public { return o.job.Facts }
 
 func (o spent) Batch(_ context.Context, s sample.Sampler, queries ...oracle.Query) (oracle.Batch, error) {
-	if err := o.meter.Charge(o.facts.Cost(s, queries)); errors.Is(err, privacy.ErrExhausted) {
+	if err := o.meter.Charge(privacy.InPart(o.job.Part(), o.job.Facts.Cost(s, queries))); errors.Is(err, privacy.ErrExhausted) {
 		return nil, err
 	}
 	return nil, replay.ErrEnd

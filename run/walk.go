@@ -168,7 +168,7 @@ func (w *walk) steps(ctx context.Context, o oracle.Oracle) iter.Seq2[method.Step
 }
 
 // released yields the releases after a state of a run log, nil being the beginning, each with its charge, up to
-// the number of batches charged. Charges before the state count as lost, like those of a crash.
+// the number of batches charged, of those that there are. Charges before the state count as lost, like those of a crash.
 func released(rec *runlog.Record, at *runlog.State, charged int) (next func() (replay.Released, error), done func()) {
 	releases := rec.Open(at)
 	charge, stop := iter.Pull(rec.Batches())
@@ -187,6 +187,9 @@ func released(rec *runlog.Record, at *runlog.State, charged int) (next func() (r
 				return replay.Released{Lost: upTo(charged)}, err
 			}
 			return replay.Released{}, err
+		}
+		if r.Batch >= charged {
+			return replay.Released{Lost: upTo(charged)}, io.EOF
 		}
 		lost := upTo(r.Batch)
 		return replay.Released{Event: upTo(r.Batch + 1)[0], Answers: r.Answers, Lost: lost}, nil

@@ -194,6 +194,9 @@ func (p *Plan) addTable(o Options, spec run.TableSpec) (*table, error) {
 			if err != nil {
 				return nil, err
 			}
+			if err := s.NoHoldout("a comparison"); err != nil {
+				return nil, err
+			}
 			s.Label = o.Label
 			c := &Cell{Method: cmp.Or(label, s.MethodName), Epsilon: NoNoise, Spec: s, table: t, jobs: map[int]*run.Job{}}
 			if !s.Privacy.Off {

@@ -475,6 +475,8 @@ func terms(plan privacy.Event) (noise, sampling string) {
 	}
 	privacy.Walk(plan, func(e privacy.Event) bool {
 		switch e := e.(type) {
+		case privacy.Parallel:
+			return !runlog.InHoldout(e) // whose score is no step
 		case privacy.PoissonSampled:
 			note(&samplings, fmt.Sprintf("Poisson: each record enters a step with probability %s", number(e.Rate)))
 			privacy.Walk(e.Of, noisy)

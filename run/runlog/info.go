@@ -25,6 +25,7 @@ const (
 	// sealed.
 	NewReportFile = "report.new.html"
 	TokenFile     = "resume.token" // one-time right to go on (R7)
+	HoldoutFile   = "holdout.key"  // says which units are held out
 
 	// Of an owner's run directory in a network: what it released, and who exchanged with whom.
 	JournalFile  = "journal.bin"
@@ -105,6 +106,7 @@ type Info struct {
 	Network         string                 `json:"network,omitempty"`    // and the name of the owner whose run this is
 	Ledger          string                 `json:"ledger,omitempty"`
 	LedgerHead      string                 `json:"ledger_head,omitempty"`
+	Holdout         *Holdout               `json:"holdout,omitempty"`    // what is not trained on, but scored; nil: nothing
 	Disclosure      *Statements            `json:"disclosure,omitempty"` // what a person stated in the spec; nothing is computed from it
 
 	Search *Search           `json:"search,omitempty"`
@@ -245,7 +247,7 @@ func Tidy(dir string) error {
 	return nil
 }
 
-var temporary = regexp.MustCompile(`^\.(run\.json|model\.json|report\.html|report\.new\.html|resume\.token|resume\.token\.next|schedule\.json|agreed\.json|place\.json)\.[0-9]+$`)
+var temporary = regexp.MustCompile(`^\.(run\.json|model\.json|report\.html|report\.new\.html|resume\.token|resume\.token\.next|holdout\.key|schedule\.json|agreed\.json|place\.json)\.[0-9]+$`)
 
 // MakeDir is os.MkdirAll, and makes the names of the new directories durable.
 func MakeDir(dir string, mode os.FileMode) error {

@@ -198,7 +198,7 @@ func train(ctx context.Context, job *run.Job, table *data.Table, set *canarySet,
 		own.Method, job = opt.deed, &own
 		var plan privacy.Event
 		if plan, err = job.Method.Plan(job.Facts); err == nil {
-			meter, err = account.NewPlan(plan, job.Accountant, privacy.Budget{Epsilon: 1e9, Delta: 0.5, Adjacency: job.Facts.Adjacency})
+			meter, err = account.NewPlan(privacy.InPart(job.Part(), plan), job.Accountant, privacy.Budget{Epsilon: 1e9, Delta: 0.5, Adjacency: job.Facts.Adjacency})
 		}
 	}
 	if err != nil {

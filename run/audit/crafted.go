@@ -43,6 +43,9 @@ func layoutOf(job *run.Job) layout {
 	if fixed || privacy.Contains[privacy.Filtered](job.Plan) {
 		l.canaries = 1 // one canary's odds depend on another's: by the sample, or by the steps that there are
 	}
+	if job.Held != nil {
+		l.canaries = max(1, min(l.canaries, mostInCells(job)))
+	}
 	if f.Adjacency == privacy.ReplaceOne {
 		l.canaries = max(1, min(l.canaries, f.Rows-l.rows))
 		l.blank = max(0, f.Rows-l.rows-l.canaries)
@@ -157,8 +160,10 @@ func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*
 	defer local.Close()
 	r := newResult(job, Crafted)
 	r.Canaries, r.Fault = l.canaries, opt.Fault
+	parts := partsOf(job, l.canaries, opt.Fault)
 	var (
 		in, out   []float64 // log odds of canaries that took part, and of others
+		inZ, outZ []float64 // the same in standard deviations, where they are normal
 		one, zero []float64 // of each run's first canary
 		res       = &residuals{}
 		curved    = &residuals{of: " of Hessians"}
@@ -187,6 +192,10 @@ func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*
 		for i := range set.In {
 			set.In[i] = coins.Uint64()&1 == 1
 		}
+		took := set.In
+		if parts != nil {
+			set.In = parts.divide(took, coins.Uint64())
+		}
 		p := &probe{set: set, facts: &facts, residuals: res, hessians: curved, choices: choices, coins: coins, odds: make([]float64, l.canaries)}
 		for _, r := range []*residuals{res, curved, choices} {
 			r.begin()
@@ -207,8 +216,16 @@ func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*
 		if p.heard == 0 {
 			return nil, ErrBlind
 		}
+		if parts != nil {
+			if err := parts.score(ctx, took, meter, streams); err != nil {
+				return nil, err
+			}
+		}
 		if r.Steps = max(r.Steps, steps); number == 0 {
 			signal, heard, r.Charged = p.signal, p.heard, math.Sqrt(p.charged)
+			if parts != nil {
+				r.Charged = parts.charged(r.Charged)
+			}
 			if runs = opt.runs; runs == 0 {
 				runs = enough(loss, p, l)
 			}
@@ -220,16 +237,19 @@ func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*
 		}
 		other = other || p.other
 		for i, v := range p.odds {
-			if set.In[i] {
-				in = append(in, v)
-			} else {
-				out = append(out, v)
+			s := signal
+			if parts != nil {
+				v, s = parts.own(i, took[i], v, s)
 			}
-		}
-		if set.In[0] {
-			one = append(one, p.odds[0])
-		} else {
-			zero = append(zero, p.odds[0])
+			z, first := (v+s/2)/math.Sqrt(s), &zero
+			if took[i] {
+				in, inZ, first = append(in, v), append(inZ, z), &one
+			} else {
+				out, outZ = append(out, v), append(outZ, z)
+			}
+			if i == 0 {
+				*first = append(*first, v)
+			}
 		}
 		r.Runs++
 	}
@@ -237,6 +257,11 @@ func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*
 		in, out, other = one, zero, true
 	}
 	level := opt.alarms() / tests
+	if parts != nil {
+		if level = opt.alarms() / (tests + 1); parts.cross(level) {
+			r.alarm("canaries in the other part")
+		}
+	}
 	thresholds := []float64{0}
 	for _, share := range []float64{1. / 3, 2. / 3, 1} {
 		thresholds = append(thresholds, share*r.Epsilon, -share*r.Epsilon)
@@ -261,14 +286,7 @@ func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*
 			r.alarm("canaries")
 		}
 	} else {
-		normal := func(odds []float64) {
-			for i, v := range odds {
-				odds[i] = (v + signal/2) / math.Sqrt(signal)
-			}
-		}
-		normal(in)
-		normal(out)
-		r.Mu = audit.Shift(in, out, Failure)
+		r.Mu = audit.Shift(inZ, outZ, Failure)
 		if r.Mu > 0 {
 			g, err := gaussians(r.Mu)
 			if err != nil {
@@ -276,7 +294,7 @@ func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*
 			}
 			r.Bound = g.Epsilon(r.Delta)
 		}
-		if audit.Shift(in, out, level) > r.Charged {
+		if audit.Shift(inZ, outZ, level) > r.Charged {
 			r.alarm("canaries")
 		}
 	}

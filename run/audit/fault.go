@@ -28,6 +28,7 @@ const (
 	FaultSample  Fault = "sample"  // a run's batches all have the same rows
 	FaultDivisor Fault = "divisor" // a mean is divided by the size of the batch that was drawn
 	FaultTwice   Fault = "twice"   // a canary counts twice
+	FaultParts   Fault = "parts"   // a canary is in both parts of a holdout
 )
 
 // Faults says what each fault is.
@@ -37,6 +38,7 @@ var Faults = map[Fault]string{
 	FaultSample:  "all batches of a run have the same rows",
 	FaultDivisor: "means are divided by the size of the batch that was drawn",
 	FaultTwice:   "a record is in the table twice",
+	FaultParts:   "a record is trained on and held out",
 }
 
 // FaultNames lists them.
@@ -132,7 +134,7 @@ func trainWith(ctx context.Context, t run.Trainer, c *canaries, l *listener) (in
 		})
 		return last.T, err
 	}
-	f := &faulty{fault: c.fault, meter: t.Meter, drawn: c.drawing}
+	f := &faulty{fault: c.fault, meter: t.Meter, part: t.Job.Part(), drawn: c.drawing}
 	if c.drawing == nil {
 		f.drawn = &drawing{}
 		c.drawing = f.drawn
@@ -150,6 +152,7 @@ type faulty struct {
 	oracle.Oracle
 	fault Fault
 	meter account.Meter
+	part  string
 	drawn *drawing
 	s     sample.Sampler
 }
@@ -246,7 +249,7 @@ func quieter(m mech.Additive, factor float64) mech.Additive {
 
 // Batch implements oracle.Oracle.
 func (f *faulty) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.Query) (oracle.Batch, error) {
-	if err := f.meter.Charge(f.Public().Cost(s, queries)); err != nil {
+	if err := f.meter.Charge(privacy.InPart(f.part, f.Public().Cost(s, queries))); err != nil {
 		return nil, err
 	}
 	changed := make([]oracle.Query, len(queries))

@@ -33,6 +33,9 @@ func (s Setup) Audit(ctx context.Context, job *run.Job) (*Result, error) {
 	if s.Fault == FaultSample && !privacy.Contains[privacy.PoissonSampled](job.Plan) && !privacy.Contains[privacy.FixedSampled](job.Plan) {
 		return nil, &run.InputError{Where: job.Spec.Place("method"), Err: fmt.Errorf("--plant: found %s for a run whose steps take all rows; allowed is one with samples, as by --set method.batch=100", s.Fault)}
 	}
+	if s.Fault == FaultParts && (job.Held == nil || job.Facts.Adjacency == privacy.ReplaceOne || s.Canaries > 0) {
+		return nil, &run.InputError{Where: job.Spec.Place("holdout"), Err: fmt.Errorf("--plant: found %s; allowed for a run with a holdout under add-or-remove, without --canaries", s.Fault)}
+	}
 	if s.Fault != "" && (s.OnData || s.Runs > 0) {
 		return nil, &run.InputError{Err: errors.New("--plant: found it for an audit on the spec's own rows, or with --runs; allowed is one with canaries on synthetic rows")}
 	}

@@ -59,10 +59,28 @@ type datasetsBody struct {
 	Datasets []budgeted
 }
 
-// budgeted is a dataset and the bars of its budget.
+// budgeted is a dataset, what is left of its budget, and the bars of it.
 type budgeted struct {
 	ledger.Dataset
+	Left string
 	Bars []labeled
+}
+
+func budget(d ledger.Dataset) budgeted { return budgeted{d, left(d), bars(d)} }
+
+// left says what new runs may still reserve, rounded down.
+func left(d ledger.Dataset) string {
+	switch {
+	case d.Budget == nil:
+		return "no budget is set"
+	case d.Part != nil:
+		return fmt.Sprintf("%s %% of (ε %s, δ %s)", chart.NumberDown(100*max(0, 1-*d.Part), 3), chart.NumberUp(d.Budget.Epsilon, 4), chart.NumberUp(d.Budget.Delta, 4))
+	}
+	text := fmt.Sprintf("ε %s of %s", chart.NumberDown(d.Left.Epsilon, 4), chart.NumberUp(d.Budget.Epsilon, 4))
+	if d.Budget.Delta > 0 {
+		text += fmt.Sprintf(", δ %s of %s", chart.NumberDown(d.Left.Delta, 4), chart.NumberUp(d.Budget.Delta, 4))
+	}
+	return text
 }
 
 type labeled struct {
@@ -71,34 +89,39 @@ type labeled struct {
 }
 
 func (s *Server) datasetsPage(r *http.Request) (*page, error) {
-	ctx := r.Context()
+	b, err := s.datasets(r.Context())
+	return &page{Title: "Datasets", Body: b}, err
+}
+
+// datasets lists the datasets of the ledger, or says why there is no list.
+func (s *Server) datasets(ctx context.Context) (b datasetsBody, err error) {
 	l, err := s.open(ctx)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &page{Title: "Datasets", Body: datasetsBody{None: "There is no ledger yet: the first run that reserves a budget makes it."}}, nil
+		return datasetsBody{None: "There is no ledger yet: the first run that reserves a budget makes it."}, nil
 	case errors.Is(err, ledger.ErrWitness), errors.Is(err, ledger.ErrNotLedger):
-		return &page{Title: "Datasets", Body: datasetsBody{None: err.Error()}}, nil
+		return datasetsBody{None: err.Error()}, nil
 	case err != nil:
-		return nil, err
+		return b, err
 	}
 	head, err := l.Head(ctx)
 	if err != nil {
-		return nil, err
+		return b, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.read == nil || s.read.head != head {
 		list, err := l.Datasets(ctx)
 		if err != nil {
-			return nil, err
+			return b, err
 		}
 		s.read = &snapshot{head, list}
 	}
-	b := datasetsBody{Place: l.Where()}
+	b.Place = l.Where()
 	for _, d := range s.read.list {
-		b.Datasets = append(b.Datasets, budgeted{d, bars(d)})
+		b.Datasets = append(b.Datasets, budget(d))
 	}
-	return &page{Title: "Datasets", Body: b}, nil
+	return b, nil
 }
 
 // bars draw the charged share of a lifetime budget.
@@ -111,7 +134,7 @@ func bars(d ledger.Dataset) []labeled {
 		return []labeled{{"of the budget, in " + d.Currency, text, bar(100**d.Part, text)}}
 	}
 	one := func(name string, spent, budget float64) labeled {
-		text := fmt.Sprintf("%v of %v reserved", spent, budget)
+		text := fmt.Sprintf("%s of %s reserved", chart.NumberUp(spent, 4), chart.NumberUp(budget, 4))
 		part := 0.0
 		if budget > 0 {
 			part = 100 * spent / budget
@@ -138,6 +161,7 @@ type datasetBody struct {
 type charged struct {
 	ledger.Run
 	Entry *runEntry
+	Left  string // ε of today's budget after it, under caps
 }
 
 const mostEntries = 500
@@ -159,7 +183,7 @@ func (s *Server) datasetPage(r *http.Request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := datasetBody{budgeted: budgeted{d, bars(d)}, History: history(d, runs)}
+	b := datasetBody{budgeted: budget(d), History: history(d, runs)}
 	if b.Entries, err = l.Entries(ctx, d.Name); err != nil {
 		return nil, err
 	}
@@ -167,8 +191,13 @@ func (s *Server) datasetPage(r *http.Request) (*page, error) {
 	for _, e := range s.dirs.list().Runs {
 		known[e.ID] = e
 	}
-	for _, run := range runs {
-		b.Runs = append(b.Runs, charged{run, known[run.ID]})
+	sums := reserved(runs)
+	for i, run := range runs {
+		c := charged{Run: run, Entry: known[run.ID]}
+		if d.Left != nil {
+			c.Left = chart.NumberDown(max(0, d.Budget.Epsilon-sums[i]), 4)
+		}
+		b.Runs = append(b.Runs, c)
 	}
 	slices.Reverse(b.Runs)
 	slices.Reverse(b.Entries)
@@ -177,27 +206,33 @@ func (s *Server) datasetPage(r *http.Request) (*page, error) {
 	return &page{Title: "Dataset " + b.Name, Body: b}, nil
 }
 
-// history draws the growth of the reserved ε, run by run, under basic composition (caps), where ε adds
-// up.
+// reserved returns the ε that is reserved after each run under basic composition, where it adds up.
+func reserved(runs []ledger.Run) []float64 {
+	sums, sum := make([]float64, len(runs)), 0.0
+	for i, r := range runs {
+		if !r.Lab {
+			sum += r.Caps.Epsilon
+		}
+		sums[i] = sum
+	}
+	return sums
+}
+
+// history draws the growth of the reserved ε, a step for each run, under basic composition (caps).
 func history(d ledger.Dataset, runs []ledger.Run) template.HTML {
 	if d.Currency != ledger.InCaps || len(runs) == 0 {
 		return ""
 	}
 	x, y := []float64{0}, []float64{0}
-	for _, r := range runs {
-		n := len(x)
-		sum := y[n-1]
-		if !r.Lab {
-			sum += r.Caps.Epsilon
-		}
-		x, y = append(x, float64(n)), append(y, sum)
+	for i, sum := range reserved(runs) {
+		x, y = append(x, float64(i), float64(i+1)), append(y, sum, sum)
 	}
 	line := chart.Line{Name: "ε reserved by all runs"}
 	line.X, line.Y = chart.Thin(x, y)
 	p := chart.Plot{ID: "history", Title: "ε reserved, run by run", XLabel: "runs", YLabel: "ε", Lines: []chart.Line{line},
 		Desc: fmt.Sprintf("After %s runs, ε = %s is reserved.", chart.Integer(len(runs)), chart.Number(d.Spent.Epsilon, 6))}
 	if d.Budget != nil {
-		p.Level, p.LevelName = &d.Budget.Epsilon, fmt.Sprintf("lifetime budget: ε = %v", d.Budget.Epsilon)
+		p.Level, p.LevelName = &d.Budget.Epsilon, "lifetime budget: ε = "+chart.NumberUp(d.Budget.Epsilon, 4)
 	}
 	return p.SVG()
 }

@@ -70,7 +70,7 @@ func (s *Server) forget(l *listing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key := range s.watch {
-		if e, err := l.run(key); err != nil || !e.Running() {
+		if e, err := l.run(key); err != nil || !e.Open() {
 			delete(s.watch, key)
 		}
 	}
@@ -129,7 +129,7 @@ func (s *Server) progressOf(e *runEntry) *progress {
 	if e.Damage != "" {
 		return nil
 	}
-	if !e.Running() {
+	if !e.Open() {
 		return &progress{runEntry: e, Step: e.Steps, Share: share(e.Steps, e.MaxSteps), Ended: true}
 	}
 	w, err := s.watched(e)

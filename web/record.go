@@ -22,7 +22,7 @@ func follow(e *runEntry) *record {
 	if e.Network != "" {
 		r.journal = filepath.Join(e.Dir, runlog.JournalFile)
 	}
-	r.Ended = !e.Running()
+	r.Ended = !e.Open()
 	return r
 }
 

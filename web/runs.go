@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"html/template"
@@ -33,7 +34,32 @@ type runsBody struct {
 	States       []string
 	Earlier      string // addresses of the previous and the next page
 	Later        string
+	Heads        []head
+	Sort         string
+	Back         bool
 	Dirs         []string
+}
+
+// A head is a column of the list; Sorted is what aria-sort says of it.
+type head struct {
+	Name, Sorted string
+	Link         string // that sorts by it; empty: nothing does
+	Number       bool
+}
+
+// orders are what the list is sorted by. None is a score: choosing by scores is an access that is not charged.
+var orders = []struct {
+	key, name string
+	compare   func(a, b *runEntry) int
+}{
+	{"name", "Run", func(a, b *runEntry) int { return cmp.Compare(a.Name, b.Name) }},
+	{"dataset", "Dataset", func(a, b *runEntry) int { return cmp.Compare(a.Dataset, b.Dataset) }},
+	{"method", "Method", func(a, b *runEntry) int { return cmp.Compare(a.Method, b.Method) }},
+	{"state", "State", func(a, b *runEntry) int { return cmp.Compare(a.State, b.State) }},
+	{"epsilon", "ε", func(a, b *runEntry) int { return cmp.Compare(a.Budget.Epsilon, b.Budget.Epsilon) }},
+	{"delta", "δ", func(a, b *runEntry) int { return cmp.Compare(a.Budget.Delta, b.Budget.Delta) }},
+	{"", "Quality", nil},
+	{"started", "Started", func(a, b *runEntry) int { return a.Started.Compare(b.Started) }},
 }
 
 // A runRow is a run in the list, with its progress while it trains.
@@ -44,8 +70,8 @@ type runRow struct {
 
 func (s *Server) runsPage(r *http.Request) (*page, error) {
 	l, q := s.dirs.list(), r.URL.Query()
-	b := runsBody{All: len(l.Runs), Query: strings.TrimSpace(q.Get("q")), Status: q.Get("status"), Dirs: s.options.Dirs,
-		States: []string{runlog.Running, runlog.Interrupted, runlog.Finished, "damaged"}}
+	b := runsBody{All: len(l.Runs), Query: strings.TrimSpace(q.Get("q")), Status: q.Get("status"), Sort: q.Get("sort"), Back: q.Get("back") != "", Dirs: s.options.Dirs,
+		States: []string{runlog.Running, stalled, runlog.Interrupted, runlog.Finished, damaged}}
 	var matched []*runEntry
 	want := strings.ToLower(b.Query)
 	for _, e := range l.Runs {
@@ -59,29 +85,53 @@ func (s *Server) runsPage(r *http.Request) (*page, error) {
 	from := at * pageSize
 	to := min(from+pageSize, len(matched))
 	b.From, b.To = min(from+1, to), to
-	address := func(at int) string {
-		v := url.Values{"page": {strconv.Itoa(at + 1)}}
-		for name, value := range map[string]string{"q": b.Query, "status": b.Status} {
-			if value != "" {
+	address := func(at int, sort string, back bool) string {
+		v := url.Values{}
+		for name, value := range map[string]string{"page": strconv.Itoa(at + 1), "q": b.Query, "status": b.Status, "sort": sort} {
+			if value != "" && (name != "page" || at > 0) {
 				v.Set(name, value)
 			}
 		}
-		return "/?" + v.Encode()
+		if back {
+			v.Set("back", "1")
+		}
+		return "/runs?" + v.Encode()
+	}
+	for _, o := range orders {
+		h := head{Name: o.name, Number: o.key == "epsilon" || o.key == "delta"}
+		switch {
+		case o.compare == nil:
+		case o.key == b.Sort:
+			slices.SortStableFunc(matched, o.compare)
+			if h.Sorted = "ascending"; b.Back {
+				slices.Reverse(matched)
+				h.Sorted = "descending"
+			}
+			fallthrough
+		default:
+			h.Link = address(0, o.key, o.key == b.Sort && !b.Back)
+		}
+		b.Heads = append(b.Heads, h)
 	}
 	if at > 0 {
-		b.Earlier = address(at - 1)
+		b.Earlier = address(at-1, b.Sort, b.Back)
 	}
 	if to < len(matched) {
-		b.Later = address(at + 1)
+		b.Later = address(at+1, b.Sort, b.Back)
 	}
 	for _, e := range matched[from:to] {
-		row := runRow{runEntry: e}
-		if e.Running() {
-			row.Progress = s.progressOf(e)
-		}
-		b.Rows = append(b.Rows, row)
+		b.Rows = append(b.Rows, s.row(e))
 	}
 	return &page{"Runs", l.state, b}, nil
+}
+
+// row returns a run with its progress if it has not ended.
+func (s *Server) row(e *runEntry) runRow {
+	row := runRow{runEntry: e}
+	if e.Open() {
+		row.Progress = s.progressOf(e)
+	}
+	return row
 }
 
 // runBody is one run.
@@ -125,7 +175,7 @@ func (s *Server) runPage(r *http.Request) (*page, error) {
 		b.Events = b.Events[b.More:]
 	}
 	b.Norms = norms([]*runEntry{e}, []*record{f})
-	if !e.Off && !e.Running() {
+	if !e.Off && !e.Open() {
 		b.Spent = spent(b.Info, f.Record())
 	}
 	if v := s.view(r.Context()); v != nil {
@@ -248,6 +298,9 @@ func (s *Server) verifyPage(r *http.Request) (*page, error) {
 			b.Failed++
 		}
 	}
+	s.mu.Lock()
+	s.verified[e.Key] = verified{e, b.verdict()}
+	s.mu.Unlock()
 	return &page{Title: "Verification of a run on " + b.Dataset, Body: b}, nil
 }
 

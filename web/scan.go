@@ -15,6 +15,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/audit"
 	"github.com/sottodp/sotto/run/compare"
 	"github.com/sottodp/sotto/run/runlog"
@@ -32,19 +33,53 @@ const NetworkFile = "network.json"
 type runEntry struct {
 	place
 	ID, Dataset, Method    string
-	State                  string // of run.json, or damaged
+	State                  string // of run.json, stalled or damaged
 	Started                time.Time
 	Budget                 privacy.Budget
 	Off, Lab               bool
 	MaxSteps, Steps        int
-	Outcome, Score, Ledger string
+	Outcome, Score, Ledger string // Score is not private
+	Quality                string // private
+	Warnings               int
 	Network                string // NETWORK/OWNER where this is an owner's run directory
 	Search                 bool   // sotto tune
 	Damage                 string // why run.json cannot be read
 }
 
-// Running says whether the run may be training.
+// States of a run that run.json does not have.
+const (
+	stalled = "stalled" // its process is gone before the end
+	damaged = "damaged"
+)
+
+// Running says whether the run may be training, Open whether it has begun and not ended, so that it may be resumed.
 func (e *runEntry) Running() bool { return e.State == runlog.Running }
+
+func (e *runEntry) Open() bool { return e.Running() || e.State == stalled }
+
+// alive returns the run as stalled if its process is gone and its files are silent. A file system may not share locks between
+// machines, so the lock alone does not tell.
+func (e *runEntry) alive() *runEntry {
+	if !e.Running() || !run.Abandoned(e.Dir) || time.Since(lastWrite(e)) < silence {
+		return e
+	}
+	gone := *e
+	gone.State = stalled
+	return &gone
+}
+
+// lastWrite is the time of the last step that is durable, or of the start.
+func lastWrite(e *runEntry) time.Time {
+	name := runlog.StepsFile
+	if e.Network != "" {
+		name = runlog.JournalFile
+	}
+	info, err := os.Stat(filepath.Join(e.Dir, name))
+	if err != nil {
+		return e.Started
+	}
+	return info.ModTime()
+}
 
 // A place is a directory, under the key that names it in addresses.
 type place struct{ Key, Dir, Name string }
@@ -142,14 +177,16 @@ func (s *scanner) list() *listing {
 // scan reads the directories, for one caller at a time.
 func (s *scanner) scan() *listing {
 	l := &listing{}
-	var runs []found
+	var dirs []found
 	seen := map[string]bool{}
 	for _, root := range s.roots {
 		if abs, err := filepath.Abs(root); err == nil {
-			walk(abs, depth, seen, l, &runs)
+			walk(abs, depth, seen, l, &dirs)
 		}
 	}
-	l.Runs = s.read(runs)
+	for _, e := range s.read(dirs) {
+		l.Runs = append(l.Runs, e.alive())
+	}
 	slices.SortFunc(l.Runs, func(a, b *runEntry) int {
 		return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(b.Name, a.Name), cmp.Compare(a.Dir, b.Dir))
 	})
@@ -232,15 +269,15 @@ func entryOf(dir string) *runEntry {
 	e := &runEntry{place: placeOf(dir)}
 	i, err := runlog.ReadInfo(dir)
 	if err != nil {
-		e.State, e.Damage = "damaged", err.Error()
+		e.State, e.Damage = damaged, err.Error()
 		return e
 	}
 	e.ID, e.Dataset, e.Method, e.State, e.Started = i.ID, i.Dataset, i.Method, i.Status, i.Started
 	e.Budget, e.Off, e.Lab, e.MaxSteps, e.Ledger = i.Budget, i.Off, i.Lab, i.MaxSteps, i.Ledger
-	e.Network, e.Search = i.Network, i.Search != nil
+	e.Network, e.Search, e.Warnings = i.Network, i.Search != nil, len(i.Warnings)
 	if r := i.Result; r != nil {
 		e.Steps, e.Outcome = r.Steps, r.Outcome
-		e.Score = score(r.Test)
+		e.Score, e.Quality = score(r.Test), quality(r.Private)
 	}
 	return e
 }

@@ -7,9 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/audit"
 	"github.com/sottodp/sotto/run/compare"
 	"github.com/sottodp/sotto/run/runlog"
@@ -64,4 +66,38 @@ func TestD1SpecialFiles(t *testing.T) {
 		s.get(page + placeOf(filepath.Join(root, "runs", strings.TrimSuffix(strings.Trim(page, "/"), "s"))).Key) // answers
 	}
 	s.get("/comparisons/" + placeOf(filepath.Join(root, "runs", "comparison")).Key + "/figure.svg")
+}
+
+// A run is stalled when its process is gone and its files are silent.
+func TestStalled(t *testing.T) {
+	root := t.TempDir()
+	like := fit(t, root, "first")
+	dir := filepath.Join(root, "runs", "killed")
+	killed(t, like, dir)
+	s := open(t, root).enter()
+	state := func(want string) {
+		t.Helper()
+		s.server.dirs.last = nil
+		if e, err := s.server.dirs.list().run(s.keyIn("killed")); err != nil || e.State != want {
+			t.Fatalf("found %+v, %v; want %s", e, err, want)
+		}
+	}
+	state(stalled)
+	for path, want := range map[string]string{"/runs?status=stalled": "1 to 1 of 1 runs", "/": `class="verdict warn">stalled`, "/runs/" + s.keyIn("killed"): "sotto fit --resume " + dir} {
+		if _, text := s.get(path); !strings.Contains(text, want) || !strings.Contains(text, `class="step">7</b> of 40`) || !strings.Contains(text, "its process is gone") {
+			t.Errorf("%s lacks %q:\n%s", path, want, text)
+		}
+	}
+	unlock, err := run.LockDir(dir) // a process resumes it
+	if err != nil {
+		t.Fatal(err)
+	}
+	state(runlog.Running)
+	unlock()
+	state(stalled)
+	now := time.Now()
+	if err := os.Chtimes(filepath.Join(dir, runlog.StepsFile), now, now); err != nil { // one on another machine
+		t.Fatal(err)
+	}
+	state(runlog.Running)
 }

@@ -43,17 +43,18 @@ type Server struct {
 	mux     *http.ServeMux
 	pages   map[string]*template.Template
 
-	mu     sync.Mutex
-	ledger *ledger.Ledger // nil until it can be read
-	read   *snapshot      // what was last read from it
-	watch  map[string]*watched
+	mu       sync.Mutex
+	ledger   *ledger.Ledger // nil until it can be read
+	read     *snapshot      // what was last read from it
+	watch    map[string]*watched
+	verified map[string]verified // by key
 
 	verifying sync.Mutex // one verification at a time
 }
 
 // New returns a server. A directory that cannot be read is an error.
 func New(o Options) (*Server, error) {
-	s := &Server{options: o, dirs: newScanner(o.Dirs), watch: map[string]*watched{}}
+	s := &Server{options: o, dirs: newScanner(o.Dirs), watch: map[string]*watched{}, verified: map[string]verified{}}
 	for _, dir := range o.Dirs {
 		if err := readable(dir); err != nil {
 			return nil, err
@@ -65,7 +66,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.mux = http.NewServeMux()
 	for name, of := range map[string]func(*http.Request) (*page, error){
-		"runs": s.runsPage, "run": s.runPage, "verify": s.verifyPage, "datasets": s.datasetsPage, "dataset": s.datasetPage,
+		"home": s.homePage, "runs": s.runsPage, "run": s.runPage, "verify": s.verifyPage, "datasets": s.datasetsPage, "dataset": s.datasetPage,
 		"compare": s.comparePage, "comparisons": s.placesPage("Comparisons", func(l *listing) []place { return l.Comparisons }), "comparison": s.comparisonPage,
 		"networks": s.networksPage, "network": s.networkPage, "audits": s.placesPage("Audits", func(l *listing) []place { return l.Audits }), "audit": s.auditPage,
 	} {
@@ -93,7 +94,7 @@ func New(o Options) (*Server, error) {
 
 // routes maps pages to addresses.
 var routes = map[string]string{
-	"runs": "GET /{$}", "run": "GET /runs/{key}", "verify": "GET /runs/{key}/verify",
+	"home": "GET /{$}", "runs": "GET /runs", "run": "GET /runs/{key}", "verify": "GET /runs/{key}/verify",
 	"datasets": "GET /datasets", "dataset": "GET /datasets/{name}",
 	"compare":     "GET /compare",
 	"comparisons": "GET /comparisons", "comparison": "GET /comparisons/{key}",
@@ -204,9 +205,8 @@ func parsePages() (map[string]*template.Template, error) {
 	funcs := template.FuncMap{
 		"integer": chart.Integer,
 		"number":  func(v float64) string { return chart.Number(v, 4) },
-		"percent": ledger.Percent,
-		"when":    func(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04:05 UTC") },
-		"stamp":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"atmost":  func(v float64) string { return chart.NumberUp(v, 4) },
+		"when":    when,
 		"left":    inWords,
 		"bar":     bar,
 		"owner":   func(network string) string { return network[strings.Index(network, "/")+1:] },
@@ -228,6 +228,12 @@ func parsePages() (map[string]*template.Template, error) {
 		}
 	}
 	return pages, nil
+}
+
+// when writes a time of day, and all of it where a reader points.
+func when(t time.Time) template.HTML {
+	t = t.UTC()
+	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`, t.Format(time.RFC3339), t.Format(time.DateTime+" UTC"), t.Format("2 Jan 2006, 15:04")))
 }
 
 // inWords returns a duration in words.

@@ -148,6 +148,26 @@ func train(t testing.TB, like, dir string, steps int) *trainee {
 
 var gauss = privacy.Gaussian{Sigma: 100}
 
+// killed leaves a run whose process has ended without its end.
+func killed(t testing.TB, like, dir string) {
+	t.Helper()
+	r := train(t, like, dir, 40)
+	r.step(7)
+	unlock, err := run.LockDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	long := time.Now().Add(-time.Hour)
+	r.info.Started = long.UTC()
+	if err := runlog.WriteInfo(dir, r.info); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(filepath.Join(dir, runlog.StepsFile), long, long); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // step takes some steps and makes them durable.
 func (r *trainee) step(n int) {
 	r.t.Helper()
@@ -288,13 +308,16 @@ func TestPages(t *testing.T) {
 		status int
 		has    []string
 	}{
-		{"/", 200, []string{"1 to 6 of 6 runs", "damaged", "first", "second", "third", `class="step">20</b> of 1,000`, "unknown field &#34;&lt;b&gt;&#34;"}},
-		{"/?q=SECOND", 200, []string{"1 to 1 of 1 runs", "; 6 in all"}},
-		{"/?q=nothing", 200, []string{"No run matches"}},
-		{"/?status=running", 200, []string{"1 to 2 of 2 runs", ">third<", ">east<"}},
-		{"/?page=x", 200, []string{"1 to 6 of 6 runs"}},
-		{"/?page=99", 200, []string{"1 to 6 of 6 runs"}},
-		{"/runs/" + s.keyIn("first"), 200, []string{"ε = 1, δ = 1e-05, add-or-remove, for each record of <b>clinic</b>", "What was charged is ε =", "Reserved (ε 1, δ 1e-05)", "not private", `id="norms-t"`}},
+		{"/", 200, []string{"ε 3.5 of 5, δ 0.00008 of 0.0001", "not verified yet", "All 6 runs", "accuracy 0."}},
+		{"/runs", 200, []string{"1 to 6 of 6 runs", "damaged", "first", "second", "third", `class="step">20</b> of 1,000`, "unknown field &#34;&lt;b&gt;&#34;"}},
+		{"/runs?q=SECOND", 200, []string{"1 to 1 of 1 runs", "; 6 in all"}},
+		{"/runs?q=nothing", 200, []string{"No run matches"}},
+		{"/runs?status=running", 200, []string{"1 to 2 of 2 runs", ">third<", ">east<"}},
+		{"/runs?sort=name", 200, []string{`aria-sort="ascending"><a href="/runs?back=1&amp;sort=name">Run`}},
+		{"/runs?sort=score", 200, []string{"1 to 6 of 6 runs"}},
+		{"/runs?page=x", 200, []string{"1 to 6 of 6 runs"}},
+		{"/runs?page=99", 200, []string{"1 to 6 of 6 runs"}},
+		{"/runs/" + s.keyIn("first"), 200, []string{"ε = 1, δ = 0.00001, add-or-remove, for each record of <b>clinic</b>", "What was charged is ε =", "Reserved ε 1, δ 0.00001", "not private", `id="norms-t"`}},
 		{"/runs/" + s.keyIn("third"), 200, []string{`class="step">20</b> of 1,000`, "20 batches were charged", "20</td><td>Gaussian(σ=100)"}},
 		{"/runs/" + s.keyIn("damaged"), 500, []string{"This cannot be shown", "unknown field"}},
 		{"/runs/" + s.keyIn("none"), 404, []string{"Not found"}},
@@ -304,8 +327,8 @@ func TestPages(t *testing.T) {
 		{"/runs/" + s.keyIn("third") + "/verify", 200, []string{"only a finished run can be verified"}},
 		{"/compare?run=" + s.keyIn("first") + "&run=" + s.keyIn("second"), 200, []string{"<td>1</td><td>0.5</td>", "access that is not charged", `class="l1"`}},
 		{"/compare", 200, []string{"No run was chosen"}},
-		{"/datasets", 200, []string{"ε: 1.5 of 5 reserved", "2 runs"}},
-		{"/datasets/clinic", 200, []string{"together (ε 5, δ 0.0001)-differentially private", "reserved (ε 0.5, δ 1e-05)", `/runs/` + s.keyIn("second"), "lifetime budget: ε = 5"}},
+		{"/datasets", 200, []string{"ε: 1.5 of 5 reserved", "ε 3.5 of 5", "2 runs"}},
+		{"/datasets/clinic", 200, []string{"together (ε 5, δ 0.0001)-differentially private", "ε 0.5, δ 0.00001</td><td class=\"num\">3.5</td>", `/runs/` + s.keyIn("second"), "lifetime budget: ε = 5"}},
 		{"/datasets/none", 404, []string{"knows no dataset of this name"}},
 		{"/comparisons", 200, []string{">cmp<"}},
 		{"/comparisons/" + s.keyIn("cmp"), 200, []string{"2 trainings done", "90.00 ± 1.00 (90.00)", "refused: no theorem", "figure.svg"}},
@@ -342,6 +365,42 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// The list is sorted by public columns, either way, and the home page knows what was verified.
+func TestOrderAndVerdict(t *testing.T) {
+	root := t.TempDir()
+	fit(t, root, "a")
+	fit(t, root, "b", run.Override{Path: "privacy.epsilon", Value: "0.5", From: "epsilon"})
+	s := open(t, root).enter()
+	for _, c := range []struct{ query, first string }{{"", "b"}, {"sort=started", "a"}, {"sort=started&back=1", "b"}, {"sort=epsilon", "b"}, {"sort=epsilon&back=1", "a"}, {"sort=name&back=1", "b"}} {
+		_, text := s.get("/runs?" + c.query)
+		if a, b := strings.Index(text, ">a</a>"), strings.Index(text, ">b</a>"); a < 0 || b < 0 || (a < b) != (c.first == "a") {
+			t.Errorf("%q: found a at %d, b at %d; %s is first", c.query, a, b, c.first)
+		}
+	}
+	count := func(want string) int {
+		_, text := s.get("/")
+		return strings.Count(text, want)
+	}
+	if n := count("not verified yet"); n != 2 {
+		t.Errorf("%d of 2 runs are not verified", n)
+	}
+	s.get("/runs/" + s.keyIn("a") + "/verify")
+	if n, m := count(">verified</span>"), count("not verified yet"); n != 1 || m != 1 {
+		t.Errorf("%d verified, %d not; 1 of each", n, m)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "runs", "a", runlog.InfoFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "runs", "a", runlog.InfoFile), append(text, '\n'), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.server.dirs.last = nil
+	if n := count("not verified yet"); n != 2 {
+		t.Error("the verdict on a run is of another run.json")
+	}
+}
+
 // contents are the hashes of all files below root.
 func contents(t *testing.T, root string) map[string]string {
 	t.Helper()
@@ -370,7 +429,7 @@ func TestNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, root).enter()
-	for path, want := range map[string]string{"/": "There are no runs", "/datasets": "There is no ledger yet", "/comparisons": "There are none", "/networks": "There are none"} {
+	for path, want := range map[string]string{"/": "There are no runs", "/runs": "There are no runs", "/datasets": "There is no ledger yet", "/comparisons": "There are none", "/networks": "There are none"} {
 		if status, text := s.get(path); status != 200 || !strings.Contains(text, want) {
 			t.Errorf("%s: %d, lacks %q", path, status, want)
 		}
@@ -562,7 +621,7 @@ func BenchmarkList(b *testing.B) {
 	}
 	s := open(b, root).enter()
 	list := func(b *testing.B) {
-		if status, text := s.get("/?page=3"); status != 200 || !strings.Contains(text, "101 to 150 of 10,001 runs") {
+		if status, text := s.get("/runs?page=3"); status != 200 || !strings.Contains(text, "101 to 150 of 10,001 runs") {
 			b.Fatalf("%d: %.3000s", status, text)
 		}
 	}

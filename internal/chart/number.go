@@ -47,6 +47,18 @@ func NumberUp(v float64, digits int) string {
 	return Number(v, digits)
 }
 
+// NumberDown is Number for a lower bound: never rounded up.
+func NumberDown(v float64, digits int) string {
+	if !finite(v) || v <= 0 {
+		return Number(v, digits)
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(v))-float64(digits-1))
+	if down := math.Floor(v/unit*(1+1e-12)) * unit; down < v {
+		v = down
+	}
+	return Number(v, digits)
+}
+
 // Exact writes a number with all its digits, in Go's notation.
 func Exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 

@@ -23,3 +23,12 @@ func TestAtMost(t *testing.T) {
 		}
 	})
 }
+
+// A lower bound is never rounded up, and a number of few digits stays as it is.
+func TestNumberDown(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 3.5: "3.5", 0.09999999995564052: "0.09999", 0.00008: "0.00008", 1.23456: "1.234", 999.99: "999.9", math.Inf(1): "∞"} {
+		if got := NumberDown(v, 4); got != want {
+			t.Errorf("%v: found %s, want %s", v, got, want)
+		}
+	}
+}

@@ -144,7 +144,7 @@ func TestHoldoutGoesOn(t *testing.T) {
 	for _, c := range []struct {
 		charged, released int
 		figures           bool
-	}{{0, 0, true}, {7, 6, true}, {20, 19, true}, {20, 20, true}, {21, 20, false}, {21, 21, true}} {
+	}{{0, 0, true}, {7, 6, true}, {20, 19, true}, {20, 20, true}, {21, 0, false}, {21, 18, false}, {21, 20, false}, {21, 21, true}} {
 		out := fmt.Sprintf("%s/broken-%d-%d", dir, c.charged, c.released)
 		l := openLedger(t, dir)
 		broken(t, l, whole, out, c.charged, c.released)
@@ -239,7 +239,8 @@ func splitOf(t *testing.T, job *Job, dir string, share float64) string {
 	return split
 }
 
-// TestHoldoutOfAnEarlyEnd: a method that ends before its plan does is scored, one whose parameters are no numbers is not.
+// TestHoldoutOfAnEarlyEnd: a method that ends before its plan does is scored, one whose parameters are no numbers is not. Both settle in
+// a ledger that counts as a filter does, for which the score comes before the rest of the plan.
 func TestHoldoutOfAnEarlyEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -252,6 +253,11 @@ func TestHoldoutOfAnEarlyEnd(t *testing.T) {
 		"diverged":  {"method: {name: sgd, steps: 30, rate: 1e200}", "1e150", Diverged, false},
 	} {
 		dir := t.TempDir()
+		l := openLedger(t, dir)
+		if err := l.SetBudget(t.Context(), "clinic", "record", ledger.InZCDP, privacy.Budget{Epsilon: 3, Delta: 1e-5, Adjacency: privacy.AddRemove}); err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
 		job, out := begin(t, dir, name, "holdout: 0.2\n"+c.more, with("model.l2", c.l2)...)
 		info, _, err := Fit(t.Context(), job, Env{Workers: 1})
 		if err != nil && !errors.Is(err, ErrDiverged) {
@@ -260,7 +266,7 @@ func TestHoldoutOfAnEarlyEnd(t *testing.T) {
 		if info.Result.Outcome != c.outcome || (info.Result.Private != nil) != c.figures {
 			t.Errorf("%s: %s after %d steps, figures %v", name, info.Result.Outcome, info.Result.Steps, info.Result.Private)
 		}
-		l := openLedger(t, dir)
+		l = openLedger(t, dir)
 		if found, err := Verify(t.Context(), out, l); err != nil || !allHold(found) {
 			t.Errorf("%s: %v, %v", name, found, err)
 		}

@@ -115,7 +115,7 @@ def test_the_same_bounds_give_the_same_schema_whatever_the_rows(tmp_path):
 def test_errors_quote_no_cell(clinic):
     X, y = clinic
     with pytest.raises(ValueError, match="text where numbers") as error:
-        public().fit(X[["smoker", "ward"]], y)
+        public().fit(X[["smoker", "ward"]].fillna("no"), y)
     assert "former" not in str(error.value)
 
 

@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/run"
@@ -103,11 +105,20 @@ func warner(c *cobra.Command) func(string) {
 // voids is the help of a flag that ends a guarantee.
 const voids = "access protected rows without charge; this ends the guarantee of their dataset forever"
 
-// specOf reads the spec of a command line: an optional file, then its flags.
+// specOf reads the spec of a command line: an optional file, then its flags. A file that is a table by its name is --data.
 func specOf(c *cobra.Command, args []string) (*run.Spec, error) {
 	file := ""
 	if len(args) > 0 {
 		file = args[0]
+	}
+	if table := c.Flags().Lookup("data"); table != nil && namesTable(file) {
+		if table.Changed {
+			return nil, usageError("found the table %s beside --data; allowed is one of them", file)
+		}
+		if err := c.Flags().Set("data", file); err != nil {
+			return nil, err
+		}
+		file = ""
 	}
 	over, err := overridesOf(c.Flags())
 	if err != nil {
@@ -120,6 +131,14 @@ func specOf(c *cobra.Command, args []string) (*run.Spec, error) {
 	spec.Label, _ = c.Flags().GetString("label")
 	spec.Void, _ = c.Flags().GetBool("void")
 	return spec, nil
+}
+
+// tableNames are how files of tables end, beside what they are compressed with.
+var tableNames = []string{".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".libsvm", ".svm", ".pack"}
+
+// namesTable says whether a file is a table by its name, and not a spec.
+func namesTable(file string) bool {
+	return strings.Contains(file, "?table=") || slices.Contains(tableNames, strings.ToLower(filepath.Ext(data.Uncompressed(file))))
 }
 
 // overridesOf returns the fields of a spec that flags give, without those of the flags in except.
@@ -150,6 +169,11 @@ func overridesOf(f *pflag.FlagSet, except ...string) ([]run.Override, error) {
 		if !ok {
 			return nil, usageError("--set %s: found no =; allowed is field=value, as in --set method.steps=200", s)
 		}
+		for _, o := range over {
+			if o.Path == path {
+				return nil, usageError("--set %s: found beside %s; allowed is one of them", path, o.From)
+			}
+		}
 		over = append(over, run.Override{Path: path, Value: value, From: "--set " + path})
 	}
 	return over, nil
@@ -160,7 +184,7 @@ func fitCommand() *cobra.Command {
 	var resume string
 	var workers workerFlags
 	c := &cobra.Command{
-		Use:   "fit [spec.yaml]",
+		Use:   "fit [spec.yaml | table]",
 		Short: "Train a model under a privacy budget",
 		Long: `Fit reads a table, reserves the budget in the ledger, trains, and writes a run
 directory with the model, the log of all releases, and a report.
@@ -169,7 +193,7 @@ Settings come from a spec file, from flags, or from both; a flag overrides the
 file. --resume DIR continues a run that was stopped or killed.
 
 ` + "`sotto help methods`" + ` lists the methods, ` + "`sotto help METHOD`" + ` the fields of one.`,
-		Example: "  sotto fit examples/clinic/sotto.yaml\n  sotto fit --data t.csv --schema s.yaml --model logistic --epsilon 1 --delta 1e-6 --adjacency add-or-remove",
+		Example: "  sotto fit examples/clinic/sotto.yaml\n  sotto fit t.csv --schema s.yaml --label y --model logistic --epsilon 1 --delta 1e-6 --adjacency add-or-remove",
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			bar := newProgress(c.ErrOrStderr(), quiet || asJSON)

@@ -74,6 +74,7 @@ the user, can be resumed.`,
 		}
 		return usageError("%v; `%s --help` lists the flags", err, c.CommandPath())
 	})
+	offer(c)
 	return c
 }
 

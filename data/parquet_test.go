@@ -60,7 +60,7 @@ func TestReadParquet(t *testing.T) {
 		t.Error(diff)
 	}
 	b, err := Skeleton("testdata/small.parquet", "")
-	if err != nil || !bytes.Contains(b, []byte("format: {kind: csv} # Parquet")) || !bytes.Contains(b, []byte(`- name: "colour"`)) {
+	if err != nil || !bytes.Contains(b, []byte("format: {kind: csv} # Parquet")) || !bytes.Contains(b, []byte(`- {name: "colour", type: }`)) {
 		t.Errorf("%v\n%s", err, b)
 	}
 

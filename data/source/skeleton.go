@@ -20,24 +20,19 @@ func skeletonOfColumns(name, format string, columns []string) []byte {
 row_norm: 1
 on_bad_row: stop # or drop
 
-# Give each column a type, keep the lines that belong to it and delete the others:
-#   numeric      min and max: values beyond are clamped; transform: none, log1p or signed_log1p
-#   categorical  levels: every level there may be; unknown: error, zero or one of the levels
-#   label        classes: two or more; or min and max for a number. One label in all
-#   ignore       nothing more; a column without a name can only be ignored
-#   unit         nothing more: whose row it is, where people have several. Then write
-#                unit: {name: patient, rows: 8} (at most 8 rows of a patient are used)
-#                and units: (how many patients) instead of rows:
+# A line for each column: give it a type, and what belongs to that, as in
+#   - {name: age, type: numeric, min: 0, max: 120}                values beyond are clamped
+#   - {name: income, type: numeric, min: 0, max: 1e6, transform: log1p}
+#   - {name: glucose, type: numeric, bounds: unknown}             sotto schema bounds estimates them at a cost
+#   - {name: ward, type: categorical, levels: [north, south]}     every level there may be; unknown: zero, or a level
+#   - {name: readmitted, type: label, classes: [no, yes]}         one label in all; of a number: min and max
+#   - {name: notes, type: ignore}                                 also a column without a name
+#   - {name: patient_id, type: unit}                              whose row it is, where people have several; then
+#     unit: {name: patient, rows: 8} (at most 8 rows of a patient are used) and units: (how many) instead of rows:
 columns:
 `)
 	for _, h := range columns {
-		b.WriteString("  - name: " + yamlText(h) + `
-    type: # a person must fill this in: numeric, categorical, label or ignore
-    min: # a person must fill this in, or delete it
-    max: # a person must fill this in, or delete it
-    levels: # a person must fill this in, or delete it
-    classes: # a person must fill this in, or delete it
-`)
+		b.WriteString("  - {name: " + yamlText(h) + ", type: } # numeric, categorical, label, ignore or unit\n")
 	}
 	return []byte(b.String())
 }

@@ -21,7 +21,7 @@ func TestSkeleton(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(b)
-	for _, want := range []string{`dataset: "people"`, `delimiter: ";"`, `name: "age"`, `name: "job; kind"`, `name: "y"`, "min: # a person must fill this in"} {
+	for _, want := range []string{`dataset: "people"`, `delimiter: ";"`, `name: "age"`, `name: "job; kind"`, `- {name: "y", type: } # numeric, categorical, label, ignore or unit`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -41,11 +41,8 @@ func TestSkeleton(t *testing.T) {
 
 	// Filled in, it is a schema.
 	filled := strings.Replace(text, "rows: #", "rows: 10 #", 1)
-	for _, fill := range []string{"numeric\n    min: 0\n    max: 9", "categorical\n    levels: [a]", "label\n    classes: [no, yes]"} {
-		i := strings.Index(filled, "    type: #")
-		j := i + strings.Index(filled[i:], "    classes: #")
-		end := j + strings.Index(filled[j:], "\n") + 1
-		filled = filled[:i] + "    type: " + fill + "\n" + filled[end:]
+	for _, fill := range []string{"numeric, min: 0, max: 9}", "categorical, levels: [a]}", "label, classes: [no, yes]}"} {
+		filled = strings.Replace(filled, "type: }", "type: "+fill, 1)
 	}
 	if s := parse(t, filled); s.Dim() != 3 {
 		t.Errorf("dim %d", s.Dim())

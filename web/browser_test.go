@@ -21,6 +21,10 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/run/audit"
+	"github.com/sottodp/sotto/run/disclosure"
+	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 var screenshots = flag.String("screenshots", "", "write pictures of the pages to this directory")
@@ -212,10 +216,7 @@ func TestBrowser(t *testing.T) {
 						t.Errorf("%s, %s, %d wide: %s: %q", name, scheme, width, what, found)
 					}
 				}
-				if found := js[int64](b, `document.scrollingElement.scrollWidth`); found > width { // a phone widens its window for what overflows
-					t.Errorf("%s, %s, %d wide: found %d", name, scheme, width, found)
-				}
-				b.picture(fmt.Sprintf("%s-%s-%d", name, scheme, width))
+				b.checkWidth(fmt.Sprintf("%s-%s-%d", name, scheme, width), width)
 			}
 		}
 	}
@@ -308,4 +309,51 @@ func (b *tab) picture(name string) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+// The pages that commands write fit a phone, too: a report, a disclosure and an audit. Package papertest checks those of papers.
+func TestBrowserFiles(t *testing.T) {
+	b := newTab(t)
+	root, _ := filled(t)
+	runs := filepath.Join(root, "runs")
+	ctx := context.Background()
+	l, err := ledger.View(ctx, filepath.Join(root, "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	d, err := disclosure.Make(ctx, filepath.Join(runs, "first"), l, disclosure.Options{Made: disclosure.Made{At: "2026-11-24T15:00:00Z", Version: "test", Go: "go", Platform: "linux/amd64", Kernels: "generic"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := d.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dossier, err := d.Render(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"report": filepath.Join(runs, "first", runlog.ReportFile), "disclosure": filepath.Join(root, "disclosure.html"), "audit-file": filepath.Join(runs, "audited", audit.PageFile)}
+	if err := os.WriteFile(files["disclosure"], dossier, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, file := range files {
+		for _, scheme := range []string{"light", "dark"} {
+			for _, width := range []int64{1280, 390} {
+				b.look(width, 844, scheme)
+				b.do(chromedp.Navigate("file://" + file))
+				b.checkWidth(fmt.Sprintf("%s-%s-%d", name, scheme, width), width)
+			}
+		}
+	}
+}
+
+// checkWidth: the page does not scroll sideways. A phone widens its window for what overflows, so it is told the width.
+func (b *tab) checkWidth(name string, width int64) {
+	b.t.Helper()
+	if found := js[int64](b, `document.scrollingElement.scrollWidth`); found > width {
+		b.t.Errorf("%s: found %d pixels", name, found)
+	}
+	b.picture(name)
 }

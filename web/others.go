@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io/fs"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,17 +15,15 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/gossip/simulate"
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/run/audit"
 	"github.com/sottodp/sotto/run/compare"
 )
 
-// placesPage lists directories that hold no run.
-func (s *Server) placesPage(title string, of func(*listing) []place) func(*http.Request) (*page, error) {
-	return func(*http.Request) (*page, error) {
-		l := s.dirs.list()
-		return &page{title, l.state, networksBody{Places: of(l)}}, nil
-	}
+func (s *Server) comparisonsPage(*http.Request) (*page, error) {
+	l := s.dirs.list()
+	return &page{"Comparisons", l.state, l.Comparisons}, nil
 }
 
 // networksBody lists the simulations, and the trainings in which an owner's run directory is here.
@@ -65,6 +64,30 @@ type auditBody struct {
 	*audit.Result
 }
 
+// Meaning is what a bound says.
+func (auditBody) Meaning() string { return audit.Meaning }
+
+// An audited is an audit in a list, or why it cannot be read.
+type audited struct {
+	place
+	*audit.Result
+	Damage string
+}
+
+func (s *Server) auditsPage(*http.Request) (*page, error) {
+	l := s.dirs.list()
+	var list []audited
+	for _, p := range l.Audits {
+		a := audited{place: p}
+		var err error
+		if a.Result, err = audit.Read(p.Dir); err != nil {
+			a.Damage = err.Error()
+		}
+		list = append(list, a)
+	}
+	return &page{"Audits", l.state, list}, nil
+}
+
 func (s *Server) auditPage(r *http.Request) (*page, error) {
 	p, err := find(s.dirs.list().Audits, r.PathValue("key"))
 	if err != nil {
@@ -91,6 +114,34 @@ type comparisonBody struct {
 type cellsTable struct {
 	Name, Measure string
 	Rows          []compare.Row
+	Plot          template.HTML
+}
+
+// mostLines is how many lines of a plot have a style of their own.
+const mostLines = 6
+
+// scores draws the scores of each method at each ε beside each other, with bars of one standard deviation.
+func (t cellsTable) scores(id string) template.HTML {
+	p := chart.Plot{ID: id, Title: "Score of each method", Desc: "Means with bars of one standard deviation; the table holds the figures.", XLabel: "ε", YLabel: t.Measure, Tight: true}
+	for _, row := range t.Rows {
+		if row.Refused != "" || math.IsNaN(row.Mean) {
+			continue
+		}
+		x := slices.Index(p.Categories, row.Epsilon)
+		if x < 0 {
+			x, p.Categories = len(p.Categories), append(p.Categories, row.Epsilon)
+		}
+		i := slices.IndexFunc(p.Lines, func(l chart.Line) bool { return l.Name == row.Method })
+		if i < 0 {
+			i, p.Lines = len(p.Lines), append(p.Lines, chart.Line{Name: row.Method})
+		}
+		l := &p.Lines[i]
+		l.X, l.Y, l.SD = append(l.X, float64(x)), append(l.Y, row.Mean), append(l.SD, row.SD)
+	}
+	if len(p.Lines) == 0 || len(p.Lines) > mostLines {
+		return ""
+	}
+	return p.SVG()
 }
 
 func (s *Server) comparisonPage(r *http.Request) (*page, error) {
@@ -118,6 +169,9 @@ func (s *Server) comparisonPage(r *http.Request) (*page, error) {
 			b.Tables, n = append(b.Tables, cellsTable{Name: row.Table, Measure: row.Measure}), n+1
 		}
 		b.Tables[n-1].Rows = append(b.Tables[n-1].Rows, row)
+	}
+	for i := range b.Tables {
+		b.Tables[i].Plot = b.Tables[i].scores(fmt.Sprintf("scores%d", i))
 	}
 	return &page{Title: "Comparison " + p.Name, Body: b}, nil
 }

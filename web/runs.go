@@ -2,9 +2,11 @@ package web
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -372,14 +374,29 @@ func (s *Server) comparePage(r *http.Request) (*page, error) {
 	})
 	add("outcome", func(i int) string { return b.Runs[i].Outcome })
 	add("released model", func(i int) string { return infos[i].Output })
-	add("model", func(i int) string { return string(infos[i].Model) })
-	add("settings", func(i int) string { return string(infos[i].Config) })
-	add("seconds of training", func(i int) string {
+	for _, part := range []struct {
+		name string
+		of   func(*runlog.Info) json.RawMessage
+	}{{"model", func(i *runlog.Info) json.RawMessage { return i.Model }}, {"setting", func(i *runlog.Info) json.RawMessage { return i.Config }}} {
+		settings, names := make([]map[string]string, len(infos)), map[string]bool{}
+		for i, info := range infos {
+			settings[i] = map[string]string{}
+			flatten(part.of(info), part.name, settings[i])
+			for name := range settings[i] {
+				names[name] = true
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			add(name, func(i int) string { return settings[i][name] })
+		}
+	}
+	add("training time", func(i int) string {
 		if r := infos[i].Result; r != nil {
-			return chart.Number(r.TrainSeconds, 3)
+			return chart.Number(r.TrainSeconds, 3) + " s"
 		}
 		return ""
 	})
+	add("quality, private", func(i int) string { return b.Runs[i].Quality })
 	add("test score, not private", func(i int) string { return b.Runs[i].Score })
 	add("kernels", func(i int) string { return infos[i].Platform + ", " + infos[i].Kernels })
 	add("Sotto", func(i int) string { return infos[i].Version })
@@ -392,5 +409,33 @@ func bound(i *runlog.Info, v float64) string {
 	if i.Off {
 		return "none"
 	}
-	return strconv.FormatFloat(v, 'g', -1, 64)
+	return chart.NumberUp(v, 4)
+}
+
+// flatten puts the values of a JSON object into a table, each under its name after that of the object. It leaves out what is empty.
+func flatten(text json.RawMessage, name string, into map[string]string) {
+	var v any
+	if json.Unmarshal(text, &v) != nil {
+		return
+	}
+	var put func(name string, v any)
+	put = func(name string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for key, of := range v {
+				put(name+": "+strings.ReplaceAll(key, "_", " "), of)
+			}
+		case []any:
+			for i, of := range v {
+				put(fmt.Sprintf("%s %d", name, i+1), of)
+			}
+		case float64:
+			into[name] = chart.Number(v, 5)
+		case bool:
+			into[name] = map[bool]string{true: "yes", false: "no"}[v]
+		case string:
+			into[name] = v
+		}
+	}
+	put(name, v)
 }

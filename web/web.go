@@ -67,8 +67,8 @@ func New(o Options) (*Server, error) {
 	s.mux = http.NewServeMux()
 	for name, of := range map[string]func(*http.Request) (*page, error){
 		"home": s.homePage, "runs": s.runsPage, "run": s.runPage, "verify": s.verifyPage, "datasets": s.datasetsPage, "dataset": s.datasetPage,
-		"compare": s.comparePage, "comparisons": s.placesPage("Comparisons", func(l *listing) []place { return l.Comparisons }), "comparison": s.comparisonPage,
-		"networks": s.networksPage, "network": s.networkPage, "audits": s.placesPage("Audits", func(l *listing) []place { return l.Audits }), "audit": s.auditPage,
+		"compare": s.comparePage, "comparisons": s.comparisonsPage, "comparison": s.comparisonPage,
+		"networks": s.networksPage, "network": s.networkPage, "audits": s.auditsPage, "audit": s.auditPage,
 	} {
 		s.mux.Handle(routes[name], s.serve(name, of))
 	}

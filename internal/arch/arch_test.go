@@ -208,7 +208,7 @@ var assembles = map[string][]string{
 // of it, the dashboard reads results.
 var (
 	audits       = "cli/audit.go"
-	auditResults = []string{"Result", "Read", "DataFile"}
+	auditResults = []string{"Result", "Read", "DataFile", "Meaning"}
 )
 
 // sealed packages must not reach data on any path of imports.

@@ -22,9 +22,14 @@ const (
 	DataFile = "audit.json"
 )
 
-// Words describes the result.
-func (r *Result) Words() string {
-	var b strings.Builder
+// Meaning is what a bound says.
+const Meaning = "A bound below the claim proves nothing: the proof is in the accountant. A bound above it would have shown a fault."
+
+// Facts are the result in words, each with its name; one that goes on has none.
+func (r *Result) Facts() (facts [][2]string) {
+	add := func(name, format string, args ...any) {
+		facts = append(facts, [2]string{name, fmt.Sprintf(format, args...)})
+	}
 	found := "does not contradict it"
 	if r.Bound > r.Epsilon {
 		found = "is above it, as chance does in one audit of 20: no alarm"
@@ -32,50 +37,59 @@ func (r *Result) Words() string {
 	if r.Refuted() {
 		found = "REFUTES it: there is a fault"
 	}
-	fmt.Fprintf(&b, "Claim      ε = %.4g at δ = %v, %v, for any %s\n", r.Epsilon, r.Delta, r.Adjacency, text.Whom(r.Unit, r.UnitRows))
+	add("Claim", "ε = %.4g at δ = %v, %v, for any %s", r.Epsilon, r.Delta, r.Adjacency, text.Whom(r.Unit, r.UnitRows))
 	if r.Fault != "" {
-		fmt.Fprintf(&b, "Planted    %s\n", Faults[r.Fault])
+		add("Planted", "%s", Faults[r.Fault])
 	}
-	fmt.Fprintf(&b, "Found      ε ≥ %.4g with %.4g %% confidence: %.0f %% of the claim, and %s\n", r.Bound, 100*(1-r.Failure), 100*r.Bound/r.Epsilon, found)
+	add("Found", "ε ≥ %.4g with %.4g %% confidence: %.0f %% of the claim, and %s", r.Bound, 100*(1-r.Failure), 100*r.Bound/r.Epsilon, found)
 	switch r.Attack {
 	case Crafted:
 		assumed := "the kind of noise, not its amount"
 		if r.Mu > 0 {
 			assumed = "Gaussian noise, of any amount"
 		}
-		fmt.Fprintf(&b, "           ε ≥ %.4g for any mechanism; the first figure assumes %s\n", r.Plain, assumed)
-		fmt.Fprintf(&b, "How        %d runs of %s on a small synthetic table, %d steps, %d canaries in each\n", r.Runs, r.Method, r.Steps, r.Canaries)
+		add("", "ε ≥ %.4g for any mechanism; the first figure assumes %s", r.Plain, assumed)
+		add("How", "%d runs of %s on a small synthetic table, %d steps, %d canaries in each", r.Runs, r.Method, r.Steps, r.Canaries)
 		if r.Mu > 0 {
-			fmt.Fprintf(&b, "           μ ≥ %.4g of Gaussian differential privacy; what is charged allows %.4g\n", r.Mu, r.Charged)
+			add("", "μ ≥ %.4g of Gaussian differential privacy; what is charged allows %.4g", r.Mu, r.Charged)
 		}
 		if r.Scale != nil {
-			fmt.Fprintf(&b, "Noise      %.5g to %.5g times what is charged, with the same confidence\n", r.Scale[0], r.Scale[1])
+			add("Noise", "%.5g to %.5g times what is charged, with the same confidence", r.Scale[0], r.Scale[1])
 		}
-		fmt.Fprintf(&b, "Tests      %d of the noise and the samples; an alarm of any test is false in one audit of %.0f at most\n", len(r.Tests), 1/Level)
+		add("Tests", "%d of the noise and the samples; an alarm of any test is false in one audit of %.0f at most", len(r.Tests), 1/Level)
 		for _, a := range r.Alarms {
-			fmt.Fprintf(&b, "ALARM      %s\n", a)
+			add("ALARM", "%s", a)
 		}
 	case OneRun:
-		fmt.Fprintf(&b, "           ε ≥ %.4g for any mechanism; the first figure assumes the kind of noise, not its amount\n", r.Plain)
-		fmt.Fprintf(&b, "How        one run of %s, %d steps, %d canaries; %d guessed, %d right (%.1f %%; by chance half)\n", r.Method, r.Steps, r.Canaries, r.Guesses, r.Right, 100*float64(r.Right)/float64(r.Guesses))
+		add("", "ε ≥ %.4g for any mechanism; the first figure assumes the kind of noise, not its amount", r.Plain)
+		add("How", "one run of %s, %d steps, %d canaries; %d guessed, %d right (%.1f %%; by chance half)", r.Method, r.Steps, r.Canaries, r.Guesses, r.Right, 100*float64(r.Right)/float64(r.Guesses))
 		if r.Noise > 0 {
-			fmt.Fprintf(&b, "Noise      at most %.3g times what is claimed, by the same test\n", r.Noise)
+			add("Noise", "at most %.3g times what is claimed, by the same test", r.Noise)
 		}
 	default:
-		fmt.Fprintf(&b, "How        %d runs of %s, half of them on a table with one record more or another one\n", r.Runs, r.Method)
+		add("How", "%d runs of %s, half of them on a table with one record more or another one", r.Runs, r.Method)
 	}
-	b.WriteString("A bound below the claim proves nothing: the proof is in the accountant. A bound above it would have shown a fault.\n")
-	return b.String()
+	return facts
+}
+
+// Words are the facts for a terminal.
+func (r *Result) Words() string {
+	var b strings.Builder
+	for _, f := range r.Facts() {
+		fmt.Fprintf(&b, "%-10s %s\n", f[0], f[1])
+	}
+	return b.String() + Meaning + "\n"
 }
 
 var sheet = template.Must(template.New("").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Audit of {{.R.Method}}</title>
-<style>body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}svg{width:100%;height:auto;max-width:34rem}pre{white-space:pre-wrap}{{.Style}}.found{fill:#0a58ca;stroke:none}.claim{fill:none;stroke:#1b1f24}</style></head>
+<style>body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}svg{width:100%;height:auto;max-width:34rem}table{border-collapse:collapse}th,td{text-align:left;vertical-align:top;padding:.2rem .8rem .2rem 0}td{overflow-wrap:anywhere}{{.Style}}.found{fill:#0a58ca;stroke:none}.claim{fill:none;stroke:#1b1f24}</style></head>
 <body><h1>Audit of {{.R.Method}}</h1>
 <p>{{if .R.Refuted}}<strong>The claim is refuted.</strong>{{else}}The claim is not contradicted.{{end}}</p>
 {{.R.Bar}}
-<pre>{{.R.Words}}</pre>
+<table>{{range .R.Facts}}<tr><th scope="row">{{index . 0}}</th><td>{{index . 1}}</td></tr>{{end}}</table>
+<p>{{.Meaning}}</p>
 {{if .Odds}}<h2>What the run reveals about each canary</h2>
 <p>For each of {{.R.Canaries}} synthetic records, half of which took part: how much more likely the released values are if it did. The farther apart the two lines, the more the run reveals.</p>
 {{.Odds}}{{end}}
@@ -85,7 +99,7 @@ var sheet = template.Must(template.New("").Parse(`<!doctype html>
 // Write writes the page and the figures of an audit to a directory.
 func (r *Result) Write(dir string) error {
 	var page bytes.Buffer
-	if err := sheet.Execute(&page, map[string]any{"R": r, "Style": template.CSS(chart.Style), "Odds": r.odds()}); err != nil {
+	if err := sheet.Execute(&page, map[string]any{"R": r, "Style": template.CSS(chart.Style), "Odds": r.odds(), "Meaning": Meaning}); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -24,7 +24,8 @@ type Row struct {
 	Runs, Diverged                           int
 	Measure                                  string // what Score is, with its unit
 	Score, Objective, Seconds                string
-	Refused                                  string // why there are no figures
+	Mean, SD                                 float64 // of Score, in its unit; NaN without one
+	Refused                                  string  // why there are no figures
 }
 
 // Done counts the completed trainings in a directory.
@@ -78,6 +79,7 @@ func ReadRows(dir string) ([]Row, error) {
 		}
 		s, plain := scored(text("measure") == "accuracy"), shown{scale: 1, write: chart.Number}
 		whole := r.Runs - r.Diverged
+		r.Mean, r.SD = s.scale*number("score_mean"), s.scale*number("score_sd")
 		r.Measure, r.Score, r.Objective, r.Seconds = s.name, figure(s, "score", whole), figure(plain, "objective", whole), figure(plain, "seconds", r.Runs)
 		rows = append(rows, r)
 	}

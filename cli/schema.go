@@ -249,7 +249,7 @@ func writeBounds(w io.Writer, b *run.Bounds) {
 	if b.Budget.Delta > 0 {
 		cost += fmt.Sprintf(", δ = %g", b.Budget.Delta)
 	}
-	fmt.Fprintf(w, "Charged to dataset %q: %s (run %s). Each count has noise of standard deviation %.3g; a bin stands out from %.0f on.\n", b.Dataset, cost, b.Run, b.Deviation, b.Least)
+	fmt.Fprintf(w, "Charged to dataset %q: %s (run %s). Each count has noise of standard deviation %.3g; a bin stands out from %.0f on. The sampler's distance from the ideal adds at most %.1e to δ.\n", b.Dataset, cost, b.Run, b.Deviation, b.Least, b.Sampler)
 	for _, c := range b.Columns {
 		if c.Bounds == nil {
 			fmt.Fprintf(w, "%s: no range stands out of the noise; it still says bounds: unknown\n", c.Name)

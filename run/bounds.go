@@ -44,6 +44,7 @@ type Bounds struct {
 	Budget    privacy.Budget `json:"budget"`
 	Deviation float64        `json:"noise_deviation"` // of one count, in the schema's records
 	Least     float64        `json:"least_count"`     // a bin counts as occupied from this noisy count on
+	Sampler   float64        `json:"sampler_delta"`   // what the sampler's distance from the ideal adds to δ, at most
 	Columns   []ColumnBounds `json:"columns"`
 	Schema    []byte         `json:"-"` // the schema file with the bounds
 }
@@ -87,6 +88,7 @@ func EstimateBounds(ctx context.Context, o BoundsOptions) (*Bounds, error) {
 	q.Data, q.Ledger, q.AcceptDropped, q.Notice = o.Data, o.Ledger, o.AcceptDropped, o.Notice
 	q.streams = o.streams
 	out := &Bounds{Dataset: s.Dataset, Budget: budget}
+	out.Sampler = samplerDelta(len(columns)*schema.GridBins(), 1, budget.Epsilon)
 	out.Deviation, out.Least = counts.deviation(), math.Ceil(counts.least(1))
 	out.Run, err = q.Ask(ctx, func(b oracle.Batch) error {
 		mean, err := b.Mean(q.Queries[0].(oracle.Mean))

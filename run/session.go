@@ -359,11 +359,17 @@ func numerics(j *Job, batches int) string {
 	if method.Solves(j.Method) {
 		sums = "The minimiser is computed in floating point, with a proven bound on all rounding in the sensitivity, and put on a public grid,"
 	}
-	dim, epsilon := j.Facts.Dim, j.Spec.Privacy.Budget().Epsilon
-	total := noise.SamplerDistance * (float64(dim) + 1<<31) * float64(batches) * (1 + math.Exp(epsilon))
+	dim := j.Facts.Dim
+	total := samplerDelta(dim, batches, j.Spec.Privacy.Budget().Epsilon)
 	return fmt.Sprintf("%s and the noise is an exactly rounded Gaussian on the same grid, added without rounding: "+
 		"the guarantee holds in the computer's arithmetic, not only on paper. The sampler's distance from the ideal adds at most %.1e to δ over %d coordinates and %d batches; "+
 		"beyond that it rests on the ChaCha8 cipher, on SHA-256 and on the system's randomness.", sums, total, dim, batches)
+}
+
+// samplerDelta bounds what the sampler's distance from the ideal adds to δ where batches release dim numbers each: of noise, and of
+// choices of records.
+func samplerDelta(dim, batches int, epsilon float64) float64 {
+	return noise.SamplerDistance * (float64(dim) + 1<<31) * float64(batches) * (1 + math.Exp(epsilon))
 }
 
 // ledgerCharges converts the charges of a directory to the ledger's type.

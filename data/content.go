@@ -34,8 +34,11 @@ type Gate interface {
 type Content struct {
 	// Digest is the SHA-256 of the content: of the decompressed bytes of a file, so a file and its gzip
 	// have the same; for images, of their file and the file of labels; for a packed table, of the table
-	// that it was packed from. For an SQL table it does not depend on the order of the rows.
+	// that it was packed from. For an SQL table it does not depend on the order of the rows, and for several files
+	// not on the order of the files.
 	Digest [sha256.Size]byte
+	// Parts are the digests of the files, for a table of several.
+	Parts [][sha256.Size]byte
 	// Rows are keyed hashes of the raw rows, one for each row that could be parsed. It is nil if the gate
 	// has no key, and for a packed table without hashes under this key.
 	Rows []uint64

@@ -208,6 +208,7 @@ func some(names []string) string {
 // the schema is. Without this call they are the columns of the schema in their order.
 func (in *Input) Cells(names []string, at []int) {
 	in.row.raw.columns(names)
+	in.row.names = names
 	in.row.place = in.row.place[:0]
 	for i, c := range in.Schema.Columns {
 		switch {
@@ -273,7 +274,8 @@ func (in *Input) Select(names []string, text func(i int) bool) (columns []int, r
 type Row struct {
 	*encoder
 	raw   *rowHasher
-	place []int // the cell of each column of the encoder, −1 for one that is not read
+	names []string // of the cells
+	place []int    // the cell of each column of the encoder, −1 for one that is not read
 }
 
 // clone returns a row of the same table for another goroutine.
@@ -368,8 +370,21 @@ func (f *Format) open(ctx context.Context, in *Input) (Pieces, error) {
 	return &serial{Rows: rows}, nil
 }
 
-// openRows opens the table in its format.
+// openRows opens the table, of one file or several.
 func openRows(ctx context.Context, in *Input) (Pieces, error) {
+	files, err := Files(in.Path)
+	if err != nil {
+		return nil, err
+	}
+	if len(files) > 1 {
+		return openSeveral(ctx, in, files)
+	}
+	in.Path = files[0]
+	return openFormat(ctx, in)
+}
+
+// openFormat opens one file or a table of a database in its format.
+func openFormat(ctx context.Context, in *Input) (Pieces, error) {
 	s, opt := in.Schema, in.Options
 	names, at := make([]string, len(s.Columns)), make([]int, len(s.Columns))
 	for i, c := range s.Columns {

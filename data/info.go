@@ -16,6 +16,10 @@ type FieldName struct{ Name, Type string }
 // Describe describes the table at path by its header alone. It does not include the number of rows, which
 // is private under add-or-remove (R9), nor the first line of a text file, which may be a row.
 func Describe(path string, formats []Format) (*Description, error) {
+	path, err := oneFile(path, "a description")
+	if err != nil {
+		return nil, err
+	}
 	if IsPacked(path) {
 		p, err := readPackedFacts(path)
 		if err != nil {

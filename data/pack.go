@@ -100,6 +100,9 @@ func Pack(ctx context.Context, gate Gate, s *schema.Schema, src, dst string, opt
 	if e := s.Check(); e != nil {
 		return nil, fmt.Errorf("data: a schema that was not made by schema.Parse: %w", e)
 	}
+	if src, err = oneFile(src, "a packed table"); err != nil { // it keeps no marks of parts
+		return nil, err
+	}
 	if IsPacked(src) {
 		return nil, &config.Error{File: src, Found: "a packed table", Allowed: "a table of another form"}
 	}

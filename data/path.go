@@ -26,6 +26,12 @@ func sqliteFile(path string) (string, bool) {
 
 // Public returns path, without the password if path is the URL of a database.
 func Public(path string) string {
+	if paths := pathsIn(path); len(paths) > 1 {
+		for i, p := range paths {
+			paths[i] = Public(p)
+		}
+		return strings.Join(paths, Plus)
+	}
 	if !postgres.IsURL(path) {
 		return path
 	}
@@ -45,9 +51,15 @@ func Public(path string) string {
 	return u.String()
 }
 
-// Join joins the directory dir and a relative path, also the path of an SQLite table. The URL of a server
-// stays as it is.
+// Join joins the directory dir and a relative path, also the path of an SQLite table, and each path of several. The URL of a
+// server stays as it is.
 func Join(dir, path string) string {
+	if paths := pathsIn(path); len(paths) > 1 && !exists(filepath.Join(dir, path)) {
+		for i, p := range paths {
+			paths[i] = Join(dir, p)
+		}
+		return strings.Join(paths, Plus)
+	}
 	if path == "" || readfile.Inherited(path) || postgres.IsURL(path) {
 		return path
 	}

@@ -72,7 +72,7 @@ type LoadStats struct {
 	DroppedBy map[string]int `json:",omitempty"`
 }
 
-// Read reads the table at path and encodes it under the schema. The table is packed or has one of the
+// Read reads the table at path, which may name several [Files], and encodes it under the schema. The table is packed or has one of the
 // formats in opt. Rows of LIBSVM make sparse blocks, others dense ones. Read needs no more memory than
 // the table, one block and some buffers. It maps a packed table if the system can; close the table after
 // use. Dropped rows of a packed table keep their position, with Drop set, also without KeepBad.
@@ -93,6 +93,11 @@ func Read(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Opt
 	}
 	if e := s.Check(); e != nil {
 		return nil, nil, fmt.Errorf("data: a schema that was not made by schema.Parse: %w", e)
+	}
+	if files, err := Files(path); err != nil {
+		return nil, nil, err
+	} else if len(files) == 1 {
+		path = files[0]
 	}
 	if IsPacked(path) {
 		if len(s.Unbounded()) > 0 || opt.Tally != nil {
@@ -150,6 +155,9 @@ func readInto(ctx context.Context, key *RowKey, s *schema.Schema, path string, o
 	}
 	if err := opt.dropped(path, &r.stats); err != nil {
 		return nil, nil, err
+	}
+	if s, ok := rows.(*several); ok {
+		return &r.stats, s.content(r.raw), nil
 	}
 	return &r.stats, &Content{Digest: [sha256.Size]byte(in.Sum.Sum(nil)), Rows: r.raw}, nil
 }

@@ -460,7 +460,7 @@ func (s *Session) begin(ctx context.Context) (begun bool, err error) {
 // reserve reserves the run's cap in the dataset's budget.
 func (s *Session) reserve(ctx context.Context) error {
 	r := s.Job.Reservation(s.Info.ID)
-	r.Mark, r.Parts, r.Token = contentMark(s.ledger, s.opened), s.partMarks(), s.token
+	r.Mark, r.Parts, r.Token = contentMark(s.ledger, s.opened), PartMarks(s.ledger, s.opened), s.token
 	_, err := s.ledger.Reserve(ctx, r)
 	if s.env.reserved != nil {
 		err = s.env.reserved(err)
@@ -533,17 +533,4 @@ func (s *Session) writeInfo(ctx context.Context) error {
 	}
 	s.Info.LedgerHead = fmt.Sprintf("%d %s", head.Seq, head.Hash)
 	return runlog.WriteInfo(s.Dir, s.Info)
-}
-
-// partMarks returns the marks of the parts of a table on several machines.
-func (s *Session) partMarks() (marks [][]byte) {
-	if s.shards == nil || len(s.shards.Digests()) < 2 {
-		return nil
-	}
-	for _, d := range s.shards.Digests() {
-		h := s.ledger.NewMark()
-		h.Write(d[:])
-		marks = append(marks, h.Sum(nil))
-	}
-	return marks
 }

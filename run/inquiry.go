@@ -104,7 +104,7 @@ func (q *Inquiry) charge(ctx context.Context, opened *access.Opened, plan privac
 	b := q.Budget
 	r := ledger.Reservation{
 		Dataset: q.Schema.Dataset, Unit: q.Schema.Unit, Adjacency: b.Adjacency, Run: run, Epsilon: b.Epsilon, Delta: b.Delta,
-		Mark: contentMark(l, opened), Plan: plan, Why: q.Why,
+		Mark: contentMark(l, opened), Parts: PartMarks(l, opened), Plan: plan, Why: q.Why,
 	}
 	token, err := l.Reserve(ctx, r)
 	if err != nil {
@@ -132,4 +132,18 @@ func contentMark(l *ledger.Ledger, opened *access.Opened) []byte {
 	digest := opened.Digest()
 	h.Write(digest[:])
 	return h.Sum(nil)
+}
+
+// PartMarks are the marks of the parts of a table on several machines or in several files.
+func PartMarks(l *ledger.Ledger, opened *access.Opened) (marks [][]byte) {
+	parts := opened.Parts()
+	if len(parts) < 2 {
+		return nil
+	}
+	for _, d := range parts {
+		h := l.NewMark()
+		h.Write(d[:])
+		marks = append(marks, h.Sum(nil))
+	}
+	return marks
 }

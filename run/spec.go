@@ -197,8 +197,8 @@ func reason(err error) error {
 
 // A specFile is a spec as it is written.
 type specFile struct {
-	Data          string      `yaml:"data"`
-	Test          string      `yaml:"test"`
+	Data          []string    `yaml:"data"`
+	Test          []string    `yaml:"test"`
 	Labels        string      `yaml:"labels"`
 	TestLabels    string      `yaml:"test_labels"`
 	Schema        string      `yaml:"schema"`
@@ -253,7 +253,7 @@ func parseSpec(file string, src []byte, overrides []Override) (s *Spec, err erro
 		to       *string
 		relative bool
 	}{
-		{"data", f.Data, &s.Data, true}, {"test", f.Test, &s.Test, true}, {"labels", f.Labels, &s.Labels, true}, {"test_labels", f.TestLabels, &s.TestLabels, true},
+		{"labels", f.Labels, &s.Labels, true}, {"test_labels", f.TestLabels, &s.TestLabels, true},
 		{"schema", f.Schema, &s.Schema, true}, {"ledger", f.Ledger, &s.Ledger, !strings.Contains(f.Ledger, "://")}, {"out", f.Out, &s.Out, true},
 	} {
 		if doc.Has(p.key) && p.text == "" {
@@ -262,6 +262,21 @@ func parseSpec(file string, src []byte, overrides []Override) (s *Spec, err erro
 		if *p.to = p.text; p.relative && !doc.Given(p.key) {
 			*p.to = beside(file, p.text)
 		}
+	}
+	for _, p := range []struct {
+		key   string
+		paths []string
+		to    *string
+	}{{"data", f.Data, &s.Data}, {"test", f.Test, &s.Test}} {
+		if doc.Has(p.key) && (len(p.paths) == 0 || slices.Contains(p.paths, "")) {
+			return nil, inputError(s.Place(p.key), "%s is missing; write a path, or a list of paths", p.key)
+		}
+		for i, path := range p.paths {
+			if file != "" && !doc.Given(p.key) {
+				p.paths[i] = data.Join(filepath.Dir(file), path)
+			}
+		}
+		*p.to = strings.Join(p.paths, data.Plus)
 	}
 	if err := s.setColumns(f.Columns); err != nil {
 		return nil, err
@@ -391,6 +406,9 @@ func isZero(text string) bool {
 func beside(file, path string) string {
 	if path == "" || file == "" || filepath.IsAbs(path) {
 		return path
+	}
+	if strings.Contains(path, data.Plus) { // no list: only data and test may be one
+		return filepath.Join(filepath.Dir(file), path)
 	}
 	return data.Join(filepath.Dir(file), path)
 }

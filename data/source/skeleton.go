@@ -63,7 +63,7 @@ columns:
 `)
 }
 
-// Skeleton returns a schema in YAML for the table at path that leaves open what a person must decide:
+// Skeleton returns a schema in YAML for the table at path, by its first file, that leaves open what a person must decide:
 // types, bounds, levels, classes, the number of rows. [schema.Parse] refuses it until they are filled in,
 // and says where. It reads only the first line of a CSV file. A first line with a number
 // in it is an error: it could be a row, and its values would go into the schema. It reads only the shape
@@ -71,6 +71,11 @@ columns:
 // delimiter of CSV is one character; "" stands for the most frequent of comma, semicolon, tab and bar in
 // the line.
 func Skeleton(path, delimiter string) ([]byte, error) {
+	files, err := data.Files(path) // all have the same columns
+	if err != nil {
+		return nil, err
+	}
+	path = files[0]
 	d, err := data.Describe(path, Formats())
 	switch {
 	case err != nil:

@@ -98,7 +98,7 @@ type Opened struct {
 	dataset string
 	table   *data.Table
 	content *data.Content
-	parts   [][sha256.Size]byte // of rows on several machines
+	parts   [][sha256.Size]byte // of rows on several machines, or in several files
 	gate    *Gate
 	void    []string // protected datasets whose guarantee the access ends, or has been ended
 	before  string   // for Train: a dataset whose rows, these, were accessed without a guarantee
@@ -108,10 +108,19 @@ type Opened struct {
 // Digest is the digest of the content. It leaves memory only under a key (R4).
 func (o *Opened) Digest() [sha256.Size]byte { return o.content.Digest }
 
-// Same reports whether two tables have the same content. For rows on several machines one equal part is
+// Parts are the digests of the parts of a table on several machines or in several files.
+func (o *Opened) Parts() [][sha256.Size]byte { return o.parts }
+
+// digests are those of the whole content and of its parts.
+func (o *Opened) digests() [][sha256.Size]byte {
+	return slices.Concat([][sha256.Size]byte{o.content.Digest}, o.parts)
+}
+
+// Same reports whether two tables have the same content. For rows on several machines or in several files one equal part is
 // enough.
 func (o *Opened) Same(other *Opened) bool {
-	return o.content.Digest == other.content.Digest || slices.Contains(o.parts, other.content.Digest)
+	others := other.digests()
+	return slices.ContainsFunc(o.digests(), func(d [sha256.Size]byte) bool { return slices.Contains(others, d) })
 }
 
 // Records reports whether Take records the access, so that it needs a ledger.
@@ -231,7 +240,9 @@ func (a *admission) RowKey() *data.RowKey {
 
 // Admit implements data.Gate: it is the verdict.
 func (a *admission) Admit(_ context.Context, c *data.Content) error {
-	a.o.content = c
+	if a.o.content = c; c.Parts != nil {
+		a.o.parts = c.Parts
+	}
 	switch a.o.purpose {
 	case Test:
 		if err := a.overlap(); err != nil {
@@ -267,7 +278,7 @@ func (a *admission) records() bool {
 // A match is a dataset under whose name the ledger knows the content.
 type match struct {
 	ledger.Known
-	whole    bool // it has the whole content; otherwise many of its rows
+	whole    bool // it has the whole content; otherwise a part, or many of its rows
 	accessed bool // the content was accessed without a guarantee before the dataset entered
 }
 
@@ -278,9 +289,9 @@ func (a *admission) matches() []match {
 	if c.Rows != nil && len(c.Rows) == 0 {
 		return nil // nobody
 	}
-	here := [][sha256.Size]byte{mark(g.Ledger, c.Digest)}
-	for _, part := range a.o.parts {
-		here = append(here, mark(g.Ledger, part))
+	var here [][sha256.Size]byte // the whole first
+	for _, d := range a.o.digests() {
+		here = append(here, mark(g.Ledger, d))
 	}
 	var beside [][sha256.Size]byte // contents whose overlap was counted
 	for _, t := range a.train {
@@ -293,9 +304,9 @@ func (a *admission) matches() []match {
 	})
 	var found []match
 	for _, k := range g.known {
-		m := match{Known: k, whole: slices.ContainsFunc(here, func(mark [sha256.Size]byte) bool { return k.Marks[mark] })}
+		m := match{Known: k, whole: k.Marks[here[0]]}
 		m.accessed = slices.ContainsFunc(slices.Concat(here, alike), func(mark [sha256.Size]byte) bool { return k.Accessed[mark] })
-		if m.whole || m.accessed || slices.ContainsFunc(alike, func(mark [sha256.Size]byte) bool { return k.Marks[mark] }) {
+		if m.whole || m.accessed || slices.ContainsFunc(slices.Concat(here, alike), func(mark [sha256.Size]byte) bool { return k.Marks[mark] }) {
 			found = append(found, m)
 		}
 	}
@@ -434,20 +445,30 @@ func (o *Opened) record(ctx context.Context, l *ledger.Ledger, run string) error
 		}
 		return nil
 	}
-	m := mark(l, o.content.Digest)
 	datasets := o.void
 	if o.own {
 		datasets = append(slices.Clip(datasets), o.dataset)
 	}
 	slices.Sort(datasets)
 	for _, d := range slices.Compact(datasets) {
-		if err := l.RecordAccess(ctx, d, m[:], run, cmp.Or(o.gate.Why, words[o.purpose])); err != nil {
+		if err := o.recordAs(ctx, l, d, run, cmp.Or(o.gate.Why, words[o.purpose])); err != nil {
 			return err
 		}
 		o.gate.tell(fmt.Sprintf("this access stands in the ledger of dataset %q as not private; its lifetime statement says so from now on", d))
 	}
 	if o.before != "" {
-		return l.RecordAccess(ctx, o.dataset, m[:], run, "its rows were accessed without a guarantee before, as dataset "+o.before)
+		return o.recordAs(ctx, l, o.dataset, run, "its rows were accessed without a guarantee before, as dataset "+o.before)
+	}
+	return nil
+}
+
+// recordAs records the access to the whole content, and to each part, under the name of a dataset.
+func (o *Opened) recordAs(ctx context.Context, l *ledger.Ledger, dataset, run, why string) error {
+	for _, d := range o.digests() {
+		m := mark(l, d)
+		if err := l.RecordAccess(ctx, dataset, m[:], run, why); err != nil {
+			return err
+		}
 	}
 	return nil
 }

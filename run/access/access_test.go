@@ -98,7 +98,12 @@ func (w *world) charge(dataset, path, run string) {
 	o, err := w.open(w.gate(), Train, dataset, path, "")
 	w.must(err)
 	m := mark(w.ledger, o.Digest())
-	_, err = w.ledger.Reserve(w.Context(), ledger.Reservation{Dataset: dataset, Unit: "record", Adjacency: privacy.AddRemove, Run: run, Epsilon: 0.1, Delta: 1e-7, Mark: m[:]})
+	var parts [][]byte
+	for _, d := range o.Parts() {
+		p := mark(w.ledger, d)
+		parts = append(parts, p[:])
+	}
+	_, err = w.ledger.Reserve(w.Context(), ledger.Reservation{Dataset: dataset, Unit: "record", Adjacency: privacy.AddRemove, Run: run, Epsilon: 0.1, Delta: 1e-7, Mark: m[:], Parts: parts})
 	w.must(err)
 	_, err = o.Take(w.Context(), w.ledger, run)
 	w.must(err)
@@ -221,6 +226,50 @@ func TestA1Parts(t *testing.T) {
 		if k.Dataset == "parts" && !k.Marks[m] {
 			t.Error("the mark of a part is not in the ledger")
 		}
+	}
+}
+
+// A table of several files is protected as a whole, and so is each of its files, by their marks alone; and a file that is
+// protected stays so beside others.
+func TestA1Files(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", "/dev/null/none") // no hashes of rows
+	w := newWorld(t)
+	one, two, three := w.file("v-1.csv", rows(0, 1000)), w.file("v-2.csv", rows(1000, 2000)), w.file("three.csv", rows(2000, 3000))
+	w.charge("clinic", filepath.Join(w.dir, "v-*.csv"), "paid")
+	w.charge("other", three, "own")
+	for _, path := range []string{one, two, filepath.Join(w.dir, "v-*.csv"), two + data.Plus + one, two + data.Plus + w.file("new.csv", rows(5000, 5100))} {
+		for _, p := range []Purpose{Test, Score, Lab, Simulate, Verify, Check} {
+			if _, err := w.open(w.gate(), p, "another", path, ""); !errors.Is(err, ErrProtected) {
+				t.Errorf("%s of %s: %v", p, path, err)
+			}
+		}
+		if _, err := w.open(w.gate(), Train, "another", path, ""); !errors.Is(err, ErrProtected) {
+			t.Errorf("training on %s under another name: %v", path, err)
+		}
+		if _, err := w.open(w.gate(), Train, "clinic", path, ""); err != nil {
+			t.Errorf("training on %s under its own name: %v", path, err)
+		}
+	}
+	for _, name := range []string{"clinic", "other"} { // a mixture of two datasets is neither
+		if _, err := w.open(w.gate(), Train, name, one+data.Plus+three, ""); !errors.Is(err, ErrProtected) {
+			t.Errorf("a mixture under %s: %v", name, err)
+		}
+	}
+	g := w.gate()
+	tr, err := w.open(g, Train, "clinic", one+data.Plus+two, "")
+	w.must(err)
+	if _, err := w.open(g, Test, "x", two, "", tr); !errors.Is(err, ErrOverlap) {
+		t.Errorf("a training file as test rows: %v", err)
+	}
+
+	// An access without a guarantee is one of each file.
+	four, five := w.file("four.csv", rows(6000, 7000)), w.file("five.csv", rows(7000, 8000))
+	_, err = w.open(w.gate(), Lab, "lab", four+data.Plus+five, "lab")
+	w.must(err)
+	o, err := w.open(w.gate(), Train, "later", five, "")
+	w.must(err)
+	if o.before == "" {
+		t.Error("a file that was accessed without a guarantee enters as if it was not")
 	}
 }
 

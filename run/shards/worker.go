@@ -165,6 +165,9 @@ func (o Options) open(ctx context.Context) (shard *remote.Shard, close func(), e
 	if err != nil {
 		return nil, nil, err
 	}
+	if len(opened.Parts()) > 0 { // the coordinator's ledger learns one mark of a worker
+		return nil, nil, &run.InputError{Where: o.Spec.Data, Err: errors.New("found a table of several files; allowed is one file for each worker")}
+	}
 	digest := opened.Digest()
 	table, err := opened.Take(ctx, nil, "")
 	if err != nil {

@@ -387,7 +387,7 @@ func (p *Plan) spend(ctx context.Context, info *runlog.Info, opened, openedTest 
 	mark.Write(digest[:])
 	token := ledger.NewToken()
 	if _, err := l.Reserve(ctx, ledger.Reservation{Dataset: info.Dataset, Unit: info.Unit, Adjacency: p.Budget.Adjacency, Run: info.ID,
-		Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Mark: mark.Sum(nil), Plan: p.Event, Token: token, Why: "search by `sotto tune`"}); err != nil {
+		Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Mark: mark.Sum(nil), Parts: run.PartMarks(l, opened), Plan: p.Event, Token: token, Why: "search by `sotto tune`"}); err != nil {
 		return nil, nil, nil, err
 	}
 	// Charged as a whole: the ledger learns nothing of the search itself.

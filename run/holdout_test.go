@@ -436,11 +436,6 @@ func TestHoldoutOfAFilter(t *testing.T) {
 	}
 }
 
-// edited changes a private figure.
-func edited(i *runlog.Info) {
-	*i.Result.Private.Accuracy.Value += 1e-12
-}
-
 // TestHoldoutClaim: what a converged lab run claims is of the rows that it trained on, and is computed from those.
 func TestHoldoutClaim(t *testing.T) {
 	t.Parallel()

@@ -24,9 +24,8 @@ type parts struct {
 	odds   []float64   // of each canary, by the scores of one run
 	signal float64     // the sum of squares of what a canary adds to them, in standard deviations
 
-	held           []bool       // in this run
-	crossed, clear []float64    // odds by the other part, in standard deviations: of canaries that took part, and of others
-	draws          noise.Source // of keys
+	held           []bool    // in this run
+	crossed, clear []float64 // odds by the other part, in standard deviations: of canaries that took part, and of others
 }
 
 // partsOf returns the parts of a job's audit with that many canaries; nil for a run without a holdout.

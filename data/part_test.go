@@ -275,3 +275,21 @@ func TestHeldOutBytes(t *testing.T) {
 		t.Error("bytes of equal numbers are not told apart, or those of one image are")
 	}
 }
+
+// TestHeldOutTellsShiftsApart: two rows of 16-bit numbers with the same values, which differ as the kernels read them, are two
+// contents, so that each has a coin of its own.
+func TestHeldOutTellsShiftsApart(t *testing.T) {
+	block := func(shift uint8, numbers ...int16) *Block {
+		short := &Short{Stride: shortStride(2), Unit: 0.25}
+		b := &Block{N: 1, Dim: 2, Short: short, Shorts: make([]int16, short.Stride), Shift: []uint8{shift}, Norm: []float32{9}}
+		copy(b.Shorts, numbers)
+		return b
+	}
+	a, b := block(1, 2, 4), block(0, 4, 8)
+	if !slices.Equal(appendRow(nil, a, 0), appendRow(nil, b, 0)) {
+		t.Fatal("the rows have other values")
+	}
+	if slices.Equal(appendWhole(nil, a, 0), appendWhole(nil, b, 0)) {
+		t.Error("rows of other numbers have the same content")
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/audit"
 	"github.com/sottodp/sotto/run/compare"
@@ -77,9 +78,18 @@ func TestStalled(t *testing.T) {
 	s := open(t, root).enter()
 	state := func(want string) {
 		t.Helper()
-		s.server.dirs.last = nil
-		if e, err := s.server.dirs.list().run(s.keyIn("killed")); err != nil || e.State != want {
-			t.Fatalf("found %+v, %v; want %s", e, err, want)
+		for end := time.Now().Add(needs.Patience); ; time.Sleep(10 * time.Millisecond) { // a scan may have begun before
+			dirs := s.server.dirs
+			dirs.mu.Lock()
+			dirs.last = nil
+			dirs.mu.Unlock()
+			e, err := dirs.list().run(s.keyIn("killed"))
+			if err == nil && e.State == want {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("found %+v, %v; want %s", e, err, want)
+			}
 		}
 	}
 	state(stalled)

@@ -59,7 +59,7 @@ func (h home) Run() int { return needs.Home(h.M) }
 func TestScript(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
-		Files: scripts(t),
+		Files: scripts(t, race.Enabled),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_DATA_HOME", filepath.Join(env.WorkDir, "xdg"))
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
@@ -82,9 +82,9 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// scripts are the files of all scripts; under the race detector of those whose commands share memory between goroutines.
-func scripts(t *testing.T) []string {
-	if race.Enabled {
+// scripts are the files of all scripts, or of some for the race detector: their commands share memory between goroutines.
+func scripts(t *testing.T, some bool) []string {
+	if some {
 		var files []string
 		for _, name := range []string{"compare", "fit", "net", "netdemo", "poisson", "progress", "resume", "serve", "tune", "worker"} {
 			files = append(files, filepath.Join("testdata", "script", name+".txtar"))

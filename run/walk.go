@@ -72,16 +72,9 @@ func (w *walk) output() []float64 {
 
 // curves are where the bumps of the schema's columns are among the features.
 func curves(s *schema.Schema) (found []method.Curve) {
-	at := 0
-	for _, c := range s.Columns {
-		switch c.Type {
-		case schema.TypeNumeric:
-			if at++; c.Hats > 0 { // the linear feature is first
-				found = append(found, method.Curve{At: at, Bumps: c.Hats})
-			}
-			at += c.Hats
-		case schema.TypeCategorical:
-			at += len(c.Levels)
+	for first, c := range s.Places() {
+		if c.Hats > 0 { // the linear feature is first
+			found = append(found, method.Curve{At: first + 1, Bumps: c.Hats})
 		}
 	}
 	return found

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -305,17 +306,28 @@ func (s *Schema) Predictors() int { return len(s.Dims()) }
 
 // Dims are the encoded features, the intercept included, of the first predictor, of the first two, and so on.
 func (s *Schema) Dims() (dims []int) {
-	d := s.Features
+	intercept := 0
 	if s.Intercept {
-		d++
+		intercept = 1
 	}
-	for _, c := range s.Columns {
-		if n := c.features(); n > 0 {
-			d += n
-			dims = append(dims, d)
-		}
+	for first, c := range s.Places() {
+		dims = append(dims, first+c.features()+intercept)
 	}
 	return dims
+}
+
+// Places are the columns that features come from, each with the position of its first feature in an encoded row.
+func (s *Schema) Places() iter.Seq2[int, Column] {
+	return func(yield func(int, Column) bool) {
+		first := s.Features
+		for _, c := range s.Columns {
+			n := c.features()
+			if n > 0 && !yield(first, c) {
+				return
+			}
+			first += n
+		}
+	}
 }
 
 // First is the schema with the first n predictors alone: those after them are ignored.
@@ -398,15 +410,9 @@ func (s *Schema) FeatureNames() []string {
 // Levels are the levels of a categorical column, the first of which is that feature of an encoded row; nil if there is no such
 // column.
 func (s *Schema) Levels(column string) (first int, levels []string) {
-	first = s.Features
-	for _, c := range s.Columns {
-		switch {
-		case c.Type == TypeCategorical && c.Name == column:
+	for first, c := range s.Places() {
+		if c.Type == TypeCategorical && c.Name == column {
 			return first, c.Levels
-		case c.Type == TypeCategorical:
-			first += len(c.Levels)
-		case c.Type == TypeNumeric:
-			first += 1 + c.Hats
 		}
 	}
 	return 0, nil

@@ -161,24 +161,19 @@ func (e *effects) add(s *schema.Schema, w []float64, noise float64) {
 	if noise > 0 {
 		e.Noise = number(noise * factor)
 	}
-	at := 0
-	for _, c := range s.Columns {
+	for at, c := range s.Places() {
 		k := effect{Name: c.Name, of: c}
 		switch c.Type {
 		case schema.TypeNumeric:
 			k.X, k.Y, k.Half = numericEffect(c, w[at:at+1+c.Hats])
-			at += 1 + c.Hats
 		case schema.TypeCategorical:
 			k.Y = slices.Clone(w[at : at+len(c.Levels)])
-			at += len(c.Levels)
 			for range k.Y {
 				k.Half = append(k.Half, 1)
 			}
 			if len(k.Y) == 1 { // against all other levels, which are 0
 				k.Y, k.Half = append(k.Y, 0), append(k.Half, 0)
 			}
-		default:
-			continue
 		}
 		for i := range k.Y {
 			k.Y[i] *= factor

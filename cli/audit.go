@@ -39,7 +39,7 @@ is a lower bound on ε, with 95 % confidence. It also tests the noise itself and
 an access that is not charged. --runs N runs the method N times on each of two neighboring tables: for small tables, and for
 methods without noisy gradients. --all also tests how far a record moves each method's sums, with every model that it supports.
 --plant NAME plants a fault, to see that it is found. No trained model is kept.
-docs/audit.md says what the bounds rest on.`,
+docs/how-to/audit.md says what the bounds rest on.`,
 		Example: `  sotto audit examples/adult/sotto.yaml --epsilon 4
   sotto audit examples/clinic/sotto.yaml --plant noise
   sotto audit examples/clinic/sotto.yaml --method majority --runs 2000

@@ -28,7 +28,7 @@ func compareCommand() *cobra.Command {
 and time as CSV, Markdown and SVG. The same command continues a comparison that was stopped.
 
 The spec's block compare says what varies; flags override it. All cells share the rest of the spec. They are scored on
---test, or on rows of the data that no cell trains on (--split, --folds). docs/compare.md has more.
+--test, or on rows of the data that no cell trains on (--split, --folds). docs/how-to/compare.md has more.
 
 A comparison is an access to the rows without protection. For a dataset with a guarantee it needs --void, which ends it.`,
 		Example: `  sotto compare examples/clinic/sotto.yaml --methods sgd,nag-opt --epsilon 0.1,1 --seeds 5

@@ -35,7 +35,7 @@ type failure struct {
 }
 
 // failures lists every kind of error; the first that fits counts. A new kind needs a line here, a class in
-// python/sottodp/errors.py and a row in docs/errors.md; TestErrorKinds compares the three.
+// python/sottodp/errors.py and a row in docs/reference/errors.md; TestErrorKinds compares the three.
 var failures = []failure{
 	{"interrupted", exitInterrupted, is(run.ErrInterrupted, run.ErrNotBegun, context.Canceled)},
 

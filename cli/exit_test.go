@@ -17,7 +17,7 @@ import (
 
 // Command, page and Python package know the same kinds of errors (D5).
 func TestErrorKinds(t *testing.T) {
-	page, err := os.ReadFile("../docs/errors.md")
+	page, err := os.ReadFile("../docs/reference/errors.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestErrorKinds(t *testing.T) {
 	slices.Sort(rows)
 	slices.Sort(want)
 	if !slices.Equal(rows, want) {
-		t.Errorf("docs/errors.md has\n%q, the command and python/sottodp/errors.py\n%q", rows, want)
+		t.Errorf("docs/reference/errors.md has\n%q, the command and python/sottodp/errors.py\n%q", rows, want)
 	}
 	if len(class) != len(failures) {
 		t.Errorf("python/sottodp/errors.py has %d kinds, the command %d", len(class), len(failures))

@@ -114,6 +114,6 @@ func helpMethod(w io.Writer, name string) bool {
 	for i := range names {
 		field(names[i], docs[i])
 	}
-	fmt.Fprintln(w, "\nMore: docs/network.md")
+	fmt.Fprintln(w, "\nMore: docs/how-to/network.md")
 	return true
 }

@@ -89,8 +89,8 @@ func TestOutside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../docs/extending.md")
+	page, err := os.ReadFile("../docs/how-to/extending.md")
 	if err != nil || !strings.Contains(string(page), string(text)) {
-		t.Errorf("docs/extending.md does not show testdata/outside/main.go (%v)", err)
+		t.Errorf("docs/how-to/extending.md does not show testdata/outside/main.go (%v)", err)
 	}
 }

@@ -50,7 +50,7 @@ Without a spec it plans steps of Gaussian noise, each on a sample, and solves fo
 largest sampling rate. A Poisson sample takes each record with probability --sampling-rate (or --batch / --rows), a
 fixed one exactly --batch of --rows records, a full one all records.
 
-docs/plan.md explains the answers, also those of --compare, --table, --svg and --claimed.`,
+docs/how-to/plan.md explains the answers, also those of --compare, --table, --svg and --claimed.`,
 		Example: `  sotto plan examples/adult/sotto.yaml
   sotto plan --sampling-rate 0.01 --noise-multiplier 1.1 --steps 10000 --delta 1e-5 --adjacency add-or-remove
   sotto plan --sampling-rate 0.01 --epsilon 2 --steps 10000 --delta 1e-5 --adjacency add-or-remove --json

@@ -12,10 +12,10 @@ import (
 	"github.com/sottodp/sotto/plan"
 )
 
-// TestPlanPage: docs/plan.md speaks of every flag of plan, and of every field that it
+// TestPlanPage: docs/how-to/plan.md speaks of every flag of plan, and of every field that it
 // prints as JSON and of no other.
 func TestPlanPage(t *testing.T) {
-	b, err := os.ReadFile("../docs/plan.md")
+	b, err := os.ReadFile("../docs/how-to/plan.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ func tuneCommand() *cobra.Command {
 		Use:   "tune spec.yaml",
 		Short: "Choose the best of several methods, and charge the search",
 		Long: `Tune trains a random number of candidates, each drawn from the list in the spec's block tune, and releases only the
-best one. The spec's ε and δ cover the whole search (docs/tune.md), so each candidate trains at a smaller ε; --dry-run
+best one. The spec's ε and δ cover the whole search (docs/how-to/tune.md), so each candidate trains at a smaller ε; --dry-run
 prints it. The number of candidates and the other results stay secret, so there is no progress to watch.
 
 Tune scores candidates on the spec's test rows, which need no protection. Without test rows it charges a noisy mean loss

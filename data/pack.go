@@ -30,7 +30,7 @@ import (
 
 // A packed table is a file with an encoded table in its form in memory. It is mapped, not read. All numbers are little-endian; what
 // follows another part begins at a multiple of packAlign bytes, with zeros
-// between. docs/pack.md has the layout.
+// between. docs/how-to/pack.md has the layout.
 //
 //	header  64 bytes: magic, version u32, flags u32, footer's offset u64 and
 //	        length u64, SHA-256 of these 32 bytes and the footer

@@ -53,7 +53,7 @@ const root = ".."
 func pages(t *testing.T) []string {
 	t.Helper()
 	var found []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md", "docs/methods/*.md", "docs/measurements/*.md", "examples/*/*.md", "privacy/account/*.md", "python/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "examples/*/*.md", "privacy/account/*.md", "python/*.md"} {
 		names, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -366,7 +366,7 @@ func TestMethodPages(t *testing.T) {
 
 // TestModelsPage compares the pages of models, of owners' methods and of outputs with the code.
 func TestModelsPage(t *testing.T) {
-	page := read(t, "models.md")
+	page := read(t, "reference/models.md")
 	models := section(t, page, "## Losses")
 	compare(t, "models", names(table(t, models)), model.Names())
 	_, regularizers, _ := strings.Cut(models, "| field | penalty |")
@@ -382,7 +382,7 @@ func TestModelsPage(t *testing.T) {
 			want = append(want, []string{"`" + names[i] + "`", docs[i]})
 		}
 		heading := "### `" + e.Name + "`: " + e.About
-		if got := table(t, section(t, read(t, "network.md"), heading)); !reflect.DeepEqual(got, want) {
+		if got := table(t, section(t, read(t, "how-to/network.md"), heading)); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: the page has\n%q\nthe registry\n%q", heading, got, want)
 		}
 	}
@@ -401,9 +401,9 @@ func fields(v any) []string {
 	return out
 }
 
-// TestSpecPage compares docs/spec.md with the fields that the code accepts.
+// TestSpecPage compares docs/reference/spec.md with the fields that the code accepts.
 func TestSpecPage(t *testing.T) {
-	page := read(t, "spec.md")
+	page := read(t, "reference/spec.md")
 	_, err := run.LoadSpec("", []run.Override{{Path: "no-such-field", Value: "1"}})
 	if err == nil {
 		t.Fatal("an unknown field is accepted")
@@ -418,9 +418,9 @@ func TestSpecPage(t *testing.T) {
 	compare(t, "top level", slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want)))
 	compare(t, "block model", names(table(t, section(t, page, "### Block `model`"))), fields(run.ModelSpec{}))
 	compare(t, "block privacy", names(table(t, section(t, page, "### Block `privacy`"))), fields(run.PrivacySpec{}))
-	compare(t, "block disclosure", names(table(t, section(t, read(t, "disclosure.md"), "## Block `disclosure`"))), fields(runlog.Statements{}))
-	compare(t, "block network", names(table(t, section(t, read(t, "network.md"), "## The block `network` of a spec"))), fields(run.Network{}))
-	compare(t, "block compare", names(table(t, section(t, read(t, "compare.md"), "## The block `compare` of a spec"))), fields(run.Comparison{}))
+	compare(t, "block disclosure", names(table(t, section(t, read(t, "how-to/disclosure.md"), "## Block `disclosure`"))), fields(runlog.Statements{}))
+	compare(t, "block network", names(table(t, section(t, read(t, "how-to/network.md"), "## The block `network` of a spec"))), fields(run.Network{}))
+	compare(t, "block compare", names(table(t, section(t, read(t, "how-to/compare.md"), "## The block `compare` of a spec"))), fields(run.Comparison{}))
 
 	// The schema's reader says which fields it knows when it meets another one.
 	for heading, src := range map[string]string{
@@ -489,7 +489,7 @@ var (
 	anchor   = regexp.MustCompile(`<a id="([^"]+)">`)
 )
 
-// TestNamedTestsExist: every test that a page names is there; docs/pitfalls.md
+// TestNamedTestsExist: every test that a page names is there; docs/explanation/pitfalls.md
 // names file and test in each row.
 func TestNamedTestsExist(t *testing.T) {
 	all := tests(t)
@@ -507,7 +507,7 @@ func TestNamedTestsExist(t *testing.T) {
 		}
 	}
 	rows := 0
-	for n, line := range strings.Split(read(t, "pitfalls.md"), "\n") {
+	for n, line := range strings.Split(read(t, "explanation/pitfalls.md"), "\n") {
 		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| pitfall") {
 			continue
 		}
@@ -529,9 +529,9 @@ func TestNamedTestsExist(t *testing.T) {
 	}
 }
 
-// TestPrivacyPage: the accountants that docs/privacy.md explains are those there are.
+// TestPrivacyPage: the accountants that docs/explanation/privacy.md explains are those there are.
 func TestPrivacyPage(t *testing.T) {
-	got, want := names(table(t, section(t, read(t, "privacy.md"), "## How ε is found"))), account.Names()
+	got, want := names(table(t, section(t, read(t, "explanation/privacy.md"), "## How ε is found"))), account.Names()
 	compare(t, "accountants", slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want)))
 }
 
@@ -547,7 +547,7 @@ var reviewed = strings.Fields(`
 
 // TestPitfallsAreComplete: none of what was reviewed is left out, met or not.
 func TestPitfallsAreComplete(t *testing.T) {
-	page := read(t, "pitfalls.md")
+	page := read(t, "explanation/pitfalls.md")
 	for _, name := range reviewed {
 		if !regexp.MustCompile(regexp.QuoteMeta(name) + `\b`).MatchString(page) {
 			t.Errorf("pitfalls.md does not speak of %s", name)
@@ -599,6 +599,39 @@ func TestLinks(t *testing.T) {
 				t.Errorf("%s: %s has no heading for #%s", name, file, fragment)
 			}
 		}
+	}
+}
+
+// TestNamedPagesExist: every page of docs that a program, a comment or a message names is there.
+func TestNamedPagesExist(t *testing.T) {
+	page := regexp.MustCompile(`\bdocs/[\w./-]+\.(?:md|json|svg|png)\b`)
+	named := 0
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if strings.HasPrefix(d.Name(), ".") && d.Name() != ".." && d.Name() != ".ci" || d.Name() == "testdata" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !slices.Contains([]string{".go", ".py", ".yaml", ".html", ".ipynb", ""}, filepath.Ext(name)) {
+			return nil
+		}
+		for _, m := range page.FindAllString(read(t, name), -1) {
+			named++
+			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(m))); err != nil {
+				t.Errorf("%s names %s, which does not exist", name, m)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if named < 40 {
+		t.Errorf("found only %d names of pages", named)
 	}
 }
 

@@ -83,7 +83,7 @@ func TestLanguage(t *testing.T) {
 
 // The words of pictures follow the same rules.
 func TestLanguageOfPictures(t *testing.T) {
-	names, err := filepath.Glob("*.svg")
+	names, err := filepath.Glob("images/*.svg")
 	if err != nil || len(names) == 0 {
 		t.Fatal(names, err)
 	}

@@ -1,5 +1,5 @@
 // Package party runs one owner of a training in which each owner has its own machine. It connects the
-// owner's rows, ledger and journal with the hub. docs/network.md says what the others see.
+// owner's rows, ledger and journal with the hub. docs/how-to/network.md says what the others see.
 //
 // # Order
 //

@@ -105,7 +105,7 @@ func costs() (list []Cost, err error) {
 func (r *Report) truth() paper.Table {
 	t := paper.Table{Title: "What Theorem 1's noise gives",
 		Note: "Theorem 1 does not hold: all neighbors see who is active, its δ comes out as ε or more, and it asks for more iterations than anybody takes " +
-			"(docs/network.md states what holds instead). ε at δ = 1e-5 and iterations at the paper's sizes:",
+			"(docs/how-to/network.md states what holds instead). ε at δ = 1e-5 and iterations at the paper's sizes:",
 		Head: []string{"table", "ι", "noise", "ε, paper", "ε, Sotto", "ratio", "iterations the theorem asks for", "iterations taken", "ratio"}}
 	for _, c := range r.Costs {
 		t.Add(c.Table, c.Share, c.Noise, c.Claimed, c.True, c.True/c.Claimed, c.Needed, c.Taken, c.Taken/c.Needed)

@@ -34,7 +34,7 @@
 // some numbers, which depends on the word alone; Gap and Decay take the slow path near their
 // thresholds. What a caller does with their answers (the size of a batch, the
 // number of proposals of a choice) takes the time that it takes: time is not covered by the
-// guarantee (docs/privacy.md).
+// guarantee (docs/explanation/privacy.md).
 package noise
 
 import (

@@ -257,7 +257,7 @@ class _Sotto(BaseEstimator):
         -------
         dict
             Figures, each a dict of ``value``, ``low`` and ``high``: an interval of 95 % for the noise and the sampling
-            error. See docs/evaluation.md.
+            error. See docs/how-to/evaluation.md.
         """
         check_is_fitted(self, "guarantee_")
         features, names = self._features(self._validated(X))
@@ -371,7 +371,7 @@ _PARAMETERS = """
         Accept that the schema's rule for bad rows drops more than 1 % of them. Without it, `errors.DroppedRowsError`
         is raised.
     disclosure : dict, optional
-        What only a person knows, for ``sotto disclose``, as ``{{"purpose": "…", "operator": "…"}}`` (docs/disclosure.md).
+        What only a person knows, for ``sotto disclose``, as ``{{"purpose": "…", "operator": "…"}}`` (docs/how-to/disclosure.md).
 
     Attributes
     ----------

@@ -579,7 +579,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}
 }
 
-// How many test rows of real tables equal training rows by chance, for docs/privacy.md.
+// How many test rows of real tables equal training rows by chance, for docs/explanation/privacy.md.
 func TestNaturalDuplicates(t *testing.T) {
 	clinic := filepath.Join("..", "..", "examples", "clinic")
 	s, err := data.LoadSchema(filepath.Join(clinic, "schema.yaml"))

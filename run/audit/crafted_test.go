@@ -186,7 +186,7 @@ func TestNoFalseAlarm(t *testing.T) {
 	}
 }
 
-// Each planted fault is found, by the tests that docs/audit.md says.
+// Each planted fault is found, by the tests that docs/how-to/audit.md says.
 func TestPlantedFaultsAreFound(t *testing.T) {
 	jobs := craftedJobs(t)
 	for _, c := range []struct {

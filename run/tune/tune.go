@@ -68,7 +68,7 @@ type Plan struct {
 // Warnings are what a person should know before the search.
 func (p *Plan) Warnings() (all []string) {
 	if alike := p.alike(); alike > p.spread()/10 {
-		all = append(all, fmt.Sprintf("noise in a score hides differences in mean loss below %.2g; before training it is %.3g, and most lists of methods differ by less. `sotto fit` with method auto needs no search (docs/choosing.md)", alike, p.spread()))
+		all = append(all, fmt.Sprintf("noise in a score hides differences in mean loss below %.2g; before training it is %.3g, and most lists of methods differ by less. `sotto fit` with method auto needs no search (docs/how-to/choosing.md)", alike, p.spread()))
 	}
 	for _, c := range p.Candidates {
 		for _, text := range c.Job.Warnings {

@@ -703,7 +703,7 @@ func (l *Ledger) transact(ctx context.Context, do func(*writer) error) (*writer,
 	if err := l.store.here(); err != nil { // SQLite, too, would find that it cannot write
 		return nil, err
 	}
-	if _, err := tx.ExecContext(ctx, lockHead); err != nil {
+	if err := lock(ctx, tx); err != nil {
 		return nil, err
 	}
 	_, _, head, err := readHead(ctx, tx)
@@ -728,6 +728,21 @@ func (l *Ledger) transact(ctx context.Context, do func(*writer) error) (*writer,
 	}
 	l.prefix.reach(w.head, w.now)
 	return w, nil
+}
+
+// lock waits until no other writer is at work. Where a restoration replaced the row while this writer waited for it,
+// PostgreSQL locks nothing: the new row is seen only by another statement.
+func lock(ctx context.Context, tx *sql.Tx) error {
+	for range 3 {
+		done, err := tx.ExecContext(ctx, lockHead)
+		if err != nil {
+			return err
+		}
+		if n, err := done.RowsAffected(); err != nil || n > 0 {
+			return err
+		}
+	}
+	return &ChainError{0, "the row with its head is missing"}
 }
 
 func readHead(ctx context.Context, q querier) (version int, key string, h Head, err error) {

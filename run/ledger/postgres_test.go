@@ -3,6 +3,7 @@ package ledger
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sottodp/sotto/internal/needs"
 )
@@ -62,5 +63,46 @@ func TestCommitIsDurableWhateverTheServersDefault(t *testing.T) {
 		if found != want {
 			t.Errorf("found synchronous_commit %q; want %q", found, want)
 		}
+	}
+}
+
+// A restoration replaces the row that a writer waits for: the writer then waits for the new one.
+func TestLockOutlivesARestoration(t *testing.T) {
+	ctx := t.Context()
+	where := newSchema(t)
+	l := open(t, where)
+	reserve(t, l, reservation("clinic", "first"))
+	kept, err := rowsOf(ctx, l.store.db, "sotto_ledger")
+	must(t, err)
+	restoring, err := l.store.db.BeginTx(ctx, nil)
+	must(t, err)
+	defer restoring.Rollback()
+	must(t, lock(ctx, restoring))
+	_, err = restoring.ExecContext(ctx, `DELETE FROM sotto_ledger`)
+	must(t, err)
+	must(t, insertRows(ctx, restoring, "sotto_ledger", kept))
+
+	writing, err := open(t, where).store.db.BeginTx(ctx, nil)
+	must(t, err)
+	defer writing.Rollback()
+	locked := make(chan error)
+	go func() { locked <- lock(ctx, writing) }()
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		var waiting int
+		must(t, l.store.db.QueryRowContext(ctx, `SELECT count(*) FROM pg_locks WHERE NOT granted`).Scan(&waiting))
+		if waiting > 0 {
+			break
+		}
+		if time.Since(began) > needs.Patience {
+			t.Fatal("the writer does not wait")
+		}
+	}
+	must(t, restoring.Commit())
+	must(t, <-locked)
+	third, err := l.store.db.BeginTx(ctx, nil)
+	must(t, err)
+	defer third.Rollback()
+	if _, err := third.ExecContext(ctx, `SELECT head FROM sotto_ledger FOR UPDATE NOWAIT`); err == nil {
+		t.Error("the writer went on without the lock")
 	}
 }

@@ -1,4 +1,4 @@
-// Wheel builds the Python package: the files of python/sotto and a static sotto command for one platform, in a
+// Wheel builds the Python package: the files of python/sottodp and a static sotto command for one platform, in a
 // wheel (a zip archive, PEP 427) with the same bytes for the same source.
 //
 //	go run ./internal/wheel [-os linux] [-arch amd64 | -all] [-version 0.1.0] [-out dist]
@@ -9,10 +9,12 @@ package main
 import (
 	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"crypto/sha256"
 	"encoding/base64"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -24,12 +26,12 @@ import (
 	"github.com/sottodp/sotto/internal/program"
 )
 
-// tags are pip's names of the platforms. A static program runs under any C library.
+// tags are pip's names of the platforms. A static program runs under any C library; Go 1.26 needs macOS 12.
 var tags = map[string]string{
 	"linux/amd64":   "manylinux_2_17_x86_64.manylinux2014_x86_64.musllinux_1_1_x86_64",
 	"linux/arm64":   "manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64",
-	"darwin/amd64":  "macosx_11_0_x86_64",
-	"darwin/arm64":  "macosx_11_0_arm64",
+	"darwin/amd64":  "macosx_12_0_x86_64",
+	"darwin/arm64":  "macosx_12_0_arm64",
 	"windows/amd64": "win_amd64",
 	"windows/arm64": "win_arm64",
 }
@@ -80,23 +82,41 @@ func build(platform, version, out string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	readme, err := os.ReadFile("python/README.md")
+	content, err := pack(".", goos, tag, version, command)
 	if err != nil {
 		return "", err
 	}
-	sources, err := filepath.Glob("python/sottodp/*.py")
-	if err != nil {
+	if len(content) > most {
+		return "", fmt.Errorf("the wheel for %s has %d bytes; allowed are %.0f", platform, len(content), float64(most))
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
 		return "", err
+	}
+	path := filepath.Join(out, "sottodp-"+version+"-py3-none-"+tag+".whl")
+	return path, os.WriteFile(path, content, 0o644)
+}
+
+// pack is the wheel of a command and of the files of python in the module's directory.
+func pack(module, goos, tag, version string, command []byte) ([]byte, error) {
+	readme, err := os.ReadFile(filepath.Join(module, "python/README.md"))
+	if err != nil {
+		return nil, err
+	}
+	sources, err := filepath.Glob(filepath.Join(module, "python/sottodp/*.py"))
+	if err != nil {
+		return nil, err
 	}
 	var w wheel
 	w.zip = zip.NewWriter(&w.bytes)
+	w.zip.RegisterCompressor(zip.Deflate, func(to io.Writer) (io.WriteCloser, error) { return flate.NewWriter(to, flate.BestCompression) })
 	for _, source := range sources { // in order of their names
 		text, err := os.ReadFile(source)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		w.add("sottodp/"+filepath.Base(source), text, 0o644)
 	}
+	w.add("sottodp/py.typed", nil, 0o644)
 	name := "sottodp/sotto"
 	if goos == "windows" {
 		name += ".exe"
@@ -115,17 +135,7 @@ func build(platform, version, out string) (string, error) {
 	if w.err == nil {
 		w.err = w.zip.Close()
 	}
-	if w.err != nil {
-		return "", w.err
-	}
-	if w.bytes.Len() > most {
-		return "", fmt.Errorf("the wheel for %s has %d bytes; allowed are %.0f", platform, w.bytes.Len(), float64(most))
-	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return "", err
-	}
-	path := filepath.Join(out, "sottodp-"+version+"-py3-none-"+tag+".whl")
-	return path, os.WriteFile(path, w.bytes.Bytes(), 0o644)
+	return w.bytes.Bytes(), w.err
 }
 
 // A wheel is an archive under construction. It keeps the first error.

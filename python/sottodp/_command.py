@@ -1,5 +1,7 @@
 """Run the sotto command that the wheel contains."""
 
+from __future__ import annotations
+
 import contextlib
 import io
 import os
@@ -8,13 +10,28 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
 
 from . import errors
 
 
-def command():
-    """Return the path of the sotto command: $SOTTO_COMMAND, or the one in this package."""
+def command() -> str:
+    """Return the path of the sotto command: $SOTTO_COMMAND, or the one in this package.
+
+    Returns
+    -------
+    str
+        The path, for ``subprocess``. The console script ``sotto`` starts the same command.
+
+    Examples
+    --------
+    >>> import subprocess
+    >>> from sottodp import command
+    >>> subprocess.run([command(), "--version"], capture_output=True, text=True).stdout.split()[:2]
+    ['sotto', 'version']
+    """
     named = os.environ.get("SOTTO_COMMAND")
     if named:
         return named
@@ -27,34 +44,32 @@ class Rows:
     They are written to ``file`` before they are given to `run`; ``path`` is where the command finds them.
     """
 
-    def __init__(self, pipe=os.name == "nt"):
-        if pipe:
-            self.file, self.path = io.BytesIO(), "-"
-        else:
-            self.file = _unnamed()
-            self.path = f"/dev/fd/{self.file.fileno()}"
+    def __init__(self, pipe: bool = os.name == "nt") -> None:
+        self.file: BinaryIO = io.BytesIO() if pipe else _unnamed()
+        self.path = "-" if pipe else f"/dev/fd/{self.file.fileno()}"
 
-    def __enter__(self):
+    def __enter__(self) -> Rows:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.file.close()
 
 
-def _unnamed():
+def _unnamed() -> BinaryIO:
     if hasattr(os, "memfd_create"):
         with contextlib.suppress(OSError):  # a kernel may not have it
             return os.fdopen(os.memfd_create("sotto-rows"), "w+b")
     return tempfile.TemporaryFile()
 
 
-def run(*arguments, rows=None):
+def run(*arguments: object, rows: Rows | None = None) -> str:
     """Return what the command prints. If it fails, raise the class of ``sottodp.errors`` for that kind of error.
 
     The command ends when this process does, however that ends: it holds one end of a pipe.
     """
-    inherited, text = [], None
-    if rows is not None and rows.path == "-":
+    inherited: list[int] = []
+    text = None
+    if rows is not None and isinstance(rows.file, io.BytesIO):
         text = rows.file.getvalue()
     elif rows is not None:
         rows.file.flush()
@@ -82,14 +97,15 @@ def run(*arguments, rows=None):
     raise _error(process.returncode, err.decode("utf-8", "replace"))
 
 
-def _start(arguments, watched, inherited, piped):
-    options = {
+def _start(arguments: Sequence[str], watched: int, inherited: Sequence[int], piped: bool) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "SOTTO_ERROR_KIND": "1"}
+    options: dict[str, Any] = {
         "stdin": subprocess.PIPE if piped else subprocess.DEVNULL,
         "stdout": subprocess.PIPE,
         "stderr": subprocess.PIPE,
-        "env": {**os.environ, "SOTTO_ERROR_KIND": "1"},
+        "env": environment,
     }
-    if os.name == "nt":
+    if sys.platform == "win32":
         import msvcrt
 
         watched = msvcrt.get_osfhandle(watched)
@@ -97,11 +113,11 @@ def _start(arguments, watched, inherited, piped):
         options["startupinfo"] = subprocess.STARTUPINFO(lpAttributeList={"handle_list": [watched]})
     else:
         options["pass_fds"] = (watched, *inherited)
-    options["env"]["SOTTO_PARENT_PIPE"] = str(watched)
+    environment["SOTTO_PARENT_PIPE"] = str(watched)
     return subprocess.Popen(arguments, **options)
 
 
-def _error(code, text):
+def _error(code: int, text: str) -> errors.SottoError | errors.Interrupted:
     """Return the error for a command with this exit code and this text on standard error."""
     text = text.strip()
     kind = re.search(r"(?:^|\n)\[([a-z-]+)\]$", text)
@@ -112,7 +128,7 @@ def _error(code, text):
     return (found or errors.CODES.get(code, errors.MachineError))(text)
 
 
-def main():
+def main() -> NoReturn:
     """The console script ``sotto``."""
     arguments = [command(), *sys.argv[1:]]
     if os.name == "nt":

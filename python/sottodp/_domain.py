@@ -1,24 +1,32 @@
 """What the parameter ``domain`` says of the columns, as lines of a schema."""
 
+from __future__ import annotations
+
+import math
 import numbers
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow
+
+from ._types import Domain
 
 _NUMERIC = ("missing", "transform", "hats", "encode", "source")
 _CATEGORICAL = ("missing", "unknown", "source")
 
 
-def columns(domain, names, features):
+def columns(domain: Domain | None, names: Sequence[str], features: Sequence[Any]) -> list[dict[str, Any]]:
     """The schema's lines of the features, from what ``domain`` says. In the lab it may be None: then the rows say it."""
     if domain is None:
         return [_numeric(name, _range(feature)) for name, feature in zip(names, features)]
-    if isinstance(domain, dict):
+    if isinstance(domain, Mapping):
+        domain = {str(name): said for name, said in domain.items()}
         missing = [name for name in names if name not in domain]
         if missing:
             raise ValueError(f"domain: nothing is said of the column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}")
         return [_column(name, domain[name]) for name in names]
-    if not hasattr(domain, "__len__"):
+    if not hasattr(domain, "__len__") or isinstance(domain, str):
         raise ValueError(f"domain: found {type(domain).__name__}; allowed is {_allowed(names)}")
     if len(domain) == 2 and all(isinstance(end, numbers.Real) for end in domain):  # of all columns; True is a number, too
         return [_column(name, domain) for name in names]
@@ -27,35 +35,39 @@ def columns(domain, names, features):
     return [_column(name, said) for name, said in zip(names, domain)]
 
 
-def replaces(domain):
+def replaces(domain: Domain | None) -> bool:
     """Whether ``domain`` says of any column what stands in for a missing value."""
-    said = domain.values() if isinstance(domain, dict) else domain if isinstance(domain, (list, tuple)) else ()
-    return any(isinstance(one, dict) and "missing" in one for one in said)
+    said = domain.values() if isinstance(domain, Mapping) else domain if isinstance(domain, (list, tuple)) else ()
+    return any(isinstance(one, Mapping) and "missing" in one for one in said)
 
 
-def cells(feature, column):
+def cells(name: str, feature: Any, column: Mapping[str, Any] | None) -> pyarrow.Array:
     """The cells of a feature for the command: NaN and None are missing, levels are texts."""
     if column is not None and column["type"] == "categorical":
-        return pyarrow.array([None if _absent(cell) else str(cell) for cell in _plain(feature)], pyarrow.string())
-    return pyarrow.array(feature, from_pandas=True)
+        return pyarrow.array([None if _absent(cell) else _text(cell) for cell in _plain(feature)], pyarrow.string())
+    try:
+        array = pyarrow.array(feature, from_pandas=True)
+        return array.cast(pyarrow.float64()) if pyarrow.types.is_null(array.type) else array
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):  # the error would quote a cell
+        raise ValueError(f"X: column {name!r}: found cells of several types; allowed are numbers, texts or dates alone") from None
 
 
-def _allowed(names):
+def _allowed(names: Sequence[str]) -> str:
     return f"(low, high), as many entries as features, {len(names)}, or a dict"
 
 
-def _range(feature):
+def _range(feature: Any) -> tuple[float, float]:
     low, high = float(np.min(feature)), float(np.max(feature))
     return (low, high) if low < high else (low - 1, low + 1)
 
 
-def _column(name, said):
-    more = {}
-    if isinstance(said, dict):
+def _column(name: str, said: Any) -> dict[str, Any]:
+    more: dict[str, Any] = {}
+    if isinstance(said, Mapping):
         more = dict(said)
         kind = [key for key in ("bounds", "levels") if key in more]
         if len(kind) != 1:
-            raise ValueError(f"domain: column {name!r}: a dict has either 'bounds' or 'levels'")
+            raise ValueError(f"domain: column {name!r}: found {', '.join(map(repr, more)) or 'nothing'}; allowed is a dict with either 'bounds' or 'levels'")
         said = _levels(more.pop("levels"), name) if kind == ["levels"] else more.pop("bounds")
         fields = _CATEGORICAL if kind == ["levels"] else _NUMERIC
         wrong = [key for key in more if key not in fields]
@@ -69,37 +81,50 @@ def _column(name, said):
     return _numeric(name, said, more)
 
 
-def _is_levels(said):
+def _is_levels(said: Any) -> bool:
     """A list of texts or of truth values names levels; two numbers are bounds."""
     return isinstance(said, (list, tuple)) and len(said) > 0 and all(isinstance(level, (str, bool, np.bool_)) for level in said)
 
 
-def _levels(said, name):
+def _levels(said: Any, name: str) -> list[Any]:
     """The levels of a column: a list, a pandas CategoricalDtype or a Polars Enum."""
-    found = list(getattr(said, "categories", said))
-    if not found:
-        raise ValueError(f"domain: column {name!r}: found no levels; public levels have to be named")
+    categories = getattr(said, "categories", said)
+    # A type whose levels are those that occur: pandas has none in it, Polars all that it has met.
+    occurring = categories is None or type(said).__name__ == "Categorical"
+    found = [] if occurring else list(categories)
+    if not found or isinstance(said, str):
+        raise ValueError(f"domain: column {name!r}: found no levels; allowed is a list of them: public levels have to be named")
     return [_plain([level])[0] for level in found]
 
 
-def _categorical(name, levels, more):
-    texts = [str(level) for level in levels]
-    more = {key: str(value) if key in ("missing", "unknown") else value for key, value in more.items()}
+def _categorical(name: str, levels: Sequence[Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    texts = [_text(level) for level in levels]
+    more = {key: _text(value) if key in ("missing", "unknown") else value for key, value in more.items()}
     return {"name": name, "type": "categorical", "levels": texts, **more}
 
 
-def _numeric(name, said, more=()):
+def _numeric(name: str, said: Any, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
     try:
         low, high = map(float, said)
     except (TypeError, ValueError):
         raise ValueError(f"domain: column {name!r}: found {said!r}; allowed is (low, high), a list of levels, or a dict of either") from None
-    return {"name": name, "type": "numeric", "min": low, "max": high, **dict(more)}
+    return {"name": name, "type": "numeric", "min": low, "max": high, **(more or {})}
 
 
-def _plain(feature):
+def _plain(feature: Any) -> list[Any]:
     """Cells as Python's own values, whatever frame they are from."""
-    return feature.to_list() if hasattr(feature, "to_list") else feature.tolist() if hasattr(feature, "tolist") else list(feature)
+    for name in ("to_list", "tolist"):
+        if hasattr(feature, name):
+            return list(getattr(feature, name)())
+    return list(feature)
 
 
-def _absent(cell):
-    return cell is None or cell != cell or type(cell).__name__ == "NAType"
+def _text(level: Any) -> str:
+    """A level as a text. A whole number is the same text in a column of floats, which it is in if a cell is NaN."""
+    if isinstance(level, float) and math.isfinite(level) and level == int(level):
+        level = int(level)
+    return str(level)
+
+
+def _absent(cell: Any) -> bool:
+    return cell is None or type(cell).__name__ == "NAType" or bool(cell != cell)

@@ -1,5 +1,7 @@
 """The estimators."""
 
+from __future__ import annotations
+
 import contextlib
 import csv
 import io
@@ -8,20 +10,24 @@ import math
 import numbers
 import re
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _domain
+from . import _domain, _types
 from ._command import Rows, run
-from .errors import SottoError
+from .errors import InputError, SottoError
 from .preprocessing import warn_of_fitted_steps
 
 _LAB_BUDGET = {"epsilon": 1.0, "delta": 1e-5, "adjacency": "add-or-remove"}
@@ -35,23 +41,59 @@ _OWN_STEPS = "X was not made by steps that were fitted to the same rows, such as
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What one fit promises, and under which assumptions."""
+    """What one fit promises, and under which assumptions: the attribute ``guarantee_`` of a fitted estimator.
+
+    ``str`` gives it as a sentence.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        ε and δ of this fit, without units.
+    adjacency : {"add-or-remove", "replace-one"}
+        Which tables are neighbors.
+    unit : str
+        Whom it protects: "record", which is one row, or what the schema calls a unit.
+    dataset : str
+        Whose budget in the ledger was charged.
+    lab : bool
+        Whether it was a lab run, which promises nothing.
+    run : str
+        The run's name in the ledger.
+    assumptions : tuple of str
+        The public facts that it rests on, a sentence each.
+    unit_rows : int, default 0
+        The most rows of a unit that are used; 0 for one row.
+    mu : float, optional
+        μ of Gaussian differential privacy (Dong, Roth and Su 2022) for the whole plan; None where no theorem gives it.
+    outside : float, optional
+        What an attack's true positive rate may be above that of ``mu``.
+    regret : float, optional
+        What ``mu`` gives away of either rate.
+    lifetime : str, default ""
+        What the ledger says of the dataset after this fit: all runs together, and accesses without protection.
+
+    Examples
+    --------
+    >>> from sottodp import Guarantee
+    >>> print(Guarantee(1, 1e-5, "add-or-remove", "record", "clinic", False, "first", ()))
+    ε = 1, δ = 1e-05: adding or removing any one record of 'clinic' changes the probability of any set of outcomes by at most a factor of 2.719, plus 1e-05
+    """
 
     epsilon: float
     delta: float
-    adjacency: str  # add-or-remove, or replace-one
-    unit: str  # whom it protects: "record", which is one row, or what the schema calls a unit
-    dataset: str  # whose budget in the ledger was charged
-    lab: bool  # a lab run promises nothing
-    run: str  # its name in the ledger
-    assumptions: tuple  # public facts, a sentence each
-    unit_rows: int = 0  # the most rows of a unit that are used; 0 for one row
-    mu: float | None = None  # of Gaussian differential privacy, for the whole plan; None where no theorem gives it
-    outside: float | None = None  # what an attack's true positive rate may be above that of mu
-    regret: float | None = None  # what mu gives away of either rate
-    lifetime: str = ""  # what the ledger says of the dataset after this fit: all runs together, and accesses without protection
+    adjacency: _types.Adjacency
+    unit: str
+    dataset: str
+    lab: bool
+    run: str
+    assumptions: tuple[str, ...]
+    unit_rows: int = 0
+    mu: float | None = None
+    outside: float | None = None
+    regret: float | None = None
+    lifetime: str = ""
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self.lab:
             return "none: a lab run; do not use this model where rows need protection"
         rows = f" (all of its rows, at most {self.unit_rows})" if self.unit_rows > 1 else ""
@@ -67,26 +109,53 @@ class Guarantee:
 class _Sotto(BaseEstimator):
     """What both estimators share."""
 
-    _search = None  # the spec's block tune, of a SottoSearchCV
+    epsilon: float | None
+    delta: float | None
+    adjacency: _types.Adjacency | None
+    model: str | None
+    method: str
+    model_options: Mapping[str, Any] | None
+    method_options: Mapping[str, Any] | None
+    schema: _types.Path | None
+    domain: _types.Domain | None
+    hats: int | None
+    rows: int | None
+    dataset: str | None
+    row_scaling: Literal["scale", "project"]
+    ledger: _types.Path | None
+    run_dir: _types.Path | None
+    lab: bool
+    random_state: int | RandomState | None
+    accept_delta: bool
+    accept_dropped: bool
+    disclosure: Mapping[str, Any] | None
+    guarantee_: Guarantee
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    coef_: NDArray[Any]
+    intercept_: NDArray[Any] | float
+    coef_names_: NDArray[Any]
 
-    def _keep(self, parameters):
+    _search: dict[str, Any] | None = None  # the spec's block tune, of a SottoSearchCV
+
+    def _keep(self, parameters: Mapping[str, Any]) -> None:
         """Keep the arguments of __init__ under their names, unchanged, as scikit-learn requires."""
         for name, value in parameters.items():
             if name != "self":
                 setattr(self, name, value)
 
-    def _fit(self, X, y, label, options=None):
-        """Train on features X, a column for each name, and the label's texts or numbers y; options: in place of model_options."""
+    def _fit(self, X: Any, y: Any, label: dict[str, Any] | None, options: dict[str, Any]) -> None:
+        """Train on features X, a column for each name, and the label's texts or numbers y; options are the model's."""
         features, names = self._features(X)
-        warn_of_fitted_steps(self)
-        with tempfile.TemporaryDirectory(prefix="sotto-") as work, Rows() as rows:
-            work = Path(work)  # holds only public files
+        warn_of_fitted_steps()
+        with tempfile.TemporaryDirectory(prefix="sotto-") as directory, Rows() as rows:
+            work = Path(directory)  # holds only public files
             out = Path(self.run_dir).absolute() if self.run_dir else work / "run"
-            spec = {
+            spec: dict[str, Any] = {
                 "data": rows.path,
                 "schema": str(work / "schema.yaml"),
-                "model": {"name": self._model(), **(options or self.model_options or {})},
-                "method": {"name": self.method, **(self.method_options or {})},
+                "model": {"name": self._model(), **options},
+                "method": {"name": self.method, **_options("method_options", self.method_options)},
                 "privacy": self._budget(),
                 "out": str(out),
             }
@@ -96,7 +165,7 @@ class _Sotto(BaseEstimator):
             if self.ledger is not None:
                 spec["ledger"] = str(self.ledger)
             if self.disclosure is not None:
-                spec["disclosure"] = dict(self.disclosure)
+                spec["disclosure"] = _options("disclosure", self.disclosure)
             for name in ("accept_delta", "accept_dropped"):
                 if getattr(self, name):
                     spec[name] = True
@@ -105,21 +174,22 @@ class _Sotto(BaseEstimator):
                 if self.random_state is not None:
                     spec["seed"] = _seed(self.random_state)
             elif self.random_state is not None:
-                raise ValueError("random_state: seeded noise protects nobody; it is for lab=True only")
+                raise ValueError("random_state: found it without lab=True; allowed is to leave it out: seeded noise protects nobody")
             if self.schema is not None:
                 spec["schema"] = str(Path(self.schema).absolute())
                 target, unit = self._columns_of_schema()
                 self._columns = None
             else:
                 target, unit = LABEL, None
+                assert label is not None  # there is no schema file
                 schema = self._schema(features, names, label)
                 self._columns = schema["columns"][:-1]
                 (work / "schema.yaml").write_text(json.dumps(schema), encoding="utf-8")
             if target in names:
-                raise ValueError(f"X has a column {target!r}, which is the label's name")
+                raise ValueError(f"X: found a column {target!r}, which is the label's name; allowed is X without its label")
             self._write(rows, features, names, {target: y})
             (work / "spec.yaml").write_text(json.dumps(spec), encoding="utf-8")  # JSON is YAML
-            with _in_words(work, rows, names):
+            with self._in_words(work, rows, names):
                 if self._search is None:
                     run("fit", work / "spec.yaml", "--json", "--quiet", rows=rows)
                 else:
@@ -140,20 +210,19 @@ class _Sotto(BaseEstimator):
         if unit is not None:  # rows to predict need no unit
             kept = self.feature_names_in_ != unit
             self.feature_names_in_, self.n_features_in_ = self.feature_names_in_[kept], int(kept.sum())
-        return self
 
-    def _write(self, rows, features, names, more):
+    def _write(self, rows: Rows, features: Sequence[Any], names: Sequence[str], more: Mapping[str, Any]) -> None:
         columns = self._columns or [None] * len(names)
-        table = {name: _domain.cells(feature, column) for name, feature, column in zip(names, features, columns)}
+        table = {name: _domain.cells(name, feature, column) for name, feature, column in zip(names, features, columns)}
         table.update({name: pyarrow.array(column) for name, column in more.items()})
         pyarrow.parquet.write_table(pyarrow.table(table), rows.file)
 
-    def _lifetime(self, dataset):
+    def _lifetime(self, dataset: str) -> str:
         """The ledger's statement on a dataset, with all runs by now."""
         where = () if self.ledger is None else ("--ledger", self.ledger)
-        return json.loads(run("ledger", "show", dataset, "--json", *where))["dataset"]["statement"]
+        return str(json.loads(run("ledger", "show", dataset, "--json", *where))["dataset"]["statement"])
 
-    def _keep_coefficients(self):
+    def _keep_coefficients(self) -> None:
         """coef_, intercept_ and coef_names_ of a linear model, as scikit-learn shapes them."""
         model = json.loads(self._model_file)
         if model["model"] not in _LINEAR:
@@ -161,12 +230,10 @@ class _Sotto(BaseEstimator):
         factor = model.get("margin_factor") or 1
         w = np.asarray(model["w"]).reshape(-1, model["dim"]) * factor
         intercept = np.full(len(w), model.get("offset", 0.0) * factor)
-        if not model.get("classes"):
-            w, intercept = w[0], float(intercept[0])
-        self.coef_, self.intercept_ = w, intercept
+        self.coef_, self.intercept_ = (w, intercept) if model.get("classes") else (w[0], float(intercept[0]))
         self.coef_names_ = np.asarray(model.get("features") or [f"x{i}" for i in range(model["dim"])], dtype=object)
 
-    def _budget(self):
+    def _budget(self) -> dict[str, Any]:
         """ε, δ and the relation: no default suits every table, so only the lab has one."""
         budget = {"epsilon": self.epsilon, "delta": self.delta, "adjacency": self.adjacency}
         if self.lab:
@@ -176,17 +243,17 @@ class _Sotto(BaseEstimator):
             raise ValueError(f"{', '.join(missing)}: must be said; adjacency is add-or-remove or replace-one")
         return budget
 
-    def _features(self, X):
+    def _features(self, X: Any) -> tuple[list[Any], list[str]]:
         """The columns of X and their names. A frame keeps its types if a schema or a dict says what they mean."""
         if self.schema is not None or isinstance(self.domain, dict):
             if not hasattr(X, "columns"):
-                raise ValueError("X: found no column names; a schema or a dict as domain wants a data frame")
+                raise ValueError("X: found no column names; allowed is a data frame, since a schema or a dict as domain names columns")
             names = [str(name) for name in X.columns]
             return [X[name] for name in X.columns], names
         names = [f"x{i}" for i in range(X.shape[1])]
         return [X[:, i] for i in range(X.shape[1])], names
 
-    def _schema(self, features, names, label):
+    def _schema(self, features: Sequence[Any], names: Sequence[str], label: Mapping[str, Any]) -> dict[str, Any]:
         """The schema from scikit-learn's parameters."""
         if not self.lab:
             missing = [name for name in ("dataset", "domain") if getattr(self, name) is None]
@@ -197,6 +264,10 @@ class _Sotto(BaseEstimator):
                     f"{', '.join(missing)}: must be said, or schema=FILE: what is read off the rows is not private; "
                     "lab=True does so, for tables that need no protection"
                 )
+        if self.rows is not None and (not isinstance(self.rows, numbers.Integral) or isinstance(self.rows, bool)):
+            raise ValueError(f"rows: found {self.rows!r}; allowed is a whole number above 0, about how many rows the table has")
+        if self.dataset is not None and (not isinstance(self.dataset, str) or not self.dataset):
+            raise ValueError(f"dataset: found {self.dataset!r}; allowed is the table's name in the ledger, as 'clinic'")
         columns = _domain.columns(self.domain, names, features)
         if self.hats is not None:
             for column in columns:
@@ -204,46 +275,55 @@ class _Sotto(BaseEstimator):
                     column.update({"hats": self.hats} if self.hats else {"encode": "linear"})
         return {
             "dataset": self.dataset or "lab",
-            "rows": int(self.rows or len(features[0])),
+            "rows": len(features[0]) if self.rows is None else int(self.rows),
             "format": {"kind": "csv"},
             "row_scaling": self.row_scaling,
             "columns": [*columns, {"name": LABEL, "type": "label", **label}],
         }
 
-    def _columns_of_schema(self):
+    def _columns_of_schema(self) -> tuple[str, str | None]:
         """The names of the label's column and of the unit's, None where there is none, from sotto's own reading of the schema."""
-        said = json.loads(run("schema", "check", self.schema, "--json"))
+        assert self.schema is not None
+        said = _read(self.schema)
         return said["label"], said.get("unit_column")
 
-    def _validated(self, X):
+    def _validated(self, X: Any) -> Any:
         if self.schema is not None or isinstance(self.domain, dict):
             if self._unit in getattr(X, "columns", ()):
-                X = X.drop(columns=self._unit)
+                X = X[[name for name in X.columns if name != self._unit]]
             validate_data(self, X, reset=False, skip_check_array=True)
             return X
-        return validate_data(self, X, reset=False, **_finite(self.domain))
+        with _no_gaps():
+            return validate_data(self, X, reset=False, **_finite(self.domain))
 
-    def _predicted(self, X):
+    def _predicted(self, X: Any) -> list[list[str]]:
         """The lines that sotto predict writes, as lists of texts, with all digits."""
         check_is_fitted(self, "guarantee_")
         features, names = self._features(self._validated(X))
-        with tempfile.TemporaryDirectory(prefix="sotto-") as work, Rows() as rows:
-            work = Path(work)
+        with tempfile.TemporaryDirectory(prefix="sotto-") as directory, Rows() as rows:
+            work = Path(directory)
             (work / "model.json").write_text(self._model_file, encoding="utf-8")
             self._write(rows, features, names, {})
-            with _in_words(work, rows, names):
+            with self._in_words(work, rows, names):
                 text = run("predict", "--model", work / "model.json", "--data", rows.path, "--digits", 17, rows=rows)
         return list(csv.reader(io.StringIO(text)))[1:]
 
-    def evaluate_private(self, X, y, *, epsilon, delta=None, rows=None, dataset=None, by=None, out=None):
+    def evaluate_private(
+        self, X: ArrayLike, y: ArrayLike, *, epsilon: float, delta: float | None = None, rows: int | None = None,
+        dataset: str | None = None, by: str | None = None, out: _types.Path | None = None,
+    ) -> dict[str, Any]:
         """Score the model on protected rows, with noise, and charge the ledger (``sotto evaluate --epsilon``).
 
         Parameters
         ----------
-        X, y
-            Rows and their labels or numbers.
-        epsilon, delta : float
-            What the dataset is charged; δ is by default that of the training.
+        X : array or data frame of shape (n_samples, n_features)
+            Rows, with the columns of the training.
+        y : array of shape (n_samples,)
+            Their labels or numbers.
+        epsilon : float
+            The ε that the dataset is charged.
+        delta : float, optional
+            Likewise δ; by default that of the training.
         rows : int, optional
             About how many rows X has, a public number; by default as in training.
         dataset : str, optional
@@ -257,96 +337,210 @@ class _Sotto(BaseEstimator):
         -------
         dict
             Figures, each a dict of ``value``, ``low`` and ``high``: an interval of 95 % for the noise and the sampling
-            error. See docs/how-to/evaluation.md.
+            error. docs/how-to/evaluation.md explains them, oracle/private/PROOFS.md what they cost.
+
+        Raises
+        ------
+        BudgetError
+            If the dataset's lifetime budget does not cover the charge.
+        ContentProtectedError
+            If the ledger knows the rows under another name.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sottodp import SottoClassifier
+        >>> X = np.random.default_rng(1).uniform(-1, 1, (2000, 2))
+        >>> model = SottoClassifier(
+        ...     epsilon=1, delta=1e-6, adjacency="add-or-remove", dataset="scored", rows=2000, domain=(-1, 1), classes=[0, 1])
+        >>> figures = model.fit(X[:1000], X[:1000, 0] > 0).evaluate_private(X[1000:], X[1000:, 0] > 0, epsilon=1, rows=1000)
+        >>> sorted(figures["accuracy"])
+        ['high', 'low', 'value']
         """
         check_is_fitted(self, "guarantee_")
         features, names = self._features(self._validated(X))
         target = LABEL if self.schema is None else self._columns_of_schema()[0]
-        asked = ["--epsilon", epsilon]
+        codes = self._codes(y)
+        if len(codes) != len(features[0]):
+            raise ValueError(f"y: found {len(codes)} labels; allowed is one for each of the {len(features[0])} rows of X")
+        asked: list[Any] = ["--epsilon", epsilon]
         for flag, value in (("--delta", delta), ("--rows", rows), ("--dataset", dataset), ("--by", by), ("--ledger", self.ledger)):
             if value is not None:
                 asked += [flag, value]
-        with tempfile.TemporaryDirectory(prefix="sotto-") as work, Rows() as cells:
-            work = Path(work)
+        with tempfile.TemporaryDirectory(prefix="sotto-") as directory, Rows() as cells:
+            work = Path(directory)
             (work / "model.json").write_text(self._model_file, encoding="utf-8")
-            self._write(cells, features, names, {target: self._codes(y)})
-            with _in_words(work, cells, names):
+            self._write(cells, features, names, {target: codes})
+            with self._in_words(work, cells, names):
                 text = run("evaluate", "--model", work / "model.json", "--data", cells.path, "--json", "--out", out or work / "record", *asked, rows=cells)
         return self._named(json.loads(text)["private"])
 
-    def effects(self):
-        """What each column adds to the model's margin, from the released model alone: a list of dicts.
+    def effects(self) -> list[dict[str, Any]]:
+        """Return what each column adds to the model's margin, from the released model alone.
 
-        The keys are those of ``sotto export --to csv``: column, kind, value, effect, low, high, ratio. Numbers are
-        floats, or None where there is none. It is for models of two classes or of a number.
+        It costs nothing. It is for models of two classes or of a number.
+
+        Returns
+        -------
+        list of dict
+            The keys are those of ``sotto export --to csv``: column, kind, value, effect, low, high, ratio. The band from
+            low to high is that of the training's noise. Numbers are floats in the column's own units, or None where
+            there is none; ``pandas.DataFrame`` makes a table of the list.
+
+        Raises
+        ------
+        InputError
+            If the model has several margins or layers.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sottodp import SottoClassifier
+        >>> X = np.random.default_rng(1).uniform(-1, 1, (400, 2))
+        >>> model = SottoClassifier(lab=True, random_state=1, hats=0).fit(X, X[:, 0] > 0)
+        >>> [(line["column"], line["kind"]) for line in model.effects()]
+        [('x0', 'slope'), ('x1', 'slope')]
         """
         check_is_fitted(self, "guarantee_")
-        with tempfile.TemporaryDirectory(prefix="sotto-") as work:
-            model = Path(work) / "model.json"
+        with tempfile.TemporaryDirectory(prefix="sotto-") as directory:
+            model = Path(directory) / "model.json"
             model.write_text(self._model_file, encoding="utf-8")
             text = run("export", model, "--to", "csv", "--out", "-")
-        lines = list(csv.DictReader(io.StringIO(text)))
+        lines: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(text)))
         for line in lines:
             line.update({key: float(line[key]) if line[key] else None for key in ("effect", "low", "high", "ratio")})
         return lines
 
+    @contextlib.contextmanager
+    def _in_words(self, work: Path, rows: Rows, names: Sequence[str]) -> Iterator[None]:
+        """Errors of the command in terms of the estimator's parameters: no temporary file, no column by its number."""
+        try:
+            yield
+        except SottoError as error:
+            text = str(error)
+            text = re.sub(re.escape(str(work)) + r"/(schema|spec)\.yaml(:\d+:\d+)?: ", "", text)
+            text = re.sub(r"^columns\[\d+\]\.hats: ", "hats: ", text)
+            text = re.sub(r"^columns\[(\d+)\]\.", lambda m: f"domain: column {names[int(m[1])]!r}: " if int(m[1]) < len(names) else f"{self._says_label}: ", text)
+            for pattern, words in _WORDS:
+                text = re.sub(pattern, words, text)
+            text = text.replace(f"{rows.path}: ", "X: ", 1) if text.startswith(f"{rows.path}: ") else text
+            if self._search is not None:
+                text = re.sub(r"^method(_options)?: ", "methods: ", text)
+            if self.schema is None:
+                for schema, domain in _DOMAIN_WORDS:
+                    text = text.replace(schema, domain)
+            raise type(error)(text) from None
 
-@contextlib.contextmanager
-def _in_words(work, rows, names):
-    """Errors of the command in terms of the estimator's parameters: no temporary file, no column by its number."""
-    try:
-        yield
-    except SottoError as error:
-        text = str(error)
-        text = re.sub(re.escape(str(work)) + r"/(schema|spec)\.yaml(:\d+:\d+)?: ", "", text)
-        text = re.sub(r"^columns\[(\d+)\]\.", lambda m: f"domain: column {names[int(m[1])]!r}: " if int(m[1]) < len(names) else "y: ", text)
-        text = re.sub(r"^privacy\.", "", text)
-        text = re.sub(r"^method\.name\b", "method", text)
-        text = re.sub(r"^model\.name\b", "model", text)
-        text = re.sub(r"^(method|model)\.", r"\1_options: ", text)
-        text = text.replace(f"{rows.path}: ", "X: ", 1) if text.startswith(f"{rows.path}: ") else text
-        text = re.sub(r"Write dataset: (.*) in the schema, so", r"Say dataset='\1', so", text)
-        raise type(error)(text) from None
+    _says_label = "y"  # the parameter that says what labels there are
+
+    def _model(self) -> str:
+        """The name of the model in the spec."""
+        raise NotImplementedError
+
+    def _codes(self, y: Any) -> Any:
+        """Labels or numbers as the command reads them."""
+        raise NotImplementedError
+
+    def _named(self, figures: dict[str, Any]) -> dict[str, Any]:
+        """Figures of an evaluation with the labels of y."""
+        return figures
 
 
-def _finite(domain):
+# What the command says, in the words of the estimator's parameters.
+_WORDS = [
+    (r"^privacy\.", ""),
+    (r"^(method|model)\.name\b", r"\1"),
+    (r"^(method|model)\.", r"\1_options: "),
+    (r'^unknown field ("[^"]*"); the fields of (method|model) are (?:name, )?', r"\2_options: found \1; allowed are "),
+    (r'^unknown field ("[^"]*"); the fields of disclosure are ', r"disclosure: found \1; allowed are "),
+    (r"^model: [a-z-]+: found a class weight of ", "class_weight: found "),
+    (r"^out: ", "run_dir: "),
+    (r"^--([a-z]+): (\1: )?", r"\1: "),
+    (r"^tune\.", ""),
+    (r"Write dataset: (.*) in the schema, so", r"Say dataset='\1', so"),
+    (r"--accept-delta\b", "accept_delta=True"),
+    (r"--accept-dropped\b", "accept_dropped=True"),
+]
+_DOMAIN_WORDS = [
+    ("rows: found more rows than that; allowed is exactly", "rows: found more rows than said; allowed is exactly"),
+    ("a categorical column of the schema", "a categorical column of X"),
+    (", the number in the schema, under replace-one", " under replace-one"),
+    ("the levels in the schema", "the levels in domain"),
+    ("a level that the schema does not list", "a level that domain does not list"),
+    ("rule for this column in the schema", "rule for this column in domain"),
+    ("an unknown or missing rule for this column", "an 'unknown' or a 'missing' rule for this column"),
+    ("or a missing rule for this column", "or a 'missing' rule for this column"),
+    ("or the schema if the row is right", "or domain if the row is right"),
+]
+
+
+def _options(name: str, said: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The fields of a block of the spec."""
+    if said is None:
+        return {}
+    if not isinstance(said, Mapping):
+        raise ValueError(f"{name}: found {type(said).__name__}; allowed is a dict of fields and values")
+    return dict(said)
+
+
+def _finite(domain: _types.Domain | None) -> dict[str, Any]:
     """What scikit-learn's checks say to NaN: it may be there if domain has a rule for it."""
     return {"ensure_all_finite": "allow-nan"} if _domain.replaces(domain) else {}
 
 
-def _up(x):
+@contextlib.contextmanager
+def _no_gaps() -> Iterator[None]:
+    """Say what to do about NaN: scikit-learn's own advice is another estimator."""
+    try:
+        yield
+    except ValueError as error:
+        if "X contains NaN" not in str(error):
+            raise
+        raise ValueError(
+            "X: found NaN; allowed are numbers: let domain say what replaces it in a column, as {'bounds': (0, 9), 'missing': 4}, "
+            "or put sottodp.preprocessing.PublicImputer before"
+        ) from None
+
+
+def _up(x: float) -> str:
     """x with four digits, rounded up, as every bound is."""
     unit = 10.0 ** (math.floor(math.log10(x)) - 3)
     return f"{math.ceil(x / unit - 1e-9) * unit:.4g}"
 
 
-def _seed(random_state):
-    if isinstance(random_state, numbers.Integral):
-        return int(random_state)
-    return int(random_state.randint(2**31))  # a RandomState, as in scikit-learn
+def _seed(random_state: int | RandomState) -> int:
+    if isinstance(random_state, RandomState):  # as in scikit-learn
+        return int(random_state.randint(2**31))
+    return int(random_state)
 
 
 _PARAMETERS = """
+    What it promises follows from the theorems in privacy/account/PROOFS.md, by the accountant of docs/explanation/privacy.md.
+
     Parameters
     ----------
-    epsilon, delta : float
-        The privacy budget of one fit.
-    adjacency : "add-or-remove" or "replace-one"
-        Which tables are neighbors. None of the three has a default, but in the lab (1, 1e-5, add-or-remove).
+    epsilon : float
+        ε of one fit. It has no default, but 1 in the lab.
+    delta : float
+        δ of one fit, far below 1 over the number of rows. It has no default, but 1e-5 in the lab.
+    adjacency : {{"add-or-remove", "replace-one"}}
+        Which tables are neighbors. It has no default, but "add-or-remove" in the lab.
     model : str, optional
         {models}
-    method : str
+    method : str, default "auto"
         As in ``sotto fit --method``; "auto" chooses every number from public facts.
-    model_options, method_options : dict, optional
-        Further fields of the spec's blocks ``model`` and ``method``, as ``{{"l2": 1e-4}}``.
+    model_options : dict, optional
+        Further fields of the spec's block ``model`` (docs/reference/spec.md), as ``{{"l2": 1e-4}}``.
+    method_options : dict, optional
+        Further fields of the block ``method``, as ``{{"steps": 30}}``.
     schema : path, optional
         A schema file, which says all that follows; X is a data frame with its columns then.
-    domain : (low, high), pairs of shape (n_features, 2), or dict, optional
-        Public bounds of the features. In a dict, a column's name maps to what is known of it; X is a data frame then.
-        That is (low, high), or the levels of a categorical column: a list of texts or of truth values, a pandas
-        ``CategoricalDtype`` or a Polars ``Enum``. Or it is a dict of ``"bounds"`` or ``"levels"`` and further
-        fields, as ``{{"bounds": (0, 9), "missing": 4}}``: ``missing`` replaces NaN and None, ``unknown`` other levels.
-        Values beyond a bound are clamped to it. Without a rule, a missing value is an error.
+    domain : (low, high), sequence of shape (n_features,), or dict, optional
+        Public bounds of the features, in their own units. In a dict, a column's name maps to what is known of it; X is
+        a data frame then. That is (low, high), or the levels of a categorical column: a list of texts or of truth
+        values, a pandas ``CategoricalDtype`` or a Polars ``Enum``. Or it is a dict of ``"bounds"`` or ``"levels"`` and
+        further fields, as ``{{"bounds": (0, 9), "missing": 4}}``: ``missing`` replaces NaN and None, ``unknown`` other
+        levels. Values beyond a bound are clamped to it. Without a rule, a missing value is an error.
     hats : int, optional
         So many piecewise-linear bumps over its bounds beside each numeric feature, from 2 to 64, for effects that are
         no straight lines; 0 is none. Left out, method auto chooses. A schema file says this of each column.
@@ -355,22 +549,22 @@ _PARAMETERS = """
         Public, nominal number of rows. Under replace-one it is that of X.
     dataset : str, optional
         The name of the table in the ledger, whose lifetime budget is charged.
-    row_scaling : "scale" or "project"
+    row_scaling : {{"scale", "project"}}, default "scale"
         Whether each row is brought to the norm 1, or only shrunk to it.
     ledger : path or URL, optional
-        Default: the user's own.
+        The ledger's file or PostgreSQL address; by default the user's own.
     run_dir : path, optional
         A new directory for the run's record, which ``sotto verify`` checks; it is not kept without.
-    lab : bool
+    lab : bool, default False
         Take what is missing from the rows, and allow ``random_state``: no promise is made then.
-    random_state : int, RandomState or None
+    random_state : int or RandomState, optional
         Seeds samples and noise; for lab=True only.
-    accept_delta : bool
+    accept_delta : bool, default False
         Accept a δ of 1/rows or more. Without it, `errors.DeltaError` is raised.
-    accept_dropped : bool
+    accept_dropped : bool, default False
         Accept that the schema's rule for bad rows drops more than 1 % of them. Without it, `errors.DroppedRowsError`
         is raised.
-    disclosure : dict, optional
+    {more}disclosure : dict, optional
         What only a person knows, for ``sotto disclose``, as ``{{"purpose": "…", "operator": "…"}}`` (docs/how-to/disclosure.md).
 
     Attributes
@@ -386,28 +580,75 @@ _PARAMETERS = """
         the row is brought to its norm.
     n_features_in_, feature_names_in_
         The columns of X.
-"""
+
+    Examples
+    --------
+    {examples}
+    """
 
 
 class SottoClassifier(ClassifierMixin, _Sotto):
+    classes: Sequence[Any] | None
+    class_weight: Mapping[Any, float] | None
+    classes_: NDArray[Any]
+
+    _says_label = "classes"
+
     def __init__(
-        self, epsilon=None, delta=None, adjacency=None, *, model=None, method="auto", model_options=None,
-        method_options=None, schema=None, domain=None, hats=None, classes=None, rows=None, dataset=None, row_scaling="scale",
-        ledger=None, run_dir=None, lab=False, random_state=None, accept_delta=False, accept_dropped=False, class_weight=None, disclosure=None,
-    ):
+        self, epsilon: float | None = None, delta: float | None = None, adjacency: _types.Adjacency | None = None, *,
+        model: str | None = None, method: str = "auto", model_options: Mapping[str, Any] | None = None,
+        method_options: Mapping[str, Any] | None = None, schema: _types.Path | None = None, domain: _types.Domain | None = None,
+        hats: int | None = None, classes: Sequence[Any] | None = None, rows: int | None = None, dataset: str | None = None,
+        row_scaling: Literal["scale", "project"] = "scale", ledger: _types.Path | None = None, run_dir: _types.Path | None = None,
+        lab: bool = False, random_state: int | RandomState | None = None, accept_delta: bool = False, accept_dropped: bool = False,
+        class_weight: Mapping[Any, float] | None = None, disclosure: Mapping[str, Any] | None = None,
+    ) -> None:
         self._keep(locals())
 
-    def _model(self):
+    def _model(self) -> str:
         return self.model or ("logistic" if len(self.classes_) == 2 else "softmax")
 
-    def fit(self, X, y, **refused):
-        """Train on the rows of X with the labels y, and charge the ledger."""
-        _refuse(refused)
+    def fit(self, X: ArrayLike, y: ArrayLike, **refused: Any) -> SottoClassifier:
+        """Train on the rows of X with the labels y, and charge the ledger.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows; a data frame of pandas or Polars, where schema or a dict as domain names its columns.
+        y : array of shape (n_samples,)
+            The label of each row, one of ``classes``.
+        **refused
+            Nothing else is allowed; ``sample_weight`` is refused with its reason.
+
+        Returns
+        -------
+        SottoClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a public fact or a privacy parameter is missing or wrong: it names the parameter, and nothing was charged.
+        BudgetError
+            If the dataset's lifetime budget does not cover the fit; nothing was charged.
+        PrivacyError
+            If privacy does not allow it for another reason, as for rows that the ledger knows under another name.
+
+        Examples
+        --------
+        >>> from sottodp import SottoClassifier
+        >>> SottoClassifier(lab=True, random_state=1).fit([[0.1], [0.9]] * 50, ["low", "high"] * 50).classes_.tolist()
+        ['high', 'low']
+        """
+        refuse(refused)
+        if self.classes is not None and self.schema is None:
+            self._check_classes()
         X, y = _checked(self, X, y)
         check_classification_targets(y)
         if self.schema is not None:
-            self.classes_ = np.asarray(json.loads(run("schema", "check", self.schema, "--json"))["classes"])
-            return self._fit(X, self._codes(y), None, self._options({v: v for v in self.classes_.tolist()}))
+            self.classes_ = np.asarray(_read(self.schema)["classes"])
+            self._fit(X, self._codes(y), None, self._options({v: v for v in self.classes_.tolist()}))
+            return self
         if self.classes is not None:
             self.classes_ = np.asarray(self.classes)
         elif self.lab:
@@ -417,13 +658,20 @@ class SottoClassifier(ClassifierMixin, _Sotto):
         if len(self.classes_) < 2:
             raise ValueError(f"Classifier can't train when only one class is present: {len(self.classes_)} class")
         order = self._order()
-        return self._fit(X, self._codes(y), {"classes": list(order.values())}, self._options(order))
+        self._fit(X, self._codes(y), {"classes": list(order.values())}, self._options(order))
+        return self
 
-    def _order(self):
+    def _check_classes(self) -> None:
+        """The parameter classes: labels, each once."""
+        found = np.asarray(self.classes)
+        if found.ndim != 1 or len(found) < 2 or len(set(found.tolist())) < len(found):
+            raise ValueError(f"classes: found {self.classes!r}; allowed is a list of two labels or more, each of them once")
+
+    def _order(self) -> dict[Any, str]:
         """The name of each class in the schema."""
         return {value: str(i) for i, value in enumerate(self.classes_.tolist())}
 
-    def _codes(self, y):
+    def _codes(self, y: Any) -> list[str]:
         """Labels as the schema names them."""
         if self.schema is not None:
             return [str(v) for v in y]
@@ -431,20 +679,19 @@ class SottoClassifier(ClassifierMixin, _Sotto):
         try:
             return [order[v] for v in np.asarray(y).tolist()]
         except KeyError:
-            raise ValueError("y: a label is none of classes") from None
+            raise ValueError("y: found a label that is none of classes; allowed are the labels that classes lists") from None
 
-    def _named(self, figures):
-        """Figures with the labels of y."""
+    def _named(self, figures: dict[str, Any]) -> dict[str, Any]:
         if self.schema is None:
             for one in figures.get("classes", ()):
                 one["class"] = self.classes_[int(one["class"])].item()
         return figures
 
-    def _options(self, order):
+    def _options(self, order: Mapping[Any, str]) -> dict[str, Any]:
         """model_options with class_weight; order has the name of each class in the schema."""
-        options = dict(self.model_options or {})
+        options = _options("model_options", self.model_options)
         if self.class_weight is not None:
-            if not isinstance(self.class_weight, dict):
+            if not isinstance(self.class_weight, Mapping):
                 raise ValueError(
                     f"class_weight: found {self.class_weight!r}; allowed is a dict of public numbers, as {{label: 5}}: balanced "
                     "weights would count the rows of each class, which nobody charged"
@@ -452,73 +699,209 @@ class SottoClassifier(ClassifierMixin, _Sotto):
             if "class_weights" in options:
                 raise ValueError("class_weight: found it beside model_options['class_weights']; allowed is one of them")
             options["class_weights"] = self.class_weight
-        for field in ("class_weights", "threshold"):
-            if isinstance(options.get(field), dict):
-                options[field] = {order.get(name, str(name)): value for name, value in options[field].items()}
+        for field, parameter in (("class_weights", "class_weight"), ("threshold", "model_options: threshold")):
+            if isinstance(options.get(field), Mapping):
+                options[field] = {order[name]: value for name, value in _of_classes(parameter, options[field], order)}
         return options
 
-    def predict(self, X):
-        """Return the most probable class of each row, or the class that the model's threshold decides for."""
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the most probable class of each row, or the class that the model's threshold decides for.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows, with the columns of the training.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            A class of each row. They are no private release: they depend on X, and X alone.
+
+        Examples
+        --------
+        >>> from sottodp import SottoClassifier
+        >>> model = SottoClassifier(lab=True, random_state=1).fit([[0.1], [0.9]] * 50, ["low", "high"] * 50)
+        >>> model.predict([[0.8], [0.2]]).tolist()
+        ['high', 'low']
+        """
         lines = self._predicted(X)
         if self.schema is not None:
             return np.asarray([line[0] for line in lines])
-        return self.classes_[[int(line[0]) for line in lines]]
+        return np.asarray(self.classes_[[int(line[0]) for line in lines]])
 
-    @available_if(lambda self: self.model not in ("svm", "huber-svm"))
-    def predict_proba(self, X):
-        """Return the model's probability of each class, in the order of classes_."""
+    @available_if(lambda self: self.model not in ("svm", "huber-svm"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the model's probability of each class, in the order of classes_.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows, with the columns of the training.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities; each row adds up to 1.
+
+        Examples
+        --------
+        >>> from sottodp import SottoClassifier
+        >>> model = SottoClassifier(lab=True, random_state=1).fit([[0.1], [0.9]] * 50, ["low", "high"] * 50)
+        >>> model.predict_proba([[0.8], [0.2]]).shape
+        (2, 2)
+        """
         return self._columns_of_classes(X)
 
-    def decision_function(self, X):
-        """Return the margin of each row, above 0 for the second of two classes; of more, log-odds up to a number of each row."""
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the margin of each row.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows, with the columns of the training.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Above 0 for the second of two classes; of more, log-odds up to a number of each row.
+
+        Examples
+        --------
+        >>> from sottodp import SottoClassifier
+        >>> model = SottoClassifier(lab=True, random_state=1).fit([[0.1], [0.9]] * 50, ["low", "high"] * 50)
+        >>> (model.decision_function([[0.8], [0.2]]) > 0).tolist()
+        [False, True]
+        """
         with np.errstate(divide="ignore"):
-            z = np.log(self._columns_of_classes(X))
+            z: NDArray[np.float64] = np.log(self._columns_of_classes(X))
         return z[:, 1] - z[:, 0] if len(self.classes_) == 2 else z
 
-    def _columns_of_classes(self, X):
+    def _columns_of_classes(self, X: ArrayLike) -> NDArray[np.float64]:
         return np.asarray([[float(v) for v in line[1:]] for line in self._predicted(X)])
 
 
 class SottoRegressor(RegressorMixin, _Sotto):
+    target_range: tuple[float, float] | None
+
+    _says_label = "target_range"
+
     def __init__(
-        self, epsilon=None, delta=None, adjacency=None, *, model=None, method="auto", model_options=None,
-        method_options=None, schema=None, domain=None, hats=None, target_range=None, rows=None, dataset=None,
-        row_scaling="scale", ledger=None, run_dir=None, lab=False, random_state=None, accept_delta=False, accept_dropped=False, disclosure=None,
-    ):
+        self, epsilon: float | None = None, delta: float | None = None, adjacency: _types.Adjacency | None = None, *,
+        model: str | None = None, method: str = "auto", model_options: Mapping[str, Any] | None = None,
+        method_options: Mapping[str, Any] | None = None, schema: _types.Path | None = None, domain: _types.Domain | None = None,
+        hats: int | None = None, target_range: tuple[float, float] | None = None, rows: int | None = None, dataset: str | None = None,
+        row_scaling: Literal["scale", "project"] = "scale", ledger: _types.Path | None = None, run_dir: _types.Path | None = None,
+        lab: bool = False, random_state: int | RandomState | None = None, accept_delta: bool = False, accept_dropped: bool = False,
+        disclosure: Mapping[str, Any] | None = None,
+    ) -> None:
         self._keep(locals())
 
-    def _model(self):
+    def _model(self) -> str:
         return self.model or "linear"
 
-    def _codes(self, y):
-        return np.asarray(y, dtype=float)
+    def _codes(self, y: Any) -> NDArray[np.float64]:
+        try:
+            return np.asarray(y, dtype=float)
+        except (TypeError, ValueError):  # the error would quote a label
+            raise ValueError("y: found what is no number; allowed are numbers") from None
 
-    def _named(self, figures):
-        return figures
+    def fit(self, X: ArrayLike, y: ArrayLike, **refused: Any) -> SottoRegressor:
+        """Train on the rows of X with the numbers y, and charge the ledger.
 
-    def fit(self, X, y, **refused):
-        """Train on the rows of X with the numbers y, and charge the ledger."""
-        _refuse(refused)
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows; a data frame of pandas or Polars, where schema or a dict as domain names its columns.
+        y : array of shape (n_samples,)
+            The number of each row, clamped to ``target_range``.
+        **refused
+            Nothing else is allowed; ``sample_weight`` is refused with its reason.
+
+        Returns
+        -------
+        SottoRegressor
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a public fact or a privacy parameter is missing or wrong: it names the parameter, and nothing was charged.
+        BudgetError
+            If the dataset's lifetime budget does not cover the fit; nothing was charged.
+        PrivacyError
+            If privacy does not allow it for another reason, as for rows that the ledger knows under another name.
+
+        Examples
+        --------
+        >>> from sottodp import SottoRegressor
+        >>> SottoRegressor(lab=True, random_state=1).fit([[0.1], [0.9]] * 50, [1, 9] * 50).guarantee_.lab
+        True
+        """
+        refuse(refused)
+        if y is not None:
+            y = self._codes(y)
         X, y = _checked(self, X, y, y_numeric=True)
-        y = np.asarray(y, dtype=float)
+        options = _options("model_options", self.model_options)
         if self.schema is not None:
-            return self._fit(X, y, None)
+            self._fit(X, y, None, options)
+            return self
         if self.target_range is not None:
-            low, high = map(float, self.target_range)
+            try:
+                low, high = map(float, self.target_range)
+            except (TypeError, ValueError):
+                raise ValueError(f"target_range: found {self.target_range!r}; allowed is a pair of numbers (low, high)") from None
         elif self.lab:
             low, high = float(np.min(y)), float(np.max(y))
             if low == high:
                 low, high = low - 1, high + 1
         else:
             raise ValueError("target_range: must be said, or schema=FILE: the range that occurs is not private; lab=True takes it from y")
-        return self._fit(X, y, {"min": low, "max": high})
+        self._fit(X, y, {"min": low, "max": high}, options)
+        return self
 
-    def predict(self, X):
-        """Return the predicted number of each row."""
+    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the predicted number of each row.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows, with the columns of the training.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Numbers in the target's units. They are no private release: they depend on X, and X alone.
+
+        Examples
+        --------
+        >>> from sottodp import SottoRegressor
+        >>> model = SottoRegressor(lab=True, random_state=1).fit([[0.1], [0.9]] * 50, [1, 9] * 50)
+        >>> low, high = model.predict([[0.2], [0.8]])
+        >>> bool(low < high)
+        True
+        """
         return np.asarray([float(line[0]) for line in self._predicted(X)])
 
 
-def _refuse(arguments):
+def _read(schema: _types.Path) -> dict[str, Any]:
+    """What sotto says of a schema file."""
+    try:
+        return dict(json.loads(run("schema", "check", schema, "--json")))
+    except InputError as error:
+        raise type(error)(f"schema: {error}") from None
+
+
+def _of_classes(parameter: str, said: Mapping[Any, Any], order: Mapping[Any, str]) -> Iterator[tuple[Any, Any]]:
+    """The classes and numbers of a dict."""
+    for name, value in said.items():
+        if name not in order:
+            raise ValueError(f"{parameter}: found {name!r}; allowed are the classes {', '.join(map(repr, order))}")
+        if not isinstance(value, numbers.Real):
+            raise ValueError(f"{parameter}: found {value!r} for {name!r}; allowed is a number")
+        yield name, value
+
+
+def refuse(arguments: Mapping[str, Any]) -> None:
     """Other arguments of fit than X and y."""
     if "sample_weight" in arguments:
         raise ValueError(
@@ -529,30 +912,59 @@ def _refuse(arguments):
         raise TypeError(f"fit: found {', '.join(arguments)}; allowed are X and y")
 
 
-def _checked(self, X, y, **more):
+def _checked(self: _Sotto, X: Any, y: Any, **more: Any) -> tuple[Any, Any]:
     """X and y as scikit-learn checks them. A frame stays a frame if its types have a meaning."""
-    if self.schema is not None or isinstance(self.domain, dict):
+    if self.schema is not None or isinstance(self.domain, Mapping):
+        columns = [str(name) for name in getattr(X, "columns", ())]
+        for name in columns:
+            if columns.count(name) > 1:
+                raise ValueError(f"X: found the column {name!r} a second time; allowed is each of them once")
         validate_data(self, X, skip_check_array=True)
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         y = np.asarray(y).ravel()
         if len(X) != len(y):
-            raise ValueError(f"X has {len(X)} rows, y has {len(y)}")
+            raise ValueError(f"y: found {len(y)} labels; allowed is one for each of the {len(X)} rows of X")
         return X, y
     try:
-        return validate_data(self, X, y, **_finite(self.domain), **more)
+        with _no_gaps():
+            checked: tuple[Any, Any] = validate_data(self, X, y, **_finite(self.domain), **more)
+            return checked
     except ValueError as error:
         if "could not convert" in str(error):  # the error would quote a cell
             raise ValueError("X: found text where numbers should be; say domain as a dict or schema=FILE for a frame with categories") from None
         raise
 
 
+_CLASSIFIER_EXAMPLES = """>>> import numpy as np
+    >>> from sottodp import SottoClassifier
+    >>> X = np.random.default_rng(1).uniform(0, 120, (1000, 1))
+    >>> model = SottoClassifier(
+    ...     epsilon=1, delta=1e-6, adjacency="add-or-remove", dataset="ages", rows=1000, domain=(0, 120), classes=["young", "old"])
+    >>> model = model.fit(X, np.where(X[:, 0] < 60, "young", "old"))
+    >>> model.predict([[100]]).tolist()
+    ['old']
+    >>> model.guarantee_.epsilon
+    1"""
+
+_REGRESSOR_EXAMPLES = """>>> import numpy as np
+    >>> from sottodp import SottoRegressor
+    >>> X = np.random.default_rng(2).uniform(0, 120, (1000, 1))
+    >>> model = SottoRegressor(
+    ...     epsilon=1, delta=1e-6, adjacency="add-or-remove", dataset="heights", rows=1000, domain=(0, 120), target_range=(0, 60))
+    >>> low, high = model.fit(X, X[:, 0] / 2).predict([[20], [100]])
+    >>> bool(low < high)
+    True"""
+
 SottoClassifier.__doc__ = "A differentially private classifier.\n" + _PARAMETERS.format(
     models='"logistic" (default for two classes), "softmax" (for more), "svm", "huber-svm" or "mlp".',
-    label="classes : list, optional\n        All classes that a label may have, public.\n"
-    "    class_weight : dict, optional\n        Public weights of classes in the loss, as ``{{label: 5}}``, 1 where there is none; they cost nothing.",
+    label="classes : sequence, optional\n        All classes that a label may have, public.",
+    more="class_weight : dict, optional\n        Public weights of classes in the loss, as ``{label: 5}``, 1 where there is none; they cost nothing.\n    ",
+    examples=_CLASSIFIER_EXAMPLES,
 )
 SottoRegressor.__doc__ = "A differentially private regression.\n" + _PARAMETERS.format(
     models='"linear" (default) or "mlp".',
-    label="target_range : (low, high), optional\n        Public bounds of the target. Targets beyond are clamped.",
+    label="target_range : (low, high), optional\n        Public bounds of the target, in its own units. Targets beyond are clamped.",
+    more="",
+    examples=_REGRESSOR_EXAMPLES,
 )

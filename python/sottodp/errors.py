@@ -98,7 +98,7 @@ class PrivacyWarning(UserWarning):
 
 
 # The kinds of errors by the names that the command gives them (failures in cli/exit.go).
-KINDS = {
+KINDS: dict[str, type[SottoError] | type[Interrupted]] = {
     "interrupted": Interrupted,
     "content-protected": ContentProtectedError,
     "test-overlaps-training": OverlapError,
@@ -118,4 +118,4 @@ KINDS = {
 }
 
 # The base class of each exit code: for a kind that a newer command names.
-CODES = {1: MachineError, 2: InputError, 3: PrivacyError, 130: Interrupted}
+CODES: dict[int, type[SottoError] | type[Interrupted]] = {1: MachineError, 2: InputError, 3: PrivacyError, 130: Interrupted}

@@ -4,15 +4,21 @@ Each draws on ``ax``, or on a new figure, and returns the axes. They read the mo
 cost nothing.
 """
 
+from __future__ import annotations
+
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
+
+from ._estimators import Guarantee, SottoClassifier, SottoRegressor
 
 __all__ = ["plot_effects", "plot_privacy_profile", "plot_trade_off"]
 
 
-def _axes(ax):
+def _axes(ax: Any) -> Any:
     if ax is not None:
         return ax
     try:
@@ -22,7 +28,7 @@ def _axes(ax):
     return pyplot.subplots(figsize=(5, 3.5), layout="constrained")[1]
 
 
-def plot_effects(estimator, column, ax=None):
+def plot_effects(estimator: SottoClassifier | SottoRegressor, column: str, ax: Any = None) -> Any:
     """Draw what a column adds to the margin: a curve over its values, or a point for each level.
 
     The band, or the bar, is that of the training's noise, where it is known.
@@ -34,10 +40,30 @@ def plot_effects(estimator, column, ax=None):
     column : str
         A column of X.
     ax : matplotlib axes, optional
+        Where to draw; by default on a new figure.
 
     Returns
     -------
     matplotlib axes
+        What was drawn on.
+
+    Raises
+    ------
+    ValueError
+        If X had no such column.
+    ImportError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")  # no window
+    >>> import numpy as np
+    >>> from sottodp import SottoClassifier, plots
+    >>> X = np.random.default_rng(1).uniform(-1, 1, (400, 2))
+    >>> model = SottoClassifier(lab=True, random_state=1, hats=0).fit(X, X[:, 0] > 0)
+    >>> plots.plot_effects(model, "x0").get_ylabel()
+    'added to the margin'
     """
     lines = [line for line in estimator.effects() if line["column"] == column]
     if not lines:
@@ -66,18 +92,39 @@ def plot_effects(estimator, column, ax=None):
     return ax
 
 
-def plot_trade_off(guarantee, ax=None):
+def plot_trade_off(guarantee: Guarantee, ax: Any = None) -> Any:
     """Draw how well any attack can do: the most that its true positive rate can be at each false positive rate.
+
+    The curve is the least of two bounds: by ε and δ (Kairouz, Oh and Viswanath 2015) and, where it is known, by μ
+    (Dong, Roth and Su 2022).
 
     Parameters
     ----------
     guarantee : Guarantee
         That of a fitted estimator.
     ax : matplotlib axes, optional
+        Where to draw; by default on a new figure.
 
     Returns
     -------
     matplotlib axes
+        What was drawn on.
+
+    Raises
+    ------
+    ValueError
+        If it promises nothing, as that of a lab run.
+    ImportError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")  # no window
+    >>> from sottodp import Guarantee, plots
+    >>> guarantee = Guarantee(1, 1e-5, "add-or-remove", "record", "clinic", False, "first", (), mu=0.268, outside=0)
+    >>> plots.plot_trade_off(guarantee).get_xlabel()
+    'false positive rate'
     """
     fpr = np.concatenate([[0], np.geomspace(1e-4, 1, 400)])
     ax = _axes(ax)
@@ -88,25 +135,46 @@ def plot_trade_off(guarantee, ax=None):
     return ax
 
 
-def plot_privacy_profile(guarantee, ax=None):
+def plot_privacy_profile(guarantee: Guarantee, ax: Any = None) -> Any:
     """Draw ε over δ: the guarantee at every δ, not only at that of the budget.
+
+    The curve is that of Gaussian differential privacy (Dong, Roth and Su 2022, corollary 2.13).
 
     Parameters
     ----------
     guarantee : Guarantee
         That of a fitted estimator; it needs μ, which Gaussian noise gives.
     ax : matplotlib axes, optional
+        Where to draw; by default on a new figure.
 
     Returns
     -------
     matplotlib axes
+        What was drawn on.
+
+    Raises
+    ------
+    ValueError
+        If it promises nothing, as that of a lab run, or has no μ.
+    ImportError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")  # no window
+    >>> from sottodp import Guarantee, plots
+    >>> guarantee = Guarantee(1, 1e-5, "add-or-remove", "record", "clinic", False, "first", (), mu=0.268, outside=0)
+    >>> plots.plot_privacy_profile(guarantee).get_xscale()
+    'log'
     """
     _protects(guarantee)
     if guarantee.mu is None:
-        raise ValueError("guarantee: found one without μ; its ε is known at its own δ alone")
-    delta = np.geomspace(max(1e-12, 2 * guarantee.outside), 0.1, 200)
+        raise ValueError("guarantee: found one without μ; allowed is one with it: without μ its ε is known at its own δ alone")
+    outside = guarantee.outside or 0
+    delta = np.geomspace(max(1e-12, 2 * outside), 0.1, 200)
     ax = _axes(ax)
-    ax.plot(delta, [_epsilon(guarantee.mu, d - guarantee.outside) for d in delta])
+    ax.plot(delta, [_epsilon(guarantee.mu, d - outside) for d in delta])
     ax.plot([guarantee.delta], [guarantee.epsilon], "o", label="the budget")
     ax.set(xlabel="δ", ylabel="ε", xscale="log")
     ax.set_ylim(bottom=0)
@@ -114,22 +182,24 @@ def plot_privacy_profile(guarantee, ax=None):
     return ax
 
 
-def _protects(guarantee):
+def _protects(guarantee: Guarantee) -> None:
+    if not isinstance(guarantee, Guarantee):
+        raise ValueError(f"guarantee: found {type(guarantee).__name__}; allowed is the guarantee_ of a fitted estimator")
     if guarantee.lab:
-        raise ValueError("guarantee: found that of a lab run, which promises nothing")
+        raise ValueError("guarantee: found that of a lab run, which promises nothing; allowed is that of a fit with a budget")
 
 
-def _true_positives(guarantee, fpr):
+def _true_positives(guarantee: Guarantee, fpr: NDArray[np.float64]) -> NDArray[np.float64]:
     """The most true positives at each false positive rate: by ε and δ, and by μ where it is known."""
     _protects(guarantee)
     tpr = np.minimum(math.exp(guarantee.epsilon) * fpr + guarantee.delta, 1 - math.exp(-guarantee.epsilon) * (1 - guarantee.delta - fpr))
     tpr = np.minimum(tpr, 1)
     if guarantee.mu is not None:
-        tpr = np.minimum(tpr, ndtr(ndtri(fpr) + guarantee.mu) + guarantee.outside)
+        tpr = np.minimum(tpr, ndtr(ndtri(fpr) + guarantee.mu) + (guarantee.outside or 0))
     return tpr
 
 
-def _epsilon(mu, delta):
+def _epsilon(mu: float, delta: float) -> float:
     """ε of μ-Gaussian differential privacy at a δ (Dong, Roth and Su 2022, corollary 2.13), rounded up."""
     low, high = 0.0, 1.0
     while _delta(mu, high) > delta:
@@ -140,5 +210,5 @@ def _epsilon(mu, delta):
     return high
 
 
-def _delta(mu, epsilon):
-    return ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu)
+def _delta(mu: float, epsilon: float) -> float:
+    return float(ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu))

@@ -5,10 +5,16 @@ the same rows has looked at them without a charge, and its numbers depend on sin
 levels and replacements from a person instead.
 """
 
+from __future__ import annotations
+
 import sys
 import warnings
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
@@ -19,25 +25,60 @@ from .errors import PrivacyWarning
 __all__ = ["PublicEncoder", "PublicImputer", "PublicScaler"]
 
 
+_Step = TypeVar("_Step", bound="_Public")
+
+
 class _Public(TransformerMixin, BaseEstimator):
     """What the steps share: fit looks at the shape of X and at the names of its columns, no more."""
 
-    def fit(self, X, y=None):
-        """Check what is public against the number of columns; rows are not read."""
+    _dtype: str | None
+    n_features_in_: int
+
+    def fit(self: _Step, X: ArrayLike, y: object = None) -> _Step:
+        """Check what is public against the number of columns; rows are not read.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Its shape and the names of its columns are used, not its cells.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        PublicScaler, PublicImputer or PublicEncoder
+            The step itself.
+
+        Raises
+        ------
+        ValueError
+            If what is public does not suit the number of columns.
+
+        Examples
+        --------
+        >>> from sottodp.preprocessing import PublicScaler
+        >>> PublicScaler(bounds=(0, 10)).fit([[1, 2]]).n_features_in_
+        2
+        """
         self._validated(X, reset=True)
         self._public()
         return self
 
-    def _validated(self, X, reset):
-        return validate_data(self, X, reset=reset, dtype=self._dtype, ensure_all_finite=False)
+    def _public(self) -> None:
+        """Check the step's parameters."""
+        raise NotImplementedError
 
-    def _each(self, name, value):
+    def _validated(self, X: ArrayLike, reset: bool) -> NDArray[Any]:
+        checked: NDArray[Any] = validate_data(self, X, reset=reset, dtype=self._dtype, ensure_all_finite=False)
+        return checked
+
+    def _each(self, name: str, value: Any) -> Any:
         """One entry for each column."""
         if len(value) != self.n_features_in_:
             raise ValueError(f"{name}: found {len(value)} entries; allowed is one for each of {self.n_features_in_} columns")
         return value
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
@@ -48,34 +89,59 @@ class PublicScaler(OneToOneFeatureMixin, _Public):
 
     Parameters
     ----------
-    bounds : (low, high) or sequence of pairs
-        Public bounds of all columns, or of each.
+    bounds : (low, high) or sequence of pairs, default (-1, 1)
+        Public bounds of all columns, or of each, in their own units.
 
     Examples
     --------
+    >>> from sottodp.preprocessing import PublicScaler
     >>> PublicScaler(bounds=[(0, 100)]).fit_transform([[25], [150]]).tolist()
     [[-0.5], [1.0]]
     """
 
     _dtype = "numeric"
 
-    def __init__(self, bounds=(-1, 1)):
+    def __init__(self, bounds: Sequence[Any] = (-1, 1)) -> None:
         self.bounds = bounds
 
-    def _public(self):
-        bounds = np.asarray(self.bounds, dtype=float)
+    def _public(self) -> None:
+        allowed = "allowed are pairs (low, high) of numbers with low below high"
+        try:
+            bounds = np.asarray(self.bounds, dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError(f"bounds: found {self.bounds!r}; {allowed}") from None
+        if bounds.ndim == 0:
+            raise ValueError(f"bounds: found {self.bounds!r}; {allowed}")
         if bounds.shape == (2,):
             bounds = np.tile(bounds, (self.n_features_in_, 1))
         bounds = np.asarray(self._each("bounds", bounds))
         if bounds.shape[1:] != (2,) or not (bounds[:, 0] < bounds[:, 1]).all() or not np.isfinite(bounds).all():
-            raise ValueError("bounds: allowed are pairs (low, high) of numbers with low below high")
+            raise ValueError(f"bounds: found {self.bounds!r}; {allowed}")
         self.bounds_ = bounds
 
-    def transform(self, X):
-        """Return X, clamped and scaled; NaN stays."""
+    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return X, clamped and scaled; NaN stays.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Numbers from -1 to 1.
+
+        Examples
+        --------
+        >>> from sottodp.preprocessing import PublicScaler
+        >>> PublicScaler(bounds=(0, 10)).fit([[0]]).transform([[5], [10]]).tolist()
+        [[0.0], [1.0]]
+        """
         check_is_fitted(self)
         low, high = self.bounds_.T
-        return 2 * (np.clip(self._validated(X, reset=False), low, high) - low) / (high - low) - 1
+        scaled: NDArray[np.float64] = 2 * (np.clip(self._validated(X, reset=False), low, high) - low) / (high - low) - 1
+        return scaled
 
 
 class PublicImputer(OneToOneFeatureMixin, _Public):
@@ -83,32 +149,53 @@ class PublicImputer(OneToOneFeatureMixin, _Public):
 
     Parameters
     ----------
-    values : number or sequence of numbers
-        What stands in for NaN in all columns, or in each.
+    values : number or sequence of numbers, default 0
+        What stands in for NaN in all columns, or in each, in their own units.
 
     Examples
     --------
+    >>> from sottodp.preprocessing import PublicImputer
     >>> PublicImputer(values=[7]).fit_transform([[1.0], [float("nan")]]).tolist()
     [[1.0], [7.0]]
     """
 
     _dtype = "numeric"
 
-    def __init__(self, values=0):
+    def __init__(self, values: float | Sequence[float] = 0) -> None:
         self.values = values
 
-    def _public(self):
-        values = np.asarray(self.values, dtype=float)
+    def _public(self) -> None:
+        try:
+            values = np.asarray(self.values, dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError(f"values: found {self.values!r}; allowed are numbers") from None
         values = np.full(self.n_features_in_, values) if values.ndim == 0 else np.asarray(self._each("values", values))
         if not np.isfinite(values).all():
-            raise ValueError("values: allowed are finite numbers")
+            raise ValueError(f"values: found {self.values!r}; allowed are finite numbers")
         self.values_ = values
 
-    def transform(self, X):
-        """Return X with no NaN."""
+    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return X with no NaN.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Numbers.
+
+        Examples
+        --------
+        >>> from sottodp.preprocessing import PublicImputer
+        >>> PublicImputer(values=3).fit([[0.0]]).transform([[float("nan")]]).tolist()
+        [[3.0]]
+        """
         check_is_fitted(self)
-        X = self._validated(X, reset=False)
-        return np.where(np.isnan(X), self.values_, X)
+        rows = self._validated(X, reset=False)
+        return np.where(np.isnan(rows), self.values_, rows)
 
 
 class PublicEncoder(_Public):
@@ -116,43 +203,78 @@ class PublicEncoder(_Public):
 
     Parameters
     ----------
-    levels : sequence of sequences
+    levels : sequence of sequences, default ()
         The public levels of each column.
 
     Examples
     --------
+    >>> from sottodp.preprocessing import PublicEncoder
     >>> PublicEncoder(levels=[["no", "yes"]]).fit_transform([["yes"], ["other"]]).tolist()
     [[0.0, 1.0], [0.0, 0.0]]
     """
 
     _dtype = None
 
-    def __init__(self, levels=()):
+    def __init__(self, levels: Sequence[Sequence[Any]] = ()) -> None:
         self.levels = levels
 
-    def _public(self):
+    def _public(self) -> None:
         levels = [list(column) for column in self._each("levels", self.levels)]
         if any(len(set(column)) != len(column) or not column for column in levels):
-            raise ValueError("levels: allowed are lists of different levels, at least one of each column")
+            raise ValueError(f"levels: found {self.levels!r}; allowed are lists of different levels, at least one of each column")
         self.levels_ = levels
 
-    def transform(self, X):
-        """Return one column for each level of each column."""
-        check_is_fitted(self)
-        X = self._validated(X, reset=False)
-        return np.stack([(X[:, j] == level).astype(float) for j, column in enumerate(self.levels_) for level in column], axis=1)
+    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return one column for each level of each column.
 
-    def get_feature_names_out(self, input_features=None):
-        """Return the names column_level."""
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_levels)
+            0 and 1.
+
+        Examples
+        --------
+        >>> from sottodp.preprocessing import PublicEncoder
+        >>> PublicEncoder(levels=[["no", "yes"]]).fit([["no"]]).transform([["yes"]]).tolist()
+        [[0.0, 1.0]]
+        """
+        check_is_fitted(self)
+        rows = self._validated(X, reset=False)
+        return np.stack([(rows[:, j] == level).astype(float) for j, column in enumerate(self.levels_) for level in column], axis=1)
+
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:
+        """Return the names column_level.
+
+        Parameters
+        ----------
+        input_features : sequence of str, optional
+            The columns' names; by default those of the X of fit.
+
+        Returns
+        -------
+        ndarray of str
+            A name for each column of the output.
+
+        Examples
+        --------
+        >>> from sottodp.preprocessing import PublicEncoder
+        >>> PublicEncoder(levels=[["no", "yes"]]).fit([["no"]]).get_feature_names_out(["smoker"]).tolist()
+        ['smoker_no', 'smoker_yes']
+        """
         check_is_fitted(self)
         if input_features is None:
             input_features = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         return np.asarray([f"{name}_{level}" for name, column in zip(input_features, self.levels_) for level in column], dtype=object)
 
 
-def warn_of_fitted_steps(estimator):
-    """Warn if the estimator is fitted by a Pipeline whose earlier steps learn from rows."""
-    frame = sys._getframe(1)
+def warn_of_fitted_steps() -> None:
+    """Warn if the caller is fitted by a Pipeline whose earlier steps learn from rows."""
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         pipeline = frame.f_locals.get("self")
         if frame.f_code.co_name == "fit" and isinstance(pipeline, Pipeline):
@@ -167,5 +289,5 @@ def warn_of_fitted_steps(estimator):
         frame = frame.f_back
 
 
-def _learns(step):
-    return step not in (None, "passthrough") and not isinstance(step, _Public) and get_tags(step).requires_fit
+def _learns(step: Any) -> bool:
+    return step not in (None, "passthrough") and not isinstance(step, _Public) and bool(get_tags(step).requires_fit)

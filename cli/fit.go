@@ -22,7 +22,7 @@ import (
 
 // specFlags are the flags that set fields of a spec.
 var specFlags = []struct{ flag, field, usage string }{
-	{"data", "data", "table to train on: CSV, LIBSVM or IDX (compressed or not), Parquet, packed, postgres://…?table=NAME, FILE.db?table=NAME"},
+	{"data", "data", "table to train on: CSV, LIBSVM or IDX (compressed or not), Parquet, Arrow, packed, postgres://…?table=NAME, FILE.db?table=NAME"},
 	{"test", "test", "table to score the model on; naming it says that its rows need no protection"},
 	{"holdout", "holdout", "share of the units that is not trained on, but scored privately at no further cost, as 0.2"},
 	{"labels", "labels", labelsUsage},
@@ -134,7 +134,7 @@ func specOf(c *cobra.Command, args []string) (*run.Spec, error) {
 }
 
 // tableNames are how files of tables end, beside what they are compressed with.
-var tableNames = []string{".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".libsvm", ".svm", ".pack"}
+var tableNames = []string{".csv", ".tsv", ".parquet", ".arrow", ".arrows", ".feather", ".jsonl", ".ndjson", ".libsvm", ".svm", ".pack"}
 
 // namesTable says whether a file is a table by its name, and not a spec.
 func namesTable(file string) bool {

@@ -49,7 +49,7 @@ func (h home) Run() int { return needs.Home(h.M) }
 //	remember            remembers every file below $WORK, bit by bit
 //	unchanged           fails if a file has come, gone or changed since
 //	tables              writes patients.db (SQLite) with the table patients, small.parquet
-//	                    of package data, and images with labels (IDX)
+//	                    of package data, four Arrow files, and images with labels (IDX)
 //	until FILE REGEXP   waits until the file is there and matches, for a command in the background
 //	freeport NAME       sets the variable to a port of the loopback that nobody listens on
 //	field FILE PATH V   a field of a JSON file, as in result.steps, has the value V;
@@ -212,6 +212,11 @@ func tables(ts *testscript.TestScript, neg bool, args []string) {
 	b, err := os.ReadFile(filepath.Join("..", "data", "testdata", "small.parquet"))
 	ts.Check(err)
 	ts.Check(os.WriteFile(file("small.parquet"), b, 0o644))
+	for _, name := range []string{"plain.arrow", "polars.arrow", "stream.arrows", "v1.feather"} {
+		b, err := os.ReadFile(filepath.Join("..", "data", "source", "testdata", "arrow", name))
+		ts.Check(err)
+		ts.Check(os.WriteFile(file(name), b, 0o644))
+	}
 
 	const n = 200 // images of four pixels, bright on the side of their class
 	images, labels := []byte{0, 0, 8, 3, 0, 0, 0, n, 0, 0, 0, 2, 0, 0, 0, 2}, []byte{0, 0, 8, 1, 0, 0, 0, n}

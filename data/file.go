@@ -161,11 +161,11 @@ func foreign(path string, head []byte) *config.Error {
 	switch {
 	case bytes.HasPrefix(head, []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")):
 		return workbook(path)
-	case bytes.HasPrefix(head, []byte("ARROW1\x00\x00")):
-		return &config.Error{File: path, Found: "an Arrow (Feather) file", Allowed: "a table of text, Parquet or SQLite",
+	case bytes.HasPrefix(head, []byte("FEA1\x00\x00")):
+		return &config.Error{File: path, Found: "a Feather file of version 1", Allowed: "a table of text, Parquet, Arrow (Feather of version 2) or SQLite",
 			Hint: "convert it, as in Python: pandas.read_feather(" + quoted(path) + ").to_parquet(" + quoted(converted(path, ".parquet")) + ")"}
 	case len(head) >= 12 && string(head[8:12]) == "DUCK":
-		return &config.Error{File: path, Found: "a DuckDB file", Allowed: "a table of text, Parquet or SQLite",
+		return &config.Error{File: path, Found: "a DuckDB file", Allowed: "a table of text, Parquet, Arrow or SQLite",
 			Hint: "convert its table: duckdb " + quoted(path) + ` "COPY table_name TO ` + quoted(converted(path, ".parquet")) + ` (FORMAT parquet)"`}
 	}
 	return nil
@@ -173,7 +173,7 @@ func foreign(path string, head []byte) *config.Error {
 
 // workbook is the error of a workbook of Excel or LibreOffice.
 func workbook(path string) *config.Error {
-	return &config.Error{File: path, Found: "a workbook of Excel or LibreOffice", Allowed: "a table of text, Parquet or SQLite",
+	return &config.Error{File: path, Found: "a workbook of Excel or LibreOffice", Allowed: "a table of text, Parquet, Arrow or SQLite",
 		Hint: "save the sheet as CSV UTF-8, or convert the first one: libreoffice --headless --convert-to csv " + quoted(path)}
 }
 

@@ -19,15 +19,11 @@ import (
 	"github.com/sottodp/sotto/config"
 )
 
-// TestReadParquet reads a file that pyarrow 22 wrote, from these formulas:
-// testdata/small.parquet has its columns in another order, two row groups, several
-// pages, a dictionary, nulls, decimals, a list in an ignored column, and each of
-// zstd, gzip and snappy. The table is that of the CSV, bit for bit.
-func TestReadParquet(t *testing.T) {
-	s := mustParse(t, small)
+// fileText is the CSV of the first rows of the files that other programs wrote.
+func fileText(rows int) string {
 	var text strings.Builder
 	text.WriteString("age,colour,id,gain,sick\n")
-	for i := range 2000 {
+	for i := range rows {
 		age, color, sick := fmt.Sprint((i*7)%130-4), []string{"red", "green", "mauve", "1.0"}[i%4], "no"
 		if i%37 == 5 {
 			age = ""
@@ -41,7 +37,16 @@ func TestReadParquet(t *testing.T) {
 		cents := i * i % 200000
 		fmt.Fprintf(&text, "%s,%s,%d,%d.%02d,%s\n", age, color, i, cents/100, cents%100, sick)
 	}
-	want, counts := mustRead(t, s, text.String(), Options{Rows: 2000})
+	return text.String()
+}
+
+// TestReadParquet reads a file that pyarrow 22 wrote, from these formulas:
+// testdata/small.parquet has its columns in another order, two row groups, several
+// pages, a dictionary, nulls, decimals, a list in an ignored column, and each of
+// zstd, gzip and snappy. The table is that of the CSV, bit for bit.
+func TestReadParquet(t *testing.T) {
+	s := mustParse(t, small)
+	want, counts := mustRead(t, s, fileText(2000), Options{Rows: 2000})
 	got, stats, err := readTable(context.Background(), admit(), s, "testdata/small.parquet", Options{Rows: 2000})
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,10 @@ var idx = data.Format{Name: "images (IDX)", Kind: schema.KindIDX, Divide: openIm
 	return &data.Description{Form: "images (IDX, unsigned bytes)", Shape: shape}, nil
 }}
 
-const bufferSize = 64 << 10 // bytes read at once
+const (
+	bufferSize = 64 << 10  // bytes read at once
+	maxWindow  = 128 << 20 // bytes that zstd may refer back
+)
 
 // idxRows divides the images.
 type idxRows struct {

@@ -132,9 +132,7 @@ type parquetRows struct {
 	row     int
 	read    int   // of columns: those that the schema reads
 	err     error // after the last piece
-	closed  chan struct{}
-	summed  chan struct{} // is closed when the file is hashed
-	sumErr  error         // the error of that
+	sum     *fileSum
 }
 
 // A parquetColumn reads one column, row group by row group.
@@ -147,27 +145,8 @@ type parquetColumn struct {
 	pages  parquet.Pages
 	page   parquet.Page
 	values parquet.ValueReader
+	buf    []parquet.Value
 	plain  []float64 // in place of values: those of the page that are still to come
-}
-
-// A parquetPiece is some rows of a Parquet file.
-type parquetPiece struct {
-	of     *parquetRows
-	cells  []parquetCells
-	values []data.Value // of the last row
-	rows   int
-	next   int // of the rows
-	first  int // rows of the table before the piece
-}
-
-// parquetCells are the values of one column.
-type parquetCells struct {
-	kind    []data.Kind
-	numbers []float64
-	text    []byte
-	end     []int  // of each value, in text
-	bad     []bool // of each value: text that is none
-	buf     []parquet.Value
 }
 
 func openParquetRows(in *data.Input) (q *parquetRows, err error) {
@@ -191,10 +170,10 @@ func openParquetRows(in *data.Input) (q *parquetRows, err error) {
 		bad.File = in.Path
 		return nil, bad
 	}
-	q = &parquetRows{parquetFile: p, workers: in.Workers(), group: -1, read: read, closed: make(chan struct{}), summed: make(chan struct{})}
+	q = &parquetRows{parquetFile: p, workers: in.Workers(), group: -1, read: read}
 	for _, i := range columns {
 		f := fields[i]
-		c := parquetColumn{name: names[i], index: f.Index(), text: parquetText(f)}
+		c := parquetColumn{name: names[i], index: f.Index(), text: parquetText(f), buf: make([]parquet.Value, parquetRead)}
 		if c.text == nil {
 			return nil, &config.Error{File: in.Path, Field: "column " + names[i], Found: "values of type " + parquetType(f), Allowed: "whole and other numbers, truth values, text, decimals and dates"}
 		}
@@ -204,31 +183,8 @@ func openParquetRows(in *data.Input) (q *parquetRows, err error) {
 		}
 		q.columns = append(q.columns, c)
 	}
-	go func() {
-		defer close(q.summed)
-		q.sumErr = q.sum(in.Sum)
-	}()
+	q.sum = sumFile(p.f, p.name, in.Sum)
 	return q, nil
-}
-
-// sum hashes the file. It ends early after Close.
-func (q *parquetRows) sum(to io.Writer) error {
-	from, buf := io.NewSectionReader(q.f, 0, q.file.Size()), make([]byte, parquetBytes)
-	for {
-		select {
-		case <-q.closed:
-			return nil
-		default:
-		}
-		n, err := from.Read(buf)
-		to.Write(buf[:n])
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("data: reading %s: %w", q.name, err)
-		}
-	}
 }
 
 // parquetNumber returns the function that gives the number with the text of parquetText; nil for a type
@@ -349,30 +305,12 @@ func parquetText(c *parquet.Column) func([]byte, parquet.Value) ([]byte, bool) {
 // decimalText writes whole numbers with the decimal point scale digits from the
 // right.
 func decimalText(kind parquet.Kind, scale int) func([]byte, parquet.Value) []byte {
-	if scale < 0 || scale > 1000 {
+	if scale < 0 || scale > maxScale {
 		return nil
-	}
-	point := func(dst []byte, digits []byte) []byte { // perhaps with a minus
-		if digits[0] == '-' {
-			dst, digits = append(dst, '-'), digits[1:]
-		}
-		whole := len(digits) - scale
-		if scale == 0 {
-			return append(dst, digits...)
-		}
-		if whole <= 0 {
-			dst = append(dst, "0."...)
-			for range -whole {
-				dst = append(dst, '0')
-			}
-			return append(dst, digits...)
-		}
-		dst = append(append(dst, digits[:whole]...), '.')
-		return append(dst, digits[whole:]...)
 	}
 	whole := func(dst []byte, n int64) []byte {
 		var text [24]byte
-		return point(dst, strconv.AppendInt(text[:0], n, 10))
+		return appendDecimal(dst, strconv.AppendInt(text[:0], n, 10), scale)
 	}
 	switch kind {
 	case parquet.Int32:
@@ -386,10 +324,32 @@ func decimalText(kind parquet.Kind, scale int) func([]byte, parquet.Value) []byt
 			if len(b) > 0 && b[0] >= 0x80 {
 				n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
 			}
-			return point(dst, n.Append(nil, 10))
+			return appendDecimal(dst, n.Append(nil, 10), scale)
 		}
 	}
 	return nil
+}
+
+const maxScale = 1000 // digits of a decimal after the point
+
+// appendDecimal appends a whole number, perhaps with a minus, with the decimal point scale digits from the right.
+func appendDecimal(dst, digits []byte, scale int) []byte {
+	if digits[0] == '-' {
+		dst, digits = append(dst, '-'), digits[1:]
+	}
+	whole := len(digits) - scale
+	if scale == 0 {
+		return append(dst, digits...)
+	}
+	if whole <= 0 {
+		dst = append(dst, "0."...)
+		for range -whole {
+			dst = append(dst, '0')
+		}
+		return append(dst, digits...)
+	}
+	dst = append(append(dst, digits[:whole]...), '.')
+	return append(dst, digits[whole:]...)
 }
 
 func (q *parquetRows) Piece(used data.RowReader) (_ data.RowReader, err error) {
@@ -400,8 +360,8 @@ func (q *parquetRows) Piece(used data.RowReader) (_ data.RowReader, err error) {
 	for q.left == 0 {
 		groups := q.file.RowGroups()
 		if q.group++; q.group >= len(groups) {
-			if <-q.summed; q.sumErr != nil {
-				return nil, q.sumErr
+			if err := q.sum.wait(); err != nil {
+				return nil, err
 			}
 			return nil, io.EOF
 		}
@@ -416,12 +376,13 @@ func (q *parquetRows) Piece(used data.RowReader) (_ data.RowReader, err error) {
 			c.pages = chunks[c.index].Pages()
 		}
 	}
-	p, ok := used.(*parquetPiece)
+	p, ok := used.(*typedPiece)
 	if !ok {
-		p = &parquetPiece{of: q, cells: make([]parquetCells, len(q.columns)), values: make([]data.Value, len(q.columns))}
-		for i := range p.cells {
-			p.cells[i].buf = make([]parquet.Value, parquetRead)
+		names := make([]string, len(q.columns))
+		for i, c := range q.columns {
+			names[i] = c.name
 		}
+		p = newTypedPiece(q.name, names, q.read)
 	}
 	n := int(min(q.left, parquetBatch))
 	errs := make([]error, len(q.columns))
@@ -435,13 +396,7 @@ func (q *parquetRows) Piece(used data.RowReader) (_ data.RowReader, err error) {
 		})
 	}
 	all.Wait()
-	// The rows before the first one that cannot be read are rows.
-	p.first, p.next, p.rows = q.row, 0, n
-	for i, err := range errs {
-		if k := len(p.cells[i].kind); err != nil && k < p.rows {
-			p.rows, q.err = k, err
-		}
-	}
+	q.err = p.begin(q.row, n, errs)
 	q.left -= int64(n)
 	if q.row += p.rows; p.rows == 0 {
 		return nil, q.err
@@ -450,10 +405,10 @@ func (q *parquetRows) Piece(used data.RowReader) (_ data.RowReader, err error) {
 }
 
 // column reads the next n values of column i of the row group, up to one that cannot be read.
-func (q *parquetRows) column(i int, cells *parquetCells, n int) (err error) {
+func (q *parquetRows) column(i int, cells *typedCells, n int) (err error) {
 	defer q.guard(&err)
 	c := &q.columns[i]
-	cells.kind, cells.numbers, cells.text, cells.end, cells.bad = cells.kind[:0], cells.numbers[:0], cells.text[:0], cells.end[:0], cells.bad[:0]
+	cells.clear()
 	for len(cells.kind) < n {
 		if c.values == nil {
 			page, err := c.pages.ReadPage()
@@ -470,14 +425,14 @@ func (q *parquetRows) column(i int, cells *parquetCells, n int) (err error) {
 			}
 			continue
 		}
-		k, err := c.values.ReadValues(cells.buf[:min(len(cells.buf), n-len(cells.kind))])
+		k, err := c.values.ReadValues(c.buf[:min(len(c.buf), n-len(cells.kind))])
 		if err != nil && err != io.EOF {
 			return q.damaged(err)
 		}
 		if k == 0 {
 			c.release()
 		}
-		cells.add(c, cells.buf[:k])
+		c.add(cells, c.buf[:k])
 	}
 	return nil
 }
@@ -504,7 +459,7 @@ func (c *parquetColumn) release() {
 }
 
 // add appends values of column c.
-func (p *parquetCells) add(c *parquetColumn, values []parquet.Value) {
+func (c *parquetColumn) add(p *typedCells, values []parquet.Value) {
 	from := len(p.kind)
 	p.kind = slices.Grow(p.kind, len(values))[:from+len(values)]
 	kind := p.kind[from:]
@@ -539,34 +494,6 @@ func (p *parquetCells) add(c *parquetColumn, values []parquet.Value) {
 	}
 }
 
-func (p *parquetPiece) Next(row *data.Row) (f data.Fault, err error) {
-	if p.next == p.rows {
-		return f, io.EOF
-	}
-	k := p.next
-	p.next++
-	for i := range p.cells {
-		c, v := &p.cells[i], &p.values[i]
-		if v.Is = c.kind[k]; v.Is == data.Number { // and then all of the column are, or missing
-			v.Number = c.numbers[k]
-		} else if v.Is == data.Text {
-			begin := 0
-			if k > 0 {
-				begin = c.end[k-1]
-			}
-			v.Text = view(c.text[begin:c.end[k]])
-			if c.bad[k] && f.Found == "" && i < p.of.read {
-				f = data.Fault{Column: p.of.columns[i].name, Found: "bytes that are not text", Allowed: "text in UTF-8"}
-			}
-		}
-	}
-	if f.Found != "" {
-		row.HashValues(p.values)
-		return f, nil
-	}
-	return row.Values(p.values), nil
-}
-
 func (c *parquetColumn) closeAll() {
 	if c.page != nil {
 		c.release()
@@ -577,13 +504,8 @@ func (c *parquetColumn) closeAll() {
 	c.pages = nil
 }
 
-func (p *parquetPiece) Place(data.Fault) *config.Error {
-	return &config.Error{File: p.of.name, Row: p.first + p.next}
-}
-
 func (q *parquetRows) Close() error {
-	close(q.closed)
-	<-q.summed
+	q.sum.stop()
 	for i := range q.columns {
 		q.columns[i].closeAll()
 	}

@@ -67,7 +67,7 @@ columns:
 // types, bounds, levels, classes, the number of rows. [schema.Parse] refuses it until they are filled in,
 // and says where. It reads only the first line of a CSV file. A first line with a number
 // in it is an error: it could be a row, and its values would go into the schema. It reads only the shape
-// of images (IDX), and only the names of the columns of a Parquet file or a table of a database. The
+// of images (IDX), and only the names of the columns of a Parquet or Arrow file or a table of a database. The
 // delimiter of CSV is one character; "" stands for the most frequent of comma, semicolon, tab and bar in
 // the line.
 func Skeleton(path, delimiter string) ([]byte, error) {
@@ -87,7 +87,7 @@ func Skeleton(path, delimiter string) ([]byte, error) {
 		for _, f := range d.Fields {
 			names = append(names, f.Name)
 		}
-		return skeletonOfColumns(baseName(path), " {kind: csv} # Parquet files and SQL tables too", names), nil
+		return skeletonOfColumns(baseName(path), " {kind: csv} # Parquet and Arrow files and SQL tables too", names), nil
 	}
 	file, err := data.OpenFile(path, nil)
 	in, err := newLines(file, err, 64<<10, "")

@@ -17,6 +17,7 @@ var (
 	formats = []data.Format{
 		sqlFormat,
 		parquetFormat,
+		arrowFormat,
 		jsonLines,
 		idx,
 		libsvm,

@@ -1,4 +1,4 @@
-.PHONY: bench wheel release man
+.PHONY: bench wheel release man site
 
 # Ratios of what the inner loops reach, and bench.json; docs/measurements/performance.md explains.
 bench:
@@ -15,3 +15,7 @@ release:
 # The pages of the manual, in dist/man.
 man:
 	go run ./cmd/sotto man dist/man
+
+# The documentation as a site, in dist/site.
+site:
+	.ci/site

@@ -53,7 +53,7 @@ const root = ".."
 func pages(t *testing.T) []string {
 	t.Helper()
 	var found []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "examples/*/*.md", "privacy/account/*.md", "python/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "examples/*/*.md", "*/*/PROOFS.md", "python/*.md"} {
 		names, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -611,12 +611,12 @@ func TestNamedPagesExist(t *testing.T) {
 			return err
 		}
 		if d.IsDir() {
-			if strings.HasPrefix(d.Name(), ".") && d.Name() != ".." && d.Name() != ".ci" || d.Name() == "testdata" {
+			if strings.HasPrefix(d.Name(), ".") && d.Name() != ".." && d.Name() != ".ci" || slices.Contains([]string{"testdata", "dist", "runs"}, d.Name()) {
 				return filepath.SkipDir
 			}
 			return nil
 		}
-		if !slices.Contains([]string{".go", ".py", ".yaml", ".html", ".ipynb", ""}, filepath.Ext(name)) {
+		if !slices.Contains([]string{".go", ".py", ".yaml", ".yml", ".html", ".ipynb", ""}, filepath.Ext(name)) {
 			return nil
 		}
 		for _, m := range page.FindAllString(read(t, name), -1) {

@@ -1,0 +1,119 @@
+package docs
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+// inNavigation lists the pages of a navigation in order: those of docs/, and with ../ those of other directories.
+func inNavigation(nav any) []string {
+	var found []string
+	switch nav := nav.(type) {
+	case string:
+		found = append(found, nav)
+	case []any:
+		for _, item := range nav {
+			found = append(found, inNavigation(item)...)
+		}
+	case map[string]any:
+		for _, item := range nav {
+			found = append(found, inNavigation(item)...)
+		}
+	}
+	return found
+}
+
+// TestNavigation: each page of docs/ is in the navigation of the site once, and nothing else is.
+func TestNavigation(t *testing.T) {
+	_, rest, ok1 := strings.Cut(read(t, "../site/mkdocs.yml"), "\nnav:\n")
+	list, _, ok2 := strings.Cut(rest, "\n\n")
+	var nav []any
+	if err := yaml.Unmarshal([]byte(list), &nav); err != nil || !ok1 || !ok2 {
+		t.Fatalf("site/mkdocs.yml: its block nav is not understood: %v", err)
+	}
+	var groups []string
+	times := map[string]int{}
+	var stars []string
+	for _, item := range nav {
+		for title := range item.(map[string]any) {
+			groups = append(groups, title)
+		}
+	}
+	for _, name := range inNavigation(nav) {
+		if strings.Contains(name, "*") {
+			stars = append(stars, name)
+			continue
+		}
+		times[name]++
+	}
+	if want := []string{"Start", "Tutorials", "How-to", "Reference", "Explanation"}; !slices.Equal(groups, want) {
+		t.Errorf("site/mkdocs.yml: the groups are %q, want %q", groups, want)
+	}
+	pages := 0
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(name) != ".md" {
+			return err
+		}
+		pages++
+		name = filepath.ToSlash(name)
+		n := times[name]
+		if n == 0 && slices.ContainsFunc(stars, func(star string) bool { ok, _ := path.Match(star, name); return ok }) {
+			n = 1
+		}
+		switch {
+		case n == 0:
+			t.Errorf("docs/%s is not in the navigation: add the line \"- Title: %s\" to its group in site/mkdocs.yml, and a link in docs/README.md", name, name)
+		case n > 1:
+			t.Errorf("docs/%s is %d times in the navigation", name, n)
+		}
+		delete(times, name)
+		return nil
+	})
+	if err != nil || pages < 100 {
+		t.Fatalf("found %d pages: %v", pages, err)
+	}
+	for name, n := range times {
+		file, outside := strings.CutPrefix(name, "../")
+		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(file))); !outside || n > 1 || err != nil {
+			t.Errorf("site/mkdocs.yml: %s is %d times in the navigation, and leads to no page of its own", name, n)
+		}
+	}
+}
+
+// TestMarkdown: what GitHub and the generator of the site would read differently is not in a page.
+func TestMarkdown(t *testing.T) {
+	var (
+		item  = regexp.MustCompile(`^\s*([-*]|\d+\.) `)
+		one   = regexp.MustCompile(`^\s*([-*]|1\.) `)
+		fence = regexp.MustCompile("^ {1,3}```")
+	)
+	for _, name := range pages(t) {
+		code, before := false, ""
+		for i, line := range strings.Split(read(t, name), "\n") {
+			if strings.HasPrefix(strings.TrimSpace(line), "```") {
+				if fence.MatchString(line) {
+					t.Errorf("%s:%d: indent a block of code in a list by 4", name, i+1)
+				}
+				if code = !code; code && strings.TrimSpace(before) != "" && !strings.HasPrefix(before, "<!--") {
+					t.Errorf("%s:%d: put an empty line before a block of code", name, i+1)
+				}
+			} else if text := strings.TrimSpace(before) != ""; !code && text {
+				switch {
+				case one.MatchString(line) && !item.MatchString(before) && !strings.HasPrefix(before, "  "):
+					t.Errorf("%s:%d: put an empty line before a list", name, i+1)
+				case strings.HasPrefix(line, "|") && !strings.HasPrefix(before, "|"):
+					t.Errorf("%s:%d: put an empty line before a table", name, i+1)
+				}
+			}
+			before = line
+		}
+	}
+}

@@ -1,0 +1,68 @@
+"""Hooks of mkdocs: pages from outside of docs/, stars in the navigation, and links as they are in the repository."""
+
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).resolve().parent.parent
+REPOSITORY = "https://github.com/sottodp/sotto/blob/main/"
+LINK = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
+outside = []  # pages of other directories, by their path in the repository
+
+
+def paths(nav):
+    """All paths of a navigation, in order."""
+    for item in nav:
+        value = next(iter(item.values())) if isinstance(item, dict) else item
+        yield from paths(value) if isinstance(value, list) else [value]
+
+
+def on_config(config):
+    named = set(paths(config.nav))
+    outside[:] = [p.removeprefix("../") for p in named if p.startswith("../")]
+
+    def expand(nav):
+        for item in nav:
+            if isinstance(item, dict):
+                title, value = next(iter(item.items()))
+                yield {title: list(expand(value)) if isinstance(value, list) else value.removeprefix("../")}
+            elif "*" in item:
+                docs = Path(config.docs_dir)
+                yield from (p for p in sorted(f.relative_to(docs).as_posix() for f in docs.glob(item)) if p not in named)
+            else:
+                yield item
+
+    config.nav = list(expand(config.nav))
+
+
+def on_files(files, config):
+    for path in outside:
+        files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
+
+
+def on_page_markdown(markdown, page, config, files):
+    """A link is to a page of the site if it has that page, else to the file in the repository."""
+    here = page.file.src_uri if page.file.src_uri in outside else "docs/" + page.file.src_uri
+
+    def lead(match):
+        head, target, tail = match.groups()
+        if "://" in target:
+            return match[0]
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(here), target))
+        src = path if path in outside else path.removeprefix("docs/")
+        if (path in outside or path.startswith("docs/")) and files.get_file_from_path(src):
+            return head + posixpath.relpath(src, posixpath.dirname(page.file.src_uri) or ".") + tail
+        if (ROOT / path).exists():
+            return head + REPOSITORY + path + tail
+        return match[0]  # mkdocs reports it
+
+    if re.match("CHANGELOG|adr/|measurements/|.*PROOFS", page.file.src_uri):  # after what people use
+        page.meta["search"] = {"boost": 0.3}
+    code = False
+    lines = []
+    for line in markdown.split("\n"):
+        code ^= line.lstrip().startswith("```")
+        lines.append(line if code else LINK.sub(lead, line))
+    return "\n".join(lines)

@@ -18,7 +18,7 @@ var groups = []struct {
 	id, title string
 	commands  []func() *cobra.Command
 }{
-	{"train", "Train and predict:", []func() *cobra.Command{fitCommand, tuneCommand, predictCommand, evaluateCommand, exportCommand, schemaCommand, synthCommand, dataCommand}},
+	{"train", "Train and predict:", []func() *cobra.Command{initCommand, fitCommand, tuneCommand, predictCommand, evaluateCommand, exportCommand, schemaCommand, synthCommand, dataCommand}},
 	{"plan", "Plan:", []func() *cobra.Command{planCommand}},
 	{"budget", "Budget:", []func() *cobra.Command{ledgerCommand}},
 	{"check", "Check:", []func() *cobra.Command{verifyCommand, discloseCommand, auditCommand, reportCommand, serveCommand, doctorCommand}},

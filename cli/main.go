@@ -53,7 +53,8 @@ func root() *cobra.Command {
 		Long: `Sotto trains a model on sensitive records and proves how little the model reveals
 about any one of them.
 
-Start with:  sotto fit examples/clinic/sotto.yaml
+Start with:  sotto init, which asks for what your table needs,
+or with:     sotto fit examples/clinic/sotto.yaml
 
 Exit codes: 0 done; 1 the machine failed (disk, network); 2 wrong input, nothing
 changed; 3 the privacy budget does not allow it, nothing released; 130 stopped by

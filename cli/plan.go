@@ -212,6 +212,11 @@ func planSpec(c *cobra.Command, args []string) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	return planOf(job)
+}
+
+// planOf is the plan of a prepared run.
+func planOf(job *run.Job) (*plan.Plan, error) {
 	if job.Spec.Privacy.Off {
 		return nil, usageError("this spec says `privacy: none`: there is nothing to plan")
 	}

@@ -26,19 +26,29 @@ import (
 func schemaCommand() *cobra.Command {
 	c := &cobra.Command{Use: "schema", Short: "Public descriptions of tables"}
 	var delimiter, outPath string
+	var asks bool
 	init := &cobra.Command{
 		Use:   "init FILE",
 		Short: "Write a schema skeleton from a table's header",
 		Long: `Init reads only the header of a table and writes a schema in which a person fills
 in every type, bound and level. They must come from knowledge of the world, not
-from the table: a bound that is read off the data reveals something about it.`,
-		Example: "  sotto schema init patients.csv > schema.yaml",
+from the table: a bound that is read off the data reveals something about it.
+
+With --ask it asks for the label, and for each column's type, bounds or levels, and
+writes a schema that is complete. Answers may come from a file or a pipe, too.`,
+		Example: "  sotto schema init patients.csv > schema.yaml\n  sotto schema init patients.csv --ask --out schema.yaml",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if st, err := os.Stat(outPath); outPath != "" && err == nil && st.Mode().IsRegular() && st.Size() > 0 {
 				return usageError("--out: %s exists; allowed is a new file: a schema that somebody filled in is not overwritten", outPath)
 			}
-			b, err := access.Skeleton(args[0], delimiter)
+			var b []byte
+			var err error
+			if asks {
+				b, err = askSchema(newQuestions(c), args[0], delimiter)
+			} else {
+				b, err = access.Skeleton(args[0], delimiter)
+			}
 			if err != nil {
 				return err
 			}
@@ -50,6 +60,7 @@ from the table: a bound that is read off the data reveals something about it.`,
 	}
 	init.Flags().StringVar(&delimiter, "delimiter", "", "delimiter of the file (default: the most frequent of , ; tab | in the header)")
 	init.Flags().StringVar(&outPath, "out", "", "file to write (default: standard output)")
+	init.Flags().BoolVar(&asks, "ask", false, "ask for the label, types, bounds and levels")
 	c.AddCommand(init, schemaCheckCommand(), boundsCommand())
 	group(c)
 	return c

@@ -865,7 +865,7 @@ func (c *Column) check(path string, open bool) *config.Error {
 	case TypeLabel:
 		odd = append(odd, alien(c.Transform != "", "transform"), alien(c.Hats != 0, "hats"), alien(c.Levels != nil, "levels"), alien(c.Unknown != "", "unknown"), alien(c.Missing != "", "missing"))
 	default:
-		return bad(".type", config.Quote(c.Type), columnTypes)
+		return bad(".type", config.Quote(c.Type), TypeNames())
 	}
 	for _, e := range odd {
 		if e != nil {

@@ -123,8 +123,6 @@ var columnFields = map[string][]string{
 	TypeIgnore:      {},
 }
 
-const columnTypes = "numeric, categorical, label, unit or ignore"
-
 // A reader makes a schema of a file. It keeps the first error.
 type reader struct {
 	doc  *config.Document
@@ -319,9 +317,9 @@ func (r *reader) column(n config.Node, path string) Column {
 		return Column{}
 	}
 	r.need(path+".name", "the name of the column")
-	r.need(path+".type", columnTypes)
+	r.need(path+".type", TypeNames())
 	if columnFields[f.Type] == nil {
-		r.fail(path+".type", config.Quote(f.Type), columnTypes)
+		r.fail(path+".type", config.Quote(f.Type), TypeNames())
 	}
 	c := Column{Name: f.Name, Type: f.Type, Levels: f.Levels, Classes: f.Classes, Scale: f.Scale, Strip: f.Strip, Source: f.Source}
 	if f.Type == TypeNumeric && r.doc.Has(path+".bounds") {

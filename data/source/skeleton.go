@@ -2,7 +2,7 @@ package source
 
 import (
 	"encoding/csv"
-	"encoding/json"
+	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
@@ -11,15 +11,55 @@ import (
 
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/schema"
 )
 
-// skeletonOfColumns is the skeleton for a table with those columns.
-func skeletonOfColumns(name, format string, columns []string) []byte {
-	var b strings.Builder
-	b.WriteString(skeletonHead(name) + `format:` + format + `
-row_norm: 1
-on_bad_row: stop # or drop
+// An Outline is what a schema needs of a table: its header. It has nothing of the rows.
+type Outline struct {
+	Name    string           // of the file, without directories and extensions
+	Columns []data.FieldName // with the types that the file declares, if it does; of images, the label alone
+	format  string           // the schema's block format
+	shape   []int            // of images
+}
 
+// Answers are what a person says about a table, for [Outline.Schema].
+type Answers struct {
+	Dataset  string
+	Unit     string // what the column of type unit identifies; "": a row is a unit
+	UnitRows int    // the most rows of one unit
+	Rows     int    // nominal number of units
+	Columns  []string
+}
+
+// Skeleton returns a schema for the table at path that leaves open what a person must decide: types, bounds, levels, classes,
+// the number of rows. [schema.Parse] refuses it until they are filled in, and says where. It reads what [OutlineOf] reads.
+func Skeleton(path, delimiter string) ([]byte, error) {
+	o, err := OutlineOf(path, delimiter)
+	if err != nil {
+		return nil, err
+	}
+	return o.skeleton(), nil
+}
+
+func (o *Outline) skeleton() []byte {
+	var b strings.Builder
+	b.WriteString(`# A schema for sotto. All of it is public: fill it in from what you know of the
+# data (a codebook, a form, the law), never from the rows themselves.
+
+dataset: ` + schema.Text(o.Name) + datasetComment + `
+rows: # a person must fill this in: the nominal number of rows, about as many as there are
+`)
+	o.writeFormat(&b)
+	if o.shape != nil {
+		b.WriteString(`
+columns:
+  - name: label
+    type: label
+    classes: # a person must fill this in: a list of the labels' numbers, as in ["0", "1"]
+`)
+		return []byte(b.String())
+	}
+	b.WriteString(`
 # A line for each column: give it a type, and what belongs to that, as in
 #   - {name: age, type: numeric, min: 0, max: 120}                values beyond are clamped
 #   - {name: income, type: numeric, min: 0, max: 1e6, transform: log1p}
@@ -31,46 +71,60 @@ on_bad_row: stop # or drop
 #     unit: {name: patient, rows: 8} (at most 8 rows of a patient are used) and units: (how many) instead of rows:
 columns:
 `)
-	for _, h := range columns {
-		b.WriteString("  - {name: " + yamlText(h) + ", type: } # numeric, categorical, label, ignore or unit\n")
+	for _, c := range o.Columns {
+		b.WriteString("  - {name: " + schema.Text(c.Name) + ", type: } # " + schema.TypeNames() + "\n")
 	}
 	return []byte(b.String())
 }
 
-// skeletonHead begins every skeleton.
-func skeletonHead(name string) string {
-	return `# A schema for sotto. All of it is public: fill it in from what you know of the
-# data (a codebook, a form, the law), never from the rows themselves.
+const datasetComment = " # the name that the privacy budget goes by, the same forever"
 
-dataset: ` + yamlText(name) + ` # the name that the privacy budget goes by, the same forever
-rows: # a person must fill this in: the nominal number of rows, about as many as there are
-`
+// Schema is the schema that a person's answers make. Each of Columns is a line of the schema, as in {name: x, type: ignore}.
+func (o *Outline) Schema(a *Answers) []byte {
+	var b strings.Builder
+	b.WriteString(`# A schema for sotto. All of it is public: a person wrote it from what is known of the
+# data, never from the rows themselves.
+
+dataset: ` + schema.Text(a.Dataset) + datasetComment + "\n")
+	count := "rows"
+	if a.Unit != "" {
+		fmt.Fprintf(&b, "unit: {name: %s, rows: %d} # at most so many rows of one are used\n", schema.Text(a.Unit), a.UnitRows)
+		count = "units"
+	}
+	fmt.Fprintf(&b, "%s: %d # nominal: about as many as there are\n", count, a.Rows)
+	o.writeFormat(&b)
+	b.WriteString("\ncolumns:\n")
+	for _, c := range a.Columns {
+		b.WriteString("  - " + c + "\n")
+	}
+	return []byte(b.String())
 }
 
-// skeletonOfImages is the skeleton for an IDX file of images of that shape.
-func skeletonOfImages(name string, shape []int) []byte {
-	return []byte(skeletonHead(name) + `format: {kind: idx}
+// writeFormat writes how the file is written, and how rows are held to the norm bound.
+func (o *Outline) writeFormat(b *strings.Builder) {
+	b.WriteString("format:" + o.format)
+	if o.shape != nil {
+		b.WriteString(`
 image:
-  shape: ` + shapeText(shape) + `
+  shape: ` + shapeText(o.shape) + `
   center: 0 # a pixel v, from 0 to 255, becomes (v - center)/scale before the row rule
   scale: 255 # each may be one number, or a list with one for each pixel; public ones
 row_norm: 1
-
-columns:
-  - name: label
-    type: label
-    classes: # a person must fill this in: a list of the labels' numbers, as in ["0", "1"]
+`)
+		return
+	}
+	b.WriteString(`
+row_norm: 1
+on_bad_row: stop # or drop
 `)
 }
 
-// Skeleton returns a schema in YAML for the table at path, by its first file, that leaves open what a person must decide:
-// types, bounds, levels, classes, the number of rows. [schema.Parse] refuses it until they are filled in,
-// and says where. It reads only the first line of a CSV file. A first line with a number
-// in it is an error: it could be a row, and its values would go into the schema. It reads only the shape
-// of images (IDX), and only the names of the columns of a Parquet or Arrow file or a table of a database. The
+// OutlineOf returns the outline of the table at path, by its first file. It reads only the first line of a CSV file. A first
+// line with a number in it is an error: it could be a row, and its values would go into the schema. It reads only the shape
+// of images (IDX), and only the names and types of the columns of a Parquet or Arrow file or a table of a database. The
 // delimiter of CSV is one character; "" stands for the most frequent of comma, semicolon, tab and bar in
 // the line.
-func Skeleton(path, delimiter string) ([]byte, error) {
+func OutlineOf(path, delimiter string) (*Outline, error) {
 	files, err := data.Files(path) // all have the same columns
 	if err != nil {
 		return nil, err
@@ -81,13 +135,9 @@ func Skeleton(path, delimiter string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case d.Shape != nil:
-		return skeletonOfImages(baseName(path), d.Shape), nil
+		return &Outline{baseName(path), []data.FieldName{{Name: "label"}}, " {kind: idx}", d.Shape}, nil
 	case d.Fields != nil:
-		var names []string
-		for _, f := range d.Fields {
-			names = append(names, f.Name)
-		}
-		return skeletonOfColumns(baseName(path), " {kind: csv} # Parquet and Arrow files and SQL tables too", names), nil
+		return &Outline{baseName(path), d.Fields, " {kind: csv} # Parquet and Arrow files and SQL tables too", nil}, nil
 	}
 	file, err := data.OpenFile(path, nil)
 	in, err := newLines(file, err, 64<<10, "")
@@ -131,9 +181,11 @@ func Skeleton(path, delimiter string) ([]byte, error) {
 				Hint: "a file without a header needs a schema written by hand, with header: false"}
 		}
 	}
-	return skeletonOfColumns(baseName(path), `
-  kind: csv
-  delimiter: `+yamlText(delimiter), cells), nil
+	o := &Outline{Name: baseName(path), format: "\n  kind: csv\n  delimiter: " + schema.Text(delimiter)}
+	for _, c := range cells {
+		o.Columns = append(o.Columns, data.FieldName{Name: c})
+	}
+	return o, nil
 }
 
 // baseName returns the name of a file without directories and extensions.
@@ -170,15 +222,4 @@ func splitHeader(header, delimiter string) []string {
 		cells[i] = strings.TrimSpace(cells[i])
 	}
 	return cells
-}
-
-// yamlText returns s as a double-quoted YAML scalar; a JSON string is one.
-func yamlText(s string) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil {
-		panic("data: text that cannot be encoded: " + err.Error()) // cannot happen for a string
-	}
-	return strings.TrimSpace(b.String())
 }

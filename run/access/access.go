@@ -166,6 +166,15 @@ func Describe(path string) (*data.Description, error) { return data.Describe(pat
 // Skeleton returns a schema for the table at path that a person fills in. It reads no row.
 func Skeleton(path, delimiter string) ([]byte, error) { return source.Skeleton(path, delimiter) }
 
+// An Outline is what a schema needs of a table, and Answers are what a person says about it.
+type (
+	Outline = source.Outline
+	Answers = source.Answers
+)
+
+// OutlineOf returns the outline of the table at path. It reads no row.
+func OutlineOf(path, delimiter string) (*Outline, error) { return source.OutlineOf(path, delimiter) }
+
 // Pack writes a table packed.
 func (g *Gate) Pack(ctx context.Context, schema *schema.Schema, src, dst string, opt data.Options) (*data.LoadStats, error) {
 	if err := g.ask(ctx, Pack); err != nil {

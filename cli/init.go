@@ -116,7 +116,7 @@ privacy: {epsilon: %s, delta: %s, adjacency: %v}
 	if err := create(spec, []byte(text)); err != nil {
 		return "", err
 	}
-	w.say("Wrote %s. The same without questions: a text editor (docs/spec.md), or flags:\n  sotto fit %s --schema %s --model %s --epsilon %s --delta %s --adjacency %v\n\nThe plan, as `sotto plan %s` prints it:\n",
+	w.say("Wrote %s. The same without questions: a text editor (docs/reference/spec.md), or flags:\n  sotto fit %s --schema %s --model %s --epsilon %s --delta %s --adjacency %v\n\nThe plan, as `sotto plan %s` prints it:\n",
 		spec, data.Public(w.table), w.schemaFile, w.model, w.epsilon, w.delta, w.budget.Adjacency, spec)
 	p, err := planOf(job)
 	if err != nil {
@@ -197,7 +197,7 @@ func (w *walk) promise() (err error) {
 ε bounds what anybody can learn of one %s: the chance of each result with and without
 it differs at most by the factor e^ε, but for δ. Who guesses at even odds whether it is
 in the data is then right at most 53 times in 100 at ε = 0.1, 74 at 1, 96 at 3. There is no
-default: docs/choosing.md helps.`, w.schema.Unit)
+default: docs/how-to/choosing.md helps.`, w.schema.Unit)
 	if _, err = w.ask("ε", "", number(&w.epsilon, &w.budget.Epsilon)); err != nil {
 		return err
 	}

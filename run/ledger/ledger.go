@@ -733,7 +733,7 @@ func (l *Ledger) transact(ctx context.Context, do func(*writer) error) (*writer,
 // lock waits until no other writer is at work. Where a restoration replaced the row while this writer waited for it,
 // PostgreSQL locks nothing: the new row is seen only by another statement.
 func lock(ctx context.Context, tx *sql.Tx) error {
-	for range 3 {
+	for range 10 { // each needs another restoration
 		done, err := tx.ExecContext(ctx, lockHead)
 		if err != nil {
 			return err

@@ -382,6 +382,9 @@ func word(err error) string {
 			return text
 		}
 	}
+	if broken := (*ChainError)(nil); errors.As(err, &broken) {
+		return "lost" // Open reads twice: here before and after a restoration
+	}
 	return err.Error()
 }
 

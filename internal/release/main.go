@@ -1,5 +1,6 @@
 // Release builds a release: the command for six platforms, for each a bill of
-// materials (CycloneDX 1.5), and SHA256SUMS over all files.
+// materials (CycloneDX 1.5) with licenses, an OCI image for Linux, SHA256SUMS over
+// all files, and their provenance (SLSA 1, unsigned).
 //
 //	go run ./internal/release [-version 0.1.0] [-out dist/release]
 //	go run ./internal/release -check    builds twice for this machine, compares, and checks the size
@@ -11,17 +12,15 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"debug/buildinfo"
-	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/sottodp/sotto/internal/program"
 )
@@ -53,11 +52,16 @@ func release(version, out string) error {
 		return err
 	}
 	var sums strings.Builder
+	var made []subject
 	write := func(name string, b []byte, mode fs.FileMode) error {
-		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(b), name)
+		sum := fmt.Sprintf("%x", sha256.Sum256(b))
+		fmt.Fprintf(&sums, "%s  %s\n", sum, name)
 		fmt.Printf("%9.2f MB  %s\n", float64(len(b))/1e6, name)
+		made = append(made, subject{Name: name, Digest: map[string]string{"sha256": sum}})
 		return os.WriteFile(filepath.Join(out, name), b, mode)
 	}
+	var programs []*buildinfo.BuildInfo
+	linux := map[string]v1.Image{}
 	for _, p := range platforms {
 		goos, arch, _ := strings.Cut(p, "/")
 		b, err := program.Build(".", goos, arch)
@@ -67,10 +71,24 @@ func release(version, out string) error {
 		if err := fits(p, len(b)); err != nil {
 			return err
 		}
-		name := fmt.Sprintf("sotto-%s-%s-%s", version, goos, arch)
-		bill, err := materials(b, name, version)
+		info, err := buildinfo.Read(bytes.NewReader(b))
 		if err != nil {
 			return err
+		}
+		programs = append(programs, info)
+		found, err := licensed(".", goos, arch)
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprintf("sotto-%s-%s-%s", version, goos, arch)
+		bill, err := materials(b, info, name, version, found)
+		if err != nil {
+			return err
+		}
+		if goos == "linux" {
+			if linux[arch], err = image(arch, b, bill); err != nil {
+				return err
+			}
 		}
 		file := name
 		if goos == "windows" {
@@ -82,6 +100,20 @@ func release(version, out string) error {
 		if err := write(name+".cdx.json", bill, 0o644); err != nil {
 			return err
 		}
+	}
+	oci, err := images(linux)
+	if err != nil {
+		return err
+	}
+	if err := write(fmt.Sprintf("sotto-%s-oci.tar", version), oci, 0o644); err != nil {
+		return err
+	}
+	text, err := provenance(version, made, programs)
+	if err != nil {
+		return err
+	}
+	if err := write(fmt.Sprintf("sotto-%s.provenance.json", version), text, 0o644); err != nil {
+		return err
 	}
 	return os.WriteFile(filepath.Join(out, "SHA256SUMS"), []byte(sums.String()), 0o644)
 }
@@ -133,67 +165,4 @@ func (s sources) ReadDir(name string) ([]fs.DirEntry, error) {
 		}
 	}
 	return kept, err
-}
-
-// The parts of CycloneDX that are used.
-type (
-	bom struct {
-		Format     string      `json:"bomFormat"`
-		Spec       string      `json:"specVersion"`
-		Version    int         `json:"version"`
-		Metadata   metadata    `json:"metadata"`
-		Components []component `json:"components"`
-	}
-	metadata struct {
-		Component component `json:"component"`
-	}
-	component struct {
-		Type    string `json:"type"`
-		Ref     string `json:"bom-ref,omitempty"`
-		Name    string `json:"name"`
-		Version string `json:"version"`
-		PURL    string `json:"purl,omitempty"`
-		Hashes  []hash `json:"hashes,omitempty"`
-	}
-	hash struct {
-		Algorithm string `json:"alg"`
-		Content   string `json:"content"`
-	}
-)
-
-// materials lists what a program was built from, as the program itself says.
-func materials(b []byte, name, version string) ([]byte, error) {
-	info, err := buildinfo.Read(bytes.NewReader(b))
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256(b)
-	list := bom{Format: "CycloneDX", Spec: "1.5", Version: 1, Metadata: metadata{component{Type: "application", Ref: name, Name: "sotto", Version: version,
-		Hashes: []hash{{"SHA-256", hex.EncodeToString(sum[:])}}}}}
-	list.Components = append(list.Components, component{Type: "library", Ref: "go", Name: "std", Version: info.GoVersion, PURL: "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go")})
-	for _, m := range info.Deps {
-		c, err := module(m)
-		if err != nil {
-			return nil, err
-		}
-		list.Components = append(list.Components, c)
-	}
-	text, err := json.MarshalIndent(list, "", "  ")
-	return append(text, '\n'), err
-}
-
-// module is one of them. Its hash is that of go.sum, of the files in it.
-func module(m *debug.Module) (component, error) {
-	if m.Replace != nil {
-		m = m.Replace
-	}
-	c := component{Type: "library", Name: m.Path, Version: m.Version, PURL: "pkg:golang/" + m.Path + "@" + m.Version}
-	c.Ref = c.PURL
-	text, ok := strings.CutPrefix(m.Sum, "h1:")
-	if !ok {
-		return c, fmt.Errorf("module %s has no sum", m.Path)
-	}
-	sum, err := base64.StdEncoding.DecodeString(text)
-	c.Hashes = []hash{{"SHA-256", hex.EncodeToString(sum)}}
-	return c, err
 }

@@ -133,12 +133,13 @@ func specOf(c *cobra.Command, args []string) (*run.Spec, error) {
 	return spec, nil
 }
 
-// tableNames are how files of tables end, beside what they are compressed with.
-var tableNames = []string{".csv", ".tsv", ".parquet", ".arrow", ".arrows", ".feather", ".jsonl", ".ndjson", ".libsvm", ".svm", ".pack"}
+// tableNames are how files of tables end, beside what they are compressed with: also of those whose reader says how to convert them.
+var tableNames = []string{".csv", ".tsv", ".parquet", ".arrow", ".arrows", ".feather", ".jsonl", ".ndjson", ".libsvm", ".svm", ".pack", ".xlsx", ".xls", ".ods", ".db", ".sqlite", ".duckdb"}
 
 // namesTable says whether a file is a table by its name, and not a spec.
 func namesTable(file string) bool {
-	return strings.Contains(file, "?table=") || slices.Contains(tableNames, strings.ToLower(filepath.Ext(data.Uncompressed(file))))
+	plain := data.Uncompressed(file)
+	return plain != file || strings.Contains(file, "?table=") || slices.Contains(tableNames, strings.ToLower(filepath.Ext(plain)))
 }
 
 // overridesOf returns the fields of a spec that flags give, without those of the flags in except.

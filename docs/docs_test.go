@@ -10,6 +10,7 @@
 //	<!-- output numbers vary -->  likewise, with any numbers, paths and run names
 //	<!-- file NAME -->            write it to this file
 //	<!-- go -->                   build it as a program against this module, and run it
+//	<!-- python -->               run by python/tests/test_tasks.py
 //
 // The blocks of a page run one after the other in an empty directory that holds a
 // copy of examples/, with a ledger of their own.
@@ -32,6 +33,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"unicode"
 	"unicode/utf8"
@@ -111,12 +113,6 @@ func TestCommands(t *testing.T) {
 	if err != nil {
 		t.Skip("skipped: there is no sh on this machine to run the documented commands")
 	}
-	bin := t.TempDir()
-	build := exec.Command("go", "build", "-o", bin, "./cmd/sotto")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
 	ran := 0
 	for _, name := range pages(t) {
 		list, err := blocks(read(t, name))
@@ -134,8 +130,7 @@ func TestCommands(t *testing.T) {
 			if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Join(root, "examples"))); err != nil {
 				t.Fatal(err)
 			}
-			env := append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
-				"XDG_DATA_HOME="+filepath.Join(dir, "share"), "XDG_STATE_HOME="+filepath.Join(dir, "state"))
+			env := environment(t, dir)
 			printed := ""
 			for _, b := range list {
 				at := fmt.Sprintf("%s:%d", name, b.line)
@@ -159,6 +154,7 @@ func TestCommands(t *testing.T) {
 						t.Fatalf("%s: exit code %d, want %d\n%s", at, cmd.ProcessState.ExitCode(), code, out)
 					}
 					printed = string(out)
+				case b.what == "python": // python/tests/test_tasks.py runs it
 				case b.what == "go":
 					printed = goRun(t, at, dir, env, b.text)
 				case b.what == "output":
@@ -182,6 +178,31 @@ func TestCommands(t *testing.T) {
 	if ran < 20 {
 		t.Errorf("only %d blocks ran", ran)
 	}
+}
+
+// command builds sotto once, and returns the directory that holds it.
+var command = sync.OnceValues(func() (string, error) {
+	bin, err := os.MkdirTemp(filepath.Dir(os.Getenv("XDG_DATA_HOME")), "bin-") // TestMain removes it
+	if err != nil {
+		return "", err
+	}
+	build := exec.Command("go", "build", "-o", bin, "./cmd/sotto")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return bin, nil
+})
+
+// environment is that of the commands of a page: sotto, and a ledger of their own below dir.
+func environment(t *testing.T, dir string) []string {
+	t.Helper()
+	bin, err := command()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"XDG_DATA_HOME="+filepath.Join(dir, "share"), "XDG_STATE_HOME="+filepath.Join(dir, "state"))
 }
 
 // goRun builds a program that stands on a page, and returns what it prints.

@@ -183,6 +183,7 @@ var table = map[string][]string{
 	"internal/relay":    {},
 	"internal/leaves":   {},
 	"internal/race":     {},
+	"internal/tasks":    {},
 	"internal/proofs":   {},
 	"model/modeltest":   {"data", "model"},
 	"paper/papertest":   {"paper", "internal/needs"},
@@ -191,7 +192,7 @@ var table = map[string][]string{
 
 // helpers are packages for tests: only tests and other helpers import them, and
 // the rules on the clock, files and random numbers leave them alone.
-var helpers = []string{"data/datatest", "schema/schematest", "internal/needs", "internal/proofs", "internal/leaves", "internal/race", "internal/relay", "model/modeltest", "method/methodtest", "paper/papertest"}
+var helpers = []string{"data/datatest", "schema/schematest", "internal/needs", "internal/proofs", "internal/leaves", "internal/race", "internal/relay", "internal/tasks", "model/modeltest", "method/methodtest", "paper/papertest"}
 
 // dataReaders are the only packages that may import data themselves.
 var dataReaders = []string{"data", "data/source", "model", "data/datatest", "oracle/private", "run", "run/access", "paper", "run/compare", "gossip/party", "gossip/demo", "gossip/simulate", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p2", "paper/p3", "paper/p4", "cli", "internal/bench"}

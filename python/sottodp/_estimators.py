@@ -163,7 +163,7 @@ class _Sotto(BaseEstimator):
                 del spec["method"], spec["out"]
                 spec["tune"] = self._search
             if self.ledger is not None:
-                spec["ledger"] = str(self.ledger)
+                spec["ledger"] = _place(self.ledger)
             if self.disclosure is not None:
                 spec["disclosure"] = _options("disclosure", self.disclosure)
             for name in ("accept_delta", "accept_dropped"):
@@ -219,7 +219,7 @@ class _Sotto(BaseEstimator):
 
     def _lifetime(self, dataset: str) -> str:
         """The ledger's statement on a dataset, with all runs by now."""
-        where = () if self.ledger is None else ("--ledger", self.ledger)
+        where = () if self.ledger is None else ("--ledger", _place(self.ledger))
         return str(json.loads(run("ledger", "show", dataset, "--json", *where))["dataset"]["statement"])
 
     def _keep_coefficients(self) -> None:
@@ -364,7 +364,7 @@ class _Sotto(BaseEstimator):
         if len(codes) != len(features[0]):
             raise ValueError(f"y: found {len(codes)} labels; allowed is one for each of the {len(features[0])} rows of X")
         asked: list[Any] = ["--epsilon", epsilon]
-        for flag, value in (("--delta", delta), ("--rows", rows), ("--dataset", dataset), ("--by", by), ("--ledger", self.ledger)):
+        for flag, value in (("--delta", delta), ("--rows", rows), ("--dataset", dataset), ("--by", by), ("--ledger", self.ledger and _place(self.ledger))):
             if value is not None:
                 asked += [flag, value]
         with tempfile.TemporaryDirectory(prefix="sotto-") as directory, Rows() as cells:
@@ -481,6 +481,11 @@ def _options(name: str, said: Mapping[str, Any] | None) -> dict[str, Any]:
     if not isinstance(said, Mapping):
         raise ValueError(f"{name}: found {type(said).__name__}; allowed is a dict of fields and values")
     return dict(said)
+
+
+def _place(ledger: _types.Path) -> str:
+    """The ledger's file from anywhere, or its address: in the spec, a relative path would begin at the spec's own directory."""
+    return str(ledger) if "://" in str(ledger) else str(Path(ledger).absolute())
 
 
 def _finite(domain: _types.Domain | None) -> dict[str, Any]:

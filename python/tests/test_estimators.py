@@ -130,6 +130,16 @@ def test_budget(tmp_path):
         public().fit(X, y > 0)
 
 
+def test_ledger_of_a_relative_path(tmp_path, monkeypatch):
+    """It is below the working directory, as everywhere in Python, and stays."""
+    X, y = table()
+    monkeypatch.chdir(tmp_path)
+    c = public(ledger="own.db").fit(X, y > 0)
+    assert "(ε 1, " in c.guarantee_.lifetime
+    c.evaluate_private(X, y > 0, epsilon=1)
+    assert json.loads(run("ledger", "show", "table", "--json", "--ledger", tmp_path / "own.db"))["dataset"]["spent"]["epsilon"] == 2
+
+
 def test_run_directory(tmp_path):
     X, y = table()
     public(run_dir=tmp_path / "run").fit(X, y > 0)

@@ -68,6 +68,6 @@ func (d *dataset) compare(found datasetFacts) error {
 }
 
 func (d *dataset) refuse(run string, asked Caps) error {
-	return fmt.Errorf("dataset %q: run %q asks for %v; of the lifetime budget of %v, %v is reserved and %v is left: %w",
+	return fmt.Errorf("dataset %q: run %q asks for %v; of the lifetime budget of %v, %v is reserved and %v is left, the most that a run may ask for: %w",
 		d.name, run, asked, *d.budget, d.spent.caps(), d.spent.left(*d.budget), privacy.ErrExhausted)
 }

@@ -3,27 +3,21 @@ package transport
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 )
 
 // A Client is one owner's access to the store of a hub.
 type Client struct {
-	nc      *nats.Conn
-	n       *Network
-	heard   []*nats.Subscription
-	live    news // heard, and not awaited yet
-	refused atomic.Pointer[error]
+	link Link
+	n    *Network
+	live news // heard, and not awaited yet
 }
 
 // Times of a client.
@@ -43,48 +37,17 @@ func Dial(ctx context.Context, c *Credentials, url string) (*Client, error) {
 	if _, err := hubHosts(url); err != nil {
 		return nil, fmt.Errorf("hub: %w", err)
 	}
-	r := &Client{n: &c.Network}
-	options, err := c.Pass.options(&c.Network)
-	if err != nil {
+	l := &natsLink{}
+	if err := l.connect(ctx, c, url); err != nil {
 		return nil, err
 	}
-	options = append(options,
-		nats.Name(c.Name()), nats.CustomInboxPrefix(c.Network.inbox(c.Owner)),
-		nats.MaxReconnects(-1), nats.ReconnectWait(reconnect), nats.ReconnectJitter(reconnect/2, reconnect/2), nats.ReconnectBufSize(-1), nats.Timeout(5*time.Second),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			if unwelcome(err) == ErrRefused {
-				err = fmt.Errorf("%w: %w", ErrRefused, err)
-				r.refused.Store(&err)
-			}
-		}),
-	)
-	for {
-		if r.nc, err = nats.Connect(url, options...); err == nil {
-			return r, r.listen(c.Owner)
-		}
-		if kind := unwelcome(err); kind != nil {
-			return nil, fmt.Errorf("hub %s: %w: %w", url, kind, err)
-		}
-		if pause(ctx, reconnect) != nil {
-			return nil, fmt.Errorf("hub %s: %w", url, err)
-		}
-	}
+	return NewClient(l, c)
 }
 
-// unwelcome returns ErrStranger if something else than the hub answers, and ErrRefused if the hub rejects
-// this owner or its request; nil for other errors, which may be temporary.
-func unwelcome(err error) error {
-	var stranger *tls.CertificateVerificationError
-	var op *net.OpError
-	refusals := []error{nats.ErrPermissionViolation, nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked}
-	switch {
-	case errors.As(err, &stranger):
-		return ErrStranger
-	case errors.As(err, &op) && op.Op == "remote error", // an alert of TLS: it wants another certificate
-		slices.ContainsFunc(refusals, func(e error) bool { return errors.Is(err, e) }):
-		return ErrRefused
-	}
-	return nil
+// NewClient returns an owner's client over a link, which its Close closes.
+func NewClient(l Link, c *Credentials) (*Client, error) {
+	r := &Client{link: l, n: &c.Network}
+	return r, l.Subscribe(listens(r.n, c.Owner), r.hear)
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -96,46 +59,34 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (c *Client) listen(owner int) error {
-	for _, subject := range listens(c.n, owner) {
-		s, err := c.nc.Subscribe(subject, func(m *nats.Msg) {
-			kind, rest, ok := strings.Cut(strings.TrimPrefix(m.Subject, "sotto."+c.n.ID+"."), ".out.")
-			if ok {
-				c.live.add(kind+"."+rest, m.Data)
-				c.live.drop("", keptNews)
-			}
-		})
-		if err != nil {
-			return err
-		}
-		c.heard = append(c.heard, s)
+// hear keeps what the hub announces until it is awaited.
+func (c *Client) hear(subject string, body []byte) {
+	kind, rest, ok := strings.Cut(strings.TrimPrefix(subject, "sotto."+c.n.ID+"."), ".out.")
+	if ok {
+		c.live.add(kind+"."+rest, body)
+		c.live.drop("", keptNews)
 	}
-	return c.nc.Flush()
 }
 
 // Close ends the connection.
-func (c *Client) Close() { c.nc.Close() }
+func (c *Client) Close() { c.link.Close() }
 
 // ask sends a request until there is an answer.
-func (c *Client) ask(ctx context.Context, subject string, body []byte) (*nats.Msg, error) {
+func (c *Client) ask(ctx context.Context, subject string, body []byte) (Answer, error) {
 	for {
 		brief, stop := context.WithTimeout(ctx, askAgain)
-		m, err := c.nc.RequestWithContext(brief, subject, body)
+		a, again, err := c.link.Request(brief, subject, body)
 		stop()
 		switch {
 		case err == nil:
-			return m, nil
+			return a, nil
 		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case c.refused.Load() != nil:
-			return nil, *c.refused.Load()
-		case c.nc.IsClosed():
-			return nil, fmt.Errorf("hub: %w", err)
-		case errors.Is(err, nats.ErrMaxPayload):
-			return nil, err
+			return Answer{}, ctx.Err()
+		case !again:
+			return Answer{}, err
 		}
 		if err := pause(ctx, reconnect/2); err != nil {
-			return nil, err
+			return Answer{}, err
 		}
 	}
 }
@@ -148,7 +99,7 @@ var fullReasons = []string{server.ErrMaxMsgs.Error(), server.ErrMaxBytes.Error()
 func (c *Client) Put(ctx context.Context, key string, value []byte) ([]byte, error) {
 	subject := c.n.pattern(key, "in")
 	for {
-		m, err := c.ask(ctx, subject, value)
+		a, err := c.ask(ctx, subject, value)
 		if err != nil {
 			return nil, err
 		}
@@ -158,7 +109,7 @@ func (c *Client) Put(ctx context.Context, key string, value []byte) ([]byte, err
 				Description string `json:"description"`
 			} `json:"error"`
 		}
-		if err := json.Unmarshal(m.Data, &ack); err != nil {
+		if err := json.Unmarshal(a.Body, &ack); err != nil {
 			return nil, fmt.Errorf("hub: %s: %w", key, err)
 		}
 		if ack.Error == nil && ack.Seq > 0 {
@@ -190,18 +141,18 @@ func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
 	}
 	subject := c.n.pattern(key, "in")
 	for {
-		m, err := c.ask(ctx, "$JS.API.DIRECT.GET."+c.n.stream(c.n.streamOf(key))+"."+subject, nil)
+		a, err := c.ask(ctx, "$JS.API.DIRECT.GET."+c.n.stream(c.n.streamOf(key))+"."+subject, nil)
 		if err != nil {
 			return nil, err
 		}
-		switch status := m.Header.Get("Status"); status {
+		switch a.Status {
 		case "":
-			return m.Data, nil
+			return a.Body, nil
 		case "404":
 			return nil, fmt.Errorf("%s: %w", key, ErrNone)
 		}
 		if err := pause(ctx, reconnect); err != nil {
-			return nil, fmt.Errorf("hub: %s: %s: %w", key, m.Header.Get("Description"), err)
+			return nil, fmt.Errorf("hub: %s: %s: %w", key, a.Description, err)
 		}
 	}
 }

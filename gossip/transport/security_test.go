@@ -355,7 +355,7 @@ func TestSecurityOfConnections(t *testing.T) {
 		if _, err := Dial(t.Context(), all[0], ""); !errors.Is(err, ErrRefused) {
 			t.Error(err)
 		}
-		if neighbor.nc.Stats().Reconnects > 0 || !neighbor.nc.IsConnected() {
+		if neighbor.link.(*natsLink).nc.Stats().Reconnects > 0 || !neighbor.link.(*natsLink).nc.IsConnected() {
 			t.Error("another owner's connection ended, too")
 		}
 		// What is made now is good, of another key; what was made before stays refused.
@@ -526,7 +526,7 @@ func TestOneIsMissing(t *testing.T) {
 func TestDeafOwner(t *testing.T) {
 	_, all := hub(t, 2)
 	a, b := dial(t, all[0]), dial(t, all[1])
-	for _, s := range b.heard {
+	for _, s := range b.link.(*natsLink).heard {
 		if err := s.Unsubscribe(); err != nil {
 			t.Fatal(err)
 		}

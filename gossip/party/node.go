@@ -30,6 +30,7 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
@@ -87,12 +88,35 @@ func (r *Result) Text(w io.Writer) {
 // A session is one process's work for an owner.
 type session struct {
 	*run.Session // on the owner's run directory; made when the plan is
+	keeper       keeper
 	o            Options
 	c            *transport.Credentials
 	config       transport.Config
 	plan         *run.NetworkPlan
 	agreed       agreement.File
 	place        *place
+}
+
+// A keeper keeps the owner's rows and ledger.
+type keeper interface {
+	TakeOver(ctx context.Context) error
+	Take(ctx context.Context) error
+	Open(meter account.Meter, journal oracle.Journal, first int) (rows, error)
+	Reach(ctx context.Context, batches int, charged []ledger.Charges) error
+	Finish(ctx context.Context, w []float64, steps int, outcome string, seconds float64) (*runlog.Record, error)
+}
+
+// rows is the private oracle. Close flushes its journal.
+type rows interface {
+	oracle.Oracle
+	Close() error
+}
+
+// own is the keeper of a process: its run.Session.
+type own struct{ *run.Session }
+
+func (s own) Open(meter account.Meter, journal oracle.Journal, first int) (rows, error) {
+	return s.Session.Open(meter, journal, first)
 }
 
 // Run begins or continues the owner's run in its directory. A mistake in the options or files is a
@@ -181,6 +205,11 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 		defer stop()
 		go transport.WatchFull(watching, hub, &s.c.Network, s.o.Notice)
 	}
+	return s.takePart(ctx, hub, start)
+}
+
+// takePart is the owner's part of the training, from its name at the hub to the settlement.
+func (s *session) takePart(ctx context.Context, hub transport.Store, start time.Time) (*Result, error) {
 	node := &transport.Node{Store: hub, Credentials: s.c, Config: s.config, Wait: s.o.Wait, Crash: s.o.Crash}
 	if err := s.join(ctx, node); err != nil {
 		return nil, err
@@ -198,7 +227,7 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.TakeOver(ctx); err != nil {
+	if err := s.keeper.TakeOver(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.ready(ctx, node); err != nil {
@@ -207,10 +236,10 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	if err := s.notBehind(ctx, node, j); err != nil {
 		return nil, err
 	}
-	if err := s.Take(ctx); err != nil {
+	if err := s.keeper.Take(ctx); err != nil {
 		return nil, err
 	}
-	rows, err := s.Open(meter, j, j.Charged())
+	rows, err := s.keeper.Open(meter, j, j.Charged())
 	if err != nil {
 		return nil, err
 	}
@@ -261,6 +290,7 @@ func (s *session) agree(begun bool) (err error) {
 	s.Session = run.NewSession(s.plan.JobOf(s.c.Owner, s.o.Data), run.Env{
 		Version: s.o.Version, Workers: 1, Ledger: s.plan.Spec.Ledger, Void: s.o.Void, Notice: s.o.Notice, Crash: s.o.Crash,
 	}, s.o.Dir, begun)
+	s.keeper = own{s.Session}
 	if s.agreed.Network, err = network.Agreement(); err != nil {
 		return err
 	}
@@ -597,7 +627,7 @@ func (s *session) finish(ctx context.Context, node *transport.Node, x []float64,
 		s.o.Notice(fmt.Sprintf("the model is the mean of %d owners' of %d: the others did not end in time", len(found), len(models)))
 	}
 	s.Result().Owners = len(found)
-	rec, err := s.Finish(ctx, gossip.Mean(found), s.Job.Owner.Activations, method.Done.String(), seconds)
+	rec, err := s.keeper.Finish(ctx, gossip.Mean(found), s.Job.Owner.Activations, method.Done.String(), seconds)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,12 +26,12 @@ import (
 
 // planFlags are the flags of plan that are no field of a spec.
 type planFlags struct {
-	sampler              string
-	rate, noise          float64
-	batch, rows, steps   int
-	json, compare, table bool
-	bound, explain       bool
-	svg, claimed         string
+	sampler             string
+	rate, noise         float64
+	batch, rows, steps  int
+	json, compare       bool
+	bound, explain      bool
+	svg, claimed, table string
 }
 
 // numberFlags are the flags of a plan from numbers alone.
@@ -54,7 +55,7 @@ docs/how-to/plan.md explains the answers, also those of --compare, --table, --sv
 		Example: `  sotto plan examples/adult/sotto.yaml
   sotto plan --sampling-rate 0.01 --noise-multiplier 1.1 --steps 10000 --delta 1e-5 --adjacency add-or-remove
   sotto plan --sampling-rate 0.01 --epsilon 2 --steps 10000 --delta 1e-5 --adjacency add-or-remove --json
-  sotto plan --batch 256 --rows 60000 --epsilon 3 --noise-multiplier 1 --delta 1e-5 --adjacency add-or-remove --table
+  sotto plan --batch 256 --rows 60000 --epsilon 3 --noise-multiplier 1 --delta 1e-5 --adjacency add-or-remove --table text
   sotto plan --claimed p0`,
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -78,6 +79,10 @@ docs/how-to/plan.md explains the answers, also those of --compare, --table, --sv
 					return e, err
 				})
 			}
+			form, file, err := flags.tableAsked(c)
+			if err != nil {
+				return err
+			}
 			p, err := flags.plan(c, args)
 			if err == nil && flags.svg != "" {
 				err = newfile.Write(nil, "svg", flags.svg, func(w io.Writer) error {
@@ -85,7 +90,15 @@ docs/how-to/plan.md explains the answers, also those of --compare, --table, --sv
 					return err
 				})
 			}
-			return answer(c, flags.json, p, err)
+			write := map[string]func(io.Writer) error{".csv": p.CSV, ".md": p.Markdown}[form]
+			if err != nil || write == nil {
+				return answer(c, flags.json, p, err)
+			}
+			if err := newfile.Write(c.OutOrStdout(), "table", file, write); err != nil || file == "" {
+				return err
+			}
+			p.Growth = nil // it is in the file
+			return answer(c, flags.json, p, nil)
 		},
 	}
 	f := c.Flags()
@@ -97,7 +110,7 @@ docs/how-to/plan.md explains the answers, also those of --compare, --table, --sv
 	f.Float64Var(&flags.noise, "noise-multiplier", 0, "noise: its standard deviation over the ℓ2 sensitivity of the sum")
 	f.IntVar(&flags.steps, "steps", 0, "number of steps")
 	f.BoolVar(&flags.compare, "compare", false, "also ε by each accountant, and the cost under the other neighboring relation")
-	f.BoolVar(&flags.table, "table", false, "also tables of ε against steps, noise and δ")
+	f.StringVar(&flags.table, "table", "", "tables of ε against steps, noise and δ: text below the plan; csv or markdown in its place; or a file .csv or .md")
 	f.StringVar(&flags.svg, "svg", "", "file for a chart of ε against steps, noise and δ")
 	f.StringVar(&flags.claimed, "claimed", "", "also ε by the papers' own formulas, some loose and some false; with p0 to p4 or all, for the papers' own experiments")
 	f.Lookup("claimed").NoOptDefVal = thePlan
@@ -139,6 +152,23 @@ func (flags *planFlags) paperAsked(c *cobra.Command, args []string) (string, err
 		return "", usageError("--%s: found beside --claimed %s, which is about the paper's own experiments; for a plan say --claimed alone", other[0], paper)
 	}
 	return paper, nil
+}
+
+// tableAsked is the form of the tables that --table asks for, as the end of a file's name, and the file. Text has no form.
+func (flags *planFlags) tableAsked(c *cobra.Command) (form, file string, err error) {
+	switch form := strings.ToLower(filepath.Ext(flags.table)); {
+	case !c.Flags().Changed("table"), flags.table == "text":
+		return "", "", nil
+	case (flags.table == "csv" || flags.table == "markdown") && flags.json:
+		return "", "", usageError("--table %s: found --json beside it; allowed is a file, or --table text, whose tables the JSON has", flags.table)
+	case flags.table == "csv":
+		return ".csv", "", nil
+	case flags.table == "markdown":
+		return ".md", "", nil
+	case form == ".csv", form == ".md":
+		return form, flags.table, nil
+	}
+	return "", "", usageError("--table: found %q; allowed are text, csv, markdown, or a file whose name ends with .csv or .md", flags.table)
 }
 
 // ask answers what the flag asks about a spec's method, which is not configured yet.
@@ -190,7 +220,7 @@ func (flags *planFlags) plan(c *cobra.Command, args []string) (p *plan.Plan, err
 	if flags.compare {
 		p.Compare()
 	}
-	if flags.table {
+	if flags.table != "" {
 		p.Grow()
 	}
 	if c.Flags().Changed("claimed") {

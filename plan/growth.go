@@ -23,13 +23,22 @@ type Point struct {
 }
 
 // Factors of the plan's steps and noise in the tables and in the chart, and their δ beside the
-// plan's own.
+// plan's own. The chart has as many points as make its curves smooth: its axes of noise and δ are logarithmic.
 var (
 	tableFactors = []float64{0.125, 0.25, 0.5, 1, 2, 4, 8}
-	chartFactors = []float64{0.0625, 0.125, 0.1875, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4}
 	tableDeltas  = decades(-10, -4, 1)
-	chartDeltas  = decades(-12, -2, 2)
+	chartSteps   = factors(64, func(i int) float64 { return float64(i+1) / 16 })
+	chartNoise   = factors(41, func(i int) float64 { return math.Exp2(float64(i-16) / 8) })
+	chartDeltas  = decades(-12, -2, 4)
 )
+
+func factors(n int, at func(int) float64) []float64 {
+	all := make([]float64, n)
+	for i := range all {
+		all[i] = at(i)
+	}
+	return all
+}
 
 // decades is the powers of ten from 10^from to 10^to, each decade in that many steps.
 func decades(from, to, each int) []float64 {
@@ -41,18 +50,20 @@ func decades(from, to, each int) []float64 {
 }
 
 // Grow fills the tables of ε against steps, noise and δ.
-func (p *Plan) Grow() { p.Growth = p.grow(tableFactors, tableDeltas) }
+func (p *Plan) Grow() { p.Growth = p.grow(tableFactors, tableFactors, tableDeltas) }
 
-func (p *Plan) grow(factors, deltas []float64) *Growth {
+func (p *Plan) grow(steps, noises, deltas []float64) *Growth {
 	var g Growth
-	noise, _ := p.Noise()
-	for _, f := range factors {
+	for _, f := range steps {
 		if e, ok := withSteps(p.event, f); ok {
 			at := math.Max(1, math.Round(float64(p.Steps)*f))
 			if !slices.ContainsFunc(g.Steps, func(q Point) bool { return q.At == at }) {
 				g.Steps = append(g.Steps, Point{at, finite(p.epsilon(e))})
 			}
 		}
+	}
+	noise, _ := p.Noise()
+	for _, f := range noises {
 		if e, ok := privacy.WithNoise(p.event, f); ok {
 			g.Noise = append(g.Noise, Point{noise * f, finite(p.epsilon(e))})
 		}
@@ -78,7 +89,7 @@ func (p *Plan) Noise() (at float64, axis string) {
 
 // Chart draws ε against steps, noise and δ, as SVG.
 func (p *Plan) Chart() string {
-	g := p.grow(chartFactors, chartDeltas)
+	g := p.grow(chartSteps, chartNoise, chartDeltas)
 	var plots []chart.Plot
 	add := func(id, title, label string, here float64, logX bool, points []Point) {
 		line := chart.Line{Name: "accountant " + p.Accountant}
@@ -107,7 +118,7 @@ func (p *Plan) Chart() string {
 	}
 	steps, delta := chart.Integer(p.Steps), chart.Exact(p.Delta)
 	add("steps", fmt.Sprintf("ε against steps, %s, δ = %s", own, delta), "steps", float64(p.Steps), false, g.Steps)
-	add("noise", fmt.Sprintf("ε against noise, %s steps, δ = %s", steps, delta), axis, noise, false, g.Noise)
+	add("noise", fmt.Sprintf("ε against noise, %s steps, δ = %s", steps, delta), axis+" (logarithmic)", noise, true, g.Noise)
 	add("delta", fmt.Sprintf("ε against δ, %s steps, %s", steps, own), "δ (logarithmic)", p.Delta, true, g.Delta)
 	releases := []rune(Describe(p.event))
 	if len(releases) > 60 { // one line of the figure

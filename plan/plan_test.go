@@ -29,9 +29,10 @@ func TestChangedEvents(t *testing.T) {
 		{"noise", func() (privacy.Event, bool) { return privacy.WithNoise(network, 2) }, "40 × Poisson(q=0.1, Gaussian(σ=4) + Laplace(b=16)) + Fixed(3 of 8, pure(ε=0.25)) + AboveThreshold(b=4, 8, at most 5) + Select(ε=0.125)"},
 		{"rate", func() (privacy.Event, bool) { return withRate(network, 0.5) }, "40 × Poisson(q=0.05, Gaussian(σ=2) + Laplace(b=8)) + Fixed(2 of 8, pure(ε=0.5)) + AboveThreshold(b=2, 4, at most 5) + Select(ε=0.25)"},
 		{"rate above 1", func() (privacy.Event, bool) { return withRate(network[:1], 99) }, "40 × Poisson(q=1, Gaussian(σ=2) + Laplace(b=8))"},
-		{"half the list", func() (privacy.Event, bool) { return withSteps(network, 0.5) }, network[:2].String()},
+		{"half the list", func() (privacy.Event, bool) { return withSteps(network, 0.5) }, "20 × Poisson(q=0.1, Gaussian(σ=2) + Laplace(b=8)) + Fixed(3 of 8, pure(ε=0.5)) + AboveThreshold(b=2, 4, at most 5) + Select(ε=0.25)"},
+		{"half a list without counts", func() (privacy.Event, bool) { return withSteps(network[1:], 0.5) }, network[1:3].String()},
 		{"half the count", func() (privacy.Event, bool) { return withSteps(network[0], 0.5) }, "20 × Poisson(q=0.1, Gaussian(σ=2) + Laplace(b=8))"},
-		{"a longer list", func() (privacy.Event, bool) { return withSteps(network, 2) }, ""},
+		{"a longer list", func() (privacy.Event, bool) { return withSteps(network[1:], 2) }, ""},
 		{"half of one", func() (privacy.Event, bool) { return withSteps(privacy.Repeated{Count: 1, Of: network[3]}, 0.25) }, ""},
 		{"rate of all", func() (privacy.Event, bool) { return withRate(network[3], 0.5) }, ""},
 		{"noise of a claim", func() (privacy.Event, bool) { return privacy.WithNoise(privacy.ApproxDP{Epsilon: 1, Delta: 1e-9}, 2) }, ""},
@@ -119,7 +120,7 @@ func TestWeighing(t *testing.T) {
 		if len(p.WhatIf) == 0 || len(p.Dominates) == 0 || p.Dominates[0] != p.WhatIf[0].thing {
 			t.Errorf("%v dominates of %v", p.Dominates, p.WhatIf)
 		}
-		g := p.grow(tableFactors, tableDeltas)
+		g := p.grow(tableFactors, tableFactors, tableDeltas)
 		for _, q := range g.Noise {
 			if want := p.epsilon(plan(sigma*q.At, rate, steps)); *q.Epsilon != want { // the multiplier is said to be 1
 				t.Errorf("noise %v: ε = %v, want %v", q.At, *q.Epsilon, want)
@@ -144,7 +145,7 @@ func TestWeighing(t *testing.T) {
 // TestNothingProven: where an accountant proves nothing, tables and JSON say so.
 func TestNothingProven(t *testing.T) {
 	p := Plan{Delta: 1e-9, Adjacency: privacy.AddRemove, accountant: account.PLD{}, NoiseMultiplier: 0.3, Steps: 4, event: privacy.Repeated{Count: 4, Of: privacy.Composed{privacy.Gaussian{Sigma: 0.3}, privacy.NonPrivate{Why: "look"}}}}
-	g := p.grow(tableFactors, tableDeltas)
+	g := p.grow(tableFactors, tableFactors, tableDeltas)
 	if g.Steps[0].Epsilon != nil {
 		t.Errorf("a look without noise costs %v", *g.Steps[0].Epsilon)
 	}

@@ -5,7 +5,6 @@ import (
 	"io"
 	"math"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/text"
@@ -173,30 +172,6 @@ func relationWords(r *Relation) string {
 		multiplier += ", here on " + r.Sampler
 	}
 	return fmt.Sprintf("Under %v a clipped sum's sensitivity is %s, so the same noise is %s: %s. %s", r.Adjacency, change, multiplier, proven(r.Epsilon), notSame)
-}
-
-func (p *Plan) printGrowth(w io.Writer) {
-	table := func(title, name string, here float64, points []Point, write func(float64) string) {
-		if len(points) < 2 {
-			return
-		}
-		fmt.Fprintf(w, "\n%s\n%18s  %12s\n", title, name, "ε")
-		for _, q := range points {
-			epsilon, mark := "not proven", ""
-			if q.Epsilon != nil {
-				epsilon = chart.AtMost(*q.Epsilon, 6)
-			}
-			if q.At == here {
-				mark = "  this plan"
-			}
-			text := write(q.At)
-			fmt.Fprintf(w, "%*s%s  %12s%s\n", 18-utf8.RuneCountInString(text), "", text, epsilon, mark)
-		}
-	}
-	noise, axis := p.Noise()
-	table("ε against steps", "steps", float64(p.Steps), p.Growth.Steps, func(v float64) string { return chart.Integer(int(v)) })
-	table("ε against noise", axis, noise, p.Growth.Noise, func(v float64) string { return fmt.Sprintf("%.6g", v) })
-	table("ε against δ", "δ", p.Delta, p.Growth.Delta, chart.Exact)
 }
 
 // Text prints the Bound for people.

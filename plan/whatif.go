@@ -11,23 +11,47 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// withSteps is e with times as many steps: a count is multiplied and rounded; a list of
-// single events is cut, and cannot be made longer.
+// withSteps is e with times as many steps: a count is multiplied and rounded, also the only one of a list, whose single events
+// stay; another list is cut, and cannot be made longer.
 func withSteps(e privacy.Event, times float64) (privacy.Event, bool) {
 	switch e := e.(type) {
 	case privacy.Repeated:
-		n := math.Round(float64(e.Count) * times)
-		if n < 1 || n > MaxSteps {
-			return nil, false
-		}
-		e.Count = int(n)
-		return e, true
+		return withCount(e, times)
 	case privacy.Composed:
+		if at, ok := counted(e); ok {
+			list := slices.Clone(e)
+			list[at], ok = withCount(e[at].(privacy.Repeated), times)
+			return list, ok
+		}
 		if n := int(math.Round(float64(len(e)) * times)); times <= 1 && n >= 1 && len(e) > 1 {
 			return e[:n], true
 		}
 	}
 	return nil, false
+}
+
+// withCount is e with a count times as large.
+func withCount(e privacy.Repeated, times float64) (privacy.Event, bool) {
+	n := math.Round(float64(e.Count) * times)
+	if n < 1 || n > MaxSteps {
+		return nil, false
+	}
+	e.Count = int(n)
+	return e, true
+}
+
+// counted is the position of the only count in a list.
+func counted(e privacy.Composed) (at int, ok bool) {
+	at = -1
+	for i, part := range e {
+		if _, is := part.(privacy.Repeated); is {
+			if at >= 0 {
+				return 0, false
+			}
+			at = i
+		}
+	}
+	return at, at >= 0
 }
 
 // withRate is e with samples times as large, none above the whole table. It fails
@@ -137,7 +161,8 @@ func (p *Plan) weigh() {
 		add("the sampling rate", "half the sampling rate", p.epsilon(e))
 	}
 	if e, ok := withSteps(p.event, 0.5); ok {
-		if _, list := p.event.(privacy.Composed); list { // of steps that differ
+		list, cut := p.event.(privacy.Composed)
+		if _, ok := counted(list); cut && !ok { // of steps that differ
 			add("the later steps", "stopping half-way", p.epsilon(e))
 		} else {
 			add("the steps", "half the steps", p.epsilon(e))
